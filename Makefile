@@ -1,0 +1,48 @@
+# The front door. The build itself is meson's; each target first sees to the packages it needs.
+BUILD ?= build
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+STRESS ?= 200000
+
+.NOTPARALLEL:
+.PHONY: all run test lint bench fuzz stress coverage install clean
+all: deps-build
+	@tools/build $(BUILD)
+	@ninja -C $(BUILD)
+
+deps-%:
+	@tools/deps $(subst -, ,$*)
+
+run: all
+	@tools/demo $(BUILD)
+
+test: deps-build-test all
+	@tools/run-tests $(BUILD)
+
+lint: deps-build-test-lint all
+	@tools/lint $(BUILD)
+
+bench: deps-build-bench all
+	@tools/bench $(BUILD)
+
+fuzz: deps-build-clang
+	@CC=clang tools/build $(BUILD)-fuzz -Dfuzz=true -Db_sanitize=address,undefined \
+	    -Db_lundef=false -Dkeeper=native -Dc_args=-fsanitize=fuzzer-no-link
+	@tools/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
+
+stress: deps-build-test all
+	@tools/stress $(BUILD) $(STRESS)
+
+coverage: deps-build-test-coverage
+	@tools/build $(BUILD)-cov -Db_coverage=true -Dkeeper=native \
+	    -Dc_args=-fprofile-update=atomic
+	@ninja -C $(BUILD)-cov
+	@tools/run-tests $(BUILD)-cov
+	@tools/coverage $(BUILD)-cov
+
+install: all
+	@meson configure $(BUILD) --prefix=$(PREFIX)
+	@meson install -C $(BUILD)
+
+clean:
+	@rm -rf $(BUILD) $(BUILD)-fuzz $(BUILD)-cov $(BUILD)-ci

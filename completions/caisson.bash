@@ -1,0 +1,88 @@
+# bash completion for caisson. Printed by `caisson completion bash`.
+#
+# Commands and options are asked from the program itself, so they are those of the caisson that
+# is installed. Sandboxes complete by id and by name.
+
+_caisson_words()
+{
+    "${COMP_WORDS[0]}" completion words "$@" 2>/dev/null
+}
+
+_caisson_sandboxes()
+{
+    "${COMP_WORDS[0]}" list 2>/dev/null |
+        while read -r id name _; do
+            [ "$id" = ID ] && continue
+            printf '%s\n' "$id"
+            [ "$name" = - ] || printf '%s\n' "$name"
+        done
+}
+
+_caisson_reply()
+{
+    mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
+}
+
+# What follows an option that takes a value; 1 when it takes none we know.
+_caisson_value()
+{
+    case $1 in
+    --backend) _caisson_reply "local jail e2b vercel dagger docker" ;;
+    --workspace | --read | --write | --home) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+    --policy | --edits) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+    --net) _caisson_reply "none all" ;;
+    --keep) _caisson_reply "head tail both" ;;
+    --encoding) _caisson_reply "text base64" ;;
+    --packages) _caisson_reply "npm pip cargo go apt maven" ;;
+    *) return 1 ;;
+    esac
+}
+
+_caisson()
+{
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+    local cmd=${COMP_WORDS[1]} i
+
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        _caisson_reply "$(_caisson_words)"
+        return
+    fi
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        # after -- comes a command of the sandbox, of which nothing is known here
+        [ "${COMP_WORDS[i]}" = -- ] && return
+    done
+    _caisson_value "$prev" && return
+    if [[ $cur == -* ]]; then
+        _caisson_reply "$(_caisson_words "$cmd")"
+        return
+    fi
+    case $cmd in
+    help) [ "$COMP_CWORD" -eq 2 ] && _caisson_reply "$(_caisson_words)" ;;
+    completion) [ "$COMP_CWORD" -eq 2 ] && _caisson_reply bash ;;
+    run | create | list | version) ;;
+    policy)
+        if [ "$COMP_CWORD" -eq 2 ]; then
+            _caisson_reply check
+        else
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        fi
+        ;;
+    why)
+        case $COMP_CWORD in
+        2) _caisson_reply "$(_caisson_sandboxes)" ;;
+        3) _caisson_reply "read write delete exec net" ;;
+        esac
+        ;;
+    import | export)
+        if [ "$COMP_CWORD" -eq 2 ]; then
+            _caisson_reply "$(_caisson_sandboxes)"
+        else
+            mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+        fi
+        ;;
+    *) { [ "$COMP_CWORD" -eq 2 ] || [ "$cmd" = destroy ]; } && _caisson_reply "$(_caisson_sandboxes)" ;;
+    esac
+}
+
+complete -o filenames -F _caisson caisson

@@ -1,0 +1,23 @@
+/* hello.c: the example of README.md. Opens a sandbox on the current directory, runs one command
+ * in it and prints what came back. `local` isolates nothing: the command is a process like any
+ * other of this user. */
+#include <caisson/caisson.h>
+#include <stdio.h>
+
+int main(void)
+{
+    csn_sandbox *sb = NULL;
+    csn_exec_result *res = NULL;
+    csn_error *err = NULL;
+
+    if (csn_open(CSN_OPTS(csn_config, .backend = "local"), &sb, &err) == CSN_OK &&
+        csn_sh(sb, "echo hello from $PWD", NULL, &res, &err) == CSN_OK)
+        printf("exit %d: %s", res->exit_code, res->out.data);
+    else
+        fprintf(stderr, "%s\n", csn_error_message(err));
+    int status = res ? res->exit_code : 1;
+    csn_exec_result_free(res);
+    csn_close(sb);
+    csn_error_free(err);
+    return status;
+}

@@ -1,0 +1,350 @@
+/* exec.c: foreground commands.
+ *
+ * The library makes the pipes, sends the child's ends to the keeper with the request, and moves
+ * bytes until the keeper says how it ended. The command is hostile: it may flood, hang, close
+ * its output early, or leave others behind that hold the pipes, so output is bounded by the
+ * sink, time by the deadline, and the wait after its end by CSN_DRAIN_MS; pipes that are still
+ * held then go to the keeper, which empties them, so that servers started with & do not die of
+ * SIGPIPE. What must hold: when this returns, the command has ended (or its end was not to be
+ * had and the error says so) and no descriptor of it is left here. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backend/local/link.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "os/pump.h"
+
+#define EXIT_NOT_FOUND 127
+#define EXIT_NOT_EXEC  126
+
+/* One running command, as the caller's thread sees it. */
+typedef struct run {
+    csn_local *l;
+    const csn_exec_req *req;
+    csn_pump pump;
+    int channel;
+    uint32_t how; /* of the KILL we sent, or CSN_END_EXITED */
+    csn_exit_body exit;
+} run;
+
+/* ---- what commands share
+ * --------------------------------------------------------------------- */
+
+void csn_local_setting_release(csn_local_setting *s)
+{
+    if (s->cwd_fd >= 0)
+        close(csn_steal_fd(&s->cwd_fd));
+    free(CSN_STEAL(s->cwd_path));
+    free(CSN_STEAL(s->pwd));
+    free(CSN_STEAL(s->env));
+}
+
+csn_status csn_local_setting_make(csn_local *l, const csn_exec_req *req, csn_local_setting *ret,
+                                  csn_error **err)
+{
+    csn_local_setting s = {.cwd_fd = -1};
+
+    if (req->flags & CSN_EXEC_SUDO)
+        return csn_fail(err, CSN_UNSUPPORTED, "backend 'local' has no sudo");
+    csn_status st = csn_local_open_cwd(l, req->cwd ? req->cwd : l->base.path, &s.cwd_fd, err);
+    if (st < 0)
+        return csn_wrap(st, err, "working directory");
+    s.cwd_path = csn_local_fd_path(s.cwd_fd);
+    st = csn_local_environ_merge(l, req->env, s.cwd_path, &s.env, &s.pwd, err);
+    if (st < 0) {
+        csn_local_setting_release(&s);
+        return st;
+    }
+    *ret = s;
+    return CSN_OK;
+}
+
+int csn_local_spawn_text(uint32_t stage, int errnum, const char *argv0, char *text, size_t size)
+{
+    const char *why = strerrordesc_np(errnum);
+
+    if (stage == CSN_STAGE_EXEC && (errnum == ENOENT || errnum == ENOTDIR)) {
+        snprintf(text, size, "%.200s: command not found\n", argv0);
+        return EXIT_NOT_FOUND;
+    }
+    if (stage == CSN_STAGE_EXEC && errnum == EACCES) {
+        snprintf(text, size, "%.200s: Permission denied\n", argv0);
+        return EXIT_NOT_EXEC;
+    }
+    if (stage == CSN_STAGE_INTERP) {
+        snprintf(text, size, "%.200s: bad interpreter: No such file or directory\n", argv0);
+        return EXIT_NOT_EXEC;
+    }
+    snprintf(text, size, "Error: %s", why ? why : "the command could not be started");
+    return 1;
+}
+
+void csn_local_end_fill(const csn_local *l, const csn_exit_body *b, const char *argv0,
+                        csn_exec_end *ret)
+{
+    ret->exit_code = -1;
+    if (b->stage != CSN_STAGE_NONE) {
+        ret->how = CSN_END_SPAWN;
+        ret->exit_code = csn_local_spawn_text(b->stage, (int)b->errnum, argv0, ret->message,
+                                              sizeof(ret->message));
+        return;
+    }
+    int status = (int)b->status;
+    if (WIFEXITED(status))
+        ret->exit_code = WEXITSTATUS(status);
+    else if (WIFSIGNALED(status))
+        ret->signal = WTERMSIG(status);
+    if (ret->how == CSN_END_EXITED && ret->signal == SIGXFSZ && l->config->file_max != 0)
+        ret->how = CSN_END_DISK;
+    ret->cpu_ns = b->cpu_ns;
+    ret->peak_memory = b->peak_memory;
+}
+
+/* ---- starting
+ * ----------------------------------------------------------------------------------- */
+
+/* The two ends of a pipe: ours to read, the command's to write. */
+static int make_pipe(csn_pump_out *o, int stream, int *ret_w)
+{
+    int p[2];
+
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return -errno;
+    *o = (csn_pump_out){.fd = p[0], .stream = stream};
+    *ret_w = p[1];
+    return 0;
+}
+
+/* A pipe, not a socket: programs open /dev/stdin, which a socket refuses. Our end does not
+ * block. */
+static int make_feed(csn_pump *p, const csn_source *input, int *ret_r)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -errno;
+    (void)fcntl(fds[1], F_SETFL, O_NONBLOCK);
+    p->feed_fd = fds[1];
+    p->feed = input->read;
+    p->feed_ctx = input->ctx;
+    *ret_r = fds[0];
+    return 0;
+}
+
+/* The descriptors the command gets, in the order of the wire. own[] are closed after sending.
+ */
+static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[4], int own[3],
+                             size_t *ret_count, csn_error **err)
+{
+    bool merge = (r->req->flags & CSN_EXEC_MERGE) != 0;
+    size_t n = 0;
+    int rc = 0;
+
+    fds[n++] = cwd_fd;
+    *flags = CSN_SPAWN_CWD_FD | CSN_SPAWN_STDOUT_FD | (merge ? CSN_SPAWN_MERGE : 0);
+    if (r->req->input_fd >= 0)
+        fds[n++] = r->req->input_fd;
+    else if (r->req->input && (rc = make_feed(&r->pump, r->req->input, &own[0])) == 0)
+        fds[n++] = own[0];
+    if (n == 2)
+        *flags |= CSN_SPAWN_STDIN_FD;
+    if (rc == 0 && (rc = make_pipe(&r->pump.out[0], CSN_STDOUT, &own[1])) == 0)
+        fds[n++] = own[1];
+    if (rc == 0 && !merge && (rc = make_pipe(&r->pump.out[1], CSN_STDERR, &own[2])) == 0) {
+        fds[n++] = own[2];
+        *flags |= CSN_SPAWN_STDERR_FD;
+    }
+    *ret_count = n;
+    return rc < 0 ? csn_fail_errno(err, -rc, "pipes for the command") : CSN_OK;
+}
+
+/* No answer is awaited here: a start that fails is told as an end. */
+static csn_status send_spawn(run *r, csn_error **err)
+{
+    uint8_t buf[8192];
+    csn_local_setting set;
+    csn_wire_out o;
+    int fds[4], own[3] = {-1, -1, -1};
+    size_t n = 0;
+
+    csn_status st = csn_local_setting_make(r->l, r->req, &set, err);
+    if (st < 0)
+        return st;
+    csn_spawn_body b = {.memory_max = r->l->config->memory_max,
+                        .file_max = r->l->config->file_max,
+                        .argv = (const char **)(uintptr_t)r->req->argv,
+                        .env = set.env};
+    csn_wire_out_init(&o, buf, sizeof(buf));
+    st = make_stdio(r, set.cwd_fd, &b.flags, fds, own, &n, err);
+    if (st == CSN_OK) {
+        csn_put_spawn(&o, &b);
+        st = csn_link_ask(r->l, CSN_MSG_SPAWN, &o, fds, n, &r->channel, err);
+    }
+    for (int i = 0; i < 3; i++)
+        if (own[i] >= 0)
+            close(own[i]);
+    csn_wire_out_release(&o);
+    csn_local_setting_release(&set);
+    return st;
+}
+
+/* ---- running
+ * ------------------------------------------------------------------------------------- */
+
+/* Asks for the end of the tree; from now on only its end is waited for, and not for ever. */
+static csn_status ask_kill(run *r, uint32_t how, csn_error **err)
+{
+    uint8_t buf[64];
+    csn_wire_out o;
+
+    r->how = how;
+    r->pump.cancel_fds[0] = r->pump.cancel_fds[1] = -1;
+    r->pump.deadline_ns = csn_deadline_in(CSN_GRACE_MS + CSN_KEEPER_ANSWER_MS);
+    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_put_ask(&o, &(csn_ask_body){.a = CSN_GRACE_MS});
+    int rc = csn_msg_send(r->channel, CSN_MSG_KILL, o.data, o.len, NULL, 0, 1);
+    if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
+        return csn_link_hostile(r->l, "it takes no requests", err);
+    return CSN_OK;
+}
+
+/* 1: the command has ended, 0: not yet. */
+static csn_status take_message(run *r, bool *ret_ended, csn_error **err)
+{
+    uint8_t buf[512];
+    csn_ask_body told;
+    csn_msg m;
+    int rc = csn_msg_recv(r->channel, buf, sizeof(buf), &m);
+
+    *ret_ended = false;
+    if (rc == -EAGAIN)
+        return CSN_OK;
+    if (rc == 0)
+        return csn_link_lost(r->l, err);
+    if (rc < 0)
+        return csn_link_hostile(r->l, "it broke the protocol", err);
+    csn_status st = CSN_OK;
+    if (m.type == CSN_MSG_EXIT && csn_get_exit(m.body, m.len, &r->exit) == 0)
+        *ret_ended = true;
+    else if (m.type == CSN_MSG_ERROR && csn_get_ask(m.body, m.len, &told) == 0)
+        st = csn_fail_errno(err, (int)(told.a & 0xfff), "the keeper cannot start the command");
+    else
+        st = csn_link_hostile(r->l, "it answered something else", err);
+    csn_msg_release(&m);
+    return st;
+}
+
+/* The kill was asked for and its end does not come: either something is stuck in the kernel, or
+ * the keeper is. */
+static csn_status give_up(run *r, bool *ret_ended, csn_error **err)
+{
+    csn_status st = csn_link_check(r->l, err);
+
+    if (st < 0)
+        return st;
+    r->exit = (csn_exit_body){.killed = 1, .status = SIGKILL};
+    *ret_ended = true;
+    return CSN_OK;
+}
+
+/* Until the keeper tells the end. On an error the channel is closed by the caller, and the
+ * keeper kills what it stood for. */
+static csn_status run_to_end(run *r, csn_error **err)
+{
+    csn_status st = CSN_OK;
+    bool ended = false;
+
+    while (st == CSN_OK && !ended) {
+        switch (csn_pump_wait(&r->pump)) {
+        case CSN_PUMP_MESSAGE:
+            st = take_message(r, &ended, err);
+            break;
+        case CSN_PUMP_DEADLINE:
+            st = r->how == CSN_END_EXITED ? ask_kill(r, CSN_END_TIMEOUT, err)
+                                          : give_up(r, &ended, err);
+            break;
+        case CSN_PUMP_CANCEL:
+        case CSN_PUMP_STOP:
+            if (r->how == CSN_END_EXITED)
+                st = ask_kill(r, CSN_END_CANCEL, err);
+            break;
+        case CSN_PUMP_FEED:
+            st = csn_fail(err, CSN_IO, "the source of stdin failed"); /* hanging up kills it */
+            break;
+        case CSN_PUMP_CLOSED:
+        case CSN_PUMP_CONTROL:
+        case CSN_PUMP_ERROR:
+            st = csn_fail(err, CSN_INTERNAL, "cannot wait for the command");
+            break;
+        }
+    }
+    return st;
+}
+
+/* What the command wrote is in the pipes already; others may hold them on. */
+void csn_local_drain(csn_local *l, csn_pump *p)
+{
+    csn_pump_event ev;
+    int left[2];
+    size_t n = 0;
+
+    p->message_fd = p->control_fd = p->cancel_fds[0] = p->cancel_fds[1] = -1;
+    if (p->feed_fd >= 0)
+        close(csn_steal_fd(&p->feed_fd));
+    if (p->out[0].fd < 0 && p->out[1].fd < 0)
+        return;
+    p->deadline_ns = csn_deadline_in(CSN_DRAIN_MS);
+    do
+        ev = csn_pump_wait(p);
+    while (ev == CSN_PUMP_STOP);
+    for (int i = 0; i < 2; i++)
+        if (p->out[i].fd >= 0)
+            left[n++] = p->out[i].fd;
+    if (n > 0) {
+        csn_autofd int channel = -1;
+        csn_wire_out none;
+        csn_wire_out_init(&none, NULL, 0);
+        (void)csn_link_ask(l, CSN_MSG_DRAIN, &none, left, n, &channel, NULL);
+    }
+}
+
+csn_status csn_local_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
+                          csn_exec_end *ret, csn_error **err)
+{
+    csn_local *l = state;
+    run r = {.l = l, .req = req, .channel = -1, .how = CSN_END_EXITED};
+
+    if (req->session)
+        return csn_local_session_exec(l, req, sink, ret, err);
+    csn_pump_init(&r.pump);
+    r.pump.sink = sink->write;
+    r.pump.sink_ctx = sink->ctx;
+    csn_status st = send_spawn(&r, err);
+    if (st == CSN_OK) {
+        r.pump.message_fd = r.channel;
+        r.pump.cancel_fds[0] = req->cancel_fds[0];
+        r.pump.cancel_fds[1] = req->cancel_fds[1];
+        r.pump.deadline_ns = req->deadline_ns;
+        st = run_to_end(&r, err);
+    }
+    if (st == CSN_OK) {
+        csn_local_drain(l, &r.pump);
+        /* One that ended by itself while our KILL was on its way was not killed. */
+        *ret =
+            (csn_exec_end){.size = sizeof(*ret), .how = r.exit.killed ? r.how : CSN_END_EXITED};
+        csn_local_end_fill(l, &r.exit, req->argv[0], ret);
+    }
+    if (r.channel >= 0)
+        close(r.channel);
+    csn_pump_release(&r.pump);
+    return st;
+}

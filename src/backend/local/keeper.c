@@ -1,0 +1,500 @@
+/* keeper.c: starting a keeper, finding a detached one, one request and its answer.
+ *
+ * Everything the local backend does with processes goes through here. The keeper runs as the
+ * caller, next to commands that could attack it: the library treats what it says as hostile.
+ * Each answer has a ceiling and a deadline; one that breaks the protocol costs the keeper its
+ * life and the caller gets CSN_UNAVAILABLE. When a keeper is gone without having cleaned up
+ * (kill -9), what it left is found by its tag and killed from here. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "backend/local/link.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "keeper/spec.h"
+#include "os/proctree.h"
+#include "os/spawn.h"
+#include "os/statedir.h"
+
+#define PROGRAM      "caisson-keeper"
+#define SOCKET_NAME  "sock"
+#define SWEEP_PASSES 50
+
+static const char *path_for_tests;
+
+void csn_keeper_path_set(const char *path)
+{
+    path_for_tests = path;
+}
+
+/* ---- finding the program -------------------------------------------------------------------
+ */
+
+/* The directory of the file this code was loaded from. A name that is not absolute (a program
+ * found through PATH) says nothing: then it is our own program's directory. malloc'd. */
+static char *own_dir(void)
+{
+    Dl_info info;
+    char *path = NULL;
+
+    if (dladdr((const void *)(uintptr_t)&csn_keeper_path_set, &info) != 0 && info.dli_fname &&
+        info.dli_fname[0] == '/')
+        path = realpath(info.dli_fname, NULL);
+    if (!path)
+        path = realpath("/proc/self/exe", NULL);
+    char *slash = path ? strrchr(path, '/') : NULL;
+    if (slash)
+        *slash = '\0';
+    return path;
+}
+
+/* Beside the library first (a build directory), then where it is installed. No environment
+ * variable: whoever sets one for an agent's host must not choose what runs here. */
+static csn_status find_program(char **ret, csn_error **err)
+{
+    csn_autofree char *dir = own_dir();
+    csn_autofree char *beside = NULL;
+
+    if (path_for_tests) {
+        *ret = strdup(path_for_tests);
+        return *ret ? CSN_OK : csn_fail(err, CSN_NOMEM, "keeper");
+    }
+    if (dir && asprintf(&beside, "%s/%s", dir, PROGRAM) < 0)
+        beside = NULL;
+    if (beside && access(beside, X_OK) == 0) {
+        *ret = CSN_STEAL(beside);
+        return CSN_OK;
+    }
+    if (access(CSN_LIBEXEC_DIR "/" PROGRAM, X_OK) == 0) {
+        *ret = strdup(CSN_LIBEXEC_DIR "/" PROGRAM);
+        return *ret ? CSN_OK : csn_fail(err, CSN_NOMEM, "keeper");
+    }
+    return csn_fail(err, CSN_UNAVAILABLE, "%s not found: neither %s nor %s is there", PROGRAM,
+                    beside ? beside : "beside the library", CSN_LIBEXEC_DIR "/" PROGRAM);
+}
+
+/* ---- the socket of a detached one
+ * ------------------------------------------------------------ */
+
+/* A path that fits into sun_path; a longer one is reached through its directory's descriptor.
+ */
+static void socket_address(const csn_local *l, struct sockaddr_un *ret)
+{
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int n = snprintf(ret->sun_path, sizeof(ret->sun_path), "%s/" SOCKET_NAME, l->run_path);
+    if (n < 0 || (size_t)n >= sizeof(ret->sun_path))
+        snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/" SOCKET_NAME,
+                 l->run_fd);
+}
+
+static csn_status open_run_dir(csn_local *l, csn_error **err)
+{
+    if (l->run_fd >= 0 && l->run_path)
+        return CSN_OK;
+    if (l->run_fd >= 0)
+        close(csn_steal_fd(&l->run_fd));
+    free(CSN_STEAL(l->run_path));
+    int fd = csn_statedir_open(CSN_DIR_RUNTIME, l->id, &l->run_path);
+    if (fd < 0)
+        return csn_fail_errno(err, -fd, "runtime directory of sandbox '%s'", l->id);
+    l->run_fd = fd;
+    return CSN_OK;
+}
+
+/* Bound here and not in the keeper, so that a failure is an error of open with its reason. */
+static csn_status listen_socket(csn_local *l, int *ret, csn_error **err)
+{
+    csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    struct sockaddr_un addr;
+
+    csn_status st = open_run_dir(l, err);
+    if (st < 0)
+        return st;
+    socket_address(l, &addr);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+        listen(fd, CSN_KEEPER_BACKLOG) < 0)
+        return csn_fail_errno(err, errno, "socket of sandbox '%s'", l->id);
+    *ret = csn_steal_fd(&fd);
+    return CSN_OK;
+}
+
+/* ---- starting
+ * --------------------------------------------------------------------------------- */
+
+/* The runtime directory (the private home, the socket) is the keeper's to remove: it outlives
+ * us when we are killed. */
+static csn_status make_spec(const csn_local *l, int *ret, csn_error **err)
+{
+    csn_autofree char *sock = NULL;
+    uint8_t buf[1024];
+    csn_wire_out o;
+    csn_keeper_spec spec = {.flags = l->detached ? CSN_SPEC_DETACHED : 0,
+                            .lifetime_ms = l->config->lifetime_ms,
+                            .tag_base = csn_spec_tag_base(l->id),
+                            .id = l->id};
+
+    if (spec.lifetime_ms == CSN_NO_LIMIT)
+        spec.lifetime_ms = 0;
+    if (l->detached && asprintf(&sock, "%s/" SOCKET_NAME, l->run_path) < 0)
+        return csn_fail(err, CSN_NOMEM, "keeper");
+    spec.socket = sock;
+    spec.remove[0] = l->run_path;
+    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_spec_put(&o, &spec);
+    int fd = o.error != 0 ? -o.error : csn_sealed_memfd("caisson-spec", o.data, o.len);
+    csn_wire_out_release(&o);
+    if (fd < 0)
+        return csn_fail_errno(err, -fd, "orders for the keeper");
+    *ret = fd;
+    return CSN_OK;
+}
+
+/* Attached: no answer is awaited. The first request finds out whether it came up, and a command
+ * does not pay for a round trip. */
+static csn_status start_locked(csn_local *l, csn_error **err)
+{
+    csn_autofree char *program = NULL;
+    csn_autofd int spec = -1, fifth = -1, ours = -1, theirs = -1;
+    int pair[2], pidfd = -1;
+    pid_t pid = 0;
+
+    csn_status st = find_program(&program, err);
+    if (st == CSN_OK && l->detached)
+        st = listen_socket(l, &fifth, err);
+    if (st == CSN_OK)
+        st = make_spec(l, &spec, err);
+    if (st < 0)
+        return st;
+    if (!l->detached)
+        fifth = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (fifth < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return csn_fail_errno(err, errno, "start the keeper");
+    ours = pair[0];
+    theirs = pair[1];
+    const char *argv[] = {PROGRAM, l->id, NULL};
+    csn_orphan orphan = {
+        .path = program, .argv = argv, .fds = {-1, -1, -1, theirs, spec, fifth}, .nfds = 6};
+    int rc = csn_orphan_start(&orphan, &pid, &pidfd);
+    if (rc < 0)
+        return csn_fail(err, CSN_UNAVAILABLE, "start %s: %s", program, strerrordesc_np(-rc));
+    l->keeper_pid = pid;
+    l->keeper_pidfd = pidfd;
+    l->keeper_fd = csn_steal_fd(&ours);
+    return CSN_OK;
+}
+
+/* Who listens there, from the kernel: only a keeper of our own user is spoken to. */
+static int peer_of(int fd, pid_t *ret_pid)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return -errno;
+    if (peer.uid != geteuid() || peer.pid == getpid())
+        return -EPERM;
+    *ret_pid = peer.pid;
+    return 0;
+}
+
+/* It must say that it is who the kernel says it is, and speak our version. */
+static csn_status ask_hello(csn_local *l, csn_ask_body *ret, csn_error **err)
+{
+    uint8_t buf[256];
+    csn_ask_body ask = {0}, r;
+    csn_msg m;
+    int e = 0;
+
+    csn_status st = csn_link_call(l, CSN_MSG_HELLO, &ask, 0, CSN_MSG_HELLO_R, buf, sizeof(buf),
+                                  &m, &e, err);
+    if (st < 0)
+        return st;
+    bool good = e == 0 && csn_get_ask(m.body, m.len, &r) == 0 && r.a == CSN_KEEPER_VERSION &&
+                r.pid == l->keeper_pid;
+    if (e == 0)
+        csn_msg_release(&m);
+    if (!good)
+        return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' is of another kind", l->id);
+    *ret = r;
+    return CSN_OK;
+}
+
+static csn_status hello(csn_local *l, csn_error **err)
+{
+    csn_ask_body ignored;
+
+    return ask_hello(l, &ignored, err);
+}
+
+csn_status csn_local_expiry(csn_local *l, int64_t *ret_ms, csn_error **err)
+{
+    csn_ask_body r;
+    csn_status st = ask_hello(l, &r, err);
+
+    if (st == CSN_OK)
+        *ret_ms = (int64_t)r.c;
+    return st;
+}
+
+csn_status csn_local_keeper_start(csn_local *l, csn_error **err)
+{
+    csn_status st = CSN_OK;
+    bool started = false;
+
+    pthread_mutex_lock(&l->keeper_lock);
+    if (l->gone)
+        st = csn_fail(err, CSN_GONE, "sandbox '%s' has ended", l->id);
+    else if (l->keeper_fd < 0 && l->connected)
+        st = csn_fail(err, CSN_GONE, "sandbox '%s' has ended", l->id);
+    else if (l->keeper_fd < 0)
+        started = (st = start_locked(l, err)) == CSN_OK;
+    pthread_mutex_unlock(&l->keeper_lock);
+    /* Others may look for a detached one as soon as we return: it must be listening. */
+    return started && l->detached ? hello(l, err) : st;
+}
+
+csn_status csn_local_keeper_connect(csn_local *l, csn_error **err)
+{
+    struct sockaddr_un addr;
+    pid_t pid = 0;
+
+    if (l->run_fd < 0 || !l->run_path) {
+        int fd = csn_statedir_find(CSN_DIR_RUNTIME, l->id, &l->run_path);
+        if (fd == -ENOENT)
+            return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", l->id);
+        if (fd < 0)
+            return csn_fail_errno(err, -fd, "runtime directory of '%s'", l->id);
+        l->run_fd = fd;
+    }
+    csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    socket_address(l, &addr);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
+        int e = errno;
+        if (e != ECONNREFUSED && e != ENOENT)
+            return csn_fail_errno(err, e, "connect to sandbox '%s'", l->id);
+        return csn_link_lost(l, err);
+    }
+    int rc = peer_of(fd, &pid);
+    if (rc < 0)
+        return csn_fail_errno(err, -rc, "sandbox '%s' is another user's", l->id);
+    l->keeper_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    l->keeper_pid = pid;
+    l->keeper_fd = csn_steal_fd(&fd);
+    return hello(l, err);
+}
+
+/* ---- its end
+ * ----------------------------------------------------------------------------------- */
+
+/* Kills what carries one of this sandbox's tags. Only for a keeper that is dead. */
+static void sweep(const csn_local *l)
+{
+    uint64_t base = csn_spec_tag_base(l->id);
+    csn_proctree_want w = {.tag_lo = base, .tag_hi = base | CSN_TAG_SEQ_MASK};
+    csn_proctree t = {0};
+
+    for (int i = 0; i < SWEEP_PASSES; i++) {
+        size_t fresh = 0;
+        ssize_t n = csn_proctree_pass(&t, &w, SIGKILL, false, &fresh);
+        if (n <= 0)
+            break;
+        if (fresh == 0)
+            (void)poll(NULL, 0, 2);
+    }
+    csn_proctree_release(&t);
+}
+
+/* Sweeping while it lives would kill a sandbox that only dropped our connection. */
+static bool keeper_is_dead(const csn_local *l)
+{
+    struct pollfd pf = {.fd = l->keeper_pidfd, .events = POLLIN};
+
+    return l->keeper_pidfd < 0 || (poll(&pf, 1, 0) == 1 && pf.revents != 0);
+}
+
+csn_status csn_link_lost(csn_local *l, csn_error **err)
+{
+    bool meant = l->detached || l->connected || l->gone || l->config->lifetime_ms != 0;
+
+    if (l->keeper_pidfd >= 0)
+        (void)csn_orphan_wait(l->keeper_pidfd, 1000); /* it closes its sockets just before */
+    if (!keeper_is_dead(l))
+        return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' hung up", l->id);
+    sweep(l);
+    if (meant)
+        return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", l->id);
+    return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' has died", l->id);
+}
+
+/* SIGKILL, because it may be stopped or worse; then nobody is left to end its commands but us.
+ */
+static void kill_keeper(csn_local *l)
+{
+    if (l->keeper_pidfd < 0)
+        return;
+    (void)syscall(SYS_pidfd_send_signal, l->keeper_pidfd, SIGKILL, NULL, 0);
+    (void)csn_orphan_wait(l->keeper_pidfd, (int)CSN_KEEPER_ANSWER_MS);
+    sweep(l);
+}
+
+csn_status csn_link_hostile(csn_local *l, const char *what, csn_error **err)
+{
+    kill_keeper(l);
+    return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' was killed: %s", l->id, what);
+}
+
+/* One request: a new pair of sockets, one end goes along and is the channel of the answers. */
+static csn_status send_request(csn_local *l, uint16_t type, const csn_wire_out *body,
+                               const int *fds, size_t nfds, int *ret_channel, csn_error **err)
+{
+    int pair[2], all[CSN_KEEPER_FDS_MAX];
+
+    if (body->error != 0)
+        return body->error == E2BIG
+                   ? csn_fail(err, CSN_TOO_LARGE, "arguments and environment are too large")
+                   : csn_fail_errno(err, body->error, "request to the keeper");
+    if (nfds + 1 > CSN_KEEPER_FDS_MAX)
+        return csn_fail(err, CSN_INTERNAL, "too many descriptors for the keeper");
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return csn_fail_errno(err, errno, "request to the keeper");
+    csn_autofd int ours = pair[0], theirs = pair[1];
+    all[0] = theirs;
+    if (nfds > 0)
+        memcpy(all + 1, fds, nfds * sizeof(*fds));
+    int rc = csn_msg_send(l->keeper_fd, type, body->data, body->len, all, nfds + 1,
+                          csn_deadline_in(CSN_KEEPER_ANSWER_MS));
+    if (rc == -EPIPE || rc == -ECONNRESET || rc == -ENOTCONN)
+        return csn_link_lost(l, err);
+    if (rc == -ETIMEDOUT)
+        return csn_link_hostile(l, "it takes no requests", err);
+    if (rc < 0)
+        return csn_fail_errno(err, -rc, "request to the keeper");
+    *ret_channel = csn_steal_fd(&ours);
+    return CSN_OK;
+}
+
+/* The descriptors stay open until the state is freed: other threads may be using them. */
+void csn_local_keeper_end(csn_local *l)
+{
+    csn_autofd int channel = -1;
+    csn_wire_out none;
+
+    pthread_mutex_lock(&l->keeper_lock);
+    bool there = l->keeper_fd >= 0 && l->keeper_pid != 0;
+    l->keeper_pid = 0;
+    pthread_mutex_unlock(&l->keeper_lock);
+    if (!there)
+        return;
+    csn_wire_out_init(&none, NULL, 0);
+    if (send_request(l, CSN_MSG_DESTROY, &none, NULL, 0, &channel, NULL) < 0)
+        (void)shutdown(l->keeper_fd, SHUT_RDWR);
+    /* The keeper gives up on what cannot be killed after CSN_KEEPER_END_MS, and so do we. */
+    if (csn_orphan_wait(l->keeper_pidfd, (int)(CSN_KEEPER_END_MS + CSN_KEEPER_ANSWER_MS)) < 0)
+        kill_keeper(l);
+}
+
+/* ---- requests
+ * ------------------------------------------------------------------------------------ */
+
+csn_status csn_link_ask(csn_local *l, uint16_t type, const csn_wire_out *body, const int *fds,
+                        size_t nfds, int *ret_channel, csn_error **err)
+{
+    csn_status st = csn_local_keeper_start(l, err);
+
+    return st < 0 ? st : send_request(l, type, body, fds, nfds, ret_channel, err);
+}
+
+csn_status csn_link_answer(csn_local *l, int channel, uint64_t deadline_ns, void *buf,
+                           size_t size, csn_msg *ret, csn_error **err)
+{
+    struct pollfd pf = {.fd = channel, .events = POLLIN};
+
+    if (deadline_ns == 0)
+        deadline_ns = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
+    for (;;) {
+        int n = poll(&pf, 1, csn_deadline_poll_ms(deadline_ns));
+        if (n < 0 && errno != EINTR)
+            return csn_fail_errno(err, errno, "wait for the keeper");
+        if (n == 0)
+            return csn_link_hostile(l, "it did not answer", err);
+        if (n < 0)
+            continue;
+        int rc = csn_msg_recv(channel, buf, size, ret);
+        if (rc == 1)
+            return CSN_OK;
+        if (rc == 0)
+            return csn_link_lost(l, err);
+        if (rc == -EPROTO)
+            return csn_link_hostile(l, "it broke the protocol", err);
+        if (rc != -EAGAIN)
+            return csn_fail_errno(err, -rc, "answer of the keeper");
+    }
+}
+
+csn_status csn_link_call(csn_local *l, uint16_t type, const csn_ask_body *ask, uint64_t wait_ms,
+                         uint16_t want, void *buf, size_t size, csn_msg *ret, int *ret_errno,
+                         csn_error **err)
+{
+    csn_autofd int channel = -1;
+    uint8_t bytes[64];
+    csn_ask_body told;
+    csn_wire_out o;
+
+    csn_wire_out_init(&o, bytes, sizeof(bytes));
+    csn_put_ask(&o, ask);
+    csn_status st = csn_link_ask(l, type, &o, NULL, 0, &channel, err);
+    if (st < 0)
+        return st;
+    uint64_t most = UINT64_MAX / 4;
+    uint64_t deadline =
+        csn_deadline_in((wait_ms < most ? wait_ms : most) + CSN_KEEPER_ANSWER_MS);
+    st = csn_link_answer(l, channel, deadline, buf, size, ret, err);
+    if (st < 0)
+        return st;
+    *ret_errno = 0;
+    if (ret->type == want)
+        return CSN_OK;
+    bool refused = ret->type == CSN_MSG_ERROR && csn_get_ask(ret->body, ret->len, &told) == 0 &&
+                   told.a > 0 && told.a < 4096;
+    csn_msg_release(ret);
+    if (!refused)
+        return csn_link_hostile(l, "it answered something else", err);
+    *ret_errno = (int)told.a;
+    return CSN_OK;
+}
+
+csn_status csn_link_check(csn_local *l, csn_error **err)
+{
+    return hello(l, err);
+}
+
+csn_status csn_local_extend(void *state, uint64_t ms, csn_error **err)
+{
+    csn_local *l = state;
+    csn_ask_body ask = {.a = ms};
+    uint8_t buf[256];
+    csn_msg m;
+    int e = 0;
+
+    csn_status st =
+        csn_link_call(l, CSN_MSG_EXTEND, &ask, 0, CSN_MSG_DONE, buf, sizeof(buf), &m, &e, err);
+    if (st < 0)
+        return st;
+    if (e != 0)
+        return csn_fail_errno(err, e, "extend by %llu ms", (unsigned long long)ms);
+    csn_msg_release(&m);
+    return CSN_OK;
+}

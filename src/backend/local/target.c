@@ -1,0 +1,213 @@
+/* target.c: from the path an agent asked for to a descriptor the policy agrees with.
+ *
+ * Called by every file operation of the local backend. An attacker controls the path and the
+ * tree. Order is everything here: first the kernel resolves below a held grant, then it is
+ * asked what that was (/proc/self/fd), then the rules judge that name, and the operation goes
+ * on with the very descriptor that was judged, so nothing swapped in between matters. When the
+ * rules hold nothing but whole directories, being below the grant is the answer and the
+ * question is not asked. When the kernel cannot tell a name but the rules need one, the
+ * operation is refused. Messages name the path as it was asked, never where it led. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/local/files.h"
+#include "base/error.h"
+#include "base/path.h"
+#include "os/beneath.h"
+
+csn_target csn_target_of(const csn_local *l, uint32_t op, const char *path, uint32_t flags)
+{
+    csn_target t = {.l = l, .op = op, .asked = path};
+
+    t.grant = csn_local_grant_of(l, path, &t.rest);
+    if ((flags & CSN_FILE_NOFOLLOW) || (l->config && (l->config->flags & CSN_OPEN_NOFOLLOW)))
+        t.how |= CSN_BENEATH_NOFOLLOW;
+    /* Nothing is outside the root directory; absolute links are as good as any there. */
+    if (strcmp(t.grant->path, "/") == 0)
+        t.how |= CSN_BENEATH_ROOTED;
+    return t;
+}
+
+/* The gravest of several: a rename deletes and reads. */
+static const char *op_word(uint32_t op)
+{
+    for (uint32_t bit = CSN_OP_NET; bit > 0; bit >>= 1)
+        if (op & bit)
+            return csn_op_name(bit);
+    return "use";
+}
+
+bool csn_target_judged(const csn_target *t)
+{
+    if (!t->l->rules)
+        return false;
+    return csn_rules_has_carveouts(t->l->rules) ||
+           (!t->grant->writable && (t->op & (CSN_OP_WRITE | CSN_OP_DELETE)) != 0);
+}
+
+char *csn_target_path(const csn_target *t, int fd, const char *more)
+{
+    csn_autofree char *found = csn_local_fd_path(fd);
+    csn_autofree char *top = csn_local_fd_path(t->grant->fd);
+    const char *base = t->grant->path,
+               *below = found && top ? csn_path_below(found, top) : NULL;
+    char *out = NULL;
+
+    /* The grant is held by descriptor and may have been moved; the rules know its first name.
+     */
+    if (!below)
+        return NULL;
+    int n = asprintf(&out, "%s%s%s%s%s", strcmp(base, "/") == 0 ? "" : base, *below ? "/" : "",
+                     below, *more ? "/" : "", more);
+    if (n == 0) { /* the root directory itself */
+        free(out);
+        return strdup("/");
+    }
+    return n < 0 ? NULL : out;
+}
+
+/* Where `..` leads by text, for the hint only: NULL when the text alone does not leave. */
+static char *text_outside(const csn_target *t)
+{
+    char *out = strdup(t->grant->path), *grown;
+    size_t len = out ? strlen(out) : 0, least = len;
+
+    for (const char *p = t->rest; out && *p;) {
+        size_t n = strcspn(p, "/");
+        if (n == 2 && p[0] == '.' && p[1] == '.') {
+            while (len > 0 && out[len - 1] != '/')
+                len--;
+            len -= len > 0;
+            least = len < least ? len : least;
+        } else if (n > 0 && !(n == 1 && p[0] == '.')) {
+            grown = realloc(out, len + n + 2);
+            if (!grown)
+                break;
+            out = grown;
+            out[len++] = '/';
+            memcpy(out + len, p, n);
+            len += n;
+        }
+        out[len] = '\0';
+        p += n;
+        p += strspn(p, "/");
+    }
+    if (!out || least == strlen(t->grant->path) || len == 0) {
+        free(out);
+        return NULL;
+    }
+    return out;
+}
+
+/* The hint is made from the text alone: looking where a link leads would tell an agent what
+ * there is outside. */
+static csn_status fail_outside(const csn_target *t, const char *shown, csn_error **err)
+{
+    csn_autofree char *where = text_outside(t);
+    csn_autofree char *hint = where ? csn_rules_hint(t->op, where) : NULL;
+    const char *advice = hint ? hint : "a symbolic link on the path leads outside";
+    csn_denial d = {
+        .op = op_word(t->op), .target = t->asked, .rule = "outside", .hint = advice};
+
+    csn_status st = csn_fail(err, CSN_OUTSIDE, "%s: path outside base directory", shown);
+    return csn_error_deny(csn_error_advise(st, err, "%s", advice), err, &d);
+}
+
+/* With NOFOLLOW the kernel's ELOOP means the first link it met, not a loop. */
+static csn_status fail_nofollow(const csn_target *t, const char *shown, csn_error **err)
+{
+    csn_denial d = {.op = op_word(t->op),
+                    .target = t->asked,
+                    .rule = "nofollow",
+                    .source = "flags",
+                    .hint = "leave out nofollow"};
+
+    csn_status st = csn_fail(err, CSN_DENIED, "%s: symbolic links are not followed", shown);
+    return csn_error_deny(st, err, &d);
+}
+
+/* One place for errno to words, so that every operation says the same to the same thing. */
+csn_status csn_target_fail(const csn_target *t, int errnum, csn_error **err)
+{
+    csn_autofree char *printable = csn_path_printable(t->asked);
+    const char *shown = printable ? printable : "path";
+
+    switch (errnum) {
+    case EXDEV:
+        return fail_outside(t, shown, err);
+    case ELOOP:
+        if (t->how & CSN_BENEATH_NOFOLLOW)
+            return fail_nofollow(t, shown, err);
+        return csn_fail(err, CSN_INVALID, "%s: too many levels of symbolic links", shown);
+    case ENOENT:
+        return csn_fail(err, CSN_NOT_FOUND, "File %s not found", shown);
+    case EISDIR:
+        return csn_fail(err, CSN_WRONG_TYPE, "%s is a directory", shown);
+    case ENOTDIR:
+        return csn_fail(err, CSN_WRONG_TYPE, "%s is not a directory", shown);
+    case ENXIO:
+    case ENODEV:
+    case EMEDIUMTYPE:
+        return csn_fail(err, CSN_WRONG_TYPE, "%s is not a regular file", shown);
+    case EBUSY:
+    case EAGAIN:
+        return csn_fail(err, CSN_CONFLICT, "%s is being changed by somebody else", shown);
+    default:
+        return csn_fail_errno(err, errnum, "%s %s", op_word(t->op), shown);
+    }
+}
+
+/* Judges what `more` below the held descriptor is. */
+static csn_status judge(const csn_target *t, int fd, const char *more, csn_error **err)
+{
+    if (!csn_target_judged(t))
+        return CSN_OK;
+    csn_autofree char *resolved = csn_target_path(t, fd, more);
+    if (!resolved)
+        return csn_fail(err, CSN_UNAVAILABLE, "the kernel does not tell where a path leads");
+    return csn_local_judge(t->l, t->op, t->asked, resolved, err);
+}
+
+csn_status csn_target_open(const csn_target *t, int flags, int *ret_fd, csn_error **err)
+{
+    csn_autofd int fd = csn_beneath_open(t->grant->fd, t->rest, flags, t->how);
+
+    if (fd < 0)
+        return csn_target_fail(t, -fd, err);
+    csn_status st = judge(t, fd, "", err);
+    if (st < 0)
+        return st;
+    *ret_fd = csn_steal_fd(&fd);
+    return CSN_OK;
+}
+
+/* Judges the name before any directory above it is made. */
+csn_status csn_target_parent(const csn_target *t, unsigned how, csn_parent *ret,
+                             csn_error **err)
+{
+    csn_autoparent p = CSN_PARENT_NONE;
+    csn_autofree char *more = NULL;
+
+    int rc = csn_parent_find(t->grant->fd, t->rest, t->how | how, &p);
+    if (rc == -EINVAL) {
+        csn_autofree char *shown = csn_path_printable(t->asked);
+        return csn_fail(err, CSN_INVALID, "%s names no entry of a directory",
+                        shown ? shown : "");
+    }
+    if (rc < 0)
+        return csn_target_fail(t, -rc, err);
+    if (csn_target_judged(t)) {
+        csn_autofree char *missing = csn_parent_missing(&p);
+        if (!missing || asprintf(&more, "%s%s%s", missing, *missing ? "/" : "", p.name) < 0)
+            return csn_fail(err, CSN_NOMEM, "out of memory");
+        csn_status st = judge(t, p.fd, more, err);
+        if (st < 0)
+            return st;
+    }
+    *ret = p;
+    p = CSN_PARENT_NONE;
+    return CSN_OK;
+}

@@ -1,0 +1,29 @@
+/* buf.h: growable bytes with a mandatory ceiling.
+ *
+ * `data` is always NUL-terminated once anything was added (the NUL is not counted). After an
+ * append failed the buffer is unchanged: ENOSPC when the ceiling is reached, ENOMEM else. */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+typedef struct csn_buf {
+    char *data;
+    size_t len, cap, max;
+} csn_buf;
+
+void csn_buf_init(csn_buf *b, size_t max);
+void csn_buf_release(csn_buf *b);
+static inline void csn_buf_releasep(csn_buf *b)
+{
+    csn_buf_release(b);
+}
+#define csn_autobuf CSN_CLEANUP(csn_buf_releasep) csn_buf
+
+int csn_buf_append(csn_buf *b, const void *data, size_t len); /* 0 or errno */
+int csn_buf_puts(csn_buf *b, const char *s);
+int csn_buf_putc(csn_buf *b, char c);
+int csn_buf_printf(csn_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int csn_buf_reserve(csn_buf *b, size_t more);
+char *csn_buf_take(csn_buf *b); /* the malloc'd bytes; b is empty after. "" when nothing came */

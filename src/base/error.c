@@ -1,0 +1,411 @@
+/* error.c: what a failure carries from where it happened to whoever asked.
+ *
+ * Every room of the library calls this; the public accessors of caisson.h live here too. What
+ * must hold: failing never fails. When memory is gone, *err becomes one static error that needs
+ * no allocation and ignores csn_error_free, and every addition (wrap, note, advise, deny) that
+ * cannot be stored is dropped rather than reported. *err is never read before it is written,
+ * since a caller may leave it uninitialised: additions look at it only when their status says
+ * that it was set. Messages may hold text an attacker chose (paths, names); those who format
+ * them quote and escape, here they are only carried. */
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "caisson/backend.h"
+
+#ifndef CSN_VERSION
+#define CSN_VERSION "unknown"
+#endif
+
+struct csn_error {
+    csn_status code;
+    int errnum;
+    char *msg; /* NULL only in the static one */
+    char *op;  /* or NULL, as all below */
+    char *path;
+    char *hint;
+    csn_denial *denial; /* one block: the struct, then its texts */
+};
+
+/* The one error that cannot be allocated. */
+static csn_error oom = {.code = CSN_NOMEM, .errnum = ENOMEM};
+
+/* ---- formatting and storing ---------------------------------------------------------------
+ */
+
+/* malloc'd text, or NULL when out of memory. */
+__attribute__((format(printf, 1, 0))) static char *format(const char *fmt, va_list ap)
+{
+    char *text = NULL;
+
+    return vasprintf(&text, fmt, ap) < 0 ? NULL : text;
+}
+
+/* Takes msg, which may be NULL when formatting it failed. */
+static csn_status put(csn_error **err, csn_status code, int errnum, char *msg)
+{
+    csn_autofree char *owned = msg;
+
+    if (!err)
+        return code;
+    csn_error *e = owned ? calloc(1, sizeof(*e)) : NULL;
+    if (!e) {
+        *err = &oom;
+        return code;
+    }
+    *e = (csn_error){.code = code, .errnum = errnum, .msg = CSN_STEAL(owned)};
+    *err = e;
+    return code;
+}
+
+/* The error that an addition may change, or NULL. */
+static csn_error *open_error(csn_status st, csn_error **err)
+{
+    return st < 0 && err && *err && (*err)->msg ? *err : NULL;
+}
+
+/* The errno's own words, except for the two that our callers give a meaning of their own. */
+static const char *errno_text(int errnum)
+{
+    if (errnum == EXDEV)
+        return csn_status_text(CSN_OUTSIDE);
+    if (errnum == EMEDIUMTYPE)
+        return "not a regular file";
+#ifdef __GLIBC__
+    const char *text = strerrordesc_np(errnum);
+    return text ? text : "unknown error";
+#else
+    return (strerror)(errnum); /* musl: constant texts, safe in threads */
+#endif
+}
+
+csn_status csn_fail(csn_error **err, csn_status code, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!err)
+        return code;
+    va_start(ap, fmt);
+    char *msg = format(fmt, ap);
+    va_end(ap);
+    return put(err, code, 0, msg);
+}
+
+csn_status csn_error_set(csn_error **err, csn_status code, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!err)
+        return code;
+    va_start(ap, fmt);
+    char *msg = format(fmt, ap);
+    va_end(ap);
+    return put(err, code, 0, msg);
+}
+
+csn_status csn_fail_errno(csn_error **err, int errnum, const char *fmt, ...)
+{
+    csn_status code = csn_status_of_errno(errnum);
+    char *msg = NULL;
+    va_list ap;
+
+    if (!err)
+        return code;
+    va_start(ap, fmt);
+    csn_autofree char *head = format(fmt, ap);
+    va_end(ap);
+    if (!head || asprintf(&msg, "%s: %s", head, errno_text(errnum)) < 0)
+        msg = NULL;
+    return put(err, code, errnum, msg);
+}
+
+/* The new text is built before the old one goes: without memory the message stays as it was. */
+csn_status csn_wrap(csn_status st, csn_error **err, const char *fmt, ...)
+{
+    csn_error *e = open_error(st, err);
+    char *joined = NULL;
+    va_list ap;
+
+    if (!e)
+        return st;
+    va_start(ap, fmt);
+    csn_autofree char *head = format(fmt, ap);
+    va_end(ap);
+    if (!head || asprintf(&joined, "%s: %s", head, e->msg) < 0)
+        return st;
+    free(e->msg);
+    e->msg = joined;
+    return st;
+}
+
+/* ---- additions ----------------------------------------------------------------------------
+ */
+
+csn_status csn_error_note(csn_status st, csn_error **err, const char *op, const char *path)
+{
+    csn_error *e = open_error(st, err);
+
+    if (e && op && !e->op)
+        e->op = strdup(op);
+    if (e && path && !e->path)
+        e->path = strdup(path);
+    return st;
+}
+
+/* Unlike op and path, the latest hint wins: outer rooms know what the user can change. */
+csn_status csn_error_advise(csn_status st, csn_error **err, const char *fmt, ...)
+{
+    csn_error *e = open_error(st, err);
+    va_list ap;
+
+    if (!e)
+        return st;
+    va_start(ap, fmt);
+    char *hint = format(fmt, ap);
+    va_end(ap);
+    if (hint) {
+        free(e->hint);
+        e->hint = hint;
+    }
+    return st;
+}
+
+/* A denial is data for programs; whoever refused keeps his own texts, so all are copied into
+ * one block that is freed with one free. */
+static size_t text_size(const char *s)
+{
+    return s ? strlen(s) + 1 : 0;
+}
+
+/* Copies s to *at and moves *at behind it. */
+static const char *text_put(char **at, const char *s)
+{
+    char *copy = *at;
+
+    if (!s)
+        return NULL;
+    *at = mempcpy(copy, s, strlen(s) + 1);
+    return copy;
+}
+
+csn_status csn_error_deny(csn_status st, csn_error **err, const csn_denial *d)
+{
+    csn_error *e = open_error(st, err);
+
+    if (!e || !d)
+        return st;
+    csn_denial *copy = malloc(sizeof(*copy) + text_size(d->op) + text_size(d->target) +
+                              text_size(d->resolved) + text_size(d->rule) +
+                              text_size(d->source) + text_size(d->hint));
+    if (!copy)
+        return st;
+    char *at = (char *)(copy + 1);
+    copy->op = text_put(&at, d->op);
+    copy->target = text_put(&at, d->target);
+    copy->resolved = text_put(&at, d->resolved);
+    copy->rule = text_put(&at, d->rule);
+    copy->source = text_put(&at, d->source);
+    copy->hint = text_put(&at, d->hint);
+    free(e->denial);
+    e->denial = copy;
+    return st;
+}
+
+/* malloc'd text with every `from` replaced, or NULL when there is none or no memory. */
+static char *replace_all(const char *text, const char *from, const char *to)
+{
+    size_t from_len = strlen(from), to_len = strlen(to), hits = 0;
+
+    for (const char *p = text; (p = strstr(p, from)) != NULL; p += from_len)
+        hits++;
+    char *out = hits ? malloc(strlen(text) + hits * to_len + 1) : NULL;
+    if (!out)
+        return NULL;
+    char *at = out;
+    for (const char *hit; (hit = strstr(text, from)) != NULL; text = hit + from_len) {
+        at = mempcpy(at, text, (size_t)(hit - text));
+        at = mempcpy(at, to, to_len);
+    }
+    memcpy(at, text, strlen(text) + 1);
+    return out;
+}
+
+csn_status csn_error_rephrase(csn_status st, csn_error **err, const char *from, const char *to)
+{
+    csn_error *e = open_error(st, err);
+
+    if (!e || !from || !to || !*from || strcmp(from, to) == 0)
+        return st;
+    char *msg = replace_all(e->msg, from, to);
+    if (msg) {
+        free(e->msg);
+        e->msg = msg;
+    }
+    if (e->denial && e->denial->target && strcmp(e->denial->target, from) == 0) {
+        csn_denial d = *e->denial;
+        d.target = to;
+        return csn_error_deny(st, err, &d);
+    }
+    return st;
+}
+
+/* ---- statuses -----------------------------------------------------------------------------
+ */
+
+/* What the caller can do about it decides, not what the kernel calls it. */
+csn_status csn_status_of_errno(int errnum)
+{
+    switch (errnum) {
+    case ENOENT:
+        return CSN_NOT_FOUND;
+    case EXDEV: /* openat2 below a root says so of a path that leaves it */
+        return CSN_OUTSIDE;
+    case EEXIST:
+        return CSN_EXISTS;
+    case ENOTEMPTY:
+        return CSN_CONFLICT;
+    case ENOTDIR:
+    case EISDIR:
+    case ENXIO: /* open of a fifo without a reader, or of a socket */
+    case ENODEV:
+    case EMEDIUMTYPE: /* the os layer's own: opened, but not a regular file */
+    case ESPIPE:
+        return CSN_WRONG_TYPE;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return CSN_DENIED;
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EINVAL:
+    case EILSEQ:
+        return CSN_INVALID;
+    case EFBIG:
+    case E2BIG:
+    case EOVERFLOW:
+        return CSN_TOO_LARGE;
+    case EBUSY:
+    case EAGAIN:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EPIPE:
+        return CSN_UNAVAILABLE;
+    case ETIMEDOUT:
+        return CSN_TIMEOUT;
+    case ECANCELED:
+        return CSN_CANCELLED;
+    case ENOSYS:
+    case EOPNOTSUPP:
+        return CSN_UNSUPPORTED;
+    case ENOMEM:
+        return CSN_NOMEM;
+    default:
+        return CSN_IO;
+    }
+}
+
+csn_status csn_status_of_name(const char *word)
+{
+#define CSN_X(name, num, text_word, http, text)                                                \
+    if (word && strcmp(word, text_word) == 0)                                                  \
+        return CSN_##name;
+    CSN_STATUS_MAP(CSN_X)
+#undef CSN_X
+    return CSN_INTERNAL;
+}
+
+const char *csn_status_name(csn_status s)
+{
+    switch (s) {
+#define CSN_X(name, num, word, http, text)                                                     \
+    case CSN_##name:                                                                           \
+        return word;
+        CSN_STATUS_MAP(CSN_X)
+#undef CSN_X
+    }
+    return "internal"; /* a number from a newer library */
+}
+
+const char *csn_status_text(csn_status s)
+{
+    switch (s) {
+#define CSN_X(name, num, word, http, text)                                                     \
+    case CSN_##name:                                                                           \
+        return text;
+        CSN_STATUS_MAP(CSN_X)
+#undef CSN_X
+    }
+    return "unknown status";
+}
+
+int csn_status_http(csn_status s)
+{
+    switch (s) {
+#define CSN_X(name, num, word, http, text)                                                     \
+    case CSN_##name:                                                                           \
+        return http;
+        CSN_STATUS_MAP(CSN_X)
+#undef CSN_X
+    }
+    return 500;
+}
+
+/* ---- accessors ----------------------------------------------------------------------------
+ */
+
+const char *csn_version(void)
+{
+    return CSN_VERSION;
+}
+
+csn_status csn_error_code(const csn_error *e)
+{
+    return e ? e->code : CSN_OK;
+}
+
+const char *csn_error_message(const csn_error *e)
+{
+    return e && e->msg ? e->msg : csn_status_text(csn_error_code(e));
+}
+
+const char *csn_error_op(const csn_error *e)
+{
+    return e ? e->op : NULL;
+}
+
+const char *csn_error_path(const csn_error *e)
+{
+    return e ? e->path : NULL;
+}
+
+const char *csn_error_hint(const csn_error *e)
+{
+    return e ? e->hint : NULL;
+}
+
+int csn_error_errno(const csn_error *e)
+{
+    return e ? e->errnum : 0;
+}
+
+const csn_denial *csn_error_denial(const csn_error *e)
+{
+    return e && (e->code == CSN_DENIED || e->code == CSN_OUTSIDE) ? e->denial : NULL;
+}
+
+void csn_error_free(csn_error *e)
+{
+    if (!e || !e->msg) /* not by address: a module has a static error of its own */
+        return;
+    free(e->msg);
+    free(e->op);
+    free(e->path);
+    free(e->hint);
+    free(e->denial);
+    free(e);
+}

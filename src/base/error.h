@@ -1,0 +1,31 @@
+/* error.h: failing in one line. The error is an argument, never a global. */
+#pragma once
+#include "caisson/caisson.h"
+
+/* Set *err (when err is not NULL) and return `code`. */
+csn_status csn_fail(csn_error **err, csn_status code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4), warn_unused_result));
+
+/* As csn_fail with the status that errnum maps to (csn_status_of_errno) and ": <errno text>".
+ */
+csn_status csn_fail_errno(csn_error **err, int errnum, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4), warn_unused_result));
+
+/* Prefix the message already in *err with "<text>: " and return `st`. */
+csn_status csn_wrap(csn_status st, csn_error **err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4), warn_unused_result));
+
+csn_status csn_status_of_errno(int errnum);
+/* CSN_INTERNAL for a word that is none. */
+csn_status csn_status_of_name(const char *word);
+
+/* Add to an error that is already set; no-ops on NULL. They return `st` so that they chain.
+ * Texts are copied. An op or path that is already there stays (the innermost knows best). */
+csn_status csn_error_note(csn_status st, csn_error **err, const char *op, const char *path);
+csn_status csn_error_advise(csn_status st, csn_error **err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Copies all texts of the denial. */
+csn_status csn_error_deny(csn_status st, csn_error **err, const csn_denial *d);
+/* Puts `to` in place of every `from` in the message and the denial's target: backends speak of
+ * the path they were given, callers of the one they asked for. */
+csn_status csn_error_rephrase(csn_status st, csn_error **err, const char *from, const char *to);

@@ -1,0 +1,50 @@
+/* limits.h: every ceiling in one place. A limit without a name here does not exist. */
+#pragma once
+
+#define CSN_TIMEOUT_MS_DEFAULT   30000u
+#define CSN_OUTPUT_MAX_DEFAULT   (1024u * 1024u)
+#define CSN_OUTPUT_MAX_CEILING   (1024u * 1024u * 1024u)
+#define CSN_READ_LINES_DEFAULT   2000u
+#define CSN_READ_BYTES_DEFAULT   (256u * 1024u)
+#define CSN_READ_IMAGE_MAX       (16u * 1024u * 1024u)
+#define CSN_READ_BYTES_CEILING   (1024u * 1024u * 1024u)
+#define CSN_COUNT_LINES_MAX      (64u * 1024u * 1024u) /* bytes scanned for total_lines */
+#define CSN_EDIT_FILE_MAX        (64u * 1024u * 1024u)
+#define CSN_LIST_MAX             1000000u
+#define CSN_GLOB_MAX             1000000u
+#define CSN_GLOB_BRACES_MAX      256u  /* patterns that braces may expand to */
+#define CSN_GLOB_STEPS_MAX       1024u /* braces opened on the way there */
+#define CSN_GREP_MATCHES_DEFAULT 10000u
+#define CSN_GREP_LINE_MAX        (64u * 1024u) /* bytes of one line that are kept */
+#define CSN_GREP_FILE_MAX        (1024u * 1024u * 1024u)
+#define CSN_WRITE_MANY_MAX       10000u
+#define CSN_PATH_MAX             4096u /* as the kernel's, NUL included */
+#define CSN_NAME_BYTES_MAX       63u   /* of a sandbox's or session's name */
+#define CSN_ARGV_BYTES_MAX       (2u * 1024u * 1024u)
+#define CSN_ARGV_COUNT_MAX       65536u
+#define CSN_GRACE_MS             200u  /* between SIGTERM and SIGKILL */
+#define CSN_DRAIN_MS             100u  /* for output of a grandchild that holds the pipe */
+#define CSN_KEEPER_ANSWER_MS     5000u /* a keeper that is silent for longer is broken */
+#define CSN_JSON_BYTES_MAX       (64u * 1024u * 1024u) /* of one document read */
+#define CSN_AUDIT_LINE_MAX       16384u
+#define CSN_TAR_ENTRIES_MAX      1000000u
+#define CSN_TAR_BYTES_MAX        (16ull * 1024u * 1024u * 1024u)
+/* the keeper and those who speak to it */
+#define CSN_KEEPER_MSG_MAX      (64u * 1024u) /* one packet; larger bodies travel in a memfd */
+#define CSN_KEEPER_BODY_MAX     (16u * 1024u * 1024u)
+#define CSN_KEEPER_FDS_MAX      8u   /* descriptors of one message */
+#define CSN_KEEPER_CONNS_MAX    256u /* connections to one keeper */
+#define CSN_KEEPER_BACKLOG      128u
+#define CSN_KEEPER_JOBS_MAX     4096u /* commands at once */
+#define CSN_KEEPER_ENDED_MAX    256u  /* background processes kept after their end */
+#define CSN_KEEPER_ENDED_BYTES  (64ull * 1024u * 1024u) /* of their logs, together */
+#define CSN_KEEPER_WAITERS_MAX  4096u                   /* answers that are put off */
+#define CSN_KEEPER_DRAINS_MAX   256u /* pipes of background grandchildren that are emptied */
+#define CSN_KEEPER_SESSIONS_MAX 256u
+#define CSN_KEEPER_REMOVE_MAX   16u    /* directories a keeper removes at its end */
+#define CSN_KEEPER_END_MS       10000u /* a keeper that ends waits this long for the unkillable */
+#define CSN_LOG_CHUNK_MAX       (60u * 1024u)   /* bytes of one answer to LOGS */
+#define CSN_COMMAND_TEXT_MAX    1024u           /* of a background process, for ps */
+#define CSN_PROC_SCAN_MAX       262144u         /* processes one scan of /proc remembers */
+#define CSN_PIPE_GROW_BYTES     (1024u * 1024u) /* size of a pipe that proved busy */
+#define CSN_START_INPUT_MAX     (64u * 1024u * 1024u) /* stdin given to a background process */

@@ -1,0 +1,145 @@
+/* path.c: paths as text. It joins and compares; it never resolves.
+ *
+ * Called by core on every path an agent names, and by policy and messages. The path is the
+ * agent's: any bytes but NUL, any length, `..` where it hurts. What must hold: nothing here
+ * drops or reorders a component, because `link/../x` is not `x`; only the kernel knows what it
+ * is. Comparing goes by whole components, so /base is not a parent of /basement. */
+#include "base/path.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/utf8.h"
+
+/* Names a path by its start: all of it would be a message of megabytes. */
+static csn_status too_long(const char *path, csn_error **err)
+{
+    char start[65];
+
+    snprintf(start, sizeof(start), "%s", path);
+    csn_autofree char *shown = csn_path_printable(start);
+    return csn_fail(err, CSN_INVALID, "path %s... is longer than %u bytes", shown ? shown : "",
+                    CSN_PATH_MAX - 1);
+}
+
+csn_status csn_path_join(const char *workdir, const char *home, const char *path, char **ret,
+                         csn_error **err)
+{
+    const char *front = workdir, *rest = path;
+
+    if (!path || !path[0])
+        return csn_fail(err, CSN_INVALID, "path is empty");
+    if (path[0] == '/') {
+        front = "";
+    } else if (path[0] == '~' && (path[1] == '/' || !path[1])) {
+        front = home;
+        rest = path + 1 + strspn(path + 1, "/");
+    }
+    if (!front)
+        return csn_fail(err, CSN_INVALID, "path '%c...': there is no %s", path[0],
+                        path[0] == '~' ? "home" : "working directory");
+    size_t front_len = strlen(front), rest_len = strlen(rest);
+    /* "~" alone is the home itself, and a front that ends in a slash needs no second one. */
+    bool slash = front_len > 0 && front[front_len - 1] != '/' && rest_len > 0;
+    /* The kernel's limit is on what it is asked to resolve, which is the part below a held
+     * directory; the working directory in front of it is not counted against the agent. */
+    if (front_len >= CSN_PATH_MAX || rest_len >= CSN_PATH_MAX)
+        return too_long(path, err);
+    char *joined = malloc(front_len + slash + rest_len + 1);
+    if (!joined)
+        return csn_fail(err, CSN_NOMEM, "out of memory");
+    char *at = mempcpy(joined, front, front_len);
+    if (slash)
+        *at++ = '/';
+    memcpy(at, rest, rest_len + 1);
+    *ret = joined;
+    return CSN_OK;
+}
+
+/* Both are walked together, so doubled and trailing slashes on either side do not matter. */
+const char *csn_path_below(const char *path, const char *dir)
+{
+    for (;;) {
+        path += strspn(path, "/");
+        dir += strspn(dir, "/");
+        size_t n = strcspn(dir, "/");
+        if (n == 0)
+            return path;
+        if (strcspn(path, "/") != n || memcmp(path, dir, n) != 0)
+            return NULL;
+        path += n;
+        dir += n;
+    }
+}
+
+const char *csn_path_base(const char *path)
+{
+    const char *base = path; /* moves behind each slash that something follows */
+
+    for (const char *p = path; *p; p++)
+        if (*p == '/' && p[1] && p[1] != '/')
+            base = p + 1;
+    return base;
+}
+
+char *csn_path_dir(const char *path)
+{
+    size_t len = (size_t)(csn_path_base(path) - path);
+
+    if (len == 0)
+        return strdup(path[0] == '/' ? "/" : ".");
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    return strndup(path, len);
+}
+
+bool csn_name_valid(const char *name)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                  "0123456789._-";
+
+    if (!name || !name[0] || name[0] == '.' || name[0] == '-')
+        return false;
+    size_t len = strspn(name, allowed);
+    return !name[len] && len <= CSN_NAME_BYTES_MAX;
+}
+
+/* Is the character at s (n bytes, valid) one that a terminal acts upon? ASCII and C1 controls.
+ */
+static bool is_control(const unsigned char *s, size_t n)
+{
+    if (n == 1)
+        return *s < ' ' || *s == 0x7f;
+    return n == 2 && s[0] == 0xc2 && s[1] < 0xa0;
+}
+
+char *csn_path_printable(const char *path)
+{
+    const unsigned char *s = (const unsigned char *)(path ? path : "");
+    size_t left = strlen((const char *)s);
+    csn_autobuf out;
+    csn_buf_init(&out, 4 * left + 2); /* every byte as \xNN, and the quotes */
+    int e = csn_buf_putc(&out, '\'');
+
+    while (left > 0 && e == 0) {
+        size_t n = csn_utf8_char(s, left);
+        if (n == 0 || is_control(s, n)) {
+            n = 1;
+            e = csn_buf_printf(&out, "\\x%02x", *s);
+        } else if (*s == '\'' || *s == '\\') {
+            e = csn_buf_printf(&out, "\\%c", *s);
+        } else {
+            e = csn_buf_append(&out, s, n);
+        }
+        s += n;
+        left -= n;
+    }
+    if (e == 0)
+        e = csn_buf_putc(&out, '\'');
+    return e == 0 ? csn_buf_take(&out) : NULL;
+}

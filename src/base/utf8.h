@@ -1,0 +1,11 @@
+/* utf8.h: validation only; bytes are never changed here except into U+FFFD on request. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Length in bytes of the valid character at s (1-4), or 0 when it is none. Rejects overlong
+ * forms, surrogates and anything above U+10FFFF. */
+size_t csn_utf8_char(const unsigned char *s, size_t len);
+bool csn_utf8_valid(const char *s, size_t len);
+/* How many bytes at the end of s are the start of a character that is cut off there (0-3). */
+size_t csn_utf8_cut_tail(const char *s, size_t len);

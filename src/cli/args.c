@@ -1,0 +1,384 @@
+/* args.c: the option parser of every subcommand.
+ *
+ * main.c calls it once with the tables of the subcommand. It accepts --opt value, --opt=value,
+ * -o value, -ovalue and bundles of letters, anywhere before "--"; options and arguments may be
+ * mixed. There is no abbreviation: what works today must not become ambiguous tomorrow.
+ *
+ * What must hold: nothing unknown is ever skipped, a value that does not parse is refused by
+ * name, and a message quotes what the caller typed with control bytes escaped (a script may
+ * pass text from elsewhere). Nothing here prints or exits. */
+#include "cli/args.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strv.h"
+#include "caisson/caisson.h"
+
+#define WORD_MAX 64 /* longest word the nearest-name search looks at */
+
+void csn_args_quote(const char *text, char *ret, size_t size)
+{
+    size_t n = 0;
+
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        if (n + 8 > size) {
+            n += (size_t)snprintf(ret + n, size - n, "...");
+            break;
+        }
+        if (*p < 0x20 || *p == 0x7f)
+            n += (size_t)snprintf(ret + n, size - n, "\\x%02x", *p);
+        else
+            ret[n++] = (char)*p;
+    }
+    ret[n] = '\0';
+}
+
+/* Levenshtein with one row; both words are short. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[WORD_MAX + 1], la = strlen(a), lb = strlen(b);
+
+    if (la > WORD_MAX || lb > WORD_MAX)
+        return WORD_MAX;
+    for (size_t k = 0; k <= lb; k++)
+        row[k] = k;
+    for (size_t i = 1; i <= la; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t k = 1; k <= lb; k++) {
+            size_t best = diagonal + (a[i - 1] != b[k - 1]);
+            if (row[k] + 1 < best)
+                best = row[k] + 1;
+            if (row[k - 1] + 1 < best)
+                best = row[k - 1] + 1;
+            diagonal = row[k];
+            row[k] = best;
+        }
+    }
+    return row[lb];
+}
+
+/* Is `d` edits near enough for a word this long to be a slip and not another word? */
+static bool near(size_t d, const char *word)
+{
+    return d <= 1 + strlen(word) / 4;
+}
+
+const char *csn_args_nearest(const char *word, const char *const *words)
+{
+    const char *best = NULL;
+    size_t best_d = WORD_MAX;
+
+    for (; *words; words++) {
+        size_t d = distance(word, *words);
+        if (d < best_d) {
+            best_d = d;
+            best = *words;
+        }
+    }
+    return best && near(best_d, word) ? best : NULL;
+}
+
+/* ---- messages -----------------------------------------------------------------------------
+ */
+
+__attribute__((format(printf, 2, 3))) static bool wrong(csn_usage *why, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(why->message, sizeof(why->message), fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+static bool unknown_long(const csn_args *a, const char *name, csn_usage *why)
+{
+    const char *words[128] = {"json", "help"};
+    size_t n = 2;
+    char quoted[128];
+
+    for (size_t g = 0; g < CSN_ARGS_GROUPS && a->groups[g].opts; g++)
+        for (const csn_opt *o = a->groups[g].opts; o->kind != CSN_OPT_END && n < 127; o++)
+            if (o->name)
+                words[n++] = o->name;
+    const char *near_name = csn_args_nearest(name, words);
+    if (near_name)
+        snprintf(why->hint, sizeof(why->hint), "did you mean --%s?", near_name);
+    csn_args_quote(name, quoted, sizeof(quoted));
+    return wrong(why, "unknown option '--%s'", quoted);
+}
+
+static bool unknown_brief(const csn_args *a, char letter, csn_usage *why)
+{
+    if (a->rest_ok)
+        snprintf(why->hint, sizeof(why->hint), "the command to run goes after --");
+    else
+        snprintf(why->hint, sizeof(why->hint), "text that starts with a dash goes after --");
+    if (letter > 0x20 && letter < 0x7f)
+        return wrong(why, "unknown option '-%c'", letter);
+    return wrong(why, "unknown option '-\\x%02x'", (unsigned char)letter);
+}
+
+/* ---- values -------------------------------------------------------------------------------
+ */
+
+static bool choice_ok(const char *choices, const char *value)
+{
+    size_t len = strlen(value);
+
+    for (const char *p = choices; *p;) {
+        size_t n = strcspn(p, "|");
+        if (n == len && memcmp(p, value, n) == 0)
+            return true;
+        p += n + (p[n] == '|');
+    }
+    return false;
+}
+
+static bool parse_cpus(const char *s, uint64_t *ret)
+{
+    uint64_t whole = 0, milli = 0;
+    const char *dot = strchr(s, '.');
+    char head[24];
+    size_t n = dot ? (size_t)(dot - s) : strlen(s);
+
+    if (n >= sizeof(head))
+        return false;
+    memcpy(head, s, n);
+    head[n] = '\0';
+    if (!csn_parse_u64(head, &whole) || whole > 100000)
+        return false;
+    uint64_t place = 100;
+    for (const char *p = dot ? dot + 1 : ""; *p; p++) {
+        if (*p < '0' || *p > '9' || place == 0)
+            return false;
+        milli += (uint64_t)(*p - '0') * place;
+        place /= 10;
+    }
+    *ret = whole * 1000 + milli;
+    return *ret > 0 && !(dot && !dot[1]);
+}
+
+static bool parse_duration(const char *s, uint64_t *ret)
+{
+    if (strcmp(s, "none") == 0) {
+        *ret = CSN_NO_LIMIT;
+        return true;
+    }
+    if (!csn_parse_duration_ms(s, ret))
+        return false;
+    if (*ret == 0)
+        *ret = CSN_NO_LIMIT;
+    return true;
+}
+
+static bool parse_number(csn_opt_kind kind, const char *value, uint64_t *ret)
+{
+    switch (kind) {
+    case CSN_OPT_U64:
+        return csn_parse_u64(value, ret);
+    case CSN_OPT_COUNT:
+        return csn_parse_u64(value, ret) && *ret > 0;
+    case CSN_OPT_SIZE:
+        return csn_parse_size(value, ret) && *ret > 0;
+    case CSN_OPT_DURATION:
+        return parse_duration(value, ret);
+    case CSN_OPT_CPUS:
+        return parse_cpus(value, ret);
+    case CSN_OPT_END:
+    case CSN_OPT_FLAG:
+    case CSN_OPT_STR:
+    case CSN_OPT_LIST:
+        break;
+    }
+    return false;
+}
+
+static const char *kind_text(csn_opt_kind kind)
+{
+    switch (kind) {
+    case CSN_OPT_U64:
+        return "a whole number";
+    case CSN_OPT_COUNT:
+        return "a whole number above 0";
+    case CSN_OPT_SIZE:
+        return "a size above 0, such as 512K, 64M or 2G";
+    case CSN_OPT_DURATION:
+        return "a duration, such as 500ms, 30s, 10m or 1h, or none";
+    case CSN_OPT_CPUS:
+        return "a number of processors, such as 0.5 or 2";
+    case CSN_OPT_END:
+    case CSN_OPT_FLAG:
+    case CSN_OPT_STR:
+    case CSN_OPT_LIST:
+        break;
+    }
+    return "something else";
+}
+
+/* How the caller wrote the option, for messages. */
+static const char *shown(const csn_opt *o, char buf[80])
+{
+    if (o->name)
+        snprintf(buf, 80, "--%s", o->name);
+    else
+        snprintf(buf, 80, "-%c", o->brief);
+    return buf;
+}
+
+static bool set_value(const csn_opt *o, char *base, const char *value, csn_usage *why)
+{
+    char opt[80], quoted[128];
+    void *field = base + o->at;
+    uint64_t number;
+
+    if (o->kind == CSN_OPT_LIST) {
+        if (csn_strv_push((char ***)field, value) != 0)
+            return wrong(why, "out of memory");
+        return true;
+    }
+    csn_args_quote(value, quoted, sizeof(quoted));
+    if (o->kind == CSN_OPT_STR) {
+        if (o->choices && !choice_ok(o->choices, value))
+            return wrong(why, "%s takes %s, not '%s'", shown(o, opt), o->choices, quoted);
+        *(const char **)field = value;
+        return true;
+    }
+    if (!parse_number(o->kind, value, &number))
+        return wrong(why, "%s takes %s, not '%s'", shown(o, opt), kind_text(o->kind), quoted);
+    *(uint64_t *)field = number;
+    return true;
+}
+
+/* ---- the walk -----------------------------------------------------------------------------
+ */
+
+typedef struct walk {
+    csn_args *a;
+    int argc, i;
+    char **argv;
+    csn_usage *why;
+} walk;
+
+/* By long name (of `len` bytes) or, when name is NULL, by letter. */
+static const csn_opt *find(const csn_args *a, const char *name, size_t len, char letter,
+                           char **ret_base)
+{
+    for (size_t g = 0; g < CSN_ARGS_GROUPS && a->groups[g].opts; g++) {
+        for (const csn_opt *o = a->groups[g].opts; o->kind != CSN_OPT_END; o++) {
+            bool hit = name ? o->name && strncmp(o->name, name, len) == 0 && !o->name[len]
+                            : o->brief == letter;
+            if (hit) {
+                *ret_base = (char *)a->into + a->groups[g].at;
+                return o;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* The next word of argv as the value of `o`. */
+static bool take_next(walk *w, const csn_opt *o, char *base)
+{
+    char opt[80];
+
+    if (w->i + 1 >= w->argc)
+        return wrong(w->why, "%s needs a value: %s", shown(o, opt), o->metavar);
+    return set_value(o, base, w->argv[++w->i], w->why);
+}
+
+static bool take_long(walk *w, const char *word)
+{
+    size_t len = strcspn(word, "=");
+    const char *value = word[len] == '=' ? word + len + 1 : NULL;
+    char *base = NULL, name[WORD_MAX + 1];
+
+    snprintf(name, sizeof(name), "%.*s", (int)(len > WORD_MAX ? WORD_MAX : len), word);
+    if (!value && strcmp(word, "json") == 0) {
+        w->a->json = true;
+        return true;
+    }
+    if (!value && strcmp(word, "help") == 0) {
+        w->a->help = true;
+        return true;
+    }
+    const csn_opt *o = find(w->a, word, len, '\0', &base);
+    if (!o && (strcmp(name, "json") == 0 || strcmp(name, "help") == 0))
+        return wrong(w->why, "--%s takes no value", name);
+    if (!o)
+        return unknown_long(w->a, name, w->why);
+    if (o->kind != CSN_OPT_FLAG)
+        return value ? set_value(o, base, value, w->why) : take_next(w, o, base);
+    if (value)
+        return wrong(w->why, "--%s takes no value", o->name);
+    *(bool *)(void *)(base + o->at) = true;
+    return true;
+}
+
+static bool take_brief(walk *w, const char *letters)
+{
+    for (; *letters; letters++) {
+        char *base = NULL;
+        if (*letters == 'h') {
+            w->a->help = true;
+            continue;
+        }
+        const csn_opt *o = find(w->a, NULL, 0, *letters, &base);
+        if (!o)
+            return unknown_brief(w->a, *letters, w->why);
+        if (o->kind != CSN_OPT_FLAG)
+            return letters[1] ? set_value(o, base, letters + 1, w->why) : take_next(w, o, base);
+        *(bool *)(void *)(base + o->at) = true;
+    }
+    return true;
+}
+
+bool csn_args_parse(csn_args *a, int argc, char **argv, csn_usage *why)
+{
+    walk w = {.a = a, .argc = argc, .argv = argv, .why = why};
+
+    why->message[0] = why->hint[0] = '\0';
+    a->pos = calloc((size_t)argc + 1, sizeof(*a->pos));
+    if (!a->pos)
+        return wrong(why, "out of memory");
+    for (; w.i < argc; w.i++) {
+        const char *word = argv[w.i];
+        if (strcmp(word, "--") == 0)
+            break;
+        bool ok = true;
+        if (word[0] == '-' && word[1] == '-')
+            ok = take_long(&w, word + 2);
+        else if (word[0] == '-' && word[1])
+            ok = take_brief(&w, word + 1);
+        else
+            a->pos[a->npos++] = word;
+        if (!ok)
+            return false;
+    }
+    if (w.i < argc && a->rest_ok) {
+        a->rest = (const char *const *)(argv + w.i + 1);
+        return true;
+    }
+    while (++w.i < argc)
+        a->pos[a->npos++] = argv[w.i];
+    return true;
+}
+
+void csn_args_release(csn_args *a)
+{
+    for (size_t g = 0; g < CSN_ARGS_GROUPS && a->groups && a->groups[g].opts; g++) {
+        for (const csn_opt *o = a->groups[g].opts; o->kind != CSN_OPT_END; o++) {
+            char ***list = (char ***)(void *)((char *)a->into + a->groups[g].at + o->at);
+            if (o->kind != CSN_OPT_LIST)
+                continue;
+            csn_strv_free(*list);
+            *list = NULL; /* an alias may name the same field */
+        }
+    }
+    free(a->pos);
+    a->pos = NULL;
+}

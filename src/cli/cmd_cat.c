@@ -1,0 +1,85 @@
+/* cmd_cat.c: `cat`: the bytes of a file, all of them, unchanged.
+ *
+ * Bytes go from the library straight to stdout, so a file of any size needs little memory; only
+ * --json has to hold it, as base64, up to a ceiling. The file is what the sandbox says it is: a
+ * fifo or device is refused by the library at once. A reader that goes away ends the copy
+ * quietly with status 141. */
+#include <errno.h>
+#include <stddef.h>
+
+#include "cli/commands.h"
+
+/* With --json the content is one string, so it must fit into memory. */
+#define JSON_FILE_MAX ((size_t)1 << 30)
+
+typedef struct cat_opts {
+    bool nofollow;
+} cat_opts;
+
+static int keep(void *ctx, const void *data, size_t len)
+{
+    csn_buf *b = ctx;
+
+    return csn_buf_append(b, data, len) != 0;
+}
+
+static int cat_json(csn_cli *c, const csn_read_opts *ro)
+{
+    csn_error *err = NULL;
+    csn_answer a;
+    csn_autobuf content;
+
+    csn_buf_init(&content, JSON_FILE_MAX);
+    if (csn_read_bytes(c->sb, c->arg[1], ro, keep, &content, &err) < 0)
+        return csn_cli_fail(c, err);
+    if (content.len == JSON_FILE_MAX)
+        return csn_cli_fail_text(c, CSN_TOO_LARGE, "the file is too large for --json");
+    csn_json *j = csn_answer_begin(&a);
+    csn_json_object(j);
+    csn_json_kstr(j, "path", c->arg[1]);
+    csn_json_key(j, "content");
+    csn_json_base64(j, content.data ? content.data : "", content.len);
+    csn_json_kstr(j, "encoding", "base64");
+    csn_json_kuint(j, "bytes", content.len);
+    csn_json_object_end(j);
+    return csn_answer_end(c, &a);
+}
+
+static int run(csn_cli *c, void *opts)
+{
+    const cat_opts *o = opts;
+    csn_read_opts ro = {.size = sizeof(ro), .flags = o->nofollow ? CSN_FILE_NOFOLLOW : 0};
+    csn_error *err = NULL;
+    int write_error = 0;
+
+    if (c->json)
+        return cat_json(c, &ro);
+    if (csn_read_bytes(c->sb, c->arg[1], &ro, csn_cli_write_stdout, &write_error, &err) < 0)
+        return csn_cli_fail(c, err);
+    if (write_error == EPIPE)
+        return CSN_EXIT_BROKEN_PIPE;
+    if (write_error != 0)
+        return csn_cli_fail_text(c, CSN_IO, "cannot write to standard output: %s",
+                                 strerrordesc_np(write_error));
+    return 0;
+}
+
+static const csn_opt options[] = {
+    {CSN_OPT_FLAG, 0, "nofollow", offsetof(cat_opts, nofollow), NULL,
+     "refuse symlinks in the path", NULL},
+    {CSN_OPT_END},
+};
+
+const csn_command csn_cmd_cat = {
+    .name = "cat",
+    .args = "ID PATH",
+    .summary = "the bytes of a file",
+    .intro =
+        "Copies a file to stdout, byte for byte, whatever its size. Only regular files can be\n"
+        "read. With --json the content is base64.",
+    .examples = "  caisson cat $id build/app > app\n",
+    .groups = {{"Options", options, 0}},
+    .opts_size = sizeof(cat_opts),
+    .flags = CSN_CMD_SANDBOX,
+    .run = run,
+};

@@ -1,0 +1,72 @@
+/* cmd_create.c: `create`: a sandbox that stays until it is destroyed or its lifetime ends.
+ *
+ * What must hold: it prints the id and nothing else, so that id=$(caisson create) works in
+ * every script, and returns although the sandbox lives on (nothing inside holds our stdout).
+ * When the id cannot be printed the sandbox is destroyed again: one that nobody knows of could
+ * never be cleaned up by its owner. */
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "cli/commands.h"
+#include "cli/sandbox_opts.h"
+
+static int answer(csn_cli *c, const char *name)
+{
+    csn_answer a;
+
+    if (!c->json) {
+        printf("%s\n", csn_id(c->sb));
+        return csn_cli_flush(c, 0);
+    }
+    csn_json *j = csn_answer_begin(&a);
+    csn_json_object(j);
+    csn_json_kstr(j, "id", csn_id(c->sb));
+    csn_json_kstr(j, "name", name);
+    csn_json_object_end(j);
+    return csn_answer_end(c, &a);
+}
+
+static int run(csn_cli *c, void *opts)
+{
+    CSN_CLEANUP(csn_arena_freep) csn_arena *a = csn_arena_new();
+    csn_error *err = NULL;
+    csn_config config;
+
+    if (!a)
+        return csn_cli_fail_text(c, CSN_NOMEM, "out of memory");
+    if (csn_sandbox_opts_config(opts, a, &config, &err) < 0)
+        return csn_cli_fail(c, err);
+    config.flags |= CSN_OPEN_DETACHED;
+    if (csn_open(&config, &c->sb, &err) < 0)
+        return csn_cli_fail(c, err);
+    int status = answer(c, config.name);
+    /* An id that nobody could read would be a sandbox that nobody can destroy. */
+    if (status != 0)
+        csn_destroy(c->sb, NULL);
+    csn_close(c->sb);
+    return status;
+}
+
+static const csn_opt own_options[] = {
+    {CSN_OPT_STR, 0, "name", offsetof(csn_sandbox_opts, name), "NAME",
+     "a name to use instead of the id", NULL},
+    {CSN_OPT_END},
+};
+
+const csn_command csn_cmd_create = {
+    .name = "create",
+    .args = "",
+    .usage = "[SANDBOX OPTIONS] [--name NAME]",
+    .summary = "make a sandbox that stays, and print its id",
+    .intro =
+        "Makes a sandbox and prints its id, nothing else. It stays after this command and can\n"
+        "be used by every process of this user, by id or by name, until it is destroyed or "
+        "its\n"
+        "lifetime ends. Options set what it may do; they cannot be changed afterwards.",
+    .examples = "  id=$(caisson create --workspace ~/project)\n"
+                "  caisson create --name build --backend local --lifetime 1h\n"
+                "  caisson create --policy agent.json --deny .env --json\n",
+    .groups = {{"Sandbox options", csn_sandbox_opt_table, 0}, {"Name", own_options, 0}},
+    .opts_size = sizeof(csn_sandbox_opts),
+    .run = run,
+};

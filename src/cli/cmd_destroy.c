@@ -1,0 +1,94 @@
+/* cmd_destroy.c: `destroy`: ends sandboxes and removes everything of them.
+ *
+ * Several ids are handled one by one: a failure is told and the others are still destroyed.
+ * With
+ * --json there is one object for all: the ids that are gone, and the first error. */
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/strv.h"
+#include "cli/commands.h"
+#include "wire/encode.h"
+
+/* A sandbox that has already ended is as good as destroyed. */
+static csn_status destroy_one(const char *id, csn_error **err)
+{
+    csn_sandbox *sb = NULL;
+    csn_error *why = NULL;
+
+    csn_status st = csn_connect(id, &sb, &why);
+    if (st == CSN_OK)
+        st = csn_destroy(sb, &why);
+    csn_close(sb);
+    if (st == CSN_OK)
+        return CSN_OK;
+    if (st == CSN_GONE) {
+        csn_error_free(why);
+        return CSN_OK;
+    }
+    *err = why;
+    return st;
+}
+
+static int answer(const csn_cli *c, char *const *gone, const csn_error *first)
+{
+    csn_answer a;
+    csn_json *j = csn_answer_begin(&a);
+
+    csn_json_object(j);
+    csn_json_key(j, "destroyed");
+    csn_json_array(j);
+    for (; gone && *gone; gone++)
+        csn_json_str(j, *gone);
+    csn_json_array_end(j);
+    if (first) {
+        csn_json_key(j, "error");
+        csn_wire_error(j, first, c->cmd->name);
+    }
+    csn_json_object_end(j);
+    return csn_answer_end(c, &a);
+}
+
+static int run(csn_cli *c, void *opts)
+{
+    csn_error *first = NULL;
+    char **gone = NULL;
+    int status = 0;
+    csn_cli plain = *c;
+
+    (void)opts;
+    plain.json = false; /* messages of the single ids go to stderr alone */
+    for (const char *const *id = c->arg; *id; id++) {
+        csn_error *err = NULL;
+        if (destroy_one(*id, &err) == CSN_OK) {
+            if (csn_strv_push(&gone, *id) != 0)
+                status = CSN_EXIT_FAILED;
+            continue;
+        }
+        status = CSN_EXIT_FAILED;
+        if (c->json && !first)
+            first = err;
+        else
+            csn_cli_fail(&plain, err);
+    }
+    if (c->json) {
+        int failed = answer(c, gone, first);
+        status = failed ? failed : status;
+    }
+    if (first)
+        csn_cli_fail(&plain, first);
+    csn_strv_free(gone);
+    return status;
+}
+
+const csn_command csn_cmd_destroy = {
+    .name = "destroy",
+    .args = "ID...",
+    .usage = "ID...",
+    .summary = "end sandboxes and remove everything of them",
+    .intro =
+        "Ends every process of the sandbox and removes what belongs to it. Your workspace\n"
+        "directory stays as it is. Several ids or names may be given.",
+    .examples = "  caisson destroy $id\n"
+                "  caisson destroy build test --json\n",
+    .run = run,
+};

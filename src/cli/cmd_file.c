@@ -1,0 +1,86 @@
+/* cmd_file.c: the verbs on names: rm, mkdir, mv.
+ *
+ * Each is one call of the library and an answer: silence, or {"ok":true} with --json. Paths
+ * come from scripts and models and go to the library as they are, any byte but NUL: it resolves
+ * them (never by text) and asks the policy. What must hold: nothing is expanded or normalised
+ * here, and a tree is only removed when -r was given. */
+#include <stddef.h>
+
+#include "cli/commands.h"
+
+typedef struct rm_opts {
+    bool recursive;
+} rm_opts;
+
+static int run_rm(csn_cli *c, void *opts)
+{
+    const rm_opts *o = opts;
+    csn_error *err = NULL;
+
+    if (csn_delete(c->sb, c->arg[1], o->recursive ? CSN_FILE_RECURSIVE : 0, &err) < 0)
+        return csn_cli_fail(c, err);
+    return csn_cli_done(c);
+}
+
+static int run_mkdir(csn_cli *c, void *opts)
+{
+    csn_error *err = NULL;
+
+    (void)opts;
+    if (csn_mkdir(c->sb, c->arg[1], 0, &err) < 0)
+        return csn_cli_fail(c, err);
+    return csn_cli_done(c);
+}
+
+static int run_mv(csn_cli *c, void *opts)
+{
+    csn_error *err = NULL;
+
+    (void)opts;
+    if (csn_rename(c->sb, c->arg[1], c->arg[2], 0, &err) < 0)
+        return csn_cli_fail(c, err);
+    return csn_cli_done(c);
+}
+
+static const csn_opt rm_options[] = {
+    {CSN_OPT_FLAG, 'r', "recursive", offsetof(rm_opts, recursive), NULL,
+     "a directory and all below it", NULL},
+    {CSN_OPT_END},
+};
+
+const csn_command csn_cmd_rm = {
+    .name = "rm",
+    .args = "ID PATH",
+    .usage = "ID PATH [-r]",
+    .summary = "remove a file, or a tree with -r",
+    .intro =
+        "Removes a file, a symlink (never what it points to) or an empty directory; with -r\n"
+        "a directory with everything in it.",
+    .examples = "  caisson rm $id build -r\n",
+    .groups = {{"Options", rm_options, 0}},
+    .opts_size = sizeof(rm_opts),
+    .flags = CSN_CMD_SANDBOX,
+    .run = run_rm,
+};
+
+const csn_command csn_cmd_mkdir = {
+    .name = "mkdir",
+    .args = "ID PATH",
+    .summary = "make a directory",
+    .intro = "Makes a directory and the missing ones above it.",
+    .examples = "  caisson mkdir $id src/parser/tests\n",
+    .flags = CSN_CMD_SANDBOX,
+    .run = run_mkdir,
+};
+
+const csn_command csn_cmd_mv = {
+    .name = "mv",
+    .args = "ID FROM TO",
+    .summary = "rename or move a file",
+    .intro =
+        "Gives a file or directory another name, in one step. TO is the new name itself, not\n"
+        "a directory to move into.",
+    .examples = "  caisson mv $id draft.txt final.txt\n",
+    .flags = CSN_CMD_SANDBOX,
+    .run = run_mv,
+};

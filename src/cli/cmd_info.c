@@ -1,0 +1,75 @@
+/* cmd_info.c: `info`: what a sandbox is and what it really enforces.
+ *
+ * For people a table, with --json every field. The layers are the important part: they say for
+ * each kind of isolation whether it is on, off or weaker than promised, so that nobody has to
+ * guess what `local` does not do. Paths in it may hold any byte and are printed as names
+ * (text.c). */
+#include "cli/commands.h"
+#include "wire/encode.h"
+
+static void line(const char *key, const char *value)
+{
+    printf("%-14s", key);
+    csn_cli_put_name(value ? value : "-");
+    putchar('\n');
+}
+
+static void print_info(const csn_info_result *r)
+{
+    char when[CSN_HUMAN_SIZE];
+
+    line("id", r->id);
+    line("name", r->name);
+    line("backend", r->backend);
+    line("state", r->state);
+    line("isolation", r->isolation);
+    line("workspace", r->workspace);
+    line("workdir", r->workdir);
+    line("home", r->home);
+    line("created", csn_cli_human_time(r->created_ms, when));
+    line("expires", r->expires_ms ? csn_cli_human_time(r->expires_ms, when) : "never");
+    if (r->keeper_pid > 0)
+        printf("%-14s%lld\n", "keeper", (long long)r->keeper_pid);
+    if (r->rg_path)
+        line("ripgrep", r->rg_path);
+    printf("%-14s", "can");
+    for (const char *const *w = r->capabilities; w && *w; w++)
+        printf("%s%s", *w, w[1] ? ", " : "");
+    printf("\nlayers\n");
+    for (size_t i = 0; i < r->layer_count; i++)
+        printf("  %-12s%-8s%s\n", r->layers[i].name, r->layers[i].status,
+               r->layers[i].detail ? r->layers[i].detail : "");
+}
+
+static int run(csn_cli *c, void *opts)
+{
+    csn_info_result *r = NULL;
+    csn_error *err = NULL;
+    int status = 0;
+
+    (void)opts;
+    if (csn_info(c->sb, &r, &err) < 0)
+        return csn_cli_fail(c, err);
+    if (c->json) {
+        csn_answer a;
+        csn_wire_info(csn_answer_begin(&a), r);
+        status = csn_answer_end(c, &a);
+    } else {
+        print_info(r);
+    }
+    csn_info_free(r);
+    return status;
+}
+
+const csn_command csn_cmd_info = {
+    .name = "info",
+    .args = "ID",
+    .summary = "what a sandbox is and what it enforces",
+    .intro =
+        "Tells what is known about a sandbox: where it works, when it ends, what it can do,\n"
+        "and for each layer of isolation whether it is really on.",
+    .examples = "  caisson info build\n"
+                "  caisson info $id --json\n",
+    .flags = CSN_CMD_SANDBOX,
+    .run = run,
+};

@@ -1,0 +1,84 @@
+/* cmd_log.c: `log`: the audit log of a sandbox, also after its end.
+ *
+ * The lines are JSON already and hash-chained; they are passed on as they are, with or without
+ * --json. --verify computes the chain again and finds any edit, cut or reordering. What must
+ * hold: a log that does not verify is exit status 1 and never looks like success, and the lines
+ * are not changed here, or a reader could not check them. The log is asked for by id or name
+ * and needs no running sandbox. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+
+#include "cli/commands.h"
+#include "wire/encode.h"
+
+typedef struct log_opts {
+    bool verify;
+} log_opts;
+
+static int print_line(void *ctx, const char *line, size_t len)
+{
+    (void)ctx;
+    fwrite(line, 1, len, stdout);
+    putchar('\n');
+    return ferror(stdout);
+}
+
+static int verify(csn_cli *c)
+{
+    csn_audit_report *r = NULL;
+    csn_error *err = NULL;
+    int status = 0;
+
+    if (csn_audit_verify(c->arg[0], &r, &err) < 0)
+        return csn_cli_fail(c, err);
+    if (c->json) {
+        csn_answer a;
+        csn_wire_audit_report(csn_answer_begin(&a), r);
+        status = csn_answer_end(c, &a);
+    } else if (r->ok) {
+        printf("ok, %" PRIu64 " lines\n", r->lines);
+    } else if (r->bad_line > 0) {
+        printf("bad, line %" PRIu64 ": %s\n", r->bad_line, r->reason ? r->reason : "broken");
+    } else {
+        printf("bad: %s\n", r->reason ? r->reason : "broken");
+    }
+    if (!r->ok && status == 0)
+        status = CSN_EXIT_FAILED;
+    csn_audit_report_free(r);
+    return status;
+}
+
+static int run(csn_cli *c, void *opts)
+{
+    const log_opts *o = opts;
+    csn_error *err = NULL;
+
+    if (o->verify)
+        return verify(c);
+    if (csn_audit_read(c->arg[0], print_line, NULL, &err) < 0)
+        return csn_cli_fail(c, err);
+    return 0;
+}
+
+static const csn_opt options[] = {
+    {CSN_OPT_FLAG, 0, "verify", offsetof(log_opts, verify), NULL,
+     "check the chain of hashes instead", NULL},
+    {CSN_OPT_END},
+};
+
+const csn_command csn_cmd_log = {
+    .name = "log",
+    .args = "ID",
+    .usage = "ID [--verify]",
+    .summary = "the audit log of a sandbox",
+    .intro =
+        "Prints what was done in a sandbox, one JSON object a line: time, operation, target,\n"
+        "verdict, result. It is kept outside the sandbox and stays after its end. With\n"
+        "--verify: \"ok, N lines\", or the first line that was tampered with and status 1.",
+    .examples = "  caisson log $id\n"
+                "  caisson log $id --verify\n",
+    .groups = {{"Options", options, 0}},
+    .opts_size = sizeof(log_opts),
+    .run = run,
+};

@@ -1,0 +1,147 @@
+/* cmd_ps.c: `ps` and `kill`: the background processes of a sandbox.
+ *
+ * Only what exec -d started is here: the keeper of the sandbox knows these by pid and keeps the
+ * exit code and the output after their end. What must hold: `kill` opens the process through
+ * the sandbox and never signals a pid of this host by itself, so a wrong number cannot hit a
+ * stranger. Command lines come from inside and are shown with control bytes escaped. */
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/strv.h"
+#include "cli/commands.h"
+#include "cli/pid.h"
+#include "wire/encode.h"
+
+static bool parse_pid(const char *text, int64_t *ret)
+{
+    uint64_t pid = 0;
+
+    if (!csn_parse_u64(text, &pid) || pid == 0 || pid > INT32_MAX)
+        return false;
+    *ret = (int64_t)pid;
+    return true;
+}
+
+int csn_cli_check_pid(csn_cli *c)
+{
+    char quoted[64];
+    int64_t pid;
+
+    if (parse_pid(c->arg[1], &pid))
+        return 0;
+    csn_args_quote(c->arg[1], quoted, sizeof(quoted));
+    return csn_cli_usage(c, "caisson ps ID lists them", "'%s' is not a pid", quoted);
+}
+
+int csn_cli_open_process(const csn_cli *c, csn_process **ret)
+{
+    csn_error *err = NULL;
+    int64_t pid = 0;
+
+    parse_pid(c->arg[1], &pid);
+    if (csn_process_open(c->sb, pid, ret, &err) < 0)
+        return csn_cli_fail(c, err);
+    return 0;
+}
+
+static void print_row(const csn_process_info *p)
+{
+    char how[48], out[CSN_HUMAN_SIZE], when[CSN_HUMAN_SIZE];
+
+    if (strcmp(p->state, "running") == 0)
+        snprintf(how, sizeof(how), "running");
+    else if (p->signal)
+        snprintf(how, sizeof(how), "%s", p->signal);
+    else if (p->exit_code >= 0)
+        snprintf(how, sizeof(how), "exit %d", p->exit_code);
+    else
+        snprintf(how, sizeof(how), "%s", p->state);
+    printf("%8" PRId64 "  %-10s  %-16s  %-11s  ", p->pid, how,
+           csn_cli_human_time(p->started_ms, when),
+           csn_cli_human_size(p->out_total + p->err_total, out));
+    csn_cli_put_text(p->command, strlen(p->command));
+    putchar('\n');
+}
+
+static int run_ps(csn_cli *c, void *opts)
+{
+    csn_process_list *l = NULL;
+    csn_error *err = NULL;
+    int status = 0;
+
+    (void)opts;
+    if (csn_processes(c->sb, &l, &err) < 0)
+        return csn_cli_fail(c, err);
+    if (c->json) {
+        csn_answer a;
+        csn_wire_processes(csn_answer_begin(&a), l);
+        status = csn_answer_end(c, &a);
+    } else if (l->count > 0) {
+        printf("%8s  %-10s  %-16s  %-11s  %s\n", "PID", "STATE", "STARTED (UTC)", "OUTPUT",
+               "COMMAND");
+        for (size_t i = 0; i < l->count; i++)
+            print_row(&l->items[i]);
+    }
+    csn_process_list_free(l);
+    return status;
+}
+
+/* 0: not a signal. */
+static int signal_of(const csn_cli *c)
+{
+    return c->nargs > 2 ? csn_signal_number(c->arg[2]) : SIGTERM;
+}
+
+static int check_kill(csn_cli *c, void *opts)
+{
+    char quoted[64];
+
+    (void)opts;
+    if (signal_of(c) == 0) {
+        csn_args_quote(c->arg[2], quoted, sizeof(quoted));
+        return csn_cli_usage(c, "such as TERM, KILL or 2", "'%s' is not a signal", quoted);
+    }
+    return csn_cli_check_pid(c);
+}
+
+static int run_kill(csn_cli *c, void *opts)
+{
+    csn_process *p = NULL;
+    csn_error *err = NULL;
+
+    (void)opts;
+    int status = csn_cli_open_process(c, &p);
+    if (status)
+        return status;
+    if (csn_process_signal(p, signal_of(c), &err) < 0)
+        status = csn_cli_fail(c, err);
+    csn_process_free(p);
+    return status ? status : csn_cli_done(c);
+}
+
+const csn_command csn_cmd_ps = {
+    .name = "ps",
+    .args = "ID",
+    .summary = "list the background processes of a sandbox",
+    .intro =
+        "Lists what was started with exec -d, also what has ended since, with its exit code.",
+    .examples = "  caisson ps $id\n"
+                "  caisson ps $id --json\n",
+    .flags = CSN_CMD_SANDBOX,
+    .run = run_ps,
+};
+
+const csn_command csn_cmd_kill = {
+    .name = "kill",
+    .args = "ID PID [SIGNAL]",
+    .summary = "send a signal to a background process",
+    .intro =
+        "Sends a signal (default TERM) to a background process and its group; TERM and KILL\n"
+        "reach everything it started. Names with or without SIG, and numbers, will do.",
+    .examples = "  caisson kill $id 4711\n"
+                "  caisson kill $id 4711 INT\n",
+    .flags = CSN_CMD_SANDBOX,
+    .check = check_kill,
+    .run = run_kill,
+};

@@ -1,0 +1,105 @@
+/* cmd_read.c: `read`: a window of lines, as a model wants to see a file.
+ *
+ * The library counts lines, cuts and recognises images; this prints. What must hold: stdout
+ * gets the content byte for byte and nothing else, also CRLF and bytes that are no UTF-8; that
+ * there is more of the file, and how to go on, is said on stderr. An image is not thrown at a
+ * terminal. With --json the hash of the file comes along, for a later write --if-hash. */
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base64.h"
+#include "base/cleanup.h"
+#include "cli/commands.h"
+#include "wire/encode.h"
+
+typedef struct read_opts {
+    uint64_t offset, limit;
+    const char *encoding;
+    bool numbers, nofollow;
+} read_opts;
+
+static int print_base64(const csn_cli *c, const csn_read_result *r)
+{
+    csn_autofree char *text = malloc(csn_base64_size(r->content_len) + 1);
+
+    if (!text)
+        return csn_cli_fail_text(c, CSN_NOMEM, "out of memory");
+    csn_base64_encode(r->content, r->content_len, text);
+    puts(text);
+    return 0;
+}
+
+static int print_content(const csn_cli *c, const csn_read_result *r, const read_opts *o)
+{
+    if (o->encoding && strcmp(o->encoding, "base64") == 0)
+        return print_base64(c, r);
+    if (r->is_image && isatty(STDOUT_FILENO)) {
+        csn_cli_note(c, "%s, %" PRIu64 " bytes: not shown on a terminal", r->mime_type,
+                     r->bytes);
+        return 0;
+    }
+    fwrite(r->content, 1, r->content_len, stdout);
+    if (r->truncated)
+        csn_cli_note(c,
+                     "cut by %s: %" PRIu64 " of %s%" PRIu64
+                     " lines shown, go on with --offset %" PRIu64,
+                     r->truncated_by, r->output_lines, r->total_lines_exact ? "" : "more than ",
+                     r->total_lines, o->offset + r->output_lines);
+    return 0;
+}
+
+static int run(csn_cli *c, void *opts)
+{
+    const read_opts *o = opts;
+    csn_read_result *r = NULL;
+    csn_error *err = NULL;
+    csn_read_opts ro = {.size = sizeof(ro), .offset = o->offset, .limit = o->limit};
+    int status;
+
+    ro.flags = (o->numbers ? CSN_FILE_NUMBERS : 0) | (o->nofollow ? CSN_FILE_NOFOLLOW : 0) |
+               (c->json ? CSN_FILE_HASH : 0);
+    if (csn_read(c->sb, c->arg[1], &ro, &r, &err) < 0)
+        return csn_cli_fail(c, err);
+    if (c->json) {
+        csn_answer a;
+        csn_wire_read(csn_answer_begin(&a), r,
+                      o->encoding && strcmp(o->encoding, "base64") == 0);
+        status = csn_answer_end(c, &a);
+    } else {
+        status = print_content(c, r, o);
+    }
+    csn_read_result_free(r);
+    return status;
+}
+
+#define AT(field) offsetof(read_opts, field)
+
+static const csn_opt options[] = {
+    {CSN_OPT_U64, 0, "offset", AT(offset), "N", "lines to skip, default 0", NULL},
+    {CSN_OPT_COUNT, 0, "limit", AT(limit), "N", "lines to show, default 2000", NULL},
+    {CSN_OPT_FLAG, 'n', "numbers", AT(numbers), NULL, "line numbers, from 1", NULL},
+    {CSN_OPT_FLAG, 0, "nofollow", AT(nofollow), NULL, "refuse symlinks in the path", NULL},
+    {CSN_OPT_STR, 0, "encoding", AT(encoding), "text|base64", "how the content is printed",
+     "text|base64"},
+    {CSN_OPT_END},
+};
+
+const csn_command csn_cmd_read = {
+    .name = "read",
+    .args = "ID PATH",
+    .summary = "show lines of a file",
+    .intro =
+        "Prints a window of lines of a text file: at most 2000 lines and 256 KiB at a time, "
+        "and\n"
+        "says on stderr when there is more. Images and PDF come whole; with --json as base64\n"
+        "with their type. For the bytes of a file of any size use cat.",
+    .examples = "  caisson read $id src/main.c --numbers\n"
+                "  caisson read $id big.log --offset 4000 --limit 100\n"
+                "  caisson read $id logo.png --json\n",
+    .groups = {{"Options", options, 0}},
+    .opts_size = sizeof(read_opts),
+    .flags = CSN_CMD_SANDBOX,
+    .run = run,
+};

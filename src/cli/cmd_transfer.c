@@ -1,0 +1,161 @@
+/* cmd_transfer.c: `import` and `export`: directories between this host and a sandbox.
+ *
+ * HOSTDIR may be -, then it is a tar on stdin or stdout. The library copies and holds both
+ * sides below their directories; names and links inside are untrusted in both directions. What
+ * must hold: progress goes to stderr, only when that is a terminal and only when the transfer
+ * takes long, and a signal cancels the transfer and is told by the exit status. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/commands.h"
+
+#define SHOW_AFTER_NS 500000000u
+#define SHOW_EVERY_NS 100000000u
+
+typedef struct progress {
+    const char *verb;
+    uint64_t entries, bytes;
+    uint64_t next_ns;
+    bool terminal, shown;
+} progress;
+
+static void on_progress(void *ctx, uint64_t entries, uint64_t bytes)
+{
+    progress *p = ctx;
+    char size[CSN_HUMAN_SIZE];
+
+    p->entries = entries;
+    p->bytes = bytes;
+    if (!p->terminal)
+        return;
+    uint64_t now = csn_now_ns();
+    if (now < p->next_ns)
+        return;
+    p->next_ns = now + SHOW_EVERY_NS;
+    p->shown = true;
+    fprintf(stderr, "\r%s: %" PRIu64 " entries, %s\033[K", p->verb, entries,
+            csn_cli_human_size(bytes, size));
+}
+
+static int answer(const csn_cli *c, const progress *p)
+{
+    csn_answer a;
+
+    if (!c->json)
+        return 0;
+    csn_json *j = csn_answer_begin(&a);
+    csn_json_object(j);
+    csn_json_kbool(j, "ok", true);
+    csn_json_kuint(j, "entries", p->entries);
+    csn_json_kuint(j, "bytes", p->bytes);
+    csn_json_object_end(j);
+    return csn_answer_end(c, &a);
+}
+
+/* The paths as the library wants them; `out_error` is for a tar on stdout. */
+static csn_status transfer(csn_cli *c, bool in, const csn_transfer_opts *to, int *out_error,
+                           csn_error **err)
+{
+    const char *host = in ? c->arg[1] : c->arg[2];
+    const char *path = in ? (c->nargs > 2 ? c->arg[2] : ".") : c->arg[1];
+    bool tar = strcmp(host, "-") == 0;
+
+    if (in && tar)
+        return csn_import_tar(c->sb, path, csn_cli_read_stdin, NULL, to, err);
+    if (in)
+        return csn_import(c->sb, host, path, to, err);
+    if (tar)
+        return csn_export_tar(c->sb, path, csn_cli_write_stdout, out_error, to, err);
+    return csn_export(c->sb, path, host, to, err);
+}
+
+static int check_export(csn_cli *c, void *opts)
+{
+    (void)opts;
+    if (strcmp(c->arg[2], "-") == 0 && (c->json || isatty(STDOUT_FILENO)))
+        return csn_cli_usage(c, "send it to a file or a pipe", "a tar does not go %s",
+                             c->json ? "with --json" : "to a terminal");
+    return 0;
+}
+
+static int run_transfer(csn_cli *c, bool in)
+{
+    progress p = {.verb = c->cmd->name, .terminal = isatty(STDERR_FILENO)};
+    csn_cancel *cancel = NULL;
+    csn_error *err = NULL;
+    int out_error = 0, status;
+
+    if (csn_cancel_new(&cancel, &err) < 0)
+        return csn_cli_fail(c, err);
+    csn_cli_catch_signals(cancel);
+    p.next_ns = csn_now_ns() + SHOW_AFTER_NS;
+    csn_transfer_opts to = {.size = sizeof(to),
+                            .on_progress = on_progress,
+                            .on_progress_ctx = &p,
+                            .cancel = cancel};
+    csn_status st = transfer(c, in, &to, &out_error, &err);
+    if (p.shown)
+        fputs("\r\033[K", stderr);
+    if (out_error == EPIPE) {
+        csn_error_free(err);
+        status = CSN_EXIT_BROKEN_PIPE;
+    } else if (st < 0) {
+        status = csn_cli_fail(c, err);
+    } else if (out_error != 0) {
+        status = csn_cli_fail_text(c, CSN_IO, "cannot write to standard output: %s",
+                                   strerrordesc_np(out_error));
+    } else {
+        status = answer(c, &p);
+    }
+    csn_cli_catch_signals(NULL);
+    csn_cancel_free(cancel);
+    return status;
+}
+
+static int run_import(csn_cli *c, void *opts)
+{
+    (void)opts;
+    return run_transfer(c, true);
+}
+
+static int run_export(csn_cli *c, void *opts)
+{
+    (void)opts;
+    return run_transfer(c, false);
+}
+
+const csn_command csn_cmd_import = {
+    .name = "import",
+    .args = "ID HOSTDIR [PATH]",
+    .usage = "ID (HOSTDIR | -) [PATH]",
+    .summary = "copy a host directory into a sandbox",
+    .intro =
+        "Copies what is in HOSTDIR to PATH in the sandbox (default: the working directory). "
+        "With\n"
+        "- instead of HOSTDIR it takes a tar from stdin. Symlinks stay symlinks; devices,\n"
+        "sockets and fifos are left out.",
+    .examples = "  caisson import $id ./fixtures tests/fixtures\n"
+                "  curl -L $url | caisson import $id - vendor\n",
+    .flags = CSN_CMD_SANDBOX,
+    .run = run_import,
+};
+
+const csn_command csn_cmd_export = {
+    .name = "export",
+    .args = "ID PATH HOSTDIR",
+    .usage = "ID PATH (HOSTDIR | -)",
+    .summary = "copy a directory out of a sandbox",
+    .intro =
+        "Copies the directory PATH of the sandbox to HOSTDIR, which is made if it is missing.\n"
+        "With - instead of HOSTDIR it writes a tar to stdout. Symlinks stay symlinks, set-id\n"
+        "bits are dropped; devices, sockets and fifos are left out.",
+    .examples = "  caisson export $id dist ./dist\n"
+                "  caisson export $id . - | gzip > work.tar.gz\n",
+    .flags = CSN_CMD_SANDBOX,
+    .check = check_export,
+    .run = run_export,
+};

@@ -1,0 +1,89 @@
+/* cmd_why.c: `why`: what the policy would say, without trying it.
+ *
+ * The same rules that refuse an operation answer here, so the two cannot differ. The answer is
+ * data: the exit status is 0 whether the operation would be allowed or not, and 1 only when the
+ * question could not be answered. The hint names the smallest rule that would allow it;
+ * applying it is up to the person who reads it. */
+#include <string.h>
+
+#include "cli/commands.h"
+#include "wire/encode.h"
+
+static uint32_t op_of(const char *word)
+{
+    static const struct {
+        const char *word;
+        uint32_t op;
+    } ops[] = {{"read", CSN_OP_READ},
+               {"write", CSN_OP_WRITE},
+               {"delete", CSN_OP_DELETE},
+               {"exec", CSN_OP_EXEC},
+               {"net", CSN_OP_NET}};
+
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+        if (strcmp(ops[i].word, word) == 0)
+            return ops[i].op;
+    return 0;
+}
+
+static void line(const char *key, const char *value)
+{
+    if (!value)
+        return;
+    printf("%-10s", key);
+    csn_cli_put_name(value);
+    putchar('\n');
+}
+
+static int check(csn_cli *c, void *opts)
+{
+    char quoted[64];
+
+    (void)opts;
+    if (op_of(c->arg[1]) != 0)
+        return 0;
+    csn_args_quote(c->arg[1], quoted, sizeof(quoted));
+    return csn_cli_usage(c, "read, write, delete, exec or net", "'%s' is not an operation",
+                         quoted);
+}
+
+static int run(csn_cli *c, void *opts)
+{
+    uint32_t op = op_of(c->arg[1]);
+    csn_verdict *v = NULL;
+    csn_error *err = NULL;
+    int status = 0;
+
+    (void)opts;
+    if (csn_would_allow(c->sb, op, c->arg[2], &v, &err) < 0)
+        return csn_cli_fail(c, err);
+    if (c->json) {
+        csn_answer a;
+        csn_wire_verdict(csn_answer_begin(&a), v);
+        status = csn_answer_end(c, &a);
+    } else {
+        puts(v->allowed ? "allowed" : "denied");
+        line("resolved", v->why.resolved);
+        line("rule", v->why.rule);
+        line("source", v->why.source);
+        line("to allow", v->allowed ? NULL : v->why.hint);
+    }
+    csn_verdict_free(v);
+    return status;
+}
+
+const csn_command csn_cmd_why = {
+    .name = "why",
+    .args = "ID OP TARGET",
+    .usage = "ID (read | write | delete | exec | net) TARGET",
+    .summary = "what the policy would say, and which rule says so",
+    .intro =
+        "Asks the policy of a sandbox about an operation on a path, a command or a host, and\n"
+        "tells the rule that decides and the smallest change that would allow it. Nothing\n"
+        "is tried. The exit status is 0 for both answers.",
+    .examples = "  caisson why $id read /etc/shadow\n"
+                "  caisson why $id exec curl --json\n",
+    .flags = CSN_CMD_SANDBOX,
+    .check = check,
+    .run = run,
+};

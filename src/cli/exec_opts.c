@@ -1,0 +1,248 @@
+/* exec_opts.c: running one command for run and exec.
+ *
+ * Three ways: in the foreground with its output passed through as it comes (or captured, with
+ * --json), in the background (-d), or on a terminal (-t, see terminal.c). The exit status of
+ * the program is the command's own; 124 to 127 and 128+n say what else happened.
+ *
+ * What must hold: output is passed on byte for byte and never cut; when our reader goes away or
+ * a signal comes, the command is cancelled, never left running; nothing but the command's own
+ * output reaches stdout. The command is hostile: its output is never interpreted here. */
+#include "cli/exec_opts.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/strv.h"
+#include "wire/encode.h"
+
+#define AT(field) offsetof(csn_exec_cli, field)
+
+const csn_opt csn_exec_opt_table[] = {
+    {CSN_OPT_STR, 'c', NULL, AT(command), "STRING", "run a shell string (bash, else sh)", NULL},
+    {CSN_OPT_STR, 0, "cwd", AT(cwd), "PATH", "working directory of this command", NULL},
+    {CSN_OPT_LIST, 0, "env", AT(env), "NAME=VALUE", "a variable for this command", NULL},
+    {CSN_OPT_DURATION, 0, "timeout", AT(timeout), "DURATION",
+     "end it after this long, default 30s; none: never", NULL},
+    {CSN_OPT_FLAG, 0, "stdin", AT(use_stdin), NULL, "give it our standard input", NULL},
+    {CSN_OPT_SIZE, 0, "max-output", AT(output_max), "SIZE",
+     "bytes kept per stream with --json, default 1M", NULL},
+    {CSN_OPT_SIZE, 0, "output-max", AT(output_max), "SIZE", NULL, NULL},
+    {CSN_OPT_STR, 0, "keep", AT(keep), "head|tail|both", "which part to keep of longer output",
+     "head|tail|both"},
+    {CSN_OPT_FLAG, 0, "merge", AT(merge), NULL, "stdout and stderr as one, in true order",
+     NULL},
+    {CSN_OPT_STR, 0, "session", AT(session), "NAME",
+     "a shell that keeps its directory and variables", NULL},
+    {CSN_OPT_FLAG, 0, "restart", AT(restart), NULL, "start the session afresh", NULL},
+    {CSN_OPT_FLAG, 'd', "detach", AT(detach), NULL, "run in the background and print the pid",
+     NULL},
+    {CSN_OPT_FLAG, 't', "pty", AT(pty), NULL, "give it a terminal, connected to ours", NULL},
+    {CSN_OPT_END},
+};
+
+int csn_exec_opts_check(const csn_cli *c, const csn_exec_cli *x)
+{
+    if (!x->command && !c->argv)
+        return csn_cli_usage(c, "-c 'make test' or -- make test", "no command to run");
+    if (x->command && c->argv)
+        return csn_cli_usage(c, NULL, "a command goes after -c or after --, not both");
+    if (c->argv && !c->argv[0])
+        return csn_cli_usage(c, NULL, "no command after --");
+    if (x->session && !x->command)
+        return csn_cli_usage(c, "a session runs shell strings", "--session needs -c");
+    if (x->restart && !x->session)
+        return csn_cli_usage(c, NULL, "--restart needs --session");
+    if (x->detach && x->pty)
+        return csn_cli_usage(c, NULL, "-d and -t exclude each other");
+    if (x->pty && c->json)
+        return csn_cli_usage(c, NULL, "-t and --json exclude each other");
+    if (x->pty && x->use_stdin)
+        return csn_cli_usage(c, "-t already passes on what you type",
+                             "-t and --stdin exclude each other");
+    return 0;
+}
+
+static void fill(const csn_exec_cli *x, csn_exec_opts *o)
+{
+    *o = (csn_exec_opts){
+        .size = sizeof(*o),
+        .cwd = x->cwd,
+        .env = (const char *const *)x->env,
+        .timeout_ms = x->timeout,
+        .output_max = x->output_max,
+        .session = x->session,
+    };
+    if (x->merge)
+        o->flags |= CSN_EXEC_MERGE;
+    if (x->keep && strcmp(x->keep, "tail") == 0)
+        o->flags |= CSN_EXEC_KEEP_TAIL;
+    if (x->keep && strcmp(x->keep, "both") == 0)
+        o->flags |= CSN_EXEC_KEEP_BOTH;
+    if (x->restart)
+        o->flags |= CSN_EXEC_RESTART;
+    if (x->use_stdin) {
+        o->flags |= CSN_EXEC_STDIN_FD;
+        o->stdin_fd = STDIN_FILENO;
+    }
+}
+
+/* ---- in the foreground --------------------------------------------------------------------
+ */
+
+typedef struct live {
+    int out_error; /* errno of a failed write to stdout */
+    bool err_gone; /* stderr has no reader: the command goes on without */
+} live;
+
+static int pass_on(void *ctx, int stream, const void *data, size_t len)
+{
+    live *l = ctx;
+
+    if (stream == CSN_STDERR) {
+        if (!l->err_gone && csn_cli_write(STDERR_FILENO, data, len) != 0)
+            l->err_gone = true;
+        return csn_cli_caught() != 0;
+    }
+    l->out_error = csn_cli_write(STDOUT_FILENO, data, len);
+    return l->out_error != 0;
+}
+
+/* People see why a command ended early; programs read it from the JSON. */
+static void explain(const csn_cli *c, const csn_exec_result *r)
+{
+    if (r->timed_out)
+        csn_cli_note(c, "the command was ended: it ran longer than its timeout (--timeout)");
+    else if (r->killed_by && strcmp(r->killed_by, "signal") != 0 &&
+             strcmp(r->killed_by, "cancel") != 0)
+        csn_cli_note(c, "the command was ended by a limit or rule: %s", r->killed_by);
+    for (size_t i = 0; i < r->denial_count; i++) {
+        const csn_denial *d = &r->denials[i];
+        csn_cli_note(c, "denied %s '%s'%s%s", d->op, d->target ? d->target : "",
+                     d->hint ? "; to allow it: " : "", d->hint ? d->hint : "");
+    }
+}
+
+static int exit_status(const csn_exec_result *r)
+{
+    if (r->timed_out)
+        return CSN_EXIT_TIMEOUT;
+    if (r->killed_by && strcmp(r->killed_by, "policy") == 0)
+        return CSN_EXIT_REFUSED;
+    if (r->exit_code >= 0)
+        return r->exit_code & 0xff;
+    int signo = r->signal ? csn_signal_number(r->signal) : 0;
+    return signo > 0 ? CSN_EXIT_SIGNAL + signo : CSN_EXIT_BROKEN;
+}
+
+static int answer(const csn_cli *c, const csn_exec_result *r, const live *l)
+{
+    int status = exit_status(r);
+
+    if (c->json) {
+        csn_answer a;
+        csn_wire_exec(csn_answer_begin(&a), r);
+        int failed = csn_answer_end(c, &a);
+        if (failed)
+            return failed;
+    } else if (l->out_error == EPIPE) {
+        return CSN_EXIT_BROKEN_PIPE;
+    } else if (l->out_error != 0 && !csn_cli_caught()) {
+        return csn_cli_fail_text(c, CSN_IO, "cannot write to standard output: %s",
+                                 strerrordesc_np(l->out_error));
+    } else {
+        explain(c, r);
+    }
+    return csn_cli_exit_of(status);
+}
+
+static int run_foreground(csn_cli *c, const csn_exec_cli *x)
+{
+    csn_exec_result *r = NULL;
+    csn_cancel *cancel = NULL;
+    csn_error *err = NULL;
+    csn_exec_opts o;
+    live l = {0};
+    int status;
+
+    if (csn_cancel_new(&cancel, &err) < 0)
+        return csn_cli_fail(c, err);
+    csn_cli_catch_signals(cancel);
+    fill(x, &o);
+    o.cancel = cancel;
+    if (!c->json) {
+        o.on_output = pass_on;
+        o.on_output_ctx = &l;
+    }
+    csn_status st = x->command ? csn_sh(c->sb, x->command, &o, &r, &err)
+                               : csn_exec(c->sb, c->argv, &o, &r, &err);
+    if (st < 0 && l.out_error == EPIPE) {
+        csn_error_free(err);
+        status = CSN_EXIT_BROKEN_PIPE;
+    } else {
+        status = st < 0 ? csn_cli_fail(c, err) : answer(c, r, &l);
+    }
+    csn_exec_result_free(r);
+    csn_cli_catch_signals(NULL); /* the handle goes: a late signal must not fire it */
+    csn_cancel_free(cancel);
+    return status;
+}
+
+/* ---- in the background, on a terminal -----------------------------------------------------
+ */
+
+static csn_status start(csn_cli *c, const csn_exec_cli *x, const csn_exec_opts *o,
+                        csn_process **ret, csn_error **err)
+{
+    if (x->command)
+        return csn_start_sh(c->sb, x->command, o, ret, err);
+    return csn_start(c->sb, c->argv, o, ret, err);
+}
+
+static int run_background(csn_cli *c, const csn_exec_cli *x)
+{
+    csn_process *p = NULL;
+    csn_error *err = NULL;
+    csn_exec_opts o;
+
+    fill(x, &o);
+    if (start(c, x, &o, &p, &err) < 0)
+        return csn_cli_fail(c, err);
+    int64_t pid = csn_process_pid(p);
+    csn_process_free(p);
+    if (c->json) {
+        csn_answer a;
+        csn_json *j = csn_answer_begin(&a);
+        csn_json_object(j);
+        csn_json_kint(j, "pid", pid);
+        csn_json_object_end(j);
+        return csn_answer_end(c, &a);
+    }
+    printf("%lld\n", (long long)pid);
+    return csn_cli_flush(c, 0);
+}
+
+static int run_terminal(csn_cli *c, const csn_exec_cli *x)
+{
+    csn_process *p = NULL;
+    csn_error *err = NULL;
+    csn_exec_opts o;
+
+    fill(x, &o);
+    o.flags |= CSN_EXEC_PTY | CSN_EXEC_TIED;
+    csn_cli_terminal_size(&o.rows, &o.cols);
+    if (start(c, x, &o, &p, &err) < 0)
+        return csn_cli_fail(c, err);
+    return csn_cli_terminal(c, p, x->timeout);
+}
+
+int csn_exec_opts_run(csn_cli *c, const csn_exec_cli *x)
+{
+    if (x->detach)
+        return run_background(c, x);
+    if (x->pty)
+        return run_terminal(c, x);
+    return run_foreground(c, x);
+}

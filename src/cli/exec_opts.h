@@ -1,0 +1,23 @@
+/* exec_opts.h: EXEC OPTIONS, shared by run and exec, and running a command with them. */
+#pragma once
+#include "cli/cli.h"
+
+typedef struct csn_exec_cli {
+    const char *command; /* -c */
+    const char *cwd, *keep, *session;
+    char **env;
+    uint64_t timeout, output_max;
+    bool use_stdin, merge, restart, detach, pty;
+} csn_exec_cli;
+
+extern const csn_opt csn_exec_opt_table[];
+
+/* 0, or the exit status after a message about options that do not go together. */
+int csn_exec_opts_check(const csn_cli *c, const csn_exec_cli *x);
+/* Runs it in c->sb and returns the exit status of the program. */
+int csn_exec_opts_run(csn_cli *c, const csn_exec_cli *x);
+
+/* terminal.c: connects a process that has a pty to our terminal until it ends; frees it. */
+int csn_cli_terminal(csn_cli *c, csn_process *p, uint64_t timeout_ms);
+/* The size of our terminal, 24 x 80 when there is none. */
+void csn_cli_terminal_size(uint16_t *ret_rows, uint16_t *ret_cols);

@@ -1,0 +1,87 @@
+/* help.c: help texts, made from the same tables the parser uses.
+ *
+ * main.c prints the overview, `caisson help NAME` and -h print one subcommand. Because options
+ * come from the tables, an option without help text cannot exist by accident; the rest (a short
+ * lesson and examples) is written beside each subcommand. A test compares both with the manual.
+ * Where two groups of a subcommand share an option (run), it is shown once, as the parser would
+ * take it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+#define COLUMN 30 /* where the explanation of an option starts */
+
+/* Was the option already shown by an earlier group? The parser takes the first one. */
+static bool shown_before(const csn_command *cmd, size_t group, const csn_opt *o)
+{
+    for (size_t g = 0; g < group; g++)
+        for (const csn_opt *p = cmd->groups[g].opts; p->kind != CSN_OPT_END; p++)
+            if (o->name && p->name && strcmp(o->name, p->name) == 0)
+                return true;
+    return false;
+}
+
+static void print_option(const char *name, char brief, const char *metavar, const char *help)
+{
+    char left[80];
+    int n = 0;
+
+    if (brief && name)
+        n = snprintf(left, sizeof(left), "  -%c, --%s", brief, name);
+    else if (brief)
+        n = snprintf(left, sizeof(left), "  -%c", brief);
+    else
+        n = snprintf(left, sizeof(left), "  --%s", name);
+    if (metavar)
+        n += snprintf(left + n, sizeof(left) - (size_t)n, " %s", metavar);
+    if (n >= COLUMN)
+        printf("%s\n%*s%s\n", left, COLUMN, "", help);
+    else
+        printf("%-*s%s\n", COLUMN, left, help);
+}
+
+static void print_group(const csn_command *cmd, size_t g)
+{
+    printf("\n%s:\n", cmd->groups[g].title);
+    for (const csn_opt *o = cmd->groups[g].opts; o->kind != CSN_OPT_END; o++)
+        if (o->help && !shown_before(cmd, g, o))
+            print_option(o->name, o->brief, o->metavar, o->help);
+}
+
+void csn_cli_help_command(const csn_command *cmd)
+{
+    if (cmd->usage)
+        printf("usage: caisson %s %s\n", cmd->name, cmd->usage);
+    else
+        printf("usage: caisson %s%s%s%s\n", cmd->name, cmd->args[0] ? " " : "", cmd->args,
+               cmd->groups[0].opts ? " [OPTIONS]" : "");
+    printf("\n%s\n", cmd->intro);
+    for (size_t g = 0; g < CSN_ARGS_GROUPS && cmd->groups[g].opts; g++)
+        print_group(cmd, g);
+    printf("\nAlways:\n");
+    if (!(cmd->flags & CSN_CMD_NO_JSON))
+        print_option("json", 0, NULL, "one JSON value on stdout, errors too");
+    print_option("help", 'h', NULL, "this text");
+    if (cmd->examples)
+        printf("\nExamples:\n%s", cmd->examples);
+}
+
+void csn_cli_help_overview(FILE *to)
+{
+    fputs("usage: caisson COMMAND [ARGUMENTS]\n"
+          "\n"
+          "Sandboxes for programs you do not trust: run commands and work on files in a place\n"
+          "of their own, the same way on every backend. ID is an id or a name.\n"
+          "\n",
+          to);
+    for (size_t i = 0; csn_cli_commands[i]; i++)
+        fprintf(to, "  %-11s %s\n", csn_cli_commands[i]->name, csn_cli_commands[i]->summary);
+    fputs("\n"
+          "One command in a sandbox of its own:   caisson run -- make test\n"
+          "A sandbox that stays:                  id=$(caisson create); caisson exec $id -c "
+          "'ls'\n"
+          "More about one command:                caisson help COMMAND\n"
+          "Exit status: 0 done, 1 failed, 2 wrong usage; run and exec: see caisson help run\n",
+          to);
+}

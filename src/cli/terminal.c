@@ -1,0 +1,215 @@
+/* terminal.c: our terminal, connected to a process that has a pty of its own.
+ *
+ * Used by `exec -t`, `run -t` and `shell`. The main thread copies what the process writes to
+ * stdout; a second thread copies what is typed, and follows changes of the window's size.
+ * Signals only write a byte into a pipe that the second thread reads.
+ *
+ * What must hold: while we run, a real terminal is in raw mode, and on every way out (end of
+ * the process, error, signal, exit()) it is put back as it was. The process is tied: it ends
+ * with its handle, so nothing stays behind when we die. Its output is hostile, but passing a
+ * terminal's bytes on is the purpose here. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/strv.h"
+#include "cli/exec_opts.h"
+
+#define WRITE_MS 10000u /* a process that takes no input for longer loses what was typed */
+#define WAIT_MS  1000u
+
+static struct termios before;
+static volatile sig_atomic_t is_raw;
+static int wake[2] = {-1, -1}; /* bytes: 'W' size changed, 'S' a signal, 'E' the end */
+static volatile sig_atomic_t stopped_by;
+
+static void restore(void)
+{
+    if (is_raw)
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
+    is_raw = 0;
+}
+
+static void make_raw(void)
+{
+    struct termios raw;
+
+    if (tcgetattr(STDIN_FILENO, &before) < 0)
+        return; /* no terminal: plain bytes */
+    raw = before;
+    cfmakeraw(&raw);
+    atexit(restore);
+    is_raw = 1;
+    tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+}
+
+static void on_signal(int signo)
+{
+    int saved = errno;
+
+    if (signo != SIGWINCH)
+        stopped_by = signo;
+    /* A full pipe means that the thread has enough to wake up for. */
+    ssize_t n = write(wake[1], signo == SIGWINCH ? "W" : "S", 1);
+    (void)n;
+    errno = saved;
+}
+
+static bool catch_signals(void)
+{
+    static const int all[] = {SIGWINCH, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+    if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) < 0)
+        return false;
+    sigemptyset(&sa.sa_mask);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        sigaction(all[i], &sa, NULL);
+    return true;
+}
+
+void csn_cli_terminal_size(uint16_t *ret_rows, uint16_t *ret_cols)
+{
+    struct winsize ws;
+
+    if (ioctl(STDIN_FILENO, TIOCGWINSZ, &ws) < 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) < 0)
+        ws = (struct winsize){0};
+    *ret_rows = ws.ws_row ? ws.ws_row : 24;
+    *ret_cols = ws.ws_col ? ws.ws_col : 80;
+}
+
+/* ---- the second thread: what goes in ------------------------------------------------------
+ */
+
+/* false: the end. */
+static bool handle_wake(csn_process *p)
+{
+    char bytes[16];
+    ssize_t n = read(wake[0], bytes, sizeof(bytes));
+    uint16_t rows, cols;
+
+    for (ssize_t i = 0; i < n; i++) {
+        if (bytes[i] == 'E')
+            return false;
+        if (bytes[i] == 'S') {
+            csn_process_signal(p, SIGKILL, NULL);
+            return false;
+        }
+    }
+    csn_cli_terminal_size(&rows, &cols);
+    csn_process_resize(p, rows, cols, NULL);
+    return true;
+}
+
+/* false: there will be no more input. */
+static bool handle_input(csn_process *p)
+{
+    char bytes[4096];
+    ssize_t n = read(STDIN_FILENO, bytes, sizeof(bytes));
+
+    if (n < 0)
+        return errno == EINTR || errno == EAGAIN;
+    if (n == 0) {
+        /* The end of a pipe is what ^D means on a terminal. */
+        csn_process_write(p, "\004", 1, WRITE_MS, NULL);
+        return false;
+    }
+    return csn_process_write(p, bytes, (size_t)n, WRITE_MS, NULL) == CSN_OK;
+}
+
+static void *carry_input(void *arg)
+{
+    struct pollfd fds[2] = {{.fd = wake[0], .events = POLLIN},
+                            {.fd = STDIN_FILENO, .events = POLLIN}};
+
+    for (;;) {
+        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+            return NULL;
+        if (fds[0].revents && !handle_wake(arg))
+            return NULL;
+        if (fds[1].revents && !handle_input(arg))
+            fds[1].fd = -1;
+    }
+}
+
+/* ---- the main thread: what comes out ------------------------------------------------------
+ */
+
+static csn_status carry_output(csn_process *p, int *ret_error, csn_error **err)
+{
+    uint64_t offset = 0;
+
+    for (;;) {
+        csn_log_chunk *chunk = NULL;
+        csn_status st = csn_process_logs(p, CSN_STDOUT, offset, WAIT_MS, &chunk, err);
+        if (st < 0)
+            return st;
+        *ret_error = csn_cli_write(STDOUT_FILENO, chunk->data, chunk->len);
+        offset = chunk->offset + chunk->len;
+        bool end = chunk->end && chunk->len == 0;
+        csn_log_chunk_free(chunk);
+        if (end || *ret_error != 0)
+            return CSN_OK;
+    }
+}
+
+static int status_of(const csn_process_info *info, bool late)
+{
+    if (late && info->signal)
+        return CSN_EXIT_TIMEOUT;
+    if (info->exit_code >= 0)
+        return info->exit_code & 0xff;
+    int signo = info->signal ? csn_signal_number(info->signal) : 0;
+    return signo > 0 ? CSN_EXIT_SIGNAL + signo : CSN_EXIT_BROKEN;
+}
+
+/* Waits for the end and says how it was. */
+static int finish(csn_cli *c, csn_process *p, uint64_t deadline)
+{
+    csn_process_list *l = NULL;
+    csn_error *err = NULL;
+
+    if (csn_process_wait(p, 5000, &l, &err) < 0)
+        return csn_cli_fail(c, err);
+    bool late = deadline != 0 && csn_now_ns() >= deadline;
+    int status = l->count > 0 ? status_of(&l->items[0], late) : CSN_EXIT_BROKEN;
+    csn_process_list_free(l);
+    return status;
+}
+
+int csn_cli_terminal(csn_cli *c, csn_process *p, uint64_t timeout_ms)
+{
+    uint64_t deadline = timeout_ms ? csn_deadline_in(timeout_ms) : 0;
+    csn_error *err = NULL;
+    pthread_t input;
+    int out_error = 0, status;
+
+    if (!catch_signals()) {
+        csn_process_free(p);
+        return csn_cli_fail_text(c, CSN_IO, "cannot make a pipe");
+    }
+    make_raw();
+    bool threaded = pthread_create(&input, NULL, carry_input, p) == 0;
+    csn_status st = carry_output(p, &out_error, &err);
+    ssize_t n = write(wake[1], "E", 1);
+    (void)n;
+    if (threaded)
+        pthread_join(input, NULL);
+    if (st == CSN_OK && out_error == 0)
+        status = finish(c, p, deadline);
+    else
+        status = CSN_EXIT_BROKEN_PIPE;
+    csn_process_free(p);
+    restore();
+    if (st < 0)
+        status = csn_cli_fail(c, err);
+    return stopped_by ? CSN_EXIT_SIGNAL + stopped_by : status;
+}

@@ -1,0 +1,441 @@
+/* audit.c: writes one line per operation, outside the sandbox.
+ *
+ * Called by csn_call_end for every public call, from many threads and from several processes
+ * that hold the same sandbox. The texts in a line (paths, commands, environment names) are an
+ * agent's: they are escaped by the JSON writer, cut to a ceiling and stripped of secrets before
+ * they are written. What must hold: lines are appended under flock with the hash of the line
+ * before them; a damaged log is continued, never mended, so that csn_audit_verify still finds
+ * the damage; a line that could not be written whole is taken back and the caller is told. */
+#include "core/audit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
+#include "base/limits.h"
+#include "base/path.h"
+#include "core/audit_chain.h"
+#include "core/redact.h"
+#include "os/statedir.h"
+
+#define TEXT_MAX  4096u /* encoded bytes of one text */
+#define LIST_MAX  4096u /* of all arguments, and of all names, of one command */
+#define SMALL_MAX 512u  /* rule, hash and other words */
+
+struct csn_audit {
+    char *id;
+    csn_audit_place place;
+    bool default_place;
+    pthread_mutex_t lock; /* guards what follows */
+    int fd, head_fd;      /* -1: not open, or (head) lost */
+    csn_audit_head last;  /* as we know it; the head file decides */
+};
+
+static bool is_default(const char *place)
+{
+    return !place || !place[0];
+}
+
+/* A log at a place of the caller's: its directory is held from now on. */
+static csn_status open_custom(csn_audit *a, const char *place, csn_error **err)
+{
+    csn_autofree char *dir = csn_path_dir(place);
+    csn_autofree char *shown = csn_path_printable(place);
+
+    if (!dir)
+        return csn_fail(err, CSN_NOMEM, "audit log");
+    int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return csn_fail_errno(err, errno, "audit log %s", shown ? shown : "");
+    int rc = csn_audit_place_set(&a->place, fd, csn_path_base(place));
+    if (rc != 0) {
+        close(fd);
+        return csn_fail_errno(err, rc, "audit log %s", shown ? shown : "");
+    }
+    return CSN_OK;
+}
+
+/* Nothing is made here: an id becomes a file name only with the first event. */
+csn_status csn_audit_open(const char *id, const char *place, csn_audit **ret, csn_error **err)
+{
+    if (place && strcmp(place, "none") == 0) {
+        *ret = NULL;
+        return CSN_OK;
+    }
+    if (!csn_name_valid(id))
+        return csn_fail(err, CSN_INVALID, "audit log: not the id of a sandbox");
+    csn_audit *a = calloc(1, sizeof(*a));
+    if (!a)
+        return csn_fail(err, CSN_NOMEM, "audit log");
+    a->fd = a->head_fd = a->place.dir = -1;
+    a->default_place = is_default(place);
+    pthread_mutex_init(&a->lock, NULL);
+    a->id = strdup(id);
+    csn_status st = a->id ? CSN_OK : csn_fail(err, CSN_NOMEM, "audit log");
+    if (st == CSN_OK && !a->default_place)
+        st = open_custom(a, place, err);
+    if (st < 0) {
+        csn_audit_close(a);
+        return st;
+    }
+    *ret = a;
+    return CSN_OK;
+}
+
+static void close_files(csn_audit *a)
+{
+    if (a->fd >= 0)
+        close(a->fd);
+    if (a->head_fd >= 0)
+        close(a->head_fd);
+    a->fd = a->head_fd = -1;
+}
+
+void csn_audit_close(csn_audit *a)
+{
+    if (!a)
+        return;
+    close_files(a);
+    csn_audit_place_close(&a->place);
+    pthread_mutex_destroy(&a->lock);
+    free(a->id);
+    free(a);
+}
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+/* Directory and names, once. */
+static int ready_place(csn_audit *a)
+{
+    char file[CSN_AUDIT_NAME_MAX];
+
+    if (a->place.dir >= 0)
+        return 0;
+    int dir = csn_statedir_open(CSN_DIR_STATE, "audit", NULL);
+    if (dir < 0)
+        return -dir;
+    snprintf(file, sizeof(file), "%s.jsonl", a->id);
+    int rc = csn_audit_place_set(&a->place, dir, file);
+    if (rc != 0) {
+        close(dir);
+        a->place.dir = -1;
+    }
+    return rc;
+}
+
+/* The head is made before the log: a log without a head is then a sign, not an accident. */
+static int make_head(const csn_audit *a)
+{
+    int fd = csn_audit_open_at(&a->place, a->place.head, O_RDWR | O_CREAT | O_EXCL);
+
+    if (fd == -EEXIST)
+        return 0;
+    if (fd < 0)
+        return -fd;
+    int rc = csn_audit_head_write(fd, &a->last);
+    close(fd);
+    return rc;
+}
+
+static int ready_files(csn_audit *a)
+{
+    struct stat st;
+
+    /* Somebody removed the log under us: go on in a new one, where the gap will show. */
+    if (a->fd >= 0 && fstat(a->fd, &st) == 0 && st.st_nlink == 0)
+        close_files(a);
+    if (a->fd >= 0)
+        return 0;
+    int rc = ready_place(a);
+    if (rc != 0)
+        return rc;
+    int fd = csn_audit_open_at(&a->place, a->place.log, O_RDWR | O_APPEND);
+    if (fd == -ENOENT) {
+        rc = make_head(a);
+        if (rc != 0)
+            return rc;
+        fd = csn_audit_open_at(&a->place, a->place.log, O_RDWR | O_APPEND | O_CREAT);
+    }
+    if (fd < 0)
+        return -fd;
+    a->fd = fd;
+    a->head_fd = csn_audit_open_at(&a->place, a->place.head, O_RDWR);
+    return 0;
+}
+
+/* The last line of a log that has lost its head: we go on after it, but do not make a new head.
+ */
+static void recover_tail(csn_audit *a, uint64_t size)
+{
+    char text[CSN_AUDIT_LINE_MAX + 1];
+    CSN_CLEANUP(csn_jval_freep) csn_jval *v = NULL;
+    size_t want = size < CSN_AUDIT_LINE_MAX ? (size_t)size : CSN_AUDIT_LINE_MAX;
+    ssize_t n = pread(a->fd, text, want, (off_t)(size - want));
+    const char *hash = NULL;
+
+    if (n <= 1 || text[n - 1] != '\n')
+        return;
+    const char *start = memrchr(text, '\n', (size_t)n - 1);
+    start = start ? start + 1 : text;
+    if (csn_json_parse(start, (size_t)(text + n - 1 - start), "line", &v, NULL) < 0 ||
+        csn_jget_str(v, "sha256", &hash, NULL) < 0 || !hash || strlen(hash) != CSN_HASH_HEX - 1)
+        return;
+    (void)csn_jget_u64(v, "seq", &a->last.lines, NULL);
+    memcpy(a->last.hash, hash, CSN_HASH_HEX);
+}
+
+/* A writer died between its line and its head: the line counts. */
+static void adopt_line(csn_audit *a, uint64_t size)
+{
+    char text[CSN_AUDIT_LINE_MAX + 1];
+    uint64_t more = size - a->last.bytes;
+
+    if (more > CSN_AUDIT_LINE_MAX ||
+        pread(a->fd, text, (size_t)more, (off_t)a->last.bytes) != (ssize_t)more ||
+        memchr(text, '\n', (size_t)more) != text + more - 1)
+        return;
+    (void)csn_audit_line_check(text, (size_t)more - 1, a->default_place ? a->id : NULL,
+                               &a->last);
+}
+
+/* With the lock held: what the next line follows, and how long the log is. */
+static int catch_up(csn_audit *a, uint64_t *ret_size)
+{
+    struct stat st;
+    csn_audit_head head;
+
+    if (fstat(a->fd, &st) < 0)
+        return errno;
+    *ret_size = (uint64_t)st.st_size;
+    int rc = a->head_fd >= 0 ? csn_audit_head_read(a->head_fd, &head) : ENOENT;
+    if (rc == 0) {
+        /* An old head put back would make us repeat numbers: ours counts if it is further. */
+        if (head.lines >= a->last.lines)
+            a->last = head;
+        if (*ret_size > a->last.bytes)
+            adopt_line(a, *ret_size);
+    } else if (rc == ENOENT || rc == EBADMSG) {
+        if (a->head_fd >= 0)
+            close(a->head_fd);
+        a->head_fd = -1;
+        recover_tail(a, *ret_size);
+    } else {
+        return rc;
+    }
+    return 0;
+}
+
+/* ---- one line --------------------------------------------------------------------------- */
+
+/* A JSON string of at most `max` encoded bytes; what does not fit is cut at its end. */
+static void put_cut(csn_json *j, const char *s, size_t max)
+{
+    size_t len = strnlen(s, max);
+
+    for (;;) {
+        csn_autobuf text;
+        csn_json one;
+        csn_buf_init(&text, max + 2);
+        csn_json_begin(&one, &text);
+        csn_json_strn(&one, s, len);
+        int rc = csn_json_end(&one);
+        if (rc == 0)
+            csn_json_raw(j, text.data, text.len);
+        else if (rc == ENOSPC && len > 0) {
+            len = len * 3 / 4;
+            continue;
+        } else
+            csn_json_null(j);
+        return;
+    }
+}
+
+/* Redaction comes before cutting: half a secret is not hidden by its missing half. */
+static void put_redacted(csn_json *j, const char *key, const char *s)
+{
+    csn_autofree char *clean = s ? csn_redact_line(s) : NULL;
+
+    csn_json_key(j, key);
+    if (clean)
+        put_cut(j, clean, TEXT_MAX);
+    else
+        csn_json_null(j);
+}
+
+/* Arguments share one budget, so that the first ones (the command) are always there. */
+static void put_argv(csn_json *j, const char *const *argv)
+{
+    size_t room = LIST_MAX;
+
+    csn_json_key(j, "argv");
+    csn_json_array(j);
+    for (int i = 0; argv[i]; i++) {
+        csn_autofree char *clean = csn_redact_arg(argv, i);
+        size_t before = j->out->len;
+        if (room < 16) {
+            csn_json_str(j, "...");
+            break;
+        }
+        put_cut(j, clean ? clean : "", room);
+        size_t used = j->out->len - before;
+        room = used < room ? room - used : 0;
+    }
+    csn_json_array_end(j);
+}
+
+/* Names only. What has no = is a name as a whole. */
+static void put_env(csn_json *j, const char *const *env)
+{
+    size_t room = LIST_MAX;
+
+    csn_json_key(j, "env");
+    csn_json_array(j);
+    for (; *env; env++) {
+        char name[SMALL_MAX];
+        size_t len = strcspn(*env, "="), before = j->out->len;
+        if (len >= sizeof(name))
+            len = sizeof(name) - 1;
+        if (room < len + 16) {
+            csn_json_str(j, "...");
+            break;
+        }
+        memcpy(name, *env, len);
+        name[len] = '\0';
+        put_cut(j, name, room);
+        size_t used = j->out->len - before;
+        room = used < room ? room - used : 0;
+    }
+    csn_json_array_end(j);
+}
+
+static void put_word(csn_json *j, const char *key, const char *s)
+{
+    csn_json_key(j, key);
+    if (s)
+        put_cut(j, s, SMALL_MAX);
+    else
+        csn_json_null(j);
+}
+
+/* The order of the fields is the documented one; prev is last so that seal can add the hash. */
+static int compose(const csn_audit *a, const csn_audit_event *e, csn_buf *line)
+{
+    char when[CSN_ISO_SIZE];
+    csn_json j;
+    bool denied = e->status == CSN_DENIED || e->status == CSN_OUTSIDE;
+
+    csn_iso8601(csn_wall_ms() * 1000000, when);
+    csn_json_begin(&j, line);
+    csn_json_object(&j);
+    csn_json_kuint(&j, "seq", a->last.lines + 1);
+    csn_json_kstr(&j, "time", when);
+    csn_json_kstr(&j, "sandbox", a->id);
+    put_word(&j, "op", e->op);
+    put_redacted(&j, "target", e->target);
+    csn_json_key(&j, "args");
+    csn_json_object(&j);
+    if (e->argv)
+        put_argv(&j, e->argv);
+    if (e->env)
+        put_env(&j, e->env);
+    csn_json_object_end(&j);
+    csn_json_kstr(&j, "verdict", denied ? "deny" : "allow");
+    put_word(&j, "rule", e->rule);
+    csn_json_kstr(&j, "result", csn_status_name(e->status));
+    if (e->has_exit_code)
+        csn_json_kint(&j, "code", e->exit_code);
+    if (e->killed_by)
+        put_word(&j, "killed_by", e->killed_by);
+    if (e->bytes)
+        csn_json_kuint(&j, "bytes", e->bytes);
+    if (e->hash)
+        put_word(&j, "hash", e->hash);
+    csn_json_key(&j, "duration_ms");
+    csn_json_double(&j, (double)e->duration_ns / 1e6);
+    csn_json_kstr(&j, "prev", a->last.hash);
+    csn_json_object_end(&j);
+    return csn_json_end(&j);
+}
+
+/* Somebody's torn line must not swallow ours. */
+static int end_torn_line(int fd, uint64_t *size)
+{
+    char last = '\n';
+
+    if (*size == 0 || pread(fd, &last, 1, (off_t)*size - 1) != 1 || last == '\n')
+        return 0;
+    if (write(fd, "\n", 1) != 1)
+        return errno;
+    ++*size;
+    return 0;
+}
+
+/* All of it or nothing. */
+static int write_line(int fd, const csn_buf *line, uint64_t size)
+{
+    ssize_t n = write(fd, line->data, line->len);
+    int rc = n < 0 ? errno : ENOSPC;
+
+    if (n == (ssize_t)line->len)
+        return 0;
+    if (n > 0 && ftruncate(fd, (off_t)size) < 0)
+        rc = errno;
+    return rc;
+}
+
+/* The line goes first, the head second: a crash between the two leaves a head that is one line
+ * behind, which the next writer and verify both understand. */
+static int append_locked(csn_audit *a, const csn_audit_event *e)
+{
+    csn_autobuf line;
+    uint64_t size = 0;
+    char hash[CSN_HASH_HEX];
+    int rc = catch_up(a, &size);
+
+    csn_buf_init(&line, CSN_AUDIT_LINE_MAX);
+    if (rc == 0)
+        rc = compose(a, e, &line);
+    if (rc == 0)
+        rc = csn_audit_line_seal(&line, hash);
+    if (rc == 0)
+        rc = end_torn_line(a->fd, &size);
+    if (rc == 0)
+        rc = write_line(a->fd, &line, size);
+    if (rc != 0)
+        return rc;
+    a->last.lines++;
+    a->last.bytes = size + line.len;
+    memcpy(a->last.hash, hash, sizeof(hash));
+    return a->head_fd >= 0 ? csn_audit_head_write(a->head_fd, &a->last) : 0;
+}
+
+/* The mutex is for threads of this handle, flock for other handles and processes. */
+csn_status csn_audit_append(csn_audit *a, const csn_audit_event *e, csn_error **err)
+{
+    if (!a)
+        return CSN_OK;
+    pthread_mutex_lock(&a->lock);
+    int rc = ready_files(a);
+    if (rc == 0) {
+        while ((rc = flock(a->fd, LOCK_EX) < 0 ? errno : 0) == EINTR)
+            ;
+        if (rc == 0) {
+            rc = append_locked(a, e);
+            flock(a->fd, LOCK_UN);
+        }
+    }
+    pthread_mutex_unlock(&a->lock);
+    if (rc == 0)
+        return CSN_OK;
+    return csn_fail(err, rc == ENOMEM ? CSN_NOMEM : CSN_IO, "audit log of %s: %s", a->id,
+                    strerrordesc_np(rc));
+}

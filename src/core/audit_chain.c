@@ -1,0 +1,149 @@
+/* audit_chain.c: how one line of an audit log holds on to the one before.
+ *
+ * A line is one JSON object whose last field is "sha256": the hash of all its bytes without
+ * that field. "prev" is the hash of the line before, "seq" counts from 1. The hash is over the
+ * text as it stands, so there is no second spelling of the same line that would pass. The head
+ * file knows the count, the bytes and the last hash; it is made before the log, so a log
+ * without a head has been tampered with. Files are opened in a held directory, without
+ * following links: whoever can make links there must not be able to point us at another file of
+ * this user. */
+#include "core/audit_chain.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json_read.h"
+#include "base/strv.h"
+
+#define HEAD_MAX 256u
+#define TAIL     ",\"sha256\":\""
+#define TAIL_LEN (sizeof(TAIL) - 1 + 64 + 2) /* with the hash and `"}` */
+
+/* x.jsonl and x.head, whatever the place is called. */
+int csn_audit_place_set(csn_audit_place *p, int dir, const char *file)
+{
+    size_t len = strlen(file);
+    size_t stem = len > 6 && strcmp(file + len - 6, ".jsonl") == 0 ? len - 6 : len;
+
+    if (len == 0 || len + 6 >= sizeof(p->log))
+        return ENAMETOOLONG;
+    *p = (csn_audit_place){.dir = dir};
+    memcpy(p->log, file, len + 1);
+    snprintf(p->head, sizeof(p->head), "%.*s.head", (int)stem, file);
+    return 0;
+}
+
+void csn_audit_place_close(csn_audit_place *p)
+{
+    if (p->dir >= 0)
+        close(p->dir);
+    p->dir = -1;
+}
+
+int csn_audit_open_at(const csn_audit_place *p, const char *name, int flags)
+{
+    struct stat st;
+    /* O_NONBLOCK: a fifo in the place of the log must not hold us. */
+    int fd = openat(p->dir, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        return fd;
+    close(fd);
+    return -EINVAL;
+}
+
+/* Strict: a head that we could not have written is no head. */
+int csn_audit_head_read(int fd, csn_audit_head *ret)
+{
+    char text[HEAD_MAX];
+    CSN_CLEANUP(csn_jval_freep) csn_jval *v = NULL;
+    csn_audit_head h = {.lines = UINT64_MAX, .bytes = UINT64_MAX};
+    const char *hash = NULL;
+    ssize_t n = pread(fd, text, sizeof(text), 0);
+
+    if (n < 0)
+        return errno;
+    if (csn_json_parse(text, (size_t)n, "head", &v, NULL) < 0 ||
+        csn_jget_u64(v, "lines", &h.lines, NULL) < 0 ||
+        csn_jget_u64(v, "bytes", &h.bytes, NULL) < 0 ||
+        csn_jget_str(v, "sha256", &hash, NULL) < 0)
+        return EBADMSG;
+    if (h.lines == UINT64_MAX || h.bytes == UINT64_MAX || !hash ||
+        (strlen(hash) != CSN_HASH_HEX - 1 && (hash[0] || h.lines != 0)))
+        return EBADMSG;
+    memcpy(h.hash, hash, strlen(hash) + 1);
+    *ret = h;
+    return 0;
+}
+
+/* One pwrite of a text that only grows: an interrupted one leaves the old head or the new. */
+int csn_audit_head_write(int fd, const csn_audit_head *h)
+{
+    char text[HEAD_MAX];
+    int n = snprintf(text, sizeof(text),
+                     "{\"lines\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"sha256\":\"%s\"}\n",
+                     h->lines, h->bytes, h->hash);
+    ssize_t put = pwrite(fd, text, (size_t)n, 0);
+
+    if (put < 0)
+        return errno;
+    return put == n ? 0 : EIO;
+}
+
+int csn_audit_line_seal(csn_buf *line, char ret_hash[CSN_HASH_HEX])
+{
+    csn_hash_bytes(line->data, line->len, ret_hash);
+    line->len--; /* the closing brace comes back after the hash */
+    return csn_buf_printf(line, TAIL "%s\"}\n", ret_hash);
+}
+
+/* Recomputes the hash of a line from its own bytes. */
+static bool hash_holds(const char *line, size_t len, char ret_hash[CSN_HASH_HEX])
+{
+    csn_hash h;
+
+    if (len <= TAIL_LEN || memcmp(line + len - TAIL_LEN, TAIL, sizeof(TAIL) - 1) != 0 ||
+        memcmp(line + len - 2, "\"}", 2) != 0)
+        return false;
+    csn_hash_init(&h);
+    csn_hash_add(&h, line, len - TAIL_LEN);
+    csn_hash_add(&h, "}", 1);
+    csn_hash_hex(&h, ret_hash);
+    return memcmp(line + len - 66, ret_hash, 64) == 0;
+}
+
+/* Cheap checks of form first, the hash next, links last: the reason named is the nearest cause.
+ */
+const char *csn_audit_line_check(const char *line, size_t len, const char *sandbox,
+                                 csn_audit_head *after)
+{
+    CSN_CLEANUP(csn_jval_freep) csn_jval *v = NULL;
+    char hash[CSN_HASH_HEX];
+    const char *prev = NULL, *id = NULL;
+    uint64_t seq = 0;
+
+    if (csn_json_parse(line, len, "line", &v, NULL) < 0 || !csn_jval_is_object(v))
+        return "the line is not one JSON object";
+    if (!hash_holds(line, len, hash))
+        return "the line was changed: its hash does not fit";
+    if (csn_jget_u64(v, "seq", &seq, NULL) < 0 || csn_jget_str(v, "prev", &prev, NULL) < 0 ||
+        csn_jget_str(v, "sandbox", &id, NULL) < 0 || !prev || !id)
+        return "the line lacks seq, prev or sandbox";
+    if (sandbox && strcmp(id, sandbox) != 0)
+        return "the line is another sandbox's";
+    if (seq != after->lines + 1)
+        return "lines are missing, doubled or out of order: seq does not follow";
+    if (strcmp(prev, after->hash) != 0)
+        return "the line before was changed or replaced: prev does not fit";
+    after->lines++;
+    after->bytes += len + 1;
+    memcpy(after->hash, hash, sizeof(hash));
+    return NULL;
+}

@@ -1,0 +1,346 @@
+/* audit_verify.c: reading audit logs back: csn_audit_read, csn_audit_verify, the sweep.
+ *
+ * Called by `caisson log` and the daemon, with an id or a name that a user typed: it is checked
+ * before it becomes a file name. The log may have been edited by anybody who could write to it,
+ * so nothing in it is believed: lines are bounded, and every byte of every line is under the
+ * hash chain. What must hold: verify reports the first line that is wrong; a head that is
+ * exactly one line behind is a writer that was interrupted and passes; a head that is missing,
+ * unreadable, ahead, or further behind does not. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/path.h"
+#include "core/audit.h"
+#include "core/audit_chain.h"
+#include "core/state.h"
+#include "os/statedir.h"
+
+#define CHUNK    65536u
+#define KEEP_MS  (30ll * 24 * 3600 * 1000)
+#define SUFFIX   ".jsonl"
+#define HEADLESS "the head file is missing or damaged, so a cut at the end would not show"
+
+typedef struct report {
+    csn_audit_report pub; /* first */
+    csn_arena *arena;
+} report;
+
+/* A log that was found, open for reading. */
+typedef struct found {
+    csn_audit_place place;
+    char id[CSN_AUDIT_NAME_MAX];
+    bool custom; /* at a place of its owner's: lines of other sandboxes may be in it */
+    int fd;      /* -1: the log is gone, only its head is there */
+} found;
+
+static void found_release(found *f)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    csn_audit_place_close(&f->place);
+}
+
+/* ---- finding ---------------------------------------------------------------------------- */
+
+/* Opens the log (or at least its head) of `id` in the default directory. 0 or errno. */
+static int find_default(const char *id, found *ret)
+{
+    char file[CSN_AUDIT_NAME_MAX];
+    int dir = csn_statedir_find(CSN_DIR_STATE, "audit", NULL);
+
+    if (dir < 0)
+        return -dir;
+    snprintf(file, sizeof(file), "%s" SUFFIX, id);
+    found f = {.fd = -1};
+    int rc = csn_audit_place_set(&f.place, dir, file);
+    if (rc != 0) {
+        close(dir);
+        return rc;
+    }
+    f.fd = csn_audit_open_at(&f.place, f.place.log, O_RDONLY);
+    if (f.fd < 0) {
+        rc = -f.fd;
+        if (rc != ENOENT ||
+            faccessat(f.place.dir, f.place.head, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+            csn_audit_place_close(&f.place);
+            return rc;
+        }
+        f.fd = -1;
+    }
+    snprintf(f.id, sizeof(f.id), "%s", id);
+    *ret = f;
+    return 0;
+}
+
+/* Where a detached sandbox says its log is. */
+static int find_custom(const char *id, found *ret)
+{
+    csn_state_meta *meta = NULL;
+    int rc = ENOENT;
+
+    if (csn_state_load(id, &meta, NULL) < 0)
+        return ENOENT;
+    const char *place = meta->config ? meta->config->audit : NULL;
+    if (place && place[0] && strcmp(place, "none") != 0) {
+        csn_autofree char *dir = csn_path_dir(place);
+        found f = {.fd = -1, .custom = true};
+        int dirfd = dir ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+        rc = dirfd < 0 ? ENOENT : csn_audit_place_set(&f.place, dirfd, csn_path_base(place));
+        if (rc == 0) {
+            f.fd = csn_audit_open_at(&f.place, f.place.log, O_RDONLY);
+            rc = f.fd < 0 ? -f.fd : 0;
+        }
+        if (rc != 0 && dirfd >= 0)
+            close(dirfd);
+        snprintf(f.id, sizeof(f.id), "%s", id);
+        if (rc == 0)
+            *ret = f;
+    }
+    csn_state_meta_free(meta);
+    return rc;
+}
+
+/* The literal id first: logs outlive their sandboxes, and a name must not shadow an id. */
+static csn_status find_log(const char *id, found *ret, csn_error **err)
+{
+    if (!id || !csn_name_valid(id)) {
+        csn_autofree char *shown = csn_path_printable(id ? id : "");
+        return csn_fail(err, CSN_INVALID, "%s is not the id or name of a sandbox",
+                        shown ? shown : "it");
+    }
+    int rc = find_default(id, ret);
+    if (rc == 0)
+        return CSN_OK;
+    if (rc != ENOENT)
+        return csn_fail_errno(err, rc, "audit log of %s", id);
+    csn_autofree char *real = NULL;
+    csn_status st = csn_state_lookup(id, &real, NULL);
+    if (st == CSN_OK && csn_name_valid(real)) {
+        rc = find_default(real, ret);
+        if (rc == ENOENT)
+            rc = find_custom(real, ret);
+        if (rc == 0)
+            return CSN_OK;
+    }
+    return csn_fail(err, CSN_NOT_FOUND, "there is no audit log of '%s'", id);
+}
+
+/* ---- lines ------------------------------------------------------------------------------ */
+
+/* Gets a line without its newline; `whole` is false for a last one that has none, or one that
+ * is too long. Non-zero stops. */
+typedef int (*line_fn)(void *ctx, const char *line, size_t len, bool whole);
+
+/* Memory is one chunk and one line, however long the log is. */
+static int each_line(int fd, line_fn fn, void *ctx)
+{
+    csn_autofree char *chunk = malloc(CHUNK);
+    csn_autobuf line;
+    off_t at = 0;
+    int rc = chunk ? 0 : ENOMEM, stop = 0;
+
+    csn_buf_init(&line, CSN_AUDIT_LINE_MAX);
+    while (rc == 0 && !stop) {
+        ssize_t n = pread(fd, chunk, CHUNK, at);
+        if (n <= 0) {
+            rc = n < 0 ? errno : 0;
+            break;
+        }
+        at += n;
+        for (const char *p = chunk, *end = chunk + n; p < end && rc == 0 && !stop;) {
+            const char *nl = memchr(p, '\n', (size_t)(end - p));
+            size_t len = (size_t)((nl ? nl : end) - p);
+            rc = csn_buf_append(&line, p, len);
+            if (rc == ENOSPC) { /* no line of ours is that long */
+                fn(ctx, line.data, line.len, false);
+                return 0;
+            }
+            p += len + (nl != NULL);
+            if (nl && rc == 0) {
+                stop = fn(ctx, line.data ? line.data : "", line.len, true);
+                line.len = 0;
+            }
+        }
+    }
+    if (rc == 0 && !stop && line.len > 0)
+        fn(ctx, line.data, line.len, false);
+    return rc;
+}
+
+typedef struct reader {
+    csn_line_fn fn;
+    void *ctx;
+} reader;
+
+static int read_one(void *ctx, const char *line, size_t len, bool whole)
+{
+    const reader *r = ctx;
+
+    (void)whole;
+    return r->fn(r->ctx, line, len);
+}
+
+static void lock_shared(int fd)
+{
+    while (flock(fd, LOCK_SH) < 0 && errno == EINTR)
+        ;
+}
+
+csn_status csn_audit_read(const char *id, csn_line_fn fn, void *ctx, csn_error **err)
+{
+    found f = {0};
+    reader r = {.fn = fn, .ctx = ctx};
+
+    if (!fn)
+        return csn_fail(err, CSN_INVALID, "audit: no function to give the lines to");
+    csn_status st = find_log(id, &f, err);
+    if (st < 0)
+        return st;
+    /* No lock: a callback may take as long as it likes, and appends never change old bytes. */
+    int rc = f.fd >= 0 ? each_line(f.fd, read_one, &r) : 0;
+    found_release(&f);
+    return rc == 0 ? CSN_OK : csn_fail_errno(err, rc, "read the audit log of %s", id);
+}
+
+/* ---- verify ----------------------------------------------------------------------------- */
+
+typedef struct checker {
+    const char *sandbox;
+    csn_audit_head now;        /* after the last good line */
+    char before[CSN_HASH_HEX]; /* hash of the line before that */
+    const char *reason;
+} checker;
+
+/* Stops at the first bad line: after it nothing can be told apart from its consequences. */
+static int check_one(void *ctx, const char *line, size_t len, bool whole)
+{
+    checker *c = ctx;
+    csn_audit_head last = c->now;
+
+    c->reason = whole ? csn_audit_line_check(line, len, c->sandbox, &c->now)
+                      : "the line has no end: it was cut, or is longer than any line of ours";
+    if (!c->reason)
+        memcpy(c->before, last.hash, sizeof(c->before));
+    return c->reason != NULL;
+}
+
+/* Does the head fit what was read? Sets reason and the line at fault when it does not. */
+static void check_head(checker *c, const found *f, uint64_t *bad)
+{
+    csn_audit_head head;
+    csn_autofd int fd = csn_audit_open_at(&f->place, f->place.head, O_RDONLY);
+
+    *bad = c->now.lines > 0 ? c->now.lines : 1;
+    if (fd < 0 || csn_audit_head_read(fd, &head) != 0) {
+        c->reason = HEADLESS;
+    } else if (head.lines > c->now.lines) {
+        *bad = c->now.lines + 1;
+        c->reason = "lines were cut from the end: the head file knows of more";
+    } else if (head.lines == c->now.lines) {
+        if (strcmp(head.hash, c->now.hash) != 0 || head.bytes != c->now.bytes)
+            c->reason = "the head file names another last line";
+    } else if (head.lines + 1 != c->now.lines || strcmp(head.hash, c->before) != 0) {
+        *bad = head.lines + 1;
+        c->reason = "lines were added that the head file does not know";
+    }
+}
+
+static csn_status make_report(const checker *c, uint64_t bad, csn_audit_report **ret,
+                              csn_error **err)
+{
+    CSN_CLEANUP(csn_arena_freep) csn_arena *a = csn_arena_new();
+    report *r = a ? csn_arena_alloc(a, sizeof(*r)) : NULL;
+
+    if (!r || (c->reason && !(r->pub.reason = csn_arena_strdup(a, c->reason))))
+        return csn_fail(err, CSN_NOMEM, "audit report");
+    r->pub.ok = c->reason == NULL;
+    r->pub.lines = c->now.lines;
+    r->pub.bad_line = c->reason ? bad : 0;
+    r->arena = CSN_STEAL(a);
+    *ret = &r->pub;
+    return CSN_OK;
+}
+
+/* Under a shared lock: a writer half way between line and head would look like damage. */
+csn_status csn_audit_verify(const char *id, csn_audit_report **ret, csn_error **err)
+{
+    found f = {0};
+    checker c = {0};
+    uint64_t bad = 0;
+
+    if (!ret)
+        return csn_fail(err, CSN_INVALID, "audit: no place for the report");
+    csn_status st = find_log(id, &f, err);
+    if (st < 0)
+        return st;
+    c.sandbox = f.custom ? NULL : f.id;
+    int rc = 0;
+    if (f.fd >= 0) {
+        lock_shared(f.fd);
+        rc = each_line(f.fd, check_one, &c);
+    }
+    if (c.reason)
+        bad = c.now.lines + 1;
+    else if (rc == 0)
+        check_head(&c, &f, &bad);
+    found_release(&f);
+    if (rc != 0)
+        return csn_fail_errno(err, rc, "read the audit log of %s", id);
+    return make_report(&c, bad, ret, err);
+}
+
+void csn_audit_report_free(csn_audit_report *r)
+{
+    if (r)
+        csn_arena_free(((report *)r)->arena);
+}
+
+/* ---- sweep ------------------------------------------------------------------------------ */
+
+static void sweep_one(int dir, const char *name)
+{
+    char id[CSN_AUDIT_NAME_MAX], head[CSN_AUDIT_NAME_MAX + 8];
+    csn_autofree char *alive = NULL;
+    struct stat st;
+    size_t len = strlen(name), end = sizeof(SUFFIX) - 1;
+
+    if (len <= end || len >= sizeof(id) || strcmp(name + len - end, SUFFIX) != 0 ||
+        fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+        return;
+    if (csn_wall_ms() - (int64_t)st.st_mtim.tv_sec * 1000 < KEEP_MS)
+        return;
+    snprintf(id, sizeof(id), "%.*s", (int)(len - end), name);
+    /* Only a clear "there is none": an error must not cost anybody their log. */
+    if (!csn_name_valid(id) || csn_state_lookup(id, &alive, NULL) != CSN_NOT_FOUND)
+        return;
+    snprintf(head, sizeof(head), "%s.head", id);
+    unlinkat(dir, name, 0);
+    unlinkat(dir, head, 0);
+}
+
+/* Called when sandboxes are listed; whatever goes wrong here is tried again the next time. */
+void csn_audit_sweep(void)
+{
+    int fd = csn_statedir_find(CSN_DIR_STATE, "audit", NULL);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+    if (!dir) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (struct dirent *d; (d = readdir(dir)) != NULL;)
+        sweep_one(dirfd(dir), d->d_name);
+    closedir(dir);
+}

@@ -1,0 +1,6 @@
+/* cancel.h: the descriptor behind a cancel handle. */
+#pragma once
+#include "caisson/caisson.h"
+
+int csn_cancel_fd(const csn_cancel *c); /* -1 for NULL */
+int csn_cancel_fired(const csn_cancel *c);

@@ -1,0 +1,14 @@
+/* config.h: csn_config as an owned object: copied, checked, read from JSON, written to JSON. */
+#pragma once
+#include "base/buf.h"
+#include "caisson/caisson.h"
+
+/* A complete deep copy (backend name filled in from the environment, see csn_config.backend).
+ * Checks what can be checked without a backend: names, env entries, rules. Free with
+ * csn_config_free. */
+csn_status csn_config_take(const csn_config *config, csn_config **ret, csn_error **err);
+/* The JSON that csn_config_parse reads back. 0 or errno. */
+int csn_config_encode(const csn_config *c, csn_buf *out);
+/* Makes the host paths of a config of ours absolute: what is relative is relative to this
+ * process, and another one may connect later. No workspace means the current directory. */
+csn_status csn_config_settle(csn_config *c, csn_error **err);

@@ -1,0 +1,424 @@
+/* fallback.c: stat, read, mkdir, symlink, remove, rename and cleanup out of exec.
+ *
+ * Called by core/fs.c for backends without these operations of their own. Each function here is
+ * a script and what its answer means; fallback_run.c has the functions the scripts share, lists
+ * are in fallback_list.c, writes in fallback_write.c. What must hold: a path is looked at with
+ * test(1) before anything opens it, so that a fifo or a device is refused and never waited for;
+ * a command that would enter a target that is a directory (mv, ln) is never left to decide that
+ * itself; what is moved aside is moved back when the next step fails. Everything that comes
+ * back is the guest's: numbers are parsed, names are bytes. */
+#include "core/fallback.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/error.h"
+#include "base/path.h"
+#include "core/fallback_run.h"
+
+#define HEADER_MAX 256u
+/* Files of /proc and the like have no size; more than this of one is not given. */
+#define SIZELESS_MAX (16u * 1024u * 1024u)
+
+/* ---- stat ------------------------------------------------------------------------------- */
+
+/* $1 path, $2 "n": no links on the way, and of the link itself. Answers the fields, then for a
+ * link its target and a dot. */
+static const char stat_script[] =
+    "if [ -n \"$2\" ]; then\n"
+    "  nolinks \"${1%/*}\"\n"
+    "  [ -e \"$1\" ] || [ -L \"$1\" ] || gone \"$1\"\n"
+    "  fields \"$1\" || fail " CSN_SH_WORDS "\n"
+    "  [ ! -L \"$1\" ] || { where \"$1\"; printf '%s.' \"$r\"; }\n"
+    "else\n"
+    "  [ -e \"$1\" ] || gone \"$1\"\n"
+    "  fields -L \"$1\" || fail " CSN_SH_WORDS "\n"
+    "fi\n"
+    "exit 0\n";
+
+static csn_status bad_answer(const char *verb, const char *path, csn_error **err)
+{
+    csn_autofree char *shown = csn_path_printable(path);
+
+    return csn_fail(err, CSN_IO, "%s %s: the sandbox's tools gave no sensible answer", verb,
+                    shown ? shown : "");
+}
+
+csn_status csn_derive_stat(const csn_fs *fs, const char *path, uint32_t flags,
+                           csn_file_stat *ret, char **ret_target, csn_error **err)
+{
+    csn_autofree char *target = NULL;
+    csn_autofree char *p = NULL;
+    csn_file_stat found;
+    bool dir;
+
+    csn_status st = csn_derive_path("stat", path, &p, &dir, err);
+    if (st < 0)
+        return st;
+    csn_autojob job = {
+        .fs = fs,
+        .script = stat_script,
+        .paths = 1,
+        .args = {csn_derive_slash(p, dir), flags & CSN_FILE_NOFOLLOW ? "n" : ""},
+    };
+    st = csn_derive_do(&job, "stat", path, err);
+    if (st < 0)
+        return st;
+    const char *nl = job.text.len > 0 ? memchr(job.text.data, '\n', job.text.len) : NULL;
+    if (!nl || !csn_derive_fields(job.text.data, (size_t)(nl - job.text.data), &found))
+        return bad_answer("stat", path, err);
+    size_t rest = job.text.len - (size_t)(nl + 1 - job.text.data);
+    if (rest > 0 && !(target = strndup(nl + 1, rest - 1)))
+        return csn_fail(err, CSN_NOMEM, "out of memory");
+    *ret = found;
+    if (ret_target)
+        *ret_target = CSN_STEAL(target);
+    return CSN_OK;
+}
+
+/* ---- read ------------------------------------------------------------------------------- */
+
+/* $1 path, $2 "n": no links, $3 blocks of 64 KiB to skip, $4 bytes to skip after them
+ * (one-based, as tail counts; empty: none), $5 how many bytes ("": all). The file is opened
+ * once, and the fields must be of the file that was opened: through /proc where there is one,
+ * else by looking before and after. dd takes the long way of an offset because busybox's tail
+ * knows none beyond 4 GiB. */
+static const char read_script[] =
+    "[ -z \"$2\" ] || nolinks \"$1\"\n"
+    "[ -e \"$1\" ] || gone \"$1\"\n"
+    "[ ! -d \"$1\" ] || fail " CSN_SH_ISDIR "\n"
+    "[ -f \"$1\" ] || fail " CSN_SH_NOTREG "\n"
+    "[ -r \"$1\" ] || fail " CSN_SH_ACCES "\n"
+    "old=\n"
+    "for n in 1 2 3 4 5 6 7 8; do\n"
+    "  exec 3<\"$1\" || fail " CSN_SH_WORDS "\n"
+    "  if h=$(fields -L /proc/self/fd/3 2>&1); then case $h in [sl]*/) break ;; esac; fi\n"
+    "  h=$(fields -L \"$1\") || gone \"$1\"\n"
+    "  [ \"$old\" != \"$h\" ] || break\n"
+    "  old=$h\n"
+    "done\n"
+    "printf '%s\\n' \"$h\"\n"
+    "skip() {\n"
+    "  if [ \"$3\" != 0 ]; then\n"
+    "    if [ -n \"$4\" ]; then dd bs=65536 skip=\"$3\" <&3 | tail -c +\"$4\"\n"
+    "    else dd bs=65536 skip=\"$3\" <&3; fi\n"
+    "  elif [ -n \"$4\" ]; then tail -c +\"$4\" <&3\n"
+    "  elif [ -n \"$5\" ]; then head -c \"$5\" <&3\n"
+    "  else cat <&3; fi\n"
+    "}\n"
+    "if [ \"$5\" = 0 ]; then exit 0\n"
+    "elif [ \"$3$4\" = 0 ] || [ -z \"$5\" ]; then skip \"$@\"\n"
+    "else skip \"$@\" | head -c \"$5\"; fi || fail " CSN_SH_WORDS "\n"
+    "exit 0\n";
+
+typedef struct reader {
+    const csn_sink *sink;
+    csn_file_stat st;
+    char header[HEADER_MAX];
+    size_t header_len;
+    bool has_header, bad, full;
+    uint64_t offset, length;
+    uint64_t want, got; /* bytes; want is set when the header is there */
+} reader;
+
+static void header_done(reader *r)
+{
+    r->has_header = true;
+    r->bad = !csn_derive_fields(r->header, r->header_len, &r->st);
+    /* A file that grows for ever still ends: at the size it had when it was opened. */
+    uint64_t size = r->st.file_size > 0 ? r->st.file_size : SIZELESS_MAX;
+    r->want = size > r->offset ? size - r->offset : 0;
+    if (r->want > r->length)
+        r->want = r->length;
+}
+
+/* Splits the fields off the front; passes on what comes after them. */
+static int reader_out(void *ctx, const void *data, size_t len)
+{
+    reader *r = ctx;
+    const char *p = data;
+
+    while (!r->has_header && len > 0) {
+        if (!p || r->header_len == sizeof(r->header)) {
+            r->bad = true;
+            return CSN_SINK_STOP;
+        }
+        if (*p == '\n')
+            header_done(r);
+        else
+            r->header[r->header_len++] = *p;
+        p++;
+        len--;
+    }
+    if (r->bad)
+        return CSN_SINK_STOP;
+    if (len > r->want - r->got)
+        len = (size_t)(r->want - r->got);
+    if (len == 0)
+        return r->has_header && r->got == r->want && r->st.file_size > 0 ? CSN_SINK_STOP
+                                                                         : CSN_SINK_MORE;
+    r->got += len;
+    int next = r->sink->write(r->sink->ctx, CSN_STDOUT, p, len);
+    r->full = next == CSN_SINK_STOP;
+    return next;
+}
+
+csn_status csn_derive_read(const csn_fs *fs, const char *path, uint32_t flags, uint64_t offset,
+                           uint64_t length, const csn_sink *sink, csn_file_stat *ret,
+                           csn_error **err)
+{
+    reader r = {.sink = sink, .offset = offset, .length = length};
+    char blocks[24], bytes[24] = "", count[24] = "";
+    csn_autofree char *p = NULL;
+    bool dir;
+
+    csn_status st = csn_derive_path("read", path, &p, &dir, err);
+    if (st < 0)
+        return st;
+    if (offset > INT64_MAX / 2) /* beyond any file, and beyond what tools can count */
+        length = 0;
+    snprintf(blocks, sizeof(blocks), "%" PRIu64, length == 0 ? 0 : offset / 65536);
+    if (offset % 65536 != 0)
+        snprintf(bytes, sizeof(bytes), "%" PRIu64, offset % 65536 + 1);
+    if (length <= INT64_MAX)
+        snprintf(count, sizeof(count), "%" PRIu64, length);
+    csn_autojob job = {
+        .fs = fs,
+        .script = read_script,
+        .paths = 1,
+        .args = {csn_derive_slash(p, dir), flags & CSN_FILE_NOFOLLOW ? "n" : "", blocks, bytes,
+                 count},
+        .out = reader_out,
+        .out_ctx = &r,
+    };
+    st = csn_derive_do(&job, "read", path, err);
+    if (st < 0)
+        return st;
+    if (r.bad || !r.has_header)
+        return bad_answer("read", path, err);
+    /* What was read to its end is as long as it was. */
+    if (offset == 0 && length == UINT64_MAX && !r.full)
+        r.st.file_size = r.got;
+    if (ret)
+        *ret = r.st;
+    return CSN_OK;
+}
+
+/* ---- making and removing ---------------------------------------------------------------- */
+
+/* $1 path, $2 flags: n no links, p with parents */
+static const char mkdir_script[] =
+    "case $2 in *n*) nolinks \"$1\" ;; esac\n"
+    "[ -d \"$1\" ] || [ ! -e \"$1\" ] || fail " CSN_SH_NOTDIR "\n"
+    "case $2 in *p*)\n"
+    "  [ ! -d \"$1\" ] || exit 0\n"
+    "  [ ! -L \"$1\" ] || fail " CSN_SH_EXIST "\n"
+    "  up \"$1\"; exit 0 ;;\n"
+    "esac\n"
+    "into \"$1\"\n"
+    "if [ -e \"./$b\" ] || [ -L \"./$b\" ]; then fail " CSN_SH_EXIST "; fi\n"
+    "mkdir \"./$b\" || fail " CSN_SH_WORDS "\n"
+    "exit 0\n";
+
+csn_status csn_derive_mkdir(const csn_fs *fs, const char *path, uint32_t flags, csn_error **err)
+{
+    csn_autofree char *p = NULL;
+    char how[4] = "";
+    bool dir;
+
+    csn_status st = csn_derive_path("mkdir", path, &p, &dir, err);
+    if (st < 0)
+        return st;
+    snprintf(how, sizeof(how), "%s%s", flags & CSN_FILE_NOFOLLOW ? "n" : "",
+             flags & CSN_FILE_NO_PARENTS ? "" : "p");
+    csn_autojob job = {.fs = fs, .script = mkdir_script, .paths = 1, .args = {p, how}};
+    return csn_derive_do(&job, "mkdir", path, err);
+}
+
+/* $1 path, $2 target. ln puts the link into a target that is a directory; -T forbids that where
+ * it is known, the test before does where it is not. */
+static const char symlink_script[] =
+    "d=${1%/*}; [ -z \"$d\" ] || up \"$d\"\n"
+    "into \"$1\"\n"
+    "if [ -e \"./$b\" ] || [ -L \"./$b\" ]; then fail " CSN_SH_EXIST "; fi\n"
+    "e=$(ln -sT -- \"$2\" \"./$b\" 2>&1) && exit 0\n"
+    "if [ -e \"./$b\" ] || [ -L \"./$b\" ]; then fail " CSN_SH_EXIST "; fi\n"
+    "ln -s -- \"$2\" \"./$b\" || fail " CSN_SH_WORDS "\n"
+    "exit 0\n";
+
+csn_status csn_derive_symlink(const csn_fs *fs, const char *target, const char *path,
+                              csn_error **err)
+{
+    csn_autofree char *p = NULL;
+    bool dir;
+
+    csn_status st = csn_derive_path("symlink", path, &p, &dir, err);
+    if (st < 0)
+        return st;
+    if (!target || !target[0] || dir)
+        return csn_derive_fail(dir ? ENOTDIR : EINVAL, "symlink", path, err);
+    csn_autojob job = {.fs = fs, .script = symlink_script, .paths = 1, .args = {p, target}};
+    return csn_derive_do(&job, "symlink", path, err);
+}
+
+/* $1 path, $2 flags: n no links on the way, r with all below, d only a directory. The link
+ * itself goes, never what it points to. */
+static const char remove_script[] =
+    "case $2 in *n*) nolinks \"${1%/*}\" ;; esac\n"
+    "into \"$1\"\n"
+    "[ -e \"./$b\" ] || [ -L \"./$b\" ] || fail " CSN_SH_NOENT "\n"
+    "if [ -d \"./$b\" ] && [ ! -L \"./$b\" ]; then\n"
+    "  case $2 in\n"
+    "  *r*) rm -rf \"./$b\"; [ ! -d \"./$b\" ] || fail " CSN_SH_WORDS " ;;\n"
+    "  *) rmdir \"./$b\" && exit 0\n"
+    "    e=$(ls -A \"./$b\"); [ -z \"$e\" ] || fail " CSN_SH_NOTEMPTY "\n"
+    "    fail " CSN_SH_WORDS " ;;\n"
+    "  esac\n"
+    "else\n"
+    "  case $2 in *d*) fail " CSN_SH_NOTDIR " ;; esac\n"
+    "  rm -f \"./$b\" || fail " CSN_SH_WORDS "\n"
+    "fi\n"
+    "exit 0\n";
+
+/* Is the last name one that can be taken away? Not of `/`, `.` or `..`. */
+static bool has_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash && slash[1] && strcmp(slash + 1, "..") != 0;
+}
+
+/* `/a/.` and `/a/..` are not names of directories that one could remove or move. */
+static bool ends_in_dots(const char *path)
+{
+    size_t len = strlen(path);
+
+    while (len > 0 && path[len - 1] == '/')
+        len--;
+    return len > 0 && path[len - 1] == '.' &&
+           (len == 1 || path[len - 2] == '/' ||
+            (path[len - 2] == '.' && (len == 2 || path[len - 3] == '/')));
+}
+
+csn_status csn_derive_remove(const csn_fs *fs, const char *path, uint32_t flags,
+                             csn_error **err)
+{
+    csn_autofree char *p = NULL;
+    char how[4] = "";
+    bool dir;
+
+    csn_status st = csn_derive_path("delete", path, &p, &dir, err);
+    if (st < 0)
+        return st;
+    if (!has_name(p) || ends_in_dots(path))
+        return csn_derive_fail(EINVAL, "delete", path, err);
+    snprintf(how, sizeof(how), "%s%s%s", flags & CSN_FILE_NOFOLLOW ? "n" : "",
+             flags & CSN_FILE_RECURSIVE ? "r" : "", dir ? "d" : "");
+    csn_autojob job = {.fs = fs, .script = remove_script, .paths = 1, .args = {p, how}};
+    return csn_derive_do(&job, "delete", path, err);
+}
+
+/* ---- rename ----------------------------------------------------------------------------- */
+
+/* $1 from, $2 to, $3 flags: n no links on the way, p make the directories of to, c only if
+ * there is none, d from must be a directory, e so must to, $4 a name for what must be moved
+ * aside. mv without -T enters a directory, busybox's -T refuses a link to one, GNU's refuses a
+ * link onto its own target: all of these are renames for the kernel, so what is in the way
+ * steps aside. */
+static const char rename_script[] =
+    "case $3 in *n*) nolinks \"${1%/*}\"; nolinks \"${2%/*}\" ;; esac\n"
+    "there() { [ -e \"$1\" ] || [ -L \"$1\" ]; }\n"
+    "isdir() { [ -d \"$1\" ] && [ ! -L \"$1\" ]; }\n"
+    "place() { a=$(pwd -P && printf .) || fail " CSN_SH_WORDS "; a=${a%??}; "
+    "[ \"$a\" != / ] || a=; }\n"
+    "into \"$1\"; place; from=$a/$b\n"
+    "there \"$from\" || fail " CSN_SH_NOENT "\n"
+    "case $3 in *p*) d=${2%/*}; [ -z \"$d\" ] || up \"$d\" ;; esac\n"
+    "into \"$2\"; place; to=$a/$b aside=$a/.csn-$4\n"
+    "if isdir \"$from\"; then\n"
+    "  [ \"$from\" != \"$to\" ] || exit 0\n"
+    "  case $to/ in \"$from\"/*) fail " CSN_SH_INVAL " ;; esac\n"
+    "  if there \"$to\"; then\n"
+    "    case $3 in *c*) fail " CSN_SH_EXIST " ;; esac\n"
+    "    isdir \"$to\" || fail " CSN_SH_NOTDIR "\n"
+    "    e=$(ls -A \"$to\") || fail " CSN_SH_WORDS "\n"
+    "    [ -z \"$e\" ] || fail " CSN_SH_NOTEMPTY "\n"
+    "  fi\n"
+    "else\n"
+    "  case $3 in *[de]*) fail " CSN_SH_NOTDIR " ;; esac\n"
+    "  [ \"$from\" != \"$to\" ] || exit 0\n"
+    "  if there \"$to\"; then\n"
+    "    case $3 in *c*) fail " CSN_SH_EXIST " ;; esac\n"
+    "    ! isdir \"$to\" || fail " CSN_SH_ISDIR "\n"
+    "    if [ ! -L \"$from\" ] && [ ! -L \"$to\" ] && [ \"$from\" -ef \"$to\" ]; then exit 0; "
+    "fi\n"
+    "  fi\n"
+    "fi\n"
+    "e=$(mv -fT \"$from\" \"$to\" 2>&1) && exit 0\n"
+    "if there \"$to\"; then\n"
+    "  mv -f \"$to\" \"$aside\" || fail " CSN_SH_WORDS "\n"
+    "  mv -f \"$from\" \"$to\" || { mv -f \"$aside\" \"$to\"; printf '%s\\n' \"$e\" >&2; "
+    "fail " CSN_SH_WORDS "; }\n"
+    "  rm -rf \"$aside\"\n"
+    "else\n"
+    "  mv -f \"$from\" \"$to\" || fail " CSN_SH_WORDS "\n"
+    "fi\n"
+    "exit 0\n";
+
+csn_status csn_derive_rename(const csn_fs *fs, const char *from, const char *to, uint32_t flags,
+                             csn_error **err)
+{
+    csn_autofree char *p = NULL;
+    csn_autofree char *q = NULL;
+    bool from_dir, to_dir;
+    uint64_t token;
+    char how[8], name[24];
+
+    csn_status st = csn_derive_path("rename", from, &p, &from_dir, err);
+    if (st == CSN_OK)
+        st = csn_derive_path("rename", to, &q, &to_dir, err);
+    if (st < 0)
+        return st;
+    if (!has_name(p) || ends_in_dots(from))
+        return csn_derive_fail(EINVAL, "rename", from, err);
+    if (!has_name(q) || ends_in_dots(to))
+        return csn_derive_fail(EINVAL, "rename", to, err);
+    if (getrandom(&token, sizeof(token), 0) != sizeof(token))
+        return csn_fail_errno(err, errno, "getrandom");
+    snprintf(how, sizeof(how), "%s%s%s%s%s", flags & CSN_FILE_NOFOLLOW ? "n" : "",
+             flags & CSN_FILE_NO_PARENTS ? "" : "p", flags & CSN_FILE_CREATE ? "c" : "",
+             from_dir ? "d" : "", to_dir ? "e" : "");
+    snprintf(name, sizeof(name), "%016" PRIx64, token);
+    csn_autojob job = {
+        .fs = fs, .script = rename_script, .paths = 2, .args = {p, q, how, name}};
+    return csn_derive_do(&job, "rename", from, err);
+}
+
+/* ---- cleanup ---------------------------------------------------------------------------- */
+
+/* $1 directory. Never the root: that would be the whole machine. */
+static const char cleanup_script[] =
+    "[ -e \"$1\" ] || gone \"$1\"\n"
+    "[ -d \"$1\" ] || fail " CSN_SH_NOTDIR "\n"
+    "cd -P \"$1\" || gone \"$1\"\n"
+    "[ \"$(pwd -P)\" != / ] || fail " CSN_SH_INVAL "\n"
+    "e=$(find . ! -name . -prune -exec rm -rf {} + 2>&1) || :\n"
+    "for f in ./* ./.[!.]* ./..?*; do\n"
+    "  if [ -e \"$f\" ] || [ -L \"$f\" ]; then rm -rf \"$f\" || fail " CSN_SH_WORDS "; fi\n"
+    "done\n"
+    "exit 0\n";
+
+csn_status csn_derive_cleanup(const csn_fs *fs, const char *workdir, csn_error **err)
+{
+    csn_autofree char *p = NULL;
+    bool dir;
+
+    csn_status st = csn_derive_path("cleanup", workdir, &p, &dir, err);
+    if (st < 0)
+        return st;
+    csn_autojob job = {.fs = fs, .script = cleanup_script, .paths = 1, .args = {p}};
+    return csn_derive_do(&job, "cleanup", workdir, err);
+}

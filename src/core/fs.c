@@ -1,0 +1,119 @@
+/* fs.c: one file operation, whoever can do it.
+ *
+ * A backend that has the operation does it; for one that has not, fallback.c derives it from
+ * the backend's exec. The verbs call only these and never ask which it was. */
+#include <errno.h>
+
+#include "base/buf.h"
+#include "core/ask.h"
+#include "core/internal.h"
+
+csn_status csn_fs_stat(const csn_fs *fs, const char *path, uint32_t flags, csn_file_stat *ret,
+                       char **ret_target, csn_error **err)
+{
+    if (fs->ops->stat)
+        return fs->ops->stat(fs->state, path, flags, ret, ret_target, err);
+    return csn_derive_stat(fs, path, flags, ret, ret_target, err);
+}
+
+csn_status csn_fs_read(const csn_fs *fs, const char *path, uint32_t flags, uint64_t offset,
+                       uint64_t length, const csn_sink *sink, csn_file_stat *ret,
+                       csn_error **err)
+{
+    if (fs->ops->read)
+        return fs->ops->read(fs->state, path, flags, offset, length, sink, ret, err);
+    return csn_derive_read(fs, path, flags, offset, length, sink, ret, err);
+}
+
+csn_status csn_fs_write(const csn_fs *fs, const csn_write_req *reqs, size_t count,
+                        csn_written *rets, csn_error **err)
+{
+    if (fs->ops->write)
+        return fs->ops->write(fs->state, reqs, count, rets, err);
+    return csn_derive_write(fs, reqs, count, rets, err);
+}
+
+csn_status csn_fs_mkdir(const csn_fs *fs, const char *path, uint32_t flags, csn_error **err)
+{
+    if (fs->ops->mkdir)
+        return fs->ops->mkdir(fs->state, path, flags, err);
+    return csn_derive_mkdir(fs, path, flags, err);
+}
+
+csn_status csn_fs_chmod(const csn_fs *fs, const char *path, uint32_t mode, csn_error **err)
+{
+    if (fs->ops->chmod)
+        return fs->ops->chmod(fs->state, path, mode, err);
+    return csn_ask_chmod(fs, path, mode, err);
+}
+
+csn_status csn_fs_symlink(const csn_fs *fs, const char *target, const char *path,
+                          csn_error **err)
+{
+    if (fs->ops->symlink)
+        return fs->ops->symlink(fs->state, target, path, err);
+    return csn_derive_symlink(fs, target, path, err);
+}
+
+csn_status csn_fs_remove(const csn_fs *fs, const char *path, uint32_t flags, csn_error **err)
+{
+    if (fs->ops->remove)
+        return fs->ops->remove(fs->state, path, flags, err);
+    return csn_derive_remove(fs, path, flags, err);
+}
+
+csn_status csn_fs_rename(const csn_fs *fs, const char *from, const char *to, uint32_t flags,
+                         csn_error **err)
+{
+    if (fs->ops->rename)
+        return fs->ops->rename(fs->state, from, to, flags, err);
+    return csn_derive_rename(fs, from, to, flags, err);
+}
+
+csn_status csn_fs_list(const csn_fs *fs, const char *path, uint32_t flags, csn_entry_fn fn,
+                       void *ctx, csn_error **err)
+{
+    if (fs->ops->list)
+        return fs->ops->list(fs->state, path, flags, fn, ctx, err);
+    return csn_derive_list(fs, path, flags, fn, ctx, err);
+}
+
+csn_status csn_fs_walk(const csn_fs *fs, const char *path, uint32_t flags, csn_entry_fn fn,
+                       void *ctx, csn_error **err)
+{
+    if (fs->ops->walk)
+        return fs->ops->walk(fs->state, path, flags, fn, ctx, err);
+    return csn_derive_walk(fs, path, flags, fn, ctx, err);
+}
+
+typedef struct slurp {
+    csn_buf *out;
+    int err;
+} slurp;
+
+static int slurp_write(void *ctx, int stream, const void *data, size_t len)
+{
+    slurp *s = ctx;
+
+    (void)stream;
+    s->err = csn_buf_append(s->out, data, len);
+    return s->err == 0 ? CSN_SINK_MORE : CSN_SINK_STOP;
+}
+
+csn_status csn_fs_slurp(const csn_fs *fs, const char *path, uint32_t flags, size_t max,
+                        csn_buf *out, csn_error **err)
+{
+    slurp s = {.out = out};
+    csn_sink sink = {.write = slurp_write, .ctx = &s};
+    csn_file_stat st_ignored;
+
+    csn_buf_init(out, max);
+    csn_status st = csn_fs_read(fs, path, flags, 0, CSN_NO_LIMIT, &sink, &st_ignored, err);
+    if (st < 0)
+        return st;
+    if (s.err == ENOMEM)
+        return csn_fail(err, CSN_NOMEM, "read '%s'", path);
+    if (s.err != 0)
+        return csn_fail(err, CSN_TOO_LARGE, "'%s' has more than %zu bytes", path, max);
+    return CSN_OK;
+}

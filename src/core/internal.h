@@ -1,0 +1,101 @@
+/* internal.h: the sandbox as the core sees it, shared by the verbs.
+ *
+ *   sandbox.c  open, connect, close, destroy, info     call.c  what every verb begins and ends
+ * with exec.c     commands        process.c  background   read.c write.c file.c  files search.c
+ * glob and grep   transfer.c import, export, tar fs.c       native operation or the one derived
+ * from exec */
+#pragma once
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "caisson/backend.h"
+#include "core/audit.h"
+#include "core/fallback.h"
+#include "core/policy.h"
+
+struct csn_sandbox {
+    const csn_backend_ops *ops;
+    void *register_data;
+    csn_config *config; /* our own copy, complete */
+    char *id;
+    int64_t created_ms;
+    char **env; /* NAME=value that the core adds to every command, or NULL */
+    csn_policy *policy;
+    csn_audit *audit;
+    int stop_fd; /* eventfd: readable once the sandbox is closing or being destroyed */
+
+    pthread_mutex_t lock;    /* guards what follows */
+    pthread_cond_t idle;     /* running fell, or opening ended */
+    void *state;             /* the backend's */
+    const csn_layer *layers; /* the backend's, as long as its state lives */
+    size_t layer_count;
+    bool opened, opening, closing, gone;
+    unsigned running;
+    char *workdir;     /* as agents name it; NULL: the backend's own */
+    char *home;        /* likewise */
+    const char *shell; /* "bash" or "sh" once known */
+};
+
+/* One public call, from begin to end. */
+typedef struct csn_call {
+    csn_sandbox *sb;
+    csn_fs fs;
+    int32_t stop_fds[2]; /* what ends a derived operation: the sandbox's closing */
+    csn_audit_event event;
+    char *paths[2]; /* joined ones, freed by end */
+    const char *asked[2];
+    uint64_t started_ns;
+    unsigned path_count;
+    bool quiet; /* a question asked again and again: not worth an audit line */
+} csn_call;
+
+/* Checks the handle, opens a lazy backend (once, however many ask), counts the call. */
+csn_status csn_call_begin(csn_call *c, csn_sandbox *sb, const char *op, const char *target,
+                          csn_error **err);
+/* The path a backend understands for the one an agent asked for; lives until end. */
+csn_status csn_call_path(csn_call *c, const char *asked, const char **ret, csn_error **err);
+/* Makes the message speak of the paths that were asked for. */
+csn_status csn_call_rephrase(const csn_call *c, csn_status st, csn_error **err);
+/* Notes op and path in the error, writes the audit line, lets close go on. Returns `st`, or the
+ * audit log's failure: an operation that cannot be recorded has failed. */
+csn_status csn_call_end(csn_call *c, csn_status st, csn_error **err);
+/* The three verbs that need the sandbox itself, not its backend. */
+char *csn_sandbox_workdir(csn_sandbox *sb); /* malloc'd copy, or NULL */
+
+/* Takes an options struct of any version into out, which is `size` bytes: a shorter one is from
+ * an older caller, a longer one is fine while its unknown tail is zero. NULL: all defaults. */
+csn_status csn_opts_take(const void *opts, void *out, size_t size, const char *what,
+                         csn_error **err);
+csn_status csn_flags_check(uint32_t flags, uint32_t known, const char *what, csn_error **err);
+
+/* fs.c: the file operations, native or derived. */
+csn_status csn_fs_stat(const csn_fs *fs, const char *path, uint32_t flags, csn_file_stat *ret,
+                       char **ret_target, csn_error **err);
+csn_status csn_fs_read(const csn_fs *fs, const char *path, uint32_t flags, uint64_t offset,
+                       uint64_t length, const csn_sink *sink, csn_file_stat *ret,
+                       csn_error **err);
+csn_status csn_fs_write(const csn_fs *fs, const csn_write_req *reqs, size_t count,
+                        csn_written *rets, csn_error **err);
+csn_status csn_fs_mkdir(const csn_fs *fs, const char *path, uint32_t flags, csn_error **err);
+csn_status csn_fs_chmod(const csn_fs *fs, const char *path, uint32_t mode, csn_error **err);
+csn_status csn_fs_symlink(const csn_fs *fs, const char *target, const char *path,
+                          csn_error **err);
+csn_status csn_fs_remove(const csn_fs *fs, const char *path, uint32_t flags, csn_error **err);
+csn_status csn_fs_rename(const csn_fs *fs, const char *from, const char *to, uint32_t flags,
+                         csn_error **err);
+csn_status csn_fs_list(const csn_fs *fs, const char *path, uint32_t flags, csn_entry_fn fn,
+                       void *ctx, csn_error **err);
+csn_status csn_fs_walk(const csn_fs *fs, const char *path, uint32_t flags, csn_entry_fn fn,
+                       void *ctx, csn_error **err);
+/* The whole of a file into memory, at most max bytes (CSN_TOO_LARGE). */
+csn_status csn_fs_slurp(const csn_fs *fs, const char *path, uint32_t flags, size_t max,
+                        csn_buf *out, csn_error **err);
+
+/* registry.c: the only file that names backends. */
+csn_status csn_registry_find(const char *name, const csn_backend_ops **ret, void **ret_data,
+                             csn_error **err);
+/* File operations on any host directory (the local backend's), for export and import. */
+csn_status csn_registry_host_open(const char *dir, bool make, csn_fs *ret, csn_error **err);
+void csn_registry_host_close(csn_fs *fs);

@@ -1,0 +1,7 @@
+/* layers.h: what a sandbox really enforces, copied into a result. */
+#pragma once
+#include "base/arena.h"
+#include "caisson/caisson.h"
+
+/* NULL and 0 when the backend says nothing. 0 or ENOMEM. */
+int csn_layers_copy(csn_arena *a, const csn_layer *from, size_t count, const csn_layer **ret);

@@ -1,0 +1,427 @@
+/* sandbox.c: the life of a sandbox: open, connect, close, destroy, and what it says of itself.
+ *
+ * A sandbox is a handle of this process, a backend's state behind it, and, when it is detached,
+ * an entry in core/state. close ends the handle; destroy ends the sandbox. Both first make
+ * stop_fd readable, which every running command polls, and then wait until no call is left, so
+ * that a backend's close never meets a call of its own. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/path.h"
+#include "base/strv.h"
+#include "core/ask.h"
+#include "core/config.h"
+#include "core/internal.h"
+#include "core/open.h"
+#include "core/result.h"
+#include "core/state.h"
+
+#define ID_RANDOM 8 /* base36 digits */
+
+static void sandbox_free(csn_sandbox *sb)
+{
+    if (!sb)
+        return;
+    csn_audit_close(sb->audit);
+    csn_policy_free(sb->policy);
+    csn_config_free(sb->config);
+    if (sb->stop_fd >= 0)
+        close(sb->stop_fd);
+    csn_strv_free(sb->env);
+    free(sb->id);
+    free(sb->workdir);
+    free(sb->home);
+    pthread_cond_destroy(&sb->idle);
+    pthread_mutex_destroy(&sb->lock);
+    free(sb);
+}
+CSN_DEFINE_CLEANUP(csn_sandbox, sandbox_free)
+
+/* "<backend>-<milliseconds>-<base36>"; unique because of the random part, sortable by the
+ * first. */
+static char *make_id(const char *backend, int64_t now_ms)
+{
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    unsigned char raw[ID_RANDOM];
+    char tail[ID_RANDOM + 1];
+    char *id = NULL;
+
+    if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+        return NULL;
+    for (size_t i = 0; i < sizeof(raw); i++)
+        tail[i] = digits[raw[i] % 36];
+    tail[ID_RANDOM] = '\0';
+    return asprintf(&id, "%s-%lld-%s", backend, (long long)now_ms, tail) < 0 ? NULL : id;
+}
+
+/* What the core itself must refuse for backends that never look at the config. */
+static csn_status check_plain_backend(const csn_backend_ops *ops, const csn_config *c,
+                                      csn_error **err)
+{
+    const char *bad = NULL;
+
+    if (ops->caps & CSN_CAP_CONFIG)
+        return CSN_OK;
+    if (c->read || c->write || c->deny || c->rule_count > 0)
+        bad = "path rules";
+    else if (c->flags & CSN_OPEN_NOFOLLOW)
+        bad = "nofollow";
+    else if (c->memory_max || c->pids_max || c->cpu_milli || c->disk_max || c->file_max)
+        bad = "limits";
+    else if (c->network || c->net_allow || c->net_deny || c->packages || c->publish ||
+             c->host_ports)
+        bad = "network rules";
+    else if (c->workspaces || c->image)
+        bad = "workspaces and images";
+    else if (c->lifetime_ms && !ops->extend)
+        bad = "a lifetime";
+    else if (c->home)
+        bad = "a home directory";
+    if (!bad)
+        return CSN_OK;
+    return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' does not know %s", ops->name, bad);
+}
+
+/* The config's variables as NAME=value, for backends that never see the config. */
+static csn_status expand_env(csn_sandbox *sb, csn_error **err)
+{
+    const char *const *env = sb->config->env;
+
+    for (size_t i = 0; env && env[i] && !(sb->ops->caps & CSN_CAP_CONFIG); i++) {
+        const char *value = strchr(env[i], '=') ? "" : getenv(env[i]);
+        csn_autofree char *pair = NULL;
+        if (!value)
+            continue;
+        bool whole = strchr(env[i], '=') != NULL;
+        if (asprintf(&pair, whole ? "%s%s" : "%s=%s", env[i], value) < 0) {
+            pair = NULL;
+            return csn_fail(err, CSN_NOMEM, "environment");
+        }
+        if (csn_strv_push(&sb->env, pair) != 0)
+            return csn_fail(err, CSN_NOMEM, "environment");
+    }
+    return CSN_OK;
+}
+
+/* Everything of a handle that needs no backend. Takes over `config`. */
+static csn_status sandbox_new(csn_config *config, const char *id, csn_sandbox **ret,
+                              csn_error **err)
+{
+    CSN_CLEANUP(sandbox_freep) csn_sandbox *sb = calloc(1, sizeof(*sb));
+
+    if (!sb) {
+        csn_config_free(config);
+        return csn_fail(err, CSN_NOMEM, "open sandbox");
+    }
+    pthread_mutex_init(&sb->lock, NULL);
+    pthread_cond_init(&sb->idle, NULL);
+    sb->config = config;
+    sb->created_ms = csn_wall_ms();
+    sb->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (sb->stop_fd < 0)
+        return csn_fail_errno(err, errno, "open sandbox");
+    csn_status st = csn_registry_find(config->backend, &sb->ops, &sb->register_data, err);
+    if (st == CSN_OK)
+        st = check_plain_backend(sb->ops, config, err);
+    if (st == CSN_OK && (sb->ops->caps & CSN_CAP_HOST))
+        st = csn_config_settle(config, err);
+    if (st == CSN_OK && (config->flags & CSN_OPEN_DETACHED) && !sb->ops->connect)
+        st = csn_fail(err, CSN_UNSUPPORTED, "backend '%s' cannot be detached", sb->ops->name);
+    if (st < 0)
+        return st;
+    sb->id = id ? strdup(id) : make_id(sb->ops->name, sb->created_ms);
+    if (!sb->id)
+        return csn_fail(err, CSN_NOMEM, "open sandbox");
+    st = expand_env(sb, err);
+    if (st == CSN_OK)
+        st = csn_policy_new(config, &sb->policy, err);
+    if (st == CSN_OK)
+        st = csn_audit_open(sb->id, config->audit, &sb->audit, err);
+    if (st < 0)
+        return st;
+    *ret = CSN_STEAL(sb);
+    return CSN_OK;
+}
+
+static csn_status take_over_dirs(csn_sandbox *sb, csn_error **err)
+{
+    csn_info_result info = {.size = sizeof(info)};
+    csn_fs fs = {.ops = sb->ops, .state = sb->state};
+    csn_autofree char *first = NULL, *home = NULL;
+    csn_status st;
+
+    if (sb->ops->info) {
+        st = sb->ops->info(sb->state, &info, err);
+        first = info.workdir ? strdup(info.workdir) : NULL;
+        home = info.home ? strdup(info.home) : NULL;
+        sb->layers = info.layers;
+        sb->layer_count = info.layer_count;
+    } else {
+        st = csn_ask_dirs(&fs, &first, &home, err);
+    }
+    if (st < 0)
+        return st;
+    if ((info.home && !home) || (info.workdir && !first))
+        return csn_fail(err, CSN_NOMEM, "open sandbox");
+    if (!sb->home)
+        sb->home = CSN_STEAL(home);
+    if (sb->workdir)
+        return CSN_OK; /* a connected sandbox has its own */
+    if (!sb->config->workdir) {
+        sb->workdir = CSN_STEAL(first);
+        return CSN_OK;
+    }
+    return csn_path_join(first ? first : ".", sb->home, sb->config->workdir, &sb->workdir, err);
+}
+
+static csn_status backend_open(csn_sandbox *sb, bool connect, csn_error **err)
+{
+    if (connect)
+        return sb->ops->connect(sb->config, sb->id, sb->register_data, &sb->state, err);
+    if (sb->ops->open)
+        return sb->ops->open(sb->config, sb->id, sb->register_data, &sb->state, err);
+    sb->state = sb->register_data;
+    return CSN_OK;
+}
+
+static csn_status start(csn_sandbox *sb, bool connect, csn_error **err)
+{
+    csn_status st = backend_open(sb, connect, err);
+
+    if (st < 0)
+        return st;
+    st = take_over_dirs(sb, err);
+    if (st < 0) {
+        if (!connect && sb->ops->destroy)
+            (void)sb->ops->destroy(sb->state, NULL);
+        if (sb->ops->close)
+            sb->ops->close(sb->state);
+        sb->state = NULL;
+    }
+    return st;
+}
+
+csn_status csn_sandbox_start(csn_sandbox *sb, csn_error **err)
+{
+    return start(sb, false, err);
+}
+
+static csn_status save_state(csn_sandbox *sb, bool create, csn_error **err)
+{
+    csn_state_meta m = {.id = sb->id,
+                        .name = (char *)sb->config->name,
+                        .created_ms = sb->created_ms,
+                        .workdir = sb->workdir,
+                        .config = sb->config};
+
+    return create ? csn_state_create(&m, err) : csn_state_update(&m, err);
+}
+
+/* A first working directory that is not there is told at once, not by the first command. */
+static csn_status check_workdir(csn_sandbox *sb, csn_error **err)
+{
+    csn_file_stat fst;
+    csn_fs fs = {.ops = sb->ops, .state = sb->state};
+
+    if (!sb->config->workdir)
+        return CSN_OK;
+    csn_status st = csn_fs_stat(&fs, sb->workdir, 0, &fst, NULL, err);
+    if (st == CSN_OK && (fst.mode & 0170000) != 0040000)
+        st = csn_fail(err, CSN_WRONG_TYPE, "'%s' is not a directory", sb->config->workdir);
+    return st < 0 ? csn_wrap(st, err, "working directory") : st;
+}
+
+csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err)
+{
+    CSN_CLEANUP(sandbox_freep) csn_sandbox *sb = NULL;
+    csn_config *own = NULL;
+
+    if (!ret)
+        return csn_fail(err, CSN_INVALID, "open: no place for the sandbox given");
+    csn_status st = csn_config_take(config, &own, err);
+    if (st == CSN_OK)
+        st = sandbox_new(own, NULL, &sb, err);
+    if (st < 0)
+        return csn_error_note(st, err, "open", NULL);
+    bool detached = (sb->config->flags & CSN_OPEN_DETACHED) != 0;
+    if (!(sb->ops->caps & CSN_CAP_LAZY) || detached) {
+        st = start(sb, false, err);
+        if (st == CSN_OK) {
+            sb->opened = true;
+            st = check_workdir(sb, err);
+        }
+    }
+    if (st == CSN_OK && detached)
+        st = save_state(sb, true, err);
+    if (st == CSN_OK) {
+        csn_audit_event e = {.op = "open", .target = sb->config->workspace};
+        st = csn_audit_append(sb->audit, &e, err);
+        if (st < 0 && detached)
+            csn_state_remove(sb->id, sb->config->name);
+    }
+    if (st < 0) {
+        if (sb->opened && sb->ops->destroy)
+            (void)sb->ops->destroy(sb->state, NULL);
+        if (sb->opened && sb->ops->close)
+            sb->ops->close(sb->state);
+        return csn_error_note(st, err, "open", NULL);
+    }
+    *ret = CSN_STEAL(sb);
+    return CSN_OK;
+}
+
+static csn_status connect_id(const char *id, csn_sandbox **ret, csn_error **err)
+{
+    CSN_CLEANUP(sandbox_freep) csn_sandbox *sb = NULL;
+    csn_state_meta *m = NULL;
+    csn_status st = csn_state_load(id, &m, err);
+
+    if (st < 0)
+        return st;
+    csn_config *config = CSN_STEAL(m->config);
+    st = sandbox_new(config, id, &sb, err);
+    if (st == CSN_OK) {
+        sb->created_ms = m->created_ms;
+        sb->workdir = CSN_STEAL(m->workdir);
+        st = start(sb, true, err);
+        if (st == CSN_GONE)
+            csn_state_remove(id, m->name);
+    }
+    csn_state_meta_free(m);
+    if (st < 0)
+        return st;
+    sb->opened = true;
+    *ret = CSN_STEAL(sb);
+    return CSN_OK;
+}
+
+csn_status csn_connect(const char *id, csn_sandbox **ret, csn_error **err)
+{
+    csn_autofree char *real = NULL;
+
+    if (!ret)
+        return csn_fail(err, CSN_INVALID, "connect: no place for the sandbox given");
+    csn_status st = csn_state_lookup(id, &real, err);
+    if (st == CSN_OK)
+        st = connect_id(real, ret, err);
+    return st < 0 ? csn_error_note(st, err, "connect", id) : st;
+}
+
+/* Refuses new calls, stops the running ones and waits for them. With the lock held. */
+static void stop_calls(csn_sandbox *sb)
+{
+    uint64_t one = 1;
+
+    (void)!write(sb->stop_fd, &one, sizeof(one));
+    while (sb->running > 0 || sb->opening)
+        pthread_cond_wait(&sb->idle, &sb->lock);
+}
+
+void csn_close(csn_sandbox *sb)
+{
+    if (!sb)
+        return;
+    pthread_mutex_lock(&sb->lock);
+    sb->closing = true;
+    stop_calls(sb);
+    pthread_mutex_unlock(&sb->lock);
+    if (sb->opened && sb->ops->close)
+        sb->ops->close(sb->state);
+    sandbox_free(sb);
+}
+
+csn_status csn_destroy(csn_sandbox *sb, csn_error **err)
+{
+    if (!sb)
+        return csn_fail(err, CSN_INVALID, "destroy: no sandbox given");
+    pthread_mutex_lock(&sb->lock);
+    bool first = !sb->gone;
+    sb->gone = true;
+    if (first)
+        stop_calls(sb);
+    pthread_mutex_unlock(&sb->lock);
+    if (!first)
+        return CSN_OK;
+    csn_status st = CSN_OK;
+    if (sb->opened && sb->ops->destroy)
+        st = sb->ops->destroy(sb->state, err);
+    if (sb->config->flags & CSN_OPEN_DETACHED)
+        csn_state_remove(sb->id, sb->config->name);
+    csn_audit_event e = {.op = "destroy", .status = st};
+    csn_status logged = csn_audit_append(sb->audit, &e, st == CSN_OK ? err : NULL);
+    if (st == CSN_OK)
+        st = logged;
+    return st < 0 ? csn_error_note(st, err, "destroy", sb->id) : st;
+}
+
+const char *csn_id(const csn_sandbox *sb)
+{
+    return sb ? sb->id : NULL;
+}
+
+csn_status csn_set_workdir(csn_sandbox *sb, const char *path, csn_error **err)
+{
+    csn_call c;
+    csn_file_stat fst;
+    const char *joined = NULL;
+    csn_status st = csn_call_begin(&c, sb, "set_workdir", path, err);
+
+    if (st < 0)
+        return st;
+    st = csn_call_path(&c, path, &joined, err);
+    if (st == CSN_OK)
+        st = csn_fs_stat(&c.fs, joined, 0, &fst, NULL, err);
+    if (st == CSN_OK && (fst.mode & 0170000) != 0040000)
+        st = csn_fail(err, CSN_WRONG_TYPE, "'%s' is not a directory", path);
+    char *copy = st == CSN_OK ? strdup(joined) : NULL;
+    if (st == CSN_OK && !copy)
+        st = csn_fail(err, CSN_NOMEM, "set working directory");
+    if (st == CSN_OK) {
+        pthread_mutex_lock(&sb->lock);
+        free(sb->workdir);
+        sb->workdir = copy;
+        if (sb->config->flags & CSN_OPEN_DETACHED)
+            st = save_state(sb, false, err);
+        pthread_mutex_unlock(&sb->lock);
+    }
+    return csn_call_end(&c, st, err);
+}
+
+csn_status csn_cleanup(csn_sandbox *sb, csn_error **err)
+{
+    csn_call c;
+    csn_status st = csn_call_begin(&c, sb, "cleanup", NULL, err);
+
+    if (st < 0)
+        return st;
+    if (sb->ops->cleanup) {
+        st = sb->ops->cleanup(sb->state, err);
+    } else {
+        csn_autofree char *workdir = csn_sandbox_workdir(sb);
+        st = csn_derive_cleanup(&c.fs, workdir ? workdir : ".", err);
+    }
+    return csn_call_end(&c, st, err);
+}
+
+csn_status csn_extend(csn_sandbox *sb, uint64_t ms, csn_error **err)
+{
+    csn_call c;
+    csn_status st = csn_call_begin(&c, sb, "extend", NULL, err);
+
+    if (st < 0)
+        return st;
+    if (ms == 0)
+        st = csn_fail(err, CSN_INVALID, "extend: a lifetime of 0; use destroy to end it now");
+    else if (!sb->ops->extend)
+        st = csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no lifetime", sb->ops->name);
+    else
+        st = sb->ops->extend(sb->state, ms, err);
+    return csn_call_end(&c, st, err);
+}

@@ -1,0 +1,331 @@
+/* state.c: the registry of detached sandboxes on disk.
+ *
+ *   <state>/sandboxes/<id>/meta.json   what it was opened with, and its working directory
+ *   <state>/names/<name>               a symlink whose text is the id
+ *
+ * Called by csn_open, csn_connect, csn_sandboxes and csn_set_workdir. A name is taken with
+ * symlinkat, which either makes the link or fails: of a hundred callers exactly one wins. Files
+ * are replaced by rename, so a reader never sees half of one. The directories are private to
+ * the user (os/statedir.c), so their content is trusted as far as the user is. */
+#include "core/state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
+#include "base/path.h"
+#include "base/strv.h"
+#include "core/config.h"
+#include "os/statedir.h"
+
+#define META_MAX (1024u * 1024u)
+
+void csn_state_meta_free(csn_state_meta *m)
+{
+    if (!m)
+        return;
+    free(m->id);
+    free(m->name);
+    free(m->workdir);
+    csn_config_free(m->config);
+    free(m);
+}
+CSN_DEFINE_CLEANUP(csn_state_meta, csn_state_meta_free)
+
+static csn_status open_dir(const char *sub, int *ret, csn_error **err)
+{
+    int fd = csn_statedir_open(CSN_DIR_STATE, sub, NULL);
+
+    if (fd < 0) {
+        csn_status st = csn_fail_errno(err, -fd, "state directory '%s'", sub);
+        return csn_error_advise(st, err, "set XDG_STATE_HOME to a directory of your own");
+    }
+    *ret = fd;
+    return CSN_OK;
+}
+
+static int encode_meta(const csn_state_meta *m, csn_buf *out)
+{
+    csn_autobuf config;
+    csn_json j;
+
+    csn_buf_init(&config, META_MAX);
+    int e = csn_config_encode(m->config, &config);
+    if (e != 0)
+        return e;
+    csn_json_begin(&j, out);
+    csn_json_object(&j);
+    csn_json_kstr(&j, "id", m->id);
+    csn_json_kstr(&j, "name", m->name);
+    csn_json_kint(&j, "created_ms", m->created_ms);
+    csn_json_kstr(&j, "workdir", m->workdir);
+    csn_json_key(&j, "config");
+    csn_json_raw(&j, config.data, config.len);
+    csn_json_object_end(&j);
+    return csn_json_end(&j);
+}
+
+static int write_all(int fd, const char *p, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, p, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno;
+        p += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+static int replace_file(int dir, const char *name, const csn_buf *content)
+{
+    char tmp[64];
+    csn_autofd int fd = -1;
+
+    snprintf(tmp, sizeof(tmp), ".%s.%ld", name, (long)gettid());
+    fd = openat(dir, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return errno;
+    int e = write_all(fd, content->data, content->len);
+    if (e == 0 && renameat(dir, tmp, dir, name) < 0)
+        e = errno;
+    if (e != 0)
+        unlinkat(dir, tmp, 0);
+    return e;
+}
+
+csn_status csn_state_update(const csn_state_meta *m, csn_error **err)
+{
+    csn_autofree char *sub = NULL;
+    csn_autofd int dir = -1;
+    csn_autobuf text;
+
+    csn_buf_init(&text, 2 * META_MAX);
+    if (asprintf(&sub, "sandboxes/%s", m->id) < 0) {
+        sub = NULL;
+        return csn_fail(err, CSN_NOMEM, "state of '%s'", m->id);
+    }
+    csn_status st = open_dir(sub, &dir, err);
+    if (st < 0)
+        return st;
+    int e = encode_meta(m, &text);
+    if (e == 0)
+        e = replace_file(dir, "meta.json", &text);
+    return e == 0 ? CSN_OK : csn_fail_errno(err, e, "write state of '%s'", m->id);
+}
+
+/* The id a name stands for, malloc'd, or NULL. */
+static char *read_name(int names, const char *name)
+{
+    char id[256];
+    ssize_t n = readlinkat(names, name, id, sizeof(id) - 1);
+
+    if (n <= 0)
+        return NULL;
+    id[n] = '\0';
+    return csn_name_valid(id) ? strdup(id) : NULL;
+}
+
+/* 1: there is such a sandbox; 0: there is none; -errno: that could not be found out. */
+static int has_meta(const char *id)
+{
+    csn_autofree char *sub = NULL;
+
+    if (asprintf(&sub, "sandboxes/%s", id) < 0) {
+        sub = NULL;
+        return -ENOMEM;
+    }
+    csn_autofd int dir = csn_statedir_find(CSN_DIR_STATE, sub, NULL);
+    if (dir < 0)
+        return dir == -ENOENT ? 0 : dir;
+    return faccessat(dir, "meta.json", F_OK, 0) == 0;
+}
+
+static csn_status take_name(const csn_state_meta *m, csn_error **err)
+{
+    csn_autofd int names = -1;
+    csn_status st = open_dir("names", &names, err);
+
+    if (st < 0)
+        return st;
+    for (int attempt = 0; attempt < 3; attempt++) {
+        if (symlinkat(m->id, names, m->name) == 0)
+            return CSN_OK;
+        if (errno != EEXIST)
+            return csn_fail_errno(err, errno, "take name '%s'", m->name);
+        csn_autofree char *holder = read_name(names, m->name);
+        if (holder && has_meta(holder) != 0)
+            return csn_fail(err, CSN_EXISTS, "sandbox name '%s' is taken by %s", m->name,
+                            holder);
+        /* A crash left the link behind: it goes, and the race for the name is run again. */
+        unlinkat(names, m->name, 0);
+    }
+    return csn_fail(err, CSN_EXISTS, "sandbox name '%s' is taken", m->name);
+}
+
+csn_status csn_state_create(const csn_state_meta *m, csn_error **err)
+{
+    /* The metadata first, so that whoever finds the name finds a sandbox behind it. */
+    csn_status st = csn_state_update(m, err);
+
+    if (st == CSN_OK && m->name) {
+        st = take_name(m, err);
+        if (st < 0)
+            csn_state_remove(m->id, NULL);
+    }
+    return st;
+}
+
+csn_status csn_state_lookup(const char *id_or_name, char **ret_id, csn_error **err)
+{
+    if (!id_or_name || !csn_name_valid(id_or_name))
+        return csn_fail(err, CSN_INVALID, "'%s' is not the id or name of a sandbox",
+                        id_or_name ? id_or_name : "");
+    char *id = NULL;
+    int there = has_meta(id_or_name);
+    if (there == -ENOMEM)
+        return csn_fail(err, CSN_NOMEM, "look up '%s'", id_or_name);
+    if (there == 1) {
+        id = strdup(id_or_name);
+    } else {
+        csn_autofd int names = csn_statedir_find(CSN_DIR_STATE, "names", NULL);
+        errno = names == -ENOMEM ? ENOMEM : ENOENT;
+        id = names >= 0 ? read_name(names, id_or_name) : NULL;
+        if (!id && errno != ENOMEM)
+            return csn_fail(err, CSN_NOT_FOUND, "no sandbox '%s'", id_or_name);
+    }
+    if (!id)
+        return csn_fail(err, CSN_NOMEM, "look up '%s'", id_or_name);
+    *ret_id = id;
+    return CSN_OK;
+}
+
+static csn_status read_meta(const char *id, csn_buf *text, csn_error **err)
+{
+    csn_autofree char *sub = NULL;
+    char chunk[4096];
+    ssize_t n;
+
+    if (asprintf(&sub, "sandboxes/%s", id) < 0) {
+        sub = NULL;
+        return csn_fail(err, CSN_NOMEM, "state of '%s'", id);
+    }
+    csn_autofd int dir = csn_statedir_find(CSN_DIR_STATE, sub, NULL);
+    if (dir == -ENOMEM)
+        return csn_fail(err, CSN_NOMEM, "state of '%s'", id);
+    csn_autofd int fd = dir < 0 ? -1 : openat(dir, "meta.json", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return csn_fail(err, CSN_NOT_FOUND, "no sandbox '%s'", id);
+    while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
+        int e = csn_buf_append(text, chunk, (size_t)n);
+        if (e != 0)
+            return csn_fail(err, e == ENOMEM ? CSN_NOMEM : CSN_TOO_LARGE, "state of '%s'", id);
+    }
+    return n < 0 ? csn_fail_errno(err, errno, "read state of '%s'", id) : CSN_OK;
+}
+
+static csn_status decode_meta(const csn_jval *root, csn_state_meta *m, csn_error **err)
+{
+    const char *name = NULL, *workdir = NULL;
+    csn_status st = csn_jget_str(root, "name", &name, err);
+
+    if (st == CSN_OK)
+        st = csn_jget_str(root, "workdir", &workdir, err);
+    if (st == CSN_OK)
+        st = csn_jget_i64(root, "created_ms", &m->created_ms, err);
+    if (st < 0)
+        return st;
+    m->name = name ? strdup(name) : NULL;
+    m->workdir = workdir ? strdup(workdir) : NULL;
+    if ((name && !m->name) || (workdir && !m->workdir))
+        return csn_fail(err, CSN_NOMEM, "state of '%s'", m->id);
+    return CSN_OK;
+}
+
+csn_status csn_state_load(const char *id, csn_state_meta **ret, csn_error **err)
+{
+    CSN_CLEANUP(csn_state_meta_freep) csn_state_meta *m = calloc(1, sizeof(*m));
+    CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
+    csn_autofree char *config = NULL;
+    csn_autobuf text;
+
+    csn_buf_init(&text, 2 * META_MAX);
+    if (!m || !(m->id = strdup(id)))
+        return csn_fail(err, CSN_NOMEM, "state of '%s'", id);
+    csn_status st = read_meta(id, &text, err);
+    if (st == CSN_OK)
+        st = csn_json_parse(text.data ? text.data : "", text.len, "meta.json", &root, err);
+    if (st == CSN_OK)
+        st = decode_meta(root, m, err);
+    if (st == CSN_OK && !(config = csn_jval_dump(csn_jval_get(root, "config"))))
+        st = csn_fail(err, CSN_INTERNAL, "state of '%s' has no config", id);
+    if (st == CSN_OK)
+        st = csn_config_parse(config, strlen(config), "meta.json", &m->config, err);
+    if (st < 0)
+        return st;
+    *ret = CSN_STEAL(m);
+    return CSN_OK;
+}
+
+void csn_state_remove(const char *id, const char *name)
+{
+    csn_autofd int names = csn_statedir_find(CSN_DIR_STATE, "names", NULL);
+    csn_autofd int all = csn_statedir_find(CSN_DIR_STATE, "sandboxes", NULL);
+
+    if (name && names >= 0) {
+        csn_autofree char *holder = read_name(names, name);
+        if (holder && strcmp(holder, id) == 0)
+            unlinkat(names, name, 0);
+    }
+    csn_autofd int dir = all < 0 ? -1 : openat(all, id, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return;
+    unlinkat(dir, "meta.json", 0);
+    unlinkat(dir, CSN_STATE_RUN_LINK, 0);
+    unlinkat(all, id, AT_REMOVEDIR);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    const char *tx = strchr(x, '-'), *ty = strchr(y, '-');
+    int c = tx && ty ? strcmp(tx, ty) : 0;
+
+    return c != 0 ? c : strcmp(x, y);
+}
+
+csn_status csn_state_ids(char ***ret, csn_error **err)
+{
+    char **ids = NULL;
+    struct dirent *d;
+    int fd = csn_statedir_find(CSN_DIR_STATE, "sandboxes", NULL);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+    while (dir && (d = readdir(dir)) != NULL) {
+        if (!csn_name_valid(d->d_name))
+            continue;
+        if (csn_strv_push(&ids, d->d_name) != 0) {
+            closedir(dir);
+            csn_strv_free(ids);
+            return csn_fail(err, CSN_NOMEM, "list sandboxes");
+        }
+    }
+    if (dir)
+        closedir(dir);
+    if (ids)
+        qsort(ids, csn_strv_len((const char *const *)ids), sizeof(*ids), by_time);
+    *ret = ids;
+    return CSN_OK;
+}

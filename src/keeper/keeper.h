@@ -1,0 +1,216 @@
+/* keeper.h: the state of a running keeper, shared by its files.
+ *
+ *   main.c      reads the spec, makes the process what it must be, serves, ends
+ *   serve.c     the loop: descriptors, timers, connections, which request goes where
+ *   spawn.c     from a SPAWN request to a running child
+ *   jobs.c      commands: their output, their end, who is told
+ *   waits.c     answers that are put off until something happens
+ *   treekill.c  ending whole trees
+ *   session.c   persistent shells
+ *
+ * One thread, no locks. Objects are linked lists with named ceilings; what is closed while a
+ * batch of events is handled is freed after it, so an event never meets freed memory. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "keeper/proto.h"
+#include "keeper/ring.h"
+#include "keeper/spec.h"
+#include "os/proctree.h"
+
+/* Intrusive and circular; the first member of everything that is in a list. */
+typedef struct csn_link {
+    struct csn_link *prev, *next;
+} csn_link;
+
+typedef struct csn_list {
+    csn_link head;
+    size_t count;
+} csn_list;
+
+void csn_list_init(csn_list *l);
+void csn_list_add(csn_list *l, csn_link *item);
+void csn_list_drop(csn_list *l, csn_link *item);
+#define CSN_EACH(list, item, safe)                                                             \
+    for (csn_link *item = (list)->head.next, *safe = item->next; item != &(list)->head;        \
+         item = safe, safe = item->next)
+
+typedef enum csn_watch_kind {
+    CSN_WATCH_SIGNALS,
+    CSN_WATCH_OWNER,
+    CSN_WATCH_LISTEN,
+    CSN_WATCH_CONN,
+    CSN_WATCH_CHANNEL, /* of a job */
+    CSN_WATCH_OUTPUT,  /* of a background job */
+    CSN_WATCH_WAITER,
+    CSN_WATCH_DRAIN,
+    CSN_WATCH_IDLE, /* output of a session nobody uses just now */
+} csn_watch_kind;
+
+/* One descriptor in the epoll set. fd -1: none. */
+typedef struct csn_watch {
+    csn_watch_kind kind;
+    int fd;
+    bool on;
+    void *owner;
+} csn_watch;
+
+typedef struct csn_conn {
+    csn_link link;
+    csn_watch watch;
+    bool control; /* the one we were born with */
+} csn_conn;
+
+typedef enum csn_job_kind {
+    CSN_JOB_FOREGROUND,
+    CSN_JOB_BACKGROUND,
+    CSN_JOB_SESSION,
+} csn_job_kind;
+
+typedef struct csn_stream {
+    csn_watch watch;
+    csn_ring ring;
+    struct csn_job *job;
+    bool ended;   /* no more will be kept */
+    bool discard; /* the process is gone; somebody else still holds the pipe */
+} csn_stream;
+
+typedef enum csn_kill_phase {
+    CSN_KILL_NONE,
+    CSN_KILL_TERM,
+    CSN_KILL_KILL,
+} csn_kill_phase;
+
+struct csn_session;
+
+typedef struct csn_job {
+    csn_link link;
+    csn_job_kind kind;
+    pid_t pid;
+    uint64_t tag;
+    bool running; /* the direct child was not reaped yet */
+    bool reaped;  /* it was, and nobody was told yet */
+    bool tied;
+    bool pty;
+    bool killed; /* somebody asked for its end */
+    csn_watch channel;
+    csn_stream out, err;
+    int stdin_w;
+    uint32_t status;
+    uint64_t cpu_ns, peak_memory;
+    int64_t started_ms;
+    uint64_t deadline_ns; /* 0: none */
+    uint64_t drain_ns;    /* 0: none; output that comes later is not kept */
+    csn_kill_phase phase;
+    uint64_t kill_next_ns, kill_term_ns;
+    uint32_t kill_nap_ms;
+    char *command;
+    struct csn_session *session;
+} csn_job;
+
+typedef struct csn_session {
+    csn_link link;
+    char *name;
+    csn_job *job;
+    int script_w, ctl_r;
+    csn_watch out, err;
+    bool merge;
+    bool busy;
+} csn_session;
+
+/* An answer that is put off. */
+typedef struct csn_waiter {
+    csn_link link;
+    csn_watch watch;
+    uint16_t type; /* CSN_MSG_PROCESSES, LOGS or SESSION */
+    csn_ask_body ask;
+    uint64_t deadline_ns;
+    char *name; /* SESSION */
+} csn_waiter;
+
+typedef struct csn_drain {
+    csn_link link;
+    csn_watch watch;
+} csn_drain;
+
+typedef struct csn_keeper {
+    csn_keeper_spec spec;
+    int epfd;
+    csn_watch signals, owner, listen;
+    csn_list conns, jobs, ended, waiters, sessions, drains;
+    csn_list graves; /* freed after the batch */
+    csn_proctree tree;
+    csn_proctree_want want; /* whose tree is being looked for */
+    uint64_t sequence;
+    int64_t started_ms, ends_ms; /* epoch; 0: never */
+    uint64_t ends_ns;            /* monotonic; 0: never */
+    bool reaped;                 /* some job's child was, and nobody was told yet */
+    bool ending;
+    uint8_t packet[CSN_KEEPER_MSG_MAX];
+} csn_keeper;
+
+/* serve.c */
+int csn_serve(csn_keeper *k);
+int csn_watch_open(csn_keeper *k, csn_watch *w, csn_watch_kind kind, int fd, void *owner);
+void csn_watch_close(csn_keeper *k, csn_watch *w);  /* closes the descriptor */
+int csn_watch_release(csn_keeper *k, csn_watch *w); /* gives it back, unwatched */
+void csn_bury(csn_keeper *k, csn_link *item);       /* free it after this batch */
+void csn_reply(int channel, uint16_t type, const csn_ask_body *body);
+void csn_reply_error(int channel, int errnum, uint32_t stage);
+
+/* spawn.c */
+typedef struct csn_child {
+    const csn_spawn_body *body;
+    uint64_t tag;
+    int cwd, in, out, err;  /* -1: the keeper's own (/dev/null; for cwd: the path in body) */
+    int ctl;                /* session: becomes 9; else -1 */
+    const char *file;       /* the program; NULL: argv[0], searched for */
+    uint32_t stage, errnum; /* set by the child when it cannot go on */
+} csn_child;
+
+pid_t csn_child_start(csn_child *c);                          /* -1: see stage and errnum */
+void csn_spawn_serve(csn_keeper *k, csn_msg *m, int channel); /* owns channel */
+
+/* jobs.c */
+csn_job *csn_job_new(csn_keeper *k, csn_job_kind kind);
+void csn_job_forget(csn_keeper *k, csn_job *job);  /* closes all it has */
+csn_job *csn_job_find(csn_keeper *k, int64_t pid); /* background ones, running or ended */
+void csn_jobs_reap(csn_keeper *k);    /* every child that ended, and tells about it */
+void csn_jobs_collect(csn_keeper *k); /* only reaps: safe at any time */
+void csn_job_settle(csn_keeper *k, csn_job *job); /* its child is reaped, its killing is over */
+void csn_job_send_exit(csn_job *job, uint32_t stage, uint32_t errnum);
+void csn_job_channel(csn_keeper *k, csn_job *job); /* its channel is readable or hung up */
+void csn_stream_read(csn_keeper *k, csn_stream *s);
+uint64_t csn_job_tick(csn_keeper *k, csn_job *job,
+                      uint64_t now); /* when it wants the next one */
+uint64_t csn_next_tag(csn_keeper *k);
+void csn_drain_serve(csn_keeper *k, csn_msg *m, int channel);
+void csn_drain_add(csn_keeper *k, int fd);        /* owns fd */
+void csn_drain_read(csn_keeper *k, csn_watch *w); /* of any watch: read and forget */
+
+/* waits.c */
+void csn_processes_serve(csn_keeper *k, csn_msg *m, int channel);
+void csn_logs_serve(csn_keeper *k, csn_msg *m, int channel);
+void csn_signal_serve(csn_keeper *k, csn_msg *m, int channel);
+void csn_feed_serve(csn_keeper *k, csn_msg *m, int channel);
+void csn_resize_serve(csn_keeper *k, csn_msg *m, int channel);
+/* Owns channel and name. -errno: too many. */
+int csn_waiter_add(csn_keeper *k, int channel, uint16_t type, const csn_ask_body *ask,
+                   uint64_t deadline_ns, char *name);
+void csn_waiter_forget(csn_keeper *k, csn_waiter *w);
+void csn_waiters_look(csn_keeper *k, int64_t pid); /* something happened to this process */
+uint64_t csn_waiter_tick(csn_keeper *k, csn_waiter *w, uint64_t now);
+
+/* treekill.c */
+void csn_job_kill(csn_keeper *k, csn_job *job, uint64_t grace_ms);
+uint64_t csn_kill_tick(csn_keeper *k, csn_job *job, uint64_t now); /* 0: nothing to do */
+ssize_t csn_job_signal_tree(csn_keeper *k, const csn_job *job, int signo);
+void csn_kill_everything(csn_keeper *k);
+
+/* session.c */
+void csn_session_serve(csn_keeper *k, csn_msg *m, int channel);
+void csn_session_idle(csn_keeper *k, csn_session *s);   /* released: next waiter, or drain */
+void csn_session_detach(csn_keeper *k, csn_session *s); /* its name is free for a new shell */
+void csn_session_forget(csn_keeper *k, csn_session *s);

@@ -1,0 +1,128 @@
+/* main.c: a keeper from its first instruction to its last.
+ *
+ * caisson-keeper holds one sandbox: it starts its commands, reaps them, keeps the output of
+ * background processes and ends everything when it is told to, when its owner dies or when its
+ * time is over. It is started by the library with exactly the descriptors of spec.h, an empty
+ * environment and a sealed spec. It runs nobody's code but exec's: no plug-ins, no
+ * configuration, no environment variables. If the spec or the descriptors are not what they
+ * should be it does nothing and exits 2. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "keeper/keeper.h"
+#include "os/tree.h"
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+static csn_keeper keeper;
+static char spec_bytes[CSN_SPEC_MAX];
+
+static int read_spec(csn_keeper *k)
+{
+    struct stat st;
+
+    if ((fcntl(CSN_KEEPER_FD_SPEC, F_GET_SEALS) & SEALS) != SEALS ||
+        fstat(CSN_KEEPER_FD_SPEC, &st) < 0 || st.st_size > (off_t)sizeof(spec_bytes))
+        return -EPROTO;
+    ssize_t n = pread(CSN_KEEPER_FD_SPEC, spec_bytes, sizeof(spec_bytes), 0);
+    if (n != st.st_size)
+        return -EPROTO;
+    close(CSN_KEEPER_FD_SPEC);
+    return csn_spec_get(spec_bytes, (size_t)n, &k->spec);
+}
+
+/* Dispositions our starter had would be inherited by commands: an ignored SIGPIPE breaks `yes |
+ * head`. SIGCHLD and SIGTERM (an orderly end) come through the signalfd; a terminal's hang-up
+ * or interrupt is not meant for us. */
+static int own_signals(csn_keeper *k)
+{
+    unsigned long dfl[8] = {0}; /* the kernel's struct, all default */
+    sigset_t set;
+
+    /* Not by sigaction(): libc keeps the signals it uses itself (32 and up) out of reach. */
+    for (int i = 1; i <= 64; i++)
+        (void)syscall(SYS_rt_sigaction, i, dfl, NULL, 8ul);
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGPIPE);
+    if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
+        return -errno;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    return csn_watch_open(k, &k->signals, CSN_WATCH_SIGNALS, fd, NULL);
+}
+
+static int prepare(csn_keeper *k)
+{
+    csn_list *const lists[] = {&k->conns,    &k->jobs,   &k->ended, &k->waiters,
+                               &k->sessions, &k->drains, &k->graves};
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        csn_list_init(lists[i]);
+    k->signals.fd = k->owner.fd = k->listen.fd = -1;
+    for (int fd = CSN_KEEPER_FD_CONTROL; fd <= CSN_KEEPER_FD_OWNER; fd++)
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+            return -errno;
+    int rc = read_spec(k);
+    if (rc < 0)
+        return rc;
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L) < 0 ||
+        prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0)
+        return -errno;
+    k->started_ms = csn_wall_ms();
+    if (k->spec.lifetime_ms != 0) {
+        k->ends_ns = csn_deadline_in(k->spec.lifetime_ms);
+        k->ends_ms = k->ends_ns ? k->started_ms + (int64_t)k->spec.lifetime_ms : 0;
+    }
+    k->epfd = epoll_create1(EPOLL_CLOEXEC);
+    return k->epfd < 0 ? -errno : own_signals(k);
+}
+
+/* What it holds was made by commands: any depth, any names, links to anywhere. */
+static void remove_dir(const char *path)
+{
+    char parent[CSN_PATH_MAX + 1];
+    const char *slash = strrchr(path, '/');
+    size_t len = slash == path ? 1 : (size_t)(slash - path);
+
+    memcpy(parent, path, len);
+    parent[len] = '\0';
+    csn_autofd int dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir >= 0 && slash[1] != '\0')
+        (void)csn_tree_remove(dir, slash + 1);
+}
+
+int main(void)
+{
+    csn_keeper *k = &keeper;
+
+    if (prepare(k) < 0)
+        return 2;
+    int rc = csn_serve(k);
+    csn_watch_close(k, &k->listen); /* nobody new comes in while we clear up */
+    csn_kill_everything(k);
+    if (k->spec.socket)
+        (void)unlink(k->spec.socket);
+    for (size_t i = 0; k->spec.remove[i]; i++)
+        remove_dir(k->spec.remove[i]);
+    return rc < 0 ? 1 : 0;
+}

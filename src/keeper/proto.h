@@ -1,0 +1,224 @@
+/* proto.h: the wire between the library and a keeper.
+ *
+ * SEQPACKET messages: a fixed head, a body, descriptors by SCM_RIGHTS. A body that does not fit
+ * into one packet travels in a sealed memfd, passed as the last descriptor. Every request on a
+ * connection carries its own reply channel as its first descriptor (one end of a SEQPACKET
+ * pair), so any number of threads may send on one connection and nobody sorts answers. Both
+ * sides treat the other as hostile: everything is bounded, counted and checked; descriptors of
+ * a malformed message are closed.
+ *
+ *   request     descriptors after the channel     answers on the channel
+ *   HELLO       -                                 HELLO_R
+ *   SPAWN       cwd stdin stdout stderr (flags)   EXIT; background: STARTED or EXIT
+ *   DRAIN       one or two read ends              DONE
+ *   PROCESSES   -                                 LIST, when it is time
+ *   LOGS        -                                 LOG, when there is something
+ *   SIGNAL, RESIZE, EXTEND                        DONE
+ *   FEED        -                                 FEED_R with a descriptor; close: DONE
+ *   SESSION     cwd (flag)                        SESSION_R with descriptors; EXIT at its end
+ *   DESTROY     -                                 none: the channel closes when all is gone
+ *
+ * Any request may be answered by ERROR. On the channel of a foreground command, a tied process
+ * or a session the library may send KILL; on a session's, RELEASE. A channel that hangs up
+ * kills what it stands for. Functions return 0 (or as said) or -errno. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+
+#define CSN_KEEPER_MAGIC   0x4b4e5343u /* "CSNK" */
+#define CSN_KEEPER_VERSION 1u
+
+enum csn_msg_type {
+    CSN_MSG_HELLO = 1,
+    CSN_MSG_SPAWN,
+    CSN_MSG_DRAIN,
+    CSN_MSG_PROCESSES,
+    CSN_MSG_LOGS,
+    CSN_MSG_SIGNAL,
+    CSN_MSG_FEED,
+    CSN_MSG_RESIZE,
+    CSN_MSG_EXTEND,
+    CSN_MSG_DESTROY,
+    CSN_MSG_SESSION,
+    /* on a channel */
+    CSN_MSG_KILL = 32,
+    CSN_MSG_RELEASE,
+    /* answers */
+    CSN_MSG_DONE = 64,
+    CSN_MSG_ERROR,
+    CSN_MSG_EXIT,
+    CSN_MSG_STARTED,
+    CSN_MSG_LIST,
+    CSN_MSG_LOG,
+    CSN_MSG_HELLO_R,
+    CSN_MSG_FEED_R,
+    CSN_MSG_SESSION_R,
+};
+
+#define CSN_MSG_BODY_FD (1u << 0) /* head.flags: the body is in the last descriptor */
+
+typedef struct csn_msg_head {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t type;
+    uint32_t flags;
+    uint32_t length; /* of the body */
+} csn_msg_head;
+
+typedef struct csn_msg {
+    uint16_t type;
+    const uint8_t *body; /* in the caller's buffer, or in heap */
+    size_t len;
+    int fds[CSN_KEEPER_FDS_MAX];
+    size_t nfds;
+    void *heap;
+} csn_msg;
+
+/* ---- encoding -------------------------------------------------------------------------- */
+
+/* Grows from the caller's buffer to the heap; never beyond CSN_KEEPER_BODY_MAX. Errors stick.
+ */
+typedef struct csn_wire_out {
+    uint8_t *data;
+    size_t len, cap;
+    int error; /* 0 or errno */
+    bool owned;
+} csn_wire_out;
+
+void csn_wire_out_init(csn_wire_out *o, void *buf, size_t size);
+void csn_wire_out_release(csn_wire_out *o);
+void csn_put_bytes(csn_wire_out *o, const void *data, size_t len);
+void csn_put_u32(csn_wire_out *o, uint32_t v);
+void csn_put_u64(csn_wire_out *o, uint64_t v);
+void csn_put_i64(csn_wire_out *o, int64_t v);
+/* Length, bytes, NUL: the receiver uses it in place. NULL is kept apart from "". */
+void csn_put_str(csn_wire_out *o, const char *s);
+
+/* Reads never pass `end`; after an error everything reads as zero. Errors stick. */
+typedef struct csn_wire_in {
+    const uint8_t *p, *end;
+    int error;
+} csn_wire_in;
+
+void csn_wire_in_init(csn_wire_in *in, const void *data, size_t len);
+uint32_t csn_get_u32(csn_wire_in *in);
+uint64_t csn_get_u64(csn_wire_in *in);
+int64_t csn_get_i64(csn_wire_in *in);
+/* Points into the message. NULL when NULL was sent (only if may_be_null) or on error. */
+const char *csn_get_str(csn_wire_in *in, size_t max, bool may_be_null);
+const uint8_t *csn_get_bytes(csn_wire_in *in, size_t len);
+/* 0 when all of it was read and nothing failed. */
+int csn_wire_in_end(const csn_wire_in *in);
+
+/* ---- messages -------------------------------------------------------------------------- */
+
+/* A memfd with these bytes that nobody can change any more. */
+int csn_sealed_memfd(const char *name, const void *data, size_t len);
+/* Sends one message. Waits for room until deadline_ns (0: forever; 1: not at all). */
+int csn_msg_send(int sock, uint16_t type, const void *body, size_t len, const int *fds,
+                 size_t nfds, uint64_t deadline_ns);
+/* Receives one message without waiting; body and descriptors are the caller's to release. 1: a
+ * message, 0: the other side hung up, -EAGAIN: nothing there, -EPROTO: malformed. */
+int csn_msg_recv(int sock, void *buf, size_t size, csn_msg *ret);
+void csn_msg_release(csn_msg *m); /* closes descriptors that were not taken, frees the heap */
+int csn_msg_take_fd(csn_msg *m, size_t i); /* the caller owns it now; -1: there is none */
+/* The pure part of recv: checks a packet of n bytes that came with nfds descriptors. */
+int csn_msg_check(const void *packet, size_t n, size_t nfds, csn_msg_head *ret);
+
+/* ---- bodies ---------------------------------------------------------------------------- */
+
+/* SPAWN and SESSION flags. The descriptors that are announced come in this order. */
+#define CSN_SPAWN_CWD_FD     (1u << 0)
+#define CSN_SPAWN_STDIN_FD   (1u << 1)
+#define CSN_SPAWN_STDOUT_FD  (1u << 2)
+#define CSN_SPAWN_STDERR_FD  (1u << 3)
+#define CSN_SPAWN_FDS        0xfu
+#define CSN_SPAWN_MERGE      (1u << 4) /* stderr goes where stdout goes */
+#define CSN_SPAWN_BACKGROUND (1u << 5)
+#define CSN_SPAWN_PTY        (1u << 6)
+#define CSN_SPAWN_STDIN_PIPE (1u << 7)
+#define CSN_SPAWN_TIED       (1u << 8)
+#define CSN_SPAWN_RESTART    (1u << 9) /* SESSION */
+#define CSN_SPAWN_ALL        0x3ffu
+
+typedef struct csn_spawn_body {
+    uint32_t flags;
+    uint32_t rows, cols;
+    uint64_t memory_max, file_max, nofile_max; /* 0: as the keeper has it */
+    uint64_t ring_max;                         /* background: bytes kept per stream */
+    uint64_t deadline_ns; /* background: killed then; session: wait for a turn so long */
+    const char *cwd;      /* a path, or NULL: the descriptor, or the keeper's own */
+    const char *command;  /* text for ps, or NULL; session: its name */
+    const char **argv;    /* after one spare slot; NULL-terminated, strings in the message */
+    const char **env;
+    const void *heap; /* owns the two lists after parsing */
+} csn_spawn_body;
+
+void csn_put_spawn(csn_wire_out *o, const csn_spawn_body *s);
+/* Pointers borrow from the message. Release frees the lists. */
+int csn_get_spawn(const void *body, size_t len, csn_spawn_body *ret);
+void csn_spawn_body_release(csn_spawn_body *s);
+/* How many descriptors (without the channel) these flags announce. */
+size_t csn_spawn_fd_count(uint32_t flags);
+
+/* Where a spawn failed. */
+enum csn_stage {
+    CSN_STAGE_NONE,
+    CSN_STAGE_SETUP, /* before there was a process: pipes, pty, memory */
+    CSN_STAGE_CLONE,
+    CSN_STAGE_STDIO,
+    CSN_STAGE_CWD,
+    CSN_STAGE_LIMIT,
+    CSN_STAGE_EXEC,
+    CSN_STAGE_INTERP, /* the file is there, its interpreter is not */
+};
+
+typedef struct csn_exit_body {
+    uint32_t stage;  /* not NONE: it never ran */
+    uint32_t errnum; /* of that stage */
+    uint32_t status; /* as wait() gives it */
+    uint32_t killed; /* a KILL came before its end */
+    uint64_t cpu_ns;
+    uint64_t peak_memory;
+} csn_exit_body;
+
+void csn_put_exit(csn_wire_out *o, const csn_exit_body *b);
+int csn_get_exit(const void *body, size_t len, csn_exit_body *ret);
+
+typedef struct csn_proc_body {
+    int64_t pid;
+    uint32_t running, status, pty;
+    uint64_t out_total, err_total;
+    int64_t started_ms;
+    const char *command;
+} csn_proc_body;
+
+void csn_put_proc(csn_wire_out *o, const csn_proc_body *b);
+int csn_get_proc(csn_wire_in *in, csn_proc_body *ret);
+
+/* The small requests share one shape: a process and up to three numbers. */
+typedef struct csn_ask_body {
+    int64_t pid;
+    uint64_t a, b, c;
+} csn_ask_body;
+
+/* PROCESSES a: wait ms. LOGS a: stream, b: offset, c: wait ms. SIGNAL a: number. FEED a: close.
+ * RESIZE a: rows, b: columns. EXTEND a: ms. KILL a: grace ms. ERROR a: errno, b: stage.
+ * STARTED pid. HELLO_R pid, a: version, b: started (epoch ms), c: ends (epoch ms, 0: never).
+ * SESSION_R pid, a: 1 for a new shell. */
+void csn_put_ask(csn_wire_out *o, const csn_ask_body *b);
+int csn_get_ask(const void *body, size_t len, csn_ask_body *ret);
+
+/* Answer to LOGS: the head, then the bytes. */
+typedef struct csn_log_body {
+    uint64_t offset, dropped, total;
+    uint32_t end;
+    uint32_t len;
+    const uint8_t *data;
+} csn_log_body;
+
+void csn_put_log(csn_wire_out *o, const csn_log_body *b);
+int csn_get_log(const void *body, size_t len, csn_log_body *ret);

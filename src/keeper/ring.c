@@ -1,0 +1,79 @@
+/* ring.c: bounded memory for unbounded output.
+ *
+ * One per stream of a background process, held by the keeper. The process may write for days;
+ * the ring keeps the newest `cap` bytes, counts all of them and reads straight from the pipe
+ * into place. Memory is mapped without reserve and touched only as far as output came, so a
+ * thousand silent servers cost nothing. */
+#include "keeper/ring.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#define FILL_MAX (256u * 1024u) /* bytes of one read: others want their turn */
+
+void csn_ring_init(csn_ring *r, size_t cap)
+{
+    *r = (csn_ring){.cap = cap > 0 ? cap : 1};
+}
+
+void csn_ring_release(csn_ring *r)
+{
+    if (r->mem)
+        munmap(r->mem, r->cap);
+    *r = (csn_ring){.cap = 1, .total = r->total};
+}
+
+size_t csn_ring_kept(const csn_ring *r)
+{
+    if (!r->mem)
+        return 0;
+    return r->total < r->cap ? (size_t)r->total : r->cap;
+}
+
+ssize_t csn_ring_fill(csn_ring *r, int fd)
+{
+    if (!r->mem) {
+        void *m = mmap(NULL, r->cap, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (m == MAP_FAILED)
+            return -ENOMEM;
+        r->mem = m;
+    }
+    size_t at = (size_t)(r->total % r->cap);
+    size_t want = r->cap < FILL_MAX ? r->cap : FILL_MAX;
+    size_t first = r->cap - at < want ? r->cap - at : want;
+    struct iovec iov[2] = {{r->mem + at, first}, {r->mem, want - first}};
+    ssize_t n;
+
+    do
+        n = readv(fd, iov, want > first ? 2 : 1);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    r->total += (uint64_t)n;
+    return n;
+}
+
+size_t csn_ring_copy(const csn_ring *r, uint64_t offset, void *buf, size_t max,
+                     uint64_t *ret_offset)
+{
+    uint64_t oldest = r->total - csn_ring_kept(r);
+
+    if (offset < oldest)
+        offset = oldest;
+    if (offset > r->total)
+        offset = r->total;
+    size_t n = r->total - offset < max ? (size_t)(r->total - offset) : max;
+    *ret_offset = offset;
+    if (n == 0) /* nothing new, or a stream that was never opened (a terminal has one only) */
+        return 0;
+    size_t at = (size_t)(offset % r->cap);
+    size_t first = r->cap - at < n ? r->cap - at : n;
+    if (first > 0)
+        memcpy(buf, r->mem + at, first);
+    if (n > first)
+        memcpy((uint8_t *)buf + first, r->mem, n - first);
+    return n;
+}

@@ -1,0 +1,333 @@
+/* serve.c: the keeper's loop.
+ *
+ * One epoll set for everything: children (signalfd), the owner's death (pidfd), connections,
+ * the channels of commands, output of background processes. Requests may come from a confused
+ * or hostile program of the same user: each is checked before anything is done, its descriptors
+ * are counted, and a malformed one costs it the connection. Nothing here ever waits for a peer:
+ * a reply that does not fit into its channel's buffer is dropped. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "keeper/keeper.h"
+
+#define BATCH 32
+
+void csn_list_init(csn_list *l)
+{
+    l->head.prev = l->head.next = &l->head;
+    l->count = 0;
+}
+
+void csn_list_add(csn_list *l, csn_link *item)
+{
+    item->prev = l->head.prev;
+    item->next = &l->head;
+    l->head.prev->next = item;
+    l->head.prev = item;
+    l->count++;
+}
+
+void csn_list_drop(csn_list *l, csn_link *item)
+{
+    item->prev->next = item->next;
+    item->next->prev = item->prev;
+    l->count--;
+}
+
+void csn_bury(csn_keeper *k, csn_link *item)
+{
+    csn_list_add(&k->graves, item);
+}
+
+/* Only between batches: an event later in a batch may still point at what is in here. */
+static void empty_graves(csn_keeper *k)
+{
+    CSN_EACH(&k->graves, item, safe)
+    {
+        csn_list_drop(&k->graves, item);
+        free(item);
+    }
+}
+
+/* On failure the descriptor is in *w all the same, for csn_watch_close to close. */
+int csn_watch_open(csn_keeper *k, csn_watch *w, csn_watch_kind kind, int fd, void *owner)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = w};
+
+    *w = (csn_watch){.kind = kind, .fd = fd, .owner = owner};
+    if (epoll_ctl(k->epfd, EPOLL_CTL_ADD, fd, &ev) < 0)
+        return -errno;
+    w->on = true;
+    return 0;
+}
+
+int csn_watch_release(csn_keeper *k, csn_watch *w)
+{
+    if (w->on)
+        (void)epoll_ctl(k->epfd, EPOLL_CTL_DEL, w->fd, NULL);
+    w->on = false;
+    return csn_steal_fd(&w->fd);
+}
+
+void csn_watch_close(csn_keeper *k, csn_watch *w)
+{
+    int fd = csn_watch_release(k, w);
+
+    if (fd >= 0)
+        close(fd);
+}
+
+/* A channel is fresh and has room; if it has not, its owner does not read and waits in vain. */
+void csn_reply(int channel, uint16_t type, const csn_ask_body *body)
+{
+    uint8_t buf[64];
+    csn_wire_out o;
+
+    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_put_ask(&o, body);
+    (void)csn_msg_send(channel, type, o.data, o.len, NULL, 0, 1);
+}
+
+void csn_reply_error(int channel, int errnum, uint32_t stage)
+{
+    csn_reply(channel, CSN_MSG_ERROR, &(csn_ask_body){.a = (uint64_t)errnum, .b = stage});
+}
+
+/* ---- small requests ---------------------------------------------------------------------- */
+
+static void hello_serve(csn_keeper *k, csn_msg *m, int channel)
+{
+    csn_autofd int chan = channel;
+
+    (void)m;
+    csn_reply(chan, CSN_MSG_HELLO_R,
+              &(csn_ask_body){.pid = getpid(),
+                              .a = CSN_KEEPER_VERSION,
+                              .b = (uint64_t)k->started_ms,
+                              .c = (uint64_t)k->ends_ms});
+}
+
+static void extend_serve(csn_keeper *k, csn_msg *m, int channel)
+{
+    csn_autofd int chan = channel;
+    csn_ask_body ask;
+
+    if (csn_get_ask(m->body, m->len, &ask) < 0 || ask.a == 0) {
+        csn_reply_error(chan, EINVAL, 0);
+        return;
+    }
+    k->ends_ns = csn_deadline_in(ask.a);
+    k->ends_ms = k->ends_ns ? csn_wall_ms() + (int64_t)ask.a : 0;
+    csn_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+}
+
+static void destroy_serve(csn_keeper *k, csn_msg *m, int channel)
+{
+    (void)m;
+    (void)channel; /* stays open until we are gone: that is the answer */
+    k->ending = true;
+}
+
+typedef void (*serve_fn)(csn_keeper *k, csn_msg *m, int channel);
+
+/* What is not in this table cannot be asked of a keeper. */
+static serve_fn handler(uint16_t type)
+{
+    static const struct {
+        uint16_t type;
+        serve_fn fn;
+    } rows[] = {
+        {CSN_MSG_SPAWN, csn_spawn_serve},         {CSN_MSG_HELLO, hello_serve},
+        {CSN_MSG_DRAIN, csn_drain_serve},         {CSN_MSG_SESSION, csn_session_serve},
+        {CSN_MSG_PROCESSES, csn_processes_serve}, {CSN_MSG_LOGS, csn_logs_serve},
+        {CSN_MSG_SIGNAL, csn_signal_serve},       {CSN_MSG_FEED, csn_feed_serve},
+        {CSN_MSG_RESIZE, csn_resize_serve},       {CSN_MSG_EXTEND, extend_serve},
+        {CSN_MSG_DESTROY, destroy_serve},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].type == type)
+            return rows[i].fn;
+    return NULL;
+}
+
+/* ---- connections ---------------------------------------------------------------------------
+ */
+
+static int conn_new(csn_keeper *k, int fd, bool control)
+{
+    csn_conn *c = calloc(1, sizeof(*c));
+
+    if (!c)
+        return -ENOMEM;
+    c->control = control;
+    int rc = csn_watch_open(k, &c->watch, CSN_WATCH_CONN, fd, c);
+    if (rc < 0) {
+        free(c);
+        return rc;
+    }
+    csn_list_add(&k->conns, &c->link);
+    return 0;
+}
+
+/* An attached keeper lives as long as its one connection. */
+static void conn_end(csn_keeper *k, csn_conn *c)
+{
+    if (c->control && !(k->spec.flags & CSN_SPEC_DETACHED))
+        k->ending = true;
+    csn_watch_close(k, &c->watch);
+    csn_list_drop(&k->conns, &c->link);
+    csn_bury(k, &c->link);
+}
+
+/* Only our own user may speak to us, whatever the directory's mode has become. */
+static void accept_conn(csn_keeper *k)
+{
+    csn_autofd int fd = accept4(k->listen.fd, NULL, NULL, SOCK_CLOEXEC);
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    if (fd < 0 || k->conns.count >= CSN_KEEPER_CONNS_MAX)
+        return;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid != geteuid())
+        return;
+    if (conn_new(k, fd, false) == 0)
+        fd = -1;
+}
+
+/* One message a turn, so that a caller who floods us does not keep others waiting. */
+static void serve_conn(csn_keeper *k, csn_conn *c)
+{
+    csn_msg m;
+    int rc = csn_msg_recv(c->watch.fd, k->packet, sizeof(k->packet), &m);
+
+    if (rc == -EAGAIN || rc == -ENOMEM)
+        return;
+    if (rc <= 0) {
+        conn_end(k, c);
+        return;
+    }
+    serve_fn fn = handler(m.type);
+    int channel = csn_msg_take_fd(&m, 0);
+    if (channel < 0 || !fn) {
+        if (channel >= 0)
+            close(channel);
+        conn_end(k, c);
+    } else {
+        fn(k, &m, channel);
+    }
+    csn_msg_release(&m);
+}
+
+/* ---- the loop
+ * -------------------------------------------------------------------------------- */
+
+static void on_signals(csn_keeper *k)
+{
+    struct signalfd_siginfo si[4];
+    ssize_t n = read(k->signals.fd, si, sizeof(si));
+
+    for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(si[0]); i++)
+        if (si[i].ssi_signo == SIGTERM)
+            k->ending = true;
+    csn_jobs_reap(k);
+}
+
+static void dispatch(csn_keeper *k, csn_watch *w)
+{
+    if (w->fd < 0)
+        return; /* closed earlier in this batch */
+    switch (w->kind) {
+    case CSN_WATCH_SIGNALS:
+        on_signals(k);
+        break;
+    case CSN_WATCH_OWNER:
+        k->ending = true;
+        break;
+    case CSN_WATCH_LISTEN:
+        accept_conn(k);
+        break;
+    case CSN_WATCH_CONN:
+        serve_conn(k, w->owner);
+        break;
+    case CSN_WATCH_CHANNEL:
+        csn_job_channel(k, w->owner);
+        break;
+    case CSN_WATCH_OUTPUT:
+        csn_stream_read(k, w->owner);
+        break;
+    case CSN_WATCH_WAITER:
+        csn_waiter_forget(k, w->owner); /* whoever waited is gone */
+        break;
+    case CSN_WATCH_DRAIN:
+    case CSN_WATCH_IDLE:
+        csn_drain_read(k, w);
+        break;
+    }
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    return a == 0 ? b : b == 0 ? a : a < b ? a : b;
+}
+
+/* Does what is due; returns when something will be due next, 0 for never. */
+static uint64_t tick(csn_keeper *k)
+{
+    uint64_t next = k->ends_ns;
+
+    if (k->jobs.count == 0 && k->waiters.count == 0 && next == 0)
+        return 0;
+    uint64_t now = csn_now_ns();
+    if (k->ends_ns != 0 && now >= k->ends_ns)
+        k->ending = true;
+    CSN_EACH(&k->jobs, item, safe)
+    next = sooner(next, csn_job_tick(k, (csn_job *)item, now));
+    CSN_EACH(&k->waiters, item, safe)
+    next = sooner(next, csn_waiter_tick(k, (csn_waiter *)item, now));
+    return next;
+}
+
+static int born(csn_keeper *k)
+{
+    int rc = conn_new(k, CSN_KEEPER_FD_CONTROL, true);
+
+    if (rc < 0)
+        return rc;
+    /* Listening again puts our own credentials on the socket: whoever connects learns from the
+     * kernel that it is us, not the process that made it. */
+    if ((k->spec.flags & CSN_SPEC_DETACHED) &&
+        listen(CSN_KEEPER_FD_OWNER, CSN_KEEPER_BACKLOG) < 0)
+        return -errno;
+    if (k->spec.flags & CSN_SPEC_DETACHED)
+        return csn_watch_open(k, &k->listen, CSN_WATCH_LISTEN, CSN_KEEPER_FD_OWNER, NULL);
+    return csn_watch_open(k, &k->owner, CSN_WATCH_OWNER, CSN_KEEPER_FD_OWNER, NULL);
+}
+
+int csn_serve(csn_keeper *k)
+{
+    struct epoll_event events[BATCH];
+    int rc = born(k);
+
+    while (rc == 0 && !k->ending) {
+        uint64_t next = tick(k);
+        empty_graves(k);
+        if (k->ending)
+            break;
+        int n = epoll_wait(k->epfd, events, BATCH, csn_deadline_poll_ms(next));
+        if (n < 0 && errno != EINTR)
+            rc = -errno;
+        for (int i = 0; i < n; i++)
+            dispatch(k, events[i].data.ptr);
+        empty_graves(k);
+    }
+    return rc;
+}

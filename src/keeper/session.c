@@ -1,0 +1,285 @@
+/* session.c: persistent shells.
+ *
+ * A session is a shell that reads its script from a pipe of ours and reports on another (its
+ * descriptor 9); stdout and stderr are pipes that live as long as it. One caller at a time has
+ * it: it gets the script's write end and the read ends of the others, and a channel that is its
+ * lease. Released, the next in the queue gets it; hung up or killed, the whole tree of the
+ * session ends and its name is free for a new shell. While nobody has it we read its output and
+ * forget it, so that servers it started do not block. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "keeper/keeper.h"
+
+#define FD_HIGH 16 /* above the numbers the shell gets */
+
+static csn_session *find(csn_keeper *k, const char *name)
+{
+    CSN_EACH(&k->sessions, item, safe)
+    {
+        csn_session *s = (csn_session *)item;
+        if (strcmp(s->name, name) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+/* Pipe ends above the numbers that are given to the shell, so that none is overwritten on the
+ * way. */
+static int high_pipe(int ret[2])
+{
+    int p[2];
+
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return -errno;
+    ret[0] = fcntl(p[0], F_DUPFD_CLOEXEC, FD_HIGH);
+    ret[1] = fcntl(p[1], F_DUPFD_CLOEXEC, FD_HIGH);
+    close(p[0]);
+    close(p[1]);
+    return ret[0] < 0 || ret[1] < 0 ? -EMFILE : 0;
+}
+
+static void close_if(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+/* bash where there is one. Reading a pipe it takes one command at a time and never looks ahead.
+ */
+static const char *shell_file(const char ***ret_argv)
+{
+    static const char *bash[] = {NULL, "bash", "--noprofile", "--norc", "-s", NULL};
+    static const char *sh[] = {NULL, "sh", "-s", NULL};
+
+    *ret_argv = bash + 1; /* there is a spare slot before argv[0] */
+    if (access("/bin/bash", X_OK) == 0)
+        return "/bin/bash";
+    if (access("/usr/bin/bash", X_OK) == 0)
+        return "/usr/bin/bash";
+    *ret_argv = sh + 1;
+    return "/bin/sh";
+}
+
+/* The pipes are made here and kept in the session also when the start fails: csn_session_forget
+ * closes them. Ours do not block; the shell's do, as programs expect. */
+static int start_shell(csn_session *s, const csn_spawn_body *b, int cwd, uint32_t *ret_stage)
+{
+    int script[2] = {-1, -1}, ctl[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
+    csn_spawn_body shell = *b;
+
+    *ret_stage = CSN_STAGE_SETUP;
+    const char *file = shell_file(&shell.argv);
+    int rc = high_pipe(script);
+    rc = rc < 0 ? rc : high_pipe(ctl);
+    rc = rc < 0 ? rc : high_pipe(out);
+    rc = rc < 0 || s->merge ? rc : high_pipe(err);
+    if (rc == 0) {
+        csn_child c = {.body = &shell,
+                       .tag = s->job->tag,
+                       .cwd = cwd,
+                       .in = script[0],
+                       .out = out[1],
+                       .err = err[1],
+                       .ctl = ctl[1],
+                       .file = file};
+        (void)fcntl(script[1], F_SETFL, O_NONBLOCK);
+        (void)fcntl(ctl[0], F_SETFL, O_NONBLOCK);
+        (void)fcntl(out[0], F_SETFL, O_NONBLOCK);
+        if (!s->merge)
+            (void)fcntl(err[0], F_SETFL, O_NONBLOCK);
+        s->job->pid = csn_child_start(&c);
+        *ret_stage = c.stage;
+        rc = s->job->pid < 0 ? -(int)c.errnum : 0;
+    }
+    s->script_w = script[1];
+    s->ctl_r = ctl[0];
+    s->out.fd = out[0];
+    s->err.fd = err[0];
+    close_if(script[0]);
+    close_if(ctl[1]);
+    close_if(out[1]);
+    close_if(err[1]);
+    return rc;
+}
+
+/* From here on the name is free; the shell itself goes on dying. */
+void csn_session_detach(csn_keeper *k, csn_session *s)
+{
+    if (!s->link.next)
+        return;
+    csn_list_drop(&k->sessions, &s->link);
+    s->link.next = NULL;
+    /* Whoever waits for its turn must begin anew: the name will be another shell. */
+    CSN_EACH(&k->waiters, item, safe)
+    {
+        csn_waiter *w = (csn_waiter *)item;
+        if (w->type != CSN_MSG_SESSION || strcmp(w->name, s->name) != 0)
+            continue;
+        csn_reply_error(w->watch.fd, ERESTART, 0);
+        csn_waiter_forget(k, w);
+    }
+}
+
+void csn_session_forget(csn_keeper *k, csn_session *s)
+{
+    csn_session_detach(k, s);
+    /* It ended by itself while nobody had it: what it started may go on writing. Whoever has it
+     * reads the pipes to their end, and gives them back with DRAIN. */
+    if (s->job && !s->job->killed && !s->busy) {
+        if (s->out.fd >= 0)
+            csn_drain_add(k, csn_watch_release(k, &s->out));
+        if (s->err.fd >= 0)
+            csn_drain_add(k, csn_watch_release(k, &s->err));
+    }
+    csn_watch_close(k, &s->out);
+    csn_watch_close(k, &s->err);
+    close_if(csn_steal_fd(&s->script_w));
+    close_if(csn_steal_fd(&s->ctl_r));
+    free(CSN_STEAL(s->name));
+    csn_bury(k, &s->link);
+}
+
+static csn_session *create(csn_keeper *k, const csn_spawn_body *b, int cwd, int channel)
+{
+    csn_session *s = k->sessions.count < CSN_KEEPER_SESSIONS_MAX ? calloc(1, sizeof(*s)) : NULL;
+    csn_job *job = s ? csn_job_new(k, CSN_JOB_SESSION) : NULL;
+    uint32_t stage;
+
+    if (!job || !(s->name = strdup(b->command))) {
+        csn_reply_error(channel, EAGAIN, CSN_STAGE_SETUP);
+        if (job)
+            csn_job_forget(k, job);
+        free(s);
+        return NULL;
+    }
+    s->job = job;
+    job->session = s;
+    s->merge = (b->flags & CSN_SPAWN_MERGE) != 0;
+    s->out = (csn_watch){.kind = CSN_WATCH_IDLE, .fd = -1, .owner = s};
+    s->err = s->out;
+    csn_list_add(&k->sessions, &s->link);
+    int rc = start_shell(s, b, cwd, &stage);
+    if (rc < 0) {
+        csn_reply_error(channel, -rc, stage);
+        job->killed = true;
+        csn_session_forget(k, s);
+        csn_job_forget(k, job);
+        return NULL;
+    }
+    job->running = true;
+    return s;
+}
+
+/* Hands the session to the owner of this channel. Owns channel. */
+static void lease(csn_keeper *k, csn_session *s, int channel, bool fresh)
+{
+    uint8_t buf[64];
+    csn_wire_out o;
+
+    if (s->out.on)
+        s->out.fd = csn_watch_release(k, &s->out);
+    if (s->err.on)
+        s->err.fd = csn_watch_release(k, &s->err);
+    int fds[4] = {s->script_w, s->ctl_r, s->out.fd, s->err.fd};
+    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_put_ask(&o, &(csn_ask_body){.pid = s->job->pid, .a = fresh});
+    s->busy = true;
+    int rc = csn_watch_open(k, &s->job->channel, CSN_WATCH_CHANNEL, channel, s->job);
+    if (rc == 0)
+        rc = csn_msg_send(channel, CSN_MSG_SESSION_R, o.data, o.len, fds, s->merge ? 3 : 4, 1);
+    if (rc < 0) { /* cannot happen to a caller that waits for us: as if it had hung up */
+        csn_watch_close(k, &s->job->channel);
+        csn_session_detach(k, s);
+        csn_job_kill(k, s->job, 0);
+    }
+}
+
+void csn_session_idle(csn_keeper *k, csn_session *s)
+{
+    s->busy = false;
+    if (s->out.fd >= 0 && csn_watch_open(k, &s->out, CSN_WATCH_IDLE, s->out.fd, s) < 0)
+        s->out.on = false;
+    if (s->err.fd >= 0 && csn_watch_open(k, &s->err, CSN_WATCH_IDLE, s->err.fd, s) < 0)
+        s->err.on = false;
+    if (!s->link.next)
+        return; /* it is being killed: its name is another shell's by now */
+    CSN_EACH(&k->waiters, item, safe)
+    {
+        csn_waiter *w = (csn_waiter *)item;
+        if (w->type != CSN_MSG_SESSION || strcmp(w->name, s->name) != 0)
+            continue;
+        bool same = w->ask.a == (s->merge ? CSN_SPAWN_MERGE : 0);
+        int channel = csn_watch_release(k, &w->watch);
+        csn_waiter_forget(k, w);
+        if (same) {
+            lease(k, s, channel, false);
+            return;
+        }
+        csn_reply_error(channel, ERESTART, 0); /* restart, or other pipes: it asks again */
+        close(channel);
+    }
+}
+
+static bool sane(const csn_spawn_body *b, size_t nfds)
+{
+    uint32_t known = CSN_SPAWN_CWD_FD | CSN_SPAWN_MERGE | CSN_SPAWN_RESTART;
+
+    return (b->flags & ~known) == 0 && nfds == 1 + csn_spawn_fd_count(b->flags) && b->command &&
+           b->command[0] && strlen(b->command) <= CSN_NAME_BYTES_MAX;
+}
+
+/* One shell per name. Whoever comes while it is in use waits; whoever asks for other pipes than
+ * it was started with is told so, since they cannot be changed under a running shell. */
+static void serve_named(csn_keeper *k, const csn_spawn_body *b, int cwd, int channel)
+{
+    csn_autofd int chan = channel;
+    csn_session *s = find(k, b->command);
+    bool fresh = false;
+
+    if (s && s->busy) {
+        char *name = strdup(s->name);
+        if (name)
+            (void)csn_waiter_add(
+                k, csn_steal_fd(&chan), CSN_MSG_SESSION,
+                &(csn_ask_body){.a = b->flags & (CSN_SPAWN_MERGE | CSN_SPAWN_RESTART)},
+                b->deadline_ns, name);
+        return;
+    }
+    if (s && (b->flags & CSN_SPAWN_RESTART)) {
+        csn_session_detach(k, s);
+        csn_job_kill(k, s->job, 0);
+        s = NULL;
+    }
+    if (s && s->merge != ((b->flags & CSN_SPAWN_MERGE) != 0)) {
+        csn_reply_error(chan, EINVAL, CSN_STAGE_NONE);
+        return;
+    }
+    if (!s) {
+        s = create(k, b, cwd, chan);
+        fresh = true;
+    }
+    if (s)
+        lease(k, s, csn_steal_fd(&chan), fresh);
+}
+
+void csn_session_serve(csn_keeper *k, csn_msg *m, int channel)
+{
+    csn_spawn_body b;
+    int rc = csn_get_spawn(m->body, m->len, &b);
+
+    if (rc < 0 || !sane(&b, m->nfds)) {
+        csn_reply_error(channel, EINVAL, CSN_STAGE_SETUP);
+        close(channel);
+    } else {
+        csn_autofd int cwd = b.flags & CSN_SPAWN_CWD_FD ? csn_msg_take_fd(m, 1) : -1;
+        serve_named(k, &b, cwd, channel);
+    }
+    if (rc == 0)
+        csn_spawn_body_release(&b);
+}

@@ -1,0 +1,142 @@
+/* treekill.c: ending a command with everything it started.
+ *
+ * Without a pid namespace a command's tree is found by its tag and by ancestry (os/proctree).
+ * The members are hostile: they ignore SIGTERM, stop themselves, leave their session, fork
+ * without end. So: SIGTERM and SIGCONT to all, a grace, then passes of SIGSTOP until a pass
+ * finds nobody new (what is stopped cannot fork, and stays visible as a parent), then SIGKILL,
+ * and all that again until a scan finds no living member. Everything is a state of the job and
+ * a next time to look: the keeper goes on serving others meanwhile. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "keeper/keeper.h"
+
+#define CHASE_MS     10u
+#define NAP_MS_FIRST 1u
+#define NAP_MS_MAX   20u
+#define NAP_MS_TERM  20u
+#define MS           1000000ull
+
+static void meanwhile(void *ctx)
+{
+    csn_jobs_collect(ctx);
+}
+
+static const csn_proctree_want *tree_of(csn_keeper *k, const csn_job *job)
+{
+    k->want = (csn_proctree_want){.root = job->running ? job->pid : 0,
+                                  .root_too = true,
+                                  .tag_lo = job->tag,
+                                  .tag_hi = job->tag,
+                                  .meanwhile = meanwhile,
+                                  .ctx = k};
+    return &k->want;
+}
+
+/* Everything below the keeper itself. */
+static const csn_proctree_want *all_below(csn_keeper *k)
+{
+    k->want = (csn_proctree_want){.root = getpid(),
+                                  .root_too = false,
+                                  .tag_lo = k->spec.tag_base,
+                                  .tag_hi = k->spec.tag_base | CSN_TAG_SEQ_MASK,
+                                  .meanwhile = meanwhile,
+                                  .ctx = k};
+    return &k->want;
+}
+
+/* Freezes, then kills. Returns how many were alive before the killing: 0 only when that is
+ * certain. Somebody else's turn must come too: it stops chasing after a while and goes on at
+ * the next tick; those that are caught stay caught. */
+static ssize_t slaughter(csn_keeper *k, const csn_proctree_want *w)
+{
+    uint64_t until = csn_now_ns() + CHASE_MS * MS;
+    size_t fresh = 0;
+
+    do
+        if (csn_proctree_quick(&k->tree, w, SIGSTOP, &fresh) < 0)
+            break;
+    while (fresh > 0 && csn_now_ns() < until);
+    ssize_t n = csn_proctree_pass(&k->tree, w, SIGSTOP, false, &fresh);
+    if (n != 0)
+        (void)csn_proctree_quick(&k->tree, w, SIGKILL, &fresh);
+    return n;
+}
+
+ssize_t csn_job_signal_tree(csn_keeper *k, const csn_job *job, int signo)
+{
+    return csn_proctree_pass(&k->tree, tree_of(k, job), signo, signo == SIGTERM, NULL);
+}
+
+void csn_job_kill(csn_keeper *k, csn_job *job, uint64_t grace_ms)
+{
+    uint64_t now = csn_now_ns();
+
+    job->killed = true;
+    if (job->phase == CSN_KILL_NONE && grace_ms > 0) {
+        (void)csn_job_signal_tree(k, job, SIGTERM);
+        job->phase = CSN_KILL_TERM;
+        job->kill_term_ns = csn_deadline_in(grace_ms);
+        job->kill_nap_ms = NAP_MS_FIRST;
+        job->kill_next_ns = now + NAP_MS_FIRST * MS;
+    } else if (job->phase == CSN_KILL_NONE || grace_ms == 0) {
+        job->phase = CSN_KILL_KILL;
+        job->kill_nap_ms = NAP_MS_FIRST;
+        job->kill_next_ns = now; /* the next tick, which comes before any wait */
+    }
+}
+
+static uint64_t nap(csn_job *job, uint64_t now, uint32_t max_ms)
+{
+    job->kill_next_ns = now + job->kill_nap_ms * MS;
+    job->kill_nap_ms = job->kill_nap_ms * 2 < max_ms ? job->kill_nap_ms * 2 : max_ms;
+    return job->kill_next_ns;
+}
+
+uint64_t csn_kill_tick(csn_keeper *k, csn_job *job, uint64_t now)
+{
+    if (job->phase == CSN_KILL_NONE)
+        return 0;
+    if (now < job->kill_next_ns)
+        return job->kill_next_ns;
+    if (job->phase == CSN_KILL_TERM && now >= job->kill_term_ns) {
+        job->phase = CSN_KILL_KILL;
+        job->kill_nap_ms = NAP_MS_FIRST;
+    }
+    const csn_proctree_want *w = tree_of(k, job);
+    ssize_t living = job->phase == CSN_KILL_KILL
+                         ? slaughter(k, w)
+                         : csn_proctree_pass(&k->tree, w, 0, false, NULL);
+    if (living == 0 && !job->running && !job->reaped) {
+        job->phase = CSN_KILL_NONE;
+        csn_job_settle(k, job);
+        return 0;
+    }
+    uint64_t at = nap(job, now, job->phase == CSN_KILL_TERM ? NAP_MS_TERM : NAP_MS_MAX);
+    if (job->phase == CSN_KILL_TERM && at > job->kill_term_ns)
+        at = job->kill_next_ns = job->kill_term_ns;
+    return at;
+}
+
+/* At the keeper's own end. As the subreaper we are the parent of every orphan, so when there is
+ * no child left there is no descendant left. What cannot be killed (a process stuck in the
+ * kernel) must not keep us for ever. */
+void csn_kill_everything(csn_keeper *k)
+{
+    uint64_t deadline = csn_deadline_in(CSN_KEEPER_END_MS);
+
+    for (int wait_ms = 0;; wait_ms = wait_ms < 20 ? wait_ms + 1 : 20) {
+        pid_t pid;
+
+        while ((pid = waitpid(-1, NULL, WNOHANG | __WALL)) > 0)
+            ;
+        if ((pid < 0 && errno == ECHILD) || csn_now_ns() >= deadline)
+            return;
+        (void)slaughter(k, all_below(k));
+        (void)poll(NULL, 0, wait_ms);
+    }
+}

@@ -1,0 +1,361 @@
+/* proctree.c: finds the processes of a command without namespaces or cgroups.
+ *
+ * Used by the keeper to end trees, and by the library to sweep what a killed keeper left.
+ * Members may be hostile: they fork, exit, change session and group, and stop while we look. So
+ * a member is signalled the moment it is seen: new pids lie ahead of the scan (the kernel lists
+ * /proc in pid order), and a process with a fatal or stopping signal pending cannot finish a
+ * fork. A scan in which somebody vanished between being listed and being looked at proves
+ * nothing: it may have left a child behind. "None left" is only said after two scans in a row
+ * found nobody and lost nobody. Before a signal goes out the process is pinned by a pidfd and
+ * checked once more, so that a pid that was recycled meanwhile is never hit.
+ *
+ * The tag is a soft RLIMIT_RTTIME far above any real one: it only concerns real-time tasks, so
+ * no program looks at it, and it is readable for every process of ours. Set-id programs hide
+ * it; they are found by their ancestry as long as that holds. */
+#include "os/proctree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+
+#ifndef RLIMIT_RTTIME
+#define RLIMIT_RTTIME 15
+#endif
+
+/* The kernel's own layouts: libc's differ between glibc and musl. */
+struct rlimit_raw {
+    uint64_t soft, hard;
+};
+
+struct dirent_raw {
+    uint64_t ino;
+    int64_t off;
+    unsigned short reclen;
+    unsigned char type;
+    char name[];
+};
+
+void csn_proctree_release(csn_proctree *t)
+{
+    free(t->items);
+    *t = (csn_proctree){0};
+}
+
+uint64_t csn_proctree_tag(pid_t pid)
+{
+    struct rlimit_raw r;
+
+    return syscall(SYS_prlimit64, pid, RLIMIT_RTTIME, NULL, &r) == 0 ? r.soft : 0;
+}
+
+int csn_proctree_mark(uint64_t tag)
+{
+    struct rlimit_raw r;
+
+    if (syscall(SYS_prlimit64, 0, RLIMIT_RTTIME, NULL, &r) < 0)
+        return -errno;
+    r.soft = tag;
+    return syscall(SYS_prlimit64, 0, RLIMIT_RTTIME, &r, NULL) < 0 ? -errno : 0;
+}
+
+static pid_t name_to_pid(const char *s)
+{
+    long v = 0;
+
+    for (; *s; s++) {
+        if (*s < '0' || *s > '9' || v > 100000000)
+            return 0;
+        v = v * 10 + (*s - '0');
+    }
+    return (pid_t)v;
+}
+
+/* Field n (3 = state) of a stat line; the name before it may hold anything, so fields are
+ * counted from its last parenthesis. */
+static const char *stat_field(const char *line, int n)
+{
+    const char *p = strrchr(line, ')');
+
+    for (int i = 2; p && i < n; i++) {
+        p = strchr(p, ' ');
+        if (p)
+            p++;
+    }
+    return p;
+}
+
+/* Reads ppid and start time. 1: alive; 0: dead but not reaped (a zombie whose threads all
+ * ended; one whose first thread alone ended is alive); -1: there is none. */
+static int read_stat(int procfd, pid_t pid, csn_proc *ret)
+{
+    char path[32], line[1024];
+
+    snprintf(path, sizeof(path), "%d/stat", (int)pid);
+    csn_autofd int fd = openat(procfd, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n = read(fd, line, sizeof(line) - 1);
+    if (n <= 0)
+        return -1;
+    line[n] = '\0';
+    const char *state = stat_field(line, 3);
+    const char *ppid = stat_field(line, 4);
+    const char *threads = stat_field(line, 20);
+    const char *start = stat_field(line, 22);
+    if (!state || !ppid || !threads || !start)
+        return -1;
+    if ((*state == 'Z' || *state == 'X') && strtol(threads, NULL, 10) <= 1)
+        return 0;
+    *ret = (csn_proc){
+        .pid = pid, .ppid = (pid_t)strtol(ppid, NULL, 10), .start = strtoull(start, NULL, 10)};
+    return 1;
+}
+
+/* 1: it carries the tag, 0: not, -1: it vanished. */
+static int tagged(const csn_proctree_want *w, pid_t pid)
+{
+    if (w->tag_hi == 0)
+        return 0;
+    errno = 0;
+    uint64_t tag = csn_proctree_tag(pid);
+    if (tag == 0 && errno == ESRCH)
+        return -1;
+    return tag >= w->tag_lo && tag <= w->tag_hi;
+}
+
+static void send_signal(int pidfd, int signo, bool cont)
+{
+    (void)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);
+    if (cont)
+        (void)syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0);
+}
+
+/* Pins the process, looks again whether it is still the one that was seen, then signals. */
+static void signal_proc(int procfd, const csn_proc *p, int signo, bool cont)
+{
+    csn_proc again;
+
+    if (signo == 0 || p->pid == getpid())
+        return;
+    csn_autofd int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+    if (fd < 0)
+        return;
+    if (read_stat(procfd, p->pid, &again) != 1 || again.start != p->start)
+        return;
+    send_signal(fd, signo, cont);
+}
+
+static int add_proc(csn_proctree *t, const csn_proc *p)
+{
+    if (t->count == t->cap) {
+        size_t cap = t->cap ? t->cap * 2 : 256;
+        if (cap > CSN_PROC_SCAN_MAX)
+            return -E2BIG;
+        csn_proc *grown = realloc(t->items, cap * sizeof(*grown));
+        if (!grown)
+            return -ENOMEM;
+        t->items = grown;
+        t->cap = cap;
+    }
+    t->items[t->count++] = *p;
+    return 0;
+}
+
+static csn_proc *find_proc(const csn_proctree *t, pid_t pid)
+{
+    size_t lo = 0, hi = t->count;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (t->items[mid].pid == pid)
+            return &t->items[mid];
+        if (t->items[mid].pid < pid)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+    pid_t x = ((const csn_proc *)a)->pid, y = ((const csn_proc *)b)->pid;
+
+    return x < y ? -1 : x > y;
+}
+
+/* One scan: what it looks for, what the one before knew, what it finds. */
+typedef struct look {
+    const csn_proctree_want *w;
+    const csn_proctree *before;
+    csn_proctree *t;
+    int procfd;
+    int signo;
+    bool cont;
+    bool quick; /* by tag, and those that are known: no look at anybody else */
+    bool lost;  /* of somebody it cannot be known what it was */
+} look;
+
+static bool was_member(const csn_proctree *before, const csn_proc *p)
+{
+    const csn_proc *old = find_proc(before, p->pid);
+
+    return old && old->member && old->start == p->start;
+}
+
+/* For one with the tag, as fast as can be. Asked again after it was pinned: should the number
+ * be somebody else's by now, the one that is pinned is dead and cannot be hit. */
+static int check_tag(const look *l, pid_t pid)
+{
+    int tag = tagged(l->w, pid);
+
+    if (tag != 1 || l->signo == 0 || (pid == l->w->root && !l->w->root_too) || pid == getpid())
+        return tag;
+    csn_autofd int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd >= 0 && tagged(l->w, pid) == 1)
+        send_signal(fd, l->signo, l->cont);
+    return tag;
+}
+
+/* One listed pid, whose tag is known; with the tag it has its signal. 0 or -errno. */
+static int look_at(look *l, pid_t pid, int tag)
+{
+    csn_proc p;
+
+    if (tag < 0) {
+        l->lost = true;
+        return 0;
+    }
+    const csn_proc *old = find_proc(l->before, pid);
+    if (l->quick && tag == 0 && pid != l->w->root && !(old && old->member))
+        return 0;
+    int alive = read_stat(l->procfd, pid, &p);
+    if (alive != 1) {
+        l->lost |= tag == 1; /* it may have had a child a moment ago */
+        return 0;
+    }
+    p.member = pid == l->w->root ? l->w->root_too : tag == 1 || was_member(l->before, &p);
+    if (p.member && tag != 1)
+        signal_proc(l->procfd, &p, l->signo, l->cont);
+    return add_proc(l->t, &p);
+}
+
+/* The listing is read in small parts, and first of all the tags of each part: asking for a tag
+ * is so fast that hardly anybody can vanish before it. */
+static int list_procs(look *l)
+{
+    _Alignas(8) char buf[1024];
+    pid_t pids[sizeof(buf) / 24];
+    int tags[sizeof(buf) / 24];
+
+    for (;;) {
+        long n = syscall(SYS_getdents64, l->procfd, buf, sizeof(buf));
+        size_t count = 0;
+        if (n <= 0)
+            return n < 0 ? -errno : 0;
+        if (l->w->meanwhile)
+            l->w->meanwhile(l->w->ctx);
+        for (long at = 0; at < n && count < sizeof(pids) / sizeof(pids[0]);) {
+            const struct dirent_raw *d = (const void *)(buf + at);
+            at += d->reclen;
+            pids[count] = name_to_pid(d->name);
+            if (pids[count] > 0) {
+                tags[count] = check_tag(l, pids[count]);
+                count++;
+            }
+        }
+        for (size_t i = 0; i < count; i++) {
+            int rc = look_at(l, pids[i], tags[i]);
+            if (rc < 0)
+                return rc;
+        }
+    }
+}
+
+/* Everything below a member is a member; the root's children are, whether it is one or not. */
+static void mark_descendants(const look *l)
+{
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < l->t->count; i++) {
+            csn_proc *p = &l->t->items[i];
+            if (p->member || p->pid == l->w->root)
+                continue;
+            const csn_proc *parent = find_proc(l->t, p->ppid);
+            if (!(l->w->root > 0 && p->ppid == l->w->root) && !(parent && parent->member))
+                continue;
+            p->member = more = true;
+            signal_proc(l->procfd, p, l->signo, l->cont);
+        }
+    }
+}
+
+static ssize_t scan(csn_proctree *t, const csn_proctree_want *w, int signo, bool cont,
+                    bool quick, size_t *ret_fresh, bool *ret_lost)
+{
+    csn_autofd int procfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    csn_proctree before = *t;
+    uint64_t whose = w->tag_hi != 0 ? w->tag_lo : (uint64_t)w->root;
+    look l = {w, &before, t, procfd, signo, cont, quick, false};
+    size_t living = 0, fresh = 0;
+
+    if (procfd < 0)
+        return -errno;
+    if (before.whose != whose)
+        before.count = 0; /* of another tree: nothing to go by */
+    *t = (csn_proctree){.whose = whose};
+    int rc = list_procs(&l);
+    if (rc == 0) {
+        if (t->count > 1) /* it is in order already, but not by any promise */
+            qsort(t->items, t->count, sizeof(*t->items), by_pid);
+        if (!quick)
+            mark_descendants(&l);
+        for (size_t i = 0; i < t->count; i++) {
+            if (!t->items[i].member)
+                continue;
+            living++;
+            fresh += !was_member(&before, &t->items[i]);
+        }
+    }
+    csn_proctree_release(&before);
+    *ret_fresh = fresh;
+    *ret_lost = l.lost;
+    return rc < 0 ? rc : (ssize_t)living;
+}
+
+ssize_t csn_proctree_quick(csn_proctree *t, const csn_proctree_want *w, int signo,
+                           size_t *ret_fresh)
+{
+    size_t fresh = 0;
+    bool lost = false;
+    ssize_t n = scan(t, w, signo, false, true, &fresh, &lost);
+
+    if (n >= 0)
+        *ret_fresh = fresh + lost;
+    return n;
+}
+
+ssize_t csn_proctree_pass(csn_proctree *t, const csn_proctree_want *w, int signo, bool cont,
+                          size_t *ret_fresh)
+{
+    size_t fresh = 0;
+    bool lost = false;
+    ssize_t n = scan(t, w, signo, cont, false, &fresh, &lost);
+
+    if (n == 0 && !lost) { /* once more, for one that hid behind a pid that came round */
+        n = scan(t, w, signo, cont, true, &fresh, &lost);
+    }
+    if (n < 0)
+        return n;
+    if (ret_fresh)
+        *ret_fresh = fresh + lost;
+    return n == 0 && lost ? 1 : n;
+}

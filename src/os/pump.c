@@ -1,0 +1,220 @@
+/* pump.c: one poll loop for one command.
+ *
+ * The child may be hostile: it can close, flood, never read its stdin or never exit, so every
+ * wait includes the deadline and the cancel descriptors, and a stream whose bytes nobody wants
+ * is spliced away without being copied. Memory is one buffer per direction, made when it is
+ * first needed. Invariant: no wait is without an end that the caller chose. The host's signals
+ * are not touched; a write to a closed stdin never raises SIGPIPE in it. */
+#include "os/pump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "os/spawn.h"
+
+#define BUF_SIZE   (64u * 1024u)
+#define GROW_AFTER (256u * 1024u) /* bytes after which a stream is worth a larger pipe */
+
+enum { AT_OUT = 0, AT_FEED = 2, AT_MESSAGE, AT_CONTROL, AT_CANCEL, AT_COUNT = AT_CANCEL + 2 };
+
+void csn_pump_init(csn_pump *p)
+{
+    *p = (csn_pump){.feed_fd = -1, .message_fd = -1, .control_fd = -1, .null_fd = -1};
+    p->out[0] = p->out[1] = (csn_pump_out){.fd = -1};
+    p->cancel_fds[0] = p->cancel_fds[1] = -1;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(csn_steal_fd(fd));
+}
+
+void csn_pump_release(csn_pump *p)
+{
+    close_fd(&p->out[0].fd);
+    close_fd(&p->out[1].fd);
+    close_fd(&p->feed_fd);
+    close_fd(&p->null_fd);
+    if (p->buf != p->spare[0])
+        free(p->buf);
+    if (p->feed_buf != p->spare[1])
+        free(p->feed_buf);
+    p->buf = p->feed_buf = NULL;
+}
+
+/* A buffer at its first use. */
+static void need_buf(char **buf, size_t *size, char *spare, size_t spare_size)
+{
+    if (*buf)
+        return;
+    *buf = malloc(BUF_SIZE);
+    *size = *buf ? BUF_SIZE : spare_size;
+    if (!*buf)
+        *buf = spare;
+}
+
+/* Reads up to `max` bytes and throws them away, without copying where the kernel can. */
+static ssize_t discard(csn_pump *p, int fd, size_t max)
+{
+    if (p->null_fd < 0)
+        p->null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (p->null_fd >= 0) {
+        ssize_t n = splice(fd, NULL, p->null_fd, NULL, max, SPLICE_F_NONBLOCK);
+        if (n >= 0 || errno == EAGAIN || errno == EINTR)
+            return n;
+    }
+    return read(fd, p->buf, max < p->buf_size ? max : p->buf_size);
+}
+
+/* Tells the sink; false when it wants to end. */
+static bool deliver(csn_pump *p, csn_pump_out *o, const void *data, size_t len)
+{
+    o->total += len;
+    if (p->mute)
+        return true;
+    int want = p->sink(p->sink_ctx, o->stream, data, len);
+    if (want == CSN_PUMP_SINK_STOP) {
+        p->mute = true;
+        return false;
+    }
+    if (want == CSN_PUMP_SINK_COUNT)
+        o->counting = true;
+    return true;
+}
+
+/* One read of an output that is ready. False: the sink wants to end. */
+static bool pump_out(csn_pump *p, csn_pump_out *o, size_t max)
+{
+    bool drop = o->counting || p->mute;
+
+    need_buf(&p->buf, &p->buf_size, p->spare[0], sizeof(p->spare[0]));
+    ssize_t n = drop ? discard(p, o->fd, max)
+                     : read(o->fd, p->buf, max < p->buf_size ? max : p->buf_size);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return true;
+    if (n <= 0) {
+        close_fd(&o->fd);
+        return true;
+    }
+    if (!o->grown && o->total > GROW_AFTER) {
+        (void)fcntl(o->fd, F_SETPIPE_SZ, (int)CSN_PIPE_GROW_BYTES); /* may be refused: fine */
+        o->grown = true;
+    }
+    return deliver(p, o, drop ? NULL : p->buf, (size_t)n);
+}
+
+/* Gives the command some of its stdin. False: the source failed. */
+static bool pump_feed(csn_pump *p)
+{
+    need_buf(&p->feed_buf, &p->feed_size, p->spare[1], sizeof(p->spare[1]));
+    if (p->feed_at == p->feed_len) {
+        int64_t n = p->feed(p->feed_ctx, p->feed_buf, p->feed_size);
+        if (n < 0 || (uint64_t)n > p->feed_size)
+            return false;
+        if (n == 0) {
+            close_fd(&p->feed_fd);
+            return true;
+        }
+        p->feed_at = 0;
+        p->feed_len = (size_t)n;
+    }
+    ssize_t n =
+        csn_write_quietly(p->feed_fd, p->feed_buf + p->feed_at, p->feed_len - p->feed_at);
+    if (n > 0)
+        p->feed_at += (size_t)n;
+    else if (n != -EAGAIN && n != -EINTR)
+        close_fd(&p->feed_fd); /* it does not read its stdin: its own affair */
+    return true;
+}
+
+/* Descriptors that are -1 are skipped by poll itself. */
+static void fill_poll(const csn_pump *p, struct pollfd pf[AT_COUNT])
+{
+    for (int i = 0; i < 2; i++) {
+        pf[AT_OUT + i] = (struct pollfd){.fd = p->out[i].fd, .events = POLLIN};
+        pf[AT_CANCEL + i] = (struct pollfd){.fd = p->cancel_fds[i], .events = POLLIN};
+    }
+    pf[AT_FEED] = (struct pollfd){.fd = p->feed_fd, .events = POLLOUT};
+    pf[AT_MESSAGE] = (struct pollfd){.fd = p->message_fd, .events = POLLIN};
+    pf[AT_CONTROL] = (struct pollfd){.fd = p->control_fd, .events = POLLIN};
+}
+
+/* Moves bytes for everything poll found ready. False: *ret is to be told at once. */
+static bool move_bytes(csn_pump *p, const struct pollfd pf[AT_COUNT], csn_pump_event *ret)
+{
+    for (int i = 0; i < 2; i++) {
+        short got = pf[AT_OUT + i].revents;
+        if (got == 0)
+            continue;
+        if (!(got & POLLIN)) { /* hung up and empty: no read needed */
+            close_fd(&p->out[i].fd);
+            continue;
+        }
+        if (!pump_out(p, &p->out[i], CSN_PIPE_GROW_BYTES)) {
+            *ret = CSN_PUMP_STOP;
+            return false;
+        }
+    }
+    if (pf[AT_FEED].revents != 0 && !pump_feed(p)) {
+        close_fd(&p->feed_fd);
+        *ret = CSN_PUMP_FEED;
+        return false;
+    }
+    return true;
+}
+
+/* Bytes first, then news: what a command wrote before its end is delivered before its end is
+ * told.
+ */
+csn_pump_event csn_pump_wait(csn_pump *p)
+{
+    struct pollfd pf[AT_COUNT];
+    csn_pump_event ev;
+
+    for (;;) {
+        if (p->out[0].fd < 0 && p->out[1].fd < 0 && p->message_fd < 0 && p->control_fd < 0)
+            return CSN_PUMP_CLOSED;
+        fill_poll(p, pf);
+        int n = poll(pf, AT_COUNT, csn_deadline_poll_ms(p->deadline_ns));
+        if (n < 0 && errno != EINTR)
+            return CSN_PUMP_ERROR;
+        if (n < 0)
+            continue;
+        if (n > 0 && !move_bytes(p, pf, &ev))
+            return ev;
+        if (n > 0 && pf[AT_CONTROL].revents != 0)
+            return CSN_PUMP_CONTROL;
+        if (n > 0 && pf[AT_MESSAGE].revents != 0)
+            return CSN_PUMP_MESSAGE;
+        if (n > 0 && (pf[AT_CANCEL].revents != 0 || pf[AT_CANCEL + 1].revents != 0))
+            return CSN_PUMP_CANCEL;
+        if (p->deadline_ns != 0 && (n == 0 || csn_deadline_poll_ms(p->deadline_ns) == 0))
+            return CSN_PUMP_DEADLINE;
+    }
+}
+
+void csn_pump_drain_now(csn_pump *p)
+{
+    for (int i = 0; i < 2; i++) {
+        csn_pump_out *o = &p->out[i];
+        int there = 0;
+
+        if (o->fd < 0 || ioctl(o->fd, FIONREAD, &there) < 0)
+            continue;
+        while (there > 0 && o->fd >= 0) {
+            uint64_t before = o->total;
+            (void)pump_out(p, o, (size_t)there);
+            if (o->total == before)
+                break;
+            there -= (int)(o->total - before);
+        }
+    }
+}

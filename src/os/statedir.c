@@ -1,0 +1,131 @@
+/* statedir.c: finds and guards the two directories of this user.
+ *
+ * Called by core (audit log, list of sandboxes) and by backends (sockets, homes). What must
+ * hold: every directory it hands out belongs to us and nobody else can write to it, because
+ * sockets in it are trusted by name. HOME comes from the environment first and from the user
+ * database second, so that a daemon without an environment works too. */
+#include "os/statedir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+static char *home_dir(void)
+{
+    const char *home = getenv("HOME");
+    struct passwd pw, *found = NULL;
+    char buf[4096];
+
+    if (home && home[0] == '/')
+        return strdup(home);
+    if (getpwuid_r(geteuid(), &pw, buf, sizeof(buf), &found) == 0 && found && found->pw_dir &&
+        found->pw_dir[0] == '/')
+        return strdup(found->pw_dir);
+    return NULL;
+}
+
+/* malloc'd path of one of the two roots, or NULL with errno set. */
+static char *root_path(int which)
+{
+    const char *xdg = getenv(which == CSN_DIR_STATE ? "XDG_STATE_HOME" : "XDG_RUNTIME_DIR");
+    char *path = NULL;
+
+    if (xdg && xdg[0] == '/')
+        return asprintf(&path, "%s/caisson", xdg) < 0 ? NULL : path;
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *tail = which == CSN_DIR_STATE ? "" : "/run";
+    if (state && state[0] == '/')
+        return asprintf(&path, "%s/caisson%s", state, tail) < 0 ? NULL : path;
+    csn_autofree char *home = home_dir();
+    if (!home) {
+        errno = ENOENT;
+        return NULL;
+    }
+    return asprintf(&path, "%s/.local/state/caisson%s", home, tail) < 0 ? NULL : path;
+}
+
+/* Makes every missing directory of an absolute path. Those that exist are left as they are. */
+static int make_parents(char *path)
+{
+    for (char *p = path + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = '\0';
+        int rc = mkdir(path, 0700);
+        int e = errno;
+        *p = '/';
+        if (rc < 0 && e != EEXIST && e != EISDIR && e != EROFS && e != EACCES)
+            return -e;
+    }
+    return 0;
+}
+
+static int check_private(int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (st.st_uid != geteuid())
+        return -EPERM;
+    if ((st.st_mode & 0022) != 0)
+        return -EPERM;
+    return 0;
+}
+
+static int open_dir(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fd;
+}
+
+static int locate(int which, const char *sub, bool make, char **ret_path)
+{
+    csn_autofree char *root = root_path(which);
+    csn_autofree char *path = NULL;
+
+    if (!root)
+        return errno ? -errno : -ENOMEM;
+    if (asprintf(&path, "%s%s%s", root, sub ? "/" : "", sub ? sub : "") < 0) {
+        path = NULL;
+        return -ENOMEM;
+    }
+    int fd = open_dir(path);
+    if (fd == -ENOENT && make) {
+        int rc = make_parents(path);
+        if (rc < 0)
+            return rc;
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+            return -errno;
+        fd = open_dir(path);
+    }
+    if (fd < 0)
+        return fd;
+    int rc = check_private(fd);
+    if (rc < 0) {
+        close(fd);
+        return rc;
+    }
+    if (ret_path)
+        *ret_path = CSN_STEAL(path);
+    return fd;
+}
+
+int csn_statedir_open(int which, const char *sub, char **ret_path)
+{
+    return locate(which, sub, true, ret_path);
+}
+
+int csn_statedir_find(int which, const char *sub, char **ret_path)
+{
+    return locate(which, sub, false, ret_path);
+}

@@ -1,0 +1,24 @@
+/* statedir.h: where caisson keeps things on this host. Private to the user (0700), never in
+ * /tmp.
+ *
+ *   state    $XDG_STATE_HOME/caisson, else ~/.local/state/caisson      survives reboots
+ *            audit/<id>.jsonl  audit/<id>.head  sandboxes/<id>/meta.json
+ *   runtime  $XDG_RUNTIME_DIR/caisson, else <state>/run                sockets, private homes
+ *            <id>/sock  <id>/home/
+ *
+ * A directory that another user owns or may write to is refused. Functions return 0 or -errno.
+ */
+#pragma once
+#include <stddef.h>
+
+/* In sandboxes/<id>/: a link to the runtime directory of a detached sandbox. */
+#define CSN_STATE_RUN_LINK "run"
+
+#define CSN_DIR_STATE   0
+#define CSN_DIR_RUNTIME 1
+
+/* Opens (and makes) the directory `sub` (may have slashes, may be NULL) below one of the two.
+ * Returns a directory descriptor. ret_path (may be NULL) gets its malloc'd absolute path. */
+int csn_statedir_open(int which, const char *sub, char **ret_path);
+/* As above but never makes anything: -ENOENT. */
+int csn_statedir_find(int which, const char *sub, char **ret_path);

@@ -1,0 +1,31 @@
+/* watch.h: changes in a directory, and below it, from inotify.
+ *
+ * Names are reported relative to the directory. Directories that appear are watched as well,
+ * and what was made in them before that is reported too. Memory is bounded: beyond a number of
+ * directories the watch reports one overflow and goes on with those it has. Temporary files of
+ * atomic writes (os/atomic.h) are not reported. One thread at a time. */
+#pragma once
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct csn_notify csn_notify;
+
+#define CSN_NOTIFY_CREATE   1u
+#define CSN_NOTIFY_MODIFY   2u
+#define CSN_NOTIFY_DELETE   3u
+#define CSN_NOTIFY_RENAME   4u /* into place */
+#define CSN_NOTIFY_OVERFLOW 5u
+
+typedef struct csn_notice {
+    uint32_t kind;
+    bool is_dir;
+    char path[PATH_MAX];
+} csn_notice;
+
+/* dir may be O_PATH; it is duplicated. 0 or -errno. */
+int csn_notify_new(int dir, bool recursive, csn_notify **ret);
+void csn_notify_free(csn_notify *n);
+/* 1: *ret is filled; 0: nothing until the deadline (CLOCK_MONOTONIC, 0: wait for ever); -errno.
+ */
+int csn_notify_next(csn_notify *n, uint64_t deadline_ns, csn_notice *ret);

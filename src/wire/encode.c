@@ -1,0 +1,411 @@
+/* encode.c: the one place where results become JSON.
+ *
+ * The command line with --json, the daemon and the MCP server all print what is built here, so
+ * a field has one name and one meaning everywhere. Callers own the writer and its buffer.
+ *
+ * What must hold: every field of a shape is always there (null when unknown), except the few
+ * that the header calls optional; no byte of a result is interpreted. An attacker controls file
+ * names, file contents, command output and everything quoted in messages: the writer escapes
+ * and repairs them, and nothing here is ever used as a format or a key. */
+#include "wire/encode.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+
+/* A name and, when it is not UTF-8, its exact bytes as well. */
+static void put_name(csn_json *j, const char *key, const char *name)
+{
+    csn_json_kstr(j, key, name);
+    if (!name || csn_utf8_valid(name, strlen(name)))
+        return;
+    char key64[64];
+    snprintf(key64, sizeof(key64), "%s_base64", key);
+    csn_json_key(j, key64);
+    csn_json_base64(j, name, strlen(name));
+}
+
+static void put_time_ns(csn_json *j, const char *key, int64_t ns)
+{
+    char iso[CSN_ISO_SIZE];
+
+    csn_iso8601(ns, iso);
+    csn_json_kstr(j, key, iso);
+}
+
+/* 0 means never or unknown in every struct that has a time in ms. */
+static void put_time_ms(csn_json *j, const char *key, int64_t ms)
+{
+    if (ms == 0)
+        csn_json_kstr(j, key, NULL);
+    else
+        put_time_ns(j, key, ms * 1000000);
+}
+
+static void put_exit_code(csn_json *j, int32_t code)
+{
+    csn_json_key(j, "exit_code");
+    if (code < 0)
+        csn_json_null(j);
+    else
+        csn_json_int(j, code);
+}
+
+static void put_denial(csn_json *j, const csn_denial *d)
+{
+    csn_json_object(j);
+    csn_json_kstr(j, "op", d->op);
+    put_name(j, "target", d->target);
+    put_name(j, "resolved", d->resolved);
+    csn_json_kstr(j, "rule", d->rule);
+    csn_json_kstr(j, "source", d->source);
+    csn_json_kstr(j, "hint", d->hint);
+    csn_json_object_end(j);
+}
+
+static void put_layers(csn_json *j, const csn_layer *layers, size_t count)
+{
+    csn_json_key(j, "layers");
+    csn_json_array(j);
+    for (size_t i = 0; i < count; i++) {
+        csn_json_object(j);
+        csn_json_kstr(j, "name", layers[i].name);
+        csn_json_kstr(j, "status", layers[i].status);
+        csn_json_kstr(j, "detail", layers[i].detail);
+        csn_json_object_end(j);
+    }
+    csn_json_array_end(j);
+}
+
+static void put_output(csn_json *j, const char *key, const csn_output *o)
+{
+    csn_json_key(j, key);
+    csn_json_strn(j, o->data ? o->data : "", o->data ? o->len : 0);
+}
+
+static bool has_gap(const csn_output *o)
+{
+    return o->total > o->len && o->head > 0 && o->head < o->len;
+}
+
+/* Where the dropped middle was, in bytes: only when something was kept from both ends. */
+static void put_gaps(csn_json *j, const csn_exec_result *r)
+{
+    if (!has_gap(&r->out) && !has_gap(&r->err) && !has_gap(&r->merged))
+        return;
+    csn_json_key(j, "gap_at");
+    csn_json_object(j);
+    if (has_gap(&r->out))
+        csn_json_kuint(j, "stdout", r->out.head);
+    if (has_gap(&r->err))
+        csn_json_kuint(j, "stderr", r->err.head);
+    if (has_gap(&r->merged))
+        csn_json_kuint(j, "output", r->merged.head);
+    csn_json_object_end(j);
+}
+
+static void put_totals(csn_json *j, const csn_exec_result *r)
+{
+    csn_json_key(j, "total_bytes");
+    csn_json_object(j);
+    csn_json_kuint(j, "stdout", r->out.total);
+    csn_json_kuint(j, "stderr", r->err.total);
+    csn_json_kuint(j, "output", r->merged.total);
+    csn_json_object_end(j);
+}
+
+static void put_usage(csn_json *j, const csn_exec_result *r)
+{
+    csn_json_key(j, "usage");
+    csn_json_object(j);
+    csn_json_key(j, "cpu_ms");
+    csn_json_double(j, r->cpu_ms);
+    csn_json_kuint(j, "peak_memory", r->peak_memory);
+    csn_json_object_end(j);
+}
+
+/* Everything that is known about a run, always complete (interface: exec). */
+void csn_wire_exec(csn_json *j, const csn_exec_result *r)
+{
+    csn_json_object(j);
+    put_output(j, "stdout", &r->out);
+    put_output(j, "stderr", &r->err);
+    put_output(j, "output", &r->merged);
+    put_exit_code(j, r->exit_code);
+    csn_json_kstr(j, "signal", r->signal);
+    csn_json_key(j, "duration_ms");
+    csn_json_double(j, r->duration_ms);
+    csn_json_kbool(j, "timed_out", r->timed_out != 0);
+    csn_json_kbool(j, "interrupted", r->interrupted != 0);
+    csn_json_kbool(j, "failed", r->failed != 0);
+    csn_json_kbool(j, "truncated", r->truncated != 0);
+    csn_json_kstr(j, "truncated_by", r->truncated_by);
+    put_totals(j, r);
+    put_gaps(j, r);
+    csn_json_kstr(j, "killed_by", r->killed_by);
+    put_usage(j, r);
+    csn_json_key(j, "denials");
+    csn_json_array(j);
+    for (size_t i = 0; i < r->denial_count; i++)
+        put_denial(j, &r->denials[i]);
+    csn_json_array_end(j);
+    put_layers(j, r->layers, r->layer_count);
+    csn_json_object_end(j);
+}
+
+void csn_wire_read(csn_json *j, const csn_read_result *r, bool base64)
+{
+    bool encode = base64 || r->is_image;
+
+    csn_json_object(j);
+    csn_json_key(j, "content");
+    if (encode)
+        csn_json_base64(j, r->content, r->content_len);
+    else
+        csn_json_strn(j, r->content, r->content_len);
+    if (encode)
+        csn_json_kstr(j, "encoding", "base64");
+    csn_json_kuint(j, "bytes", r->bytes);
+    csn_json_kuint(j, "total_lines", r->total_lines);
+    if (!r->total_lines_exact && !r->is_image)
+        csn_json_kbool(j, "total_lines_exact", false);
+    csn_json_kuint(j, "output_lines", r->output_lines);
+    csn_json_kbool(j, "truncated", r->truncated != 0);
+    csn_json_kstr(j, "truncated_by", r->truncated_by);
+    csn_json_kstr(j, "mime_type", r->mime_type);
+    csn_json_kstr(j, "hash", r->hash);
+    csn_json_object_end(j);
+}
+
+void csn_wire_write(csn_json *j, const csn_write_result *r)
+{
+    csn_json_object(j);
+    put_name(j, "path", r->path);
+    csn_json_kuint(j, "bytes", r->bytes);
+    put_name(j, "resolved_path", r->resolved_path);
+    csn_json_kstr(j, "hash", r->hash);
+    csn_json_object_end(j);
+}
+
+void csn_wire_edit(csn_json *j, const csn_edit_result *r)
+{
+    csn_json_object(j);
+    put_name(j, "path", r->path);
+    csn_json_kuint(j, "occurrences", r->occurrences);
+    csn_json_kuint(j, "bytes", r->bytes);
+    put_name(j, "resolved_path", r->resolved_path);
+    csn_json_kstr(j, "hash", r->hash);
+    csn_json_object_end(j);
+}
+
+void csn_wire_file(csn_json *j, const csn_file_info *f)
+{
+    char mode[16];
+
+    snprintf(mode, sizeof(mode), "%04" PRIo32, f->mode & 07777);
+    csn_json_object(j);
+    put_name(j, "path", f->path);
+    csn_json_kbool(j, "is_dir", f->is_dir != 0);
+    csn_json_kuint(j, "size", f->file_size);
+    put_time_ns(j, "modified_at", f->modified_ns);
+    csn_json_kstr(j, "mode", mode);
+    csn_json_kbool(j, "is_symlink", f->is_symlink != 0);
+    if (f->target)
+        put_name(j, "target", f->target);
+    csn_json_object_end(j);
+}
+
+void csn_wire_files(csn_json *j, const csn_file_list *l)
+{
+    csn_json_array(j);
+    for (size_t i = 0; i < l->count; i++)
+        csn_wire_file(j, &l->items[i]);
+    csn_json_array_end(j);
+}
+
+void csn_wire_grep(csn_json *j, const csn_grep_result *r)
+{
+    csn_json_array(j);
+    for (size_t i = 0; i < r->count; i++) {
+        const csn_grep_match *m = &r->items[i];
+        csn_json_object(j);
+        put_name(j, "path", m->path);
+        csn_json_kuint(j, "line", m->line);
+        csn_json_key(j, "text");
+        csn_json_strn(j, m->text, m->text_len);
+        if (m->is_context)
+            csn_json_kbool(j, "is_context", true);
+        csn_json_object_end(j);
+    }
+    csn_json_array_end(j);
+}
+
+void csn_wire_info(csn_json *j, const csn_info_result *r)
+{
+    csn_json_object(j);
+    csn_json_kstr(j, "id", r->id);
+    csn_json_kstr(j, "name", r->name);
+    csn_json_kstr(j, "backend", r->backend);
+    csn_json_kstr(j, "state", r->state);
+    csn_json_kstr(j, "isolation", r->isolation);
+    csn_json_kbool(j, "detached", r->detached != 0);
+    put_name(j, "workspace", r->workspace);
+    put_name(j, "workdir", r->workdir);
+    put_name(j, "home", r->home);
+    csn_json_kstr(j, "rg_path", r->rg_path);
+    csn_json_key(j, "capabilities");
+    csn_json_array(j);
+    for (const char *const *w = r->capabilities; w && *w; w++)
+        csn_json_str(j, *w);
+    csn_json_array_end(j);
+    put_layers(j, r->layers, r->layer_count);
+    put_time_ms(j, "created_at", r->created_ms);
+    put_time_ms(j, "expires_at", r->expires_ms);
+    csn_json_key(j, "keeper_pid");
+    if (r->keeper_pid > 0)
+        csn_json_int(j, r->keeper_pid);
+    else
+        csn_json_null(j);
+    csn_json_object_end(j);
+}
+
+void csn_wire_sandboxes(csn_json *j, const csn_sandbox_list *l)
+{
+    csn_json_array(j);
+    for (size_t i = 0; i < l->count; i++) {
+        const csn_sandbox_entry *e = &l->items[i];
+        csn_json_object(j);
+        csn_json_kstr(j, "id", e->id);
+        csn_json_kstr(j, "name", e->name);
+        csn_json_kstr(j, "backend", e->backend);
+        csn_json_kstr(j, "state", e->state);
+        put_name(j, "workspace", e->workspace);
+        put_time_ms(j, "created_at", e->created_ms);
+        csn_json_object_end(j);
+    }
+    csn_json_array_end(j);
+}
+
+void csn_wire_process(csn_json *j, const csn_process_info *p)
+{
+    csn_json_object(j);
+    csn_json_kint(j, "pid", p->pid);
+    csn_json_kstr(j, "command", p->command);
+    csn_json_kstr(j, "state", p->state);
+    put_exit_code(j, p->exit_code);
+    csn_json_kstr(j, "signal", p->signal);
+    csn_json_key(j, "total_bytes");
+    csn_json_object(j);
+    csn_json_kuint(j, "stdout", p->out_total);
+    csn_json_kuint(j, "stderr", p->err_total);
+    csn_json_object_end(j);
+    put_time_ms(j, "started_at", p->started_ms);
+    csn_json_kbool(j, "pty", p->pty != 0);
+    csn_json_object_end(j);
+}
+
+void csn_wire_processes(csn_json *j, const csn_process_list *l)
+{
+    csn_json_array(j);
+    for (size_t i = 0; i < l->count; i++)
+        csn_wire_process(j, &l->items[i]);
+    csn_json_array_end(j);
+}
+
+void csn_wire_log_chunk(csn_json *j, int stream, const csn_log_chunk *c, size_t len)
+{
+    csn_json_object(j);
+    csn_json_kstr(j, "stream", stream == CSN_STDERR ? "stderr" : "stdout");
+    csn_json_key(j, "data");
+    csn_json_strn(j, c->data, len);
+    csn_json_kuint(j, "offset", c->offset);
+    csn_json_kuint(j, "dropped", c->dropped);
+    csn_json_object_end(j);
+}
+
+const char *csn_wire_event_name(uint32_t kind)
+{
+    switch (kind) {
+    case CSN_EVENT_CREATE:
+        return "create";
+    case CSN_EVENT_MODIFY:
+        return "modify";
+    case CSN_EVENT_DELETE:
+        return "delete";
+    case CSN_EVENT_RENAME:
+        return "rename";
+    case CSN_EVENT_OVERFLOW:
+        return "overflow";
+    default:
+        return "unknown";
+    }
+}
+
+void csn_wire_event(csn_json *j, const csn_event *e)
+{
+    csn_json_object(j);
+    csn_json_kstr(j, "event", csn_wire_event_name(e->kind));
+    put_name(j, "path", e->path);
+    csn_json_kbool(j, "is_dir", e->is_dir != 0);
+    csn_json_object_end(j);
+}
+
+void csn_wire_verdict(csn_json *j, const csn_verdict *v)
+{
+    csn_json_object(j);
+    csn_json_kbool(j, "allowed", v->allowed != 0);
+    csn_json_kstr(j, "op", v->why.op);
+    put_name(j, "target", v->why.target);
+    put_name(j, "resolved", v->why.resolved);
+    csn_json_kstr(j, "rule", v->why.rule);
+    csn_json_kstr(j, "source", v->why.source);
+    csn_json_kstr(j, "hint", v->why.hint);
+    csn_json_object_end(j);
+}
+
+void csn_wire_audit_report(csn_json *j, const csn_audit_report *r)
+{
+    csn_json_object(j);
+    csn_json_kbool(j, "ok", r->ok != 0);
+    csn_json_kuint(j, "lines", r->lines);
+    csn_json_key(j, "bad_line");
+    if (r->bad_line > 0)
+        csn_json_uint(j, r->bad_line);
+    else
+        csn_json_null(j);
+    csn_json_kstr(j, "reason", r->reason);
+    csn_json_object_end(j);
+}
+
+void csn_wire_error(csn_json *j, const csn_error *e, const char *op)
+{
+    const csn_denial *d = csn_error_denial(e);
+    const char *own = csn_error_op(e);
+
+    csn_json_object(j);
+    csn_json_kstr(j, "code", csn_status_name(csn_error_code(e)));
+    csn_json_kstr(j, "message", csn_error_message(e));
+    csn_json_kstr(j, "op", own ? own : op);
+    put_name(j, "path", csn_error_path(e));
+    csn_json_kstr(j, "hint", csn_error_hint(e));
+    if (d) {
+        csn_json_key(j, "denial");
+        put_denial(j, d);
+    }
+    csn_json_object_end(j);
+}
+
+void csn_wire_error_text(csn_json *j, csn_status code, const char *op, const char *message,
+                         const char *hint)
+{
+    csn_json_object(j);
+    csn_json_kstr(j, "code", csn_status_name(code));
+    csn_json_kstr(j, "message", message);
+    csn_json_kstr(j, "op", op);
+    csn_json_kstr(j, "path", NULL);
+    csn_json_kstr(j, "hint", hint);
+    csn_json_object_end(j);
+}

@@ -1,0 +1,38 @@
+/* encode.h: results of the public API as JSON, in one shape for every front end.
+ *
+ * Each function writes one value into the writer it is given; nothing fails here (the writer's
+ * errors stick, see json_write.h). Field names are those of the public structs, times are ISO
+ * 8601 in UTC, what is unknown is null. Bytes that are not UTF-8 become U+FFFD; a file name
+ * that holds such bytes gets a second field NAME_base64 so that nothing is lost. */
+#pragma once
+#include <stdbool.h>
+
+#include "base/json_write.h"
+#include "caisson/caisson.h"
+
+void csn_wire_exec(csn_json *j, const csn_exec_result *r);
+/* Images are always base64; text only when asked. */
+void csn_wire_read(csn_json *j, const csn_read_result *r, bool base64);
+void csn_wire_write(csn_json *j, const csn_write_result *r);
+void csn_wire_edit(csn_json *j, const csn_edit_result *r);
+void csn_wire_file(csn_json *j, const csn_file_info *f);
+void csn_wire_files(csn_json *j, const csn_file_list *l);
+void csn_wire_grep(csn_json *j, const csn_grep_result *r);
+void csn_wire_info(csn_json *j, const csn_info_result *r);
+void csn_wire_sandboxes(csn_json *j, const csn_sandbox_list *l);
+void csn_wire_process(csn_json *j, const csn_process_info *p);
+void csn_wire_processes(csn_json *j, const csn_process_list *l);
+/* The first `len` bytes of the chunk; `stream` is CSN_STDOUT or CSN_STDERR. */
+void csn_wire_log_chunk(csn_json *j, int stream, const csn_log_chunk *c, size_t len);
+void csn_wire_event(csn_json *j, const csn_event *e);
+void csn_wire_verdict(csn_json *j, const csn_verdict *v);
+void csn_wire_audit_report(csn_json *j, const csn_audit_report *r);
+
+/* {"code","message","op","path","hint","denial"?}: the value of the key "error". `op` is used
+ * when the error itself names none. */
+void csn_wire_error(csn_json *j, const csn_error *e, const char *op);
+/* The same without an error object, for mistakes the program itself finds. */
+void csn_wire_error_text(csn_json *j, csn_status code, const char *op, const char *message,
+                         const char *hint);
+
+const char *csn_wire_event_name(uint32_t kind); /* "create" ... */

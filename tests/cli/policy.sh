@@ -1,0 +1,82 @@
+#!/bin/bash
+# Rules, why, the audit log, and policy check.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+w=$T/ws
+mkdir -p "$w/secret" extra && echo s >"$w/secret/key" && echo e >extra/file
+id=$(new --deny secret --read "$T/extra" --allow-command cat --allow-command echo)
+
+status "a denied path" 1 cs cat "$id" secret/key
+like "is denied" "$err" "*denied*"
+json "with its denial" "$(cs cat "$id" secret/key --json 2>/dev/null)" 'v["error"]["code"] == "denied" and
+    v["error"]["denial"]["op"] == "read" and "secret" in v["error"]["denial"]["rule"]'
+is "a granted directory" "$(cs cat "$id" "$T/extra/file")" e
+status "is only for reading" 1 cs write "$id" "$T/extra/new"
+status "a command that is not listed" 126 cs exec "$id" -- ls
+status "also in a shell string" 126 cs exec "$id" -c 'echo x && ls'
+
+json "why not" "$(cs why "$id" read secret/key --json)" 'v["allowed"] is False and v["op"] == "read" and
+    v["rule"] and v["hint"] and set(v) >= {"target", "resolved", "source"}'
+like "why not, for people" "$(cs why "$id" read secret/key)" "denied*rule*"
+json "why yes" "$(cs why "$id" write file --json)" 'v["allowed"] is True'
+json "why exec" "$(cs why "$id" exec ls --json)" 'v["allowed"] is False'
+status "both answers are answers" 0 cs why "$id" exec ls
+
+status "log" 0 cs log "$id"
+is "every line is an object with its verdict" "$(python3 -c '
+import json, sys
+rows = [json.loads(l) for l in sys.stdin]
+print(len(rows) >= 6, all({"seq", "time", "sandbox", "op", "verdict", "sha256"} <= set(r) for r in rows),
+      any(r["verdict"] != rows[0]["verdict"] for r in rows))' <<<"$out")" "True True True"
+is "secrets are not in it" "$(cs exec "$id" --env TOKEN=hush-hush -- echo x >/dev/null; cs log "$id" | grep -c hush-hush)" 0
+status "log --verify" 0 cs log "$id" --verify
+like "says ok" "$out" "ok, [0-9]* lines"
+json "log --verify --json" "$(cs log "$id" --verify --json)" 'v["ok"] is True and v["bad_line"] is None'
+cs destroy "$id"
+status "the log stays after the end" 0 cs log "$id" --verify
+f=$(find "$XDG_STATE_HOME" -name "$id.jsonl")
+cp "$f" copy
+sed -i '2s/"op":"[a-z_]*"/"op":"nothing"/' "$f"
+status "an edited line is found" 1 cs log "$id" --verify
+like "by its number" "$out" "bad, line 2:*"
+sed '3d' copy >"$f"
+status "a removed line is found" 1 cs log "$id" --verify
+sed '$d' copy >"$f"
+status "a cut at the end is found" 1 cs log "$id" --verify
+json "as JSON" "$(cs log "$id" --verify --json)" 'v["ok"] is False and v["reason"]'
+status "log of nothing" 1 cs log no-such
+
+cat >p.json <<'X'
+{"backend": "local", "read": ["/usr/share"], "write": ["/tmp/x"], "deny": [".env"],
+ "commands": ["git", "ls"], "env": ["TOKEN=hush-hush", "LANG"],
+ "limits": {"memory": "512M"}, "timeout": "2m"}
+X
+status "policy check" 0 cs policy check p.json
+like "explains reading" "$out" "*may be read: /usr/share*"
+like "explains writing" "$out" "*may be written: /tmp/x*"
+like "explains refusals" "$out" "*refused*.env*"
+like "explains commands" "$out" "*git, ls*"
+like "explains limits" "$out" "*2m*512 MiB*"
+like "warns about local" "$out" "*does not isolate*"
+is "values of variables are not shown" "$(grep -c hush <<<"$out")" 0
+json "policy check --json" "$(cs policy check p.json --json)" 'v["ok"] and len(v["explanation"]) > 5'
+is "from stdin" "$(cs policy check - <p.json | head -n 1)" "$(head -n 1 <<<"$out")"
+echo '{"reed": []}' >p.json
+status "an unknown key" 1 cs policy check p.json
+like "is named" "$err" "*reed*"
+echo '{"read": [' >p.json
+status "broken JSON" 1 cs policy check p.json
+like "names the file" "$err" "*p.json*"
+status "no file" 1 cs policy check none.json
+echo '{"rules": [{"op": "delete", "effect": "deny", "path": "keep"}]}' >p.json
+if cs policy check p.json >"$T/o" 2>"$T/e"; then
+    like "rules are explained" "$(cat "$T/o")" "*refuse delete of keep*"
+    id=$(new --policy p.json)
+    echo x | cs write "$id" keep/file
+    status "and hold" 1 cs rm "$id" keep/file
+else
+    fail "rules" "$(cat "$T/e")"
+fi
+echo '{"commands": []}' >p.json
+like "an empty list of commands is explained" "$(cs policy check p.json)" "*no command may be run*"
+status "and allows none" 126 cs run --workspace "$w" --policy p.json -- echo x

@@ -1,0 +1,135 @@
+#!/bin/bash
+# create, list, info, destroy, cleanup, extend, cd; names; several processes; config files.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+
+status "list is empty at first" 0 cs list
+is "and prints nothing" "$out" ""
+json "as JSON it is an empty array" "$(cs list --json)" 'v == []'
+
+id=$(timeout 10 "$CAISSON" create --workspace "$T/ws")
+is "create ends although the sandbox stays" "$?" 0
+like "create prints the id" "$id" "local-[0-9]*-[a-z0-9]*"
+is "and nothing else" "$(wc -w <<<"$id")" 1
+status "a name" 0 new --name build
+named=$out
+status "a name that is taken" 1 new --name build
+json "create --json" "$(new --json --name third)" 'v["name"] == "third" and v["id"].startswith("local-")'
+status "a bad name" 1 new --name "a/b"
+json "list --json has all three, oldest first" "$(cs list --json)" \
+    '[x["name"] for x in v] == [None, "build", "third"] and
+     all(set(x) == {"id", "name", "backend", "state", "workspace", "created_at"} for x in v) and
+     v[0]["id"] == "'"$id"'" and v[0]["state"] == "running" and v[0]["created_at"].endswith("Z")'
+is "list -q prints ids" "$(cs list -q | head -n 1)" "$id"
+like "list prints a table" "$(cs list)" "ID *NAME*$named*build*"
+
+status "info" 0 cs info "$id"
+like "for people" "$out" "id *$id*layers*"
+json "info --json" "$(cs info build --json)" 'v["id"] == "'"$named"'" and v["name"] == "build" and
+    v["backend"] == "local" and v["isolation"] == "none" and v["detached"] is True and
+    v["workspace"] == "'"$(cd ws && pwd -P)"'" and v["expires_at"] is None and
+    isinstance(v["capabilities"], list) and len(v["layers"]) > 0 and
+    set(v) == {"id", "name", "backend", "state", "isolation", "detached", "workspace", "workdir",
+               "home", "rg_path", "capabilities", "layers", "created_at", "expires_at", "keeper_pid"}'
+json "local says that it does not isolate commands" "$(cs info build --json)" \
+    'any(x["status"] == "off" for x in v["layers"])'
+
+is "exec by id" "$(cs exec "$id" -- echo one)" one
+is "exec by name" "$(cs exec build -c 'echo two')" two
+status "exec has the command's exit code" 5 cs exec build -c 'exit 5'
+status "exec in no sandbox" 125 cs exec no-such-sandbox -c true
+like "says so" "$err" "*no-such-sandbox*"
+status "another command on no sandbox" 1 cs ls no-such-sandbox
+json "as JSON" "$(cs ls no-such-sandbox --json 2>/dev/null)" 'v["error"]["code"] == "not_found"'
+
+# a sandbox keeps its workspace wherever it is used from
+here=$(cd ws && "$CAISSON" create)
+rel=$("$CAISSON" create --workspace ws)
+json "the default workspace stays the directory of create" "$(cs info "$here" --json)" \
+    'v["workspace"] == "'"$(cd ws && pwd -P)"'"'
+is "a relative workspace too" "$(cd / && "$CAISSON" exec "$rel" -- pwd)" "$(cd ws && pwd -P)"
+json "and it is listed" "$(cs list --json)" 'v[-1]["workspace"] == v[-2]["workspace"] == "'"$(cd ws && pwd -P)"'"'
+cs destroy "$here" "$rel"
+
+# two processes, one sandbox
+"$CAISSON" exec "$id" -c 'echo shared >file; sleep 1; cat file2' >"$T/o1" &
+eventually test -s ws/file
+is "a second process sees the files" "$(cs cat "$id" file)" shared
+echo back | cs write "$id" file2
+wait $!
+is "and the first sees the second's" "$(cat "$T/o1")" back
+for i in 1 2 3 4 5 6 7 8; do cs exec "$id" -c "echo $i >>many" & done
+wait
+is "eight at the same time" "$(sort ws/many | tr -d '\n')" 12345678
+
+# the background outlives the process that started it
+pid=$(cs exec "$id" -d -- sleep 200)
+like "exec -d prints a pid" "$pid" "[1-9]*"
+holds "it runs" kill -0 "$pid"
+json "exec -d --json" "$(cs exec "$id" -d --json -- sleep 200)" 'v["pid"] > 0'
+
+# a session keeps its state
+if cs exec "$id" --session s -c 'cd /; X=1' 2>"$T/e"; then
+    is "a session keeps directory and variables" "$(cs exec "$id" --session s -c 'echo $X; pwd')" "1
+/"
+    is "--restart forgets them" "$(cs exec "$id" --session s --restart -c 'echo ${X-none}')" none
+else
+    fail "sessions" "$(cat "$T/e")"
+fi
+
+status "cd" 0 cs exec "$id" -- mkdir -p d/e
+status "cd" 0 cs cd "$id" d
+is "later commands start there" "$(cs exec "$id" -- pwd)" "$(cd ws && pwd -P)/d"
+is "paths are relative to it" "$(cs ls "$id")" e
+status "cd to nowhere" 1 cs cd "$id" missing
+status "cd out of the base" 1 cs cd "$id" ../../..
+status "cd back" 0 cs cd "$id" /
+json "cd --json" "$(cs cd "$id" / --json)" 'v["ok"] is True'
+
+status "cleanup" 0 cs cleanup "$id"
+is "the workspace is empty" "$(find ws -mindepth 1)" ""
+holds "and still there" test -d ws
+
+status "extend" 0 cs extend build 1h
+json "shows in info" "$(cs info build --json)" 'v["expires_at"] is not None'
+short=$(new --lifetime 1s)
+sleep 1.5
+status "a lifetime ends" 1 cs ls "$short"
+is "and leaves the list" "$(cs list -q | grep -c "$short")" 0
+
+status "destroy several" 0 cs destroy "$id" build
+holds "their processes are gone" gone "$pid"
+holds "the workspace is not" test -d ws
+status "a destroyed sandbox is gone" 1 cs ls "$id"
+status "destroy of nothing fails" 1 cs destroy no-such
+status "one failure does not stop the others" 1 cs destroy no-such third --json
+json "and JSON says both" "$out" 'v["destroyed"] == ["third"] and v["error"]["code"] == "not_found"'
+is "nothing is left" "$(cs list)" ""
+
+# configuration: file, then --policy, then options
+mkdir -p "$XDG_CONFIG_HOME/caisson" ws
+cat >"$XDG_CONFIG_HOME/caisson/config.json" <<'X'
+{"env": ["FROM=config", "ONLY=config"], "timeout": "700ms"}
+X
+cat >policy.json <<'X'
+{"env": ["FROM=policy"], "commands": ["echo", "sleep", "env"]}
+X
+cd ws || exit 1
+is "defaults come from the config file" "$(cs run -- env | grep -c '^ONLY=config$')" 1
+is "a policy file comes after it" "$(cs run --policy ../policy.json -- env | grep ^FROM)" FROM=policy
+is "options come last" "$(cs run --policy ../policy.json --env FROM=option -- env | grep ^FROM)" FROM=option
+status "single values of the file hold" 124 cs run -- sleep 5
+status "and are overridden" 0 cs run --timeout 5s -- sleep 1
+status "lists append" 0 cs run --policy ../policy.json --allow-command true -- true
+status "a policy restricts" 126 cs run --policy ../policy.json -- ls
+status "a missing policy file" 125 cs run --policy nope.json -- true
+echo '{"enf": []}' >"$XDG_CONFIG_HOME/caisson/config.json"
+status "a wrong config file is never ignored" 125 cs run -- true
+like "and its bad key is named" "$err" "*enf*"
+rm "$XDG_CONFIG_HOME/caisson/config.json"
+
+# the default backend is not in this build: said, not replaced
+unset CAISSON_BACKEND
+status "without a backend the default is jail" 125 cs run -- true
+like "which is said" "$err" "*jail*"
+export CAISSON_BACKEND=local

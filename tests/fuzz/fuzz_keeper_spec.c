@@ -1,0 +1,37 @@
+/* fuzz_keeper_spec.c: orders for a keeper. What is accepted must be safe to act on: paths that
+ * will be removed are absolute, below the root and without steps back. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "keeper/spec.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(int ok)
+{
+    if (!ok)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    csn_keeper_spec s;
+    csn_wire_out o;
+
+    if (csn_spec_get(data, size, &s) < 0)
+        return 0;
+    for (size_t i = 0; s.remove[i]; i++) {
+        const char *p = s.remove[i];
+        must(i < CSN_KEEPER_REMOVE_MAX && p[0] == '/' && strspn(p, "/") < strlen(p));
+        for (const char *at = p; (at = strstr(at, "/..")) != NULL; at++)
+            must(at[3] != '/' && at[3] != '\0');
+    }
+    must(s.id && strlen(s.id) <= CSN_SPEC_ID_MAX);
+    must((s.tag_base & CSN_TAG_SEQ_MASK) == 0);
+    csn_wire_out_init(&o, NULL, 0);
+    csn_spec_put(&o, &s);
+    must(o.error == 0 && o.len == size && memcmp(o.data, data, size) == 0);
+    csn_wire_out_release(&o);
+    return 0;
+}

@@ -1,0 +1,168 @@
+/* Paths: joining, comparing by components, names, and showing hostile bytes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/path.h"
+
+static void check_join(const char *workdir, const char *home, const char *path,
+                       const char *want)
+{
+    csn_autofree char *got = NULL;
+
+    assert_int_equal(csn_path_join(workdir, home, path, &got, NULL), CSN_OK);
+    assert_string_equal(got, want);
+}
+
+static void join_only_joins(void **state)
+{
+    (void)state;
+    check_join("/w", "/h", "a/b", "/w/a/b");
+    check_join("/", "/h", "a", "/a");
+    check_join("/w/", "/h", "a", "/w/a");
+    check_join("/w", "/h", "/abs/x", "/abs/x");
+    check_join("/w", "/h", "~", "/h");
+    check_join("/w", "/h", "~/x", "/h/x");
+    check_join("/w", "/h", "~//x", "/h/x");
+    check_join("/w", "/", "~", "/");
+    check_join("/w", "/", "~/x", "/x");
+    check_join("/w", "/h", "~user", "/w/~user");
+    check_join("/w", "/h", "a/~", "/w/a/~");
+    check_join("/w", "/h", "link/../x", "/w/link/../x");
+    check_join("/w", "/h", "..", "/w/..");
+    check_join("/w", "/h", ".", "/w/.");
+    check_join("/w", "/h", "a/", "/w/a/");
+    check_join("/w", NULL, "a", "/w/a");
+}
+
+static void join_refuses_what_no_backend_may_get(void **state)
+{
+    (void)state;
+    char longest[5000], *got = NULL;
+    csn_error *err = NULL;
+
+    assert_int_equal(csn_path_join("/w", "/h", "", &got, NULL), CSN_INVALID);
+    assert_int_equal(csn_path_join("/w", "/h", NULL, &got, NULL), CSN_INVALID);
+    assert_int_equal(csn_path_join("/w", NULL, "~/x", &got, NULL), CSN_INVALID);
+    assert_int_equal(csn_path_join(NULL, "/h", "x", &got, NULL), CSN_INVALID);
+    memset(longest, 'a', sizeof(longest));
+    longest[4096] = '\0'; /* one more than the kernel takes */
+    assert_int_equal(csn_path_join("/w", "/h", longest, &got, &err), CSN_INVALID);
+    assert_null(got);
+    assert_non_null(strstr(csn_error_message(err), "path 'aaaa"));
+    assert_true(strlen(csn_error_message(err)) < 200);
+    csn_error_free(err);
+    longest[4095] = '\0';
+    assert_int_equal(csn_path_join("/w", "/h", longest, &got, NULL), CSN_OK);
+    assert_int_equal(strlen(got), 3 + 4095);
+    free(got);
+}
+
+static void check_below(const char *path, const char *dir, const char *want)
+{
+    const char *got = csn_path_below(path, dir);
+
+    if (!got != !want || (got && strcmp(got, want) != 0))
+        fail_msg("'%s' below '%s' gave %s", path, dir, got ? got : "NULL");
+}
+
+static void below_goes_by_whole_components(void **state)
+{
+    (void)state;
+    check_below("/base/a/b", "/base", "a/b");
+    check_below("/base", "/base", "");
+    check_below("/base/", "/base", "");
+    check_below("/base", "/base/", "");
+    check_below("//base//a", "/base/", "a");
+    check_below("/basement", "/base", NULL);
+    check_below("/bas", "/base", NULL);
+    check_below("/", "/base", NULL);
+    check_below("/a/b", "/", "a/b");
+    check_below("/", "/", "");
+    check_below("/a/b", "/a/b/c", NULL);
+    check_below("/base/../etc", "/base", "../etc");
+}
+
+static void check_split(const char *path, const char *dir, const char *base)
+{
+    csn_autofree char *got = csn_path_dir(path);
+
+    assert_string_equal(got, dir);
+    assert_string_equal(csn_path_base(path), base);
+}
+
+static void split_gives_directory_and_last_component(void **state)
+{
+    (void)state;
+    check_split("a", ".", "a");
+    check_split("a/b", "a", "b");
+    check_split("a//b", "a", "b");
+    check_split("/a", "/", "a");
+    check_split("//a", "/", "a");
+    check_split("/a/b/c", "/a/b", "c");
+    check_split("a/..", "a", "..");
+    check_split("a/b/", "a", "b/");
+    check_split("a/", ".", "a/");
+    check_split("/", "/", "/");
+    check_split("", ".", "");
+}
+
+static void names_are_plain_words(void **state)
+{
+    (void)state;
+    char name[65];
+
+    memset(name, 'a', sizeof(name));
+    name[63] = '\0';
+    assert_true(csn_name_valid(name));
+    name[63] = 'a';
+    name[64] = '\0';
+    assert_false(csn_name_valid(name));
+    assert_true(csn_name_valid("A-b_c.9"));
+    static const char *const bad[] = {"",    ".",   "..",  ".a",       "-a",
+                                      "a/b", "a b", "a\n", "\xc3\xa9", NULL};
+    for (size_t i = 0; bad[i]; i++)
+        assert_false(csn_name_valid(bad[i]));
+    assert_false(csn_name_valid(NULL));
+}
+
+static void check_printable(const char *path, const char *want)
+{
+    csn_autofree char *got = csn_path_printable(path);
+
+    assert_string_equal(got, want);
+}
+
+static void printable_escapes_what_a_terminal_acts_upon(void **state)
+{
+    (void)state;
+    check_printable("plain/caf\xc3\xa9", "'plain/caf\xc3\xa9'");
+    check_printable("", "''");
+    check_printable(NULL, "''");
+    check_printable("a\n\x1b[31m\x7f", "'a\\x0a\\x1b[31m\\x7f'");
+    check_printable("it's \\", "'it\\'s \\\\'");
+    check_printable("\xff\xe2\x82", "'\\xff\\xe2\\x82'");
+    check_printable("\xc2\x9b"
+                    "31m \xc2\xa0",
+                    "'\\xc2\\x9b31m \xc2\xa0'");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(join_only_joins),
+        cmocka_unit_test(join_refuses_what_no_backend_may_get),
+        cmocka_unit_test(below_goes_by_whole_components),
+        cmocka_unit_test(split_gives_directory_and_last_component),
+        cmocka_unit_test(names_are_plain_words),
+        cmocka_unit_test(printable_escapes_what_a_terminal_acts_upon),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,394 @@
+/* local_keeper.c: the life of a keeper: how it starts, is found again and ends; and what
+ * happens when it, or whoever speaks to it, was taken over. */
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "keeper_room.h"
+
+static void host_keeps_its_signals_and_children(void **state)
+{
+    den d;
+    out o;
+    sigset_t before = {0}, after = {0};
+
+    (void)state;
+    signal(SIGCHLD, SIG_DFL);
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    den_make(&d);
+    den_sh(&d, "true & true", 0, &o);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    for (int i = 1; i < 65; i++)
+        assert_int_equal(sigismember(&before, i), sigismember(&after, i));
+    assert_int_equal(waitpid(-1, NULL, WNOHANG | __WALL), -1);
+    assert_int_equal(errno, ECHILD);
+    den_clean(&d);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG | __WALL), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+static void keeper_that_is_killed_is_noticed_and_swept(void **state)
+{
+    den d;
+    out o;
+    char text[128];
+    const char *argv[] = {"/bin/true", NULL};
+    csn_exec_req req = den_req(argv);
+    csn_error *err = NULL;
+    csn_sink sink = {den_sink, &o};
+
+    (void)state;
+    den_make(&d);
+    const char *mark = den_mark();
+    snprintf(text, sizeof(text), "setsid sh -c 'sleep 50; : %s' >/dev/null 2>&1 & exit 0",
+             mark);
+    den_sh(&d, text, 0, &o);
+    for (int i = 0; i < 200 && den_alive(mark) < 1; i++)
+        poll(NULL, 0, 5);
+    assert_true(den_alive(mark) >= 1);
+    kill(den_keeper(&d), SIGKILL);
+    assert_int_equal(d.ops->exec(d.state, &req, &sink, &o.end, &err), CSN_UNAVAILABLE);
+    csn_error_free(err);
+    assert_int_equal(den_alive_after(mark, 1000), 0);
+    den_clean(&d);
+}
+
+static void missing_keeper_says_where_it_looked(void **state)
+{
+    den d;
+    out o = {0};
+    const char *argv[] = {"/bin/true", NULL};
+    csn_exec_req req = den_req(argv);
+    csn_error *err = NULL;
+    csn_sink sink = {den_sink, &o};
+
+    (void)state;
+    den_make(&d);
+    csn_keeper_path_set(NULL);
+    csn_status st = d.ops->exec(d.state, &req, &sink, &o.end, &err);
+    if (st == CSN_UNAVAILABLE) { /* else there is an installed one */
+        assert_non_null(strstr(csn_error_message(err), CSN_LIBEXEC_DIR "/caisson-keeper"));
+        csn_error_free(err);
+    }
+    den_clean(&d);
+}
+
+/* Forks a process that runs a command, and kills it. */
+static void nothing_survives_a_caller_that_is_killed(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 5; round++) {
+        den d;
+        out *o = calloc(1, sizeof(*o));
+        char text[320];
+        const char *mark = den_mark();
+
+        den_dirs(&d);
+        snprintf(text, sizeof(text),
+                 "trap '' TERM; setsid sh -c 'sleep 60; : %s' & (sh -c 'sleep 60; : %s' &); "
+                 "sh -c 'sleep 60; : %s'",
+                 mark, mark, mark);
+        pid_t pid = fork();
+        if (pid == 0) {
+            den_open(&d);
+            den_sh(&d, text, 0, o);
+            _exit(0);
+        }
+        for (int i = 0; i < 400 && den_alive(mark) < 4; i++)
+            poll(NULL, 0, 5);
+        assert_true(den_alive(mark) >= 3);
+        kill(pid, SIGKILL);
+        assert_int_equal(den_alive_after(mark, 1000), 0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        den_wipe(&d);
+        free(o);
+    }
+}
+
+/* Long runtime directories do not fit into a socket address. */
+static void detached_sandbox_is_found_again_and_destroyed(void **state)
+{
+    den d;
+    out o;
+    char deep[300];
+    void *again = NULL;
+    csn_error *err = NULL;
+
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        den_dirs(&d);
+        if (round == 1) {
+            snprintf(deep, sizeof(deep), "%s/%0120d", d.top, 7);
+            assert_int_equal(mkdir(deep, 0700), 0);
+            setenv("XDG_RUNTIME_DIR", deep, 1);
+        }
+        d.config.flags = CSN_OPEN_DETACHED;
+        d.config.lifetime_ms = 60000; /* should the test fail */
+        d.config.home = NULL;         /* a private one, in the runtime directory */
+        den_open(&d);
+        csn_local *l = d.state;
+        char *id = strdup(l->id), *run = strdup(l->run_path);
+        pid_t keeper = den_keeper(&d);
+        den_sh(&d, "(sleep 100; : detached) & echo $HOME", 0, &o);
+        d.ops->close(d.state);
+        assert_true(den_pid_alive(keeper));
+        if (d.ops->connect(&d.config, id, NULL, &again, &err) != CSN_OK)
+            fail_msg("connect: %s", csn_error_message(err));
+        d.state = again;
+        assert_int_equal(den_keeper(&d), keeper);
+        den_sh(&d, "echo there", 0, &o);
+        assert_string_equal(o.text[0], "there\n");
+        assert_int_equal(d.ops->extend(d.state, 60000, NULL), CSN_OK);
+        assert_int_equal(d.ops->destroy(d.state, NULL), CSN_OK);
+        assert_int_equal(access(run, F_OK), -1);
+        assert_false(den_pid_alive(keeper));
+        d.ops->close(d.state);
+        assert_int_equal(d.ops->connect(&d.config, id, NULL, &d.state, &err), CSN_GONE);
+        csn_error_free(err);
+        err = NULL;
+        free(id);
+        free(run);
+        den_wipe(&d);
+    }
+}
+
+static void lifetime_ends_the_sandbox(void **state)
+{
+    den d;
+    out o;
+    char text[128];
+    csn_error *err = NULL;
+    csn_sink sink = {den_sink, &o};
+    const char *argv[] = {"/bin/true", NULL};
+    csn_exec_req req = den_req(argv);
+
+    (void)state;
+    const char *mark = den_mark();
+    snprintf(text, sizeof(text), "sh -c 'sleep 50; : %s' >/dev/null 2>&1 & exit 0", mark);
+    den_dirs(&d);
+    d.config.lifetime_ms = 400;
+    den_open(&d);
+    den_sh(&d, text, 0, &o);
+    for (int i = 0; i < 50 && den_alive(mark) < 1; i++)
+        poll(NULL, 0, 5);
+    assert_true(den_alive(mark) >= 1);
+    assert_int_equal(den_alive_after(mark, 3000), 0);
+    assert_int_equal(d.ops->exec(d.state, &req, &sink, &o.end, &err), CSN_GONE);
+    csn_error_free(err);
+    den_clean(&d);
+}
+
+static void keeper_inherits_no_descriptor(void **state)
+{
+    den d;
+    out o;
+
+    (void)state;
+    int far = fcntl(0, F_DUPFD, 300);
+    den_make(&d);
+    den_sh(&d, "true", 0, &o);
+    /* null x3, control, owner, epoll, signalfd, and . .. of the listing */
+    if (geteuid() == 0) /* it is not dumpable: others may not look */
+        assert_int_equal(den_fds_settled(den_keeper(&d), 7 + 2), 7 + 2);
+    close(far);
+    den_clean(&d);
+}
+
+/* ---- a keeper that was taken over
+ * ------------------------------------------------------------ */
+
+typedef struct impostor {
+    int sock;
+    int how; /* which nonsense it answers */
+} impostor;
+
+/* Takes requests and answers each with something a keeper would never say. */
+static void *lie(void *arg)
+{
+    impostor *im = arg;
+    static uint8_t packet[CSN_KEEPER_MSG_MAX];
+    struct pollfd pf = {.fd = im->sock, .events = POLLIN};
+
+    while (poll(&pf, 1, 20000) == 1) {
+        csn_msg m;
+        if (csn_msg_recv(im->sock, packet, sizeof(packet), &m) != 1)
+            break;
+        int chan = csn_msg_take_fd(&m, 0);
+        switch (im->how) {
+        case 0: /* no message at all */
+            (void)!send(chan, "garbage", 7, MSG_NOSIGNAL);
+            break;
+        case 1: /* an answer to another question */
+            (void)csn_msg_send(chan, CSN_MSG_FEED_R, NULL, 0, &chan, 1, 1);
+            break;
+        case 2: /* the right answer, cut short */
+            (void)csn_msg_send(chan, CSN_MSG_EXIT, "abc", 3, NULL, 0, 1);
+            break;
+        case 3: /* more descriptors than anybody asked for */
+            (void)csn_msg_send(chan, CSN_MSG_EXIT, NULL, 0, (int[]){0, 0, 0, 0}, 4, 1);
+            break;
+        default: /* a body far over what was asked, in a memfd */
+            (void)csn_msg_send(chan, CSN_MSG_LIST, packet, sizeof(packet), NULL, 0, 1);
+            break;
+        }
+        close(chan);
+        csn_msg_release(&m);
+    }
+    return NULL;
+}
+
+static pid_t start_sleeper(int *ret_pidfd)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        execl("/bin/sleep", "sleep", "60", (char *)NULL);
+        _exit(127);
+    }
+    *ret_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    return pid;
+}
+
+static void keeper_that_lies_is_killed(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 5; how++) {
+        den d;
+        out o = {0};
+        const char *argv[] = {"/bin/true", NULL};
+        csn_exec_req req = den_req(argv);
+        csn_sink sink = {den_sink, &o};
+        csn_error *err = NULL;
+        int sv[2], status = 0;
+        pthread_t t;
+
+        den_make(&d);
+        csn_local *l = d.state;
+        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0);
+        impostor im = {.sock = sv[1], .how = how};
+        pid_t pid = start_sleeper(&l->keeper_pidfd);
+        l->keeper_fd = sv[0];
+        l->keeper_pid = pid;
+        pthread_create(&t, NULL, lie, &im);
+        size_t before = den_fds(getpid());
+        csn_status st = how < 4 ? d.ops->exec(d.state, &req, &sink, &o.end, &err)
+                                : d.ops->extend(d.state, 1000, &err);
+        assert_int_equal(st, CSN_UNAVAILABLE);
+        assert_non_null(strstr(csn_error_message(err), "was killed"));
+        csn_error_free(err);
+        (void)waitpid(pid, &status,
+                      WNOHANG); /* the library may have reaped it: it was a child */
+        assert_false(den_pid_alive(pid));
+        shutdown(sv[0], SHUT_RDWR);
+        pthread_join(t, NULL);
+        assert_int_equal(den_fds_settled(getpid(), before), before);
+        close(sv[1]);
+        den_clean(&d);
+    }
+}
+
+/* It takes the request and never answers: the wait has an end. */
+static void keeper_that_is_silent_is_killed(void **state)
+{
+    den d;
+    int sv[2];
+    csn_error *err = NULL;
+
+    (void)state;
+    den_make(&d);
+    csn_local *l = d.state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0);
+    pid_t pid = start_sleeper(&l->keeper_pidfd);
+    l->keeper_fd = sv[0];
+    l->keeper_pid = pid;
+    uint64_t from = csn_now_ns();
+    assert_int_equal(d.ops->extend(d.state, 1000, &err), CSN_UNAVAILABLE);
+    csn_error_free(err);
+    assert_true(csn_now_ns() - from < (CSN_KEEPER_ANSWER_MS + 2000) * 1000000ull);
+    assert_false(den_pid_alive(pid));
+    close(sv[1]);
+    den_clean(&d);
+}
+
+/* ---- a caller that was taken over
+ * -------------------------------------------------------------- */
+
+/* What a keeper gets on its control socket is checked too: it ends rather than guess. */
+static void keeper_refuses_nonsense(void **state)
+{
+    static uint8_t packet[4096];
+
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        den d;
+        out o;
+        int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+        den_make(&d);
+        den_sh(&d, "true", 0, &o);
+        csn_local *l = d.state;
+        if (how == 0)
+            assert_int_equal(send(l->keeper_fd, "garbage", 7, MSG_NOSIGNAL), 7);
+        else if (how == 1) /* a request without a channel */
+            assert_int_equal(csn_msg_send(l->keeper_fd, CSN_MSG_HELLO, NULL, 0, NULL, 0, 0), 0);
+        else if (how == 2) /* no such request */
+            assert_int_equal(csn_msg_send(l->keeper_fd, 9999, NULL, 0, &fd, 1, 0), 0);
+        else /* an empty packet with nothing in it */
+            assert_int_equal(send(l->keeper_fd, packet, sizeof(packet), MSG_NOSIGNAL),
+                             (ssize_t)sizeof(packet));
+        struct pollfd pf = {.fd = l->keeper_pidfd, .events = POLLIN};
+        assert_int_equal(poll(&pf, 1, 5000), 1); /* attached: it ends with its connection */
+        close(fd);
+        den_clean(&d);
+    }
+}
+
+/* A body that does not parse is an answer, not an end: one caller cannot end it for others. */
+static void keeper_answers_bad_bodies_with_an_error(void **state)
+{
+    static const uint16_t types[] = {CSN_MSG_SPAWN,  CSN_MSG_PROCESSES, CSN_MSG_LOGS,
+                                     CSN_MSG_SIGNAL, CSN_MSG_FEED,      CSN_MSG_RESIZE,
+                                     CSN_MSG_EXTEND, CSN_MSG_SESSION};
+    den d;
+    out o;
+    csn_error *err = NULL;
+
+    (void)state;
+    den_make(&d);
+    den_sh(&d, "true", 0, &o);
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        uint8_t buf[512], junk[3] = {1, 2, 3};
+        csn_wire_out body = {.data = junk, .len = sizeof(junk), .cap = sizeof(junk)};
+        csn_msg m;
+        int chan = -1;
+        assert_int_equal(csn_link_ask(d.state, types[i], &body, NULL, 0, &chan, &err), CSN_OK);
+        assert_int_equal(csn_link_answer(d.state, chan, 0, buf, sizeof(buf), &m, &err), CSN_OK);
+        assert_int_equal(m.type, CSN_MSG_ERROR);
+        csn_msg_release(&m);
+        close(chan);
+    }
+    den_sh(&d, "echo alive", 0, &o);
+    assert_string_equal(o.text[0], "alive\n");
+    den_clean(&d);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(host_keeps_its_signals_and_children),
+        cmocka_unit_test(keeper_that_is_killed_is_noticed_and_swept),
+        cmocka_unit_test(missing_keeper_says_where_it_looked),
+        cmocka_unit_test(nothing_survives_a_caller_that_is_killed),
+        cmocka_unit_test(detached_sandbox_is_found_again_and_destroyed),
+        cmocka_unit_test(lifetime_ends_the_sandbox),
+        cmocka_unit_test(keeper_inherits_no_descriptor),
+        cmocka_unit_test(keeper_that_lies_is_killed),
+        cmocka_unit_test(keeper_that_is_silent_is_killed),
+        cmocka_unit_test(keeper_refuses_nonsense),
+        cmocka_unit_test(keeper_answers_bad_bodies_with_an_error),
+    };
+
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,491 @@
+/* os_process.c: os/spawn, os/pump and os/proctree by themselves. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "os/proctree.h"
+#include "os/pty.h"
+#include "os/pump.h"
+#include "os/spawn.h"
+
+/* ---- spawn --------------------------------------------------------------------------------
+ */
+
+static ssize_t read_all(int fd, char *buf, size_t size)
+{
+    size_t at = 0;
+    ssize_t n;
+
+    while ((n = read(fd, buf + at, size - 1 - at)) > 0)
+        at += (size_t)n;
+    buf[at] = '\0';
+    return (ssize_t)at;
+}
+
+static void orphan_gets_what_is_listed_and_nothing_else(void **state)
+{
+    const char *argv[] = {"sh", "-c", "pwd; echo $HOME$LANG; cd /proc/self/fd; echo *; cat <&3",
+                          NULL};
+    int out[2], in[2], pidfd = -1;
+    char text[512];
+    pid_t pid = 0;
+
+    (void)state;
+    setenv("HOME", "/somewhere", 1);
+    int leak = fcntl(0, F_DUPFD, 100);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+    assert_int_equal(write(in[1], "through 3", 9), 9);
+    close(in[1]);
+    csn_orphan o = {.path = "/bin/sh", .argv = argv, .fds = {-1, out[1], -1, in[0]}, .nfds = 4};
+    assert_int_equal(csn_orphan_start(&o, &pid, &pidfd), 0);
+    assert_true(fcntl(pidfd, F_GETFD) & FD_CLOEXEC);
+    close(out[1]);
+    close(in[0]);
+    read_all(out[0], text, sizeof(text));
+    assert_true(strcmp(text, "/\n\n0 1 2 3 4\nthrough 3") == 0 ||
+                strcmp(text, "/\n\n0 1 2 3\nthrough 3") == 0);
+    assert_int_equal(csn_orphan_wait(pidfd, 5000), 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG | __WALL), -1); /* never our child */
+    assert_int_equal(errno, ECHILD);
+    close(out[0]);
+    close(pidfd);
+    close(leak);
+}
+
+static void orphan_that_cannot_be_run_is_an_error(void **state)
+{
+    const char *argv[] = {"x", NULL};
+    csn_orphan o = {.path = "/no/such/program", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
+    int pidfd = -7;
+    pid_t pid = -7;
+
+    (void)state;
+    assert_int_equal(csn_orphan_start(&o, &pid, &pidfd), -ENOENT);
+    assert_int_equal(pid, -7);
+    assert_int_equal(pidfd, -7);
+}
+
+static volatile sig_atomic_t chld_count;
+
+static void on_chld(int signo)
+{
+    (void)signo;
+    chld_count++;
+}
+
+static void orphan_raises_no_sigchld(void **state)
+{
+    const char *argv[] = {"true", NULL};
+    csn_orphan o = {.path = "/bin/true", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
+    struct sigaction sa = {.sa_handler = on_chld}, old;
+    int pidfd;
+    pid_t pid;
+
+    (void)state;
+    sigaction(SIGCHLD, &sa, &old);
+    chld_count = 0;
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(csn_orphan_start(&o, &pid, &pidfd), 0);
+        assert_int_equal(csn_orphan_wait(pidfd, 5000), 0);
+        close(pidfd);
+    }
+    assert_int_equal(chld_count, 0);
+    sigaction(SIGCHLD, &old, NULL);
+}
+
+static void wait_for_an_orphan_can_time_out(void **state)
+{
+    const char *argv[] = {"sleep", "30", NULL};
+    csn_orphan o = {.path = "/bin/sleep", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
+    int pidfd;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(csn_orphan_start(&o, &pid, &pidfd), 0);
+    assert_int_equal(csn_orphan_wait(pidfd, 20), -ETIMEDOUT);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(csn_orphan_wait(pidfd, 5000), 0);
+    close(pidfd);
+}
+
+static void quiet_write_raises_no_sigpipe(void **state)
+{
+    sigset_t pending;
+    int p[2];
+
+    (void)state;
+    signal(SIGPIPE, SIG_DFL);
+    assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+    assert_int_equal(csn_write_quietly(p[1], "x", 1), 1);
+    close(p[0]);
+    assert_int_equal(csn_write_quietly(p[1], "x", 1), -EPIPE);
+    sigpending(&pending);
+    assert_int_equal(sigismember(&pending, SIGPIPE), 0);
+    close(p[1]);
+}
+
+/* ---- pump ---------------------------------------------------------------------------------
+ */
+
+typedef struct heard {
+    char text[64];
+    uint64_t kept, counted;
+    uint64_t count_from, stop_from; /* 0: never */
+} heard;
+
+static int hear(void *ctx, int stream, const void *data, size_t len)
+{
+    heard *h = ctx;
+
+    assert_true(stream == 1 || stream == 2);
+    if (data) {
+        if (h->kept + len < sizeof(h->text))
+            memcpy(h->text + h->kept, data, len);
+        h->kept += len;
+    } else {
+        h->counted += len;
+    }
+    if (h->stop_from && h->kept >= h->stop_from)
+        return CSN_PUMP_SINK_STOP;
+    return h->count_from && h->kept >= h->count_from ? CSN_PUMP_SINK_COUNT : CSN_PUMP_SINK_MORE;
+}
+
+static void pump_on(csn_pump *p, heard *h, int fd)
+{
+    csn_pump_init(p);
+    p->sink = hear;
+    p->sink_ctx = h;
+    p->out[0] = (csn_pump_out){.fd = fd, .stream = 1};
+}
+
+static void pump_moves_bytes_to_the_end(void **state)
+{
+    heard h = {0};
+    csn_pump p;
+    int fds[2];
+
+    (void)state;
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    pump_on(&p, &h, fds[0]);
+    assert_int_equal(write(fds[1], "some text", 9), 9);
+    close(fds[1]);
+    assert_int_equal(csn_pump_wait(&p), CSN_PUMP_CLOSED);
+    assert_string_equal(h.text, "some text");
+    assert_int_equal(p.out[0].fd, -1);
+    csn_pump_release(&p);
+}
+
+static void *flood(void *arg)
+{
+    static char block[65536];
+
+    for (int i = 0; i < 256; i++)
+        if (write(*(int *)arg, block, sizeof(block)) != (ssize_t)sizeof(block))
+            break;
+    close(*(int *)arg);
+    return NULL;
+}
+
+static void pump_counts_what_the_sink_does_not_want(void **state)
+{
+    heard h = {.count_from = 100000};
+    csn_pump p;
+    int fds[2];
+    pthread_t t;
+
+    (void)state;
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    pump_on(&p, &h, fds[0]);
+    pthread_create(&t, NULL, flood, &fds[1]);
+    assert_int_equal(csn_pump_wait(&p), CSN_PUMP_CLOSED);
+    pthread_join(t, NULL);
+    assert_int_equal(h.kept + h.counted, 256 * 65536);
+    assert_true(h.kept < 300000);
+    assert_int_equal(p.out[0].total, 256 * 65536);
+    csn_pump_release(&p);
+}
+
+static void pump_tells_stop_once_and_reads_on(void **state)
+{
+    heard h = {.stop_from = 1};
+    csn_pump p;
+    int fds[2];
+    pthread_t t;
+
+    (void)state;
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    pump_on(&p, &h, fds[0]);
+    pthread_create(&t, NULL, flood, &fds[1]);
+    assert_int_equal(csn_pump_wait(&p), CSN_PUMP_STOP);
+    assert_int_equal(csn_pump_wait(&p), CSN_PUMP_CLOSED); /* the writer was never blocked */
+    pthread_join(t, NULL);
+    csn_pump_release(&p);
+}
+
+static void pump_keeps_its_deadline_and_its_cancel(void **state)
+{
+    heard h = {0};
+    csn_pump p;
+    int fds[2];
+
+    (void)state;
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    pump_on(&p, &h, fds[0]);
+    uint64_t from = csn_now_ns();
+    p.deadline_ns = csn_deadline_in(50);
+    assert_int_equal(csn_pump_wait(&p), CSN_PUMP_DEADLINE);
+    assert_true(csn_now_ns() - from >= 50000000);
+    p.deadline_ns = 0;
+    int ev = p.cancel_fds[1] = eventfd(1, EFD_CLOEXEC);
+    assert_int_equal(csn_pump_wait(&p), CSN_PUMP_CANCEL);
+    close(ev);
+    close(fds[1]);
+    csn_pump_release(&p);
+}
+
+static int64_t endless(void *ctx, void *buf, size_t len)
+{
+    *(uint64_t *)ctx += len;
+    memset(buf, 'f', len);
+    return (int64_t)len;
+}
+
+static int64_t failing(void *ctx, void *buf, size_t len)
+{
+    (void)ctx;
+    (void)buf;
+    (void)len;
+    return -1;
+}
+
+static void pump_survives_a_reader_that_goes_away(void **state)
+{
+    heard h = {0};
+    uint64_t fed = 0;
+    csn_pump p;
+    int in[2], out[2];
+
+    (void)state;
+    assert_int_equal(pipe2(in, O_CLOEXEC | O_NONBLOCK), 0);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    pump_on(&p, &h, out[0]);
+    p.feed_fd = in[1];
+    p.feed = endless;
+    p.feed_ctx = &fed;
+    p.deadline_ns = csn_deadline_in(50);
+    assert_int_equal(csn_pump_wait(&p), CSN_PUMP_DEADLINE); /* nobody reads: no busy loop */
+    assert_true(fed < 1 << 20);
+    close(in[0]);
+    close(out[1]);
+    p.deadline_ns = csn_deadline_in(5000);
+    assert_int_equal(csn_pump_wait(&p), CSN_PUMP_CLOSED);
+    csn_pump_release(&p);
+    assert_int_equal(pipe2(in, O_CLOEXEC | O_NONBLOCK), 0);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    pump_on(&p, &h, out[0]);
+    p.feed_fd = in[1];
+    p.feed = failing;
+    assert_int_equal(csn_pump_wait(&p), CSN_PUMP_FEED);
+    csn_pump_release(&p);
+    close(in[0]);
+    close(out[1]);
+}
+
+static void pump_drains_what_is_there_now(void **state)
+{
+    heard h = {0};
+    csn_pump p;
+    int fds[2];
+
+    (void)state;
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    pump_on(&p, &h, fds[0]);
+    assert_int_equal(write(fds[1], "now", 3), 3);
+    csn_pump_drain_now(&p);
+    assert_string_equal(h.text, "now");
+    csn_pump_drain_now(&p); /* returns although the writer lives */
+    close(fds[1]);
+    csn_pump_release(&p);
+}
+
+/* ---- proctree -------------------------------------------------------------------------------
+ */
+
+#define TAG ((1ull << 62) | (uint64_t)getpid() << 24) /* nobody else's */
+
+/* Should the test fail, nobody stays behind for long. */
+static void sit(void)
+{
+    alarm(30);
+    for (;;)
+        pause();
+}
+
+/* A process that marks itself and leaves three others behind, each in its own way. */
+static pid_t start_tree(void)
+{
+    int ready[2];
+    char c;
+
+    uint64_t tag = TAG;
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (csn_proctree_mark(tag + 7) != 0)
+            _exit(1);
+        signal(SIGCHLD, SIG_IGN); /* no zombies: one with the tag leaves everything open */
+        if (fork() == 0) {
+            setsid();
+            if (fork() == 0 || fork() == 0)
+                sit();
+            (void)!write(ready[1], "x", 1);
+            _exit(0); /* these two are orphans now */
+        }
+        sit();
+    }
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+static void tree_is_found_by_tag_and_killed(void **state)
+{
+    csn_proctree_want by_tag = {.tag_lo = TAG, .tag_hi = TAG + 100};
+    csn_proctree_want other = {.tag_lo = TAG + 1000, .tag_hi = TAG + 2000};
+    csn_proctree t = {0};
+    size_t fresh = 0;
+
+    (void)state;
+    prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
+    pid_t pid = start_tree();
+    assert_int_equal(csn_proctree_tag(pid), TAG + 7);
+    assert_int_equal(csn_proctree_pass(&t, &other, SIGKILL, false, NULL), 0);
+    ssize_t n = 0;
+    for (int i = 0; i < 100 && n != 3; i++) /* the middle one may still be there, as a zombie */
+        n = csn_proctree_pass(&t, &by_tag, 0, false, &fresh);
+    assert_int_equal(n, 3);
+    assert_int_equal(csn_proctree_pass(&t, &by_tag, 0, false, &fresh), 3);
+    assert_int_equal(fresh, 0);
+    assert_int_equal(csn_proctree_quick(&t, &by_tag, 0, &fresh), 3);
+    assert_int_equal(csn_proctree_quick(&t, &other, SIGKILL, &fresh), 0);
+    for (int i = 0; i < 200 && n != 0; i++) {
+        n = csn_proctree_pass(&t, &by_tag, SIGKILL, false, NULL);
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+    }
+    assert_int_equal(n, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 0L, 0L, 0L, 0L);
+    csn_proctree_release(&t);
+}
+
+static void tree_is_found_by_ancestry(void **state)
+{
+    csn_proctree t = {0};
+    csn_proctree_want below_me = {.root = getpid()};
+
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)!fork();
+        sit();
+    }
+    ssize_t n = 0;
+    for (int i = 0; i < 200 && n != 2; i++)
+        n = csn_proctree_pass(&t, &below_me, 0, false, NULL);
+    assert_int_equal(n, 2); /* and not ourselves */
+    csn_proctree_want with_root = {.root = pid, .root_too = true};
+    /* Stopped first: once the parent is dead nothing tells whose child the other was. */
+    assert_int_equal(csn_proctree_pass(&t, &with_root, SIGSTOP, false, NULL), 2);
+    assert_int_equal(csn_proctree_pass(&t, &with_root, SIGKILL, false, NULL), 2);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(csn_proctree_pass(&t, &below_me, 0, false, NULL), 0);
+    csn_proctree_release(&t);
+}
+
+static void *stay(void *arg)
+{
+    (void)arg;
+    sit();
+    return NULL;
+}
+
+/* Its first thread is a zombie, but it is alive. */
+static void process_without_its_first_thread_counts_as_alive(void **state)
+{
+    csn_proctree t = {0};
+    int ready[2];
+    char c;
+
+    (void)state;
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        pthread_t th;
+        pthread_create(&th, NULL, stay, NULL);
+        (void)!write(ready[1], "x", 1);
+        pthread_exit(NULL);
+    }
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    poll(NULL, 0, 50);
+    csn_proctree_want w = {.root = pid, .root_too = true};
+    assert_int_equal(csn_proctree_pass(&t, &w, SIGKILL, false, NULL), 1);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(csn_proctree_pass(&t, &w, 0, false, NULL), 0);
+    csn_proctree_release(&t);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+static void terminal_opens_with_a_size(void **state)
+{
+    int master = -1, slave = -1;
+
+    (void)state;
+    assert_int_equal(csn_pty_open(0, 0, &master, &slave), 0);
+    assert_int_equal(isatty(slave), 1);
+    assert_true(fcntl(slave, F_GETFD) & FD_CLOEXEC);
+    assert_int_equal(csn_pty_resize(master, 10, 20), 0);
+    close(slave);
+    close(master);
+    assert_true(csn_pty_resize(0, 1, 1) < 0 || isatty(0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(orphan_gets_what_is_listed_and_nothing_else),
+        cmocka_unit_test(orphan_that_cannot_be_run_is_an_error),
+        cmocka_unit_test(orphan_raises_no_sigchld),
+        cmocka_unit_test(wait_for_an_orphan_can_time_out),
+        cmocka_unit_test(quiet_write_raises_no_sigpipe),
+        cmocka_unit_test(pump_moves_bytes_to_the_end),
+        cmocka_unit_test(pump_counts_what_the_sink_does_not_want),
+        cmocka_unit_test(pump_tells_stop_once_and_reads_on),
+        cmocka_unit_test(pump_keeps_its_deadline_and_its_cancel),
+        cmocka_unit_test(pump_survives_a_reader_that_goes_away),
+        cmocka_unit_test(pump_drains_what_is_there_now),
+        cmocka_unit_test(tree_is_found_by_tag_and_killed),
+        cmocka_unit_test(tree_is_found_by_ancestry),
+        cmocka_unit_test(process_without_its_first_thread_counts_as_alive),
+        cmocka_unit_test(terminal_opens_with_a_size),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,287 @@
+/* os_tree.c: walks and removals on odd trees, and the watch. */
+#include "os/tree.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "corpus.h"
+#include "os/atomic.h"
+#include "os/watch.h"
+
+static corpus fx;
+
+static int setup(void **state)
+{
+    (void)state;
+    corpus_build(&fx, false);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    corpus_wipe(&fx);
+    return 0;
+}
+
+static int count_all(int fd)
+{
+    int n = 0;
+
+    assert_int_equal(csn_tree_walk(fd, corpus_count_entry, &n), 0);
+    return n;
+}
+
+static void walking_twice_gives_the_same(void **state)
+{
+    int n = count_all(fx.fd);
+
+    (void)state;
+    assert_true(n > 100);
+    assert_int_equal(count_all(fx.fd), n);
+}
+
+static void remove_takes_one_name_and_leaves_its_neighbours(void **state)
+{
+    int n = count_all(fx.fd);
+
+    (void)state;
+    assert_int_equal(csn_tree_remove(fx.fd, "a"), 0); /* a, b, c, target, c4 */
+    assert_int_equal(count_all(fx.fd), n - 5);
+    assert_int_equal(csn_tree_remove(fx.fd, "target"), 0);
+    assert_int_equal(csn_tree_remove(fx.fd, "link_up"), 0);
+    assert_int_equal(csn_tree_remove(fx.fd, "no such"), 0);
+    assert_int_equal(count_all(fx.fd), n - 7);
+    assert_true(corpus_outside_intact(&fx));
+}
+
+static void empty_leaves_the_directory(void **state)
+{
+    (void)state;
+    assert_int_equal(csn_tree_empty(fx.fd), 0);
+    assert_int_equal(count_all(fx.fd), 0);
+    assert_true(corpus_outside_intact(&fx));
+}
+
+/* A tree wider and deeper than the descriptors there are. */
+static void wide_and_deep_tree_goes_with_ten_descriptors(void **state)
+{
+    struct rlimit old, few;
+    char path[1000];
+    size_t n = 0;
+
+    (void)state;
+    put_dir(fx.fd, "w");
+    for (int i = 0; i < 40; i++) {
+        snprintf(path, sizeof(path), "w/%d", i);
+        put_dir(fx.fd, path);
+        snprintf(path, sizeof(path), "w/%d/f", i);
+        put_file(fx.fd, path, "x");
+    }
+    for (int i = 0; i < 100; i++) {
+        n += (size_t)snprintf(path + n, sizeof(path) - n, i ? "/deep" : "w/deep");
+        put_dir(fx.fd, path);
+    }
+    getrlimit(RLIMIT_NOFILE, &old);
+    int next = dup(fx.fd);
+    close(next);
+    few = (struct rlimit){(rlim_t)next + 4, old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    int rc = csn_tree_walk(fx.fd, corpus_count_entry, &(int){0});
+    int rc2 = csn_tree_remove(fx.fd, "w");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_int_equal(rc, 0);
+    assert_int_equal(rc2, 0);
+    assert_int_equal(faccessat(fx.fd, "w", F_OK, 0), -1);
+}
+
+static void unreadable_directories_are_left_out_of_a_walk(void **state)
+{
+    int n;
+
+    (void)state;
+    if (geteuid() == 0)
+        return; /* root reads everything: the run as a user tests this */
+    n = count_all(fx.fd);
+    assert_int_equal(fchmodat(fx.fd, "dir", 0, 0), 0);
+    int fewer = count_all(fx.fd);
+    assert_int_equal(fchmodat(fx.fd, "dir", 0755, 0), 0);
+    assert_int_equal(fewer, n - 4); /* file, link_up2, link_up_ok, chain3 */
+}
+
+/* ---- atomic ---- */
+
+static void swap_can_be_undone(void **state)
+{
+    char temp[CSN_TEMP_SIZE];
+    bool swapped = false;
+    struct stat st;
+
+    (void)state;
+    int fd = csn_temp_create(fx.fd, 0600, temp);
+    assert_true(fd >= 0);
+    assert_int_equal(csn_write_full(fd, "new", 3, NULL), 0);
+    close(fd);
+    assert_int_equal(csn_temp_swap(fx.fd, temp, "target", true, &swapped), -EEXIST);
+    assert_int_equal(csn_temp_swap(fx.fd, temp, "dir", false, &swapped), -EISDIR);
+    assert_int_equal(csn_temp_swap(fx.fd, temp, "fifo", false, &swapped), -EMEDIUMTYPE);
+    assert_int_equal(csn_temp_swap(fx.fd, temp, "target", false, &swapped), 0);
+    assert_true(swapped);
+    assert_int_equal(fstatat(fx.fd, "target", &st, 0), 0);
+    assert_int_equal(st.st_size, 3);
+    csn_temp_unswap(fx.fd, temp, "target", swapped);
+    assert_int_equal(fstatat(fx.fd, "target", &st, 0), 0);
+    assert_int_equal(st.st_size, 7);
+    assert_int_equal(csn_temp_swap(fx.fd, temp, "brand new", false, &swapped), 0);
+    assert_false(swapped);
+    csn_temp_unswap(fx.fd, temp, "brand new", swapped);
+    assert_int_equal(faccessat(fx.fd, "brand new", F_OK, 0), -1);
+    assert_int_equal(faccessat(fx.fd, temp, F_OK, 0), -1);
+}
+
+/* ---- watch ---- */
+
+static csn_notify *watch_new(bool recursive)
+{
+    csn_notify *w = NULL;
+
+    assert_int_equal(csn_notify_new(fx.fd, recursive, &w), 0);
+    return w;
+}
+
+static void expect(csn_notify *w, uint32_t kind, const char *path)
+{
+    csn_notice n;
+
+    assert_int_equal(csn_notify_next(w, csn_deadline_in(2000), &n), 1);
+    if (strcmp(n.path, path) != 0)
+        print_message("# %u %s, not %s\n", n.kind, n.path, path);
+    assert_string_equal(n.path, path);
+    assert_int_equal(n.kind, kind);
+}
+
+static void expect_nothing(csn_notify *w)
+{
+    csn_notice n;
+
+    assert_int_equal(csn_notify_next(w, csn_deadline_in(20), &n), 0);
+}
+
+static void watch_tells_what_happens_to_files(void **state)
+{
+    csn_notify *w = watch_new(false);
+
+    (void)state;
+    put_file(fx.fd, "seen", "x");
+    expect(w, CSN_NOTIFY_CREATE, "seen");
+    expect(w, CSN_NOTIFY_MODIFY, "seen");
+    assert_int_equal(renameat(fx.fd, "seen", fx.fd, "seen2"), 0);
+    expect(w, CSN_NOTIFY_DELETE, "seen");
+    expect(w, CSN_NOTIFY_RENAME, "seen2");
+    assert_int_equal(unlinkat(fx.fd, "seen2", 0), 0);
+    expect(w, CSN_NOTIFY_DELETE, "seen2");
+    put_file(fx.fd, "dir/below", "x");
+    expect_nothing(w);
+    csn_notify_free(w);
+}
+
+static void watch_hides_temporary_files(void **state)
+{
+    csn_notify *w = watch_new(false);
+    char temp[CSN_TEMP_SIZE];
+    bool swapped;
+
+    (void)state;
+    close(csn_temp_create(fx.fd, 0600, temp));
+    assert_int_equal(csn_temp_publish(fx.fd, temp, "target", false), 0);
+    expect(w, CSN_NOTIFY_RENAME, "target");
+    close(csn_temp_create(fx.fd, 0600, temp));
+    assert_int_equal(csn_temp_swap(fx.fd, temp, "target", false, &swapped), 0);
+    unlinkat(fx.fd, temp, 0);
+    expect(w, CSN_NOTIFY_RENAME, "target");
+    expect_nothing(w);
+    csn_notify_free(w);
+}
+
+static void recursive_watch_follows_new_and_moved_directories(void **state)
+{
+    csn_notify *w = watch_new(true);
+
+    (void)state;
+    put_file(fx.fd, "a/b/c/new", "");
+    expect(w, CSN_NOTIFY_CREATE, "a/b/c/new");
+    put_dir(fx.fd, "fresh");
+    put_dir(fx.fd, "fresh/inner");
+    put_file(fx.fd, "fresh/inner/early", "");
+    expect(w, CSN_NOTIFY_CREATE, "fresh");
+    expect(w, CSN_NOTIFY_CREATE, "fresh/inner");
+    expect(w, CSN_NOTIFY_CREATE, "fresh/inner/early");
+    put_file(fx.fd, "fresh/inner/late", "");
+    expect(w, CSN_NOTIFY_CREATE, "fresh/inner/late");
+    assert_int_equal(renameat(fx.fd, "fresh", fx.fd, "moved"), 0);
+    expect(w, CSN_NOTIFY_DELETE, "fresh");
+    expect(w, CSN_NOTIFY_RENAME, "moved");
+    put_file(fx.fd, "moved/inner/last", "");
+    expect(w, CSN_NOTIFY_CREATE, "moved/inner/last");
+    /* links are not entered */
+    put_file(fx.top_fd, "outdir/other", "");
+    expect_nothing(w);
+    assert_int_equal(unlinkat(fx.top_fd, "outdir/other", 0), 0);
+    csn_notify_free(w);
+}
+
+/* D48 */
+static void flood_is_told_as_overflow(void **state)
+{
+    csn_notify *w = watch_new(false);
+    csn_notice n = {0};
+    int events = 0;
+    char name[32];
+
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        snprintf(name, sizeof(name), "f%d", i % 2);
+        must(mkdirat(fx.fd, name, 0700) == 0, name);
+        must(unlinkat(fx.fd, name, AT_REMOVEDIR) == 0, name);
+    }
+    while (csn_notify_next(w, csn_deadline_in(20), &n) == 1 && n.kind != CSN_NOTIFY_OVERFLOW)
+        events++;
+    assert_int_equal(n.kind, CSN_NOTIFY_OVERFLOW);
+    assert_true(events < 40000);
+    put_file(fx.fd, "after", "");
+    while (csn_notify_next(w, csn_deadline_in(200), &n) == 1 && strcmp(n.path, "after") != 0)
+        events++;
+    assert_string_equal(n.path, "after");
+    csn_notify_free(w);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    /* Thousands of small changes: no need to wear out a disk. */
+    if (access("/dev/shm", W_OK) == 0)
+        setenv("TMPDIR", "/dev/shm", 0);
+    const struct CMUnitTest tests[] = {
+        T(walking_twice_gives_the_same),
+        T(remove_takes_one_name_and_leaves_its_neighbours),
+        T(empty_leaves_the_directory),
+        T(wide_and_deep_tree_goes_with_ten_descriptors),
+        T(unreadable_directories_are_left_out_of_a_walk),
+        T(swap_can_be_undone),
+        T(watch_tells_what_happens_to_files),
+        T(watch_hides_temporary_files),
+        T(recursive_watch_follows_new_and_moved_directories),
+        T(flood_is_told_as_overflow),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
