@@ -406,6 +406,8 @@ static const char cleanup_script[] =
     "cd -P \"$1\" || gone \"$1\"\n"
     "[ \"$(pwd -P)\" != / ] || fail " CSN_SH_INVAL "\n"
     "e=$(find . ! -name . -prune -exec rm -rf {} + 2>&1) || :\n"
+    /* what is left may lie in directories that its owner made read-only */
+    "e=$(find . ! -name . -type d ! -perm -700 -exec chmod u+rwx {} \\; 2>&1) || :\n"
     "for f in ./* ./.[!.]* ./..?*; do\n"
     "  if [ -e \"$f\" ] || [ -L \"$f\" ]; then rm -rf \"$f\" || fail " CSN_SH_WORDS "; fi\n"
     "done\n"

@@ -139,7 +139,7 @@ static int64_t pull(void *ctx, void *out, size_t len)
     return (int64_t)n;
 }
 
-static csn_status copy_file(csn_transfer *t, const csn_fs *from, const char *from_path,
+static csn_status copy_once(csn_transfer *t, const csn_fs *from, const char *from_path,
                             const csn_fs *to, const char *to_path, uint32_t mode,
                             csn_error **err)
 {
@@ -157,6 +157,26 @@ static csn_status copy_file(csn_transfer *t, const csn_fs *from, const char *fro
         st = p.st;
     }
     csn_error_free(p.err);
+    return st;
+}
+
+/* A file that is there and may not be written (mode 0444, as git keeps its objects) gives way.
+ */
+static csn_status copy_file(csn_transfer *t, const csn_fs *from, const char *from_path,
+                            const csn_fs *to, const char *to_path, uint32_t mode,
+                            csn_error **err)
+{
+    csn_error *why = NULL;
+    csn_status st = copy_once(t, from, from_path, to, to_path, mode, &why);
+
+    if (st == CSN_DENIED && csn_fs_remove(to, to_path, 0, NULL) == CSN_OK) {
+        csn_error_free(why);
+        return copy_once(t, from, from_path, to, to_path, mode, err);
+    }
+    if (st < 0 && err)
+        *err = why;
+    else
+        csn_error_free(why);
     return st;
 }
 

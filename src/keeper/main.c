@@ -108,7 +108,7 @@ static void remove_dir(const char *path)
     parent[len] = '\0';
     csn_autofd int dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir >= 0 && slash[1] != '\0')
-        (void)csn_tree_remove(dir, slash + 1);
+        (void)csn_tree_destroy(dir, slash + 1);
 }
 
 int main(void)

@@ -330,11 +330,14 @@ int csn_msg_recv(int sock, void *buf, size_t size, csn_msg *ret)
     csn_msg_head head;
     ssize_t n;
 
+    /* ECONNRESET: it closed with our message unread. The kernel says so once, before what the
+     * other side sent last: that may be the very answer we wait for, so it is read again. */
+    int resets = 0;
     do
         n = recvmsg(sock, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
+    while (n < 0 && (errno == EINTR || (errno == ECONNRESET && resets++ == 0)));
     if (n < 0)
-        return errno == ECONNRESET ? 0 : -errno; /* it closed with our message unread */
+        return errno == ECONNRESET ? 0 : -errno;
     collect_fds(&mh, &m);
     if (n == 0 && m.nfds == 0)
         return 0;

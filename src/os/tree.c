@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -181,6 +182,7 @@ typedef struct level {
 typedef struct remover {
     int cur;    /* the directory being emptied; at depth 0 the caller's own */
     bool stays; /* what else is in the one at depth 0 stays: O_PATH is enough for it */
+    bool force; /* directories of our own that may not be changed are opened up first */
     level *levels;
     size_t depth, room;
     reader r;
@@ -238,6 +240,20 @@ static int go_up(remover *w)
     return errno == ENOTDIR ? -EBUSY : -errno;
 }
 
+/* Gives the owner back the right to empty a directory. It is held while its mode is changed,
+ * and never a link; what is not ours fails by itself. */
+static void open_up(int dir, const char *name)
+{
+    csn_autofd int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char link[40];
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || (st.st_mode & 0700) == 0700)
+        return;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    (void)chmod(link, (st.st_mode & 07777) | 0700);
+}
+
 /* Removes one entry, or enters it when it is a directory that is not empty. */
 static int remove_entry(remover *w, const char *name)
 {
@@ -249,6 +265,8 @@ static int remove_entry(remover *w, const char *name)
         if (unlinkat(w->cur, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
             return 0;
         if (errno == ENOTEMPTY || errno == EEXIST) {
+            if (w->force)
+                open_up(w->cur, name);
             int fd = openat(w->cur, name, DIR_FLAGS);
             int rc = fd < 0 ? -errno : go_down(w, name, fd);
             if (rc < 0 && fd >= 0)
@@ -282,7 +300,7 @@ static int remove_all(remover *w)
 }
 
 /* name NULL: everything in dir. */
-static int remove_from(int dir, const char *name)
+static int remove_from(int dir, const char *name, bool force)
 {
     csn_autofree remover *w = malloc(sizeof(*w));
     int rc = 0;
@@ -292,6 +310,7 @@ static int remove_from(int dir, const char *name)
     w->levels = NULL;
     w->depth = w->room = 0;
     w->stays = name != NULL;
+    w->force = force;
     w->cur = openat(dir, ".", name ? O_PATH | O_DIRECTORY | O_CLOEXEC : DIR_FLAGS);
     if (w->cur < 0)
         return -errno;
@@ -307,10 +326,15 @@ static int remove_from(int dir, const char *name)
 
 int csn_tree_remove(int dir, const char *name)
 {
-    return remove_from(dir, name);
+    return remove_from(dir, name, false);
+}
+
+int csn_tree_destroy(int dir, const char *name)
+{
+    return remove_from(dir, name, true);
 }
 
 int csn_tree_empty(int fd)
 {
-    return remove_from(fd, NULL);
+    return remove_from(fd, NULL, true);
 }

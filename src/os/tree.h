@@ -16,5 +16,7 @@ int csn_tree_list(int fd, csn_tree_fn fn, void *ctx);
 int csn_tree_walk(int fd, csn_tree_fn fn, void *ctx);
 /* Removes `name` in the directory `dir` and all below it. Stops at the first failure. */
 int csn_tree_remove(int dir, const char *name);
-/* Removes everything in the open directory `fd` (not O_PATH), which stays. */
+/* The same, also where directories of our own may not be changed (mode 0500). */
+int csn_tree_destroy(int dir, const char *name);
+/* Removes everything in the open directory `fd` (not O_PATH), which stays; as destroy does. */
 int csn_tree_empty(int fd);

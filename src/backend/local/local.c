@@ -109,7 +109,7 @@ static void remove_run_dir(const csn_local *l)
     csn_autofd int fd = parent ? open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 
     if (fd >= 0)
-        (void)csn_tree_remove(fd, l->id);
+        (void)csn_tree_destroy(fd, l->id);
 }
 
 static int open_state_dir(const csn_local *l, bool make)
