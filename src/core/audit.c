@@ -132,17 +132,23 @@ static int ready_place(csn_audit *a)
     return rc;
 }
 
-/* The head is made before the log: a log without a head is then a sign, not an accident. */
+/* The head is made before the log: a log without a head is then a sign, not an accident. It
+ * appears complete, by link: another process may read it at once, and append before we go on.
+ */
 static int make_head(const csn_audit *a)
 {
-    int fd = csn_audit_open_at(&a->place, a->place.head, O_RDWR | O_CREAT | O_EXCL);
+    char tmp[CSN_AUDIT_NAME_MAX];
 
-    if (fd == -EEXIST)
-        return 0;
+    snprintf(tmp, sizeof(tmp), ".%ld.%ld.head", (long)getpid(), (long)gettid());
+    (void)unlinkat(a->place.dir, tmp, 0); /* of a process that had our number before */
+    int fd = csn_audit_open_at(&a->place, tmp, O_RDWR | O_CREAT | O_EXCL);
     if (fd < 0)
         return -fd;
     int rc = csn_audit_head_write(fd, &a->last);
     close(fd);
+    if (rc == 0 && linkat(a->place.dir, tmp, a->place.dir, a->place.head, 0) < 0)
+        rc = errno == EEXIST ? 0 : errno;
+    (void)unlinkat(a->place.dir, tmp, 0);
     return rc;
 }
 

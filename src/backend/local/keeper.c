@@ -5,9 +5,9 @@
  * Each answer has a ceiling and a deadline; one that breaks the protocol costs the keeper its
  * life and the caller gets CSN_UNAVAILABLE. When a keeper is gone without having cleaned up
  * (kill -9), what it left is found by its tag and killed from here. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -43,22 +43,29 @@ void csn_keeper_path_set(const char *path)
 /* ---- finding the program -------------------------------------------------------------------
  */
 
-/* The directory of the file this code was loaded from. A name that is not absolute (a program
- * found through PATH) says nothing: then it is our own program's directory. malloc'd. */
+/* The directory of the file this code was mapped from. From the kernel and not from dladdr,
+ * which repeats what the loader or argv[0] said: relative names mean another file once somebody
+ * has changed directory. malloc'd, NULL when it cannot be known. */
 static char *own_dir(void)
 {
-    Dl_info info;
-    char *path = NULL;
+    uintptr_t here = (uintptr_t)&csn_keeper_path_set, lo, hi;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    csn_autofree char *line = NULL;
+    char *dir = NULL;
+    size_t cap = 0;
 
-    if (dladdr((const void *)(uintptr_t)&csn_keeper_path_set, &info) != 0 && info.dli_fname &&
-        info.dli_fname[0] == '/')
-        path = realpath(info.dli_fname, NULL);
-    if (!path)
-        path = realpath("/proc/self/exe", NULL);
-    char *slash = path ? strrchr(path, '/') : NULL;
-    if (slash)
+    while (maps && !dir && getline(&line, &cap, maps) > 0) {
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &lo, &hi) != 2 || here < lo || here >= hi)
+            continue;
+        char *path = strchr(line, '/'), *slash = path ? strrchr(path, '/') : NULL;
+        if (!slash)
+            break;
         *slash = '\0';
-    return path;
+        dir = strdup(path);
+    }
+    if (maps)
+        fclose(maps);
+    return dir;
 }
 
 /* Beside the library first (a build directory), then where it is installed. No environment
@@ -329,8 +336,10 @@ csn_status csn_link_lost(csn_local *l, csn_error **err)
 {
     bool meant = l->detached || l->connected || l->gone || l->config->lifetime_ms != 0;
 
-    if (l->keeper_pidfd >= 0)
-        (void)csn_orphan_wait(l->keeper_pidfd, 1000); /* it closes its sockets just before */
+    if (l->keeper_pidfd >= 0) /* its sockets close a moment before it has ended */
+        (void)csn_orphan_wait(l->keeper_pidfd, (int)CSN_KEEPER_ANSWER_MS);
+    if (!keeper_is_dead(l) && l->gone)
+        return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", l->id);
     if (!keeper_is_dead(l))
         return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' hung up", l->id);
     sweep(l);
