@@ -21,6 +21,7 @@
     (CSN_EXEC_MERGE | CSN_EXEC_STDIN_FD | CSN_EXEC_SUDO | CSN_EXEC_PTY | CSN_EXEC_STDIN |      \
      CSN_EXEC_TIED)
 #define LOG_CHUNK_MAX (64u * 1024u)
+#define WAIT_STEP_MS  200
 #define WATCH_STEP_MS 20 /* between two looks at all logs, in csn_wait_log */
 
 struct csn_process {
@@ -272,6 +273,28 @@ csn_status csn_process_open(csn_sandbox *sb, int64_t pid, csn_process **ret, csn
     return CSN_OK;
 }
 
+/* Asks in steps, because a sandbox that is being closed must not wait for a process that is
+ * not. */
+static csn_status wait_for_end(csn_call *c, int64_t pid, uint64_t timeout_ms,
+                               csn_process_list **ret, csn_error **err)
+{
+    struct pollfd stop = {.fd = c->sb->stop_fd, .events = POLLIN};
+    uint64_t deadline = csn_deadline_in(timeout_ms);
+
+    for (;;) {
+        int left = csn_deadline_poll_ms(deadline);
+        uint64_t step = left < 0 || left > WAIT_STEP_MS ? WAIT_STEP_MS : (uint64_t)left;
+        csn_status st = query(c, pid, step, ret, err);
+        if (st < 0 || strcmp((*ret)->items[0].state, "running") != 0)
+            return st;
+        csn_result_free(CSN_STEAL(*ret));
+        if (left == 0)
+            return csn_fail(err, CSN_TIMEOUT, "process %lld still runs", (long long)pid);
+        if (poll(&stop, 1, 0) > 0)
+            return csn_fail(err, CSN_CANCELLED, "the sandbox is closing");
+    }
+}
+
 csn_status csn_process_wait(csn_process *p, uint64_t timeout_ms, csn_process_list **ret,
                             csn_error **err)
 {
@@ -284,10 +307,7 @@ csn_status csn_process_wait(csn_process *p, uint64_t timeout_ms, csn_process_lis
     if (st < 0)
         return st;
     c.quiet = true;
-    st = query(&c, p->pid, timeout_ms, &l, err);
-    if (st == CSN_OK && strcmp(l->items[0].state, "running") == 0)
-        st = csn_fail(err, CSN_TIMEOUT, "process %lld still runs", (long long)p->pid);
-    st = csn_call_end(&c, st, err);
+    st = csn_call_end(&c, wait_for_end(&c, p->pid, timeout_ms, &l, err), err);
     if (st == CSN_OK && ret)
         *ret = l;
     else
@@ -320,6 +340,22 @@ static csn_status read_logs(csn_sandbox *sb, int64_t pid, int stream, uint64_t o
     return sb->ops->logs(sb->state, pid, stream, offset, wait_ms, &sink, chunk, err);
 }
 
+static csn_status follow_logs(csn_process *p, int stream, uint64_t offset, uint64_t wait_ms,
+                              csn_buf *bytes, csn_log_chunk *chunk, csn_error **err)
+{
+    struct pollfd stop = {.fd = p->sb->stop_fd, .events = POLLIN};
+    uint64_t deadline = csn_deadline_in(wait_ms);
+
+    for (;;) {
+        int left = csn_deadline_poll_ms(deadline);
+        uint64_t step = left < 0 || left > WAIT_STEP_MS ? WAIT_STEP_MS : (uint64_t)left;
+        csn_status st = read_logs(p->sb, p->pid, stream, offset, step, bytes, chunk, err);
+        if (st < 0 || bytes->len > 0 || chunk->end || left == 0 || poll(&stop, 1, 0) > 0)
+            return st;
+        csn_buf_release(bytes);
+    }
+}
+
 static csn_status logs_inner(csn_process *p, int stream, uint64_t offset, uint64_t wait_ms,
                              csn_log_chunk **ret, csn_error **err)
 {
@@ -331,7 +367,7 @@ static csn_status logs_inner(csn_process *p, int stream, uint64_t offset, uint64
     if (st == CSN_OK && stream != CSN_STDOUT && stream != CSN_STDERR)
         st = csn_fail(err, CSN_INVALID, "logs: stream %d is neither stdout nor stderr", stream);
     if (st == CSN_OK)
-        st = read_logs(p->sb, p->pid, stream, offset, wait_ms, &bytes, &chunk, err);
+        st = follow_logs(p, stream, offset, wait_ms, &bytes, &chunk, err);
     if (st < 0)
         return st;
     csn_log_chunk *r = csn_result_new(sizeof(*r));
