@@ -106,6 +106,12 @@ status "one failure does not stop the others" 1 cs destroy no-such third --json
 json "and JSON says both" "$out" 'v["destroyed"] == ["third"] and v["error"]["code"] == "not_found"'
 is "nothing is left" "$(cs list)" ""
 
+# a detached sandbox is found although the runtime directory is elsewhere now
+id=$(new)
+status "found with another XDG_RUNTIME_DIR" 0 env XDG_RUNTIME_DIR="$T/elsewhere" "$CAISSON" exec "$id" -- true
+is "and listed" "$(XDG_RUNTIME_DIR="$T/elsewhere" cs list -q)" "$id"
+status "and ended" 0 cs destroy "$id"
+
 # configuration: file, then --policy, then options
 mkdir -p "$XDG_CONFIG_HOME/caisson" ws
 cat >"$XDG_CONFIG_HOME/caisson/config.json" <<'X'

@@ -97,6 +97,37 @@ static void wait_tells_how_it_ended(csn_fx *f)
     assert_int_equal(l->items[0].exit_code, -1);
 }
 
+typedef struct waiter {
+    csn_process *p;
+    csn_status wait, logs;
+} waiter;
+
+static void *wait_for_ever(void *arg)
+{
+    waiter *w = arg;
+    csn_log_chunk *c = NULL;
+
+    w->wait = csn_process_wait(w->p, CSN_NO_LIMIT, NULL, NULL);
+    w->logs = csn_process_logs(w->p, CSN_STDOUT, 0, CSN_NO_LIMIT, &c, NULL);
+    csn_log_chunk_free(c);
+    return NULL;
+}
+
+static void destroy_ends_a_wait_without_limit(csn_fx *f)
+{
+    waiter w = {.p = start(f, "echo $$ > pid; sleep 1000", NULL)};
+    pthread_t t;
+
+    pthread_create(&t, NULL, wait_for_ever, &w);
+    pid_t pid = csn_fx_pid(f, "pid");
+    ok(csn_destroy(f->sb, E));
+    pthread_join(t, NULL);
+    assert_true(w.wait == CSN_CANCELLED || w.wait == CSN_GONE);
+    assert_true(w.logs == CSN_CANCELLED || w.logs == CSN_GONE);
+    assert_true(csn_test_wait_dead(pid));
+    csn_process_free(w.p);
+}
+
 static void logs_can_be_read_again_from_any_offset(csn_fx *f)
 {
     AUTO(csn_process, p);
@@ -430,6 +461,7 @@ static void wait_port_waits_for_a_listener(csn_fx *f)
 const csn_conf_test csn_conf_process[] = {
     T_NEED(start_returns_at_once, CAP_PROCESS),
     T_NEED(wait_tells_how_it_ended, CAP_PROCESS),
+    T_NEED(destroy_ends_a_wait_without_limit, CAP_PROCESS),
     T_NEED(logs_can_be_read_again_from_any_offset, CAP_PROCESS),
     T_NEED(logs_follow_a_running_process, CAP_PROCESS),
     T_NEED(logs_are_bounded_and_say_what_was_dropped, CAP_PROCESS),

@@ -49,10 +49,24 @@ static void ring_keeps_the_newest_bytes(void **state)
     close(p[1]);
 }
 
+/* A terminal has one stream: asking for the other once divided by nothing and ended the keeper.
+ */
+static void ring_that_was_never_opened_is_empty(void **state)
+{
+    csn_ring r = {0};
+    char buf[8];
+    uint64_t at = 99;
+
+    (void)state;
+    assert_int_equal(csn_ring_copy(&r, 5, buf, sizeof(buf), &at), 0);
+    assert_int_equal(at, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ring_keeps_the_newest_bytes),
+        cmocka_unit_test(ring_that_was_never_opened_is_empty),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
