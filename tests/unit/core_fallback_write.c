@@ -531,11 +531,16 @@ static void *reader_of_whole(void *ctx)
         seen s = {0};
         csn_file_stat st;
         const csn_sink sink = {.write = one_letter, .ctx = &s};
+        csn_error *err = NULL;
         csn_status got =
-            csn_derive_read(&r->p->fs, r->path, 0, 0, UINT64_MAX, &sink, &st, NULL);
+            csn_derive_read(&r->p->fs, r->path, 0, 0, UINT64_MAX, &sink, &st, &err);
         if (got != CSN_OK || s.mixed || s.len != 10000 + 7000 * (size_t)(s.first - 'a') ||
-            st.file_size != s.len)
+            st.file_size != s.len) {
             r->wins++;
+            print_message("read gave %s, %zu bytes of %c%s: %s\n", csn_status_name(got), s.len,
+                          s.first, s.mixed ? ", mixed" : "", csn_error_message(err));
+        }
+        csn_error_free(err);
     }
     return NULL;
 }
