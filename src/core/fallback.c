@@ -84,23 +84,25 @@ csn_status csn_derive_stat(const csn_fs *fs, const char *path, uint32_t flags,
 /* $1 path, $2 "n": no links, $3 blocks of 64 KiB to skip, $4 bytes to skip after them
  * (one-based, as tail counts; empty: none), $5 how many bytes ("": all). The file is opened
  * once, and the fields must be of the file that was opened: through /proc where there is one,
- * else by looking before and after. dd takes the long way of an offset because busybox's tail
- * knows none beyond 4 GiB. */
+ * else by looking before and after, which two changes in between can still fool; then they are
+ * marked with a ? and do not bound what is read. dd takes the long way of an offset because
+ * busybox's tail knows none beyond 4 GiB. */
 static const char read_script[] =
     "[ -z \"$2\" ] || nolinks \"$1\"\n"
     "[ -e \"$1\" ] || gone \"$1\"\n"
     "[ ! -d \"$1\" ] || fail " CSN_SH_ISDIR "\n"
     "[ -f \"$1\" ] || fail " CSN_SH_NOTREG "\n"
     "[ -r \"$1\" ] || fail " CSN_SH_ACCES "\n"
-    "old=\n"
+    "old= unsure='?'\n"
     "for n in 1 2 3 4 5 6 7 8; do\n"
     "  exec 3<\"$1\" || fail " CSN_SH_WORDS "\n"
-    "  if h=$(fields -L /proc/self/fd/3 2>&1); then case $h in [sl]*/) break ;; esac; fi\n"
+    "  if h=$(fields -L /proc/self/fd/3 2>&1); then case $h in [sl]*/) unsure=; break ;; esac; "
+    "fi\n"
     "  h=$(fields -L \"$1\") || gone \"$1\"\n"
     "  [ \"$old\" != \"$h\" ] || break\n"
     "  old=$h\n"
     "done\n"
-    "printf '%s\\n' \"$h\"\n"
+    "printf '%s%s\\n' \"$unsure\" \"$h\"\n"
     "skip() {\n"
     "  if [ \"$3\" != 0 ]; then\n"
     "    if [ -n \"$4\" ]; then dd bs=65536 skip=\"$3\" <&3 | tail -c +\"$4\"\n"
@@ -114,6 +116,8 @@ static const char read_script[] =
     "else skip \"$@\" | head -c \"$5\"; fi || fail " CSN_SH_WORDS "\n"
     "exit 0\n";
 
+#define UNSURE_MORE (1024ull * 1024u * 1024u)
+
 typedef struct reader {
     const csn_sink *sink;
     csn_file_stat st;
@@ -126,10 +130,15 @@ typedef struct reader {
 
 static void header_done(reader *r)
 {
+    bool unsure = r->header_len > 0 && r->header[0] == '?';
+
     r->has_header = true;
-    r->bad = !csn_derive_fields(r->header, r->header_len, &r->st);
-    /* A file that grows for ever still ends: at the size it had when it was opened. */
+    r->bad = !csn_derive_fields(r->header + unsure, r->header_len - unsure, &r->st);
+    /* A file that grows for ever still ends: at the size it had when it was opened, or, where
+     * that may have been another file's size, well beyond it. */
     uint64_t size = r->st.file_size > 0 ? r->st.file_size : SIZELESS_MAX;
+    if (unsure)
+        size += UNSURE_MORE;
     r->want = size > r->offset ? size - r->offset : 0;
     if (r->want > r->length)
         r->want = r->length;
