@@ -1,0 +1,54 @@
+/* seccomp.c: installs the system-call wall.
+ *
+ * Called once by the keeper of a jail when every other wall stands; its commands inherit it.
+ * The programs were compiled from the table in os/seccomp_policy.h at build time, so nothing
+ * here depends on what an attacker controls: the bytes are constants, and the kernel checks
+ * them.
+ *
+ * What must hold: no allocation, no errno of libc's making, no lock (a child between vfork and
+ * exec may call this); and no kernel header, because the keeper is built against musl alone.
+ * A caller that gets an error has no wall and must not go on.
+ */
+#include "os/seccomp.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "seccomp_filters.inc"
+
+/* <linux/seccomp.h> */
+#define SET_MODE_FILTER 1u
+#define FLAG_SPEC_ALLOW (1u << 2)
+#define FILTER_VARIANTS (sizeof(filters) / sizeof(filters[0]))
+
+_Static_assert(sizeof(csn_seccomp_insn) == 8, "the kernel's struct sock_filter");
+_Static_assert(offsetof(csn_seccomp_program, insns) == sizeof(void *), "struct sock_fprog");
+_Static_assert(FILTER_VARIANTS == CSN_SECCOMP_VARIANTS, "one program for each variant");
+
+const csn_seccomp_program *csn_seccomp_find(uint32_t variant)
+{
+    if (variant >= FILTER_VARIANTS || filters[variant].len == 0)
+        return NULL;
+    return &filters[variant];
+}
+
+int csn_seccomp_install(uint32_t variant)
+{
+    const csn_seccomp_program *program = csn_seccomp_find(variant);
+
+    if (!program)
+        return -ENOTSUP;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) < 0)
+        return -errno;
+    /* Kernels before 5.16 slow every filtered process down against speculative store bypass
+     * unless told not to. The walls of a jail are between processes, where that attack does not
+     * reach; a program inside that needs the protection asks prctl for it. */
+    if (syscall(SYS_seccomp, SET_MODE_FILTER, FLAG_SPEC_ALLOW, program) == 0)
+        return 0;
+    if (errno != EINVAL) /* before 4.17 the flag is unknown */
+        return -errno;
+    return syscall(SYS_seccomp, SET_MODE_FILTER, 0u, program) == 0 ? 0 : -errno;
+}
