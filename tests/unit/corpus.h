@@ -38,12 +38,12 @@ typedef struct corpus {
     struct stat canary;
 } corpus;
 
-/* cmocka's own skip is "not ok" in TAP, which meson counts as a failure. Says why, and with
- * CSN_MUST_WORK set there are no excuses. */
+/* cmocka's own skip is "not ok" in TAP, which meson counts as a failure. Says why. What is left
+ * out here is what only root can set up, so with CSN_MUST_WORK root has no excuse. */
 #define SKIP(why)                                                                              \
     do {                                                                                       \
         print_message("# SKIP %s: %s\n", __func__, why);                                       \
-        if (getenv("CSN_MUST_WORK"))                                                           \
+        if (getenv("CSN_MUST_WORK") && geteuid() == 0)                                         \
             fail();                                                                            \
         return;                                                                                \
     } while (0)
