@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/strv.h"
 #include "core/internal.h"
+#include "kept/kept.h"
 
 #define REGISTERED_MAX 64u
 
@@ -102,7 +103,7 @@ csn_status csn_register_backend(const csn_backend_ops *ops, void *register_data,
 csn_status csn_registry_host_open(const char *dir, bool make, csn_fs *ret, csn_error **err)
 {
     void *state = NULL;
-    csn_status st = csn_local_host_open(dir, make, &state, err);
+    csn_status st = csn_kept_host_open(dir, make, &state, err);
 
     if (st == CSN_OK)
         *ret = (csn_fs){.ops = csn_local_backend(), .state = state};

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "backend/local/export.h"
-#include "backend/local/link.h"
+#include "kept/link.h"
 #include "base/clock.h"
 #include "caisson/backend.h"
 

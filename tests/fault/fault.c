@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/local/link.h"
+#include "kept/link.h"
 #include "caisson/caisson.h"
 #include "child.h"
 #include "fault/alloc.h"

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/local/local.h"
+#include "kept/kept.h"
 #include "base/error.h"
 #include "os/beneath.h"
 #include "os/tree.h"
@@ -30,7 +30,7 @@
 static char top[64], root[80], outside[80];
 static int top_fd, root_fd, out_fd;
 static csn_config config = {.size = sizeof(config)};
-static csn_local l;
+static csn_kept l;
 static _Atomic bool stop;
 static _Atomic long swaps;
 static int tests_done, failures;
@@ -74,7 +74,7 @@ static void build(void)
     l.config = &config;
     l.run_fd = l.base.fd = l.home.fd = -1;
     pthread_mutex_init(&l.commit_lock, NULL);
-    must(csn_local_grants_open(&l, NULL) == CSN_OK, "grants");
+    must(csn_kept_grants_open(&l, NULL) == CSN_OK, "grants");
 }
 
 /* What is in the tree that is swapped, made again since operations remove it. */
@@ -176,7 +176,7 @@ static bool try_read_at(const char *path)
     csn_file_stat st;
     csn_sink sink = {sink_write, &escaped};
 
-    (void)csn_local_read(&l, path, 0, 0, CSN_NO_LIMIT, &sink, &st, NULL);
+    (void)csn_kept_read(&l, path, 0, 0, CSN_NO_LIMIT, &sink, &st, NULL);
     return escaped;
 }
 
@@ -201,7 +201,7 @@ static bool write_at(const char *path, uint32_t flags)
     csn_written w = {0};
     csn_write_req req = {.path = path, .source = {short_text, &done}, .flags = flags};
 
-    (void)csn_local_write(&l, &req, 1, &w, NULL);
+    (void)csn_kept_write(&l, &req, 1, &w, NULL);
     free(w.resolved_path);
     return false;
 }
@@ -215,17 +215,17 @@ static bool try_write(long i)
 
 static bool try_mkdir(long i)
 {
-    (void)csn_local_mkdir(&l, i % 2 ? "/x/made/deep/er" : "/y/made/deep/er", 0, NULL);
+    (void)csn_kept_mkdir(&l, i % 2 ? "/x/made/deep/er" : "/y/made/deep/er", 0, NULL);
     if (i % 16 == 15) {
-        (void)csn_local_remove(&l, "/x/made", CSN_FILE_RECURSIVE, NULL);
-        (void)csn_local_remove(&l, "/y/made", CSN_FILE_RECURSIVE, NULL);
+        (void)csn_kept_remove(&l, "/x/made", CSN_FILE_RECURSIVE, NULL);
+        (void)csn_kept_remove(&l, "/y/made", CSN_FILE_RECURSIVE, NULL);
     }
     return false;
 }
 
 static bool try_delete(long i)
 {
-    (void)csn_local_remove(&l, i % 2 ? "/x/sub" : "/x/secret", CSN_FILE_RECURSIVE, NULL);
+    (void)csn_kept_remove(&l, i % 2 ? "/x/sub" : "/x/secret", CSN_FILE_RECURSIVE, NULL);
     if (i % 4 == 3) {
         refill("x");
         refill("y");
@@ -240,7 +240,7 @@ static bool try_delete_inner(long i)
     (void)!symlinkat("../../out", root_fd, "d/y");
     refill("d/x");
     refill("d/y");
-    (void)csn_local_remove(&l, "/d", CSN_FILE_RECURSIVE, NULL);
+    (void)csn_kept_remove(&l, "/d", CSN_FILE_RECURSIVE, NULL);
     return false;
 }
 
@@ -248,17 +248,17 @@ static bool try_rename(long i)
 {
     switch (i % 4) {
     case 0:
-        (void)csn_local_rename(&l, "/x/secret", "/x/sub/moved", 0, NULL);
+        (void)csn_kept_rename(&l, "/x/secret", "/x/sub/moved", 0, NULL);
         break;
     case 1:
-        (void)csn_local_rename(&l, "/x/sub/moved", "/x/secret", 0, NULL);
+        (void)csn_kept_rename(&l, "/x/sub/moved", "/x/secret", 0, NULL);
         break;
     case 2:
-        (void)csn_local_rename(&l, "/keep", "/x/keep", 0, NULL);
+        (void)csn_kept_rename(&l, "/keep", "/x/keep", 0, NULL);
         break;
     default:
-        (void)csn_local_rename(&l, "/x/keep", "/keep", 0, NULL);
-        (void)csn_local_rename(&l, "/y/keep", "/keep", 0, NULL);
+        (void)csn_kept_rename(&l, "/x/keep", "/keep", 0, NULL);
+        (void)csn_kept_rename(&l, "/y/keep", "/keep", 0, NULL);
     }
     return false;
 }
@@ -277,7 +277,7 @@ static bool try_walk(long i)
 {
     bool escaped = false;
 
-    (void)csn_local_walk(&l, i % 2 ? "/x" : "/", 0, walk_entry, &escaped, NULL);
+    (void)csn_kept_walk(&l, i % 2 ? "/x" : "/", 0, walk_entry, &escaped, NULL);
     return escaped;
 }
 
@@ -353,7 +353,7 @@ int main(int argc, char **argv)
     for (int walk = 0; walk < 2; walk++)
         for (size_t i = 0; i < count; i++)
             run(&parts[i], attempts, walk);
-    csn_local_grants_close(&l);
+    csn_kept_grants_close(&l);
     int above = openat(top_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
     must(csn_tree_remove(above, strrchr(top, '/') + 1) == 0, top);
     return failures ? 1 : 0;

@@ -26,8 +26,8 @@
 #include <unistd.h>
 
 #include "backend/local/export.h"
-#include "backend/local/link.h"
-#include "backend/local/local.h"
+#include "kept/link.h"
+#include "kept/kept.h"
 #include "base/clock.h"
 #include "os/tree.h"
 
@@ -329,7 +329,7 @@ int main(int argc, char **argv)
     }
     (void)poll(NULL, 0, 50);
     setvbuf(stdout, NULL, _IOLBF, 0);
-    run_all((pid_t)((csn_local *)sandbox)->keeper_pid);
+    run_all((pid_t)((csn_kept *)sandbox)->keeper_pid);
     printf("1..%d\n# %lu trees\n", number, total);
     ops->close(sandbox);
     rmdir(top);

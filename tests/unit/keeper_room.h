@@ -22,8 +22,8 @@
 #include <cmocka.h>
 
 #include "backend/local/export.h"
-#include "backend/local/link.h"
-#include "backend/local/local.h"
+#include "kept/link.h"
+#include "kept/kept.h"
 #include "base/clock.h"
 #include "os/tree.h"
 
@@ -150,7 +150,7 @@ MAYBE_UNUSED static void den_sh(den *d, const char *text, uint64_t timeout_ms, o
 
 MAYBE_UNUSED static pid_t den_keeper(den *d)
 {
-    return (pid_t)((csn_local *)d->state)->keeper_pid;
+    return (pid_t)((csn_kept *)d->state)->keeper_pid;
 }
 
 /* Reads a small file of the sandbox; "" when it is not there. */

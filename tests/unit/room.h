@@ -7,13 +7,13 @@
 
 #include <cmocka.h>
 
-#include "backend/local/local.h"
+#include "kept/kept.h"
 #include "corpus.h"
 
 typedef struct room {
     corpus fx;
     csn_config config;
-    csn_local l;
+    csn_kept l;
     char home[96];
 } room;
 
@@ -25,12 +25,12 @@ __attribute__((unused)) static csn_status room_try_open(room *r, csn_error **err
     r->l.base.fd = r->l.home.fd = -1;
     r->l.id = strdup("local-1-test");
     pthread_mutex_init(&r->l.commit_lock, NULL);
-    return csn_local_grants_open(&r->l, err);
+    return csn_kept_grants_open(&r->l, err);
 }
 
 __attribute__((unused)) static void room_close(room *r)
 {
-    csn_local_grants_close(&r->l);
+    csn_kept_grants_close(&r->l);
     pthread_mutex_destroy(&r->l.commit_lock);
     if (r->l.run_fd >= 0)
         close(r->l.run_fd);
@@ -94,7 +94,7 @@ __attribute__((unused)) static csn_status room_read(room *r, const char *path, r
     csn_file_stat st;
     csn_sink sink = {room_sink, b};
 
-    return csn_local_read(&r->l, path, 0, 0, CSN_NO_LIMIT, &sink, &st, err);
+    return csn_kept_read(&r->l, path, 0, 0, CSN_NO_LIMIT, &sink, &st, err);
 }
 
 typedef struct room_text {
@@ -125,7 +125,7 @@ __attribute__((unused)) static csn_status room_write_opts(room *r, const char *p
                          .flags = flags,
                          .mode = mode,
                          .if_hash = if_hash};
-    csn_status st = csn_local_write(&r->l, &req, 1, &w, err);
+    csn_status st = csn_kept_write(&r->l, &req, 1, &w, err);
 
     free(w.resolved_path);
     return st;

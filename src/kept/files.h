@@ -3,11 +3,11 @@
 #pragma once
 #include <stdbool.h>
 
-#include "backend/local/local.h"
+#include "kept/kept.h"
 #include "os/parent.h"
 
 typedef struct csn_target {
-    const csn_local *l;
+    const csn_kept *l;
     uint32_t op;       /* CSN_OP_*: what the policy is asked */
     const char *asked; /* for messages */
     const csn_grant *grant;
@@ -16,7 +16,7 @@ typedef struct csn_target {
 } csn_target;
 
 /* flags: CSN_FILE_NOFOLLOW matters here, and the sandbox's own CSN_OPEN_NOFOLLOW. */
-csn_target csn_target_of(const csn_local *l, uint32_t op, const char *path, uint32_t flags);
+csn_target csn_target_of(const csn_kept *l, uint32_t op, const char *path, uint32_t flags);
 /* The status, message and denial for a failed system call (errnum > 0) on the target. */
 csn_status csn_target_fail(const csn_target *t, int errnum, csn_error **err);
 /* Opens it, then asks the policy about what was opened. flags as in csn_beneath_open. */

@@ -15,10 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/local/write.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "kept/write.h"
 #include "os/beneath.h"
 
 #define DIRS_HELD 128
@@ -38,7 +38,7 @@ typedef struct step {
 } step;
 
 typedef struct batch {
-    csn_local *l;
+    csn_kept *l;
     step *steps;
     size_t count;
     dir *dirs;
@@ -76,8 +76,7 @@ static int park(batch *b, step *s)
     *d = (dir){.dev = st.st_dev, .ino = st.st_ino, .fd = -1, .grant = grant};
     /* Without /proc there is no path to come back by, and the descriptor is kept after all. */
     if (b->held >= DIRS_HELD) {
-        csn_autofree char *found = csn_local_fd_path(p->fd),
-                          *top = csn_local_fd_path(grant->fd);
+        csn_autofree char *found = csn_kept_fd_path(p->fd), *top = csn_kept_fd_path(grant->fd);
         const char *below = found && top ? csn_path_below(found, top) : NULL;
         d->path = below ? strdup(*below ? below : ".") : NULL;
     }
@@ -252,8 +251,8 @@ static void drop_all(batch *b, bool failed)
     }
 }
 
-csn_status csn_local_write_batch(csn_local *l, const csn_write_req *reqs, size_t count,
-                                 csn_written *rets, csn_error **err)
+csn_status csn_kept_write_batch(csn_kept *l, const csn_write_req *reqs, size_t count,
+                                csn_written *rets, csn_error **err)
 {
     CSN_CLEANUP(batch_free) batch b = {.l = l, .count = count};
     csn_status st;

@@ -19,12 +19,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "backend/local/link.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "keeper/spec.h"
+#include "kept/link.h"
 #include "os/proctree.h"
 #include "os/spawn.h"
 #include "os/statedir.h"
@@ -98,7 +98,7 @@ static csn_status find_program(char **ret, csn_error **err)
 
 /* A path that fits into sun_path; a longer one is reached through its directory's descriptor.
  */
-static void socket_address(const csn_local *l, struct sockaddr_un *ret)
+static void socket_address(const csn_kept *l, struct sockaddr_un *ret)
 {
     *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
     int n = snprintf(ret->sun_path, sizeof(ret->sun_path), "%s/" SOCKET_NAME, l->run_path);
@@ -107,7 +107,7 @@ static void socket_address(const csn_local *l, struct sockaddr_un *ret)
                  l->run_fd);
 }
 
-static csn_status open_run_dir(csn_local *l, csn_error **err)
+static csn_status open_run_dir(csn_kept *l, csn_error **err)
 {
     if (l->run_fd >= 0 && l->run_path)
         return CSN_OK;
@@ -122,7 +122,7 @@ static csn_status open_run_dir(csn_local *l, csn_error **err)
 }
 
 /* Bound here and not in the keeper, so that a failure is an error of open with its reason. */
-static csn_status listen_socket(csn_local *l, int *ret, csn_error **err)
+static csn_status listen_socket(csn_kept *l, int *ret, csn_error **err)
 {
     csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     struct sockaddr_un addr;
@@ -143,7 +143,7 @@ static csn_status listen_socket(csn_local *l, int *ret, csn_error **err)
 
 /* The runtime directory (the private home, the socket) is the keeper's to remove: it outlives
  * us when we are killed. */
-static csn_status make_spec(const csn_local *l, int *ret, csn_error **err)
+static csn_status make_spec(const csn_kept *l, int *ret, csn_error **err)
 {
     csn_autofree char *sock = NULL;
     uint8_t buf[1024];
@@ -171,7 +171,7 @@ static csn_status make_spec(const csn_local *l, int *ret, csn_error **err)
 
 /* Attached: no answer is awaited. The first request finds out whether it came up, and a command
  * does not pay for a round trip. */
-static csn_status start_locked(csn_local *l, csn_error **err)
+static csn_status start_locked(csn_kept *l, csn_error **err)
 {
     csn_autofree char *program = NULL;
     csn_autofd int spec = -1, fifth = -1, ours = -1, theirs = -1;
@@ -218,7 +218,7 @@ static int peer_of(int fd, pid_t *ret_pid)
 }
 
 /* It must say that it is who the kernel says it is, and speak our version. */
-static csn_status ask_hello(csn_local *l, csn_ask_body *ret, csn_error **err)
+static csn_status ask_hello(csn_kept *l, csn_ask_body *ret, csn_error **err)
 {
     uint8_t buf[256];
     csn_ask_body ask = {0}, r;
@@ -239,14 +239,14 @@ static csn_status ask_hello(csn_local *l, csn_ask_body *ret, csn_error **err)
     return CSN_OK;
 }
 
-static csn_status hello(csn_local *l, csn_error **err)
+static csn_status hello(csn_kept *l, csn_error **err)
 {
     csn_ask_body ignored;
 
     return ask_hello(l, &ignored, err);
 }
 
-csn_status csn_local_expiry(csn_local *l, int64_t *ret_ms, csn_error **err)
+csn_status csn_kept_expiry(csn_kept *l, int64_t *ret_ms, csn_error **err)
 {
     csn_ask_body r;
     csn_status st = ask_hello(l, &r, err);
@@ -256,7 +256,7 @@ csn_status csn_local_expiry(csn_local *l, int64_t *ret_ms, csn_error **err)
     return st;
 }
 
-csn_status csn_local_keeper_start(csn_local *l, csn_error **err)
+csn_status csn_kept_keeper_start(csn_kept *l, csn_error **err)
 {
     csn_status st = CSN_OK;
     bool started = false;
@@ -273,7 +273,7 @@ csn_status csn_local_keeper_start(csn_local *l, csn_error **err)
     return started && l->detached ? hello(l, err) : st;
 }
 
-csn_status csn_local_keeper_connect(csn_local *l, csn_error **err)
+csn_status csn_kept_keeper_connect(csn_kept *l, csn_error **err)
 {
     struct sockaddr_un addr;
     pid_t pid = 0;
@@ -307,7 +307,7 @@ csn_status csn_local_keeper_connect(csn_local *l, csn_error **err)
  * ----------------------------------------------------------------------------------- */
 
 /* Kills what carries one of this sandbox's tags. Only for a keeper that is dead. */
-static void sweep(const csn_local *l)
+static void sweep(const csn_kept *l)
 {
     uint64_t base = csn_spec_tag_base(l->id);
     csn_proctree_want w = {.tag_lo = base, .tag_hi = base | CSN_TAG_SEQ_MASK};
@@ -325,14 +325,14 @@ static void sweep(const csn_local *l)
 }
 
 /* Sweeping while it lives would kill a sandbox that only dropped our connection. */
-static bool keeper_is_dead(const csn_local *l)
+static bool keeper_is_dead(const csn_kept *l)
 {
     struct pollfd pf = {.fd = l->keeper_pidfd, .events = POLLIN};
 
     return l->keeper_pidfd < 0 || (poll(&pf, 1, 0) == 1 && pf.revents != 0);
 }
 
-csn_status csn_link_lost(csn_local *l, csn_error **err)
+csn_status csn_link_lost(csn_kept *l, csn_error **err)
 {
     bool meant = l->detached || l->connected || l->gone || l->config->lifetime_ms != 0;
 
@@ -350,7 +350,7 @@ csn_status csn_link_lost(csn_local *l, csn_error **err)
 
 /* SIGKILL, because it may be stopped or worse; then nobody is left to end its commands but us.
  */
-static void kill_keeper(csn_local *l)
+static void kill_keeper(csn_kept *l)
 {
     if (l->keeper_pidfd < 0)
         return;
@@ -359,14 +359,14 @@ static void kill_keeper(csn_local *l)
     sweep(l);
 }
 
-csn_status csn_link_hostile(csn_local *l, const char *what, csn_error **err)
+csn_status csn_link_hostile(csn_kept *l, const char *what, csn_error **err)
 {
     kill_keeper(l);
     return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' was killed: %s", l->id, what);
 }
 
 /* One request: a new pair of sockets, one end goes along and is the channel of the answers. */
-static csn_status send_request(csn_local *l, uint16_t type, const csn_wire_out *body,
+static csn_status send_request(csn_kept *l, uint16_t type, const csn_wire_out *body,
                                const int *fds, size_t nfds, int *ret_channel, csn_error **err)
 {
     int pair[2], all[CSN_KEEPER_FDS_MAX];
@@ -396,7 +396,7 @@ static csn_status send_request(csn_local *l, uint16_t type, const csn_wire_out *
 }
 
 /* The descriptors stay open until the state is freed: other threads may be using them. */
-void csn_local_keeper_end(csn_local *l)
+void csn_kept_keeper_end(csn_kept *l)
 {
     csn_autofd int channel = -1;
     csn_wire_out none;
@@ -418,15 +418,15 @@ void csn_local_keeper_end(csn_local *l)
 /* ---- requests
  * ------------------------------------------------------------------------------------ */
 
-csn_status csn_link_ask(csn_local *l, uint16_t type, const csn_wire_out *body, const int *fds,
+csn_status csn_link_ask(csn_kept *l, uint16_t type, const csn_wire_out *body, const int *fds,
                         size_t nfds, int *ret_channel, csn_error **err)
 {
-    csn_status st = csn_local_keeper_start(l, err);
+    csn_status st = csn_kept_keeper_start(l, err);
 
     return st < 0 ? st : send_request(l, type, body, fds, nfds, ret_channel, err);
 }
 
-csn_status csn_link_answer(csn_local *l, int channel, uint64_t deadline_ns, void *buf,
+csn_status csn_link_answer(csn_kept *l, int channel, uint64_t deadline_ns, void *buf,
                            size_t size, csn_msg *ret, csn_error **err)
 {
     struct pollfd pf = {.fd = channel, .events = POLLIN};
@@ -453,7 +453,7 @@ csn_status csn_link_answer(csn_local *l, int channel, uint64_t deadline_ns, void
     }
 }
 
-csn_status csn_link_call(csn_local *l, uint16_t type, const csn_ask_body *ask, uint64_t wait_ms,
+csn_status csn_link_call(csn_kept *l, uint16_t type, const csn_ask_body *ask, uint64_t wait_ms,
                          uint16_t want, void *buf, size_t size, csn_msg *ret, int *ret_errno,
                          csn_error **err)
 {
@@ -485,14 +485,14 @@ csn_status csn_link_call(csn_local *l, uint16_t type, const csn_ask_body *ask, u
     return CSN_OK;
 }
 
-csn_status csn_link_check(csn_local *l, csn_error **err)
+csn_status csn_link_check(csn_kept *l, csn_error **err)
 {
     return hello(l, err);
 }
 
-csn_status csn_local_extend(void *state, uint64_t ms, csn_error **err)
+csn_status csn_kept_extend(void *state, uint64_t ms, csn_error **err)
 {
-    csn_local *l = state;
+    csn_kept *l = state;
     csn_ask_body ask = {.a = ms};
     uint8_t buf[256];
     csn_msg m;

@@ -1,7 +1,7 @@
 /* grants.c: the directories a local sandbox may touch, held from open to close.
  *
  * Called when a sandbox is opened, and for every path. The caller's configuration is trusted;
- * the paths given to csn_local_grant_of are the agent's. What must hold: each grant is an
+ * the paths given to csn_kept_grant_of are the agent's. What must hold: each grant is an
  * O_PATH descriptor taken once, so replacing the directory later changes nothing for us; the
  * rules are made from resolved paths, since they are compared by text with what the kernel
  * reports. Mapping is by name only and never decides what is allowed: a path that names a grant
@@ -16,17 +16,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/local/files.h"
 #include "base/error.h"
 #include "base/glob.h"
 #include "base/path.h"
 #include "base/strv.h"
+#include "kept/files.h"
 #include "os/beneath.h"
 #include "os/statedir.h"
 
 /* Bounded by one page in the kernel: a longer path is NULL here and refused by those who need
  * it. */
-char *csn_local_fd_path(int fd)
+char *csn_kept_fd_path(int fd)
 {
     char link[40], path[PATH_MAX + 1];
 
@@ -73,7 +73,7 @@ static csn_status grant_open(const char *option, const char *asked, bool writabl
 }
 
 /* The private home is <runtime directory>/<id>/home. */
-static csn_status private_home(csn_local *l, csn_error **err)
+static csn_status private_home(csn_kept *l, csn_error **err)
 {
     csn_autofree char *sub = NULL, *path = NULL;
 
@@ -94,7 +94,7 @@ static csn_status private_home(csn_local *l, csn_error **err)
 }
 
 /* grant_count grows one by one, so that a half-open list can be closed. */
-static csn_status grants_add(csn_local *l, const char *option, const char *const *dirs,
+static csn_status grants_add(csn_kept *l, const char *option, const char *const *dirs,
                              bool writable, csn_error **err)
 {
     for (size_t i = 0; dirs && dirs[i]; i++) {
@@ -136,7 +136,7 @@ static char *resolve_prefix(const char *path)
     }
 }
 
-static csn_status resolve_all(const csn_local *l, const char *const *in, char ***ret,
+static csn_status resolve_all(const csn_kept *l, const char *const *in, char ***ret,
                               csn_error **err)
 {
     for (size_t i = 0; in && in[i]; i++) {
@@ -155,7 +155,7 @@ static void strv_freep(char ***v)
 
 /* Grants come in the order of the lists (read, then write), and so do their rules: a rule's
  * source is named by its place in the list. */
-static csn_status rules_open(csn_local *l, csn_error **err)
+static csn_status rules_open(csn_kept *l, csn_error **err)
 {
     const csn_config *c = l->config;
     CSN_CLEANUP(strv_freep) char **read = NULL, **write = NULL, **deny = NULL, **paths = NULL;
@@ -190,7 +190,7 @@ static csn_status rules_open(csn_local *l, csn_error **err)
     return csn_rules_new(&in, &l->rules, err);
 }
 
-csn_status csn_local_grants_open(csn_local *l, csn_error **err)
+csn_status csn_kept_grants_open(csn_kept *l, csn_error **err)
 {
     const csn_config *c = l->config;
     size_t count = csn_strv_len(c->read) + csn_strv_len(c->write);
@@ -221,7 +221,7 @@ static void grant_close(csn_grant *g)
     *g = (csn_grant){.fd = -1};
 }
 
-void csn_local_grants_close(csn_local *l)
+void csn_kept_grants_close(csn_kept *l)
 {
     grant_close(&l->base);
     grant_close(&l->home);
@@ -257,7 +257,7 @@ static void consider(best *b, const csn_grant *g, const char *alias, const char 
         *b = (best){g, rest};
 }
 
-const csn_grant *csn_local_grant_of(const csn_local *l, const char *path, const char **ret_rest)
+const csn_grant *csn_kept_grant_of(const csn_kept *l, const char *path, const char **ret_rest)
 {
     const csn_config *c = l->config;
     best b = {0};
@@ -282,8 +282,8 @@ const csn_grant *csn_local_grant_of(const csn_local *l, const char *path, const 
 
 /* ---- judging ---- */
 
-csn_status csn_local_judge(const csn_local *l, uint32_t op, const char *asked,
-                           const char *resolved, csn_error **err)
+csn_status csn_kept_judge(const csn_kept *l, uint32_t op, const char *asked,
+                          const char *resolved, csn_error **err)
 {
     if (!l->rules)
         return CSN_OK;
@@ -317,10 +317,10 @@ csn_status csn_local_judge(const csn_local *l, uint32_t op, const char *asked,
 
 /* Resolves as far as there is something, so that `why` can answer for files not made yet. A
  * deletion speaks of the link, everything else of what it points to. */
-csn_status csn_local_path_judge(void *state, uint32_t op, const char *path, char **ret_resolved,
-                                csn_error **err)
+csn_status csn_kept_path_judge(void *state, uint32_t op, const char *path, char **ret_resolved,
+                               csn_error **err)
 {
-    csn_local *l = state;
+    csn_kept *l = state;
     csn_target t = csn_target_of(l, op, path, 0);
     csn_autofree char *resolved = NULL, *more = NULL;
     csn_autoparent p = CSN_PARENT_NONE;
@@ -344,7 +344,7 @@ csn_status csn_local_path_judge(void *state, uint32_t op, const char *path, char
     }
     if (!resolved)
         return csn_fail(err, CSN_UNAVAILABLE, "the kernel does not tell where a path leads");
-    csn_status st = csn_local_judge(l, op, path, resolved, err);
+    csn_status st = csn_kept_judge(l, op, path, resolved, err);
     if (st == CSN_OK)
         *ret_resolved = CSN_STEAL(resolved);
     return st;

@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/local/files.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "kept/files.h"
 #include "os/beneath.h"
 #include "os/tree.h"
 
@@ -37,7 +37,7 @@ static csn_status make_parents(const csn_target *t, csn_parent *p, uint32_t flag
     return csn_target_fail(t, -rc, err);
 }
 
-csn_status csn_local_mkdir(void *state, const char *path, uint32_t flags, csn_error **err)
+csn_status csn_kept_mkdir(void *state, const char *path, uint32_t flags, csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_WRITE, path, flags);
     csn_autoparent p = CSN_PARENT_NONE;
@@ -73,7 +73,7 @@ csn_status csn_local_mkdir(void *state, const char *path, uint32_t flags, csn_er
     return CSN_OK;
 }
 
-csn_status csn_local_chmod(void *state, const char *path, uint32_t mode, csn_error **err)
+csn_status csn_kept_chmod(void *state, const char *path, uint32_t mode, csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_WRITE, path, 0);
     csn_autofd int fd = -1;
@@ -88,7 +88,7 @@ csn_status csn_local_chmod(void *state, const char *path, uint32_t mode, csn_err
 
 /* The target is data and may say anything: links are inert until a path is resolved through
  * them, and that is refused when it leads out. */
-csn_status csn_local_symlink(void *state, const char *target, const char *path, csn_error **err)
+csn_status csn_kept_symlink(void *state, const char *target, const char *path, csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_WRITE, path, 0);
     csn_autoparent p = CSN_PARENT_NONE;
@@ -128,7 +128,7 @@ static int censor_entry(void *ctx, const char *path, const struct stat *st, cons
         full = NULL;
         c->st = csn_fail(c->err, CSN_NOMEM, "out of memory");
     } else {
-        c->st = csn_local_judge(c->t->l, c->t->op, c->t->asked, full, c->err);
+        c->st = csn_kept_judge(c->t->l, c->t->op, c->t->asked, full, c->err);
     }
     return c->st < 0;
 }
@@ -167,9 +167,9 @@ static csn_status remove_tree(const csn_target *t, const csn_parent *p, csn_erro
 
 /* One unlink decides most calls. It takes the commit lock, so that a conditional write that has
  * just looked at the file does not bring it back. */
-csn_status csn_local_remove(void *state, const char *path, uint32_t flags, csn_error **err)
+csn_status csn_kept_remove(void *state, const char *path, uint32_t flags, csn_error **err)
 {
-    csn_local *l = state;
+    csn_kept *l = state;
     csn_target t = csn_target_of(l, CSN_OP_DELETE, path, flags);
     csn_autoparent p = CSN_PARENT_NONE;
 
@@ -192,9 +192,9 @@ csn_status csn_local_remove(void *state, const char *path, uint32_t flags, csn_e
 }
 
 /* The held base is emptied, whatever its path names by now. */
-csn_status csn_local_cleanup(void *state, csn_error **err)
+csn_status csn_kept_cleanup(void *state, csn_error **err)
 {
-    csn_local *l = state;
+    csn_kept *l = state;
     csn_target t = csn_target_of(l, CSN_OP_DELETE, l->base.path, 0);
 
     if (strcmp(l->base.path, "/") == 0)
@@ -270,10 +270,10 @@ static csn_status judge_moved(const csn_target *ft, const csn_parent *fp, const 
 }
 
 /* Judges both names and all that moves along before the first directory is made. */
-csn_status csn_local_rename(void *state, const char *from, const char *to, uint32_t flags,
-                            csn_error **err)
+csn_status csn_kept_rename(void *state, const char *from, const char *to, uint32_t flags,
+                           csn_error **err)
 {
-    csn_local *l = state;
+    csn_kept *l = state;
     /* Also read: what may not be read must not move to where it may. */
     csn_target ft = csn_target_of(l, CSN_OP_DELETE | CSN_OP_READ, from, flags);
     csn_target tt = csn_target_of(l, CSN_OP_WRITE, to, flags);

@@ -1,6 +1,6 @@
 /* write.h: one file on its way to its name; shared by write.c (one) and batch.c (many). */
 #pragma once
-#include "backend/local/files.h"
+#include "kept/files.h"
 #include "os/atomic.h"
 
 typedef struct csn_job {
@@ -14,7 +14,7 @@ typedef struct csn_job {
 } csn_job;
 
 /* Finds the place, asks the policy, looks at what is there, makes parents. */
-csn_status csn_job_place(csn_job *j, const csn_local *l, csn_error **err);
+csn_status csn_job_place(csn_job *j, const csn_kept *l, csn_error **err);
 /* Everything into a temporary file beside it. */
 csn_status csn_job_stage(csn_job *j, csn_error **err);
 /* Does if_hash hold? Under the commit lock. */
@@ -25,8 +25,8 @@ csn_status csn_job_finish(csn_job *j, csn_written *ret, csn_error **err);
 void csn_job_drop(csn_job *j, bool failed);
 
 /* One commit at a time, also among processes that share a detached sandbox. */
-int csn_commit_begin(csn_local *l);
-void csn_commit_end(csn_local *l, int lock);
+int csn_commit_begin(csn_kept *l);
+void csn_commit_end(csn_kept *l, int lock);
 
-csn_status csn_local_write_batch(csn_local *l, const csn_write_req *reqs, size_t count,
-                                 csn_written *rets, csn_error **err);
+csn_status csn_kept_write_batch(csn_kept *l, const csn_write_req *reqs, size_t count,
+                                csn_written *rets, csn_error **err);

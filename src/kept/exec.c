@@ -16,11 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/local/link.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "kept/link.h"
 #include "os/pump.h"
 
 #define EXIT_NOT_FOUND 127
@@ -28,7 +28,7 @@
 
 /* One running command, as the caller's thread sees it. */
 typedef struct run {
-    csn_local *l;
+    csn_kept *l;
     const csn_exec_req *req;
     csn_pump pump;
     int channel;
@@ -39,7 +39,7 @@ typedef struct run {
 /* ---- what commands share
  * --------------------------------------------------------------------- */
 
-void csn_local_setting_release(csn_local_setting *s)
+void csn_kept_setting_release(csn_kept_setting *s)
 {
     if (s->cwd_fd >= 0)
         close(csn_steal_fd(&s->cwd_fd));
@@ -48,27 +48,27 @@ void csn_local_setting_release(csn_local_setting *s)
     free(CSN_STEAL(s->env));
 }
 
-csn_status csn_local_setting_make(csn_local *l, const csn_exec_req *req, csn_local_setting *ret,
-                                  csn_error **err)
+csn_status csn_kept_setting_make(csn_kept *l, const csn_exec_req *req, csn_kept_setting *ret,
+                                 csn_error **err)
 {
-    csn_local_setting s = {.cwd_fd = -1};
+    csn_kept_setting s = {.cwd_fd = -1};
 
     if (req->flags & CSN_EXEC_SUDO)
-        return csn_fail(err, CSN_UNSUPPORTED, "backend 'local' has no sudo");
-    csn_status st = csn_local_open_cwd(l, req->cwd ? req->cwd : l->base.path, &s.cwd_fd, err);
+        return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no sudo", l->kind->name);
+    csn_status st = csn_kept_open_cwd(l, req->cwd ? req->cwd : l->base.path, &s.cwd_fd, err);
     if (st < 0)
         return csn_wrap(st, err, "working directory");
-    s.cwd_path = csn_local_fd_path(s.cwd_fd);
-    st = csn_local_environ_merge(l, req->env, s.cwd_path, &s.env, &s.pwd, err);
+    s.cwd_path = csn_kept_fd_path(s.cwd_fd);
+    st = csn_kept_environ_merge(l, req->env, s.cwd_path, &s.env, &s.pwd, err);
     if (st < 0) {
-        csn_local_setting_release(&s);
+        csn_kept_setting_release(&s);
         return st;
     }
     *ret = s;
     return CSN_OK;
 }
 
-int csn_local_spawn_text(uint32_t stage, int errnum, const char *argv0, char *text, size_t size)
+int csn_kept_spawn_text(uint32_t stage, int errnum, const char *argv0, char *text, size_t size)
 {
     const char *why = strerrordesc_np(errnum);
 
@@ -88,14 +88,14 @@ int csn_local_spawn_text(uint32_t stage, int errnum, const char *argv0, char *te
     return 1;
 }
 
-void csn_local_end_fill(const csn_local *l, const csn_exit_body *b, const char *argv0,
-                        csn_exec_end *ret)
+void csn_kept_end_fill(const csn_kept *l, const csn_exit_body *b, const char *argv0,
+                       csn_exec_end *ret)
 {
     ret->exit_code = -1;
     if (b->stage != CSN_STAGE_NONE) {
         ret->how = CSN_END_SPAWN;
-        ret->exit_code = csn_local_spawn_text(b->stage, (int)b->errnum, argv0, ret->message,
-                                              sizeof(ret->message));
+        ret->exit_code = csn_kept_spawn_text(b->stage, (int)b->errnum, argv0, ret->message,
+                                             sizeof(ret->message));
         return;
     }
     int status = (int)b->status;
@@ -171,12 +171,12 @@ static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[4], in
 static csn_status send_spawn(run *r, csn_error **err)
 {
     uint8_t buf[8192];
-    csn_local_setting set;
+    csn_kept_setting set;
     csn_wire_out o;
     int fds[4], own[3] = {-1, -1, -1};
     size_t n = 0;
 
-    csn_status st = csn_local_setting_make(r->l, r->req, &set, err);
+    csn_status st = csn_kept_setting_make(r->l, r->req, &set, err);
     if (st < 0)
         return st;
     csn_spawn_body b = {.memory_max = r->l->config->memory_max,
@@ -193,7 +193,7 @@ static csn_status send_spawn(run *r, csn_error **err)
         if (own[i] >= 0)
             close(own[i]);
     csn_wire_out_release(&o);
-    csn_local_setting_release(&set);
+    csn_kept_setting_release(&set);
     return st;
 }
 
@@ -291,7 +291,7 @@ static csn_status run_to_end(run *r, csn_error **err)
 }
 
 /* What the command wrote is in the pipes already; others may hold them on. */
-void csn_local_drain(csn_local *l, csn_pump *p)
+void csn_kept_drain(csn_kept *l, csn_pump *p)
 {
     csn_pump_event ev;
     int left[2];
@@ -317,14 +317,14 @@ void csn_local_drain(csn_local *l, csn_pump *p)
     }
 }
 
-csn_status csn_local_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
-                          csn_exec_end *ret, csn_error **err)
+csn_status csn_kept_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
+                         csn_exec_end *ret, csn_error **err)
 {
-    csn_local *l = state;
+    csn_kept *l = state;
     run r = {.l = l, .req = req, .channel = -1, .how = CSN_END_EXITED};
 
     if (req->session)
-        return csn_local_session_exec(l, req, sink, ret, err);
+        return csn_kept_session_exec(l, req, sink, ret, err);
     csn_pump_init(&r.pump);
     r.pump.sink = sink->write;
     r.pump.sink_ctx = sink->ctx;
@@ -337,11 +337,11 @@ csn_status csn_local_exec(void *state, const csn_exec_req *req, const csn_sink *
         st = run_to_end(&r, err);
     }
     if (st == CSN_OK) {
-        csn_local_drain(l, &r.pump);
+        csn_kept_drain(l, &r.pump);
         /* One that ended by itself while our KILL was on its way was not killed. */
         *ret =
             (csn_exec_end){.size = sizeof(*ret), .how = r.exit.killed ? r.how : CSN_END_EXITED};
-        csn_local_end_fill(l, &r.exit, req->argv[0], ret);
+        csn_kept_end_fill(l, &r.exit, req->argv[0], ret);
     }
     if (r.channel >= 0)
         close(r.channel);

@@ -16,12 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/local/link.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "kept/link.h"
 #include "os/pump.h"
 
 #define SCRIPT_MAX (3u * CSN_ARGV_BYTES_MAX)
@@ -29,7 +29,7 @@
 #define STATUS_MAX 4096 /* bytes of foreign text before a status that are looked through */
 
 typedef struct turn {
-    csn_local *l;
+    csn_kept *l;
     const csn_exec_req *req;
     csn_pump pump;
     int channel;
@@ -156,7 +156,7 @@ static csn_status await_turn(turn *t, int *ret_stopped, csn_error **err)
     return CSN_OK;
 }
 
-static csn_status ask_session(turn *t, const csn_local_setting *set, uint32_t flags,
+static csn_status ask_session(turn *t, const csn_kept_setting *set, uint32_t flags,
                               csn_error **err)
 {
     uint8_t buf[8192];
@@ -213,7 +213,7 @@ static csn_status refused(turn *t, const csn_msg *m, int *ret_stopped, csn_error
 
 /* Asks until it is ours: the shell we waited for may have ended meanwhile, or a restart came in
  * between. The deadline bounds it. */
-static csn_status take_session(turn *t, const csn_local_setting *set, int *ret_stopped,
+static csn_status take_session(turn *t, const csn_kept_setting *set, int *ret_stopped,
                                csn_error **err)
 {
     uint32_t flags = (t->req->flags & CSN_EXEC_MERGE ? CSN_SPAWN_MERGE : 0) |
@@ -308,11 +308,11 @@ static csn_status shell_ended(turn *t, bool *ret_ended, csn_exec_end *end, csn_e
     if (!good)
         return csn_link_hostile(t->l, "it broke the protocol", err);
     end->how = b.killed && t->killed ? t->how : CSN_END_EXITED;
-    csn_local_end_fill(t->l, &b, "session", end);
+    csn_kept_end_fill(t->l, &b, "session", end);
     *ret_ended = true;
     if (t->pump.control_fd >= 0)
         close(csn_steal_fd(&t->pump.control_fd));
-    csn_local_drain(t->l, &t->pump);
+    csn_kept_drain(t->l, &t->pump);
     return CSN_OK;
 }
 
@@ -369,10 +369,10 @@ static csn_status run_turn(turn *t, csn_exec_end *end, csn_error **err)
 static csn_status run_in_session(turn *t, const csn_sink *sink, csn_exec_end *end,
                                  csn_error **err)
 {
-    csn_local_setting set;
+    csn_kept_setting set;
     int stopped = 0;
 
-    csn_status st = csn_local_setting_make(t->l, t->req, &set, err);
+    csn_status st = csn_kept_setting_make(t->l, t->req, &set, err);
     if (st < 0)
         return st;
     st = take_session(t, &set, &stopped, err);
@@ -380,7 +380,7 @@ static csn_status run_in_session(turn *t, const csn_sink *sink, csn_exec_end *en
         st = make_token(t, err);
     if (st == CSN_OK && stopped == 0)
         st = make_script(t, t->req->cwd ? set.cwd_path : NULL, err);
-    csn_local_setting_release(&set);
+    csn_kept_setting_release(&set);
     if (st < 0)
         return st;
     if (stopped != 0) {
@@ -398,8 +398,8 @@ static csn_status run_in_session(turn *t, const csn_sink *sink, csn_exec_end *en
     return run_turn(t, end, err);
 }
 
-csn_status csn_local_session_exec(csn_local *l, const csn_exec_req *req, const csn_sink *sink,
-                                  csn_exec_end *ret, csn_error **err)
+csn_status csn_kept_session_exec(csn_kept *l, const csn_exec_req *req, const csn_sink *sink,
+                                 csn_exec_end *ret, csn_error **err)
 {
     csn_exec_end end = {.size = sizeof(end), .exit_code = -1};
 

@@ -17,13 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/local/link.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/strv.h"
+#include "kept/link.h"
 #include "os/spawn.h"
 
 #define PORT_NAP_MS_FIRST 10
@@ -101,12 +101,12 @@ static uint32_t start_flags(const csn_exec_req *req)
     return f;
 }
 
-static csn_status send_start(csn_local *l, const csn_exec_req *req, uint64_t output_max,
+static csn_status send_start(csn_kept *l, const csn_exec_req *req, uint64_t output_max,
                              int *ret_channel, csn_error **err)
 {
     char text[CSN_COMMAND_TEXT_MAX + 1];
     uint8_t buf[8192];
-    csn_local_setting set;
+    csn_kept_setting set;
     csn_wire_out o;
     csn_autofd int memfd = -1;
     int fds[2];
@@ -130,7 +130,7 @@ static csn_status send_start(csn_local *l, const csn_exec_req *req, uint64_t out
     if (!own_stdin && req->input_fd < 0 && req->input)
         st = input_memfd(req->input, &memfd, err);
     if (st == CSN_OK)
-        st = csn_local_setting_make(l, req, &set, err);
+        st = csn_kept_setting_make(l, req, &set, err);
     if (st < 0)
         return st;
     b.env = set.env;
@@ -143,12 +143,12 @@ static csn_status send_start(csn_local *l, const csn_exec_req *req, uint64_t out
     csn_put_spawn(&o, &b);
     st = csn_link_ask(l, CSN_MSG_SPAWN, &o, fds, n, ret_channel, err);
     csn_wire_out_release(&o);
-    csn_local_setting_release(&set);
+    csn_kept_setting_release(&set);
     return st;
 }
 
 /* STARTED, or why not. */
-static csn_status read_started(csn_local *l, const csn_msg *m, const char *argv0,
+static csn_status read_started(csn_kept *l, const csn_msg *m, const char *argv0,
                                int64_t *ret_pid, csn_error **err)
 {
     char text[256];
@@ -162,8 +162,7 @@ static csn_status read_started(csn_local *l, const csn_msg *m, const char *argv0
     }
     if (m->type == CSN_MSG_EXIT && csn_get_exit(m->body, m->len, &exit) == 0 &&
         exit.stage != CSN_STAGE_NONE) {
-        int code =
-            csn_local_spawn_text(exit.stage, (int)exit.errnum, argv0, text, sizeof(text));
+        int code = csn_kept_spawn_text(exit.stage, (int)exit.errnum, argv0, text, sizeof(text));
         text[strcspn(text, "\n")] = '\0';
         return csn_fail(err,
                         code == 127 ? CSN_NOT_FOUND : csn_status_of_errno((int)exit.errnum),
@@ -175,10 +174,10 @@ static csn_status read_started(csn_local *l, const csn_msg *m, const char *argv0
 }
 
 /* Waits only until the program runs or could not be run. */
-csn_status csn_local_start(void *state, const csn_exec_req *req, uint64_t output_max,
-                           int64_t *ret_pid, void **ret_tie, csn_error **err)
+csn_status csn_kept_start(void *state, const csn_exec_req *req, uint64_t output_max,
+                          int64_t *ret_pid, void **ret_tie, csn_error **err)
 {
-    csn_local *l = state;
+    csn_kept *l = state;
     csn_autofd int channel = -1;
     csn_autofree tie *t = req->flags & CSN_EXEC_TIED ? calloc(1, sizeof(*t)) : NULL;
     uint8_t buf[512];
@@ -203,7 +202,7 @@ csn_status csn_local_start(void *state, const csn_exec_req *req, uint64_t output
     return CSN_OK;
 }
 
-void csn_local_untie(void *p)
+void csn_kept_untie(void *p)
 {
     tie *t = p;
 
@@ -248,10 +247,10 @@ static int tell_process(csn_process_fn fn, void *ctx, const csn_proc_body *b)
     return fn(ctx, &info);
 }
 
-csn_status csn_local_processes(void *state, int64_t pid, uint64_t wait_ms, csn_process_fn fn,
-                               void *ctx, csn_error **err)
+csn_status csn_kept_processes(void *state, int64_t pid, uint64_t wait_ms, csn_process_fn fn,
+                              void *ctx, csn_error **err)
 {
-    csn_local *l = state;
+    csn_kept *l = state;
     csn_ask_body ask = {.pid = pid, .a = wait_ms};
     csn_autofree uint8_t *buf = malloc(CSN_KEEPER_MSG_MAX);
     csn_wire_in in;
@@ -286,7 +285,7 @@ csn_status csn_local_processes(void *state, int64_t pid, uint64_t wait_ms, csn_p
 }
 
 /* One answer to LOGS: at most CSN_LOG_CHUNK_MAX bytes. */
-static csn_status ask_logs(csn_local *l, const csn_ask_body *ask, uint8_t *buf, csn_msg *m,
+static csn_status ask_logs(csn_kept *l, const csn_ask_body *ask, uint8_t *buf, csn_msg *m,
                            csn_log_body *ret, csn_error **err)
 {
     int e = 0;
@@ -305,11 +304,11 @@ static csn_status ask_logs(csn_local *l, const csn_ask_body *ask, uint8_t *buf, 
 }
 
 /* As much as there is now, in as many requests as that takes; only the first one waits. */
-csn_status csn_local_logs(void *state, int64_t pid, int stream, uint64_t offset,
-                          uint64_t wait_ms, const csn_sink *sink, csn_log_chunk *ret,
-                          csn_error **err)
+csn_status csn_kept_logs(void *state, int64_t pid, int stream, uint64_t offset,
+                         uint64_t wait_ms, const csn_sink *sink, csn_log_chunk *ret,
+                         csn_error **err)
 {
-    csn_local *l = state;
+    csn_kept *l = state;
     csn_ask_body ask = {.pid = pid, .a = (uint64_t)stream, .b = offset, .c = wait_ms};
     csn_autofree uint8_t *buf = malloc(CSN_KEEPER_MSG_MAX);
     csn_log_chunk chunk = {0};
@@ -347,7 +346,7 @@ csn_status csn_local_logs(void *state, int64_t pid, int stream, uint64_t offset,
     return CSN_OK;
 }
 
-static csn_status ask_done(csn_local *l, uint16_t type, const csn_ask_body *ask,
+static csn_status ask_done(csn_kept *l, uint16_t type, const csn_ask_body *ask,
                            const char *what, csn_error **err)
 {
     uint8_t buf[256];
@@ -363,15 +362,15 @@ static csn_status ask_done(csn_local *l, uint16_t type, const csn_ask_body *ask,
     return CSN_OK;
 }
 
-csn_status csn_local_signal(void *state, int64_t pid, int signo, csn_error **err)
+csn_status csn_kept_signal(void *state, int64_t pid, int signo, csn_error **err)
 {
     csn_ask_body ask = {.pid = pid, .a = (uint64_t)signo};
 
     return ask_done(state, CSN_MSG_SIGNAL, &ask, "signal", err);
 }
 
-csn_status csn_local_resize(void *state, int64_t pid, uint16_t rows, uint16_t cols,
-                            csn_error **err)
+csn_status csn_kept_resize(void *state, int64_t pid, uint16_t rows, uint16_t cols,
+                           csn_error **err)
 {
     csn_ask_body ask = {.pid = pid, .a = rows, .b = cols};
 
@@ -404,10 +403,10 @@ static csn_status write_all(int fd, int64_t pid, const char *data, size_t len,
 
 /* The bytes do not pass through the keeper: it lends us the other end of the process's stdin.
  */
-csn_status csn_local_feed(void *state, int64_t pid, const void *data, size_t len,
-                          uint64_t timeout_ms, csn_error **err)
+csn_status csn_kept_feed(void *state, int64_t pid, const void *data, size_t len,
+                         uint64_t timeout_ms, csn_error **err)
 {
-    csn_local *l = state;
+    csn_kept *l = state;
     csn_ask_body ask = {.pid = pid, .a = data == NULL};
     uint64_t deadline = csn_deadline_in(timeout_ms);
     uint8_t buf[256];
@@ -458,9 +457,9 @@ static bool port_open(int family, uint16_t port)
 }
 
 /* There is no event for "somebody listens": asked again and again, less and less often. */
-csn_status csn_local_wait_port(void *state, uint16_t port, uint64_t timeout_ms, csn_error **err)
+csn_status csn_kept_wait_port(void *state, uint16_t port, uint64_t timeout_ms, csn_error **err)
 {
-    csn_local *l = state;
+    csn_kept *l = state;
     uint64_t deadline = csn_deadline_in(timeout_ms);
     int nap = PORT_NAP_MS_FIRST;
 

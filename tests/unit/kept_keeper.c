@@ -126,7 +126,7 @@ static void detached_sandbox_is_found_again_and_destroyed(void **state)
         d.config.lifetime_ms = 60000; /* should the test fail */
         d.config.home = NULL;         /* a private one, in the runtime directory */
         den_open(&d);
-        csn_local *l = d.state;
+        csn_kept *l = d.state;
         char *id = strdup(l->id), *run = strdup(l->run_path);
         pid_t keeper = den_keeper(&d);
         den_sh(&d, "(sleep 100; : detached) & echo $HOME", 0, &o);
@@ -263,7 +263,7 @@ static void keeper_that_lies_is_killed(void **state)
         pthread_t t;
 
         den_make(&d);
-        csn_local *l = d.state;
+        csn_kept *l = d.state;
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0);
         impostor im = {.sock = sv[1], .how = how};
         pid_t pid = start_sleeper(&l->keeper_pidfd);
@@ -296,7 +296,7 @@ static void keeper_that_is_silent_is_killed(void **state)
 
     (void)state;
     den_make(&d);
-    csn_local *l = d.state;
+    csn_kept *l = d.state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0);
     pid_t pid = start_sleeper(&l->keeper_pidfd);
     l->keeper_fd = sv[0];
@@ -326,7 +326,7 @@ static void keeper_refuses_nonsense(void **state)
 
         den_make(&d);
         den_sh(&d, "true", 0, &o);
-        csn_local *l = d.state;
+        csn_kept *l = d.state;
         if (how == 0)
             assert_int_equal(send(l->keeper_fd, "garbage", 7, MSG_NOSIGNAL), 7);
         else if (how == 1) /* a request without a channel */

@@ -13,16 +13,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/local/files.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "kept/files.h"
 #include "os/beneath.h"
 
-csn_target csn_target_of(const csn_local *l, uint32_t op, const char *path, uint32_t flags)
+csn_target csn_target_of(const csn_kept *l, uint32_t op, const char *path, uint32_t flags)
 {
     csn_target t = {.l = l, .op = op, .asked = path};
 
-    t.grant = csn_local_grant_of(l, path, &t.rest);
+    t.grant = csn_kept_grant_of(l, path, &t.rest);
     if ((flags & CSN_FILE_NOFOLLOW) || (l->config && (l->config->flags & CSN_OPEN_NOFOLLOW)))
         t.how |= CSN_BENEATH_NOFOLLOW;
     /* Nothing is outside the root directory; absolute links are as good as any there. */
@@ -50,8 +50,8 @@ bool csn_target_judged(const csn_target *t)
 
 char *csn_target_path(const csn_target *t, int fd, const char *more)
 {
-    csn_autofree char *found = csn_local_fd_path(fd);
-    csn_autofree char *top = csn_local_fd_path(t->grant->fd);
+    csn_autofree char *found = csn_kept_fd_path(fd);
+    csn_autofree char *top = csn_kept_fd_path(t->grant->fd);
     const char *base = t->grant->path,
                *below = found && top ? csn_path_below(found, top) : NULL;
     char *out = NULL;
@@ -168,7 +168,7 @@ static csn_status judge(const csn_target *t, int fd, const char *more, csn_error
     csn_autofree char *resolved = csn_target_path(t, fd, more);
     if (!resolved)
         return csn_fail(err, CSN_UNAVAILABLE, "the kernel does not tell where a path leads");
-    return csn_local_judge(t->l, t->op, t->asked, resolved, err);
+    return csn_kept_judge(t->l, t->op, t->asked, resolved, err);
 }
 
 csn_status csn_target_open(const csn_target *t, int flags, int *ret_fd, csn_error **err)

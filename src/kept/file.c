@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/local/files.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "kept/files.h"
 #include "os/beneath.h"
 #include "os/tree.h"
 
@@ -39,8 +39,8 @@ static csn_file_stat stat_of(const struct stat *st)
 
 /* Of the link itself only when the caller says so; a sandbox that refuses all links still lets
  * one look at them that way. */
-csn_status csn_local_stat(void *state, const char *path, uint32_t flags, csn_file_stat *ret,
-                          char **ret_target, csn_error **err)
+csn_status csn_kept_stat(void *state, const char *path, uint32_t flags, csn_file_stat *ret,
+                         char **ret_target, csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
     csn_autofd int fd = -1;
@@ -102,9 +102,9 @@ static int stream(int fd, uint64_t offset, uint64_t left, bool sized, const csn_
     return 0;
 }
 
-csn_status csn_local_read(void *state, const char *path, uint32_t flags, uint64_t offset,
-                          uint64_t length, const csn_sink *sink, csn_file_stat *ret,
-                          csn_error **err)
+csn_status csn_kept_read(void *state, const char *path, uint32_t flags, uint64_t offset,
+                         uint64_t length, const csn_sink *sink, csn_file_stat *ret,
+                         csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
     csn_autofd int fd = -1;
@@ -134,7 +134,7 @@ csn_status csn_local_read(void *state, const char *path, uint32_t flags, uint64_
 typedef struct teller {
     csn_entry_fn fn;
     void *ctx;
-    const csn_local *l; /* with `start`: what the policy hides is left out */
+    const csn_kept *l; /* with `start`: what the policy hides is left out */
     char *start;
 } teller;
 
@@ -159,8 +159,8 @@ static int tell(void *ctx, const char *path, const struct stat *st, const char *
 }
 
 /* Names are no secret to somebody who may read the directory: a list shows every entry. */
-csn_status csn_local_list(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
-                          void *ctx, csn_error **err)
+csn_status csn_kept_list(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
+                         void *ctx, csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
     csn_autofd int fd = -1;
@@ -187,8 +187,8 @@ static csn_status walk_file(const csn_target *t, int fd, csn_entry_fn fn, void *
 }
 
 /* O_PATH first: the start may be a file that cannot, or must not, be opened for reading. */
-csn_status csn_local_walk(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
-                          void *ctx, csn_error **err)
+csn_status csn_kept_walk(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
+                         void *ctx, csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
     csn_autofd int fd = -1;
@@ -214,7 +214,7 @@ csn_status csn_local_walk(void *state, const char *path, uint32_t flags, csn_ent
 }
 
 /* A command's working directory goes to the keeper as a descriptor, never as a path. */
-csn_status csn_local_open_cwd(csn_local *l, const char *path, int *ret_fd, csn_error **err)
+csn_status csn_kept_open_cwd(csn_kept *l, const char *path, int *ret_fd, csn_error **err)
 {
     csn_target t = csn_target_of(l, CSN_OP_READ, path, 0);
 

@@ -421,7 +421,7 @@ static void caller_that_dies_takes_its_session_along(void **state)
     d.config.flags = CSN_OPEN_DETACHED;
     d.config.lifetime_ms = 60000; /* should the test fail */
     den_open(&d);
-    char *id = strdup(((csn_local *)d.state)->id);
+    char *id = strdup(((csn_kept *)d.state)->id);
     snprintf(text, sizeof(text), "sh -c 'sleep 60; : %s'; echo no > ran", mark);
     pid_t pid = fork();
     if (pid == 0) {

@@ -9,19 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/local/files.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "kept/files.h"
 #include "os/watch.h"
 
 typedef struct watch {
-    const csn_local *l;
+    const csn_kept *l;
     csn_notify *notify;
     char *start; /* what the rules call the directory; NULL: nothing is hidden */
 } watch;
 
-csn_status csn_local_watch(void *state, const char *path, uint32_t flags, void **ret_watch,
-                           csn_error **err)
+csn_status csn_kept_watch(void *state, const char *path, uint32_t flags, void **ret_watch,
+                          csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
     csn_autofd int fd = -1;
@@ -38,7 +38,7 @@ csn_status csn_local_watch(void *state, const char *path, uint32_t flags, void *
     if (rc == 0 && csn_target_judged(&t) && !(w->start = csn_target_path(&t, fd, "")))
         rc = -EIO;
     if (rc < 0) {
-        csn_local_watch_free(w);
+        csn_kept_watch_free(w);
         return csn_target_fail(&t, -rc, err);
     }
     *ret_watch = w;
@@ -60,8 +60,8 @@ static bool hidden(const watch *w, const csn_notice *n)
     return !csn_rules_judge(w->l->rules, CSN_OP_READ, full).allowed;
 }
 
-csn_status csn_local_watch_next(void *handle, uint64_t timeout_ms, csn_event *ret,
-                                csn_error **err)
+csn_status csn_kept_watch_next(void *handle, uint64_t timeout_ms, csn_event *ret,
+                               csn_error **err)
 {
     watch *w = handle;
     csn_notice n;
@@ -80,7 +80,7 @@ csn_status csn_local_watch_next(void *handle, uint64_t timeout_ms, csn_event *re
     return CSN_OK;
 }
 
-void csn_local_watch_free(void *handle)
+void csn_kept_watch_free(void *handle)
 {
     watch *w = handle;
 

@@ -1,0 +1,219 @@
+/* kept.c: the life of a sandbox that a keeper holds: made, found again, ended.
+ *
+ * Called by the ops tables of the backends that have keepers. A detached sandbox is its keeper:
+ * when that is gone, so is the sandbox. What must hold: whatever fails in the middle of opening
+ * leaves no process and no directory behind. */
+#include "kept/kept.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/path.h"
+#include "base/strv.h"
+#include "os/statedir.h"
+#include "os/tree.h"
+
+void csn_kept_free(csn_kept *l)
+{
+    if (!l)
+        return;
+    if (l->kind->release)
+        l->kind->release(l);
+    csn_kept_grants_close(l);
+    if (l->keeper_fd >= 0)
+        close(l->keeper_fd);
+    if (l->keeper_pidfd >= 0)
+        close(l->keeper_pidfd);
+    if (l->run_fd >= 0)
+        close(l->run_fd);
+    csn_strv_free(l->environ_base);
+    csn_rules_free(l->rules);
+    pthread_mutex_destroy(&l->commit_lock);
+    pthread_mutex_destroy(&l->keeper_lock);
+    free(l->run_path);
+    free(l->id);
+    free(l);
+}
+CSN_DEFINE_CLEANUP(csn_kept, csn_kept_free)
+
+csn_kept *csn_kept_new(const csn_kept_kind *kind, const csn_config *config, const char *id)
+{
+    csn_kept *l = calloc(1, sizeof(*l));
+
+    if (!l)
+        return NULL;
+    l->kind = kind;
+    l->config = config;
+    l->detached = (config->flags & CSN_OPEN_DETACHED) != 0;
+    l->run_fd = l->keeper_fd = l->keeper_pidfd = -1;
+    l->base.fd = l->home.fd = l->root.fd = -1;
+    pthread_mutex_init(&l->commit_lock, NULL);
+    pthread_mutex_init(&l->keeper_lock, NULL);
+    l->id = strdup(id);
+    if (!l->id) {
+        csn_kept_free(l);
+        return NULL;
+    }
+    return l;
+}
+
+/* ---- the runtime directory ------------------------------------------------------------------
+ */
+
+/* Removes it (the private home, the socket). It is ours alone, so its path is safe to use. */
+static void remove_run_dir(const csn_kept *l)
+{
+    csn_autofree char *parent = l->run_path ? csn_path_dir(l->run_path) : NULL;
+    csn_autofd int fd = parent ? open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (fd >= 0)
+        (void)csn_tree_destroy(fd, l->id);
+}
+
+static int open_state_dir(const csn_kept *l, bool make)
+{
+    csn_autofree char *sub = NULL;
+
+    if (asprintf(&sub, "sandboxes/%s", l->id) < 0) {
+        sub = NULL;
+        return -ENOMEM;
+    }
+    return make ? csn_statedir_open(CSN_DIR_STATE, sub, NULL)
+                : csn_statedir_find(CSN_DIR_STATE, sub, NULL);
+}
+
+/* Where the socket is depends on XDG_RUNTIME_DIR, which a later process may have set otherwise:
+ * a detached sandbox notes it beside its metadata, as a link. */
+static csn_status note_run_dir(const csn_kept *l, csn_error **err)
+{
+    csn_autofd int dir = open_state_dir(l, true);
+
+    if (dir < 0)
+        return csn_fail_errno(err, -dir, "state of '%s'", l->id);
+    if (symlinkat(l->run_path, dir, CSN_STATE_RUN_LINK) < 0)
+        return csn_fail_errno(err, errno, "state of '%s'", l->id);
+    return CSN_OK;
+}
+
+static csn_status find_run_dir(csn_kept *l, csn_error **err)
+{
+    csn_autofd int dir = open_state_dir(l, false);
+    char path[CSN_PATH_MAX];
+    ssize_t n = dir < 0 ? -1 : readlinkat(dir, CSN_STATE_RUN_LINK, path, sizeof(path) - 1);
+
+    if (dir < 0 && dir != -ENOENT)
+        return csn_fail_errno(err, -dir, "state of '%s'", l->id);
+    if (n <= 0)
+        return CSN_OK; /* none noted: the usual place */
+    path[n] = '\0';
+    l->run_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    l->run_path = strdup(path);
+    if (!l->run_path)
+        return csn_fail(err, CSN_NOMEM, "state of '%s'", l->id);
+    if (l->run_fd < 0)
+        return errno == ENOENT ? csn_fail(err, CSN_GONE, "sandbox '%s' has ended", l->id)
+                               : csn_fail_errno(err, errno, "runtime directory of '%s'", l->id);
+    return CSN_OK;
+}
+
+/* ---- opening and ending ---------------------------------------------------------------------
+ */
+
+/* The keeper first where paths are looked up in what it has built, else last: a sandbox whose
+ * grants are not there needs no process. */
+static csn_status set_up(csn_kept *l, bool keeper, csn_error **err)
+{
+    csn_status st = l->kind->prepare ? l->kind->prepare(l, err) : CSN_OK;
+
+    if (st == CSN_OK)
+        st = csn_kept_environ_new(l, &l->environ_base, err);
+    if (st == CSN_OK && keeper)
+        st = csn_kept_keeper_start(l, err);
+    return st;
+}
+
+csn_status csn_kept_open(const csn_kept_kind *kind, const csn_config *config, const char *id,
+                         void **ret_state, csn_error **err)
+{
+    CSN_CLEANUP(csn_kept_freep) csn_kept *l = csn_kept_new(kind, config, id);
+
+    if (!l)
+        return csn_fail(err, CSN_NOMEM, "open %s sandbox", kind->name);
+    /* A sandbox that others must find, or that must end in time, has its keeper from the start.
+     */
+    bool keeper = kind->eager || l->detached || config->lifetime_ms != 0;
+    csn_status st = set_up(l, keeper, err);
+    if (st == CSN_OK && l->detached)
+        st = note_run_dir(l, err);
+    if (st < 0) {
+        csn_kept_keeper_end(l); /* it may be there although asking it failed */
+        remove_run_dir(l);
+        return st;
+    }
+    *ret_state = CSN_STEAL(l);
+    return CSN_OK;
+}
+
+csn_status csn_kept_connect(const csn_kept_kind *kind, const csn_config *config, const char *id,
+                            void **ret_state, csn_error **err)
+{
+    CSN_CLEANUP(csn_kept_freep) csn_kept *l = csn_kept_new(kind, config, id);
+
+    if (!l)
+        return csn_fail(err, CSN_NOMEM, "connect to %s sandbox", kind->name);
+    l->connected = true;
+    csn_status st = find_run_dir(l, err);
+    if (st == CSN_OK)
+        st = csn_kept_keeper_connect(l, err);
+    if (st == CSN_GONE)
+        remove_run_dir(l);
+    if (st == CSN_OK)
+        st = set_up(l, false, err);
+    if (st < 0)
+        return st;
+    *ret_state = CSN_STEAL(l);
+    return CSN_OK;
+}
+
+csn_status csn_kept_destroy(void *state, csn_error **err)
+{
+    csn_kept *l = state;
+
+    (void)err;
+    if (l->gone)
+        return CSN_OK;
+    l->gone = true;
+    csn_kept_keeper_end(l);
+    remove_run_dir(l);
+    return CSN_OK;
+}
+
+void csn_kept_close(void *state)
+{
+    csn_kept *l = state;
+
+    if (!l)
+        return;
+    if (!l->detached)
+        (void)csn_kept_destroy(l, NULL);
+    csn_kept_free(l);
+}
+
+csn_status csn_kept_info(csn_kept *l, csn_info_result *ret, csn_error **err)
+{
+    ret->workspace = l->base.path;
+    ret->workdir = l->base.path;
+    ret->home = l->home.path;
+    pthread_mutex_lock(&l->keeper_lock);
+    ret->keeper_pid = l->keeper_pid;
+    pthread_mutex_unlock(&l->keeper_lock);
+    /* Another process may have moved the end, so the keeper is asked, if there is one. */
+    return ret->keeper_pid != 0 ? csn_kept_expiry(l, &ret->expires_ms, err) : CSN_OK;
+}

@@ -1,0 +1,153 @@
+/* kept.h: a sandbox whose processes a keeper holds and whose files are reached through held
+ * descriptors. The backends on this machine are such sandboxes with a kind of their own.
+ *
+ *   kept.c     its life: made, found again, ended
+ *   grants.c   base, home and granted directories as held descriptors; which one a path is
+ * below target.c   a path on its way to the kernel and through the policy (files.h) file.c stat
+ * read list walk      change.c  mkdir symlink remove rename cleanup write.c    atomic writes
+ * batch.c   many of them, all or nothing watch.c    file events              host.c    any host
+ * directory, for export and import keeper.c   starting a keeper, reaching a detached one, one
+ * request and its answer exec.c     foreground commands      session.c persistent shells
+ *   process.c  background processes     environ.c the environment of commands */
+#pragma once
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "caisson/backend.h"
+#include "keeper/spec.h"
+#include "kit/rules.h"
+#include "os/spawn.h"
+
+typedef struct csn_grant {
+    char *path; /* resolved, absolute */
+    int fd;     /* O_PATH | O_DIRECTORY */
+    bool writable;
+} csn_grant;
+
+typedef struct csn_kept csn_kept;
+
+/* What a backend adds. All functions may be NULL. */
+typedef struct csn_kept_kind {
+    const char *name; /* of the backend */
+    bool eager;       /* the keeper runs from open on, not from the first command */
+    bool rooted;      /* paths are those of the keeper's own root, see csn_kept.root */
+    /* Makes base, home, grants and rules. */
+    csn_status (*prepare)(csn_kept *k, csn_error **err);
+    /* What the keeper is to be started with beyond the common orders. */
+    csn_status (*arm)(csn_kept *k, csn_keeper_spec *spec, csn_orphan *o, csn_error **err);
+    /* It runs now, or was found again: whatever is left to do. */
+    csn_status (*started)(csn_kept *k, csn_error **err);
+    void (*release)(csn_kept *k); /* frees k->own */
+} csn_kept_kind;
+
+struct csn_kept {
+    const csn_kept_kind *kind;
+    void *own;                /* the backend's */
+    const csn_config *config; /* the core's; outlives us */
+    char *id;
+    bool detached, connected; /* connected: found again, not made here */
+    csn_grant base, home;
+    csn_grant root;    /* rooted kinds: "/" of the keeper; all paths are looked up in it */
+    csn_grant *grants; /* read and write directories */
+    size_t grant_count;
+    csn_rules *rules;
+    char *run_path; /* runtime directory of this sandbox, or NULL before it is needed */
+    int run_fd;     /* or -1 */
+    pthread_mutex_t commit_lock; /* check-and-rename of writes is one at a time */
+    pthread_mutex_t keeper_lock; /* starting the keeper happens once */
+    int keeper_fd;               /* SEQPACKET to the keeper, or -1 */
+    int keeper_pidfd;            /* or -1 */
+    int64_t keeper_pid;
+    char **environ_base; /* NAME=value for every command */
+    bool gone;
+};
+
+/* kept.c */
+csn_kept *csn_kept_new(const csn_kept_kind *kind, const csn_config *config, const char *id);
+void csn_kept_free(csn_kept *l);
+csn_status csn_kept_open(const csn_kept_kind *kind, const csn_config *config, const char *id,
+                         void **ret_state, csn_error **err);
+csn_status csn_kept_connect(const csn_kept_kind *kind, const csn_config *config, const char *id,
+                            void **ret_state, csn_error **err);
+csn_status csn_kept_destroy(void *state, csn_error **err);
+void csn_kept_close(void *state);
+/* Everything but the layers. */
+csn_status csn_kept_info(csn_kept *l, csn_info_result *ret, csn_error **err);
+
+/* host.c. A state for file operations below any host directory: no home, no commands, no
+ * policy. Close it with csn_kept_close. */
+csn_status csn_kept_host_open(const char *dir, bool make, void **ret_state, csn_error **err);
+
+/* grants.c. Paths of agents to descriptors. */
+csn_status csn_kept_grants_open(csn_kept *l, csn_error **err);
+void csn_kept_grants_close(csn_kept *l);
+/* Which grant an agent path is below, by name only, and the rest of the path to give to the
+ * kernel ("." for the grant itself). `/x` is base/x unless it names the base, the home or a
+ * granted directory by its host path. Never fails: what is below nothing else is below the
+ * base. */
+const csn_grant *csn_kept_grant_of(const csn_kept *l, const char *path, const char **ret_rest);
+/* The resolved host path of a held descriptor, from the kernel. malloc'd, NULL on failure. */
+char *csn_kept_fd_path(int fd);
+/* Does the policy let `op` be done to the resolved path? CSN_DENIED with the denial filled in.
+ */
+csn_status csn_kept_judge(const csn_kept *l, uint32_t op, const char *asked,
+                          const char *resolved, csn_error **err);
+
+/* file.c and write.c: entries of the ops table */
+csn_status csn_kept_stat(void *state, const char *path, uint32_t flags, csn_file_stat *ret,
+                         char **ret_target, csn_error **err);
+csn_status csn_kept_read(void *state, const char *path, uint32_t flags, uint64_t offset,
+                         uint64_t length, const csn_sink *sink, csn_file_stat *ret,
+                         csn_error **err);
+csn_status csn_kept_write(void *state, const csn_write_req *reqs, size_t count,
+                          csn_written *rets, csn_error **err);
+csn_status csn_kept_mkdir(void *state, const char *path, uint32_t flags, csn_error **err);
+csn_status csn_kept_chmod(void *state, const char *path, uint32_t mode, csn_error **err);
+csn_status csn_kept_symlink(void *state, const char *target, const char *path, csn_error **err);
+csn_status csn_kept_remove(void *state, const char *path, uint32_t flags, csn_error **err);
+csn_status csn_kept_rename(void *state, const char *from, const char *to, uint32_t flags,
+                           csn_error **err);
+csn_status csn_kept_list(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
+                         void *ctx, csn_error **err);
+csn_status csn_kept_walk(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
+                         void *ctx, csn_error **err);
+csn_status csn_kept_cleanup(void *state, csn_error **err);
+csn_status csn_kept_watch(void *state, const char *path, uint32_t flags, void **ret_watch,
+                          csn_error **err);
+csn_status csn_kept_watch_next(void *watch, uint64_t timeout_ms, csn_event *ret,
+                               csn_error **err);
+void csn_kept_watch_free(void *watch);
+/* An O_PATH directory descriptor for a command's cwd, policy checked. */
+csn_status csn_kept_open_cwd(csn_kept *l, const char *path, int *ret_fd, csn_error **err);
+csn_status csn_kept_path_judge(void *state, uint32_t op, const char *path, char **ret_resolved,
+                               csn_error **err);
+
+/* keeper.c */
+csn_status csn_kept_keeper_start(csn_kept *l, csn_error **err);   /* once; later calls: OK */
+csn_status csn_kept_keeper_connect(csn_kept *l, csn_error **err); /* detached, by socket */
+/* When the keeper will end by itself, since the epoch; 0: never. */
+csn_status csn_kept_expiry(csn_kept *l, int64_t *ret_ms, csn_error **err);
+void csn_kept_keeper_end(csn_kept *l); /* kills everything it holds and waits */
+
+/* exec.c and process.c: entries of the ops table */
+csn_status csn_kept_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
+                         csn_exec_end *ret, csn_error **err);
+csn_status csn_kept_start(void *state, const csn_exec_req *req, uint64_t output_max,
+                          int64_t *ret_pid, void **ret_tie, csn_error **err);
+void csn_kept_untie(void *tie);
+csn_status csn_kept_processes(void *state, int64_t pid, uint64_t wait_ms, csn_process_fn fn,
+                              void *ctx, csn_error **err);
+csn_status csn_kept_logs(void *state, int64_t pid, int stream, uint64_t offset,
+                         uint64_t wait_ms, const csn_sink *sink, csn_log_chunk *ret,
+                         csn_error **err);
+csn_status csn_kept_signal(void *state, int64_t pid, int signo, csn_error **err);
+csn_status csn_kept_feed(void *state, int64_t pid, const void *data, size_t len,
+                         uint64_t timeout_ms, csn_error **err);
+csn_status csn_kept_resize(void *state, int64_t pid, uint16_t rows, uint16_t cols,
+                           csn_error **err);
+csn_status csn_kept_wait_port(void *state, uint16_t port, uint64_t timeout_ms, csn_error **err);
+csn_status csn_kept_extend(void *state, uint64_t ms, csn_error **err);
+
+/* environ.c. The clean environment: an allow-list of the caller's variables, what the config
+ * adds, HOME always the sandbox's. malloc'd strv. */
+csn_status csn_kept_environ_new(const csn_kept *l, char ***ret, csn_error **err);
