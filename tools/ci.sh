@@ -48,7 +48,8 @@ compile() # DIR OPTIONS...
 
 with_clang()
 {
-    CC=clang compile "$build/clang" && tools/run-tests "$build/clang"
+    CC=clang compile "$build/clang" &&
+        tools/run-tests "$build/clang" --suite unit --suite conformance
 }
 
 with_sanitizers()
@@ -57,7 +58,15 @@ with_sanitizers()
     export ASAN_OPTIONS=abort_on_error=0:exitcode=97:detect_stack_use_after_return=1
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
     compile "$build/asan" -Db_sanitize=address,undefined -Db_lundef=false -Dkeeper=native &&
-        tools/run-tests "$build/asan" --timeout-multiplier 4
+        tools/run-tests "$build/asan" --timeout-multiplier 4 --suite unit --suite conformance \
+            --suite cli --suite escape --suite fault --suite fuzz
+}
+
+# A jail with one wall less: each is noticed, none is the only one.
+with_walls_off()
+{
+    compile "$build/walls" -Dtest_walls=true &&
+        tools/run-tests "$build/walls" escape_walls_caller escape_walls_user
 }
 
 # Programs that only compute: valgrind 3.19 knows neither openat2 nor what a keeper does with
@@ -76,7 +85,8 @@ with_valgrind()
 with_coverage()
 {
     compile "$build/cov" -Db_coverage=true -Dkeeper=native -Dc_args=-fprofile-update=atomic &&
-        tools/run-tests "$build/cov" --timeout-multiplier 2 && tools/coverage "$build/cov" 85
+        tools/run-tests "$build/cov" --timeout-multiplier 2 --suite unit --suite conformance \
+            --suite cli --suite escape && tools/coverage "$build/cov" 85
 }
 
 report_coverage()
@@ -105,6 +115,7 @@ stage packages tools/deps build test lint clang valgrind coverage user
 stage lint make lint
 stage test make test
 stage clang with_clang
+stage walls with_walls_off
 stage sanitize with_sanitizers
 stage memcheck with_valgrind
 stage coverage with_coverage

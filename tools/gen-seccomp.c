@@ -141,6 +141,8 @@ static bool rule_holds(const csn_seccomp_rule *r, uint32_t variant)
         return !(variant & CSN_SECCOMP_USERNS);
     if (r->when == CSN_RULE_NO_SUID)
         return variant & CSN_SECCOMP_NOSUID;
+    if (r->when == CSN_RULE_ALONE)
+        return variant & CSN_SECCOMP_ALONE;
     return true;
 }
 

@@ -45,6 +45,12 @@ typedef struct csn_source {
  * it is. */
 #define CSN_EXEC_STAY (1u << 31)
 
+/* Where a backend tells what a command was refused, or what it made that was set aside. */
+typedef struct csn_deny_sink {
+    void (*tell)(void *ctx, const csn_denial *d); /* copies */
+    void *ctx;
+} csn_deny_sink;
+
 typedef struct csn_exec_req {
     uint32_t size;
     uint32_t flags;          /* CSN_EXEC_* */
@@ -58,6 +64,7 @@ typedef struct csn_exec_req {
     const char *session;     /* or NULL */
     const char *command;     /* the shell string when argv is a shell, else NULL */
     uint16_t rows, cols;
+    const csn_deny_sink *denials; /* or NULL; told before exec returns */
 } csn_exec_req;
 
 #define CSN_END_EXITED  0u /* by itself: exit_code, or signal */
@@ -121,6 +128,9 @@ typedef int (*csn_process_fn)(void *ctx, const csn_process_info *info);
 #define CSN_CAP_HOST                                                                           \
     (1u << 6) /* the workspace is a host directory; none given: the caller's                   \
                */
+
+/* One finding of `diagnose`. Strings live until the callback returns. */
+typedef void (*csn_check_fn)(void *ctx, const csn_check *check);
 
 typedef struct csn_backend_ops {
     uint32_t size; /* sizeof(csn_backend_ops) */
@@ -186,6 +196,21 @@ typedef struct csn_backend_ops {
                         csn_error **err);
     /* The permission bits of a directory, for transfers. */
     csn_status (*chmod)(void *state, const char *path, uint32_t mode, csn_error **err);
+    /* After a command that failed by itself: tells req->denials what it was refused, and what
+     * would have allowed it, as far as that can still be found out. req and end are those of
+     * exec (the input is used up), out and text what was kept of its stdout and stderr. What it
+     * printed is a hint where to look, never a proof. NULL: nothing is explained. */
+    csn_status (*explain)(void *state, const csn_exec_req *req, const csn_exec_end *end,
+                          const csn_output *out, const csn_output *text, csn_error **err);
+    /* Without a sandbox: tells fn what of all this backend needs the host has, for csn_doctor.
+     */
+    csn_status (*diagnose)(const char *workspace, csn_check_fn fn, void *ctx, csn_error **err);
+    /* A detached sandbox is on record, so that others can find it. Until then it must not
+     * outlive the process that opens it. NULL: nothing to do. */
+    csn_status (*settle)(void *state, csn_error **err);
+    /* Called right after open, before anything else: what open began is finished, or fails.
+     * So that the core has something to do meanwhile. NULL: open did it all. */
+    csn_status (*ready)(void *state, csn_error **err);
 } csn_backend_ops;
 
 /* Makes `ops` available to csn_open under ops->name. Names cannot be taken twice. The table and

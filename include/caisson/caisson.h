@@ -72,7 +72,7 @@ typedef enum {
 /* A refusal as data: what was asked, what it resolved to, which rule refused it, where the rule
  * comes from, and the smallest rule that would allow it. Any field but op may be NULL. */
 typedef struct csn_denial {
-    const char *op; /* read, write, delete, exec, env, net */
+    const char *op; /* read, write, delete, exec, env, net, limit, syscall */
     const char *target;
     const char *resolved;
     const char *rule;
@@ -631,6 +631,30 @@ typedef struct csn_audit_report {
 /* Recomputes the chain: finds any edit, cut or reordering. */
 CSN_API csn_status csn_audit_verify(const char *id, csn_audit_report **ret, csn_error **err);
 CSN_API void csn_audit_report_free(csn_audit_report *r);
+
+/* ---- self-check ---------------------------------------------------------------------------
+ */
+
+typedef struct csn_check {
+    const char *name;   /* user, mount, pid, net, ipc, limits ..., or a directory, a program */
+    const char *status; /* "ok"; "weaker": something less stands in; "missing"; "info" */
+    const char *detail; /* what was seen */
+    const char *fix;    /* what to do about it, a command where there is one; or NULL */
+} csn_check;
+
+typedef struct csn_doctor_result {
+    uint32_t ok;      /* nothing is missing */
+    const char *rung; /* what a jail is here: "full", "weaker" (if allowed to be), "none" */
+    const csn_check *items;
+    size_t count;
+    uint64_t duration_ms;
+} csn_doctor_result;
+
+/* What of the backend `jail` works on this host: each layer by itself, and a real sandbox on
+ * `workspace` (NULL: the current directory), looked at from inside. A host that lacks something
+ * is no failure of the call. */
+CSN_API csn_status csn_doctor(const char *workspace, csn_doctor_result **ret, csn_error **err);
+CSN_API void csn_doctor_result_free(csn_doctor_result *r);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -151,6 +152,25 @@ bool csn_parse_size(const char *s, uint64_t *ret)
     if (rest[0] == 'B')
         rest++;
     return !*rest && scale(v, by, ret);
+}
+
+const char *csn_size_text(uint64_t bytes, char buf[CSN_SIZE_TEXT])
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    uint64_t whole = bytes, tenths = 0;
+    size_t u = 0;
+
+    while (whole >= 1024 && u + 1 < sizeof(units) / sizeof(units[0])) {
+        tenths = (whole & 1023) * 10 / 1024;
+        whole >>= 10;
+        u++;
+    }
+    if (tenths != 0)
+        snprintf(buf, CSN_SIZE_TEXT, "%llu.%llu %s", (unsigned long long)whole,
+                 (unsigned long long)tenths, units[u]);
+    else
+        snprintf(buf, CSN_SIZE_TEXT, "%llu %s", (unsigned long long)whole, units[u]);
+    return buf;
 }
 
 /* ---- signals ------------------------------------------------------------------------------

@@ -16,6 +16,9 @@ bool csn_str_starts(const char *s, const char *prefix);
 bool csn_parse_duration_ms(const char *s, uint64_t *ret);
 /* "512" "512K" "64M" "2G" (1024-based, optional "iB" or "B"). */
 bool csn_parse_size(const char *s, uint64_t *ret);
+/* For people: "64 MiB", "63.9 MiB". Returns buf. */
+#define CSN_SIZE_TEXT 24u
+const char *csn_size_text(uint64_t bytes, char buf[CSN_SIZE_TEXT]);
 /* Decimal digits only, no sign, no space, in range. */
 bool csn_parse_u64(const char *s, uint64_t *ret);
 /* "SIGTERM", "TERM", "15" -> 15; 0: none. And back: "SIGTERM" or NULL. */

@@ -39,6 +39,7 @@ static int run(csn_cli *c, void *opts)
     config.flags |= CSN_OPEN_DETACHED;
     if (csn_open(&config, &c->sb, &err) < 0)
         return csn_cli_fail(c, err);
+    csn_sandbox_opts_warn(c, &config);
     int status = answer(c, config.name);
     /* An id that nobody could read would be a sandbox that nobody can destroy. */
     if (status != 0)

@@ -43,6 +43,7 @@ static int run(csn_cli *c, void *opts)
     config.flags &= ~CSN_OPEN_DETACHED;
     if (csn_open(&config, &c->sb, &err) < 0)
         return csn_cli_fail(c, err);
+    csn_sandbox_opts_warn(c, &config);
     int status = csn_exec_opts_run(c, &o->exec);
     csn_close(c->sb);
     return status;

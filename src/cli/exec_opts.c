@@ -120,8 +120,17 @@ static void explain(const csn_cli *c, const csn_exec_result *r)
         csn_cli_note(c, "the command was ended by a limit or rule: %s", r->killed_by);
     for (size_t i = 0; i < r->denial_count; i++) {
         const csn_denial *d = &r->denials[i];
-        csn_cli_note(c, "denied %s '%s'%s%s", d->op, d->target ? d->target : "",
-                     d->hint ? "; to allow it: " : "", d->hint ? d->hint : "");
+        if (strcmp(d->op, "limit") == 0 && d->rule) {
+            csn_cli_note(c, "%s%s%s", d->rule, d->hint ? "; to allow more: " : "",
+                         d->hint ? d->hint : "");
+            continue;
+        }
+        const char *how = d->hint ? "; " : "";
+        if (d->hint && csn_str_starts(d->hint, "--")) /* else it says why nothing is offered */
+            how = "; to allow it: ";
+        csn_cli_note(c, "denied %s%s%s%s%s%s", d->op, d->target ? " '" : "",
+                     d->target ? d->target : "", d->target ? "'" : "", how,
+                     d->hint ? d->hint : "");
     }
 }
 

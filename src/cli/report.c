@@ -206,7 +206,7 @@ int csn_cli_usage(const csn_cli *c, const char *hint, const char *fmt, ...)
 
 void csn_cli_note(const csn_cli *c, const char *fmt, ...)
 {
-    char message[1024];
+    char message[16384]; /* a hint names paths; a part of one is another path */
     va_list ap;
 
     va_start(ap, fmt);

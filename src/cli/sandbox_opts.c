@@ -86,40 +86,26 @@ static int split_commas(char *const *from, csn_arena *a, const char *const **ret
     return e;
 }
 
-/* A workspace that is only a host directory, perhaps with :rw, which is the default. */
-static char *plain_workspace(const char *spec, csn_arena *a)
-{
-    size_t len = strlen(spec);
-
-    if (len > 3 && strcmp(spec + len - 3, ":rw") == 0)
-        len -= 3;
-    if (len > 3 && strncmp(spec + len - 3, ":ro", 3) == 0)
-        return NULL;
-    if (len > 4 && strncmp(spec + len - 4, ":cow", 4) == 0)
-        return NULL;
-    return memmem(spec, len, ":/", 2) ? NULL : csn_arena_memdup(a, spec, len);
-}
-
-/* The first plain workspace is the base; every other one goes to the list as it was written. */
+/* The first workspace is the base, every other one goes to the list as it was written. `:rw` is
+ * the default and left out, so that a plain directory is one for every backend. */
 static csn_status take_workspaces(const csn_sandbox_opts *o, csn_arena *a, csn_config *c,
                                   csn_error **err)
 {
-    size_t n = csn_strv_len((const char *const *)o->workspace), more = 0;
+    size_t n = csn_strv_len((const char *const *)o->workspace);
 
     if (n == 0)
         return CSN_OK;
     const char **list = csn_arena_array(a, n + 1, sizeof(*list));
     if (!list)
         return csn_fail(err, CSN_NOMEM, "workspaces");
-    for (size_t i = 0; i < n; i++) {
-        char *base = c->workspace ? NULL : plain_workspace(o->workspace[i], a);
-        if (base)
-            c->workspace = base;
-        else
-            list[more++] = o->workspace[i];
-    }
-    if (more > 0)
-        c->workspaces = list;
+    memcpy(list, o->workspace, n * sizeof(*list));
+    size_t len = strlen(list[0]);
+    bool rw = len > 3 && strcmp(list[0] + len - 3, ":rw") == 0;
+    c->workspace = csn_arena_memdup(a, list[0], rw ? len - 3 : len);
+    if (!c->workspace)
+        return csn_fail(err, CSN_NOMEM, "workspaces");
+    if (n > 1)
+        c->workspaces = list + 1;
     return CSN_OK;
 }
 
@@ -174,4 +160,16 @@ csn_status csn_sandbox_opts_config(const csn_sandbox_opts *o, csn_arena *a, csn_
     if (st == CSN_OK)
         *ret = all;
     return st;
+}
+
+void csn_sandbox_opts_warn(const csn_cli *c, const csn_config *config)
+{
+    csn_info_result *r = NULL;
+
+    if (!(config->flags & CSN_OPEN_ALLOW_WEAKER) || csn_info(c->sb, &r, NULL) < 0)
+        return;
+    for (size_t i = 0; i < r->layer_count; i++)
+        if (strcmp(r->layers[i].name, "rung") == 0 && strcmp(r->layers[i].status, "on") != 0)
+            csn_cli_note(c, "weaker isolation: %s", r->layers[i].detail);
+    csn_info_free(r);
 }

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "caisson/caisson.h"
 #include "cli/args.h"
+#include "cli/cli.h"
 
 typedef struct csn_sandbox_opts {
     const char *backend, *home, *workdir, *net, *image;
@@ -19,3 +20,5 @@ extern const csn_opt csn_sandbox_opt_table[];
  * the options; lists append, single values override. Everything in *ret lives in the arena. */
 csn_status csn_sandbox_opts_config(const csn_sandbox_opts *o, csn_arena *a, csn_config *ret,
                                    csn_error **err);
+/* After opening: one line on stderr when the sandbox has less than its backend promises. */
+void csn_sandbox_opts_warn(const csn_cli *c, const csn_config *config);

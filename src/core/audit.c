@@ -35,6 +35,7 @@ struct csn_audit {
     char *id;
     csn_audit_place place;
     bool default_place;
+    bool fresh;           /* of a sandbox that is just being made */
     pthread_mutex_t lock; /* guards what follows */
     int fd, head_fd;      /* -1: not open, or (head) lost */
     csn_audit_head last;  /* as we know it; the head file decides */
@@ -139,6 +140,14 @@ static int make_head(const csn_audit *a)
 {
     char tmp[CSN_AUDIT_NAME_MAX];
 
+    if (a->fresh) { /* nobody else knows of this sandbox yet: the short way */
+        int fd = csn_audit_open_at(&a->place, a->place.head, O_RDWR | O_CREAT | O_EXCL);
+        int rc = fd < 0 ? -fd : csn_audit_head_write(fd, &a->last);
+        if (fd >= 0)
+            close(fd);
+        if (rc != EEXIST)
+            return rc;
+    }
     snprintf(tmp, sizeof(tmp), ".%ld.%ld.head", (long)getpid(), (long)gettid());
     (void)unlinkat(a->place.dir, tmp, 0); /* of a process that had our number before */
     int fd = csn_audit_open_at(&a->place, tmp, O_RDWR | O_CREAT | O_EXCL);
@@ -425,6 +434,29 @@ static int append_locked(csn_audit *a, const csn_audit_event *e)
 }
 
 /* The mutex is for threads of this handle, flock for other handles and processes. */
+void csn_audit_prepare(csn_audit *a)
+{
+    if (!a)
+        return;
+    pthread_mutex_lock(&a->lock);
+    a->fresh = a->default_place;
+    (void)ready_files(a); /* the first event tries again, and tells */
+    pthread_mutex_unlock(&a->lock);
+}
+
+void csn_audit_forget(csn_audit *a)
+{
+    if (!a || !a->fresh || a->fd < 0)
+        return;
+    pthread_mutex_lock(&a->lock);
+    if (a->last.lines == 0) {
+        (void)unlinkat(a->place.dir, a->place.log, 0);
+        (void)unlinkat(a->place.dir, a->place.head, 0);
+        close_files(a);
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
 csn_status csn_audit_append(csn_audit *a, const csn_audit_event *e, csn_error **err)
 {
     if (!a)

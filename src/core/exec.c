@@ -5,6 +5,7 @@
  * the command prints is hostile: it is kept within bounds and never interpreted. A non-zero
  * exit is data; an error means the command could not be tried at all. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "base/strv.h"
 #include "core/ask.h"
 #include "core/cancel.h"
+#include "core/denials.h"
 #include "core/exec.h"
 #include "core/internal.h"
 #include "core/layers.h"
@@ -208,26 +210,6 @@ static int fill_output(csn_arena *a, const csn_capture *c, csn_output *ret)
     return 0;
 }
 
-static int fill_denials(csn_arena *a, const char *const *env, csn_exec_result *r)
-{
-    for (size_t i = 0; env && env[i]; i++) {
-        if (!is_home(env[i]))
-            continue;
-        csn_denial *d = csn_arena_alloc(a, sizeof(*d));
-        if (!d)
-            return ENOMEM;
-        *d = (csn_denial){.op = "env",
-                          .target = "HOME",
-                          .rule = "HOME is the sandbox's home",
-                          .source = "sandbox",
-                          .hint = "--home DIR when the sandbox is made"};
-        r->denials = d;
-        r->denial_count = 1;
-        break;
-    }
-    return 0;
-}
-
 /* A command that never ran says why where its output would be. */
 static void explain_spawn(collector *c, const csn_exec_end *end)
 {
@@ -235,8 +217,7 @@ static void explain_spawn(collector *c, const csn_exec_end *end)
         collect(c, CSN_STDERR, end->message, strlen(end->message));
 }
 
-static int fill_result(csn_exec_result *r, csn_call *c, collector *col, const csn_exec_end *end,
-                       const csn_exec_opts *o)
+static int fill_result(csn_exec_result *r, csn_call *c, collector *col, const csn_exec_end *end)
 {
     csn_arena *a = csn_result_arena(r);
 
@@ -263,9 +244,31 @@ static int fill_result(csn_exec_result *r, csn_call *c, collector *col, const cs
     else if (fill_output(a, &col->merged, &r->merged) != 0)
         return ENOMEM;
     r->layer_count = c->sb->layer_count;
-    if (csn_layers_copy(a, c->sb->layers, c->sb->layer_count, &r->layers) != 0)
-        return ENOMEM;
-    return fill_denials(a, o->env, r);
+    return csn_layers_copy(a, c->sb->layers, c->sb->layer_count, &r->layers);
+}
+
+/* Why a command failed is asked only then, and only when nothing else has told it: a limit, a
+ * deadline and a cancel have. The backend's answer is the best there is; if it has none, the
+ * result is complete without. */
+static void explain_failure(csn_call *c, const csn_exec_req *req, const csn_exec_end *end,
+                            const csn_exec_result *r)
+{
+    bool by_itself = end->how == CSN_END_EXITED || end->how == CSN_END_SPAWN;
+    bool crashed = end->signal != 0 && end->signal != SIGSYS;
+
+    if (r->failed && by_itself && !crashed && c->sb->ops->explain)
+        (void)c->sb->ops->explain(c->sb->state, req, end, &r->out, &r->err, NULL);
+}
+
+static int fill_denials(csn_call *c, const csn_exec_req *req, const csn_exec_end *end,
+                        const csn_exec_opts *o, csn_denials *told, csn_exec_result *r)
+{
+    csn_denials_tell_limit(told, end);
+    csn_denials_tell_env(told, o->env);
+    explain_failure(c, req, end, r);
+    r->denials = told->items;
+    r->denial_count = told->count;
+    return told->failed ? ENOMEM : 0;
 }
 
 /* The directory that was asked for. A backend that is only an exec cannot tell a directory that
@@ -283,44 +286,48 @@ csn_status csn_exec_cwd(csn_call *c, const char *asked, const char **ret, csn_er
     return st < 0 ? csn_wrap(st, err, "cwd") : st;
 }
 
+/* What does not depend on how it is run. *ret_workdir is the caller's to free after the last
+ * use of the request. */
+static csn_status fill_request(csn_call *c, const csn_exec_opts *o, csn_exec_req *req,
+                               char **ret_workdir, csn_error **err)
+{
+    req->size = sizeof(*req);
+    req->flags = o->flags & (CSN_EXEC_MERGE | CSN_EXEC_RESTART | CSN_EXEC_SUDO);
+    req->session = o->session;
+    req->input_fd = o->flags & CSN_EXEC_STDIN_FD ? o->stdin_fd : -1;
+    req->cancel_fds[0] = csn_cancel_fd(o->cancel);
+    req->cancel_fds[1] = c->sb->stop_fd;
+    if (o->cwd)
+        return csn_exec_cwd(c, o->cwd, &req->cwd, err);
+    req->cwd = *ret_workdir = csn_sandbox_workdir(c->sb);
+    if (o->session)
+        req->flags |= CSN_EXEC_STAY;
+    return CSN_OK;
+}
+
 static csn_status run_in_backend(csn_call *c, csn_exec_req *req, const csn_exec_opts *o,
                                  collector *col, csn_exec_end *end, csn_error **err)
 {
     csn_bytes mem = {.data = o->stdin_data, .left = o->stdin_len};
     csn_source input = {.read = csn_bytes_read, .ctx = &mem};
     csn_sink sink = {.write = collect, .ctx = col};
-    const char *cwd = NULL;
 
-    req->size = sizeof(*req);
-    req->flags = o->flags & (CSN_EXEC_MERGE | CSN_EXEC_RESTART | CSN_EXEC_SUDO);
-    req->session = o->session;
     req->input = o->stdin_data ? &input : NULL;
-    req->input_fd = o->flags & CSN_EXEC_STDIN_FD ? o->stdin_fd : -1;
-    req->cancel_fds[0] = csn_cancel_fd(o->cancel);
-    req->cancel_fds[1] = c->sb->stop_fd;
     req->deadline_ns = csn_deadline_in(timeout_of(c->sb, o));
-    csn_autofree char *workdir = o->cwd ? NULL : csn_sandbox_workdir(c->sb);
-    if (o->cwd) {
-        csn_status st = csn_exec_cwd(c, o->cwd, &cwd, err);
-        if (st < 0)
-            return st;
-    }
-    req->cwd = cwd ? cwd : workdir;
-    if (o->session && !cwd)
-        req->flags |= CSN_EXEC_STAY;
     *end = (csn_exec_end){.size = sizeof(*end), .exit_code = -1};
-    return c->sb->ops->exec(c->sb->state, req, &sink, end, err);
+    csn_status st = c->sb->ops->exec(c->sb->state, req, &sink, end, err);
+    req->input = NULL;
+    return st;
 }
 
 /* bash where there is one: a backend that can tell a program that is not there from one that
  * failed is simply tried; of the others it is asked once. */
-static csn_status run_shell(csn_call *c, csn_exec_req *req, const csn_exec_opts *o,
-                            collector *col, csn_exec_end *end, csn_error **err)
+static csn_status run_shell(csn_call *c, csn_exec_req *req, const char **argv,
+                            const csn_exec_opts *o, collector *col, csn_exec_end *end,
+                            csn_error **err)
 {
-    const char *argv[] = {"bash", "-c", req->command, NULL};
     csn_sandbox *sb = c->sb;
 
-    req->argv = argv;
     if (!(sb->ops->caps & CSN_CAP_CONFIG)) {
         csn_status st = csn_exec_shell(c, &argv[0], err);
         return st < 0 ? st : run_in_backend(c, req, o, col, end, err);
@@ -343,7 +350,12 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
                              const csn_exec_opts *o, csn_exec_result *r, csn_error **err)
 {
     csn_autofree const char **env = NULL;
-    csn_exec_req req = {.argv = argv, .command = command};
+    csn_autofree char *workdir = NULL;
+    csn_denials told = {.arena = csn_result_arena(r)};
+    const csn_deny_sink denials = {csn_denials_tell, &told};
+    const char *shell[] = {"bash", "-c", command, NULL};
+    csn_exec_req req = {
+        .argv = command ? shell : argv, .command = command, .denials = &denials};
     csn_exec_end end;
     collector col;
 
@@ -352,13 +364,16 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
         st = csn_policy_command(c->sb->policy, command, argv, err);
     if (st == CSN_OK)
         st = csn_exec_environ(c->sb, o->env, &env, err);
+    if (st == CSN_OK)
+        st = fill_request(c, o, &req, &workdir, err);
     if (st < 0)
         return st;
     req.env = env;
     collector_init(&col, o, csn_exec_output_max(c->sb, o));
-    st = command ? run_shell(c, &req, o, &col, &end, err)
+    st = command ? run_shell(c, &req, shell, o, &col, &end, err)
                  : run_in_backend(c, &req, o, &col, &end, err);
-    if (st == CSN_OK && fill_result(r, c, &col, &end, o) != 0)
+    if (st == CSN_OK &&
+        (fill_result(r, c, &col, &end) != 0 || fill_denials(c, &req, &end, o, &told, r) != 0))
         st = csn_fail(err, CSN_NOMEM, "result of the command");
     collector_release(&col);
     if (st == CSN_OK) {

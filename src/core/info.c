@@ -171,6 +171,7 @@ csn_status csn_sandboxes(csn_sandbox_list **ret, csn_error **err)
     if (st < 0)
         return st;
     size_t count = csn_strv_len((const char *const *)ids);
+    csn_registry_sweep();
     csn_sandbox_list *l = csn_result_new(sizeof(*l));
     csn_sandbox_entry *items =
         l ? csn_arena_array(csn_result_arena(l), count + 1, sizeof(*items)) : NULL;

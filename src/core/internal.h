@@ -97,5 +97,7 @@ csn_status csn_fs_slurp(const csn_fs *fs, const char *path, uint32_t flags, size
 csn_status csn_registry_find(const char *name, const csn_backend_ops **ret, void **ret_data,
                              csn_error **err);
 /* File operations on any host directory (the local backend's), for export and import. */
+/* Removes what sandboxes of this user left whose maker was killed half-way. */
+void csn_registry_sweep(void);
 csn_status csn_registry_host_open(const char *dir, bool make, csn_fs *ret, csn_error **err);
 void csn_registry_host_close(csn_fs *fs);

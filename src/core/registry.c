@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/jail/export.h"
 #include "backend/local/export.h"
 #include "base/error.h"
 #include "base/strv.h"
@@ -25,10 +26,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static registered table[REGISTERED_MAX];
 static size_t table_len;
 
-static const char *const planned[] = {"jail", "e2b", "vercel", "dagger", "docker", NULL};
+static const char *const planned[] = {"e2b", "vercel", "dagger", "docker", NULL};
 
 static const csn_backend_ops *built_in(const char *name)
 {
+    if (strcmp(name, "jail") == 0)
+        return csn_jail_backend();
     return strcmp(name, "local") == 0 ? csn_local_backend() : NULL;
 }
 
@@ -60,7 +63,8 @@ csn_status csn_registry_find(const char *name, const csn_backend_ops **ret, void
         csn_status st =
             csn_fail(err, CSN_UNSUPPORTED, "backend '%s' is not in this build", name);
         return csn_error_advise(
-            st, err, "name one that is: local (it isolates nothing), or one you registered");
+            st, err,
+            "name one that is: jail, local (it isolates nothing), or one you registered");
     }
     return csn_fail(err, CSN_INVALID, "unknown sandbox type: %s", name);
 }
@@ -115,4 +119,9 @@ void csn_registry_host_close(csn_fs *fs)
     if (fs->ops)
         fs->ops->close(fs->state);
     *fs = (csn_fs){0};
+}
+
+void csn_registry_sweep(void)
+{
+    csn_kept_sweep();
 }

@@ -197,8 +197,14 @@ static csn_status start(csn_sandbox *sb, bool connect, csn_error **err)
 
     if (st < 0)
         return st;
-    st = take_over_dirs(sb, err);
+    if (!connect && sb->ops->ready) {
+        csn_audit_prepare(sb->audit); /* there is time for it */
+        st = sb->ops->ready(sb->state, err);
+    }
+    if (st == CSN_OK)
+        st = take_over_dirs(sb, err);
     if (st < 0) {
+        csn_audit_forget(sb->audit);
         if (!connect && sb->ops->destroy)
             (void)sb->ops->destroy(sb->state, NULL);
         if (sb->ops->close)
@@ -263,6 +269,8 @@ csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err
     if (st == CSN_OK) {
         csn_audit_event e = {.op = "open", .target = sb->config->workspace};
         st = csn_audit_append(sb->audit, &e, err);
+        if (st == CSN_OK && detached && sb->ops->settle)
+            st = sb->ops->settle(sb->state, err);
         if (st < 0 && detached)
             csn_state_remove(sb->id, sb->config->name);
     }

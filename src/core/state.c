@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -28,7 +29,8 @@
 #include "core/config.h"
 #include "os/statedir.h"
 
-#define META_MAX (1024u * 1024u)
+#define ABANDONED_S 10
+#define META_MAX    (1024u * 1024u)
 
 void csn_state_meta_free(csn_state_meta *m)
 {
@@ -306,6 +308,20 @@ static int by_time(const void *a, const void *b)
     return c != 0 ? c : strcmp(x, y);
 }
 
+/* A directory without metadata is one that is just being made, or whose maker was killed. When
+ * it is too old to be the first, it is removed. */
+static bool abandoned(int sandboxes, const char *id)
+{
+    struct stat st;
+    csn_autofd int dir = openat(sandboxes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (dir < 0 || faccessat(dir, "meta.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return false;
+    if (fstat(dir, &st) == 0 && time(NULL) - st.st_mtime > ABANDONED_S)
+        csn_state_remove(id, NULL);
+    return true;
+}
+
 csn_status csn_state_ids(char ***ret, csn_error **err)
 {
     char **ids = NULL;
@@ -314,7 +330,7 @@ csn_status csn_state_ids(char ***ret, csn_error **err)
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 
     while (dir && (d = readdir(dir)) != NULL) {
-        if (!csn_name_valid(d->d_name))
+        if (!csn_name_valid(d->d_name) || abandoned(fd, d->d_name))
             continue;
         if (csn_strv_push(&ids, d->d_name) != 0) {
             closedir(dir);

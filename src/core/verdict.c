@@ -3,10 +3,10 @@
  * Paths are judged by the backend, which resolves them as the operation itself would; command
  * words are judged by the core's policy. A refusal comes back as data, with the rule that
  * refused and the smallest one that would allow. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "core/denials.h"
 #include "core/internal.h"
 #include "core/result.h"
 #include "kit/rules.h"
@@ -26,17 +26,6 @@ static csn_status ask(csn_call *c, uint32_t op, const char *target, char **ret_r
                         c->sb->ops->name);
     csn_status st = csn_call_path(c, target, &joined, err);
     return st < 0 ? st : c->sb->ops->judge(c->sb->state, op, joined, ret_resolved, err);
-}
-
-static int copy_denial(csn_arena *a, const csn_denial *from, csn_denial *to)
-{
-    *to = (csn_denial){.op = csn_arena_strdup(a, from->op),
-                       .target = csn_arena_strdup(a, from->target),
-                       .resolved = csn_arena_strdup(a, from->resolved),
-                       .rule = csn_arena_strdup(a, from->rule),
-                       .source = csn_arena_strdup(a, from->source),
-                       .hint = csn_arena_strdup(a, from->hint)};
-    return to->op && (!from->target || to->target) ? 0 : ENOMEM;
 }
 
 static csn_status judge(csn_call *c, uint32_t op, const char *target, csn_verdict *v,
@@ -62,7 +51,7 @@ static csn_status judge(csn_call *c, uint32_t op, const char *target, csn_verdic
         return st;
     }
     v->allowed = st == CSN_OK;
-    int e = copy_denial(a, &d, &v->why);
+    int e = csn_denial_copy(a, &d, &v->why);
     csn_error_free(why);
     return e == 0 ? CSN_OK : csn_fail(err, CSN_NOMEM, "would_allow");
 }

@@ -97,7 +97,8 @@ void csn_job_send_exit(csn_job *job, uint32_t stage, uint32_t errnum)
     csn_put_exit(&o, &(csn_exit_body){.stage = stage,
                                       .errnum = errnum,
                                       .status = job->status,
-                                      .killed = job->killed,
+                                      .killed = (job->killed ? CSN_KILLED_ASKED : 0) |
+                                                (job->over ? CSN_KILLED_MEMORY : 0),
                                       .cpu_ns = job->cpu_ns,
                                       .peak_memory = job->peak_memory});
     (void)csn_msg_send(job->channel.fd, CSN_MSG_EXIT, o.data, o.len, NULL, 0, 1);
@@ -275,6 +276,8 @@ static void job_reaped(csn_keeper *k, csn_job *job, int status, const struct rus
     job->status = (uint32_t)status;
     job->cpu_ns = usage_ns(&ru->ru_utime) + usage_ns(&ru->ru_stime);
     job->peak_memory = (uint64_t)ru->ru_maxrss * 1024u;
+    if (job->over && job->peak_memory < k->meter.peak)
+        job->peak_memory = k->meter.peak; /* of all processes together, as the limit is */
     if (k->want.root == job->pid)
         k->want.root = 0; /* the number may be somebody else's from now on */
 }

@@ -1,6 +1,9 @@
 /* keeper.h: the state of a running keeper, shared by its files.
  *
  *   main.c      reads the spec, makes the process what it must be, serves, ends
+ *   walls.c     what stands around a jail, built once before anything is served
+ *   sweep.c     removing what is left, and the other life of this program: to do only that
+ *   meter.c     how much memory all processes have, where the kernel does not bound it
  *   serve.c     the loop: descriptors, timers, connections, which request goes where
  *   spawn.c     from a SPAWN request to a running child
  *   jobs.c      commands: their output, their end, who is told
@@ -95,6 +98,7 @@ typedef struct csn_job {
     bool tied;
     bool pty;
     bool killed; /* somebody asked for its end */
+    bool over;   /* it was ended for the memory it had */
     csn_watch channel;
     csn_stream out, err;
     int stdin_w;
@@ -135,8 +139,16 @@ typedef struct csn_drain {
     csn_watch watch;
 } csn_drain;
 
+typedef struct csn_meter {
+    uint64_t next_ns;
+    uint64_t peak;       /* the most that was seen, bytes */
+    unsigned over_count; /* so many looks in succession saw too much */
+} csn_meter;
+
 typedef struct csn_keeper {
     csn_keeper_spec spec;
+    csn_ask_body ready; /* what was told when the walls stood */
+    int inner_wall;     /* that commands step behind, see walls.c; -1: none */
     int epfd;
     csn_watch signals, owner, listen;
     csn_list conns, jobs, ended, waiters, sessions, drains;
@@ -148,8 +160,20 @@ typedef struct csn_keeper {
     uint64_t ends_ns;            /* monotonic; 0: never */
     bool reaped;                 /* some job's child was, and nobody was told yet */
     bool ending;
+    bool settled; /* detached: it is on record, and lives on when its maker goes */
+    csn_meter meter;
     uint8_t packet[CSN_KEEPER_MSG_MAX];
 } csn_keeper;
+
+/* walls.c. The keeper is behind all walls of its spec, or must end: -errno. */
+int csn_walls_build(csn_keeper *k);
+
+/* sweep.c. Removes what the spec lists. */
+void csn_sweep_listed(const csn_keeper_spec *spec);
+int csn_sweep(const csn_keeper_spec *spec); /* waits for the keeper's end first */
+
+/* meter.c. Is more memory in use than the spec allows? When to look again; 0: no need. */
+uint64_t csn_meter_tick(csn_keeper *k, uint64_t now);
 
 /* serve.c */
 int csn_serve(csn_keeper *k);
@@ -164,8 +188,10 @@ void csn_reply_error(int channel, int errnum, uint32_t stage);
 typedef struct csn_child {
     const csn_spawn_body *body;
     uint64_t tag;
+    const csn_walls *walls; /* for what they bound of a command and not of the keeper */
     int cwd, in, out, err;  /* -1: the keeper's own (/dev/null; for cwd: the path in body) */
     int ctl;                /* session: becomes 9; else -1 */
+    int inner_wall;         /* or -1 */
     const char *file;       /* the program; NULL: argv[0], searched for */
     uint32_t stage, errnum; /* set by the child when it cannot go on */
 } csn_child;

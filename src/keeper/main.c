@@ -22,7 +22,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "keeper/keeper.h"
-#include "os/tree.h"
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
@@ -85,6 +84,11 @@ static int prepare(csn_keeper *k)
     int rc = read_spec(k);
     if (rc < 0)
         return rc;
+    if (k->spec.flags & CSN_SPEC_SWEEP)
+        return 0;
+    rc = csn_walls_build(k);
+    if (rc < 0)
+        return rc;
     if (prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L) < 0 ||
         prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0)
         return -errno;
@@ -97,32 +101,17 @@ static int prepare(csn_keeper *k)
     return k->epfd < 0 ? -errno : own_signals(k);
 }
 
-/* What it holds was made by commands: any depth, any names, links to anywhere. */
-static void remove_dir(const char *path)
-{
-    char parent[CSN_PATH_MAX + 1];
-    const char *slash = strrchr(path, '/');
-    size_t len = slash == path ? 1 : (size_t)(slash - path);
-
-    memcpy(parent, path, len);
-    parent[len] = '\0';
-    csn_autofd int dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (dir >= 0 && slash[1] != '\0')
-        (void)csn_tree_destroy(dir, slash + 1);
-}
-
 int main(void)
 {
     csn_keeper *k = &keeper;
 
     if (prepare(k) < 0)
         return 2;
+    if (k->spec.flags & CSN_SPEC_SWEEP)
+        return csn_sweep(&k->spec) < 0 ? 1 : 0;
     int rc = csn_serve(k);
     csn_watch_close(k, &k->listen); /* nobody new comes in while we clear up */
     csn_kill_everything(k);
-    if (k->spec.socket)
-        (void)unlink(k->spec.socket);
-    for (size_t i = 0; k->spec.remove[i]; i++)
-        remove_dir(k->spec.remove[i]);
+    csn_sweep_listed(&k->spec);
     return rc < 0 ? 1 : 0;
 }

@@ -16,7 +16,10 @@
  *   SIGNAL, RESIZE, EXTEND                        DONE
  *   FEED        -                                 FEED_R with a descriptor; close: DONE
  *   SESSION     cwd (flag)                        SESSION_R with descriptors; EXIT at its end
- *   DESTROY     -                                 none: the channel closes when all is gone
+ *   PORT        -                                 DONE when something listens there, inside
+ *   SETTLE      -                                 DONE: a detached one no longer needs its
+ * maker ROOT        -                                 ROOT_R with an O_PATH of its root DESTROY
+ * -                                 none: the channel closes when all is gone
  *
  * Any request may be answered by ERROR. On the channel of a foreground command, a tied process
  * or a session the library may send KILL; on a session's, RELEASE. A channel that hangs up
@@ -29,7 +32,7 @@
 #include "base/limits.h"
 
 #define CSN_KEEPER_MAGIC   0x4b4e5343u /* "CSNK" */
-#define CSN_KEEPER_VERSION 1u
+#define CSN_KEEPER_VERSION 2u
 
 enum csn_msg_type {
     CSN_MSG_HELLO = 1,
@@ -43,6 +46,9 @@ enum csn_msg_type {
     CSN_MSG_EXTEND,
     CSN_MSG_DESTROY,
     CSN_MSG_SESSION,
+    CSN_MSG_PORT,
+    CSN_MSG_ROOT,
+    CSN_MSG_SETTLE,
     /* on a channel */
     CSN_MSG_KILL = 32,
     CSN_MSG_RELEASE,
@@ -56,6 +62,11 @@ enum csn_msg_type {
     CSN_MSG_HELLO_R,
     CSN_MSG_FEED_R,
     CSN_MSG_SESSION_R,
+    CSN_MSG_ROOT_R,
+    /* on the connection it is born with, before it serves */
+    CSN_MSG_MOUNTS = 96, /* from the library: detached mounts, in the order of the spec */
+    CSN_MSG_READY,       /* from the keeper: its walls stand; its root comes along */
+    CSN_MSG_FAILED,      /* they do not */
 };
 
 #define CSN_MSG_BODY_FD (1u << 0) /* head.flags: the body is in the last descriptor */
@@ -176,11 +187,16 @@ enum csn_stage {
     CSN_STAGE_INTERP, /* the file is there, its interpreter is not */
 };
 
+#define CSN_KILLED_ASKED (1u << 0) /* a KILL came before its end */
+#define CSN_KILLED_MEMORY                                                                      \
+    (1u << 1) /* the keeper's own: all processes together had too much                         \
+               */
+
 typedef struct csn_exit_body {
     uint32_t stage;  /* not NONE: it never ran */
     uint32_t errnum; /* of that stage */
     uint32_t status; /* as wait() gives it */
-    uint32_t killed; /* a KILL came before its end */
+    uint32_t killed; /* CSN_KILLED_* */
     uint64_t cpu_ns;
     uint64_t peak_memory;
 } csn_exit_body;
@@ -208,7 +224,9 @@ typedef struct csn_ask_body {
 /* PROCESSES a: wait ms. LOGS a: stream, b: offset, c: wait ms. SIGNAL a: number. FEED a: close.
  * RESIZE a: rows, b: columns. EXTEND a: ms. KILL a: grace ms. ERROR a: errno, b: stage.
  * STARTED pid. HELLO_R pid, a: version, b: started (epoch ms), c: ends (epoch ms, 0: never).
- * SESSION_R pid, a: 1 for a new shell. */
+ * SESSION_R pid, a: 1 for a new shell. PORT a: number. READY a: walls that stand, b: Landlock's
+ * ABI, c: why no limit on user namespaces (errno). FAILED a: errno, b: which wall, c: which
+ * entry of its mounts. */
 void csn_put_ask(csn_wire_out *o, const csn_ask_body *b);
 int csn_get_ask(const void *body, size_t len, csn_ask_body *ret);
 

@@ -6,6 +6,7 @@
  * are counted, and a malformed one costs it the connection. Nothing here ever waits for a peer:
  * a reply that does not fit into its channel's buffer is dropped. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "keeper/keeper.h"
+#include "os/netns.h"
 
 #define BATCH 32
 
@@ -129,6 +131,51 @@ static void extend_serve(csn_keeper *k, csn_msg *m, int channel)
     csn_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
 }
 
+/* Does somebody listen on this port of our loopback? Whoever asks is in another network. */
+static void port_serve(csn_keeper *k, csn_msg *m, int channel)
+{
+    csn_autofd int chan = channel;
+    csn_ask_body ask;
+
+    (void)k;
+    if (csn_get_ask(m->body, m->len, &ask) < 0 || ask.a == 0 || ask.a > UINT16_MAX) {
+        csn_reply_error(chan, EINVAL, 0);
+        return;
+    }
+    int rc = csn_port_probe((uint16_t)ask.a);
+    if (rc < 0)
+        csn_reply_error(chan, -rc, 0);
+    else
+        csn_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+}
+
+/* For a library that found us again: what it had from READY when it started us. */
+static void root_serve(csn_keeper *k, csn_msg *m, int channel)
+{
+    csn_autofd int chan = channel;
+    csn_autofd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    uint8_t buf[64];
+    csn_wire_out o;
+
+    (void)m;
+    if (root < 0 || k->spec.walls.on == 0) {
+        csn_reply_error(chan, root < 0 ? errno : EINVAL, 0);
+        return;
+    }
+    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_put_ask(&o, &k->ready);
+    (void)csn_msg_send(chan, CSN_MSG_ROOT_R, o.data, o.len, &root, 1, 1);
+}
+
+static void settle_serve(csn_keeper *k, csn_msg *m, int channel)
+{
+    csn_autofd int chan = channel;
+
+    (void)m;
+    k->settled = true;
+    csn_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+}
+
 static void destroy_serve(csn_keeper *k, csn_msg *m, int channel)
 {
     (void)m;
@@ -145,12 +192,20 @@ static serve_fn handler(uint16_t type)
         uint16_t type;
         serve_fn fn;
     } rows[] = {
-        {CSN_MSG_SPAWN, csn_spawn_serve},         {CSN_MSG_HELLO, hello_serve},
-        {CSN_MSG_DRAIN, csn_drain_serve},         {CSN_MSG_SESSION, csn_session_serve},
-        {CSN_MSG_PROCESSES, csn_processes_serve}, {CSN_MSG_LOGS, csn_logs_serve},
-        {CSN_MSG_SIGNAL, csn_signal_serve},       {CSN_MSG_FEED, csn_feed_serve},
-        {CSN_MSG_RESIZE, csn_resize_serve},       {CSN_MSG_EXTEND, extend_serve},
+        {CSN_MSG_SPAWN, csn_spawn_serve},
+        {CSN_MSG_HELLO, hello_serve},
+        {CSN_MSG_DRAIN, csn_drain_serve},
+        {CSN_MSG_SESSION, csn_session_serve},
+        {CSN_MSG_PROCESSES, csn_processes_serve},
+        {CSN_MSG_LOGS, csn_logs_serve},
+        {CSN_MSG_SIGNAL, csn_signal_serve},
+        {CSN_MSG_FEED, csn_feed_serve},
+        {CSN_MSG_RESIZE, csn_resize_serve},
+        {CSN_MSG_EXTEND, extend_serve},
         {CSN_MSG_DESTROY, destroy_serve},
+        {CSN_MSG_PORT, port_serve},
+        {CSN_MSG_ROOT, root_serve},
+        {CSN_MSG_SETTLE, settle_serve},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -181,7 +236,9 @@ static int conn_new(csn_keeper *k, int fd, bool control)
 /* An attached keeper lives as long as its one connection. */
 static void conn_end(csn_keeper *k, csn_conn *c)
 {
-    if (c->control && !(k->spec.flags & CSN_SPEC_DETACHED))
+    /* A maker that is killed before the sandbox is on record leaves nothing that nobody knows.
+     */
+    if (c->control && (!(k->spec.flags & CSN_SPEC_DETACHED) || !k->settled))
         k->ending = true;
     csn_watch_close(k, &c->watch);
     csn_list_drop(&k->conns, &c->link);
@@ -197,7 +254,11 @@ static void accept_conn(csn_keeper *k)
 
     if (fd < 0 || k->conns.count >= CSN_KEEPER_CONNS_MAX)
         return;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid != geteuid())
+    /* Behind walls the caller has no name that we could know. The directory of the socket,
+     * which is the owner's alone, lets nobody else through; and from inside it cannot be seen.
+     */
+    if (k->spec.walls.on == 0 &&
+        (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid != geteuid()))
         return;
     if (conn_new(k, fd, false) == 0)
         fd = -1;
@@ -235,8 +296,11 @@ static void on_signals(csn_keeper *k)
     struct signalfd_siginfo si[4];
     ssize_t n = read(k->signals.fd, si, sizeof(si));
 
+    /* In a jail the commands can reach us: only who is outside of it (and has no number here)
+     * may end us. */
+    bool jail = (k->spec.walls.on & CSN_WALL_BIT(CSN_WALL_NAMESPACES)) != 0;
     for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(si[0]); i++)
-        if (si[i].ssi_signo == SIGTERM)
+        if (si[i].ssi_signo == SIGTERM && (!jail || si[i].ssi_pid == 0))
             k->ending = true;
     csn_jobs_reap(k);
 }
@@ -284,9 +348,11 @@ static uint64_t tick(csn_keeper *k)
 {
     uint64_t next = k->ends_ns;
 
-    if (k->jobs.count == 0 && k->waiters.count == 0 && next == 0)
+    if (k->jobs.count == 0 && k->waiters.count == 0 && next == 0 &&
+        k->spec.walls.memory_max == 0)
         return 0;
     uint64_t now = csn_now_ns();
+    next = sooner(next, csn_meter_tick(k, now)); /* first: whom it kills has its tick below */
     if (k->ends_ns != 0 && now >= k->ends_ns)
         k->ending = true;
     CSN_EACH(&k->jobs, item, safe)

@@ -68,7 +68,8 @@ static const char *shell_file(const char ***ret_argv)
 
 /* The pipes are made here and kept in the session also when the start fails: csn_session_forget
  * closes them. Ours do not block; the shell's do, as programs expect. */
-static int start_shell(csn_session *s, const csn_spawn_body *b, int cwd, uint32_t *ret_stage)
+static int start_shell(const csn_keeper *k, csn_session *s, const csn_spawn_body *b, int cwd,
+                       uint32_t *ret_stage)
 {
     int script[2] = {-1, -1}, ctl[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
     csn_spawn_body shell = *b;
@@ -82,11 +83,13 @@ static int start_shell(csn_session *s, const csn_spawn_body *b, int cwd, uint32_
     if (rc == 0) {
         csn_child c = {.body = &shell,
                        .tag = s->job->tag,
+                       .walls = &k->spec.walls,
                        .cwd = cwd,
                        .in = script[0],
                        .out = out[1],
                        .err = err[1],
                        .ctl = ctl[1],
+                       .inner_wall = k->inner_wall,
                        .file = file};
         (void)fcntl(script[1], F_SETFL, O_NONBLOCK);
         (void)fcntl(ctl[0], F_SETFL, O_NONBLOCK);
@@ -164,7 +167,7 @@ static csn_session *create(csn_keeper *k, const csn_spawn_body *b, int cwd, int 
     s->out = (csn_watch){.kind = CSN_WATCH_IDLE, .fd = -1, .owner = s};
     s->err = s->out;
     csn_list_add(&k->sessions, &s->link);
-    int rc = start_shell(s, b, cwd, &stage);
+    int rc = start_shell(k, s, b, cwd, &stage);
     if (rc < 0) {
         csn_reply_error(channel, -rc, stage);
         job->killed = true;

@@ -4,7 +4,8 @@
  * anybody is, and a failure is told by writing to a struct. Between clone and exec only system
  * calls happen, on a stack of its own; the keeper has no signal handlers that could run there.
  * What the child gets is listed here and nowhere else: three descriptors, its directory, its
- * environment as sent, its limits, its tag, default signal dispositions and an empty mask. */
+ * environment as sent, its limits, its tag, default signal dispositions and an empty mask; and,
+ * in a jail without namespaces, a wall between it and the keeper. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -21,11 +22,13 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "keeper/keeper.h"
+#include "os/landlock.h"
 #include "os/pty.h"
 
 #define STACK_SIZE   (64u * 1024u)
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define FD_CTL       9
+#define OOM_SCORE    "700" /* the keeper of a jail has 500, see walls.c */
 
 #if defined(__clang__) || defined(__GNUC__)
 #define IN_CHILD __attribute__((no_sanitize("address", "undefined"), noinline))
@@ -112,9 +115,25 @@ IN_CHILD static int set_limit(int what, uint64_t value)
     return (int)syscall(SYS_prlimit64, 0, what, &r, NULL);
 }
 
-IN_CHILD static int set_limits(const csn_spawn_body *b)
+/* When memory runs out the keeper, which holds the others, is the last to go, however small
+ * they are. The kernel gives a child in vfork a value of its own. */
+IN_CHILD static void go_first(void)
 {
-    if (set_limit(RLIMIT_AS, b->memory_max) < 0 || set_limit(RLIMIT_FSIZE, b->file_max) < 0 ||
+    int fd =
+        (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
+
+    if (fd < 0)
+        return;
+    (void)syscall(SYS_write, fd, OOM_SCORE, sizeof(OOM_SCORE) - 1);
+    (void)syscall(SYS_close, fd);
+}
+
+IN_CHILD static int set_limits(const csn_child *c)
+{
+    const csn_spawn_body *b = c->body;
+
+    if (set_limit(RLIMIT_DATA, c->walls->data_max) < 0 ||
+        set_limit(RLIMIT_AS, b->memory_max) < 0 || set_limit(RLIMIT_FSIZE, b->file_max) < 0 ||
         set_limit(RLIMIT_NOFILE, b->nofile_max) < 0)
         return -1;
     return 0;
@@ -156,6 +175,9 @@ IN_CHILD static int child_main(void *arg)
     csn_child *c = arg;
     uint64_t none = 0;
 
+    c->stage = CSN_STAGE_SETUP; /* while it still has its number */
+    if (c->inner_wall >= 0 && csn_landlock_enter(c->inner_wall) < 0)
+        goto failed;
     (void)setsid(); /* no terminal of anybody's, and a group of its own for signals */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a keeper that was killed takes them along */
     c->stage = CSN_STAGE_CWD;
@@ -166,8 +188,10 @@ IN_CHILD static int child_main(void *arg)
         goto failed;
     c->stage = CSN_STAGE_LIMIT;
     (void)csn_proctree_mark(c->tag); /* refused where the hard limit is low: ancestry remains */
-    if (set_limits(c->body) < 0)
+    if (set_limits(c) < 0)
         goto failed;
+    if (c->walls->on != 0)
+        go_first();
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
     c->stage = CSN_STAGE_EXEC;
     c->errnum = (uint32_t)search_exec(c);
@@ -302,7 +326,11 @@ static bool sane(const csn_spawn_body *b, size_t nfds)
 
 static void spawn_job(csn_keeper *k, csn_job *job, const csn_spawn_body *b, int fds[4])
 {
-    csn_child c = {.body = b, .tag = job->tag, .ctl = -1};
+    csn_child c = {.body = b,
+                   .tag = job->tag,
+                   .walls = &k->spec.walls,
+                   .ctl = -1,
+                   .inner_wall = k->inner_wall};
 
     job->command = b->command ? strdup(b->command) : NULL;
     if (job->kind == CSN_JOB_BACKGROUND) {

@@ -8,7 +8,10 @@
 #include "keeper/spec.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/cleanup.h"
 
 uint64_t csn_spec_tag_base(const char *id)
 {
@@ -22,12 +25,47 @@ uint64_t csn_spec_tag_base(const char *id)
     return CSN_TAG_MARK | (h & (CSN_TAG_MARK - 1) & ~CSN_TAG_SEQ_MASK);
 }
 
-void csn_spec_put(csn_wire_out *o, const csn_keeper_spec *spec)
+static void put_walls(csn_wire_out *o, const csn_walls *w)
+{
+    csn_put_u32(o, w->on);
+    if (w->on == 0)
+        return;
+    csn_put_u32(o, w->uid);
+    csn_put_u32(o, w->gid);
+    csn_put_u32(o, w->seccomp);
+    csn_put_u32(o, w->given);
+    csn_put_u32(o, w->no_tcp);
+    csn_put_u64(o, w->pids_max);
+    csn_put_u64(o, w->nofile_max);
+    csn_put_u64(o, w->data_max);
+    csn_put_u64(o, w->memory_max);
+    csn_put_u64(o, w->mounts.size);
+    csn_put_u64(o, w->mounts.inodes);
+    csn_put_u32(o, (uint32_t)w->mounts.count);
+    for (size_t i = 0; i < w->mounts.count; i++) {
+        const csn_mount *m = &w->mounts.list[i];
+        csn_put_u32(o, m->kind);
+        csn_put_u32(o, m->flags);
+        csn_put_u32(o, m->access);
+        csn_put_u32(o, (uint32_t)m->fd);
+        csn_put_str(o, m->from);
+        csn_put_str(o, m->to);
+    }
+}
+
+static void put_list(csn_wire_out *o, const char *const *list, uint32_t max)
 {
     uint32_t n = 0;
 
-    while (n < CSN_KEEPER_REMOVE_MAX && spec->remove[n])
+    while (n < max && list[n])
         n++;
+    csn_put_u32(o, n);
+    for (uint32_t i = 0; i < n; i++)
+        csn_put_str(o, list[i]);
+}
+
+void csn_spec_put(csn_wire_out *o, const csn_keeper_spec *spec)
+{
     csn_put_u32(o, CSN_SPEC_MAGIC);
     csn_put_u32(o, CSN_SPEC_VERSION);
     csn_put_u32(o, spec->flags);
@@ -35,9 +73,11 @@ void csn_spec_put(csn_wire_out *o, const csn_keeper_spec *spec)
     csn_put_u64(o, spec->tag_base);
     csn_put_str(o, spec->id);
     csn_put_str(o, spec->socket);
-    csn_put_u32(o, n);
-    for (uint32_t i = 0; i < n; i++)
-        csn_put_str(o, spec->remove[i]);
+    put_list(o, spec->remove, CSN_KEEPER_REMOVE_MAX);
+    put_list(o, spec->groups, CSN_CGROUP_KINDS);
+    if (spec->flags & CSN_SPEC_TAGGED)
+        csn_put_u32(o, spec->user);
+    put_walls(o, &spec->walls);
 }
 
 /* Absolute, not the root, and no step back: it will be removed. */
@@ -48,6 +88,134 @@ static bool removable(const char *path)
     if (path[0] != '/' || path[strspn(path, "/")] == '\0')
         return false;
     return !strstr(path, "/../") && !(len >= 3 && strcmp(path + len - 3, "/..") == 0);
+}
+
+/* A group that this project made, by its name: everything in it will be killed. */
+static bool own_group(const char *path)
+{
+    const char *last = strrchr(path, '/');
+
+    return removable(path) && strlen(path) < CSN_CGROUP_PATH_MAX &&
+           strncmp(last + 1, CSN_CGROUP_PREFIX, strlen(CSN_CGROUP_PREFIX)) == 0;
+}
+
+static bool sane(const csn_keeper_spec *s)
+{
+    bool sweeps = (s->flags & CSN_SPEC_SWEEP) != 0;
+
+    for (size_t i = 0; s->remove[i]; i++)
+        if (!removable(s->remove[i]))
+            return false;
+    for (size_t i = 0; s->groups[i]; i++)
+        if (!sweeps || !own_group(s->groups[i]))
+            return false;
+    if (sweeps ? (s->flags & CSN_SPEC_DETACHED) != 0 || s->walls.on != 0
+               : (s->flags & CSN_SPEC_TAGGED) != 0)
+        return false;
+    if (s->user != 0 && (s->user < CSN_SPEC_USER_LOW || s->user == UINT32_MAX))
+        return false;
+    if ((s->flags & ~CSN_SPEC_ALL) != 0 || (s->socket && s->socket[0] != '/'))
+        return false;
+    return (s->tag_base & CSN_TAG_SEQ_MASK) == 0 && s->tag_base >= CSN_TAG_MARK &&
+           s->tag_base < 2 * CSN_TAG_MARK;
+}
+
+/* A place in the new root: absolute, no `..`, not the root itself. GIVEN ones count from 0. */
+static bool sane_mount(const csn_mount *m, uint32_t given)
+{
+    if (m->kind < 1 || m->kind > CSN_MOUNT_KINDS || (m->flags & ~CSN_MOUNT_ALL) != 0)
+        return false;
+    if (!m->to || !removable(m->to))
+        return false;
+    switch ((csn_mount_kind)m->kind) {
+    case CSN_MOUNT_LINK:
+    case CSN_MOUNT_TEXT:
+        return m->from != NULL;
+    case CSN_MOUNT_BIND:
+        return m->from && m->from[0] == '/';
+    case CSN_MOUNT_GIVEN:
+        return m->fd >= 0 && (uint32_t)m->fd < given;
+    case CSN_MOUNT_DIR:
+    case CSN_MOUNT_SCRATCH:
+    case CSN_MOUNT_PROC:
+    case CSN_MOUNT_PTS:
+    case CSN_MOUNT_QUEUES:
+    case CSN_MOUNT_AGAIN:
+    case CSN_MOUNT_MASK:
+        break;
+    }
+    return true;
+}
+
+static int get_mounts(csn_wire_in *in, csn_walls *w, csn_mount **ret)
+{
+    uint32_t n = csn_get_u32(in);
+    csn_autofree csn_mount *list = NULL;
+
+    if (n > CSN_MOUNTS_MAX)
+        return -EPROTO;
+    list = calloc(n + 1, sizeof(*list));
+    if (!list)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n; i++) {
+        csn_mount *m = &list[i];
+        m->kind = csn_get_u32(in);
+        m->flags = csn_get_u32(in);
+        m->access = csn_get_u32(in);
+        m->fd = (int32_t)csn_get_u32(in);
+        m->from = csn_get_str(in, CSN_SPEC_TEXT_MAX, true);
+        m->to = csn_get_str(in, CSN_PATH_MAX, false);
+        if (in->error != 0 || !sane_mount(m, w->given))
+            return -EPROTO;
+    }
+    w->mounts.list = list;
+    w->mounts.count = n;
+    *ret = CSN_STEAL(list);
+    return 0;
+}
+
+static int get_walls(csn_wire_in *in, csn_keeper_spec *s)
+{
+    csn_walls *w = &s->walls;
+
+    w->on = csn_get_u32(in);
+    if (w->on == 0)
+        return 0;
+    w->uid = csn_get_u32(in);
+    w->gid = csn_get_u32(in);
+    w->seccomp = csn_get_u32(in);
+    w->given = csn_get_u32(in);
+    w->no_tcp = csn_get_u32(in);
+    w->pids_max = csn_get_u64(in);
+    w->nofile_max = csn_get_u64(in);
+    w->data_max = csn_get_u64(in);
+    w->memory_max = csn_get_u64(in);
+    w->mounts.size = csn_get_u64(in);
+    w->mounts.inodes = csn_get_u64(in);
+    if ((w->on & ~CSN_WALLS_ALL) != 0 || w->given > CSN_SPEC_GIVEN_MAX)
+        return -EPROTO;
+    /* Who watches memory ends everybody it can see: only ever in a pid namespace. */
+    if (w->memory_max != 0 && !(w->on & CSN_WALL_BIT(CSN_WALL_NAMESPACES)))
+        return -EPROTO;
+    return get_mounts(in, w, &s->mounts);
+}
+
+/* The rest of the list is NULL already. */
+static int get_list(csn_wire_in *in, const char **ret, uint32_t max)
+{
+    uint32_t n = csn_get_u32(in);
+
+    if (n > max)
+        return -EPROTO;
+    for (uint32_t i = 0; i < n; i++)
+        ret[i] = csn_get_str(in, CSN_PATH_MAX, false);
+    return 0;
+}
+
+void csn_spec_release(csn_keeper_spec *spec)
+{
+    free(spec->mounts);
+    *spec = (csn_keeper_spec){0};
 }
 
 int csn_spec_get(const void *data, size_t len, csn_keeper_spec *ret)
@@ -63,21 +231,18 @@ int csn_spec_get(const void *data, size_t len, csn_keeper_spec *ret)
     s.tag_base = csn_get_u64(&in);
     s.id = csn_get_str(&in, CSN_SPEC_ID_MAX, false);
     s.socket = csn_get_str(&in, CSN_PATH_MAX, true);
-    uint32_t n = csn_get_u32(&in);
-    if (n > CSN_KEEPER_REMOVE_MAX)
-        return -EPROTO;
-    for (uint32_t i = 0; i < n; i++)
-        s.remove[i] = csn_get_str(&in, CSN_PATH_MAX, false);
-    if (csn_wire_in_end(&in) < 0)
-        return -EPROTO;
-    for (uint32_t i = 0; i < n; i++)
-        if (!removable(s.remove[i]))
-            return -EPROTO;
-    if ((s.flags & ~CSN_SPEC_ALL) != 0 || (s.socket && s.socket[0] != '/'))
-        return -EPROTO;
-    if ((s.tag_base & CSN_TAG_SEQ_MASK) != 0 || s.tag_base < CSN_TAG_MARK ||
-        s.tag_base >= 2 * CSN_TAG_MARK)
-        return -EPROTO;
-    *ret = s;
-    return 0;
+    int rc = get_list(&in, s.remove, CSN_KEEPER_REMOVE_MAX);
+    if (rc == 0)
+        rc = get_list(&in, s.groups, CSN_CGROUP_KINDS);
+    if (rc == 0 && (s.flags & CSN_SPEC_TAGGED))
+        s.user = csn_get_u32(&in);
+    if (rc == 0)
+        rc = get_walls(&in, &s);
+    if (rc == 0 && (csn_wire_in_end(&in) < 0 || !sane(&s)))
+        rc = -EPROTO;
+    if (rc < 0)
+        csn_spec_release(&s);
+    else
+        *ret = s;
+    return rc;
 }

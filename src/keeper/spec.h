@@ -5,19 +5,28 @@
 #include <stdint.h>
 
 #include "keeper/proto.h"
+#include "keeper/walls.h"
+#include "os/cgroup.h"
 
-#define CSN_SPEC_MAGIC   0x534e5343u /* "CSNS" */
-#define CSN_SPEC_VERSION 1u
-#define CSN_SPEC_MAX     (64u * 1024u)
-#define CSN_SPEC_ID_MAX  127u
+#define CSN_SPEC_MAGIC     0x534e5343u /* "CSNS" */
+#define CSN_SPEC_VERSION   2u
+#define CSN_SPEC_MAX       (64u * 1024u)
+#define CSN_SPEC_ID_MAX    127u
+#define CSN_SPEC_TEXT_MAX  8192u
+#define CSN_SPEC_GIVEN_MAX 64u
 
 #define CSN_SPEC_DETACHED (1u << 0) /* outlives its starter; listens on descriptor 5 */
-#define CSN_SPEC_ALL      0x1u
+#define CSN_SPEC_SWEEP    (1u << 1) /* not a keeper: removes what one leaves, see sweep.c */
+#define CSN_SPEC_TAGGED   (1u << 2) /* SWEEP: also ends the processes: see `user` */
+#define CSN_SPEC_ALL      0x7u
+
+#define CSN_SPEC_USER_LOW 0x70000000u /* nobody below is without account, for sure */
 
 /* The descriptors a keeper is born with. 0-2 are /dev/null. */
 #define CSN_KEEPER_FD_CONTROL 3
 #define CSN_KEEPER_FD_SPEC    4
 #define CSN_KEEPER_FD_OWNER   5 /* attached: pidfd of the owner; detached: listening socket */
+#define CSN_SWEEPER_FD_KEEPER 5 /* pidfd of the keeper; 3 is /dev/null */
 
 /* Commands are marked for life with a soft RLIMIT_RTTIME of tag_base + sequence: see
  * treekill.c. The base is made of the sandbox's id, so that whoever knows the id can find what
@@ -33,9 +42,17 @@ typedef struct csn_keeper_spec {
     const char *id;
     const char *socket;                            /* path to unlink at the end, or NULL */
     const char *remove[CSN_KEEPER_REMOVE_MAX + 1]; /* directories to remove at the end */
+    const char
+        *groups[CSN_CGROUP_KINDS + 1]; /* control groups to end and remove; sweeper only */
+    /* TAGGED: a user of this sandbox alone, all of whose processes are to end; 0: those with
+     * its tags are. A root caller may not always read tags, and has users to spare. */
+    uint32_t user;
+    csn_walls walls;
+    csn_mount *mounts; /* after csn_spec_get: owns walls.mounts.list */
 } csn_keeper_spec;
 
 uint64_t csn_spec_tag_base(const char *id);
 void csn_spec_put(csn_wire_out *o, const csn_keeper_spec *spec);
-/* Strings borrow from data. 0 or -EPROTO. */
+/* Strings borrow from data. 0, -EPROTO or -ENOMEM. Release it when it was 0. */
 int csn_spec_get(const void *data, size_t len, csn_keeper_spec *ret);
+void csn_spec_release(csn_keeper_spec *spec);

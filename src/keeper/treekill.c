@@ -34,6 +34,12 @@ static const csn_proctree_want *tree_of(csn_keeper *k, const csn_job *job)
                                   .tag_hi = job->tag,
                                   .meanwhile = meanwhile,
                                   .ctx = k};
+    /* A process can put its tag off. In a jail nobody else is without one, and whoever did it
+     * goes with the first tree that is ended. */
+    if (k->spec.walls.on & CSN_WALL_BIT(CSN_WALL_NAMESPACES)) {
+        k->want.ours_lo = k->spec.tag_base;
+        k->want.ours_hi = k->spec.tag_base | CSN_TAG_SEQ_MASK;
+    }
     return &k->want;
 }
 

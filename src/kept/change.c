@@ -90,7 +90,7 @@ csn_status csn_kept_chmod(void *state, const char *path, uint32_t mode, csn_erro
  * them, and that is refused when it leads out. */
 csn_status csn_kept_symlink(void *state, const char *target, const char *path, csn_error **err)
 {
-    csn_target t = csn_target_of(state, CSN_OP_WRITE, path, 0);
+    csn_target t = csn_target_of(state, CSN_OP_WRITE | CSN_OP_TREE, path, 0);
     csn_autoparent p = CSN_PARENT_NONE;
 
     if (!target || target[0] == '\0')
@@ -170,7 +170,8 @@ static csn_status remove_tree(const csn_target *t, const csn_parent *p, csn_erro
 csn_status csn_kept_remove(void *state, const char *path, uint32_t flags, csn_error **err)
 {
     csn_kept *l = state;
-    csn_target t = csn_target_of(l, CSN_OP_DELETE, path, flags);
+    uint32_t tree = flags & CSN_FILE_RECURSIVE ? CSN_OP_TREE : 0;
+    csn_target t = csn_target_of(l, CSN_OP_DELETE | tree, path, flags);
     csn_autoparent p = CSN_PARENT_NONE;
 
     csn_status st = csn_target_parent(&t, 0, &p, err);
@@ -275,8 +276,8 @@ csn_status csn_kept_rename(void *state, const char *from, const char *to, uint32
 {
     csn_kept *l = state;
     /* Also read: what may not be read must not move to where it may. */
-    csn_target ft = csn_target_of(l, CSN_OP_DELETE | CSN_OP_READ, from, flags);
-    csn_target tt = csn_target_of(l, CSN_OP_WRITE, to, flags);
+    csn_target ft = csn_target_of(l, CSN_OP_DELETE | CSN_OP_READ | CSN_OP_TREE, from, flags);
+    csn_target tt = csn_target_of(l, CSN_OP_WRITE | CSN_OP_TREE, to, flags);
     csn_autoparent fp = CSN_PARENT_NONE, tp = CSN_PARENT_NONE;
     bool fresh = flags & CSN_FILE_CREATE;
 

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/strv.h"
 #include "kept/link.h"
 #include "os/pump.h"
 
@@ -88,6 +89,19 @@ int csn_kept_spawn_text(uint32_t stage, int errnum, const char *argv0, char *tex
     return 1;
 }
 
+void csn_kept_end_limit(csn_exec_end *end, uint32_t how, const char *what, uint64_t limit,
+                        uint64_t peak)
+{
+    char most[CSN_SIZE_TEXT], was[CSN_SIZE_TEXT];
+
+    end->how = how;
+    int n = snprintf(end->message, sizeof(end->message), "%s limit %s reached", what,
+                     csn_size_text(limit, most));
+    if (peak != 0 && n > 0 && (size_t)n < sizeof(end->message))
+        snprintf(end->message + n, sizeof(end->message) - (size_t)n, ", peak %s",
+                 csn_size_text(peak, was));
+}
+
 void csn_kept_end_fill(const csn_kept *l, const csn_exit_body *b, const char *argv0,
                        csn_exec_end *ret)
 {
@@ -103,22 +117,31 @@ void csn_kept_end_fill(const csn_kept *l, const csn_exit_body *b, const char *ar
         ret->exit_code = WEXITSTATUS(status);
     else if (WIFSIGNALED(status))
         ret->signal = WTERMSIG(status);
-    if (ret->how == CSN_END_EXITED && ret->signal == SIGXFSZ && l->config->file_max != 0)
-        ret->how = CSN_END_DISK;
     ret->cpu_ns = b->cpu_ns;
     ret->peak_memory = b->peak_memory;
+    if (ret->how != CSN_END_EXITED)
+        return;
+    /* The second is how a shell tells the end of its child. */
+    bool too_large = ret->signal == SIGXFSZ || ret->exit_code == 128 + SIGXFSZ;
+    if (too_large && l->file_max != 0)
+        csn_kept_end_limit(ret, CSN_END_DISK, "file size", l->file_max, 0);
+    else if (b->killed & CSN_KILLED_MEMORY)
+        csn_kept_end_limit(ret, CSN_END_MEMORY, "memory", l->config->memory_max,
+                           b->peak_memory);
 }
 
 /* ---- starting
  * ----------------------------------------------------------------------------------- */
 
 /* The two ends of a pipe: ours to read, the command's to write. */
-static int make_pipe(csn_pump_out *o, int stream, int *ret_w)
+static int make_pipe(csn_kept *l, csn_pump_out *o, int stream, int *ret_w)
 {
     int p[2];
 
     if (pipe2(p, O_CLOEXEC) < 0)
         return -errno;
+    if (l->kind->lend)
+        l->kind->lend(l, p[1]);
     *o = (csn_pump_out){.fd = p[0], .stream = stream};
     *ret_w = p[1];
     return 0;
@@ -126,12 +149,14 @@ static int make_pipe(csn_pump_out *o, int stream, int *ret_w)
 
 /* A pipe, not a socket: programs open /dev/stdin, which a socket refuses. Our end does not
  * block. */
-static int make_feed(csn_pump *p, const csn_source *input, int *ret_r)
+static int make_feed(csn_kept *l, csn_pump *p, const csn_source *input, int *ret_r)
 {
     int fds[2];
 
     if (pipe2(fds, O_CLOEXEC) < 0)
         return -errno;
+    if (l->kind->lend)
+        l->kind->lend(l, fds[0]);
     (void)fcntl(fds[1], F_SETFL, O_NONBLOCK);
     p->feed_fd = fds[1];
     p->feed = input->read;
@@ -153,13 +178,14 @@ static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[4], in
     *flags = CSN_SPAWN_CWD_FD | CSN_SPAWN_STDOUT_FD | (merge ? CSN_SPAWN_MERGE : 0);
     if (r->req->input_fd >= 0)
         fds[n++] = r->req->input_fd;
-    else if (r->req->input && (rc = make_feed(&r->pump, r->req->input, &own[0])) == 0)
+    else if (r->req->input && (rc = make_feed(r->l, &r->pump, r->req->input, &own[0])) == 0)
         fds[n++] = own[0];
     if (n == 2)
         *flags |= CSN_SPAWN_STDIN_FD;
-    if (rc == 0 && (rc = make_pipe(&r->pump.out[0], CSN_STDOUT, &own[1])) == 0)
+    if (rc == 0 && (rc = make_pipe(r->l, &r->pump.out[0], CSN_STDOUT, &own[1])) == 0)
         fds[n++] = own[1];
-    if (rc == 0 && !merge && (rc = make_pipe(&r->pump.out[1], CSN_STDERR, &own[2])) == 0) {
+    if (rc == 0 && !merge &&
+        (rc = make_pipe(r->l, &r->pump.out[1], CSN_STDERR, &own[2])) == 0) {
         fds[n++] = own[2];
         *flags |= CSN_SPAWN_STDERR_FD;
     }
@@ -179,8 +205,8 @@ static csn_status send_spawn(run *r, csn_error **err)
     csn_status st = csn_kept_setting_make(r->l, r->req, &set, err);
     if (st < 0)
         return st;
-    csn_spawn_body b = {.memory_max = r->l->config->memory_max,
-                        .file_max = r->l->config->file_max,
+    csn_spawn_body b = {.memory_max = r->l->memory_each,
+                        .file_max = r->l->file_max,
                         .argv = (const char **)(uintptr_t)r->req->argv,
                         .env = set.env};
     csn_wire_out_init(&o, buf, sizeof(buf));
@@ -317,14 +343,11 @@ void csn_kept_drain(csn_kept *l, csn_pump *p)
     }
 }
 
-csn_status csn_kept_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
-                         csn_exec_end *ret, csn_error **err)
+static csn_status run_foreground(csn_kept *l, const csn_exec_req *req, const csn_sink *sink,
+                                 csn_exec_end *ret, csn_error **err)
 {
-    csn_kept *l = state;
     run r = {.l = l, .req = req, .channel = -1, .how = CSN_END_EXITED};
 
-    if (req->session)
-        return csn_kept_session_exec(l, req, sink, ret, err);
     csn_pump_init(&r.pump);
     r.pump.sink = sink->write;
     r.pump.sink_ctx = sink->ctx;
@@ -346,5 +369,20 @@ csn_status csn_kept_exec(void *state, const csn_exec_req *req, const csn_sink *s
     if (r.channel >= 0)
         close(r.channel);
     csn_pump_release(&r.pump);
+    return st;
+}
+
+csn_status csn_kept_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
+                         csn_exec_end *ret, csn_error **err)
+{
+    csn_kept *l = state;
+    csn_kept_mark before = {0};
+
+    if (l->kind->mark)
+        l->kind->mark(l, &before);
+    csn_status st = req->session ? csn_kept_session_exec(l, req, sink, ret, err)
+                                 : run_foreground(l, req, sink, ret, err);
+    if (st == CSN_OK && l->kind->judge)
+        l->kind->judge(l, &before, ret);
     return st;
 }

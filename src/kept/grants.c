@@ -77,12 +77,9 @@ static csn_status private_home(csn_kept *l, csn_error **err)
 {
     csn_autofree char *sub = NULL, *path = NULL;
 
-    if (l->run_fd < 0) {
-        int fd = csn_statedir_open(CSN_DIR_RUNTIME, l->id, &l->run_path);
-        if (fd < 0)
-            return csn_fail_errno(err, -fd, "runtime directory");
-        l->run_fd = fd;
-    }
+    csn_status st = csn_kept_run_dir(l, err);
+    if (st < 0)
+        return st;
     if (asprintf(&sub, "%s/home", l->id) < 0) {
         sub = NULL;
         return csn_fail(err, CSN_NOMEM, "out of memory");
@@ -225,6 +222,7 @@ void csn_kept_grants_close(csn_kept *l)
 {
     grant_close(&l->base);
     grant_close(&l->home);
+    grant_close(&l->root);
     for (size_t i = 0; i < l->grant_count; i++)
         grant_close(&l->grants[i]);
     free(l->grants);
@@ -262,6 +260,11 @@ const csn_grant *csn_kept_grant_of(const csn_kept *l, const char *path, const ch
     const csn_config *c = l->config;
     best b = {0};
 
+    /* One tree, which looks like that of the commands. */
+    if (l->kind->rooted || l->kind->judged) {
+        *ret_rest = path[0] ? path : ".";
+        return &l->root;
+    }
     if (path[0] == '/') {
         size_t reads = c ? csn_strv_len(c->read) : 0;
         consider(&b, &l->base, c ? c->workspace : NULL, path);
@@ -296,20 +299,42 @@ csn_status csn_kept_judge(const csn_kept *l, uint32_t op, const char *asked,
             break;
     }
     if (hit.allowed)
-        return CSN_OK;
+        return l->kind->veto && (op & (CSN_OP_WRITE | CSN_OP_DELETE)) != 0
+                   ? l->kind->veto(l, op, asked, resolved, err)
+                   : CSN_OK;
     csn_autofree char *hint = csn_rules_hint(bit, resolved);
     csn_autofree char *shown = csn_path_printable(asked);
     /* Only a directory that was given for reading has rules for one operation and not for all.
      */
-    const char *rule = hit.rule ? hit.rule : "read-only directory";
+    const char *none = l->kind->judged ? "not granted" : "read-only directory";
+    const char *rule = hit.rule ? hit.rule : none;
     csn_denial d = {.op = csn_op_name(bit),
                     .target = asked,
                     .resolved = resolved,
                     .rule = rule,
-                    .source = hit.source ? hit.source : "config.read",
+                    .source = hit.source        ? hit.source
+                              : l->kind->judged ? "Landlock"
+                                                : "config.read",
                     .hint = hint};
     csn_status st = csn_fail(err, CSN_DENIED, "%s %s: denied by policy (%s)", d.op,
                              shown ? shown : "path", rule);
+    if (hint)
+        st = csn_error_advise(st, err, "%s", hint);
+    return csn_error_deny(st, err, &d);
+}
+
+/* Where it leads cannot be looked into, and no rule says why. */
+static csn_status unreadable(const csn_target *t, csn_error **err)
+{
+    csn_autofree char *hint = csn_rules_hint(t->op, t->asked);
+    csn_denial d = {.op = csn_op_name(t->op),
+                    .target = t->asked,
+                    .resolved = t->asked,
+                    .rule = "permissions of the files",
+                    .source = "the file system",
+                    .hint = hint};
+    csn_status st = csn_target_fail(t, EACCES, err);
+
     if (hint)
         st = csn_error_advise(st, err, "%s", hint);
     return csn_error_deny(st, err, &d);
@@ -337,6 +362,9 @@ csn_status csn_kept_path_judge(void *state, uint32_t op, const char *path, char 
             return csn_fail(err, CSN_NOMEM, "out of memory");
         }
         resolved = csn_target_path(&t, p.fd, more);
+    } else if (fd == -EACCES && path[0] == '/') {
+        csn_status st = csn_kept_judge(l, op, path, path, err);
+        return st < 0 ? st : unreadable(&t, err);
     } else if (fd < 0) {
         return csn_target_fail(&t, -fd, err);
     } else {

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -23,6 +24,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/path.h"
 #include "keeper/spec.h"
 #include "kept/link.h"
 #include "os/proctree.h"
@@ -31,6 +33,7 @@
 
 #define PROGRAM      "caisson-keeper"
 #define SOCKET_NAME  "sock"
+#define PROGRAM_SPAN (64ul << 20) /* how far a program reaches from its headers, at most */
 #define SWEEP_PASSES 50
 
 static const char *path_for_tests;
@@ -43,12 +46,30 @@ void csn_keeper_path_set(const char *path)
 /* ---- finding the program -------------------------------------------------------------------
  */
 
+/* Is this code part of the program itself, and not of a library it has loaded? */
+static bool linked_in(void)
+{
+    uintptr_t here = (uintptr_t)&csn_keeper_path_set;
+    unsigned long base = getauxval(AT_PHDR), entry = getauxval(AT_ENTRY);
+
+    /* The text of a program holds both its entry and its headers; a library lies elsewhere. */
+    return base != 0 && here >= base && here - base < PROGRAM_SPAN && entry >= base &&
+           entry - base < PROGRAM_SPAN;
+}
+
 /* The directory of the file this code was mapped from. From the kernel and not from dladdr,
  * which repeats what the loader or argv[0] said: relative names mean another file once somebody
  * has changed directory. malloc'd, NULL when it cannot be known. */
 static char *own_dir(void)
 {
     uintptr_t here = (uintptr_t)&csn_keeper_path_set, lo, hi;
+    char exe[PATH_MAX];
+    ssize_t n = linked_in() ? readlink("/proc/self/exe", exe, sizeof(exe) - 1) : -1;
+
+    if (n > 0) {
+        exe[n] = '\0';
+        return csn_path_dir(exe);
+    }
     FILE *maps = fopen("/proc/self/maps", "re");
     csn_autofree char *line = NULL;
     char *dir = NULL;
@@ -70,7 +91,7 @@ static char *own_dir(void)
 
 /* Beside the library first (a build directory), then where it is installed. No environment
  * variable: whoever sets one for an agent's host must not choose what runs here. */
-static csn_status find_program(char **ret, csn_error **err)
+csn_status csn_keeper_find(char **ret, csn_error **err)
 {
     csn_autofree char *dir = own_dir();
     csn_autofree char *beside = NULL;
@@ -107,27 +128,13 @@ static void socket_address(const csn_kept *l, struct sockaddr_un *ret)
                  l->run_fd);
 }
 
-static csn_status open_run_dir(csn_kept *l, csn_error **err)
-{
-    if (l->run_fd >= 0 && l->run_path)
-        return CSN_OK;
-    if (l->run_fd >= 0)
-        close(csn_steal_fd(&l->run_fd));
-    free(CSN_STEAL(l->run_path));
-    int fd = csn_statedir_open(CSN_DIR_RUNTIME, l->id, &l->run_path);
-    if (fd < 0)
-        return csn_fail_errno(err, -fd, "runtime directory of sandbox '%s'", l->id);
-    l->run_fd = fd;
-    return CSN_OK;
-}
-
 /* Bound here and not in the keeper, so that a failure is an error of open with its reason. */
 static csn_status listen_socket(csn_kept *l, int *ret, csn_error **err)
 {
     csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     struct sockaddr_un addr;
 
-    csn_status st = open_run_dir(l, err);
+    csn_status st = csn_kept_run_dir(l, err);
     if (st < 0)
         return st;
     socket_address(l, &addr);
@@ -143,7 +150,7 @@ static csn_status listen_socket(csn_kept *l, int *ret, csn_error **err)
 
 /* The runtime directory (the private home, the socket) is the keeper's to remove: it outlives
  * us when we are killed. */
-static csn_status make_spec(const csn_kept *l, int *ret, csn_error **err)
+static csn_status make_spec(csn_kept *l, csn_orphan *orphan, int *ret, csn_error **err)
 {
     csn_autofree char *sock = NULL;
     uint8_t buf[1024];
@@ -159,6 +166,9 @@ static csn_status make_spec(const csn_kept *l, int *ret, csn_error **err)
         return csn_fail(err, CSN_NOMEM, "keeper");
     spec.socket = sock;
     spec.remove[0] = l->run_path;
+    csn_status st = l->kind->arm ? l->kind->arm(l, &spec, orphan, err) : CSN_OK;
+    if (st < 0)
+        return st;
     csn_wire_out_init(&o, buf, sizeof(buf));
     csn_spec_put(&o, &spec);
     int fd = o.error != 0 ? -o.error : csn_sealed_memfd("caisson-spec", o.data, o.len);
@@ -169,22 +179,27 @@ static csn_status make_spec(const csn_kept *l, int *ret, csn_error **err)
     return CSN_OK;
 }
 
-/* Attached: no answer is awaited. The first request finds out whether it came up, and a command
- * does not pay for a round trip. */
+/* Attached, and without walls to wait for: no answer is awaited. The first request finds out
+ * whether it came up, and a command does not pay for a round trip. */
 static csn_status start_locked(csn_kept *l, csn_error **err)
 {
     csn_autofree char *program = NULL;
     csn_autofd int spec = -1, fifth = -1, ours = -1, theirs = -1;
     int pair[2], pidfd = -1;
     pid_t pid = 0;
+    csn_orphan orphan = {.nfds = 6};
+    enum csn_orphan_stage stage;
 
-    csn_status st = find_program(&program, err);
+    csn_status st = csn_keeper_find(&program, err);
     if (st == CSN_OK && l->detached)
         st = listen_socket(l, &fifth, err);
     if (st == CSN_OK)
-        st = make_spec(l, &spec, err);
+        st = make_spec(l, &orphan, &spec, err);
     if (st < 0)
         return st;
+    csn_autofd int exe = open(program, O_RDONLY | O_CLOEXEC);
+    if (exe < 0)
+        return csn_fail_errno(err, errno, "%s", program);
     if (!l->detached)
         fifth = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (fifth < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -192,28 +207,40 @@ static csn_status start_locked(csn_kept *l, csn_error **err)
     ours = pair[0];
     theirs = pair[1];
     const char *argv[] = {PROGRAM, l->id, NULL};
-    csn_orphan orphan = {
-        .path = program, .argv = argv, .fds = {-1, -1, -1, theirs, spec, fifth}, .nfds = 6};
-    int rc = csn_orphan_start(&orphan, &pid, &pidfd);
+    const int fds[] = {-1, -1, -1, theirs, spec, fifth};
+    memcpy(orphan.fds, fds, sizeof(fds));
+    orphan.path = program;
+    orphan.exec_fd = exe;
+    orphan.argv = argv;
+    int rc = csn_orphan_start(&orphan, &pid, &pidfd, &stage);
+    close(csn_steal_fd(&theirs)); /* held here, it would hide that the keeper has hung up */
+    if (rc < 0 && l->kind->refused)
+        return l->kind->refused(l, stage, -rc, err);
     if (rc < 0)
         return csn_fail(err, CSN_UNAVAILABLE, "start %s: %s", program, strerrordesc_np(-rc));
     l->keeper_pid = pid;
     l->keeper_pidfd = pidfd;
     l->keeper_fd = csn_steal_fd(&ours);
-    return CSN_OK;
+    free(l->program);
+    l->program = CSN_STEAL(program);
+    return l->kind->started ? l->kind->started(l, err) : CSN_OK;
 }
 
 /* Who listens there, from the kernel: only a keeper of our own user is spoken to. */
-static int peer_of(int fd, pid_t *ret_pid)
+static int peer_of(csn_kept *l, int fd, pid_t *ret_pid)
 {
     struct ucred peer;
     socklen_t len = sizeof(peer);
 
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
         return -errno;
-    if (peer.uid != geteuid() || peer.pid == getpid())
+    /* A jail of root's runs as a user without account; the directory it is found in is root's.
+     */
+    if ((peer.uid != geteuid() && geteuid() != 0) || peer.pid == getpid())
         return -EPERM;
     *ret_pid = peer.pid;
+    l->keeper_uid = peer.uid;
+    l->keeper_gid = peer.gid;
     return 0;
 }
 
@@ -230,7 +257,7 @@ static csn_status ask_hello(csn_kept *l, csn_ask_body *ret, csn_error **err)
     if (st < 0)
         return st;
     bool good = e == 0 && csn_get_ask(m.body, m.len, &r) == 0 && r.a == CSN_KEEPER_VERSION &&
-                r.pid == l->keeper_pid;
+                r.pid == (l->kind->rooted ? 1 : l->keeper_pid);
     if (e == 0)
         csn_msg_release(&m);
     if (!good)
@@ -294,13 +321,14 @@ csn_status csn_kept_keeper_connect(csn_kept *l, csn_error **err)
             return csn_fail_errno(err, e, "connect to sandbox '%s'", l->id);
         return csn_link_lost(l, err);
     }
-    int rc = peer_of(fd, &pid);
+    int rc = peer_of(l, fd, &pid);
     if (rc < 0)
         return csn_fail_errno(err, -rc, "sandbox '%s' is another user's", l->id);
     l->keeper_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     l->keeper_pid = pid;
     l->keeper_fd = csn_steal_fd(&fd);
-    return hello(l, err);
+    csn_status st = hello(l, err);
+    return st == CSN_OK && l->kind->started ? l->kind->started(l, err) : st;
 }
 
 /* ---- its end
@@ -309,6 +337,8 @@ csn_status csn_kept_keeper_connect(csn_kept *l, csn_error **err)
 /* Kills what carries one of this sandbox's tags. Only for a keeper that is dead. */
 static void sweep(const csn_kept *l)
 {
+    if (l->kind->rooted)
+        return; /* nothing outlives the first process of a pid namespace */
     uint64_t base = csn_spec_tag_base(l->id);
     csn_proctree_want w = {.tag_lo = base, .tag_hi = base | CSN_TAG_SEQ_MASK};
     csn_proctree t = {0};
@@ -407,6 +437,10 @@ void csn_kept_keeper_end(csn_kept *l)
     pthread_mutex_unlock(&l->keeper_lock);
     if (!there)
         return;
+    if (l->kind->rooted) { /* pid 1 of its namespace: the kernel takes the rest along */
+        kill_keeper(l);
+        return;
+    }
     csn_wire_out_init(&none, NULL, 0);
     if (send_request(l, CSN_MSG_DESTROY, &none, NULL, 0, &channel, NULL) < 0)
         (void)shutdown(l->keeper_fd, SHUT_RDWR);
@@ -490,6 +524,22 @@ csn_status csn_link_check(csn_kept *l, csn_error **err)
     return hello(l, err);
 }
 
+csn_status csn_kept_keeper_settle(csn_kept *l, csn_error **err)
+{
+    uint8_t buf[256];
+    csn_msg m;
+    int e = 0;
+    csn_status st = csn_link_call(l, CSN_MSG_SETTLE, &(csn_ask_body){0}, 0, CSN_MSG_DONE, buf,
+                                  sizeof(buf), &m, &e, err);
+
+    if (st < 0)
+        return st;
+    if (e != 0)
+        return csn_fail_errno(err, e, "sandbox '%s'", l->id);
+    csn_msg_release(&m);
+    return CSN_OK;
+}
+
 csn_status csn_kept_extend(void *state, uint64_t ms, csn_error **err)
 {
     csn_kept *l = state;
@@ -505,5 +555,6 @@ csn_status csn_kept_extend(void *state, uint64_t ms, csn_error **err)
     if (e != 0)
         return csn_fail_errno(err, e, "extend by %llu ms", (unsigned long long)ms);
     csn_msg_release(&m);
+    l->extended = true;
     return CSN_OK;
 }

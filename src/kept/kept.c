@@ -33,11 +33,15 @@ void csn_kept_free(csn_kept *l)
         close(l->keeper_pidfd);
     if (l->run_fd >= 0)
         close(l->run_fd);
+    if (l->commit_fd >= 0)
+        close(l->commit_fd);
     csn_strv_free(l->environ_base);
     csn_rules_free(l->rules);
     pthread_mutex_destroy(&l->commit_lock);
     pthread_mutex_destroy(&l->keeper_lock);
     free(l->run_path);
+    free(l->because);
+    free(l->program);
     free(l->id);
     free(l);
 }
@@ -51,8 +55,11 @@ csn_kept *csn_kept_new(const csn_kept_kind *kind, const csn_config *config, cons
         return NULL;
     l->kind = kind;
     l->config = config;
+    l->file_uid = geteuid();
+    l->file_max = config->file_max;
+    l->memory_each = config->memory_max;
     l->detached = (config->flags & CSN_OPEN_DETACHED) != 0;
-    l->run_fd = l->keeper_fd = l->keeper_pidfd = -1;
+    l->run_fd = l->keeper_fd = l->keeper_pidfd = l->commit_fd = -1;
     l->base.fd = l->home.fd = l->root.fd = -1;
     pthread_mutex_init(&l->commit_lock, NULL);
     pthread_mutex_init(&l->keeper_lock, NULL);
@@ -75,6 +82,13 @@ static void remove_run_dir(const csn_kept *l)
 
     if (fd >= 0)
         (void)csn_tree_destroy(fd, l->id);
+}
+
+static void remove_rest(csn_kept *l)
+{
+    if (l->kind->ended)
+        l->kind->ended(l);
+    remove_run_dir(l);
 }
 
 static int open_state_dir(const csn_kept *l, bool make)
@@ -126,8 +140,17 @@ static csn_status find_run_dir(csn_kept *l, csn_error **err)
 /* ---- opening and ending ---------------------------------------------------------------------
  */
 
-/* The keeper first where paths are looked up in what it has built, else last: a sandbox whose
- * grants are not there needs no process. */
+/* Other processes may hold the same sandbox: their writes and ours take turns. Opened here, as
+ * the caller; later we may be in another's guise. */
+static csn_status open_commit_lock(csn_kept *l, csn_error **err)
+{
+    if (!l->detached)
+        return CSN_OK;
+    l->commit_fd =
+        openat(l->run_fd, "commit.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return l->commit_fd < 0 ? csn_fail_errno(err, errno, "lock of '%s'", l->id) : CSN_OK;
+}
+
 static csn_status set_up(csn_kept *l, bool keeper, csn_error **err)
 {
     csn_status st = l->kind->prepare ? l->kind->prepare(l, err) : CSN_OK;
@@ -139,26 +162,67 @@ static csn_status set_up(csn_kept *l, bool keeper, csn_error **err)
     return st;
 }
 
-csn_status csn_kept_open(const csn_kept_kind *kind, const csn_config *config, const char *id,
-                         void **ret_state, csn_error **err)
+static void hand_over(csn_error **err, csn_error *why)
+{
+    if (err)
+        *err = why;
+    else
+        csn_error_free(why);
+}
+
+/* because: owned by the new state. *ret_instead: try again as this. */
+static csn_status open_as(const csn_kept_kind *kind, const csn_config *config, const char *id,
+                          char **because, const csn_kept_kind **ret_instead, void **ret_state,
+                          csn_error **err)
 {
     CSN_CLEANUP(csn_kept_freep) csn_kept *l = csn_kept_new(kind, config, id);
+    csn_error *why = NULL;
 
+    *ret_instead = NULL;
     if (!l)
         return csn_fail(err, CSN_NOMEM, "open %s sandbox", kind->name);
+    l->because = CSN_STEAL(*because);
     /* A sandbox that others must find, or that must end in time, has its keeper from the start.
      */
     bool keeper = kind->eager || l->detached || config->lifetime_ms != 0;
-    csn_status st = set_up(l, keeper, err);
-    if (st == CSN_OK && l->detached)
-        st = note_run_dir(l, err);
+    csn_status st = set_up(l, keeper, &why);
+    if (st == CSN_OK)
+        st = open_commit_lock(l, &why);
     if (st < 0) {
         csn_kept_keeper_end(l); /* it may be there although asking it failed */
-        remove_run_dir(l);
+        if (kind->instead)
+            *ret_instead = kind->instead(l, why, because);
+        remove_rest(l);
+        hand_over(err, why);
         return st;
     }
     *ret_state = CSN_STEAL(l);
     return CSN_OK;
+}
+
+csn_status csn_kept_open(const csn_kept_kind *kind, const csn_config *config, const char *id,
+                         void **ret_state, csn_error **err)
+{
+    const csn_kept_kind *instead = NULL;
+    csn_autofree char *because = NULL;
+    csn_error *why = NULL;
+
+    csn_status st = open_as(kind, config, id, &because, &instead, ret_state, &why);
+    if (instead) {
+        csn_error_free(CSN_STEAL(why));
+        st = open_as(instead, config, id, &because, &instead, ret_state, &why);
+    }
+    if (st < 0)
+        hand_over(err, why);
+    return st;
+}
+
+csn_status csn_kept_settle(void *state, csn_error **err)
+{
+    csn_kept *l = state;
+    csn_status st = l->detached ? note_run_dir(l, err) : CSN_OK;
+
+    return st == CSN_OK && l->detached ? csn_kept_keeper_settle(l, err) : st;
 }
 
 csn_status csn_kept_connect(const csn_kept_kind *kind, const csn_config *config, const char *id,
@@ -170,12 +234,20 @@ csn_status csn_kept_connect(const csn_kept_kind *kind, const csn_config *config,
         return csn_fail(err, CSN_NOMEM, "connect to %s sandbox", kind->name);
     l->connected = true;
     csn_status st = find_run_dir(l, err);
+    const csn_kept_kind *instead =
+        st == CSN_OK && kind->instead ? kind->instead(l, NULL, &l->because) : NULL;
+    if (instead)
+        l->kind = kind = instead;
+    if (st == CSN_OK && kind->eager)
+        st = set_up(l, false, err);
     if (st == CSN_OK)
         st = csn_kept_keeper_connect(l, err);
     if (st == CSN_GONE)
         remove_run_dir(l);
-    if (st == CSN_OK)
+    if (st == CSN_OK && !kind->eager)
         st = set_up(l, false, err);
+    if (st == CSN_OK)
+        st = open_commit_lock(l, err);
     if (st < 0)
         return st;
     *ret_state = CSN_STEAL(l);
@@ -191,7 +263,7 @@ csn_status csn_kept_destroy(void *state, csn_error **err)
         return CSN_OK;
     l->gone = true;
     csn_kept_keeper_end(l);
-    remove_run_dir(l);
+    remove_rest(l);
     return CSN_OK;
 }
 
@@ -214,6 +286,7 @@ csn_status csn_kept_info(csn_kept *l, csn_info_result *ret, csn_error **err)
     pthread_mutex_lock(&l->keeper_lock);
     ret->keeper_pid = l->keeper_pid;
     pthread_mutex_unlock(&l->keeper_lock);
-    /* Another process may have moved the end, so the keeper is asked, if there is one. */
-    return ret->keeper_pid != 0 ? csn_kept_expiry(l, &ret->expires_ms, err) : CSN_OK;
+    /* Another process may have moved the end of a detached one, so the keeper is asked. */
+    bool ends = l->detached || l->connected || l->extended || l->config->lifetime_ms != 0;
+    return ends && ret->keeper_pid != 0 ? csn_kept_expiry(l, &ret->expires_ms, err) : CSN_OK;
 }

@@ -2,6 +2,7 @@
  * descriptors. The backends on this machine are such sandboxes with a kind of their own.
  *
  *   kept.c     its life: made, found again, ended
+ *   rundir.c   its runtime directory, and those that were left behind
  *   grants.c   base, home and granted directories as held descriptors; which one a path is
  * below target.c   a path on its way to the kernel and through the policy (files.h) file.c stat
  * read list walk      change.c  mkdir symlink remove rename cleanup write.c    atomic writes
@@ -12,6 +13,7 @@
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "caisson/backend.h"
 #include "keeper/spec.h"
@@ -26,39 +28,76 @@ typedef struct csn_grant {
 
 typedef struct csn_kept csn_kept;
 
+/* Beside an operation: it brings or takes what is below the path too, or makes a link of it. */
+#define CSN_OP_TREE (1u << 31)
+
+/* Counts of the limits that were hit so far. */
+typedef struct csn_kept_mark {
+    uint64_t memory, pids;
+    uint64_t memory_peak;
+} csn_kept_mark;
+
+typedef struct csn_kept_kind csn_kept_kind;
 /* What a backend adds. All functions may be NULL. */
-typedef struct csn_kept_kind {
+struct csn_kept_kind {
     const char *name; /* of the backend */
     bool eager;       /* the keeper runs from open on, not from the first command */
     bool rooted;      /* paths are those of the keeper's own root, see csn_kept.root */
+    bool judged;      /* paths are the host's, and every one is judged by the rules */
     /* Makes base, home, grants and rules. */
     csn_status (*prepare)(csn_kept *k, csn_error **err);
     /* What the keeper is to be started with beyond the common orders. */
     csn_status (*arm)(csn_kept *k, csn_keeper_spec *spec, csn_orphan *o, csn_error **err);
     /* It runs now, or was found again: whatever is left to do. */
     csn_status (*started)(csn_kept *k, csn_error **err);
+    /* It could not be run: says why (errnum > 0). */
+    csn_status (*refused)(csn_kept *k, enum csn_orphan_stage stage, int errnum,
+                          csn_error **err);
+    /* It could not be opened as this kind (because: the error), or is being found again
+     * (NULL): another kind that it is to be, or NULL. *ret_because is to be freed. */
+    const csn_kept_kind *(*instead)(csn_kept *k, const csn_error *because, char **ret_because);
+    /* A pipe of ours that a command gets: it may open it again, as /dev/stdout. */
+    void (*lend)(csn_kept *k, int fd);
+    /* A command is about to start; it has ended: was a limit of the sandbox the reason? */
+    void (*mark)(csn_kept *k, csn_kept_mark *ret);
+    void (*judge)(csn_kept *k, const csn_kept_mark *before, csn_exec_end *end);
+    /* Beyond the rules: may this be written or deleted? op: CSN_OP_*, and CSN_OP_TREE. Asked
+     * for what a path led to, after the rules let it pass. */
+    csn_status (*veto)(const csn_kept *k, uint32_t op, const char *asked, const char *resolved,
+                       csn_error **err);
+    /* The sandbox has ended for good, or could not be opened: what its keeper does not take
+     * along. */
+    void (*ended)(csn_kept *k);
     void (*release)(csn_kept *k); /* frees k->own */
-} csn_kept_kind;
+};
 
 struct csn_kept {
     const csn_kept_kind *kind;
     void *own;                /* the backend's */
     const csn_config *config; /* the core's; outlives us */
     char *id;
+    char *because;            /* why it is not the kind that was asked for; NULL: it is */
     bool detached, connected; /* connected: found again, not made here */
+    _Atomic bool extended;    /* its end was moved by this handle */
     csn_grant base, home;
-    csn_grant root;    /* rooted kinds: "/" of the keeper; all paths are looked up in it */
+    csn_grant root;    /* rooted, judged: "/" of the keeper; all paths are looked up in it */
     csn_grant *grants; /* read and write directories */
     size_t grant_count;
     csn_rules *rules;
     char *run_path; /* runtime directory of this sandbox, or NULL before it is needed */
     int run_fd;     /* or -1 */
     pthread_mutex_t commit_lock; /* check-and-rename of writes is one at a time */
+    int commit_fd;               /* the same among processes; -1 when not detached */
     pthread_mutex_t keeper_lock; /* starting the keeper happens once */
     int keeper_fd;               /* SEQPACKET to the keeper, or -1 */
     int keeper_pidfd;            /* or -1 */
     int64_t keeper_pid;
-    char **environ_base; /* NAME=value for every command */
+    char *program;                   /* that the keeper runs, when it was started here */
+    unsigned keeper_uid, keeper_gid; /* of one that was found again */
+    uid_t file_uid;                  /* who touches files: the caller, or who commands are */
+    uint64_t file_max;               /* size of one file that a command writes; 0: no limit */
+    uint64_t memory_each;            /* address space of one process; 0: no limit */
+    char **environ_base;             /* NAME=value for every command */
     bool gone;
 };
 
@@ -69,10 +108,16 @@ csn_status csn_kept_open(const csn_kept_kind *kind, const csn_config *config, co
                          void **ret_state, csn_error **err);
 csn_status csn_kept_connect(const csn_kept_kind *kind, const csn_config *config, const char *id,
                             void **ret_state, csn_error **err);
+/* It is on record now, and lives on without this process. */
+csn_status csn_kept_settle(void *state, csn_error **err);
 csn_status csn_kept_destroy(void *state, csn_error **err);
 void csn_kept_close(void *state);
 /* Everything but the layers. */
 csn_status csn_kept_info(csn_kept *l, csn_info_result *ret, csn_error **err);
+
+/* rundir.c. Makes and locks run_path, once. And: removes directories whose maker was killed. */
+csn_status csn_kept_run_dir(csn_kept *l, csn_error **err);
+void csn_kept_sweep(void);
 
 /* host.c. A state for file operations below any host directory: no home, no commands, no
  * policy. Close it with csn_kept_close. */
@@ -127,6 +172,7 @@ csn_status csn_kept_keeper_start(csn_kept *l, csn_error **err);   /* once; later
 csn_status csn_kept_keeper_connect(csn_kept *l, csn_error **err); /* detached, by socket */
 /* When the keeper will end by itself, since the epoch; 0: never. */
 csn_status csn_kept_expiry(csn_kept *l, int64_t *ret_ms, csn_error **err);
+csn_status csn_kept_keeper_settle(csn_kept *l, csn_error **err);
 void csn_kept_keeper_end(csn_kept *l); /* kills everything it holds and waits */
 
 /* exec.c and process.c: entries of the ops table */

@@ -8,6 +8,9 @@
 /* For tests, which do not lie next to the keeper: use this program. Not locked. */
 void csn_keeper_path_set(const char *path);
 
+/* Where the program of the keeper is; malloc'd. */
+csn_status csn_keeper_find(char **ret, csn_error **err);
+
 /* Sends a request (starting the keeper when there is none) and gives back the channel on which
  * its answers come. The descriptors stay the caller's. */
 csn_status csn_link_ask(csn_kept *l, uint16_t type, const csn_wire_out *body, const int *fds,
@@ -46,6 +49,9 @@ typedef struct csn_kept_setting {
 csn_status csn_kept_setting_make(csn_kept *l, const csn_exec_req *req, csn_kept_setting *ret,
                                  csn_error **err);
 void csn_kept_setting_release(csn_kept_setting *s);
+/* It was a limit: `what` names it, peak 0 is not told. */
+void csn_kept_end_limit(csn_exec_end *end, uint32_t how, const char *what, uint64_t limit,
+                        uint64_t peak);
 /* Fills how, exit_code, signal, message and usage from what the keeper said. */
 void csn_kept_end_fill(const csn_kept *l, const csn_exit_body *b, const char *argv0,
                        csn_exec_end *ret);

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +23,7 @@
 #include "base/limits.h"
 #include "base/strv.h"
 #include "kept/link.h"
+#include "os/netns.h"
 #include "os/spawn.h"
 
 #define PORT_NAP_MS_FIRST 10
@@ -115,8 +115,8 @@ static csn_status send_start(csn_kept *l, const csn_exec_req *req, uint64_t outp
     csn_spawn_body b = {.flags = start_flags(req),
                         .rows = req->rows,
                         .cols = req->cols,
-                        .memory_max = l->config->memory_max,
-                        .file_max = l->config->file_max,
+                        .memory_max = l->memory_each,
+                        .file_max = l->file_max,
                         .ring_max = output_max ? output_max : CSN_OUTPUT_MAX_DEFAULT,
                         .deadline_ns = req->deadline_ns,
                         .command = text,
@@ -431,29 +431,28 @@ csn_status csn_kept_feed(void *state, int64_t pid, const void *data, size_t len,
 /* ---- ports
  * ------------------------------------------------------------------------------------------ */
 
-/* Does something accept connections there? Loopback answers at once. */
-static bool port_open(int family, uint16_t port)
+/* In the network of the commands: that may be another one than ours. */
+static csn_status port_open(csn_kept *l, uint16_t port, bool *ret, csn_error **err)
 {
-    csn_autofd int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct sockaddr_in v4 = {.sin_family = AF_INET,
-                             .sin_port = htons(port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_in6 v6 = {
-        .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    const void *addr = family == AF_INET ? (const void *)&v4 : (const void *)&v6;
-    socklen_t len = family == AF_INET ? sizeof(v4) : sizeof(v6);
+    csn_ask_body ask = {.a = port};
+    uint8_t buf[256];
+    csn_msg m;
     int e = 0;
 
-    if (fd < 0)
-        return false;
-    if (connect(fd, addr, len) == 0)
-        return true;
-    if (errno != EINPROGRESS)
-        return false;
-    struct pollfd pf = {.fd = fd, .events = POLLOUT};
-    socklen_t elen = sizeof(e);
-    return poll(&pf, 1, PORT_NAP_MS_MAX) == 1 &&
-           getsockopt(fd, SOL_SOCKET, SO_ERROR, &e, &elen) == 0 && e == 0;
+    if (l->kind->judged)
+        return csn_fail(err, CSN_UNSUPPORTED, "nothing can listen in this sandbox");
+    if (!l->kind->rooted) {
+        *ret = csn_port_probe(port) == 0;
+        return CSN_OK;
+    }
+    csn_status st =
+        csn_link_call(l, CSN_MSG_PORT, &ask, 0, CSN_MSG_DONE, buf, sizeof(buf), &m, &e, err);
+    if (st < 0)
+        return st;
+    if (e == 0)
+        csn_msg_release(&m);
+    *ret = e == 0;
+    return CSN_OK;
 }
 
 /* There is no event for "somebody listens": asked again and again, less and less often. */
@@ -464,8 +463,10 @@ csn_status csn_kept_wait_port(void *state, uint16_t port, uint64_t timeout_ms, c
     int nap = PORT_NAP_MS_FIRST;
 
     for (;;) {
-        if (port_open(AF_INET, port) || port_open(AF_INET6, port))
-            return CSN_OK;
+        bool open = false;
+        csn_status st = port_open(l, port, &open, err);
+        if (st < 0 || open)
+            return st;
         int left = csn_deadline_poll_ms(deadline);
         if (left == 0)
             return csn_fail(err, CSN_TIMEOUT, "nothing listens on port %u", port);

@@ -162,8 +162,8 @@ static csn_status ask_session(turn *t, const csn_kept_setting *set, uint32_t fla
     uint8_t buf[8192];
     csn_wire_out o;
     csn_spawn_body b = {.flags = flags | CSN_SPAWN_CWD_FD,
-                        .memory_max = t->l->config->memory_max,
-                        .file_max = t->l->config->file_max,
+                        .memory_max = t->l->memory_each,
+                        .file_max = t->l->file_max,
                         .deadline_ns = t->req->deadline_ns,
                         .command = t->req->session,
                         .env = set->env};

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -20,7 +21,7 @@
 
 csn_target csn_target_of(const csn_kept *l, uint32_t op, const char *path, uint32_t flags)
 {
-    csn_target t = {.l = l, .op = op, .asked = path};
+    csn_target t = {.l = l, .op = op & ~CSN_OP_TREE, .tree = op & CSN_OP_TREE, .asked = path};
 
     t.grant = csn_kept_grant_of(l, path, &t.rest);
     if ((flags & CSN_FILE_NOFOLLOW) || (l->config && (l->config->flags & CSN_OPEN_NOFOLLOW)))
@@ -44,14 +45,16 @@ bool csn_target_judged(const csn_target *t)
 {
     if (!t->l->rules)
         return false;
-    return csn_rules_has_carveouts(t->l->rules) ||
+    return t->l->kind->judged || csn_rules_has_carveouts(t->l->rules) ||
            (!t->grant->writable && (t->op & (CSN_OP_WRITE | CSN_OP_DELETE)) != 0);
 }
 
 char *csn_target_path(const csn_target *t, int fd, const char *more)
 {
     csn_autofree char *found = csn_kept_fd_path(fd);
-    csn_autofree char *top = csn_kept_fd_path(t->grant->fd);
+    /* A root is called "/" by the kernel too. */
+    bool root = strcmp(t->grant->path, "/") == 0;
+    csn_autofree char *top = root ? strdup("/") : csn_kept_fd_path(t->grant->fd);
     const char *base = t->grant->path,
                *below = found && top ? csn_path_below(found, top) : NULL;
     char *out = NULL;
@@ -168,13 +171,34 @@ static csn_status judge(const csn_target *t, int fd, const char *more, csn_error
     csn_autofree char *resolved = csn_target_path(t, fd, more);
     if (!resolved)
         return csn_fail(err, CSN_UNAVAILABLE, "the kernel does not tell where a path leads");
-    return csn_kept_judge(t->l, t->op, t->asked, resolved, err);
+    return csn_kept_judge(t->l, t->op | t->tree, t->asked, resolved, err);
+}
+
+/* The kernel said no. If a rule says so too, the answer names the rule; a device on a mount
+ * without devices is told as what it is. */
+static csn_status refused(const csn_target *t, csn_error **err)
+{
+    csn_autofd int fd = csn_beneath_open(t->grant->fd, t->rest, O_PATH, t->how);
+    csn_autofree char *resolved = fd >= 0 ? csn_target_path(t, fd, "") : NULL;
+    const char *name = resolved ? resolved : t->asked;
+    struct stat st;
+
+    if (csn_target_judged(t) && name[0] == '/') {
+        csn_status judged = csn_kept_judge(t->l, t->op | t->tree, t->asked, name, err);
+        if (judged < 0)
+            return judged;
+    }
+    bool device =
+        fd >= 0 && fstat(fd, &st) == 0 && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode));
+    return csn_target_fail(t, device ? EMEDIUMTYPE : EACCES, err);
 }
 
 csn_status csn_target_open(const csn_target *t, int flags, int *ret_fd, csn_error **err)
 {
     csn_autofd int fd = csn_beneath_open(t->grant->fd, t->rest, flags, t->how);
 
+    if (fd == -EACCES)
+        return refused(t, err);
     if (fd < 0)
         return csn_target_fail(t, -fd, err);
     csn_status st = judge(t, fd, "", err);
@@ -197,6 +221,8 @@ csn_status csn_target_parent(const csn_target *t, unsigned how, csn_parent *ret,
         return csn_fail(err, CSN_INVALID, "%s names no entry of a directory",
                         shown ? shown : "");
     }
+    if (rc == -EACCES)
+        return refused(t, err);
     if (rc < 0)
         return csn_target_fail(t, -rc, err);
     if (csn_target_judged(t)) {

@@ -30,10 +30,10 @@
 /* ---- staging ---- */
 
 /* May we write to what has the name now, as an open for writing would see it? */
-static int check_old(const csn_parent *p)
+static int check_old(const csn_kept *l, const csn_parent *p)
 {
     const struct stat *st = &p->st;
-    uid_t me = geteuid();
+    uid_t me = l->file_uid;
 
     if (p->slash)
         return p->exists && !S_ISDIR(st->st_mode) ? ENOTDIR : EISDIR;
@@ -63,7 +63,7 @@ static csn_status make_parents(csn_job *j, csn_error **err)
 static csn_status copy_source(csn_job *j, int fd, csn_hash *hash, csn_error **err)
 {
     const csn_source *src = &j->req->source;
-    uint64_t max = j->t.l->config ? j->t.l->config->file_max : 0;
+    uint64_t max = j->t.l->file_max;
     csn_autofree char *buf = malloc(CHUNK);
 
     if (!buf)
@@ -93,7 +93,8 @@ static int take_over(const csn_job *j, int fd)
 
     if (!j->at.exists && !j->req->mode)
         return 0; /* made with the right one */
-    if (j->at.exists && geteuid() == 0 && (old->st_uid != 0 || old->st_gid != getegid())) {
+    if (j->at.exists && j->t.l->file_uid == 0 &&
+        (old->st_uid != 0 || old->st_gid != getegid())) {
         if (fchown(fd, old->st_uid, old->st_gid) < 0)
             return errno;
     } else if (j->at.exists && old->st_gid != getegid() &&
@@ -164,7 +165,7 @@ csn_status csn_job_place(csn_job *j, const csn_kept *l, csn_error **err)
     csn_status st = csn_target_parent(&j->t, CSN_PARENT_FOLLOW, &j->at, err);
     if (st < 0)
         return st;
-    int e = check_old(&j->at);
+    int e = check_old(j->t.l, &j->at);
     if (e != 0)
         return csn_target_fail(&j->t, e, err);
     if (j->at.exists && (j->req->flags & CSN_FILE_CREATE))
@@ -217,19 +218,15 @@ csn_status csn_job_check(const csn_job *j, csn_error **err)
 int csn_commit_begin(csn_kept *l)
 {
     pthread_mutex_lock(&l->commit_lock);
-    if (!l->detached || l->run_fd < 0)
-        return -1;
-    /* Other processes may hold the same sandbox. */
-    int fd = openat(l->run_fd, "commit.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
+    while (l->commit_fd >= 0 && flock(l->commit_fd, LOCK_EX) < 0 && errno == EINTR)
         continue;
-    return fd;
+    return l->commit_fd;
 }
 
 void csn_commit_end(csn_kept *l, int lock)
 {
     if (lock >= 0)
-        close(lock);
+        (void)flock(lock, LOCK_UN);
     pthread_mutex_unlock(&l->commit_lock);
 }
 
@@ -345,7 +342,7 @@ static void cut_back(int fd, size_t done)
 /* In place. 1: the file must be replaced instead; 0 done; -errno. */
 static int append_in_place(csn_job *j, const char *data, size_t len)
 {
-    uint64_t max = j->t.l->config ? j->t.l->config->file_max : 0;
+    uint64_t max = j->t.l->file_max;
     struct stat st;
     size_t done;
 

@@ -309,19 +309,38 @@ csn_rule_hit csn_rules_judge(const csn_rules *r, uint32_t op, const char *path)
     return hit;
 }
 
-/* As a word a shell reads back: plain, in single quotes, or escaped when it cannot be shown. */
+/* In single quotes everything is itself but the quote: it is put between two quoted parts. */
+static char *quoted(const char *s)
+{
+    char *out = malloc(4 * strlen(s) + 3), *to = out;
+
+    if (!out)
+        return NULL;
+    *to++ = '\'';
+    for (; *s; s++) {
+        if (*s == '\'')
+            to = mempcpy(to, "'\\''", 4);
+        else
+            *to++ = *s;
+    }
+    *to++ = '\'';
+    *to = '\0';
+    return out;
+}
+
+/* As a word that a shell reads back as exactly this name: people paste hints. One with control
+ * bytes cannot be shown, and is escaped as every other text. */
 static char *shell_word(const char *s)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_./:@%+,=-";
-    char *out = NULL;
 
     if (s[0] != '\0' && s[strspn(s, plain)] == '\0')
         return strdup(s);
     for (const unsigned char *p = (const unsigned char *)s; *p; p++)
-        if (*p < ' ' || *p == 0x7f || *p == '\'')
+        if (*p < ' ' || *p == 0x7f)
             return csn_path_printable(s);
-    return asprintf(&out, "'%s'", s) < 0 ? NULL : out;
+    return quoted(s);
 }
 
 char *csn_rules_hint(uint32_t op, const char *path)

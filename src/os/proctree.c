@@ -128,7 +128,8 @@ static int tagged(const csn_proctree_want *w, pid_t pid)
     uint64_t tag = csn_proctree_tag(pid);
     if (tag == 0 && errno == ESRCH)
         return -1;
-    return tag >= w->tag_lo && tag <= w->tag_hi;
+    bool stray = w->ours_hi != 0 && pid != getpid() && (tag < w->ours_lo || tag > w->ours_hi);
+    return stray || (tag >= w->tag_lo && tag <= w->tag_hi);
 }
 
 static void send_signal(int pidfd, int signo, bool cont)

@@ -25,6 +25,9 @@ typedef struct csn_proctree_want {
     pid_t root;              /* 0: none. Only while it cannot have been reaped */
     bool root_too;           /* the root itself is a member, not only what is below it */
     uint64_t tag_lo, tag_hi; /* 0, 0: none */
+    /* Not 0: everybody here was started with a tag of this range, so whoever has another one
+     * has put it off, and is a member of every tree. Only in a pid namespace of one's own. */
+    uint64_t ours_lo, ours_hi;
     /* Called now and then during a scan; may set root to 0. A tree that forks and exits without
      * end leaves zombies faster than a scan ends: whoever is their parent reaps them here. */
     void (*meanwhile)(void *ctx);

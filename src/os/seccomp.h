@@ -14,8 +14,12 @@
 /* No file gets a set-user-id or set-group-id bit. For a jail whose files carry another owner on
  * disk than inside (an idmapped workspace of a root caller): a setuid file made inside would be
  * setuid root for every user of the host. openat2 answers ENOSYS, its mode cannot be seen. */
-#define CSN_SECCOMP_NOSUID   2u
-#define CSN_SECCOMP_VARIANTS 4u
+#define CSN_SECCOMP_NOSUID 2u
+/* No sockets but connected pairs, and no System V ipc: for a jail without network and ipc
+ * namespaces. Unix sockets too, because nothing else on such a host can say to which path they
+ * connect, and behind one of the user's is somebody who runs commands (dbus, docker). */
+#define CSN_SECCOMP_ALONE    4u
+#define CSN_SECCOMP_VARIANTS 8u
 
 /* One instruction of classic BPF: the kernel's struct sock_filter, which musl does not have. */
 typedef struct csn_seccomp_insn {

@@ -40,6 +40,7 @@ enum {
     CSN_RULE_EVER,
     CSN_RULE_NO_USERNS, /* not in variants with CSN_SECCOMP_USERNS */
     CSN_RULE_NO_SUID,   /* only in variants with CSN_SECCOMP_NOSUID */
+    CSN_RULE_ALONE,     /* only in variants with CSN_SECCOMP_ALONE */
 };
 
 typedef struct csn_seccomp_rule {
@@ -65,6 +66,7 @@ typedef struct csn_seccomp_rule {
 #define OUTER(call, e, why)           {call, e, CSN_RULE_NO_USERNS, why, {{0}}}
 #define OUTER_WHEN(call, e, why, ...) {call, e, CSN_RULE_NO_USERNS, why, {__VA_ARGS__}}
 #define NOSUID(call, e, why, ...)     {call, e, CSN_RULE_NO_SUID, why, {__VA_ARGS__}}
+#define ALONE(call, e, why, ...)      {call, e, CSN_RULE_ALONE, why, {__VA_ARGS__}}
 
 /* Constants of the kernel's interface, the same on every ABI above. */
 #define K_CLONE_NEW     0x7e020000u /* CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET} */
@@ -76,6 +78,7 @@ typedef struct csn_seccomp_rule {
 #define K_SOCK_TYPE     0x0fu       /* the type without SOCK_CLOEXEC and SOCK_NONBLOCK */
 #define K_SOCK_STREAM   1
 #define K_SOCK_DGRAM    2
+#define K_SOCK_SEQ      5
 #define K_TIOCSTI       0x5412
 #define K_TIOCLINUX     0x541c
 #define K_TIOCSETD      0x5423
@@ -178,6 +181,27 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     EVER("_sysctl", EPERM, "relic"),
     EVER("bdflush", EPERM, "relic"),
     EVER("vserver", EPERM, "relic"),
+
+    /* Only with CSN_SECCOMP_ALONE: see os/seccomp.h. A datagram pair can be connected again, to any
+     * path; a stream or packet pair cannot. */
+    ALONE("socket", EACCES, "any network, and any unix socket of the host", {0}),
+    ALONE("socketpair", EACCES, "pairs that can be connected again",
+          BITS_NOT(1, K_SOCK_TYPE, K_SOCK_STREAM, K_SOCK_SEQ)),
+    ALONE("shmget", ENOSYS, "memory of other programs", {0}),
+    ALONE("shmat", ENOSYS, "memory of other programs", {0}),
+    ALONE("shmctl", ENOSYS, "memory of other programs", {0}),
+    ALONE("semget", ENOSYS, "semaphores of other programs", {0}),
+    ALONE("semop", ENOSYS, "semaphores of other programs", {0}),
+    ALONE("semtimedop", ENOSYS, "semaphores of other programs", {0}),
+    ALONE("semtimedop_time64", ENOSYS, "semaphores of other programs", {0}),
+    ALONE("semctl", ENOSYS, "semaphores of other programs", {0}),
+    ALONE("msgget", ENOSYS, "messages of other programs", {0}),
+    ALONE("msgsnd", ENOSYS, "messages of other programs", {0}),
+    ALONE("msgrcv", ENOSYS, "messages of other programs", {0}),
+    ALONE("msgctl", ENOSYS, "messages of other programs", {0}),
+    ALONE("ipc", ENOSYS, "all of these in one call", {0}),
+    ALONE("mq_open", ENOSYS, "messages of other programs", {0}),
+    ALONE("mq_unlink", ENOSYS, "messages of other programs", {0}),
 
     /* Sockets: unix, TCP, UDP, ping, and the netlink that lists interfaces. Every other family
      * loads kernel code that nobody here uses, or (vsock, packet) leaves the namespace. */

@@ -6,17 +6,23 @@
  * a signal (exit_signal 0, which only __WALL sees), and from it the program itself, which is
  * thereby orphaned. The middle shares our descriptor table, so that the pidfd it gets is ours.
  * All signals are blocked meanwhile, and both run only system calls on stacks of their own
- * until exec. */
+ * until exec.
+ *
+ * With namespaces, a caller who is root becomes a user of no account first and then goes the
+ * way everybody goes: the user namespace is made by that user, and its maps are written from
+ * inside. So no sandbox is ever mapped to user 0 of the host, not even for a moment. */
 #include "os/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,12 +46,15 @@ typedef struct start {
     char *stack2;
     int pid, pidfd;
     int error; /* of the program's start */
+    enum csn_orphan_stage stage;
 } start;
 
-/* Puts the given descriptors at 0..n-1 and closes all others. */
+/* Puts the given descriptors at 0..n-1 and closes all others. The program itself comes next,
+ * and closes with its exec. */
 IN_CHILD static int place_fds(const csn_orphan *o)
 {
     int parked[CSN_ORPHAN_FDS_MAX];
+    unsigned last = (unsigned)o->nfds;
 
     for (size_t i = 0; i < o->nfds; i++) {
         int from = o->fds[i];
@@ -55,60 +64,172 @@ IN_CHILD static int place_fds(const csn_orphan *o)
         if (parked[i] < 0)
             return -1;
     }
+    int program = o->exec_fd > 0 ? (int)syscall(SYS_fcntl, o->exec_fd, F_DUPFD, FD_HIGH) : 0;
+    if (program < 0)
+        return -1;
     for (size_t i = 0; i < o->nfds; i++)
         if (syscall(SYS_dup3, parked[i], (int)i, 0) < 0)
             return -1;
-    return (int)syscall(SYS_close_range, (unsigned)o->nfds, ~0u, 0u);
+    if (o->exec_fd > 0 && syscall(SYS_dup3, program, (int)last++, O_CLOEXEC) < 0)
+        return -1;
+    return (int)syscall(SYS_close_range, last, ~0u, 0u);
+}
+
+IN_CHILD static int put_text(const char *path, const char *text)
+{
+    size_t len = 0;
+
+    while (text[len])
+        len++;
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    return syscall(SYS_write, fd, text, len) == (long)len ? 0 : -1; /* place_fds closes it */
+}
+
+/* The namespace's user 0 keeps its capabilities over exec; any other needs them ambient. */
+IN_CHILD static int keep_caps(void)
+{
+    struct {
+        uint32_t version;
+        int pid;
+    } head = {0x20080522, 0};
+    struct {
+        uint32_t effective, permitted, inheritable;
+    } caps[2];
+
+    if (syscall(SYS_capget, &head, caps) < 0)
+        return -1;
+    caps[0].inheritable = caps[0].permitted;
+    caps[1].inheritable = caps[1].permitted;
+    if (syscall(SYS_capset, &head, caps) < 0)
+        return -1;
+    for (unsigned i = 0; i < 64; i++)
+        if ((caps[i / 32].permitted >> (i % 32)) & 1u)
+            syscall(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0L, 0L);
+    return 0;
+}
+
+/* Groups are given up for good: without that a user may not write its own map. */
+IN_CHILD static int write_maps(const csn_orphan_walls *w)
+{
+    if (put_text("/proc/self/setgroups", "deny") < 0 ||
+        put_text("/proc/self/uid_map", w->uid_map) < 0 ||
+        put_text("/proc/self/gid_map", w->gid_map) < 0)
+        return -1;
+    return w->keep_caps ? keep_caps() : 0;
+}
+
+/* Changing user makes the memory, which is the host program's, undumpable, and the files in
+ * /proc that hold our maps root's. Both are set back before anybody else can run. */
+IN_CHILD static int become(const csn_orphan_walls *w)
+{
+    if (syscall(SYS_setgroups, 0, NULL) < 0 ||
+        syscall(SYS_setresgid, w->gid, w->gid, w->gid) < 0 ||
+        syscall(SYS_setresuid, w->uid, w->uid, w->uid) < 0)
+        return -1;
+    return (int)syscall(SYS_prctl, PR_SET_DUMPABLE, 1L, 0L, 0L, 0L);
 }
 
 IN_CHILD static int program_main(void *arg)
 {
     static char *const no_env[] = {NULL};
     start *s = arg;
+    const csn_orphan *o = s->o;
 
     syscall(SYS_setsid);
+    s->stage = CSN_ORPHAN_MAP;
+    if (o->walls && o->walls->namespaces != 0 && write_maps(o->walls) < 0)
+        goto failed;
+    s->stage = CSN_ORPHAN_EXEC;
     /* Signals stay blocked: the handlers are the host's until exec, and then the program's own
      * affair. */
-    if (syscall(SYS_chdir, "/") == 0 && place_fds(s->o) == 0)
-        syscall(SYS_execve, s->o->path, s->o->argv, no_env);
+    if (syscall(SYS_chdir, "/") < 0 || place_fds(o) < 0)
+        goto failed;
+    if (o->exec_fd > 0) /* was put behind the others */
+        syscall(SYS_execveat, (int)o->nfds, "", o->argv, no_env, AT_EMPTY_PATH);
+    else
+        syscall(SYS_execve, o->path, o->argv, no_env);
+failed:
     s->error = errno;
     syscall(SYS_exit_group, 127);
     __builtin_unreachable();
 }
 
+/* The middle moves itself, which is cheap for a single thread and needs no right of the
+ * program's; what it starts is born where it is, and that is the root of its cgroup namespace.
+ * The kernel's memory killer spares who shares its memory with a parent in vfork: the host. */
+IN_CHILD static int enter_groups(const csn_orphan *o)
+{
+    for (size_t i = 0; i < o->door_count; i++)
+        if (syscall(SYS_write, o->doors[i], "0", 1) != 1)
+            return -1;
+    return 0;
+}
+
 IN_CHILD static int middle_main(void *arg)
 {
     start *s = arg;
+    const csn_orphan_walls *w = s->o->walls;
     int pidfd = -1;
 
-    s->pid = clone(program_main, s->stack2 + STACK_SIZE,
-                   CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, s, &pidfd);
-    if (s->pid < 0)
+    s->stage = CSN_ORPHAN_ENTER;
+    int rc = enter_groups(s->o);
+    if (rc == 0) {
+        s->stage = CSN_ORPHAN_USER;
+        rc = w && w->become ? become(w) : 0;
+    }
+    if (rc < 0) {
         s->error = errno;
-    else
-        s->pidfd = pidfd;
+    } else {
+        s->stage = CSN_ORPHAN_CLONE;
+        int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD;
+        s->pid = clone(program_main, s->stack2 + STACK_SIZE,
+                       flags | (w ? (int)w->namespaces : 0), s, &pidfd);
+        if (s->pid < 0)
+            s->error = errno;
+        else
+            s->pidfd = pidfd;
+    }
     syscall(SYS_exit_group, 0);
     __builtin_unreachable();
 }
 
-int csn_orphan_start(const csn_orphan *o, pid_t *ret_pid, int *ret_pidfd)
+/* Whoever becomes another user makes the memory that all threads share undumpable for a moment,
+ * and then no other thread's child may write its maps. */
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
+int csn_orphan_start(const csn_orphan *o, pid_t *ret_pid, int *ret_pidfd,
+                     enum csn_orphan_stage *ret_stage)
 {
-    start s = {.o = o, .pid = -1, .pidfd = -1};
+    start s = {.o = o, .pid = -1, .pidfd = -1, .stage = CSN_ORPHAN_CLONE};
     uint64_t all = ~0ull, old = 0;
+    int dumpable = 1;
 
     char *stacks = mmap(NULL, 2 * STACK_SIZE, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (stacks == MAP_FAILED)
         return -errno;
     s.stack2 = stacks + STACK_SIZE;
+    bool alone = o->walls && o->walls->become;
+    if (alone)
+        pthread_mutex_lock(&one_at_a_time);
+    if (alone)
+        dumpable = prctl(PR_GET_DUMPABLE, 0L, 0L, 0L, 0L);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
     int mid = clone(middle_main, stacks + STACK_SIZE, CLONE_VM | CLONE_VFORK | CLONE_FILES, &s);
     int e = mid < 0 ? errno : s.error;
     if (mid > 0)
         while (waitpid(mid, NULL, __WALL) < 0 && errno == EINTR)
             ;
+    if (alone && dumpable != 1)
+        (void)prctl(PR_SET_DUMPABLE, (long)dumpable, 0L, 0L, 0L);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
+    if (alone)
+        pthread_mutex_unlock(&one_at_a_time);
     munmap(stacks, 2 * STACK_SIZE);
+    if (ret_stage)
+        *ret_stage = s.stage;
     if (e != 0) {
         if (s.pidfd >= 0) {
             (void)csn_orphan_wait(s.pidfd, 1000);

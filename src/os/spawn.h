@@ -1,12 +1,29 @@
 /* spawn.h: starting a helper program from inside somebody else's process. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define CSN_ORPHAN_FDS_MAX 8
 
+/* A program in namespaces of its own: pid 1 there, with all capabilities of a user namespace
+ * that has exactly one user, who is `uid` or the caller outside. The maps are one line each
+ * ("0 1000 1"). Without namespaces it is that user and no more. */
+typedef struct csn_orphan_walls {
+    uint64_t namespaces; /* CLONE_NEW*, with CLONE_NEWUSER; 0: none, and no maps */
+    bool become;         /* be another user first: `uid` and `gid`, no further groups */
+    bool keep_caps;      /* needed when the user is not number 0 inside */
+    unsigned uid, gid;
+    const char *uid_map, *gid_map;
+} csn_orphan_walls;
+
 typedef struct csn_orphan {
     const char *path;
+    int exec_fd; /* > 0: run this instead of path, which may lie where the program cannot go */
+    const csn_orphan_walls *walls; /* or NULL */
+    const int *doors; /* of control groups (os/cgroup.h) that it is to be born in */
+    size_t door_count;
     const char *const *argv;
     int fds[CSN_ORPHAN_FDS_MAX]; /* become 0, 1, 2 ...; -1: /dev/null */
     size_t nfds;
@@ -14,9 +31,17 @@ typedef struct csn_orphan {
 
 /* Runs a program that is not our child: it has its own session, cwd /, an empty environment,
  * all signals blocked and exactly the given descriptors. The host's SIGCHLD, handlers, masks
- * and wait() never notice. ret_pidfd is close-on-exec. 0, or -errno when it could not be run.
- */
-int csn_orphan_start(const csn_orphan *o, pid_t *ret_pid, int *ret_pidfd);
+ * and wait() never notice. ret_pidfd is close-on-exec. 0, or -errno when it could not be run;
+ * *ret_stage (may be NULL) tells what failed then. */
+enum csn_orphan_stage {
+    CSN_ORPHAN_ENTER, /* control groups */
+    CSN_ORPHAN_CLONE, /* namespaces, if there are any */
+    CSN_ORPHAN_USER,
+    CSN_ORPHAN_MAP,
+    CSN_ORPHAN_EXEC,
+};
+int csn_orphan_start(const csn_orphan *o, pid_t *ret_pid, int *ret_pidfd,
+                     enum csn_orphan_stage *ret_stage);
 /* Waits until the process behind a pidfd has ended. -ETIMEDOUT. Should it have become our child
  * after all (we are pid 1, or a subreaper) it is reaped. */
 int csn_orphan_wait(int pidfd, int timeout_ms);

@@ -380,6 +380,26 @@ void csn_wire_audit_report(csn_json *j, const csn_audit_report *r)
     csn_json_object_end(j);
 }
 
+void csn_wire_doctor(csn_json *j, const csn_doctor_result *r)
+{
+    csn_json_object(j);
+    csn_json_kbool(j, "ok", r->ok != 0);
+    csn_json_kstr(j, "rung", r->rung);
+    csn_json_kuint(j, "duration_ms", r->duration_ms);
+    csn_json_key(j, "checks");
+    csn_json_array(j);
+    for (size_t i = 0; i < r->count; i++) {
+        csn_json_object(j);
+        csn_json_kstr(j, "name", r->items[i].name);
+        csn_json_kstr(j, "status", r->items[i].status);
+        csn_json_kstr(j, "detail", r->items[i].detail);
+        csn_json_kstr(j, "fix", r->items[i].fix);
+        csn_json_object_end(j);
+    }
+    csn_json_array_end(j);
+    csn_json_object_end(j);
+}
+
 void csn_wire_error(csn_json *j, const csn_error *e, const char *op)
 {
     const csn_denial *d = csn_error_denial(e);

@@ -27,6 +27,7 @@ void csn_wire_log_chunk(csn_json *j, int stream, const csn_log_chunk *c, size_t 
 void csn_wire_event(csn_json *j, const csn_event *e);
 void csn_wire_verdict(csn_json *j, const csn_verdict *v);
 void csn_wire_audit_report(csn_json *j, const csn_audit_report *r);
+void csn_wire_doctor(csn_json *j, const csn_doctor_result *r);
 
 /* {"code","message","op","path","hint","denial"?}: the value of the key "error". `op` is used
  * when the error itself names none. */

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "backend/local/export.h"
-#include "kept/link.h"
 #include "base/clock.h"
 #include "caisson/backend.h"
+#include "kept/link.h"
 
 #define ROUNDS_DEFAULT 1000
 #define BUDGET_DEFAULT 1.15

@@ -134,8 +134,10 @@ status "a wrong config file is never ignored" 125 cs run -- true
 like "and its bad key is named" "$err" "*enf*"
 rm "$XDG_CONFIG_HOME/caisson/config.json"
 
-# the default backend is not in this build: said, not replaced
+# without a backend it is a jail
 unset CAISSON_BACKEND
-status "without a backend the default is jail" 125 cs run -- true
-like "which is said" "$err" "*jail*"
+status "the default backend" 0 cs run --json -- true
+like "is the jail" "$out" "*seccomp*"
+status "a backend that is not in this build" 125 cs run --backend e2b -- true
+like "is said, not replaced" "$err" "*e2b*"
 export CAISSON_BACKEND=local

@@ -29,6 +29,7 @@
 #define CONF_TREE    (1u << 1) /* processes that left their session die with the command too */
 #define CONF_HOSTDIR (1u << 2) /* config.workspace is honoured: the sandbox works in place */
 #define CONF_LAYERS  (1u << 3) /* says in layers what it enforces */
+#define CONF_PIDNS   (1u << 5) /* processes inside have numbers of their own */
 #define CONF_LIVES   (1u << 4) /* background children of a command live on until destroy */
 
 typedef struct csn_conf_backend {

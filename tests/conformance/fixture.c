@@ -244,8 +244,9 @@ pid_t csn_fx_pid(csn_fx *f, const char *path)
         csn_status st = csn_read_bytes(f->sb, path, NULL, gather_write, &g, E);
         long pid = st == CSN_OK && g.len && strchr(g.data, '\n') ? strtol(g.data, NULL, 10) : 0;
         free(g.data);
+        /* one that has ended already is nobody: -1, which is not alive */
         if (pid > 0)
-            return (pid_t)pid;
+            return f->be->traits & CONF_PIDNS ? csn_test_pid_of((pid_t)pid, f->ws) : (pid_t)pid;
         csn_test_nap(20);
     }
     print_message("no process wrote its id to %s\n", path);

@@ -199,6 +199,8 @@ static void would_allow_agrees_with_the_operation(csn_fx *f)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         AUTO(csn_verdict, v);
 
+        if (strcmp(cases[i].target, "../x") == 0 && !(f->be->traits & CONF_BENEATH))
+            continue; /* there it is a path like any other */
         ok(csn_would_allow(f->sb, cases[i].op, cases[i].target, &v, E));
         if (v->allowed != cases[i].allowed)
             print_message("%s\n", cases[i].target);

@@ -313,6 +313,21 @@ static const side nosuid_sides[] = {
     {"unshare", {0x10000000}, EPERM},
 };
 
+static const side alone_sides[] = {
+    {"socket", {1, 1, 0}, EACCES},
+    {"socket", {UPPER | 2, 1, 0}, EACCES},
+    {"socket", {10, 2, 0}, EACCES},
+    {"socket", {16, 3, 0}, EACCES},
+    {"socketpair", {1, 1, 0, ~0ull}, 0},
+    {"socketpair", {1, 5 | 02000000 /* SOCK_CLOEXEC */, 0, ~0ull}, 0},
+    {"socketpair", {1, 2, 0, ~0ull}, EACCES},
+    {"socketpair", {1, 3, 0, ~0ull}, EACCES},
+    {"shmget", {0, 4096, 0}, ENOSYS},
+    {"shmat", {~0ull, 0, 0}, ENOSYS},
+    {"msgget", {0, 0}, ENOSYS},
+    {"mq_unlink", {~0ull}, ENOSYS},
+};
+
 static const side nested_sides[] = {
     {"unshare", {0x10000000}, 0},
     {"clone3", {0, 0}, 0},
@@ -353,6 +368,7 @@ static void conditions_hold_on_both_sides(void **state)
                      0);
     assert_int_equal(wrong_sides(CSN_SECCOMP_USERNS, nested_sides, ORACLE_COUNT(nested_sides)),
                      0);
+    assert_int_equal(wrong_sides(CSN_SECCOMP_ALONE, alone_sides, ORACLE_COUNT(alone_sides)), 0);
     assert_true(wrong_sides(NO_WALL, default_sides, ORACLE_COUNT(default_sides)) >
                 15); /* control */
 }

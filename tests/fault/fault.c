@@ -21,10 +21,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kept/link.h"
 #include "caisson/caisson.h"
 #include "child.h"
 #include "fault/alloc.h"
+#include "kept/link.h"
 #include "support/support.h"
 
 #define NTH_MAX 20000 /* no verb allocates this often */

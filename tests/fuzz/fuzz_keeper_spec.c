@@ -1,5 +1,5 @@
 /* fuzz_keeper_spec.c: orders for a keeper. What is accepted must be safe to act on: paths that
- * will be removed are absolute, below the root and without steps back. */
+ * will be removed are absolute, below the root and without steps back; groups are ours. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,11 +27,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (const char *at = p; (at = strstr(at, "/..")) != NULL; at++)
             must(at[3] != '/' && at[3] != '\0');
     }
+    for (size_t i = 0; s.groups[i]; i++) {
+        const char *p = s.groups[i], *last = strrchr(p, '/');
+        must(i < CSN_CGROUP_KINDS && p[0] == '/' && strlen(p) < CSN_CGROUP_PATH_MAX);
+        must(strncmp(last + 1, CSN_CGROUP_PREFIX, strlen(CSN_CGROUP_PREFIX)) == 0);
+        must(!strstr(p, "/../") && s.flags == CSN_SPEC_SWEEP && s.walls.on == 0);
+    }
     must(s.id && strlen(s.id) <= CSN_SPEC_ID_MAX);
     must((s.tag_base & CSN_TAG_SEQ_MASK) == 0);
     csn_wire_out_init(&o, NULL, 0);
     csn_spec_put(&o, &s);
     must(o.error == 0 && o.len == size && memcmp(o.data, data, size) == 0);
     csn_wire_out_release(&o);
+    csn_spec_release(&s);
     return 0;
 }

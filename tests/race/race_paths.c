@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kept/kept.h"
 #include "base/error.h"
+#include "kept/kept.h"
 #include "os/beneath.h"
 #include "os/tree.h"
 
@@ -74,6 +74,10 @@ static void build(void)
     l.config = &config;
     l.run_fd = l.base.fd = l.home.fd = -1;
     pthread_mutex_init(&l.commit_lock, NULL);
+    static const csn_kept_kind kind = {.name = "race"};
+    l.kind = &kind;
+    l.commit_fd = -1;
+    l.file_uid = geteuid();
     must(csn_kept_grants_open(&l, NULL) == CSN_OK, "grants");
 }
 

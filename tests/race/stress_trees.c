@@ -26,9 +26,9 @@
 #include <unistd.h>
 
 #include "backend/local/export.h"
-#include "kept/link.h"
-#include "kept/kept.h"
 #include "base/clock.h"
+#include "kept/kept.h"
+#include "kept/link.h"
 #include "os/tree.h"
 
 #define WORKERS   4

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -193,6 +194,42 @@ bool csn_test_alive(pid_t pid)
     pid_t parent = 0;
 
     return proc_stat(pid, &state, &parent) && state != 'Z' && state != 'X';
+}
+
+/* From "NSpid:\t123\t4": the last, when there is more than one. */
+static pid_t innermost(const char *status)
+{
+    const char *p = strstr(status, "\nNSpid:");
+    long pid = 0;
+    int n = 0;
+
+    for (p = p ? p + 7 : ""; *p == '\t'; n++)
+        pid = strtol(p + 1, (char **)&p, 10);
+    return n > 1 ? (pid_t)pid : -1;
+}
+
+pid_t csn_test_pid_of(pid_t inside, const char *cwd)
+{
+    DIR *proc = opendir("/proc");
+    pid_t found = -1;
+
+    for (struct dirent *d; proc && found < 0 && (d = readdir(proc));) {
+        char path[300], text[4096] = "", dir[PATH_MAX] = "";
+        snprintf(path, sizeof(path), "/proc/%s/status", d->d_name);
+        int fd = d->d_name[0] >= '1' && d->d_name[0] <= '9' ? open(path, O_RDONLY) : -1;
+        if (fd < 0)
+            continue;
+        ssize_t n = read(fd, text, sizeof(text) - 1);
+        close(fd);
+        if (n <= 0 || innermost(text) != inside)
+            continue;
+        snprintf(path, sizeof(path), "/proc/%s/cwd", d->d_name);
+        if (readlink(path, dir, sizeof(dir) - 1) > 0 && strcmp(dir, cwd) == 0)
+            found = (pid_t)strtol(d->d_name, NULL, 10);
+    }
+    if (proc)
+        closedir(proc);
+    return found;
 }
 
 bool csn_test_wait_dead(pid_t pid)

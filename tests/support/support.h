@@ -24,6 +24,9 @@ void csn_test_nap(unsigned ms);
 bool csn_test_alive(pid_t pid); /* zombies do not count */
 /* Waits, generously: a noisy machine must not fail a test. */
 bool csn_test_wait_dead(pid_t pid);
+/* The process that has number `inside` in the innermost of its several pid namespaces and `cwd`
+ * as its directory, as this process sees it; or -1. */
+pid_t csn_test_pid_of(pid_t inside, const char *cwd);
 /* Prints what is known of the children of this process that are left, as TAP comments. */
 void csn_test_print_children(void);
 /* Kills the children that are left, one by one. */

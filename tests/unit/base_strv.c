@@ -115,6 +115,19 @@ static void sizes_have_units_and_limits(void **state)
     NO(csn_parse_size, NULL);
 }
 
+static void sizes_are_told_to_people(void **state)
+{
+    char buf[CSN_SIZE_TEXT];
+
+    (void)state;
+    assert_string_equal(csn_size_text(0, buf), "0 bytes");
+    assert_string_equal(csn_size_text(1023, buf), "1023 bytes");
+    assert_string_equal(csn_size_text(1536, buf), "1.5 KiB");
+    assert_string_equal(csn_size_text(64u << 20, buf), "64 MiB");
+    assert_string_equal(csn_size_text((64u << 20) - 4096, buf), "63.9 MiB");
+    assert_string_equal(csn_size_text(UINT64_MAX, buf), "15.9 EiB");
+}
+
 static void numbers_are_digits_in_range(void **state)
 {
     (void)state;
@@ -176,6 +189,7 @@ int main(void)
         cmocka_unit_test(prefix_is_the_whole_prefix),
         cmocka_unit_test(durations_have_units_and_limits),
         cmocka_unit_test(sizes_have_units_and_limits),
+        cmocka_unit_test(sizes_are_told_to_people),
         cmocka_unit_test(numbers_are_digits_in_range),
         cmocka_unit_test(signals_have_names_both_ways),
     };

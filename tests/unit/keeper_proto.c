@@ -363,6 +363,118 @@ static void spec_refuses_what_must_not_be_removed(void **state)
     }
 }
 
+static csn_keeper_spec sweeper_spec(void)
+{
+    return (csn_keeper_spec){
+        .flags = CSN_SPEC_SWEEP,
+        .tag_base = csn_spec_tag_base("jail-1-a"),
+        .id = "jail-1-a",
+        .remove = {"/run/x"},
+        .groups = {"/sys/fs/cgroup/memory/caisson-jail-1-a", "/sys/fs/cgroup/cpu/caisson-x"}};
+}
+
+static int through_the_wire(const csn_keeper_spec *s, csn_keeper_spec *r)
+{
+    static uint8_t kept[CSN_SPEC_MAX]; /* what r points to */
+    csn_wire_out o;
+
+    csn_wire_out_init(&o, NULL, 0);
+    csn_spec_put(&o, s);
+    assert_true(o.len <= sizeof(kept));
+    memcpy(kept, o.data, o.len);
+    int rc = csn_spec_get(kept, o.len, r);
+    csn_wire_out_release(&o);
+    return rc;
+}
+
+static void spec_of_a_sweeper_comes_back(void **state)
+{
+    csn_keeper_spec s = sweeper_spec(), r;
+
+    (void)state;
+    assert_int_equal(through_the_wire(&s, &r), 0);
+    assert_int_equal(r.flags, CSN_SPEC_SWEEP);
+    assert_string_equal(r.groups[0], s.groups[0]);
+    assert_string_equal(r.groups[1], s.groups[1]);
+    assert_null(r.groups[2]);
+}
+
+static void only_a_sweeper_ends_processes_and_never_those_of_an_account(void **state)
+{
+    csn_keeper_spec r, s = sweeper_spec();
+
+    (void)state;
+    s.flags |= CSN_SPEC_TAGGED;
+    s.user = 0x70000001u;
+    assert_int_equal(through_the_wire(&s, &r), 0);
+    assert_int_equal(r.user, s.user);
+    s.user = 1000;
+    assert_int_equal(through_the_wire(&s, &r), -EPROTO);
+    s.user = UINT32_MAX;
+    assert_int_equal(through_the_wire(&s, &r), -EPROTO);
+    s = sample_spec();
+    s.flags |= CSN_SPEC_TAGGED;
+    assert_int_equal(through_the_wire(&s, &r), -EPROTO);
+}
+
+static void memory_is_only_watched_in_a_pid_namespace(void **state)
+{
+    csn_keeper_spec s = sample_spec(), r;
+
+    (void)state;
+    s.walls = (csn_walls){.on = CSN_WALLS_ALL, .memory_max = 1};
+    assert_int_equal(through_the_wire(&s, &r), 0);
+    csn_spec_release(&r);
+    s.walls.on = CSN_WALL_BIT(CSN_WALL_LANDLOCK) | CSN_WALL_BIT(CSN_WALL_SECCOMP);
+    assert_int_equal(through_the_wire(&s, &r), -EPROTO);
+    s.walls.memory_max = 0;
+    assert_int_equal(through_the_wire(&s, &r), 0);
+    csn_spec_release(&r);
+}
+
+static void only_a_sweeper_removes_groups_and_only_ours(void **state)
+{
+    static const char *const bad[] = {"/",
+                                      "/sys/fs/cgroup/memory",
+                                      "caisson-x",
+                                      "/sys/fs/cgroup/caisson-a/other",
+                                      "/sys/fs/cgroup/caisson-a/..",
+                                      "/a/../caisson-x"};
+    csn_keeper_spec r, s = sweeper_spec();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        s.groups[1] = bad[i];
+        assert_int_equal(through_the_wire(&s, &r), -EPROTO);
+    }
+    s = sweeper_spec();
+    s.flags = 0;
+    assert_int_equal(through_the_wire(&s, &r), -EPROTO);
+    s.flags = CSN_SPEC_SWEEP | CSN_SPEC_DETACHED;
+    assert_int_equal(through_the_wire(&s, &r), -EPROTO);
+    s = sweeper_spec();
+    s.walls.on = CSN_WALLS_ALL; /* it has none */
+    assert_int_equal(through_the_wire(&s, &r), -EPROTO);
+}
+
+static void limits_of_walls_come_back(void **state)
+{
+    csn_keeper_spec s = sample_spec(), r;
+
+    (void)state;
+    s.walls = (csn_walls){.on = CSN_WALLS_ALL,
+                          .pids_max = 5,
+                          .nofile_max = 6,
+                          .data_max = 1ull << 33,
+                          .memory_max = 1ull << 32};
+    assert_int_equal(through_the_wire(&s, &r), 0);
+    assert_int_equal(r.walls.pids_max, 5);
+    assert_int_equal(r.walls.nofile_max, 6);
+    assert_int_equal(r.walls.data_max, 1ull << 33);
+    assert_int_equal(r.walls.memory_max, 1ull << 32);
+    csn_spec_release(&r);
+}
+
 static void tags_of_two_sandboxes_differ(void **state)
 {
     uint64_t a = csn_spec_tag_base("local-1-a"), b = csn_spec_tag_base("local-1-b");
@@ -388,6 +500,11 @@ int main(void)
         cmocka_unit_test(send_gives_up_at_its_deadline),
         cmocka_unit_test(spec_comes_back_and_no_part_of_it_is_taken),
         cmocka_unit_test(spec_refuses_what_must_not_be_removed),
+        cmocka_unit_test(spec_of_a_sweeper_comes_back),
+        cmocka_unit_test(only_a_sweeper_removes_groups_and_only_ours),
+        cmocka_unit_test(only_a_sweeper_ends_processes_and_never_those_of_an_account),
+        cmocka_unit_test(memory_is_only_watched_in_a_pid_namespace),
+        cmocka_unit_test(limits_of_walls_come_back),
         cmocka_unit_test(tags_of_two_sandboxes_differ),
     };
 

@@ -22,9 +22,9 @@
 #include <cmocka.h>
 
 #include "backend/local/export.h"
-#include "kept/link.h"
-#include "kept/kept.h"
 #include "base/clock.h"
+#include "kept/kept.h"
+#include "kept/link.h"
 #include "os/tree.h"
 
 #define MAYBE_UNUSED __attribute__((unused))

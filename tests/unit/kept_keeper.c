@@ -127,6 +127,7 @@ static void detached_sandbox_is_found_again_and_destroyed(void **state)
         d.config.home = NULL;         /* a private one, in the runtime directory */
         den_open(&d);
         csn_kept *l = d.state;
+        assert_int_equal(csn_kept_settle(l, &err), CSN_OK);
         char *id = strdup(l->id), *run = strdup(l->run_path);
         pid_t keeper = den_keeper(&d);
         den_sh(&d, "(sleep 100; : detached) & echo $HOME", 0, &o);

@@ -208,12 +208,12 @@ static void broken_source_leaves_the_old_file(void **state)
 static void file_limit_of_the_sandbox_holds(void **state)
 {
     (void)state;
-    rm.config.file_max = 8;
+    rm.l.file_max = 8;
     assert_int_equal(room_write(&rm, "/target", "123456789", 0), CSN_TOO_LARGE);
     assert_int_equal(room_write(&rm, "/target", "ab", CSN_FILE_APPEND), CSN_TOO_LARGE);
     assert_true(room_holds(&rm, "target", "inside\n"));
     assert_int_equal(room_write(&rm, "/target", "12345678", 0), CSN_OK);
-    rm.config.file_max = 0;
+    rm.l.file_max = 0;
 }
 
 /* ---- faults ---- */

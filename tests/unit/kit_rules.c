@@ -3,11 +3,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "child.h"
 #include "kit/rules.h"
 
 static const char *const none[] = {NULL};
@@ -213,10 +215,41 @@ static void hints_are_the_smallest_option_that_would_allow_it(void **state)
     check_hint(CSN_OP_EXEC, "git", "--allow-command git");
     check_hint(CSN_OP_NET, "example.com:443", "--allow example.com:443");
     check_hint(CSN_OP_READ, "/a b/$x", "--read '/a b/$x'");
+    check_hint(CSN_OP_READ, "/it's", "--read '/it'\\''s'");
+    check_hint(CSN_OP_WRITE, "/''", "--write '/'\\'''\\'''");
     char *hint = csn_rules_hint(CSN_OP_READ, "/a\n\x1b[31m");
     assert_null(strchr(hint, '\n'));
     assert_null(strchr(hint, '\x1b'));
     free(hint);
+}
+
+/* 0 when a shell that is given the hint has the option and exactly the name. */
+static int ask_shell(void *ctx)
+{
+    char script[256];
+    char *hint = csn_rules_hint(CSN_OP_READ, ctx);
+
+    snprintf(script, sizeof(script), "set -- %s; [ $# = 2 ] && [ \"$1$2\" = \"--read$NAME\" ]",
+             hint);
+    free(hint);
+    setenv("NAME", ctx, 1);
+    execl("/bin/sh", "sh", "-c", script, (char *)NULL);
+    return 127;
+}
+
+static void a_shell_reads_the_very_name_back(void **state)
+{
+    static const char *const names[] = {
+        "/it's", "/'",          "/''",         "/a'b'c",  "/$(x)'`y`",
+        "/\\",   "/\xc3\xa9's", "/;&|<>*?[~#", "/a b\\'", "/-- '--read /etc'",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        csn_child_end end = csn_child_run(ask_shell, (void *)(uintptr_t)names[i], -1, 60000);
+        if (end.exit_code != 0)
+            fail_msg("%s: the shell says %d", names[i], end.exit_code);
+    }
 }
 
 static void operations_have_names(void **state)
@@ -245,6 +278,7 @@ int main(void)
         cmocka_unit_test(a_verdict_names_its_rule_and_where_it_comes_from),
         cmocka_unit_test(relative_paths_and_broken_globs_are_refused),
         cmocka_unit_test(hints_are_the_smallest_option_that_would_allow_it),
+        cmocka_unit_test(a_shell_reads_the_very_name_back),
         cmocka_unit_test(operations_have_names),
     };
 

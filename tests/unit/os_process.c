@@ -53,7 +53,7 @@ static void orphan_gets_what_is_listed_and_nothing_else(void **state)
     assert_int_equal(write(in[1], "through 3", 9), 9);
     close(in[1]);
     csn_orphan o = {.path = "/bin/sh", .argv = argv, .fds = {-1, out[1], -1, in[0]}, .nfds = 4};
-    assert_int_equal(csn_orphan_start(&o, &pid, &pidfd), 0);
+    assert_int_equal(csn_orphan_start(&o, &pid, &pidfd, NULL), 0);
     assert_true(fcntl(pidfd, F_GETFD) & FD_CLOEXEC);
     close(out[1]);
     close(in[0]);
@@ -76,7 +76,7 @@ static void orphan_that_cannot_be_run_is_an_error(void **state)
     pid_t pid = -7;
 
     (void)state;
-    assert_int_equal(csn_orphan_start(&o, &pid, &pidfd), -ENOENT);
+    assert_int_equal(csn_orphan_start(&o, &pid, &pidfd, NULL), -ENOENT);
     assert_int_equal(pid, -7);
     assert_int_equal(pidfd, -7);
 }
@@ -101,7 +101,7 @@ static void orphan_raises_no_sigchld(void **state)
     sigaction(SIGCHLD, &sa, &old);
     chld_count = 0;
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(csn_orphan_start(&o, &pid, &pidfd), 0);
+        assert_int_equal(csn_orphan_start(&o, &pid, &pidfd, NULL), 0);
         assert_int_equal(csn_orphan_wait(pidfd, 5000), 0);
         close(pidfd);
     }
@@ -117,7 +117,7 @@ static void wait_for_an_orphan_can_time_out(void **state)
     pid_t pid;
 
     (void)state;
-    assert_int_equal(csn_orphan_start(&o, &pid, &pidfd), 0);
+    assert_int_equal(csn_orphan_start(&o, &pid, &pidfd, NULL), 0);
     assert_int_equal(csn_orphan_wait(pidfd, 20), -ETIMEDOUT);
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(csn_orphan_wait(pidfd, 5000), 0);

@@ -4,11 +4,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "kept/kept.h"
 #include "corpus.h"
+#include "kept/kept.h"
 
 typedef struct room {
     corpus fx;
@@ -25,6 +26,11 @@ __attribute__((unused)) static csn_status room_try_open(room *r, csn_error **err
     r->l.base.fd = r->l.home.fd = -1;
     r->l.id = strdup("local-1-test");
     pthread_mutex_init(&r->l.commit_lock, NULL);
+    static const csn_kept_kind kind = {.name = "room"};
+    r->l.kind = &kind;
+    r->l.commit_fd = -1;
+    r->l.file_uid = geteuid();
+    r->l.file_max = r->l.config ? r->l.config->file_max : 0;
     return csn_kept_grants_open(&r->l, err);
 }
 

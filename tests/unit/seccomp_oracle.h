@@ -71,6 +71,8 @@ static inline bool oracle_rule_applies(const csn_seccomp_rule *r, uint32_t varia
         return (variant & CSN_SECCOMP_USERNS) == 0;
     case CSN_RULE_NO_SUID:
         return (variant & CSN_SECCOMP_NOSUID) != 0;
+    case CSN_RULE_ALONE:
+        return (variant & CSN_SECCOMP_ALONE) != 0;
     default:
         return true;
     }

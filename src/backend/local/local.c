@@ -5,6 +5,9 @@
  * kernel, commands run with a clean environment and no inherited descriptor, and a keeper ends
  * whole process trees. Options it cannot honour (network rules, most limits) are refused in
  * open. A detached sandbox is its keeper: when that is gone, so is the sandbox. */
+#include <string.h>
+#include <unistd.h>
+
 #include "backend/local/export.h"
 #include "base/error.h"
 #include "kept/kept.h"
@@ -21,6 +24,15 @@ static const csn_layer layers[] = {
     {"network", "off", "commands use the host's network"},
 };
 
+/* HOST:INSIDE or HOST:ro instead of a directory. */
+static bool mapped(const char *workspace)
+{
+    const char *colon = workspace ? strrchr(workspace, ':') : NULL;
+
+    return colon && access(workspace, F_OK) != 0 &&
+           (colon[1] == '/' || strcmp(colon, ":ro") == 0 || strcmp(colon, ":cow") == 0);
+}
+
 static csn_status refuse_unfit(const csn_config *c, csn_error **err)
 {
     const char *bad = NULL;
@@ -35,6 +47,8 @@ static csn_status refuse_unfit(const csn_config *c, csn_error **err)
         bad = "a limit on disk";
     else if (c->image)
         bad = "an image";
+    else if (mapped(c->workspace))
+        bad = "a workspace at another place or only for reading";
     else if (c->workspaces)
         bad = "more than one workspace (use --read and --write)";
     if (!bad)
@@ -77,6 +91,7 @@ static const csn_backend_ops ops = {
     .connect = local_connect,
     .close = csn_kept_close,
     .destroy = csn_kept_destroy,
+    .settle = csn_kept_settle,
     .exec = csn_kept_exec,
     .stat = csn_kept_stat,
     .read = csn_kept_read,

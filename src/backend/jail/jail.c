@@ -1,0 +1,203 @@
+/* jail.c: the jail backend: kernel isolation on this machine, for root and for everybody.
+ *
+ * A kept sandbox (src/kept) whose keeper is pid 1 of namespaces of its own and behind all walls
+ * of keeper/walls.h before it serves anything. Commands are its children; file operations are
+ * done below the root it has built. What this file does: it says which layers stand, and it
+ * refuses, before anything is started, what a jail of this build cannot honour. */
+#include "backend/jail/jail.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/jail/export.h"
+#include "base/error.h"
+
+static csn_status refuse_unfit(const csn_config *c, csn_error **err)
+{
+    const char *bad = NULL;
+
+    if (c->network && strcmp(c->network, "none") != 0)
+        bad = "a network";
+    else if (c->net_allow || c->net_deny || c->packages || c->publish || c->host_ports)
+        bad = "network rules";
+    else if (c->image)
+        bad = "an image";
+    if (!bad)
+        return CSN_OK;
+    return csn_fail(err, CSN_UNSUPPORTED, "backend 'jail' cannot honour %s", bad);
+}
+
+static void jail_release(csn_kept *k)
+{
+    csn_jail *j = k->own;
+
+    if (!j)
+        return;
+    if (j->limits.sweeper_pidfd >= 0)
+        close(j->limits.sweeper_pidfd);
+    csn_guard_release(j->guard);
+    csn_arena_free(j->arena);
+    free(j);
+    k->own = NULL;
+}
+
+static csn_status jail_prepare(csn_kept *k, csn_error **err)
+{
+    csn_jail *j = calloc(1, sizeof(*j));
+
+    k->own = j;
+    if (j) {
+        csn_jail_limits_init(&j->limits);
+        j->arena = csn_arena_new();
+    }
+    if (!j || !j->arena)
+        return csn_fail(err, CSN_NOMEM, "open jail sandbox");
+    k->memory_each = 0; /* memory is bounded by better means, see limits.c */
+    return csn_jail_plan(k, err);
+}
+
+static const csn_layer layers[] = {
+    {"user", "on", "a user namespace with one user, who is nobody or you outside, never root"},
+    {"mount", "on",
+     "a root of its own: system read-only, the workspace and what was granted, nothing else"},
+    {"pid", "on", "only the sandbox's own processes exist, and end with it"},
+    {"net", "on", "a network namespace with loopback and nothing else"},
+    {"ipc", "on", "own System V and POSIX ipc, host name and cgroup namespace"},
+    {"limits", "on", NULL}, /* see limits.c */
+    {"capabilities", "on", "none, and no way to any: no_new_privs, empty bounding set"},
+    {"landlock", "on", "a second wall under the mounts; signals and abstract sockets scoped"},
+    {"seccomp", "on", "system calls that ordinary work does not need are refused, on all ABIs"},
+    {"files", "on", "file calls work below the sandbox's own root, as its user"},
+    {"environment", "on", "an allow-list of variables and no inherited descriptor"},
+};
+_Static_assert(sizeof(layers) <= sizeof(((csn_jail *)NULL)->layers), "room for all layers");
+
+/* Once, before anybody else has the sandbox: information may be asked for by several threads.
+ */
+static csn_status jail_started(csn_kept *k, csn_error **err)
+{
+    csn_jail *j = k->own;
+    csn_status st = csn_jail_started(k, err);
+
+    if (st == CSN_OK)
+        st = csn_guard_started(k, err);
+    if (st < 0)
+        return st;
+    if (k->kind->judged) {
+        st = csn_jail_weaker_note(k, err);
+        return st < 0 ? st : csn_jail_weaker_layers(k, err);
+    }
+    memcpy(j->layers, layers, sizeof(layers));
+    j->layer_count = sizeof(layers) / sizeof(layers[0]);
+    for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++)
+        if (!layers[i].detail)
+            j->layers[i].detail = j->limits.text;
+    return st;
+}
+
+static void jail_ended(csn_kept *k)
+{
+    csn_guard_last(k);
+    csn_jail_ended(k);
+    csn_jail_weaker_ended(k);
+}
+
+/* The second rung: see weaker.c. */
+static const csn_kept_kind weaker = {.name = "jail",
+                                     .eager = true,
+                                     .judged = true,
+                                     .prepare = jail_prepare,
+                                     .arm = csn_jail_arm,
+                                     .started = jail_started,
+                                     .refused = csn_jail_refused,
+                                     .lend = csn_jail_lend,
+                                     .mark = csn_jail_mark,
+                                     .judge = csn_jail_judge,
+                                     .veto = csn_guard_veto,
+                                     .ended = jail_ended,
+                                     .release = jail_release};
+
+static const csn_kept_kind *instead(csn_kept *k, const csn_error *because, char **ret_because)
+{
+    return csn_jail_weaker_instead(k, because, &weaker, ret_because);
+}
+
+static const csn_kept_kind kind = {.name = "jail",
+                                   .instead = instead,
+                                   .eager = true,
+                                   .rooted = true,
+                                   .prepare = jail_prepare,
+                                   .arm = csn_jail_arm,
+                                   .started = jail_started,
+                                   .refused = csn_jail_refused,
+                                   .lend = csn_jail_lend,
+                                   .mark = csn_jail_mark,
+                                   .judge = csn_jail_judge,
+                                   .veto = csn_guard_veto,
+                                   .ended = jail_ended,
+                                   .release = jail_release};
+
+static csn_status jail_open(const csn_config *config, const char *id, void *register_data,
+                            void **ret_state, csn_error **err)
+{
+    csn_status st = refuse_unfit(config, err);
+
+    (void)register_data;
+    return st < 0 ? st : csn_kept_open(&kind, config, id, ret_state, err);
+}
+
+static csn_status jail_connect(const csn_config *config, const char *id, void *register_data,
+                               void **ret_state, csn_error **err)
+{
+    (void)register_data;
+    return csn_kept_connect(&kind, config, id, ret_state, err);
+}
+
+static csn_status jail_info(void *state, csn_info_result *ret, csn_error **err)
+{
+    const csn_jail *j = ((csn_kept *)state)->own;
+
+    ret->layers = j->layers;
+    ret->layer_count = j->layer_count;
+    return csn_kept_info(state, ret, err);
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static csn_backend_ops ops = {
+    .size = sizeof(ops),
+    .caps = CSN_CAP_CONFIG | CSN_CAP_SESSION | CSN_CAP_HOST,
+    .name = "jail",
+    .isolation = "kernel",
+    .open = jail_open,
+    .connect = jail_connect,
+    .close = csn_kept_close,
+    .destroy = csn_kept_destroy,
+    .settle = csn_kept_settle,
+    .ready = csn_jail_ready,
+    .exec = csn_guard_exec,
+    .start = csn_guard_start,
+    .untie = csn_kept_untie,
+    .processes = csn_kept_processes,
+    .logs = csn_kept_logs,
+    .signal = csn_kept_signal,
+    .feed = csn_kept_feed,
+    .resize = csn_kept_resize,
+    .wait_port = csn_kept_wait_port,
+    .extend = csn_kept_extend,
+    .info = jail_info,
+    .diagnose = csn_jail_diagnose,
+    .explain = csn_guard_explain,
+};
+
+static void fill(void)
+{
+    csn_jail_file_ops(&ops);
+}
+
+const csn_backend_ops *csn_jail_backend(void)
+{
+    (void)pthread_once(&once, fill);
+    return &ops;
+}

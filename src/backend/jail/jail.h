@@ -1,0 +1,117 @@
+/* jail.h: what the files of this directory share.
+ *
+ *   jail.c    the ops table, the layers, what is refused
+ *   plan.c    from a configuration to the list of mounts: what is where inside
+ *   system.c  the part of that list which is the same for everybody
+ *   environ.c the environment, made to agree with it
+ *   sockets.c what of the host lies in a share and must not be reached
+ *   start.c   starting the keeper behind its walls, and understanding why it could not
+ *   limits.c  what bounds its use of the machine, and whether that ended a command
+ *   sweeper.c starting the program that cleans up after it
+ *   guard.h   what keeps a workspace from becoming host code
+ *   stdin.c   what of the caller's a command may have as its standard input
+ *   files.c   the file operations, as the user that commands are
+ *   doctor.c  which of all that this host can give
+ *   weaker.c  the same without namespaces, where they are refused and that is allowed
+ *   explain.c why a command failed; look.c what a path is, inside and outside */
+#pragma once
+#include "backend/jail/guard.h"
+#include "backend/jail/limits.h"
+#include "base/arena.h"
+#include "kept/kept.h"
+#include "os/guise.h"
+
+#define CSN_JAIL_LAYERS_MAX 16u
+#define CSN_JAIL_USER       "sandbox"
+
+/* A tree of the host that is to be seen inside. */
+typedef struct csn_jail_share {
+    const char *option; /* for messages: "workspace", "--read" ... */
+    const char *host;   /* resolved */
+    const char *inside;
+    bool writable;
+    bool dir; /* must be a directory */
+} csn_jail_share;
+
+/* The jail's own part of a kept sandbox (csn_kept.own). */
+typedef struct csn_jail {
+    csn_arena *arena; /* owns all strings here */
+    csn_mount mounts[CSN_MOUNTS_MAX];
+    size_t mount_count;
+    /* A privileged caller makes the mounts of its shares itself (see start.c). */
+    bool privileged;
+    const csn_jail_share *given[CSN_SPEC_GIVEN_MAX];
+    size_t given_count;
+    unsigned host_uid, host_gid; /* who commands are on the host */
+    unsigned disk_uid, disk_gid; /* whose files on disk are theirs: the workspace's owner */
+    unsigned uid, gid;           /* who they are inside */
+    csn_orphan_walls walls;
+    char uid_map[48], gid_map[48];
+    bool pending;       /* the keeper has not told yet that its walls stand */
+    csn_ask_body ready; /* what the keeper told when its walls stood */
+    csn_jail_limits limits;
+    csn_guard *guard;      /* NULL until it is planned */
+    const char *host_path; /* the caller's PATH: some of it is not there inside */
+    csn_layer layers[CSN_JAIL_LAYERS_MAX];
+    size_t layer_count;
+    bool no_namespaces;      /* why it could not be started */
+    const char *place, *tmp; /* weaker.c: the private directories; else NULL */
+} csn_jail;
+
+/* plan.c. Fills mounts, given, and the sandbox's base, home and rules. */
+csn_status csn_jail_plan(csn_kept *k, csn_error **err);
+/* Adds an entry. -1: there is no room; the list is checked for that once, at the end. */
+void csn_jail_add(csn_jail *j, uint32_t kind, uint32_t flags, uint32_t access, const char *from,
+                  const char *to);
+
+/* sockets.c. Sockets of the host's programs, and caisson's own records, where a share would
+ * show them. After the shares are mounted. */
+void csn_jail_cover_host(csn_jail *j, const csn_jail_share *shares, size_t count);
+
+/* system.c. Programs, libraries, devices, /proc and /etc, as far as the host has them. */
+void csn_jail_add_system(csn_jail *j, const char *home);
+
+/* environ.c. The environment, made to agree with what is inside. */
+csn_status csn_jail_environ(csn_kept *k, csn_error **err);
+/* The shell that the user has inside. */
+const char *csn_jail_shell(void);
+
+/* start.c: entries of csn_kept_kind */
+csn_status csn_jail_arm(csn_kept *k, csn_keeper_spec *spec, csn_orphan *o, csn_error **err);
+csn_status csn_jail_started(csn_kept *k, csn_error **err);
+csn_status csn_jail_ready(void *state, csn_error **err); /* entry of the ops table */
+void csn_jail_lend(csn_kept *k, int fd);
+csn_status csn_jail_refused(csn_kept *k, enum csn_orphan_stage stage, int errnum,
+                            csn_error **err);
+
+/* weaker.c. The kind to open a sandbox as when namespaces were what failed, or that one which
+ * is found again has; NULL: none. */
+const csn_kept_kind *csn_jail_weaker_instead(csn_kept *k, const csn_error *because,
+                                             const csn_kept_kind *weaker, char **ret_because);
+csn_status csn_jail_weaker_plan(csn_kept *k, const csn_jail_share *v, size_t count,
+                                csn_error **err);
+void csn_jail_weaker_walls(const csn_jail *j, csn_walls *w);
+void csn_jail_weaker_limits(const csn_kept *k, csn_walls *w);
+csn_status csn_jail_weaker_note(const csn_kept *k, csn_error **err);
+csn_status csn_jail_weaker_layers(csn_kept *k, csn_error **err);
+void csn_jail_weaker_ended(const csn_kept *k);
+
+/* doctor.c: an entry of the ops table */
+csn_status csn_jail_diagnose(const char *workspace, csn_check_fn fn, void *ctx,
+                             csn_error **err);
+
+/* stdin.c: entries of the ops table */
+csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
+                         csn_exec_end *ret, csn_error **err);
+csn_status csn_jail_start(void *state, const csn_exec_req *req, uint64_t output_max,
+                          int64_t *ret_pid, void **ret_tie, csn_error **err);
+
+/* explain.c: an entry of the ops table */
+csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec_end *end,
+                            const csn_output *out, const csn_output *text, csn_error **err);
+
+/* files.c. From here on files are touched as the user that commands are, until csn_guise_off.
+ */
+csn_status csn_jail_guise_on(const csn_kept *k, csn_guise *g, csn_error **err);
+/* the file entries of the ops table */
+void csn_jail_file_ops(csn_backend_ops *ops);

@@ -1,0 +1,270 @@
+/* limits.c: which limit of a jail is enforced by what, and whether one ended a command.
+ *
+ * Called when a sandbox is opened, found again and ended, and around each command. The limits
+ * are the caller's; what they bound is hostile. Nothing asked costs nothing: processes are
+ * bounded by an rlimit that counts per user namespace, disk by the size of the tmpfs. A limit
+ * on memory, processes or cpu that was asked for is a control group's where this caller may
+ * make one. Where not, the keeper watches memory and each process has a ceiling of its own, and
+ * cpu is refused. What must hold: what was asked for is enforced by something, and the layer
+ * `limits` says by what; a group that was made here is removed, also after a failure. */
+#include "backend/jail/limits.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/jail/jail.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/strv.h"
+#include "kept/link.h"
+
+#define INODES_PER   16384u /* bytes of disk for each file */
+#define INODES_LEAST 1024u
+#define NOFILE       65536u
+#define MEMORY_LEAST (4ull << 20) /* of a control group: the keeper and one command fit in */
+/* A process that is ended by the keeper can be told why, one that gets no memory cannot: so its
+ * own ceiling lies above the limit of all. */
+#define DATA_SLACK (64ull << 20)
+#define PIDS_SLACK 64u /* likewise: the control group tells, the rlimit does not */
+#define STALE_S    10u
+#define SWEEPER_MS 2000
+
+#define BIT(kind) (1u << (kind))
+
+void csn_jail_limits_init(csn_jail_limits *l)
+{
+    *l = (csn_jail_limits){.sweeper_pidfd = -1};
+}
+
+static csn_jail_limits *limits_of(csn_kept *k)
+{
+    csn_jail *j = k->own;
+
+    return j ? &j->limits : NULL;
+}
+
+static unsigned asked(const csn_config *c)
+{
+    return (c->memory_max ? BIT(CSN_CGROUP_MEMORY) : 0) |
+           (c->pids_max ? BIT(CSN_CGROUP_PIDS) : 0) | (c->cpu_milli ? BIT(CSN_CGROUP_CPU) : 0);
+}
+
+/* 1 or 2, or 0 when no control group has this limit. */
+static int version_of(const csn_jail_limits *l, int kind)
+{
+    for (uint32_t i = 0; i < l->group.count; i++)
+        if (l->group.dirs[i].kinds & BIT(kind))
+            return l->group.dirs[i].version;
+    return 0;
+}
+
+/* ---- what is done how ---- */
+
+static csn_status refuse_cpu(csn_cgroup_why why, csn_error **err)
+{
+    csn_status st = csn_fail(err, CSN_UNSUPPORTED, "a limit on cpu needs a control group: %s",
+                             csn_cgroup_why_text(why));
+
+    return csn_error_advise(st, err,
+                            "under systemd: Delegate=cpu memory pids for user@.service");
+}
+
+static csn_status make_group(csn_kept *k, csn_jail_limits *l, unsigned kinds, csn_error **err)
+{
+    const csn_config *c = k->config;
+    csn_cgroup_fault fault = {0};
+    const csn_cgroup_limits want = {
+        .memory_max = kinds & BIT(CSN_CGROUP_MEMORY) ? c->memory_max : 0,
+        .pids_max = kinds & BIT(CSN_CGROUP_PIDS) ? c->pids_max + 1 : 0, /* the keeper is one */
+        .cpu_milli = kinds & BIT(CSN_CGROUP_CPU) ? c->cpu_milli : 0};
+
+    (void)csn_cgroup_sweep(NULL, STALE_S); /* what others could not, when they were killed */
+    int rc = csn_cgroup_create(NULL, k->id, &want, &l->group, &fault);
+    if (rc == 0) {
+        rc = csn_cgroup_doors(&l->group, l->doors);
+        l->door_count = rc < 0 ? 0 : l->group.count;
+    }
+    if (rc == 0)
+        return CSN_OK;
+    return csn_fail(err, CSN_UNAVAILABLE, "control group %s: %s", fault.path,
+                    strerrordesc_np(-rc));
+}
+
+/* Takes a group for what there is one for. */
+static csn_status choose_groups(csn_kept *k, csn_jail_limits *l, csn_error **err)
+{
+    csn_cgroup_offer offer[CSN_CGROUP_KINDS];
+    unsigned kinds = asked(k->config), can = 0;
+
+    if (kinds == 0)
+        return CSN_OK;
+    int rc = csn_cgroup_probe(NULL, offer);
+    if (rc < 0)
+        return csn_fail_errno(err, -rc, "control groups");
+    for (int i = 0; i < CSN_CGROUP_KINDS; i++)
+        can |= offer[i].version != 0 ? kinds & BIT(i) : 0;
+    if (kinds & ~can & BIT(CSN_CGROUP_CPU))
+        return refuse_cpu(offer[CSN_CGROUP_CPU].why, err);
+    if ((can & BIT(CSN_CGROUP_MEMORY)) && k->config->memory_max < MEMORY_LEAST)
+        return csn_fail(err, CSN_INVALID, "a jail needs at least 4 MiB of memory");
+    l->sampled = (kinds & ~can & BIT(CSN_CGROUP_MEMORY)) != 0;
+    return can ? make_group(k, l, can, err) : CSN_OK;
+}
+
+/* ---- in words ---- */
+
+static const char *means(const csn_jail_limits *l, int kind, const char *otherwise)
+{
+    int v = version_of(l, kind);
+
+    return v == 2 ? "cgroup v2" : v == 1 ? "cgroup v1" : otherwise;
+}
+
+static csn_status describe(csn_kept *k, csn_error **err)
+{
+    const csn_config *c = k->config;
+    csn_jail *j = k->own;
+    csn_jail_limits *l = &j->limits;
+    char memory[96] = "", cpu[64] = "", file[64] = "", private[96] = "no limit on disk; ";
+    char size[CSN_SIZE_TEXT];
+
+    if (c->memory_max)
+        snprintf(memory, sizeof(memory), "memory %s by %s; ",
+                 csn_size_text(c->memory_max, size),
+                 means(l, CSN_CGROUP_MEMORY,
+                       k->kind->judged ? "an rlimit for each process"
+                                       : "sampling and an rlimit for each process"));
+    if (c->cpu_milli)
+        snprintf(cpu, sizeof(cpu), "cpu %llu.%03llu by %s; ",
+                 (unsigned long long)(c->cpu_milli / 1000),
+                 (unsigned long long)(c->cpu_milli % 1000),
+                 means(l, CSN_CGROUP_CPU, "nothing"));
+    if (k->file_max)
+        snprintf(file, sizeof(file), "a file %s by rlimit; ", csn_size_text(k->file_max, size));
+    uint64_t disk = c->disk_max ? c->disk_max : CSN_JAIL_DISK_DEFAULT;
+    if (!k->kind->judged)
+        snprintf(private, sizeof(private), "private disk %s and %llu files by tmpfs; ",
+                 csn_size_text(disk, size),
+                 (unsigned long long)(disk / INODES_PER + INODES_LEAST));
+    l->text = csn_arena_printf(
+        j->arena, "%s%s%llu processes by %s; %s%s%u descriptors by rlimit", memory, cpu,
+        (unsigned long long)(c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT),
+        means(l, CSN_CGROUP_PIDS, "rlimit"), private, file, NOFILE);
+    return l->text ? CSN_OK : csn_fail(err, CSN_NOMEM, "limits of the jail");
+}
+
+/* ---- the life of a sandbox ---- */
+
+csn_status csn_jail_limits_arm(csn_kept *k, csn_walls *w, csn_orphan *o, csn_error **err)
+{
+    const csn_config *c = k->config;
+    csn_jail_limits *l = limits_of(k);
+    uint64_t disk = c->disk_max ? c->disk_max : CSN_JAIL_DISK_DEFAULT;
+
+    csn_status st = choose_groups(k, l, err);
+    if (st < 0)
+        return st;
+    o->doors = l->doors;
+    o->door_count = l->door_count;
+    w->pids_max = c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT;
+    w->pids_max += version_of(l, CSN_CGROUP_PIDS) ? PIDS_SLACK : 1;
+    w->nofile_max = NOFILE;
+    w->mounts.size = disk;
+    w->mounts.inodes = disk / INODES_PER + INODES_LEAST;
+    if (k->kind->judged) {
+        csn_jail_weaker_limits(k, w);
+    } else if (l->sampled) {
+        uint64_t slack = c->memory_max / 2 > DATA_SLACK ? c->memory_max / 2 : DATA_SLACK;
+        w->memory_max = c->memory_max;
+        w->data_max = c->memory_max < UINT64_MAX - slack ? c->memory_max + slack : UINT64_MAX;
+    }
+    return CSN_OK;
+}
+
+static void close_doors(csn_jail_limits *l)
+{
+    while (l->door_count > 0)
+        close(l->doors[--l->door_count]);
+}
+
+csn_status csn_jail_limits_started(csn_kept *k, csn_error **err)
+{
+    csn_jail_limits *l = limits_of(k);
+
+    close_doors(l);
+    if (k->connected && asked(k->config) != 0) {
+        int rc = csn_cgroup_of((pid_t)k->keeper_pid, k->id, asked(k->config), &l->group);
+        if (rc < 0)
+            return csn_fail_errno(err, -rc, "control group of '%s'", k->id);
+    }
+    return describe(k, err);
+}
+
+/* A sweeper of our own does it, and is waited for; it may have been killed. */
+void csn_jail_ended(csn_kept *k)
+{
+    csn_jail_limits *l = limits_of(k);
+
+    if (!l)
+        return;
+    close_doors(l);
+    if (l->sweeper_pidfd >= 0) {
+        (void)csn_orphan_wait(l->sweeper_pidfd, SWEEPER_MS);
+        close(csn_steal_fd(&l->sweeper_pidfd));
+    }
+    if (l->group.count == 0)
+        return;
+    (void)csn_cgroup_kill(&l->group);
+    int rc = csn_cgroup_remove(&l->group);
+    if (rc < 0)
+        csn_log_debug("control group of '%s': %s", k->id, strerrordesc_np(-rc));
+    l->group.count = 0;
+}
+
+/* ---- was it a limit? ---- */
+
+void csn_jail_mark(csn_kept *k, csn_kept_mark *ret)
+{
+    const csn_jail_limits *l = limits_of(k);
+    csn_cgroup_usage u;
+
+    *ret = (csn_kept_mark){0};
+    if (l->group.count == 0 || csn_cgroup_usage_read(&l->group, &u) < 0)
+        return;
+    ret->memory = u.memory_oom_kills;
+    ret->pids = u.pids_limit_hits;
+    ret->memory_peak = u.memory_peak;
+}
+
+static bool rose(uint64_t before, uint64_t now)
+{
+    return before != CSN_CGROUP_UNKNOWN && now != CSN_CGROUP_UNKNOWN && now > before;
+}
+
+/* The kernel tells that somebody was killed, or refused a process, in the whole sandbox. So a
+ * command that failed meanwhile is told to have failed for it, and one that did well is not.
+ * The peak is the sandbox's as well: it is this command's when it has grown with it. */
+void csn_jail_judge(csn_kept *k, const csn_kept_mark *before, csn_exec_end *end)
+{
+    const csn_jail_limits *l = limits_of(k);
+    csn_cgroup_usage u;
+
+    if (l->group.count == 0 || csn_cgroup_usage_read(&l->group, &u) < 0)
+        return;
+    if (rose(before->memory_peak, u.memory_peak))
+        end->peak_memory = u.memory_peak;
+    if (end->how != CSN_END_EXITED || (end->exit_code == 0 && end->signal == 0))
+        return;
+    if (rose(before->memory, u.memory_oom_kills)) {
+        csn_kept_end_limit(end, CSN_END_MEMORY, "memory", k->config->memory_max,
+                           u.memory_peak == CSN_CGROUP_UNKNOWN ? 0 : u.memory_peak);
+    } else if (rose(before->pids, u.pids_limit_hits)) {
+        end->how = CSN_END_PIDS;
+        snprintf(end->message, sizeof(end->message), "process limit %llu reached, %llu refused",
+                 (unsigned long long)k->config->pids_max,
+                 (unsigned long long)(u.pids_limit_hits - before->pids));
+    }
+}

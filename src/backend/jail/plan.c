@@ -1,0 +1,399 @@
+/* plan.c: from a configuration to what is where inside a jail.
+ *
+ * Called when a sandbox is opened, and again when it is found again: both must come to the same
+ * answer. The configuration is the caller's and trusted; the trees it names are the agent's.
+ * Shares are mounted in the order of their depth, so that one inside another shows. What must
+ * hold: what is not named here, or part of the system (system.c), is not there inside, and an
+ * option that cannot be honoured this way is refused. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/jail/jail.h"
+#include "base/error.h"
+#include "base/glob.h"
+#include "base/path.h"
+#include "base/strv.h"
+#include "os/landlock.h"
+
+#define HOME_INSIDE "/home/sandbox"
+#define HOME_ASIDE  "/sandbox"
+#define SHARES_MAX  CSN_SPEC_GIVEN_MAX
+#define USER_INSIDE 1000u /* of a root caller whose workspace is root's */
+/* Users without account: above everything that account tools hand out, below 2^31. */
+#define THROWAWAY_LOW  0x70000000u
+#define THROWAWAY_BITS 0x0ffffffeu
+
+typedef struct shares {
+    csn_jail_share v[SHARES_MAX];
+    size_t count;
+} shares;
+
+void csn_jail_add(csn_jail *j, uint32_t kind, uint32_t flags, uint32_t access, const char *from,
+                  const char *to)
+{
+    if (j->mount_count < CSN_MOUNTS_MAX)
+        j->mounts[j->mount_count] = (csn_mount){
+            .kind = kind, .flags = flags, .access = access, .fd = -1, .from = from, .to = to};
+    j->mount_count++; /* beyond the end: refused when the list is complete */
+}
+
+/* Without doubled slashes, `.` and a slash at the end. NULL for one with `..`, which only the
+ * kernel may resolve, or when there is no memory. */
+static char *clean_path(csn_arena *a, const char *path)
+{
+    char *out = csn_arena_alloc(a, strlen(path) + 2), *to = out;
+
+    if (!out)
+        return NULL;
+    for (const char *p = path; *p;) {
+        p += strspn(p, "/");
+        size_t len = strcspn(p, "/");
+        if (len == 2 && p[0] == '.' && p[1] == '.')
+            return NULL;
+        if (len > 0 && !(len == 1 && p[0] == '.')) {
+            *to++ = '/';
+            memcpy(to, p, len);
+            to += len;
+        }
+        p += len;
+    }
+    if (to == out)
+        *to++ = '/';
+    *to = '\0';
+    return out;
+}
+
+/* ---- shares ---- */
+
+/* HOST[:INSIDE][:rw|ro|cow]. A directory whose name has colons may be written as it is. */
+static csn_status parse_workspace(csn_arena *a, const char *text, csn_jail_share *ret,
+                                  csn_error **err)
+{
+    char *host = csn_arena_strdup(a, text);
+    struct stat st;
+
+    if (!host)
+        return csn_fail(err, CSN_NOMEM, "workspace");
+    *ret = (csn_jail_share){.option = "workspace", .host = host, .writable = true, .dir = true};
+    if (stat(text, &st) == 0)
+        return CSN_OK;
+    char *colon = strrchr(host, ':');
+    if (colon && (strcmp(colon, ":rw") == 0 || strcmp(colon, ":ro") == 0)) {
+        ret->writable = colon[2] == 'w';
+        *colon = '\0';
+    } else if (colon && strcmp(colon, ":cow") == 0) {
+        return csn_fail(err, CSN_UNSUPPORTED, "workspace %s: cow is not in this build", text);
+    }
+    colon = strrchr(host, ':');
+    if (colon && colon[1] == '/' && stat(host, &st) < 0) {
+        ret->inside = colon + 1;
+        *colon = '\0';
+    }
+    return CSN_OK;
+}
+
+/* Resolves the host's side, checks the other. Inside it is seen under the name it was given: a
+ * path in a script means the same in both. */
+static csn_status add_share(csn_jail *j, shares *s, csn_jail_share share, csn_error **err)
+{
+    char real[PATH_MAX];
+    struct stat st;
+    csn_autofree char *shown = csn_path_printable(share.host);
+
+    if (s->count == SHARES_MAX)
+        return csn_fail(err, CSN_TOO_LARGE, "at most %u directories can be shared", SHARES_MAX);
+    if (!realpath(share.host, real))
+        return csn_fail_errno(err, errno, "%s: %s", share.option, shown ? shown : "");
+    /* A single file may be granted; a workspace or a home must be a directory. */
+    if (stat(real, &st) == 0 && !S_ISDIR(st.st_mode) && share.dir)
+        return csn_fail(err, CSN_WRONG_TYPE, "%s: %s is not a directory", share.option,
+                        shown ? shown : "");
+    bool mapped = share.inside != NULL;
+    if (!mapped)
+        share.inside = share.host[0] == '/' ? share.host : real;
+    share.inside = clean_path(j->arena, share.inside);
+    if (!share.inside && !mapped)
+        share.inside = csn_arena_strdup(j->arena, real);
+    share.host = csn_arena_strdup(j->arena, real);
+    if (!share.inside && mapped)
+        return csn_fail(err, CSN_INVALID, "%s: the place inside has a '..'", share.option);
+    if (!share.inside || !share.host)
+        return csn_fail(err, CSN_NOMEM, "%s", share.option);
+    if (strcmp(share.inside, "/") == 0 || strcmp(share.host, "/") == 0)
+        return csn_fail(err, CSN_INVALID, "%s: the root directory cannot be shared",
+                        share.option);
+    s->v[s->count++] = share;
+    return CSN_OK;
+}
+
+static csn_status add_list(csn_jail *j, shares *s, const char *option, const char *const *dirs,
+                           bool writable, csn_error **err)
+{
+    csn_status st = CSN_OK;
+
+    for (size_t i = 0; st == CSN_OK && dirs && dirs[i]; i++) {
+        if (writable && csn_guard_is_rule_for(s->v, s->count, dirs[i]))
+            continue; /* a rule about a workspace; a file of it may have to be replaced */
+        st = add_share(
+            j, s, (csn_jail_share){.option = option, .host = dirs[i], .writable = writable},
+            err);
+    }
+    return st;
+}
+
+/* The first is the workspace. */
+static csn_status find_shares(csn_kept *k, csn_jail *j, shares *s, csn_error **err)
+{
+    const csn_config *c = k->config;
+    csn_jail_share one;
+    csn_status st = parse_workspace(j->arena, c->workspace ? c->workspace : ".", &one, err);
+
+    if (st == CSN_OK)
+        st = add_share(j, s, one, err);
+    for (size_t i = 0; st == CSN_OK && c->workspaces && c->workspaces[i]; i++) {
+        st = parse_workspace(j->arena, c->workspaces[i], &one, err);
+        if (st == CSN_OK)
+            st = add_share(j, s, one, err);
+    }
+    if (st == CSN_OK && c->home)
+        st = add_share(
+            j, s,
+            (csn_jail_share){.option = "home", .host = c->home, .writable = true, .dir = true},
+            err);
+    if (st == CSN_OK)
+        st = add_list(j, s, "read", c->read, false, err);
+    return st == CSN_OK ? add_list(j, s, "write", c->write, true, err) : st;
+}
+
+static int by_depth(const void *a, const void *b)
+{
+    const csn_jail_share *x = a, *y = b;
+
+    return strcmp(x->inside, y->inside); /* a directory comes before what is below it */
+}
+
+static void mount_shares(csn_jail *j, const shares *s)
+{
+    csn_jail_share *sorted = csn_arena_array(j->arena, s->count, sizeof(*sorted));
+
+    if (!sorted)
+        return; /* as with every other: found out at the end */
+    memcpy(sorted, s->v, s->count * sizeof(*sorted));
+    qsort(sorted, s->count, sizeof(*sorted), by_depth);
+    for (size_t i = 0; i < s->count; i++) {
+        const csn_jail_share *one = &sorted[i];
+        uint32_t flags = one->writable ? 0 : CSN_MOUNT_RDONLY;
+        uint32_t access = CSN_LL_READ | CSN_LL_EXEC | (one->writable ? CSN_LL_WRITE : 0);
+        csn_jail_add(j, j->privileged ? CSN_MOUNT_GIVEN : CSN_MOUNT_BIND, flags, access,
+                     one->host, one->inside);
+        if (j->privileged && j->mount_count <= CSN_MOUNTS_MAX) {
+            j->mounts[j->mount_count - 1].fd = (int32_t)j->given_count;
+            j->given[j->given_count++] = one;
+        }
+    }
+}
+
+/* ---- who ---- */
+
+/* Root's jails run as a user that nobody is; the files that are theirs on disk are those of the
+ * workspace's owner, through an id-mapped mount. */
+static csn_status choose_user(csn_jail *j, const csn_jail_share *workspace, csn_error **err)
+{
+    struct stat st;
+    uint32_t r = 0;
+
+    j->privileged = geteuid() == 0;
+    j->host_uid = j->uid = geteuid();
+    j->host_gid = j->gid = getegid();
+    if (j->privileged) {
+        if (stat(workspace->host, &st) < 0)
+            return csn_fail_errno(err, errno, "workspace");
+        if (getrandom(&r, sizeof(r), 0) != sizeof(r))
+            return csn_fail_errno(err, errno, "random number");
+        j->host_uid = j->host_gid = THROWAWAY_LOW + r % THROWAWAY_BITS;
+        j->disk_uid = st.st_uid;
+        j->disk_gid = st.st_gid;
+        j->uid = st.st_uid != 0 ? st.st_uid : USER_INSIDE;
+        j->gid = st.st_gid != 0 ? st.st_gid : USER_INSIDE;
+    }
+    snprintf(j->uid_map, sizeof(j->uid_map), "%u %u 1", j->disk_uid, j->host_uid);
+    snprintf(j->gid_map, sizeof(j->gid_map), "%u %u 1", j->disk_gid, j->host_gid);
+    return CSN_OK;
+}
+
+/* ---- what is refused inside what is shared ---- */
+
+/* Where a path inside leads when links on it are followed, as far as it exists; links are the
+ * agent's to make, and a cover is put on what is there now. */
+static const char *follow(csn_jail *j, const shares *s, const char *inside)
+{
+    char real[PATH_MAX];
+
+    for (size_t i = 0; i < s->count; i++) {
+        const char *rest = csn_path_below(inside, s->v[i].inside);
+        const char *host =
+            rest ? csn_arena_printf(j->arena, "%s/%s", s->v[i].host, rest) : NULL;
+        if (!host || !realpath(host, real))
+            continue;
+        for (size_t n = 0; n < s->count; n++) {
+            rest = csn_path_below(real, s->v[n].host);
+            if (rest)
+                return csn_arena_printf(j->arena, "%s%s%s", s->v[n].inside, *rest ? "/" : "",
+                                        rest);
+        }
+    }
+    return inside;
+}
+
+static csn_status add_denied(csn_kept *k, csn_jail *j, const shares *s, char ***ret,
+                             csn_error **err)
+{
+    const char *const *deny = k->config->deny;
+
+    for (size_t i = 0; deny && deny[i]; i++) {
+        const char *path = deny[i][0] == '/'
+                               ? deny[i]
+                               : csn_arena_printf(j->arena, "%s/%s", k->base.path, deny[i]);
+        if (csn_glob_has_magic(deny[i]))
+            return csn_fail(err, CSN_UNSUPPORTED,
+                            "deny %s: a jail covers paths, and cannot cover a pattern",
+                            deny[i]);
+        const char *clean = path ? clean_path(j->arena, path) : NULL;
+        const char *real = clean ? follow(j, s, clean) : NULL;
+        if (!real || csn_strv_push(ret, real) != 0)
+            return csn_fail(err, CSN_NOMEM, "deny");
+        csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL, 0, NULL, real);
+    }
+    return CSN_OK;
+}
+
+/* Does another rule open something below this path? A cover could not leave that out. */
+static bool opened_below(const csn_config *c, const char *path)
+{
+    for (size_t i = 0; i < c->rule_count; i++)
+        if (c->rules[i].allow && c->rules[i].path && csn_path_below(c->rules[i].path, path))
+            return true;
+    return false;
+}
+
+/* A rule that denies reading or writing of a path by its name binds commands as well. One with
+ * a pattern, one that only forbids deletion, and one with exceptions bind the file calls alone.
+ */
+static void add_ruled(csn_kept *k, csn_jail *j, const shares *s)
+{
+    const csn_config *c = k->config;
+
+    for (size_t i = 0; i < c->rule_count; i++) {
+        const csn_rule *r = &c->rules[i];
+        if (r->allow || !(r->ops & (CSN_OP_READ | CSN_OP_WRITE)) || !r->path ||
+            r->path[0] != '/' || csn_glob_has_magic(r->path) || opened_below(c, r->path))
+            continue;
+        const char *clean = clean_path(j->arena, r->path);
+        const char *real = clean ? follow(j, s, clean) : NULL;
+        if (r->ops & CSN_OP_READ)
+            csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL, 0, NULL, real);
+        else
+            csn_jail_add(j, CSN_MOUNT_AGAIN, CSN_MOUNT_OPTIONAL | CSN_MOUNT_RDONLY, 0, NULL,
+                         real);
+    }
+}
+
+static void strv_freep(char ***v)
+{
+    csn_strv_free(*v);
+}
+
+/* The mounts decide; the rules say the same in words, for good messages. In the order of the
+ * mounts: writable are the private places and the writable shares, everything else that is
+ * there may only be read. */
+static csn_status make_rules(csn_kept *k, csn_jail *j, const shares *s, csn_error **err)
+{
+    CSN_CLEANUP(strv_freep) char **deny = NULL;
+    static const char *const read[] = {"/", NULL};
+    const char *write[SHARES_MAX + 4] = {"/tmp", "/var/tmp", "/dev/shm"};
+    const csn_config *c = k->config;
+    size_t writes = 3, n = c->rule_count;
+    csn_rule *rules = csn_arena_array(j->arena, n + SHARES_MAX, sizeof(*rules));
+
+    csn_status st = rules ? add_denied(k, j, s, &deny, err) : csn_fail(err, CSN_NOMEM, "rules");
+    /* The keeper lets nobody inside look into it; file calls are made by its owner, who may. */
+    if (st == CSN_OK && csn_strv_push(&deny, "/proc/1") != 0)
+        st = csn_fail(err, CSN_NOMEM, "rules");
+    if (st < 0)
+        return st;
+    add_ruled(k, j, s);
+    if (n > 0)
+        memcpy(rules, c->rules, n * sizeof(*rules));
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->v[i].writable)
+            write[writes++] = s->v[i].inside;
+        else /* it may lie in a directory that is writable */
+            rules[n++] =
+                (csn_rule){.ops = CSN_OP_WRITE | CSN_OP_DELETE, .path = s->v[i].inside};
+    }
+    const csn_rules_input in = {.base = s->v[0].writable ? k->base.path : NULL,
+                                .home = k->home.path,
+                                .read = read,
+                                .write = write,
+                                .deny = (const char *const *)deny,
+                                .rules = rules,
+                                .rule_count = n};
+    return csn_rules_new(&in, &k->rules, err);
+}
+
+/* A share that holds the usual place would cover it, so then it is elsewhere. */
+static const char *own_home(const shares *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (csn_path_below(HOME_INSIDE, s->v[i].inside))
+            return HOME_ASIDE;
+    return HOME_INSIDE;
+}
+
+csn_status csn_jail_plan(csn_kept *k, csn_error **err)
+{
+    csn_jail *j = k->own;
+    shares *s = csn_arena_alloc(j->arena, sizeof(*s));
+
+    if (!s)
+        return csn_fail(err, CSN_NOMEM, "plan of the jail");
+    csn_status st = find_shares(k, j, s, err);
+    if (st == CSN_OK)
+        st = choose_user(j, &s->v[0], err);
+    if (st < 0)
+        return st;
+    if (k->kind->judged) {
+        st = csn_jail_weaker_plan(k, s->v, s->count, err);
+        return st < 0 ? st : csn_guard_plan(k, s->v, s->count, err);
+    }
+    const char *home = k->config->home ? clean_path(j->arena, k->config->home) : own_home(s);
+    /* What is shared with the host has no limit of its own on the sum; at least no single file
+     * may be larger than all private space. */
+    if (k->config->disk_max && (k->file_max == 0 || k->config->disk_max < k->file_max))
+        k->file_max = k->config->disk_max;
+    k->base.path = strdup(s->v[0].inside);
+    k->home.path = strdup(home ? home : HOME_INSIDE);
+    if (!k->base.path || !k->home.path)
+        return csn_fail(err, CSN_NOMEM, "plan of the jail");
+    csn_jail_add_system(j, k->home.path);
+    if (!k->config->home)
+        csn_jail_add(j, CSN_MOUNT_SCRATCH, 0, CSN_LL_READ | CSN_LL_EXEC | CSN_LL_WRITE, NULL,
+                     own_home(s));
+    mount_shares(j, s);
+    csn_jail_cover_host(j, s->v, s->count);
+    st = csn_guard_plan(k, s->v, s->count, err);
+    if (st == CSN_OK)
+        st = make_rules(k, j, s, err);
+    if (st == CSN_OK && j->mount_count > CSN_MOUNTS_MAX)
+        st = csn_fail(err, CSN_TOO_LARGE, "more than %u mounts", CSN_MOUNTS_MAX);
+    for (size_t i = 0; st == CSN_OK && i < j->mount_count; i++)
+        if (!j->mounts[i].to)
+            st = csn_fail(err, CSN_NOMEM, "plan of the jail");
+    return st;
+}

@@ -1,0 +1,94 @@
+/* denials.c: collects what a command was refused.
+ *
+ * Called by exec.c, and through csn_deny_sink by the backend of the command. What a command was
+ * refused it may have named itself, so texts are bounded in number here and only ever copied;
+ * who shows them escapes them. What must hold: nothing points into the backend afterwards, and
+ * a lack of memory is remembered, not told as if there had been nothing. */
+#include "core/denials.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/strv.h"
+
+static bool copied(const char *from, const char *to)
+{
+    return !from || to;
+}
+
+int csn_denial_copy(csn_arena *a, const csn_denial *from, csn_denial *to)
+{
+    *to = (csn_denial){.op = csn_arena_strdup(a, from->op),
+                       .target = csn_arena_strdup(a, from->target),
+                       .resolved = csn_arena_strdup(a, from->resolved),
+                       .rule = csn_arena_strdup(a, from->rule),
+                       .source = csn_arena_strdup(a, from->source),
+                       .hint = csn_arena_strdup(a, from->hint)};
+    return to->op && copied(from->target, to->target) && copied(from->resolved, to->resolved) &&
+                   copied(from->rule, to->rule) && copied(from->source, to->source) &&
+                   copied(from->hint, to->hint)
+               ? 0
+               : ENOMEM;
+}
+
+static bool same(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool is_known(const csn_denials *ds, const csn_denial *d)
+{
+    for (size_t i = 0; i < ds->count; i++) {
+        const csn_denial *k = &ds->items[i];
+        if (same(k->op, d->op) && same(k->target, d->target) && same(k->rule, d->rule))
+            return true;
+    }
+    return false;
+}
+
+void csn_denials_tell(void *ctx, const csn_denial *d)
+{
+    csn_denials *ds = ctx;
+
+    if (ds->failed || ds->count == CSN_DENIALS_MAX || !d->op || is_known(ds, d))
+        return;
+    if (!ds->items)
+        ds->items = csn_arena_array(ds->arena, CSN_DENIALS_MAX, sizeof(*ds->items));
+    if (!ds->items || csn_denial_copy(ds->arena, d, &ds->items[ds->count]) != 0)
+        ds->failed = true;
+    else
+        ds->count++;
+}
+
+void csn_denials_tell_limit(csn_denials *ds, const csn_exec_end *end)
+{
+    static const struct {
+        uint32_t how;
+        const char *name, *source, *hint;
+    } rows[] = {{CSN_END_MEMORY, "memory", "config.memory_max", "--memory SIZE"},
+                {CSN_END_PIDS, "pids", "config.pids_max", "--pids N"},
+                {CSN_END_DISK, "disk", "config.file_max", "--limit-file SIZE"}};
+
+    for (size_t i = 0; end->message[0] && i < sizeof(rows) / sizeof(rows[0]); i++) {
+        csn_denial d = {.op = "limit",
+                        .target = rows[i].name,
+                        .rule = end->message,
+                        .source = rows[i].source,
+                        .hint = rows[i].hint};
+        if (rows[i].how == end->how)
+            csn_denials_tell(ds, &d);
+    }
+}
+
+void csn_denials_tell_env(csn_denials *ds, const char *const *env)
+{
+    static const csn_denial home = {.op = "env",
+                                    .target = "HOME",
+                                    .rule = "HOME is the sandbox's home",
+                                    .source = "sandbox",
+                                    .hint = "--home DIR when the sandbox is made"};
+
+    for (size_t i = 0; env && env[i]; i++)
+        if (csn_str_starts(env[i], "HOME="))
+            csn_denials_tell(ds, &home);
+}

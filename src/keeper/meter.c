@@ -1,0 +1,216 @@
+/* meter.c: how much memory all processes have, where no control group bounds it.
+ *
+ * Called from the loop while the spec has a memory limit for the keeper to watch, which is a
+ * jail's of somebody who may not make control groups. The keeper is the first process of a pid
+ * namespace, so /proc has the sandbox and nothing else. Processes are hostile: they take memory
+ * as fast as the kernel gives it, fork, and drop their tag. What a look may miss between two is
+ * bounded by RLIMIT_DATA, which each process has. Looks that cost more come less often. When
+ * there is too much, the command that has most ends with all it started; when that does not
+ * help, everything does. What must hold: memory that several processes share is counted once
+ * before anybody is killed for it. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "keeper/keeper.h"
+
+#define MS            1000000ull
+#define PERIOD_NS     (50 * MS)
+#define PERIOD_NEAR   (10 * MS) /* more than half of the limit is in use */
+#define COST_PARTS    20u       /* looking takes at most one part in so many of the time */
+#define OVER_PATIENCE 4u        /* looks that see too much before everything is killed */
+#define OWNERS_MAX    64u       /* commands that are told apart; the others are one */
+
+/* What the processes with one tag have. */
+typedef struct owner {
+    uint64_t tag, bytes;
+    pid_t largest;
+    uint64_t largest_bytes;
+} owner;
+
+typedef struct look {
+    int proc;
+    bool exact; /* shared memory once, and who has it */
+    uint64_t bytes;
+    owner owners[OWNERS_MAX];
+    size_t owner_count;
+} look;
+
+/* A line "Key:   123 kB". Names of processes cannot fake one: the kernel escapes newlines. */
+static uint64_t bytes_of(const char *text, const char *key)
+{
+    const char *p = strstr(text, key);
+
+    return p ? (uint64_t)strtoull(p + strlen(key), NULL, 10) * 1024u : 0;
+}
+
+static bool read_text(int proc, pid_t pid, const char *file, char *buf, size_t size)
+{
+    char path[48];
+
+    snprintf(path, sizeof(path), "%d/%s", (int)pid, file);
+    csn_autofd int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+    if (n < 0)
+        return false;
+    buf[n] = '\0';
+    return true;
+}
+
+/* Exactly is expensive, and refused for processes that made themselves undumpable. Pages of
+ * files are no burden: the kernel drops them when it needs to. */
+static uint64_t memory_of(const look *l, pid_t pid)
+{
+    char text[4096];
+
+    if (l->exact && read_text(l->proc, pid, "smaps_rollup", text, sizeof(text)) && text[0])
+        return bytes_of(text, "\nPss_Anon:") + bytes_of(text, "\nPss_Shmem:") +
+               bytes_of(text, "\nSwapPss:");
+    if (!read_text(l->proc, pid, "status", text, sizeof(text)))
+        return 0;
+    return bytes_of(text, "\nRssAnon:") + bytes_of(text, "\nRssShmem:") +
+           bytes_of(text, "\nVmSwap:");
+}
+
+static void credit(look *l, pid_t pid, uint64_t bytes)
+{
+    uint64_t tag = csn_proctree_tag(pid);
+    size_t i = 0;
+
+    while (i < l->owner_count && l->owners[i].tag != tag)
+        i++;
+    if (i == OWNERS_MAX)
+        i--;
+    owner *o = &l->owners[i];
+    if (i == l->owner_count) {
+        *o = (owner){.tag = tag};
+        l->owner_count++;
+    }
+    o->bytes += bytes;
+    if (bytes >= o->largest_bytes) {
+        o->largest = pid;
+        o->largest_bytes = bytes;
+    }
+}
+
+static int look_around(look *l)
+{
+    DIR *d = opendir("/proc");
+
+    if (!d)
+        return -errno;
+    l->proc = dirfd(d);
+    for (struct dirent *e; (e = readdir(d));) {
+        long pid = strtol(e->d_name, NULL, 10);
+        if (pid <= 1 || pid > INT32_MAX)
+            continue; /* no process, or the keeper */
+        uint64_t bytes = memory_of(l, (pid_t)pid);
+        l->bytes += bytes;
+        if (l->exact && bytes > 0)
+            credit(l, (pid_t)pid, bytes);
+    }
+    closedir(d);
+    return 0;
+}
+
+/* ---- when it is too much ---- */
+
+static void end_job(csn_keeper *k, csn_job *job)
+{
+    job->over = true;
+    if (job->kind == CSN_JOB_SESSION)
+        csn_session_detach(k, job->session);
+    csn_job_kill(k, job, 0);
+}
+
+/* Everybody in the namespace but us, whatever they did to their tags. */
+static void end_all(csn_keeper *k)
+{
+    (void)kill(-1, SIGKILL);
+    CSN_EACH(&k->jobs, item, safe)
+    {
+        if (((csn_job *)item)->running)
+            end_job(k, (csn_job *)item);
+    }
+}
+
+/* A command that has ended may have left others behind: they carry its tag, or nothing. */
+static void end_owner(csn_keeper *k, const owner *o)
+{
+    csn_proctree_want w = {.tag_lo = o->tag, .tag_hi = o->tag};
+    size_t fresh = 0;
+
+    CSN_EACH(&k->jobs, item, safe)
+    {
+        csn_job *job = (csn_job *)item;
+        if (job->running && job->tag == o->tag) {
+            end_job(k, job);
+            return;
+        }
+    }
+    if (o->tag >= k->spec.tag_base && o->tag <= (k->spec.tag_base | CSN_TAG_SEQ_MASK))
+        (void)csn_proctree_quick(&k->tree, &w, SIGKILL, &fresh);
+    else if (o->largest > 1)
+        (void)kill(o->largest, SIGKILL);
+}
+
+static void relieve(csn_keeper *k, const look *l)
+{
+    const owner *most = NULL;
+
+    for (size_t i = 0; i < l->owner_count; i++)
+        if (!most || l->owners[i].bytes > most->bytes)
+            most = &l->owners[i];
+    if (++k->meter.over_count > OVER_PATIENCE)
+        end_all(k);
+    else if (most)
+        end_owner(k, most);
+}
+
+/* As the reaper of the namespace we are the parent of every orphan: no child, no process. */
+static bool alone(void)
+{
+    siginfo_t si;
+
+    return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
+}
+
+uint64_t csn_meter_tick(csn_keeper *k, uint64_t now)
+{
+    uint64_t max = k->spec.walls.memory_max;
+    csn_meter *m = &k->meter;
+    look l = {0};
+
+    if (max == 0 || now < m->next_ns)
+        return max == 0 ? 0 : m->next_ns;
+    if (alone()) {
+        m->next_ns = 0;
+        return 0;
+    }
+    if (m->next_ns == 0) /* somebody is new: time to get going */
+        return m->next_ns = now + PERIOD_NEAR;
+    int rc = look_around(&l);
+    if (rc == 0 && l.bytes > max) {
+        l = (look){.exact = true};
+        rc = look_around(&l);
+    }
+    if (rc == 0 && l.bytes > m->peak)
+        m->peak = l.bytes;
+    if (rc == 0 && l.bytes > max)
+        relieve(k, &l);
+    else
+        m->over_count = 0;
+    uint64_t after = csn_now_ns(), pause = (after - now) * COST_PARTS;
+    uint64_t period = l.bytes > max / 2 ? PERIOD_NEAR : PERIOD_NS;
+    if (l.bytes > max)
+        pause = 0; /* that must end, whatever it costs */
+    return m->next_ns = after + (pause > period ? pause : period);
+}

@@ -1,0 +1,135 @@
+/* sweep.c: removing what a sandbox leaves, and a program that does only that.
+ *
+ * A keeper removes its own directories at its end, if it can. One behind walls cannot: it has
+ * another root and mostly another user. And nobody removes anything when a keeper is killed. So
+ * the library starts this program a second time, as the caller, with a spec that says SWEEP: it
+ * waits for the keeper's end, removes what the spec lists and ends. It holds the keeper's pidfd
+ * and nothing else, all signals stay blocked, and it runs nothing of the sandbox. The paths are
+ * the library's (spec.c checks them); what is in the directories was made by commands. What
+ * must hold: nothing is touched while the keeper lives, and what somebody else has already
+ * removed is no failure. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "keeper/keeper.h"
+#include "os/tree.h"
+
+#define PROCESS_NAME "caisson-sweeper"
+#define PASSES       50
+#define TRIES        5 /* each waits a second for processes that are slow to vanish */
+
+/* What it holds was made by commands: any depth, any names, links to anywhere. */
+static void remove_dir(const char *path)
+{
+    char parent[CSN_PATH_MAX + 1];
+    const char *slash = strrchr(path, '/');
+    size_t len = slash == path ? 1 : (size_t)(slash - path);
+
+    memcpy(parent, path, len);
+    parent[len] = '\0';
+    csn_autofd int dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir >= 0 && slash[1] != '\0')
+        (void)csn_tree_destroy(dir, slash + 1);
+}
+
+void csn_sweep_listed(const csn_keeper_spec *spec)
+{
+    if (spec->socket)
+        (void)unlink(spec->socket);
+    for (size_t i = 0; spec->remove[i]; i++)
+        remove_dir(spec->remove[i]);
+}
+
+static int sweep_groups(const csn_keeper_spec *spec)
+{
+    static csn_cgroup g;
+    int rc = -EBUSY;
+
+    while (spec->groups[g.count]) {
+        csn_cgroup_dir *d = &g.dirs[g.count];
+        memcpy(d->path, spec->groups[g.count], strlen(spec->groups[g.count]) + 1);
+        g.count++;
+    }
+    for (int i = 0; rc == -EBUSY && i < TRIES; i++) {
+        (void)csn_cgroup_kill(&g);
+        rc = csn_cgroup_remove(&g);
+    }
+    return rc;
+}
+
+/* Kills a process of that user, and never one that has taken its number meanwhile. */
+static bool kill_of_user(int proc, const char *pid, uid_t user)
+{
+    struct stat st;
+
+    if (fstatat(proc, pid, &st, 0) < 0 || st.st_uid != user)
+        return false;
+    csn_autofd int fd = (int)syscall(SYS_pidfd_open, (pid_t)strtol(pid, NULL, 10), 0);
+    if (fd < 0 || fstatat(proc, pid, &st, 0) < 0 || st.st_uid != user)
+        return false;
+    return syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) == 0;
+}
+
+static void sweep_user(uid_t user)
+{
+    for (int i = 0; i < PASSES; i++) {
+        DIR *d = opendir("/proc");
+        size_t found = 0;
+
+        for (struct dirent *e; d && (e = readdir(d));)
+            if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
+                found += kill_of_user(dirfd(d), e->d_name, user);
+        if (d)
+            closedir(d);
+        if (found == 0)
+            break;
+        (void)poll(NULL, 0, 2); /* zombies are found, too, until somebody reaps them */
+    }
+}
+
+static void sweep_tagged(const csn_keeper_spec *spec)
+{
+    csn_proctree_want w = {.tag_lo = spec->tag_base,
+                           .tag_hi = spec->tag_base | CSN_TAG_SEQ_MASK};
+    csn_proctree t = {0};
+
+    for (int i = 0; i < PASSES; i++) {
+        size_t fresh = 0;
+        if (csn_proctree_pass(&t, &w, SIGKILL, false, &fresh) <= 0)
+            break;
+        if (fresh == 0)
+            (void)poll(NULL, 0, 2);
+    }
+    csn_proctree_release(&t);
+}
+
+int csn_sweep(const csn_keeper_spec *spec)
+{
+    struct pollfd pf = {.fd = CSN_SWEEPER_FD_KEEPER, .events = POLLIN};
+    int n;
+
+    (void)prctl(PR_SET_NAME, PROCESS_NAME, 0L, 0L, 0L);
+    close(CSN_KEEPER_FD_CONTROL);
+    do
+        n = poll(&pf, 1, -1);
+    while (n < 0 && errno == EINTR);
+    if (n != 1 || !(pf.revents & POLLIN))
+        return -EBADF; /* not a pidfd: we would not know when */
+    /* A keeper that was killed in no pid namespace leaves its commands behind. */
+    if ((spec->flags & CSN_SPEC_TAGGED) && spec->user != 0)
+        sweep_user(spec->user);
+    else if (spec->flags & CSN_SPEC_TAGGED)
+        sweep_tagged(spec);
+    csn_sweep_listed(spec);
+    return sweep_groups(spec);
+}

@@ -1,0 +1,261 @@
+/* walls.c: a keeper makes itself the first inhabitant of a jail.
+ *
+ * Runs once, before anything is served and before any code of the sandbox exists, in namespaces
+ * that the library's clone has made (os/spawn.c). The orders are the library's. The order of
+ * the steps is the point: what needs a privilege comes before the privilege is dropped,
+ * Landlock comes after the mounts it speaks of, and seccomp last, when nothing it refuses is
+ * needed any more. Everything is inherited by what the keeper starts. What must hold: a wall
+ * that was ordered and cannot be built ends the keeper, with the reason told to the library; no
+ * command is ever started behind less than what was ordered. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "keeper/keeper.h"
+#include "os/caps.h"
+#include "os/landlock.h"
+#include "os/netns.h"
+#include "os/seccomp.h"
+#include "os/userns.h"
+
+#define HOST_NAME "caisson"
+
+typedef struct building {
+    const csn_walls *w;
+    csn_mount mounts[CSN_MOUNTS_MAX]; /* with the descriptors that came */
+    int given[CSN_SPEC_GIVEN_MAX];
+    size_t given_count;
+    csn_wall at;     /* the one being built */
+    size_t at_mount; /* which entry, when it is the mounts */
+    int inner;       /* the wall that commands step behind, or -1 */
+    csn_ask_body told;
+    csn_netns_work net;
+    csn_unmount_work unmount;
+} building;
+
+static building site = {.inner = -1};
+
+/* ---- mounts made by the library ---- */
+
+/* Detached mounts of a privileged caller. They come on the connection we were born with, before
+ * any request. */
+static int receive_given(building *b)
+{
+    uint8_t buf[256];
+    uint64_t deadline = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
+
+    while (b->given_count < b->w->given) {
+        struct pollfd pf = {.fd = CSN_KEEPER_FD_CONTROL, .events = POLLIN};
+        csn_msg m;
+        if (poll(&pf, 1, csn_deadline_poll_ms(deadline)) == 0)
+            return -ETIMEDOUT;
+        int rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, buf, sizeof(buf), &m);
+        if (rc == -EAGAIN)
+            continue;
+        if (rc <= 0)
+            return rc < 0 ? rc : -EPIPE;
+        if (m.type != CSN_MSG_MOUNTS || b->given_count + m.nfds > b->w->given) {
+            csn_msg_release(&m);
+            return -EPROTO;
+        }
+        for (size_t i = 0; i < m.nfds; i++)
+            b->given[b->given_count++] = csn_msg_take_fd(&m, i);
+        csn_msg_release(&m);
+    }
+    return 0;
+}
+
+static int enter_mounts(building *b)
+{
+    csn_mounts m = b->w->mounts;
+
+    for (size_t i = 0; i < m.count; i++) {
+        b->mounts[i] = m.list[i];
+        if (m.list[i].kind == CSN_MOUNT_GIVEN)
+            b->mounts[i].fd = b->given[m.list[i].fd];
+    }
+    m.list = b->mounts;
+    int rc = csn_mounts_enter(&m, &b->at_mount, &b->unmount);
+    for (size_t i = 0; i < b->given_count; i++)
+        close(b->given[i]);
+    return rc;
+}
+
+/* ---- the others ---- */
+
+static int set_limit(int what, uint64_t value)
+{
+    struct {
+        uint64_t soft, hard;
+    } r = {0, 0};
+
+    if (value == 0)
+        return 0;
+    if (syscall(SYS_prlimit64, 0, what, NULL, &r) < 0)
+        return -errno;
+    r.hard =
+        r.hard < value ? r.hard : value; /* lower already: that stays, nobody can raise it */
+    r.soft = r.hard;
+    return syscall(SYS_prlimit64, 0, what, &r, NULL) < 0 ? -errno : 0;
+}
+
+/* Processes are counted per user namespace: nobody else's are in the sum. When memory runs out
+ * on the host, it is a jail that goes first. No core files: they would hold what was in memory.
+ */
+static int set_limits(const csn_walls *w)
+{
+    struct {
+        uint64_t soft, hard;
+    } none = {0, 0};
+    csn_autofd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd >= 0 && write(fd, "500", 3) < 0)
+        return -errno;
+    if (syscall(SYS_prlimit64, 0, RLIMIT_CORE, &none, NULL) < 0)
+        return -errno;
+    int rc = set_limit(RLIMIT_NPROC, w->pids_max);
+    return rc < 0 ? rc : set_limit(RLIMIT_NOFILE, w->nofile_max);
+}
+
+/* Names of directories may be read everywhere, contents only where a mount says so. Without a
+ * root of our own the names are the host's, and stay hidden as well. */
+static csn_landlock_spec landlock_spec(const building *b, uint32_t leave_out)
+{
+    static csn_landlock_rule rules[CSN_MOUNTS_MAX + 1];
+    size_t n = 0;
+
+    bool mounts = (b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS)) != 0;
+
+    if (mounts)
+        rules[n++] = (csn_landlock_rule){.path = "/", .access = CSN_LL_LIST};
+    for (size_t i = 0; i < b->w->mounts.count; i++) {
+        const csn_mount *m = &b->w->mounts.list[i];
+        bool lost = m->kind == CSN_MOUNT_SCRATCH && !mounts; /* that name is somebody else's */
+        uint32_t unfit = leave_out | (mounts ? CSN_MOUNT_NARROW : CSN_MOUNT_WIDE);
+        if (m->access != 0 && (m->flags & unfit) == 0 && !lost)
+            rules[n++] = (csn_landlock_rule){.path = m->to,
+                                             .access = m->access,
+                                             .optional = (m->flags & CSN_MOUNT_OPTIONAL) != 0};
+    }
+    return (csn_landlock_spec){
+        .rules = rules, .count = n, .no_tcp = b->w->no_tcp != 0, .scope = true};
+}
+
+/* Where the processes of the host can be seen, the keeper must see them, to find its own, and
+ * commands must not: they step behind a wall of their own, which is made here. It also keeps
+ * them from sending signals to the keeper. */
+static int landlock(building *b)
+{
+    csn_landlock_report report;
+
+    if (!(b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS))) {
+        csn_landlock_spec inner = landlock_spec(b, CSN_MOUNT_KEEPER);
+        b->inner = csn_landlock_prepare(&inner, &report);
+        if (b->inner < 0)
+            return b->inner;
+    }
+    csn_landlock_spec spec = landlock_spec(b, 0);
+    int rc = csn_landlock_install(&spec, &report);
+    b->told.b = (uint64_t)(unsigned)report.abi;
+    return rc;
+}
+
+/* Where an outer filter refuses the call there is none to make of the keyring either: ours
+ * refuses all of its family. */
+static int leave_keyring(const building *b)
+{
+    int rc = csn_keyring_leave();
+
+    return rc == -EPERM && !(b->w->on & CSN_WALL_BIT(CSN_WALL_NAMESPACES)) ? 0 : rc;
+}
+
+static int build_one(building *b, csn_wall wall)
+{
+    switch (wall) {
+    case CSN_WALL_NAMESPACES:
+        return sethostname(HOST_NAME, strlen(HOST_NAME)) < 0 ? -errno : 0;
+    case CSN_WALL_NET:
+        return csn_netns_join(&b->net);
+    case CSN_WALL_NESTED: /* where /proc/sys is read-only, seccomp stands alone: told, not
+                             hidden */
+        b->told.c = (uint64_t)(unsigned)-csn_userns_limit(CSN_WALLS_NESTED_LIMIT);
+        return 0;
+    case CSN_WALL_MOUNTS:
+        return enter_mounts(b);
+    case CSN_WALL_USER:
+        return csn_userns_descend(b->w->uid, b->w->gid);
+    case CSN_WALL_LIMITS:
+        return set_limits(b->w);
+    case CSN_WALL_KEYRING:
+        return leave_keyring(b);
+    case CSN_WALL_CAPS:
+        return csn_caps_drop();
+    case CSN_WALL_LANDLOCK:
+        return landlock(b);
+    case CSN_WALL_SECCOMP:
+        return csn_seccomp_install(b->w->seccomp);
+    }
+    return -EINVAL;
+}
+
+static void tell(uint16_t type, const csn_ask_body *body, const int *fds, size_t nfds)
+{
+    uint8_t buf[64];
+    csn_wire_out o;
+
+    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_put_ask(&o, body);
+    (void)csn_msg_send(CSN_KEEPER_FD_CONTROL, type, o.data, o.len, fds, nfds,
+                       csn_deadline_in(CSN_KEEPER_ANSWER_MS));
+}
+
+int csn_walls_build(csn_keeper *k)
+{
+    building *b = &site;
+    int rc = 0;
+
+    b->w = &k->spec.walls;
+    k->inner_wall = -1;
+    if (b->w->on == 0)
+        return 0;
+    (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
+    if (b->w->on & CSN_WALL_BIT(CSN_WALL_NET)) {
+        b->at = CSN_WALL_NET;
+        rc = csn_netns_begin(&b->net);
+    }
+    if (rc == 0)
+        rc = receive_given(b);
+    for (unsigned i = 0; rc == 0 && i < CSN_WALLS; i++) {
+        /* Up to here nothing minded that the old root was still being taken off. */
+        if (i == CSN_WALL_USER && (b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS))) {
+            b->at = CSN_WALL_MOUNTS;
+            rc = csn_mounts_join(&b->unmount);
+        }
+        if (rc < 0)
+            break;
+        b->at = (csn_wall)i;
+        if (b->w->on & CSN_WALL_BIT(i))
+            rc = build_one(b, b->at);
+    }
+    csn_autofd int root = rc < 0 ? -1 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (rc == 0 && root < 0)
+        rc = -errno;
+    if (rc < 0) {
+        tell(CSN_MSG_FAILED, &(csn_ask_body){.a = (uint64_t)-rc, .b = b->at, .c = b->at_mount},
+             NULL, 0);
+        return rc;
+    }
+    b->told.a = b->w->on;
+    k->ready = b->told;
+    k->inner_wall = b->inner;
+    tell(CSN_MSG_READY, &b->told, &root, 1);
+    return 0;
+}

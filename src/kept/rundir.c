@@ -1,0 +1,80 @@
+/* rundir.c: the runtime directory of a sandbox, and those that nobody needs any more.
+ *
+ * A detached sandbox has its socket there, a local one its private home. Whoever makes it may
+ * be killed at any moment, before there is a keeper that could clean up. So the maker holds a
+ * lock on it for as long as it lives, and whoever lists the sandboxes removes what is neither
+ * locked nor listened on. What must hold: a directory that is just being made is never removed.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/path.h"
+#include "kept/kept.h"
+#include "os/statedir.h"
+#include "os/tree.h"
+
+csn_status csn_kept_run_dir(csn_kept *l, csn_error **err)
+{
+    struct stat st = {0};
+
+    if (l->run_fd >= 0 && l->run_path)
+        return CSN_OK;
+    while (st.st_nlink == 0) { /* removed between making and locking: once more */
+        if (l->run_fd >= 0)
+            close(csn_steal_fd(&l->run_fd));
+        free(CSN_STEAL(l->run_path));
+        int fd = csn_statedir_open(CSN_DIR_RUNTIME, l->id, &l->run_path);
+        if (fd < 0)
+            return csn_fail_errno(err, -fd, "runtime directory of sandbox '%s'", l->id);
+        l->run_fd = fd;
+        if (flock(fd, LOCK_SH) < 0 || fstat(fd, &st) < 0)
+            return csn_fail_errno(err, errno, "runtime directory of sandbox '%s'", l->id);
+    }
+    return CSN_OK;
+}
+
+/* Is there a keeper behind the socket in this directory? One we cannot ask counts as one. */
+static bool listened_on(int dir)
+{
+    csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+    snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/sock", dir);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+        return true;
+    return errno != ECONNREFUSED && errno != ENOENT;
+}
+
+static void sweep_one(int top, const char *id)
+{
+    csn_autofd int dir = openat(top, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0 && !listened_on(dir))
+        (void)csn_tree_destroy(top, id);
+}
+
+void csn_kept_sweep(void)
+{
+    int top = csn_statedir_find(CSN_DIR_RUNTIME, NULL, NULL);
+    DIR *d = top >= 0 ? fdopendir(top) : NULL;
+
+    for (const struct dirent *e; d && (e = readdir(d));)
+        if (csn_name_valid(e->d_name) &&
+            (strncmp(e->d_name, "jail-", 5) == 0 || strncmp(e->d_name, "local-", 6) == 0))
+            sweep_one(dirfd(d), e->d_name);
+    if (d)
+        closedir(d);
+    else if (top >= 0)
+        close(top);
+}

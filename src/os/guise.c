@@ -1,0 +1,47 @@
+/* guise.c: the file-system identity of a thread.
+ *
+ * Called around every file operation of a jail whose caller is root: what the file calls may do
+ * must be what commands may do, and those are a user of no account. Raw system calls, because
+ * libc changes all threads of a process at once, and the process is not ours. The kernel takes
+ * the capabilities that override permissions out of the effective set with the fsuid and puts
+ * them back with it. What must hold: nothing is done under a half-changed identity. */
+#include "os/guise.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The call itself tells nothing; asking for an impossible user tells who we are. */
+static bool now_is(long call, unsigned want)
+{
+    return (unsigned)syscall(call, -1) == want;
+}
+
+int csn_guise_on(csn_guise *g, uid_t uid, gid_t gid)
+{
+    g->on = false;
+    g->groups = getgroups(CSN_GUISE_GROUPS, g->group);
+    if (g->groups < 0)
+        return -errno;
+    if (g->groups > 0 && syscall(SYS_setgroups, 0, NULL) < 0)
+        return -errno;
+    g->on = true;
+    (void)syscall(SYS_setfsgid, gid);
+    (void)syscall(SYS_setfsuid, uid);
+    if (now_is(SYS_setfsgid, gid) && now_is(SYS_setfsuid, uid))
+        return 0;
+    csn_guise_off(g);
+    return -EPERM;
+}
+
+void csn_guise_off(csn_guise *g)
+{
+    if (!g->on)
+        return;
+    (void)syscall(SYS_setfsuid, geteuid());
+    (void)syscall(SYS_setfsgid, getegid());
+    if (g->groups > 0)
+        (void)syscall(SYS_setgroups, g->groups, g->group);
+    g->on = false;
+}

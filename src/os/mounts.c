@@ -1,0 +1,473 @@
+/* mounts.c: building the root of a jail, and entering it.
+ *
+ * Runs in a keeper that is pid 1 of fresh namespaces, before any code of the sandbox does. The
+ * list comes from the library; what lies at the paths is the host's, and below a workspace the
+ * agent's: once such a tree is in, places are looked up in the new root without following any
+ * link (os/beneath.c), so a link planted in a workspace cannot turn a mount elsewhere. Before
+ * that there is nothing in it that is not ours, and the kernel's own lookup does.
+ *
+ * Everything from the old root is opened first, while it is still the root. The new root is one
+ * tmpfs: directories, links and small files are made in it, writable places are mounted over
+ * themselves, and then the tmpfs itself becomes read-only. So there is one limit on what a
+ * sandbox can write beside its workspace. With the old root gone, the mounts are a wall: what
+ * is not in the list has no name. */
+#include "os/mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "os/beneath.h"
+
+/* Own copies: the headers of a static libc know neither the calls nor their structs. */
+#ifndef SYS_open_tree
+#define SYS_open_tree  428
+#define SYS_move_mount 429
+#define SYS_fsopen     430
+#define SYS_fsconfig   431
+#define SYS_fsmount    432
+#endif
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442
+#endif
+#define TREE_CLONE      1u
+#define TREE_CLOEXEC    ((unsigned)O_CLOEXEC)
+#define TREE_RECURSIVE  0x8000u /* AT_RECURSIVE */
+#define MOVE_FROM_EMPTY 0x00000004u
+#define MOVE_TO_EMPTY   0x00000040u
+#define FS_CLOEXEC      1u
+#define FS_SET_STRING   1u
+#define FS_CREATE       6u
+#define ATTR_RDONLY     0x00000001ull
+#define ATTR_NOSUID     0x00000002ull
+#define ATTR_NODEV      0x00000004ull
+#define ATTR_NOEXEC     0x00000008ull
+#define ATTR_IDMAP      0x00100000ull
+
+struct attr_v0 {
+    uint64_t set, clear, propagation, userns_fd;
+};
+
+typedef struct builder {
+    int root;                   /* the new one */
+    bool ours;                  /* nothing in it is of anybody else's making */
+    int mask_dir, mask_file;    /* O_PATH: nothing to see */
+    int source[CSN_MOUNTS_MAX]; /* of BIND: a detached copy, or -errno */
+} builder;
+
+static uint64_t attrs(uint32_t flags)
+{
+    return ATTR_NOSUID | (flags & CSN_MOUNT_DEVICES ? 0 : ATTR_NODEV) |
+           (flags & CSN_MOUNT_RDONLY ? ATTR_RDONLY : 0) |
+           (flags & CSN_MOUNT_NOEXEC ? ATTR_NOEXEC : 0);
+}
+
+/* Private: what the host mounts or unmounts later changes nothing in here. */
+static int set_attrs(int mount, uint32_t flags, bool recursive)
+{
+    struct attr_v0 a = {.set = attrs(flags), .propagation = MS_PRIVATE};
+    unsigned at = AT_EMPTY_PATH | (recursive ? TREE_RECURSIVE : 0);
+
+    return syscall(SYS_mount_setattr, mount, "", at, &a, sizeof(a)) < 0 ? -errno : 0;
+}
+
+static int clone_tree(int at, const char *path, bool recursive)
+{
+    unsigned flags = TREE_CLONE | TREE_CLOEXEC | (recursive ? TREE_RECURSIVE : 0) |
+                     (*path ? 0 : AT_EMPTY_PATH);
+    long fd = syscall(SYS_open_tree, at, path, flags);
+
+    return fd < 0 ? -errno : (int)fd;
+}
+
+static int attach(int mount, int at, const char *path)
+{
+    unsigned flags = MOVE_FROM_EMPTY | (*path ? 0 : MOVE_TO_EMPTY);
+
+    return syscall(SYS_move_mount, mount, "", at, path, flags) < 0 ? -errno : 0;
+}
+
+/* A new file system, not attached anywhere. options: name, value, name, value, NULL. */
+static int new_fs(const char *type, const char *const *options, uint64_t flags)
+{
+    csn_autofd int fs = (int)syscall(SYS_fsopen, type, FS_CLOEXEC);
+
+    if (fs < 0)
+        return -errno;
+    for (; *options; options += 2)
+        if (syscall(SYS_fsconfig, fs, FS_SET_STRING, options[0], options[1], 0) < 0)
+            return -errno;
+    if (syscall(SYS_fsconfig, fs, FS_CREATE, NULL, NULL, 0) < 0)
+        return -errno;
+    long fd = syscall(SYS_fsmount, fs, FS_CLOEXEC, flags);
+    return fd < 0 ? -errno : (int)fd;
+}
+
+/* ---- places in the new root ---- */
+
+/* O_PATH of what is there; never through a link. */
+static int find(const builder *b, const char *to)
+{
+    return csn_beneath_open(b->root, to, O_PATH, CSN_BENEATH_NOFOLLOW | CSN_BENEATH_ROOTED);
+}
+
+/* Makes all directories above the last name of an absolute path. */
+static int make_parents(const builder *b, const char *to)
+{
+    char path[4096];
+    size_t len = strlen(to);
+
+    if (len >= sizeof(path))
+        return -ENAMETOOLONG;
+    memcpy(path, to, len + 1);
+    for (char *p = path + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = '\0';
+        int fd = find(b, path);
+        if (fd == -ENOENT && mkdirat(b->root, path + 1, 0755) < 0)
+            return -errno;
+        if (fd < 0 && fd != -ENOENT)
+            return fd;
+        if (fd >= 0)
+            close(fd);
+        *p = '/';
+    }
+    return 0;
+}
+
+/* Makes one directory entry: 0, also when there is one. Its parents are made when they turn out
+ * to be missing, which costs less than asking for each. */
+static int make(const builder *b, const char *to, bool dir, mode_t mode)
+{
+    for (int tries = 0;; tries++) {
+        int rc =
+            dir ? mkdirat(b->root, to + 1, mode) : mknodat(b->root, to + 1, S_IFREG | mode, 0);
+        if (rc == 0 || errno == EEXIST)
+            break;
+        if (errno != ENOENT || tries > 0)
+            return -errno;
+        rc = make_parents(b, to);
+        if (rc < 0)
+            return rc;
+    }
+    /* mkdir leaves the sticky bit to the umask's mercy */
+    return dir && (mode & S_ISVTX) && fchmodat(b->root, to + 1, mode, 0) < 0 ? -errno : 0;
+}
+
+/* What is there, or a new directory or empty file to mount on. */
+static int place(const builder *b, const char *to, bool dir, mode_t mode)
+{
+    int fd = find(b, to);
+
+    if (fd != -ENOENT)
+        return fd;
+    int rc = make_parents(b, to);
+    if (rc == 0)
+        rc = make(b, to, dir, mode);
+    return rc < 0 ? rc : find(b, to);
+}
+
+/* Mounts it at `to`, where there is something of its kind or will be. */
+static int put(const builder *b, int mount, const char *to, bool dir)
+{
+    if (b->ours) {
+        int rc = make(b, to, dir, dir ? 0755 : 0444);
+        return rc < 0 ? rc : attach(mount, b->root, to + 1);
+    }
+    csn_autofd int at = place(b, to, dir, dir ? 0755 : 0444);
+    return at < 0 ? at : attach(mount, at, "");
+}
+
+static int put_any(const builder *b, int mount, const char *to)
+{
+    struct stat st;
+
+    return fstat(mount, &st) < 0 ? -errno : put(b, mount, to, S_ISDIR(st.st_mode));
+}
+
+/* ---- the kinds ---- */
+
+static int put_text(const builder *b, const csn_mount *m)
+{
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    size_t len = strlen(m->from);
+    csn_autofd int fd = openat(b->root, m->to + 1, flags, 0444);
+
+    if (fd < 0 && errno == ENOENT) {
+        int rc = make_parents(b, m->to);
+        if (rc < 0)
+            return rc;
+        fd = openat(b->root, m->to + 1, flags, 0444);
+    }
+    if (fd < 0)
+        return -errno;
+    return len == 0 || write(fd, m->from, len) == (ssize_t)len ? 0 : -EIO;
+}
+
+static int put_link(const builder *b, const csn_mount *m)
+{
+    if (symlinkat(m->from, b->root, m->to + 1) == 0)
+        return 0;
+    if (errno != ENOENT)
+        return -errno;
+    int rc = make_parents(b, m->to);
+    return rc == 0 && symlinkat(m->from, b->root, m->to + 1) < 0 ? -errno : rc;
+}
+
+static int put_bind(builder *b, const csn_mount *m, int source)
+{
+    if (source < 0)
+        return source;
+    int rc = set_attrs(source, m->flags, true);
+    if (rc == 0)
+        rc = put_any(b, source, m->to);
+    b->ours = b->ours && (m->flags & (CSN_MOUNT_RDONLY | CSN_MOUNT_DEVICES)) != 0;
+    return rc;
+}
+
+static int put_given(builder *b, const csn_mount *m)
+{
+    b->ours = false;
+    return put_any(b, m->fd, m->to); /* its flags were set by who made it */
+}
+
+static int put_again(const builder *b, const csn_mount *m)
+{
+    csn_autofd int at = b->ours ? -1 : find(b, m->to);
+
+    if (!b->ours && at < 0)
+        return at;
+    csn_autofd int copy =
+        b->ours ? clone_tree(b->root, m->to + 1, true) : clone_tree(at, "", true);
+    if (copy < 0)
+        return copy;
+    int rc = set_attrs(copy, m->flags, true);
+    if (rc < 0)
+        return rc;
+    return b->ours ? attach(copy, b->root, m->to + 1) : attach(copy, at, "");
+}
+
+static int put_scratch(const builder *b, const csn_mount *m)
+{
+    mode_t mode = m->flags & CSN_MOUNT_STICKY ? 01777 : 0755;
+
+    if (b->ours) {
+        int rc = make(b, m->to, true, mode);
+        return rc < 0 ? rc : put_again(b, m);
+    }
+    csn_autofd int at = place(b, m->to, true, mode);
+    return at < 0 ? at : put_again(b, m);
+}
+
+static int put_fs(const builder *b, const csn_mount *m, const char *type,
+                  const char *const *options)
+{
+    csn_autofd int fs = new_fs(type, options, attrs(m->flags));
+
+    return fs < 0 ? fs : put(b, fs, m->to, true);
+}
+
+/* An empty file and an empty directory without any right. Read-only mounts: their owner, who is
+ * the sandbox, cannot give itself rights. They keep their names: the kernel calls what lies on
+ * something unlinked "deleted", and paths are asked for later. Made first of all, where /proc
+ * will lie over them: nobody stumbles over two names that refuse everything. */
+static int make_masks(builder *b)
+{
+    static const char dir[] = "proc/.mask-dir", file[] = "proc/.mask-file";
+
+    if (mkdirat(b->root, "proc", 0755) < 0 || mkdirat(b->root, dir, 0) < 0 ||
+        mknodat(b->root, file, S_IFREG, 0) < 0)
+        return -errno;
+    b->mask_dir = openat(b->root, dir, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    b->mask_file = openat(b->root, file, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return b->mask_dir < 0 || b->mask_file < 0 ? -errno : 0;
+}
+
+static int put_mask(const builder *b, const csn_mount *m)
+{
+    csn_autofd int at = find(b, m->to);
+    struct stat st;
+
+    if (at < 0)
+        return at;
+    if (fstat(at, &st) < 0)
+        return -errno;
+    csn_autofd int copy =
+        clone_tree(S_ISDIR(st.st_mode) ? b->mask_dir : b->mask_file, "", false);
+    if (copy < 0)
+        return copy;
+    int rc = set_attrs(copy, CSN_MOUNT_RDONLY | CSN_MOUNT_NOEXEC, false);
+    return rc < 0 ? rc : attach(copy, at, "");
+}
+
+static int put_one(builder *b, const csn_mount *m, int source)
+{
+    static const char *const none[] = {NULL};
+    static const char *const pts[] = {"newinstance", "",     "ptmxmode", "0666",
+                                      "mode",        "0620", NULL};
+
+    switch ((csn_mount_kind)m->kind) {
+    case CSN_MOUNT_DIR: {
+        if (b->ours)
+            return make(b, m->to, true, 0755);
+        csn_autofd int fd = place(b, m->to, true, 0755);
+        return fd < 0 ? fd : 0;
+    }
+    case CSN_MOUNT_LINK:
+        return put_link(b, m);
+    case CSN_MOUNT_TEXT:
+        return put_text(b, m);
+    case CSN_MOUNT_BIND:
+        return put_bind(b, m, source);
+    case CSN_MOUNT_GIVEN:
+        return put_given(b, m);
+    case CSN_MOUNT_SCRATCH:
+        return put_scratch(b, m);
+    case CSN_MOUNT_PROC:
+        return put_fs(b, m, "proc", none);
+    case CSN_MOUNT_PTS:
+        return put_fs(b, m, "devpts", pts + 2); /* every instance is new these days */
+    case CSN_MOUNT_QUEUES:
+        return put_fs(b, m, "mqueue", none);
+    case CSN_MOUNT_AGAIN:
+        return put_again(b, m);
+    case CSN_MOUNT_MASK:
+        return put_mask(b, m);
+    }
+    return -EINVAL;
+}
+
+static bool left_out(const csn_mount *m, int rc)
+{
+    return (m->flags & CSN_MOUNT_OPTIONAL) &&
+           (rc == -ENOENT || rc == -EACCES || rc == -ENOTDIR || rc == -ELOOP || rc == -ENODEV);
+}
+
+/* ---- the root ---- */
+
+static int new_root(const csn_mounts *m, int *ret)
+{
+    char size[32], inodes[32];
+    const char *options[] = {"mode", "0755", NULL, NULL, NULL, NULL, NULL};
+    size_t n = 2;
+
+    if (m->size != 0) {
+        snprintf(size, sizeof(size), "%llu", (unsigned long long)m->size);
+        options[n++] = "size";
+        options[n++] = size;
+    }
+    if (m->inodes != 0) {
+        snprintf(inodes, sizeof(inodes), "%llu", (unsigned long long)m->inodes);
+        options[n++] = "nr_inodes";
+        options[n++] = inodes;
+    }
+    csn_autofd int fs = new_fs("tmpfs", options, ATTR_NOSUID | ATTR_NODEV);
+    if (fs < 0)
+        return fs;
+    /* It must hang somewhere before things can hang in it. Nothing is opened by its old name
+     * from now on, so where does not matter; /proc is always there. */
+    if (syscall(SYS_move_mount, fs, "", AT_FDCWD, "/proc", MOVE_FROM_EMPTY) < 0)
+        return -errno;
+    *ret = csn_steal_fd(&fs);
+    return 0;
+}
+
+/* Takes the old root off the new one. Runs beside its parent, in the same memory: it calls the
+ * kernel and touches nothing but *u. */
+static int take_off(void *arg)
+{
+    csn_unmount_work *u = arg;
+
+    u->error = fchdir(u->old) < 0 || umount2(".", MNT_DETACH) < 0 ? errno : 0;
+    return 0;
+}
+
+/* The old root ends up on top of the new one. Taking it off makes the kernel wait for all
+ * processors, so somebody else does that while we go on; csn_mounts_join waits for it. */
+static int enter(const builder *b, csn_unmount_work *u)
+{
+    static _Alignas(64) char stack[16384];
+
+    u->old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (u->old < 0)
+        return -errno;
+    int rc = set_attrs(b->root, CSN_MOUNT_RDONLY, false);
+    if (rc < 0)
+        return rc;
+    if (fchdir(b->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+        return -errno;
+    u->pid = clone(take_off, stack + sizeof(stack), CLONE_VM | CLONE_FILES | SIGCHLD, u);
+    return u->pid < 0 || fchdir(b->root) < 0 ? -errno : 0;
+}
+
+int csn_mounts_join(csn_unmount_work *u)
+{
+    while (waitpid(u->pid, NULL, __WALL) < 0 && errno == EINTR)
+        ;
+    close(u->old);
+    if (u->error != 0)
+        return -u->error;
+    return chdir("/") < 0 ? -errno : 0;
+}
+
+static void open_sources(builder *b, const csn_mounts *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        b->source[i] = m->list[i].kind == CSN_MOUNT_BIND
+                           ? clone_tree(AT_FDCWD, m->list[i].from, true)
+                           : -1;
+}
+
+int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_unmount_work *ret_work)
+{
+    builder b = {.root = -1, .ours = true, .mask_dir = -1, .mask_file = -1};
+    int rc = 0;
+
+    *ret_at = m->count;
+    if (m->count > CSN_MOUNTS_MAX)
+        return -E2BIG;
+    open_sources(&b, m);
+    rc = new_root(m, &b.root);
+    if (rc == 0)
+        rc = make_masks(&b);
+    for (size_t i = 0; rc == 0 && i < m->count; i++) {
+        *ret_at = i;
+        rc = put_one(&b, &m->list[i], b.source[i]);
+        if (rc < 0 && left_out(&m->list[i], rc))
+            rc = 0;
+        if (b.source[i] >= 0)
+            close(b.source[i]);
+    }
+    if (rc < 0)
+        return rc;
+    *ret_at = m->count;
+    rc = enter(&b, ret_work);
+    close(b.mask_dir);
+    close(b.mask_file);
+    close(b.root);
+    return rc;
+}
+
+int csn_mount_idmapped(const char *path, int userns, uint32_t flags)
+{
+    struct attr_v0 a = {.set = attrs(flags) | ATTR_IDMAP,
+                        .propagation = MS_PRIVATE,
+                        .userns_fd = (uint64_t)(unsigned)userns};
+    csn_autofd int copy = clone_tree(AT_FDCWD, path, true);
+
+    if (copy < 0)
+        return copy;
+    if (syscall(SYS_mount_setattr, copy, "", AT_EMPTY_PATH | TREE_RECURSIVE, &a, sizeof(a)) < 0)
+        return -errno;
+    return csn_steal_fd(&copy);
+}

@@ -1,0 +1,72 @@
+/* mounts.h: a root file system made of pieces of another, for the process that is to live in
+ * it.
+ *
+ * The caller is alone in a mount namespace that it owns (capabilities in the user namespace
+ * that made it). What is wanted is a list, carried out in its order; a keeper gets it in its
+ * orders. Nothing here needs more than libc: static programs link it. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum csn_mount_kind {
+    CSN_MOUNT_DIR = 1, /* an empty directory */
+    CSN_MOUNT_LINK,    /* a symlink with the text `from` */
+    CSN_MOUNT_TEXT,    /* a small file with the content `from` */
+    CSN_MOUNT_BIND,    /* `from` of the old root, with all that is mounted below it */
+    CSN_MOUNT_GIVEN,   /* a detached mount that somebody else made: descriptor number `fd` */
+    CSN_MOUNT_SCRATCH, /* a writable directory of our own; all of them share one size limit */
+    CSN_MOUNT_PROC,    /* the processes of this pid namespace */
+    CSN_MOUNT_PTS,     /* terminals of our own */
+    CSN_MOUNT_QUEUES,  /* the POSIX message queues of this ipc namespace */
+    CSN_MOUNT_AGAIN,   /* what is at `to` already, mounted over itself: nobody can move it */
+    CSN_MOUNT_MASK,    /* what is at `to` can be neither read nor written nor moved */
+} csn_mount_kind;
+#define CSN_MOUNT_KINDS 11u
+
+#define CSN_MOUNT_RDONLY   (1u << 0)
+#define CSN_MOUNT_OPTIONAL (1u << 1) /* nothing there (or of the kind): left out */
+#define CSN_MOUNT_DEVICES  (1u << 2) /* device nodes work; else they do not */
+#define CSN_MOUNT_NOEXEC   (1u << 3)
+#define CSN_MOUNT_STICKY   (1u << 4) /* SCRATCH: mode 1777 instead of 0755 */
+#define CSN_MOUNT_KEEPER   (1u << 5) /* Landlock: for the keeper, not for its commands */
+/* For Landlock, not for the mounts: a rule that is wide enough for all below it, and cheap,
+ * while the mounts decide what is there; and the narrow ones it stands for, when they do not.
+ */
+#define CSN_MOUNT_WIDE   (1u << 6)
+#define CSN_MOUNT_NARROW (1u << 7)
+#define CSN_MOUNT_ALL    0xffu
+
+typedef struct csn_mount {
+    uint32_t kind, flags;
+    uint32_t access;  /* CSN_LL_*: what Landlock is to let through there; not used here */
+    int32_t fd;       /* GIVEN */
+    const char *from; /* or NULL */
+    const char *to;   /* absolute, below the new root */
+} csn_mount;
+
+typedef struct csn_mounts {
+    const csn_mount *list;
+    size_t count;
+    uint64_t size;   /* bytes of the scratch space; 0: the kernel's default (half the memory) */
+    uint64_t inodes; /* likewise */
+} csn_mounts;
+
+#define CSN_MOUNTS_MAX 256u
+
+/* Builds it and makes it the root; the old one is gone after csn_mounts_join. 0 or -errno;
+ * *ret_at is the entry that failed, or count when it was the root itself. On failure the
+ * process can only end. */
+typedef struct csn_unmount_work {
+    int pid, old, error;
+} csn_unmount_work;
+
+int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_unmount_work *ret_work);
+/* The old root is being taken off by a second process: waits until it is. Before anything of
+ * anybody else's is run. 0 or -errno. */
+int csn_mounts_join(csn_unmount_work *work);
+
+/* A detached copy of the tree at `path` of the caller's own mount namespace, in which whoever
+ * has number n on disk is whoever has number n in the user namespace; everybody else is nobody.
+ * For privileged callers. A descriptor, or -errno: -EINVAL when the file system cannot. */
+int csn_mount_idmapped(const char *path, int userns, uint32_t flags);

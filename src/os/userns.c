@@ -1,0 +1,48 @@
+/* userns.c: the second user namespace of a jail.
+ *
+ * Called by the keeper when the mounts are built and before it drops its capabilities. The
+ * first namespace was made by the process that started us (os/spawn.c) and owns everything; the
+ * second owns nothing and is where commands live. No further one can be made: the limit of the
+ * first counts those below it, and the second uses it up. That wall stands beside seccomp,
+ * which refuses to make any. */
+#include "os/userns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+static int put_text(const char *path, const char *text)
+{
+    csn_autofd int fd = open(path, O_WRONLY | O_CLOEXEC);
+    size_t len = strlen(text);
+
+    if (fd < 0)
+        return -errno;
+    return write(fd, text, len) == (ssize_t)len ? 0 : -errno;
+}
+
+int csn_userns_limit(unsigned n)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "%u", n);
+    return put_text("/proc/sys/user/max_user_namespaces", text);
+}
+
+int csn_userns_descend(unsigned uid, unsigned gid)
+{
+    unsigned old_uid = geteuid(), old_gid = getegid();
+    char map[64];
+
+    if (unshare(CLONE_NEWUSER) < 0)
+        return -errno;
+    snprintf(map, sizeof(map), "%u %u 1", uid, old_uid);
+    int rc = put_text("/proc/self/uid_map", map);
+    snprintf(map, sizeof(map), "%u %u 1", gid, old_gid);
+    return rc < 0 ? rc : put_text("/proc/self/gid_map", map);
+}

@@ -1,0 +1,483 @@
+/* changed.c: a walk that opens directories only and stats almost nothing.
+ *
+ * Called after every command of a sandbox, so its cost is everybody's: one open, one statx and
+ * two getdents per directory, and a stat per name that the rules ask for; a directory without
+ * such names and without directories is remembered, and next time costs a statx. The tree is
+ * hostile, and may still be changed while we are in it: any depth, any names, any count,
+ * entries that vanish or become links. What must hold: every directory is entered by one plain
+ * name with O_NOFOLLOW from one that we hold, so the walk cannot be led out; at most HELD
+ * descriptors are open, and one that was let go is found again by `..`, which must be the same
+ * directory; what cannot be looked at is reported or counted, never dropped. */
+#include "search/changed.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+#define DIR_FLAGS   (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+#define BUFFER_SIZE 32768u
+#define HELD        32u          /* descriptors, of the innermost directories */
+#define WAITING_MAX (64u << 20)  /* bytes of names of directories not yet entered */
+#define PATH_CEIL   (256u << 20) /* of the current path: depth is the attacker's */
+
+/* One directory on the way from the root to where we are. */
+typedef struct level {
+    int fd; /* -1: let go */
+    uint64_t dev, ino;
+    size_t waiting;  /* where its sub-directories start in scan.waiting */
+    size_t path_len; /* of its path, with a slash at the end but for the root */
+    uint32_t at;
+    uint32_t name_hash;
+    bool changed, moved;
+    bool empty_handed; /* no directory and no name of interest in it so far */
+} level;
+
+/* Follows the name of a waiting directory, which has no NUL. */
+typedef struct waiting {
+    uint32_t at;
+    uint16_t len;
+} waiting;
+
+typedef struct scan {
+    const csn_names *names;
+    struct timespec since;
+    csn_changed_fn fn;
+    void *ctx;
+    csn_changed_count count;
+    csn_changed_memory *memory; /* or NULL */
+    struct timespec start;      /* of the scan: what changes from here on has no older time */
+    uint64_t mount;             /* of the root */
+    level *levels;
+    size_t depth, room;
+    csn_buf waiting, path;
+    _Alignas(struct dirent64) char dents[BUFFER_SIZE];
+} scan;
+
+typedef struct dir_facts {
+    csn_boring_dir id;
+    uint64_t mount;
+    bool changed, settled; /* settled: before this scan */
+} dir_facts;
+
+void csn_changed_now(struct timespec *ret)
+{
+    clock_gettime(CLOCK_REALTIME_COARSE, ret);
+}
+
+static bool not_before(const struct timespec *since, int64_t sec, int64_t nsec)
+{
+    return sec > since->tv_sec || (sec == since->tv_sec && nsec >= since->tv_nsec);
+}
+
+/* A directory, by name or (name "") held. The mount counts and not the device: subvolumes have
+ * devices of their own, and anyone may make one. */
+static int look_at(const scan *s, int fd, const char *name, dir_facts *ret)
+{
+    struct statx st;
+
+    if (statx(fd, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+              STATX_INO | STATX_CTIME | STATX_MNT_ID, &st) < 0)
+        return -errno;
+    ret->id = (csn_boring_dir){.dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor,
+                               .ino = st.stx_ino,
+                               .sec = st.stx_ctime.tv_sec,
+                               .nsec = st.stx_ctime.tv_nsec};
+    ret->changed = not_before(&s->since, ret->id.sec, ret->id.nsec);
+    ret->settled = !not_before(&s->start, ret->id.sec, ret->id.nsec);
+    ret->mount = (st.stx_mask & STATX_MNT_ID) != 0 ? st.stx_mnt_id : ret->id.dev;
+    return 0;
+}
+
+/* ---- where directories were ---- */
+
+/* FNV-1a, of a name that ends in a slash. Two names of one hash in one directory would have to
+ * be the same inode as well to be taken for each other. */
+static uint32_t hash_name(const char *name)
+{
+    uint32_t h = 2166136261u;
+
+    for (; *name && *name != '/'; name++)
+        h = (h ^ (unsigned char)*name) * 16777619u;
+    return h;
+}
+
+/* A directory by its place: itself, the one it is in, and its name there. */
+static csn_boring_dir place_of(const scan *s, const level *l)
+{
+    const level *up = l > s->levels ? l - 1 : l;
+
+    return (csn_boring_dir){
+        .dev = l->dev, .ino = l->ino, .sec = (int64_t)up->ino, .nsec = l->name_hash};
+}
+
+static bool was_here(const scan *s, const level *l)
+{
+    const csn_boring_dir place = place_of(s, l);
+
+    return s->memory && csn_boring_has(&s->memory->were, &place);
+}
+
+static void remember(scan *s, const level *l)
+{
+    const csn_boring_dir place = place_of(s, l);
+
+    if (s->memory)
+        csn_boring_add(&s->memory->now, &place);
+}
+
+void csn_changed_memory_keep(csn_changed_memory *m)
+{
+    csn_boring_release(&m->were);
+    m->were = m->now;
+    m->now = (csn_boring){0};
+}
+
+void csn_changed_memory_release(csn_changed_memory *m)
+{
+    csn_boring_release(&m->known);
+    csn_boring_release(&m->were);
+    csn_boring_release(&m->now);
+}
+
+/* ---- one entry ---- */
+
+/* The path of a name in the current directory, NUL-terminated; undone by path_cut. */
+static int path_add(scan *s, const char *name, size_t len)
+{
+    int e = csn_buf_append(&s->path, name, len);
+
+    return e == ENOSPC ? -E2BIG : -e;
+}
+
+static void path_cut(scan *s, size_t len)
+{
+    s->path.len = len;
+}
+
+static int tell(scan *s, const level *l, const char *name, csn_changed *hit)
+{
+    int rc = path_add(s, name, strlen(name));
+
+    if (rc < 0)
+        return rc;
+    hit->path = s->path.data;
+    hit->dir = l->fd;
+    hit->name = name;
+    rc = s->fn(s->ctx, hit);
+    path_cut(s, l->path_len);
+    return rc;
+}
+
+/* A name the rules ask for, which is no directory. */
+static int check(scan *s, const level *l, const char *name, csn_names_step step)
+{
+    struct stat st;
+
+    if (fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+        return errno == ENOMEM ? -ENOMEM : 0; /* gone meanwhile */
+    if (S_ISDIR(st.st_mode) || (!step.wanted && !S_ISLNK(st.st_mode)))
+        return 0;
+    bool changed = not_before(&s->since, st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+    if (!changed && !l->moved)
+        return 0;
+    csn_changed hit = {.st = &st, .rule = step.rule, .moved = !changed};
+    return tell(s, l, name, &hit);
+}
+
+static int wait_for(scan *s, const char *name, size_t len, uint32_t at)
+{
+    waiting w = {.at = at, .len = (uint16_t)len};
+    int e = csn_buf_reserve(&s->waiting, len + sizeof(w));
+
+    if (e == 0)
+        e = csn_buf_append(&s->waiting, name, len);
+    if (e == 0)
+        e = csn_buf_append(&s->waiting, &w, sizeof(w));
+    return e == ENOSPC ? -E2BIG : -e;
+}
+
+static bool is_dir(int dir, const struct dirent64 *d)
+{
+    struct stat st;
+
+    if (d->d_type != DT_UNKNOWN)
+        return d->d_type == DT_DIR;
+    return fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0 &&
+           S_ISDIR(st.st_mode);
+}
+
+/* `first`: what the directory was taken for when it was read the first time; the same as l->at
+ * in that reading. In a second one only what is new is told, and of a directory in it the first
+ * answer counts: looking like a repository takes no protection away. */
+static int entry(scan *s, level *l, uint32_t first, const struct dirent64 *d, uint8_t *marks)
+{
+    size_t len = strlen(d->d_name);
+    csn_names_step step = s->names->step(first, d->d_name, len);
+    bool told = step.wanted || step.wanted_link;
+
+    *marks |= step.marks;
+    if (first != l->at && !told && (step.at == 0 || step.at == first))
+        step = s->names->step(l->at, d->d_name, len);
+    bool dir = is_dir(l->fd, d);
+    l->empty_handed = l->empty_handed && !dir && !told && !step.marks;
+    if (dir)
+        return step.skip ? 0 : wait_for(s, d->d_name, len, step.at);
+    if (!step.wanted && !(step.wanted_link && (d->d_type == DT_LNK || d->d_type == DT_UNKNOWN)))
+        return 0;
+    return told && first != l->at ? 0 : check(s, l, d->d_name, step);
+}
+
+/* ---- one directory ---- */
+
+static int read_all(scan *s, level *l, uint32_t first, uint8_t *marks)
+{
+    for (;;) {
+        long n = syscall(SYS_getdents64, l->fd, s->dents, sizeof(s->dents));
+        if (n <= 0)
+            return n == 0 || errno == ENOENT ? 0 : -errno; /* ENOENT: itself removed */
+        for (long at = 0; at < n;) {
+            const struct dirent64 *d = (const void *)(s->dents + at);
+            const char *name = d->d_name;
+            at += d->d_reclen;
+            if (name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2])))
+                continue;
+            s->count.entries++;
+            int rc = entry(s, l, first, d, marks);
+            if (rc != 0)
+                return rc;
+        }
+    }
+}
+
+/* All entries of the innermost directory: told, or waiting. */
+static int read_dir(scan *s, const dir_facts *f)
+{
+    level *l = &s->levels[s->depth - 1];
+    uint32_t first = l->at;
+    uint8_t marks = 0;
+    int rc = read_all(s, l, first, &marks);
+
+    if (rc != 0)
+        return rc;
+    /* Only in a place where names alone decide: elsewhere the same names mean other things. */
+    if (s->memory && first == 0 && l->empty_handed && f->settled)
+        csn_boring_add(&s->memory->known, &f->id);
+    uint32_t settled = s->names->settle(first, marks);
+    if (settled == first)
+        return 0;
+    /* It is something else than its name said: all of its names mean something else too, and
+     * one file added here was enough to make it so. */
+    l->at = settled;
+    l->moved = l->moved || (l->changed && !was_here(s, l));
+    remember(s, l);
+    s->waiting.len = l->waiting;
+    return lseek(l->fd, 0, SEEK_SET) < 0 ? -errno : read_all(s, l, first, &marks);
+}
+
+/* fd becomes the innermost directory. */
+static int level_push(scan *s, int fd, const dir_facts *f, uint32_t at)
+{
+    if (s->depth == s->room) {
+        size_t room = s->room ? s->room * 2 : 16;
+        level *grown = reallocarray(s->levels, room, sizeof(*grown));
+        if (!grown) {
+            close(fd);
+            return -ENOMEM;
+        }
+        s->levels = grown;
+        s->room = room;
+    }
+    level *up = s->depth > 0 ? &s->levels[s->depth - 1] : NULL;
+    if (s->depth >= HELD) {
+        level *old = &s->levels[s->depth - HELD];
+        if (old->fd >= 0)
+            close(old->fd);
+        old->fd = -1;
+    }
+    s->levels[s->depth++] = (level){
+        .fd = fd,
+        .dev = f->id.dev,
+        .ino = f->id.ino,
+        .waiting = s->waiting.len,
+        .path_len = s->path.len,
+        .at = at,
+        .changed = f->changed,
+        .name_hash = up ? hash_name(s->path.data + up->path_len) : 0,
+        .empty_handed = true,
+    };
+    level *l = &s->levels[s->depth - 1];
+    /* A rename changes both the directory and the one it is in. */
+    l->moved = at != 0 && up && (up->moved || (f->changed && up->changed && !was_here(s, l)));
+    if (at != 0)
+        remember(s, l);
+    s->count.dirs++;
+    return 0;
+}
+
+/* Back to the directory above; it is opened again if its descriptor was let go. */
+static int level_pop(scan *s)
+{
+    level *l = &s->levels[--s->depth], *up = s->depth > 0 ? l - 1 : NULL;
+    dir_facts f;
+    int rc = 0;
+
+    if (up && up->fd < 0) {
+        int fd = openat(l->fd, "..", DIR_FLAGS);
+        rc = fd < 0 ? -errno : look_at(s, fd, "", &f);
+        if (rc == 0 && (f.id.dev != up->dev || f.id.ino != up->ino))
+            rc = -EAGAIN;
+        up->fd = fd;
+    }
+    close(l->fd);
+    if (up)
+        path_cut(s, up->path_len);
+    return rc;
+}
+
+/* ---- the walk ---- */
+
+/* It could not be opened. git can use a directory that it cannot list, so one that may be
+ * entered is told whenever it was made so. */
+static int refused(scan *s, const level *l, const char *name, int error)
+{
+    struct stat st;
+
+    if (error == -ENOMEM || error == -EMFILE || error == -ENFILE)
+        return error;
+    if (error == -ENOENT || error == -ENOTDIR || error == -ELOOP)
+        return 0; /* gone, or swapped for something else meanwhile */
+    if (fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+        return 0;
+    if (error == -EACCES && faccessat(l->fd, name, X_OK, AT_EACCESS) < 0) {
+        s->count.closed++;
+        return 0;
+    }
+    csn_changed hit = {.st = &st, .unlisted = true};
+    return tell(s, l, name, &hit);
+}
+
+/* Takes the last of the directories that wait in the innermost one. */
+static uint32_t take_next(scan *s, char name[NAME_MAX + 1], size_t *ret_len)
+{
+    waiting w;
+
+    s->waiting.len -= sizeof(w);
+    memcpy(&w, s->waiting.data + s->waiting.len, sizeof(w));
+    s->waiting.len -= w.len;
+    memcpy(name, s->waiting.data + s->waiting.len, w.len);
+    name[w.len] = '\0';
+    *ret_len = w.len;
+    return w.at;
+}
+
+/* Was it read before, without a find, and has not changed since? */
+static bool is_known(scan *s, int dir, const char *name, uint32_t at)
+{
+    dir_facts f;
+
+    if (at != 0 || !s->memory || s->memory->known.count == 0 || look_at(s, dir, name, &f) < 0 ||
+        !csn_boring_has(&s->memory->known, &f.id))
+        return false;
+    s->count.known++;
+    return true;
+}
+
+/* The held directory fd becomes the innermost one and is read; closed on failure. */
+static int enter(scan *s, int fd, const char *name, size_t len, uint32_t at)
+{
+    dir_facts f;
+    int rc = look_at(s, fd, "", &f);
+
+    if (rc == 0 && f.mount != s->mount) {
+        s->count.mounts++;
+        close(fd);
+        return 0;
+    }
+    if (rc == 0)
+        rc = path_add(s, name, len);
+    if (rc == 0)
+        rc = path_add(s, "/", 1);
+    if (rc < 0) {
+        close(fd);
+        return rc;
+    }
+    rc = level_push(s, fd, &f, at);
+    return rc < 0 ? rc : read_dir(s, &f);
+}
+
+static int enter_next(scan *s)
+{
+    const level *l = &s->levels[s->depth - 1];
+    char name[NAME_MAX + 1];
+    size_t len;
+    uint32_t at = take_next(s, name, &len);
+
+    if (is_known(s, l->fd, name, at))
+        return 0;
+    int fd = openat(l->fd, name, DIR_FLAGS);
+    int rc = fd < 0 ? refused(s, l, name, -errno) : 0;
+    if (fd < 0 && rc == CSN_CHANGED_AGAIN) {
+        fd = openat(l->fd, name, DIR_FLAGS);
+        s->count.closed += fd < 0;
+        rc = 0;
+    }
+    return fd < 0 ? rc : enter(s, fd, name, len, at);
+}
+
+static int walk(scan *s, int root_fd)
+{
+    int fd = openat(root_fd, ".", DIR_FLAGS);
+    dir_facts f;
+    int rc = fd < 0 ? -errno : look_at(s, fd, "", &f);
+
+    if (rc < 0) {
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    s->mount = f.mount;
+    rc = level_push(s, fd, &f, 0);
+    if (rc == 0)
+        rc = read_dir(s, &f);
+    while (rc == 0 && s->depth > 0)
+        rc = s->waiting.len > s->levels[s->depth - 1].waiting ? enter_next(s) : level_pop(s);
+    return rc;
+}
+
+int csn_changed_scan(int root_fd, const csn_names *names, const struct timespec *since,
+                     csn_changed_fn fn, void *ctx, csn_changed_memory *memory,
+                     csn_changed_count *count)
+{
+    csn_autofree scan *s = malloc(sizeof(*s));
+
+    if (!s)
+        return -ENOMEM;
+    memset(s, 0, offsetof(scan, dents));
+    s->names = names;
+    s->since = *since;
+    s->fn = fn;
+    s->ctx = ctx;
+    s->memory = memory;
+    if (memory)
+        csn_boring_release(&memory->now);
+    csn_changed_now(&s->start);
+    csn_buf_init(&s->waiting, WAITING_MAX);
+    csn_buf_init(&s->path, PATH_CEIL);
+    int rc = walk(s, root_fd);
+    for (size_t i = 0; i < s->depth; i++)
+        if (s->levels[i].fd >= 0)
+            close(s->levels[i].fd);
+    free(s->levels);
+    csn_buf_release(&s->waiting);
+    csn_buf_release(&s->path);
+    if (count)
+        *count = s->count;
+    return rc;
+}

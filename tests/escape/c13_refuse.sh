@@ -1,0 +1,47 @@
+#!/bin/bash
+# C13: isolation that was asked for and cannot be had is an error that names the layer. Nothing
+# runs with less.
+# shellcheck source=tests/escape/lib.sh
+. "${0%/*}/lib.sh"
+
+# refused LAYER PATTERN: on a host without it
+refused()
+{
+    rm -f "$WS/ran"
+    status "without $1: refused" 125 "$PROBE" without "$1" "$CAISSON" run --workspace "$WS" -- touch "$WS/ran"
+    like "without $1: the message names it" "$err" "$2"
+    holds "without $1: nothing ran" test ! -e "$WS/ran"
+    status "without $1: create is refused too" 1 "$PROBE" without "$1" "$CAISSON" create --workspace "$WS"
+    is "without $1: nothing is listed" "$(cs list -q)" ""
+}
+status "control: behind a filter that lets all pass it runs" 0 "$PROBE" without nothing "$CAISSON" run --workspace "$WS" -- touch "$WS/ran"
+holds "control: it did run" test -e "$WS/ran"
+
+refused userns '*user namespaces*'
+refused userns-limit '*user namespaces*'
+refused second-userns '*user namespace*'
+refused netns '*network namespace*'
+refused landlock '*Landlock*'
+refused landlock-off '*Landlock*'
+refused landlock-last '*Landlock*'
+refused seccomp '*seccomp*'
+refused mounts '*mount*'
+refused old-kernel '*mount*'
+refused readonly '*mount*'
+refused pivot '*mounts*'
+refused umount '*mounts*'
+refused limits '*limits*'
+refused keyring '*keyring*'
+refused nnp '*Landlock*' # which needs it first
+refused capset '*capabilities*'
+refused hostname '*namespaces*'
+# There is another way to the same thing.
+status "without openat2 it works" 0 "$PROBE" without openat2 "$CAISSON" run --workspace "$WS" -- touch "$WS/ran"
+
+# ---- what this build cannot honour ----
+for option in "--net all" "--allow example.org" "--packages pip" "--publish 8080" "--host-port 8080" "--image debian" \
+    "--workspace $WS:cow" "--deny *.pem"; do
+    # shellcheck disable=SC2086
+    status "$option is refused" 125 cs run --workspace "$WS" $option -- touch "$WS/no"
+done
+holds "nothing ran" test ! -e "$WS/no"

@@ -1,0 +1,88 @@
+#!/bin/bash
+# C4: no secret of the caller reaches the inside by environment, descriptor, command line, keyring,
+# ipc or terminal.
+# shellcheck source=tests/escape/lib.sh
+. "${0%/*}/lib.sh"
+
+# ---- environment and command lines ----
+export CSN_TEST_TOKEN=tell-nobody AWS_SECRET_ACCESS_KEY=tell-nobody SSH_AUTH_SOCK=$T/agent LD_PRELOAD_NOT=x
+for name in CSN_TEST_TOKEN AWS_SECRET_ACCESS_KEY SSH_AUTH_SOCK XDG_RUNTIME_DIR; do
+    attempt "the variable $name" env $name
+done
+attempt "a variable of any process" word-in-procs tell-,nobody
+unset CSN_TEST_TOKEN AWS_SECRET_ACCESS_KEY
+(exec -a tell-nobody sleep 1000) &
+host=$!
+attempt "a command line of the host" word-in-procs tell-,nobody
+kill $host
+wait $host 2>/dev/null
+like "the command line of pid 1 is an id" "$(inside_sh 'tr "\0" " " </proc/1/cmdline')" "caisson-keeper jail-*"
+
+# ---- descriptors ----
+exec 7<"$PROBE" 9</ 200<"$T" 1000<"$HOME"
+attempt "descriptors of the caller" fds
+control=$(outside fds)
+id=$(new)
+judge "in a sandbox that stays" "$(cs exec "$id" -- "$WS/probe" fds)" "$control"
+judge "in a session" "$(cs exec "$id" --session s -c "$WS/probe fds")" "$control"
+judge "with a terminal" "$(cs exec "$id" -t -- "$WS/probe" fds </dev/null 2>&1 | tr -d '\r')" "$control"
+cs exec "$id" -d -c "$WS/probe fds >$WS/answer-background" >/dev/null
+eventually grep -q . "$WS/answer-background"
+judge "in the background" "$(cat "$WS/answer-background")" "$control"
+exec 7<&- 9<&- 200<&- 1000<&-
+"${IN[@]}" -- "$WS/probe" stdio "$WS/answer" <"$PROBE" >"$T/so" 2>"$T/se"
+"${IN[@]}" --stdin -- "$WS/probe" stdio "$WS/answer-stdin" <"$PROBE" >"$T/so" 2>"$T/se"
+"$PROBE" stdio "$OUT/answer" <"$PROBE" >"$T/so" 2>"$T/se"
+judge "files of the caller as standard descriptors" "$(cat "$WS/answer")" "$(cat "$OUT/answer")"
+cs exec "$id" -d --stdin -- "$WS/probe" stdio "$WS/answer-later" <"$PROBE" >/dev/null
+eventually grep -q . "$WS/answer-later"
+judge "and with --stdin, in the background" "$(cat "$WS/answer-later")" "$(cat "$OUT/answer")"
+judge "and with --stdin" "$(cat "$WS/answer-stdin")" "$(cat "$OUT/answer")"
+
+# ---- keys ----
+key=csn-test-$$
+with_key() { (cd "$OUT" && "$PROBE" with-key $key "$@" 2>&1); }
+control=$(with_key "$PROBE" key $key)
+judge "a key of the caller's session" "$(with_key "$CAISSON" run --workspace "$WS" -- "$WS/probe" key $key)" "$control"
+attempt "the list of keys" read /proc/keys
+
+# ---- ipc ----
+number=$((0x43000000 + $$)) mq=/csn-test-$$
+shm=$(outside make-ipc $number $mq)
+attempt "System V shared memory by key" shm $number
+attempt "by number" shm-id "$shm"
+attempt "System V semaphores" sem $number
+attempt "System V messages" msg $number
+attempt "a POSIX message queue" mq $mq
+outside drop-ipc $number $mq
+file=$(mktemp /dev/shm/csn-test.XXXXXX) && echo secret >"$file"
+attempt "POSIX shared memory" read "$file"
+rm -f "$file"
+
+# ---- sockets ----
+port=$((20000 + RANDOM % 20000))
+"$PROBE" hold-sockets csn-test-$$ "$T/sock" $port >"$T/listening" &
+host=$!
+eventually grep -q listening "$T/listening" || fail "sockets to try" "$(cat "$T/listening")"
+attempt "an abstract socket" abstract csn-test-$$
+attempt "a named socket" named "$T/sock"
+attempt "a port of loopback" port $port
+kill $host
+wait $host 2>/dev/null
+
+# ---- terminals ----
+tty() { "$PROBE" with-tty "$@" 2>&1 | tr -d '\r' | grep -a -m1 -E '^x*(ESCAPED|held)' | sed 's/^x*//'; }
+for what in tty tiocsti tiocsti-high tiocsetd; do
+    control=$(tty "$PROBE" $what)
+    judge "the caller's terminal: $what" "$(tty "$CAISSON" run --workspace "$WS" -- "$WS/probe" $what)" "$control"
+    [ $what = tty ] && continue
+    judge "a terminal of its own: $what" "$(tty "$CAISSON" run -t --workspace "$WS" -- "$WS/probe" $what)" "$control"
+done
+
+# ---- a socket of the host that lies in the workspace: covered, whatever its name was ----
+"$PROBE" hold-sockets csn-given-$$ "$WS/given.sock" $((port + 1)) >"$T/listening" &
+host=$!
+eventually test -S "$WS/given.sock"
+judge "a socket of the host in the workspace" "$(inside named "$WS/given.sock")" "$(outside named "$WS/given.sock")"
+kill $host
+wait $host 2>/dev/null || true
