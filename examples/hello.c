@@ -1,6 +1,6 @@
 /* hello.c: the example of README.md. Opens a sandbox on the current directory, runs one command
- * in it and prints what came back. `local` isolates nothing: the command is a process like any
- * other of this user. */
+ * in it and prints what came back. No configuration is the default: the backend `jail`. On a
+ * host that refuses what a jail is made of, csn_open fails and says why. */
 #include <caisson/caisson.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ int main(void)
     csn_exec_result *res = NULL;
     csn_error *err = NULL;
 
-    if (csn_open(CSN_OPTS(csn_config, .backend = "local"), &sb, &err) == CSN_OK &&
+    if (csn_open(NULL, &sb, &err) == CSN_OK &&
         csn_sh(sb, "echo hello from $PWD", NULL, &res, &err) == CSN_OK)
         printf("exit %d: %s", res->exit_code, res->out.data);
     else
