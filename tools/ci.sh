@@ -32,7 +32,8 @@ stage() # NAME COMMAND...
     fi
     if [ "$status" -ne 0 ]; then
         echo "FAILED after $((SECONDS - start)) s"
-        tail -n 150 "$log"
+        grep -E -A12 '^(FAIL|--- )|^ +not ok' "$log" | grep -v '^skipped: ' | head -n 100
+        grep -v '^skipped: ' "$log" | tail -n 60
         [ -n "$line" ] && [ "${f:-0}" -gt 0 ] || failed=$((failed + 1))
         summary
         exit 1
