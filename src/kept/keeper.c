@@ -29,7 +29,6 @@
 #include "kept/link.h"
 #include "os/proctree.h"
 #include "os/spawn.h"
-#include "os/statedir.h"
 
 #define PROGRAM      "caisson-keeper"
 #define SOCKET_NAME  "sock"
@@ -305,14 +304,6 @@ csn_status csn_kept_keeper_connect(csn_kept *l, csn_error **err)
     struct sockaddr_un addr;
     pid_t pid = 0;
 
-    if (l->run_fd < 0 || !l->run_path) {
-        int fd = csn_statedir_find(CSN_DIR_RUNTIME, l->id, &l->run_path);
-        if (fd == -ENOENT)
-            return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", l->id);
-        if (fd < 0)
-            return csn_fail_errno(err, -fd, "runtime directory of '%s'", l->id);
-        l->run_fd = fd;
-    }
     csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     socket_address(l, &addr);
     if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {

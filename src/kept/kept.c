@@ -124,16 +124,21 @@ static csn_status find_run_dir(csn_kept *l, csn_error **err)
 
     if (dir < 0 && dir != -ENOENT)
         return csn_fail_errno(err, -dir, "state of '%s'", l->id);
-    if (n <= 0)
-        return CSN_OK; /* none noted: the usual place */
-    path[n] = '\0';
-    l->run_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    l->run_path = strdup(path);
-    if (!l->run_path)
-        return csn_fail(err, CSN_NOMEM, "state of '%s'", l->id);
-    if (l->run_fd < 0)
-        return errno == ENOENT ? csn_fail(err, CSN_GONE, "sandbox '%s' has ended", l->id)
-                               : csn_fail_errno(err, errno, "runtime directory of '%s'", l->id);
+    int fd;
+    if (n <= 0) { /* none noted, its maker came to an end before: the usual place */
+        fd = csn_statedir_find(CSN_DIR_RUNTIME, l->id, &l->run_path);
+    } else {
+        path[n] = '\0';
+        l->run_path = strdup(path);
+        if (!l->run_path)
+            return csn_fail(err, CSN_NOMEM, "state of '%s'", l->id);
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        fd = fd < 0 ? -errno : fd;
+    }
+    if (fd < 0)
+        return fd == -ENOENT ? csn_fail(err, CSN_GONE, "sandbox '%s' has ended", l->id)
+                             : csn_fail_errno(err, -fd, "runtime directory of '%s'", l->id);
+    l->run_fd = fd;
     return CSN_OK;
 }
 

@@ -112,6 +112,16 @@ status "found with another XDG_RUNTIME_DIR" 0 env XDG_RUNTIME_DIR="$T/elsewhere"
 is "and listed" "$(XDG_RUNTIME_DIR="$T/elsewhere" cs list -q)" "$id"
 status "and ended" 0 cs destroy "$id"
 
+# a maker that was killed half-way leaves a record without a place to run, or an unfinished one
+for backend in local jail; do
+    id=$(new --backend $backend) || { skip "half made on $backend" "no $backend here"; continue; }
+    run=$(readlink "$XDG_STATE_HOME/caisson/sandboxes/$id/run")
+    kill -9 "$(cs info "$id" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["keeper_pid"])')"
+    rm -rf "$run" "$XDG_STATE_HOME/caisson/sandboxes/$id/run"
+    is "a $backend sandbox without a place is not listed" "$(cs list -q 2>&1)" ""
+    holds "and its record is gone" test ! -e "$XDG_STATE_HOME/caisson/sandboxes/$id"
+done
+
 # configuration: file, then --policy, then options
 mkdir -p "$XDG_CONFIG_HOME/caisson" ws
 cat >"$XDG_CONFIG_HOME/caisson/config.json" <<'X'

@@ -400,8 +400,9 @@ csn_status csn_guard_plan(csn_kept *k, const csn_jail_share *shares, size_t coun
     csn_changed_now(&g->since);
     if (st == CSN_OK && k->connected) {
         g->stamp = openat(k->run_fd, STAMP_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-        if (g->stamp < 0)
-            return csn_fail_errno(err, errno, "note of what is protected");
+        if (g->stamp < 0) /* without it, its maker never finished it */
+            return errno == ENOENT ? csn_fail(err, CSN_GONE, "sandbox '%s' has ended", k->id)
+                                   : csn_fail_errno(err, errno, "note of what is protected");
         csn_guard_stamp_read(g);
         return read_places(g, err);
     }

@@ -25,7 +25,6 @@
 #include "os/guise.h"
 #include "os/landlock.h"
 #include "os/seccomp.h"
-#include "os/statedir.h"
 #include "os/tree.h"
 
 #define COUNT(a)    (sizeof(a) / sizeof((a)[0]))
@@ -80,18 +79,6 @@ csn_status csn_jail_weaker_note(const csn_kept *k, csn_error **err)
 
 /* ---- private places ---- */
 
-static csn_status find_run_dir(csn_kept *k, csn_error **err)
-{
-    if (k->run_fd >= 0 && k->run_path)
-        return CSN_OK;
-    int fd = k->connected ? csn_statedir_find(CSN_DIR_RUNTIME, k->id, &k->run_path)
-                          : csn_statedir_open(CSN_DIR_RUNTIME, k->id, &k->run_path);
-    if (fd < 0)
-        return csn_fail_errno(err, -fd, "runtime directory of sandbox '%s'", k->id);
-    k->run_fd = fd;
-    return CSN_OK;
-}
-
 static csn_status make_dir(const csn_kept *k, const csn_jail *j, const char *path,
                            csn_error **err)
 {
@@ -106,7 +93,7 @@ static csn_status make_dir(const csn_kept *k, const csn_jail *j, const char *pat
  * so. The name has the id in it, which nobody can guess before. */
 static csn_status make_places(csn_kept *k, csn_jail *j, csn_error **err)
 {
-    csn_status st = find_run_dir(k, err);
+    csn_status st = csn_kept_run_dir(k, err);
 
     if (st < 0)
         return st;
