@@ -27,6 +27,7 @@
 #include "os/userns.h"
 
 #define HOST_NAME "caisson"
+#define ASIDE     (CSN_WALL_BIT(CSN_WALL_NESTED) | CSN_WALL_BIT(CSN_WALL_NET))
 
 typedef struct building {
     const csn_walls *w;
@@ -37,7 +38,8 @@ typedef struct building {
     size_t at_mount; /* which entry, when it is the mounts */
     int inner;       /* the wall that commands step behind, or -1 */
     csn_ask_body told;
-    csn_netns_work net;
+    csn_beside aside; /* the nesting limit and the network, while we do the rest */
+    int proc, net;    /* the host's /proc; the network it made */
     csn_unmount_work unmount;
 } building;
 
@@ -86,6 +88,39 @@ static int enter_mounts(building *b)
     int rc = csn_mounts_enter(&m, &b->at_mount, &b->unmount);
     for (size_t i = 0; i < b->given_count; i++)
         close(b->given[i]);
+    return rc;
+}
+
+/* ---- beside the mounts ---- */
+
+/* Both make the kernel do more than all the rest. By a descriptor of /proc, because the new
+ * root will be hung there. Where /proc/sys is read-only, seccomp stands alone against nested
+ * user namespaces: told, not hidden. */
+static int limit_and_net(void *arg)
+{
+    building *b = arg;
+
+    if (b->w->on & CSN_WALL_BIT(CSN_WALL_NESTED))
+        b->told.c = (uint64_t)(unsigned)-csn_userns_limit(b->proc, CSN_WALLS_NESTED_LIMIT);
+    if (b->w->on & CSN_WALL_BIT(CSN_WALL_NET))
+        b->net = csn_netns_make();
+    return b->net < 0 ? b->net : 0;
+}
+
+static int begin_aside(building *b)
+{
+    if (!(b->w->on & ASIDE))
+        return 0;
+    b->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return b->proc < 0 ? -errno : csn_beside_begin(&b->aside, limit_and_net, b);
+}
+
+static int join_aside(building *b)
+{
+    if (!(b->w->on & ASIDE))
+        return 0;
+    int rc = csn_beside_join(&b->aside);
+    close(b->proc);
     return rc;
 }
 
@@ -179,15 +214,17 @@ static int leave_keyring(const building *b)
 
 static int build_one(building *b, csn_wall wall)
 {
+    int rc;
+
     switch (wall) {
     case CSN_WALL_NAMESPACES:
         return sethostname(HOST_NAME, strlen(HOST_NAME)) < 0 ? -errno : 0;
+    case CSN_WALL_NESTED:
+        return 0; /* was set beside the mounts */
     case CSN_WALL_NET:
-        return csn_netns_join(&b->net);
-    case CSN_WALL_NESTED: /* where /proc/sys is read-only, seccomp stands alone: told, not
-                             hidden */
-        b->told.c = (uint64_t)(unsigned)-csn_userns_limit(CSN_WALLS_NESTED_LIMIT);
-        return 0;
+        rc = csn_netns_enter(b->net);
+        close(b->net);
+        return rc;
     case CSN_WALL_MOUNTS:
         return enter_mounts(b);
     case CSN_WALL_USER:
@@ -206,6 +243,24 @@ static int build_one(building *b, csn_wall wall)
     return -EINVAL;
 }
 
+/* Waits for what others do for us where it is needed and not before: up to the second user
+ * namespace nothing minds that the old root is still being taken off. */
+static int build(building *b, csn_wall wall)
+{
+    int rc = 0;
+
+    if (wall == CSN_WALL_USER && (b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS))) {
+        b->at = CSN_WALL_MOUNTS;
+        rc = csn_mounts_join(&b->unmount);
+    }
+    if (rc < 0)
+        return rc;
+    b->at = wall;
+    if (wall == CSN_WALL_NET)
+        rc = join_aside(b);
+    return rc == 0 && (b->w->on & CSN_WALL_BIT(wall)) ? build_one(b, wall) : rc;
+}
+
 static void tell(uint16_t type, const csn_ask_body *body, const int *fds, size_t nfds)
 {
     uint8_t buf[64];
@@ -220,31 +275,18 @@ static void tell(uint16_t type, const csn_ask_body *body, const int *fds, size_t
 int csn_walls_build(csn_keeper *k)
 {
     building *b = &site;
-    int rc = 0;
 
     b->w = &k->spec.walls;
     k->inner_wall = -1;
     if (b->w->on == 0)
         return 0;
     (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
-    if (b->w->on & CSN_WALL_BIT(CSN_WALL_NET)) {
-        b->at = CSN_WALL_NET;
-        rc = csn_netns_begin(&b->net);
-    }
+    b->at = CSN_WALL_NET;
+    int rc = begin_aside(b);
     if (rc == 0)
         rc = receive_given(b);
-    for (unsigned i = 0; rc == 0 && i < CSN_WALLS; i++) {
-        /* Up to here nothing minded that the old root was still being taken off. */
-        if (i == CSN_WALL_USER && (b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS))) {
-            b->at = CSN_WALL_MOUNTS;
-            rc = csn_mounts_join(&b->unmount);
-        }
-        if (rc < 0)
-            break;
-        b->at = (csn_wall)i;
-        if (b->w->on & CSN_WALL_BIT(i))
-            rc = build_one(b, b->at);
-    }
+    for (unsigned i = 0; rc == 0 && i < CSN_WALLS; i++)
+        rc = build(b, (csn_wall)i);
     csn_autofd int root = rc < 0 ? -1 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (rc == 0 && root < 0)
         rc = -errno;

@@ -153,7 +153,7 @@ static csn_status open_commit_lock(csn_kept *l, csn_error **err)
         return CSN_OK;
     l->commit_fd =
         openat(l->run_fd, "commit.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return l->commit_fd < 0 ? csn_fail_errno(err, errno, "lock of '%s'", l->id) : CSN_OK;
+    return l->commit_fd < 0 ? csn_kept_run_failed(l, errno, "lock", err) : CSN_OK;
 }
 
 static csn_status set_up(csn_kept *l, bool keeper, csn_error **err)

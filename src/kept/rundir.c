@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "kept/kept.h"
+#include "kept/link.h"
 #include "os/statedir.h"
 #include "os/tree.h"
 
@@ -42,6 +43,13 @@ csn_status csn_kept_run_dir(csn_kept *l, csn_error **err)
             return csn_fail_errno(err, errno, "runtime directory of sandbox '%s'", l->id);
     }
     return CSN_OK;
+}
+
+csn_status csn_kept_run_failed(csn_kept *l, int errnum, const char *what, csn_error **err)
+{
+    if (errnum == ENOENT && l->keeper_fd >= 0)
+        return csn_link_lost(l, err);
+    return csn_fail_errno(err, errnum, "%s of '%s'", what, l->id);
 }
 
 /* Is there a keeper behind the socket in this directory? One we cannot ask counts as one. */

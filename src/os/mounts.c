@@ -15,14 +15,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -231,13 +228,13 @@ static int put_bind(builder *b, const csn_mount *m, int source)
     int rc = set_attrs(source, m->flags, true);
     if (rc == 0)
         rc = put_any(b, source, m->to);
-    b->ours = b->ours && (m->flags & (CSN_MOUNT_RDONLY | CSN_MOUNT_DEVICES)) != 0;
+    b->ours = b->ours && (m->flags & CSN_MOUNT_OURS) != 0;
     return rc;
 }
 
 static int put_given(builder *b, const csn_mount *m)
 {
-    b->ours = false;
+    b->ours = b->ours && (m->flags & CSN_MOUNT_OURS) != 0;
     return put_any(b, m->fd, m->to); /* its flags were set by who made it */
 }
 
@@ -382,22 +379,17 @@ static int new_root(const csn_mounts *m, int *ret)
     return 0;
 }
 
-/* Takes the old root off the new one. Runs beside its parent, in the same memory: it calls the
- * kernel and touches nothing but *u. */
 static int take_off(void *arg)
 {
-    csn_unmount_work *u = arg;
+    const csn_unmount_work *u = arg;
 
-    u->error = fchdir(u->old) < 0 || umount2(".", MNT_DETACH) < 0 ? errno : 0;
-    return 0;
+    return fchdir(u->old) < 0 || umount2(".", MNT_DETACH) < 0 ? -errno : 0;
 }
 
 /* The old root ends up on top of the new one. Taking it off makes the kernel wait for all
  * processors, so somebody else does that while we go on; csn_mounts_join waits for it. */
 static int enter(const builder *b, csn_unmount_work *u)
 {
-    static _Alignas(64) char stack[16384];
-
     u->old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (u->old < 0)
         return -errno;
@@ -406,18 +398,16 @@ static int enter(const builder *b, csn_unmount_work *u)
         return rc;
     if (fchdir(b->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
         return -errno;
-    u->pid = clone(take_off, stack + sizeof(stack), CLONE_VM | CLONE_FILES | SIGCHLD, u);
-    return u->pid < 0 || fchdir(b->root) < 0 ? -errno : 0;
+    rc = csn_beside_begin(&u->beside, take_off, u);
+    return rc == 0 && fchdir(b->root) < 0 ? -errno : rc;
 }
 
 int csn_mounts_join(csn_unmount_work *u)
 {
-    while (waitpid(u->pid, NULL, __WALL) < 0 && errno == EINTR)
-        ;
+    int rc = csn_beside_join(&u->beside);
+
     close(u->old);
-    if (u->error != 0)
-        return -u->error;
-    return chdir("/") < 0 ? -errno : 0;
+    return rc == 0 && chdir("/") < 0 ? -errno : rc;
 }
 
 static void open_sources(builder *b, const csn_mounts *m)
@@ -458,15 +448,18 @@ int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_unmount_work *ret_
     return rc;
 }
 
-int csn_mount_idmapped(const char *path, int userns, uint32_t flags)
+int csn_mount_detached(const char *path, int userns, uint32_t flags)
 {
-    struct attr_v0 a = {.set = attrs(flags) | ATTR_IDMAP,
-                        .propagation = MS_PRIVATE,
-                        .userns_fd = (uint64_t)(unsigned)userns};
+    struct attr_v0 a = {.set = attrs(flags), .propagation = MS_PRIVATE};
+
     csn_autofd int copy = clone_tree(AT_FDCWD, path, true);
 
     if (copy < 0)
         return copy;
+    if (userns >= 0) {
+        a.set |= ATTR_IDMAP;
+        a.userns_fd = (uint64_t)(unsigned)userns;
+    }
     if (syscall(SYS_mount_setattr, copy, "", AT_EMPTY_PATH | TREE_RECURSIVE, &a, sizeof(a)) < 0)
         return -errno;
     return csn_steal_fd(&copy);

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/beside.h"
+
 typedef enum csn_mount_kind {
     CSN_MOUNT_DIR = 1, /* an empty directory */
     CSN_MOUNT_LINK,    /* a symlink with the text `from` */
@@ -35,7 +37,9 @@ typedef enum csn_mount_kind {
  */
 #define CSN_MOUNT_WIDE   (1u << 6)
 #define CSN_MOUNT_NARROW (1u << 7)
-#define CSN_MOUNT_ALL    0xffu
+/* BIND, GIVEN: nobody can have planted a link in it that would turn a later mount elsewhere. */
+#define CSN_MOUNT_OURS (1u << 8)
+#define CSN_MOUNT_ALL  0x1ffu
 
 typedef struct csn_mount {
     uint32_t kind, flags;
@@ -58,7 +62,8 @@ typedef struct csn_mounts {
  * *ret_at is the entry that failed, or count when it was the root itself. On failure the
  * process can only end. */
 typedef struct csn_unmount_work {
-    int pid, old, error;
+    csn_beside beside;
+    int old;
 } csn_unmount_work;
 
 int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_unmount_work *ret_work);
@@ -67,6 +72,7 @@ int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_unmount_work *ret_
 int csn_mounts_join(csn_unmount_work *work);
 
 /* A detached copy of the tree at `path` of the caller's own mount namespace, in which whoever
- * has number n on disk is whoever has number n in the user namespace; everybody else is nobody.
- * For privileged callers. A descriptor, or -errno: -EINVAL when the file system cannot. */
-int csn_mount_idmapped(const char *path, int userns, uint32_t flags);
+ * has number n on disk is whoever has number n in the user namespace (-1: in none, owners stay
+ * as they are); everybody else is nobody. For privileged callers. A descriptor, or -errno:
+ * -EINVAL when the file system cannot. */
+int csn_mount_detached(const char *path, int userns, uint32_t flags);

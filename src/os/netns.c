@@ -8,11 +8,8 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -25,7 +22,7 @@
 
 /* Brings loopback up in the network we are in, and opens that network. Not by its name in
  * /proc: whoever builds a root file system beside us may have covered that by now. */
-static int loopback_up(int *ret_ns)
+static int loopback_up(void)
 {
     csn_autofd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct ifreq r = {.ifr_name = "lo"};
@@ -35,42 +32,18 @@ static int loopback_up(int *ret_ns)
     r.ifr_flags = (short)(r.ifr_flags | IFF_UP | IFF_RUNNING);
     if (ioctl(fd, SIOCSIFFLAGS, &r) < 0)
         return -errno;
-    *ret_ns = ioctl(fd, SIOCGSKNS);
-    return *ret_ns < 0 ? -errno : 0;
+    int ns = ioctl(fd, SIOCGSKNS);
+    return ns < 0 ? -errno : ns;
 }
 
-/* Runs beside its parent, in the same memory: it calls the kernel and touches nothing but *w. A
- * failed call sets errno, which both share; the parent looks at its own errno only right after
- * a call of its own that failed, and then either way something went wrong that ends it. */
-static int worker(void *arg)
+int csn_netns_make(void)
 {
-    csn_netns_work *w = arg;
-
-    if (unshare(CLONE_NEWNET) < 0) {
-        w->error = errno;
-        return 0;
-    }
-    w->error = -loopback_up(&w->fd);
-    return 0;
+    return unshare(CLONE_NEWNET) < 0 ? -errno : loopback_up();
 }
 
-int csn_netns_begin(csn_netns_work *w)
+int csn_netns_enter(int ns)
 {
-    static _Alignas(64) char stack[16384];
-
-    *w = (csn_netns_work){.pid = -1, .fd = -1};
-    w->pid = clone(worker, stack + sizeof(stack), CLONE_VM | CLONE_FILES | SIGCHLD, w);
-    return w->pid < 0 ? -errno : 0;
-}
-
-int csn_netns_join(csn_netns_work *w)
-{
-    while (waitpid(w->pid, NULL, __WALL) < 0 && errno == EINTR)
-        ;
-    csn_autofd int fd = w->fd;
-    if (w->error != 0)
-        return -w->error;
-    return setns(fd, CLONE_NEWNET) < 0 ? -errno : 0;
+    return setns(ns, CLONE_NEWNET) < 0 ? -errno : 0;
 }
 
 static int probe(int family, const void *addr, socklen_t len)

@@ -2,7 +2,7 @@
  * /tmp.
  *
  *   state    $XDG_STATE_HOME/caisson, else ~/.local/state/caisson      survives reboots
- *            audit/<id>.jsonl  audit/<id>.head  sandboxes/<id>/meta.json
+ *            audit/<id>.jsonl  audit/<id>.head  sandboxes/<id>/meta.json  etc/
  *   runtime  $XDG_RUNTIME_DIR/caisson, else <state>/run                sockets, private homes
  *            <id>/sock  <id>/home/
  *

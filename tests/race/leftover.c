@@ -193,8 +193,8 @@ size_t leftover_mounts(const leftover_base *b)
     return n > b->mounts ? n - b->mounts : 0;
 }
 
-/* What belongs there: the memory of scans; and a record without metadata, which is removed when
- * it is old enough to be known as abandoned. */
+/* What belongs there: the memory of scans, the copy of /etc; and a record without metadata,
+ * which is removed when it is old enough to be known as abandoned. */
 static bool stays(const char *dir, const char *name)
 {
     char *record = csn_test_format("%s/%s/meta.json", dir, name);
@@ -204,7 +204,7 @@ static bool stays(const char *dir, const char *name)
 
     free(record);
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, "scans") == 0 ||
-           fresh;
+           strcmp(name, "etc") == 0 || fresh;
 }
 
 static size_t count_entries(const char *dir, const char *sub)

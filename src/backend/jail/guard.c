@@ -373,7 +373,7 @@ csn_status csn_guard_started(csn_kept *k, csn_error **err)
     g->stamp = openat(k->run_fd, STAMP_NAME,
                       O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (g->stamp < 0)
-        return csn_fail_errno(err, errno, "note of what is protected");
+        return csn_kept_run_failed(k, errno, "note of what is protected", err);
     csn_status st = write_places(g, err);
     return st < 0 ? st : csn_guard_base_keep(k, err);
 }

@@ -41,7 +41,7 @@ csn_status csn_guard_base_keep(csn_kept *k, csn_error **err)
             openat(k->run_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         int rc = fd < 0 ? -errno : csn_write_full(fd, text, strlen(text), NULL);
         if (rc < 0)
-            return csn_fail_errno(err, -rc, "note of what is protected");
+            return csn_kept_run_failed(k, -rc, "note of what is protected", err);
     }
     return CSN_OK;
 }

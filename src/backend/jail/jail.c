@@ -38,6 +38,8 @@ static void jail_release(csn_kept *k)
     if (j->limits.sweeper_pidfd >= 0)
         close(j->limits.sweeper_pidfd);
     csn_guard_release(j->guard);
+    if (j->etc_lock >= 0)
+        close(j->etc_lock);
     csn_arena_free(j->arena);
     free(j);
     k->own = NULL;
@@ -50,6 +52,7 @@ static csn_status jail_prepare(csn_kept *k, csn_error **err)
     k->own = j;
     if (j) {
         csn_jail_limits_init(&j->limits);
+        j->etc_lock = -1;
         j->arena = csn_arena_new();
     }
     if (!j || !j->arena)

@@ -3,6 +3,7 @@
  *   jail.c    the ops table, the layers, what is refused
  *   plan.c    from a configuration to the list of mounts: what is where inside
  *   system.c  the part of that list which is the same for everybody
+ *   etc.h     a copy of /etc, made for all of them
  *   environ.c the environment, made to agree with it
  *   sockets.c what of the host lies in a share and must not be reached
  *   start.c   starting the keeper behind its walls, and understanding why it could not
@@ -30,7 +31,8 @@ typedef struct csn_jail_share {
     const char *host;   /* resolved */
     const char *inside;
     bool writable;
-    bool dir; /* must be a directory */
+    bool dir;   /* must be a directory */
+    bool as_is; /* given as it is on disk, with its owners */
 } csn_jail_share;
 
 /* The jail's own part of a kept sandbox (csn_kept.own). */
@@ -42,6 +44,8 @@ typedef struct csn_jail {
     bool privileged;
     const csn_jail_share *given[CSN_SPEC_GIVEN_MAX];
     size_t given_count;
+    csn_jail_share etc;          /* the copy it has; see etc.c */
+    int etc_lock;                /* or -1 */
     unsigned host_uid, host_gid; /* who commands are on the host */
     unsigned disk_uid, disk_gid; /* whose files on disk are theirs: the workspace's owner */
     unsigned uid, gid;           /* who they are inside */
@@ -64,12 +68,17 @@ csn_status csn_jail_plan(csn_kept *k, csn_error **err);
 void csn_jail_add(csn_jail *j, uint32_t kind, uint32_t flags, uint32_t access, const char *from,
                   const char *to);
 
+/* Makes the entry that was added last one that the library mounts, not the keeper. */
+void csn_jail_give(csn_jail *j, const csn_jail_share *share);
+
 /* sockets.c. Sockets of the host's programs, and caisson's own records, where a share would
  * show them. After the shares are mounted. */
 void csn_jail_cover_host(csn_jail *j, const csn_jail_share *shares, size_t count);
 
 /* system.c. Programs, libraries, devices, /proc and /etc, as far as the host has them. */
-void csn_jail_add_system(csn_jail *j, const char *home);
+void csn_jail_add_system(const csn_kept *k, csn_jail *j, const char *home);
+/* etc.c: that part of it */
+void csn_jail_add_etc(const csn_kept *k, csn_jail *j, const char *home);
 
 /* environ.c. The environment, made to agree with what is inside. */
 csn_status csn_jail_environ(csn_kept *k, csn_error **err);
@@ -92,7 +101,7 @@ csn_status csn_jail_weaker_plan(csn_kept *k, const csn_jail_share *v, size_t cou
                                 csn_error **err);
 void csn_jail_weaker_walls(const csn_jail *j, csn_walls *w);
 void csn_jail_weaker_limits(const csn_kept *k, csn_walls *w);
-csn_status csn_jail_weaker_note(const csn_kept *k, csn_error **err);
+csn_status csn_jail_weaker_note(csn_kept *k, csn_error **err);
 csn_status csn_jail_weaker_layers(csn_kept *k, csn_error **err);
 void csn_jail_weaker_ended(const csn_kept *k);
 

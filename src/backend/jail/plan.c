@@ -23,8 +23,8 @@
 
 #define HOME_INSIDE "/home/sandbox"
 #define HOME_ASIDE  "/sandbox"
-#define SHARES_MAX  CSN_SPEC_GIVEN_MAX
-#define USER_INSIDE 1000u /* of a root caller whose workspace is root's */
+#define SHARES_MAX  (CSN_SPEC_GIVEN_MAX - 1) /* the other is /etc */
+#define USER_INSIDE 1000u                    /* of a root caller whose workspace is root's */
 /* Users without account: above everything that account tools hand out, below 2^31. */
 #define THROWAWAY_LOW  0x70000000u
 #define THROWAWAY_BITS 0x0ffffffeu
@@ -41,6 +41,15 @@ void csn_jail_add(csn_jail *j, uint32_t kind, uint32_t flags, uint32_t access, c
         j->mounts[j->mount_count] = (csn_mount){
             .kind = kind, .flags = flags, .access = access, .fd = -1, .from = from, .to = to};
     j->mount_count++; /* beyond the end: refused when the list is complete */
+}
+
+void csn_jail_give(csn_jail *j, const csn_jail_share *share)
+{
+    if (j->mount_count > CSN_MOUNTS_MAX || j->given_count == CSN_SPEC_GIVEN_MAX)
+        return;
+    j->mounts[j->mount_count - 1].kind = CSN_MOUNT_GIVEN;
+    j->mounts[j->mount_count - 1].fd = (int32_t)j->given_count;
+    j->given[j->given_count++] = share;
 }
 
 /* Without doubled slashes, `.` and a slash at the end. NULL for one with `..`, which only the
@@ -190,12 +199,9 @@ static void mount_shares(csn_jail *j, const shares *s)
         const csn_jail_share *one = &sorted[i];
         uint32_t flags = one->writable ? 0 : CSN_MOUNT_RDONLY;
         uint32_t access = CSN_LL_READ | CSN_LL_EXEC | (one->writable ? CSN_LL_WRITE : 0);
-        csn_jail_add(j, j->privileged ? CSN_MOUNT_GIVEN : CSN_MOUNT_BIND, flags, access,
-                     one->host, one->inside);
-        if (j->privileged && j->mount_count <= CSN_MOUNTS_MAX) {
-            j->mounts[j->mount_count - 1].fd = (int32_t)j->given_count;
-            j->given[j->given_count++] = one;
-        }
+        csn_jail_add(j, CSN_MOUNT_BIND, flags, access, one->host, one->inside);
+        if (j->privileged)
+            csn_jail_give(j, one);
     }
 }
 
@@ -381,7 +387,7 @@ csn_status csn_jail_plan(csn_kept *k, csn_error **err)
     k->home.path = strdup(home ? home : HOME_INSIDE);
     if (!k->base.path || !k->home.path)
         return csn_fail(err, CSN_NOMEM, "plan of the jail");
-    csn_jail_add_system(j, k->home.path);
+    csn_jail_add_system(k, j, k->home.path);
     if (!k->config->home)
         csn_jail_add(j, CSN_MOUNT_SCRATCH, 0, CSN_LL_READ | CSN_LL_EXEC | CSN_LL_WRITE, NULL,
                      own_home(s));

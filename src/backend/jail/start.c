@@ -75,7 +75,8 @@ csn_status csn_jail_arm(csn_kept *k, csn_keeper_spec *spec, csn_orphan *o, csn_e
 static csn_status make_given(const csn_kept *k, const csn_jail_share *s, int userns, int *ret,
                              csn_error **err)
 {
-    int fd = csn_mount_idmapped(s->host, userns, s->writable ? 0 : CSN_MOUNT_RDONLY);
+    int fd =
+        csn_mount_detached(s->host, s->as_is ? -1 : userns, s->writable ? 0 : CSN_MOUNT_RDONLY);
 
     (void)k;
     bool lacking = fd == -ENOSYS || fd == -EPERM; /* an old kernel, or a container's filter */

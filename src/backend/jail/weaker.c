@@ -64,7 +64,7 @@ const csn_kept_kind *csn_jail_weaker_instead(csn_kept *k, const csn_error *becau
 }
 
 /* Whoever finds a detached one again must know what it is. */
-csn_status csn_jail_weaker_note(const csn_kept *k, csn_error **err)
+csn_status csn_jail_weaker_note(csn_kept *k, csn_error **err)
 {
     size_t len = strlen(k->because);
 
@@ -73,7 +73,7 @@ csn_status csn_jail_weaker_note(const csn_kept *k, csn_error **err)
     csn_autofd int fd =
         openat(k->run_fd, NOTE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || write(fd, k->because, len) != (ssize_t)len)
-        return csn_fail_errno(err, errno, "note of '%s'", k->id);
+        return csn_kept_run_failed(k, errno, "note", err);
     return CSN_OK;
 }
 
