@@ -27,7 +27,6 @@
 #include "os/userns.h"
 
 #define HOST_NAME "caisson"
-#define ASIDE     (CSN_WALL_BIT(CSN_WALL_NESTED) | CSN_WALL_BIT(CSN_WALL_NET))
 
 typedef struct building {
     const csn_walls *w;
@@ -38,9 +37,10 @@ typedef struct building {
     size_t at_mount; /* which entry, when it is the mounts */
     int inner;       /* the wall that commands step behind, or -1 */
     csn_ask_body told;
-    csn_beside aside; /* the nesting limit and the network, while we do the rest */
-    int proc, net;    /* the host's /proc; the network it made */
+    csn_beside aside; /* makes the network while we do the rest */
+    int net;          /* what it made */
     csn_unmount_work unmount;
+    int proc; /* the host's /proc, for the limit on nesting */
 } building;
 
 static building site = {.inner = -1};
@@ -93,35 +93,23 @@ static int enter_mounts(building *b)
 
 /* ---- beside the mounts ---- */
 
-/* Both make the kernel do more than all the rest. By a descriptor of /proc, because the new
- * root will be hung there. Where /proc/sys is read-only, seccomp stands alone against nested
- * user namespaces: told, not hidden. */
-static int limit_and_net(void *arg)
+/* The network takes longer than all else together, so it is begun first. */
+static int make_net(void *arg)
 {
     building *b = arg;
 
-    if (b->w->on & CSN_WALL_BIT(CSN_WALL_NESTED))
-        b->told.c = (uint64_t)(unsigned)-csn_userns_limit(b->proc, CSN_WALLS_NESTED_LIMIT);
-    if (b->w->on & CSN_WALL_BIT(CSN_WALL_NET))
-        b->net = csn_netns_make();
+    b->net = csn_netns_make();
     return b->net < 0 ? b->net : 0;
 }
 
-static int begin_aside(building *b)
+/* By a descriptor of /proc, because its name is covered by then. Where /proc/sys is read-only,
+ * seccomp stands alone against nested user namespaces: told, not hidden. */
+static void limit_nesting(void *arg)
 {
-    if (!(b->w->on & ASIDE))
-        return 0;
-    b->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return b->proc < 0 ? -errno : csn_beside_begin(&b->aside, limit_and_net, b);
-}
+    building *b = arg;
 
-static int join_aside(building *b)
-{
-    if (!(b->w->on & ASIDE))
-        return 0;
-    int rc = csn_beside_join(&b->aside);
+    b->told.c = (uint64_t)(unsigned)-csn_userns_limit(b->proc, CSN_WALLS_NESTED_LIMIT);
     close(b->proc);
-    return rc;
 }
 
 /* ---- the others ---- */
@@ -212,6 +200,21 @@ static int leave_keyring(const building *b)
     return rc == -EPERM && !(b->w->on & CSN_WALL_BIT(CSN_WALL_NAMESPACES)) ? 0 : rc;
 }
 
+/* Done by whoever takes off the old root, if that is being done. */
+static int nesting(building *b)
+{
+    b->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (b->proc < 0)
+        return -errno;
+    if (b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS)) {
+        b->unmount.then = limit_nesting;
+        b->unmount.arg = b;
+    } else {
+        limit_nesting(b);
+    }
+    return 0;
+}
+
 static int build_one(building *b, csn_wall wall)
 {
     int rc;
@@ -220,8 +223,11 @@ static int build_one(building *b, csn_wall wall)
     case CSN_WALL_NAMESPACES:
         return sethostname(HOST_NAME, strlen(HOST_NAME)) < 0 ? -errno : 0;
     case CSN_WALL_NESTED:
-        return 0; /* was set beside the mounts */
+        return nesting(b);
     case CSN_WALL_NET:
+        rc = csn_beside_join(&b->aside);
+        if (rc < 0)
+            return rc;
         rc = csn_netns_enter(b->net);
         close(b->net);
         return rc;
@@ -256,9 +262,7 @@ static int build(building *b, csn_wall wall)
     if (rc < 0)
         return rc;
     b->at = wall;
-    if (wall == CSN_WALL_NET)
-        rc = join_aside(b);
-    return rc == 0 && (b->w->on & CSN_WALL_BIT(wall)) ? build_one(b, wall) : rc;
+    return b->w->on & CSN_WALL_BIT(wall) ? build_one(b, wall) : 0;
 }
 
 static void tell(uint16_t type, const csn_ask_body *body, const int *fds, size_t nfds)
@@ -282,7 +286,8 @@ int csn_walls_build(csn_keeper *k)
         return 0;
     (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
     b->at = CSN_WALL_NET;
-    int rc = begin_aside(b);
+    int rc =
+        b->w->on & CSN_WALL_BIT(CSN_WALL_NET) ? csn_beside_begin(&b->aside, make_net, b) : 0;
     if (rc == 0)
         rc = receive_given(b);
     for (unsigned i = 0; rc == 0 && i < CSN_WALLS; i++)

@@ -6,9 +6,10 @@
  * link (os/beneath.c), so a link planted in a workspace cannot turn a mount elsewhere. Before
  * that there is nothing in it that is not ours, and the kernel's own lookup does.
  *
- * Everything from the old root is opened first, while it is still the root. The new root is one
- * tmpfs: directories, links and small files are made in it, writable places are mounted over
- * themselves, and then the tmpfs itself becomes read-only. So there is one limit on what a
+ * Everything from the old root is opened first, while it is still the root; then it is taken
+ * off, by somebody else, because that makes the kernel wait for all processors. The new root is
+ * one tmpfs: directories, links and small files are made in it, writable places are mounted
+ * over themselves, and then the tmpfs itself becomes read-only. So there is one limit on what a
  * sandbox can write beside its workspace. With the old root gone, the mounts are a wall: what
  * is not in the list has no name. */
 #include "os/mounts.h"
@@ -57,8 +58,8 @@ struct attr_v0 {
 typedef struct builder {
     int root;                   /* the new one */
     bool ours;                  /* nothing in it is of anybody else's making */
-    int mask_dir, mask_file;    /* O_PATH: nothing to see */
-    int source[CSN_MOUNTS_MAX]; /* of BIND: a detached copy, or -errno */
+    int mask_dir, mask_file;    /* O_PATH: nothing to see; mounts that can be copied */
+    int source[CSN_MOUNTS_MAX]; /* what is to be mounted, detached, or -errno */
 } builder;
 
 static uint64_t attrs(uint32_t flags)
@@ -266,18 +267,21 @@ static int put_scratch(const builder *b, const csn_mount *m)
     return at < 0 ? at : put_again(b, m);
 }
 
-static int put_fs(const builder *b, const csn_mount *m, const char *type,
-                  const char *const *options)
+/* An empty file and an empty directory without any right, and mounts of them that are
+ * read-only: their owner, who is the sandbox, cannot give itself rights. They keep their names:
+ * the kernel calls what lies on something unlinked "deleted", and paths are asked for later.
+ * Made first of all, where /proc will lie over them: nobody stumbles over two names that refuse
+ * everything. */
+static int make_mask(const builder *b, const char *path)
 {
-    csn_autofd int fs = new_fs(type, options, attrs(m->flags));
+    csn_autofd int copy = clone_tree(b->root, path, false);
+    int rc = copy < 0 ? copy : set_attrs(copy, CSN_MOUNT_RDONLY | CSN_MOUNT_NOEXEC, false);
 
-    return fs < 0 ? fs : put(b, fs, m->to, true);
+    if (rc == 0)
+        rc = attach(copy, b->root, path);
+    return rc < 0 ? rc : csn_steal_fd(&copy);
 }
 
-/* An empty file and an empty directory without any right. Read-only mounts: their owner, who is
- * the sandbox, cannot give itself rights. They keep their names: the kernel calls what lies on
- * something unlinked "deleted", and paths are asked for later. Made first of all, where /proc
- * will lie over them: nobody stumbles over two names that refuse everything. */
 static int make_masks(builder *b)
 {
     static const char dir[] = "proc/.mask-dir", file[] = "proc/.mask-file";
@@ -285,9 +289,9 @@ static int make_masks(builder *b)
     if (mkdirat(b->root, "proc", 0755) < 0 || mkdirat(b->root, dir, 0) < 0 ||
         mknodat(b->root, file, S_IFREG, 0) < 0)
         return -errno;
-    b->mask_dir = openat(b->root, dir, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    b->mask_file = openat(b->root, file, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    return b->mask_dir < 0 || b->mask_file < 0 ? -errno : 0;
+    b->mask_dir = make_mask(b, dir);
+    b->mask_file = make_mask(b, file);
+    return b->mask_dir < 0 ? b->mask_dir : b->mask_file < 0 ? b->mask_file : 0;
 }
 
 static int put_mask(const builder *b, const csn_mount *m)
@@ -301,18 +305,11 @@ static int put_mask(const builder *b, const csn_mount *m)
         return -errno;
     csn_autofd int copy =
         clone_tree(S_ISDIR(st.st_mode) ? b->mask_dir : b->mask_file, "", false);
-    if (copy < 0)
-        return copy;
-    int rc = set_attrs(copy, CSN_MOUNT_RDONLY | CSN_MOUNT_NOEXEC, false);
-    return rc < 0 ? rc : attach(copy, at, "");
+    return copy < 0 ? copy : attach(copy, at, "");
 }
 
 static int put_one(builder *b, const csn_mount *m, int source)
 {
-    static const char *const none[] = {NULL};
-    static const char *const pts[] = {"newinstance", "",     "ptmxmode", "0666",
-                                      "mode",        "0620", NULL};
-
     switch ((csn_mount_kind)m->kind) {
     case CSN_MOUNT_DIR: {
         if (b->ours)
@@ -331,11 +328,9 @@ static int put_one(builder *b, const csn_mount *m, int source)
     case CSN_MOUNT_SCRATCH:
         return put_scratch(b, m);
     case CSN_MOUNT_PROC:
-        return put_fs(b, m, "proc", none);
     case CSN_MOUNT_PTS:
-        return put_fs(b, m, "devpts", pts + 2); /* every instance is new these days */
     case CSN_MOUNT_QUEUES:
-        return put_fs(b, m, "mqueue", none);
+        return source < 0 ? source : put(b, source, m->to, true);
     case CSN_MOUNT_AGAIN:
         return put_again(b, m);
     case CSN_MOUNT_MASK:
@@ -383,22 +378,23 @@ static int take_off(void *arg)
 {
     const csn_unmount_work *u = arg;
 
-    return fchdir(u->old) < 0 || umount2(".", MNT_DETACH) < 0 ? -errno : 0;
+    if (fchdir(u->old) < 0 || umount2(".", MNT_DETACH) < 0)
+        return -errno;
+    if (u->then)
+        u->then(u->arg);
+    return 0;
 }
 
-/* The old root ends up on top of the new one. Taking it off makes the kernel wait for all
- * processors, so somebody else does that while we go on; csn_mounts_join waits for it. */
+/* The old root ends up on top of the new one, which we have by its descriptor, and is taken off
+ * while we go on; csn_mounts_join waits for that. */
 static int enter(const builder *b, csn_unmount_work *u)
 {
     u->old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (u->old < 0)
         return -errno;
-    int rc = set_attrs(b->root, CSN_MOUNT_RDONLY, false);
-    if (rc < 0)
-        return rc;
     if (fchdir(b->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
         return -errno;
-    rc = csn_beside_begin(&u->beside, take_off, u);
+    int rc = csn_beside_begin(&u->beside, take_off, u);
     return rc == 0 && fchdir(b->root) < 0 ? -errno : rc;
 }
 
@@ -410,42 +406,60 @@ int csn_mounts_join(csn_unmount_work *u)
     return rc == 0 && chdir("/") < 0 ? -errno : rc;
 }
 
-static void open_sources(builder *b, const csn_mounts *m)
+/* The kernel wants to see a whole /proc before it lets anybody mount one: not after the old
+ * root has gone. */
+static int open_source(const csn_mount *m)
 {
-    for (size_t i = 0; i < m->count; i++)
-        b->source[i] = m->list[i].kind == CSN_MOUNT_BIND
-                           ? clone_tree(AT_FDCWD, m->list[i].from, true)
-                           : -1;
+    static const char *const none[] = {NULL};
+    static const char *const pts[] = {"ptmxmode", "0666", "mode", "0620", NULL};
+
+    if (m->kind == CSN_MOUNT_BIND)
+        return clone_tree(AT_FDCWD, m->from, true);
+    if (m->kind == CSN_MOUNT_PROC)
+        return new_fs("proc", none, attrs(m->flags));
+    if (m->kind == CSN_MOUNT_PTS) /* every instance is new these days */
+        return new_fs("devpts", pts, attrs(m->flags));
+    return m->kind == CSN_MOUNT_QUEUES ? new_fs("mqueue", none, attrs(m->flags)) : -1;
 }
 
-int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_unmount_work *ret_work)
+static int fill(builder *b, const csn_mounts *m, size_t *ret_at)
 {
-    builder b = {.root = -1, .ours = true, .mask_dir = -1, .mask_file = -1};
-    int rc = 0;
+    int rc = make_masks(b);
 
-    *ret_at = m->count;
-    if (m->count > CSN_MOUNTS_MAX)
-        return -E2BIG;
-    open_sources(&b, m);
-    rc = new_root(m, &b.root);
-    if (rc == 0)
-        rc = make_masks(&b);
     for (size_t i = 0; rc == 0 && i < m->count; i++) {
         *ret_at = i;
-        rc = put_one(&b, &m->list[i], b.source[i]);
+        rc = put_one(b, &m->list[i], b->source[i]);
         if (rc < 0 && left_out(&m->list[i], rc))
             rc = 0;
-        if (b.source[i] >= 0)
-            close(b.source[i]);
+        if (b->source[i] >= 0)
+            close(b->source[i]);
     }
     if (rc < 0)
         return rc;
     *ret_at = m->count;
-    rc = enter(&b, ret_work);
-    close(b.mask_dir);
-    close(b.mask_file);
+    close(b->mask_dir);
+    close(b->mask_file);
+    return set_attrs(b->root, CSN_MOUNT_RDONLY, false);
+}
+
+int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_unmount_work *work)
+{
+    builder b = {.root = -1, .ours = true, .mask_dir = -1, .mask_file = -1};
+
+    *ret_at = m->count;
+    if (m->count > CSN_MOUNTS_MAX)
+        return -E2BIG;
+    for (size_t i = 0; i < m->count; i++)
+        b.source[i] = open_source(&m->list[i]);
+    int rc = new_root(m, &b.root);
+    if (rc == 0)
+        rc = enter(&b, work);
+    if (rc == 0)
+        rc = fill(&b, m, ret_at);
+    if (rc < 0)
+        return rc;
     close(b.root);
-    return rc;
+    return 0;
 }
 
 int csn_mount_detached(const char *path, int userns, uint32_t flags)

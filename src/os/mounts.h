@@ -58,17 +58,20 @@ typedef struct csn_mounts {
 
 #define CSN_MOUNTS_MAX 256u
 
-/* Builds it and makes it the root; the old one is gone after csn_mounts_join. 0 or -errno;
- * *ret_at is the entry that failed, or count when it was the root itself. On failure the
- * process can only end. */
+/* The old root is taken off by a second process (os/beside.h), which can do something else for
+ * the caller afterwards: it still sees all that is opened. */
 typedef struct csn_unmount_work {
+    void (*then)(void *arg); /* or NULL */
+    void *arg;
     csn_beside beside;
     int old;
 } csn_unmount_work;
 
-int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_unmount_work *ret_work);
-/* The old root is being taken off by a second process: waits until it is. Before anything of
- * anybody else's is run. 0 or -errno. */
+/* Builds it and makes it the root; the old one is gone after csn_mounts_join. 0 or -errno;
+ * *ret_at is the entry that failed, or count when it was the root itself. On failure the
+ * process can only end. */
+int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_unmount_work *work);
+/* Before anything of anybody else's is run. 0 or -errno. */
 int csn_mounts_join(csn_unmount_work *work);
 
 /* A detached copy of the tree at `path` of the caller's own mount namespace, in which whoever
