@@ -425,26 +425,23 @@ static bool is_new_parent(size_t i, size_t len)
     return i == 0 || strncmp(rows[i].name, rows[i - 1].name, len + 1) != 0;
 }
 
-bool csn_protect_top(size_t want, csn_protect_place *ret)
+void csn_protect_top(void (*fn)(void *ctx, const csn_protect_place *place), void *ctx)
 {
     for (size_t i = 0; i < ROW_COUNT; i++) {
         const row *r = &rows[i];
         if (!r->top || r->name[0] == '*')
             continue;
         for (const char *slash = strchr(r->name, '/'); slash; slash = strchr(slash + 1, '/')) {
+            csn_protect_place dir = {.pin = true};
             size_t len = (size_t)(slash - r->name);
-            if (is_new_parent(i, len) && want-- == 0) {
-                *ret = (csn_protect_place){.pin = true};
-                memcpy(ret->path, r->name, len);
-                return true;
-            }
+            if (!is_new_parent(i, len))
+                continue;
+            memcpy(dir.path, r->name, len);
+            fn(ctx, &dir);
         }
-        if (want-- == 0) {
-            *ret = (csn_protect_place){.file_only = r->kind == CSN_PROTECT_GITFILE,
-                                       .rule = r->rule};
-            memcpy(ret->path, r->name, strlen(r->name));
-            return true;
-        }
+        csn_protect_place place = {.file_only = r->kind == CSN_PROTECT_GITFILE,
+                                   .rule = r->rule};
+        memcpy(place.path, r->name, strlen(r->name));
+        fn(ctx, &place);
     }
-    return false;
 }

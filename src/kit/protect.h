@@ -33,15 +33,16 @@ bool csn_protect_match(const char *path, const char **ret_rule);
  * removal. Also true for directories that protected names are in (.claude, .git/modules). */
 bool csn_protect_match_tree(const char *path, const char **ret_rule);
 
-/* The i-th place to look for in the workspace root at start; false: no more. Parents come
- * before what is in them; where a parent is missing, or is no directory, so is the rest. */
+/* A place to look for in the workspace root at start. */
 typedef struct csn_protect_place {
     char path[48];    /* below the workspace */
     bool pin;         /* a directory to mount over itself as it is: cannot be renamed then */
     bool file_only;   /* make it read-only only if it is no directory (`.git`) */
     const char *rule; /* when not pin: mount it over itself read-only, because of this */
 } csn_protect_place;
-bool csn_protect_top(size_t i, csn_protect_place *ret);
+/* All of them. Parents come before what is in them; where a parent is missing, or is no
+ * directory, so is the rest. */
+void csn_protect_top(void (*fn)(void *ctx, const csn_protect_place *place), void *ctx);
 
 /* For csn_changed_scan. A reported entry's `rule` is a number for these two. */
 extern const csn_names csn_protect_names;

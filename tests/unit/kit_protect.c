@@ -169,36 +169,46 @@ static void what_brings_a_tree_may_not_become_the_parent_of_protected_names(void
     assert_false(csn_protect_match_tree(".config/nvim", NULL));
 }
 
+typedef struct places {
+    csn_protect_place seen[200];
+    size_t n;
+    bool config, hooks, index;
+} places;
+
+static void check_place(void *ctx, const csn_protect_place *p)
+{
+    places *all = ctx;
+    const char *slash = strrchr(p->path, '/');
+    size_t dir = slash ? (size_t)(slash - p->path) : 0;
+    bool parent = slash == NULL;
+
+    assert_true(all->n < LEN(all->seen));
+    for (size_t i = 0; i < all->n; i++) {
+        const csn_protect_place *old = &all->seen[i];
+        parent = parent || (old->pin && strlen(old->path) == dir &&
+                            strncmp(old->path, p->path, dir) == 0);
+        if (strcmp(old->path, p->path) == 0 && old->pin == p->pin)
+            fail_msg("%s is named twice", p->path);
+    }
+    if (!parent)
+        fail_msg("%s comes before its parent", p->path);
+    assert_true(csn_protect_match_tree(p->path, NULL));
+    assert_true(p->pin == (p->rule == NULL));
+    assert_true(p->pin || csn_protect_match(p->path, NULL));
+    assert_true(p->file_only == (!p->pin && strcmp(p->path, ".git") == 0));
+    all->config = all->config || strcmp(p->path, ".git/config") == 0;
+    all->hooks = all->hooks || strcmp(p->path, ".git/hooks") == 0;
+    all->index = all->index || strcmp(p->path, ".git/index") == 0;
+    all->seen[all->n++] = *p;
+}
+
 static void places_at_the_start_name_parents_first(void **state)
 {
-    csn_protect_place p, seen[200];
-    bool config = false, hooks = false, index = false;
-    size_t n = 0;
+    places all = {0};
 
     (void)state;
-    for (; csn_protect_top(n, &p); n++) {
-        const char *slash = strrchr(p.path, '/');
-        bool parent = slash == NULL;
-        assert_true(n < LEN(seen));
-        for (size_t i = 0; i < n; i++) {
-            parent =
-                parent || (seen[i].pin && strlen(seen[i].path) == (size_t)(slash - p.path) &&
-                           strncmp(seen[i].path, p.path, (size_t)(slash - p.path)) == 0);
-            if (strcmp(seen[i].path, p.path) == 0 && seen[i].pin == p.pin)
-                fail_msg("%s is named twice", p.path);
-        }
-        if (!parent)
-            fail_msg("%s comes before its parent", p.path);
-        assert_true(csn_protect_match_tree(p.path, NULL));
-        assert_true(p.pin == (p.rule == NULL));
-        assert_true(p.pin || csn_protect_match(p.path, NULL));
-        assert_true(p.file_only == (!p.pin && strcmp(p.path, ".git") == 0));
-        config = config || strcmp(p.path, ".git/config") == 0;
-        hooks = hooks || strcmp(p.path, ".git/hooks") == 0;
-        index = index || strcmp(p.path, ".git/index") == 0;
-        seen[n] = p;
-    }
-    assert_true(n > 50 && config && hooks && !index);
+    csn_protect_top(check_place, &all);
+    assert_true(all.n > 50 && all.config && all.hooks && !all.index);
 }
 
 /* ---- git config ---- */
