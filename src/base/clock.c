@@ -51,19 +51,44 @@ int csn_deadline_poll_ms(uint64_t deadline_ns)
     return left < INT_MAX ? (int)left : INT_MAX;
 }
 
+/* Gregorian date of a day counted from 1970-01-01. Counted in eras of 400 years from a first of
+ * March, so that the leap day is the last of its year. Not by gmtime: that reads the time zone
+ * of the machine from its files first, which costs a short command more than all its clocks. */
+static void civil(int64_t day, int *ret_y, unsigned *ret_m, unsigned *ret_d)
+{
+    const int64_t era_days = 146097;
+
+    day += 719468; /* from 0000-03-01 */
+    int64_t era = (day >= 0 ? day : day - era_days + 1) / era_days;
+    unsigned of_era = (unsigned)(day - era * era_days);
+    unsigned year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    unsigned of_year = of_era - (365 * year + year / 4 - year / 100);
+    unsigned month = (5 * of_year + 2) / 153; /* 0: March */
+
+    *ret_d = of_year - (153 * month + 2) / 5 + 1;
+    *ret_m = month < 10 ? month + 3 : month - 9;
+    *ret_y = (int)(year + era * 400) + (month < 10 ? 0 : 1);
+}
+
 void csn_iso8601(int64_t epoch_ns, char ret[CSN_ISO_SIZE])
 {
     int64_t sec = epoch_ns / NS_PER_S, ns = epoch_ns % NS_PER_S;
-    struct tm tm;
+    unsigned month, day;
+    int year;
 
     if (ns < 0) { /* C rounds towards zero; time before 1970 must go down */
         ns += NS_PER_S;
         sec--;
     }
-    time_t t = (time_t)sec;
-    gmtime_r(&t, &tm);
-    size_t n = strftime(ret, CSN_ISO_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(ret + n, CSN_ISO_SIZE - n, ".%03uZ", (unsigned)ns / NS_PER_MS);
+    int64_t days = sec / 86400, left = sec % 86400;
+    if (left < 0) {
+        left += 86400;
+        days--;
+    }
+    civil(days, &year, &month, &day);
+    snprintf(ret, CSN_ISO_SIZE, "%04d-%02u-%02uT%02u:%02u:%02u.%03uZ", year, month, day,
+             (unsigned)left / 3600, (unsigned)left / 60 % 60, (unsigned)left % 60,
+             (unsigned)ns / NS_PER_MS);
 }
 
 int64_t csn_epoch_ns(int64_t seconds, int64_t ns)

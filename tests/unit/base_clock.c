@@ -62,6 +62,15 @@ static void dates_are_iso_8601_in_utc(void **state)
 {
     (void)state;
     check_iso(0, "1970-01-01T00:00:00.000Z");
+    /* every day of some centuries, against the C library */
+    for (int64_t day = -100000; day < 100000; day++) {
+        time_t t = (time_t)day * 86400 + 86399;
+        char want[CSN_ISO_SIZE];
+        struct tm tm;
+        gmtime_r(&t, &tm);
+        strftime(want, sizeof(want), "%Y-%m-%dT%H:%M:%S.000Z", &tm);
+        check_iso(t * 1000000000, want);
+    }
     check_iso(1794728580000000000, "2026-11-15T07:43:00.000Z");
     check_iso(951782400123456789, "2000-02-29T00:00:00.123Z");
     check_iso(-1, "1969-12-31T23:59:59.999Z");
