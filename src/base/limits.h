@@ -48,3 +48,19 @@
 #define CSN_PROC_SCAN_MAX       262144u         /* processes one scan of /proc remembers */
 #define CSN_PIPE_GROW_BYTES     (1024u * 1024u) /* size of a pipe that proved busy */
 #define CSN_START_INPUT_MAX     (64u * 1024u * 1024u) /* stdin given to a background process */
+/* the gateway: what programs inside say before it is known where they want to go */
+#define CSN_DNS_NAME_MAX        255u  /* bytes of a name as sent, the root's NUL included */
+#define CSN_DNS_QUERY_MAX       4096u /* of one query by TCP; by UDP it is less anyway */
+#define CSN_DNS_ADDITIONAL_MAX  8u    /* records after the question */
+#define CSN_DNS_UDP_MIN         512u
+#define CSN_DNS_UDP_MAX         1232u /* fits every path without fragments */
+#define CSN_DNS_REPLY_MAX       512u  /* no answer of ours is longer */
+#define CSN_TLS_RECORD_MAX      16384u
+#define CSN_TLS_HELLO_MAX       65536u  /* of one ClientHello */
+#define CSN_TLS_PEEK_MAX        131072u /* the same in records; tiny records end here first */
+#define CSN_HTTP_HEAD_MAX       32768u
+#define CSN_HTTP_FIELDS_MAX     256u
+#define CSN_HTTP_CHUNK_LINE_MAX 256u   /* a chunk's size with its extensions */
+#define CSN_HTTP_EXTENSIONS_MAX 16384u /* of all chunks of one body */
+#define CSN_HTTP_TRAILER_MAX    8192u
+#define CSN_HTTP_INTERIM_MAX    16u /* 1xx answers before the one that counts */

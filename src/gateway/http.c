@@ -1,0 +1,413 @@
+/* http.c: reads one request head.
+ *
+ * Called by the gateway for the first bytes of connections and, through http_follow.c, for
+ * every later request. What must hold: the host found here is the one any server finds. So one
+ * reading is accepted (RFC 9112 without what it tolerates) and the rest is BAD; and NOT_HTTP,
+ * which may pass unread, is only what even a careless server does not take for a request. Time
+ * is linear in the bytes however they arrive; nothing is allocated. */
+#include "gateway/http.h"
+
+#include <string.h>
+#include <strings.h>
+
+#define METHOD_MAX  32u
+#define HOST_MAX    255u
+#define LENGTH_MAX  18u /* digits; what has more does not end anyway */
+#define PREFACE     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+#define PREFACE_LEN (sizeof(PREFACE) - 1)
+
+enum phase { P_BLANK, P_WORD, P_REST, P_LINES };
+
+/* Fields that may come once. */
+typedef struct once {
+    bool host, length, encoding;
+} once;
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_alnum(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_token_byte(char c)
+{
+    return is_alnum(c) || (c != '\0' && strchr("!#$%&'*+-.^_`|~", c));
+}
+
+/* What one server or another takes for the space behind a method. */
+static bool is_gap(char c)
+{
+    unsigned char u = (unsigned char)c;
+
+    return u == ' ' || (u >= '\t' && u <= '\r' && u != '\n') || (u >= 0x1c && u <= 0x1f) ||
+           u == 0x85 || u == 0xa0;
+}
+
+static bool equals(csn_slice s, const char *text)
+{
+    return s.len == strlen(text) && memcmp(s.at, text, s.len) == 0;
+}
+
+static bool equals_nocase(csn_slice s, const char *text)
+{
+    return s.len == strlen(text) && strncasecmp(s.at, text, s.len) == 0;
+}
+
+static enum csn_http_result bad(csn_http_head *h, const char *why)
+{
+    h->why = why;
+    return CSN_HTTP_BAD;
+}
+
+static bool is_known_method(csn_slice word)
+{
+    static const char *const known[] = {"GET",     "HEAD",    "POST",  "PUT",   "DELETE",
+                                        "CONNECT", "OPTIONS", "TRACE", "PATCH", "PRI"};
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (equals(word, known[i]))
+            return true;
+    return false;
+}
+
+static bool names_a_version(const char *line, size_t len)
+{
+    for (size_t i = 0; i + 5 <= len; i++)
+        if (strncasecmp(line + i, "HTTP/", 5) == 0)
+            return true;
+    return false;
+}
+
+/* The first word has ended before data[s->seen]. */
+static enum csn_http_result judge_word(csn_http_scan *s, const char *data, csn_http_head *h)
+{
+    csn_slice word = {.at = data + s->word, .len = s->seen - s->word};
+    char c = data[s->seen];
+
+    if (is_known_method(word)) {
+        if (c != ' ' || s->word > 0)
+            return bad(h, "no space behind the method, or one before it");
+        s->phase = P_LINES;
+    } else if (is_gap(c)) {
+        s->phase = P_REST;
+    } else {
+        return CSN_HTTP_NOT_HTTP;
+    }
+    return CSN_HTTP_NEED_MORE;
+}
+
+/* An unknown method: only the end of the line says whether this is HTTP. */
+static enum csn_http_result judge_line(csn_http_scan *s, const char *data, csn_http_head *h)
+{
+    if (!names_a_version(data + s->word, s->seen - s->word))
+        return CSN_HTTP_NOT_HTTP;
+    if (s->word > 0)
+        return bad(h, "space before the request");
+    s->phase = P_LINES;
+    return CSN_HTTP_NEED_MORE;
+}
+
+/* Is this HTTP at all? Leaves phase P_LINES when it is. */
+static enum csn_http_result judge_start(csn_http_scan *s, const char *data, size_t len,
+                                        csn_http_head *h)
+{
+    enum csn_http_result r = CSN_HTTP_NEED_MORE;
+
+    for (; s->seen < len && s->phase != P_LINES && r == CSN_HTTP_NEED_MORE; s->seen++) {
+        char c = data[s->seen];
+        if (s->phase == P_BLANK && !is_gap(c) && c != '\n') {
+            s->phase = P_WORD;
+            s->word = s->seen;
+        }
+        if (s->phase == P_WORD && !is_token_byte(c))
+            r = judge_word(s, data, h);
+        else if (s->phase == P_REST && c == '\n')
+            r = judge_line(s, data, h);
+        else if (s->phase == P_REST && c == '\0')
+            r = CSN_HTTP_NOT_HTTP;
+    }
+    if (s->phase == P_LINES)
+        s->seen = 0; /* from here on lines are counted, the first one too */
+    return r;
+}
+
+/* host, host:port, [v6], [v6]:port, and nothing else: no user, no path, no list. */
+static bool read_authority(csn_slice s, csn_http_authority *ret)
+{
+    size_t n = 0, i;
+    uint32_t port = 0;
+
+    ret->is_v6 = s.len > 0 && s.at[0] == '[';
+    if (ret->is_v6) {
+        for (n = 1; n < s.len && (is_alnum(s.at[n]) || s.at[n] == ':' || s.at[n] == '.'); n++)
+            ;
+        if (n == s.len || s.at[n] != ']')
+            return false;
+        ret->host = (csn_slice){.at = s.at + 1, .len = n - 1};
+        n++;
+    } else {
+        while (n < s.len && (is_alnum(s.at[n]) || strchr("-_.", s.at[n])) && s.at[n] != '\0')
+            n++;
+        ret->host = (csn_slice){.at = s.at, .len = n};
+    }
+    if (ret->host.len == 0 || ret->host.len > HOST_MAX)
+        return false;
+    ret->port = 0;
+    if (n == s.len)
+        return true;
+    if (s.at[n] != ':' || s.len - n < 2 || s.len - n > 6)
+        return false;
+    for (i = n + 1; i < s.len && is_digit(s.at[i]); i++)
+        port = port * 10 + (uint32_t)(s.at[i] - '0');
+    ret->port = (uint16_t)port;
+    return i == s.len && port > 0 && port <= UINT16_MAX;
+}
+
+/* http://authority[/path]: the authority ends with a slash or with the target, never with a
+ * mark that one server counts to the host and another to the path. */
+static bool read_absolute(csn_http_head *h)
+{
+    csn_slice t = h->target;
+
+    if (t.len < 7 || strncasecmp(t.at, "http://", 7) != 0)
+        return false;
+    const char *slash = memchr(t.at + 7, '/', t.len - 7);
+    size_t end = slash ? (size_t)(slash - t.at) : t.len;
+    h->form = CSN_HTTP_ABSOLUTE;
+    h->path = (csn_slice){.at = t.at + end, .len = t.len - end};
+    return read_authority((csn_slice){.at = t.at + 7, .len = end - 7}, &h->authority);
+}
+
+static bool read_target(csn_http_head *h)
+{
+    if (equals(h->method, "CONNECT")) {
+        h->form = CSN_HTTP_AUTHORITY;
+        return read_authority(h->target, &h->authority) && h->authority.port != 0;
+    }
+    if (h->target.at[0] == '/') {
+        h->form = CSN_HTTP_ORIGIN;
+        return true;
+    }
+    if (equals(h->target, "*")) {
+        h->form = CSN_HTTP_ASTERISK;
+        return equals(h->method, "OPTIONS");
+    }
+    return read_absolute(h);
+}
+
+static csn_slice until_space(const char *at, const char *end)
+{
+    const char *space = memchr(at, ' ', (size_t)(end - at));
+
+    return (csn_slice){.at = at, .len = (size_t)((space ? space : end) - at)};
+}
+
+static enum csn_http_result read_request_line(csn_http_head *h, csn_slice line)
+{
+    const char *end = line.at + line.len;
+
+    h->method = until_space(line.at, end);
+    if (h->method.len == 0 || h->method.len > METHOD_MAX || h->method.len == line.len)
+        return bad(h, "no method, or too long a one");
+    for (size_t i = 0; i < h->method.len; i++)
+        if (!is_token_byte(h->method.at[i]))
+            return bad(h, "a method that is no word");
+    h->target = until_space(h->method.at + h->method.len + 1, end);
+    const char *version = h->target.at + h->target.len + 1;
+    if (end - version != 8 || memcmp(version, "HTTP/1.", 7) != 0 ||
+        (version[7] != '0' && version[7] != '1'))
+        return bad(h, "a request line that does not end in HTTP/1.0 or HTTP/1.1");
+    h->minor = version[7] == '1';
+    for (size_t i = 0; i < h->target.len; i++)
+        if ((unsigned char)h->target.at[i] <= ' ' || h->target.at[i] == 0x7f)
+            return bad(h, "a target with a control character");
+    if (h->target.len == 0 || !read_target(h))
+        return bad(h, "a target of no accepted form");
+    return CSN_HTTP_HEAD;
+}
+
+/* The next word of a list with commas; false at its end. */
+static bool next_word(csn_slice *list, csn_slice *word)
+{
+    while (list->len > 0 && strchr(", \t", list->at[0])) {
+        list->at++;
+        list->len--;
+    }
+    word->at = list->at;
+    while (list->len > 0 && !strchr(", \t", list->at[0])) {
+        list->at++;
+        list->len--;
+    }
+    word->len = (size_t)(list->at - word->at);
+    return word->len > 0;
+}
+
+/* `Connection: host` asks proxies on the way to take the Host away again. */
+static enum csn_http_result read_connection(csn_http_head *h, csn_slice list)
+{
+    csn_slice word;
+
+    while (next_word(&list, &word)) {
+        if (equals_nocase(word, "close"))
+            h->close = true;
+        else if (equals_nocase(word, "host") || equals_nocase(word, "content-length") ||
+                 equals_nocase(word, "transfer-encoding"))
+            return bad(h, "Connection takes away a field that must stay");
+    }
+    return CSN_HTTP_HEAD;
+}
+
+static enum csn_http_result read_upgrade(csn_http_head *h, csn_slice list)
+{
+    csn_slice word;
+
+    while (next_word(&list, &word)) {
+        h->upgrade = true;
+        if (equals_nocase(word, "h2c"))
+            h->h2c = true;
+    }
+    return CSN_HTTP_HEAD;
+}
+
+static enum csn_http_result read_length(csn_http_head *h, csn_slice value)
+{
+    if (value.len == 0 || value.len > LENGTH_MAX)
+        return bad(h, "a Content-Length that is no length");
+    for (size_t i = 0; i < value.len; i++) {
+        if (!is_digit(value.at[i]))
+            return bad(h, "a Content-Length that is no number");
+        h->body_len = h->body_len * 10 + (uint64_t)(value.at[i] - '0');
+    }
+    if (h->body_len > 0)
+        h->framing = CSN_HTTP_LENGTH;
+    return CSN_HTTP_HEAD;
+}
+
+static enum csn_http_result read_field(csn_http_head *h, once *seen, csn_slice name,
+                                       csn_slice value)
+{
+    if (equals_nocase(name, "host")) {
+        if (seen->host)
+            return bad(h, "two Host fields");
+        seen->host = h->has_host = true;
+        if (!read_authority(value, &h->host))
+            return bad(h, "a Host that is no host and port");
+    } else if (equals_nocase(name, "content-length")) {
+        if (seen->length)
+            return bad(h, "two Content-Length fields");
+        seen->length = true;
+        return read_length(h, value);
+    } else if (equals_nocase(name, "transfer-encoding")) {
+        if (seen->encoding || !equals_nocase(value, "chunked"))
+            return bad(h, "a Transfer-Encoding other than chunked");
+        seen->encoding = true;
+        h->framing = CSN_HTTP_CHUNKED;
+    } else if (equals_nocase(name, "connection")) {
+        return read_connection(h, value);
+    } else if (equals_nocase(name, "upgrade")) {
+        return read_upgrade(h, value);
+    }
+    return CSN_HTTP_HEAD;
+}
+
+static enum csn_http_result read_field_line(csn_http_head *h, once *seen, csn_slice line)
+{
+    csn_slice name = {.at = line.at}, value;
+
+    while (name.len < line.len && is_token_byte(line.at[name.len]))
+        name.len++;
+    if (name.len == 0 || name.len == line.len || line.at[name.len] != ':')
+        return bad(h, "a field without a plain name and a colon, or a folded one");
+    value.at = line.at + name.len + 1;
+    value.len = line.len - name.len - 1;
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned char c = (unsigned char)value.at[i];
+        if ((c < ' ' && c != '\t') || c == 0x7f)
+            return bad(h, "a control character in a field");
+    }
+    while (value.len > 0 && (value.at[0] == ' ' || value.at[0] == '\t')) {
+        value.at++;
+        value.len--;
+    }
+    while (value.len > 0 && strchr(" \t", value.at[value.len - 1]))
+        value.len--;
+    return read_field(h, seen, name, value);
+}
+
+static enum csn_http_result check_whole(csn_http_head *h, const once *seen)
+{
+    if (seen->length && seen->encoding)
+        return bad(h, "both Content-Length and Transfer-Encoding");
+    if (seen->encoding && h->minor == 0)
+        return bad(h, "Transfer-Encoding in HTTP/1.0");
+    if (!seen->host && h->minor > 0)
+        return bad(h, "no Host");
+    if (h->form == CSN_HTTP_AUTHORITY && h->framing != CSN_HTTP_NO_BODY)
+        return bad(h, "CONNECT with a body");
+    return CSN_HTTP_HEAD;
+}
+
+/* len bytes that end with an empty line; each line ends with CR LF and has no other LF. */
+static enum csn_http_result read_head(const char *data, size_t len, csn_http_head *h)
+{
+    once seen = {0};
+    unsigned fields = 0;
+    enum csn_http_result r = CSN_HTTP_HEAD;
+
+    h->len = len;
+    for (size_t at = 0; at < len - 2 && r == CSN_HTTP_HEAD;) {
+        const char *lf = memchr(data + at, '\n', len - at);
+        csn_slice line = {.at = data + at, .len = (size_t)(lf - (data + at)) - 1};
+        if (at == 0)
+            r = read_request_line(h, line);
+        else if (++fields > CSN_HTTP_FIELDS_MAX)
+            r = bad(h, "too many fields");
+        else
+            r = read_field_line(h, &seen, line);
+        at += line.len + 2;
+    }
+    return r == CSN_HTTP_HEAD ? check_whole(h, &seen) : r;
+}
+
+/* Looks for the empty line, from where it stopped. */
+static enum csn_http_result find_end(csn_http_scan *s, const char *data, size_t len,
+                                     csn_http_head *h)
+{
+    const char *lf;
+
+    while ((lf = memchr(data + s->seen, '\n', len - s->seen))) {
+        size_t at = (size_t)(lf - data);
+        if (at == s->line || data[at - 1] != '\r')
+            return bad(h, "a line that ends without CR");
+        s->seen = at + 1;
+        if (at == s->line + 1)
+            return read_head(data, s->seen, h);
+        s->line = s->seen;
+    }
+    s->seen = len;
+    return CSN_HTTP_NEED_MORE;
+}
+
+enum csn_http_result csn_http_inspect(csn_http_scan *s, const void *data, size_t len,
+                                      csn_http_head *ret)
+{
+    size_t limit = len < CSN_HTTP_HEAD_MAX ? len : CSN_HTTP_HEAD_MAX;
+    enum csn_http_result r = CSN_HTTP_NEED_MORE;
+
+    memset(ret, 0, sizeof(*ret));
+    if (len == 0)
+        return CSN_HTTP_NEED_MORE;
+    if (memcmp(data, PREFACE, limit < PREFACE_LEN ? limit : PREFACE_LEN) == 0)
+        return limit < PREFACE_LEN ? CSN_HTTP_NEED_MORE : CSN_HTTP_H2C;
+    if (s->phase != P_LINES)
+        r = judge_start(s, data, limit, ret);
+    if (r == CSN_HTTP_NEED_MORE && s->phase == P_LINES)
+        r = find_end(s, data, limit, ret);
+    if (r == CSN_HTTP_NEED_MORE && len >= CSN_HTTP_HEAD_MAX)
+        r = bad(ret, "a head that is too long");
+    return r;
+}

@@ -1,0 +1,8 @@
+/* slice.h: bytes that belong to somebody else's buffer; not terminated. */
+#pragma once
+#include <stddef.h>
+
+typedef struct csn_slice {
+    const char *at;
+    size_t len;
+} csn_slice;

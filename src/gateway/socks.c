@@ -1,0 +1,155 @@
+/* socks.c: the SOCKS 5 conversation up to the target (RFC 1928, 1929), from the server's side.
+ *
+ * Called by the fallback proxy. The bytes are the attacker's. What must hold: no byte outside
+ * [data, data+len) is read, a message is judged only when all of it is there (so that an answer
+ * is not lost in a reset), and the name is handed out as it is. */
+#include "gateway/socks.h"
+
+#include <string.h>
+
+#define VERSION       5u
+#define AUTH_VERSION  1u
+#define METHOD_NONE   0u
+#define METHOD_USER   2u
+#define METHOD_NO     0xffu
+#define CMD_CONNECT   1u
+#define CMD_LAST      3u
+#define ATYP_V4       1u
+#define ATYP_NAME     3u
+#define ATYP_V6       4u
+#define SOCKS4        4u
+#define SOCKS4_LEN    8u
+#define SOCKS4_REFUSE 91u
+
+enum phase { P_GREETING, P_AUTH, P_REQUEST, P_DONE };
+
+static enum csn_socks_step reply2(csn_socks *s, uint8_t a, uint8_t b, enum csn_socks_step step)
+{
+    s->reply[0] = a;
+    s->reply[1] = b;
+    s->reply_len = 2;
+    return step;
+}
+
+static enum csn_socks_step refuse(csn_socks *s, enum csn_socks_code code, const char *why)
+{
+    csn_socks_answer(code, s->reply);
+    s->reply_len = CSN_SOCKS_REPLY_LEN;
+    s->why = why;
+    return CSN_SOCKS_REFUSE;
+}
+
+static enum csn_socks_step refuse_socks4(csn_socks *s, size_t len)
+{
+    if (len < SOCKS4_LEN)
+        return CSN_SOCKS_NEED_MORE;
+    memset(s->reply, 0, sizeof(s->reply));
+    s->reply[1] = SOCKS4_REFUSE;
+    s->reply_len = SOCKS4_LEN;
+    s->used = len;
+    s->why = "SOCKS 4 is not spoken here";
+    return CSN_SOCKS_REFUSE;
+}
+
+static enum csn_socks_step greeting(csn_socks *s, const uint8_t *b, size_t len)
+{
+    if (b[0] == SOCKS4)
+        return refuse_socks4(s, len);
+    if (b[0] != VERSION)
+        return CSN_SOCKS_NOT_SOCKS;
+    if (len < 2 || len < 2u + b[1])
+        return CSN_SOCKS_NEED_MORE;
+    s->used = 2u + b[1];
+    if (memchr(b + 2, METHOD_NONE, b[1])) {
+        s->phase = P_REQUEST;
+        return reply2(s, VERSION, METHOD_NONE, CSN_SOCKS_SEND);
+    }
+    if (memchr(b + 2, METHOD_USER, b[1])) {
+        s->phase = P_AUTH;
+        return reply2(s, VERSION, METHOD_USER, CSN_SOCKS_SEND);
+    }
+    s->why = "the client offers no way to log in that is known here";
+    return reply2(s, VERSION, METHOD_NO, CSN_SOCKS_REFUSE);
+}
+
+static enum csn_socks_step auth(csn_socks *s, const uint8_t *b, size_t len)
+{
+    if (b[0] != AUTH_VERSION) {
+        s->why = "a login of no known version";
+        return reply2(s, AUTH_VERSION, 1, CSN_SOCKS_REFUSE);
+    }
+    if (len < 2 || len < 3u + b[1] || len < 3u + b[1] + b[2u + b[1]])
+        return CSN_SOCKS_NEED_MORE;
+    s->used = 3u + b[1] + b[2u + b[1]];
+    s->phase = P_REQUEST;
+    return reply2(s, AUTH_VERSION, 0, CSN_SOCKS_SEND);
+}
+
+static enum csn_socks_step take_target(csn_socks *s, const uint8_t *b, size_t at, size_t n)
+{
+    if (b[3] == ATYP_NAME) {
+        s->name = (csn_slice){.at = (const char *)b + at, .len = n};
+    } else {
+        memcpy(s->address, b + at, n);
+        s->address_len = n;
+    }
+    s->port = (uint16_t)(b[at + n] << 8 | b[at + n + 1]);
+    s->used = at + n + 2;
+    if (b[1] != CMD_CONNECT)
+        return refuse(s, CSN_SOCKS_NO_COMMAND, "only CONNECT is spoken here");
+    if (n == 0 || s->port == 0)
+        return refuse(s, CSN_SOCKS_FAILED, "a target without a name or a port");
+    s->phase = P_DONE;
+    return CSN_SOCKS_CONNECT;
+}
+
+static enum csn_socks_step request(csn_socks *s, const uint8_t *b, size_t len)
+{
+    size_t at = 4, n;
+
+    if (b[0] != VERSION)
+        return refuse(s, CSN_SOCKS_FAILED, "a request of another version");
+    if (len < 5)
+        return CSN_SOCKS_NEED_MORE;
+    if (b[1] == 0 || b[1] > CMD_LAST)
+        return refuse(s, CSN_SOCKS_NO_COMMAND, "a command that does not exist");
+    if (b[2] != 0)
+        return refuse(s, CSN_SOCKS_FAILED, "a reserved byte is used");
+    if (b[3] == ATYP_V4) {
+        n = 4;
+    } else if (b[3] == ATYP_V6) {
+        n = 16;
+    } else if (b[3] == ATYP_NAME) {
+        n = b[at++];
+    } else {
+        return refuse(s, CSN_SOCKS_NO_ADDRESS_TYPE, "an address of no known type");
+    }
+    return len < at + n + 2 ? CSN_SOCKS_NEED_MORE : take_target(s, b, at, n);
+}
+
+enum csn_socks_step csn_socks_next(csn_socks *s, const void *data, size_t len)
+{
+    s->used = 0;
+    s->reply_len = 0;
+    if (len == 0)
+        return CSN_SOCKS_NEED_MORE;
+    switch ((enum phase)s->phase) {
+    case P_GREETING:
+        return greeting(s, data, len);
+    case P_AUTH:
+        return auth(s, data, len);
+    case P_REQUEST:
+        return request(s, data, len);
+    case P_DONE:
+        break;
+    }
+    return CSN_SOCKS_CONNECT;
+}
+
+void csn_socks_answer(enum csn_socks_code code, uint8_t out[CSN_SOCKS_REPLY_LEN])
+{
+    memset(out, 0, CSN_SOCKS_REPLY_LEN);
+    out[0] = VERSION;
+    out[1] = (uint8_t)code;
+    out[3] = ATYP_V4;
+}

@@ -1,0 +1,379 @@
+/* tls.c: a ClientHello, byte by byte, out of records cut in any way.
+ *
+ * Called by the gateway for the first bytes of every connection that may be TLS. What must
+ * hold: memory is constant and time linear however the bytes are cut; every length is held
+ * against what encloses it, so no name is found where a server would not find it; and whatever
+ * some server might still take for a hello is BAD, never NOT_TLS, because what is not TLS may
+ * pass. */
+#include "gateway/tls.h"
+
+#include <string.h>
+
+#define RECORD_HANDSHAKE 0x16u
+#define RECORD_LOWEST    0x14u
+#define RECORD_HIGHEST   0x18u
+#define CLIENT_HELLO     1u
+#define SESSION_MAX      32u
+
+#define EXT_SNI  0u
+#define EXT_ALPN 16u
+#define EXT_ECH  0xfe0du
+#define EXT_ESNI 0xffceu /* what came before ECH */
+
+enum field {
+    F_TYPE,
+    F_LENGTH,
+    F_VERSION,
+    F_RANDOM,
+    F_SESSION_LEN,
+    F_SESSION,
+    F_SUITES_LEN,
+    F_SUITES,
+    F_COMPRESSION_LEN,
+    F_COMPRESSION,
+    F_EXTENSIONS_LEN,
+    F_EXT_TYPE,
+    F_EXT_LEN,
+    F_EXT_SKIP,
+    F_SNI_LIST_LEN,
+    F_SNI_TYPE,
+    F_SNI_LEN,
+    F_SNI_NAME,
+    F_ALPN_LIST_LEN,
+    F_ALPN_LEN,
+    F_ALPN_PROTO,
+};
+
+static void bad(csn_tls *t, const char *why)
+{
+    t->result = CSN_TLS_BAD;
+    t->why = why;
+}
+
+/* The next field has n bytes, all of them inside what encloses it. */
+static void expect(csn_tls *t, enum field field, size_t n, size_t *enclosing)
+{
+    if (n > *enclosing) {
+        bad(t, "a length in the ClientHello does not fit");
+        return;
+    }
+    *enclosing -= n;
+    t->field = field;
+    t->field_left = n;
+    t->number = 0;
+}
+
+/* An extension has ended: another one, or the end of the hello. */
+static void next_extension(csn_tls *t)
+{
+    if (t->extension_left != 0)
+        bad(t, "an extension of the ClientHello has bytes behind its content");
+    else if (t->extensions_left > 0)
+        expect(t, F_EXT_TYPE, 2, &t->extensions_left);
+    else
+        t->result = CSN_TLS_HELLO;
+}
+
+static void skip_extension(csn_tls *t)
+{
+    expect(t, F_EXT_SKIP, t->extension_left, &t->extension_left);
+}
+
+static void begin_extension(csn_tls *t)
+{
+    csn_tls_hello *h = &t->hello;
+    size_t len = t->number;
+
+    if (len > t->extensions_left) {
+        bad(t, "an extension of the ClientHello is longer than all of them");
+        return;
+    }
+    t->extensions_left -= len;
+    t->extension_left = len;
+    if (t->extension == EXT_SNI && !h->has_sni) {
+        h->has_sni = true;
+        expect(t, F_SNI_LIST_LEN, 2, &t->extension_left);
+    } else if (t->extension == EXT_ALPN && !h->has_alpn) {
+        h->has_alpn = true;
+        expect(t, F_ALPN_LIST_LEN, 2, &t->extension_left);
+    } else if (t->extension == EXT_SNI || t->extension == EXT_ALPN) {
+        bad(t, "the ClientHello has an extension twice");
+    } else {
+        if (t->extension == EXT_ECH || t->extension == EXT_ESNI)
+            h->ech = true;
+        skip_extension(t);
+    }
+}
+
+/* One name of type 0 and nothing else: a list of several is read differently by different
+ * servers. */
+static void after_sni_field(csn_tls *t)
+{
+    switch (t->field) {
+    case F_SNI_LIST_LEN:
+        if (t->number != t->extension_left)
+            bad(t, "the server name list has a wrong length");
+        else
+            expect(t, F_SNI_TYPE, 1, &t->extension_left);
+        break;
+    case F_SNI_TYPE:
+        if (t->number != 0)
+            bad(t, "the server name is not a host name");
+        else
+            expect(t, F_SNI_LEN, 2, &t->extension_left);
+        break;
+    case F_SNI_LEN:
+        if (t->number == 0 || t->number > CSN_TLS_NAME_MAX)
+            bad(t, "the server name is empty or too long");
+        else if (t->number < t->extension_left)
+            bad(t, "the ClientHello has several server names");
+        else
+            expect(t, F_SNI_NAME, t->number, &t->extension_left);
+        break;
+    default:
+        next_extension(t);
+        break;
+    }
+}
+
+static void after_alpn_field(csn_tls *t)
+{
+    csn_tls_hello *h = &t->hello;
+
+    if (t->field == F_ALPN_LIST_LEN) {
+        if (t->number < 2 || t->number != t->extension_left)
+            bad(t, "the list of protocols has a wrong length");
+        else
+            expect(t, F_ALPN_LEN, 1, &t->extension_left);
+    } else if (t->field == F_ALPN_LEN) {
+        if (t->number == 0)
+            bad(t, "a protocol without a name");
+        t->proto_len = 0;
+        if (t->result == CSN_TLS_NEED_MORE)
+            expect(t, F_ALPN_PROTO, t->number, &t->extension_left);
+    } else {
+        h->alpn_h2 |= t->proto_len == 2 && memcmp(t->proto, "h2", 2) == 0;
+        h->alpn_http1 |= t->proto_len == 8 && memcmp(t->proto, "http/1.1", 8) == 0;
+        if (t->extension_left > 0)
+            expect(t, F_ALPN_LEN, 1, &t->extension_left);
+        else
+            next_extension(t);
+    }
+}
+
+static void begin_message(csn_tls *t)
+{
+    if (t->number > CSN_TLS_HELLO_MAX) {
+        bad(t, "the ClientHello is too long");
+        return;
+    }
+    t->message_left = t->number;
+    expect(t, F_VERSION, 2, &t->message_left);
+}
+
+/* The extensions end where the message ends; a hello without any is older than they are. */
+static void after_compression(csn_tls *t)
+{
+    if (t->message_left == 0)
+        t->result = CSN_TLS_HELLO;
+    else
+        expect(t, F_EXTENSIONS_LEN, 2, &t->message_left);
+}
+
+static void after_extensions_len(csn_tls *t)
+{
+    if (t->number != t->message_left) {
+        bad(t, "the extensions of the ClientHello do not end with it");
+        return;
+    }
+    t->extensions_left = t->message_left;
+    next_extension(t);
+}
+
+/* The fields before the extensions that are lengths: of what follows, within bounds. */
+static void after_length(csn_tls *t)
+{
+    if (t->field == F_SESSION_LEN && t->number > SESSION_MAX)
+        bad(t, "the session id is too long");
+    else if (t->field == F_SUITES_LEN && (t->number < 2 || t->number % 2 != 0))
+        bad(t, "the list of cipher suites has a wrong length");
+    else if (t->field == F_COMPRESSION_LEN && t->number == 0)
+        bad(t, "no compression method, not even none");
+    else
+        expect(t, (enum field)(t->field + 1), t->number, &t->message_left);
+}
+
+/* A field is complete: checks it and says which one follows. */
+static void after_field(csn_tls *t)
+{
+    switch ((enum field)t->field) {
+    case F_TYPE:
+        if (t->number != CLIENT_HELLO)
+            bad(t, "the first TLS message is no ClientHello");
+        t->field = F_LENGTH;
+        t->field_left = 3;
+        t->number = 0;
+        break;
+    case F_LENGTH:
+        begin_message(t);
+        break;
+    case F_VERSION:
+        if (t->number >> 8 != 3)
+            bad(t, "the ClientHello is of no known version");
+        else
+            expect(t, F_RANDOM, 32, &t->message_left);
+        break;
+    case F_RANDOM:
+        expect(t, F_SESSION_LEN, 1, &t->message_left);
+        break;
+    case F_SESSION:
+        expect(t, F_SUITES_LEN, 2, &t->message_left);
+        break;
+    case F_SUITES:
+        expect(t, F_COMPRESSION_LEN, 1, &t->message_left);
+        break;
+    case F_SESSION_LEN:
+    case F_SUITES_LEN:
+    case F_COMPRESSION_LEN:
+        after_length(t);
+        break;
+    case F_COMPRESSION:
+        after_compression(t);
+        break;
+    case F_EXTENSIONS_LEN:
+        after_extensions_len(t);
+        break;
+    case F_EXT_TYPE:
+        t->extension = (uint16_t)t->number;
+        expect(t, F_EXT_LEN, 2, &t->extensions_left);
+        break;
+    case F_EXT_LEN:
+        begin_extension(t);
+        break;
+    case F_EXT_SKIP:
+        next_extension(t);
+        break;
+    case F_SNI_LIST_LEN:
+    case F_SNI_TYPE:
+    case F_SNI_LEN:
+    case F_SNI_NAME:
+        after_sni_field(t);
+        break;
+    case F_ALPN_LIST_LEN:
+    case F_ALPN_LEN:
+    case F_ALPN_PROTO:
+        after_alpn_field(t);
+        break;
+    }
+}
+
+static bool is_name_byte(uint8_t c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           c == '-' || c == '_' || c == '.';
+}
+
+static void take_byte(csn_tls *t, uint8_t c)
+{
+    if (t->field == F_SNI_NAME) {
+        if (!is_name_byte(c))
+            bad(t, "the server name has a byte that no host name has");
+        t->hello.sni[t->hello.sni_len++] = (char)c;
+    } else if (t->field == F_ALPN_PROTO) {
+        if (t->proto_len < sizeof(t->proto))
+            t->proto[t->proto_len] = (char)c;
+        if (t->proto_len <= sizeof(t->proto))
+            t->proto_len++; /* one more than fits: no protocol that we know */
+    } else {
+        t->number = t->number << 8 | c;
+    }
+}
+
+/* Fields that are only jumped over, however long. */
+static bool is_skipped(int field)
+{
+    return field == F_RANDOM || field == F_SESSION || field == F_SUITES ||
+           field == F_COMPRESSION || field == F_EXT_SKIP;
+}
+
+/* Bytes of the handshake, freed of records. */
+static void feed_message(csn_tls *t, const uint8_t *data, size_t len)
+{
+    while (len > 0 && t->result == CSN_TLS_NEED_MORE) {
+        size_t n = 1;
+        if (is_skipped(t->field))
+            n = t->field_left < len ? t->field_left : len;
+        else
+            take_byte(t, *data);
+        data += n;
+        len -= n;
+        t->field_left -= n;
+        while (t->field_left == 0 && t->result == CSN_TLS_NEED_MORE)
+            after_field(t);
+    }
+}
+
+/* The first record's header decides what this is, as early as it can. */
+static void judge_first(csn_tls *t)
+{
+    const uint8_t *b = t->record;
+    size_t n = t->record_have;
+    bool other_record = b[0] >= RECORD_LOWEST && b[0] <= RECORD_HIGHEST;
+
+    if (b[0] == RECORD_HANDSHAKE) {
+        /* servers are lenient about the version in a record: nothing else starts like this */
+        if (n == 2 && b[1] != 3)
+            bad(t, "a TLS record of no known version");
+    } else if (other_record && (n < 2 || b[1] == 3)) {
+        if (n == 3 && b[2] <= 4)
+            bad(t, "the first TLS record is no handshake");
+        else if (n == 3)
+            t->result = CSN_TLS_NOT_TLS;
+    } else if ((b[0] & 0x80u) != 0 && (n < 3 || b[2] == CLIENT_HELLO)) {
+        if (n == 5 && (b[3] == 3 || (b[3] == 0 && b[4] == 2)))
+            bad(t, "a hello in the form of SSL 2, which names no server");
+        else if (n == 5)
+            t->result = CSN_TLS_NOT_TLS;
+    } else {
+        t->result = CSN_TLS_NOT_TLS;
+    }
+}
+
+static void feed_record_header(csn_tls *t, uint8_t c)
+{
+    t->record[t->record_have++] = c;
+    if (!t->started)
+        judge_first(t);
+    if (t->record_have < sizeof(t->record) || t->result != CSN_TLS_NEED_MORE)
+        return;
+    t->record_left = (size_t)t->record[3] << 8 | t->record[4];
+    if (t->record[0] != RECORD_HANDSHAKE || t->record[1] != 3)
+        bad(t, "another TLS record inside the ClientHello");
+    else if (t->record_left == 0 || t->record_left > CSN_TLS_RECORD_MAX)
+        bad(t, "a TLS record that is empty or too long");
+    if (!t->started)
+        t->field_left = 1; /* F_TYPE */
+    t->started = true;
+    t->record_have = 0;
+}
+
+enum csn_tls_result csn_tls_inspect(csn_tls *t, const void *data, size_t len)
+{
+    const uint8_t *bytes = data;
+
+    while (t->seen < len && t->result == CSN_TLS_NEED_MORE) {
+        if (t->seen == CSN_TLS_PEEK_MAX) {
+            bad(t, "the ClientHello is in too many records");
+        } else if (t->record_left == 0) {
+            feed_record_header(t, bytes[t->seen++]);
+        } else {
+            size_t n = len - t->seen < t->record_left ? len - t->seen : t->record_left;
+            if (n > CSN_TLS_PEEK_MAX - t->seen)
+                n = CSN_TLS_PEEK_MAX - t->seen;
+            feed_message(t, bytes + t->seen, n);
+            t->seen += n;
+            t->record_left -= n;
+        }
+    }
+    return t->result;
+}
