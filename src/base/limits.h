@@ -32,7 +32,7 @@
 /* the keeper and those who speak to it */
 #define CSN_KEEPER_MSG_MAX      (64u * 1024u) /* one packet; larger bodies travel in a memfd */
 #define CSN_KEEPER_BODY_MAX     (16u * 1024u * 1024u)
-#define CSN_KEEPER_FDS_MAX      8u   /* descriptors of one message */
+#define CSN_KEEPER_FDS_MAX      48u  /* descriptors of one message */
 #define CSN_KEEPER_CONNS_MAX    256u /* connections to one keeper */
 #define CSN_KEEPER_BACKLOG      128u
 #define CSN_KEEPER_JOBS_MAX     4096u /* commands at once */

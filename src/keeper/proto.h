@@ -1,11 +1,9 @@
 /* proto.h: the wire between the library and a keeper.
  *
- * SEQPACKET messages: a fixed head, a body, descriptors by SCM_RIGHTS. A body that does not fit
- * into one packet travels in a sealed memfd, passed as the last descriptor. Every request on a
- * connection carries its own reply channel as its first descriptor (one end of a SEQPACKET
- * pair), so any number of threads may send on one connection and nobody sorts answers. Both
- * sides treat the other as hostile: everything is bounded, counted and checked; descriptors of
- * a malformed message are closed.
+ * Messages are os/msg.h's. Every request on a connection carries its own reply channel as its
+ * first descriptor (one end of a SEQPACKET pair), so any number of threads may send on one
+ * connection and nobody sorts answers. Both sides treat the other as hostile: everything is
+ * bounded, counted and checked; descriptors of a malformed message are closed.
  *
  *   request     descriptors after the channel     answers on the channel
  *   HELLO       -                                 HELLO_R
@@ -30,9 +28,10 @@
 #include <stdint.h>
 
 #include "base/limits.h"
+#include "base/wire.h"
+#include "os/msg.h"
 
-#define CSN_KEEPER_MAGIC   0x4b4e5343u /* "CSNK" */
-#define CSN_KEEPER_VERSION 2u
+#define CSN_KEEPER_VERSION CSN_MSG_VERSION
 
 enum csn_msg_type {
     CSN_MSG_HELLO = 1,
@@ -68,76 +67,6 @@ enum csn_msg_type {
     CSN_MSG_READY,       /* from the keeper: its walls stand; its root comes along */
     CSN_MSG_FAILED,      /* they do not */
 };
-
-#define CSN_MSG_BODY_FD (1u << 0) /* head.flags: the body is in the last descriptor */
-
-typedef struct csn_msg_head {
-    uint32_t magic;
-    uint16_t version;
-    uint16_t type;
-    uint32_t flags;
-    uint32_t length; /* of the body */
-} csn_msg_head;
-
-typedef struct csn_msg {
-    uint16_t type;
-    const uint8_t *body; /* in the caller's buffer, or in heap */
-    size_t len;
-    int fds[CSN_KEEPER_FDS_MAX];
-    size_t nfds;
-    void *heap;
-} csn_msg;
-
-/* ---- encoding -------------------------------------------------------------------------- */
-
-/* Grows from the caller's buffer to the heap; never beyond CSN_KEEPER_BODY_MAX. Errors stick.
- */
-typedef struct csn_wire_out {
-    uint8_t *data;
-    size_t len, cap;
-    int error; /* 0 or errno */
-    bool owned;
-} csn_wire_out;
-
-void csn_wire_out_init(csn_wire_out *o, void *buf, size_t size);
-void csn_wire_out_release(csn_wire_out *o);
-void csn_put_bytes(csn_wire_out *o, const void *data, size_t len);
-void csn_put_u32(csn_wire_out *o, uint32_t v);
-void csn_put_u64(csn_wire_out *o, uint64_t v);
-void csn_put_i64(csn_wire_out *o, int64_t v);
-/* Length, bytes, NUL: the receiver uses it in place. NULL is kept apart from "". */
-void csn_put_str(csn_wire_out *o, const char *s);
-
-/* Reads never pass `end`; after an error everything reads as zero. Errors stick. */
-typedef struct csn_wire_in {
-    const uint8_t *p, *end;
-    int error;
-} csn_wire_in;
-
-void csn_wire_in_init(csn_wire_in *in, const void *data, size_t len);
-uint32_t csn_get_u32(csn_wire_in *in);
-uint64_t csn_get_u64(csn_wire_in *in);
-int64_t csn_get_i64(csn_wire_in *in);
-/* Points into the message. NULL when NULL was sent (only if may_be_null) or on error. */
-const char *csn_get_str(csn_wire_in *in, size_t max, bool may_be_null);
-const uint8_t *csn_get_bytes(csn_wire_in *in, size_t len);
-/* 0 when all of it was read and nothing failed. */
-int csn_wire_in_end(const csn_wire_in *in);
-
-/* ---- messages -------------------------------------------------------------------------- */
-
-/* A memfd with these bytes that nobody can change any more. */
-int csn_sealed_memfd(const char *name, const void *data, size_t len);
-/* Sends one message. Waits for room until deadline_ns (0: forever; 1: not at all). */
-int csn_msg_send(int sock, uint16_t type, const void *body, size_t len, const int *fds,
-                 size_t nfds, uint64_t deadline_ns);
-/* Receives one message without waiting; body and descriptors are the caller's to release. 1: a
- * message, 0: the other side hung up, -EAGAIN: nothing there, -EPROTO: malformed. */
-int csn_msg_recv(int sock, void *buf, size_t size, csn_msg *ret);
-void csn_msg_release(csn_msg *m); /* closes descriptors that were not taken, frees the heap */
-int csn_msg_take_fd(csn_msg *m, size_t i); /* the caller owns it now; -1: there is none */
-/* The pure part of recv: checks a packet of n bytes that came with nfds descriptors. */
-int csn_msg_check(const void *packet, size_t n, size_t nfds, csn_msg_head *ret);
 
 /* ---- bodies ---------------------------------------------------------------------------- */
 

@@ -252,7 +252,7 @@ static void send_raw(int sock, const void *data, size_t len, int fd)
 
 static void malformed_messages_are_refused_and_their_descriptors_closed(void **state)
 {
-    csn_msg_head good = {CSN_KEEPER_MAGIC, CSN_KEEPER_VERSION, CSN_MSG_HELLO, 0, 0}, h;
+    csn_msg_head good = {CSN_MSG_MAGIC, CSN_KEEPER_VERSION, CSN_MSG_HELLO, 0, 0}, h;
     uint8_t buf[512];
     int sv[2];
     csn_msg m;

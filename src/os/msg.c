@@ -1,0 +1,218 @@
+/* msg.c: sends and receives messages with descriptors.
+ *
+ * Linked into the library, the keeper and the gateway. The other side may be taken over: a
+ * sealed memfd is copied before it is looked at (its owner cannot change it under us, and a
+ * short one cannot fault us), descriptors that nobody announced are closed. */
+#include "os/msg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+int csn_sealed_memfd(const char *name, const void *data, size_t len)
+{
+    csn_autofd int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    const char *p = data;
+
+    if (fd < 0)
+        return -errno;
+    while (len > 0) {
+        ssize_t n = write(fd, p, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : -EIO;
+        p += n;
+        len -= (size_t)n;
+    }
+    if (fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+        return -errno;
+    return csn_steal_fd(&fd);
+}
+
+/* Never blocks in the kernel: a peer that does not read could hold us there for ever. */
+static int send_waiting(int sock, const struct msghdr *mh, uint64_t deadline_ns)
+{
+    for (;;) {
+        ssize_t n = sendmsg(sock, mh, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n >= 0)
+            return 0;
+        if (errno == EINTR)
+            continue;
+        if (errno != EAGAIN || deadline_ns == 1)
+            return -errno;
+        int ms = csn_deadline_poll_ms(deadline_ns);
+        if (ms == 0)
+            return -ETIMEDOUT;
+        struct pollfd pf = {.fd = sock, .events = POLLOUT};
+        if (poll(&pf, 1, ms) < 0 && errno != EINTR)
+            return -errno;
+    }
+}
+
+int csn_msg_send(int sock, uint16_t type, const void *body, size_t len, const int *fds,
+                 size_t nfds, uint64_t deadline_ns)
+{
+    csn_msg_head head = {CSN_MSG_MAGIC, CSN_MSG_VERSION, type, 0, (uint32_t)len};
+    int all[CSN_KEEPER_FDS_MAX];
+    csn_autofd int memfd = -1;
+
+    if (len > CSN_KEEPER_BODY_MAX || nfds >= CSN_KEEPER_FDS_MAX)
+        return -E2BIG;
+    if (nfds > 0)
+        memcpy(all, fds, nfds * sizeof(all[0]));
+    if (len + sizeof(head) > CSN_KEEPER_MSG_MAX) {
+        memfd = csn_sealed_memfd("caisson-msg", body, len);
+        if (memfd < 0)
+            return memfd;
+        all[nfds++] = memfd;
+        head.flags |= CSN_MSG_BODY_FD;
+    }
+    union {
+        char bytes[CMSG_SPACE(sizeof(int) * CSN_KEEPER_FDS_MAX)];
+        struct cmsghdr align;
+    } ctl;
+    struct iovec iov[2] = {{&head, sizeof(head)},
+                           {(void *)(uintptr_t)body, memfd < 0 ? len : 0}};
+    struct msghdr mh = {.msg_iov = iov, .msg_iovlen = iov[1].iov_len > 0 ? 2 : 1};
+    if (nfds > 0) { /* padding of the control message goes out too: no stack bytes in it */
+        memset(&ctl, 0, sizeof(ctl));
+        mh.msg_control = ctl.bytes;
+        mh.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&mh);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
+        memcpy(CMSG_DATA(c), all, sizeof(int) * nfds);
+    }
+    return send_waiting(sock, &mh, deadline_ns);
+}
+
+/* A version that is not ours is refused, not guessed at: our programs come together. */
+int csn_msg_check(const void *packet, size_t n, size_t nfds, csn_msg_head *ret)
+{
+    if (n < sizeof(*ret))
+        return -EPROTO;
+    memcpy(ret, packet, sizeof(*ret));
+    if (ret->magic != CSN_MSG_MAGIC || ret->version != CSN_MSG_VERSION)
+        return -EPROTO;
+    if ((ret->flags & ~CSN_MSG_BODY_FD) != 0)
+        return -EPROTO;
+    if (ret->flags & CSN_MSG_BODY_FD)
+        return nfds > 0 && n == sizeof(*ret) && ret->length <= CSN_KEEPER_BODY_MAX ? 0
+                                                                                   : -EPROTO;
+    return ret->length == n - sizeof(*ret) ? 0 : -EPROTO;
+}
+
+/* Copies the body out of the last descriptor, which must be a memfd sealed for good. */
+static int body_from_fd(csn_msg *m, size_t len)
+{
+    csn_autofd int fd = m->fds[--m->nfds];
+    struct stat st;
+    size_t got = 0;
+
+    if ((fcntl(fd, F_GET_SEALS) & SEALS) != SEALS || fstat(fd, &st) < 0 ||
+        (uint64_t)st.st_size != len)
+        return -EPROTO;
+    m->heap = malloc(len + 1);
+    if (!m->heap)
+        return -ENOMEM;
+    while (got < len) {
+        ssize_t n = pread(fd, (char *)m->heap + got, len - got, (off_t)got);
+        if (n <= 0)
+            return -EPROTO;
+        got += (size_t)n;
+    }
+    m->body = m->heap;
+    m->len = len;
+    return 0;
+}
+
+/* Takes every descriptor that arrived, also those nobody announced: what is not kept here would
+ * stay open in this process without anybody knowing its number. */
+static void collect_fds(struct msghdr *mh, csn_msg *m)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+            if (m->nfds < CSN_KEEPER_FDS_MAX)
+                m->fds[m->nfds++] = fd;
+            else
+                close(fd);
+        }
+    }
+}
+
+int csn_msg_recv(int sock, void *buf, size_t size, csn_msg *ret)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int) * CSN_KEEPER_FDS_MAX)];
+        struct cmsghdr align;
+    } ctl;
+    struct iovec iov = {buf, size};
+    struct msghdr mh = {.msg_iov = &iov,
+                        .msg_iovlen = 1,
+                        .msg_control = ctl.bytes,
+                        .msg_controllen = sizeof(ctl.bytes)};
+    csn_msg m = {0};
+    csn_msg_head head;
+    ssize_t n;
+
+    /* ECONNRESET: it closed with our message unread. The kernel says so once, before what the
+     * other side sent last: that may be the very answer we wait for, so it is read again. */
+    int resets = 0;
+    do
+        n = recvmsg(sock, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    while (n < 0 && (errno == EINTR || (errno == ECONNRESET && resets++ == 0)));
+    if (n < 0)
+        return errno == ECONNRESET ? 0 : -errno;
+    collect_fds(&mh, &m);
+    if (n == 0 && m.nfds == 0)
+        return 0;
+    int rc = (mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+                 ? -EPROTO
+                 : csn_msg_check(buf, (size_t)n, m.nfds, &head);
+    if (rc == 0) {
+        m.type = head.type;
+        m.body = (const uint8_t *)buf + sizeof(head);
+        m.len = head.length;
+        if (head.flags & CSN_MSG_BODY_FD)
+            rc = body_from_fd(&m, head.length);
+    }
+    if (rc < 0) {
+        csn_msg_release(&m);
+        return rc;
+    }
+    *ret = m;
+    return 1;
+}
+
+void csn_msg_release(csn_msg *m)
+{
+    for (size_t i = 0; i < m->nfds; i++)
+        if (m->fds[i] >= 0)
+            close(m->fds[i]);
+    free(m->heap);
+    *m = (csn_msg){0};
+}
+
+int csn_msg_take_fd(csn_msg *m, size_t i)
+{
+    return i < m->nfds ? csn_steal_fd(&m->fds[i]) : -1;
+}
