@@ -129,6 +129,9 @@ typedef int (*csn_process_fn)(void *ctx, const csn_process_info *info);
     (1u << 6) /* the workspace is a host directory; none given: the caller's                   \
                */
 
+/* One event of `network_events`. Strings live until the callback returns. Non-zero stops. */
+typedef int (*csn_net_event_fn)(void *ctx, const csn_net_event *e);
+
 /* One finding of `diagnose`. Strings live until the callback returns. */
 typedef void (*csn_check_fn)(void *ctx, const csn_check *check);
 
@@ -211,6 +214,13 @@ typedef struct csn_backend_ops {
     /* Called right after open, before anything else: what open began is finished, or fails.
      * So that the core has something to do meanwhile. NULL: open did it all. */
     csn_status (*ready)(void *state, csn_error **err);
+    /* Replaces the rules of a running sandbox's network. NULL: rules stay as they were. */
+    csn_status (*network_set)(void *state, const csn_net_opts *rules, csn_error **err);
+    /* Tells fn what happened on its network, from *since on, and moves it; *ret_lost: so many
+     * are not known any more. since NULL: what was not taken by anybody with NULL before, in
+     * whatever process; for the audit log. A sandbox without network has no events. */
+    csn_status (*network_events)(void *state, uint64_t *since, csn_net_event_fn fn, void *ctx,
+                                 uint64_t *ret_lost, csn_error **err);
 } csn_backend_ops;
 
 /* Makes `ops` available to csn_open under ops->name. Names cannot be taken twice. The table and

@@ -185,7 +185,7 @@ CSN_API const char *csn_id(const csn_sandbox *sb);
 
 typedef struct csn_layer {
     const char *name;   /* user, mount, pid, net, limits, landlock, seccomp, files, exec ... */
-    const char *status; /* "on", "off", "weaker" */
+    const char *status; /* "on", "off", "weaker"; of net also "transparent", "proxy" */
     const char *detail; /* one sentence */
 } csn_layer;
 
@@ -575,6 +575,59 @@ CSN_API csn_status csn_watch_open(csn_sandbox *sb, const char *path, uint32_t fl
 CSN_API csn_status csn_watch_next(csn_watch *w, uint64_t timeout_ms, csn_event *ret,
                                   csn_error **err);
 CSN_API void csn_watch_free(csn_watch *w);
+
+/* ---- network ------------------------------------------------------------------------------
+ */
+
+/* As the fields of csn_config. */
+typedef struct csn_net_opts {
+    uint32_t size;
+    uint32_t flags;               /* 0 */
+    const char *network;          /* "none" (also NULL) or "all" */
+    const char *const *net_allow; /* host[:port] */
+    const char *const *net_deny;
+    const char *const *packages;
+} csn_net_opts;
+
+/* From now on the rules are these, instead of all it had. What they no longer allow is cut
+ * within a second. CSN_UNSUPPORTED for a sandbox that was opened without network rules. */
+CSN_API csn_status csn_network_set(csn_sandbox *sb, const csn_net_opts *opts, csn_error **err);
+
+typedef struct csn_net_event {
+    uint64_t seq;
+    int64_t time_ms;      /* since the epoch */
+    const char *kind;     /* "name", "connect", "close" */
+    const char *verdict;  /* "allow", "deny" */
+    const char *protocol; /* "dns", "tcp", "tls", "http" ... as far as it was seen */
+    const char *host;     /* or NULL, here and below */
+    const char *address;
+    const char *rule;     /* that decided */
+    const char *hint;     /* of a refusal: the smallest rule that would have allowed it */
+    const char *why;      /* of a refusal, for people */
+    uint64_t port;        /* 0: none */
+    uint64_t up, down;    /* bytes out of the sandbox and into it */
+    uint64_t duration_ms; /* close: of the connection; connect: until it was made */
+    uint64_t count;       /* of the same refusal; at least 1 */
+} csn_net_event;
+
+typedef struct csn_net_result {
+    uint32_t size;
+    uint32_t event_count;
+    const char *mode;   /* "none", "transparent", "proxy"; "off": its gateway has ended */
+    const char *detail; /* one sentence */
+    const char *network;
+    const char *const *net_allow; /* NULL-terminated; never NULL, here and below */
+    const char *const *net_deny;
+    const char *const *packages;
+    const csn_net_event *events; /* oldest first; a bounded number is kept */
+    uint64_t next;               /* `since` of the next call */
+    uint64_t lost;               /* events that were not kept */
+} csn_net_result;
+
+/* The rules of a sandbox's network and what happened on it, from event `since` on (0: all). */
+CSN_API csn_status csn_network(csn_sandbox *sb, uint64_t since, csn_net_result **ret,
+                               csn_error **err);
+CSN_API void csn_network_free(csn_net_result *r);
 
 /* ---- transfer -----------------------------------------------------------------------------
  */

@@ -37,7 +37,7 @@ static void print_info(const csn_info_result *r)
         printf("%s%s", *w, w[1] ? ", " : "");
     printf("\nlayers\n");
     for (size_t i = 0; i < r->layer_count; i++)
-        printf("  %-14s%-8s%s\n", r->layers[i].name, r->layers[i].status,
+        printf("  %-14s%-12s%s\n", r->layers[i].name, r->layers[i].status,
                r->layers[i].detail ? r->layers[i].detail : "");
 }
 

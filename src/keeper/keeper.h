@@ -2,6 +2,7 @@
  *
  *   main.c      reads the spec, makes the process what it must be, serves, ends
  *   walls.c     what stands around a jail, built once before anything is served
+ *   net.c       the sockets that a gateway outside has of the jail's network
  *   sweep.c     removing what is left, and the other life of this program: to do only that
  *   meter.c     how much memory all processes have, where the kernel does not bound it
  *   serve.c     the loop: descriptors, timers, connections, which request goes where
@@ -49,6 +50,7 @@ typedef enum csn_watch_kind {
     CSN_WATCH_OUTPUT,  /* of a background job */
     CSN_WATCH_WAITER,
     CSN_WATCH_DRAIN,
+    CSN_WATCH_NET,  /* the link to a gateway */
     CSN_WATCH_IDLE, /* output of a session nobody uses just now */
 } csn_watch_kind;
 
@@ -151,6 +153,7 @@ typedef struct csn_keeper {
     int inner_wall;     /* that commands step behind, see walls.c; -1: none */
     int epfd;
     csn_watch signals, owner, listen;
+    csn_watch net; /* fresh sockets are asked for here; fd -1: nobody does */
     csn_list conns, jobs, ended, waiters, sessions, drains;
     csn_list graves; /* freed after the batch */
     csn_proctree tree;
@@ -167,6 +170,14 @@ typedef struct csn_keeper {
 
 /* walls.c. The keeper is behind all walls of its spec, or must end: -errno. */
 int csn_walls_build(csn_keeper *k);
+
+/* net.c. A network as ordered: *told says what it became, ret_fds (room for all of a message)
+ * what READY is to bring of it; they are closed by csn_net_told. Nothing ordered: nothing. */
+int csn_net_build(csn_keeper *k, csn_net_body *told, int *ret_fds, size_t *ret_count,
+                  uint64_t *ret_where);
+void csn_net_told(void);
+int csn_net_begin(csn_keeper *k); /* serves the link from now on */
+void csn_net_serve(csn_keeper *k);
 
 /* sweep.c. Removes what the spec lists. */
 void csn_sweep_listed(const csn_keeper_spec *spec);

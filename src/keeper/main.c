@@ -77,7 +77,7 @@ static int prepare(csn_keeper *k)
 
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         csn_list_init(lists[i]);
-    k->signals.fd = k->owner.fd = k->listen.fd = -1;
+    k->signals.fd = k->owner.fd = k->listen.fd = k->net.fd = -1;
     for (int fd = CSN_KEEPER_FD_CONTROL; fd <= CSN_KEEPER_FD_OWNER; fd++)
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
             return -errno;

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "os/netin.h"
+
 static void put_strv(csn_wire_out *o, const char *const *v)
 {
     size_t n = 0;
@@ -218,6 +220,34 @@ int csn_get_log(const void *body, size_t len, csn_log_body *ret)
     b.data = csn_get_bytes(&in, b.len);
     if (csn_wire_in_end(&in) < 0 || b.len > CSN_LOG_CHUNK_MAX || b.offset > b.total ||
         b.len > b.total - b.offset)
+        return -EPROTO;
+    *ret = b;
+    return 0;
+}
+
+int64_t csn_net_pack(const csn_net_body *b)
+{
+    return (int64_t)((uint64_t)(b->mode & 0xf) | (uint64_t)(b->sockets & 0xff) << 4 |
+                     (uint64_t)(b->lacking & 0xfff) << 12 |
+                     (uint64_t)(b->proxy_port & 0xffff) << 24);
+}
+
+int csn_net_unpack(int64_t packed, csn_net_body *ret)
+{
+    uint64_t v = (uint64_t)packed;
+    csn_net_body b = {.mode = (uint32_t)v & 0xf,
+                      .sockets = (uint32_t)(v >> 4) & 0xff,
+                      .lacking = (uint32_t)(v >> 12) & 0xfff,
+                      .proxy_port = (uint32_t)(v >> 24) & 0xffff};
+    bool transparent = b.mode == CSN_NETIN_TRANSPARENT, proxy = b.mode == CSN_NETIN_PROXY;
+
+    if (v >> 40 != 0 || b.sockets >> CSN_NETIN_SOCKETS != 0)
+        return -EPROTO;
+    if (!transparent && !proxy && v != CSN_NETIN_NONE)
+        return -EPROTO;
+    if (proxy && (b.sockets != 1u << CSN_NETIN_LISTENER || b.proxy_port == 0))
+        return -EPROTO;
+    if (transparent && (b.sockets & CSN_NETIN_ALL4) != CSN_NETIN_ALL4)
         return -EPROTO;
     *ret = b;
     return 0;

@@ -154,10 +154,23 @@ typedef struct csn_ask_body {
  * RESIZE a: rows, b: columns. EXTEND a: ms. KILL a: grace ms. ERROR a: errno, b: stage.
  * STARTED pid. HELLO_R pid, a: version, b: started (epoch ms), c: ends (epoch ms, 0: never).
  * SESSION_R pid, a: 1 for a new shell. PORT a: number. READY a: walls that stand, b: Landlock's
- * ABI, c: why no limit on user namespaces (errno). FAILED a: errno, b: which wall, c: which
- * entry of its mounts. */
+ * ABI, c: why no limit on user namespaces (errno), pid: the network, see csn_net_body. FAILED
+ * a: errno, b: which wall, c: which entry of its mounts, or the network's step and detail. */
 void csn_put_ask(csn_wire_out *o, const csn_ask_body *b);
 int csn_get_ask(const void *body, size_t len, csn_ask_body *ret);
+
+/* What became of a network that was ordered, in READY and ROOT_R. After the root, READY brings
+ * the link on which fresh sockets are asked for, the sockets whose bits (csn_netin_socket) are
+ * set, and one listener for each port that is lent. */
+typedef struct csn_net_body {
+    uint32_t mode;       /* csn_netin_mode; NONE: nothing was ordered, and nothing comes */
+    uint32_t sockets;    /* 1 << csn_netin_socket */
+    uint32_t lacking;    /* why it is a proxy although more was ordered; errno */
+    uint32_t proxy_port; /* on its loopback; 0: none */
+} csn_net_body;
+
+int64_t csn_net_pack(const csn_net_body *b);
+int csn_net_unpack(int64_t packed, csn_net_body *ret); /* -EPROTO */
 
 /* Answer to LOGS: the head, then the bytes. */
 typedef struct csn_log_body {

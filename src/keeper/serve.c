@@ -331,6 +331,9 @@ static void dispatch(csn_keeper *k, csn_watch *w)
     case CSN_WATCH_WAITER:
         csn_waiter_forget(k, w->owner); /* whoever waited is gone */
         break;
+    case CSN_WATCH_NET:
+        csn_net_serve(k);
+        break;
     case CSN_WATCH_DRAIN:
     case CSN_WATCH_IDLE:
         csn_drain_read(k, w);
@@ -366,6 +369,8 @@ static int born(csn_keeper *k)
 {
     int rc = conn_new(k, CSN_KEEPER_FD_CONTROL, true);
 
+    if (rc == 0)
+        rc = csn_net_begin(k);
     if (rc < 0)
         return rc;
     /* Listening again puts our own credentials on the socket: whoever connects learns from the

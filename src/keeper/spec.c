@@ -25,6 +25,16 @@ uint64_t csn_spec_tag_base(const char *id)
     return CSN_TAG_MARK | (h & (CSN_TAG_MARK - 1) & ~CSN_TAG_SEQ_MASK);
 }
 
+static void put_net(csn_wire_out *o, const csn_netin_order *n)
+{
+    csn_put_u32(o, n->mode);
+    if (n->mode == CSN_NETIN_NONE)
+        return;
+    csn_put_u32(o, n->lent_count);
+    for (uint32_t i = 0; i < n->lent_count && i < CSN_NETIN_LENT_MAX; i++)
+        csn_put_u32(o, n->lent[i]);
+}
+
 static void put_walls(csn_wire_out *o, const csn_walls *w)
 {
     csn_put_u32(o, w->on);
@@ -39,6 +49,7 @@ static void put_walls(csn_wire_out *o, const csn_walls *w)
     csn_put_u64(o, w->nofile_max);
     csn_put_u64(o, w->data_max);
     csn_put_u64(o, w->memory_max);
+    put_net(o, &w->net);
     csn_put_u64(o, w->mounts.size);
     csn_put_u64(o, w->mounts.inodes);
     csn_put_u32(o, (uint32_t)w->mounts.count);
@@ -174,6 +185,25 @@ static int get_mounts(csn_wire_in *in, csn_walls *w, csn_mount **ret)
     return 0;
 }
 
+/* A network with a way out is only ever one of the jail's own. */
+static int get_net(csn_wire_in *in, const csn_walls *w, csn_netin_order *ret)
+{
+    ret->mode = csn_get_u32(in);
+    if (ret->mode == CSN_NETIN_NONE)
+        return 0;
+    ret->lent_count = csn_get_u32(in);
+    if (ret->mode >= CSN_NETIN_MODES || ret->lent_count > CSN_NETIN_LENT_MAX ||
+        !(w->on & CSN_WALL_BIT(CSN_WALL_NET)))
+        return -EPROTO;
+    for (uint32_t i = 0; i < ret->lent_count; i++) {
+        uint32_t port = csn_get_u32(in);
+        if (port == 0 || port > UINT16_MAX)
+            return -EPROTO;
+        ret->lent[i] = (uint16_t)port;
+    }
+    return 0;
+}
+
 static int get_walls(csn_wire_in *in, csn_keeper_spec *s)
 {
     csn_walls *w = &s->walls;
@@ -190,6 +220,8 @@ static int get_walls(csn_wire_in *in, csn_keeper_spec *s)
     w->nofile_max = csn_get_u64(in);
     w->data_max = csn_get_u64(in);
     w->memory_max = csn_get_u64(in);
+    if (get_net(in, w, &w->net) < 0)
+        return -EPROTO;
     w->mounts.size = csn_get_u64(in);
     w->mounts.inodes = csn_get_u64(in);
     if ((w->on & ~CSN_WALLS_ALL) != 0 || w->given > CSN_SPEC_GIVEN_MAX)

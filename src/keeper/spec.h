@@ -9,7 +9,7 @@
 #include "os/cgroup.h"
 
 #define CSN_SPEC_MAGIC     0x534e5343u /* "CSNS" */
-#define CSN_SPEC_VERSION   2u
+#define CSN_SPEC_VERSION   3u
 #define CSN_SPEC_MAX       (64u * 1024u)
 #define CSN_SPEC_ID_MAX    127u
 #define CSN_SPEC_TEXT_MAX  8192u

@@ -39,6 +39,10 @@ typedef struct building {
     csn_ask_body told;
     csn_beside aside; /* makes the network while we do the rest */
     int net;          /* what it made */
+    csn_net_body net_told;
+    int net_fds[CSN_KEEPER_FDS_MAX]; /* what READY brings: the root, then the network's */
+    size_t net_count;
+    uint64_t net_where; /* it failed */
     csn_unmount_work unmount;
     int proc; /* the host's /proc, for the limit on nesting */
 } building;
@@ -215,22 +219,28 @@ static int nesting(building *b)
     return 0;
 }
 
-static int build_one(building *b, csn_wall wall)
+static int build_net(csn_keeper *k, building *b)
 {
-    int rc;
+    int rc = csn_beside_join(&b->aside);
 
+    if (rc < 0)
+        return rc;
+    rc = csn_netns_enter(b->net);
+    close(b->net);
+    if (rc == 0)
+        rc = csn_net_build(k, &b->net_told, b->net_fds + 1, &b->net_count, &b->net_where);
+    return rc;
+}
+
+static int build_one(csn_keeper *k, building *b, csn_wall wall)
+{
     switch (wall) {
     case CSN_WALL_NAMESPACES:
         return sethostname(HOST_NAME, strlen(HOST_NAME)) < 0 ? -errno : 0;
     case CSN_WALL_NESTED:
         return nesting(b);
     case CSN_WALL_NET:
-        rc = csn_beside_join(&b->aside);
-        if (rc < 0)
-            return rc;
-        rc = csn_netns_enter(b->net);
-        close(b->net);
-        return rc;
+        return build_net(k, b);
     case CSN_WALL_MOUNTS:
         return enter_mounts(b);
     case CSN_WALL_USER:
@@ -251,7 +261,7 @@ static int build_one(building *b, csn_wall wall)
 
 /* Waits for what others do for us where it is needed and not before: up to the second user
  * namespace nothing minds that the old root is still being taken off. */
-static int build(building *b, csn_wall wall)
+static int build(csn_keeper *k, building *b, csn_wall wall)
 {
     int rc = 0;
 
@@ -262,7 +272,7 @@ static int build(building *b, csn_wall wall)
     if (rc < 0)
         return rc;
     b->at = wall;
-    return b->w->on & CSN_WALL_BIT(wall) ? build_one(b, wall) : 0;
+    return b->w->on & CSN_WALL_BIT(wall) ? build_one(k, b, wall) : 0;
 }
 
 static void tell(uint16_t type, const csn_ask_body *body, const int *fds, size_t nfds)
@@ -291,18 +301,22 @@ int csn_walls_build(csn_keeper *k)
     if (rc == 0)
         rc = receive_given(b);
     for (unsigned i = 0; rc == 0 && i < CSN_WALLS; i++)
-        rc = build(b, (csn_wall)i);
+        rc = build(k, b, (csn_wall)i);
     csn_autofd int root = rc < 0 ? -1 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (rc == 0 && root < 0)
         rc = -errno;
     if (rc < 0) {
-        tell(CSN_MSG_FAILED, &(csn_ask_body){.a = (uint64_t)-rc, .b = b->at, .c = b->at_mount},
-             NULL, 0);
+        uint64_t where = b->at == CSN_WALL_NET ? b->net_where : b->at_mount;
+        tell(CSN_MSG_FAILED, &(csn_ask_body){.a = (uint64_t)-rc, .b = b->at, .c = where}, NULL,
+             0);
         return rc;
     }
     b->told.a = b->w->on;
+    b->told.pid = csn_net_pack(&b->net_told);
     k->ready = b->told;
     k->inner_wall = b->inner;
-    tell(CSN_MSG_READY, &b->told, &root, 1);
+    b->net_fds[0] = root;
+    tell(CSN_MSG_READY, &b->told, b->net_fds, 1 + b->net_count);
+    csn_net_told();
     return 0;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "os/mounts.h"
+#include "os/netin.h"
 
 /* In the order in which they are built. The namespaces are made by whoever starts the keeper;
  * what is named here is what the keeper does in them. */
@@ -36,5 +37,6 @@ typedef struct csn_walls {
     uint64_t pids_max, nofile_max; /* 0: as it is */
     uint64_t data_max;             /* private memory of one command's process; 0: as it is */
     uint64_t memory_max; /* of all processes together, watched by the keeper; 0: not */
+    csn_netin_order net; /* what the network has beside loopback */
     csn_mounts mounts;   /* the list is owned by the spec, see csn_spec_release */
 } csn_walls;

@@ -90,27 +90,35 @@ static char *own_dir(void)
 
 /* Beside the library first (a build directory), then where it is installed. No environment
  * variable: whoever sets one for an agent's host must not choose what runs here. */
-csn_status csn_keeper_find(char **ret, csn_error **err)
+csn_status csn_program_find(const char *name, char **ret, csn_error **err)
 {
-    csn_autofree char *dir = own_dir();
-    csn_autofree char *beside = NULL;
+    csn_autofree char *dir = path_for_tests ? csn_path_dir(path_for_tests) : own_dir();
+    csn_autofree char *beside = NULL, *installed = NULL;
 
-    if (path_for_tests) {
-        *ret = strdup(path_for_tests);
-        return *ret ? CSN_OK : csn_fail(err, CSN_NOMEM, "keeper");
-    }
-    if (dir && asprintf(&beside, "%s/%s", dir, PROGRAM) < 0)
+    if (dir && asprintf(&beside, "%s/%s", dir, name) < 0)
         beside = NULL;
+    if (asprintf(&installed, CSN_LIBEXEC_DIR "/%s", name) < 0) {
+        installed = NULL;
+        return csn_fail(err, CSN_NOMEM, "%s", name);
+    }
     if (beside && access(beside, X_OK) == 0) {
         *ret = CSN_STEAL(beside);
         return CSN_OK;
     }
-    if (access(CSN_LIBEXEC_DIR "/" PROGRAM, X_OK) == 0) {
-        *ret = strdup(CSN_LIBEXEC_DIR "/" PROGRAM);
-        return *ret ? CSN_OK : csn_fail(err, CSN_NOMEM, "keeper");
+    if (access(installed, X_OK) == 0) {
+        *ret = CSN_STEAL(installed);
+        return CSN_OK;
     }
-    return csn_fail(err, CSN_UNAVAILABLE, "%s not found: neither %s nor %s is there", PROGRAM,
-                    beside ? beside : "beside the library", CSN_LIBEXEC_DIR "/" PROGRAM);
+    return csn_fail(err, CSN_UNAVAILABLE, "%s not found: neither %s nor %s is there", name,
+                    beside ? beside : "beside the library", installed);
+}
+
+csn_status csn_keeper_find(char **ret, csn_error **err)
+{
+    if (!path_for_tests)
+        return csn_program_find(PROGRAM, ret, err);
+    *ret = strdup(path_for_tests);
+    return *ret ? CSN_OK : csn_fail(err, CSN_NOMEM, "keeper");
 }
 
 /* ---- the socket of a detached one

@@ -8,6 +8,8 @@
 /* For tests, which do not lie next to the keeper: use this program. Not locked. */
 void csn_keeper_path_set(const char *path);
 
+/* Where a program of ours is: beside the library, or where they are installed; malloc'd. */
+csn_status csn_program_find(const char *name, char **ret, csn_error **err);
 /* Where the program of the keeper is; malloc'd. */
 csn_status csn_keeper_find(char **ret, csn_error **err);
 

@@ -34,6 +34,9 @@ enum csn_netin_socket {
     CSN_NETIN_LISTENER, /* of the proxy */
     CSN_NETIN_SOCKETS
 };
+/* Those that a transparent network always has. */
+#define CSN_NETIN_ALL4                                                                         \
+    (1u << CSN_NETIN_DNS_UDP4 | 1u << CSN_NETIN_DNS_TCP4 | 1u << CSN_NETIN_TCP4)
 
 /* Where it failed; for messages. */
 enum csn_netin_step {

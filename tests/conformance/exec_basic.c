@@ -289,7 +289,7 @@ static void options_the_backend_lacks_are_unsupported(csn_fx *f)
 
     if (!csn_fx_can(f->sb, "sudo"))
         fails(CSN_UNSUPPORTED, csn_sh(f->sb, "true", EXEC(.flags = CSN_EXEC_SUDO), &r, E));
-    if (!csn_fx_can(f->sb, "network_rules")) {
+    if (!csn_fx_can(f->sb, "network_per_call")) {
         fails(CSN_UNSUPPORTED,
               csn_sh(f->sb, "true", EXEC(.allowed_domains = ARGV("a.test")), &r, E));
         fails(CSN_UNSUPPORTED,

@@ -39,7 +39,7 @@ refused hostname '*namespaces*'
 status "without openat2 it works" 0 "$PROBE" without openat2 "$CAISSON" run --workspace "$WS" -- touch "$WS/ran"
 
 # ---- what this build cannot honour ----
-for option in "--net all" "--allow example.org" "--packages pip" "--publish 8080" "--host-port 8080" "--image debian" \
+for option in "--image debian" \
     "--workspace $WS:cow" "--deny *.pem"; do
     # shellcheck disable=SC2086
     status "$option is refused" 125 cs run --workspace "$WS" $option -- touch "$WS/no"

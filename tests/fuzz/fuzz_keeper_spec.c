@@ -33,6 +33,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(strncmp(last + 1, CSN_CGROUP_PREFIX, strlen(CSN_CGROUP_PREFIX)) == 0);
         must(!strstr(p, "/../") && s.flags == CSN_SPEC_SWEEP && s.walls.on == 0);
     }
+    must(s.walls.net.mode < CSN_NETIN_MODES && s.walls.net.lent_count <= CSN_NETIN_LENT_MAX);
+    must(s.walls.net.mode == CSN_NETIN_NONE || (s.walls.on & CSN_WALL_BIT(CSN_WALL_NET)));
+    for (uint32_t i = 0; i < s.walls.net.lent_count; i++)
+        must(s.walls.net.lent[i] != 0);
     must(s.id && strlen(s.id) <= CSN_SPEC_ID_MAX);
     must((s.tag_base & CSN_TAG_SEQ_MASK) == 0);
     csn_wire_out_init(&o, NULL, 0);

@@ -114,5 +114,9 @@ csn_status csn_jail_environ(csn_kept *k, csn_error **err)
         set(k, "USER", CSN_JAIL_USER) != 0 || set(k, "LOGNAME", CSN_JAIL_USER) != 0 ||
         set(k, "SHELL", csn_jail_shell()) != 0)
         return csn_fail(err, CSN_NOMEM, "environment");
+    const char *const *more = csn_jail_net_variables(k);
+    for (size_t i = 0; more && more[i]; i += 2)
+        if (set(k, more[i], more[i + 1]) != 0)
+            return csn_fail(err, CSN_NOMEM, "environment");
     return CSN_OK;
 }

@@ -27,12 +27,14 @@
 #include "os/landlock.h"
 #include "os/statedir.h"
 
-#define COUNT(a)     (sizeof(a) / sizeof((a)[0]))
-#define COPY_MAX     4096
-#define ENTRIES      48u
-#define DAY_MS       86400000
-#define ZONE         "/etc/localtime"
-#define PART         (CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NARROW | CSN_MOUNT_OURS)
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define COPY_MAX 4096
+#define ENTRIES  48u
+#define DAY_MS   86400000
+#define ZONE     "/etc/localtime"
+#define PART     (CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NARROW | CSN_MOUNT_OURS)
+/* Where the gateway answers, if there is one; else the question fails at once. */
+#define RESOLV_CONF  "nameserver 198.18.0.1\n"
 #define FORM_VERSION "1" /* of what csn_etc_make makes of a list */
 
 /* What an administrator writes (gitconfig, npmrc, pip.conf, profile.d, apt) may hold passwords
@@ -83,7 +85,7 @@ static void add_own(entries *e, const csn_jail *j, const char *home)
     add(e, CSN_MOUNT_TEXT, "127.0.0.1 localhost caisson\n::1 localhost\n", "/etc/hosts");
     add(e, CSN_MOUNT_TEXT, "passwd: files\ngroup: files\nhosts: files dns\n",
         "/etc/nsswitch.conf");
-    add(e, CSN_MOUNT_TEXT, "", "/etc/resolv.conf");
+    add(e, CSN_MOUNT_TEXT, RESOLV_CONF, "/etc/resolv.conf");
     add(e, CSN_MOUNT_LINK, "../usr/lib/os-release", "/etc/os-release");
     add(e, CSN_MOUNT_LINK, "/proc/self/mounts", "/etc/mtab");
 }

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -18,8 +19,7 @@
 
 #include "base/error.h"
 #include "base/strv.h"
-
-static const char no_network[] = "no grant is offered: a jail of this build has no network";
+#include "kit/netrules.h"
 
 static const char *value_in(const char *const *env, const char *name)
 {
@@ -71,13 +71,30 @@ static csn_explain_text text_of(const csn_output *o)
         .data = o->data, .len = o->len, .cut = o->total > o->len, .head = (size_t)o->head};
 }
 
-static void tell(const csn_exec_req *req, const csn_explain_out *found)
+/* A program that found no network names the host: that is the rule it needs. Where there are
+ * rules the gateway knows better, and what it let through was not refused by us. */
+static void tell_net(const csn_kept *k, const csn_exec_req *req, csn_denial d)
+{
+    char hint[CSN_NETRULE_TEXT + 16];
+    const csn_jail *j = k->own;
+    csn_netrule rule;
+
+    if (j->net)
+        return;
+    d.hint = NULL;
+    if (d.target && k->kind->rooted && csn_netrule_parse(d.target, &rule, NULL) &&
+        snprintf(hint, sizeof(hint), "--allow %s", d.target) < (int)sizeof(hint))
+        d.hint = hint;
+    req->denials->tell(req->denials->ctx, &d);
+}
+
+static void tell(const csn_kept *k, const csn_exec_req *req, const csn_explain_out *found)
 {
     for (size_t i = 0; i < found->count; i++) {
-        csn_denial d = found->items[i];
-        if (strcmp(d.op, "net") == 0)
-            d.hint = no_network;
-        req->denials->tell(req->denials->ctx, &d);
+        if (strcmp(found->items[i].op, "net") == 0)
+            tell_net(k, req, found->items[i]);
+        else
+            req->denials->tell(req->denials->ctx, &found->items[i]);
     }
 }
 
@@ -125,7 +142,8 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
         root < 0 ? csn_fail_errno(err, errno, "explain") : csn_explain(&in, &found, err);
     if (st < 0)
         return st;
-    tell(req, &found);
+    tell(k, req, &found);
+    csn_jail_net_explain(k, req->denials);
     csn_explain_release(&found);
     return CSN_OK;
 }

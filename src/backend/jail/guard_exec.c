@@ -212,6 +212,7 @@ csn_status csn_guard_exec(void *state, const csn_exec_req *req, const csn_sink *
     csn_guard *g = guard_of(k);
     struct timespec began;
 
+    csn_jail_net_begin(k);
     if (g->tree_count == 0)
         return csn_jail_exec(state, req, sink, ret, err);
     csn_changed_now(&began);

@@ -18,11 +18,7 @@ static csn_status refuse_unfit(const csn_config *c, csn_error **err)
 {
     const char *bad = NULL;
 
-    if (c->network && strcmp(c->network, "none") != 0)
-        bad = "a network";
-    else if (c->net_allow || c->net_deny || c->packages || c->publish || c->host_ports)
-        bad = "network rules";
-    else if (c->image)
+    if (c->image)
         bad = "an image";
     if (!bad)
         return CSN_OK;
@@ -40,6 +36,7 @@ static void jail_release(csn_kept *k)
     csn_guard_release(j->guard);
     if (j->etc_lock >= 0)
         close(j->etc_lock);
+    csn_jail_net_release(j);
     csn_arena_free(j->arena);
     free(j);
     k->own = NULL;
@@ -58,7 +55,8 @@ static csn_status jail_prepare(csn_kept *k, csn_error **err)
     if (!j || !j->arena)
         return csn_fail(err, CSN_NOMEM, "open jail sandbox");
     k->memory_each = 0; /* memory is bounded by better means, see limits.c */
-    return csn_jail_plan(k, err);
+    csn_status st = csn_jail_plan(k, err);
+    return st < 0 ? st : csn_jail_net_plan(k, err);
 }
 
 static const csn_layer layers[] = {
@@ -103,6 +101,7 @@ static csn_status jail_started(csn_kept *k, csn_error **err)
 static void jail_ended(csn_kept *k)
 {
     csn_guard_last(k);
+    csn_jail_net_ended(k);
     csn_jail_ended(k);
     csn_jail_weaker_ended(k);
 }
@@ -162,7 +161,7 @@ static csn_status jail_info(void *state, csn_info_result *ret, csn_error **err)
 {
     const csn_jail *j = ((csn_kept *)state)->own;
 
-    ret->layers = j->layers;
+    ret->layers = csn_jail_net_layers(state);
     ret->layer_count = j->layer_count;
     return csn_kept_info(state, ret, err);
 }
@@ -192,6 +191,8 @@ static csn_backend_ops ops = {
     .info = jail_info,
     .diagnose = csn_jail_diagnose,
     .explain = csn_guard_explain,
+    .network_set = csn_jail_network_set,
+    .network_events = csn_jail_network_events,
 };
 
 static void fill(void)

@@ -9,6 +9,7 @@
  *   start.c   starting the keeper behind its walls, and understanding why it could not
  *   limits.c  what bounds its use of the machine, and whether that ended a command
  *   sweeper.c starting the program that cleans up after it
+ *   net.h     the network, if there are rules for it
  *   guard.h   what keeps a workspace from becoming host code
  *   stdin.c   what of the caller's a command may have as its standard input
  *   files.c   the file operations, as the user that commands are
@@ -18,6 +19,7 @@
 #pragma once
 #include "backend/jail/guard.h"
 #include "backend/jail/limits.h"
+#include "backend/jail/net.h"
 #include "base/arena.h"
 #include "kept/kept.h"
 #include "os/guise.h"
@@ -54,11 +56,13 @@ typedef struct csn_jail {
     bool pending;       /* the keeper has not told yet that its walls stand */
     csn_ask_body ready; /* what the keeper told when its walls stood */
     csn_jail_limits limits;
+    csn_jail_net *net;     /* NULL: loopback and nothing else */
     csn_guard *guard;      /* NULL until it is planned */
     const char *host_path; /* the caller's PATH: some of it is not there inside */
     csn_layer layers[CSN_JAIL_LAYERS_MAX];
     size_t layer_count;
-    bool no_namespaces;      /* why it could not be started */
+    csn_layer net_layers[2][CSN_JAIL_LAYERS_MAX]; /* with a gateway, and when it has ended */
+    bool no_namespaces;                           /* why it could not be started */
     const char *place, *tmp; /* weaker.c: the private directories; else NULL */
 } csn_jail;
 

@@ -56,6 +56,7 @@ csn_status csn_jail_arm(csn_kept *k, csn_keeper_spec *spec, csn_orphan *o, csn_e
         .given = (uint32_t)j->given_count,
         .mounts = {.list = j->mounts, .count = j->mount_count},
     };
+    csn_jail_net_arm(j, &spec->walls);
     if (k->kind->judged)
         csn_jail_weaker_walls(j, &spec->walls);
     spec->walls.on &= ~walls_off();
@@ -162,6 +163,8 @@ static csn_status wall_failed(csn_kept *k, const csn_ask_body *told, csn_error *
     const char *why = strerrordesc_np((int)told->a);
     const char *to =
         told->b == CSN_WALL_MOUNTS && told->c < j->mount_count ? j->mounts[told->c].to : NULL;
+    if (told->b == CSN_WALL_NET)
+        to = csn_jail_net_why(told->c);
 
     csn_status st =
         csn_fail(err, CSN_UNAVAILABLE, "the jail's %s cannot be built: %s%s%s",
@@ -184,10 +187,12 @@ static csn_status await_ready(csn_kept *k, csn_error **err)
     if (st < 0)
         return st;
     bool sane = csn_get_ask(m.body, m.len, &told) == 0 &&
-                ((m.type == CSN_MSG_READY && m.nfds == 1) || m.type == CSN_MSG_FAILED);
+                ((m.type == CSN_MSG_READY && m.nfds >= 1) || m.type == CSN_MSG_FAILED);
     bool ready = sane && m.type == CSN_MSG_READY;
-    if (ready)
+    if (ready) {
         k->root.fd = csn_msg_take_fd(&m, 0);
+        sane = csn_jail_net_take(j, &m, &told);
+    }
     csn_msg_release(&m);
     if (!sane)
         return csn_link_hostile(k, "it broke the protocol", err);
@@ -224,7 +229,9 @@ static csn_status finish(csn_kept *k, csn_error **err)
     csn_jail *j = k->own;
 
     k->file_uid = j->host_uid;
-    csn_status st = csn_jail_environ(k, err);
+    csn_status st = csn_jail_net_ready(k, err);
+    if (st == CSN_OK)
+        st = csn_jail_environ(k, err);
     if (st < 0)
         return st;
     k->root.path = strdup("/");
@@ -247,6 +254,8 @@ csn_status csn_jail_started(csn_kept *k, csn_error **err)
         st = csn_jail_limits_started(k, err);
     if (st == CSN_OK && !k->connected)
         st = csn_jail_sweeper_start(k, err); /* while the keeper builds its walls */
+    if (st == CSN_OK && !k->connected)
+        st = csn_jail_net_start(k, err);
     if (st == CSN_OK && !k->connected && !wait) {
         j->pending = true;
         return CSN_OK;

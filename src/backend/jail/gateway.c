@@ -1,0 +1,296 @@
+/* gateway.c: the program caisson-gateway of one sandbox: started, spoken to, found again.
+ *
+ * Called by net.c of this directory. The gateway runs outside of the jail, as the caller, and
+ * holds sockets that were made inside. It ends with its sandbox: it has the keeper's pidfd, and
+ * without CSN_GATE_DETACHED it also ends when we hang up. It reads what the sandbox sends all
+ * day, so what it says is checked as if it were hostile, and waited for only so long; one that
+ * breaks the protocol is not spoken to again. What must hold: without a gateway that answered
+ * READY there is no network, and no call that needs none fails for it. */
+#include "backend/jail/gateway.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "kept/link.h"
+#include "os/spawn.h"
+
+#define PROGRAM     "caisson-gateway"
+#define SOCKET_NAME "net.sock"
+#define BACKLOG     16
+#define ROUNDS_MAX  64 /* packets of events that are taken in one go */
+
+/* ---- starting ---- */
+
+csn_status csn_gateway_start(csn_kept *k, csn_gateway *g, csn_error **err)
+{
+    csn_autofree char *program = NULL;
+    csn_autofd int theirs = -1;
+    int pair[2];
+    pid_t pid = 0;
+
+    csn_status st = csn_program_find(PROGRAM, &program, err);
+    if (st < 0)
+        return st;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return csn_fail_errno(err, errno, "start the gateway");
+    g->control = pair[0];
+    theirs = pair[1];
+    const char *argv[] = {PROGRAM, k->id, NULL};
+    const csn_orphan o = {
+        .path = program, .argv = argv, .fds = {-1, -1, -1, theirs}, .nfds = 4};
+    int rc = csn_orphan_start(&o, &pid, &g->pidfd, NULL);
+    if (rc < 0) {
+        csn_gateway_release(g, false);
+        return csn_fail(err, CSN_UNAVAILABLE, "start %s: %s", program, strerrordesc_np(-rc));
+    }
+    return CSN_OK;
+}
+
+/* ---- one request ---- */
+
+static csn_status silent(csn_error **err)
+{
+    return csn_fail(err, CSN_UNAVAILABLE, "the gateway of the network does not answer");
+}
+
+static csn_status lost(csn_error **err)
+{
+    csn_status st = csn_fail(err, CSN_UNAVAILABLE, "the gateway of the network has ended");
+
+    return csn_error_advise(st, err, "the sandbox goes on without network; make a new one");
+}
+
+static csn_status await(int channel, void *buf, size_t size, csn_msg *ret, csn_error **err)
+{
+    struct pollfd pf = {.fd = channel, .events = POLLIN};
+    uint64_t deadline = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
+
+    for (;;) {
+        int n = poll(&pf, 1, csn_deadline_poll_ms(deadline));
+        if (n < 0 && errno != EINTR)
+            return csn_fail_errno(err, errno, "wait for the gateway");
+        if (n == 0)
+            return silent(err);
+        if (n < 0)
+            continue;
+        int rc = csn_msg_recv(channel, buf, size, ret);
+        if (rc == 1)
+            return CSN_OK;
+        if (rc == 0)
+            return lost(err);
+        if (rc != -EAGAIN)
+            return csn_fail(err, CSN_UNAVAILABLE, "the gateway broke the protocol");
+    }
+}
+
+/* It refused, and says why; or said something else. */
+static csn_status not_wanted(csn_msg *m, csn_error **err)
+{
+    const char *text = NULL;
+    csn_status st;
+
+    if (m->type == CSN_GATE_FAILED && csn_get_gate_text(m->body, m->len, &text) == 0)
+        st = csn_fail(err, CSN_UNAVAILABLE, "network: %s", text);
+    else
+        st = csn_fail(err, CSN_UNAVAILABLE, "the gateway broke the protocol");
+    csn_msg_release(m);
+    return st;
+}
+
+/* The answer is of type `want`, and to be released. */
+static csn_status ask(const csn_gateway *g, uint16_t type, const csn_wire_out *body,
+                      const int *fds, size_t nfds, uint16_t want, void *buf, size_t size,
+                      csn_msg *ret, csn_error **err)
+{
+    int pair[2], all[CSN_KEEPER_FDS_MAX];
+
+    if (g->control < 0)
+        return lost(err);
+    if (body->error != 0)
+        return csn_fail_errno(err, body->error, "request to the gateway");
+    if (nfds + 1 > CSN_KEEPER_FDS_MAX)
+        return csn_fail(err, CSN_INTERNAL, "too many descriptors for the gateway");
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return csn_fail_errno(err, errno, "request to the gateway");
+    csn_autofd int ours = pair[0];
+    all[0] = pair[1];
+    if (nfds > 0)
+        memcpy(all + 1, fds, nfds * sizeof(*fds));
+    int rc = csn_msg_send(g->control, type, body->data, body->len, all, nfds + 1,
+                          csn_deadline_in(CSN_KEEPER_ANSWER_MS));
+    close(pair[1]); /* held here, it would hide that the gateway has hung up */
+    if (rc == -EPIPE || rc == -ECONNRESET || rc == -ENOTCONN)
+        return lost(err);
+    if (rc < 0)
+        return rc == -ETIMEDOUT ? silent(err)
+                                : csn_fail_errno(err, -rc, "request to the gateway");
+    csn_status st = await(ours, buf, size, ret, err);
+    if (st < 0)
+        return st;
+    return ret->type == want ? CSN_OK : not_wanted(ret, err);
+}
+
+csn_status csn_gateway_setup(csn_kept *k, csn_gateway *g, const csn_gate_setup *s,
+                             const int *fds, size_t nfds, csn_gate_ready *ret, csn_error **err)
+{
+    uint8_t buf[2048];
+    csn_wire_out o;
+    csn_msg m;
+
+    (void)k;
+    csn_wire_out_init(&o, NULL, 0);
+    csn_put_gate_setup(&o, s);
+    csn_status st =
+        ask(g, CSN_GATE_SETUP, &o, fds, nfds, CSN_GATE_READY, buf, sizeof(buf), &m, err);
+    csn_wire_out_release(&o);
+    if (st < 0)
+        return st;
+    int rc = csn_get_gate_ready(m.body, m.len, ret);
+    csn_msg_release(&m);
+    if (rc < 0 || ret->n != s->npublish)
+        return csn_fail(err, CSN_UNAVAILABLE, "the gateway broke the protocol");
+    return CSN_OK;
+}
+
+csn_status csn_gateway_update(const csn_gateway *g, const csn_gate_rules *r, csn_error **err)
+{
+    uint8_t buf[2048];
+    csn_wire_out o;
+    csn_msg m;
+
+    csn_wire_out_init(&o, NULL, 0);
+    csn_put_gate_rules(&o, r);
+    csn_status st =
+        ask(g, CSN_GATE_UPDATE, &o, NULL, 0, CSN_GATE_OK, buf, sizeof(buf), &m, err);
+    csn_wire_out_release(&o);
+    if (st == CSN_OK)
+        csn_msg_release(&m);
+    return st;
+}
+
+/* ---- events ---- */
+
+/* One packet of them. -EPROTO, or what fn said. */
+static int read_batch(const csn_msg *m, csn_gate_batch *ret, csn_gateway_event_fn fn, void *ctx)
+{
+    csn_gate_event e;
+    csn_wire_in in;
+
+    csn_wire_in_init(&in, m->body, m->len);
+    if (csn_get_gate_batch(&in, ret) < 0)
+        return -EPROTO;
+    for (uint32_t i = 0; i < ret->count; i++) {
+        if (csn_get_gate_event(&in, &e) < 0)
+            return -EPROTO;
+        if (fn(ctx, &e) != 0) {
+            ret->next = e.seq; /* once more, the next time */
+            return 1;
+        }
+    }
+    return csn_wire_in_end(&in);
+}
+
+csn_status csn_gateway_events(const csn_gateway *g, uint64_t *seq, csn_gateway_event_fn fn,
+                              void *ctx, uint64_t *ret_lost, csn_error **err)
+{
+    csn_autofree uint8_t *buf = malloc(CSN_KEEPER_MSG_MAX);
+    csn_gate_batch b = {.more = 1};
+
+    *ret_lost = 0;
+    if (!buf)
+        return csn_fail(err, CSN_NOMEM, "events of the network");
+    for (int i = 0; b.more && i < ROUNDS_MAX; i++) {
+        uint8_t small[16];
+        csn_wire_out o;
+        csn_msg m;
+        csn_wire_out_init(&o, small, sizeof(small));
+        csn_put_gate_since(&o, *seq);
+        csn_status st = ask(g, CSN_GATE_EVENTS, &o, NULL, 0, CSN_GATE_EVENTS_R, buf,
+                            CSN_KEEPER_MSG_MAX, &m, err);
+        if (st < 0)
+            return st;
+        int rc = read_batch(&m, &b, fn, ctx);
+        csn_msg_release(&m);
+        if (rc < 0 || b.next < *seq)
+            return csn_fail(err, CSN_UNAVAILABLE, "the gateway broke the protocol");
+        *ret_lost += b.dropped;
+        *seq = b.next;
+        if (rc > 0)
+            break;
+    }
+    return CSN_OK;
+}
+
+/* ---- a detached one ---- */
+
+/* By way of the held directory: its path may be longer than an address can be. */
+static void socket_address(const csn_kept *k, struct sockaddr_un *ret)
+{
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/" SOCKET_NAME, k->run_fd);
+}
+
+csn_status csn_gateway_listen(csn_kept *k, int *ret, csn_error **err)
+{
+    csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    struct sockaddr_un addr;
+
+    csn_status st = csn_kept_run_dir(k, err);
+    if (st < 0)
+        return st;
+    socket_address(k, &addr);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+        listen(fd, BACKLOG) < 0)
+        return csn_fail_errno(err, errno, "network socket of sandbox '%s'", k->id);
+    *ret = csn_steal_fd(&fd);
+    return CSN_OK;
+}
+
+/* The directory is the caller's alone: whoever listens there was put there by one of us. */
+void csn_gateway_find(const csn_kept *k, csn_gateway *g)
+{
+    csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    struct sockaddr_un addr;
+
+    socket_address(k, &addr);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
+        g->control = csn_steal_fd(&fd);
+}
+
+/* ---- its end ---- */
+
+bool csn_gateway_lives(const csn_gateway *g)
+{
+    struct pollfd pf[2] = {{.fd = g->control, .events = POLLIN},
+                           {.fd = g->pidfd, .events = POLLIN}};
+
+    if (g->control < 0 || poll(pf, 2, 0) < 0)
+        return false;
+    return (pf[0].revents & (POLLHUP | POLLERR)) == 0 && pf[1].revents == 0;
+}
+
+void csn_gateway_release(csn_gateway *g, bool wait)
+{
+    if (g->control >= 0)
+        close(csn_steal_fd(&g->control));
+    if (g->pidfd < 0)
+        return;
+    if (wait && csn_orphan_wait(g->pidfd, (int)CSN_KEEPER_ANSWER_MS) < 0) {
+        (void)syscall(SYS_pidfd_send_signal, g->pidfd, SIGKILL, NULL, 0);
+        (void)csn_orphan_wait(g->pidfd, (int)CSN_KEEPER_ANSWER_MS);
+    }
+    close(csn_steal_fd(&g->pidfd));
+}
