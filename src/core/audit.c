@@ -24,6 +24,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "core/audit_chain.h"
+#include "core/audit_net.h"
 #include "core/redact.h"
 #include "os/statedir.h"
 
@@ -362,6 +363,8 @@ static int compose(const csn_audit *a, const csn_audit_event *e, csn_buf *line)
         put_argv(&j, e->argv);
     if (e->env)
         put_env(&j, e->env);
+    if (e->net)
+        csn_audit_put_net(&j, e->net);
     csn_json_object_end(&j);
     csn_json_kstr(&j, "verdict", denied ? "deny" : "allow");
     put_word(&j, "rule", e->rule);

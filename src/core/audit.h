@@ -17,10 +17,11 @@ typedef struct csn_audit csn_audit;
  * options like --password=x, token=..., Authorization headers in command lines. */
 typedef struct csn_audit_event {
     const char *op;
-    const char *target;      /* path, command line or host; escaped, cut to 4 KiB */
-    const char *const *argv; /* for exec, instead of target */
-    const char *const *env;  /* names are logged, values never */
-    const char *rule;        /* of a refusal */
+    const char *target;       /* path, command line or host; escaped, cut to 4 KiB */
+    const char *const *argv;  /* for exec, instead of target */
+    const char *const *env;   /* names are logged, values never */
+    const csn_net_event *net; /* a connection: its details, or NULL */
+    const char *rule;         /* of a refusal */
     csn_status status;
     int has_exit_code, exit_code;
     const char *killed_by;

@@ -20,6 +20,7 @@
 #include "core/exec.h"
 #include "core/internal.h"
 #include "core/layers.h"
+#include "core/network.h"
 #include "core/result.h"
 #include "core/write.h"
 #include "kit/capture.h"
@@ -406,6 +407,9 @@ static csn_status exec_any(csn_sandbox *sb, const char *const *argv, const char 
     c.event.env = o.env;
     csn_exec_result *r = csn_result_new(sizeof(*r));
     st = r ? exec_inner(&c, argv, command, &o, r, err) : csn_fail(err, CSN_NOMEM, "exec");
+    csn_status logged = csn_network_log(sb, st < 0 ? NULL : err);
+    if (st == CSN_OK)
+        st = logged;
     st = csn_call_end(&c, st, err);
     if (st < 0) {
         csn_result_free(r);

@@ -33,9 +33,10 @@ struct csn_sandbox {
     size_t layer_count;
     bool opened, opening, closing, gone;
     unsigned running;
-    char *workdir;     /* as agents name it; NULL: the backend's own */
-    char *home;        /* likewise */
-    const char *shell; /* "bash" or "sh" once known */
+    csn_config *current; /* with network rules that were replaced; NULL: as opened */
+    char *workdir;       /* as agents name it; NULL: the backend's own */
+    char *home;          /* likewise */
+    const char *shell;   /* "bash" or "sh" once known */
 };
 
 /* One public call, from begin to end. */

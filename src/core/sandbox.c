@@ -19,6 +19,7 @@
 #include "core/ask.h"
 #include "core/config.h"
 #include "core/internal.h"
+#include "core/network.h"
 #include "core/open.h"
 #include "core/result.h"
 #include "core/state.h"
@@ -32,6 +33,7 @@ static void sandbox_free(csn_sandbox *sb)
     csn_audit_close(sb->audit);
     csn_policy_free(sb->policy);
     csn_config_free(sb->config);
+    csn_config_free(sb->current);
     if (sb->stop_fd >= 0)
         close(sb->stop_fd);
     csn_strv_free(sb->env);
@@ -225,9 +227,14 @@ static csn_status save_state(csn_sandbox *sb, bool create, csn_error **err)
                         .name = (char *)sb->config->name,
                         .created_ms = sb->created_ms,
                         .workdir = sb->workdir,
-                        .config = sb->config};
+                        .config = sb->current ? sb->current : sb->config};
 
     return create ? csn_state_create(&m, err) : csn_state_update(&m, err);
+}
+
+csn_status csn_sandbox_save(csn_sandbox *sb, csn_error **err)
+{
+    return save_state(sb, false, err);
 }
 
 /* A first working directory that is not there is told at once, not by the first command. */
@@ -340,6 +347,7 @@ void csn_close(csn_sandbox *sb)
     sb->closing = true;
     stop_calls(sb);
     pthread_mutex_unlock(&sb->lock);
+    (void)csn_network_log(sb, NULL);
     if (sb->opened && sb->ops->close)
         sb->ops->close(sb->state);
     sandbox_free(sb);
@@ -358,6 +366,7 @@ csn_status csn_destroy(csn_sandbox *sb, csn_error **err)
     if (!first)
         return CSN_OK;
     csn_status st = CSN_OK;
+    (void)csn_network_log(sb, NULL);
     if (sb->opened && sb->ops->destroy)
         st = sb->ops->destroy(sb->state, err);
     if (sb->config->flags & CSN_OPEN_DETACHED)

@@ -272,6 +272,55 @@ void csn_wire_info(csn_json *j, const csn_info_result *r)
     csn_json_object_end(j);
 }
 
+static void put_list(csn_json *j, const char *key, const char *const *v)
+{
+    csn_json_key(j, key);
+    csn_json_array(j);
+    for (; v && *v; v++)
+        csn_json_str(j, *v);
+    csn_json_array_end(j);
+}
+
+static void put_net_event(csn_json *j, const csn_net_event *e)
+{
+    csn_json_object(j);
+    csn_json_kuint(j, "seq", e->seq);
+    put_time_ms(j, "time", e->time_ms);
+    csn_json_kstr(j, "kind", e->kind);
+    csn_json_kstr(j, "verdict", e->verdict);
+    csn_json_kstr(j, "protocol", e->protocol);
+    csn_json_kstr(j, "host", e->host);
+    csn_json_kstr(j, "address", e->address);
+    csn_json_kuint(j, "port", e->port);
+    csn_json_kstr(j, "rule", e->rule);
+    csn_json_kstr(j, "hint", e->hint);
+    csn_json_kstr(j, "why", e->why);
+    csn_json_kuint(j, "up", e->up);
+    csn_json_kuint(j, "down", e->down);
+    csn_json_kuint(j, "duration_ms", e->duration_ms);
+    csn_json_kuint(j, "count", e->count);
+    csn_json_object_end(j);
+}
+
+void csn_wire_network(csn_json *j, const csn_net_result *r)
+{
+    csn_json_object(j);
+    csn_json_kstr(j, "mode", r->mode);
+    csn_json_kstr(j, "detail", r->detail);
+    csn_json_kstr(j, "network", r->network);
+    put_list(j, "allow", r->net_allow);
+    put_list(j, "deny", r->net_deny);
+    put_list(j, "packages", r->packages);
+    csn_json_kuint(j, "next", r->next);
+    csn_json_kuint(j, "lost", r->lost);
+    csn_json_key(j, "events");
+    csn_json_array(j);
+    for (uint32_t i = 0; i < r->event_count; i++)
+        put_net_event(j, &r->events[i]);
+    csn_json_array_end(j);
+    csn_json_object_end(j);
+}
+
 void csn_wire_sandboxes(csn_json *j, const csn_sandbox_list *l)
 {
     csn_json_array(j);

@@ -19,6 +19,7 @@ void csn_wire_file(csn_json *j, const csn_file_info *f);
 void csn_wire_files(csn_json *j, const csn_file_list *l);
 void csn_wire_grep(csn_json *j, const csn_grep_result *r);
 void csn_wire_info(csn_json *j, const csn_info_result *r);
+void csn_wire_network(csn_json *j, const csn_net_result *r);
 void csn_wire_sandboxes(csn_json *j, const csn_sandbox_list *l);
 void csn_wire_process(csn_json *j, const csn_process_info *p);
 void csn_wire_processes(csn_json *j, const csn_process_list *l);

@@ -1,0 +1,7 @@
+/* network.h: what happens on a sandbox's network, on record. */
+#pragma once
+#include "caisson/caisson.h"
+
+/* Writes every connection that is not in the audit log yet into it. Cheap, and nothing, where
+ * there is no network. For the end of a command, and of the sandbox. */
+csn_status csn_network_log(csn_sandbox *sb, csn_error **err);
