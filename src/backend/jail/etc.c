@@ -47,7 +47,8 @@ static const char *const parts[] = {
     "/etc/manpath.config",  "/etc/groff",           "/etc/maven/m2.conf",
     "/etc/maven/logging",   "/etc/fpc.cfg",         "/etc/gnucobol",
     "/etc/java-8-openjdk",  "/etc/java-11-openjdk", "/etc/java-17-openjdk",
-    "/etc/java-21-openjdk", "/etc/java-25-openjdk",
+    "/etc/java-21-openjdk", "/etc/java-25-openjdk", "/etc/ssl/certs",
+    "/etc/ssl/cert.pem",    "/etc/pki/tls/certs",   "/etc/pki/ca-trust/extracted",
 };
 
 typedef struct entries {
