@@ -79,7 +79,7 @@ static bool is_punycode(const char *text, size_t len)
         if (i / count > CODE_POINT_MAX - n)
             return false;
         n += (uint32_t)(i / count);
-        if (n >= 0xd800 && n <= 0xdfff)
+        if (n < 0xa0 || (n >= 0xd800 && n <= 0xdfff)) /* controls; surrogates */
             return false;
         i = i % count + 1;
     }

@@ -36,12 +36,15 @@ void csn_netrules_free(csn_netrules *r)
 CSN_DEFINE_CLEANUP(csn_netrules, csn_netrules_free)
 
 /* Inside, localhost is the sandbox itself and never comes to the gateway. */
-static const char *useless(const csn_netrule *rule)
+static bool is_localhost(const csn_domain *name)
 {
     static const csn_domain localhost = {"localhost", 9};
+    return csn_domain_equal(name, &localhost) || csn_domain_below(name, &localhost);
+}
 
-    if (rule->kind != CSN_NETRULE_NET && (csn_domain_equal(&rule->name, &localhost) ||
-                                          csn_domain_below(&rule->name, &localhost)))
+static const char *useless(const csn_netrule *rule)
+{
+    if (rule->kind != CSN_NETRULE_NET && is_localhost(&rule->name))
         return "localhost is the sandbox itself; a port of this host is lent with host_ports";
     return NULL;
 }
@@ -131,6 +134,8 @@ static void hint_name(csn_netverdict *v, const csn_domain *name, uint16_t port)
     csn_domain checked;
     const char *dot = strchr(name->text, '.'), *wild = "", *text = name->text;
 
+    if (is_localhost(name))
+        return;
     if (!csn_domain_parse(text, name->len, &checked, NULL)) {
         if (!dot || !csn_domain_parse(dot + 1, strlen(dot + 1), &checked, NULL))
             return;
