@@ -115,9 +115,50 @@ static void say_commands(lines *l, const csn_config *c)
     say_list(l, "variables passed or set", c->env, true);
 }
 
+/* Does any rule of the list hold `wanted` at its start? */
+static bool any_starts(const char *const *list, const char *wanted)
+{
+    for (; list && *list; list++)
+        if (csn_str_starts(*list, wanted))
+            return true;
+    return false;
+}
+
+/* A port follows the last colon; one in brackets is a part of the address. */
+static bool any_without_port(const char *const *list)
+{
+    for (; list && *list; list++) {
+        const char *bracket = strrchr(*list, ']');
+        if (!strchr(bracket ? bracket : *list, ':'))
+            return true;
+    }
+    return false;
+}
+
+/* What the texts of the rules do not say by themselves. */
+static void say_net_meaning(lines *l, const csn_config *c)
+{
+    bool all = c->network && strcmp(c->network, "all") == 0;
+
+    if (any_starts(c->net_allow, "*.") || any_starts(c->net_deny, "*."))
+        say(l, "*.NAME means every name below NAME, and not NAME itself");
+    if (any_without_port(c->net_allow))
+        say(l, "a host without a port may be reached on every port");
+    if (c->net_deny && c->net_deny[0])
+        say(l, "of network rules a refusal always wins");
+    if (all || c->net_allow || c->packages)
+        say(l, "loopback, private and metadata addresses stay closed, also to names that "
+               "resolve to them, unless a rule names the address or a network among them");
+    if (c->packages && c->packages[0])
+        say(l, "a package manager may reach its public service and what your own "
+               "configuration names; files of the project are not read for this");
+}
+
 static void say_network(lines *l, const csn_config *c)
 {
-    if (c->network)
+    if (c->network && strcmp(c->network, "none") == 0 && (c->net_allow || c->packages))
+        say(l, "network: none but what is named here");
+    else if (c->network)
         say(l, "network: %s", c->network);
     else if (!c->net_allow && !c->packages)
         say(l, "network: as the backend has it by default");
@@ -126,6 +167,7 @@ static void say_network(lines *l, const csn_config *c)
     say_list(l, "package managers that may be reached", c->packages, false);
     say_list(l, "ports inside that are shown on this host", c->publish, false);
     say_list(l, "ports of this host lent inward", c->host_ports, false);
+    say_net_meaning(l, c);
 }
 
 static void say_limits(lines *l, const csn_config *c)

@@ -166,11 +166,6 @@ static csn_status check_strings(csn_config *c, csn_error **err)
                                 "letters, digits and . _ - only, at most %u, not . or - first",
                                 CSN_NAME_BYTES_MAX);
     }
-    if (c->network && strcmp(c->network, "none") != 0 && strcmp(c->network, "all") != 0) {
-        csn_autofree char *shown = csn_path_printable(c->network);
-        return csn_fail(err, CSN_INVALID, "network: %s is neither none nor all",
-                        shown ? shown : "");
-    }
     return CSN_OK;
 }
 
@@ -185,6 +180,8 @@ static csn_status validate(csn_config *c, csn_error **err)
         st = check_lists(c, lists, "", err);
     if (st == CSN_OK)
         st = check_lists(c, net_lists, "network.", err);
+    if (st == CSN_OK)
+        st = csn_config_check_net(c, err);
     for (size_t i = 0; st == CSN_OK && c->env && c->env[i]; i++)
         st = check_env(c->env[i], i, err);
     if (st == CSN_OK)

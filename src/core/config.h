@@ -7,6 +7,8 @@
  * Checks what can be checked without a backend: names, env entries, rules. Free with
  * csn_config_free. */
 csn_status csn_config_take(const csn_config *config, csn_config **ret, csn_error **err);
+/* Network rules, presets and ports: CSN_INVALID names the first that is wrong. */
+csn_status csn_config_check_net(const csn_config *c, csn_error **err);
 /* The JSON that csn_config_parse reads back. 0 or errno. */
 int csn_config_encode(const csn_config *c, csn_buf *out);
 /* Makes the host paths of a config of ours absolute: what is relative is relative to this

@@ -61,6 +61,22 @@ like "warns about local" "$out" "*does not isolate*"
 is "values of variables are not shown" "$(grep -c hush <<<"$out")" 0
 json "policy check --json" "$(cs policy check p.json --json)" 'v["ok"] and len(v["explanation"]) > 5'
 is "from stdin" "$(cs policy check - <p.json | head -n 1)" "$(head -n 1 <<<"$out")"
+cat >p.json <<'X'
+{"network": {"allow": ["*.ok.test:443", "10.0.0.0/8"], "deny": ["bad.ok.test"], "packages": ["npm"],
+             "publish": ["8080"], "host_ports": ["15432:5432"]}}
+X
+status "policy check of network rules" 0 cs policy check p.json
+like "explains wildcards" "$out" "*every name below*"
+like "and ports" "$out" "*on every port*"
+like "and who wins" "$out" "*refusal always wins*"
+like "and what stays closed" "$out" "*metadata*stay closed*"
+like "and presets" "$out" "*files of the project are not read*"
+for bad in '"allow": ["ok.test", "ok test"]' '"deny": ["*"]' '"allow": ["ok.test:1-9"]' '"allow": ["ok.test/udp"]' \
+    '"packages": ["npm", "cpan"]' '"publish": ["0"]' '"host_ports": ["1:2:3"]'; do
+    echo "{\"network\": {$bad}}" >p.json
+    status "refused: $bad" 1 cs policy check p.json
+    like "naming it" "$err" "*network.*[[][01][]]*"
+done
 echo '{"reed": []}' >p.json
 status "an unknown key" 1 cs policy check p.json
 like "is named" "$err" "*reed*"

@@ -209,6 +209,12 @@ static void wrong_keys_and_types_are_refused_by_name(void **state)
     refused("{\"limits\":[]}", "limits");
     refused("{\"network\":\"some\"}", "network");
     refused("{\"network\":7}", "network");
+    refused("{\"network\":{\"allow\":[\"a.test\",\"a b\"]}}", "network.allow[1]");
+    refused("{\"network\":{\"deny\":[\"127.1\"]}}", "network.deny[0]");
+    refused("{\"network\":{\"mode\":\"all\",\"deny\":[\"a.test:0\"]}}", "network.deny[0]");
+    refused("{\"network\":{\"packages\":[\"npm\",\"cpan\"]}}", "network.packages[1]");
+    refused("{\"network\":{\"publish\":[\"80\",\"99999\"]}}", "network.publish[1]");
+    refused("{\"network\":{\"host_ports\":[\"0:80\"]}}", "network.host_ports[0]");
     refused("{\"nofollow\":\"yes\"}", "nofollow");
     refused("{\"commands\":[],\"allow_commands\":[]}", "allow_commands");
     refused("{\"rules\":[{\"op\":\"look\",\"effect\":\"deny\",\"path\":\"/x\"}]}", "rules[0]");

@@ -1,0 +1,319 @@
+/* packages.c: which files and variables say where a package manager fetches from.
+ *
+ * Called at open and for a call with package_managers. What is read here becomes network rules,
+ * so whoever writes it widens the network. A project's own files (.npmrc, pip.conf of a virtual
+ * environment, .cargo/config.toml, uv.toml, pom.xml, Gemfile) come with the repository and
+ * are the agent's to change: they are never read. A host that only such a file names needs a
+ * rule of the user's. The same holds for a file of the user that lies where the sandbox may
+ * write, as it does if the home directory is the workspace: what counts is where the descriptor
+ * that was opened really is. Nothing here fails because of a file that is missing or odd. */
+#include "core/packages.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/path.h"
+#include "base/strv.h"
+#include "kit/registries.h"
+
+#define RULES_MAX     1024u /* out of all files together */
+#define DIR_FILES_MAX 256u  /* of one sources.list.d */
+
+/* The place of a file: $var or, if that is not set, dir below the home directory; and `file`
+ * below that. An absolute dir is the system's; a file "*.x" means all of that ending. */
+typedef struct file_source {
+    const char *preset;
+    csn_registry_format format;
+    const char *var, *dir, *file;
+} file_source;
+
+#define XDG "XDG_CONFIG_HOME", ".config"
+static const file_source files[] = {
+    {"npm", CSN_REGISTRY_NPMRC, "npm_config_userconfig", ".npmrc", ""},
+    {"npm", CSN_REGISTRY_NPMRC, "npm_config_globalconfig", "/etc/npmrc", ""},
+    {"npm", CSN_REGISTRY_NPMRC, NULL, "/usr/etc/npmrc", ""},
+    {"npm", CSN_REGISTRY_NPMRC, NULL, "/usr/local/etc/npmrc", ""},
+    {"npm", CSN_REGISTRY_YARNRC, NULL, ".yarnrc", ""},
+    {"npm", CSN_REGISTRY_YARNRC, NULL, ".yarnrc.yml", ""},
+    {"pip", CSN_REGISTRY_PIP, "PIP_CONFIG_FILE", NULL, ""},
+    {"pip", CSN_REGISTRY_PIP, XDG, "pip/pip.conf"},
+    {"pip", CSN_REGISTRY_PIP, NULL, ".pip/pip.conf", ""},
+    {"pip", CSN_REGISTRY_PIP, NULL, "/etc/pip.conf", ""},
+    {"pip", CSN_REGISTRY_PIP, NULL, "/etc/xdg/pip/pip.conf", ""},
+    {"uv", CSN_REGISTRY_UV, "UV_CONFIG_FILE", NULL, ""},
+    {"uv", CSN_REGISTRY_UV, XDG, "uv/uv.toml"},
+    {"uv", CSN_REGISTRY_UV, NULL, "/etc/uv/uv.toml", ""},
+    {"uv", CSN_REGISTRY_UV, NULL, "/etc/xdg/uv/uv.toml", ""},
+    {"cargo", CSN_REGISTRY_CARGO, "CARGO_HOME", ".cargo", "config.toml"},
+    {"cargo", CSN_REGISTRY_CARGO, "CARGO_HOME", ".cargo", "config"},
+    {"go", CSN_REGISTRY_GOENV, "GOENV", ".config/go/env", ""},
+    {"maven", CSN_REGISTRY_MAVEN, NULL, ".m2", "settings.xml"},
+    {"maven", CSN_REGISTRY_MAVEN, "MAVEN_HOME", NULL, "conf/settings.xml"},
+    {"maven", CSN_REGISTRY_MAVEN, NULL, "/etc/maven/settings.xml", ""},
+    {"apt", CSN_REGISTRY_APT, NULL, "/etc/apt/sources.list", ""},
+    {"apt", CSN_REGISTRY_APT, NULL, "/etc/apt/sources.list.d", "*.list"},
+    {"apt", CSN_REGISTRY_DEB822, NULL, "/etc/apt/sources.list.d", "*.sources"},
+    {"gem", CSN_REGISTRY_GEM, "GEMRC", NULL, ""},
+    {"gem", CSN_REGISTRY_GEM, NULL, ".gemrc", ""},
+    {"gem", CSN_REGISTRY_GEM, XDG, "gem/gemrc"},
+    {"gem", CSN_REGISTRY_GEM, NULL, "/etc/gemrc", ""},
+    {"gem", CSN_REGISTRY_BUNDLE, "BUNDLE_USER_CONFIG", ".bundle/config", ""},
+};
+
+/* Variables whose value has addresses; one that ends in * is the start of names. */
+static const struct {
+    const char *preset, *name;
+} variables[] = {
+    {"npm", "npm_config_registry"},
+    {"npm", "npm_config_@*"},
+    {"npm", "YARN_REGISTRY"},
+    {"npm", "YARN_NPM_REGISTRY_SERVER"},
+    {"pip", "PIP_INDEX_URL"},
+    {"pip", "PIP_EXTRA_INDEX_URL"},
+    {"pip", "PIP_FIND_LINKS"},
+    {"uv", "UV_INDEX_URL"},
+    {"uv", "UV_EXTRA_INDEX_URL"},
+    {"uv", "UV_DEFAULT_INDEX"},
+    {"uv", "UV_INDEX"},
+    {"uv", "UV_FIND_LINKS"},
+    {"uv", "UV_PYTHON_INSTALL_MIRROR"},
+    {"cargo", "CARGO_REGISTRIES_*"},
+    {"cargo", "CARGO_REGISTRY_INDEX"},
+    {"go", "GOPROXY"},
+    {"go", "GOSUMDB"},
+    {"gem", "BUNDLE_MIRROR__*"},
+};
+
+/* What one expansion works with. */
+typedef struct gathering {
+    char ***rules;
+    char **writable; /* real paths of what the sandbox may write */
+    size_t count;
+    bool nomem;
+} gathering;
+
+extern char **environ;
+
+static void add_rule(void *ctx, const char *rule)
+{
+    gathering *g = ctx;
+
+    if (g->nomem || g->count >= RULES_MAX || csn_strv_has((const char *const *)*g->rules, rule))
+        return;
+    g->nomem = csn_strv_push(g->rules, rule) != 0;
+    g->count++;
+}
+
+/* ---- what the sandbox may write -----------------------------------------------------------
+ */
+
+/* `~` as in every host path of a configuration. Places that do not exist hold no files. */
+static void add_writable(gathering *g, const char *path, size_t len)
+{
+    const char *home = getenv("HOME");
+    csn_autofree char *whole = NULL, *real = NULL;
+    bool tilde = len > 0 && path[0] == '~' && (len == 1 || path[1] == '/');
+
+    if (asprintf(&whole, "%s%.*s", tilde && home ? home : "", (int)(len - (tilde ? 1 : 0)),
+                 path + (tilde ? 1 : 0)) < 0) {
+        whole = NULL;
+        g->nomem = true;
+        return;
+    }
+    real = realpath(whole, NULL);
+    if (real && csn_strv_push(&g->writable, real) != 0)
+        g->nomem = true;
+}
+
+static void find_writable(gathering *g, const csn_config *c)
+{
+    const char *base = c->workspace ? c->workspace : ".";
+
+    add_writable(g, base, strlen(base));
+    if (c->home)
+        add_writable(g, c->home, strlen(c->home));
+    for (size_t i = 0; c->write && c->write[i]; i++)
+        add_writable(g, c->write[i], strlen(c->write[i]));
+    for (size_t i = 0; c->workspaces && c->workspaces[i]; i++)
+        add_writable(g, c->workspaces[i], strcspn(c->workspaces[i], ":"));
+    for (size_t i = 0; i < c->rule_count; i++) {
+        const char *path = c->rules[i].path;
+        size_t n = strcspn(path, "*?[{\\");
+        if (!c->rules[i].allow || !(c->rules[i].ops & CSN_OP_WRITE))
+            continue;
+        while (path[n] != '\0' && n > 1 && path[n - 1] != '/')
+            n--;
+        add_writable(g, path, n);
+    }
+}
+
+/* In doubt it may be written. */
+static bool may_be_written(const gathering *g, int fd)
+{
+    char link[64], path[PATH_MAX];
+
+    (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof(path) - 1);
+    if (n <= 0 || (size_t)n >= sizeof(path) - 1)
+        return true;
+    path[n] = '\0';
+    for (size_t i = 0; g->writable && g->writable[i]; i++)
+        if (csn_path_below(path, g->writable[i]))
+            return true;
+    return false;
+}
+
+/* ---- reading ------------------------------------------------------------------------------
+ */
+
+static size_t read_some(int fd, char *buf, size_t size)
+{
+    size_t have = 0;
+
+    while (have < size) {
+        ssize_t n = read(fd, buf + have, size - have);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        have += (size_t)n;
+    }
+    return have;
+}
+
+static void read_file(gathering *g, int dir, const char *path, csn_registry_format format)
+{
+    csn_autofd int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || may_be_written(g, fd))
+        return;
+    size_t size =
+        st.st_size < (off_t)CSN_REGISTRY_TEXT_MAX ? (size_t)st.st_size : CSN_REGISTRY_TEXT_MAX;
+    csn_autofree char *text = malloc(size ? size : 1);
+    if (!text)
+        g->nomem = true;
+    else
+        csn_registry_hosts(format, text, read_some(fd, text, size), add_rule, g);
+}
+
+static void read_dir(gathering *g, const char *path, const char *ending,
+                     csn_registry_format format)
+{
+    DIR *dir = opendir(path);
+    struct dirent *e;
+
+    for (size_t i = 0; dir && i < DIR_FILES_MAX && (e = readdir(dir)); i++) {
+        size_t n = strlen(e->d_name), end = strlen(ending);
+        if (n > end && strcmp(e->d_name + n - end, ending) == 0)
+            read_file(g, dirfd(dir), e->d_name, format);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+/* npm reads its variables in either case. */
+static bool is_variable(const char *entry, const char *name)
+{
+    size_t n = strcspn(name, "*");
+    bool caseless = strncmp(name, "npm_", 4) == 0;
+
+    if ((caseless ? strncasecmp(entry, name, n) : strncmp(entry, name, n)) != 0)
+        return false;
+    return name[n] == '*' || entry[n] == '=';
+}
+
+static const char *variable(const char *name)
+{
+    for (char **e = environ; e && *e; e++)
+        if (is_variable(*e, name) && (*e)[strlen(name) + 1])
+            return *e + strlen(name) + 1;
+    return NULL;
+}
+
+/* Relative places would depend on where the caller happens to be: in the workspace. */
+static void read_source(gathering *g, const file_source *s)
+{
+    const char *home = getenv("HOME"), *given = s->var ? variable(s->var) : NULL;
+    csn_autofree char *base = NULL, *path = NULL;
+    int rc = 0;
+
+    if (!given && !s->dir)
+        return;
+    if (given || s->dir[0] == '/')
+        base = strdup(given ? given : s->dir);
+    else if (home)
+        rc = asprintf(&base, "%s/%s", home, s->dir);
+    if (rc < 0)
+        base = NULL;
+    if (!base || base[0] != '/')
+        return;
+    if (s->file[0] == '*') {
+        read_dir(g, base, s->file + 1, s->format);
+    } else if (asprintf(&path, "%s%s%s", base, s->file[0] ? "/" : "", s->file) < 0) {
+        path = NULL;
+        g->nomem = true;
+    } else {
+        read_file(g, AT_FDCWD, path, s->format);
+    }
+}
+
+static void read_variables(gathering *g, const char *preset)
+{
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        if (strcmp(variables[i].preset, preset) != 0)
+            continue;
+        for (char **e = environ; e && *e; e++) {
+            const char *value = strchr(*e, '=');
+            if (value && is_variable(*e, variables[i].name))
+                csn_registry_hosts(CSN_REGISTRY_URLS, value + 1, strlen(value + 1), add_rule,
+                                   g);
+        }
+    }
+}
+
+/* ---- the verbs ----------------------------------------------------------------------------
+ */
+
+csn_status csn_packages_check(const char *const *names, const char *what, csn_error **err)
+{
+    for (size_t i = 0; names && names[i]; i++) {
+        if (csn_preset_known(names[i]))
+            continue;
+        csn_autofree char *shown = csn_path_printable(names[i]);
+        csn_status st =
+            csn_fail(err, CSN_INVALID, "%s[%zu]: %s is no package manager known here", what, i,
+                     shown ? shown : "it");
+        return csn_error_advise(st, err, "known are %s", csn_preset_names());
+    }
+    return CSN_OK;
+}
+
+csn_status csn_packages_rules(const csn_config *config, const char *const *names, char ***rules,
+                              csn_error **err)
+{
+    gathering g = {.rules = rules};
+    csn_status st = csn_packages_check(names, "packages", err);
+
+    if (st < 0 || !names || !names[0])
+        return st;
+    find_writable(&g, config);
+    for (size_t i = 0; names[i] && !g.nomem; i++) {
+        csn_preset_rules(names[i], add_rule, &g);
+        read_variables(&g, names[i]);
+        for (size_t k = 0; k < sizeof(files) / sizeof(files[0]) && !g.nomem; k++)
+            if (strcmp(files[k].preset, names[i]) == 0)
+                read_source(&g, &files[k]);
+    }
+    csn_strv_free(g.writable);
+    return g.nomem ? csn_fail(err, CSN_NOMEM, "packages") : CSN_OK;
+}
