@@ -18,7 +18,8 @@
 struct csn_sandbox {
     const csn_backend_ops *ops;
     void *register_data;
-    csn_config *config; /* our own copy, complete */
+    csn_config *config;   /* our own copy, complete */
+    csn_config *expanded; /* what the backend gets, with presets as rules; NULL: config */
     char *id;
     int64_t created_ms;
     char **env; /* NAME=value that the core adds to every command, or NULL */

@@ -10,10 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/strv.h"
 #include "core/config.h"
 #include "core/internal.h"
 #include "core/open.h"
+#include "core/packages.h"
 #include "core/result.h"
 #include "core/state.h"
 
@@ -76,6 +78,43 @@ csn_status csn_network_log(csn_sandbox *sb, csn_error **err)
 
 /* ---- the rules ---- */
 
+static void strv_freep(char ***v)
+{
+    csn_strv_free(*v);
+}
+
+/* The rules of a list and of presets as one; malloc'd. */
+static csn_status all_rules(const csn_config *c, const char *const *allow,
+                            const char *const *packages, char ***ret, csn_error **err)
+{
+    CSN_CLEANUP(strv_freep) char **v = NULL;
+    int e = 0;
+
+    for (size_t i = 0; allow && allow[i] && e == 0; i++)
+        e = csn_strv_push(&v, allow[i]);
+    if (e != 0)
+        return csn_fail(err, CSN_NOMEM, "network rules");
+    csn_status st = csn_packages_rules(c, packages, &v, err);
+    if (st == CSN_OK)
+        *ret = CSN_STEAL(v);
+    return st;
+}
+
+csn_status csn_network_expand(csn_sandbox *sb, csn_error **err)
+{
+    CSN_CLEANUP(strv_freep) char **v = NULL;
+    csn_config c = *sb->config;
+
+    if (!sb->ops->network_set || !c.packages || !c.packages[0] || sb->expanded)
+        return CSN_OK;
+    csn_status st = all_rules(&c, c.net_allow, c.packages, &v, err);
+    if (st < 0)
+        return st;
+    c.net_allow = (const char *const *)v;
+    c.packages = NULL;
+    return csn_config_take(&c, &sb->expanded, err);
+}
+
 /* The record of a detached sandbox; with the lock held. */
 static csn_status note_rules(csn_sandbox *sb, const csn_net_opts *o, csn_error **err)
 {
@@ -98,9 +137,20 @@ static csn_status set_rules(csn_sandbox *sb, const csn_net_opts *o, csn_error **
     if (!sb->ops->network_set)
         return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no network rules",
                         sb->ops->name);
-    if (o->network && strcmp(o->network, "none") != 0 && strcmp(o->network, "all") != 0)
-        return csn_fail(err, CSN_INVALID, "network: neither none nor all");
-    csn_status st = sb->ops->network_set(sb->state, o, err);
+    csn_config checked = {.network = o->network,
+                          .net_allow = o->net_allow,
+                          .net_deny = o->net_deny,
+                          .packages = o->packages};
+    csn_net_opts given = *o;
+    CSN_CLEANUP(strv_freep) char **v = NULL;
+    csn_status st = csn_config_check_net(&checked, err);
+    if (st == CSN_OK && o->packages && o->packages[0]) {
+        st = all_rules(sb->config, o->net_allow, o->packages, &v, err);
+        given.net_allow = (const char *const *)v;
+        given.packages = NULL;
+    }
+    if (st == CSN_OK)
+        st = sb->ops->network_set(sb->state, &given, err);
     if (st < 0)
         return st;
     pthread_mutex_lock(&sb->lock);

@@ -2,6 +2,9 @@
 #pragma once
 #include "caisson/caisson.h"
 
+/* What the backend is to be opened with: presets of package managers become rules, where it has
+ * rules at all. */
+csn_status csn_network_expand(csn_sandbox *sb, csn_error **err);
 /* Writes every connection that is not in the audit log yet into it. Cheap, and nothing, where
  * there is no network. For the end of a command, and of the sandbox. */
 csn_status csn_network_log(csn_sandbox *sb, csn_error **err);

@@ -34,6 +34,7 @@ static void sandbox_free(csn_sandbox *sb)
     csn_policy_free(sb->policy);
     csn_config_free(sb->config);
     csn_config_free(sb->current);
+    csn_config_free(sb->expanded);
     if (sb->stop_fd >= 0)
         close(sb->stop_fd);
     csn_strv_free(sb->env);
@@ -185,10 +186,15 @@ static csn_status take_over_dirs(csn_sandbox *sb, csn_error **err)
 
 static csn_status backend_open(csn_sandbox *sb, bool connect, csn_error **err)
 {
+    csn_status st = csn_network_expand(sb, err);
+    const csn_config *config = sb->expanded ? sb->expanded : sb->config;
+
+    if (st < 0)
+        return st;
     if (connect)
-        return sb->ops->connect(sb->config, sb->id, sb->register_data, &sb->state, err);
+        return sb->ops->connect(config, sb->id, sb->register_data, &sb->state, err);
     if (sb->ops->open)
-        return sb->ops->open(sb->config, sb->id, sb->register_data, &sb->state, err);
+        return sb->ops->open(config, sb->id, sb->register_data, &sb->state, err);
     sb->state = sb->register_data;
     return CSN_OK;
 }
