@@ -29,11 +29,11 @@
 
 #define CSN_GATE_FD_CONTROL 3 /* the descriptor a gateway is born with */
 
-#define CSN_GATE_RULES_MAX   4096u /* of one kind */
-#define CSN_GATE_RULE_MAX    1023u /* bytes of one */
-#define CSN_GATE_PORTS_MAX   32u   /* published, and as many lent */
-#define CSN_GATE_EVENTS_MAX  4096u /* kept in the gateway's ring */
-#define CSN_GATE_BATCH_MAX   256u  /* in one answer, which is one packet: mostly fewer */
+#define CSN_GATE_RULES_MAX   65536u /* of one kind */
+#define CSN_GATE_RULE_MAX    1023u  /* bytes of one */
+#define CSN_GATE_PORTS_MAX   32u    /* published, and as many lent */
+#define CSN_GATE_EVENTS_MAX  4096u  /* kept in the gateway's ring */
+#define CSN_GATE_BATCH_MAX   256u   /* in one answer, which is one packet: mostly fewer */
 #define CSN_GATE_NAME_MAX    255u
 #define CSN_GATE_ADDRESS_MAX 63u
 #define CSN_GATE_WHY_MAX     255u

@@ -1,0 +1,102 @@
+/* confine.c: the gateway gives up what serving does not need.
+ *
+ * Called once, after the host's ports are bound and before the first byte of a stranger is
+ * read. Should that byte take the gateway over, it finds a process without capabilities that
+ * can read what a resolver reads and can write nothing. It can still dial: that is what it is
+ * for. */
+#include <errno.h>
+#include <grp.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "gateway/gateway.h"
+#include "os/caps.h"
+#include "os/landlock.h"
+
+#define FDS_A_FLOW (2u + CSN_DIAL_AT_ONCE)
+#define FDS_SPARE  256u
+
+/* As many descriptors as the flows may need; a host that allows fewer has fewer flows. */
+static void raise_descriptors(size_t flows_max)
+{
+    struct rlimit lim;
+    rlim_t want = flows_max * FDS_A_FLOW + FDS_SPARE;
+
+    if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur >= want)
+        return;
+    lim.rlim_cur = want < lim.rlim_max ? want : lim.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &lim);
+    if (geteuid() == 0 && want > lim.rlim_max) {
+        lim.rlim_cur = lim.rlim_max = want;
+        (void)setrlimit(RLIMIT_NOFILE, &lim);
+    }
+}
+
+static int become(uid_t uid, gid_t gid)
+{
+    if (uid == 0 || geteuid() == uid)
+        return 0;
+    if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+        return -errno;
+    return 0;
+}
+
+/* Where the resolver's configuration really is: often a link to what a network manager writes,
+ * and replaces. */
+static char *resolver_directory(void)
+{
+    char *path = realpath("/etc/resolv.conf", NULL);
+    char *slash = path ? strrchr(path, '/') : NULL;
+
+    if (!slash || slash == path) {
+        free(path);
+        return NULL;
+    }
+    *slash = '\0';
+    return path;
+}
+
+/* What getaddrinfo reads: configuration, modules, what caching daemons share. A kernel without
+ * Landlock goes without: this wall stands behind others. */
+static void wall_off(void)
+{
+    csn_autofree char *resolver = resolver_directory();
+    const csn_landlock_rule rules[] = {
+        {.path = "/etc", .access = CSN_LL_READ, .optional = true},
+        {.path = "/usr", .access = CSN_LL_READ, .optional = true},
+        {.path = "/lib", .access = CSN_LL_READ, .optional = true},
+        {.path = "/lib64", .access = CSN_LL_READ, .optional = true},
+        {.path = "/nix/store", .access = CSN_LL_READ, .optional = true},
+        {.path = "/run/systemd/resolve", .access = CSN_LL_READ, .optional = true},
+        {.path = "/run/nscd", .access = CSN_LL_READ, .optional = true},
+        {.path = "/var/lib/sss", .access = CSN_LL_READ, .optional = true},
+        {.path = resolver ? resolver : "/etc", .access = CSN_LL_READ, .optional = true},
+    };
+    csn_landlock_spec spec = {
+        .rules = rules, .count = sizeof(rules) / sizeof(rules[0]), .scope = true};
+    csn_landlock_report report;
+
+    (void)csn_landlock_install(&spec, &report);
+}
+
+int csn_confine(uint32_t uid, uint32_t gid, size_t flows_max)
+{
+    raise_descriptors(flows_max);
+    int rc = become(uid, gid);
+    if (rc < 0)
+        return rc;
+    rc = csn_caps_drop();
+    if (rc == 0)
+        rc = csn_keyring_leave();
+    if (rc < 0)
+        return rc;
+    if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0)
+        return -errno;
+    wall_off();
+    return 0;
+}

@@ -1,0 +1,29 @@
+/* dial.h: a connection to one of several addresses, whichever answers first. */
+#pragma once
+#include <sys/socket.h>
+
+#include "gateway/loop.h"
+#include "kit/netaddr.h"
+
+#define CSN_DIAL_ADDRESSES 16u
+#define CSN_DIAL_AT_ONCE   3u
+
+typedef struct csn_dial csn_dial;
+/* fd: connected, non-blocking, the owner's from now on; or -errno of the first that failed. The
+ * dial is gone when this is called. */
+typedef void csn_dial_fn(void *owner, int fd, const csn_netaddr *addr);
+
+/* Dials exactly these addresses, in their order, each a quarter of a second after the one
+ * before or when that failed. fn is called later, never from here. NULL without memory. */
+csn_dial *csn_dial_start(csn_loop *loop, const csn_netaddr *addrs, size_t n, uint16_t port,
+                         void *owner, csn_dial_fn *fn);
+/* The same with one socket that somebody else made (in another namespace); takes it, in any
+ * case. */
+csn_dial *csn_dial_with(csn_loop *loop, int sock, const csn_netaddr *addr, uint16_t port,
+                        void *owner, csn_dial_fn *fn);
+void csn_dial_cancel(csn_dial *d);
+
+/* Small messages are not to wait for each other. */
+void csn_socket_prompt(int fd);
+/* The address of a socket, as value and port. */
+void csn_sockaddr_read(const struct sockaddr_storage *ss, csn_netaddr *addr, uint16_t *port);

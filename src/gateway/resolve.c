@@ -1,0 +1,279 @@
+/* resolve.c: getaddrinfo in threads.
+ *
+ * Called by flow.c with names that the rules allow; answers come from DNS servers that an
+ * attacker may own, so an address is nothing here but 4 or 16 bytes: who dials judges it. Two
+ * lists of jobs are shared with the threads, under one lock; everything else is the loop's.
+ *
+ * An answer is kept for a second: a hundred connections to one name are one question. */
+#include "gateway/resolve.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define THREADS     4u
+#define JOBS_MAX    256u /* asked and kept together */
+#define KEEP_NS     1000000000u
+#define STACK_BYTES (512u * 1024u) /* NSS modules may use more than glibc does */
+
+typedef struct csn_resolve_job {
+    struct csn_resolve_job *next; /* in `all` */
+    struct csn_resolve_job *next_queued;
+    csn_domain name;
+    csn_ask *waiting;
+    bool done;
+    uint64_t forget_ns;
+    /* written by a thread before the job is in `finished`, read by the loop after */
+    int error;
+    size_t count;
+    csn_netaddr addrs[CSN_RESOLVE_ADDRESSES];
+} csn_resolve_job;
+
+struct csn_resolver {
+    csn_loop *loop;
+    csn_io finished_io;
+    csn_resolve_job *all; /* the loop's */
+    size_t jobs;
+    size_t threads, idle; /* idle: under the lock */
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    csn_resolve_job *queue, **queue_end; /* for the threads */
+    csn_resolve_job *finished;           /* by the threads */
+};
+
+/* ---- in the threads -------------------------------------------------------------------- */
+
+static int error_of(int gai)
+{
+    if (gai == EAI_AGAIN)
+        return ETIMEDOUT;
+    if (gai == EAI_MEMORY)
+        return ENOMEM;
+    return EHOSTUNREACH;
+}
+
+static void keep_address(csn_resolve_job *j, const struct sockaddr *sa)
+{
+    if (j->count == CSN_RESOLVE_ADDRESSES)
+        return;
+    if (sa->sa_family == AF_INET) {
+        const struct sockaddr_in *in = (const void *)sa;
+        j->addrs[j->count++] = csn_netaddr_v4((const uint8_t *)&in->sin_addr);
+    } else if (sa->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const void *)sa;
+        j->addrs[j->count++] = csn_netaddr_v6(in6->sin6_addr.s6_addr);
+    }
+}
+
+/* No AI_ADDRCONFIG: it leaves out ::1 and such, and what cannot be reached fails at once. That
+ * the host's search domains are not tried, which would be other names than the rules judged, is
+ * main.c's doing: it empties LOCALDOMAIN. */
+static void look_up(csn_resolve_job *j)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
+    int rc = getaddrinfo(j->name.text, NULL, &hints, &list);
+
+    for (const struct addrinfo *ai = list; rc == 0 && ai; ai = ai->ai_next)
+        keep_address(j, ai->ai_addr);
+    if (rc == 0)
+        freeaddrinfo(list);
+    j->error = rc != 0 ? error_of(rc) : j->count == 0 ? EHOSTUNREACH : 0;
+}
+
+static void *work(void *arg)
+{
+    csn_resolver *r = arg;
+    uint64_t one = 1;
+
+    pthread_mutex_lock(&r->lock);
+    for (;;) {
+        while (!r->queue) {
+            r->idle++;
+            pthread_cond_wait(&r->more, &r->lock);
+            r->idle--;
+        }
+        csn_resolve_job *j = r->queue;
+        r->queue = j->next_queued;
+        if (!r->queue)
+            r->queue_end = &r->queue;
+        pthread_mutex_unlock(&r->lock);
+        look_up(j);
+        pthread_mutex_lock(&r->lock);
+        j->next_queued = r->finished;
+        r->finished = j;
+        (void)!write(r->finished_io.fd, &one, sizeof(one));
+    }
+    return NULL;
+}
+
+/* ---- in the loop ----------------------------------------------------------------------- */
+
+static void unlink_ask(csn_ask *a)
+{
+    if (a->next)
+        a->next->prev = a->prev;
+    if (a->prev)
+        a->prev->next = a->next;
+    else
+        a->job->waiting = a->next;
+    *a = (csn_ask){.fn = a->fn};
+}
+
+static void tell(csn_resolve_job *j)
+{
+    while (j->waiting) {
+        csn_ask *a = j->waiting;
+        unlink_ask(a);
+        a->fn(a, j->error, j->addrs, j->count);
+    }
+}
+
+/* Forgets what is old enough. A failure is not kept at all: the next try may be luckier. */
+static void sweep(csn_resolver *r)
+{
+    for (csn_resolve_job **at = &r->all; *at;) {
+        csn_resolve_job *j = *at;
+        if (j->done && !j->waiting && (j->error != 0 || j->forget_ns <= r->loop->now_ns)) {
+            *at = j->next;
+            free(j);
+            r->jobs--;
+        } else {
+            at = &j->next;
+        }
+    }
+}
+
+static void on_finished(csn_io *io, uint32_t events)
+{
+    csn_resolver *r = (csn_resolver *)((char *)io - offsetof(csn_resolver, finished_io));
+    uint64_t count;
+
+    (void)events;
+    (void)!read(io->fd, &count, sizeof(count));
+    pthread_mutex_lock(&r->lock);
+    csn_resolve_job *list = r->finished;
+    r->finished = NULL;
+    pthread_mutex_unlock(&r->lock);
+    while (list) {
+        csn_resolve_job *j = list;
+        list = j->next_queued;
+        j->done = true;
+        j->forget_ns = r->loop->now_ns + KEEP_NS;
+        tell(j);
+    }
+    sweep(r);
+}
+
+/* Threads take no signals: those are for the loop's. */
+static int start_thread(csn_resolver *r)
+{
+    sigset_t all, before;
+    pthread_attr_t attr;
+    pthread_t id;
+
+    sigfillset(&all);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&id, &attr, work, r);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    if (rc == 0)
+        r->threads++;
+    return -rc;
+}
+
+/* The threads live as long as the process does; so does this. */
+csn_resolver *csn_resolver_new(csn_loop *loop)
+{
+    csn_resolver *r = calloc(1, sizeof(*r));
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+    if (!r || fd < 0)
+        goto fail;
+    r->loop = loop;
+    r->queue_end = &r->queue;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->more, NULL);
+    if (csn_loop_listen(loop, &r->finished_io, fd, on_finished) == 0)
+        return r;
+fail:
+    free(r);
+    if (fd >= 0)
+        close(fd);
+    return NULL;
+}
+
+static csn_resolve_job *find(csn_resolver *r, const csn_domain *name)
+{
+    for (csn_resolve_job *j = r->all; j; j = j->next)
+        if (csn_domain_equal(&j->name, name))
+            return j;
+    return NULL;
+}
+
+/* A thread more when none is free: most sandboxes need one. */
+static int queue(csn_resolver *r, csn_resolve_job *j)
+{
+    pthread_mutex_lock(&r->lock);
+    bool busy = r->idle == 0 || r->queue;
+    *r->queue_end = j;
+    r->queue_end = &j->next_queued;
+    pthread_cond_signal(&r->more);
+    pthread_mutex_unlock(&r->lock);
+    if (busy && r->threads < THREADS && start_thread(r) < 0 && r->threads == 0)
+        return -EAGAIN;
+    return 0;
+}
+
+static csn_resolve_job *new_job(csn_resolver *r, const csn_domain *name)
+{
+    csn_resolve_job *j = r->jobs < JOBS_MAX ? calloc(1, sizeof(*j)) : NULL;
+
+    if (!j)
+        return NULL;
+    j->name = *name;
+    j->next = r->all;
+    r->all = j;
+    r->jobs++;
+    return j;
+}
+
+int csn_resolve(csn_resolver *r, csn_ask *a, const csn_domain *name,
+                void (*fn)(csn_ask *, int, const csn_netaddr *, size_t))
+{
+    sweep(r);
+    csn_resolve_job *j = find(r, name);
+    if (j && j->done) {
+        *a = (csn_ask){.fn = fn};
+        fn(a, j->error, j->addrs, j->count);
+        return 0;
+    }
+    if (!j) {
+        j = new_job(r, name);
+        if (!j || queue(r, j) < 0)
+            return -EAGAIN;
+    }
+    *a = (csn_ask){.job = j, .next = j->waiting, .fn = fn};
+    if (j->waiting)
+        j->waiting->prev = a;
+    j->waiting = a;
+    return 0;
+}
+
+void csn_resolve_cancel(csn_resolver *r, csn_ask *a)
+{
+    (void)r;
+    if (a->job)
+        unlink_ask(a);
+}
