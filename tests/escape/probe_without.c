@@ -60,6 +60,7 @@ static const layer layers[] = {
     {"second-userns", {{SYS_unshare, EPERM, 0, CLONE_USER, 0}}},
     {"netns", {{SYS_clone, EPERM, 0, CLONE_NET, 0}, {SYS_unshare, EPERM, 0, CLONE_NET, 0},
                {435, ENOSYS, -1, 0, 0}}},
+    {"netfilter", {{SYS_socket, EPROTONOSUPPORT, 2, 0, 12 /* NETLINK_NETFILTER */}}},
     {"landlock", {{444, ENOSYS, -1, 0, 0}, {445, ENOSYS, -1, 0, 0}, {446, ENOSYS, -1, 0, 0}}},
     {"landlock-off", {{444, EOPNOTSUPP, -1, 0, 0}}},
     {"landlock-last", {{446, E2BIG, -1, 0, 0}}},

@@ -123,18 +123,6 @@ static csn_status plan_ports(const csn_config *c, csn_jail_net *n, csn_error **e
     return st;
 }
 
-/* A build for tests can have the second way where the first would work. */
-static uint32_t order_mode(void)
-{
-#ifdef CSN_TEST_WALLS
-    const char *mode = getenv("CSN_TEST_NET");
-
-    if (mode && strcmp(mode, "proxy") == 0)
-        return CSN_NETIN_PROXY;
-#endif
-    return CSN_NETIN_EITHER;
-}
-
 csn_status csn_jail_net_plan(csn_kept *k, csn_error **err)
 {
     const csn_config *c = k->config;
@@ -156,7 +144,7 @@ csn_status csn_jail_net_plan(csn_kept *k, csn_error **err)
     csn_jail_net *n = csn_arena_alloc(j->arena, sizeof(*n));
     if (!n)
         return csn_fail(err, CSN_NOMEM, "network rules");
-    *n = (csn_jail_net){.gateway = CSN_GATEWAY_NONE, .order.mode = order_mode()};
+    *n = (csn_jail_net){.gateway = CSN_GATEWAY_NONE, .order.mode = CSN_NETIN_EITHER};
     st = plan_ports(c, n, err);
     if (st < 0)
         return st;

@@ -1,0 +1,30 @@
+# shellcheck shell=bash
+# lib.sh: tests on a host in an internet of their own (world.py). Sourced by the scripts of this
+# directory; they get what tests/escape/lib.sh gives, and WORLD. With the argument `user` a root caller
+# becomes a user without account before the world is made.
+
+if [ -z "${WORLD-}" ]; then
+    world=${0%/*}/world.py
+    for tool in ip openssl curl python3; do
+        command -v $tool >/dev/null || PATH=$PATH:/usr/sbin:/sbin command -v $tool >/dev/null || {
+            echo "1..0 # SKIP needs $tool"
+            exit 0
+        }
+    done
+    if [ "${1-}" = user ]; then
+        [ "$(id -u)" -eq 0 ] || { echo "1..0 # SKIP the caller is an ordinary user already"; exit 0; }
+        uid=$((50000 + RANDOM % 10000))
+        exec setpriv --reuid $uid --regid $uid --clear-groups -- \
+            env CSN_TEST_UID_IS_OURS=1 TMPDIR=/tmp "$world" -- bash "$0"
+    fi
+    exec "$world" -- bash "$0"
+fi
+
+# shellcheck source=tests/escape/lib.sh
+. "${0%/*}/../escape/lib.sh"
+cp "$WORLD/ca.pem" "$WS/ca.pem"
+
+# get URL [curl words...]: inside, through whatever rules NET has; what it printed
+NET=(--allow ok.test)
+get() { "${IN[@]}" "${NET[@]}" -- curl -sS --max-time 20 --cacert "$WS/ca.pem" "$@" 2>"$T/.get.err"; }
+asked() { grep -c " $1\$" "$WORLD/queries"; } # how often the world was asked for a name
