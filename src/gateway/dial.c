@@ -47,6 +47,13 @@ void csn_socket_prompt(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
+void csn_socket_local(int fd)
+{
+    static const char plainest[] = "reno"; /* the one that every kernel has, for everybody */
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, plainest, sizeof(plainest) - 1);
+}
+
 static void keep_alive(int fd)
 {
     int on = 1, idle = ALIVE_IDLE_S, interval = ALIVE_INTERVAL_S, count = ALIVE_COUNT;
@@ -145,6 +152,13 @@ static void on_try(csn_io *io, uint32_t events)
     next_try(d);
 }
 
+static bool is_loopback(const csn_netaddr *a)
+{
+    static const uint8_t six[16] = {[15] = 1};
+
+    return a->family == 4 ? a->bytes[0] == 127 : memcmp(a->bytes, six, sizeof(six)) == 0;
+}
+
 /* Takes the socket. Whether there is a try now. */
 static bool begin(csn_dial *d, int sock, size_t which)
 {
@@ -158,7 +172,10 @@ static bool begin(csn_dial *d, int sock, size_t which)
     if (i == CSN_DIAL_AT_ONCE)
         return false;
     csn_socket_prompt(fd);
-    keep_alive(fd);
+    if (is_loopback(&d->addrs[which]))
+        csn_socket_local(fd);
+    else
+        keep_alive(fd);
     if (connect(fd, (struct sockaddr *)&ss, len) < 0 && errno != EINPROGRESS) {
         note(d, errno);
         return false;

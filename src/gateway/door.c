@@ -133,6 +133,7 @@ int csn_door_open(csn_gate *g, int fd, csn_way way, uint16_t port)
     if (g->ndoors == CSN_DOORS_MAX)
         return -E2BIG;
     csn_door *d = &g->doors[g->ndoors];
+    csn_socket_local(fd);
     *d = (csn_door){.gate = g, .way = way, .port = port, .resting = -1};
     int rc = csn_timer_reserve(&g->loop, &d->rest, on_rested);
     if (rc == 0)

@@ -167,8 +167,7 @@ static void told(csn_flow *f, csn_end *e, uint32_t events)
 {
     csn_end_told(e, events);
     f->moved_ns = f->gate->loop.now_ns;
-    if ((events & EPOLLERR) && f->broken == 0)
-        f->broken = error_of(e->io.fd);
+    f->alarmed = f->alarmed || (events & EPOLLERR);
     csn_flow_step(f);
 }
 
@@ -335,6 +334,16 @@ void csn_flow_farewell(csn_flow *f, const void *data, size_t len)
 
 /* ---- the middle ------------------------------------------------------------------------ */
 
+/* An error that no lane has met: each may be waiting for the other end. Asked after the lanes
+ * were moved, for asking takes it away, and what follows would look like an ordinary end. */
+static bool ails(csn_flow *f)
+{
+    if (!f->alarmed)
+        return false;
+    f->alarmed = false;
+    return error_of(f->near.io.fd) != 0 || (f->far.io.fd >= 0 && error_of(f->far.io.fd) != 0);
+}
+
 /* Both lanes. An end that breaks is carried on as a reset, after what it said before. */
 static void move(csn_flow *f)
 {
@@ -347,7 +356,7 @@ static void move(csn_flow *f)
         return;
     }
     int back = csn_lane_move(r, &f->back, &f->far, &f->near);
-    bool broken = there < 0 || back < 0 || f->broken != 0;
+    bool broken = there < 0 || back < 0 || f->broken || ails(f);
     if (broken && f->leaving)
         csn_flow_cut(f);
     else if (broken)

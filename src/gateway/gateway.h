@@ -98,7 +98,8 @@ struct csn_flow {
     bool judged;  /* the first bytes may pass, or need not be looked at */
     bool greeted; /* an event tells that it is connected */
     bool leaving; /* only a farewell is still to be read */
-    int broken;   /* errno an end had, told by epoll */
+    bool alarmed; /* epoll told of an error at one of the ends */
+    bool broken;  /* it cannot go on */
     uint64_t started_ns, moved_ns;
     csn_target to;
     csn_domain said; /* a name that was only seen: of a flow to an address */

@@ -38,7 +38,7 @@ static void begin_inside(csn_flow *f)
 {
     f->voice = CSN_VOICE_RESET;
     if (csn_inspect_begin(f) < 0)
-        f->broken = ENOMEM;
+        f->broken = true;
     csn_lane_resume(&f->there);
 }
 
@@ -50,7 +50,7 @@ static void socks_connected(csn_flow *f)
 
     csn_socks_answer(CSN_SOCKS_OK, reply);
     if (csn_lane_say(&f->back, reply, sizeof(reply)) < 0)
-        f->broken = ENOMEM;
+        f->broken = true;
     begin_inside(f);
 }
 
@@ -103,7 +103,7 @@ static void connect_connected(csn_flow *f)
     static const char yes[] = "HTTP/1.1 200 Connection established\r\n\r\n";
 
     if (csn_lane_say(&f->back, yes, sizeof(yes) - 1) < 0)
-        f->broken = ENOMEM;
+        f->broken = true;
     begin_inside(f);
 }
 
