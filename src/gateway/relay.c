@@ -145,7 +145,11 @@ static int held_add(csn_lane *l, const void *data, size_t len, bool ok)
 
 int csn_lane_say(csn_lane *l, const void *data, size_t len)
 {
-    return held_add(l, data, len, true);
+    int rc = held_add(l, data, len, true);
+
+    if (rc == 0)
+        l->own += len;
+    return rc;
 }
 
 static bool would_wait(void)
@@ -178,6 +182,9 @@ static int flush_held(csn_lane *l, csn_end *to)
         ssize_t n = send_some(l, to, l->held + l->held_at, l->held_ok - l->held_at);
         if (n < 0)
             return (int)n;
+        size_t own = l->own < (size_t)n ? l->own : (size_t)n;
+        l->own -= own;
+        l->bytes -= own;
         l->held_at += (size_t)n;
         if (l->held_at < l->held_ok)
             return 0;

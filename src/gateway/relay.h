@@ -60,7 +60,8 @@ typedef struct csn_lane {
     bool ended; /* the source has */
     bool shut;  /* and the target was told */
     bool again, paused;
-    uint64_t bytes; /* that were sent */
+    size_t own;     /* bytes at the front of `held` that are ours */
+    uint64_t bytes; /* that were sent, without those */
     /* Sees every byte before it is passed on. 0, or -errno to stop here. While there is one the
      * lane copies. */
     int (*look)(void *ctx, const uint8_t *data, size_t len, csn_look *ret);
