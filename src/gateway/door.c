@@ -24,7 +24,9 @@ static void too_many(csn_door *d)
     csn_events_add(d->gate->events, &e);
 }
 
-/* Where the connection was going to before the kernel brought it here. */
+/* Where the connection was going to before the kernel brought it here: conntrack knows, or,
+ * where packets are taken as they are (tproxy), it is the address of our own end. Who connects
+ * to the listener itself arrives at an address that stands for no name. */
 static int original(int fd, csn_netaddr *addr, uint16_t *port)
 {
     struct sockaddr_storage ss = {0};
@@ -32,8 +34,11 @@ static int original(int fd, csn_netaddr *addr, uint16_t *port)
 
     if (getsockopt(fd, IPPROTO_IP, ORIGINAL_DST, &ss, &len) < 0) {
         len = sizeof(ss);
-        if (getsockopt(fd, IPPROTO_IPV6, ORIGINAL_DST, &ss, &len) < 0)
-            return -errno;
+        if (getsockopt(fd, IPPROTO_IPV6, ORIGINAL_DST, &ss, &len) < 0) {
+            len = sizeof(ss);
+            if (getsockname(fd, (void *)&ss, &len) < 0)
+                return -errno;
+        }
     }
     csn_sockaddr_read(&ss, addr, port);
     return addr->family == 0 ? -EAFNOSUPPORT : 0;

@@ -237,6 +237,8 @@ void csn_flow_dialled(void *flow, int fd, const csn_netaddr *addr)
         return;
     }
     f->peer = *addr;
+    if (!csn_judge_peer(f))
+        return; /* the rules changed meanwhile */
     f->far.writable = true;
     f->moved_ns = f->gate->loop.now_ns;
     if (f->connected)

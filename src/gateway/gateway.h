@@ -166,6 +166,8 @@ bool csn_judge_target(csn_flow *f, csn_netverdict *ret);
 /* Those of the addresses that may be dialled, to the front; how many. If none, *ret is the
  * verdict about the first. */
 size_t csn_judge_addresses(csn_flow *f, csn_netaddr *addrs, size_t n, csn_netverdict *ret);
+/* It is connected to f->peer: may it still be? If not, it is refused and has ended. */
+bool csn_judge_peer(csn_flow *f);
 /* For a look: remembers the refusal, which happens when the look has returned this. `name` is
  * what was asked for; NULL: what the flow is aimed at. */
 int csn_judge_object(csn_flow *f, const csn_domain *name, const char *why);

@@ -87,6 +87,22 @@ size_t csn_judge_addresses(csn_flow *f, csn_netaddr *addrs, size_t n, csn_netver
     return good;
 }
 
+static bool is_ruled(const csn_flow *f)
+{
+    return f->way == CSN_WAY_REDIRECT || f->way == CSN_WAY_PROXY;
+}
+
+bool csn_judge_peer(csn_flow *f)
+{
+    csn_netaddr peer = f->peer;
+    csn_refusal r = {0};
+
+    if (!is_ruled(f) || csn_judge_addresses(f, &peer, 1, &r.verdict) == 1)
+        return true;
+    csn_flow_refuse(f, &r);
+    return false;
+}
+
 int csn_judge_object(csn_flow *f, const csn_domain *name, const char *why)
 {
     csn_refusal *r = f->refusal ? f->refusal : calloc(1, sizeof(*r));
@@ -121,8 +137,7 @@ void csn_judge_again(csn_gate *g)
     for (csn_flow *f = g->flows, *next; f; f = next) {
         csn_netverdict v;
         next = f->next;
-        bool ruled = f->way == CSN_WAY_REDIRECT || f->way == CSN_WAY_PROXY;
-        if (!ruled || f->leaving || f->to.port == 0 || still_allowed(f, &v))
+        if (!is_ruled(f) || f->leaving || f->to.port == 0 || still_allowed(f, &v))
             continue;
         if (f->far.io.fd >= 0) {
             csn_record_close(f, "the rules changed");

@@ -38,6 +38,15 @@ csn_names *csn_names_new(void)
     return n;
 }
 
+void csn_names_free(csn_names *n)
+{
+    for (uint32_t i = CSN_NAMES_FIRST; n && i < n->used; i++)
+        free(n->slots[i].text);
+    if (n)
+        free(n->slots);
+    free(n);
+}
+
 static uint32_t *bucket(csn_names *n, const char *text)
 {
     uint64_t h = n->seed;

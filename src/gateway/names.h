@@ -17,6 +17,7 @@
 typedef struct csn_names csn_names;
 
 csn_names *csn_names_new(void);
+void csn_names_free(csn_names *n);
 /* The number of a name, a new one if it has none (*fresh tells). 0: no memory, or every number
  * is in use. */
 uint32_t csn_names_number(csn_names *n, const csn_domain *name, bool *fresh);

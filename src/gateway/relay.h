@@ -11,10 +11,11 @@
 
 #include "gateway/loop.h"
 
-#define CSN_RELAY_PIECE    (64u * 1024u)   /* copied at a time */
-#define CSN_RELAY_PIPE     (1024u * 1024u) /* spliced at a time, if we may have so large a pipe */
-#define CSN_RELAY_PIPES    16u             /* at once; lanes that find none copy */
-#define CSN_RELAY_HELD_MAX (2u * CSN_RELAY_PIECE)
+#define CSN_RELAY_PIECE (32u * 1024u)   /* copied at a time */
+#define CSN_RELAY_PIPE  (1024u * 1024u) /* spliced at a time, if we may have so large a pipe */
+#define CSN_RELAY_PIPES 16u             /* at once; lanes that find none copy */
+/* The largest hello or head, or what a lane holds back, and one piece more. */
+#define CSN_RELAY_HELD_MAX (96u * 1024u)
 
 /* One end of a connection, and what the kernel said of it last. */
 typedef struct csn_end {

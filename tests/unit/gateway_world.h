@@ -69,8 +69,10 @@ static bool world_by_root;
 /* What root is refused while everything must work is no excuse. */
 static inline bool world_excuse(const char *why)
 {
+#ifdef fail_msg /* cmocka's */
     if (world_by_root && getenv("CSN_MUST_WORK"))
         fail_msg("%s", why);
+#endif
     printf("# skipped: %s\n", why);
     return true;
 }
