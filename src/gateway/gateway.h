@@ -134,7 +134,7 @@ struct csn_gate {
     csn_flow *line[CSN_LINK_LINE]; /* who waits for its answers, in their order; NULL: gone */
     size_t line_at, line_len;
     csn_netaddr *own; /* addresses of the host, looked at when own_ns is over */
-    size_t nown;
+    size_t own_count;
     uint64_t own_ns;
 };
 

@@ -27,10 +27,11 @@ static void look_at_own(csn_gate *g)
     g->own_ns = g->loop.now_ns + OWN_KEEP_NS;
     if (getifaddrs(&list) < 0)
         return;
-    g->nown = 0;
+    g->own_count = 0;
     if (!g->own)
         g->own = calloc(OWN_MAX, sizeof(*g->own));
-    for (const struct ifaddrs *i = list; i && g->own && g->nown < OWN_MAX; i = i->ifa_next) {
+    for (const struct ifaddrs *i = list; i && g->own && g->own_count < OWN_MAX;
+         i = i->ifa_next) {
         struct sockaddr_storage ss = {0};
         if (!i->ifa_addr)
             continue;
@@ -40,7 +41,7 @@ static void look_at_own(csn_gate *g)
             memcpy(&ss, i->ifa_addr, sizeof(struct sockaddr_in6));
         else
             continue;
-        csn_sockaddr_read(&ss, &g->own[g->nown++], &port);
+        csn_sockaddr_read(&ss, &g->own[g->own_count++], &port);
     }
     freeifaddrs(list);
 }
@@ -49,7 +50,7 @@ static const char *own_range(csn_gate *g, const csn_netaddr *a)
 {
     if (g->own_ns <= g->loop.now_ns)
         look_at_own(g);
-    for (size_t i = 0; i < g->nown; i++)
+    for (size_t i = 0; i < g->own_count; i++)
         if (csn_netaddr_equal(&g->own[i], a))
             return "this host";
     return NULL;

@@ -430,6 +430,52 @@ static void what_cannot_be_set_up_is_refused(void **state)
     assert_int_equal(gw_end(&g), 0);
 }
 
+/* A line of /proc/PID/status. */
+static void status_line(pid_t pid, const char *field, char *ret, size_t size)
+{
+    char path[64], line[256];
+    size_t n = strlen(field);
+
+    ret[0] = '\0';
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof(line), f))
+        if (strncmp(line, field, n) == 0)
+            snprintf(ret, size, "%s", line + n);
+    if (f)
+        fclose(f);
+    ret[strcspn(ret, "\n")] = '\0';
+}
+
+static void what_it_does_not_need_is_given_up(void **state)
+{
+    bool root = geteuid() == 0;
+    csn_gate_setup s = {.uid = root ? 1999999999u : 0, .gid = root ? 1999999998u : 0};
+    char line[256];
+    room r;
+    int c, server;
+
+    (void)state;
+    start_with(&r, &s);
+    status_line(r.gw.pid, "CapEff:", line, sizeof(line));
+    assert_string_equal(line, "\t0000000000000000");
+    status_line(r.gw.pid, "CapPrm:", line, sizeof(line));
+    assert_string_equal(line, "\t0000000000000000");
+    status_line(r.gw.pid, "NoNewPrivs:", line, sizeof(line));
+    assert_string_equal(line, "\t1");
+    status_line(r.gw.pid, "Uid:", line, sizeof(line));
+    if (root)
+        assert_string_equal(line, "\t1999999999\t1999999999\t1999999999\t1999999999");
+    status_line(r.gw.pid, "Groups:", line, sizeof(line));
+    if (root)
+        assert_string_equal(line, "\t ");
+    pair(&r, &c, &server); /* and it still serves */
+    close(c);
+    close(server);
+    assert_int_equal(gw_end(&r.gw), 0);
+    close(r.server);
+}
+
 /* ---- published -------------------------------------------------------------------------- */
 
 /* Plays the keeper: answers one question with a socket, or an errno. The family asked for. */
@@ -560,6 +606,7 @@ int main(void)
         cmocka_unit_test(it_ends_with_its_keeper),
         cmocka_unit_test(a_detached_one_outlives_its_maker_and_is_found_again),
         cmocka_unit_test(what_cannot_be_set_up_is_refused),
+        cmocka_unit_test(what_it_does_not_need_is_given_up),
         cmocka_unit_test(a_published_port_leads_inside),
         cmocka_unit_test(a_port_that_is_taken_is_named),
     };

@@ -241,8 +241,7 @@ static void nonsense_is_refused(void **state)
         "GET / HTTP/1.1\r\nHost: ok.test\r\n\r\n",
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         "hello world\r\n\r\n",
-        "GET http://ok.test/ HTTP/1.1\r\nHost: ok.test\r\nContent-Length: 1\r\n"
-        "Content-Length: 2\r\n\r\n",
+        "GET http://ok.test/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         "GET ftp://ok.test/ HTTP/1.1\r\nHost: ok.test\r\n\r\n",
     };
     char answer[4096];
