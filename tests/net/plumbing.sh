@@ -1,6 +1,7 @@
 #!/bin/bash
 # The network of a jail from the policy to the audit log: that rules reach the gateway, that the
 # gateway lives and ends with its sandbox, and that everything says what there is.
+# shellcheck disable=SC2016 # expanded inside
 # shellcheck source=tests/net/lib.sh
 . "${0%/*}/lib.sh"
 
