@@ -58,20 +58,20 @@ csn_status csn_network_log(csn_sandbox *sb, csn_error **err)
 {
     logging l = {.sb = sb, .st = CSN_OK, .err = err};
     uint64_t lost = 0;
-    char text[64];
+    char text[256];
 
     if (!sb->audit || !sb->opened || !sb->ops->network_events)
         return CSN_OK;
-    csn_status st = sb->ops->network_events(sb->state, NULL, log_event, &l, &lost, NULL);
-    if (l.st < 0)
-        return l.st;
-    if (st == CSN_OK && lost == 0)
-        return CSN_OK;
+    csn_error *why = NULL;
+    csn_status st = sb->ops->network_events(sb->state, NULL, log_event, &l, &lost, &why);
     /* It happened and nobody can say what: that is on record too. */
     if (st < 0)
-        snprintf(text, sizeof(text), "events could not be had");
+        snprintf(text, sizeof(text), "%s", csn_error_message(why));
     else
         snprintf(text, sizeof(text), "%llu events were lost", (unsigned long long)lost);
+    csn_error_free(why);
+    if (l.st < 0 || (st == CSN_OK && lost == 0))
+        return l.st;
     const csn_audit_event line = {.op = "net", .target = text, .status = st};
     return csn_audit_append(sb->audit, &line, err);
 }

@@ -69,6 +69,8 @@ kill -9 "$gw"
 gone "$gw"
 is "without its gateway: off" "$(layer "$id")" off
 status "and everything else works" 0 cs exec "$id" -- true
+cs exec "$id" -- true
+is "which is on record, once" "$(cs log "$id" | grep -c '"target":"the gateway of the network has ended"')" 1
 start=$SECONDS
 status "a connection fails" 7 fetch http://93.184.216.20/
 status "and so does a question" 6 fetch http://other.test/

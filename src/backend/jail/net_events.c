@@ -19,6 +19,7 @@
 #include "base/error.h"
 
 #define MARK_NAME "net.seen"
+#define GONE      UINT64_MAX /* instead of a number: the gateway has ended, and that was told */
 
 /* ---- one event, as callers know them ---- */
 
@@ -95,20 +96,35 @@ static csn_status mark_read(const csn_kept *k, csn_jail_net *n, int *ret_fd, csn
     return CSN_OK;
 }
 
+/* That there is no gateway any more, and with it what it had not told, is an error once. */
+static csn_status take_some(csn_jail_net *n, const relay *r, uint64_t *ret_lost,
+                            csn_status *ret_gone, csn_error **err)
+{
+    if (n->taken == GONE)
+        return CSN_OK;
+    if (csn_gateway_lives(&n->gateway))
+        return csn_gateway_events(&n->gateway, &n->taken, tell_public, (void *)r, ret_lost,
+                                  err);
+    n->taken = GONE;
+    *ret_gone = csn_fail(err, CSN_UNAVAILABLE, "the gateway of the network has ended");
+    return CSN_OK;
+}
+
 static csn_status take(csn_kept *k, csn_jail_net *n, const relay *r, uint64_t *ret_lost,
                        csn_error **err)
 {
     csn_autofd int mark = -1;
+    csn_status gone = CSN_OK;
 
     pthread_mutex_lock(&n->lock);
     csn_status st = mark_read(k, n, &mark, err);
     if (st == CSN_OK)
-        st = csn_gateway_events(&n->gateway, &n->taken, tell_public, (void *)r, ret_lost, err);
+        st = take_some(n, r, ret_lost, &gone, err);
     if (st == CSN_OK && mark >= 0 &&
         pwrite(mark, &n->taken, sizeof(n->taken), 0) != (ssize_t)sizeof(n->taken))
         st = csn_fail_errno(err, errno, "events of the network");
     pthread_mutex_unlock(&n->lock);
-    return st;
+    return st < 0 ? st : gone;
 }
 
 csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_fn fn, void *ctx,
@@ -119,10 +135,12 @@ csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_f
     relay r = {.fn = fn, .ctx = ctx};
 
     *ret_lost = 0;
-    if (!j->net || !csn_gateway_lives(&j->net->gateway))
+    if (!j->net)
         return CSN_OK;
     if (!since)
         return take(k, j->net, &r, ret_lost, err);
+    if (!csn_gateway_lives(&j->net->gateway))
+        return CSN_OK;
     return csn_gateway_events(&j->net->gateway, since, tell_public, &r, ret_lost, err);
 }
 
