@@ -35,7 +35,7 @@ if [ $code -ne 0 ]; then
     exit 0
 fi
 on "here everything was seen from inside" "v['rung'] == 'full' and
-    all(s[n] == 'ok' and 'from inside' in d[n] for n in ('user', 'mount', 'pid', 'net', 'ipc', 'capabilities', 'seccomp'))" cs doctor --json
+    s['network rules'] in ('ok', 'weaker') and all(s[n] == 'ok' and 'from inside' in d[n] for n in ('user', 'mount', 'pid', 'net', 'ipc', 'capabilities', 'seccomp'))" cs doctor --json
 without() { "$PROBE" without "$1" "$CAISSON" doctor --json; }
 on "no user namespaces" "not v['ok'] and v['rung'] == 'weaker' and s['user'] == s['pid'] == s['canary'] == 'missing' and
     s['landlock'] == s['openat2'] == 'ok' and f['user'] and 'not permitted' in d['user']" without userns
@@ -43,6 +43,7 @@ on "no network namespace" "v['rung'] == 'weaker' and s['net'] == 'missing' and s
 on "no Landlock" "v['rung'] == 'none' and s['landlock'] == s['canary'] == 'missing' and s['user'] == 'ok' and 'lsm' in f['landlock']" without landlock
 on "no seccomp" "v['rung'] == 'none' and s['seccomp'] == s['canary'] == 'missing'" without seccomp
 on "no openat2: another way" "v['ok'] and v['rung'] == 'full' and s['openat2'] == 'weaker'" without openat2
+on "no nf_tables: a proxy" "v['ok'] and v['rung'] == 'full' and s['network rules'] == 'weaker' and f['network rules']" without netfilter
 on "no mounts" "not v['ok'] and s['canary'] == 'missing' and 'mount' in d['canary']" without old-kernel
 status "it exits 1 then" 1 without userns
 status "the text has the command that helps" 1 "$PROBE" without userns "$CAISSON" doctor

@@ -16,6 +16,7 @@
 
 #include "keeper/proto.h"
 #include "keeper/spec.h"
+#include "os/netin.h"
 
 static size_t open_fds(void)
 {
@@ -485,6 +486,34 @@ static void tags_of_two_sandboxes_differ(void **state)
     assert_int_equal(a & CSN_TAG_SEQ_MASK, 0);
 }
 
+static void what_a_network_became_travels_in_one_number(void **state)
+{
+    const csn_net_body bodies[] = {
+        {.mode = CSN_NETIN_NONE},
+        {.mode = CSN_NETIN_TRANSPARENT, .sockets = CSN_NETIN_ALL4},
+        {.mode = CSN_NETIN_TRANSPARENT, .sockets = 0x3f},
+        {.mode = CSN_NETIN_PROXY, .sockets = 0x40, .lacking = 93, .proxy_port = 65535},
+    };
+    /* a mode nobody can become, sockets that are missing, one too many, a proxy without port,
+     * and what nothing means */
+    const int64_t bad[] = {CSN_NETIN_EITHER,
+                           CSN_NETIN_TRANSPARENT | 0x14 << 4,
+                           CSN_NETIN_NONE | 0x1 << 4,
+                           CSN_NETIN_TRANSPARENT | 0xff << 4,
+                           CSN_NETIN_PROXY | 0x40 << 4,
+                           1LL << 40,
+                           -1};
+    csn_net_body got;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        assert_int_equal(csn_net_unpack(csn_net_pack(&bodies[i]), &got), 0);
+        assert_memory_equal(&got, &bodies[i], sizeof(got));
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(csn_net_unpack(bad[i], &got), -EPROTO);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -506,6 +535,7 @@ int main(void)
         cmocka_unit_test(memory_is_only_watched_in_a_pid_namespace),
         cmocka_unit_test(limits_of_walls_come_back),
         cmocka_unit_test(tags_of_two_sandboxes_differ),
+        cmocka_unit_test(what_a_network_became_travels_in_one_number),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,6 +122,30 @@ static void namespaces(const report *r, const char *program)
     }
 }
 
+/* For rules; without any a network has only loopback. */
+static void network_rules(const report *r, const char *program)
+{
+    static const char fix[] = "load nf_tables, nft_nat and nft_reject_inet (modprobe)";
+    csn_autofree char *gateway = NULL;
+    csn_net_body became = {0};
+
+    if (csn_program_find("caisson-gateway", &gateway, NULL) < 0) {
+        tell(r, "network rules", "missing", "install caisson-gateway beside caisson-keeper",
+             "there is no caisson-gateway");
+        return;
+    }
+    int rc = csn_jail_net_try(program, &became);
+    if (rc < 0)
+        tell(r, "network rules", "missing", NULL, "no network with rules: %s",
+             strerrordesc_np(-rc));
+    else if (became.mode == CSN_NETIN_PROXY)
+        tell(r, "network rules", "weaker", fix,
+             "no nf_tables (%s): only for programs that heed the variables for proxies",
+             strerrordesc_np((int)became.lacking));
+    else
+        tell(r, "network rules", "ok", NULL, "for every program, by nf_tables");
+}
+
 /* ---- walls ---- */
 
 static void limits(const report *r)
@@ -255,6 +279,7 @@ csn_status csn_jail_diagnose(const char *workspace, csn_check_fn fn, void *ctx, 
     if (st == CSN_OK) {
         tell(&r, "keeper", "ok", NULL, "%s", program);
         namespaces(&r, program);
+        network_rules(&r, program);
     } else {
         tell(&r, "keeper", "missing", "install caisson-keeper beside the library", "%s",
              csn_error_message(why));

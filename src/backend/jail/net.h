@@ -55,6 +55,9 @@ csn_status csn_jail_network_set(void *state, const csn_net_opts *rules, csn_erro
 csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_fn fn, void *ctx,
                                    uint64_t *ret_lost, csn_error **err);
 
+/* doctor_net.c. What a network with rules would become here. 0 or -errno. */
+int csn_jail_net_try(const char *program, csn_net_body *ret);
+
 /* A command of this thread begins; it failed: tells what it was refused meanwhile. */
 void csn_jail_net_begin(const csn_kept *k);
 void csn_jail_net_explain(csn_kept *k, const csn_deny_sink *denials);
