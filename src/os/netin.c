@@ -6,7 +6,7 @@
  * it, and everything else is routed to it too: whatever a program connects to, the connection
  * meets the packet rules and ends at a socket made here. What must hold: without the packet
  * rules none of these routes exist; a kernel without IPv6 has a network without it and not
- * none. */
+ * none. Where all goes well no call fails: a process beside us may share our errno. */
 #include "os/netin.h"
 
 #include <errno.h>
@@ -110,15 +110,17 @@ static int add_routes(bool *ret_six)
     if (fd < 0)
         return fd;
     *ret_six = true;
-    uint32_t told = 0;
-    while ((rc = csn_nl_answer(fd, &seq, &error)) == 1) {
-        told++;
+    /* Exactly as many answers as questions: asking for one more would fail, and set errno. */
+    for (uint32_t i = 0; i < b.count; i++) {
+        rc = csn_nl_answer(fd, &seq, &error);
+        if (rc <= 0)
+            return rc < 0 ? rc : -EPROTO;
         if (error < 0 && seq < b.count && b.steps[seq] == AF_INET6)
             *ret_six = false;
         else if (error < 0)
             return error;
     }
-    return rc < 0 ? rc : told == b.count ? 0 : -EPROTO;
+    return 0;
 }
 
 /* ---- sockets ---- */

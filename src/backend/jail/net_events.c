@@ -100,13 +100,17 @@ static csn_status mark_read(const csn_kept *k, csn_jail_net *n, int *ret_fd, csn
 static csn_status take_some(csn_jail_net *n, const relay *r, uint64_t *ret_lost,
                             csn_status *ret_gone, csn_error **err)
 {
+    csn_status st = CSN_OK;
+
     if (n->taken == GONE)
         return CSN_OK;
     if (csn_gateway_lives(&n->gateway))
-        return csn_gateway_events(&n->gateway, &n->taken, tell_public, (void *)r, ret_lost,
-                                  err);
-    n->taken = GONE;
-    *ret_gone = csn_fail(err, CSN_UNAVAILABLE, "the gateway of the network has ended");
+        st = csn_gateway_events(&n->gateway, &n->taken, tell_public, (void *)r, ret_lost, err);
+    if (csn_gateway_lives(&n->gateway))
+        return st;
+    n->taken = GONE; /* also when it ended while it was asked */
+    *ret_gone =
+        st < 0 ? st : csn_fail(err, CSN_UNAVAILABLE, "the gateway of the network has ended");
     return CSN_OK;
 }
 
