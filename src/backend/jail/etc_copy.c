@@ -161,7 +161,7 @@ static int remove_unused(void *ctx, const char *name, const struct stat *st, con
         return 0;
     }
     if (!S_ISDIR(st->st_mode) || len + sizeof(LOCK_SUFFIX) > sizeof(lock_name) ||
-        time(NULL) - st->st_ctim.tv_sec < COPY_AGE_S)
+        time(NULL) - st->st_mtim.tv_sec < COPY_AGE_S)
         return 0;
     snprintf(lock_name, sizeof(lock_name), "%s" LOCK_SUFFIX, name);
     csn_autofd int lock = openat(store, lock_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
