@@ -186,6 +186,29 @@ static void network_rules_are_refused_where_there_is_no_network_policy(csn_fx *f
     fails(CSN_UNSUPPORTED, csn_fx_try_open(f, CFG(.host_ports = ARGV("8080")), &sb, E));
 }
 
+/* A sandbox opened without rules has none to replace, and on a backend without them there is
+ * nothing to ask. */
+static void network_rules_are_replaced_only_where_there_are_some(csn_fx *f)
+{
+    const csn_net_opts rules = {.size = sizeof(rules), .net_allow = ARGV("a.test:443")};
+    const csn_net_opts odd = {.size = sizeof(odd), .flags = 1};
+    csn_net_result *r = NULL;
+
+    fails(CSN_UNSUPPORTED, csn_network_set(f->sb, &rules, E));
+    fails(CSN_INVALID, csn_network_set(f->sb, &odd, E));
+    fails(CSN_INVALID, csn_network(f->sb, 0, NULL, E));
+    if (!csn_fx_can(f->sb, "network_rules")) {
+        fails(CSN_UNSUPPORTED, csn_network(f->sb, 0, &r, E));
+        return;
+    }
+    ok(csn_network(f->sb, 0, &r, E));
+    assert_string_equal(r->mode, "none");
+    assert_string_equal(r->network, "none");
+    assert_int_equal(r->event_count, 0);
+    assert_null(r->net_allow[0]);
+    csn_network_free(r);
+}
+
 static void images_and_workspaces_are_refused_where_there_are_none(csn_fx *f)
 {
     csn_sandbox *sb = NULL;
@@ -365,6 +388,7 @@ const csn_conf_test csn_conf_open_ids[] = {
     T_FULL(open_names_the_missing_workspace, NULL, CONF_HOSTDIR, CONF_CLOSED),
     T(open_starts_in_the_workdir),
     T(network_rules_are_refused_where_there_is_no_network_policy),
+    T(network_rules_are_replaced_only_where_there_are_some),
     T(images_and_workspaces_are_refused_where_there_are_none),
     T(open_refuses_bad_names),
     T(connect_names_what_it_did_not_find),

@@ -86,6 +86,14 @@ gw=$(gateways "$id")
 kill -9 "$(cs info "$id" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["keeper_pid"])')"
 holds "its keeper is killed: the gateway ends" gone "$gw"
 
+"$CAISSON" run --workspace "$WS" --allow ok.test -- sh -c 'touch started; sleep 60' &
+owner=$!
+holds "a command runs" eventually test -e "$WS/started"
+gw=$(gateways jail-)
+is "with one gateway" "$(wc -w <<<"$gw")" 1
+kill -9 $owner
+holds "its owner is killed: the gateway ends" gone "$gw"
+
 # ---- cutting ----
 id=$(new --allow ok.test --allow other.test)
 cs exec "$id" -- bash -c 'exec 5<>/dev/tcp/ok.test/7; exec 6<>/dev/tcp/other.test/7
