@@ -60,7 +60,8 @@ with_sanitizers()
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
     compile "$build/asan" -Db_sanitize=address,undefined -Db_lundef=false -Dkeeper=native &&
         tools/run-tests "$build/asan" --timeout-multiplier 4 --suite unit --suite conformance \
-            --suite cli --suite cli-user --suite escape --suite escape-user --suite fault --suite fuzz
+            --suite cli --suite cli-user --suite escape --suite escape-user --suite net \
+            --suite net-user --suite fault --suite fuzz
 }
 
 # A jail with one wall less: each is noticed, none is the only one.
@@ -90,7 +91,7 @@ with_coverage()
 {
     compile "$build/cov" -Db_coverage=true -Dkeeper=native -Dc_args=-fprofile-update=atomic &&
         tools/run-tests "$build/cov" --timeout-multiplier 2 --suite unit --suite conformance \
-            --suite cli --suite escape && tools/coverage "$build/cov" 80
+            --suite cli --suite escape --suite net && tools/coverage "$build/cov" 80
 }
 
 report_coverage()

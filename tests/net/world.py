@@ -47,6 +47,7 @@ ZONE = {
 }
 ADDRESSES4 = ["93.184.216.%d" % n for n in (10, 16, 20, 30, 66)] + ["10.1.2.3", "169.254.169.254"]
 ADDRESSES6 = ["2a00:200::%d" % n for n in (10, 16, 20)]
+ZEROS = memoryview(bytes(1 << 20))
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -145,9 +146,14 @@ def serve_http(conn, where, log):
         path = head.split(" ")[1]
         host = [h.split(":", 1)[1].strip() for h in head.split("\r\n") if h.lower().startswith("host:")]
         log.line("%s %s %s" % (where, host[0] if host else "-", path))
-        body = b"\0" * int(path[7:]) if path.startswith("/bytes/") else \
-            ("server %s host %s path %s\n" % (where, host[0] if host else "-", path)).encode()
-        conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        body = ("server %s host %s path %s\n" % (where, host[0] if host else "-", path)).encode()
+        left = int(path[7:]) if path.startswith("/bytes/") else 0
+        conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (left or len(body)))
+        while left > 0:
+            conn.sendall(ZEROS[:left])
+            left -= len(ZEROS)
+            body = b""
+        conn.sendall(body)
 
 
 def serve_echo(conn, where, log):

@@ -26,6 +26,7 @@
 
 #define HUNG_MS      20000
 #define SKIPPED      77
+#define SKIPPED_HERE 78
 #define ORIGINAL_DST 80 /* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST */
 
 /* A child has no test runner: it says on which line it stopped. */
@@ -481,6 +482,40 @@ static void a_kernel_that_lacks_it_gives_a_proxy_only_when_that_is_allowed(void 
     run_child(lacking_body, NULL);
 }
 
+static int no_six_body(void *ctx)
+{
+    csn_netin n;
+    int rc = enter();
+
+    (void)ctx;
+    if (rc != 0)
+        return rc;
+    if (write_text("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1") != 0 && errno != ENOENT) {
+        fprintf(stderr, "skipped: IPv6 cannot be switched off here\n");
+        return SKIPPED_HERE;
+    }
+    EXPECT(csn_netin_build(&(csn_netin_order){.mode = CSN_NETIN_EITHER}, &n) == 0);
+    EXPECT(n.mode == CSN_NETIN_TRANSPARENT || n.lacking != 0);
+    EXPECT(n.fds[CSN_NETIN_DNS_UDP6] == -1 && n.fds[CSN_NETIN_DNS_TCP6] == -1);
+    EXPECT(n.fds[CSN_NETIN_TCP6] == -1);
+    if (n.mode == CSN_NETIN_TRANSPARENT)
+        EXPECT(arrives(n.fds[CSN_NETIN_TCP4], "203.0.113.7", 443) == 0);
+    address to = at("2001:db8::7", 443);
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT(fd < 0 || connect(fd, &to.any, len_of(&to)) == -1); /* and at once */
+    return 0;
+}
+
+static void without_ipv6_there_is_a_network_all_the_same(void **state)
+{
+    csn_child_end end = csn_child_run(no_six_body, NULL, -1, HUNG_MS);
+
+    (void)state;
+    if (end.exit_code == SKIPPED_HERE || end.exit_code == SKIPPED)
+        skip();
+    assert_int_equal(end.exit_code, 0);
+}
+
 static int no_right_body(void *ctx)
 {
     csn_netin n;
@@ -616,6 +651,7 @@ int main(void)
         cmocka_unit_test(without_a_gateway_everything_is_refused_at_once),
         cmocka_unit_test(a_proxy_needs_no_rules_and_no_routes),
         cmocka_unit_test(a_kernel_that_lacks_it_gives_a_proxy_only_when_that_is_allowed),
+        cmocka_unit_test(without_ipv6_there_is_a_network_all_the_same),
         cmocka_unit_test(a_lack_of_rights_is_a_failure_and_no_reason_for_a_proxy),
         cmocka_unit_test(what_fails_leaves_nothing_open),
         cmocka_unit_test(fresh_sockets_are_of_the_asked_family),
