@@ -158,7 +158,7 @@ static double measure_requests(int side)
     }
     while (done < sent) {
         int n = epoll_wait(ep, got, 64, GW_WAIT_MS);
-        if (n <= 0)
+        if (n == 0 || (n < 0 && errno != EINTR))
             die("no answer");
         for (int i = 0; i < n; i++) {
             if (recv(got[i].data.fd, buf, sizeof(buf), 0) <= 0)
