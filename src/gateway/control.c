@@ -243,6 +243,7 @@ static bool build(csn_control *c, int channel, csn_msg *m, const csn_gate_setup 
     }
     g->flows_max = s->connections_max ? s->connections_max : CSN_GATE_CONNECTIONS_DEFAULT;
     g->idle_ns = (s->idle_ms ? s->idle_ms : CSN_GATE_IDLE_MS_DEFAULT) * 1000000ull;
+    g->six = s->flags & CSN_GATE_FD_TCP6;
     c->detached = s->flags & CSN_GATE_DETACHED;
     if (!take_rules(g, channel, &s->rules))
         return false;

@@ -127,6 +127,7 @@ struct csn_gate {
     csn_flow *flows;
     size_t nflows, flows_max;
     uint64_t idle_ns;
+    bool six; /* connections inside may be IPv6 */
     struct csn_stub *stub;
     struct csn_control *control;
     csn_io keeper;                 /* its pidfd */

@@ -43,8 +43,11 @@
 #define CSN_GATE_CONNECTIONS_MAX     65536u
 #define CSN_GATE_NAMES_DEFAULT       200u /* questions a second; twice as many at once */
 #define CSN_GATE_NAMES_MAX           1000000u
-#define CSN_GATE_IDLE_MS_DEFAULT     600000u /* longer than the usual keep-alive of clients */
-#define CSN_GATE_IDLE_MS_MAX         86400000u
+/* An hour: ssh sessions and servers that work on one answer are silent for long, idle
+ * connections cost little, and their number is bounded. Peers that vanished are noticed
+ * earlier. */
+#define CSN_GATE_IDLE_MS_DEFAULT 3600000u
+#define CSN_GATE_IDLE_MS_MAX     86400000u
 
 enum csn_gate_type {
     CSN_GATE_SETUP = 128,

@@ -95,6 +95,8 @@ static enum csn_dns_rcode give(csn_stub *s, const csn_domain *name, uint16_t typ
         return CSN_DNS_SERVFAIL;
     if (fresh)
         record(s, name->text, v, NULL);
+    if (type == CSN_DNS_TYPE_AAAA && !s->gate->six)
+        return CSN_DNS_NOERROR; /* nothing would listen there */
     *ret = csn_names_address(number, type == CSN_DNS_TYPE_A ? 4 : 6);
     return CSN_DNS_NOERROR;
 }

@@ -188,7 +188,7 @@ static void allowed_names_have_addresses_and_others_do_not_exist(void **state)
     assert_int_equal(ask_udp(r, "OK.TEST", 1, again), 0);
     assert_string_equal(again, addr);
     assert_int_equal(ask_udp(r, "ok.test", 28, six), 0);
-    assert_string_equal(six, "fd63:6169:7373::2");
+    assert_string_equal(six, r->six ? "fd63:6169:7373::2" : "");
     assert_int_equal(ask_udp(r, "x.many.test", 1, addr), 0);
     assert_string_equal(addr, "198.18.0.3");
     assert_int_equal(ask_udp(r, "ok.test", 16, addr), 0); /* TXT: nothing of that kind */
