@@ -35,6 +35,7 @@ typedef struct csn_control {
 
 /* ---- answers --------------------------------------------------------------------------- */
 
+/* Never waits: a library that does not read its answer must not hold up a sandbox's traffic. */
 static void answer(int channel, uint16_t type, csn_wire_out *o)
 {
     if (o->error == 0)
@@ -64,6 +65,7 @@ static void fail_errno(int channel, const char *what, int rc)
 
 /* ---- rules ----------------------------------------------------------------------------- */
 
+/* The old rules stay in force when the new ones are wrong. */
 static bool take_rules(csn_gate *g, int channel, const csn_gate_rules *r)
 {
     csn_netrules *rules = NULL;
@@ -80,6 +82,7 @@ static bool take_rules(csn_gate *g, int channel, const csn_gate_rules *r)
     return true;
 }
 
+/* Answered after the flows are cut: whoever removed a rule can rely on it from then on. */
 static void update(csn_control *c, int channel, const csn_msg *m)
 {
     csn_gate_rules r;
@@ -180,6 +183,8 @@ static int take_socket(csn_control *c, uint32_t bit, int fd)
     }
 }
 
+/* Blocking would stop everything: another process may have made a socket so, and may still hold
+ * it. */
 static int take_sockets(csn_control *c, csn_msg *m, const csn_gate_setup *s)
 {
     size_t at = 1;
@@ -206,6 +211,7 @@ static int take_sockets(csn_control *c, csn_msg *m, const csn_gate_setup *s)
     return 0;
 }
 
+/* Before rights are given up: a root caller may publish port 80. */
 static bool publish(csn_gate *g, int channel, const csn_gate_setup *s, csn_gate_ready *ret)
 {
     *ret = (csn_gate_ready){.n = s->npublish};
@@ -305,6 +311,8 @@ static void serve(csn_control *c, csn_msg *m)
         fail(channel, "an unknown request");
 }
 
+/* A message that breaks the protocol costs the connection, and the first one its gateway: no
+ * network is the safe side of not understanding. */
 static void on_conn(csn_io *io, uint32_t ready)
 {
     conn *n = CSN_OWNER(conn, io, io);

@@ -106,6 +106,7 @@ void csn_dial_cancel(csn_dial *d)
     csn_loop_bury(d->loop, &d->later, d);
 }
 
+/* The dial is gone before its owner hears of it, so that the owner may start another. */
 static void finish(csn_dial *d, int fd, const csn_netaddr *addr)
 {
     csn_netaddr peer = addr ? *addr : (csn_netaddr){0};
@@ -131,6 +132,7 @@ static void note(csn_dial *d, int error)
         d->error = error;
 }
 
+/* Spurious calls are harmless: a connection that is not decided has no error and no OUT. */
 static void on_try(csn_io *io, uint32_t events)
 {
     csn_try *t = (csn_try *)((char *)io - offsetof(csn_try, io));
@@ -193,6 +195,8 @@ static bool begin(csn_dial *d, int sock, size_t which)
     return true;
 }
 
+/* The next address that can be tried at all; when none is left and none is open, that is told.
+ */
 static void next_try(csn_dial *d)
 {
     while (d->next < d->count && d->open < CSN_DIAL_AT_ONCE) {

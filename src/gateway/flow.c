@@ -105,6 +105,7 @@ void csn_flow_cut(csn_flow *f)
     end(f);
 }
 
+/* Nothing of this flow may connect any more. */
 static void stop_dialling(csn_flow *f)
 {
     csn_resolve_cancel(f->gate->resolver, &f->ask);
@@ -212,6 +213,7 @@ void csn_flow_dial(csn_flow *f, const csn_netaddr *addrs, size_t n, uint16_t por
         csn_flow_failed(f, ENOMEM);
 }
 
+/* A failure is no refusal: the rules allowed it, and the event says so. */
 void csn_flow_failed(csn_flow *f, int error)
 {
     stop_dialling(f);
@@ -315,6 +317,8 @@ static int swallow(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
     return 0;
 }
 
+/* The peer's bytes are read and thrown away for a moment: closing with bytes unread would be a
+ * reset, which may overtake what we said. */
 void csn_flow_farewell(csn_flow *f, const void *data, size_t len)
 {
     csn_relay *r = &f->gate->relay;

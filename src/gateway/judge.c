@@ -58,6 +58,7 @@ static const char *own_range(csn_gate *g, const csn_netaddr *a)
 
 /* ---- verdicts -------------------------------------------------------------------------- */
 
+/* The rule is copied: an update frees the rules, and a flow may outlive many. */
 bool csn_judge_target(csn_flow *f, csn_netverdict *ret)
 {
     const csn_netrules *rules = f->gate->rules;
@@ -133,6 +134,7 @@ static bool still_allowed(csn_flow *f, csn_netverdict *v)
     return f->far.io.fd < 0 || csn_judge_addresses(f, &peer, 1, v) == 1;
 }
 
+/* Also those that are only being dialled; what is not judged yet meets the new rules anyway. */
 void csn_judge_again(csn_gate *g)
 {
     for (csn_flow *f = g->flows, *next; f; f = next) {
@@ -152,6 +154,8 @@ void csn_judge_again(csn_gate *g)
 
 /* ---- events ---------------------------------------------------------------------------- */
 
+/* `up` is out of the sandbox, whoever began. The address is the one dialled, if it came so far.
+ */
 static void record(csn_flow *f, csn_gate_event *e)
 {
     const csn_netaddr *a = f->peer.family ? &f->peer : &f->to.addr;

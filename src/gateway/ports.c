@@ -165,6 +165,7 @@ int csn_ports_link(csn_gate *g, int fd)
 
 /* ---- listening on the host ------------------------------------------------------------- */
 
+/* REUSEADDR: a sandbox that is made again soon has its port again. */
 static int listen_on(unsigned family, uint16_t port)
 {
     csn_autofd int fd = socket(family == 4 ? AF_INET : AF_INET6,

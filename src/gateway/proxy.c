@@ -27,6 +27,7 @@ static bool target_text(const char *text, size_t len, bool six, uint16_t port, c
     return !six && csn_domain_parse_lookup(text, len, &ret->name, NULL);
 }
 
+/* Later, not here: a refusal ends the flow, and a lane of it is in the middle of a move. */
 static void aim(csn_flow *f, const csn_target *to)
 {
     csn_flow_aim(f, to);
@@ -156,6 +157,8 @@ static void put_fields(const char *at, const char *end)
     }
 }
 
+/* Absolute to origin form. The target's own authority becomes Host, whatever Host said: what
+ * was judged is what the server is asked for. */
 static void rewrite(const uint8_t *data, const csn_http_head *h)
 {
     const char *text = (const char *)data, *line = memchr(text, '\n', h->len);
@@ -293,6 +296,7 @@ static void say_http(csn_flow *f, const char *status, const char *text)
     csn_flow_farewell(f, answer, (size_t)n);
 }
 
+/* Names the rule that would help: whoever reads this can ask for it. */
 void csn_proxy_refuse(csn_flow *f, const csn_refusal *r)
 {
     const csn_domain *name = r->name.len > 0 ? &r->name : &f->to.name;
@@ -310,6 +314,7 @@ void csn_proxy_refuse(csn_flow *f, const csn_refusal *r)
     say_http(f, "403 Forbidden", text);
 }
 
+/* So that clients say "refused" or "unreachable" themselves. */
 static enum csn_socks_code socks_code(int error)
 {
     switch (error) {

@@ -106,7 +106,8 @@ void csn_lane_resume(csn_lane *l)
     l->again = true;
 }
 
-/* Makes room for so many bytes behind those that are held. */
+/* Makes room for so many bytes behind those that are held. Only what could not be sent or
+ * judged at once comes here, and nothing more is read meanwhile. */
 static int held_more(csn_lane *l, size_t more)
 {
     if (l->held_at > 0) {
@@ -224,6 +225,7 @@ static int lane_end(csn_lane *l, csn_end *to)
     return CSN_MOVED_DONE;
 }
 
+/* What may pass: everything, when nobody looks. */
 static int ask(csn_lane *l, const uint8_t *data, size_t len, csn_look *ret)
 {
     *ret = (csn_look){.ended = l->ended};
@@ -331,6 +333,7 @@ static int copy_piece(csn_relay *r, csn_lane *l, csn_end *from, csn_end *to)
     return pass_piece(l, to, r->piece, (size_t)n);
 }
 
+/* A lane that runs dry gives its pipe back at once: most connections wait most of the time. */
 static int splice_piece(csn_relay *r, csn_lane *l, csn_end *from)
 {
     ssize_t n = splice(from->io.fd, NULL, l->pipe.fds[1], NULL, l->pipe.size,
