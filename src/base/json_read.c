@@ -70,6 +70,26 @@ bool csn_jval_is_string(const csn_jval *v)
     return json_is_string(v);
 }
 
+bool csn_jval_is_integer(const csn_jval *v)
+{
+    return json_is_integer(v);
+}
+
+bool csn_jval_is_number(const csn_jval *v)
+{
+    return json_is_number(v);
+}
+
+bool csn_jval_is_bool(const csn_jval *v)
+{
+    return json_is_boolean(v);
+}
+
+bool csn_jval_has(const csn_jval *obj, const char *key)
+{
+    return json_object_get(obj, key) != NULL;
+}
+
 const csn_jval *csn_jval_get(const csn_jval *obj, const char *key)
 {
     const json_t *v = json_object_get(obj, key);

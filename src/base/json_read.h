@@ -20,6 +20,10 @@ CSN_DEFINE_CLEANUP(csn_jval, csn_jval_free)
 bool csn_jval_is_object(const csn_jval *v);
 bool csn_jval_is_array(const csn_jval *v);
 bool csn_jval_is_string(const csn_jval *v);
+bool csn_jval_is_integer(const csn_jval *v);
+bool csn_jval_is_number(const csn_jval *v);
+bool csn_jval_is_bool(const csn_jval *v);
+bool csn_jval_has(const csn_jval *obj, const char *key);            /* there, be it null */
 const csn_jval *csn_jval_get(const csn_jval *obj, const char *key); /* NULL: absent or null */
 size_t csn_jval_count(const csn_jval *arr);
 const csn_jval *csn_jval_at(const csn_jval *arr, size_t i);

@@ -203,6 +203,8 @@ void csn_json_key(csn_json *j, const char *key)
 {
     if (j->depth == 0 || j->after_key)
         fail(j, EINVAL);
+    j->key_at = j->out->len;
+    j->had_item = j->has_item;
     separate(j);
     put_string(j, key, strlen(key));
     put(j, ":", 1);
@@ -218,8 +220,23 @@ void csn_json_raw(csn_json *j, const char *json, size_t len)
     put(j, json, len);
 }
 
+/* The key is out already: taken back, it leaves no trace. */
+static void take_back_key(csn_json *j)
+{
+    if (j->err != 0)
+        return;
+    j->out->len = j->key_at;
+    j->out->data[j->key_at] = '\0';
+    j->has_item = j->had_item;
+    j->after_key = false;
+}
+
 void csn_json_null(csn_json *j)
 {
+    if (j->omit_null && j->after_key) {
+        take_back_key(j);
+        return;
+    }
     csn_json_raw(j, "null", 4);
 }
 

@@ -15,6 +15,9 @@ typedef struct csn_json {
     int depth;
     uint32_t has_item; /* one bit a level */
     bool after_key;
+    bool omit_null; /* set it after csn_json_begin: a member that is null is left out */
+    size_t key_at;  /* where the last key and its comma began, and had_item before them */
+    uint32_t had_item;
 } csn_json;
 
 void csn_json_begin(csn_json *j, csn_buf *out);
