@@ -156,6 +156,36 @@ void csn_wire_exec(csn_json *j, const csn_exec_result *r)
     csn_json_object_end(j);
 }
 
+void csn_wire_exec_brief(csn_json *j, const csn_exec_result *r)
+{
+    put_output(j, "stdout", &r->out);
+    put_output(j, "stderr", &r->err);
+    if (r->exit_code >= 0)
+        put_exit_code(j, r->exit_code);
+    if (r->signal)
+        csn_json_kstr(j, "signal", r->signal);
+    csn_json_key(j, "duration_ms");
+    csn_json_double(j, r->duration_ms);
+    csn_json_kbool(j, "timed_out", r->timed_out != 0);
+    csn_json_kbool(j, "truncated", r->truncated != 0);
+    if (r->truncated) {
+        csn_json_key(j, "total_bytes");
+        csn_json_object(j);
+        csn_json_kuint(j, "stdout", r->out.total);
+        csn_json_kuint(j, "stderr", r->err.total);
+        csn_json_object_end(j);
+    }
+    if (r->killed_by)
+        csn_json_kstr(j, "killed_by", r->killed_by);
+    if (r->denial_count == 0)
+        return;
+    csn_json_key(j, "denials");
+    csn_json_array(j);
+    for (size_t i = 0; i < r->denial_count; i++)
+        put_denial(j, &r->denials[i]);
+    csn_json_array_end(j);
+}
+
 void csn_wire_read(csn_json *j, const csn_read_result *r, bool base64)
 {
     bool encode = base64 || r->is_image;

@@ -11,6 +11,9 @@
 #include "caisson/caisson.h"
 
 void csn_wire_exec(csn_json *j, const csn_exec_result *r);
+/* Members of an object that the caller has open, by the same names: only what is known, and
+ * only what an agent can act on. */
+void csn_wire_exec_brief(csn_json *j, const csn_exec_result *r);
 /* Images are always base64; text only when asked. */
 void csn_wire_read(csn_json *j, const csn_read_result *r, bool base64);
 void csn_wire_write(csn_json *j, const csn_write_result *r);

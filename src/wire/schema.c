@@ -1,0 +1,233 @@
+/* schema.c: from the table of tools to JSON Schema, and from arguments to a verdict.
+ *
+ * The MCP server lists and checks with it. Arguments are a model's: mostly well meant, often
+ * nearly right, sometimes steered by whoever wrote the file the model has just read. So a wrong
+ * one is refused by name, with what would have been right, and never guessed at. The schemas
+ * stay plain (no unions, no references): several clients refuse anything else. */
+#include "wire/schema.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+static const char *const type_names[] = {
+    [CSN_FIELD_END] = "",
+    [CSN_FIELD_STRING] = "string",
+    [CSN_FIELD_INTEGER] = "integer",
+    [CSN_FIELD_NUMBER] = "number",
+    [CSN_FIELD_BOOLEAN] = "boolean",
+    [CSN_FIELD_OBJECT] = "object",
+    [CSN_FIELD_OBJECTS] = "array",
+    [CSN_FIELD_STRINGS] = "array",
+};
+
+const csn_tool_schema *csn_wire_tool_find(const char *name)
+{
+    for (const csn_tool_schema *t = csn_wire_tools; t->name; t++)
+        if (strcmp(t->name, name) == 0)
+            return t;
+    return NULL;
+}
+
+/* ---- out ----------------------------------------------------------------------------------
+ */
+
+static void put_choices(csn_json *j, const char *choices)
+{
+    csn_json_key(j, "enum");
+    csn_json_array(j);
+    for (const char *p = choices; *p;) {
+        size_t n = strcspn(p, "|");
+        csn_json_strn(j, p, n);
+        p += n + (p[n] == '|');
+    }
+    csn_json_array_end(j);
+}
+
+static void put_members(csn_json *j, const csn_field *fields);
+
+/* Tables nest two levels deep, and only as far as they were written. */
+static void put_field(csn_json *j, const csn_field *f)
+{
+    csn_json_object(j);
+    csn_json_kstr(j, "type", type_names[f->kind]);
+    if (f->text)
+        csn_json_kstr(j, "description", f->text);
+    if (f->choices)
+        put_choices(j, f->choices);
+    if (f->min != 0 || f->max != 0) {
+        csn_json_kint(j, "minimum", f->min);
+        csn_json_kint(j, "maximum", f->max);
+    }
+    if (f->kind == CSN_FIELD_OBJECT)
+        put_members(j, f->fields);
+    if (f->kind == CSN_FIELD_OBJECTS || f->kind == CSN_FIELD_STRINGS) {
+        csn_json_key(j, "items");
+        csn_json_object(j);
+        csn_json_kstr(j, "type", f->kind == CSN_FIELD_STRINGS ? "string" : "object");
+        if (f->kind == CSN_FIELD_OBJECTS)
+            put_members(j, f->fields);
+        csn_json_object_end(j);
+    }
+    csn_json_object_end(j);
+}
+
+static void put_members(csn_json *j, const csn_field *fields)
+{
+    bool any = false;
+
+    csn_json_key(j, "properties");
+    csn_json_object(j);
+    for (const csn_field *f = fields; f->kind != CSN_FIELD_END; f++) {
+        csn_json_key(j, f->name);
+        put_field(j, f);
+        any |= f->required;
+    }
+    csn_json_object_end(j);
+    if (!any)
+        return;
+    csn_json_key(j, "required");
+    csn_json_array(j);
+    for (const csn_field *f = fields; f->kind != CSN_FIELD_END; f++)
+        if (f->required)
+            csn_json_str(j, f->name);
+    csn_json_array_end(j);
+}
+
+static void put_schema(csn_json *j, const char *key, const csn_field *fields, bool closed)
+{
+    csn_json_key(j, key);
+    csn_json_object(j);
+    csn_json_kstr(j, "type", "object");
+    put_members(j, fields);
+    if (closed)
+        csn_json_kbool(j, "additionalProperties", false);
+    csn_json_object_end(j);
+}
+
+static void put_text(csn_json *j, const char *text, const char *facts)
+{
+    csn_autobuf all;
+
+    csn_buf_init(&all, 16384);
+    int e = csn_buf_puts(&all, text);
+    if (e == 0 && facts && facts[0])
+        e = csn_buf_printf(&all, "\n\n%s", facts);
+    csn_json_kstr(j, "description", e == 0 ? all.data : text);
+}
+
+void csn_wire_tool(csn_json *j, const csn_tool_schema *t, const char *facts, uint32_t hints)
+{
+    csn_json_object(j);
+    csn_json_kstr(j, "name", t->name);
+    csn_json_kstr(j, "title", t->title);
+    put_text(j, t->text, facts);
+    put_schema(j, "inputSchema", t->input, true);
+    if (t->output)
+        put_schema(j, "outputSchema", t->output, false);
+    csn_json_key(j, "annotations");
+    csn_json_object(j);
+    csn_json_kstr(j, "title", t->title);
+    csn_json_kbool(j, "readOnlyHint", hints & CSN_TOOL_READ_ONLY);
+    csn_json_kbool(j, "destructiveHint", hints & CSN_TOOL_DESTRUCTIVE);
+    csn_json_kbool(j, "idempotentHint", hints & CSN_TOOL_IDEMPOTENT);
+    csn_json_kbool(j, "openWorldHint", hints & CSN_TOOL_OPEN_WORLD);
+    csn_json_object_end(j);
+    csn_json_object_end(j);
+}
+
+/* ---- in -----------------------------------------------------------------------------------
+ */
+
+static bool of_kind(const csn_field *f, const csn_jval *v)
+{
+    switch (f->kind) {
+    case CSN_FIELD_STRING:
+        return csn_jval_is_string(v);
+    case CSN_FIELD_INTEGER:
+        return csn_jval_is_integer(v);
+    case CSN_FIELD_NUMBER:
+        return csn_jval_is_number(v);
+    case CSN_FIELD_BOOLEAN:
+        return csn_jval_is_bool(v);
+    case CSN_FIELD_OBJECT:
+        return csn_jval_is_object(v);
+    case CSN_FIELD_OBJECTS:
+    case CSN_FIELD_STRINGS:
+        return csn_jval_is_array(v);
+    case CSN_FIELD_END:
+    default:
+        return false;
+    }
+}
+
+static bool is_choice(const char *choices, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (const char *p = choices; *p;) {
+        size_t n = strcspn(p, "|");
+        if (n == len && memcmp(p, word, n) == 0)
+            return true;
+        p += n + (p[n] == '|');
+    }
+    return false;
+}
+
+static csn_status check_field(const csn_tool_schema *t, const csn_field *f,
+                              const csn_jval *args, csn_error **err)
+{
+    const csn_jval *v = csn_jval_get(args, f->name);
+    int64_t n = 0;
+
+    if (!v && f->required)
+        return csn_fail(err, CSN_INVALID, "%s: '%s' is missing (%s)", t->name, f->name,
+                        type_names[f->kind]);
+    if (!v)
+        return CSN_OK;
+    if (!of_kind(f, v))
+        return csn_fail(err, CSN_INVALID, "%s: '%s' must be of type %s", t->name, f->name,
+                        type_names[f->kind]);
+    if (f->choices && !is_choice(f->choices, csn_jval_string(v)))
+        return csn_fail(err, CSN_INVALID, "%s: '%s' must be one of %s", t->name, f->name,
+                        f->choices);
+    if (f->kind != CSN_FIELD_INTEGER || (f->min == 0 && f->max == 0))
+        return CSN_OK;
+    csn_status st = csn_jget_i64(args, f->name, &n, err);
+    if (st == CSN_OK && (n < f->min || n > f->max))
+        return csn_fail(err, CSN_INVALID, "%s: '%s' must be between %" PRId64 " and %" PRId64,
+                        t->name, f->name, f->min, f->max);
+    return st;
+}
+
+/* Names what there is: a model that guessed a word finds the right one in the answer. */
+static csn_status check_names(const csn_tool_schema *t, const csn_jval *args, csn_error **err)
+{
+    const char *known[32];
+    char list[512];
+    size_t n = 0, used = 0;
+
+    list[0] = '\0';
+    for (const csn_field *f = t->input; f->kind != CSN_FIELD_END; f++) {
+        known[n++] = f->name;
+        int w = snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "", f->name);
+        used += w > 0 && used + (size_t)w < sizeof(list) ? (size_t)w : 0;
+    }
+    known[n] = NULL;
+    csn_status st = csn_jval_only(args, known, t->name, err);
+    if (st < 0)
+        return csn_error_advise(st, err, n ? "%s takes: %s" : "%s takes no arguments%s",
+                                t->name, list);
+    return CSN_OK;
+}
+
+csn_status csn_wire_tool_check(const csn_tool_schema *t, const csn_jval *args, csn_error **err)
+{
+    csn_status st = args ? check_names(t, args, err) : CSN_OK;
+
+    for (const csn_field *f = t->input; st == CSN_OK && f->kind != CSN_FIELD_END; f++)
+        st = check_field(t, f, args, err);
+    return st;
+}
