@@ -1,0 +1,102 @@
+/* progress.c: tells clients that asked for it that their command still runs.
+ *
+ * One thread for all, started when the first call wants progress. What must hold: nothing is
+ * sent for a call after its answer, and no call is freed while it is looked at; both locks are
+ * taken in the order server, call. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "mcp/internal.h"
+
+#define TICK_MS 500u
+
+/* {"progressToken","progress","message"}: seconds, which always grow; no total is known. */
+static void send_progress(csn_mcp_call *c)
+{
+    csn_autobuf out;
+    csn_json j;
+    char message[96];
+    double seconds = (double)(csn_now_ns() - c->started_ns) / 1e9;
+
+    csn_buf_init(&out, 4096);
+    snprintf(message, sizeof(message), "running for %.0f s, %" PRIuFAST64 " bytes of output",
+             seconds, atomic_load(&c->printed));
+    csn_json_begin(&j, &out);
+    csn_json_object(&j);
+    csn_json_kstr(&j, "jsonrpc", "2.0");
+    csn_json_kstr(&j, "method", "notifications/progress");
+    csn_json_key(&j, "params");
+    csn_json_object(&j);
+    csn_json_key(&j, "progressToken");
+    csn_json_raw(&j, c->token, strlen(c->token));
+    csn_json_key(&j, "progress");
+    csn_json_double(&j, seconds);
+    csn_json_kstr(&j, "message", message);
+    csn_json_object_end(&j);
+    csn_json_object_end(&j);
+    pthread_mutex_lock(&c->lock);
+    if (csn_json_end(&j) == 0 && !c->answered && !atomic_load(&c->cancelled))
+        c->out.send(c->out.ctx, &out);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void *tick(void *arg)
+{
+    csn_mcp_server *s = arg;
+    struct timespec ts;
+
+    pthread_mutex_lock(&s->lock);
+    while (!s->stopping) {
+        uint64_t next = csn_deadline_in(TICK_MS);
+        ts = (struct timespec){.tv_sec = (time_t)(next / 1000000000u),
+                               .tv_nsec = (long)(next % 1000000000u)};
+        if (s->ticks)
+            pthread_cond_timedwait(&s->tick, &s->lock, &ts);
+        else
+            pthread_cond_wait(&s->tick, &s->lock);
+        for (csn_mcp_call *c = s->ticks; c && !s->stopping; c = c->tick_next)
+            if (csn_now_ns() - c->started_ns >= (uint64_t)TICK_MS * 1000000u)
+                send_progress(c);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+void csn_mcp_progress_add(csn_mcp_server *s, csn_mcp_call *c)
+{
+    pthread_mutex_lock(&s->lock);
+    if (!s->ticking)
+        s->ticking = pthread_create(&s->ticker, NULL, tick, s) == 0;
+    c->tick_next = s->ticks;
+    c->tick_link = &s->ticks;
+    if (c->tick_next)
+        c->tick_next->tick_link = &c->tick_next;
+    s->ticks = c;
+    if (!c->tick_next) /* it slept without a time */
+        pthread_cond_signal(&s->tick);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void csn_mcp_progress_remove(csn_mcp_server *s, csn_mcp_call *c)
+{
+    pthread_mutex_lock(&s->lock);
+    if (c->tick_link) {
+        *c->tick_link = c->tick_next;
+        if (c->tick_next)
+            c->tick_next->tick_link = c->tick_link;
+        c->tick_link = NULL;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void csn_mcp_progress_stop(csn_mcp_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->stopping = true;
+    bool join = s->ticking;
+    pthread_cond_broadcast(&s->tick);
+    pthread_mutex_unlock(&s->lock);
+    if (join)
+        pthread_join(s->ticker, NULL);
+}

@@ -1,0 +1,177 @@
+/* server.c: what all conversations share, and the texts about the sandbox.
+ *
+ * The list of tools is written once: it depends on the configuration alone. Facts that a model
+ * needs before its first call (where it is, whether there is a network) stand in the
+ * descriptions, because that is what it reads. */
+#include "mcp/server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "mcp/internal.h"
+
+#define TEXT_MAX (256u * 1024u)
+
+CSN_DEFINE_CLEANUP(csn_info_result, csn_info_free)
+
+/* ---- facts --------------------------------------------------------------------------------
+ */
+
+static bool has_word(const char *const *words, const char *word)
+{
+    for (; words && *words; words++)
+        if (strcmp(*words, word) == 0)
+            return true;
+    return false;
+}
+
+static bool any_network(const csn_config *c, const csn_info_result *info)
+{
+    if (c->net_allow || c->packages)
+        return true;
+    if (c->network)
+        return strcmp(c->network, "none") != 0;
+    return strcmp(info->backend, "jail") != 0;
+}
+
+static int put_network(csn_buf *to, const csn_config *c, const csn_info_result *info)
+{
+    if (!any_network(c, info))
+        return csn_buf_puts(to, "Network: none but loopback inside the sandbox.");
+    if (!c->net_allow && !c->packages)
+        return csn_buf_puts(to, "Network: all.");
+    int e = csn_buf_puts(to, "Network: only");
+    for (const char *const *h = c->net_allow; e == 0 && h && *h; h++)
+        e = csn_buf_printf(to, " %s", *h);
+    for (const char *const *h = c->packages; e == 0 && h && *h; h++)
+        e = csn_buf_printf(to, " %s-packages", *h);
+    return e != 0 ? e : csn_buf_putc(to, '.');
+}
+
+static int put_commands(csn_buf *to, const csn_config *c)
+{
+    if (!c->commands)
+        return 0;
+    int e = csn_buf_puts(to, "\nOnly these commands may be run:");
+    for (const char *const *w = c->commands; e == 0 && *w; w++)
+        e = csn_buf_printf(to, " %s", *w);
+    return e;
+}
+
+static int put_facts(csn_buf *to, const csn_config *c, const csn_info_result *info)
+{
+    int e = csn_buf_printf(to, "This sandbox: backend %s, isolation %s.\n", info->backend,
+                           info->isolation);
+
+    if (e == 0 && info->workdir)
+        e = csn_buf_printf(to, "Working directory: %s\n", info->workdir);
+    if (e == 0)
+        e = put_network(to, c, info);
+    if (e == 0)
+        e = put_commands(to, c);
+    if (e == 0 && !has_word(info->capabilities, "session"))
+        e = csn_buf_puts(to, "\nThere is no lasting shell here: every command starts in the "
+                             "working directory.");
+    return e;
+}
+
+static int put_tools(csn_buf *to, const char *facts, bool network)
+{
+    csn_json j;
+
+    csn_json_begin(&j, to);
+    csn_json_array(&j);
+    for (const csn_tool_schema *t = csn_wire_tools; t->name; t++) {
+        bool runs = (t->hints & CSN_TOOL_OPEN_WORLD) != 0;
+        csn_wire_tool(&j, t, runs ? facts : NULL,
+                      network ? t->hints : t->hints & ~CSN_TOOL_OPEN_WORLD);
+    }
+    csn_json_array_end(&j);
+    return csn_json_end(&j);
+}
+
+int csn_mcp_describe(csn_mcp_server *s, csn_mcp_room *room)
+{
+    CSN_CLEANUP(csn_info_freep) csn_info_result *info = NULL;
+    csn_mcp_lease *lease = NULL;
+    csn_autobuf facts;
+    bool fresh;
+
+    csn_buf_init(&facts, TEXT_MAX);
+    csn_buf_init(&s->tools, TEXT_MAX);
+    csn_buf_init(&s->instructions, TEXT_MAX);
+    if (csn_mcp_room_enter(room, &lease, &fresh, NULL) < 0)
+        return ENOMEM;
+    csn_status st = csn_info(csn_mcp_lease_sandbox(lease), &info, NULL);
+    csn_mcp_room_leave(room, lease, CSN_OK);
+    if (st < 0)
+        return ENOMEM;
+    int e = put_facts(&facts, s->config, info);
+    if (e == 0)
+        e = put_tools(&s->tools, facts.data, any_network(s->config, info));
+    if (e == 0)
+        e = csn_buf_printf(
+            &s->instructions,
+            "Run commands and work on files in a sandbox. Relative paths begin in the working "
+            "directory. When something is refused, the answer names the rule and what the user "
+            "could allow; do not try to get around it, tell the user.\n%s",
+            facts.data);
+    return e;
+}
+
+/* ---- life ---------------------------------------------------------------------------------
+ */
+
+csn_status csn_mcp_server_new(const csn_config *config, csn_mcp_server **ret, csn_error **err)
+{
+    csn_mcp_room *room = NULL;
+    csn_status st = csn_mcp_room_new(config, &room, err);
+
+    if (st < 0)
+        return st;
+    csn_mcp_server *s = calloc(1, sizeof(*s));
+    if (s) {
+        pthread_condattr_t attr;
+        s->config = config;
+        s->pool = csn_pool_new(CSN_MCP_CALLS_MAX, CSN_MCP_QUEUE_MAX);
+        pthread_mutex_init(&s->lock, NULL);
+        pthread_condattr_init(&attr);
+        pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+        pthread_cond_init(&s->tick, &attr);
+        pthread_condattr_destroy(&attr);
+    }
+    bool ok = s && s->pool && csn_mcp_describe(s, room) == 0;
+    csn_mcp_room_unref(room);
+    if (!ok) {
+        csn_mcp_server_free(s);
+        return csn_fail(err, CSN_NOMEM, "the server");
+    }
+    *ret = s;
+    return CSN_OK;
+}
+
+void csn_mcp_server_free(csn_mcp_server *s)
+{
+    if (!s)
+        return;
+    csn_pool_free(s->pool);
+    csn_mcp_progress_stop(s);
+    pthread_cond_destroy(&s->tick);
+    pthread_mutex_destroy(&s->lock);
+    csn_buf_release(&s->tools);
+    csn_buf_release(&s->instructions);
+    free(s);
+}
+
+const csn_config *csn_mcp_server_config(const csn_mcp_server *s)
+{
+    return s->config;
+}
+
+bool csn_mcp_server_submit(csn_mcp_server *s, void (*run)(void *arg), void *arg)
+{
+    return csn_pool_submit(s->pool, run, arg);
+}

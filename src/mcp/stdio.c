@@ -1,0 +1,137 @@
+/* stdio.c: one client on standard input and output.
+ *
+ * The client is the agent's program, which started us; what it sends was often written by a
+ * model. One thread reads and hands on, answers are written by whoever has them. Standard
+ * output carries messages and nothing else. What must hold: when the input ends, calls that run
+ * get a moment to finish, and then everything is ended: the server is gone within seconds,
+ * whatever a command does and whether the client reads or not. */
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "mcp/lines.h"
+#include "mcp/mcp.h"
+#include "mcp/server.h"
+#include "mcp/stop.h"
+
+#define CHUNK     65536
+#define FINISH_MS 1000u /* for calls that run when the input ends */
+#define END_MS    3000u /* for the sandbox to end */
+#define HURRY_MS  1000u /* for a reader that has closed the input */
+
+static void out_send(void *ctx, const csn_buf *msg)
+{
+    if (!csn_line_out_send(ctx, msg->data, msg->len))
+        csn_mcp_stop();
+}
+
+static void out_done(void *ctx, const csn_buf *msg, int code)
+{
+    (void)code;
+    if (msg)
+        out_send(ctx, msg);
+}
+
+static bool blank(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (text[i] != ' ' && text[i] != '\t')
+            return false;
+    return true;
+}
+
+static void take_line(csn_mcp_session *s, const char *text, size_t len, const csn_mcp_out *out)
+{
+    csn_rpc_msg m;
+    csn_rpc_fault why;
+
+    if (blank(text, len))
+        return;
+    if (csn_rpc_parse(text, len, &m, &why))
+        csn_mcp_take(s, &m, out);
+    else
+        csn_mcp_refuse(&why, out);
+}
+
+static void take_lines(csn_mcp_session *s, csn_line_in *in, const csn_mcp_out *out)
+{
+    static const csn_rpc_fault too_long = {.code = CSN_RPC_INVALID,
+                                           .message = "the message is too large"};
+    const char *text;
+    size_t len;
+
+    for (;;) {
+        switch (csn_line_in_next(in, &text, &len)) {
+        case CSN_LINE_NONE:
+            return;
+        case CSN_LINE_GIVEN:
+            take_line(s, text, len, out);
+            break;
+        case CSN_LINE_TOO_LONG:
+            csn_mcp_refuse(&too_long, out);
+            break;
+        }
+    }
+}
+
+/* Until the input ends (true) or we are told to stop. */
+static bool read_all(csn_mcp_session *s, int stop, const csn_mcp_out *out)
+{
+    static char chunk[CHUNK];
+    struct pollfd fds[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                            {.fd = stop, .events = POLLIN}};
+    csn_line_in in;
+    bool ended = false;
+
+    csn_line_in_init(&in, CSN_RPC_BYTES_MAX);
+    for (;;) {
+        int n = poll(fds, 2, -1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 || fds[1].revents)
+            break;
+        ssize_t got = read(STDIN_FILENO, chunk, sizeof(chunk));
+        if (got < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        ended = got <= 0;
+        if (ended || csn_line_in_feed(&in, chunk, (size_t)got) != 0)
+            break;
+        take_lines(s, &in, out);
+    }
+    csn_line_in_release(&in);
+    return ended;
+}
+
+csn_status csn_mcp_stdio(const csn_config *config, csn_error **err)
+{
+    csn_mcp_server *server = NULL;
+    csn_mcp_room *room = NULL;
+    csn_line_out lines;
+    csn_mcp_out out = {.send = out_send, .done = out_done, .ctx = &lines};
+
+    int stop = csn_mcp_stop_fd();
+    if (stop < 0)
+        return csn_fail_errno(err, -stop, "mcp");
+    csn_status st = csn_mcp_server_new(config, &server, err);
+    if (st == CSN_OK)
+        st = csn_mcp_room_new(config, &room, err);
+    csn_mcp_session *s = st == CSN_OK ? csn_mcp_session_new(server, room) : NULL;
+    if (st == CSN_OK && !s)
+        st = csn_fail(err, CSN_NOMEM, "mcp");
+    if (st == CSN_OK) {
+        csn_line_out_init(&lines, STDOUT_FILENO, STDIN_FILENO, HURRY_MS);
+        if (read_all(s, stop, &out))
+            (void)csn_mcp_session_drain(s, FINISH_MS);
+        csn_mcp_session_cancel(s);
+        csn_mcp_room_destroy(room);
+        /* A call that cannot end keeps what it uses: we leave it all to the kernel. */
+        if (!csn_mcp_session_drain(s, END_MS))
+            return CSN_OK;
+    }
+    csn_mcp_session_unref(s);
+    csn_mcp_room_unref(room);
+    csn_mcp_server_free(server);
+    return st;
+}

@@ -1,0 +1,304 @@
+/* tool_bash.c: the tool `bash`.
+ *
+ * A command runs in the one persistent shell when that is free, else in a shell of its own that
+ * starts in the same directory: calls overlap, and a client that sends one after the other has
+ * the shell it expects. What the command prints is hostile text: it is bounded by the library
+ * and passed on as a string. What must hold: whoever took the shell gives it back, after the
+ * answer is out and the directory is known. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "mcp/tool.h"
+#include "wire/encode.h"
+
+#define SESSION    "mcp"
+#define ASK_CWD_MS 2000u
+
+typedef struct request {
+    const char *command;
+    uint64_t timeout_ms;
+    bool background, restart;
+} request;
+
+static csn_status take_args(csn_tool_call *c, request *q, csn_error **err)
+{
+    csn_status st = csn_jget_str(c->args, "command", &q->command, err);
+
+    q->timeout_ms = c->timeout_ms;
+    if (st == CSN_OK)
+        st = csn_jget_u64(c->args, "timeout", &q->timeout_ms, err);
+    if (st == CSN_OK)
+        st = csn_jget_bool(c->args, "run_in_background", &q->background, err);
+    if (st == CSN_OK)
+        st = csn_jget_bool(c->args, "restart", &q->restart, err);
+    if (st == CSN_OK && !q->command[0] && !q->restart)
+        st = csn_fail(err, CSN_INVALID, "bash: 'command' is empty");
+    return st;
+}
+
+/* ---- text for the model -------------------------------------------------------------------
+ */
+
+/* A stream with its cut marked where it is. */
+static int mark_cut(csn_buf *to, const csn_output *o)
+{
+    uint64_t dropped = o->total > o->len ? o->total - o->len : 0;
+    size_t head = dropped > 0 && o->head < o->len ? (size_t)o->head : o->len;
+
+    int e = csn_buf_append(to, o->data ? o->data : "", o->data ? head : 0);
+    if (e == 0 && dropped > 0)
+        e = csn_buf_printf(to, "\n[... %" PRIu64 " bytes left out ...]\n", dropped);
+    if (e == 0 && o->len > head)
+        e = csn_buf_append(to, o->data + head, o->len - head);
+    return e;
+}
+
+static int put_line(csn_buf *to, const char *line)
+{
+    int e = to->len > 0 && to->data[to->len - 1] != '\n' ? csn_buf_putc(to, '\n') : 0;
+
+    return e != 0 ? e : csn_buf_puts(to, line);
+}
+
+static int put_ending(csn_buf *to, const csn_exec_result *r)
+{
+    char line[160] = "";
+
+    if (r->timed_out)
+        snprintf(line, sizeof(line), "[timed out after %.0f ms and was ended]", r->duration_ms);
+    else if (r->signal)
+        snprintf(line, sizeof(line), "[ended by %s%s%s]", r->signal,
+                 r->killed_by ? ", because of: " : "", r->killed_by ? r->killed_by : "");
+    else if (r->exit_code != 0)
+        snprintf(line, sizeof(line), "[exit code %d]", (int)r->exit_code);
+    return line[0] ? put_line(to, line) : 0;
+}
+
+static int put_text(csn_buf *to, const csn_exec_result *r, const char *note)
+{
+    int e = csn_buf_append(to, r->out.data, r->out.len);
+
+    if (e == 0 && r->err.len > 0)
+        e = put_line(to, "[stderr]\n");
+    if (e == 0 && r->err.len > 0)
+        e = csn_buf_append(to, r->err.data, r->err.len);
+    if (e == 0)
+        e = put_ending(to, r);
+    for (size_t i = 0; e == 0 && i < r->denial_count; i++) {
+        e = put_line(to, "[");
+        if (e == 0)
+            e = csn_tool_denial_text(to, &r->denials[i]);
+        if (e == 0)
+            e = csn_buf_putc(to, ']');
+    }
+    if (e == 0 && note)
+        e = put_line(to, "[note: ");
+    if (e == 0 && note)
+        e = csn_buf_printf(to, "%s]", note);
+    if (e == 0 && to->len == 0)
+        e = csn_buf_puts(to, "(no output)");
+    return e;
+}
+
+static csn_status give(csn_tool_call *c, const csn_exec_result *got, const char *note,
+                       csn_error **err)
+{
+    csn_autobuf out, errs, text;
+    csn_exec_result r = *got;
+
+    csn_buf_init(&out, CSN_MCP_ANSWER_MAX);
+    csn_buf_init(&errs, CSN_MCP_ANSWER_MAX);
+    csn_buf_init(&text, CSN_MCP_ANSWER_MAX);
+    int e = mark_cut(&out, &got->out);
+    if (e == 0)
+        e = mark_cut(&errs, &got->err);
+    r.out.data = out.data ? out.data : "";
+    r.out.len = out.len;
+    r.err.data = errs.data ? errs.data : "";
+    r.err.len = errs.len;
+    if (e == 0)
+        e = put_text(&text, &r, note);
+    if (e != 0)
+        return csn_fail_errno(err, e, "bash: the output");
+    csn_tool_result_text(c->out, text.data, text.len);
+    csn_json *j = csn_tool_result_data(c->out);
+    csn_json_object(j);
+    csn_wire_exec_brief(j, &r);
+    csn_json_kstr(j, "note", note);
+    csn_json_object_end(j);
+    return CSN_OK;
+}
+
+/* ---- running ------------------------------------------------------------------------------
+ */
+
+static int count_output(void *ctx, int stream, const void *data, size_t len)
+{
+    atomic_uint_fast64_t *printed = ctx;
+
+    (void)stream;
+    (void)data;
+    atomic_fetch_add_explicit(printed, len, memory_order_relaxed);
+    return 0;
+}
+
+static csn_exec_opts options(csn_tool_call *c, const request *q)
+{
+    return (csn_exec_opts){.size = sizeof(csn_exec_opts),
+                           .flags = CSN_EXEC_KEEP_BOTH,
+                           .timeout_ms = q->timeout_ms,
+                           .output_max = c->output_max,
+                           .on_output = c->printed ? count_output : NULL,
+                           .on_output_ctx = c->printed,
+                           .cancel = c->cancel};
+}
+
+/* An empty one is only there to restart the shell. */
+static const char *text_of(const request *q)
+{
+    return q->command[0] ? q->command : ":";
+}
+
+/* After the answer is out: where is the shell now? A command that speaks of no directory and
+ * follows none that did has not moved it. */
+static void after_shell(csn_tool_call *c)
+{
+    csn_exec_result *r = NULL;
+    csn_error *err = NULL;
+
+    if (c->ask_cwd) {
+        csn_status st = csn_sh(c->sb, "command pwd",
+                               CSN_OPTS(csn_exec_opts, .session = SESSION,
+                                        .timeout_ms = ASK_CWD_MS, .output_max = CSN_PATH_MAX),
+                               &r, &err);
+        if (st == CSN_OK && r->exit_code == 0 && r->out.len > 1 && !r->truncated) {
+            csn_autofree char *path = strndup(r->out.data, r->out.len - 1);
+            csn_mcp_shell_cwd_set(c->room, path);
+        }
+        csn_exec_result_free(r);
+        csn_error_free(err);
+    }
+    csn_mcp_shell_give(c->room);
+}
+
+static bool may_move(const char *command)
+{
+    static const char *const words[] = {"cd", "pushd", "popd", "source", ". ", "eval"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strstr(command, words[i]))
+            return true;
+    return false;
+}
+
+static csn_status in_shell(csn_tool_call *c, const request *q, csn_error **err)
+{
+    csn_autofree char *was = csn_mcp_shell_cwd(c->room);
+    csn_exec_opts o = options(c, q);
+    csn_exec_result *r = NULL;
+    const char *note = c->note;
+
+    o.session = SESSION;
+    if (q->restart)
+        o.flags |= CSN_EXEC_RESTART;
+    csn_status st = csn_sh(c->sb, text_of(q), &o, &r, err);
+    if (st < 0)
+        return st;
+    if (r->interrupted || q->restart)
+        csn_mcp_shell_cwd_set(c->room, NULL);
+    if (r->interrupted)
+        note = "the shell was ended with the command; the next one starts in the working "
+               "directory, without earlier variables";
+    else if (q->restart && !q->command[0])
+        note = "the shell was restarted";
+    else if (r->truncated && !note)
+        note = "to see all of the output, send it to a file and read that";
+    c->ask_cwd = !r->interrupted && ((was && !q->restart) || may_move(q->command));
+    st = give(c, r, note, err);
+    csn_exec_result_free(r);
+    return st;
+}
+
+static csn_status aside(csn_tool_call *c, const request *q, bool lone, csn_error **err)
+{
+    csn_autofree char *cwd = csn_mcp_shell_cwd(c->room);
+    csn_exec_opts o = options(c, q);
+    csn_exec_result *r = NULL;
+    const char *note = c->note;
+
+    o.cwd = cwd;
+    csn_status st = csn_sh(c->sb, text_of(q), &o, &r, err);
+    /* A shell can go where no call may begin (local), and its directory can be removed. */
+    if (cwd && (st == CSN_OUTSIDE || st == CSN_NOT_FOUND || st == CSN_DENIED)) {
+        csn_error_free(*err);
+        *err = NULL;
+        o.cwd = NULL;
+        st = csn_sh(c->sb, text_of(q), &o, &r, err);
+        note = "the directory of the shell cannot be used from outside of it: this ran in the "
+               "working directory, beside another command";
+    }
+    if (st < 0)
+        return st;
+    if (!lone && !note)
+        note = "another command had the shell: this one ran beside it in the same directory, "
+               "and what it set is not kept";
+    st = give(c, r, note, err);
+    csn_exec_result_free(r);
+    return st;
+}
+
+static csn_status background(csn_tool_call *c, const request *q, csn_error **err)
+{
+    csn_autofree char *cwd = csn_mcp_shell_cwd(c->room);
+    csn_process *p = NULL;
+    char text[160];
+
+    csn_status st =
+        csn_start_sh(c->sb, q->command,
+                     CSN_OPTS(csn_exec_opts, .flags = CSN_EXEC_STDIN, .cwd = cwd), &p, err);
+    if (st < 0)
+        return st;
+    int64_t pid = csn_process_pid(p);
+    csn_process_free(p);
+    int n = snprintf(text, sizeof(text),
+                     "Started in the background with pid %" PRId64
+                     ". Use the tool process to read its output, feed or stop it.",
+                     pid);
+    csn_tool_result_text(c->out, text, (size_t)n);
+    csn_json *j = csn_tool_result_data(c->out);
+    csn_json_object(j);
+    csn_json_kstr(j, "stdout", "");
+    csn_json_kstr(j, "stderr", "");
+    csn_json_kint(j, "pid", pid);
+    csn_json_kstr(j, "note", c->note ? c->note : text);
+    csn_json_object_end(j);
+    return CSN_OK;
+}
+
+csn_status csn_tool_bash(csn_tool_call *c, csn_error **err)
+{
+    request q = {.command = ""};
+    csn_status st = take_args(c, &q, err);
+
+    if (st < 0)
+        return st;
+    if (q.background && q.command[0])
+        return background(c, &q, err);
+    if (!csn_mcp_shell_take(c->room, c->cancel, q.restart))
+        return aside(c, &q, false, err);
+    st = in_shell(c, &q, err);
+    if (st == CSN_UNSUPPORTED && !q.restart) {
+        csn_error_free(*err);
+        *err = NULL;
+        st = aside(c, &q, true, err);
+    }
+    csn_mcp_shell_settle(c->room);
+    c->after = after_shell;
+    return st;
+}

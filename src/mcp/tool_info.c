@@ -1,0 +1,65 @@
+/* tool_info.c: the tool `sandbox_info`, and which function each tool is. */
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "mcp/tool.h"
+#include "wire/encode.h"
+
+CSN_DEFINE_CLEANUP(csn_info_result, csn_info_free)
+CSN_DEFINE_CLEANUP(csn_file_list, csn_file_list_free)
+
+static int put_text(csn_buf *to, const csn_info_result *r)
+{
+    int e = csn_buf_printf(to,
+                           "Sandbox %s\nbackend: %s\nisolation: %s\nworking directory: %s\n"
+                           "home: %s\nlayers:",
+                           r->id, r->backend, r->isolation, r->workdir ? r->workdir : "?",
+                           r->home ? r->home : "?");
+
+    for (size_t i = 0; e == 0 && i < r->layer_count; i++)
+        e = csn_buf_printf(to, "\n  %s: %s%s%s", r->layers[i].name, r->layers[i].status,
+                           r->layers[i].detail ? ", " : "",
+                           r->layers[i].detail ? r->layers[i].detail : "");
+    return e;
+}
+
+csn_status csn_tool_info(csn_tool_call *c, csn_error **err)
+{
+    CSN_CLEANUP(csn_info_freep) csn_info_result *r = NULL;
+    CSN_CLEANUP(csn_file_list_freep) csn_file_list *l = NULL;
+    csn_autobuf text;
+
+    /* Only a sandbox that runs knows what it enforces: any call starts it. */
+    csn_buf_init(&text, 65536);
+    csn_status st = csn_stat(c->sb, ".", 0, &l, err);
+    if (st == CSN_OK)
+        st = csn_info(c->sb, &r, err);
+    if (st < 0)
+        return st;
+    int e = put_text(&text, r);
+    if (e != 0)
+        return csn_fail_errno(err, e, "sandbox_info");
+    csn_tool_result_text(c->out, text.data, text.len);
+    csn_wire_info(csn_tool_result_data(c->out), r);
+    return CSN_OK;
+}
+
+static const struct {
+    const char *name;
+    csn_tool_fn run;
+} table[] = {
+    {"bash", csn_tool_bash},         {"process", csn_tool_process}, {"read", csn_tool_read},
+    {"write", csn_tool_write},       {"edit", csn_tool_edit},       {"ls", csn_tool_ls},
+    {"glob", csn_tool_glob},         {"grep", csn_tool_grep},       {"delete", csn_tool_delete},
+    {"sandbox_info", csn_tool_info},
+};
+
+csn_tool_fn csn_tool_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (strcmp(table[i].name, name) == 0)
+            return table[i].run;
+    return NULL;
+}

@@ -1,0 +1,296 @@
+/* tool_process.c: the tool `process`: background processes that bash started.
+ *
+ * Output is kept by the sandbox in bounded rings; the room remembers how far each process has
+ * been shown, so that asking again gives what is new. Waiting is done in short steps: output
+ * comes on two streams, and a cancelled call must not stay. */
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/strv.h"
+#include "mcp/tool.h"
+#include "wire/encode.h"
+
+#define STEP_MS  50u
+#define STOP_MS  5000u
+#define KILL_MS  2000u
+#define WRITE_MS 5000u
+
+CSN_DEFINE_CLEANUP(csn_process, csn_process_free)
+CSN_DEFINE_CLEANUP(csn_process_list, csn_process_list_free)
+
+typedef struct request {
+    const char *action, *input, *signal;
+    uint64_t pid, timeout_ms;
+    bool timeout_given, close_input;
+} request;
+
+typedef struct shown {
+    csn_buf text[2]; /* stdout, stderr */
+    uint64_t dropped;
+    bool more, end[2];
+} shown;
+
+static csn_status take_args(csn_tool_call *c, request *q, csn_error **err)
+{
+    csn_status st = csn_jget_str(c->args, "action", &q->action, err);
+
+    if (st == CSN_OK)
+        st = csn_jget_u64(c->args, "pid", &q->pid, err);
+    if (st == CSN_OK)
+        st = csn_jget_u64(c->args, "timeout", &q->timeout_ms, err);
+    if (st == CSN_OK)
+        st = csn_jget_str(c->args, "input", &q->input, err);
+    if (st == CSN_OK)
+        st = csn_jget_str(c->args, "signal", &q->signal, err);
+    if (st == CSN_OK)
+        st = csn_jget_bool(c->args, "close_input", &q->close_input, err);
+    q->timeout_given = csn_jval_get(c->args, "timeout") != NULL;
+    if (st == CSN_OK && strcmp(q->action, "list") != 0 && q->pid == 0)
+        st = csn_fail(err, CSN_INVALID, "process: 'pid' is missing for %s", q->action);
+    if (st == CSN_OK && strcmp(q->action, "input") == 0 && !q->input && !q->close_input)
+        st = csn_fail(err, CSN_INVALID, "process: 'input' is missing");
+    return st;
+}
+
+/* ---- output -------------------------------------------------------------------------------
+ */
+
+/* What one stream has from *at on, as far as it is shown. */
+static csn_status drain(csn_process *p, int stream, uint64_t *at, uint64_t wait_ms, size_t max,
+                        shown *s, csn_error **err)
+{
+    csn_buf *to = &s->text[stream - 1];
+
+    for (;;) {
+        csn_log_chunk *chunk = NULL;
+        csn_status st = csn_process_logs(p, stream, *at, wait_ms, &chunk, err);
+        if (st < 0)
+            return st;
+        size_t room = max - to->len, n = chunk->len < room ? chunk->len : room;
+        int e = csn_buf_append(to, chunk->data, n);
+        s->dropped += chunk->dropped;
+        s->more |= n < chunk->len;
+        s->end[stream - 1] = chunk->end && n == chunk->len;
+        bool again = e == 0 && n > 0 && n == chunk->len && !chunk->end && to->len < max;
+        *at = chunk->offset + n;
+        csn_log_chunk_free(chunk);
+        if (e != 0)
+            return csn_fail_errno(err, e, "process: the output");
+        if (!again)
+            return CSN_OK;
+        wait_ms = 0;
+    }
+}
+
+static csn_status collect(csn_tool_call *c, csn_process *p, uint64_t wait_ms, shown *s,
+                          csn_error **err)
+{
+    uint64_t deadline = csn_deadline_in(wait_ms), at[2];
+    int64_t pid = csn_process_pid(p);
+    csn_status st;
+
+    csn_mcp_cursor_get(c->room, pid, at);
+    for (;;) {
+        int left = csn_deadline_poll_ms(deadline);
+        uint64_t step = wait_ms == 0 || left <= 0 ? 0 : STEP_MS;
+        st = drain(p, CSN_STDOUT, &at[0], step, c->output_max, s, err);
+        if (st == CSN_OK)
+            st = drain(p, CSN_STDERR, &at[1], 0, c->output_max, s, err);
+        if (st < 0 || s->text[0].len > 0 || s->text[1].len > 0 || (s->end[0] && s->end[1]) ||
+            step == 0 || atomic_load(c->cancelled))
+            break;
+    }
+    if (st == CSN_OK)
+        csn_mcp_cursor_set(c->room, pid, at);
+    return st;
+}
+
+/* ---- answers ------------------------------------------------------------------------------
+ */
+
+static const csn_process_info *entry_of(const csn_process_list *l, int64_t pid)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (l->items[i].pid == pid)
+            return &l->items[i];
+    return NULL;
+}
+
+static int put_entry(csn_buf *to, const csn_process_info *p)
+{
+    int e = csn_buf_printf(to, "%s%" PRId64 " %s", to->len ? "\n" : "", p->pid, p->state);
+
+    if (e == 0 && p->signal)
+        e = csn_buf_printf(to, " (%s)", p->signal);
+    else if (e == 0 && p->exit_code >= 0)
+        e = csn_buf_printf(to, " (exit code %d)", (int)p->exit_code);
+    return e != 0 ? e : csn_buf_printf(to, ": %s", p->command);
+}
+
+static int put_stream(csn_buf *to, const char *title, const csn_buf *stream)
+{
+    if (stream->len == 0)
+        return 0;
+    int e = csn_buf_puts(to, title);
+    return e != 0 ? e : csn_buf_append(to, stream->data, stream->len);
+}
+
+static int put_note(csn_buf *to, const shown *s)
+{
+    int e = 0;
+
+    if (s->dropped > 0)
+        e = csn_buf_printf(to, "%" PRIu64 " bytes were printed so long ago that they are gone",
+                           s->dropped);
+    if (e == 0 && s->more)
+        e = csn_buf_printf(to, "%sthere is more: ask for output again", to->len ? "; " : "");
+    return e;
+}
+
+static csn_status give_list(csn_tool_call *c, csn_error **err)
+{
+    CSN_CLEANUP(csn_process_list_freep) csn_process_list *l = NULL;
+    csn_autobuf text;
+    int e = 0;
+
+    csn_buf_init(&text, CSN_MCP_ANSWER_MAX);
+    csn_status st = csn_processes(c->sb, &l, err);
+    if (st < 0)
+        return st;
+    for (size_t i = 0; e == 0 && i < l->count; i++)
+        e = put_entry(&text, &l->items[i]);
+    if (e == 0 && l->count == 0)
+        e = csn_buf_puts(&text, "There are no background processes.");
+    if (e != 0)
+        return csn_fail_errno(err, e, "process: the list");
+    csn_tool_result_text(c->out, text.data, text.len);
+    csn_json *j = csn_tool_result_data(c->out);
+    csn_json_object(j);
+    csn_json_key(j, "processes");
+    csn_wire_processes(j, l);
+    csn_json_kstr(j, "note", c->note);
+    csn_json_object_end(j);
+    return CSN_OK;
+}
+
+static csn_status give_one(csn_tool_call *c, int64_t pid, const shown *s, csn_error **err)
+{
+    CSN_CLEANUP(csn_process_list_freep) csn_process_list *l = NULL;
+    csn_autobuf text, note;
+
+    csn_buf_init(&text, CSN_MCP_ANSWER_MAX);
+    csn_buf_init(&note, 1024);
+    csn_status st = csn_processes(c->sb, &l, err);
+    if (st < 0)
+        return st;
+    const csn_process_info *p = entry_of(l, pid);
+    if (!p)
+        return csn_fail(err, CSN_NOT_FOUND, "process %" PRId64 " is not there any more", pid);
+    int e = put_entry(&text, p);
+    if (e == 0)
+        e = put_stream(&text, "\n[stdout]\n", &s->text[0]);
+    if (e == 0)
+        e = put_stream(&text, "\n[stderr]\n", &s->text[1]);
+    if (e == 0)
+        e = put_note(&note, s);
+    if (e == 0 && note.len > 0)
+        e = csn_buf_printf(&text, "\n[note: %s]", note.data);
+    if (e != 0)
+        return csn_fail_errno(err, e, "process: the answer");
+    csn_tool_result_text(c->out, text.data, text.len);
+    csn_json *j = csn_tool_result_data(c->out);
+    csn_json_object(j);
+    csn_json_key(j, "processes");
+    csn_json_array(j);
+    csn_wire_process(j, p);
+    csn_json_array_end(j);
+    csn_json_key(j, "stdout");
+    csn_json_strn(j, s->text[0].data ? s->text[0].data : "", s->text[0].len);
+    csn_json_key(j, "stderr");
+    csn_json_strn(j, s->text[1].data ? s->text[1].data : "", s->text[1].len);
+    csn_json_kstr(j, "note", note.len > 0 ? note.data : c->note);
+    csn_json_object_end(j);
+    return CSN_OK;
+}
+
+/* ---- actions ------------------------------------------------------------------------------
+ */
+
+static csn_status feed(csn_process *p, const request *q, csn_error **err)
+{
+    csn_status st = CSN_OK;
+
+    if (q->input && q->input[0])
+        st = csn_process_write(p, q->input, strlen(q->input), WRITE_MS, err);
+    if (st == CSN_OK && q->close_input)
+        st = csn_process_close_stdin(p, err);
+    return st;
+}
+
+/* true: it has ended. */
+static bool wait_end(csn_tool_call *c, csn_process *p, uint64_t ms)
+{
+    uint64_t deadline = csn_deadline_in(ms);
+
+    for (;;) {
+        csn_process_list *l = NULL;
+        csn_status st = csn_process_wait(p, STEP_MS, &l, NULL);
+        csn_process_list_free(l);
+        if (st != CSN_TIMEOUT)
+            return true;
+        if (csn_deadline_poll_ms(deadline) <= 0 || atomic_load(c->cancelled))
+            return false;
+    }
+}
+
+static csn_status stop(csn_tool_call *c, csn_process *p, const request *q, csn_error **err)
+{
+    int signo = q->signal ? csn_signal_number(q->signal) : SIGTERM;
+
+    if (signo == 0)
+        return csn_fail(err, CSN_INVALID, "process: there is no such signal");
+    csn_status st = csn_process_signal(p, signo, err);
+    if (st < 0 || wait_end(c, p, q->timeout_given ? q->timeout_ms : STOP_MS))
+        return st;
+    if (signo != SIGTERM)
+        return CSN_OK;
+    st = csn_process_signal(p, SIGKILL, err);
+    if (st == CSN_OK)
+        (void)wait_end(c, p, KILL_MS);
+    return st;
+}
+
+csn_status csn_tool_process(csn_tool_call *c, csn_error **err)
+{
+    CSN_CLEANUP(csn_process_freep) csn_process *p = NULL;
+    request q = {.action = ""};
+    shown s = {.more = false};
+
+    csn_status st = take_args(c, &q, err);
+    if (st < 0)
+        return st;
+    if (strcmp(q.action, "list") == 0)
+        return give_list(c, err);
+    st = csn_process_open(c->sb, (int64_t)q.pid, &p, err);
+    if (st < 0)
+        return st;
+    csn_buf_init(&s.text[0], c->output_max);
+    csn_buf_init(&s.text[1], c->output_max);
+    if (strcmp(q.action, "input") == 0)
+        st = feed(p, &q, err);
+    else if (strcmp(q.action, "stop") == 0)
+        st = stop(c, p, &q, err);
+    if (st == CSN_OK)
+        st = collect(c, p, strcmp(q.action, "output") == 0 ? q.timeout_ms : 0, &s, err);
+    if (st == CSN_OK)
+        st = give_one(c, (int64_t)q.pid, &s, err);
+    csn_buf_release(&s.text[0]);
+    csn_buf_release(&s.text[1]);
+    return st;
+}
