@@ -9,8 +9,23 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* A thread that changes its identity makes the memory that all threads share undumpable, and
+ * with it what a child in that memory may write of its own in /proc. */
+static pthread_rwlock_t identity = PTHREAD_RWLOCK_INITIALIZER;
+
+void csn_guise_freeze(void)
+{
+    pthread_rwlock_wrlock(&identity);
+}
+
+void csn_guise_thaw(void)
+{
+    pthread_rwlock_unlock(&identity);
+}
 
 /* The call itself tells nothing; asking for an impossible user tells who we are. */
 static bool now_is(long call, unsigned want)
@@ -27,8 +42,10 @@ int csn_guise_on(csn_guise *g, uid_t uid, gid_t gid)
     if (g->groups > 0 && syscall(SYS_setgroups, 0, NULL) < 0)
         return -errno;
     g->on = true;
+    pthread_rwlock_rdlock(&identity);
     (void)syscall(SYS_setfsgid, gid);
     (void)syscall(SYS_setfsuid, uid);
+    pthread_rwlock_unlock(&identity);
     if (now_is(SYS_setfsgid, gid) && now_is(SYS_setfsuid, uid))
         return 0;
     csn_guise_off(g);
@@ -39,8 +56,10 @@ void csn_guise_off(csn_guise *g)
 {
     if (!g->on)
         return;
+    pthread_rwlock_rdlock(&identity);
     (void)syscall(SYS_setfsuid, geteuid());
     (void)syscall(SYS_setfsgid, getegid());
+    pthread_rwlock_unlock(&identity);
     if (g->groups > 0)
         (void)syscall(SYS_setgroups, g->groups, g->group);
     g->on = false;

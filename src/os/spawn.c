@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -28,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "os/guise.h"
 
 #ifndef CLONE_PIDFD
 #define CLONE_PIDFD 0x00001000
@@ -199,10 +199,6 @@ IN_CHILD static int middle_main(void *arg)
     __builtin_unreachable();
 }
 
-/* Whoever becomes another user makes the memory that all threads share undumpable for a moment,
- * and then no other thread's child may write its maps. */
-static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-
 int csn_orphan_start(const csn_orphan *o, pid_t *ret_pid, int *ret_pidfd,
                      enum csn_orphan_stage *ret_stage)
 {
@@ -216,8 +212,10 @@ int csn_orphan_start(const csn_orphan *o, pid_t *ret_pid, int *ret_pidfd,
         return -errno;
     s.stack2 = stacks + STACK_SIZE;
     bool alone = o->walls && o->walls->become;
+    /* Whoever becomes another user makes the memory that all threads share undumpable for a
+     * moment, and then no other thread's child may write its maps. */
     if (alone)
-        pthread_mutex_lock(&one_at_a_time);
+        csn_guise_freeze();
     if (alone)
         dumpable = prctl(PR_GET_DUMPABLE, 0L, 0L, 0L, 0L);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
@@ -230,7 +228,7 @@ int csn_orphan_start(const csn_orphan *o, pid_t *ret_pid, int *ret_pidfd,
         (void)prctl(PR_SET_DUMPABLE, (long)dumpable, 0L, 0L, 0L);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
     if (alone)
-        pthread_mutex_unlock(&one_at_a_time);
+        csn_guise_thaw();
     munmap(stacks, 2 * STACK_SIZE);
     if (ret_stage)
         *ret_stage = s.stage;

@@ -395,14 +395,37 @@ static void *open_and_close(void *ctx)
     return NULL;
 }
 
-static void many_sandboxes_at_once(csn_fx *f)
+/* For a root caller file calls change the identity of their thread, which must not get in the
+ * way of sandboxes that others open meanwhile. */
+static void *open_and_touch(void *ctx)
+{
+    mixer *m = ctx;
+    csn_fx *f = (csn_fx *)m->sb;
+
+    for (int i = 0; i < m->rounds && !m->trouble[0]; i++) {
+        mixer own = {.id = m->id};
+        csn_error *err = NULL;
+        csn_status st = csn_fx_try_open(f, CFG(0), &own.sb, &err);
+        if (st != CSN_OK) {
+            trouble(m, "open", st, err);
+            break;
+        }
+        for (int k = 0; k < 20 && !own.trouble[0]; k++)
+            mix_files(&own, k);
+        csn_close(own.sb);
+        memcpy(m->trouble, own.trouble, sizeof(m->trouble));
+    }
+    return NULL;
+}
+
+static void run_openers(csn_fx *f, void *(*fn)(void *))
 {
     pthread_t t[16];
     mixer m[16];
 
     for (int i = 0; i < 16; i++) {
         m[i] = (mixer){.sb = (csn_sandbox *)f, .id = i, .rounds = 5};
-        pthread_create(&t[i], NULL, open_and_close, &m[i]);
+        pthread_create(&t[i], NULL, fn, &m[i]);
     }
     for (int i = 0; i < 16; i++) {
         pthread_join(t[i], NULL);
@@ -410,6 +433,16 @@ static void many_sandboxes_at_once(csn_fx *f)
             print_message("%s\n", m[i].trouble);
         assert_string_equal(m[i].trouble, "");
     }
+}
+
+static void many_sandboxes_at_once(csn_fx *f)
+{
+    run_openers(f, open_and_close);
+}
+
+static void sandboxes_open_while_others_touch_files(csn_fx *f)
+{
+    run_openers(f, open_and_touch);
 }
 
 const csn_conf_test csn_conf_threads[] = {
@@ -423,5 +456,6 @@ const csn_conf_test csn_conf_threads[] = {
     T(destroy_under_load_ends_every_thread),
     T(destroy_from_many_threads),
     T_CLOSED(many_sandboxes_at_once),
+    T_CLOSED(sandboxes_open_while_others_touch_files),
     T_END,
 };
