@@ -41,6 +41,20 @@
 
 #define IN_CHILD __attribute__((no_sanitize("address", "undefined", "thread"), noinline))
 
+/* The thread sanitizer takes every clone for a fork and adjusts itself in the child, which here
+ * is its own memory. It does not know the C library by this name. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNSEEN_CLONE
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define UNSEEN_CLONE
+#endif
+#ifdef UNSEEN_CLONE
+int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
+#define clone __clone
+#endif
+
 typedef struct start {
     const csn_orphan *o;
     char *stack2;
