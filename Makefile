@@ -17,6 +17,7 @@ run: all
 	@tools/demo $(BUILD)
 
 test: deps-build-test all
+	@tools/mcp-packages $(BUILD)
 	@tools/run-tests $(BUILD)
 
 lint: deps-build-test-lint all

@@ -30,22 +30,27 @@
 #define CSN_TAR_ENTRIES_MAX      1000000u
 #define CSN_TAR_BYTES_MAX        (16ull * 1024u * 1024u * 1024u)
 /* the MCP server */
-#define CSN_RPC_BYTES_MAX      (32u * 1024u * 1024u) /* of one message */
-#define CSN_RPC_DEPTH_MAX      64u
-#define CSN_RPC_VALUES_MAX     65536u /* in one message: a value costs far more than its text */
-#define CSN_RPC_ID_MAX         256u   /* of an id as JSON, NUL included */
-#define CSN_MCP_ANSWER_MAX     (64u * 1024u * 1024u)
-#define CSN_MCP_CALLS_MAX      256u    /* tool calls running at once */
-#define CSN_MCP_QUEUE_MAX      1024u   /* and waiting for one of those to end */
-#define CSN_MCP_TIMEOUT_MS     120000u /* of a command, when the user said nothing */
-#define CSN_MCP_TIMEOUT_MS_MAX 600000u /* that a model may ask for */
-#define CSN_MCP_OUTPUT_MAX     30000u  /* bytes of a stream that a model is shown */
-#define CSN_MCP_OUTPUT_CEILING (8u * 1024u * 1024u)
-#define CSN_MCP_READ_MAX       (100u * 1024u)
-#define CSN_MCP_IMAGE_MAX      (3840u * 1024u) /* 5 MiB in base64: models take no more */
-#define CSN_MCP_LIST_MAX       1000u           /* names of one answer */
-#define CSN_MCP_GREP_MAX       250u            /* lines of one answer, when not asked for */
-#define CSN_MCP_CURSORS_MAX    256u            /* processes whose output is read step by step */
+#define CSN_RPC_BYTES_MAX       (32u * 1024u * 1024u) /* of one message */
+#define CSN_RPC_DEPTH_MAX       64u
+#define CSN_RPC_VALUES_MAX      65536u /* in one message: a value costs far more than its text */
+#define CSN_RPC_ID_MAX          256u   /* of an id as JSON, NUL included */
+#define CSN_MCP_ANSWER_MAX      (64u * 1024u * 1024u)
+#define CSN_MCP_CALLS_MAX       256u    /* tool calls running at once */
+#define CSN_MCP_QUEUE_MAX       1024u   /* and waiting for one of those to end */
+#define CSN_MCP_TIMEOUT_MS      120000u /* of a command, when the user said nothing */
+#define CSN_MCP_TIMEOUT_MS_MAX  600000u /* that a model may ask for */
+#define CSN_MCP_OUTPUT_MAX      30000u  /* bytes of a stream that a model is shown */
+#define CSN_MCP_OUTPUT_CEILING  (8u * 1024u * 1024u)
+#define CSN_MCP_READ_MAX        (100u * 1024u)
+#define CSN_MCP_IMAGE_MAX       (3840u * 1024u) /* 5 MiB in base64: models take no more */
+#define CSN_MCP_LIST_MAX        1000u           /* names of one answer */
+#define CSN_MCP_GREP_MAX        250u            /* lines of one answer, when not asked for */
+#define CSN_MCP_CURSORS_MAX     256u     /* processes whose output is read step by step */
+#define CSN_MCP_SESSIONS_MAX    64u      /* conversations over HTTP at once */
+#define CSN_MCP_SESSION_IDLE_MS 3600000u /* after which one is forgotten */
+#define CSN_HTTP_CONNS_MAX      1024u
+#define CSN_HTTP_ARRIVE_MS      30000u /* for a whole request to arrive */
+#define CSN_HTTP_IDLE_S         60u
 /* the keeper and those who speak to it */
 #define CSN_KEEPER_MSG_MAX      (64u * 1024u) /* one packet; larger bodies travel in a memfd */
 #define CSN_KEEPER_BODY_MAX     (16u * 1024u * 1024u)

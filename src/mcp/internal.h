@@ -51,9 +51,6 @@ struct csn_mcp_session {
     csn_mcp_call *calls;
 };
 
-/* facts.c: texts about this sandbox. 0 or errno. */
-int csn_mcp_describe(csn_mcp_server *s, csn_mcp_room *room);
-
 /* progress.c */
 void csn_mcp_progress_add(csn_mcp_server *s, csn_mcp_call *c);
 void csn_mcp_progress_remove(csn_mcp_server *s, csn_mcp_call *c);

@@ -208,6 +208,13 @@ bool csn_mcp_is_modern(const csn_rpc_msg *m)
            (m->method && strcmp(m->method, "server/discover") == 0);
 }
 
+bool csn_mcp_claim_complete(const csn_rpc_msg *m)
+{
+    const csn_jval *meta = csn_jval_get(m->params, "_meta");
+
+    return csn_mcp_claim(m) && csn_jval_is_object(csn_jval_get(meta, KEY_CLIENT));
+}
+
 bool csn_mcp_speaks(const char *version)
 {
     for (size_t i = 0; spoken[i]; i++)
@@ -219,13 +226,12 @@ bool csn_mcp_speaks(const char *version)
 /* false: refused, and answered. */
 static bool check_claim(const request *q)
 {
-    const csn_jval *meta = csn_jval_get(q->m->params, "_meta");
     const char *version = csn_mcp_claim(q->m);
     csn_autobuf data;
     csn_json j;
 
     csn_buf_init(&data, SMALL_MAX);
-    if (!version || !csn_jval_is_object(csn_jval_get(meta, KEY_CLIENT))) {
+    if (!csn_mcp_claim_complete(q->m)) {
         csn_mcp_answer_error(q->out, q->m->id, CSN_RPC_PARAMS,
                              "params._meta must have " KEY_VERSION " and " KEY_CLIENT, NULL);
         return false;

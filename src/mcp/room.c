@@ -3,7 +3,8 @@
  * Tool calls of one client run on many threads and share one sandbox. A lease counts who is
  * inside, so that a sandbox which is gone can be replaced while slower calls still hold the old
  * one. What must hold: csn_close is called once for each sandbox, when nobody uses it any more;
- * no lock is held over a call of the library but csn_open, which starts nothing. */
+ * no lock is held over a call of the library but csn_open: calls that come while the sandbox is
+ * being made wait for it, as they must. */
 #include "mcp/room.h"
 
 #include <pthread.h>
@@ -68,23 +69,17 @@ static void lease_close(csn_mcp_lease *l)
     free(l);
 }
 
-csn_status csn_mcp_room_new(const csn_config *config, csn_mcp_room **ret, csn_error **err)
+csn_mcp_room *csn_mcp_room_new(const csn_config *config)
 {
     csn_mcp_room *r = calloc(1, sizeof(*r));
 
     if (!r)
-        return csn_fail(err, CSN_NOMEM, "room");
-    csn_status st = lease_new(config, &r->now, err);
-    if (st < 0) {
-        free(r);
-        return st;
-    }
+        return NULL;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->shell_free, NULL);
     r->refs = 1;
     r->config = config;
-    *ret = r;
-    return CSN_OK;
+    return r;
 }
 
 csn_mcp_room *csn_mcp_room_ref(csn_mcp_room *r)

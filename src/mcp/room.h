@@ -11,8 +11,8 @@
 
 typedef struct csn_mcp_room csn_mcp_room;
 
-/* Everything in `config` must outlive the room. Fails when the sandbox could never be made. */
-csn_status csn_mcp_room_new(const csn_config *config, csn_mcp_room **ret, csn_error **err);
+/* Everything in `config` must outlive the room. NULL: out of memory. */
+csn_mcp_room *csn_mcp_room_new(const csn_config *config);
 csn_mcp_room *csn_mcp_room_ref(csn_mcp_room *r);
 void csn_mcp_room_unref(csn_mcp_room *r); /* the last one closes the sandbox; NULL is fine */
 /* Ends everything in it now; calls that are inside end with CSN_GONE. */

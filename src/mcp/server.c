@@ -93,22 +93,13 @@ static int put_tools(csn_buf *to, const char *facts, bool network)
     return csn_json_end(&j);
 }
 
-int csn_mcp_describe(csn_mcp_server *s, csn_mcp_room *room)
+static int describe(csn_mcp_server *s, const csn_info_result *info)
 {
-    CSN_CLEANUP(csn_info_freep) csn_info_result *info = NULL;
-    csn_mcp_lease *lease = NULL;
     csn_autobuf facts;
-    bool fresh;
 
     csn_buf_init(&facts, TEXT_MAX);
     csn_buf_init(&s->tools, TEXT_MAX);
     csn_buf_init(&s->instructions, TEXT_MAX);
-    if (csn_mcp_room_enter(room, &lease, &fresh, NULL) < 0)
-        return ENOMEM;
-    csn_status st = csn_info(csn_mcp_lease_sandbox(lease), &info, NULL);
-    csn_mcp_room_leave(room, lease, CSN_OK);
-    if (st < 0)
-        return ENOMEM;
     int e = put_facts(&facts, s->config, info);
     if (e == 0)
         e = put_tools(&s->tools, facts.data, any_network(s->config, info));
@@ -125,10 +116,23 @@ int csn_mcp_describe(csn_mcp_server *s, csn_mcp_room *room)
 /* ---- life ---------------------------------------------------------------------------------
  */
 
+/* A sandbox that is made and closed again: what cannot work is told now, to the user who starts
+ * us, and what is told to models is what there really is. */
+static csn_status try_sandbox(const csn_config *config, csn_info_result **ret, csn_error **err)
+{
+    csn_sandbox *sb = NULL;
+    csn_status st = csn_open(config, &sb, err);
+
+    if (st == CSN_OK)
+        st = csn_info(sb, ret, err);
+    csn_close(sb);
+    return st;
+}
+
 csn_status csn_mcp_server_new(const csn_config *config, csn_mcp_server **ret, csn_error **err)
 {
-    csn_mcp_room *room = NULL;
-    csn_status st = csn_mcp_room_new(config, &room, err);
+    CSN_CLEANUP(csn_info_freep) csn_info_result *info = NULL;
+    csn_status st = try_sandbox(config, &info, err);
 
     if (st < 0)
         return st;
@@ -143,9 +147,7 @@ csn_status csn_mcp_server_new(const csn_config *config, csn_mcp_server **ret, cs
         pthread_cond_init(&s->tick, &attr);
         pthread_condattr_destroy(&attr);
     }
-    bool ok = s && s->pool && csn_mcp_describe(s, room) == 0;
-    csn_mcp_room_unref(room);
-    if (!ok) {
+    if (!s || !s->pool || describe(s, info) != 0) {
         csn_mcp_server_free(s);
         return csn_fail(err, CSN_NOMEM, "the server");
     }

@@ -27,8 +27,8 @@ typedef struct csn_mcp_out {
     void *ctx;
 } csn_mcp_out;
 
-/* `config` and everything in it must outlive the server. Fails when no sandbox could ever be
- * made of it; starts none. */
+/* `config` and everything in it must outlive the server. Makes a sandbox of it once, to see
+ * that it can be done and what it is, and closes it. */
 csn_status csn_mcp_server_new(const csn_config *config, csn_mcp_server **ret, csn_error **err);
 /* After its last session: waits for its threads. NULL is fine. */
 void csn_mcp_server_free(csn_mcp_server *s);
@@ -51,6 +51,8 @@ bool csn_mcp_session_drain(csn_mcp_session *s, uint64_t ms);
  * the times of initialize. */
 const char *csn_mcp_claim(const csn_rpc_msg *m);
 bool csn_mcp_is_modern(const csn_rpc_msg *m);
+/* Does it name a revision and its capabilities, as a stateless one must? */
+bool csn_mcp_claim_complete(const csn_rpc_msg *m);
 bool csn_mcp_speaks(const char *version); /* a revision with initialize that we know */
 
 /* Takes the message over, answers now or later. */

@@ -116,8 +116,8 @@ csn_status csn_mcp_stdio(const csn_config *config, csn_error **err)
         return csn_fail_errno(err, -stop, "mcp");
     csn_status st = csn_mcp_server_new(config, &server, err);
     if (st == CSN_OK)
-        st = csn_mcp_room_new(config, &room, err);
-    csn_mcp_session *s = st == CSN_OK ? csn_mcp_session_new(server, room) : NULL;
+        room = csn_mcp_room_new(config);
+    csn_mcp_session *s = room ? csn_mcp_session_new(server, room) : NULL;
     if (st == CSN_OK && !s)
         st = csn_fail(err, CSN_NOMEM, "mcp");
     if (st == CSN_OK) {

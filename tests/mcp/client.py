@@ -7,6 +7,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -146,6 +147,7 @@ def text_of(result):
 
 
 def data_of(result):
+    assert "structuredContent" in result, result
     return result["structuredContent"]
 
 
@@ -172,3 +174,107 @@ def eventually(test, seconds=20):
             return False
         time.sleep(0.02)
     return True
+
+
+class Http:
+    """The server over HTTP, spoken to in bytes."""
+
+    def __init__(self, place, *options, tokens=1):
+        self.tokens = [f"token-{i}-{os.urandom(16).hex()}" for i in range(tokens)]
+        self.file = os.path.join(place.top, "tokens")
+        if os.path.exists(self.file):
+            os.unlink(self.file)
+        with open(os.open(self.file, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
+            f.write("\n".join(self.tokens) + "\n")
+        self.p = subprocess.Popen([CAISSON, "mcp", "--workspace", place.ws, "--http",
+                                   "127.0.0.1:0", "--token-file", self.file, *options],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, env=place.env)
+        line = self.p.stderr.readline().decode()
+        self.port = int(line.split("http://127.0.0.1:")[1].split("/")[0])
+
+    def connect(self, wait=WAIT):
+        return socket.create_connection(("127.0.0.1", self.port), wait)
+
+    def raw(self, data, wait=WAIT, half_close=False):
+        """Sends bytes on a connection of its own: all that comes back until its end, or what one
+        answer with a length is."""
+        with self.connect(wait) as s:
+            try:
+                s.sendall(data)
+                if half_close:
+                    s.shutdown(socket.SHUT_WR)
+                return read_answer(s)
+            except OSError:
+                return b""
+
+    def head(self, token=0, method="POST", path="/mcp", host=None, drop=(), **more):
+        h = {"Host": host or f"127.0.0.1:{self.port}", "Content-Type": "application/json",
+             "Accept": "application/json, text/event-stream"}
+        if token is not None:
+            h["Authorization"] = f"Bearer {self.tokens[token]}"
+        h.update({k.replace("_", "-"): v for k, v in more.items()})
+        lines = [f"{method} {path} HTTP/1.1"]
+        lines += [f"{k}: {v}" for k, v in h.items() if k not in drop]
+        return "\r\n".join(lines) + "\r\n"
+
+    def post(self, msg, token=0, wait=WAIT, **more):
+        """(status, headers, body) of one message."""
+        body = msg if isinstance(msg, bytes) else json.dumps(msg).encode()
+        got = self.raw((self.head(token, **more) + f"Content-Length: {len(body)}\r\n\r\n").encode()
+                       + body, wait)
+        return parse_answer(got)
+
+    def open(self, token=0):
+        status, headers, body = self.post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}}}, token)
+        assert status == 200, (status, body)
+        return headers["mcp-session-id"]
+
+    def call(self, session, tool, token=0, **args):
+        status, _, body = self.post({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+            "name": tool, "arguments": args}}, token, Mcp_Session_Id=session)
+        assert status == 200, (status, body)
+        return json.loads(body)["result"]
+
+    def end(self):
+        self.p.terminate()
+        code = self.p.wait(WAIT)
+        return code, self.p.stdout.read(), self.p.stderr.read()
+
+
+def read_answer(s):
+    """One answer: by its length, or to the end of the connection."""
+    got = b""
+    while True:
+        head, sep, rest = got.partition(b"\r\n\r\n")
+        if sep and head.startswith(b"HTTP/1.1 100"):
+            got = rest
+            continue
+        if sep:
+            lengths = [line.split(b":")[1] for line in head.lower().split(b"\r\n")
+                       if line.startswith(b"content-length:")]
+            if lengths and len(rest) >= int(lengths[0]):
+                return got
+            if b"transfer-encoding: chunked" in head.lower() and rest.endswith(b"0\r\n\r\n"):
+                return got
+        more = s.recv(1 << 16)
+        if not more:
+            return got
+        got += more
+
+
+def parse_answer(got):
+    head, _, body = got.partition(b"\r\n\r\n")
+    lines = head.decode("latin-1").split("\r\n")
+    if not lines[0].startswith("HTTP/1."):
+        return 0, {}, got
+    headers = {k.lower(): v.strip() for k, v in (x.split(":", 1) for x in lines[1:])}
+    if headers.get("transfer-encoding") == "chunked":
+        whole = b""
+        while body:
+            size, _, body = body.partition(b"\r\n")
+            whole, body = whole + body[:int(size, 16)], body[int(size, 16) + 2:]
+        body = whole
+    return int(lines[0].split()[1]), headers, body
