@@ -61,7 +61,15 @@ with_sanitizers()
     compile "$build/asan" -Db_sanitize=address,undefined -Db_lundef=false -Dkeeper=native &&
         tools/run-tests "$build/asan" --timeout-multiplier 4 --suite unit --suite conformance \
             --suite cli --suite cli-user --suite escape --suite escape-user --suite net \
-            --suite net-user --suite fault --suite fuzz
+            --suite net-user --suite fault --suite fuzz --suite mcp
+}
+
+# The keeper has one thread and starts as a static program. Of the official clients one is enough.
+with_thread_sanitizer()
+{
+    export TSAN_OPTIONS=exitcode=66
+    CC=clang compile "$build/tsan" -Db_sanitize=thread -Db_lundef=false -Dkeeper=musl &&
+        tools/run-tests "$build/tsan" --timeout-multiplier 4 mcp_stdio mcp_http mcp_load
 }
 
 # A jail with one wall less: each is noticed, none is the only one.
@@ -91,7 +99,7 @@ with_coverage()
 {
     compile "$build/cov" -Db_coverage=true -Dkeeper=native -Dc_args=-fprofile-update=atomic &&
         tools/run-tests "$build/cov" --timeout-multiplier 2 --suite unit --suite conformance \
-            --suite cli --suite escape --suite net && tools/coverage "$build/cov" 80
+            --suite cli --suite escape --suite net --suite mcp && tools/coverage "$build/cov" 80
 }
 
 report_coverage()
@@ -122,6 +130,7 @@ stage test make test
 stage clang with_clang
 stage walls with_walls_off
 stage sanitize with_sanitizers
+stage threads with_thread_sanitizer
 stage memcheck with_valgrind
 stage coverage with_coverage
 report_coverage

@@ -110,7 +110,7 @@ static int open_socket(const struct addrinfo *ai, int *ret)
 
 static int tell_address(int fd, char ret[CSN_FRONT_ADDRESS_MAX])
 {
-    struct sockaddr_storage sa;
+    struct sockaddr_storage sa = {.ss_family = AF_UNSPEC};
     socklen_t len = sizeof(sa);
     char host[64], port[16];
 
