@@ -107,6 +107,9 @@ static void run(void *arg)
     };
     if (st == CSN_OK)
         st = run_tool(c, &t, &err);
+    /* Not tried again by ourselves: nobody knows how far a command had come. */
+    if (st == CSN_GONE && !csn_error_hint(err))
+        st = csn_error_advise(st, &err, "call again: the next call gets a new sandbox");
     if (st < 0)
         csn_tool_result_fail(&result, err);
     answer_result(c, &result);

@@ -42,6 +42,8 @@ csn_status csn_tool_info(csn_tool_call *c, csn_error **err)
     if (e != 0)
         return csn_fail_errno(err, e, "sandbox_info");
     csn_tool_result_text(c->out, text.data, text.len);
+    if (c->note)
+        csn_tool_result_text(c->out, c->note, strlen(c->note));
     csn_wire_info(csn_tool_result_data(c->out), r);
     return CSN_OK;
 }

@@ -22,6 +22,8 @@ const env = { ...process.env, HOME: join(top, 'home'), XDG_STATE_HOME: join(top,
 for (const dir of [ws, env.HOME, env.XDG_STATE_HOME, env.XDG_RUNTIME_DIR, env.XDG_CONFIG_HOME])
   mkdirSync(dir, { mode: 0o700 });
 
+writeFileSync(join(top, 'outside'), 'not given');
+
 let n = 0, failed = 0;
 function ok(good, name, why) {
   console.log(`${good ? 'ok' : 'not ok'} ${++n} - ${name}`);
@@ -92,7 +94,7 @@ async function exercise(label, client, call) {
   for (let i = 0; i < 50 && !out; i++)
     out += (await call('process', { action: 'output', pid, timeout: 1000 })).structuredContent.stdout;
   ok(out === 'hello\n', `${label}: a background process is fed and read`, out);
-  r = await call('bash', { command: 'cat /etc/shadow' });
+  r = await call('bash', { command: `cat ${top}/outside` });
   ok(!r.isError && r.structuredContent.exit_code !== 0 && r.structuredContent.denials?.length > 0,
     `${label}: what was refused is told`, r);
   r = await call('read', { file_path: 'nosuch' });

@@ -424,6 +424,21 @@ def ends():
     tap.ok(s.p.wait(60) == 0, "or its reader is gone")
 
 
+def replaced():
+    s = Stdio(place, "--lifetime", "1s")
+    tap.ok(data_of(s.call("bash", command="echo $$; touch kept"))["exit_code"] == 0, "a short life")
+    first = data_of(s.call("sandbox_info"))["id"]
+    time.sleep(1.5)
+    r = s.call("ls")
+    tap.ok(r["isError"] and "call again" in text_of(r), "the call that finds it ended says so", r)
+    r = s.call("ls")
+    tap.ok("this is a new one" in text_of(r) and "kept" in text_of(r),
+           "the next has a new one, and is told", r)
+    r = s.call("sandbox_info")
+    tap.ok(data_of(r)["id"] != first and "new one" not in text_of(r), "told once", r)
+    s.end()
+
+
 def options():
     import subprocess
     for args, what in ((["--backend", "nosuch"], "an unknown backend"),
@@ -437,7 +452,7 @@ def options():
 
 try:
     for part in (protocol, stateless, malformed, files, commands, denials, cancelling, progress,
-                 background, ends, options):
+                 background, ends, replaced, options):
         part()
 finally:
     place.remove()
