@@ -89,7 +89,8 @@ holds "its keeper is killed: the gateway ends" gone "$gw"
 "$CAISSON" run --workspace "$WS" --allow ok.test -- sh -c 'touch started; sleep 60' &
 owner=$!
 holds "a command runs" eventually test -e "$WS/started"
-gw=$(gateways jail-)
+id=$(cd "$XDG_STATE_HOME/caisson/audit" && printf '%s\n' jail-*.jsonl | sort | tail -n 1) # the newest
+gw=$(gateways "${id%.jsonl}")
 is "with one gateway" "$(wc -w <<<"$gw")" 1
 kill -9 $owner
 holds "its owner is killed: the gateway ends" gone "$gw"
