@@ -26,8 +26,7 @@ void csn_dial_cancel(csn_dial *d);
 /* Small messages are not to wait for each other. */
 void csn_socket_prompt(int fd);
 /* A socket whose other end is on this machine: nothing on the way is ever congested, and what a
- * host does about that (pacing, above all) only costs. Connections inherit it from listeners.
- */
+ * host does about that only costs. Connections inherit it from listeners. */
 void csn_socket_local(int fd);
 /* The address of a socket, as value and port. */
 void csn_sockaddr_read(const struct sockaddr_storage *ss, csn_netaddr *addr, uint16_t *port);
