@@ -117,7 +117,8 @@ csn_status csn_kept_info(csn_kept *l, csn_info_result *ret, csn_error **err);
 
 /* rundir.c. Makes and locks run_path, once. And: removes directories whose maker was killed. */
 csn_status csn_kept_run_dir(csn_kept *l, csn_error **err);
-/* A file in it could not be opened. When there is no directory any more, its keeper has died. */
+/* A file in it could not be opened. When there is no directory any more, its keeper has died.
+ */
 csn_status csn_kept_run_failed(csn_kept *l, int errnum, const char *what, csn_error **err);
 void csn_kept_sweep(void);
 

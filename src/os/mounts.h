@@ -61,9 +61,9 @@ typedef struct csn_mounts {
 /* The old root is taken off by a second process (os/beside.h), which can do something else for
  * the caller afterwards: it still sees all that is opened. */
 typedef struct csn_unmount_work {
+    csn_beside beside;
     void (*then)(void *arg); /* or NULL */
     void *arg;
-    csn_beside beside;
     int old;
 } csn_unmount_work;
 
