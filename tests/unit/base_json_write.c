@@ -252,6 +252,32 @@ static void depth_is_limited_to_32(void **state)
     }
 }
 
+static void null_members_can_be_left_out(void **state)
+{
+    csn_autobuf out;
+    csn_json j;
+
+    (void)state;
+    csn_buf_init(&out, 1024);
+    csn_json_begin(&j, &out);
+    j.omit_null = true;
+    csn_json_object(&j);
+    csn_json_kstr(&j, "a", NULL);
+    csn_json_kstr(&j, "b", "x");
+    csn_json_kstr(&j, "c", NULL);
+    csn_json_key(&j, "list");
+    csn_json_array(&j);
+    csn_json_null(&j); /* an item is no member: it stays */
+    csn_json_object(&j);
+    csn_json_kstr(&j, "d", NULL);
+    csn_json_object_end(&j);
+    csn_json_array_end(&j);
+    csn_json_kint(&j, "e", 1);
+    csn_json_object_end(&j);
+    assert_int_equal(csn_json_end(&j), 0);
+    assert_string_equal(out.data, "{\"b\":\"x\",\"list\":[null,{}],\"e\":1}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +290,7 @@ int main(void)
         cmocka_unit_test(errors_stick_and_misuse_is_one),
         cmocka_unit_test(ceiling_is_exact_for_escaped_text),
         cmocka_unit_test(depth_is_limited_to_32),
+        cmocka_unit_test(null_members_can_be_left_out),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
