@@ -79,8 +79,6 @@ static void let_go(csn_front_req *r)
     pthread_mutex_unlock(&r->lock);
     if (!last)
         return;
-    if (r->response)
-        MHD_destroy_response(r->response);
     csn_buf_release(&r->body);
     csn_buf_release(&r->stream);
     pthread_mutex_destroy(&r->lock);
@@ -175,18 +173,30 @@ static void add_headers(struct MHD_Response *response, const csn_front_header *h
         MHD_add_response_header(response, headers->name, headers->value);
 }
 
+/* A stream's response owns its request, so the request must not keep the response. */
+static struct MHD_Response *take_response(csn_front_req *r)
+{
+    pthread_mutex_lock(&r->lock);
+    struct MHD_Response *response = r->response;
+    r->response = NULL;
+    pthread_mutex_unlock(&r->lock);
+    return response;
+}
+
 /* Hands the answer to the connection that waits for it. Without memory for one the connection
  * is closed instead. */
 static void set_answer(csn_front_req *r, int status, struct MHD_Response *response)
 {
     pthread_mutex_lock(&r->lock);
-    r->response = response;
+    bool here = !r->gone;
+    r->response = here ? response : NULL;
     r->status = status;
     r->state = ANSWERED;
-    bool here = !r->gone;
     pthread_mutex_unlock(&r->lock);
     if (here)
         MHD_resume_connection(r->connection);
+    else if (response)
+        MHD_destroy_response(response);
 }
 
 static void api_reply(csn_front_req *r, int status, const csn_front_header *headers,
@@ -391,23 +401,31 @@ static void mark(csn_front *f, struct MHD_Connection *connection, uint64_t since
     pthread_mutex_unlock(&f->lock);
 }
 
+static enum MHD_Result send_answer(csn_front_req *r)
+{
+    struct MHD_Response *response = take_response(r);
+
+    mark(r->front, r->connection, 0, NULL);
+    if (!response)
+        return MHD_NO;
+    enum MHD_Result ok = MHD_queue_response(r->connection, (unsigned)r->status, response);
+    MHD_destroy_response(response); /* the connection has its own hold on it */
+    return ok;
+}
+
 static enum MHD_Result complete(csn_front_req *r)
 {
     csn_front *f = r->front;
 
     pthread_mutex_lock(&r->lock);
     state now = r->state;
-    struct MHD_Response *response = r->response;
     if (now == ARRIVING) {
         r->state = WAITING;
         r->owners++; /* whoever answers */
     }
     pthread_mutex_unlock(&r->lock);
-    if (now == ANSWERED) {
-        mark(f, r->connection, 0, NULL);
-        return response ? MHD_queue_response(r->connection, (unsigned)r->status, response)
-                        : MHD_NO;
-    }
+    if (now == ANSWERED)
+        return send_answer(r);
     if (now == WAITING)
         return MHD_YES;
     mark(f, r->connection, 0, r);
@@ -450,6 +468,9 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     pthread_mutex_unlock(&r->lock);
     if (open)
         f->config.gone(f->config.ctx, r);
+    struct MHD_Response *unsent = take_response(r);
+    if (unsent)
+        MHD_destroy_response(unsent);
     *con_cls = NULL;
     let_go(r);
 }

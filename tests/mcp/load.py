@@ -67,6 +67,11 @@ def sessions():
                 tool, args, test = mixed(i)
                 if not test(s.call(session, tool, k % 2, **args)):
                     bad.append((k, i))
+            status, headers, body = s.post({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {
+                "name": "bash", "arguments": {"command": "sleep 1.2"}, "_meta": {"progressToken": k}}},
+                k % 2, Mcp_Session_Id=session)
+            if headers.get("content-type") != "text/event-stream" or b'"id":3' not in body:
+                bad.append((k, status, headers, body))
             s.post(b"", k % 2, method="DELETE", Mcp_Session_Id=session)
         except (AssertionError, OSError, KeyError, ValueError) as e:
             bad.append((k, repr(e)))

@@ -52,7 +52,7 @@ async function startHttp() {
     });
     child.on('exit', () => fail(new Error('the server ended: ' + err)));
   });
-  return { child, url, token: readFileSync(tokenFile, 'utf8').trim() };
+  return { child, url, said: () => err, token: readFileSync(tokenFile, 'utf8').trim() };
 }
 
 // ---- what every client does ----
@@ -177,7 +177,8 @@ try {
 http.child.removeAllListeners('exit');
 const ended = new Promise((done) => http.child.on('exit', done));
 http.child.kill('SIGTERM');
-ok((await ended) === 0, 'the server over HTTP ends in order');
+const status = await ended;
+ok(status === 0, 'the server over HTTP ends in order', { status, said: http.said() });
 rmSync(top, { recursive: true, force: true });
 console.log(`1..${n}`);
 process.exit(failed ? 1 : 0);
