@@ -4,14 +4,17 @@
  * target, then, under the commit lock, one after the other takes its name by an exchange that
  * keeps the old file under the temporary name. When one fails, those before it are exchanged
  * back; then all temporary files and all parents that were made are removed. What must hold:
- * after a failure every target is the very file it was. A batch may name thousands of
- * directories, so only the first DIRS_HELD of them stay open; the others are opened again when
- * needed, below the same grant and without links, and must then be the same directory (device
- * and inode). */
+ * after a failure every target is the very file it was. A batch may name thousands of files and
+ * directories, so only HELD_MAX descriptors stay open. Directories beyond that are opened again
+ * when needed, below the same grant and without links, and must then be the same directory
+ * (device and inode); temporary files beyond that have names. Those, and the old files until
+ * the last new one is in place, are what a kill in the middle leaves. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,7 +24,8 @@
 #include "kept/write.h"
 #include "os/beneath.h"
 
-#define DIRS_HELD 128
+#define HELD_MAX 128
+#define SPARE    64 /* descriptors that are left to everybody else */
 
 typedef struct dir {
     dev_t dev;
@@ -42,7 +46,9 @@ typedef struct batch {
     step *steps;
     size_t count;
     dir *dirs;
-    size_t dir_count, held;
+    size_t dir_count;
+    size_t held; /* descriptors of both kinds */
+    int fd_max;  /* none from here on is held */
 } batch;
 
 static void batch_free(batch *b)
@@ -54,6 +60,13 @@ static void batch_free(batch *b)
     }
     free(b->dirs);
     free(b->steps);
+}
+
+/* The kernel gives the lowest free number, so a high one says that few are left. */
+static void count_held(batch *b, int fd)
+{
+    if (fd >= 0)
+        b->held = fd < b->fd_max ? b->held + 1 : HELD_MAX;
 }
 
 /* Puts the parent's descriptor of a step into the table. */
@@ -75,7 +88,7 @@ static int park(batch *b, step *s)
     dir *d = &b->dirs[b->dir_count];
     *d = (dir){.dev = st.st_dev, .ino = st.st_ino, .fd = -1, .grant = grant};
     /* Without /proc there is no path to come back by, and the descriptor is kept after all. */
-    if (b->held >= DIRS_HELD) {
+    if (b->held >= HELD_MAX) {
         csn_autofree char *found = csn_kept_fd_path(p->fd), *top = csn_kept_fd_path(grant->fd);
         const char *below = found && top ? csn_path_below(found, top) : NULL;
         d->path = below ? strdup(*below ? below : ".") : NULL;
@@ -84,7 +97,7 @@ static int park(batch *b, step *s)
         close(csn_steal_fd(&p->fd));
     else
         d->fd = csn_steal_fd(&p->fd);
-    b->held += d->fd >= 0;
+    count_held(b, d->fd);
     s->dir = b->dir_count++;
     return 0;
 }
@@ -123,7 +136,10 @@ static csn_status stage_all(batch *b, const csn_write_req *reqs, csn_error **err
 {
     for (size_t i = 0; i < b->count; i++) {
         step *s = &b->steps[i];
-        s->job = (csn_job){.req = &reqs[i], .at = CSN_PARENT_NONE};
+        s->job = (csn_job){.req = &reqs[i],
+                           .at = CSN_PARENT_NONE,
+                           .temp = CSN_TEMP_NONE,
+                           .named = b->held >= HELD_MAX};
         csn_status st = csn_job_place(&s->job, b->l, err);
         if (st == CSN_OK)
             st = csn_job_stage(&s->job, err);
@@ -135,6 +151,7 @@ static csn_status stage_all(batch *b, const csn_write_req *reqs, csn_error **err
             csn_job_drop(&s->job, true);
             return st;
         }
+        count_held(b, s->job.temp.fd);
     }
     return CSN_OK;
 }
@@ -183,7 +200,7 @@ static csn_status swap_all(batch *b, csn_error **err)
             if (pass == 0) {
                 st = csn_job_check(&s->job, err);
             } else {
-                rc = csn_temp_swap(s->job.at.fd, s->job.temp, s->job.at.name,
+                rc = csn_temp_swap(&s->job.temp, s->job.at.fd, s->job.at.name,
                                    s->job.req->flags & CSN_FILE_CREATE, &s->swapped);
                 s->done = rc == 0;
                 if (rc < 0)
@@ -202,7 +219,7 @@ static void unswap_all(batch *b)
         step *s = &b->steps[i];
         if (!s->done || lend(b, s) < 0)
             continue;
-        csn_temp_unswap(s->job.at.fd, s->job.temp, s->job.at.name, s->swapped);
+        csn_temp_unswap(&s->job.temp, s->job.at.fd, s->job.at.name, s->swapped);
         unlend(b, s);
     }
 }
@@ -235,11 +252,12 @@ static void drop_all(batch *b, bool failed)
 {
     for (size_t i = b->count; i-- > 0;) {
         step *s = &b->steps[i];
-        bool gone = s->done && !s->swapped; /* the temporary name is free already */
-        if (!s->staged || gone || lend(b, s) < 0)
+        if (!s->staged)
             continue;
-        unlinkat(s->job.at.fd, s->job.temp, 0);
-        unlend(b, s);
+        bool lent = s->job.temp.name[0] && lend(b, s) == 0;
+        csn_temp_drop(&s->job.temp, s->job.at.fd);
+        if (lent)
+            unlend(b, s);
     }
     for (size_t i = b->count; i-- > 0;) {
         step *s = &b->steps[i];
@@ -255,6 +273,7 @@ csn_status csn_kept_write_batch(csn_kept *l, const csn_write_req *reqs, size_t c
                                 csn_written *rets, csn_error **err)
 {
     CSN_CLEANUP(batch_free) batch b = {.l = l, .count = count};
+    struct rlimit lim;
     csn_status st;
 
     if (count > CSN_WRITE_MANY_MAX)
@@ -265,6 +284,9 @@ csn_status csn_kept_write_batch(csn_kept *l, const csn_write_req *reqs, size_t c
             return csn_fail(err, CSN_INVALID, "append is for one file at a time");
     if (count == 0)
         return CSN_OK;
+    b.fd_max = getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < INT_MAX
+                   ? (int)lim.rlim_cur - SPARE
+                   : INT_MAX;
     b.steps = calloc(count, sizeof(*b.steps));
     b.dirs = calloc(count, sizeof(*b.dirs));
     if (!b.steps || !b.dirs)

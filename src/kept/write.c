@@ -131,12 +131,12 @@ static csn_status stage_content(csn_job *j, csn_error **err)
     bool fresh = !j->at.exists && !j->req->mode;
     csn_hash hash;
 
-    csn_autofd int fd = csn_temp_create(j->at.fd, fresh ? 0644 : 0600, j->temp);
-    if (fd < 0) {
-        j->temp[0] = '\0';
-        return csn_target_fail(&j->t, -fd, err);
-    }
-    int e = j->copy ? copy_old(j, fd) : 0;
+    mode_t mode = fresh ? 0644 : 0600;
+    int rc = j->named ? csn_temp_create_named(&j->temp, j->at.fd, mode)
+                      : csn_temp_create(&j->temp, j->at.fd, mode);
+    if (rc < 0)
+        return csn_target_fail(&j->t, -rc, err);
+    int fd = j->temp.fd, e = j->copy ? copy_old(j, fd) : 0;
     if (e != 0)
         return csn_target_fail(&j->t, e, err);
     csn_hash_init(&hash);
@@ -148,6 +148,7 @@ static csn_status stage_content(csn_job *j, csn_error **err)
     e = take_over(j, fd);
     if (e == 0 && (j->req->flags & CSN_FILE_SYNC) && fsync(fd) < 0)
         e = errno;
+    csn_temp_written(&j->temp);
     return e != 0 ? csn_target_fail(&j->t, e, err) : CSN_OK;
 }
 
@@ -237,18 +238,22 @@ csn_status csn_job_publish_fail(const csn_job *j, int rc, csn_error **err)
     return csn_target_fail(&j->t, -rc, err);
 }
 
-/* One file needs no exchange: rename either happens or does not. */
+static int publish(csn_job *j, bool fresh)
+{
+    unsigned how = (fresh ? CSN_TEMP_FRESH : 0) | (j->at.exists ? CSN_TEMP_OVER : 0);
+
+    return csn_temp_publish(&j->temp, j->at.fd, j->at.name, how);
+}
+
+/* One file needs no exchange: it takes its name or does not. */
 static csn_status publish_one(csn_kept *l, csn_job *j, csn_error **err)
 {
     int lock = csn_commit_begin(l);
     csn_status st = csn_job_check(j, err);
 
     if (st == CSN_OK) {
-        int rc =
-            csn_temp_publish(j->at.fd, j->temp, j->at.name, j->req->flags & CSN_FILE_CREATE);
-        if (rc == 0)
-            j->temp[0] = '\0';
-        else
+        int rc = publish(j, j->req->flags & CSN_FILE_CREATE);
+        if (rc < 0)
             st = csn_job_publish_fail(j, rc, err);
     }
     csn_commit_end(l, lock);
@@ -274,8 +279,7 @@ csn_status csn_job_finish(csn_job *j, csn_written *ret, csn_error **err)
 
 void csn_job_drop(csn_job *j, bool failed)
 {
-    if (j->temp[0] && j->at.fd >= 0)
-        unlinkat(j->at.fd, j->temp, 0);
+    csn_temp_drop(&j->temp, j->at.fd);
     if (failed)
         csn_parent_undo(&j->at);
     csn_parent_release(&j->at);
@@ -376,9 +380,7 @@ static csn_status append_by_copy(csn_job *j, bool fresh, csn_error **err)
 
     if (st < 0)
         return st;
-    int rc = csn_temp_publish(j->at.fd, j->temp, j->at.name, fresh);
-    if (rc == 0)
-        j->temp[0] = '\0';
+    int rc = publish(j, fresh);
     return rc < 0 ? csn_job_publish_fail(j, rc, err) : CSN_OK;
 }
 
@@ -432,7 +434,7 @@ csn_status csn_kept_write(void *state, const csn_write_req *reqs, size_t count,
                           csn_written *rets, csn_error **err)
 {
     csn_kept *l = state;
-    csn_job j = {.req = reqs, .at = CSN_PARENT_NONE};
+    csn_job j = {.req = reqs, .at = CSN_PARENT_NONE, .temp = CSN_TEMP_NONE};
     csn_written out = {0};
 
     if (count != 1)

@@ -7,10 +7,11 @@ typedef struct csn_job {
     const csn_write_req *req;
     csn_target t;
     csn_parent at;
-    char temp[CSN_TEMP_SIZE]; /* "" when there is none (any more) */
+    csn_temp temp;
     char hash[65];
     uint64_t bytes;
-    bool copy; /* the old content comes first */
+    bool copy;  /* the old content comes first */
+    bool named; /* the temporary file must not keep a descriptor */
 } csn_job;
 
 /* Finds the place, asks the policy, looks at what is there, makes parents. */

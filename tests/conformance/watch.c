@@ -60,7 +60,7 @@ static void watch_reports_what_the_api_does(csn_fx *f)
     AUTO(csn_watch, w);
 
     w = watch(f, ".", 0);
-    csn_fx_put(f, "file", "x"); /* atomic: it comes into place by rename */
+    csn_fx_put(f, "file", "x"); /* atomic: it comes into place by a link or a rename */
     csn_event e;
     bool seen = false;
     while (!seen) {

@@ -2,19 +2,16 @@
  * I/O): old or new content, whole, nothing left behind. */
 #include "room.h"
 
-#include <linux/filter.h>
 #include <linux/fs.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include "base/hash.h"
 #include "child.h"
+#include "fault.h"
 
 static room rm;
 
@@ -218,41 +215,12 @@ static void file_limit_of_the_sandbox_holds(void **state)
 
 /* ---- faults ---- */
 
-/* The system call `nr` fails with ENOSPC; with `arg` >= 0 only when that argument has a bit of
- * `mask` (openat: O_CREAT) or, mask 0, is above 2 (write: not to our own output). */
-typedef struct fault {
-    int nr, arg;
-    uint32_t mask;
-    unsigned error; /* 0: ENOSPC */
-} fault;
-
-static int inject(const fault *f)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)f->nr, 0, 4),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, args) +
-                                               (f->arg < 0 ? 0 : (uint32_t)f->arg) * 8),
-        f->arg < 0 ? (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JA, 0, 0, 0)
-        : f->mask  ? (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, f->mask, 0, 2)
-                   : (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 2, 0, 2),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (f->error ? f->error : ENOSPC)),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
-
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        return -1;
-    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
-}
-
 static int write_under_fault(void *ctx)
 {
     const fault *f = ctx;
     room_print before = room_fingerprint(&rm);
 
-    if (inject(f) < 0)
+    if (fault_inject(f) < 0)
         return 77;
     CHECK(room_write(&rm, "/target", "never seen", CSN_FILE_SYNC) < 0);
     CHECK(room_write(&rm, "/t/u/fresh", "never seen", CSN_FILE_SYNC) < 0);
@@ -271,7 +239,7 @@ static int write_under_fault(void *ctx)
 /* D22 */
 static void full_disk_at_any_call_leaves_the_old_file(void **state)
 {
-    fault open = {SYS_openat, 2, O_CREAT, 0}, put = {SYS_write, 0, 0, 0},
+    fault open = {SYS_openat, 2, O_CREAT | FAULT_TMPFILE, 0}, put = {SYS_write, 0, 0, 0},
           sync = {SYS_fsync, -1, 0, 0};
 
     (void)state;
@@ -285,7 +253,7 @@ static int rename_fault(void *ctx)
 {
     const fault *f = ctx;
 
-    if (inject(f) < 0)
+    if (fault_inject(f) < 0)
         return 77;
     CHECK(room_write(&rm, "/target", "never seen", 0) < 0);
     CHECK(room_holds(&rm, "target", "inside\n") && room_fingerprint(&rm).temps == 0);
@@ -294,21 +262,32 @@ static int rename_fault(void *ctx)
 
 static int mkdir_fault(void *ctx)
 {
-    if (inject(ctx) < 0)
+    if (fault_inject(ctx) < 0)
         return 77;
     CHECK(room_write(&rm, "/t/u", "never seen", 0) < 0);
     CHECK(!room_has(&rm, "t") && room_fingerprint(&rm).temps == 0);
     return 0;
 }
 
-static void full_disk_at_rename_chmod_or_mkdir_leaves_nothing(void **state)
+static bool has_unnamed(void)
+{
+    int fd = openat(rm.fx.fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static void full_disk_at_any_step_leaves_nothing(void **state)
 {
     fault ren = {SYS_renameat, -1, 0, 0}, mod = {SYS_fchmod, -1, 0, 0},
-          mk = {SYS_mkdirat, -1, 0, 0};
+          mk = {SYS_mkdirat, -1, 0, 0}, link = {SYS_linkat, -1, 0, 0};
 
     (void)state;
     in_child(rename_fault, &ren);
     in_child(rename_fault, &mod);
+    if (has_unnamed())
+        in_child(rename_fault, &link);
     in_child(mkdir_fault, &mk);
 }
 
@@ -369,9 +348,9 @@ static csn_status write_three(const char *a, const char *b, const char *c)
     return st;
 }
 
-static int without_rename_flags(void *ctx)
+static int writes_all_the_same(void *ctx)
 {
-    if (inject(ctx) < 0)
+    if (fault_inject(ctx) < 0)
         return 77;
     CHECK(room_write(&rm, "/made", "1", CSN_FILE_CREATE) == CSN_OK);
     CHECK(room_write(&rm, "/made", "2", CSN_FILE_CREATE) == CSN_EXISTS);
@@ -390,7 +369,66 @@ static void file_system_without_rename_flags_is_enough(void **state)
     fault f = {SYS_renameat2, -1, 0, EINVAL};
 
     (void)state;
-    in_child(without_rename_flags, &f);
+    in_child(writes_all_the_same, &f);
+}
+
+/* NFS and others have no files without a name; a security module may refuse to link one. */
+static void file_system_without_unnamed_files_is_enough(void **state)
+{
+    fault no_file = {SYS_openat, 2, FAULT_TMPFILE, EOPNOTSUPP},
+          no_link = {SYS_linkat, -1, 0, EACCES};
+
+    (void)state;
+    in_child(writes_all_the_same, &no_file);
+    put_file(rm.fx.fd, "target", "inside\n");
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(unlinkat(rm.fx.fd, i ? "made2" : "made", 0), 0);
+    in_child(writes_all_the_same, &no_link);
+}
+
+/* ---- kills ---- */
+
+static int64_t deadly_source(void *ctx, void *buf, size_t len)
+{
+    int *calls = ctx;
+
+    memset(buf, 'x', len);
+    if (++*calls == 3)
+        (void)raise(SIGKILL);
+    return (int64_t)len;
+}
+
+/* argument: how many files come whole before the one that is never finished */
+static int killed_in_the_middle(void *ctx)
+{
+    static const char *const paths[] = {"/target", "/new", "/a/target", "/dir/file"};
+    const int whole = *(const int *)ctx;
+    room_text t[4];
+    csn_write_req reqs[4];
+    csn_written rets[4] = {0};
+    int calls = 0;
+
+    for (int i = 0; i < whole; i++) {
+        t[i] = (room_text){"batch", 5};
+        reqs[i] = (csn_write_req){.path = paths[i], .source = {room_source, &t[i]}};
+    }
+    reqs[whole] = (csn_write_req){.path = paths[whole], .source = {deadly_source, &calls}};
+    (void)csn_kept_write(&rm.l, reqs, (size_t)whole + 1, rets, NULL);
+    return 1;
+}
+
+static void killed_writer_leaves_nothing(void **state)
+{
+    room_print before = room_fingerprint(&rm);
+
+    (void)state;
+    if (!has_unnamed())
+        SKIP("no O_TMPFILE here");
+    for (int whole = 0; whole < 4; whole++) {
+        csn_child_end end = csn_child_run(killed_in_the_middle, &whole, -1, 30000);
+        assert_int_equal(end.signal, SIGKILL);
+        assert_int_equal(room_fingerprint(&rm).sum, before.sum);
+    }
 }
 
 /* D21, D24: a disk of one megabyte and few inodes */
@@ -722,8 +760,10 @@ int main(void)
         T(broken_source_leaves_the_old_file),
         T(file_limit_of_the_sandbox_holds),
         T(full_disk_at_any_call_leaves_the_old_file),
-        T(full_disk_at_rename_chmod_or_mkdir_leaves_nothing),
+        T(full_disk_at_any_step_leaves_nothing),
         T(file_system_without_rename_flags_is_enough),
+        T(file_system_without_unnamed_files_is_enough),
+        T(killed_writer_leaves_nothing),
         T(size_limit_of_the_process_is_an_error_not_a_death),
         T(small_disk_keeps_the_old_file),
         T(rights_are_those_of_the_process),

@@ -191,19 +191,17 @@ static int publish(int store, const char *temp, const char *key)
 int csn_etc_make(int store, const char *key, const csn_mount *list, size_t count)
 {
     char temp[CSN_TEMP_SIZE];
-    /* the name of a file nobody else has is the name of a directory nobody else has */
-    int probe = csn_temp_create(store, 0600, temp);
+    int rc = csn_temp_name(temp);
 
-    if (probe < 0)
-        return probe;
-    close(probe);
+    if (rc < 0)
+        return rc;
     (void)csn_tree_list(store, remove_unused, &store);
-    if (unlinkat(store, temp, 0) < 0)
-        return -errno;
-    int rc = make_dir(store, temp);
+    rc = make_dir(store, temp);
+    if (rc < 0)
+        return rc;
     csn_autofd int to = openat(store, temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     copier c = {.from = AT_FDCWD, .to = to};
-    if (rc == 0 && to < 0)
+    if (to < 0)
         rc = -errno;
     for (size_t i = 0; rc == 0 && i < count; i++)
         rc = put(&c, &list[i]);

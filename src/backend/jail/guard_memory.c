@@ -68,7 +68,8 @@ static bool says_already(int fd, const csn_buf *b)
 static void write_tree(int home, const csn_guard_tree *t)
 {
     const struct timespec times[2] = {t->remembered, t->remembered};
-    char name[16], temp[CSN_TEMP_SIZE];
+    csn_temp temp;
+    char name[16];
     csn_autobuf b;
 
     csn_buf_init(&b, BYTES_MAX);
@@ -78,12 +79,11 @@ static void write_tree(int home, const csn_guard_tree *t)
     csn_autofd int old = openat(home, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (says_already(old, &b) && futimens(old, times) == 0)
         return;
-    csn_autofd int fd = csn_temp_create(home, 0600, temp);
-    if (fd < 0)
+    if (csn_temp_create(&temp, home, 0600) < 0)
         return;
-    if (csn_write_full(fd, b.data, b.len, NULL) < 0 || futimens(fd, times) < 0 ||
-        csn_temp_publish(home, temp, name, false) < 0)
-        (void)unlinkat(home, temp, 0);
+    if (csn_write_full(temp.fd, b.data, b.len, NULL) == 0 && futimens(temp.fd, times) == 0)
+        (void)csn_temp_publish(&temp, home, name, old >= 0 ? CSN_TEMP_OVER : 0);
+    csn_temp_drop(&temp, home);
 }
 
 void csn_guard_memorize(csn_guard *g)
