@@ -1,15 +1,16 @@
 /* etc.c: /etc of a jail.
  *
  * Made of small files of our own and of those parts of the host's that tools need to run;
- * names, passwords, keys and configurations of the host are not among them. Mounting two dozen
- * parts takes longer than all else a jail mounts, so they are copied once into a directory of
- * caisson's own, and jails mount that, read-only. The name of the copy is made of all that went
- * into it: the parts' times and numbers on disk, and the day, so that an edit inside a
- * directory, which its time does not show, is seen a day later. What must hold: nothing a jail
- * can write to gets into a copy, and nobody reads in it what could not be read on the host.
+ * names, passwords, keys and configurations of the host are not among them. Each file that is
+ * made or mounted costs a start of a jail, and there are two dozen, so the files are copied
+ * once into a directory of caisson's own, which jails mount read-only; directories are mounted
+ * on top. The name of the copy is made of all that went into it, the times and numbers of the
+ * files on disk too: one that changes on the host makes another copy. What must hold: nothing a
+ * jail can write to gets into a copy, and nobody reads in it what could not be read on the
+ * host.
  *
- * Without a place for copies, and for a detached jail, which may outlive many of them, the
- * parts are mounted one by one. */
+ * Without a place for copies, and for a detached jail, which may outlive them, the files are
+ * made and mounted one by one. */
 #include "backend/jail/etc.h"
 
 #include <fcntl.h>
@@ -22,7 +23,6 @@
 
 #include "backend/jail/jail.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/hash.h"
 #include "os/landlock.h"
 #include "os/statedir.h"
@@ -30,25 +30,25 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define COPY_MAX 4096
 #define ENTRIES  48u
-#define DAY_MS   86400000
 #define ZONE     "/etc/localtime"
 #define PART     (CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NARROW | CSN_MOUNT_OURS)
 /* Where the gateway answers, if there is one; else the question fails at once. */
 #define RESOLV_CONF  "nameserver 198.18.0.1\n"
-#define FORM_VERSION "1" /* of what csn_etc_make makes of a list */
+#define FORM_VERSION "2" /* of what csn_etc_make makes of a list */
 
 /* What an administrator writes (gitconfig, npmrc, pip.conf, profile.d, apt) may hold passwords
  * and is not here; what packages put here and their programs do not run without is. */
-static const char *const parts[] = {
-    "/etc/alternatives",    "/etc/ld.so.cache",     "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",    "/etc/timezone",        "/etc/ssl/openssl.cnf",
-    "/etc/protocols",       "/etc/services",        "/etc/bash.bashrc",
-    "/etc/profile",         "/etc/fonts",           "/etc/debian_version",
-    "/etc/manpath.config",  "/etc/groff",           "/etc/maven/m2.conf",
-    "/etc/maven/logging",   "/etc/fpc.cfg",         "/etc/gnucobol",
-    "/etc/java-8-openjdk",  "/etc/java-11-openjdk", "/etc/java-17-openjdk",
-    "/etc/java-21-openjdk", "/etc/java-25-openjdk", "/etc/ssl/certs",
-    "/etc/ssl/cert.pem",    "/etc/pki/tls/certs",   "/etc/pki/ca-trust/extracted",
+static const char *const files[] = {
+    "/etc/ld.so.cache",    "/etc/timezone",       "/etc/ssl/openssl.cnf", "/etc/ssl/cert.pem",
+    "/etc/protocols",      "/etc/services",       "/etc/bash.bashrc",     "/etc/profile",
+    "/etc/debian_version", "/etc/manpath.config", "/etc/maven/m2.conf",   "/etc/fpc.cfg",
+};
+static const char *const dirs[] = {
+    "/etc/alternatives",           "/etc/ssl/certs",       "/etc/pki/tls/certs",
+    "/etc/pki/ca-trust/extracted", "/etc/fonts",           "/etc/groff",
+    "/etc/maven/logging",          "/etc/gnucobol",        "/etc/java-8-openjdk",
+    "/etc/java-11-openjdk",        "/etc/java-17-openjdk", "/etc/java-21-openjdk",
+    "/etc/java-25-openjdk",
 };
 
 typedef struct entries {
@@ -91,17 +91,17 @@ static void add_own(entries *e, const csn_jail *j, const char *home)
     add(e, CSN_MOUNT_LINK, "/proc/self/mounts", "/etc/mtab");
 }
 
-/* A small file is copied even where directories are mounted: that is quicker than a mount,
- * which must be taken down again too. */
-static void add_part(entries *e, const char *path)
+/* A small file is made even where others are mounted: that is quicker, and a mount must be
+ * taken down again too. */
+static void add_file(entries *e, const char *path)
 {
     char text[COPY_MAX + 1];
     struct stat st;
     csn_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-    if (fd < 0 || fstat(fd, &st) < 0)
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return;
-    ssize_t n = S_ISREG(st.st_mode) && st.st_size <= COPY_MAX ? read(fd, text, COPY_MAX) : -1;
+    ssize_t n = st.st_size <= COPY_MAX ? read(fd, text, COPY_MAX) : -1;
     /* root can read more than its jails may */
     bool plain = n >= 0 && !memchr(text, '\0', (size_t)n) && (st.st_mode & S_IROTH);
     add(e, plain ? CSN_MOUNT_TEXT : CSN_MOUNT_BIND,
@@ -120,11 +120,30 @@ static void add_zone(entries *e)
     add(e, link ? CSN_MOUNT_LINK : CSN_MOUNT_BIND, csn_arena_strdup(e->arena, real), ZONE);
 }
 
-static void add_host(entries *e)
+static void add_files(entries *e)
 {
     add_zone(e);
-    for (size_t i = 0; i < COUNT(parts); i++)
-        add_part(e, parts[i]);
+    for (size_t i = 0; i < COUNT(files); i++)
+        add_file(e, files[i]);
+}
+
+/* Which of them there are, a bit each. */
+static uint32_t find_dirs(void)
+{
+    uint32_t found = 0;
+    struct stat st;
+
+    for (size_t i = 0; i < COUNT(dirs); i++)
+        if (stat(dirs[i], &st) == 0 && S_ISDIR(st.st_mode))
+            found |= 1u << i;
+    return found;
+}
+
+static void mount_dirs(csn_jail *j, uint32_t found)
+{
+    for (size_t i = 0; i < COUNT(dirs); i++)
+        if (found & (1u << i))
+            csn_jail_add(j, CSN_MOUNT_BIND, PART, CSN_LL_READ, dirs[i], dirs[i]);
 }
 
 /* ---- the shared copy ---- */
@@ -150,27 +169,26 @@ static void hash_file(csn_hash *h, const char *path, int flags)
 }
 
 /* `own` holds what is not the host's. */
-static void make_key(const entries *own, char key[CSN_HASH_HEX])
+static void make_key(const entries *own, uint32_t found, char key[CSN_HASH_HEX])
 {
-    int64_t day = csn_wall_ms() / DAY_MS;
     csn_hash h;
 
     csn_hash_init(&h);
     csn_hash_add(&h, FORM_VERSION, sizeof(FORM_VERSION));
-    csn_hash_add(&h, &day, sizeof(day));
+    csn_hash_add(&h, &found, sizeof(found));
     for (size_t i = 0; i < own->count; i++) {
         csn_hash_add(&h, own->v[i].to, strlen(own->v[i].to) + 1);
         csn_hash_add(&h, own->v[i].from, strlen(own->v[i].from) + 1);
     }
     hash_file(&h, ZONE, 0);
     hash_file(&h, ZONE, AT_SYMLINK_NOFOLLOW);
-    for (size_t i = 0; i < COUNT(parts); i++)
-        hash_file(&h, parts[i], 0);
+    for (size_t i = 0; i < COUNT(files); i++)
+        hash_file(&h, files[i], 0);
     csn_hash_hex(&h, key);
 }
 
 /* The path of the copy, held for as long as j is; NULL: there is none and can be none. */
-static const char *shared_copy(csn_jail *j, entries *e)
+static const char *shared_copy(csn_jail *j, const entries *own, uint32_t found)
 {
     char key[CSN_HASH_HEX];
     csn_autofree char *store_path = NULL;
@@ -178,40 +196,48 @@ static const char *shared_copy(csn_jail *j, entries *e)
 
     if (store < 0)
         return NULL;
-    make_key(e, key);
+    make_key(own, found, key);
     int rc = csn_etc_hold(store, key, &j->etc_lock);
     if (rc < 0) {
-        add_host(e);
-        rc = csn_etc_make(store, key, e->v, e->count);
+        entries all = *own;
+        add_files(&all);
+        for (size_t i = 0; i < COUNT(dirs); i++)
+            if (found & (1u << i))
+                add(&all, CSN_MOUNT_DIR, NULL, dirs[i]);
+        rc = csn_etc_make(store, key, all.v, all.count);
         if (rc == 0)
             rc = csn_etc_hold(store, key, &j->etc_lock);
     }
     return rc < 0 ? NULL : csn_arena_printf(j->arena, "%s/%s", store_path, key);
 }
 
+static void mount_copy(csn_jail *j, const char *copy)
+{
+    csn_jail_add(j, CSN_MOUNT_BIND, CSN_MOUNT_RDONLY | CSN_MOUNT_WIDE | CSN_MOUNT_OURS,
+                 CSN_LL_READ, copy, "/etc");
+    j->etc = (csn_jail_share){.option = "/etc", .host = copy, .inside = "/etc", .as_is = true};
+    if (j->privileged) /* the way to it is root's alone */
+        csn_jail_give(j, &j->etc);
+}
+
 /* One Landlock rule for all of it: each costs. */
 void csn_jail_add_etc(const csn_kept *k, csn_jail *j, const char *home)
 {
     entries e = {.arena = j->arena};
+    uint32_t found = find_dirs();
 
     add_own(&e, j, home);
     for (size_t i = 0; i < e.count; i++)
         if (!e.v[i].from)
             return; /* no memory: the missing passwd is noticed by whoever looks */
-    size_t own = e.count;
-    const char *copy = k->detached || k->connected ? NULL : shared_copy(j, &e);
+    const char *copy = k->detached || k->connected ? NULL : shared_copy(j, &e, found);
     if (copy) {
-        csn_jail_add(j, CSN_MOUNT_BIND, CSN_MOUNT_RDONLY | CSN_MOUNT_WIDE | CSN_MOUNT_OURS,
-                     CSN_LL_READ, copy, "/etc");
-        j->etc =
-            (csn_jail_share){.option = "/etc", .host = copy, .inside = "/etc", .as_is = true};
-        if (j->privileged) /* the way to it is root's alone */
-            csn_jail_give(j, &j->etc);
-        return;
+        mount_copy(j, copy);
+    } else {
+        add_files(&e);
+        csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_READ, NULL, "/etc");
+        for (size_t i = 0; i < e.count; i++)
+            csn_jail_add(j, e.v[i].kind, e.v[i].flags, e.v[i].access, e.v[i].from, e.v[i].to);
     }
-    if (e.count == own)
-        add_host(&e);
-    csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_READ, NULL, "/etc");
-    for (size_t i = 0; i < e.count; i++)
-        csn_jail_add(j, e.v[i].kind, e.v[i].flags, e.v[i].access, e.v[i].from, e.v[i].to);
+    mount_dirs(j, found);
 }

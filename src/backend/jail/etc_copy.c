@@ -1,8 +1,8 @@
 /* etc_copy.c: making and keeping the copies of /etc that jails mount.
  *
  * In <state>/etc: a directory per copy, and beside it an empty file that those who mount the
- * copy hold a lock on. What lies in the host's /etc is root's or a package's; still nothing in
- * it is followed, and it is bounded. */
+ * copy hold a lock on. What lies in the host's /etc is root's or a package's; still it is
+ * bounded. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,15 +20,8 @@
 #define LOCK_SUFFIX ".lock"
 #define NAME_SIZE   96u
 #define BYTES_MAX   (16u << 20)
-#define FILES_MAX   20000u
-#define TEMP_AGE_S  3600        /* one that is older was left by somebody who was killed */
-#define COPY_AGE_S  (2 * 86400) /* its name has the day in it: nobody asks for it again */
-
-typedef struct copier {
-    int from, to; /* directories */
-    const char *prefix;
-    size_t bytes, files;
-} copier;
+#define TEMP_AGE_S  3600         /* one that is older was left by somebody who was killed */
+#define COPY_AGE_S  (30 * 86400) /* then it is made again, if anybody still wants it */
 
 int csn_etc_hold(int store, const char *key, int *ret_lock)
 {
@@ -58,91 +51,75 @@ static int make_dir(int at, const char *name)
     return mkdirat(at, name, 0755) < 0 || fchmodat(at, name, 0755, 0) < 0 ? -errno : 0;
 }
 
-static int copy_bytes(copier *c, int in, const char *to, const struct stat *st)
+static int copy_bytes(int in, int out, size_t *bytes)
 {
     char buf[16384];
-    csn_autofd int out =
-        openat(c->to, to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-    if (out < 0)
-        return -errno;
     for (ssize_t n; (n = read(in, buf, sizeof(buf))) != 0;) {
         if (n < 0)
             return -errno;
-        c->bytes += (size_t)n;
-        if (c->bytes > BYTES_MAX)
+        *bytes += (size_t)n;
+        if (*bytes > BYTES_MAX)
             return -EFBIG;
         int rc = csn_write_full(out, buf, (size_t)n, NULL);
         if (rc < 0)
             return rc;
     }
-    /* Never more readable than the original; what belongs to a group there is ours alone. */
-    return fchmod(out, st->st_mode & 0555) < 0 ? -errno : 0;
+    return 0;
 }
 
-static int copy_file(copier *c, const char *path, const char *to, int flags)
+/* Never more readable than the original; what belongs to a group there is ours alone. One that
+ * cannot be read, or is no file, is left out. */
+static int copy_file(int at, const char *path, const char *to, size_t *bytes)
 {
     struct stat st;
-    csn_autofd int in = openat(c->from, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags);
+    csn_autofd int in = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
-    if (in < 0 && (errno == EACCES || errno == ENOENT || errno == ELOOP || errno == ENXIO))
+    if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;
-    if (in < 0 || fstat(in, &st) < 0)
-        return -errno;
-    return S_ISREG(st.st_mode) ? copy_bytes(c, in, to, &st) : 0;
+    csn_autofd int out =
+        openat(at, to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int rc = out < 0 ? -errno : copy_bytes(in, out, bytes);
+    return rc == 0 && fchmod(out, st.st_mode & 0555) < 0 ? -errno : rc;
 }
 
-static int copy_entry(void *ctx, const char *path, const struct stat *st, const char *target)
+/* Directories above the last name. */
+static int make_parents(int at, const char *path)
 {
-    copier *c = ctx;
-    char to[4096];
+    char dir[NAME_SIZE];
 
-    if (++c->files > FILES_MAX)
-        return -EFBIG;
-    if ((size_t)snprintf(to, sizeof(to), "%s/%s", c->prefix, path) >= sizeof(to))
-        return -ENAMETOOLONG;
-    if (S_ISDIR(st->st_mode))
-        return make_dir(c->to, to);
-    if (S_ISLNK(st->st_mode))
-        return symlinkat(target, c->to, to) < 0 ? -errno : 0;
-    return S_ISREG(st->st_mode) ? copy_file(c, path, to, O_NOFOLLOW) : 0;
-}
-
-static int copy_tree(copier *c, const char *path, const char *to)
-{
-    csn_autofd int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (dir < 0)
-        return errno == EACCES ? 0 : -errno;
-    int rc = make_dir(c->to, to);
-    c->from = dir;
-    c->prefix = to;
-    return rc < 0 ? rc : csn_tree_walk(dir, copy_entry, c);
-}
-
-static int put(copier *c, const csn_mount *m)
-{
-    const char *to = m->to + strlen("/etc/"), *slash = strchr(to, '/');
-    struct stat st;
-
-    if (slash) { /* none is deeper */
-        char dir[NAME_SIZE];
-        snprintf(dir, sizeof(dir), "%.*s", (int)(slash - to), to);
-        int rc = make_dir(c->to, dir);
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
+        int rc = make_dir(at, dir);
         if (rc < 0 && rc != -EEXIST)
             return rc;
     }
-    if (m->kind == CSN_MOUNT_LINK)
-        return symlinkat(m->from, c->to, to) < 0 ? -errno : 0;
-    if (m->kind == CSN_MOUNT_TEXT) {
-        csn_autofd int fd = openat(c->to, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        int rc = fd < 0 ? -errno : csn_write_full(fd, m->from, strlen(m->from), NULL);
-        return rc == 0 && fchmod(fd, 0444) < 0 ? -errno : rc;
+    return 0;
+}
+
+static int make_text(int at, const char *to, const char *text)
+{
+    csn_autofd int fd = openat(at, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int rc = fd < 0 ? -errno : csn_write_full(fd, text, strlen(text), NULL);
+
+    return rc == 0 && fchmod(fd, 0444) < 0 ? -errno : rc;
+}
+
+static int put(int at, const csn_mount *m, size_t *bytes)
+{
+    const char *to = m->to + strlen("/etc/");
+    int rc = make_parents(at, to);
+
+    if (rc < 0)
+        return rc;
+    if (m->kind == CSN_MOUNT_DIR) {
+        rc = make_dir(at, to);
+        return rc == -EEXIST ? 0 : rc;
     }
-    if (stat(m->from, &st) < 0)
-        return 0;
-    c->from = AT_FDCWD;
-    return S_ISDIR(st.st_mode) ? copy_tree(c, m->from, to) : copy_file(c, m->from, to, 0);
+    if (m->kind == CSN_MOUNT_LINK)
+        return symlinkat(m->from, at, to) < 0 ? -errno : 0;
+    return m->kind == CSN_MOUNT_TEXT ? make_text(at, to, m->from)
+                                     : copy_file(at, m->from, to, bytes);
 }
 
 /* ---- the store ---- */
@@ -200,11 +177,11 @@ int csn_etc_make(int store, const char *key, const csn_mount *list, size_t count
     if (rc < 0)
         return rc;
     csn_autofd int to = openat(store, temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    copier c = {.from = AT_FDCWD, .to = to};
+    size_t bytes = 0;
     if (to < 0)
         rc = -errno;
     for (size_t i = 0; rc == 0 && i < count; i++)
-        rc = put(&c, &list[i]);
+        rc = put(to, &list[i], &bytes);
     if (rc == 0)
         rc = publish(store, temp, key);
     (void)csn_tree_destroy(store, temp); /* its name is gone when it was published */
