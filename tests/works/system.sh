@@ -25,7 +25,7 @@ works "hostname, and it resolves" "hostname python3" '
 works "date with a time zone, locale" "date locale" '
 [ "$(TZ=Asia/Tokyo date -d @0 +%H)" = 09 ] && locale -a | grep -q C && locale && [ "$(LC_ALL=C.UTF-8 locale charmap)" = UTF-8 ]'
 works "ls -la / and find / -xdev: no error" "ls find" '
-ls -la / && find / -xdev >all && grep -qx /etc/passwd all'
+ls -la / && find / -xdev >all && grep -qx /etc all && find /etc -xdev >all && grep -qx /etc/passwd all'
 works "df and du" "df du" 'df -h . /tmp ~ / && df >/dev/null && du -sh . /tmp'
 works "ps sees its own processes only" ps '
 sleep 9 & ps aux | grep -q "[s]leep 9" && ps -ef >/dev/null && [ "$(ps -e | wc -l)" -lt 20 ] && kill %1
