@@ -47,16 +47,10 @@ compile() # DIR OPTIONS...
     tools/build "$@" && ninja -C "$1"
 }
 
-# What `make test` installed for the official clients serves every build.
-share_packages() # DIR
-{
-    [ ! -d build/mcp-packages ] || ln -sfn "$top/build/mcp-packages" "$1/mcp-packages"
-}
-
 with_clang()
 {
     CC=clang compile "$build/clang" &&
-        tools/run-tests "$build/clang" --suite unit --suite conformance
+        tools/run-tests "$build/clang" --suite unit
 }
 
 with_sanitizers()
@@ -65,7 +59,6 @@ with_sanitizers()
     export ASAN_OPTIONS=abort_on_error=0:exitcode=97:detect_stack_use_after_return=1
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
     compile "$build/asan" -Db_sanitize=address,undefined -Db_lundef=false -Dkeeper=native &&
-        share_packages "$build/asan" &&
         tools/run-tests "$build/asan" --timeout-multiplier 4 --suite unit --suite conformance \
             --suite cli --suite cli-user --suite escape --suite escape-user --suite net \
             --suite net-user --suite fault --suite fuzz --suite mcp
@@ -105,9 +98,8 @@ with_valgrind()
 with_coverage()
 {
     compile "$build/cov" -Db_coverage=true -Dkeeper=native -Dc_args=-fprofile-update=atomic &&
-        share_packages "$build/cov" &&
         tools/run-tests "$build/cov" --timeout-multiplier 2 --suite unit --suite conformance \
-            --suite cli --suite escape --suite net --suite mcp && tools/coverage "$build/cov" 80
+            --suite cli --suite escape --suite net && tools/coverage "$build/cov" 80
 }
 
 report_coverage()
