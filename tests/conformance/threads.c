@@ -401,6 +401,8 @@ static void *open_and_touch(void *ctx)
 {
     mixer *m = ctx;
     csn_fx *f = (csn_fx *)m->sb;
+    /* a backend that has nothing but exec runs commands for each */
+    int touches = f->be->traits & CONF_LAYERS ? 20 : 1;
 
     for (int i = 0; i < m->rounds && !m->trouble[0]; i++) {
         mixer own = {.id = m->id};
@@ -410,7 +412,7 @@ static void *open_and_touch(void *ctx)
             trouble(m, "open", st, err);
             break;
         }
-        for (int k = 0; k < 20 && !own.trouble[0]; k++)
+        for (int k = 0; k < touches && !own.trouble[0]; k++)
             mix_files(&own, k);
         csn_close(own.sb);
         memcpy(m->trouble, own.trouble, sizeof(m->trouble));
