@@ -93,20 +93,6 @@ with_valgrind()
         "${names[@]}"
 }
 
-# Without the tests that become another user: that one may not write the counters, and says so in
-# the middle of everything.
-with_coverage()
-{
-    compile "$build/cov" -Db_coverage=true -Dkeeper=native -Dc_args=-fprofile-update=atomic &&
-        tools/run-tests "$build/cov" --timeout-multiplier 2 --suite unit --suite conformance \
-            --suite cli --suite escape --suite net && tools/coverage "$build/cov" 80
-}
-
-report_coverage()
-{
-    sed -n '/^by directory:/,/^coverage:/p' "$scratch/coverage.log" | sed 's/^/   /'
-}
-
 # Nothing of root's reaches this run: own uid, own HOME, own copy, no environment.
 as_user()
 {
@@ -124,7 +110,7 @@ as_user()
 }
 
 SECONDS=0
-stage packages tools/deps build test lint clang valgrind coverage user
+stage packages tools/deps build test lint clang valgrind user
 stage lint make lint
 stage test make test
 stage clang with_clang
@@ -132,8 +118,6 @@ stage walls with_walls_off
 stage sanitize with_sanitizers
 stage threads with_thread_sanitizer
 stage memcheck with_valgrind
-stage coverage with_coverage
-report_coverage
 if [ "$(id -u)" -eq 0 ]; then
     stage user as_user
 fi
