@@ -1,4 +1,4 @@
-/* local_batch.c: many files in one call: all or nothing. */
+/* kept_batch.c: many files in one call: all or nothing. */
 #include "room.h"
 
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-/* local_exec.c: foreground commands of the local backend, with a real keeper. */
+/* kept_exec.c: foreground commands of the local backend, with a real keeper. */
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>

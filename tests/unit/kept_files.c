@@ -1,4 +1,4 @@
-/* local_files.c: every path of the table through every file operation of the local backend,
+/* kept_files.c: every path of the table through every file operation of the local backend,
  * with the kernel's resolver and with the walk. After each one: everything outside is as it
  * was, no temporary file is left, and a refused operation has changed nothing at all. */
 #include "room.h"

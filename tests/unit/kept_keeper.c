@@ -1,4 +1,4 @@
-/* local_keeper.c: the life of a keeper: how it starts, is found again and ends; and what
+/* kept_keeper.c: the life of a keeper: how it starts, is found again and ends; and what
  * happens when it, or whoever speaks to it, was taken over. */
 #include <pthread.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-/* local_policy.c: grants, the mapping of paths to them, and what rules refuse. */
+/* kept_policy.c: grants, the mapping of paths to them, and what rules refuse. */
 #include <sys/file.h>
 
 #include "room.h"

@@ -1,4 +1,4 @@
-/* local_process.c: background processes of the local backend, with a real keeper. */
+/* kept_process.c: background processes of the local backend, with a real keeper. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/eventfd.h>

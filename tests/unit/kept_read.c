@@ -1,4 +1,4 @@
-/* local_read.c: reading odd and changing files (D10-D20), lists and walks, renames (D36). */
+/* kept_read.c: reading odd and changing files (D10-D20), lists and walks, renames (D36). */
 #include "room.h"
 
 #include <time.h>

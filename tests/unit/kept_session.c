@@ -1,4 +1,4 @@
-/* local_session.c: persistent shells of the local backend, with a real keeper. */
+/* kept_session.c: persistent shells of the local backend, with a real keeper. */
 #include <pthread.h>
 #include <sys/eventfd.h>
 

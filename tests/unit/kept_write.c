@@ -1,4 +1,4 @@
-/* local_write.c: writes that fail, race, or meet odd files (D21-D37 of the corpus of hostile
+/* kept_write.c: writes that fail, race, or meet odd files (D21-D37 of the corpus of hostile
  * I/O): old or new content, whole, nothing left behind. */
 #include "room.h"
 
