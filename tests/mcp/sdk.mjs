@@ -47,7 +47,7 @@ async function startHttp() {
   const url = await new Promise((done, fail) => {
     child.stderr.on('data', (d) => {
       err += d;
-      const m = err.match(/http:\S+/);
+      const m = err.match(/http:\S+(?=\s)/);
       if (m) done(m[0]);
     });
     child.on('exit', () => fail(new Error('the server ended: ' + err)));
