@@ -76,6 +76,7 @@ typedef struct csn_exec_req {
 #define CSN_END_CPU     6u
 #define CSN_END_DISK    7u
 #define CSN_END_POLICY  8u
+#define CSN_END_LOST    9u /* the connection broke while it ran: how it ended is unknown */
 
 typedef struct csn_exec_end {
     uint32_t size;
@@ -128,6 +129,15 @@ typedef int (*csn_process_fn)(void *ctx, const csn_process_info *info);
 #define CSN_CAP_HOST                                                                           \
     (1u << 6) /* the workspace is a host directory; none given: the caller's                   \
                */
+
+#define CSN_CAP_OPTIONS                                                                        \
+    (1u << 7) /* `check` looks at image, network, limits and lifetime and refuses what it      \
+                 cannot do; rules about paths, homes and host directories the core refuses */
+#define CSN_CAP_DERIVE                                                                         \
+    (1u << 8) /* a file operation that answers CSN_UNSUPPORTED is derived from exec instead */
+
+#define CSN_CAP_USAGE (1u << 9)  /* exec measures cpu time and memory */
+#define CSN_CAP_OWNED (1u << 10) /* a sandbox that is not detached ends with its owner */
 
 /* One event of `network_events`. Strings live until the callback returns. Non-zero stops. */
 typedef int (*csn_net_event_fn)(void *ctx, const csn_net_event *e);
@@ -221,6 +231,19 @@ typedef struct csn_backend_ops {
      * whatever process; for the audit log. A sandbox without network has no events. */
     csn_status (*network_events)(void *state, uint64_t *since, csn_net_event_fn fn, void *ctx,
                                  uint64_t *ret_lost, csn_error **err);
+    /* By csn_open, before anything else and before a lazy open in particular: refuses what of
+     * the config it cannot honour, and says which credential is missing. Does nothing. */
+    csn_status (*check)(const csn_config *config, csn_error **err);
+    /* Right after open or connect: stop_fd becomes readable when the sandbox is closing or
+     * being destroyed. A call that waits for somebody else must end then; destroy and close
+     * must not.
+     */
+    void (*attend)(void *state, int32_t stop_fd);
+    /* With CSN_CAP_OPTIONS: which options of a config it honours, as words for the
+     * capabilities: image, network (all, none), network_hosts, network_ports, packages,
+     * publish, host_ports, memory, pids, cpu, disk, lifetime (there is one even if none was
+     * asked for). */
+    const char *const *options;
 } csn_backend_ops;
 
 /* Makes `ops` available to csn_open under ops->name. Names cannot be taken twice. The table and

@@ -24,21 +24,44 @@ static csn_status refuse(csn_sandbox *sb, csn_error **err)
     return csn_fail(err, CSN_CANCELLED, "sandbox %s is being closed", sb->id);
 }
 
-/* With the lock held: waits for, or does, the opening of the backend. */
+/* With the lock held. What those will say who waited for this opening. */
+static void note_failure(csn_sandbox *sb, csn_status st, const csn_error *why)
+{
+    const char *text = csn_error_message(why);
+
+    free(sb->open_why);
+    sb->open_why = text ? strdup(text) : NULL;
+    sb->open_status = st;
+    sb->open_failures++;
+}
+
+/* With the lock held: waits for, or does, the opening of the backend. Whoever waited for an
+ * opening that failed has failed with it: sixty callers do not try one after the other. */
 static csn_status ensure_open(csn_sandbox *sb, csn_error **err)
 {
+    unsigned failures = sb->open_failures;
+    csn_error *why = NULL;
+
     while (sb->opening && !sb->closing && !sb->gone)
         pthread_cond_wait(&sb->idle, &sb->lock);
     if (sb->closing || sb->gone)
         return refuse(sb, err);
     if (sb->opened)
         return CSN_OK;
+    if (sb->open_failures != failures)
+        return csn_fail(err, sb->open_status, "%s",
+                        sb->open_why ? sb->open_why : "the sandbox could not be opened");
     sb->opening = true;
     pthread_mutex_unlock(&sb->lock);
-    csn_status st = csn_sandbox_start(sb, err);
+    csn_status st = csn_sandbox_start(sb, &why);
     pthread_mutex_lock(&sb->lock);
     sb->opening = false;
     sb->opened = st == CSN_OK;
+    if (st < 0)
+        note_failure(sb, st, why);
+    if (st < 0 && err)
+        *err = CSN_STEAL(why);
+    csn_error_free(why);
     pthread_cond_broadcast(&sb->idle);
     return st;
 }

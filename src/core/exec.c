@@ -211,10 +211,10 @@ static int fill_output(csn_arena *a, const csn_capture *c, csn_output *ret)
     return 0;
 }
 
-/* A command that never ran says why where its output would be. */
+/* A command that never ran, or was lost sight of, says so where its output would be. */
 static void explain_spawn(collector *c, const csn_exec_end *end)
 {
-    if (end->how == CSN_END_SPAWN && end->message[0])
+    if ((end->how == CSN_END_SPAWN || end->how == CSN_END_LOST) && end->message[0])
         collect(c, CSN_STDERR, end->message, strlen(end->message));
 }
 

@@ -165,6 +165,8 @@ static csn_status ended(const csn_exec_end *end, csn_error **err)
         return csn_fail(err, CSN_CANCELLED, "cancelled");
     case CSN_END_SPAWN:
         return csn_fail(err, CSN_IO, "cannot run sh: %.255s", end->message);
+    case CSN_END_LOST:
+        return csn_fail(err, CSN_UNAVAILABLE, "the connection to the sandbox broke");
     case CSN_END_DISK:
         return csn_fail_errno(err, ENOSPC, "sh");
     case CSN_END_POLICY:

@@ -8,11 +8,25 @@
 #include "core/ask.h"
 #include "core/internal.h"
 
+/* Was that the answer, or does the backend leave this case to the derived form? */
+static bool answered(const csn_fs *fs, csn_status st, csn_error **err)
+{
+    if (st != CSN_UNSUPPORTED || !(fs->ops->caps & CSN_CAP_DERIVE))
+        return true;
+    if (err) {
+        csn_error_free(*err);
+        *err = NULL;
+    }
+    return false;
+}
+
 csn_status csn_fs_stat(const csn_fs *fs, const char *path, uint32_t flags, csn_file_stat *ret,
                        char **ret_target, csn_error **err)
 {
-    if (fs->ops->stat)
-        return fs->ops->stat(fs->state, path, flags, ret, ret_target, err);
+    csn_status st = fs->ops->stat ? fs->ops->stat(fs->state, path, flags, ret, ret_target, err)
+                                  : CSN_UNSUPPORTED;
+    if (fs->ops->stat && answered(fs, st, err))
+        return st;
     return csn_derive_stat(fs, path, flags, ret, ret_target, err);
 }
 
@@ -20,23 +34,30 @@ csn_status csn_fs_read(const csn_fs *fs, const char *path, uint32_t flags, uint6
                        uint64_t length, const csn_sink *sink, csn_file_stat *ret,
                        csn_error **err)
 {
-    if (fs->ops->read)
-        return fs->ops->read(fs->state, path, flags, offset, length, sink, ret, err);
+    csn_status st = fs->ops->read
+                        ? fs->ops->read(fs->state, path, flags, offset, length, sink, ret, err)
+                        : CSN_UNSUPPORTED;
+    if (fs->ops->read && answered(fs, st, err))
+        return st;
     return csn_derive_read(fs, path, flags, offset, length, sink, ret, err);
 }
 
 csn_status csn_fs_write(const csn_fs *fs, const csn_write_req *reqs, size_t count,
                         csn_written *rets, csn_error **err)
 {
-    if (fs->ops->write)
-        return fs->ops->write(fs->state, reqs, count, rets, err);
+    csn_status st =
+        fs->ops->write ? fs->ops->write(fs->state, reqs, count, rets, err) : CSN_UNSUPPORTED;
+    if (fs->ops->write && answered(fs, st, err))
+        return st;
     return csn_derive_write(fs, reqs, count, rets, err);
 }
 
 csn_status csn_fs_mkdir(const csn_fs *fs, const char *path, uint32_t flags, csn_error **err)
 {
-    if (fs->ops->mkdir)
-        return fs->ops->mkdir(fs->state, path, flags, err);
+    csn_status st =
+        fs->ops->mkdir ? fs->ops->mkdir(fs->state, path, flags, err) : CSN_UNSUPPORTED;
+    if (fs->ops->mkdir && answered(fs, st, err))
+        return st;
     return csn_derive_mkdir(fs, path, flags, err);
 }
 
@@ -50,39 +71,49 @@ csn_status csn_fs_chmod(const csn_fs *fs, const char *path, uint32_t mode, csn_e
 csn_status csn_fs_symlink(const csn_fs *fs, const char *target, const char *path,
                           csn_error **err)
 {
-    if (fs->ops->symlink)
-        return fs->ops->symlink(fs->state, target, path, err);
+    csn_status st =
+        fs->ops->symlink ? fs->ops->symlink(fs->state, target, path, err) : CSN_UNSUPPORTED;
+    if (fs->ops->symlink && answered(fs, st, err))
+        return st;
     return csn_derive_symlink(fs, target, path, err);
 }
 
 csn_status csn_fs_remove(const csn_fs *fs, const char *path, uint32_t flags, csn_error **err)
 {
-    if (fs->ops->remove)
-        return fs->ops->remove(fs->state, path, flags, err);
+    csn_status st =
+        fs->ops->remove ? fs->ops->remove(fs->state, path, flags, err) : CSN_UNSUPPORTED;
+    if (fs->ops->remove && answered(fs, st, err))
+        return st;
     return csn_derive_remove(fs, path, flags, err);
 }
 
 csn_status csn_fs_rename(const csn_fs *fs, const char *from, const char *to, uint32_t flags,
                          csn_error **err)
 {
-    if (fs->ops->rename)
-        return fs->ops->rename(fs->state, from, to, flags, err);
+    csn_status st =
+        fs->ops->rename ? fs->ops->rename(fs->state, from, to, flags, err) : CSN_UNSUPPORTED;
+    if (fs->ops->rename && answered(fs, st, err))
+        return st;
     return csn_derive_rename(fs, from, to, flags, err);
 }
 
 csn_status csn_fs_list(const csn_fs *fs, const char *path, uint32_t flags, csn_entry_fn fn,
                        void *ctx, csn_error **err)
 {
-    if (fs->ops->list)
-        return fs->ops->list(fs->state, path, flags, fn, ctx, err);
+    csn_status st =
+        fs->ops->list ? fs->ops->list(fs->state, path, flags, fn, ctx, err) : CSN_UNSUPPORTED;
+    if (fs->ops->list && answered(fs, st, err))
+        return st;
     return csn_derive_list(fs, path, flags, fn, ctx, err);
 }
 
 csn_status csn_fs_walk(const csn_fs *fs, const char *path, uint32_t flags, csn_entry_fn fn,
                        void *ctx, csn_error **err)
 {
-    if (fs->ops->walk)
-        return fs->ops->walk(fs->state, path, flags, fn, ctx, err);
+    csn_status st =
+        fs->ops->walk ? fs->ops->walk(fs->state, path, flags, fn, ctx, err) : CSN_UNSUPPORTED;
+    if (fs->ops->walk && answered(fs, st, err))
+        return st;
     return csn_derive_walk(fs, path, flags, fn, ctx, err);
 }
 

@@ -57,11 +57,17 @@ static const char *const *capabilities(csn_arena *a, const csn_backend_ops *o)
         {"extend", o->extend != NULL},
         {"wait_port", o->wait_port != NULL},
         {"would_allow", o->judge != NULL},
+        {"lazy", (o->caps & CSN_CAP_LAZY) != 0},
+        {"terminal", o->start && o->resize},
+        {"usage", (o->caps & CSN_CAP_USAGE) != 0},
+        {"ends_with_owner", (o->caps & CSN_CAP_OWNED) != 0},
     };
 
     for (size_t i = 0; words && i < sizeof(table) / sizeof(table[0]); i++)
         if (table[i].has)
             words[n++] = table[i].word;
+    for (size_t i = 0; words && o->options && o->options[i] && n < CAPABILITIES_MAX - 1; i++)
+        words[n++] = o->options[i];
     return words;
 }
 

@@ -34,6 +34,9 @@ struct csn_sandbox {
     size_t layer_count;
     bool opened, opening, closing, gone;
     unsigned running;
+    unsigned open_failures; /* openings that failed, and how the last one did */
+    csn_status open_status;
+    char *open_why;
     csn_config *current; /* with network rules that were replaced; NULL: as opened */
     char *workdir;       /* as agents name it; NULL: the backend's own */
     char *home;          /* likewise */

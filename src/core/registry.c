@@ -14,6 +14,7 @@
 #include "base/strv.h"
 #include "core/internal.h"
 #include "kept/kept.h"
+#include "remote/load.h"
 
 #define REGISTERED_MAX 64u
 
@@ -25,8 +26,6 @@ typedef struct registered {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static registered table[REGISTERED_MAX];
 static size_t table_len;
-
-static const char *const planned[] = {"e2b", "vercel", "dagger", "docker", NULL};
 
 static const csn_backend_ops *built_in(const char *name)
 {
@@ -59,9 +58,10 @@ csn_status csn_registry_find(const char *name, const csn_backend_ops **ret, void
         *ret_data = own ? NULL : other->data;
         return CSN_OK;
     }
-    if (csn_strv_has(planned, name)) {
-        csn_status st =
-            csn_fail(err, CSN_UNSUPPORTED, "backend '%s' is not in this build", name);
+    if (csn_strv_has(csn_remote_names, name)) {
+        csn_status st = csn_remote_find(name, ret, err);
+        if (st == CSN_OK)
+            *ret_data = NULL;
         return csn_error_advise(
             st, err,
             "name one that is: jail, local (it isolates nothing), or one you registered");
@@ -77,7 +77,7 @@ static csn_status check_table(const csn_backend_ops *ops, csn_backend_ops *ret, 
     csn_status st = csn_opts_take(ops, ret, sizeof(*ret), "register backend", err);
     if (st < 0)
         return st;
-    if (built_in(ops->name) || csn_strv_has(planned, ops->name))
+    if (built_in(ops->name) || csn_strv_has(csn_remote_names, ops->name))
         return csn_fail(err, CSN_EXISTS, "register backend: the name '%s' is built in",
                         ops->name);
     return CSN_OK;

@@ -41,6 +41,7 @@ static void sandbox_free(csn_sandbox *sb)
     free(sb->id);
     free(sb->workdir);
     free(sb->home);
+    free(sb->open_why);
     pthread_cond_destroy(&sb->idle);
     pthread_mutex_destroy(&sb->lock);
     free(sb);
@@ -70,23 +71,29 @@ static csn_status check_plain_backend(const csn_backend_ops *ops, const csn_conf
 {
     const char *bad = NULL;
 
+    bool looks = (ops->caps & CSN_CAP_OPTIONS) != 0; /* its check does the rest */
+
     if (ops->caps & CSN_CAP_CONFIG)
         return CSN_OK;
     if (c->read || c->write || c->deny || c->rule_count > 0)
         bad = "path rules";
     else if (c->flags & CSN_OPEN_NOFOLLOW)
         bad = "nofollow";
+    else if (c->home)
+        bad = "a home directory";
+    else if (c->workspaces || (looks && c->workspace))
+        bad = "host directories as workspaces";
+    else if (looks)
+        return CSN_OK;
     else if (c->memory_max || c->pids_max || c->cpu_milli || c->disk_max || c->file_max)
         bad = "limits";
     else if (c->network || c->net_allow || c->net_deny || c->packages || c->publish ||
              c->host_ports)
         bad = "network rules";
-    else if (c->workspaces || c->image)
-        bad = "workspaces and images";
+    else if (c->image)
+        bad = "images";
     else if (c->lifetime_ms && !ops->extend)
         bad = "a lifetime";
-    else if (c->home)
-        bad = "a home directory";
     if (!bad)
         return CSN_OK;
     return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' does not know %s", ops->name, bad);
@@ -133,6 +140,8 @@ static csn_status sandbox_new(csn_config *config, const char *id, csn_sandbox **
     csn_status st = csn_registry_find(config->backend, &sb->ops, &sb->register_data, err);
     if (st == CSN_OK)
         st = check_plain_backend(sb->ops, config, err);
+    if (st == CSN_OK && sb->ops->check)
+        st = sb->ops->check(config, err);
     if (st == CSN_OK && (sb->ops->caps & CSN_CAP_HOST))
         st = csn_config_settle(config, err);
     if (st == CSN_OK && (config->flags & CSN_OPEN_DETACHED) && !sb->ops->connect)
@@ -199,18 +208,36 @@ static csn_status backend_open(csn_sandbox *sb, bool connect, csn_error **err)
     return CSN_OK;
 }
 
+/* A first working directory that is not there is told at once, not by the first command. */
+static csn_status check_workdir(csn_sandbox *sb, csn_error **err)
+{
+    csn_file_stat fst;
+    csn_fs fs = {.ops = sb->ops, .state = sb->state};
+
+    if (!sb->config->workdir)
+        return CSN_OK;
+    csn_status st = csn_fs_stat(&fs, sb->workdir, 0, &fst, NULL, err);
+    if (st == CSN_OK && (fst.mode & 0170000) != 0040000)
+        st = csn_fail(err, CSN_WRONG_TYPE, "'%s' is not a directory", sb->config->workdir);
+    return st < 0 ? csn_wrap(st, err, "working directory") : st;
+}
+
 static csn_status start(csn_sandbox *sb, bool connect, csn_error **err)
 {
     csn_status st = backend_open(sb, connect, err);
 
     if (st < 0)
         return st;
+    if (sb->ops->attend)
+        sb->ops->attend(sb->state, sb->stop_fd);
     if (!connect && sb->ops->ready) {
         csn_audit_prepare(sb->audit); /* there is time for it */
         st = sb->ops->ready(sb->state, err);
     }
     if (st == CSN_OK)
         st = take_over_dirs(sb, err);
+    if (st == CSN_OK && !connect)
+        st = check_workdir(sb, err);
     if (st < 0) {
         csn_audit_forget(sb->audit);
         if (!connect && sb->ops->destroy)
@@ -243,20 +270,6 @@ csn_status csn_sandbox_save(csn_sandbox *sb, csn_error **err)
     return save_state(sb, false, err);
 }
 
-/* A first working directory that is not there is told at once, not by the first command. */
-static csn_status check_workdir(csn_sandbox *sb, csn_error **err)
-{
-    csn_file_stat fst;
-    csn_fs fs = {.ops = sb->ops, .state = sb->state};
-
-    if (!sb->config->workdir)
-        return CSN_OK;
-    csn_status st = csn_fs_stat(&fs, sb->workdir, 0, &fst, NULL, err);
-    if (st == CSN_OK && (fst.mode & 0170000) != 0040000)
-        st = csn_fail(err, CSN_WRONG_TYPE, "'%s' is not a directory", sb->config->workdir);
-    return st < 0 ? csn_wrap(st, err, "working directory") : st;
-}
-
 csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err)
 {
     CSN_CLEANUP(sandbox_freep) csn_sandbox *sb = NULL;
@@ -272,10 +285,7 @@ csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err
     bool detached = (sb->config->flags & CSN_OPEN_DETACHED) != 0;
     if (!(sb->ops->caps & CSN_CAP_LAZY) || detached) {
         st = start(sb, false, err);
-        if (st == CSN_OK) {
-            sb->opened = true;
-            st = check_workdir(sb, err);
-        }
+        sb->opened = st == CSN_OK;
     }
     if (st == CSN_OK && detached)
         st = save_state(sb, true, err);

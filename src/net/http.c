@@ -54,6 +54,8 @@ typedef struct attempt {
     csn_http_res *res;
     CURL *easy;
     uint64_t heard_ns; /* when the last byte went or came */
+    uint64_t deadline_ns;
+    bool alarmed;
     bool source_failed, source_used, too_large, no_memory, refused_repeat, delivered;
     char why[CURL_ERROR_SIZE];
 } attempt;
@@ -324,6 +326,21 @@ static csn_status silent(const attempt *a, csn_status code, csn_error **err)
                     a->res->sent ? "stopped answering" : "did not answer in time");
 }
 
+/* The deadline has passed, or somebody wants it to end. CSN_OK: it goes on for a while. */
+static csn_status alarm_raised(attempt *a, csn_status why, csn_error **err)
+{
+    const csn_http_req *q = a->req;
+
+    if (!a->alarmed && q->on_alarm) {
+        a->alarmed = true;
+        a->deadline_ns = q->on_alarm(q->ctx, why);
+        a->heard_ns = csn_now_ns();
+        if (a->deadline_ns != 0)
+            return CSN_OK;
+    }
+    return why == CSN_CANCELLED ? csn_fail(err, why, "cancelled") : silent(a, why, err);
+}
+
 /* Drives the transfer to its end, the deadline, a cancel or too long a silence. */
 static csn_status drive(CURLM *multi, attempt *a, CURLcode *ret, csn_error **err)
 {
@@ -331,26 +348,30 @@ static csn_status drive(CURLM *multi, attempt *a, CURLcode *ret, csn_error **err
     uint64_t silence = q->silence_ms ? q->silence_ms : CSN_HTTP_SILENCE_MS;
     struct curl_waitfd wait[CANCEL_MAX];
     unsigned n = watch_cancel(q, wait);
+    csn_status st = CSN_OK;
 
-    for (;;) {
+    a->deadline_ns = q->deadline_ns;
+    while (st == CSN_OK) {
         int running = 0;
         CURLMcode mc = curl_multi_perform(multi, &running);
         if (mc == CURLM_OK && is_done(multi, ret))
             return CSN_OK;
         uint64_t quiet_at = a->heard_ns + silence * 1000000u;
-        uint64_t next = q->deadline_ns && q->deadline_ns < quiet_at ? q->deadline_ns : quiet_at;
+        uint64_t next = a->deadline_ns && a->deadline_ns < quiet_at ? a->deadline_ns : quiet_at;
         int ms = csn_deadline_poll_ms(next);
         if (mc == CURLM_OK)
-            mc = curl_multi_poll(multi, wait, n, ms > POLL_MS_MAX ? POLL_MS_MAX : ms, NULL);
+            mc = curl_multi_poll(multi, wait, a->alarmed ? 0 : n,
+                                 ms > POLL_MS_MAX ? POLL_MS_MAX : ms, NULL);
         if (mc != CURLM_OK)
             return csn_fail(err, CSN_INTERNAL, "http: %s", curl_multi_strerror(mc));
-        if (any_ready(wait, n))
-            return csn_fail(err, CSN_CANCELLED, "cancelled");
-        if (q->deadline_ns && csn_deadline_poll_ms(q->deadline_ns) == 0)
-            return silent(a, CSN_TIMEOUT, err);
-        if (csn_deadline_poll_ms(a->heard_ns + silence * 1000000u) == 0)
-            return silent(a, CSN_UNAVAILABLE, err);
+        if (!a->alarmed && any_ready(wait, n))
+            st = alarm_raised(a, CSN_CANCELLED, err);
+        else if (a->deadline_ns && csn_deadline_poll_ms(a->deadline_ns) == 0)
+            st = alarm_raised(a, CSN_TIMEOUT, err);
+        else if (csn_deadline_poll_ms(a->heard_ns + silence * 1000000u) == 0)
+            st = silent(a, CSN_UNAVAILABLE, err);
     }
+    return st;
 }
 
 static csn_status judge(const attempt *a, CURLcode code, csn_error **err)

@@ -35,6 +35,11 @@ typedef struct csn_http_req {
     const int32_t *cancel_fds; /* each -1, or readable once the request must end */
     size_t cancel_count;
 
+    /* Asked once, at the deadline or a cancel (why: CSN_TIMEOUT, CSN_CANCELLED), in place of
+     * failing: returns until when the answer is listened to all the same, or 0. It may make
+     * requests of its own. */
+    uint64_t (*on_alarm)(void *ctx, csn_status why);
+
     /* Gets the body of a 2xx answer as it comes; non-zero ends the request without error. NULL:
      * it is collected. Called on the calling thread. */
     int (*on_body)(void *ctx, const void *data, size_t len);

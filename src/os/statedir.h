@@ -13,6 +13,8 @@
 
 /* In sandboxes/<id>/: a link to the runtime directory of a detached sandbox. */
 #define CSN_STATE_RUN_LINK "run"
+/* Likewise: what finds a remote sandbox again, one line. */
+#define CSN_STATE_NOTE "remote"
 
 #define CSN_DIR_STATE   0
 #define CSN_DIR_RUNTIME 1

@@ -57,6 +57,7 @@ static csn_status bash_exec(void *state, const csn_exec_req *req, const csn_sink
 
 static const csn_backend_ops ops = {
     .size = sizeof(csn_backend_ops),
+    .caps = CSN_CAP_USAGE,
     .name = "bash",
     .isolation = "none",
     .open = bash_open,

@@ -193,6 +193,7 @@ static void busybox_close(void *state)
 
 static const csn_backend_ops ops = {
     .size = sizeof(csn_backend_ops),
+    .caps = CSN_CAP_USAGE,
     .name = "busybox",
     .isolation = "none",
     .open = busybox_open,

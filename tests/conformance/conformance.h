@@ -30,6 +30,8 @@
 #define CONF_HOSTDIR (1u << 2) /* config.workspace is honoured: the sandbox works in place */
 #define CONF_LAYERS  (1u << 3) /* says in layers what it enforces */
 #define CONF_PIDNS   (1u << 5) /* processes inside have numbers of their own */
+#define CONF_OWNED   (1u << 6) /* it ends with a killed owner (info: ends_with_owner) */
+#define CONF_HERE    (1u << 7) /* commands are processes of this host, with the caller's umask */
 #define CONF_LIVES   (1u << 4) /* background children of a command live on until destroy */
 
 typedef struct csn_conf_backend {
@@ -52,6 +54,8 @@ extern const csn_conf_backend csn_conf_backends[]; /* ends with a NULL name */
 #define CAP_PORT    "wait_port"
 #define CAP_POLICY  "path_rules" /* read, write, deny, rules, nofollow, home */
 #define CAP_JUDGE   "would_allow"
+#define CAP_TERM    "terminal"
+#define CAP_USAGE   "usage"
 
 /* ---- tests ---- */
 

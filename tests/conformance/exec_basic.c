@@ -399,7 +399,7 @@ const csn_conf_test csn_conf_exec_basic[] = {
     T(options_the_backend_lacks_are_unsupported),
     T_CLOSED(no_descriptor_is_inherited),
     T_CLOSED(signals_are_as_in_a_fresh_process),
-    T_TRAIT(usage_is_measured, CONF_TREE),
+    T_NEED(usage_is_measured, CAP_USAGE),
     T(result_names_the_layers),
     T(long_script_runs),
     T(a_small_workflow_works),

@@ -89,6 +89,25 @@ static void refuse_would_allow(csn_fx *f)
     assert_null(v);
 }
 
+static void refuse_terminal(csn_fx *f)
+{
+    csn_process *p = NULL;
+
+    fails(CSN_UNSUPPORTED,
+          csn_start_sh(f->sb, "touch ran", EXEC(.flags = CSN_EXEC_PTY, .rows = 1, .cols = 1),
+                       &p, E));
+    assert_null(p);
+}
+
+/* Nothing is made up. */
+static void refuse_usage(csn_fx *f)
+{
+    AUTO(csn_exec_result, r);
+
+    ok(csn_sh(f->sb, "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done", NULL, &r, E));
+    assert_true(r->cpu_ms == 0 && r->peak_memory == 0);
+}
+
 void csn_conf_refuse(csn_fx *f, const char *capability)
 {
     static const struct {
@@ -99,6 +118,7 @@ void csn_conf_refuse(csn_fx *f, const char *capability)
         {CAP_WATCH, refuse_watch},        {CAP_DETACH, refuse_detach},
         {CAP_EXTEND, refuse_extend},      {CAP_PORT, refuse_wait_port},
         {CAP_POLICY, refuse_path_rules},  {CAP_JUDGE, refuse_would_allow},
+        {CAP_TERM, refuse_terminal},      {CAP_USAGE, refuse_usage},
     };
     size_t i = 0, n = sizeof(table) / sizeof(table[0]);
 

@@ -432,7 +432,7 @@ const csn_conf_test csn_conf_write[] = {
     T(append_adds_at_the_end),
     T(if_hash_refuses_what_changed),
     T(mode_is_kept_and_set_id_bits_are_not),
-    T_CLOSED(new_files_obey_the_umask),
+    T_FULL(new_files_obey_the_umask, NULL, CONF_HERE, CONF_CLOSED),
     T(hard_link_is_replaced_not_written_through),
     T(write_through_an_inner_link_keeps_the_link),
     T(write_through_a_dangling_inner_link),

@@ -84,7 +84,8 @@ static csn_status local_info(void *state, csn_info_result *ret, csn_error **err)
 
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
-    .caps = CSN_CAP_BENEATH | CSN_CAP_CONFIG | CSN_CAP_SESSION | CSN_CAP_HOST,
+    .caps = CSN_CAP_BENEATH | CSN_CAP_CONFIG | CSN_CAP_SESSION | CSN_CAP_HOST | CSN_CAP_USAGE |
+            CSN_CAP_OWNED,
     .name = "local",
     .isolation = "none",
     .open = local_open,

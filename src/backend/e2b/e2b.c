@@ -1,0 +1,129 @@
+/* e2b.c: the e2b backend: sandboxes of the E2B cloud, or of any server that speaks its
+ * protocol.
+ *
+ * The ops table, what can be asked for and what cannot. The isolation is theirs: a microVM for
+ * each sandbox. What a command and its files are, src/remote says for all providers. */
+#include <string.h>
+
+#include "backend/e2b/e2b.h"
+#include "backend/e2b/export.h"
+#include "base/error.h"
+
+static const char *const secrets[] = {"E2B_API_KEY", NULL};
+
+const csn_remote_kind csn_e2b_kind = {
+    .name = "e2b",
+    .secrets = secrets,
+    .flags = CSN_REMOTE_STDIN,
+    .make = csn_e2b_make,
+    .find = csn_e2b_find,
+    .note = csn_e2b_note,
+    .end = csn_e2b_end,
+    .run = csn_e2b_run,
+    .put = csn_e2b_put,
+    .extend = csn_e2b_extend,
+    .release = csn_e2b_release,
+};
+
+static const csn_layer layers[] = {
+    {"isolation", "on", "a microVM of the provider: its kernel, files, processes and users"},
+    {"files", "on", "file calls act inside the sandbox; no directory of this host is shared"},
+    {"processes", "on",
+     "timeout and cancel end whole trees, found by a mark in their environment"},
+    {"network", "weaker", "the provider's: open unless network or allow rules say otherwise"},
+    {"lifetime", "on", "the provider ends the sandbox at its time, also if this host is gone"},
+};
+
+/* Hosts only: the provider's rules know no ports. */
+static csn_status check_hosts(const char *const *hosts, csn_error **err)
+{
+    for (size_t i = 0; hosts && hosts[i]; i++)
+        if (strchr(hosts[i], ':') && !strchr(hosts[i], '/'))
+            return csn_fail(err, CSN_UNSUPPORTED,
+                            "backend 'e2b' cannot honour '%s': its network rules have no ports",
+                            hosts[i]);
+    return CSN_OK;
+}
+
+static csn_status e2b_check(const csn_config *c, csn_error **err)
+{
+    csn_status st = csn_remote_check(
+        &csn_e2b_kind, c, CSN_REMOTE_IMAGE | CSN_REMOTE_NET | CSN_REMOTE_NET_OUT, err);
+
+    if (st == CSN_OK)
+        st = check_hosts(c->net_allow, err);
+    if (st == CSN_OK)
+        st = check_hosts(c->net_deny, err);
+    if (st == CSN_OK && !csn_e2b_has_key())
+        st = csn_remote_no_credential(&csn_e2b_kind, err);
+    return st;
+}
+
+static csn_status begin(const csn_config *config, const char *id, bool find, void **ret_state,
+                        csn_error **err)
+{
+    void *state = NULL;
+    csn_status st = csn_remote_new(&csn_e2b_kind, config, id, NULL, find, &state, err);
+
+    if (st == CSN_OK)
+        st = csn_e2b_configure(state, err);
+    if (st < 0)
+        csn_remote_close(state);
+    else
+        *ret_state = state;
+    return st;
+}
+
+static csn_status e2b_open(const csn_config *config, const char *id, void *register_data,
+                           void **ret_state, csn_error **err)
+{
+    (void)register_data;
+    return begin(config, id, false, ret_state, err);
+}
+
+static csn_status e2b_connect(const csn_config *config, const char *id, void *register_data,
+                              void **ret_state, csn_error **err)
+{
+    (void)register_data;
+    return begin(config, id, true, ret_state, err);
+}
+
+static csn_status e2b_info(void *state, csn_info_result *ret, csn_error **err)
+{
+    ret->layers = layers;
+    ret->layer_count = sizeof(layers) / sizeof(layers[0]);
+    return csn_remote_info(state, ret, err);
+}
+
+static const char *const options[] = {"image", "network", "network_hosts", "lifetime", NULL};
+
+static const csn_backend_ops ops = {
+    .size = sizeof(ops),
+    .caps = CSN_CAP_LAZY | CSN_CAP_OPTIONS | CSN_CAP_SUDO,
+    .name = "e2b",
+    .isolation = "microvm",
+    .check = e2b_check,
+    .open = e2b_open,
+    .connect = e2b_connect,
+    .attend = csn_remote_attend,
+    .ready = csn_remote_ready,
+    .settle = csn_remote_settle,
+    .close = csn_remote_close,
+    .destroy = csn_remote_destroy,
+    .exec = csn_remote_exec,
+    .start = csn_remote_start,
+    .untie = csn_remote_untie,
+    .processes = csn_remote_processes,
+    .logs = csn_remote_logs,
+    .signal = csn_remote_signal,
+    .feed = csn_remote_feed,
+    .wait_port = csn_remote_wait_port,
+    .extend = csn_remote_extend,
+    .info = e2b_info,
+    .options = options,
+};
+
+const csn_backend_ops *csn_e2b_backend(void)
+{
+    return &ops;
+}

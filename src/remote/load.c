@@ -1,0 +1,63 @@
+/* load.c: finds and loads caisson-remote.so when the first remote sandbox is opened.
+ *
+ * Part of the library, called by core/registry.c from any thread; os/module.c decides where the
+ * module comes from. libcurl and the thirty libraries behind it come with it, and not before:
+ * a command in a jail does not pay for them. A load that failed is tried again by the next. */
+#include "remote/load.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "os/module.h"
+
+#define MODULE "caisson-remote.so"
+
+const char *const csn_remote_names[] = {"e2b", "vercel", "dagger", "docker", NULL};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const csn_remote_api *loaded;
+static char *test_path;
+
+/* With the lock held. */
+static csn_status load(const char *name, csn_error **err)
+{
+    const csn_remote_api *(*entry)(void) = NULL;
+    const char *file = test_path ? test_path : MODULE;
+    char why[CSN_PATH_MAX];
+
+    if (csn_module_load(file, "csn_remote_module", (void **)&entry, why, sizeof(why)) < 0)
+        return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' needs %s", name, why);
+    const csn_remote_api *api = entry();
+    if (!api || api->version != CSN_REMOTE_API_VERSION ||
+        api->ops_size != sizeof(csn_backend_ops))
+        return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' needs %s: it is of another version",
+                        name, file);
+    loaded = api;
+    return CSN_OK;
+}
+
+csn_status csn_remote_find(const char *name, const csn_backend_ops **ret, csn_error **err)
+{
+    pthread_mutex_lock(&lock);
+    csn_status st = loaded ? CSN_OK : load(name, err);
+    const csn_backend_ops *ops = st == CSN_OK ? loaded->find(name) : NULL;
+    pthread_mutex_unlock(&lock);
+    if (st < 0)
+        return st;
+    if (!ops)
+        return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' is not in this build", name);
+    *ret = ops;
+    return CSN_OK;
+}
+
+void csn_remote_module_path_set(const char *path)
+{
+    pthread_mutex_lock(&lock);
+    free(test_path);
+    test_path = path ? strdup(path) : NULL;
+    loaded = NULL;
+    pthread_mutex_unlock(&lock);
+}

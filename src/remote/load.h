@@ -1,0 +1,22 @@
+/* load.h: between the library and its module of remote backends, caisson-remote.so. */
+#pragma once
+#include "caisson/backend.h"
+
+/* Names of backends that live in the module, NULL-terminated. */
+extern const char *const csn_remote_names[];
+
+typedef struct csn_remote_api {
+    uint32_t version;  /* CSN_REMOTE_API_VERSION */
+    uint32_t ops_size; /* sizeof(csn_backend_ops): both sides are of one build */
+    const csn_backend_ops *(*find)(const char *name); /* NULL: not in this build */
+} csn_remote_api;
+
+#define CSN_REMOTE_API_VERSION 1u
+
+/* Loads the module once and asks it. CSN_UNSUPPORTED, saying why, when there is none. */
+csn_status csn_remote_find(const char *name, const csn_backend_ops **ret, csn_error **err);
+/* For tests: where the module is, in place of the usual places; NULL: those again. */
+void csn_remote_module_path_set(const char *path);
+
+/* The one symbol of the module. */
+CSN_API const csn_remote_api *csn_remote_module(void);

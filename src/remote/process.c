@@ -1,0 +1,225 @@
+/* process.c: background processes in a remote sandbox, out of nothing but run.
+ *
+ * Called by the core through the provider's ops table. A process is started by a small watcher,
+ * a script that stays inside the sandbox and keeps a directory for it: its number, its output,
+ * how it ended. So any process of ours finds it again, with the output from its first byte, and
+ * nothing here remembers anything. Asking is one script a question (process_ask.c).
+ *
+ * Output is kept in files of the sandbox; of each stream only the last output_max bytes are
+ * handed out, as everywhere, but the space is the sandbox's own. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/strv.h"
+#include "remote/process.h"
+#include "remote/remote.h"
+
+#define START_MS 60000u
+
+/* DIR MARK MAX FLAGS TIMEOUT_S STARTED_MS TEXT CWD ARGV...: says "pid N" or "no WHY". The
+ * process itself runs in the foreground of the watcher: in the background a POSIX shell would
+ * make it deaf for SIGINT. */
+static const char watcher[] =
+    "d=$1/$2; m=$2; fl=$4; t=$5\n"
+    "umask 077; mkdir -p \"$d\" || { echo 'no place'; exit 125; }\n"
+    "exec 3>&1 >\"$d/log\"\n"
+    "echo $$ >\"$d/w\"; echo \"$3 $6 $fl\" >\"$d/facts\"; printf %s \"$7\" >\"$d/text\"\n"
+    "c=$8; shift 8\n"
+    "gone() { rm -rf \"$d\"; echo \"no $1\" >&3; exit 125; }\n"
+    "[ -z \"$c\" ] || cd \"$c\" 2>\"$d/log\" || gone directory\n"
+    "x=$(command -v \"$1\" 2>&1) || gone program\n"
+    ": >\"$d/out\"; : >\"$d/err\"\n"
+    "h= k=\n"
+    "case $fl in *i*) mkfifo \"$d/in\" || gone pipe\n"
+    "  sleep 2147483647 3>&- >\"$d/in\" & h=$!; echo $h >\"$d/holder\" ;;\n"
+    "*) ln -s /dev/null \"$d/in\" ;; esac\n"
+    "if [ \"$t\" != 0 ]; then\n"
+    "  ( exec 3>&-; sleep \"$t\"; for s in TERM KILL KILL; do\n"
+    "    for f in $(grep -ls \"" CSN_REMOTE_MARK "=$m\" /proc/[0-9]*/environ); do\n"
+    "      p=${f#/proc/}; kill -s $s \"${p%/environ}\"; done; sleep 0.2 || sleep 1; done\n"
+    "  ) >\"$d/log\" 2>&1 & k=$!\n"
+    "fi\n"
+    "e=$d/err; case $fl in *m*) e=$d/out ;; esac\n"
+    "umask 022\n" CSN_REMOTE_MARK
+    "=$m sh -c 'echo $$ >\"$1/pid.new\"; mv \"$1/pid.new\" \"$1/pid\"\n"
+    "  echo \"pid $$\" >&3; exec 3>&-; shift; exec \"$@\"' sh \"$d\" \"$@\" \\\n"
+    "  <\"$d/in\" >>\"$d/out\" 2>>\"$e\"\n"
+    "r=$?; echo $r >\"$d/exit.new\"; mv \"$d/exit.new\" \"$d/exit\"\n"
+    "[ -z \"$h\" ] || kill \"$h\"; [ -z \"$k\" ] || kill \"$k\"\n";
+
+typedef struct tie {
+    csn_remote *r;
+    char mark[32];
+} tie;
+
+/* What the watcher says, up to its first newline. */
+typedef struct first_line {
+    char text[64];
+    size_t len;
+    bool whole;
+} first_line;
+
+static int hear_line(void *ctx, int stream, const void *data, size_t len)
+{
+    first_line *l = ctx;
+    const char *p = data;
+
+    for (size_t i = 0; stream == CSN_STDOUT && i < len && !l->whole; i++) {
+        if (p[i] == '\n' || l->len == sizeof(l->text) - 1)
+            l->whole = true;
+        else
+            l->text[l->len++] = p[i];
+    }
+    l->text[l->len] = '\0';
+    return l->whole;
+}
+
+void csn_remote_base(const csn_remote *r, char *buf, size_t size)
+{
+    snprintf(buf, size, "/tmp/.caisson-%s", r->id);
+}
+
+static csn_status command_text(const csn_exec_req *req, csn_buf *b, csn_error **err)
+{
+    int e = 0;
+
+    csn_buf_init(b, CSN_COMMAND_TEXT_MAX);
+    if (req->command)
+        e = csn_buf_append(b, req->command, strnlen(req->command, CSN_COMMAND_TEXT_MAX));
+    for (size_t i = 0; !req->command && req->argv[i] && e == 0; i++) {
+        if (i > 0)
+            e = csn_buf_putc(b, ' ');
+        e = e ? e
+              : csn_buf_append(b, req->argv[i],
+                               strnlen(req->argv[i], CSN_COMMAND_TEXT_MAX - b->len));
+    }
+    return e == ENOMEM ? csn_fail(err, CSN_NOMEM, "start") : CSN_OK;
+}
+
+/* The watcher's own argument list. */
+static csn_status watch_args(const csn_remote *r, const csn_exec_req *req, uint64_t output_max,
+                             const char *mark, char ***ret, csn_error **err)
+{
+    char base[128], max[24], flags[4] = "-", timeout[24] = "0", started[24];
+    csn_autobuf text;
+    int e = 0;
+
+    csn_remote_base(r, base, sizeof(base));
+    snprintf(max, sizeof(max), "%llu", (unsigned long long)output_max);
+    snprintf(flags, sizeof(flags), "-%s%s", req->flags & CSN_EXEC_MERGE ? "m" : "",
+             req->flags & CSN_EXEC_STDIN ? "i" : "");
+    if (req->deadline_ns)
+        snprintf(timeout, sizeof(timeout), "%.3f",
+                 (double)csn_deadline_poll_ms(req->deadline_ns) / 1000.0);
+    snprintf(started, sizeof(started), "%lld", (long long)csn_wall_ms());
+    csn_status st = command_text(req, &text, err);
+    if (st < 0)
+        return st;
+    const char *const head[] = {"sh",
+                                "-c",
+                                watcher,
+                                "sh",
+                                base,
+                                mark,
+                                max,
+                                flags,
+                                timeout,
+                                started,
+                                text.data ? text.data : "",
+                                req->cwd ? req->cwd : "",
+                                NULL};
+    for (size_t i = 0; head[i] && e == 0; i++)
+        e = csn_strv_push(ret, head[i]);
+    for (size_t i = 0; req->argv[i] && e == 0; i++)
+        e = csn_strv_push(ret, req->argv[i]);
+    return e == 0 ? CSN_OK : csn_fail(err, CSN_NOMEM, "start");
+}
+
+static csn_status not_started(const csn_exec_req *req, const first_line *l, csn_error **err)
+{
+    if (strcmp(l->text, "no program") == 0)
+        return csn_fail(err, CSN_NOT_FOUND, "%.200s: command not found", req->argv[0]);
+    if (strcmp(l->text, "no directory") == 0)
+        return csn_fail(err, CSN_NOT_FOUND, "cwd: '%.200s' is not there", req->cwd);
+    return csn_fail(err, CSN_UNAVAILABLE, "the sandbox did not start the process");
+}
+
+static csn_status run_watcher(csn_remote *r, const csn_exec_req *req, char **argv,
+                              int64_t *ret_pid, csn_error **err)
+{
+    const csn_exec_req own = {.size = sizeof(own),
+                              .argv = (const char *const *)argv,
+                              .env = req->env,
+                              .input_fd = -1,
+                              .cancel_fds = {-1, -1}};
+    csn_remote_exit x = {.exit_code = -1};
+    csn_remote_shell sh = {.mark = ""};
+    first_line line = {.len = 0};
+    long long pid = 0;
+
+    csn_status st = csn_remote_wrap(&sh, &own, NULL, err);
+    const csn_remote_cmd cmd = {
+        .argv = (const char *const *)sh.argv,
+        .env = sh.env,
+        .root = (req->flags & CSN_EXEC_SUDO) != 0,
+        .let_go = true,
+        .input_fd = -1,
+        .deadline_ns = csn_deadline_in(START_MS),
+        .cancel_fds = {req->cancel_fds[0], req->cancel_fds[1], r->stop_fd},
+        .on_output = hear_line,
+        .ctx = &line,
+    };
+    if (st == CSN_OK)
+        st = r->kind->run(r, &cmd, &x, err);
+    csn_remote_shell_release(&sh);
+    if (st < 0)
+        return st;
+    if (sscanf(line.text, "pid %lld", &pid) != 1 || pid <= 0)
+        return not_started(req, &line, err);
+    *ret_pid = pid;
+    return CSN_OK;
+}
+
+csn_status csn_remote_start(void *state, const csn_exec_req *req, uint64_t output_max,
+                            int64_t *ret_pid, void **ret_tie, csn_error **err)
+{
+    csn_remote *r = state;
+    csn_autofree tie *t = calloc(1, sizeof(*t));
+    char **argv = NULL;
+
+    if (!t || csn_remote_mark(t->mark) != 0)
+        return csn_fail(err, CSN_NOMEM, "start");
+    if (req->flags & CSN_EXEC_PTY)
+        return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no terminals", r->kind->name);
+    if (req->input || req->input_fd >= 0)
+        return csn_fail(err, CSN_UNSUPPORTED,
+                        "backend '%s' gives a background process no descriptor as stdin",
+                        r->kind->name);
+    csn_status st = watch_args(r, req, output_max ? output_max : CSN_OUTPUT_MAX_DEFAULT,
+                               t->mark, &argv, err);
+    if (st == CSN_OK)
+        st = run_watcher(r, req, argv, ret_pid, err);
+    csn_strv_free(argv);
+    if (st < 0)
+        return st;
+    t->r = r;
+    *ret_tie = req->flags & CSN_EXEC_TIED ? CSN_STEAL(t) : NULL;
+    return CSN_OK;
+}
+
+void csn_remote_untie(void *p)
+{
+    tie *t = p;
+
+    if (!t)
+        return;
+    csn_remote_kill(t->r, t->mark);
+    free(t);
+}

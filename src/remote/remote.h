@@ -1,0 +1,172 @@
+/* remote.h: what sandboxes on other people's machines have in common.
+ *
+ * A provider is a csn_remote_kind: how its sandboxes are made, found again and ended, how one
+ * command runs in them, how one file gets in. Everything else is here, once: the opening that
+ * happens when it is needed, the wrapper that gives every command its directory, its stdin and
+ * a mark by which its whole tree is found, timeouts and cancels, background processes, ports,
+ * ripgrep, the note by which another process finds the sandbox again. File operations are
+ * derived from exec by the core.
+ *
+ * An ops table names the csn_remote_* functions below; its own open, connect and check call
+ * csn_remote_new. Functions of one state are called from many threads at once. */
+#pragma once
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "caisson/backend.h"
+#include "net/http.h"
+
+typedef struct csn_remote csn_remote;
+
+/* One command as a provider is to run it: no shell to add, nothing to interpret. */
+typedef struct csn_remote_cmd {
+    const char *const *argv; /* argv[0] is absolute; valid UTF-8, no NUL */
+    const char *const *env;  /* NAME=value, valid UTF-8; or NULL */
+    bool root;               /* as the superuser (CSN_EXEC_SUDO) */
+    bool let_go;             /* it lives on when on_output stops: a background process */
+    int32_t input_fd;        /* -1, or live stdin; only with CSN_REMOTE_STDIN */
+    uint64_t deadline_ns;    /* of the request as such; on_alarm decides what happens then */
+    int32_t cancel_fds[3];
+    uint64_t (*on_alarm)(void *ctx, csn_status why); /* as csn_http_req.on_alarm; or NULL */
+    /* Bytes as they come, in their order; non-zero: enough, end the request. */
+    int (*on_output)(void *ctx, int stream, const void *data, size_t len);
+    void *ctx; /* of both */
+} csn_remote_cmd;
+
+typedef struct csn_remote_exit {
+    bool sent;     /* the command may have started */
+    bool started;  /* it has */
+    bool ended;    /* exit_code or signal are told by the provider */
+    int exit_code; /* -1: none */
+    int signal;    /* 0: none */
+    char why[200]; /* it could not be started: the provider's words */
+} csn_remote_exit;
+
+#define CSN_REMOTE_STDIN (1u << 0) /* run takes a live input_fd */
+
+typedef struct csn_remote_kind {
+    const char *name;
+    const char *const *secrets; /* variables that make a credential, for messages */
+    uint32_t flags;
+    /* Makes the sandbox; what is needed to find it again is kept in r->own. Never twice. */
+    csn_status (*make)(csn_remote *r, csn_error **err);
+    /* Finds the one that `note` speaks of. CSN_GONE when there is none any more. */
+    csn_status (*find)(csn_remote *r, const char *note, csn_error **err);
+    /* The text that find will need, on one line. */
+    int (*note)(const csn_remote *r, csn_buf *out);
+    csn_status (*end)(csn_remote *r, csn_error **err); /* ended already: CSN_OK */
+    /* CSN_OK: `ret` says how it went, if only that the request was stopped by on_output.
+     * Failed: ret->sent and ret->started say what may have happened. CSN_GONE: no such sandbox.
+     */
+    csn_status (*run)(csn_remote *r, const csn_remote_cmd *cmd, csn_remote_exit *ret,
+                      csn_error **err);
+    /* A whole file, made or replaced; its directory exists. */
+    csn_status (*put)(csn_remote *r, const char *path, const csn_source *content,
+                      csn_error **err);
+    csn_status (*extend)(csn_remote *r, uint64_t ms, csn_error **err);
+    void (*release)(csn_remote *r); /* frees r->own; it may be NULL or half made */
+} csn_remote_kind;
+
+struct csn_remote {
+    const csn_remote_kind *kind;
+    const csn_config *config;
+    char *id; /* ours */
+    void *own;
+    csn_http *http;
+    int32_t stop_fd;      /* -1, or readable once calls must end */
+    bool found;           /* by connect: not of this handle's making */
+    pthread_mutex_t lock; /* guards what follows */
+    bool there, over;     /* made or found; ended by us */
+    int64_t expires_ms;   /* 0: unknown */
+    /* set once, before anybody else sees the state: */
+    char *workdir, *home, *machine, *rg_path;
+};
+
+/* ---- for the ops table of a provider ---- */
+
+/* A state without a sandbox yet; the rest happens in ready or, for a connected one, info. */
+csn_status csn_remote_new(const csn_remote_kind *kind, const csn_config *config, const char *id,
+                          const char *unix_path, bool find, void **ret_state, csn_error **err);
+void csn_remote_attend(void *state, int32_t stop_fd);
+csn_status csn_remote_ready(void *state, csn_error **err);
+csn_status csn_remote_settle(void *state, csn_error **err);
+void csn_remote_close(void *state);
+csn_status csn_remote_destroy(void *state, csn_error **err);
+csn_status csn_remote_extend(void *state, uint64_t ms, csn_error **err);
+csn_status csn_remote_info(void *state, csn_info_result *ret, csn_error **err);
+
+csn_status csn_remote_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
+                           csn_exec_end *ret, csn_error **err);
+
+csn_status csn_remote_start(void *state, const csn_exec_req *req, uint64_t output_max,
+                            int64_t *ret_pid, void **ret_tie, csn_error **err);
+void csn_remote_untie(void *tie);
+csn_status csn_remote_processes(void *state, int64_t pid, uint64_t wait_ms, csn_process_fn fn,
+                                void *ctx, csn_error **err);
+csn_status csn_remote_logs(void *state, int64_t pid, int stream, uint64_t offset,
+                           uint64_t wait_ms, const csn_sink *sink, csn_log_chunk *ret,
+                           csn_error **err);
+csn_status csn_remote_signal(void *state, int64_t pid, int signo, csn_error **err);
+csn_status csn_remote_feed(void *state, int64_t pid, const void *data, size_t len,
+                           uint64_t timeout_ms, csn_error **err);
+csn_status csn_remote_wait_port(void *state, uint16_t port, uint64_t timeout_ms,
+                                csn_error **err);
+
+/* ---- for the code of a provider ---- */
+
+/* What an HTTP status means; `what` was attempted; `said` (or NULL) are the server's words. */
+csn_status csn_remote_refused(const csn_remote *r, int status, const char *what,
+                              const char *said, csn_error **err);
+/* CSN_AUTH naming the variables of the kind. */
+csn_status csn_remote_no_credential(const csn_remote_kind *kind, csn_error **err);
+/* The lifetime that was asked for, or the default of 300 s. */
+uint64_t csn_remote_lifetime_ms(const csn_config *c);
+void csn_remote_expires_in(csn_remote *r, uint64_t ms);
+/* CSN_UNSUPPORTED naming the first of the options that are set; a provider passes those it can
+ * do. */
+#define CSN_REMOTE_IMAGE   (1u << 0)
+#define CSN_REMOTE_NET     (1u << 1) /* network all or none */
+#define CSN_REMOTE_NET_OUT (1u << 2) /* net_allow, net_deny */
+#define CSN_REMOTE_PUBLISH (1u << 3)
+#define CSN_REMOTE_MEMORY  (1u << 4)
+#define CSN_REMOTE_PIDS    (1u << 5)
+#define CSN_REMOTE_CPU     (1u << 6)
+#define CSN_REMOTE_DISK    (1u << 7)
+csn_status csn_remote_check(const csn_remote_kind *kind, const csn_config *c, uint32_t can,
+                            csn_error **err);
+
+/* ---- between the files of this directory ---- */
+
+#define CSN_REMOTE_MARK "CAISSON_MARK" /* in the environment of a command and all it starts */
+
+/* shell.c: a command in its wrapper. Zero it; release it. */
+typedef struct csn_remote_shell {
+    char mark[32];    /* unique; a temporary file has it in its name */
+    char input[64];   /* path of a file that becomes stdin, "" for none */
+    csn_buf program;  /* the text of the wrapper */
+    char **argv;      /* owned */
+    const char **env; /* the array is owned, the texts are the request's */
+} csn_remote_shell;
+
+int csn_remote_mark(char mark[32]); /* 0 or errno */
+/* The command of req. small_input: bytes of stdin to carry in the program itself; or NULL. */
+csn_status csn_remote_wrap(csn_remote_shell *s, const csn_exec_req *req,
+                           const csn_buf *small_input, csn_error **err);
+void csn_remote_shell_release(csn_remote_shell *s);
+
+/* exec.c: a script of ours inside, with its arguments; its stdout (at most out->max bytes). The
+ * exit code goes to *ret_code. Ends at the deadline, and with the sandbox unless `always`. */
+typedef struct csn_remote_script {
+    const char *text;
+    const char *const *args; /* NULL-terminated, or NULL */
+    const csn_source *input; /* or NULL */
+    uint64_t deadline_ns;
+    bool always;
+} csn_remote_script;
+csn_status csn_remote_ask(csn_remote *r, const csn_remote_script *script, csn_buf *out,
+                          int *ret_code, csn_error **err);
+/* Ends everything that has the mark: TERM, a grace, KILL. */
+void csn_remote_kill(csn_remote *r, const char *mark);
+/* tools.c: ripgrep: the image's own, else ours, if it runs there. */
+void csn_remote_ensure_rg(csn_remote *r);

@@ -1,0 +1,11 @@
+/* double.h: starts the double of a remote provider for the length of a test process. */
+#pragma once
+#include <stdint.h>
+
+/* As csn_conf_backend.setup: every sandbox works in `root`. Sets the variables by which the
+ * backend finds the double. -1 and csn_double_why() when there is no node, or it does not
+ * start. The double ends when this process does. */
+int csn_double_e2b(const char *root);
+const char *csn_double_why(void);
+/* node FILE.mjs ARGS...: the port it listens on, or -1. */
+int csn_double_start(const char *file, const char *const *args);
