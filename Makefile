@@ -18,6 +18,7 @@ run: all
 
 test: deps-build-test all
 	@tools/mcp-packages $(BUILD)
+	@tools/sdk $(BUILD)
 	@tools/run-tests $(BUILD)
 
 lint: deps-build-test-lint all

@@ -16,6 +16,13 @@
 
 #define START_MS 60000
 
+#define DOUBLES_MAX 8
+
+static struct {
+    pid_t pid;
+    int fd;
+} started[DOUBLES_MAX];
+static size_t started_count;
 static char why[256] = "the double was not started";
 
 const char *csn_double_why(void)
@@ -88,13 +95,27 @@ int csn_double_start(const char *file, const char *const *args)
     close(out[1]);
     int port = pid < 0 ? fail("cannot fork") : read_port(out[0]);
     close(out[0]);
-    if (port < 0)
+    if (port < 0) {
         close(in[1]);
+    } else if (started_count < DOUBLES_MAX) {
+        started[started_count].pid = pid;
+        started[started_count++].fd = in[1];
+    }
     int status = 0;
     if (port < 0 && pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
         WEXITSTATUS(status) == 127)
         return fail("node is not installed (Debian: nodejs)");
     return port;
+}
+
+void csn_double_end_all(void)
+{
+    while (started_count > 0) {
+        started_count--;
+        close(started[started_count].fd);
+        while (waitpid(started[started_count].pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    }
 }
 
 int csn_double_e2b(const char *root)
