@@ -35,6 +35,8 @@ static csn_status ask(const csn_fs *fs, const char *script, const char *arg1, co
     csn_status st = fs->ops->exec(fs->state, &req, &sink, &end, err);
     if (st < 0)
         return csn_wrap(st, err, "ask the backend");
+    if (end.how == CSN_END_CANCEL)
+        return csn_fail(err, CSN_CANCELLED, "ask the backend: cancelled");
     if (end.how != CSN_END_EXITED)
         return csn_fail(err, CSN_UNAVAILABLE, "ask the backend: its sh did not run");
     *ret_code = end.exit_code;

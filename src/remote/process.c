@@ -25,7 +25,9 @@
 
 /* DIR MARK MAX FLAGS TIMEOUT_S STARTED_MS TEXT CWD ARGV...: says "pid N" or "no WHY". The
  * process itself runs in the foreground of the watcher: in the background a POSIX shell would
- * make it deaf for SIGINT. */
+ * make it deaf for SIGINT. Its first act is to say its number. A terminal is one that script(1)
+ * makes; that takes a command line, so the arguments reach it by variables and need no quoting.
+ */
 static const char watcher[] =
     "d=$1/$2; m=$2; fl=$4; t=$5\n"
     "umask 077; mkdir -p \"$d\" || { echo 'no place'; exit 125; }\n"
@@ -37,7 +39,7 @@ static const char watcher[] =
     "x=$(command -v \"$1\" 2>&1) || gone program\n"
     ": >\"$d/out\"; : >\"$d/err\"\n"
     "h= k=\n"
-    "case $fl in *i*) mkfifo \"$d/in\" || gone pipe\n"
+    "case $fl in *[ip]*) mkfifo \"$d/in\" || gone pipe\n"
     "  sleep 2147483647 3>&- >\"$d/in\" & h=$!; echo $h >\"$d/holder\" ;;\n"
     "*) ln -s /dev/null \"$d/in\" ;; esac\n"
     "if [ \"$t\" != 0 ]; then\n"
@@ -47,10 +49,22 @@ static const char watcher[] =
     "  ) >\"$d/log\" 2>&1 & k=$!\n"
     "fi\n"
     "e=$d/err; case $fl in *m*) e=$d/out ;; esac\n"
-    "umask 022\n" CSN_REMOTE_MARK
-    "=$m sh -c 'echo $$ >\"$1/pid.new\"; mv \"$1/pid.new\" \"$1/pid\"\n"
-    "  echo \"pid $$\" >&3; exec 3>&-; shift; exec \"$@\"' sh \"$d\" \"$@\" \\\n"
-    "  <\"$d/in\" >>\"$d/out\" 2>>\"$e\"\n"
+    "umask 022\n"
+    "f='echo $$ >\"$1/pid.new\"; mv \"$1/pid.new\" \"$1/pid\"\n"
+    "  echo \"pid $$\" >&3; exec 3>&-; shift; exec \"$@\"'\n"
+    "case $fl in\n"
+    "*p*) x=$(command -v script 2>&1) && x=$(command -v stty 2>&1) || gone terminal\n"
+    "  i=0 CSN_A=; for a; do i=$((i + 1)); eval \"CSN_$i=\\$a; export CSN_$i\"\n"
+    "    CSN_A=\"$CSN_A \\\"\\$CSN_$i\\\"\"; done; CSN_N=$i CSN_D=$d CSN_F=$f CSN_T=${fl#*p}\n"
+    "  export CSN_A CSN_N CSN_D CSN_F CSN_T TERM=\"${TERM:-xterm-256color}\"\n"
+    "  SHELL=/bin/sh " CSN_REMOTE_MARK "=$m script -qefc 'tty >\"$CSN_D/tty\"; stty $CSN_T\n"
+    "    eval \"set -- sh -c \\\"\\$CSN_F\\\" sh \\\"\\$CSN_D\\\" $CSN_A\"\n"
+    "    while [ \"$CSN_N\" -gt 0 ]; do unset \"CSN_$CSN_N\"; CSN_N=$((CSN_N - 1)); done\n"
+    "    unset CSN_A CSN_N CSN_D CSN_F CSN_T; exec \"$@\"' /dev/null \\\n"
+    "    <\"$d/in\" >>\"$d/out\" 2>&1 ;;\n"
+    "*) " CSN_REMOTE_MARK
+    "=$m sh -c \"$f\" sh \"$d\" \"$@\" <\"$d/in\" >>\"$d/out\" 2>>\"$e\" ;;\n"
+    "esac\n"
     "r=$?; echo $r >\"$d/exit.new\"; mv \"$d/exit.new\" \"$d/exit\"\n"
     "[ -z \"$h\" ] || kill \"$h\"; [ -z \"$k\" ] || kill \"$k\"\n";
 
@@ -107,7 +121,7 @@ static csn_status command_text(const csn_exec_req *req, csn_buf *b, csn_error **
 static csn_status watch_args(const csn_remote *r, const csn_exec_req *req, uint64_t output_max,
                              const char *mark, char ***ret, csn_error **err)
 {
-    char base[128], max[24], flags[4] = "-", timeout[24] = "0", started[24];
+    char base[128], max[24], flags[64] = "-", timeout[24] = "0", started[24];
     csn_autobuf text;
     int e = 0;
 
@@ -115,6 +129,9 @@ static csn_status watch_args(const csn_remote *r, const csn_exec_req *req, uint6
     snprintf(max, sizeof(max), "%llu", (unsigned long long)output_max);
     snprintf(flags, sizeof(flags), "-%s%s", req->flags & CSN_EXEC_MERGE ? "m" : "",
              req->flags & CSN_EXEC_STDIN ? "i" : "");
+    if (req->flags & CSN_EXEC_PTY)
+        snprintf(flags, sizeof(flags), "-p rows %u cols %u", req->rows ? req->rows : 24u,
+                 req->cols ? req->cols : 80u);
     if (req->deadline_ns)
         snprintf(timeout, sizeof(timeout), "%.3f",
                  (double)csn_deadline_poll_ms(req->deadline_ns) / 1000.0);
@@ -148,6 +165,9 @@ static csn_status not_started(const csn_exec_req *req, const first_line *l, csn_
         return csn_fail(err, CSN_NOT_FOUND, "%.200s: command not found", req->argv[0]);
     if (strcmp(l->text, "no directory") == 0)
         return csn_fail(err, CSN_NOT_FOUND, "cwd: '%.200s' is not there", req->cwd);
+    if (strcmp(l->text, "no terminal") == 0)
+        return csn_fail(err, CSN_UNSUPPORTED,
+                        "no terminal: the sandbox has no script(1) or no stty(1)");
     return csn_fail(err, CSN_UNAVAILABLE, "the sandbox did not start the process");
 }
 
@@ -196,8 +216,6 @@ csn_status csn_remote_start(void *state, const csn_exec_req *req, uint64_t outpu
 
     if (!t || csn_remote_mark(t->mark) != 0)
         return csn_fail(err, CSN_NOMEM, "start");
-    if (req->flags & CSN_EXEC_PTY)
-        return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no terminals", r->kind->name);
     if (req->input || req->input_fd >= 0)
         return csn_fail(err, CSN_UNSUPPORTED,
                         "backend '%s' gives a background process no descriptor as stdin",

@@ -65,7 +65,7 @@ static const char list_script[] = ALIVE NAP
     "  [ \"$2\" = 0 ] || [ \"$2\" = \"$p\" ] || continue\n"
     "  x=r; alive \"$d\" || x=-1; [ ! -f \"$d/exit\" ] || read -r x <\"$d/exit\"\n"
     "  read -r m s g <\"$d/facts\"\n"
-    "  echo \"$p $x $s $(($(wc -c <\"$d/out\"))) $(($(wc -c <\"$d/err\")))\"\n"
+    "  echo \"$p $x $s $(($(wc -c <\"$d/out\"))) $(($(wc -c <\"$d/err\"))) $g\"\n"
     "  cat \"$d/text\"; printf '\\000'; done 2>&1\n";
 
 /* 129 to 128 + 64: a shell's way to say "ended by a signal". */
@@ -80,13 +80,13 @@ static void set_exit(csn_process_info *i, const char *word)
 
 static bool read_record(const char *record, csn_process_info *i)
 {
-    char state[16];
+    char state[16], kind[8];
     long long pid, started;
     unsigned long long out, err;
     const char *nl = strchr(record, '\n');
 
-    if (!nl ||
-        sscanf(record, "%lld %15s %lld %llu %llu", &pid, state, &started, &out, &err) != 5)
+    if (!nl || sscanf(record, "%lld %15s %lld %llu %llu %7s", &pid, state, &started, &out, &err,
+                      kind) != 6)
         return false;
     *i = (csn_process_info){.pid = pid,
                             .command = nl + 1,
@@ -94,7 +94,8 @@ static bool read_record(const char *record, csn_process_info *i)
                             .exit_code = -1,
                             .out_total = out,
                             .err_total = err,
-                            .started_ms = started};
+                            .started_ms = started,
+                            .pty = strchr(kind, 'p') != NULL};
     if (state[0] != 'r')
         set_exit(i, state);
     return true;
@@ -254,6 +255,38 @@ csn_status csn_remote_feed(void *state, int64_t pid, const void *data, size_t le
     if (code != 0)
         return csn_fail(err, CSN_IO, "process %lld has no open stdin", (long long)pid);
     return CSN_OK;
+}
+
+/* BASE PID ROWS COLS. stty sets one after the other, and the process hears of a size that is
+ * neither; perl, where there is one, makes it one step (TIOCSWINSZ). */
+static const char resize_script[] = FIND ALIVE
+    "find \"$1\" \"$2\"; alive \"$d\" 2>\"$d/log\" || exit 101\n"
+    "[ -f \"$d/tty\" ] || exit 102; read -r t <\"$d/tty\"\n"
+    "perl -e 'ioctl(STDIN, 0x5414, pack(\"S4\", @ARGV, 0, 0)) or exit 1' \"$3\" \"$4\" "
+    "<\"$t\" 2>\"$d/log\" || stty rows \"$3\" cols \"$4\" <\"$t\"\n";
+
+csn_status csn_remote_resize(void *state, int64_t pid, uint16_t rows, uint16_t cols,
+                             csn_error **err)
+{
+    csn_remote *r = state;
+    char base[128], which[24], high[24], wide[24];
+    const char *const args[] = {base, which, high, wide, NULL};
+    csn_autobuf out;
+    int code = -1;
+
+    csn_buf_init(&out, 4096);
+    csn_remote_base(r, base, sizeof(base));
+    number(which, pid);
+    number(high, rows);
+    number(wide, cols);
+    csn_status st = ask(r, resize_script, args, NULL, ASK_MS, &out, &code, err);
+    if (st < 0)
+        return st;
+    if (code == NOT_THERE)
+        return no_such(pid, err);
+    if (code == NO_STDIN)
+        return csn_fail(err, CSN_INVALID, "process %lld has no terminal", (long long)pid);
+    return code == 0 ? CSN_OK : csn_fail(err, CSN_IO, "the terminal keeps its size");
 }
 
 /* HEX STEPS */

@@ -110,6 +110,8 @@ csn_status csn_remote_logs(void *state, int64_t pid, int stream, uint64_t offset
 csn_status csn_remote_signal(void *state, int64_t pid, int signo, csn_error **err);
 csn_status csn_remote_feed(void *state, int64_t pid, const void *data, size_t len,
                            uint64_t timeout_ms, csn_error **err);
+csn_status csn_remote_resize(void *state, int64_t pid, uint16_t rows, uint16_t cols,
+                             csn_error **err);
 csn_status csn_remote_wait_port(void *state, uint16_t port, uint64_t timeout_ms,
                                 csn_error **err);
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <malloc.h>
 #include <sys/eventfd.h>
 #include <sys/un.h>
 
@@ -346,6 +347,47 @@ static void test_threads(void **state)
     assert_true(room->accepted <= THREADS);
 }
 
+static void *one_by_one(void *arg)
+{
+    size_t *good = arg;
+    char own[128];
+
+    snprintf(own, sizeof(own), "http://127.0.0.1:%u/ok", room->port);
+    for (int i = 0; i < 1000; i++) {
+        csn_autores r = {0};
+        csn_http_req q = {.method = "POST", .url = own, .body = "{}", .body_len = 2};
+        *good += csn_http_do(http, &q, &r, NULL) == CSN_OK && r.status == 200;
+    }
+    return NULL;
+}
+
+static size_t heap_bytes(void)
+{
+    struct mallinfo2 m = mallinfo2();
+
+    return m.uordblks + m.hblkhd;
+}
+
+/* Ten thousand requests: neither memory, nor descriptors, nor connections grow. */
+static void test_flat(void **state)
+{
+    size_t good = 0;
+
+    (void)state;
+    one_by_one(&good);
+    size_t heap = heap_bytes();
+    int accepted = room->accepted, fd = dup(0);
+    close(fd);
+    for (int i = 0; i < 9; i++)
+        one_by_one(&good);
+    assert_int_equal(good, 10000);
+    assert_int_equal(room->accepted, accepted);
+    assert_true(heap_bytes() <= heap + 65536);
+    int now = dup(0); /* the lowest free number is what it was */
+    close(now);
+    assert_int_equal(now, fd);
+}
+
 static void test_escape(void **state)
 {
     csn_autobuf b;
@@ -366,7 +408,7 @@ int main(void)
         T(test_no_second_time), T(test_too_many),
         T(test_endless),        T(test_nobody_there),
         T(test_proxy_variable), T(test_threads),
-        T(test_escape),
+        T(test_flat),           T(test_escape),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

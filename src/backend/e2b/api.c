@@ -264,6 +264,43 @@ static int put_create(const csn_remote *r, csn_buf *b)
     return csn_json_end(&j);
 }
 
+static csn_status on_sandbox(csn_remote *r, api_call c, const char *id, const char *tail,
+                             csn_http_res *res, csn_error **err)
+{
+    csn_autofree char *path = NULL;
+
+    if (asprintf(&path, "%s/%s%s", c.path, id, tail) < 0)
+        return csn_fail(err, CSN_NOMEM, "%s", c.what);
+    c.path = path;
+    return api(r, &c, res, err);
+}
+
+/* Nobody said whether it was made: if it was, it is found by its metadata and ended. Only a
+ * courtesy: its lifetime ends it too. */
+static void end_unknown(csn_remote *r)
+{
+    CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
+    csn_autofree char *path = NULL;
+    csn_autores res = {0};
+    api_call c = {.method = "GET", .what = "list", .repeat = CSN_HTTP_SAFE, .always = true};
+
+    if (asprintf(&path, "/v2/sandboxes?metadata=caisson%%3D%s", r->id) < 0) {
+        path = NULL;
+        return;
+    }
+    c.path = path;
+    if (api(r, &c, &res, NULL) < 0 || res.status != 200 ||
+        csn_json_parse(res.body.data, res.body.len, c.what, &root, NULL) < 0)
+        return;
+    for (size_t i = 0; i < csn_jval_count(root); i++) {
+        const char *id = csn_jval_string(csn_jval_get(csn_jval_at(root, i), "sandboxID"));
+        csn_autores gone = {0};
+        const api_call del = {.method = "DELETE", .path = "/sandboxes", .always = true};
+        if (id_fits(id))
+            (void)on_sandbox(r, del, id, "", &gone, NULL);
+    }
+}
+
 csn_status csn_e2b_make(csn_remote *r, csn_error **err)
 {
     csn_autores res = {0};
@@ -279,26 +316,18 @@ csn_status csn_e2b_make(csn_remote *r, csn_error **err)
     if (e != 0)
         return csn_fail_errno(err, e, "%s", c.what);
     csn_status st = api(r, &c, &res, err);
-    if (st < 0)
-        return st;
-    if (res.status / 100 != 2)
-        return refused(r, &res, c.what, err);
-    csn_remote_expires_in(r, csn_remote_lifetime_ms(r->config));
-    return take_sandbox(r, &res, err);
+    if (st == CSN_OK && res.status / 100 != 2)
+        st = refused(r, &res, c.what, err);
+    else if (st == CSN_OK)
+        st = take_sandbox(r, &res, err);
+    if (st < 0 && res.sent && res.status / 100 != 4)
+        end_unknown(r);
+    if (st == CSN_OK)
+        csn_remote_expires_in(r, csn_remote_lifetime_ms(r->config));
+    return st;
 }
 
 /* ---- one that is there ------------------------------------------------------------------ */
-
-static csn_status on_sandbox(csn_remote *r, api_call c, const char *id, const char *tail,
-                             csn_http_res *res, csn_error **err)
-{
-    csn_autofree char *path = NULL;
-
-    if (asprintf(&path, "%s/%s%s", c.path, id, tail) < 0)
-        return csn_fail(err, CSN_NOMEM, "%s", c.what);
-    c.path = path;
-    return api(r, &c, res, err);
-}
 
 static csn_status put_seconds(csn_buf *b, uint64_t ms, csn_error **err)
 {

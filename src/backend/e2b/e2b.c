@@ -117,6 +117,7 @@ static const csn_backend_ops ops = {
     .logs = csn_remote_logs,
     .signal = csn_remote_signal,
     .feed = csn_remote_feed,
+    .resize = csn_remote_resize,
     .wait_port = csn_remote_wait_port,
     .extend = csn_remote_extend,
     .info = e2b_info,
