@@ -202,7 +202,7 @@ static csn_status take_sandbox(csn_remote *r, const csn_http_res *res, csn_error
     free(e->sandbox);
     free(e->token);
     free(e->version);
-    e->sandbox = strdup(id);
+    e->sandbox = id ? strdup(id) : NULL;
     e->token = token ? strdup(token) : NULL;
     e->version = strdup(version ? version : "");
     if (!e->sandbox || !e->version || (token && !e->token))
