@@ -61,7 +61,7 @@ with_sanitizers()
     compile "$build/asan" -Db_sanitize=address,undefined -Db_lundef=false -Dkeeper=native &&
         tools/run-tests "$build/asan" --timeout-multiplier 4 --suite unit --suite conformance \
             --suite cli --suite cli-user --suite escape --suite escape-user --suite net \
-            --suite net-user --suite fault --suite fuzz --suite mcp
+            --suite net-user --suite fault --suite fuzz --suite mcp --suite remote
 }
 
 # The keeper has one thread and starts as a static program. Of the official clients one is enough.

@@ -207,6 +207,9 @@ static csn_status conclude(running *run, csn_status st, const csn_remote_exit *x
     }
     if (x->ended)
         tell_end(x, ret);
+    /* Killed before it had started, it may have started since. */
+    if (run->how != CSN_END_EXITED && !x->ended && x->sent && !run->enough && !ending(run->r))
+        csn_remote_kill(run->r, run->mark);
     if (run->how != CSN_END_EXITED) { /* the alarm, whatever came after */
         ret->how = run->how;
         return CSN_OK;
@@ -262,6 +265,18 @@ static csn_status run_wrapped(csn_remote *r, const csn_exec_req *req,
     return told;
 }
 
+/* Is there a reason not even to begin? CSN_END_EXITED: none. */
+static uint32_t over_already(const csn_exec_req *req)
+{
+    struct pollfd p[] = {{.fd = req->cancel_fds[0], .events = POLLIN},
+                         {.fd = req->cancel_fds[1], .events = POLLIN}};
+
+    if (poll(p, 2, 0) > 0)
+        return CSN_END_CANCEL;
+    return req->deadline_ns && csn_deadline_poll_ms(req->deadline_ns) == 0 ? CSN_END_TIMEOUT
+                                                                           : CSN_END_EXITED;
+}
+
 static csn_status exec_in(csn_remote *r, const csn_exec_req *req, const csn_sink *sink,
                           bool always, csn_exec_end *ret, csn_error **err)
 {
@@ -276,6 +291,9 @@ static csn_status exec_in(csn_remote *r, const csn_exec_req *req, const csn_sink
     if (req->session || (req->flags & (CSN_EXEC_PTY | CSN_EXEC_RESTART)))
         return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' runs plain commands only",
                         r->kind->name);
+    ret->how = over_already(req);
+    if (ret->how != CSN_END_EXITED)
+        return CSN_OK;
     if (!live && (req->input || req->input_fd >= 0))
         st = prepare_input(r, &s, &first, &sh, &small, err);
     if (st < 0 && s.how != CSN_END_EXITED) { /* time was up before there was all of stdin */

@@ -177,13 +177,14 @@ static bool http_request(http_conn *c, char *path, size_t size)
 
 static bool http_reply(http_conn *c, const char *status, const char *more, const char *body)
 {
-    char head[512];
+    char all[1024];
 
-    snprintf(head, sizeof(head),
-             "HTTP/1.1 %s\r\nContent-Type: text/plain\r\n%s"
-             "Content-Length: %zu\r\n\r\n",
-             status, more, strlen(body));
-    return http_puts(c, head) && http_puts(c, body);
+    /* in one piece: the second would wait for an acknowledgement of the first */
+    int n = snprintf(all, sizeof(all),
+                     "HTTP/1.1 %s\r\nContent-Type: text/plain\r\n%s"
+                     "Content-Length: %zu\r\n\r\n%s",
+                     status, more, strlen(body), body);
+    return http_send(c, all, (size_t)n);
 }
 
 static bool http_chunked(http_conn *c)
