@@ -3,6 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 STRESS ?= 200000
+TESTS ?= # of meson test: --no-suite conformance-remote, or a test's name
 
 .NOTPARALLEL:
 .PHONY: all run test lint bench fuzz stress coverage install clean
@@ -19,7 +20,7 @@ run: all
 test: deps-build-test all
 	@tools/mcp-packages $(BUILD)
 	@tools/sdk $(BUILD)
-	@tools/run-tests $(BUILD)
+	@tools/run-tests $(BUILD) $(TESTS)
 
 lint: deps-build-test-lint all
 	@tools/lint $(BUILD)
