@@ -14,12 +14,17 @@ if [ -z "${WORLD-}" ]; then
     if [ "${1-}" = user ]; then
         [ "$(id -u)" -eq 0 ] || { echo "1..0 # SKIP the caller is an ordinary user already"; exit 0; }
         uid=$((50000 + RANDOM % 10000))
-        exec setpriv --reuid $uid --regid $uid --clear-groups -- \
+        setpriv --reuid $uid --regid $uid --clear-groups -- \
             env CSN_TEST_UID_IS_OURS=1 TMPDIR=/tmp "$world" -- bash "$0"
+    else
+        "$world" -- bash "$0"
     fi
-    exec "$world" -- bash "$0"
+    code=$?
+    [ $code -eq 77 ] && echo "1..0 # SKIP no network namespaces for us here" && exit 0
+    exit $code
 fi
 
+here=$(realpath "${0%/*}")
 # shellcheck source=tests/escape/lib.sh
 . "${0%/*}/../escape/lib.sh"
 cp "$WORLD/ca.pem" "$WS/ca.pem"
@@ -27,4 +32,16 @@ cp "$WORLD/ca.pem" "$WS/ca.pem"
 # get URL [curl words...]: inside, through whatever rules NET has; what it printed
 NET=(--allow ok.test)
 get() { "${IN[@]}" "${NET[@]}" -- curl -sS --max-time 20 --cacert "$WS/ca.pem" "$@" 2>"$T/.get.err"; }
+# try WORD...: client.py inside; beside WORD...: the same on the host, for a control
+cp "$here/client.py" "$WS/client.py"
+try() { "${IN[@]}" "${NET[@]}" -- /usr/bin/python3 "$WS/client.py" "$@" 2>"$T/.get.err"; }
+beside() { (cd "$WORLD" && exec /usr/bin/python3 "$WS/client.py" "$@"); }
+served() { grep -c "$1" "$WORLD/served"; } # how often a server of the world saw it
+# has TOOL NAME: or NAME is skipped
+has()
+{
+    PATH=/usr/bin:/bin:/usr/sbin command -v "$1" >/dev/null && return
+    skip "$2" "there is no $1 here"
+    return 1
+}
 asked() { grep -c " $1\$" "$WORLD/queries"; } # how often the world was asked for a name
