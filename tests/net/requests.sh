@@ -1,0 +1,89 @@
+#!/bin/bash
+# Requests that must not leave (cases 19 to 23): redirects, proxies' forms, TLS without or with another
+# name, later requests on a connection. Bytes are sent as they are here, by client.py.
+# shellcheck source=tests/net/lib.sh
+. "${0%/*}/lib.sh"
+NET=(--allow 'ok.test:443,80')
+BOTH=(--allow 'ok.test:443,80' --allow 'evil.test:443,80')
+ASK='GET / HTTP/1.1\r\nHost: ok.test\r\n\r\n'
+TLS="server 93.184.216.10:443 host ok.test path /tls"
+# nothing NAME: since the last `mark` no server saw anything that was for evil.test, by name or address
+mark() { marked=$(served '^93.184.216.66\| evil.test'); }
+nothing() { is "$1: nothing of it came anywhere" "$(served '^93.184.216.66\| evil.test')" "$marked"; }
+
+# ---- 19: redirects ----
+status "case 19: a redirect to another host" 6 get -L http://ok.test/to/http://evil.test/
+mark
+holds "case 19: or to its address" ! get -L http://ok.test/to/http://93.184.216.66/
+nothing "case 19"
+NET=("${BOTH[@]}")
+is "case 19: the control: with a rule for it" "$(get -L http://ok.test/to/http://evil.test/)" "server 93.184.216.66:80 host evil.test path /"
+NET=(--allow 'ok.test:443,80')
+is "case 19: the control: to an allowed one" "$(get -L http://ok.test/to/http://ok.test/x)" "server 93.184.216.10:80 host ok.test path /x"
+
+# ---- 20: forms that proxies use ----
+mark
+like "case 20: CONNECT to another host" "$(try raw ok.test 80 'CONNECT evil.test:443 HTTP/1.1\r\nHost: ok.test\r\n\r\n')" "HTTP/1.1 403*"
+like "case 20: CONNECT to the allowed one" "$(try raw ok.test 80 'CONNECT ok.test:443 HTTP/1.1\r\nHost: ok.test\r\n\r\n')" "HTTP/1.1 403*"
+like "case 20: an absolute target with a good Host" "$(try raw ok.test 80 'GET http://evil.test/ HTTP/1.1\r\nHost: ok.test\r\n\r\n')" "HTTP/1.1 403*"
+like "case 20: a good absolute target with another Host" "$(try raw ok.test 80 'GET http://ok.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n')" "HTTP/1.1 403*"
+like "case 20: two Hosts" "$(try raw ok.test 80 'GET / HTTP/1.1\r\nHost: ok.test\r\nHost: evil.test\r\n\r\n')" "HTTP/1.1 4*"
+like "case 20: a Host that is folded" "$(try raw ok.test 80 'GET / HTTP/1.1\r\nHost: ok.test\r\nX: a\r\n Host: evil.test\r\n\r\n')" "HTTP/1.1 4*"
+like "case 20: a Host with a space before its colon" "$(try raw ok.test 80 'GET / HTTP/1.1\r\nHost : evil.test\r\nHost: ok.test\r\n\r\n')" "HTTP/1.1 4*"
+like "case 20: a good Host with userinfo of another" "$(try raw ok.test 80 'GET http://ok.test@evil.test/ HTTP/1.1\r\nHost: ok.test\r\n\r\n')" "HTTP/1.1 4*"
+nothing "case 20"
+like "case 20: the control: a good absolute target" "$(try raw ok.test 80 'GET http://ok.test/abs HTTP/1.1\r\nHost: ok.test\r\n\r\n')" "*server 93.184.216.10:80 host ok.test path http://ok.test/abs*"
+like "case 20: the control: sent to the server itself, it answers" "$(beside raw 93.184.216.10 80 'GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n')" "*host evil.test*"
+
+# ---- 21: what a ClientHello says ----
+mark
+is "case 21: the control: the right name" "$(try tls ok.test 443 ok.test ok.test)" "$TLS"
+is "case 21: no name" "$(try tls ok.test 443 - ok.test)" reset
+is "case 21: another name" "$(try tls ok.test 443 evil.test ok.test)" reset
+is "case 21: the right name in three segments" "$(try tls ok.test 443 ok.test ok.test segments=3)" "$TLS"
+is "case 21: in a segment for each byte of it, nearly" "$(try tls ok.test 443 ok.test ok.test segments=40)" "$TLS"
+is "case 21: in five records" "$(try tls ok.test 443 ok.test ok.test records=5)" "$TLS"
+is "case 21: in both" "$(try tls ok.test 443 ok.test ok.test records=7 segments=9)" "$TLS"
+is "case 21: another name in three segments" "$(try tls ok.test 443 evil.test ok.test segments=3)" reset
+is "case 21: another name in five records" "$(try tls ok.test 443 evil.test ok.test records=5)" reset
+is "case 21: another name in both" "$(try tls ok.test 443 evil.test ok.test records=7 segments=9)" reset
+is "case 21: an encrypted hello below another name" "$(try tls ok.test 443 evil.test ok.test ech)" reset
+is "case 21: an encrypted hello without a name" "$(try tls ok.test 443 - ok.test ech)" reset
+nothing "case 21"
+is "case 21: the control: the server takes another name" "$(beside tls 93.184.216.10 443 evil.test ok.test)" "$TLS"
+is "case 21: the control: and none" "$(beside tls 93.184.216.10 443 - ok.test)" "$TLS"
+is "case 21: the control: and an encrypted one" "$(beside tls 93.184.216.10 443 evil.test ok.test ech)" answered
+# Known limits, as SECURITY.md has them: what TLS hides is not seen.
+is "case 21: known limit: below the right name an encrypted hello passes" "$(try tls ok.test 443 ok.test ok.test ech)" answered
+is "case 21: known limit: and a request for another host, inside" "$(try tls ok.test 443 ok.test evil.test)" "server 93.184.216.10:443 host evil.test path /tls"
+is "case 21: no HTTPS record, so no key for such a hello, is ever given" "$(try dns HTTPS ok.test)" "NOERROR 0"
+
+# ---- 22: a later request ----
+mark
+out=$(try raw ok.test 80 "$ASK" 'GET /second HTTP/1.1\r\nHost: evil.test\r\n\r\n')
+like "case 22: the first request passes" "$out" "*server 93.184.216.10:80 host ok.test path /*"
+like "case 22: the second, for another host, does not" "$out" "*reset"
+out=$(try raw ok.test 80 "$ASK"'GET /second HTTP/1.1\r\nHost: evil.test\r\n\r\n')
+like "case 22: nor in the same segment" "$out" "*reset"
+out=$(try raw ok.test 80 'POST / HTTP/1.1\r\nHost: ok.test\r\nContent-Length: 4\r\n\r\nbodyGET /second HTTP/1.1\r\nHost: evil.test\r\n\r\n')
+like "case 22: nor behind a body" "$out" "*reset"
+out=$(try raw ok.test 80 'POST / HTTP/1.1\r\nHost: ok.test\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\nGET /second HTTP/1.1\r\nHost: evil.test\r\n\r\n')
+like "case 22: nor behind chunks" "$out" "*reset"
+like "case 22: a length and chunks at once are refused" \
+    "$(try raw ok.test 80 'POST / HTTP/1.1\r\nHost: ok.test\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n')" "HTTP/1.1 4*"
+like "case 22: two lengths too" \
+    "$(try raw ok.test 80 'POST / HTTP/1.1\r\nHost: ok.test\r\nContent-Length: 4\r\nContent-Length: 50\r\n\r\nbody')" "HTTP/1.1 4*"
+nothing "case 22"
+out=$(try raw ok.test 80 "$ASK" 'GET /second HTTP/1.1\r\nHost: ok.test\r\n\r\n')
+like "case 22: the control: a second one for the same host" "$out" "*path /second*"
+out=$(beside raw 93.184.216.10 80 "$ASK" 'GET /second HTTP/1.1\r\nHost: evil.test\r\n\r\n')
+like "case 22: the control: the server would answer the other" "$out" "*host evil.test path /second*"
+
+# ---- 23: HTTP/2 ----
+mark
+like "case 23: HTTP/2 without TLS is refused" "$(try raw ok.test 80 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00')" "HTTP/1.1 4*"
+like "case 23: an upgrade to it too" "$(try raw ok.test 80 'GET / HTTP/1.1\r\nHost: ok.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n')" "HTTP/1.1 4*"
+is "case 23: with TLS for another host" "$(try tls ok.test 443 evil.test evil.test h2)" reset
+nothing "case 23"
+is "case 23: the control: with TLS for the right one" "$(try tls ok.test 443 ok.test ok.test h2)" "h2 for ok.test"
+is "case 23: known limit: another :authority inside TLS is not seen" "$(try tls ok.test 443 ok.test evil.test h2)" "h2 for evil.test"
