@@ -135,7 +135,9 @@ csn_status csn_jail_net_plan(csn_kept *k, csn_error **err)
         !c->host_ports)
         return CSN_OK;
     csn_status st = make_rules(&o, &r, &closed, err);
-    if (st < 0 || (closed && !csn_strv_len(c->publish) && !csn_strv_len(c->host_ports)))
+    bool none = closed && !csn_strv_len(c->publish) && !csn_strv_len(c->host_ports);
+    /* One that is found again may have had its rules closed since: its keeper knows. */
+    if (st < 0 || (none && (!k->connected || k->kind->judged)))
         return st;
     if (k->kind->judged)
         return csn_fail(err, CSN_UNSUPPORTED,
@@ -315,6 +317,10 @@ csn_status csn_jail_net_ready(csn_kept *k, csn_error **err)
     if (k->connected) {
         if (csn_net_unpack(j->ready.pid, &j->net->told) < 0)
             return csn_fail(err, CSN_UNAVAILABLE, "the keeper broke the protocol");
+        if (j->net->told.mode == CSN_NETIN_NONE) {
+            csn_jail_net_release(j);
+            return CSN_OK;
+        }
         csn_gateway_find(k, &j->net->gateway);
     } else {
         st = set_up(k, err);
