@@ -82,12 +82,23 @@ static bool names_a_version(const char *line, size_t len)
     return false;
 }
 
+/* What balancers put before a connection to tell a server whose it is: a line, or bytes that
+ * begin with two empty ones. Nobody inside has a reason to, and it hides the request. */
+static bool is_proxy_header(csn_slice word, char c, const char *data, size_t seen)
+{
+    if (word.len == 0)
+        return c == '\0' && seen == 4 && memcmp(data, "\r\n\r\n", 4) == 0;
+    return c == ' ' && equals(word, "PROXY");
+}
+
 /* The first word has ended before data[s->seen]. */
 static enum csn_http_result judge_word(csn_http_scan *s, const char *data, csn_http_head *h)
 {
     csn_slice word = {.at = data + s->word, .len = s->seen - s->word};
     char c = data[s->seen];
 
+    if (is_proxy_header(word, c, data, s->seen))
+        return bad(h, "a PROXY header: what follows would be for whom it says");
     if (is_known_method(word)) {
         if (c != ' ' || s->word > 0)
             return bad(h, "no space behind the method, or one before it");

@@ -31,6 +31,22 @@ like "case 20: two Hosts" "$(try raw ok.test 80 'GET / HTTP/1.1\r\nHost: ok.test
 like "case 20: a Host that is folded" "$(try raw ok.test 80 'GET / HTTP/1.1\r\nHost: ok.test\r\nX: a\r\n Host: evil.test\r\n\r\n')" "HTTP/1.1 4*"
 like "case 20: a Host with a space before its colon" "$(try raw ok.test 80 'GET / HTTP/1.1\r\nHost : evil.test\r\nHost: ok.test\r\n\r\n')" "HTTP/1.1 4*"
 like "case 20: a good Host with userinfo of another" "$(try raw ok.test 80 'GET http://ok.test@evil.test/ HTTP/1.1\r\nHost: ok.test\r\n\r\n')" "HTTP/1.1 4*"
+like "case 20: behind a balancer's header" "$(try raw ok.test 80 'PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n')" "HTTP/1.1 4*"
+like "case 20: behind the other kind of it" "$(try raw ok.test 80 '\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n')" "HTTP/1.1 4*"
+while read -r odd; do
+    like "case 20: $odd" "$(try raw ok.test 80 "$odd"'\r\nHost: evil.test\r\n\r\n')" "HTTP/1.1 403*"
+done <<'R'
+\r\nGET / HTTP/1.1
+\x20GET / HTTP/1.1
+GET\t/\tHTTP/1.1
+get / HTTP/1.1
+GET / http/1.1
+GET /
+GET / HTTP/9.9
+GET / HTTP/1.0
+GET /\x00 HTTP/1.1
+GET / HTTP/1.1\r
+R
 nothing "case 20"
 like "case 20: the control: a good absolute target" "$(try raw ok.test 80 'GET http://ok.test/abs HTTP/1.1\r\nHost: ok.test\r\n\r\n')" "*server 93.184.216.10:80 host ok.test path http://ok.test/abs*"
 like "case 20: the control: sent to the server itself, it answers" "$(beside raw 93.184.216.10 80 'GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n')" "*host evil.test*"
@@ -49,6 +65,8 @@ is "case 21: another name in five records" "$(try tls ok.test 443 evil.test ok.t
 is "case 21: another name in both" "$(try tls ok.test 443 evil.test ok.test records=7 segments=9)" reset
 is "case 21: an encrypted hello below another name" "$(try tls ok.test 443 evil.test ok.test ech)" reset
 is "case 21: an encrypted hello without a name" "$(try tls ok.test 443 - ok.test ech)" reset
+is "case 21: a warning before the hello" "$(try raw ok.test 443 '\x15\x03\x01\x00\x02\x01\x5a\x16\x03\x01')" reset
+is "case 21: a hello in the form of SSL 2" "$(try raw ok.test 443 '\x80\x2e\x01\x03\x01\x00\x15\x00\x00\x00\x10')" reset
 nothing "case 21"
 is "case 21: the control: the server takes another name" "$(beside tls 93.184.216.10 443 evil.test ok.test)" "$TLS"
 is "case 21: the control: and none" "$(beside tls 93.184.216.10 443 - ok.test)" "$TLS"
