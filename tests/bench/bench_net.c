@@ -1,18 +1,21 @@
-/* bench_net.c: what the gateway costs, against a direct loopback connection.
+/* bench_net.c: what the gateway costs, against a direct loopback connection and beside others.
  *
  * The whole way: a network built like a jail's (os/netin), a name looked up at the stub, a
  * connection redirected, judged, its requests followed, relayed. Rounds are interleaved and the
- * numbers are medians. Prints one stream's throughput, keep-alive requests a second, the time
- * to set a connection up, and what ten thousand connections leave behind. Exits 1 when a budget
- * is missed.
+ * numbers are medians. Prints one stream's throughput, keep-alive requests a second (of a
+ * client of our own, and of wrk if there is one), the time to set a connection up, and what ten
+ * thousand connections leave behind. slirp4netns, pasta and srt's proxy do the same work in the
+ * same rounds, as far as they are installed (net_peers.h). Exits 1 when a budget is missed or
+ * one of those is ahead.
  *
- *   bench_net [ROUNDS]
+ *   bench_net [ROUNDS [alone]]
  *   bench_net serve        prints PORT, the address inside, the network's path, and waits: for
  *                          wrk on 127.0.0.1:PORT, and with nsenter --net=PATH on ADDRESS:PORT
  */
 #include <dirent.h>
 #include <sys/epoll.h>
 
+#include "bench/net_peers.h"
 #include "os/netin.h"
 #include "unit/gateway_world.h"
 
@@ -25,7 +28,6 @@
 #define REQUEST_BUDGET 0.5
 #define SETUP_BUDGET   1.0 /* ms added */
 
-static const char REQUEST[] = "GET / HTTP/1.1\r\nHost: ok.test\r\n\r\n";
 static const char ANSWER[] =
     "HTTP/1.1 200 OK\r\nContent-Length: 120\r\n\r\n"
     "0123456789012345678901234567890123456789012345678901234567890123456789"
@@ -97,6 +99,10 @@ static gw gateway;
 static int jail = -1, world = -1; /* network namespaces */
 static uint16_t port;
 #define INSIDE "198.18.0.2" /* the first name that is looked up */
+enum { DIRECT, GATEWAY };
+static net_way ways[NET_WAYS_MAX] = {{.name = "direct", .ns = -1, .address = "127.0.0.1"},
+                                     {.name = "gateway", .address = INSIDE}};
+static size_t nways = 2;
 
 static void enter(int ns)
 {
@@ -104,15 +110,27 @@ static void enter(int ns)
         die("setns");
 }
 
-/* Connects directly (0) or from inside (1). */
-static int reach(int side)
+/* A request as that way wants it: a proxy is told where to, as programs do for plain HTTP. */
+static size_t request(int side, char buf[128])
 {
-    if (side == 0)
-        return gw_connect("127.0.0.1", port);
-    enter(jail);
-    int fd = gw_connect(INSIDE, port);
-    enter(world);
-    return fd;
+    const net_way *w = &ways[side];
+
+    if (w->target)
+        return (size_t)snprintf(
+            buf, 128, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: ok.test\r\n\r\n", w->target);
+    return (size_t)snprintf(buf, 128, "GET / HTTP/1.1\r\nHost: ok.test\r\n\r\n");
+}
+
+/* How many answers have begun in it. */
+static size_t answers(const char *buf, size_t len)
+{
+    static const char mark[] = "HTTP/1.1 200";
+    size_t n = 0;
+
+    for (const char *p = buf; (p = memmem(p, len - (size_t)(p - buf), mark, sizeof(mark) - 1));
+         p++)
+        n++;
+    return n;
 }
 
 /* ---- measuring --------------------------------------------------------------------------- */
@@ -125,7 +143,7 @@ static double seconds(uint64_t since)
 static double measure_stream(int side)
 {
     static char buf[256 * 1024];
-    int fd = reach(side);
+    int fd = net_way_reach(&ways[side], world, true);
     uint64_t from = csn_now_ns(), got = 0;
     ssize_t n;
 
@@ -146,13 +164,14 @@ static double measure_requests(int side)
     struct epoll_event got[64];
     size_t done = 0, sent = 0;
     uint64_t from = csn_now_ns();
-    char buf[4096];
+    char buf[4096], ask[128];
+    size_t ask_len = request(side, ask);
 
     for (size_t i = 0; i < CONNS; i++) {
-        fds[i] = reach(side);
+        fds[i] = net_way_reach(&ways[side], world, false);
         struct epoll_event ev = {.events = EPOLLIN, .data.fd = fds[i]};
         if (fds[i] < 0 || epoll_ctl(ep, EPOLL_CTL_ADD, fds[i], &ev) < 0 ||
-            send(fds[i], REQUEST, sizeof(REQUEST) - 1, 0) < 0)
+            send(fds[i], ask, ask_len, 0) < 0)
             die("request");
         sent++;
     }
@@ -161,10 +180,12 @@ static double measure_requests(int side)
         if (n == 0 || (n < 0 && errno != EINTR))
             die("no answer");
         for (int i = 0; i < n; i++) {
-            if (recv(got[i].data.fd, buf, sizeof(buf), 0) <= 0)
+            ssize_t len = recv(got[i].data.fd, buf, sizeof(buf), 0);
+            if (len <= 0)
                 die("answer");
-            done++;
-            if (sent < REQUESTS && send(got[i].data.fd, REQUEST, sizeof(REQUEST) - 1, 0) > 0)
+            size_t begun = answers(buf, (size_t)len);
+            done += begun;
+            if (begun && sent < REQUESTS && send(got[i].data.fd, ask, ask_len, 0) > 0)
                 sent++;
         }
     }
@@ -175,22 +196,32 @@ static double measure_requests(int side)
     return rate;
 }
 
+static double measure_wrk(int side)
+{
+    return net_way_wrk(&ways[side], CONNS);
+}
+
 /* Milliseconds from connect to the first answer. */
 static double measure_setup(int side, size_t count)
 {
     uint64_t from = csn_now_ns();
-    char buf[4096];
+    char buf[4096], ask[128];
+    size_t ask_len = request(side, ask);
 
     for (size_t i = 0; i < count; i++) {
-        int fd = reach(side);
-        if (fd < 0 || send(fd, REQUEST, sizeof(REQUEST) - 1, 0) < 0 ||
-            recv(fd, buf, sizeof(buf), 0) <= 0)
+        int fd = net_way_reach(&ways[side], world, false);
+        if (fd < 0 || send(fd, ask, ask_len, 0) < 0 || recv(fd, buf, sizeof(buf), 0) <= 0)
             die("set-up");
         struct linger now = {.l_onoff = 1};
         (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
         close(fd);
     }
     return seconds(from) * 1000 / (double)count;
+}
+
+static double measure_setups(int side)
+{
+    return measure_setup(side, SETUPS);
 }
 
 /* Seconds of processor time that a process has used; less than the clock says it took, and the
@@ -335,30 +366,65 @@ static int judge(const char *what, double value, double budget, bool above)
     return good ? 0 : 1;
 }
 
+enum { STREAM, REQUESTS_OWN, REQUESTS_WRK, SETUP, KINDS };
+static const struct {
+    const char *name, *unit;
+    double (*measure)(int side);
+    bool less; /* is better */
+} kinds[KINDS] = {[STREAM] = {"stream", "MB/s", measure_stream, false},
+                  [REQUESTS_OWN] = {"requests", "/s", measure_requests, false},
+                  [REQUESTS_WRK] = {"wrk", "/s", measure_wrk, false},
+                  [SETUP] = {"set-up", "ms", measure_setups, true}};
+
+/* How many of the others were ahead of the gateway. */
+static int print_kind(size_t kind, const double *m)
+{
+    int ahead = 0;
+
+    if (m[GATEWAY] <= 0) {
+        printf("%-9s not measured: it is not installed\n", kinds[kind].name);
+        return 0;
+    }
+    for (size_t w = 0; w < nways; w++) {
+        bool behind = kinds[kind].less ? m[w] < m[GATEWAY] : m[w] > m[GATEWAY];
+        if (m[w] <= 0)
+            continue;
+        printf("%-9s %-12s %10.3f %-5s  %.2f of direct\n", kinds[kind].name, ways[w].name, m[w],
+               kinds[kind].unit, m[w] / m[DIRECT]);
+        if (w > GATEWAY && behind) {
+            printf("%s: %s is ahead of the gateway\n", kinds[kind].name, ways[w].name);
+            ahead++;
+        }
+    }
+    return ahead;
+}
+
 static int compare(size_t rounds)
 {
-    double v[2][3][64];
-    double m[2][3];
+    static double v[NET_WAYS_MAX][KINDS][64];
+    double m[KINDS][NET_WAYS_MAX];
+    int missed = 0;
 
     for (size_t r = 0; r < rounds; r++)
-        for (size_t i = 0; i < 2; i++) {
-            size_t side = (i + r) % 2;
-            v[side][0][r] = measure_stream((int)side);
-            v[side][1][r] = measure_requests((int)side);
-            v[side][2][r] = measure_setup((int)side, SETUPS);
+        for (size_t i = 0; i < nways; i++) {
+            size_t side = (i + r) % nways;
+            for (size_t k = 0; k < KINDS; k++)
+                v[side][k][r] = kinds[k].measure((int)side);
         }
-    for (size_t side = 0; side < 2; side++)
-        for (size_t k = 0; k < 3; k++)
-            m[side][k] = median(v[side][k], rounds);
-    printf("stream     direct %8.0f MB/s  gateway %8.0f MB/s  ratio %.2f\n", m[0][0], m[1][0],
-           m[1][0] / m[0][0]);
-    printf("requests   direct %8.0f /s    gateway %8.0f /s    ratio %.2f\n", m[0][1], m[1][1],
-           m[1][1] / m[0][1]);
-    printf("set-up     direct %8.3f ms    gateway %8.3f ms    added %.3f ms\n", m[0][2],
-           m[1][2], m[1][2] - m[0][2]);
-    return judge("stream", m[1][0] / m[0][0], STREAM_BUDGET, true) +
-           judge("requests", m[1][1] / m[0][1], REQUEST_BUDGET, true) +
-           judge("set-up", m[1][2] - m[0][2], SETUP_BUDGET, false);
+    for (size_t k = 0; k < KINDS; k++) {
+        for (size_t w = 0; w < nways; w++)
+            m[k][w] = median(v[w][k], rounds);
+        missed += print_kind(k, m[k]);
+    }
+    printf("added to a connection: %.3f ms\n", m[SETUP][GATEWAY] - m[SETUP][DIRECT]);
+    if (m[REQUESTS_WRK][DIRECT] > 0)
+        missed += judge("wrk", m[REQUESTS_WRK][GATEWAY] / m[REQUESTS_WRK][DIRECT],
+                        REQUEST_BUDGET, true);
+    return missed +
+           judge("stream", m[STREAM][GATEWAY] / m[STREAM][DIRECT], STREAM_BUDGET, true) +
+           judge("requests", m[REQUESTS_OWN][GATEWAY] / m[REQUESTS_OWN][DIRECT], REQUEST_BUDGET,
+                 true) +
+           judge("set-up", m[SETUP][GATEWAY] - m[SETUP][DIRECT], SETUP_BUDGET, false);
 }
 
 int main(int argc, char **argv)
@@ -372,6 +438,10 @@ int main(int argc, char **argv)
         fflush(stdout);
         pause();
     }
+    ways[DIRECT].port = ways[GATEWAY].port = port;
+    ways[GATEWAY].ns = jail;
+    if (argc < 3)
+        nways += net_peers_start(ways + nways, NET_WAYS_MAX - nways, world, port);
     missed = compare(rounds < 1 ? 1 : rounds > 64 ? 64 : rounds);
     measure_cpu(server);
     (void)poll(NULL, 0, 200); /* the last ones are ending */
@@ -381,6 +451,7 @@ int main(int argc, char **argv)
     (void)poll(NULL, 0, 200);
     printf("10 000 connections: memory %ld -> %ld kB, descriptors %d -> %d\n", kb,
            memory_kb(gateway.pid), fds, descriptors(gateway.pid));
+    net_peers_end(ways, nways);
     missed += judge("descriptors", descriptors(gateway.pid) - fds, 0, false);
     kill(server, SIGKILL);
     (void)gw_end(&gateway);
