@@ -87,8 +87,11 @@ def flood(count, name):
     seen = {}
     for n in range(int(count)):
         s.send(question("A", "%d.%s" % (n, name)))
-        code = CODES.get(s.recv(4096)[3] & 15)
-        seen[code] = seen.get(code, 0) + 1
+        if n % 20 < 19 and n + 1 < int(count):
+            continue
+        for _ in range(n % 20 + 1):  # as fast as one program can, and none is lost
+            code = CODES.get(s.recv(4096)[3] & 15)
+            seen[code] = seen.get(code, 0) + 1
     print(" ".join("%s=%d" % kv for kv in sorted(seen.items())))
 
 

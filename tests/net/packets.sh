@@ -5,6 +5,7 @@
 # shellcheck source=tests/net/lib.sh
 . "${0%/*}/lib.sh"
 NET=(--allow ok.test)
+quiet() { "$@" >/dev/null 2>&1; }
 # in a network of one's own, where one may do everything
 alone() { unshare -Urn bash -c 'PATH=$PATH:/sbin:/usr/sbin ip link set lo up; echo 0 0 >/proc/sys/net/ipv4/ping_group_range; exec /usr/bin/python3 "$@"' - "$WS/client.py" "$@"; }
 # refused NAME WORD...: an errno inside, success beside, or at least in a network of one's own
@@ -34,7 +35,7 @@ refused "case 24: SCTP" socket 2 1 132
 refused "case 24: netlink of netfilter" socket 16 3 12
 refused "case 24: a route by netlink" route
 if has ping "case 24: ping"; then
-    holds "case 24: ping" ! "${IN[@]}" "${NET[@]}" -- ping -c1 -W2 ok.test >/dev/null 2>&1
+    holds "case 24: ping" ! quiet "${IN[@]}" "${NET[@]}" -- ping -c1 -W2 ok.test
 fi
 name=csn-net-$$
 python='import socket, sys
@@ -121,7 +122,7 @@ for tool in nft iptables; do
     if has $tool "case 28: $tool"; then
         word=$([ $tool = nft ] && echo 'flush ruleset' || echo '-F')
         # shellcheck disable=SC2086
-        holds "case 28: $tool" ! "${IN[@]}" "${NET[@]}" --env PATH=/usr/sbin:/usr/bin:/bin -- $tool $word >/dev/null 2>&1
+        holds "case 28: $tool" ! quiet "${IN[@]}" "${NET[@]}" --env PATH=/usr/sbin:/usr/bin:/bin -- $tool $word
     fi
 done
 like "case 28: no netlink of netfilter" "$(try socket 16 3 12)" "E[A-Z]*"
