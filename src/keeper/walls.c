@@ -43,8 +43,7 @@ typedef struct building {
     int net_fds[CSN_KEEPER_FDS_MAX]; /* what READY brings: the root, then the network's */
     size_t net_count;
     uint64_t net_where; /* it failed */
-    csn_unmount_work unmount;
-    int proc; /* the host's /proc, for the limit on nesting */
+    csn_mounts_work mounting;
 } building;
 
 static building site = {.inner = -1};
@@ -89,7 +88,7 @@ static int enter_mounts(building *b)
             b->mounts[i].fd = b->given[m.list[i].fd];
     }
     m.list = b->mounts;
-    int rc = csn_mounts_enter(&m, &b->at_mount, &b->unmount);
+    int rc = csn_mounts_enter(&m, &b->at_mount, &b->mounting);
     for (size_t i = 0; i < b->given_count; i++)
         close(b->given[i]);
     return rc;
@@ -106,14 +105,15 @@ static int make_net(void *arg)
     return b->net < 0 ? b->net : 0;
 }
 
-/* By a descriptor of /proc, because its name is covered by then. Where /proc/sys is read-only,
- * seccomp stands alone against nested user namespaces: told, not hidden. */
-static void limit_nesting(void *arg)
+/* Where /proc/sys is read-only, seccomp stands alone against nested user namespaces: told, not
+ * hidden. With mounts it is the new /proc: in the host's every namespace that lives has a file
+ * of this name, and the kernel looks at one after the other. */
+static int limit_nesting(void *arg)
 {
     building *b = arg;
 
-    b->told.c = (uint64_t)(unsigned)-csn_userns_limit(b->proc, CSN_WALLS_NESTED_LIMIT);
-    close(b->proc);
+    b->told.c = (uint64_t)(unsigned)-csn_userns_limit(CSN_WALLS_NESTED_LIMIT);
+    return 0;
 }
 
 /* ---- the others ---- */
@@ -207,16 +207,12 @@ static int leave_keyring(const building *b)
 /* Done by whoever takes off the old root, if that is being done. */
 static int nesting(building *b)
 {
-    b->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (b->proc < 0)
-        return -errno;
     if (b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS)) {
-        b->unmount.then = limit_nesting;
-        b->unmount.arg = b;
-    } else {
-        limit_nesting(b);
+        b->mounting.then = limit_nesting;
+        b->mounting.arg = b;
+        return 0;
     }
-    return 0;
+    return limit_nesting(b);
 }
 
 static int build_net(csn_keeper *k, building *b)
@@ -232,6 +228,18 @@ static int build_net(csn_keeper *k, building *b)
     return rc;
 }
 
+static int descend(building *b)
+{
+    bool mounts = (b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS)) != 0;
+    int rc = mounts ? csn_mounts_await_off(&b->mounting) : 0;
+
+    if (rc < 0) {
+        b->at = CSN_WALL_MOUNTS;
+        return rc;
+    }
+    return csn_userns_descend(b->w->uid, b->w->gid);
+}
+
 static int build_one(csn_keeper *k, building *b, csn_wall wall)
 {
     switch (wall) {
@@ -244,7 +252,7 @@ static int build_one(csn_keeper *k, building *b, csn_wall wall)
     case CSN_WALL_MOUNTS:
         return enter_mounts(b);
     case CSN_WALL_USER:
-        return csn_userns_descend(b->w->uid, b->w->gid);
+        return descend(b);
     case CSN_WALL_LIMITS:
         return set_limits(b->w);
     case CSN_WALL_KEYRING:
@@ -259,20 +267,19 @@ static int build_one(csn_keeper *k, building *b, csn_wall wall)
     return -EINVAL;
 }
 
-/* Waits for what others do for us where it is needed and not before: up to the second user
- * namespace nothing minds that the old root is still being taken off. */
-static int build(csn_keeper *k, building *b, csn_wall wall)
+static int build(csn_keeper *k, building *b)
 {
     int rc = 0;
 
-    if (wall == CSN_WALL_USER && (b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS))) {
-        b->at = CSN_WALL_MOUNTS;
-        rc = csn_mounts_join(&b->unmount);
+    for (unsigned i = 0; rc == 0 && i < CSN_WALLS; i++) {
+        b->at = (csn_wall)i;
+        rc = b->w->on & CSN_WALL_BIT(i) ? build_one(k, b, b->at) : 0;
     }
-    if (rc < 0)
+    if (rc < 0 || !(b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS)))
         return rc;
-    b->at = wall;
-    return b->w->on & CSN_WALL_BIT(wall) ? build_one(k, b, wall) : 0;
+    /* Its rest is waited for here and not before: nothing of ours above depends on it. */
+    b->at = CSN_WALL_MOUNTS;
+    return csn_mounts_join(&b->mounting, &b->at_mount);
 }
 
 static void tell(uint16_t type, const csn_ask_body *body, const int *fds, size_t nfds)
@@ -300,8 +307,8 @@ int csn_walls_build(csn_keeper *k)
         b->w->on & CSN_WALL_BIT(CSN_WALL_NET) ? csn_beside_begin(&b->aside, make_net, b) : 0;
     if (rc == 0)
         rc = receive_given(b);
-    for (unsigned i = 0; rc == 0 && i < CSN_WALLS; i++)
-        rc = build(k, b, (csn_wall)i);
+    if (rc == 0)
+        rc = build(k, b);
     csn_autofd int root = rc < 0 ? -1 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (rc == 0 && root < 0)
         rc = -errno;

@@ -6,12 +6,15 @@
  * link (os/beneath.c), so a link planted in a workspace cannot turn a mount elsewhere. Before
  * that there is nothing in it that is not ours, and the kernel's own lookup does.
  *
- * Everything from the old root is opened first, while it is still the root; then it is taken
- * off, by somebody else, because that makes the kernel wait for all processors. The new root is
- * one tmpfs: directories, links and small files are made in it, writable places are mounted
- * over themselves, and then the tmpfs itself becomes read-only. So there is one limit on what a
+ * Everything from the old root is opened first, while it is still the root. The new root is one
+ * tmpfs: directories, links and small files are made in it, writable places are mounted over
+ * themselves, and then the tmpfs itself becomes read-only. So there is one limit on what a
  * sandbox can write beside its workspace. With the old root gone, the mounts are a wall: what
- * is not in the list has no name. */
+ * is not in the list has no name.
+ *
+ * Two do it: taking off the old root makes the kernel wait for all processors, so a second
+ * process does that, and then has time for all that nothing else depends on. It shares our
+ * memory, so what it runs leaves errno alone (os/raw.h). */
 #include "os/mounts.h"
 
 #include <errno.h>
@@ -25,6 +28,7 @@
 
 #include "base/cleanup.h"
 #include "os/beneath.h"
+#include "os/raw.h"
 
 /* Own copies: the headers of a static libc know neither the calls nor their structs. */
 #ifndef SYS_open_tree
@@ -37,6 +41,8 @@
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442
 #endif
+#define FUTEX_WAIT      0
+#define FUTEX_WAKE      1
 #define TREE_CLONE      1u
 #define TREE_CLOEXEC    ((unsigned)O_CLOEXEC)
 #define TREE_RECURSIVE  0x8000u /* AT_RECURSIVE */
@@ -56,10 +62,9 @@ struct attr_v0 {
 };
 
 typedef struct builder {
-    int root;                   /* the new one */
-    bool ours;                  /* nothing in it is of anybody else's making */
-    int mask_dir, mask_file;    /* O_PATH: nothing to see; mounts that can be copied */
-    int source[CSN_MOUNTS_MAX]; /* what is to be mounted, detached, or -errno */
+    csn_mounts_work *w;
+    int root;  /* the new one */
+    bool ours; /* nothing in it is of anybody else's making */
 } builder;
 
 static uint64_t attrs(uint32_t flags)
@@ -75,23 +80,22 @@ static int set_attrs(int mount, uint32_t flags, bool recursive)
     struct attr_v0 a = {.set = attrs(flags), .propagation = MS_PRIVATE};
     unsigned at = AT_EMPTY_PATH | (recursive ? TREE_RECURSIVE : 0);
 
-    return syscall(SYS_mount_setattr, mount, "", at, &a, sizeof(a)) < 0 ? -errno : 0;
+    return (int)csn_raw(SYS_mount_setattr, mount, "", at, &a, sizeof(a));
 }
 
 static int clone_tree(int at, const char *path, bool recursive)
 {
     unsigned flags = TREE_CLONE | TREE_CLOEXEC | (recursive ? TREE_RECURSIVE : 0) |
                      (*path ? 0 : AT_EMPTY_PATH);
-    long fd = syscall(SYS_open_tree, at, path, flags);
 
-    return fd < 0 ? -errno : (int)fd;
+    return (int)csn_raw(SYS_open_tree, at, path, flags);
 }
 
 static int attach(int mount, int at, const char *path)
 {
     unsigned flags = MOVE_FROM_EMPTY | (*path ? 0 : MOVE_TO_EMPTY);
 
-    return syscall(SYS_move_mount, mount, "", at, path, flags) < 0 ? -errno : 0;
+    return (int)csn_raw(SYS_move_mount, mount, "", at, path, flags);
 }
 
 /* A new file system, not attached anywhere. options: name, value, name, value, NULL. */
@@ -112,9 +116,11 @@ static int new_fs(const char *type, const char *const *options, uint64_t flags)
 
 /* ---- places in the new root ---- */
 
-/* O_PATH of what is there; never through a link. */
+/* O_PATH of what is there; never through a link of somebody else's. */
 static int find(const builder *b, const char *to)
 {
+    if (b->ours)
+        return (int)csn_raw(SYS_openat, b->root, to + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     return csn_beneath_open(b->root, to, O_PATH, CSN_BENEATH_NOFOLLOW | CSN_BENEATH_ROOTED);
 }
 
@@ -132,10 +138,9 @@ static int make_parents(const builder *b, const char *to)
             continue;
         *p = '\0';
         int fd = find(b, path);
-        if (fd == -ENOENT && mkdirat(b->root, path + 1, 0755) < 0)
-            return -errno;
-        if (fd < 0 && fd != -ENOENT)
-            return fd;
+        int rc = fd == -ENOENT ? (int)csn_raw(SYS_mkdirat, b->root, path + 1, 0755) : fd;
+        if (rc < 0)
+            return rc;
         if (fd >= 0)
             close(fd);
         *p = '/';
@@ -148,18 +153,20 @@ static int make_parents(const builder *b, const char *to)
 static int make(const builder *b, const char *to, bool dir, mode_t mode)
 {
     for (int tries = 0;; tries++) {
-        int rc =
-            dir ? mkdirat(b->root, to + 1, mode) : mknodat(b->root, to + 1, S_IFREG | mode, 0);
-        if (rc == 0 || errno == EEXIST)
+        long rc = dir ? csn_raw(SYS_mkdirat, b->root, to + 1, mode)
+                      : csn_raw(SYS_mknodat, b->root, to + 1, S_IFREG | mode, 0);
+        if (rc == 0 || rc == -EEXIST)
             break;
-        if (errno != ENOENT || tries > 0)
-            return -errno;
+        if (rc != -ENOENT || tries > 0)
+            return (int)rc;
         rc = make_parents(b, to);
         if (rc < 0)
-            return rc;
+            return (int)rc;
     }
-    /* mkdir leaves the sticky bit to the umask's mercy */
-    return dir && (mode & S_ISVTX) && fchmodat(b->root, to + 1, mode, 0) < 0 ? -errno : 0;
+    if (!dir || !(mode & S_ISVTX))
+        return 0;
+    return (int)csn_raw(SYS_fchmodat, b->root, to + 1,
+                        mode); /* mkdir's is subject to the umask */
 }
 
 /* What is there, or a new directory or empty file to mount on. */
@@ -186,11 +193,21 @@ static int put(const builder *b, int mount, const char *to, bool dir)
     return at < 0 ? at : attach(mount, at, "");
 }
 
+static int is_dir(int fd, bool *ret)
+{
+    struct stat st; /* on all machines with 64 bits the kernel's is also libc's */
+    int rc = (int)csn_raw(SYS_fstat, fd, &st);
+
+    *ret = rc == 0 && S_ISDIR(st.st_mode);
+    return rc;
+}
+
 static int put_any(const builder *b, int mount, const char *to)
 {
-    struct stat st;
+    bool dir;
+    int rc = is_dir(mount, &dir);
 
-    return fstat(mount, &st) < 0 ? -errno : put(b, mount, to, S_ISDIR(st.st_mode));
+    return rc < 0 ? rc : put(b, mount, to, dir);
 }
 
 /* ---- the kinds ---- */
@@ -214,12 +231,12 @@ static int put_text(const builder *b, const csn_mount *m)
 
 static int put_link(const builder *b, const csn_mount *m)
 {
-    if (symlinkat(m->from, b->root, m->to + 1) == 0)
-        return 0;
-    if (errno != ENOENT)
-        return -errno;
-    int rc = make_parents(b, m->to);
-    return rc == 0 && symlinkat(m->from, b->root, m->to + 1) < 0 ? -errno : rc;
+    int rc = (int)csn_raw(SYS_symlinkat, m->from, b->root, m->to + 1);
+
+    if (rc != -ENOENT)
+        return rc;
+    rc = make_parents(b, m->to);
+    return rc < 0 ? rc : (int)csn_raw(SYS_symlinkat, m->from, b->root, m->to + 1);
 }
 
 static int put_bind(builder *b, const csn_mount *m, int source)
@@ -282,29 +299,30 @@ static int make_mask(const builder *b, const char *path)
     return rc < 0 ? rc : csn_steal_fd(&copy);
 }
 
-static int make_masks(builder *b)
+static int make_masks(const builder *b)
 {
     static const char dir[] = "proc/.mask-dir", file[] = "proc/.mask-file";
 
     if (mkdirat(b->root, "proc", 0755) < 0 || mkdirat(b->root, dir, 0) < 0 ||
         mknodat(b->root, file, S_IFREG, 0) < 0)
         return -errno;
-    b->mask_dir = make_mask(b, dir);
-    b->mask_file = make_mask(b, file);
-    return b->mask_dir < 0 ? b->mask_dir : b->mask_file < 0 ? b->mask_file : 0;
+    csn_mounts_work *w = b->w;
+    w->mask_dir = make_mask(b, dir);
+    w->mask_file = make_mask(b, file);
+    return w->mask_dir < 0 ? w->mask_dir : w->mask_file < 0 ? w->mask_file : 0;
 }
 
 static int put_mask(const builder *b, const csn_mount *m)
 {
     csn_autofd int at = find(b, m->to);
-    struct stat st;
+    bool dir;
 
     if (at < 0)
         return at;
-    if (fstat(at, &st) < 0)
-        return -errno;
-    csn_autofd int copy =
-        clone_tree(S_ISDIR(st.st_mode) ? b->mask_dir : b->mask_file, "", false);
+    int rc = is_dir(at, &dir);
+    if (rc < 0)
+        return rc;
+    csn_autofd int copy = clone_tree(dir ? b->w->mask_dir : b->w->mask_file, "", false);
     return copy < 0 ? copy : attach(copy, at, "");
 }
 
@@ -374,38 +392,6 @@ static int new_root(const csn_mounts *m, int *ret)
     return 0;
 }
 
-static int take_off(void *arg)
-{
-    const csn_unmount_work *u = arg;
-
-    if (fchdir(u->old) < 0 || umount2(".", MNT_DETACH) < 0)
-        return -errno;
-    if (u->then)
-        u->then(u->arg);
-    return 0;
-}
-
-/* The old root ends up on top of the new one, which we have by its descriptor, and is taken off
- * while we go on; csn_mounts_join waits for that. */
-static int enter(const builder *b, csn_unmount_work *u)
-{
-    u->old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (u->old < 0)
-        return -errno;
-    if (fchdir(b->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
-        return -errno;
-    int rc = csn_beside_begin(&u->beside, take_off, u);
-    return rc == 0 && fchdir(b->root) < 0 ? -errno : rc;
-}
-
-int csn_mounts_join(csn_unmount_work *u)
-{
-    int rc = csn_beside_join(&u->beside);
-
-    close(u->old);
-    return rc == 0 && chdir("/") < 0 ? -errno : rc;
-}
-
 /* The kernel wants to see a whole /proc before it lets anybody mount one: not after the old
  * root has gone. */
 static int open_source(const csn_mount *m)
@@ -422,44 +408,123 @@ static int open_source(const csn_mount *m)
     return m->kind == CSN_MOUNT_QUEUES ? new_fs("mqueue", none, attrs(m->flags)) : -1;
 }
 
-static int fill(builder *b, const csn_mounts *m, size_t *ret_at)
+static int put_listed(builder *b, size_t i)
 {
-    int rc = make_masks(b);
+    const csn_mount *m = &b->w->m.list[i];
+    int source = b->w->source[i];
+    int rc = put_one(b, m, source);
 
-    for (size_t i = 0; rc == 0 && i < m->count; i++) {
-        *ret_at = i;
-        rc = put_one(b, &m->list[i], b->source[i]);
-        if (rc < 0 && left_out(&m->list[i], rc))
-            rc = 0;
-        if (b->source[i] >= 0)
-            close(b->source[i]);
-    }
-    if (rc < 0)
-        return rc;
-    *ret_at = m->count;
-    close(b->mask_dir);
-    close(b->mask_file);
-    return set_attrs(b->root, CSN_MOUNT_RDONLY, false);
+    if (source >= 0)
+        close(source);
+    return rc < 0 && left_out(m, rc) ? 0 : rc;
 }
 
-int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_unmount_work *work)
-{
-    builder b = {.root = -1, .ours = true, .mask_dir = -1, .mask_file = -1};
+/* ---- the two tell each other how far they are ---- */
 
+static void tell(int *step)
+{
+    __atomic_store_n(step, 1, __ATOMIC_RELEASE);
+    (void)csn_raw(SYS_futex, step, FUTEX_WAKE, 1);
+}
+
+static void await(const int *step)
+{
+    while (__atomic_load_n(step, __ATOMIC_ACQUIRE) == 0)
+        (void)csn_raw(SYS_futex, step, FUTEX_WAIT, 0, NULL);
+}
+
+/* ---- by the second process ---- */
+
+static int do_beside(void *arg)
+{
+    csn_mounts_work *w = arg;
+    builder b = {.w = w, .root = w->root, .ours = true};
+    int rc = (int)csn_raw(SYS_fchdir, w->old);
+
+    w->at = w->m.count;
+    if (rc == 0)
+        rc = (int)csn_raw(SYS_umount2, ".", MNT_DETACH);
+    w->off_rc = rc;
+    tell(&w->off);
+    if (rc == 0 && w->then)
+        rc = w->then(w->arg);
+    for (size_t i = 0; rc == 0 && i < w->m.count; i++)
+        if (w->m.list[i].flags & CSN_MOUNT_BESIDE) {
+            rc = put_listed(&b, i);
+            w->at = rc < 0 ? i : w->at;
+        }
+    if (rc < 0)
+        return rc;
+    await(&w->filled);
+    return set_attrs(w->root, CSN_MOUNT_RDONLY, false);
+}
+
+/* ---- by ourselves ---- */
+
+/* The old root ends up on top of the new one, which we have by its descriptor. */
+static int enter(csn_mounts_work *w)
+{
+    w->old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (w->old < 0)
+        return -errno;
+    return fchdir(w->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ? -errno : 0;
+}
+
+static int fill(csn_mounts_work *w, size_t *ret_at)
+{
+    builder b = {.w = w, .root = w->root, .ours = true};
+    bool begun = false;
+    int rc = make_masks(&b);
+
+    for (size_t i = 0; rc == 0 && i < w->m.count; i++) {
+        bool other = (w->m.list[i].flags & CSN_MOUNT_BESIDE) != 0;
+        *ret_at = i;
+        if (!other)
+            rc = put_listed(&b, i);
+        else if (!begun)
+            rc = csn_beside_begin(&w->beside, do_beside, w);
+        begun = begun || other;
+    }
+    if (rc == 0 && !begun)
+        rc = csn_beside_begin(&w->beside, do_beside, w);
+    if (rc < 0)
+        return rc;
+    *ret_at = w->m.count;
+    tell(&w->filled);
+    return 0;
+}
+
+int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_mounts_work *w)
+{
     *ret_at = m->count;
     if (m->count > CSN_MOUNTS_MAX)
         return -E2BIG;
+    w->m = *m;
+    w->filled = w->off = 0;
     for (size_t i = 0; i < m->count; i++)
-        b.source[i] = open_source(&m->list[i]);
-    int rc = new_root(m, &b.root);
+        w->source[i] = open_source(&m->list[i]);
+    int rc = new_root(m, &w->root);
     if (rc == 0)
-        rc = enter(&b, work);
-    if (rc == 0)
-        rc = fill(&b, m, ret_at);
-    if (rc < 0)
-        return rc;
-    close(b.root);
-    return 0;
+        rc = enter(w);
+    return rc < 0 ? rc : fill(w, ret_at);
+}
+
+int csn_mounts_await_off(const csn_mounts_work *w)
+{
+    await(&w->off);
+    return w->off_rc;
+}
+
+int csn_mounts_join(csn_mounts_work *w, size_t *ret_at)
+{
+    int rc = csn_beside_join(&w->beside);
+
+    *ret_at = w->at;
+    close(w->mask_dir);
+    close(w->mask_file);
+    close(w->root);
+    close(w->old);
+    return rc == 0 && chdir("/") < 0 ? -errno : rc;
 }
 
 int csn_mount_detached(const char *path, int userns, uint32_t flags)

@@ -39,7 +39,11 @@ typedef enum csn_mount_kind {
 #define CSN_MOUNT_NARROW (1u << 7)
 /* BIND, GIVEN: nobody can have planted a link in it that would turn a later mount elsewhere. */
 #define CSN_MOUNT_OURS (1u << 8)
-#define CSN_MOUNT_ALL  0x1ffu
+/* LINK, BIND, AGAIN, MASK: made by the second process, together with all others that are so
+ * marked, in their order. What they lie in comes in the list before the first of them, nothing
+ * that is not marked lies in them, and nobody else's names are on the way. */
+#define CSN_MOUNT_BESIDE (1u << 9)
+#define CSN_MOUNT_ALL    0x3ffu
 
 typedef struct csn_mount {
     uint32_t kind, flags;
@@ -58,21 +62,31 @@ typedef struct csn_mounts {
 
 #define CSN_MOUNTS_MAX 256u
 
-/* The old root is taken off by a second process (os/beside.h), which can do something else for
- * the caller afterwards: it still sees all that is opened. */
-typedef struct csn_unmount_work {
+/* A second process (os/beside.h) takes off the old root, makes what is marked for it, does
+ * something else for the caller, and makes the new root read-only when all is in it. */
+typedef struct csn_mounts_work {
     csn_beside beside;
-    void (*then)(void *arg); /* or NULL */
+    int (*then)(void *arg); /* or NULL; errno is not its own, see os/raw.h */
     void *arg;
-    int old;
-} csn_unmount_work;
+    /* ---- the rest is not the caller's ---- */
+    csn_mounts m;               /* its list stays where it is until join */
+    int source[CSN_MOUNTS_MAX]; /* what is to be mounted, detached, or -errno */
+    int root, old;
+    int mask_dir, mask_file; /* nothing to see: mounts that can be copied */
+    size_t at;               /* which entry of the second process failed */
+    int filled;              /* the caller has made all of its own; 0 or 1, a futex */
+    int off, off_rc;         /* the old root has gone, or why not; likewise */
+} csn_mounts_work;
 
-/* Builds it and makes it the root; the old one is gone after csn_mounts_join. 0 or -errno;
- * *ret_at is the entry that failed, or count when it was the root itself. On failure the
- * process can only end. */
-int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_unmount_work *work);
-/* Before anything of anybody else's is run. 0 or -errno. */
-int csn_mounts_join(csn_unmount_work *work);
+/* Builds it and makes it the root; it is complete, and the old one gone, after csn_mounts_join.
+ * 0 or -errno; *ret_at is the entry that failed, or count when it was the root itself. On
+ * failure the process can only end. */
+int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_mounts_work *work);
+/* The kernel makes no user namespace for somebody above whose root another lies. 0, or
+ * -errno: it cannot be taken off. */
+int csn_mounts_await_off(const csn_mounts_work *work);
+/* Before anything of anybody else's is run; no privilege is needed for it. 0 or -errno. */
+int csn_mounts_join(csn_mounts_work *work, size_t *ret_at);
 
 /* A detached copy of the tree at `path` of the caller's own mount namespace, in which whoever
  * has number n on disk is whoever has number n in the user namespace (-1: in none, owners stay

@@ -12,26 +12,29 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "os/raw.h"
 
-static int put_text(int proc, const char *path, const char *text)
+static int put_text(const char *path, const char *text)
 {
-    csn_autofd int fd = openat(proc, path, O_WRONLY | O_CLOEXEC);
+    csn_autofd int fd = (int)csn_raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
     size_t len = strlen(text);
 
     if (fd < 0)
-        return -errno;
-    return write(fd, text, len) == (ssize_t)len ? 0 : -errno;
+        return fd;
+    long n = csn_raw(SYS_write, fd, text, len);
+    return n == (long)len ? 0 : n < 0 ? (int)n : -EIO;
 }
 
-int csn_userns_limit(int proc, unsigned n)
+int csn_userns_limit(unsigned n)
 {
     char text[16];
 
     snprintf(text, sizeof(text), "%u", n);
-    return put_text(proc, "sys/user/max_user_namespaces", text);
+    return put_text("/proc/sys/user/max_user_namespaces", text);
 }
 
 int csn_userns_descend(unsigned uid, unsigned gid)
@@ -42,7 +45,7 @@ int csn_userns_descend(unsigned uid, unsigned gid)
     if (unshare(CLONE_NEWUSER) < 0)
         return -errno;
     snprintf(map, sizeof(map), "%u %u 1", uid, old_uid);
-    int rc = put_text(AT_FDCWD, "/proc/self/uid_map", map);
+    int rc = put_text("/proc/self/uid_map", map);
     snprintf(map, sizeof(map), "%u %u 1", gid, old_gid);
-    return rc < 0 ? rc : put_text(AT_FDCWD, "/proc/self/gid_map", map);
+    return rc < 0 ? rc : put_text("/proc/self/gid_map", map);
 }

@@ -6,6 +6,6 @@
  * caller's one user and group become `uid` and `gid` there. /proc must be mounted. 0 or -errno.
  */
 int csn_userns_descend(unsigned uid, unsigned gid);
-/* At most `n` user namespaces may exist below the calling process's own. `proc`: a descriptor
- * of /proc. 0 or -errno. */
-int csn_userns_limit(int proc, unsigned n);
+/* At most `n` user namespaces may exist below the calling process's own. Leaves errno alone
+ * (os/raw.h). 0 or -errno. */
+int csn_userns_limit(unsigned n);

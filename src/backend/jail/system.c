@@ -18,6 +18,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define USE      (CSN_LL_READ | CSN_LL_EXEC)
 #define SYSTEM   (CSN_MOUNT_RDONLY | CSN_MOUNT_OURS)
+#define BESIDE   (CSN_MOUNT_OURS | CSN_MOUNT_BESIDE)
 
 /* As they are on this host: a merged /usr has links here. */
 static void add_programs(csn_jail *j)
@@ -53,11 +54,10 @@ static void add_dev(csn_jail *j)
 
     for (size_t i = 0; i < COUNT(nodes); i++)
         csn_jail_add(j, CSN_MOUNT_BIND,
-                     CSN_MOUNT_DEVICES | CSN_MOUNT_NOEXEC | CSN_MOUNT_NARROW | CSN_MOUNT_OURS,
+                     CSN_MOUNT_DEVICES | CSN_MOUNT_NOEXEC | CSN_MOUNT_NARROW | BESIDE,
                      CSN_LL_DEVICE, nodes[i], nodes[i]);
     for (size_t i = 0; i < COUNT(links); i++)
-        csn_jail_add(j, CSN_MOUNT_LINK, 0, 0, links[i][0], links[i][1]);
-    csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_DEVICE, NULL, "/dev");
+        csn_jail_add(j, CSN_MOUNT_LINK, BESIDE, 0, links[i][0], links[i][1]);
     csn_jail_add(j, CSN_MOUNT_PTS, CSN_MOUNT_DEVICES | CSN_MOUNT_NOEXEC, 0, NULL, "/dev/pts");
     csn_jail_add(j, CSN_MOUNT_SCRATCH, CSN_MOUNT_STICKY | CSN_MOUNT_NOEXEC,
                  CSN_LL_READ | CSN_LL_WRITE, NULL, "/dev/shm");
@@ -77,22 +77,23 @@ static void add_proc(csn_jail *j)
                                           "/proc/modules",   "/proc/sched_debug", "/proc/scsi",
                                           "/proc/timer_list"};
 
-    csn_jail_add(j, CSN_MOUNT_PROC, CSN_MOUNT_NOEXEC, CSN_LL_READ | CSN_LL_WRITE, NULL,
-                 "/proc");
     for (size_t i = 0; i < COUNT(fixed); i++)
         csn_jail_add(j, CSN_MOUNT_AGAIN,
-                     CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NOEXEC, 0, NULL,
+                     CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NOEXEC | BESIDE, 0, NULL,
                      fixed[i]);
     for (size_t i = 0; i < COUNT(covered); i++)
-        csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL, 0, NULL, covered[i]);
+        csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL | BESIDE, 0, NULL, covered[i]);
 }
 
 void csn_jail_add_system(const csn_kept *k, csn_jail *j, const char *home)
 {
-    add_programs(j);
-    csn_jail_add_etc(k, j, home);
+    csn_jail_add(j, CSN_MOUNT_PROC, CSN_MOUNT_NOEXEC, CSN_LL_READ | CSN_LL_WRITE, NULL,
+                 "/proc");
+    csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_DEVICE, NULL, "/dev");
     add_dev(j);
     add_proc(j);
+    add_programs(j);
+    csn_jail_add_etc(k, j, home);
     /* which package a program of /usr is from, and its version */
     csn_jail_add(j, CSN_MOUNT_BIND, SYSTEM | CSN_MOUNT_OPTIONAL, CSN_LL_READ, "/var/lib/dpkg",
                  "/var/lib/dpkg");
