@@ -88,13 +88,23 @@ static char *own_dir(void)
     return dir;
 }
 
+static pthread_once_t own_once = PTHREAD_ONCE_INIT;
+static char *own; /* asked for once: the kernel writes that list anew for every reader */
+
+static void find_own(void)
+{
+    own = own_dir();
+}
+
 /* Beside the library first (a build directory), then where it is installed. No environment
  * variable: whoever sets one for an agent's host must not choose what runs here. */
 csn_status csn_program_find(const char *name, char **ret, csn_error **err)
 {
-    csn_autofree char *dir = path_for_tests ? csn_path_dir(path_for_tests) : own_dir();
+    csn_autofree char *for_tests = path_for_tests ? csn_path_dir(path_for_tests) : NULL;
     csn_autofree char *beside = NULL, *installed = NULL;
 
+    (void)pthread_once(&own_once, find_own);
+    const char *dir = path_for_tests ? for_tests : own;
     if (dir && asprintf(&beside, "%s/%s", dir, name) < 0)
         beside = NULL;
     if (asprintf(&installed, CSN_LIBEXEC_DIR "/%s", name) < 0) {
@@ -437,7 +447,13 @@ void csn_kept_keeper_end(csn_kept *l)
     if (!there)
         return;
     if (l->kind->rooted) { /* pid 1 of its namespace: the kernel takes the rest along */
-        kill_keeper(l);
+        /* Its own burial takes as long as its start. When nobody else is left in the sandbox,
+         * and nobody can come, there is nothing to wait for. */
+        bool alone = l->spawns == l->alone_after && !l->connected && !l->detached;
+        if (alone && !l->wait_end)
+            (void)syscall(SYS_pidfd_send_signal, l->keeper_pidfd, SIGKILL, NULL, 0);
+        else
+            kill_keeper(l);
         return;
     }
     csn_wire_out_init(&none, NULL, 0);
