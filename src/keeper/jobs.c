@@ -86,6 +86,13 @@ csn_job *csn_job_find(csn_keeper *k, int64_t pid)
     return NULL;
 }
 
+bool csn_alone(void)
+{
+    siginfo_t si;
+
+    return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
+}
+
 void csn_job_send_exit(csn_job *job, uint32_t stage, uint32_t errnum)
 {
     uint8_t buf[64];
@@ -100,7 +107,8 @@ void csn_job_send_exit(csn_job *job, uint32_t stage, uint32_t errnum)
                                       .killed = (job->killed ? CSN_KILLED_ASKED : 0) |
                                                 (job->over ? CSN_KILLED_MEMORY : 0),
                                       .cpu_ns = job->cpu_ns,
-                                      .peak_memory = job->peak_memory});
+                                      .peak_memory = job->peak_memory,
+                                      .alone = getpid() == 1 && csn_alone()});
     (void)csn_msg_send(job->channel.fd, CSN_MSG_EXIT, o.data, o.len, NULL, 0, 1);
 }
 

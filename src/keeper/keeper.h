@@ -217,6 +217,8 @@ csn_job *csn_job_find(csn_keeper *k, int64_t pid); /* background ones, running o
 void csn_jobs_reap(csn_keeper *k);    /* every child that ended, and tells about it */
 void csn_jobs_collect(csn_keeper *k); /* only reaps: safe at any time */
 void csn_job_settle(csn_keeper *k, csn_job *job); /* its child is reaped, its killing is over */
+/* As the reaper of a pid namespace we are the parent of every orphan: no child, no process. */
+bool csn_alone(void);
 void csn_job_send_exit(csn_job *job, uint32_t stage, uint32_t errnum);
 void csn_job_channel(csn_keeper *k, csn_job *job); /* its channel is readable or hung up */
 void csn_stream_read(csn_keeper *k, csn_stream *s);

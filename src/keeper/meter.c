@@ -175,14 +175,6 @@ static void relieve(csn_keeper *k, const look *l)
         end_owner(k, most);
 }
 
-/* As the reaper of the namespace we are the parent of every orphan: no child, no process. */
-static bool alone(void)
-{
-    siginfo_t si;
-
-    return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
-}
-
 uint64_t csn_meter_tick(csn_keeper *k, uint64_t now)
 {
     uint64_t max = k->spec.walls.memory_max;
@@ -191,7 +183,7 @@ uint64_t csn_meter_tick(csn_keeper *k, uint64_t now)
 
     if (max == 0 || now < m->next_ns)
         return max == 0 ? 0 : m->next_ns;
-    if (alone()) {
+    if (csn_alone()) {
         m->next_ns = 0;
         return 0;
     }

@@ -128,6 +128,8 @@ typedef struct csn_exit_body {
     uint32_t killed; /* CSN_KILLED_* */
     uint64_t cpu_ns;
     uint64_t peak_memory;
+    uint64_t
+        alone; /* 1: there is no other process in the sandbox; only where that can be known */
 } csn_exit_body;
 
 void csn_put_exit(csn_wire_out *o, const csn_exit_body *b);

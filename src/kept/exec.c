@@ -33,7 +33,8 @@ typedef struct run {
     const csn_exec_req *req;
     csn_pump pump;
     int channel;
-    uint32_t how; /* of the KILL we sent, or CSN_END_EXITED */
+    uint64_t number; /* of the spawn */
+    uint32_t how;    /* of the KILL we sent, or CSN_END_EXITED */
     csn_exit_body exit;
 } run;
 
@@ -213,6 +214,7 @@ static csn_status send_spawn(run *r, csn_error **err)
     st = make_stdio(r, set.cwd_fd, &b.flags, fds, own, &n, err);
     if (st == CSN_OK) {
         csn_put_spawn(&o, &b);
+        r->number = ++r->l->spawns;
         st = csn_link_ask(r->l, CSN_MSG_SPAWN, &o, fds, n, &r->channel, err);
     }
     for (int i = 0; i < 3; i++)
@@ -359,6 +361,8 @@ static csn_status run_foreground(csn_kept *l, const csn_exec_req *req, const csn
         r.pump.deadline_ns = req->deadline_ns;
         st = run_to_end(&r, err);
     }
+    if (st == CSN_OK && r.exit.alone != 0)
+        l->alone_after = r.number;
     if (st == CSN_OK) {
         csn_kept_drain(l, &r.pump);
         /* One that ended by itself while our KILL was on its way was not killed. */

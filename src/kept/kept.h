@@ -92,6 +92,9 @@ struct csn_kept {
     int keeper_fd;               /* SEQPACKET to the keeper, or -1 */
     int keeper_pidfd;            /* or -1 */
     int64_t keeper_pid;
+    _Atomic uint64_t spawns;         /* how often it was asked to start something */
+    _Atomic uint64_t alone_after;    /* after that one ended, nothing else was left */
+    bool wait_end;                   /* something of its needs it to have ended: see its kind */
     char *program;                   /* that the keeper runs, when it was started here */
     unsigned keeper_uid, keeper_gid; /* of one that was found again */
     uid_t file_uid;                  /* who touches files: the caller, or who commands are */

@@ -141,6 +141,7 @@ static csn_status send_start(csn_kept *l, const csn_exec_req *req, uint64_t outp
     }
     csn_wire_out_init(&o, buf, sizeof(buf));
     csn_put_spawn(&o, &b);
+    l->spawns++;
     st = csn_link_ask(l, CSN_MSG_SPAWN, &o, fds, n, ret_channel, err);
     csn_wire_out_release(&o);
     csn_kept_setting_release(&set);

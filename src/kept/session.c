@@ -170,6 +170,7 @@ static csn_status ask_session(turn *t, const csn_kept_setting *set, uint32_t fla
 
     csn_wire_out_init(&o, buf, sizeof(buf));
     csn_put_spawn(&o, &b);
+    t->l->spawns++;
     csn_status st = csn_link_ask(t->l, CSN_MSG_SESSION, &o, &set->cwd_fd, 1, &t->channel, err);
     csn_wire_out_release(&o);
     return st;

@@ -169,6 +169,7 @@ csn_status csn_jail_limits_arm(csn_kept *k, csn_walls *w, csn_orphan *o, csn_err
         return st;
     o->doors = l->doors;
     o->door_count = l->door_count;
+    k->wait_end = l->door_count > 0; /* a group can be removed when nobody is in it */
     w->pids_max = c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT;
     w->pids_max += version_of(l, CSN_CGROUP_PIDS) ? PIDS_SLACK : 1;
     w->nofile_max = NOFILE;
