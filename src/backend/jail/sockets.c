@@ -7,7 +7,6 @@
  * bound sockets tells which there are, without a walk through the tree; one that is bound
  * later, or by a container with a network of its own, is not in it. */
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 #include "backend/jail/jail.h"
 #include "base/path.h"
 #include "os/statedir.h"
+#include "os/unixname.h"
 
 #define COVERED_MAX 64u /* there is an end to what can be mounted */
 
@@ -50,36 +50,26 @@ static size_t cover_relative(csn_jail *j, const csn_jail_share *shares, size_t c
     return n;
 }
 
-/* "ffff...: 00000002 00000000 00010000 0001 01 12345 /run/x.sock": the name is the eighth word
- * and may hold blanks. */
-static const char *name_in(char *line)
-{
-    char *p = line;
+typedef struct covering {
+    csn_jail *j;
+    const csn_jail_share *shares;
+    size_t count, covered;
+} covering;
 
-    for (int i = 0; i < 7 && *p; i++) {
-        p += strcspn(p, " ");
-        p += strspn(p, " ");
-    }
-    p[strcspn(p, "\n")] = '\0';
-    return *p == '@' || *p == '\0' ? NULL : p;
+static int cover_name(void *ctx, const char *name)
+{
+    covering *c = ctx;
+
+    c->covered += name[0] == '/' ? cover(c->j, c->shares, c->count, name)
+                                 : cover_relative(c->j, c->shares, c->count, name);
+    return c->covered >= COVERED_MAX;
 }
 
 static void cover_sockets(csn_jail *j, const csn_jail_share *shares, size_t count)
 {
-    FILE *list = fopen("/proc/net/unix", "re");
-    char *line = NULL;
-    size_t cap = 0, n = 0;
+    covering c = {.j = j, .shares = shares, .count = count};
 
-    while (list && n < COVERED_MAX && getline(&line, &cap, list) > 0) {
-        const char *name = name_in(line);
-        if (name && name[0] == '/')
-            n += cover(j, shares, count, name);
-        else if (name)
-            n += cover_relative(j, shares, count, name);
-    }
-    free(line);
-    if (list)
-        fclose(list);
+    (void)csn_unix_names(cover_name, &c);
 }
 
 /* Records that are not there yet would be made, and seen, later: so they are made now. Only
