@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -27,6 +28,7 @@
 #include "os/userns.h"
 
 #define HOST_NAME "caisson"
+#define PAGE      4096u /* larger ones are not given back, which is no harm */
 
 typedef struct building {
     const csn_walls *w;
@@ -46,7 +48,8 @@ typedef struct building {
     csn_mounts_work mounting;
 } building;
 
-static building site = {.inner = -1};
+/* Pages of its own, given back when the walls stand: there may be thousands of keepers. */
+static _Alignas(PAGE) building site;
 
 /* ---- mounts made by the library ---- */
 
@@ -134,18 +137,24 @@ static int set_limit(int what, uint64_t value)
     return syscall(SYS_prlimit64, 0, what, &r, NULL) < 0 ? -errno : 0;
 }
 
-/* Processes are counted per user namespace: nobody else's are in the sum. When memory runs out
- * on the host, it is a jail that goes first. No core files: they would hold what was in memory.
- */
+/* When memory runs out on the host, it is a jail that goes first. Before anybody shares our
+ * memory: from then on the kernel would look at every process of the host for another that
+ * does, now and for each command. */
+static int go_first(void)
+{
+    csn_autofd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    return fd >= 0 && write(fd, "500", 3) < 0 ? -errno : 0;
+}
+
+/* Processes are counted per user namespace: nobody else's are in the sum. No core files: they
+ * would hold what was in memory. */
 static int set_limits(const csn_walls *w)
 {
     struct {
         uint64_t soft, hard;
     } none = {0, 0};
-    csn_autofd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-    if (fd >= 0 && write(fd, "500", 3) < 0)
-        return -errno;
     if (syscall(SYS_prlimit64, 0, RLIMIT_CORE, &none, NULL) < 0)
         return -errno;
     int rc = set_limit(RLIMIT_NPROC, w->pids_max);
@@ -298,13 +307,17 @@ int csn_walls_build(csn_keeper *k)
     building *b = &site;
 
     b->w = &k->spec.walls;
+    b->inner = -1;
     k->inner_wall = -1;
     if (b->w->on == 0)
         return 0;
     (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
-    b->at = CSN_WALL_NET;
-    int rc =
-        b->w->on & CSN_WALL_BIT(CSN_WALL_NET) ? csn_beside_begin(&b->aside, make_net, b) : 0;
+    b->at = CSN_WALL_LIMITS;
+    int rc = b->w->on & CSN_WALL_BIT(CSN_WALL_LIMITS) ? go_first() : 0;
+    if (rc == 0 && (b->w->on & CSN_WALL_BIT(CSN_WALL_NET))) {
+        b->at = CSN_WALL_NET;
+        rc = csn_beside_begin(&b->aside, make_net, b);
+    }
     if (rc == 0)
         rc = receive_given(b);
     if (rc == 0)
@@ -325,5 +338,7 @@ int csn_walls_build(csn_keeper *k)
     b->net_fds[0] = root;
     tell(CSN_MSG_READY, &b->told, b->net_fds, 1 + b->net_count);
     csn_net_told();
+    /* whole pages: others' variables follow in the last one */
+    (void)madvise(&site, sizeof(site) / PAGE * PAGE, MADV_DONTNEED);
     return 0;
 }
