@@ -195,7 +195,7 @@ static int put(const builder *b, int mount, const char *to, bool dir)
 
 static int is_dir(int fd, bool *ret)
 {
-    struct stat st; /* on all machines with 64 bits the kernel's is also libc's */
+    struct stat st = {0}; /* on all machines with 64 bits the kernel's is also libc's */
     int rc = (int)csn_raw(SYS_fstat, fd, &st);
 
     *ret = rc == 0 && S_ISDIR(st.st_mode);
