@@ -4,7 +4,8 @@
  * here may fork (a large host would be copied), raise SIGCHLD, or leave a child for the host's
  * wait(). Two clones: a middle process that shares our memory and descriptors and ends without
  * a signal (exit_signal 0, which only __WALL sees), and from it the program itself, which is
- * thereby orphaned. The middle shares our descriptor table, so that the pidfd it gets is ours.
+ * thereby orphaned. The middle shares our descriptor table, so that the pidfd it gets is ours;
+ * so does the program at first, and takes from it what it is to have (os/handover.h).
  * All signals are blocked meanwhile, and both run only system calls on stacks of their own
  * until exec.
  *
@@ -28,6 +29,7 @@
 
 #include "base/cleanup.h"
 #include "os/guise.h"
+#include "os/handover.h"
 
 #ifndef CLONE_PIDFD
 #define CLONE_PIDFD 0x00001000
@@ -58,27 +60,53 @@ int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
 typedef struct start {
     const csn_orphan *o;
     char *stack2;
+    int box;    /* where the descriptors are: csn_handover_take */
+    bool taken; /* they have been */
     int pid, pidfd;
     int error; /* of the program's start */
     enum csn_orphan_stage stage;
 } start;
 
-/* Puts the given descriptors at 0..n-1 and closes all others. The program itself comes next,
- * and closes with its exec. */
-IN_CHILD static int place_fds(const csn_orphan *o)
+/* What is handed over: the given descriptors without the -1, and the program. */
+static size_t list_fds(const csn_orphan *o, int *ret)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < o->nfds; i++)
+        if (o->fds[i] >= 0)
+            ret[n++] = o->fds[i];
+    if (o->exec_fd > 0)
+        ret[n++] = o->exec_fd;
+    return n;
+}
+
+IN_CHILD static int take_fds(start *s, int *fds)
+{
+    const csn_orphan *o = s->o;
+    size_t n = o->exec_fd > 0 ? 1 : 0;
+
+    for (size_t i = 0; i < o->nfds; i++)
+        n += o->fds[i] >= 0;
+    int rc = csn_handover_take(s->box, fds, n);
+    s->taken = rc == 0;
+    return rc < 0 ? -1 : 0;
+}
+
+/* Puts the given descriptors (have: as they were handed over) at 0..n-1 and closes all others.
+ * The program itself comes next, and closes with its exec. */
+IN_CHILD static int place_fds(const csn_orphan *o, const int *have)
 {
     int parked[CSN_ORPHAN_FDS_MAX];
     unsigned last = (unsigned)o->nfds;
 
     for (size_t i = 0; i < o->nfds; i++) {
-        int from = o->fds[i];
-        if (from < 0)
-            from = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
+        int from = o->fds[i] < 0 ? (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0)
+                                 : *have++;
         parked[i] = (int)syscall(SYS_fcntl, from, F_DUPFD, FD_HIGH);
         if (parked[i] < 0)
             return -1;
     }
-    int program = o->exec_fd > 0 ? (int)syscall(SYS_fcntl, o->exec_fd, F_DUPFD, FD_HIGH) : 0;
+    int program = o->exec_fd > 0 ? (int)syscall(SYS_fcntl, *have, F_DUPFD, FD_HIGH) : 0;
     if (program < 0)
         return -1;
     for (size_t i = 0; i < o->nfds; i++)
@@ -154,7 +182,11 @@ IN_CHILD static int program_main(void *arg)
     static char *const no_env[] = {NULL};
     start *s = arg;
     const csn_orphan *o = s->o;
+    int have[CSN_ORPHAN_FDS_MAX + 1];
 
+    s->stage = CSN_ORPHAN_EXEC;
+    if (take_fds(s, have) < 0) /* until then the table is the host's */
+        goto failed;
     syscall(SYS_setsid);
     s->stage = CSN_ORPHAN_MAP;
     if (o->walls && o->walls->namespaces != 0 && write_maps(o->walls) < 0)
@@ -162,7 +194,7 @@ IN_CHILD static int program_main(void *arg)
     s->stage = CSN_ORPHAN_EXEC;
     /* Signals stay blocked: the handlers are the host's until exec, and then the program's own
      * affair. */
-    if (syscall(SYS_chdir, "/") < 0 || place_fds(o) < 0)
+    if (syscall(SYS_chdir, "/") < 0 || place_fds(o, have) < 0)
         goto failed;
     if (o->exec_fd > 0) /* was put behind the others */
         syscall(SYS_execveat, (int)o->nfds, "", o->argv, no_env, AT_EMPTY_PATH);
@@ -201,7 +233,7 @@ IN_CHILD static int middle_main(void *arg)
         s->error = errno;
     } else {
         s->stage = CSN_ORPHAN_CLONE;
-        int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD;
+        int flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | SIGCHLD;
         s->pid = clone(program_main, s->stack2 + STACK_SIZE,
                        flags | (w ? (int)w->namespaces : 0), s, &pidfd);
         if (s->pid < 0)
@@ -218,13 +250,18 @@ int csn_orphan_start(const csn_orphan *o, pid_t *ret_pid, int *ret_pidfd,
 {
     start s = {.o = o, .pid = -1, .pidfd = -1, .stage = CSN_ORPHAN_CLONE};
     uint64_t all = ~0ull, old = 0;
-    int dumpable = 1;
+    int dumpable = 1, fds[CSN_ORPHAN_FDS_MAX + 1];
 
     char *stacks = mmap(NULL, 2 * STACK_SIZE, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (stacks == MAP_FAILED)
         return -errno;
     s.stack2 = stacks + STACK_SIZE;
+    s.box = csn_handover_begin(fds, list_fds(o, fds));
+    if (s.box < 0) {
+        munmap(stacks, 2 * STACK_SIZE);
+        return s.box;
+    }
     bool alone = o->walls && o->walls->become;
     /* Whoever becomes another user makes the memory that all threads share undumpable for a
      * moment, and then no other thread's child may write its maps. */
@@ -244,6 +281,7 @@ int csn_orphan_start(const csn_orphan *o, pid_t *ret_pid, int *ret_pidfd,
     if (alone)
         csn_guise_thaw();
     munmap(stacks, 2 * STACK_SIZE);
+    csn_handover_end(s.taken);
     if (ret_stage)
         *ret_stage = s.stage;
     if (e != 0) {

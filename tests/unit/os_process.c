@@ -12,6 +12,9 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,6 +110,81 @@ static void orphan_raises_no_sigchld(void **state)
     }
     assert_int_equal(chld_count, 0);
     sigaction(SIGCHLD, &old, NULL);
+}
+
+/* One orphan that echoes a word of its starter's through its own pipe. */
+static void *start_some(void *arg)
+{
+    char word[32], text[512];
+    int out[2], pidfd;
+    pid_t pid;
+
+    for (int i = 0; i < 20; i++) {
+        snprintf(word, sizeof(word), "%s%d", (const char *)arg, i);
+        const char *argv[] = {"echo", word, NULL};
+        csn_orphan o = {.path = "/bin/echo", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
+        if (pipe2(out, O_CLOEXEC) != 0)
+            return "no pipe";
+        o.fds[1] = out[1];
+        if (csn_orphan_start(&o, &pid, &pidfd, NULL) != 0)
+            return "no start";
+        close(out[1]);
+        read_all(out[0], text, sizeof(text));
+        close(out[0]);
+        (void)csn_orphan_wait(pidfd, 5000);
+        close(pidfd);
+        if (strncmp(text, word, strlen(word)) != 0 || text[strlen(word)] != '\n')
+            return "another's descriptor";
+    }
+    return NULL;
+}
+
+static void orphans_of_many_threads_get_their_own(void **state)
+{
+    static char names[4][2] = {"a", "b", "c", "d"};
+    pthread_t threads[4];
+    void *trouble;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, start_some, names[i]), 0);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], &trouble);
+        assert_null(trouble);
+    }
+}
+
+/* A daemon closes all it does not know, and opens files of its own where ours were. */
+static void a_host_that_closes_everything_keeps_what_it_opens(void **state)
+{
+    struct stat st;
+    int fds[16];
+
+    (void)state;
+    assert_null(start_some("before"));
+    assert_int_equal(syscall(SYS_close_range, 3, ~0u, 0), 0);
+    for (size_t i = 0; i < 16; i++)
+        fds[i] = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    assert_null(start_some("after"));
+    for (size_t i = 0; i < 16; i++) {
+        assert_int_equal(fstat(fds[i], &st), 0);
+        assert_int_equal(st.st_rdev, makedev(1, 5));
+        close(fds[i]);
+    }
+}
+
+static void a_forked_host_starts_its_own(void **state)
+{
+    int status = 0;
+
+    (void)state;
+    assert_null(start_some("parent"));
+    pid_t child = fork();
+    if (child == 0)
+        _exit(start_some("child") == NULL ? 0 : 1);
+    assert_null(start_some("meanwhile"));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 static void wait_for_an_orphan_can_time_out(void **state)
@@ -387,7 +465,11 @@ static void tree_is_found_by_tag_and_killed(void **state)
     assert_int_equal(csn_proctree_pass(&t, &by_tag, 0, false, &fresh), 3);
     assert_int_equal(fresh, 0);
     assert_int_equal(csn_proctree_quick(&t, &by_tag, 0, &fresh), 3);
-    assert_int_equal(csn_proctree_quick(&t, &other, SIGKILL, &fresh), 0);
+    n = 1; /* here too */
+    for (int i = 0; i < 10000 && n != 0; i++)
+        n = csn_proctree_quick(&t, &other, SIGKILL, &fresh);
+    assert_int_equal(n, 0);
+    n = 3;
     for (int i = 0; i < 10000 && n != 0; i++) {
         n = csn_proctree_pass(&t, &by_tag, SIGKILL, false, NULL);
         while (waitpid(-1, NULL, WNOHANG) > 0)
@@ -476,6 +558,9 @@ int main(void)
         cmocka_unit_test(orphan_gets_what_is_listed_and_nothing_else),
         cmocka_unit_test(orphan_that_cannot_be_run_is_an_error),
         cmocka_unit_test(orphan_raises_no_sigchld),
+        cmocka_unit_test(orphans_of_many_threads_get_their_own),
+        cmocka_unit_test(a_host_that_closes_everything_keeps_what_it_opens),
+        cmocka_unit_test(a_forked_host_starts_its_own),
         cmocka_unit_test(wait_for_an_orphan_can_time_out),
         cmocka_unit_test(quiet_write_raises_no_sigpipe),
         cmocka_unit_test(pump_moves_bytes_to_the_end),
