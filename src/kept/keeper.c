@@ -17,7 +17,6 @@
 #include <sys/auxv.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -134,31 +133,17 @@ csn_status csn_keeper_find(char **ret, csn_error **err)
 /* ---- the socket of a detached one
  * ------------------------------------------------------------ */
 
-/* A path that fits into sun_path; a longer one is reached through its directory's descriptor.
- */
-static void socket_address(const csn_kept *l, struct sockaddr_un *ret)
-{
-    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int n = snprintf(ret->sun_path, sizeof(ret->sun_path), "%s/" SOCKET_NAME, l->run_path);
-    if (n < 0 || (size_t)n >= sizeof(ret->sun_path))
-        snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/" SOCKET_NAME,
-                 l->run_fd);
-}
-
 /* Bound here and not in the keeper, so that a failure is an error of open with its reason. */
 static csn_status listen_socket(csn_kept *l, int *ret, csn_error **err)
 {
-    csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    struct sockaddr_un addr;
-
     csn_status st = csn_kept_run_dir(l, err);
+
     if (st < 0)
         return st;
-    socket_address(l, &addr);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
-        listen(fd, CSN_KEEPER_BACKLOG) < 0)
-        return csn_fail_errno(err, errno, "socket of sandbox '%s'", l->id);
-    *ret = csn_steal_fd(&fd);
+    int fd = csn_kept_run_listen(l, SOCKET_NAME, CSN_KEEPER_BACKLOG);
+    if (fd < 0)
+        return csn_fail_errno(err, -fd, "socket of sandbox '%s'", l->id);
+    *ret = fd;
     return CSN_OK;
 }
 
@@ -319,17 +304,13 @@ csn_status csn_kept_keeper_start(csn_kept *l, csn_error **err)
 
 csn_status csn_kept_keeper_connect(csn_kept *l, csn_error **err)
 {
-    struct sockaddr_un addr;
+    csn_autofd int fd = csn_kept_run_connect(l, SOCKET_NAME);
     pid_t pid = 0;
 
-    csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    socket_address(l, &addr);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-        int e = errno;
-        if (e != ECONNREFUSED && e != ENOENT)
-            return csn_fail_errno(err, e, "connect to sandbox '%s'", l->id);
+    if (fd == -ECONNREFUSED || fd == -ENOENT)
         return csn_link_lost(l, err);
-    }
+    if (fd < 0)
+        return csn_fail_errno(err, -fd, "connect to sandbox '%s'", l->id);
     int rc = peer_of(l, fd, &pid);
     if (rc < 0)
         return csn_fail_errno(err, -rc, "sandbox '%s' is another user's", l->id);
@@ -408,30 +389,17 @@ csn_status csn_link_hostile(csn_kept *l, const char *what, csn_error **err)
 static csn_status send_request(csn_kept *l, uint16_t type, const csn_wire_out *body,
                                const int *fds, size_t nfds, int *ret_channel, csn_error **err)
 {
-    int pair[2], all[CSN_KEEPER_FDS_MAX];
-
     if (body->error != 0)
         return body->error == E2BIG
                    ? csn_fail(err, CSN_TOO_LARGE, "arguments and environment are too large")
                    : csn_fail_errno(err, body->error, "request to the keeper");
-    if (nfds + 1 > CSN_KEEPER_FDS_MAX)
-        return csn_fail(err, CSN_INTERNAL, "too many descriptors for the keeper");
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return csn_fail_errno(err, errno, "request to the keeper");
-    csn_autofd int ours = pair[0], theirs = pair[1];
-    all[0] = theirs;
-    if (nfds > 0)
-        memcpy(all + 1, fds, nfds * sizeof(*fds));
-    int rc = csn_msg_send(l->keeper_fd, type, body->data, body->len, all, nfds + 1,
-                          csn_deadline_in(CSN_KEEPER_ANSWER_MS));
-    if (rc == -EPIPE || rc == -ECONNRESET || rc == -ENOTCONN)
+    int rc = csn_msg_ask(l->keeper_fd, type, body->data, body->len, fds, nfds,
+                         csn_deadline_in(CSN_KEEPER_ANSWER_MS), ret_channel);
+    if (rc == -EPIPE)
         return csn_link_lost(l, err);
     if (rc == -ETIMEDOUT)
         return csn_link_hostile(l, "it takes no requests", err);
-    if (rc < 0)
-        return csn_fail_errno(err, -rc, "request to the keeper");
-    *ret_channel = csn_steal_fd(&ours);
-    return CSN_OK;
+    return rc < 0 ? csn_fail_errno(err, -rc, "request to the keeper") : CSN_OK;
 }
 
 /* The descriptors stay open until the state is freed: other threads may be using them. */
@@ -478,28 +446,16 @@ csn_status csn_link_ask(csn_kept *l, uint16_t type, const csn_wire_out *body, co
 csn_status csn_link_answer(csn_kept *l, int channel, uint64_t deadline_ns, void *buf,
                            size_t size, csn_msg *ret, csn_error **err)
 {
-    struct pollfd pf = {.fd = channel, .events = POLLIN};
-
     if (deadline_ns == 0)
         deadline_ns = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
-    for (;;) {
-        int n = poll(&pf, 1, csn_deadline_poll_ms(deadline_ns));
-        if (n < 0 && errno != EINTR)
-            return csn_fail_errno(err, errno, "wait for the keeper");
-        if (n == 0)
-            return csn_link_hostile(l, "it did not answer", err);
-        if (n < 0)
-            continue;
-        int rc = csn_msg_recv(channel, buf, size, ret);
-        if (rc == 1)
-            return CSN_OK;
-        if (rc == 0)
-            return csn_link_lost(l, err);
-        if (rc == -EPROTO)
-            return csn_link_hostile(l, "it broke the protocol", err);
-        if (rc != -EAGAIN)
-            return csn_fail_errno(err, -rc, "answer of the keeper");
-    }
+    int rc = csn_msg_await(channel, deadline_ns, buf, size, ret);
+    if (rc == -ETIMEDOUT)
+        return csn_link_hostile(l, "it did not answer", err);
+    if (rc == 0)
+        return csn_link_lost(l, err);
+    if (rc == -EPROTO)
+        return csn_link_hostile(l, "it broke the protocol", err);
+    return rc < 0 ? csn_fail_errno(err, -rc, "answer of the keeper") : CSN_OK;
 }
 
 csn_status csn_link_call(csn_kept *l, uint16_t type, const csn_ask_body *ask, uint64_t wait_ms,

@@ -52,6 +52,39 @@ csn_status csn_kept_run_failed(csn_kept *l, int errnum, const char *what, csn_er
     return csn_fail_errno(err, errnum, "%s of '%s'", what, l->id);
 }
 
+/* A path that fits into sun_path; a longer one is reached through its directory's descriptor.
+ */
+static struct sockaddr_un address_of(const csn_kept *l, const char *name)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int n = snprintf(a.sun_path, sizeof(a.sun_path), "%s/%s", l->run_path, name);
+
+    if (n < 0 || (size_t)n >= sizeof(a.sun_path))
+        snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", l->run_fd, name);
+    return a;
+}
+
+int csn_kept_run_listen(const csn_kept *l, const char *name, int backlog)
+{
+    csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const struct sockaddr_un a = address_of(l, name);
+
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 ||
+        listen(fd, backlog) < 0)
+        return -errno;
+    return csn_steal_fd(&fd);
+}
+
+int csn_kept_run_connect(const csn_kept *l, const char *name)
+{
+    csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const struct sockaddr_un a = address_of(l, name);
+
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0)
+        return -errno;
+    return csn_steal_fd(&fd);
+}
+
 /* Is there a keeper behind the socket in this directory? One we cannot ask counts as one. */
 static bool listened_on(int dir)
 {

@@ -216,3 +216,43 @@ int csn_msg_take_fd(csn_msg *m, size_t i)
 {
     return i < m->nfds ? csn_steal_fd(&m->fds[i]) : -1;
 }
+
+int csn_msg_ask(int sock, uint16_t type, const void *body, size_t len, const int *fds,
+                size_t nfds, uint64_t deadline_ns, int *ret_channel)
+{
+    int pair[2], all[CSN_KEEPER_FDS_MAX];
+
+    if (nfds + 1 > CSN_KEEPER_FDS_MAX)
+        return -E2BIG;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    csn_autofd int ours = pair[0];
+    all[0] = pair[1];
+    if (nfds > 0)
+        memcpy(all + 1, fds, nfds * sizeof(*fds));
+    int rc = csn_msg_send(sock, type, body, len, all, nfds + 1, deadline_ns);
+    close(pair[1]); /* held here, it would hide that the other side has hung up */
+    if (rc == -ECONNRESET || rc == -ENOTCONN)
+        return -EPIPE;
+    if (rc == 0)
+        *ret_channel = csn_steal_fd(&ours);
+    return rc;
+}
+
+int csn_msg_await(int sock, uint64_t deadline_ns, void *buf, size_t size, csn_msg *ret)
+{
+    struct pollfd pf = {.fd = sock, .events = POLLIN};
+
+    for (;;) {
+        int n = poll(&pf, 1, csn_deadline_poll_ms(deadline_ns));
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n == 0)
+            return -ETIMEDOUT;
+        if (n < 0)
+            continue;
+        int rc = csn_msg_recv(sock, buf, size, ret);
+        if (rc != -EAGAIN)
+            return rc;
+    }
+}

@@ -39,6 +39,13 @@ int csn_msg_send(int sock, uint16_t type, const void *body, size_t len, const in
 /* Receives one message without waiting; body and descriptors are the caller's to release. 1: a
  * message, 0: the other side hung up, -EAGAIN: nothing there, -EPROTO: malformed. */
 int csn_msg_recv(int sock, void *buf, size_t size, csn_msg *ret);
+/* A request whose answers come on a channel of its own: one end of a pair goes along as the
+ * first descriptor, the other is *ret_channel. A peer that is gone is -EPIPE, one that takes
+ * nothing until the deadline -ETIMEDOUT. */
+int csn_msg_ask(int sock, uint16_t type, const void *body, size_t len, const int *fds,
+                size_t nfds, uint64_t deadline_ns, int *ret_channel);
+/* As csn_msg_recv, but waits: -ETIMEDOUT. */
+int csn_msg_await(int sock, uint64_t deadline_ns, void *buf, size_t size, csn_msg *ret);
 void csn_msg_release(csn_msg *m); /* closes descriptors that were not taken, frees the heap */
 int csn_msg_take_fd(csn_msg *m, size_t i); /* the caller owns it now; -1: there is none */
 /* The pure part of recv: checks a packet of n bytes that came with nfds descriptors. */

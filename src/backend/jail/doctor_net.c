@@ -5,7 +5,6 @@
  * it ends when we hang up. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,16 +67,15 @@ static int start(const char *program, int control, int *ret_pidfd)
 /* READY: 0 and what it became. FAILED: why. */
 static int await(int control, csn_net_body *ret)
 {
-    struct pollfd pf = {.fd = control, .events = POLLIN};
     uint8_t buf[256];
     csn_ask_body told;
     csn_msg m;
 
-    if (poll(&pf, 1, (int)CSN_KEEPER_ANSWER_MS) != 1)
-        return -ETIMEDOUT;
-    if (csn_msg_recv(control, buf, sizeof(buf), &m) != 1)
-        return -EPIPE;
-    int rc = csn_get_ask(m.body, m.len, &told);
+    int rc =
+        csn_msg_await(control, csn_deadline_in(CSN_KEEPER_ANSWER_MS), buf, sizeof(buf), &m);
+    if (rc != 1)
+        return rc < 0 ? rc : -EPIPE;
+    rc = csn_get_ask(m.body, m.len, &told);
     if (rc == 0 && m.type == CSN_MSG_FAILED)
         rc = told.a > 0 && told.a < 4096 ? -(int)told.a : -EPROTO;
     else if (rc == 0)

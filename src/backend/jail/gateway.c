@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -73,27 +72,16 @@ static csn_status lost(csn_error **err)
     return csn_error_advise(st, err, "the sandbox goes on without network; make a new one");
 }
 
+/* The next message on a channel, to be released. */
 static csn_status await(int channel, void *buf, size_t size, csn_msg *ret, csn_error **err)
 {
-    struct pollfd pf = {.fd = channel, .events = POLLIN};
-    uint64_t deadline = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
+    int rc = csn_msg_await(channel, csn_deadline_in(CSN_KEEPER_ANSWER_MS), buf, size, ret);
 
-    for (;;) {
-        int n = poll(&pf, 1, csn_deadline_poll_ms(deadline));
-        if (n < 0 && errno != EINTR)
-            return csn_fail_errno(err, errno, "wait for the gateway");
-        if (n == 0)
-            return silent(err);
-        if (n < 0)
-            continue;
-        int rc = csn_msg_recv(channel, buf, size, ret);
-        if (rc == 1)
-            return CSN_OK;
-        if (rc == 0)
-            return lost(err);
-        if (rc != -EAGAIN)
-            return csn_fail(err, CSN_UNAVAILABLE, "the gateway broke the protocol");
-    }
+    if (rc == -ETIMEDOUT)
+        return silent(err);
+    if (rc == 0)
+        return lost(err);
+    return rc < 0 ? csn_fail(err, CSN_UNAVAILABLE, "the gateway broke the protocol") : CSN_OK;
 }
 
 /* It refused, and says why; or said something else. */
@@ -110,34 +98,32 @@ static csn_status not_wanted(csn_msg *m, csn_error **err)
     return st;
 }
 
+static csn_status request(const csn_gateway *g, uint16_t type, const csn_wire_out *body,
+                          const int *fds, size_t nfds, int *ret_channel, csn_error **err)
+{
+    if (g->control < 0)
+        return lost(err);
+    if (body->error != 0)
+        return csn_fail_errno(err, body->error, "request to the gateway");
+    int rc = csn_msg_ask(g->control, type, body->data, body->len, fds, nfds,
+                         csn_deadline_in(CSN_KEEPER_ANSWER_MS), ret_channel);
+    if (rc == -EPIPE)
+        return lost(err);
+    if (rc == -ETIMEDOUT)
+        return silent(err);
+    return rc < 0 ? csn_fail_errno(err, -rc, "request to the gateway") : CSN_OK;
+}
+
 /* The answer is of type `want`, and to be released. */
 static csn_status ask(const csn_gateway *g, uint16_t type, const csn_wire_out *body,
                       const int *fds, size_t nfds, uint16_t want, void *buf, size_t size,
                       csn_msg *ret, csn_error **err)
 {
-    int pair[2], all[CSN_KEEPER_FDS_MAX];
+    csn_autofd int channel = -1;
+    csn_status st = request(g, type, body, fds, nfds, &channel, err);
 
-    if (g->control < 0)
-        return lost(err);
-    if (body->error != 0)
-        return csn_fail_errno(err, body->error, "request to the gateway");
-    if (nfds + 1 > CSN_KEEPER_FDS_MAX)
-        return csn_fail(err, CSN_INTERNAL, "too many descriptors for the gateway");
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return csn_fail_errno(err, errno, "request to the gateway");
-    csn_autofd int ours = pair[0];
-    all[0] = pair[1];
-    if (nfds > 0)
-        memcpy(all + 1, fds, nfds * sizeof(*fds));
-    int rc = csn_msg_send(g->control, type, body->data, body->len, all, nfds + 1,
-                          csn_deadline_in(CSN_KEEPER_ANSWER_MS));
-    close(pair[1]); /* held here, it would hide that the gateway has hung up */
-    if (rc == -EPIPE || rc == -ECONNRESET || rc == -ENOTCONN)
-        return lost(err);
-    if (rc < 0)
-        return rc == -ETIMEDOUT ? silent(err)
-                                : csn_fail_errno(err, -rc, "request to the gateway");
-    csn_status st = await(ours, buf, size, ret, err);
+    if (st == CSN_OK)
+        st = await(channel, buf, size, ret, err);
     if (st < 0)
         return st;
     return ret->type == want ? CSN_OK : not_wanted(ret, err);
@@ -236,38 +222,25 @@ csn_status csn_gateway_events(const csn_gateway *g, uint64_t *seq, csn_gateway_e
 
 /* ---- a detached one ---- */
 
-/* By way of the held directory: its path may be longer than an address can be. */
-static void socket_address(const csn_kept *k, struct sockaddr_un *ret)
-{
-    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
-    snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/" SOCKET_NAME, k->run_fd);
-}
-
 csn_status csn_gateway_listen(csn_kept *k, int *ret, csn_error **err)
 {
-    csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    struct sockaddr_un addr;
-
     csn_status st = csn_kept_run_dir(k, err);
+
     if (st < 0)
         return st;
-    socket_address(k, &addr);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
-        listen(fd, BACKLOG) < 0)
-        return csn_fail_errno(err, errno, "network socket of sandbox '%s'", k->id);
-    *ret = csn_steal_fd(&fd);
+    int fd = csn_kept_run_listen(k, SOCKET_NAME, BACKLOG);
+    if (fd < 0)
+        return csn_fail_errno(err, -fd, "network socket of sandbox '%s'", k->id);
+    *ret = fd;
     return CSN_OK;
 }
 
 /* The directory is the caller's alone: whoever listens there was put there by one of us. */
 void csn_gateway_find(const csn_kept *k, csn_gateway *g)
 {
-    csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    struct sockaddr_un addr;
+    int fd = csn_kept_run_connect(k, SOCKET_NAME);
 
-    socket_address(k, &addr);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
-        g->control = csn_steal_fd(&fd);
+    g->control = fd < 0 ? -1 : fd;
 }
 
 /* ---- its end ---- */
