@@ -34,6 +34,11 @@ void csn_strv_free(char **v)
     free(v);
 }
 
+void csn_strv_freep(char ***v)
+{
+    csn_strv_free(*v);
+}
+
 char **csn_strv_dup(const char *const *v)
 {
     size_t n = csn_strv_len(v);

@@ -7,6 +7,7 @@
 size_t csn_strv_len(const char *const *v); /* NULL: 0 */
 char **csn_strv_dup(const char *const *v); /* deep; NULL when out of memory */
 void csn_strv_free(char **v);
+void csn_strv_freep(char ***v); /* for CSN_CLEANUP */
 bool csn_strv_has(const char *const *v, const char *s);
 /* Appends a copy; *v may be NULL at first. 0 or ENOMEM. */
 int csn_strv_push(char ***v, const char *s);

@@ -78,16 +78,11 @@ csn_status csn_network_log(csn_sandbox *sb, csn_error **err)
 
 /* ---- the rules ---- */
 
-static void strv_freep(char ***v)
-{
-    csn_strv_free(*v);
-}
-
 /* The rules of a list and of presets as one; malloc'd. */
 static csn_status all_rules(const csn_config *c, const char *const *allow,
                             const char *const *packages, char ***ret, csn_error **err)
 {
-    CSN_CLEANUP(strv_freep) char **v = NULL;
+    CSN_CLEANUP(csn_strv_freep) char **v = NULL;
     int e = 0;
 
     for (size_t i = 0; allow && allow[i] && e == 0; i++)
@@ -102,7 +97,7 @@ static csn_status all_rules(const csn_config *c, const char *const *allow,
 
 csn_status csn_network_expand(csn_sandbox *sb, csn_error **err)
 {
-    CSN_CLEANUP(strv_freep) char **v = NULL;
+    CSN_CLEANUP(csn_strv_freep) char **v = NULL;
     csn_config c = *sb->config;
 
     if (!sb->ops->network_set || !c.packages || !c.packages[0] || sb->expanded)
@@ -142,7 +137,7 @@ static csn_status set_rules(csn_sandbox *sb, const csn_net_opts *o, csn_error **
                           .net_deny = o->net_deny,
                           .packages = o->packages};
     csn_net_opts given = *o;
-    CSN_CLEANUP(strv_freep) char **v = NULL;
+    CSN_CLEANUP(csn_strv_freep) char **v = NULL;
     csn_status st = csn_config_check_net(&checked, err);
     if (st == CSN_OK && o->packages && o->packages[0]) {
         st = all_rules(sb->config, o->net_allow, o->packages, &v, err);

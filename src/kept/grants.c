@@ -145,17 +145,14 @@ static csn_status resolve_all(const csn_kept *l, const char *const *in, char ***
     return CSN_OK;
 }
 
-static void strv_freep(char ***v)
-{
-    csn_strv_free(*v);
-}
-
 /* Grants come in the order of the lists (read, then write), and so do their rules: a rule's
  * source is named by its place in the list. */
 static csn_status rules_open(csn_kept *l, csn_error **err)
 {
     const csn_config *c = l->config;
-    CSN_CLEANUP(strv_freep) char **read = NULL, **write = NULL, **deny = NULL, **paths = NULL;
+    CSN_CLEANUP(csn_strv_freep)
+    char **read = NULL,
+         **write = NULL, **deny = NULL, **paths = NULL;
     csn_autofree csn_rule *rules = calloc(c->rule_count + 1, sizeof(*rules));
     csn_status st = rules ? CSN_OK : csn_fail(err, CSN_NOMEM, "out of memory");
 

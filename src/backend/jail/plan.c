@@ -310,17 +310,12 @@ static void add_ruled(csn_kept *k, csn_jail *j, const shares *s)
     }
 }
 
-static void strv_freep(char ***v)
-{
-    csn_strv_free(*v);
-}
-
 /* The mounts decide; the rules say the same in words, for good messages. In the order of the
  * mounts: writable are the private places and the writable shares, everything else that is
  * there may only be read. */
 static csn_status make_rules(csn_kept *k, csn_jail *j, const shares *s, csn_error **err)
 {
-    CSN_CLEANUP(strv_freep) char **deny = NULL;
+    CSN_CLEANUP(csn_strv_freep) char **deny = NULL;
     static const char *const read[] = {"/", NULL};
     const char *write[SHARES_MAX + 4] = {"/tmp", "/var/tmp", "/dev/shm"};
     const csn_config *c = k->config;

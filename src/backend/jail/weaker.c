@@ -234,15 +234,10 @@ static void add_system(csn_jail *j)
     add_each(j, processes, COUNT(processes), CSN_MOUNT_KEEPER, CSN_LL_READ);
 }
 
-static void strv_freep(char ***v)
-{
-    csn_strv_free(*v);
-}
-
 /* The same list once more, in words, for the file calls. Rules speak of resolved paths. */
 static csn_status make_rules(csn_kept *k, const csn_jail *j, csn_error **err)
 {
-    CSN_CLEANUP(strv_freep) char **read = NULL, **write = NULL;
+    CSN_CLEANUP(csn_strv_freep) char **read = NULL, **write = NULL;
     char real[PATH_MAX];
     int e = 0;
 
