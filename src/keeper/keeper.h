@@ -203,6 +203,7 @@ typedef struct csn_child {
     int cwd, in, out, err;  /* -1: the keeper's own (/dev/null; for cwd: the path in body) */
     int ctl;                /* session: becomes 9; else -1 */
     int inner_wall;         /* or -1 */
+    int sockets;            /* who makes its sockets; -1: itself */
     const char *file;       /* the program; NULL: argv[0], searched for */
     uint32_t stage, errnum; /* set by the child when it cannot go on */
 } csn_child;

@@ -4,8 +4,9 @@
  * background processes and ends everything when it is told to, when its owner dies or when its
  * time is over. It is started by the library with exactly the descriptors of spec.h, an empty
  * environment and a sealed spec. It runs nobody's code but exec's: no plug-ins, no
- * configuration, no environment variables. If the spec or the descriptors are not what they
- * should be it does nothing and exits 2. */
+ * configuration, no environment variables. It has two other lives, by flags of the spec: to
+ * sweep (sweep.c), and to make the sockets of one command (os/sockets.h). If the spec or the
+ * descriptors are not what they should be it does nothing and exits 2. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -22,6 +23,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "keeper/keeper.h"
+#include "os/sockets.h"
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
@@ -109,6 +111,10 @@ int main(void)
         return 2;
     if (k->spec.flags & CSN_SPEC_SWEEP)
         return csn_sweep(&k->spec) < 0 ? 1 : 0;
+    if (k->spec.flags & CSN_SPEC_SOCKETS) {
+        (void)prctl(PR_SET_NAME, "caisson-sockets", 0L, 0L, 0L);
+        return csn_sockets_serve(CSN_KEEPER_FD_CONTROL) < 0 ? 1 : 0;
+    }
     int rc = csn_serve(k);
     csn_watch_close(k, &k->listen); /* nobody new comes in while we clear up */
     csn_kill_everything(k);

@@ -7,7 +7,8 @@
  *
  *   request     descriptors after the channel     answers on the channel
  *   HELLO       -                                 HELLO_R
- *   SPAWN       cwd stdin stdout stderr (flags)   EXIT; background: STARTED or EXIT
+ *   SPAWN       cwd stdin stdout stderr sockets   EXIT; background: STARTED or EXIT
+ *               (those of the flags)
  *   DRAIN       one or two read ends              DONE
  *   PROCESSES   -                                 LIST, when it is time
  *   LOGS        -                                 LOG, when there is something
@@ -75,14 +76,15 @@ enum csn_msg_type {
 #define CSN_SPAWN_STDIN_FD   (1u << 1)
 #define CSN_SPAWN_STDOUT_FD  (1u << 2)
 #define CSN_SPAWN_STDERR_FD  (1u << 3)
-#define CSN_SPAWN_FDS        0xfu
+#define CSN_SPAWN_SOCKETS_FD (1u << 10) /* foreground: who makes its sockets, os/sockets.h */
+#define CSN_SPAWN_FDS        0x40fu
 #define CSN_SPAWN_MERGE      (1u << 4) /* stderr goes where stdout goes */
 #define CSN_SPAWN_BACKGROUND (1u << 5)
 #define CSN_SPAWN_PTY        (1u << 6)
 #define CSN_SPAWN_STDIN_PIPE (1u << 7)
 #define CSN_SPAWN_TIED       (1u << 8)
 #define CSN_SPAWN_RESTART    (1u << 9) /* SESSION */
-#define CSN_SPAWN_ALL        0x3ffu
+#define CSN_SPAWN_ALL        0x7ffu
 
 typedef struct csn_spawn_body {
     uint32_t flags;
@@ -114,6 +116,7 @@ enum csn_stage {
     CSN_STAGE_LIMIT,
     CSN_STAGE_EXEC,
     CSN_STAGE_INTERP, /* the file is there, its interpreter is not */
+    CSN_STAGE_SOCKETS,
 };
 
 #define CSN_KILLED_ASKED (1u << 0) /* a KILL came before its end */

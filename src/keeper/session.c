@@ -89,6 +89,7 @@ static int start_shell(const csn_keeper *k, csn_session *s, const csn_spawn_body
                        .out = out[1],
                        .err = err[1],
                        .ctl = ctl[1],
+                       .sockets = -1,
                        .inner_wall = k->inner_wall,
                        .file = file};
         (void)fcntl(script[1], F_SETFL, O_NONBLOCK);

@@ -4,8 +4,9 @@
  * anybody is, and a failure is told by writing to a struct. Between clone and exec only system
  * calls happen, on a stack of its own; the keeper has no signal handlers that could run there.
  * What the child gets is listed here and nowhere else: three descriptors, its directory, its
- * environment as sent, its limits, its tag, default signal dispositions and an empty mask; and,
- * in a jail without namespaces, a wall between it and the keeper. */
+ * environment as sent, its limits, its tag, default signal dispositions and an empty mask; in a
+ * jail without namespaces a wall between it and the keeper; and, if it was asked for, sockets
+ * of another network than the jail's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -24,6 +25,7 @@
 #include "keeper/keeper.h"
 #include "os/landlock.h"
 #include "os/pty.h"
+#include "os/sockets.h"
 
 #define STACK_SIZE   (64u * 1024u)
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -178,6 +180,14 @@ IN_CHILD static int child_main(void *arg)
     c->stage = CSN_STAGE_SETUP; /* while it still has its number */
     if (c->inner_wall >= 0 && csn_landlock_enter(c->inner_wall) < 0)
         goto failed;
+    c->stage = CSN_STAGE_SOCKETS;
+    if (c->sockets >= 0) {
+        int rc = csn_sockets_divert(c->sockets);
+        if (rc < 0) {
+            errno = -rc;
+            goto failed;
+        }
+    }
     (void)setsid(); /* no terminal of anybody's, and a group of its own for signals */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a keeper that was killed takes them along */
     c->stage = CSN_STAGE_CWD;
@@ -316,6 +326,8 @@ static bool sane(const csn_spawn_body *b, size_t nfds)
         return false;
     if (!background)
         return !(b->flags & (CSN_SPAWN_PTY | CSN_SPAWN_TIED | CSN_SPAWN_STDIN_PIPE));
+    if (b->flags & CSN_SPAWN_SOCKETS_FD)
+        return false; /* it would outlive who makes them */
     if (b->ring_max == 0 || b->ring_max > CSN_OUTPUT_MAX_CEILING)
         return false;
     uint32_t in = b->flags & (CSN_SPAWN_STDIN_FD | CSN_SPAWN_STDIN_PIPE | CSN_SPAWN_PTY);
@@ -324,7 +336,7 @@ static bool sane(const csn_spawn_body *b, size_t nfds)
     return !(b->flags & (CSN_SPAWN_STDOUT_FD | CSN_SPAWN_STDERR_FD));
 }
 
-static void spawn_job(csn_keeper *k, csn_job *job, const csn_spawn_body *b, int fds[4])
+static void spawn_job(csn_keeper *k, csn_job *job, const csn_spawn_body *b, int fds[5])
 {
     csn_child c = {.body = b,
                    .tag = job->tag,
@@ -344,6 +356,7 @@ static void spawn_job(csn_keeper *k, csn_job *job, const csn_spawn_body *b, int 
     c.in = fds[1];
     c.out = fds[2];
     c.err = fds[3];
+    c.sockets = fds[4];
     job->pid = csn_child_start(&c);
     if (job->pid < 0) {
         fail_spawn(k, job, c.stage, c.errnum);
@@ -357,7 +370,7 @@ void csn_spawn_serve(csn_keeper *k, csn_msg *m, int channel)
 {
     csn_autofd int chan = channel;
     csn_spawn_body b;
-    int fds[4] = {-1, -1, -1, -1}; /* cwd, stdin, stdout, stderr */
+    int fds[5] = {-1, -1, -1, -1, -1}; /* cwd, stdin, stdout, stderr, sockets */
     size_t next = 1;
 
     int rc = csn_get_spawn(m->body, m->len, &b);
@@ -370,6 +383,8 @@ void csn_spawn_serve(csn_keeper *k, csn_msg *m, int channel)
     for (int i = 0; i < 4; i++)
         if (b.flags & (1u << i))
             fds[i] = csn_msg_take_fd(m, next++);
+    if (b.flags & CSN_SPAWN_SOCKETS_FD)
+        fds[4] = csn_msg_take_fd(m, next++);
     bool background = (b.flags & CSN_SPAWN_BACKGROUND) != 0;
     csn_job *job = csn_job_new(k, background ? CSN_JOB_BACKGROUND : CSN_JOB_FOREGROUND);
     if (!job) {
@@ -383,7 +398,7 @@ void csn_spawn_serve(csn_keeper *k, csn_msg *m, int channel)
         job->tied = (b.flags & CSN_SPAWN_TIED) != 0;
         spawn_job(k, job, &b, fds);
     }
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         if (fds[i] >= 0)
             close(fds[i]);
     csn_spawn_body_release(&b);

@@ -30,6 +30,7 @@ static void put_net(csn_wire_out *o, const csn_netin_order *n)
     csn_put_u32(o, n->mode);
     if (n->mode == CSN_NETIN_NONE)
         return;
+    csn_put_u32(o, n->proxy_port);
     csn_put_u32(o, n->lent_count);
     for (uint32_t i = 0; i < n->lent_count && i < CSN_NETIN_LENT_MAX; i++)
         csn_put_u32(o, n->lent[i]);
@@ -123,6 +124,9 @@ static bool sane(const csn_keeper_spec *s)
     if (sweeps ? (s->flags & CSN_SPEC_DETACHED) != 0 || s->walls.on != 0
                : (s->flags & CSN_SPEC_TAGGED) != 0)
         return false;
+    if ((s->flags & CSN_SPEC_SOCKETS) &&
+        (s->flags != CSN_SPEC_SOCKETS || !(s->walls.on & CSN_WALL_BIT(CSN_WALL_NET))))
+        return false;
     if (s->user != 0 && (s->user < CSN_SPEC_USER_LOW || s->user == UINT32_MAX))
         return false;
     if ((s->flags & ~CSN_SPEC_ALL) != 0 || (s->socket && s->socket[0] != '/'))
@@ -191,10 +195,12 @@ static int get_net(csn_wire_in *in, const csn_walls *w, csn_netin_order *ret)
     ret->mode = csn_get_u32(in);
     if (ret->mode == CSN_NETIN_NONE)
         return 0;
+    uint32_t proxy_port = csn_get_u32(in);
     ret->lent_count = csn_get_u32(in);
-    if (ret->mode >= CSN_NETIN_MODES || ret->lent_count > CSN_NETIN_LENT_MAX ||
-        !(w->on & CSN_WALL_BIT(CSN_WALL_NET)))
+    if (ret->mode >= CSN_NETIN_MODES || proxy_port > UINT16_MAX ||
+        ret->lent_count > CSN_NETIN_LENT_MAX || !(w->on & CSN_WALL_BIT(CSN_WALL_NET)))
         return -EPROTO;
+    ret->proxy_port = (uint16_t)proxy_port;
     for (uint32_t i = 0; i < ret->lent_count; i++) {
         uint32_t port = csn_get_u32(in);
         if (port == 0 || port > UINT16_MAX)

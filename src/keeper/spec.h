@@ -9,7 +9,7 @@
 #include "os/cgroup.h"
 
 #define CSN_SPEC_MAGIC     0x534e5343u /* "CSNS" */
-#define CSN_SPEC_VERSION   3u
+#define CSN_SPEC_VERSION   4u
 #define CSN_SPEC_MAX       (64u * 1024u)
 #define CSN_SPEC_ID_MAX    127u
 #define CSN_SPEC_TEXT_MAX  8192u
@@ -18,7 +18,8 @@
 #define CSN_SPEC_DETACHED (1u << 0) /* outlives its starter; listens on descriptor 5 */
 #define CSN_SPEC_SWEEP    (1u << 1) /* not a keeper: removes what one leaves, see sweep.c */
 #define CSN_SPEC_TAGGED   (1u << 2) /* SWEEP: also ends the processes: see `user` */
-#define CSN_SPEC_ALL      0x7u
+#define CSN_SPEC_SOCKETS  (1u << 3) /* not a keeper: makes the sockets of one command */
+#define CSN_SPEC_ALL      0xfu
 
 #define CSN_SPEC_USER_LOW 0x70000000u /* nobody below is without account, for sure */
 

@@ -229,9 +229,9 @@ static int build_transparent(csn_netin *n)
     return make_sockets(n, six);
 }
 
-static int build_proxy(csn_netin *n)
+static int build_proxy(csn_netin *n, uint16_t port)
 {
-    any_address a = loopback_at(0);
+    any_address a = loopback_at(port);
     socklen_t len = sizeof(a);
 
     n->step = CSN_NETIN_STEP_SOCKETS;
@@ -264,7 +264,7 @@ int csn_netin_build(const csn_netin_order *order, csn_netin *ret)
             ret->lacking = -rc;
     }
     if (order->mode == CSN_NETIN_PROXY || ret->lacking != 0)
-        rc = build_proxy(ret);
+        rc = build_proxy(ret, order->proxy_port);
     if (rc == 0) {
         ret->step = CSN_NETIN_STEP_LENT;
         rc = make_lent(order, ret);

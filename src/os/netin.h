@@ -19,6 +19,7 @@ enum csn_netin_mode {
 /* What is wanted. */
 typedef struct csn_netin_order {
     uint32_t mode;
+    uint16_t proxy_port; /* of the proxy's listener; 0: any */
     uint32_t lent_count;
     uint16_t lent[CSN_NETIN_LENT_MAX]; /* listeners on loopback inside, by port */
 } csn_netin_order;
