@@ -101,6 +101,27 @@ static void update(csn_control *c, int channel, const csn_msg *m)
     csn_gate_rules_release(&r);
 }
 
+/* The channel is the lease: it stays open for as long as the command may use its sockets. */
+static void narrow(csn_control *c, int *channel, csn_msg *m)
+{
+    csn_gate_setup s;
+    csn_wire_out o;
+    int rc = csn_get_gate_setup(m->body, m->len, &s);
+
+    if (rc == 0) {
+        rc = csn_narrow_begin(c->gate, *channel, m, &s);
+        csn_gate_setup_release(&s);
+    }
+    if (rc == -EUSERS) {
+        fail(*channel, "too many commands at once have allowed_domains of their own");
+    } else if (rc < 0) {
+        fail_errno(*channel, "allowed_domains", rc);
+    } else {
+        csn_wire_out_init(&o, NULL, 0);
+        answer(csn_steal_fd(channel), CSN_GATE_OK, &o);
+    }
+}
+
 static void events(csn_control *c, int channel, const csn_msg *m)
 {
     csn_wire_out o;
@@ -163,15 +184,15 @@ static int take_socket(csn_control *c, uint32_t bit, int fd)
     switch (bit) {
     case CSN_GATE_FD_DNS_UDP4:
     case CSN_GATE_FD_DNS_UDP6:
-        return csn_stub_open(g, fd, false);
+        return csn_stub_open(g, fd, false, NULL);
     case CSN_GATE_FD_DNS_TCP4:
     case CSN_GATE_FD_DNS_TCP6:
-        return csn_stub_open(g, fd, true);
+        return csn_stub_open(g, fd, true, NULL);
     case CSN_GATE_FD_TCP4:
     case CSN_GATE_FD_TCP6:
-        return csn_door_open(g, fd, CSN_WAY_REDIRECT, 0);
+        return csn_door_open(g, fd, CSN_WAY_REDIRECT, 0, NULL);
     case CSN_GATE_FD_PROXY:
-        return csn_door_open(g, fd, CSN_WAY_PROXY, 0);
+        return csn_door_open(g, fd, CSN_WAY_PROXY, 0, NULL);
     case CSN_GATE_FD_LINK:
         return csn_ports_link(g, fd);
     case CSN_GATE_FD_KEEPER:
@@ -203,7 +224,7 @@ static int take_sockets(csn_control *c, csn_msg *m, const csn_gate_setup *s)
         int flags = fcntl(fd, F_GETFL);
         if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
             return -errno;
-        int rc = csn_door_open(c->gate, fd, CSN_WAY_LENT, (uint16_t)s->lend[i].outside);
+        int rc = csn_door_open(c->gate, fd, CSN_WAY_LENT, (uint16_t)s->lend[i].outside, NULL);
         if (rc < 0)
             return rc;
         (void)csn_steal_fd(&fd);
@@ -307,6 +328,8 @@ static void serve(csn_control *c, csn_msg *m)
         update(c, channel, m);
     else if (m->type == CSN_GATE_EVENTS)
         events(c, channel, m);
+    else if (m->type == CSN_GATE_NARROW)
+        narrow(c, &channel, m);
     else
         fail(channel, "an unknown request");
 }

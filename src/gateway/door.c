@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "gateway/gateway.h"
 
 #define AT_ONCE      16 /* connections taken before others have their turn */
@@ -80,6 +81,7 @@ static void come_in(csn_door *d, int fd)
         too_many(d);
         return;
     }
+    f->narrow = d->narrow;
     switch (d->way) {
     case CSN_WAY_REDIRECT:
         redirected(f);
@@ -131,21 +133,39 @@ static void on_rested(csn_timer *t)
 
     if (csn_loop_listen(&d->gate->loop, &d->io, d->resting, on_door) < 0)
         csn_timer_arm(&d->gate->loop, &d->rest, d->gate->loop.now_ns + REST_NS);
+    else
+        d->resting = -1;
 }
 
-int csn_door_open(csn_gate *g, int fd, csn_way way, uint16_t port)
+int csn_door_open(csn_gate *g, int fd, csn_way way, uint16_t port, const csn_narrow *narrow)
 {
-    if (g->ndoors == CSN_DOORS_MAX)
+    csn_door *d = g->doors;
+
+    while (d < g->doors + CSN_DOORS_MAX && d->gate)
+        d++;
+    if (d == g->doors + CSN_DOORS_MAX)
         return -E2BIG;
-    csn_door *d = &g->doors[g->ndoors];
     csn_socket_local(fd);
-    *d = (csn_door){.gate = g, .way = way, .port = port, .resting = -1};
+    *d = (csn_door){.way = way, .port = port, .resting = -1, .narrow = narrow};
     int rc = csn_timer_reserve(&g->loop, &d->rest, on_rested);
     if (rc == 0)
         rc = csn_loop_listen(&g->loop, &d->io, fd, on_door);
     if (rc == 0)
-        g->ndoors++;
+        d->gate = g;
     else
         csn_timer_release(&g->loop, &d->rest);
     return rc;
+}
+
+void csn_doors_close(csn_gate *g, const csn_narrow *narrow)
+{
+    for (csn_door *d = g->doors; d < g->doors + CSN_DOORS_MAX; d++) {
+        if (!d->gate || d->narrow != narrow)
+            continue;
+        csn_loop_close(&d->io);
+        if (d->resting >= 0)
+            close(csn_steal_fd(&d->resting));
+        csn_timer_release(&g->loop, &d->rest);
+        d->gate = NULL;
+    }
 }

@@ -8,6 +8,7 @@
  *   judge.c     what the rules say of it, and who is told
  *   inspect.c   its first bytes: is it for the host that it was opened for?
  *   proxy.c     the same for programs that speak to us as a proxy
+ *   narrow.c    commands that may reach less than their sandbox
  *   ports.c     ports of the sandbox on the host, and of the host in the sandbox
  *   stub.c      DNS
  *   dial events loop names relay resolve   as their headers say
@@ -39,6 +40,7 @@
 
 typedef struct csn_gate csn_gate;
 typedef struct csn_flow csn_flow;
+typedef struct csn_narrow csn_narrow;
 
 /* How a connection came to us. */
 typedef enum csn_way {
@@ -56,11 +58,20 @@ typedef struct csn_door {
     csn_gate *gate;
     csn_timer rest; /* after the system ran out of descriptors */
     csn_way way;
-    uint16_t port; /* LENT: of the host, PUBLISHED: inside */
-    int resting;   /* the descriptor meanwhile */
+    uint16_t port;            /* LENT: of the host, PUBLISHED: inside */
+    int resting;              /* the descriptor meanwhile */
+    const csn_narrow *narrow; /* who comes in here is that command; NULL: anybody inside */
 } csn_door;
 
-#define CSN_DOORS_MAX (3u + 3u * CSN_GATE_PORTS_MAX)
+#define CSN_NARROWS_MAX 16u /* commands at once that may reach less */
+#define CSN_DOORS_MAX   (3u + 3u * CSN_GATE_PORTS_MAX + 2u * CSN_NARROWS_MAX)
+
+/* One of them. */
+struct csn_narrow {
+    csn_gate *gate;
+    csn_io lease;
+    csn_netrules *rules; /* asked after the sandbox's; NULL: this slot is free */
+};
 
 /* Why a connection is refused. */
 typedef struct csn_refusal {
@@ -91,6 +102,7 @@ struct csn_flow {
     csn_end near, far; /* who came, and whom we dialled */
     csn_lane there, back;
     csn_way way;
+    const csn_narrow *narrow; /* whose it is, or NULL */
     csn_voice voice;
     uint32_t proto; /* csn_gate_proto */
     bool aimed;     /* the target is known, and yet to be judged */
@@ -123,7 +135,7 @@ struct csn_gate {
     csn_names *names;
     csn_resolver *resolver;
     csn_door doors[CSN_DOORS_MAX];
-    size_t ndoors;
+    csn_narrow narrows[CSN_NARROWS_MAX];
     csn_flow *flows;
     size_t nflows, flows_max;
     uint64_t idle_ns;
@@ -192,7 +204,8 @@ void csn_proxy_failed(csn_flow *f, int error);
 /* ---- door.c, ports.c, stub.c ----------------------------------------------------------- */
 
 /* Connections come in here from now on. Takes fd, a socket that listens, if that worked. */
-int csn_door_open(csn_gate *g, int fd, csn_way way, uint16_t port);
+int csn_door_open(csn_gate *g, int fd, csn_way way, uint16_t port, const csn_narrow *narrow);
+void csn_doors_close(csn_gate *g, const csn_narrow *narrow); /* those of a command */
 
 /* Listens on the host's loopback; *port may be 0 and is set. -errno. */
 int csn_ports_publish(csn_gate *g, uint16_t inside, uint16_t *port);
@@ -204,7 +217,20 @@ void csn_ports_forget(csn_flow *f);
 
 int csn_stub_init(csn_gate *g, uint32_t per_second);
 /* Questions come in here: datagrams, or connections. Takes fd, if that worked. */
-int csn_stub_open(csn_gate *g, int fd, bool tcp);
+int csn_stub_open(csn_gate *g, int fd, bool tcp, const csn_narrow *narrow);
+void csn_stub_close(csn_gate *g, const csn_narrow *narrow); /* those of a command */
+
+/* ---- narrow.c -------------------------------------------------------------------------- */
+
+/* A command from now on until `lease`, which it takes if that worked, is closed elsewhere. Its
+ * sockets come with the message. -errno; -EUSERS: there are too many. */
+int csn_narrow_begin(csn_gate *g, int lease, csn_msg *m, const csn_gate_setup *s);
+/* What the sandbox's rules allow may still be refused to a command; n NULL: it may not. */
+void csn_narrow_name(const csn_narrow *n, const csn_domain *name, uint16_t port,
+                     csn_netverdict *v);
+void csn_narrow_address(const csn_narrow *n, const csn_netaddr *a, uint16_t port,
+                        csn_netverdict *v);
+void csn_narrow_lookup(const csn_narrow *n, const csn_domain *name, csn_netverdict *v);
 
 /* ---- control.c, confine.c -------------------------------------------------------------- */
 

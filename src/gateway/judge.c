@@ -67,6 +67,10 @@ bool csn_judge_target(csn_flow *f, csn_netverdict *ret)
         csn_netrules_name(rules, &f->to.name, f->to.port, ret);
     else
         csn_netrules_address(rules, &f->to.addr, f->to.port, ret);
+    if (f->to.name.len > 0)
+        csn_narrow_name(f->narrow, &f->to.name, f->to.port, ret);
+    else
+        csn_narrow_address(f->narrow, &f->to.addr, f->to.port, ret);
     snprintf(f->rule, sizeof(f->rule), "%s", ret->rule ? ret->rule : "");
     return ret->allowed;
 }

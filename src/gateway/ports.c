@@ -200,12 +200,12 @@ int csn_ports_publish(csn_gate *g, uint16_t inside, uint16_t *port)
     if (getsockname(four, (struct sockaddr *)&ss, &len) < 0)
         return -errno;
     csn_sockaddr_read(&ss, &bound, port);
-    int rc = csn_door_open(g, four, CSN_WAY_PUBLISHED, inside);
+    int rc = csn_door_open(g, four, CSN_WAY_PUBLISHED, inside, NULL);
     if (rc < 0)
         return rc;
     (void)csn_steal_fd(&four);
     csn_autofd int six = listen_on(6, *port);
-    if (six >= 0 && csn_door_open(g, six, CSN_WAY_PUBLISHED, inside) == 0)
+    if (six >= 0 && csn_door_open(g, six, CSN_WAY_PUBLISHED, inside, NULL) == 0)
         (void)csn_steal_fd(&six);
     return 0;
 }

@@ -9,6 +9,8 @@
  *   request   body              descriptors after the channel   answer
  *   SETUP     csn_gate_setup    as its flags say                READY
  *   UPDATE    csn_gate_rules    -                               OK, when flows are cut
+ *   NARROW    csn_gate_setup,   as its flags say                OK; holds until the channel is
+ *             flags and rules                                   closed
  *   EVENTS    u64 since         -                               EVENTS_R; ask again while
  * `more`
  *
@@ -53,6 +55,7 @@ enum csn_gate_type {
     CSN_GATE_SETUP = 128,
     CSN_GATE_UPDATE,
     CSN_GATE_EVENTS,
+    CSN_GATE_NARROW,
     CSN_GATE_READY = 160,
     CSN_GATE_OK,
     CSN_GATE_EVENTS_R,
@@ -83,6 +86,7 @@ typedef struct csn_gate_rules {
 #define CSN_GATE_FD_KEEPER   (1u << 8) /* its pidfd */
 #define CSN_GATE_FD_SOCKET   (1u << 9) /* listens for further control connections */
 #define CSN_GATE_FDS         0x3ffu
+#define CSN_GATE_FDS_NARROW  0x7fu /* those of NARROW: sockets of one command's network */
 #define CSN_GATE_DETACHED    (1u << 16)
 #define CSN_GATE_ALL_FLAGS   (CSN_GATE_FDS | CSN_GATE_DETACHED)
 

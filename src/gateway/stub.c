@@ -16,7 +16,7 @@
 #include "gateway/gateway.h"
 
 #define AT_ONCE    32 /* datagrams read before others have their turn */
-#define DESKS      4u
+#define DESKS      (4u + 4u * CSN_NARROWS_MAX)
 #define CALLS_MAX  32u            /* connections at once */
 #define CALL_NS    10000000000ull /* one that says nothing for so long is closed */
 #define SAVED_NS   2000000000ull
@@ -28,6 +28,7 @@ typedef struct call {
     csn_io io;
     csn_timer timer;
     struct csn_stub *stub;
+    const csn_narrow *narrow;
     size_t len;
     uint8_t in[2 + CSN_DNS_QUERY_MAX];
 } call;
@@ -35,13 +36,13 @@ typedef struct call {
 /* A socket on which it is asked. */
 typedef struct desk {
     csn_io io;
-    struct csn_stub *stub;
+    struct csn_stub *stub; /* NULL: there is none */
+    const csn_narrow *narrow;
 } desk;
 
 typedef struct csn_stub {
     csn_gate *gate;
     desk desks[DESKS];
-    size_t ndesks;
     call calls[CALLS_MAX];
     uint64_t per_second;
     uint64_t saved_ns, filled_ns; /* time saved up; a question costs its share of a second */
@@ -101,7 +102,8 @@ static enum csn_dns_rcode give(csn_stub *s, const csn_domain *name, uint16_t typ
     return CSN_DNS_NOERROR;
 }
 
-static enum csn_dns_rcode answer(csn_stub *s, const csn_dns_query *q, csn_netaddr *ret)
+static enum csn_dns_rcode answer(csn_stub *s, const csn_narrow *narrow, const csn_dns_query *q,
+                                 csn_netaddr *ret)
 {
     static const uint8_t self4[4] = {127, 0, 0, 1}, self6[16] = {[15] = 1};
     csn_netverdict v;
@@ -121,6 +123,7 @@ static enum csn_dns_rcode answer(csn_stub *s, const csn_dns_query *q, csn_netadd
         return CSN_DNS_NOERROR;
     }
     csn_netrules_lookup(s->gate->rules, &name, &v);
+    csn_narrow_lookup(narrow, &name, &v);
     if (v.allowed)
         return give(s, &name, q->type, &v, ret);
     if (!is_reverse(&name))
@@ -129,8 +132,8 @@ static enum csn_dns_rcode answer(csn_stub *s, const csn_dns_query *q, csn_netadd
 }
 
 /* How long the answer in out is; 0: none. */
-static size_t reply(csn_stub *s, const void *data, size_t len, bool udp,
-                    uint8_t out[CSN_DNS_REPLY_MAX])
+static size_t reply(csn_stub *s, const csn_narrow *narrow, const void *data, size_t len,
+                    bool udp, uint8_t out[CSN_DNS_REPLY_MAX])
 {
     csn_netaddr addr = {0};
     csn_dns_answer a = {0};
@@ -138,7 +141,7 @@ static size_t reply(csn_stub *s, const void *data, size_t len, bool udp,
 
     switch (csn_dns_parse(data, len, &q)) {
     case CSN_DNS_QUERY:
-        a.rcode = answer(s, &q, &addr);
+        a.rcode = answer(s, narrow, &q, &addr);
         break;
     case CSN_DNS_ERROR:
         a.rcode = q.rcode;
@@ -161,7 +164,7 @@ static size_t reply(csn_stub *s, const void *data, size_t len, bool udp,
 static void on_datagrams(csn_io *io, uint32_t events)
 {
     uint8_t in[CSN_DNS_UDP_MAX + 1], out[CSN_DNS_REPLY_MAX];
-    csn_stub *s = CSN_OWNER(desk, io, io)->stub;
+    const desk *d = CSN_OWNER(desk, io, io);
 
     (void)events;
     for (int i = 0; i < AT_ONCE; i++) {
@@ -170,7 +173,7 @@ static void on_datagrams(csn_io *io, uint32_t events)
         ssize_t n = recvfrom(io->fd, in, sizeof(in), MSG_DONTWAIT, (void *)&from, &from_len);
         if (n < 0)
             return;
-        size_t len = reply(s, in, (size_t)n, true, out);
+        size_t len = reply(d->stub, d->narrow, in, (size_t)n, true, out);
         if (len > 0)
             (void)!sendto(io->fd, out, len, MSG_DONTWAIT | MSG_NOSIGNAL, (void *)&from,
                           from_len);
@@ -198,7 +201,7 @@ static bool answer_call(call *c)
     int rc;
 
     while ((rc = csn_dns_tcp_next(c->in + used, c->len - used, &len)) == 1) {
-        size_t n = reply(c->stub, c->in + used + 2, len, false, out + 2);
+        size_t n = reply(c->stub, c->narrow, c->in + used + 2, len, false, out + 2);
         used += 2 + len;
         if (n == 0)
             return false;
@@ -231,7 +234,8 @@ static void on_call(csn_io *io, uint32_t events)
 
 static void on_caller(csn_io *io, uint32_t events)
 {
-    csn_stub *s = CSN_OWNER(desk, io, io)->stub;
+    const desk *d = CSN_OWNER(desk, io, io);
+    csn_stub *s = d->stub;
     csn_loop *loop = &s->gate->loop;
     csn_autofd int fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     call *c = s->calls;
@@ -242,6 +246,7 @@ static void on_caller(csn_io *io, uint32_t events)
     if (fd < 0 || c == s->calls + CALLS_MAX || csn_timer_reserve(loop, &c->timer, on_silence))
         return;
     c->stub = s;
+    c->narrow = d->narrow;
     c->len = 0;
     if (csn_loop_listen(loop, &c->io, fd, on_call) < 0) {
         c->io.fd = -1;
@@ -268,16 +273,33 @@ int csn_stub_init(csn_gate *g, uint32_t per_second)
     return 0;
 }
 
-int csn_stub_open(csn_gate *g, int fd, bool tcp)
+int csn_stub_open(csn_gate *g, int fd, bool tcp, const csn_narrow *narrow)
+{
+    csn_stub *s = g->stub;
+    desk *d = s->desks;
+
+    while (d < s->desks + DESKS && d->stub)
+        d++;
+    if (d == s->desks + DESKS)
+        return -E2BIG;
+    int rc = csn_loop_listen(&g->loop, &d->io, fd, tcp ? on_caller : on_datagrams);
+    if (rc == 0) {
+        d->stub = s;
+        d->narrow = narrow;
+    }
+    return rc;
+}
+
+void csn_stub_close(csn_gate *g, const csn_narrow *narrow)
 {
     csn_stub *s = g->stub;
 
-    if (s->ndesks == DESKS)
-        return -E2BIG;
-    desk *d = &s->desks[s->ndesks];
-    d->stub = s;
-    int rc = csn_loop_listen(&g->loop, &d->io, fd, tcp ? on_caller : on_datagrams);
-    if (rc == 0)
-        s->ndesks++;
-    return rc;
+    for (size_t i = 0; i < CALLS_MAX; i++)
+        if (s->calls[i].io.fd >= 0 && s->calls[i].narrow == narrow)
+            hang_up(&s->calls[i]);
+    for (desk *d = s->desks; d < s->desks + DESKS; d++)
+        if (d->stub && d->narrow == narrow) {
+            csn_loop_close(&d->io);
+            d->stub = NULL;
+        }
 }
