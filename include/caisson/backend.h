@@ -65,6 +65,8 @@ typedef struct csn_exec_req {
     const char *command;     /* the shell string when argv is a shell, else NULL */
     uint16_t rows, cols;
     const csn_deny_sink *denials; /* or NULL; told before exec returns */
+    const char *const *net_allow; /* CSN_CAP_NET: rules, each within the sandbox's, to which
+                                     this command is narrowed, until NULL; NULL: it is not */
 } csn_exec_req;
 
 #define CSN_END_EXITED  0u /* by itself: exit_code, or signal */
@@ -125,7 +127,7 @@ typedef int (*csn_process_fn)(void *ctx, const csn_process_info *info);
                  without it the core refuses limits, rules and network */
 #define CSN_CAP_SESSION (1u << 3) /* exec knows csn_exec_req.session */
 #define CSN_CAP_SUDO    (1u << 4)
-#define CSN_CAP_NET     (1u << 5) /* exec knows allowed_domains and package_managers */
+#define CSN_CAP_NET     (1u << 5) /* exec knows csn_exec_req.net_allow */
 #define CSN_CAP_HOST                                                                           \
     (1u << 6) /* the workspace is a host directory; none given: the caller's                   \
                */

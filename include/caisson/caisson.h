@@ -269,6 +269,11 @@ typedef struct csn_exec_opts {
     int32_t stdin_fd; /* with CSN_EXEC_STDIN_FD; stays the caller's */
     uint16_t rows, cols;
     const char *session; /* a persistent shell of this name; csn_sh only */
+    /* Of the sandbox's network only these hosts (rules as in net_allow) and those of these
+     * presets, for this command and what it starts; an empty list is none. NULL: all of it.
+     * What the sandbox's rules do not permit is CSN_DENIED before anything runs. The command
+     * has a loopback of its own then, and what it leaves running has no network. Not for
+     * sessions and background processes: CSN_UNSUPPORTED. */
     const char *const *allowed_domains;
     const char *const *package_managers;
     csn_output_fn on_output;

@@ -24,6 +24,10 @@ const csn_opt csn_exec_opt_table[] = {
     {CSN_OPT_STR, 'c', NULL, AT(command), "STRING", "run a shell string (bash, else sh)", NULL},
     {CSN_OPT_STR, 0, "cwd", AT(cwd), "PATH", "working directory of this command", NULL},
     {CSN_OPT_LIST, 0, "env", AT(env), "NAME=VALUE", "a variable for this command", NULL},
+    {CSN_OPT_LIST, 0, "allowed-domain", AT(allowed_domains), "HOST[:PORT]",
+     "of the sandbox's network only this, for this command", NULL},
+    {CSN_OPT_LIST, 0, "package-manager", AT(package_managers), "NAME",
+     "the same, by its name: npm, pip ...", NULL},
     {CSN_OPT_DURATION, 0, "timeout", AT(timeout), "DURATION",
      "end it after this long, default 30s; none: never", NULL},
     {CSN_OPT_FLAG, 0, "stdin", AT(use_stdin), NULL, "give it our standard input", NULL},
@@ -74,6 +78,8 @@ static void fill(const csn_exec_cli *x, csn_exec_opts *o)
         .timeout_ms = x->timeout,
         .output_max = x->output_max,
         .session = x->session,
+        .allowed_domains = (const char *const *)x->allowed_domains,
+        .package_managers = (const char *const *)x->package_managers,
     };
     if (x->merge)
         o->flags |= CSN_EXEC_MERGE;

@@ -6,6 +6,7 @@ typedef struct csn_exec_cli {
     const char *command; /* -c */
     const char *cwd, *keep, *session;
     char **env;
+    char **allowed_domains, **package_managers;
     uint64_t timeout, output_max;
     bool use_stdin, merge, restart, detach, pty;
 } csn_exec_cli;

@@ -83,7 +83,7 @@ static csn_status check_backend(const csn_sandbox *sb, const csn_exec_opts *o, c
     else if (o->session && !(sb->ops->caps & CSN_CAP_SESSION))
         missing = "persistent shell sessions";
     else if ((o->allowed_domains || o->package_managers) && !(sb->ops->caps & CSN_CAP_NET))
-        missing = "network rules";
+        missing = "network rules of one call";
     if (!missing)
         return CSN_OK;
     return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no %s", sb->ops->name, missing);
@@ -102,6 +102,10 @@ csn_status csn_exec_check(const csn_sandbox *sb, const csn_exec_opts *o, const c
         return csn_fail(err, CSN_INVALID, "a session runs shell strings, not an argument list");
     if ((o->flags & CSN_EXEC_RESTART) && !o->session)
         return csn_fail(err, CSN_INVALID, "restart needs the name of a session");
+    if (o->session && (o->allowed_domains || o->package_managers))
+        return csn_fail(err, CSN_UNSUPPORTED,
+                        "a session has the network of its sandbox: allowed_domains and "
+                        "package_managers are for commands of their own");
     if (o->output_max > CSN_OUTPUT_MAX_CEILING && o->output_max != CSN_NO_LIMIT)
         return csn_fail(err, CSN_TOO_LARGE, "output_max is over %u bytes",
                         CSN_OUTPUT_MAX_CEILING);
@@ -352,6 +356,7 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
 {
     csn_autofree const char **env = NULL;
     csn_autofree char *workdir = NULL;
+    CSN_CLEANUP(csn_strv_freep) char **narrowed = NULL;
     csn_denials told = {.arena = csn_result_arena(r)};
     const csn_deny_sink denials = {csn_denials_tell, &told};
     const char *shell[] = {"bash", "-c", command, NULL};
@@ -367,9 +372,12 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
         st = csn_exec_environ(c->sb, o->env, &env, err);
     if (st == CSN_OK)
         st = fill_request(c, o, &req, &workdir, err);
+    if (st == CSN_OK)
+        st = csn_network_narrow(c->sb, o, &narrowed, err);
     if (st < 0)
         return st;
     req.env = env;
+    req.net_allow = (const char *const *)narrowed;
     collector_init(&col, o, csn_exec_output_max(c->sb, o));
     st = command ? run_shell(c, &req, shell, o, &col, &end, err)
                  : run_in_backend(c, &req, o, &col, &end, err);

@@ -51,6 +51,10 @@ static csn_status start_check(const csn_sandbox *sb, const csn_exec_opts *o,
     if (o->session || o->on_output || o->stdin_data)
         return csn_fail(err, CSN_INVALID,
                         "a background process takes no session, callback or stdin bytes");
+    if (o->allowed_domains || o->package_managers)
+        return csn_fail(err, CSN_UNSUPPORTED,
+                        "a background process has the network of its sandbox: allowed_domains "
+                        "and package_managers are for commands that are waited for");
     if ((o->flags & CSN_EXEC_STDIN_FD) && (o->flags & (CSN_EXEC_STDIN | CSN_EXEC_PTY)))
         return csn_fail(err, CSN_INVALID, "stdin is given twice");
     return csn_exec_check(sb, o, command, err);

@@ -33,6 +33,7 @@ typedef struct run {
     const csn_exec_req *req;
     csn_pump pump;
     int channel;
+    int sockets;     /* who makes the command's, or -1: it itself */
     uint64_t number; /* of the spawn */
     uint32_t how;    /* of the KILL we sent, or CSN_END_EXITED */
     csn_exit_body exit;
@@ -168,7 +169,7 @@ static int make_feed(csn_kept *l, csn_pump *p, const csn_source *input, int *ret
 
 /* The descriptors the command gets, in the order of the wire. own[] are closed after sending.
  */
-static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[4], int own[3],
+static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[5], int own[3],
                              size_t *ret_count, csn_error **err)
 {
     bool merge = (r->req->flags & CSN_EXEC_MERGE) != 0;
@@ -190,6 +191,10 @@ static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[4], in
         fds[n++] = own[2];
         *flags |= CSN_SPAWN_STDERR_FD;
     }
+    if (r->sockets >= 0) {
+        fds[n++] = r->sockets;
+        *flags |= CSN_SPAWN_SOCKETS_FD;
+    }
     *ret_count = n;
     return rc < 0 ? csn_fail_errno(err, -rc, "pipes for the command") : CSN_OK;
 }
@@ -200,7 +205,7 @@ static csn_status send_spawn(run *r, csn_error **err)
     uint8_t buf[8192];
     csn_kept_setting set;
     csn_wire_out o;
-    int fds[4], own[3] = {-1, -1, -1};
+    int fds[5], own[3] = {-1, -1, -1};
     size_t n = 0;
 
     csn_status st = csn_kept_setting_make(r->l, r->req, &set, err);
@@ -345,10 +350,10 @@ void csn_kept_drain(csn_kept *l, csn_pump *p)
     }
 }
 
-static csn_status run_foreground(csn_kept *l, const csn_exec_req *req, const csn_sink *sink,
-                                 csn_exec_end *ret, csn_error **err)
+static csn_status run_foreground(csn_kept *l, const csn_exec_req *req, int sockets,
+                                 const csn_sink *sink, csn_exec_end *ret, csn_error **err)
 {
-    run r = {.l = l, .req = req, .channel = -1, .how = CSN_END_EXITED};
+    run r = {.l = l, .req = req, .channel = -1, .sockets = sockets, .how = CSN_END_EXITED};
 
     csn_pump_init(&r.pump);
     r.pump.sink = sink->write;
@@ -379,13 +384,18 @@ static csn_status run_foreground(csn_kept *l, const csn_exec_req *req, const csn
 csn_status csn_kept_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
                          csn_exec_end *ret, csn_error **err)
 {
-    csn_kept *l = state;
+    return csn_kept_exec_apart(state, req, -1, sink, ret, err);
+}
+
+csn_status csn_kept_exec_apart(csn_kept *l, const csn_exec_req *req, int sockets,
+                               const csn_sink *sink, csn_exec_end *ret, csn_error **err)
+{
     csn_kept_mark before = {0};
 
     if (l->kind->mark)
         l->kind->mark(l, &before);
     csn_status st = req->session ? csn_kept_session_exec(l, req, sink, ret, err)
-                                 : run_foreground(l, req, sink, ret, err);
+                                 : run_foreground(l, req, sockets, sink, ret, err);
     if (st == CSN_OK && l->kind->judge)
         l->kind->judge(l, &before, ret);
     return st;

@@ -187,6 +187,9 @@ void csn_kept_keeper_end(csn_kept *l); /* kills everything it holds and waits */
 /* exec.c and process.c: entries of the ops table */
 csn_status csn_kept_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
                          csn_exec_end *ret, csn_error **err);
+/* The same for a command whose sockets are made by who reads `sockets` (os/sockets.h). */
+csn_status csn_kept_exec_apart(csn_kept *l, const csn_exec_req *req, int sockets,
+                               const csn_sink *sink, csn_exec_end *ret, csn_error **err);
 csn_status csn_kept_start(void *state, const csn_exec_req *req, uint64_t output_max,
                           int64_t *ret_pid, void **ret_tie, csn_error **err);
 void csn_kept_untie(void *tie);

@@ -294,6 +294,17 @@ static void options_the_backend_lacks_are_unsupported(csn_fx *f)
               csn_sh(f->sb, "true", EXEC(.allowed_domains = ARGV("a.test")), &r, E));
         fails(CSN_UNSUPPORTED,
               csn_sh(f->sb, "true", EXEC(.package_managers = ARGV("npm")), &r, E));
+    } else { /* a sandbox without network has none to narrow */
+        fails(CSN_DENIED,
+              csn_sh(f->sb, "true", EXEC(.allowed_domains = ARGV("a.test")), &r, E));
+        fails(CSN_DENIED, csn_sh(f->sb, "true", EXEC(.package_managers = ARGV("npm")), &r, E));
+        fails(CSN_INVALID,
+              csn_sh(f->sb, "true", EXEC(.allowed_domains = ARGV("a..test")), &r, E));
+        fails(CSN_INVALID,
+              csn_sh(f->sb, "true", EXEC(.package_managers = ARGV("nosuch")), &r, E));
+        fails(CSN_UNSUPPORTED,
+              csn_sh(f->sb, "true", EXEC(.allowed_domains = ARGV("a.test"), .session = "s"), &r,
+                     E));
     }
     assert_null(r);
 }

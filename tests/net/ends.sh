@@ -4,7 +4,6 @@
 # shellcheck source=tests/net/lib.sh
 . "${0%/*}/lib.sh"
 
-gateway_of() { grep -lsa "^caisson-gateway.$1" /proc/[0-9]*/cmdline 2>/dev/null | tr -dc '0-9\n' | sort -u; }
 fetch() { cs exec "$id" -- curl -sS --max-time 10 "$@"; }
 # hold NAME HOST: a connection inside that notes when it is up, and when it has ended and how
 hold()

@@ -45,3 +45,5 @@ has()
     return 1
 }
 asked() { grep -c " $1\$" "$WORLD/queries"; } # how often the world was asked for a name
+# gateway_of ID: its process
+gateway_of() { grep -lsa "^caisson-gateway.$1" /proc/[0-9]*/cmdline 2>/dev/null | tr -dc '0-9\n' | sort -u; }

@@ -54,3 +54,9 @@ out=$(through 'GET http://ok.test/ HTTP/1.1\r\nHost: ok.test\r\n\r\n' 'GET http:
 like "case 22: a second request for another host" "$out" "*$HTTP*"
 holds "case 22: is not answered by it" test "$(grep -c 'host evil.test' <<<"$out")" -eq 0
 holds "case 22: and did not come" ! grep -q ' evil.test' "$WORLD/served"
+
+# ---- a call that names its domains ----
+NET=(--allow ok.test --allow other.test)
+IN+=(--allowed-domain ok.test)
+is "narrow: what it names" "$(get http://ok.test/)" "$HTTP"
+like "narrow: and nothing else" "$(through 'GET http://other.test/ HTTP/1.1\r\nHost: other.test\r\n\r\n')" "HTTP/1.1 403*"

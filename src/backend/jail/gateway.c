@@ -167,6 +167,29 @@ csn_status csn_gateway_update(const csn_gateway *g, const csn_gate_rules *r, csn
     return st;
 }
 
+csn_status csn_gateway_narrow(const csn_gateway *g, const csn_gate_setup *s, const int *fds,
+                              size_t nfds, int *ret_lease, csn_error **err)
+{
+    csn_autofd int channel = -1;
+    uint8_t buf[2048];
+    csn_wire_out o;
+    csn_msg m;
+
+    csn_wire_out_init(&o, NULL, 0);
+    csn_put_gate_setup(&o, s);
+    csn_status st = request(g, CSN_GATE_NARROW, &o, fds, nfds, &channel, err);
+    csn_wire_out_release(&o);
+    if (st == CSN_OK)
+        st = await(channel, buf, sizeof(buf), &m, err);
+    if (st < 0)
+        return st;
+    if (m.type != CSN_GATE_OK)
+        return not_wanted(&m, err);
+    csn_msg_release(&m);
+    *ret_lease = csn_steal_fd(&channel);
+    return CSN_OK;
+}
+
 /* ---- events ---- */
 
 /* One packet of them. -EPROTO, or what fn said. */

@@ -25,6 +25,10 @@ void csn_gateway_find(const csn_kept *k, csn_gateway *g);
 bool csn_gateway_lives(const csn_gateway *g);
 
 csn_status csn_gateway_update(const csn_gateway *g, const csn_gate_rules *r, csn_error **err);
+/* A command's own network, which may reach no more than these rules and the sandbox's: flags,
+ * rules and descriptors of `s`. Until *ret_lease is closed. */
+csn_status csn_gateway_narrow(const csn_gateway *g, const csn_gate_setup *s, const int *fds,
+                              size_t nfds, int *ret_lease, csn_error **err);
 /* Events from *seq on, oldest first, as far as it still has them; *seq is moved behind the
  * last. How many it had forgotten: *ret_lost. Non-zero from fn ends it early, without an error.
  */

@@ -169,7 +169,8 @@ static csn_status jail_info(void *state, csn_info_result *ret, csn_error **err)
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static csn_backend_ops ops = {
     .size = sizeof(ops),
-    .caps = CSN_CAP_CONFIG | CSN_CAP_SESSION | CSN_CAP_HOST | CSN_CAP_USAGE | CSN_CAP_OWNED,
+    .caps = CSN_CAP_CONFIG | CSN_CAP_SESSION | CSN_CAP_NET | CSN_CAP_HOST | CSN_CAP_USAGE |
+            CSN_CAP_OWNED,
     .name = "jail",
     .isolation = "kernel",
     .open = jail_open,

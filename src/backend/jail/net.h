@@ -2,6 +2,7 @@
  *
  *   net.c         from rules to a running gateway, and in words what there is
  *   net_events.c  what happened on it: for the audit log, and why a command failed
+ *   apart.c       a network for one command that may reach less
  *   gateway.c     the process and its wire
  *
  * A jail without such rules has none of this: j->net is NULL, and nothing here is called for
@@ -55,8 +56,18 @@ csn_status csn_jail_network_set(void *state, const csn_net_opts *rules, csn_erro
 csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_fn fn, void *ctx,
                                    uint64_t *ret_lost, csn_error **err);
 
-/* doctor_net.c. What a network with rules would become here. 0 or -errno. */
-int csn_jail_net_try(const char *program, csn_net_body *ret);
+/* apart.c. What a network with rules would become here. 0 or -errno. */
+int csn_jail_net_try(const char *path, csn_net_body *ret);
+
+/* A network for one command, which may reach no more than `rules` and the sandbox's. */
+typedef struct csn_jail_apart {
+    int sockets; /* to who makes its sockets: see csn_kept_exec_apart */
+    int pidfd;   /* of that */
+    int lease;   /* with the gateway */
+} csn_jail_apart;
+csn_status csn_jail_apart_begin(csn_kept *k, const char *const *rules, csn_jail_apart *ret,
+                                csn_error **err);
+void csn_jail_apart_end(csn_jail_apart *a);
 
 /* A command of this thread begins; it failed: tells what it was refused meanwhile. */
 void csn_jail_net_begin(const csn_kept *k);

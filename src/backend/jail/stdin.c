@@ -43,7 +43,15 @@ csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *s
     csn_source source;
     const csn_exec_req own = without_files(req, &source);
 
-    return csn_kept_exec(state, &own, sink, ret, err);
+    if (!own.net_allow)
+        return csn_kept_exec(state, &own, sink, ret, err);
+    csn_jail_apart apart;
+    csn_status st = csn_jail_apart_begin(state, own.net_allow, &apart, err);
+    if (st < 0)
+        return st;
+    st = csn_kept_exec_apart(state, &own, apart.sockets, sink, ret, err);
+    csn_jail_apart_end(&apart);
+    return st;
 }
 
 csn_status csn_jail_start(void *state, const csn_exec_req *req, uint64_t output_max,
