@@ -1,7 +1,8 @@
-/* narrow.c: the network of one call, within the sandbox's.
+/* narrow.c: the network of one call, within the sandbox's; and what its rules say of one host.
  *
- * Called for a command that names the domains or the package managers it needs. The names are
- * the caller's, often a model's choice. What must hold: nothing is permitted here that the
+ * Called for a command that names the domains or the package managers it needs, and when
+ * somebody asks whether a host may be reached. The names are the caller's, often a model's
+ * choice. What must hold: nothing is permitted here that the
  * sandbox's rules do not; what they do not permit is refused before the command runs, by name,
  * with the rule that would allow it. The rules may be replaced a moment later: the backend asks
  * them again for every connection. */
@@ -142,5 +143,47 @@ csn_status csn_network_narrow(csn_sandbox *sb, const csn_exec_opts *o, char ***r
         st = csn_fail(err, CSN_NOMEM, "allowed_domains");
     if (st == CSN_OK)
         *ret = CSN_STEAL(rules);
+    return st;
+}
+
+/* ---- what would be said ---- */
+
+/* A name without a port is allowed when some port of it is. Where it leads to is not looked up:
+ * nobody is asked for a name because of a question about rules. */
+csn_status csn_network_judge(csn_sandbox *sb, const char *target, csn_error **err)
+{
+    csn_autofree char *shown = csn_path_printable(target);
+    csn_netrules *policy = NULL;
+    const char *why = NULL;
+    csn_netverdict v = {0};
+    csn_netrule t;
+
+    if (!csn_netrule_parse(target, &t, &why) || t.kind == CSN_NETRULE_BELOW || t.port_count > 1)
+        return csn_fail(err, CSN_INVALID, "%s is no HOST or HOST:PORT%s%s",
+                        shown ? shown : "it", why ? ": " : "", why ? why : "");
+    if (t.kind == CSN_NETRULE_NET && t.port_count == 0)
+        return csn_fail(err, CSN_INVALID, "an address is asked about with a port: %s:443",
+                        shown);
+    csn_status st = rules_now(sb, &policy, err);
+    if (st < 0)
+        return st;
+    if (t.kind == CSN_NETRULE_NET)
+        csn_netrules_address(policy, &t.net.base, t.ports[0], &v);
+    else if (t.port_count > 0)
+        csn_netrules_name(policy, &t.name, t.ports[0], &v);
+    else
+        csn_netrules_lookup(policy, &t.name, &v);
+    if (!v.allowed) {
+        char hint[CSN_NETRULE_TEXT + 16];
+        snprintf(hint, sizeof(hint), "--allow %s", v.hint);
+        const csn_denial d = {.op = "net",
+                              .target = target,
+                              .rule = v.rule ? v.rule : v.why,
+                              .source = "config.network",
+                              .hint = v.hint[0] ? hint : v.why};
+        st = csn_error_deny(csn_fail(err, CSN_DENIED, "%s: %s", shown ? shown : "it", v.why),
+                            err, &d);
+    }
+    csn_netrules_free(policy);
     return st;
 }

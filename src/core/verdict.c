@@ -1,13 +1,14 @@
 /* verdict.c: csn_would_allow: what the policy would say, without doing anything.
  *
  * Paths are judged by the backend, which resolves them as the operation itself would; command
- * words are judged by the core's policy. A refusal comes back as data, with the rule that
- * refused and the smallest one that would allow. */
+ * words and hosts are judged by the core's policy. A refusal comes back as data, with the rule
+ * that refused and the smallest one that would allow. */
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "core/denials.h"
 #include "core/internal.h"
+#include "core/network.h"
 #include "core/result.h"
 #include "kit/rules.h"
 
@@ -18,7 +19,9 @@ static csn_status ask(csn_call *c, uint32_t op, const char *target, char **ret_r
 
     if (op == CSN_OP_EXEC)
         return csn_policy_command(c->sb->policy, target, NULL, err);
-    if (op == CSN_OP_NET && !(c->sb->ops->caps & CSN_CAP_NET))
+    if (op == CSN_OP_NET && c->sb->ops->network_set)
+        return csn_network_judge(c->sb, target, err);
+    if (op == CSN_OP_NET)
         return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no network rules",
                         c->sb->ops->name);
     if (!c->sb->ops->judge)

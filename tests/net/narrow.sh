@@ -100,6 +100,14 @@ json "narrow: the result says what was refused" "$(cs exec "$id" "${ONLY[@]}" --
     'any(d["op"] == "net" and d["target"] == "other.test" and "allowed_domains" in d["hint"] for d in v["denials"])'
 holds "narrow: the log has it" grep -q 'allowed_domains' <(cs log "$id" --json)
 
+# ---- asked beforehand ----
+json "why: a name" "$(cs why "$id" net ok.test --json)" 'v["allowed"] is True'
+json "why: one without a rule" "$(cs why "$id" net evil.test:443 --json)" \
+    'v["allowed"] is False and v["hint"] == "--allow evil.test:443"'
+json "why: an address" "$(cs why "$id" net 93.184.216.66:80 --json)" 'v["allowed"] is True'
+status "why: no host" 1 cs why "$id" net ok..test
+is "why: nobody was asked for it" "$(asked evil.test)" 0
+
 # ---- the sandbox's rules still hold ----
 rm -f up
 cs exec "$id" "${ONLY[@]}" --timeout 60s -- /usr/bin/python3 -c 'import socket
