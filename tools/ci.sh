@@ -60,8 +60,8 @@ with_sanitizers()
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
     compile "$build/asan" -Db_sanitize=address,undefined -Db_lundef=false -Dkeeper=native &&
         tools/run-tests "$build/asan" --timeout-multiplier 4 --suite unit --suite conformance \
-            --suite cli --suite cli-user --suite escape --suite escape-user --suite net \
-            --suite net-user --suite fault --suite fuzz --suite mcp --suite remote
+            --suite cli --suite cli-user --suite escape --suite escape-user \
+            --suite net-brief --suite fault --suite fuzz --suite mcp --suite remote
 }
 
 # The keeper has one thread and starts as a static program. Of the official clients one is enough.
@@ -113,7 +113,8 @@ as_user()
 SECONDS=0
 stage packages tools/deps build test lint clang valgrind user
 stage lint make lint
-stage test make test
+# The network as an ordinary user is what the last stage runs.
+stage test make test TESTS='--no-suite net-user'
 stage clang with_clang
 stage walls with_walls_off
 stage sanitize with_sanitizers
