@@ -1,0 +1,69 @@
+/* fuzz_tls.c: the first bytes of a connection that may be TLS.
+ *
+ * Beside not crashing: however they are cut, the answer is the same, and it comes no earlier
+ * than its last byte; a name has only the characters of names; a verdict stays. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gateway/tls.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool ok)
+{
+    if (!ok)
+        __builtin_trap();
+}
+
+static bool is_name_byte(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           c == '-' || c == '_' || c == '.';
+}
+
+static void check(const csn_tls *t, enum csn_tls_result r)
+{
+    must(r == t->result);
+    must((r == CSN_TLS_BAD) == (t->why != NULL));
+    if (r != CSN_TLS_HELLO)
+        return;
+    must(t->hello.sni_len <= CSN_TLS_NAME_MAX && t->hello.sni[t->hello.sni_len] == '\0');
+    must(t->hello.has_sni == (t->hello.sni_len > 0));
+    for (size_t i = 0; i < t->hello.sni_len; i++)
+        must(is_name_byte(t->hello.sni[i]));
+}
+
+static void same(const csn_tls *a, const csn_tls *b)
+{
+    must(a->result == b->result);
+    must((a->why == NULL) == (b->why == NULL) && (!a->why || strcmp(a->why, b->why) == 0));
+    if (a->result == CSN_TLS_HELLO)
+        must(a->hello.ech == b->hello.ech && a->hello.has_alpn == b->hello.has_alpn &&
+             a->hello.alpn_h2 == b->hello.alpn_h2 &&
+             a->hello.alpn_http1 == b->hello.alpn_http1 &&
+             strcmp(a->hello.sni, b->hello.sni) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    csn_tls whole = {0}, pieces = {0}, two = {0};
+    size_t cut = size > 0 ? data[size - 1] * size / 256 : 0;
+
+    check(&whole, csn_tls_inspect(&whole, data, size));
+    enum csn_tls_result r = CSN_TLS_NEED_MORE;
+    for (size_t i = 1; i <= size; i++) {
+        enum csn_tls_result next = csn_tls_inspect(&pieces, data, i);
+        must(r == CSN_TLS_NEED_MORE || next == r);
+        r = next;
+        check(&pieces, r);
+    }
+    (void)csn_tls_inspect(&two, data, cut);
+    (void)csn_tls_inspect(&two, data, size);
+    if (size > 0) {
+        same(&whole, &pieces);
+        same(&whole, &two);
+    }
+    return 0;
+}
