@@ -2,11 +2,11 @@
  *
  * Called by a keeper while it builds the network, before anything of the sandbox exists. What
  * is ordered is the library's. Loopback gets one address that is not loopback, so that programs
- * which ask whether there is a network find one; the ranges that stand for names are local to
- * it, and everything else is routed to it too: whatever a program connects to, the connection
- * meets the packet rules and ends at a socket made here. What must hold: without the packet
- * rules none of these routes exist; a kernel without IPv6 has a network without it and not
- * none. Where all goes well no call fails: a process beside us may share our errno. */
+ * which ask whether there is a network find one, and everything is routed to it: whatever a
+ * program connects to, the connection meets the packet rules and ends at a socket made here.
+ * What must hold: without the packet rules none of these routes exist; a kernel without IPv6
+ * has a network without it and not none. Where all goes well no call fails: a process beside us
+ * may share our errno. */
 #include "os/netin.h"
 
 #include <errno.h>
@@ -28,6 +28,7 @@
 #define ATTR_IFA_LOCAL   2u
 #define ATTR_RTA_DST     1u
 #define ATTR_RTA_OIF     4u
+#define ATTR_RTA_PREFSRC 7u
 #define TABLE_MAIN       254u
 #define TABLE_LOCAL      255u
 #define ROUTE_UNICAST    1u
@@ -38,6 +39,8 @@
 #define SCOPE_HOST       254u
 #define NO_DAD           0x02u
 #define LOOPBACK_INDEX   1u /* of lo, in every network */
+#define TRANSPARENT4     19 /* IP_TRANSPARENT */
+#define TRANSPARENT6     75 /* IPV6_TRANSPARENT */
 #define BACKLOG          128
 #define BACKLOG_MANY     1024
 
@@ -73,39 +76,52 @@ static void add_address(csn_nl *b, uint8_t family, const void *address)
     csn_nl_end(b);
 }
 
-/* to NULL: everything that has no other. */
-static void add_route(csn_nl *b, uint8_t family, const void *to, uint8_t bits)
+/* bits 0: everything that has no other. local: as if it were an address of ours, with `self` on
+ * the other end. */
+static void add_route(csn_nl *b, uint8_t family, bool local, const void *to, uint8_t bits,
+                      const void *self)
 {
     const uint32_t loopback = LOOPBACK_INDEX;
     const struct route_head h = {.family = family,
                                  .dst_bits = bits,
-                                 .table = to ? TABLE_LOCAL : TABLE_MAIN,
+                                 .table = local ? TABLE_LOCAL : TABLE_MAIN,
                                  .protocol = BY_KERNEL,
-                                 .scope = to ? SCOPE_HOST : SCOPE_LINK,
-                                 .type = to ? ROUTE_LOCAL : ROUTE_UNICAST};
+                                 .scope = local ? SCOPE_HOST : SCOPE_LINK,
+                                 .type = local ? ROUTE_LOCAL : ROUTE_UNICAST};
 
     csn_nl_begin(b, MSG_NEWROUTE, CSN_NL_CREATE | CSN_NL_EXCL | CSN_NL_ACK, family, &h,
                  sizeof(h));
-    if (to)
+    if (bits > 0)
         csn_nl_put(b, ATTR_RTA_DST, to, address_len(family));
+    if (self)
+        csn_nl_put(b, ATTR_RTA_PREFSRC, self, address_len(family));
     csn_nl_put(b, ATTR_RTA_OIF, &loopback, sizeof(loopback));
     csn_nl_end(b);
 }
 
+/* What connections are led by their own address to: see csn_nft_way. A default route among the
+ * others is for programs that look for one. */
+static void add_routes_of(csn_nl *b, csn_nft_way way, uint8_t family, const void *self,
+                          const void *range, uint8_t bits)
+{
+    add_address(b, family, self);
+    if (way == CSN_NFT_TAKE)
+        add_route(b, family, true, NULL, 0, self);
+    else
+        add_route(b, family, true, range, bits, NULL);
+    add_route(b, family, false, NULL, 0, NULL);
+}
+
 /* *ret_six: is there IPv6? All requests are carried out, whatever became of earlier ones. */
-static int add_routes(bool *ret_six)
+static int add_routes(csn_nft_way way, bool *ret_six)
 {
     const uint32_t self = htonl(CSN_NET_SELF4), range = htonl(CSN_NET_RANGE4);
     csn_nl b = {.len = 0};
     uint32_t seq;
     int error, rc;
 
-    add_address(&b, AF_INET, &self);
-    add_route(&b, AF_INET, &range, CSN_NET_RANGE4_BITS);
-    add_route(&b, AF_INET, NULL, 0);
-    add_address(&b, AF_INET6, CSN_NET_SELF6);
-    add_route(&b, AF_INET6, CSN_NET_RANGE6, CSN_NET_RANGE6_BITS);
-    add_route(&b, AF_INET6, NULL, 0);
+    add_routes_of(&b, way, AF_INET, &self, &range, CSN_NET_RANGE4_BITS);
+    add_routes_of(&b, way, AF_INET6, CSN_NET_SELF6, CSN_NET_RANGE6, CSN_NET_RANGE6_BITS);
     csn_autofd int fd = csn_nl_send(&b, PROTOCOL_ROUTE);
     if (fd < 0)
         return fd;
@@ -156,7 +172,18 @@ static int bound(int type, const any_address *a, int backlog)
     return csn_steal_fd(&fd);
 }
 
-static int make_sockets(csn_netin *n, bool six)
+/* May have the address of any connection that is led to it. */
+static int make_transparent(int fd, int family)
+{
+    int on = 1, level = family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
+
+    return setsockopt(fd, level, family == AF_INET ? TRANSPARENT4 : TRANSPARENT6, &on,
+                      sizeof(on)) < 0
+               ? -errno
+               : 0;
+}
+
+static int make_sockets(csn_netin *n, csn_nft_way way, bool six)
 {
     static const struct {
         uint8_t family, type, many;
@@ -181,6 +208,10 @@ static int make_sockets(csn_netin *n, bool six)
         if (fd < 0)
             return fd;
         n->fds[i] = fd;
+        int rc =
+            way == CSN_NFT_TAKE && wanted[i].many ? make_transparent(fd, wanted[i].family) : 0;
+        if (rc < 0)
+            return rc;
     }
     return 0;
 }
@@ -209,24 +240,29 @@ static int make_lent(const csn_netin_order *order, csn_netin *n)
 
 /* ---- the two ways ---- */
 
-static int build_transparent(csn_netin *n)
+static int build_transparent(csn_netin *n, bool translate)
 {
+    csn_nft_way way = translate ? CSN_NFT_TRANSLATE : CSN_NFT_TAKE;
     csn_nft_step step;
     bool six = false;
 
     n->step = CSN_NETIN_STEP_RULES;
-    int rc = csn_nft_redirect(&step);
+    int rc = csn_nft_redirect(way, &step);
+    if (way == CSN_NFT_TAKE && csn_nft_lacking(rc)) {
+        way = CSN_NFT_TRANSLATE;
+        rc = csn_nft_redirect(way, &step);
+    }
     n->detail = step;
     if (rc < 0)
         return rc;
     n->step = CSN_NETIN_STEP_ROUTES;
     n->detail = 0;
-    rc = add_routes(&six);
+    rc = add_routes(way, &six);
     if (rc < 0)
         return rc;
     n->step = CSN_NETIN_STEP_SOCKETS;
     n->mode = CSN_NETIN_TRANSPARENT;
-    return make_sockets(n, six);
+    return make_sockets(n, way, six);
 }
 
 static int build_proxy(csn_netin *n, uint16_t port)
@@ -259,7 +295,7 @@ int csn_netin_build(const csn_netin_order *order, csn_netin *ret)
     if (order->mode == CSN_NETIN_NONE)
         return 0;
     if (order->mode != CSN_NETIN_PROXY) {
-        rc = build_transparent(ret);
+        rc = build_transparent(ret, order->translate);
         if (rc < 0 && either && ret->step == CSN_NETIN_STEP_RULES && csn_nft_lacking(rc))
             ret->lacking = -rc;
     }

@@ -4,6 +4,7 @@
  * The network itself has no way anywhere. A gateway is given sockets that were made inside it,
  * and needs nothing else: no capability, no entry. */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 #define CSN_NETIN_LENT_MAX 32u /* ports of the host that are lent inward */
@@ -19,6 +20,7 @@ enum csn_netin_mode {
 /* What is wanted. */
 typedef struct csn_netin_order {
     uint32_t mode;
+    bool translate;      /* as where the kernel lacks nft_tproxy; for tests */
     uint16_t proxy_port; /* of the proxy's listener; 0: any */
     uint32_t lent_count;
     uint16_t lent[CSN_NETIN_LENT_MAX]; /* listeners on loopback inside, by port */

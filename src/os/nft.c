@@ -7,11 +7,15 @@
  * stack is written to: the caller may share its memory with somebody (os/netns.c).
  *
  * In words, table inet caisson:
- *   to_gateway (nat, output): 127.0.0.0/8, ::1 and TCP port 53 of the own address: as they are;
- *     any other TCP: to the listener
- *   closed (filter, output, drop): loopback; TCP to our ranges, which is what goes to the
- *     listener, and its answers; UDP to and from the resolver; "unreachable" from the own
- *     address to itself, so that a resolver that is gone is noticed at once; reject the rest.
+ *   to_gateway (filter, prerouting): packets that open no connection, 127.0.0.0/8, ::1 and TCP
+ *     port 53 of the own address: as they are; any other TCP: to the listener (tproxy). When
+ *     that is gone: a reset.
+ *   closed (filter, output, drop): TCP; loopback; UDP to and from the resolver; "unreachable"
+ *     from the own address to itself, so that a resolver that is gone is noticed at once;
+ * reject the rest. Nothing of it tracks connections, which would cost a request a tenth of its
+ * time. A kernel without tproxy translates addresses instead: to_gateway (nat, output):
+ * loopback and the resolver as above; any other TCP: to the listener closed: of TCP only what
+ * goes to our ranges, which is that, and its answers.
  *
  * Constants are the kernel's; a musl compiler has no kernel headers. */
 #include "os/nft.h"
@@ -34,7 +38,9 @@
 #define MSG_NEWCHAIN       ((SUBSYS_NFTABLES << 8) | 3u)
 #define MSG_NEWRULE        ((SUBSYS_NFTABLES << 8) | 6u)
 #define FAMILY_INET        1u
+#define HOOK_PREROUTING    0u
 #define HOOK_OUTPUT        3u
+#define PRIORITY_MANGLE    ((uint32_t)-150)
 #define PRIORITY_NAT       ((uint32_t)-100)
 #define PRIORITY_FILTER    0u
 #define VERDICT_DROP       0u
@@ -47,7 +53,9 @@
 #define META_NFPROTO       15u
 #define META_L4PROTO       16u
 #define CMP_EQ             0u
+#define CMP_NEQ            1u
 #define NAT_DNAT           1u
+#define REJECT_RESET       1u
 #define REJECT_ICMPX       2u
 #define ICMPX_ADMIN        3u
 #define FAMILY_IPV4        2u /* as meta nfproto tells it */
@@ -55,7 +63,7 @@
 #define ICMP_UNREACHABLE   3u
 #define ICMPV6_UNREACHABLE 1u
 #define TABLE              "caisson"
-#define CHAIN_NAT          "to_gateway"
+#define CHAIN_LEAD         "to_gateway"
 #define CHAIN_FILTER       "closed"
 
 /* Attribute numbers, by the thing they are in. */
@@ -73,6 +81,7 @@ enum { PAYLOAD_DREG = 1, PAYLOAD_BASE = 2, PAYLOAD_OFFSET = 3, PAYLOAD_LEN = 4 }
 enum { CMP_SREG = 1, CMP_OP = 2, CMP_DATA = 3 };
 enum { BITWISE_SREG = 1, BITWISE_DREG = 2, BITWISE_LEN = 3, BITWISE_MASK = 4, BITWISE_XOR = 5 };
 enum { NAT_TYPE = 1, NAT_FAMILY = 2, NAT_ADDR_MIN = 3, NAT_PROTO_MIN = 5 };
+enum { TPROXY_FAMILY = 1, TPROXY_ADDR = 2, TPROXY_PORT = 3 };
 enum { REJECT_TYPE = 1, REJECT_CODE = 2 };
 
 /* What follows the common head of a message of this family. */
@@ -105,14 +114,14 @@ static void add_table(csn_nl *b)
     csn_nl_end(b);
 }
 
-static void add_chain(csn_nl *b, const char *name, const char *type, uint32_t priority,
-                      uint32_t policy)
+static void add_chain(csn_nl *b, const char *name, const char *type, uint32_t at,
+                      uint32_t priority, uint32_t policy)
 {
     begin_message(b, MSG_NEWCHAIN, CSN_NL_CREATE, CSN_NFT_CHAIN);
     csn_nl_put_text(b, CHAIN_TABLE, TABLE);
     csn_nl_put_text(b, CHAIN_NAME, name);
     size_t hook = csn_nl_open(b, CHAIN_HOOK);
-    csn_nl_put_be32(b, HOOK_NUM, HOOK_OUTPUT);
+    csn_nl_put_be32(b, HOOK_NUM, at);
     csn_nl_put_be32(b, HOOK_PRIORITY, priority);
     csn_nl_close(b, hook);
     csn_nl_put_be32(b, CHAIN_POLICY, policy);
@@ -167,14 +176,19 @@ static void put_value(csn_nl *b, uint16_t type, const void *data, size_t n)
     csn_nl_close(b, nest);
 }
 
-static void equals(csn_nl *b, const void *data, size_t n)
+static void compare(csn_nl *b, uint32_t how, const void *data, size_t n)
 {
     expression e = begin_expression(b, "cmp");
 
     csn_nl_put_be32(b, CMP_SREG, REG_1);
-    csn_nl_put_be32(b, CMP_OP, CMP_EQ);
+    csn_nl_put_be32(b, CMP_OP, how);
     put_value(b, CMP_DATA, data, n);
     end_expression(b, e);
+}
+
+static void equals(csn_nl *b, const void *data, size_t n)
+{
+    compare(b, CMP_EQ, data, n);
 }
 
 static void meta_is(csn_nl *b, uint32_t key, uint8_t value)
@@ -198,16 +212,17 @@ static void payload(csn_nl *b, uint32_t base, uint32_t offset, uint32_t n)
     end_expression(b, e);
 }
 
-static void mask(csn_nl *b, uint32_t bits)
+/* n: at most four bytes. */
+static void mask(csn_nl *b, const void *bits, uint32_t n)
 {
-    const uint32_t m = htonl(~0u << (32 - bits)), none = 0;
+    const uint32_t none = 0;
     expression e = begin_expression(b, "bitwise");
 
     csn_nl_put_be32(b, BITWISE_SREG, REG_1);
     csn_nl_put_be32(b, BITWISE_DREG, REG_1);
-    csn_nl_put_be32(b, BITWISE_LEN, sizeof(m));
-    put_value(b, BITWISE_MASK, &m, sizeof(m));
-    put_value(b, BITWISE_XOR, &none, sizeof(none));
+    csn_nl_put_be32(b, BITWISE_LEN, n);
+    put_value(b, BITWISE_MASK, bits, n);
+    put_value(b, BITWISE_XOR, &none, n);
     end_expression(b, e);
 }
 
@@ -241,15 +256,18 @@ static void load(csn_nl *b, uint32_t reg, const void *data, size_t n)
 #define V6_DEST     24u
 #define SOURCE_PORT 0u
 #define DEST_PORT   2u
+#define TCP_FLAGS   13u
+#define FLAG_SYN    0x02u
+#define FLAG_ACK    0x10u
 
 static void address4(csn_nl *b, uint32_t offset, uint32_t address, uint32_t bits)
 {
-    uint32_t be = htonl(address);
+    uint32_t be = htonl(address), prefix = htonl(~0u << (32 - bits));
 
     meta_is(b, META_NFPROTO, FAMILY_IPV4);
     payload(b, BASE_NETWORK, offset, sizeof(be));
     if (bits < 32)
-        mask(b, bits);
+        mask(b, &prefix, sizeof(prefix));
     equals(b, &be, sizeof(be));
 }
 
@@ -316,6 +334,29 @@ static void pass_tcp_in_ranges(csn_nl *b)
     end_rule(b, r);
 }
 
+static void pass_tcp(csn_nl *b)
+{
+    rule r = begin_rule(b, CHAIN_FILTER, CSN_NFT_MATCH);
+
+    meta_is(b, META_L4PROTO, IPPROTO_TCP);
+    accept_it(b);
+    end_rule(b, r);
+}
+
+/* First of its chain: nearly all packets are these, and find their socket by themselves. */
+static void pass_opened(csn_nl *b)
+{
+    const uint8_t both = FLAG_SYN | FLAG_ACK, opens = FLAG_SYN;
+    rule r = begin_rule(b, CHAIN_LEAD, CSN_NFT_MATCH);
+
+    meta_is(b, META_L4PROTO, IPPROTO_TCP);
+    payload(b, BASE_TRANSPORT, TCP_FLAGS, sizeof(both));
+    mask(b, &both, sizeof(both));
+    compare(b, CMP_NEQ, &opens, sizeof(opens));
+    accept_it(b);
+    end_rule(b, r);
+}
+
 static void pass_unreachable(csn_nl *b)
 {
     static const uint8_t four = ICMP_UNREACHABLE, six = ICMPV6_UNREACHABLE;
@@ -336,20 +377,55 @@ static void pass_unreachable(csn_nl *b)
     end_rule(b, r);
 }
 
-static void lead_to_listener(csn_nl *b, uint8_t family, const void *address, size_t n)
+static void translate(csn_nl *b, uint8_t family)
+{
+    expression e = begin_expression(b, "nat");
+
+    csn_nl_put_be32(b, NAT_TYPE, NAT_DNAT);
+    csn_nl_put_be32(b, NAT_FAMILY, family);
+    csn_nl_put_be32(b, NAT_ADDR_MIN, REG_1);
+    csn_nl_put_be32(b, NAT_PROTO_MIN, REG_2);
+    end_expression(b, e);
+}
+
+static void take(csn_nl *b, uint8_t family)
+{
+    expression e = begin_expression(b, "tproxy");
+
+    csn_nl_put_be32(b, TPROXY_FAMILY, family);
+    csn_nl_put_be32(b, TPROXY_ADDR, REG_1);
+    csn_nl_put_be32(b, TPROXY_PORT, REG_2);
+    end_expression(b, e);
+    accept_it(b);
+}
+
+static void lead_to_listener(csn_nl *b, csn_nft_way way, uint8_t family, const void *address,
+                             size_t n)
 {
     const uint16_t port = htons(CSN_NET_LISTENER_PORT);
-    rule r = begin_rule(b, CHAIN_NAT, CSN_NFT_NAT);
+    rule r = begin_rule(b, CHAIN_LEAD, CSN_NFT_LEAD);
 
     meta_is(b, META_NFPROTO, family);
     meta_is(b, META_L4PROTO, IPPROTO_TCP);
     load(b, REG_1, address, n);
     load(b, REG_2, &port, sizeof(port));
-    expression e = begin_expression(b, "nat");
-    csn_nl_put_be32(b, NAT_TYPE, NAT_DNAT);
-    csn_nl_put_be32(b, NAT_FAMILY, family);
-    csn_nl_put_be32(b, NAT_ADDR_MIN, REG_1);
-    csn_nl_put_be32(b, NAT_PROTO_MIN, REG_2);
+    if (way == CSN_NFT_TAKE)
+        take(b, family);
+    else
+        translate(b, family);
+    end_rule(b, r);
+}
+
+/* What was to be taken and found no listener must not find another. */
+static void reset_rest(csn_nl *b)
+{
+    const uint8_t unused = 0;
+    rule r = begin_rule(b, CHAIN_LEAD, CSN_NFT_LEAD);
+
+    meta_is(b, META_L4PROTO, IPPROTO_TCP);
+    expression e = begin_expression(b, "reject");
+    csn_nl_put_be32(b, REJECT_TYPE, REJECT_RESET);
+    csn_nl_put(b, REJECT_CODE, &unused, sizeof(unused));
     end_expression(b, e);
     end_rule(b, r);
 }
@@ -371,19 +447,30 @@ static void reject_rest(csn_nl *b)
     csn_nl_end(b);
 }
 
-static void fill(csn_nl *b)
+static void fill(csn_nl *b, csn_nft_way way)
 {
     const uint32_t self4 = htonl(CSN_NET_SELF4);
+    bool take = way == CSN_NFT_TAKE;
 
     bare_message(b, MSG_BATCH_BEGIN);
     add_table(b);
-    add_chain(b, CHAIN_NAT, "nat", PRIORITY_NAT, VERDICT_ACCEPT);
-    add_chain(b, CHAIN_FILTER, "filter", PRIORITY_FILTER, VERDICT_DROP);
-    pass_loopback(b, CHAIN_NAT);
-    pass_resolver(b, CHAIN_NAT, IPPROTO_TCP, false);
-    lead_to_listener(b, FAMILY_IPV4, &self4, sizeof(self4));
-    lead_to_listener(b, FAMILY_IPV6, CSN_NET_SELF6, 16);
-    pass_tcp_in_ranges(b); /* first: these are all the packets of a stream */
+    if (take)
+        add_chain(b, CHAIN_LEAD, "filter", HOOK_PREROUTING, PRIORITY_MANGLE, VERDICT_ACCEPT);
+    else
+        add_chain(b, CHAIN_LEAD, "nat", HOOK_OUTPUT, PRIORITY_NAT, VERDICT_ACCEPT);
+    add_chain(b, CHAIN_FILTER, "filter", HOOK_OUTPUT, PRIORITY_FILTER, VERDICT_DROP);
+    if (take)
+        pass_opened(b);
+    pass_loopback(b, CHAIN_LEAD);
+    pass_resolver(b, CHAIN_LEAD, IPPROTO_TCP, false);
+    lead_to_listener(b, way, FAMILY_IPV4, &self4, sizeof(self4));
+    lead_to_listener(b, way, FAMILY_IPV6, CSN_NET_SELF6, 16);
+    if (take)
+        reset_rest(b);
+    if (take) /* first: these are all the packets of a stream */
+        pass_tcp(b);
+    else
+        pass_tcp_in_ranges(b);
     pass_loopback(b, CHAIN_FILTER);
     pass_resolver(b, CHAIN_FILTER, IPPROTO_UDP, false);
     pass_resolver(b, CHAIN_FILTER, IPPROTO_UDP, true);
@@ -394,14 +481,14 @@ static void fill(csn_nl *b)
 
 /* ---- the kernel's answer ---- */
 
-int csn_nft_redirect(csn_nft_step *ret_step)
+int csn_nft_redirect(csn_nft_way way, csn_nft_step *ret_step)
 {
     csn_nl b = {.len = 0};
     uint32_t seq = 0;
     int error = 0;
 
     *ret_step = CSN_NFT_SOCKET;
-    fill(&b);
+    fill(&b, way);
     csn_autofd int fd = csn_nl_send(&b, NETLINK_NETFILTER);
     if (fd < 0)
         return fd;
@@ -430,10 +517,12 @@ int csn_nft_lacking(int error)
 
 const char *csn_nft_step_name(uint64_t step)
 {
-    static const char *const names[] = {
-        [CSN_NFT_SOCKET] = "nfnetlink", [CSN_NFT_TABLE] = "nf_tables",
-        [CSN_NFT_CHAIN] = "chains",     [CSN_NFT_MATCH] = "matches",
-        [CSN_NFT_NAT] = "nft_nat",      [CSN_NFT_REJECT] = "nft_reject_inet"};
+    static const char *const names[] = {[CSN_NFT_SOCKET] = "nfnetlink",
+                                        [CSN_NFT_TABLE] = "nf_tables",
+                                        [CSN_NFT_CHAIN] = "chains",
+                                        [CSN_NFT_MATCH] = "matches",
+                                        [CSN_NFT_LEAD] = "nft_tproxy and nft_nat",
+                                        [CSN_NFT_REJECT] = "nft_reject_inet"};
 
     return step < sizeof(names) / sizeof(names[0]) ? names[step] : "unknown";
 }

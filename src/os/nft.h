@@ -3,8 +3,8 @@
  *
  * In the network the caller is in, with its CAP_NET_ADMIN, one table is made whose rules are
  * fixed: every TCP connection that is not to loopback and not to the stub resolver ends at the
- * gateway's listener, which can ask the kernel where it was going to (SO_ORIGINAL_DST);
- * loopback and the stub are untouched; all else is refused at once. */
+ * gateway's listener, which can ask the kernel where it was going to; loopback and the stub are
+ * untouched; all else is refused at once. */
 #pragma once
 #include <stdint.h>
 
@@ -25,14 +25,21 @@ typedef enum csn_nft_step {
     CSN_NFT_TABLE,
     CSN_NFT_CHAIN,  /* hooks of type nat and filter */
     CSN_NFT_MATCH,  /* rules that only let pass */
-    CSN_NFT_NAT,    /* the rules that lead to the listener */
+    CSN_NFT_LEAD,   /* the rules that lead to the listener */
     CSN_NFT_REJECT, /* the one that refuses the rest */
 } csn_nft_step;
+
+/* How connections are led to the listener. */
+typedef enum csn_nft_way {
+    CSN_NFT_TAKE, /* as they are: the listener is IP_TRANSPARENT, all addresses are local, and
+                     its end has the address that was meant */
+    CSN_NFT_TRANSLATE, /* by another address, and the kernel remembers (SO_ORIGINAL_DST) */
+} csn_nft_way;
 
 /* All of it or nothing. 0 or -errno, then *ret_step says where. A kernel without one of the
  * modules: -EPROTONOSUPPORT, -EAFNOSUPPORT, -EOPNOTSUPP, -EINVAL or -ENOENT; see
  * csn_nft_lacking. */
-int csn_nft_redirect(csn_nft_step *ret_step);
+int csn_nft_redirect(csn_nft_way way, csn_nft_step *ret_step);
 /* Does this error say that the kernel cannot, rather than that something is wrong? */
 int csn_nft_lacking(int error);
 const char *csn_nft_step_name(uint64_t step);
