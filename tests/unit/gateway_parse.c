@@ -1,0 +1,270 @@
+/* gateway_parse.c: what programs inside say, byte by byte: DNS, ClientHello, HTTP, SOCKS.
+ *
+ * What is found in plain examples, and what is refused. That cutting the bytes makes no
+ * difference, and that nothing crashes, is the fuzz targets' (tests/fuzz). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gateway/dns.h"
+#include "gateway/http.h"
+#include "gateway/socks.h"
+#include "gateway/tls.h"
+
+#define BYTES(text) (text), sizeof(text) - 1
+#define QUESTION    "\x12\x34\1\0\0\1\0\0\0\0\0\0\2oK\4Test\0\0\1\0\1"
+
+/* ---- DNS ---- */
+
+static void a_question_is_read_as_it_was_sent(void **state)
+{
+    csn_dns_query q;
+
+    (void)state;
+    assert_int_equal(csn_dns_parse(BYTES(QUESTION), &q), CSN_DNS_QUERY);
+    assert_int_equal(q.id, 0x1234);
+    assert_int_equal(q.type, CSN_DNS_TYPE_A);
+    assert_string_equal(q.name, "oK.Test");
+    assert_true(q.recursion_desired && !q.edns);
+    assert_int_equal(csn_dns_udp_limit(&q), 512);
+}
+
+static void the_answer_has_the_address_and_the_question(void **state)
+{
+    static const uint8_t address[4] = {198, 18, 0, 2};
+    const csn_dns_answer a = {.address = address, .address_len = 4, .ttl = 60};
+    uint8_t out[CSN_DNS_REPLY_MAX];
+    csn_dns_query q;
+
+    (void)state;
+    assert_int_equal(csn_dns_parse(BYTES(QUESTION), &q), CSN_DNS_QUERY);
+    size_t n = csn_dns_reply(&q, &a, out, sizeof(out));
+    assert_true(n > 12 + q.question_len + 4);
+    assert_memory_equal(out, "\x12\x34", 2);
+    assert_true((out[2] & 0x80) && (out[3] & 0x0f) == CSN_DNS_NOERROR);
+    assert_memory_equal(out + 4, "\0\1\0\1", 4);
+    assert_memory_equal(out + 12, q.question, q.question_len);
+    assert_memory_equal(out + n - 4, address, 4);
+}
+
+static void what_is_no_question_is_dropped_or_told(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        enum csn_dns_result want;
+    } cases[] = {
+        {BYTES(""), CSN_DNS_DROP},
+        {BYTES("\x12\x34\1"), CSN_DNS_DROP},
+        {BYTES("\x12\x34\x81\x80\0\1\0\0\0\0\0\0\2ok\4test\0\0\1\0\1"),
+         CSN_DNS_DROP}, /* answer */
+        {BYTES("\x12\x34\1\0\0\2\0\0\0\0\0\0\1a\0\0\1\0\1\1b\0\0\1\0\1"), CSN_DNS_ERROR},
+        {BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\xc0\x0c\0\1\0\1"), CSN_DNS_ERROR}, /* a pointer */
+        {BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\2ok\4test\0\0\1"), CSN_DNS_ERROR}, /* cut */
+        {BYTES("\x12\x34\x20\0\0\1\0\0\0\0\0\0\2ok\4test\0\0\1\0\1"),
+         CSN_DNS_ERROR}, /* opcode */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        csn_dns_query q;
+        assert_int_equal(csn_dns_parse(cases[i].bytes, cases[i].len, &q), cases[i].want);
+    }
+}
+
+static void a_dot_inside_a_label_is_no_name(void **state)
+{
+    csn_dns_query q;
+
+    (void)state;
+    assert_int_equal(
+        csn_dns_parse(BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\7ok.test\0\0\1\0\1"), &q),
+        CSN_DNS_QUERY);
+    assert_int_equal(q.name_len, 0);
+}
+
+/* ---- TLS ---- */
+
+/* A ClientHello of TLS 1.2 with these extensions, in one record. */
+static size_t hello(uint8_t out[512], const char *extensions, size_t len)
+{
+    static const char start[] = "\3\3rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr\0\0\2\x13\1\1\0";
+    size_t body = sizeof(start) - 1 + 2 + len;
+    const uint8_t head[] = {22,
+                            3,
+                            1,
+                            (uint8_t)((body + 4) >> 8),
+                            (uint8_t)(body + 4),
+                            1,
+                            0,
+                            (uint8_t)(body >> 8),
+                            (uint8_t)body};
+
+    memcpy(out, head, sizeof(head));
+    memcpy(out + sizeof(head), start, sizeof(start) - 1);
+    size_t n = sizeof(head) + sizeof(start) - 1;
+    out[n++] = (uint8_t)(len >> 8);
+    out[n++] = (uint8_t)len;
+    memcpy(out + n, extensions, len);
+    return n + len;
+}
+
+#define OK_TEST "\0\0\0\x0c\0\x0a\0\0\7ok.test"
+
+static void the_name_of_a_hello_is_found(void **state)
+{
+    uint8_t bytes[512];
+    csn_tls t = {0};
+    size_t n = hello(bytes, BYTES(OK_TEST "\0\x10\0\5\0\3\2h2"));
+
+    (void)state;
+    assert_int_equal(csn_tls_inspect(&t, bytes, n - 1), CSN_TLS_NEED_MORE);
+    assert_int_equal(csn_tls_inspect(&t, bytes, n), CSN_TLS_HELLO);
+    assert_true(t.hello.has_sni && t.hello.alpn_h2 && !t.hello.alpn_http1 && !t.hello.ech);
+    assert_string_equal(t.hello.sni, "ok.test");
+}
+
+static void hellos_that_could_be_read_in_two_ways_are_bad(void **state)
+{
+    static const struct {
+        const char *extensions;
+        size_t len;
+        enum csn_tls_result want;
+        bool sni, ech;
+    } cases[] = {
+        {BYTES(""), CSN_TLS_HELLO, false, false},
+        {BYTES(OK_TEST OK_TEST), CSN_TLS_BAD, false, false},                  /* twice */
+        {BYTES("\0\0\0\x0c\0\x0a\0\0\7ok\0test"), CSN_TLS_BAD, false, false}, /* a NUL */
+        {BYTES("\0\0\0\5\0\3\0\0\0"), CSN_TLS_BAD, false, false},             /* empty */
+        {BYTES("\0\0\0\x0c\0\x0b\0\0\7ok.test"), CSN_TLS_BAD, false, false},  /* too long */
+        {BYTES(OK_TEST "\xfe\x0d\0\2xx"), CSN_TLS_HELLO, true, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint8_t bytes[512];
+        csn_tls t = {0};
+        size_t n = hello(bytes, cases[i].extensions, cases[i].len);
+        assert_int_equal(csn_tls_inspect(&t, bytes, n), cases[i].want);
+        if (cases[i].want == CSN_TLS_HELLO)
+            assert_true(t.hello.has_sni == cases[i].sni && t.hello.ech == cases[i].ech);
+    }
+    csn_tls other = {0};
+    assert_int_equal(csn_tls_inspect(&other, BYTES("SSH-2.0-x\r\n")), CSN_TLS_NOT_TLS);
+}
+
+/* ---- HTTP ---- */
+
+static enum csn_http_result head_of(const char *text, csn_http_head *h)
+{
+    csn_http_scan s = {0};
+
+    return csn_http_inspect(&s, text, strlen(text), h);
+}
+
+static void the_host_of_a_request_is_found(void **state)
+{
+    csn_http_head h;
+
+    (void)state;
+    assert_int_equal(head_of("GET /x HTTP/1.1\r\nhOsT: ok.test:8080\r\n\r\nrest", &h),
+                     CSN_HTTP_HEAD);
+    assert_true(h.has_host && h.host.port == 8080 && h.form == CSN_HTTP_ORIGIN);
+    assert_int_equal(h.host.host.len, 7);
+    assert_memory_equal(h.host.host.at, "ok.test", 7);
+    assert_int_equal(head_of("CONNECT ok.test:443 HTTP/1.1\r\nHost: x\r\n\r\n", &h),
+                     CSN_HTTP_HEAD);
+    assert_true(h.form == CSN_HTTP_AUTHORITY && h.authority.port == 443);
+    assert_int_equal(head_of("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\n\r\n", &h),
+                     CSN_HTTP_HEAD);
+    assert_true(h.framing == CSN_HTTP_LENGTH && h.body_len == 12);
+}
+
+static void heads_that_servers_read_differently_are_bad(void **state)
+{
+    static const char *const bad[] = {
+        "GET / HTTP/1.1\r\n\r\n",                       /* no host */
+        "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", /* two */
+        "GET / HTTP/1.1\r\nHost : a\r\n\r\n",           /* a space before the colon */
+        "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n",      /* folded */
+        "GET / HTTP/1.1\nHost: a\n\n",                  /* bare line feeds */
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\n",
+    };
+    csn_http_head h;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        if (head_of(bad[i], &h) != CSN_HTTP_BAD)
+            fail_msg("not refused: %s", bad[i]);
+        assert_non_null(h.why);
+    }
+    assert_int_equal(head_of("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &h), CSN_HTTP_H2C);
+    assert_int_equal(head_of("SSH-2.0-OpenSSH\r\n", &h), CSN_HTTP_NOT_HTTP);
+}
+
+/* ---- SOCKS ---- */
+
+static void a_socks_client_says_where_to(void **state)
+{
+    static const char greeting[] = "\5\1\0", wish[] = "\5\1\0\3\7ok.test\1\xbb";
+    csn_socks s = {0};
+
+    (void)state;
+    assert_int_equal(csn_socks_next(&s, BYTES(greeting)), CSN_SOCKS_SEND);
+    assert_int_equal(s.used, 3);
+    assert_memory_equal(s.reply, "\5\0", 2);
+    assert_int_equal(csn_socks_next(&s, BYTES(wish)), CSN_SOCKS_CONNECT);
+    assert_int_equal(s.port, 443);
+    assert_int_equal(s.name.len, 7);
+    assert_memory_equal(s.name.at, "ok.test", 7);
+}
+
+static void what_socks_offers_beside_is_refused(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        enum csn_socks_code code;
+    } cases[] = {
+        {BYTES("\5\2\0\1\1\2\3\4\0\x50"), CSN_SOCKS_NO_COMMAND}, /* BIND */
+        {BYTES("\5\3\0\1\1\2\3\4\0\x50"), CSN_SOCKS_NO_COMMAND}, /* UDP */
+        {BYTES("\5\1\0\2\1\2\3\4\0\x50"), CSN_SOCKS_NO_ADDRESS_TYPE},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        csn_socks s = {0};
+        assert_int_equal(csn_socks_next(&s, BYTES("\5\1\0")), CSN_SOCKS_SEND);
+        assert_int_equal(csn_socks_next(&s, cases[i].bytes, cases[i].len), CSN_SOCKS_REFUSE);
+        assert_int_equal(s.reply[1], cases[i].code);
+    }
+    csn_socks none = {0}, four = {0}, other = {0};
+    assert_int_equal(csn_socks_next(&none, BYTES("\5\1\x80")), CSN_SOCKS_REFUSE);
+    assert_int_equal(csn_socks_next(&four, BYTES("\4\1\0\x50\1\2\3\4\0")), CSN_SOCKS_REFUSE);
+    assert_int_equal(csn_socks_next(&other, BYTES("GET / HTTP/1.1")), CSN_SOCKS_NOT_SOCKS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_question_is_read_as_it_was_sent),
+        cmocka_unit_test(the_answer_has_the_address_and_the_question),
+        cmocka_unit_test(what_is_no_question_is_dropped_or_told),
+        cmocka_unit_test(a_dot_inside_a_label_is_no_name),
+        cmocka_unit_test(the_name_of_a_hello_is_found),
+        cmocka_unit_test(hellos_that_could_be_read_in_two_ways_are_bad),
+        cmocka_unit_test(the_host_of_a_request_is_found),
+        cmocka_unit_test(heads_that_servers_read_differently_are_bad),
+        cmocka_unit_test(a_socks_client_says_where_to),
+        cmocka_unit_test(what_socks_offers_beside_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
