@@ -125,7 +125,8 @@ static void namespaces(const report *r, const char *program)
 /* For rules; without any a network has only loopback. */
 static void network_rules(const report *r, const char *program)
 {
-    static const char fix[] = "load nf_tables, nft_nat and nft_reject_inet (modprobe)";
+    static const char fix[] =
+        "load nf_tables, nft_tproxy (or nft_nat) and nft_reject_inet (modprobe)";
     csn_autofree char *gateway = NULL;
     csn_net_body became = {0};
 
