@@ -151,8 +151,7 @@ static csn_status rules_open(csn_kept *l, csn_error **err)
 {
     const csn_config *c = l->config;
     CSN_CLEANUP(csn_strv_freep)
-    char **read = NULL,
-         **write = NULL, **deny = NULL, **paths = NULL;
+    char **read = NULL, **write = NULL, **deny = NULL, **paths = NULL;
     csn_autofree csn_rule *rules = calloc(c->rule_count + 1, sizeof(*rules));
     csn_status st = rules ? CSN_OK : csn_fail(err, CSN_NOMEM, "out of memory");
 
