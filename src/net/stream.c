@@ -1,4 +1,4 @@
-/* stream.c: the three framings that providers stream with.
+/* stream.c: the framings that providers stream with.
  *
  * Called by the remote backends with what net/http hands over; fuzzed (fuzz_stream). The bytes
  * are a server's, or of whoever stands in its place: every length is checked before memory is
@@ -140,27 +140,50 @@ static csn_status feed_lines(csn_stream *s, const char *p, size_t len, csn_error
     return st;
 }
 
-/* ---- Connect ---------------------------------------------------------------------------- */
+/* ---- frames: Connect, and those of container engines ------------------------------------- */
 
-static size_t frame_length(const csn_stream *s)
+static size_t head_size(const csn_stream *s)
 {
-    return (size_t)s->head[1] << 24 | (size_t)s->head[2] << 16 | (size_t)s->head[3] << 8 |
-           s->head[4];
+    return s->kind == CSN_STREAM_CONNECT ? 5 : 8;
 }
 
-static csn_status feed_connect(csn_stream *s, const char *p, size_t len, csn_error **err)
+/* The length stands last in both. */
+static size_t frame_length(const csn_stream *s)
+{
+    const uint8_t *p = s->head + head_size(s) - 4;
+
+    return (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
+}
+
+/* Output of a terminal comes without frames: that would be taken for heads here. */
+static bool head_fits(const csn_stream *s)
+{
+    const uint8_t *h = s->head;
+
+    return s->kind == CSN_STREAM_CONNECT || (h[0] < 4 && !h[1] && !h[2] && !h[3]);
+}
+
+/* Takes what the head still lacks; false: more is needed. */
+static bool fill_head(csn_stream *s, const char **p, size_t *len)
+{
+    size_t n = head_size(s) - s->head_have;
+
+    n = n < *len ? n : *len;
+    memcpy(s->head + s->head_have, *p, n);
+    s->head_have += n;
+    *p += n;
+    *len -= n;
+    return s->head_have == head_size(s);
+}
+
+static csn_status feed_frames(csn_stream *s, const char *p, size_t len, csn_error **err)
 {
     while (!s->stopped) {
-        if (s->head_have < sizeof(s->head)) {
-            size_t n = sizeof(s->head) - s->head_have;
-            n = n < len ? n : len;
-            memcpy(s->head + s->head_have, p, n);
-            s->head_have += n;
-            p += n;
-            len -= n;
-            if (s->head_have < sizeof(s->head))
-                return CSN_OK;
-        }
+        if (!fill_head(s, &p, &len))
+            return CSN_OK;
+        if (!head_fits(s))
+            return csn_fail(err, CSN_IO,
+                            "the stream has something else where a message begins");
         size_t want = frame_length(s);
         if (want > s->max)
             return over(s, ENOSPC, err);
@@ -186,15 +209,15 @@ csn_status csn_stream_feed(csn_stream *s, const void *data, size_t len, csn_erro
 {
     if (len == 0 || s->stopped)
         return CSN_OK;
-    return s->kind == CSN_STREAM_CONNECT ? feed_connect(s, data, len, err)
-                                         : feed_lines(s, data, len, err);
+    bool frames = s->kind == CSN_STREAM_CONNECT || s->kind == CSN_STREAM_ENGINE;
+    return frames ? feed_frames(s, data, len, err) : feed_lines(s, data, len, err);
 }
 
 csn_status csn_stream_end(csn_stream *s, csn_error **err)
 {
     if (s->stopped)
         return CSN_OK;
-    if (s->kind == CSN_STREAM_CONNECT && s->head_have > 0)
+    if (s->head_have > 0)
         return csn_fail(err, CSN_IO, "the stream broke off inside a message");
     if (s->kind == CSN_STREAM_LINES && s->part.len > 0)
         return line_done(s, err);

@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < 3)
         return 0;
-    csn_stream_kind kind = (csn_stream_kind)(data[0] % 3);
+    csn_stream_kind kind = (csn_stream_kind)(data[0] % 4);
     size_t piece = data[1] % 64 + 1u;
     csn_status a = feed(kind, data + 2, size - 2, size, &whole);
     csn_status b = feed(kind, data + 2, size - 2, piece, &cut);

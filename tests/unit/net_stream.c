@@ -75,6 +75,32 @@ static void test_connect(void **state)
     GIVES(CSN_STREAM_CONNECT, "\0\0\0\0\2hi\0\0\0\0\0\2\0\0\0\2{}", "[00:hi][00:][02:{}]");
 }
 
+/* What docker and podman put a command's output in. */
+static void test_engine(void **state)
+{
+    (void)state;
+    GIVES(CSN_STREAM_ENGINE, "\1\0\0\0\0\0\0\3out\2\0\0\0\0\0\0\4err\n\1\0\0\0\0\0\0\0",
+          "[01:out][02:err\n][01:]");
+}
+
+static void test_engine_broken(void **state)
+{
+    static const char frames[] = "\1\0\0\0\0\0\0\2hi\2\0\0\0\0\0\0\2yo";
+    heard h = {.count = 0};
+    (void)state;
+
+    for (size_t len = 1; len < sizeof(frames) - 1; len++) {
+        csn_status st = feed_in(CSN_STREAM_ENGINE, frames, len, len, 1000, &h);
+        assert_int_equal(st, len == 10 ? CSN_OK : CSN_IO);
+    }
+    /* text where a head should be: a terminal's output, or another protocol */
+    assert_int_equal(feed_in(CSN_STREAM_ENGINE, "plain text", 10, 3, 1000, &h), CSN_IO);
+    assert_int_equal(feed_in(CSN_STREAM_ENGINE, "\1\0\1\0\0\0\0\2hi", 10, 10, 1000, &h),
+                     CSN_IO);
+    assert_int_equal(feed_in(CSN_STREAM_ENGINE, "\1\0\0\0\xff\xff\xff\xff", 8, 8, 100, &h),
+                     CSN_TOO_LARGE);
+}
+
 static void test_cut(void **state)
 {
     static const char frame[] = "\0\0\0\0\2hi\2\0\0\0\2{}";
@@ -125,10 +151,11 @@ static void test_frame(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),    cmocka_unit_test(test_sse),
-        cmocka_unit_test(test_connect),  cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_ceilings), cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_frame),
+        cmocka_unit_test(test_lines),         cmocka_unit_test(test_sse),
+        cmocka_unit_test(test_connect),       cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_ceilings),      cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_frame),         cmocka_unit_test(test_engine),
+        cmocka_unit_test(test_engine_broken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
