@@ -28,6 +28,8 @@ typedef struct running {
     uint32_t how; /* CSN_END_TIMEOUT or CSN_END_CANCEL once the alarm was raised */
     bool count_only[3];
     bool enough; /* the sink said stop */
+    bool
+        always; /* a script of ours that nothing disturbs: not killed, for that is what kills */
 } running;
 
 /* ---- ending a tree ---------------------------------------------------------------------- */
@@ -201,7 +203,7 @@ static void tell_end(const csn_remote_exit *x, csn_exec_end *ret)
 static csn_status conclude(running *run, csn_status st, const csn_remote_exit *x,
                            csn_exec_end *ret, csn_error *why, csn_error **err)
 {
-    if (run->enough && run->how == CSN_END_EXITED) {
+    if (run->enough && run->how == CSN_END_EXITED && !run->always) {
         csn_remote_kill(run->r, run->mark);
         run->how = CSN_END_CANCEL;
     }
@@ -223,7 +225,7 @@ static csn_status conclude(running *run, csn_status st, const csn_remote_exit *x
         return CSN_OK;
     }
     if (x->started) {
-        if (st != CSN_GONE)
+        if (st != CSN_GONE && !run->always)
             csn_remote_kill(run->r, run->mark);
         tell_lost(why, ret);
         return CSN_OK;
@@ -243,7 +245,8 @@ static csn_status run_wrapped(csn_remote *r, const csn_exec_req *req,
                               csn_exec_end *ret, csn_error **err)
 {
     bool live = req->input_fd >= 0 && (r->kind->flags & CSN_REMOTE_STDIN);
-    running run = {.r = r, .sink = sink, .mark = sh->mark, .how = CSN_END_EXITED};
+    running run = {
+        .r = r, .sink = sink, .mark = sh->mark, .how = CSN_END_EXITED, .always = always};
     csn_remote_exit x = {.exit_code = -1};
     csn_error *why = NULL;
     const csn_remote_cmd cmd = {
