@@ -140,6 +140,10 @@ typedef int (*csn_process_fn)(void *ctx, const csn_process_info *info);
 
 #define CSN_CAP_USAGE (1u << 9)  /* exec measures cpu time and memory */
 #define CSN_CAP_OWNED (1u << 10) /* a sandbox that is not detached ends with its owner */
+#define CSN_CAP_MOUNTS                                                                         \
+    (1u << 11) /* with CSN_CAP_OPTIONS: host directories as workspaces, if any are given */
+#define CSN_CAP_CODES                                                                          \
+    (1u << 12) /* exec knows exit codes only: 128 + N may have been signal N */
 
 /* One event of `network_events`. Strings live until the callback returns. Non-zero stops. */
 typedef int (*csn_net_event_fn)(void *ctx, const csn_net_event *e);
@@ -233,8 +237,9 @@ typedef struct csn_backend_ops {
      * whatever process; for the audit log. A sandbox without network has no events. */
     csn_status (*network_events)(void *state, uint64_t *since, csn_net_event_fn fn, void *ctx,
                                  uint64_t *ret_lost, csn_error **err);
-    /* By csn_open, before anything else and before a lazy open in particular: refuses what of
-     * the config it cannot honour, and says which credential is missing. Does nothing. */
+    /* By csn_open, not by csn_connect, before anything else and before a lazy open in
+     * particular: refuses what of the config it cannot honour, and says which credential is
+     * missing. Does nothing. */
     csn_status (*check)(const csn_config *config, csn_error **err);
     /* Right after open or connect: stop_fd becomes readable when the sandbox is closing or
      * being destroyed. A call that waits for somebody else must end then; destroy and close

@@ -306,6 +306,20 @@ csn_status csn_config_settle(csn_config *c, csn_error **err)
     return CSN_OK;
 }
 
+csn_status csn_config_settle_given(csn_config *c, csn_error **err)
+{
+    csn_arena *a = ((owned *)c)->arena;
+    csn_autofree char *cwd = getcwd(NULL, 0);
+
+    if (!c->workspace && !c->workspaces)
+        return CSN_OK;
+    if (!cwd)
+        return csn_fail_errno(err, errno, "current directory");
+    if (c->workspace && !(c->workspace = absolute(a, cwd, c->workspace)))
+        return csn_fail(err, CSN_NOMEM, "config");
+    return absolute_list(a, cwd, &c->workspaces) ? CSN_OK : csn_fail(err, CSN_NOMEM, "config");
+}
+
 /* ---- from JSON -------------------------------------------------------------------------- */
 
 /* A number, or a string that `parse` understands; "none" is no limit. */

@@ -14,3 +14,5 @@ int csn_config_encode(const csn_config *c, csn_buf *out);
 /* Makes the host paths of a config of ours absolute: what is relative is relative to this
  * process, and another one may connect later. No workspace means the current directory. */
 csn_status csn_config_settle(csn_config *c, csn_error **err);
+/* The same for a backend that shares only the workspaces that are given. */
+csn_status csn_config_settle_given(csn_config *c, csn_error **err);

@@ -81,7 +81,7 @@ static csn_status check_plain_backend(const csn_backend_ops *ops, const csn_conf
         bad = "nofollow";
     else if (c->home)
         bad = "a home directory";
-    else if (c->workspaces || (looks && c->workspace))
+    else if (!(ops->caps & CSN_CAP_MOUNTS) && (c->workspaces || (looks && c->workspace)))
         bad = "host directories as workspaces";
     else if (looks)
         return CSN_OK;
@@ -140,10 +140,12 @@ static csn_status sandbox_new(csn_config *config, const char *id, csn_sandbox **
     csn_status st = csn_registry_find(config->backend, &sb->ops, &sb->register_data, err);
     if (st == CSN_OK)
         st = check_plain_backend(sb->ops, config, err);
-    if (st == CSN_OK && sb->ops->check)
+    if (st == CSN_OK && sb->ops->check && !id) /* one that is there was asked for already */
         st = sb->ops->check(config, err);
     if (st == CSN_OK && (sb->ops->caps & CSN_CAP_HOST))
         st = csn_config_settle(config, err);
+    else if (st == CSN_OK && (sb->ops->caps & CSN_CAP_MOUNTS))
+        st = csn_config_settle_given(config, err);
     if (st == CSN_OK && (config->flags & CSN_OPEN_DETACHED) && !sb->ops->connect)
         st = csn_fail(err, CSN_UNSUPPORTED, "backend '%s' cannot be detached", sb->ops->name);
     if (st < 0)

@@ -56,6 +56,8 @@ extern const csn_conf_backend csn_conf_backends[]; /* ends with a NULL name */
 #define CAP_JUDGE   "would_allow"
 #define CAP_TERM    "terminal"
 #define CAP_USAGE   "usage"
+#define CAP_SIGNALS "signals"
+#define CAP_LIMITS  "limits"
 
 /* ---- tests ---- */
 

@@ -75,8 +75,9 @@ static void refuse_path_rules(csn_fx *f)
     fails(CSN_UNSUPPORTED, csn_fx_try_open(f, CFG(.rules = &rule, .rule_count = 1), &sb, E));
     fails(CSN_UNSUPPORTED, csn_fx_try_open(f, CFG(.flags = CSN_OPEN_NOFOLLOW), &sb, E));
     fails(CSN_UNSUPPORTED, csn_fx_try_open(f, CFG(.home = f->outside), &sb, E));
-    fails(CSN_UNSUPPORTED, csn_fx_try_open(f, CFG(.memory_max = 1u << 30), &sb, E));
     fails(CSN_UNSUPPORTED, csn_fx_try_open(f, CFG(.file_max = 1u << 20), &sb, E));
+    if (!csn_fx_can(f->sb, CAP_LIMITS))
+        fails(CSN_UNSUPPORTED, csn_fx_try_open(f, CFG(.memory_max = 1u << 30), &sb, E));
     assert_null(sb);
 }
 
@@ -99,6 +100,17 @@ static void refuse_terminal(csn_fx *f)
     assert_null(p);
 }
 
+/* Nothing is made up: the code is a code. */
+static void refuse_signals(csn_fx *f)
+{
+    AUTO(csn_exec_result, r);
+
+    ok(csn_sh(f->sb, "kill -KILL $$", NULL, &r, E));
+    assert_int_equal(r->exit_code, 128 + SIGKILL);
+    assert_null(r->signal);
+    assert_int_equal(r->failed, 1);
+}
+
 /* Nothing is made up. */
 static void refuse_usage(csn_fx *f)
 {
@@ -119,6 +131,7 @@ void csn_conf_refuse(csn_fx *f, const char *capability)
         {CAP_EXTEND, refuse_extend},      {CAP_PORT, refuse_wait_port},
         {CAP_POLICY, refuse_path_rules},  {CAP_JUDGE, refuse_would_allow},
         {CAP_TERM, refuse_terminal},      {CAP_USAGE, refuse_usage},
+        {CAP_SIGNALS, refuse_signals},
     };
     size_t i = 0, n = sizeof(table) / sizeof(table[0]);
 
