@@ -111,7 +111,7 @@ as_user()
 }
 
 SECONDS=0
-stage packages tools/deps build test lint clang valgrind user
+stage packages tools/deps build test engine lint clang valgrind user
 stage lint make lint
 # The network as an ordinary user is what the last stage runs.
 stage test make test TESTS='--no-suite net-user'

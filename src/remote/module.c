@@ -1,11 +1,14 @@
 /* module.c: which backends are in caisson-remote.so. The only file here that names any. */
 #include <string.h>
 
+#include "backend/docker/export.h"
 #include "backend/e2b/export.h"
 #include "remote/load.h"
 
 static const csn_backend_ops *find(const char *name)
 {
+    if (strcmp(name, "docker") == 0)
+        return csn_docker_backend();
     return strcmp(name, "e2b") == 0 ? csn_e2b_backend() : NULL;
 }
 

@@ -402,7 +402,7 @@ static void *open_and_touch(void *ctx)
     mixer *m = ctx;
     csn_fx *f = (csn_fx *)m->sb;
     /* a backend that has nothing but exec runs commands for each */
-    int touches = f->be->traits & CONF_LAYERS ? 20 : 1;
+    int touches = f->be->traits & CONF_LAYERS && f->be->traits & CONF_HERE ? 20 : 1;
 
     for (int i = 0; i < m->rounds && !m->trouble[0]; i++) {
         mixer own = {.id = m->id};
@@ -425,8 +425,10 @@ static void run_openers(csn_fx *f, void *(*fn)(void *))
     pthread_t t[16];
     mixer m[16];
 
+    int rounds = f->be->traits & CONF_HERE ? 5 : 2; /* elsewhere each is dear */
+
     for (int i = 0; i < 16; i++) {
-        m[i] = (mixer){.sb = (csn_sandbox *)f, .id = i, .rounds = 5};
+        m[i] = (mixer){.sb = (csn_sandbox *)f, .id = i, .rounds = rounds};
         pthread_create(&t[i], NULL, fn, &m[i]);
     }
     for (int i = 0; i < 16; i++) {

@@ -133,3 +133,10 @@ int csn_double_e2b(const char *root)
     unsetenv("E2B_DOMAIN");
     return 0;
 }
+
+/* No double: engine.mjs has started a real engine around the whole test. */
+int csn_double_docker(const char *root)
+{
+    (void)root;
+    return getenv("CSN_TEST_ENGINE") ? 0 : fail("no engine: run this by doubles/engine.mjs");
+}

@@ -6,6 +6,7 @@
  * backend finds the double. -1 and csn_double_why() when there is no node, or it does not
  * start. The double ends when this process does. */
 int csn_double_e2b(const char *root);
+int csn_double_docker(const char *root);
 const char *csn_double_why(void);
 /* Ends those that this process started, before it ends itself; waits for them. */
 void csn_double_end_all(void);

@@ -136,7 +136,7 @@ static csn_hijack_req request(const server *s, heard *h)
 
 static void test_both_ways(void **state)
 {
-    server s = {.says = {"HTTP/1.1 101 UPGR", "ADED\r\nX: y\r\n\r", "\nfirst,"}, .then = ECHO};
+    server s = {.says = {"HTTP/1.1 101 Switch", "ing\r\nX: y\r\n\r", "\nfirst,"}, .then = ECHO};
     heard h = {.wake = -1};
     csn_autores res = {0};
     int in[2];

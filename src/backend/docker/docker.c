@@ -1,0 +1,187 @@
+/* docker.c: the docker backend: a container of an engine on this machine, Docker's or Podman's.
+ *
+ * The ops table, what can be asked for and what cannot. The isolation is the engine's: a
+ * container, which shares this machine's kernel. What a command and its files are, src/remote
+ * says for all providers. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/docker/docker.h"
+#include "backend/docker/export.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+
+static const char *const secrets[] = {"DOCKER_HOST", NULL};
+
+static void docker_release(csn_remote *r)
+{
+    csn_docker *d = csn_docker_of(r);
+
+    if (!d)
+        return;
+    if (d->tie >= 0)
+        close(d->tie);
+    pthread_mutex_destroy(&d->lock);
+    csn_docker_mounts_release(d);
+    free(d->socket);
+    free(d->container);
+    free(d->user);
+    free(d);
+    r->own = NULL;
+}
+
+const csn_remote_kind csn_docker_kind = {
+    .name = "docker",
+    .secrets = secrets,
+    .flags = CSN_REMOTE_STDIN,
+    .make = csn_docker_make,
+    .find = csn_docker_find,
+    .note = csn_docker_note,
+    .end = csn_docker_end,
+    .run = csn_docker_run,
+    .put = csn_docker_put,
+    .extend = csn_docker_extend,
+    .release = docker_release,
+};
+
+#define LAYERS(files_status, files_text)                                                       \
+    {                                                                                          \
+        {"isolation", "on",                                                                    \
+         "a container: namespaces, system-call filter and control group of the engine; the "   \
+         "kernel is this machine's"},                                                          \
+            {"privileges", "on", "no capabilities, no new privileges, no device"},             \
+            {"files", files_status, files_text},                                               \
+            {"processes", "on",                                                                \
+             "timeout and cancel end whole trees, found by a mark in their environment"},      \
+            {"network", "on", "none; with 'all' the engine's bridge, without rules"},          \
+            {"lifetime", "on",                                                                 \
+             "not detached: ends with its owner; detached: at its lifetime, if it has one"},   \
+    }
+static const csn_layer layers[] =
+    LAYERS("on", "file calls act inside the container; no directory of this host is shared");
+static const csn_layer layers_shared[] =
+    LAYERS("weaker", "the host directories that were named are mounted, and nothing watches "
+                     "over what is put there for the host to run");
+
+static csn_status check_image(const csn_config *c, csn_error **err)
+{
+    const char *image = csn_docker_image(c);
+
+    if (!image) {
+        csn_status st = csn_fail(err, CSN_INVALID, "backend 'docker' needs an image");
+        return csn_error_advise(st, err,
+                                "name one that the engine has: --image, \"image\" in the "
+                                "configuration, or CAISSON_DOCKER_IMAGE");
+    }
+    if (!csn_docker_image_fits(image))
+        return csn_fail(err, CSN_INVALID, "'%.100s' is not the name of an image", image);
+    return CSN_OK;
+}
+
+static csn_status docker_check(const csn_config *c, csn_error **err)
+{
+    csn_docker d = {.socket = NULL};
+    csn_status st = csn_remote_check(&csn_docker_kind, c,
+                                     CSN_REMOTE_IMAGE | CSN_REMOTE_NET | CSN_REMOTE_MEMORY |
+                                         CSN_REMOTE_PIDS | CSN_REMOTE_CPU | CSN_REMOTE_DISK,
+                                     err);
+
+    if (st == CSN_OK)
+        st = check_image(c, err);
+    if (st == CSN_OK)
+        st = csn_docker_socket(&d.socket, err);
+    if (st == CSN_OK)
+        st = csn_docker_mounts(&d, c, err);
+    csn_docker_mounts_release(&d);
+    free(d.socket);
+    return st;
+}
+
+static csn_status begin(const csn_config *config, const char *id, bool find, void **ret_state,
+                        csn_error **err)
+{
+    csn_autofree char *path = NULL;
+    void *state = NULL;
+
+    csn_status st = csn_docker_socket(&path, err);
+    if (st == CSN_OK)
+        st = csn_remote_new(&csn_docker_kind, config, id, path, find, &state, err);
+    if (st < 0 || !state)
+        return st;
+    csn_docker *d = calloc(1, sizeof(*d));
+    if (!d) {
+        csn_remote_close(state);
+        return csn_fail(err, CSN_NOMEM, "open");
+    }
+    d->socket = CSN_STEAL(path);
+    d->tie = -1;
+    pthread_mutex_init(&d->lock, NULL);
+    ((csn_remote *)state)->own = d;
+    st = find ? CSN_OK : csn_docker_mounts(d, config, err);
+    if (st < 0)
+        csn_remote_close(state);
+    else
+        *ret_state = state;
+    return st;
+}
+
+static csn_status docker_open(const csn_config *config, const char *id, void *register_data,
+                              void **ret_state, csn_error **err)
+{
+    (void)register_data;
+    return begin(config, id, false, ret_state, err);
+}
+
+static csn_status docker_connect(const csn_config *config, const char *id, void *register_data,
+                                 void **ret_state, csn_error **err)
+{
+    (void)register_data;
+    return begin(config, id, true, ret_state, err);
+}
+
+static csn_status docker_info(void *state, csn_info_result *ret, csn_error **err)
+{
+    const csn_remote *r = state;
+    bool shared = r->config->workspace || r->config->workspaces;
+
+    ret->layers = shared ? layers_shared : layers;
+    ret->layer_count = sizeof(layers) / sizeof(layers[0]);
+    if (csn_docker_of(r)->mount_count > 0)
+        ret->workspace = csn_docker_of(r)->mounts[0].host;
+    return csn_remote_info(state, ret, err);
+}
+
+static const char *const options[] = {"image", "network", "limits", "mounts", NULL};
+
+static const csn_backend_ops ops = {
+    .size = sizeof(ops),
+    .caps = CSN_CAP_LAZY | CSN_CAP_OPTIONS | CSN_CAP_OWNED | CSN_CAP_MOUNTS | CSN_CAP_CODES,
+    .name = "docker",
+    .isolation = "container",
+    .check = docker_check,
+    .open = docker_open,
+    .connect = docker_connect,
+    .attend = csn_remote_attend,
+    .ready = csn_remote_ready,
+    .settle = csn_remote_settle,
+    .close = csn_remote_close,
+    .destroy = csn_remote_destroy,
+    .exec = csn_remote_exec,
+    .start = csn_remote_start,
+    .untie = csn_remote_untie,
+    .processes = csn_remote_processes,
+    .logs = csn_remote_logs,
+    .signal = csn_remote_signal,
+    .feed = csn_remote_feed,
+    .resize = csn_remote_resize,
+    .wait_port = csn_remote_wait_port,
+    .extend = csn_remote_extend,
+    .info = docker_info,
+    .options = options,
+};
+
+const csn_backend_ops *csn_docker_backend(void)
+{
+    return &ops;
+}

@@ -1,0 +1,117 @@
+/* mounts.c: which directories of this machine a container is given.
+ *
+ * Called when a sandbox is asked for. None unless the configuration names some: HOST[:INSIDE]
+ * with `:ro` or `:rw`, as for a jail. Both ends are resolved and checked before anything is
+ * made. What must hold: the engine's socket is never inside, for whoever has that is root
+ * here. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "backend/docker/docker.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/path.h"
+
+void csn_docker_mounts_release(csn_docker *d)
+{
+    for (size_t i = 0; i < d->mount_count; i++) {
+        free(d->mounts[i].host);
+        free(d->mounts[i].inside);
+    }
+    d->mount_count = 0;
+}
+
+/* Cuts the parts off `host`. A directory whose own name has a colon is taken as it is. */
+static csn_status split(char *host, const char **ret_inside, bool *ret_writable,
+                        csn_error **err)
+{
+    struct stat st;
+
+    *ret_writable = true;
+    *ret_inside = NULL;
+    if (stat(host, &st) == 0)
+        return CSN_OK;
+    char *colon = strrchr(host, ':');
+    if (colon && (strcmp(colon, ":rw") == 0 || strcmp(colon, ":ro") == 0)) {
+        *ret_writable = colon[2] == 'w';
+        *colon = '\0';
+    } else if (colon && strcmp(colon, ":cow") == 0) {
+        return csn_fail(err, CSN_UNSUPPORTED,
+                        "workspace %s: backend 'docker' has no copies on write", host);
+    }
+    colon = strrchr(host, ':');
+    if (colon && colon[1] == '/' && stat(host, &st) < 0) {
+        *ret_inside = colon + 1;
+        *colon = '\0';
+    }
+    return CSN_OK;
+}
+
+static bool is_below(const char *path, const char *dir)
+{
+    size_t len = strlen(dir);
+
+    return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+static csn_status check_ends(const csn_docker *d, const char *real, const char *inside,
+                             csn_error **err)
+{
+    csn_autofree char *socket = realpath(d->socket, NULL);
+    struct stat st;
+
+    if (stat(real, &st) < 0 || !S_ISDIR(st.st_mode))
+        return csn_fail(err, CSN_WRONG_TYPE, "workspace: %s is not a directory", real);
+    if (strcmp(real, "/") == 0 || strcmp(inside, "/") == 0)
+        return csn_fail(err, CSN_INVALID, "workspace: the root directory cannot be shared");
+    if (strstr(inside, "/../") || strstr(inside, "//"))
+        return csn_fail(err, CSN_INVALID, "workspace: the place inside is not a plain path");
+    if (socket && is_below(socket, real))
+        return csn_fail(err, CSN_DENIED,
+                        "workspace: %s has the container engine's socket in it, by which the "
+                        "sandbox would be root on this machine",
+                        real);
+    return CSN_OK;
+}
+
+static csn_status add(csn_docker *d, const char *text, csn_error **err)
+{
+    csn_autofree char *host = strdup(text), *real = NULL;
+    const char *inside = NULL;
+    bool writable = true;
+
+    if (!host)
+        return csn_fail(err, CSN_NOMEM, "workspace");
+    if (d->mount_count == CSN_DOCKER_MOUNTS_MAX)
+        return csn_fail(err, CSN_TOO_LARGE, "at most %u directories can be shared",
+                        CSN_DOCKER_MOUNTS_MAX);
+    csn_status st = split(host, &inside, &writable, err);
+    if (st < 0)
+        return st;
+    real = realpath(host, NULL);
+    if (!real) {
+        int e = errno;
+        csn_autofree char *shown = csn_path_printable(host);
+        return csn_fail_errno(err, e, "workspace: %s", shown ? shown : "");
+    }
+    inside = inside ? inside : real;
+    st = check_ends(d, real, inside, err);
+    if (st < 0)
+        return st;
+    csn_docker_mount *m = &d->mounts[d->mount_count++];
+    *m = (csn_docker_mount){.inside = strdup(inside), .writable = writable};
+    m->host = CSN_STEAL(real);
+    return m->inside ? CSN_OK : csn_fail(err, CSN_NOMEM, "workspace");
+}
+
+csn_status csn_docker_mounts(csn_docker *d, const csn_config *c, csn_error **err)
+{
+    csn_status st = c->workspace ? add(d, c->workspace, err) : CSN_OK;
+
+    for (size_t i = 0; st == CSN_OK && c->workspaces && c->workspaces[i]; i++)
+        st = add(d, c->workspaces[i], err);
+    return st;
+}
