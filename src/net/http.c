@@ -57,6 +57,7 @@ typedef struct attempt {
     uint64_t deadline_ns;
     bool alarmed;
     bool source_failed, source_used, too_large, no_memory, refused_repeat, delivered;
+    bool untrusted; /* not the server it should be */
     char why[CURL_ERROR_SIZE];
 } attempt;
 
@@ -240,6 +241,19 @@ static void set_body(CURL *c, const csn_http_req *q)
         curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, q->method);
 }
 
+/* Whose signatures count: the system's list, or the one that the usual variables name. */
+static void set_trust(CURL *c)
+{
+    const char *file = secure_getenv("SSL_CERT_FILE"), *dir = secure_getenv("SSL_CERT_DIR");
+
+    curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 1L);
+    curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 2L);
+    if (file && *file)
+        curl_easy_setopt(c, CURLOPT_CAINFO, file);
+    if (dir && *dir)
+        curl_easy_setopt(c, CURLOPT_CAPATH, dir);
+}
+
 static void set_options(const csn_http *h, attempt *a)
 {
     CURL *c = a->easy;
@@ -247,8 +261,7 @@ static void set_options(const csn_http *h, attempt *a)
     curl_easy_setopt(c, CURLOPT_URL, a->req->url);
     curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 1L);
-    curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 2L);
+    set_trust(c);
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L); /* do not wait for a resolver */
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
@@ -395,6 +408,9 @@ static csn_status judge(const attempt *a, CURLcode code, csn_error **err)
     if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
         return csn_fail(err, CSN_INVALID, "'%.200s' is not a URL that can be used: %s",
                         a->req->url, why);
+    if (a->untrusted)
+        return csn_fail(err, CSN_UNAVAILABLE, "%s cannot show that it is %s: %s", host, host,
+                        why);
     if (!a->res->sent)
         return csn_fail(err, CSN_UNAVAILABLE, "%s did not answer: %s", host, why);
     if (a->res->status == 0)
@@ -437,6 +453,7 @@ static csn_status attempt_on(csn_http *h, line *l, attempt *a, uint64_t *ret_wai
         return csn_fail(err, CSN_NOMEM, "http");
     }
     st = drive(l->multi, a, &code, err);
+    a->untrusted = code == CURLE_PEER_FAILED_VERIFICATION;
     note_answer(a);
     curl_easy_getinfo(l->easy, CURLINFO_RETRY_AFTER, &wait_s);
     *ret_wait_ms = wait_s > 0 ? (uint64_t)wait_s * 1000u : 0;
@@ -454,7 +471,7 @@ static bool worth_repeating(const attempt *a, csn_status st)
     bool safe = a->req->repeat == CSN_HTTP_SAFE;
     int status = a->res->status;
 
-    if (a->delivered || a->source_used || a->res->stopped)
+    if (a->delivered || a->source_used || a->res->stopped || a->untrusted)
         return false;
     if (st == CSN_OK)
         return status == STATUS_TOO_MANY || (safe && status >= 500 && status != 501);

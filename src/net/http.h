@@ -1,8 +1,9 @@
 /* http.h: one HTTP request, from any thread, within a deadline; the only door to libcurl.
  *
  * A client is a handful of connections that requests take turns with; it may be used by many
- * threads at once. TLS is verified, redirects are not followed (credentials go where they were
- * meant to go), the usual proxy variables are honoured. An answer with any status is a success
+ * threads at once. TLS is verified (against the system's list, or what SSL_CERT_FILE and
+ * SSL_CERT_DIR name), redirects are not followed (credentials go where they were meant to go),
+ * the usual proxy variables are honoured. An answer with any status is a success
  * of the call: what it means is the provider's to say. */
 #pragma once
 #include <stdbool.h>

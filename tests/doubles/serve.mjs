@@ -36,8 +36,9 @@ export function options(argv = process.argv.slice(2)) {
   return found;
 }
 
-export function serve(handle, atEnd) {
-  const server = http.createServer({ keepAliveTimeout: 60000 }, (req, res) => {
+// make: the kind of server, from its request handler.
+export function serve(handle, atEnd, make = (each) => http.createServer({ keepAliveTimeout: 60000 }, each)) {
+  const server = make((req, res) => {
     req.on('error', () => {});
     res.on('error', () => {});
     Promise.resolve(handle(req, res)).catch((e) => {

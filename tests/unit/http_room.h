@@ -87,7 +87,7 @@ static bool http_more(http_conn *c)
 {
     struct pollfd p = {.fd = c->fd, .events = POLLIN};
 
-    while (poll(&p, 1, 50) == 0)
+    while (poll(&p, 1, 50) <= 0)
         if (c->room->stop)
             return false;
     if (c->len == sizeof(c->buf))
@@ -211,7 +211,7 @@ static bool http_answer(http_conn *c, const char *path, int count)
         return http_reply(c, "404 Not Found", "", "{\"code\":404,\"message\":\"gone\"}");
     if (strcmp(path, "/redirect") == 0)
         return http_reply(c, "302 Found", "Location: /ok\r\n", "");
-    if (strcmp(path, "/slow") == 0)
+    if (strncmp(path, "/slow", 5) == 0)
         return http_hold(c);
     if (strcmp(path, "/stall") == 0)
         return http_chunked(c) && http_puts(c, "3\r\nabc\r\n") && http_hold(c);
