@@ -78,7 +78,9 @@ typedef struct csn_exec_req {
 #define CSN_END_CPU     6u
 #define CSN_END_DISK    7u
 #define CSN_END_POLICY  8u
-#define CSN_END_LOST    9u /* the connection broke while it ran: how it ended is unknown */
+#define CSN_END_LOST                                                                           \
+    9u /* the connection broke while it ran: output is missing; exit_code and                  \
+          signal say how it ended if that is known all the same */
 
 typedef struct csn_exec_end {
     uint32_t size;
@@ -251,6 +253,13 @@ typedef struct csn_backend_ops {
      * publish, host_ports, memory, pids, cpu, disk, lifetime (there is one even if none was
      * asked for). */
     const char *const *options;
+    /* In derived reads of much: [offset, offset + length) of a plain file that exec has just
+     * found to be there, readable, and `file_size` bytes long; for backends with a faster way
+     * than the output of a command. CSN_UNSUPPORTED, with nothing written: not of this one, and
+     * exec reads it. cancel_fds: NULL, or two as in csn_exec_req. */
+    csn_status (*fetch)(void *state, const char *path, uint64_t file_size, uint64_t offset,
+                        uint64_t length, const int32_t *cancel_fds, const csn_sink *sink,
+                        csn_error **err);
 } csn_backend_ops;
 
 /* Makes `ops` available to csn_open under ops->name. Names cannot be taken twice. The table and

@@ -238,7 +238,7 @@ static int fill_result(csn_exec_result *r, csn_call *c, collector *col, const cs
     r->peak_memory = end->peak_memory;
     r->duration_ms = (double)(csn_now_ns() - c->started_ns) / 1e6;
     r->truncated = csn_capture_truncated(&col->out) || csn_capture_truncated(&col->err) ||
-                   csn_capture_truncated(&col->merged);
+                   csn_capture_truncated(&col->merged) || end->how == CSN_END_LOST;
     r->truncated_by = r->truncated ? "bytes" : NULL;
     if (col->out.failed || col->err.failed || col->merged.failed)
         return ENOMEM; /* output that could not be kept is not told as if there was none */

@@ -20,6 +20,8 @@
 #include "core/fallback_run.h"
 
 #define HEADER_MAX 256u
+/* From so many bytes on it is worth a second request to have them as they are (ops->fetch). */
+#define FETCH_MIN (512u * 1024u)
 /* Files of /proc and the like have no size; more than this of one is not given. */
 #define SIZELESS_MAX (16u * 1024u * 1024u)
 
@@ -82,7 +84,8 @@ csn_status csn_derive_stat(const csn_fs *fs, const char *path, uint32_t flags,
 /* ---- read ------------------------------------------------------------------------------- */
 
 /* $1 path, $2 "n": no links, $3 blocks of 64 KiB to skip, $4 bytes to skip after them
- * (one-based, as tail counts; empty: none), $5 how many bytes ("": all). The file is opened
+ * (one-based, as tail counts; empty: none), $5 how many bytes ("": all), $6 the size from which
+ * on only the fields are wanted ("": never). The file is opened
  * once, and the fields must be of the file that was opened: through /proc where there is one,
  * else by looking before and after, which two changes in between can still fool; then they are
  * marked with a ? and do not bound what is read. dd takes the long way of an offset because
@@ -103,6 +106,8 @@ static const char read_script[] =
     "  old=$h\n"
     "done\n"
     "printf '%s%s\\n' \"$unsure\" \"$h\"\n"
+    "case $unsure$6 in [0-9]*) case $h in s*)\n"
+    "  s=${h#* }; [ \"${s%% *}\" -lt \"$6\" ] || exit 0 ;; esac ;; esac\n"
     "skip() {\n"
     "  if [ \"$3\" != 0 ]; then\n"
     "    if [ -n \"$4\" ]; then dd bs=65536 skip=\"$3\" <&3 | tail -c +\"$4\"\n"
@@ -124,6 +129,9 @@ typedef struct reader {
     char header[HEADER_MAX];
     size_t header_len;
     bool has_header, bad, full;
+    bool may_fetch;
+    uint64_t fetch_from; /* files of this size on are not sent; 0: all are */
+    bool fetch;          /* this is one of those */
     uint64_t offset, length;
     uint64_t want, got; /* bytes; want is set when the header is there */
 } reader;
@@ -139,6 +147,7 @@ static void header_done(reader *r)
     uint64_t size = r->st.file_size > 0 ? r->st.file_size : SIZELESS_MAX;
     if (unsure)
         size += UNSURE_MORE;
+    r->fetch = !r->bad && r->header[0] == 's' && r->fetch_from > 0 && size >= r->fetch_from;
     r->want = size > r->offset ? size - r->offset : 0;
     if (r->want > r->length)
         r->want = r->length;
@@ -175,39 +184,78 @@ static int reader_out(void *ctx, const void *data, size_t len)
     return next;
 }
 
-csn_status csn_derive_read(const csn_fs *fs, const char *path, uint32_t flags, uint64_t offset,
-                           uint64_t length, const csn_sink *sink, csn_file_stat *ret,
-                           csn_error **err)
+static int fetched(void *ctx, int stream, const void *data, size_t len)
 {
-    reader r = {.sink = sink, .offset = offset, .length = length};
-    char blocks[24], bytes[24] = "", count[24] = "";
-    csn_autofree char *p = NULL;
+    reader *r = ctx;
+
+    (void)stream;
+    return reader_out(r, data, len);
+}
+
+/* Runs the script; what it says goes to r. */
+static csn_status read_by_script(const csn_fs *fs, const char *path, uint32_t flags, reader *r,
+                                 char **ret_path, csn_error **err)
+{
+    uint64_t length = r->offset > INT64_MAX / 2 ? 0 : r->length; /* tools cannot count beyond */
+    char blocks[24], bytes[24] = "", count[24] = "", from[24] = "";
     bool dir;
 
-    csn_status st = csn_derive_path("read", path, &p, &dir, err);
+    csn_status st = csn_derive_path("read", path, ret_path, &dir, err);
     if (st < 0)
         return st;
-    if (offset > INT64_MAX / 2) /* beyond any file, and beyond what tools can count */
-        length = 0;
-    snprintf(blocks, sizeof(blocks), "%" PRIu64, length == 0 ? 0 : offset / 65536);
-    if (offset % 65536 != 0)
-        snprintf(bytes, sizeof(bytes), "%" PRIu64, offset % 65536 + 1);
+    snprintf(blocks, sizeof(blocks), "%" PRIu64, length == 0 ? 0 : r->offset / 65536);
+    if (r->offset % 65536 != 0)
+        snprintf(bytes, sizeof(bytes), "%" PRIu64, r->offset % 65536 + 1);
     if (length <= INT64_MAX)
         snprintf(count, sizeof(count), "%" PRIu64, length);
+    if (r->may_fetch && length >= FETCH_MIN)
+        snprintf(from, sizeof(from), "%" PRIu64, r->fetch_from = r->offset + FETCH_MIN);
     csn_autojob job = {
         .fs = fs,
         .script = read_script,
         .paths = 1,
-        .args = {csn_derive_slash(p, dir), flags & CSN_FILE_NOFOLLOW ? "n" : "", blocks, bytes,
-                 count},
+        .args = {csn_derive_slash(*ret_path, dir), flags & CSN_FILE_NOFOLLOW ? "n" : "", blocks,
+                 bytes, count, from},
         .out = reader_out,
-        .out_ctx = &r,
+        .out_ctx = r,
     };
     st = csn_derive_do(&job, "read", path, err);
+    return st == CSN_OK && (r->bad || !r->has_header) ? bad_answer("read", path, err) : st;
+}
+
+static csn_status read_once(const csn_fs *fs, const char *path, uint32_t flags, reader *r,
+                            csn_error **err)
+{
+    const csn_sink rest = {.write = fetched, .ctx = r};
+    csn_autofree char *p = NULL;
+
+    csn_status st = read_by_script(fs, path, flags, r, &p, err);
+    if (st < 0 || !r->fetch)
+        return st;
+    return fs->ops->fetch(fs->state, p, r->st.file_size, r->offset, r->want, fs->cancel_fds,
+                          &rest, err);
+}
+
+csn_status csn_derive_read(const csn_fs *fs, const char *path, uint32_t flags, uint64_t offset,
+                           uint64_t length, const csn_sink *sink, csn_file_stat *ret,
+                           csn_error **err)
+{
+    const reader begin = {.sink = sink, .offset = offset, .length = length};
+    reader r = begin;
+
+    /* A fetch resolves the path a second time: not where no link may be on the way. */
+    r.may_fetch = fs->ops->fetch && !(flags & CSN_FILE_NOFOLLOW);
+    csn_status st = read_once(fs, path, flags, &r, err);
+    if (st == CSN_UNSUPPORTED && r.fetch && r.got == 0) {
+        if (err) {
+            csn_error_free(*err);
+            *err = NULL;
+        }
+        r = begin;
+        st = read_once(fs, path, flags, &r, err);
+    }
     if (st < 0)
         return st;
-    if (r.bad || !r.has_header)
-        return bad_answer("read", path, err);
     /* What was read to its end is as long as it was. */
     if (offset == 0 && length == UINT64_MAX && !r.full)
         r.st.file_size = r.got;

@@ -25,7 +25,8 @@
 
 /* Files up to this size travel in memory; larger ones through a temporary file of the target's
  * own, which its atomic write makes anyway, fed chunk by chunk. */
-#define CHUNK (256u * 1024u)
+#define CHUNK     (256u * 1024u)
+#define CHUNK_FAR (4u * 1024u * 1024u) /* where each read is a request to somebody else */
 
 char *csn_transfer_join(const char *dir, const char *rel)
 {
@@ -90,7 +91,7 @@ csn_status csn_dirmodes_apply(csn_dirmodes *d, const csn_fs *fs, csn_status st, 
 /* ---- one file, pulled by the writer -------------------------------------------------------
  */
 
-/* The target's write asks for bytes; the source's read pushes them. A read of [offset, CHUNK)
+/* The target's write asks for bytes; the source's read pushes them. A read of [offset, chunk)
  * bridges the two without a thread and without holding the file in memory. */
 typedef struct puller {
     csn_transfer *t;
@@ -98,7 +99,7 @@ typedef struct puller {
     const char *path;
     uint64_t offset;
     csn_buf buf;
-    size_t used;
+    size_t used, chunk;
     bool at_end;
     csn_status st;
     csn_error *err;
@@ -116,11 +117,11 @@ static bool refill(puller *p)
     csn_file_stat fst;
 
     p->buf.len = p->used = 0;
-    p->st = csn_fs_read(p->from, p->path, 0, p->offset, CHUNK, &sink, &fst, &p->err);
+    p->st = csn_fs_read(p->from, p->path, 0, p->offset, p->chunk, &sink, &fst, &p->err);
     if (p->st == CSN_OK)
         p->st = csn_transfer_count(p->t, p->buf.len, &p->err);
     p->offset += p->buf.len;
-    p->at_end = p->buf.len < CHUNK;
+    p->at_end = p->buf.len < p->chunk;
     return p->st == CSN_OK;
 }
 
@@ -143,11 +144,12 @@ static csn_status copy_once(csn_transfer *t, const csn_fs *from, const char *fro
                             const csn_fs *to, const char *to_path, uint32_t mode,
                             csn_error **err)
 {
-    puller p = {.t = t, .from = from, .path = from_path};
+    puller p = {
+        .t = t, .from = from, .path = from_path, .chunk = from->ops->fetch ? CHUNK_FAR : CHUNK};
     csn_written w = {0};
     csn_write_req req = {.path = to_path, .source = {.read = pull, .ctx = &p}, .mode = mode};
 
-    csn_buf_init(&p.buf, 2 * CHUNK);
+    csn_buf_init(&p.buf, 2 * p.chunk);
     csn_status st = csn_fs_write(to, &req, 1, &w, err);
     free(w.resolved_path);
     csn_buf_release(&p.buf);

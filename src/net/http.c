@@ -155,6 +155,22 @@ void csn_http_free(csn_http *h)
 
 /* ---- what libcurl calls ----------------------------------------------------------------- */
 
+static void note_answer(attempt *a)
+{
+    csn_http_res *r = a->res;
+    struct curl_header *h = NULL;
+    const char *type = NULL;
+    long status = 0;
+
+    curl_easy_getinfo(a->easy, CURLINFO_RESPONSE_CODE, &status);
+    r->status = (int)status;
+    curl_easy_getinfo(a->easy, CURLINFO_CONTENT_TYPE, &type);
+    snprintf(r->type, sizeof(r->type), "%s", type ? type : "");
+    if (a->req->want_header &&
+        curl_easy_header(a->easy, a->req->want_header, 0, CURLH_HEADER, -1, &h) == CURLHE_OK)
+        snprintf(r->header, sizeof(r->header), "%s", h->value);
+}
+
 static size_t take_body(char *data, size_t one, size_t len, void *ctx)
 {
     attempt *a = ctx;
@@ -164,6 +180,8 @@ static size_t take_body(char *data, size_t one, size_t len, void *ctx)
     a->heard_ns = csn_now_ns();
     curl_easy_getinfo(a->easy, CURLINFO_RESPONSE_CODE, &status);
     if (a->req->on_body && status / 100 == 2) {
+        if (!a->delivered)
+            note_answer(a); /* so that on_body may look at it */
         a->delivered = true;
         if (a->req->on_body(a->req->ctx, data, len) == 0)
             return len;
@@ -416,22 +434,6 @@ static csn_status judge(const attempt *a, CURLcode code, csn_error **err)
     if (a->res->status == 0)
         return csn_fail(err, CSN_UNAVAILABLE, "%s gave no answer: %s", host, why);
     return csn_fail(err, CSN_IO, "the answer of %s broke off: %s", host, why);
-}
-
-static void note_answer(attempt *a)
-{
-    csn_http_res *r = a->res;
-    struct curl_header *h = NULL;
-    const char *type = NULL;
-    long status = 0;
-
-    curl_easy_getinfo(a->easy, CURLINFO_RESPONSE_CODE, &status);
-    r->status = (int)status;
-    curl_easy_getinfo(a->easy, CURLINFO_CONTENT_TYPE, &type);
-    snprintf(r->type, sizeof(r->type), "%s", type ? type : "");
-    if (a->req->want_header &&
-        curl_easy_header(a->easy, a->req->want_header, 0, CURLH_HEADER, -1, &h) == CURLHE_OK)
-        snprintf(r->header, sizeof(r->header), "%s", h->value);
 }
 
 static csn_status attempt_on(csn_http *h, line *l, attempt *a, uint64_t *ret_wait_ms,

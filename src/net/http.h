@@ -42,7 +42,8 @@ typedef struct csn_http_req {
     uint64_t (*on_alarm)(void *ctx, csn_status why);
 
     /* Gets the body of a 2xx answer as it comes; non-zero ends the request without error. NULL:
-     * it is collected. Called on the calling thread. */
+     * it is collected. Called on the calling thread; status, type and header of the result are
+     * filled by then. */
     int (*on_body)(void *ctx, const void *data, size_t len);
     void *ctx;
     size_t body_max;         /* of what is collected; 0: 1 MiB. More: CSN_TOO_LARGE */

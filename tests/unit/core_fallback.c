@@ -130,6 +130,73 @@ static void read_ends_when_the_sink_has_enough(void **state)
     assert_int_equal(st.file_size, 50000000);
 }
 
+static struct {
+    unsigned asked;
+    csn_status answer;
+    uint64_t size, offset, length;
+} fetching;
+
+/* Zeros, or a refusal. */
+static csn_status fetch(void *state, const char *path, uint64_t file_size, uint64_t offset,
+                        uint64_t length, const int32_t *cancel_fds, const csn_sink *sink,
+                        csn_error **err)
+{
+    static const char zeros[65536];
+
+    (void)state;
+    (void)cancel_fds;
+    assert_int_equal(path[0], '/');
+    fetching.asked++;
+    fetching.size = file_size;
+    fetching.offset = offset;
+    fetching.length = length;
+    if (fetching.answer < 0)
+        return csn_error_set(err, fetching.answer, "not this one");
+    for (uint64_t n; length > 0; length -= n) {
+        n = length < sizeof(zeros) ? length : sizeof(zeros);
+        if (sink->write(sink->ctx, CSN_STDOUT, zeros, (size_t)n) == CSN_SINK_STOP)
+            break;
+    }
+    return CSN_OK;
+}
+
+static void read_fetches_much_where_there_is_a_way(void **state)
+{
+    place *p = *state, far = *p;
+    csn_backend_ops ops = *p->fs.ops;
+    bytes b = {0};
+    csn_file_stat st;
+
+    ops.fetch = fetch;
+    far.fs.ops = &ops;
+    puts_to(p, "much", "");
+    puts_to(p, "little", "abc");
+    assert_int_equal(truncate(on_host(p, "much"), 3000000), 0);
+    fetching.asked = 0;
+    fetching.answer = CSN_OK;
+    OK(read_into(&far, in(p, "little"), 0, 0, UINT64_MAX, &b, &st, &err));
+    OK(read_into(&far, in(p, "much"), 0, 2900000, UINT64_MAX, &b, &st, &err));
+    OK(read_into(&far, in(p, "much"), CSN_FILE_NOFOLLOW, 0, UINT64_MAX, &b, &st, &err));
+    assert_int_equal(b.total, 3000000);
+    assert_int_equal(fetching.asked, 0);
+    assert_int_equal(read_into(&far, in(p, "missing"), 0, 0, UINT64_MAX, &b, &st, NULL),
+                     CSN_NOT_FOUND);
+    OK(read_into(&far, in(p, "much"), 0, 1000, 2000000, &b, &st, &err));
+    assert_int_equal(b.total, 2000000);
+    assert_int_equal(st.file_size, 3000000);
+    if (fetching.asked == 0)
+        return; /* the tools here do not say which file it is */
+    assert_int_equal(fetching.size, 3000000);
+    assert_int_equal(fetching.offset, 1000);
+    assert_int_equal(fetching.length, 2000000);
+    fetching.answer = CSN_UNSUPPORTED;
+    OK(read_into(&far, in(p, "much"), 0, 0, UINT64_MAX, &b, &st, &err));
+    assert_int_equal(b.total, 3000000);
+    fetching.answer = CSN_UNAVAILABLE;
+    assert_int_equal(read_into(&far, in(p, "much"), 0, 0, UINT64_MAX, &b, &st, NULL),
+                     CSN_UNAVAILABLE);
+}
+
 static void read_refuses_what_is_no_regular_file_at_once(void **state)
 {
     place *p = *state;
@@ -655,6 +722,7 @@ int main(void)
         BODY(read_takes_offset_and_length),
         BODY(read_reaches_beyond_four_gibibytes),
         BODY(read_ends_when_the_sink_has_enough),
+        BODY(read_fetches_much_where_there_is_a_way),
         BODY(read_refuses_what_is_no_regular_file_at_once),
         BODY(read_says_why_it_finds_nothing),
         BODY(read_follows_links_unless_told_not_to),
