@@ -192,6 +192,14 @@ static void tell_lost(const csn_error *why, csn_exec_end *ret)
              why ? csn_error_message(why) : "the connection broke");
 }
 
+/* How it ended is known, but not all that it wrote. */
+static void tell_gap(csn_exec_end *ret)
+{
+    ret->how = CSN_END_LOST;
+    snprintf(ret->message, sizeof(ret->message),
+             "caisson: the connection broke for a while; output of that time is missing\n");
+}
+
 /* The provider's word, which knows how it ended. */
 static void tell_end(const csn_remote_exit *x, csn_exec_end *ret)
 {
@@ -216,8 +224,11 @@ static csn_status conclude(running *run, csn_status st, const csn_remote_exit *x
         ret->how = run->how;
         return CSN_OK;
     }
-    if (st == CSN_OK && x->ended)
+    if (st == CSN_OK && x->ended) {
+        if (x->gap)
+            tell_gap(ret);
         return CSN_OK;
+    }
     if (st == CSN_OK && x->why[0] && !x->started) {
         ret->how = CSN_END_SPAWN;
         ret->exit_code = 1;

@@ -41,6 +41,7 @@ typedef struct csn_remote_exit {
     int exit_code; /* -1: none */
     int signal;    /* 0: none */
     char why[200]; /* it could not be started: the provider's words */
+    bool gap;      /* the stream was broken for a while: output of that time is missing */
 } csn_remote_exit;
 
 #define CSN_REMOTE_STDIN (1u << 0) /* run takes a live input_fd */

@@ -4,7 +4,7 @@
 //
 // Control plane and envd on one plain port; commands and files are those of a jail (box.mjs). With
 // --root every sandbox works in that directory of the host. GET /_double/counts says how many
-// requests of which kind have come.
+// requests of which kind have come, /_double/last what the last sandbox was asked to be.
 import crypto from 'node:crypto';
 import zlib from 'node:zlib';
 import { Box, Failed, endAll } from './box.mjs';
@@ -13,6 +13,7 @@ import { Fail, body, json, options, serve } from './serve.mjs';
 const opts = options();
 const sandboxes = new Map();
 const counts = {};
+let last = {};
 const GO_SIGNALS = { 1: 'hangup', 2: 'interrupt', 3: 'quit', 4: 'illegal instruction', 6: 'aborted', 8: 'floating point exception', 9: 'killed', 10: 'user defined signal 1', 11: 'segmentation fault', 12: 'user defined signal 2', 13: 'broken pipe', 14: 'alarm clock', 15: 'terminated' };
 
 // ---- sandboxes ----
@@ -34,7 +35,7 @@ function setEnd(s, seconds) {
 }
 
 async function create(req, res) {
-  const want = JSON.parse(await body(req));
+  const want = (last = JSON.parse(await body(req)));
   if (typeof want.templateID !== 'string') throw new Fail(400, 'templateID is missing');
   if (want.templateID === 'no-such-template') throw new Fail(404, `template '${want.templateID}' not found`);
   const box = await Box.make({ workspace: opts.root });
@@ -134,10 +135,10 @@ async function unframe(req) {
   return JSON.parse(raw.subarray(5));
 }
 
-function openStream(req, res) {
+function openStream(req, res, keepalive = { event: { keepalive: {} } }) {
   res.writeHead(200, { 'Content-Type': 'application/connect+json' });
   const seconds = Number(req.headers['keepalive-ping-interval'] ?? 0);
-  const alive = seconds ? setInterval(() => res.write(frame(0, { event: { keepalive: {} } })), seconds * 1000) : undefined;
+  const alive = seconds ? setInterval(() => res.write(frame(0, keepalive)), seconds * 1000) : undefined;
   res.on('close', () => clearInterval(alive));
 }
 
@@ -286,25 +287,67 @@ const fileCalls = {
   Remove: async (s, q) => (await s.box.call('rm', '-r', '--', absolute(s, q.path)), {}),
 };
 
-const EVENTS = { create: 'EVENT_TYPE_CREATE', modify: 'EVENT_TYPE_WRITE', delete: 'EVENT_TYPE_REMOVE', rename: 'EVENT_TYPE_RENAME' };
+// envd tells a rename within as the old name's RENAME and the new one's CREATE; the jail as delete
+// and rename. Other deletions are what they seem, if nothing follows at once.
+class Renames {
+  constructor(say) {
+    this.say = say;
+  }
+  flush() {
+    clearTimeout(this.timer);
+    if (this.held) this.say('EVENT_TYPE_REMOVE', this.held);
+    this.held = undefined;
+  }
+  take(e) {
+    if (e.event === 'rename' && this.held) {
+      this.say('EVENT_TYPE_RENAME', this.held);
+      this.held = undefined;
+    }
+    this.flush();
+    if (e.event === 'delete') {
+      this.held = e;
+      this.timer = setTimeout(() => this.flush(), 30);
+    } else this.say(e.event === 'modify' ? 'EVENT_TYPE_WRITE' : 'EVENT_TYPE_CREATE', e);
+  }
+}
+
+// Makes and removes a file until the watch tells of it: then it stands.
+async function untilSeen(s, dir, seen) {
+  const probe = `${dir}/.double-${crypto.randomUUID()}`;
+  while (!seen()) {
+    await s.box.write(probe, 'x').catch(() => {});
+    await s.box.call('rm', '--', probe).catch(() => {});
+  }
+}
 
 async function watchDir(s, req, res) {
   const want = await unframe(req);
-  openStream(req, res);
-  const there = await s.box.stat(absolute(s, want.path)).catch((e) => e);
+  const dir = absolute(s, want.path);
+  openStream(req, res, { keepalive: {} });
+  const there = await s.box.stat(dir).catch((e) => e);
   if (there instanceof Error) return closeStream(res, refusal(there));
   if (!there.is_dir) return closeStream(res, new Refuse('invalid_argument', 'not a directory'));
-  const child = s.box.watch(absolute(s, want.path), want.recursive);
-  let rest = '';
-  setTimeout(() => res.write(frame(0, { start: {} })), 150); // the watch stands by then
+  const child = s.box.watch(dir, want.recursive);
+  const renames = new Renames((type, e) => {
+    const entry = { name: e.path.split('/').pop(), path: `${dir}/${e.path}`, type: e.is_dir ? TYPES.dir : TYPES.file };
+    const gone = /REMOVE|RENAME/.test(type);
+    res.write(frame(0, { filesystem: { name: e.path, type, entry: want.includeEntry && !gone ? entry : undefined } }));
+  });
+  let rest = '', stands = false, begun = false;
   child.stdout.on('data', (d) => {
     const lines = (rest + d).split('\n');
     rest = lines.pop();
-    for (const e of lines.filter(Boolean).map((l) => JSON.parse(l)))
-      if (EVENTS[e.kind ?? e.event]) res.write(frame(0, { filesystem: { name: e.path, type: EVENTS[e.kind ?? e.event] } }));
+    for (const e of lines.filter(Boolean).map((l) => JSON.parse(l))) {
+      if (e.event === 'overflow') return closeStream(res, new Refuse('internal', 'watcher error: fsnotify: queue or buffer overflow')), child.kill();
+      if (/(^|\/)\.double-/.test(e.path)) stands = true;
+      else if (begun && !res.writableEnded) renames.take(e);
+    }
   });
-  child.on('close', () => closeStream(res));
+  child.on('close', () => ((stands = true), renames.flush(), closeStream(res)));
   res.on('close', () => child.kill('SIGTERM'));
+  await untilSeen(s, dir, () => stands);
+  begun = true;
+  if (!res.writableEnded) res.write(frame(0, { start: {} }));
 }
 
 // ---- /files ----
@@ -346,13 +389,30 @@ async function upload(s, req, res, url) {
   json(res, 200, done);
 }
 
-async function download(s, res, url) {
+// "bytes=A-B" of a file of that size -> [A, B], or nothing when it is no such range.
+function range(text, size) {
+  const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(text ?? '') ?? [];
+  return from === undefined || Number(from) >= size ? undefined : [Number(from), Math.min(to ? Number(to) : size - 1, size - 1)];
+}
+
+async function download(s, req, res, url) {
   const file = absolute(s, url.searchParams.get('path'));
   const info = await s.box.stat(file).catch((e) => Promise.reject(fileFail(e)));
   if (info.is_dir) throw new Fail(400, `path '${file}' is a directory`);
+  const part = range(req.headers.range, info.size);
+  const head = { 'Content-Type': 'application/octet-stream', 'Accept-Ranges': 'bytes' };
+  if (part) res.writeHead(206, { ...head, 'Content-Range': `bytes ${part[0]}-${part[1]}/${info.size}`, 'Content-Length': part[1] - part[0] + 1 });
+  else res.writeHead(200, head);
   const child = s.box.cat(file);
-  res.writeHead(200, { 'Content-Type': 'application/octet-stream' });
-  child.stdout.pipe(res);
+  res.on('close', () => child.kill());
+  if (!part) return child.stdout.pipe(res);
+  let at = 0;
+  child.stdout.on('data', (d) => {
+    const piece = d.subarray(Math.max(0, part[0] - at), Math.max(0, part[1] + 1 - at));
+    at += d.length;
+    if (piece.length && !res.write(piece)) child.stdout.pause(), res.once('drain', () => child.stdout.resume());
+  });
+  child.stdout.on('end', () => res.end());
 }
 
 // ---- envd ----
@@ -371,15 +431,19 @@ async function envd(req, res, url) {
   if (!s || s.paused) throw new Fail(502, 'the sandbox was not found', 502);
   if (url.pathname === '/health') return json(res, 204);
   if (req.headers['x-access-token'] !== s.token) throw new Fail(401, 'invalid access token');
-  if (url.pathname === '/files') return req.method === 'POST' ? upload(s, req, res, url) : download(s, res, url);
+  if (url.pathname === '/files') return req.method === 'POST' ? upload(s, req, res, url) : download(s, req, res, url);
   const [, service, method] = url.pathname.match(/^\/(process\.Process|filesystem\.Filesystem)\/(\w+)$/) ?? [];
   if (service === 'process.Process' && method === 'Start') return start(s, req, res);
   if (service === 'process.Process' && method === 'Connect') {
     const want = await unframe(req);
-    const p = s.processes.get(want.process?.pid);
-    if (p) return listen(p, req, res);
-    openStream(req, res);
-    return closeStream(res, new Refuse('not_found', 'no such process'));
+    try {
+      listen(processOf(s, want), req, res);
+      counts.connected = (counts.connected ?? 0) + 1;
+      return;
+    } catch (e) {
+      openStream(req, res);
+      return closeStream(res, refusal(e));
+    }
   }
   if (service === 'filesystem.Filesystem' && method === 'WatchDir') return watchDir(s, req, res);
   const call = (service === 'process.Process' ? processCalls : fileCalls)[method];
@@ -392,6 +456,7 @@ serve(
     const url = new URL(req.url, 'http://double');
     const name = `${req.method} ${url.pathname.replace(/i[0-9a-f]{18}/, 'ID')}`;
     if (url.pathname === '/_double/counts') return json(res, 200, counts);
+    if (url.pathname === '/_double/last') return json(res, 200, last);
     counts[name] = (counts[name] ?? 0) + 1;
     return /^(\/v2)?\/sandboxes/.test(url.pathname) ? control(req, res, url) : envd(req, res, url);
   },

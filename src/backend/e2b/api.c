@@ -15,12 +15,11 @@
 #include "base/json_write.h"
 #include "base/strv.h"
 
-#define API_MS      60000u
-#define ENVD_PORT   "49983"
-#define DOMAIN      "e2b.app"
-#define ID_MAX      128u
-#define BODY_MAX    (256u * 1024u)
-#define ALL_TRAFFIC "0.0.0.0/0"
+#define API_MS    60000u
+#define ENVD_PORT "49983"
+#define DOMAIN    "e2b.app"
+#define ID_MAX    128u
+#define BODY_MAX  (256u * 1024u)
 
 /* ---- where and with what ---------------------------------------------------------------- */
 
@@ -212,33 +211,6 @@ static csn_status take_sandbox(csn_remote *r, const csn_http_res *res, csn_error
 
 /* ---- making ----------------------------------------------------------------------------- */
 
-static void put_list(csn_json *j, const char *key, const char *const *list)
-{
-    csn_json_key(j, key);
-    csn_json_array(j);
-    for (size_t i = 0; list && list[i]; i++)
-        csn_json_str(j, list[i]);
-    csn_json_array_end(j);
-}
-
-/* Allowing some means denying the rest. */
-static void put_network(csn_json *j, const csn_config *c)
-{
-    static const char *const all[] = {ALL_TRAFFIC, NULL};
-    bool none = c->network && strcmp(c->network, "none") == 0;
-
-    if (none && !c->net_allow)
-        csn_json_kbool(j, "allow_internet_access", false);
-    if (!c->net_allow && !c->net_deny)
-        return;
-    csn_json_key(j, "network");
-    csn_json_object(j);
-    if (c->net_allow)
-        put_list(j, "allowOut", c->net_allow);
-    put_list(j, "denyOut", c->net_allow || none ? all : c->net_deny);
-    csn_json_object_end(j);
-}
-
 static uint64_t seconds(uint64_t ms)
 {
     return ms / 1000 + (ms % 1000 != 0);
@@ -259,7 +231,7 @@ static int put_create(const csn_remote *r, csn_buf *b)
     if (c->name)
         csn_json_kstr(&j, "name", c->name);
     csn_json_object_end(&j);
-    put_network(&j, c);
+    csn_e2b_put_network(&j, c);
     csn_json_object_end(&j);
     return csn_json_end(&j);
 }

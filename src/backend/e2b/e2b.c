@@ -2,7 +2,10 @@
  * protocol.
  *
  * The ops table, what can be asked for and what cannot. The isolation is theirs: a microVM for
- * each sandbox. What a command and its files are, src/remote says for all providers. */
+ * each sandbox. What a command and its files are, src/remote says for all providers. Their file
+ * service is used for content (files.c) and events (watch.c); its stat, list, mkdir, move and
+ * remove are not: they act as the superuser, know neither links nor special files nor names
+ * that are not UTF-8 as ours must, and save no request. */
 #include <string.h>
 
 #include "backend/e2b/e2b.h"
@@ -34,26 +37,13 @@ static const csn_layer layers[] = {
     {"lifetime", "on", "the provider ends the sandbox at its time, also if this host is gone"},
 };
 
-/* Hosts only: the provider's rules know no ports. */
-static csn_status check_hosts(const char *const *hosts, csn_error **err)
-{
-    for (size_t i = 0; hosts && hosts[i]; i++)
-        if (strchr(hosts[i], ':') && !strchr(hosts[i], '/'))
-            return csn_fail(err, CSN_UNSUPPORTED,
-                            "backend 'e2b' cannot honour '%s': its network rules have no ports",
-                            hosts[i]);
-    return CSN_OK;
-}
-
 static csn_status e2b_check(const csn_config *c, csn_error **err)
 {
     csn_status st = csn_remote_check(
         &csn_e2b_kind, c, CSN_REMOTE_IMAGE | CSN_REMOTE_NET | CSN_REMOTE_NET_OUT, err);
 
     if (st == CSN_OK)
-        st = check_hosts(c->net_allow, err);
-    if (st == CSN_OK)
-        st = check_hosts(c->net_deny, err);
+        st = csn_e2b_check_network(c, err);
     if (st == CSN_OK && !csn_e2b_has_key())
         st = csn_remote_no_credential(&csn_e2b_kind, err);
     return st;
@@ -111,6 +101,9 @@ static const csn_backend_ops ops = {
     .close = csn_remote_close,
     .destroy = csn_remote_destroy,
     .exec = csn_remote_exec,
+    .watch = csn_e2b_watch,
+    .watch_next = csn_e2b_watch_next,
+    .watch_free = csn_e2b_watch_free,
     .start = csn_remote_start,
     .untie = csn_remote_untie,
     .processes = csn_remote_processes,
@@ -122,6 +115,7 @@ static const csn_backend_ops ops = {
     .extend = csn_remote_extend,
     .info = e2b_info,
     .options = options,
+    .fetch = csn_e2b_fetch,
 };
 
 const csn_backend_ops *csn_e2b_backend(void)

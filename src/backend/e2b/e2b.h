@@ -4,6 +4,7 @@
  * (processes by Connect-RPC, files by HTTP; reached through one host, named by headers). */
 #pragma once
 #include "base/json_read.h"
+#include "base/json_write.h"
 #include "net/stream.h"
 #include "remote/remote.h"
 
@@ -35,6 +36,10 @@ csn_status csn_e2b_extend(csn_remote *r, uint64_t ms, csn_error **err);
 void csn_e2b_release(csn_remote *r);
 bool csn_e2b_has_key(void);
 
+/* network.c */
+csn_status csn_e2b_check_network(const csn_config *c, csn_error **err);
+void csn_e2b_put_network(csn_json *j, const csn_config *c); /* members of a create request */
+
 /* envd.c: what requests to envd have in common. */
 typedef struct csn_e2b_headers {
     char *list[16]; /* owned, NULL-terminated */
@@ -56,9 +61,21 @@ csn_status csn_e2b_refused(const csn_remote *r, int status, const char *code, co
 /* An answer of envd that is not a 2xx. */
 csn_status csn_e2b_failed(const csn_remote *r, const csn_http_res *res, const char *what,
                           csn_error **err);
+
+/* files.c */
 csn_status csn_e2b_put(csn_remote *r, const char *path, const csn_source *content,
                        csn_error **err);
+csn_status csn_e2b_fetch(void *state, const char *path, uint64_t file_size, uint64_t offset,
+                         uint64_t length, const int32_t *cancel_fds, const csn_sink *sink,
+                         csn_error **err); /* as csn_backend_ops.fetch */
 
 /* exec.c */
 csn_status csn_e2b_run(csn_remote *r, const csn_remote_cmd *cmd, csn_remote_exit *ret,
                        csn_error **err);
+
+/* watch.c: as the entries of csn_backend_ops. */
+csn_status csn_e2b_watch(void *state, const char *path, uint32_t flags, void **ret_watch,
+                         csn_error **err);
+csn_status csn_e2b_watch_next(void *handle, uint64_t timeout_ms, csn_event *ret,
+                              csn_error **err);
+void csn_e2b_watch_free(void *handle);

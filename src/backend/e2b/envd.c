@@ -1,4 +1,4 @@
-/* envd.c: what requests to envd, the server inside each sandbox, have in common, and uploads.
+/* envd.c: what requests to envd, the server inside each sandbox, have in common.
  *
  * envd is inside the sandbox and so as hostile as what runs there: its answers are bounded and
  * parsed, its words are shown escaped. */
@@ -15,7 +15,6 @@
 #include "base/path.h"
 
 #define ENVD_PORT  "49983"
-#define PUT_MS     600000u
 #define KEEP_ALIVE "Keepalive-Ping-Interval: 50"
 
 /* ---- headers ---------------------------------------------------------------------------- */
@@ -140,38 +139,5 @@ csn_status csn_e2b_call(csn_remote *r, const char *method, const csn_buf *body, 
         st = csn_json_parse(res.body.len ? res.body.data : "", res.body.len, method, ret, err);
         st = st == CSN_INVALID ? CSN_IO : st;
     }
-    return st;
-}
-
-/* ---- uploads ---------------------------------------------------------------------------- */
-
-csn_status csn_e2b_put(csn_remote *r, const char *path, const csn_source *content,
-                       csn_error **err)
-{
-    csn_autores res = {0};
-    csn_autobuf url;
-    csn_e2b_headers h;
-    const int32_t stop[] = {r->stop_fd};
-
-    csn_buf_init(&url, 32768);
-    if (csn_buf_printf(&url, "%s/files?path=", csn_e2b_of(r)->envd_url) != 0 ||
-        csn_url_escape(&url, path) != 0)
-        return csn_fail(err, CSN_NOMEM, "upload");
-    csn_e2b_headers_init(&h, r, "application/octet-stream", NULL);
-    const csn_http_req q = {.method = "POST",
-                            .url = url.data,
-                            .headers = (const char *const *)h.list,
-                            .upload = content->read,
-                            .upload_ctx = content->ctx,
-                            .upload_len = -1,
-                            .repeat = CSN_HTTP_SAFE,
-                            .deadline_ns = csn_deadline_in(PUT_MS),
-                            .cancel_fds = stop,
-                            .cancel_count = 1};
-    csn_status st =
-        h.failed ? csn_fail(err, CSN_NOMEM, "upload") : csn_http_do(r->http, &q, &res, err);
-    csn_e2b_headers_release(&h);
-    if (st == CSN_OK && res.status / 100 != 2)
-        st = csn_e2b_failed(r, &res, "upload", err);
     return st;
 }

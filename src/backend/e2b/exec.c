@@ -3,7 +3,12 @@
  * Called by src/remote with a command that is wrapped already. One request starts the process
  * and carries its output; live stdin goes by requests of its own, made by a thread that lives
  * as long as the command. Events are the sandbox's: sizes, order and JSON are checked, what
- * does not fit is a broken stream. Without the end event nothing is known about the end. */
+ * does not fit is a broken stream. Without the end event nothing is known about the end.
+ *
+ * If the line breaks while the command runs, the process is listened to again, found by a tag
+ * of its own (numbers of processes come again, tags do not). envd keeps no output: what was
+ * written meanwhile is missing, and that is told. If the process is not there any more, how it
+ * ended is not known. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -27,6 +32,7 @@
 #define INPUT_MS        60000u
 #define REQUEST_MAX     (32u * 1024u * 1024u)
 #define SERVER_EXTRA_MS 20000u /* the server's own deadline comes after ours */
+#define RECONNECTS      8u
 
 typedef struct start {
     csn_remote *r;
@@ -36,6 +42,8 @@ typedef struct start {
     csn_status broken; /* what was wrong with the stream, or CSN_OK */
     csn_error *why;
     bool finished; /* the end frame came */
+    bool alarmed;  /* somebody wanted it to end */
+    char tag[32];  /* of the process */
     /* live stdin */
     pthread_t feeder;
     bool feeding;
@@ -264,6 +272,7 @@ static uint64_t forward_alarm(void *ctx, csn_status why)
 {
     start *s = ctx;
 
+    s->alarmed = true;
     return s->cmd->on_alarm(s->cmd->ctx, why);
 }
 
@@ -286,7 +295,7 @@ static void put_env(csn_json *j, const char *const *env)
     csn_json_object_end(j);
 }
 
-static int put_start(const csn_remote_cmd *cmd, csn_buf *b)
+static int put_start(const csn_remote_cmd *cmd, const char *tag, csn_buf *b)
 {
     csn_json j;
 
@@ -302,17 +311,33 @@ static int put_start(const csn_remote_cmd *cmd, csn_buf *b)
     csn_json_array_end(&j);
     put_env(&j, cmd->env);
     csn_json_object_end(&j);
+    csn_json_kstr(&j, "tag", tag);
     csn_json_kbool(&j, "stdin", cmd->input_fd >= 0);
     csn_json_object_end(&j);
     return csn_json_end(&j);
 }
 
-static csn_status put_request(const csn_remote_cmd *cmd, csn_buf *frame, csn_error **err)
+static int put_connect(const char *tag, csn_buf *b)
+{
+    csn_json j;
+
+    csn_json_begin(&j, b);
+    csn_json_object(&j);
+    csn_json_key(&j, "process");
+    csn_json_object(&j);
+    csn_json_kstr(&j, "tag", tag);
+    csn_json_object_end(&j);
+    csn_json_object_end(&j);
+    return csn_json_end(&j);
+}
+
+/* To start the process, or to listen to it again. */
+static csn_status put_request(const start *s, bool again, csn_buf *frame, csn_error **err)
 {
     csn_autobuf body;
 
     csn_buf_init(&body, REQUEST_MAX);
-    int e = put_start(cmd, &body);
+    int e = again ? put_connect(s->tag, &body) : put_start(s->cmd, s->tag, &body);
     e = e ? e : csn_connect_frame(frame, 0, body.data, body.len);
     return e == 0 ? CSN_OK : csn_fail_errno(err, e, "run a command");
 }
@@ -329,17 +354,68 @@ static void put_headers(csn_e2b_headers *h, const csn_remote *r, const csn_remot
 /* What the transport says, and what the stream in it said. */
 static csn_status conclude(start *s, csn_status st, const csn_http_res *res, csn_error **err)
 {
-    s->exit->sent = res->sent;
     if (st == CSN_OK && res->status != 0 && res->status / 100 != 2)
         return csn_e2b_failed(s->r, res, "run a command", err);
     if (s->broken < 0) {
-        if (err)
-            *err = CSN_STEAL(s->why);
+        csn_error_free(*err);
+        *err = CSN_STEAL(s->why);
         return s->broken;
     }
-    if (st < 0 || res->stopped || s->exit->ended || s->exit->why[0])
+    if (s->exit->ended) { /* the last event: what broke after it took nothing along */
+        csn_error_free(*err);
+        *err = NULL;
+        return CSN_OK;
+    }
+    if (st < 0 || res->stopped || s->exit->why[0])
         return st;
     return csn_fail(err, CSN_IO, "the stream of the command broke off");
+}
+
+/* One request and its stream of events, to the end of either. */
+static csn_status follow(start *s, bool again, csn_http_res *res, csn_error **err)
+{
+    const csn_remote_cmd *cmd = s->cmd;
+    csn_autofree char *url = NULL;
+    csn_e2b_headers h;
+    csn_autobuf frame;
+
+    csn_buf_init(&frame, REQUEST_MAX);
+    csn_status st = put_request(s, again, &frame, err);
+    if (st < 0)
+        return st;
+    if (asprintf(&url, "%s/process.Process/%s", csn_e2b_of(s->r)->envd_url,
+                 again ? "Connect" : "Start") < 0) {
+        url = NULL;
+        return csn_fail(err, CSN_NOMEM, "run a command");
+    }
+    put_headers(&h, s->r, cmd);
+    csn_stream_init(&s->stream, CSN_STREAM_CONNECT, CSN_E2B_MESSAGE_MAX, message, s);
+    const csn_http_req q = {.method = "POST",
+                            .url = url,
+                            .headers = (const char *const *)h.list,
+                            .body = frame.data,
+                            .body_len = frame.len,
+                            .repeat = again ? CSN_HTTP_SAFE : CSN_HTTP_ONCE,
+                            .deadline_ns = cmd->deadline_ns,
+                            .cancel_fds = cmd->cancel_fds,
+                            .cancel_count = 3,
+                            .on_alarm = cmd->on_alarm ? forward_alarm : NULL,
+                            .on_body = take,
+                            .ctx = s};
+    st = h.failed ? csn_fail(err, CSN_NOMEM, "run a command")
+                  : csn_http_do(s->r->http, &q, res, err);
+    csn_stream_release(&s->stream);
+    csn_e2b_headers_release(&h);
+    return conclude(s, st, res, err);
+}
+
+/* Did the line break while the command ran, and is there a way to go on? What was typed may be
+ * lost as well, and then nobody knows what the command got. */
+static bool cut_off(const start *s, csn_status st)
+{
+    return s->exit->started && !s->exit->ended && !s->finished && s->broken == CSN_OK &&
+           !s->alarmed && !s->cmd->let_go && s->cmd->input_fd < 0 &&
+           (st == CSN_IO || st == CSN_UNAVAILABLE);
 }
 
 csn_status csn_e2b_run(csn_remote *r, const csn_remote_cmd *cmd, csn_remote_exit *ret,
@@ -347,38 +423,31 @@ csn_status csn_e2b_run(csn_remote *r, const csn_remote_cmd *cmd, csn_remote_exit
 {
     start s = {.r = r, .cmd = cmd, .exit = ret, .stop_feeding = -1};
     csn_autores res = {0};
-    csn_autofree char *url = NULL;
-    csn_e2b_headers h;
-    csn_autobuf frame;
+    csn_error *why = NULL;
 
-    csn_buf_init(&frame, REQUEST_MAX);
-    csn_status st = put_request(cmd, &frame, err);
-    if (st < 0)
-        return st;
-    if (asprintf(&url, "%s/process.Process/Start", csn_e2b_of(r)->envd_url) < 0) {
-        url = NULL;
-        return csn_fail(err, CSN_NOMEM, "run a command");
+    if (csn_remote_mark(s.tag) != 0)
+        return csn_fail(err, CSN_INTERNAL, "no random numbers");
+    csn_status st = follow(&s, false, &res, &why);
+    ret->sent = res.sent;
+    for (unsigned i = 0; i < RECONNECTS && cut_off(&s, st); i++) {
+        csn_autores more = {0};
+        csn_error *now = NULL;
+        csn_status then = follow(&s, true, &more, &now);
+        ret->gap = true;
+        if (ret->ended || s.alarmed || more.stopped || cut_off(&s, then)) {
+            csn_error_free(why);
+            why = now;
+            st = then;
+            continue;
+        }
+        csn_error_free(
+            now); /* it is not there any more: what broke the line stays the reason */
+        break;
     }
-    put_headers(&h, r, cmd);
-    csn_stream_init(&s.stream, CSN_STREAM_CONNECT, CSN_E2B_MESSAGE_MAX, message, &s);
-    const csn_http_req q = {.method = "POST",
-                            .url = url,
-                            .headers = (const char *const *)h.list,
-                            .body = frame.data,
-                            .body_len = frame.len,
-                            .repeat = CSN_HTTP_ONCE,
-                            .deadline_ns = cmd->deadline_ns,
-                            .cancel_fds = cmd->cancel_fds,
-                            .cancel_count = 3,
-                            .on_alarm = cmd->on_alarm ? forward_alarm : NULL,
-                            .on_body = take,
-                            .ctx = &s};
-    st = h.failed ? csn_fail(err, CSN_NOMEM, "run a command")
-                  : csn_http_do(r->http, &q, &res, err);
     stop_feeding(&s);
-    st = conclude(&s, st, &res, err);
-    csn_stream_release(&s.stream);
-    csn_e2b_headers_release(&h);
+    if (err)
+        *err = CSN_STEAL(why);
+    csn_error_free(why);
     csn_error_free(s.why);
     return st;
 }
