@@ -27,7 +27,7 @@ static csn_error *err;
 
 #define E (csn_error_free(err), err = NULL, &err)
 
-static void set_url(const char *name, int port)
+static inline void set_url(const char *name, int port)
 {
     char url[64];
 
@@ -35,7 +35,7 @@ static void set_url(const char *name, int port)
     setenv(name, url, 1);
 }
 
-static int setup(void **state)
+static inline int setup(void **state)
 {
     char to[16];
 
@@ -59,7 +59,7 @@ static int setup(void **state)
     return csn_http_new("test", NULL, &http, NULL) == CSN_OK ? 0 : -1;
 }
 
-static int teardown(void **state)
+static inline int teardown(void **state)
 {
     (void)state;
     csn_close(sb);
@@ -76,7 +76,7 @@ static int teardown(void **state)
 }
 
 /* Asks the double or the proxy about itself. */
-static char *ask(int port, const char *path, const char *body)
+static inline char *ask(int port, const char *path, const char *body)
 {
     csn_http_res r = {0};
     char url[64];
@@ -93,13 +93,13 @@ static char *ask(int port, const char *path, const char *body)
     return text;
 }
 
-static void fault(const char *rule)
+static inline void fault(const char *rule)
 {
     free(ask(proxy_port, "/_fault", rule));
 }
 
 /* The number behind "key": in what the double or the proxy says. */
-static int count(int port, const char *path, const char *key)
+static inline int count(int port, const char *path, const char *key)
 {
     char *text = ask(port, path, NULL), want[128];
 
@@ -110,7 +110,7 @@ static int count(int port, const char *path, const char *key)
     return n;
 }
 
-static void need_double(void)
+static inline void need_double(void)
 {
     if (proxy_port >= 0)
         return;
@@ -120,14 +120,14 @@ static void need_double(void)
     skip();
 }
 
-static void open_sandbox(void)
+static inline void open_sandbox(void)
 {
     need_double();
     csn_config c = {.size = sizeof(c), .backend = "e2b", .audit = "none"};
     assert_int_equal(csn_open(&c, &sb, E), CSN_OK);
 }
 
-static void ready(void)
+static inline void ready(void)
 {
     csn_exec_result *r = NULL;
 
