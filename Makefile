@@ -18,8 +18,8 @@ run: all
 	@tools/demo $(BUILD)
 
 test: deps-build-test all
-	@tools/mcp-packages $(BUILD)
-	@tools/sdk $(BUILD)
+	@tools/npm-packages tests/mcp/packages $(BUILD)/mcp-packages
+	@tools/npm-packages tests/doubles $(BUILD)/sdk
 	@tools/run-tests $(BUILD) $(TESTS)
 
 lint: deps-build-test-lint all

@@ -1,9 +1,7 @@
 /* load.c: finds and loads caisson-front.so, and makes the socket it listens on.
  *
- * Part of the program. A module is code: it is looked for beside the program and then where it
- * is installed, never in the working directory nor by a name that the loader would search for.
- * libmicrohttpd brings a TLS library and what that needs; `caisson run` pays for none of it. */
-#include <dlfcn.h>
+ * Part of the program; os/module.c decides where the module comes from. libmicrohttpd brings a
+ * TLS library and what that needs; `caisson run` pays for none of it. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -15,48 +13,25 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/path.h"
 #include "front/front.h"
+#include "os/module.h"
 
 #define MODULE  "caisson-front.so"
 #define BACKLOG 256
 
-static csn_status load(const char *path, const csn_front_api **ret, csn_error **err)
-{
-    const csn_front_api *(*entry)(void) = NULL;
-    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-
-    if (!module) {
-        const char *why = dlerror();
-        return csn_fail(err, CSN_UNSUPPORTED, "serving HTTP needs %s: %s", path,
-                        why ? why : "cannot be loaded");
-    }
-    *(void **)&entry = dlsym(module, "csn_front_module");
-    const csn_front_api *api = entry ? entry() : NULL;
-    if (!api || api->version != CSN_FRONT_API_VERSION) {
-        dlclose(module);
-        return csn_fail(err, CSN_UNSUPPORTED, "serving HTTP needs %s: it is of another version",
-                        path);
-    }
-    *ret = api;
-    return CSN_OK;
-}
-
 csn_status csn_front_load(const csn_front_api **ret, csn_error **err)
 {
-    char exe[CSN_PATH_MAX];
-    csn_autofree char *dir = NULL, *beside = NULL;
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+    const csn_front_api *(*entry)(void) = NULL;
+    char why[CSN_PATH_MAX];
 
-    exe[n > 0 ? n : 0] = '\0';
-    dir = exe[0] == '/' ? csn_path_dir(exe) : NULL;
-    if (dir && asprintf(&beside, "%s/%s", dir, MODULE) < 0) {
-        beside = NULL;
-        return csn_fail(err, CSN_NOMEM, "out of memory");
-    }
-    if (beside && access(beside, F_OK) == 0)
-        return load(beside, ret, err);
-    return load(CSN_MODULE_DIR "/" MODULE, ret, err);
+    if (csn_module_load(MODULE, "csn_front_module", (void **)&entry, why, sizeof(why)) < 0)
+        return csn_fail(err, CSN_UNSUPPORTED, "serving HTTP needs %s", why);
+    const csn_front_api *api = entry();
+    if (!api || api->version != CSN_FRONT_API_VERSION)
+        return csn_fail(err, CSN_UNSUPPORTED, "serving HTTP needs %s: it is of another version",
+                        MODULE);
+    *ret = api;
+    return CSN_OK;
 }
 
 /* ---- the socket ---------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // sdk_e2b.mjs: the vendor's own, unmodified SDK against the double: what it accepts is what makes
-// the double worth testing against. TAP; needs the package e2b in $CSN_TEST_SDK (tools/sdk).
+// the double worth testing against. TAP; needs the package e2b in $CSN_TEST_SDK (tools/npm-packages).
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 const sdk = process.env.CSN_TEST_SDK ?? '.';
 if (!fs.existsSync(path.join(sdk, 'node_modules/e2b'))) {
   const strict = process.env.CSN_MUST_WORK === '1' && process.getuid() === 0;
-  console.log(strict ? '1..1\nnot ok 1 - the e2b SDK is not installed: tools/sdk DIR' : '1..0 # SKIP the e2b SDK is not installed: tools/sdk DIR');
+  console.log(strict ? '1..1\nnot ok 1 - the e2b SDK is not installed (tools/npm-packages)' : '1..0 # SKIP the e2b SDK is not installed (tools/npm-packages)');
   process.exit(strict ? 1 : 0);
 }
 const here = path.dirname(fileURLToPath(import.meta.url));

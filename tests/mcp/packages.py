@@ -1,4 +1,4 @@
-"""packages.py: the npm packages that tools/mcp-packages installed, and a Node for them."""
+"""packages.py: the npm packages that tools/npm-packages installed, and a Node for them."""
 import os
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ def missing(*names):
         if os.path.exists(reason):
             with open(reason, encoding="utf-8") as f:
                 return f.read().strip()
-        return "npm packages are not installed (tools/mcp-packages BUILD)"
+        return "npm packages are not installed (tools/npm-packages)"
     for name in names:
         if not os.path.isdir(os.path.join(DIR, "node_modules", name)):
             return f"npm package {name} is not installed"

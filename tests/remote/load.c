@@ -70,11 +70,15 @@ static void *do_many(void *arg)
 {
     work *w = arg;
 
-    for (unsigned long i = 0; i < w->count; i++)
-        w->good += i % 30 == 10   ? one_command()
-                   : i % 30 == 20 ? one_file()
-                   : i % 100 == 1 ? one_watch()
-                                  : csn_extend(sb, 300000, NULL) == CSN_OK;
+    for (unsigned long i = 0; i < w->count; i++) {
+        bool good = i % 30 == 10   ? one_command()
+                    : i % 30 == 20 ? one_file()
+                    : i % 100 == 1 ? one_watch()
+                                   : csn_extend(sb, 300000, NULL) == CSN_OK;
+        if (!good && w->good == i)
+            print_message("number %lu is the first to fail\n", i);
+        w->good += good;
+    }
     return NULL;
 }
 
