@@ -323,7 +323,8 @@ static csn_status run_to_end(run *r, csn_error **err)
     return st;
 }
 
-/* What the command wrote is in the pipes already; others may hold them on. */
+/* What the command wrote is in the pipes already, and all of it is delivered, however slow the
+ * sink is; only others that hold the pipes on are waited for no longer than that. */
 void csn_kept_drain(csn_kept *l, csn_pump *p)
 {
     csn_pump_event ev;
@@ -335,6 +336,7 @@ void csn_kept_drain(csn_kept *l, csn_pump *p)
         close(csn_steal_fd(&p->feed_fd));
     if (p->out[0].fd < 0 && p->out[1].fd < 0)
         return;
+    csn_pump_drain_now(p);
     p->deadline_ns = csn_deadline_in(CSN_DRAIN_MS);
     do
         ev = csn_pump_wait(p);

@@ -1,4 +1,5 @@
 /* kept_exec.c: foreground commands of the local backend, with a real keeper. */
+#include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -61,6 +62,34 @@ static void exec_merge_keeps_arrival_order(void **state)
     den_run(&d, &req, &o);
     assert_string_equal(o.text[0], "o1\ne1\no2\ne2\no3\ne3\n");
     assert_int_equal(o.total[1], 0);
+    den_clean(&d);
+}
+
+static int slow_sink(void *ctx, int stream, const void *data, size_t len)
+{
+    (void)stream;
+    (void)data;
+    (void)poll(NULL, 0, 40);
+    *(uint64_t *)ctx += len;
+    return CSN_SINK_MORE;
+}
+
+/* The command is long gone when its output is taken; none of it is lost. */
+static void exec_waits_for_a_slow_sink(void **state)
+{
+    den d;
+    uint64_t total = 0;
+    csn_sink sink = {slow_sink, &total};
+    csn_exec_end end = {.size = sizeof(end)};
+    const char *argv[] = {"/usr/bin/head", "-c", "1500005", "/dev/zero", NULL};
+    csn_exec_req req = den_req(argv);
+
+    (void)state;
+    den_make(&d);
+    req.size = sizeof(req);
+    assert_int_equal(d.ops->exec(d.state, &req, &sink, &end, NULL), CSN_OK);
+    assert_int_equal(end.exit_code, 0);
+    assert_int_equal(total, 1500005);
     den_clean(&d);
 }
 
@@ -603,6 +632,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(exec_reports_output_and_exit_code),
         cmocka_unit_test(exec_reports_the_signal_that_ended_it),
         cmocka_unit_test(exec_counts_cpu_time),
+        cmocka_unit_test(exec_waits_for_a_slow_sink),
         cmocka_unit_test(exec_merge_keeps_arrival_order),
         cmocka_unit_test(exec_feeds_stdin_larger_than_a_pipe),
         cmocka_unit_test(exec_survives_a_command_that_ignores_stdin),
