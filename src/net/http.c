@@ -33,6 +33,7 @@
 #define CANCEL_MAX      4u
 #define BACKOFF_MS      200u
 #define POLL_MS_MAX     1000
+#define LINGER_MS       300u
 #define STATUS_TOO_MANY 429
 
 typedef struct line {
@@ -183,10 +184,13 @@ static size_t take_body(char *data, size_t one, size_t len, void *ctx)
         if (!a->delivered)
             note_answer(a); /* so that on_body may look at it */
         a->delivered = true;
-        if (a->req->on_body(a->req->ctx, data, len) == 0)
-            return len;
-        a->res->stopped = true;
-        return CURL_WRITEFUNC_ERROR;
+        int next = a->req->on_body(a->req->ctx, data, len);
+        if (next == CSN_HTTP_LINGER && !a->res->stopped) {
+            a->alarmed = true; /* nobody needs to be asked any more */
+            a->deadline_ns = csn_deadline_in(LINGER_MS);
+        }
+        a->res->stopped |= next != 0;
+        return next == 0 || next == CSN_HTTP_LINGER ? len : CURL_WRITEFUNC_ERROR;
     }
     int e = csn_buf_append(&a->res->body, data, len);
     if (e == 0)
@@ -397,6 +401,8 @@ static csn_status drive(CURLM *multi, attempt *a, CURLcode *ret, csn_error **err
             return csn_fail(err, CSN_INTERNAL, "http: %s", curl_multi_strerror(mc));
         if (!a->alarmed && any_ready(wait, n))
             st = alarm_raised(a, CSN_CANCELLED, err);
+        else if (a->res->stopped && csn_deadline_poll_ms(a->deadline_ns) == 0)
+            return CSN_OK;
         else if (a->deadline_ns && csn_deadline_poll_ms(a->deadline_ns) == 0)
             st = alarm_raised(a, CSN_TIMEOUT, err);
         else if (csn_deadline_poll_ms(a->heard_ns + silence * 1000000u) == 0)

@@ -19,6 +19,9 @@ typedef struct csn_http csn_http;
  * surely not acted on (no connection, 429) is repeated in both cases. */
 typedef enum { CSN_HTTP_ONCE, CSN_HTTP_SAFE } csn_http_repeat;
 
+#define CSN_HTTP_ENOUGH 1
+#define CSN_HTTP_LINGER 2
+
 typedef struct csn_http_req {
     const char *method;
     const char *url;            /* http or https */
@@ -41,9 +44,10 @@ typedef struct csn_http_req {
      * requests of its own. */
     uint64_t (*on_alarm)(void *ctx, csn_status why);
 
-    /* Gets the body of a 2xx answer as it comes; non-zero ends the request without error. NULL:
-     * it is collected. Called on the calling thread; status, type and header of the result are
-     * filled by then. */
+    /* Gets the body of a 2xx answer as it comes; CSN_HTTP_ENOUGH ends the request without
+     * error, CSN_HTTP_LINGER does if the answer does not end by itself in a moment, so that
+     * the connection can be kept. NULL: it is collected. Called on the calling thread;
+     * status, type and header of the result are filled by then. */
     int (*on_body)(void *ctx, const void *data, size_t len);
     void *ctx;
     size_t body_max;         /* of what is collected; 0: 1 MiB. More: CSN_TOO_LARGE */

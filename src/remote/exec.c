@@ -30,6 +30,7 @@ typedef struct running {
     bool enough; /* the sink said stop */
     bool
         always; /* a script of ours that nothing disturbs: not killed, for that is what kills */
+    csn_remote_coded *coded; /* or NULL */
 } running;
 
 /* ---- ending a tree ---------------------------------------------------------------------- */
@@ -92,7 +93,15 @@ static int pass_on(void *ctx, int stream, const void *data, size_t len)
     if (next == CSN_SINK_COUNT)
         run->count_only[stream] = true;
     run->enough = next == CSN_SINK_STOP;
-    return run->enough;
+    return run->enough ? CSN_REMOTE_ENOUGH : 0;
+}
+
+static int take(void *ctx, int stream, const void *data, size_t len)
+{
+    running *run = ctx;
+
+    return run->coded ? csn_remote_coded_take(run->coded, stream, data, len)
+                      : pass_on(run, stream, data, len);
 }
 
 /* ---- stdin ------------------------------------------------------------------------------ */
@@ -256,6 +265,7 @@ static csn_status run_wrapped(csn_remote *r, const csn_exec_req *req,
                               csn_exec_end *ret, csn_error **err)
 {
     bool live = req->input_fd >= 0 && (r->kind->flags & CSN_REMOTE_STDIN);
+    csn_remote_coded coded;
     running run = {
         .r = r, .sink = sink, .mark = sh->mark, .how = CSN_END_EXITED, .always = always};
     csn_remote_exit x = {.exit_code = -1};
@@ -268,11 +278,17 @@ static csn_status run_wrapped(csn_remote *r, const csn_exec_req *req,
         .deadline_ns = req->deadline_ns,
         .cancel_fds = {req->cancel_fds[0], req->cancel_fds[1], always ? -1 : r->stop_fd},
         .on_alarm = always ? NULL : raise_alarm,
-        .on_output = pass_on,
+        .on_output = take,
         .ctx = &run,
     };
 
+    csn_remote_coded_init(&coded, sh->mark, pass_on, &run);
+    run.coded = sh->coded ? &coded : NULL;
     csn_status st = r->kind->run(r, &cmd, &x, &why);
+    if (sh->coded)
+        csn_remote_coded_end(&coded, &x);
+    csn_remote_coded_release(&coded);
+    st = x.ended ? CSN_OK : st; /* it has told its end, whatever came of the line since */
     csn_status told = conclude(&run, st, &x, ret, why, err);
     if (told == CSN_OK || !err || *err != why)
         csn_error_free(why);
@@ -294,7 +310,7 @@ static uint32_t over_already(const csn_exec_req *req)
 static csn_status exec_in(csn_remote *r, const csn_exec_req *req, const csn_sink *sink,
                           bool always, csn_exec_end *ret, csn_error **err)
 {
-    csn_remote_shell sh = {.mark = ""};
+    csn_remote_shell sh = {.coded = (r->kind->flags & CSN_REMOTE_TEXT) != 0};
     bool live = req->input_fd >= 0 && (r->kind->flags & CSN_REMOTE_STDIN);
     bool small = false;
     csn_autobuf first;

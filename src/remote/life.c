@@ -70,10 +70,10 @@ void csn_remote_attend(void *state, int32_t stop_fd)
 
 /* ---- what is inside --------------------------------------------------------------------- */
 
-/* Four NUL-ended answers: working directory, home, machine, ripgrep. */
+/* Four NUL-ended answers: working directory, home, machine, ripgrep; and what $1 says. */
 static const char probe[] =
     "pwd -P | tr -d '\\n'; printf '\\000%s\\000%s\\000%s\\000' \"$HOME\" "
-    "\"$(uname -m)\" \"$(command -v rg)\"\n";
+    "\"$(uname -m)\" \"$(command -v rg)\"\neval \"$1\"\n";
 
 static char *next_answer(const csn_buf *b, size_t *at)
 {
@@ -88,7 +88,10 @@ static char *next_answer(const csn_buf *b, size_t *at)
 
 static csn_status look_inside(csn_remote *r, csn_error **err)
 {
-    const csn_remote_script s = {.text = probe, .deadline_ns = csn_deadline_in(PROBE_MS)};
+    bool text = (r->kind->flags & CSN_REMOTE_TEXT) != 0;
+    const char *const args[] = {text ? csn_remote_coder_test : "", NULL};
+    const csn_remote_script s = {
+        .text = probe, .args = args, .deadline_ns = csn_deadline_in(PROBE_MS)};
     csn_autobuf out;
     size_t at = 0;
     int code = -1;
@@ -103,6 +106,9 @@ static csn_status look_inside(csn_remote *r, csn_error **err)
     r->rg_path = next_answer(&out, &at);
     if (!r->workdir || r->workdir[0] != '/' || !r->home || !r->machine || !r->rg_path)
         return csn_fail(err, CSN_UNAVAILABLE, "the sandbox's sh cannot tell where it is");
+    if (text && strcmp(out.data + at, "265\n") != 0)
+        return csn_fail(err, CSN_UNSUPPORTED,
+                        "the sandbox's awk does not tell a signal from an exit");
     if (r->home[0] != '/') {
         free(r->home);
         r->home = NULL;

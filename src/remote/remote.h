@@ -29,10 +29,13 @@ typedef struct csn_remote_cmd {
     uint64_t deadline_ns;    /* of the request as such; on_alarm decides what happens then */
     int32_t cancel_fds[3];
     uint64_t (*on_alarm)(void *ctx, csn_status why); /* as csn_http_req.on_alarm; or NULL */
-    /* Bytes as they come, in their order; non-zero: enough, end the request. */
+    /* Bytes as they come, in their order; CSN_REMOTE_ENOUGH: end the request. */
     int (*on_output)(void *ctx, int stream, const void *data, size_t len);
     void *ctx; /* of both */
 } csn_remote_cmd;
+
+#define CSN_REMOTE_ENOUGH 1
+#define CSN_REMOTE_DONE   2 /* with CSN_REMOTE_TEXT: the end is known; CSN_HTTP_LINGER */
 
 typedef struct csn_remote_exit {
     bool sent;     /* the command may have started */
@@ -45,6 +48,9 @@ typedef struct csn_remote_exit {
 } csn_remote_exit;
 
 #define CSN_REMOTE_STDIN (1u << 0) /* run takes a live input_fd */
+/* run carries text, and of an end a number: output goes through it in base64, and the end is
+ * told in the output (coded.c). A command that is let go speaks ASCII and is not coded. */
+#define CSN_REMOTE_TEXT (1u << 1)
 
 typedef struct csn_remote_kind {
     const char *name;
@@ -147,6 +153,7 @@ csn_status csn_remote_check(const csn_remote_kind *kind, const csn_config *c, ui
 typedef struct csn_remote_shell {
     char mark[32];    /* unique; a temporary file has it in its name */
     char input[64];   /* path of a file that becomes stdin, "" for none */
+    bool coded;       /* its output is to be decoded by csn_remote_coded */
     csn_buf program;  /* the text of the wrapper */
     char **argv;      /* owned */
     const char **env; /* the array is owned, the texts are the request's */
@@ -157,6 +164,29 @@ int csn_remote_mark(char mark[32]); /* 0 or errno */
 csn_status csn_remote_wrap(csn_remote_shell *s, const csn_exec_req *req,
                            const csn_buf *small_input, csn_error **err);
 void csn_remote_shell_release(csn_remote_shell *s);
+
+/* coded.c: output that came through CSN_REMOTE_TEXT. */
+extern const char csn_remote_coder[]; /* sh: MARK PROGRAM ARGS... */
+/* Answers "265" where csn_remote_coder can tell a signal from an exit. */
+extern const char csn_remote_coder_test[];
+typedef struct csn_remote_coded {
+    const char *mark;
+    int (*on_output)(void *ctx, int stream, const void *data, size_t len); /* decoded */
+    void *ctx;
+    struct {
+        csn_buf line; /* not complete yet */
+        csn_buf held; /* decoded: what may be the beginning of the end */
+        bool over;
+    } of[2];
+    int status; /* of the end: an exit code, or 256 and a signal */
+} csn_remote_coded;
+void csn_remote_coded_init(csn_remote_coded *c, const char *mark,
+                           int (*on_output)(void *, int, const void *, size_t), void *ctx);
+void csn_remote_coded_release(csn_remote_coded *c);
+/* As on_output; CSN_REMOTE_DONE once both streams have told the end. */
+int csn_remote_coded_take(csn_remote_coded *c, int stream, const void *data, size_t len);
+/* Nothing more will come: passes on what was held back, and says in `x` what is known. */
+void csn_remote_coded_end(csn_remote_coded *c, csn_remote_exit *x);
 
 /* exec.c: a script of ours inside, with its arguments; its stdout (at most out->max bytes). The
  * exit code goes to *ret_code. Ends at the deadline, and with the sandbox unless `always`. */

@@ -92,8 +92,9 @@ static int put_input(csn_remote_shell *s, const csn_buf *small)
 static int put_program(csn_remote_shell *s, const csn_exec_req *req, bool spelled,
                        const csn_buf *small)
 {
+    /* The coder has this text in its environment, where the mark must not be found. */
     int e = csn_buf_printf(&s->program, CSN_REMOTE_MARK "=%s; export " CSN_REMOTE_MARK "\n",
-                           s->mark);
+                           s->coded ? "$csn_m" : s->mark);
 
     if (e == 0 && spelled)
         e = csn_buf_puts(&s->program, decode);
@@ -137,8 +138,12 @@ static int put_args(csn_remote_shell *s, const csn_exec_req *req, bool spelled)
     bool by_env = !all_plain(req->env);
 
     e = e ? e : csn_strv_push(&s->argv, "-c");
-    e = e ? e : csn_strv_push(&s->argv, s->program.data);
+    e = e ? e : csn_strv_push(&s->argv, s->coded ? csn_remote_coder : s->program.data);
     e = e ? e : csn_strv_push(&s->argv, "sh");
+    if (e == 0 && s->coded) {
+        e = csn_strv_push(&s->argv, s->mark);
+        e = e ? e : csn_strv_push(&s->argv, s->program.data);
+    }
     if (e == 0 && req->cwd)
         e = push_arg(s, req->cwd, spelled);
     if (e == 0 && by_env)
