@@ -55,6 +55,7 @@ static const char *const *capabilities(csn_arena *a, const csn_backend_ops *o)
         {"command_rules", true},
         {"detach", o->connect != NULL},
         {"extend", o->extend != NULL},
+        {"shorten", o->extend && !(o->caps & CSN_CAP_LENGTHEN)},
         {"wait_port", o->wait_port != NULL},
         {"would_allow", o->judge != NULL},
         {"lazy", (o->caps & CSN_CAP_LAZY) != 0},

@@ -3,12 +3,15 @@
 
 #include "backend/docker/export.h"
 #include "backend/e2b/export.h"
+#include "backend/vercel/export.h"
 #include "remote/load.h"
 
 static const csn_backend_ops *find(const char *name)
 {
     if (strcmp(name, "docker") == 0)
         return csn_docker_backend();
+    if (strcmp(name, "vercel") == 0)
+        return csn_vercel_backend();
     return strcmp(name, "e2b") == 0 ? csn_e2b_backend() : NULL;
 }
 

@@ -15,6 +15,7 @@ const csn_conf_backend csn_conf_backends[] = {
     {"jail", "kernel", (LOCAL & ~CONF_BENEATH) | CONF_PIDNS, NULL, NULL, NULL},
     {"e2b", "microvm", REMOTE, csn_double_e2b, csn_double_why, NULL},
     {"docker", "container", ENGINE, csn_double_docker, csn_double_why, NULL},
+    {"vercel", "microvm", REMOTE, csn_double_vercel, csn_double_why, NULL},
     {"bash", "none", CONF_HERE, csn_test_register_bash, csn_test_backend_why, NULL},
     {"busybox", "none", CONF_HERE, csn_test_register_busybox, csn_test_backend_why, "room"},
     {NULL, NULL, 0, NULL, NULL, NULL},

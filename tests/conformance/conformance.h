@@ -51,6 +51,7 @@ extern const csn_conf_backend csn_conf_backends[]; /* ends with a NULL name */
 #define CAP_SESSION "session"
 #define CAP_WATCH   "watch"
 #define CAP_EXTEND  "extend"
+#define CAP_SHORTEN "shorten"
 #define CAP_PORT    "wait_port"
 #define CAP_POLICY  "path_rules" /* read, write, deny, rules, nofollow, home */
 #define CAP_JUDGE   "would_allow"

@@ -423,7 +423,7 @@ const csn_conf_test csn_conf_lifecycle[] = {
     T_NEED(sandbox_without_lifetime_never_expires, CAP_EXTEND),
     T_NEED(lifetime_ends_everything, CAP_EXTEND),
     T_NEED(extend_keeps_it_alive, CAP_EXTEND),
-    T_NEED(extend_can_shorten, CAP_EXTEND),
+    T_NEED(extend_can_shorten, CAP_SHORTEN),
     T(many_sandboxes_leave_no_descriptor),
     T_END,
 };

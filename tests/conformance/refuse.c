@@ -59,6 +59,14 @@ static void refuse_extend(csn_fx *f)
     assert_null(sb);
 }
 
+/* Also on a backend whose sandboxes have no lifetime at all. */
+static void refuse_shorten(csn_fx *f)
+{
+    csn_fx_run(f, "true");
+    fails(CSN_UNSUPPORTED, csn_extend(f->sb, 1000, E));
+    csn_fx_run(f, "true");
+}
+
 static void refuse_wait_port(csn_fx *f)
 {
     fails(CSN_UNSUPPORTED, csn_wait_port(f->sb, 80, 10, E));
@@ -128,10 +136,10 @@ void csn_conf_refuse(csn_fx *f, const char *capability)
     } table[] = {
         {CAP_PROCESS, refuse_background}, {CAP_SESSION, refuse_session},
         {CAP_WATCH, refuse_watch},        {CAP_DETACH, refuse_detach},
-        {CAP_EXTEND, refuse_extend},      {CAP_PORT, refuse_wait_port},
-        {CAP_POLICY, refuse_path_rules},  {CAP_JUDGE, refuse_would_allow},
-        {CAP_TERM, refuse_terminal},      {CAP_USAGE, refuse_usage},
-        {CAP_SIGNALS, refuse_signals},
+        {CAP_EXTEND, refuse_extend},      {CAP_SHORTEN, refuse_shorten},
+        {CAP_PORT, refuse_wait_port},     {CAP_POLICY, refuse_path_rules},
+        {CAP_JUDGE, refuse_would_allow},  {CAP_TERM, refuse_terminal},
+        {CAP_USAGE, refuse_usage},        {CAP_SIGNALS, refuse_signals},
     };
     size_t i = 0, n = sizeof(table) / sizeof(table[0]);
 

@@ -19,7 +19,7 @@ exit $s >> 8`;
 
 function environment() {
   const env = { ...process.env, XDG_STATE_HOME: `${scratch}/s`, XDG_RUNTIME_DIR: `${scratch}/r` };
-  for (const name of ['CAISSON_BACKEND', 'VERCEL', 'E2B_API_KEY', 'E2B_API_URL', 'E2B_SANDBOX_URL']) delete env[name];
+  for (const name of ['CAISSON_BACKEND', 'VERCEL', 'E2B_API_KEY', 'E2B_API_URL', 'E2B_SANDBOX_URL', 'VERCEL_TOKEN', 'CAISSON_VERCEL_URL']) delete env[name];
   return env;
 }
 for (const d of ['s', 'r']) fs.mkdirSync(`${scratch}/${d}`, { mode: 0o700 });

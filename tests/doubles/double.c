@@ -140,3 +140,20 @@ int csn_double_docker(const char *root)
     (void)root;
     return getenv("CSN_TEST_ENGINE") ? 0 : fail("no engine: run this by doubles/engine.mjs");
 }
+
+int csn_double_vercel(const char *root)
+{
+    const char *const args[] = {"--root", root, NULL};
+    char url[64];
+    int port = csn_double_start("vercel.mjs", args);
+
+    if (port < 0)
+        return -1;
+    snprintf(url, sizeof(url), "http://127.0.0.1:%d/api", port);
+    setenv("CAISSON_VERCEL_URL", url, 1);
+    setenv("VERCEL_TOKEN", "token-of-the-double", 1);
+    setenv("VERCEL_TEAM_ID", "team_double", 1);
+    setenv("VERCEL_PROJECT_ID", "prj_double", 1);
+    unsetenv("VERCEL_OIDC_TOKEN");
+    return 0;
+}

@@ -7,6 +7,7 @@
  * start. The double ends when this process does. */
 int csn_double_e2b(const char *root);
 int csn_double_docker(const char *root);
+int csn_double_vercel(const char *root);
 const char *csn_double_why(void);
 /* Ends those that this process started, before it ends itself; waits for them. */
 void csn_double_end_all(void);
