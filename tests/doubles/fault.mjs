@@ -125,7 +125,8 @@ async function handle(req, res) {
     return json(res, 200, { hits, seen });
   }
   const name = `${req.method} ${req.url.replace(/\?.*/, '')}`;
-  seen[name] = (seen[name] ?? 0) + 1;
+  const plain = name.replace(/\b[a-z]+_?[0-9a-f]{18,}\b/g, 'ID');
+  seen[plain] = (seen[plain] ?? 0) + 1;
   const r = pick(name);
   const data = await body(req);
   return r ? broken(r, req, res, data) : pass(await forward(req, data), res);
