@@ -288,6 +288,7 @@ static void set_options(const csn_http *h, attempt *a)
     curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L); /* do not wait for a resolver */
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
     curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, IDLE_CONN_S);
+    curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L); /* servers may be silent for long */
     curl_easy_setopt(c, CURLOPT_USERAGENT, h->agent);
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, a->why);
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);

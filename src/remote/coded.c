@@ -18,8 +18,8 @@
 #include "base/strv.h"
 #include "remote/remote.h"
 
-#define CHUNK     "32768"
-#define LINE_MAX_ (64u * 1024u) /* a chunk in base64, and to spare */
+#define CHUNK     "65536"
+#define LINE_MAX_ (128u * 1024u) /* a chunk in base64, and to spare */
 #define HELD_MAX  128u
 #define END_BYTE  '\036' /* before the mark: hardly anything ends with it, waiting to go on */
 #define SIGNALLED 256

@@ -4,6 +4,7 @@
  * of networks. It knows no ports and denies no names: rules that need those are refused when
  * the sandbox is opened, before anything is made. */
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
