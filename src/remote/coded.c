@@ -58,7 +58,7 @@ void csn_remote_coded_init(csn_remote_coded *c, const char *mark,
     *c = (csn_remote_coded){.mark = mark, .on_output = on_output, .ctx = ctx};
     for (size_t i = 0; i < 2; i++) {
         csn_buf_init(&c->of[i].line, LINE_MAX_);
-        csn_buf_init(&c->of[i].held, LINE_MAX_ + HELD_MAX);
+        csn_buf_init(&c->of[i].held, LINE_MAX_ + 2 * HELD_MAX);
     }
 }
 
@@ -92,7 +92,8 @@ static size_t find_end(const csn_remote_coded *c, const char *data, size_t len, 
         if (!nl && left >= HELD_MAX)
             continue;
         *ret_whole = nl != NULL;
-        *ret_status = nl ? (int)strtol(p + n, NULL, 10) : 0;
+        long said = nl ? strtol(p + n, NULL, 10) : 0;
+        *ret_status = said >= 0 && said < 4 * SIGNALLED ? (int)said : SIGNALLED;
         return at;
     }
     return len;
@@ -179,12 +180,12 @@ void csn_remote_coded_end(csn_remote_coded *c, csn_remote_exit *x)
     }
     if (over)
         x->started = x->ended = true;
-    if (over && c->status >= 0 && c->status < SIGNALLED) {
+    if (over && c->status < SIGNALLED) {
         x->exit_code = c->status;
         x->signal = 0;
-    } else if (over) { /* twice 256: it left a core */
+    } else if (over) { /* twice 256: it left a core; no signal: nonsense */
         x->exit_code = -1;
-        x->signal = c->status % SIGNALLED;
+        x->signal = csn_signal_name(c->status % SIGNALLED) ? c->status % SIGNALLED : 0;
     } else if (x->ended && x->exit_code > 128 && csn_signal_name(x->exit_code - 128)) {
         x->signal = x->exit_code - 128;
     }

@@ -243,6 +243,10 @@ static void what_is_not_ours_is_passed_on(void **state)
     heard_init(&h);
     csn_remote_coded_init(&c, MARK, hear, &h);
     assert_int_equal(csn_remote_coded_take(&c, CSN_STDERR, "sh: not found\nno end", 20), 0);
+    char *start_of_end = coded("\036" MARK, 21);
+    assert_int_equal(csn_remote_coded_take(&c, CSN_STDOUT, start_of_end, strlen(start_of_end)),
+                     0);
+    free(start_of_end);
     assert_int_equal(csn_remote_coded_take(&c, CSN_STDOUT, big, 300000), 0);
     csn_remote_coded_end(&c, &x);
     assert_string_equal(h.of[1].data, "sh: not found\nno end\n");

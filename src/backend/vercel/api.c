@@ -78,18 +78,24 @@ static csn_status of_sandbox(const csn_remote *r, const char *more, csn_buf *pat
     return e == 0 ? CSN_OK : csn_fail_errno(err, e, "sandbox");
 }
 
-/* GET with resume: a session that runs, be it a new one. */
-static csn_status wake(csn_remote *r, csn_error **err)
+/* GET with resume: a session that runs, be it a new one. needs: as csn_vercel_resume, or NULL.
+ */
+static csn_status wake(csn_remote *r, const csn_http_req *needs, csn_error **err)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
     csn_autores res = {0};
     csn_autobuf path, query;
 
     csn_status st = of_sandbox(r, "&resume=true", &path, &query, err);
-    const csn_vercel_call c = {.what = "find the sandbox",
-                               .path = path.data,
-                               .query = query.data,
-                               .http = {.method = "GET", .repeat = CSN_HTTP_SAFE}};
+    csn_vercel_call c = {.what = "find the sandbox",
+                         .path = path.data,
+                         .query = query.data,
+                         .http = {.method = "GET", .repeat = CSN_HTTP_SAFE}};
+    if (needs) {
+        c.http.deadline_ns = needs->deadline_ns;
+        c.http.cancel_fds = needs->cancel_fds;
+        c.http.cancel_count = needs->cancel_count;
+    }
     if (st == CSN_OK)
         st = csn_vercel_ask(r, c, NULL, &root, &res, err);
     if (st == CSN_NOT_FOUND) {
@@ -100,14 +106,15 @@ static csn_status wake(csn_remote *r, csn_error **err)
     return st == CSN_OK ? take_session(r, root, err) : st;
 }
 
-csn_status csn_vercel_resume(csn_remote *r, const char *ended, csn_error **err)
+csn_status csn_vercel_resume(csn_remote *r, const char *ended, const csn_http_req *needs,
+                             csn_error **err)
 {
     csn_vercel *v = csn_vercel_of(r);
     csn_status st = CSN_OK;
 
     pthread_mutex_lock(&v->lock);
     if (strcmp(v->session, ended) == 0)
-        st = wake(r, err);
+        st = wake(r, needs, err);
     pthread_mutex_unlock(&v->lock);
     return st;
 }
@@ -174,6 +181,7 @@ csn_status csn_vercel_make(csn_remote *r, csn_error **err)
     csn_autobuf body;
 
     csn_buf_init(&body, BODY_MAX);
+    free(csn_vercel_of(r)->name);
     if (asprintf(&csn_vercel_of(r)->name, "caisson-%s", r->id) < 0) {
         csn_vercel_of(r)->name = NULL;
         return csn_fail(err, CSN_NOMEM, "%s", c.what);
@@ -201,7 +209,7 @@ csn_status csn_vercel_find(csn_remote *r, const char *note, csn_error **err)
         return csn_fail(err, CSN_GONE, "what is on record is not the name of a sandbox");
     free(v->name);
     v->name = strdup(note);
-    return v->name ? wake(r, err) : csn_fail(err, CSN_NOMEM, "find");
+    return v->name ? wake(r, NULL, err) : csn_fail(err, CSN_NOMEM, "find");
 }
 
 int csn_vercel_note(const csn_remote *r, csn_buf *out)

@@ -209,6 +209,8 @@ static bool session_ended(int status, const said *s)
 static csn_status refused(const csn_remote *r, int status, const said *s, const char *what,
                           csn_error **err)
 {
+    if (strcmp(s->code, "snapshot_not_found") == 0)
+        return csn_remote_refused(r, 404, what, s->words, err);
     if (session_ended(status, s))
         return csn_fail(err, CSN_GONE, "sandbox %s has ended", r->id);
     csn_status st = csn_remote_refused(r, status == 403 ? 401 : status, what, s->words, err);
@@ -280,7 +282,7 @@ csn_status csn_vercel_do(csn_remote *r, const csn_vercel_call *c, csn_http_res *
         if (!resume || !session_ended(ret->status, &s))
             st = refused(r, ret->status, &s, c->what, err);
         else
-            st = csn_vercel_resume(r, session, err);
+            st = csn_vercel_resume(r, session, &c->http, err);
         ret->sent = ret->sent && ret->status >= 500; /* a refusal is not an act */
         free(s.words);
         if (st < 0)

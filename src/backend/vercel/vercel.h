@@ -62,8 +62,10 @@ csn_status csn_vercel_find(csn_remote *r, const char *note, csn_error **err);
 int csn_vercel_note(const csn_remote *r, csn_buf *out);
 csn_status csn_vercel_end(csn_remote *r, csn_error **err);
 csn_status csn_vercel_extend(csn_remote *r, uint64_t ms, csn_error **err);
-/* A session in place of `ended`, unless somebody else has got one meanwhile. */
-csn_status csn_vercel_resume(csn_remote *r, const char *ended, csn_error **err);
+/* A session in place of `ended`, unless somebody else has got one meanwhile. Its deadline and
+ * what cancels it are those of the request that needs it. */
+csn_status csn_vercel_resume(csn_remote *r, const char *ended, const csn_http_req *needs,
+                             csn_error **err);
 bool csn_vercel_id_fits(const char *id);
 
 /* policy.c: network rules in the provider's words. */
