@@ -92,7 +92,7 @@ static size_t find_end(const csn_remote_coded *c, const char *data, size_t len, 
         if (!nl && left >= HELD_MAX)
             continue;
         *ret_whole = nl != NULL;
-        long said = nl ? strtol(p + n, NULL, 10) : 0;
+        long said = nl && p[n] >= '0' && p[n] <= '9' ? strtol(p + n, NULL, 10) : -1;
         *ret_status = said >= 0 && said < 4 * SIGNALLED ? (int)said : SIGNALLED;
         return at;
     }
@@ -167,26 +167,32 @@ int csn_remote_coded_take(csn_remote_coded *c, int stream, const void *data, siz
     return c->of[0].over && c->of[1].over ? CSN_REMOTE_DONE : 0;
 }
 
-/* Without its last line an end is what the provider says; shells call a signal 128 and more. */
+/* What the last line says. */
+static void told(int status, csn_remote_exit *x)
+{
+    x->started = x->ended = true;
+    x->exit_code = status < SIGNALLED ? status : -1;
+    x->signal = 0;
+    if (status >= SIGNALLED && csn_signal_name(status % SIGNALLED))
+        x->signal = status % SIGNALLED; /* twice 256: it left a core */
+}
+
+/* Without a last line an end is what the provider says of the wrapper. Shells call a signal 128
+ * and more. That all is well is then not known: somebody ended those who would say so. */
 void csn_remote_coded_end(csn_remote_coded *c, csn_remote_exit *x)
 {
-    bool over = c->of[0].over && c->of[1].over;
+    bool both = c->of[0].over && c->of[1].over, one = c->of[0].over || c->of[1].over;
 
-    for (int stream = CSN_STDOUT; stream <= CSN_STDERR && !over; stream++) {
+    for (int stream = CSN_STDOUT; stream <= CSN_STDERR && !both; stream++) {
         csn_buf *held = &c->of[stream - 1].held;
         (void)whole_line(c, stream);
         if (held->len > 0)
             (void)c->on_output(c->ctx, stream, held->data, held->len);
     }
-    if (over)
-        x->started = x->ended = true;
-    if (over && c->status < SIGNALLED) {
-        x->exit_code = c->status;
-        x->signal = 0;
-    } else if (over) { /* twice 256: it left a core; no signal: nonsense */
-        x->exit_code = -1;
-        x->signal = csn_signal_name(c->status % SIGNALLED) ? c->status % SIGNALLED : 0;
-    } else if (x->ended && x->exit_code > 128 && csn_signal_name(x->exit_code - 128)) {
+    if (both || (one && x->ended))
+        told(c->status, x);
+    else if (x->ended && x->exit_code > 128 && csn_signal_name(x->exit_code - 128))
         x->signal = x->exit_code - 128;
-    }
+    else if (x->exit_code == 0)
+        x->ended = false;
 }

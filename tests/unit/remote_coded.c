@@ -257,6 +257,38 @@ static void what_is_not_ours_is_passed_on(void **state)
     free(big);
 }
 
+static void nobody_to_tell_the_end_is_no_success(void **state)
+{
+    static const char *const ends[] = {"",
+                                       "HjAxMjM0NTY3ODlhYmNkZWZnaGlqIAo=\n"}; /* no number */
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        csn_remote_exit x = {.started = true, .ended = true, .exit_code = 0};
+        csn_remote_coded c;
+        heard h;
+
+        heard_init(&h);
+        csn_remote_coded_init(&c, MARK, hear, &h);
+        (void)csn_remote_coded_take(&c, CSN_STDOUT, ends[i], strlen(ends[i]));
+        (void)csn_remote_coded_take(&c, CSN_STDERR, ends[i], strlen(ends[i]));
+        csn_remote_coded_end(&c, &x);
+        assert_true(!x.ended || x.exit_code == -1);
+        csn_remote_coded_release(&c);
+        heard_release(&h);
+    }
+}
+
+static void awk_that_is_killed_is_no_success(void **state)
+{
+    ran r;
+
+    (void)state;
+    run(&r, "kill -9 $PPID; sleep 0.1; exit 3", ARGS());
+    assert_true(!r.x.ended || r.x.exit_code != 0);
+    heard_release(&r.h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +299,8 @@ int main(void)
         cmocka_unit_test(much_output_is_all_there),
         cmocka_unit_test(any_pieces_are_the_same),
         cmocka_unit_test(what_is_not_ours_is_passed_on),
+        cmocka_unit_test(nobody_to_tell_the_end_is_no_success),
+        cmocka_unit_test(awk_that_is_killed_is_no_success),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
