@@ -2,7 +2,7 @@
  *
  * Such a provider turns a byte that is not UTF-8 into something else, and says of an end no
  * more than a number: an exit with 137 and a kill look the same. So inside the sandbox each
- * stream goes through a loop that spells what there is, whenever there is something, as a line
+ * stream goes through a loop that spells what there is, whenever there is something, in lines
  * of base64; awk, which unlike a shell tells the two ends apart, waits for the command; and the
  * last line of both streams is the mark and how it ended. A child that the command left behind
  * may hold the pipes for ever: the end is known all the same.
@@ -19,7 +19,8 @@
 #include "remote/remote.h"
 
 #define CHUNK     "65536"
-#define LINE_MAX_ (128u * 1024u) /* a chunk in base64, and to spare */
+#define LINE_MAX_ 4096u /* of base64 that is wrapped, and to spare */
+#define PASS_MAX  (64u * 1024u)
 #define HELD_MAX  128u
 #define END_BYTE  '\036' /* before the mark: hardly anything ends with it, waiting to go on */
 #define SIGNALLED 256
@@ -39,7 +40,7 @@ const char csn_remote_coder[] =
     "  while [ \"$csn_i\" -gt 0 ]; do unset \"CSN_$csn_i\"; csn_i=$((csn_i - 1)); done\n"
     "  unset CSN_M CSN_N CSN_P CSN_R; eval \"$csn_p\"'\n"
     "export CSN_M CSN_N CSN_P CSN_R\n"
-    "csn_e() { while csn_b=$(dd bs=" CHUNK " count=1 2>/dev/null | base64 -w 0)\n"
+    "csn_e() { while csn_b=$(dd bs=" CHUNK " count=1 2>/dev/null | base64)\n"
     "  [ -n \"$csn_b\" ]; do printf '%s\\n' \"$csn_b\"; done; }\n"
     "csn_r() { csn_s=$(awk 'BEGIN { s = system(\"exec >&6 6>&-; eval \\\"$CSN_R\\\"\")\n"
     "    if (s != int(s)) s = 256 + (s * 256) % 128; print s }')\n"
@@ -58,7 +59,7 @@ void csn_remote_coded_init(csn_remote_coded *c, const char *mark,
     *c = (csn_remote_coded){.mark = mark, .on_output = on_output, .ctx = ctx};
     for (size_t i = 0; i < 2; i++) {
         csn_buf_init(&c->of[i].line, LINE_MAX_);
-        csn_buf_init(&c->of[i].held, LINE_MAX_ + 2 * HELD_MAX);
+        csn_buf_init(&c->of[i].held, PASS_MAX + 2 * LINE_MAX_);
     }
 }
 
@@ -106,6 +107,8 @@ static int pass(csn_remote_coded *c, int stream)
     bool whole = false;
     int status = 0;
 
+    if (held->len == 0)
+        return 0;
     size_t n = find_end(c, held->data, held->len, &status, &whole);
     int stop = n > 0 ? c->on_output(c->ctx, stream, held->data, n) : 0;
     if (whole) {
@@ -120,7 +123,8 @@ static int pass(csn_remote_coded *c, int stream)
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
-/* What is no base64 was not written by the loop: an error of the provider, say. */
+/* Decodes a line, for pass. What is no base64 was not written by the loop: an error of the
+ * provider, say. */
 static int whole_line(csn_remote_coded *c, int stream)
 {
     csn_buf *line = &c->of[stream - 1].line, *held = &c->of[stream - 1].held;
@@ -139,7 +143,7 @@ static int whole_line(csn_remote_coded *c, int stream)
         held->data[held->len++] = '\n';
     }
     line->len = 0;
-    return pass(c, stream);
+    return held->len >= PASS_MAX ? pass(c, stream) : 0;
 }
 
 int csn_remote_coded_take(csn_remote_coded *c, int stream, const void *data, size_t len)
@@ -162,6 +166,8 @@ int csn_remote_coded_take(csn_remote_coded *c, int stream, const void *data, siz
         p += n;
         len -= n;
     }
+    if (stop == 0 && !c->of[stream - 1].over)
+        stop = pass(c, stream);
     if (stop != 0)
         return stop;
     return c->of[0].over && c->of[1].over ? CSN_REMOTE_DONE : 0;
@@ -186,6 +192,7 @@ void csn_remote_coded_end(csn_remote_coded *c, csn_remote_exit *x)
     for (int stream = CSN_STDOUT; stream <= CSN_STDERR && !both; stream++) {
         csn_buf *held = &c->of[stream - 1].held;
         (void)whole_line(c, stream);
+        (void)pass(c, stream);
         if (held->len > 0)
             (void)c->on_output(c->ctx, stream, held->data, held->len);
     }
