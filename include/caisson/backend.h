@@ -148,6 +148,9 @@ typedef int (*csn_process_fn)(void *ctx, const csn_process_info *info);
     (1u << 12) /* exec knows exit codes only: 128 + N may have been signal N */
 #define CSN_CAP_LENGTHEN                                                                       \
     (1u << 13) /* extend makes a lifetime longer and refuses to make it shorter */
+#define CSN_CAP_STEPS                                                                          \
+    (1u << 14) /* a command is one step: they run one after another, and output and files are  \
+                  seen when it has ended */
 
 /* One event of `network_events`. Strings live until the callback returns. Non-zero stops. */
 typedef int (*csn_net_event_fn)(void *ctx, const csn_net_event *e);

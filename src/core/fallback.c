@@ -159,8 +159,12 @@ static int reader_out(void *ctx, const void *data, size_t len)
     reader *r = ctx;
     const char *p = data;
 
+    if (!p && len > 0) { /* a backend that could not keep all of it */
+        r->bad = true;
+        return CSN_SINK_STOP;
+    }
     while (!r->has_header && len > 0) {
-        if (!p || r->header_len == sizeof(r->header)) {
+        if (r->header_len == sizeof(r->header)) {
             r->bad = true;
             return CSN_SINK_STOP;
         }

@@ -61,6 +61,7 @@ static const char *const *capabilities(csn_arena *a, const csn_backend_ops *o)
         {"lazy", (o->caps & CSN_CAP_LAZY) != 0},
         {"terminal", o->start && o->resize},
         {"signals", (o->caps & CSN_CAP_CODES) == 0},
+        {"live", !(o->caps & CSN_CAP_STEPS)},
         {"usage", (o->caps & CSN_CAP_USAGE) != 0},
         {"ends_with_owner", (o->caps & CSN_CAP_OWNED) != 0},
     };

@@ -298,10 +298,10 @@ static void set_options(const csn_http *h, attempt *a)
     curl_easy_setopt(c, CURLOPT_READDATA, a);
     curl_easy_setopt(c, CURLOPT_PREREQFUNCTION, before_request);
     curl_easy_setopt(c, CURLOPT_PREREQDATA, a);
-    if (h->unix_path) {
+    if (h->unix_path)
         curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, h->unix_path);
+    if (h->unix_path || a->req->direct)
         curl_easy_setopt(c, CURLOPT_PROXY, "");
-    }
     set_body(c, a->req);
 }
 

@@ -34,6 +34,7 @@ typedef struct csn_http_req {
     int64_t upload_len;
 
     csn_http_repeat repeat;
+    bool direct;               /* no proxy, whatever the environment says */
     uint64_t deadline_ns;      /* 0: none */
     uint64_t silence_ms;       /* no byte either way for longer: CSN_UNAVAILABLE. 0: default */
     const int32_t *cancel_fds; /* each -1, or readable once the request must end */

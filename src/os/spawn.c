@@ -177,12 +177,28 @@ IN_CHILD static int become(const csn_orphan_walls *w)
     return (int)syscall(SYS_prctl, PR_SET_DUMPABLE, 1L, 0L, 0L, 0L);
 }
 
+/* The handlers are the host's and must not run here: first they go, then the mask. The table is
+ * this process's own. A signal that has no action to set is none that could come. */
+IN_CHILD static void reset_signals(void)
+{
+    const struct {
+        unsigned long handler, flags, restorer, more;
+        uint64_t mask;
+    } usual = {0};
+    const uint64_t none = 0;
+
+    for (int i = 1; i <= 64; i++)
+        (void)syscall(SYS_rt_sigaction, i, &usual, NULL, sizeof(none));
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
+}
+
 IN_CHILD static int program_main(void *arg)
 {
-    static char *const no_env[] = {NULL};
+    static const char *const no_env[] = {NULL};
     start *s = arg;
     const csn_orphan *o = s->o;
     int have[CSN_ORPHAN_FDS_MAX + 1];
+    const char *const *env = o->env ? o->env : no_env;
 
     s->stage = CSN_ORPHAN_EXEC;
     if (take_fds(s, have) < 0) /* until then the table is the host's */
@@ -196,10 +212,12 @@ IN_CHILD static int program_main(void *arg)
      * affair. */
     if (syscall(SYS_chdir, "/") < 0 || place_fds(o, have) < 0)
         goto failed;
+    if (o->usual_signals)
+        reset_signals();
     if (o->exec_fd > 0) /* was put behind the others */
-        syscall(SYS_execveat, (int)o->nfds, "", o->argv, no_env, AT_EMPTY_PATH);
+        syscall(SYS_execveat, (int)o->nfds, "", o->argv, env, AT_EMPTY_PATH);
     else
-        syscall(SYS_execve, o->path, o->argv, no_env);
+        syscall(SYS_execve, o->path, o->argv, env);
 failed:
     s->error = errno;
     syscall(SYS_exit_group, 127);

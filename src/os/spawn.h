@@ -25,14 +25,16 @@ typedef struct csn_orphan {
     const int *doors; /* of control groups (os/cgroup.h) that it is to be born in */
     size_t door_count;
     const char *const *argv;
+    const char *const *env; /* or NULL: an empty environment */
+    bool usual_signals;     /* none blocked, none ignored: for programs that are not ours */
     int fds[CSN_ORPHAN_FDS_MAX]; /* become 0, 1, 2 ...; -1: /dev/null */
     size_t nfds;
 } csn_orphan;
 
-/* Runs a program that is not our child: it has its own session, cwd /, an empty environment,
- * all signals blocked and exactly the given descriptors. The host's SIGCHLD, handlers, masks
- * and wait() never notice. ret_pidfd is close-on-exec. 0, or -errno when it could not be run;
- * *ret_stage (may be NULL) tells what failed then. */
+/* Runs a program that is not our child: it has its own session, cwd /, all signals blocked
+ * (unless `usual_signals`) and exactly the given descriptors. The host's SIGCHLD, handlers,
+ * masks and wait() never notice. ret_pidfd is close-on-exec. 0, or -errno when it could not be
+ * run; *ret_stage (may be NULL) tells what failed then. */
 enum csn_orphan_stage {
     CSN_ORPHAN_ENTER, /* control groups */
     CSN_ORPHAN_CLONE, /* namespaces, if there are any */

@@ -57,7 +57,8 @@ void csn_remote_kill(csn_remote *r, const char *mark)
     int code = -1;
 
     csn_buf_init(&out, 4096);
-    (void)csn_remote_ask(r, &s, &out, &code, NULL);
+    if (!(r->kind->flags & CSN_REMOTE_ALONE))
+        (void)csn_remote_ask(r, &s, &out, &code, NULL);
 }
 
 /* A sandbox that ends takes its commands along: nothing to kill. */
@@ -75,6 +76,8 @@ static uint64_t raise_alarm(void *ctx, csn_status why)
 
     run->how = why == CSN_TIMEOUT ? CSN_END_TIMEOUT : CSN_END_CANCEL;
     if (ending(run->r))
+        return 0;
+    if ((run->r->kind->flags & CSN_REMOTE_ALONE) && why != CSN_TIMEOUT)
         return 0;
     csn_remote_kill(run->r, run->mark);
     return csn_deadline_in(LINGER_MS);
@@ -102,6 +105,13 @@ static int take(void *ctx, int stream, const void *data, size_t len)
 
     return run->coded ? csn_remote_coded_take(run->coded, stream, data, len)
                       : pass_on(run, stream, data, len);
+}
+
+static bool wants_more(void *ctx, int stream)
+{
+    const running *run = ctx;
+
+    return !run->count_only[stream] && !run->enough;
 }
 
 /* ---- stdin ------------------------------------------------------------------------------ */
@@ -226,6 +236,8 @@ static csn_status conclude(running *run, csn_status st, const csn_remote_exit *x
     }
     if (x->ended)
         tell_end(x, ret);
+    if (x->late && run->how == CSN_END_EXITED)
+        run->how = CSN_END_TIMEOUT;
     /* Killed before it had started, it may have started since. */
     if (run->how != CSN_END_EXITED && !x->ended && x->sent && !run->enough && !ending(run->r))
         csn_remote_kill(run->r, run->mark);
@@ -277,8 +289,10 @@ static csn_status run_wrapped(csn_remote *r, const csn_exec_req *req,
         .input_fd = live ? req->input_fd : -1,
         .deadline_ns = req->deadline_ns,
         .cancel_fds = {req->cancel_fds[0], req->cancel_fds[1], always ? -1 : r->stop_fd},
+        .mark = sh->mark,
         .on_alarm = always ? NULL : raise_alarm,
         .on_output = take,
+        .wants = wants_more,
         .ctx = &run,
     };
 

@@ -122,7 +122,7 @@ static csn_status look_inside(csn_remote *r, csn_error **err)
 
 /* ---- the note --------------------------------------------------------------------------- */
 
-static int note_dir(const csn_remote *r, bool make)
+int csn_remote_note_dir(const csn_remote *r, bool make)
 {
     csn_autofree char *sub = NULL;
 
@@ -134,9 +134,9 @@ static int note_dir(const csn_remote *r, bool make)
                 : csn_statedir_find(CSN_DIR_STATE, sub, NULL);
 }
 
-static csn_status read_note(const csn_remote *r, csn_buf *out, csn_error **err)
+csn_status csn_remote_read_note(csn_remote *r, csn_buf *out, csn_error **err)
 {
-    csn_autofd int dir = note_dir(r, false);
+    csn_autofd int dir = csn_remote_note_dir(r, false);
     csn_autofd int fd = dir < 0 ? -1 : openat(dir, CSN_STATE_NOTE, O_RDONLY | O_CLOEXEC);
     char buf[4096];
     ssize_t n = -1;
@@ -147,10 +147,12 @@ static csn_status read_note(const csn_remote *r, csn_buf *out, csn_error **err)
             return csn_fail(err, CSN_IO, "the record of '%s' is too long", r->id);
     if (fd < 0 || n < 0 || out->len == 0)
         return csn_fail(err, CSN_GONE, "nothing is known of where sandbox '%s' is", r->id);
+    r->noted = true;
     return CSN_OK;
 }
 
-/* The sandbox is on record now: with what another process finds it by. */
+/* The sandbox is on record now: with what another process finds it by. Once it was, a record
+ * that is missing has been removed with the sandbox, and is not made again. */
 csn_status csn_remote_settle(void *state, csn_error **err)
 {
     csn_remote *r = state;
@@ -159,7 +161,9 @@ csn_status csn_remote_settle(void *state, csn_error **err)
 
     csn_buf_init(&text, NOTE_MAX);
     int e = r->kind->note(r, &text);
-    csn_autofd int dir = note_dir(r, true);
+    csn_autofd int dir = csn_remote_note_dir(r, !r->noted);
+    if (e == 0 && dir == -ENOENT)
+        return csn_fail(err, CSN_GONE, "sandbox '%s' has been destroyed", r->id);
     if (e != 0 || dir < 0)
         return csn_fail_errno(err, e ? e : -dir, "record of '%s'", r->id);
     snprintf(tmp, sizeof(tmp), "." CSN_STATE_NOTE ".%ld", (long)gettid());
@@ -170,6 +174,7 @@ csn_status csn_remote_settle(void *state, csn_error **err)
         unlinkat(dir, tmp, 0);
         return csn_fail_errno(err, e, "record of '%s'", r->id);
     }
+    r->noted = true;
     return CSN_OK;
 }
 
@@ -180,7 +185,7 @@ static csn_status come_to_be(csn_remote *r, csn_error **err)
     csn_autobuf text;
 
     csn_buf_init(&text, NOTE_MAX);
-    csn_status st = r->found ? read_note(r, &text, err) : CSN_OK;
+    csn_status st = r->found ? csn_remote_read_note(r, &text, err) : CSN_OK;
     if (st == CSN_OK)
         st = r->found ? r->kind->find(r, text.data, err) : r->kind->make(r, err);
     if (st < 0)
@@ -324,6 +329,7 @@ csn_status csn_remote_check(const csn_remote_kind *kind, const csn_config *c, ui
         {CSN_REMOTE_CPU, c->cpu_milli != 0, "a limit on cpu"},
         {CSN_REMOTE_DISK, c->disk_max != 0, "a limit on disk"},
         {0, c->file_max != 0, "a limit on the size of files"},
+        {0, c->lifetime_ms != 0 && !kind->extend, "a lifetime"},
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)

@@ -28,10 +28,14 @@ typedef struct csn_remote_cmd {
     int32_t input_fd;        /* -1, or live stdin; only with CSN_REMOTE_STDIN */
     uint64_t deadline_ns;    /* of the request as such; on_alarm decides what happens then */
     int32_t cancel_fds[3];
+    const char *mark; /* unique; in the environment of whatever the command starts */
     uint64_t (*on_alarm)(void *ctx, csn_status why); /* as csn_http_req.on_alarm; or NULL */
-    /* Bytes as they come, in their order; CSN_REMOTE_ENOUGH: end the request. */
+    /* Bytes as they come, in their order; data NULL: so many that nobody has any more.
+     * CSN_REMOTE_ENOUGH: end the request. */
     int (*on_output)(void *ctx, int stream, const void *data, size_t len);
-    void *ctx; /* of both */
+    /* False: what still comes of this stream is only counted. */
+    bool (*wants)(void *ctx, int stream);
+    void *ctx; /* of all three */
 } csn_remote_cmd;
 
 #define CSN_REMOTE_ENOUGH 1
@@ -41,6 +45,7 @@ typedef struct csn_remote_exit {
     bool sent;     /* the command may have started */
     bool started;  /* it has */
     bool ended;    /* exit_code or signal are told by the provider */
+    bool late;     /* it was ended inside, at its deadline */
     int exit_code; /* -1: none */
     int signal;    /* 0: none */
     char why[200]; /* it could not be started: the provider's words */
@@ -51,6 +56,9 @@ typedef struct csn_remote_exit {
 /* run carries text, and of an end a number: output goes through it in base64, and the end is
  * told in the output (coded.c). A command that is let go speaks ASCII and is not coded. */
 #define CSN_REMOTE_TEXT (1u << 1)
+/* No command can reach another: `run` ends the tree by itself at the deadline, and a request
+ * that is given up takes its command along. */
+#define CSN_REMOTE_ALONE (1u << 2)
 
 typedef struct csn_remote_kind {
     const char *name;
@@ -85,6 +93,7 @@ struct csn_remote {
     bool found;           /* by connect: not of this handle's making */
     pthread_mutex_t lock; /* guards what follows */
     bool there, over;     /* made or found; ended by us */
+    bool noted;           /* the note was written or read once */
     int64_t expires_ms;   /* 0: unknown */
     /* set once, before anybody else sees the state: */
     char *workdir, *home, *machine, *rg_path;
@@ -132,6 +141,13 @@ csn_status csn_remote_no_credential(const csn_remote_kind *kind, csn_error **err
 /* The lifetime that was asked for, or the default of 300 s. */
 uint64_t csn_remote_lifetime_ms(const csn_config *c);
 void csn_remote_expires_in(csn_remote *r, uint64_t ms);
+/* The note as it is now; another process may have written it. Release `out` in any case. */
+csn_status csn_remote_read_note(csn_remote *r, csn_buf *out, csn_error **err);
+/* May another process have a handle of the same sandbox? */
+static inline bool csn_remote_shared(const csn_remote *r)
+{
+    return r->found || (r->config->flags & CSN_OPEN_DETACHED);
+}
 /* CSN_UNSUPPORTED naming the first of the options that are set; a provider passes those it can
  * do. */
 #define CSN_REMOTE_IMAGE   (1u << 0)
@@ -145,7 +161,19 @@ void csn_remote_expires_in(csn_remote *r, uint64_t ms);
 csn_status csn_remote_check(const csn_remote_kind *kind, const csn_config *c, uint32_t can,
                             csn_error **err);
 
+/* turn.c: for providers whose sandbox can do one thing at a time: among all threads, and all
+ * processes that know it, one has the turn. Waits until the deadline (0: none) or a cancel. */
+typedef struct csn_turn csn_turn;
+csn_status csn_turn_new(csn_turn **ret, csn_error **err);
+void csn_turn_free(csn_turn *t);
+csn_status csn_turn_take(csn_turn *t, const csn_remote *r, uint64_t deadline_ns,
+                         const int32_t cancel_fds[3], csn_error **err);
+void csn_turn_give(csn_turn *t);
+
 /* ---- between the files of this directory ---- */
+
+/* life.c: the directory in which the note is: -errno, -ENOENT when there is none. */
+int csn_remote_note_dir(const csn_remote *r, bool make);
 
 #define CSN_REMOTE_MARK "CAISSON_MARK" /* in the environment of a command and all it starts */
 
