@@ -1,6 +1,7 @@
 /* module.c: which backends are in caisson-remote.so. The only file here that names any. */
 #include <string.h>
 
+#include "backend/dagger/export.h"
 #include "backend/docker/export.h"
 #include "backend/e2b/export.h"
 #include "backend/vercel/export.h"
@@ -8,11 +9,20 @@
 
 static const csn_backend_ops *find(const char *name)
 {
-    if (strcmp(name, "docker") == 0)
-        return csn_docker_backend();
-    if (strcmp(name, "vercel") == 0)
-        return csn_vercel_backend();
-    return strcmp(name, "e2b") == 0 ? csn_e2b_backend() : NULL;
+    static const struct {
+        const char *name;
+        const csn_backend_ops *(*get)(void);
+    } backends[] = {
+        {"dagger", csn_dagger_backend},
+        {"docker", csn_docker_backend},
+        {"e2b", csn_e2b_backend},
+        {"vercel", csn_vercel_backend},
+    };
+
+    for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
+        if (strcmp(backends[i].name, name) == 0)
+            return backends[i].get();
+    return NULL;
 }
 
 const csn_remote_api *csn_remote_module(void)

@@ -1,0 +1,108 @@
+/* dagger.c: the dagger backend: sandboxes that are containers of a Dagger engine.
+ *
+ * The ops table, what can be asked for and what cannot. The isolation is theirs: a container
+ * for each command, on the kernel of the engine's machine. What a command and its files are,
+ * src/remote says for all providers. */
+#include <stdlib.h>
+
+#include "backend/dagger/dagger.h"
+#include "backend/dagger/export.h"
+#include "base/error.h"
+
+static const char *const secrets[] = {"DAGGER_SESSION_TOKEN", NULL};
+
+const csn_remote_kind csn_dagger_kind = {
+    .name = "dagger",
+    .secrets = secrets,
+    .flags = CSN_REMOTE_ALONE,
+    .make = csn_dagger_make,
+    .find = csn_dagger_find,
+    .note = csn_dagger_note,
+    .end = csn_dagger_end,
+    .run = csn_dagger_run,
+    .put = csn_dagger_put,
+    .release = csn_dagger_release,
+};
+
+static const csn_layer layers[] = {
+    {"isolation", "on", "a container of the engine for each command; its kernel is shared"},
+    {"files", "on", "file calls act inside the sandbox; no directory of this host is shared"},
+    {"processes", "on",
+     "nothing outlives its command: each runs alone and its container ends with it"},
+    {"network", "weaker", "the engine's: open"},
+    {"lifetime", "off", "none: the engine keeps a state as long as it likes"},
+};
+
+static csn_status dagger_check(const csn_config *c, csn_error **err)
+{
+    csn_status st = csn_remote_check(&csn_dagger_kind, c, CSN_REMOTE_IMAGE, err);
+
+    return st < 0 ? st : csn_dagger_session_check(err);
+}
+
+static csn_status begin(const csn_config *config, const char *id, bool find, void **ret_state,
+                        csn_error **err)
+{
+    void *state = NULL;
+    csn_status st = csn_remote_new(&csn_dagger_kind, config, id, NULL, find, &state, err);
+    csn_dagger *d = st == CSN_OK ? calloc(1, sizeof(*d)) : NULL;
+
+    if (st < 0)
+        return st;
+    ((csn_remote *)state)->own = d;
+    if (d)
+        d->session.hold = -1;
+    st = d ? csn_turn_new(&d->turn, err) : csn_fail(err, CSN_NOMEM, "open");
+    if (st < 0)
+        csn_remote_close(state);
+    else
+        *ret_state = state;
+    return st;
+}
+
+static csn_status dagger_open(const csn_config *config, const char *id, void *register_data,
+                              void **ret_state, csn_error **err)
+{
+    (void)register_data;
+    return begin(config, id, false, ret_state, err);
+}
+
+static csn_status dagger_connect(const csn_config *config, const char *id, void *register_data,
+                                 void **ret_state, csn_error **err)
+{
+    (void)register_data;
+    return begin(config, id, true, ret_state, err);
+}
+
+static csn_status dagger_info(void *state, csn_info_result *ret, csn_error **err)
+{
+    ret->layers = layers;
+    ret->layer_count = sizeof(layers) / sizeof(layers[0]);
+    return csn_remote_info(state, ret, err);
+}
+
+static const char *const options[] = {"image", NULL};
+
+/* No start: a process cannot outlive the command that began it. */
+static const csn_backend_ops ops = {
+    .size = sizeof(ops),
+    .caps = CSN_CAP_LAZY | CSN_CAP_OPTIONS | CSN_CAP_STEPS,
+    .name = "dagger",
+    .isolation = "container",
+    .check = dagger_check,
+    .open = dagger_open,
+    .connect = dagger_connect,
+    .attend = csn_remote_attend,
+    .ready = csn_remote_ready,
+    .settle = csn_remote_settle,
+    .close = csn_remote_close,
+    .destroy = csn_remote_destroy,
+    .exec = csn_remote_exec,
+    .info = dagger_info,
+    .options = options,
+};
+
+const csn_backend_ops *csn_dagger_backend(void)
+{
+    return &ops;
+}

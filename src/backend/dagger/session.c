@@ -1,0 +1,265 @@
+/* session.c: the session of a Dagger engine: named by the environment, or started here.
+ *
+ * DAGGER_SESSION_PORT and DAGGER_SESSION_TOKEN, as every Dagger SDK knows them, name one that
+ * somebody else keeps. Else `dagger session` is started: it prints one line with its port and
+ * token and serves until its standard input ends. For a sandbox that ends with its handle we
+ * hold that pipe, and the kernel closes it however we end. A detached sandbox's session holds
+ * its own pipe and is ended by a signal; its number and birth are noted so that no other
+ * process is ever taken for it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "backend/dagger/dagger.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "os/spawn.h"
+
+#define START_MS 600000u /* the first one fetches the engine's image */
+#define END_MS   10000
+#define LINE_MAX 4096u
+
+extern char **environ;
+
+static const char *variable(const char *name)
+{
+    const char *v = getenv(name);
+
+    return v && *v ? v : NULL;
+}
+
+bool csn_dagger_has_session(void)
+{
+    return variable("DAGGER_SESSION_PORT") != NULL;
+}
+
+/* ---- the program ------------------------------------------------------------------------ */
+
+/* The first `dagger` in PATH; malloc'd, or NULL. */
+static char *in_path(void)
+{
+    const char *at = variable("PATH");
+
+    while (at && *at) {
+        size_t n = strcspn(at, ":");
+        csn_autofree char *file = NULL;
+        if (asprintf(&file, "%.*s/dagger", (int)n, at) < 0)
+            file = NULL;
+        if (file && n > 0 && *at == '/' && access(file, X_OK) == 0)
+            return CSN_STEAL(file);
+        at += n + (at[n] == ':');
+    }
+    return NULL;
+}
+
+static char *program(void)
+{
+    const char *named = variable("_EXPERIMENTAL_DAGGER_CLI_BIN");
+
+    return named ? strdup(named) : in_path();
+}
+
+csn_status csn_dagger_session_check(csn_error **err)
+{
+    csn_autofree char *file = NULL;
+
+    if (csn_dagger_has_session()) {
+        if (variable("DAGGER_SESSION_TOKEN"))
+            return CSN_OK;
+        csn_status st = csn_fail(err, CSN_AUTH,
+                                 "DAGGER_SESSION_PORT is set and DAGGER_SESSION_TOKEN is not");
+        return csn_error_advise(st, err, "set both, or neither");
+    }
+    file = program();
+    if (file)
+        return CSN_OK;
+    csn_status st = csn_fail(err, CSN_AUTH,
+                             "backend 'dagger' needs a session: DAGGER_SESSION_PORT is not set "
+                             "and there is no program 'dagger' to start one");
+    return csn_error_advise(st, err,
+                            "set DAGGER_SESSION_PORT and DAGGER_SESSION_TOKEN, or install the "
+                            "dagger program");
+}
+
+/* ---- starting one ----------------------------------------------------------------------- */
+
+static csn_status take_line(csn_dagger_session *s, const char *line, size_t len,
+                            csn_error **err)
+{
+    CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
+    const char *token = NULL;
+    uint64_t port = 0;
+
+    if (csn_json_parse(line, len, "first line of dagger session", &root, NULL) < 0 ||
+        csn_jget_u64(root, "port", &port, NULL) < 0 ||
+        csn_jget_str(root, "session_token", &token, NULL) < 0 || port == 0 || port > 65535 ||
+        !token)
+        return csn_fail(err, CSN_UNAVAILABLE,
+                        "'dagger session' says something else than where it listens");
+    s->port = (unsigned)port;
+    s->token = strdup(token);
+    return s->token ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
+}
+
+static csn_status read_line(const csn_remote *r, csn_dagger_session *s, int fd, int pidfd,
+                            csn_error **err)
+{
+    uint64_t deadline = csn_deadline_in(START_MS);
+    char line[LINE_MAX];
+    size_t len = 0;
+
+    for (;;) {
+        struct pollfd p[] = {{.fd = fd, .events = POLLIN},
+                             {.fd = pidfd, .events = POLLIN},
+                             {.fd = r->stop_fd, .events = POLLIN}};
+        int ready = poll(p, 3, csn_deadline_poll_ms(deadline));
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (p[2].revents)
+            return csn_fail(err, CSN_CANCELLED, "cancelled");
+        ssize_t n = p[0].revents ? read(fd, line + len, sizeof(line) - len) : 0;
+        if (n <= 0) {
+            csn_status st = csn_fail(err, CSN_UNAVAILABLE,
+                                     "'dagger session' %s before it said where it listens",
+                                     ready == 0 ? "took too long" : "ended");
+            return csn_error_advise(st, err, "run 'dagger session' by hand to see why");
+        }
+        len += (size_t)n;
+        const char *end = memchr(line, '\n', len);
+        if (end)
+            return take_line(s, line, (size_t)(end - line), err);
+        if (len == sizeof(line))
+            return take_line(s, line, len, err);
+    }
+}
+
+/* When a process began, in ticks since the host did; 0: there is none. */
+static uint64_t born(pid_t pid)
+{
+    char path[64], text[1024];
+    unsigned long long at = 0;
+
+    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+    csn_autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    const char *rest = strrchr(text, ')'); /* its name may hold anything */
+    for (int field = 2; rest && field < 22; field++)
+        rest = strchr(rest + 1, ' ');
+    return rest && sscanf(rest, " %llu", &at) == 1 ? at : 0;
+}
+
+/* It keeps the end of its standard output that we read: nothing it says later can fail. */
+static csn_status launch(const csn_remote *r, csn_dagger_session *s, csn_error **err)
+{
+    csn_autofree char *file = program();
+    csn_autofd int in_r = -1, in_w = -1, out_r = -1, out_w = -1, pidfd = -1;
+    const char *const argv[] = {"dagger", "session", NULL};
+    int in[2], out[2];
+
+    if (!file)
+        return csn_dagger_session_check(err);
+    if (pipe2(in, O_CLOEXEC) < 0)
+        return csn_fail_errno(err, errno, "pipe");
+    in_r = in[0];
+    in_w = in[1];
+    if (pipe2(out, O_CLOEXEC) < 0)
+        return csn_fail_errno(err, errno, "pipe");
+    out_r = out[0];
+    out_w = out[1];
+    bool detached = (r->config->flags & CSN_OPEN_DETACHED) != 0;
+    const csn_orphan o = {.path = file,
+                          .argv = argv,
+                          .env = (const char *const *)environ,
+                          .usual_signals = true,
+                          .fds = {in_r, out_w, -1, out_r, in_w},
+                          .nfds = detached ? 5 : 4};
+    int e = csn_orphan_start(&o, &s->pid, &pidfd, NULL);
+    if (e < 0) {
+        s->pid = 0;
+        return csn_fail_errno(err, -e, "start '%s session'", file);
+    }
+    s->born = born(s->pid);
+    s->hold = csn_steal_fd(&in_w);
+    close(csn_steal_fd(&out_w)); /* so that its end is seen */
+    return read_line(r, s, out_r, pidfd, err);
+}
+
+csn_status csn_dagger_session_open(csn_remote *r, csn_error **err)
+{
+    csn_dagger_session *s = &csn_dagger_of(r)->session;
+    const char *token = variable("DAGGER_SESSION_TOKEN");
+    unsigned port = 0;
+    int used = 0;
+
+    csn_status st = csn_dagger_session_check(err);
+    if (st < 0 || s->port)
+        return st;
+    if (!csn_dagger_has_session())
+        return launch(r, s, err);
+    const char *text = variable("DAGGER_SESSION_PORT");
+    if (sscanf(text, "%5u%n", &port, &used) != 1 || text[used] || port == 0 || port > 65535)
+        return csn_fail(err, CSN_INVALID, "DAGGER_SESSION_PORT is not a port: '%.40s'", text);
+    s->port = port;
+    s->token = strdup(token);
+    return s->token ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
+}
+
+/* ---- one of another process ------------------------------------------------------------- */
+
+csn_status csn_dagger_session_adopt(csn_dagger *d, const csn_jval *note, csn_error **err)
+{
+    csn_dagger_session *s = &d->session;
+    const char *token = NULL;
+    uint64_t pid = 0, at = 0, port = 0;
+
+    if (csn_jget_u64(note, "pid", &pid, NULL) < 0 ||
+        csn_jget_u64(note, "born", &at, NULL) < 0 ||
+        csn_jget_u64(note, "port", &port, NULL) < 0 ||
+        csn_jget_str(note, "token", &token, NULL) < 0 || !token || !port || port > 65535 ||
+        !pid || pid > INT32_MAX)
+        return csn_fail(err, CSN_GONE, "what is on record is no session");
+    if (!at || born((pid_t)pid) != at)
+        return csn_fail(err, CSN_GONE, "the session of the sandbox has ended");
+    s->pid = (pid_t)pid;
+    s->born = at;
+    s->port = (unsigned)port;
+    s->token = strdup(token);
+    return s->token ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
+}
+
+/* ---- ending ----------------------------------------------------------------------------- */
+
+/* The descriptor first, then the question whose it is: the number cannot change hands after. */
+void csn_dagger_session_end(csn_dagger *d)
+{
+    csn_dagger_session *s = &d->session;
+    csn_autofd int pidfd = s->pid > 0 ? (int)syscall(SYS_pidfd_open, s->pid, 0) : -1;
+
+    if (s->hold >= 0)
+        close(csn_steal_fd(&s->hold));
+    if (pidfd < 0 || born(s->pid) != s->born)
+        return;
+    syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0);
+    if (csn_orphan_wait(pidfd, END_MS) < 0) {
+        syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+        (void)csn_orphan_wait(pidfd, END_MS);
+    }
+    s->pid = 0;
+}
+
+void csn_dagger_session_release(csn_dagger *d)
+{
+    if (d->session.hold >= 0)
+        close(d->session.hold);
+    free(d->session.token);
+}
