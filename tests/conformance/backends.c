@@ -13,6 +13,7 @@
 const csn_conf_backend csn_conf_backends[] = {
     {"local", "none", LOCAL, NULL, NULL, NULL},
     {"jail", "kernel", (LOCAL & ~CONF_BENEATH) | CONF_PIDNS, NULL, NULL, NULL},
+    {"dagger", "container", REMOTE & ~CONF_LIVES, csn_double_dagger, csn_double_why, NULL},
     {"e2b", "microvm", REMOTE, csn_double_e2b, csn_double_why, NULL},
     {"docker", "container", ENGINE, csn_double_docker, csn_double_why, NULL},
     {"vercel", "microvm", REMOTE, csn_double_vercel, csn_double_why, NULL},

@@ -59,6 +59,7 @@ extern const csn_conf_backend csn_conf_backends[]; /* ends with a NULL name */
 #define CAP_USAGE   "usage"
 #define CAP_SIGNALS "signals"
 #define CAP_LIMITS  "limits"
+#define CAP_LIVE    "live"
 
 /* ---- tests ---- */
 

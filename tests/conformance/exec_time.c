@@ -184,7 +184,7 @@ static void one_cancel_stops_many_calls(csn_fx *f)
         w[i].command = csn_fx_keep(f, csn_test_format("echo $$ > pid%d; exec sleep 1000", i));
         pthread_create(&t[i], NULL, work, &w[i]);
     }
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 6 && csn_fx_can(f->sb, CAP_LIVE); i++) /* else one runs, others wait */
         (void)csn_fx_pid(f, csn_fx_keep(f, csn_test_format("pid%d", i)));
     csn_cancel_fire(c);
     for (int i = 0; i < 6; i++) {

@@ -235,15 +235,26 @@ bool csn_fx_exists(csn_fx *f, const char *path)
     return s == CSN_OK;
 }
 
+/* What a command has written so far; NULL: nothing. Where commands are steps the sandbox does
+ * not tell before the end, but the host's directory, in which the double runs them, does. */
+static char *so_far(csn_fx *f, const char *path)
+{
+    gather g = {0};
+
+    csn_conf_reset();
+    if (!csn_fx_can(f->sb, CAP_LIVE))
+        return csn_test_exists(csn_fx_host(f, path)) ? csn_test_get(csn_fx_host(f, path), NULL)
+                                                     : NULL;
+    (void)csn_read_bytes(f->sb, path, NULL, gather_write, &g, E);
+    return g.data;
+}
+
 pid_t csn_fx_pid(csn_fx *f, const char *path)
 {
     for (int waited = 0; waited < 20000; waited += 20) {
-        gather g = {0};
-
-        csn_conf_reset();
-        csn_status st = csn_read_bytes(f->sb, path, NULL, gather_write, &g, E);
-        long pid = st == CSN_OK && g.len && strchr(g.data, '\n') ? strtol(g.data, NULL, 10) : 0;
-        free(g.data);
+        char *text = so_far(f, path);
+        long pid = text && strchr(text, '\n') ? strtol(text, NULL, 10) : 0;
+        free(text);
         /* one that has ended already is nobody: -1, which is not alive */
         if (pid > 0)
             return f->be->traits & CONF_PIDNS ? csn_test_pid_of((pid_t)pid, f->ws) : (pid_t)pid;

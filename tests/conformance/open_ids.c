@@ -379,6 +379,33 @@ static void detached_sandbox_survives_the_process_that_opened_it(csn_fx *f)
     assert_true(csn_test_wait_dead(pid));
 }
 
+static int write_detached_and_leave(void *ctx)
+{
+    csn_fx *f = ctx;
+    csn_sandbox *sb = NULL;
+    csn_exec_result *r = NULL;
+
+    if (csn_fx_try_open(f, CFG(.flags = CSN_OPEN_DETACHED, .name = "kept"), &sb, NULL) ||
+        csn_sh(sb, "echo once >f", NULL, &r, NULL))
+        return 1;
+    csn_exec_result_free(r);
+    csn_close(sb);
+    return 0;
+}
+
+static void detached_files_survive_the_process_that_wrote_them(csn_fx *f)
+{
+    for (int i = 0; i < 2; i++) {
+        csn_child_end end = csn_child_run(write_detached_and_leave, f, -1, 60000);
+        assert_int_equal(end.exit_code, 0);
+        ok(csn_connect("kept", &f->sb, E));
+        csn_fx_run(f, "echo more >>f");
+        csn_fx_holds(f, "f", "once\nmore\n");
+        ok(csn_destroy(f->sb, E));
+        csn_fx_close(f);
+    }
+}
+
 static void handle_of_a_detached_sandbox_can_be_closed_and_found_again(csn_fx *f)
 {
     char *id;
@@ -418,7 +445,9 @@ const csn_conf_test csn_conf_open_ids[] = {
     T_NEED(detached_sandbox_is_gone_for_every_handle_after_destroy, CAP_DETACH),
     T_NEED(detached_name_cannot_be_taken_twice, CAP_DETACH),
     T_NEED(detached_sandboxes_are_listed_oldest_first, CAP_DETACH),
-    T_FULL(detached_sandbox_survives_the_process_that_opened_it, CAP_DETACH, 0, CONF_CLOSED),
+    T_FULL(detached_sandbox_survives_the_process_that_opened_it, CAP_DETACH, CONF_LIVES,
+           CONF_CLOSED),
+    T_FULL(detached_files_survive_the_process_that_wrote_them, CAP_DETACH, 0, CONF_CLOSED),
     T_NEED(handle_of_a_detached_sandbox_can_be_closed_and_found_again, CAP_DETACH),
     T_END,
 };

@@ -298,7 +298,9 @@ static void read_of_what_is_no_file_is_refused_at_once(csn_fx *f)
     assert_int_equal(chdir(f->ws), 0); /* the address has 108 bytes only */
     snprintf(a.sun_path, sizeof(a.sun_path), "sock");
     assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-    for (size_t i = 0; i < 4; i++) {
+    /* a double that makes a jail for each command hides sockets in it */
+    size_t count = csn_fx_can(f->sb, CAP_LIVE) ? 4 : 3;
+    for (size_t i = 0; i < count; i++) {
         fails(CSN_WRONG_TYPE, csn_read(f->sb, bad[i], NULL, &r, E));
         fails(CSN_WRONG_TYPE,
               csn_read_bytes(f->sb, bad[i], NULL, (csn_write_fn)abort, NULL, E));

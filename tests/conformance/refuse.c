@@ -128,6 +128,25 @@ static void refuse_usage(csn_fx *f)
     assert_true(r->cpu_ms == 0 && r->peak_memory == 0);
 }
 
+static int count_bytes(void *ctx, int stream, const void *data, size_t len)
+{
+    (void)stream;
+    (void)data;
+    *(size_t *)ctx += len;
+    return 0;
+}
+
+/* Whoever listens gets everything, if only at the end. */
+static void refuse_live(csn_fx *f)
+{
+    AUTO(csn_exec_result, r);
+    size_t bytes = 0;
+
+    ok(csn_sh(f->sb, "echo one; echo two >&2",
+              EXEC(.on_output = count_bytes, .on_output_ctx = &bytes), &r, E));
+    assert_int_equal(bytes, 8);
+}
+
 void csn_conf_refuse(csn_fx *f, const char *capability)
 {
     static const struct {
@@ -140,6 +159,7 @@ void csn_conf_refuse(csn_fx *f, const char *capability)
         {CAP_PORT, refuse_wait_port},     {CAP_POLICY, refuse_path_rules},
         {CAP_JUDGE, refuse_would_allow},  {CAP_TERM, refuse_terminal},
         {CAP_USAGE, refuse_usage},        {CAP_SIGNALS, refuse_signals},
+        {CAP_LIVE, refuse_live},
     };
     size_t i = 0, n = sizeof(table) / sizeof(table[0]);
 

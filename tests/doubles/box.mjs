@@ -8,8 +8,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'dbl-'));
-const program = process.env.CSN_DOUBLE_CAISSON ?? 'caisson';
+export const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'dbl-'));
+export const program = process.env.CSN_DOUBLE_CAISSON ?? 'caisson';
 
 // In the jail: runs the command and notes the signal that ended it, if one did.
 const watcher = `my $note = shift; my $s = system { $ARGV[0] } @ARGV;
@@ -17,9 +17,10 @@ if ($s == -1) { print STDERR "$ARGV[0]: $!\\n"; exit 127 }
 if ($s & 127) { open my $f, ">", $note; print $f $s & 127; close $f; exit 128 + ($s & 127) }
 exit $s >> 8`;
 
-function environment() {
+export function environment() {
   const env = { ...process.env, XDG_STATE_HOME: `${scratch}/s`, XDG_RUNTIME_DIR: `${scratch}/r` };
-  for (const name of ['CAISSON_BACKEND', 'VERCEL', 'E2B_API_KEY', 'E2B_API_URL', 'E2B_SANDBOX_URL', 'VERCEL_TOKEN', 'CAISSON_VERCEL_URL']) delete env[name];
+  for (const name of ['CAISSON_BACKEND', 'VERCEL', 'E2B_API_KEY', 'E2B_API_URL', 'E2B_SANDBOX_URL', 'VERCEL_TOKEN', 'CAISSON_VERCEL_URL',
+    'DAGGER_SESSION_PORT', 'DAGGER_SESSION_TOKEN']) delete env[name];
   return env;
 }
 for (const d of ['s', 'r']) fs.mkdirSync(`${scratch}/${d}`, { mode: 0o700 });

@@ -157,3 +157,17 @@ int csn_double_vercel(const char *root)
     unsetenv("VERCEL_OIDC_TOKEN");
     return 0;
 }
+
+int csn_double_dagger(const char *root)
+{
+    const char *const args[] = {"--root", root, "--token", "token-of-the-double", NULL};
+    char text[16];
+    int port = csn_double_start("dagger.mjs", args);
+
+    if (port < 0)
+        return -1;
+    snprintf(text, sizeof(text), "%d", port);
+    setenv("DAGGER_SESSION_PORT", text, 1);
+    setenv("DAGGER_SESSION_TOKEN", "token-of-the-double", 1);
+    return 0;
+}

@@ -8,6 +8,7 @@
 int csn_double_e2b(const char *root);
 int csn_double_docker(const char *root);
 int csn_double_vercel(const char *root);
+int csn_double_dagger(const char *root);
 const char *csn_double_why(void);
 /* Ends those that this process started, before it ends itself; waits for them. */
 void csn_double_end_all(void);

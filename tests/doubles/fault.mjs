@@ -3,8 +3,9 @@
 //   node fault.mjs --to PORT
 //
 // Passes everything on until POST /_fault says otherwise:
-//   { match, mode, times, bytes, status, delay, retryAfter }
-// match is a regular expression over "METHOD /path"; times is how often it applies (default once).
+//   { match, body, mode, times, bytes, status, delay, retryAfter }
+// match is a regular expression over "METHOD /path", body (if given) one over the request's body;
+// times is how often it applies (default once).
 // Modes: status (answer it, pass nothing on), status-after (pass it on, drop the answer, say status),
 // drop, drop-after (close instead of an answer), cut (close after `bytes` of the body), slow (wait
 // `delay` ms first), hang, json (a body that is none), length (announce more than comes; in a
@@ -17,8 +18,9 @@ const agent = new http.Agent({ keepAlive: true });
 let rule, hits = 0;
 const seen = {};
 
-function pick(name) {
+function pick(name, data) {
   if (!rule || rule.times <= 0 || !new RegExp(rule.match).test(name)) return undefined;
+  if (rule.body && !new RegExp(rule.body).test(data.toString('latin1'))) return undefined;
   rule.times--;
   hits++;
   return rule;
@@ -127,8 +129,8 @@ async function handle(req, res) {
   const name = `${req.method} ${req.url.replace(/\?.*/, '')}`;
   const plain = name.replace(/\b[a-z]+_?[0-9a-f]{18,}\b/g, 'ID');
   seen[plain] = (seen[plain] ?? 0) + 1;
-  const r = pick(name);
   const data = await body(req);
+  const r = pick(name, data);
   return r ? broken(r, req, res, data) : pass(await forward(req, data), res);
 }
 

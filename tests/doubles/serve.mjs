@@ -36,8 +36,10 @@ export function options(argv = process.argv.slice(2)) {
   return found;
 }
 
-// make: the kind of server, from its request handler.
-export function serve(handle, atEnd, make = (each) => http.createServer({ keepAliveTimeout: 60000 }, each)) {
+const plain = (each) => http.createServer({ keepAliveTimeout: 60000 }, each);
+
+// make: the kind of server, from its request handler; hello: how it says where it listens.
+export function serve(handle, atEnd, make = plain, hello = (port) => `port ${port}`) {
   const server = make((req, res) => {
     req.on('error', () => {});
     res.on('error', () => {});
@@ -60,6 +62,6 @@ export function serve(handle, atEnd, make = (each) => http.createServer({ keepAl
   };
   process.stdin.on('end', end).on('error', end).resume();
   for (const s of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(s, end);
-  server.listen(0, '127.0.0.1', () => console.log(`port ${server.address().port}`));
+  server.listen(0, '127.0.0.1', () => console.log(hello(server.address().port)));
   return server;
 }
