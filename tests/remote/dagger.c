@@ -467,6 +467,35 @@ static void engine_without_node_is_asked_otherwise(void **state)
     assert_int_equal(execs(), before + 2);
 }
 
+static size_t resident_kb(void)
+{
+    unsigned long pages = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+
+    if (f && fscanf(f, "%lu %lu", &pages, &resident) != 2)
+        resident = 0;
+    if (f)
+        fclose(f);
+    return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+static void nothing_grows(void **state)
+{
+    (void)state;
+    ready();
+    for (int i = 0; i < 20; i++)
+        prints("echo x", "x\n");
+    size_t kb = resident_kb(), fds = csn_test_fd_count();
+    for (int i = 0; i < 100; i++)
+        prints("echo x", "x\n");
+    assert_true(csn_test_fd_count() <= fds + 2);
+#ifndef __SANITIZE_ADDRESS__ /* its quarantine grows on purpose */
+    assert_true(resident_kb() <= kb + 2048);
+#else
+    (void)kb;
+#endif
+}
+
 /* ---- threads and processes -------------------------------------------------------------- */
 
 static void *append(void *arg)
@@ -652,6 +681,7 @@ int main(void)
         T(same_command_runs_again),
         cmocka_unit_test_setup_teardown(engine_without_node_is_asked_otherwise, setup_old,
                                         teardown),
+        T(nothing_grows),
         T(no_thread_loses_what_another_wrote),
         T(no_process_loses_what_another_wrote),
         T(session_of_our_own_ends_with_the_sandbox),
