@@ -44,6 +44,9 @@ typedef struct csn_source {
 /* In csn_exec_req.flags: cwd is only the default; a session that is there already stays where
  * it is. */
 #define CSN_EXEC_STAY (1u << 31)
+/* Likewise, only for backends with CSN_CAP_STEPS: the command changes nothing, and need not
+ * become a step. */
+#define CSN_EXEC_READS (1u << 30)
 
 /* Where a backend tells what a command was refused, or what it made that was set aside. */
 typedef struct csn_deny_sink {

@@ -64,6 +64,7 @@ csn_status csn_derive_stat(const csn_fs *fs, const char *path, uint32_t flags,
         .fs = fs,
         .script = stat_script,
         .paths = 1,
+        .reads = true,
         .args = {csn_derive_slash(p, dir), flags & CSN_FILE_NOFOLLOW ? "n" : ""},
     };
     st = csn_derive_do(&job, "stat", path, err);
@@ -218,6 +219,7 @@ static csn_status read_by_script(const csn_fs *fs, const char *path, uint32_t fl
         .fs = fs,
         .script = read_script,
         .paths = 1,
+        .reads = true,
         .args = {csn_derive_slash(*ret_path, dir), flags & CSN_FILE_NOFOLLOW ? "n" : "", blocks,
                  bytes, count, from},
         .out = reader_out,

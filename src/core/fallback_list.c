@@ -363,6 +363,7 @@ static csn_status list(const csn_fs *fs, const char *verb, const char *path, uin
         .fs = fs,
         .script = list_script,
         .paths = 1,
+        .reads = true,
         .args = {csn_derive_slash(p, dir), flags & CSN_FILE_NOFOLLOW ? "n" : "",
                  below ? "w" : ""},
         .out = lister_out,

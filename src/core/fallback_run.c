@@ -195,6 +195,7 @@ csn_status csn_derive_run(csn_derive_job *j, csn_error **err)
         argv[4 + i] = j->args[i];
     csn_exec_req req = {
         .size = sizeof(req),
+        .flags = j->reads && (j->fs->ops->caps & CSN_CAP_STEPS) ? CSN_EXEC_READS : 0,
         .argv = argv,
         .env = env,
         .cwd = relative ? NULL : "/", /* NULL: where the backend itself starts commands */

@@ -14,6 +14,7 @@ typedef struct csn_derive_job {
     const char *args[CSN_DERIVE_ARGS]; /* $1 ...; NULL ends */
     unsigned paths;                    /* how many of the first args are paths: 0 to 2 */
     const csn_source *input;           /* or NULL */
+    bool reads;                        /* it changes nothing */
     /* Gets stdout; returns CSN_SINK_*. NULL: it is collected in `text`. */
     int (*out)(void *ctx, const void *data, size_t len);
     void *out_ctx;

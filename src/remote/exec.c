@@ -286,6 +286,7 @@ static csn_status run_wrapped(csn_remote *r, const csn_exec_req *req,
         .argv = (const char *const *)sh->argv,
         .env = sh->env,
         .root = (req->flags & CSN_EXEC_SUDO) != 0,
+        .reads = (req->flags & CSN_EXEC_READS) != 0,
         .input_fd = live ? req->input_fd : -1,
         .deadline_ns = req->deadline_ns,
         .cancel_fds = {req->cancel_fds[0], req->cancel_fds[1], always ? -1 : r->stop_fd},
@@ -376,6 +377,7 @@ csn_status csn_remote_ask(csn_remote *r, const csn_remote_script *script, csn_bu
     const csn_sink sink = {.write = keep_output, .ctx = out};
     csn_exec_end end = {.size = sizeof(end), .exit_code = -1};
     csn_exec_req req = {.size = sizeof(req),
+                        .flags = script->reads ? CSN_EXEC_READS : 0,
                         .argv = argv,
                         .input = script->input,
                         .input_fd = -1,

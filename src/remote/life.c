@@ -91,7 +91,7 @@ static csn_status look_inside(csn_remote *r, csn_error **err)
     bool text = (r->kind->flags & CSN_REMOTE_TEXT) != 0;
     const char *const args[] = {text ? csn_remote_coder_test : "", NULL};
     const csn_remote_script s = {
-        .text = probe, .args = args, .deadline_ns = csn_deadline_in(PROBE_MS)};
+        .text = probe, .args = args, .deadline_ns = csn_deadline_in(PROBE_MS), .reads = true};
     csn_autobuf out;
     size_t at = 0;
     int code = -1;

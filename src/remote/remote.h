@@ -25,6 +25,7 @@ typedef struct csn_remote_cmd {
     const char *const *env;  /* NAME=value, valid UTF-8; or NULL */
     bool root;               /* as the superuser (CSN_EXEC_SUDO) */
     bool let_go;             /* it lives on when on_output stops: a background process */
+    bool reads;              /* it changes nothing */
     int32_t input_fd;        /* -1, or live stdin; only with CSN_REMOTE_STDIN */
     uint64_t deadline_ns;    /* of the request as such; on_alarm decides what happens then */
     int32_t cancel_fds[3];
@@ -224,6 +225,7 @@ typedef struct csn_remote_script {
     const csn_source *input; /* or NULL */
     uint64_t deadline_ns;
     bool always;
+    bool reads; /* it changes nothing */
 } csn_remote_script;
 csn_status csn_remote_ask(csn_remote *r, const csn_remote_script *script, csn_buf *out,
                           int *ret_code, csn_error **err);

@@ -50,6 +50,18 @@ async function copy(from, to) {
   if (!empty(from)) await run('cp', ['-a', '--reflink=auto', `${from}/.`, to]);
 }
 
+// Says whether anything below the directories is different.
+function fingerprint(dirs) {
+  const seen = [];
+  const look = (file) => {
+    const st = fs.lstatSync(file, { bigint: true });
+    seen.push(`${file} ${st.mode} ${st.size} ${st.mtimeNs} ${st.nlink}`);
+    if (st.isDirectory()) for (const name of fs.readdirSync(file, 'latin1')) look(Buffer.concat([Buffer.from(file), Buffer.from('/'), Buffer.from(name, 'latin1')]));
+  };
+  for (const dir of dirs) for (const name of fs.readdirSync(dir, 'latin1')) look(Buffer.concat([Buffer.from(`${dir}/`), Buffer.from(name, 'latin1')]));
+  return crypto.createHash('sha256').update(seen.join('\n')).digest('hex');
+}
+
 class Tree {
   static shared;
   static of() {
@@ -68,26 +80,37 @@ class Tree {
     this.turn = mine.catch(() => {});
     return mine;
   }
+  print() {
+    return fingerprint(Object.values(this.parts));
+  }
   async keep(files) {
+    if (files.snap) this.forget(files);
     const snap = fs.mkdtempSync(`${scratch}/k`);
     for (const [i, dir] of Object.values(this.parts).entries()) {
       fs.mkdirSync(`${snap}/${i}`);
       await copy(dir, `${snap}/${i}`);
     }
     files.snap = snap;
+    files.print = this.print();
     this.kept.push(files);
-    if (opts.root && this.kept.length > KEPT) {
-      const old = this.kept.shift();
-      fs.rmSync(old.snap, { recursive: true, force: true });
-      old.snap = undefined;
-      old.forgotten = true;
+    const old = opts.root && this.kept.length > KEPT ? this.kept[0] : undefined;
+    if (old) {
+      this.forget(old);
+      old.forgotten = !this.live.has(old);
     }
+  }
+  forget(files) {
+    this.kept.splice(this.kept.indexOf(files), 1);
+    fs.rmSync(files.snap, { recursive: true, force: true });
+    files.snap = undefined;
   }
   // Makes the working copy what `files` are, whatever it was.
   async enter(files) {
     if (files.forgotten) throw new Refused('the result is not held any more');
-    if (!files.snap) await this.keep(files);
-    if (this.live.delete(files)) return;
+    if (this.live.has(files)) {
+      if (!files.snap || files.print !== this.print()) await this.keep(files);
+      return;
+    }
     for (const other of this.live) await this.keep(other);
     this.live.clear();
     for (const [i, dir] of Object.values(this.parts).entries()) {
@@ -95,11 +118,15 @@ class Tree {
       await copy(`${files.snap}/${i}`, dir);
     }
   }
-  // Runs `work` on the working copy; what is there after it is the state `next`.
+  // Runs `work` on the working copy; what is there after it is the state `next`, or, when nothing
+  // is different, what was there before.
   step(state, next, work) {
     return this.one(async () => {
       await this.enter(state.files);
+      const { files } = state;
+      this.live.delete(files);
       await work(next);
+      if (files.print === this.print()) next.files = files;
       this.live.add(next.files);
       return next;
     });
@@ -110,7 +137,7 @@ class Tree {
     if (opts.root && full.startsWith(`${opts.root}/`)) full = `/work${full.slice(opts.root.length)}`;
     for (const [i, [inside, dir]] of Object.entries(this.parts).entries()) {
       const below = full === inside ? '' : full.startsWith(`${inside}/`) ? full.slice(inside.length + 1) : undefined;
-      if (below !== undefined) return path.join(state.files.snap && !real ? `${state.files.snap}/${i}` : dir, below);
+      if (below !== undefined) return path.join(state.files.snap && !real && !this.live.has(state.files) ? `${state.files.snap}/${i}` : dir, below);
     }
     throw new Refused(`lstat ${full}: no such file or directory`);
   }

@@ -89,6 +89,8 @@ void csn_dagger_release(csn_remote *r);
 /* Takes the turn and, if others may have had it, learns what they made of the sandbox. */
 csn_status csn_dagger_begin(csn_remote *r, uint64_t deadline_ns, const int32_t cancel_fds[3],
                             csn_error **err);
+/* Without the turn: the sandbox as the last command left it; malloc'd. */
+csn_status csn_dagger_now(csn_remote *r, char **ret, csn_error **err);
 /* With the turn: the sandbox is this from now on. */
 csn_status csn_dagger_become(csn_remote *r, const char *id, csn_error **err);
 

@@ -295,14 +295,17 @@ static csn_status conclude(report *p, const csn_dagger_answer *a, csn_error **er
     p->exit->started = true;
     bool whole = read_report(p, text);
     bool more = p->parts[CSN_STDOUT].head > INLINE || p->parts[CSN_STDERR].head > INLINE;
-    csn_status st = whole && more ? leave_behind(p, id, err) : csn_dagger_become(p->r, id, err);
+    csn_status st = CSN_OK;
+    if (p->cmd->reads)
+        p->left = whole && more ? strdup(id) : NULL;
+    else
+        st = whole && more ? leave_behind(p, id, err) : csn_dagger_become(p->r, id, err);
     if (st < 0 || whole)
         return st;
     return csn_fail(err, CSN_IO, "the wrapper of the command was disturbed");
 }
 
-/* With the turn. */
-static csn_status run_step(report *p, csn_error **err)
+static csn_status run_on(report *p, const char *container, csn_error **err)
 {
     const csn_remote_cmd *cmd = p->cmd;
     csn_autoanswer a = {0};
@@ -312,7 +315,7 @@ static csn_status run_step(report *p, csn_error **err)
     int e = put_select(&select, cmd, p->dir);
     if (e != 0)
         return csn_fail_errno(err, e, "run a command");
-    const csn_dagger_query q = {.on = csn_dagger_of(p->r)->container,
+    const csn_dagger_query q = {.on = container,
                                 .type = "Container",
                                 .select = &select,
                                 .what = "run a command",
@@ -326,19 +329,37 @@ static csn_status run_step(report *p, csn_error **err)
     return st < 0 ? not_run(p, &a, st) : conclude(p, &a, err);
 }
 
-csn_status csn_dagger_run(csn_remote *r, const csn_remote_cmd *cmd, csn_remote_exit *ret,
-                          csn_error **err)
+/* With the turn, from the state that nobody else can replace meanwhile. */
+static csn_status run_step(report *p, csn_error **err)
 {
-    report p = {.r = r, .cmd = cmd, .exit = ret};
-    csn_status st = csn_dagger_begin(r, cmd->deadline_ns, cmd->cancel_fds, err);
+    const csn_remote_cmd *cmd = p->cmd;
+    csn_status st = csn_dagger_begin(p->r, cmd->deadline_ns, cmd->cancel_fds, err);
 
     if ((st == CSN_TIMEOUT || st == CSN_CANCELLED) && cmd->on_alarm)
         (void)cmd->on_alarm(cmd->ctx, st);
     if (st < 0)
         return st;
+    st = run_on(p, csn_dagger_of(p->r)->container, err);
+    csn_turn_give(csn_dagger_of(p->r)->turn);
+    return st;
+}
+
+/* Aside: what it makes is left to the engine, and nobody waits for anybody. */
+static csn_status run_aside(report *p, csn_error **err)
+{
+    csn_autofree char *container = NULL;
+    csn_status st = csn_dagger_now(p->r, &container, err);
+
+    return st < 0 ? st : run_on(p, container, err);
+}
+
+csn_status csn_dagger_run(csn_remote *r, const csn_remote_cmd *cmd, csn_remote_exit *ret,
+                          csn_error **err)
+{
+    report p = {.r = r, .cmd = cmd, .exit = ret};
+
     snprintf(p.dir, sizeof(p.dir), "/tmp/.caisson-%s.d", cmd->mark);
-    st = run_step(&p, err);
-    csn_turn_give(csn_dagger_of(r)->turn);
+    csn_status st = cmd->reads ? run_aside(&p, err) : run_step(&p, err);
     if (ret->ended) {
         tell_stream(&p, CSN_STDOUT);
         tell_stream(&p, CSN_STDERR);

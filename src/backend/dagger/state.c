@@ -40,15 +40,6 @@ static csn_status take_id(csn_remote *r, const char *id, csn_error **err)
     return CSN_OK;
 }
 
-/* Some state of late, without the turn; malloc'd. */
-static char *recent(csn_remote *r)
-{
-    pthread_mutex_lock(&r->lock);
-    char *copy = strdup(csn_dagger_of(r)->container);
-    pthread_mutex_unlock(&r->lock);
-    return copy;
-}
-
 csn_status csn_dagger_become(csn_remote *r, const char *id, csn_error **err)
 {
     csn_status st = take_id(r, id, err);
@@ -56,22 +47,41 @@ csn_status csn_dagger_become(csn_remote *r, const char *id, csn_error **err)
     return st == CSN_OK && r->noted && csn_remote_shared(r) ? csn_remote_settle(r, err) : st;
 }
 
-/* What other processes made of it since. Before the first record there are none. */
-static csn_status learn(csn_remote *r, csn_error **err)
+/* What is on record. Before the first record there is nobody else. */
+static csn_status recorded(csn_remote *r, char **ret, csn_error **err)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
     csn_autobuf text = {0};
 
-    if (!r->noted || !csn_remote_shared(r))
-        return CSN_OK;
     csn_status st = csn_remote_read_note(r, &text, err);
     if (st < 0)
         return st;
     const char *id = csn_json_parse(text.data, text.len, "record", &root, NULL) == CSN_OK
                          ? csn_dagger_id_at(root, "container")
                          : NULL;
-    return id ? take_id(r, id, err)
-              : csn_fail(err, CSN_IO, "the record of '%s' is damaged", r->id);
+    *ret = id ? strdup(id) : NULL;
+    return *ret ? CSN_OK : csn_fail(err, CSN_IO, "the record of '%s' is damaged", r->id);
+}
+
+csn_status csn_dagger_now(csn_remote *r, char **ret, csn_error **err)
+{
+    if (r->noted && csn_remote_shared(r))
+        return recorded(r, ret, err);
+    pthread_mutex_lock(&r->lock);
+    *ret = strdup(csn_dagger_of(r)->container);
+    pthread_mutex_unlock(&r->lock);
+    return *ret ? CSN_OK : csn_fail(err, CSN_NOMEM, "the sandbox's state");
+}
+
+/* What other processes made of it since. */
+static csn_status learn(csn_remote *r, csn_error **err)
+{
+    csn_autofree char *id = NULL;
+
+    if (!r->noted || !csn_remote_shared(r))
+        return CSN_OK;
+    csn_status st = recorded(r, &id, err);
+    return st < 0 ? st : take_id(r, id, err);
 }
 
 csn_status csn_dagger_begin(csn_remote *r, uint64_t deadline_ns, const int32_t cancel_fds[3],
@@ -401,7 +411,7 @@ static csn_status send_all(upload *u, const csn_source *content, char **ret_file
 {
     csn_autofree char *buf = malloc(CHUNK);
     size_t len = CHUNK;
-    csn_status st = buf && u->branch ? CSN_OK : csn_fail(err, CSN_NOMEM, "send a file");
+    csn_status st = buf ? CSN_OK : csn_fail(err, CSN_NOMEM, "send a file");
 
     while (st == CSN_OK && len == CHUNK) {
         st = fill(content, buf, &len, err);
@@ -416,10 +426,12 @@ csn_status csn_dagger_put(csn_remote *r, const char *path, const csn_source *con
 {
     csn_dagger *d = csn_dagger_of(r);
     const int32_t stop[] = {r->stop_fd, -1, -1};
-    upload u = {.r = r, .path = path, .branch = recent(r)};
+    upload u = {.r = r, .path = path};
     csn_autofree char *file = NULL;
 
-    csn_status st = send_all(&u, content, &file, err);
+    csn_status st = csn_dagger_now(r, &u.branch, err);
+    if (st == CSN_OK)
+        st = send_all(&u, content, &file, err);
     free(u.branch);
     if (st == CSN_OK)
         st = csn_dagger_begin(r, csn_deadline_in(CHUNK_MS), stop, err);
