@@ -61,6 +61,21 @@ csn_status csn_remote_new(const csn_remote_kind *kind, const csn_config *config,
     return st;
 }
 
+csn_status csn_remote_begin(const csn_remote_kind *kind, const csn_config *config,
+                            const char *id, bool find, void **ret_state, csn_error **err)
+{
+    void *state = NULL;
+    csn_status st = csn_remote_new(kind, config, id, NULL, find, &state, err);
+
+    if (st == CSN_OK)
+        st = kind->configure(state, err);
+    if (st < 0)
+        csn_remote_close(state);
+    else
+        *ret_state = state;
+    return st;
+}
+
 void csn_remote_attend(void *state, int32_t stop_fd)
 {
     csn_remote *r = state;
@@ -247,6 +262,10 @@ csn_status csn_remote_info(void *state, csn_info_result *ret, csn_error **err)
 
     if (st < 0)
         return st;
+    if (!ret->layers) {
+        ret->layers = r->kind->layers;
+        ret->layer_count = r->kind->layer_count;
+    }
     ret->workdir = r->workdir;
     ret->home = r->home;
     ret->rg_path = r->rg_path;

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
+#include "base/json_write.h"
 #include "caisson/backend.h"
 #include "net/http.h"
 
@@ -65,6 +66,10 @@ typedef struct csn_remote_kind {
     const char *name;
     const char *const *secrets; /* variables that make a credential, for messages */
     uint32_t flags;
+    const csn_layer *layers; /* for csn_info, unless the backend's own says others */
+    size_t layer_count;
+    /* Fills r->own before there is a sandbox to speak of; r->found: one is to be found. */
+    csn_status (*configure)(csn_remote *r, csn_error **err);
     /* Makes the sandbox; what is needed to find it again is kept in r->own. Never twice. */
     csn_status (*make)(csn_remote *r, csn_error **err);
     /* Finds the one that `note` speaks of. CSN_GONE when there is none any more. */
@@ -105,6 +110,9 @@ struct csn_remote {
 /* A state without a sandbox yet; the rest happens in ready or, for a connected one, info. */
 csn_status csn_remote_new(const csn_remote_kind *kind, const csn_config *config, const char *id,
                           const char *unix_path, bool find, void **ret_state, csn_error **err);
+/* That, and what the kind configures: the rest of an open (find: of a connect). */
+csn_status csn_remote_begin(const csn_remote_kind *kind, const csn_config *config,
+                            const char *id, bool find, void **ret_state, csn_error **err);
 void csn_remote_attend(void *state, int32_t stop_fd);
 csn_status csn_remote_ready(void *state, csn_error **err);
 csn_status csn_remote_settle(void *state, csn_error **err);
@@ -132,11 +140,22 @@ csn_status csn_remote_resize(void *state, int64_t pid, uint16_t rows, uint16_t c
 csn_status csn_remote_wait_port(void *state, uint16_t port, uint64_t timeout_ms,
                                 csn_error **err);
 
+/* What all ops tables have in common, and what those have that let processes live on. */
+#define CSN_REMOTE_OPS                                                                         \
+    .attend = csn_remote_attend, .ready = csn_remote_ready, .settle = csn_remote_settle,       \
+    .close = csn_remote_close, .destroy = csn_remote_destroy, .exec = csn_remote_exec
+#define CSN_REMOTE_PROCESS_OPS                                                                 \
+    .start = csn_remote_start, .untie = csn_remote_untie, .processes = csn_remote_processes,   \
+    .logs = csn_remote_logs, .signal = csn_remote_signal, .feed = csn_remote_feed,             \
+    .resize = csn_remote_resize, .wait_port = csn_remote_wait_port
+
 /* ---- for the code of a provider ---- */
 
 /* What an HTTP status means; `what` was attempted; `said` (or NULL) are the server's words. */
 csn_status csn_remote_refused(const csn_remote *r, int status, const char *what,
                               const char *said, csn_error **err);
+/* NAME=value as an object. A name twice would be no JSON: the last one counts. */
+void csn_remote_put_env(csn_json *j, const char *const *env);
 /* CSN_AUTH naming the variables of the kind. */
 csn_status csn_remote_no_credential(const csn_remote_kind *kind, csn_error **err);
 /* The lifetime that was asked for, or the default of 300 s. */

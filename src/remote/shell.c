@@ -178,3 +178,19 @@ void csn_remote_shell_release(csn_remote_shell *s)
     csn_strv_free(s->argv);
     free(s->env);
 }
+
+void csn_remote_put_env(csn_json *j, const char *const *env)
+{
+    csn_json_object(j);
+    for (size_t i = 0; env && env[i]; i++) {
+        size_t name = strcspn(env[i], "=");
+        csn_autofree char *key = strndup(env[i], name);
+        bool again = false;
+        for (size_t k = i + 1; env[k] && !again; k++)
+            again = strncmp(env[k], env[i], name + 1) == 0;
+        if (key && !again)
+            csn_json_kstr(j, key, env[i] + name + 1);
+        j->err = key ? j->err : ENOMEM;
+    }
+    csn_json_object_end(j);
+}

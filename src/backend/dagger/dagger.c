@@ -11,18 +11,16 @@
 
 static const char *const secrets[] = {"DAGGER_SESSION_TOKEN", NULL};
 
-const csn_remote_kind csn_dagger_kind = {
-    .name = "dagger",
-    .secrets = secrets,
-    .flags = CSN_REMOTE_ALONE,
-    .make = csn_dagger_make,
-    .find = csn_dagger_find,
-    .note = csn_dagger_note,
-    .end = csn_dagger_end,
-    .run = csn_dagger_run,
-    .put = csn_dagger_put,
-    .release = csn_dagger_release,
-};
+static csn_status configure(csn_remote *r, csn_error **err)
+{
+    csn_dagger *d = calloc(1, sizeof(*d));
+
+    r->own = d;
+    if (!d)
+        return csn_fail(err, CSN_NOMEM, "open");
+    d->session.hold = -1;
+    return csn_turn_new(&d->turn, err);
+}
 
 static const csn_layer layers[] = {
     {"isolation", "on", "a container of the engine for each command; its kernel is shared"},
@@ -33,6 +31,22 @@ static const csn_layer layers[] = {
     {"lifetime", "off", "none: the engine keeps a state as long as it likes"},
 };
 
+const csn_remote_kind csn_dagger_kind = {
+    .name = "dagger",
+    .secrets = secrets,
+    .flags = CSN_REMOTE_ALONE,
+    .layers = layers,
+    .layer_count = sizeof(layers) / sizeof(layers[0]),
+    .configure = configure,
+    .make = csn_dagger_make,
+    .find = csn_dagger_find,
+    .note = csn_dagger_note,
+    .end = csn_dagger_end,
+    .run = csn_dagger_run,
+    .put = csn_dagger_put,
+    .release = csn_dagger_release,
+};
+
 static csn_status dagger_check(const csn_config *c, csn_error **err)
 {
     csn_status st = csn_remote_check(&csn_dagger_kind, c, CSN_REMOTE_IMAGE, err);
@@ -40,45 +54,18 @@ static csn_status dagger_check(const csn_config *c, csn_error **err)
     return st < 0 ? st : csn_dagger_session_check(err);
 }
 
-static csn_status begin(const csn_config *config, const char *id, bool find, void **ret_state,
-                        csn_error **err)
-{
-    void *state = NULL;
-    csn_status st = csn_remote_new(&csn_dagger_kind, config, id, NULL, find, &state, err);
-    csn_dagger *d = st == CSN_OK ? calloc(1, sizeof(*d)) : NULL;
-
-    if (st < 0)
-        return st;
-    ((csn_remote *)state)->own = d;
-    if (d)
-        d->session.hold = -1;
-    st = d ? csn_turn_new(&d->turn, err) : csn_fail(err, CSN_NOMEM, "open");
-    if (st < 0)
-        csn_remote_close(state);
-    else
-        *ret_state = state;
-    return st;
-}
-
 static csn_status dagger_open(const csn_config *config, const char *id, void *register_data,
                               void **ret_state, csn_error **err)
 {
     (void)register_data;
-    return begin(config, id, false, ret_state, err);
+    return csn_remote_begin(&csn_dagger_kind, config, id, false, ret_state, err);
 }
 
 static csn_status dagger_connect(const csn_config *config, const char *id, void *register_data,
                                  void **ret_state, csn_error **err)
 {
     (void)register_data;
-    return begin(config, id, true, ret_state, err);
-}
-
-static csn_status dagger_info(void *state, csn_info_result *ret, csn_error **err)
-{
-    ret->layers = layers;
-    ret->layer_count = sizeof(layers) / sizeof(layers[0]);
-    return csn_remote_info(state, ret, err);
+    return csn_remote_begin(&csn_dagger_kind, config, id, true, ret_state, err);
 }
 
 static const char *const options[] = {"image", NULL};
@@ -92,13 +79,8 @@ static const csn_backend_ops ops = {
     .check = dagger_check,
     .open = dagger_open,
     .connect = dagger_connect,
-    .attend = csn_remote_attend,
-    .ready = csn_remote_ready,
-    .settle = csn_remote_settle,
-    .close = csn_remote_close,
-    .destroy = csn_remote_destroy,
-    .exec = csn_remote_exec,
-    .info = dagger_info,
+    CSN_REMOTE_OPS,
+    .info = csn_remote_info,
     .options = options,
 };
 

@@ -14,10 +14,22 @@
 
 static const char *const secrets[] = {"E2B_API_KEY", NULL};
 
+static const csn_layer layers[] = {
+    {"isolation", "on", "a microVM of the provider: its kernel, files, processes and users"},
+    {"files", "on", "file calls act inside the sandbox; no directory of this host is shared"},
+    {"processes", "on",
+     "timeout and cancel end whole trees, found by a mark in their environment"},
+    {"network", "weaker", "the provider's: open unless network or allow rules say otherwise"},
+    {"lifetime", "on", "the provider ends the sandbox at its time, also if this host is gone"},
+};
+
 const csn_remote_kind csn_e2b_kind = {
     .name = "e2b",
     .secrets = secrets,
     .flags = CSN_REMOTE_STDIN,
+    .layers = layers,
+    .layer_count = sizeof(layers) / sizeof(layers[0]),
+    .configure = csn_e2b_configure,
     .make = csn_e2b_make,
     .find = csn_e2b_find,
     .note = csn_e2b_note,
@@ -26,15 +38,6 @@ const csn_remote_kind csn_e2b_kind = {
     .put = csn_e2b_put,
     .extend = csn_e2b_extend,
     .release = csn_e2b_release,
-};
-
-static const csn_layer layers[] = {
-    {"isolation", "on", "a microVM of the provider: its kernel, files, processes and users"},
-    {"files", "on", "file calls act inside the sandbox; no directory of this host is shared"},
-    {"processes", "on",
-     "timeout and cancel end whole trees, found by a mark in their environment"},
-    {"network", "weaker", "the provider's: open unless network or allow rules say otherwise"},
-    {"lifetime", "on", "the provider ends the sandbox at its time, also if this host is gone"},
 };
 
 static csn_status e2b_check(const csn_config *c, csn_error **err)
@@ -49,40 +52,18 @@ static csn_status e2b_check(const csn_config *c, csn_error **err)
     return st;
 }
 
-static csn_status begin(const csn_config *config, const char *id, bool find, void **ret_state,
-                        csn_error **err)
-{
-    void *state = NULL;
-    csn_status st = csn_remote_new(&csn_e2b_kind, config, id, NULL, find, &state, err);
-
-    if (st == CSN_OK)
-        st = csn_e2b_configure(state, err);
-    if (st < 0)
-        csn_remote_close(state);
-    else
-        *ret_state = state;
-    return st;
-}
-
 static csn_status e2b_open(const csn_config *config, const char *id, void *register_data,
                            void **ret_state, csn_error **err)
 {
     (void)register_data;
-    return begin(config, id, false, ret_state, err);
+    return csn_remote_begin(&csn_e2b_kind, config, id, false, ret_state, err);
 }
 
 static csn_status e2b_connect(const csn_config *config, const char *id, void *register_data,
                               void **ret_state, csn_error **err)
 {
     (void)register_data;
-    return begin(config, id, true, ret_state, err);
-}
-
-static csn_status e2b_info(void *state, csn_info_result *ret, csn_error **err)
-{
-    ret->layers = layers;
-    ret->layer_count = sizeof(layers) / sizeof(layers[0]);
-    return csn_remote_info(state, ret, err);
+    return csn_remote_begin(&csn_e2b_kind, config, id, true, ret_state, err);
 }
 
 static const char *const options[] = {"image", "network", "network_hosts", "lifetime", NULL};
@@ -95,25 +76,13 @@ static const csn_backend_ops ops = {
     .check = e2b_check,
     .open = e2b_open,
     .connect = e2b_connect,
-    .attend = csn_remote_attend,
-    .ready = csn_remote_ready,
-    .settle = csn_remote_settle,
-    .close = csn_remote_close,
-    .destroy = csn_remote_destroy,
-    .exec = csn_remote_exec,
+    CSN_REMOTE_OPS,
     .watch = csn_e2b_watch,
     .watch_next = csn_e2b_watch_next,
     .watch_free = csn_e2b_watch_free,
-    .start = csn_remote_start,
-    .untie = csn_remote_untie,
-    .processes = csn_remote_processes,
-    .logs = csn_remote_logs,
-    .signal = csn_remote_signal,
-    .feed = csn_remote_feed,
-    .resize = csn_remote_resize,
-    .wait_port = csn_remote_wait_port,
+    CSN_REMOTE_PROCESS_OPS,
     .extend = csn_remote_extend,
-    .info = e2b_info,
+    .info = csn_remote_info,
     .options = options,
     .fetch = csn_e2b_fetch,
 };

@@ -278,23 +278,6 @@ static uint64_t forward_alarm(void *ctx, csn_status why)
 
 /* ---- the request ------------------------------------------------------------------------ */
 
-static void put_env(csn_json *j, const char *const *env)
-{
-    csn_json_key(j, "envs");
-    csn_json_object(j);
-    for (size_t i = 0; env && env[i]; i++) {
-        size_t name = strcspn(env[i], "=");
-        csn_autofree char *key = strndup(env[i], name);
-        bool again = false; /* a key twice is no JSON: the last one counts */
-        for (size_t k = i + 1; env[k] && !again; k++)
-            again = strncmp(env[k], env[i], name + 1) == 0;
-        if (key && !again)
-            csn_json_kstr(j, key, env[i] + name + 1);
-        j->err = key ? j->err : ENOMEM;
-    }
-    csn_json_object_end(j);
-}
-
 static int put_start(const csn_remote_cmd *cmd, const char *tag, csn_buf *b)
 {
     csn_json j;
@@ -309,7 +292,8 @@ static int put_start(const csn_remote_cmd *cmd, const char *tag, csn_buf *b)
     for (size_t i = 1; cmd->argv[i]; i++)
         csn_json_str(&j, cmd->argv[i]);
     csn_json_array_end(&j);
-    put_env(&j, cmd->env);
+    csn_json_key(&j, "envs");
+    csn_remote_put_env(&j, cmd->env);
     csn_json_object_end(&j);
     csn_json_kstr(&j, "tag", tag);
     csn_json_kbool(&j, "stdin", cmd->input_fd >= 0);

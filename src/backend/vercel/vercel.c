@@ -9,20 +9,6 @@
 static const char *const secrets[] = {
     "VERCEL_OIDC_TOKEN", "VERCEL_TOKEN, VERCEL_TEAM_ID and VERCEL_PROJECT_ID", NULL};
 
-const csn_remote_kind csn_vercel_kind = {
-    .name = "vercel",
-    .secrets = secrets,
-    .flags = CSN_REMOTE_TEXT,
-    .make = csn_vercel_make,
-    .find = csn_vercel_find,
-    .note = csn_vercel_note,
-    .end = csn_vercel_end,
-    .run = csn_vercel_run,
-    .put = csn_vercel_put,
-    .extend = csn_vercel_extend,
-    .release = csn_vercel_release,
-};
-
 static const csn_layer layers[] = {
     {"isolation", "on", "a microVM of the provider: its kernel, files, processes and users"},
     {"files", "on", "file calls act inside the sandbox; no directory of this host is shared"},
@@ -31,6 +17,23 @@ static const csn_layer layers[] = {
     {"network", "weaker", "the provider's: open unless network or rules say otherwise"},
     {"lifetime", "on",
      "the provider stops it at its time; a detached one keeps its files and wakes when used"},
+};
+
+const csn_remote_kind csn_vercel_kind = {
+    .name = "vercel",
+    .secrets = secrets,
+    .flags = CSN_REMOTE_TEXT,
+    .layers = layers,
+    .layer_count = sizeof(layers) / sizeof(layers[0]),
+    .configure = csn_vercel_configure,
+    .make = csn_vercel_make,
+    .find = csn_vercel_find,
+    .note = csn_vercel_note,
+    .end = csn_vercel_end,
+    .run = csn_vercel_run,
+    .put = csn_vercel_put,
+    .extend = csn_vercel_extend,
+    .release = csn_vercel_release,
 };
 
 static csn_status vercel_check(const csn_config *c, csn_error **err)
@@ -43,40 +46,18 @@ static csn_status vercel_check(const csn_config *c, csn_error **err)
     return st == CSN_OK ? csn_vercel_has_credential(err) : st;
 }
 
-static csn_status begin(const csn_config *config, const char *id, bool find, void **ret_state,
-                        csn_error **err)
-{
-    void *state = NULL;
-    csn_status st = csn_remote_new(&csn_vercel_kind, config, id, NULL, find, &state, err);
-
-    if (st == CSN_OK)
-        st = csn_vercel_configure(state, err);
-    if (st < 0)
-        csn_remote_close(state);
-    else
-        *ret_state = state;
-    return st;
-}
-
 static csn_status vercel_open(const csn_config *config, const char *id, void *register_data,
                               void **ret_state, csn_error **err)
 {
     (void)register_data;
-    return begin(config, id, false, ret_state, err);
+    return csn_remote_begin(&csn_vercel_kind, config, id, false, ret_state, err);
 }
 
 static csn_status vercel_connect(const csn_config *config, const char *id, void *register_data,
                                  void **ret_state, csn_error **err)
 {
     (void)register_data;
-    return begin(config, id, true, ret_state, err);
-}
-
-static csn_status vercel_info(void *state, csn_info_result *ret, csn_error **err)
-{
-    ret->layers = layers;
-    ret->layer_count = sizeof(layers) / sizeof(layers[0]);
-    return csn_remote_info(state, ret, err);
+    return csn_remote_begin(&csn_vercel_kind, config, id, true, ret_state, err);
 }
 
 static const char *const options[] = {"image", "network", "network_hosts", "lifetime", NULL};
@@ -89,22 +70,10 @@ static const csn_backend_ops ops = {
     .check = vercel_check,
     .open = vercel_open,
     .connect = vercel_connect,
-    .attend = csn_remote_attend,
-    .ready = csn_remote_ready,
-    .settle = csn_remote_settle,
-    .close = csn_remote_close,
-    .destroy = csn_remote_destroy,
-    .exec = csn_remote_exec,
-    .start = csn_remote_start,
-    .untie = csn_remote_untie,
-    .processes = csn_remote_processes,
-    .logs = csn_remote_logs,
-    .signal = csn_remote_signal,
-    .feed = csn_remote_feed,
-    .resize = csn_remote_resize,
-    .wait_port = csn_remote_wait_port,
+    CSN_REMOTE_OPS,
+    CSN_REMOTE_PROCESS_OPS,
     .extend = csn_remote_extend,
-    .info = vercel_info,
+    .info = csn_remote_info,
     .options = options,
 };
 
