@@ -206,6 +206,13 @@ csn_status csn_kept_resize(void *state, int64_t pid, uint16_t rows, uint16_t col
 csn_status csn_kept_wait_port(void *state, uint16_t port, uint64_t timeout_ms, csn_error **err);
 csn_status csn_kept_extend(void *state, uint64_t ms, csn_error **err);
 
+/* What every ops table of a kept sandbox has. */
+#define CSN_KEPT_OPS                                                                           \
+    .close = csn_kept_close, .destroy = csn_kept_destroy, .settle = csn_kept_settle,           \
+    .untie = csn_kept_untie, .processes = csn_kept_processes, .logs = csn_kept_logs,           \
+    .signal = csn_kept_signal, .feed = csn_kept_feed, .resize = csn_kept_resize,               \
+    .wait_port = csn_kept_wait_port, .extend = csn_kept_extend
+
 /* environ.c. The clean environment: an allow-list of the caller's variables, what the config
  * adds, HOME always the sandbox's. malloc'd strv. */
 csn_status csn_kept_environ_new(const csn_kept *l, char ***ret, csn_error **err);
