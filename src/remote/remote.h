@@ -8,7 +8,7 @@
  * derived from exec by the core.
  *
  * An ops table names the csn_remote_* functions below; its own open, connect and check call
- * csn_remote_new. Functions of one state are called from many threads at once. */
+ * csn_remote_begin. Functions of one state are called from many threads at once. */
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
