@@ -6,7 +6,7 @@ STRESS ?= 200000
 TESTS ?= # of meson test: --no-suite conformance-remote, or a test's name
 
 .NOTPARALLEL:
-.PHONY: all run test lint bench fuzz stress coverage install clean
+.PHONY: all run test conformance lint bench fuzz stress coverage install clean
 all: deps-build
 	@tools/build $(BUILD)
 	@ninja -C $(BUILD)
@@ -20,7 +20,13 @@ run: all
 test: deps-build-test all
 	@tools/npm-packages tests/mcp/packages $(BUILD)/mcp-packages
 	@tools/npm-packages tests/doubles $(BUILD)/sdk
-	@tools/run-tests $(BUILD) $(TESTS)
+	@tools/run-tests $(BUILD) --no-suite conformance-derived $(TESTS)
+
+# all of the suite on all backends; takes half an hour
+conformance: deps-build-test-engine all
+	@tools/npm-packages tests/doubles $(BUILD)/sdk
+	@tools/run-tests $(BUILD) --suite conformance --suite conformance-remote \
+	    --suite conformance-derived
 
 lint: deps-build-test-lint all
 	@tools/lint $(BUILD)

@@ -60,8 +60,8 @@ with_sanitizers()
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
     compile "$build/asan" -Db_sanitize=address,undefined -Db_lundef=false -Dkeeper=native &&
         tools/run-tests "$build/asan" --timeout-multiplier 4 --suite unit --suite conformance \
-            --suite cli --suite cli-user --suite escape --suite escape-user \
-            --suite net-brief --suite fault --suite fuzz --suite mcp --suite remote
+            --suite cli --suite escape --suite net-brief --suite fault --suite fuzz --suite mcp \
+            --suite remote
 }
 
 # The keeper has one thread and starts as a static program. Of the official clients one is enough.
