@@ -33,7 +33,9 @@
 #define FETCH_MS   60000u
 
 /* $1: a directory to make; $2: seconds, or nothing; the rest is the command. `others` are all
- * processes but the first and those that have our variable: the command and what it left.
+ * processes but the first and those that have our variable: the command and what it left. One
+ * that is being exec'd has neither arguments nor variables yet, and may be our own: it is
+ * looked at again after it has the former.
  * A stream goes to a file up to KEPT; of the rest the end is kept, and all of it counted. The
  * shell's own word on a signal ("Killed") tells it from an exit with that number. */
 static const char wrapper[] =
@@ -44,8 +46,11 @@ static const char wrapper[] =
     "exec 2>\"$d/note\"\n"
     "others() { for p in $(grep -Ls \"" CSN_DAGGER_TURN "=$" CSN_DAGGER_TURN
     "\" /proc/[0-9]*/environ); do\n"
-    "  p=${p#/proc/}; p=${p%/environ}; [ \"$p\" = 1 ] || kill -s \"$1\" \"$p\"; done; }\n"
-    "take() { dd bs=65536 count=" BLOCKS_S " iflag=fullblock of=\"$d/$1\" 2>/dev/null\n"
+    "  p=${p#/proc/}; p=${p%/environ}\n"
+    "  [ \"$p\" = 1 ] || ! grep -qs '' \"/proc/$p/cmdline\" || grep -qs \"" CSN_DAGGER_TURN
+    "=$" CSN_DAGGER_TURN "\" \"/proc/$p/environ\" || kill -s \"$1\" \"$p\"; done; }\n"
+    "take() { dd bs=65536 count=" BLOCKS_S " iflag=fullblock of=\"$d/$1\" 2>/dev/null ||\n"
+    "    : >\"$d/lost\"\n"
     "  [ $(($(wc -c <\"$d/$1\"))) -ge " KEPT_S " ] || return 0\n"
     "  mkfifo \"$d/$1.f\"; wc -c <\"$d/$1.f\" >\"$d/$1.m\" &\n"
     "  tee \"$d/$1.f\" | tail -c " TAIL_S " >\"$d/$1.t\"; wait $!; }\n"
@@ -62,6 +67,7 @@ static const char wrapper[] =
     "[ -z \"$w\" ] || kill \"$w\"\n"
     "(while :; do others KILL; sleep 0.1 || sleep 1; done) </dev/null >/dev/null 2>&1 & k=$!\n"
     "wait \"$o\" \"$e\"; kill \"$k\"\n"
+    "[ ! -e \"$d/lost\" ] || { echo lost; exit 0; }\n"
     "echo \"x $x $s $l\"; big=\n"
     "part() { n=$(wc -c <\"$d/$1\") m=0 q=0\n"
     "  [ ! -e \"$d/$1.m\" ] || { m=$(cat \"$d/$1.m\"); q=$(wc -c <\"$d/$1.t\"); }\n"
