@@ -112,13 +112,15 @@ static void run(void *arg)
         st = csn_error_advise(st, &err, "call again: the next call gets a new sandbox");
     if (st < 0)
         csn_tool_result_fail(&result, err);
+    if (st == CSN_GONE && lease) /* before anybody can call again */
+        csn_mcp_room_gone(s->room, lease);
     answer_result(c, &result);
     csn_tool_result_release(&result);
     csn_error_free(err);
     if (t.after)
         t.after(&t);
     if (lease)
-        csn_mcp_room_leave(s->room, lease, st);
+        csn_mcp_room_leave(s->room, lease);
     csn_mcp_session_leave(s, c);
     call_free(c);
 }

@@ -120,7 +120,8 @@ void csn_mcp_room_destroy(csn_mcp_room *r)
     csn_error *err = NULL;
     if (csn_destroy(l->sb, &err) < 0)
         csn_error_free(err); /* csn_close, which follows, ends it in any case */
-    csn_mcp_room_leave(r, l, CSN_GONE);
+    csn_mcp_room_gone(r, l);
+    csn_mcp_room_leave(r, l);
 }
 
 csn_status csn_mcp_room_enter(csn_mcp_room *r, csn_mcp_lease **ret, bool *ret_new,
@@ -149,20 +150,24 @@ csn_sandbox *csn_mcp_lease_sandbox(csn_mcp_lease *l)
     return l->sb;
 }
 
-void csn_mcp_room_leave(csn_mcp_room *r, csn_mcp_lease *l, csn_status st)
+void csn_mcp_room_gone(csn_mcp_room *r, csn_mcp_lease *l)
 {
-    csn_mcp_lease *old = NULL;
-
     pthread_mutex_lock(&r->lock);
-    if (st == CSN_GONE && l == r->now) {
+    if (l == r->now) {
         r->now = NULL;
         r->lost = true;
         free(r->cwd);
         r->cwd = NULL;
         memset(r->cursors, 0, sizeof(r->cursors));
-        (void)drop(l); /* ours is still counted */
+        (void)drop(l); /* the caller's is still counted */
     }
-    old = drop(l);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void csn_mcp_room_leave(csn_mcp_room *r, csn_mcp_lease *l)
+{
+    pthread_mutex_lock(&r->lock);
+    csn_mcp_lease *old = drop(l);
     pthread_mutex_unlock(&r->lock);
     lease_close(old);
 }

@@ -18,13 +18,15 @@ void csn_mcp_room_unref(csn_mcp_room *r); /* the last one closes the sandbox; NU
 /* Ends everything in it now; calls that are inside end with CSN_GONE. */
 void csn_mcp_room_destroy(csn_mcp_room *r);
 
-/* The sandbox for the length of one call; leave with the call's status. `ret_new` tells that
+/* The sandbox for the length of one call, until leave. `ret_new` tells that
  * the sandbox of earlier calls is gone and this is another. */
 typedef struct csn_mcp_lease csn_mcp_lease;
 csn_status csn_mcp_room_enter(csn_mcp_room *r, csn_mcp_lease **ret, bool *ret_new,
                               csn_error **err);
 csn_sandbox *csn_mcp_lease_sandbox(csn_mcp_lease *l);
-void csn_mcp_room_leave(csn_mcp_room *r, csn_mcp_lease *l, csn_status st);
+/* It was found to have ended: whoever enters from now on gets a new one, and is told. */
+void csn_mcp_room_gone(csn_mcp_room *r, csn_mcp_lease *l);
+void csn_mcp_room_leave(csn_mcp_room *r, csn_mcp_lease *l);
 
 /* The one persistent shell: false when somebody else is in it. With `restart` whoever is in it
  * is stopped, and it is ours. `cancel` is what stops us. */

@@ -122,5 +122,5 @@ export class Box {
 export async function endAll() {
   const ids = [...Box.live].map((b) => b.id);
   if (ids.length) spawnSync(program, ['destroy', ...ids], { env, stdio: 'ignore' });
-  fs.rmSync(scratch, { recursive: true, force: true });
+  fs.rmSync(scratch, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 }
