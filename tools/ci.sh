@@ -97,6 +97,7 @@ with_valgrind()
 # minutes and does not depend on who calls has been run above.
 as_user()
 {
+    local same_for_all='--no-suite conformance-remote --no-suite remote --no-suite remote-clients --no-suite mcp-clients'
     local home="$scratch/u"
     chmod 711 "$scratch"
     mkdir -p "$home/t" "$home/h" "$home/tmp"
@@ -106,7 +107,7 @@ as_user()
     (
         cd "$home/t" && exec setpriv --reuid 65534 --regid 65534 --clear-groups env -i \
             PATH=/usr/local/bin:/usr/bin:/bin HOME="$home/h" TMPDIR="$home/tmp" \
-            LANG=C.UTF-8 CSN_MUST_WORK=1 make test TESTS='--no-suite conformance-remote'
+            LANG=C.UTF-8 CSN_MUST_WORK=1 make test TESTS="$same_for_all"
     )
 }
 
