@@ -26,18 +26,10 @@
 #include "caisson/caisson.h"
 #include "doubles/double.h"
 #include "net/http.h"
+#include "remote/line.h"
 #include "support/support.h"
 
-#define LONG_MS 120000u /* far more than anything here takes */
-#define TOKEN   "a token"
-
-static int double_port, proxy_port;
-static char *dir, *ws;
-static csn_http *http;
-static csn_sandbox *sb;
-static csn_error *err;
-
-#define E (csn_error_free(err), err = NULL, &err)
+#define TOKEN "a token"
 
 static void set_port(int port)
 {
@@ -82,41 +74,6 @@ static int setup_old(void **state)
     return start("--old", "yes");
 }
 
-static int teardown(void **state)
-{
-    (void)state;
-    csn_close(sb);
-    sb = NULL;
-    csn_http_free(http);
-    http = NULL;
-    csn_double_end_all();
-    csn_test_remove(dir);
-    free(dir);
-    free(ws);
-    csn_error_free(err);
-    err = NULL;
-    return 0;
-}
-
-/* Asks the double or the proxy about itself. */
-static char *ask(int port, const char *path, const char *body)
-{
-    csn_http_res r = {0};
-    char url[64];
-
-    snprintf(url, sizeof(url), "http://127.0.0.1:%d%s", port, path);
-    csn_http_req q = {.method = body ? "POST" : "GET",
-                      .url = url,
-                      .body = body,
-                      .body_len = body ? strlen(body) : 0,
-                      .direct = true,
-                      .deadline_ns = csn_deadline_in(LONG_MS)};
-    assert_int_equal(csn_http_do(http, &q, &r, NULL), CSN_OK);
-    char *text = strdup(r.body.data ? r.body.data : "");
-    csn_http_res_release(&r);
-    return text;
-}
-
 static void fault(const char *rule)
 {
     free(ask(proxy_port, "/_fault", rule));
@@ -127,36 +84,14 @@ static void no_fault(void)
     fault("{\"match\":\"$none\",\"mode\":\"drop\",\"times\":0}");
 }
 
-/* The number behind "key": in what the double or the proxy says. */
-static int count(int port, const char *path, const char *key)
-{
-    char *text = ask(port, path, NULL), want[128];
-
-    snprintf(want, sizeof(want), "\"%s\":", key);
-    char *at = strstr(text, want);
-    int n = at ? (int)strtol(at + strlen(want), NULL, 10) : 0;
-    free(text);
-    return n;
-}
-
 static int execs(void)
 {
     return count(double_port, "/_double/counts", "exec");
 }
 
-static void must_have_double(void)
-{
-    if (proxy_port >= 0)
-        return;
-    if (getenv("CSN_MUST_WORK"))
-        fail_msg("%s", csn_double_why());
-    print_message("%s\n", csn_double_why());
-    skip();
-}
-
 static void open_with(uint32_t flags)
 {
-    must_have_double();
+    need_double();
     csn_config c = {.size = sizeof(c), .backend = "dagger", .audit = "none", .flags = flags};
     assert_int_equal(csn_open(&c, &sb, E), CSN_OK);
 }
@@ -593,7 +528,7 @@ static pid_t session_pid(void)
 static void session_of_our_own_ends_with_the_sandbox(void **state)
 {
     (void)state;
-    must_have_double();
+    need_double();
     fake_program();
     open_with(0);
     prints("echo x >f; cat f", "x\n");
@@ -607,7 +542,7 @@ static void session_of_our_own_ends_with_the_sandbox(void **state)
 static void session_of_a_killed_owner_ends_too(void **state)
 {
     (void)state;
-    must_have_double();
+    need_double();
     fake_program();
     pid_t child = fork();
     if (child == 0) {
@@ -624,7 +559,7 @@ static void session_of_a_killed_owner_ends_too(void **state)
 static void session_of_a_detached_sandbox_lives_until_destroy(void **state)
 {
     (void)state;
-    must_have_double();
+    need_double();
     fake_program();
     open_with(CSN_OPEN_DETACHED);
     prints("echo kept >f; echo ok", "ok\n");
@@ -651,7 +586,7 @@ static void program_that_says_nothing_useful_is_told_of(void **state)
     char *path;
 
     (void)state;
-    must_have_double();
+    need_double();
     fake_program();
     path = csn_test_join(dir, "dagger");
     csn_test_put(path, "#!/bin/sh\necho no engine\n", 25);

@@ -25,9 +25,8 @@
 #include "caisson/caisson.h"
 #include "doubles/double.h"
 #include "net/http.h"
+#include "remote/line.h"
 #include "support/support.h"
-
-#define LONG_MS 120000u /* far more than anything here takes */
 
 /* What differs between providers. Rules match "METHOD /path", counts name the same. */
 typedef struct refusal {
@@ -92,14 +91,6 @@ static const provider providers[] = {
 };
 static const provider *of = providers;
 
-static int double_port, proxy_port;
-static char *dir, *ws;
-static csn_http *http;
-static csn_sandbox *sb;
-static csn_error *err;
-
-#define E (csn_error_free(err), err = NULL, &err)
-
 static void set_urls(int port)
 {
     char url[64];
@@ -135,40 +126,6 @@ static int setup(void **state)
     return csn_http_new("faults", NULL, &http, NULL) == CSN_OK ? 0 : -1;
 }
 
-static int teardown(void **state)
-{
-    (void)state;
-    csn_close(sb);
-    sb = NULL;
-    csn_http_free(http);
-    http = NULL;
-    csn_double_end_all();
-    csn_test_remove(dir);
-    free(dir);
-    free(ws);
-    csn_error_free(err);
-    err = NULL;
-    return 0;
-}
-
-/* Asks the double or the proxy about itself. */
-static char *ask(int port, const char *path, const char *body)
-{
-    csn_http_res r = {0};
-    char url[64];
-
-    snprintf(url, sizeof(url), "http://127.0.0.1:%d%s", port, path);
-    csn_http_req q = {.method = body ? "POST" : "GET",
-                      .url = url,
-                      .body = body,
-                      .body_len = body ? strlen(body) : 0,
-                      .deadline_ns = csn_deadline_in(LONG_MS)};
-    assert_int_equal(csn_http_do(http, &q, &r, NULL), CSN_OK);
-    char *text = strdup(r.body.data ? r.body.data : "");
-    csn_http_res_release(&r);
-    return text;
-}
-
 /* match: a field of the provider; how: the rest of the rule. */
 static void fault(const char *match, const char *how)
 {
@@ -183,26 +140,9 @@ static void no_fault(void)
     fault("$none", "\"mode\":\"drop\",\"times\":0");
 }
 
-/* The number behind "key": in what the double or the proxy says. */
-static int count(int port, const char *path, const char *key)
-{
-    char *text = ask(port, path, NULL), want[128];
-
-    snprintf(want, sizeof(want), "\"%s\":", key);
-    char *at = strstr(text, want);
-    int n = at ? (int)strtol(at + strlen(want), NULL, 10) : 0;
-    free(text);
-    return n;
-}
-
 static void open_sandbox(uint32_t flags, uint64_t lifetime_ms)
 {
-    if (proxy_port < 0) {
-        if (getenv("CSN_MUST_WORK"))
-            fail_msg("%s", csn_double_why());
-        print_message("%s\n", csn_double_why());
-        skip();
-    }
+    need_double();
     csn_config c = {.size = sizeof(c),
                     .backend = of->name,
                     .audit = "none",
