@@ -20,7 +20,7 @@
 
 const csn_opt csn_sandbox_opt_table[] = {
     {CSN_OPT_STR, 0, "backend", AT(backend), "NAME",
-     "where to run: local, jail (default; or $CAISSON_BACKEND)", NULL},
+     "jail (default; or $CAISSON_BACKEND), local, e2b, vercel, dagger, docker", NULL},
     {CSN_OPT_LIST, 0, "workspace", AT(workspace), "HOST[:INSIDE][:rw|ro|cow]",
      "the directory to work in; default: the current one", NULL},
     {CSN_OPT_STR, 0, "workdir", AT(workdir), "PATH",
