@@ -48,11 +48,26 @@ function run(args, input) {
   });
 }
 
+// Jails being made and destroyed, for endAll: the records they need lie in the scratch directory.
+const underWay = new Set();
+let ending = false;
+
+function awaited(promise) {
+  const settled = promise.then(() => {}, () => {}).then(() => underWay.delete(settled));
+  underWay.add(settled);
+  return promise;
+}
+
 export class Box {
   static live = new Set();
 
   // workspace: a directory of the host that stays; without one the box has its own.
-  static async make({ workspace } = {}) {
+  static make(options) {
+    return awaited(Box.#make(options));
+  }
+
+  static async #make({ workspace } = {}) {
+    if (ending) throw new Failed('unavailable', 'this double is ending');
     const box = new Box();
     box.own = !workspace;
     box.dir = workspace ?? fs.mkdtempSync(`${scratch}/w`);
@@ -112,7 +127,11 @@ export class Box {
     return spawn(program, args, { env, stdio: ['ignore', 'pipe', 'ignore'] });
   }
 
-  async destroy() {
+  destroy() {
+    return awaited(this.#destroy());
+  }
+
+  async #destroy() {
     if (!Box.live.delete(this)) return;
     await run(['destroy', this.id]);
     if (this.own) fs.rmSync(this.dir, { recursive: true, force: true });
@@ -120,6 +139,8 @@ export class Box {
 }
 
 export async function endAll() {
+  ending = true;
+  while (underWay.size) await Promise.all(underWay);
   const ids = [...Box.live].map((b) => b.id);
   if (ids.length) spawnSync(program, ['destroy', ...ids], { env, stdio: 'ignore' });
   fs.rmSync(scratch, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
