@@ -110,3 +110,10 @@ attempt "moving what is denied" rename "$WS/no" "$WS/yes" -- rename "$OUT/b" "$O
 attempt "a new file in what may be read" create "$T/other"
 unchanged "what may be read" "$T/other/file"
 unchanged "what is denied" "$WS/no/file"
+
+# ---- what every jail has can be denied too ----
+IN+=(--deny /dev/zero --deny /proc/sys --deny /etc/ssl)
+is "denied: /dev/zero" "$(inside_sh "head -c 1 /dev/zero" 2>&1 | grep -c 'Permission denied')" 1
+for p in /proc/sys /etc/ssl; do
+    is "denied: $p" "$(inside_sh "ls $p" 2>&1 | grep -c 'Permission denied')" 1
+done

@@ -348,6 +348,20 @@ static csn_status make_rules(csn_kept *k, csn_jail *j, const shares *s, csn_erro
     return csn_rules_new(&in, &k->rules, err);
 }
 
+/* What the keeper's second process makes, at no certain time, must have nothing to do with what
+ * was asked for here (from `first` on): a share over it, or a cover in it. If it has, it is
+ * made in its turn. */
+static void keep_order(csn_jail *j, size_t first)
+{
+    size_t count = j->mount_count < CSN_MOUNTS_MAX ? j->mount_count : CSN_MOUNTS_MAX;
+
+    for (size_t i = 0; i < first && i < count; i++)
+        for (size_t n = first; j->mounts[i].flags & CSN_MOUNT_BESIDE && n < count; n++)
+            if (j->mounts[n].to && (csn_path_below(j->mounts[n].to, j->mounts[i].to) ||
+                                    csn_path_below(j->mounts[i].to, j->mounts[n].to)))
+                j->mounts[i].flags &= ~CSN_MOUNT_BESIDE;
+}
+
 /* A share that holds the usual place would cover it, so then it is elsewhere. */
 static const char *own_home(const shares *s)
 {
@@ -386,11 +400,13 @@ csn_status csn_jail_plan(csn_kept *k, csn_error **err)
     if (!k->config->home)
         csn_jail_add(j, CSN_MOUNT_SCRATCH, 0, CSN_LL_READ | CSN_LL_EXEC | CSN_LL_WRITE, NULL,
                      own_home(s));
+    size_t asked = j->mount_count;
     mount_shares(j, s);
     csn_jail_cover_host(j, s->v, s->count);
     st = csn_guard_plan(k, s->v, s->count, err);
     if (st == CSN_OK)
         st = make_rules(k, j, s, err);
+    keep_order(j, asked);
     if (st == CSN_OK && j->mount_count > CSN_MOUNTS_MAX)
         st = csn_fail(err, CSN_TOO_LARGE, "more than %u mounts", CSN_MOUNTS_MAX);
     for (size_t i = 0; st == CSN_OK && i < j->mount_count; i++)
