@@ -5,12 +5,16 @@
 #pragma once
 #include <stdbool.h>
 
+#include "os/cpus.h"
+
 typedef struct csn_beside {
     int pid;
     int (*work)(void *arg); /* 0 or -errno */
     void *arg;
     int rc;
     bool begun; /* it has been given a processor */
+    bool here;
+    csn_cpus cpus; /* the caller's */
     _Alignas(64) char stack[16384];
 } csn_beside;
 
@@ -19,5 +23,9 @@ typedef struct csn_beside {
  * that failed; then either way something went wrong. It is not a thread: namespaces and working
  * directory are its own. *b must stay where it is until join. 0 or -errno. */
 int csn_beside_begin(csn_beside *b, int (*work)(void *), void *arg);
+/* For a caller that has nothing to do meanwhile but wait: the other keeps this processor, and
+ * whatever wakes the caller finds it on another; _back when that has happened. */
+int csn_beside_begin_here(csn_beside *b, int (*work)(void *), void *arg);
+void csn_beside_back(const csn_beside *b);
 /* Waits for it. What `work` returned, or -errno. */
 int csn_beside_join(csn_beside *b);

@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/raw.h"
+
 #define UNSHARE 2u /* CLOSE_RANGE_UNSHARE */
 
 #define IN_CHILD __attribute__((no_sanitize("address", "undefined", "thread"), noinline))
@@ -114,10 +116,11 @@ IN_CHILD int csn_handover_take(int at, int *fds, size_t n)
                        .msg_control = control.bytes,
                        .msg_controllen = sizeof(control.bytes)};
 
-    if (syscall(SYS_close_range, (unsigned)at + 1, ~0u, UNSHARE) < 0)
-        return -errno;
-    if (syscall(SYS_recvmsg, at, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != 1)
-        return -errno;
+    long rc = csn_raw(SYS_close_range, (unsigned)at + 1, ~0u, UNSHARE);
+    if (rc == 0)
+        rc = csn_raw(SYS_recvmsg, at, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (rc != 1)
+        return rc < 0 ? (int)rc : -EPROTO;
     if (n == 0)
         return 0;
     const struct cmsghdr *c = CMSG_FIRSTHDR(&m);

@@ -6,8 +6,9 @@
  * a signal (exit_signal 0, which only __WALL sees), and from it the program itself, which is
  * thereby orphaned. The middle shares our descriptor table, so that the pidfd it gets is ours;
  * so does the program at first, and takes from it what it is to have (os/handover.h).
- * All signals are blocked meanwhile, and both run only system calls on stacks of their own
- * until exec.
+ * In both all signals are blocked, and they run only system calls, on stacks of their own,
+ * until exec. The host's thread may go on meanwhile: so what they call leaves errno alone
+ * (os/raw.h). Only libc's clone does not, when it fails; see csn_orphan_begin.
  *
  * With namespaces, a caller who is root becomes a user of no account first and then goes the
  * way everybody goes: the user namespace is made by that user, and its maps are written from
@@ -21,6 +22,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -28,8 +30,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "os/cpus.h"
 #include "os/guise.h"
 #include "os/handover.h"
+#include "os/raw.h"
 
 #ifndef CLONE_PIDFD
 #define CLONE_PIDFD 0x00001000
@@ -57,13 +61,16 @@ int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
 #define clone __clone
 #endif
 
-typedef struct start {
+typedef struct csn_orphan_birth {
     const csn_orphan *o;
-    char *stack2;
-    int box;    /* where the descriptors are: csn_handover_take */
-    bool taken; /* they have been */
-    int pid, pidfd;
-    int error; /* of the program's start */
+    char *stacks, *stack2; /* of the middle, below it; of the program */
+    int box;               /* where the descriptors are: csn_handover_take */
+    bool taken;            /* they have been */
+    bool alone;            /* no thread has another guise meanwhile */
+    int dumpable;          /* the host was */
+    int middle, pid, pidfd;
+    csn_cpus cpus; /* the host's thread may use */
+    int error;     /* of the program's start */
     enum csn_orphan_stage stage;
 } start;
 
@@ -89,7 +96,7 @@ IN_CHILD static int take_fds(start *s, int *fds)
         n += o->fds[i] >= 0;
     int rc = csn_handover_take(s->box, fds, n);
     s->taken = rc == 0;
-    return rc < 0 ? -1 : 0;
+    return rc;
 }
 
 /* Puts the given descriptors (have: as they were handed over) at 0..n-1 and closes all others.
@@ -100,21 +107,20 @@ IN_CHILD static int place_fds(const csn_orphan *o, const int *have)
     unsigned last = (unsigned)o->nfds;
 
     for (size_t i = 0; i < o->nfds; i++) {
-        int from = o->fds[i] < 0 ? (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0)
+        int from = o->fds[i] < 0 ? (int)csn_raw(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0)
                                  : *have++;
-        parked[i] = (int)syscall(SYS_fcntl, from, F_DUPFD, FD_HIGH);
+        parked[i] = from < 0 ? from : (int)csn_raw(SYS_fcntl, from, F_DUPFD, FD_HIGH);
         if (parked[i] < 0)
-            return -1;
+            return parked[i];
     }
-    int program = o->exec_fd > 0 ? (int)syscall(SYS_fcntl, *have, F_DUPFD, FD_HIGH) : 0;
+    long rc = 0, program = o->exec_fd > 0 ? csn_raw(SYS_fcntl, *have, F_DUPFD, FD_HIGH) : 0;
     if (program < 0)
-        return -1;
-    for (size_t i = 0; i < o->nfds; i++)
-        if (syscall(SYS_dup3, parked[i], (int)i, 0) < 0)
-            return -1;
-    if (o->exec_fd > 0 && syscall(SYS_dup3, program, (int)last++, O_CLOEXEC) < 0)
-        return -1;
-    return (int)syscall(SYS_close_range, last, ~0u, 0u);
+        return (int)program;
+    for (size_t i = 0; rc >= 0 && i < o->nfds; i++)
+        rc = csn_raw(SYS_dup3, parked[i], (int)i, 0);
+    if (rc >= 0 && o->exec_fd > 0)
+        rc = csn_raw(SYS_dup3, program, (int)last++, O_CLOEXEC);
+    return (int)(rc < 0 ? rc : csn_raw(SYS_close_range, last, ~0u, 0u));
 }
 
 IN_CHILD static int put_text(const char *path, const char *text)
@@ -123,10 +129,11 @@ IN_CHILD static int put_text(const char *path, const char *text)
 
     while (text[len])
         len++;
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
+    int fd = (int)csn_raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
     if (fd < 0)
-        return -1;
-    return syscall(SYS_write, fd, text, len) == (long)len ? 0 : -1; /* place_fds closes it */
+        return fd;
+    long n = csn_raw(SYS_write, fd, text, len); /* place_fds closes it */
+    return n < 0 ? (int)n : n == (long)len ? 0 : -EIO;
 }
 
 /* What building walls takes: DAC_OVERRIDE, SETGID, SETUID, SETPCAP, NET_BIND_SERVICE,
@@ -144,37 +151,40 @@ IN_CHILD static int keep_caps(void)
         uint32_t effective, permitted, inheritable;
     } caps[2];
 
-    if (syscall(SYS_capget, &head, caps) < 0)
-        return -1;
+    long rc = csn_raw(SYS_capget, &head, caps);
+    if (rc < 0)
+        return (int)rc;
     caps[0].inheritable = caps[0].permitted;
     caps[1].inheritable = caps[1].permitted;
-    if (syscall(SYS_capset, &head, caps) < 0)
-        return -1;
-    for (size_t i = 0; i < sizeof(kept_caps); i++)
-        if (syscall(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kept_caps[i], 0L, 0L) < 0)
-            return -1;
-    return 0;
+    rc = csn_raw(SYS_capset, &head, caps);
+    for (size_t i = 0; rc == 0 && i < sizeof(kept_caps); i++)
+        rc = csn_raw(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kept_caps[i], 0L, 0L);
+    return (int)rc;
 }
 
 /* Groups are given up for good: without that a user may not write its own map. */
 IN_CHILD static int write_maps(const csn_orphan_walls *w)
 {
-    if (put_text("/proc/self/setgroups", "deny") < 0 ||
-        put_text("/proc/self/uid_map", w->uid_map) < 0 ||
-        put_text("/proc/self/gid_map", w->gid_map) < 0)
-        return -1;
-    return w->keep_caps ? keep_caps() : 0;
+    int rc = put_text("/proc/self/setgroups", "deny");
+
+    if (rc == 0)
+        rc = put_text("/proc/self/uid_map", w->uid_map);
+    if (rc == 0)
+        rc = put_text("/proc/self/gid_map", w->gid_map);
+    return rc == 0 && w->keep_caps ? keep_caps() : rc;
 }
 
 /* Changing user makes the memory, which is the host program's, undumpable, and the files in
  * /proc that hold our maps root's. Both are set back before anybody else can run. */
 IN_CHILD static int become(const csn_orphan_walls *w)
 {
-    if (syscall(SYS_setgroups, 0, NULL) < 0 ||
-        syscall(SYS_setresgid, w->gid, w->gid, w->gid) < 0 ||
-        syscall(SYS_setresuid, w->uid, w->uid, w->uid) < 0)
-        return -1;
-    return (int)syscall(SYS_prctl, PR_SET_DUMPABLE, 1L, 0L, 0L, 0L);
+    long rc = csn_raw(SYS_setgroups, 0, NULL);
+
+    if (rc == 0)
+        rc = csn_raw(SYS_setresgid, w->gid, w->gid, w->gid);
+    if (rc == 0)
+        rc = csn_raw(SYS_setresuid, w->uid, w->uid, w->uid);
+    return (int)(rc < 0 ? rc : csn_raw(SYS_prctl, PR_SET_DUMPABLE, 1L, 0L, 0L, 0L));
 }
 
 /* The handlers are the host's and must not run here: first they go, then the mask. The table is
@@ -188,8 +198,36 @@ IN_CHILD static void reset_signals(void)
     const uint64_t none = 0;
 
     for (int i = 1; i <= 64; i++)
-        (void)syscall(SYS_rt_sigaction, i, &usual, NULL, sizeof(none));
-    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
+        (void)csn_raw(SYS_rt_sigaction, i, &usual, NULL, sizeof(none));
+    (void)csn_raw(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
+}
+
+/* Everything up to the exec. 0 or -errno, at s->stage. */
+IN_CHILD static int get_ready(start *s)
+{
+    const csn_orphan *o = s->o;
+    int have[CSN_ORPHAN_FDS_MAX + 1];
+
+    s->stage = CSN_ORPHAN_EXEC;
+    if (s->cpus.known)
+        (void)csn_raw(SYS_sched_setaffinity, 0, sizeof(s->cpus.bits), s->cpus.bits);
+    int rc = take_fds(s, have); /* until then the table is the host's */
+    if (rc < 0)
+        return rc;
+    (void)csn_raw(SYS_setsid);
+    s->stage = CSN_ORPHAN_MAP;
+    rc = o->walls && o->walls->namespaces != 0 ? write_maps(o->walls) : 0;
+    if (rc < 0)
+        return rc;
+    s->stage = CSN_ORPHAN_EXEC;
+    rc = (int)csn_raw(SYS_chdir, "/");
+    if (rc == 0)
+        rc = place_fds(o, have);
+    /* Signals stay blocked: the handlers are the host's until exec, and then the program's own
+     * affair. */
+    if (rc == 0 && o->usual_signals)
+        reset_signals();
+    return rc;
 }
 
 IN_CHILD static int program_main(void *arg)
@@ -197,42 +235,29 @@ IN_CHILD static int program_main(void *arg)
     static const char *const no_env[] = {NULL};
     start *s = arg;
     const csn_orphan *o = s->o;
-    int have[CSN_ORPHAN_FDS_MAX + 1];
     const char *const *env = o->env ? o->env : no_env;
+    long rc = get_ready(s);
 
-    s->stage = CSN_ORPHAN_EXEC;
-    if (take_fds(s, have) < 0) /* until then the table is the host's */
-        goto failed;
-    syscall(SYS_setsid);
-    s->stage = CSN_ORPHAN_MAP;
-    if (o->walls && o->walls->namespaces != 0 && write_maps(o->walls) < 0)
-        goto failed;
-    s->stage = CSN_ORPHAN_EXEC;
-    /* Signals stay blocked: the handlers are the host's until exec, and then the program's own
-     * affair. */
-    if (syscall(SYS_chdir, "/") < 0 || place_fds(o, have) < 0)
-        goto failed;
-    if (o->usual_signals)
-        reset_signals();
-    if (o->exec_fd > 0) /* was put behind the others */
-        syscall(SYS_execveat, (int)o->nfds, "", o->argv, env, AT_EMPTY_PATH);
-    else
-        syscall(SYS_execve, o->path, o->argv, env);
-failed:
-    s->error = errno;
-    syscall(SYS_exit_group, 127);
+    if (rc == 0 && o->exec_fd > 0) /* was put behind the others */
+        rc = csn_raw(SYS_execveat, (int)o->nfds, "", o->argv, env, AT_EMPTY_PATH);
+    else if (rc == 0)
+        rc = csn_raw(SYS_execve, o->path, o->argv, env);
+    s->error = (int)-rc;
+    (void)csn_raw(SYS_exit_group, 127);
     __builtin_unreachable();
 }
 
 /* The middle moves itself, which is cheap for a single thread and needs no right of the
  * program's; what it starts is born where it is, and that is the root of its cgroup namespace.
- * The kernel's memory killer spares who shares its memory with a parent in vfork: the host. */
+ * The kernel's memory killer spares who shares its memory with a parent in vfork: the host. So
+ * then the host waits. */
 IN_CHILD static int enter_groups(const csn_orphan *o)
 {
-    for (size_t i = 0; i < o->door_count; i++)
-        if (syscall(SYS_write, o->doors[i], "0", 1) != 1)
-            return -1;
-    return 0;
+    long n = 1;
+
+    for (size_t i = 0; n == 1 && i < o->door_count; i++)
+        n = csn_raw(SYS_write, o->doors[i], "0", 1);
+    return n == 1 ? 0 : n < 0 ? (int)n : -EIO;
 }
 
 IN_CHILD static int middle_main(void *arg)
@@ -247,9 +272,8 @@ IN_CHILD static int middle_main(void *arg)
         s->stage = CSN_ORPHAN_USER;
         rc = w && w->become ? become(w) : 0;
     }
-    if (rc < 0) {
-        s->error = errno;
-    } else {
+    s->error = -rc;
+    if (rc == 0) {
         s->stage = CSN_ORPHAN_CLONE;
         int flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | SIGCHLD;
         s->pid = clone(program_main, s->stack2 + STACK_SIZE,
@@ -259,59 +283,99 @@ IN_CHILD static int middle_main(void *arg)
         else
             s->pidfd = pidfd;
     }
-    syscall(SYS_exit_group, 0);
+    (void)csn_raw(SYS_exit_group, 0);
     __builtin_unreachable();
+}
+
+/* ---- by the host ---- */
+
+static int new_start(const csn_orphan *o, start **ret)
+{
+    start *s = malloc(sizeof(*s));
+    int fds[CSN_ORPHAN_FDS_MAX + 1];
+
+    if (!s)
+        return -ENOMEM;
+    *s = (start){.o = o, .pid = -1, .pidfd = -1, .dumpable = 1, .stage = CSN_ORPHAN_CLONE};
+    s->stacks = mmap(NULL, 2 * STACK_SIZE, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    int rc = s->stacks == MAP_FAILED ? -errno : csn_handover_begin(fds, list_fds(o, fds));
+    if (rc >= 0) {
+        s->stack2 = s->stacks + STACK_SIZE;
+        s->box = rc;
+        *ret = s;
+        return 0;
+    }
+    if (s->stacks != MAP_FAILED)
+        munmap(s->stacks, 2 * STACK_SIZE);
+    free(s);
+    return rc;
+}
+
+int csn_orphan_begin(const csn_orphan *o, csn_orphan_birth **ret)
+{
+    const int wait = o->door_count > 0 ? CLONE_VFORK : 0; /* see enter_groups */
+    uint64_t all = ~0ull, old = 0;
+    start *s = NULL;
+
+    int rc = new_start(o, &s);
+    if (rc < 0)
+        return rc;
+    s->alone = o->walls && o->walls->become;
+    /* Whoever becomes another user makes the memory that all threads share undumpable for a
+     * moment, and then no other thread's child may write its maps. */
+    if (s->alone)
+        csn_guise_freeze();
+    if (s->alone)
+        s->dumpable = prctl(PR_GET_DUMPABLE, 0L, 0L, 0L, 0L);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
+    csn_cpus_get(&s->cpus);
+    s->middle = clone(middle_main, s->stack2, CLONE_VM | CLONE_FILES | wait, s);
+    if (s->middle < 0)
+        s->error = errno;
+    else if (!wait)
+        csn_cpus_elsewhere(s->middle);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
+    *ret = s;
+    return 0;
+}
+
+int csn_orphan_end(csn_orphan_birth *s, pid_t *ret_pid, int *ret_pidfd,
+                   enum csn_orphan_stage *ret_stage)
+{
+    if (s->middle > 0)
+        while (waitpid(s->middle, NULL, __WALL) < 0 && errno == EINTR)
+            ;
+    if (s->alone && s->dumpable != 1)
+        (void)prctl(PR_SET_DUMPABLE, (long)s->dumpable, 0L, 0L, 0L);
+    if (s->alone)
+        csn_guise_thaw();
+    munmap(s->stacks, 2 * STACK_SIZE);
+    csn_handover_end(s->taken);
+    if (ret_stage)
+        *ret_stage = s->stage;
+    int e = s->error;
+    if (e != 0 && s->pidfd >= 0) {
+        (void)csn_orphan_wait(s->pidfd, 1000);
+        close(s->pidfd);
+    }
+    if (e == 0) {
+        *ret_pid = s->pid;
+        *ret_pidfd = s->pidfd;
+    }
+    free(s);
+    return -e;
 }
 
 int csn_orphan_start(const csn_orphan *o, pid_t *ret_pid, int *ret_pidfd,
                      enum csn_orphan_stage *ret_stage)
 {
-    start s = {.o = o, .pid = -1, .pidfd = -1, .stage = CSN_ORPHAN_CLONE};
-    uint64_t all = ~0ull, old = 0;
-    int dumpable = 1, fds[CSN_ORPHAN_FDS_MAX + 1];
+    csn_orphan_birth *birth = NULL;
 
-    char *stacks = mmap(NULL, 2 * STACK_SIZE, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (stacks == MAP_FAILED)
-        return -errno;
-    s.stack2 = stacks + STACK_SIZE;
-    s.box = csn_handover_begin(fds, list_fds(o, fds));
-    if (s.box < 0) {
-        munmap(stacks, 2 * STACK_SIZE);
-        return s.box;
-    }
-    bool alone = o->walls && o->walls->become;
-    /* Whoever becomes another user makes the memory that all threads share undumpable for a
-     * moment, and then no other thread's child may write its maps. */
-    if (alone)
-        csn_guise_freeze();
-    if (alone)
-        dumpable = prctl(PR_GET_DUMPABLE, 0L, 0L, 0L, 0L);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
-    int mid = clone(middle_main, stacks + STACK_SIZE, CLONE_VM | CLONE_VFORK | CLONE_FILES, &s);
-    int e = mid < 0 ? errno : s.error;
-    if (mid > 0)
-        while (waitpid(mid, NULL, __WALL) < 0 && errno == EINTR)
-            ;
-    if (alone && dumpable != 1)
-        (void)prctl(PR_SET_DUMPABLE, (long)dumpable, 0L, 0L, 0L);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
-    if (alone)
-        csn_guise_thaw();
-    munmap(stacks, 2 * STACK_SIZE);
-    csn_handover_end(s.taken);
     if (ret_stage)
-        *ret_stage = s.stage;
-    if (e != 0) {
-        if (s.pidfd >= 0) {
-            (void)csn_orphan_wait(s.pidfd, 1000);
-            close(s.pidfd);
-        }
-        return -e;
-    }
-    *ret_pid = s.pid;
-    *ret_pidfd = s.pidfd;
-    return 0;
+        *ret_stage = CSN_ORPHAN_CLONE;
+    int rc = csn_orphan_begin(o, &birth);
+    return rc < 0 ? rc : csn_orphan_end(birth, ret_pid, ret_pidfd, ret_stage);
 }
 
 int csn_orphan_wait(int pidfd, int timeout_ms)

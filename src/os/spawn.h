@@ -42,8 +42,17 @@ enum csn_orphan_stage {
     CSN_ORPHAN_MAP,
     CSN_ORPHAN_EXEC,
 };
+typedef struct csn_orphan_birth csn_orphan_birth;
 int csn_orphan_start(const csn_orphan *o, pid_t *ret_pid, int *ret_pidfd,
                      enum csn_orphan_stage *ret_stage);
+/* The same in two steps: it is on its way when the first returns, and the caller goes on. *o
+ * and all it points to stay until the second, but for the descriptors to be handed over, which
+ * may be closed. When the second says that it could not be run, errno may have been written to
+ * at any moment in between: what was done meanwhile is not to be believed. Nobody else can
+ * start anything until then, and the caller must not take a guise (os/guise.h). */
+int csn_orphan_begin(const csn_orphan *o, csn_orphan_birth **ret);
+int csn_orphan_end(csn_orphan_birth *b, pid_t *ret_pid, int *ret_pidfd,
+                   enum csn_orphan_stage *ret_stage);
 /* Waits until the process behind a pidfd has ended. -ETIMEDOUT. Should it have become our child
  * after all (we are pid 1, or a subreaper) it is reaped. */
 int csn_orphan_wait(int pidfd, int timeout_ms);

@@ -84,6 +84,56 @@ static void orphan_that_cannot_be_run_is_an_error(void **state)
     assert_int_equal(pidfd, -7);
 }
 
+/* Two steps: the host goes on in between, may close what it hands over, and finds its errno and
+ * its signals as they were. */
+static void orphan_is_on_its_way_while_the_host_goes_on(void **state)
+{
+    const char *argv[] = {"sh", "-c", "grep Cpus_allowed_list: /proc/self/status", NULL};
+    char text[256], line[256] = "";
+    csn_orphan_birth *birth = NULL;
+    int out[2], pidfd = -1;
+    pid_t pid = 0;
+
+    (void)state;
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    csn_orphan o = {.path = "/bin/sh", .argv = argv, .fds = {-1, out[1], -1}, .nfds = 3};
+    assert_int_equal(csn_orphan_begin(&o, &birth), 0);
+    close(out[1]);
+    for (int i = 0; i < 2000; i++) { /* enough to get into its way */
+        errno = 0;
+        assert_int_equal(open("/no/such/file", O_RDONLY), -1);
+        assert_int_equal(errno, ENOENT);
+    }
+    assert_int_equal(csn_orphan_end(birth, &pid, &pidfd, NULL), 0);
+    read_all(out[0], text, sizeof(text));
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof(line), f) && strncmp(line, "Cpus_allowed_list:", 18) != 0)
+        continue;
+    assert_non_null(f);
+    fclose(f);
+    assert_string_equal(text, line); /* where it was born is not where it must stay */
+    assert_int_equal(csn_orphan_wait(pidfd, 5000), 0);
+    close(pidfd);
+    close(out[0]);
+}
+
+static void orphan_that_is_not_born_says_so_in_the_end(void **state)
+{
+    const char *argv[] = {"x", NULL};
+    csn_orphan o = {.path = "/no/such/program", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
+    enum csn_orphan_stage stage = CSN_ORPHAN_CLONE;
+    csn_orphan_birth *birth = NULL;
+    int pidfd = -7;
+    pid_t pid = -7;
+
+    (void)state;
+    assert_int_equal(csn_orphan_begin(&o, &birth), 0);
+    assert_int_equal(csn_orphan_end(birth, &pid, &pidfd, &stage), -ENOENT);
+    assert_int_equal(stage, CSN_ORPHAN_EXEC);
+    assert_int_equal(pid, -7);
+    assert_int_equal(pidfd, -7);
+}
+
 static volatile sig_atomic_t chld_count;
 
 static void on_chld(int signo)
@@ -557,6 +607,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(orphan_gets_what_is_listed_and_nothing_else),
         cmocka_unit_test(orphan_that_cannot_be_run_is_an_error),
+        cmocka_unit_test(orphan_is_on_its_way_while_the_host_goes_on),
+        cmocka_unit_test(orphan_that_is_not_born_says_so_in_the_end),
         cmocka_unit_test(orphan_raises_no_sigchld),
         cmocka_unit_test(orphans_of_many_threads_get_their_own),
         cmocka_unit_test(a_host_that_closes_everything_keeps_what_it_opens),
