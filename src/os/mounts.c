@@ -435,24 +435,47 @@ static void await(const int *step)
 
 /* ---- by the second process ---- */
 
-static int do_beside(void *arg)
+static bool is_beside(const csn_mounts_work *w, size_t i)
 {
-    csn_mounts_work *w = arg;
-    builder b = {.w = w, .root = w->root, .ours = true};
+    return (w->m.list[i].flags & CSN_MOUNT_BESIDE) != 0;
+}
+
+/* By its descriptor: it lies on top of the new one. */
+static int take_off(csn_mounts_work *w)
+{
     int rc = (int)csn_raw(SYS_fchdir, w->old);
 
-    w->at = w->m.count;
     if (rc == 0)
         rc = (int)csn_raw(SYS_umount2, ".", MNT_DETACH);
     w->off_rc = rc;
     tell(&w->off);
-    if (rc == 0 && w->then)
-        rc = w->then(w->arg);
+    return rc;
+}
+
+static int put_beside(csn_mounts_work *w)
+{
+    builder b = {.w = w, .root = w->root, .ours = true};
+    int rc = 0;
+
+    await(&w->ready);
     for (size_t i = 0; rc == 0 && i < w->m.count; i++)
-        if (w->m.list[i].flags & CSN_MOUNT_BESIDE) {
+        if (is_beside(w, i)) {
             rc = put_listed(&b, i);
             w->at = rc < 0 ? i : w->at;
         }
+    return rc;
+}
+
+static int do_beside(void *arg)
+{
+    csn_mounts_work *w = arg;
+
+    w->at = w->m.count;
+    int rc = take_off(w);
+    if (rc == 0 && w->then)
+        rc = w->then(w->arg);
+    if (rc == 0)
+        rc = put_beside(w);
     if (rc < 0)
         return rc;
     await(&w->filled);
@@ -461,7 +484,6 @@ static int do_beside(void *arg)
 
 /* ---- by ourselves ---- */
 
-/* The old root ends up on top of the new one, which we have by its descriptor. */
 static int enter(csn_mounts_work *w)
 {
     w->old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -473,23 +495,19 @@ static int enter(csn_mounts_work *w)
 static int fill(csn_mounts_work *w, size_t *ret_at)
 {
     builder b = {.w = w, .root = w->root, .ours = true};
-    bool begun = false;
     int rc = make_masks(&b);
 
     for (size_t i = 0; rc == 0 && i < w->m.count; i++) {
-        bool other = (w->m.list[i].flags & CSN_MOUNT_BESIDE) != 0;
         *ret_at = i;
-        if (!other)
+        if (!is_beside(w, i))
             rc = put_listed(&b, i);
-        else if (!begun)
-            rc = csn_beside_begin(&w->beside, do_beside, w);
-        begun = begun || other;
+        else if (w->ready == 0)
+            tell(&w->ready);
     }
-    if (rc == 0 && !begun)
-        rc = csn_beside_begin(&w->beside, do_beside, w);
     if (rc < 0)
         return rc;
     *ret_at = w->m.count;
+    tell(&w->ready);
     tell(&w->filled);
     return 0;
 }
@@ -500,12 +518,14 @@ int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_mounts_work *w)
     if (m->count > CSN_MOUNTS_MAX)
         return -E2BIG;
     w->m = *m;
-    w->filled = w->off = 0;
+    w->off = w->ready = w->filled = 0;
     for (size_t i = 0; i < m->count; i++)
         w->source[i] = open_source(&m->list[i]);
     int rc = new_root(m, &w->root);
     if (rc == 0)
         rc = enter(w);
+    if (rc == 0)
+        rc = csn_beside_begin(&w->beside, do_beside, w);
     return rc < 0 ? rc : fill(w, ret_at);
 }
 

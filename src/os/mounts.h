@@ -41,7 +41,8 @@ typedef enum csn_mount_kind {
 #define CSN_MOUNT_OURS (1u << 8)
 /* LINK, BIND, AGAIN, MASK: made by the second process, together with all others that are so
  * marked, in their order. What they lie in comes in the list before the first of them, nothing
- * that is not marked lies in them, and nobody else's names are on the way. */
+ * that is not marked lies in them, nobody else's names are on the way, and no rule of Landlock
+ * speaks of them. */
 #define CSN_MOUNT_BESIDE (1u << 9)
 #define CSN_MOUNT_ALL    0x3ffu
 
@@ -62,8 +63,8 @@ typedef struct csn_mounts {
 
 #define CSN_MOUNTS_MAX 256u
 
-/* A second process (os/beside.h) takes off the old root, makes what is marked for it, does
- * something else for the caller, and makes the new root read-only when all is in it. */
+/* A second process (os/beside.h) takes off the old root, does something else for the caller,
+ * makes what is marked for it, and makes the new root read-only when all is in it. */
 typedef struct csn_mounts_work {
     csn_beside beside;
     int (*then)(void *arg); /* or NULL; errno is not its own, see os/raw.h */
@@ -74,8 +75,9 @@ typedef struct csn_mounts_work {
     int root, old;
     int mask_dir, mask_file; /* nothing to see: mounts that can be copied */
     size_t at;               /* which entry of the second process failed */
-    int filled;              /* the caller has made all of its own; 0 or 1, a futex */
-    int off, off_rc;         /* the old root has gone, or why not; likewise */
+    /* 0 or 1, futexes: the caller has made what the marked ones lie in; all of its own */
+    int ready, filled;
+    int off, off_rc; /* likewise: the old root has gone, or why not */
 } csn_mounts_work;
 
 /* Builds it and makes it the root; it is complete, and the old one gone, after csn_mounts_join.

@@ -32,6 +32,7 @@
 #define ENTRIES  48u
 #define ZONE     "/etc/localtime"
 #define PART     (CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NARROW | CSN_MOUNT_OURS)
+#define DIR_PART (PART | CSN_MOUNT_BESIDE)
 /* Where the gateway answers, if there is one; else the question fails at once. */
 #define RESOLV_CONF  "nameserver 198.18.0.1\n"
 #define FORM_VERSION "2" /* of what csn_etc_make makes of a list */
@@ -143,7 +144,7 @@ static void mount_dirs(csn_jail *j, uint32_t found)
 {
     for (size_t i = 0; i < COUNT(dirs); i++)
         if (found & (1u << i))
-            csn_jail_add(j, CSN_MOUNT_BIND, PART, CSN_LL_READ, dirs[i], dirs[i]);
+            csn_jail_add(j, CSN_MOUNT_BIND, DIR_PART, CSN_LL_READ, dirs[i], dirs[i]);
 }
 
 /* ---- the shared copy ---- */

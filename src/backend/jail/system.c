@@ -52,12 +52,6 @@ static void add_dev(csn_jail *j)
                                            {"/proc/self/fd/2", "/dev/stderr"},
                                            {"pts/ptmx", "/dev/ptmx"}};
 
-    for (size_t i = 0; i < COUNT(nodes); i++)
-        csn_jail_add(j, CSN_MOUNT_BIND,
-                     CSN_MOUNT_DEVICES | CSN_MOUNT_NOEXEC | CSN_MOUNT_NARROW | BESIDE,
-                     CSN_LL_DEVICE, nodes[i], nodes[i]);
-    for (size_t i = 0; i < COUNT(links); i++)
-        csn_jail_add(j, CSN_MOUNT_LINK, BESIDE, 0, links[i][0], links[i][1]);
     csn_jail_add(j, CSN_MOUNT_PTS, CSN_MOUNT_DEVICES | CSN_MOUNT_NOEXEC, 0, NULL, "/dev/pts");
     csn_jail_add(j, CSN_MOUNT_SCRATCH, CSN_MOUNT_STICKY | CSN_MOUNT_NOEXEC,
                  CSN_LL_READ | CSN_LL_WRITE, NULL, "/dev/shm");
@@ -65,6 +59,12 @@ static void add_dev(csn_jail *j)
      * and a rule needs a path. A kernel without queues has no such file system. */
     csn_jail_add(j, CSN_MOUNT_QUEUES, CSN_MOUNT_OPTIONAL | CSN_MOUNT_NOEXEC,
                  CSN_LL_READ | CSN_LL_WRITE, NULL, "/dev/mqueue");
+    for (size_t i = 0; i < COUNT(nodes); i++)
+        csn_jail_add(j, CSN_MOUNT_BIND,
+                     CSN_MOUNT_DEVICES | CSN_MOUNT_NOEXEC | CSN_MOUNT_NARROW | BESIDE,
+                     CSN_LL_DEVICE, nodes[i], nodes[i]);
+    for (size_t i = 0; i < COUNT(links); i++)
+        csn_jail_add(j, CSN_MOUNT_LINK, BESIDE, 0, links[i][0], links[i][1]);
 }
 
 static void add_proc(csn_jail *j)
@@ -90,10 +90,10 @@ void csn_jail_add_system(const csn_kept *k, csn_jail *j, const char *home)
     csn_jail_add(j, CSN_MOUNT_PROC, CSN_MOUNT_NOEXEC, CSN_LL_READ | CSN_LL_WRITE, NULL,
                  "/proc");
     csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_DEVICE, NULL, "/dev");
+    csn_jail_add_etc(k, j, home);
     add_dev(j);
     add_proc(j);
     add_programs(j);
-    csn_jail_add_etc(k, j, home);
     /* which package a program of /usr is from, and its version */
     csn_jail_add(j, CSN_MOUNT_BIND, SYSTEM | CSN_MOUNT_OPTIONAL, CSN_LL_READ, "/var/lib/dpkg",
                  "/var/lib/dpkg");
