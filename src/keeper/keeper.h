@@ -168,7 +168,11 @@ typedef struct csn_keeper {
     uint8_t packet[CSN_KEEPER_MSG_MAX];
 } csn_keeper;
 
-/* walls.c. The keeper is behind all walls of its spec, or must end: -errno. */
+/* walls.c. Begins what is the same for every jail, before its orders are there. No failure is
+ * final: what could not be begun is tried again when they are. */
+void csn_walls_ahead(void);
+void csn_walls_ordered(void); /* they are */
+/* The keeper is behind all walls of its spec, or must end: -errno. */
 int csn_walls_build(csn_keeper *k);
 
 /* net.c. A network as ordered: *told says what it became, ret_fds (room for all of a message)

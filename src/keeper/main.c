@@ -3,12 +3,13 @@
  * caisson-keeper holds one sandbox: it starts its commands, reaps them, keeps the output of
  * background processes and ends everything when it is told to, when its owner dies or when its
  * time is over. It is started by the library with exactly the descriptors of spec.h, an empty
- * environment and a sealed spec. It runs nobody's code but exec's: no plug-ins, no
- * configuration, no environment variables. It has two other lives, by flags of the spec: to
- * sweep (sweep.c), and to make the sockets of one command (os/sockets.h). If the spec or the
- * descriptors are not what they should be it does nothing and exits 2. */
+ * environment, and a sealed spec or the promise of one. It runs nobody's code but exec's: no
+ * plug-ins, no configuration, no environment variables. It has two other lives, by flags of the
+ * spec: to sweep (sweep.c), and to make the sockets of one command (os/sockets.h). If the spec
+ * or the descriptors are not what they should be it does nothing and exits 2. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,16 +29,58 @@
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 static csn_keeper keeper;
-static char spec_bytes[CSN_SPEC_MAX];
+static char spec_bytes[sizeof(csn_msg_head) + CSN_SPEC_MAX];
+
+/* Waits for a message, or for the owner's end: a host that has forked holds our connection open
+ * after it has died. A listening socket in its place means that it may die. */
+static int await_message(void)
+{
+    struct stat st;
+    bool owned = fstat(CSN_KEEPER_FD_OWNER, &st) == 0 && !S_ISSOCK(st.st_mode);
+    struct pollfd pf[] = {{.fd = CSN_KEEPER_FD_CONTROL, .events = POLLIN},
+                          {.fd = owned ? CSN_KEEPER_FD_OWNER : -1, .events = POLLIN}};
+    uint64_t deadline = csn_deadline_in(CSN_KEEPER_ORDERS_MS);
+
+    while (pf[0].revents == 0) {
+        int n = poll(pf, 2, csn_deadline_poll_ms(deadline));
+        if (n == 0 || pf[1].revents != 0)
+            return n == 0 ? -ETIMEDOUT : -EOWNERDEAD;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+    }
+    return 0;
+}
+
+/* Born ahead of its orders, which are still being worked out. */
+static int receive_spec(csn_keeper *k)
+{
+    csn_msg m;
+
+    csn_walls_ahead();
+    int rc = await_message();
+    csn_walls_ordered();
+    if (rc == 0)
+        rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, spec_bytes, sizeof(spec_bytes), &m);
+    if (rc <= 0)
+        return rc < 0 ? rc : -EPIPE;
+    if (m.type != CSN_MSG_ORDERS || m.nfds != 0)
+        return -EPROTO;
+    return csn_spec_get(m.body, m.len, &k->spec); /* borrows from it, until we end */
+}
 
 static int read_spec(csn_keeper *k)
 {
     struct stat st;
+    int seals = fcntl(CSN_KEEPER_FD_SPEC, F_GET_SEALS);
 
-    if ((fcntl(CSN_KEEPER_FD_SPEC, F_GET_SEALS) & SEALS) != SEALS ||
-        fstat(CSN_KEEPER_FD_SPEC, &st) < 0 || st.st_size > (off_t)sizeof(spec_bytes))
+    if (seals < 0) {
+        close(CSN_KEEPER_FD_SPEC);
+        return receive_spec(k);
+    }
+    if ((seals & SEALS) != SEALS || fstat(CSN_KEEPER_FD_SPEC, &st) < 0 ||
+        st.st_size > (off_t)CSN_SPEC_MAX)
         return -EPROTO;
-    ssize_t n = pread(CSN_KEEPER_FD_SPEC, spec_bytes, sizeof(spec_bytes), 0);
+    ssize_t n = pread(CSN_KEEPER_FD_SPEC, spec_bytes, CSN_SPEC_MAX, 0);
     if (n != st.st_size)
         return -EPROTO;
     close(CSN_KEEPER_FD_SPEC);

@@ -67,6 +67,7 @@ enum csn_msg_type {
     CSN_MSG_MOUNTS = 96, /* from the library: detached mounts, in the order of the spec */
     CSN_MSG_READY,       /* from the keeper: its walls stand; its root comes along */
     CSN_MSG_FAILED,      /* they do not */
+    CSN_MSG_ORDERS,      /* from the library: the spec, for a keeper born without one */
 };
 
 /* ---- bodies ---------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* spec.h: what a keeper is told once, at its start, in a sealed memfd. */
+/* spec.h: what a keeper is told once: at its start, in a sealed memfd, or a little later, as
+ * the first message on its connection. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +26,7 @@
 
 /* The descriptors a keeper is born with. 0-2 are /dev/null. */
 #define CSN_KEEPER_FD_CONTROL 3
-#define CSN_KEEPER_FD_SPEC    4
+#define CSN_KEEPER_FD_SPEC    4 /* or /dev/null: it comes as a message */
 #define CSN_KEEPER_FD_OWNER   5 /* attached: pidfd of the owner; detached: listening socket */
 #define CSN_SWEEPER_FD_KEEPER 5 /* pidfd of the keeper; 3 is /dev/null */
 

@@ -39,6 +39,7 @@ typedef struct building {
     size_t at_mount; /* which entry, when it is the mounts */
     int inner;       /* the wall that commands step behind, or -1 */
     csn_ask_body told;
+    bool ahead;       /* the first steps were done before the orders came */
     csn_beside aside; /* makes the network while we do the rest */
     int net;          /* what it made */
     csn_net_body net_told;
@@ -302,6 +303,40 @@ static void tell(uint16_t type, const csn_ask_body *body, const int *fds, size_t
                        csn_deadline_in(CSN_KEEPER_ANSWER_MS));
 }
 
+static int begin(building *b, bool wait)
+{
+    b->at = CSN_WALL_LIMITS;
+    int rc = b->w->on & CSN_WALL_BIT(CSN_WALL_LIMITS) ? go_first() : 0;
+    if (rc < 0 || !(b->w->on & CSN_WALL_BIT(CSN_WALL_NET)))
+        return rc;
+    b->at = CSN_WALL_NET;
+    return wait ? csn_beside_begin_here(&b->aside, make_net, b)
+                : csn_beside_begin(&b->aside, make_net, b);
+}
+
+void csn_walls_ahead(void)
+{
+    static const csn_walls first = {.on = CSN_WALL_BIT(CSN_WALL_LIMITS) |
+                                          CSN_WALL_BIT(CSN_WALL_NET)};
+
+    (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
+    site.w = &first;
+    site.ahead = begin(&site, true) == 0;
+}
+
+void csn_walls_ordered(void)
+{
+    if (site.ahead)
+        csn_beside_back(&site.aside);
+}
+
+/* Only a build for tests orders a jail without a network of its own. */
+static void drop_net(building *b)
+{
+    if (csn_beside_join(&b->aside) == 0)
+        close(b->net);
+}
+
 int csn_walls_build(csn_keeper *k)
 {
     building *b = &site;
@@ -312,12 +347,9 @@ int csn_walls_build(csn_keeper *k)
     if (b->w->on == 0)
         return 0;
     (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
-    b->at = CSN_WALL_LIMITS;
-    int rc = b->w->on & CSN_WALL_BIT(CSN_WALL_LIMITS) ? go_first() : 0;
-    if (rc == 0 && (b->w->on & CSN_WALL_BIT(CSN_WALL_NET))) {
-        b->at = CSN_WALL_NET;
-        rc = csn_beside_begin(&b->aside, make_net, b);
-    }
+    int rc = b->ahead ? 0 : begin(b, false);
+    if (b->ahead && !(b->w->on & CSN_WALL_BIT(CSN_WALL_NET)))
+        drop_net(b);
     if (rc == 0)
         rc = receive_given(b);
     if (rc == 0)

@@ -152,11 +152,9 @@ static csn_status listen_socket(csn_kept *l, int *ret, csn_error **err)
 
 /* The runtime directory (the private home, the socket) is the keeper's to remove: it outlives
  * us when we are killed. */
-static csn_status make_spec(csn_kept *l, csn_orphan *orphan, int *ret, csn_error **err)
+static csn_status put_orders(csn_kept *l, csn_wire_out *o, csn_error **err)
 {
     csn_autofree char *sock = NULL;
-    uint8_t buf[1024];
-    csn_wire_out o;
     csn_keeper_spec spec = {.flags = l->detached ? CSN_SPEC_DETACHED : 0,
                             .lifetime_ms = l->config->lifetime_ms,
                             .tag_base = csn_spec_tag_base(l->id),
@@ -164,68 +162,152 @@ static csn_status make_spec(csn_kept *l, csn_orphan *orphan, int *ret, csn_error
 
     if (spec.lifetime_ms == CSN_NO_LIMIT)
         spec.lifetime_ms = 0;
+    csn_status st = l->detached ? csn_kept_run_dir(l, err) : CSN_OK;
+    if (st < 0)
+        return st;
     if (l->detached && asprintf(&sock, "%s/" SOCKET_NAME, l->run_path) < 0)
         return csn_fail(err, CSN_NOMEM, "keeper");
     spec.socket = sock;
     spec.remove[0] = l->run_path;
-    csn_status st = l->kind->arm ? l->kind->arm(l, &spec, orphan, err) : CSN_OK;
+    if (l->kind->arm)
+        l->kind->arm(l, &spec);
+    csn_spec_put(o, &spec);
+    return o->error != 0 ? csn_fail_errno(err, o->error, "orders for the keeper") : CSN_OK;
+}
+
+/* A keeper on its way: what csn_orphan_begin borrows. */
+struct csn_kept_birth {
+    csn_orphan orphan;
+    const char *argv[3];
+    csn_orphan_birth *begun;
+};
+
+/* spec: its orders, or -1 when they are to follow. */
+static csn_status begin_birth(csn_kept *l, struct csn_kept_birth **birth, int spec,
+                              csn_error **err)
+{
+    struct csn_kept_birth *b = *birth;
+    csn_autofd int fifth = -1, ours = -1, theirs = -1;
+    int pair[2];
+
+    free(CSN_STEAL(l->program));
+    csn_status st = csn_keeper_find(&l->program, err);
+    if (st == CSN_OK && l->detached)
+        st = listen_socket(l, &fifth, err);
     if (st < 0)
         return st;
-    csn_wire_out_init(&o, buf, sizeof(buf));
-    csn_spec_put(&o, &spec);
-    int fd = o.error != 0 ? -o.error : csn_sealed_memfd("caisson-spec", o.data, o.len);
-    csn_wire_out_release(&o);
-    if (fd < 0)
-        return csn_fail_errno(err, -fd, "orders for the keeper");
-    *ret = fd;
+    csn_autofd int exe = open(l->program, O_RDONLY | O_CLOEXEC);
+    if (exe < 0)
+        return csn_fail_errno(err, errno, "%s", l->program);
+    if (!l->detached)
+        fifth = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (fifth < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return csn_fail_errno(err, errno, "start the keeper");
+    ours = pair[0];
+    theirs = pair[1]; /* held here, it would hide that the keeper has hung up */
+    b->argv[0] = PROGRAM;
+    b->argv[1] = l->id;
+    const int fds[] = {-1, -1, -1, theirs, spec, fifth};
+    memcpy(b->orphan.fds, fds, sizeof(fds));
+    b->orphan.nfds = sizeof(fds) / sizeof(fds[0]);
+    b->orphan.path = l->program;
+    b->orphan.exec_fd = exe;
+    b->orphan.argv = b->argv;
+    int rc = csn_orphan_begin(&b->orphan, &b->begun);
+    if (rc == -ENOMEM)
+        return csn_fail(err, CSN_NOMEM, "start the keeper");
+    if (rc < 0)
+        return csn_fail(err, CSN_UNAVAILABLE, "start %s: %s", l->program, strerrordesc_np(-rc));
+    l->keeper_fd = csn_steal_fd(&ours);
+    l->birth = CSN_STEAL(*birth);
     return CSN_OK;
+}
+
+/* Into what it will be born, which may decide what it is told. */
+static csn_status new_birth(csn_kept *l, struct csn_kept_birth **ret, csn_error **err)
+{
+    *ret = calloc(1, sizeof(**ret));
+    if (!*ret)
+        return csn_fail(err, CSN_NOMEM, "start the keeper");
+    return l->kind->birth ? l->kind->birth(l, &(*ret)->orphan, err) : CSN_OK;
+}
+
+/* It runs, or there is none. */
+csn_status csn_kept_keeper_born(csn_kept *l, csn_error **err)
+{
+    csn_autofree struct csn_kept_birth *b = CSN_STEAL(l->birth);
+    enum csn_orphan_stage stage;
+    int pidfd = -1;
+    pid_t pid = 0;
+
+    if (!b)
+        return CSN_OK;
+    int rc = csn_orphan_end(b->begun, &pid, &pidfd, &stage);
+    if (rc == 0) {
+        l->keeper_pid = pid;
+        l->keeper_pidfd = pidfd;
+        return CSN_OK;
+    }
+    close(csn_steal_fd(&l->keeper_fd));
+    l->unordered = false;
+    if (l->kind->refused)
+        return l->kind->refused(l, stage, -rc, err);
+    return csn_fail(err, CSN_UNAVAILABLE, "start %s: %s", l->program, strerrordesc_np(-rc));
+}
+
+/* Only by open, before anybody else has the sandbox. */
+csn_status csn_kept_keeper_ahead(csn_kept *l, csn_error **err)
+{
+    csn_autofree struct csn_kept_birth *b = NULL;
+    csn_status st = new_birth(l, &b, err);
+
+    if (st == CSN_OK)
+        st = begin_birth(l, &b, -1, err);
+    l->unordered = st == CSN_OK;
+    return st;
+}
+
+static csn_status send_orders(csn_kept *l, csn_wire_out *o, csn_error **err)
+{
+    csn_status st = put_orders(l, o, err);
+
+    if (st < 0)
+        return st;
+    int rc = csn_msg_send(l->keeper_fd, CSN_MSG_ORDERS, o->data, o->len, NULL, 0,
+                          csn_deadline_in(CSN_KEEPER_ANSWER_MS));
+    l->unordered = false;
+    if (rc == -EPIPE)
+        return csn_link_lost(l, err);
+    return rc < 0 ? csn_fail_errno(err, -rc, "orders for the keeper") : CSN_OK;
+}
+
+static csn_status bear_ordered(csn_kept *l, csn_wire_out *o, csn_error **err)
+{
+    csn_autofree struct csn_kept_birth *b = NULL;
+    csn_status st = new_birth(l, &b, err);
+
+    if (st == CSN_OK)
+        st = put_orders(l, o, err);
+    if (st < 0)
+        return st;
+    csn_autofd int spec = csn_sealed_memfd("caisson-spec", o->data, o->len);
+    if (spec < 0)
+        return csn_fail_errno(err, -spec, "orders for the keeper");
+    st = begin_birth(l, &b, spec, err);
+    return st < 0 ? st : csn_kept_keeper_born(l, err);
 }
 
 /* Attached, and without walls to wait for: no answer is awaited. The first request finds out
  * whether it came up, and a command does not pay for a round trip. */
 static csn_status start_locked(csn_kept *l, csn_error **err)
 {
-    csn_autofree char *program = NULL;
-    csn_autofd int spec = -1, fifth = -1, ours = -1, theirs = -1;
-    int pair[2], pidfd = -1;
-    pid_t pid = 0;
-    csn_orphan orphan = {.nfds = 6};
-    enum csn_orphan_stage stage;
+    uint8_t buf[4096];
+    csn_wire_out o;
 
-    csn_status st = csn_keeper_find(&program, err);
-    if (st == CSN_OK && l->detached)
-        st = listen_socket(l, &fifth, err);
-    if (st == CSN_OK)
-        st = make_spec(l, &orphan, &spec, err);
-    if (st < 0)
-        return st;
-    csn_autofd int exe = open(program, O_RDONLY | O_CLOEXEC);
-    if (exe < 0)
-        return csn_fail_errno(err, errno, "%s", program);
-    if (!l->detached)
-        fifth = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    if (fifth < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return csn_fail_errno(err, errno, "start the keeper");
-    ours = pair[0];
-    theirs = pair[1];
-    const char *argv[] = {PROGRAM, l->id, NULL};
-    const int fds[] = {-1, -1, -1, theirs, spec, fifth};
-    memcpy(orphan.fds, fds, sizeof(fds));
-    orphan.path = program;
-    orphan.exec_fd = exe;
-    orphan.argv = argv;
-    int rc = csn_orphan_start(&orphan, &pid, &pidfd, &stage);
-    close(csn_steal_fd(&theirs)); /* held here, it would hide that the keeper has hung up */
-    if (rc < 0 && l->kind->refused)
-        return l->kind->refused(l, stage, -rc, err);
-    if (rc < 0)
-        return csn_fail(err, CSN_UNAVAILABLE, "start %s: %s", program, strerrordesc_np(-rc));
-    l->keeper_pid = pid;
-    l->keeper_pidfd = pidfd;
-    l->keeper_fd = csn_steal_fd(&ours);
-    free(l->program);
-    l->program = CSN_STEAL(program);
-    return l->kind->started ? l->kind->started(l, err) : CSN_OK;
+    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_status st = l->unordered ? send_orders(l, &o, err) : bear_ordered(l, &o, err);
+    csn_wire_out_release(&o);
+    return st == CSN_OK && l->kind->started ? l->kind->started(l, err) : st;
 }
 
 /* Who listens there, from the kernel: only a keeper of our own user is spoken to. */
@@ -295,7 +377,7 @@ csn_status csn_kept_keeper_start(csn_kept *l, csn_error **err)
         st = csn_fail(err, CSN_GONE, "sandbox '%s' has ended", l->id);
     else if (l->keeper_fd < 0 && l->connected)
         st = csn_fail(err, CSN_GONE, "sandbox '%s' has ended", l->id);
-    else if (l->keeper_fd < 0)
+    else if (l->keeper_fd < 0 || l->unordered)
         started = (st = start_locked(l, err)) == CSN_OK;
     pthread_mutex_unlock(&l->keeper_lock);
     /* Others may look for a detached one as soon as we return: it must be listening. */
@@ -408,6 +490,7 @@ void csn_kept_keeper_end(csn_kept *l)
     csn_autofd int channel = -1;
     csn_wire_out none;
 
+    (void)csn_kept_keeper_born(l, NULL); /* only then it can be ended */
     pthread_mutex_lock(&l->keeper_lock);
     bool there = l->keeper_fd >= 0 && l->keeper_pid != 0;
     l->keeper_pid = 0;

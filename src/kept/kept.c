@@ -156,23 +156,47 @@ static csn_status open_commit_lock(csn_kept *l, csn_error **err)
     return l->commit_fd < 0 ? csn_kept_run_failed(l, errno, "lock", err) : CSN_OK;
 }
 
-static csn_status set_up(csn_kept *l, bool keeper, csn_error **err)
-{
-    csn_status st = l->kind->prepare ? l->kind->prepare(l, err) : CSN_OK;
-
-    if (st == CSN_OK)
-        st = csn_kept_environ_new(l, &l->environ_base, err);
-    if (st == CSN_OK && keeper)
-        st = csn_kept_keeper_start(l, err);
-    return st;
-}
-
 static void hand_over(csn_error **err, csn_error *why)
 {
     if (err)
         *err = why;
     else
         csn_error_free(why);
+}
+
+static csn_status prepare(csn_kept *l, csn_error **err)
+{
+    csn_status st = l->kind->prepare ? l->kind->prepare(l, err) : CSN_OK;
+
+    return st < 0 ? st : csn_kept_environ_new(l, &l->environ_base, err);
+}
+
+/* Both at the same time: it is on its way while we find out what it is to do. */
+static csn_status prepare_and_bear(csn_kept *l, csn_error **err)
+{
+    csn_error *why = NULL;
+    csn_status st = csn_kept_keeper_ahead(l, err);
+
+    if (st < 0)
+        return st;
+    st = prepare(l, &why);
+    csn_status born = csn_kept_keeper_born(l, err);
+    if (born < 0) {
+        csn_error_free(why);
+        return born;
+    }
+    hand_over(err, why);
+    return st;
+}
+
+static csn_status set_up(csn_kept *l, bool keeper, csn_error **err)
+{
+    const csn_kept_kind *kind = l->kind;
+    csn_status st = kind->begin ? kind->begin(l, err) : CSN_OK;
+
+    if (st == CSN_OK)
+        st = keeper && kind->ahead ? prepare_and_bear(l, err) : prepare(l, err);
+    return st == CSN_OK && keeper ? csn_kept_keeper_start(l, err) : st;
 }
 
 /* because: owned by the new state. *ret_instead: try again as this. */

@@ -44,10 +44,15 @@ struct csn_kept_kind {
     bool eager;       /* the keeper runs from open on, not from the first command */
     bool rooted;      /* paths are those of the keeper's own root, see csn_kept.root */
     bool judged;      /* paths are the host's, and every one is judged by the rules */
+    bool ahead;       /* eager: the keeper is born before `prepare`, and has its orders after */
+    /* What must be known before the keeper is born. */
+    csn_status (*begin)(csn_kept *k, csn_error **err);
+    /* What it is born into. */
+    csn_status (*birth)(csn_kept *k, csn_orphan *o, csn_error **err);
     /* Makes base, home, grants and rules. */
     csn_status (*prepare)(csn_kept *k, csn_error **err);
-    /* What the keeper is to be started with beyond the common orders. */
-    csn_status (*arm)(csn_kept *k, csn_keeper_spec *spec, csn_orphan *o, csn_error **err);
+    /* Its orders beyond the common ones. */
+    void (*arm)(csn_kept *k, csn_keeper_spec *spec);
     /* It runs now, or was found again: whatever is left to do. */
     csn_status (*started)(csn_kept *k, csn_error **err);
     /* It could not be run: says why (errnum > 0). */
@@ -92,6 +97,8 @@ struct csn_kept {
     int keeper_fd;               /* SEQPACKET to the keeper, or -1 */
     int keeper_pidfd;            /* or -1 */
     int64_t keeper_pid;
+    struct csn_kept_birth *birth;    /* while it is on its way; see keeper.c */
+    bool unordered;                  /* it waits for its orders */
     _Atomic uint64_t spawns;         /* how often it was asked to start something */
     _Atomic uint64_t alone_after;    /* after that one ended, nothing else was left */
     bool wait_end;                   /* something of its needs it to have ended: see its kind */
@@ -177,6 +184,10 @@ csn_status csn_kept_path_judge(void *state, uint32_t op, const char *path, char 
                                csn_error **err);
 
 /* keeper.c */
+/* By open: it is on its way, without orders. And: it runs now, or could not be run; then
+ * whatever else failed since does not count (os/spawn.h). */
+csn_status csn_kept_keeper_ahead(csn_kept *l, csn_error **err);
+csn_status csn_kept_keeper_born(csn_kept *l, csn_error **err);
 csn_status csn_kept_keeper_start(csn_kept *l, csn_error **err);   /* once; later calls: OK */
 csn_status csn_kept_keeper_connect(csn_kept *l, csn_error **err); /* detached, by socket */
 /* When the keeper will end by itself, since the epoch; 0: never. */

@@ -53,6 +53,78 @@ static void keeper_that_is_killed_is_noticed_and_swept(void **state)
     den_clean(&d);
 }
 
+/* A keeper that was born ahead of its orders. owner: a process, to be closed; ours: the other
+ * end of its connection. */
+static int unordered_keeper(int owner, int *ret_ours)
+{
+    const char *argv[] = {"caisson-keeper", "unordered", NULL};
+    int pair[2], pidfd = -1;
+    pid_t pid = 0;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    csn_orphan o = {.path = getenv("CSN_TEST_KEEPER"),
+                    .argv = argv,
+                    .fds = {-1, -1, -1, pair[1], -1, owner},
+                    .nfds = 6};
+    assert_int_equal(csn_orphan_start(&o, &pid, &pidfd, NULL), 0);
+    close(pair[1]);
+    close(owner);
+    *ret_ours = pair[0];
+    return pidfd;
+}
+
+static int pidfd_of(pid_t pid)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static void keeper_without_orders_ends_with_whoever_made_it(void **state)
+{
+    int ours, keeper = unordered_keeper(pidfd_of(getpid()), &ours);
+
+    (void)state;
+    assert_int_equal(csn_orphan_wait(keeper, 50), -ETIMEDOUT); /* it waits for them */
+    close(ours);
+    assert_int_equal(csn_orphan_wait(keeper, 30000), 0);
+    close(keeper);
+
+    pid_t owner = fork(); /* it dies, and somebody has a copy of its end */
+    if (owner == 0) {
+        pause();
+        _exit(0);
+    }
+    keeper = unordered_keeper(pidfd_of(owner), &ours);
+    assert_int_equal(csn_orphan_wait(keeper, 50), -ETIMEDOUT);
+    kill(owner, SIGKILL);
+    assert_int_equal(waitpid(owner, NULL, 0), owner);
+    assert_int_equal(csn_orphan_wait(keeper, 30000), 0);
+    close(keeper);
+    close(ours);
+}
+
+static void keeper_takes_nothing_else_for_its_orders(void **state)
+{
+    static const uint8_t none[8] = {0};
+    int ours, keeper;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        keeper = unordered_keeper(pidfd_of(getpid()), &ours);
+        if (i == 0) /* another message */
+            assert_int_equal(csn_msg_send(ours, CSN_MSG_HELLO, none, 8, NULL, 0, 0), 0);
+        else if (i == 1) /* with something in it that is none */
+            assert_int_equal(csn_msg_send(ours, CSN_MSG_ORDERS, none, 8, NULL, 0, 0), 0);
+        else
+            assert_int_equal(write(ours, "?", 1), 1);
+        assert_int_equal(csn_orphan_wait(keeper, 30000), 0);
+        close(keeper);
+        close(ours);
+    }
+}
+
 static void missing_keeper_says_where_it_looked(void **state)
 {
     den d;
@@ -378,6 +450,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_keeps_its_signals_and_children),
         cmocka_unit_test(keeper_that_is_killed_is_noticed_and_swept),
+        cmocka_unit_test(keeper_without_orders_ends_with_whoever_made_it),
+        cmocka_unit_test(keeper_takes_nothing_else_for_its_orders),
         cmocka_unit_test(missing_keeper_says_where_it_looked),
         cmocka_unit_test(nothing_survives_a_caller_that_is_killed),
         cmocka_unit_test(detached_sandbox_is_found_again_and_destroyed),

@@ -42,7 +42,7 @@ static void jail_release(csn_kept *k)
     k->own = NULL;
 }
 
-static csn_status jail_prepare(csn_kept *k, csn_error **err)
+static csn_status jail_begin(csn_kept *k, csn_error **err)
 {
     csn_jail *j = calloc(1, sizeof(*j));
 
@@ -55,7 +55,13 @@ static csn_status jail_prepare(csn_kept *k, csn_error **err)
     if (!j || !j->arena)
         return csn_fail(err, CSN_NOMEM, "open jail sandbox");
     k->memory_each = 0; /* memory is bounded by better means, see limits.c */
+    return csn_jail_begin(k, err);
+}
+
+static csn_status jail_prepare(csn_kept *k, csn_error **err)
+{
     csn_status st = csn_jail_plan(k, err);
+
     return st < 0 ? st : csn_jail_net_plan(k, err);
 }
 
@@ -110,6 +116,8 @@ static void jail_ended(csn_kept *k)
 static const csn_kept_kind weaker = {.name = "jail",
                                      .eager = true,
                                      .judged = true,
+                                     .begin = jail_begin,
+                                     .birth = csn_jail_birth,
                                      .prepare = jail_prepare,
                                      .arm = csn_jail_arm,
                                      .started = jail_started,
@@ -130,6 +138,9 @@ static const csn_kept_kind kind = {.name = "jail",
                                    .instead = instead,
                                    .eager = true,
                                    .rooted = true,
+                                   .ahead = true,
+                                   .begin = jail_begin,
+                                   .birth = csn_jail_birth,
                                    .prepare = jail_prepare,
                                    .arm = csn_jail_arm,
                                    .started = jail_started,

@@ -40,6 +40,7 @@ typedef struct csn_jail_share {
 /* The jail's own part of a kept sandbox (csn_kept.own). */
 typedef struct csn_jail {
     csn_arena *arena; /* owns all strings here */
+    struct csn_jail_shares *shares;
     csn_mount mounts[CSN_MOUNTS_MAX];
     size_t mount_count;
     /* A privileged caller makes the mounts of its shares itself (see start.c). */
@@ -66,7 +67,9 @@ typedef struct csn_jail {
     const char *place, *tmp; /* weaker.c: the private directories; else NULL */
 } csn_jail;
 
-/* plan.c. Fills mounts, given, and the sandbox's base, home and rules. */
+/* plan.c. What is shared, and who commands are: what the keeper is born with. */
+csn_status csn_jail_begin(csn_kept *k, csn_error **err);
+/* Fills mounts, given, and the sandbox's base, home and rules. */
 csn_status csn_jail_plan(csn_kept *k, csn_error **err);
 /* Adds an entry. -1: there is no room; the list is checked for that once, at the end. */
 void csn_jail_add(csn_jail *j, uint32_t kind, uint32_t flags, uint32_t access, const char *from,
@@ -90,7 +93,8 @@ csn_status csn_jail_environ(csn_kept *k, csn_error **err);
 const char *csn_jail_shell(void);
 
 /* start.c: entries of csn_kept_kind */
-csn_status csn_jail_arm(csn_kept *k, csn_keeper_spec *spec, csn_orphan *o, csn_error **err);
+csn_status csn_jail_birth(csn_kept *k, csn_orphan *o, csn_error **err);
+void csn_jail_arm(csn_kept *k, csn_keeper_spec *spec);
 csn_status csn_jail_started(csn_kept *k, csn_error **err);
 csn_status csn_jail_ready(void *state, csn_error **err); /* entry of the ops table */
 void csn_jail_lend(csn_kept *k, int fd);

@@ -158,18 +158,25 @@ static csn_status describe(csn_kept *k, csn_error **err)
 
 /* ---- the life of a sandbox ---- */
 
-csn_status csn_jail_limits_arm(csn_kept *k, csn_walls *w, csn_orphan *o, csn_error **err)
+csn_status csn_jail_limits_birth(csn_kept *k, csn_orphan *o, csn_error **err)
 {
-    const csn_config *c = k->config;
     csn_jail_limits *l = limits_of(k);
-    uint64_t disk = c->disk_max ? c->disk_max : CSN_JAIL_DISK_DEFAULT;
-
     csn_status st = choose_groups(k, l, err);
+
     if (st < 0)
         return st;
     o->doors = l->doors;
     o->door_count = l->door_count;
     k->wait_end = l->door_count > 0; /* a group can be removed when nobody is in it */
+    return CSN_OK;
+}
+
+void csn_jail_limits_arm(csn_kept *k, csn_walls *w)
+{
+    const csn_config *c = k->config;
+    const csn_jail_limits *l = limits_of(k);
+    uint64_t disk = c->disk_max ? c->disk_max : CSN_JAIL_DISK_DEFAULT;
+
     w->pids_max = c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT;
     w->pids_max += version_of(l, CSN_CGROUP_PIDS) ? PIDS_SLACK : 1;
     w->nofile_max = NOFILE;
@@ -182,7 +189,6 @@ csn_status csn_jail_limits_arm(csn_kept *k, csn_walls *w, csn_orphan *o, csn_err
         w->memory_max = c->memory_max;
         w->data_max = c->memory_max < UINT64_MAX - slack ? c->memory_max + slack : UINT64_MAX;
     }
-    return CSN_OK;
 }
 
 static void close_doors(csn_jail_limits *l)

@@ -16,9 +16,11 @@ typedef struct csn_jail_limits {
 } csn_jail_limits;
 
 void csn_jail_limits_init(csn_jail_limits *l);
-/* Makes the control groups that are needed and can be had, fills what the keeper is to enforce.
+/* Makes the control groups that are needed and can be had, for the keeper to be born in.
  * Refused when a limit can be had by no means. */
-csn_status csn_jail_limits_arm(csn_kept *k, csn_walls *w, csn_orphan *o, csn_error **err);
+csn_status csn_jail_limits_birth(csn_kept *k, csn_orphan *o, csn_error **err);
+/* What the keeper is to enforce. */
+void csn_jail_limits_arm(csn_kept *k, csn_walls *w);
 /* The keeper runs (its groups are entered) or was found again (they are looked up). */
 csn_status csn_jail_limits_started(csn_kept *k, csn_error **err);
 

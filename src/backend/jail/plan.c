@@ -29,7 +29,7 @@
 #define THROWAWAY_LOW  0x70000000u
 #define THROWAWAY_BITS 0x0ffffffeu
 
-typedef struct shares {
+typedef struct csn_jail_shares {
     csn_jail_share v[SHARES_MAX];
     size_t count;
 } shares;
@@ -371,18 +371,23 @@ static const char *own_home(const shares *s)
     return HOME_INSIDE;
 }
 
+csn_status csn_jail_begin(csn_kept *k, csn_error **err)
+{
+    csn_jail *j = k->own;
+
+    j->shares = csn_arena_alloc(j->arena, sizeof(*j->shares));
+    if (!j->shares)
+        return csn_fail(err, CSN_NOMEM, "plan of the jail");
+    csn_status st = find_shares(k, j, j->shares, err);
+    return st < 0 ? st : choose_user(j, &j->shares->v[0], err);
+}
+
 csn_status csn_jail_plan(csn_kept *k, csn_error **err)
 {
     csn_jail *j = k->own;
-    shares *s = csn_arena_alloc(j->arena, sizeof(*s));
+    const shares *s = j->shares;
+    csn_status st;
 
-    if (!s)
-        return csn_fail(err, CSN_NOMEM, "plan of the jail");
-    csn_status st = find_shares(k, j, s, err);
-    if (st == CSN_OK)
-        st = choose_user(j, &s->v[0], err);
-    if (st < 0)
-        return st;
     if (k->kind->judged) {
         st = csn_jail_weaker_plan(k, s->v, s->count, err);
         return st < 0 ? st : csn_guard_plan(k, s->v, s->count, err);

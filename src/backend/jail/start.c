@@ -42,7 +42,22 @@ static uint32_t walls_off(void)
 #endif
 }
 
-csn_status csn_jail_arm(csn_kept *k, csn_keeper_spec *spec, csn_orphan *o, csn_error **err)
+csn_status csn_jail_birth(csn_kept *k, csn_orphan *o, csn_error **err)
+{
+    csn_jail *j = k->own;
+
+    j->walls = (csn_orphan_walls){.namespaces = k->kind->judged ? 0 : NAMESPACES,
+                                  .become = j->privileged,
+                                  .keep_caps = j->disk_uid != 0,
+                                  .uid = j->host_uid,
+                                  .gid = j->host_gid,
+                                  .uid_map = j->uid_map,
+                                  .gid_map = j->gid_map};
+    o->walls = &j->walls;
+    return csn_jail_limits_birth(k, o, err);
+}
+
+void csn_jail_arm(csn_kept *k, csn_keeper_spec *spec)
 {
     csn_jail *j = k->own;
 
@@ -60,15 +75,7 @@ csn_status csn_jail_arm(csn_kept *k, csn_keeper_spec *spec, csn_orphan *o, csn_e
     if (k->kind->judged)
         csn_jail_weaker_walls(j, &spec->walls);
     spec->walls.on &= ~walls_off();
-    j->walls = (csn_orphan_walls){.namespaces = k->kind->judged ? 0 : NAMESPACES,
-                                  .become = j->privileged,
-                                  .keep_caps = j->disk_uid != 0,
-                                  .uid = j->host_uid,
-                                  .gid = j->host_gid,
-                                  .uid_map = j->uid_map,
-                                  .gid_map = j->gid_map};
-    o->walls = &j->walls;
-    return csn_jail_limits_arm(k, &spec->walls, o, err);
+    csn_jail_limits_arm(k, &spec->walls);
 }
 
 /* ---- mounts for the keeper of a root caller ---- */
