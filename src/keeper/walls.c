@@ -227,7 +227,7 @@ static int nesting(building *b)
 
 static int build_net(csn_keeper *k, building *b)
 {
-    int rc = csn_beside_join(&b->aside);
+    int rc = csn_beside_result(&b->aside);
 
     if (rc < 0)
         return rc;
@@ -285,9 +285,14 @@ static int build(csn_keeper *k, building *b)
         b->at = (csn_wall)i;
         rc = b->w->on & CSN_WALL_BIT(i) ? build_one(k, b, b->at) : 0;
     }
+    /* The ends of the others are waited for here and not before: nothing above depends on them.
+     */
+    if (rc == 0 && (b->w->on & CSN_WALL_BIT(CSN_WALL_NET))) {
+        b->at = CSN_WALL_NET;
+        rc = csn_beside_join(&b->aside);
+    }
     if (rc < 0 || !(b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS)))
         return rc;
-    /* Its rest is waited for here and not before: nothing of ours above depends on it. */
     b->at = CSN_WALL_MOUNTS;
     return csn_mounts_join(&b->mounting, &b->at_mount);
 }

@@ -7,7 +7,39 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "os/raw.h"
+
+#define FUTEX_WAIT 0
+#define FUTEX_WAKE 1
+#define LOOK_NS    50000000 /* whether it still lives */
+
+void csn_step_tell(int *step)
+{
+    __atomic_store_n(step, 1, __ATOMIC_RELEASE);
+    (void)csn_raw(SYS_futex, step, FUTEX_WAKE, 1);
+}
+
+static bool is_told(const int *step)
+{
+    return __atomic_load_n(step, __ATOMIC_ACQUIRE) != 0;
+}
+
+static void wait_for(const int *step)
+{
+    const struct timespec look = {.tv_nsec = LOOK_NS};
+
+    if (!is_told(step))
+        (void)csn_raw(SYS_futex, step, FUTEX_WAIT, 0, &look);
+}
+
+void csn_step_await(const int *step)
+{
+    while (!is_told(step))
+        wait_for(step);
+}
 
 static int run(void *arg)
 {
@@ -17,6 +49,7 @@ static int run(void *arg)
     if (b->here)
         csn_cpus_elsewhere((int)syscall(SYS_getppid));
     b->rc = b->work(b->arg);
+    csn_step_tell(&b->done);
     return 0;
 }
 
@@ -24,7 +57,8 @@ static int begin(csn_beside *b, int (*work)(void *), void *arg)
 {
     b->work = work;
     b->arg = arg;
-    b->begun = false;
+    b->begun = b->ended = false;
+    b->done = 0;
     b->rc = -EINTR; /* who is killed did not do its work */
     b->pid = clone(run, b->stack + sizeof(b->stack), CLONE_VM | CLONE_FILES | SIGCHLD, b);
     return b->pid < 0 ? -errno : 0;
@@ -55,13 +89,40 @@ void csn_beside_back(const csn_beside *b)
         csn_cpus_elsewhere(b->pid);
 }
 
-int csn_beside_join(csn_beside *b)
+static int reap(csn_beside *b, int flags)
 {
-    /* It may have been sent to a processor that is busy with something else. */
-    if (!__atomic_load_n(&b->begun, __ATOMIC_RELAXED))
-        csn_cpus_here(b->pid);
-    while (waitpid(b->pid, NULL, __WALL) < 0)
+    int pid = 0;
+
+    while (!b->ended && (pid = waitpid(b->pid, NULL, __WALL | flags)) < 0)
         if (errno != EINTR)
             return -errno;
-    return b->rc;
+    b->ended = b->ended || pid == b->pid;
+    return 0;
+}
+
+/* It was sent to another processor, and may stand there behind something else, while this one
+ * has nothing to do. */
+int csn_beside_await(csn_beside *b, const int *step)
+{
+    int rc = 0;
+
+    if (!is_told(step))
+        csn_cpus_here(b->pid);
+    for (; rc == 0 && !is_told(step) && !b->ended; rc = reap(b, WNOHANG))
+        wait_for(step);
+    return rc < 0 ? rc : is_told(step) ? 0 : -EINTR;
+}
+
+int csn_beside_result(csn_beside *b)
+{
+    int rc = csn_beside_await(b, &b->done);
+
+    return rc < 0 ? rc : b->rc;
+}
+
+int csn_beside_join(csn_beside *b)
+{
+    int told = csn_beside_result(b), rc = reap(b, 0);
+
+    return told < 0 ? told : rc;
 }

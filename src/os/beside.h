@@ -12,7 +12,9 @@ typedef struct csn_beside {
     int (*work)(void *arg); /* 0 or -errno */
     void *arg;
     int rc;
+    int done;   /* a step, see below: `work` has returned */
     bool begun; /* it has been given a processor */
+    bool ended; /* and is no more */
     bool here;
     csn_cpus cpus; /* the caller's */
     _Alignas(64) char stack[16384];
@@ -27,5 +29,13 @@ int csn_beside_begin(csn_beside *b, int (*work)(void *), void *arg);
  * whatever wakes the caller finds it on another; _back when that has happened. */
 int csn_beside_begin_here(csn_beside *b, int (*work)(void *), void *arg);
 void csn_beside_back(const csn_beside *b);
-/* Waits for it. What `work` returned, or -errno. */
+/* What `work` returned, when it has, or -errno. And: when it has ended too, and *b is free. */
+int csn_beside_result(csn_beside *b);
 int csn_beside_join(csn_beside *b);
+
+/* Steps of one that the other waits for: 0 until they are told, then 1. They leave errno alone.
+ * Whoever has begun the other waits for its steps with the second: -EINTR when it has ended
+ * without them. */
+void csn_step_tell(int *step);
+void csn_step_await(const int *step);
+int csn_beside_await(csn_beside *b, const int *step);

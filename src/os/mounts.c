@@ -41,8 +41,6 @@
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442
 #endif
-#define FUTEX_WAIT      0
-#define FUTEX_WAKE      1
 #define TREE_CLONE      1u
 #define TREE_CLOEXEC    ((unsigned)O_CLOEXEC)
 #define TREE_RECURSIVE  0x8000u /* AT_RECURSIVE */
@@ -419,20 +417,6 @@ static int put_listed(builder *b, size_t i)
     return rc < 0 && left_out(m, rc) ? 0 : rc;
 }
 
-/* ---- the two tell each other how far they are ---- */
-
-static void tell(int *step)
-{
-    __atomic_store_n(step, 1, __ATOMIC_RELEASE);
-    (void)csn_raw(SYS_futex, step, FUTEX_WAKE, 1);
-}
-
-static void await(const int *step)
-{
-    while (__atomic_load_n(step, __ATOMIC_ACQUIRE) == 0)
-        (void)csn_raw(SYS_futex, step, FUTEX_WAIT, 0, NULL);
-}
-
 /* ---- by the second process ---- */
 
 static bool is_beside(const csn_mounts_work *w, size_t i)
@@ -448,7 +432,7 @@ static int take_off(csn_mounts_work *w)
     if (rc == 0)
         rc = (int)csn_raw(SYS_umount2, ".", MNT_DETACH);
     w->off_rc = rc;
-    tell(&w->off);
+    csn_step_tell(&w->off);
     return rc;
 }
 
@@ -457,7 +441,7 @@ static int put_beside(csn_mounts_work *w)
     builder b = {.w = w, .root = w->root, .ours = true};
     int rc = 0;
 
-    await(&w->ready);
+    csn_step_await(&w->ready);
     for (size_t i = 0; rc == 0 && i < w->m.count; i++)
         if (is_beside(w, i)) {
             rc = put_listed(&b, i);
@@ -478,7 +462,7 @@ static int do_beside(void *arg)
         rc = put_beside(w);
     if (rc < 0)
         return rc;
-    await(&w->filled);
+    csn_step_await(&w->filled);
     return set_attrs(w->root, CSN_MOUNT_RDONLY, false);
 }
 
@@ -502,13 +486,13 @@ static int fill(csn_mounts_work *w, size_t *ret_at)
         if (!is_beside(w, i))
             rc = put_listed(&b, i);
         else if (w->ready == 0)
-            tell(&w->ready);
+            csn_step_tell(&w->ready);
     }
     if (rc < 0)
         return rc;
     *ret_at = w->m.count;
-    tell(&w->ready);
-    tell(&w->filled);
+    csn_step_tell(&w->ready);
+    csn_step_tell(&w->filled);
     return 0;
 }
 
@@ -529,10 +513,11 @@ int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_mounts_work *w)
     return rc < 0 ? rc : fill(w, ret_at);
 }
 
-int csn_mounts_await_off(const csn_mounts_work *w)
+int csn_mounts_await_off(csn_mounts_work *w)
 {
-    await(&w->off);
-    return w->off_rc;
+    int rc = csn_beside_await(&w->beside, &w->off);
+
+    return rc < 0 ? rc : w->off_rc;
 }
 
 int csn_mounts_join(csn_mounts_work *w, size_t *ret_at)

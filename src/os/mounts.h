@@ -75,9 +75,8 @@ typedef struct csn_mounts_work {
     int root, old;
     int mask_dir, mask_file; /* nothing to see: mounts that can be copied */
     size_t at;               /* which entry of the second process failed */
-    /* 0 or 1, futexes: the caller has made what the marked ones lie in; all of its own */
-    int ready, filled;
-    int off, off_rc; /* likewise: the old root has gone, or why not */
+    int ready, filled; /* steps: the caller has made what the marked ones lie in; all its own */
+    int off, off_rc;   /* likewise: the old root has gone, or why not */
 } csn_mounts_work;
 
 /* Builds it and makes it the root; it is complete, and the old one gone, after csn_mounts_join.
@@ -86,7 +85,7 @@ typedef struct csn_mounts_work {
 int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_mounts_work *work);
 /* The kernel makes no user namespace for somebody above whose root another lies. 0, or
  * -errno: it cannot be taken off. */
-int csn_mounts_await_off(const csn_mounts_work *work);
+int csn_mounts_await_off(csn_mounts_work *work);
 /* Before anything of anybody else's is run; no privilege is needed for it. 0 or -errno. */
 int csn_mounts_join(csn_mounts_work *work, size_t *ret_at);
 
