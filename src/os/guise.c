@@ -13,18 +13,36 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/turn.h"
+
+#define IN_CHILD __attribute__((no_sanitize("address", "undefined", "thread"), noinline))
+
 /* A thread that changes its identity makes the memory that all threads share undumpable, and
  * with it what a child in that memory may write of its own in /proc. */
 static pthread_rwlock_t identity = PTHREAD_RWLOCK_INITIALIZER;
+static csn_turn frozen;
+
+static void lock_thawed(int (*lock)(pthread_rwlock_t *))
+{
+    for (;;) {
+        lock(&identity);
+        if (!csn_turn_is_taken(&frozen))
+            return;
+        pthread_rwlock_unlock(&identity);
+        csn_turn_wait(&frozen);
+    }
+}
 
 void csn_guise_freeze(void)
 {
-    pthread_rwlock_wrlock(&identity);
+    lock_thawed(pthread_rwlock_wrlock);
+    csn_turn_take(&frozen);
+    pthread_rwlock_unlock(&identity);
 }
 
-void csn_guise_thaw(void)
+IN_CHILD void csn_guise_thaw(void)
 {
-    pthread_rwlock_unlock(&identity);
+    csn_turn_give_back(&frozen);
 }
 
 /* The call itself tells nothing; asking for an impossible user tells who we are. */
@@ -42,7 +60,7 @@ int csn_guise_on(csn_guise *g, uid_t uid, gid_t gid)
     if (g->groups > 0 && syscall(SYS_setgroups, 0, NULL) < 0)
         return -errno;
     g->on = true;
-    pthread_rwlock_rdlock(&identity);
+    lock_thawed(pthread_rwlock_rdlock);
     (void)syscall(SYS_setfsgid, gid);
     (void)syscall(SYS_setfsuid, uid);
     pthread_rwlock_unlock(&identity);
@@ -56,7 +74,7 @@ void csn_guise_off(csn_guise *g)
 {
     if (!g->on)
         return;
-    pthread_rwlock_rdlock(&identity);
+    lock_thawed(pthread_rwlock_rdlock);
     (void)syscall(SYS_setfsuid, geteuid());
     (void)syscall(SYS_setfsgid, getegid());
     pthread_rwlock_unlock(&identity);

@@ -18,6 +18,7 @@ int csn_guise_on(csn_guise *g, uid_t uid, gid_t gid);
 void csn_guise_off(csn_guise *g);
 
 /* Between these no thread changes its identity: for whoever starts a child that shares our
- * memory and has to write its own files in /proc. One at a time. */
+ * memory and has to write its own files in /proc. One at a time. The second may be called by
+ * that child. */
 void csn_guise_freeze(void);
 void csn_guise_thaw(void);

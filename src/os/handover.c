@@ -18,12 +18,14 @@
 #include <unistd.h>
 
 #include "os/raw.h"
+#include "os/turn.h"
 
 #define UNSHARE 2u /* CLOSE_RANGE_UNSHARE */
 
 #define IN_CHILD __attribute__((no_sanitize("address", "undefined", "thread"), noinline))
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static csn_turn full; /* something is in it */
 static struct {
     pid_t maker;
     int take, give; /* the ends */
@@ -64,6 +66,17 @@ static void drop_box(void)
     box.take = box.give = -1;
 }
 
+static void lock_empty(void)
+{
+    for (;;) {
+        pthread_mutex_lock(&lock);
+        if (!csn_turn_is_taken(&full))
+            return;
+        pthread_mutex_unlock(&lock);
+        csn_turn_wait(&full);
+    }
+}
+
 int csn_handover_begin(const int *fds, size_t n)
 {
     char one = 0;
@@ -76,7 +89,7 @@ int csn_handover_begin(const int *fds, size_t n)
 
     if (n > CSN_HANDOVER_MAX)
         return -E2BIG;
-    pthread_mutex_lock(&lock);
+    lock_empty();
     int rc = make_box();
     if (rc == 0 && n > 0) {
         m.msg_control = control.bytes;
@@ -89,17 +102,23 @@ int csn_handover_begin(const int *fds, size_t n)
     }
     if (rc == 0 && sendmsg(box.give, &m, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
         rc = -errno;
-    if (rc == 0)
-        return box.take;
-    drop_box();
+    if (rc == 0) {
+        csn_turn_take(&full);
+        rc = box.take;
+    } else {
+        drop_box();
+    }
     pthread_mutex_unlock(&lock);
     return rc;
 }
 
 void csn_handover_end(int taken)
 {
-    if (!taken)
-        drop_box(); /* with what is in it */
+    if (taken)
+        return;
+    pthread_mutex_lock(&lock);
+    drop_box(); /* with what is in it */
+    csn_turn_give_back(&full);
     pthread_mutex_unlock(&lock);
 }
 
@@ -121,6 +140,7 @@ IN_CHILD int csn_handover_take(int at, int *fds, size_t n)
         rc = csn_raw(SYS_recvmsg, at, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (rc != 1)
         return rc < 0 ? (int)rc : -EPROTO;
+    csn_turn_give_back(&full);
     if (n == 0)
         return 0;
     const struct cmsghdr *c = CMSG_FIRSTHDR(&m);

@@ -9,7 +9,7 @@
 
 /* Puts `n` descriptors where a process that is started next can take them. A descriptor that
  * stays ours, for csn_handover_take; or -errno. One at a time: nobody else's start comes
- * between this and csn_handover_end. */
+ * between this and csn_handover_take, or csn_handover_end. */
 int csn_handover_begin(const int *fds, size_t n);
 /* taken: somebody has taken them. Else they are let go of. */
 void csn_handover_end(int taken);

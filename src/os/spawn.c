@@ -66,8 +66,8 @@ typedef struct csn_orphan_birth {
     char *stacks, *stack2; /* of the middle, below it; of the program */
     int box;               /* where the descriptors are: csn_handover_take */
     bool taken;            /* they have been */
-    bool alone;            /* no thread has another guise meanwhile */
-    int dumpable;          /* the host was */
+    bool alone;            /* no thread takes another guise until the maps are written */
+    int dumpable;          /* the host was, before */
     int middle, pid, pidfd;
     csn_cpus cpus; /* the host's thread may use */
     int error;     /* of the program's start */
@@ -202,6 +202,17 @@ IN_CHILD static void reset_signals(void)
     (void)csn_raw(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 }
 
+/* The host is again what it was. By whoever comes to it first. */
+IN_CHILD static void let_others(start *s)
+{
+    if (!s->alone)
+        return;
+    s->alone = false;
+    if (s->dumpable != 1)
+        (void)csn_raw(SYS_prctl, PR_SET_DUMPABLE, s->dumpable, 0L, 0L, 0L);
+    csn_guise_thaw();
+}
+
 /* Everything up to the exec. 0 or -errno, at s->stage. */
 IN_CHILD static int get_ready(start *s)
 {
@@ -219,6 +230,7 @@ IN_CHILD static int get_ready(start *s)
     rc = o->walls && o->walls->namespaces != 0 ? write_maps(o->walls) : 0;
     if (rc < 0)
         return rc;
+    let_others(s);
     s->stage = CSN_ORPHAN_EXEC;
     rc = (int)csn_raw(SYS_chdir, "/");
     if (rc == 0)
@@ -321,13 +333,13 @@ int csn_orphan_begin(const csn_orphan *o, csn_orphan_birth **ret)
     int rc = new_start(o, &s);
     if (rc < 0)
         return rc;
-    s->alone = o->walls && o->walls->become;
     /* Whoever becomes another user makes the memory that all threads share undumpable for a
      * moment, and then no other thread's child may write its maps. */
-    if (s->alone)
+    s->alone = o->walls && o->walls->become;
+    if (s->alone) {
         csn_guise_freeze();
-    if (s->alone)
         s->dumpable = prctl(PR_GET_DUMPABLE, 0L, 0L, 0L, 0L);
+    }
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
     csn_cpus_get(&s->cpus);
     s->middle = clone(middle_main, s->stack2, CLONE_VM | CLONE_FILES | wait, s);
@@ -346,10 +358,7 @@ int csn_orphan_end(csn_orphan_birth *s, pid_t *ret_pid, int *ret_pidfd,
     if (s->middle > 0)
         while (waitpid(s->middle, NULL, __WALL) < 0 && errno == EINTR)
             ;
-    if (s->alone && s->dumpable != 1)
-        (void)prctl(PR_SET_DUMPABLE, (long)s->dumpable, 0L, 0L, 0L);
-    if (s->alone)
-        csn_guise_thaw();
+    let_others(s);
     munmap(s->stacks, 2 * STACK_SIZE);
     csn_handover_end(s->taken);
     if (ret_stage)

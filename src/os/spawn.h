@@ -48,8 +48,7 @@ int csn_orphan_start(const csn_orphan *o, pid_t *ret_pid, int *ret_pidfd,
 /* The same in two steps: it is on its way when the first returns, and the caller goes on. *o
  * and all it points to stay until the second, but for the descriptors to be handed over, which
  * may be closed. When the second says that it could not be run, errno may have been written to
- * at any moment in between: what was done meanwhile is not to be believed. Nobody else can
- * start anything until then, and the caller must not take a guise (os/guise.h). */
+ * at any moment in between: what was done meanwhile is not to be believed. */
 int csn_orphan_begin(const csn_orphan *o, csn_orphan_birth **ret);
 int csn_orphan_end(csn_orphan_birth *b, pid_t *ret_pid, int *ret_pidfd,
                    enum csn_orphan_stage *ret_stage);
