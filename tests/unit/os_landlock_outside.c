@@ -21,6 +21,7 @@ static void on_signal(int sig)
 
 static int setup_outside(void **state)
 {
+    static unsigned round; /* a child of the last one may not have let go of its name yet */
     socklen_t len = sizeof(tcp_at);
 
     tcp_at =
@@ -30,8 +31,8 @@ static int setup_outside(void **state)
              getsockname(tcp_fd, (struct sockaddr *)&tcp_at, &len) == 0,
          "a listener on loopback");
     abstract_at = (struct sockaddr_un){.sun_family = AF_UNIX};
-    snprintf(abstract_at.sun_path + 1, sizeof(abstract_at.sun_path) - 1, "csn-landlock-%d",
-             (int)getpid());
+    snprintf(abstract_at.sun_path + 1, sizeof(abstract_at.sun_path) - 1, "csn-landlock-%d-%u",
+             (int)getpid(), round++);
     abstract_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     must(bind(abstract_fd, (struct sockaddr *)&abstract_at, sizeof(abstract_at)) == 0 &&
              listen(abstract_fd, 64) == 0,
