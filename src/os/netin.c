@@ -29,6 +29,8 @@
 #define ATTR_RTA_DST     1u
 #define ATTR_RTA_OIF     4u
 #define ATTR_RTA_PREFSRC 7u
+#define ATTR_RTA_METRICS 8u
+#define METRIC_CC_ALGO   16u /* the congestion control of connections that go there */
 #define TABLE_MAIN       254u
 #define TABLE_LOCAL      255u
 #define ROUTE_UNICAST    1u
@@ -96,6 +98,10 @@ static void add_route(csn_nl *b, uint8_t family, bool local, const void *to, uin
     if (self)
         csn_nl_put(b, ATTR_RTA_PREFSRC, self, address_len(family));
     csn_nl_put(b, ATTR_RTA_OIF, &loopback, sizeof(loopback));
+    /* No way to the gateway is ever congested: the plainest will do. */
+    size_t metrics = csn_nl_open(b, ATTR_RTA_METRICS);
+    csn_nl_put_text(b, METRIC_CC_ALGO, "reno");
+    csn_nl_close(b, metrics);
     csn_nl_end(b);
 }
 

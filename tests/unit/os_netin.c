@@ -10,6 +10,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -199,6 +200,23 @@ static int arrives(int listener, const char *text, uint16_t port)
     return 0;
 }
 
+/* What a program's own side of such a connection is controlled by, whatever the host prefers.
+ */
+static int is_plain(int listener, const char *text)
+{
+    address to = at(text, 443);
+    char name[16] = "";
+    socklen_t len = sizeof(name) - 1;
+    int fd = socket(to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    EXPECT(fd >= 0 && connect(fd, &to.any, len_of(&to)) == 0);
+    EXPECT(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0);
+    EXPECT(strcmp(name, "reno") == 0);
+    close(accept(listener, NULL, NULL));
+    close(fd);
+    return 0;
+}
+
 static int tcp4_body(csn_netin *n)
 {
 
@@ -210,6 +228,7 @@ static int tcp4_body(csn_netin *n)
     EXPECT(arrives(l, "10.0.0.1", 53) == 0);   /* a foreign resolver */
     EXPECT(arrives(l, "198.18.0.1", 80) == 0); /* the stub's address, not its port */
     EXPECT(arrives(l, "169.254.169.254", 80) == 0);
+    EXPECT(is_plain(l, "203.0.113.7") == 0 && is_plain(l, "198.18.3.4") == 0);
     return 0;
 }
 
@@ -231,6 +250,7 @@ static int tcp6_body(csn_netin *n)
     EXPECT(arrives(l, "fd63:6169:7373::5", 22) == 0);
     EXPECT(arrives(l, "fd63:6169:7373::1", 80) == 0);
     EXPECT(arrives(l, "fd00::1", 53) == 0);
+    EXPECT(is_plain(l, "2001:db8::7") == 0 && is_plain(l, "fd63:6169:7373::5") == 0);
     return 0;
 }
 
