@@ -1,8 +1,8 @@
-/* main.c: the command `caisson`: finds the subcommand, parses its options, runs it.
+/* main.c: the command `caisson`: parses the options of a subcommand and runs it.
  *
- * The table below is the list of subcommands in the order help shows them; each row is defined
- * in its own cmd_*.c. Programs use only the public API of the library (plus base and wire), so
- * what this program can do, every other program can do too.
+ * Which subcommand it is, commands.c says (in the quick program quick.c). Programs use only the
+ * public API of the library (plus base and wire), so what this program can do, every other
+ * program can do too.
  *
  * What must hold: SIGPIPE is ignored (a reader that goes away is an error we handle),
  * descriptors 0, 1 and 2 are always open (else a file we open would become somebody's stdout),
@@ -17,52 +17,6 @@
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
-#include "cli/commands.h"
-
-const csn_command *const csn_cli_commands[] = {&csn_cmd_run,        &csn_cmd_create,
-                                               &csn_cmd_exec,       &csn_cmd_list,
-                                               &csn_cmd_info,       &csn_cmd_destroy,
-                                               &csn_cmd_cleanup,    &csn_cmd_extend,
-                                               &csn_cmd_cd,         &csn_cmd_net,
-                                               &csn_cmd_read,       &csn_cmd_cat,
-                                               &csn_cmd_write,      &csn_cmd_edit,
-                                               &csn_cmd_rm,         &csn_cmd_mkdir,
-                                               &csn_cmd_mv,         &csn_cmd_stat,
-                                               &csn_cmd_ls,         &csn_cmd_glob,
-                                               &csn_cmd_grep,       &csn_cmd_import,
-                                               &csn_cmd_export,     &csn_cmd_watch,
-                                               &csn_cmd_ps,         &csn_cmd_logs,
-                                               &csn_cmd_kill,       &csn_cmd_shell,
-                                               &csn_cmd_wait,       &csn_cmd_why,
-                                               &csn_cmd_log,        &csn_cmd_policy,
-                                               &csn_cmd_doctor,     &csn_cmd_mcp,
-                                               &csn_cmd_version,    &csn_cmd_help,
-                                               &csn_cmd_completion, NULL};
-
-const csn_command *csn_cli_find(const char *name)
-{
-    for (size_t i = 0; csn_cli_commands[i]; i++)
-        if (strcmp(csn_cli_commands[i]->name, name) == 0)
-            return csn_cli_commands[i];
-    return NULL;
-}
-
-static int unknown_command(const char *name)
-{
-    const char *names[sizeof(csn_cli_commands) / sizeof(csn_cli_commands[0])];
-    char quoted[128];
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        names[i] = csn_cli_commands[i] ? csn_cli_commands[i]->name : NULL;
-    const char *near = csn_args_nearest(name, names);
-    csn_args_quote(name, quoted, sizeof(quoted));
-    fprintf(stderr, "caisson: unknown command '%s'\n", quoted);
-    if (near)
-        fprintf(stderr, "hint: did you mean %s?\n", near);
-    else
-        fputs("hint: caisson help lists the commands\n", stderr);
-    return CSN_EXIT_USAGE;
-}
 
 /* ---- arguments ----------------------------------------------------------------------------
  */
@@ -190,17 +144,7 @@ int main(int argc, char **argv)
     if (!open_standard_fds())
         return CSN_EXIT_FAILED;
     signal(SIGPIPE, SIG_IGN);
-    if (argc < 2) {
-        csn_cli_help_overview(stderr);
-        return CSN_EXIT_USAGE;
-    }
-    const char *name = argv[1];
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
-        name = "help";
-    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
-        name = "version";
-    const csn_command *cmd = csn_cli_find(name);
-    if (!cmd)
-        return unknown_command(name);
-    return dispatch(cmd, argc - 2, argv + 2);
+    int status = 0;
+    const csn_command *cmd = csn_cli_command(argc, argv, &status);
+    return cmd ? dispatch(cmd, argc - 2, argv + 2) : status;
 }
