@@ -36,10 +36,11 @@ struct csn_audit {
     char *id;
     csn_audit_place place;
     bool default_place;
-    bool fresh;           /* of a sandbox that is just being made */
-    pthread_mutex_t lock; /* guards what follows */
-    int fd, head_fd;      /* -1: not open, or (head) lost */
-    csn_audit_head last;  /* as we know it; the head file decides */
+    bool fresh;                  /* of a sandbox that is just being made */
+    pthread_mutex_t lock;        /* guards what follows */
+    int fd, head_fd;             /* -1: not open, or (head) lost */
+    csn_audit_head last;         /* as we know it; the head file decides */
+    csn_audit_head_text written; /* what we put there last */
 };
 
 static bool is_default(const char *place)
@@ -137,13 +138,13 @@ static int ready_place(csn_audit *a)
 /* The head is made before the log: a log without a head is then a sign, not an accident. It
  * appears complete, by link: another process may read it at once, and append before we go on.
  */
-static int make_head(const csn_audit *a)
+static int make_head(csn_audit *a)
 {
     char tmp[CSN_AUDIT_NAME_MAX];
 
     if (a->fresh) { /* nobody else knows of this sandbox yet: the short way */
         int fd = csn_audit_open_at(&a->place, a->place.head, O_RDWR | O_CREAT | O_EXCL);
-        int rc = fd < 0 ? -fd : csn_audit_head_write(fd, &a->last);
+        int rc = fd < 0 ? -fd : csn_audit_head_write(fd, &a->last, &a->written);
         if (fd >= 0)
             close(fd);
         if (rc != EEXIST)
@@ -154,7 +155,7 @@ static int make_head(const csn_audit *a)
     int fd = csn_audit_open_at(&a->place, tmp, O_RDWR | O_CREAT | O_EXCL);
     if (fd < 0)
         return -fd;
-    int rc = csn_audit_head_write(fd, &a->last);
+    int rc = csn_audit_head_write(fd, &a->last, &a->written);
     close(fd);
     if (rc == 0 && linkat(a->place.dir, tmp, a->place.dir, a->place.head, 0) < 0)
         rc = errno == EEXIST ? 0 : errno;
@@ -164,11 +165,6 @@ static int make_head(const csn_audit *a)
 
 static int ready_files(csn_audit *a)
 {
-    struct stat st;
-
-    /* Somebody removed the log under us: go on in a new one, where the gap will show. */
-    if (a->fd >= 0 && fstat(a->fd, &st) == 0 && st.st_nlink == 0)
-        close_files(a);
     if (a->fd >= 0)
         return 0;
     int rc = ready_place(a);
@@ -223,27 +219,28 @@ static void adopt_line(csn_audit *a, uint64_t size)
                                &a->last);
 }
 
-/* With the lock held: what the next line follows, and how long the log is. */
-static int catch_up(csn_audit *a, uint64_t *ret_size)
+/* With the lock held: what the next line follows. False in *ret_same: somebody else may have
+ * been at the log since our last line. */
+static int catch_up(csn_audit *a, uint64_t size, bool *ret_same)
 {
-    struct stat st;
     csn_audit_head head;
 
-    if (fstat(a->fd, &st) < 0)
-        return errno;
-    *ret_size = (uint64_t)st.st_size;
+    *ret_same =
+        size == a->last.bytes && a->head_fd >= 0 && csn_audit_head_is(a->head_fd, &a->written);
+    if (*ret_same)
+        return 0;
     int rc = a->head_fd >= 0 ? csn_audit_head_read(a->head_fd, &head) : ENOENT;
     if (rc == 0) {
         /* An old head put back would make us repeat numbers: ours counts if it is further. */
         if (head.lines >= a->last.lines)
             a->last = head;
-        if (*ret_size > a->last.bytes)
-            adopt_line(a, *ret_size);
+        if (size > a->last.bytes)
+            adopt_line(a, size);
     } else if (rc == ENOENT || rc == EBADMSG) {
         if (a->head_fd >= 0)
             close(a->head_fd);
         a->head_fd = -1;
-        recover_tail(a, *ret_size);
+        recover_tail(a, size);
     } else {
         return rc;
     }
@@ -412,19 +409,19 @@ static int write_line(int fd, const csn_buf *line, uint64_t size)
 
 /* The line goes first, the head second: a crash between the two leaves a head that is one line
  * behind, which the next writer and verify both understand. */
-static int append_locked(csn_audit *a, const csn_audit_event *e)
+static int append_locked(csn_audit *a, const csn_audit_event *e, uint64_t size)
 {
     csn_autobuf line;
-    uint64_t size = 0;
     char hash[CSN_HASH_HEX];
-    int rc = catch_up(a, &size);
+    bool same;
+    int rc = catch_up(a, size, &same);
 
     csn_buf_init(&line, CSN_AUDIT_LINE_MAX);
     if (rc == 0)
         rc = compose(a, e, &line);
     if (rc == 0)
         rc = csn_audit_line_seal(&line, hash);
-    if (rc == 0)
+    if (rc == 0 && !same)
         rc = end_torn_line(a->fd, &size);
     if (rc == 0)
         rc = write_line(a->fd, &line, size);
@@ -433,10 +430,9 @@ static int append_locked(csn_audit *a, const csn_audit_event *e)
     a->last.lines++;
     a->last.bytes = size + line.len;
     memcpy(a->last.hash, hash, sizeof(hash));
-    return a->head_fd >= 0 ? csn_audit_head_write(a->head_fd, &a->last) : 0;
+    return a->head_fd >= 0 ? csn_audit_head_write(a->head_fd, &a->last, &a->written) : 0;
 }
 
-/* The mutex is for threads of this handle, flock for other handles and processes. */
 void csn_audit_prepare(csn_audit *a)
 {
     if (!a)
@@ -460,19 +456,44 @@ void csn_audit_forget(csn_audit *a)
     pthread_mutex_unlock(&a->lock);
 }
 
+/* With the log open and locked: how long it is. Times are not asked for: the kernel would have
+ * to make the next one differ, and write the inode for it. */
+static int lock_log(csn_audit *a, uint64_t *ret_size)
+{
+    struct statx st;
+
+    for (bool again = false;; again = true) {
+        int rc = ready_files(a);
+        if (rc != 0)
+            return rc;
+        while (flock(a->fd, LOCK_EX) < 0)
+            if (errno != EINTR)
+                return errno;
+        if (statx(a->fd, "", AT_EMPTY_PATH, STATX_SIZE | STATX_NLINK, &st) < 0) {
+            rc = errno;
+            flock(a->fd, LOCK_UN);
+            return rc;
+        }
+        if (st.stx_nlink > 0 || again)
+            break;
+        close_files(a); /* somebody removed it: go on in a new one, where the gap will show */
+    }
+    *ret_size = st.stx_size;
+    return 0;
+}
+
+/* The mutex is for threads of this handle, flock for other handles and processes. */
 csn_status csn_audit_append(csn_audit *a, const csn_audit_event *e, csn_error **err)
 {
+    uint64_t size = 0;
+
     if (!a)
         return CSN_OK;
     pthread_mutex_lock(&a->lock);
-    int rc = ready_files(a);
+    int rc = lock_log(a, &size);
     if (rc == 0) {
-        while ((rc = flock(a->fd, LOCK_EX) < 0 ? errno : 0) == EINTR)
-            ;
-        if (rc == 0) {
-            rc = append_locked(a, e);
-            flock(a->fd, LOCK_UN);
-        }
+        rc = append_locked(a, e, size);
+        flock(a->fd, LOCK_UN);
     }
     pthread_mutex_unlock(&a->lock);
     if (rc == 0)

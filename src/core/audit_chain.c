@@ -20,7 +20,6 @@
 #include "base/json_read.h"
 #include "base/strv.h"
 
-#define HEAD_MAX 256u
 #define TAIL     ",\"sha256\":\""
 #define TAIL_LEN (sizeof(TAIL) - 1 + 64 + 2) /* with the hash and `"}` */
 
@@ -48,9 +47,13 @@ void csn_audit_place_close(csn_audit_place *p)
 int csn_audit_open_at(const csn_audit_place *p, const char *name, int flags)
 {
     struct stat st;
-    /* O_NONBLOCK: a fifo in the place of the log must not hold us. */
-    int fd = openat(p->dir, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 
+    /* O_NONBLOCK: a fifo in the place of the log must not hold us. O_NOATIME, which only the
+     * owner may ask for: reading after each write would write the inode too. */
+    flags |= O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    int fd = openat(p->dir, name, flags | O_NOATIME, 0600);
+    if (fd < 0 && errno == EPERM)
+        fd = openat(p->dir, name, flags, 0600);
     if (fd < 0)
         return -errno;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
@@ -62,7 +65,7 @@ int csn_audit_open_at(const csn_audit_place *p, const char *name, int flags)
 /* Strict: a head that we could not have written is no head. */
 int csn_audit_head_read(int fd, csn_audit_head *ret)
 {
-    char text[HEAD_MAX];
+    char text[CSN_AUDIT_HEAD_MAX];
     CSN_CLEANUP(csn_jval_freep) csn_jval *v = NULL;
     csn_audit_head h = {.lines = UINT64_MAX, .bytes = UINT64_MAX};
     const char *hash = NULL;
@@ -83,15 +86,23 @@ int csn_audit_head_read(int fd, csn_audit_head *ret)
     return 0;
 }
 
-/* One pwrite of a text that only grows: an interrupted one leaves the old head or the new. */
-int csn_audit_head_write(int fd, const csn_audit_head *h)
+bool csn_audit_head_is(int fd, const csn_audit_head_text *t)
 {
-    char text[HEAD_MAX];
-    int n = snprintf(text, sizeof(text),
+    char text[CSN_AUDIT_HEAD_MAX];
+
+    return t->len > 0 && pread(fd, text, sizeof(text), 0) == (ssize_t)t->len &&
+           memcmp(text, t->text, t->len) == 0;
+}
+
+/* One pwrite of a text that only grows: an interrupted one leaves the old head or the new. */
+int csn_audit_head_write(int fd, const csn_audit_head *h, csn_audit_head_text *ret)
+{
+    int n = snprintf(ret->text, sizeof(ret->text),
                      "{\"lines\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"sha256\":\"%s\"}\n",
                      h->lines, h->bytes, h->hash);
-    ssize_t put = pwrite(fd, text, (size_t)n, 0);
+    ssize_t put = pwrite(fd, ret->text, (size_t)n, 0);
 
+    ret->len = put == n ? (size_t)n : 0;
     if (put < 0)
         return errno;
     return put == n ? 0 : EIO;

@@ -10,6 +10,7 @@
 #include "caisson/caisson.h"
 
 #define CSN_AUDIT_NAME_MAX 256u
+#define CSN_AUDIT_HEAD_MAX 256u
 
 /* Where a log lives: a held directory and two names in it. */
 typedef struct csn_audit_place {
@@ -30,8 +31,16 @@ void csn_audit_place_close(csn_audit_place *p);
 /* A regular file of ours, never through a symlink. -errno, or a descriptor. */
 int csn_audit_open_at(const csn_audit_place *p, const char *name, int flags);
 
+/* The text of a head file, as it was written last. */
+typedef struct csn_audit_head_text {
+    size_t len; /* 0: not known */
+    char text[CSN_AUDIT_HEAD_MAX];
+} csn_audit_head_text;
+
 int csn_audit_head_read(int fd, csn_audit_head *ret); /* 0 or errno; EBADMSG when it is none */
-int csn_audit_head_write(int fd, const csn_audit_head *h);
+int csn_audit_head_write(int fd, const csn_audit_head *h, csn_audit_head_text *ret);
+/* Does the file still hold exactly this text? */
+bool csn_audit_head_is(int fd, const csn_audit_head_text *t);
 
 /* Why a line does not follow `after`, or NULL; then `after` has become this line's. `sandbox`
  * may be NULL. `len` is without the newline. */

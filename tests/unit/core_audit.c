@@ -494,6 +494,38 @@ static void a_torn_line_does_not_swallow_the_next(void **state)
     free(text);
 }
 
+/* The same, done under a writer that has the files open and remembers what it wrote. */
+static void damage_under_a_writer_is_found_too(void **state)
+{
+    bed *b = *state;
+    csn_audit_event e = {.op = "read"};
+
+    for (int what = 0; what < 3; what++) {
+        csn_audit *a = NULL;
+        assert_int_equal(csn_audit_open(ID, NULL, &a, NULL), CSN_OK);
+        assert_int_equal(csn_audit_append(a, &e, NULL), CSN_OK);
+        assert_int_equal(csn_audit_append(a, &e, NULL), CSN_OK);
+        if (what == 0) {
+            spew(b->head, "{}"); /* not mended by the next line */
+        } else if (what == 1) {  /* as long as before */
+            FILE *f = fopen(b->log, "r+e");
+            assert_non_null(f);
+            fputs("{\"seq\":7", f);
+            fclose(f);
+        } else {
+            FILE *f = fopen(b->log, "ae");
+            assert_non_null(f);
+            fputs("{\"seq\":3", f);
+            fclose(f);
+        }
+        assert_int_equal(csn_audit_append(a, &e, NULL), CSN_OK);
+        csn_audit_close(a);
+        verify(0, what == 0 ? UINT64_MAX : what == 1 ? 1 : 3);
+        unlink(b->log);
+        unlink(b->head);
+    }
+}
+
 /* ---- many writers, other places --------------------------------------------------------- */
 
 static void processes_and_handles_share_one_chain(void **state)
@@ -735,6 +767,7 @@ int main(void)
         T(appending_does_not_hide_damage),
         T(a_log_removed_under_its_writer_shows_the_gap),
         T(a_torn_line_does_not_swallow_the_next),
+        T(damage_under_a_writer_is_found_too),
         T(processes_and_handles_share_one_chain),
         T(a_place_of_ones_own_is_used),
         T(a_link_or_fifo_in_the_place_of_the_log_is_refused),
