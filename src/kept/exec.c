@@ -58,10 +58,10 @@ csn_status csn_kept_setting_make(csn_kept *l, const csn_exec_req *req, csn_kept_
 
     if (req->flags & CSN_EXEC_SUDO)
         return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no sudo", l->kind->name);
-    csn_status st = csn_kept_open_cwd(l, req->cwd ? req->cwd : l->base.path, &s.cwd_fd, err);
+    const char *cwd = req->cwd ? req->cwd : l->base.path;
+    csn_status st = csn_kept_open_cwd(l, cwd, &s.cwd_fd, &s.cwd_path, err);
     if (st < 0)
         return csn_wrap(st, err, "working directory");
-    s.cwd_path = csn_kept_fd_path(s.cwd_fd);
     st = csn_kept_environ_merge(l, req->env, s.cwd_path, &s.env, &s.pwd, err);
     if (st < 0) {
         csn_kept_setting_release(&s);

@@ -214,9 +214,17 @@ csn_status csn_kept_walk(void *state, const char *path, uint32_t flags, csn_entr
 }
 
 /* A command's working directory goes to the keeper as a descriptor, never as a path. */
-csn_status csn_kept_open_cwd(csn_kept *l, const char *path, int *ret_fd, csn_error **err)
+csn_status csn_kept_open_cwd(csn_kept *l, const char *path, int *ret_fd, char **ret_path,
+                             csn_error **err)
 {
     csn_target t = csn_target_of(l, CSN_OP_READ, path, 0);
+    csn_autofree char *known = NULL;
+    csn_status st = csn_target_open_path(&t, O_PATH | O_DIRECTORY, ret_fd, &known, err);
 
-    return csn_target_open(&t, O_PATH | O_DIRECTORY, ret_fd, err);
+    if (st < 0)
+        return st;
+    /* Below a grant that was moved meanwhile the rules go by its first name. */
+    bool real = known && (t.how & CSN_BENEATH_ROOTED);
+    *ret_path = real ? CSN_STEAL(known) : csn_kept_fd_path(*ret_fd);
+    return CSN_OK;
 }

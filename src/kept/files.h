@@ -23,6 +23,9 @@ csn_target csn_target_of(const csn_kept *l, uint32_t op, const char *path, uint3
 csn_status csn_target_fail(const csn_target *t, int errnum, csn_error **err);
 /* Opens it, then asks the policy about what was opened. flags as in csn_beneath_open. */
 csn_status csn_target_open(const csn_target *t, int flags, int *ret_fd, csn_error **err);
+/* The same; *ret_path, malloc'd, is what the policy was asked about, or NULL if it was not. */
+csn_status csn_target_open_path(const csn_target *t, int flags, int *ret_fd, char **ret_path,
+                                csn_error **err);
 /* Finds the directory it is in (how: CSN_PARENT_FOLLOW or 0), then asks the policy. */
 csn_status csn_target_parent(const csn_target *t, unsigned how, csn_parent *ret,
                              csn_error **err);

@@ -178,8 +178,10 @@ csn_status csn_kept_watch(void *state, const char *path, uint32_t flags, void **
 csn_status csn_kept_watch_next(void *watch, uint64_t timeout_ms, csn_event *ret,
                                csn_error **err);
 void csn_kept_watch_free(void *watch);
-/* An O_PATH directory descriptor for a command's cwd, policy checked. */
-csn_status csn_kept_open_cwd(csn_kept *l, const char *path, int *ret_fd, csn_error **err);
+/* An O_PATH directory descriptor for a command's cwd, policy checked, and its resolved path
+ * (NULL when the kernel does not say). */
+csn_status csn_kept_open_cwd(csn_kept *l, const char *path, int *ret_fd, char **ret_path,
+                             csn_error **err);
 csn_status csn_kept_path_judge(void *state, uint32_t op, const char *path, char **ret_resolved,
                                csn_error **err);
 

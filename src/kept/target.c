@@ -3,9 +3,10 @@
  * Called by every file operation of the local backend. An attacker controls the path and the
  * tree. Order is everything here: first the kernel resolves below a held grant, then it is
  * asked what that was (/proc/self/fd), then the rules judge that name, and the operation goes
- * on with the very descriptor that was judged, so nothing swapped in between matters. When the
- * rules hold nothing but whole directories, being below the grant is the answer and the
- * question is not asked. When the kernel cannot tell a name but the rules need one, the
+ * on with the very descriptor that was judged, so nothing swapped in between matters. A path
+ * of plain names that the kernel resolved while it was told to refuse links is its own answer.
+ * When the rules hold nothing but whole directories, being below the grant is the answer and
+ * the question is not asked. When the kernel cannot tell a name but the rules need one, the
  * operation is refused. Messages name the path as it was asked, never where it led. */
 #include <errno.h>
 #include <fcntl.h>
@@ -70,6 +71,31 @@ char *csn_target_path(const csn_target *t, int fd, const char *more)
         return strdup("/");
     }
     return n < 0 ? NULL : out;
+}
+
+/* Is every part of what is below the grant the name of an entry, and written in one way only?
+ */
+static bool is_plain(const csn_target *t)
+{
+    const char *p = t->rest + (*t->rest == '/');
+
+    for (;;) {
+        size_t n = strcspn(p, "/");
+        if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+            return false;
+        if (p[n] == '\0')
+            return true;
+        p += n + 1;
+    }
+}
+
+/* As csn_target_path, of a path in which no link was met. */
+static char *plain_path(const csn_target *t)
+{
+    const char *base = strcmp(t->grant->path, "/") == 0 ? "" : t->grant->path;
+    char *out = NULL;
+
+    return asprintf(&out, "%s/%s", base, t->rest + (*t->rest == '/')) < 0 ? NULL : out;
 }
 
 /* Where `..` leads by text, for the hint only: NULL when the text alone does not leave. */
@@ -163,12 +189,9 @@ csn_status csn_target_fail(const csn_target *t, int errnum, csn_error **err)
     }
 }
 
-/* Judges what `more` below the held descriptor is. */
-static csn_status judge(const csn_target *t, int fd, const char *more, csn_error **err)
+/* Judges the path that the kernel resolved; NULL: it did not tell. */
+static csn_status judge(const csn_target *t, const char *resolved, csn_error **err)
 {
-    if (!csn_target_judged(t))
-        return CSN_OK;
-    csn_autofree char *resolved = csn_target_path(t, fd, more);
     if (!resolved)
         return csn_fail(err, CSN_UNAVAILABLE, "the kernel does not tell where a path leads");
     return csn_kept_judge(t->l, t->op | t->tree, t->asked, resolved, err);
@@ -193,19 +216,47 @@ static csn_status refused(const csn_target *t, csn_error **err)
     return csn_target_fail(t, device ? EMEDIUMTYPE : EACCES, err);
 }
 
-csn_status csn_target_open(const csn_target *t, int flags, int *ret_fd, csn_error **err)
+/* *ret_path: what it is called, if that is known already; else NULL. */
+static int open_found(const csn_target *t, int flags, char **ret_path)
 {
-    csn_autofd int fd = csn_beneath_open(t->grant->fd, t->rest, flags, t->how);
+    int fd = -ELOOP;
+
+    *ret_path = NULL;
+    if (csn_target_judged(t) && is_plain(t)) {
+        fd = csn_beneath_open(t->grant->fd, t->rest, flags, t->how | CSN_BENEATH_NOFOLLOW);
+        if (fd >= 0)
+            *ret_path = plain_path(t);
+    }
+    return fd == -ELOOP ? csn_beneath_open(t->grant->fd, t->rest, flags, t->how) : fd;
+}
+
+csn_status csn_target_open_path(const csn_target *t, int flags, int *ret_fd, char **ret_path,
+                                csn_error **err)
+{
+    csn_autofree char *path = NULL;
+    csn_autofd int fd = open_found(t, flags, &path);
+    csn_status st = CSN_OK;
 
     if (fd == -EACCES)
         return refused(t, err);
     if (fd < 0)
         return csn_target_fail(t, -fd, err);
-    csn_status st = judge(t, fd, "", err);
+    if (csn_target_judged(t)) {
+        if (!path)
+            path = csn_target_path(t, fd, "");
+        st = judge(t, path, err);
+    }
     if (st < 0)
         return st;
     *ret_fd = csn_steal_fd(&fd);
+    if (ret_path)
+        *ret_path = CSN_STEAL(path);
     return CSN_OK;
+}
+
+csn_status csn_target_open(const csn_target *t, int flags, int *ret_fd, csn_error **err)
+{
+    return csn_target_open_path(t, flags, ret_fd, NULL, err);
 }
 
 /* Judges the name before any directory above it is made. */
@@ -229,7 +280,8 @@ csn_status csn_target_parent(const csn_target *t, unsigned how, csn_parent *ret,
         csn_autofree char *missing = csn_parent_missing(&p);
         if (!missing || asprintf(&more, "%s%s%s", missing, *missing ? "/" : "", p.name) < 0)
             return csn_fail(err, CSN_NOMEM, "out of memory");
-        csn_status st = judge(t, p.fd, more, err);
+        csn_autofree char *resolved = csn_target_path(t, p.fd, more);
+        csn_status st = judge(t, resolved, err);
         if (st < 0)
             return st;
     }

@@ -206,6 +206,9 @@ static void denied_file_is_refused_by_every_name(void **state)
     assert_int_equal(read_st("/to-secret"), CSN_DENIED);
     assert_int_equal(read_st("/a/../b/target"), CSN_DENIED);
     assert_int_equal(read_st("/alink/../target"), CSN_DENIED);
+    assert_int_equal(read_st("//b/target"), CSN_DENIED);
+    assert_int_equal(read_st("/b//target"), CSN_DENIED);
+    assert_int_equal(read_st("/./b/./target"), CSN_DENIED);
     assert_int_equal(read_st("/etc/passwd"), CSN_DENIED);
     assert_int_equal(room_write(&rm, "/to-secret", "x", 0), CSN_DENIED);
     assert_int_equal(room_write(&rm, "/etc/new/file", "x", 0), CSN_DENIED);
@@ -335,18 +338,31 @@ static void judge_answers_without_doing(void **state)
     assert_true(before.sum == room_fingerprint(&rm).sum);
 }
 
-static void cwd_is_opened_inside_only(void **state)
+static csn_status cwd_of(const char *path, char **ret_path)
 {
     int fd = -1;
+    csn_status st = csn_kept_open_cwd(&rm.l, path, &fd, ret_path, NULL);
+
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
+static void cwd_is_opened_inside_only(void **state)
+{
+    char *path = NULL;
 
     (void)state;
     with_deny(in_root("b"), NULL);
-    assert_int_equal(csn_kept_open_cwd(&rm.l, "/dirlink", &fd, NULL), CSN_OK);
-    close(fd);
-    assert_int_equal(csn_kept_open_cwd(&rm.l, "/target", &fd, NULL), CSN_WRONG_TYPE);
-    assert_int_equal(csn_kept_open_cwd(&rm.l, "/link_up", &fd, NULL), CSN_OUTSIDE);
-    assert_int_equal(csn_kept_open_cwd(&rm.l, "/b/d", &fd, NULL), CSN_DENIED);
-    assert_int_equal(csn_kept_open_cwd(&rm.l, "/nope", &fd, NULL), CSN_NOT_FOUND);
+    assert_int_equal(cwd_of("/dirlink", &path), CSN_OK);
+    char *real = realpath(in_root("dirlink"), NULL);
+    assert_string_equal(path, real); /* where it leads, and not what it was called */
+    free(real);
+    free(path);
+    assert_int_equal(cwd_of("/target", &path), CSN_WRONG_TYPE);
+    assert_int_equal(cwd_of("/link_up", &path), CSN_OUTSIDE);
+    assert_int_equal(cwd_of("/b/d", &path), CSN_DENIED);
+    assert_int_equal(cwd_of("/nope", &path), CSN_NOT_FOUND);
 }
 
 static void watch_hides_what_is_denied(void **state)
