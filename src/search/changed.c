@@ -433,6 +433,8 @@ static int enter_next(scan *s)
 
 static int walk(scan *s, int root_fd)
 {
+    if (is_known(s, root_fd, "", 0))
+        return 0;
     int fd = openat(root_fd, ".", DIR_FLAGS);
     dir_facts f;
     int rc = fd < 0 ? -errno : look_at(s, fd, "", &f);
