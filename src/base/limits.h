@@ -62,6 +62,7 @@
 #define CSN_KEEPER_ENDED_MAX    256u  /* background processes kept after their end */
 #define CSN_KEEPER_ENDED_BYTES  (64ull * 1024u * 1024u) /* of their logs, together */
 #define CSN_KEEPER_WAITERS_MAX  4096u                   /* answers that are put off */
+#define CSN_KEEPER_RESTING_MAX  8u   /* channels that wait for the next command */
 #define CSN_KEEPER_DRAINS_MAX   256u /* pipes of background grandchildren that are emptied */
 #define CSN_KEEPER_SESSIONS_MAX 256u
 #define CSN_KEEPER_REMOVE_MAX   16u    /* directories a keeper removes at its end */

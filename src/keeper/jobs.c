@@ -20,6 +20,17 @@
 
 #define REAP_READS 64 /* reads of a pipe whose writer just ended, before others get a turn */
 
+/* The channel is the caller's affair. */
+static void job_begin(csn_keeper *k, csn_job *job, csn_job_kind kind)
+{
+    job->kind = kind;
+    job->out.watch.fd = job->err.watch.fd = job->stdin_w = -1;
+    job->out.job = job->err.job = job;
+    job->out.ended = job->err.ended = true;
+    job->tag = csn_next_tag(k);
+    csn_list_add(&k->jobs, &job->link);
+}
+
 /* In the list from the start: whoever fails later calls csn_job_forget. NULL: errno says why.
  */
 csn_job *csn_job_new(csn_keeper *k, csn_job_kind kind)
@@ -31,13 +42,20 @@ csn_job *csn_job_new(csn_keeper *k, csn_job_kind kind)
     csn_job *job = calloc(1, sizeof(*job));
     if (!job)
         return NULL;
-    job->kind = kind;
-    job->channel.fd = job->out.watch.fd = job->err.watch.fd = job->stdin_w = -1;
-    job->out.job = job->err.job = job;
-    job->out.ended = job->err.ended = true;
-    job->tag = csn_next_tag(k);
-    csn_list_add(&k->jobs, &job->link);
+    job->channel.fd = -1;
+    job_begin(k, job, kind);
     return job;
+}
+
+/* All but the channel, whose place in memory the epoll set knows. */
+void csn_job_wake(csn_keeper *k, csn_job *job)
+{
+    csn_watch channel = job->channel;
+
+    csn_list_drop(&k->resting, &job->link);
+    *job = (csn_job){.channel = channel};
+    job->channel.kind = CSN_WATCH_CHANNEL;
+    job_begin(k, job, CSN_JOB_FOREGROUND);
 }
 
 /* After sixteen million commands tags come round; by then the old tree is long gone, or it is a
@@ -93,13 +111,16 @@ bool csn_alone(void)
     return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
 }
 
-void csn_job_send_exit(csn_job *job, uint32_t stage, uint32_t errnum)
+static void send_exit(const csn_job *job, uint32_t stage, uint32_t errnum, bool stays)
 {
     uint8_t buf[64];
     csn_wire_out o;
 
     if (job->channel.fd < 0)
         return;
+    uint64_t after = stays ? CSN_AFTER_CHANNEL : 0;
+    if (getpid() == 1 && csn_alone())
+        after |= CSN_AFTER_ALONE;
     csn_wire_out_init(&o, buf, sizeof(buf));
     csn_put_exit(&o, &(csn_exit_body){.stage = stage,
                                       .errnum = errnum,
@@ -108,8 +129,13 @@ void csn_job_send_exit(csn_job *job, uint32_t stage, uint32_t errnum)
                                                 (job->over ? CSN_KILLED_MEMORY : 0),
                                       .cpu_ns = job->cpu_ns,
                                       .peak_memory = job->peak_memory,
-                                      .alone = getpid() == 1 && csn_alone()});
+                                      .after = after});
     (void)csn_msg_send(job->channel.fd, CSN_MSG_EXIT, o.data, o.len, NULL, 0, 1);
+}
+
+void csn_job_send_exit(csn_job *job, uint32_t stage, uint32_t errnum)
+{
+    send_exit(job, stage, errnum, false);
 }
 
 /* ---- output ------------------------------------------------------------------------------ */
@@ -251,13 +277,30 @@ static void streams_finish(csn_keeper *k, csn_job *job)
 /* ---- ends ----------------------------------------------------------------------------------
  */
 
+/* A channel costs its owner and us more than anything else about a short command, so it may
+ * stay. One on which a KILL came may have more of the kind on its way. */
+static void end_foreground(csn_keeper *k, csn_job *job)
+{
+    bool stays = job->again && !job->killed && job->channel.fd >= 0 &&
+                 k->resting.count < CSN_KEEPER_RESTING_MAX;
+
+    send_exit(job, CSN_STAGE_NONE, 0, stays);
+    if (!stays) {
+        csn_job_forget(k, job);
+        return;
+    }
+    free_parts(job);
+    csn_list_drop(&k->jobs, &job->link);
+    csn_list_add(&k->resting, &job->link);
+    job->channel.kind = CSN_WATCH_RESTING;
+}
+
 /* The job may be freed memory after this batch: callers must not use it again. */
 void csn_job_settle(csn_keeper *k, csn_job *job)
 {
     switch (job->kind) {
     case CSN_JOB_FOREGROUND:
-        csn_job_send_exit(job, CSN_STAGE_NONE, 0);
-        csn_job_forget(k, job);
+        end_foreground(k, job);
         break;
     case CSN_JOB_BACKGROUND:
         csn_watch_close(k, &job->channel);

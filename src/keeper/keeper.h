@@ -47,6 +47,7 @@ typedef enum csn_watch_kind {
     CSN_WATCH_LISTEN,
     CSN_WATCH_CONN,
     CSN_WATCH_CHANNEL, /* of a job */
+    CSN_WATCH_RESTING, /* of one that has ended */
     CSN_WATCH_OUTPUT,  /* of a background job */
     CSN_WATCH_WAITER,
     CSN_WATCH_DRAIN,
@@ -98,6 +99,7 @@ typedef struct csn_job {
     bool running; /* the direct child was not reaped yet */
     bool reaped;  /* it was, and nobody was told yet */
     bool tied;
+    bool again; /* its channel may stay for the next one */
     bool pty;
     bool killed; /* somebody asked for its end */
     bool over;   /* it was ended for the memory it had */
@@ -155,7 +157,8 @@ typedef struct csn_keeper {
     csn_watch signals, owner, listen;
     csn_watch net; /* fresh sockets are asked for here; fd -1: nobody does */
     csn_list conns, jobs, ended, waiters, sessions, drains;
-    csn_list graves; /* freed after the batch */
+    csn_list resting; /* foreground jobs that are nothing but a channel */
+    csn_list graves;  /* freed after the batch */
     csn_proctree tree;
     csn_proctree_want want; /* whose tree is being looked for */
     uint64_t sequence;
@@ -214,10 +217,12 @@ typedef struct csn_child {
 
 pid_t csn_child_start(csn_child *c);                          /* -1: see stage and errnum */
 void csn_spawn_serve(csn_keeper *k, csn_msg *m, int channel); /* owns channel */
+void csn_spawn_again(csn_keeper *k, csn_job *job);            /* its channel is readable */
 
 /* jobs.c */
 csn_job *csn_job_new(csn_keeper *k, csn_job_kind kind);
 void csn_job_forget(csn_keeper *k, csn_job *job);  /* closes all it has */
+void csn_job_wake(csn_keeper *k, csn_job *job);    /* a resting one becomes a new one */
 csn_job *csn_job_find(csn_keeper *k, int64_t pid); /* background ones, running or ended */
 void csn_jobs_reap(csn_keeper *k);    /* every child that ended, and tells about it */
 void csn_jobs_collect(csn_keeper *k); /* only reaps: safe at any time */

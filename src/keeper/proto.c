@@ -122,7 +122,7 @@ void csn_put_exit(csn_wire_out *o, const csn_exit_body *b)
     csn_put_u32(o, b->killed);
     csn_put_u64(o, b->cpu_ns);
     csn_put_u64(o, b->peak_memory);
-    csn_put_u64(o, b->alone);
+    csn_put_u64(o, b->after);
 }
 
 int csn_get_exit(const void *body, size_t len, csn_exit_body *ret)
@@ -137,8 +137,9 @@ int csn_get_exit(const void *body, size_t len, csn_exit_body *ret)
     b.killed = csn_get_u32(&in);
     b.cpu_ns = csn_get_u64(&in);
     b.peak_memory = csn_get_u64(&in);
-    b.alone = csn_get_u64(&in);
-    if (csn_wire_in_end(&in) < 0 || b.alone > 1 || b.stage > CSN_STAGE_INTERP)
+    b.after = csn_get_u64(&in);
+    if (csn_wire_in_end(&in) < 0 || (b.after & ~(uint64_t)CSN_AFTER_ALL) != 0 ||
+        b.stage > CSN_STAGE_INTERP)
         return -EPROTO;
     *ret = b;
     return 0;

@@ -22,7 +22,9 @@
  *
  * Any request may be answered by ERROR. On the channel of a foreground command, a tied process
  * or a session the library may send KILL; on a session's, RELEASE. A channel that hangs up
- * kills what it stands for. Functions return 0 (or as said) or -errno. */
+ * kills what it stands for. On the channel of a foreground command whose EXIT said that it
+ * stays, the next SPAWN may be sent, without a channel of its own. Functions return 0 (or as
+ * said) or -errno. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,8 +86,9 @@ enum csn_msg_type {
 #define CSN_SPAWN_PTY        (1u << 6)
 #define CSN_SPAWN_STDIN_PIPE (1u << 7)
 #define CSN_SPAWN_TIED       (1u << 8)
-#define CSN_SPAWN_RESTART    (1u << 9) /* SESSION */
-#define CSN_SPAWN_ALL        0x7ffu
+#define CSN_SPAWN_RESTART    (1u << 9)  /* SESSION */
+#define CSN_SPAWN_AGAIN      (1u << 11) /* foreground: the channel may stay for the next one */
+#define CSN_SPAWN_ALL        0xfffu
 
 typedef struct csn_spawn_body {
     uint32_t flags;
@@ -125,6 +128,10 @@ enum csn_stage {
     (1u << 1) /* the keeper's own: all processes together had too much                         \
                */
 
+#define CSN_AFTER_ALONE   (1u << 0) /* no other process is left; only where that can be known */
+#define CSN_AFTER_CHANNEL (1u << 1) /* the channel stays: the next SPAWN may come on it */
+#define CSN_AFTER_ALL     3u
+
 typedef struct csn_exit_body {
     uint32_t stage;  /* not NONE: it never ran */
     uint32_t errnum; /* of that stage */
@@ -132,8 +139,7 @@ typedef struct csn_exit_body {
     uint32_t killed; /* CSN_KILLED_* */
     uint64_t cpu_ns;
     uint64_t peak_memory;
-    uint64_t
-        alone; /* 1: there is no other process in the sandbox; only where that can be known */
+    uint64_t after; /* CSN_AFTER_* */
 } csn_exit_body;
 
 void csn_put_exit(csn_wire_out *o, const csn_exit_body *b);

@@ -325,6 +325,9 @@ static void dispatch(csn_keeper *k, csn_watch *w)
     case CSN_WATCH_CHANNEL:
         csn_job_channel(k, w->owner);
         break;
+    case CSN_WATCH_RESTING:
+        csn_spawn_again(k, w->owner);
+        break;
     case CSN_WATCH_OUTPUT:
         csn_stream_read(k, w->owner);
         break;
@@ -367,6 +370,7 @@ static uint64_t tick(csn_keeper *k)
 
 static int born(csn_keeper *k)
 {
+    csn_list_init(&k->resting);
     int rc = conn_new(k, CSN_KEEPER_FD_CONTROL, true);
 
     if (rc == 0)

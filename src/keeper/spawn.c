@@ -317,17 +317,18 @@ static void started(csn_keeper *k, csn_job *job, const csn_spawn_body *b)
         csn_watch_close(k, &job->channel);
 }
 
-/* Flags that contradict one another would leave descriptors without an owner below. */
+/* Flags that contradict one another would leave descriptors without an owner below. nfds:
+ * without the channel. */
 static bool sane(const csn_spawn_body *b, size_t nfds)
 {
     bool background = (b->flags & CSN_SPAWN_BACKGROUND) != 0;
 
-    if (!b->argv[0] || nfds != 1 + csn_spawn_fd_count(b->flags))
+    if (!b->argv[0] || nfds != csn_spawn_fd_count(b->flags))
         return false;
     if (!background)
         return !(b->flags & (CSN_SPAWN_PTY | CSN_SPAWN_TIED | CSN_SPAWN_STDIN_PIPE));
-    if (b->flags & CSN_SPAWN_SOCKETS_FD)
-        return false; /* it would outlive who makes them */
+    if (b->flags & (CSN_SPAWN_SOCKETS_FD | CSN_SPAWN_AGAIN))
+        return false; /* it would outlive who makes them; its channel ends before it does */
     if (b->ring_max == 0 || b->ring_max > CSN_OUTPUT_MAX_CEILING)
         return false;
     uint32_t in = b->flags & (CSN_SPAWN_STDIN_FD | CSN_SPAWN_STDIN_PIPE | CSN_SPAWN_PTY);
@@ -366,25 +367,36 @@ static void spawn_job(csn_keeper *k, csn_job *job, const csn_spawn_body *b, int 
     started(k, job, b);
 }
 
+/* From the message's descriptor `next` on. */
+static void start(csn_keeper *k, csn_job *job, const csn_spawn_body *b, csn_msg *m, size_t next)
+{
+    int fds[5] = {-1, -1, -1, -1, -1}; /* cwd, stdin, stdout, stderr, sockets */
+
+    for (int i = 0; i < 4; i++)
+        if (b->flags & (1u << i))
+            fds[i] = csn_msg_take_fd(m, next++);
+    if (b->flags & CSN_SPAWN_SOCKETS_FD)
+        fds[4] = csn_msg_take_fd(m, next++);
+    job->tied = (b->flags & CSN_SPAWN_TIED) != 0;
+    job->again = (b->flags & CSN_SPAWN_AGAIN) != 0;
+    spawn_job(k, job, b, fds);
+    for (int i = 0; i < 5; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
 void csn_spawn_serve(csn_keeper *k, csn_msg *m, int channel)
 {
     csn_autofd int chan = channel;
     csn_spawn_body b;
-    int fds[5] = {-1, -1, -1, -1, -1}; /* cwd, stdin, stdout, stderr, sockets */
-    size_t next = 1;
 
     int rc = csn_get_spawn(m->body, m->len, &b);
-    if (rc < 0 || !sane(&b, m->nfds)) {
+    if (rc < 0 || !sane(&b, m->nfds - 1)) {
         csn_reply_error(chan, rc < 0 ? -rc : EINVAL, CSN_STAGE_SETUP);
         if (rc == 0)
             csn_spawn_body_release(&b);
         return;
     }
-    for (int i = 0; i < 4; i++)
-        if (b.flags & (1u << i))
-            fds[i] = csn_msg_take_fd(m, next++);
-    if (b.flags & CSN_SPAWN_SOCKETS_FD)
-        fds[4] = csn_msg_take_fd(m, next++);
     bool background = (b.flags & CSN_SPAWN_BACKGROUND) != 0;
     csn_job *job = csn_job_new(k, background ? CSN_JOB_BACKGROUND : CSN_JOB_FOREGROUND);
     if (!job) {
@@ -395,11 +407,47 @@ void csn_spawn_serve(csn_keeper *k, csn_msg *m, int channel)
         csn_job_forget(k, job);
     } else {
         chan = -1;
-        job->tied = (b.flags & CSN_SPAWN_TIED) != 0;
-        spawn_job(k, job, &b, fds);
+        start(k, job, &b, m, 1);
     }
-    for (int i = 0; i < 5; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
     csn_spawn_body_release(&b);
+}
+
+/* errno; 0: it was started, or told why not. */
+static int serve_resting(csn_keeper *k, csn_job *job, csn_msg *m)
+{
+    csn_spawn_body b;
+    int rc = csn_get_spawn(m->body, m->len, &b);
+
+    if (rc < 0)
+        return -rc;
+    rc = !sane(&b, m->nfds) || (b.flags & CSN_SPAWN_BACKGROUND) ? EINVAL
+         : k->jobs.count >= CSN_KEEPER_JOBS_MAX                 ? EAGAIN
+                                                                : 0;
+    if (rc == 0) {
+        csn_job_wake(k, job);
+        start(k, job, &b, m, 0);
+    }
+    csn_spawn_body_release(&b);
+    return rc;
+}
+
+/* Anything but a command, or a hang-up, is the end of it. */
+void csn_spawn_again(csn_keeper *k, csn_job *job)
+{
+    csn_msg m;
+    int rc = csn_msg_recv(job->channel.fd, k->packet, sizeof(k->packet), &m);
+
+    if (rc == -EAGAIN)
+        return;
+    bool asked = rc > 0 && m.type == CSN_MSG_SPAWN;
+    int error = asked ? serve_resting(k, job, &m) : rc == -ENOMEM ? ENOMEM : 0;
+    if (rc > 0)
+        csn_msg_release(&m);
+    if (asked && error == 0)
+        return;
+    if (error != 0)
+        csn_reply_error(job->channel.fd, error, CSN_STAGE_SETUP);
+    csn_list_drop(&k->resting, &job->link);
+    csn_watch_close(k, &job->channel);
+    csn_bury(k, &job->link);
 }

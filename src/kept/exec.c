@@ -6,10 +6,12 @@
  * sink, time by the deadline, and the wait after its end by CSN_DRAIN_MS; pipes that are still
  * held then go to the keeper, which empties them, so that servers started with & do not die of
  * SIGPIPE. What must hold: when this returns, the command has ended (or its end was not to be
- * had and the error says so) and no descriptor of it is left here. */
+ * had and the error says so) and no descriptor of it is left here; of all commands together
+ * one channel may be, for the next. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,6 +201,55 @@ static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[5], in
     return rc < 0 ? csn_fail_errno(err, -rc, "pipes for the command") : CSN_OK;
 }
 
+/* ---- the channel between two commands
+ * -----------------------------------------------------------
+ *
+ * Two ends, their way to the keeper and their end cost more than anything else about a short
+ * command; so the channel of one that ended well waits for the next. Only one does: commands
+ * that run at the same time have channels of their own. It is of the process that made it: a
+ * fork of the host has the descriptor too and must not speak on it. */
+
+static int64_t of_this_process(int fd)
+{
+    return (int64_t)getpid() << 32 | fd;
+}
+
+/* -1: none. */
+static int channel_take(csn_kept *l)
+{
+    int64_t was = atomic_exchange(&l->resting, -1);
+    csn_autofd int fd = was < 0 ? -1 : (int)(was & INT32_MAX);
+
+    return was >= 0 && was == of_this_process(fd) ? csn_steal_fd(&fd) : -1;
+}
+
+static void channel_put(csn_kept *l, int fd)
+{
+    int64_t none = -1;
+
+    if (!atomic_compare_exchange_strong(&l->resting, &none, of_this_process(fd)))
+        close(fd);
+}
+
+void csn_kept_channel_drop(csn_kept *l)
+{
+    int fd = channel_take(l);
+
+    if (fd >= 0)
+        close(fd);
+}
+
+/* False: there was none, or nobody listens on it any more; nothing was started. */
+static bool send_again(run *r, const csn_wire_out *o, const int *fds, size_t n)
+{
+    csn_autofd int fd = o->error == 0 ? channel_take(r->l) : -1;
+
+    if (fd < 0 || csn_msg_send(fd, CSN_MSG_SPAWN, o->data, o->len, fds, n, 1) < 0)
+        return false;
+    r->channel = csn_steal_fd(&fd);
+    return true;
+}
+
 /* No answer is awaited here: a start that fails is told as an end. */
 static csn_status send_spawn(run *r, csn_error **err)
 {
@@ -217,10 +268,12 @@ static csn_status send_spawn(run *r, csn_error **err)
                         .env = set.env};
     csn_wire_out_init(&o, buf, sizeof(buf));
     st = make_stdio(r, set.cwd_fd, &b.flags, fds, own, &n, err);
+    b.flags |= CSN_SPAWN_AGAIN;
     if (st == CSN_OK) {
         csn_put_spawn(&o, &b);
         r->number = ++r->l->spawns;
-        st = csn_link_ask(r->l, CSN_MSG_SPAWN, &o, fds, n, &r->channel, err);
+        if (!send_again(r, &o, fds, n))
+            st = csn_link_ask(r->l, CSN_MSG_SPAWN, &o, fds, n, &r->channel, err);
     }
     for (int i = 0; i < 3; i++)
         if (own[i] >= 0)
@@ -368,7 +421,7 @@ static csn_status run_foreground(csn_kept *l, const csn_exec_req *req, int socke
         r.pump.deadline_ns = req->deadline_ns;
         st = run_to_end(&r, err);
     }
-    if (st == CSN_OK && r.exit.alone != 0)
+    if (st == CSN_OK && (r.exit.after & CSN_AFTER_ALONE))
         l->alone_after = r.number;
     if (st == CSN_OK) {
         csn_kept_drain(l, &r.pump);
@@ -377,7 +430,9 @@ static csn_status run_foreground(csn_kept *l, const csn_exec_req *req, int socke
             (csn_exec_end){.size = sizeof(*ret), .how = r.exit.killed ? r.how : CSN_END_EXITED};
         csn_kept_end_fill(l, &r.exit, req->argv[0], ret);
     }
-    if (r.channel >= 0)
+    if (st == CSN_OK && r.how == CSN_END_EXITED && (r.exit.after & CSN_AFTER_CHANNEL))
+        channel_put(l, csn_steal_fd(&r.channel));
+    else if (r.channel >= 0)
         close(r.channel);
     csn_pump_release(&r.pump);
     return st;

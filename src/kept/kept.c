@@ -27,6 +27,7 @@ void csn_kept_free(csn_kept *l)
     if (l->kind->release)
         l->kind->release(l);
     csn_kept_grants_close(l);
+    csn_kept_channel_drop(l);
     if (l->keeper_fd >= 0)
         close(l->keeper_fd);
     if (l->keeper_pidfd >= 0)
@@ -61,6 +62,7 @@ csn_kept *csn_kept_new(const csn_kept_kind *kind, const csn_config *config, cons
     l->detached = (config->flags & CSN_OPEN_DETACHED) != 0;
     l->run_fd = l->keeper_fd = l->keeper_pidfd = l->commit_fd = -1;
     l->base.fd = l->home.fd = l->root.fd = -1;
+    l->resting = -1;
     pthread_mutex_init(&l->commit_lock, NULL);
     pthread_mutex_init(&l->keeper_lock, NULL);
     l->id = strdup(id);

@@ -99,6 +99,7 @@ struct csn_kept {
     int64_t keeper_pid;
     struct csn_kept_birth *birth;    /* while it is on its way; see keeper.c */
     bool unordered;                  /* it waits for its orders */
+    _Atomic int64_t resting;         /* a channel between two commands, see exec.c; -1: none */
     _Atomic uint64_t spawns;         /* how often it was asked to start something */
     _Atomic uint64_t alone_after;    /* after that one ended, nothing else was left */
     bool wait_end;                   /* something of its needs it to have ended: see its kind */
@@ -124,6 +125,9 @@ csn_status csn_kept_destroy(void *state, csn_error **err);
 void csn_kept_close(void *state);
 /* Everything but the layers. */
 csn_status csn_kept_info(csn_kept *l, csn_info_result *ret, csn_error **err);
+
+/* exec.c. The channel that waits for the next command, if there is one, is closed. */
+void csn_kept_channel_drop(csn_kept *l);
 
 /* rundir.c. Makes and locks run_path, once. And: removes directories whose maker was killed. */
 csn_status csn_kept_run_dir(csn_kept *l, csn_error **err);

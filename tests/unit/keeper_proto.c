@@ -165,7 +165,7 @@ static void small_bodies_come_back(void **state)
     assert_memory_equal(&e, &e2, sizeof(e));
     assert_true(csn_get_exit(o.data, o.len - 1, &e2) < 0);
     o.len = 0;
-    e.alone = 2; /* neither yes nor no */
+    e.after = CSN_AFTER_ALL + 1;
     csn_put_exit(&o, &e);
     assert_int_equal(csn_get_exit(o.data, o.len, &e2), -EPROTO);
     o.len = 0;

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "keeper_room.h"
 
@@ -626,6 +628,98 @@ static void sixty_four_threads_share_one_sandbox(void **state)
     den_clean(&d);
 }
 
+/* ---- the channel that one command leaves to the next ---- */
+
+/* -1: none waits. */
+static int resting(den *d)
+{
+    int64_t v = ((csn_kept *)d->state)->resting;
+
+    return v < 0 ? -1 : (int)(v & INT32_MAX);
+}
+
+static void must_work(den *d)
+{
+    out o;
+
+    den_sh(d, "echo fine; exit 3", 0, &o);
+    assert_string_equal(o.text[0], "fine\n");
+    assert_int_equal(o.end.exit_code, 3);
+}
+
+static void commands_follow_one_another_on_one_channel(void **state)
+{
+    struct stat first, st;
+    den d;
+
+    (void)state;
+    den_make(&d);
+    must_work(&d);
+    assert_true(resting(&d) >= 0);
+    assert_int_equal(fstat(resting(&d), &first), 0);
+    for (int i = 0; i < 20; i++) {
+        must_work(&d);
+        assert_int_equal(fstat(resting(&d), &st), 0);
+        assert_true(st.st_ino == first.st_ino);
+    }
+    den_clean(&d);
+}
+
+static void a_killed_command_takes_its_channel_along(void **state)
+{
+    den d;
+    out o;
+
+    (void)state;
+    den_make(&d);
+    must_work(&d);
+    den_sh(&d, "sleep 100", 50, &o);
+    assert_int_equal(o.end.how, CSN_END_TIMEOUT);
+    assert_int_equal(resting(&d), -1);
+    must_work(&d);
+    assert_true(resting(&d) >= 0);
+    den_clean(&d);
+}
+
+/* One whose other end is gone, one that a fork of the host was left with, one on which the
+ * keeper was sent nonsense: the next command has a channel all the same. */
+static void a_channel_of_no_use_is_replaced(void **state)
+{
+    den d;
+    int pair[2];
+
+    (void)state;
+    den_make(&d);
+    must_work(&d);
+    csn_kept *l = d.state;
+    size_t before = den_fds(getpid());
+    size_t keeper_before = den_fds(den_keeper(&d));
+
+    close(resting(&d));
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    close(pair[1]);
+    l->resting = (int64_t)getpid() << 32 | pair[0];
+    must_work(&d);
+
+    l->resting = (l->resting & INT32_MAX) | (int64_t)getppid() << 32;
+    must_work(&d);
+
+    assert_int_equal(csn_msg_send(resting(&d), CSN_MSG_KILL, "x", 1, NULL, 0, 1), 0);
+    struct pollfd pf = {.fd = resting(&d)};
+    assert_int_equal(poll(&pf, 1, 10000), 1); /* it hung up */
+    must_work(&d);
+
+    int fd = resting(&d);
+    assert_int_equal(csn_msg_send(fd, CSN_MSG_SPAWN, "nonsense", 8, &fd, 1, 1), 0);
+    pf.fd = fd;
+    assert_int_equal(poll(&pf, 1, 10000), 1);
+    must_work(&d);
+
+    assert_int_equal(den_fds(getpid()), before);
+    assert_int_equal(den_fds_settled(den_keeper(&d), keeper_before), keeper_before);
+    den_clean(&d);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -658,6 +752,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(flood_is_counted_exactly_in_little_memory),
         cmocka_unit_test(file_limit_is_reported_as_disk),
         cmocka_unit_test(sixty_four_threads_share_one_sandbox),
+        cmocka_unit_test(commands_follow_one_another_on_one_channel),
+        cmocka_unit_test(a_killed_command_takes_its_channel_along),
+        cmocka_unit_test(a_channel_of_no_use_is_replaced),
     };
 
     if (argc > 1)

@@ -260,9 +260,9 @@ static void keeper_inherits_no_descriptor(void **state)
     int far = fcntl(0, F_DUPFD, 300);
     den_make(&d);
     den_sh(&d, "true", 0, &o);
-    /* null x3, control, owner, epoll, signalfd, and . .. of the listing */
+    /* null x3, control, owner, epoll, signalfd, a resting channel, . .. of the listing */
     if (geteuid() == 0) /* it is not dumpable: others may not look */
-        assert_int_equal(den_fds_settled(den_keeper(&d), 7 + 2), 7 + 2);
+        assert_int_equal(den_fds_settled(den_keeper(&d), 8 + 2), 8 + 2);
     close(far);
     den_clean(&d);
 }
