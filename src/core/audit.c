@@ -254,6 +254,10 @@ static void put_cut(csn_json *j, const char *s, size_t max)
 {
     size_t len = strnlen(s, max);
 
+    if (len * 6 + 2 <= max) { /* fits, however much of it has to be escaped */
+        csn_json_strn(j, s, len);
+        return;
+    }
     for (;;) {
         csn_autobuf text;
         csn_json one;

@@ -61,8 +61,8 @@ int csn_guise_on(csn_guise *g, uid_t uid, gid_t gid)
         return -errno;
     g->on = true;
     lock_thawed(pthread_rwlock_rdlock);
-    (void)syscall(SYS_setfsgid, gid);
-    (void)syscall(SYS_setfsuid, uid);
+    g->gid = (gid_t)syscall(SYS_setfsgid, gid);
+    g->uid = (uid_t)syscall(SYS_setfsuid, uid);
     pthread_rwlock_unlock(&identity);
     if (now_is(SYS_setfsgid, gid) && now_is(SYS_setfsuid, uid))
         return 0;
@@ -75,8 +75,8 @@ void csn_guise_off(csn_guise *g)
     if (!g->on)
         return;
     lock_thawed(pthread_rwlock_rdlock);
-    (void)syscall(SYS_setfsuid, geteuid());
-    (void)syscall(SYS_setfsgid, getegid());
+    (void)syscall(SYS_setfsuid, g->uid);
+    (void)syscall(SYS_setfsgid, g->gid);
     pthread_rwlock_unlock(&identity);
     if (g->groups > 0)
         (void)syscall(SYS_setgroups, g->groups, g->group);

@@ -7,6 +7,8 @@
 
 typedef struct csn_guise {
     bool on;
+    uid_t uid; /* of the thread before */
+    gid_t gid;
     int groups; /* of the caller; put back afterwards */
     gid_t group[CSN_GUISE_GROUPS];
 } csn_guise;
