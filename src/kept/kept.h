@@ -44,7 +44,8 @@ struct csn_kept_kind {
     bool eager;       /* the keeper runs from open on, not from the first command */
     bool rooted;      /* paths are those of the keeper's own root, see csn_kept.root */
     bool judged;      /* paths are the host's, and every one is judged by the rules */
-    bool ahead;       /* eager: the keeper is born before `prepare`, and has its orders after */
+    /* Eager: is the keeper to be born before `prepare`, and to have its orders after it? */
+    bool (*ahead)(const csn_kept *k);
     /* What must be known before the keeper is born. */
     csn_status (*begin)(csn_kept *k, csn_error **err);
     /* What it is born into. */

@@ -158,6 +158,11 @@ static csn_status describe(csn_kept *k, csn_error **err)
 
 /* ---- the life of a sandbox ---- */
 
+bool csn_jail_limits_ahead(const csn_kept *k)
+{
+    return asked(k->config) == 0;
+}
+
 csn_status csn_jail_limits_birth(csn_kept *k, csn_orphan *o, csn_error **err)
 {
     csn_jail_limits *l = limits_of(k);

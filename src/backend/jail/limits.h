@@ -16,6 +16,9 @@ typedef struct csn_jail_limits {
 } csn_jail_limits;
 
 void csn_jail_limits_init(csn_jail_limits *l);
+/* Is there no control group to be born in? One that was made early and whose maker is killed
+ * waits the longer for somebody to sweep it; and who enters it is waited for (os/spawn.c). */
+bool csn_jail_limits_ahead(const csn_kept *k);
 /* Makes the control groups that are needed and can be had, for the keeper to be born in.
  * Refused when a limit can be had by no means. */
 csn_status csn_jail_limits_birth(csn_kept *k, csn_orphan *o, csn_error **err);
