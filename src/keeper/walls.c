@@ -116,8 +116,10 @@ static int limit_nesting(void *arg)
 {
     building *b = arg;
 
-    b->told.c = (uint64_t)(unsigned)-csn_userns_limit(CSN_WALLS_NESTED_LIMIT);
-    return 0;
+    int rc = csn_userns_limit(CSN_WALLS_NESTED_LIMIT);
+
+    b->told.c = (uint64_t)(unsigned)-rc;
+    return rc == -ENOENT ? rc : 0; /* every /proc has it: this would be none yet */
 }
 
 /* ---- the others ---- */

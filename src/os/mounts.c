@@ -441,7 +441,6 @@ static int put_beside(csn_mounts_work *w)
     builder b = {.w = w, .root = w->root, .ours = true};
     int rc = 0;
 
-    csn_step_await(&w->ready);
     for (size_t i = 0; rc == 0 && i < w->m.count; i++)
         if (is_beside(w, i)) {
             rc = put_listed(&b, i);
@@ -456,6 +455,7 @@ static int do_beside(void *arg)
 
     w->at = w->m.count;
     int rc = take_off(w);
+    csn_step_await(&w->ready); /* what is done now looks into /proc */
     if (rc == 0 && w->then)
         rc = w->then(w->arg);
     if (rc == 0)

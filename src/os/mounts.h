@@ -67,7 +67,8 @@ typedef struct csn_mounts {
  * makes what is marked for it, and makes the new root read-only when all is in it. */
 typedef struct csn_mounts_work {
     csn_beside beside;
-    int (*then)(void *arg); /* or NULL; errno is not its own, see os/raw.h */
+    /* or NULL; it finds what the marked entries lie in; errno is not its own, see os/raw.h */
+    int (*then)(void *arg);
     void *arg;
     /* ---- the rest is not the caller's ---- */
     csn_mounts m;               /* its list stays where it is until join */
