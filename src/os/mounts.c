@@ -458,6 +458,7 @@ static int do_beside(void *arg)
     csn_step_await(&w->ready); /* what is done now looks into /proc */
     if (rc == 0 && w->then)
         rc = w->then(w->arg);
+    csn_step_tell(&w->then_done);
     if (rc == 0)
         rc = put_beside(w);
     if (rc < 0)
@@ -476,6 +477,21 @@ static int enter(csn_mounts_work *w)
     return fchdir(w->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ? -errno : 0;
 }
 
+/* The other may have to look into /proc before something of it is covered. */
+static int put_in_turn(builder *b, size_t i)
+{
+    static const char proc[] = "/proc";
+    csn_mounts_work *w = b->w;
+    const csn_mount *m = &w->m.list[i];
+    int rc = 0;
+
+    if (m->kind != CSN_MOUNT_PROC && strncmp(m->to, proc, sizeof(proc) - 1) == 0) {
+        csn_step_tell(&w->ready);
+        rc = csn_beside_await(&w->beside, &w->then_done);
+    }
+    return rc < 0 ? rc : put_listed(b, i);
+}
+
 static int fill(csn_mounts_work *w, size_t *ret_at)
 {
     builder b = {.w = w, .root = w->root, .ours = true};
@@ -484,7 +500,7 @@ static int fill(csn_mounts_work *w, size_t *ret_at)
     for (size_t i = 0; rc == 0 && i < w->m.count; i++) {
         *ret_at = i;
         if (!is_beside(w, i))
-            rc = put_listed(&b, i);
+            rc = put_in_turn(&b, i);
         else if (w->ready == 0)
             csn_step_tell(&w->ready);
     }
@@ -502,7 +518,7 @@ int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_mounts_work *w)
     if (m->count > CSN_MOUNTS_MAX)
         return -E2BIG;
     w->m = *m;
-    w->off = w->ready = w->filled = 0;
+    w->off = w->ready = w->filled = w->then_done = 0;
     for (size_t i = 0; i < m->count; i++)
         w->source[i] = open_source(&m->list[i]);
     int rc = new_root(m, &w->root);

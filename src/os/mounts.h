@@ -78,6 +78,7 @@ typedef struct csn_mounts_work {
     size_t at;               /* which entry of the second process failed */
     int ready, filled; /* steps: the caller has made what the marked ones lie in; all its own */
     int off, off_rc;   /* likewise: the old root has gone, or why not */
+    int then_done;     /* and `then` has returned, or will not be called */
 } csn_mounts_work;
 
 /* Builds it and makes it the root; it is complete, and the old one gone, after csn_mounts_join.
