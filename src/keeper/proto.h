@@ -16,9 +16,9 @@
  *   FEED        -                                 FEED_R with a descriptor; close: DONE
  *   SESSION     cwd (flag)                        SESSION_R with descriptors; EXIT at its end
  *   PORT        -                                 DONE when something listens there, inside
- *   SETTLE      -                                 DONE: a detached one no longer needs its
- * maker ROOT        -                                 ROOT_R with an O_PATH of its root DESTROY
- * -                                 none: the channel closes when all is gone
+ *   SETTLE      -                                 DONE: it no longer needs its maker
+ *   ROOT        -                                 ROOT_R with an O_PATH of its root
+ *   DESTROY     -                                 none: the channel closes when all is gone
  *
  * Any request may be answered by ERROR. On the channel of a foreground command, a tied process
  * or a session the library may send KILL; on a session's, RELEASE. A channel that hangs up

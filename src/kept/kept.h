@@ -3,13 +3,19 @@
  *
  *   kept.c     its life: made, found again, ended
  *   rundir.c   its runtime directory, and those that were left behind
- *   grants.c   base, home and granted directories as held descriptors; which one a path is
- * below target.c   a path on its way to the kernel and through the policy (files.h) file.c stat
- * read list walk      change.c  mkdir symlink remove rename cleanup write.c    atomic writes
- * batch.c   many of them, all or nothing watch.c    file events              host.c    any host
- * directory, for export and import keeper.c   starting a keeper, reaching a detached one, one
- * request and its answer exec.c     foreground commands      session.c persistent shells
- *   process.c  background processes     environ.c the environment of commands */
+ *   grants.c   base, home and granted directories as held descriptors; which a path is below
+ *   target.c   a path on its way to the kernel and through the policy (files.h)
+ *   file.c     stat read list walk
+ *   change.c   mkdir symlink remove rename cleanup
+ *   write.c    atomic writes
+ *   batch.c    many of them, all or nothing
+ *   watch.c    file events
+ *   host.c     any host directory, for export and import
+ *   keeper.c   starting a keeper, reaching a detached one, one request and its answer
+ *   exec.c     foreground commands
+ *   session.c  persistent shells
+ *   process.c  background processes
+ *   environ.c  the environment of commands */
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
