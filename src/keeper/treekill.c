@@ -20,6 +20,7 @@
 #define NAP_MS_MAX   20u
 #define NAP_MS_TERM  20u
 #define MS           1000000ull
+#define LOOKS        16
 
 static void meanwhile(void *ctx)
 {
@@ -73,9 +74,19 @@ static ssize_t slaughter(csn_keeper *k, const csn_proctree_want *w)
     return n;
 }
 
+/* Returns how many were there to get it. On a busy machine somebody, whoever it was, is gone
+ * between being listed and being asked in nearly every scan: that nobody is left is then not
+ * certain, which must not be taken for somebody who got the signal. */
 ssize_t csn_job_signal_tree(csn_keeper *k, const csn_job *job, int signo)
 {
-    return csn_proctree_pass(&k->tree, tree_of(k, job), signo, signo == SIGTERM, NULL);
+    const csn_proctree_want *w = tree_of(k, job);
+
+    for (int i = 0; i < LOOKS; i++) {
+        ssize_t n = csn_proctree_pass(&k->tree, w, signo, signo == SIGTERM, NULL);
+        if (n <= 0 || k->tree.seen > 0)
+            return n;
+    }
+    return 0;
 }
 
 void csn_job_kill(csn_keeper *k, csn_job *job, uint64_t grace_ms)

@@ -306,7 +306,7 @@ static ssize_t scan(csn_proctree *t, const csn_proctree_want *w, int signo, bool
     csn_proctree before = *t;
     uint64_t whose = w->tag_hi != 0 ? w->tag_lo : (uint64_t)w->root;
     look l = {w, &before, t, procfd, signo, cont, quick, false};
-    size_t living = 0, fresh = 0;
+    size_t fresh = 0;
 
     if (procfd < 0)
         return -errno;
@@ -322,14 +322,14 @@ static ssize_t scan(csn_proctree *t, const csn_proctree_want *w, int signo, bool
         for (size_t i = 0; i < t->count; i++) {
             if (!t->items[i].member)
                 continue;
-            living++;
+            t->seen++;
             fresh += !was_member(&before, &t->items[i]);
         }
     }
     csn_proctree_release(&before);
     *ret_fresh = fresh;
     *ret_lost = l.lost;
-    return rc < 0 ? rc : (ssize_t)living;
+    return rc < 0 ? rc : (ssize_t)t->seen;
 }
 
 ssize_t csn_proctree_quick(csn_proctree *t, const csn_proctree_want *w, int signo,

@@ -297,6 +297,46 @@ static void term_reaches_those_that_left_the_group(void **state)
     den_clean(&d);
 }
 
+/* Until it is killed: processes that come and go, which every scan of /proc loses sight of. */
+static pid_t churn(void)
+{
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid > 0)
+        return pid;
+    for (;;) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        (void)waitpid(child, NULL, 0);
+    }
+}
+
+static void signal_to_one_that_ended_is_refused_on_a_busy_machine(void **state)
+{
+    den d;
+    csn_error *err = NULL;
+    int taken = 0;
+
+    (void)state;
+    den_make(&d);
+    int64_t pid = start(&d, "exit 3");
+    assert_string_equal(ask(&d, pid, 5000).state, "exited");
+    pid_t busy[] = {churn(), churn()};
+    for (int i = 0; i < 50; i++) {
+        taken += d.ops->signal(d.state, pid, SIGTERM, &err) == CSN_OK;
+        csn_error_free(err);
+        err = NULL;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        kill(busy[i], SIGKILL);
+        assert_int_equal(waitpid(busy[i], NULL, 0), busy[i]);
+    }
+    assert_int_equal(taken, 0);
+    den_clean(&d);
+}
+
 static void stdin_is_fed_and_closed(void **state)
 {
     den d;
@@ -566,6 +606,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(logs_larger_than_a_message_come_whole),
         cmocka_unit_test(signals_reach_the_group_and_kill_the_tree),
         cmocka_unit_test(term_reaches_those_that_left_the_group),
+        cmocka_unit_test(signal_to_one_that_ended_is_refused_on_a_busy_machine),
         cmocka_unit_test(stdin_is_fed_and_closed),
         cmocka_unit_test(terminal_has_a_size_and_can_be_resized),
         cmocka_unit_test(closing_a_terminals_stdin_is_an_end_of_file),
