@@ -2,8 +2,8 @@
  *
  * A kept sandbox (src/kept) whose keeper is pid 1 of namespaces of its own and behind all walls
  * of keeper/walls.h before it serves anything. Commands are its children; file operations are
- * done below the root it has built. What this file does: it says which layers stand, and it
- * refuses, before anything is started, what a jail of this build cannot honour. */
+ * done below the root it has built. What this file does: it refuses, before anything is
+ * started, what a jail of this build cannot honour. */
 #include "backend/jail/jail.h"
 
 #include <pthread.h>
@@ -65,43 +65,20 @@ static csn_status jail_prepare(csn_kept *k, csn_error **err)
     return st < 0 ? st : csn_jail_net_plan(k, err);
 }
 
-static const csn_layer layers[] = {
-    {"user", "on", "a user namespace with one user, who is nobody or you outside, never root"},
-    {"mount", "on",
-     "a root of its own: system read-only, the workspace and what was granted, nothing else"},
-    {"pid", "on", "only the sandbox's own processes exist, and end with it"},
-    {"net", "on", "a network namespace with loopback and nothing else"},
-    {"ipc", "on", "own System V and POSIX ipc, host name and cgroup namespace"},
-    {"limits", "on", NULL}, /* see limits.c */
-    {"capabilities", "on", "none, and no way to any: no_new_privs, empty bounding set"},
-    {"landlock", "on", "a second wall under the mounts; signals and abstract sockets scoped"},
-    {"seccomp", "on", "system calls that ordinary work does not need are refused, on all ABIs"},
-    {"files", "on", "file calls work below the sandbox's own root, as its user"},
-    {"environment", "on", "an allow-list of variables and no inherited descriptor"},
-};
-_Static_assert(sizeof(layers) <= sizeof(((csn_jail *)NULL)->layers), "room for all layers");
-
 /* Once, before anybody else has the sandbox: information may be asked for by several threads.
  */
 static csn_status jail_started(csn_kept *k, csn_error **err)
 {
-    csn_jail *j = k->own;
     csn_status st = csn_jail_started(k, err);
 
     if (st == CSN_OK)
         st = csn_guard_started(k, err);
     if (st < 0)
         return st;
-    if (k->kind->judged) {
-        st = csn_jail_weaker_note(k, err);
-        return st < 0 ? st : csn_jail_weaker_layers(k, err);
-    }
-    memcpy(j->layers, layers, sizeof(layers));
-    j->layer_count = sizeof(layers) / sizeof(layers[0]);
-    for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++)
-        if (!layers[i].detail)
-            j->layers[i].detail = j->limits.text;
-    return st;
+    if (!k->kind->judged)
+        return CSN_OK;
+    st = csn_jail_weaker_note(k, err);
+    return st < 0 ? st : csn_jail_weaker_layers(k, err);
 }
 
 static void jail_ended(csn_kept *k)

@@ -1,6 +1,7 @@
 /* jail.h: what the files of this directory share.
  *
- *   jail.c    the ops table, the layers, what is refused
+ *   jail.c    the ops table, what is refused
+ *   layers.c  what holds, in words
  *   plan.c    from a configuration to the list of mounts: what is where inside
  *   system.c  the part of that list which is the same for everybody
  *   etc.h     a copy of /etc, made for all of them
@@ -18,14 +19,14 @@
  *   explain.c why a command failed; look.c what a path is, inside and outside */
 #pragma once
 #include "backend/jail/guard.h"
+#include "backend/jail/layers.h"
 #include "backend/jail/limits.h"
 #include "backend/jail/net.h"
 #include "base/arena.h"
 #include "kept/kept.h"
 #include "os/guise.h"
 
-#define CSN_JAIL_LAYERS_MAX 16u
-#define CSN_JAIL_USER       "sandbox"
+#define CSN_JAIL_USER "sandbox"
 
 /* A tree of the host that is to be seen inside. */
 typedef struct csn_jail_share {

@@ -235,7 +235,11 @@ static csn_status finish(csn_kept *k, csn_error **err)
 {
     csn_jail *j = k->own;
 
+    const csn_jail_told told = {.landlock_abi = j->ready.b, .nested_limited = j->ready.c == 0};
+
     k->file_uid = j->host_uid;
+    if (!k->kind->judged)
+        j->layer_count = csn_jail_layers(&told, j->limits.text, j->layers);
     csn_status st = csn_jail_net_ready(k, err);
     if (st == CSN_OK)
         st = csn_jail_environ(k, err);
