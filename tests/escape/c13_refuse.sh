@@ -44,4 +44,8 @@ for option in "--image debian" \
     # shellcheck disable=SC2086
     status "$option is refused" 125 cs run --workspace "$WS" $option -- touch "$WS/no"
 done
+for path in / /proc /dev "$(dirname "$WS")" "$WS"; do
+    status "--deny $path is refused" 125 cs run --workspace "$WS" --deny "$path" -- touch "$WS/no"
+    like "and says what would go" "$err" "*deny $path: the sandbox needs *hint: deny what is in it*"
+done
 holds "nothing ran" test ! -e "$WS/no"

@@ -117,3 +117,9 @@ is "denied: /dev/zero" "$(inside_sh "head -c 1 /dev/zero" 2>&1 | grep -c 'Permis
 for p in /proc/sys /etc/ssl; do
     is "denied: $p" "$(inside_sh "ls $p" 2>&1 | grep -c 'Permission denied')" 1
 done
+# Also what holds places of its own: they go with it, and home is elsewhere.
+IN+=(--deny /var --deny /home)
+for p in /var/tmp /home; do
+    is "denied: $p" "$(inside_sh "ls $p >/dev/null 2>&1 || echo no")" no
+done
+is "home is elsewhere" "$(inside_sh 'echo x >~/x && cat ~/x')" x

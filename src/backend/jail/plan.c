@@ -257,6 +257,43 @@ static const char *follow(csn_jail *j, const shares *s, const char *inside)
     return inside;
 }
 
+/* A cover hides all below it: what a sandbox cannot be without, and what was asked for by name,
+ * would go with it. */
+static csn_status fit_to_cover(const csn_kept *k, const shares *s, const char *path,
+                               const char *given, csn_error **err)
+{
+    const char *const own[] = {"/proc", "/dev", k->base.path, k->home.path};
+    const char *lost = NULL;
+
+    for (size_t i = 0; !lost && i < sizeof(own) / sizeof(own[0]); i++)
+        lost = csn_path_below(own[i], path) ? own[i] : NULL;
+    for (size_t i = 0; !lost && i < s->count; i++) {
+        const char *rest = csn_path_below(s->v[i].inside, path);
+        lost = rest && *rest ? s->v[i].inside : NULL;
+    }
+    if (!lost)
+        return CSN_OK;
+    csn_status st = csn_fail(err, CSN_INVALID, "deny %s: the sandbox needs %s, which %s", given,
+                             lost, strcmp(lost, path) == 0 ? "is that" : "lies in it");
+    return csn_error_advise(st, err, "deny what is in it");
+}
+
+/* Nobody can read there, so that Landlock need not say who may. */
+static csn_status cover(csn_kept *k, csn_jail *j, const shares *s, const char *path,
+                        const char *given, csn_error **err)
+{
+    csn_status st = fit_to_cover(k, s, path, given, err);
+
+    if (st < 0)
+        return st;
+    size_t count = j->mount_count < CSN_MOUNTS_MAX ? j->mount_count : CSN_MOUNTS_MAX;
+    for (size_t i = 0; i < count; i++)
+        if (j->mounts[i].to && csn_path_below(j->mounts[i].to, path))
+            j->mounts[i].access = 0;
+    csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL, 0, NULL, path);
+    return CSN_OK;
+}
+
 static csn_status add_denied(csn_kept *k, csn_jail *j, const shares *s, char ***ret,
                              csn_error **err)
 {
@@ -274,7 +311,9 @@ static csn_status add_denied(csn_kept *k, csn_jail *j, const shares *s, char ***
         const char *real = clean ? follow(j, s, clean) : NULL;
         if (!real || csn_strv_push(ret, real) != 0)
             return csn_fail(err, CSN_NOMEM, "deny");
-        csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL, 0, NULL, real);
+        csn_status st = cover(k, j, s, real, deny[i], err);
+        if (st < 0)
+            return st;
     }
     return CSN_OK;
 }
@@ -291,7 +330,7 @@ static bool opened_below(const csn_config *c, const char *path)
 /* A rule that denies reading or writing of a path by its name binds commands as well. One with
  * a pattern, one that only forbids deletion, and one with exceptions bind the file calls alone.
  */
-static void add_ruled(csn_kept *k, csn_jail *j, const shares *s)
+static csn_status add_ruled(csn_kept *k, csn_jail *j, const shares *s, csn_error **err)
 {
     const csn_config *c = k->config;
 
@@ -302,12 +341,16 @@ static void add_ruled(csn_kept *k, csn_jail *j, const shares *s)
             continue;
         const char *clean = clean_path(j->arena, r->path);
         const char *real = clean ? follow(j, s, clean) : NULL;
-        if (r->ops & CSN_OP_READ)
-            csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL, 0, NULL, real);
-        else
+        csn_status st = real ? CSN_OK : csn_fail(err, CSN_NOMEM, "rules");
+        if (st == CSN_OK && r->ops & CSN_OP_READ)
+            st = cover(k, j, s, real, r->path, err);
+        else if (st == CSN_OK)
             csn_jail_add(j, CSN_MOUNT_AGAIN, CSN_MOUNT_OPTIONAL | CSN_MOUNT_RDONLY, 0, NULL,
                          real);
+        if (st < 0)
+            return st;
     }
+    return CSN_OK;
 }
 
 /* The mounts decide; the rules say the same in words, for good messages. In the order of the
@@ -326,9 +369,10 @@ static csn_status make_rules(csn_kept *k, csn_jail *j, const shares *s, csn_erro
     /* The keeper lets nobody inside look into it; file calls are made by its owner, who may. */
     if (st == CSN_OK && csn_strv_push(&deny, "/proc/1") != 0)
         st = csn_fail(err, CSN_NOMEM, "rules");
+    if (st == CSN_OK)
+        st = add_ruled(k, j, s, err);
     if (st < 0)
         return st;
-    add_ruled(k, j, s);
     if (n > 0)
         memcpy(rules, c->rules, n * sizeof(*rules));
     for (size_t i = 0; i < s->count; i++) {
@@ -362,12 +406,20 @@ static void keep_order(csn_jail *j, size_t first)
                 j->mounts[i].flags &= ~CSN_MOUNT_BESIDE;
 }
 
-/* A share that holds the usual place would cover it, so then it is elsewhere. */
-static const char *own_home(const shares *s)
+/* What holds the usual place would cover it, a share or what is denied (/home): then it is
+ * elsewhere. */
+static const char *own_home(const csn_kept *k, const csn_jail *j, const shares *s)
 {
+    const char *const *deny = k->config->deny;
+
     for (size_t i = 0; i < s->count; i++)
         if (csn_path_below(HOME_INSIDE, s->v[i].inside))
             return HOME_ASIDE;
+    for (size_t i = 0; deny && deny[i]; i++) {
+        const char *clean = deny[i][0] == '/' ? clean_path(j->arena, deny[i]) : NULL;
+        if (clean && csn_path_below(HOME_INSIDE, clean))
+            return HOME_ASIDE;
+    }
     return HOME_INSIDE;
 }
 
@@ -392,7 +444,8 @@ csn_status csn_jail_plan(csn_kept *k, csn_error **err)
         st = csn_jail_weaker_plan(k, s->v, s->count, err);
         return st < 0 ? st : csn_guard_plan(k, s->v, s->count, err);
     }
-    const char *home = k->config->home ? clean_path(j->arena, k->config->home) : own_home(s);
+    const char *own = own_home(k, j, s);
+    const char *home = k->config->home ? clean_path(j->arena, k->config->home) : own;
     /* What is shared with the host has no limit of its own on the sum; at least no single file
      * may be larger than all private space. */
     if (k->config->disk_max && (k->file_max == 0 || k->config->disk_max < k->file_max))
@@ -404,7 +457,7 @@ csn_status csn_jail_plan(csn_kept *k, csn_error **err)
     csn_jail_add_system(k, j, k->home.path);
     if (!k->config->home)
         csn_jail_add(j, CSN_MOUNT_SCRATCH, 0, CSN_LL_READ | CSN_LL_EXEC | CSN_LL_WRITE, NULL,
-                     own_home(s));
+                     own);
     size_t asked = j->mount_count;
     mount_shares(j, s);
     csn_jail_cover_host(j, s->v, s->count);
