@@ -4,9 +4,9 @@
  * connection redirected, judged, its requests followed, relayed. Rounds are interleaved and the
  * numbers are medians. Prints one stream's throughput, keep-alive requests a second (of a
  * client of our own, and of wrk if there is one), the time to set a connection up, and what ten
- * thousand connections leave behind. slirp4netns, pasta and srt's proxy do the same work in the
- * same rounds, as far as they are installed (net_peers.h). Exits 1 when a budget is missed or
- * one of those is ahead.
+ * thousand connections leave behind. slirp4netns, pasta and srt do the same work in the same
+ * rounds, as far as they are installed (net_peers.h). Exits 1 when a budget is missed or one of
+ * those is ahead.
  *
  *   bench_net [ROUNDS [alone]]
  *   bench_net serve        prints PORT, the address inside, the network's path, and waits: for
@@ -110,17 +110,6 @@ static void enter(int ns)
         die("setns");
 }
 
-/* A request as that way wants it: a proxy is told where to, as programs do for plain HTTP. */
-static size_t request(int side, char buf[128])
-{
-    const net_way *w = &ways[side];
-
-    if (w->target)
-        return (size_t)snprintf(
-            buf, 128, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: ok.test\r\n\r\n", w->target);
-    return (size_t)snprintf(buf, 128, "GET / HTTP/1.1\r\nHost: ok.test\r\n\r\n");
-}
-
 /* How many answers have begun in it. */
 static size_t answers(const char *buf, size_t len)
 {
@@ -164,8 +153,8 @@ static double measure_requests(int side)
     struct epoll_event got[64];
     size_t done = 0, sent = 0;
     uint64_t from = csn_now_ns();
-    char buf[4096], ask[128];
-    size_t ask_len = request(side, ask);
+    char buf[4096], ask[NET_ASK_MAX];
+    size_t ask_len = net_way_ask(&ways[side], ask);
 
     for (size_t i = 0; i < CONNS; i++) {
         fds[i] = net_way_reach(&ways[side], world, false);
@@ -205,12 +194,14 @@ static double measure_wrk(int side)
 static double measure_setup(int side, size_t count)
 {
     uint64_t from = csn_now_ns();
-    char buf[4096], ask[128];
-    size_t ask_len = request(side, ask);
+    char buf[4096], ask[NET_ASK_MAX];
+    size_t ask_len = net_way_ask(&ways[side], ask);
 
     for (size_t i = 0; i < count; i++) {
         int fd = net_way_reach(&ways[side], world, false);
-        if (fd < 0 || send(fd, ask, ask_len, 0) < 0 || recv(fd, buf, sizeof(buf), 0) <= 0)
+        ssize_t n =
+            fd >= 0 && send(fd, ask, ask_len, 0) > 0 ? recv(fd, buf, sizeof(buf), 0) : 0;
+        if (n <= 0 || answers(buf, (size_t)n) != 1)
             die("set-up");
         struct linger now = {.l_onoff = 1};
         (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
@@ -325,12 +316,12 @@ static void look_up(void)
 
 static pid_t start(void)
 {
-    static const char *const allow[] = {"ok.test", "127.0.0.1", NULL};
+    static const char *const allow[] = {NET_NAME, "127.0.0.1", NULL};
     csn_gate_setup s = {.rules.allow = (const char **)(uintptr_t)allow};
     csn_netin_order order = {.mode = CSN_NETIN_TRANSPARENT};
     int fds[CSN_NETIN_SOCKETS], n = 0;
     csn_netin net;
-    const char *refused = world_enter("127.0.0.1 ok.test\n");
+    const char *refused = world_enter("127.0.0.1 " NET_NAME " localhost\n");
 
     if (refused)
         die(refused);
@@ -387,8 +378,11 @@ static int print_kind(size_t kind, const double *m)
     }
     for (size_t w = 0; w < nways; w++) {
         bool behind = kinds[kind].less ? m[w] < m[GATEWAY] : m[w] > m[GATEWAY];
-        if (m[w] <= 0)
+        if (m[w] <= 0) {
+            printf("%-9s %-12s %10s        %s\n", kinds[kind].name, ways[w].name, "-",
+                   ways[w].target ? "it cannot go by a proxy" : "it got no answer");
             continue;
+        }
         printf("%-9s %-12s %10.3f %-5s  %.2f of direct\n", kinds[kind].name, ways[w].name, m[w],
                kinds[kind].unit, m[w] / m[DIRECT]);
         if (w > GATEWAY && behind) {
@@ -429,6 +423,8 @@ static int compare(size_t rounds)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], NET_INSIDE) == 0)
+        return net_peers_inside();
     size_t rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 5;
     pid_t server = start();
     int missed = 0;
