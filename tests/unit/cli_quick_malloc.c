@@ -230,7 +230,7 @@ static void misuse_ends_the_process(void **state)
     int (*const body[])(void *) = {twice, never_given, too_far, into_a_free_one};
 
     for (size_t i = 0; i < sizeof(body) / sizeof(body[0]); i++) {
-        csn_child_end end = csn_child_run(body[i], &small, -1, 30000);
+        csn_child_end end = csn_child_run(body[i], &small, -1, 60000);
         assert_int_equal(end.signal, SIGABRT);
     }
 }

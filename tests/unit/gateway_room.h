@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "gateway/proto.h"
 
-#define GW_WAIT_MS 20000 /* how long anything may take before a test gives up */
+#define GW_WAIT_MS 60000 /* how long anything may take before a test gives up */
 
 typedef struct gw {
     pid_t pid;

@@ -230,6 +230,8 @@ static bool http_answer(http_conn *c, const char *path, int count)
         return false;
     if (strcmp(path, "/second") == 0) /* the connection dies under the second request */
         return count == 1 && http_reply(c, "200 OK", "", "first");
+    if (strcmp(path, "/busy2") == 0)
+        return http_reply(c, "429 Too Many Requests", "Retry-After: 19\r\n", "busy");
     if (strncmp(path, "/busy", 5) == 0)
         return count <= 2 ? http_reply(c, "429 Too Many Requests", "Retry-After: 1\r\n", "busy")
                           : http_reply(c, "200 OK", "", "at last");

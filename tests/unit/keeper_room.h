@@ -28,6 +28,8 @@
 #include "os/tree.h"
 
 #define MAYBE_UNUSED __attribute__((unused))
+#define DEN_SOON_MS  60000 /* what should happen at once may take this long on a busy machine  \
+                            */
 
 typedef struct den {
     char top[64], base[96], home[96];
@@ -148,6 +150,17 @@ MAYBE_UNUSED static void den_sh(den *d, const char *text, uint64_t timeout_ms, o
     den_run(d, &req, o);
 }
 
+/* The same, with the shortest of ever longer timeouts within which it gets as far as to print
+ * this on stdout: a machine that stands still may end it before it has begun. */
+MAYBE_UNUSED static void den_sh_until(den *d, const char *text, uint64_t timeout_ms,
+                                      const char *printed, out *o)
+{
+    do {
+        den_sh(d, text, timeout_ms, o);
+        timeout_ms *= 2;
+    } while (!strstr(o->text[0], printed) && timeout_ms <= DEN_SOON_MS);
+}
+
 MAYBE_UNUSED static pid_t den_keeper(den *d)
 {
     return (pid_t)((csn_kept *)d->state)->keeper_pid;
@@ -166,6 +179,27 @@ MAYBE_UNUSED static const char *den_file(den *d, const char *name)
         close(fd);
     text[n > 0 ? n : 0] = '\0';
     return text;
+}
+
+/* Waits until such a file says something, and returns what. */
+MAYBE_UNUSED static const char *den_file_soon(den *d, const char *name)
+{
+    uint64_t deadline = csn_deadline_in(DEN_SOON_MS);
+
+    while (den_file(d, name)[0] == '\0' && csn_deadline_poll_ms(deadline) > 0)
+        (void)poll(NULL, 0, 10);
+    return den_file(d, name);
+}
+
+/* Makes a file that a command waits for. */
+MAYBE_UNUSED static void den_touch(den *d, const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", d->base, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
 }
 
 /* How many living processes have `mark` in their command line (NUL read as space)? */
@@ -220,10 +254,22 @@ MAYBE_UNUSED static bool den_pid_alive(pid_t pid)
     return p && p[1] == ' ' && p[2] != 'Z' && p[2] != 'X';
 }
 
-/* Waits until none is left; how many are after wait_ms. */
-MAYBE_UNUSED static int den_alive_after(const char *mark, int wait_ms)
+/* Waits until at least so many are there; how many are. */
+MAYBE_UNUSED static int den_alive_soon(const char *mark, int least)
 {
-    uint64_t deadline = csn_deadline_in((uint64_t)wait_ms);
+    uint64_t deadline = csn_deadline_in(DEN_SOON_MS);
+    int n;
+
+    while ((n = den_alive(mark)) < least && csn_deadline_poll_ms(deadline) > 0)
+        (void)poll(NULL, 0, 5);
+    return n;
+}
+
+/* Waits until none is left; how many are if that does not happen. What it is asked about must
+ * live for longer than this by itself. */
+MAYBE_UNUSED static int den_left_at_last(const char *mark)
+{
+    uint64_t deadline = csn_deadline_in(DEN_SOON_MS);
     int n;
 
     while ((n = den_alive(mark)) > 0 && csn_deadline_poll_ms(deadline) > 0)
@@ -262,7 +308,7 @@ MAYBE_UNUSED static size_t den_fds_settled(pid_t pid, size_t most)
 {
     size_t n = den_fds(pid);
 
-    for (int i = 0; i < 200 && n > most; i++) {
+    for (int i = 0; i < DEN_SOON_MS / 5 && n > most; i++) {
         (void)poll(NULL, 0, 5);
         n = den_fds(pid);
     }

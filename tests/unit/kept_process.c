@@ -85,7 +85,7 @@ static void await_log(den *d, int64_t pid, const char *text)
     out o;
 
     for (uint64_t at = 0;;) {
-        csn_log_chunk c = logs(d, pid, CSN_STDOUT, at, 5000, &o);
+        csn_log_chunk c = logs(d, pid, CSN_STDOUT, at, DEN_SOON_MS, &o);
         csn_log_chunk all = logs(d, pid, CSN_STDOUT, 0, 0, &o);
         if (strstr(o.text[0], text))
             return;
@@ -104,14 +104,16 @@ static void process_runs_is_listed_and_waited_for(void **state)
     (void)state;
     den_make(&d);
     assert_int_equal(ask(&d, 0, 0).count, 0);
-    int64_t pid = start(&d, "echo hi; echo oops >&2; sleep 0.2; exit 3");
+    const char *text = "echo hi; echo oops >&2; until test -e go; do sleep 0.02; done; exit 3";
+    int64_t pid = start(&d, text);
     seen s = ask(&d, pid, 0);
     assert_string_equal(s.state, "running");
     assert_int_equal(s.info.exit_code, -1);
-    assert_string_equal(s.command, "echo hi; echo oops >&2; sleep 0.2; exit 3");
+    assert_string_equal(s.command, text);
     assert_true(s.info.started_ms >= before);
     assert_true(den_pid_alive((pid_t)pid)); /* the real pid */
-    s = ask(&d, pid, 5000);
+    den_touch(&d, "go");
+    s = ask(&d, pid, DEN_SOON_MS);
     assert_string_equal(s.state, "exited");
     assert_int_equal(s.info.exit_code, 3);
     assert_int_equal(s.info.out_total, 3);
@@ -131,7 +133,7 @@ static void wait_that_is_too_short_says_it_runs(void **state)
 
     (void)state;
     den_make(&d);
-    int64_t pid = start(&d, "sleep 30");
+    int64_t pid = start(&d, "sleep 600");
     uint64_t from = csn_now_ns();
     seen s = ask(&d, pid, 100);
     assert_string_equal(s.state, "running");
@@ -182,14 +184,17 @@ static void logs_wait_for_output_and_follow(void **state)
 
     (void)state;
     den_make(&d);
-    int64_t pid = start(&d, "sleep 0.2; echo one; sleep 0.2; echo two; sleep 0.2");
-    csn_log_chunk c = logs(&d, pid, CSN_STDOUT, 0, 5000, &o);
+    int64_t pid = start(&d, "sleep 0.2; echo one; until test -e two; do sleep 0.2; done; "
+                            "echo two; until test -e three; do sleep 0.2; done");
+    csn_log_chunk c = logs(&d, pid, CSN_STDOUT, 0, DEN_SOON_MS, &o);
     assert_string_equal(o.text[0], "one\n");
     assert_int_equal(c.end, 0);
-    c = logs(&d, pid, CSN_STDOUT, c.offset + c.len, 5000, &o);
+    den_touch(&d, "two");
+    c = logs(&d, pid, CSN_STDOUT, c.offset + c.len, DEN_SOON_MS, &o);
     assert_string_equal(o.text[0], "two\n");
     assert_int_equal(c.offset, 4);
-    c = logs(&d, pid, CSN_STDOUT, c.offset + c.len, 5000, &o);
+    den_touch(&d, "three");
+    c = logs(&d, pid, CSN_STDOUT, c.offset + c.len, DEN_SOON_MS, &o);
     assert_string_equal(o.text[0], "");
     assert_int_equal(c.end, 1);
     c = logs(&d, pid, CSN_STDOUT, 8, 3600000, &o); /* the end is known: no wait */
@@ -206,7 +211,7 @@ static void ring_keeps_the_tail_and_counts_all(void **state)
     int64_t pid =
         start_with(&d, "i=0; while [ $i -lt 1000 ]; do printf '%07d\\n' $i; i=$((i+1)); done",
                    0, 800, NULL);
-    seen s = ask(&d, pid, 5000);
+    seen s = ask(&d, pid, DEN_SOON_MS);
     assert_int_equal(s.info.out_total, 8000);
     csn_log_chunk c = logs(&d, pid, CSN_STDOUT, 0, 0, &o);
     assert_int_equal(c.total, 8000);
@@ -232,7 +237,7 @@ static void logs_larger_than_a_message_come_whole(void **state)
     (void)state;
     den_make(&d);
     int64_t pid = start_with(&d, "head -c 500000 /dev/zero", 0, 1 << 20, NULL);
-    ask(&d, pid, 5000);
+    ask(&d, pid, DEN_SOON_MS);
     csn_log_chunk c = logs(&d, pid, CSN_STDOUT, 0, 0, &o);
     assert_int_equal(c.len, 500000);
     assert_int_equal(c.end, 1);
@@ -250,19 +255,18 @@ static void signals_reach_the_group_and_kill_the_tree(void **state)
         start(&d, "trap 'echo usr; exit 5' USR1; echo up; while :; do sleep 0.01; done");
     await_log(&d, pid, "up\n");
     assert_int_equal(d.ops->signal(d.state, pid, SIGUSR1, NULL), CSN_OK);
-    assert_int_equal(ask(&d, pid, 5000).info.exit_code, 5);
+    assert_int_equal(ask(&d, pid, DEN_SOON_MS).info.exit_code, 5);
     const char *mark = den_mark();
-    snprintf(
-        text, sizeof(text),
-        "trap '' TERM; setsid sh -c 'sleep 60; : %s' & sh -c 'trap \"\" TERM; sleep 60; : %s' "
-        "& echo up; wait; sleep 60",
-        mark, mark);
+    snprintf(text, sizeof(text),
+             "trap '' TERM; setsid sh -c 'sleep 600; : %s' & sh -c 'trap \"\" TERM; sleep 600; "
+             ": %s' "
+             "& echo up; wait; sleep 600",
+             mark, mark);
     pid = start(&d, text);
     await_log(&d, pid, "up\n");
-    for (int i = 0; i < 200 && den_alive(mark) < 3; i++)
-        poll(NULL, 0, 5);
+    assert_true(den_alive_soon(mark, 3) >= 3);
     assert_int_equal(d.ops->signal(d.state, pid, SIGKILL, NULL), CSN_OK);
-    seen s = ask(&d, pid, 5000);
+    seen s = ask(&d, pid, DEN_SOON_MS);
     assert_string_equal(s.state, "exited");
     assert_string_equal(s.info.signal, "SIGKILL");
     assert_int_equal(den_alive(mark), 0);
@@ -290,8 +294,8 @@ static void term_reaches_those_that_left_the_group(void **state)
     await_log(&d, pid, "up\n");
     poll(NULL, 0, 100);
     assert_int_equal(d.ops->signal(d.state, pid, SIGTERM, NULL), CSN_OK);
-    assert_string_equal(ask(&d, pid, 5000).info.signal, "SIGTERM");
-    assert_int_equal(den_alive_after(mark, 2000), 0);
+    assert_string_equal(ask(&d, pid, DEN_SOON_MS).info.signal, "SIGTERM");
+    assert_int_equal(den_left_at_last(mark), 0);
     den_clean(&d);
 }
 
@@ -320,7 +324,7 @@ static void signal_to_one_that_ended_is_refused_on_a_busy_machine(void **state)
     (void)state;
     den_make(&d);
     int64_t pid = start(&d, "exit 3");
-    assert_string_equal(ask(&d, pid, 5000).state, "exited");
+    assert_string_equal(ask(&d, pid, DEN_SOON_MS).state, "exited");
     pid_t busy[] = {churn(), churn()};
     for (int i = 0; i < 50; i++) {
         taken += d.ops->signal(d.state, pid, SIGTERM, &err) == CSN_OK;
@@ -345,28 +349,29 @@ static void stdin_is_fed_and_closed(void **state)
     (void)state;
     den_make(&d);
     int64_t pid = start_with(&d, "cat; echo end", CSN_EXEC_STDIN, 1 << 20, NULL);
-    assert_int_equal(d.ops->feed(d.state, pid, "hello\n", 6, 1000, NULL), CSN_OK);
+    assert_int_equal(d.ops->feed(d.state, pid, "hello\n", 6, DEN_SOON_MS, NULL), CSN_OK);
     await_log(&d, pid, "hello\n");
     memset(big, 'b', sizeof(big));
-    assert_int_equal(d.ops->feed(d.state, pid, big, sizeof(big), 5000, NULL), CSN_OK);
-    assert_int_equal(d.ops->feed(d.state, pid, NULL, 0, 1000, NULL), CSN_OK);
-    assert_int_equal(ask(&d, pid, 5000).info.exit_code, 0);
+    assert_int_equal(d.ops->feed(d.state, pid, big, sizeof(big), DEN_SOON_MS, NULL), CSN_OK);
+    assert_int_equal(d.ops->feed(d.state, pid, NULL, 0, DEN_SOON_MS, NULL), CSN_OK);
+    assert_int_equal(ask(&d, pid, DEN_SOON_MS).info.exit_code, 0);
     csn_log_chunk c = logs(&d, pid, CSN_STDOUT, 0, 0, &o);
     assert_int_equal(c.total, 6 + sizeof(big) + 4);
-    assert_int_equal(d.ops->feed(d.state, pid, "x", 1, 1000, &err), CSN_NOT_FOUND);
+    assert_int_equal(d.ops->feed(d.state, pid, "x", 1, DEN_SOON_MS, &err), CSN_NOT_FOUND);
     csn_error_free(err);
     err = NULL;
-    pid = start(&d, "sleep 30");
-    assert_int_equal(d.ops->feed(d.state, pid, "x", 1, 1000, &err), CSN_IO); /* it has none */
+    pid = start(&d, "sleep 600");
+    assert_int_equal(d.ops->feed(d.state, pid, "x", 1, DEN_SOON_MS, &err),
+                     CSN_IO); /* it has none */
     csn_error_free(err);
     err = NULL;
-    pid = start_with(&d, "sleep 30", CSN_EXEC_STDIN, 4096, NULL);
+    pid = start_with(&d, "sleep 600", CSN_EXEC_STDIN, 4096, NULL);
     assert_int_equal(d.ops->feed(d.state, pid, big, sizeof(big), 100, &err), CSN_TIMEOUT);
     csn_error_free(err);
     err = NULL;
-    pid = start_with(&d, "exec <&-; echo closed; sleep 30", CSN_EXEC_STDIN, 4096, NULL);
+    pid = start_with(&d, "exec <&-; echo closed; sleep 600", CSN_EXEC_STDIN, 4096, NULL);
     await_log(&d, pid, "closed");
-    assert_int_equal(d.ops->feed(d.state, pid, "x", 1, 1000, &err), CSN_IO);
+    assert_int_equal(d.ops->feed(d.state, pid, "x", 1, DEN_SOON_MS, &err), CSN_IO);
     csn_error_free(err);
     den_clean(&d);
 }
@@ -396,9 +401,9 @@ static void terminal_has_a_size_and_can_be_resized(void **state)
     await_log(&d, pid, "50 200\r\n");
     assert_int_equal(ask(&d, pid, 0).info.pty, 1);
     /* ^C through the terminal: it is the controlling one */
-    assert_int_equal(d.ops->feed(d.state, pid, "\003", 1, 1000, NULL), CSN_OK);
-    assert_string_equal(ask(&d, pid, 5000).info.signal, "SIGINT");
-    pid = start(&d, "sleep 30");
+    assert_int_equal(d.ops->feed(d.state, pid, "\003", 1, DEN_SOON_MS, NULL), CSN_OK);
+    assert_string_equal(ask(&d, pid, DEN_SOON_MS).info.signal, "SIGINT");
+    pid = start(&d, "sleep 600");
     assert_int_equal(d.ops->resize(d.state, pid, 50, 200, &err), CSN_INVALID);
     csn_error_free(err);
     den_clean(&d);
@@ -414,10 +419,10 @@ static void closing_a_terminals_stdin_is_an_end_of_file(void **state)
     int64_t pid =
         start_with(&d, "stty -echo; echo up; cat; echo end", CSN_EXEC_PTY, 65536, NULL);
     await_log(&d, pid, "up\r\n");
-    assert_int_equal(d.ops->feed(d.state, pid, "line\n", 5, 1000, NULL), CSN_OK);
+    assert_int_equal(d.ops->feed(d.state, pid, "line\n", 5, DEN_SOON_MS, NULL), CSN_OK);
     await_log(&d, pid, "line\r\n");
-    assert_int_equal(d.ops->feed(d.state, pid, NULL, 0, 1000, NULL), CSN_OK);
-    assert_int_equal(ask(&d, pid, 5000).info.exit_code, 0);
+    assert_int_equal(d.ops->feed(d.state, pid, NULL, 0, DEN_SOON_MS, NULL), CSN_OK);
+    assert_int_equal(ask(&d, pid, DEN_SOON_MS).info.exit_code, 0);
     csn_log_chunk c = logs(&d, pid, CSN_STDOUT, 0, 0, &o);
     assert_non_null(strstr(o.text[0], "end\r\n"));
     assert_int_equal(c.end, 1);
@@ -433,18 +438,16 @@ static void tied_process_ends_with_its_tie(void **state)
     (void)state;
     den_make(&d);
     const char *mark = den_mark();
-    snprintf(text, sizeof(text), "setsid sh -c 'sleep 60; : %s' & sh -c 'sleep 60; : %s'", mark,
-             mark);
+    snprintf(text, sizeof(text), "setsid sh -c 'sleep 600; : %s' & sh -c 'sleep 600; : %s'",
+             mark, mark);
     start_with(&d, text, CSN_EXEC_TIED, 4096, &tie);
     assert_non_null(tie);
-    for (int i = 0; i < 200 && den_alive(mark) < 3; i++)
-        poll(NULL, 0, 5);
-    assert_true(den_alive(mark) >= 2);
+    assert_true(den_alive_soon(mark, 3) >= 3);
     d.ops->untie(tie);
-    assert_int_equal(den_alive_after(mark, 1000), 0);
+    assert_int_equal(den_left_at_last(mark), 0);
     /* a tie of one that has ended is nothing */
     int64_t pid = start_with(&d, "exit 4", CSN_EXEC_TIED, 4096, &tie);
-    assert_int_equal(ask(&d, pid, 5000).info.exit_code, 4);
+    assert_int_equal(ask(&d, pid, DEN_SOON_MS).info.exit_code, 4);
     d.ops->untie(tie);
     d.ops->untie(NULL);
     den_clean(&d);
@@ -453,17 +456,24 @@ static void tied_process_ends_with_its_tie(void **state)
 static void deadline_of_a_background_process_is_kept(void **state)
 {
     den d;
-    const char *argv[] = {"/bin/sh", "-c", "trap '' TERM; sleep 60", NULL};
+    const char *argv[] = {"/bin/sh", "-c", "trap '' TERM; echo up; sleep 600", NULL};
     csn_exec_req req = den_req(argv);
     int64_t pid = 0;
     void *tie = NULL;
+    seen s = {0};
+    out o;
 
     (void)state;
     den_make(&d);
-    req.deadline_ns = csn_deadline_in(150);
-    assert_int_equal(d.ops->start(d.state, &req, 4096, &pid, &tie, NULL), CSN_OK);
-    seen s = ask(&d, pid, 5000);
-    assert_string_equal(s.state, "exited");
+    for (uint64_t ms = 150; ms <= DEN_SOON_MS; ms *= 2) { /* until there is time to begin */
+        req.deadline_ns = csn_deadline_in(ms);
+        assert_int_equal(d.ops->start(d.state, &req, 4096, &pid, &tie, NULL), CSN_OK);
+        s = ask(&d, pid, 2 * DEN_SOON_MS);
+        assert_string_equal(s.state, "exited");
+        logs(&d, pid, CSN_STDOUT, 0, 0, &o);
+        if (o.total[0] > 0)
+            break;
+    }
     assert_string_equal(s.info.signal, "SIGKILL");
     den_clean(&d);
 }
@@ -492,7 +502,7 @@ static void bytes_for_stdin_outlive_the_call(void **state)
     den_make(&d);
     req.input = &src;
     assert_int_equal(d.ops->start(d.state, &req, 4096, &pid, &tie, NULL), CSN_OK);
-    ask(&d, pid, 5000);
+    ask(&d, pid, DEN_SOON_MS);
     logs(&d, pid, CSN_STDOUT, 0, 0, &o);
     assert_string_equal(o.text[0], "given\n");
     den_clean(&d);
@@ -506,9 +516,9 @@ static void log_ends_although_a_grandchild_holds_the_pipe(void **state)
 
     (void)state;
     den_make(&d);
-    int64_t pid = start(&d, "echo a; sleep 30 & exit 0");
-    ask(&d, pid, 5000);
-    csn_log_chunk c = logs(&d, pid, CSN_STDOUT, 2, 5000, &o);
+    int64_t pid = start(&d, "echo a; sleep 600 & exit 0");
+    ask(&d, pid, DEN_SOON_MS);
+    csn_log_chunk c = logs(&d, pid, CSN_STDOUT, 2, DEN_SOON_MS, &o);
     assert_int_equal(c.end, 1);
     den_clean(&d);
 }
@@ -526,10 +536,10 @@ static void finished_ones_are_kept_up_to_a_limit(void **state)
         last = start(&d, "exit 0");
         first = first ? first : last;
         if (i % 16 == 0)
-            ask(&d, last, 5000);
+            ask(&d, last, DEN_SOON_MS);
     }
-    ask(&d, last, 5000);
-    for (int i = 0; i < 200; i++) {
+    ask(&d, last, DEN_SOON_MS);
+    for (int i = 0; i < DEN_SOON_MS / 10; i++) {
         s = ask(&d, 0, 0);
         if (s.count <= (int)CSN_KEEPER_ENDED_MAX)
             break;
@@ -549,21 +559,20 @@ static void keeper_leaks_no_descriptor(void **state)
 
     (void)state;
     den_make(&d);
-    start(&d, "true");
-    poll(NULL, 0, 100);
+    ask(&d, start(&d, "true"), DEN_SOON_MS);
     size_t before = den_fds(den_keeper(&d)), ours = den_fds(getpid());
     for (int i = 0; i < 10; i++) {
         pid = start_with(&d, "cat", CSN_EXEC_STDIN, 4096, NULL);
-        d.ops->feed(d.state, pid, "x", 1, 1000, NULL);
-        d.ops->feed(d.state, pid, NULL, 0, 1000, NULL);
-        ask(&d, pid, 5000);
+        d.ops->feed(d.state, pid, "x", 1, DEN_SOON_MS, NULL);
+        d.ops->feed(d.state, pid, NULL, 0, DEN_SOON_MS, NULL);
+        ask(&d, pid, DEN_SOON_MS);
         pid = start_with(&d, "true", CSN_EXEC_PTY, 4096, NULL);
-        ask(&d, pid, 5000);
-        pid = start_with(&d, "sleep 60", CSN_EXEC_TIED | CSN_EXEC_STDIN, 4096, &tie);
+        ask(&d, pid, DEN_SOON_MS);
+        pid = start_with(&d, "sleep 600", CSN_EXEC_TIED | CSN_EXEC_STDIN, 4096, &tie);
         d.ops->untie(tie);
-        ask(&d, pid, 5000);
+        ask(&d, pid, DEN_SOON_MS);
     }
-    assert_int_equal(den_fds_settled(den_keeper(&d), before), before);
+    assert_true(den_fds_settled(den_keeper(&d), before) <= before);
     assert_int_equal(den_fds(getpid()), ours);
     assert_int_equal(den_zombies_of(den_keeper(&d)), 0);
     den_clean(&d);
@@ -587,7 +596,7 @@ static void port_is_waited_for(void **state)
     csn_error_free(err);
     assert_true(csn_now_ns() - from >= 149000000);
     assert_int_equal(listen(fd, 5), 0);
-    assert_int_equal(d.ops->wait_port(d.state, port, 1000, NULL), CSN_OK);
+    assert_int_equal(d.ops->wait_port(d.state, port, DEN_SOON_MS, NULL), CSN_OK);
     close(fd);
     den_clean(&d);
 }

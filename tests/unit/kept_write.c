@@ -26,7 +26,7 @@ static room rm;
 /* Exit code 77 of a child: cannot be tried here. */
 static void in_child(int (*body)(void *), void *ctx)
 {
-    csn_child_end end = csn_child_run(body, ctx, -1, 30000);
+    csn_child_end end = csn_child_run(body, ctx, -1, 60000);
 
     if (end.exit_code == 77)
         SKIP("no seccomp filters, or no mounts, here");
@@ -425,7 +425,7 @@ static void killed_writer_leaves_nothing(void **state)
     if (!has_unnamed())
         SKIP("no O_TMPFILE here");
     for (int whole = 0; whole < 4; whole++) {
-        csn_child_end end = csn_child_run(killed_in_the_middle, &whole, -1, 30000);
+        csn_child_end end = csn_child_run(killed_in_the_middle, &whole, -1, 60000);
         assert_int_equal(end.signal, SIGKILL);
         assert_int_equal(room_fingerprint(&rm).sum, before.sum);
     }

@@ -121,7 +121,7 @@ static void every_way(int (*body)(void *))
     if (!has_unnamed())
         print_message("# no O_TMPFILE here: every file has a name\n");
     for (size_t i = 0; i < WAYS; i++) {
-        csn_child_end end = csn_child_run(body, (void *)(uintptr_t)&ways[i], -1, 30000);
+        csn_child_end end = csn_child_run(body, (void *)(uintptr_t)&ways[i], -1, 60000);
         if (end.exit_code == 77)
             SKIP("no seccomp filters here");
         if (end.exit_code != 0)
@@ -248,7 +248,7 @@ static void refused_link_is_remembered(void **state)
     (void)state;
     if (!has_unnamed())
         SKIP("no O_TMPFILE here");
-    csn_child_end end = csn_child_run(copies_only_once, NULL, -1, 30000);
+    csn_child_end end = csn_child_run(copies_only_once, NULL, -1, 60000);
     if (end.exit_code == 77)
         SKIP("no seccomp filters here");
     assert_int_equal(end.exit_code, 0);
@@ -313,7 +313,7 @@ static int dies(void *ctx)
 /* How many names a process leaves that dies there; -1: cannot be tried. */
 static int left_by(const death *d)
 {
-    csn_child_end end = csn_child_run(dies, (void *)(uintptr_t)d, -1, 30000);
+    csn_child_end end = csn_child_run(dies, (void *)(uintptr_t)d, -1, 60000);
 
     if (end.exit_code == 77)
         return -1;

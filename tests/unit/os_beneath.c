@@ -206,7 +206,7 @@ static int table_without_openat2(void *ctx)
 
 static void table_holds_under(int error)
 {
-    csn_child_end end = csn_child_run(table_without_openat2, &error, -1, 30000);
+    csn_child_end end = csn_child_run(table_without_openat2, &error, -1, 60000);
 
     if (end.exit_code == 77)
         SKIP("no seccomp filters here");

@@ -363,7 +363,7 @@ static void what_is_not_delegated_is_left_alone(void **state)
     user_layout("cpu memory pids\n");
     for (size_t i = 0; i < 4; i++)
         must(chmod(at("v2 mount%s", groups[i]), 0555) == 0, "chmod");
-    assert_int_equal(csn_child_run(without_rights, NULL, -1, 30000).exit_code, 0);
+    assert_int_equal(csn_child_run(without_rights, NULL, -1, 60000).exit_code, 0);
     for (size_t i = 0; i < 4; i++)
         must(chmod(at("v2 mount%s", groups[i]), 0755) == 0, "chmod");
     /* the directory alone is not enough: processes could not be moved */
@@ -371,7 +371,7 @@ static void what_is_not_delegated_is_left_alone(void **state)
         must(chmod(at("v2 mount%s/cgroup.procs", groups[i]), 0444) == 0 &&
                  chmod(at("v2 mount%s", groups[i]), 0777) == 0,
              "chmod");
-    assert_int_equal(csn_child_run(without_rights, NULL, -1, 30000).exit_code, 0);
+    assert_int_equal(csn_child_run(without_rights, NULL, -1, 60000).exit_code, 0);
 }
 
 static void usage_is_read_and_gaps_are_unknown(void **state)

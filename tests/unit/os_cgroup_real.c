@@ -107,7 +107,7 @@ static void probe_and_create_agree(void **state)
     (void)state;
     probe_keeps_its_word(NULL);
     if (geteuid() == 0)
-        assert_int_equal(csn_child_run(as_nobody, NULL, -1, 30000).exit_code, 0);
+        assert_int_equal(csn_child_run(as_nobody, NULL, -1, 60000).exit_code, 0);
 }
 
 static int eat_memory(void *ctx)

@@ -25,7 +25,7 @@
 #include "os/netns.h"
 #include "os/nft.h"
 
-#define HUNG_MS      20000
+#define HUNG_MS      60000
 #define SKIPPED      77
 #define SKIPPED_HERE 78
 #define ORIGINAL_DST 80 /* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST */

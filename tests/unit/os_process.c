@@ -63,7 +63,7 @@ static void orphan_gets_what_is_listed_and_nothing_else(void **state)
     read_all(out[0], text, sizeof(text));
     assert_true(strcmp(text, "/\n\n0 1 2 3 4\nthrough 3") == 0 ||
                 strcmp(text, "/\n\n0 1 2 3\nthrough 3") == 0);
-    assert_int_equal(csn_orphan_wait(pidfd, 5000), 0);
+    assert_int_equal(csn_orphan_wait(pidfd, 60000), 0);
     assert_int_equal(waitpid(-1, NULL, WNOHANG | __WALL), -1); /* never our child */
     assert_int_equal(errno, ECHILD);
     close(out[0]);
@@ -112,7 +112,7 @@ static void orphan_is_on_its_way_while_the_host_goes_on(void **state)
     assert_non_null(f);
     fclose(f);
     assert_string_equal(text, line); /* where it was born is not where it must stay */
-    assert_int_equal(csn_orphan_wait(pidfd, 5000), 0);
+    assert_int_equal(csn_orphan_wait(pidfd, 60000), 0);
     close(pidfd);
     close(out[0]);
 }
@@ -155,7 +155,7 @@ static void orphan_raises_no_sigchld(void **state)
     chld_count = 0;
     for (int i = 0; i < 20; i++) {
         assert_int_equal(csn_orphan_start(&o, &pid, &pidfd, NULL), 0);
-        assert_int_equal(csn_orphan_wait(pidfd, 5000), 0);
+        assert_int_equal(csn_orphan_wait(pidfd, 60000), 0);
         close(pidfd);
     }
     assert_int_equal(chld_count, 0);
@@ -181,7 +181,7 @@ static void *start_some(void *arg)
         close(out[1]);
         read_all(out[0], text, sizeof(text));
         close(out[0]);
-        (void)csn_orphan_wait(pidfd, 5000);
+        (void)csn_orphan_wait(pidfd, 60000);
         close(pidfd);
         if (strncmp(text, word, strlen(word)) != 0 || text[strlen(word)] != '\n')
             return "another's descriptor";
@@ -239,7 +239,7 @@ static void a_forked_host_starts_its_own(void **state)
 
 static void wait_for_an_orphan_can_time_out(void **state)
 {
-    const char *argv[] = {"sleep", "30", NULL};
+    const char *argv[] = {"sleep", "600", NULL};
     csn_orphan o = {.path = "/bin/sleep", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
     int pidfd;
     pid_t pid;
@@ -248,7 +248,7 @@ static void wait_for_an_orphan_can_time_out(void **state)
     assert_int_equal(csn_orphan_start(&o, &pid, &pidfd, NULL), 0);
     assert_int_equal(csn_orphan_wait(pidfd, 20), -ETIMEDOUT);
     assert_int_equal(kill(pid, SIGKILL), 0);
-    assert_int_equal(csn_orphan_wait(pidfd, 5000), 0);
+    assert_int_equal(csn_orphan_wait(pidfd, 60000), 0);
     close(pidfd);
 }
 
@@ -421,7 +421,7 @@ static void pump_survives_a_reader_that_goes_away(void **state)
     assert_true(fed < 1 << 20);
     close(in[0]);
     close(out[1]);
-    p.deadline_ns = csn_deadline_in(5000);
+    p.deadline_ns = csn_deadline_in(60000);
     assert_int_equal(csn_pump_wait(&p), CSN_PUMP_CLOSED);
     csn_pump_release(&p);
     assert_int_equal(pipe2(in, O_CLOEXEC | O_NONBLOCK), 0);

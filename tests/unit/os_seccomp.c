@@ -376,7 +376,7 @@ static void an_ordinary_user_can_install_every_variant(void **state)
 {
     (void)state;
     for (uint32_t v = 0; v < CSN_SECCOMP_VARIANTS; v++) {
-        csn_child_end end = csn_child_run(install_and_look, &v, -1, 10000);
+        csn_child_end end = csn_child_run(install_and_look, &v, -1, 60000);
         if (end.exit_code == 77) /* this process is filtered already: a jail, a container */
             skip();
         assert_int_equal(end.exit_code, 0);
@@ -399,7 +399,7 @@ static void unknown_variants_change_nothing(void **state)
     assert_null(csn_seccomp_find(CSN_SECCOMP_VARIANTS));
     assert_null(csn_seccomp_find(UINT32_MAX));
     assert_non_null(csn_seccomp_find(CSN_SECCOMP_USERNS | CSN_SECCOMP_NOSUID));
-    assert_int_equal(csn_child_run(install_unknown, NULL, -1, 10000).exit_code, 0);
+    assert_int_equal(csn_child_run(install_unknown, NULL, -1, 60000).exit_code, 0);
 }
 
 int main(void)

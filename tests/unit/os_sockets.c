@@ -20,7 +20,7 @@
 #include "child.h"
 #include "os/msg.h"
 
-#define HUNG_MS      20000
+#define HUNG_MS      60000
 #define SKIPPED      77
 #define NETNS_COOKIE 71 /* SO_NETNS_COOKIE */
 

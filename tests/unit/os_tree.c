@@ -130,7 +130,7 @@ static void expect(csn_notify *w, uint32_t kind, const char *path)
 {
     csn_notice n;
 
-    assert_int_equal(csn_notify_next(w, csn_deadline_in(2000), &n), 1);
+    assert_int_equal(csn_notify_next(w, csn_deadline_in(60000), &n), 1);
     if (strcmp(n.path, path) != 0)
         print_message("# %u %s, not %s\n", n.kind, n.path, path);
     assert_string_equal(n.path, path);
@@ -191,7 +191,7 @@ static void watch_hides_temporary_files(void **state)
     expect_nothing(w);
     /* a new file comes by a link or, with a name before, by a rename */
     publish("fresh", CSN_TEMP_FRESH);
-    assert_int_equal(csn_notify_next(w, csn_deadline_in(2000), &n), 1);
+    assert_int_equal(csn_notify_next(w, csn_deadline_in(60000), &n), 1);
     assert_string_equal(n.path, "fresh");
     assert_true(n.kind == CSN_NOTIFY_CREATE || n.kind == CSN_NOTIFY_RENAME);
     expect_nothing(w);
@@ -244,7 +244,7 @@ static void flood_is_told_as_overflow(void **state)
     assert_int_equal(n.kind, CSN_NOTIFY_OVERFLOW);
     assert_true(events < 40000);
     put_file(fx.fd, "after", "");
-    while (csn_notify_next(w, csn_deadline_in(200), &n) == 1 && strcmp(n.path, "after") != 0)
+    while (csn_notify_next(w, csn_deadline_in(60000), &n) == 1 && strcmp(n.path, "after") != 0)
         events++;
     assert_string_equal(n.path, "after");
     csn_notify_free(w);
