@@ -74,16 +74,17 @@ static ssize_t slaughter(csn_keeper *k, const csn_proctree_want *w)
     return n;
 }
 
-/* Returns how many were there to get it. On a busy machine somebody, whoever it was, is gone
- * between being listed and being asked in nearly every scan: that nobody is left is then not
- * certain, which must not be taken for somebody who got the signal. */
+/* Returns how many were there to get it, 0: nobody. On a busy machine somebody, whoever it was,
+ * is gone between being listed and being asked in nearly every scan: that nobody is left is
+ * then not certain, which must not be taken for somebody who got the signal. Who got it may be
+ * dead of it before the scan has looked at it again, and counts. */
 ssize_t csn_job_signal_tree(csn_keeper *k, const csn_job *job, int signo)
 {
     const csn_proctree_want *w = tree_of(k, job);
 
     for (int i = 0; i < LOOKS; i++) {
         ssize_t n = csn_proctree_pass(&k->tree, w, signo, signo == SIGTERM, NULL);
-        if (n <= 0 || k->tree.seen > 0)
+        if (n <= 0 || k->tree.seen > 0 || k->tree.hit > 0)
             return n;
     }
     return 0;

@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,28 +133,6 @@ static int tagged(const csn_proctree_want *w, pid_t pid)
     return stray || (tag >= w->tag_lo && tag <= w->tag_hi);
 }
 
-static void send_signal(int pidfd, int signo, bool cont)
-{
-    (void)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);
-    if (cont)
-        (void)syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0);
-}
-
-/* Pins the process, looks again whether it is still the one that was seen, then signals. */
-static void signal_proc(int procfd, const csn_proc *p, int signo, bool cont)
-{
-    csn_proc again;
-
-    if (signo == 0 || p->pid == getpid())
-        return;
-    csn_autofd int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
-    if (fd < 0)
-        return;
-    if (read_stat(procfd, p->pid, &again) != 1 || again.start != p->start)
-        return;
-    send_signal(fd, signo, cont);
-}
-
 static int add_proc(csn_proctree *t, const csn_proc *p)
 {
     if (t->count == t->cap) {
@@ -212,6 +191,33 @@ static bool was_member(const csn_proctree *before, const csn_proc *p)
     return old && old->member && old->start == p->start;
 }
 
+/* A zombie takes signals as well, but it does not get them. */
+static void send_signal(const look *l, int pidfd)
+{
+    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+
+    if (poll(&ended, 1, 0) > 0)
+        return;
+    l->t->hit += syscall(SYS_pidfd_send_signal, pidfd, l->signo, NULL, 0) == 0;
+    if (l->cont)
+        (void)syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0);
+}
+
+/* Pins the process, looks again whether it is still the one that was seen, then signals. */
+static void signal_proc(const look *l, const csn_proc *p)
+{
+    csn_proc again;
+
+    if (l->signo == 0 || p->pid == getpid())
+        return;
+    csn_autofd int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+    if (fd < 0)
+        return;
+    if (read_stat(l->procfd, p->pid, &again) != 1 || again.start != p->start)
+        return;
+    send_signal(l, fd);
+}
+
 /* For one with the tag, as fast as can be. Asked again after it was pinned: should the number
  * be somebody else's by now, the one that is pinned is dead and cannot be hit. */
 static int check_tag(const look *l, pid_t pid)
@@ -222,7 +228,7 @@ static int check_tag(const look *l, pid_t pid)
         return tag;
     csn_autofd int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd >= 0 && tagged(l->w, pid) == 1)
-        send_signal(fd, l->signo, l->cont);
+        send_signal(l, fd);
     return tag;
 }
 
@@ -245,7 +251,7 @@ static int look_at(look *l, pid_t pid, int tag)
     }
     p.member = pid == l->w->root ? l->w->root_too : tag == 1 || was_member(l->before, &p);
     if (p.member && tag != 1)
-        signal_proc(l->procfd, &p, l->signo, l->cont);
+        signal_proc(l, &p);
     return add_proc(l->t, &p);
 }
 
@@ -294,7 +300,7 @@ static void mark_descendants(const look *l)
             if (!(l->w->root > 0 && p->ppid == l->w->root) && !(parent && parent->member))
                 continue;
             p->member = more = true;
-            signal_proc(l->procfd, p, l->signo, l->cont);
+            signal_proc(l, p);
         }
     }
 }

@@ -19,6 +19,7 @@ typedef struct csn_proctree {
     csn_proc *items; /* every process of the last scan, by pid */
     size_t count, cap;
     size_t seen;    /* living members of that scan: nobody is counted to be on the safe side */
+    size_t hit;     /* who lived when it sent its signal, also who was dead of it by its end */
     uint64_t whose; /* the tree that scan was for */
 } csn_proctree;
 

@@ -315,6 +315,23 @@ static pid_t churn(void)
     }
 }
 
+/* Who dies of the signal before the search has come to an end has had it all the same. */
+static void signal_that_is_deadly_at_once_is_told_as_delivered(void **state)
+{
+    den d;
+    int refused = 0;
+
+    (void)state;
+    den_make(&d);
+    for (int i = 0; i < 200; i++) {
+        int64_t pid = start(&d, "exec sleep 600");
+        refused += d.ops->signal(d.state, pid, SIGTERM, NULL) != CSN_OK;
+        assert_string_equal(ask(&d, pid, DEN_SOON_MS).info.signal, "SIGTERM");
+    }
+    assert_int_equal(refused, 0);
+    den_clean(&d);
+}
+
 static void signal_to_one_that_ended_is_refused_on_a_busy_machine(void **state)
 {
     den d;
@@ -613,6 +630,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(logs_larger_than_a_message_come_whole),
         cmocka_unit_test(signals_reach_the_group_and_kill_the_tree),
         cmocka_unit_test(term_reaches_those_that_left_the_group),
+        cmocka_unit_test(signal_that_is_deadly_at_once_is_told_as_delivered),
         cmocka_unit_test(signal_to_one_that_ended_is_refused_on_a_busy_machine),
         cmocka_unit_test(stdin_is_fed_and_closed),
         cmocka_unit_test(terminal_has_a_size_and_can_be_resized),

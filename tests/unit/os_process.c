@@ -554,6 +554,37 @@ static void tree_is_found_by_ancestry(void **state)
     csn_proctree_release(&t);
 }
 
+/* It dies of the signal while the scan goes on, and a zombie gets none. */
+static void who_got_the_signal_is_counted(void **state)
+{
+    csn_proctree t = {0};
+    csn_proctree_want w = {.tag_lo = TAG + 5000, .tag_hi = TAG + 5000};
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        int ready[2];
+        char c;
+        assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+        pid_t pid = fork();
+        if (pid == 0) {
+            (void)csn_proctree_mark(w.tag_lo);
+            (void)!write(ready[1], "x", 1);
+            sit();
+        }
+        assert_int_equal(read(ready[0], &c, 1), 1);
+        assert_true(csn_proctree_pass(&t, &w, SIGKILL, false, NULL) > 0);
+        assert_int_equal(t.hit, 1);
+        siginfo_t info;
+        assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+        (void)csn_proctree_pass(&t, &w, SIGKILL, false, NULL);
+        assert_int_equal(t.hit, 0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        close(ready[0]);
+        close(ready[1]);
+    }
+    csn_proctree_release(&t);
+}
+
 static void *stay(void *arg)
 {
     (void)arg;
@@ -623,6 +654,7 @@ int main(void)
         cmocka_unit_test(pump_drains_what_is_there_now),
         cmocka_unit_test(tree_is_found_by_tag_and_killed),
         cmocka_unit_test(tree_is_found_by_ancestry),
+        cmocka_unit_test(who_got_the_signal_is_counted),
         cmocka_unit_test(process_without_its_first_thread_counts_as_alive),
         cmocka_unit_test(terminal_opens_with_a_size),
     };
