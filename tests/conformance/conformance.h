@@ -224,6 +224,10 @@ char *csn_fx_get(csn_fx *f, const char *path, size_t *ret_len); /* all bytes; ke
 void csn_fx_holds(csn_fx *f, const char *path, const char *text);
 bool csn_fx_exists(csn_fx *f, const char *path);
 /* A process id that a command wrote to a file; waits for it. */
+/* A command that is ended by its timeout after it has printed something: the shortest of ever
+ * longer ones that lets it get so far. session: or NULL. */
+csn_exec_result *csn_fx_timed_out(csn_fx *f, const char *command, const char *session,
+                                  uint64_t timeout_ms);
 pid_t csn_fx_pid(csn_fx *f, const char *path);
 char *csn_fx_fill(csn_fx *f, size_t len); /* bytes with a pattern, NUL-terminated; kept */
 char *csn_fx_home(csn_fx *f);             /* info.home; kept */

@@ -12,9 +12,8 @@ static void timeout_ends_the_command_and_keeps_its_output(csn_fx *f)
 {
     AUTO(csn_exec_result, r);
 
-    ok(csn_sh(f->sb, "echo before; echo oops >&2; exec sleep 1000", EXEC(.timeout_ms = 1000),
-              &r, E));
-    assert_int_equal(r->timed_out, 1);
+    /* stderr first: who has printed on stdout has printed both */
+    r = csn_fx_timed_out(f, "echo oops >&2; echo before; exec sleep 1000", NULL, 1000);
     assert_int_equal(r->interrupted, 1);
     assert_int_equal(r->failed, 1);
     assert_int_equal(r->exit_code, -1);
@@ -47,9 +46,9 @@ static void command_that_ignores_term_is_killed(csn_fx *f)
 {
     AUTO(csn_exec_result, r);
 
-    ok(csn_sh(f->sb, "trap '' TERM INT HUP; echo $$ > pid; while :; do sleep 1; done",
-              EXEC(.timeout_ms = 500), &r, E));
-    assert_int_equal(r->timed_out, 1);
+    r = csn_fx_timed_out(
+        f, "trap '' TERM INT HUP; echo $$ > pid; echo ready; while :; do sleep 1; done", NULL,
+        500);
     assert_true(csn_test_wait_dead(csn_fx_pid(f, "pid")));
 }
 
@@ -57,9 +56,7 @@ static void command_that_is_stopped_is_killed(csn_fx *f)
 {
     AUTO(csn_exec_result, r);
 
-    ok(csn_sh(f->sb, "echo $$ > pid; kill -STOP $$; echo woke", EXEC(.timeout_ms = 500), &r,
-              E));
-    assert_int_equal(r->timed_out, 1);
+    r = csn_fx_timed_out(f, "echo $$ > pid; echo ready; kill -STOP $$; echo woke", NULL, 500);
     assert_true(csn_test_wait_dead(csn_fx_pid(f, "pid")));
 }
 
@@ -68,14 +65,14 @@ static void timeout_ends_the_whole_tree(csn_fx *f)
 {
     AUTO(csn_exec_result, r);
 
-    ok(csn_sh(f->sb,
-              "sleep 1000 & echo $! > p1\n"
-              "(setsid sh -c 'echo $$ > p2; trap \"\" TERM HUP; while :; do sleep 1; done' &)\n"
-              "setsid sh -c '(sh -c \"echo \\$\\$ > p3; exec sleep 1000\" &)' \n"
-              "while ! test -s p2 || ! test -s p3; do sleep 0.02; done\n"
-              "echo ready; wait; sleep 1000",
-              EXEC(.timeout_ms = 3000), &r, E));
-    assert_int_equal(r->timed_out, 1);
+    r = csn_fx_timed_out(
+        f,
+        "rm -f p1 p2 p3; sleep 1000 & echo $! > p1\n"
+        "(setsid sh -c 'echo $$ > p2; trap \"\" TERM HUP; while :; do sleep 1; done' &)\n"
+        "setsid sh -c '(sh -c \"echo \\$\\$ > p3; exec sleep 1000\" &)' \n"
+        "while ! test -s p2 || ! test -s p3; do sleep 0.02; done\n"
+        "echo ready; wait; sleep 1000",
+        NULL, 3000);
     assert_string_equal(r->out.data, "ready\n");
     assert_true(csn_test_wait_dead(csn_fx_pid(f, "p1")));
     assert_true(csn_test_wait_dead(csn_fx_pid(f, "p2")));
@@ -117,7 +114,7 @@ static void default_timeout_is_thirty_seconds(csn_fx *f)
     ok(csn_sh(f->sb, "echo start; exec sleep 1000", NULL, &r, E));
     assert_int_equal(r->timed_out, 1);
     assert_true(r->duration_ms >= 29999);
-    assert_true(r->duration_ms < 60000);
+    assert_true(r->duration_ms < 120000);
     assert_string_equal(r->out.data, "start\n");
 }
 
@@ -207,7 +204,7 @@ static void fired_cancel_stops_every_later_call(csn_fx *f)
         AUTO(csn_exec_result, r);
 
         csn_conf_reset();
-        csn_status st = csn_sh(f->sb, "sleep 2; echo done > done", EXEC(.cancel = c), &r, E);
+        csn_status st = csn_sh(f->sb, "sleep 20; echo done > done", EXEC(.cancel = c), &r, E);
         if (st == CSN_OK)
             assert_int_equal(r->interrupted, 1);
         else

@@ -249,9 +249,22 @@ static char *so_far(csn_fx *f, const char *path)
     return g.data;
 }
 
+csn_exec_result *csn_fx_timed_out(csn_fx *f, const char *command, const char *session,
+                                  uint64_t timeout_ms)
+{
+    for (;; timeout_ms *= 2) {
+        csn_exec_result *r = NULL;
+        ok(csn_sh(f->sb, command, EXEC(.session = session, .timeout_ms = timeout_ms), &r, E));
+        assert_int_equal(r->timed_out, 1);
+        if (r->out.len > 0 || timeout_ms > 30000)
+            return r;
+        csn_exec_result_free(r);
+    }
+}
+
 pid_t csn_fx_pid(csn_fx *f, const char *path)
 {
-    for (int waited = 0; waited < 20000; waited += 20) {
+    for (int waited = 0; waited < 60000; waited += 20) {
         char *text = so_far(f, path);
         long pid = text && strchr(text, '\n') ? strtol(text, NULL, 10) : 0;
         free(text);

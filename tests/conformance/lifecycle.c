@@ -348,13 +348,26 @@ static void sandbox_without_lifetime_never_expires(csn_fx *f)
     fails(CSN_INVALID, csn_extend(f->sb, 0, E));
 }
 
+/* A sandbox with the shortest of ever longer lives in which the command could be run. */
+static uint64_t open_for_a_while(csn_fx *f, uint64_t lifetime_ms, const char *command)
+{
+    for (;; lifetime_ms *= 2) {
+        AUTO(csn_exec_result, r);
+
+        csn_fx_open(f, CFG(.lifetime_ms = lifetime_ms));
+        if (csn_sh(f->sb, command, NULL, &r, NULL) == CSN_OK && !r->interrupted)
+            return lifetime_ms;
+        assert_true(lifetime_ms < 60000);
+        csn_fx_close(f);
+    }
+}
+
 static void lifetime_ends_everything(csn_fx *f)
 {
     csn_exec_result *r = NULL;
     csn_status st = CSN_OK;
 
-    csn_fx_open(f, CFG(.lifetime_ms = 3000));
-    csn_fx_run(f, "setsid sleep 1000 & echo $! > pid");
+    (void)open_for_a_while(f, 3000, "setsid sleep 1000 & echo $! > pid");
     pid_t pid = csn_fx_pid(f, "pid");
     assert_true(csn_test_wait_dead(pid));
     for (int i = 0; i < 500 && st == CSN_OK; i++) {
@@ -369,11 +382,15 @@ static void lifetime_ends_everything(csn_fx *f)
 
 static void extend_keeps_it_alive(csn_fx *f)
 {
-    csn_fx_open(f, CFG(.lifetime_ms = 5000));
-    csn_fx_run(f, "sleep 1000 & echo $! > pid");
+    uint64_t life = open_for_a_while(f, 5000, "sleep 1000 & echo $! > pid");
+
+    while (csn_extend(f->sb, 600000, NULL) != CSN_OK) { /* too late */
+        assert_true(life < 60000);
+        csn_fx_close(f);
+        life = open_for_a_while(f, life * 2, "sleep 1000 & echo $! > pid");
+    }
     pid_t pid = csn_fx_pid(f, "pid");
-    ok(csn_extend(f->sb, 600000, E));
-    csn_test_nap(6000);
+    csn_test_nap((unsigned)life + 1000);
     assert_true(csn_test_alive(pid));
     csn_fx_run(f, "true");
 }

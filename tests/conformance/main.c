@@ -148,14 +148,14 @@ static bool nothing_left(const char *dir)
 static int judge(const char *dir, csn_child_end end, const char *log, const char **ret_note)
 {
     const char *skip = log ? strstr(log, "SKIP ") : NULL;
-    bool ended = csn_child_orphans_end(10000);
+    bool ended = csn_child_orphans_end(60000);
     bool clean = true;
 
     *ret_note = log ? strstr(log, "REFUSES ") : NULL;
     if (!ended) {
         csn_test_print_children();
         csn_test_kill_children();
-        (void)csn_child_orphans_end(10000);
+        (void)csn_child_orphans_end(60000);
     }
     if (end.exit_code == CONF_EXIT_SKIP && skip) {
         *ret_note = skip;

@@ -136,9 +136,7 @@ static void timeout_in_a_session(csn_fx *f)
     AUTO(csn_exec_result, r);
 
     says_in(f, "a", "V=1", "");
-    ok(csn_sh(f->sb, "echo $$ > pid; echo part; sleep 1000",
-              EXEC(.session = "a", .timeout_ms = 500), &r, E));
-    assert_int_equal(r->timed_out, 1);
+    r = csn_fx_timed_out(f, "echo $$ > pid; echo part; sleep 1000", "a", 500);
     assert_string_equal(r->out.data, "part\n");
     says_in(f, "a", "echo alive", "alive\n");
 }

@@ -167,7 +167,7 @@ static void burst_is_reported_or_flagged(csn_fx *f)
         unlink(path);
         free(path);
     }
-    while (csn_watch_next(w, 1000, &e, NULL) == CSN_OK) {
+    while (created < 30000 && !overflow && csn_watch_next(w, SOON, &e, NULL) == CSN_OK) {
         created += e.kind == CSN_EVENT_CREATE;
         overflow |= e.kind == CSN_EVENT_OVERFLOW;
     }
