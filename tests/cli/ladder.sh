@@ -196,10 +196,11 @@ keeper=$(cs info "$id" --json | python3 -c 'import json,sys; print(json.load(sys
 status "destroy" 0 cs destroy "$id"
 holds "everything ends" gone "$pid" "$keeper"
 id=$("${no_userns[@]}" "$CAISSON" create --allow-weaker --workspace "$WS" 2>/dev/null)
-pid=$(cs exec "$id" -d -c 'setsid sleep 303')
+mark=$((300000 + $$)) # seconds that nobody else sleeps
+pid=$(cs exec "$id" -d -c "setsid sleep $mark")
 keeper=$(cs info "$id" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["keeper_pid"])')
-eventually pgrep -f '^sleep 303$'
-below=$(pgrep -f '^sleep 303$')
+eventually pgrep -f "^sleep $mark\$"
+below=$(pgrep -f "^sleep $mark\$")
 kill -9 "$keeper"
 # shellcheck disable=SC2086
 holds "a killed keeper leaves nothing behind" gone "$pid" $below

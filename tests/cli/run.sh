@@ -13,9 +13,9 @@ printf 'x' >plain && chmod 644 plain
 status "not executable" 126 cs run -- ./plain
 status "ended by a signal" 137 cs run -c 'kill -KILL $$'
 status "ended by TERM" 143 cs run -c 'kill -TERM $$'
-status "timeout" 124 cs run --timeout 300ms -- sleep 10
+status "timeout" 124 cs run --timeout 300ms -- sleep 600
 like "a timeout is explained" "$err" "*timeout*"
-status "timeout in seconds without a unit" 124 cs run --timeout=1 -- sleep 10
+status "timeout in seconds without a unit" 124 cs run --timeout=1 -- sleep 600
 status "no such backend" 125 cs run --backend nonsense -- true
 like "is explained" "$err" "caisson: *nonsense*"
 status "no such workspace" 125 cs run --workspace "$T/missing" -- true
@@ -36,7 +36,7 @@ is "--stdin from a file" "$(cs run --stdin -- wc -c <"$CAISSON")" "$(wc -c <"$CA
 is "bytes are passed on as they are" "$(cs run -c 'printf "\0\377\n\r"' | od -An -tx1)" " 00 ff 0a 0d"
 is "output is never cut when it streams" "$(cs run -c 'head -c 5000000 /dev/zero' | wc -c)" 5000000
 is "not even with --max-output" "$(cs run --max-output 1K -c 'head -c 50000 /dev/zero' | wc -c)" 50000
-first=$(timeout 5 bash -c '"$0" run -c "echo now; sleep 30" | head -n 1' "$CAISSON")
+first=$(timeout 60 bash -c '"$0" run --timeout none -c "echo now; sleep 600" | head -n 1' "$CAISSON")
 is "output comes as it is written" "$first" now
 
 is "the workspace is the current directory" "$(cs run -- pwd)" "$(pwd -P)"
@@ -67,7 +67,7 @@ json "usage and layers" "$j" 'set(v["usage"]) == {"cpu_ms", "peak_memory"} and l
 j=$(cs run --json -c 'kill -KILL $$')
 is "--json of a signal exits 137" "$?" 137
 json "a signal has no exit code" "$j" 'v["exit_code"] is None and v["signal"] == "SIGKILL"'
-j=$(cs run --json --timeout 200ms -- sleep 9)
+j=$(cs run --json --timeout 200ms -- sleep 600)
 is "--json of a timeout exits 124" "$?" 124
 json "a timeout" "$j" 'v["timed_out"] and v["interrupted"] and v["failed"] and v["killed_by"] == "timeout"'
 j=$(cs run --json --max-output 10 -c 'printf 0123456789abcdef')

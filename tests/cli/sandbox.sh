@@ -7,7 +7,7 @@ status "list is empty at first" 0 cs list
 is "and prints nothing" "$out" ""
 json "as JSON it is an empty array" "$(cs list --json)" 'v == []'
 
-id=$(timeout 10 "$CAISSON" create --workspace "$T/ws")
+id=$(timeout 60 "$CAISSON" create --workspace "$T/ws")
 is "create ends although the sandbox stays" "$?" 0
 like "create prints the id" "$id" "local-[0-9]*-[a-z0-9]*"
 is "and nothing else" "$(wc -w <<<"$id")" 1
@@ -52,7 +52,7 @@ json "and it is listed" "$(cs list --json)" 'v[-1]["workspace"] == v[-2]["worksp
 cs destroy "$here" "$rel"
 
 # two processes, one sandbox
-"$CAISSON" exec "$id" -c 'echo shared >file; sleep 1; cat file2' >"$T/o1" &
+"$CAISSON" exec "$id" -c 'echo shared >file; until [ -s file2 ]; do sleep 0.05; done; cat file2' >"$T/o1" &
 eventually test -s ws/file
 is "a second process sees the files" "$(cs cat "$id" file)" shared
 echo back | cs write "$id" file2
@@ -93,8 +93,9 @@ holds "and still there" test -d ws
 status "extend" 0 cs extend build 1h
 json "shows in info" "$(cs info build --json)" 'v["expires_at"] is not None'
 short=$(new --lifetime 1s)
-sleep 1.5
-status "a lifetime ends" 1 cs ls "$short"
+ended() { ! cs ls "$short"; }
+holds "a lifetime ends" eventually ended
+status "for good" 1 cs ls "$short"
 is "and leaves the list" "$(cs list -q | grep -c "$short")" 0
 
 status "destroy several" 0 cs destroy "$id" build
@@ -125,7 +126,7 @@ done
 # configuration: file, then --policy, then options
 mkdir -p "$XDG_CONFIG_HOME/caisson" ws
 cat >"$XDG_CONFIG_HOME/caisson/config.json" <<'X'
-{"env": ["FROM=config", "ONLY=config"], "timeout": "700ms"}
+{"env": ["FROM=config", "ONLY=config"]}
 X
 cat >policy.json <<'X'
 {"env": ["FROM=policy"], "commands": ["echo", "sleep", "env"]}
@@ -134,8 +135,10 @@ cd ws || exit 1
 is "defaults come from the config file" "$(cs run -- env | grep -c '^ONLY=config$')" 1
 is "a policy file comes after it" "$(cs run --policy ../policy.json -- env | grep ^FROM)" FROM=policy
 is "options come last" "$(cs run --policy ../policy.json --env FROM=option -- env | grep ^FROM)" FROM=option
-status "single values of the file hold" 124 cs run -- sleep 5
-status "and are overridden" 0 cs run --timeout 5s -- sleep 1
+echo '{"timeout": "700ms"}' >"$XDG_CONFIG_HOME/caisson/config.json"
+status "single values of the file hold" 124 cs run -- sleep 600
+status "and are overridden" 0 cs run --timeout 60s -- sleep 1
+rm "$XDG_CONFIG_HOME/caisson/config.json"
 status "lists append" 0 cs run --policy ../policy.json --allow-command true -- true
 status "a policy restricts" 126 cs run --policy ../policy.json -- ls
 status "a missing policy file" 125 cs run --policy nope.json -- true
