@@ -33,7 +33,7 @@ WS=$T/ws OUT=$T/out
 mkdir -p "$OUT"
 cp "$PROBE" "$WS/probe"
 ROOT=$([ "$(id -u)" -eq 0 ] && echo yes || echo no)
-IN=(cs run --workspace "$WS" --timeout 60s) # how something is run inside
+IN=(cs run --workspace "$WS" --timeout 300s) # how something is run inside
 cd "$WS" || exit 1
 
 inside() { "${IN[@]}" -- "$WS/probe" "$@" 2>&1; }

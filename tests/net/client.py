@@ -25,7 +25,7 @@ import struct
 import sys
 import time
 
-PATIENCE = 5
+PATIENCE = 60  # what should happen at once may take this long on a busy machine
 TYPES = {"A": 1, "NULL": 10, "TXT": 16, "AAAA": 28, "SVCB": 64, "HTTPS": 65, "ANY": 255}
 CODES = {0: "NOERROR", 1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "REFUSED"}
 
@@ -106,6 +106,7 @@ def drain(s, enough=65536):
             if not more:
                 return got, "closed"
             got += more
+            s.settimeout(2)  # nobody here makes a pause
     except socket.timeout:
         return got, "silent"
     except ConnectionResetError:
@@ -126,7 +127,6 @@ def raw(host, port, *texts):
         s.settimeout(PATIENCE)
         got += s.recv(65536)
     s.sendall(unescape(texts[-1]))
-    s.settimeout(2)
     more, end = drain(s)
     show(got + more, end)
 

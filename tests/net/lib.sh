@@ -31,12 +31,13 @@ cp "$WORLD/ca.pem" "$WS/ca.pem"
 
 # get URL [curl words...]: inside, through whatever rules NET has; what it printed
 NET=(--allow ok.test)
-get() { "${IN[@]}" "${NET[@]}" -- curl -sS --max-time 20 --cacert "$WS/ca.pem" "$@" 2>"$T/.get.err"; }
+get() { "${IN[@]}" "${NET[@]}" -- curl -sS --max-time 60 --cacert "$WS/ca.pem" "$@" 2>"$T/.get.err"; }
 # try WORD...: client.py inside; beside WORD...: the same on the host, for a control
 cp "$here/client.py" "$WS/client.py"
 try() { "${IN[@]}" "${NET[@]}" -- /usr/bin/python3 "$WS/client.py" "$@" 2>"$T/.get.err"; }
 beside() { (cd "$WORLD" && exec /usr/bin/python3 "$WS/client.py" "$@"); }
 served() { grep -c "$1" "$WORLD/served"; } # how often a server of the world saw it
+comes() { [ "$(served "$1")" -gt "$2" ]; } # comes PATTERN BEFORE: more often than before
 # has TOOL NAME: or NAME is skipped
 has()
 {
@@ -46,4 +47,5 @@ has()
 }
 asked() { grep -c " $1\$" "$WORLD/queries"; } # how often the world was asked for a name
 # gateway_of ID: its process
+no_gateway_of() { [ -z "$(gateway_of "$1")" ]; }
 gateway_of() { grep -lsa "^caisson-gateway.$1" /proc/[0-9]*/cmdline 2>/dev/null | tr -dc '0-9\n' | sort -u; }

@@ -45,7 +45,7 @@ id=$(new --allow ok.test)
 gw=$(gateways "$id")
 is "its gateway runs" "$(wc -w <<<"$gw")" 1
 is "the layer says so" "$(layer "$id")" transparent
-fetch() { cs exec "$id" -- curl -sS --max-time 10 "$@"; }
+fetch() { cs exec "$id" -- curl -sS --max-time 60 "$@"; }
 status "it is reached" 0 fetch http://ok.test/one
 status "rules can be replaced" 0 cs net "$id" --allow other.test --deny ok.test
 status "what was allowed is not any more" 6 fetch http://ok.test/two
@@ -84,7 +84,7 @@ gw=$(gateways "$id")
 kill -9 "$(cs info "$id" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["keeper_pid"])')"
 holds "its keeper is killed: the gateway ends" gone "$gw"
 
-"$CAISSON" run --workspace "$WS" --allow ok.test -- sh -c 'touch started; sleep 60' &
+"$CAISSON" run --workspace "$WS" --allow ok.test -- sh -c 'touch started; sleep 600' &
 owner=$!
 holds "a command runs" eventually test -e "$WS/started"
 id=$(cd "$XDG_STATE_HOME/caisson/audit" && printf '%s\n' jail-*.jsonl | sort | tail -n 1) # the newest
@@ -96,8 +96,8 @@ holds "its owner is killed: the gateway ends" gone "$gw"
 # ---- cutting ----
 id=$(new --allow ok.test --allow other.test)
 cs exec "$id" -- bash -c 'exec 5<>/dev/tcp/ok.test/7; exec 6<>/dev/tcp/other.test/7
-    echo up >&5; read -r -t 10 a <&5; echo up >&6; read -r -t 10 b <&6; echo "$a$b" >up
-    cat <&5 >/dev/null; echo cut >cut; echo still >&6; read -r -t 10 c <&6; echo "$c" >kept' &
+    echo up >&5; read -r -t 60 a <&5; echo up >&6; read -r -t 60 b <&6; echo "$a$b" >up
+    cat <&5 >/dev/null; echo cut >cut; echo still >&6; read -r -t 60 c <&6; echo "$c" >kept' &
 holds "two connections are open" eventually test -s "$WS/up"
 cs net "$id" --allow other.test
 holds "a rule that is taken away cuts its connection" eventually test -s "$WS/cut"
@@ -110,10 +110,10 @@ cs destroy "$id"
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 id=$(new --publish "$port:8080")
 cs exec "$id" -- bash -c 'nohup python3 -m http.server --bind 127.0.0.1 8080 >/dev/null 2>&1 &'
-status "a port inside is waited for" 0 cs wait "$id" --port 8080 --timeout 20s
-like "and is on the host's loopback" "$(curl -sS --max-time 10 "http://127.0.0.1:$port/")" "*ca.pem*"
+status "a port inside is waited for" 0 cs wait "$id" --port 8080 --timeout 60s
+like "and is on the host's loopback" "$(curl -sS --max-time 60 "http://127.0.0.1:$port/")" "*ca.pem*"
 cs destroy "$id"
-holds "and no longer" ! curl -sS --max-time 5 "http://127.0.0.1:$port/"
+holds "and no longer" ! curl -sS --max-time 60 "http://127.0.0.1:$port/"
 (cd "$WORLD" && exec python3 -m http.server --bind 127.0.0.1 "$port" >/dev/null 2>&1) &
 server=$!
 eventually curl -sS "http://127.0.0.1:$port/"

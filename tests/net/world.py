@@ -401,7 +401,7 @@ def own_files(where):
     """The resolver's address, and an account for who logs in by ssh."""
     if libc.mount(b"none", b"/", None, 0x4000 | 0x40000, None) != 0:  # MS_REC | MS_PRIVATE
         raise OSError(ctypes.get_errno(), "mount")
-    write(where + "/resolv.conf", "nameserver %s\noptions timeout:2 attempts:1\n" % DNS4)
+    write(where + "/resolv.conf", "nameserver %s\noptions timeout:15 attempts:2\n" % DNS4)
     in_place_of("/etc/resolv.conf", where + "/resolv.conf")
     uid = os.geteuid() or 65534
     with open("/etc/passwd") as f:
