@@ -605,7 +605,7 @@ static bool run_verb(const verb *v, const char *base, unsigned number)
     int fd = open(log, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     csn_child_end end = csn_child_run(child_body, &j, fd, 600000);
     close(fd);
-    bool alone = csn_child_orphans_end(10000);
+    bool alone = csn_child_orphans_end(60000);
     char *said = csn_test_get(log, NULL);
     bool odd = said && strstr(said, ": runtime error: "); /* a sanitizer that goes on */
     bool passed = end.exit_code == 0 && alone && !odd;
