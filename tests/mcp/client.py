@@ -167,7 +167,7 @@ def alive(mark):
     return found
 
 
-def eventually(test, seconds=20):
+def eventually(test, seconds=WAIT):
     until = time.monotonic() + seconds
     while not test():
         if time.monotonic() > until:

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 
-from client import CAISSON, Http, Place, Tap, alive, data_of, eventually, parse_answer, read_answer
+from client import CAISSON, WAIT, Http, Place, Tap, alive, data_of, eventually, parse_answer, read_answer
 
 tap = Tap()
 place = Place()
@@ -140,10 +140,10 @@ def framing():
     chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
 
     def case(name, data, want, **more):
-        begin = time.monotonic()
+        begin = time.monotonic()  # what is not answered at all takes the whole wait
         got = s.raw(data, **more)
         status = parse_answer(got)[0]
-        tap.ok(status in want and time.monotonic() - begin < 20, f"{name}: {want}", (status, got[:200]))
+        tap.ok(status in want and time.monotonic() - begin < WAIT, f"{name}: {want}", (status, got[:200]))
 
     def req(extra, data=body):
         return (ok_head + extra + "\r\n").encode() + data
@@ -205,7 +205,8 @@ def framing():
         c.sendall(b"POST /mcp HT")
     begin = time.monotonic()
     serves(s, session, "500 connections that trickle")
-    tap.ok(time.monotonic() - begin < 10, "as fast as ever", time.monotonic() - begin)
+    # they are cut after half a minute: it was not that which let it through
+    tap.ok(time.monotonic() - begin < 25, "without waiting for them", time.monotonic() - begin)
     for c in slow:
         c.close()
     with s.connect() as c:  # gone in the middle of a body
@@ -238,9 +239,12 @@ def messages():
     tap.ok(status == 400, "an unknown revision: 400", body)
     status, _, body = s.post(PING, Mcp_Session_Id=session, MCP_Protocol_Version="2025-11-25")
     tap.ok(status == 200, "the right one", body)
-    status, headers, body = s.post({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {
-        "name": "bash", "arguments": {"command": "sleep 1.2"}, "_meta": {"progressToken": "p"}}},
-        Mcp_Session_Id=session)
+    for seconds in (1.2, 4, 12, 36):  # the first that is long enough for something to say
+        status, headers, body = s.post({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {
+            "name": "bash", "arguments": {"command": f"sleep {seconds}"}, "_meta": {"progressToken": "p"}}},
+            Mcp_Session_Id=session)
+        if b"notifications/progress" in body:
+            break
     tap.ok(headers["content-type"] == "text/event-stream" and body.count(b"notifications/progress") >= 1
            and body.count(b'"id":5') == 1, "progress makes a stream of the answer", body)
     status, headers, body = s.post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}})
@@ -267,19 +271,19 @@ def messages():
     tap.ok(alive(mark), "another session cannot cancel it")
     s.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "slow"}},
            Mcp_Session_Id=session)
-    tap.ok(eventually(lambda: not alive(mark), 5), "its own can")
-    t.join(20)
+    tap.ok(eventually(lambda: not alive(mark)), "its own can")
+    t.join(WAIT)
     tap.ok(got and json.loads(got[0][2])["error"]["code"] == -32800, "and the request ends", got)
     s.call(session, "bash", command=f"sleep {mark}", run_in_background=True)
     eventually(lambda: alive(mark))
     status, _, _ = s.post(b"", method="DELETE", Mcp_Session_Id=session)
-    tap.ok(status == 200 and eventually(lambda: not alive(mark), 5), "DELETE ends the session and its sandbox")
+    tap.ok(status == 200 and eventually(lambda: not alive(mark)), "DELETE ends the session and its sandbox")
     status, _, _ = s.post(b"", method="DELETE", Mcp_Session_Id=session)
     tap.ok(status == 404, "once", status)
     s.call(other, "bash", command=f"sleep {mark}", run_in_background=True)
     eventually(lambda: alive(mark))
     s.end()
-    tap.ok(eventually(lambda: not alive(mark), 5), "with the server everything ends", alive(mark))
+    tap.ok(eventually(lambda: not alive(mark)), "with the server everything ends", alive(mark))
 
 
 def stateless():
@@ -318,7 +322,7 @@ def stateless():
                f"Content-Length: {len(body)}\r\n\r\n").encode() + body)
     eventually(lambda: alive(mark))
     c.close()
-    tap.ok(eventually(lambda: not alive(mark), 5), "hanging up cancels", alive(mark))
+    tap.ok(eventually(lambda: not alive(mark)), "hanging up cancels", alive(mark))
     status, _, _ = post("server/discover")
     tap.ok(status == 200, "and the server goes on")
     s.end()

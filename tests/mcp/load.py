@@ -67,9 +67,12 @@ def sessions():
                 tool, args, test = mixed(i)
                 if not test(s.call(session, tool, k % 2, **args)):
                     bad.append((k, i))
-            status, headers, body = s.post({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {
-                "name": "bash", "arguments": {"command": "sleep 1.2"}, "_meta": {"progressToken": k}}},
-                k % 2, Mcp_Session_Id=session)
+            for seconds in (1.2, 4, 12, 36):  # the first that is long enough for something to say
+                status, headers, body = s.post({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {
+                    "name": "bash", "arguments": {"command": f"sleep {seconds}"}, "_meta": {"progressToken": k}}},
+                    k % 2, Mcp_Session_Id=session)
+                if b"notifications/progress" in body:
+                    break
             if headers.get("content-type") != "text/event-stream" or b'"id":3' not in body:
                 bad.append((k, status, headers, body))
             s.post(b"", k % 2, method="DELETE", Mcp_Session_Id=session)
@@ -96,7 +99,7 @@ def flat():
         if not test(r):
             tap.ok(False, f"call {i}", r)
             break
-    ok = eventually(lambda: figures(s.p.pid)["fds"] <= before["fds"] + 4)
+    ok = eventually(lambda: all(figures(s.p.pid)[k] <= before[k] + 4 for k in ("fds", "threads")))
     after = figures(s.p.pid)
     print(f"# {N} calls: {before} -> {after}")
     # Sanitizers keep what was freed; only descriptors and threads count there.
