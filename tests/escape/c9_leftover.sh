@@ -44,7 +44,18 @@ status "a command that took off its tag" 0 "${IN[@]}" -- "${untagged[@]}"
 clean "after that"
 status "a command that fails" 3 "${IN[@]}" -c "${go[*]}; exit 3"
 clean "after failure"
-status "a timeout" 124 cs run --workspace "$WS" --timeout 1s -- "${go[@]}" stay
+# until_ready COMMAND...: with the first timeout in which its processes get ready
+until_ready()
+{
+    local t code
+    for t in 1 4 16 64; do
+        "${@/TIMEOUT/${t}s}"
+        code=$?
+        [ -e "$WS/ready" ] && break
+    done
+    return $code
+}
+status "a timeout" 124 until_ready cs run --workspace "$WS" --timeout TIMEOUT -- "${go[@]}" stay
 holds "its processes did run" test -e "$WS/ready"
 clean "after a timeout"
 for signal in TERM INT HUP KILL; do
@@ -70,7 +81,7 @@ no_marked() { [ -z "$(marked)" ]; }
 for kind in go untagged; do
     declare -n start=$kind
     id=$(new)
-    status "$kind: timeout of an exec" 124 cs exec --timeout 1s "$id" -- "${start[@]}" stay
+    status "$kind: timeout of an exec" 124 until_ready cs exec --timeout TIMEOUT "$id" -- "${start[@]}" stay
     holds "$kind: its processes did run" test -e "$WS/ready"
     holds "$kind: after a timeout no process of the command is left" eventually no_marked
     is "$kind: the sandbox is still there" "$(cs exec "$id" -- echo yes)" yes
@@ -126,8 +137,8 @@ done
 # some were made: they are listed, and so can be ended
 cs list -q | xargs -r -n 1 "$CAISSON" destroy >/dev/null 2>&1
 # and what a maker left that was killed half-way is removed by whoever lists next
-sleep 1
-cs list -q >/dev/null
+swept() { cs list -q && nothing_left; }
+eventually swept
 clean "after 20 times kill -9 of create, and destroy of what is listed"
 # A failure stays here.
 keepers | xargs -r kill -KILL

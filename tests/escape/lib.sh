@@ -19,7 +19,7 @@ skip_script()
 if [ "${1-}" = user ] && [ "$(id -u)" -ne 0 ]; then
     skip_script "the caller is an ordinary user already"
 elif [ "${1-}" = user ]; then
-    uid=$((50000 + RANDOM % 10000)) # its own: what is left behind is found by it
+    uid=$((50000 + $$ % 10000)) # its own: what is left behind is found by it
     drop=(setpriv --reuid "$uid" --regid "$uid" --clear-groups --)
     command -v setpriv >/dev/null || skip_script "needs setpriv"
     "${drop[@]}" test -x "$CAISSON" -a -x "$PROBE" || skip_script "a user cannot reach the programs"

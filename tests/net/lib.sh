@@ -13,7 +13,7 @@ if [ -z "${WORLD-}" ]; then
     done
     if [ "${1-}" = user ]; then
         [ "$(id -u)" -eq 0 ] || { echo "1..0 # SKIP the caller is an ordinary user already"; exit 0; }
-        uid=$((50000 + RANDOM % 10000))
+        uid=$((50000 + $$ % 10000)) # its own, also beside others of these
         setpriv --reuid $uid --regid $uid --clear-groups -- \
             env CSN_TEST_UID_IS_OURS=1 TMPDIR=/tmp "$world" -- bash "$0"
     else

@@ -17,7 +17,7 @@
 #include "support/support.h"
 
 #define N_DEFAULT 300
-#define WAIT_MS   20000
+#define WAIT_MS   60000
 
 typedef struct figures {
     size_t fds, threads, rss_kb, net, pid;

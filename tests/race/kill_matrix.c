@@ -35,7 +35,7 @@
 
 #define N_DEFAULT      60
 #define FILE_SIZE      (256u * 1024u) /* large enough that a kill can hit the write */
-#define NEVER_MS       30000
+#define NEVER_MS       60000
 #define PROMISE_MS     1000
 #define LONG_RUN       500 /* points: from here on a minute more does not matter */
 #define SWEEP_AFTER_MS 65000

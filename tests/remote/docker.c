@@ -359,12 +359,22 @@ static void cut_anywhere_is_an_unknown_end(void **state)
     free(runs);
 }
 
+static atomic_bool heard;
+
+static int hear(void *ctx, int stream, const void *data, size_t len)
+{
+    (void)ctx;
+    (void)stream;
+    (void)data;
+    heard = len > 0;
+    return 0;
+}
+
 static void *gone_soon(void *arg)
 {
     (void)arg;
-    while (proxy.bytes_of_exec == 0)
+    while (!heard)
         csn_test_nap(5);
-    csn_test_nap(200);
     unix_proxy_gone(&proxy);
     return NULL;
 }
@@ -377,10 +387,13 @@ static void engine_that_is_gone_is_an_unknown_end(void **state)
     (void)state;
     opened(CFG(0));
     gives("true", "");
-    proxy.bytes_of_exec = 0;
+    heard = false;
     int starts = unix_proxy_count(&proxy, "/start HTTP");
     assert_int_equal(pthread_create(&t, NULL, gone_soon, NULL), 0);
-    assert_int_equal(run("echo begun; sleep 1000", &r), CSN_OK);
+    assert_int_equal(csn_sh(sb, "echo begun; sleep 1000",
+                            CSN_OPTS(csn_exec_opts, .timeout_ms = LONG_MS, .on_output = hear),
+                            &r, E),
+                     CSN_OK);
     pthread_join(t, NULL);
     assert_int_equal(r->exit_code, -1);
     assert_true(r->failed);

@@ -20,9 +20,8 @@ typedef struct unix_proxy {
     int listener;
     pthread_t thread;
     atomic_int open_conns, gone, cuts;
-    atomic_int bytes_of_exec; /* that came down on connections that run a command */
-    pthread_mutex_t lock;     /* guards what follows */
-    char *seen[PROXY_LINES];  /* first lines of requests */
+    pthread_mutex_t lock;    /* guards what follows */
+    char *seen[PROXY_LINES]; /* first lines of requests */
     size_t seen_count;
     char cut_match[64]; /* "": none */
     int cut_at;
@@ -33,7 +32,6 @@ typedef struct proxy_conn {
     int down, up;
     int cut_at; /* -1: not this one */
     int passed; /* bytes down since the request that is to be cut */
-    bool runs;  /* it asked to run a command */
 } proxy_conn;
 
 static inline int proxy_socket(const char *path, bool serve)
@@ -72,7 +70,6 @@ static inline void proxy_note(proxy_conn *c, const char *data, size_t len)
         return;
     snprintf(line, sizeof(line), "%.*s", (int)(len < 500 ? len : 500), data);
     line[strcspn(line, "\r\n")] = '\0';
-    c->runs = strncmp(line, "POST /exec/", 11) == 0;
     pthread_mutex_lock(&p->lock);
     if (p->seen_count < PROXY_LINES)
         p->seen[p->seen_count++] = strdup(line);
@@ -102,11 +99,8 @@ static inline bool proxy_pass(proxy_conn *c, bool upward)
         c->p->cuts++;
         return false;
     }
-    if (!upward) {
+    if (!upward)
         c->passed += (int)n;
-        if (c->runs)
-            c->p->bytes_of_exec += (int)n;
-    }
     return send(to, buf, (size_t)n, MSG_NOSIGNAL) == n;
 }
 

@@ -42,7 +42,7 @@ works()
         return
     fi
     rm -rf "$T/ws" && mkdir "$T/ws"
-    if cs run --workspace "$T/ws" --timeout 90s "$@" -c "set -eu
+    if cs run --workspace "$T/ws" --timeout 300s "$@" -c "set -eu
 $script" >"$T/.out" 2>&1 </dev/null; then
         pass "$name"
     else

@@ -143,11 +143,11 @@ a
 b
 E")
 coproc cat; echo x >&"${COPROC[1]}"; read -r l <&"${COPROC[0]}"; [ "$l" = x ]
-echo y | tee >(cat >out) >/dev/null; for i in $(seq 100); do [ -s out ] && break; sleep 0.1; done; [ -s out ]
+echo y | tee >(cat >out) >/dev/null; for i in $(seq 600); do [ -s out ] && break; sleep 0.1; done; [ -s out ]
 exec 3<>/dev/null; (exec 3>&-); cat /dev/stdin </dev/null'
 works "sh: the names /dev/stdout, /dev/stderr and /dev/fd" sh '
 sh -c "echo ok >/dev/stdout; echo ok >/dev/stderr; echo ok >/dev/fd/2; echo ok | tee /dev/stderr"'
 works "bash: /dev/tcp to a server on loopback" "bash python3" '
 python3 -m http.server --bind 127.0.0.1 8123 >/dev/null 2>&1 &
-for i in $(seq 50); do (exec 3<>/dev/tcp/127.0.0.1/8123) 2>/dev/null && break; sleep 0.1; done
+for i in $(seq 600); do (exec 3<>/dev/tcp/127.0.0.1/8123) 2>/dev/null && break; sleep 0.1; done
 exec 3<>/dev/tcp/localhost/8123 && printf "GET / HTTP/1.0\r\n\r\n" >&3 && grep -q 200 <&3; kill %1'
