@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#define METHOD_MIN  3u
 #define METHOD_MAX  32u
 #define HOST_MAX    255u
 #define LENGTH_MAX  18u /* digits; what has more does not end anyway */
@@ -122,6 +123,16 @@ static enum csn_http_result judge_line(csn_http_scan *s, const char *data, csn_h
     return CSN_HTTP_NEED_MORE;
 }
 
+/* May the first word be a method? Those that are in use are words of letters. */
+static bool is_word_of_letters(const char *data, const csn_http_scan *s)
+{
+    size_t n = s->word;
+
+    while ((data[n] | 0x20) >= 'a' && (data[n] | 0x20) <= 'z')
+        n++;
+    return n - s->word >= METHOD_MIN && (data[n] == '-' || !is_token_byte(data[n]));
+}
+
 /* Is this HTTP at all? Leaves phase P_LINES when it is. */
 static enum csn_http_result judge_start(csn_http_scan *s, const char *data, size_t len,
                                         csn_http_head *h)
@@ -138,7 +149,7 @@ static enum csn_http_result judge_start(csn_http_scan *s, const char *data, size
             r = judge_word(s, data, h);
         else if (s->phase == P_REST && c == '\n')
             r = judge_line(s, data, h);
-        else if (s->phase == P_REST && c == '\0')
+        else if (s->phase == P_REST && c == '\0' && !is_word_of_letters(data, s))
             r = CSN_HTTP_NOT_HTTP;
     }
     if (s->phase == P_LINES)
@@ -421,4 +432,12 @@ enum csn_http_result csn_http_inspect(csn_http_scan *s, const void *data, size_t
     if (r == CSN_HTTP_NEED_MORE && len >= CSN_HTTP_HEAD_MAX)
         r = bad(ret, "a head that is too long");
     return r;
+}
+
+bool csn_http_is_begun(const csn_http_scan *s, const void *data, size_t len)
+{
+    const char *text = data;
+
+    return s->phase == P_LINES ||
+           (s->phase == P_REST && names_a_version(text + s->word, len - s->word));
 }

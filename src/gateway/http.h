@@ -66,6 +66,10 @@ typedef struct csn_http_scan {
 enum csn_http_result csn_http_inspect(csn_http_scan *s, const void *data, size_t len,
                                       csn_http_head *ret);
 
+/* After NEED_MORE, when nothing more will come: is this a request whose head is not whole? Some
+ * servers do not miss its end. */
+bool csn_http_is_begun(const csn_http_scan *s, const void *data, size_t len);
+
 /* One connection, zeroed at its start. */
 typedef struct csn_http_follow {
     const char *why; /* of BAD */

@@ -111,6 +111,12 @@ static int bad_http(csn_flow *f, enum csn_http_result r)
     return object(f, NULL, why);
 }
 
+static int unfinished(csn_flow *f)
+{
+    f->proto = CSN_GATE_HTTP;
+    return object(f, NULL, "HTTP that can be read in two ways: it ends within a head");
+}
+
 /* All heads and bodies that are there. */
 static int look_http(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
 {
@@ -142,9 +148,10 @@ static int look_http(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
         f->back.look = hear_answer;
         f->back.look_ctx = f;
     }
-    /* What ended before it was a request names no host. */
+    /* What ended before it was a request names no host; what ended as one in the making may. */
     if (ret->ended && !f->front->heads)
-        return pass_all(f, len, ret);
+        return csn_http_is_begun(&follow->scan, data, len) ? unfinished(f)
+                                                           : pass_all(f, len, ret);
     if (f->front->heads && !f->judged) {
         f->judged = true;
         csn_flow_step_later(f);

@@ -209,6 +209,24 @@ static void heads_that_servers_read_differently_are_bad(void **state)
     assert_int_equal(head_of("SSH-2.0-OpenSSH\r\n", &h), CSN_HTTP_NOT_HTTP);
 }
 
+/* A zero byte behind a first word tells what is no request, unless that word may be a method:
+ * there are servers that take it for a part of the path. */
+static void a_zero_byte_hides_no_request(void **state)
+{
+    static const char git[] = "0033git-upload-pack /a.git\0host=ok.test\0",
+                      ldap[] = "0\x0c\2\1\1\x60\7\2\1\3\4\0\x80\0",
+                      words[] = "MKCOL /\0 HTTP/1.1\r\nHost: a\r\n\r\n";
+    csn_http_head h;
+    csn_http_scan scan = {0};
+
+    (void)state;
+    assert_int_equal(csn_http_inspect(&scan, BYTES(git), &h), CSN_HTTP_NOT_HTTP);
+    scan = (csn_http_scan){0};
+    assert_int_equal(csn_http_inspect(&scan, BYTES(ldap), &h), CSN_HTTP_NOT_HTTP);
+    scan = (csn_http_scan){0};
+    assert_int_equal(csn_http_inspect(&scan, BYTES(words), &h), CSN_HTTP_BAD);
+}
+
 /* ---- SOCKS ---- */
 
 static void a_socks_client_says_where_to(void **state)
@@ -262,6 +280,7 @@ int main(void)
         cmocka_unit_test(hellos_that_could_be_read_in_two_ways_are_bad),
         cmocka_unit_test(the_host_of_a_request_is_found),
         cmocka_unit_test(heads_that_servers_read_differently_are_bad),
+        cmocka_unit_test(a_zero_byte_hides_no_request),
         cmocka_unit_test(a_socks_client_says_where_to),
         cmocka_unit_test(what_socks_offers_beside_is_refused),
     };

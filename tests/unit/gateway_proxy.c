@@ -309,6 +309,38 @@ static void a_first_request_for_another_host_is_answered(void **state)
     assert_int_equal(e.e.proto, CSN_GATE_HTTP);
 }
 
+/* Some servers take the end of the stream for the end of the head. */
+static void a_request_that_ends_within_its_head_is_refused(void **state)
+{
+    static const char *const rows[] = {
+        "GET / HTTP/1.1\r\nHost: evil.test\r\n",
+        "GET / HTTP/1.1\r\nHost: evil.test",
+        "GET http://evil.test/ HTTP/1.1",
+        "MKCOL http://evil.test/ HTTP/1.1",
+    };
+    char answer[4096], got[16];
+    int s;
+    ROOM(r);
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int c = tunnel(r, "ok.test:80", &s);
+        assert_true(gw_say(c, rows[i]));
+        shutdown(c, SHUT_WR);
+        assert_true(gw_rest(c, answer, sizeof(answer)) > 0);
+        assert_non_null(strstr(answer, "HTTP/1.1 403 "));
+        assert_true(recv(s, got, sizeof(got), 0) <= 0);
+        close(c);
+        close(s);
+    }
+    /* what is no request may end as it likes */
+    int c = tunnel(r, "ok.test:80", &s);
+    assert_true(gw_say(c, "stats items"));
+    shutdown(c, SHUT_WR);
+    assert_true(gw_hears(s, "stats items"));
+    close(c);
+    close(s);
+}
+
 static void a_later_request_for_another_host_is_cut(void **state)
 {
     static const char good[] =
@@ -552,6 +584,7 @@ int main(void)
         T(nonsense_is_refused),
         T(tls_must_name_the_host_it_was_opened_for),
         T(a_first_request_for_another_host_is_answered),
+        T(a_request_that_ends_within_its_head_is_refused),
         T(a_later_request_for_another_host_is_cut),
         T(an_upgrade_counts_when_the_server_agrees),
         T(a_plain_request_is_sent_on_in_origin_form),
