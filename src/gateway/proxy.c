@@ -1,10 +1,11 @@
 /* proxy.c: for programs that ask a proxy, where connections cannot be redirected.
  *
  * One listener on the loopback inside speaks CONNECT, plain HTTP with absolute targets, and
- * SOCKS 5; the first byte tells which. The target is judged and dialled like any other, and
- * what goes through CONNECT or SOCKS is looked at as if it had been redirected (inspect.c). A
- * plain request is sent on in origin form, one to a connection: the next may be for another
- * host, and then deserves a judgement and a connection of its own. */
+ * SOCKS 5 (and refuses SOCKS 4 in its own words); the first byte tells which. The target is
+ * judged and dialled like any other, and what goes through CONNECT or SOCKS is looked at as if
+ * it had been redirected (inspect.c). A plain request is sent on in origin form, one to a
+ * connection: the next may be for another host, and then deserves a judgement and a connection
+ * of its own. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -261,7 +262,7 @@ static int look_first(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
 {
     csn_flow *f = ctx;
 
-    f->there.look = data[0] == 5 ? look_socks : look_http;
+    f->there.look = data[0] == 5 || data[0] == 4 ? look_socks : look_http;
     return f->there.look(ctx, data, len, ret);
 }
 
@@ -285,6 +286,17 @@ static void say_socks(csn_flow *f, enum csn_socks_code code)
     csn_flow_farewell(f, reply, sizeof(reply));
 }
 
+/* What the conversation itself refused has its answer ready: there is more than one form. */
+static void refuse_socks(csn_flow *f)
+{
+    const csn_socks *s = &f->front->socks;
+
+    if (s->reply_len > 0)
+        csn_flow_farewell(f, s->reply, s->reply_len);
+    else
+        say_socks(f, CSN_SOCKS_NOT_ALLOWED);
+}
+
 static void say_http(csn_flow *f, const char *status, const char *text)
 {
     char answer[1536];
@@ -304,7 +316,7 @@ void csn_proxy_refuse(csn_flow *f, const csn_refusal *r)
     char text[1024];
 
     if (f->voice == CSN_VOICE_SOCKS) {
-        say_socks(f, CSN_SOCKS_NOT_ALLOWED);
+        refuse_socks(f);
         return;
     }
     snprintf(text, sizeof(text), "The sandbox's network policy refused this%s%s: %s.\n%s%s%s",

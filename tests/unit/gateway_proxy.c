@@ -502,6 +502,35 @@ static void socks_is_judged_alike(void **state)
     close(c);
 }
 
+static void what_socks_cannot_do_is_told_in_its_words(void **state)
+{
+    static const struct {
+        const char *first, *then;
+        size_t len, then_len;
+        const char *reply;
+        size_t reply_len;
+    } rows[] = {
+        {"\5\1\1", "", 3, 0, "\5\xff", 2}, /* no login that we know */
+        {"\4\1\0\x50\0\0\0\1\0ok.test\0", "", 17, 0, "\0\x5b\0\0\0\0\0\0", 8},
+        {"\5\1\0", "\5\3\0\1\0\0\0\0\0\x35", 3, 10, "\5\7\0\1\0\0\0\0\0\0", 10}, /* UDP */
+        {"\5\1\0", "\5\1\0\2\0\0\0\0\0\x50", 3, 10, "\5\x8\0\1\0\0\0\0\0\0", 10},
+    };
+    char reply[64];
+    ROOM(r);
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int c = to_proxy(r);
+        assert_true(gw_send(c, rows[i].first, rows[i].len));
+        if (rows[i].then_len > 0) {
+            assert_true(gw_read(c, reply, 2));
+            assert_true(gw_send(c, rows[i].then, rows[i].then_len));
+        }
+        assert_int_equal(gw_rest(c, reply, sizeof(reply)), rows[i].reply_len);
+        assert_memory_equal(reply, rows[i].reply, rows[i].reply_len);
+        close(c);
+    }
+}
+
 /* ---- while it runs -------------------------------------------------------------------------
  */
 
@@ -589,6 +618,7 @@ int main(void)
         T(an_upgrade_counts_when_the_server_agrees),
         T(a_plain_request_is_sent_on_in_origin_form),
         T(socks_is_judged_alike),
+        T(what_socks_cannot_do_is_told_in_its_words),
         T(removed_rules_cut_connections),
         T(mode_all_still_refuses_private_ranges),
         T(refusals_are_counted_until_they_are_read),
