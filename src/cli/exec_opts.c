@@ -126,6 +126,8 @@ static void explain(const csn_cli *c, const csn_exec_result *r)
         csn_cli_note(c, "the command was ended by a limit or rule: %s", r->killed_by);
     for (size_t i = 0; i < r->denial_count; i++) {
         const csn_denial *d = &r->denials[i];
+        if (!r->failed && strcmp(d->op, "net") == 0)
+            continue; /* it could do without: --json and `net` have it */
         if (strcmp(d->op, "limit") == 0 && d->rule) {
             csn_cli_note(c, "%s%s%s", d->rule, d->hint ? "; to allow more: " : "",
                          d->hint ? d->hint : "");

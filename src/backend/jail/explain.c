@@ -72,7 +72,8 @@ static csn_explain_text text_of(const csn_output *o)
 }
 
 /* A program that found no network names the host: that is the rule it needs. Where there are
- * rules the gateway knows better, and what it let through was not refused by us. */
+ * rules the gateway knows better and has told, and what it let through was not refused by us.
+ */
 static void tell_net(const csn_kept *k, const csn_exec_req *req, csn_denial d)
 {
     char hint[CSN_NETRULE_TEXT + 16];
@@ -143,7 +144,6 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
     if (st < 0)
         return st;
     tell(k, req, &found);
-    csn_jail_net_explain(k, req->denials);
     csn_explain_release(&found);
     return CSN_OK;
 }

@@ -210,11 +210,14 @@ csn_status csn_guard_exec(void *state, const csn_exec_req *req, const csn_sink *
 {
     csn_kept *k = state;
     csn_guard *g = guard_of(k);
+    const csn_jail_net_since since = csn_jail_net_begin(k);
     struct timespec began;
 
-    csn_jail_net_begin(k);
-    if (g->tree_count == 0)
-        return csn_jail_exec(state, req, sink, ret, err);
+    if (g->tree_count == 0) {
+        csn_status st = csn_jail_exec(state, req, sink, ret, err);
+        csn_jail_net_tell(k, since, req->denials);
+        return st;
+    }
     csn_changed_now(&began);
     pthread_mutex_lock(&g->lock);
     begin(k, g);
@@ -222,6 +225,7 @@ csn_status csn_guard_exec(void *state, const csn_exec_req *req, const csn_sink *
     pthread_mutex_unlock(&g->lock);
     csn_status st = csn_jail_exec(state, req, sink, ret, err);
     look(k, g, began, req->denials);
+    csn_jail_net_tell(k, since, req->denials);
     return st;
 }
 

@@ -69,6 +69,11 @@ csn_status csn_jail_apart_begin(csn_kept *k, const char *const *rules, csn_jail_
                                 csn_error **err);
 void csn_jail_apart_end(csn_jail_apart *a);
 
-/* A command of this thread begins; it failed: tells what it was refused meanwhile. */
-void csn_jail_net_begin(const csn_kept *k);
-void csn_jail_net_explain(csn_kept *k, const csn_deny_sink *denials);
+/* A command begins; it has ended, in whatever way: tells what it was refused meanwhile. That is
+ * no guess, so whoever could do without is told as well. */
+typedef struct csn_jail_net_since {
+    uint64_t seq;
+    int64_t time_ms;
+} csn_jail_net_since;
+csn_jail_net_since csn_jail_net_begin(const csn_kept *k);
+void csn_jail_net_tell(csn_kept *k, csn_jail_net_since since, const csn_deny_sink *denials);

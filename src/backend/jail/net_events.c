@@ -148,45 +148,56 @@ csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_f
     return csn_gateway_events(&j->net->gateway, since, tell_public, &r, ret_lost, err);
 }
 
-/* ---- why a command failed ---- */
+/* ---- what a command was refused ---- */
 
-/* The core asks for an explanation from the thread that ran the command. */
-static _Thread_local int64_t began_ms;
-
-void csn_jail_net_begin(const csn_kept *k)
+csn_jail_net_since csn_jail_net_begin(const csn_kept *k)
 {
     const csn_jail *j = k->own;
+    csn_jail_net_since since = {0};
+    csn_autofd int mark = -1;
 
-    if (j->net)
-        began_ms = csn_wall_ms();
+    if (!j->net)
+        return since;
+    since.time_ms = csn_wall_ms();
+    pthread_mutex_lock(&j->net->lock);
+    (void)mark_read(k, j->net, &mark, NULL);
+    if (j->net->taken != GONE)
+        since.seq = j->net->taken;
+    pthread_mutex_unlock(&j->net->lock);
+    return since;
 }
+
+typedef struct refusals {
+    const csn_deny_sink *to;
+    int64_t since_ms;
+} refusals;
 
 static int tell_denied(void *ctx, const csn_gate_event *e)
 {
-    const csn_deny_sink *denials = ctx;
+    const refusals *r = ctx;
     const char *host = e->name[0] ? e->name : e->address;
     char target[CSN_GATE_NAME_MAX + 16], hint[CSN_GATE_RULE_MAX + 16];
 
-    if (e->verdict != CSN_GATE_DENY || e->time_ms < began_ms)
+    if (e->verdict != CSN_GATE_DENY || e->time_ms < r->since_ms)
         return 0;
     snprintf(target, sizeof(target), e->port ? "%s:%u" : "%s", host, e->port);
     snprintf(hint, sizeof(hint), "--allow %s", e->hint);
     const csn_denial d = {.op = "net",
-                          .target = target,
+                          .target = or_null(target),
                           .resolved = or_null(e->address),
                           .rule = e->rule[0] ? e->rule : e->why,
                           .source = "config.network",
                           .hint = e->hint[0] ? hint : or_null(e->why)};
-    denials->tell(denials->ctx, &d);
+    r->to->tell(r->to->ctx, &d);
     return 0;
 }
 
-void csn_jail_net_explain(csn_kept *k, const csn_deny_sink *denials)
+void csn_jail_net_tell(csn_kept *k, csn_jail_net_since since, const csn_deny_sink *denials)
 {
     const csn_jail *j = k->own;
-    uint64_t since = 0, lost = 0;
+    refusals r = {.to = denials, .since_ms = since.time_ms};
+    uint64_t lost = 0;
 
-    if (j->net && csn_gateway_lives(&j->net->gateway))
-        (void)csn_gateway_events(&j->net->gateway, &since, tell_denied, (void *)denials, &lost,
-                                 NULL);
+    if (j->net && denials && csn_gateway_lives(&j->net->gateway))
+        (void)csn_gateway_events(&j->net->gateway, &since.seq, tell_denied, &r, &lost, NULL);
 }
