@@ -121,6 +121,13 @@ cs exec "$id" -- bash -c 'nohup python3 -m http.server --bind 127.0.0.1 8080 >/d
 status "a port inside is waited for" 0 cs wait "$id" --port 8080 --timeout 60s
 like "and is on the host's loopback" "$(curl -sS --max-time 60 "http://127.0.0.1:$port/")" "*ca.pem*"
 cs destroy "$id"
+id=$(new --publish 0:8080)
+cs exec "$id" -- bash -c 'nohup python3 -m http.server --bind 127.0.0.1 8080 >/dev/null 2>&1 &'
+cs wait "$id" --port 8080 --timeout 60s
+chosen=$(cs net "$id" --json | python3 -c 'import json,re,sys
+print(re.search(r"port 8080 inside is (127\.0\.0\.1:[0-9]+)", json.load(sys.stdin)["detail"])[1])')
+like "one that is any is told to whoever asks" "$(curl -sS --max-time 60 "http://$chosen/")" "*ca.pem*"
+cs destroy "$id"
 holds "and no longer" ! curl -sS --max-time 60 "http://127.0.0.1:$port/"
 (cd "$WORLD" && exec python3 -m http.server --bind 127.0.0.1 "$port" >/dev/null 2>&1) &
 server=$!

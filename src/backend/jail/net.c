@@ -9,6 +9,7 @@
 #include "backend/jail/net.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 
 /* Nobody's numbers as those of root's jails (plan.c), and none of theirs. */
 #define GATEWAY_USER_STEP 0x10000000u
+#define PORTS_NAME        "net.ports" /* in the runtime directory of a detached sandbox */
 
 /* ---- rules ---- */
 
@@ -223,6 +225,30 @@ csn_status csn_jail_net_start(csn_kept *k, csn_error **err)
     return j->net ? csn_gateway_start(k, &j->net->gateway, err) : CSN_OK;
 }
 
+/* Which ports were bound is known once; whoever finds a detached sandbox later reads it here.
+ */
+static csn_status note_ports(const csn_kept *k, const csn_jail_net *n, csn_error **err)
+{
+    size_t len = n->npublish * sizeof(n->publish[0]);
+
+    if (!k->detached || len == 0)
+        return CSN_OK;
+    csn_autofd int fd = openat(k->run_fd, PORTS_NAME,
+                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || write(fd, n->publish, len) != (ssize_t)len)
+        return csn_fail_errno(err, errno, "ports of sandbox '%s'", k->id);
+    return CSN_OK;
+}
+
+static bool noted_ports(const csn_kept *k, csn_jail_net *n)
+{
+    csn_autofd int fd =
+        k->run_fd < 0 ? -1 : openat(k->run_fd, PORTS_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    size_t len = n->npublish * sizeof(n->publish[0]);
+
+    return fd >= 0 && read(fd, n->publish, len) == (ssize_t)len;
+}
+
 /* In the order of the flags' bits: sockets, link, keeper, socket; then what is lent. */
 static csn_status hand_over(csn_kept *k, csn_gate_setup *s, csn_error **err)
 {
@@ -255,7 +281,7 @@ static csn_status hand_over(csn_kept *k, csn_gate_setup *s, csn_error **err)
     close_fds(n);
     for (uint32_t i = 0; st == CSN_OK && i < ready.n; i++)
         n->publish[i].outside = ready.port[i];
-    return st;
+    return st < 0 ? st : note_ports(k, n, err);
 }
 
 static csn_status set_up(csn_kept *k, csn_error **err)
@@ -311,6 +337,7 @@ csn_status csn_jail_net_ready(csn_kept *k, csn_error **err)
 {
     csn_jail *j = k->own;
     csn_status st = CSN_OK;
+    bool known = true;
 
     if (!j->net)
         return CSN_OK;
@@ -322,10 +349,11 @@ csn_status csn_jail_net_ready(csn_kept *k, csn_error **err)
             return CSN_OK;
         }
         csn_gateway_find(k, &j->net->gateway);
+        known = noted_ports(k, j->net);
     } else {
         st = set_up(k, err);
     }
-    return st < 0 ? st : describe(j, !k->connected, err);
+    return st < 0 ? st : describe(j, known, err);
 }
 
 void csn_jail_net_ended(csn_kept *k)
