@@ -35,7 +35,7 @@ const csn_opt csn_sandbox_opt_table[] = {
     {CSN_OPT_STR, 0, "net", AT(net), "none|all", "network, when no host is named", "none|all"},
     {CSN_OPT_LIST, 0, "allow", AT(allow), "HOST[:PORT]", "a host that may be reached", NULL},
     {CSN_OPT_LIST, 0, "packages", AT(packages), "LIST",
-     "hosts of package managers: npm,pip,cargo,go,apt,maven", NULL},
+     "hosts of package managers: npm,pip,uv,cargo,go,maven,apt,gem,github", NULL},
     {CSN_OPT_LIST, 0, "publish", AT(publish), "PORT", "show a port inside on our loopback",
      NULL},
     {CSN_OPT_LIST, 0, "host-port", AT(host_ports), "PORT", "lend a port of our loopback", NULL},
