@@ -274,7 +274,11 @@ static void read_variables(gathering *g, const char *preset)
             continue;
         for (char **e = environ; e && *e; e++) {
             const char *value = strchr(*e, '=');
-            if (value && is_variable(*e, variables[i].name))
+            if (!value || !is_variable(*e, variables[i].name))
+                continue;
+            if (strcmp(preset, "go") == 0) /* whose file has the same lines */
+                csn_registry_hosts(CSN_REGISTRY_GOENV, *e, strlen(*e), add_rule, g);
+            else
                 csn_registry_hosts(CSN_REGISTRY_URLS, value + 1, strlen(value + 1), add_rule,
                                    g);
         }

@@ -212,13 +212,29 @@ static void yarnrc_line(csn_registry_scan *scan, csn_span line)
         csn_registry_urls(scan, (csn_span){line.at + n, line.len - n});
 }
 
+/* NAME, NAME+KEY, or one of them and a URL; without that the name is where it is. */
+static void tell_sumdb(csn_registry_scan *scan, csn_span value)
+{
+    csn_span name = {value.at, 0};
+
+    while (name.len < value.len && !strchr("+ \t", value.at[name.len]))
+        name.len++;
+    if (memchr(value.at, ':', value.len))
+        csn_registry_urls(scan, value);
+    else if (!csn_span_is(name, "off"))
+        tell_authority(scan, (csn_span){"https", strlen("https")}, name);
+}
+
 static void goenv_line(csn_registry_scan *scan, csn_span line)
 {
     csn_span key, value;
 
-    if (!is_comment(line) && split_at(line, '=', &key, &value) &&
-        (csn_span_is(key, "GOPROXY") || csn_span_is(key, "GOSUMDB")))
+    if (is_comment(line) || !split_at(line, '=', &key, &value))
+        return;
+    if (csn_span_is(key, "GOPROXY"))
         csn_registry_urls(scan, value);
+    else if (csn_span_is(key, "GOSUMDB"))
+        tell_sumdb(scan, value);
 }
 
 static void apt_line(csn_registry_scan *scan, csn_span line)

@@ -24,7 +24,7 @@ typedef void (*csn_registry_fn)(void *ctx, const char *rule);
 void csn_preset_rules(const char *name, csn_registry_fn fn, void *ctx);
 
 typedef enum csn_registry_format {
-    CSN_REGISTRY_URLS,   /* a variable: addresses with anything between them (GOPROXY too) */
+    CSN_REGISTRY_URLS,   /* a variable: addresses with anything between them */
     CSN_REGISTRY_NPMRC,  /* npmrc: registry, @scope:registry */
     CSN_REGISTRY_YARNRC, /* .yarnrc, .yarnrc.yml: registry, npmRegistryServer */
     CSN_REGISTRY_PIP,    /* pip.conf: index-url, extra-index-url, find-links */

@@ -32,6 +32,7 @@ static int make_place(void **state)
                                        "CARGO_HOME",
                                        "GOENV",
                                        "GOPROXY",
+                                       "GOSUMDB",
                                        "PIP_CONFIG_FILE",
                                        "PIP_INDEX_URL",
                                        "UV_INDEX",
@@ -160,6 +161,7 @@ static void variables_count(void **state)
         {"uv", "UV_INDEX", "corp=https://v.test"},
         {"cargo", "CARGO_REGISTRIES_CORP_INDEX", "sparse+https://v.test/i/"},
         {"go", "GOPROXY", "https://v.test|direct"},
+        {"go", "GOSUMDB", "v.test+key"},
         {"gem", "BUNDLE_MIRROR__ALL", "https://v.test"},
     };
 

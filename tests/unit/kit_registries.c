@@ -169,6 +169,9 @@ static void the_others(void **state)
           "GOPROXY=https://a.test|direct\nGOFLAGS=-x=https://no.test\nGOSUMDB=sum.x "
           "https://b.test\n",
           "a.test:443 b.test:443 ");
+    reads(CSN_REGISTRY_GOENV, "GOSUMDB=Sum.test+1a2b+c3d=\n", "sum.test:443 ");
+    reads(CSN_REGISTRY_GOENV, "GOSUMDB=sum.test\nGOPROXY=direct\n", "sum.test:443 ");
+    reads(CSN_REGISTRY_GOENV, "GOSUMDB=off\nGOSUMDB=\nGOSUMDB=+\nGOSUMDB=*.a.test", "");
     reads(CSN_REGISTRY_MAVEN,
           "<settings><!-- <url>https://no.test</url> --><mirrors><mirror><id>x</id>\n<url>\n "
           "https://a.test/m2 </url>"
