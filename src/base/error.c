@@ -140,6 +140,7 @@ csn_status csn_wrap(csn_status st, csn_error **err, const char *fmt, ...)
         return st;
     free(e->msg);
     e->msg = joined;
+    e->code = st;
     return st;
 }
 

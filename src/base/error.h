@@ -11,7 +11,8 @@ csn_status csn_fail(csn_error **err, csn_status code, const char *fmt, ...)
 csn_status csn_fail_errno(csn_error **err, int errnum, const char *fmt, ...)
     __attribute__((format(printf, 3, 4), warn_unused_result));
 
-/* Prefix the message already in *err with "<text>: " and return `st`. */
+/* Prefix the message already in *err with "<text>: " and return `st`, which is its code from
+ * now on. */
 csn_status csn_wrap(csn_status st, csn_error **err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4), warn_unused_result));
 

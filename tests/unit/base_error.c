@@ -145,6 +145,19 @@ static void innermost_op_and_path_stay(void **state)
     csn_error_free(err);
 }
 
+/* The status of a call and that of its error are one. */
+static void a_wrapper_that_knows_better_changes_the_code(void **state)
+{
+    (void)state;
+    csn_error *err = NULL;
+    csn_status st = csn_error_set(&err, CSN_IO, "not held any more");
+
+    st = csn_wrap(st == CSN_IO ? CSN_GONE : st, &err, "find it");
+    assert_int_equal(st, CSN_GONE);
+    assert_int_equal(csn_error_code(err), CSN_GONE);
+    csn_error_free(err);
+}
+
 static void denial_is_copied_and_belongs_to_denials_only(void **state)
 {
     (void)state;
@@ -204,6 +217,7 @@ int main(void)
         cmocka_unit_test(null_err_only_returns_the_status),
         cmocka_unit_test(additions_do_not_touch_err_on_success),
         cmocka_unit_test(innermost_op_and_path_stay),
+        cmocka_unit_test(a_wrapper_that_knows_better_changes_the_code),
         cmocka_unit_test(denial_is_copied_and_belongs_to_denials_only),
         cmocka_unit_test(failing_to_format_gives_the_static_error),
         cmocka_unit_test(version_is_the_build_version),
