@@ -155,6 +155,10 @@ typedef int (*csn_process_fn)(void *ctx, const csn_process_info *info);
     (1u << 14) /* a command is one step: they run one after another, and output and files are  \
                   seen when it has ended */
 
+#define CSN_CAP_FORK                                                                           \
+    (1u << 15) /* a snapshot costs nothing and needs no removal: csn_fork makes one, and       \
+                  another sandbox of it */
+
 /* One event of `network_events`. Strings live until the callback returns. Non-zero stops. */
 typedef int (*csn_net_event_fn)(void *ctx, const csn_net_event *e);
 
@@ -268,6 +272,12 @@ typedef struct csn_backend_ops {
     csn_status (*fetch)(void *state, const char *path, uint64_t file_size, uint64_t offset,
                         uint64_t length, const int32_t *cancel_fds, const csn_sink *sink,
                         csn_error **err);
+    /* Keeps the files: *ret (malloc'd) as `image` of a config begins with them. */
+    csn_status (*snapshot)(void *state, char **ret, csn_error **err);
+    /* What snapshot gave, by the caller's word only: anything may be in it. */
+    csn_status (*rollback)(void *state, const char *snapshot, csn_error **err);
+    csn_status (*pause)(void *state, csn_error **err); /* paused already: CSN_OK */
+    csn_status (*resume)(void *state, csn_error **err);
 } csn_backend_ops;
 
 /* Makes `ops` available to csn_open under ops->name. Names cannot be taken twice. The table and

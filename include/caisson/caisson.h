@@ -237,6 +237,28 @@ CSN_API csn_status csn_cleanup(csn_sandbox *sb, csn_error **err);
 /* The sandbox ends this long from now. */
 CSN_API csn_status csn_extend(csn_sandbox *sb, uint64_t ms, csn_error **err);
 
+/* What only some backends have; elsewhere CSN_UNSUPPORTED. Capabilities: snapshot, rollback,
+ * fork, pause. */
+typedef struct csn_snapshot_result {
+    uint32_t size;
+    const char *snapshot; /* opaque, and valid as `image` of a config of the same backend */
+} csn_snapshot_result;
+
+/* Keeps the files as they are now. Where the provider has to stop the machine for it, running
+ * commands and processes end. */
+CSN_API csn_status csn_snapshot(csn_sandbox *sb, csn_snapshot_result **ret, csn_error **err);
+CSN_API void csn_snapshot_result_free(csn_snapshot_result *r);
+/* The sandbox's files become those of a snapshot of it. */
+CSN_API csn_status csn_rollback(csn_sandbox *sb, const char *snapshot, csn_error **err);
+/* Another sandbox that begins with the files of this one and is configured like it; `name` may
+ * be NULL. It is detached if this one is. */
+CSN_API csn_status csn_fork(csn_sandbox *sb, const char *name, csn_sandbox **ret,
+                            csn_error **err);
+/* Nothing inside runs, and no lifetime passes, until it is resumed by this call or by
+ * csn_connect. Both are fine twice. */
+CSN_API csn_status csn_pause(csn_sandbox *sb, csn_error **err);
+CSN_API csn_status csn_resume(csn_sandbox *sb, csn_error **err);
+
 /* ---- commands -----------------------------------------------------------------------------
  */
 

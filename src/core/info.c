@@ -14,7 +14,7 @@
 #include "core/result.h"
 #include "core/state.h"
 
-#define CAPABILITIES_MAX 40
+#define CAPABILITIES_MAX 48
 
 int csn_layers_copy(csn_arena *a, const csn_layer *from, size_t count, const csn_layer **ret)
 {
@@ -64,6 +64,10 @@ static const char *const *capabilities(csn_arena *a, const csn_backend_ops *o)
         {"live", !(o->caps & CSN_CAP_STEPS)},
         {"usage", (o->caps & CSN_CAP_USAGE) != 0},
         {"ends_with_owner", (o->caps & CSN_CAP_OWNED) != 0},
+        {"snapshot", o->snapshot != NULL},
+        {"rollback", o->rollback != NULL},
+        {"fork", o->snapshot && (o->caps & CSN_CAP_FORK)},
+        {"pause", o->pause && o->resume},
     };
 
     for (size_t i = 0; words && i < sizeof(table) / sizeof(table[0]); i++)

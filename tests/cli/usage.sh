@@ -7,7 +7,7 @@
 status "no command is wrong usage" 2 cs
 like "and shows the overview" "$err" "*usage: caisson COMMAND*run*create*exec*"
 status "help is not an error" 0 cs help
-like "help lists every command" "$out" "*run*create*exec*list*info*destroy*cleanup*extend*cd*read*cat*write*edit*rm*mkdir*mv*stat*ls*glob*grep*import*export*watch*ps*logs*kill*shell*wait*why*log*policy*version*help*completion*"
+like "help lists every command" "$out" "*run*create*exec*list*info*destroy*cleanup*extend*cd*snapshot*rollback*fork*pause*resume*read*cat*write*edit*rm*mkdir*mv*stat*ls*glob*grep*import*export*watch*ps*logs*kill*shell*wait*why*log*policy*version*help*completion*"
 status "--help does the same" 0 cs --help
 status "version" 0 cs version
 like "version names itself" "$out" "caisson [0-9]*"

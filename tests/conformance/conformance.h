@@ -60,6 +60,10 @@ extern const csn_conf_backend csn_conf_backends[]; /* ends with a NULL name */
 #define CAP_SIGNALS "signals"
 #define CAP_LIMITS  "limits"
 #define CAP_LIVE    "live"
+#define CAP_SNAP    "snapshot"
+#define CAP_BACK    "rollback"
+#define CAP_FORK    "fork"
+#define CAP_PAUSE   "pause"
 
 /* ---- tests ---- */
 
@@ -131,7 +135,8 @@ typedef struct csn_conf_test {
     X(audit)                                                                                   \
     X(errors)                                                                                  \
     X(paths)                                                                                   \
-    X(threads)
+    X(threads)                                                                                 \
+    X(snapshot)
 
 #define CONF_X(family) extern const csn_conf_test csn_conf_##family[];
 CSN_CONF_FAMILIES(CONF_X)
@@ -188,6 +193,7 @@ CSN_DEFINE_CLEANUP(csn_process_list, csn_process_list_free)
 CSN_DEFINE_CLEANUP(csn_process, csn_process_free)
 CSN_DEFINE_CLEANUP(csn_log_chunk, csn_log_chunk_free)
 CSN_DEFINE_CLEANUP(csn_watch, csn_watch_free)
+CSN_DEFINE_CLEANUP(csn_snapshot_result, csn_snapshot_result_free)
 CSN_DEFINE_CLEANUP(csn_verdict, csn_verdict_free)
 CSN_DEFINE_CLEANUP(csn_cancel, csn_cancel_free)
 CSN_DEFINE_CLEANUP(csn_config, csn_config_free)

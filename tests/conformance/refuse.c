@@ -147,6 +147,33 @@ static void refuse_live(csn_fx *f)
     assert_int_equal(bytes, 8);
 }
 
+static void refuse_snapshot(csn_fx *f)
+{
+    csn_snapshot_result *r = NULL;
+
+    fails(CSN_UNSUPPORTED, csn_snapshot(f->sb, &r, E));
+    assert_null(r);
+}
+
+static void refuse_rollback(csn_fx *f)
+{
+    fails(CSN_UNSUPPORTED, csn_rollback(f->sb, "snapshot:x", E));
+}
+
+static void refuse_fork(csn_fx *f)
+{
+    csn_sandbox *sb = NULL;
+
+    fails(CSN_UNSUPPORTED, csn_fork(f->sb, NULL, &sb, E));
+    assert_null(sb);
+}
+
+static void refuse_pause(csn_fx *f)
+{
+    fails(CSN_UNSUPPORTED, csn_pause(f->sb, E));
+    fails(CSN_UNSUPPORTED, csn_resume(f->sb, E));
+}
+
 void csn_conf_refuse(csn_fx *f, const char *capability)
 {
     static const struct {
@@ -159,7 +186,9 @@ void csn_conf_refuse(csn_fx *f, const char *capability)
         {CAP_PORT, refuse_wait_port},     {CAP_POLICY, refuse_path_rules},
         {CAP_JUDGE, refuse_would_allow},  {CAP_TERM, refuse_terminal},
         {CAP_USAGE, refuse_usage},        {CAP_SIGNALS, refuse_signals},
-        {CAP_LIVE, refuse_live},
+        {CAP_LIVE, refuse_live},          {CAP_SNAP, refuse_snapshot},
+        {CAP_BACK, refuse_rollback},      {CAP_FORK, refuse_fork},
+        {CAP_PAUSE, refuse_pause},
     };
     size_t i = 0, n = sizeof(table) / sizeof(table[0]);
 
