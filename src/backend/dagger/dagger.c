@@ -73,7 +73,7 @@ static const char *const options[] = {"image", NULL};
 /* No start: a process cannot outlive the command that began it. */
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
-    .caps = CSN_CAP_LAZY | CSN_CAP_OPTIONS | CSN_CAP_STEPS,
+    .caps = CSN_CAP_LAZY | CSN_CAP_OPTIONS | CSN_CAP_STEPS | CSN_CAP_FORK,
     .name = "dagger",
     .isolation = "container",
     .check = dagger_check,
@@ -82,6 +82,8 @@ static const csn_backend_ops ops = {
     CSN_REMOTE_OPS,
     .info = csn_remote_info,
     .options = options,
+    .snapshot = csn_dagger_snapshot,
+    .rollback = csn_dagger_rollback,
 };
 
 const csn_backend_ops *csn_dagger_backend(void)

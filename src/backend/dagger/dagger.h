@@ -29,6 +29,7 @@ typedef struct csn_dagger {
 
 #define CSN_DAGGER_IMAGE   "python:3.13-slim"
 #define CSN_DAGGER_WORKDIR "/work"
+#define CSN_DAGGER_STATE   "snapshot:" /* before the id of a container, in place of an image */
 #define CSN_DAGGER_TURN    "CAISSON_TURN" /* variable that only our own processes have */
 
 static inline csn_dagger *csn_dagger_of(const csn_remote *r)
@@ -86,6 +87,9 @@ csn_status csn_dagger_end(csn_remote *r, csn_error **err);
 csn_status csn_dagger_put(csn_remote *r, const char *path, const csn_source *content,
                           csn_error **err);
 void csn_dagger_release(csn_remote *r);
+/* As csn_backend_ops.snapshot and rollback: a state is a value, and its id a snapshot. */
+csn_status csn_dagger_snapshot(void *state, char **ret, csn_error **err);
+csn_status csn_dagger_rollback(void *state, const char *snapshot, csn_error **err);
 /* Takes the turn and, if others may have had it, learns what they made of the sandbox. */
 csn_status csn_dagger_begin(csn_remote *r, uint64_t deadline_ns, const int32_t cancel_fds[3],
                             csn_error **err);

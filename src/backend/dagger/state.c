@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json_write.h"
+#include "base/strv.h"
 
 #define MAKE_MS    600000u /* an image may have to be fetched */
 #define FIND_MS    60000u
@@ -166,22 +167,12 @@ static csn_status make_container(csn_remote *r, csn_error **err)
     return keep(r, id, csn_jval_string(csn_jval_get(at, "user")), err);
 }
 
-csn_status csn_dagger_make(csn_remote *r, csn_error **err)
-{
-    csn_status st = csn_dagger_session_open(r, err);
-
-    if (st == CSN_OK)
-        st = make_container(r, err);
-    if (st < 0)
-        csn_dagger_session_end(csn_dagger_of(r));
-    return st;
-}
-
-/* One that the engine has forgotten is gone; all else is the line's fault. */
-static csn_status check_there(csn_remote *r, const char *id, csn_error **err)
+/* Is it there? `lost`, in the caller's words: the engine has forgotten it. All else is the
+ * line's fault. Release the answer in any case: it has `user`. */
+static csn_status check_there(csn_remote *r, const char *id, csn_dagger_answer *a,
+                              csn_status lost, const char *words, csn_error **err)
 {
     const int32_t stop[] = {r->stop_fd, -1, -1};
-    csn_autoanswer a = {0};
     csn_autobuf select;
 
     csn_buf_init(&select, 64);
@@ -194,12 +185,36 @@ static csn_status check_there(csn_remote *r, const char *id, csn_error **err)
                                 .repeat = CSN_HTTP_SAFE,
                                 .deadline_ns = csn_deadline_in(FIND_MS),
                                 .cancel_fds = stop};
-    csn_status st = csn_dagger_ask(r, &q, &a, err);
-    if (st == CSN_IO && a.said[0])
-        return csn_wrap(CSN_GONE, err, "the engine does not have sandbox '%s' any more", r->id);
+    csn_status st = csn_dagger_ask(r, &q, a, err);
+    if (st == CSN_OK && !csn_dagger_id_at(a->at, "sync"))
+        return csn_fail(err, lost, "%s", words);
+    return st == CSN_IO && a->said[0] ? csn_wrap(lost, err, "%s", words) : st;
+}
+
+static csn_status take_up(csn_remote *r, const char *id, csn_status lost, const char *words,
+                          csn_error **err)
+{
+    csn_autoanswer a = {0};
+    csn_status st = check_there(r, id, &a, lost, words, err);
+
+    return st == CSN_OK ? keep(r, id, csn_jval_string(csn_jval_get(a.at, "user")), err) : st;
+}
+
+static const char no_snapshot[] = "the engine does not have this snapshot";
+
+/* Of an image, or of a state that a sandbox once had. */
+csn_status csn_dagger_make(csn_remote *r, csn_error **err)
+{
+    const char *image = r->config->image;
+    csn_status st = csn_dagger_session_open(r, err);
+
+    if (st == CSN_OK && image && csn_str_starts(image, CSN_DAGGER_STATE))
+        st = take_up(r, image + strlen(CSN_DAGGER_STATE), CSN_NOT_FOUND, no_snapshot, err);
+    else if (st == CSN_OK)
+        st = make_container(r, err);
     if (st < 0)
-        return st;
-    return keep(r, id, csn_jval_string(csn_jval_get(a.at, "user")), err);
+        csn_dagger_session_end(csn_dagger_of(r));
+    return st;
 }
 
 csn_status csn_dagger_find(csn_remote *r, const char *note, csn_error **err)
@@ -212,7 +227,9 @@ csn_status csn_dagger_find(csn_remote *r, const char *note, csn_error **err)
         return csn_fail(err, CSN_GONE, "what is on record is not a container");
     st = csn_jval_has(root, "pid") ? csn_dagger_session_adopt(csn_dagger_of(r), root, err)
                                    : csn_dagger_session_open(r, err);
-    return st < 0 ? st : check_there(r, id, err);
+    return st < 0
+               ? st
+               : take_up(r, id, CSN_GONE, "the engine does not have the sandbox any more", err);
 }
 
 int csn_dagger_note(const csn_remote *r, csn_buf *out)
@@ -240,6 +257,47 @@ csn_status csn_dagger_end(csn_remote *r, csn_error **err)
     (void)err;
     csn_dagger_session_end(csn_dagger_of(r));
     return CSN_OK;
+}
+
+csn_status csn_dagger_snapshot(void *state, char **ret, csn_error **err)
+{
+    csn_autofree char *id = NULL;
+    csn_status st = csn_dagger_now(state, &id, err);
+
+    if (st == CSN_OK && asprintf(ret, CSN_DAGGER_STATE "%s", id) < 0) {
+        *ret = NULL;
+        st = csn_fail(err, CSN_NOMEM, "snapshot");
+    }
+    return st;
+}
+
+/* With the turn. */
+static csn_status go_back(csn_remote *r, const char *id, csn_error **err)
+{
+    csn_autoanswer a = {0};
+    csn_status st = check_there(r, id, &a, CSN_NOT_FOUND, no_snapshot, err);
+
+    if (st < 0)
+        return st;
+    const char *user = csn_jval_string(csn_jval_get(a.at, "user"));
+    if (strcmp(user ? user : "", csn_dagger_of(r)->user) != 0)
+        return csn_fail(err, CSN_INVALID, "the snapshot is not one of this sandbox");
+    return csn_dagger_become(r, id, err);
+}
+
+csn_status csn_dagger_rollback(void *state, const char *snapshot, csn_error **err)
+{
+    csn_remote *r = state;
+    const int32_t stop[] = {r->stop_fd, -1, -1};
+
+    if (!csn_str_starts(snapshot, CSN_DAGGER_STATE))
+        return csn_fail(err, CSN_INVALID, "this is not the name of a snapshot of 'dagger'");
+    csn_status st = csn_dagger_begin(r, csn_deadline_in(CHUNK_MS), stop, err);
+    if (st < 0)
+        return st;
+    st = go_back(r, snapshot + strlen(CSN_DAGGER_STATE), err);
+    csn_turn_give(csn_dagger_of(r)->turn);
+    return st;
 }
 
 void csn_dagger_release(csn_remote *r)
