@@ -95,9 +95,11 @@ async function create(want) {
   return both(s);
 }
 
-async function remove(s) {
+async function remove(s, url) {
   await stopSession(s.session);
   sandboxes.delete(s.name);
+  const orphans = url.searchParams.get('deleteOrphanSnapshots') === 'true';
+  for (const n of snapshots.values()) if (orphans && n.sandbox === s.name) snapshots.delete(n.id);
   if (!opts.root) fs.rmSync(s.dir, { recursive: true, force: true });
 }
 
@@ -360,7 +362,7 @@ async function onSandbox(req, res, s, verb, url) {
     case 'PATCH ':
       return json(res, 200, await update(s, await said(req)));
     case 'DELETE ':
-      await remove(s);
+      await remove(s, url);
       return json(res, 200, { sandbox: shownSandbox(s) });
     default:
       throw new Fail(404, 'no such call', 'not_found');

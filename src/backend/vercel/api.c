@@ -17,7 +17,9 @@
 
 #define RUNTIME  "python3.13"
 #define SNAPSHOT "snapshot:"
+#define KEPT     " kept" /* in the record, behind the name */
 #define ID_MAX   128u
+#define TAKE_MS  600000u
 #define BODY_MAX (8u * 1024u * 1024u) /* network rules can be many */
 
 bool csn_vercel_id_fits(const char *id)
@@ -204,17 +206,78 @@ csn_status csn_vercel_make(csn_remote *r, csn_error **err)
 csn_status csn_vercel_find(csn_remote *r, const char *note, csn_error **err)
 {
     csn_vercel *v = csn_vercel_of(r);
+    const char *kept = strstr(note, KEPT);
 
-    if (!csn_vercel_id_fits(note))
-        return csn_fail(err, CSN_GONE, "what is on record is not the name of a sandbox");
     free(v->name);
-    v->name = strdup(note);
-    return v->name ? wake(r, NULL, err) : csn_fail(err, CSN_NOMEM, "find");
+    v->name = kept ? strndup(note, (size_t)(kept - note)) : strdup(note);
+    if (!v->name)
+        return csn_fail(err, CSN_NOMEM, "find");
+    if (!csn_vercel_id_fits(v->name))
+        return csn_fail(err, CSN_GONE, "what is on record is not the name of a sandbox");
+    return wake(r, NULL, err);
 }
 
 int csn_vercel_note(const csn_remote *r, csn_buf *out)
 {
-    return csn_buf_puts(out, csn_vercel_of(r)->name);
+    const csn_vercel *v = csn_vercel_of(r);
+
+    return csn_buf_printf(out, "%s%s", v->name, v->kept ? KEPT : "");
+}
+
+/* Before the first snapshot is made: it is worth more than one too many is in the way. */
+static csn_status keep_snapshots(csn_remote *r, csn_error **err)
+{
+    csn_vercel *v = csn_vercel_of(r);
+
+    pthread_mutex_lock(&v->lock);
+    v->kept = true;
+    csn_status st = csn_remote_settle(r, err);
+    pthread_mutex_unlock(&v->lock);
+    return st;
+}
+
+/* Also one that another process asked for. */
+static bool keeps_snapshots(csn_remote *r)
+{
+    csn_autobuf text = {0};
+
+    pthread_mutex_lock(&csn_vercel_of(r)->lock);
+    bool kept = csn_vercel_of(r)->kept;
+    pthread_mutex_unlock(&csn_vercel_of(r)->lock);
+    return kept || (csn_remote_shared(r) && csn_remote_read_note(r, &text, NULL) == CSN_OK &&
+                    strstr(text.data, KEPT));
+}
+
+/* The provider stops the session for it, and the next call gets another one. */
+csn_status csn_vercel_snapshot(void *state, char **ret, csn_error **err)
+{
+    CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
+    csn_remote *r = state;
+    csn_autores res = {0};
+    const csn_vercel_call c = {.what = "make a snapshot",
+                               .path = "/snapshot",
+                               .session = true,
+                               .http = {.method = "POST",
+                                        .repeat = CSN_HTTP_ONCE,
+                                        .deadline_ns = csn_deadline_in(TAKE_MS)}};
+
+    if (!csn_vercel_lasts(r))
+        return csn_fail(err, CSN_UNSUPPORTED,
+                        "backend 'vercel' makes snapshots of detached sandboxes only: one that "
+                        "is not ends with it");
+    csn_status st = keep_snapshots(r, err);
+    if (st == CSN_OK)
+        st = csn_vercel_ask(r, c, NULL, &root, &res, err);
+    if (st < 0)
+        return st;
+    const char *id = csn_jval_string(csn_jval_get(csn_jval_get(root, "snapshot"), "id"));
+    if (!csn_vercel_id_fits(id))
+        return csn_fail(err, CSN_IO, "the answer of the Vercel API names no snapshot");
+    if (asprintf(ret, SNAPSHOT "%s", id) < 0) {
+        *ret = NULL;
+        return csn_fail(err, CSN_NOMEM, "%s", c.what);
+    }
+    return CSN_OK;
 }
 
 /* CSN_OK also when there is nothing any more. */
@@ -244,7 +307,8 @@ csn_status csn_vercel_end(csn_remote *r, csn_error **err)
     csn_autofree char *stop = NULL;
     csn_autobuf path, query;
 
-    csn_status st = of_sandbox(r, "&deleteOrphanSnapshots=true", &path, &query, err);
+    const char *more = keeps_snapshots(r) ? "" : "&deleteOrphanSnapshots=true";
+    csn_status st = of_sandbox(r, more, &path, &query, err);
     if (st < 0)
         return st;
     pthread_mutex_lock(&v->lock);

@@ -75,6 +75,7 @@ static const csn_backend_ops ops = {
     .extend = csn_remote_extend,
     .info = csn_remote_info,
     .options = options,
+    .snapshot = csn_vercel_snapshot,
 };
 
 const csn_backend_ops *csn_vercel_backend(void)

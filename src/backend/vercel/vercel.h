@@ -20,6 +20,7 @@ typedef struct csn_vercel {
     char *name;           /* of the sandbox */
     pthread_mutex_t lock; /* guards what follows; held while a session is replaced */
     char *session;
+    bool kept; /* a snapshot was asked for: deleting the sandbox must not delete it */
 } csn_vercel;
 
 static inline csn_vercel *csn_vercel_of(const csn_remote *r)
@@ -62,6 +63,7 @@ csn_status csn_vercel_find(csn_remote *r, const char *note, csn_error **err);
 int csn_vercel_note(const csn_remote *r, csn_buf *out);
 csn_status csn_vercel_end(csn_remote *r, csn_error **err);
 csn_status csn_vercel_extend(csn_remote *r, uint64_t ms, csn_error **err);
+csn_status csn_vercel_snapshot(void *state, char **ret, csn_error **err); /* as in the ops */
 /* A session in place of `ended`, unless somebody else has got one meanwhile. Its deadline and
  * what cancels it are those of the request that needs it. */
 csn_status csn_vercel_resume(csn_remote *r, const char *ended, const csn_http_req *needs,
