@@ -314,9 +314,8 @@ static csn_status put_seconds(csn_buf *b, uint64_t ms, csn_error **err)
 }
 
 /* Connecting also wakes one that was paused, and starts its lifetime anew. */
-csn_status csn_e2b_find(csn_remote *r, const char *note, csn_error **err)
+static csn_status wake(csn_remote *r, const char *id, csn_http_res *res, csn_error **err)
 {
-    csn_autores res = {0};
     csn_autobuf body;
     const api_call c = {.method = "POST",
                         .path = "/v2/sandboxes",
@@ -325,18 +324,67 @@ csn_status csn_e2b_find(csn_remote *r, const char *note, csn_error **err)
                         .repeat = CSN_HTTP_SAFE};
 
     csn_status st = put_seconds(&body, csn_remote_lifetime_ms(r->config), err);
-    if (st == CSN_OK && !id_fits(note))
-        st = csn_fail(err, CSN_GONE, "what is on record is not the id of a sandbox");
     if (st == CSN_OK)
-        st = on_sandbox(r, c, note, "/connect", &res, err);
+        st = on_sandbox(r, c, id, "/connect", res, err);
+    if (st < 0)
+        return st;
+    if (res->status == 404)
+        return csn_fail(err, CSN_GONE, "sandbox %s has ended", r->id);
+    if (res->status / 100 != 2)
+        return refused(r, res, c.what, err);
+    csn_remote_expires_in(r, csn_remote_lifetime_ms(r->config));
+    return CSN_OK;
+}
+
+csn_status csn_e2b_find(csn_remote *r, const char *note, csn_error **err)
+{
+    csn_autores res = {0};
+
+    if (!id_fits(note))
+        return csn_fail(err, CSN_GONE, "what is on record is not the id of a sandbox");
+    csn_status st = wake(r, note, &res, err);
+    return st == CSN_OK ? take_sandbox(r, &res, err) : st;
+}
+
+csn_status csn_e2b_pause(void *state, csn_error **err)
+{
+    csn_remote *r = state;
+    csn_autores res = {0};
+    csn_autobuf body;
+    const api_call c = {.method = "POST",
+                        .path = "/sandboxes",
+                        .what = "pause the sandbox",
+                        .body = &body,
+                        .repeat = CSN_HTTP_SAFE};
+
+    csn_buf_init(&body, 16);
+    csn_status st =
+        csn_buf_puts(&body, "{}") == 0 ? CSN_OK : csn_fail(err, CSN_NOMEM, "%s", c.what);
+    if (st == CSN_OK)
+        st = on_sandbox(r, c, csn_e2b_of(r)->sandbox, "/pause", &res, err);
     if (st < 0)
         return st;
     if (res.status == 404)
         return csn_fail(err, CSN_GONE, "sandbox %s has ended", r->id);
-    if (res.status / 100 != 2)
+    if (res.status / 100 != 2 && res.status != 409) /* 409: it is paused */
         return refused(r, &res, c.what, err);
-    csn_remote_expires_in(r, csn_remote_lifetime_ms(r->config));
-    return take_sandbox(r, &res, err);
+    csn_e2b_of(r)->paused = true;
+    pthread_mutex_lock(&r->lock);
+    r->expires_ms = 0; /* it does not, as long as it is paused */
+    pthread_mutex_unlock(&r->lock);
+    return CSN_OK;
+}
+
+/* Where it is and its token stay as they were: other threads are using them. */
+csn_status csn_e2b_resume(void *state, csn_error **err)
+{
+    csn_remote *r = state;
+    csn_autores res = {0};
+    csn_status st = wake(r, csn_e2b_of(r)->sandbox, &res, err);
+
+    if (st == CSN_OK)
+        csn_e2b_of(r)->paused = false;
+    return st;
 }
 
 int csn_e2b_note(const csn_remote *r, csn_buf *out)

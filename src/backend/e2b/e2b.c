@@ -85,6 +85,8 @@ static const csn_backend_ops ops = {
     .info = csn_remote_info,
     .options = options,
     .fetch = csn_e2b_fetch,
+    .pause = csn_e2b_pause,
+    .resume = csn_e2b_resume,
 };
 
 const csn_backend_ops *csn_e2b_backend(void)

@@ -3,6 +3,8 @@
  * Two servers: the control plane (sandboxes as such; REST with a key) and envd in each sandbox
  * (processes by Connect-RPC, files by HTTP; reached through one host, named by headers). */
 #pragma once
+#include <stdatomic.h>
+
 #include "base/json_read.h"
 #include "base/json_write.h"
 #include "net/stream.h"
@@ -11,12 +13,13 @@
 extern const csn_remote_kind csn_e2b_kind;
 
 typedef struct csn_e2b {
-    char *key;      /* E2B_API_KEY */
-    char *api_url;  /* no slash at the end */
-    char *envd_url; /* likewise; known once there is a sandbox */
-    char *sandbox;  /* their id */
-    char *token;    /* for envd, or NULL */
-    char *version;  /* of envd */
+    char *key;            /* E2B_API_KEY */
+    char *api_url;        /* no slash at the end */
+    char *envd_url;       /* likewise; known once there is a sandbox */
+    char *sandbox;        /* their id */
+    char *token;          /* for envd, or NULL */
+    char *version;        /* of envd */
+    _Atomic(bool) paused; /* by this handle */
 } csn_e2b;
 
 #define CSN_E2B_MESSAGE_MAX (16u * 1024u * 1024u)
@@ -33,6 +36,8 @@ csn_status csn_e2b_find(csn_remote *r, const char *note, csn_error **err);
 int csn_e2b_note(const csn_remote *r, csn_buf *out);
 csn_status csn_e2b_end(csn_remote *r, csn_error **err);
 csn_status csn_e2b_extend(csn_remote *r, uint64_t ms, csn_error **err);
+csn_status csn_e2b_pause(void *state, csn_error **err); /* as csn_backend_ops.pause */
+csn_status csn_e2b_resume(void *state, csn_error **err);
 void csn_e2b_release(csn_remote *r);
 bool csn_e2b_has_key(void);
 

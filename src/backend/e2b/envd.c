@@ -86,6 +86,10 @@ csn_status csn_e2b_refused(const csn_remote *r, int status, const char *code, co
     for (size_t i = 0; code && i < sizeof(codes) / sizeof(codes[0]); i++)
         if (strcmp(codes[i].code, code) == 0)
             status = codes[i].status;
+    if (status == 502 && csn_e2b_of(r)->paused) {
+        csn_status st = csn_fail(err, CSN_UNAVAILABLE, "sandbox %s is paused", r->id);
+        return csn_error_advise(st, err, "resume it first");
+    }
     if (status == 502) /* nobody behind the proxy */
         return csn_fail(err, CSN_GONE, "sandbox %s does not run any more", r->id);
     if (status == 504)
