@@ -403,6 +403,34 @@ static void extend_can_shorten(csn_fx *f)
     assert_true(csn_test_wait_dead(pid));
 }
 
+static int64_t expires_of(csn_sandbox *sb)
+{
+    AUTO(csn_info_result, info);
+
+    ok(csn_info(sb, &info, E));
+    return info->expires_ms;
+}
+
+/* Neither the lifetime that it was opened with nor a new one counts from the connecting. */
+static void every_handle_knows_the_same_end(csn_fx *f)
+{
+    csn_sandbox *other = NULL;
+
+    csn_fx_open(f, CFG(.flags = CSN_OPEN_DETACHED, .lifetime_ms = 300000));
+    csn_fx_run(f, "true");
+    int64_t first = expires_of(f->sb);
+    csn_test_nap(2500);
+    ok(csn_connect(csn_id(f->sb), &other, E));
+    assert_true(expires_of(other) <= first + 1000); /* a whole second, rounded up */
+    csn_close(other);
+    other = NULL;
+    ok(csn_extend(f->sb, 3000000, E));
+    ok(csn_connect(csn_id(f->sb), &other, E));
+    assert_true(expires_of(other) > first + 1000000);
+    ok(csn_destroy(other, E));
+    csn_close(other);
+}
+
 static void many_sandboxes_leave_no_descriptor(csn_fx *f)
 {
     size_t before = 0;
@@ -441,6 +469,7 @@ const csn_conf_test csn_conf_lifecycle[] = {
     T_NEED(lifetime_ends_everything, CAP_EXTEND),
     T_NEED(extend_keeps_it_alive, CAP_EXTEND),
     T_NEED(extend_can_shorten, CAP_SHORTEN),
+    T_NEED(every_handle_knows_the_same_end, CAP_EXTEND),
     T(many_sandboxes_leave_no_descriptor),
     T_END,
 };

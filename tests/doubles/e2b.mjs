@@ -25,7 +25,7 @@ function shown(s) {
 }
 
 function handed(s) {
-  return { sandboxID: s.id, templateID: s.template, clientID: 'double', envdVersion: '0.6.4', envdAccessToken: s.token };
+  return { sandboxID: s.id, templateID: s.template, clientID: 'double', envdVersion: '0.6.4', envdAccessToken: s.token, domain: null, trafficAccessToken: null };
 }
 
 function setEnd(s, seconds) {
@@ -76,7 +76,7 @@ async function control(req, res, url) {
   const said = req.method === 'POST' ? JSON.parse((await body(req)).toString() || '{}') : {};
   switch (`${req.method} ${verb ?? ''}`) {
     case 'GET ':
-      return json(res, 200, { ...shown(s), envdAccessToken: s.token });
+      return json(res, 200, { ...shown(s), envdAccessToken: s.token, domain: null, allowInternetAccess: null });
     case 'DELETE ':
       await end(s);
       return json(res, 204);
@@ -87,7 +87,8 @@ async function control(req, res, url) {
     case 'POST resume': {
       const was = s.paused;
       s.paused = false;
-      setEnd(s, said.timeout ?? 300);
+      const seconds = said.timeout ?? 300; // only ever longer, while it runs
+      if (was || Date.now() + seconds * 1000 > s.ends) setEnd(s, seconds);
       return json(res, was ? 201 : 200, handed(s));
     }
     case 'POST pause':

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "backend/e2b/e2b.h"
 #include "base/cleanup.h"
@@ -336,14 +337,58 @@ static csn_status wake(csn_remote *r, const char *id, csn_http_res *res, csn_err
     return CSN_OK;
 }
 
+/* A date as the API writes it, in UTC, in milliseconds; 0: it is none. */
+static int64_t date_ms(const char *text)
+{
+    struct tm t = {0};
+    const char *rest = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &t) : NULL;
+
+    if (!rest || strcmp(rest + strspn(rest, ".0123456789"), "Z") != 0)
+        return 0;
+    time_t s = timegm(&t);
+    return s > 0 ? (int64_t)s * 1000 : 0;
+}
+
+/* What its details say of its end; *ret: it is paused. */
+static void take_details(csn_remote *r, const csn_http_res *res, bool *ret)
+{
+    CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
+
+    if (res->body.len == 0 ||
+        csn_json_parse(res->body.data, res->body.len, "details", &root, NULL) < 0)
+        return;
+    const char *state = csn_jval_string(csn_jval_get(root, "state"));
+    *ret = state && strcmp(state, "paused") == 0;
+    pthread_mutex_lock(&r->lock);
+    r->expires_ms = date_ms(csn_jval_string(csn_jval_get(root, "endAt")));
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* One that runs is only asked about: connecting would let it live longer. */
 csn_status csn_e2b_find(csn_remote *r, const char *note, csn_error **err)
 {
     csn_autores res = {0};
+    csn_autores woken = {0};
+    bool paused = false;
+    const api_call c = {.method = "GET",
+                        .path = "/sandboxes",
+                        .what = "find the sandbox",
+                        .repeat = CSN_HTTP_SAFE};
 
     if (!id_fits(note))
         return csn_fail(err, CSN_GONE, "what is on record is not the id of a sandbox");
-    csn_status st = wake(r, note, &res, err);
-    return st == CSN_OK ? take_sandbox(r, &res, err) : st;
+    csn_status st = on_sandbox(r, c, note, "", &res, err);
+    if (st < 0)
+        return st;
+    if (res.status == 404)
+        return csn_fail(err, CSN_GONE, "sandbox %s has ended", r->id);
+    if (res.status / 100 != 2)
+        return refused(r, &res, c.what, err);
+    take_details(r, &res, &paused);
+    if (!paused)
+        return take_sandbox(r, &res, err);
+    st = wake(r, note, &woken, err);
+    return st == CSN_OK ? take_sandbox(r, &woken, err) : st;
 }
 
 csn_status csn_e2b_pause(void *state, csn_error **err)
