@@ -70,6 +70,7 @@
 #define CSN_LOG_CHUNK_MAX       (60u * 1024u)   /* bytes of one answer to LOGS */
 #define CSN_COMMAND_TEXT_MAX    1024u           /* of a background process, for ps */
 #define CSN_PROC_SCAN_MAX       262144u         /* processes one scan of /proc remembers */
+#define CSN_SOCKET_SEARCH_MAX   20000u          /* entries one search for sockets looks at */
 #define CSN_PIPE_GROW_BYTES     (1024u * 1024u) /* size of a pipe that proved busy */
 #define CSN_START_INPUT_MAX     (64u * 1024u * 1024u) /* stdin given to a background process */
 /* the gateway: what programs inside say before it is known where they want to go */

@@ -24,7 +24,9 @@
 
 #define ANSWER_MAX 32768u
 
-typedef int (*name_fn)(void *ctx, const char *path);
+#define DEV_MINOR_BITS 20 /* the kernel's own form of a device number */
+
+typedef int (*name_fn)(void *ctx, const csn_unix_name *name);
 
 static int ask(int fd)
 {
@@ -37,7 +39,7 @@ static int ask(int fd)
            /* who has a peer takes nobody else */
            .req = {.sdiag_family = AF_UNIX,
                    .udiag_states = ~(1u << TCP_ESTABLISHED),
-                   .udiag_show = UDIAG_SHOW_NAME}};
+                   .udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_VFS}};
 
     return send(fd, &m, sizeof(m), 0) == (ssize_t)sizeof(m) ? 0 : -errno;
 }
@@ -48,15 +50,23 @@ static int tell(const struct nlmsghdr *h, name_fn fn, void *ctx)
     size_t left = h->nlmsg_len > NLMSG_LENGTH(sizeof(*m)) ? NLMSG_PAYLOAD(h, sizeof(*m)) : 0;
     const struct rtattr *a = (const void *)((const char *)m + NLMSG_ALIGN(sizeof(*m)));
 
+    char path[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1] = {0};
+    csn_unix_name one = {.path = path};
+
     for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
-        char path[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1] = {0};
         size_t len = RTA_PAYLOAD(a);
-        if (a->rta_type != UNIX_DIAG_NAME || len >= sizeof(path))
-            continue;
-        memcpy(path, RTA_DATA(a), len);
-        return path[0] ? fn(ctx, path) : 0; /* else an abstract one */
+        struct unix_diag_vfs vfs;
+        if (a->rta_type == UNIX_DIAG_NAME && len < sizeof(path)) {
+            memcpy(path, RTA_DATA(a), len);
+        } else if (a->rta_type == UNIX_DIAG_VFS && len >= sizeof(vfs)) {
+            memcpy(&vfs, RTA_DATA(a), sizeof(vfs));
+            one.known = true;
+            one.ino = vfs.udiag_vfs_ino;
+            one.dev_major = vfs.udiag_vfs_dev >> DEV_MINOR_BITS;
+            one.dev_minor = vfs.udiag_vfs_dev & ((1u << DEV_MINOR_BITS) - 1);
+        }
     }
-    return 0;
+    return path[0] ? fn(ctx, &one) : 0; /* else it has none, or an abstract one */
 }
 
 /* 1: there is more to come. */
@@ -118,8 +128,8 @@ static int by_list(name_fn fn, void *ctx)
     if (!list)
         return -errno;
     while (!enough && getline(&line, &cap, list) > 0) {
-        const char *name = name_in(line);
-        enough = name && fn(ctx, name) != 0;
+        const csn_unix_name one = {.path = name_in(line)};
+        enough = one.path && fn(ctx, &one) != 0;
     }
     fclose(list);
     return 0;

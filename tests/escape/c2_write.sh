@@ -123,3 +123,13 @@ for p in /var/tmp /home; do
     is "denied: $p" "$(inside_sh "ls $p >/dev/null 2>&1 || echo no")" no
 done
 is "home is elsewhere" "$(inside_sh 'echo x >~/x && cat ~/x')" x
+
+# ---- a denied path: by every name it has inside, and it stays where it is ----
+mkdir -p "$WS/conf/deep"
+echo secret >"$WS/conf/deep/key"
+ln -s "$WS" "$T/lane"
+unread() { ! "$CAISSON" run --workspace "$WS" "${@:2}" -c "cat $1" 2>/dev/null | grep -q secret; }
+holds "a denied path that was given by a link" unread conf/deep/key --deny "$T/lane/conf/deep"
+holds "a denied path in a second share" unread /second/deep/key --workspace "$WS/conf:/second" --deny conf/deep/key
+"$CAISSON" run --workspace "$WS" --deny conf/deep/key -c 'mv conf/deep conf/other; mv conf other' >/dev/null 2>&1
+holds "what is above a denied path cannot be moved" test -e "$WS/conf/deep/key"

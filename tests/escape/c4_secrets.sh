@@ -87,3 +87,28 @@ eventually test -S "$WS/given.sock"
 judge "a socket of the host in the workspace" "$(inside named "$WS/given.sock")" "$(outside named "$WS/given.sock")"
 kill $host
 wait $host 2>/dev/null || true
+
+# ---- ... and wherever it is now: the kernel's list has only the name that was given to bind ----
+mkdir "$WS/rel" "$WS/old" "$WS/holds"
+ln -s "$WS" "$T/way"
+planted=()
+plant() # DIR NAME: listens at NAME, from DIR
+{
+    (cd "$1" && exec "$PROBE" hold-sockets "csn-lost-$$-${#planted[@]}" "$2" $((port + 2 + ${#planted[@]}))) >"$T/listening" &
+    planted+=($!)
+    eventually grep -q listening "$T/listening" || fail "a socket to try" "$(cat "$T/listening")"
+}
+plant "$WS" "$WS/bound.sock" && mv "$WS/bound.sock" "$WS/moved.sock"
+plant "$WS" "$WS/temp.sock" && ln "$WS/temp.sock" "$WS/linked.sock" && rm "$WS/temp.sock"
+plant "$WS" "$WS/two.sock" && ln "$WS/two.sock" "$WS/rel/names.sock"
+plant "$WS/rel" relative.sock
+plant "$T" "$T/way/by-link.sock"
+plant "$WS" "$WS/old/in.sock" && mv "$WS/old" "$WS/new"
+plant "$WS" "$WS/holds/in.sock"
+for name in moved linked two rel/names rel/relative by-link new/in holds/in; do
+    judge "a socket of the host in the workspace: $name" "$(inside named "$WS/$name.sock")" "$(outside named "$WS/$name.sock")"
+done
+inside_sh 'mv holds away' >/dev/null
+holds "a directory with one cannot be moved from inside" test -S "$WS/holds/in.sock"
+kill "${planted[@]}"
+wait "${planted[@]}" 2>/dev/null || true

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,14 +20,18 @@ typedef struct search {
     const char *want;
     int times, calls;
     bool stop;
+    csn_unix_name last;
 } search;
 
-static int look(void *ctx, const char *path)
+static int look(void *ctx, const csn_unix_name *name)
 {
     search *s = ctx;
 
     s->calls++;
-    s->times += strcmp(path, s->want) == 0;
+    if (strcmp(name->path, s->want) == 0) {
+        s->times++;
+        s->last = *name;
+    }
     return s->stop;
 }
 
@@ -95,6 +100,31 @@ static void datagrams_and_relative_names_are_told_as_they_were_given(void **stat
     rmdir(dir);
 }
 
+static void which_file_it_is_is_told_also_when_it_was_renamed(void **state)
+{
+    char dir[] = "/tmp/csn-XXXXXX", path[64], moved[64];
+    struct sockaddr_un at;
+    struct stat st;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/first", dir);
+    snprintf(moved, sizeof(moved), "%s/second", dir);
+    int fd = bound(SOCK_STREAM, path, &at);
+    assert_int_equal(rename(path, moved), 0);
+    search s = {.want = path};
+    assert_int_equal(csn_unix_names(look, &s), 0);
+    assert_int_equal(s.times, 1);
+    assert_int_equal(stat(moved, &st), 0);
+    if (!s.last.known)
+        print_message("skipped: this kernel does not tell by netlink\n");
+    else
+        assert_int_equal(s.last.ino, (uint32_t)st.st_ino);
+    close(fd);
+    unlink(moved);
+    rmdir(dir);
+}
+
 static void abstract_and_unnamed_ones_are_left_out(void **state)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -120,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_listener_is_named_once_and_its_connections_are_not),
         cmocka_unit_test(datagrams_and_relative_names_are_told_as_they_were_given),
+        cmocka_unit_test(which_file_it_is_is_told_also_when_it_was_renamed),
         cmocka_unit_test(abstract_and_unnamed_ones_are_left_out),
     };
 

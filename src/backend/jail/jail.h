@@ -79,6 +79,10 @@ void csn_jail_add(csn_jail *j, uint32_t kind, uint32_t flags, uint32_t access, c
 /* Makes the entry that was added last one that the library mounts, not the keeper. */
 void csn_jail_give(csn_jail *j, const csn_jail_share *share);
 
+/* Something is covered at `rest` of the share: the directories above it stay where they are.
+ * With one of them moved, the next sandbox would not know where to put its cover. */
+void csn_jail_pin_above(csn_jail *j, const csn_jail_share *share, const char *rest);
+
 /* sockets.c. Sockets of the host's programs, and caisson's own records, where a share would
  * show them. After the shares are mounted. */
 void csn_jail_cover_host(csn_jail *j, const csn_jail_share *shares, size_t count);

@@ -235,26 +235,34 @@ static csn_status choose_user(csn_jail *j, const csn_jail_share *workspace, csn_
 
 /* ---- what is refused inside what is shared ---- */
 
-/* Where a path inside leads when links on it are followed, as far as it exists; links are the
- * agent's to make, and a cover is put on what is there now. */
-static const char *follow(csn_jail *j, const shares *s, const char *inside)
+/* Which file of the host a path means: one inside, or else one of the host's own, by whatever
+ * links it is reached. Links are the agent's to make, and a cover is put on what is there now.
+ */
+static bool find_on_host(csn_jail *j, const shares *s, const char *path, char real[PATH_MAX])
 {
-    char real[PATH_MAX];
-
     for (size_t i = 0; i < s->count; i++) {
-        const char *rest = csn_path_below(inside, s->v[i].inside);
+        const char *rest = csn_path_below(path, s->v[i].inside);
         const char *host =
             rest ? csn_arena_printf(j->arena, "%s/%s", s->v[i].host, rest) : NULL;
-        if (!host || !realpath(host, real))
-            continue;
-        for (size_t n = 0; n < s->count; n++) {
-            rest = csn_path_below(real, s->v[n].host);
-            if (rest)
-                return csn_arena_printf(j->arena, "%s%s%s", s->v[n].inside, *rest ? "/" : "",
-                                        rest);
-        }
+        if (host && realpath(host, real))
+            return true;
     }
-    return inside;
+    return realpath(path, real) != NULL;
+}
+
+void csn_jail_pin_above(csn_jail *j, const csn_jail_share *share, const char *rest)
+{
+    for (const char *slash = strchr(rest, '/'); share->writable && slash;
+         slash = strchr(slash + 1, '/')) {
+        const char *dir =
+            csn_arena_printf(j->arena, "%s/%.*s", share->inside, (int)(slash - rest), rest);
+        bool again = false;
+        for (size_t i = 0; dir && i < j->mount_count && i < CSN_MOUNTS_MAX; i++)
+            again = again || (j->mounts[i].kind == CSN_MOUNT_AGAIN && j->mounts[i].to &&
+                              strcmp(j->mounts[i].to, dir) == 0);
+        if (!again)
+            csn_jail_add(j, CSN_MOUNT_AGAIN, CSN_MOUNT_OPTIONAL, 0, NULL, dir);
+    }
 }
 
 /* A cover hides all below it: what a sandbox cannot be without, and what was asked for by name,
@@ -278,20 +286,58 @@ static csn_status fit_to_cover(const csn_kept *k, const shares *s, const char *p
     return csn_error_advise(st, err, "deny what is in it");
 }
 
-/* Nobody can read there, so that Landlock need not say who may. */
-static csn_status cover(csn_kept *k, csn_jail *j, const shares *s, const char *path,
-                        const char *given, csn_error **err)
-{
-    csn_status st = fit_to_cover(k, s, path, given, err);
+/* What is to be closed or read-only, and what it was called. */
+typedef struct covered {
+    const char *given; /* for messages */
+    uint32_t kind, flags;
+    char ***paths; /* where it was found, or NULL */
+} covered;
 
+/* Under a mask nobody can read, so that Landlock need not say who may. */
+static csn_status cover_at(csn_kept *k, csn_jail *j, const shares *s, const covered *c,
+                           const char *to, csn_error **err)
+{
+    size_t count = j->mount_count < CSN_MOUNTS_MAX ? j->mount_count : CSN_MOUNTS_MAX;
+    csn_status st = CSN_OK;
+
+    if (!to || (c->paths && csn_strv_push(c->paths, to) != 0))
+        return csn_fail(err, CSN_NOMEM, "deny %s", c->given);
+    if (c->kind == CSN_MOUNT_MASK)
+        st = fit_to_cover(k, s, to, c->given, err);
     if (st < 0)
         return st;
-    size_t count = j->mount_count < CSN_MOUNTS_MAX ? j->mount_count : CSN_MOUNTS_MAX;
-    for (size_t i = 0; i < count; i++)
-        if (j->mounts[i].to && csn_path_below(j->mounts[i].to, path))
+    for (size_t i = 0; c->kind == CSN_MOUNT_MASK && i < count; i++)
+        if (j->mounts[i].to && csn_path_below(j->mounts[i].to, to))
             j->mounts[i].access = 0;
-    csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL, 0, NULL, path);
+    csn_jail_add(j, c->kind, c->flags | CSN_MOUNT_OPTIONAL, 0, NULL, to);
     return CSN_OK;
+}
+
+/* At every name that what is meant by `path` has inside; there it is kept in place, too. */
+static csn_status cover_names(csn_kept *k, csn_jail *j, const shares *s, const covered *c,
+                              const char *path, csn_error **err)
+{
+    char real[PATH_MAX];
+    bool there = find_on_host(j, s, path, real), shared = false;
+    csn_status st = CSN_OK;
+
+    for (size_t i = 0; st == CSN_OK && there && i < s->count; i++) {
+        const char *rest = csn_path_below(real, s->v[i].host);
+        if (!rest)
+            continue;
+        shared = true;
+        csn_jail_pin_above(j, &s->v[i], rest);
+        st = cover_at(
+            k, j, s, c,
+            csn_arena_printf(j->arena, "%s%s%s", s->v[i].inside, *rest ? "/" : "", rest), err);
+    }
+    if (shared)
+        return st;
+    /* Of the system, or private: where it is called so inside, and where a link leads. */
+    st = cover_at(k, j, s, c, path, err);
+    if (st == CSN_OK && there && strcmp(real, path) != 0)
+        st = cover_at(k, j, s, c, csn_arena_strdup(j->arena, real), err);
+    return st;
 }
 
 static csn_status add_denied(csn_kept *k, csn_jail *j, const shares *s, char ***ret,
@@ -308,10 +354,13 @@ static csn_status add_denied(csn_kept *k, csn_jail *j, const shares *s, char ***
                             "deny %s: a jail covers paths, and cannot cover a pattern",
                             deny[i]);
         const char *clean = path ? clean_path(j->arena, path) : NULL;
-        const char *real = clean ? follow(j, s, clean) : NULL;
-        if (!real || csn_strv_push(ret, real) != 0)
+        if (!path)
             return csn_fail(err, CSN_NOMEM, "deny");
-        csn_status st = cover(k, j, s, real, deny[i], err);
+        if (!clean)
+            return csn_fail(err, CSN_INVALID, "deny %s: a path without '..' is needed",
+                            deny[i]);
+        const covered c = {.given = deny[i], .kind = CSN_MOUNT_MASK, .paths = ret};
+        csn_status st = cover_names(k, j, s, &c, clean, err);
         if (st < 0)
             return st;
     }
@@ -340,13 +389,13 @@ static csn_status add_ruled(csn_kept *k, csn_jail *j, const shares *s, csn_error
             r->path[0] != '/' || csn_glob_has_magic(r->path) || opened_below(c, r->path))
             continue;
         const char *clean = clean_path(j->arena, r->path);
-        const char *real = clean ? follow(j, s, clean) : NULL;
-        csn_status st = real ? CSN_OK : csn_fail(err, CSN_NOMEM, "rules");
-        if (st == CSN_OK && r->ops & CSN_OP_READ)
-            st = cover(k, j, s, real, r->path, err);
-        else if (st == CSN_OK)
-            csn_jail_add(j, CSN_MOUNT_AGAIN, CSN_MOUNT_OPTIONAL | CSN_MOUNT_RDONLY, 0, NULL,
-                         real);
+        const bool read = (r->ops & CSN_OP_READ) != 0;
+        const covered what = {.given = r->path,
+                              .kind = read ? CSN_MOUNT_MASK : CSN_MOUNT_AGAIN,
+                              .flags = read ? 0 : CSN_MOUNT_RDONLY};
+        csn_status st = clean ? cover_names(k, j, s, &what, clean, err)
+                              : csn_fail(err, CSN_INVALID,
+                                         "rule for %s: a path without '..' is needed", r->path);
         if (st < 0)
             return st;
     }
