@@ -145,6 +145,8 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     EVER("lookup_dcookie", EPERM, "paths by kernel address"),
     EVER("kcmp", EPERM, "kernel pointers of other processes"),
     EVER("pidfd_getfd", EPERM, "takes descriptors out of other processes"),
+    WHEN("prlimit64", EPERM, "limits of the keeper, number 1: without memory it cannot be spoken to",
+         IS(0, 1)),
     EVER("modify_ldt", EPERM, "segments; long record of kernel bugs"),
     EVER("vm86", EPERM, "16-bit mode"),
     EVER("vm86old", EPERM, "16-bit mode"),

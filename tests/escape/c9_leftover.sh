@@ -58,6 +58,12 @@ until_ready()
 status "a timeout" 124 until_ready cs run --workspace "$WS" --timeout TIMEOUT -- "${go[@]}" stay
 holds "its processes did run" test -e "$WS/ready"
 clean "after a timeout"
+id=$(cs create --workspace "$WS")
+status "a command that starves its keeper" 1 cs exec "$id" -c \
+    'ok=1; for l in data nofile nproc stack as; do prlimit --pid 1 --$l=0:0 2>/dev/null && ok=0; done; exit $ok'
+status "the keeper still answers" 0 cs exec "$id" -- true
+status "and the sandbox can be destroyed" 0 cs destroy "$id"
+clean "after that"
 for signal in TERM INT HUP KILL; do
     python3 -c 'import os, signal, sys
 for s in (signal.SIGINT, signal.SIGHUP): signal.signal(s, signal.SIG_DFL)
