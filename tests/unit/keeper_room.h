@@ -28,8 +28,9 @@
 #include "os/tree.h"
 
 #define MAYBE_UNUSED __attribute__((unused))
-#define DEN_SOON_MS  60000 /* what should happen at once may take this long on a busy machine  \
-                            */
+#define DEN_SOON_MS                                                                            \
+    60000 /* what should happen at once may take this long on a busy machine                   \
+           */
 
 typedef struct den {
     char top[64], base[96], home[96];
