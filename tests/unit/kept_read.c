@@ -1,7 +1,6 @@
 /* kept_read.c: reading odd and changing files (D10-D20), lists and walks, renames (D36). */
 #include "room.h"
 
-
 static room rm;
 
 /* D10-D13: at once, with and without somebody at the other end */
