@@ -116,6 +116,18 @@ static int pass_on(void *ctx, int stream, const void *data, size_t len)
     return l->out_error != 0;
 }
 
+/* The command was not refused: the file was found afterwards. Whoever misses it must learn
+ * where it is, and whoever has it still, why. */
+static void note_protected(const csn_cli *c, const csn_denial *d)
+{
+    if (!d->source || strcmp(d->source, "protected by default") != 0 || !d->target)
+        return;
+    if (d->resolved)
+        csn_cli_note(c, "'%s' was set aside: it is now %s", d->target, d->resolved);
+    else if (d->rule)
+        csn_cli_note(c, "'%s': %s", d->target, d->rule);
+}
+
 /* People see why a command ended early; programs read it from the JSON. */
 static void explain(const csn_cli *c, const csn_exec_result *r)
 {
@@ -134,6 +146,7 @@ static void explain(const csn_cli *c, const csn_exec_result *r)
             continue;
         }
         const char *how = d->hint ? "; " : "";
+        note_protected(c, d);
         if (d->hint && csn_str_starts(d->hint, "--")) /* else it says why nothing is offered */
             how = "; to allow it: ";
         csn_cli_note(c, "denied %s%s%s%s%s%s", d->op, d->target ? " '" : "",

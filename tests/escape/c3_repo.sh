@@ -305,3 +305,9 @@ if [ $code -eq 0 ]; then
 else
     skip "weaker: what was made or changed is gone" "no such sandbox here: $(head -n 1 "$T/.err")"
 fi
+
+# ---- people are told where it is ----
+mkdir -p "$WS/told"
+told=$(cs run --workspace "$WS" -c 'echo x >told/.envrc' 2>&1 >/dev/null)
+place=$(sed -n "s/.*told\/.envrc' was set aside: it is now //p" <<<"$told")
+is "the message names the place" "$(cat "$place" 2>&1)" x
