@@ -122,8 +122,8 @@ CSN_API void csn_cancel_free(csn_cancel *c);
 #define CSN_OP_NET    (1u << 4)
 
 /* One per-operation rule. `path` is a directory or file (it covers all below), or a glob when
- * it has one of *?[{ ; for exec it is a command word. The most specific rule wins; deny wins
- * ties. */
+ * it has one of *?[{ ; for exec it is a command word; for net it is a host, and the rule one of
+ * net_allow or net_deny. Of all others the most specific wins; deny wins ties. */
 typedef struct csn_rule {
     uint32_t ops;   /* CSN_OP_* */
     uint32_t allow; /* 1 allow, 0 deny */

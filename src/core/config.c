@@ -136,6 +136,9 @@ static csn_status check_rules(const csn_config *c, csn_error **err)
             return csn_fail(err, CSN_INVALID, "rules[%zu]: allow must be 0 or 1", i);
         if (!r->path || !r->path[0])
             return csn_fail(err, CSN_INVALID, "rules[%zu]: path is empty", i);
+        csn_status st = r->ops & CSN_OP_NET ? csn_config_check_host(r->path, i, err) : CSN_OK;
+        if (st < 0)
+            return st;
     }
     return CSN_OK;
 }
@@ -264,7 +267,7 @@ csn_status csn_config_take(const csn_config *config, csn_config **ret, csn_error
     c->size = sizeof(*c);
     if (!c->backend)
         c->backend = default_backend();
-    if (!copy_all(o->arena, c))
+    if (!copy_all(o->arena, c) || !csn_config_move_net(o->arena, c))
         return csn_fail(err, CSN_NOMEM, "config");
     *ret = CSN_STEAL(c);
     return CSN_OK;
@@ -592,7 +595,11 @@ static csn_status get_all(const csn_jval *root, owned *o, csn_error **err)
         st = get_limits(root, &o->config, err);
     if (st == CSN_OK)
         st = get_network(root, o, err);
-    return st == CSN_OK ? validate(&o->config, err) : st;
+    if (st == CSN_OK)
+        st = validate(&o->config, err);
+    if (st == CSN_OK && !csn_config_move_net(o->arena, &o->config))
+        st = csn_fail(err, CSN_NOMEM, "config");
+    return st;
 }
 
 csn_status csn_config_parse(const char *json, size_t len, const char *source, csn_config **ret,

@@ -2,10 +2,12 @@
  *
  * Called for every configuration, from C callers and from files. A rule that is wrong is named
  * here, whatever the backend will say to rules as such: a typing error in a policy must not
- * wait for the first refused connection to be found. */
+ * wait for the first refused connection to be found. Per-operation rules that speak of hosts
+ * become network rules here, so that one place judges hosts, and a deny beats every allow. */
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "base/strv.h"
 #include "core/config.h"
 #include "core/packages.h"
 #include "kit/netport.h"
@@ -41,4 +43,55 @@ csn_status csn_config_check_net(const csn_config *c, csn_error **err)
     if (st == CSN_OK)
         st = check_ports(c->host_ports, "host_ports", false, err);
     return st;
+}
+
+/* ---- rules of the operation net ---- */
+
+csn_status csn_config_check_host(const char *host, size_t i, csn_error **err)
+{
+    csn_netrule rule;
+    const char *why = NULL;
+
+    if (csn_netrule_parse(host, &rule, &why))
+        return CSN_OK;
+    csn_autofree char *shown = csn_path_printable(host);
+    return csn_fail(err, CSN_INVALID, "rules[%zu]: %s is no network rule: %s", i,
+                    shown ? shown : "it", why);
+}
+
+/* The list with the hosts of all such rules behind it. */
+static bool add_hosts(csn_arena *a, const csn_config *c, uint32_t allow,
+                      const char *const **list)
+{
+    size_t n = csn_strv_len(*list), had = n;
+    const char **all = csn_arena_array(a, n + c->rule_count + 1, sizeof(*all));
+
+    if (!all)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        all[i] = (*list)[i];
+    for (size_t i = 0; i < c->rule_count; i++)
+        if ((c->rules[i].ops & CSN_OP_NET) && c->rules[i].allow == allow)
+            all[n++] = c->rules[i].path;
+    all[n] = NULL;
+    if (n > had)
+        *list = all;
+    return true;
+}
+
+bool csn_config_move_net(csn_arena *a, csn_config *c)
+{
+    csn_rule *kept = csn_arena_array(a, c->rule_count + 1, sizeof(*kept));
+    size_t n = 0;
+
+    if (!kept || !add_hosts(a, c, 1, &c->net_allow) || !add_hosts(a, c, 0, &c->net_deny))
+        return false;
+    for (size_t i = 0; i < c->rule_count; i++) {
+        kept[n] = c->rules[i];
+        kept[n].ops &= ~CSN_OP_NET;
+        n += kept[n].ops != 0;
+    }
+    c->rules = n > 0 ? kept : NULL;
+    c->rule_count = n;
+    return true;
 }

@@ -42,6 +42,10 @@ json "and so is who was ended meanwhile" "$("${IN[@]}" "${NET[@]}" --timeout 2s 
     'v["timed_out"] and [d["target"] for d in v["denials"]] == ["evil.test"]'
 NET=(--net all)
 is "--net all" "$(get http://evil.test/)" "server 93.184.216.66:80 host evil.test path /"
+echo '{"network": "all", "rules": [{"op": "net", "effect": "deny", "path": "evil.test"}]}' >"$T/policy.json"
+NET=(--policy "$T/policy.json")
+holds "a rule for the operation net is one of these" ! get http://evil.test/
+is "and of its host only" "$(get http://ok.test/)" "server 93.184.216.10:80 host ok.test path /"
 NET=(--allow 93.184.216.66:80)
 is "an address by rule" "$(get http://93.184.216.66/)" "server 93.184.216.66:80 host 93.184.216.66 path /"
 status "a rule that is none is refused" 125 "${IN[@]}" --allow 'a..b' -- true

@@ -221,6 +221,9 @@ static void wrong_keys_and_types_are_refused_by_name(void **state)
     refused("{\"rules\":[{\"op\":[],\"effect\":\"deny\",\"path\":\"/x\"}]}", "rules[0]");
     refused("{\"rules\":[{\"op\":\"read\",\"effect\":\"maybe\",\"path\":\"/x\"}]}", "effect");
     refused("{\"rules\":[{\"op\":\"read\",\"effect\":\"deny\"}]}", "rules[0]");
+    refused("{\"rules\":[{\"op\":\"net\",\"effect\":\"deny\",\"path\":\"a..b\"}]}", "a..b");
+    refused("{\"rules\":[{\"op\":[\"read\",\"net\"],\"effect\":\"deny\",\"path\":\"/x\"}]}",
+            "/x");
     refused("{\"rules\":[7]}", "rules[0]");
     refused("{\"rules\":{}}", "rules");
     refused("{\"name\":\"a/b\"}", "name");
@@ -398,6 +401,42 @@ static void names_rules_and_limits_are_checked(void **state)
     assert_int_equal(take(&c, "network"), CSN_INVALID);
 }
 
+/* One place judges hosts: rules for them are network rules, however they were given. */
+static void rules_for_hosts_are_network_rules(void **state)
+{
+    const csn_rule rules[] = {{CSN_OP_NET, 1, "ok.test:443"},
+                              {CSN_OP_EXEC, 0, "rm"},
+                              {CSN_OP_NET | CSN_OP_EXEC, 0, "evil.test"}};
+    const char *const allow[] = {"a.test", NULL};
+    csn_config *c = NULL, *again = NULL;
+    csn_buf b;
+
+    (void)state;
+    csn_buf_init(&b, 1 << 16);
+    assert_int_equal(csn_config_take(&(csn_config){.size = sizeof(csn_config),
+                                                   .backend = "local",
+                                                   .net_allow = allow,
+                                                   .rules = rules,
+                                                   .rule_count = 3},
+                                     &c, NULL),
+                     CSN_OK);
+    assert_string_equal(c->net_allow[0], "a.test");
+    assert_string_equal(c->net_allow[1], "ok.test:443");
+    assert_null(c->net_allow[2]);
+    assert_string_equal(c->net_deny[0], "evil.test");
+    assert_null(c->net_deny[1]);
+    assert_int_equal(c->rule_count, 2);
+    assert_int_equal(c->rules[0].ops, CSN_OP_EXEC);
+    assert_int_equal(c->rules[1].ops, CSN_OP_EXEC);
+    assert_int_equal(csn_config_encode(c, &b), 0);
+    assert_int_equal(csn_config_parse(b.data, b.len, NULL, &again, NULL), CSN_OK);
+    assert_string_equal(again->net_deny[0], "evil.test");
+    assert_null(again->net_deny[1]);
+    csn_config_free(again);
+    csn_config_free(c);
+    csn_buf_release(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,6 +451,7 @@ int main(void)
         cmocka_unit_test(the_backend_comes_from_config_then_environment_then_jail),
         cmocka_unit_test(env_entries_must_be_names),
         cmocka_unit_test(names_rules_and_limits_are_checked),
+        cmocka_unit_test(rules_for_hosts_are_network_rules),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
