@@ -92,6 +92,11 @@ holds "and still there" test -d ws
 
 status "extend" 0 cs extend build 1h
 json "shows in info" "$(cs info build --json)" 'v["expires_at"] is not None'
+for verb in snapshot fork pause resume; do
+    status "$verb where there is none" 1 cs "$verb" build
+done
+status "rollback where there is none" 1 cs rollback build x
+status "rollback to nothing" 2 cs rollback build
 short=$(new --lifetime 1s)
 ended() { ! cs ls "$short"; }
 holds "a lifetime ends" eventually ended
