@@ -26,6 +26,7 @@ import sys
 import time
 
 PATIENCE = 60  # what should happen at once may take this long on a busy machine
+SILENCE = float(os.environ.get("SILENCE", PATIENCE))  # where nothing may come at all
 TYPES = {"A": 1, "NULL": 10, "TXT": 16, "AAAA": 28, "SVCB": 64, "HTTPS": 65, "ANY": 255}
 CODES = {0: "NOERROR", 1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "REFUSED"}
 
@@ -127,6 +128,7 @@ def raw(host, port, *texts):
         s.settimeout(PATIENCE)
         got += s.recv(65536)
     s.sendall(unescape(texts[-1]))
+    s.settimeout(SILENCE)
     more, end = drain(s)
     show(got + more, end)
 

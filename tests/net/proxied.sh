@@ -9,7 +9,7 @@ NET=(--allow 'ok.test:443,80' --allow '*.ok.test:443')
 HTTPS="server 93.184.216.10:443 host ok.test path /" HTTP="server 93.184.216.10:80 host ok.test path /"
 run() { "${IN[@]}" "${NET[@]}" -- "$@" 2>"$T/.get.err"; }
 # through TEXT...: these bytes to the proxy; what it answers
-through() { run bash -c 'p=${http_proxy#http://}; exec /usr/bin/python3 client.py raw "${p%:*}" "${p#*:}" "$@"' - "$@"; }
+through() { run env SILENCE="${SILENCE:-60}" bash -c 'p=${http_proxy#http://}; exec /usr/bin/python3 client.py raw "${p%:*}" "${p#*:}" "$@"' - "$@"; }
 json "the layer says proxy" "$("${IN[@]}" "${NET[@]}" --json -- true)" \
     '[x["status"] for x in v["layers"] if x["name"] == "net"] == ["proxy"]'
 
@@ -50,7 +50,8 @@ like "case 21: another name in TLS, through the tunnel" "$(through 'CONNECT ok.t
 is "case 21: curl with another name" "$(run curl -sS -o /dev/null --cacert ca.pem --connect-to evil.test:443:ok.test:443 https://evil.test/ || echo refused)" refused
 out=$(through 'CONNECT ok.test:80 HTTP/1.1\r\nHost: ok.test\r\n\r\n' 'GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n')
 like "case 22: another Host inside a tunnel" "$out" "HTTP/1.1 200*403*"
-out=$(through 'GET http://ok.test/ HTTP/1.1\r\nHost: ok.test\r\n\r\n' 'GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n')
+# The server is asked to close behind its answer. This one does not, and nobody reads what comes then.
+out=$(SILENCE=3 through 'GET http://ok.test/ HTTP/1.1\r\nHost: ok.test\r\n\r\n' 'GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n')
 like "case 22: a second request for another host" "$out" "*$HTTP*"
 holds "case 22: is not answered by it" test "$(grep -c 'host evil.test' <<<"$out")" -eq 0
 holds "case 22: and did not come" ! grep -q ' evil.test' "$WORLD/served"
