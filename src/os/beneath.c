@@ -22,8 +22,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define RETRIES   32 /* of a lookup that lost a race with rename */
-#define LINKS_MAX 40 /* as the kernel's MAXSYMLINKS */
+#define RETRIES      32 /* of a lookup that lost a race with rename */
+#define LOOP_RETRIES 3  /* of one that met too many links, perhaps the same ones twice */
+#define LINKS_MAX    40 /* as the kernel's MAXSYMLINKS */
 
 /* Own copies: the headers of a static libc know neither the call nor its struct. */
 #ifndef SYS_openat2
@@ -287,12 +288,17 @@ int csn_beneath_open(int root, const char *path, int flags, unsigned how)
         return -EINVAL; /* creation happens on a held parent, see parent.c */
     flags |= flags & O_PATH ? O_CLOEXEC : O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
     /* EAGAIN: a rename or mount happened during a lookup with `..`, so the kernel cannot vouch
-     * for the result. Trying again is the remedy; giving up is an error, never a weaker way. */
+     * for the result. Trying again is the remedy; giving up is an error, never a weaker way.
+     * ELOOP: a lookup that the kernel had to begin anew, because something on the way was moved
+     * or forgotten, counts its links twice, and then even allowed ones are too many. */
+    int loops = LOOP_RETRIES;
     bool walk = atomic_load_explicit(&forced, memory_order_relaxed) ||
                 atomic_load_explicit(&mode, memory_order_relaxed) == WALK;
     for (int i = 0; i < RETRIES && rc == -EAGAIN; i++) {
         if (!walk) {
-            rc = openat2_once(root, path, flags, how);
+            do
+                rc = openat2_once(root, path, flags, how);
+            while (rc == -ELOOP && loops-- > 0);
             if ((rc == -ENOSYS || rc == -EPERM) && must_walk(root, rc))
                 walk = true;
         }
