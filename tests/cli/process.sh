@@ -66,10 +66,13 @@ drive()
     python3 - "$@" <<'X'
 import os, pty, select, sys, termios, time, signal
 script, argv = sys.argv[1], sys.argv[2:]
+go, gate = os.pipe()
 pid, fd = pty.fork()
 if pid == 0:
+    os.read(go, 1)
     os.execv(argv[0], argv)
 before = termios.tcgetattr(fd)
+os.write(gate, b"x")  # only then it may change that
 out, deadline, raw_seen = b"", time.time() + 60, False
 steps = [s.encode().decode("unicode_escape").encode("latin1") for s in script.split("|") if s]
 def take(t):
