@@ -46,12 +46,6 @@
 #define NET_TCP   3ull /* bind, connect */
 #define SCOPE_ALL 3ull /* abstract unix sockets, signals */
 
-#define ABI_REFER    2
-#define ABI_TRUNCATE 3
-#define ABI_NET      4
-#define ABI_IOCTL    5
-#define ABI_SCOPE    6
-
 /* A rule on anything but a directory may name only these, else the kernel says EINVAL. */
 #define ON_A_FILE (FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
 
@@ -73,11 +67,11 @@ static uint64_t known_rights(int abi)
 {
     uint64_t all = FS_REFER - 1; /* the thirteen of ABI 1 */
 
-    if (abi >= ABI_REFER)
+    if (abi >= CSN_LL_ABI_REFER)
         all |= FS_REFER;
-    if (abi >= ABI_TRUNCATE)
+    if (abi >= CSN_LL_ABI_TRUNCATE)
         all |= FS_TRUNCATE;
-    if (abi >= ABI_IOCTL)
+    if (abi >= CSN_LL_ABI_IOCTL)
         all |= FS_IOCTL_DEV;
     return all;
 }
@@ -167,8 +161,8 @@ static int prepare(const csn_landlock_spec *spec, int abi, csn_landlock_report *
 {
     struct ruleset_attr a = {
         .fs = known_rights(abi),
-        .net = spec->no_tcp && abi >= ABI_NET ? NET_TCP : 0,
-        .scoped = spec->scope && abi >= ABI_SCOPE ? SCOPE_ALL : 0,
+        .net = spec->no_tcp && abi >= CSN_LL_ABI_NET ? NET_TCP : 0,
+        .scoped = spec->scope && abi >= CSN_LL_ABI_SCOPE ? SCOPE_ALL : 0,
     };
 
     *ret = (csn_landlock_report){.abi = abi, .failed_rule = -1};

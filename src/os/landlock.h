@@ -14,6 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* From which version of Landlock on the kernel ... */
+#define CSN_LL_ABI_REFER    2 /* lets files move between directories */
+#define CSN_LL_ABI_TRUNCATE 3 /* sees truncate(2) */
+#define CSN_LL_ABI_NET      4
+#define CSN_LL_ABI_IOCTL    5
+#define CSN_LL_ABI_SCOPE    6
+
 /* What may be done at and below a path. */
 #define CSN_LL_READ 1u /* read files, list directories */
 #define CSN_LL_EXEC 2u /* execve, with READ; `sh FILE` and `ld.so FILE` need only READ */

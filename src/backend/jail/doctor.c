@@ -182,11 +182,11 @@ static void landlock(const report *r)
         tell(r, "landlock", "missing",
              "boot a kernel from 5.13 on with landlock in lsm= (cat /sys/kernel/security/lsm)",
              "this kernel has none, or does not use it");
-    else if (abi < 6)
+    else if (abi < CSN_LL_ABI_SCOPE)
         tell(r, "landlock", "weaker", "a kernel from 6.12 on has all of it",
              "ABI %d: %s%ssignals and abstract sockets are not scoped", abi,
-             abi < 2 ? "files cannot move between directories; " : "",
-             abi < 3 ? "truncate(2) is not seen; " : "");
+             abi < CSN_LL_ABI_REFER ? "files cannot move between directories; " : "",
+             abi < CSN_LL_ABI_TRUNCATE ? "truncate(2) is not seen; " : "");
     else
         tell(r, "landlock", "ok", NULL, "ABI %d: files, signals and abstract sockets", abi);
 }

@@ -5,9 +5,7 @@
  * hold: no word of a wall that this kernel does not have. Pure. */
 #include "backend/jail/layers.h"
 
-#define ABI_REFER    2u
-#define ABI_TRUNCATE 3u
-#define ABI_SCOPE    6u
+#include "os/landlock.h"
 
 /* Without scopes, which are the second wall there, the namespaces are the only one. */
 static csn_layer landlock(uint64_t abi)
@@ -24,12 +22,12 @@ static csn_layer landlock(uint64_t abi)
         "move between directories, and cannot scope signals and abstract sockets, which "
         "namespaces alone hold";
 
-    if (abi >= ABI_SCOPE)
+    if (abi >= CSN_LL_ABI_SCOPE)
         return (csn_layer){"landlock", "on", whole};
     return (csn_layer){"landlock", "weaker",
-                       abi >= ABI_TRUNCATE ? unscoped
-                       : abi >= ABI_REFER  ? untruncated
-                                           : unmoved};
+                       abi >= CSN_LL_ABI_TRUNCATE ? unscoped
+                       : abi >= CSN_LL_ABI_REFER  ? untruncated
+                                                  : unmoved};
 }
 
 static csn_layer user(bool nested_limited)

@@ -36,10 +36,6 @@
 #define SYS_faccessat2 439
 #endif
 
-#define ABI_REFER    2u
-#define ABI_TRUNCATE 3u
-#define ABI_SCOPE    6u
-
 /* ---- which rung ---- */
 
 const csn_kept_kind *csn_jail_weaker_instead(csn_kept *k, const csn_error *because,
@@ -340,9 +336,9 @@ static const char *landlock_text(csn_arena *a, uint64_t abi)
 {
     return csn_arena_printf(
         a, "ABI %llu: the only wall around files%s%s%s", (unsigned long long)abi,
-        abi < ABI_REFER ? "; too old to let files move between directories" : "",
-        abi < ABI_TRUNCATE ? "; too old to refuse truncate(2) outside" : "",
-        abi < ABI_SCOPE ? "; too old to refuse signals to your other processes" : "");
+        abi < CSN_LL_ABI_REFER ? "; too old to let files move between directories" : "",
+        abi < CSN_LL_ABI_TRUNCATE ? "; too old to refuse truncate(2) outside" : "",
+        abi < CSN_LL_ABI_SCOPE ? "; too old to refuse signals to your other processes" : "");
 }
 
 csn_status csn_jail_weaker_layers(csn_kept *k, csn_error **err)
@@ -371,7 +367,7 @@ csn_status csn_jail_weaker_layers(csn_kept *k, csn_error **err)
         {"ipc", "weaker", "no namespace; seccomp refuses System V ipc and message queues"},
         {"limits", "weaker", j->limits.text},
         {"capabilities", "on", "none, and no way to any: no_new_privs"},
-        {"landlock", abi < ABI_SCOPE ? "weaker" : "on", landlock},
+        {"landlock", abi < CSN_LL_ABI_SCOPE ? "weaker" : "on", landlock},
         {"seccomp", "on",
          "system calls that ordinary work does not need are refused, on all ABIs"},
         {"files", "on", "file calls are judged by the same grants, as the same user"},
