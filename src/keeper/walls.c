@@ -38,6 +38,7 @@ typedef struct building {
     csn_wall at;     /* the one being built */
     size_t at_mount; /* which entry, when it is the mounts */
     int inner;       /* the wall that commands step behind, or -1 */
+    int landlock;    /* the rules of our own, or -1 */
     csn_ask_body told;
     bool ahead;       /* the first steps were done before the orders came */
     csn_beside aside; /* makes the network while we do the rest */
@@ -191,7 +192,7 @@ static csn_landlock_spec landlock_spec(const building *b, uint32_t leave_out)
 /* Where the processes of the host can be seen, the keeper must see them, to find its own, and
  * commands must not: they step behind a wall of their own, which is made here. It also keeps
  * them from sending signals to the keeper. */
-static int landlock(building *b)
+static int landlock_rules(building *b)
 {
     csn_landlock_report report;
 
@@ -202,8 +203,19 @@ static int landlock(building *b)
             return b->inner;
     }
     csn_landlock_spec spec = landlock_spec(b, 0);
-    int rc = csn_landlock_install(&spec, &report);
+    b->landlock = csn_landlock_prepare(&spec, &report);
     b->told.b = (uint64_t)(unsigned)report.abi;
+    return b->landlock < 0 ? b->landlock : 0;
+}
+
+static int landlock(building *b)
+{
+    int rc = b->landlock < 0 ? landlock_rules(b) : 0;
+
+    if (rc == 0)
+        rc = csn_landlock_enter(b->landlock);
+    if (b->landlock >= 0)
+        close(csn_steal_fd(&b->landlock));
     return rc;
 }
 
@@ -227,10 +239,19 @@ static int nesting(building *b)
     return limit_nesting(b);
 }
 
+/* The rules of a later wall are put together while the network is being made. */
 static int build_net(csn_keeper *k, building *b)
 {
-    int rc = csn_beside_result(&b->aside);
+    int rc = 0;
 
+    if (b->w->on & CSN_WALL_BIT(CSN_WALL_LANDLOCK)) {
+        b->at = CSN_WALL_LANDLOCK;
+        rc = landlock_rules(b);
+        if (rc < 0)
+            return rc;
+        b->at = CSN_WALL_NET;
+    }
+    rc = csn_beside_result(&b->aside);
     if (rc < 0)
         return rc;
     rc = csn_netns_enter(b->net);
@@ -349,7 +370,7 @@ int csn_walls_build(csn_keeper *k)
     building *b = &site;
 
     b->w = &k->spec.walls;
-    b->inner = -1;
+    b->inner = b->landlock = -1;
     k->inner_wall = -1;
     if (b->w->on == 0)
         return 0;

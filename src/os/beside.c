@@ -22,7 +22,7 @@ void csn_step_tell(int *step)
     (void)csn_raw(SYS_futex, step, FUTEX_WAKE, 1);
 }
 
-static bool is_told(const int *step)
+bool csn_step_told(const int *step)
 {
     return __atomic_load_n(step, __ATOMIC_ACQUIRE) != 0;
 }
@@ -31,13 +31,13 @@ static void wait_for(const int *step)
 {
     const struct timespec look = {.tv_nsec = LOOK_NS};
 
-    if (!is_told(step))
+    if (!csn_step_told(step))
         (void)csn_raw(SYS_futex, step, FUTEX_WAIT, 0, &look);
 }
 
 void csn_step_await(const int *step)
 {
-    while (!is_told(step))
+    while (!csn_step_told(step))
         wait_for(step);
 }
 
@@ -106,11 +106,9 @@ int csn_beside_await(csn_beside *b, const int *step)
 {
     int rc = 0;
 
-    if (!is_told(step))
-        csn_cpus_here(b->pid);
-    for (; rc == 0 && !is_told(step) && !b->ended; rc = reap(b, WNOHANG))
+    for (; rc == 0 && !csn_step_told(step) && !b->ended; rc = reap(b, WNOHANG))
         wait_for(step);
-    return rc < 0 ? rc : is_told(step) ? 0 : -EINTR;
+    return rc < 0 ? rc : csn_step_told(step) ? 0 : -EINTR;
 }
 
 int csn_beside_result(csn_beside *b)

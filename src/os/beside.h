@@ -37,5 +37,6 @@ int csn_beside_join(csn_beside *b);
  * Whoever has begun the other waits for its steps with the second: -EINTR when it has ended
  * without them. */
 void csn_step_tell(int *step);
+bool csn_step_told(const int *step);
 void csn_step_await(const int *step);
 int csn_beside_await(csn_beside *b, const int *step);

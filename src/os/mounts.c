@@ -436,13 +436,18 @@ static int take_off(csn_mounts_work *w)
     return rc;
 }
 
+static bool take(csn_mounts_work *w, size_t i)
+{
+    return is_beside(w, i) && !__atomic_exchange_n(&w->taken[i], true, __ATOMIC_RELAXED);
+}
+
 static int put_beside(csn_mounts_work *w)
 {
     builder b = {.w = w, .root = w->root, .ours = true};
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < w->m.count; i++)
-        if (is_beside(w, i)) {
+        if (take(w, i)) {
             rc = put_listed(&b, i);
             w->at = rc < 0 ? i : w->at;
         }
@@ -477,19 +482,40 @@ static int enter(csn_mounts_work *w)
     return fchdir(w->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ? -errno : 0;
 }
 
-/* The other may have to look into /proc before something of it is covered. */
-static int put_in_turn(builder *b, size_t i)
+/* The other may have to look into it before something of it is covered. */
+static bool is_in_proc(const csn_mount *m)
 {
     static const char proc[] = "/proc";
+
+    return m->kind != CSN_MOUNT_PROC && strncmp(m->to, proc, sizeof(proc) - 1) == 0;
+}
+
+static int put_in_turn(builder *b, size_t i)
+{
     csn_mounts_work *w = b->w;
-    const csn_mount *m = &w->m.list[i];
     int rc = 0;
 
-    if (m->kind != CSN_MOUNT_PROC && strncmp(m->to, proc, sizeof(proc) - 1) == 0) {
+    if (is_in_proc(&w->m.list[i])) {
         csn_step_tell(&w->ready);
         rc = csn_beside_await(&w->beside, &w->then_done);
     }
     return rc < 0 ? rc : put_listed(b, i);
+}
+
+/* The other may not even have begun: it waits for a processor, and then for the kernel to let
+ * go of the old root. From the end, where it will come last. */
+static int help(csn_mounts_work *w, size_t *ret_at)
+{
+    builder b = {.w = w, .root = w->root, .ours = true};
+    int rc = 0;
+
+    for (size_t i = w->m.count; rc == 0 && i-- > 0;) {
+        if (is_in_proc(&w->m.list[i]) && !csn_step_told(&w->then_done))
+            continue;
+        *ret_at = i;
+        rc = take(w, i) ? put_listed(&b, i) : 0;
+    }
+    return rc;
 }
 
 static int fill(csn_mounts_work *w, size_t *ret_at)
@@ -506,8 +532,11 @@ static int fill(csn_mounts_work *w, size_t *ret_at)
     }
     if (rc < 0)
         return rc;
-    *ret_at = w->m.count;
     csn_step_tell(&w->ready);
+    rc = help(w, ret_at);
+    if (rc < 0)
+        return rc;
+    *ret_at = w->m.count;
     csn_step_tell(&w->filled);
     return 0;
 }
@@ -519,6 +548,7 @@ int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_mounts_work *w)
         return -E2BIG;
     w->m = *m;
     w->off = w->ready = w->filled = w->then_done = 0;
+    memset(w->taken, 0, sizeof(w->taken));
     for (size_t i = 0; i < m->count; i++)
         w->source[i] = open_source(&m->list[i]);
     int rc = new_root(m, &w->root);

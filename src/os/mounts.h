@@ -39,10 +39,9 @@ typedef enum csn_mount_kind {
 #define CSN_MOUNT_NARROW (1u << 7)
 /* BIND, GIVEN: nobody can have planted a link in it that would turn a later mount elsewhere. */
 #define CSN_MOUNT_OURS (1u << 8)
-/* LINK, BIND, AGAIN, MASK: made by the second process, together with all others that are so
- * marked, in their order. What they lie in comes in the list before the first of them, nothing
- * that is not marked lies in them, nobody else's names are on the way, and no rule of Landlock
- * speaks of them. */
+/* LINK, BIND, AGAIN, MASK: made by either process, after all that are not so marked and in no
+ * order. What they lie in is not marked and comes in the list before the first of them, nothing
+ * lies in them, nobody else's names are on the way, and no rule of Landlock speaks of them. */
 #define CSN_MOUNT_BESIDE (1u << 9)
 #define CSN_MOUNT_ALL    0x3ffu
 
@@ -74,8 +73,9 @@ typedef struct csn_mounts_work {
     csn_mounts m;               /* its list stays where it is until join */
     int source[CSN_MOUNTS_MAX]; /* what is to be mounted, detached, or -errno */
     int root, old;
-    int mask_dir, mask_file; /* nothing to see: mounts that can be copied */
-    size_t at;               /* which entry of the second process failed */
+    int mask_dir, mask_file;    /* nothing to see: mounts that can be copied */
+    bool taken[CSN_MOUNTS_MAX]; /* marked ones, by whoever comes to them first */
+    size_t at;                  /* which entry of the second process failed */
     int ready, filled; /* steps: the caller has made what the marked ones lie in; all its own */
     int off, off_rc;   /* likewise: the old root has gone, or why not */
     int then_done;     /* and `then` has returned, or will not be called */
