@@ -135,12 +135,20 @@ static bool sane(const csn_keeper_spec *s)
            s->tag_base < 2 * CSN_TAG_MARK;
 }
 
-/* A place in the new root: absolute, no `..`, not the root itself. GIVEN ones count from 0. */
-static bool sane_mount(const csn_mount *m, uint32_t given)
+/* A place in the new root: absolute, no `..`; the root itself for the first, if it is one that
+ * is read-only. GIVEN ones count from 0. */
+static bool sane_place(const csn_mount *m, bool first)
 {
-    if (m->kind < 1 || m->kind > CSN_MOUNT_KINDS || (m->flags & ~CSN_MOUNT_ALL) != 0)
-        return false;
-    if (!m->to || !removable(m->to))
+    bool frame = first && (m->kind == CSN_MOUNT_BIND || m->kind == CSN_MOUNT_GIVEN) &&
+                 (m->flags & CSN_MOUNT_RDONLY) && m->to && strcmp(m->to, "/") == 0;
+
+    return frame || (m->to && removable(m->to));
+}
+
+static bool sane_mount(const csn_mount *m, bool first, uint32_t given)
+{
+    if (m->kind < 1 || m->kind > CSN_MOUNT_KINDS || (m->flags & ~CSN_MOUNT_ALL) != 0 ||
+        !sane_place(m, first))
         return false;
     switch ((csn_mount_kind)m->kind) {
     case CSN_MOUNT_LINK:
@@ -180,7 +188,7 @@ static int get_mounts(csn_wire_in *in, csn_walls *w, csn_mount **ret)
         m->fd = (int32_t)csn_get_u32(in);
         m->from = csn_get_str(in, CSN_SPEC_TEXT_MAX, true);
         m->to = csn_get_str(in, CSN_PATH_MAX, false);
-        if (in->error != 0 || !sane_mount(m, w->given))
+        if (in->error != 0 || !sane_mount(m, i == 0, w->given))
             return -EPROTO;
     }
     w->mounts.list = list;

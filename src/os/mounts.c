@@ -6,11 +6,13 @@
  * link (os/beneath.c), so a link planted in a workspace cannot turn a mount elsewhere. Before
  * that there is nothing in it that is not ours, and the kernel's own lookup does.
  *
- * Everything from the old root is opened first, while it is still the root. The new root is one
+ * Everything from the old root is opened first, while it is still the root. The new root is
+ * either a directory that was prepared for it, the frame; then a tmpfs lies below /proc, where
+ * nobody sees it, and the writable places are parts of it, mounted elsewhere. Or it is that
  * tmpfs: directories, links and small files are made in it, writable places are mounted over
- * themselves, and then the tmpfs itself becomes read-only. So there is one limit on what a
- * sandbox can write beside its workspace. With the old root gone, the mounts are a wall: what
- * is not in the list has no name.
+ * themselves, and then the tmpfs itself becomes read-only. Either way there is one limit on
+ * what a sandbox can write beside its workspace. With the old root gone, the mounts are a wall:
+ * what is not in the list has no name.
  *
  * Two do it: taking off the old root makes the kernel wait for all processors, so a second
  * process does that, and then has time for all that nothing else depends on. It shares our
@@ -58,6 +60,11 @@
 struct attr_v0 {
     uint64_t set, clear, propagation, userns_fd;
 };
+
+static bool has_frame(const csn_mounts *m)
+{
+    return m->count > 0 && strcmp(m->list[0].to, "/") == 0;
+}
 
 typedef struct builder {
     csn_mounts_work *w;
@@ -184,7 +191,11 @@ static int place(const builder *b, const char *to, bool dir, mode_t mode)
 static int put(const builder *b, int mount, const char *to, bool dir)
 {
     if (b->ours) {
-        int rc = make(b, to, dir, dir ? 0755 : 0444);
+        bool framed = has_frame(&b->w->m); /* then it is mostly there */
+        int rc = framed ? attach(mount, b->root, to + 1) : -ENOENT;
+        if (rc != -ENOENT)
+            return rc;
+        rc = make(b, to, dir, dir ? 0755 : 0444);
         return rc < 0 ? rc : attach(mount, b->root, to + 1);
     }
     csn_autofd int at = place(b, to, dir, dir ? 0755 : 0444);
@@ -270,10 +281,36 @@ static int put_again(const builder *b, const csn_mount *m)
     return b->ours ? attach(copy, b->root, m->to + 1) : attach(copy, at, "");
 }
 
+/* A part of the tmpfs that the frame has a place for. */
+static int put_part(const builder *b, const csn_mount *m, mode_t mode)
+{
+    csn_mounts_work *w = b->w;
+    char name[32];
+
+    snprintf(name, sizeof(name), "part-%zu", (size_t)(m - w->m.list));
+    int rc = (int)csn_raw(SYS_mkdirat, w->scratch, name, mode);
+    if (rc == 0 && (mode & S_ISVTX))
+        rc = (int)csn_raw(SYS_fchmodat, w->scratch, name, mode);
+    csn_autofd int copy = rc < 0 ? rc : clone_tree(w->scratch, name, false);
+    if (copy < 0)
+        return copy;
+    rc = set_attrs(copy, m->flags & ~CSN_MOUNT_RDONLY, false);
+    if (rc == 0)
+        rc = put(b, copy, m->to, true);
+    if (rc < 0 || !(m->flags & CSN_MOUNT_RDONLY))
+        return rc;
+    if (w->loft_count == CSN_LOFTS_MAX)
+        return -E2BIG;
+    w->lofts[w->loft_count++] = csn_steal_fd(&copy);
+    return 0;
+}
+
 static int put_scratch(const builder *b, const csn_mount *m)
 {
     mode_t mode = m->flags & CSN_MOUNT_STICKY ? 01777 : 0755;
 
+    if (has_frame(&b->w->m))
+        return put_part(b, m, mode);
     if (b->ours) {
         int rc = make(b, m->to, true, mode);
         return rc < 0 ? rc : put_again(b, m);
@@ -301,15 +338,17 @@ static int make_masks(const builder *b)
 {
     static const char dir[] = "proc/.mask-dir", file[] = "proc/.mask-file";
 
-    if (mkdirat(b->root, "proc", 0755) < 0 || mkdirat(b->root, dir, 0) < 0 ||
-        mknodat(b->root, file, S_IFREG, 0) < 0)
-        return -errno;
     csn_mounts_work *w = b->w;
+    if (!has_frame(&w->m) && mkdirat(b->root, "proc", 0755) < 0)
+        return -errno;
+    if (mkdirat(b->root, dir, 0) < 0 || mknodat(b->root, file, S_IFREG, 0) < 0)
+        return -errno;
     w->mask_dir = make_mask(b, dir);
     w->mask_file = make_mask(b, file);
     return w->mask_dir < 0 ? w->mask_dir : w->mask_file < 0 ? w->mask_file : 0;
 }
 
+/* A copy that finds no place makes the kernel wait for all processors: so ask first. */
 static int put_mask(const builder *b, const csn_mount *m)
 {
     csn_autofd int at = find(b, m->to);
@@ -363,7 +402,7 @@ static bool left_out(const csn_mount *m, int rc)
 
 /* ---- the root ---- */
 
-static int new_root(const csn_mounts *m, int *ret)
+static int new_tmpfs(const csn_mounts *m)
 {
     char size[32], inodes[32];
     const char *options[] = {"mode", "0755", NULL, NULL, NULL, NULL, NULL};
@@ -379,15 +418,18 @@ static int new_root(const csn_mounts *m, int *ret)
         options[n++] = "nr_inodes";
         options[n++] = inodes;
     }
-    csn_autofd int fs = new_fs("tmpfs", options, ATTR_NOSUID | ATTR_NODEV);
-    if (fs < 0)
-        return fs;
-    /* It must hang somewhere before things can hang in it. Nothing is opened by its old name
-     * from now on, so where does not matter; /proc is always there. */
-    if (syscall(SYS_move_mount, fs, "", AT_FDCWD, "/proc", MOVE_FROM_EMPTY) < 0)
-        return -errno;
-    *ret = csn_steal_fd(&fs);
-    return 0;
+    return new_fs("tmpfs", options, ATTR_NOSUID | ATTR_NODEV);
+}
+
+/* The descriptor is the caller's, or of the list. */
+static int open_frame(const csn_mounts_work *w)
+{
+    const csn_mount *m = &w->m.list[0];
+
+    if (m->kind == CSN_MOUNT_GIVEN)
+        return m->fd;
+    int rc = w->source[0] < 0 ? w->source[0] : set_attrs(w->source[0], m->flags, true);
+    return rc < 0 ? rc : w->source[0];
 }
 
 /* The kernel wants to see a whole /proc before it lets anybody mount one: not after the old
@@ -410,7 +452,8 @@ static int put_listed(builder *b, size_t i)
 {
     const csn_mount *m = &b->w->m.list[i];
     int source = b->w->source[i];
-    int rc = put_one(b, m, source);
+    bool frame = i == 0 && has_frame(&b->w->m); /* where all others are put */
+    int rc = frame ? 0 : put_one(b, m, source);
 
     if (source >= 0)
         close(source);
@@ -454,6 +497,16 @@ static int put_beside(csn_mounts_work *w)
     return rc;
 }
 
+/* All is in it: nobody makes anything there from now on. */
+static int close_up(csn_mounts_work *w)
+{
+    int rc = set_attrs(w->scratch, CSN_MOUNT_RDONLY, false);
+
+    for (size_t i = 0; rc == 0 && i < w->loft_count; i++)
+        rc = set_attrs(w->lofts[i], CSN_MOUNT_RDONLY, false);
+    return rc;
+}
+
 static int do_beside(void *arg)
 {
     csn_mounts_work *w = arg;
@@ -469,17 +522,33 @@ static int do_beside(void *arg)
     if (rc < 0)
         return rc;
     csn_step_await(&w->filled);
-    return set_attrs(w->root, CSN_MOUNT_RDONLY, false);
+    return close_up(w);
 }
 
 /* ---- by ourselves ---- */
 
-static int enter(csn_mounts_work *w)
+/* It must hang somewhere before things can hang in it. Nothing is opened by its old name from
+ * now on, so where does not matter; /proc is always there. */
+static int enter(csn_mounts_work *w, int new_root)
 {
     w->old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (w->old < 0)
         return -errno;
-    return fchdir(w->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ? -errno : 0;
+    if (syscall(SYS_move_mount, new_root, "", AT_FDCWD, "/proc", MOVE_FROM_EMPTY) < 0 ||
+        fchdir(new_root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+        return -errno;
+    w->root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return w->root < 0 ? -errno : 0;
+}
+
+static int enter_new(csn_mounts_work *w)
+{
+    w->scratch = new_tmpfs(&w->m);
+    if (w->scratch < 0 || !has_frame(&w->m))
+        return w->scratch < 0 ? w->scratch : enter(w, w->scratch);
+    int frame = open_frame(w);
+    int rc = frame < 0 ? frame : enter(w, frame);
+    return rc < 0 ? rc : attach(w->scratch, w->root, "proc");
 }
 
 /* The other may have to look into it before something of it is covered. */
@@ -548,12 +617,11 @@ int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_mounts_work *w)
         return -E2BIG;
     w->m = *m;
     w->off = w->ready = w->filled = w->then_done = 0;
+    w->loft_count = 0;
     memset(w->taken, 0, sizeof(w->taken));
     for (size_t i = 0; i < m->count; i++)
         w->source[i] = open_source(&m->list[i]);
-    int rc = new_root(m, &w->root);
-    if (rc == 0)
-        rc = enter(w);
+    int rc = enter_new(w);
     if (rc == 0)
         rc = csn_beside_begin(&w->beside, do_beside, w);
     return rc < 0 ? rc : fill(w, ret_at);
@@ -574,7 +642,10 @@ int csn_mounts_join(csn_mounts_work *w, size_t *ret_at)
     close(w->mask_dir);
     close(w->mask_file);
     close(w->root);
+    close(w->scratch);
     close(w->old);
+    while (w->loft_count > 0)
+        close(w->lofts[--w->loft_count]);
     return rc == 0 && chdir("/") < 0 ? -errno : rc;
 }
 

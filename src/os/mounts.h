@@ -17,7 +17,8 @@ typedef enum csn_mount_kind {
     CSN_MOUNT_TEXT,    /* a small file with the content `from` */
     CSN_MOUNT_BIND,    /* `from` of the old root, with all that is mounted below it */
     CSN_MOUNT_GIVEN,   /* a detached mount that somebody else made: descriptor number `fd` */
-    CSN_MOUNT_SCRATCH, /* a writable directory of our own; all of them share one size limit */
+    CSN_MOUNT_SCRATCH, /* a writable directory of our own; all of them share one size limit.
+                          RDONLY: when all others are in it */
     CSN_MOUNT_PROC,    /* the processes of this pid namespace */
     CSN_MOUNT_PTS,     /* terminals of our own */
     CSN_MOUNT_QUEUES,  /* the POSIX message queues of this ipc namespace */
@@ -53,6 +54,8 @@ typedef struct csn_mount {
     const char *to;   /* absolute, below the new root */
 } csn_mount;
 
+/* The first entry may be a BIND or GIVEN at "/": then that is the new root, read-only, and has
+ * in it whatever the others are mounted on; else the root is a new tmpfs. */
 typedef struct csn_mounts {
     const csn_mount *list;
     size_t count;
@@ -61,6 +64,7 @@ typedef struct csn_mounts {
 } csn_mounts;
 
 #define CSN_MOUNTS_MAX 256u
+#define CSN_LOFTS_MAX  32u /* SCRATCH that is RDONLY */
 
 /* A second process (os/beside.h) takes off the old root, does something else for the caller,
  * makes what is marked for it, and makes the new root read-only when all is in it. */
@@ -73,6 +77,9 @@ typedef struct csn_mounts_work {
     csn_mounts m;               /* its list stays where it is until join */
     int source[CSN_MOUNTS_MAX]; /* what is to be mounted, detached, or -errno */
     int root, old;
+    int scratch;              /* the tmpfs: the root itself, or what lies below /proc */
+    int lofts[CSN_LOFTS_MAX]; /* SCRATCH that is yet to become read-only */
+    size_t loft_count;
     int mask_dir, mask_file;    /* nothing to see: mounts that can be copied */
     bool taken[CSN_MOUNTS_MAX]; /* marked ones, by whoever comes to them first */
     size_t at;                  /* which entry of the second process failed */

@@ -20,12 +20,20 @@ is "a PATH of nothing else becomes the usual one" \
 is "what the configuration says is not changed" \
     "$(USER=me cs run --workspace "$T/ws" --env USER --env SHELL=/x --env PATH=/y:/bin -c 'echo "$USER $SHELL $PATH"')" \
     "me /x /y:/bin"
+is "a share has its place wherever that is, and what leads to it cannot be written to" \
+    "$(cs run --workspace "$T/ws:/new/deep/place" -c 'pwd; touch it && rm it && echo written; for d in / /new /new/deep; do touch "$d/x" || echo no; done; ls /new' 2>/dev/null | tr '\n' ' ')" \
+    "/new/deep/place written no no no deep "
+mkdir -p "$T/ws/one" "$T/ws/two" && echo text >"$T/ws/file"
+is "two shares beside each other, one of them a file" \
+    "$(cs run --workspace "$T/ws/one:/new/one" --workspace "$T/ws/two:/home/me/two:ro" --read "$T/ws/file" -- sh -c 'ls /new /home; touch one ../../home/me/two/no 2>/dev/null || echo no; cat "$0"' "$T/ws/file" 2>/dev/null | tr '\n' ' ')" \
+    "/home: me sandbox  /new: one no text "
 works "hostname, and it resolves" "hostname python3" '
 [ "$(hostname)" = "$(uname -n)" ] && python3 -c "import socket; socket.gethostbyname(socket.gethostname())"'
 works "date with a time zone, locale" "date locale" '
 [ "$(TZ=Asia/Tokyo date -d @0 +%H)" = 09 ] && locale -a | grep -q C && locale && [ "$(LC_ALL=C.UTF-8 locale charmap)" = UTF-8 ]'
-works "ls -la / and find / -xdev: no error" "ls find" '
-ls -la / && find / -xdev >all && grep -qx /etc all && find /etc -xdev >all && grep -qx /etc/passwd all'
+works "ls -la / and find /: no error outside of the host's directories" "ls find" '
+ls -la / && find / -path /usr -prune -o -path /opt -prune -o -path /proc -prune -o -path /var/lib/dpkg -prune -o -print >all &&
+grep -qx /etc all && grep -qx /etc/passwd all && grep -qx /dev/null all'
 works "df and du" "df du" 'df -h . /tmp ~ / && df >/dev/null && du -sh . /tmp'
 works "ps sees its own processes only" ps '
 sleep 9 & ps aux | grep -q "[s]leep 9" && ps -ef >/dev/null && [ "$(ps -e | wc -l)" -lt 20 ] && kill %1

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/jail/frame.h"
 #include "backend/jail/jail.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -60,19 +61,25 @@ static int set(csn_kept *k, const char *name, const char *value)
     return 0;
 }
 
+static bool holds(const csn_mount *list, size_t count, const char *path, size_t len)
+{
+    for (size_t i = 0; i < count; i++) {
+        const csn_mount *m = &list[i];
+        size_t n = strlen(m->to);
+        bool full = m->kind == CSN_MOUNT_BIND || m->kind == CSN_MOUNT_GIVEN ||
+                    m->kind == CSN_MOUNT_LINK;
+        if (full && n <= len && memcmp(m->to, path, n) == 0 && (n == len || path[n] == '/'))
+            return true;
+    }
+    return false;
+}
+
 /* Is there something of the host's at this absolute path, or could there be? Private places
  * (/tmp, the home) are empty at the start. */
 static bool is_inside(const csn_jail *j, const char *path, size_t len)
 {
-    for (size_t i = 0; i < j->mount_count; i++) {
-        const csn_mount *m = &j->mounts[i];
-        size_t n = strlen(m->to);
-        bool holds = m->kind == CSN_MOUNT_BIND || m->kind == CSN_MOUNT_GIVEN ||
-                     m->kind == CSN_MOUNT_LINK;
-        if (holds && n <= len && memcmp(m->to, path, n) == 0 && (n == len || path[n] == '/'))
-            return true;
-    }
-    return false;
+    return holds(j->mounts, j->mount_count, path, len) ||
+           (j->fixed && holds(j->fixed->v, j->fixed->count, path, len));
 }
 
 /* Relative entries stay: they mean something in every directory. */

@@ -1,13 +1,16 @@
-/* etc.h: the copy of /etc that jails share; etc.c decides what is in it. */
+/* etc.h: /etc of a jail, as entries of its frame. */
 #pragma once
-#include <stddef.h>
+#include <stdint.h>
 
-#include "os/mounts.h"
+#include "backend/jail/frame.h"
+#include "backend/jail/jail.h"
+#include "base/hash.h"
 
-/* Makes the directory `key` in the directory `store` out of a list of TEXT, LINK, DIR and BIND
- * entries below /etc, where a BIND is a file to be copied; and removes old ones that nobody
- * uses. It appears complete or not at all. 0, also when somebody else was faster, or -errno. */
-int csn_etc_make(int store, const char *key, const csn_mount *list, size_t count);
-/* Opens the one of that name and keeps it from being removed as long as *ret_lock is open.
- * 0 or -errno, -ENOENT: there is none. */
-int csn_etc_hold(int store, const char *key, int *ret_lock);
+/* Which directories of the host's will be mounted there, a bit each. */
+uint32_t csn_etc_find_dirs(void);
+void csn_etc_mount_dirs(csn_jail *j, uint32_t found);
+/* What is not the host's, and places for those. */
+void csn_etc_own(csn_frame *f, const csn_jail *j, const char *home, uint32_t found);
+/* Files of the host's; and, without reading them, whether they are still the same. */
+void csn_etc_files(csn_frame *f);
+void csn_etc_sign(csn_hash *h);

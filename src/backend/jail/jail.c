@@ -34,8 +34,8 @@ static void jail_release(csn_kept *k)
     if (j->limits.sweeper_pidfd >= 0)
         close(j->limits.sweeper_pidfd);
     csn_guard_release(j->guard);
-    if (j->etc_lock >= 0)
-        close(j->etc_lock);
+    if (j->frame_lock >= 0)
+        close(j->frame_lock);
     csn_jail_net_release(j);
     csn_arena_free(j->arena);
     free(j);
@@ -49,7 +49,7 @@ static csn_status jail_begin(csn_kept *k, csn_error **err)
     k->own = j;
     if (j) {
         csn_jail_limits_init(&j->limits);
-        j->etc_lock = -1;
+        j->frame_lock = -1;
         j->arena = csn_arena_new();
     }
     if (!j || !j->arena)

@@ -4,7 +4,7 @@
  *   layers.c  what holds, in words
  *   plan.c    from a configuration to the list of mounts: what is where inside
  *   system.c  the part of that list which is the same for everybody
- *   etc.h     a copy of /etc, made for all of them
+ *   frame.h   what of the root is the same for many, made once; etc.h: the part that is /etc
  *   environ.c the environment, made to agree with it
  *   sockets.c what of the host lies in a share and must not be reached
  *   start.c   starting the keeper behind its walls, and understanding why it could not
@@ -35,6 +35,7 @@ typedef struct csn_jail_share {
     const char *inside;
     bool writable;
     bool dir;   /* must be a directory */
+    bool file;  /* is none */
     bool as_is; /* given as it is on disk, with its owners */
 } csn_jail_share;
 
@@ -48,11 +49,12 @@ typedef struct csn_jail {
     bool privileged;
     const csn_jail_share *given[CSN_SPEC_GIVEN_MAX];
     size_t given_count;
-    csn_jail_share etc;          /* the copy it has; see etc.c */
-    int etc_lock;                /* or -1 */
-    unsigned host_uid, host_gid; /* who commands are on the host */
-    unsigned disk_uid, disk_gid; /* whose files on disk are theirs: the workspace's owner */
-    unsigned uid, gid;           /* who they are inside */
+    csn_jail_share frame;          /* if it has one; see frame.c */
+    int frame_lock;                /* or -1 */
+    const struct csn_frame *fixed; /* what its root has beside mounts, in a frame or not */
+    unsigned host_uid, host_gid;   /* who commands are on the host */
+    unsigned disk_uid, disk_gid;   /* whose files on disk are theirs: the workspace's owner */
+    unsigned uid, gid;             /* who they are inside */
     csn_orphan_walls walls;
     char uid_map[48], gid_map[48];
     bool pending;       /* the keeper has not told yet that its walls stand */
@@ -88,9 +90,12 @@ void csn_jail_pin_above(csn_jail *j, const csn_jail_share *share, const char *re
 void csn_jail_cover_host(csn_jail *j, const csn_jail_share *shares, size_t count);
 
 /* system.c. Programs, libraries, devices, /proc and /etc, as far as the host has them. */
-void csn_jail_add_system(const csn_kept *k, csn_jail *j, const char *home);
-/* etc.c: that part of it */
-void csn_jail_add_etc(const csn_kept *k, csn_jail *j, const char *home);
+void csn_jail_add_system(const csn_kept *k, csn_jail *j, const char *home,
+                         const csn_jail_share *shares, size_t count);
+/* frame.c. What is in `f`, and places for the shares. */
+struct csn_frame;
+void csn_jail_add_frame(const csn_kept *k, csn_jail *j, struct csn_frame *f,
+                        const csn_jail_share *shares, size_t count);
 
 /* environ.c. The environment, made to agree with what is inside. */
 csn_status csn_jail_environ(csn_kept *k, csn_error **err);

@@ -29,6 +29,7 @@
  * own ceiling lies above the limit of all. */
 #define DATA_SLACK (64ull << 20)
 #define PIDS_SLACK 64u /* likewise: the control group tells, the rlimit does not */
+#define PAGE       4096u
 #define STALE_S    10u
 #define SWEEPER_MS 2000
 
@@ -185,7 +186,8 @@ void csn_jail_limits_arm(csn_kept *k, csn_walls *w)
     w->pids_max = c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT;
     w->pids_max += version_of(l, CSN_CGROUP_PIDS) ? PIDS_SLACK : 1;
     w->nofile_max = NOFILE;
-    w->mounts.size = disk;
+    /* A file as large as all of it finds it full, not itself too large: that says more. */
+    w->mounts.size = disk > 2 * PAGE ? disk - PAGE : disk;
     w->mounts.inodes = disk / INODES_PER + INODES_LEAST;
     if (k->kind->judged) {
         csn_jail_weaker_limits(k, w);

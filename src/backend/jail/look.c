@@ -77,8 +77,8 @@ static bool is_shared(const csn_kept *k, const char *path)
 {
     const csn_jail *j = k->own;
 
-    for (size_t i = 0; i < j->mount_count; i++)
-        if (j->mounts[i].kind == CSN_MOUNT_GIVEN && csn_path_below(path, j->mounts[i].to))
+    for (size_t i = 0; i < j->given_count; i++)
+        if (!j->given[i]->as_is && csn_path_below(path, j->given[i]->inside))
             return true;
     return false;
 }

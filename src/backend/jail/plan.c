@@ -23,7 +23,7 @@
 
 #define HOME_INSIDE "/home/sandbox"
 #define HOME_ASIDE  "/sandbox"
-#define SHARES_MAX  (CSN_SPEC_GIVEN_MAX - 1) /* the other is /etc */
+#define SHARES_MAX  (CSN_SPEC_GIVEN_MAX - 1) /* the other is the frame */
 #define USER_INSIDE 1000u                    /* of a root caller whose workspace is root's */
 /* Users without account: above everything that account tools hand out, below 2^31. */
 #define THROWAWAY_LOW  0x70000000u
@@ -120,7 +120,8 @@ static csn_status add_share(csn_jail *j, shares *s, csn_jail_share share, csn_er
     if (!realpath(share.host, real))
         return csn_fail_errno(err, errno, "%s: %s", share.option, shown ? shown : "");
     /* A single file may be granted; a workspace or a home must be a directory. */
-    if (stat(real, &st) == 0 && !S_ISDIR(st.st_mode) && share.dir)
+    share.file = stat(real, &st) == 0 && !S_ISDIR(st.st_mode);
+    if (share.file && share.dir)
         return csn_fail(err, CSN_WRONG_TYPE, "%s: %s is not a directory", share.option,
                         shown ? shown : "");
     bool mapped = share.inside != NULL;
@@ -503,7 +504,7 @@ csn_status csn_jail_plan(csn_kept *k, csn_error **err)
     k->home.path = strdup(home ? home : HOME_INSIDE);
     if (!k->base.path || !k->home.path)
         return csn_fail(err, CSN_NOMEM, "plan of the jail");
-    csn_jail_add_system(k, j, k->home.path);
+    csn_jail_add_system(k, j, k->home.path, s->v, s->count);
     if (!k->config->home)
         csn_jail_add(j, CSN_MOUNT_SCRATCH, 0, CSN_LL_READ | CSN_LL_EXEC | CSN_LL_WRITE, NULL,
                      own);

@@ -11,47 +11,54 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/jail/etc.h"
 #include "backend/jail/jail.h"
 #include "base/cleanup.h"
 #include "os/landlock.h"
 
+/* which package a program of /usr is from, and its version */
+#define PACKAGES "/var/lib/dpkg"
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define USE      (CSN_LL_READ | CSN_LL_EXEC)
 #define SYSTEM   (CSN_MOUNT_RDONLY | CSN_MOUNT_OURS)
 #define BESIDE   (CSN_MOUNT_OURS | CSN_MOUNT_BESIDE)
 
-/* As they are on this host: a merged /usr has links here. */
-static void add_programs(csn_jail *j)
+static const char *const programs[] = {"/usr",   "/bin",    "/sbin", "/lib",      "/lib32",
+                                       "/lib64", "/libx32", "/opt",  "/nix/store"};
+static const char *const nodes[] = {"/dev/null",   "/dev/zero",    "/dev/full",
+                                    "/dev/random", "/dev/urandom", "/dev/tty"};
+
+/* As they are on this host: a merged /usr has links. A bit for each that is to be mounted. */
+static uint32_t find_programs(csn_frame *f)
 {
-    static const char *const dirs[] = {"/bin",   "/sbin",   "/lib", "/lib32",
-                                       "/lib64", "/libx32", "/opt", "/nix/store"};
+    uint32_t found = 0;
     struct stat st;
     char text[PATH_MAX];
 
-    csn_jail_add(j, CSN_MOUNT_BIND, SYSTEM, USE, "/usr", "/usr");
-    for (size_t i = 0; i < COUNT(dirs); i++) {
-        if (lstat(dirs[i], &st) < 0)
+    for (size_t i = 0; i < COUNT(programs); i++) {
+        if (lstat(programs[i], &st) < 0)
             continue;
-        ssize_t n = S_ISLNK(st.st_mode) ? readlink(dirs[i], text, sizeof(text) - 1) : -1;
+        ssize_t n = S_ISLNK(st.st_mode) ? readlink(programs[i], text, sizeof(text) - 1) : -1;
         if (n > 0) {
             text[n] = '\0';
-            csn_jail_add(j, CSN_MOUNT_LINK, 0, 0, csn_arena_strdup(j->arena, text), dirs[i]);
+            csn_frame_add(f, CSN_MOUNT_LINK, csn_arena_strdup(f->arena, text), programs[i]);
         } else if (S_ISDIR(st.st_mode)) {
-            csn_jail_add(j, CSN_MOUNT_BIND, SYSTEM, USE, dirs[i], dirs[i]);
+            csn_frame_spot(f, programs[i], true);
+            found |= 1u << i;
         }
     }
+    return found;
 }
 
-static void add_dev(csn_jail *j)
+static void mount_programs(csn_jail *j, uint32_t found)
 {
-    static const char *const nodes[] = {"/dev/null",   "/dev/zero",    "/dev/full",
-                                        "/dev/random", "/dev/urandom", "/dev/tty"};
-    static const char *const links[][2] = {{"/proc/self/fd", "/dev/fd"},
-                                           {"/proc/self/fd/0", "/dev/stdin"},
-                                           {"/proc/self/fd/1", "/dev/stdout"},
-                                           {"/proc/self/fd/2", "/dev/stderr"},
-                                           {"pts/ptmx", "/dev/ptmx"}};
+    for (size_t i = 0; i < COUNT(programs); i++)
+        if (found & (1u << i))
+            csn_jail_add(j, CSN_MOUNT_BIND, SYSTEM, USE, programs[i], programs[i]);
+}
 
+static void mount_dev(csn_jail *j)
+{
     csn_jail_add(j, CSN_MOUNT_PTS, CSN_MOUNT_DEVICES | CSN_MOUNT_NOEXEC, 0, NULL, "/dev/pts");
     csn_jail_add(j, CSN_MOUNT_SCRATCH, CSN_MOUNT_STICKY | CSN_MOUNT_NOEXEC,
                  CSN_LL_READ | CSN_LL_WRITE, NULL, "/dev/shm");
@@ -63,8 +70,6 @@ static void add_dev(csn_jail *j)
         csn_jail_add(j, CSN_MOUNT_BIND,
                      CSN_MOUNT_DEVICES | CSN_MOUNT_NOEXEC | CSN_MOUNT_NARROW | BESIDE,
                      CSN_LL_DEVICE, nodes[i], nodes[i]);
-    for (size_t i = 0; i < COUNT(links); i++)
-        csn_jail_add(j, CSN_MOUNT_LINK, BESIDE, 0, links[i][0], links[i][1]);
 }
 
 static void add_proc(csn_jail *j)
@@ -85,22 +90,61 @@ static void add_proc(csn_jail *j)
         csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL | BESIDE, 0, NULL, covered[i]);
 }
 
-void csn_jail_add_system(const csn_kept *k, csn_jail *j, const char *home)
+/* What lies in no mount, and what mounts lie on. */
+static void fill_frame(csn_frame *f, const char *home)
 {
+    static const char *const links[][2] = {{"/proc/self/fd", "/dev/fd"},
+                                           {"/proc/self/fd/0", "/dev/stdin"},
+                                           {"/proc/self/fd/1", "/dev/stdout"},
+                                           {"/proc/self/fd/2", "/dev/stderr"},
+                                           {"pts/ptmx", "/dev/ptmx"}};
+    static const char *const spots[] = {"/proc",       "/dev/pts", "/dev/shm",
+                                        "/dev/mqueue", "/tmp",     "/var/tmp"};
+
+    for (size_t i = 0; i < COUNT(links); i++)
+        csn_frame_add(f, CSN_MOUNT_LINK, links[i][0], links[i][1]);
+    for (size_t i = 0; i < COUNT(spots); i++)
+        csn_frame_spot(f, spots[i], true);
+    for (size_t i = 0; i < COUNT(nodes); i++)
+        csn_frame_spot(f, nodes[i], false);
+    if (home)
+        csn_frame_spot(f, home, true);
+    csn_frame_add(f, CSN_MOUNT_DIR, NULL, "/run");
+    /* Readable for everybody but by no rule of Landlock: so that one can see that it stands. */
+    csn_frame_add(f, CSN_MOUNT_TEXT, "without Landlock this can be read\n", "/run/.landlock");
+}
+
+void csn_jail_add_system(const csn_kept *k, csn_jail *j, const char *home,
+                         const csn_jail_share *shares, size_t count)
+{
+    csn_frame *f = csn_arena_alloc(j->arena, sizeof(*f));
+    uint32_t etc = csn_etc_find_dirs();
+
+    if (!f) {
+        j->mount_count = CSN_MOUNTS_MAX + 1; /* found out at the end */
+        return;
+    }
+    f->arena = j->arena;
+    f->count = 0;
+    fill_frame(f, k->config->home ? NULL : home);
+    csn_etc_own(f, j, home, etc);
+    uint32_t programs_found = find_programs(f);
+    bool packages = access(PACKAGES, F_OK) == 0;
+    if (packages)
+        csn_frame_spot(f, PACKAGES, true);
+    csn_jail_add_frame(k, j, f, shares, count);
     csn_jail_add(j, CSN_MOUNT_PROC, CSN_MOUNT_NOEXEC, CSN_LL_READ | CSN_LL_WRITE, NULL,
                  "/proc");
     csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_DEVICE, NULL, "/dev");
-    csn_jail_add_etc(k, j, home);
-    add_dev(j);
+    /* One Landlock rule for all of it: each costs. */
+    csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_READ, NULL, "/etc");
+    csn_etc_mount_dirs(j, etc);
+    mount_dev(j);
     add_proc(j);
-    add_programs(j);
-    /* which package a program of /usr is from, and its version */
-    csn_jail_add(j, CSN_MOUNT_BIND, SYSTEM | CSN_MOUNT_OPTIONAL, CSN_LL_READ, "/var/lib/dpkg",
-                 "/var/lib/dpkg");
+    mount_programs(j, programs_found);
+    if (packages)
+        csn_jail_add(j, CSN_MOUNT_BIND, SYSTEM | CSN_MOUNT_OPTIONAL, CSN_LL_READ, PACKAGES,
+                     PACKAGES);
     csn_jail_add(j, CSN_MOUNT_SCRATCH, CSN_MOUNT_STICKY, USE | CSN_LL_WRITE, NULL, "/tmp");
     csn_jail_add(j, CSN_MOUNT_SCRATCH, CSN_MOUNT_STICKY, USE | CSN_LL_WRITE, NULL, "/var/tmp");
-    csn_jail_add(j, CSN_MOUNT_DIR, 0, 0, NULL, "/run");
-    /* Readable for everybody but by no rule of Landlock: so that one can see that it stands. */
-    csn_jail_add(j, CSN_MOUNT_TEXT, 0, 0, "without Landlock this can be read\n",
-                 "/run/.landlock");
 }

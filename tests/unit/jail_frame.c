@@ -1,5 +1,5 @@
-/* The copy of /etc that jails share: complete or not there, and never more readable than what
- * it was made of. */
+/* The frame of a root that jails share: complete or not there, and never more readable than
+ * what it was made of. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "backend/jail/etc.h"
+#include "backend/jail/frame.h"
 #include "os/tree.h"
 
 #define KEY   "0123abcd"
@@ -158,23 +158,23 @@ static void holds_what_it_was_made_of(void **state)
     mode_t old = umask(077);
 
     (void)state;
-    assert_int_equal(csn_etc_hold(store, KEY, &lock), -ENOENT);
-    assert_int_equal(csn_etc_make(store, KEY, list, n), 0);
+    assert_int_equal(csn_frame_hold(store, KEY, &lock), -ENOENT);
+    assert_int_equal(csn_frame_make(store, KEY, list, n), 0);
     umask(old);
-    assert_int_equal(csn_etc_hold(store, KEY, &lock), 0);
-    assert_string_equal(room_text("store/" KEY "/text"), "text\n");
-    assert_string_equal(room_text("store/" KEY "/link"), "text\n");
-    assert_string_equal(room_text("store/" KEY "/ssl/file"), "open\n");
-    assert_string_equal(room_text("store/" KEY "/dir/closed"), "closed\n");
-    assert_int_equal(mode_of(store, KEY "/a/b/dir"), 0755);
+    assert_int_equal(csn_frame_hold(store, KEY, &lock), 0);
+    assert_string_equal(room_text("store/" KEY "/etc/text"), "text\n");
+    assert_string_equal(room_text("store/" KEY "/etc/link"), "text\n");
+    assert_string_equal(room_text("store/" KEY "/etc/ssl/file"), "open\n");
+    assert_string_equal(room_text("store/" KEY "/etc/dir/closed"), "closed\n");
+    assert_int_equal(mode_of(store, KEY "/etc/a/b/dir"), 0755);
     /* for a user who is not its owner, whatever the umask was */
     assert_int_equal(mode_of(store, KEY), 0755);
-    assert_int_equal(mode_of(store, KEY "/ssl"), 0755);
-    assert_int_equal(mode_of(store, KEY "/text"), 0444);
-    assert_int_equal(mode_of(store, KEY "/dir/open") & 0444, 0444);
-    assert_int_equal(mode_of(store, KEY "/dir/closed") & 0007, 0);
-    assert_false(is_there(store, KEY "/dir/fifo"));
-    assert_false(is_there(store, KEY "/none"));
+    assert_int_equal(mode_of(store, KEY "/etc/ssl"), 0755);
+    assert_int_equal(mode_of(store, KEY "/etc/text"), 0444);
+    assert_int_equal(mode_of(store, KEY "/etc/dir/open") & 0444, 0444);
+    assert_int_equal(mode_of(store, KEY "/etc/dir/closed") & 0007, 0);
+    assert_false(is_there(store, KEY "/etc/dir/fifo"));
+    assert_false(is_there(store, KEY "/etc/none"));
     close(lock);
     close(store);
 }
@@ -189,8 +189,8 @@ static void appears_complete_or_not_at_all(void **state)
     (void)state;
     assert_int_equal(ftruncate(big, 64l << 20), 0);
     close(big);
-    assert_int_equal(csn_etc_make(store, KEY, list, n), -EFBIG);
-    assert_int_equal(csn_etc_hold(store, KEY, &lock), -ENOENT);
+    assert_int_equal(csn_frame_make(store, KEY, list, n), -EFBIG);
+    assert_int_equal(csn_frame_hold(store, KEY, &lock), -ENOENT);
     assert_int_equal(room_count("store"), 0);
     close(store);
 }
@@ -204,13 +204,13 @@ static void many_make_the_same_one(void **state)
     (void)state;
     for (int i = 0; i < 8; i++)
         if (fork() == 0)
-            _exit(csn_etc_make(store, KEY, list, n) == 0 ? 0 : 1);
+            _exit(csn_frame_make(store, KEY, list, n) == 0 ? 0 : 1);
     for (int i = 0; i < 8; i++) {
         assert_true(wait(&status) > 0);
         assert_int_equal(status, 0);
     }
-    assert_int_equal(csn_etc_hold(store, KEY, &lock), 0);
-    assert_string_equal(room_text("store/" KEY "/dir/open"), "open\n");
+    assert_int_equal(csn_frame_hold(store, KEY, &lock), 0);
+    assert_string_equal(room_text("store/" KEY "/etc/dir/open"), "open\n");
     assert_int_equal(room_count("store"), 2); /* it, and its lock */
     close(lock);
     close(store);
@@ -224,6 +224,29 @@ static void age(int store, const char *name)
     assert_int_equal(utimensat(store, name, t, 0), 0);
 }
 
+static void of_many_only_the_young_stay(void **state)
+{
+    csn_mount list[16];
+    int store = store_open();
+    size_t n = make_list(list, host_dir());
+    struct timespec t[2] = {{.tv_sec = time(NULL) - 2 * 3600},
+                            {.tv_sec = time(NULL) - 2 * 3600}};
+
+    (void)state;
+    for (int i = 0; i < 64; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "k%d", i);
+        assert_int_equal(csn_frame_make(store, key, list, n), 0);
+        assert_int_equal(utimensat(store, key, t, 0), 0);
+    }
+    assert_int_equal(csn_frame_make(store, KEY, list, n), 0);
+    assert_true(is_there(store, KEY "/etc/text"));
+    assert_false(is_there(store, "k0"));
+    assert_false(is_there(store, "k63"));
+    assert_int_equal(room_count("store"), 2);
+    close(store);
+}
+
 static void an_old_one_goes_when_nobody_holds_it(void **state)
 {
     csn_mount list[16];
@@ -231,16 +254,16 @@ static void an_old_one_goes_when_nobody_holds_it(void **state)
     size_t n = make_list(list, host_dir());
 
     (void)state;
-    assert_int_equal(csn_etc_make(store, KEY, list, n), 0);
-    assert_int_equal(csn_etc_hold(store, KEY, &lock), 0);
+    assert_int_equal(csn_frame_make(store, KEY, list, n), 0);
+    assert_int_equal(csn_frame_hold(store, KEY, &lock), 0);
     age(store, KEY);
-    assert_int_equal(csn_etc_make(store, OTHER, list, n), 0);
-    assert_true(is_there(store, KEY "/text"));
+    assert_int_equal(csn_frame_make(store, OTHER, list, n), 0);
+    assert_true(is_there(store, KEY "/etc/text"));
     close(lock);
-    assert_int_equal(csn_etc_make(store, "third", list, n), 0);
+    assert_int_equal(csn_frame_make(store, "third", list, n), 0);
     assert_false(is_there(store, KEY));
-    assert_true(is_there(store, OTHER "/text")); /* young */
-    assert_int_equal(csn_etc_hold(store, KEY, &lock), -ENOENT);
+    assert_true(is_there(store, OTHER "/etc/text")); /* young */
+    assert_int_equal(csn_frame_hold(store, KEY, &lock), -ENOENT);
     close(store);
 }
 
@@ -250,6 +273,7 @@ int main(void)
         ONE(holds_what_it_was_made_of),
         ONE(appears_complete_or_not_at_all),
         ONE(many_make_the_same_one),
+        ONE(of_many_only_the_young_stay),
         ONE(an_old_one_goes_when_nobody_holds_it),
     };
 

@@ -1,7 +1,7 @@
-/* etc_copy.c: making and keeping the copies of /etc that jails mount.
+/* frame_store.c: making and keeping the directories that are jails' roots.
  *
- * In <state>/etc: a directory per copy, and beside it an empty file that those who mount the
- * copy hold a lock on. What lies in the host's /etc is root's or a package's; still it is
+ * In <state>/frames: a directory per frame, and beside it an empty file that those who use the
+ * frame hold a lock on. What lies in the host's /etc is root's or a package's; still it is
  * bounded. */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,18 +12,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend/jail/etc.h"
+#include "backend/jail/frame.h"
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "os/atomic.h"
 #include "os/tree.h"
 
 #define LOCK_SUFFIX ".lock"
 #define NAME_SIZE   96u
 #define BYTES_MAX   (16u << 20)
+#define MANY        64u
 #define TEMP_AGE_S  3600         /* one that is older was left by somebody who was killed */
-#define COPY_AGE_S  (30 * 86400) /* then it is made again, if anybody still wants it */
+#define FRAME_AGE_S (30 * 86400) /* then it is made again, if anybody still wants it */
 
-int csn_etc_hold(int store, const char *key, int *ret_lock)
+int csn_frame_hold(int store, const char *key, int *ret_lock)
 {
     char name[NAME_SIZE];
     struct stat st;
@@ -34,7 +36,7 @@ int csn_etc_hold(int store, const char *key, int *ret_lock)
         return -errno;
     if (flock(lock, LOCK_SH | LOCK_NB) < 0)
         return -errno;
-    /* The copy goes before its lock: with both in place nobody is removing it any more. */
+    /* The frame goes before its lock: with both in place nobody is removing it any more. */
     if (fstatat(store, key, &st, AT_SYMLINK_NOFOLLOW) < 0 || fstat(lock, &st) < 0)
         return -errno;
     if (st.st_nlink == 0)
@@ -86,7 +88,7 @@ static int copy_file(int at, const char *path, const char *to, size_t *bytes)
 /* Directories above the last name. */
 static int make_parents(int at, const char *path)
 {
-    char dir[NAME_SIZE];
+    char dir[CSN_PATH_MAX + 1];
 
     for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
         snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
@@ -107,7 +109,7 @@ static int make_text(int at, const char *to, const char *text)
 
 static int put(int at, const csn_mount *m, size_t *bytes)
 {
-    const char *to = m->to + strlen("/etc/");
+    const char *to = m->to + 1;
     int rc = make_parents(at, to);
 
     if (rc < 0)
@@ -124,12 +126,29 @@ static int put(int at, const csn_mount *m, size_t *bytes)
 
 /* ---- the store ---- */
 
+typedef struct tidy {
+    int store;
+    size_t count; /* of the frames in it */
+} tidy;
+
+static int count_one(void *ctx, const char *name, const struct stat *st, const char *target)
+{
+    tidy *t = ctx;
+
+    (void)name;
+    (void)target;
+    t->count += S_ISDIR(st->st_mode);
+    return 0;
+}
+
 /* In use or just being made: it stays. */
 static int remove_unused(void *ctx, const char *name, const struct stat *st, const char *target)
 {
-    int store = *(const int *)ctx;
+    const tidy *t = ctx;
+    const time_t age = t->count < MANY ? FRAME_AGE_S : TEMP_AGE_S;
     char lock_name[NAME_SIZE];
     size_t len = strlen(name);
+    int store = t->store;
 
     (void)target;
     if (strncmp(name, CSN_TEMP_PREFIX, strlen(CSN_TEMP_PREFIX)) == 0) {
@@ -138,7 +157,7 @@ static int remove_unused(void *ctx, const char *name, const struct stat *st, con
         return 0;
     }
     if (!S_ISDIR(st->st_mode) || len + sizeof(LOCK_SUFFIX) > sizeof(lock_name) ||
-        time(NULL) - st->st_mtim.tv_sec < COPY_AGE_S)
+        time(NULL) - st->st_mtim.tv_sec < age)
         return 0;
     snprintf(lock_name, sizeof(lock_name), "%s" LOCK_SUFFIX, name);
     csn_autofd int lock = openat(store, lock_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -149,7 +168,7 @@ static int remove_unused(void *ctx, const char *name, const struct stat *st, con
     return 0;
 }
 
-/* Both under temporary names first, the lock gets its name before the copy has its own. */
+/* Both under temporary names first, the lock gets its name before the frame has its own. */
 static int publish(int store, const char *temp, const char *key)
 {
     char lock_name[NAME_SIZE];
@@ -165,14 +184,16 @@ static int publish(int store, const char *temp, const char *key)
     return errno == EEXIST || errno == ENOTEMPTY ? 0 : -errno;
 }
 
-int csn_etc_make(int store, const char *key, const csn_mount *list, size_t count)
+int csn_frame_make(int store, const char *key, const csn_mount *list, size_t count)
 {
     char temp[CSN_TEMP_SIZE];
     int rc = csn_temp_name(temp);
 
     if (rc < 0)
         return rc;
-    (void)csn_tree_list(store, remove_unused, &store);
+    tidy t = {.store = store};
+    (void)csn_tree_list(store, count_one, &t);
+    (void)csn_tree_list(store, remove_unused, &t);
     rc = make_dir(store, temp);
     if (rc < 0)
         return rc;
