@@ -143,10 +143,11 @@ static int make_head(csn_audit *a)
     char tmp[CSN_AUDIT_NAME_MAX];
 
     if (a->fresh) { /* nobody else knows of this sandbox yet: the short way */
-        int fd = csn_audit_open_at(&a->place, a->place.head, O_RDWR | O_CREAT | O_EXCL);
+        csn_autofd int fd =
+            csn_audit_open_at(&a->place, a->place.head, O_RDWR | O_CREAT | O_EXCL);
         int rc = fd < 0 ? -fd : csn_audit_head_write(fd, &a->last, &a->written);
-        if (fd >= 0)
-            close(fd);
+        if (rc == 0)
+            a->head_fd = csn_steal_fd(&fd);
         if (rc != EEXIST)
             return rc;
     }
@@ -170,7 +171,9 @@ static int ready_files(csn_audit *a)
     int rc = ready_place(a);
     if (rc != 0)
         return rc;
-    int fd = csn_audit_open_at(&a->place, a->place.log, O_RDWR | O_APPEND);
+    int fd = a->fresh && a->last.lines == 0 /* then there is none */
+                 ? -ENOENT
+                 : csn_audit_open_at(&a->place, a->place.log, O_RDWR | O_APPEND);
     if (fd == -ENOENT) {
         rc = make_head(a);
         if (rc != 0)
@@ -180,7 +183,8 @@ static int ready_files(csn_audit *a)
     if (fd < 0)
         return -fd;
     a->fd = fd;
-    a->head_fd = csn_audit_open_at(&a->place, a->place.head, O_RDWR);
+    if (a->head_fd < 0)
+        a->head_fd = csn_audit_open_at(&a->place, a->place.head, O_RDWR);
     return 0;
 }
 
