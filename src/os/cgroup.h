@@ -44,7 +44,8 @@ typedef struct csn_cgroup_dir {
 } csn_cgroup_dir;
 
 typedef struct csn_cgroup {
-    uint32_t count; /* 0: no limits, and everything below does nothing */
+    uint32_t count;   /* 0: no limits, and everything below does nothing */
+    bool parent_made; /* the plan had to make the parent of the last: goes if that cannot be */
     csn_cgroup_dir dirs[CSN_CGROUP_KINDS];
 } csn_cgroup;
 
@@ -88,11 +89,18 @@ const char *csn_cgroup_why_text(csn_cgroup_why why);
  * /proc cannot be read. */
 int csn_cgroup_probe(const csn_cgroup_host *host, csn_cgroup_offer ret[CSN_CGROUP_KINDS]);
 
-/* All or nothing: after a failure no group of it is left (a controller that was enabled for
- * children of a v2 group stays enabled). -EACCES: not delegated or read-only. -ENOTSUP: cannot
- * be had here for another reason. -EINVAL: a bad id or limit, or one that v1 refuses because a
- * group above has a smaller cpu quota. -EEXIST: there is such a group, and it is left alone.
- * fault may be NULL. */
+/* Which groups these limits need and where they will be; none is made yet, so that whoever is
+ * to remove them can be told before there is anything. -EACCES: not delegated or read-only.
+ * -ENOTSUP: cannot be had here for another reason. -EINVAL: a bad id or limit. -EEXIST: there
+ * is such a group, and it is left alone. On v2 controllers are enabled for children, and stay
+ * so; root's parent of all sandboxes is made. fault may be NULL. */
+int csn_cgroup_plan(const csn_cgroup_host *host, const char *id, const csn_cgroup_limits *l,
+                    csn_cgroup *ret, csn_cgroup_fault *fault);
+/* Makes what was planned with these limits. All or nothing: after a failure no group of it is
+ * left. -EINVAL: one that v1 refuses because a group above has a smaller cpu quota. */
+int csn_cgroup_make(const csn_cgroup_host *host, const csn_cgroup *g,
+                    const csn_cgroup_limits *l, csn_cgroup_fault *fault);
+/* Both at once. */
 int csn_cgroup_create(const csn_cgroup_host *host, const char *id, const csn_cgroup_limits *l,
                       csn_cgroup *ret, csn_cgroup_fault *fault);
 
@@ -114,6 +122,10 @@ int csn_cgroup_of(pid_t pid, const char *id, unsigned kinds, csn_cgroup *ret);
 
 /* -ENOENT when a group is gone. Read it before csn_cgroup_kill, whose refusals count too. */
 int csn_cgroup_usage_read(const csn_cgroup *g, csn_cgroup_usage *ret);
+
+/* Of the same only what tells whether a limit was hit: the peak of memory, who was killed for
+ * it, forks that were refused. For who asks around each command. */
+void csn_cgroup_hits_read(const csn_cgroup *g, csn_cgroup_usage *ret);
 
 /* Ends every process in the groups; -EBUSY when some live on after a second. Not for processes
  * that are in one of them. */

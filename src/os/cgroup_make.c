@@ -2,9 +2,10 @@
  *
  * Called by the library, on behalf of the host program: perhaps root, perhaps a user to whom a
  * part of the hierarchy was delegated, mostly neither. The id becomes part of a path, so it
- * must be a plain name. What must hold: limits that were asked for are all in force when create
- * succeeds, and when it fails no group of it is left and the caller learns which file it was.
- */
+ * must be a plain name. What must hold: a plan makes no group of the sandbox and names all that
+ * making will make, which is what a sweeper is told beforehand; limits that were asked for are
+ * all in force when make succeeds, and when it fails no group of it is left and the caller
+ * learns which file it was. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -72,15 +73,13 @@ int csn_cgroup_probe(const csn_cgroup_host *host, csn_cgroup_offer ret[CSN_CGROU
     return 0;
 }
 
-/* What is being made, until it is complete. */
+/* What is being planned or made, until it is complete. */
 typedef struct making {
     const csn_cgroup_host *host;
     const csn_cgroup_limits *limits;
     csn_cgroup_fault *fault;
     char name[CSN_NAME_BYTES_MAX + sizeof(CSN_CGROUP_PREFIX)];
     csn_cgroup group;
-    uint32_t made;                     /* so many of its directories exist */
-    char caisson[CSN_CGROUP_PATH_MAX]; /* root's parent group, when this call made it */
 } making;
 
 static int failed(making *m, csn_cgroup_why why, const char *path, int rc)
@@ -142,12 +141,12 @@ static int plan(making *m, unsigned kinds)
     csn_cgroup_v2_prepare(m->host, &map.v2, unified, &parent);
     if (parent.why)
         return failed(m, parent.why, parent.path, parent.rc);
-    if (parent.caisson_made)
-        memcpy(m->caisson, parent.path, sizeof(m->caisson));
-    return add_group(m, 2, unified, &parent);
+    rc = add_group(m, 2, unified, &parent);
+    m->group.parent_made = rc == 0 && parent.caisson_made;
+    return rc;
 }
 
-static int make_group(making *m, const csn_cgroup_dir *d)
+static int make_group(making *m, const csn_cgroup_dir *d, uint32_t *made)
 {
     csn_cgroup_step steps[CSN_CGROUP_STEPS_MAX];
     char file[CSN_CGROUP_PATH_MAX];
@@ -155,7 +154,7 @@ static int make_group(making *m, const csn_cgroup_dir *d)
 
     if ((fake ? m->host->make(d->path) : mkdir(d->path, 0755)) < 0)
         return failed(m, CSN_CGROUP_REFUSED, d->path, -errno);
-    m->made++;
+    (*made)++;
     size_t n = csn_cgroup_steps(d->version, d->kinds, m->limits, steps);
     for (size_t i = 0; i < n; i++) {
         int rc = csn_cgroup_put(d->path, steps[i].file, steps[i].text);
@@ -168,12 +167,17 @@ static int make_group(making *m, const csn_cgroup_dir *d)
     return 0;
 }
 
-static void undo(making *m)
+/* made: so many of its directories exist. */
+static void undo(const csn_cgroup_host *host, const csn_cgroup *g, uint32_t made)
 {
-    while (m->made > 0)
-        (void)csn_cgroup_drop(m->host, m->group.dirs[--m->made].path);
-    if (m->caisson[0])
-        (void)csn_cgroup_drop(m->host, m->caisson);
+    char parent[CSN_CGROUP_PATH_MAX];
+
+    while (made > 0)
+        (void)csn_cgroup_drop(host, g->dirs[--made].path);
+    if (!g->parent_made || csn_cgroup_join(parent, g->dirs[g->count - 1].path, "") < 0)
+        return;
+    *strrchr(parent, '/') = '\0';
+    (void)csn_cgroup_drop(host, parent);
 }
 
 /* Only a group of that very name counts: the process may be anybody by now. */
@@ -212,8 +216,17 @@ static unsigned kinds_of(const csn_cgroup_limits *l)
            (l->cpu_milli ? 1u << CSN_CGROUP_CPU : 0);
 }
 
-int csn_cgroup_create(const csn_cgroup_host *host, const char *id, const csn_cgroup_limits *l,
-                      csn_cgroup *ret, csn_cgroup_fault *fault)
+/* A group of that name is somebody's, and whoever is told of our plan would remove it. */
+static int check_free(making *m)
+{
+    for (uint32_t i = 0; i < m->group.count; i++)
+        if (access(m->group.dirs[i].path, F_OK) == 0)
+            return failed(m, CSN_CGROUP_REFUSED, m->group.dirs[i].path, -EEXIST);
+    return 0;
+}
+
+int csn_cgroup_plan(const csn_cgroup_host *host, const char *id, const csn_cgroup_limits *l,
+                    csn_cgroup *ret, csn_cgroup_fault *fault)
 {
     making m = {.host = host, .limits = l, .fault = fault};
     unsigned kinds = kinds_of(l);
@@ -222,12 +235,39 @@ int csn_cgroup_create(const csn_cgroup_host *host, const char *id, const csn_cgr
         return failed(&m, CSN_CGROUP_REFUSED, "", -EINVAL);
     snprintf(m.name, sizeof(m.name), CSN_CGROUP_PREFIX "%s", id);
     int rc = kinds ? plan(&m, kinds) : 0;
-    for (uint32_t i = 0; rc == 0 && i < m.group.count; i++)
-        rc = make_group(&m, &m.group.dirs[i]);
+    if (rc == 0)
+        rc = check_free(&m);
     if (rc < 0) {
-        undo(&m);
+        undo(host, &m.group, 0);
         return rc;
     }
     *ret = m.group;
     return 0;
+}
+
+int csn_cgroup_make(const csn_cgroup_host *host, const csn_cgroup *g,
+                    const csn_cgroup_limits *l, csn_cgroup_fault *fault)
+{
+    making m = {.host = host, .limits = l, .fault = fault};
+    uint32_t made = 0;
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < g->count; i++)
+        rc = make_group(&m, &g->dirs[i], &made);
+    if (rc < 0)
+        undo(host, g, made);
+    return rc;
+}
+
+int csn_cgroup_create(const csn_cgroup_host *host, const char *id, const csn_cgroup_limits *l,
+                      csn_cgroup *ret, csn_cgroup_fault *fault)
+{
+    csn_cgroup g;
+    int rc = csn_cgroup_plan(host, id, l, &g, fault);
+
+    if (rc == 0)
+        rc = csn_cgroup_make(host, &g, l, fault);
+    if (rc == 0)
+        *ret = g;
+    return rc;
 }

@@ -1,10 +1,10 @@
 /* cgroup_sweep.c: removes what crashed owners left.
  *
- * Called now and then by the library. Looks through all of a hierarchy that the caller may
- * write to, because the owner may have been in another group than we are. What must hold: a
- * group with processes is never touched (and the kernel would refuse), nor one of another user,
- * nor one that was only just made and waits for its keeper. The age is that of the directory:
- * the kernel may make it look younger than it is, never older. */
+ * Called by a sweeper that has done its own work. Looks through all of a hierarchy that the
+ * caller may write to, because the owner may have been in another group than we are. What must
+ * hold: a group with processes is never touched (and the kernel would refuse), nor one of
+ * another user, nor one that was only just made and waits for its keeper. The age is that of
+ * the directory: the kernel may make it look younger than it is, never older. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>

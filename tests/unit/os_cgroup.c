@@ -317,6 +317,42 @@ static void v1_files_get_exactly_these_texts(void **state)
     assert_int_equal(csn_cgroup_create(&host, "k", &all, &g, NULL), 0);
 }
 
+static void plan_names_all_and_makes_none(void **state)
+{
+    csn_cgroup g = {0}, same;
+    csn_cgroup_fault fault;
+
+    (void)state;
+    v1_layout();
+    assert_int_equal(csn_cgroup_plan(&host, "j", &all, &g, NULL), 0);
+    assert_true(g.count > 1);
+    assert_false(g.parent_made);
+    for (uint32_t i = 0; i < g.count; i++)
+        assert_false(exists(g.dirs[i].path));
+    assert_int_equal(csn_cgroup_make(&host, &g, &all, NULL), 0);
+    for (uint32_t i = 0; i < g.count; i++)
+        assert_true(exists(g.dirs[i].path));
+    /* whoever is told of a plan removes what is in it: so nobody else's group is ever in one */
+    assert_int_equal(csn_cgroup_plan(&host, "j", &all, &same, &fault), -EEXIST);
+    assert_string_equal(fault.path, g.dirs[0].path);
+}
+
+static void plan_of_root_has_a_parent_and_takes_it_back(void **state)
+{
+    csn_cgroup g = {0};
+
+    (void)state;
+    user_layout("cpu memory pids\n");
+    host.uid = 0;
+    assert_int_equal(csn_cgroup_plan(&host, "a", &all, &g, NULL), 0);
+    assert_string_equal(g.dirs[0].path, at("v2 mount/caisson/caisson-a"));
+    assert_true(g.parent_made && exists(at("v2 mount/caisson")));
+    assert_false(exists(at("v2 mount/caisson/caisson-a")));
+    fake_lacks = "pids.max";
+    assert_int_equal(csn_cgroup_make(&host, &g, &all, NULL), -ENOENT);
+    assert_false(exists(at("v2 mount/caisson")));
+}
+
 static void failure_half_way_leaves_nothing(void **state)
 {
     csn_cgroup g = {.count = 42};
@@ -488,6 +524,8 @@ int main(void)
         T(groups_out_of_sight_are_not_guessed),
         T(of_several_mounts_the_useful_one_counts),
         T(v1_files_get_exactly_these_texts),
+        T(plan_names_all_and_makes_none),
+        T(plan_of_root_has_a_parent_and_takes_it_back),
         T(failure_half_way_leaves_nothing),
         T(what_is_not_delegated_is_left_alone),
         T(usage_is_read_and_gaps_are_unknown),
