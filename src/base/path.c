@@ -61,22 +61,6 @@ csn_status csn_path_join(const char *workdir, const char *home, const char *path
     return CSN_OK;
 }
 
-/* Both are walked together, so doubled and trailing slashes on either side do not matter. */
-const char *csn_path_below(const char *path, const char *dir)
-{
-    for (;;) {
-        path += strspn(path, "/");
-        dir += strspn(dir, "/");
-        size_t n = strcspn(dir, "/");
-        if (n == 0)
-            return path;
-        if (strcspn(path, "/") != n || memcmp(path, dir, n) != 0)
-            return NULL;
-        path += n;
-        dir += n;
-    }
-}
-
 const char *csn_path_base(const char *path)
 {
     const char *base = path; /* moves behind each slash that something follows */

@@ -186,9 +186,12 @@ void csn_net_told(void);
 int csn_net_begin(csn_keeper *k); /* serves the link from now on */
 void csn_net_serve(csn_keeper *k);
 
+/* main.c. Before anything is served: waits for a message of the library, or for its end. */
+int csn_await_message(uint64_t deadline_ns);
+
 /* sweep.c. Removes what the spec lists. */
 void csn_sweep_listed(const csn_keeper_spec *spec);
-int csn_sweep(const csn_keeper_spec *spec); /* waits for the keeper's end first */
+int csn_sweep(const csn_keeper_spec *spec); /* when the keeper has ended, or none comes */
 
 /* meter.c. Is more memory in use than the spec allows? When to look again; 0: no need. */
 uint64_t csn_meter_tick(csn_keeper *k, uint64_t now);

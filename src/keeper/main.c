@@ -31,15 +31,14 @@
 static csn_keeper keeper;
 static char spec_bytes[sizeof(csn_msg_head) + CSN_SPEC_MAX];
 
-/* Waits for a message, or for the owner's end: a host that has forked holds our connection open
- * after it has died. A listening socket in its place means that it may die. */
-static int await_message(void)
+/* A host that has forked holds our connection open after it has died: so its end is looked for
+ * as well. A listening socket in its place means that it may die. */
+int csn_await_message(uint64_t deadline)
 {
     struct stat st;
     bool owned = fstat(CSN_KEEPER_FD_OWNER, &st) == 0 && !S_ISSOCK(st.st_mode);
     struct pollfd pf[] = {{.fd = CSN_KEEPER_FD_CONTROL, .events = POLLIN},
                           {.fd = owned ? CSN_KEEPER_FD_OWNER : -1, .events = POLLIN}};
-    uint64_t deadline = csn_deadline_in(CSN_KEEPER_ORDERS_MS);
 
     while (pf[0].revents == 0) {
         int n = poll(pf, 2, csn_deadline_poll_ms(deadline));
@@ -57,7 +56,7 @@ static int receive_spec(csn_keeper *k)
     csn_msg m;
 
     csn_walls_ahead();
-    int rc = await_message();
+    int rc = csn_await_message(csn_deadline_in(CSN_KEEPER_ORDERS_MS));
     csn_walls_ordered();
     if (rc == 0)
         rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, spec_bytes, sizeof(spec_bytes), &m);

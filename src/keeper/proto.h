@@ -70,6 +70,8 @@ enum csn_msg_type {
     CSN_MSG_READY,       /* from the keeper: its walls stand; its root comes along */
     CSN_MSG_FAILED,      /* they do not */
     CSN_MSG_ORDERS,      /* from the library: the spec, for a keeper born without one */
+    CSN_MSG_DOORS,       /* from the library: who writes "0" to these is in its groups */
+    CSN_MSG_KEEPER,      /* from the library to a sweeper: the pidfd of the keeper */
 };
 
 /* ---- bodies ---------------------------------------------------------------------------- */

@@ -127,6 +127,8 @@ static bool sane(const csn_keeper_spec *s)
     if ((s->flags & CSN_SPEC_SOCKETS) &&
         (s->flags != CSN_SPEC_SOCKETS || !(s->walls.on & CSN_WALL_BIT(CSN_WALL_NET))))
         return false;
+    if ((s->flags & CSN_SPEC_GROUPED) && (sweeps || s->walls.on == 0))
+        return false;
     if (s->user != 0 && (s->user < CSN_SPEC_USER_LOW || s->user == UINT32_MAX))
         return false;
     if ((s->flags & ~CSN_SPEC_ALL) != 0 || (s->socket && s->socket[0] != '/'))

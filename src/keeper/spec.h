@@ -10,7 +10,7 @@
 #include "os/cgroup.h"
 
 #define CSN_SPEC_MAGIC     0x534e5343u /* "CSNS" */
-#define CSN_SPEC_VERSION   4u
+#define CSN_SPEC_VERSION   5u
 #define CSN_SPEC_MAX       (64u * 1024u)
 #define CSN_SPEC_ID_MAX    127u
 #define CSN_SPEC_TEXT_MAX  8192u
@@ -20,7 +20,9 @@
 #define CSN_SPEC_SWEEP    (1u << 1) /* not a keeper: removes what one leaves, see sweep.c */
 #define CSN_SPEC_TAGGED   (1u << 2) /* SWEEP: also ends the processes: see `user` */
 #define CSN_SPEC_SOCKETS  (1u << 3) /* not a keeper: makes the sockets of one command */
-#define CSN_SPEC_ALL      0xfu
+#define CSN_SPEC_GROUPED  (1u << 4) /* DOORS will come: it enters control groups, then serves  \
+                                     */
+#define CSN_SPEC_ALL 0x1fu
 
 #define CSN_SPEC_USER_LOW 0x70000000u /* nobody below is without account, for sure */
 
@@ -28,7 +30,7 @@
 #define CSN_KEEPER_FD_CONTROL 3
 #define CSN_KEEPER_FD_SPEC    4 /* or /dev/null: it comes as a message */
 #define CSN_KEEPER_FD_OWNER   5 /* attached: pidfd of the owner; detached: listening socket */
-#define CSN_SWEEPER_FD_KEEPER 5 /* pidfd of the keeper; 3 is /dev/null */
+/* A sweeper has the same ones; its owner is always a pidfd. */
 
 /* Commands are marked for life with a soft RLIMIT_RTTIME of tag_base + sequence: see
  * treekill.c. The base is made of the sandbox's id, so that whoever knows the id can find what

@@ -2,12 +2,14 @@
  *
  * A keeper removes its own directories at its end, if it can. One behind walls cannot: it has
  * another root and mostly another user. And nobody removes anything when a keeper is killed. So
- * the library starts this program a second time, as the caller, with a spec that says SWEEP: it
- * waits for the keeper's end, removes what the spec lists and ends. It holds the keeper's pidfd
- * and nothing else, all signals stay blocked, and it runs nothing of the sandbox. The paths are
- * the library's (spec.c checks them); what is in the directories was made by commands. What
- * must hold: nothing is touched while the keeper lives, and what somebody else has already
- * removed is no failure. */
+ * the library starts this program a second time, as the caller, with a spec that says SWEEP and
+ * lists what there will be: before any of it is made. It is told of the keeper when there is
+ * one (KEEPER, with its pidfd), waits for its end, removes what the spec lists and ends. When
+ * the library hangs up or dies before that, there is no keeper to wait for. All signals stay
+ * blocked, and it runs nothing of the sandbox. The paths are the library's (spec.c checks
+ * them); what is in the directories was made by commands. What must hold: nothing is touched
+ * while a keeper lives that it was told of; what is not there, because somebody else has
+ * removed it or it was never made, is no failure. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +28,8 @@
 
 #define PROCESS_NAME "caisson-sweeper"
 #define PASSES       50
-#define TRIES        5 /* each waits a second for processes that are slow to vanish */
+#define STALE_S      10u /* no group waits that long for its keeper */
+#define TRIES        5   /* each waits a second for processes that are slow to vanish */
 
 /* What it holds was made by commands: any depth, any names, links to anywhere. */
 static void remove_dir(const char *path)
@@ -113,23 +116,69 @@ static void sweep_tagged(const csn_keeper_spec *spec)
     csn_proctree_release(&t);
 }
 
-int csn_sweep(const csn_keeper_spec *spec)
+/* ---- when ---- */
+
+/* The pidfd of the keeper; -ENOENT: there is none and will be none. */
+static int receive_keeper(void)
 {
-    struct pollfd pf = {.fd = CSN_SWEEPER_FD_KEEPER, .events = POLLIN};
+    uint8_t buf[sizeof(csn_msg_head)];
+    csn_msg m;
+    int rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, buf, sizeof(buf), &m);
+
+    if (rc == -EAGAIN)
+        return rc;
+    if (rc <= 0)
+        return -ENOENT;
+    int fd = m.type == CSN_MSG_KEEPER && m.nfds == 1 ? csn_msg_take_fd(&m, 0) : -ENOENT;
+    csn_msg_release(&m);
+    return fd;
+}
+
+/* A host that has forked holds our connection open after it has died: so its end is looked for
+ * as well. What it said before that counts. */
+static int await_keeper(void)
+{
+    struct pollfd pf[] = {{.fd = CSN_KEEPER_FD_CONTROL, .events = POLLIN},
+                          {.fd = CSN_KEEPER_FD_OWNER, .events = POLLIN}};
+    int fd = -EAGAIN;
+
+    while (fd == -EAGAIN) {
+        if (poll(pf, 2, -1) < 0)
+            continue; /* EINTR: nothing else can happen to these */
+        fd = receive_keeper();
+        if (fd == -EAGAIN && pf[1].revents != 0)
+            return -EOWNERDEAD;
+    }
+    return fd;
+}
+
+static int await_end(int pidfd)
+{
+    struct pollfd pf = {.fd = pidfd, .events = POLLIN};
     int n;
 
-    (void)prctl(PR_SET_NAME, PROCESS_NAME, 0L, 0L, 0L);
-    close(CSN_KEEPER_FD_CONTROL);
     do
         n = poll(&pf, 1, -1);
     while (n < 0 && errno == EINTR);
-    if (n != 1 || !(pf.revents & POLLIN))
-        return -EBADF; /* not a pidfd: we would not know when */
+    return n == 1 && (pf.revents & POLLIN) ? 0 : -EBADF; /* no pidfd: we would not know when */
+}
+
+int csn_sweep(const csn_keeper_spec *spec)
+{
+    (void)prctl(PR_SET_NAME, PROCESS_NAME, 0L, 0L, 0L);
+    csn_autofd int keeper = await_keeper();
+    close(CSN_KEEPER_FD_CONTROL);
+    close(CSN_KEEPER_FD_OWNER);
+    if (keeper >= 0 && await_end(keeper) < 0)
+        return -EBADF;
     /* A keeper that was killed in no pid namespace leaves its commands behind. */
     if ((spec->flags & CSN_SPEC_TAGGED) && spec->user != 0)
         sweep_user(spec->user);
     else if (spec->flags & CSN_SPEC_TAGGED)
         sweep_tagged(spec);
     csn_sweep_listed(spec);
-    return sweep_groups(spec);
+    int rc = spec->groups[0] ? sweep_groups(spec) : 0;
+    if (spec->groups[0]) /* what was left when a sweeper was killed, too; nobody waits for us */
+        (void)csn_cgroup_sweep(NULL, STALE_S);
+    return rc;
 }

@@ -9,7 +9,7 @@
  * command is ever started behind less than what was ordered. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -41,6 +41,7 @@ typedef struct building {
     int landlock;    /* the rules of our own, or -1 */
     csn_ask_body told;
     bool ahead;       /* the first steps were done before the orders came */
+    bool grouped;     /* control groups are to be entered */
     csn_beside aside; /* makes the network while we do the rest */
     int net;          /* what it made */
     csn_net_body net_told;
@@ -53,34 +54,58 @@ typedef struct building {
 /* Pages of its own, given back when the walls stand: there may be thousands of keepers. */
 static _Alignas(PAGE) building site;
 
-/* ---- mounts made by the library ---- */
+/* ---- what the library still has to give ---- */
 
-/* Detached mounts of a privileged caller. They come on the connection we were born with, before
- * any request. */
-static int receive_given(building *b)
+/* The descriptors of the next message, which is of this type and brings at most `max`. They
+ * come on the connection we were born with, before any request. How many, or -errno. */
+static int receive_fds(uint16_t type, int *ret, size_t max)
 {
     uint8_t buf[256];
-    uint64_t deadline = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
+    csn_msg m;
+    int rc = csn_await_message(csn_deadline_in(CSN_KEEPER_ANSWER_MS));
 
+    if (rc == 0)
+        rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, buf, sizeof(buf), &m);
+    if (rc <= 0)
+        return rc < 0 ? rc : -EPIPE;
+    rc = m.type == type && m.nfds > 0 && m.nfds <= max ? (int)m.nfds : -EPROTO;
+    for (int i = 0; i < rc; i++)
+        ret[i] = csn_msg_take_fd(&m, (size_t)i);
+    csn_msg_release(&m);
+    return rc;
+}
+
+/* Detached mounts of a privileged caller. */
+static int receive_given(building *b)
+{
     while (b->given_count < b->w->given) {
-        struct pollfd pf = {.fd = CSN_KEEPER_FD_CONTROL, .events = POLLIN};
-        csn_msg m;
-        if (poll(&pf, 1, csn_deadline_poll_ms(deadline)) == 0)
-            return -ETIMEDOUT;
-        int rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, buf, sizeof(buf), &m);
-        if (rc == -EAGAIN)
-            continue;
-        if (rc <= 0)
-            return rc < 0 ? rc : -EPIPE;
-        if (m.type != CSN_MSG_MOUNTS || b->given_count + m.nfds > b->w->given) {
-            csn_msg_release(&m);
-            return -EPROTO;
-        }
-        for (size_t i = 0; i < m.nfds; i++)
-            b->given[b->given_count++] = csn_msg_take_fd(&m, i);
-        csn_msg_release(&m);
+        int n = receive_fds(CSN_MSG_MOUNTS, b->given + b->given_count,
+                            b->w->given - b->given_count);
+        if (n < 0)
+            return n;
+        b->given_count += (size_t)n;
     }
     return 0;
+}
+
+/* The groups are made while we build; whoever removes them knows by now whose end to wait for.
+ * We move ourselves, through files that somebody with the right to has opened: on v1 that is
+ * cheap for a single thread. From here on everything is counted, and the groups are the root of
+ * what can be seen of them. A group that is already gone cannot be entered. */
+static int enter_groups(const building *b)
+{
+    int doors[CSN_CGROUP_KINDS];
+    int n = receive_fds(CSN_MSG_DOORS, doors, CSN_CGROUP_KINDS), rc = n < 0 ? n : 0;
+
+    for (int i = 0; i < n; i++) {
+        if (rc == 0 && write(doors[i], "0", 1) != 1)
+            rc = -errno;
+        close(doors[i]);
+    }
+    if (rc == 0 && (b->w->on & CSN_WALL_BIT(CSN_WALL_NAMESPACES)) &&
+        unshare(CLONE_NEWCGROUP) < 0)
+        rc = -errno;
+    return rc;
 }
 
 static int enter_mounts(building *b)
@@ -306,7 +331,9 @@ static int build(csn_keeper *k, building *b)
 
     for (unsigned i = 0; rc == 0 && i < CSN_WALLS; i++) {
         b->at = (csn_wall)i;
-        rc = b->w->on & CSN_WALL_BIT(i) ? build_one(k, b, b->at) : 0;
+        rc = b->grouped && b->at == CSN_WALL_LIMITS ? enter_groups(b) : 0;
+        if (rc == 0 && (b->w->on & CSN_WALL_BIT(i)))
+            rc = build_one(k, b, b->at);
     }
     /* The ends of the others are waited for here and not before: nothing above depends on them.
      */
@@ -370,6 +397,7 @@ int csn_walls_build(csn_keeper *k)
     building *b = &site;
 
     b->w = &k->spec.walls;
+    b->grouped = (k->spec.flags & CSN_SPEC_GROUPED) != 0;
     b->inner = b->landlock = -1;
     k->inner_wall = -1;
     if (b->w->on == 0)

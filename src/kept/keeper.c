@@ -501,7 +501,7 @@ void csn_kept_keeper_end(csn_kept *l)
         /* Its own burial takes as long as its start. When nobody else is left in the sandbox,
          * and nobody can come, there is nothing to wait for. */
         bool alone = l->spawns == l->alone_after && !l->connected && !l->detached;
-        if (alone && !l->wait_end)
+        if (alone)
             (void)syscall(SYS_pidfd_send_signal, l->keeper_pidfd, SIGKILL, NULL, 0);
         else
             kill_keeper(l);

@@ -197,8 +197,7 @@ static csn_status set_up(csn_kept *l, bool keeper, csn_error **err)
     csn_status st = kind->begin ? kind->begin(l, err) : CSN_OK;
 
     if (st == CSN_OK)
-        st = keeper && kind->ahead && kind->ahead(l) ? prepare_and_bear(l, err)
-                                                     : prepare(l, err);
+        st = keeper && kind->ahead ? prepare_and_bear(l, err) : prepare(l, err);
     return st == CSN_OK && keeper ? csn_kept_keeper_start(l, err) : st;
 }
 

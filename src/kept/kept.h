@@ -50,8 +50,7 @@ struct csn_kept_kind {
     bool eager;       /* the keeper runs from open on, not from the first command */
     bool rooted;      /* paths are those of the keeper's own root, see csn_kept.root */
     bool judged;      /* paths are the host's, and every one is judged by the rules */
-    /* Eager: is the keeper to be born before `prepare`, and to have its orders after it? */
-    bool (*ahead)(const csn_kept *k);
+    bool ahead;       /* eager: the keeper is born before `prepare`, and has its orders after */
     /* What must be known before the keeper is born. */
     csn_status (*begin)(csn_kept *k, csn_error **err);
     /* What it is born into. */
@@ -109,7 +108,6 @@ struct csn_kept {
     _Atomic int64_t resting;         /* a channel between two commands, see exec.c; -1: none */
     _Atomic uint64_t spawns;         /* how often it was asked to start something */
     _Atomic uint64_t alone_after;    /* after that one ended, nothing else was left */
-    bool wait_end;                   /* something of its needs it to have ended: see its kind */
     char *program;                   /* that the keeper runs, when it was started here */
     unsigned keeper_uid, keeper_gid; /* of one that was found again */
     uid_t file_uid;                  /* who touches files: the caller, or who commands are */

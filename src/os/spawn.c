@@ -259,31 +259,14 @@ IN_CHILD static int program_main(void *arg)
     __builtin_unreachable();
 }
 
-/* The middle moves itself, which is cheap for a single thread and needs no right of the
- * program's; what it starts is born where it is, and that is the root of its cgroup namespace.
- * The kernel's memory killer spares who shares its memory with a parent in vfork: the host. So
- * then the host waits. */
-IN_CHILD static int enter_groups(const csn_orphan *o)
-{
-    long n = 1;
-
-    for (size_t i = 0; n == 1 && i < o->door_count; i++)
-        n = csn_raw(SYS_write, o->doors[i], "0", 1);
-    return n == 1 ? 0 : n < 0 ? (int)n : -EIO;
-}
-
 IN_CHILD static int middle_main(void *arg)
 {
     start *s = arg;
     const csn_orphan_walls *w = s->o->walls;
     int pidfd = -1;
 
-    s->stage = CSN_ORPHAN_ENTER;
-    int rc = enter_groups(s->o);
-    if (rc == 0) {
-        s->stage = CSN_ORPHAN_USER;
-        rc = w && w->become ? become(w) : 0;
-    }
+    s->stage = CSN_ORPHAN_USER;
+    int rc = w && w->become ? become(w) : 0;
     s->error = -rc;
     if (rc == 0) {
         s->stage = CSN_ORPHAN_CLONE;
@@ -326,7 +309,6 @@ static int new_start(const csn_orphan *o, start **ret)
 
 int csn_orphan_begin(const csn_orphan *o, csn_orphan_birth **ret)
 {
-    const int wait = o->door_count > 0 ? CLONE_VFORK : 0; /* see enter_groups */
     uint64_t all = ~0ull, old = 0;
     start *s = NULL;
 
@@ -342,10 +324,10 @@ int csn_orphan_begin(const csn_orphan *o, csn_orphan_birth **ret)
     }
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
     csn_cpus_get(&s->cpus);
-    s->middle = clone(middle_main, s->stack2, CLONE_VM | CLONE_FILES | wait, s);
+    s->middle = clone(middle_main, s->stack2, CLONE_VM | CLONE_FILES, s);
     if (s->middle < 0)
         s->error = errno;
-    else if (!wait)
+    else
         csn_cpus_elsewhere(s->middle);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
     *ret = s;

@@ -22,8 +22,6 @@ typedef struct csn_orphan {
     const char *path;
     int exec_fd; /* > 0: run this instead of path, which may lie where the program cannot go */
     const csn_orphan_walls *walls; /* or NULL */
-    const int *doors; /* of control groups (os/cgroup.h) that it is to be born in */
-    size_t door_count;
     const char *const *argv;
     const char *const *env; /* or NULL: an empty environment */
     bool usual_signals;     /* none blocked, none ignored: for programs that are not ours */
@@ -36,7 +34,6 @@ typedef struct csn_orphan {
  * masks and wait() never notice. ret_pidfd is close-on-exec. 0, or -errno when it could not be
  * run; *ret_stage (may be NULL) tells what failed then. */
 enum csn_orphan_stage {
-    CSN_ORPHAN_ENTER, /* control groups */
     CSN_ORPHAN_CLONE, /* namespaces, if there are any */
     CSN_ORPHAN_USER,
     CSN_ORPHAN_MAP,

@@ -88,17 +88,22 @@ static int open_dir(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
-static int locate(int which, const char *sub, bool make, char **ret_path)
+char *csn_statedir_path(int which, const char *sub)
 {
     csn_autofree char *root = root_path(which);
-    csn_autofree char *path = NULL;
+    char *path = NULL;
 
     if (!root)
+        return NULL;
+    return asprintf(&path, "%s%s%s", root, sub ? "/" : "", sub ? sub : "") < 0 ? NULL : path;
+}
+
+static int locate(int which, const char *sub, bool make, char **ret_path)
+{
+    csn_autofree char *path = csn_statedir_path(which, sub);
+
+    if (!path)
         return errno ? -errno : -ENOMEM;
-    if (asprintf(&path, "%s%s%s", root, sub ? "/" : "", sub ? sub : "") < 0) {
-        path = NULL;
-        return -ENOMEM;
-    }
     int fd = open_dir(path);
     if (fd == -ENOENT && make) {
         int rc = make_parents(path);

@@ -24,3 +24,5 @@
 int csn_statedir_open(int which, const char *sub, char **ret_path);
 /* As above but never makes anything: -ENOENT. */
 int csn_statedir_find(int which, const char *sub, char **ret_path);
+/* Its path alone, whether it is there or not: malloc'd, or NULL with errno set. */
+char *csn_statedir_path(int which, const char *sub);

@@ -37,6 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(s.walls.net.mode == CSN_NETIN_NONE || (s.walls.on & CSN_WALL_BIT(CSN_WALL_NET)));
     for (uint32_t i = 0; i < s.walls.net.lent_count; i++)
         must(s.walls.net.lent[i] != 0);
+    must(!(s.flags & CSN_SPEC_GROUPED) || (s.walls.on != 0 && !(s.flags & CSN_SPEC_SWEEP)));
     must(s.id && strlen(s.id) <= CSN_SPEC_ID_MAX);
     must((s.tag_base & CSN_TAG_SEQ_MASK) == 0);
     csn_wire_out_init(&o, NULL, 0);

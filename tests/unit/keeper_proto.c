@@ -462,6 +462,27 @@ static void only_a_sweeper_removes_groups_and_only_ours(void **state)
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
 }
 
+static void only_who_has_walls_enters_groups(void **state)
+{
+    csn_keeper_spec s = sample_spec(), r;
+
+    (void)state;
+    s.walls = (csn_walls){.on = CSN_WALLS_ALL};
+    s.flags |= CSN_SPEC_GROUPED;
+    assert_int_equal(through_the_wire(&s, &r), 0);
+    assert_int_equal(r.flags, s.flags);
+    csn_spec_release(&r);
+    s.walls.on = 0;
+    assert_int_equal(through_the_wire(&s, &r), -EPROTO);
+    s = sweeper_spec();
+    s.flags |= CSN_SPEC_GROUPED;
+    assert_int_equal(through_the_wire(&s, &r), -EPROTO);
+    s = sample_spec();
+    s.walls = (csn_walls){.on = CSN_WALLS_ALL};
+    s.flags = CSN_SPEC_SOCKETS | CSN_SPEC_GROUPED;
+    assert_int_equal(through_the_wire(&s, &r), -EPROTO);
+}
+
 static void limits_of_walls_come_back(void **state)
 {
     csn_keeper_spec s = sample_spec(), r;
@@ -537,6 +558,7 @@ int main(void)
         cmocka_unit_test(only_a_sweeper_removes_groups_and_only_ours),
         cmocka_unit_test(only_a_sweeper_ends_processes_and_never_those_of_an_account),
         cmocka_unit_test(memory_is_only_watched_in_a_pid_namespace),
+        cmocka_unit_test(only_who_has_walls_enters_groups),
         cmocka_unit_test(limits_of_walls_come_back),
         cmocka_unit_test(tags_of_two_sandboxes_differ),
         cmocka_unit_test(what_a_network_became_travels_in_one_number),

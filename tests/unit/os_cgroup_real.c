@@ -2,6 +2,8 @@
  *
  * Root can nearly everywhere; an ordinary user only with delegation. Who cannot must be told
  * why, and that is tested too. The faked counterpart is os_cgroup.c. */
+#include <grp.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,9 +16,9 @@
 #include "child.h"
 #include "corpus.h"
 #include "os/cgroup.h"
-#include "os/spawn.h"
 
-#define MIB (1024u * 1024u)
+#define MIB    (1024u * 1024u)
+#define NOBODY 65534
 
 /* An id nobody else has, not even another run of this at the same time. */
 static const char *fresh_id(void)
@@ -371,48 +373,55 @@ static bool make_unified(csn_cgroup *g)
     return false;
 }
 
-/* A program that is started with doors was never anywhere else, and we are not in there. */
-static void born_in(const csn_cgroup *g)
+/* As a jail's keeper of root's does: nobody, in namespaces of its own, and no right to anything
+ * there but the open files. */
+static int enter_as_nobody(void *arg)
 {
-    const char *argv[] = {"sleep", "60", NULL};
-    csn_orphan o = {.path = "/bin/sleep", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
-    int doors[CSN_CGROUP_KINDS], pidfd = -1;
-    char self[64], text[8192] = "";
-    pid_t pid = 0;
+    const guest *v = arg;
+    char text[8192] = "";
 
-    assert_int_equal(csn_cgroup_doors(g, doors), 0);
-    o.doors = doors;
-    o.door_count = g->count;
-    assert_int_equal(csn_orphan_start(&o, &pid, &pidfd, NULL), 0);
-    const char *name = strrchr(g->dirs[0].path, '/');
-    for (int i = 0; i < 2; i++) {
-        snprintf(self, sizeof(self), "/proc/%d/cgroup", i == 0 ? (int)pid : (int)getpid());
-        FILE *f = fopen(self, "re");
-        assert_non_null(f);
-        text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
-        fclose(f);
-        assert_int_equal(strstr(text, name) != NULL, i == 0);
-    }
-    assert_int_equal(patiently(csn_cgroup_kill, g), 0);
-    assert_int_equal(csn_orphan_wait(pidfd, 60000), 0);
-    close(pidfd);
-    for (uint32_t i = 0; i < g->count; i++)
-        close(doors[i]);
-    gone(g);
+    if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+                           setresuid(NOBODY, NOBODY, NOBODY) < 0))
+        return 1;
+    if (unshare(CLONE_NEWUSER | CLONE_NEWCGROUP) < 0)
+        return 77;
+    for (uint32_t i = 0; i < v->g->count; i++)
+        if (write(v->doors[i], "0", 1) != 1)
+            return 2;
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+    return n > 0 && strstr(text, v->id) ? 0 : 3;
 }
 
-static void orphan_is_born_inside(void **state)
+/* And when the groups are gone nobody gets in: there is no running beside them. */
+static void let_in(const csn_cgroup *g)
+{
+    guest v = {.g = g, .id = strstr(g->dirs[0].path, "test-")};
+
+    assert_int_equal(csn_cgroup_doors(g, v.doors), 0);
+    csn_child_end in = csn_child_run(enter_as_nobody, &v, -1, 60000);
+    gone(g);
+    csn_child_end late = csn_child_run(enter_as_nobody, &v, -1, 60000);
+    for (uint32_t i = 0; i < g->count; i++)
+        close(v.doors[i]);
+    if (in.exit_code == 77)
+        SKIP("no user namespaces for this user here");
+    assert_int_equal(in.exit_code, 0);
+    assert_int_equal(late.exit_code, 2);
+}
+
+static void doors_need_no_right_and_lead_nowhere_later(void **state)
 {
     csn_cgroup g;
     bool any = false;
 
     (void)state;
     if (make(&(csn_cgroup_limits){.memory_max = 64 * MIB, .pids_max = 20}, &g)) {
-        born_in(&g);
+        let_in(&g);
         any = true;
     }
     if (make_unified(&g)) {
-        born_in(&g);
+        let_in(&g);
         any = true;
     }
     if (!any)
@@ -494,7 +503,7 @@ int main(void)
         cmocka_unit_test(kill_catches_up_with_endless_forks),
         cmocka_unit_test(busy_loop_gets_its_share_and_no_more),
         cmocka_unit_test(who_came_through_a_door_is_found_inside),
-        cmocka_unit_test(orphan_is_born_inside),
+        cmocka_unit_test(doors_need_no_right_and_lead_nowhere_later),
         cmocka_unit_test(failure_half_way_leaves_nothing),
         cmocka_unit_test(unified_group_is_killed_and_removed_with_groups_inside),
         cmocka_unit_test(sweep_takes_what_a_crash_left),

@@ -31,8 +31,7 @@ static void jail_release(csn_kept *k)
 
     if (!j)
         return;
-    if (j->limits.sweeper_pidfd >= 0)
-        close(j->limits.sweeper_pidfd);
+    csn_jail_sweeper_release(&j->sweeper);
     csn_guard_release(j->guard);
     if (j->frame_lock >= 0)
         close(j->frame_lock);
@@ -48,21 +47,27 @@ static csn_status jail_begin(csn_kept *k, csn_error **err)
 
     k->own = j;
     if (j) {
-        csn_jail_limits_init(&j->limits);
+        csn_jail_sweeper_init(&j->sweeper);
         j->frame_lock = -1;
         j->arena = csn_arena_new();
     }
     if (!j || !j->arena)
         return csn_fail(err, CSN_NOMEM, "open jail sandbox");
     k->memory_each = 0; /* memory is bounded by better means, see limits.c */
-    return csn_jail_begin(k, err);
+    csn_status st = csn_jail_begin(k, err);
+    /* Their directories are made soon, and the sweeper comes first. */
+    if (st == CSN_OK && (k->detached || k->kind->judged))
+        st = csn_jail_sweeper_begin(k, err);
+    return st == CSN_OK && k->kind->judged ? csn_jail_sweeper_ready(k, err) : st;
 }
 
 static csn_status jail_prepare(csn_kept *k, csn_error **err)
 {
     csn_status st = csn_jail_plan(k, err);
 
-    return st < 0 ? st : csn_jail_net_plan(k, err);
+    if (st == CSN_OK)
+        st = csn_jail_net_plan(k, err);
+    return st < 0 ? st : csn_jail_sweeper_begin(k, err);
 }
 
 /* Once, before anybody else has the sandbox: information may be asked for by several threads.
@@ -115,7 +120,7 @@ static const csn_kept_kind kind = {.name = "jail",
                                    .instead = instead,
                                    .eager = true,
                                    .rooted = true,
-                                   .ahead = csn_jail_limits_ahead,
+                                   .ahead = true,
                                    .begin = jail_begin,
                                    .birth = csn_jail_birth,
                                    .prepare = jail_prepare,

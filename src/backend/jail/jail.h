@@ -9,7 +9,7 @@
  *   sockets.c what of the host lies in a share and must not be reached
  *   start.c   starting the keeper behind its walls, and understanding why it could not
  *   limits.c  what bounds its use of the machine, and whether that ended a command
- *   sweeper.c starting the program that cleans up after it
+ *   sweeper.h the program that cleans up after it
  *   net.h     the network, if there are rules for it
  *   guard.h   what keeps a workspace from becoming host code
  *   stdin.c   what of the caller's a command may have as its standard input
@@ -22,6 +22,7 @@
 #include "backend/jail/layers.h"
 #include "backend/jail/limits.h"
 #include "backend/jail/net.h"
+#include "backend/jail/sweeper.h"
 #include "base/arena.h"
 #include "kept/kept.h"
 #include "os/guise.h"
@@ -60,6 +61,7 @@ typedef struct csn_jail {
     bool pending;       /* the keeper has not told yet that its walls stand */
     csn_ask_body ready; /* what the keeper told when its walls stood */
     csn_jail_limits limits;
+    csn_jail_sweeper sweeper;
     csn_jail_net *net;     /* NULL: loopback and nothing else */
     csn_guard *guard;      /* NULL until it is planned */
     const char *host_path; /* the caller's PATH: some of it is not there inside */
@@ -115,6 +117,8 @@ csn_status csn_jail_refused(csn_kept *k, enum csn_orphan_stage stage, int errnum
  * is found again has; NULL: none. */
 const csn_kept_kind *csn_jail_weaker_instead(csn_kept *k, const csn_error *because,
                                              const csn_kept_kind *weaker, char **ret_because);
+/* Where the private directories will be; run: the runtime directory. malloc'd, or NULL. */
+char *csn_jail_weaker_place(const csn_kept *k, const char *run);
 csn_status csn_jail_weaker_plan(csn_kept *k, const csn_jail_share *v, size_t count,
                                 csn_error **err);
 void csn_jail_weaker_walls(const csn_jail *j, csn_walls *w);

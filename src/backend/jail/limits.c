@@ -16,6 +16,7 @@
 
 #include "backend/jail/jail.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strv.h"
@@ -30,15 +31,8 @@
 #define DATA_SLACK (64ull << 20)
 #define PIDS_SLACK 64u /* likewise: the control group tells, the rlimit does not */
 #define PAGE       4096u
-#define STALE_S    10u
-#define SWEEPER_MS 2000
 
 #define BIT(kind) (1u << (kind))
-
-void csn_jail_limits_init(csn_jail_limits *l)
-{
-    *l = (csn_jail_limits){.sweeper_pidfd = -1};
-}
 
 static csn_jail_limits *limits_of(csn_kept *k)
 {
@@ -73,46 +67,66 @@ static csn_status refuse_cpu(csn_cgroup_why why, csn_error **err)
                             "under systemd: Delegate=cpu memory pids for user@.service");
 }
 
-static csn_status make_group(csn_kept *k, csn_jail_limits *l, unsigned kinds, csn_error **err)
+static csn_cgroup_limits wanted(const csn_config *c, unsigned kinds)
 {
-    const csn_config *c = k->config;
-    csn_cgroup_fault fault = {0};
-    const csn_cgroup_limits want = {
+    return (csn_cgroup_limits){
         .memory_max = kinds & BIT(CSN_CGROUP_MEMORY) ? c->memory_max : 0,
         .pids_max = kinds & BIT(CSN_CGROUP_PIDS) ? c->pids_max + 1 : 0, /* the keeper is one */
         .cpu_milli = kinds & BIT(CSN_CGROUP_CPU) ? c->cpu_milli : 0};
+}
 
-    (void)csn_cgroup_sweep(NULL, STALE_S); /* what others could not, when they were killed */
-    int rc = csn_cgroup_create(NULL, k->id, &want, &l->group, &fault);
-    if (rc == 0) {
-        rc = csn_cgroup_doors(&l->group, l->doors);
-        l->door_count = rc < 0 ? 0 : l->group.count;
-    }
-    if (rc == 0)
-        return CSN_OK;
-    return csn_fail(err, CSN_UNAVAILABLE, "control group %s: %s", fault.path,
+static csn_status group_failed(const csn_cgroup_fault *fault, int rc, csn_error **err)
+{
+    return csn_fail(err, CSN_UNAVAILABLE, "control group %s: %s", fault->path,
                     strerrordesc_np(-rc));
 }
 
-/* Takes a group for what there is one for. */
-static csn_status choose_groups(csn_kept *k, csn_jail_limits *l, csn_error **err)
+/* Not all can be had by groups: which can? Refused when one that cannot has nothing else. */
+static csn_status choose(csn_jail_limits *l, unsigned kinds, unsigned *ret_can, csn_error **err)
 {
     csn_cgroup_offer offer[CSN_CGROUP_KINDS];
-    unsigned kinds = asked(k->config), can = 0;
-
-    if (kinds == 0)
-        return CSN_OK;
     int rc = csn_cgroup_probe(NULL, offer);
+
     if (rc < 0)
         return csn_fail_errno(err, -rc, "control groups");
+    *ret_can = 0;
     for (int i = 0; i < CSN_CGROUP_KINDS; i++)
-        can |= offer[i].version != 0 ? kinds & BIT(i) : 0;
-    if (kinds & ~can & BIT(CSN_CGROUP_CPU))
+        *ret_can |= offer[i].version != 0 ? kinds & BIT(i) : 0;
+    if (kinds & ~*ret_can & BIT(CSN_CGROUP_CPU))
         return refuse_cpu(offer[CSN_CGROUP_CPU].why, err);
-    if ((can & BIT(CSN_CGROUP_MEMORY)) && k->config->memory_max < MEMORY_LEAST)
+    l->sampled = (kinds & ~*ret_can & BIT(CSN_CGROUP_MEMORY)) != 0;
+    return CSN_OK;
+}
+
+static int plan_groups(const csn_kept *k, csn_jail_limits *l, unsigned kinds,
+                       csn_cgroup_fault *fault)
+{
+    const csn_cgroup_limits want = wanted(k->config, kinds);
+
+    return csn_cgroup_plan(NULL, k->id, &want, &l->group, fault);
+}
+
+/* Mostly there are groups for all or for none, and looking takes longer than deciding. */
+csn_status csn_jail_limits_plan(csn_kept *k, csn_error **err)
+{
+    csn_jail_limits *l = limits_of(k);
+    csn_cgroup_fault fault = {0};
+    unsigned kinds = asked(k->config);
+    csn_status st = CSN_OK;
+
+    if (kinds == 0 || k->connected || l->planned)
+        return CSN_OK;
+    l->planned = true;
+    int rc = plan_groups(k, l, kinds, &fault);
+    if (rc == -EACCES || rc == -ENOTSUP) {
+        st = choose(l, kinds, &kinds, err);
+        rc = st < 0 ? 0 : plan_groups(k, l, kinds, &fault);
+    }
+    if (st < 0 || rc < 0)
+        return st < 0 ? st : group_failed(&fault, rc, err);
+    if (version_of(l, CSN_CGROUP_MEMORY) != 0 && k->config->memory_max < MEMORY_LEAST)
         return csn_fail(err, CSN_INVALID, "a jail needs at least 4 MiB of memory");
-    l->sampled = (kinds & ~can & BIT(CSN_CGROUP_MEMORY)) != 0;
-    return can ? make_group(k, l, can, err) : CSN_OK;
+    return CSN_OK;
 }
 
 /* ---- in words ---- */
@@ -159,21 +173,39 @@ static csn_status describe(csn_kept *k, csn_error **err)
 
 /* ---- the life of a sandbox ---- */
 
-bool csn_jail_limits_ahead(const csn_kept *k)
+static csn_status make_groups(const csn_kept *k, csn_jail_limits *l, csn_error **err)
 {
-    return asked(k->config) == 0;
+    csn_cgroup_fault fault = {0};
+    unsigned kinds = 0;
+
+    for (uint32_t i = 0; i < l->group.count; i++)
+        kinds |= l->group.dirs[i].kinds;
+    const csn_cgroup_limits want = wanted(k->config, kinds);
+    int rc = csn_cgroup_make(NULL, &l->group, &want, &fault);
+    l->made = rc == 0;
+    return rc < 0 ? group_failed(&fault, rc, err) : CSN_OK;
 }
 
-csn_status csn_jail_limits_birth(csn_kept *k, csn_orphan *o, csn_error **err)
+/* Through open files: the keeper may be nobody, and could not open them. */
+csn_status csn_jail_limits_admit(csn_kept *k, csn_error **err)
 {
     csn_jail_limits *l = limits_of(k);
-    csn_status st = choose_groups(k, l, err);
+    int doors[CSN_CGROUP_KINDS];
 
+    if (l->group.count == 0)
+        return CSN_OK;
+    csn_status st = make_groups(k, l, err);
     if (st < 0)
         return st;
-    o->doors = l->doors;
-    o->door_count = l->door_count;
-    k->wait_end = l->door_count > 0; /* a group can be removed when nobody is in it */
+    int rc = csn_cgroup_doors(&l->group, doors);
+    if (rc < 0)
+        return csn_fail_errno(err, -rc, "control group of '%s'", k->id);
+    rc = csn_msg_send(k->keeper_fd, CSN_MSG_DOORS, NULL, 0, doors, l->group.count,
+                      csn_deadline_in(CSN_KEEPER_ANSWER_MS));
+    for (uint32_t i = 0; i < l->group.count; i++)
+        close(doors[i]);
+    if (rc < 0 && rc != -EPIPE) /* a keeper that is gone has told why */
+        return csn_fail_errno(err, -rc, "control group of '%s'", k->id);
     return CSN_OK;
 }
 
@@ -198,17 +230,10 @@ void csn_jail_limits_arm(csn_kept *k, csn_walls *w)
     }
 }
 
-static void close_doors(csn_jail_limits *l)
-{
-    while (l->door_count > 0)
-        close(l->doors[--l->door_count]);
-}
-
 csn_status csn_jail_limits_started(csn_kept *k, csn_error **err)
 {
     csn_jail_limits *l = limits_of(k);
 
-    close_doors(l);
     if (k->connected && asked(k->config) != 0) {
         int rc = csn_cgroup_of((pid_t)k->keeper_pid, k->id, asked(k->config), &l->group);
         if (rc < 0)
@@ -217,24 +242,23 @@ csn_status csn_jail_limits_started(csn_kept *k, csn_error **err)
     return describe(k, err);
 }
 
-/* A sweeper of our own does it, and is waited for; it may have been killed. */
+/* The sweeper waits for the keeper to be gone and then removes the groups: nothing of the
+ * sandbox runs any more, and nobody needs to wait for that. But it may have been killed. And
+ * what could not be opened may be tried again, by the same name: then nothing may be left. */
 void csn_jail_ended(csn_kept *k)
 {
     csn_jail_limits *l = limits_of(k);
 
     if (!l)
         return;
-    close_doors(l);
-    if (l->sweeper_pidfd >= 0) {
-        (void)csn_orphan_wait(l->sweeper_pidfd, SWEEPER_MS);
-        close(csn_steal_fd(&l->sweeper_pidfd));
-    }
-    if (l->group.count == 0)
+    if (csn_jail_sweeper_leave(k, !k->gone) || l->group.count == 0)
         return;
-    (void)csn_cgroup_kill(&l->group);
-    int rc = csn_cgroup_remove(&l->group);
-    if (rc < 0)
-        csn_log_debug("control group of '%s': %s", k->id, strerrordesc_np(-rc));
+    if (l->made || k->connected) {
+        (void)csn_cgroup_kill(&l->group);
+        int rc = csn_cgroup_remove(&l->group);
+        if (rc < 0)
+            csn_log_debug("control group of '%s': %s", k->id, strerrordesc_np(-rc));
+    }
     l->group.count = 0;
 }
 
@@ -246,8 +270,7 @@ void csn_jail_mark(csn_kept *k, csn_kept_mark *ret)
     csn_cgroup_usage u;
 
     *ret = (csn_kept_mark){0};
-    if (l->group.count == 0 || csn_cgroup_usage_read(&l->group, &u) < 0)
-        return;
+    csn_cgroup_hits_read(&l->group, &u);
     ret->memory = u.memory_oom_kills;
     ret->pids = u.pids_limit_hits;
     ret->memory_peak = u.memory_peak;
@@ -266,8 +289,7 @@ void csn_jail_judge(csn_kept *k, const csn_kept_mark *before, csn_exec_end *end)
     const csn_jail_limits *l = limits_of(k);
     csn_cgroup_usage u;
 
-    if (l->group.count == 0 || csn_cgroup_usage_read(&l->group, &u) < 0)
-        return;
+    csn_cgroup_hits_read(&l->group, &u);
     if (rose(before->memory_peak, u.memory_peak))
         end->peak_memory = u.memory_peak;
     if (end->how != CSN_END_EXITED || (end->exit_code == 0 && end->signal == 0))

@@ -54,7 +54,8 @@ csn_status csn_jail_birth(csn_kept *k, csn_orphan *o, csn_error **err)
                                   .uid_map = j->uid_map,
                                   .gid_map = j->gid_map};
     o->walls = &j->walls;
-    return csn_jail_limits_birth(k, o, err);
+    (void)err;
+    return CSN_OK;
 }
 
 void csn_jail_arm(csn_kept *k, csn_keeper_spec *spec)
@@ -63,6 +64,7 @@ void csn_jail_arm(csn_kept *k, csn_keeper_spec *spec)
 
     spec->socket = NULL; /* it has no way to it; see the sweeper */
     spec->remove[0] = NULL;
+    spec->flags |= j->limits.group.count > 0 ? CSN_SPEC_GROUPED : 0;
     spec->walls = (csn_walls){
         .on = CSN_WALLS_ALL,
         .uid = j->uid,
@@ -253,18 +255,34 @@ static csn_status finish(csn_kept *k, csn_error **err)
     return k->base.fd < 0 ? csn_fail_errno(err, -k->base.fd, "workspace") : CSN_OK;
 }
 
+/* While the keeper builds its walls: what it will be counted in, and before that who removes
+ * it.
+ */
+static csn_status give_all(csn_kept *k, csn_error **err)
+{
+    csn_error *why = NULL;
+    csn_status st = send_given(k, &why);
+    csn_status born = csn_jail_sweeper_ready(k, err);
+
+    if (born == CSN_OK && err)
+        *err = CSN_STEAL(why);
+    csn_error_free(why);
+    if (born < 0 || st < 0)
+        return born < 0 ? born : st;
+    st = csn_jail_sweeper_tell(k, err);
+    return st < 0 ? st : csn_jail_limits_admit(k, err);
+}
+
 /* Nobody waits for the walls here unless what is done next depends on them: the core has work
  * of its own, and asks csn_jail_ready afterwards. */
 csn_status csn_jail_started(csn_kept *k, csn_error **err)
 {
     csn_jail *j = k->own;
     bool wait = k->detached || (k->config->flags & CSN_OPEN_ALLOW_WEAKER) != 0;
-    csn_status st = k->connected ? ask_root(k, err) : send_given(k, err);
+    csn_status st = k->connected ? ask_root(k, err) : give_all(k, err);
 
     if (st == CSN_OK)
         st = csn_jail_limits_started(k, err);
-    if (st == CSN_OK && !k->connected)
-        st = csn_jail_sweeper_start(k, err); /* while the keeper builds its walls */
     if (st == CSN_OK && !k->connected)
         st = csn_jail_net_start(k, err);
     if (st == CSN_OK && !k->connected && !wait) {
@@ -312,8 +330,6 @@ csn_status csn_jail_refused(csn_kept *k, enum csn_orphan_stage stage, int errnum
     csn_status st;
 
     csn_jail *j = k->own;
-    if (stage == CSN_ORPHAN_ENTER)
-        return csn_fail(err, CSN_UNAVAILABLE, "enter the control group: %s", why);
     if (stage == CSN_ORPHAN_CLONE && (errnum == EPERM || errnum == ENOSPC || errnum == EINVAL ||
                                       errnum == EACCES || errnum == EUSERS)) {
         j->no_namespaces = !k->kind->judged;

@@ -2,38 +2,46 @@
  *
  * A jail's keeper cannot reach the control groups and the runtime directory of its sandbox, and
  * the library may be killed. So a second process, the caller's own and outside of all walls,
- * waits for the keeper's end. It is started only when there is something to remove: a control
- * group, or the directory of a detached sandbox; where there is no pid namespace always. */
+ * waits for the keeper's end, or for ours while there is no keeper. It is started only when
+ * there will be something to remove: a control group, or the directory of a detached sandbox;
+ * where there is no pid namespace always. What must hold: its orders list everything that is
+ * made afterwards, and nothing is made before it is on its way: from then on it needs us no
+ * more (os/spawn.c). Groups, which nobody else would find soon, wait until it runs in a session
+ * of its own, where no signal to our process group reaches it. */
+#include "backend/jail/sweeper.h"
+
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "backend/jail/jail.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "kept/link.h"
+#include "os/statedir.h"
 
-static csn_status make_orders(const csn_kept *k, const csn_cgroup *g, int *ret, csn_error **err)
+#define END_MS 2000
+
+void csn_jail_sweeper_init(csn_jail_sweeper *s)
 {
-    const csn_jail *j = k->own;
+    *s = (csn_jail_sweeper){.control = -1, .pidfd = -1};
+}
+
+/* ---- its orders ---- */
+
+static csn_status put_spec(const csn_keeper_spec *spec, int *ret, csn_error **err)
+{
     uint8_t buf[1024];
     csn_wire_out o;
-    csn_keeper_spec spec = {
-        .flags = CSN_SPEC_SWEEP, .tag_base = csn_spec_tag_base(k->id), .id = k->id};
 
-    if (k->detached || j->place)
-        spec.remove[0] = k->run_path;
-    if (j->place) { /* no pid namespace takes along what a killed keeper leaves */
-        spec.flags |= CSN_SPEC_TAGGED;
-        spec.user = j->privileged ? j->host_uid : 0;
-        spec.remove[1] = strcmp(j->place, k->run_path) == 0 ? NULL : j->place;
-    }
-    for (uint32_t i = 0; i < g->count; i++)
-        spec.groups[i] = g->dirs[i].path;
     csn_wire_out_init(&o, buf, sizeof(buf));
-    csn_spec_put(&o, &spec);
+    csn_spec_put(&o, spec);
     int fd = o.error != 0 ? -o.error : csn_sealed_memfd("caisson-spec", o.data, o.len);
     csn_wire_out_release(&o);
     if (fd < 0)
@@ -42,24 +50,126 @@ static csn_status make_orders(const csn_kept *k, const csn_cgroup *g, int *ret, 
     return CSN_OK;
 }
 
-csn_status csn_jail_sweeper_start(csn_kept *k, csn_error **err)
+/* None of it is there yet. */
+static csn_status make_orders(const csn_kept *k, int *ret, csn_error **err)
 {
-    csn_jail *j = k->own;
-    csn_autofd int spec = -1;
-    pid_t pid = 0;
+    const csn_jail *j = k->own;
+    const csn_cgroup *g = &j->limits.group;
+    csn_autofree char *run = NULL, *place = NULL;
+    csn_keeper_spec spec = {
+        .flags = CSN_SPEC_SWEEP, .tag_base = csn_spec_tag_base(k->id), .id = k->id};
 
-    if (!k->detached && !j->place && j->limits.group.count == 0)
-        return CSN_OK;
-    csn_status st = make_orders(k, &j->limits.group, &spec, err);
+    if (k->detached || k->kind->judged) {
+        run = csn_statedir_path(CSN_DIR_RUNTIME, k->id);
+        if (!run)
+            return csn_fail_errno(err, errno, "runtime directory of sandbox '%s'", k->id);
+        spec.remove[0] = run;
+    }
+    if (k->kind->judged) { /* no pid namespace takes along what a killed keeper leaves */
+        spec.flags |= CSN_SPEC_TAGGED;
+        spec.user = j->privileged ? j->host_uid : 0;
+        place = csn_jail_weaker_place(k, run);
+        if (!place)
+            return csn_fail(err, CSN_NOMEM, "orders for the sweeper");
+        spec.remove[1] = strcmp(place, run) == 0 ? NULL : place;
+    }
+    for (uint32_t i = 0; i < g->count; i++)
+        spec.groups[i] = g->dirs[i].path;
+    return put_spec(&spec, ret, err);
+}
+
+/* ---- its life ---- */
+
+static csn_status start(csn_kept *k, csn_jail_sweeper *s, csn_error **err)
+{
+    csn_autofd int spec = -1, owner = -1, theirs = -1;
+    int pair[2];
+
+    csn_status st = csn_keeper_find(&s->program, err);
+    if (st == CSN_OK)
+        st = make_orders(k, &spec, err);
     if (st < 0)
         return st;
-    const char *argv[] = {"caisson-sweeper", k->id, NULL};
-    const csn_orphan o = {.path = k->program,
-                          .argv = argv,
-                          .fds = {-1, -1, -1, -1, spec, k->keeper_pidfd},
-                          .nfds = 6};
-    int rc = csn_orphan_start(&o, &pid, &j->limits.sweeper_pidfd, NULL);
+    owner = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (owner < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return csn_fail_errno(err, errno, "start the sweeper");
+    s->control = pair[0];
+    theirs = pair[1]; /* held here, it would hide that the sweeper is gone */
+    s->argv[0] = "caisson-sweeper";
+    s->argv[1] = k->id;
+    s->orphan = (csn_orphan){.path = s->program,
+                             .argv = s->argv,
+                             .fds = {-1, -1, -1, theirs, spec, owner},
+                             .nfds = 6};
+    int rc = csn_orphan_begin(&s->orphan, &s->birth);
+    return rc < 0 ? csn_fail_errno(err, -rc, "start the sweeper") : CSN_OK;
+}
+
+csn_status csn_jail_sweeper_begin(csn_kept *k, csn_error **err)
+{
+    csn_jail *j = k->own;
+
+    if (k->connected || j->sweeper.program)
+        return CSN_OK;
+    csn_status st = csn_jail_limits_plan(k, err);
+    if (st < 0 || (!k->detached && !k->kind->judged && j->limits.group.count == 0))
+        return st;
+    return start(k, &j->sweeper, err);
+}
+
+csn_status csn_jail_sweeper_ready(csn_kept *k, csn_error **err)
+{
+    csn_jail_sweeper *s = &((csn_jail *)k->own)->sweeper;
+    pid_t pid = 0;
+
+    if (!s->birth)
+        return CSN_OK;
+    int rc = csn_orphan_end(CSN_STEAL(s->birth), &pid, &s->pidfd, NULL);
     if (rc < 0)
         return csn_fail(err, CSN_UNAVAILABLE, "start the sweeper: %s", strerrordesc_np(-rc));
     return CSN_OK;
+}
+
+csn_status csn_jail_sweeper_tell(csn_kept *k, csn_error **err)
+{
+    csn_jail_sweeper *s = &((csn_jail *)k->own)->sweeper;
+
+    if (s->control < 0)
+        return CSN_OK;
+    int rc = csn_msg_send(s->control, CSN_MSG_KEEPER, NULL, 0, &k->keeper_pidfd, 1,
+                          csn_deadline_in(CSN_KEEPER_ANSWER_MS));
+    close(csn_steal_fd(&s->control));
+    if (rc < 0)
+        return csn_fail(err, CSN_UNAVAILABLE, "the sweeper has ended: %s",
+                        strerrordesc_np(-rc));
+    return CSN_OK;
+}
+
+bool csn_jail_sweeper_leave(csn_kept *k, bool wait)
+{
+    csn_jail_sweeper *s = &((csn_jail *)k->own)->sweeper;
+    struct pollfd pf = {.events = POLLIN};
+
+    (void)csn_jail_sweeper_ready(k, NULL);
+    if (s->control >= 0)
+        close(csn_steal_fd(&s->control));
+    if (s->pidfd < 0)
+        return false;
+    if (wait)
+        (void)csn_orphan_wait(s->pidfd, END_MS);
+    pf.fd = s->pidfd;
+    return poll(&pf, 1, 0) == 0;
+}
+
+void csn_jail_sweeper_release(csn_jail_sweeper *s)
+{
+    pid_t pid = 0;
+
+    if (s->birth)
+        (void)csn_orphan_end(CSN_STEAL(s->birth), &pid, &s->pidfd, NULL);
+    if (s->control >= 0)
+        close(csn_steal_fd(&s->control));
+    if (s->pidfd >= 0)
+        close(csn_steal_fd(&s->pidfd));
+    free(CSN_STEAL(s->program));
 }

@@ -87,14 +87,24 @@ static csn_status make_dir(const csn_kept *k, const csn_jail *j, const char *pat
 
 /* A root caller's runtime directory is closed to the user that commands are, and has to stay
  * so. The name has the id in it, which nobody can guess before. */
+char *csn_jail_weaker_place(const csn_kept *k, const char *run)
+{
+    const csn_jail *j = k->own;
+    char *path = NULL;
+
+    if (!j->privileged)
+        return strdup(run);
+    return asprintf(&path, ROOT_PLACES "/caisson-%s", k->id) < 0 ? NULL : path;
+}
+
 static csn_status make_places(csn_kept *k, csn_jail *j, csn_error **err)
 {
     csn_status st = csn_kept_run_dir(k, err);
 
     if (st < 0)
         return st;
-    j->place = j->privileged ? csn_arena_printf(j->arena, ROOT_PLACES "/caisson-%s", k->id)
-                             : csn_arena_strdup(j->arena, k->run_path);
+    csn_autofree char *place = csn_jail_weaker_place(k, k->run_path);
+    j->place = place ? csn_arena_strdup(j->arena, place) : NULL;
     j->tmp = csn_arena_printf(j->arena, "%s/tmp", j->place ? j->place : "");
     const char *home = csn_arena_printf(j->arena, "%s/home", j->place ? j->place : "");
     if (!j->place || !j->tmp || !home)
