@@ -1,7 +1,9 @@
 /* kill_matrix.c: kill -9 at random moments, and what is left afterwards.
  *
- *   kill_matrix [N]     N points (default 60) over five kinds: the owner of an attached
- * sandbox, the owner of a detached one, the keeper of each, and `caisson run` ($CAISSON)
+ *   kill_matrix [N [KIND]]     N points (default 60) over seven kinds, or of one: the owner of
+ * an attached sandbox, the owner of a detached one, the keeper of each, `caisson run`
+ * ($CAISSON); and the owner of a sandbox with limits that does nothing else, and `caisson run`
+ * likewise
  *
  * The owner is this program in another role. It makes a jail, starts something in the
  * background, runs commands, writes a file and destroys the jail, again and again, until the
@@ -9,11 +11,13 @@
  * must be one whole version of those written, and not older than the last one that was
  * acknowledged. A detached sandbox outlives its owner by design: it must be in the list, and
  * destroying it must leave nothing. The times from the kill to the last end are printed; a busy
- * machine may make them long, so only what never ends is a failure. A kill in the middle of a
- * file write leaves nothing either, where the file system has files without a name (O_TMPFILE).
- * One that replaces another has a name of its own for the length of two system calls: a file
- * that such a kill leaves is complete, and a few of those are allowed (WINDOW_ONE_IN). Speaks
- * TAP. */
+ * machine may make them long, so only what never ends is a failure. The last two kinds are for
+ * what exists for microseconds only: their turn is short, the moment is chosen to a
+ * microsecond, there are more points of them, and every fourth kill is of the whole process
+ * group. A kill in the middle of a file write leaves nothing either, where the file system has
+ * files without a name (O_TMPFILE). One that replaces another has a name of its own for the
+ * length of two system calls: a file that such a kill leaves is complete, and a few of those
+ * are allowed (WINDOW_ONE_IN). Speaks TAP. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,26 +37,27 @@
 #include "leftover.h"
 #include "support/support.h"
 
-#define N_DEFAULT      60
-#define FILE_SIZE      (256u * 1024u) /* large enough that a kill can hit the write */
-#define NEVER_MS       60000
-#define PROMISE_MS     1000
-#define LONG_RUN       500 /* points: from here on a minute more does not matter */
-#define SWEEP_AFTER_MS 65000
+#define N_DEFAULT   60
+#define FILE_SIZE   (256u * 1024u) /* large enough that a kill can hit the write */
+#define NEVER_MS    60000
+#define PROMISE_MS  1000
+#define DENSER      3  /* times as many points of the short kinds */
+#define SHORT_TURNS 20 /* to see how long one takes */
 /* Points for one file that the window may leave, and one more. A turn has two windows of some
  * microseconds each and takes many milliseconds; a busy disk makes them longer. */
 #define WINDOW_ONE_IN 500
 
-enum { OWNER, OWNER_DETACHED, KEEPER, KEEPER_DETACHED, PROGRAM, KINDS };
+enum { OWNER, OWNER_DETACHED, KEEPER, KEEPER_DETACHED, PROGRAM, LIMITS, PROGRAM_LIMITS, KINDS };
 
-static const char *const kind_names[KINDS] = {"owner, attached", "owner, detached",
-                                              "keeper, attached", "keeper, detached",
-                                              "caisson run"};
+static const char *const kind_names[KINDS] = {
+    "owner, attached", "owner, detached", "keeper, attached",   "keeper, detached",
+    "caisson run",     "owner, limits",   "caisson run, limits"};
 
 static char *top, *run_dir, *state_dir;
 static char self[4096];
 static leftover_base base;
-static int64_t span_ms = 50; /* how long one turn of an owner takes here */
+static int64_t span_ms = 50;    /* how long one turn of an owner takes here */
+static int64_t short_us = 5000; /* a short one, with the start of its process */
 static int number;
 static unsigned failed, over_promise, hits[KINDS], writes_lost, torn;
 static unsigned temps_cut, temps_whole; /* temporary files of killed writers */
@@ -124,6 +129,24 @@ static void one_turn(const csn_config *config, const char *token, uint64_t turn,
     csn_close(sb);
 }
 
+/* Made, used and ended: as much of its time as can be is in what makes and removes groups. */
+static void short_turn(const csn_config *config)
+{
+    const char *quick[] = {"/bin/true", NULL};
+    csn_sandbox *sb = NULL;
+    csn_error *err = NULL;
+    csn_exec_result *r = NULL;
+
+    csn_status st = csn_open(config, &sb, &err);
+    expect(st, &err, "open", false);
+    if (st < 0)
+        return;
+    expect(csn_exec(sb, quick, NULL, &r, &err), &err, "exec", false);
+    csn_exec_result_free(r);
+    expect(csn_destroy(sb, &err), &err, "destroy", false);
+    csn_close(sb);
+}
+
 /* argv: --owner KIND TOKEN WORKSPACE TURNS; descriptor 3 takes the acknowledgements. */
 static int owner(char **argv)
 {
@@ -136,7 +159,12 @@ static int owner(char **argv)
                          .workspace = argv[4]};
 
     signal(SIGTERM, on_term);
-    for (uint64_t i = 1; i <= turns && !stop; i++) {
+    config.pids_max = 50;
+    config.memory_max = 64u << 20;
+    for (uint64_t i = 1; kind == LIMITS && i <= turns && unexpected == 0; i++)
+        short_turn(&config);
+    config.memory_max = 0;
+    for (uint64_t i = 1; kind != LIMITS && i <= turns && !stop; i++) {
         config.pids_max = i % 2 ? 64 : 0; /* with a control group and without */
         one_turn(&config, argv[3], i, 3, kind == KEEPER || kind == KEEPER_DETACHED);
         stop |= unexpected != 0;
@@ -150,11 +178,13 @@ static pid_t start(char *const argv[], int ack)
     pid_t pid = fork();
 
     if (pid == 0) {
-        if (ack >= 0 && dup2(ack, 3) < 0)
+        if ((ack >= 0 && dup2(ack, 3) < 0) || setpgid(0, 0) < 0)
             _exit(126);
         execv(argv[0], argv);
         _exit(127);
     }
+    if (pid > 0)
+        (void)setpgid(pid, pid); /* whoever is first: there is a group to kill */
     return pid;
 }
 
@@ -180,6 +210,14 @@ static pid_t start_program(char *token, char *ws, bool group)
     char *limited[] = {program, "run",     "--pids", "64",   "--workspace", ws,
                        "--",    "/bin/sh", "-c",     script, NULL};
     return start(group ? limited : plain, -1);
+}
+
+static pid_t start_limited(char *ws)
+{
+    char *argv[] = {getenv("CAISSON"), "run", "--memory", "64m",  "--pids", "50",
+                    "--workspace",     ws,    "--",       "true", NULL};
+
+    return start(argv, -1);
 }
 
 /* ---- looking ---- */
@@ -279,7 +317,7 @@ static void check_rest(size_t point, int kind)
 
     if (csn_sandboxes(&l, NULL) == CSN_OK)
         csn_sandbox_list_free(l);
-    size_t n = leftover_mounts(&base) + leftover_directories(&base);
+    size_t n = leftover_mounts(&base) + leftover_directories(&base) + leftover_groups(&base);
 
     if (n > 0) {
         printf("# point %zu (%s): %zu things are left\n", point, kind_names[kind], n);
@@ -323,13 +361,17 @@ static void kill_keeper(pid_t owner_pid, int kind, size_t point)
 }
 
 /* An owner loops for ever and `caisson run` sleeps for a day: whoever is already gone has
- * failed. */
+ * failed, but for a short command. */
 static void kill_main(pid_t pid, int kind, size_t point)
 {
     int status = 0;
+    bool group = kind >= LIMITS && point % 4 == 0;
 
-    kill(pid, SIGKILL);
-    if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status)) {
+    kill(group ? -pid : pid, SIGKILL);
+    bool ended = waitpid(pid, &status, 0) == pid;
+    bool done =
+        kind == PROGRAM_LIMITS && ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (!ended || (!WIFSIGNALED(status) && !done)) {
         printf("# point %zu (%s): it ended before the kill, wait status %d\n", point,
                kind_names[kind], status);
         failed++;
@@ -348,12 +390,15 @@ static void one_point(size_t point, int kind)
         abort();
     /* A duration that nobody else sleeps for: found in the arguments of every descendant. */
     snprintf(token, sizeof(token), "86400.%d%05zu", (int)getpid(), point);
-    pid_t pid = kind == PROGRAM ? start_program(token, ws, point % 2)
-                                : start_owner(kind, token, ws, "1000000", ack[1]);
+    pid_t pid = kind == PROGRAM          ? start_program(token, ws, point % 2)
+                : kind == PROGRAM_LIMITS ? start_limited(ws)
+                                         : start_owner(kind, token, ws, "1000000", ack[1]);
     close(ack[1]);
     /* Up to one and a half turns: before the first call of the library, in each one, and at the
      * seams between two sandboxes. */
-    csn_child_nap((unsigned)(random() % (span_ms * 3 / 2 + 1)));
+    int64_t us = kind >= LIMITS ? random() % (short_us * 3 / 2)
+                                : random() % (span_ms * 3 / 2 + 1) * 1000;
+    nanosleep(&(struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000}, NULL);
     if (kind == KEEPER || kind == KEEPER_DETACHED)
         kill_keeper(pid, kind, point);
     else
@@ -385,8 +430,8 @@ static void report(bool ok, const char *what)
     failed += !ok;
 }
 
-/* One whole turn without a kill: is there a jail here, and how long does it take? */
-static bool calibrate(void)
+/* Whole turns without a kill: how long they take together; -1: they failed. */
+static int64_t time_turns(int kind, const char *turns)
 {
     char *ws = csn_test_join(top, "ws");
     int ack[2];
@@ -395,39 +440,28 @@ static bool calibrate(void)
     csn_test_mkdir(ws);
     if (pipe2(ack, O_CLOEXEC) < 0)
         abort();
-    bool ok = owner_ended_well(start_owner(OWNER, "0.5", ws, "2", ack[1]));
-    span_ms = csn_child_now_ms() - from;
+    bool ok = owner_ended_well(start_owner(kind, "0.5", ws, turns, ack[1]));
+    int64_t took = csn_child_now_ms() - from;
     close(ack[0]);
     close(ack[1]);
     (void)until_gone("0.5");
     csn_test_remove(ws);
     free(ws);
-    return ok;
+    return ok ? took : -1;
 }
 
-/* A control group whose owner was killed before anybody was in it stays until another sandbox
- * with limits is made, a minute later at the earliest. A short run does not wait for that. */
-static void check_groups(size_t n)
+/* Is there a jail here, and how long does it take? A short one has its process's start in it.
+ */
+static bool calibrate(void)
 {
-    const csn_config config = {
-        .size = sizeof(config), .backend = "jail", .workspace = top, .pids_max = 64};
-    csn_sandbox *sb = NULL;
+    char turns[16];
 
-    csn_child_nap(500);
-    size_t waiting = leftover_groups(&base, true);
-    if (waiting > 0 && n < LONG_RUN) {
-        printf("ok %d - no control group is left # SKIP %zu wait for the next sweep, which is "
-               "over "
-               "a minute away\n",
-               ++number, waiting);
-        return;
-    }
-    if (waiting > 0) {
-        csn_child_nap(SWEEP_AFTER_MS);
-        (void)csn_open(&config, &sb, NULL);
-        csn_close(sb);
-    }
-    report(leftover_groups(&base, true) == 0, "no control group is left");
+    snprintf(turns, sizeof(turns), "%d", SHORT_TURNS);
+    span_ms = time_turns(OWNER, "2");
+    int64_t many = span_ms < 0 ? -1 : time_turns(LIMITS, turns);
+    int64_t none = many < 0 ? -1 : time_turns(LIMITS, "0");
+    short_us = (many - none) * 1000 / SHORT_TURNS + none * 1000 + 1000;
+    return none >= 0;
 }
 
 static bool has_unnamed(void)
@@ -450,7 +484,8 @@ static void check_window(size_t n)
     report(temps_whole <= 1 + n / WINDOW_ONE_IN, "hardly ever is one left at the last step");
 }
 
-static void run_all(size_t n)
+/* only: one kind, or KINDS. */
+static void run_all(size_t n, int only)
 {
     bool program = getenv("CAISSON") != NULL;
     unsigned before;
@@ -459,12 +494,15 @@ static void run_all(size_t n)
      * leaves behind is found before the next begins. */
     for (int kind = 0; kind < KINDS; kind++) {
         char what[128];
-        if (kind == PROGRAM && !program) {
+        size_t points = only == kind ? n : (n / KINDS + 1) * (kind >= LIMITS ? DENSER : 1);
+        if (only != kind && only != KINDS)
+            continue;
+        if ((kind == PROGRAM || kind == PROGRAM_LIMITS) && !program) {
             printf("ok %d - %s # SKIP CAISSON is not set\n", ++number, kind_names[kind]);
             continue;
         }
         before = failed;
-        for (size_t i = 0; i < n / KINDS + 1; i++)
+        for (size_t i = 0; i < points; i++)
             one_point(i * KINDS + (size_t)kind, kind);
         snprintf(what, sizeof(what), "%s: nothing is left, %u kills, slowest end %lld ms",
                  kind_names[kind], hits[kind], (long long)slowest[kind]);
@@ -473,7 +511,6 @@ static void run_all(size_t n)
     report(torn == 0, "no file is torn");
     report(writes_lost == 0, "no acknowledged write is lost");
     check_window(n);
-    check_groups(n);
     printf("# %u ends took over %d ms; an owner whose keeper was killed ended its turn within "
            "%lld "
            "ms\n",
@@ -499,6 +536,7 @@ static void make_place(void)
 int main(int argc, char **argv)
 {
     size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
+    int only = argc == 3 ? (int)strtol(argv[2], NULL, 10) : KINDS;
 
     if (argc == 6 && strcmp(argv[1], "--owner") == 0)
         return owner(argv);
@@ -509,7 +547,7 @@ int main(int argc, char **argv)
     csn_child_adopt();
     make_place();
     if (calibrate()) {
-        run_all(n ? n : N_DEFAULT);
+        run_all(n ? n : N_DEFAULT, only);
         printf("1..%d\n# a turn takes %lld ms here\n", number, (long long)span_ms / 2);
     } else if (getenv("CSN_MUST_WORK")) {
         printf("1..1\nnot ok 1 - there is a jail here\n");

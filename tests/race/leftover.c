@@ -16,11 +16,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "support/support.h"
 
 #define GROUP_PREFIX "caisson-"
 #define GROUP_DEPTH  6
-#define KINDS_MAX    4096
+/* Shorter than the time after which somebody's sweeper takes it for abandoned. */
+#define GROUP_WHILE_MS 3000
+#define KINDS_MAX      4096
 
 /* ---- processes ---- */
 
@@ -289,22 +292,45 @@ static void free_groups(char **paths, size_t n)
     free(paths);
 }
 
-size_t leftover_groups(const leftover_base *b, bool print)
+static bool known(const leftover_base *b, const char *path)
 {
-    group_list now = {0};
-    size_t found = 0;
+    for (size_t i = 0; i < b->group_count; i++)
+        if (strcmp(path, b->groups[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Only the new ones without a process stay in the list. */
+static void keep_left(const leftover_base *b, group_list *l)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->n; i++)
+        if (!known(b, l->paths[i]) && is_empty(l->paths[i]))
+            l->paths[n++] = l->paths[i];
+        else
+            free(l->paths[i]);
+    l->n = n;
+}
+
+size_t leftover_groups(leftover_base *b)
+{
+    group_list now = {0}, all = {.paths = b->groups, .n = b->group_count};
+    int64_t until = csn_child_now_ms() + GROUP_WHILE_MS;
 
     find_groups("/sys/fs/cgroup", GROUP_DEPTH, &now);
-    for (size_t i = 0; i < now.n; i++) {
-        bool known = false;
-        for (size_t k = 0; !known && k < b->group_count; k++)
-            known = strcmp(now.paths[i], b->groups[k]) == 0;
-        if (known || !is_empty(now.paths[i]))
-            continue;
-        found++;
-        if (print)
-            printf("# control group: %s\n", now.paths[i]);
+    keep_left(b, &now);
+    while (now.n > 0 && csn_child_now_ms() < until) {
+        csn_child_nap(50);
+        keep_left(b, &now);
     }
+    for (size_t i = 0; i < now.n; i++) {
+        printf("# control group: %s\n", now.paths[i]);
+        add_group(&all, now.paths[i]);
+    }
+    b->groups = all.paths;
+    b->group_count = all.n;
+    size_t found = now.n;
     free_groups(now.paths, now.n);
     return found;
 }

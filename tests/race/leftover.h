@@ -31,9 +31,9 @@ size_t leftover_processes(const char *word);
 size_t leftover_mounts(const leftover_base *b);
 /* The same for directories; and removes them, so that each is told once. */
 size_t leftover_directories(const leftover_base *b);
-/* New groups without a process. A group of somebody else may look so for a moment: ask twice.
- */
-size_t leftover_groups(const leftover_base *b, bool print);
+/* New groups without a process that stay so. One of somebody else may look like that for a
+ * moment, so each is looked at for a while. They are noted, so that each is told once. */
+size_t leftover_groups(leftover_base *b);
 
 /* A child of ours that is not `except`, lives, and is not named `not_named`; or 0. It cannot be
  * another process by the time it is used: nobody but us reaps it. */

@@ -466,6 +466,35 @@ static void v1_usage_counts_nanoseconds(void **state)
     assert_int_equal(u.cpu_throttled_hits, 2);
 }
 
+static void hits_are_read_alone(void **state)
+{
+    csn_cgroup g;
+    csn_cgroup_usage u;
+
+    (void)state;
+    v1_layout();
+    assert_int_equal(csn_cgroup_create(&host, "a", &all, &g, NULL), 0);
+    put(at("mem/own/caisson-a/memory.usage_in_bytes"), "1\n");
+    put(at("mem/own/caisson-a/memory.max_usage_in_bytes"), "4096\n");
+    put(at("mem/own/caisson-a/memory.oom_control"), "under_oom 0\noom_kill 3\n");
+    csn_cgroup_hits_read(&g, &u);
+    assert_int_equal(u.memory_peak, 4096);
+    assert_int_equal(u.memory_oom_kills, 3);
+    assert_true(u.pids_limit_hits == CSN_CGROUP_UNKNOWN);
+    assert_true(u.memory_current == CSN_CGROUP_UNKNOWN);
+    user_layout("cpu memory pids\n");
+    assert_int_equal(csn_cgroup_create(&host, "b", &all, &g, NULL), 0);
+    put(at("v2 mount/user/app/caisson-b/memory.peak"), "8192\n");
+    put(at("v2 mount/user/app/caisson-b/memory.events"), "max 25\noom_kill 2\n");
+    put(at("v2 mount/user/app/caisson-b/pids.events"), "max 7\n");
+    csn_cgroup_hits_read(&g, &u);
+    assert_int_equal(u.memory_peak, 8192);
+    assert_int_equal(u.memory_oom_kills, 2);
+    assert_int_equal(u.pids_limit_hits, 7);
+    csn_cgroup_hits_read(&(csn_cgroup){0}, &u);
+    assert_true(u.memory_peak == CSN_CGROUP_UNKNOWN);
+}
+
 static void sweep_takes_old_empty_groups_of_ours(void **state)
 {
     (void)state;
@@ -530,6 +559,7 @@ int main(void)
         T(what_is_not_delegated_is_left_alone),
         T(usage_is_read_and_gaps_are_unknown),
         T(v1_usage_counts_nanoseconds),
+        T(hits_are_read_alone),
         T(sweep_takes_old_empty_groups_of_ours),
         T(unreadable_proc_is_an_error),
     };
