@@ -403,8 +403,10 @@ static void one_point(size_t point, int kind)
         kill_keeper(pid, kind, point);
     else
         kill_main(pid, kind, point);
-    if (kind == OWNER_DETACHED)
+    if (kind == OWNER_DETACHED) {
+        failed += leftover_unkept(&base) > 0;
         destroy_listed();
+    }
     int64_t took = until_gone(token);
     if (took < 0) {
         printf("# point %zu (%s): processes are left\n", point, kind_names[kind]);

@@ -31,6 +31,9 @@ size_t leftover_processes(const char *word);
 size_t leftover_mounts(const leftover_base *b);
 /* The same for directories; and removes them, so that each is told once. */
 size_t leftover_directories(const leftover_base *b);
+/* Runtime directories of sandboxes without a process that has their id as an argument: neither
+ * keeper nor sweeper, so nobody will ever remove them but who lists next. */
+size_t leftover_unkept(const leftover_base *b);
 /* New groups without a process that stay so. One of somebody else may look like that for a
  * moment, so each is looked at for a while. They are noted, so that each is told once. */
 size_t leftover_groups(leftover_base *b);
