@@ -20,9 +20,8 @@
 #define CSN_SPEC_SWEEP    (1u << 1) /* not a keeper: removes what one leaves, see sweep.c */
 #define CSN_SPEC_TAGGED   (1u << 2) /* SWEEP: also ends the processes: see `user` */
 #define CSN_SPEC_SOCKETS  (1u << 3) /* not a keeper: makes the sockets of one command */
-#define CSN_SPEC_GROUPED  (1u << 4) /* DOORS will come: it enters control groups, then serves  \
-                                     */
-#define CSN_SPEC_ALL 0x1fu
+#define CSN_SPEC_GROUPED  (1u << 4) /* DOORS will come: it enters its control groups */
+#define CSN_SPEC_ALL      0x1fu
 
 #define CSN_SPEC_USER_LOW 0x70000000u /* nobody below is without account, for sure */
 
