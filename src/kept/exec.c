@@ -62,8 +62,10 @@ csn_status csn_kept_setting_make(csn_kept *l, const csn_exec_req *req, csn_kept_
         return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no sudo", l->kind->name);
     const char *cwd = req->cwd ? req->cwd : l->base.path;
     csn_status st = csn_kept_open_cwd(l, cwd, &s.cwd_fd, &s.cwd_path, err);
-    if (st < 0)
-        return csn_wrap(st, err, "working directory");
+    if (st < 0) {
+        st = csn_wrap(st, err, "working directory");
+        return l->kind->rooted ? csn_link_judge(l, st, err) : st;
+    }
     st = csn_kept_environ_merge(l, req->env, s.cwd_path, &s.env, &s.pwd, err);
     if (st < 0) {
         csn_kept_setting_release(&s);

@@ -450,6 +450,18 @@ csn_status csn_link_lost(csn_kept *l, csn_error **err)
     return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' has died", l->id);
 }
 
+/* Its socket hangs up before its mounts go. */
+csn_status csn_link_judge(csn_kept *l, csn_status st, csn_error **err)
+{
+    struct pollfd pf = {.fd = l->keeper_fd};
+
+    if (l->gone || poll(&pf, 1, 0) != 1)
+        return st;
+    if (st < 0 && err)
+        csn_error_free(CSN_STEAL(*err));
+    return csn_link_lost(l, err);
+}
+
 /* SIGKILL, because it may be stopped or worse; then nobody is left to end its commands but us.
  */
 static void kill_keeper(csn_kept *l)

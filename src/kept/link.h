@@ -31,6 +31,9 @@ csn_status csn_link_call(csn_kept *l, uint16_t type, const csn_ask_body *ask, ui
 /* The keeper hung up. Says whether it ended as it should (CSN_GONE) or not (CSN_UNAVAILABLE),
  * and sweeps what it left if it was killed. */
 csn_status csn_link_lost(csn_kept *l, csn_error **err);
+/* After something was looked up in its mounts, which a keeper that is killed takes along: what
+ * was found, or lost when it was not there until the end. */
+csn_status csn_link_judge(csn_kept *l, csn_status st, csn_error **err);
 /* It answered nonsense, or not at all: it is killed with all it holds. */
 csn_status csn_link_hostile(csn_kept *l, const char *what, csn_error **err);
 

@@ -38,19 +38,10 @@ static csn_status begin_change(csn_kept *k, csn_guise *g, csn_error **err)
     return csn_jail_guise_on(k, g, err);
 }
 
-/* A keeper that is killed takes its mounts along, and then everything in them looks missing:
- * what was answered is only worth something if the keeper was there until the end. Its socket
- * hangs up before its mounts go. */
 static csn_status leave(csn_kept *k, csn_guise *g, csn_status st, csn_error **err)
 {
-    struct pollfd pf = {.fd = k->keeper_fd};
-
     csn_guise_off(g);
-    if (k->gone || poll(&pf, 1, 0) != 1)
-        return st;
-    if (st < 0 && err)
-        csn_error_free(CSN_STEAL(*err));
-    return csn_link_lost(k, err);
+    return csn_link_judge(k, st, err);
 }
 
 /* ---- the caller's own functions, called in between ---- */

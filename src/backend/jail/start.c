@@ -252,7 +252,9 @@ static csn_status finish(csn_kept *k, csn_error **err)
         return csn_fail(err, CSN_NOMEM, "root of the sandbox");
     k->base.fd =
         csn_beneath_open(k->root.fd, k->base.path, O_PATH | O_DIRECTORY, CSN_BENEATH_ROOTED);
-    return k->base.fd < 0 ? csn_fail_errno(err, -k->base.fd, "workspace") : CSN_OK;
+    if (k->base.fd >= 0)
+        return CSN_OK;
+    return csn_link_judge(k, csn_fail_errno(err, -k->base.fd, "workspace"), err);
 }
 
 /* While the keeper builds its walls: what it will be counted in, and before that who removes
