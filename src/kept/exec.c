@@ -139,7 +139,8 @@ void csn_kept_end_fill(const csn_kept *l, const csn_exit_body *b, const char *ar
 /* ---- starting
  * ----------------------------------------------------------------------------------- */
 
-/* The two ends of a pipe: ours to read, the command's to write. */
+/* The two ends of a pipe: ours to read, the command's to write. Ours does not block: a command
+ * can open its own output for reading, and what poll has seen there may be gone by now. */
 static int make_pipe(csn_kept *l, csn_pump_out *o, int stream, int *ret_w)
 {
     int p[2];
@@ -148,6 +149,7 @@ static int make_pipe(csn_kept *l, csn_pump_out *o, int stream, int *ret_w)
         return -errno;
     if (l->kind->lend)
         l->kind->lend(l, p[1]);
+    (void)fcntl(p[0], F_SETFL, O_NONBLOCK);
     *o = (csn_pump_out){.fd = p[0], .stream = stream};
     *ret_w = p[1];
     return 0;

@@ -21,7 +21,7 @@ typedef enum csn_pump_event {
 } csn_pump_event;
 
 typedef struct csn_pump_out {
-    int fd; /* -1: none, or at its end */
+    int fd; /* non-blocking; -1: none, or at its end */
     int stream;
     bool counting; /* the sink only wants to know how much */
     bool grown;

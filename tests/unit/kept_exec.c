@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "child.h"
 #include "keeper_room.h"
 
 static void exec_reports_output_and_exit_code(void **state)
@@ -472,6 +473,77 @@ static void timeout_catches_a_tree_that_keeps_forking(void **state)
     den_clean(&d);
 }
 
+/* Reads the command's output beside us, as the command itself could. */
+typedef struct thief {
+    den d;
+    int fds[2], cancel;
+    unsigned calls;
+} thief;
+
+static void thief_opens(thief *t, const char *pid)
+{
+    char path[64];
+
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof(path), "/proc/%ld/fd/%d", strtol(pid, NULL, 10), i + 1);
+        t->fds[i] = open(path, O_RDONLY | O_CLOEXEC);
+    }
+    den_touch(&t->d, "on");
+    for (int i = 0; i < 2; i++) {
+        struct pollfd there = {.fd = t->fds[i], .events = POLLIN};
+        (void)poll(&there, 1, DEN_SOON_MS);
+    }
+}
+
+/* When the first call returns there are bytes in both pipes. At the second the pump has seen
+ * that; those of stderr go, and the command is cancelled. */
+static int thief_sink(void *ctx, int stream, const void *data, size_t len)
+{
+    thief *t = ctx;
+    char pid[16] = "", byte;
+
+    if (stream != CSN_STDOUT)
+        return CSN_SINK_MORE;
+    if (t->calls++ == 0) {
+        memcpy(pid, data, len < sizeof(pid) ? len : sizeof(pid) - 1);
+        thief_opens(t, pid);
+    } else if (read(t->fds[1], &byte, 1) == 1) {
+        (void)eventfd_write(t->cancel, 1);
+    }
+    return CSN_SINK_MORE;
+}
+
+static int rob(void *ctx)
+{
+    thief t = {.fds = {-1, -1}, .cancel = eventfd(0, EFD_CLOEXEC)};
+    csn_sink sink = {thief_sink, &t};
+    csn_exec_end end = {.size = sizeof(end)};
+    const char *argv[] = {"/bin/sh", "-c",
+                          "echo $$; until [ -e on ]; do sleep 0.01; done; printf y >&2; printf "
+                          "x; exec sleep 1000",
+                          NULL};
+    csn_exec_req req = den_req(argv);
+
+    (void)ctx;
+    den_make(&t.d);
+    req.size = sizeof(req);
+    req.cancel_fds[0] = t.cancel;
+    csn_status st = t.d.ops->exec(t.d.state, &req, &sink, &end, NULL);
+    den_clean(&t.d);
+    for (int i = 0; i < 2; i++)
+        close(t.fds[i]);
+    close(t.cancel);
+    return st == CSN_OK && end.how == CSN_END_CANCEL ? 0 : 1;
+}
+
+static void a_command_that_reads_its_own_output_can_be_ended(void **state)
+{
+    (void)state;
+    csn_child_end end = csn_child_run(rob, NULL, -1, DEN_SOON_MS);
+    assert_false(end.hung);
+    assert_int_equal(end.exit_code, 0);
+}
+
 static void cancel_ends_the_command(void **state)
 {
     den d;
@@ -741,6 +813,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(timeout_lets_the_command_clean_up_in_its_grace),
         cmocka_unit_test(timeout_kills_every_kind_of_tree),
         cmocka_unit_test(timeout_catches_a_tree_that_keeps_forking),
+        cmocka_unit_test(a_command_that_reads_its_own_output_can_be_ended),
         cmocka_unit_test(cancel_ends_the_command),
         cmocka_unit_test(sink_that_stops_cancels_the_command),
         cmocka_unit_test(grandchild_that_holds_the_pipe_does_not_delay),
