@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,6 +19,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+
+#define LAST_WHILE_MS 1000u
+#define LATE_TRIES    3
+#define HELD_NS       250000000u /* later than any scheduler is by itself */
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
@@ -42,10 +47,35 @@ int csn_sealed_memfd(const char *name, const void *data, size_t len)
     return csn_steal_fd(&fd);
 }
 
+/* Until the socket is ready; -ETIMEDOUT. A deadline may pass while nobody runs: everything was
+ * stopped, frozen, or held by a debugger, and we are the first to go on. That says nothing of
+ * the peer, which is silent only after a last while in which at least we ran. */
+static int await_ready(int sock, short events, uint64_t deadline_ns)
+{
+    struct pollfd pf = {.fd = sock, .events = events};
+    uint64_t until = deadline_ns;
+    bool last = false;
+
+    for (;;) {
+        int n = poll(&pf, 1, csn_deadline_poll_ms(until));
+        if (n > 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n < 0)
+            continue;
+        bool held = csn_now_ns() - until > HELD_NS; /* we were to wake that long ago */
+        if (last && !held)
+            return -ETIMEDOUT;
+        last = true;
+        until = csn_deadline_in(LAST_WHILE_MS);
+    }
+}
+
 /* Never blocks in the kernel: a peer that does not read could hold us there for ever. */
 static int send_waiting(int sock, const struct msghdr *mh, uint64_t deadline_ns)
 {
-    for (;;) {
+    for (int late = 0; late < LATE_TRIES;) {
         ssize_t n = sendmsg(sock, mh, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n >= 0)
             return 0;
@@ -53,13 +83,12 @@ static int send_waiting(int sock, const struct msghdr *mh, uint64_t deadline_ns)
             continue;
         if (errno != EAGAIN || deadline_ns == 1)
             return -errno;
-        int ms = csn_deadline_poll_ms(deadline_ns);
-        if (ms == 0)
-            return -ETIMEDOUT;
-        struct pollfd pf = {.fd = sock, .events = POLLOUT};
-        if (poll(&pf, 1, ms) < 0 && errno != EINTR)
-            return -errno;
+        int rc = await_ready(sock, POLLOUT, deadline_ns);
+        if (rc < 0)
+            return rc;
+        late += csn_deadline_poll_ms(deadline_ns) == 0; /* other threads may be faster */
     }
+    return -ETIMEDOUT;
 }
 
 int csn_msg_send(int sock, uint16_t type, const void *body, size_t len, const int *fds,
@@ -241,17 +270,10 @@ int csn_msg_ask(int sock, uint16_t type, const void *body, size_t len, const int
 
 int csn_msg_await(int sock, uint64_t deadline_ns, void *buf, size_t size, csn_msg *ret)
 {
-    struct pollfd pf = {.fd = sock, .events = POLLIN};
-
     for (;;) {
-        int n = poll(&pf, 1, csn_deadline_poll_ms(deadline_ns));
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (n == 0)
-            return -ETIMEDOUT;
-        if (n < 0)
-            continue;
-        int rc = csn_msg_recv(sock, buf, size, ret);
+        int rc = await_ready(sock, POLLIN, deadline_ns);
+        if (rc == 0)
+            rc = csn_msg_recv(sock, buf, size, ret);
         if (rc != -EAGAIN)
             return rc;
     }

@@ -1,4 +1,4 @@
-/* os_process.c: os/spawn, os/pump and os/proctree by themselves. */
+/* os_process.c: os/spawn, os/pump, os/proctree and the waits of os/msg by themselves. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,15 +12,18 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "os/msg.h"
 #include "os/proctree.h"
 #include "os/pty.h"
 #include "os/pump.h"
@@ -633,6 +636,58 @@ static void terminal_opens_with_a_size(void **state)
     assert_true(csn_pty_resize(0, 1, 1) < 0 || isatty(0));
 }
 
+/* ---- messages -----------------------------------------------------------------------------
+ */
+
+static int peer;
+
+/* In the very thread that waits: it comes before that can go on, however late both are. */
+static void peer_answers(int signo)
+{
+    (void)signo;
+    (void)csn_msg_send(peer, 7, NULL, 0, NULL, 0, 1);
+}
+
+/* Everything was stopped for longer than the deadline, and we are the first to go on. */
+static void answer_is_waited_for_after_a_standstill(void **state)
+{
+    const struct itimerval soon = {.it_value = {.tv_usec = 20000}};
+    struct sigaction answer = {.sa_handler = peer_answers}, old;
+    uint8_t buf[64];
+    csn_msg m;
+    int pair[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    peer = pair[1];
+    sigaction(SIGALRM, &answer, &old);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    assert_int_equal(csn_msg_await(pair[0], csn_now_ns() - 1, buf, sizeof(buf), &m), 1);
+    sigaction(SIGALRM, &old, NULL);
+    assert_int_equal(m.type, 7);
+    csn_msg_release(&m);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+static void silence_has_an_end(void **state)
+{
+    uint8_t buf[64];
+    csn_msg m;
+    int pair[2], rc = 0;
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    assert_int_equal(csn_msg_await(pair[0], csn_now_ns() - 1, buf, sizeof(buf), &m),
+                     -ETIMEDOUT);
+    for (int i = 0; rc == 0 && i < 100000; i++)
+        rc = csn_msg_send(pair[0], 7, NULL, 0, NULL, 0, 1);
+    assert_int_equal(rc, -EAGAIN);
+    assert_int_equal(csn_msg_send(pair[0], 7, NULL, 0, NULL, 0, csn_now_ns() - 1), -ETIMEDOUT);
+    close(pair[0]);
+    close(pair[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -657,6 +712,8 @@ int main(void)
         cmocka_unit_test(who_got_the_signal_is_counted),
         cmocka_unit_test(process_without_its_first_thread_counts_as_alive),
         cmocka_unit_test(terminal_opens_with_a_size),
+        cmocka_unit_test(answer_is_waited_for_after_a_standstill),
+        cmocka_unit_test(silence_has_an_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
