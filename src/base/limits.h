@@ -24,7 +24,7 @@
 #define CSN_ARGV_COUNT_MAX       65536u
 #define CSN_GRACE_MS             200u   /* between SIGTERM and SIGKILL */
 #define CSN_DRAIN_MS             100u   /* for output of a grandchild that holds the pipe */
-#define CSN_KEEPER_ORDERS_MS     60000u /* that it waits for its orders, when born ahead */
+#define CSN_KEEPER_ORDERS_MS     60000u /* that one without an owner waits for its orders */
 #define CSN_KEEPER_ANSWER_MS     5000u  /* a keeper that is silent for longer is broken */
 #define CSN_JSON_BYTES_MAX       (64u * 1024u * 1024u) /* of one document read */
 #define CSN_AUDIT_LINE_MAX       16384u

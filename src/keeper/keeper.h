@@ -171,6 +171,10 @@ typedef struct csn_keeper {
     uint8_t packet[CSN_KEEPER_MSG_MAX];
 } csn_keeper;
 
+/* main.c. Until there is a message on the connection we were born with, or it has hung up;
+ * -errno: our owner has ended. Before anything is served. */
+int csn_await_message(void);
+
 /* walls.c. Begins what is the same for every jail, before its orders are there. No failure is
  * final: what could not be begun is tried again when they are. */
 void csn_walls_ahead(void);
@@ -185,9 +189,6 @@ int csn_net_build(csn_keeper *k, csn_net_body *told, int *ret_fds, size_t *ret_c
 void csn_net_told(void);
 int csn_net_begin(csn_keeper *k); /* serves the link from now on */
 void csn_net_serve(csn_keeper *k);
-
-/* main.c. Before anything is served: waits for a message of the library, or for its end. */
-int csn_await_message(uint64_t deadline_ns);
 
 /* sweep.c. Removes what the spec lists. */
 void csn_sweep_listed(const csn_keeper_spec *spec);

@@ -31,14 +31,16 @@
 static csn_keeper keeper;
 static char spec_bytes[sizeof(csn_msg_head) + CSN_SPEC_MAX];
 
-/* A host that has forked holds our connection open after it has died: so its end is looked for
- * as well. A listening socket in its place means that it may die. */
-int csn_await_message(uint64_t deadline)
+/* A host that has forked holds our connection open after it has died, so its end is looked for,
+ * too. However long it is stopped, by a terminal or a debugger, it may go on; only where a
+ * listening socket is in the owner's place, which may die, there is a deadline. */
+int csn_await_message(void)
 {
     struct stat st;
     bool owned = fstat(CSN_KEEPER_FD_OWNER, &st) == 0 && !S_ISSOCK(st.st_mode);
     struct pollfd pf[] = {{.fd = CSN_KEEPER_FD_CONTROL, .events = POLLIN},
                           {.fd = owned ? CSN_KEEPER_FD_OWNER : -1, .events = POLLIN}};
+    uint64_t deadline = owned ? 0 : csn_deadline_in(CSN_KEEPER_ORDERS_MS);
 
     while (pf[0].revents == 0) {
         int n = poll(pf, 2, csn_deadline_poll_ms(deadline));
@@ -56,7 +58,7 @@ static int receive_spec(csn_keeper *k)
     csn_msg m;
 
     csn_walls_ahead();
-    int rc = csn_await_message(csn_deadline_in(CSN_KEEPER_ORDERS_MS));
+    int rc = csn_await_message();
     csn_walls_ordered();
     if (rc == 0)
         rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, spec_bytes, sizeof(spec_bytes), &m);

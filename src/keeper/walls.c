@@ -62,10 +62,13 @@ static int receive_fds(uint16_t type, int *ret, size_t max)
 {
     uint8_t buf[256];
     csn_msg m;
-    int rc = csn_await_message(csn_deadline_in(CSN_KEEPER_ANSWER_MS));
+    int rc;
 
-    if (rc == 0)
-        rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, buf, sizeof(buf), &m);
+    do {
+        rc = csn_await_message();
+        if (rc == 0)
+            rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, buf, sizeof(buf), &m);
+    } while (rc == -EAGAIN);
     if (rc <= 0)
         return rc < 0 ? rc : -EPIPE;
     rc = m.type == type && m.nfds > 0 && m.nfds <= max ? (int)m.nfds : -EPROTO;

@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "os/cpus.h"
 #include "os/guise.h"
 #include "os/handover.h"
@@ -372,11 +373,12 @@ int csn_orphan_start(const csn_orphan *o, pid_t *ret_pid, int *ret_pidfd,
 int csn_orphan_wait(int pidfd, int timeout_ms)
 {
     struct pollfd pf = {.fd = pidfd, .events = POLLIN};
+    uint64_t deadline = timeout_ms < 0 ? 0 : csn_deadline_in((uint64_t)timeout_ms);
     siginfo_t si;
     int n;
 
-    do
-        n = poll(&pf, 1, timeout_ms);
+    do /* a host may have timers that interrupt us over and over */
+        n = poll(&pf, 1, csn_deadline_poll_ms(deadline));
     while (n < 0 && errno == EINTR);
     if (n <= 0)
         return n < 0 ? -errno : -ETIMEDOUT;

@@ -1,9 +1,12 @@
 /* kept_keeper.c: the life of a keeper: how it starts, is found again and ends; and what
  * happens when it, or whoever speaks to it, was taken over. */
+#include <linux/sockios.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "keeper/spec.h"
 #include "keeper_room.h"
 
 static void host_keeps_its_signals_and_children(void **state)
@@ -53,22 +56,28 @@ static void keeper_that_is_killed_is_noticed_and_swept(void **state)
 
 /* A keeper that was born ahead of its orders. owner: a process, to be closed; ours: the other
  * end of its connection. */
-static int unordered_keeper(int owner, int *ret_ours)
+static int unordered_keeper_pid(int owner, int *ret_ours, pid_t *ret_pid)
 {
     const char *argv[] = {"caisson-keeper", "unordered", NULL};
     int pair[2], pidfd = -1;
-    pid_t pid = 0;
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     csn_orphan o = {.path = getenv("CSN_TEST_KEEPER"),
                     .argv = argv,
                     .fds = {-1, -1, -1, pair[1], -1, owner},
                     .nfds = 6};
-    assert_int_equal(csn_orphan_start(&o, &pid, &pidfd, NULL), 0);
+    assert_int_equal(csn_orphan_start(&o, ret_pid, &pidfd, NULL), 0);
     close(pair[1]);
     close(owner);
     *ret_ours = pair[0];
     return pidfd;
+}
+
+static int unordered_keeper(int owner, int *ret_ours)
+{
+    pid_t pid;
+
+    return unordered_keeper_pid(owner, ret_ours, &pid);
 }
 
 static int pidfd_of(pid_t pid)
@@ -101,6 +110,61 @@ static void keeper_without_orders_ends_with_whoever_made_it(void **state)
     assert_int_equal(csn_orphan_wait(keeper, 30000), 0);
     close(keeper);
     close(ours);
+}
+
+/* Is it in poll, without an end? From what the kernel tells of its system call. */
+static bool waits_for_ever(pid_t pid)
+{
+    uint64_t deadline = csn_deadline_in(DEN_SOON_MS);
+    unsigned long number = 0, fds, count, until;
+    char path[64], text[256];
+
+    snprintf(path, sizeof(path), "/proc/%d/syscall", (int)pid);
+    while (csn_deadline_poll_ms(deadline) > 0) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+        if (fd >= 0)
+            close(fd);
+        if (n <= 0) { /* Yama: not its parent; or a kernel without this file */
+            print_message("# skipped: %s cannot be read here\n", path);
+            skip();
+        }
+        text[n] = '\0';
+        bool asleep = sscanf(text, "%lu %lx %lx %lx", &number, &fds, &count, &until) == 4;
+#ifdef SYS_poll
+        if (asleep && number == SYS_poll)
+            return (int)until < 0;
+#endif
+        if (asleep && number == SYS_ppoll)
+            return until == 0;
+        (void)poll(NULL, 0, 5);
+    }
+    return false;
+}
+
+/* Its owner may be stopped between two messages, for as long as somebody likes. */
+static void keeper_waits_as_long_as_its_owner_lives(void **state)
+{
+    const csn_keeper_spec spec = {.tag_base = csn_spec_tag_base("x"),
+                                  .id = "x",
+                                  .walls = {.on = CSN_WALL_BIT(CSN_WALL_LIMITS), .given = 1}};
+    uint8_t buf[4096];
+    csn_wire_out o;
+    pid_t pid;
+    int ours, keeper = unordered_keeper_pid(pidfd_of(getpid()), &ours, &pid);
+
+    (void)state;
+    assert_true(waits_for_ever(pid));
+    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_spec_put(&o, &spec);
+    assert_int_equal(csn_msg_send(ours, CSN_MSG_ORDERS, o.data, o.len, NULL, 0, 0), 0);
+    csn_wire_out_release(&o);
+    for (int left = 1; left > 0;) /* it has taken them */
+        assert_int_equal(ioctl(ours, SIOCOUTQ, &left), 0);
+    assert_true(waits_for_ever(pid)); /* now for its mounts */
+    close(ours);
+    assert_int_equal(csn_orphan_wait(keeper, 30000), 0);
+    close(keeper);
 }
 
 static void keeper_takes_nothing_else_for_its_orders(void **state)
@@ -458,6 +522,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(host_keeps_its_signals_and_children),
         cmocka_unit_test(keeper_that_is_killed_is_noticed_and_swept),
         cmocka_unit_test(keeper_without_orders_ends_with_whoever_made_it),
+        cmocka_unit_test(keeper_waits_as_long_as_its_owner_lives),
         cmocka_unit_test(keeper_takes_nothing_else_for_its_orders),
         cmocka_unit_test(missing_keeper_says_where_it_looked),
         cmocka_unit_test(nothing_survives_a_caller_that_is_killed),
