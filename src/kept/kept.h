@@ -139,7 +139,8 @@ csn_status csn_kept_run_dir(csn_kept *l, csn_error **err);
 /* A file in it could not be opened. When there is no directory any more, its keeper has died.
  */
 csn_status csn_kept_run_failed(csn_kept *l, int errnum, const char *what, csn_error **err);
-/* Sockets in it, by name: descriptors, or -errno. Only after run_dir, or of one found again. */
+/* Sockets in it, by name: descriptors, or -errno. Only after run_dir, or of one found again.
+ * -ETIMEDOUT: nobody takes the connection. */
 int csn_kept_run_listen(const csn_kept *l, const char *name, int backlog);
 int csn_kept_run_connect(const csn_kept *l, const char *name);
 void csn_kept_sweep(void);

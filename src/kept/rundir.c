@@ -14,11 +14,14 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/path.h"
 #include "kept/kept.h"
 #include "kept/link.h"
@@ -75,13 +78,22 @@ int csn_kept_run_listen(const csn_kept *l, const char *name, int backlog)
     return csn_steal_fd(&fd);
 }
 
+/* Whoever listens may be stopped, with as many before us as may wait there. */
 int csn_kept_run_connect(const csn_kept *l, const char *name)
 {
     csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     const struct sockaddr_un a = address_of(l, name);
+    const struct timeval patience = {.tv_sec = CSN_KEEPER_ANSWER_MS / 1000};
+    uint64_t deadline = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
+    int rc = 0;
 
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0)
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
         return -errno;
+    do /* being stopped and continued interrupts it, too */
+        rc = connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 ? -errno : 0;
+    while (rc == -EINTR && csn_deadline_poll_ms(deadline) > 0);
+    if (rc < 0)
+        return rc == -EAGAIN || rc == -EINTR ? -ETIMEDOUT : rc;
     return csn_steal_fd(&fd);
 }
 

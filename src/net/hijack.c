@@ -22,12 +22,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-#define HEAD_MAX    16384u
-#define REFUSAL_MAX 65536u
-#define CHUNK       65536u
-#define REQUEST_MAX (64u * 1024u * 1024u)
-#define CONNECT_S   15
-#define CANCEL_MAX  4u
+#define HEAD_MAX      16384u
+#define REFUSAL_MAX   65536u
+#define CHUNK         65536u
+#define REQUEST_MAX   (64u * 1024u * 1024u)
+#define CONNECT_S     15
+#define CONNECT_TRIES 16
+#define CANCEL_MAX    4u
 
 typedef struct line {
     const csn_hijack_req *q;
@@ -59,7 +60,11 @@ static csn_status connect_to(const char *path, int *ret, csn_error **err)
         return csn_fail_errno(err, errno, "socket");
     /* also the limit for connect, when nobody accepts */
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    if (connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0)
+    int rc, tries = 0;
+    do /* with that limit, being stopped and continued interrupts it */
+        rc = connect(fd, (const struct sockaddr *)&a, sizeof(a));
+    while (rc < 0 && errno == EINTR && ++tries < CONNECT_TRIES);
+    if (rc < 0)
         return csn_fail(err, CSN_UNAVAILABLE, "%s did not answer: %m", path);
     if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
         return csn_fail_errno(err, errno, "socket");

@@ -81,7 +81,7 @@ static int status_of(int fd)
     char head[2048];
     size_t len = 0;
 
-    while (len < sizeof(head) - 1 && recv(fd, head + len, 1, 0) == 1) {
+    while (len < sizeof(head) - 1 && gw_recv(fd, head + len, 1) == 1) {
         head[++len] = '\0';
         if (len >= 4 && strcmp(head + len - 4, "\r\n\r\n") == 0)
             return (int)strtol(head + 9, NULL, 10);
@@ -302,7 +302,7 @@ static void a_first_request_for_another_host_is_answered(void **state)
     assert_true(gw_rest(c, answer, sizeof(answer)) > 0);
     assert_non_null(strstr(answer, "HTTP/1.1 403 "));
     assert_non_null(strstr(answer, "evil.test:80"));
-    assert_true(recv(s, got, sizeof(got), 0) <= 0); /* nothing left */
+    assert_true(gw_recv(s, got, sizeof(got)) <= 0); /* nothing left */
     close(c);
     close(s);
     assert_true(gw_event(&r->gw, CSN_GATE_CONNECT, CSN_GATE_DENY, "evil.test", &e));
@@ -328,7 +328,7 @@ static void a_request_that_ends_within_its_head_is_refused(void **state)
         shutdown(c, SHUT_WR);
         assert_true(gw_rest(c, answer, sizeof(answer)) > 0);
         assert_non_null(strstr(answer, "HTTP/1.1 403 "));
-        assert_true(recv(s, got, sizeof(got), 0) <= 0);
+        assert_true(gw_recv(s, got, sizeof(got)) <= 0);
         close(c);
         close(s);
     }
@@ -360,7 +360,7 @@ static void a_later_request_for_another_host_is_cut(void **state)
     }
     assert_true(gw_say(c, bad));
     assert_true(gw_is_reset(c));
-    n = recv(s, got, sizeof(got), 0);
+    n = gw_recv(s, got, sizeof(got));
     assert_true(n < 0 && errno == ECONNRESET);
     close(c);
     close(s);
@@ -388,7 +388,7 @@ static void a_later_request_for_another_host_is_cut(void **state)
         assert_true(gw_say(c, rows[i][0]));
         (void)poll(NULL, 0, 20);
         (void)gw_say(c, rows[i][1]);
-        while ((n = recv(s, all + len, sizeof(all) - 1 - len, 0)) > 0)
+        while ((n = gw_recv(s, all + len, sizeof(all) - 1 - len)) > 0)
             len += (size_t)n;
         all[len] = '\0';
         assert_null(strstr(all, "evil"));

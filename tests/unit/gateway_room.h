@@ -199,10 +199,27 @@ static inline bool gw_say(int fd, const char *text)
     return gw_send(fd, text, strlen(text));
 }
 
+/* A socket with a time limit is interrupted also where the process is only stopped and goes on.
+ */
+static inline ssize_t gw_recv(int fd, void *buf, size_t len)
+{
+    ssize_t n;
+
+    do
+        n = recv(fd, buf, len, 0);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
 /* Exactly so many bytes. */
 static inline bool gw_read(int fd, void *buf, size_t len)
 {
-    return recv(fd, buf, len, MSG_WAITALL) == (ssize_t)len;
+    size_t at = 0;
+    ssize_t n = 1;
+
+    for (; at < len && n > 0; at += n > 0 ? (size_t)n : 0)
+        n = gw_recv(fd, (char *)buf + at, len - at);
+    return at == len;
 }
 
 /* Is this what comes next? */
@@ -220,7 +237,7 @@ static inline ssize_t gw_rest(int fd, char *buf, size_t size)
     size_t len = 0;
     ssize_t n;
 
-    while ((n = recv(fd, buf + len, size - 1 - len, 0)) > 0)
+    while ((n = gw_recv(fd, buf + len, size - 1 - len)) > 0)
         len += (size_t)n;
     buf[len] = '\0';
     return n < 0 ? -1 : (ssize_t)len;
@@ -230,7 +247,7 @@ static inline bool gw_is_ended(int fd)
 {
     char c;
 
-    return recv(fd, &c, 1, 0) == 0;
+    return gw_recv(fd, &c, 1) == 0;
 }
 
 static inline bool gw_is_reset(int fd)
@@ -239,7 +256,7 @@ static inline bool gw_is_reset(int fd)
     ssize_t n;
 
     do
-        n = recv(fd, &c, 1, 0);
+        n = gw_recv(fd, &c, 1);
     while (n > 0);
     return n < 0 && errno == ECONNRESET;
 }

@@ -5,9 +5,12 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 
-#include "keeper/spec.h"
 #include "keeper_room.h"
+
+#include "child.h"
+#include "keeper/spec.h"
 
 static void host_keeps_its_signals_and_children(void **state)
 {
@@ -285,6 +288,41 @@ static void detached_sandbox_is_found_again_and_destroyed(void **state)
     }
 }
 
+/* Somebody listens and does not take what comes, because it is stopped, for example. */
+static int connect_in_vain(void *ctx)
+{
+    den d;
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int waiting[8], n = 0;
+
+    (void)ctx;
+    den_make(&d);
+    csn_kept *l = d.state;
+    bool made = csn_kept_run_dir(l, NULL) == CSN_OK;
+    int listener = made ? csn_kept_run_listen(l, "full", 0) : -1;
+    snprintf(a.sun_path, sizeof(a.sun_path), "%.90s/full", l->run_path);
+    for (; n < 8; n++) {
+        waiting[n] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (connect(waiting[n], (struct sockaddr *)&a, sizeof(a)) < 0)
+            break;
+    }
+    bool full = listener >= 0 && n < 8 && errno == EAGAIN;
+    int rc = full ? csn_kept_run_connect(l, "full") : 0;
+    for (; n >= 0; n--)
+        close(waiting[n]);
+    close(listener);
+    den_clean(&d);
+    return rc == -ETIMEDOUT ? 0 : 1;
+}
+
+static void a_connection_that_nobody_takes_is_given_up(void **state)
+{
+    (void)state;
+    csn_child_end end = csn_child_run(connect_in_vain, NULL, -1, DEN_SOON_MS);
+    assert_false(end.hung);
+    assert_int_equal(end.exit_code, 0);
+}
+
 /* True when the command was seen at work before the end of so short a life. */
 static bool lived_and_ended(uint64_t lifetime_ms)
 {
@@ -527,6 +565,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(missing_keeper_says_where_it_looked),
         cmocka_unit_test(nothing_survives_a_caller_that_is_killed),
         cmocka_unit_test(detached_sandbox_is_found_again_and_destroyed),
+        cmocka_unit_test(a_connection_that_nobody_takes_is_given_up),
         cmocka_unit_test(lifetime_ends_the_sandbox),
         cmocka_unit_test(keeper_inherits_no_descriptor),
         cmocka_unit_test(keeper_that_lies_is_killed),
