@@ -38,6 +38,7 @@ typedef struct run {
     int sockets;     /* who makes the command's, or -1: it itself */
     uint64_t number; /* of the spawn */
     uint32_t how;    /* of the KILL we sent, or CSN_END_EXITED */
+    bool checked;    /* that the keeper lives, after that took long */
     csn_exit_body exit;
 } run;
 
@@ -334,13 +335,19 @@ static csn_status take_message(run *r, bool *ret_ended, csn_error **err)
 }
 
 /* The kill was asked for and its end does not come: either something is stuck in the kernel, or
- * the keeper is. */
+ * the keeper is; or the machine is so busy, or stood still for so long, that it takes its time.
+ * A keeper that answers gets as much once more. */
 static csn_status give_up(run *r, bool *ret_ended, csn_error **err)
 {
     csn_status st = csn_link_check(r->l, err);
 
     if (st < 0)
         return st;
+    if (!r->checked) {
+        r->checked = true;
+        r->pump.deadline_ns = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
+        return CSN_OK;
+    }
     r->exit = (csn_exit_body){.killed = 1, .status = SIGKILL};
     *ret_ended = true;
     return CSN_OK;

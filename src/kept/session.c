@@ -40,6 +40,7 @@ typedef struct turn {
     size_t status_len;
     uint32_t how;
     bool killed, fresh;
+    bool checked; /* that the keeper lives, after killing took long */
 } turn;
 
 /* ---- the script
@@ -328,6 +329,22 @@ static csn_status finish_command(turn *t, int code, csn_exec_end *end, csn_error
     return CSN_OK;
 }
 
+/* As in exec.c: something of it is stuck in the kernel, or a keeper that answers needs more
+ * time. */
+static csn_status give_up(turn *t, bool *ret_ended, csn_exec_end *end, csn_error **err)
+{
+    csn_status st = csn_link_check(t->l, err);
+
+    if (st == CSN_OK && !t->checked) {
+        t->checked = true;
+        t->pump.deadline_ns = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
+    } else if (st == CSN_OK) {
+        end->how = t->how;
+        *ret_ended = true;
+    }
+    return st;
+}
+
 static csn_status run_turn(turn *t, csn_exec_end *end, csn_error **err)
 {
     csn_status st = CSN_OK;
@@ -347,10 +364,8 @@ static csn_status run_turn(turn *t, csn_exec_end *end, csn_error **err)
         case CSN_PUMP_DEADLINE:
             if (!t->killed)
                 st = kill_session(t, CSN_END_TIMEOUT, err);
-            else if ((st = csn_link_check(t->l, err)) == CSN_OK) {
-                end->how = t->how;
-                ended = true; /* something of it is stuck in the kernel */
-            }
+            else
+                st = give_up(t, &ended, end, err);
             break;
         case CSN_PUMP_CANCEL:
         case CSN_PUMP_STOP:

@@ -470,6 +470,64 @@ static void keeper_that_lies_is_killed(void **state)
     }
 }
 
+/* Tells the end of a command only after it was asked whether it still lives. */
+static void *dawdle(void *arg)
+{
+    const impostor *im = arg;
+    uint8_t packet[CSN_KEEPER_MSG_MAX], buf[64];
+    struct pollfd pf = {.fd = im->sock, .events = POLLIN};
+    csn_wire_out o;
+    csn_msg m;
+    int command = -1;
+
+    while (poll(&pf, 1, DEN_SOON_MS) == 1 &&
+           csn_msg_recv(im->sock, packet, sizeof(packet), &m) == 1) {
+        int chan = csn_msg_take_fd(&m, 0);
+        csn_wire_out_init(&o, buf, sizeof(buf));
+        if (m.type == CSN_MSG_SPAWN) {
+            command = chan;
+        } else {
+            csn_put_ask(&o, &(csn_ask_body){.pid = im->how, .a = CSN_KEEPER_VERSION});
+            (void)csn_msg_send(chan, CSN_MSG_HELLO_R, o.data, o.len, NULL, 0, 1);
+            close(chan);
+            csn_wire_out_init(&o, buf, sizeof(buf));
+            csn_put_exit(&o, &(csn_exit_body){.status = SIGTERM, .killed = CSN_KILLED_ASKED});
+            (void)csn_msg_send(command, CSN_MSG_EXIT, o.data, o.len, NULL, 0, 1);
+        }
+        csn_msg_release(&m);
+    }
+    close(command);
+    return NULL;
+}
+
+/* A machine that is very busy, or stood still: the end is late, and it is waited for. */
+static void keeper_that_is_slow_to_kill_is_waited_for(void **state)
+{
+    den d;
+    out o = {0};
+    const char *argv[] = {"/bin/true", NULL};
+    csn_exec_req req = den_req(argv);
+    int sv[2];
+    pthread_t t;
+
+    (void)state;
+    den_make(&d);
+    csn_kept *l = d.state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0);
+    l->keeper_fd = sv[0];
+    l->keeper_pid = start_sleeper(&l->keeper_pidfd);
+    impostor im = {.sock = sv[1], .how = (int)l->keeper_pid};
+    pthread_create(&t, NULL, dawdle, &im);
+    req.deadline_ns = csn_deadline_in(1);
+    den_run(&d, &req, &o);
+    assert_int_equal(o.end.how, CSN_END_TIMEOUT);
+    assert_int_equal(o.end.signal, SIGTERM);
+    shutdown(sv[0], SHUT_RDWR);
+    pthread_join(t, NULL);
+    close(sv[1]);
+    den_clean(&d);
+}
+
 /* It takes the request and never answers: the wait has an end. */
 static void keeper_that_is_silent_is_killed(void **state)
 {
@@ -569,6 +627,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(lifetime_ends_the_sandbox),
         cmocka_unit_test(keeper_inherits_no_descriptor),
         cmocka_unit_test(keeper_that_lies_is_killed),
+        cmocka_unit_test(keeper_that_is_slow_to_kill_is_waited_for),
         cmocka_unit_test(keeper_that_is_silent_is_killed),
         cmocka_unit_test(keeper_refuses_nonsense),
         cmocka_unit_test(keeper_answers_bad_bodies_with_an_error),
