@@ -246,7 +246,10 @@ static int limits(void)
     r.rlim_cur = r.rlim_max;
     TRY(setrlimit(RLIMIT_NOFILE, &r) == 0 && getrlimit(RLIMIT_STACK, &r) == 0);
     TRY(getrlimit(RLIMIT_NPROC, &r) == 0 && r.rlim_cur >= 512);
-    TRY(setpriority(PRIO_PROCESS, 0, 5) == 0 && nice(1) == 6);
+    errno = 0; /* whoever runs us may be nice already, and nobody can be less so again */
+    int niceness = getpriority(PRIO_PROCESS, 0);
+    TRY(errno == 0 && setpriority(PRIO_PROCESS, 0, niceness + 1) == 0);
+    TRY(nice(1) == (niceness < 18 ? niceness + 2 : 19));
     TRY(sched_getaffinity(0, sizeof(cpus), &cpus) == 0);
     TRY(sched_setaffinity(0, sizeof(cpus), &cpus) == 0);
     TRY(sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0}) == 0);

@@ -115,7 +115,8 @@ works "setsid, nohup, timeout, stdbuf, sleep" "setsid nohup timeout" '
 setsid -w true && nohup true && timeout 9 sleep 0.01 && stdbuf -oL echo x | grep -q x
 st=0; timeout 0.05 sleep 9 || st=$?; [ $st = 124 ]'
 works "nice, renice, ionice, chrt" "nice renice ionice chrt" '
-[ "$(nice -n 5 nice)" = 5 ] && renice -n 3 -p $$ && ionice -c 3 true && chrt -b 0 true'
+more=$(($(nice) + 1)) && [ $more -le 19 ] || more=19 # whoever runs this may be nice already
+[ "$(nice -n 1 nice)" = $more ] && renice -n $more -p $$ && ionice -c 3 true && chrt -b 0 true'
 works "ulimit and prlimit, downwards" prlimit '
 ulimit -n 256 && [ "$(ulimit -n)" = 256 ] && ulimit -c 0 && ulimit -s 4096 && bash -c "ulimit -s" | grep -qx 4096 && prlimit --nofile=64 true'
 works "traps and signals to groups" bash '
