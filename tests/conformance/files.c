@@ -83,8 +83,8 @@ static void delete_of_special_files(csn_fx *f)
 /* P87, D39 */
 static void delete_of_a_very_deep_tree(csn_fx *f)
 {
-    csn_fx_run(f, "i=0; mkdir top; cd top; while [ $i -lt 600 ]; do mkdir n; cd n; i=$((i+1)); "
-                  "done; echo leaf > leaf");
+    csn_fx_run(f, "i=0; p=top; while [ $i -lt 600 ]; do p=$p/n; i=$((i+1)); done; "
+                  "mkdir -p $p; echo leaf > $p/leaf");
     ok(csn_delete(f->sb, "top", CSN_FILE_RECURSIVE, E));
     assert_int_equal(csn_fx_strays(f, NULL), 0);
 }

@@ -242,14 +242,15 @@ static void destroy_ends_a_call_that_hangs(void **state)
 
 /* ---- making ----------------------------------------------------------------------------- */
 
-#define THREADS 64
+#define THREADS  64
+#define QUEUE_MS (5u * LONG_MS) /* they run one after the other */
 
 static void *first_call(void *arg)
 {
     csn_exec_result *r = NULL;
 
     *(csn_status *)arg =
-        csn_sh(sb, "true", CSN_OPTS(csn_exec_opts, .timeout_ms = LONG_MS), &r, NULL);
+        csn_sh(sb, "true", CSN_OPTS(csn_exec_opts, .timeout_ms = QUEUE_MS), &r, NULL);
     csn_exec_result_free(r);
     return NULL;
 }
