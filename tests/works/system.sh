@@ -94,6 +94,20 @@ python3 -m http.server --bind :: 8125 >/dev/null 2>&1 &
 for i in $(seq 600); do curl -s http://localhost:8125/f >/dev/null && break; sleep 0.1; done
 for h in localhost 127.0.0.1 "[::1]"; do curl -sS "http://$h:8125/f" | grep -q hi; done
 kill %1'
+works "localhost is both of its addresses: a server on ::1 alone is found by that name" python3 '
+cat >s.py <<"P"
+import socket
+s = socket.socket(socket.AF_INET6)
+try:
+    s.bind(("::1", 0))
+except OSError:
+    raise SystemExit(0)  # a host without IPv6
+s.listen()
+socket.create_connection(("localhost", s.getsockname()[1])).close()
+got = {a[4][0] for a in socket.getaddrinfo("localhost", 80, type=socket.SOCK_STREAM)}
+assert got == {"127.0.0.1", "::1"}, got
+P
+python3 s.py'
 works "curl to anywhere else says so, at once" curl '! timeout 60 curl -sS http://example.org 2>err && cat err && grep -qi "resolve" err'
 
 # ---- terminals and jobs ----

@@ -57,8 +57,11 @@ void csn_etc_own(csn_frame *e, const csn_jail *j, const char *home, uint32_t fou
                                    "root:x:0:\n" CSN_JAIL_USER ":x:%u:\nnogroup:x:65534:\n",
                                    j->gid),
                   "/etc/group");
-    csn_frame_add(e, CSN_MOUNT_TEXT, "127.0.0.1 localhost caisson\n::1 localhost\n",
+    csn_frame_add(e, CSN_MOUNT_TEXT,
+                  "127.0.0.1 localhost caisson\n::1 localhost ip6-localhost ip6-loopback\n",
                   "/etc/hosts");
+    /* without it glibc takes the first address of a name for the only one */
+    csn_frame_add(e, CSN_MOUNT_TEXT, "multi on\n", "/etc/host.conf");
     csn_frame_add(e, CSN_MOUNT_TEXT, "passwd: files\ngroup: files\nhosts: files dns\n",
                   "/etc/nsswitch.conf");
     csn_frame_add(e, CSN_MOUNT_TEXT, RESOLV_CONF, "/etc/resolv.conf");
