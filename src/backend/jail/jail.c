@@ -25,6 +25,11 @@ static csn_status refuse_unfit(const csn_config *c, csn_error **err)
     return csn_fail(err, CSN_UNSUPPORTED, "backend 'jail' cannot honour %s", bad);
 }
 
+static csn_status jail_check(const csn_config *c, csn_error **err)
+{
+    return c->workspace ? CSN_OK : csn_jail_check_here(err);
+}
+
 static void jail_release(csn_kept *k)
 {
     csn_jail *j = k->own;
@@ -169,6 +174,7 @@ static csn_backend_ops ops = {
     .open = jail_open,
     .connect = jail_connect,
     CSN_KEPT_OPS,
+    .check = jail_check,
     .ready = csn_jail_ready,
     .exec = csn_guard_exec,
     .start = csn_guard_start,

@@ -2,6 +2,7 @@
  *
  *   jail.c    the ops table, what is refused
  *   layers.c  what holds, in words
+ *   here.c    is the current directory fit to be shared without having been named?
  *   plan.c    from a configuration to the list of mounts: what is where inside
  *   system.c  the part of that list which is the same for everybody
  *   frame.h   what of the root is the same for many, made once; etc.h: the part that is /etc
@@ -73,6 +74,8 @@ typedef struct csn_jail {
 } csn_jail;
 
 /* plan.c. What is shared, and who commands are: what the keeper is born with. */
+/* For a jail without a named workspace. */
+csn_status csn_jail_check_here(csn_error **err);
 csn_status csn_jail_begin(csn_kept *k, csn_error **err);
 /* Fills mounts, given, and the sandbox's base, home and rules. */
 csn_status csn_jail_plan(csn_kept *k, csn_error **err);
