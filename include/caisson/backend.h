@@ -278,6 +278,13 @@ typedef struct csn_backend_ops {
     csn_status (*rollback)(void *state, const char *snapshot, csn_error **err);
     csn_status (*pause)(void *state, csn_error **err); /* paused already: CSN_OK */
     csn_status (*resume)(void *state, csn_error **err);
+    /* A background process has ended: tells `denials` what exec would tell after a command,
+     * of all that ran since. NULL: there is nothing to find. */
+    void (*review)(void *state, const csn_deny_sink *denials);
+    /* Ends a detached sandbox that connect could not speak to, as well as that can be done
+     * without it. CSN_GONE: it has ended. NULL: it cannot. */
+    csn_status (*put_down)(const csn_config *config, const char *id, void *register_data,
+                           csn_error **err);
 } csn_backend_ops;
 
 /* Makes `ops` available to csn_open under ops->name. Names cannot be taken twice. The table and

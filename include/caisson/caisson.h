@@ -182,6 +182,10 @@ CSN_API void csn_close(csn_sandbox *sb);
 /* Ends every process and removes everything of the sandbox; the handle stays to be closed and
  * every later call on it is CSN_GONE. Destroying twice is fine. */
 CSN_API csn_status csn_destroy(csn_sandbox *sb, csn_error **err);
+/* By id or name, from any process of the same user, without a handle: also one that does not
+ * answer, whose processes are then killed from outside. One that has ended by itself is CSN_OK;
+ * one that is not on record, because it was destroyed before, CSN_NOT_FOUND. */
+CSN_API csn_status csn_destroy_id(const char *id, csn_error **err);
 CSN_API const char *csn_id(const csn_sandbox *sb);
 
 typedef struct csn_layer {

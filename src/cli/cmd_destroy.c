@@ -3,31 +3,9 @@
  * Several ids are handled one by one: a failure is told and the others are still destroyed.
  * With
  * --json there is one object for all: the ids that are gone, and the first error. */
-#include "base/cleanup.h"
-#include "base/error.h"
 #include "base/strv.h"
 #include "cli/commands.h"
 #include "wire/encode.h"
-
-/* A sandbox that has already ended is as good as destroyed. */
-static csn_status destroy_one(const char *id, csn_error **err)
-{
-    csn_sandbox *sb = NULL;
-    csn_error *why = NULL;
-
-    csn_status st = csn_connect(id, &sb, &why);
-    if (st == CSN_OK)
-        st = csn_destroy(sb, &why);
-    csn_close(sb);
-    if (st == CSN_OK)
-        return CSN_OK;
-    if (st == CSN_GONE) {
-        csn_error_free(why);
-        return CSN_OK;
-    }
-    *err = why;
-    return st;
-}
 
 static int answer(const csn_cli *c, char *const *gone, const csn_error *first)
 {
@@ -59,7 +37,7 @@ static int run(csn_cli *c, void *opts)
     plain.json = false; /* messages of the single ids go to stderr alone */
     for (const char *const *id = c->arg; *id; id++) {
         csn_error *err = NULL;
-        if (destroy_one(*id, &err) == CSN_OK) {
+        if (csn_destroy_id(*id, &err) == CSN_OK) {
             if (csn_strv_push(&gone, *id) != 0)
                 status = CSN_EXIT_FAILED;
             continue;
@@ -87,7 +65,10 @@ const csn_command csn_cmd_destroy = {
     .summary = "end sandboxes and remove everything of them",
     .intro =
         "Ends every process of the sandbox and removes what belongs to it. Your workspace\n"
-        "directory stays as it is. Several ids or names may be given.",
+        "directory stays as it is. Several ids or names may be given. One that does not "
+        "answer\n"
+        "is killed; one that has ended by itself is removed; an id that nobody knows, or that\n"
+        "was destroyed before, is a failure.",
     .examples = "  caisson destroy $id\n"
                 "  caisson destroy build test --json\n",
     .run = run,

@@ -347,6 +347,58 @@ csn_status csn_connect(const char *id, csn_sandbox **ret, csn_error **err)
     return st < 0 ? csn_error_note(st, err, "connect", id) : st;
 }
 
+/* One that hangs up, or that a later version of us cannot speak to. */
+static csn_status put_down(const char *id, csn_error **err)
+{
+    CSN_CLEANUP(sandbox_freep) csn_sandbox *sb = NULL;
+    csn_state_meta *m = NULL;
+    csn_status st = csn_state_load(id, &m, err);
+
+    if (st < 0)
+        return st;
+    csn_config *config = CSN_STEAL(m->config);
+    st = sandbox_new(config, id, &sb, err);
+    if (st == CSN_OK)
+        st = sb->ops->put_down ? sb->ops->put_down(config, id, sb->register_data, err)
+                               : csn_fail(err, CSN_UNAVAILABLE, "'%s' does not answer", id);
+    if (st == CSN_OK || st == CSN_GONE)
+        csn_state_remove(id, m->name);
+    csn_state_meta_free(m);
+    if (st == CSN_OK) {
+        csn_audit_event e = {.op = "destroy"};
+        st = csn_audit_append(sb->audit, &e, err);
+    }
+    return st;
+}
+
+csn_status csn_destroy_id(const char *id, csn_error **err)
+{
+    csn_autofree char *real = NULL;
+    csn_sandbox *sb = NULL;
+    csn_error *why = NULL;
+
+    csn_status st = csn_state_lookup(id, &real, &why);
+    if (st == CSN_OK)
+        st = connect_id(real, &sb, &why);
+    if (st == CSN_OK)
+        st = csn_destroy(sb, &why);
+    csn_close(sb);
+    if (!sb && real && st == CSN_UNAVAILABLE) {
+        csn_error_free(CSN_STEAL(why));
+        st = put_down(real, &why);
+    }
+    if (st == CSN_OK || st == CSN_GONE) {
+        csn_error_free(why);
+        return CSN_OK;
+    }
+    st = csn_error_note(st, &why, "destroy", id);
+    if (err)
+        *err = why;
+    else
+        csn_error_free(why);
+    return st;
+}
+
 /* Refuses new calls, stops the running ones and waits for them. With the lock held. */
 static void stop_calls(csn_sandbox *sb)
 {

@@ -384,7 +384,8 @@ csn_status csn_kept_keeper_start(csn_kept *l, csn_error **err)
     return started && l->detached ? hello(l, err) : st;
 }
 
-csn_status csn_kept_keeper_connect(csn_kept *l, csn_error **err)
+/* Finds out who it is, without a word. */
+static csn_status reach(csn_kept *l, csn_error **err)
 {
     csn_autofd int fd = csn_kept_run_connect(l, SOCKET_NAME);
     pid_t pid = 0;
@@ -399,7 +400,15 @@ csn_status csn_kept_keeper_connect(csn_kept *l, csn_error **err)
     l->keeper_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     l->keeper_pid = pid;
     l->keeper_fd = csn_steal_fd(&fd);
-    csn_status st = hello(l, err);
+    return CSN_OK;
+}
+
+csn_status csn_kept_keeper_connect(csn_kept *l, csn_error **err)
+{
+    csn_status st = reach(l, err);
+
+    if (st == CSN_OK)
+        st = hello(l, err);
     return st == CSN_OK && l->kind->started ? l->kind->started(l, err) : st;
 }
 
@@ -471,6 +480,19 @@ static void kill_keeper(csn_kept *l)
     (void)syscall(SYS_pidfd_send_signal, l->keeper_pidfd, SIGKILL, NULL, 0);
     (void)csn_orphan_wait(l->keeper_pidfd, (int)CSN_KEEPER_ANSWER_MS);
     sweep(l);
+}
+
+csn_status csn_kept_keeper_put_down(csn_kept *l, csn_error **err)
+{
+    csn_status st = reach(l, err);
+
+    if (st < 0)
+        return st;
+    kill_keeper(l);
+    return keeper_is_dead(l) ? CSN_OK
+                             : csn_fail(err, CSN_UNAVAILABLE,
+                                        "the keeper of '%s' (process %lld) cannot be killed",
+                                        l->id, (long long)l->keeper_pid);
 }
 
 csn_status csn_link_hostile(csn_kept *l, const char *what, csn_error **err)

@@ -285,6 +285,28 @@ csn_status csn_kept_connect(const csn_kept_kind *kind, const csn_config *config,
     return CSN_OK;
 }
 
+/* What it did to the workspace nobody looks at: without its word there is no knowing since
+ * when. Its sweeper removes what else is left. */
+csn_status csn_kept_put_down(const csn_kept_kind *kind, const csn_config *config,
+                             const char *id, csn_error **err)
+{
+    CSN_CLEANUP(csn_kept_freep) csn_kept *l = csn_kept_new(kind, config, id);
+
+    if (!l)
+        return csn_fail(err, CSN_NOMEM, "end of %s sandbox", kind->name);
+    l->connected = true;
+    csn_status st = find_run_dir(l, err);
+    if (st < 0)
+        return st;
+    const csn_kept_kind *instead = kind->instead ? kind->instead(l, NULL, &l->because) : NULL;
+    if (instead)
+        l->kind = instead;
+    st = csn_kept_keeper_put_down(l, err);
+    if (st == CSN_OK || st == CSN_GONE)
+        remove_run_dir(l);
+    return st;
+}
+
 csn_status csn_kept_destroy(void *state, csn_error **err)
 {
     csn_kept *l = state;

@@ -124,6 +124,9 @@ csn_status csn_kept_open(const csn_kept_kind *kind, const csn_config *config, co
                          void **ret_state, csn_error **err);
 csn_status csn_kept_connect(const csn_kept_kind *kind, const csn_config *config, const char *id,
                             void **ret_state, csn_error **err);
+/* Ends a detached one that csn_kept_connect could not speak to. */
+csn_status csn_kept_put_down(const csn_kept_kind *kind, const csn_config *config,
+                             const char *id, csn_error **err);
 /* It is on record now, and lives on without this process. */
 csn_status csn_kept_settle(void *state, csn_error **err);
 csn_status csn_kept_destroy(void *state, csn_error **err);
@@ -202,6 +205,8 @@ csn_status csn_kept_keeper_ahead(csn_kept *l, csn_error **err);
 csn_status csn_kept_keeper_born(csn_kept *l, csn_error **err);
 csn_status csn_kept_keeper_start(csn_kept *l, csn_error **err);   /* once; later calls: OK */
 csn_status csn_kept_keeper_connect(csn_kept *l, csn_error **err); /* detached, by socket */
+/* Kills one that is there and does not answer; it is found as by connect. */
+csn_status csn_kept_keeper_put_down(csn_kept *l, csn_error **err);
 /* When the keeper will end by itself, since the epoch; 0: never. */
 csn_status csn_kept_expiry(csn_kept *l, int64_t *ret_ms, csn_error **err);
 csn_status csn_kept_keeper_settle(csn_kept *l, csn_error **err);

@@ -110,6 +110,20 @@ status "a destroyed sandbox is gone" 1 cs ls "$id"
 status "destroy of nothing fails" 1 cs destroy no-such
 status "one failure does not stop the others" 1 cs destroy no-such third --json
 json "and JSON says both" "$out" 'v["destroyed"] == ["third"] and v["error"]["code"] == "not_found"'
+
+# one that takes no more connections, because somebody has all of them
+id=$(cs create --name full)
+sock=$(readlink "$XDG_STATE_HOME/caisson/sandboxes/$id/run")/sock
+pid=$(cs exec "$id" -d -- sleep 1000)
+status "a keeper that hangs up is ended all the same" 0 python3 -c '
+import socket, subprocess, sys
+held = []
+for i in range(300):
+    held.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+    held[-1].connect(sys.argv[1])
+sys.exit(subprocess.call(sys.argv[2:]))' "$sock" "$CAISSON" destroy full
+holds "with what it ran" gone "$pid"
+status "and is gone" 1 cs info full
 is "nothing is left" "$(cs list)" ""
 
 # a detached sandbox is found although the runtime directory is elsewhere now

@@ -155,6 +155,13 @@ static csn_status jail_connect(const csn_config *config, const char *id, void *r
     return csn_kept_connect(&kind, config, id, ret_state, err);
 }
 
+static csn_status jail_put_down(const csn_config *config, const char *id, void *register_data,
+                                csn_error **err)
+{
+    (void)register_data;
+    return csn_kept_put_down(&kind, config, id, err);
+}
+
 static csn_status jail_info(void *state, csn_info_result *ret, csn_error **err)
 {
     const csn_jail *j = ((csn_kept *)state)->own;
@@ -173,6 +180,7 @@ static csn_backend_ops ops = {
     .isolation = "kernel",
     .open = jail_open,
     .connect = jail_connect,
+    .put_down = jail_put_down,
     CSN_KEPT_OPS,
     .check = jail_check,
     .ready = csn_jail_ready,

@@ -75,6 +75,13 @@ static csn_status local_connect(const csn_config *config, const char *id, void *
     return csn_kept_connect(&kind, config, id, ret_state, err);
 }
 
+static csn_status local_put_down(const csn_config *config, const char *id, void *register_data,
+                                 csn_error **err)
+{
+    (void)register_data;
+    return csn_kept_put_down(&kind, config, id, err);
+}
+
 static csn_status local_info(void *state, csn_info_result *ret, csn_error **err)
 {
     ret->layers = layers;
@@ -90,6 +97,7 @@ static const csn_backend_ops ops = {
     .isolation = "none",
     .open = local_open,
     .connect = local_connect,
+    .put_down = local_put_down,
     CSN_KEPT_OPS,
     .exec = csn_kept_exec,
     .stat = csn_kept_stat,
