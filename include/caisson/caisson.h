@@ -373,6 +373,8 @@ typedef struct csn_process_info {
 typedef struct csn_process_list {
     const csn_process_info *items;
     size_t count;
+    const csn_denial *denials; /* of csn_process_wait: what was found when it had ended */
+    size_t denial_count;
 } csn_process_list;
 
 CSN_API csn_status csn_processes(csn_sandbox *sb, csn_process_list **ret, csn_error **err);
@@ -392,8 +394,9 @@ typedef struct csn_log_chunk {
 CSN_API csn_status csn_process_logs(csn_process *p, int stream, uint64_t offset,
                                     uint64_t wait_ms, csn_log_chunk **ret, csn_error **err);
 CSN_API void csn_log_chunk_free(csn_log_chunk *c);
-/* Waits for the end. CSN_TIMEOUT when it still runs. ret_info borrows from the process list
- * semantics: free with csn_process_list_free (one item). */
+/* Waits for the end. CSN_TIMEOUT when it still runs. The list has one item. With `ret` a jail
+ * looks through its workspace then, as after a command: the list's denials tell what was set
+ * aside. Without, the next command tells it. */
 CSN_API csn_status csn_process_wait(csn_process *p, uint64_t timeout_ms, csn_process_list **ret,
                                     csn_error **err);
 /* To the process group; SIGKILL and SIGTERM to the whole tree. */

@@ -128,17 +128,11 @@ static void note_protected(const csn_cli *c, const csn_denial *d)
         csn_cli_note(c, "'%s': %s", d->target, d->rule);
 }
 
-/* People see why a command ended early; programs read it from the JSON. */
-static void explain(const csn_cli *c, const csn_exec_result *r)
+void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bool failed)
 {
-    if (r->timed_out)
-        csn_cli_note(c, "the command was ended: it ran longer than its timeout (--timeout)");
-    else if (r->killed_by && strcmp(r->killed_by, "signal") != 0 &&
-             strcmp(r->killed_by, "cancel") != 0)
-        csn_cli_note(c, "the command was ended by a limit or rule: %s", r->killed_by);
-    for (size_t i = 0; i < r->denial_count; i++) {
-        const csn_denial *d = &r->denials[i];
-        if (!r->failed && strcmp(d->op, "net") == 0)
+    for (size_t i = 0; i < count; i++) {
+        const csn_denial *d = &items[i];
+        if (!failed && strcmp(d->op, "net") == 0)
             continue; /* it could do without: --json and `net` have it */
         if (strcmp(d->op, "limit") == 0 && d->rule) {
             csn_cli_note(c, "%s%s%s", d->rule, d->hint ? "; to allow more: " : "",
@@ -153,6 +147,17 @@ static void explain(const csn_cli *c, const csn_exec_result *r)
                      d->target ? d->target : "", d->target ? "'" : "", how,
                      d->hint ? d->hint : "");
     }
+}
+
+/* People see why a command ended early; programs read it from the JSON. */
+static void explain(const csn_cli *c, const csn_exec_result *r)
+{
+    if (r->timed_out)
+        csn_cli_note(c, "the command was ended: it ran longer than its timeout (--timeout)");
+    else if (r->killed_by && strcmp(r->killed_by, "signal") != 0 &&
+             strcmp(r->killed_by, "cancel") != 0)
+        csn_cli_note(c, "the command was ended by a limit or rule: %s", r->killed_by);
+    csn_cli_denials(c, r->denials, r->denial_count, r->failed != 0);
 }
 
 static int exit_status(const csn_exec_result *r)

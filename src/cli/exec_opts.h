@@ -17,6 +17,8 @@ extern const csn_opt csn_exec_opt_table[];
 int csn_exec_opts_check(const csn_cli *c, const csn_exec_cli *x);
 /* Runs it in c->sb and returns the exit status of the program. */
 int csn_exec_opts_run(csn_cli *c, const csn_exec_cli *x);
+/* On standard error, what a command was refused and what was set aside after it. */
+void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bool failed);
 
 /* terminal.c: connects a process that has a pty to our terminal until it ends; frees it. */
 int csn_cli_terminal(csn_cli *c, csn_process *p, uint64_t timeout_ms);

@@ -25,6 +25,9 @@
 
 #define WRITE_MS 10000u /* a process that takes no input for longer loses what was typed */
 #define WAIT_MS  1000u
+#define AGAIN_MS                                                                               \
+    100 /* the end of the input is said again after so long, then after twice that */
+#define AGAIN_MAX_MS 5000
 
 static struct termios before;
 static volatile sig_atomic_t is_raw;
@@ -109,6 +112,12 @@ static bool handle_wake(csn_process *p)
     return true;
 }
 
+/* The end of a pipe is what ^D means on a terminal. */
+static void say_end(csn_process *p)
+{
+    csn_process_write(p, "\004", 1, WRITE_MS, NULL);
+}
+
 /* false: there will be no more input. */
 static bool handle_input(csn_process *p)
 {
@@ -118,25 +127,36 @@ static bool handle_input(csn_process *p)
     if (n < 0)
         return errno == EINTR || errno == EAGAIN;
     if (n == 0) {
-        /* The end of a pipe is what ^D means on a terminal. */
-        csn_process_write(p, "\004", 1, WRITE_MS, NULL);
+        say_end(p);
         return false;
     }
     return csn_process_write(p, bytes, (size_t)n, WRITE_MS, NULL) == CSN_OK;
 }
 
+/* A pipe stays at its end, while a ^D is used up by whoever reads it, and lost when a shell
+ * changes the mode of its terminal before it has read: so it is said again. */
 static void *carry_input(void *arg)
 {
     struct pollfd fds[2] = {{.fd = wake[0], .events = POLLIN},
                             {.fd = STDIN_FILENO, .events = POLLIN}};
+    int again = -1;
 
     for (;;) {
-        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+        int n = poll(fds, 2, again);
+        if (n < 0 && errno != EINTR)
             return NULL;
+        if (n <= 0) {
+            if (n == 0)
+                say_end(arg);
+            again = n == 0 && again < AGAIN_MAX_MS ? again * 2 : again;
+            continue;
+        }
         if (fds[0].revents && !handle_wake(arg))
             return NULL;
-        if (fds[1].revents && !handle_input(arg))
+        if (fds[1].revents && !handle_input(arg)) {
             fds[1].fd = -1;
+            again = AGAIN_MS;
+        }
     }
 }
 
@@ -177,10 +197,13 @@ static int finish(csn_cli *c, csn_process *p, uint64_t deadline)
     csn_process_list *l = NULL;
     csn_error *err = NULL;
 
-    if (csn_process_wait(p, 5000, &l, &err) < 0)
+    csn_status st = csn_process_wait(p, 5000, &l, &err);
+    restore(); /* lines of ours need a terminal that makes lines of them */
+    if (st < 0)
         return csn_cli_fail(c, err);
     bool late = deadline != 0 && csn_now_ns() >= deadline;
     int status = l->count > 0 ? status_of(&l->items[0], late) : CSN_EXIT_BROKEN;
+    csn_cli_denials(c, l->denials, l->denial_count, status != 0);
     csn_process_list_free(l);
     return status;
 }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "core/cancel.h"
+#include "core/denials.h"
 #include "core/exec.h"
 #include "core/internal.h"
 #include "core/result.h"
@@ -299,6 +300,19 @@ static csn_status wait_for_end(csn_call *c, int64_t pid, uint64_t timeout_ms,
     }
 }
 
+static csn_status review(csn_call *c, csn_process_list *l, csn_error **err)
+{
+    csn_denials found = {.arena = csn_result_arena(l)};
+    const csn_deny_sink sink = {csn_denials_tell, &found};
+
+    if (!c->sb->ops->review)
+        return CSN_OK;
+    c->sb->ops->review(c->sb->state, &sink);
+    l->denials = found.items;
+    l->denial_count = found.count;
+    return found.failed ? csn_fail(err, CSN_NOMEM, "wait") : CSN_OK;
+}
+
 csn_status csn_process_wait(csn_process *p, uint64_t timeout_ms, csn_process_list **ret,
                             csn_error **err)
 {
@@ -311,7 +325,10 @@ csn_status csn_process_wait(csn_process *p, uint64_t timeout_ms, csn_process_lis
     if (st < 0)
         return st;
     c.quiet = true;
-    st = csn_call_end(&c, wait_for_end(&c, p->pid, timeout_ms, &l, err), err);
+    st = wait_for_end(&c, p->pid, timeout_ms, &l, err);
+    if (st == CSN_OK && ret)
+        st = review(&c, l, err);
+    st = csn_call_end(&c, st, err);
     if (st == CSN_OK && ret)
         *ret = l;
     else

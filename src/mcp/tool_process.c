@@ -239,9 +239,7 @@ static bool wait_end(csn_tool_call *c, csn_process *p, uint64_t ms)
     uint64_t deadline = csn_deadline_in(ms);
 
     for (;;) {
-        csn_process_list *l = NULL;
-        csn_status st = csn_process_wait(p, STEP_MS, &l, NULL);
-        csn_process_list_free(l);
+        csn_status st = csn_process_wait(p, STEP_MS, NULL, NULL);
         if (st != CSN_TIMEOUT)
             return true;
         if (csn_deadline_poll_ms(deadline) <= 0 || atomic_load(c->cancelled))

@@ -119,6 +119,7 @@ csn_status csn_guard_start(void *state, const csn_exec_req *req, uint64_t output
                            int64_t *ret_pid, void **ret_tie, csn_error **err);
 csn_status csn_guard_explain(void *state, const csn_exec_req *req, const csn_exec_end *end,
                              const csn_output *out, const csn_output *text, csn_error **err);
+void csn_guard_review(void *state, const csn_deny_sink *denials);
 /* A file operation is about to change something. */
 void csn_guard_touch(csn_kept *k);
 /* Nothing of the sandbox runs any more. */

@@ -86,23 +86,28 @@ void csn_guard_touch(csn_kept *k)
     pthread_mutex_unlock(&g->lock);
 }
 
-/* After a command, which began at `since`. What changes during the scan is for the next one.
- * Another process may have moved the common moment beyond our beginning meanwhile. */
-static void look(csn_kept *k, csn_guard *g, struct timespec since, const csn_deny_sink *denials)
+/* After a command, which began at `began`, or after a process in the background (NULL). What
+ * changes during the scan is for the next one. Another process may have moved the common moment
+ * beyond our beginning meanwhile. */
+static void look(csn_kept *k, csn_guard *g, const struct timespec *began,
+                 const csn_deny_sink *denials)
 {
     struct timespec start;
 
     pthread_mutex_lock(&g->scan_lock);
     pthread_mutex_lock(&g->lock);
     csn_guard_stamp_read(g);
-    bool earlier = g->since.tv_sec < since.tv_sec ||
-                   (g->since.tv_sec == since.tv_sec && g->since.tv_nsec < since.tv_nsec);
-    since = earlier ? g->since : since;
+    bool later =
+        began && (g->since.tv_sec > began->tv_sec ||
+                  (g->since.tv_sec == began->tv_sec && g->since.tv_nsec > began->tv_nsec));
+    struct timespec since = later ? *began : g->since;
+    bool nothing = !began && g->clean;
     pthread_mutex_unlock(&g->lock);
     csn_changed_now(&start);
-    int rc = csn_guard_scan(k, &since, denials);
+    int rc = nothing ? -EALREADY : csn_guard_scan(k, &since, denials);
     pthread_mutex_lock(&g->lock);
-    g->running--; /* not before: nobody else's scan may take what it did for looked at */
+    if (began)
+        g->running--; /* not before: nobody else's scan may take what it did for looked at */
     if (rc == 0) {
         g->since = start;
         g->clean = g->running == 0 && !something_runs(k, g);
@@ -224,7 +229,7 @@ csn_status csn_guard_exec(void *state, const csn_exec_req *req, const csn_sink *
     g->running++;
     pthread_mutex_unlock(&g->lock);
     csn_status st = csn_jail_exec(state, req, sink, ret, err);
-    look(k, g, began, req->denials);
+    look(k, g, &began, req->denials);
     csn_jail_net_tell(k, since, req->denials);
     return st;
 }
@@ -234,4 +239,12 @@ csn_status csn_guard_start(void *state, const csn_exec_req *req, uint64_t output
 {
     csn_guard_touch(state);
     return csn_jail_start(state, req, output_max, ret_pid, ret_tie, err);
+}
+
+void csn_guard_review(void *state, const csn_deny_sink *denials)
+{
+    csn_guard *g = guard_of(state);
+
+    if (g->tree_count > 0)
+        look(state, g, NULL, denials);
 }

@@ -186,6 +186,7 @@ static csn_backend_ops ops = {
     .ready = csn_jail_ready,
     .exec = csn_guard_exec,
     .start = csn_guard_start,
+    .review = csn_guard_review,
     .info = jail_info,
     .diagnose = csn_jail_diagnose,
     .explain = csn_guard_explain,
