@@ -121,6 +121,18 @@ json "the size of a file" "$(cs run --limit-file 1M --json -- dd if=/dev/zero of
     'v["killed_by"] == "disk" and "file size limit 1 MiB" in v["denials"][0]["rule"]'
 is "it has that size" "$(stat -c %s f)" 1048576
 holds "descriptors" test "$(cs run -c 'ulimit -Hn')" -le 65536
+limits_of() { python3 -c 'import json,sys
+print(next(l["detail"] for l in json.load(sys.stdin)["layers"] if l["name"] == "limits"))'; }
+(
+    ulimit -n 500 && ulimit -u 300
+    cs run --json -- true | limits_of >"$T/told"
+    cs run -c 'ulimit -Hn; ulimit -Hu' >"$T/really"
+    cs create --name low
+) >/dev/null
+is "the caller may have fewer" "$(tr '\n' ' ' <"$T/really")" "500 300 "
+like "then that is told" "$(cat "$T/told")" "299 processes by the caller's own rlimit;*; 500 descriptors by rlimit"
+like "by another process too" "$(cs info low --json | limits_of)" "299 processes*; 500 descriptors*"
+cs destroy low
 
 # nothing stays behind
 #

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "backend/jail/jail.h"
@@ -138,6 +139,38 @@ static const char *means(const csn_jail_limits *l, int kind, const char *otherwi
     return v == 2 ? "cgroup v2" : v == 1 ? "cgroup v1" : otherwise;
 }
 
+/* The hard limit in a line of /proc/PID/limits, which also tells those of who may not be asked.
+ * Not known: as good as none. */
+static uint64_t hard_limit_of(int64_t pid, const char *name)
+{
+    csn_autofree char *line = NULL;
+    unsigned long long soft, hard = UINT64_MAX;
+    char path[40];
+    size_t cap = 0;
+
+    snprintf(path, sizeof(path), "/proc/%lld/limits", (long long)pid);
+    FILE *f = fopen(path, "re");
+    while (f && getline(&line, &cap, f) > 0)
+        if (strncmp(line, name, strlen(name)) == 0 &&
+            sscanf(line + strlen(name), "%llu %llu", &soft, &hard) != 2)
+            hard = UINT64_MAX;
+    if (f)
+        fclose(f);
+    return hard;
+}
+
+/* No more than whoever made the sandbox may have: a keeper raises no limit. One that was found
+ * again was made by another process. */
+static uint64_t at_most(const csn_kept *k, int what, const char *name, uint64_t value)
+{
+    struct rlimit r;
+    uint64_t hard = k->connected               ? hard_limit_of(k->keeper_pid, name)
+                    : getrlimit(what, &r) == 0 ? r.rlim_max
+                                               : UINT64_MAX;
+
+    return hard < value ? hard : value;
+}
+
 static csn_status describe(csn_kept *k, csn_error **err)
 {
     const csn_config *c = k->config;
@@ -164,10 +197,14 @@ static csn_status describe(csn_kept *k, csn_error **err)
         snprintf(private, sizeof(private), "private disk %s and %llu files by tmpfs; ",
                  csn_size_text(disk, size),
                  (unsigned long long)(disk / INODES_PER + INODES_LEAST));
+    uint64_t pids = c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT;
+    uint64_t here = at_most(k, RLIMIT_NPROC, "Max processes", pids + 1);
+    here -= here > 0; /* the keeper is one of them */
     l->text = csn_arena_printf(
-        j->arena, "%s%s%llu processes by %s; %s%s%u descriptors by rlimit", memory, cpu,
-        (unsigned long long)(c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT),
-        means(l, CSN_CGROUP_PIDS, "rlimit"), private, file, NOFILE);
+        j->arena, "%s%s%llu processes by %s; %s%s%llu descriptors by rlimit", memory, cpu,
+        (unsigned long long)here,
+        here < pids ? "the caller's own rlimit" : means(l, CSN_CGROUP_PIDS, "rlimit"), private,
+        file, (unsigned long long)at_most(k, RLIMIT_NOFILE, "Max open files", NOFILE));
     return l->text ? CSN_OK : csn_fail(err, CSN_NOMEM, "limits of the jail");
 }
 
