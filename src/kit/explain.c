@@ -34,15 +34,32 @@ static bool is_held_back(const csn_explain_fact *f)
     return f->inside && !f->inside_writable && f->host && f->host_writable;
 }
 
+/* Something that is writable on the host, and not there inside. */
+static bool is_left_out(const csn_explain_fact *f)
+{
+    return !f->inside && f->host && f->host_writable;
+}
+
+/* "cp: cannot create regular file '/data/': Not a directory": what is in the way of a write is
+ * that the directory is missing. */
+static bool is_into_dir(const csn_explaining *w, csn_scrap s, const csn_asked *a)
+{
+    return s.at[s.len - 1] == '/' && a->fact.dir && csn_line_creates(&w->line);
+}
+
 static bool judge_missing(csn_explaining *w, csn_scrap s, const csn_asked *a, bool exec)
 {
-    if (csn_explain_deny_missing(w, s, a, exec))
+    bool into = is_into_dir(w, s, a);
+
+    if (!into && csn_explain_deny_missing(w, s, a, exec))
         return true;
-    /* What was to be made needs its directory: only then is a path that is nowhere ours. */
-    if (a->fact.host || a->fact.inside || !csn_line_creates(&w->line))
+    /* What was to be made needs a directory, or those above it: only then is a path that is
+     * nowhere ours. A shell does not say what it wanted with it. */
+    bool made = csn_line_creates(&w->line) || (!exec && csn_line_is_redirect(&w->line));
+    if (!into && (a->fact.host || a->fact.inside || !made))
         return false;
-    const csn_asked *dir = csn_explain_ask_parent(w, a->path);
-    if (!dir || dir->fact.inside || !dir->fact.host || !dir->fact.host_writable)
+    const csn_asked *dir = into ? a : csn_explain_ask_above(w, a->path);
+    if (!dir || !is_left_out(&dir->fact))
         return false;
     csn_explain_deny_write(w, s, dir, a->path);
     return true;
@@ -53,8 +70,8 @@ static bool judge_read_only(csn_explaining *w, csn_scrap s, const csn_asked *a)
     const csn_asked *where = a;
 
     if (!a->fact.inside && !a->fact.host)
-        where = csn_explain_ask_parent(w, a->path);
-    if (!where || !is_held_back(&where->fact))
+        where = csn_explain_ask_above(w, a->path);
+    if (!where || (!is_held_back(&where->fact) && !is_left_out(&where->fact)))
         return false;
     csn_explain_deny_write(w, s, where, a->path);
     return true;

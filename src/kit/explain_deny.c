@@ -5,6 +5,7 @@
  * explain_hint.c allows. What must hold: the questions have a ceiling, a path with `..` counts
  * only as what the host resolves it to, and all texts are in the arena of this call. A lack of
  * memory is remembered and ends the call. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -13,6 +14,7 @@
 #include "kit/rules.h"
 
 #define PATH_DIRS 24u /* of a search path, asked for one name */
+#define LEVELS    8u  /* above a path that was to be made */
 
 static const csn_explain_fact nothing;
 static const char why_denied[] = "no grant is offered: it is denied by name";
@@ -127,6 +129,25 @@ const csn_asked *csn_explain_ask_parent(csn_explaining *w, const char *path)
     }
     const csn_asked *a = has_dotdot(path) ? NULL : csn_explain_ask(w, dir);
     return a && a->fact.dir ? a : NULL;
+}
+
+const csn_asked *csn_explain_ask_above(csn_explaining *w, const char *path)
+{
+    csn_autofree char *dir = NULL;
+
+    for (unsigned i = 0; i < LEVELS && !has_dotdot(path); i++) {
+        char *up = csn_path_dir(dir ? dir : path);
+        free(dir);
+        dir = up;
+        if (!dir) {
+            w->out_of_memory = true;
+            return NULL;
+        }
+        const csn_asked *a = csn_explain_ask(w, dir);
+        if (!a || a->fact.host || a->fact.inside)
+            return a && a->fact.dir ? a : NULL;
+    }
+    return NULL;
 }
 
 /* The first that the host has decides: if the command sees it too, nothing was kept from it. */

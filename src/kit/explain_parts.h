@@ -58,6 +58,8 @@ csn_scrap csn_line_name(const csn_line *l, const csn_said *s);
 bool csn_line_is_runner(const csn_line *l);
 bool csn_line_is_shell(const csn_line *l); /* did a shell print it? */
 bool csn_line_creates(const csn_line *l);  /* something was to be made or written */
+/* Did a shell print it, of a file that it may have been told to write? */
+bool csn_line_is_redirect(const csn_line *l);
 /* A system call that the line is about; NULL: none we know. */
 const char *csn_line_syscall(const csn_line *l);
 /* "host" or "host:port" into out. UNFIT: the loopback, or nothing that could be a host. */
@@ -108,6 +110,8 @@ const char *csn_explain_option(csn_explaining *w, uint32_t op, const char *path)
 const csn_asked *csn_explain_ask(csn_explaining *w, const char *path);
 const csn_asked *csn_explain_ask_scrap(csn_explaining *w, csn_scrap s);
 const csn_asked *csn_explain_ask_parent(csn_explaining *w, const char *path);
+/* The nearest directory above that there is, on the host or inside. */
+const csn_asked *csn_explain_ask_above(csn_explaining *w, const char *path);
 /* The name in each directory of a search path (with colons), the first that the host has. */
 const csn_asked *csn_explain_search(csn_explaining *w, csn_scrap name, const char *dirs);
 void csn_explain_deny(csn_explaining *w, const csn_denial *d);

@@ -95,6 +95,7 @@ static const phrase phrases[] = {
     {"not a git repository: ", CSN_SAYS_MISSING, 0},
     {"no rule to make target ", CSN_SAYS_MISSING, 0},
     {"docker daemon at unix://", CSN_SAYS_MISSING, 0},
+    {"not a directory", CSN_SAYS_MISSING, WEAK},
     {"file not found", CSN_SAYS_MISSING, 0},
     {"does not exist", CSN_SAYS_MISSING, 0},
     {": not found", CSN_SAYS_NO_COMMAND, SHELL_ONLY},
@@ -200,6 +201,8 @@ static bool weak_holds(const csn_line *l, const phrase *p, size_t at)
 {
     if (p->what == CSN_SAYS_NO_COMMAND) /* node: "spawn x ENOENT" */
         return memmem(l->low, at, "spawn ", 6) != NULL;
+    if (p->what == CSN_SAYS_MISSING) /* of what is read it is no matter of grants */
+        return csn_line_creates(l);
     if (p->what == CSN_SAYS_PIDS) /* a socket can be unavailable as well */
         return has(l, "fork") || has(l, "thread") || has(l, "/bin/sh") || has(l, "clone") ||
                has(l, "blockingioerror");
@@ -280,6 +283,11 @@ bool csn_line_creates(const csn_line *l)
         if (has_word(l, *w))
             return true;
     return false;
+}
+
+bool csn_line_is_redirect(const csn_line *l)
+{
+    return csn_line_is_shell(l) && !has(l, " cd: ");
 }
 
 const char *csn_line_syscall(const csn_line *l)

@@ -63,6 +63,14 @@ json "names the grant" "$(denials --read "$o/ro" -- touch "$o/ro/new")" \
     'v[0]["op"] == "write" and v[0]["rule"] == "read-only" and v[0]["source"] == "config.read[0]"'
 status "and with the other it works" 0 cs run --write "$o/ro" -- touch "$o/ro/new"
 is "a directory that is not there" "$(hints -- mkdir "$o/data/new")" "--write $o/data"
+is "several levels of it" "$(hints -- mkdir "$o/data/new/deeper")" "--write $o/data"
+is "written to by a shell" "$(hints -c "echo y >$o/data/new")" "--write $o/data"
+is "one that is copied into" "$(hints -- cp script "$o/data/")" "--write $o/data"
+is "what is nowhere is not ours" "$(denials -c "cd $o/data/none")$(denials -- cat "$o/data/none")" "[][]"
+if [ "$(id -u)" = 0 ]; then # whose home is not below a directory that is private inside
+    json "a home is not, and is never offered as a whole" "$(denials -- mkdir -p /root/csn/new)" 'len(v) == 1 and
+        v[0]["op"] == "write" and v[0]["target"] == "/root" and v[0]["hint"].startswith("no grant is offered: ")'
+fi
 d=$(denials -- touch /usr/csn-denied)
 if [ -w /usr ]; then
     json "the system is never offered" "$d" 'len(v) == 1 and v[0]["op"] == "write" and
