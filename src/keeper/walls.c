@@ -147,6 +147,8 @@ static int limit_nesting(void *arg)
 
     int rc = csn_userns_limit(CSN_WALLS_NESTED_LIMIT);
 
+    if (rc == 0 && b->w->given == 0) /* else it is a user that nobody else is */
+        csn_userns_halve_inotify();
     b->told.c = (uint64_t)(unsigned)-rc;
     return rc == -ENOENT ? rc : 0; /* every /proc has it: this would be none yet */
 }

@@ -103,3 +103,24 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)' \
     "$CAISSON" run --json --max-output 64K --workspace "$WS" -- "$WS/probe" flood 400)
 holds "400 MB of output are not kept ($most MB)" test "${most:-9999}" -lt 200
 meanwhile "output" flood 100
+
+# ---- what the kernel counts per user: the user outside keeps a part of it ----
+cat >"$WS/watches.py" <<'P'
+import ctypes, os, sys, time
+libc, n = ctypes.CDLL(None), 0
+while libc.inotify_init() >= 0:
+    n += 1
+print(n, flush=True)
+if len(sys.argv) > 1:
+    open(sys.argv[1], "w").close()
+    while os.path.exists(sys.argv[1]):
+        time.sleep(0.05)
+P
+ulimit -n "$(ulimit -Hn)" # more than there are instances
+all=$(python3 "$WS/watches.py")
+"${IN[@]}" -- python3 "$WS/watches.py" "$WS/taken" >"$T/inside" &
+for _ in $(seq 600); do [ -e "$WS/taken" ] && break || sleep 0.1; done
+rest=$(python3 "$WS/watches.py")
+rm -f "$WS/taken" && wait $!
+holds "inotify: it takes some ($(cat "$T/inside") of $all)" test "$(cat "$T/inside")" -gt 0
+holds "inotify: there are some left ($rest)" test "$rest" -gt "$((all / 4))"
