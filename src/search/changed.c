@@ -54,6 +54,7 @@ typedef struct scan {
     csn_changed_memory *memory; /* or NULL */
     struct timespec start;      /* of the scan: what changes from here on has no older time */
     uint64_t mount;             /* of the root */
+    uid_t user;
     level *levels;
     size_t depth, room;
     csn_buf waiting, path;
@@ -64,6 +65,7 @@ typedef struct dir_facts {
     csn_boring_dir id;
     uint64_t mount;
     bool changed, settled; /* settled: before this scan */
+    bool shut;             /* ours, but we cannot enter it */
 } dir_facts;
 
 void csn_changed_now(struct timespec *ret)
@@ -83,7 +85,7 @@ static int look_at(const scan *s, int fd, const char *name, dir_facts *ret)
     struct statx st;
 
     if (statx(fd, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-              STATX_INO | STATX_CTIME | STATX_MNT_ID, &st) < 0)
+              STATX_INO | STATX_CTIME | STATX_MNT_ID | STATX_MODE | STATX_UID, &st) < 0)
         return -errno;
     ret->id = (csn_boring_dir){.dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor,
                                .ino = st.stx_ino,
@@ -91,6 +93,7 @@ static int look_at(const scan *s, int fd, const char *name, dir_facts *ret)
                                .nsec = st.stx_ctime.tv_nsec};
     ret->changed = not_before(&s->since, ret->id.sec, ret->id.nsec);
     ret->settled = !not_before(&s->start, ret->id.sec, ret->id.nsec);
+    ret->shut = !(st.stx_mode & S_IXUSR) && st.stx_uid == s->user && s->user != 0;
     ret->mount = (st.stx_mask & STATX_MNT_ID) != 0 ? st.stx_mnt_id : ret->id.dev;
     return 0;
 }
@@ -344,7 +347,8 @@ static int level_pop(scan *s)
 /* ---- the walk ---- */
 
 /* It could not be opened. git can use a directory that it cannot list, so one that may be
- * entered is told whenever it was made so. */
+ * entered is told whenever it was made so. One that nobody can enter is harmless, but it may be
+ * opened later, when what is in it is old: it is told when it was made so just now. */
 static int refused(scan *s, const level *l, const char *name, int error)
 {
     struct stat st;
@@ -355,7 +359,8 @@ static int refused(scan *s, const level *l, const char *name, int error)
         return 0; /* gone, or swapped for something else meanwhile */
     if (fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
         return 0;
-    if (error == -EACCES && faccessat(l->fd, name, X_OK, AT_EACCESS) < 0) {
+    if (error == -EACCES && faccessat(l->fd, name, X_OK, AT_EACCESS) < 0 &&
+        !not_before(&s->since, st.st_ctim.tv_sec, st.st_ctim.tv_nsec)) {
         s->count.closed++;
         return 0;
     }
@@ -400,11 +405,16 @@ static int enter(scan *s, int fd, const char *name, size_t len, uint32_t at)
         close(fd);
         return 0;
     }
+    /* Its names can be read, and nothing else of it. */
+    if (rc == 0 && f.shut && f.changed && s->depth > 0) {
+        rc = refused(s, &s->levels[s->depth - 1], name, -EACCES);
+        rc = rc == CSN_CHANGED_AGAIN ? 0 : rc;
+    }
     if (rc == 0)
         rc = path_add(s, name, len);
     if (rc == 0)
         rc = path_add(s, "/", 1);
-    if (rc < 0) {
+    if (rc != 0) {
         close(fd);
         return rc;
     }
@@ -464,6 +474,7 @@ int csn_changed_scan(int root_fd, const csn_names *names, const struct timespec 
     memset(s, 0, offsetof(scan, dents));
     s->names = names;
     s->since = *since;
+    s->user = geteuid();
     s->fn = fn;
     s->ctx = ctx;
     s->memory = memory;

@@ -16,7 +16,7 @@ typedef struct csn_changed {
     uint8_t rule;          /* what the names said */
     bool moved;            /* it did not change itself, but it may have come with a directory
                             * that was renamed to what gives it its meaning; see were */
-    bool unlisted;         /* not a hit: a directory that can be entered but not listed */
+    bool unlisted;         /* not a hit: a directory that cannot be listed */
 } csn_changed;
 
 /* Non-zero stops the scan, which returns it; but for an unlisted directory this one says that
@@ -27,7 +27,7 @@ typedef int (*csn_changed_fn)(void *ctx, const csn_changed *hit);
 typedef struct csn_changed_count {
     uint64_t dirs, entries; /* that were read */
     uint64_t known;         /* directories that were not read, by what is remembered */
-    uint64_t closed;        /* directories that can be neither listed nor entered */
+    uint64_t closed;        /* such directories, unchanged, that cannot be entered either */
     uint64_t mounts;        /* file systems mounted below: not looked into */
 } csn_changed_count;
 

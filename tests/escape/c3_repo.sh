@@ -306,6 +306,20 @@ else
     skip "weaker: what was made or changed is gone" "no such sandbox here: $(head -n 1 "$T/.err")"
 fi
 
+# ---- closed behind it, and opened again by another command, when what is in it is old ----
+IN=(cs run --json --workspace "$WS" --timeout 60s)
+for mode in 000 400 200 600; do
+    fresh
+    do_inside "mkdir -p hid/den; echo evil >hid/den/.envrc; chmod $mode hid/den hid"
+    sleep 0.02
+    do_inside 'chmod 755 hid hid/den'
+    holds "in a directory of mode $mode" test ! -e hid/den/.envrc
+done
+fresh
+do_inside 'echo evil >.zshenv; chmod 000 .'
+chmod 755 "$WS"
+holds "in the workspace itself" test ! -e "$WS/.zshenv"
+
 # ---- people are told where it is ----
 mkdir -p "$WS/told"
 told=$(cs run --workspace "$WS" -c 'echo x >told/.envrc' 2>&1 >/dev/null)

@@ -294,7 +294,7 @@ static int open_up(const looking *l, const csn_changed *hit)
 
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
-        chmod(link, (st.st_mode & 07777) | S_IRUSR) == 0)
+        chmod(link, (st.st_mode & 07777) | S_IRUSR | S_IXUSR) == 0)
         return CSN_CHANGED_AGAIN;
     csn_guard_tell(l->denials, l->t, hit->path, "a directory that cannot be listed", NULL);
     return 0;
@@ -346,6 +346,16 @@ static void look_for_absent(const looking *l, const csn_guard_place *p)
         set_aside(l, fd, csn_path_base(p->path), p->path, p->rule);
 }
 
+/* A command may close the workspace itself behind it. */
+static bool open_root(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+           (st.st_mode & (S_IRUSR | S_IXUSR)) != (S_IRUSR | S_IXUSR) &&
+           fchmod(fd, (st.st_mode & 07777) | S_IRUSR | S_IXUSR) == 0;
+}
+
 static int scan_tree(looking *l)
 {
     csn_guard_tree *t = l->t;
@@ -362,6 +372,9 @@ static int scan_tree(looking *l)
             l->undecided = false;
         }
         rc = csn_changed_scan(t->fd, &csn_protect_names, l->since, on_hit, l, &t->memory, NULL);
+        if (rc == -EACCES && open_root(t->fd))
+            rc = csn_changed_scan(t->fd, &csn_protect_names, l->since, on_hit, l, &t->memory,
+                                  NULL);
     } while (rc == 0 && l->undecided);
     for (size_t n = 0; n < t->place_count; n++)
         if (t->places[n].absent)
