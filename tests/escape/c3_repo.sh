@@ -320,6 +320,36 @@ do_inside 'echo evil >.zshenv; chmod 000 .'
 chmod 755 "$WS"
 holds "in the workspace itself" test ! -e "$WS/.zshenv"
 
+# ---- changed through a mapping, which leaves no time, by a process that outlives its command ----
+fresh
+cat >"$WS/map.py" <<'P'
+import mmap, os, sys, time
+path = sys.argv[1]
+text = open(path, "rb").read()
+open(path, "wb").write(text.ljust(4096, b"\n"))
+page = mmap.mmap(os.open(path, os.O_RDWR), 4096)
+def until(name):
+    while not os.path.exists(name):
+        time.sleep(0.01)
+if os.fork():
+    until("mapped")
+    os._exit(0)
+os.setsid()
+page[4095] = 10  # it is dirty from here on
+open("mapped", "w").close()
+until("go")
+evil = b"[core]\n\tpager = evil\n"
+page[len(text) : len(text) + len(evil)] = evil
+open("written", "w").close()
+time.sleep(1000)
+P
+id=$(cs create --workspace "$WS")
+cs exec "$id" -c "$ENV; git init -q mapped.d && python3 map.py mapped.d/.git/config" >/dev/null 2>&1
+holds "a harmless config stays" test -e mapped.d/.git/config
+cs exec "$id" -c 'touch go; while [ ! -e written ]; do sleep 0.02; done' >/dev/null 2>&1
+holds "one that was changed through a mapping does not" test ! -e mapped.d/.git/config
+cs destroy "$id"
+
 # ---- people are told where it is ----
 mkdir -p "$WS/told"
 told=$(cs run --workspace "$WS" -c 'echo x >told/.envrc' 2>&1 >/dev/null)

@@ -77,6 +77,7 @@ typedef struct csn_guard {
     struct timespec since;     /* what changed before was looked at */
     bool clean;                /* and nothing of the sandbox can have changed anything after */
     unsigned running;          /* commands of this handle */
+    uint64_t begun;            /* commands and file operations that ever were */
     int stamp;                 /* the same for other processes that have the sandbox; or -1 */
     int children;              /* the kernel's list of the keeper's; or -1 */
     pthread_mutex_t scan_lock; /* taken before the other; and for what a tree remembers */

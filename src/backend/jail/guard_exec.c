@@ -1,8 +1,9 @@
 /* guard_exec.c: around a command: from when on changes count, and what it was refused.
  *
  * Called for every command. Changes count from the moment after which nothing of the sandbox
- * was unobserved: as long as a process of it lives, that is the last scan; while none does, it
- * is the start of the next command, so that what the user does meanwhile is the user's. Other
+ * was unobserved: as long as a process of it lives, that stays where it is, because what such a
+ * process has mapped it can change without leaving a time; while none does, it is the start of
+ * the next command, so that what the user does meanwhile is the user's. Other
  * processes may have the same sandbox: the head of a small file in its runtime directory says
  * the same to all of them. What a command prints is hostile: it only chooses among the places
  * that are known to be read-only. */
@@ -67,6 +68,7 @@ static void begin(csn_kept *k, csn_guard *g)
 {
     bool shared = g->stamp >= 0;
 
+    g->begun++;
     csn_guard_stamp_read(g);
     if (g->clean && !(shared && something_runs(k, g)))
         csn_changed_now(&g->since);
@@ -83,12 +85,20 @@ void csn_guard_touch(csn_kept *k)
     pthread_mutex_lock(&g->lock);
     if (g->clean || g->stamp >= 0)
         begin(k, g);
+    else
+        g->begun++;
     pthread_mutex_unlock(&g->lock);
 }
 
-/* After a command, which began at `began`, or after a process in the background (NULL). What
- * changes during the scan is for the next one. Another process may have moved the common moment
- * beyond our beginning meanwhile. */
+static bool is_later(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
+
+/* After a command, which began at `began`, or after a process in the background (NULL). Only
+ * when nothing of the sandbox ran while we looked is everything known; and who ran at the start
+ * may have ended since. Another process may have moved the common moment beyond our beginning
+ * meanwhile. */
 static void look(csn_kept *k, csn_guard *g, const struct timespec *began,
                  const csn_deny_sink *denials)
 {
@@ -97,11 +107,11 @@ static void look(csn_kept *k, csn_guard *g, const struct timespec *began,
     pthread_mutex_lock(&g->scan_lock);
     pthread_mutex_lock(&g->lock);
     csn_guard_stamp_read(g);
-    bool later =
-        began && (g->since.tv_sec > began->tv_sec ||
-                  (g->since.tv_sec == began->tv_sec && g->since.tv_nsec > began->tv_nsec));
+    bool later = began && is_later(&g->since, began);
     struct timespec since = later ? *began : g->since;
     bool nothing = !began && g->clean;
+    bool quiet = g->running == (began ? 1u : 0u) && !something_runs(k, g);
+    uint64_t begun = g->begun;
     pthread_mutex_unlock(&g->lock);
     csn_changed_now(&start);
     int rc = nothing ? -EALREADY : csn_guard_scan(k, &since, denials);
@@ -109,8 +119,9 @@ static void look(csn_kept *k, csn_guard *g, const struct timespec *began,
     if (began)
         g->running--; /* not before: nobody else's scan may take what it did for looked at */
     if (rc == 0) {
-        g->since = start;
-        g->clean = g->running == 0 && !something_runs(k, g);
+        bool shared = g->stamp >= 0; /* then others may have begun something, too */
+        g->clean = quiet && begun == g->begun && !(shared && something_runs(k, g));
+        g->since = g->clean ? start : since;
         csn_guard_stamp_write(g);
     }
     pthread_mutex_unlock(&g->lock);
