@@ -42,7 +42,7 @@ int csn_userns_limit(unsigned n)
 static unsigned long get_number(const char *path)
 {
     csn_autofd int fd = (int)csn_raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-    char text[24];
+    char text[24] = "";
     long len = fd < 0 ? 0 : csn_raw(SYS_read, fd, text, sizeof(text));
     unsigned long n = 0;
 
