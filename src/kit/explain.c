@@ -136,6 +136,31 @@ static void explain_library(csn_explaining *w, csn_scrap name)
         csn_explain_deny_missing(w, name, csn_explain_search(w, name, w->in->host_libs), false);
 }
 
+/* rustup's programs look for their toolchains in the home, which is another one inside: a grant
+ * alone does not help. Only a path that a shell takes as it is becomes part of the hint. */
+static void explain_toolchain(csn_explaining *w)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
+    const char *home = w->in->host_home;
+    const char *dir = home ? csn_arena_printf(w->arena, "%s/.rustup", home) : NULL;
+    const csn_asked *a =
+        dir && dir[strspn(dir, plain)] == '\0' ? csn_explain_ask(w, dir) : NULL;
+
+    if (!a || !a->fact.host || !a->fact.dir || !a->fact.host_readable || a->fact.rule)
+        return;
+    bool there = a->fact.inside && a->fact.inside_readable;
+    const char *grant = there ? "" : csn_explain_option(w, CSN_OP_READ, dir);
+    csn_denial d = {.op = "read",
+                    .target = dir,
+                    .resolved = dir,
+                    .rule = there ? "the home inside is another one" : "not granted",
+                    .hint = csn_arena_printf(w->arena, "%s%s--env RUSTUP_HOME=%s",
+                                             grant ? grant : "", there ? "" : " ", dir)};
+    w->out_of_memory = w->out_of_memory || !d.hint;
+    csn_explain_deny(w, &d);
+}
+
 static void explain_net(csn_explaining *w, const csn_said *said)
 {
     char host[272];
@@ -286,6 +311,9 @@ static void explain_line(csn_explaining *w, stretch rest)
     case CSN_SAYS_NO_COMMAND:
     case CSN_SAYS_NO_INTERPRETER:
         explain_command(w, csn_line_name(&w->line, &said));
+        break;
+    case CSN_SAYS_NO_TOOLCHAIN:
+        explain_toolchain(w);
         break;
     case CSN_SAYS_NO_LIBRARY:
         explain_library(w, csn_line_name(&w->line, &said));

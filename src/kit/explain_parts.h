@@ -12,6 +12,7 @@ typedef enum {
     CSN_SAYS_NO_COMMAND,
     CSN_SAYS_NO_LIBRARY,
     CSN_SAYS_NO_INTERPRETER, /* the script is named, what it needs is not */
+    CSN_SAYS_NO_TOOLCHAIN,
     CSN_SAYS_MISSING,
     CSN_SAYS_READ_ONLY,
     CSN_SAYS_ACCESS,

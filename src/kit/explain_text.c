@@ -32,6 +32,7 @@ static const phrase phrases[] = {
     {"error: linker `", CSN_SAYS_NO_COMMAND, 0},
     {" enoent", CSN_SAYS_NO_COMMAND, WEAK},
     {"cannot open shared object file", CSN_SAYS_NO_LIBRARY, 0},
+    {"rustup could not choose a version of", CSN_SAYS_NO_TOOLCHAIN, 0},
     {"cannot execute: required file not found", CSN_SAYS_NO_INTERPRETER, 0},
     {"could not resolve host: ", CSN_SAYS_NET, HOST_NEXT},
     {"could not resolve hostname ", CSN_SAYS_NET, HOST_NEXT},

@@ -54,6 +54,7 @@ static const thing world[] = {
     {"/home/me/.nvm/versions/node/v20/bin/node", MINE, NULL, NULL},
     {"/home/me/.cargo/bin/cargo", MINE, NULL, NULL},
     {"/home/me/.cargo/bin", BOTH_RO | DIR, NULL, NULL},
+    {"/home/me/.rustup", MINE | DIR, NULL, NULL},
     {"/home/me/.local/bin/pipx-tool", MINE | LINK,
      "/home/me/.local/share/venvs/t/bin/pipx-tool", NULL},
     {"/home/me/.local/bin", MINE | DIR, NULL, NULL},

@@ -209,6 +209,15 @@ static void finds_the_tool_that_was_not_granted(void **state)
         check(messages[i], NODE);
 }
 
+static void finds_the_toolchains_that_a_home_lacks(void **state)
+{
+    (void)state;
+    check(
+        "error: rustup could not choose a version of cargo to run, because one wasn't "
+        "specified explicitly, and no default is configured.\n",
+        "read /home/me/.rustup -> --read /home/me/.rustup --env RUSTUP_HOME=/home/me/.rustup");
+}
+
 static void finds_the_missing_interpreter_and_library(void **state)
 {
     static const char want[] = "exec /home/me/.nvm/versions/node/v20/bin/node -> --read "
@@ -448,6 +457,7 @@ int main(void)
         cmocka_unit_test(cuts_paths_out_exactly),
         cmocka_unit_test(stays_silent_about_ordinary_failures),
         cmocka_unit_test(finds_the_tool_that_was_not_granted),
+        cmocka_unit_test(finds_the_toolchains_that_a_home_lacks),
         cmocka_unit_test(finds_the_missing_interpreter_and_library),
         cmocka_unit_test(explains_a_program_that_never_started),
         cmocka_unit_test(finds_what_is_read_only),
