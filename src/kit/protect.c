@@ -101,6 +101,7 @@ static const row rows[] = {
     EDITOR(".idea"),
     EDITOR(".zed"),
     EDITOR(".fleet"),
+    EDITOR(".helix"),
     ROW(".devcontainer", "its initializeCommand runs on the host"),
     ROW(".devcontainer.json", "its initializeCommand runs on the host"),
     /* agents */
@@ -123,6 +124,9 @@ static const row rows[] = {
     AGENT(".gemini/extensions"),
     AGENT(".gemini/hooks"),
     AGENT(".gemini/.env"),
+    AGENT(".qwen/settings.json"),
+    AGENT("crush.json"),
+    AGENT(".crush.json"),
     MCP(".roo/mcp.json"),
     MCP(".amazonq/mcp.json"),
     MCP(".kiro/settings/mcp.json"),
@@ -240,7 +244,8 @@ static bool may_start(const char *name, size_t len)
     if (len > 8 && (last | 0x20) == (name[len - 8] == '.' ? 'l' : 'e'))
         return true; /* *.run.xml, *.code-workspace */
     switch (c | 0x20) {
-    case 'c': /* commondir */
+    case 'c': /* commondir, crush.json */
+        return len == 9 || len == 10 || !is_ascii(name, len);
     case 'w': /* worktrees */
         return len == 9 || !is_ascii(name, len);
     case 'h': /* HEAD */
@@ -349,7 +354,7 @@ static csn_names_step protect_step(uint32_t at, const char *name, size_t len)
             found = follow(&s, AT_ROW(at), AT_LEN(at), folded, n);
         if (!found && (at & AT_DEEP) != 0 && (at & AT_TEXT) != 0)
             found = follow(&s, AT_ROW(AT_GIT), GIT_PREFIX, folded, n);
-        if (!found && (folded[0] == '.' || folded[0] == 'o'))
+        if (!found && (folded[0] == '.' || folded[0] == 'c' || folded[0] == 'o'))
             found = follow(&s, 0, 0, folded, n);
     }
     if (!found)
