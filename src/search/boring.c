@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#define FIRST_ROOM 256u
+#define FIRST_ROOM 16u /* a small workspace; there may be thousands of them in a process */
 #define ROOM_MAX   (1u << 20) /* 32 MiB */
 #define PROBES     16u
 

@@ -78,6 +78,24 @@ static csn_guard_place *find_place(csn_guard_tree *t, const char *path)
     return NULL;
 }
 
+/* False: there is no room for one more. Most workspaces have a handful. */
+static bool put_place(csn_guard_tree *t, const csn_guard_place *one)
+{
+    const size_t step = 8;
+
+    if (t->place_count == CSN_GUARD_PLACES)
+        return false;
+    if (t->place_count % step == 0) {
+        csn_guard_place *grown =
+            reallocarray(t->places, t->place_count + step, sizeof(*t->places));
+        if (!grown)
+            return false;
+        t->places = grown;
+    }
+    t->places[t->place_count++] = *one;
+    return true;
+}
+
 static void add_place(survey *s, const char *path, const char *rule)
 {
     csn_guard_tree *t = s->t;
@@ -87,10 +105,9 @@ static void add_place(survey *s, const char *path, const char *rule)
 
     if ((old && (old->rule || !rule)) || s->failed || !csn_guard_identify(t->fd, path, &one.id))
         return;
-    s->failed = !one.path || !to || t->place_count == CSN_GUARD_PLACES;
+    s->failed = !one.path || !to || !put_place(t, &one);
     if (s->failed)
         return;
-    t->places[t->place_count++] = one;
     csn_jail_add(s->j, CSN_MOUNT_AGAIN, rule ? CSN_MOUNT_RDONLY : 0, 0, NULL, to);
 }
 
@@ -227,13 +244,10 @@ static char *include_path(const survey *s, const char *path)
 
 static void add_absent(survey *s, const char *below)
 {
-    csn_guard_tree *t = s->t;
-    const char *own = csn_arena_strdup(s->j->arena, below);
+    const csn_guard_place one = {
+        .path = csn_arena_strdup(s->j->arena, below), .rule = INCLUDED, .absent = true};
 
-    s->failed = s->failed || !own || t->place_count == CSN_GUARD_PLACES;
-    if (!s->failed)
-        t->places[t->place_count++] =
-            (csn_guard_place){.path = own, .rule = INCLUDED, .absent = true};
+    s->failed = s->failed || !one.path || !put_place(s->t, &one);
 }
 
 static void survey_config(survey *s, const char *below);
@@ -309,12 +323,7 @@ static csn_status open_tree_of(csn_guard *g, const csn_jail_share *share, csn_er
     csn_guard_tree *t = &g->trees[g->tree_count];
 
     *t = (csn_guard_tree){
-        .host = share->host,
-        .inside = share->inside,
-        .named = same ? share->inside : NULL,
-        .places = csn_arena_array(g->arena, CSN_GUARD_PLACES, sizeof(csn_guard_place))};
-    if (!t->places)
-        return csn_fail(err, CSN_NOMEM, "workspace");
+        .host = share->host, .inside = share->inside, .named = same ? share->inside : NULL};
     t->fd = open(share->host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (t->fd < 0)
         return csn_fail_errno(err, errno, "workspace %s", share->host);
@@ -378,12 +387,11 @@ static bool read_place(csn_guard *g, const char *line)
     csn_guard_tree *t = &g->trees[tree];
     p.path = csn_arena_strdup(g->arena, line + at + 1);
     p.absent = kind == 2;
-    if (!p.path || t->place_count == CSN_GUARD_PLACES)
+    if (!p.path)
         return false;
     if (kind != 0 && !csn_protect_match(p.path, &p.rule))
         p.rule = INCLUDED;
-    t->places[t->place_count++] = p;
-    return true;
+    return put_place(t, &p);
 }
 
 /* As it was when the sandbox was made: what is there now may be its own work. */
@@ -456,6 +464,7 @@ void csn_guard_release(csn_guard *g)
     csn_guard_memorize(g);
     for (size_t i = 0; i < g->tree_count; i++) {
         close(g->trees[i].fd);
+        free(g->trees[i].places);
         csn_changed_memory_release(&g->trees[i].memory);
     }
     for (size_t i = 0; i < g->open_count; i++)

@@ -45,7 +45,7 @@ typedef struct csn_guard_tree {
     const char *host, *inside;
     const char *named; /* its absolute path where that is the same for both; NULL: it is not */
     int fd;            /* the host's directory */
-    csn_guard_place *places; /* CSN_GUARD_PLACES */
+    csn_guard_place *places; /* up to CSN_GUARD_PLACES */
     size_t place_count;
     const char *config; /* of git, as it was at the start; NULL: there was none, or see base */
     csn_changed_memory memory;

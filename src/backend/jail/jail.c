@@ -41,6 +41,7 @@ static void jail_release(csn_kept *k)
     if (j->frame_lock >= 0)
         close(j->frame_lock);
     csn_jail_net_release(j);
+    free(j->mounts);
     csn_arena_free(j->arena);
     free(j);
     k->own = NULL;
@@ -55,8 +56,9 @@ static csn_status jail_begin(csn_kept *k, csn_error **err)
         csn_jail_sweeper_init(&j->sweeper);
         j->frame_lock = -1;
         j->arena = csn_arena_new();
+        j->mounts = calloc(CSN_MOUNTS_MAX, sizeof(*j->mounts));
     }
-    if (!j || !j->arena)
+    if (!j || !j->arena || !j->mounts)
         return csn_fail(err, CSN_NOMEM, "open jail sandbox");
     k->memory_each = 0; /* memory is bounded by better means, see limits.c */
     csn_status st = csn_jail_begin(k, err);
@@ -66,10 +68,21 @@ static csn_status jail_begin(csn_kept *k, csn_error **err)
     return st == CSN_OK && k->kind->judged ? csn_jail_sweeper_ready(k, err) : st;
 }
 
+/* There may be thousands of sandboxes in one process. */
+static void trim_mounts(csn_jail *j)
+{
+    csn_mount *fitting = realloc(j->mounts, (j->mount_count + 1) * sizeof(*fitting));
+
+    if (fitting)
+        j->mounts = fitting;
+}
+
 static csn_status jail_prepare(csn_kept *k, csn_error **err)
 {
     csn_status st = csn_jail_plan(k, err);
 
+    if (st == CSN_OK)
+        trim_mounts(k->own);
     if (st == CSN_OK)
         st = csn_jail_net_plan(k, err);
     return st < 0 ? st : csn_jail_sweeper_begin(k, err);

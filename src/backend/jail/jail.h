@@ -45,7 +45,7 @@ typedef struct csn_jail_share {
 typedef struct csn_jail {
     csn_arena *arena; /* owns all strings here */
     struct csn_jail_shares *shares;
-    csn_mount mounts[CSN_MOUNTS_MAX];
+    csn_mount *mounts; /* room for CSN_MOUNTS_MAX while it is planned, then for those it has */
     size_t mount_count;
     /* A privileged caller makes the mounts of its shares itself (see start.c). */
     bool privileged;

@@ -30,8 +30,8 @@
 #define THROWAWAY_BITS 0x0ffffffeu
 
 typedef struct csn_jail_shares {
-    csn_jail_share v[SHARES_MAX];
     size_t count;
+    csn_jail_share v[]; /* room for all that the configuration names, up to SHARES_MAX */
 } shares;
 
 void csn_jail_add(csn_jail *j, uint32_t kind, uint32_t flags, uint32_t access, const char *from,
@@ -413,7 +413,7 @@ static csn_status make_rules(csn_kept *k, csn_jail *j, const shares *s, csn_erro
     const char *write[SHARES_MAX + 4] = {"/tmp", "/var/tmp", "/dev/shm"};
     const csn_config *c = k->config;
     size_t writes = 3, n = c->rule_count;
-    csn_rule *rules = csn_arena_array(j->arena, n + SHARES_MAX, sizeof(*rules));
+    csn_autofree csn_rule *rules = calloc(n + SHARES_MAX, sizeof(*rules));
 
     csn_status st = rules ? add_denied(k, j, s, &deny, err) : csn_fail(err, CSN_NOMEM, "rules");
     /* The keeper lets nobody inside look into it; file calls are made by its owner, who may. */
@@ -476,8 +476,12 @@ static const char *own_home(const csn_kept *k, const csn_jail *j, const shares *
 csn_status csn_jail_begin(csn_kept *k, csn_error **err)
 {
     csn_jail *j = k->own;
+    const csn_config *c = k->config;
+    size_t named = 2 + csn_strv_len(c->workspaces) + csn_strv_len(c->read) +
+                   csn_strv_len(c->write); /* the workspace, the home, and these */
+    size_t room = named < SHARES_MAX ? named : SHARES_MAX;
 
-    j->shares = csn_arena_alloc(j->arena, sizeof(*j->shares));
+    j->shares = csn_arena_alloc(j->arena, sizeof(shares) + room * sizeof(csn_jail_share));
     if (!j->shares)
         return csn_fail(err, CSN_NOMEM, "plan of the jail");
     csn_status st = find_shares(k, j, j->shares, err);
