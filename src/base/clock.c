@@ -8,18 +8,31 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "caisson/caisson.h"
 
 #define NS_PER_S  1000000000
 #define NS_PER_MS 1000000u
 
+/* A keeper asks the kernel: the function that it has for that in every process lies far from
+ * all else, and two pages of tables to find it are much for one that has fourteen pages. */
+static void read_clock(clockid_t clock, struct timespec *ret)
+{
+#ifdef CSN_FEW_PAGES
+    (void)syscall(SYS_clock_gettime, clock, ret);
+#else
+    clock_gettime(clock, ret);
+#endif
+}
+
 uint64_t csn_now_ns(void)
 {
     struct timespec ts;
 
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    read_clock(CLOCK_MONOTONIC, &ts);
     return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
@@ -27,7 +40,7 @@ int64_t csn_wall_ms(void)
 {
     struct timespec ts;
 
-    clock_gettime(CLOCK_REALTIME, &ts);
+    read_clock(CLOCK_REALTIME, &ts);
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / (int64_t)NS_PER_MS;
 }
 

@@ -39,7 +39,7 @@ csn_job *csn_job_new(csn_keeper *k, csn_job_kind kind)
         errno = EAGAIN;
         return NULL;
     }
-    csn_job *job = calloc(1, sizeof(*job));
+    csn_job *job = csn_object_new(k, sizeof(*job));
     if (!job)
         return NULL;
     job->channel.fd = -1;

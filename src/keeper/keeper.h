@@ -149,7 +149,16 @@ typedef struct csn_meter {
     unsigned over_count; /* so many looks in succession saw too much */
 } csn_meter;
 
+#define CSN_PAGE        4096u /* where they are larger, less is given back, which is no harm */
+#define CSN_CHILD_STACK (15u * CSN_PAGE + 1280u) /* of a child between clone and exec */
+#define CSN_SPOTS       2u /* the connection we were born with, and a job */
+
+/* There may be thousands of keepers, and each has pages of its own for what it has written to.
+ * So whatever a command needs lies together: the end of the stack that its child has, our
+ * state, the first objects, the beginning of its message. No malloc, which would begin a heap.
+ */
 typedef struct csn_keeper {
+    _Alignas(CSN_PAGE) char child_stack[CSN_CHILD_STACK];
     csn_keeper_spec spec;
     csn_ask_body ready; /* what was told when the walls stood */
     int inner_wall;     /* that commands step behind, see walls.c; -1: none */
@@ -168,14 +177,22 @@ typedef struct csn_keeper {
     bool ending;
     bool settled; /* detached: it is on record, and lives on when its maker goes */
     csn_meter meter;
+    struct {
+        _Alignas(16) char bytes[sizeof(csn_job)];
+        bool taken;
+    } spots[CSN_SPOTS];
     uint8_t packet[CSN_KEEPER_MSG_MAX];
 } csn_keeper;
 
 /* main.c. Until there is a message on the connection we were born with, or it has hung up;
  * -errno: our owner has ended. Before anything is served. */
 int csn_await_message(void);
+/* Whole pages between these are not needed any more. */
+void csn_give_back(void *start, void *end);
 
-/* walls.c. Begins what is the same for every jail, before its orders are there. No failure is
+/* walls.c. Where the mounts of the orders are put (CSN_MOUNTS_MAX), until the walls stand. */
+csn_mount *csn_walls_room(void);
+/* Begins what is the same for every jail, before its orders are there. No failure is
  * final: what could not be begun is tried again when they are. */
 void csn_walls_ahead(void);
 void csn_walls_ordered(void); /* they are */
@@ -199,6 +216,8 @@ uint64_t csn_meter_tick(csn_keeper *k, uint64_t now);
 
 /* serve.c */
 int csn_serve(csn_keeper *k);
+void *csn_object_new(csn_keeper *k, size_t size); /* zeroed; NULL: no memory */
+void csn_object_free(csn_keeper *k, void *object);
 int csn_watch_open(csn_keeper *k, csn_watch *w, csn_watch_kind kind, int fd, void *owner);
 void csn_watch_close(csn_keeper *k, csn_watch *w);  /* closes the descriptor */
 int csn_watch_release(csn_keeper *k, csn_watch *w); /* gives it back, unwatched */
@@ -216,6 +235,7 @@ typedef struct csn_child {
     int inner_wall;         /* or -1 */
     int sockets;            /* who makes its sockets; -1: itself */
     const char *file;       /* the program; NULL: argv[0], searched for */
+    char *stack;            /* CSN_CHILD_STACK */
     uint32_t stage, errnum; /* set by the child when it cannot go on */
 } csn_child;
 

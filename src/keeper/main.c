@@ -29,7 +29,7 @@
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 static csn_keeper keeper;
-static char spec_bytes[sizeof(csn_msg_head) + CSN_SPEC_MAX];
+static _Alignas(CSN_PAGE) char spec_bytes[sizeof(csn_msg_head) + CSN_SPEC_MAX];
 
 /* A host that has forked holds our connection open after it has died, so its end is looked for,
  * too. However long it is stopped, by a terminal or a debugger, it may go on; only where a
@@ -66,7 +66,7 @@ static int receive_spec(csn_keeper *k)
         return rc < 0 ? rc : -EPIPE;
     if (m.type != CSN_MSG_ORDERS || m.nfds != 0)
         return -EPROTO;
-    return csn_spec_get(m.body, m.len, &k->spec); /* borrows from it, until we end */
+    return csn_spec_get(m.body, m.len, csn_walls_room(), &k->spec); /* borrows from both */
 }
 
 static int read_spec(csn_keeper *k)
@@ -85,7 +85,26 @@ static int read_spec(csn_keeper *k)
     if (n != st.st_size)
         return -EPROTO;
     close(CSN_KEEPER_FD_SPEC);
-    return csn_spec_get(spec_bytes, (size_t)n, &k->spec);
+    return csn_spec_get(spec_bytes, (size_t)n, csn_walls_room(), &k->spec);
+}
+
+void csn_give_back(void *start, void *end)
+{
+    uintptr_t from = ((uintptr_t)start + CSN_PAGE - 1) / CSN_PAGE * CSN_PAGE;
+    uintptr_t to = (uintptr_t)end / CSN_PAGE * CSN_PAGE;
+
+    if (from < to) /* of other pages than we think there are: nothing is done */
+        (void)madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+/* The walls stand. What is left to do at the end, if anything, is still in our orders. */
+static void forget_orders(csn_keeper *k)
+{
+    csn_keeper_spec *s = &k->spec;
+
+    s->id = "";
+    if (!s->socket && !s->remove[0] && !s->groups[0])
+        csn_give_back(spec_bytes, spec_bytes + sizeof(spec_bytes));
 }
 
 /* Dispositions our starter had would be inherited by commands: an ignored SIGPIPE breaks `yes |
@@ -135,6 +154,7 @@ static int prepare(csn_keeper *k)
     rc = csn_walls_build(k);
     if (rc < 0)
         return rc;
+    forget_orders(k);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L) < 0 ||
         prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0)
         return -errno;

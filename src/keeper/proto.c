@@ -65,20 +65,20 @@ static void fill_strv(csn_wire_in *in, const char **v)
 
 int csn_get_spawn(const void *body, size_t len, csn_spawn_body *ret)
 {
-    csn_spawn_body s = {0};
     csn_wire_in in;
 
+    *ret = (csn_spawn_body){0};
     csn_wire_in_init(&in, body, len);
-    s.flags = csn_get_u32(&in);
-    s.rows = csn_get_u32(&in);
-    s.cols = csn_get_u32(&in);
-    s.memory_max = csn_get_u64(&in);
-    s.file_max = csn_get_u64(&in);
-    s.nofile_max = csn_get_u64(&in);
-    s.ring_max = csn_get_u64(&in);
-    s.deadline_ns = csn_get_u64(&in);
-    s.cwd = csn_get_str(&in, CSN_PATH_MAX, true);
-    s.command = csn_get_str(&in, CSN_COMMAND_TEXT_MAX, true);
+    ret->flags = csn_get_u32(&in);
+    ret->rows = csn_get_u32(&in);
+    ret->cols = csn_get_u32(&in);
+    ret->memory_max = csn_get_u64(&in);
+    ret->file_max = csn_get_u64(&in);
+    ret->nofile_max = csn_get_u64(&in);
+    ret->ring_max = csn_get_u64(&in);
+    ret->deadline_ns = csn_get_u64(&in);
+    ret->cwd = csn_get_str(&in, CSN_PATH_MAX, true);
+    ret->command = csn_get_str(&in, CSN_COMMAND_TEXT_MAX, true);
     /* Twice over the lists: first to check and count, then to fill one block of the right size.
      */
     csn_wire_in lists = in;
@@ -87,19 +87,21 @@ int csn_get_spawn(const void *body, size_t len, csn_spawn_body *ret)
     int rc = csn_wire_in_end(&in);
     if (rc < 0)
         return rc;
-    if ((s.flags & ~CSN_SPAWN_ALL) != 0 || s.rows > UINT16_MAX || s.cols > UINT16_MAX)
+    if ((ret->flags & ~CSN_SPAWN_ALL) != 0 || ret->rows > UINT16_MAX || ret->cols > UINT16_MAX)
         return -EPROTO;
     /* One spare slot before argv[0]: a script without #! is run as /bin/sh FILE ARGS. */
-    const char **v = malloc((argc + envc + 3) * sizeof(*v));
-    if (!v)
-        return -ENOMEM;
+    const char **v = NULL;
+    if (argc + envc + 3 > CSN_SPAWN_FEW) {
+        ret->heap = v = malloc((argc + envc + 3) * sizeof(*v));
+        if (!v)
+            return -ENOMEM;
+    }
+    v = v ? v : ret->few;
     v[0] = NULL;
-    s.heap = v;
-    s.argv = v + 1;
-    s.env = v + argc + 2;
-    fill_strv(&lists, s.argv);
-    fill_strv(&lists, s.env);
-    *ret = s;
+    ret->argv = v + 1;
+    ret->env = v + argc + 2;
+    fill_strv(&lists, ret->argv);
+    fill_strv(&lists, ret->env);
     return 0;
 }
 

@@ -92,6 +92,8 @@ enum csn_msg_type {
 #define CSN_SPAWN_AGAIN      (1u << 11) /* foreground: the channel may stay for the next one */
 #define CSN_SPAWN_ALL        0xfffu
 
+#define CSN_SPAWN_FEW 64u
+
 typedef struct csn_spawn_body {
     uint32_t flags;
     uint32_t rows, cols;
@@ -102,11 +104,12 @@ typedef struct csn_spawn_body {
     const char *command;  /* text for ps, or NULL; session: its name */
     const char **argv;    /* after one spare slot; NULL-terminated, strings in the message */
     const char **env;
-    const void *heap; /* owns the two lists after parsing */
+    const char *few[CSN_SPAWN_FEW]; /* the two lists after parsing, if they are short */
+    const void *heap;               /* or this, which owns them */
 } csn_spawn_body;
 
 void csn_put_spawn(csn_wire_out *o, const csn_spawn_body *s);
-/* Pointers borrow from the message. Release frees the lists. */
+/* Pointers borrow from the message, and the lists may lie in *ret. Release frees them. */
 int csn_get_spawn(const void *body, size_t len, csn_spawn_body *ret);
 void csn_spawn_body_release(csn_spawn_body *s);
 /* How many descriptors (without the channel) these flags announce. */

@@ -68,7 +68,7 @@ static const char *shell_file(const char ***ret_argv)
 
 /* The pipes are made here and kept in the session also when the start fails: csn_session_forget
  * closes them. Ours do not block; the shell's do, as programs expect. */
-static int start_shell(const csn_keeper *k, csn_session *s, const csn_spawn_body *b, int cwd,
+static int start_shell(csn_keeper *k, csn_session *s, const csn_spawn_body *b, int cwd,
                        uint32_t *ret_stage)
 {
     int script[2] = {-1, -1}, ctl[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
@@ -84,6 +84,7 @@ static int start_shell(const csn_keeper *k, csn_session *s, const csn_spawn_body
         csn_child c = {.body = &shell,
                        .tag = s->job->tag,
                        .walls = &k->spec.walls,
+                       .stack = k->child_stack,
                        .cwd = cwd,
                        .in = script[0],
                        .out = out[1],

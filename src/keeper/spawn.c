@@ -27,7 +27,6 @@
 #include "os/pty.h"
 #include "os/sockets.h"
 
-#define STACK_SIZE   (64u * 1024u)
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define FD_CTL       9
 #define OOM_SCORE    "700" /* the keeper of a jail has 500, see walls.c */
@@ -73,7 +72,8 @@ IN_CHILD static int search_exec(csn_child *c)
 {
     const char *name = c->body->argv[0];
     size_t name_len = strlen(name);
-    char file[CSN_PATH_MAX];
+    static char far[CSN_PATH_MAX];
+    char near[512]; /* of a stack whose end shares its page with other things */
     int worst = ENOENT;
 
     if (c->file || strchr(name, '/'))
@@ -82,7 +82,8 @@ IN_CHILD static int search_exec(csn_child *c)
         return ENOENT;
     for (const char *p = path_list(c->body->env);; p++) {
         size_t len = strcspn(p, ":");
-        if (len + name_len + 2 <= sizeof(file)) {
+        char *file = len + name_len + 2 <= sizeof(near) ? near : far;
+        if (len + name_len + 2 <= sizeof(far)) {
             memcpy(file, p, len);
             size_t at = len;
             if (len > 0)
@@ -214,11 +215,10 @@ failed:
 /* One stack is enough: we do not run while the child is on it. */
 pid_t csn_child_start(csn_child *c)
 {
-    static _Alignas(64) char stack[STACK_SIZE];
-
     c->stage = CSN_STAGE_NONE;
     c->errnum = 0;
-    int pid = clone(child_main, stack + STACK_SIZE, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
+    int pid =
+        clone(child_main, c->stack + CSN_CHILD_STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
     if (pid < 0) {
         c->stage = CSN_STAGE_CLONE;
         c->errnum = (uint32_t)errno;
@@ -342,6 +342,7 @@ static void spawn_job(csn_keeper *k, csn_job *job, const csn_spawn_body *b, int 
     csn_child c = {.body = b,
                    .tag = job->tag,
                    .walls = &k->spec.walls,
+                   .stack = k->child_stack,
                    .ctl = -1,
                    .inner_wall = k->inner_wall};
 

@@ -172,14 +172,14 @@ static bool sane_mount(const csn_mount *m, bool first, uint32_t given)
     return true;
 }
 
-static int get_mounts(csn_wire_in *in, csn_walls *w, csn_mount **ret)
+static int get_mounts(csn_wire_in *in, csn_walls *w, csn_mount *room, csn_mount **ret)
 {
     uint32_t n = csn_get_u32(in);
-    csn_autofree csn_mount *list = NULL;
+    csn_autofree csn_mount *own = NULL;
 
     if (n > CSN_MOUNTS_MAX)
         return -EPROTO;
-    list = calloc(n + 1, sizeof(*list));
+    csn_mount *list = room ? room : (own = calloc(n + 1, sizeof(*list)));
     if (!list)
         return -ENOMEM;
     for (uint32_t i = 0; i < n; i++) {
@@ -195,7 +195,7 @@ static int get_mounts(csn_wire_in *in, csn_walls *w, csn_mount **ret)
     }
     w->mounts.list = list;
     w->mounts.count = n;
-    *ret = CSN_STEAL(list);
+    *ret = CSN_STEAL(own);
     return 0;
 }
 
@@ -220,7 +220,7 @@ static int get_net(csn_wire_in *in, const csn_walls *w, csn_netin_order *ret)
     return 0;
 }
 
-static int get_walls(csn_wire_in *in, csn_keeper_spec *s)
+static int get_walls(csn_wire_in *in, csn_mount *room, csn_keeper_spec *s)
 {
     csn_walls *w = &s->walls;
 
@@ -245,7 +245,7 @@ static int get_walls(csn_wire_in *in, csn_keeper_spec *s)
     /* Who watches memory ends everybody it can see: only ever in a pid namespace. */
     if (w->memory_max != 0 && !(w->on & CSN_WALL_BIT(CSN_WALL_NAMESPACES)))
         return -EPROTO;
-    return get_mounts(in, w, &s->mounts);
+    return get_mounts(in, w, room, &s->mounts);
 }
 
 /* The rest of the list is NULL already. */
@@ -266,7 +266,7 @@ void csn_spec_release(csn_keeper_spec *spec)
     *spec = (csn_keeper_spec){0};
 }
 
-int csn_spec_get(const void *data, size_t len, csn_keeper_spec *ret)
+int csn_spec_get(const void *data, size_t len, csn_mount *room, csn_keeper_spec *ret)
 {
     csn_keeper_spec s = {0};
     csn_wire_in in;
@@ -285,7 +285,7 @@ int csn_spec_get(const void *data, size_t len, csn_keeper_spec *ret)
     if (rc == 0 && (s.flags & CSN_SPEC_TAGGED))
         s.user = csn_get_u32(&in);
     if (rc == 0)
-        rc = get_walls(&in, &s);
+        rc = get_walls(&in, room, &s);
     if (rc == 0 && (csn_wire_in_end(&in) < 0 || !sane(&s)))
         rc = -EPROTO;
     if (rc < 0)

@@ -51,11 +51,12 @@ typedef struct csn_keeper_spec {
      * its tags are. A root caller may not always read tags, and has users to spare. */
     uint32_t user;
     csn_walls walls;
-    csn_mount *mounts; /* after csn_spec_get: owns walls.mounts.list */
+    csn_mount *mounts; /* after csn_spec_get without room: owns walls.mounts.list */
 } csn_keeper_spec;
 
 uint64_t csn_spec_tag_base(const char *id);
 void csn_spec_put(csn_wire_out *o, const csn_keeper_spec *spec);
-/* Strings borrow from data. 0, -EPROTO or -ENOMEM. Release it when it was 0. */
-int csn_spec_get(const void *data, size_t len, csn_keeper_spec *ret);
+/* Strings borrow from data, the list of mounts from room (CSN_MOUNTS_MAX), if that is not NULL.
+ * 0, -EPROTO or -ENOMEM. Release it when it was 0. */
+int csn_spec_get(const void *data, size_t len, csn_mount *room, csn_keeper_spec *ret);
 void csn_spec_release(csn_keeper_spec *spec);

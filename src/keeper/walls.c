@@ -12,7 +12,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -28,11 +27,11 @@
 #include "os/userns.h"
 
 #define HOST_NAME "caisson"
-#define PAGE      4096u /* larger ones are not given back, which is no harm */
 
 typedef struct building {
     const csn_walls *w;
-    csn_mount mounts[CSN_MOUNTS_MAX]; /* with the descriptors that came */
+    csn_mount mounts[CSN_MOUNTS_MAX]; /* the list of the orders lies here */
+    csn_landlock_rule rules[CSN_MOUNTS_MAX + 1];
     int given[CSN_SPEC_GIVEN_MAX];
     size_t given_count;
     csn_wall at;     /* the one being built */
@@ -52,7 +51,12 @@ typedef struct building {
 } building;
 
 /* Pages of its own, given back when the walls stand: there may be thousands of keepers. */
-static _Alignas(PAGE) building site;
+static _Alignas(CSN_PAGE) building site;
+
+csn_mount *csn_walls_room(void)
+{
+    return site.mounts;
+}
 
 /* ---- what the library still has to give ---- */
 
@@ -113,15 +117,12 @@ static int enter_groups(const building *b)
 
 static int enter_mounts(building *b)
 {
-    csn_mounts m = b->w->mounts;
+    const csn_mounts *m = &b->w->mounts;
 
-    for (size_t i = 0; i < m.count; i++) {
-        b->mounts[i] = m.list[i];
-        if (m.list[i].kind == CSN_MOUNT_GIVEN)
-            b->mounts[i].fd = b->given[m.list[i].fd];
-    }
-    m.list = b->mounts;
-    int rc = csn_mounts_enter(&m, &b->at_mount, &b->mounting);
+    for (size_t i = 0; i < m->count; i++)
+        if (b->mounts[i].kind == CSN_MOUNT_GIVEN)
+            b->mounts[i].fd = b->given[b->mounts[i].fd];
+    int rc = csn_mounts_enter(m, &b->at_mount, &b->mounting);
     for (size_t i = 0; i < b->given_count; i++)
         close(b->given[i]);
     return rc;
@@ -197,9 +198,9 @@ static int set_limits(const csn_walls *w)
 
 /* Names of directories may be read everywhere, contents only where a mount says so. Without a
  * root of our own the names are the host's, and stay hidden as well. */
-static csn_landlock_spec landlock_spec(const building *b, uint32_t leave_out)
+static csn_landlock_spec landlock_spec(building *b, uint32_t leave_out)
 {
-    static csn_landlock_rule rules[CSN_MOUNTS_MAX + 1];
+    csn_landlock_rule *rules = b->rules;
     size_t n = 0;
 
     bool mounts = (b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS)) != 0;
@@ -431,7 +432,7 @@ int csn_walls_build(csn_keeper *k)
     b->net_fds[0] = root;
     tell(CSN_MSG_READY, &b->told, b->net_fds, 1 + b->net_count);
     csn_net_told();
-    /* whole pages: others' variables follow in the last one */
-    (void)madvise(&site, sizeof(site) / PAGE * PAGE, MADV_DONTNEED);
+    k->spec.walls.mounts.count = 0;
+    csn_give_back(&site, &site + 1);
     return 0;
 }

@@ -38,5 +38,5 @@ typedef struct csn_walls {
     uint64_t data_max;             /* private memory of one command's process; 0: as it is */
     uint64_t memory_max; /* of all processes together, watched by the keeper; 0: not */
     csn_netin_order net; /* what the network has beside loopback */
-    csn_mounts mounts;   /* the list is owned by the spec, see csn_spec_release */
+    csn_mounts mounts;   /* the list is the spec's, see csn_spec_get */
 } csn_walls;

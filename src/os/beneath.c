@@ -39,7 +39,7 @@ struct open_how_v0 {
     uint64_t flags, mode, resolve;
 };
 
-enum { UNKNOWN, NATIVE, WALK };
+enum { UNKNOWN = 1, NATIVE, WALK }; /* not 0: in a keeper that would be a page of its own */
 static _Atomic int mode = UNKNOWN;
 static _Atomic bool forced;
 

@@ -68,8 +68,9 @@ static bool has_frame(const csn_mounts *m)
 
 typedef struct builder {
     csn_mounts_work *w;
-    int root;  /* the new one */
-    bool ours; /* nothing in it is of anybody else's making */
+    int root;   /* the new one */
+    char *path; /* room for one, of w; nobody's stack is to grow for it */
+    bool ours;  /* nothing in it is of anybody else's making */
 } builder;
 
 static uint64_t attrs(uint32_t flags)
@@ -132,10 +133,10 @@ static int find(const builder *b, const char *to)
 /* Makes all directories above the last name of an absolute path. */
 static int make_parents(const builder *b, const char *to)
 {
-    char path[4096];
+    char *path = b->path;
     size_t len = strlen(to);
 
-    if (len >= sizeof(path))
+    if (len >= sizeof(b->w->path[0]))
         return -ENAMETOOLONG;
     memcpy(path, to, len + 1);
     for (char *p = path + 1; *p; p++) {
@@ -486,7 +487,7 @@ static bool take(csn_mounts_work *w, size_t i)
 
 static int put_beside(csn_mounts_work *w)
 {
-    builder b = {.w = w, .root = w->root, .ours = true};
+    builder b = {.w = w, .root = w->root, .path = w->path[1], .ours = true};
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < w->m.count; i++)
@@ -589,7 +590,7 @@ static int help(csn_mounts_work *w, size_t *ret_at)
 
 static int fill(csn_mounts_work *w, size_t *ret_at)
 {
-    builder b = {.w = w, .root = w->root, .ours = true};
+    builder b = {.w = w, .root = w->root, .path = w->path[0], .ours = true};
     int rc = make_masks(&b);
 
     for (size_t i = 0; rc == 0 && i < w->m.count; i++) {

@@ -86,6 +86,7 @@ typedef struct csn_mounts_work {
     int ready, filled; /* steps: the caller has made what the marked ones lie in; all its own */
     int off, off_rc;   /* likewise: the old root has gone, or why not */
     int then_done;     /* and `then` has returned, or will not be called */
+    char path[2][4096]; /* of the caller's, of the second process */
 } csn_mounts_work;
 
 /* Builds it and makes it the root; it is complete, and the old one gone, after csn_mounts_join.

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     csn_keeper_spec s;
     csn_wire_out o;
 
-    if (csn_spec_get(data, size, &s) < 0)
+    if (csn_spec_get(data, size, NULL, &s) < 0)
         return 0;
     for (size_t i = 0; s.remove[i]; i++) {
         const char *p = s.remove[i];

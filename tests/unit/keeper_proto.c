@@ -336,7 +336,7 @@ static void spec_comes_back_and_no_part_of_it_is_taken(void **state)
     (void)state;
     csn_wire_out_init(&o, NULL, 0);
     csn_spec_put(&o, &s);
-    assert_int_equal(csn_spec_get(o.data, o.len, &r), 0);
+    assert_int_equal(csn_spec_get(o.data, o.len, NULL, &r), 0);
     assert_string_equal(r.id, s.id);
     assert_string_equal(r.socket, s.socket);
     assert_string_equal(r.remove[1], "/run/y");
@@ -346,7 +346,7 @@ static void spec_comes_back_and_no_part_of_it_is_taken(void **state)
     for (size_t n = 0; n < o.len; n++) {
         uint8_t *cut = malloc(n ? n : 1);
         memcpy(cut, o.data, n);
-        assert_true(csn_spec_get(cut, n, &r) < 0);
+        assert_true(csn_spec_get(cut, n, NULL, &r) < 0);
         free(cut);
     }
     csn_wire_out_release(&o);
@@ -363,7 +363,7 @@ static void spec_refuses_what_must_not_be_removed(void **state)
         s.remove[1] = bad[i];
         csn_wire_out_init(&o, NULL, 0);
         csn_spec_put(&o, &s);
-        assert_int_equal(csn_spec_get(o.data, o.len, &r), -EPROTO);
+        assert_int_equal(csn_spec_get(o.data, o.len, NULL, &r), -EPROTO);
         csn_wire_out_release(&o);
     }
 }
@@ -387,7 +387,7 @@ static int through_the_wire(const csn_keeper_spec *s, csn_keeper_spec *r)
     csn_spec_put(&o, s);
     assert_true(o.len <= sizeof(kept));
     memcpy(kept, o.data, o.len);
-    int rc = csn_spec_get(kept, o.len, r);
+    int rc = csn_spec_get(kept, o.len, NULL, r);
     csn_wire_out_release(&o);
     return rc;
 }
