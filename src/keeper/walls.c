@@ -27,6 +27,10 @@
 #include "os/userns.h"
 
 #define HOST_NAME "caisson"
+#ifndef PR_FUTEX_HASH /* since Linux 6.16 */
+#define PR_FUTEX_HASH           78
+#define PR_FUTEX_HASH_SET_SLOTS 1
+#endif
 
 typedef struct building {
     const csn_walls *w;
@@ -364,8 +368,16 @@ static void tell(uint16_t type, const csn_ask_body *body, const int *fds, size_t
                        csn_deadline_in(CSN_KEEPER_ANSWER_MS));
 }
 
+/* Before our memory is shared: a table of our own for those who wait for one another in it
+ * would be 2 kB, for four waits in a life. Older kernels have none, and refuse. */
+static void wait_with_others(void)
+{
+    (void)prctl(PR_FUTEX_HASH, (long)PR_FUTEX_HASH_SET_SLOTS, 0L, 0L, 0L);
+}
+
 static int begin(building *b, bool wait)
 {
+    wait_with_others();
     b->at = CSN_WALL_LIMITS;
     int rc = b->w->on & CSN_WALL_BIT(CSN_WALL_LIMITS) ? go_first() : 0;
     if (rc < 0 || !(b->w->on & CSN_WALL_BIT(CSN_WALL_NET)))

@@ -50,11 +50,14 @@ void csn_guard_stamp_write(const csn_guard *g)
 }
 
 /* With the lock held. Every process of the sandbox is a child of its keeper or below one. Not
- * known counts as yes. */
+ * known counts as yes. The keeper knows it after each command; whoever else is asked keeps a
+ * buffer for the answer. */
 static bool something_runs(const csn_kept *k, csn_guard *g)
 {
     char path[64], one;
 
+    if (k->spawns == k->alone_after && !k->connected && !k->detached)
+        return false;
     if (g->children < 0 && k->keeper_pid > 0) {
         snprintf(path, sizeof(path), "/proc/%lld/task/%lld/children", (long long)k->keeper_pid,
                  (long long)k->keeper_pid);

@@ -111,7 +111,7 @@ static void fill_frame(csn_frame *f, const char *home)
         csn_frame_spot(f, home, true);
     csn_frame_add(f, CSN_MOUNT_DIR, NULL, "/run");
     /* Readable for everybody but by no rule of Landlock: so that one can see that it stands. */
-    csn_frame_add(f, CSN_MOUNT_TEXT, "without Landlock this can be read\n", "/run/.landlock");
+    csn_frame_add(f, CSN_MOUNT_TEXT, "", "/run/.landlock"); /* text would be a page */
 }
 
 void csn_jail_add_system(const csn_kept *k, csn_jail *j, const char *home,
