@@ -41,6 +41,23 @@ static long kb_in(const char *path, const char *key)
     return kb;
 }
 
+/* Free pages that processors keep for themselves. The kernel counts them neither as free nor as
+ * available, and they are what is used first: a hundred MB of them would hide a fifth of a
+ * thousand jails. */
+static long kept_free_kb(void)
+{
+    FILE *f = fopen("/proc/zoneinfo", "re");
+    char line[256], rest;
+    long pages = 0, count;
+
+    while (f && fgets(line, sizeof(line), f))
+        if (sscanf(line, " count: %ld %c", &count, &rest) == 1)
+            pages += count;
+    if (f)
+        fclose(f);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 typedef struct memory {
     long kernel, available, own;
 } memory;
@@ -49,7 +66,7 @@ static memory memory_now(void)
 {
     static const char *const keys[] = {
         "Slab:", "KernelStack:", "PageTables:", "SecPageTables:", "Percpu:", "Shmem:"};
-    memory m = {.available = kb_in("/proc/meminfo", "MemAvailable:"),
+    memory m = {.available = kb_in("/proc/meminfo", "MemAvailable:") + kept_free_kb(),
                 .own = kb_in("/proc/self/status", "RssAnon:")};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {

@@ -137,6 +137,36 @@ static void spawn_comes_back_and_no_part_of_it_is_taken(void **state)
     csn_wire_out_release(&o);
 }
 
+/* A few lie in the struct itself, more than that on the heap: at the seam, and far beyond it.
+ */
+static void spawn_has_room_for_any_number_of_arguments(void **state)
+{
+    static const size_t counts[] = {0, 1, CSN_SPAWN_FEW - 5, CSN_SPAWN_FEW - 4, 1000};
+    const char *argv[1001], *env[] = {"A=1", "B=2", NULL};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        csn_wire_out o;
+        csn_spawn_body b;
+        for (size_t i = 0; i < counts[c]; i++)
+            argv[i] = i % 2 ? "odd" : "even";
+        argv[counts[c]] = NULL;
+        csn_wire_out_init(&o, NULL, 0);
+        csn_put_spawn(&o, &(csn_spawn_body){.argv = argv, .env = env});
+        assert_int_equal(csn_get_spawn(o.data, o.len, &b), 0);
+        assert_int_equal(b.heap == NULL, counts[c] + 2 + 3 <= CSN_SPAWN_FEW);
+        for (size_t i = 0; i < counts[c]; i++)
+            assert_string_equal(b.argv[i], argv[i]);
+        assert_null(b.argv[counts[c]]);
+        assert_null(b.argv[-1]); /* the spare slot */
+        assert_string_equal(b.env[0], "A=1");
+        assert_string_equal(b.env[1], "B=2");
+        assert_null(b.env[2]);
+        csn_spawn_body_release(&b);
+        csn_wire_out_release(&o);
+    }
+}
+
 static void unknown_spawn_flags_are_refused(void **state)
 {
     csn_wire_out o;
@@ -546,6 +576,7 @@ int main(void)
         cmocka_unit_test(strings_that_lie_are_refused),
         cmocka_unit_test(body_over_the_ceiling_is_refused),
         cmocka_unit_test(spawn_comes_back_and_no_part_of_it_is_taken),
+        cmocka_unit_test(spawn_has_room_for_any_number_of_arguments),
         cmocka_unit_test(unknown_spawn_flags_are_refused),
         cmocka_unit_test(small_bodies_come_back),
         cmocka_unit_test(message_with_descriptors_crosses_a_socket),

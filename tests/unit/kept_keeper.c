@@ -1,5 +1,6 @@
 /* kept_keeper.c: the life of a keeper: how it starts, is found again and ends; and what
  * happens when it, or whoever speaks to it, was taken over. */
+#include <elf.h>
 #include <linux/sockios.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
@@ -7,6 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
+#include "base/cleanup.h"
 #include "keeper_room.h"
 
 #include "child.h"
@@ -612,6 +614,65 @@ static void keeper_answers_bad_bodies_with_an_error(void **state)
     den_clean(&d);
 }
 
+/* ---- how small it is ---- */
+
+/* What a static program can write to from its start, in KB; 0: it is not a static one. */
+static long writable_kb(const char *program)
+{
+    const unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);
+    csn_autofd int fd = open(program, O_RDONLY | O_CLOEXEC);
+    Elf64_Ehdr eh = {0};
+    long kb = 0;
+
+    assert_int_equal(pread(fd, &eh, sizeof(eh), 0), sizeof(eh));
+    for (unsigned i = 0; i < eh.e_phnum; i++) {
+        Elf64_Phdr ph = {0};
+        off_t at = (off_t)(eh.e_phoff + i * sizeof(ph));
+        assert_int_equal(pread(fd, &ph, sizeof(ph), at), sizeof(ph));
+        if (ph.p_type == PT_INTERP)
+            return 0;
+        unsigned long first = ph.p_vaddr / page;
+        unsigned long end = (ph.p_vaddr + ph.p_memsz + page - 1) / page;
+        if (ph.p_type == PT_LOAD && (ph.p_flags & PF_W))
+            kb += (long)((end - first) * page / 1024);
+    }
+    return kb;
+}
+
+static long data_kb(pid_t pid)
+{
+    char path[64], line[256];
+    long kb = -1;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    while (kb < 0 && fgets(line, sizeof(line), f))
+        (void)sscanf(line, "VmData: %ld", &kb);
+    fclose(f);
+    return kb;
+}
+
+/* There may be thousands of keepers. A heap, however little is in it, is a page, a page for its
+ * accounts, and tables to find both. */
+static void keeper_runs_a_command_without_a_heap(void **state)
+{
+    den d;
+    out o;
+    long own = writable_kb(getenv("CSN_TEST_KEEPER"));
+
+    (void)state;
+    if (own == 0) {
+        print_message("the keeper is not a static program\n");
+        skip();
+    }
+    den_make(&d);
+    den_sh(&d, "exit 3", 0, &o);
+    den_sh(&d, "true", 0, &o);
+    assert_int_equal(data_kb(den_keeper(&d)), own);
+    den_clean(&d);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -631,6 +692,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(keeper_that_is_silent_is_killed),
         cmocka_unit_test(keeper_refuses_nonsense),
         cmocka_unit_test(keeper_answers_bad_bodies_with_an_error),
+        cmocka_unit_test(keeper_runs_a_command_without_a_heap),
     };
 
     if (argc > 1)
