@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/jail/frame.h"
 #include "backend/jail/jail.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -61,25 +60,27 @@ static int set(csn_kept *k, const char *name, const char *value)
     return 0;
 }
 
-static bool holds(const csn_mount *list, size_t count, const char *path, size_t len)
+static bool is_below(const char *path, size_t len, const char *dir)
 {
-    for (size_t i = 0; i < count; i++) {
-        const csn_mount *m = &list[i];
-        size_t n = strlen(m->to);
-        bool full = m->kind == CSN_MOUNT_BIND || m->kind == CSN_MOUNT_GIVEN ||
-                    m->kind == CSN_MOUNT_LINK;
-        if (full && n <= len && memcmp(m->to, path, n) == 0 && (n == len || path[n] == '/'))
-            return true;
-    }
-    return false;
+    size_t n = strlen(dir);
+
+    return n <= len && memcmp(dir, path, n) == 0 && (n == len || path[n] == '/');
 }
 
 /* Is there something of the host's at this absolute path, or could there be? Private places
  * (/tmp, the home) are empty at the start. */
 static bool is_inside(const csn_jail *j, const char *path, size_t len)
 {
-    return holds(j->mounts, j->mount_count, path, len) ||
-           (j->fixed && holds(j->fixed->v, j->fixed->count, path, len));
+    for (size_t i = 0; i < j->mount_count; i++) {
+        const csn_mount *m = &j->mounts[i];
+        if ((m->kind == CSN_MOUNT_BIND || m->kind == CSN_MOUNT_GIVEN) &&
+            is_below(path, len, m->to))
+            return true;
+    }
+    for (size_t i = 0; j->links && j->links[i]; i++)
+        if (is_below(path, len, j->links[i]))
+            return true;
+    return false;
 }
 
 /* Relative entries stay: they mean something in every directory. */

@@ -157,13 +157,27 @@ static void mount_each(csn_jail *j, csn_frame *f)
         j->mount_count = CSN_MOUNTS_MAX + 1; /* found out at the end */
 }
 
+static const char *const *links_of(const csn_frame *f)
+{
+    const size_t most = 16; /* names in the root */
+    const char **links = csn_arena_array(f->arena, most + 1, sizeof(*links));
+    size_t n = 0;
+
+    for (size_t i = 0; links && n < most && i < f->count && i < CSN_FRAME_MAX; i++)
+        if (f->v[i].kind == CSN_MOUNT_LINK && strrchr(f->v[i].to, '/') == f->v[i].to)
+            links[n++] = f->v[i].to;
+    if (links)
+        links[n] = NULL;
+    return links;
+}
+
 void csn_jail_add_frame(const csn_kept *k, csn_jail *j, csn_frame *f,
                         const csn_jail_share *shares, size_t count)
 {
     size_t own = f->count;
     const char *path = NULL;
 
-    j->fixed = f;
+    j->links = links_of(f);
     for (size_t i = 0; i < count; i++)
         place_share(f, &shares[i]);
     if (!k->detached && !k->connected)

@@ -51,12 +51,12 @@ typedef struct csn_jail {
     bool privileged;
     const csn_jail_share *given[CSN_SPEC_GIVEN_MAX];
     size_t given_count;
-    csn_jail_share frame;          /* if it has one; see frame.c */
-    int frame_lock;                /* or -1 */
-    const struct csn_frame *fixed; /* what its root has beside mounts, in a frame or not */
-    unsigned host_uid, host_gid;   /* who commands are on the host */
-    unsigned disk_uid, disk_gid;   /* whose files on disk are theirs: the workspace's owner */
-    unsigned uid, gid;             /* who they are inside */
+    csn_jail_share frame;        /* if it has one; see frame.c */
+    int frame_lock;              /* or -1 */
+    const char *const *links;    /* of its root, to directories of the host's; ends with NULL */
+    unsigned host_uid, host_gid; /* who commands are on the host */
+    unsigned disk_uid, disk_gid; /* whose files on disk are theirs: the workspace's owner */
+    unsigned uid, gid;           /* who they are inside */
     csn_orphan_walls walls;
     char uid_map[48], gid_map[48];
     bool pending;       /* the keeper has not told yet that its walls stand */

@@ -117,7 +117,7 @@ static void fill_frame(csn_frame *f, const char *home)
 void csn_jail_add_system(const csn_kept *k, csn_jail *j, const char *home,
                          const csn_jail_share *shares, size_t count)
 {
-    csn_frame *f = csn_arena_alloc(j->arena, sizeof(*f));
+    csn_autofree csn_frame *f = calloc(1, sizeof(*f)); /* its strings stay */
     uint32_t etc = csn_etc_find_dirs();
 
     if (!f) {
@@ -125,7 +125,6 @@ void csn_jail_add_system(const csn_kept *k, csn_jail *j, const char *home,
         return;
     }
     f->arena = j->arena;
-    f->count = 0;
     fill_frame(f, k->config->home ? NULL : home);
     csn_etc_own(f, j, home, etc);
     uint32_t programs_found = find_programs(f);
