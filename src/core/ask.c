@@ -37,6 +37,8 @@ static csn_status ask(const csn_fs *fs, const char *script, const char *arg1, co
         return csn_wrap(st, err, "ask the backend");
     if (end.how == CSN_END_CANCEL)
         return csn_fail(err, CSN_CANCELLED, "ask the backend: cancelled");
+    if (end.how == CSN_END_TIMEOUT)
+        return csn_fail(err, CSN_TIMEOUT, "ask the backend: no answer in time");
     if (end.how != CSN_END_EXITED)
         return csn_fail(err, CSN_UNAVAILABLE, "ask the backend: its sh did not run");
     *ret_code = end.exit_code;

@@ -153,13 +153,21 @@ csn_status csn_exec_shell(csn_call *c, const char **ret, csn_error **err)
     pthread_mutex_unlock(&sb->lock);
     if (!known) {
         bool bash = false;
-        csn_status st = csn_ask_has_bash(&c->fs, &bash, err);
-        if (st < 0)
-            return st;
-        known = bash ? "bash" : "sh";
+        csn_error *why = NULL;
+        csn_status st = csn_ask_has_bash(&c->fs, &bash, &why);
         pthread_mutex_lock(&sb->lock);
-        sb->shell = known;
+        if (st == CSN_OK)
+            sb->shell = bash ? "bash" : "sh";
+        /* Where commands wait for one another our question may come too late for itself, behind
+         * those of threads that were told the same meanwhile. */
+        known = sb->shell;
         pthread_mutex_unlock(&sb->lock);
+        if (known || !err)
+            csn_error_free(why);
+        else
+            *err = why;
+        if (!known)
+            return st;
     }
     *ret = known;
     return CSN_OK;
