@@ -136,7 +136,7 @@ typedef struct csn_config {
     const char *backend;     /* NULL: $CAISSON_BACKEND, else VERCEL=1 means vercel, else jail */
     const char *name;        /* a second handle for connect; NULL: none */
     const char *workspace;   /* host directory; NULL: the current one (a jail refuses to take a
-                              * directory of the system or a home so). local: the base */
+                              * directory of the system so). local: the base */
     const char *workdir;     /* first working directory inside; NULL: the workspace */
     const char *home;        /* host directory for HOME; NULL: a private one */
     const char *const *read; /* further readable host directories, NULL-terminated */
