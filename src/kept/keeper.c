@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 #include "base/path.h"
 #include "keeper/spec.h"
 #include "kept/link.h"
+#include "os/beneath.h"
 #include "os/proctree.h"
 #include "os/spawn.h"
 
@@ -459,12 +461,29 @@ csn_status csn_link_lost(csn_kept *l, csn_error **err)
     return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' has died", l->id);
 }
 
-/* Its socket hangs up before its mounts go. */
+/* The workspace is not where it was: either with the keeper's mounts, or commands have moved
+ * what leads to it. */
+static bool is_moved(const csn_kept *l)
+{
+    struct stat was, is;
+    csn_autofd int fd =
+        csn_beneath_open(l->root.fd, l->base.path, O_PATH | O_DIRECTORY, CSN_BENEATH_ROOTED);
+
+    return fd < 0 || l->base.fd < 0 || fstat(fd, &is) < 0 || fstat(l->base.fd, &was) < 0 ||
+           is.st_dev != was.st_dev || is.st_ino != was.st_ino;
+}
+
+/* The mounts of a killed keeper may go a moment before its socket hangs up. */
 csn_status csn_link_judge(csn_kept *l, csn_status st, csn_error **err)
 {
     struct pollfd pf = {.fd = l->keeper_fd};
 
-    if (l->gone || poll(&pf, 1, 0) != 1)
+    if (l->gone)
+        return st;
+    bool lost = poll(&pf, 1, 0) == 1;
+    if (!lost && st < 0 && l->kind->rooted && is_moved(l))
+        lost = csn_link_check(l, NULL) < 0;
+    if (!lost)
         return st;
     if (st < 0 && err)
         csn_error_free(CSN_STEAL(*err));

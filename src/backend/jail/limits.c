@@ -10,6 +10,7 @@
 #include "backend/jail/limits.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -223,6 +224,14 @@ static csn_status make_groups(const csn_kept *k, csn_jail_limits *l, csn_error *
     return rc < 0 ? group_failed(&fault, rc, err) : CSN_OK;
 }
 
+/* A keeper says nothing before its walls stand, unless it has failed or ended. */
+static bool has_spoken(const csn_kept *k)
+{
+    struct pollfd pf = {.fd = k->keeper_fd, .events = POLLIN};
+
+    return poll(&pf, 1, 0) == 1;
+}
+
 /* Through open files: the keeper may be nobody, and could not open them. */
 csn_status csn_jail_limits_admit(csn_kept *k, csn_error **err)
 {
@@ -235,6 +244,8 @@ csn_status csn_jail_limits_admit(csn_kept *k, csn_error **err)
     if (st < 0)
         return st;
     int rc = csn_cgroup_doors(&l->group, doors);
+    if (rc == -ENOENT && has_spoken(k))
+        return CSN_OK; /* it has ended, and they were removed after it; why is asked later */
     if (rc < 0)
         return csn_fail_errno(err, -rc, "control group of '%s'", k->id);
     rc = csn_msg_send(k->keeper_fd, CSN_MSG_DOORS, NULL, 0, doors, l->group.count,
