@@ -28,6 +28,14 @@
 #define MOVED     "it was moved here"
 #define LEFT      "it was not changed, but may have been moved here; it was left"
 
+#define OPENED_MAX 64u
+
+/* A directory that was closed, and what its mode was. */
+typedef struct opened {
+    int fd;
+    mode_t mode;
+} opened;
+
 typedef struct looking {
     csn_kept *k;
     csn_guard *g;
@@ -36,6 +44,8 @@ typedef struct looking {
     const csn_deny_sink *denials;
     bool recalled;  /* all that is remembered was asked for */
     bool undecided; /* and would have been needed */
+    opened opened[OPENED_MAX];
+    size_t opened_count;
 } looking;
 
 /* ---- what the start has taken care of ---- */
@@ -283,18 +293,45 @@ static bool was_moved_here(const csn_guard_tree *t, const struct stat *st)
                             (c->tv_sec == then->tv_sec && c->tv_nsec <= then->tv_nsec));
 }
 
-/* git can use a directory that it cannot list. Ours to list it is when it is ours; through the
- * descriptor nothing else than what was looked at is changed. */
-static int open_up(const looking *l, const csn_changed *hit)
+static int change_mode(int fd, mode_t mode)
+{
+    char link[40];
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd); /* fd may be O_PATH */
+    return chmod(link, mode & 07777);
+}
+
+/* For its owner, who we are, until it was looked through (close_again). One too many stays
+ * open. Through the descriptor nothing else than what was looked at is changed. */
+static bool open_for_us(looking *l, int fd)
+{
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ||
+        change_mode(fd, st.st_mode | S_IRUSR | S_IXUSR) < 0)
+        return false;
+    int kept = l->opened_count < OPENED_MAX ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (kept >= 0)
+        l->opened[l->opened_count++] = (opened){.fd = kept, .mode = st.st_mode};
+    return true;
+}
+
+static void close_again(looking *l)
+{
+    while (l->opened_count > 0) {
+        const opened *o = &l->opened[--l->opened_count];
+        (void)change_mode(o->fd, o->mode);
+        close(o->fd);
+    }
+}
+
+/* git can use a directory that it cannot list. Ours to list it is when it is ours. */
+static int open_up(looking *l, const csn_changed *hit)
 {
     csn_autofd int fd =
         openat(hit->dir, hit->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat st;
-    char link[40];
 
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
-        chmod(link, (st.st_mode & 07777) | S_IRUSR | S_IXUSR) == 0)
+    if (open_for_us(l, fd))
         return CSN_CHANGED_AGAIN;
     csn_guard_tell(l->denials, l->t, hit->path, "a directory that cannot be listed", NULL);
     return 0;
@@ -347,13 +384,13 @@ static void look_for_absent(const looking *l, const csn_guard_place *p)
 }
 
 /* A command may close the workspace itself behind it. */
-static bool open_root(int fd)
+static bool open_root(looking *l)
 {
     struct stat st;
 
-    return fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+    return fstat(l->t->fd, &st) == 0 &&
            (st.st_mode & (S_IRUSR | S_IXUSR)) != (S_IRUSR | S_IXUSR) &&
-           fchmod(fd, (st.st_mode & 07777) | S_IRUSR | S_IXUSR) == 0;
+           open_for_us(l, l->t->fd);
 }
 
 static int scan_tree(looking *l)
@@ -372,13 +409,14 @@ static int scan_tree(looking *l)
             l->undecided = false;
         }
         rc = csn_changed_scan(t->fd, &csn_protect_names, l->since, on_hit, l, &t->memory, NULL);
-        if (rc == -EACCES && open_root(t->fd))
+        if (rc == -EACCES && open_root(l))
             rc = csn_changed_scan(t->fd, &csn_protect_names, l->since, on_hit, l, &t->memory,
                                   NULL);
     } while (rc == 0 && l->undecided);
     for (size_t n = 0; n < t->place_count; n++)
         if (t->places[n].absent)
             look_for_absent(l, &t->places[n]);
+    close_again(l);
     if (rc < 0)
         return rc;
     csn_changed_memory_keep(&t->memory);
