@@ -310,16 +310,21 @@ csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err
     return CSN_OK;
 }
 
+/* A handle of what is on record, not opened. *ret_meta is there unless the record is not. */
+static csn_status from_record(const char *id, csn_state_meta **ret_meta, csn_sandbox **ret,
+                              csn_error **err)
+{
+    csn_status st = csn_state_load(id, ret_meta, err);
+
+    return st < 0 ? st : sandbox_new(CSN_STEAL((*ret_meta)->config), id, ret, err);
+}
+
 static csn_status connect_id(const char *id, csn_sandbox **ret, csn_error **err)
 {
     CSN_CLEANUP(sandbox_freep) csn_sandbox *sb = NULL;
     csn_state_meta *m = NULL;
-    csn_status st = csn_state_load(id, &m, err);
+    csn_status st = from_record(id, &m, &sb, err);
 
-    if (st < 0)
-        return st;
-    csn_config *config = CSN_STEAL(m->config);
-    st = sandbox_new(config, id, &sb, err);
     if (st == CSN_OK) {
         sb->created_ms = m->created_ms;
         sb->workdir = CSN_STEAL(m->workdir);
@@ -352,16 +357,12 @@ static csn_status put_down(const char *id, csn_error **err)
 {
     CSN_CLEANUP(sandbox_freep) csn_sandbox *sb = NULL;
     csn_state_meta *m = NULL;
-    csn_status st = csn_state_load(id, &m, err);
+    csn_status st = from_record(id, &m, &sb, err);
 
-    if (st < 0)
-        return st;
-    csn_config *config = CSN_STEAL(m->config);
-    st = sandbox_new(config, id, &sb, err);
     if (st == CSN_OK)
-        st = sb->ops->put_down ? sb->ops->put_down(config, id, sb->register_data, err)
+        st = sb->ops->put_down ? sb->ops->put_down(sb->config, id, sb->register_data, err)
                                : csn_fail(err, CSN_UNAVAILABLE, "'%s' does not answer", id);
-    if (st == CSN_OK || st == CSN_GONE)
+    if (m && (st == CSN_OK || st == CSN_GONE))
         csn_state_remove(id, m->name);
     csn_state_meta_free(m);
     if (st == CSN_OK) {

@@ -40,14 +40,3 @@ void csn_cpus_elsewhere(int pid)
     if (rest != 0)
         csn_cpus_set(pid, &c);
 }
-
-void csn_cpus_here(int pid)
-{
-    csn_cpus c = {.known = true};
-    unsigned cpu;
-
-    if (!current(&cpu))
-        return;
-    c.bits[cpu / BITS] = 1ul << (cpu % BITS);
-    csn_cpus_set(pid, &c);
-}

@@ -20,5 +20,3 @@ void csn_cpus_get(csn_cpus *ret);
 void csn_cpus_set(int pid, const csn_cpus *cpus);
 /* Leaves it those that the caller may use, without the one the caller is on. */
 void csn_cpus_elsewhere(int pid);
-/* Leaves it only the one the caller is on. */
-void csn_cpus_here(int pid);

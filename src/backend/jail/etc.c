@@ -18,7 +18,6 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "os/landlock.h"
-#include "os/statedir.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define COPY_MAX 4096
