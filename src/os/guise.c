@@ -15,8 +15,6 @@
 
 #include "os/turn.h"
 
-#define IN_CHILD __attribute__((no_sanitize("address", "undefined", "thread"), noinline))
-
 /* A thread that changes its identity makes the memory that all threads share undumpable, and
  * with it what a child in that memory may write of its own in /proc. */
 static pthread_rwlock_t identity = PTHREAD_RWLOCK_INITIALIZER;
@@ -40,7 +38,7 @@ void csn_guise_freeze(void)
     pthread_rwlock_unlock(&identity);
 }
 
-IN_CHILD void csn_guise_thaw(void)
+CSN_IN_CHILD void csn_guise_thaw(void)
 {
     csn_turn_give_back(&frozen);
 }

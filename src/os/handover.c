@@ -22,8 +22,6 @@
 
 #define UNSHARE 2u /* CLOSE_RANGE_UNSHARE */
 
-#define IN_CHILD __attribute__((no_sanitize("address", "undefined", "thread"), noinline))
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static csn_turn full; /* something is in it */
 static struct {
@@ -122,7 +120,7 @@ void csn_handover_end(int taken)
     pthread_mutex_unlock(&lock);
 }
 
-IN_CHILD int csn_handover_take(int at, int *fds, size_t n)
+CSN_IN_CHILD int csn_handover_take(int at, int *fds, size_t n)
 {
     char one;
     union {

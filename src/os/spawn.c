@@ -46,8 +46,6 @@
 #define STACK_SIZE (32u * 1024u)
 #define FD_HIGH    64 /* descriptors are parked here while the low ones are filled */
 
-#define IN_CHILD __attribute__((no_sanitize("address", "undefined", "thread"), noinline))
-
 /* The thread sanitizer takes every clone for a fork and adjusts itself in the child, which here
  * is its own memory. It does not know the C library by this name. */
 #if defined(__has_feature)
@@ -88,7 +86,7 @@ static size_t list_fds(const csn_orphan *o, int *ret)
     return n;
 }
 
-IN_CHILD static int take_fds(start *s, int *fds)
+CSN_IN_CHILD static int take_fds(start *s, int *fds)
 {
     const csn_orphan *o = s->o;
     size_t n = o->exec_fd > 0 ? 1 : 0;
@@ -102,7 +100,7 @@ IN_CHILD static int take_fds(start *s, int *fds)
 
 /* Puts the given descriptors (have: as they were handed over) at 0..n-1 and closes all others.
  * The program itself comes next, and closes with its exec. */
-IN_CHILD static int place_fds(const csn_orphan *o, const int *have)
+CSN_IN_CHILD static int place_fds(const csn_orphan *o, const int *have)
 {
     int parked[CSN_ORPHAN_FDS_MAX];
     unsigned last = (unsigned)o->nfds;
@@ -124,7 +122,7 @@ IN_CHILD static int place_fds(const csn_orphan *o, const int *have)
     return (int)(rc < 0 ? rc : csn_raw(SYS_close_range, last, ~0u, 0u));
 }
 
-IN_CHILD static int put_text(const char *path, const char *text)
+CSN_IN_CHILD static int put_text(const char *path, const char *text)
 {
     size_t len = 0;
 
@@ -142,7 +140,7 @@ IN_CHILD static int put_text(const char *path, const char *text)
 static const unsigned char kept_caps[] = {1, 6, 7, 8, 10, 12, 18, 21, 24};
 
 /* The namespace's user 0 keeps its capabilities over exec; any other needs them ambient. */
-IN_CHILD static int keep_caps(void)
+CSN_IN_CHILD static int keep_caps(void)
 {
     struct {
         uint32_t version;
@@ -164,7 +162,7 @@ IN_CHILD static int keep_caps(void)
 }
 
 /* Groups are given up for good: without that a user may not write its own map. */
-IN_CHILD static int write_maps(const csn_orphan_walls *w)
+CSN_IN_CHILD static int write_maps(const csn_orphan_walls *w)
 {
     int rc = put_text("/proc/self/setgroups", "deny");
 
@@ -177,7 +175,7 @@ IN_CHILD static int write_maps(const csn_orphan_walls *w)
 
 /* Changing user makes the memory, which is the host program's, undumpable, and the files in
  * /proc that hold our maps root's. Both are set back before anybody else can run. */
-IN_CHILD static int become(const csn_orphan_walls *w)
+CSN_IN_CHILD static int become(const csn_orphan_walls *w)
 {
     long rc = csn_raw(SYS_setgroups, 0, NULL);
 
@@ -190,7 +188,7 @@ IN_CHILD static int become(const csn_orphan_walls *w)
 
 /* The handlers are the host's and must not run here: first they go, then the mask. The table is
  * this process's own. A signal that has no action to set is none that could come. */
-IN_CHILD static void reset_signals(void)
+CSN_IN_CHILD static void reset_signals(void)
 {
     const struct {
         unsigned long handler, flags, restorer, more;
@@ -204,7 +202,7 @@ IN_CHILD static void reset_signals(void)
 }
 
 /* The host is again what it was. By whoever comes to it first. */
-IN_CHILD static void let_others(start *s)
+CSN_IN_CHILD static void let_others(start *s)
 {
     if (!s->alone)
         return;
@@ -215,7 +213,7 @@ IN_CHILD static void let_others(start *s)
 }
 
 /* Everything up to the exec. 0 or -errno, at s->stage. */
-IN_CHILD static int get_ready(start *s)
+CSN_IN_CHILD static int get_ready(start *s)
 {
     const csn_orphan *o = s->o;
     int have[CSN_ORPHAN_FDS_MAX + 1];
@@ -243,7 +241,7 @@ IN_CHILD static int get_ready(start *s)
     return rc;
 }
 
-IN_CHILD static int program_main(void *arg)
+CSN_IN_CHILD static int program_main(void *arg)
 {
     static const char *const no_env[] = {NULL};
     start *s = arg;
@@ -260,7 +258,7 @@ IN_CHILD static int program_main(void *arg)
     __builtin_unreachable();
 }
 
-IN_CHILD static int middle_main(void *arg)
+CSN_IN_CHILD static int middle_main(void *arg)
 {
     start *s = arg;
     const csn_orphan_walls *w = s->o->walls;

@@ -35,8 +35,7 @@ static inline void csn_turn_take(csn_turn *t)
     __atomic_store_n(&t->holder, getpid(), __ATOMIC_RELEASE);
 }
 
-__attribute__((no_sanitize("address", "undefined", "thread"))) static inline void
-csn_turn_give_back(csn_turn *t)
+CSN_UNWATCHED static inline void csn_turn_give_back(csn_turn *t)
 {
     __atomic_store_n(&t->holder, 0, __ATOMIC_RELEASE);
     (void)csn_raw(SYS_futex, &t->holder, 1 /* FUTEX_WAKE */, 1 << 30);

@@ -433,7 +433,8 @@ def ends():
         s.p.send_signal(sig)
         code = s.p.wait(60)
         tap.ok(code == (-9 if sig == signal.SIGKILL else 0) and
-               eventually(lambda: not alive(mark)), f"{sig.name} ends it all", code)
+               eventually(lambda: not alive(mark)), f"{sig.name} ends it all",
+               (code, s.p.stderr.read() if code not in (0, -9) else ""))
     s = Stdio(place)  # a client that does not read, and then closes the input
     for i in range(40):
         s.start_call("bash", {"command": "seq 1 5000"})

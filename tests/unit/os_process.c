@@ -120,6 +120,48 @@ static void orphan_is_on_its_way_while_the_host_goes_on(void **state)
     close(out[0]);
 }
 
+__attribute__((noinline)) static unsigned calls_below(volatile unsigned *at, unsigned depth)
+{
+    unsigned n = depth == 0 ? 0 : calls_below(at, depth - 1) + 1;
+
+    *at = n;
+    return n;
+}
+
+static void *start_and_go_on(void *unused)
+{
+    const char *argv[] = {"true", NULL};
+    csn_orphan_walls w = {.become = geteuid() == 0, .uid = 54321, .gid = 54321};
+    csn_orphan o = {
+        .path = "/bin/true", .walls = &w, .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
+    csn_orphan_birth *birth = NULL;
+    volatile unsigned at = 0;
+    int pidfd = -1;
+    pid_t pid = 0;
+
+    (void)unused;
+    assert_int_equal(csn_orphan_begin(&o, &birth), 0);
+    for (int i = 0; i < 500; i++)
+        assert_int_equal(calls_below(&at, 20), 20);
+    assert_int_equal(csn_orphan_end(birth, &pid, &pidfd, NULL), 0);
+    assert_int_equal(csn_orphan_wait(pidfd, 60000), 0);
+    close(pidfd);
+    return NULL;
+}
+
+/* For the thread sanitizer: it counts calls per thread, down to none at its end, and what a
+ * child does in our memory must not be counted with them. */
+static void host_that_goes_on_stays_in_order(void **state)
+{
+    pthread_t thread;
+
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        assert_int_equal(pthread_create(&thread, NULL, start_and_go_on, NULL), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+    }
+}
+
 static void orphan_that_is_not_born_says_so_in_the_end(void **state)
 {
     const char *argv[] = {"x", NULL};
@@ -694,6 +736,7 @@ int main(void)
         cmocka_unit_test(orphan_gets_what_is_listed_and_nothing_else),
         cmocka_unit_test(orphan_that_cannot_be_run_is_an_error),
         cmocka_unit_test(orphan_is_on_its_way_while_the_host_goes_on),
+        cmocka_unit_test(host_that_goes_on_stays_in_order),
         cmocka_unit_test(orphan_that_is_not_born_says_so_in_the_end),
         cmocka_unit_test(orphan_raises_no_sigchld),
         cmocka_unit_test(orphans_of_many_threads_get_their_own),
