@@ -98,9 +98,3 @@ int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_mounts_work *work)
 int csn_mounts_await_off(csn_mounts_work *work);
 /* Before anything of anybody else's is run; no privilege is needed for it. 0 or -errno. */
 int csn_mounts_join(csn_mounts_work *work, size_t *ret_at);
-
-/* A detached copy of the tree at `path` of the caller's own mount namespace, in which whoever
- * has number n on disk is whoever has number n in the user namespace (-1: in none, owners stay
- * as they are); everybody else is nobody. For privileged callers. A descriptor, or -errno:
- * -EINVAL when the file system cannot. */
-int csn_mount_detached(const char *path, int userns, uint32_t flags);

@@ -22,6 +22,7 @@
 #include "base/limits.h"
 #include "kept/link.h"
 #include "os/beneath.h"
+#include "os/mount.h"
 #include "os/seccomp.h"
 #include "os/userns_why.h"
 
