@@ -42,6 +42,7 @@ stage() # NAME COMMAND...
     grep -E '^skipped: ' "$log" | sort -u | sed 's/^/   /'
 }
 
+# All of it, to see that it compiles. Without this only what the chosen tests need is built.
 compile() # DIR OPTIONS...
 {
     tools/build "$@" && ninja -C "$1"
@@ -61,21 +62,21 @@ with_sanitizers()
     compile "$build/asan" -Db_sanitize=address,undefined -Db_lundef=false -Dkeeper=native &&
         tools/run-tests "$build/asan" --timeout-multiplier 4 --suite unit --suite conformance \
             --suite cli --suite escape --suite net-brief --suite fault --suite fuzz --suite mcp \
-            --suite remote
+            --suite remote --no-suite conformance-busybox
 }
 
 # The keeper has one thread and starts as a static program. Of the official clients one is enough.
 with_thread_sanitizer()
 {
     export TSAN_OPTIONS=exitcode=66
-    CC=clang compile "$build/tsan" -Db_sanitize=thread -Db_lundef=false -Dkeeper=musl &&
+    CC=clang tools/build "$build/tsan" -Db_sanitize=thread -Db_lundef=false -Dkeeper=musl &&
         tools/run-tests "$build/tsan" --timeout-multiplier 4 os_process mcp_stdio mcp_http mcp_load
 }
 
 # A jail with one wall less: each is noticed, none is the only one.
 with_walls_off()
 {
-    compile "$build/walls" -Dtest_walls=true &&
+    tools/build "$build/walls" -Dtest_walls=true &&
         tools/run-tests "$build/walls" escape_walls_caller escape_walls_user
 }
 
@@ -97,7 +98,7 @@ with_valgrind()
 # minutes and does not depend on who calls has been run above.
 as_user()
 {
-    local same_for_all='--no-suite conformance-remote --no-suite remote --no-suite remote-clients --no-suite mcp-clients'
+    local same_for_all='--no-suite conformance-shell --no-suite conformance-remote --no-suite remote --no-suite remote-clients --no-suite mcp-clients'
     local home="$scratch/u"
     chmod 711 "$scratch"
     mkdir -p "$home/t" "$home/h" "$home/tmp"
@@ -114,8 +115,8 @@ as_user()
 SECONDS=0
 stage packages tools/deps build test engine lint clang valgrind user
 stage lint make lint
-# The network as an ordinary user is what the last stage runs.
-stage test make test TESTS='--no-suite net-user'
+# What an ordinary user is given and refused is what the last stage runs.
+stage test make test TESTS='--no-suite net-user --no-suite escape-user'
 stage clang with_clang
 stage walls with_walls_off
 stage sanitize with_sanitizers
