@@ -16,6 +16,18 @@
 #define FUTEX_WAKE 1
 #define LOOK_NS    50000000 /* whether it still lives */
 
+/* Only who comes first sends the other to another processor: a caller that is back already must
+ * not be sent away for good. */
+enum { NOBODY, THE_OTHER, THE_CALLER };
+
+static bool comes_first(csn_beside *b, int who)
+{
+    int nobody = NOBODY;
+
+    return __atomic_compare_exchange_n(&b->first, &nobody, who, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
+
 void csn_step_tell(int *step)
 {
     __atomic_store_n(step, 1, __ATOMIC_RELEASE);
@@ -45,9 +57,10 @@ static int run(void *arg)
 {
     csn_beside *b = arg;
 
-    __atomic_store_n(&b->begun, true, __ATOMIC_RELAXED);
-    if (b->here)
+    if (b->here && comes_first(b, THE_OTHER)) {
         csn_cpus_elsewhere((int)syscall(SYS_getppid));
+        __atomic_store_n(&b->moved, true, __ATOMIC_RELEASE);
+    }
     b->rc = b->work(b->arg);
     csn_step_tell(&b->done);
     return 0;
@@ -57,7 +70,8 @@ static int begin(csn_beside *b, int (*work)(void *), void *arg)
 {
     b->work = work;
     b->arg = arg;
-    b->begun = b->ended = false;
+    b->moved = b->late = b->ended = false;
+    b->first = NOBODY;
     b->done = 0;
     b->rc = -EINTR; /* who is killed did not do its work */
     b->pid = clone(run, b->stack + sizeof(b->stack), CLONE_VM | CLONE_FILES | SIGCHLD, b);
@@ -80,13 +94,16 @@ int csn_beside_begin_here(csn_beside *b, int (*work)(void *), void *arg)
     return begin(b, work, arg);
 }
 
-void csn_beside_back(const csn_beside *b)
+void csn_beside_back(csn_beside *b)
 {
     if (!b->here)
         return;
-    csn_cpus_set(0, &b->cpus);
-    if (!__atomic_load_n(&b->begun, __ATOMIC_RELAXED)) /* we did not wait at all */
+    if (comes_first(b, THE_CALLER)) { /* we did not wait at all */
         csn_cpus_elsewhere(b->pid);
+        return;
+    }
+    b->late = !__atomic_load_n(&b->moved, __ATOMIC_ACQUIRE);
+    csn_cpus_set(0, &b->cpus);
 }
 
 static int reap(csn_beside *b, int flags)
@@ -122,5 +139,7 @@ int csn_beside_join(csn_beside *b)
 {
     int told = csn_beside_result(b), rc = reap(b, 0);
 
+    if (b->here && b->late)
+        csn_cpus_set(0, &b->cpus);
     return told < 0 ? told : rc;
 }

@@ -13,7 +13,9 @@ typedef struct csn_beside {
     void *arg;
     int rc;
     int done;   /* a step, see below: `work` has returned */
-    bool begun; /* it has been given a processor */
+    int first;  /* who of the two came first: see beside.c */
+    bool moved; /* it has sent the caller to another processor */
+    bool late;  /* it had not yet when the caller went back: so again, when it is through */
     bool ended; /* and is no more */
     bool here;
     csn_cpus cpus; /* the caller's */
@@ -28,7 +30,7 @@ int csn_beside_begin(csn_beside *b, int (*work)(void *), void *arg);
 /* For a caller that has nothing to do meanwhile but wait: the other keeps this processor, and
  * whatever wakes the caller finds it on another; _back when that has happened. */
 int csn_beside_begin_here(csn_beside *b, int (*work)(void *), void *arg);
-void csn_beside_back(const csn_beside *b);
+void csn_beside_back(csn_beside *b);
 /* What `work` returned, when it has, or -errno. And: when it has ended too, and *b is free. */
 int csn_beside_result(csn_beside *b);
 int csn_beside_join(csn_beside *b);
