@@ -38,14 +38,20 @@ static bool may_bound(void)
     return (has[0].effective & (1u << CAP_SETPCAP)) != 0;
 }
 
+/* The bounding set ends where the kernel knows no more: not where somebody only says so. */
+static bool is_past_the_end(unsigned long cap)
+{
+    return prctl(PR_CAPBSET_READ, cap, 0L, 0L, 0L) < 0 && errno == EINVAL;
+}
+
 static int bound(void)
 {
-    /* The bounding set ends where the kernel knows no more. */
     for (unsigned long i = 0; i < CAPS_MAX; i++)
         if (prctl(PR_CAPBSET_DROP, i, 0L, 0L, 0L) < 0) {
-            if (errno == EINVAL)
+            int error = errno;
+            if (error == EINVAL && is_past_the_end(i))
                 break;
-            return -errno;
+            return -error;
         }
     return prctl(PR_SET_SECUREBITS, SECURE_ALL, 0L, 0L, 0L) < 0 ? -errno : 0;
 }
