@@ -6,6 +6,7 @@
  * frame. Directories are mounted on top. */
 #include "backend/jail/etc.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -79,7 +80,11 @@ static void add_file(csn_frame *e, const char *path)
     struct stat st;
     csn_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        e->partial = e->partial || !csn_frame_lacks(errno);
+        return;
+    }
+    if (!S_ISREG(st.st_mode))
         return;
     ssize_t n = st.st_size <= COPY_MAX ? read(fd, text, COPY_MAX) : -1;
     /* root can read more than its jails may */
@@ -94,8 +99,10 @@ static void add_zone(csn_frame *e)
     static const char zones[] = "/usr/share/zoneinfo/";
     char real[PATH_MAX];
 
-    if (!realpath(ZONE, real))
+    if (!realpath(ZONE, real)) {
+        e->partial = e->partial || !csn_frame_lacks(errno);
         return;
+    }
     bool link = strncmp(real, zones, sizeof(zones) - 1) == 0;
     csn_frame_add(e, link ? CSN_MOUNT_LINK : CSN_MOUNT_BIND, csn_arena_strdup(e->arena, real),
                   ZONE);

@@ -45,9 +45,15 @@ void csn_frame_spot(csn_frame *f, const char *to, bool dir)
     add(f, dir ? CSN_MOUNT_DIR : CSN_MOUNT_TEXT, SPOT, dir ? NULL : "", to);
 }
 
+bool csn_frame_lacks(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EACCES ||
+           error == EPERM || error == ENXIO;
+}
+
 static bool whole(const csn_frame *f)
 {
-    if (f->count > CSN_FRAME_MAX)
+    if (f->count > CSN_FRAME_MAX || f->partial)
         return false;
     for (size_t i = 0; i < f->count; i++)
         if (!f->v[i].to || (!f->v[i].from && f->v[i].kind != CSN_MOUNT_DIR))

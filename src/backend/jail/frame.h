@@ -7,6 +7,7 @@
  * What must hold: nothing a jail can write to gets into a frame, and nobody reads in it what
  * could not be read on the host. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -19,12 +20,16 @@ typedef struct csn_frame {
     csn_arena *arena;
     csn_mount v[CSN_FRAME_MAX];
     size_t count; /* beyond the end: it cannot be used */
+    bool partial; /* something could not be read just now: not to be kept for others */
 } csn_frame;
 
 /* frame.c. Something to see; and a place to mount something on, which a mount makes itself
  * where there is no frame. */
 void csn_frame_add(csn_frame *f, uint32_t kind, const char *from, const char *to);
 void csn_frame_spot(csn_frame *f, const char *to, bool dir);
+/* A file of the host could not be read, with that errno. True: as far as this user goes it is
+ * not there, and will not be the next time either. */
+bool csn_frame_lacks(int error);
 
 /* frame_store.c. Makes the directory `key` in the directory `store` out of a list of entries,
  * and removes old ones that nobody uses. It appears complete or not at all. 0, also when

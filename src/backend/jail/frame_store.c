@@ -77,7 +77,9 @@ static int copy_file(int at, const char *path, const char *to, size_t *bytes)
     struct stat st;
     csn_autofd int in = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
-    if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode))
+    if (in < 0 || fstat(in, &st) < 0)
+        return csn_frame_lacks(errno) ? 0 : -errno;
+    if (!S_ISREG(st.st_mode))
         return 0;
     csn_autofd int out =
         openat(at, to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -195,11 +197,10 @@ int csn_frame_make(int store, const char *key, const csn_mount *list, size_t cou
     (void)csn_tree_list(store, count_one, &t);
     (void)csn_tree_list(store, remove_unused, &t);
     rc = make_dir(store, temp);
-    if (rc < 0)
-        return rc;
-    csn_autofd int to = openat(store, temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    csn_autofd int to =
+        rc < 0 ? -1 : openat(store, temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     size_t bytes = 0;
-    if (to < 0)
+    if (rc == 0 && to < 0)
         rc = -errno;
     for (size_t i = 0; rc == 0 && i < count; i++)
         rc = put(to, &list[i], &bytes);
