@@ -101,6 +101,7 @@ static bool pump_out(csn_pump *p, csn_pump_out *o, size_t max)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
     if (n <= 0) {
+        p->broken = p->broken || n < 0;
         close_fd(&o->fd);
         return true;
     }
@@ -190,6 +191,8 @@ csn_pump_event csn_pump_wait(csn_pump *p)
             continue;
         if (n > 0 && !move_bytes(p, pf, &ev))
             return ev;
+        if (p->broken)
+            return CSN_PUMP_ERROR;
         if (n > 0 && pf[AT_CONTROL].revents != 0)
             return CSN_PUMP_CONTROL;
         if (n > 0 && pf[AT_MESSAGE].revents != 0)

@@ -17,7 +17,7 @@ typedef enum csn_pump_event {
     CSN_PUMP_STOP,     /* the sink wants no more */
     CSN_PUMP_DEADLINE, /* it passed */
     CSN_PUMP_FEED,     /* the source of stdin failed */
-    CSN_PUMP_ERROR,    /* poll failed */
+    CSN_PUMP_ERROR,    /* poll failed, or reading an output did: some of it may be lost */
 } csn_pump_event;
 
 typedef struct csn_pump_out {
@@ -47,7 +47,8 @@ typedef struct csn_pump {
               [512]; /* instead of them, when there is no memory: slow, but nothing is lost */
     size_t feed_len, feed_at;
     int null_fd;
-    bool mute; /* after STOP bytes are read and dropped */
+    bool mute;   /* after STOP bytes are read and dropped */
+    bool broken; /* an output could not be read */
 } csn_pump;
 
 void csn_pump_init(csn_pump *p);

@@ -364,6 +364,21 @@ static void pump_moves_bytes_to_the_end(void **state)
     csn_pump_release(&p);
 }
 
+/* The end of an output and a failure to read it are two things. */
+static void pump_tells_an_output_that_cannot_be_read(void **state)
+{
+    heard h = {0};
+    csn_pump p;
+    int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* always ready, never read */
+
+    (void)state;
+    assert_true(fd >= 0);
+    pump_on(&p, &h, fd);
+    assert_int_equal(csn_pump_wait(&p), CSN_PUMP_ERROR);
+    assert_int_equal(h.kept + h.counted, 0);
+    csn_pump_release(&p);
+}
+
 static void *flood(void *arg)
 {
     static char block[65536];
@@ -745,6 +760,7 @@ int main(void)
         cmocka_unit_test(wait_for_an_orphan_can_time_out),
         cmocka_unit_test(quiet_write_raises_no_sigpipe),
         cmocka_unit_test(pump_moves_bytes_to_the_end),
+        cmocka_unit_test(pump_tells_an_output_that_cannot_be_read),
         cmocka_unit_test(pump_counts_what_the_sink_does_not_want),
         cmocka_unit_test(pump_tells_stop_once_and_reads_on),
         cmocka_unit_test(pump_keeps_its_deadline_and_its_cancel),
