@@ -178,13 +178,20 @@ static int tell(scan *s, const level *l, const char *name, csn_changed *hit)
     return rc;
 }
 
+/* Gone meanwhile, or in a directory that nobody can enter: see refused(). Whatever else fails
+ * says nothing of what is there. */
+static int out_of_reach(int error)
+{
+    return error == ENOENT || error == EACCES ? 0 : -error;
+}
+
 /* A name the rules ask for, which is no directory. */
 static int check(scan *s, const level *l, const char *name, csn_names_step step)
 {
     struct stat st;
 
     if (fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
-        return errno == ENOMEM ? -ENOMEM : 0; /* gone meanwhile */
+        return out_of_reach(errno);
     if (S_ISDIR(st.st_mode) || (!step.wanted && !S_ISLNK(st.st_mode)))
         return 0;
     bool changed = not_before(&s->since, st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
@@ -212,8 +219,9 @@ static bool is_dir(int dir, const struct dirent64 *d)
 
     if (d->d_type != DT_UNKNOWN)
         return d->d_type == DT_DIR;
-    return fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0 &&
-           S_ISDIR(st.st_mode);
+    if (fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+        return out_of_reach(errno) != 0; /* in doubt: opening it will tell */
+    return S_ISDIR(st.st_mode);
 }
 
 /* `first`: what the directory was taken for when it was read the first time; the same as l->at
@@ -358,7 +366,7 @@ static int refused(scan *s, const level *l, const char *name, int error)
     if (error == -ENOENT || error == -ENOTDIR || error == -ELOOP)
         return 0; /* gone, or swapped for something else meanwhile */
     if (fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
-        return 0;
+        return out_of_reach(errno);
     if (error == -EACCES && faccessat(l->fd, name, X_OK, AT_EACCESS) < 0 &&
         !not_before(&s->since, st.st_ctim.tv_sec, st.st_ctim.tv_nsec)) {
         s->count.closed++;

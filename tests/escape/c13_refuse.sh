@@ -35,6 +35,10 @@ refused keyring '*keyring*'
 refused nnp '*Landlock*' # which needs it first
 refused capset '*capabilities*'
 refused hostname '*namespaces*'
+# Nobody knows then which place it is that is held.
+mkdir -p "$WS/.vscode"
+refused births '*to be protected*'
+rmdir "$WS/.vscode"
 # There is another way to the same thing.
 status "without openat2 it works" 0 "$PROBE" without openat2 "$CAISSON" run --workspace "$WS" -- touch "$WS/ran"
 

@@ -77,6 +77,7 @@ static const layer layers[] = {
     {"capset", {{SYS_capset, EPERM, -1, 0, 0}}},
     {"hostname", {{SYS_sethostname, EPERM, -1, 0, 0}}},
     {"openat2", {{437, ENOSYS, -1, 0, 0}}},
+    {"births", {{332 /* statx */, EIO, 3, 0x800 /* STATX_BTIME */, 0}}},
     {"nothing", {{0xffffu, EPERM, -1, 0, 0}}},
 };
 /* clang-format on */

@@ -44,7 +44,7 @@
 typedef struct survey {
     csn_jail *j;
     csn_guard_tree *t;
-    bool failed;          /* no memory */
+    int error;            /* the first errno: then nobody knows what there is to protect */
     int depth;            /* of includes */
     const char *from_dir; /* of the config that is read, below the workspace */
     uint64_t letters;     /* see seen_letters */
@@ -78,22 +78,42 @@ static csn_guard_place *find_place(csn_guard_tree *t, const char *path)
     return NULL;
 }
 
-/* False: there is no room for one more. Most workspaces have a handful. */
-static bool put_place(csn_guard_tree *t, const csn_guard_place *one)
+/* An errno, or 0. E2BIG: there is no room for one more. Most workspaces have a handful. */
+static int put_place(csn_guard_tree *t, const csn_guard_place *one)
 {
     const size_t step = 8;
 
     if (t->place_count == CSN_GUARD_PLACES)
-        return false;
+        return E2BIG;
     if (t->place_count % step == 0) {
         csn_guard_place *grown =
             reallocarray(t->places, t->place_count + step, sizeof(*t->places));
         if (!grown)
-            return false;
+            return ENOMEM;
         t->places = grown;
     }
     t->places[t->place_count++] = *one;
-    return true;
+    return 0;
+}
+
+static void fail_with(survey *s, int error)
+{
+    if (s->error == 0)
+        s->error = error;
+}
+
+/* There is nothing, or nothing that could be reached from here. Any other failure says nothing
+ * about what is there. */
+static bool is_nowhere(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EACCES ||
+           error == EXDEV || error == ENAMETOOLONG;
+}
+
+static void fail_unless_nowhere(survey *s, int error)
+{
+    if (!is_nowhere(error))
+        fail_with(s, error);
 }
 
 static void add_place(survey *s, const char *path, const char *rule)
@@ -103,10 +123,14 @@ static void add_place(survey *s, const char *path, const char *rule)
     csn_guard_place one = {.path = csn_arena_strdup(s->j->arena, path), .rule = rule};
     const char *to = csn_arena_printf(s->j->arena, "%s/%s", t->inside, path);
 
-    if ((old && (old->rule || !rule)) || s->failed || !csn_guard_identify(t->fd, path, &one.id))
+    if ((old && (old->rule || !rule)) || s->error != 0)
         return;
-    s->failed = !one.path || !to || !put_place(t, &one);
-    if (s->failed)
+    if (!csn_guard_identify(t->fd, path, &one.id)) {
+        fail_unless_nowhere(s, errno);
+        return;
+    }
+    s->error = !one.path || !to ? ENOMEM : put_place(t, &one);
+    if (s->error != 0)
         return;
     csn_jail_add(s->j, CSN_MOUNT_AGAIN, rule ? CSN_MOUNT_RDONLY : 0, 0, NULL, to);
 }
@@ -118,18 +142,27 @@ static void pin_above(survey *s, const char *path)
         csn_autofree char *dir = strndup(path, (size_t)(slash - path));
         if (dir)
             add_place(s, dir, NULL);
+        else
+            fail_with(s, ENOMEM);
     }
 }
 
 /* Where a name of the workspace leads, as a path without links below it. NULL: out of it, or
  * nowhere. malloc'd. */
-static char *lead(const csn_guard_tree *t, const char *path, struct stat *ret)
+static char *lead(survey *s, const char *path, struct stat *ret)
 {
-    csn_autofd int fd = csn_beneath_open(t->fd, path, O_PATH, 0);
-    csn_autofree char *real = fd < 0 || fstat(fd, ret) < 0 ? NULL : csn_kept_fd_path(fd);
-    const char *below = real ? csn_path_below(real, t->host) : NULL;
+    csn_autofd int fd = csn_beneath_open(s->t->fd, path, O_PATH, 0);
 
-    return below && *below ? strdup(below) : NULL;
+    if (fd < 0) {
+        fail_unless_nowhere(s, -fd);
+        return NULL;
+    }
+    csn_autofree char *real = fstat(fd, ret) < 0 ? NULL : csn_kept_fd_path(fd);
+    const char *below = real ? csn_path_below(real, s->t->host) : NULL;
+    char *out = below && *below ? strdup(below) : NULL;
+    if (!real || (below && *below && !out))
+        fail_with(s, errno);
+    return out;
 }
 
 /* True: it is there. */
@@ -140,12 +173,14 @@ static bool survey_place(survey *s, const csn_protect_place *p)
     char inside[PATH_MAX];
     struct stat st;
 
-    if (fstatat(t->fd, p->path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+    if (fstatat(t->fd, p->path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
+        fail_unless_nowhere(s, errno);
         return false;
+    }
     snprintf(inside, sizeof(inside), "%s/%s", t->inside, p->path);
     if (csn_guard_is_open(g, inside))
         return true;
-    csn_autofree char *real = lead(t, p->path, &st);
+    csn_autofree char *real = lead(s, p->path, &st);
     if (!real)
         return true;
     bool dir = S_ISDIR(st.st_mode);
@@ -247,7 +282,7 @@ static void add_absent(survey *s, const char *below)
     const csn_guard_place one = {
         .path = csn_arena_strdup(s->j->arena, below), .rule = INCLUDED, .absent = true};
 
-    s->failed = s->failed || !one.path || !put_place(s->t, &one);
+    fail_with(s, one.path ? put_place(s->t, &one) : ENOMEM);
 }
 
 static void survey_config(survey *s, const char *below);
@@ -258,7 +293,9 @@ static void survey_include(void *ctx, const char *asked)
     csn_autofree char *path = include_path(s, asked);
     csn_autofree char *real = path ? realpath(path, NULL) : NULL;
 
-    if (!path)
+    if (!real)
+        fail_unless_nowhere(s, path ? errno : ENOMEM);
+    if (s->error != 0)
         return;
     if (!real)
         clean_text(path);
@@ -266,8 +303,12 @@ static void survey_include(void *ctx, const char *asked)
     if (!below || !*below)
         return; /* not in the sandbox, or not the sandbox's to change */
     csn_autofree char *inside = NULL;
-    if (asprintf(&inside, "%s/%s", s->t->inside, below) < 0 ||
-        csn_guard_is_open(s->j->guard, inside))
+    if (asprintf(&inside, "%s/%s", s->t->inside, below) < 0) {
+        inside = NULL;
+        fail_with(s, ENOMEM);
+        return;
+    }
+    if (csn_guard_is_open(s->j->guard, inside))
         return;
     if (!real) {
         add_absent(s, below);
@@ -278,28 +319,46 @@ static void survey_include(void *ctx, const char *asked)
     survey_config(s, below);
 }
 
+/* The text of a config; malloc'd. NULL: there is none to read. */
+static char *read_config(survey *s, const char *below, size_t *ret_len)
+{
+    csn_autofd int fd = csn_beneath_open(s->t->fd, below, O_RDONLY, 0);
+    struct stat st;
+
+    if (fd < 0) {
+        fail_unless_nowhere(s, -fd);
+        return NULL;
+    }
+    if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
+        return NULL;
+    csn_autofree char *text = malloc(CONFIG_MAX + 1);
+    ssize_t n = text ? read(fd, text, CONFIG_MAX) : -1;
+    if (n < 0)
+        fail_with(s, text ? errno : ENOMEM);
+    if (n <= 0)
+        return NULL;
+    text[n] = '\0';
+    *ret_len = (size_t)n;
+    return CSN_STEAL(text);
+}
+
 /* The user's own config may name further ones, whatever they are called. */
 static void survey_config(survey *s, const char *below)
 {
-    csn_autofd int fd = csn_beneath_open(s->t->fd, below, O_RDONLY, 0);
-    csn_autofree char *text = fd < 0 ? NULL : malloc(CONFIG_MAX + 1);
     const char *from_dir = s->from_dir;
-    struct stat st;
+    size_t n = 0;
+    csn_autofree char *text = s->depth < INCLUDE_DEPTH ? read_config(s, below, &n) : NULL;
 
-    if (!text || s->depth >= INCLUDE_DEPTH || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+    if (!text)
         return;
-    ssize_t n = read(fd, text, CONFIG_MAX);
-    if (n <= 0)
-        return;
-    text[n] = '\0';
-    if (s->depth == 0)
-        s->t->config = csn_arena_memdup(s->j->arena, text, (size_t)n);
+    if (s->depth == 0 && !(s->t->config = csn_arena_memdup(s->j->arena, text, n)))
+        fail_with(s, ENOMEM);
     if (!strcasestr(text, "include"))
         return;
     csn_autofree char *dir = csn_path_dir(below);
     s->from_dir = dir ? dir : ".";
     s->depth++;
-    csn_gitconfig_includes(text, (size_t)n, survey_include, s);
+    csn_gitconfig_includes(text, n, survey_include, s);
     s->depth--;
     s->from_dir = from_dir;
 }
@@ -307,7 +366,7 @@ static void survey_config(survey *s, const char *below)
 static void survey_git(survey *s)
 {
     struct stat st;
-    csn_autofree char *config = lead(s->t, ".git/config", &st);
+    csn_autofree char *config = lead(s, ".git/config", &st);
 
     if (config && find_place(s->t, config))
         survey_config(s, config);
@@ -337,8 +396,12 @@ static csn_status survey_tree(csn_kept *k, csn_guard_tree *t, csn_error **err)
 
     csn_protect_top(survey_name, &s);
     survey_git(&s);
-    return s.failed ? csn_fail(err, CSN_TOO_LARGE, "workspace %s: too much to protect", t->host)
-                    : CSN_OK;
+    if (s.error == E2BIG)
+        return csn_fail(err, CSN_TOO_LARGE, "workspace %s: too much to protect", t->host);
+    return s.error == 0
+               ? CSN_OK
+               : csn_fail_errno(err, s.error, "workspace %s: what is to be protected in it",
+                                t->host);
 }
 
 /* ---- for other processes that have the sandbox ---- */
@@ -391,7 +454,7 @@ static bool read_place(csn_guard *g, const char *line)
         return false;
     if (kind != 0 && !csn_protect_match(p.path, &p.rule))
         p.rule = INCLUDED;
-    return put_place(t, &p);
+    return put_place(t, &p) == 0;
 }
 
 /* As it was when the sandbox was made: what is there now may be its own work. */

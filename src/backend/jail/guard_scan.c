@@ -224,11 +224,14 @@ static char *judge(const looking *l, const csn_changed *hit)
 
 /* ---- consequences ---- */
 
+/* In doubt it is. */
 static bool is_there(int dir, const char *name)
 {
     struct stat st;
 
-    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode);
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno != ENOENT;
+    return !S_ISDIR(st.st_mode);
 }
 
 /* Until the name is free: another process may put it back. */
