@@ -24,6 +24,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static csn_turn full; /* something is in it */
+static bool stale;    /* something that nobody takes is: it needs another */
 static struct {
     pid_t maker;
     int take, give; /* the ends */
@@ -75,6 +76,14 @@ static void lock_empty(void)
     }
 }
 
+static void drop_stale(void)
+{
+    if (!__atomic_load_n(&stale, __ATOMIC_ACQUIRE))
+        return;
+    drop_box(); /* with what is in it */
+    __atomic_store_n(&stale, false, __ATOMIC_RELAXED);
+}
+
 int csn_handover_begin(const int *fds, size_t n)
 {
     char one = 0;
@@ -88,6 +97,7 @@ int csn_handover_begin(const int *fds, size_t n)
     if (n > CSN_HANDOVER_MAX)
         return -E2BIG;
     lock_empty();
+    drop_stale();
     int rc = make_box();
     if (rc == 0 && n > 0) {
         m.msg_control = control.bytes;
@@ -110,14 +120,21 @@ int csn_handover_begin(const int *fds, size_t n)
     return rc;
 }
 
-void csn_handover_end(int taken)
+void csn_handover_end(csn_handover h)
 {
-    if (taken)
+    if (h == CSN_HANDOVER_TAKEN)
         return;
     pthread_mutex_lock(&lock);
-    drop_box(); /* with what is in it */
-    csn_turn_give_back(&full);
+    if (h == CSN_HANDOVER_WAITS) /* whoever should have taken it was killed */
+        csn_handover_abandon();
+    drop_stale(); /* unless the next one has */
     pthread_mutex_unlock(&lock);
+}
+
+CSN_IN_CHILD void csn_handover_abandon(void)
+{
+    __atomic_store_n(&stale, true, __ATOMIC_RELEASE);
+    csn_turn_give_back(&full);
 }
 
 CSN_IN_CHILD int csn_handover_take(int at, int *fds, size_t n)
@@ -138,12 +155,12 @@ CSN_IN_CHILD int csn_handover_take(int at, int *fds, size_t n)
         rc = csn_raw(SYS_recvmsg, at, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (rc != 1)
         return rc < 0 ? (int)rc : -EPROTO;
+    const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    if (n > 0 && (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int) * n)))
+        return -EPROTO;
     csn_turn_give_back(&full);
     if (n == 0)
         return 0;
-    const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int) * n))
-        return -EPROTO;
     const int *sent = (const int *)(const void *)CMSG_DATA(c);
     for (size_t i = 0; i < n; i++)
         fds[i] = sent[i];

@@ -64,7 +64,7 @@ typedef struct csn_orphan_birth {
     const csn_orphan *o;
     char *stacks, *stack2; /* of the middle, below it; of the program */
     int box;               /* where the descriptors are: csn_handover_take */
-    bool taken;            /* they have been */
+    csn_handover handed;   /* and whether they still are */
     bool alone;            /* no thread takes another guise until the maps are written */
     int dumpable;          /* the host was, before */
     int middle, pid, pidfd;
@@ -94,7 +94,8 @@ CSN_IN_CHILD static int take_fds(start *s, int *fds)
     for (size_t i = 0; i < o->nfds; i++)
         n += o->fds[i] >= 0;
     int rc = csn_handover_take(s->box, fds, n);
-    s->taken = rc == 0;
+    if (rc == 0)
+        s->handed = CSN_HANDOVER_TAKEN;
     return rc;
 }
 
@@ -212,6 +213,17 @@ CSN_IN_CHILD static void let_others(start *s)
     csn_guise_thaw();
 }
 
+/* It did not come to the start: nobody is to wait for it. The host itself may, for a second
+ * start, before it looks how the first one went. */
+CSN_IN_CHILD static void give_up(start *s)
+{
+    if (s->handed == CSN_HANDOVER_WAITS) {
+        s->handed = CSN_HANDOVER_ABANDONED;
+        csn_handover_abandon();
+    }
+    let_others(s);
+}
+
 /* Everything up to the exec. 0 or -errno, at s->stage. */
 CSN_IN_CHILD static int get_ready(start *s)
 {
@@ -277,6 +289,7 @@ CSN_IN_CHILD static int middle_main(void *arg)
         else
             s->pidfd = pidfd;
     }
+    give_up(s); /* nothing is left of that after a start: until its exec we did not run */
     (void)csn_raw(SYS_exit_group, 0);
     __builtin_unreachable();
 }
@@ -324,10 +337,12 @@ int csn_orphan_begin(const csn_orphan *o, csn_orphan_birth **ret)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
     csn_cpus_get(&s->cpus);
     s->middle = clone(middle_main, s->stack2, CLONE_VM | CLONE_FILES, s);
-    if (s->middle < 0)
+    if (s->middle < 0) {
         s->error = errno;
-    else
+        give_up(s);
+    } else {
         csn_cpus_elsewhere(s->middle);
+    }
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
     *ret = s;
     return 0;
@@ -341,7 +356,7 @@ int csn_orphan_end(csn_orphan_birth *s, pid_t *ret_pid, int *ret_pidfd,
             ;
     let_others(s);
     munmap(s->stacks, 2 * STACK_SIZE);
-    csn_handover_end(s->taken);
+    csn_handover_end(s->handed);
     if (ret_stage)
         *ret_stage = s->stage;
     int e = s->error;
