@@ -176,7 +176,7 @@ static int put_in_turn(csn_mounts_builder *b, size_t i)
  * go of the old root. From the end, where it will come last. */
 static int help(csn_mounts_work *w, size_t *ret_at)
 {
-    csn_mounts_builder b = {.w = w, .root = w->root, .ours = true};
+    csn_mounts_builder b = {.w = w, .root = w->root, .path = w->path[0], .ours = true};
     int rc = 0;
 
     for (size_t i = w->m.count; rc == 0 && i-- > 0;) {

@@ -50,7 +50,7 @@ static int make_parents(const csn_mounts_builder *b, const char *to)
         *p = '\0';
         int fd = find(b, path);
         int rc = fd == -ENOENT ? (int)csn_raw(SYS_mkdirat, b->root, path + 1, 0755) : fd;
-        if (rc < 0)
+        if (rc < 0 && rc != -EEXIST) /* the other may have been quicker */
             return rc;
         if (fd >= 0)
             close(fd);
