@@ -108,16 +108,23 @@ static void forget_orders(csn_keeper *k)
 }
 
 /* Dispositions our starter had would be inherited by commands: an ignored SIGPIPE breaks `yes |
- * head`. SIGCHLD and SIGTERM (an orderly end) come through the signalfd; a terminal's hang-up
- * or interrupt is not meant for us. */
-static int own_signals(csn_keeper *k)
+ * head`. And by us: with an ignored SIGCHLD nobody can wait for the helpers that build walls.
+ */
+static void forget_dispositions(void)
 {
     unsigned long dfl[8] = {0}; /* the kernel's struct, all default */
-    sigset_t set;
 
     /* Not by sigaction(): libc keeps the signals it uses itself (32 and up) out of reach. */
     for (int i = 1; i <= 64; i++)
         (void)syscall(SYS_rt_sigaction, i, dfl, NULL, 8ul);
+}
+
+/* SIGCHLD and SIGTERM (an orderly end) come through the signalfd; a terminal's hang-up or
+ * interrupt is not meant for us. */
+static int own_signals(csn_keeper *k)
+{
+    sigset_t set;
+
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGTERM);
@@ -143,6 +150,7 @@ static int prepare(csn_keeper *k)
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         csn_list_init(lists[i]);
     k->signals.fd = k->owner.fd = k->listen.fd = k->net.fd = -1;
+    forget_dispositions();
     for (int fd = CSN_KEEPER_FD_CONTROL; fd <= CSN_KEEPER_FD_OWNER; fd++)
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
             return -errno;

@@ -11,6 +11,7 @@ getent passwd "$(id -u)" | grep -q ":$HOME:" && getent group "$(id -g)" && geten
 works "the environment agrees with the user" "bash" '
 [ "${USER:-$(id -un)}" = "$(id -un)" ] && [ "${LOGNAME:-$(id -un)}" = "$(id -un)" ] && [ -x "${SHELL:-/bin/sh}" ]
 [ "$PWD" = "$(pwd -P)" ] && [ -w "$HOME" ] && [ -w "${TMPDIR:-/tmp}" ] && [ "$(umask)" = 0022 ]'
+status "a caller that ignores SIGCHLD has a jail too" 0 env --ignore-signal=CHLD "$CAISSON" run --workspace "$T/ws" -c true
 is "PATH has no directory that is not there, and keeps its order" \
     "$(PATH=/nowhere/bin:/home/me/bin:$T/ws:/usr/bin:/bin cs run --workspace "$T/ws" -c 'echo "$PATH"')" \
     "$T/ws:/usr/bin:/bin"
