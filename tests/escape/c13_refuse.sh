@@ -52,4 +52,23 @@ for path in / /proc /dev "$(dirname "$WS")" "$WS"; do
     status "--deny $path is refused" 125 cs run --workspace "$WS" --deny "$path" -- touch "$WS/no"
     like "and says what would go" "$err" "*deny $path: the sandbox needs *hint: deny what is in it*"
 done
+for place in /proc /proc/sys /dev /dev/pts; do
+    status "a workspace at $place is refused" 125 cs run --workspace "$WS:$place" -- touch no
+    like "and says why" "$err" "*workspace $place: a jail has a * of its own*"
+done
+status "the host's /proc is refused under any name" 125 cs run --workspace "$WS" --workspace /proc:/host -- touch "$WS/no"
+status "a device is refused" 125 cs run --workspace "$WS" --write /dev/full -- touch "$WS/no"
+status "two directories at one place are refused" 125 cs run --workspace "$WS:/w" --workspace "$T:/w" -- touch no
+like "and both are named" "$err" "*$WS and $T would both be /w*"
 holds "nothing ran" test ! -e "$WS/no"
+
+# ---- what is given both ways is read-only, for commands as for file calls ----
+mkdir "$T/both"
+for options in "--read $T/both --write $T/both" "--write $T/both --read $T/both --read $PROBE" \
+    "--write $T/both --read $PROBE --read $T/both --read $PROBE"; do
+    # shellcheck disable=SC2086
+    id=$(cs create --workspace "$WS" $options)
+    status "given both ways, a command cannot write" 1 cs exec "$id" -- touch "$T/both/x"
+    status "given both ways, a file call cannot write" 1 cs write "$id" "$T/both/x"
+    cs destroy "$id" >/dev/null
+done

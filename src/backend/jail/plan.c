@@ -107,12 +107,53 @@ static csn_status parse_workspace(csn_arena *a, const char *text, csn_jail_share
     return CSN_OK;
 }
 
+/* /proc and /dev are the jail's own, and the host's /proc shows its processes under any name. A
+ * device on a mount without devices would be there, and useless. */
+static csn_status fit_to_share(const csn_jail_share *share, const struct stat *st,
+                               csn_error **err)
+{
+    const char *own =
+        csn_path_below(share->inside, "/proc") ? "/proc"
+        : csn_path_below(share->inside, "/dev") && !csn_path_below(share->inside, "/dev/shm")
+            ? "/dev"
+            : NULL;
+
+    if (strcmp(share->inside, "/") == 0 || strcmp(share->host, "/") == 0)
+        return csn_fail(err, CSN_INVALID, "%s: the root directory cannot be shared",
+                        share->option);
+    if (own || csn_path_below(share->host, "/proc"))
+        return csn_fail(err, CSN_INVALID, "%s %s: a jail has a %s of its own", share->option,
+                        share->inside, own ? own : "/proc");
+    if (S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode))
+        return csn_fail(err, CSN_UNSUPPORTED, "%s %s: a jail cannot be given a device",
+                        share->option, share->inside);
+    return CSN_OK;
+}
+
+/* Two options may name one place. As with rules, of two that are equal the one that denies
+ * decides: it is read-only then. */
+static csn_status place_share(shares *s, const csn_jail_share *share, csn_error **err)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        csn_jail_share *other = &s->v[i];
+        if (strcmp(other->inside, share->inside) != 0)
+            continue;
+        if (strcmp(other->host, share->host) != 0)
+            return csn_fail(err, CSN_INVALID, "%s: %s and %s would both be %s inside",
+                            share->option, other->host, share->host, share->inside);
+        other->writable = other->writable && share->writable;
+        return CSN_OK;
+    }
+    s->v[s->count++] = *share;
+    return CSN_OK;
+}
+
 /* Resolves the host's side, checks the other. Inside it is seen under the name it was given: a
  * path in a script means the same in both. */
 static csn_status add_share(csn_jail *j, shares *s, csn_jail_share share, csn_error **err)
 {
     char real[PATH_MAX];
-    struct stat st;
+    struct stat st = {0};
     csn_autofree char *shown = csn_path_printable(share.host);
 
     if (s->count == SHARES_MAX)
@@ -135,11 +176,8 @@ static csn_status add_share(csn_jail *j, shares *s, csn_jail_share share, csn_er
         return csn_fail(err, CSN_INVALID, "%s: the place inside has a '..'", share.option);
     if (!share.inside || !share.host)
         return csn_fail(err, CSN_NOMEM, "%s", share.option);
-    if (strcmp(share.inside, "/") == 0 || strcmp(share.host, "/") == 0)
-        return csn_fail(err, CSN_INVALID, "%s: the root directory cannot be shared",
-                        share.option);
-    s->v[s->count++] = share;
-    return CSN_OK;
+    csn_status ok = fit_to_share(&share, &st, err);
+    return ok < 0 ? ok : place_share(s, &share, err);
 }
 
 static csn_status add_list(csn_jail *j, shares *s, const char *option, const char *const *dirs,
