@@ -490,6 +490,19 @@ static int lock_log(csn_audit *a, uint64_t *ret_size)
     return 0;
 }
 
+/* Who has no home, or one that is not theirs, is told which directory it was about. */
+static csn_status tell_failure(const csn_audit *a, int rc, csn_error **err)
+{
+    csn_autofree char *path =
+        a->place.dir < 0 ? csn_statedir_path(CSN_DIR_STATE, "audit") : NULL;
+    csn_status st = csn_fail(err, rc == ENOMEM ? CSN_NOMEM : CSN_IO, "audit log of %s%s%s: %s",
+                             a->id, path ? " in " : "", path ? path : "", strerrordesc_np(rc));
+
+    return a->place.dir < 0 && rc != ENOMEM
+               ? csn_error_advise(st, err, "XDG_STATE_HOME names the directory it is made in")
+               : st;
+}
+
 /* The mutex is for threads of this handle, flock for other handles and processes. */
 csn_status csn_audit_append(csn_audit *a, const csn_audit_event *e, csn_error **err)
 {
@@ -504,8 +517,5 @@ csn_status csn_audit_append(csn_audit *a, const csn_audit_event *e, csn_error **
         flock(a->fd, LOCK_UN);
     }
     pthread_mutex_unlock(&a->lock);
-    if (rc == 0)
-        return CSN_OK;
-    return csn_fail(err, rc == ENOMEM ? CSN_NOMEM : CSN_IO, "audit log of %s: %s", a->id,
-                    strerrordesc_np(rc));
+    return rc == 0 ? CSN_OK : tell_failure(a, rc, err);
 }

@@ -39,8 +39,13 @@ csn_status csn_kept_run_dir(csn_kept *l, csn_error **err)
             close(csn_steal_fd(&l->run_fd));
         free(CSN_STEAL(l->run_path));
         int fd = csn_statedir_open(CSN_DIR_RUNTIME, l->id, &l->run_path);
-        if (fd < 0)
-            return csn_fail_errno(err, -fd, "runtime directory of sandbox '%s'", l->id);
+        if (fd < 0) {
+            csn_autofree char *path = csn_statedir_path(CSN_DIR_RUNTIME, l->id);
+            csn_status told = csn_fail_errno(err, -fd, "runtime directory of the sandbox: %s",
+                                             path ? path : l->id);
+            return csn_error_advise(told, err,
+                                    "XDG_RUNTIME_DIR names the directory it is made in");
+        }
         l->run_fd = fd;
         if (flock(fd, LOCK_SH) < 0 || fstat(fd, &st) < 0)
             return csn_fail_errno(err, errno, "runtime directory of sandbox '%s'", l->id);
