@@ -60,6 +60,11 @@ status "the host's /proc is refused under any name" 125 cs run --workspace "$WS"
 status "a device is refused" 125 cs run --workspace "$WS" --write /dev/full -- touch "$WS/no"
 status "two directories at one place are refused" 125 cs run --workspace "$WS:/w" --workspace "$T:/w" -- touch no
 like "and both are named" "$err" "*$WS and $T would both be /w*"
+mkdir -p "$XDG_STATE_HOME/caisson/frames" "$XDG_RUNTIME_DIR/caisson"
+for own in "$XDG_STATE_HOME/caisson" "$XDG_STATE_HOME/caisson/frames" "$XDG_RUNTIME_DIR/caisson"; do
+    status "--write ${own#"$T/"}, where records are kept, is refused" 125 cs run --workspace "$WS" --write "$own" -- touch "$WS/no"
+    like "and says so" "$err" "*write $own: caisson keeps its own records there*"
+done
 holds "nothing ran" test ! -e "$WS/no"
 
 # ---- what is given both ways is read-only, for commands as for file calls ----

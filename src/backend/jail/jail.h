@@ -92,7 +92,8 @@ void csn_jail_pin_above(csn_jail *j, const csn_jail_share *share, const char *re
 
 /* sockets.c. Sockets of the host's programs, and caisson's own records, where a share would
  * show them. After the shares are mounted. */
-void csn_jail_cover_host(csn_jail *j, const csn_jail_share *shares, size_t count);
+csn_status csn_jail_cover_host(csn_jail *j, const csn_jail_share *shares, size_t count,
+                               csn_error **err);
 
 /* system.c. Programs, libraries, devices, /proc and /etc, as far as the host has them. */
 void csn_jail_add_system(const csn_kept *k, csn_jail *j, const char *home,

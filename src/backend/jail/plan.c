@@ -552,8 +552,9 @@ csn_status csn_jail_plan(csn_kept *k, csn_error **err)
                      own);
     size_t asked = j->mount_count;
     mount_shares(j, s);
-    csn_jail_cover_host(j, s->v, s->count);
-    st = csn_guard_plan(k, s->v, s->count, err);
+    st = csn_jail_cover_host(j, s->v, s->count, err);
+    if (st == CSN_OK)
+        st = csn_guard_plan(k, s->v, s->count, err);
     if (st == CSN_OK)
         st = make_rules(k, j, s, err);
     keep_order(j, asked);

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "backend/jail/jail.h"
+#include "base/error.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "os/statedir.h"
@@ -171,8 +172,11 @@ static void cover_sockets(csn_jail *j, const csn_jail_share *shares, size_t coun
 }
 
 /* Records that are not there yet would be made, and seen, later: so they are made now. Only
- * when a share is wide enough to hold them. */
-static void cover_records(csn_jail *j, const csn_jail_share *shares, size_t count, int which)
+ * when a share is wide enough to hold them. One that lies in them cannot be covered: it may be
+ * read, since it was asked for by name, but what is written there is what the next sandbox has
+ * as its root, and who it listens to. */
+static csn_status cover_records(csn_jail *j, const csn_jail_share *shares, size_t count,
+                                int which, csn_error **err)
 {
     csn_autofree char *path = NULL;
     char real[PATH_MAX];
@@ -183,13 +187,20 @@ static void cover_records(csn_jail *j, const csn_jail_share *shares, size_t coun
         wide = wide || csn_path_below(home, shares[i].host) != NULL;
     csn_autofd int fd =
         wide ? csn_statedir_open(which, NULL, &path) : csn_statedir_find(which, NULL, &path);
-    if (fd >= 0 && path && realpath(path, real))
-        cover(j, shares, count, real);
+    if (fd < 0 || !path || !realpath(path, real))
+        return CSN_OK;
+    for (size_t i = 0; i < count; i++)
+        if (shares[i].writable && csn_path_below(shares[i].host, real))
+            return csn_fail(err, CSN_INVALID, "%s %s: caisson keeps its own records there",
+                            shares[i].option, shares[i].host);
+    cover(j, shares, count, real);
+    return CSN_OK;
 }
 
-void csn_jail_cover_host(csn_jail *j, const csn_jail_share *shares, size_t count)
+csn_status csn_jail_cover_host(csn_jail *j, const csn_jail_share *shares, size_t count,
+                               csn_error **err)
 {
     cover_sockets(j, shares, count);
-    cover_records(j, shares, count, CSN_DIR_STATE);
-    cover_records(j, shares, count, CSN_DIR_RUNTIME);
+    csn_status st = cover_records(j, shares, count, CSN_DIR_STATE, err);
+    return st < 0 ? st : cover_records(j, shares, count, CSN_DIR_RUNTIME, err);
 }
