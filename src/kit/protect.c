@@ -81,6 +81,7 @@ static const row rows[] = {
     ROW(".inputrc", "binds keys to commands"),
     ROW(".envrc", "direnv runs it on cd"),
     ROW(".ssh", "ssh runs programs of its config, and lets in who is in authorized_keys"),
+    ROW(".config/caisson", "says what later sandboxes may do"),
     ROW(".config/git", "git runs programs that its config names"),
     ROW(".config/fish", "shells run it when they start or end"),
     ROW(".config/autostart", "started at login"),

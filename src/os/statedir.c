@@ -32,24 +32,28 @@ static char *home_dir(void)
     return NULL;
 }
 
-/* malloc'd path of one of the two roots, or NULL with errno set. */
+/* malloc'd path of one of the roots, or NULL with errno set. */
 static char *root_path(int which)
 {
-    const char *xdg = getenv(which == CSN_DIR_STATE ? "XDG_STATE_HOME" : "XDG_RUNTIME_DIR");
+    static const char *const names[] = {[CSN_DIR_STATE] = "XDG_STATE_HOME",
+                                        [CSN_DIR_RUNTIME] = "XDG_RUNTIME_DIR",
+                                        [CSN_DIR_CONFIG] = "XDG_CONFIG_HOME"};
+    const char *xdg = getenv(names[which]);
     char *path = NULL;
 
     if (xdg && xdg[0] == '/')
         return asprintf(&path, "%s/caisson", xdg) < 0 ? NULL : path;
     const char *state = getenv("XDG_STATE_HOME");
-    const char *tail = which == CSN_DIR_STATE ? "" : "/run";
-    if (state && state[0] == '/')
+    const char *tail = which == CSN_DIR_RUNTIME ? "/run" : "";
+    if (which != CSN_DIR_CONFIG && state && state[0] == '/')
         return asprintf(&path, "%s/caisson%s", state, tail) < 0 ? NULL : path;
     csn_autofree char *home = home_dir();
     if (!home) {
         errno = ENOENT;
         return NULL;
     }
-    return asprintf(&path, "%s/.local/state/caisson%s", home, tail) < 0 ? NULL : path;
+    const char *below = which == CSN_DIR_CONFIG ? ".config" : ".local/state";
+    return asprintf(&path, "%s/%s/caisson%s", home, below, tail) < 0 ? NULL : path;
 }
 
 /* Makes every missing directory of an absolute path. Those that exist are left as they are. */

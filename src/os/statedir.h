@@ -5,6 +5,7 @@
  *            audit/<id>.jsonl  audit/<id>.head  sandboxes/<id>/meta.json  etc/
  *   runtime  $XDG_RUNTIME_DIR/caisson, else <state>/run                sockets, private homes
  *            <id>/sock  <id>/home/
+ *   config   $XDG_CONFIG_HOME/caisson, else ~/.config/caisson          the user's, only read
  *
  * A directory that another user owns or may write to is refused. Functions return 0 or -errno.
  */
@@ -18,8 +19,9 @@
 
 #define CSN_DIR_STATE   0
 #define CSN_DIR_RUNTIME 1
+#define CSN_DIR_CONFIG  2
 
-/* Opens (and makes) the directory `sub` (may have slashes, may be NULL) below one of the two.
+/* Opens (and makes) the directory `sub` (may have slashes, may be NULL) below one of these.
  * Returns a directory descriptor. ret_path (may be NULL) gets its malloc'd absolute path. */
 int csn_statedir_open(int which, const char *sub, char **ret_path);
 /* As above but never makes anything: -ENOENT. */

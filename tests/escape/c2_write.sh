@@ -133,3 +133,22 @@ holds "a denied path that was given by a link" unread conf/deep/key --deny "$T/l
 holds "a denied path in a second share" unread /second/deep/key --workspace "$WS/conf:/second" --deny conf/deep/key
 "$CAISSON" run --workspace "$WS" --deny conf/deep/key -c 'mv conf/deep conf/other; mv conf other' >/dev/null 2>&1
 holds "what is above a denied path cannot be moved" test -e "$WS/conf/deep/key"
+
+# ---- what later sandboxes may do is not for this one to say ----
+# own NAME SETTING OPTION...: in $T/own, with the configuration where SETTING says, new and old
+own()
+{
+    local name=$1 setting=$2 dir=$T/own/.config/caisson
+    shift 2
+    for old in "" '{"backend": "jail"}'; do
+        rm -rf "$T/own" && mkdir -p "$T/own/sub"
+        [ -z "$old" ] || { mkdir -p "$dir" && echo "$old" >"$dir/config.json"; }
+        env -u XDG_CONFIG_HOME HOME="$T/own" "$setting" "$CAISSON" run "$@" \
+            -c "cd $T/own; rm -rf .config; mv .config c; mkdir -p $dir; echo '{\"backend\": \"local\"}' >$dir/config.json" >/dev/null 2>&1
+        is "$name: the configuration $([ -z "$old" ] && echo "cannot be made" || echo "stays as it is")" "$(cat "$dir/config.json" 2>/dev/null)" "$old"
+    done
+}
+own "the home as workspace" A=b --workspace "$T/own"
+own "the home as home" A=b --workspace "$WS" --home "$T/own"
+own "a grant" A=b --workspace "$WS" --write "$T/own"
+own "XDG_CONFIG_HOME" XDG_CONFIG_HOME="$T/own/.config" --workspace "$WS" --write "$T/own"

@@ -45,6 +45,7 @@ static void protected_paths_are_found_at_any_depth(void **state)
         ".kiro/settings/mcp.json",
         ".jj/repo/config.toml",
         "opencode.json",
+        ".config/caisson/config.json",
         ".config/git/config",
         "my.code-workspace",
         "x/all.run.xml",

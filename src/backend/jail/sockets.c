@@ -171,23 +171,25 @@ static void cover_sockets(csn_jail *j, const csn_jail_share *shares, size_t coun
     }
 }
 
-/* Records that are not there yet would be made, and seen, later: so they are made now. Only
- * when a share is wide enough to hold them. One that lies in them cannot be covered: it may be
- * read, since it was asked for by name, but what is written there is what the next sandbox has
- * as its root, and who it listens to. */
+/* What is not there yet would be made later, by us and seen inside, or inside and taken for the
+ * user's own: so it is made now. Only when a share is wide enough to hold it. A share that lies
+ * in one of these cannot be covered. It may be read, since it was asked for by name; but what
+ * is written there is the root of the next sandbox, who it listens to, and what it may do. */
 static csn_status cover_records(csn_jail *j, const csn_jail_share *shares, size_t count,
                                 int which, csn_error **err)
 {
-    csn_autofree char *path = NULL;
+    csn_autofree char *path = csn_statedir_path(which, NULL);
     char real[PATH_MAX];
     const char *home = getenv("HOME");
     bool wide = false;
 
-    for (size_t i = 0; home && i < count; i++)
-        wide = wide || csn_path_below(home, shares[i].host) != NULL;
-    csn_autofd int fd =
-        wide ? csn_statedir_open(which, NULL, &path) : csn_statedir_find(which, NULL, &path);
-    if (fd < 0 || !path || !realpath(path, real))
+    for (size_t i = 0; i < count; i++)
+        wide = wide || (home && csn_path_below(home, shares[i].host)) ||
+               (path && csn_path_below(path, shares[i].host));
+    int fd = wide ? csn_statedir_open(which, NULL, NULL) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (!path || !realpath(path, real))
         return CSN_OK;
     for (size_t i = 0; i < count; i++)
         if (shares[i].writable && csn_path_below(shares[i].host, real))
@@ -202,5 +204,7 @@ csn_status csn_jail_cover_host(csn_jail *j, const csn_jail_share *shares, size_t
 {
     cover_sockets(j, shares, count);
     csn_status st = cover_records(j, shares, count, CSN_DIR_STATE, err);
-    return st < 0 ? st : cover_records(j, shares, count, CSN_DIR_RUNTIME, err);
+    if (st == CSN_OK)
+        st = cover_records(j, shares, count, CSN_DIR_RUNTIME, err);
+    return st < 0 ? st : cover_records(j, shares, count, CSN_DIR_CONFIG, err);
 }
