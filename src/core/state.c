@@ -152,7 +152,9 @@ static int has_meta(const char *id)
     csn_autofd int dir = csn_statedir_find(CSN_DIR_STATE, sub, NULL);
     if (dir < 0)
         return dir == -ENOENT ? 0 : dir;
-    return faccessat(dir, "meta.json", F_OK, 0) == 0;
+    if (faccessat(dir, "meta.json", F_OK, 0) == 0)
+        return 1;
+    return errno == ENOENT ? 0 : -errno;
 }
 
 static csn_status take_name(const csn_state_meta *m, csn_error **err)
@@ -182,11 +184,10 @@ csn_status csn_state_create(const csn_state_meta *m, csn_error **err)
     /* The metadata first, so that whoever finds the name finds a sandbox behind it. */
     csn_status st = csn_state_update(m, err);
 
-    if (st == CSN_OK && m->name) {
+    if (st == CSN_OK && m->name)
         st = take_name(m, err);
-        if (st < 0)
-            csn_state_remove(m->id, NULL);
-    }
+    if (st < 0)
+        csn_state_remove(m->id, NULL);
     return st;
 }
 
@@ -225,13 +226,14 @@ static csn_status read_meta(const char *id, csn_buf *text, csn_error **err)
         return csn_fail(err, CSN_NOMEM, "state of '%s'", id);
     }
     csn_autofd int dir = csn_statedir_find(CSN_DIR_STATE, sub, NULL);
-    if (dir == -ENOMEM)
-        return csn_fail(err, CSN_NOMEM, "state of '%s'", id);
     csn_autofd int fd = dir < 0 ? -1 : openat(dir, "meta.json", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    int e = fd >= 0 ? 0 : dir < 0 ? -dir : errno;
+    if (e == ENOENT || e == ENOTDIR)
         return csn_fail(err, CSN_NOT_FOUND, "no sandbox '%s'", id);
+    if (e != 0)
+        return csn_fail_errno(err, e, "state of '%s'", id);
     while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
-        int e = csn_buf_append(text, chunk, (size_t)n);
+        e = csn_buf_append(text, chunk, (size_t)n);
         if (e != 0)
             return csn_fail(err, e == ENOMEM ? CSN_NOMEM : CSN_TOO_LARGE, "state of '%s'", id);
     }
