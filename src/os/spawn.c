@@ -99,6 +99,14 @@ CSN_IN_CHILD static int take_fds(start *s, int *fds)
     return rc;
 }
 
+/* A number of at least FD_HIGH for it. The kernel's word for a limit below that is EINVAL. */
+CSN_IN_CHILD static int park(int fd)
+{
+    long rc = csn_raw(SYS_fcntl, fd, F_DUPFD, FD_HIGH);
+
+    return (int)(rc == -EINVAL ? -EMFILE : rc);
+}
+
 /* Puts the given descriptors (have: as they were handed over) at 0..n-1 and closes all others.
  * The program itself comes next, and closes with its exec. */
 CSN_IN_CHILD static int place_fds(const csn_orphan *o, const int *have)
@@ -109,13 +117,14 @@ CSN_IN_CHILD static int place_fds(const csn_orphan *o, const int *have)
     for (size_t i = 0; i < o->nfds; i++) {
         int from = o->fds[i] < 0 ? (int)csn_raw(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0)
                                  : *have++;
-        parked[i] = from < 0 ? from : (int)csn_raw(SYS_fcntl, from, F_DUPFD, FD_HIGH);
+        parked[i] = from < 0 ? from : park(from);
         if (parked[i] < 0)
             return parked[i];
     }
-    long rc = 0, program = o->exec_fd > 0 ? csn_raw(SYS_fcntl, *have, F_DUPFD, FD_HIGH) : 0;
+    int program = o->exec_fd > 0 ? park(*have) : 0;
     if (program < 0)
-        return (int)program;
+        return program;
+    long rc = 0;
     for (size_t i = 0; rc >= 0 && i < o->nfds; i++)
         rc = csn_raw(SYS_dup3, parked[i], (int)i, 0);
     if (rc >= 0 && o->exec_fd > 0)
