@@ -233,8 +233,9 @@ static csn_status ask_root(csn_kept *k, csn_error **err)
     return sane ? CSN_OK : csn_link_hostile(k, "it broke the protocol", err);
 }
 
-/* Its walls stand: the rest of what the file calls and commands need. */
-static csn_status finish(csn_kept *k, csn_error **err)
+/* Its walls stand: the rest of what the file calls and commands need. ask: when that fails the
+ * keeper may be asked why, which nobody can who is just starting it. */
+static csn_status finish(csn_kept *k, bool ask, csn_error **err)
 {
     csn_jail *j = k->own;
 
@@ -255,7 +256,8 @@ static csn_status finish(csn_kept *k, csn_error **err)
         csn_beneath_open(k->root.fd, k->base.path, O_PATH | O_DIRECTORY, CSN_BENEATH_ROOTED);
     if (k->base.fd >= 0)
         return CSN_OK;
-    return csn_link_judge(k, csn_fail_errno(err, -k->base.fd, "workspace"), err);
+    st = csn_fail_errno(err, -k->base.fd, "workspace");
+    return ask ? csn_link_judge(k, st, err) : st;
 }
 
 /* While the keeper builds its walls: what it will be counted in, and before that who removes
@@ -300,7 +302,7 @@ csn_status csn_jail_started(csn_kept *k, csn_error **err)
         j->host_uid = k->keeper_uid;
         j->host_gid = k->keeper_gid;
     }
-    return finish(k, err);
+    return finish(k, k->connected, err);
 }
 
 csn_status csn_jail_ready(void *state, csn_error **err)
@@ -312,7 +314,7 @@ csn_status csn_jail_ready(void *state, csn_error **err)
         return CSN_OK;
     j->pending = false;
     csn_status st = await_ready(k, err);
-    return st < 0 ? st : finish(k, err);
+    return st < 0 ? st : finish(k, true, err);
 }
 
 /* A pipe has an owner and mode 0600: made by root it would be closed to the command's own
