@@ -102,9 +102,7 @@ static void fail_with(survey *s, int error)
         s->error = error;
 }
 
-/* There is nothing, or nothing that could be reached from here. Any other failure says nothing
- * about what is there. */
-static bool is_nowhere(int error)
+bool csn_guard_is_nowhere(int error)
 {
     return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EACCES ||
            error == EXDEV || error == ENAMETOOLONG;
@@ -112,7 +110,7 @@ static bool is_nowhere(int error)
 
 static void fail_unless_nowhere(survey *s, int error)
 {
-    if (!is_nowhere(error))
+    if (!csn_guard_is_nowhere(error))
         fail_with(s, error);
 }
 

@@ -93,6 +93,9 @@ csn_status csn_guard_started(csn_kept *k, csn_error **err);
 void csn_guard_release(csn_guard *g);
 /* What is at the path, itself and not where it points to. False: nothing. */
 bool csn_guard_identify(int dir, const char *path, csn_guard_id *ret);
+/* There is nothing, or nothing that could be reached from here. Any other failure says nothing
+ * about what is there. */
+bool csn_guard_is_nowhere(int error);
 
 /* guard_ask.c */
 csn_status csn_guard_read_rules(csn_kept *k, const struct csn_jail_share *shares, size_t count,

@@ -375,15 +375,19 @@ static int on_hit(void *ctx, const csn_changed *hit)
     return 0;
 }
 
-/* A file that the user's config includes, and that was not there when the sandbox started. */
-static void look_for_absent(const looking *l, const csn_guard_place *p)
+/* A file that the user's config includes, and that was not there when the sandbox started. 0,
+ * or -errno: nobody knows whether it is now. */
+static int look_for_absent(const looking *l, const csn_guard_place *p)
 {
     csn_autofree char *dir = csn_path_dir(p->path);
     csn_autofd int fd =
         dir ? csn_beneath_open(l->t->fd, dir, O_RDONLY | O_DIRECTORY, 0) : -ENOMEM;
 
-    if (fd >= 0 && is_there(fd, csn_path_base(p->path)) && !is_open(l, p->path))
+    if (fd < 0)
+        return csn_guard_is_nowhere(-fd) ? 0 : fd;
+    if (is_there(fd, csn_path_base(p->path)) && !is_open(l, p->path))
         set_aside(l, fd, csn_path_base(p->path), p->path, p->rule);
+    return 0;
 }
 
 /* A command may close the workspace itself behind it. */
@@ -416,9 +420,10 @@ static int scan_tree(looking *l)
             rc = csn_changed_scan(t->fd, &csn_protect_names, l->since, on_hit, l, &t->memory,
                                   NULL);
     } while (rc == 0 && l->undecided);
-    for (size_t n = 0; n < t->place_count; n++)
-        if (t->places[n].absent)
-            look_for_absent(l, &t->places[n]);
+    for (size_t n = 0; n < t->place_count; n++) {
+        int lost = t->places[n].absent ? look_for_absent(l, &t->places[n]) : 0;
+        rc = rc == 0 ? lost : rc;
+    }
     close_again(l);
     if (rc < 0)
         return rc;
