@@ -23,15 +23,11 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "child.h"
-#include "fault.h"
 #include "os/msg.h"
 #include "os/proctree.h"
 #include "os/pty.h"
 #include "os/pump.h"
 #include "os/spawn.h"
-
-#define NO_FILTERS 77
 
 /* ---- spawn --------------------------------------------------------------------------------
  */
@@ -181,53 +177,6 @@ static void orphan_that_is_not_born_says_so_in_the_end(void **state)
     assert_int_equal(stage, CSN_ORPHAN_EXEC);
     assert_int_equal(pid, -7);
     assert_int_equal(pidfd, -7);
-}
-
-/* A start that comes to nothing keeps the next one waiting for nobody, though nobody has looked
- * yet how it went. Twice, so that what the first one left is seen too. */
-static int begin_two_that_fail(void *ctx)
-{
-    const char *argv[] = {"x", NULL};
-    const fault *cannot = ctx;
-    csn_orphan_walls w = {.become = cannot->nr == SYS_setgroups, .uid = 54321, .gid = 54321};
-    csn_orphan o = {
-        .path = "/bin/true", .argv = argv, .walls = &w, .fds = {-1, 0, -1}, .nfds = 3};
-    csn_orphan_birth *births[2] = {NULL, NULL};
-    int pidfd, before = open("/dev/null", O_RDONLY | O_CLOEXEC), bad = 0;
-    pid_t pid;
-
-    close(before);
-    if (fault_inject(cannot) < 0)
-        return NO_FILTERS;
-    for (int round = 0; round < 2; round++) {
-        for (int i = 0; i < 2; i++)
-            bad += csn_orphan_begin(&o, &births[i]) != 0;
-        for (int i = 0; i < 2 && bad == 0; i++)
-            bad += csn_orphan_end(births[i], &pid, &pidfd, NULL) != -(int)cannot->error;
-    }
-    int after = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    return bad == 0 && after == before ? 0 : 1;
-}
-
-static void orphans_that_are_not_born_hold_up_nobody(void **state)
-{
-    fault cannot[] = {
-        {.nr = SYS_clone, .arg = -1, .error = EAGAIN},
-        {.nr = SYS_setgroups, .arg = -1, .error = EPERM},
-        {.nr = SYS_recvmsg, .arg = -1, .error = ENOMEM},
-        {.nr = SYS_close_range, .arg = -1, .error = ENOMEM},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(cannot) / sizeof(cannot[0]); i++) {
-        csn_child_end end = csn_child_run(begin_two_that_fail, &cannot[i], -1, 60000);
-        if (end.exit_code == NO_FILTERS) {
-            print_message("# SKIP: no seccomp filters here\n");
-            return;
-        }
-        assert_false(end.hung);
-        assert_int_equal(end.exit_code, 0);
-    }
 }
 
 static volatile sig_atomic_t chld_count;
@@ -804,7 +753,6 @@ int main(void)
         cmocka_unit_test(orphan_is_on_its_way_while_the_host_goes_on),
         cmocka_unit_test(host_that_goes_on_stays_in_order),
         cmocka_unit_test(orphan_that_is_not_born_says_so_in_the_end),
-        cmocka_unit_test(orphans_that_are_not_born_hold_up_nobody),
         cmocka_unit_test(orphan_raises_no_sigchld),
         cmocka_unit_test(orphans_of_many_threads_get_their_own),
         cmocka_unit_test(a_host_that_closes_everything_keeps_what_it_opens),

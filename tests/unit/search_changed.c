@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 
 #include "child.h"
-#include "fault.h"
 #include "git_room.h"
 #include "kit/protect.h"
 
@@ -762,31 +761,6 @@ static void what_was_there_at_the_last_scan_was_not_moved_there(void **state)
     csn_changed_memory_release(&memory);
 }
 
-static int look_while_nothing_can_be_looked_at(void *ctx)
-{
-    const fault cannot = {
-        .nr = SYS_newfstatat, .arg = 3, .mask = AT_NO_AUTOMOUNT, .error = EIO};
-    hits h;
-
-    (void)ctx;
-    if (fault_inject(&cannot) < 0)
-        return 77;
-    look(&h, NULL);
-    return h.rc == -EIO && h.count == 0 ? 0 : 1;
-}
-
-/* It may be there: that is not the same as gone. */
-static void a_name_that_cannot_be_looked_at_is_an_error(void **state)
-{
-    (void)state;
-    room_put(&r, ".bashrc", "x");
-    csn_child_end end = csn_child_run(look_while_nothing_can_be_looked_at, NULL, -1, 60000);
-    if (end.exit_code == 77)
-        print_message("# SKIP: no seccomp filters here\n");
-    else
-        assert_int_equal(end.exit_code, 0);
-}
-
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -807,7 +781,6 @@ int main(void)
         TEST(a_directory_moved_away_under_a_deep_scan_is_an_error),
         TEST(mounts_are_counted_and_not_entered),
         TEST(running_out_of_descriptors_is_an_error),
-        TEST(a_name_that_cannot_be_looked_at_is_an_error),
         TEST(directories_that_cannot_be_listed_are_told_and_once_opened_read),
         TEST(the_callback_can_stop_it),
         TEST(a_wide_directory_is_seen_to_its_end),
