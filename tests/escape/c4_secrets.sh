@@ -72,6 +72,18 @@ kill $host
 wait $host 2>/dev/null
 
 # ---- terminals ----
+# Who has it could go on reading what is typed when the command is over, and change how it behaves.
+input() { "$PROBE" with-tty "$@" 2>&1 | tr -d '\r' | grep -a -m1 -o -E '(pipe|/dev/)'; }
+is "control: the caller's terminal as standard input" "$(input readlink /proc/self/fd/0)" /dev/
+is "it is not handed in" "$(input "$CAISSON" run --stdin --workspace "$WS" -- readlink /proc/self/fd/0)" pipe
+id=$(cs create --workspace "$WS")
+like "nor to a process in the background" \
+    "$("$PROBE" with-tty "$CAISSON" exec "$id" -d --stdin -- sleep 1 2>&1)" "*our terminal*hint: -t *"
+cs destroy "$id" >/dev/null
+if command -v script >/dev/null; then
+    typed=$(printf 'one\ntwo\n\004' | script -qec "$CAISSON run --stdin --workspace $WS -- sed s/^/got-/" /dev/null | tr -d '\r')
+    like "what is typed is, until the end of it" "$typed" "*got-one*got-two*"
+fi
 tty() { "$PROBE" with-tty "$@" 2>&1 | tr -d '\r' | grep -a -m1 -E '^x*(ESCAPED|held)' | sed 's/^x*//'; }
 for what in tty tiocsti tiocsti-high tiocsetd; do
     control=$(tty "$PROBE" $what)
