@@ -84,6 +84,7 @@ typedef struct csn_seccomp_rule {
 #define K_TIOCSETD      0x5423
 #define K_PERSONALITIES 0x08a60008u /* LINUX32 UNAME26 ADDR_{NO_RANDOMIZE,COMPAT_LAYOUT,LIMIT*} */
 #define K_S_IFMT        0170000u
+#define K_WHITEOUT      4u          /* RENAME_WHITEOUT */
 #define K_S_IFCHR       0020000u
 #define K_S_IFBLK       0060000u
 #define K_S_ISUGID      06000u
@@ -122,6 +123,8 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     EVER("fanotify_mark", EPERM, "watches whole filesystems"),
     OUTER_WHEN("mknod", EPERM, "device nodes", BITS_ARE(1, K_S_IFMT, K_S_IFCHR, K_S_IFBLK)),
     WHEN("mknodat", EPERM, "device nodes", BITS_ARE(2, K_S_IFMT, K_S_IFCHR, K_S_IFBLK)),
+    WHEN("renameat2", EINVAL, "leaves one in place of the file; not every filesystem can",
+         HAS_ANY(4, K_WHITEOUT)),
 
     /* The kernel itself: modules, programs in it, what it logs and keeps. */
     EVER("init_module", EPERM, "code into the kernel"),

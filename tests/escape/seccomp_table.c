@@ -292,6 +292,8 @@ static const side default_sides[] = {
     {"mknodat", {~0ull, ~0ull, 0010644}, 0},
     {"mknodat", {~0ull, ~0ull, 0020644}, EPERM},
     {"mknodat", {~0ull, ~0ull, UPPER | 0060644}, EPERM},
+    {"renameat2", {~0ull, ~0ull, ~0ull, ~0ull, 3 /* NOREPLACE, EXCHANGE */}, 0},
+    {"renameat2", {~0ull, ~0ull, ~0ull, ~0ull, UPPER | 5 /* WHITEOUT, NOREPLACE */}, EINVAL},
     {"fchmod", {~0ull, 04755}, 0},
     {"openat", {~0ull, ~0ull, O_CREAT, 04755}, 0},
 };
