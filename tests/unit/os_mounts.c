@@ -82,9 +82,15 @@ static int build_and_look(void *ctx)
     return 0;
 }
 
+/* Without an end as usual: a leak checker would look for a /proc that is not in that root. */
+static int build_and_leave(void *ctx)
+{
+    _exit(build_and_look(ctx));
+}
+
 static void must_be_built(void *ctx)
 {
-    csn_child_end end = csn_child_run(build_and_look, ctx, -1, 60000);
+    csn_child_end end = csn_child_run(build_and_leave, ctx, -1, 60000);
 
     if (end.exit_code == NO_NAMESPACES) {
         print_message("# SKIP: no user namespaces here\n");

@@ -40,6 +40,12 @@ static int begin_two_that_fail(void *ctx)
     return bad == 0 && after == before ? 0 : 1;
 }
 
+/* Without an end as usual: a leak checker would need the calls that fail. */
+static int begin_and_leave(void *ctx)
+{
+    _exit(begin_two_that_fail(ctx));
+}
+
 static void orphans_that_are_not_born_hold_up_nobody(void **state)
 {
     fault cannot[] = {
@@ -51,7 +57,7 @@ static void orphans_that_are_not_born_hold_up_nobody(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cannot) / sizeof(cannot[0]); i++) {
-        csn_child_end end = csn_child_run(begin_two_that_fail, &cannot[i], -1, 60000);
+        csn_child_end end = csn_child_run(begin_and_leave, &cannot[i], -1, 60000);
         if (end.exit_code == NO_FILTERS) {
             print_message("# SKIP: no seccomp filters here\n");
             return;
