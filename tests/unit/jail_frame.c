@@ -256,6 +256,29 @@ static void age(int store, const char *name)
     assert_int_equal(utimensat(store, name, t, 0), 0);
 }
 
+/* A crash of the machine may have left empty files in it. */
+static void one_of_an_earlier_boot_is_made_again(void **state)
+{
+    csn_mount list[16];
+    int store = store_open(), lock = -1;
+    size_t n = make_list(list, host_dir());
+    struct timespec up, now, before[2];
+
+    (void)state;
+    clock_gettime(CLOCK_BOOTTIME, &up);
+    clock_gettime(CLOCK_REALTIME, &now);
+    before[0] = before[1] = (struct timespec){.tv_sec = now.tv_sec - up.tv_sec - 60};
+    assert_int_equal(csn_frame_make(store, KEY, list, n), 0);
+    assert_int_equal(unlinkat(store, KEY "/etc/text", 0), 0);
+    assert_int_equal(utimensat(store, KEY, before, 0), 0);
+    assert_int_equal(csn_frame_hold(store, KEY, &lock), -ENOENT);
+    assert_int_equal(csn_frame_make(store, KEY, list, n), 0);
+    assert_int_equal(csn_frame_hold(store, KEY, &lock), 0);
+    assert_string_equal(room_text("store/" KEY "/etc/text"), "text\n");
+    close(lock);
+    close(store);
+}
+
 static void of_many_only_the_young_stay(void **state)
 {
     csn_mount list[16];
@@ -302,9 +325,13 @@ static void an_old_one_goes_when_nobody_holds_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ONE(holds_what_it_was_made_of),   ONE(appears_complete_or_not_at_all),
-        ONE(is_not_kept_without_a_part),  ONE(many_make_the_same_one),
-        ONE(of_many_only_the_young_stay), ONE(an_old_one_goes_when_nobody_holds_it),
+        ONE(holds_what_it_was_made_of),
+        ONE(appears_complete_or_not_at_all),
+        ONE(is_not_kept_without_a_part),
+        ONE(many_make_the_same_one),
+        ONE(one_of_an_earlier_boot_is_made_again),
+        ONE(of_many_only_the_young_stay),
+        ONE(an_old_one_goes_when_nobody_holds_it),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -25,10 +25,21 @@
 #define TEMP_AGE_S  3600         /* one that is older was left by somebody who was killed */
 #define FRAME_AGE_S (30 * 86400) /* then it is made again, if anybody still wants it */
 
+/* Nobody waits for the disk when a frame is made: what a crash left of it may be empty files.
+ * So one of an earlier start of the machine is made again. */
+static bool is_of_this_boot(const struct stat *frame)
+{
+    struct timespec now, up;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(CLOCK_BOOTTIME, &up);
+    return frame->st_mtim.tv_sec >= now.tv_sec - up.tv_sec - 1;
+}
+
 int csn_frame_hold(int store, const char *key, int *ret_lock)
 {
     char name[NAME_SIZE];
-    struct stat st;
+    struct stat st, frame;
 
     snprintf(name, sizeof(name), "%s" LOCK_SUFFIX, key);
     csn_autofd int lock = openat(store, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -37,9 +48,9 @@ int csn_frame_hold(int store, const char *key, int *ret_lock)
     if (flock(lock, LOCK_SH | LOCK_NB) < 0)
         return -errno;
     /* The frame goes before its lock: with both in place nobody is removing it any more. */
-    if (fstatat(store, key, &st, AT_SYMLINK_NOFOLLOW) < 0 || fstat(lock, &st) < 0)
+    if (fstatat(store, key, &frame, AT_SYMLINK_NOFOLLOW) < 0 || fstat(lock, &st) < 0)
         return -errno;
-    if (st.st_nlink == 0)
+    if (st.st_nlink == 0 || !is_of_this_boot(&frame))
         return -ENOENT;
     *ret_lock = csn_steal_fd(&lock);
     return 0;
@@ -159,7 +170,7 @@ static int remove_unused(void *ctx, const char *name, const struct stat *st, con
         return 0;
     }
     if (!S_ISDIR(st->st_mode) || len + sizeof(LOCK_SUFFIX) > sizeof(lock_name) ||
-        time(NULL) - st->st_mtim.tv_sec < age)
+        (time(NULL) - st->st_mtim.tv_sec < age && is_of_this_boot(st)))
         return 0;
     snprintf(lock_name, sizeof(lock_name), "%s" LOCK_SUFFIX, name);
     csn_autofd int lock = openat(store, lock_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
