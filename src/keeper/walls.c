@@ -215,10 +215,11 @@ static csn_landlock_spec landlock_spec(building *b, uint32_t leave_out)
         const csn_mount *m = &b->w->mounts.list[i];
         bool lost = m->kind == CSN_MOUNT_SCRATCH && !mounts; /* that name is somebody else's */
         uint32_t unfit = leave_out | (mounts ? CSN_MOUNT_NARROW : CSN_MOUNT_WIDE);
+        /* A share may lie over a place of our own, as one at /var over /var/tmp. */
+        bool optional = (m->flags & CSN_MOUNT_OPTIONAL) || m->kind == CSN_MOUNT_SCRATCH;
         if (m->access != 0 && (m->flags & unfit) == 0 && !lost)
-            rules[n++] = (csn_landlock_rule){.path = m->to,
-                                             .access = m->access,
-                                             .optional = (m->flags & CSN_MOUNT_OPTIONAL) != 0};
+            rules[n++] =
+                (csn_landlock_rule){.path = m->to, .access = m->access, .optional = optional};
     }
     return (csn_landlock_spec){
         .rules = rules, .count = n, .no_tcp = b->w->no_tcp != 0, .scope = true};

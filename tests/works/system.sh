@@ -21,6 +21,9 @@ is "a PATH of nothing else becomes the usual one" \
 is "what the configuration says is not changed" \
     "$(USER=me cs run --workspace "$T/ws" --env USER --env SHELL=/x --env PATH=/y:/bin -c 'echo "$USER $SHELL $PATH"')" \
     "me /x /y:/bin"
+is "a workspace may lie over a private place" \
+    "$(cs run --workspace "$T/ws:/var" -c 'pwd; touch it && rm it && echo written; ls -d /var/tmp' 2>/dev/null | tr '\n' ' ')" \
+    "/var written "
 is "a share has its place wherever that is, and what leads to it cannot be written to" \
     "$(cs run --workspace "$T/ws:/new/deep/place" -c 'pwd; touch it && rm it && echo written; for d in / /new /new/deep; do touch "$d/x" || echo no; done; ls /new' 2>/dev/null | tr '\n' ' ')" \
     "/new/deep/place written no no no deep "
