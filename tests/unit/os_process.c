@@ -572,7 +572,9 @@ static void tree_is_found_by_tag_and_killed(void **state)
          i++) /* the middle one may still be there, as a zombie */
         n = csn_proctree_pass(&t, &by_tag, 0, false, &fresh);
     assert_int_equal(n, 3);
-    assert_int_equal(csn_proctree_pass(&t, &by_tag, 0, false, &fresh), 3);
+    fresh = 1; /* and who vanished counts as one that is new */
+    for (int i = 0; i < 10000 && fresh != 0; i++)
+        assert_int_equal(csn_proctree_pass(&t, &by_tag, 0, false, &fresh), 3);
     assert_int_equal(fresh, 0);
     assert_int_equal(csn_proctree_quick(&t, &by_tag, 0, &fresh), 3);
     n = 1; /* here too */
@@ -610,7 +612,9 @@ static void tree_is_found_by_ancestry(void **state)
     assert_int_equal(csn_proctree_pass(&t, &with_root, SIGSTOP, false, NULL), 2);
     assert_int_equal(csn_proctree_pass(&t, &with_root, SIGKILL, false, NULL), 2);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_int_equal(csn_proctree_pass(&t, &below_me, 0, false, NULL), 0);
+    for (int i = 0; i < 10000 && n != 0; i++)
+        n = csn_proctree_pass(&t, &below_me, 0, false, NULL);
+    assert_int_equal(n, 0);
     csn_proctree_release(&t);
 }
 
@@ -673,7 +677,10 @@ static void process_without_its_first_thread_counts_as_alive(void **state)
     csn_proctree_want w = {.root = pid, .root_too = true};
     assert_int_equal(csn_proctree_pass(&t, &w, SIGKILL, false, NULL), 1);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_int_equal(csn_proctree_pass(&t, &w, 0, false, NULL), 0);
+    ssize_t n = 1; /* see tree_is_found_by_tag_and_killed */
+    for (int i = 0; i < 10000 && n != 0; i++)
+        n = csn_proctree_pass(&t, &w, 0, false, NULL);
+    assert_int_equal(n, 0);
     csn_proctree_release(&t);
     close(ready[0]);
     close(ready[1]);
