@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/strv.h"
 #include "wire/encode.h"
 
@@ -268,9 +269,11 @@ static int run_terminal(csn_cli *c, const csn_exec_cli *x)
     fill(x, &o);
     o.flags |= CSN_EXEC_PTY | CSN_EXEC_TIED;
     csn_cli_terminal_size(&o.rows, &o.cols);
+    /* Before it is started: whoever is ended for its time is ended after this. */
+    uint64_t deadline = x->timeout ? csn_deadline_in(x->timeout) : 0;
     if (start(c, x, &o, &p, &err) < 0)
         return csn_cli_fail(c, err);
-    return csn_cli_terminal(c, p, x->timeout);
+    return csn_cli_terminal(c, p, deadline);
 }
 
 int csn_exec_opts_run(csn_cli *c, const csn_exec_cli *x)

@@ -20,7 +20,8 @@ int csn_exec_opts_run(csn_cli *c, const csn_exec_cli *x);
 /* On standard error, what a command was refused and what was set aside after it. */
 void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bool failed);
 
-/* terminal.c: connects a process that has a pty to our terminal until it ends; frees it. */
-int csn_cli_terminal(csn_cli *c, csn_process *p, uint64_t timeout_ms);
+/* terminal.c: connects a process that has a pty to our terminal until it ends; frees it. One
+ * that a signal ended after the deadline (0: none) is told as timed out. */
+int csn_cli_terminal(csn_cli *c, csn_process *p, uint64_t deadline);
 /* The size of our terminal, 24 x 80 when there is none. */
 void csn_cli_terminal_size(uint16_t *ret_rows, uint16_t *ret_cols);

@@ -208,9 +208,8 @@ static int finish(csn_cli *c, csn_process *p, uint64_t deadline)
     return status;
 }
 
-int csn_cli_terminal(csn_cli *c, csn_process *p, uint64_t timeout_ms)
+int csn_cli_terminal(csn_cli *c, csn_process *p, uint64_t deadline)
 {
-    uint64_t deadline = timeout_ms ? csn_deadline_in(timeout_ms) : 0;
     csn_error *err = NULL;
     pthread_t input;
     int out_error = 0, status;
