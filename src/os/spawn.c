@@ -8,7 +8,7 @@
  * so does the program at first, and takes from it what it is to have (os/handover.h).
  * In both all signals are blocked, and they run only system calls, on stacks of their own,
  * until exec. The host's thread may go on meanwhile: so what they call leaves errno alone
- * (os/raw.h). Only libc's clone does not, when it fails; see csn_orphan_begin.
+ * (os/raw.h), and is not seen by sanitizers, to whom they would be that thread.
  *
  * With namespaces, a caller who is root becomes a user of no account first and then goes the
  * way everybody goes: the user namespace is made by that user, and its maps are written from
@@ -45,20 +45,6 @@
 
 #define STACK_SIZE (32u * 1024u)
 #define FD_HIGH    64 /* descriptors are parked here while the low ones are filled */
-
-/* The thread sanitizer takes every clone for a fork and adjusts itself in the child, which here
- * is its own memory. It does not know the C library by this name. */
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNSEEN_CLONE
-#endif
-#elif defined(__SANITIZE_THREAD__)
-#define UNSEEN_CLONE
-#endif
-#ifdef UNSEEN_CLONE
-int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
-#define clone __clone
-#endif
 
 typedef struct csn_orphan_birth {
     const csn_orphan *o;
@@ -290,11 +276,11 @@ CSN_IN_CHILD static int middle_main(void *arg)
     s->error = -rc;
     if (rc == 0) {
         s->stage = CSN_ORPHAN_CLONE;
-        int flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | SIGCHLD;
-        s->pid = clone(program_main, s->stack2 + STACK_SIZE,
-                       flags | (w ? (int)w->namespaces : 0), s, &pidfd);
+        uint64_t flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | SIGCHLD;
+        s->pid = (int)csn_raw_clone(program_main, s->stack2 + STACK_SIZE,
+                                    flags | (w ? w->namespaces : 0), s, &pidfd);
         if (s->pid < 0)
-            s->error = errno;
+            s->error = -s->pid;
         else
             s->pidfd = pidfd;
     }
@@ -345,9 +331,9 @@ int csn_orphan_begin(const csn_orphan *o, csn_orphan_birth **ret)
     }
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
     csn_cpus_get(&s->cpus);
-    s->middle = clone(middle_main, s->stack2, CLONE_VM | CLONE_FILES, s);
+    s->middle = (int)csn_raw_clone(middle_main, s->stack2, CLONE_VM | CLONE_FILES, s, NULL);
     if (s->middle < 0) {
-        s->error = errno;
+        s->error = -s->middle;
         give_up(s);
     } else {
         csn_cpus_elsewhere(s->middle);

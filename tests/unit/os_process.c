@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -185,6 +186,32 @@ static void on_chld(int signo)
 {
     (void)signo;
     chld_count++;
+}
+
+/* Both share one errno: neither takes the other's for its own. */
+static void start_that_fails_keeps_to_its_own_error(void **state)
+{
+    const char *argv[] = {"true", NULL};
+    const csn_orphan_walls never = {.namespaces = CLONE_NEWNS | CLONE_FS}; /* EINVAL */
+    csn_orphan o = {
+        .path = "/bin/true", .walls = &never, .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
+
+    (void)state;
+    for (int i = 0; i < 500; i++) {
+        enum csn_orphan_stage stage = CSN_ORPHAN_EXEC;
+        csn_orphan_birth *birth = NULL;
+        int pidfd = -1;
+        pid_t pid = 0;
+
+        assert_int_equal(csn_orphan_begin(&o, &birth), 0);
+        for (int k = 0; k < 100; k++) {
+            errno = 0;
+            assert_int_equal(open("/no/such/file", O_RDONLY), -1);
+            assert_int_equal(errno, ENOENT);
+        }
+        assert_int_equal(csn_orphan_end(birth, &pid, &pidfd, &stage), -EINVAL);
+        assert_int_equal(stage, CSN_ORPHAN_CLONE);
+    }
 }
 
 static void orphan_raises_no_sigchld(void **state)
@@ -760,6 +787,7 @@ int main(void)
         cmocka_unit_test(orphan_is_on_its_way_while_the_host_goes_on),
         cmocka_unit_test(host_that_goes_on_stays_in_order),
         cmocka_unit_test(orphan_that_is_not_born_says_so_in_the_end),
+        cmocka_unit_test(start_that_fails_keeps_to_its_own_error),
         cmocka_unit_test(orphan_raises_no_sigchld),
         cmocka_unit_test(orphans_of_many_threads_get_their_own),
         cmocka_unit_test(a_host_that_closes_everything_keeps_what_it_opens),
