@@ -70,7 +70,7 @@ with_thread_sanitizer()
 {
     export TSAN_OPTIONS=exitcode=66
     CC=clang tools/build "$build/tsan" -Db_sanitize=thread -Db_lundef=false -Dkeeper=musl &&
-        tools/run-tests "$build/tsan" --timeout-multiplier 4 os_process mcp_stdio mcp_http mcp_load
+        tools/run-tests "$build/tsan" --timeout-multiplier 4 os_spawn mcp_stdio mcp_http mcp_load
 }
 
 # A jail with one wall less: each is noticed, none is the only one.
