@@ -107,24 +107,23 @@ static void forget_orders(csn_keeper *k)
         csn_give_back(spec_bytes, spec_bytes + sizeof(spec_bytes));
 }
 
-/* Dispositions our starter had would be inherited by commands: an ignored SIGPIPE breaks `yes |
- * head`. And by us: with an ignored SIGCHLD nobody can wait for the helpers that build walls.
- */
-static void forget_dispositions(void)
+/* Not by sigaction(): libc keeps the signals it uses itself (32 and up) out of reach. */
+static void take_defaults(int first, int last)
 {
     unsigned long dfl[8] = {0}; /* the kernel's struct, all default */
 
-    /* Not by sigaction(): libc keeps the signals it uses itself (32 and up) out of reach. */
-    for (int i = 1; i <= 64; i++)
+    for (int i = first; i <= last; i++)
         (void)syscall(SYS_rt_sigaction, i, dfl, NULL, 8ul);
 }
 
-/* SIGCHLD and SIGTERM (an orderly end) come through the signalfd; a terminal's hang-up or
- * interrupt is not meant for us. */
+/* Dispositions our starter had would be inherited by commands: an ignored SIGPIPE breaks `yes |
+ * head`. SIGCHLD and SIGTERM (an orderly end) come through the signalfd; a terminal's hang-up
+ * or interrupt is not meant for us. */
 static int own_signals(csn_keeper *k)
 {
     sigset_t set;
 
+    take_defaults(1, 64);
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGTERM);
@@ -150,7 +149,7 @@ static int prepare(csn_keeper *k)
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         csn_list_init(lists[i]);
     k->signals.fd = k->owner.fd = k->listen.fd = k->net.fd = -1;
-    forget_dispositions();
+    take_defaults(SIGCHLD, SIGCHLD); /* ignored, nobody could wait for who builds walls */
     for (int fd = CSN_KEEPER_FD_CONTROL; fd <= CSN_KEEPER_FD_OWNER; fd++)
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
             return -errno;

@@ -24,7 +24,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "os/mount.h"
 #include "os/mounts_put.h"
 #include "os/raw.h"
