@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "os/tree.h"
+#include "skip.h"
 
 #define CANARY     "outside canary\n"
 #define CORPUS_MAX 128
@@ -37,16 +38,6 @@ typedef struct corpus {
     bool chardev, deep;
     struct stat canary;
 } corpus;
-
-/* cmocka's own skip is "not ok" in TAP, which meson counts as a failure. Says why. What is left
- * out here is what only root can set up, so with CSN_MUST_WORK root has no excuse. */
-#define SKIP(why)                                                                              \
-    do {                                                                                       \
-        print_message("# SKIP %s: %s\n", __func__, why);                                       \
-        if (getenv("CSN_MUST_WORK") && geteuid() == 0)                                         \
-            fail();                                                                            \
-        return;                                                                                \
-    } while (0)
 
 static corpus_case corpus_cases[CORPUS_MAX];
 static size_t corpus_count;
