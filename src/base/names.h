@@ -1,6 +1,6 @@
 /* names.h: what a walk over a hostile tree asks a set of rules about names.
  *
- * The rules (kit/protect) know names and no file system; the walk (search/changed) knows the
+ * The rules (policy/protected_names) know names and no file system; the walk (search/changed) knows the
  * file system and no names. `at` is the rules' own memory of which directory an entry is in:
  * the walk starts with 0, keeps it for each directory and never looks inside. */
 #pragma once

@@ -1,7 +1,7 @@
 /* audit_net.c: one connection, in a line of the audit log.
  *
  * Called by audit.c for an event of the network. Host and rule are bounded by whoever tells
- * them (core/network.c), and escaped by the JSON writer like everything in a line. */
+ * them (core/api_network.c), and escaped by the JSON writer like everything in a line. */
 #include "core/audit_net.h"
 
 #include "base/clock.h"

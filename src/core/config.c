@@ -24,7 +24,7 @@
 #include "base/strv.h"
 #include "base/utf8.h"
 #include "core/internal.h"
-#include "kit/rules.h"
+#include "policy/rules.h"
 
 #define OPEN_FLAGS (CSN_OPEN_DETACHED | CSN_OPEN_NOFOLLOW | CSN_OPEN_ALLOW_WEAKER)
 #define ALL_OPS    (CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE | CSN_OP_EXEC | CSN_OP_NET)

@@ -13,7 +13,7 @@
 #include "base/json_write.h"
 #include "base/utf8.h"
 #include "core/config.h"
-#include "kit/rules.h"
+#include "policy/rules.h"
 
 static void put_str(csn_json *j, const char *key, const char *s)
 {

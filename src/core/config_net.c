@@ -10,8 +10,8 @@
 #include "base/strv.h"
 #include "core/config.h"
 #include "core/packages.h"
-#include "kit/netport.h"
-#include "kit/netrules.h"
+#include "policy/netport.h"
+#include "policy/netrules.h"
 
 static csn_status check_ports(const char *const *list, const char *what, bool may_choose,
                               csn_error **err)

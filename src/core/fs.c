@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "base/buf.h"
-#include "core/ask.h"
+#include "core/exec_probe.h"
 #include "core/internal.h"
 
 /* Was that the answer, or does the backend leave this case to the derived form? */

@@ -1,8 +1,8 @@
 /* internal.h: the sandbox as the core sees it, shared by the verbs.
  *
  *   sandbox.c  open, connect, close, destroy, info     call.c  what every verb begins and ends
- * with exec.c     commands        process.c  background   read.c write.c file.c  files search.c
- * glob and grep   transfer.c import, export, tar fs.c       native operation or the one derived
+ * with api_exec.c     commands        api_process.c  background   api_read.c api_write.c api_file.c  files search.c
+ * glob and grep   api_transfer.c import, export, tar fs.c       native operation or the one derived
  * from exec */
 #pragma once
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include "caisson/backend.h"
 #include "core/audit.h"
 #include "core/fallback.h"
-#include "core/policy.h"
+#include "core/command_policy.h"
 
 struct csn_sandbox {
     const csn_backend_ops *ops;

@@ -23,7 +23,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/strv.h"
-#include "kit/registries.h"
+#include "policy/package_config.h"
 
 #define RULES_MAX     1024u /* out of all files together */
 #define DIR_FILES_MAX 256u  /* of one sources.list.d */

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/strv.h"
 #include "core/internal.h"
-#include "kept/kept.h"
+#include "runtime/runtime.h"
 #include "remote/load.h"
 
 #define REGISTERED_MAX 64u

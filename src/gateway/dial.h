@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 
 #include "gateway/loop.h"
-#include "kit/netaddr.h"
+#include "policy/netaddr.h"
 
 #define CSN_DIAL_ADDRESSES 16u
 #define CSN_DIAL_AT_ONCE   3u

@@ -1,6 +1,6 @@
 /* flow.c: one connection from its beginning to its end.
  *
- * Made by door.c, aimed by door.c or proxy.c, judged by judge.c, its first bytes looked at by
+ * Made by listener.c, aimed by listener.c or proxy.c, judged by policy.c, its first bytes looked at by
  * inspect.c or proxy.c, its bytes moved by relay.c. Dialling begins as soon as name and port
  * are allowed, so that it takes place while the program inside still writes its first bytes;
  * but nothing is sent to the far end before those were looked at.

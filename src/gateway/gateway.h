@@ -3,14 +3,14 @@
  *   main.c      from the first instruction to the last
  *   control.c   what the library asks
  *   confine.c   gives up what is not needed any more
- *   door.c      listeners: who comes in, and how many
+ *   listener.c      listeners: who comes in, and how many
  *   flow.c      one connection: dialled, relayed, ended
- *   judge.c     what the rules say of it, and who is told
+ *   policy.c     what the rules say of it, and who is told
  *   inspect.c   its first bytes: is it for the host that it was opened for?
  *   proxy.c     the same for programs that speak to us as a proxy
- *   narrow.c    commands that may reach less than their sandbox
+ *   exec_rules.c    commands that may reach less than their sandbox
  *   ports.c     ports of the sandbox on the host, and of the host in the sandbox
- *   stub.c      DNS
+ *   dns_stub.c      DNS
  *   dial events loop names relay resolve   as their headers say
  *
  * One thread but for the resolver's. Everything has a named ceiling. */
@@ -22,13 +22,13 @@
 #include "gateway/events.h"
 #include "gateway/http.h"
 #include "gateway/loop.h"
-#include "gateway/names.h"
+#include "gateway/name_table.h"
 #include "gateway/proto.h"
 #include "gateway/relay.h"
 #include "gateway/resolve.h"
 #include "gateway/socks.h"
 #include "gateway/tls.h"
-#include "kit/netrules.h"
+#include "policy/netrules.h"
 
 #define CSN_GATE_DIAL_MS     30000u /* to resolve and connect */
 #define CSN_GATE_HEAD_MS     30000u /* for a head or hello that has begun */
@@ -172,7 +172,7 @@ void csn_flow_step_later(csn_flow *f);
 /* Ends it with a reset on both sides. */
 void csn_flow_cut(csn_flow *f);
 
-/* ---- judge.c --------------------------------------------------------------------------- */
+/* ---- policy.c --------------------------------------------------------------------------- */
 
 /* May it go where it is aimed at? Also finds the rule. */
 bool csn_judge_target(csn_flow *f, csn_netverdict *ret);
@@ -201,7 +201,7 @@ int csn_proxy_begin(csn_flow *f);
 void csn_proxy_refuse(csn_flow *f, const csn_refusal *r);
 void csn_proxy_failed(csn_flow *f, int error);
 
-/* ---- door.c, ports.c, stub.c ----------------------------------------------------------- */
+/* ---- listener.c, ports.c, dns_stub.c ----------------------------------------------------------- */
 
 /* Connections come in here from now on. Takes fd, a socket that listens, if that worked. */
 int csn_door_open(csn_gate *g, int fd, csn_way way, uint16_t port, const csn_narrow *narrow);
@@ -220,7 +220,7 @@ int csn_stub_init(csn_gate *g, uint32_t per_second);
 int csn_stub_open(csn_gate *g, int fd, bool tcp, const csn_narrow *narrow);
 void csn_stub_close(csn_gate *g, const csn_narrow *narrow); /* those of a command */
 
-/* ---- narrow.c -------------------------------------------------------------------------- */
+/* ---- exec_rules.c -------------------------------------------------------------------------- */
 
 /* A command from now on until `lease`, which it takes if that worked, is closed elsewhere. Its
  * sockets come with the message. -errno; -EUSERS: there are too many. */

@@ -26,7 +26,7 @@
 #pragma once
 #include <stdint.h>
 
-#include "base/wire.h"
+#include "base/pack.h"
 #include "os/msg.h"
 
 #define CSN_GATE_FD_CONTROL 3 /* the descriptor a gateway is born with */

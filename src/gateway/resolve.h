@@ -4,8 +4,8 @@
  * count as they do for every program of the host. Questions for one name are asked once. */
 #pragma once
 #include "gateway/loop.h"
-#include "kit/domain.h"
-#include "kit/netaddr.h"
+#include "policy/domain.h"
+#include "policy/netaddr.h"
 
 #define CSN_RESOLVE_ADDRESSES 16u
 

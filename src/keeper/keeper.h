@@ -1,14 +1,14 @@
 /* keeper.h: the state of a running keeper, shared by its files.
  *
  *   main.c      reads the spec, makes the process what it must be, serves, ends
- *   walls.c     what stands around a jail, built once before anything is served
- *   net.c       the sockets that a gateway outside has of the jail's network
+ *   boot/confine.c     what stands around a jail, built once before anything is served
+ *   gateway_sockets.c       the sockets that a gateway outside has of the jail's network
  *   sweep.c     removing what is left, and the other life of this program: to do only that
  *   meter.c     how much memory all processes have, where the kernel does not bound it
  *   serve.c     the loop: descriptors, timers, connections, which request goes where
- *   spawn.c     from a SPAWN request to a running child
+ *   start_command.c     from a SPAWN request to a running child
  *   jobs.c      commands: their output, their end, who is told
- *   waits.c     answers that are put off until something happens
+ *   deferred_replies.c     answers that are put off until something happens
  *   treekill.c  ending whole trees
  *   session.c   persistent shells
  *
@@ -161,7 +161,7 @@ typedef struct csn_keeper {
     _Alignas(CSN_PAGE) char child_stack[CSN_CHILD_STACK];
     csn_keeper_spec spec;
     csn_ask_body ready; /* what was told when the walls stood */
-    int inner_wall;     /* that commands step behind, see walls.c; -1: none */
+    int inner_wall;     /* that commands step behind, see boot/confine.c; -1: none */
     int epfd;
     csn_watch signals, owner, listen;
     csn_watch net; /* fresh sockets are asked for here; fd -1: nobody does */
@@ -190,7 +190,7 @@ int csn_await_message(void);
 /* Whole pages between these are not needed any more. */
 void csn_give_back(void *start, void *end);
 
-/* walls.c. Where the mounts of the orders are put (CSN_MOUNTS_MAX), until the walls stand. */
+/* boot/confine.c. Where the mounts of the orders are put (CSN_MOUNTS_MAX), until the walls stand. */
 csn_mount *csn_walls_room(void);
 /* Begins what is the same for every jail, before its orders are there. No failure is
  * final: what could not be begun is tried again when they are. */
@@ -199,7 +199,7 @@ void csn_walls_ordered(void); /* they are */
 /* The keeper is behind all walls of its spec, or must end: -errno. */
 int csn_walls_build(csn_keeper *k);
 
-/* net.c. A network as ordered: *told says what it became, ret_fds (room for all of a message)
+/* gateway_sockets.c. A network as ordered: *told says what it became, ret_fds (room for all of a message)
  * what READY is to bring of it; they are closed by csn_net_told. Nothing ordered: nothing. */
 int csn_net_build(csn_keeper *k, csn_net_body *told, int *ret_fds, size_t *ret_count,
                   uint64_t *ret_where);
@@ -225,7 +225,7 @@ void csn_bury(csn_keeper *k, csn_link *item);       /* free it after this batch 
 void csn_reply(int channel, uint16_t type, const csn_ask_body *body);
 void csn_reply_error(int channel, int errnum, uint32_t stage);
 
-/* spawn.c */
+/* start_command.c */
 typedef struct csn_child {
     const csn_spawn_body *body;
     uint64_t tag;
@@ -263,7 +263,7 @@ void csn_drain_serve(csn_keeper *k, csn_msg *m, int channel);
 void csn_drain_add(csn_keeper *k, int fd);        /* owns fd */
 void csn_drain_read(csn_keeper *k, csn_watch *w); /* of any watch: read and forget */
 
-/* waits.c */
+/* deferred_replies.c */
 void csn_processes_serve(csn_keeper *k, csn_msg *m, int channel);
 void csn_logs_serve(csn_keeper *k, csn_msg *m, int channel);
 void csn_signal_serve(csn_keeper *k, csn_msg *m, int channel);

@@ -5,7 +5,7 @@
  * time is over. It is started by the library with exactly the descriptors of spec.h, an empty
  * environment, and a sealed spec or the promise of one. It runs nobody's code but exec's: no
  * plug-ins, no configuration, no environment variables. It has two other lives, by flags of the
- * spec: to sweep (sweep.c), and to make the sockets of one command (os/sockets.h). If the spec
+ * spec: to sweep (sweep.c), and to make the sockets of one command (os/socket_divert.h). If the spec
  * or the descriptors are not what they should be it does nothing and exits 2. */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "keeper/keeper.h"
-#include "os/sockets.h"
+#include "os/socket_divert.h"
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "os/netin.h"
+#include "os/gateway_net.h"
 
 static void put_strv(csn_wire_out *o, const char *const *v)
 {

@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #include "base/limits.h"
-#include "base/wire.h"
+#include "base/pack.h"
 #include "os/msg.h"
 
 #define CSN_KEEPER_VERSION CSN_MSG_VERSION
@@ -81,7 +81,7 @@ enum csn_msg_type {
 #define CSN_SPAWN_STDIN_FD   (1u << 1)
 #define CSN_SPAWN_STDOUT_FD  (1u << 2)
 #define CSN_SPAWN_STDERR_FD  (1u << 3)
-#define CSN_SPAWN_SOCKETS_FD (1u << 10) /* foreground: who makes its sockets, os/sockets.h */
+#define CSN_SPAWN_SOCKETS_FD (1u << 10) /* foreground: who makes its sockets, os/socket_divert.h */
 #define CSN_SPAWN_FDS        0x40fu
 #define CSN_SPAWN_MERGE      (1u << 4) /* stderr goes where stdout goes */
 #define CSN_SPAWN_BACKGROUND (1u << 5)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "keeper/proto.h"
-#include "keeper/walls.h"
+#include "keeper/boot/confine.h"
 #include "os/cgroup.h"
 
 #define CSN_SPEC_MAGIC     0x534e5343u /* "CSNS" */

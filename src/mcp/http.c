@@ -18,9 +18,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "front/front.h"
-#include "front/gate.h"
-#include "mcp/hall.h"
+#include "httpd/httpd.h"
+#include "httpd/access.h"
+#include "mcp/session_registry.h"
 #include "mcp/mcp.h"
 #include "mcp/stop.h"
 

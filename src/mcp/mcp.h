@@ -8,7 +8,7 @@ csn_status csn_mcp_stdio(const csn_config *config, csn_error **err);
 
 typedef struct csn_mcp_http_opts {
     const char *address;      /* "127.0.0.1:8080"; port 0: any */
-    const char *token_file;   /* see front/gate.h */
+    const char *token_file;   /* see httpd/access.h */
     const char *const *hosts; /* further names we may be called by, or NULL */
     /* It listens now; `bound` is where. */
     void (*ready)(void *ctx, const char *bound, int loopback);

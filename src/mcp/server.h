@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "caisson/caisson.h"
-#include "mcp/room.h"
+#include "mcp/session_sandbox.h"
 #include "mcp/rpc.h"
 
 #define CSN_MCP_LATEST "2025-11-25" /* with initialize */

@@ -9,7 +9,7 @@
 #include "base/json_read.h"
 #include "caisson/caisson.h"
 #include "mcp/result.h"
-#include "mcp/room.h"
+#include "mcp/session_sandbox.h"
 
 typedef struct csn_tool_call {
     csn_mcp_room *room;

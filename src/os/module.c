@@ -1,6 +1,6 @@
 /* module.c: finds and loads our modules.
  *
- * Called by archive/tar_load.c, front/load.c and remote/load.c, from any thread, each with its
+ * Called by archive/tar_load.c, httpd/load.c and remote/load.c, from any thread, each with its
  * own lock where it needs one. A module is code: where it comes from is decided here alone, and
  * no variable changes it. What is loaded stays loaded. */
 #include "os/module.h"

@@ -3,7 +3,7 @@
  * Called by a keeper that builds its root, and by the library of a privileged caller. What must
  * hold: nothing that was not asked for is lost or gained on the way: set-user-ID bits never
  * count, and what the host mounts or unmounts later changes nothing in a copy. The calls that a
- * process beside another makes leave errno alone (os/raw.h). */
+ * process beside another makes leave errno alone (os/raw_syscall.h). */
 #include "os/mount.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "os/mounts.h"
-#include "os/raw.h"
+#include "os/rootfs.h"
+#include "os/raw_syscall.h"
 
 /* Own copies: the headers of a static libc know neither the calls nor their structs. */
 #ifndef SYS_open_tree

@@ -1,6 +1,6 @@
 /* mount.h: one mount: made, set, put somewhere.
  *
- * Flags are CSN_MOUNT_RDONLY, _DEVICES and _NOEXEC of os/mounts.h. A descriptor stands for a
+ * Flags are CSN_MOUNT_RDONLY, _DEVICES and _NOEXEC of os/rootfs.h. A descriptor stands for a
  * mount that is attached nowhere until it is put somewhere, and ends with it if it never is.
  * All return a descriptor or 0, or -errno. Static programs link it. */
 #pragma once

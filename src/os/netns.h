@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 /* Makes one and enters it: loopback is up, 127.0.0.1 and ::1 work, nothing else is there. That
- * costs more than all other namespaces together, so a second process does it (os/beside.h),
+ * costs more than all other namespaces together, so a second process does it (os/helper.h),
  * while the one that is to live there does something else and enters later. A descriptor of it,
  * or -errno. */
 int csn_netns_make(void);

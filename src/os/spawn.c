@@ -5,10 +5,10 @@
  * wait(). Two clones: a middle process that shares our memory and descriptors and ends without
  * a signal (exit_signal 0, which only __WALL sees), and from it the program itself, which is
  * thereby orphaned. The middle shares our descriptor table, so that the pidfd it gets is ours;
- * so does the program at first, and takes from it what it is to have (os/handover.h).
+ * so does the program at first, and takes from it what it is to have (os/fd_transfer.h).
  * In both all signals are blocked, and they run only system calls, on stacks of their own,
  * until exec. The host's thread may go on meanwhile: so what they call leaves errno alone
- * (os/raw.h), and is not seen by sanitizers, to whom they would be that thread.
+ * (os/raw_syscall.h), and is not seen by sanitizers, to whom they would be that thread.
  *
  * With namespaces, a caller who is root becomes a user of no account first and then goes the
  * way everybody goes: the user namespace is made by that user, and its maps are written from
@@ -31,10 +31,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "os/cpus.h"
-#include "os/guise.h"
-#include "os/handover.h"
-#include "os/raw.h"
+#include "os/affinity.h"
+#include "os/fsuid.h"
+#include "os/fd_transfer.h"
+#include "os/raw_syscall.h"
 
 #ifndef CLONE_PIDFD
 #define CLONE_PIDFD 0x00001000

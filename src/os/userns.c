@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "os/raw.h"
+#include "os/raw_syscall.h"
 
 static int put_text(const char *path, const char *text)
 {

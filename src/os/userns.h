@@ -7,7 +7,7 @@
  */
 int csn_userns_descend(unsigned uid, unsigned gid);
 /* At most `n` user namespaces may exist below the calling process's own. Leaves errno alone
- * (os/raw.h). 0 or -errno. */
+ * (os/raw_syscall.h). 0 or -errno. */
 int csn_userns_limit(unsigned n);
 /* Whoever is in the calling process's namespace, or below it, gets at most half of what the
  * kernel lets a user have of inotify: the user outside has the other half. Best effort, and

@@ -3,7 +3,7 @@
  * Called by the core through the provider's ops table. A process is started by a small watcher,
  * a script that stays inside the sandbox and keeps a directory for it: its number, its output,
  * how it ended. So any process of ours finds it again, with the output from its first byte, and
- * nothing here remembers anything. Asking is one script a question (process_ask.c).
+ * nothing here remembers anything. Asking is one script a question (process_control.c).
  *
  * Output is kept in files of the sandbox; of each stream only the last output_max bytes are
  * handed out, as everywhere, but the space is the sandbox's own. */

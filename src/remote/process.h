@@ -1,4 +1,4 @@
-/* process.h: between process.c, which starts background processes, and process_ask.c. */
+/* process.h: between process.c, which starts background processes, and process_control.c. */
 #pragma once
 #include "remote/remote.h"
 

@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/json_write.h"
 #include "caisson/backend.h"
-#include "net/http.h"
+#include "remote/http.h"
 
 typedef struct csn_remote csn_remote;
 
@@ -56,7 +56,7 @@ typedef struct csn_remote_exit {
 
 #define CSN_REMOTE_STDIN (1u << 0) /* run takes a live input_fd */
 /* run carries text, and of an end a number: output goes through it in base64, and the end is
- * told in the output (coded.c). A command that is let go speaks ASCII and is not coded. */
+ * told in the output (base64_stream.c). A command that is let go speaks ASCII and is not coded. */
 #define CSN_REMOTE_TEXT (1u << 1)
 /* No command can reach another: `run` ends the tree by itself at the deadline, and a request
  * that is given up takes its command along. */
@@ -181,7 +181,7 @@ static inline bool csn_remote_shared(const csn_remote *r)
 csn_status csn_remote_check(const csn_remote_kind *kind, const csn_config *c, uint32_t can,
                             csn_error **err);
 
-/* turn.c: for providers whose sandbox can do one thing at a time: among all threads, and all
+/* step_lock.c: for providers whose sandbox can do one thing at a time: among all threads, and all
  * processes that know it, one has the turn. Waits until the deadline (0: none) or a cancel. */
 typedef struct csn_turn csn_turn;
 csn_status csn_turn_new(csn_turn **ret, csn_error **err);
@@ -192,7 +192,7 @@ void csn_turn_give(csn_turn *t);
 
 /* ---- between the files of this directory ---- */
 
-/* life.c: the directory in which the note is: -errno, -ENOENT when there is none. */
+/* lifecycle.c: the directory in which the note is: -errno, -ENOENT when there is none. */
 int csn_remote_note_dir(const csn_remote *r, bool make);
 
 #define CSN_REMOTE_MARK "CAISSON_MARK" /* in the environment of a command and all it starts */
@@ -213,7 +213,7 @@ csn_status csn_remote_wrap(csn_remote_shell *s, const csn_exec_req *req,
                            const csn_buf *small_input, csn_error **err);
 void csn_remote_shell_release(csn_remote_shell *s);
 
-/* coded.c: output that came through CSN_REMOTE_TEXT. */
+/* base64_stream.c: output that came through CSN_REMOTE_TEXT. */
 extern const char csn_remote_coder[]; /* sh: MARK PROGRAM ARGS... */
 /* Answers "265" where csn_remote_coder can tell a signal from an exit. */
 extern const char csn_remote_coder_test[];
@@ -250,5 +250,5 @@ csn_status csn_remote_ask(csn_remote *r, const csn_remote_script *script, csn_bu
                           int *ret_code, csn_error **err);
 /* Ends everything that has the mark: TERM, a grace, KILL. */
 void csn_remote_kill(csn_remote *r, const char *mark);
-/* tools.c: ripgrep: the image's own, else ours, if it runs there. */
+/* ripgrep.c: ripgrep: the image's own, else ours, if it runs there. */
 void csn_remote_ensure_rg(csn_remote *r);

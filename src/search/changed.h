@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/names.h"
-#include "search/boring.h"
+#include "search/scan_cache.h"
 
 typedef struct csn_changed {
     const char *path;      /* from the root; may be longer than PATH_MAX */

@@ -19,7 +19,7 @@
 #include "backend/local/export.h"
 #include "base/clock.h"
 #include "caisson/backend.h"
-#include "kept/link.h"
+#include "runtime/link.h"
 
 #define ROUNDS_DEFAULT 1000
 #define BUDGET_DEFAULT 1.15

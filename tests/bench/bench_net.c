@@ -17,7 +17,7 @@
 #include <sys/prctl.h>
 
 #include "bench/net_peers.h"
-#include "os/netin.h"
+#include "os/gateway_net.h"
 #include "unit/gateway_world.h"
 
 #define STREAM_BYTES   (1024ull * 1024u * 1024u)

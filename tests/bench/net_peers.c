@@ -21,7 +21,7 @@
 
 #include "base/base64.h"
 #include "os/msg.h"
-#include "unit/gateway_room.h"
+#include "unit/gateway_fixture.h"
 
 #define TRIES 100 /* of 50 ms, until it carries something */
 

@@ -12,7 +12,7 @@ here=$(cd "${0%/*}" && pwd)
 
 n=0
 for w in NAMESPACES NESTED MOUNTS NET LIMITS KEYRING LANDLOCK USER CAPS SECCOMP; do
-    eval "$w=$((1 << n))" # the bits of keeper/walls.h
+    eval "$w=$((1 << n))" # the bits of keeper/boot/confine.h
     n=$((n + 1))
 done
 off() { CSN_TEST_WALLS_OFF=$1 "${IN[@]}" -c "$2" 2>&1; }

@@ -20,7 +20,7 @@
 #include "base/cleanup.h"
 #include "caisson/caisson.h"
 #include "child.h"
-#include "kept/link.h"
+#include "runtime/link.h"
 #include "support/support.h"
 
 #define TABLE    300 /* descriptors of the program; a keeper needs some of its own */

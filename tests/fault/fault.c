@@ -24,7 +24,7 @@
 #include "caisson/caisson.h"
 #include "child.h"
 #include "fault/alloc.h"
-#include "kept/link.h"
+#include "runtime/link.h"
 #include "support/support.h"
 
 #define NTH_MAX 20000 /* no verb allocates this often */

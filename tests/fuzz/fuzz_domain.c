@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "kit/domain.h"
-#include "kit/netaddr.h"
-#include "kit/netport.h"
+#include "policy/domain.h"
+#include "policy/netaddr.h"
+#include "policy/netport.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

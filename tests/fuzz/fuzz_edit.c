@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kit/edit.h"
+#include "text/edit.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "kit/explain.h"
+#include "policy/explain.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

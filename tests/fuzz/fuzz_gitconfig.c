@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "kit/gitconfig.h"
-#include "kit/protect.h"
+#include "policy/gitconfig.h"
+#include "policy/protected_names.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

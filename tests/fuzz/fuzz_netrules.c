@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/strv.h"
-#include "kit/netrules.h"
+#include "policy/netrules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "kit/shwords.h"
+#include "policy/shwords.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

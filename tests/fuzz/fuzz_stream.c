@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/stream.h"
+#include "remote/stream.h"
 
 #define CEILING 512u
 

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "kept/kept.h"
+#include "runtime/runtime.h"
 #include "os/beneath.h"
 #include "os/tree.h"
 

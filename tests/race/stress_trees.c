@@ -27,8 +27,8 @@
 
 #include "backend/local/export.h"
 #include "base/clock.h"
-#include "kept/kept.h"
-#include "kept/link.h"
+#include "runtime/runtime.h"
+#include "runtime/link.h"
 #include "os/tree.h"
 
 #define WORKERS   4

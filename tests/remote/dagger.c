@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "caisson/caisson.h"
 #include "doubles/double.h"
-#include "net/http.h"
+#include "remote/http.h"
 #include "remote/line.h"
 #include "support/support.h"
 

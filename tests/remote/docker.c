@@ -24,7 +24,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "caisson/caisson.h"
-#include "net/http.h"
+#include "remote/http.h"
 #include "remote/unix_proxy.h"
 #include "support/support.h"
 

@@ -5,7 +5,7 @@
  * how many requests of which kind came. */
 #include <pthread.h>
 
-#include "remote/room.h"
+#include "remote/fixture.h"
 
 #define BIG (3u * 1024u * 1024u + 7u)
 

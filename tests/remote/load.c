@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "remote/room.h"
+#include "remote/fixture.h"
 
 #define THREADS 4
 

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "caisson/caisson.h"
 #include "doubles/double.h"
-#include "net/http.h"
+#include "remote/http.h"
 #include "support/support.h"
 
 #define LONG_MS 120000u

@@ -16,7 +16,7 @@
 #include "base/strv.h"
 #include "child.h"
 #include "core/packages.h"
-#include "kit/netrules.h"
+#include "policy/netrules.h"
 #include "os/tree.h"
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kit/explain.h"
+#include "policy/explain.h"
 
 /* Who has it: the command (and may write it), the host (and its user may read, write it). */
 enum {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "unit/gateway_room.h"
+#include "unit/gateway_fixture.h"
 
 typedef struct room {
     gw gw;

@@ -14,7 +14,7 @@
 
 #include "gateway/events.h"
 #include "gateway/loop.h"
-#include "gateway/names.h"
+#include "gateway/name_table.h"
 #include "gateway/relay.h"
 
 /* ---- names ------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "os/netin.h"
+#include "os/gateway_net.h"
 #include "unit/gateway_world.h"
 
 #define HOSTS "127.0.0.1 ok.test a.many.test b.many.test\n"

@@ -9,7 +9,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include "unit/gateway_room.h"
+#include "unit/gateway_fixture.h"
 
 static inline bool world_write(const char *path, const char *text)
 {

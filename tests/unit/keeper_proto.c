@@ -16,7 +16,7 @@
 
 #include "keeper/proto.h"
 #include "keeper/spec.h"
-#include "os/netin.h"
+#include "os/gateway_net.h"
 
 static size_t open_fds(void)
 {

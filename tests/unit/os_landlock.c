@@ -5,7 +5,7 @@
  * else's, the same is done without the wall too. */
 #include <sys/prctl.h>
 
-#include "landlock_room.h"
+#include "landlock_fixture.h"
 
 static int makes_socket(const char *path)
 {

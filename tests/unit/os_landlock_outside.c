@@ -6,7 +6,7 @@
 #include <arpa/inet.h>
 #include <signal.h>
 
-#include "landlock_room.h"
+#include "landlock_fixture.h"
 
 static struct sockaddr_in tcp_at;
 static struct sockaddr_un abstract_at;

@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 
 #include "child.h"
-#include "git_room.h"
-#include "kit/protect.h"
+#include "git_fixture.h"
+#include "policy/protected_names.h"
 
 #define LEN(array) (sizeof(array) / sizeof(*(array)))
 #define HIT_MAX    64
@@ -20,7 +20,7 @@ typedef struct hits {
     int rc;
 } hits;
 
-static git_room r;
+static git_fixture r;
 static csn_changed_memory *known; /* NULL but where a test remembers */
 
 static int setup(void **state)

@@ -3,13 +3,13 @@
 
 #include "child.h"
 #include "fault.h"
-#include "git_room.h"
-#include "kit/protect.h"
+#include "git_fixture.h"
+#include "policy/protected_names.h"
 #include "skip.h"
 
 #define NO_FILTERS 77
 
-static git_room r;
+static git_fixture r;
 
 static int count(void *ctx, const csn_changed *hit)
 {

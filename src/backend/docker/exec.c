@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json_write.h"
-#include "net/hijack.h"
+#include "remote/hijack.h"
 
 #define REQUEST_MAX (32u * 1024u * 1024u)
 #define FRAME_MAX   (16u * 1024u * 1024u)

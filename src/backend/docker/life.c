@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json_write.h"
-#include "net/hijack.h"
+#include "remote/hijack.h"
 
 #define BODY_MAX    (256u * 1024u)
 #define ATTACH_MS   60000u

@@ -7,7 +7,7 @@
 
 #include "base/json_read.h"
 #include "base/json_write.h"
-#include "net/stream.h"
+#include "remote/stream.h"
 #include "remote/remote.h"
 
 extern const csn_remote_kind csn_e2b_kind;

@@ -8,7 +8,7 @@
 
 #include "backend/e2b/e2b.h"
 #include "base/error.h"
-#include "kit/netrules.h"
+#include "policy/netrules.h"
 
 #define ALL_TRAFFIC "0.0.0.0/0"
 

@@ -1,6 +1,6 @@
 /* doctor.c: which layers of a jail this host can give, each asked by itself.
  *
- * Called by csn_doctor, beside a real sandbox that is looked at from inside (core/doctor.c):
+ * Called by csn_doctor, beside a real sandbox that is looked at from inside (core/api_doctor.c):
  * when that cannot be built, what is here tells which layer is the reason. Namespaces are tried
  * by starting the keeper's program in them, without orders: it ends at once. What must hold:
  * nothing is changed on the host, and nothing that was started outlives the call. */
@@ -17,11 +17,11 @@
 #include "backend/jail/jail.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "kept/link.h"
+#include "runtime/link.h"
 #include "os/landlock.h"
 #include "os/spawn.h"
 #include "os/statedir.h"
-#include "os/userns_why.h"
+#include "os/userns_diagnose.h"
 
 #ifndef SYS_openat2
 #define SYS_openat2 437

@@ -13,7 +13,7 @@
 #include "backend/jail/jail.h"
 #include "base/error.h"
 #include "base/path.h"
-#include "kept/link.h"
+#include "runtime/link.h"
 #include "os/beneath.h"
 
 csn_status csn_jail_guise_on(const csn_kept *k, csn_guise *g, csn_error **err)

@@ -1,6 +1,6 @@
 /* gateway.c: the program caisson-gateway of one sandbox: started, spoken to, found again.
  *
- * Called by net.c of this directory. The gateway runs outside of the jail, as the caller, and
+ * Called by network.c of this directory. The gateway runs outside of the jail, as the caller, and
  * holds sockets that were made inside. It ends with its sandbox: it has the keeper's pidfd, and
  * without CSN_GATE_DETACHED it also ends when we hang up. It reads what the sandbox sends all
  * day, so what it says is checked as if it were hostile, and waited for only so long; one that
@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "kept/link.h"
+#include "runtime/link.h"
 #include "os/spawn.h"
 
 #define PROGRAM     "caisson-gateway"

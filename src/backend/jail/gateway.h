@@ -3,7 +3,7 @@
 #include <stdbool.h>
 
 #include "gateway/proto.h"
-#include "kept/kept.h"
+#include "runtime/runtime.h"
 
 typedef struct csn_gateway {
     int control; /* SEQPACKET to it, or -1: there is none, or it cannot be reached */

@@ -1,7 +1,7 @@
 /* jail.c: the jail backend: kernel isolation on this machine, for root and for everybody.
  *
  * A kept sandbox (src/kept) whose keeper is pid 1 of namespaces of its own and behind all walls
- * of keeper/walls.h before it serves anything. Commands are its children; file operations are
+ * of keeper/boot/confine.h before it serves anything. Commands are its children; file operations are
  * done below the root it has built. What this file does: it refuses, before anything is
  * started, what a jail of this build cannot honour. */
 #include "backend/jail/jail.h"
@@ -112,7 +112,7 @@ static void jail_ended(csn_kept *k)
     csn_jail_weaker_ended(k);
 }
 
-/* The second rung: see weaker.c. */
+/* The second rung: see landlock_only.c. */
 static const csn_kept_kind weaker = {.name = "jail",
                                      .eager = true,
                                      .judged = true,

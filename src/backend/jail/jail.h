@@ -2,31 +2,31 @@
  *
  *   jail.c    the ops table, what is refused
  *   layers.c  what holds, in words
- *   here.c    is the current directory fit to be shared without having been named?
+ *   cwd_check.c    is the current directory fit to be shared without having been named?
  *   plan.c    from a configuration to the list of mounts: what is where inside
- *   system.c  the part of that list which is the same for everybody
- *   frame.h   what of the root is the same for many, made once; etc.h: the part that is /etc
- *   environ.c the environment, made to agree with it
- *   sockets.c what of the host lies in a share and must not be reached
+ *   system_mounts.c  the part of that list which is the same for everybody
+ *   rootfs_template.h   what of the root is the same for many, made once; etc_files.h: the part that is /etc
+ *   jail_environ.c the environment, made to agree with it
+ *   host_sockets.c what of the host lies in a share and must not be reached
  *   start.c   starting the keeper behind its walls, and understanding why it could not
  *   limits.c  what bounds its use of the machine, and whether that ended a command
  *   sweeper.h the program that cleans up after it
- *   net.h     the network, if there are rules for it
- *   guard.h   what keeps a workspace from becoming host code
+ *   network.h     the network, if there are rules for it
+ *   protected.h   what keeps a workspace from becoming host code
  *   stdin.c   what of the caller's a command may have as its standard input
  *   files.c   the file operations, as the user that commands are
  *   doctor.c  which of all that this host can give
- *   weaker.c  the same without namespaces, where they are refused and that is allowed
- *   explain.c why a command failed; look.c what a path is, inside and outside */
+ *   landlock_only.c  the same without namespaces, where they are refused and that is allowed
+ *   explain_failure.c why a command failed; path_probe.c what a path is, inside and outside */
 #pragma once
-#include "backend/jail/guard.h"
+#include "backend/jail/protected.h"
 #include "backend/jail/layers.h"
 #include "backend/jail/limits.h"
-#include "backend/jail/net.h"
+#include "backend/jail/network.h"
 #include "backend/jail/sweeper.h"
 #include "base/arena.h"
-#include "kept/kept.h"
-#include "os/guise.h"
+#include "runtime/runtime.h"
+#include "os/fsuid.h"
 
 #define CSN_JAIL_USER "sandbox"
 
@@ -51,7 +51,7 @@ typedef struct csn_jail {
     bool privileged;
     const csn_jail_share *given[CSN_SPEC_GIVEN_MAX];
     size_t given_count;
-    csn_jail_share frame;        /* if it has one; see frame.c */
+    csn_jail_share frame;        /* if it has one; see rootfs_template.c */
     int frame_lock;              /* or -1 */
     const char *const *links;    /* of its root, to directories of the host's; ends with NULL */
     unsigned host_uid, host_gid; /* who commands are on the host */
@@ -70,7 +70,7 @@ typedef struct csn_jail {
     size_t layer_count;
     csn_layer net_layers[2][CSN_JAIL_LAYERS_MAX]; /* with a gateway, and when it has ended */
     bool no_namespaces;                           /* why it could not be started */
-    const char *place, *tmp; /* weaker.c: the private directories; else NULL */
+    const char *place, *tmp; /* landlock_only.c: the private directories; else NULL */
 } csn_jail;
 
 /* plan.c. What is shared, and who commands are: what the keeper is born with. */
@@ -90,20 +90,20 @@ void csn_jail_give(csn_jail *j, const csn_jail_share *share);
  * With one of them moved, the next sandbox would not know where to put its cover. */
 void csn_jail_pin_above(csn_jail *j, const csn_jail_share *share, const char *rest);
 
-/* sockets.c. Sockets of the host's programs, and caisson's own records, where a share would
+/* host_sockets.c. Sockets of the host's programs, and caisson's own records, where a share would
  * show them. After the shares are mounted. */
 csn_status csn_jail_cover_host(csn_jail *j, const csn_jail_share *shares, size_t count,
                                csn_error **err);
 
-/* system.c. Programs, libraries, devices, /proc and /etc, as far as the host has them. */
+/* system_mounts.c. Programs, libraries, devices, /proc and /etc, as far as the host has them. */
 void csn_jail_add_system(const csn_kept *k, csn_jail *j, const char *home,
                          const csn_jail_share *shares, size_t count);
-/* frame.c. What is in `f`, and places for the shares. */
+/* rootfs_template.c. What is in `f`, and places for the shares. */
 struct csn_frame;
 void csn_jail_add_frame(const csn_kept *k, csn_jail *j, struct csn_frame *f,
                         const csn_jail_share *shares, size_t count);
 
-/* environ.c. The environment, made to agree with what is inside. */
+/* jail_environ.c. The environment, made to agree with what is inside. */
 csn_status csn_jail_environ(csn_kept *k, csn_error **err);
 /* The shell that the user has inside. */
 const char *csn_jail_shell(void);
@@ -117,7 +117,7 @@ void csn_jail_lend(csn_kept *k, int fd);
 csn_status csn_jail_refused(csn_kept *k, enum csn_orphan_stage stage, int errnum,
                             csn_error **err);
 
-/* weaker.c. The kind to open a sandbox as when namespaces were what failed, or that one which
+/* landlock_only.c. The kind to open a sandbox as when namespaces were what failed, or that one which
  * is found again has; NULL: none. */
 const csn_kept_kind *csn_jail_weaker_instead(csn_kept *k, const csn_error *because,
                                              const csn_kept_kind *weaker, char **ret_because);
@@ -141,7 +141,7 @@ csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *s
 csn_status csn_jail_start(void *state, const csn_exec_req *req, uint64_t output_max,
                           int64_t *ret_pid, void **ret_tie, csn_error **err);
 
-/* explain.c: an entry of the ops table */
+/* explain_failure.c: an entry of the ops table */
 csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec_end *end,
                             const csn_output *out, const csn_output *text, csn_error **err);
 

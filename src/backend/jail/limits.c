@@ -22,7 +22,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strv.h"
-#include "kept/link.h"
+#include "runtime/link.h"
 
 #define INODES_PER   16384u /* bytes of disk for each file */
 #define INODES_LEAST 1024u

@@ -1,6 +1,6 @@
 /* limits.h: what bounds a jail's use of the machine, and by what means. */
 #pragma once
-#include "kept/kept.h"
+#include "runtime/runtime.h"
 #include "os/cgroup.h"
 
 #define CSN_JAIL_PIDS_DEFAULT 4096u

@@ -3,7 +3,7 @@
  * Called when a sandbox is opened, and again when it is found again: both must come to the same
  * answer. The configuration is the caller's and trusted; the trees it names are the agent's.
  * Shares are mounted in the order of their depth, so that one inside another shows. What must
- * hold: what is not named here, or part of the system (system.c), is not there inside, and an
+ * hold: what is not named here, or part of the system (system_mounts.c), is not there inside, and an
  * option that cannot be honoured this way is refused. */
 #include <errno.h>
 #include <limits.h>

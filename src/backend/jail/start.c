@@ -20,11 +20,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "kept/link.h"
+#include "runtime/link.h"
 #include "os/beneath.h"
 #include "os/mount.h"
 #include "os/seccomp.h"
-#include "os/userns_why.h"
+#include "os/userns_diagnose.h"
 
 #define NAMESPACES                                                                             \
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)

@@ -3,14 +3,14 @@
  * A descriptor is more than what can be read from it: its owner may chmod the file, set its
  * times and its attributes, and inside a user's jail the owner is that user. No wall sees that;
  * Landlock does not ask about it. So a file is read here and fed through a pipe, as bytes are.
- * And so is a terminal (feed.c): who has it could go on reading what is typed when the command
+ * And so is a terminal (stdin_feed.c): who has it could go on reading what is typed when the command
  * is long over, and change how it behaves. Pipes and sockets have nothing behind them to change
  * and go in as they are. */
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/jail/feed.h"
+#include "backend/jail/stdin_feed.h"
 #include "backend/jail/jail.h"
 #include "base/cleanup.h"
 

@@ -23,7 +23,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "kept/link.h"
+#include "runtime/link.h"
 #include "os/statedir.h"
 
 #define END_MS 2000

@@ -3,7 +3,7 @@
  * It runs before anything that it would have to remove is made, so there is no moment at which
  * a killed library leaves something that nobody knows of. */
 #pragma once
-#include "kept/kept.h"
+#include "runtime/runtime.h"
 
 typedef struct csn_jail_sweeper {
     csn_orphan orphan; /* what csn_orphan_begin borrows */

@@ -10,7 +10,7 @@
 
 #include "backend/local/export.h"
 #include "base/error.h"
-#include "kept/kept.h"
+#include "runtime/runtime.h"
 
 static const csn_layer layers[] = {
     {"isolation", "off",

@@ -8,7 +8,7 @@
 
 #include "base/json_read.h"
 #include "base/json_write.h"
-#include "net/stream.h"
+#include "remote/stream.h"
 #include "remote/remote.h"
 
 extern const csn_remote_kind csn_vercel_kind;

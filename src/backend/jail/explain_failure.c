@@ -1,0 +1,149 @@
+/* explain_failure.c: why a command in a jail failed: what it lacked, and which grant would give it
+ * that.
+ *
+ * An entry of the ops table, called by the core once after a command that failed. What the
+ * command printed is hostile text and only says where to look (policy/explain.h); path_probe.c says what
+ * is really there. This file knows what else of the jail may have been in the way: its limits,
+ * its network, its system calls. What must hold: the command is not touched, nothing is said of
+ * a limit or a refusal that this jail does not have, and no hint names what this build cannot
+ * do. */
+#include "backend/jail/explain_failure.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/strv.h"
+#include "policy/netrules.h"
+
+static const char *value_in(const char *const *env, const char *name)
+{
+    size_t len = strlen(name);
+    const char *found = NULL;
+
+    for (size_t i = 0; env && env[i]; i++)
+        if (strncmp(env[i], name, len) == 0 && env[i][len] == '=')
+            found = env[i] + len + 1;
+    return found;
+}
+
+/* What the command had in its environment. */
+static const char *variable(const csn_kept *k, const csn_exec_req *req, const char *name)
+{
+    const char *own = value_in(req->env, name);
+    return own ? own : value_in((const char *const *)k->environ_base, name);
+}
+
+/* Calls that the system-call wall or the lack of rights refuses, and that the caller could make
+ * outside: root all of them, anybody those that need no rights. ptrace works inside. */
+static bool refuses(void *ctx, const char *call)
+{
+    static const char *const anybodys[] = {"unshare", "clone",   "io_uring_setup",
+                                           "keyctl",  "add_key", NULL};
+    const csn_jail_looking *l = ctx;
+    const csn_jail *j = l->k->own;
+
+    if (strcmp(call, "ptrace") == 0)
+        return false;
+    return j->privileged || csn_strv_has(anybodys, call);
+}
+
+/* A workspace that is full is the host's: no limit of ours would help. */
+static uint64_t disk_limit(const csn_kept *k)
+{
+    struct statvfs fs;
+
+    if (!k->kind->rooted)
+        return 0; /* no private space: all of it is the host's */
+    if (fstatvfs(k->base.fd, &fs) == 0 && (fs.f_bavail == 0 || (fs.f_files && !fs.f_favail)))
+        return 0;
+    return k->config->disk_max ? k->config->disk_max : CSN_JAIL_DISK_DEFAULT;
+}
+
+static csn_explain_text text_of(const csn_output *o)
+{
+    return (csn_explain_text){
+        .data = o->data, .len = o->len, .cut = o->total > o->len, .head = (size_t)o->head};
+}
+
+/* A program that found no network names the host: that is the rule it needs. Where there are
+ * rules the gateway knows better and has told, and what it let through was not refused by us.
+ */
+static void tell_net(const csn_kept *k, const csn_exec_req *req, csn_denial d)
+{
+    char hint[CSN_NETRULE_TEXT + 16];
+    const csn_jail *j = k->own;
+    csn_netrule rule;
+
+    if (j->net)
+        return;
+    d.hint = NULL;
+    if (d.target && k->kind->rooted && csn_netrule_parse(d.target, &rule, NULL) &&
+        snprintf(hint, sizeof(hint), "--allow %s", d.target) < (int)sizeof(hint))
+        d.hint = hint;
+    req->denials->tell(req->denials->ctx, &d);
+}
+
+static void tell(const csn_kept *k, const csn_exec_req *req, const csn_explain_out *found)
+{
+    for (size_t i = 0; i < found->count; i++) {
+        if (strcmp(found->items[i].op, "net") == 0)
+            tell_net(k, req, found->items[i]);
+        else
+            req->denials->tell(req->denials->ctx, &found->items[i]);
+    }
+}
+
+csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec_end *end,
+                            const csn_output *out, const csn_output *text, csn_error **err)
+{
+    csn_kept *k = state;
+    const csn_config *c = k->config;
+    const csn_jail *j = k->own;
+    const char *path = value_in(req->env, "PATH"), *user_home = getenv("HOME");
+    csn_explain_out found;
+
+    if (k->gone || !req->denials)
+        return CSN_OK;
+    csn_autofree csn_jail_looking *l = calloc(1, sizeof(*l));
+    if (!l)
+        return csn_fail(err, CSN_NOMEM, "explain");
+    csn_autofd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    csn_autofree char *host_home = user_home ? realpath(user_home, NULL) : NULL;
+    l->k = k;
+    l->host_root = root;
+    l->inside_root = k->kind->rooted ? k->root.fd : root;
+    csn_explain_in in = {
+        .err = text_of(text),
+        .exit_code = end->exit_code > 0 ? end->exit_code : 0,
+        .signal = end->signal,
+        .argv0 = req->argv[0],
+        .cwd = req->cwd ? req->cwd : k->base.path,
+        .home = k->home.path,
+        .host_home = host_home,
+        .host_path = path ? path : j->host_path,
+        .host_libs = variable(k, req, "LD_LIBRARY_PATH"),
+        .look = csn_jail_look,
+        .refuses = refuses,
+        .ctx = l,
+        .net_rule = !c->network || strcmp(c->network, "none") == 0 ? "network none" : NULL,
+        .disk_max = disk_limit(k),
+        .file_max = k->file_max,
+        .memory_max = c->memory_max,
+        .pids_max = c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT,
+    };
+    if (text->len == 0) /* merged, or a program that complains on its stdout */
+        in.out = text_of(out);
+    csn_status st =
+        root < 0 ? csn_fail_errno(err, errno, "explain") : csn_explain(&in, &found, err);
+    if (st < 0)
+        return st;
+    tell(k, req, &found);
+    csn_explain_release(&found);
+    return CSN_OK;
+}

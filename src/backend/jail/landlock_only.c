@@ -1,0 +1,393 @@
+/* landlock_only.c: the second rung: a jail on a host that refuses namespaces.
+ *
+ * Taken only when the caller said so (CSN_OPEN_ALLOW_WEAKER) and namespaces, and nothing else,
+ * are what cannot be had. The same keeper, behind Landlock, seccomp and rlimits: no root of its
+ * own, so paths are the host's, and what Landlock is told here is all that can be reached.
+ * Landlock and seccomp are not a choice here: without one of them there is no sandbox. The
+ * configuration is the caller's, the trees it names are the agent's. What must hold: what
+ * cannot be enforced this way is refused or, where nobody asked for it, said in the layers; the
+ * file calls reach what commands reach, since their rules are made of the same list. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "backend/jail/jail.h"
+#include "base/error.h"
+#include "base/path.h"
+#include "base/strv.h"
+#include "os/fsuid.h"
+#include "os/landlock.h"
+#include "os/seccomp.h"
+#include "os/tree.h"
+
+#define COUNT(a)    (sizeof(a) / sizeof((a)[0]))
+#define USE         (CSN_LL_READ | CSN_LL_EXEC)
+#define ALL         (USE | CSN_LL_WRITE)
+#define NOTE        "weaker" /* in the runtime directory of a detached one: the reason */
+#define ROOT_PLACES "/tmp"   /* private directories of a root caller's users are made here */
+#ifndef SYS_faccessat2
+#define SYS_faccessat2 439
+#endif
+
+/* ---- which rung ---- */
+
+const csn_kept_kind *csn_jail_weaker_instead(csn_kept *k, const csn_error *because,
+                                             const csn_kept_kind *weaker, char **ret_because)
+{
+    const csn_jail *j = k->own;
+    char text[512];
+
+    if (because) {
+        if (!j || !j->no_namespaces || !(k->config->flags & CSN_OPEN_ALLOW_WEAKER))
+            return NULL;
+        *ret_because = strdup(csn_error_message(because));
+        return *ret_because ? weaker : NULL;
+    }
+    csn_autofd int fd =
+        k->run_fd < 0 ? -1 : openat(k->run_fd, NOTE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+    if (n < 0)
+        return NULL;
+    *ret_because = strndup(text, (size_t)n);
+    return *ret_because ? weaker : NULL;
+}
+
+/* Whoever finds a detached one again must know what it is. */
+csn_status csn_jail_weaker_note(csn_kept *k, csn_error **err)
+{
+    size_t len = strlen(k->because);
+
+    if (!k->detached || k->connected)
+        return CSN_OK;
+    csn_autofd int fd =
+        openat(k->run_fd, NOTE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || write(fd, k->because, len) != (ssize_t)len)
+        return csn_kept_run_failed(k, errno, "note", err);
+    return CSN_OK;
+}
+
+/* ---- private places ---- */
+
+static csn_status make_dir(const csn_kept *k, const csn_jail *j, const char *path,
+                           csn_error **err)
+{
+    if (k->connected)
+        return CSN_OK;
+    if (mkdir(path, 0700) < 0 || (j->privileged && lchown(path, j->host_uid, j->host_gid) < 0))
+        return csn_fail_errno(err, errno, "private directory %s", path);
+    return CSN_OK;
+}
+
+/* A root caller's runtime directory is closed to the user that commands are, and has to stay
+ * so. The name has the id in it, which nobody can guess before. */
+char *csn_jail_weaker_place(const csn_kept *k, const char *run)
+{
+    const csn_jail *j = k->own;
+    char *path = NULL;
+
+    if (!j->privileged)
+        return strdup(run);
+    return asprintf(&path, ROOT_PLACES "/caisson-%s", k->id) < 0 ? NULL : path;
+}
+
+static csn_status make_places(csn_kept *k, csn_jail *j, csn_error **err)
+{
+    csn_status st = csn_kept_run_dir(k, err);
+
+    if (st < 0)
+        return st;
+    csn_autofree char *place = csn_jail_weaker_place(k, k->run_path);
+    j->place = place ? csn_arena_strdup(j->arena, place) : NULL;
+    j->tmp = csn_arena_printf(j->arena, "%s/tmp", j->place ? j->place : "");
+    const char *home = csn_arena_printf(j->arena, "%s/home", j->place ? j->place : "");
+    if (!j->place || !j->tmp || !home)
+        return csn_fail(err, CSN_NOMEM, "private directories");
+    if (j->privileged)
+        st = make_dir(k, j, j->place, err);
+    if (st == CSN_OK)
+        st = make_dir(k, j, j->tmp, err);
+    if (st == CSN_OK && !k->config->home) {
+        st = make_dir(k, j, home, err);
+        k->home.path = strdup(home);
+        if (st == CSN_OK && !k->home.path)
+            st = csn_fail(err, CSN_NOMEM, "private directories");
+    }
+    return st;
+}
+
+void csn_jail_weaker_ended(const csn_kept *k)
+{
+    const csn_jail *j = k->own;
+
+    if (!j || !j->place || !j->privileged)
+        return; /* in the runtime directory, and removed with it */
+    csn_autofd int dir = open(ROOT_PLACES, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const char *name = strrchr(j->place, '/');
+    if (dir >= 0 && name)
+        (void)csn_tree_destroy(dir, name + 1);
+}
+
+/* ---- what cannot be had without mounts ---- */
+
+static csn_status refuse(csn_error **err, const char *what, const char *path)
+{
+    csn_status st = csn_fail(err, CSN_UNSUPPORTED,
+                             "this host refuses namespaces, and without them a jail cannot "
+                             "have %s%s%s",
+                             what, path ? " " : "", path ? path : "");
+
+    return csn_error_advise(st, err, "caisson doctor tells which setting of the host helps");
+}
+
+/* Landlock only ever adds: what is granted above cannot be taken away below. */
+static csn_status refuse_unfit(const csn_kept *k, const csn_jail_share *v, size_t count,
+                               csn_error **err)
+{
+    const csn_config *c = k->config;
+
+    if (c->deny && c->deny[0])
+        return refuse(err, "a denied path:", c->deny[0]);
+    if (c->disk_max)
+        return refuse(err, "a limit on disk", NULL);
+    for (size_t i = 0; i < count; i++) {
+        char real[PATH_MAX];
+        if (!realpath(v[i].inside, real) || strcmp(real, v[i].host) != 0)
+            return refuse(err, "a directory under another name:", v[i].inside);
+        for (size_t above = 0; above < count; above++)
+            if (!v[i].writable && v[above].writable && csn_path_below(v[i].host, v[above].host))
+                return refuse(err, "a read-only directory in a writable one:", v[i].host);
+    }
+    return CSN_OK;
+}
+
+/* Commands of a root caller are nobody, and no mount makes the files theirs. */
+static csn_status check_reach(const csn_jail *j, const csn_jail_share *s, csn_error **err)
+{
+    csn_guise g;
+
+    if (!j->privileged)
+        return CSN_OK;
+    int rc = csn_guise_on(&g, j->host_uid, j->host_gid);
+    if (rc < 0)
+        return csn_fail(err, CSN_UNAVAILABLE,
+                        "root's commands need another user to be, and this host refuses to "
+                        "change it: %s",
+                        strerrordesc_np(-rc));
+    int mode = R_OK | X_OK | (s->writable ? W_OK : 0);
+    rc = syscall(SYS_faccessat2, AT_FDCWD, s->host, mode, AT_EACCESS) < 0 ? -errno : 0;
+    csn_guise_off(&g);
+    if (rc == 0)
+        return CSN_OK;
+    csn_status st =
+        csn_fail(err, CSN_UNAVAILABLE,
+                 "%s %s: commands are a user without account here, who may not %s it",
+                 s->option, s->host, s->writable ? "write to" : "read");
+    return csn_error_advise(st, err,
+                            s->writable
+                                ? "run caisson as the user who owns it, chmod a+rwx it, or "
+                                  "share it read-only (--workspace DIR:ro)"
+                                : "run caisson as the user who owns it, or chmod a+rx it");
+}
+
+/* ---- what can be reached ---- */
+
+static void add_each(csn_jail *j, const char *const *paths, size_t count, uint32_t flags,
+                     uint32_t access)
+{
+    for (size_t i = 0; i < count; i++)
+        csn_jail_add(j, CSN_MOUNT_BIND, flags | CSN_MOUNT_OPTIONAL, access, paths[i], paths[i]);
+}
+
+/* As system_mounts.c, of the host's own. Of /proc only what speaks of the machine: the rest speaks of
+ * everybody's processes, and /proc/self cannot be told from it. No terminals: one's own is
+ * among all the others of the user. */
+static void add_system(csn_jail *j)
+{
+    static const char *const programs[] = {"/usr",   "/bin",    "/sbin", "/lib",      "/lib32",
+                                           "/lib64", "/libx32", "/opt",  "/nix/store"};
+    static const char *const parts[] = {
+        "/etc/alternatives",   "/etc/ld.so.cache",     "/etc/ld.so.conf",
+        "/etc/ld.so.conf.d",   "/etc/timezone",        "/etc/localtime",
+        "/etc/ssl/certs",      "/etc/ssl/openssl.cnf", "/etc/protocols",
+        "/etc/services",       "/etc/mime.types",      "/etc/bash.bashrc",
+        "/etc/profile",        "/etc/inputrc",         "/etc/terminfo",
+        "/etc/perl",           "/etc/python3",         "/etc/python3.11",
+        "/etc/fonts",          "/etc/magic",           "/etc/os-release",
+        "/etc/debian_version", "/etc/locale.alias",    "/etc/manpath.config",
+        "/etc/groff",          "/etc/nsswitch.conf",   "/etc/passwd",
+        "/etc/group",          "/etc/hosts",           "/etc/maven/m2.conf",
+        "/etc/maven/logging",  "/etc/java-17-openjdk", "/etc/java-21-openjdk",
+        "/var/lib/dpkg",       "/proc/cpuinfo",        "/proc/meminfo",
+        "/proc/stat",          "/proc/uptime",         "/proc/loadavg",
+        "/proc/version",       "/proc/filesystems",    "/proc/sys/kernel",
+        "/proc/sys/vm"};
+    static const char *const devices[] = {"/dev/null",   "/dev/zero",    "/dev/full",
+                                          "/dev/random", "/dev/urandom", "/dev/tty"};
+    static const char *const terminals[] = {"/dev/ptmx", "/dev/pts"};
+    static const char *const processes[] = {"/proc"};
+
+    add_each(j, programs, COUNT(programs), 0, USE);
+    add_each(j, parts, COUNT(parts), 0, CSN_LL_READ);
+    add_each(j, devices, COUNT(devices), 0, CSN_LL_DEVICE);
+    add_each(j, terminals, COUNT(terminals), CSN_MOUNT_KEEPER, CSN_LL_DEVICE);
+    add_each(j, processes, COUNT(processes), CSN_MOUNT_KEEPER, CSN_LL_READ);
+}
+
+/* The same list once more, in words, for the file calls. Rules speak of resolved paths. */
+static csn_status make_rules(csn_kept *k, const csn_jail *j, csn_error **err)
+{
+    CSN_CLEANUP(csn_strv_freep) char **read = NULL, **write = NULL;
+    char real[PATH_MAX];
+    int e = 0;
+
+    for (size_t i = 0; i < j->mount_count && e == 0; i++) {
+        const csn_mount *m = &j->mounts[i];
+        bool for_all = (m->flags & CSN_MOUNT_KEEPER) == 0 &&
+                       (m->access & (CSN_LL_READ | CSN_LL_DEVICE)) != 0;
+        if (for_all && realpath(m->to, real))
+            e = csn_strv_push((m->access & CSN_LL_WRITE) ? &write : &read, real);
+    }
+    if (e != 0)
+        return csn_fail(err, CSN_NOMEM, "rules");
+    const csn_rules_input in = {.read = (const char *const *)read,
+                                .write = (const char *const *)write,
+                                .rules = k->config->rules,
+                                .rule_count = k->config->rule_count};
+    return csn_rules_new(&in, &k->rules, err);
+}
+
+csn_status csn_jail_weaker_plan(csn_kept *k, const csn_jail_share *v, size_t count,
+                                csn_error **err)
+{
+    csn_jail *j = k->own;
+    csn_status st = refuse_unfit(k, v, count, err);
+
+    for (size_t i = 0; st == CSN_OK && i < count; i++)
+        st = check_reach(j, &v[i], err);
+    if (st == CSN_OK)
+        st = make_places(k, j, err);
+    if (st < 0)
+        return st;
+    add_system(j);
+    csn_jail_add(j, CSN_MOUNT_BIND, 0, ALL, j->tmp, j->tmp);
+    if (k->home.path) {
+        const char *home = csn_arena_strdup(j->arena, k->home.path);
+        csn_jail_add(j, CSN_MOUNT_BIND, 0, ALL, home, home);
+    }
+    for (size_t i = 0; i < count; i++) {
+        csn_jail_add(j, CSN_MOUNT_BIND, 0, v[i].writable ? ALL : USE, v[i].host, v[i].host);
+        if (!k->home.path && k->config->home && strcmp(v[i].option, "home") == 0)
+            k->home.path = strdup(v[i].host);
+    }
+    k->base.path = strdup(v[0].host);
+    if (!k->base.path || !k->home.path)
+        return csn_fail(err, CSN_NOMEM, "plan of the jail");
+    if (j->mount_count > CSN_MOUNTS_MAX)
+        return csn_fail(err, CSN_TOO_LARGE, "more than %u directories", CSN_MOUNTS_MAX);
+    return make_rules(k, j, err);
+}
+
+void csn_jail_weaker_walls(const csn_jail *j, csn_walls *w)
+{
+    *w = (csn_walls){
+        .on = CSN_WALL_BIT(CSN_WALL_LIMITS) | CSN_WALL_BIT(CSN_WALL_KEYRING) |
+              CSN_WALL_BIT(CSN_WALL_CAPS) | CSN_WALL_BIT(CSN_WALL_LANDLOCK) |
+              CSN_WALL_BIT(CSN_WALL_SECCOMP),
+        .uid = j->uid,
+        .gid = j->gid,
+        .seccomp = CSN_SECCOMP_ALONE,
+        .no_tcp = 1,
+        .mounts = {.list = j->mounts, .count = j->mount_count},
+    };
+}
+
+/* Threads of this user, of whatever program. */
+static uint64_t user_tasks(void)
+{
+    DIR *d = opendir("/proc");
+    uint64_t sum = 0;
+
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char task[32];
+        struct stat st;
+        int n = snprintf(task, sizeof(task), "%.16s/task", e->d_name);
+        if (n > 0 && e->d_name[0] >= '1' && e->d_name[0] <= '9' &&
+            fstatat(dirfd(d), task, &st, 0) == 0 && st.st_uid == geteuid() && st.st_nlink > 2)
+            sum += st.st_nlink - 2;
+    }
+    if (d)
+        closedir(d);
+    return sum;
+}
+
+/* The kernel counts processes by user, and in no namespace the user's others are in the sum.
+ * Memory of all together can only be watched where nobody else's processes are in sight. */
+void csn_jail_weaker_limits(const csn_kept *k, csn_walls *w)
+{
+    const csn_jail *j = k->own;
+
+    if (!j->privileged)
+        w->pids_max += user_tasks();
+    w->memory_max = 0;
+    w->data_max = j->limits.sampled ? k->config->memory_max : 0;
+    w->mounts.size = w->mounts.inodes = 0;
+}
+
+/* ---- in words ---- */
+
+static const char *landlock_text(csn_arena *a, uint64_t abi)
+{
+    return csn_arena_printf(
+        a, "ABI %llu: the only wall around files%s%s%s", (unsigned long long)abi,
+        abi < CSN_LL_ABI_REFER ? "; too old to let files move between directories" : "",
+        abi < CSN_LL_ABI_TRUNCATE ? "; too old to refuse truncate(2) outside" : "",
+        abi < CSN_LL_ABI_SCOPE ? "; too old to refuse signals to your other processes" : "");
+}
+
+csn_status csn_jail_weaker_layers(csn_kept *k, csn_error **err)
+{
+    csn_jail *j = k->own;
+    uint64_t abi = j->ready.b;
+    const char *rung = csn_arena_printf(
+        j->arena, "%s: Landlock, seccomp and rlimits alone, as --allow-weaker permits",
+        k->because);
+    const char *landlock = landlock_text(j->arena, abi);
+    const csn_layer layers[] = {
+        {"rung", "weaker", rung},
+        {"user", j->privileged ? "weaker" : "off",
+         j->privileged
+             ? "no namespace; commands are a user without account or groups"
+             : "no namespace; commands are you, and may change mode, owner, times and "
+               "attributes of your files anywhere"},
+        {"mount", "weaker",
+         "no namespace; Landlock opens the workspace, what was granted and the system, "
+         "read-only; names elsewhere can be tried, /tmp is closed and TMPDIR is private"},
+        {"pid", "off",
+         "no namespace; Landlock refuses to trace or signal other processes, and hides what "
+         "/proc says of them; commands are ended by mark and descent"},
+        {"net", "weaker",
+         "no namespace; seccomp refuses every socket, unix sockets too, but connected pairs"},
+        {"ipc", "weaker", "no namespace; seccomp refuses System V ipc and message queues"},
+        {"limits", "weaker", j->limits.text},
+        {"capabilities", "on", "none, and no way to any: no_new_privs"},
+        {"landlock", abi < CSN_LL_ABI_SCOPE ? "weaker" : "on", landlock},
+        {"seccomp", "on",
+         "system calls that ordinary work does not need are refused, on all ABIs"},
+        {"files", "on", "file calls are judged by the same grants, as the same user"},
+        {"environment", "on", "an allow-list of variables and no inherited descriptor"},
+    };
+    _Static_assert(sizeof(layers) <= sizeof(j->layers), "room for all layers");
+
+    if (!rung || !landlock)
+        return csn_fail(err, CSN_NOMEM, "layers");
+    memcpy(j->layers, layers, sizeof(layers));
+    j->layer_count = COUNT(layers);
+    return CSN_OK;
+}

@@ -1,0 +1,439 @@
+/* network.c: from network rules to a running gateway, and in words what there is.
+ *
+ * Called while a jail is opened. The rules are the user's; they are compiled here once, so that
+ * a wrong one is an error of open, and again by the gateway, which judges by them. The keeper
+ * makes the sockets inside, READY brings them, the gateway gets them: this side keeps none.
+ * What must hold: rules that cannot be enforced are refused; a gateway that could not be set up
+ * is a sandbox that was not opened; the end of one is the end of the network and of nothing
+ * else. */
+#include "backend/jail/network.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/jail/jail.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/strv.h"
+#include "policy/netport.h"
+#include "policy/netrules.h"
+#include "os/nft.h"
+
+/* Nobody's numbers as those of root's jails (plan.c), and none of theirs. */
+#define GATEWAY_USER_STEP 0x10000000u
+#define PORTS_NAME        "net.ports" /* in the runtime directory of a detached sandbox */
+
+/* ---- rules ---- */
+
+typedef struct rule_lists {
+    const char *network;
+    char **allow, **deny;
+} rule_lists;
+
+static void rule_lists_release(rule_lists *r)
+{
+    csn_strv_free(r->allow);
+    csn_strv_free(r->deny);
+}
+
+static int push_all(char ***to, const char *const *from)
+{
+    int e = 0;
+
+    for (size_t i = 0; from && from[i] && e == 0; i++)
+        e = csn_strv_push(to, from[i]);
+    return e;
+}
+
+/* All of it as rules, compiled once to see that they are sound. *ret_closed: nothing can be
+ * reached by them. */
+static csn_status make_rules(const csn_net_opts *o, rule_lists *ret, bool *ret_closed,
+                             csn_error **err)
+{
+    csn_netrules *compiled = NULL;
+
+    if (o->packages && o->packages[0])
+        return csn_fail(err, CSN_UNSUPPORTED, "backend 'jail' cannot honour packages");
+    csn_status st = csn_netrules_new(o->network, o->net_allow, o->net_deny, &compiled, err);
+    if (st < 0)
+        return st;
+    *ret_closed = csn_netrules_is_closed(compiled);
+    csn_netrules_free(compiled);
+    ret->network = o->network;
+    if (push_all(&ret->allow, o->net_allow) != 0 || push_all(&ret->deny, o->net_deny) != 0)
+        return csn_fail(err, CSN_NOMEM, "network rules");
+    return CSN_OK;
+}
+
+static csn_gate_rules wire_rules(const rule_lists *r)
+{
+    bool all = r->network && strcmp(r->network, "all") == 0;
+
+    return (csn_gate_rules){.mode = all ? CSN_GATE_ALL : CSN_GATE_LISTED,
+                            .allow = (const char **)r->allow,
+                            .deny = (const char **)r->deny};
+}
+
+static csn_net_opts config_rules(const csn_config *c)
+{
+    return (csn_net_opts){.size = sizeof(csn_net_opts),
+                          .network = c->network,
+                          .net_allow = c->net_allow,
+                          .net_deny = c->net_deny,
+                          .packages = c->packages};
+}
+
+/* ---- ports ---- */
+
+static csn_status parse_ports(const char *const *v, const char *what, bool may_choose,
+                              csn_gate_port *ret, uint32_t *ret_count, csn_error **err)
+{
+    *ret_count = 0;
+    for (size_t i = 0; v && v[i]; i++) {
+        const char *why = NULL;
+        csn_netport p;
+        if (i == CSN_GATE_PORTS_MAX)
+            return csn_fail(err, CSN_TOO_LARGE, "network.%s: more than %u ports", what,
+                            CSN_GATE_PORTS_MAX);
+        if (!csn_netport_parse(v[i], may_choose, &p, &why))
+            return csn_fail(err, CSN_INVALID, "network.%s: '%s' is no port: %s", what, v[i],
+                            why ? why : "");
+        for (size_t n = 0; n < i; n++)
+            if (ret[n].inside == p.inside && !may_choose)
+                return csn_fail(err, CSN_INVALID, "network.%s: port %u is lent twice", what,
+                                p.inside);
+        ret[i] = (csn_gate_port){.inside = p.inside, .outside = p.host};
+        *ret_count = (uint32_t)i + 1;
+    }
+    return CSN_OK;
+}
+_Static_assert(CSN_GATE_PORTS_MAX == CSN_NETIN_LENT_MAX, "one listener inside for each");
+
+static csn_status plan_ports(const csn_config *c, csn_jail_net *n, csn_error **err)
+{
+    csn_status st = parse_ports(c->publish, "publish", true, n->publish, &n->npublish, err);
+
+    if (st == CSN_OK)
+        st =
+            parse_ports(c->host_ports, "host_ports", false, n->lend, &n->order.lent_count, err);
+    for (uint32_t i = 0; st == CSN_OK && i < n->order.lent_count; i++)
+        n->order.lent[i] = (uint16_t)n->lend[i].inside;
+    return st;
+}
+
+csn_status csn_jail_net_plan(csn_kept *k, csn_error **err)
+{
+    const csn_config *c = k->config;
+    csn_jail *j = k->own;
+    const csn_net_opts o = config_rules(c);
+    CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
+    bool closed = true;
+
+    if (!c->network && !c->net_allow && !c->net_deny && !c->packages && !c->publish &&
+        !c->host_ports)
+        return CSN_OK;
+    csn_status st = make_rules(&o, &r, &closed, err);
+    bool none = closed && !csn_strv_len(c->publish) && !csn_strv_len(c->host_ports);
+    /* One that is found again may have had its rules closed since: its keeper knows. */
+    if (st < 0 || (none && (!k->connected || k->kind->judged)))
+        return st;
+    if (k->kind->judged)
+        return csn_fail(err, CSN_UNSUPPORTED,
+                        "this host refuses namespaces, and without them a jail cannot have "
+                        "network rules");
+    csn_jail_net *n = csn_arena_alloc(j->arena, sizeof(*n));
+    if (!n)
+        return csn_fail(err, CSN_NOMEM, "network rules");
+    *n = (csn_jail_net){.gateway = CSN_GATEWAY_NONE, .order.mode = CSN_NETIN_EITHER};
+    st = plan_ports(c, n, err);
+    if (st < 0)
+        return st;
+    pthread_mutex_init(&n->lock, NULL);
+    j->net = n;
+    return CSN_OK;
+}
+
+static void close_fds(csn_jail_net *n)
+{
+    for (size_t i = 0; i < n->fd_count; i++)
+        close(n->fds[i]);
+    n->fd_count = 0;
+}
+
+void csn_jail_net_release(csn_jail *j)
+{
+    if (!j->net)
+        return;
+    close_fds(j->net);
+    csn_gateway_release(&j->net->gateway, false);
+    pthread_mutex_destroy(&j->net->lock);
+    j->net = NULL;
+}
+
+/* ---- the inside ---- */
+
+void csn_jail_net_arm(const csn_jail *j, csn_walls *w)
+{
+    if (j->net)
+        w->net = j->net->order;
+}
+
+bool csn_jail_net_take(csn_jail *j, csn_msg *m, const csn_ask_body *told)
+{
+    csn_jail_net *n = j->net;
+    csn_net_body b;
+
+    if (csn_net_unpack(told->pid, &b) < 0)
+        return false;
+    if (!n)
+        return b.mode == CSN_NETIN_NONE && m->nfds == 1;
+    size_t want = 1 + (size_t)__builtin_popcount(b.sockets) + n->order.lent_count;
+    if (b.mode == CSN_NETIN_NONE || m->nfds != 1 + want)
+        return false;
+    if (b.mode != n->order.mode && n->order.mode != CSN_NETIN_EITHER)
+        return false;
+    for (size_t i = 0; i < want; i++)
+        n->fds[i] = csn_msg_take_fd(m, i + 1);
+    n->fd_count = want;
+    n->told = b;
+    return true;
+}
+
+const char *csn_jail_net_why(uint64_t where)
+{
+    uint64_t step = where >> 32, detail = where & UINT32_MAX;
+
+    if (where == 0)
+        return NULL;
+    if (step == CSN_NETIN_STEP_RULES)
+        return csn_nft_step_name(detail);
+    return step == CSN_NETIN_STEP_ROUTES ? "routes"
+           : step == CSN_NETIN_STEP_LENT ? "listener of a port that is lent"
+                                         : "sockets";
+}
+
+/* ---- the gateway ---- */
+
+csn_status csn_jail_net_start(csn_kept *k, csn_error **err)
+{
+    csn_jail *j = k->own;
+
+    return j->net ? csn_gateway_start(k, &j->net->gateway, err) : CSN_OK;
+}
+
+/* Which ports were bound is known once; whoever finds a detached sandbox later reads it here.
+ */
+static csn_status note_ports(const csn_kept *k, const csn_jail_net *n, csn_error **err)
+{
+    size_t len = n->npublish * sizeof(n->publish[0]);
+
+    if (!k->detached || len == 0)
+        return CSN_OK;
+    csn_autofd int fd = openat(k->run_fd, PORTS_NAME,
+                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || write(fd, n->publish, len) != (ssize_t)len)
+        return csn_fail_errno(err, errno, "ports of sandbox '%s'", k->id);
+    return CSN_OK;
+}
+
+static bool noted_ports(const csn_kept *k, csn_jail_net *n)
+{
+    csn_autofd int fd =
+        k->run_fd < 0 ? -1 : openat(k->run_fd, PORTS_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    size_t len = n->npublish * sizeof(n->publish[0]);
+
+    return fd >= 0 && read(fd, n->publish, len) == (ssize_t)len;
+}
+
+/* In the order of the flags' bits: sockets, link, keeper, socket; then what is lent. */
+static csn_status hand_over(csn_kept *k, csn_gate_setup *s, csn_error **err)
+{
+    const csn_jail *j = k->own;
+    csn_jail_net *n = j->net;
+    csn_autofd int listening = -1;
+    int fds[CSN_KEEPER_FDS_MAX];
+    size_t sockets = n->fd_count - 1 - n->order.lent_count, count = 0;
+    csn_gate_ready ready = {0};
+
+    _Static_assert((int)CSN_GATE_FD_DNS_UDP4 == 1 << CSN_NETIN_DNS_UDP4 &&
+                       (int)CSN_GATE_FD_TCP6 == 1 << CSN_NETIN_TCP6 &&
+                       (int)CSN_GATE_FD_PROXY == 1 << CSN_NETIN_LISTENER,
+                   "the keeper's sockets have the gateway's bits");
+    s->flags = n->told.sockets | CSN_GATE_FD_LINK | CSN_GATE_FD_KEEPER;
+    memcpy(fds, n->fds + 1, sockets * sizeof(*fds));
+    count = sockets;
+    fds[count++] = n->fds[0];
+    fds[count++] = k->keeper_pidfd;
+    if (k->detached) {
+        csn_status st = csn_gateway_listen(k, &listening, err);
+        if (st < 0)
+            return st;
+        s->flags |= CSN_GATE_FD_SOCKET | CSN_GATE_DETACHED;
+        fds[count++] = listening;
+    }
+    memcpy(fds + count, n->fds + 1 + sockets, n->order.lent_count * sizeof(*fds));
+    count += n->order.lent_count;
+    csn_status st = csn_gateway_setup(k, &n->gateway, s, fds, count, &ready, err);
+    close_fds(n);
+    for (uint32_t i = 0; st == CSN_OK && i < ready.n; i++)
+        n->publish[i].outside = ready.port[i];
+    return st < 0 ? st : note_ports(k, n, err);
+}
+
+static csn_status set_up(csn_kept *k, csn_error **err)
+{
+    const csn_jail *j = k->own;
+    const csn_jail_net *n = j->net;
+    const csn_net_opts o = config_rules(k->config);
+    CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
+    csn_gate_setup s = {.npublish = n->npublish, .nlend = n->order.lent_count};
+    bool closed;
+
+    csn_status st = make_rules(&o, &r, &closed, err);
+    if (st < 0)
+        return st;
+    s.rules = wire_rules(&r);
+    if (j->privileged)
+        s.uid = s.gid = j->host_uid - GATEWAY_USER_STEP;
+    memcpy(s.publish, n->publish, sizeof(s.publish));
+    memcpy(s.lend, n->lend, sizeof(s.lend));
+    return hand_over(k, &s, err);
+}
+
+/* "127.0.0.1:8080 is port 80 inside", for all that are published. */
+static const char *published_text(const csn_jail *j)
+{
+    const char *text = "";
+
+    for (uint32_t i = 0; text && i < j->net->npublish; i++)
+        text = csn_arena_printf(j->arena, "%s; port %u inside is 127.0.0.1:%u", text,
+                                j->net->publish[i].inside, j->net->publish[i].outside);
+    return text;
+}
+
+static csn_status describe(csn_jail *j, bool known, csn_error **err)
+{
+    csn_jail_net *n = j->net;
+    const char *ports = known ? published_text(j) : "";
+
+    if (n->told.mode == CSN_NETIN_TRANSPARENT)
+        n->detail = csn_arena_printf(
+            j->arena, "TCP to what the rules allow, through a gateway%s", ports ? ports : "");
+    else
+        n->detail = csn_arena_printf(
+            j->arena,
+            "this kernel lacks nf_tables (%s): programs that ask the proxy at 127.0.0.1:%u "
+            "reach what the rules allow%s",
+            n->told.lacking ? strerrordesc_np((int)n->told.lacking) : "not asked",
+            n->told.proxy_port, ports ? ports : "");
+    return n->detail ? CSN_OK : csn_fail(err, CSN_NOMEM, "network");
+}
+
+csn_status csn_jail_net_ready(csn_kept *k, csn_error **err)
+{
+    csn_jail *j = k->own;
+    csn_status st = CSN_OK;
+    bool known = true;
+
+    if (!j->net)
+        return CSN_OK;
+    if (k->connected) {
+        if (csn_net_unpack(j->ready.pid, &j->net->told) < 0)
+            return csn_fail(err, CSN_UNAVAILABLE, "the keeper broke the protocol");
+        if (j->net->told.mode == CSN_NETIN_NONE) {
+            csn_jail_net_release(j);
+            return CSN_OK;
+        }
+        csn_gateway_find(k, &j->net->gateway);
+        known = noted_ports(k, j->net);
+    } else {
+        st = set_up(k, err);
+    }
+    return st < 0 ? st : describe(j, known, err);
+}
+
+void csn_jail_net_ended(csn_kept *k)
+{
+    csn_jail *j = k->own;
+
+    if (j && j->net)
+        csn_gateway_release(&j->net->gateway, true);
+}
+
+/* ---- what there is ---- */
+
+const char *const *csn_jail_net_variables(const csn_kept *k)
+{
+    const csn_jail *j = k->own;
+
+    if (!j->net || j->net->told.mode != CSN_NETIN_PROXY)
+        return NULL;
+    const char *http =
+        csn_arena_printf(j->arena, "http://127.0.0.1:%u", j->net->told.proxy_port);
+    const char *socks =
+        csn_arena_printf(j->arena, "socks5h://127.0.0.1:%u", j->net->told.proxy_port);
+    static const char none[] = "localhost,127.0.0.0/8,127.0.0.1,::1";
+    const char *const list[] = {"http_proxy", http,  "https_proxy", http, "all_proxy",   socks,
+                                "no_proxy",   none,  "HTTP_PROXY",  http, "HTTPS_PROXY", http,
+                                "ALL_PROXY",  socks, "NO_PROXY",    none, NULL};
+    const char **copy =
+        csn_arena_array(j->arena, sizeof(list) / sizeof(list[0]), sizeof(*list));
+    if (!http || !socks || !copy)
+        return NULL;
+    memcpy(copy, list, sizeof(list));
+    return copy;
+}
+
+static void describe_layer(const csn_jail_net *n, bool lives, csn_layer *layer)
+{
+    if (!lives) {
+        layer->status = "off";
+        layer->detail = "the gateway has ended: the sandbox has no network any more";
+        return;
+    }
+    layer->status = n->told.mode == CSN_NETIN_PROXY ? "proxy" : "transparent";
+    layer->detail = n->detail;
+}
+
+const csn_layer *csn_jail_net_layers(const csn_kept *k)
+{
+    csn_jail *j = k->own;
+    csn_jail_net *n = j->net;
+
+    if (!n)
+        return j->layers;
+    bool lives = csn_gateway_lives(&n->gateway);
+    csn_layer *list = j->net_layers[lives ? 0 : 1];
+    pthread_mutex_lock(&n->lock);
+    for (size_t i = 0; !n->described[lives] && i < j->layer_count; i++) {
+        list[i] = j->layers[i];
+        if (strcmp(list[i].name, "net") == 0)
+            describe_layer(n, lives, &list[i]);
+    }
+    n->described[lives] = true;
+    pthread_mutex_unlock(&n->lock);
+    return list;
+}
+
+csn_status csn_jail_network_set(void *state, const csn_net_opts *rules, csn_error **err)
+{
+    csn_kept *k = state;
+    const csn_jail *j = k->own;
+    CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
+    bool closed;
+
+    if (!j->net) {
+        csn_status st = csn_fail(err, CSN_UNSUPPORTED,
+                                 "sandbox '%s' was made without network rules", k->id);
+        return csn_error_advise(st, err, "make one with --allow or --net all");
+    }
+    csn_status st = make_rules(rules, &r, &closed, err);
+    if (st < 0)
+        return st;
+    const csn_gate_rules wire = wire_rules(&r);
+    return csn_gateway_update(&j->net->gateway, &wire, err);
+}

@@ -1,0 +1,79 @@
+/* network.h: the network of a jail whose policy has network rules.
+ *
+ *   network.c         from rules to a running gateway, and in words what there is
+ *   network_events.c  what happened on it: for the audit log, and why a command failed
+ *   exec_network.c       a network for one command that may reach less
+ *   gateway.c     the process and its wire
+ *
+ * A jail without such rules has none of this: j->net is NULL, and nothing here is called for
+ * more than to see that. */
+#pragma once
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "backend/jail/gateway.h"
+#include "runtime/link.h"
+#include "os/gateway_net.h"
+
+struct csn_jail;
+
+typedef struct csn_jail_net {
+    csn_gateway gateway;
+    csn_netin_order order;
+    csn_net_body told;           /* what it became inside */
+    int fds[CSN_KEEPER_FDS_MAX]; /* from READY until the gateway has them: link, sockets, lent
+                                  */
+    size_t fd_count;
+    uint32_t npublish;
+    csn_gate_port publish[CSN_GATE_PORTS_MAX], lend[CSN_GATE_PORTS_MAX];
+    const char *detail;   /* of the layer */
+    pthread_mutex_t lock; /* guards what follows */
+    bool described[2];    /* see csn_jail.net_layers */
+    uint64_t taken;       /* events up to here were taken for the audit log */
+} csn_jail_net;
+
+/* From the configuration; makes j->net, or leaves it NULL. Nothing is started. */
+csn_status csn_jail_net_plan(csn_kept *k, csn_error **err);
+void csn_jail_net_release(struct csn_jail *j);
+/* Orders for the keeper. */
+void csn_jail_net_arm(const struct csn_jail *j, csn_walls *w);
+/* The sockets that READY brought. False: not what was ordered. */
+bool csn_jail_net_take(struct csn_jail *j, csn_msg *m, const csn_ask_body *told);
+/* The gateway: begun while the walls are built, set up when they stand; or found again. */
+csn_status csn_jail_net_start(csn_kept *k, csn_error **err);
+csn_status csn_jail_net_ready(csn_kept *k, csn_error **err);
+void csn_jail_net_ended(csn_kept *k);
+/* Variables of a sandbox whose programs must ask a proxy; NAME and value in turns, NULL at the
+ * end; NULL: none. */
+const char *const *csn_jail_net_variables(const csn_kept *k);
+/* The sandbox's layers with what `net` is just now. They stay as they are. */
+const csn_layer *csn_jail_net_layers(const csn_kept *k);
+/* The same for the case that the walls could not be built; NULL: nothing of ours failed. */
+const char *csn_jail_net_why(uint64_t where);
+
+/* entries of the ops table */
+csn_status csn_jail_network_set(void *state, const csn_net_opts *rules, csn_error **err);
+csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_fn fn, void *ctx,
+                                   uint64_t *ret_lost, csn_error **err);
+
+/* exec_network.c. What a network with rules would become here. 0 or -errno. */
+int csn_jail_net_try(const char *path, csn_net_body *ret);
+
+/* A network for one command, which may reach no more than `rules` and the sandbox's. */
+typedef struct csn_jail_apart {
+    int sockets; /* to who makes its sockets: see csn_kept_exec_apart */
+    int pidfd;   /* of that */
+    int lease;   /* with the gateway */
+} csn_jail_apart;
+csn_status csn_jail_apart_begin(csn_kept *k, const char *const *rules, csn_jail_apart *ret,
+                                csn_error **err);
+void csn_jail_apart_end(csn_jail_apart *a);
+
+/* A command begins; it has ended, in whatever way: tells what it was refused meanwhile. That is
+ * no guess, so whoever could do without is told as well. */
+typedef struct csn_jail_net_since {
+    uint64_t seq;
+    int64_t time_ms;
+} csn_jail_net_since;
+csn_jail_net_since csn_jail_net_begin(const csn_kept *k);
+void csn_jail_net_tell(csn_kept *k, csn_jail_net_since since, const csn_deny_sink *denials);

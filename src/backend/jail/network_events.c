@@ -1,0 +1,203 @@
+/* network_events.c: what happened on a jail's network: for the audit log, and why a command failed.
+ *
+ * The gateway keeps a bounded number of events and tells them as often as asked. The audit log
+ * gets each once, whichever process asks for it: how far it was told is kept beside a detached
+ * sandbox, under a lock. Names in events are the sandbox's: they were checked by the gateway,
+ * are bounded by the wire, and are only ever copied here. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "backend/jail/jail.h"
+#include "backend/jail/network.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+#define MARK_NAME "net.seen"
+#define GONE      UINT64_MAX /* instead of a number: the gateway has ended, and that was told */
+
+/* ---- one event, as callers know them ---- */
+
+static const char *word(const char *const *words, size_t count, uint32_t i)
+{
+    return i < count ? words[i] : "?";
+}
+
+static const char *or_null(const char *s)
+{
+    return s && s[0] ? s : NULL;
+}
+
+static csn_net_event public_event(const csn_gate_event *e)
+{
+    static const char *const kinds[] = {
+        [CSN_GATE_NAME] = "name", [CSN_GATE_CONNECT] = "connect", [CSN_GATE_CLOSE] = "close"};
+    static const char *const protocols[] = {[CSN_GATE_DNS] = "dns",
+                                            [CSN_GATE_TCP] = "tcp",
+                                            [CSN_GATE_TLS] = "tls",
+                                            [CSN_GATE_HTTP] = "http",
+                                            [CSN_GATE_CONNECT_PROXY] = "connect",
+                                            [CSN_GATE_SOCKS] = "socks",
+                                            [CSN_GATE_PUBLISHED] = "published",
+                                            [CSN_GATE_LENT] = "lent"};
+
+    return (csn_net_event){.seq = e->seq,
+                           .time_ms = e->time_ms,
+                           .kind = word(kinds, CSN_GATE_KINDS, e->kind),
+                           .verdict = e->verdict == CSN_GATE_DENY ? "deny" : "allow",
+                           .protocol = word(protocols, CSN_GATE_PROTOS, e->proto),
+                           .host = or_null(e->name),
+                           .address = or_null(e->address),
+                           .rule = or_null(e->rule),
+                           .hint = or_null(e->hint),
+                           .why = or_null(e->why),
+                           .port = e->port,
+                           .up = e->up,
+                           .down = e->down,
+                           .duration_ms = e->ms,
+                           .count = e->count};
+}
+
+typedef struct relay {
+    csn_net_event_fn fn;
+    void *ctx;
+} relay;
+
+static int tell_public(void *ctx, const csn_gate_event *e)
+{
+    const relay *r = ctx;
+    const csn_net_event p = public_event(e);
+
+    return r->fn(r->ctx, &p);
+}
+
+/* ---- each once ---- */
+
+/* *ret_fd: locked until it is closed; -1 for a sandbox that only we have. */
+static csn_status mark_read(const csn_kept *k, csn_jail_net *n, int *ret_fd, csn_error **err)
+{
+    csn_autofd int fd = -1;
+    uint64_t seen = 0;
+
+    *ret_fd = -1;
+    if (!k->detached || k->run_fd < 0)
+        return CSN_OK;
+    fd = openat(k->run_fd, MARK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX) < 0)
+        return csn_fail_errno(err, errno, "events of the network");
+    if (pread(fd, &seen, sizeof(seen), 0) == sizeof(seen) && seen > n->taken)
+        n->taken = seen;
+    *ret_fd = csn_steal_fd(&fd);
+    return CSN_OK;
+}
+
+/* That there is no gateway any more, and with it what it had not told, is an error once. */
+static csn_status take_some(csn_jail_net *n, const relay *r, uint64_t *ret_lost,
+                            csn_status *ret_gone, csn_error **err)
+{
+    csn_status st = CSN_OK;
+
+    if (n->taken == GONE)
+        return CSN_OK;
+    if (csn_gateway_lives(&n->gateway))
+        st = csn_gateway_events(&n->gateway, &n->taken, tell_public, (void *)r, ret_lost, err);
+    if (csn_gateway_lives(&n->gateway))
+        return st;
+    n->taken = GONE; /* also when it ended while it was asked */
+    *ret_gone =
+        st < 0 ? st : csn_fail(err, CSN_UNAVAILABLE, "the gateway of the network has ended");
+    return CSN_OK;
+}
+
+static csn_status take(csn_kept *k, csn_jail_net *n, const relay *r, uint64_t *ret_lost,
+                       csn_error **err)
+{
+    csn_autofd int mark = -1;
+    csn_status gone = CSN_OK;
+
+    pthread_mutex_lock(&n->lock);
+    csn_status st = mark_read(k, n, &mark, err);
+    if (st == CSN_OK)
+        st = take_some(n, r, ret_lost, &gone, err);
+    if (st == CSN_OK && mark >= 0 &&
+        pwrite(mark, &n->taken, sizeof(n->taken), 0) != (ssize_t)sizeof(n->taken))
+        st = csn_fail_errno(err, errno, "events of the network");
+    pthread_mutex_unlock(&n->lock);
+    return st < 0 ? st : gone;
+}
+
+csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_fn fn, void *ctx,
+                                   uint64_t *ret_lost, csn_error **err)
+{
+    csn_kept *k = state;
+    const csn_jail *j = k->own;
+    relay r = {.fn = fn, .ctx = ctx};
+
+    *ret_lost = 0;
+    if (!j->net)
+        return CSN_OK;
+    if (!since)
+        return take(k, j->net, &r, ret_lost, err);
+    if (!csn_gateway_lives(&j->net->gateway))
+        return CSN_OK;
+    return csn_gateway_events(&j->net->gateway, since, tell_public, &r, ret_lost, err);
+}
+
+/* ---- what a command was refused ---- */
+
+csn_jail_net_since csn_jail_net_begin(const csn_kept *k)
+{
+    const csn_jail *j = k->own;
+    csn_jail_net_since since = {0};
+    csn_autofd int mark = -1;
+
+    if (!j->net)
+        return since;
+    since.time_ms = csn_wall_ms();
+    pthread_mutex_lock(&j->net->lock);
+    (void)mark_read(k, j->net, &mark, NULL);
+    if (j->net->taken != GONE)
+        since.seq = j->net->taken;
+    pthread_mutex_unlock(&j->net->lock);
+    return since;
+}
+
+typedef struct refusals {
+    const csn_deny_sink *to;
+    int64_t since_ms;
+} refusals;
+
+static int tell_denied(void *ctx, const csn_gate_event *e)
+{
+    const refusals *r = ctx;
+    const char *host = e->name[0] ? e->name : e->address;
+    char target[CSN_GATE_NAME_MAX + 16], hint[CSN_GATE_RULE_MAX + 16];
+
+    if (e->verdict != CSN_GATE_DENY || e->time_ms < r->since_ms)
+        return 0;
+    snprintf(target, sizeof(target), e->port ? "%s:%u" : "%s", host, e->port);
+    snprintf(hint, sizeof(hint), "--allow %s", e->hint);
+    const csn_denial d = {.op = "net",
+                          .target = or_null(target),
+                          .resolved = or_null(e->address),
+                          .rule = e->rule[0] ? e->rule : e->why,
+                          .source = "config.network",
+                          .hint = e->hint[0] ? hint : or_null(e->why)};
+    r->to->tell(r->to->ctx, &d);
+    return 0;
+}
+
+void csn_jail_net_tell(csn_kept *k, csn_jail_net_since since, const csn_deny_sink *denials)
+{
+    const csn_jail *j = k->own;
+    refusals r = {.to = denials, .since_ms = since.time_ms};
+    uint64_t lost = 0;
+
+    if (j->net && denials && csn_gateway_lives(&j->net->gateway))
+        (void)csn_gateway_events(&j->net->gateway, &since.seq, tell_denied, &r, &lost, NULL);
+}

@@ -1,0 +1,541 @@
+/* protected.c: which places of a workspace are held fixed while the sandbox lives.
+ *
+ * Called when a sandbox is opened, before anything of it runs; the tree itself may be of an
+ * agent's making, of an earlier run. Only the names of the table are asked for, in the root of
+ * the workspace: nothing is walked. What is there is mounted over itself read-only, and every
+ * directory above it over itself as it is, so that neither can be renamed, removed or replaced.
+ * Names that are links are followed as far as they stay in the workspace; the link itself can
+ * be replaced, and the scan after each command sees that. So does it everything that is not
+ * there yet, and all that is deeper in the tree.
+ *
+ * A place that is still the same inode is one that the sandbox could not change: the kernel
+ * takes a mount away only when the host itself removes or replaces what it lies on. */
+#include "backend/jail/protected.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "backend/jail/jail.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/path.h"
+#include "policy/gitconfig.h"
+#include "policy/protected_names.h"
+#include "os/atomic.h"
+#include "os/beneath.h"
+#include "search/changed.h"
+
+#define STAMP_NAME    "guard"
+#define STAMP_MAX     (1u << 16)
+#define CONFIG_MAX    (1u << 20)
+#define INCLUDE_DEPTH 10 /* git's own */
+#define INCLUDED      ".git/config: includes it, and git runs programs that it names"
+
+/* One workspace while it is looked at. */
+typedef struct survey {
+    csn_jail *j;
+    csn_guard_tree *t;
+    int error;            /* the first errno: then nobody knows what there is to protect */
+    int depth;            /* of includes */
+    const char *from_dir; /* of the config that is read, below the workspace */
+    uint64_t letters;     /* see seen_letters */
+    char missing[64];     /* a directory that is not there, with a slash */
+} survey;
+
+/* ---- places ---- */
+
+/* A file system that does not tell the birth tells the last change: then all that was changed
+ * in place counts as another one, which is the safe mistake. */
+bool csn_guard_identify(int dir, const char *path, csn_guard_id *ret)
+{
+    struct statx st;
+
+    if (statx(dir, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+              STATX_INO | STATX_CTIME | STATX_BTIME, &st) < 0)
+        return false;
+    bool born = (st.stx_mask & STATX_BTIME) != 0;
+    *ret = (csn_guard_id){.dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor,
+                          .ino = st.stx_ino,
+                          .sec = born ? st.stx_btime.tv_sec : st.stx_ctime.tv_sec,
+                          .nsec = born ? st.stx_btime.tv_nsec : st.stx_ctime.tv_nsec};
+    return true;
+}
+
+static csn_guard_place *find_place(csn_guard_tree *t, const char *path)
+{
+    for (size_t i = 0; i < t->place_count; i++)
+        if (strcmp(t->places[i].path, path) == 0)
+            return &t->places[i];
+    return NULL;
+}
+
+/* An errno, or 0. E2BIG: there is no room for one more. Most workspaces have a handful. */
+static int put_place(csn_guard_tree *t, const csn_guard_place *one)
+{
+    const size_t step = 8;
+
+    if (t->place_count == CSN_GUARD_PLACES)
+        return E2BIG;
+    if (t->place_count % step == 0) {
+        csn_guard_place *grown =
+            reallocarray(t->places, t->place_count + step, sizeof(*t->places));
+        if (!grown)
+            return ENOMEM;
+        t->places = grown;
+    }
+    t->places[t->place_count++] = *one;
+    return 0;
+}
+
+static void fail_with(survey *s, int error)
+{
+    if (s->error == 0)
+        s->error = error;
+}
+
+bool csn_guard_is_nowhere(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EACCES ||
+           error == EXDEV || error == ENAMETOOLONG;
+}
+
+static void fail_unless_nowhere(survey *s, int error)
+{
+    if (!csn_guard_is_nowhere(error))
+        fail_with(s, error);
+}
+
+static void add_place(survey *s, const char *path, const char *rule)
+{
+    csn_guard_tree *t = s->t;
+    csn_guard_place *old = find_place(t, path);
+    csn_guard_place one = {.path = csn_arena_strdup(s->j->arena, path), .rule = rule};
+    const char *to = csn_arena_printf(s->j->arena, "%s/%s", t->inside, path);
+
+    if ((old && (old->rule || !rule)) || s->error != 0)
+        return;
+    if (!csn_guard_identify(t->fd, path, &one.id)) {
+        fail_unless_nowhere(s, errno);
+        return;
+    }
+    s->error = !one.path || !to ? ENOMEM : put_place(t, &one);
+    if (s->error != 0)
+        return;
+    csn_jail_add(s->j, CSN_MOUNT_AGAIN, rule ? CSN_MOUNT_RDONLY : 0, 0, NULL, to);
+}
+
+/* The directories above it must stay where they are too. */
+static void pin_above(survey *s, const char *path)
+{
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        csn_autofree char *dir = strndup(path, (size_t)(slash - path));
+        if (dir)
+            add_place(s, dir, NULL);
+        else
+            fail_with(s, ENOMEM);
+    }
+}
+
+/* Where a name of the workspace leads, as a path without links below it. NULL: out of it, or
+ * nowhere. malloc'd. */
+static char *lead(survey *s, const char *path, struct stat *ret)
+{
+    csn_autofd int fd = csn_beneath_open(s->t->fd, path, O_PATH, 0);
+
+    if (fd < 0) {
+        fail_unless_nowhere(s, -fd);
+        return NULL;
+    }
+    csn_autofree char *real = fstat(fd, ret) < 0 ? NULL : csn_kept_fd_path(fd);
+    const char *below = real ? csn_path_below(real, s->t->host) : NULL;
+    char *out = below && *below ? strdup(below) : NULL;
+    if (!real || (below && *below && !out))
+        fail_with(s, errno);
+    return out;
+}
+
+/* True: it is there. */
+static bool survey_place(survey *s, const csn_protect_place *p)
+{
+    csn_guard_tree *t = s->t;
+    const csn_guard *g = s->j->guard;
+    char inside[PATH_MAX];
+    struct stat st;
+
+    if (fstatat(t->fd, p->path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
+        fail_unless_nowhere(s, errno);
+        return false;
+    }
+    snprintf(inside, sizeof(inside), "%s/%s", t->inside, p->path);
+    if (csn_guard_is_open(g, inside))
+        return true;
+    csn_autofree char *real = lead(s, p->path, &st);
+    if (!real)
+        return true;
+    bool dir = S_ISDIR(st.st_mode);
+    pin_above(s, real);
+    /* A directory in which something is opened can only be looked at afterwards. */
+    if (p->pin || (dir && (p->file_only || csn_guard_has_open(g, inside)))) {
+        if (dir)
+            add_place(s, real, NULL);
+    } else {
+        add_place(s, real, p->rule);
+    }
+    return true;
+}
+
+/* A bit for the first letters of a name; all bits where a file system that knows no difference
+ * between letters might take it for another. */
+static uint64_t letters(const char *name)
+{
+    unsigned sum = 0;
+
+    for (size_t i = 0; i < 3 && name[i]; i++) {
+        unsigned char c = (unsigned char)name[i];
+        if (c >= 0x80)
+            return ~0ull;
+        sum = sum * 31 + (unsigned)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+    }
+    return 1ull << (sum % 64);
+}
+
+/* Which letters the names in the workspace begin with. A workspace with few names in it, which
+ * is most of them, is read quicker than asked for each; of another nothing is known. */
+static uint64_t seen_letters(int dir)
+{
+    _Alignas(8) char buf[4096];
+    uint64_t seen = 0;
+    long n = syscall(SYS_getdents64, dir, buf, sizeof(buf));
+    long more = n < 0 ? -1 : syscall(SYS_getdents64, dir, buf + n, sizeof(buf) - (size_t)n);
+
+    (void)lseek(dir, 0, SEEK_SET); /* the scan of what has changed reads it too */
+    if (more != 0)
+        return ~0ull;
+    for (long at = 0; at < n;) {
+        const struct dirent64 *e = (const void *)(buf + at);
+        seen |= letters(e->d_name);
+        at += e->d_reclen;
+    }
+    return seen;
+}
+
+static void survey_name(void *ctx, const csn_protect_place *p)
+{
+    survey *s = ctx;
+
+    if (!(s->letters & letters(p->path)) ||
+        strncmp(p->path, s->missing, strlen(s->missing)) == 0)
+        return;
+    if (!survey_place(s, p) && p->pin)
+        snprintf(s->missing, sizeof(s->missing), "%s/", p->path);
+}
+
+/* ---- what the config includes ---- */
+
+/* Takes `.`, `..` and doubled slashes out of an absolute path, by text: for a file that is not
+ * there. */
+static void clean_text(char *path)
+{
+    char *to = path;
+
+    for (const char *p = path; *p;) {
+        p += strspn(p, "/");
+        size_t len = strcspn(p, "/");
+        if (len == 2 && memcmp(p, "..", 2) == 0) {
+            while (to > path && *--to != '/')
+                ;
+        } else if (len > 0 && !(len == 1 && *p == '.')) {
+            *to++ = '/';
+            memmove(to, p, len);
+            to += len;
+        }
+        p += len;
+    }
+    *to = '\0';
+}
+
+static char *include_path(const survey *s, const char *path)
+{
+    const char *home = getenv("HOME");
+    char *out = NULL;
+
+    if (path[0] == '~' && path[1] == '/' && home)
+        return asprintf(&out, "%s%s", home, path + 1) < 0 ? NULL : out;
+    if (path[0] == '/')
+        return strdup(path);
+    return asprintf(&out, "%s/%s/%s", s->t->host, s->from_dir, path) < 0 ? NULL : out;
+}
+
+static void add_absent(survey *s, const char *below)
+{
+    const csn_guard_place one = {
+        .path = csn_arena_strdup(s->j->arena, below), .rule = INCLUDED, .absent = true};
+
+    fail_with(s, one.path ? put_place(s->t, &one) : ENOMEM);
+}
+
+static void survey_config(survey *s, const char *below);
+
+static void survey_include(void *ctx, const char *asked)
+{
+    survey *s = ctx;
+    csn_autofree char *path = include_path(s, asked);
+    csn_autofree char *real = path ? realpath(path, NULL) : NULL;
+
+    if (!real)
+        fail_unless_nowhere(s, path ? errno : ENOMEM);
+    if (s->error != 0)
+        return;
+    if (!real)
+        clean_text(path);
+    const char *below = csn_path_below(real ? real : path, s->t->host);
+    if (!below || !*below)
+        return; /* not in the sandbox, or not the sandbox's to change */
+    csn_autofree char *inside = NULL;
+    if (asprintf(&inside, "%s/%s", s->t->inside, below) < 0) {
+        inside = NULL;
+        fail_with(s, ENOMEM);
+        return;
+    }
+    if (csn_guard_is_open(s->j->guard, inside))
+        return;
+    if (!real) {
+        add_absent(s, below);
+        return;
+    }
+    pin_above(s, below);
+    add_place(s, below, INCLUDED);
+    survey_config(s, below);
+}
+
+/* The text of a config; malloc'd. NULL: there is none to read. */
+static char *read_config(survey *s, const char *below, size_t *ret_len)
+{
+    csn_autofd int fd = csn_beneath_open(s->t->fd, below, O_RDONLY, 0);
+    struct stat st;
+
+    if (fd < 0) {
+        fail_unless_nowhere(s, -fd);
+        return NULL;
+    }
+    if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
+        return NULL;
+    csn_autofree char *text = malloc(CONFIG_MAX + 1);
+    ssize_t n = text ? read(fd, text, CONFIG_MAX) : -1;
+    if (n < 0)
+        fail_with(s, text ? errno : ENOMEM);
+    if (n <= 0)
+        return NULL;
+    text[n] = '\0';
+    *ret_len = (size_t)n;
+    return CSN_STEAL(text);
+}
+
+/* The user's own config may name further ones, whatever they are called. */
+static void survey_config(survey *s, const char *below)
+{
+    const char *from_dir = s->from_dir;
+    size_t n = 0;
+    csn_autofree char *text = s->depth < INCLUDE_DEPTH ? read_config(s, below, &n) : NULL;
+
+    if (!text)
+        return;
+    if (s->depth == 0 && !(s->t->config = csn_arena_memdup(s->j->arena, text, n)))
+        fail_with(s, ENOMEM);
+    if (!strcasestr(text, "include"))
+        return;
+    csn_autofree char *dir = csn_path_dir(below);
+    s->from_dir = dir ? dir : ".";
+    s->depth++;
+    csn_gitconfig_includes(text, n, survey_include, s);
+    s->depth--;
+    s->from_dir = from_dir;
+}
+
+static void survey_git(survey *s)
+{
+    struct stat st;
+    csn_autofree char *config = lead(s, ".git/config", &st);
+
+    if (config && find_place(s->t, config))
+        survey_config(s, config);
+}
+
+/* ---- all workspaces ---- */
+
+static csn_status open_tree_of(csn_guard *g, const csn_jail_share *share, csn_error **err)
+{
+    char real[PATH_MAX];
+    bool same = strcmp(share->inside, share->host) == 0 ||
+                (realpath(share->inside, real) && strcmp(real, share->host) == 0);
+    csn_guard_tree *t = &g->trees[g->tree_count];
+
+    *t = (csn_guard_tree){
+        .host = share->host, .inside = share->inside, .named = same ? share->inside : NULL};
+    t->fd = open(share->host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (t->fd < 0)
+        return csn_fail_errno(err, errno, "workspace %s", share->host);
+    g->tree_count++;
+    return CSN_OK;
+}
+
+static csn_status survey_tree(csn_kept *k, csn_guard_tree *t, csn_error **err)
+{
+    survey s = {.j = k->own, .t = t, .letters = seen_letters(t->fd), .missing = "\n"};
+
+    csn_protect_top(survey_name, &s);
+    survey_git(&s);
+    if (s.error == E2BIG)
+        return csn_fail(err, CSN_TOO_LARGE, "workspace %s: too much to protect", t->host);
+    return s.error == 0
+               ? CSN_OK
+               : csn_fail_errno(err, s.error, "workspace %s: what is to be protected in it",
+                                t->host);
+}
+
+/* ---- for other processes that have the sandbox ---- */
+
+/* The number of the workspace, which file it is, the rule or not, the path; each ends in a NUL.
+ */
+static csn_status write_places(const csn_guard *g, csn_error **err)
+{
+    csn_autobuf b;
+    int rc = 0;
+
+    csn_buf_init(&b, STAMP_MAX);
+    for (size_t i = 0; i < g->tree_count; i++) {
+        const csn_guard_tree *t = &g->trees[i];
+        for (size_t n = 0; n < t->place_count; n++) {
+            const csn_guard_place *p = &t->places[n];
+            rc |=
+                csn_buf_printf(&b, "%zu %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 " %d %s",
+                               i, p->id.dev, p->id.ino, p->id.sec, p->id.nsec,
+                               p->absent ? 2
+                               : p->rule ? 1
+                                         : 0,
+                               p->path);
+            rc |= csn_buf_append(&b, "", 1);
+        }
+    }
+    if (rc != 0)
+        return csn_fail(err, CSN_TOO_LARGE, "too much to protect");
+    csn_guard_stamp_write(g);
+    rc = lseek(g->stamp, sizeof(csn_guard_stamp), SEEK_SET) < 0 ? -errno : 0;
+    if (rc == 0 && b.len > 0)
+        rc = csn_write_full(g->stamp, b.data, b.len, NULL);
+    return rc < 0 ? csn_fail_errno(err, -rc, "note of what is protected") : CSN_OK;
+}
+
+static bool read_place(csn_guard *g, const char *line)
+{
+    csn_guard_place p = {0};
+    size_t tree;
+    int kind, at = 0;
+
+    if (sscanf(line, "%zu %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64 " %d%n", &tree,
+               &p.id.dev, &p.id.ino, &p.id.sec, &p.id.nsec, &kind, &at) < 6 ||
+        at == 0 || line[at] != ' ' || tree >= g->tree_count)
+        return false;
+    csn_guard_tree *t = &g->trees[tree];
+    p.path = csn_arena_strdup(g->arena, line + at + 1);
+    p.absent = kind == 2;
+    if (!p.path)
+        return false;
+    if (kind != 0 && !csn_protect_match(p.path, &p.rule))
+        p.rule = INCLUDED;
+    return put_place(t, &p) == 0;
+}
+
+/* As it was when the sandbox was made: what is there now may be its own work. */
+static csn_status read_places(csn_guard *g, csn_error **err)
+{
+    csn_autofree char *text = malloc(STAMP_MAX + 1);
+    ssize_t n = text ? pread(g->stamp, text, STAMP_MAX, sizeof(csn_guard_stamp)) : -1;
+
+    if (n < 0)
+        return csn_fail(err, CSN_UNAVAILABLE, "note of what is protected: cannot be read");
+    text[n] = '\0';
+    for (ssize_t at = 0; at < n; at += (ssize_t)strlen(text + at) + 1)
+        if (!read_place(g, text + at))
+            return csn_fail(err, CSN_UNAVAILABLE, "note of what is protected: is damaged");
+    return CSN_OK;
+}
+
+csn_status csn_guard_started(csn_kept *k, csn_error **err)
+{
+    csn_guard *g = ((csn_jail *)k->own)->guard;
+
+    if (!k->detached || k->connected)
+        return CSN_OK;
+    g->stamp = openat(k->run_fd, STAMP_NAME,
+                      O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (g->stamp < 0)
+        return csn_kept_run_failed(k, errno, "note of what is protected", err);
+    csn_status st = write_places(g, err);
+    return st < 0 ? st : csn_guard_base_keep(k, err);
+}
+
+csn_status csn_guard_plan(csn_kept *k, const csn_jail_share *shares, size_t count,
+                          csn_error **err)
+{
+    csn_jail *j = k->own;
+    csn_guard *g = csn_arena_alloc(j->arena, sizeof(*g));
+
+    if (!g)
+        return csn_fail(err, CSN_NOMEM, "workspace");
+    *g = (csn_guard){.arena = j->arena, .base = k->base.path, .clean = true, .stamp = -1};
+    g->aside.fd = g->children = -1;
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_mutex_init(&g->scan_lock, NULL);
+    j->guard = g;
+    g->trees = csn_arena_array(j->arena, count, sizeof(*g->trees));
+    csn_status st = g->trees ? csn_guard_read_rules(k, shares, count, err)
+                             : csn_fail(err, CSN_NOMEM, "workspace");
+    for (size_t i = 0; st == CSN_OK && i < count; i++)
+        if (shares[i].writable && strcmp(shares[i].option, "workspace") == 0)
+            st = open_tree_of(g, &shares[i], err);
+    csn_changed_now(&g->since);
+    if (st == CSN_OK && k->connected) {
+        g->stamp = openat(k->run_fd, STAMP_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        if (g->stamp < 0) /* without it, its maker never finished it */
+            return errno == ENOENT ? csn_fail(err, CSN_GONE, "sandbox '%s' has ended", k->id)
+                                   : csn_fail_errno(err, errno, "note of what is protected");
+        csn_guard_stamp_read(g);
+        return read_places(g, err);
+    }
+    /* Without mounts of its own nothing can be held; there is only the scan. */
+    for (size_t i = 0; st == CSN_OK && !k->kind->judged && i < g->tree_count; i++)
+        st = survey_tree(k, &g->trees[i], err);
+    return st;
+}
+
+void csn_guard_release(csn_guard *g)
+{
+    if (!g)
+        return;
+    csn_guard_memorize(g);
+    for (size_t i = 0; i < g->tree_count; i++) {
+        close(g->trees[i].fd);
+        free(g->trees[i].places);
+        csn_changed_memory_release(&g->trees[i].memory);
+    }
+    for (size_t i = 0; i < g->open_count; i++)
+        csn_glob_free(g->opened[i].glob);
+    if (g->stamp >= 0)
+        close(g->stamp);
+    if (g->children >= 0)
+        close(g->children);
+    csn_boring_release(&g->told);
+    csn_aside_release(&g->aside);
+    pthread_mutex_destroy(&g->lock);
+    pthread_mutex_destroy(&g->scan_lock);
+}

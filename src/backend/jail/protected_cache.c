@@ -1,0 +1,138 @@
+/* protected_cache.c: between sandboxes: where directories with meaningful names were.
+ *
+ * Written when a handle that scanned is closed, read when a scan has found something that may
+ * have been moved where it is. One sandbox may prepare a directory of hooks under a dull name,
+ * the next one give it its real name: nothing in it has changed then, and only what was where
+ * tells it from a repository that was always there. The file is in the state directory, which
+ * is the user's alone; there is a fixed number of them, and one that was overwritten for
+ * another workspace is only missing knowledge. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/jail/protected.h"
+#include "base/buf.h"
+#include "os/atomic.h"
+#include "os/statedir.h"
+
+#define DIRECTORY "scans"
+#define SLOTS     512u
+#define BYTES_MAX (8u << 20)
+
+static int open_home(void)
+{
+    return csn_statedir_open(CSN_DIR_STATE, DIRECTORY, NULL);
+}
+
+static void slot_name(const csn_guard_tree *t, char name[16])
+{
+    uint32_t h = 2166136261u;
+
+    for (const char *p = t->host; *p; p++)
+        h = (h ^ (unsigned char)*p) * 16777619u;
+    snprintf(name, 16, "%u", h % SLOTS);
+}
+
+/* The path of the workspace with its NUL, its inode, and then the places. */
+static int put_all(const csn_guard_tree *t, csn_buf *b)
+{
+    struct stat st;
+    int rc = fstat(t->fd, &st) < 0 ? errno : 0;
+    const csn_boring *were = &t->memory.were;
+
+    if (rc == 0)
+        rc = csn_buf_append(b, t->host, strlen(t->host) + 1);
+    if (rc == 0)
+        rc = csn_buf_append(b, &st.st_ino, sizeof(st.st_ino));
+    for (size_t i = 0; rc == 0 && i < were->room; i++)
+        if (were->slots[i].used)
+            rc = csn_buf_append(b, &were->slots[i], sizeof(were->slots[i]));
+    return rc;
+}
+
+/* Does the file say so already? Then its time is all there is to write, which is much cheaper
+ * than a new file. */
+static bool says_already(int fd, const csn_buf *b)
+{
+    csn_autofree char *have = fd < 0 ? NULL : malloc(b->len + 1);
+
+    return have && pread(fd, have, b->len + 1, 0) == (ssize_t)b->len &&
+           memcmp(have, b->data, b->len) == 0;
+}
+
+/* The time of the file is that of the scan. */
+static void write_tree(int home, const csn_guard_tree *t)
+{
+    const struct timespec times[2] = {t->remembered, t->remembered};
+    csn_temp temp;
+    char name[16];
+    csn_autobuf b;
+
+    csn_buf_init(&b, BYTES_MAX);
+    slot_name(t, name);
+    if (put_all(t, &b) != 0)
+        return;
+    csn_autofd int old = openat(home, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (says_already(old, &b) && futimens(old, times) == 0)
+        return;
+    if (csn_temp_create(&temp, home, 0600) < 0)
+        return;
+    if (csn_write_full(temp.fd, b.data, b.len, NULL) == 0 && futimens(temp.fd, times) == 0)
+        (void)csn_temp_publish(&temp, home, name, old >= 0 ? CSN_TEMP_OVER : 0);
+    csn_temp_drop(&temp, home);
+}
+
+void csn_guard_memorize(csn_guard *g)
+{
+    csn_autofd int home = -1;
+
+    for (size_t i = 0; i < g->tree_count; i++) {
+        if (!g->trees[i].scanned)
+            continue;
+        if (home < 0 && (home = open_home()) < 0)
+            return;
+        write_tree(home, &g->trees[i]);
+    }
+}
+
+static bool take_all(csn_guard_tree *t, const char *data, size_t len)
+{
+    size_t at = strlen(t->host) + 1;
+    csn_boring_dir one;
+    struct stat st;
+    ino_t ino;
+
+    if (len < at + sizeof(ino) || memcmp(data, t->host, at) != 0 || fstat(t->fd, &st) < 0)
+        return false;
+    memcpy(&ino, data + at, sizeof(ino));
+    if (ino != st.st_ino)
+        return false;
+    csn_boring_release(&t->memory.were);
+    for (at += sizeof(ino); at + sizeof(one) <= len; at += sizeof(one)) {
+        memcpy(&one, data + at, sizeof(one));
+        csn_boring_add(&t->memory.were, &one);
+    }
+    return true;
+}
+
+void csn_guard_recall(csn_guard_tree *t)
+{
+    char name[16];
+    csn_autofd int home = open_home();
+    struct stat st;
+
+    slot_name(t, name);
+    csn_autofd int fd = home < 0 ? -1 : openat(home, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > BYTES_MAX)
+        return;
+    csn_autofree char *data = malloc((size_t)st.st_size);
+    ssize_t n = data ? read(fd, data, (size_t)st.st_size) : -1;
+    if (n <= 0 || !take_all(t, data, (size_t)n))
+        return;
+    t->remembered = st.st_mtim;
+    t->remembers = true;
+}

@@ -1,0 +1,214 @@
+/* protected_rules.c: what the user opened, and whether a path is closed to file operations.
+ *
+ * The rules are read once, when a sandbox is opened; file operations ask for each path that
+ * they write or delete. Paths that are asked for come from agents but were resolved by the
+ * kernel (runtime/target.c). What must hold: only a rule that names something protected opens it;
+ * a wide grant (`--write /src`, a rule for `**`) is not meant for hooks. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/jail/protected.h"
+#include "backend/jail/jail.h"
+#include "base/error.h"
+#include "base/path.h"
+#include "base/strv.h"
+#include "policy/protected_names.h"
+
+#define SOURCE "protected by default"
+
+/* ---- what is opened ---- */
+
+static csn_status push_open(csn_guard *g, csn_guard_open one, csn_error **err)
+{
+    if (!one.path && !one.glob)
+        return csn_fail(err, CSN_NOMEM, "rules");
+    g->opened[g->open_count++] = one;
+    return CSN_OK;
+}
+
+static csn_status open_rule(csn_guard *g, const char *path, csn_error **err)
+{
+    bool relative = path[0] != '/';
+    csn_guard_open one = {.from_base = relative};
+    const char *text = path + strspn(path, "/");
+
+    if (!csn_protect_match_tree(text, NULL) || strstr(path, ".."))
+        return CSN_OK;
+    if (!csn_glob_has_magic(path)) {
+        one.path = relative ? csn_arena_printf(g->arena, "%s/%s", g->base, path)
+                            : csn_arena_strdup(g->arena, path);
+        return push_open(g, one, err);
+    }
+    csn_status st = csn_glob_compile(text, &one.glob, err);
+    return st < 0 ? st : push_open(g, one, err);
+}
+
+/* The path below the workspace that a path of the host names; NULL: it is not in it. */
+static const char *below_share(const csn_jail_share *share, const char *path, char **ret_hold)
+{
+    const char *below = csn_path_below(path, share->inside);
+
+    if (!below)
+        below = csn_path_below(path, share->host);
+    if (!below && (*ret_hold = realpath(path, NULL)))
+        below = csn_path_below(*ret_hold, share->host);
+    return below;
+}
+
+/* --write is a path of the host: the protected place of a writable workspace that it names, by
+ * its name inside. malloc'd; NULL: it names none. */
+static char *place_inside(const csn_jail_share *share, const char *asked)
+{
+    csn_autofree char *cwd = asked[0] == '/' ? NULL : getcwd(NULL, 0), *path = NULL;
+    csn_autofree char *hold = NULL;
+    char *out = NULL;
+
+    if (!share->writable || strcmp(share->option, "workspace") != 0 ||
+        asprintf(&path, "%s%s%s", cwd ? cwd : "", cwd ? "/" : "", asked) < 0)
+        return NULL;
+    const char *below = below_share(share, path, &hold);
+    if (!below || !*below || strstr(below, "..") || !csn_protect_match_tree(below, NULL))
+        return NULL;
+    size_t len = strlen(below);
+    while (len > 1 && below[len - 1] == '/')
+        len--;
+    return asprintf(&out, "%s/%.*s", share->inside, (int)len, below) < 0 ? NULL : out;
+}
+
+bool csn_guard_is_rule_for(const csn_jail_share *shares, size_t count, const char *path)
+{
+    for (size_t i = 0; i < count; i++) {
+        csn_autofree char *place = place_inside(&shares[i], path);
+        if (place)
+            return true;
+    }
+    return false;
+}
+
+static csn_status open_written(csn_guard *g, const csn_jail_share *shares, size_t count,
+                               const char *path, csn_error **err)
+{
+    for (size_t i = 0; i < count; i++) {
+        csn_autofree char *place = place_inside(&shares[i], path);
+        if (place)
+            return push_open(g, (csn_guard_open){.path = csn_arena_strdup(g->arena, place)},
+                             err);
+    }
+    return CSN_OK;
+}
+
+csn_status csn_guard_read_rules(csn_kept *k, const csn_jail_share *shares, size_t count,
+                                csn_error **err)
+{
+    const csn_config *c = k->config;
+    csn_guard *g = ((csn_jail *)k->own)->guard;
+    size_t most = csn_strv_len(c->write) + c->rule_count;
+    csn_status st = CSN_OK;
+
+    if (most == 0)
+        return CSN_OK;
+    g->opened = csn_arena_array(g->arena, most, sizeof(*g->opened));
+    if (!g->opened)
+        return csn_fail(err, CSN_NOMEM, "rules");
+    for (size_t i = 0; st == CSN_OK && c->write && c->write[i]; i++)
+        st = open_written(g, shares, count, c->write[i], err);
+    for (size_t i = 0; st == CSN_OK && i < c->rule_count; i++)
+        if (c->rules[i].allow && (c->rules[i].ops & CSN_OP_WRITE) && c->rules[i].path)
+            st = open_rule(g, c->rules[i].path, err);
+    return st;
+}
+
+static bool opens(const csn_guard *g, const csn_guard_open *one, const char *path)
+{
+    if (one->path)
+        return csn_path_below(path, one->path) != NULL;
+    const char *text = one->from_base ? csn_path_below(path, g->base) : path + 1;
+    return text && csn_glob_match(one->glob, text);
+}
+
+bool csn_guard_is_open(const csn_guard *g, const char *path)
+{
+    for (size_t i = 0; i < g->open_count; i++)
+        if (opens(g, &g->opened[i], path))
+            return true;
+    return false;
+}
+
+bool csn_guard_has_open(const csn_guard *g, const char *path)
+{
+    for (size_t i = 0; i < g->open_count; i++) {
+        const csn_guard_open *one = &g->opened[i];
+        if (opens(g, one, path) || (one->path && csn_path_below(one->path, path)))
+            return true;
+        const char *text = one->from_base ? csn_path_below(path, g->base) : path + 1;
+        if (one->glob && text && csn_glob_may_descend(one->glob, text))
+            return true;
+    }
+    return false;
+}
+
+/* ---- file operations ---- */
+
+const char *csn_guard_rule(const csn_guard_tree *t, const char *below, uint32_t tree)
+{
+    const char *rule = NULL;
+
+    if (tree ? csn_protect_match_tree(below, &rule) : csn_protect_match(below, &rule))
+        return rule;
+    for (size_t i = 0; i < t->place_count; i++) {
+        const csn_guard_place *p = &t->places[i];
+        size_t n = strlen(p->path);
+        if (p->rule && strncmp(below, p->path, n) == 0 && (!below[n] || below[n] == '/'))
+            return p->rule;
+    }
+    return NULL;
+}
+
+csn_status csn_guard_veto(const csn_kept *k, uint32_t op, const char *asked,
+                          const char *resolved, csn_error **err)
+{
+    const csn_guard *g = ((const csn_jail *)k->own)->guard;
+    const char *rule = NULL;
+
+    for (size_t i = 0; i < g->tree_count && !rule; i++) {
+        const char *below = csn_path_below(resolved, g->trees[i].inside);
+        if (below && *below)
+            rule = csn_guard_rule(&g->trees[i], below, op & CSN_OP_TREE);
+    }
+    if (!rule || csn_guard_is_open(g, resolved))
+        return CSN_OK;
+    csn_autofree char *hint = csn_rules_hint(CSN_OP_WRITE, resolved);
+    csn_autofree char *shown = csn_path_printable(asked);
+    const csn_denial d = {.op = (op & CSN_OP_DELETE) != 0 ? "delete" : "write",
+                          .target = asked,
+                          .resolved = resolved,
+                          .rule = rule,
+                          .source = SOURCE,
+                          .hint = hint};
+    csn_status st =
+        csn_fail(err, CSN_DENIED, "%s %s: " SOURCE " (%s)", d.op, shown ? shown : "path", rule);
+    if (hint)
+        st = csn_error_advise(st, err, "%s", hint);
+    return csn_error_deny(st, err, &d);
+}
+
+void csn_guard_tell(const csn_deny_sink *denials, const csn_guard_tree *t, const char *below,
+                    const char *rule, const char *resolved)
+{
+    csn_autofree char *path = NULL;
+
+    if (!denials)
+        return;
+    if (asprintf(&path, "%s%s%s", t->inside, *below ? "/" : "", below) < 0)
+        path = NULL;
+    csn_autofree char *hint = path && *below ? csn_rules_hint(CSN_OP_WRITE, path) : NULL;
+    const csn_denial d = {.op = "write",
+                          .target = path ? path : below,
+                          .resolved = resolved,
+                          .rule = rule,
+                          .source = SOURCE,
+                          .hint = hint};
+    denials->tell(denials->ctx, &d);
+}

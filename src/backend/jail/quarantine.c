@@ -1,0 +1,187 @@
+/* quarantine.c: taking a file out of a workspace, to where nothing runs it.
+ *
+ * Called after a command, as the caller, who may be root. The file and the directory it is in
+ * are the agent's, and may be changed by others of its processes meanwhile. What must hold: no
+ * link is followed, only a plain name in a held directory is touched, and the name is free
+ * afterwards even when there is no room to keep what had it: first it is renamed, and what then
+ * is in our hands is looked at.
+ *
+ *   <state>/aside/ID/N/item   the file itself
+ *   <state>/aside/ID/N/from   where it was, and why it was taken from there */
+#include "backend/jail/quarantine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "os/atomic.h"
+#include "os/statedir.h"
+
+#define COPY_MAX  (64u << 20) /* of one file that had to be copied; the rest is lost */
+#define SLOTS_MAX 1000000u
+#define NAME_SIZE 32u
+
+/* ---- where it goes ---- */
+
+static int open_home(csn_aside *a, const char *id)
+{
+    char sub[96];
+
+    if (a->fd >= 0)
+        return 0;
+    snprintf(sub, sizeof(sub), "aside/%s", id);
+    int fd = csn_statedir_open(CSN_DIR_STATE, sub, &a->path);
+    if (fd < 0)
+        return fd;
+    a->fd = fd;
+    return 0;
+}
+
+/* A new directory of its own: a rename into it cannot meet anything. */
+static int new_slot(csn_aside *a, char name[NAME_SIZE])
+{
+    for (; a->next < SLOTS_MAX; a->next++) {
+        snprintf(name, NAME_SIZE, "%u", a->next + 1);
+        if (mkdirat(a->fd, name, 0700) == 0) {
+            a->next++;
+            int fd = openat(a->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            return fd < 0 ? -errno : fd;
+        }
+        if (errno != EEXIST)
+            return -errno;
+    }
+    return -ENOSPC;
+}
+
+static void note_origin(int slot, const char *from)
+{
+    csn_autofd int fd = openat(slot, "from", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        (void)csn_write_full(fd, from, strlen(from), NULL);
+}
+
+/* ---- out of where it is ---- */
+
+/* The agent may have taken write permission from its own directory. */
+static int move_out(int dir, const char *name, int to, const char *as)
+{
+    struct stat st;
+
+    if (renameat(dir, name, to, as) == 0)
+        return 0;
+    int e = errno;
+    if (e != EACCES || fstat(dir, &st) < 0 || st.st_uid != geteuid() ||
+        fchmod(dir, (st.st_mode & 07777) | S_IRWXU) < 0)
+        return -e;
+    return renameat(dir, name, to, as) < 0 ? -errno : 0;
+}
+
+static int copy_bytes(int from, int to)
+{
+    csn_autofree char *buf = malloc(1u << 16);
+    size_t total = 0;
+
+    if (!buf)
+        return -ENOMEM;
+    while (total < COPY_MAX) {
+        ssize_t n = read(from, buf, 1u << 16);
+        if (n <= 0)
+            return n < 0 ? -errno : 0;
+        int rc = csn_write_full(to, buf, (size_t)n, NULL);
+        if (rc < 0)
+            return rc;
+        total += (size_t)n;
+    }
+    return 0;
+}
+
+/* Of pipes, sockets and devices nothing is kept but that they were there. */
+static int copy(int dir, const char *name, int slot)
+{
+    char target[PATH_MAX];
+    struct stat st;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    if (S_ISLNK(st.st_mode)) {
+        ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
+        if (n < 0)
+            return -errno;
+        target[n] = '\0';
+        return symlinkat(target, slot, "item") < 0 ? -errno : 0;
+    }
+    if (!S_ISREG(st.st_mode))
+        return 0;
+    csn_autofd int from =
+        openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (from < 0)
+        return -errno;
+    if (fstat(from, &st) < 0 || !S_ISREG(st.st_mode))
+        return -EAGAIN;
+    csn_autofd int to = openat(slot, "item", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return to < 0 ? -errno : copy_bytes(from, to);
+}
+
+static void odd_name(char out[NAME_SIZE])
+{
+    uint64_t r = 0;
+
+    (void)!getrandom(&r, sizeof(r), 0);
+    snprintf(out, NAME_SIZE, CSN_TEMP_PREFIX "aside-%08llx",
+             (unsigned long long)(r & 0xffffffffu));
+}
+
+/* No rename leads to the slot (another file system; slot -1: there is none): in place it gets a
+ * name that nothing looks for, and is copied from there. *ret_in_place: it has to stay there.
+ */
+static int take_by_copy(int dir, const char *name, int slot, char odd[NAME_SIZE],
+                        bool *ret_in_place)
+{
+    odd_name(odd);
+    int rc = move_out(dir, name, dir, odd);
+    if (rc < 0)
+        return rc;
+    *ret_in_place = slot < 0 || copy(dir, odd, slot) < 0 || unlinkat(dir, odd, 0) < 0;
+    return 0;
+}
+
+int csn_aside_put(csn_aside *a, const char *id, int dir, const char *name, const char *from,
+                  char **ret_path)
+{
+    char slot_name[NAME_SIZE] = "", odd[NAME_SIZE];
+    bool in_place = false;
+    csn_autofd int slot = open_home(a, id) < 0 ? -1 : new_slot(a, slot_name);
+
+    *ret_path = NULL;
+    int rc = slot < 0 ? -EXDEV : move_out(dir, name, slot, "item");
+    if (rc == -EXDEV)
+        rc = take_by_copy(dir, name, slot, odd, &in_place);
+    if (rc == 0 && !in_place) {
+        note_origin(slot, from);
+        if (asprintf(ret_path, "%s/%s/item", a->path, slot_name) < 0)
+            *ret_path = NULL;
+    } else if (slot >= 0) {
+        (void)unlinkat(slot, "item", 0);
+        (void)unlinkat(a->fd, slot_name, AT_REMOVEDIR);
+    }
+    if (rc == 0 && in_place)
+        *ret_path = strdup(odd);
+    return rc;
+}
+
+void csn_aside_release(csn_aside *a)
+{
+    if (a->fd >= 0)
+        close(a->fd);
+    free(a->path);
+    *a = (csn_aside){.fd = -1};
+}

@@ -1,0 +1,222 @@
+/* rootfs_template_store.c: making and keeping the directories that are jails' roots.
+ *
+ * In <state>/frames: a directory per frame, and beside it an empty file that those who use the
+ * frame hold a lock on. What lies in the host's /etc is root's or a package's; still it is
+ * bounded. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backend/jail/rootfs_template.h"
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "os/atomic.h"
+#include "os/tree.h"
+
+#define LOCK_SUFFIX ".lock"
+#define NAME_SIZE   96u
+#define BYTES_MAX   (16u << 20)
+#define MANY        64u
+#define TEMP_AGE_S  3600         /* one that is older was left by somebody who was killed */
+#define FRAME_AGE_S (30 * 86400) /* then it is made again, if anybody still wants it */
+
+/* Nobody waits for the disk when a frame is made: what a crash left of it may be empty files.
+ * So one of an earlier start of the machine is made again. */
+static bool is_of_this_boot(const struct stat *frame)
+{
+    struct timespec now, up;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(CLOCK_BOOTTIME, &up);
+    return frame->st_mtim.tv_sec >= now.tv_sec - up.tv_sec - 1;
+}
+
+int csn_frame_hold(int store, const char *key, int *ret_lock)
+{
+    char name[NAME_SIZE];
+    struct stat st, frame;
+
+    snprintf(name, sizeof(name), "%s" LOCK_SUFFIX, key);
+    csn_autofd int lock = openat(store, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (lock < 0)
+        return -errno;
+    if (flock(lock, LOCK_SH | LOCK_NB) < 0)
+        return -errno;
+    /* The frame goes before its lock: with both in place nobody is removing it any more. */
+    if (fstatat(store, key, &frame, AT_SYMLINK_NOFOLLOW) < 0 || fstat(lock, &st) < 0)
+        return -errno;
+    if (st.st_nlink == 0 || !is_of_this_boot(&frame))
+        return -ENOENT;
+    *ret_lock = csn_steal_fd(&lock);
+    return 0;
+}
+
+/* ---- copying ---- */
+
+/* Whatever the umask is: root's jails are another user. */
+static int make_dir(int at, const char *name)
+{
+    return mkdirat(at, name, 0755) < 0 || fchmodat(at, name, 0755, 0) < 0 ? -errno : 0;
+}
+
+static int copy_bytes(int in, int out, size_t *bytes)
+{
+    char buf[16384];
+
+    for (ssize_t n; (n = read(in, buf, sizeof(buf))) != 0;) {
+        if (n < 0)
+            return -errno;
+        *bytes += (size_t)n;
+        if (*bytes > BYTES_MAX)
+            return -EFBIG;
+        int rc = csn_write_full(out, buf, (size_t)n, NULL);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* Never more readable than the original; what belongs to a group there is ours alone. One that
+ * cannot be read, or is no file, is left out. */
+static int copy_file(int at, const char *path, const char *to, size_t *bytes)
+{
+    struct stat st;
+    csn_autofd int in = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+    if (in < 0 || fstat(in, &st) < 0)
+        return csn_frame_lacks(errno) ? 0 : -errno;
+    if (!S_ISREG(st.st_mode))
+        return 0;
+    csn_autofd int out =
+        openat(at, to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int rc = out < 0 ? -errno : copy_bytes(in, out, bytes);
+    return rc == 0 && fchmod(out, st.st_mode & 0555) < 0 ? -errno : rc;
+}
+
+/* Directories above the last name. */
+static int make_parents(int at, const char *path)
+{
+    char dir[CSN_PATH_MAX + 1];
+
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
+        int rc = make_dir(at, dir);
+        if (rc < 0 && rc != -EEXIST)
+            return rc;
+    }
+    return 0;
+}
+
+static int make_text(int at, const char *to, const char *text)
+{
+    csn_autofd int fd = openat(at, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int rc = fd < 0 ? -errno : csn_write_full(fd, text, strlen(text), NULL);
+
+    return rc == 0 && fchmod(fd, 0444) < 0 ? -errno : rc;
+}
+
+static int put(int at, const csn_mount *m, size_t *bytes)
+{
+    const char *to = m->to + 1;
+    int rc = make_parents(at, to);
+
+    if (rc < 0)
+        return rc;
+    if (m->kind == CSN_MOUNT_DIR) {
+        rc = make_dir(at, to);
+        return rc == -EEXIST ? 0 : rc;
+    }
+    if (m->kind == CSN_MOUNT_LINK)
+        return symlinkat(m->from, at, to) < 0 ? -errno : 0;
+    return m->kind == CSN_MOUNT_TEXT ? make_text(at, to, m->from)
+                                     : copy_file(at, m->from, to, bytes);
+}
+
+/* ---- the store ---- */
+
+typedef struct tidy {
+    int store;
+    size_t count; /* of the frames in it */
+} tidy;
+
+static int count_one(void *ctx, const char *name, const struct stat *st, const char *target)
+{
+    tidy *t = ctx;
+
+    (void)name;
+    (void)target;
+    t->count += S_ISDIR(st->st_mode);
+    return 0;
+}
+
+/* In use or just being made: it stays. */
+static int remove_unused(void *ctx, const char *name, const struct stat *st, const char *target)
+{
+    const tidy *t = ctx;
+    const time_t age = t->count < MANY ? FRAME_AGE_S : TEMP_AGE_S;
+    char lock_name[NAME_SIZE];
+    size_t len = strlen(name);
+    int store = t->store;
+
+    (void)target;
+    if (strncmp(name, CSN_TEMP_PREFIX, strlen(CSN_TEMP_PREFIX)) == 0) {
+        if (time(NULL) - st->st_mtim.tv_sec > TEMP_AGE_S)
+            (void)csn_tree_destroy(store, name);
+        return 0;
+    }
+    if (!S_ISDIR(st->st_mode) || len + sizeof(LOCK_SUFFIX) > sizeof(lock_name) ||
+        (time(NULL) - st->st_mtim.tv_sec < age && is_of_this_boot(st)))
+        return 0;
+    snprintf(lock_name, sizeof(lock_name), "%s" LOCK_SUFFIX, name);
+    csn_autofd int lock = openat(store, lock_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (lock < 0 ? errno == ENOENT : flock(lock, LOCK_EX | LOCK_NB) == 0) {
+        (void)csn_tree_destroy(store, name);
+        unlinkat(store, lock_name, 0);
+    }
+    return 0;
+}
+
+/* Both under temporary names first, the lock gets its name before the frame has its own. */
+static int publish(int store, const char *temp, const char *key)
+{
+    char lock_name[NAME_SIZE];
+
+    snprintf(lock_name, sizeof(lock_name), "%s" LOCK_SUFFIX, key);
+    csn_autofd int lock = openat(store, lock_name, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (lock < 0)
+        return -errno;
+    if (flock(lock, LOCK_SH | LOCK_NB) < 0)
+        return -errno;
+    if (renameat(store, temp, store, key) == 0)
+        return 0;
+    return errno == EEXIST || errno == ENOTEMPTY ? 0 : -errno;
+}
+
+int csn_frame_make(int store, const char *key, const csn_mount *list, size_t count)
+{
+    char temp[CSN_TEMP_SIZE];
+    int rc = csn_temp_name(temp);
+
+    if (rc < 0)
+        return rc;
+    tidy t = {.store = store};
+    (void)csn_tree_list(store, count_one, &t);
+    (void)csn_tree_list(store, remove_unused, &t);
+    rc = make_dir(store, temp);
+    csn_autofd int to =
+        rc < 0 ? -1 : openat(store, temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    size_t bytes = 0;
+    if (rc == 0 && to < 0)
+        rc = -errno;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = put(to, &list[i], &bytes);
+    if (rc == 0)
+        rc = publish(store, temp, key);
+    (void)csn_tree_destroy(store, temp); /* its name is gone when it was published */
+    return rc;
+}

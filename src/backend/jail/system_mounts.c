@@ -1,0 +1,149 @@
+/* system_mounts.c: what every jail has of the host's system: enough to work with, nothing personal.
+ *
+ * Programs and libraries come read-only, /etc from etc_files.c. Devices are the harmless ones. /proc
+ * is that of the jail's own processes, with the files that speak of the host read-only or
+ * covered: the second wall, for a user who may not write or read them anyway. /sys is not
+ * there. */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/jail/etc_files.h"
+#include "backend/jail/jail.h"
+#include "base/cleanup.h"
+#include "os/landlock.h"
+
+/* which package a program of /usr is from, and its version */
+#define PACKAGES "/var/lib/dpkg"
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define USE      (CSN_LL_READ | CSN_LL_EXEC)
+#define SYSTEM   (CSN_MOUNT_RDONLY | CSN_MOUNT_OURS)
+#define BESIDE   (CSN_MOUNT_OURS | CSN_MOUNT_BESIDE)
+
+static const char *const programs[] = {"/usr",   "/bin",    "/sbin", "/lib",      "/lib32",
+                                       "/lib64", "/libx32", "/opt",  "/nix/store"};
+static const char *const nodes[] = {"/dev/null",   "/dev/zero",    "/dev/full",
+                                    "/dev/random", "/dev/urandom", "/dev/tty"};
+
+/* As they are on this host: a merged /usr has links. A bit for each that is to be mounted. */
+static uint32_t find_programs(csn_frame *f)
+{
+    uint32_t found = 0;
+    struct stat st;
+    char text[PATH_MAX];
+
+    for (size_t i = 0; i < COUNT(programs); i++) {
+        if (lstat(programs[i], &st) < 0)
+            continue;
+        ssize_t n = S_ISLNK(st.st_mode) ? readlink(programs[i], text, sizeof(text) - 1) : -1;
+        if (n > 0) {
+            text[n] = '\0';
+            csn_frame_add(f, CSN_MOUNT_LINK, csn_arena_strdup(f->arena, text), programs[i]);
+        } else if (S_ISDIR(st.st_mode)) {
+            csn_frame_spot(f, programs[i], true);
+            found |= 1u << i;
+        }
+    }
+    return found;
+}
+
+static void mount_programs(csn_jail *j, uint32_t found)
+{
+    for (size_t i = 0; i < COUNT(programs); i++)
+        if (found & (1u << i))
+            csn_jail_add(j, CSN_MOUNT_BIND, SYSTEM, USE, programs[i], programs[i]);
+}
+
+static void mount_dev(csn_jail *j)
+{
+    csn_jail_add(j, CSN_MOUNT_PTS, CSN_MOUNT_DEVICES | CSN_MOUNT_NOEXEC, 0, NULL, "/dev/pts");
+    csn_jail_add(j, CSN_MOUNT_SCRATCH, CSN_MOUNT_STICKY | CSN_MOUNT_NOEXEC,
+                 CSN_LL_READ | CSN_LL_WRITE, NULL, "/dev/shm");
+    /* mq_open itself needs no mount, but Landlock takes a queue for a file and asks for a rule,
+     * and a rule needs a path. A kernel without queues has no such file system. */
+    csn_jail_add(j, CSN_MOUNT_QUEUES, CSN_MOUNT_OPTIONAL | CSN_MOUNT_NOEXEC,
+                 CSN_LL_READ | CSN_LL_WRITE, NULL, "/dev/mqueue");
+    for (size_t i = 0; i < COUNT(nodes); i++)
+        csn_jail_add(j, CSN_MOUNT_BIND,
+                     CSN_MOUNT_DEVICES | CSN_MOUNT_NOEXEC | CSN_MOUNT_NARROW | BESIDE,
+                     CSN_LL_DEVICE, nodes[i], nodes[i]);
+}
+
+static void add_proc(csn_jail *j)
+{
+    static const char *const fixed[] = {"/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq",
+                                        "/proc/sysrq-trigger"};
+    /* Beyond these only what no user but root can open. */
+    static const char *const covered[] = {"/proc/acpi",      "/proc/kallsyms",    "/proc/kcore",
+                                          "/proc/key-users", "/proc/keys",        "/proc/kmsg",
+                                          "/proc/modules",   "/proc/sched_debug", "/proc/scsi",
+                                          "/proc/timer_list"};
+
+    for (size_t i = 0; i < COUNT(fixed); i++)
+        csn_jail_add(j, CSN_MOUNT_AGAIN,
+                     CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NOEXEC | BESIDE, 0, NULL,
+                     fixed[i]);
+    for (size_t i = 0; i < COUNT(covered); i++)
+        csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL | BESIDE, 0, NULL, covered[i]);
+}
+
+/* What lies in no mount, and what mounts lie on. */
+static void fill_frame(csn_frame *f, const char *home)
+{
+    static const char *const links[][2] = {{"/proc/self/fd", "/dev/fd"},
+                                           {"/proc/self/fd/0", "/dev/stdin"},
+                                           {"/proc/self/fd/1", "/dev/stdout"},
+                                           {"/proc/self/fd/2", "/dev/stderr"},
+                                           {"pts/ptmx", "/dev/ptmx"}};
+    static const char *const spots[] = {"/proc",       "/dev/pts", "/dev/shm",
+                                        "/dev/mqueue", "/tmp",     "/var/tmp"};
+
+    for (size_t i = 0; i < COUNT(links); i++)
+        csn_frame_add(f, CSN_MOUNT_LINK, links[i][0], links[i][1]);
+    for (size_t i = 0; i < COUNT(spots); i++)
+        csn_frame_spot(f, spots[i], true);
+    for (size_t i = 0; i < COUNT(nodes); i++)
+        csn_frame_spot(f, nodes[i], false);
+    if (home)
+        csn_frame_spot(f, home, true);
+    csn_frame_add(f, CSN_MOUNT_DIR, NULL, "/run");
+    /* Readable for everybody but by no rule of Landlock: so that one can see that it stands. */
+    csn_frame_add(f, CSN_MOUNT_TEXT, "", "/run/.landlock"); /* text would be a page */
+}
+
+void csn_jail_add_system(const csn_kept *k, csn_jail *j, const char *home,
+                         const csn_jail_share *shares, size_t count)
+{
+    csn_autofree csn_frame *f = calloc(1, sizeof(*f)); /* its strings stay */
+    uint32_t etc = csn_etc_find_dirs();
+
+    if (!f) {
+        j->mount_count = CSN_MOUNTS_MAX + 1; /* found out at the end */
+        return;
+    }
+    f->arena = j->arena;
+    fill_frame(f, k->config->home ? NULL : home);
+    csn_etc_own(f, j, home, etc);
+    uint32_t programs_found = find_programs(f);
+    bool packages = access(PACKAGES, F_OK) == 0;
+    if (packages)
+        csn_frame_spot(f, PACKAGES, true);
+    csn_jail_add_frame(k, j, f, shares, count);
+    csn_jail_add(j, CSN_MOUNT_PROC, CSN_MOUNT_NOEXEC, CSN_LL_READ | CSN_LL_WRITE, NULL,
+                 "/proc");
+    csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_DEVICE, NULL, "/dev");
+    /* One Landlock rule for all of it: each costs. */
+    csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_READ, NULL, "/etc");
+    csn_etc_mount_dirs(j, etc);
+    mount_dev(j);
+    add_proc(j);
+    mount_programs(j, programs_found);
+    if (packages)
+        csn_jail_add(j, CSN_MOUNT_BIND, SYSTEM | CSN_MOUNT_OPTIONAL, CSN_LL_READ, PACKAGES,
+                     PACKAGES);
+    csn_jail_add(j, CSN_MOUNT_SCRATCH, CSN_MOUNT_STICKY, USE | CSN_LL_WRITE, NULL, "/tmp");
+    csn_jail_add(j, CSN_MOUNT_SCRATCH, CSN_MOUNT_STICKY, USE | CSN_LL_WRITE, NULL, "/var/tmp");
+}

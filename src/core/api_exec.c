@@ -1,0 +1,453 @@
+/* api_exec.c: one command, from options to the complete result.
+ *
+ * Called by csn_exec and csn_sh. The backend runs it and pushes bytes into our sink; output
+ * ceilings, counting, merging and the live callback happen here, once, for every backend. What
+ * the command prints is hostile: it is kept within bounds and never interpreted. A non-zero
+ * exit is data; an error means the command could not be tried at all. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/strv.h"
+#include "core/exec_probe.h"
+#include "core/cancel.h"
+#include "core/denials.h"
+#include "core/api_exec.h"
+#include "core/internal.h"
+#include "core/layers.h"
+#include "core/api_network.h"
+#include "core/result.h"
+#include "core/api_write.h"
+#include "text/capture.h"
+
+#define EXEC_FLAGS                                                                             \
+    (CSN_EXEC_MERGE | CSN_EXEC_KEEP_TAIL | CSN_EXEC_KEEP_BOTH | CSN_EXEC_STDIN_FD |            \
+     CSN_EXEC_RESTART | CSN_EXEC_SUDO)
+
+/* The sink of one command. */
+typedef struct collector {
+    csn_capture out, err, merged;
+    csn_output_fn live;
+    void *live_ctx;
+    bool one_stream; /* merge: everything is `out` */
+    bool stopped;    /* the callback asked to end */
+} collector;
+
+static int collect(void *ctx, int stream, const void *data, size_t len)
+{
+    collector *c = ctx;
+    bool is_err = stream == CSN_STDERR && !c->one_stream;
+    int own = csn_capture_write(is_err ? &c->err : &c->out, data, len);
+    int both = c->one_stream ? own : csn_capture_write(&c->merged, data, len);
+
+    if (c->live && data && len > 0) {
+        if (c->live(c->live_ctx, is_err ? CSN_STDERR : CSN_STDOUT, data, len) != 0)
+            c->stopped = true;
+        return c->stopped ? CSN_SINK_STOP : CSN_SINK_MORE; /* the callback wants every byte */
+    }
+    return own == CSN_SINK_COUNT && both == CSN_SINK_COUNT ? CSN_SINK_COUNT : CSN_SINK_MORE;
+}
+
+static void collector_init(collector *c, const csn_exec_opts *o, uint64_t max)
+{
+    csn_keep keep = o->flags & CSN_EXEC_KEEP_BOTH   ? CSN_KEEP_BOTH
+                    : o->flags & CSN_EXEC_KEEP_TAIL ? CSN_KEEP_TAIL
+                                                    : CSN_KEEP_HEAD;
+
+    *c = (collector){.live = o->on_output,
+                     .live_ctx = o->on_output_ctx,
+                     .one_stream = (o->flags & CSN_EXEC_MERGE) != 0};
+    csn_capture_init(&c->out, (size_t)max, keep);
+    csn_capture_init(&c->err, (size_t)max, keep);
+    csn_capture_init(&c->merged, (size_t)max, keep);
+}
+
+static void collector_release(collector *c)
+{
+    csn_capture_release(&c->out);
+    csn_capture_release(&c->err);
+    csn_capture_release(&c->merged);
+}
+
+static csn_status check_backend(const csn_sandbox *sb, const csn_exec_opts *o, csn_error **err)
+{
+    const char *missing = NULL;
+
+    if ((o->flags & CSN_EXEC_SUDO) && !(sb->ops->caps & CSN_CAP_SUDO))
+        missing = "sudo";
+    else if (o->session && !(sb->ops->caps & CSN_CAP_SESSION))
+        missing = "persistent shell sessions";
+    else if ((o->allowed_domains || o->package_managers) && !(sb->ops->caps & CSN_CAP_NET))
+        missing = "network rules of one call";
+    if (!missing)
+        return CSN_OK;
+    return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no %s", sb->ops->name, missing);
+}
+
+csn_status csn_exec_check(const csn_sandbox *sb, const csn_exec_opts *o, const char *command,
+                          csn_error **err)
+{
+    if ((o->flags & CSN_EXEC_KEEP_TAIL) && (o->flags & CSN_EXEC_KEEP_BOTH))
+        return csn_fail(err, CSN_INVALID, "keep either the tail or both ends, not each");
+    if ((o->flags & CSN_EXEC_STDIN_FD) && o->stdin_data)
+        return csn_fail(err, CSN_INVALID, "stdin is given twice: as bytes and as a descriptor");
+    if ((o->flags & CSN_EXEC_STDIN_FD) && o->stdin_fd < 0)
+        return csn_fail(err, CSN_INVALID, "stdin_fd is %d", o->stdin_fd);
+    if (o->session && !command)
+        return csn_fail(err, CSN_INVALID, "a session runs shell strings, not an argument list");
+    if ((o->flags & CSN_EXEC_RESTART) && !o->session)
+        return csn_fail(err, CSN_INVALID, "restart needs the name of a session");
+    if (o->session && (o->allowed_domains || o->package_managers))
+        return csn_fail(err, CSN_UNSUPPORTED,
+                        "a session has the network of its sandbox: allowed_domains and "
+                        "package_managers are for commands of their own");
+    if (o->output_max > CSN_OUTPUT_MAX_CEILING && o->output_max != CSN_NO_LIMIT)
+        return csn_fail(err, CSN_TOO_LARGE, "output_max is over %u bytes",
+                        CSN_OUTPUT_MAX_CEILING);
+    return check_backend(sb, o, err);
+}
+
+static bool is_home(const char *assignment)
+{
+    return csn_str_starts(assignment, "HOME=");
+}
+
+/* The call's variables after the sandbox's (for backends that do not know its config), without
+ * HOME, which no call may change. Pointers borrow; the array is malloc'd. */
+csn_status csn_exec_environ(const csn_sandbox *sb, const char *const *call, const char ***ret,
+                            csn_error **err)
+{
+    const char *const *base = (const char *const *)sb->env;
+    const char **v = calloc(csn_strv_len(base) + csn_strv_len(call) + 1, sizeof(*v));
+    size_t n = 0;
+
+    if (!v)
+        return csn_fail(err, CSN_NOMEM, "environment");
+    for (size_t i = 0; base && base[i]; i++)
+        if (!is_home(base[i]))
+            v[n++] = base[i];
+    for (size_t i = 0; call && call[i]; i++) {
+        const char *eq = strchr(call[i], '=');
+        if (!eq || eq == call[i]) {
+            free(v);
+            return csn_fail(err, CSN_INVALID, "env: '%s' is not NAME=value", call[i]);
+        }
+        if (!is_home(call[i]))
+            v[n++] = call[i];
+    }
+    *ret = v;
+    return CSN_OK;
+}
+
+csn_status csn_exec_shell(csn_call *c, const char **ret, csn_error **err)
+{
+    csn_sandbox *sb = c->sb;
+
+    pthread_mutex_lock(&sb->lock);
+    const char *known = sb->shell;
+    pthread_mutex_unlock(&sb->lock);
+    if (!known) {
+        bool bash = false;
+        csn_error *why = NULL;
+        csn_status st = csn_ask_has_bash(&c->fs, &bash, &why);
+        pthread_mutex_lock(&sb->lock);
+        if (st == CSN_OK)
+            sb->shell = bash ? "bash" : "sh";
+        /* Where commands wait for one another our question may come too late for itself, behind
+         * those of threads that were told the same meanwhile. */
+        known = sb->shell;
+        pthread_mutex_unlock(&sb->lock);
+        if (known || !err)
+            csn_error_free(why);
+        else
+            *err = why;
+        if (!known)
+            return st;
+    }
+    *ret = known;
+    return CSN_OK;
+}
+
+uint64_t csn_exec_output_max(const csn_sandbox *sb, const csn_exec_opts *o)
+{
+    uint64_t max = o->output_max            ? o->output_max
+                   : sb->config->output_max ? sb->config->output_max
+                                            : CSN_OUTPUT_MAX_DEFAULT;
+
+    return max > CSN_OUTPUT_MAX_CEILING ? CSN_OUTPUT_MAX_CEILING : max;
+}
+
+static uint64_t timeout_of(const csn_sandbox *sb, const csn_exec_opts *o)
+{
+    return o->timeout_ms            ? o->timeout_ms
+           : sb->config->timeout_ms ? sb->config->timeout_ms
+                                    : CSN_TIMEOUT_MS_DEFAULT;
+}
+
+static const char *killed_by(const csn_exec_end *end)
+{
+    switch (end->how) {
+    case CSN_END_TIMEOUT:
+        return "timeout";
+    case CSN_END_CANCEL:
+        return "cancel";
+    case CSN_END_MEMORY:
+        return "memory";
+    case CSN_END_PIDS:
+        return "pids";
+    case CSN_END_CPU:
+        return "cpu";
+    case CSN_END_DISK:
+        return "disk";
+    case CSN_END_POLICY:
+        return "policy";
+    default:
+        return end->signal != 0 ? "signal" : NULL;
+    }
+}
+
+static int fill_output(csn_arena *a, const csn_capture *c, csn_output *ret)
+{
+    size_t len = csn_capture_size(c);
+    char *data = csn_arena_alloc(a, len + 1);
+
+    if (!data)
+        return ENOMEM;
+    size_t head = csn_capture_copy(c, data);
+    *ret = (csn_output){.data = data, .len = len, .total = c->total, .head = head};
+    return 0;
+}
+
+/* A command that never ran, or was lost sight of, says so where its output would be. */
+static void explain_spawn(collector *c, const csn_exec_end *end)
+{
+    if ((end->how == CSN_END_SPAWN || end->how == CSN_END_LOST) && end->message[0])
+        collect(c, CSN_STDERR, end->message, strlen(end->message));
+}
+
+static int fill_result(csn_exec_result *r, csn_call *c, collector *col, const csn_exec_end *end)
+{
+    csn_arena *a = csn_result_arena(r);
+
+    explain_spawn(col, end);
+    r->size = sizeof(*r);
+    r->exit_code = end->signal != 0 ? -1 : end->exit_code;
+    r->signal = csn_signal_name(end->signal);
+    r->killed_by = killed_by(end);
+    r->timed_out = end->how == CSN_END_TIMEOUT;
+    r->interrupted = r->timed_out || end->how == CSN_END_CANCEL;
+    r->failed = r->exit_code != 0;
+    r->cpu_ms = (double)end->cpu_ns / 1e6;
+    r->peak_memory = end->peak_memory;
+    r->duration_ms = (double)(csn_now_ns() - c->started_ns) / 1e6;
+    r->truncated = csn_capture_truncated(&col->out) || csn_capture_truncated(&col->err) ||
+                   csn_capture_truncated(&col->merged) || end->how == CSN_END_LOST;
+    r->truncated_by = r->truncated ? "bytes" : NULL;
+    if (col->out.failed || col->err.failed || col->merged.failed)
+        return ENOMEM; /* output that could not be kept is not told as if there was none */
+    if (fill_output(a, &col->out, &r->out) != 0 || fill_output(a, &col->err, &r->err) != 0)
+        return ENOMEM;
+    if (col->one_stream)
+        r->merged = r->out;
+    else if (fill_output(a, &col->merged, &r->merged) != 0)
+        return ENOMEM;
+    r->layer_count = c->sb->layer_count;
+    return csn_layers_copy(a, c->sb->layers, c->sb->layer_count, &r->layers);
+}
+
+/* Why a command failed is asked only then, and only when nothing else has told it: a limit, a
+ * deadline and a cancel have. The backend's answer is the best there is; if it has none, the
+ * result is complete without. */
+static void explain_failure(csn_call *c, const csn_exec_req *req, const csn_exec_end *end,
+                            const csn_exec_result *r)
+{
+    bool by_itself = end->how == CSN_END_EXITED || end->how == CSN_END_SPAWN;
+    bool crashed = end->signal != 0 && end->signal != SIGSYS;
+
+    if (r->failed && by_itself && !crashed && c->sb->ops->explain)
+        (void)c->sb->ops->explain(c->sb->state, req, end, &r->out, &r->err, NULL);
+}
+
+static int fill_denials(csn_call *c, const csn_exec_req *req, const csn_exec_end *end,
+                        const csn_exec_opts *o, csn_denials *told, csn_exec_result *r)
+{
+    csn_denials_tell_limit(told, end);
+    csn_denials_tell_env(told, o->env);
+    explain_failure(c, req, end, r);
+    r->denials = told->items;
+    r->denial_count = told->count;
+    return told->failed ? ENOMEM : 0;
+}
+
+/* The directory that was asked for. A backend that is only an exec cannot tell a directory that
+ * is not there from a command that failed, so it is looked at first. */
+csn_status csn_exec_cwd(csn_call *c, const char *asked, const char **ret, csn_error **err)
+{
+    csn_file_stat fst;
+    csn_status st = csn_call_path(c, asked, ret, err);
+
+    if (st == CSN_OK && !(c->sb->ops->caps & CSN_CAP_CONFIG)) {
+        st = csn_fs_stat(&c->fs, *ret, 0, &fst, NULL, err);
+        if (st == CSN_OK && (fst.mode & 0170000) != 0040000)
+            st = csn_fail(err, CSN_WRONG_TYPE, "'%s' is not a directory", asked);
+    }
+    return st < 0 ? csn_wrap(st, err, "cwd") : st;
+}
+
+/* What does not depend on how it is run. *ret_workdir is the caller's to free after the last
+ * use of the request. */
+static csn_status fill_request(csn_call *c, const csn_exec_opts *o, csn_exec_req *req,
+                               char **ret_workdir, csn_error **err)
+{
+    req->size = sizeof(*req);
+    req->flags = o->flags & (CSN_EXEC_MERGE | CSN_EXEC_RESTART | CSN_EXEC_SUDO);
+    req->session = o->session;
+    req->input_fd = o->flags & CSN_EXEC_STDIN_FD ? o->stdin_fd : -1;
+    req->cancel_fds[0] = csn_cancel_fd(o->cancel);
+    req->cancel_fds[1] = c->sb->stop_fd;
+    if (o->cwd)
+        return csn_exec_cwd(c, o->cwd, &req->cwd, err);
+    req->cwd = *ret_workdir = csn_sandbox_workdir(c->sb);
+    if (o->session)
+        req->flags |= CSN_EXEC_STAY;
+    return CSN_OK;
+}
+
+static csn_status run_in_backend(csn_call *c, csn_exec_req *req, const csn_exec_opts *o,
+                                 collector *col, csn_exec_end *end, csn_error **err)
+{
+    csn_bytes mem = {.data = o->stdin_data, .left = o->stdin_len};
+    csn_source input = {.read = csn_bytes_read, .ctx = &mem};
+    csn_sink sink = {.write = collect, .ctx = col};
+
+    req->input = o->stdin_data ? &input : NULL;
+    req->deadline_ns = csn_deadline_in(timeout_of(c->sb, o));
+    *end = (csn_exec_end){.size = sizeof(*end), .exit_code = -1};
+    csn_status st = c->sb->ops->exec(c->sb->state, req, &sink, end, err);
+    req->input = NULL;
+    return st;
+}
+
+/* bash where there is one: a backend that can tell a program that is not there from one that
+ * failed is simply tried; of the others it is asked once. */
+static csn_status run_shell(csn_call *c, csn_exec_req *req, const char **argv,
+                            const csn_exec_opts *o, collector *col, csn_exec_end *end,
+                            csn_error **err)
+{
+    csn_sandbox *sb = c->sb;
+
+    if (!(sb->ops->caps & CSN_CAP_CONFIG)) {
+        csn_status st = csn_exec_shell(c, &argv[0], err);
+        return st < 0 ? st : run_in_backend(c, req, o, col, end, err);
+    }
+    pthread_mutex_lock(&sb->lock);
+    if (sb->shell)
+        argv[0] = sb->shell;
+    pthread_mutex_unlock(&sb->lock);
+    csn_status st = run_in_backend(c, req, o, col, end, err);
+    if (st < 0 || end->how != CSN_END_SPAWN || end->exit_code != 127 ||
+        strcmp(argv[0], "sh") == 0)
+        return st;
+    pthread_mutex_lock(&sb->lock);
+    sb->shell = argv[0] = "sh";
+    pthread_mutex_unlock(&sb->lock);
+    return run_in_backend(c, req, o, col, end, err);
+}
+
+static csn_status exec_inner(csn_call *c, const char *const *argv, const char *command,
+                             const csn_exec_opts *o, csn_exec_result *r, csn_error **err)
+{
+    csn_autofree const char **env = NULL;
+    csn_autofree char *workdir = NULL;
+    CSN_CLEANUP(csn_strv_freep) char **narrowed = NULL;
+    csn_denials told = {.arena = csn_result_arena(r)};
+    const csn_deny_sink denials = {csn_denials_tell, &told};
+    const char *shell[] = {"bash", "-c", command, NULL};
+    csn_exec_req req = {
+        .argv = command ? shell : argv, .command = command, .denials = &denials};
+    csn_exec_end end;
+    collector col;
+
+    csn_status st = csn_exec_check(c->sb, o, command, err);
+    if (st == CSN_OK)
+        st = csn_policy_command(c->sb->policy, command, argv, err);
+    if (st == CSN_OK)
+        st = csn_exec_environ(c->sb, o->env, &env, err);
+    if (st == CSN_OK)
+        st = fill_request(c, o, &req, &workdir, err);
+    if (st == CSN_OK)
+        st = csn_network_narrow(c->sb, o, &narrowed, err);
+    if (st < 0)
+        return st;
+    req.env = env;
+    req.net_allow = (const char *const *)narrowed;
+    collector_init(&col, o, csn_exec_output_max(c->sb, o));
+    st = command ? run_shell(c, &req, shell, o, &col, &end, err)
+                 : run_in_backend(c, &req, o, &col, &end, err);
+    if (st == CSN_OK &&
+        (fill_result(r, c, &col, &end) != 0 || fill_denials(c, &req, &end, o, &told, r) != 0))
+        st = csn_fail(err, CSN_NOMEM, "result of the command");
+    collector_release(&col);
+    if (st == CSN_OK) {
+        c->event.has_exit_code = r->exit_code >= 0;
+        c->event.exit_code = r->exit_code;
+        c->event.killed_by = r->killed_by;
+        c->event.bytes = r->merged.total;
+    }
+    return st;
+}
+
+static csn_status exec_any(csn_sandbox *sb, const char *const *argv, const char *command,
+                           const csn_exec_opts *opts, csn_exec_result **ret, csn_error **err)
+{
+    csn_call c;
+    csn_exec_opts o;
+
+    if (!ret || (!command && (!argv || !argv[0])))
+        return csn_error_note(csn_fail(err, CSN_INVALID, "exec: no command given"), err, "exec",
+                              NULL);
+    csn_status st = csn_opts_take(opts, &o, sizeof(o), "exec options", err);
+    if (st == CSN_OK)
+        st = csn_flags_check(o.flags, EXEC_FLAGS, "exec", err);
+    if (st < 0)
+        return csn_error_note(st, err, "exec", NULL);
+    st = csn_call_begin(&c, sb, "exec", command, err);
+    if (st < 0)
+        return st;
+    c.event.argv = command ? NULL : argv;
+    c.event.env = o.env;
+    csn_exec_result *r = csn_result_new(sizeof(*r));
+    st = r ? exec_inner(&c, argv, command, &o, r, err) : csn_fail(err, CSN_NOMEM, "exec");
+    csn_status logged = csn_network_log(sb, st < 0 ? NULL : err);
+    if (st == CSN_OK)
+        st = logged;
+    st = csn_call_end(&c, st, err);
+    if (st < 0) {
+        csn_result_free(r);
+        return st;
+    }
+    *ret = r;
+    return CSN_OK;
+}
+
+csn_status csn_exec(csn_sandbox *sb, const char *const *argv, const csn_exec_opts *opts,
+                    csn_exec_result **ret, csn_error **err)
+{
+    return exec_any(sb, argv, NULL, opts, ret, err);
+}
+
+csn_status csn_sh(csn_sandbox *sb, const char *command, const csn_exec_opts *opts,
+                  csn_exec_result **ret, csn_error **err)
+{
+    return exec_any(sb, NULL, command, opts, ret, err);
+}
+
+void csn_exec_result_free(csn_exec_result *r)
+{
+    csn_result_free(r);
+}

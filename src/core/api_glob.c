@@ -1,0 +1,74 @@
+/* api_glob.c: csn_glob: which paths below a directory match a pattern.
+ *
+ * The backend walks, base/glob decides. A walk never follows symlinks, so it ends, and never
+ * leaves the sandbox. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/glob.h"
+#include "base/limits.h"
+#include "core/entries.h"
+#include "core/internal.h"
+#include "core/result.h"
+
+typedef struct globber {
+    csn_entries entries;
+    const csn_glob_set *set;
+} globber;
+
+static int glob_entry(void *ctx, const char *path, const csn_file_stat *st, const char *target)
+{
+    globber *g = ctx;
+
+    if (!*path || !csn_glob_match(g->set, path))
+        return 0;
+    return csn_entries_add(&g->entries, path, st, target);
+}
+
+static csn_status glob_inner(csn_call *c, const char *pattern, const char *path, uint32_t flags,
+                             csn_file_list *l, csn_error **err)
+{
+    const char *joined = NULL;
+    csn_glob_set *set = NULL;
+    csn_file_stat fst;
+
+    csn_status st = csn_glob_compile(pattern, &set, err);
+    if (st < 0)
+        return st;
+    globber g = {.entries = {.arena = csn_result_arena(l), .max = CSN_GLOB_MAX}, .set = set};
+    st = csn_call_path(c, path, &joined, err);
+    if (st == CSN_OK)
+        st = csn_fs_stat(&c->fs, joined, flags, &fst, NULL, err);
+    if (st == CSN_OK && (fst.mode & 0170000) != 0040000)
+        st = csn_fail(err, CSN_WRONG_TYPE, "'%s' is not a directory", path);
+    if (st == CSN_OK)
+        st = csn_fs_walk(&c->fs, joined, flags, glob_entry, &g, err);
+    csn_glob_free(set);
+    return csn_entries_finish(&g.entries, st, l, err);
+}
+
+csn_status csn_glob(csn_sandbox *sb, const char *pattern, const char *path, uint32_t flags,
+                    csn_file_list **ret, csn_error **err)
+{
+    csn_call c;
+    csn_status st = csn_flags_check(flags, CSN_FILE_NOFOLLOW, "glob", err);
+
+    if (st == CSN_OK && (!ret || !pattern || !*pattern))
+        st = csn_fail(err, CSN_INVALID, "glob: no pattern given");
+    if (st == CSN_OK)
+        st = csn_call_begin(&c, sb, "glob", pattern, err);
+    if (st < 0)
+        return csn_error_note(st, err, "glob", path);
+    csn_file_list *l = csn_result_new(sizeof(*l));
+    st = l ? glob_inner(&c, pattern, path ? path : ".", flags, l, err)
+           : csn_fail(err, CSN_NOMEM, "glob");
+    st = csn_call_end(&c, st, err);
+    if (st < 0) {
+        csn_result_free(l);
+        return st;
+    }
+    *ret = l;
+    return CSN_OK;
+}

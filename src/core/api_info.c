@@ -1,0 +1,213 @@
+/* api_info.c: what a sandbox says of itself, and the list of all.
+ *
+ * The capability words are the report the conformance suite and callers go by: a word is there
+ * when the call works, natively or derived. Layers come from the backend and say what is really
+ * enforced; nothing is added to them here. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/strv.h"
+#include "core/internal.h"
+#include "core/layers.h"
+#include "core/result.h"
+#include "core/state.h"
+
+#define CAPABILITIES_MAX 48
+
+int csn_layers_copy(csn_arena *a, const csn_layer *from, size_t count, const csn_layer **ret)
+{
+    csn_layer *to = csn_arena_array(a, count ? count : 1, sizeof(*to));
+
+    if (!to)
+        return ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        to[i] = (csn_layer){.name = csn_arena_strdup(a, from[i].name),
+                            .status = csn_arena_strdup(a, from[i].status),
+                            .detail = csn_arena_strdup(a, from[i].detail)};
+        if (!to[i].name || !to[i].status || (from[i].detail && !to[i].detail))
+            return ENOMEM;
+    }
+    *ret = to;
+    return 0;
+}
+
+static const char *const *capabilities(csn_arena *a, const csn_backend_ops *o)
+{
+    const char **words = csn_arena_array(a, CAPABILITIES_MAX, sizeof(*words));
+    size_t n = 0;
+    const struct {
+        const char *word;
+        bool has;
+    } table[] = {
+        {"exec", true},
+        {"files", true},
+        {"files_native", o->read && o->write},
+        {"beneath", (o->caps & CSN_CAP_BENEATH) != 0},
+        {"watch", o->watch != NULL},
+        {"background", o->start != NULL},
+        {"session", (o->caps & CSN_CAP_SESSION) != 0},
+        {"sudo", (o->caps & CSN_CAP_SUDO) != 0},
+        {"network_rules", o->network_set != NULL},
+        {"network_per_call", (o->caps & CSN_CAP_NET) != 0},
+        {"path_rules", (o->caps & CSN_CAP_CONFIG) != 0},
+        {"command_rules", true},
+        {"detach", o->connect != NULL},
+        {"extend", o->extend != NULL},
+        {"shorten", o->extend && !(o->caps & CSN_CAP_LENGTHEN)},
+        {"wait_port", o->wait_port != NULL},
+        {"would_allow", o->judge != NULL},
+        {"lazy", (o->caps & CSN_CAP_LAZY) != 0},
+        {"terminal", o->start && o->resize},
+        {"signals", (o->caps & CSN_CAP_CODES) == 0},
+        {"live", !(o->caps & CSN_CAP_STEPS)},
+        {"usage", (o->caps & CSN_CAP_USAGE) != 0},
+        {"ends_with_owner", (o->caps & CSN_CAP_OWNED) != 0},
+        {"snapshot", o->snapshot != NULL},
+        {"rollback", o->rollback != NULL},
+        {"fork", o->snapshot && (o->caps & CSN_CAP_FORK)},
+        {"pause", o->pause && o->resume},
+    };
+
+    for (size_t i = 0; words && i < sizeof(table) / sizeof(table[0]); i++)
+        if (table[i].has)
+            words[n++] = table[i].word;
+    for (size_t i = 0; words && o->options && o->options[i] && n < CAPABILITIES_MAX - 1; i++)
+        words[n++] = o->options[i];
+    return words;
+}
+
+static csn_status fill_info(csn_sandbox *sb, csn_info_result *r, csn_error **err)
+{
+    csn_arena *a = csn_result_arena(r);
+    csn_info_result from = {.size = sizeof(from)};
+
+    pthread_mutex_lock(&sb->lock);
+    bool live = sb->opened && !sb->gone;
+    r->state = sb->gone ? "gone" : sb->opened ? "running" : "new";
+    r->workdir = csn_arena_strdup(a, sb->workdir);
+    r->home = csn_arena_strdup(a, sb->home);
+    if (live)
+        sb->running++; /* the backend must not be closed while we ask it */
+    pthread_mutex_unlock(&sb->lock);
+
+    csn_status st = CSN_OK;
+    if (live && sb->ops->info)
+        st = sb->ops->info(sb->state, &from, err);
+    if (st == CSN_OK) {
+        r->workspace =
+            csn_arena_strdup(a, from.workspace ? from.workspace : sb->config->workspace);
+        r->rg_path = csn_arena_strdup(a, from.rg_path);
+        r->expires_ms = from.expires_ms;
+        r->keeper_pid = from.keeper_pid;
+        r->layer_count = from.layer_count;
+        if (csn_layers_copy(a, from.layers, from.layer_count, &r->layers) != 0)
+            st = csn_fail(err, CSN_NOMEM, "info");
+    }
+    if (live) {
+        pthread_mutex_lock(&sb->lock);
+        sb->running--;
+        pthread_cond_broadcast(&sb->idle);
+        pthread_mutex_unlock(&sb->lock);
+    }
+    return st;
+}
+
+csn_status csn_info(csn_sandbox *sb, csn_info_result **ret, csn_error **err)
+{
+    if (!sb || !ret)
+        return csn_fail(err, CSN_INVALID, "info: no sandbox or no place for the result given");
+    csn_info_result *r = csn_result_new(sizeof(*r));
+    if (!r)
+        return csn_fail(err, CSN_NOMEM, "info");
+    csn_arena *a = csn_result_arena(r);
+    r->size = sizeof(*r);
+    r->detached = (sb->config->flags & CSN_OPEN_DETACHED) != 0;
+    r->id = csn_arena_strdup(a, sb->id);
+    r->name = csn_arena_strdup(a, sb->config->name);
+    r->backend = csn_arena_strdup(a, sb->ops->name);
+    r->isolation = csn_arena_strdup(a, sb->ops->isolation ? sb->ops->isolation : "custom");
+    r->created_ms = sb->created_ms;
+    r->capabilities = capabilities(a, sb->ops);
+    csn_status st = fill_info(sb, r, err);
+    if (st == CSN_OK && (!r->id || !r->backend || !r->isolation || !r->capabilities))
+        st = csn_fail(err, CSN_NOMEM, "info");
+    if (st < 0) {
+        csn_result_free(r);
+        return csn_error_note(st, err, "info", sb->id);
+    }
+    *ret = r;
+    return CSN_OK;
+}
+
+void csn_info_free(csn_info_result *r)
+{
+    csn_result_free(r);
+}
+
+/* Reaches the sandbox and lets go again: csn_connect forgets one that is gone. */
+static bool is_alive(const char *id)
+{
+    csn_sandbox *sb = NULL;
+    csn_error *err = NULL;
+    csn_status st = csn_connect(id, &sb, &err);
+
+    csn_error_free(err);
+    csn_close(sb);
+    return st != CSN_GONE && st != CSN_NOT_FOUND;
+}
+
+static csn_status add_entry(csn_arena *a, csn_sandbox_entry *e, const char *id, bool *ret_added,
+                            csn_error **err)
+{
+    csn_state_meta *m = NULL;
+
+    *ret_added = false;
+    if (!is_alive(id) || csn_state_load(id, &m, NULL) < 0)
+        return CSN_OK;
+    *e = (csn_sandbox_entry){.id = csn_arena_strdup(a, m->id),
+                             .name = csn_arena_strdup(a, m->name),
+                             .backend = csn_arena_strdup(a, m->config->backend),
+                             .state = "running",
+                             .workspace = csn_arena_strdup(a, m->config->workspace),
+                             .created_ms = m->created_ms};
+    csn_state_meta_free(m);
+    *ret_added = e->id && e->backend;
+    return *ret_added ? CSN_OK : csn_fail(err, CSN_NOMEM, "list sandboxes");
+}
+
+csn_status csn_sandboxes(csn_sandbox_list **ret, csn_error **err)
+{
+    char **ids = NULL;
+    csn_status st = csn_state_ids(&ids, err);
+
+    if (st < 0)
+        return st;
+    size_t count = csn_strv_len((const char *const *)ids);
+    csn_registry_sweep();
+    csn_sandbox_list *l = csn_result_new(sizeof(*l));
+    csn_sandbox_entry *items =
+        l ? csn_arena_array(csn_result_arena(l), count + 1, sizeof(*items)) : NULL;
+    if (!items)
+        st = csn_fail(err, CSN_NOMEM, "list sandboxes");
+    for (size_t i = 0; i < count && st == CSN_OK; i++) {
+        bool added = false;
+        st = add_entry(csn_result_arena(l), &items[l->count], ids[i], &added, err);
+        l->count += added;
+    }
+    csn_strv_free(ids);
+    csn_audit_sweep();
+    if (st < 0) {
+        csn_result_free(l);
+        return st;
+    }
+    l->items = items;
+    *ret = l;
+    return CSN_OK;
+}
+
+void csn_sandbox_list_free(csn_sandbox_list *l)
+{
+    csn_result_free(l);
+}

@@ -1,0 +1,309 @@
+/* api_transfer.c: export and import of directories.
+ *
+ * Both ends are the same thing, file operations below a root: the sandbox's own on one side,
+ * the local backend's on the host directory on the other. So one function copies a tree in
+ * either direction, over any backend, and the host side is held by the kernel just as a sandbox
+ * is. Links are copied as links (inert: reading through one is judged where it lands), set-id
+ * bits are dropped, special files are left out. */
+#include "core/api_transfer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "core/cancel.h"
+#include "core/api_write.h"
+
+#define S_TYPE 0170000u
+#define S_DIR  0040000u
+#define S_REG  0100000u
+#define S_LINK 0120000u
+
+/* Files up to this size travel in memory; larger ones through a temporary file of the target's
+ * own, which its atomic write makes anyway, fed chunk by chunk. */
+#define CHUNK     (256u * 1024u)
+#define CHUNK_FAR (4u * 1024u * 1024u) /* where each read is a request to somebody else */
+
+char *csn_transfer_join(const char *dir, const char *rel)
+{
+    char *full = NULL;
+
+    if (!*rel)
+        return strdup(dir);
+    const char *slash = dir[0] && dir[strlen(dir) - 1] == '/' ? "" : "/";
+    return asprintf(&full, "%s%s%s", dir, slash, rel) < 0 ? NULL : full;
+}
+
+csn_status csn_transfer_count(csn_transfer *t, uint64_t bytes, csn_error **err)
+{
+    if (csn_cancel_fired(t->opts->cancel))
+        return csn_fail(err, CSN_CANCELLED, "transfer");
+    t->bytes += bytes;
+    if (t->entries > t->max_entries)
+        return csn_fail(err, CSN_TOO_LARGE, "more than %llu entries",
+                        (unsigned long long)t->max_entries);
+    if (t->bytes > t->max_bytes)
+        return csn_fail(err, CSN_TOO_LARGE, "more than %llu bytes",
+                        (unsigned long long)t->max_bytes);
+    if (t->opts->on_progress)
+        t->opts->on_progress(t->opts->on_progress_ctx, t->entries, t->bytes);
+    return CSN_OK;
+}
+
+csn_status csn_transfer_begin(csn_transfer *t, const csn_transfer_opts *o, csn_error **err)
+{
+    *t = (csn_transfer){.opts = o,
+                        .max_entries = o->max_entries ? o->max_entries : CSN_TAR_ENTRIES_MAX,
+                        .max_bytes = o->max_bytes ? o->max_bytes : CSN_TAR_BYTES_MAX};
+    return csn_flags_check(o->flags, 0, "transfer", err);
+}
+
+csn_status csn_dirmodes_add(csn_dirmodes *d, const char *path, uint32_t mode, csn_error **err)
+{
+    if (d->count == d->cap) {
+        size_t cap = d->cap ? 2 * d->cap : 32;
+        struct csn_dirmode *more = realloc(d->items, cap * sizeof(*more));
+        if (!more)
+            return csn_fail(err, CSN_NOMEM, "transfer");
+        d->items = more;
+        d->cap = cap;
+    }
+    d->items[d->count] = (struct csn_dirmode){.path = strdup(path), .mode = mode & 0777u};
+    return d->items[d->count++].path ? CSN_OK : csn_fail(err, CSN_NOMEM, "transfer");
+}
+
+csn_status csn_dirmodes_apply(csn_dirmodes *d, const csn_fs *fs, csn_status st, csn_error **err)
+{
+    for (size_t i = d->count; i > 0; i--) {
+        if (st == CSN_OK)
+            st = csn_fs_chmod(fs, d->items[i - 1].path, d->items[i - 1].mode, err);
+        free(d->items[i - 1].path);
+    }
+    free(d->items);
+    *d = (csn_dirmodes){0};
+    return st;
+}
+
+/* ---- one file, pulled by the writer -------------------------------------------------------
+ */
+
+/* The target's write asks for bytes; the source's read pushes them. A read of [offset, chunk)
+ * bridges the two without a thread and without holding the file in memory. */
+typedef struct puller {
+    csn_transfer *t;
+    const csn_fs *from;
+    const char *path;
+    uint64_t offset;
+    csn_buf buf;
+    size_t used, chunk;
+    bool at_end;
+    csn_status st;
+    csn_error *err;
+} puller;
+
+static int pull_push(void *ctx, int stream, const void *data, size_t len)
+{
+    (void)stream;
+    return csn_buf_append(ctx, data, len) == 0 ? CSN_SINK_MORE : CSN_SINK_STOP;
+}
+
+static bool refill(puller *p)
+{
+    csn_sink sink = {.write = pull_push, .ctx = &p->buf};
+    csn_file_stat fst;
+
+    p->buf.len = p->used = 0;
+    p->st = csn_fs_read(p->from, p->path, 0, p->offset, p->chunk, &sink, &fst, &p->err);
+    if (p->st == CSN_OK)
+        p->st = csn_transfer_count(p->t, p->buf.len, &p->err);
+    p->offset += p->buf.len;
+    p->at_end = p->buf.len < p->chunk;
+    return p->st == CSN_OK;
+}
+
+static int64_t pull(void *ctx, void *out, size_t len)
+{
+    puller *p = ctx;
+
+    if (p->used == p->buf.len && (p->at_end || !refill(p)))
+        return p->st < 0 ? -1 : 0;
+    size_t n = p->buf.len - p->used;
+    if (n > len)
+        n = len;
+    if (n > 0)
+        memcpy(out, p->buf.data + p->used, n);
+    p->used += n;
+    return (int64_t)n;
+}
+
+static csn_status copy_once(csn_transfer *t, const csn_fs *from, const char *from_path,
+                            const csn_fs *to, const char *to_path, uint32_t mode,
+                            csn_error **err)
+{
+    puller p = {
+        .t = t, .from = from, .path = from_path, .chunk = from->ops->fetch ? CHUNK_FAR : CHUNK};
+    csn_written w = {0};
+    csn_write_req req = {.path = to_path, .source = {.read = pull, .ctx = &p}, .mode = mode};
+
+    csn_buf_init(&p.buf, 2 * p.chunk);
+    csn_status st = csn_fs_write(to, &req, 1, &w, err);
+    free(w.resolved_path);
+    csn_buf_release(&p.buf);
+    if (p.st < 0 && st < 0 && err) { /* the reader's reason is the real one */
+        csn_error_free(*err);
+        *err = CSN_STEAL(p.err);
+        st = p.st;
+    }
+    csn_error_free(p.err);
+    return st;
+}
+
+/* A file that is there and may not be written (mode 0444, as git keeps its objects) gives way.
+ */
+static csn_status copy_file(csn_transfer *t, const csn_fs *from, const char *from_path,
+                            const csn_fs *to, const char *to_path, uint32_t mode,
+                            csn_error **err)
+{
+    csn_error *why = NULL;
+    csn_status st = copy_once(t, from, from_path, to, to_path, mode, &why);
+
+    if (st == CSN_DENIED && csn_fs_remove(to, to_path, 0, NULL) == CSN_OK) {
+        csn_error_free(why);
+        return copy_once(t, from, from_path, to, to_path, mode, err);
+    }
+    if (st < 0 && err)
+        *err = why;
+    else
+        csn_error_free(why);
+    return st;
+}
+
+/* ---- a tree -------------------------------------------------------------------------------
+ */
+
+typedef struct tree_copy {
+    csn_transfer t;
+    csn_dirmodes modes;
+    const csn_fs *from, *to;
+    const char *from_root, *to_root;
+    csn_status st;
+    csn_error **err;
+} tree_copy;
+
+static csn_status copy_link(tree_copy *tc, const char *path, const char *target)
+{
+    csn_error *why = NULL;
+    csn_status st = csn_fs_symlink(tc->to, target, path, &why);
+
+    if (st == CSN_EXISTS) { /* refresh: what is there gives way */
+        csn_error_free(why);
+        st = csn_fs_remove(tc->to, path, CSN_FILE_RECURSIVE, tc->err);
+        return st < 0 ? st : csn_fs_symlink(tc->to, target, path, tc->err);
+    }
+    if (tc->err)
+        *tc->err = why;
+    else
+        csn_error_free(why);
+    return st;
+}
+
+static int copy_entry(void *ctx, const char *rel, const csn_file_stat *fst, const char *target)
+{
+    tree_copy *tc = ctx;
+    uint32_t type = fst->mode & S_TYPE;
+    csn_autofree char *from = csn_transfer_join(tc->from_root, rel);
+    csn_autofree char *to = csn_transfer_join(tc->to_root, rel);
+
+    if (!*rel && type == S_DIR)
+        return 0;
+    tc->t.entries++;
+    tc->st = from && to ? csn_transfer_count(&tc->t, 0, tc->err)
+                        : csn_fail(tc->err, CSN_NOMEM, "transfer");
+    if (tc->st < 0)
+        return 1;
+    if (type == S_DIR) {
+        tc->st = csn_fs_mkdir(tc->to, to, 0, tc->err);
+        if (tc->st == CSN_OK)
+            tc->st = csn_dirmodes_add(&tc->modes, to, fst->mode, tc->err);
+    } else if (type == S_REG)
+        tc->st = copy_file(&tc->t, tc->from, from, tc->to, to, fst->mode & 0777u, tc->err);
+    else if (type == S_LINK && target)
+        tc->st = copy_link(tc, to, target);
+    return tc->st < 0;
+}
+
+static csn_status copy_tree(const csn_transfer_opts *o, const csn_fs *from,
+                            const char *from_root, const csn_fs *to, const char *to_root,
+                            uint64_t *ret_bytes, csn_error **err)
+{
+    csn_file_stat fst;
+    tree_copy tc = {
+        .from = from, .to = to, .from_root = from_root, .to_root = to_root, .err = err};
+
+    csn_status st = csn_transfer_begin(&tc.t, o, err);
+    if (st == CSN_OK)
+        st = csn_fs_stat(from, from_root, 0, &fst, NULL, err);
+    if (st == CSN_OK && (fst.mode & S_TYPE) != S_DIR)
+        st = csn_fail(err, CSN_WRONG_TYPE, "'%s' is not a directory", from_root);
+    if (st == CSN_OK)
+        st = csn_fs_walk(from, from_root, 0, copy_entry, &tc, err);
+    *ret_bytes = tc.t.bytes;
+    return csn_dirmodes_apply(&tc.modes, to, st < 0 ? st : tc.st, err);
+}
+
+csn_status csn_export(csn_sandbox *sb, const char *path, const char *host_dir,
+                      const csn_transfer_opts *opts, csn_error **err)
+{
+    csn_call c;
+    csn_transfer_opts o;
+    csn_fs host = {0};
+    const char *joined = NULL;
+    csn_status st = csn_opts_take(opts, &o, sizeof(o), "transfer options", err);
+
+    if (st == CSN_OK && (!host_dir || !*host_dir))
+        st = csn_fail(err, CSN_INVALID, "export: no host directory given");
+    if (st == CSN_OK)
+        st = csn_call_begin(&c, sb, "export", path, err);
+    if (st < 0)
+        return csn_error_note(st, err, "export", path);
+    csn_file_stat fst;
+    st = csn_call_path(&c, path ? path : ".", &joined, err);
+    if (st == CSN_OK) /* before the host directory is made */
+        st = csn_fs_stat(&c.fs, joined, 0, &fst, NULL, err);
+    if (st == CSN_OK)
+        st = csn_registry_host_open(host_dir, true, &host, err);
+    if (st == CSN_OK)
+        st = copy_tree(&o, &c.fs, joined, &host, "/", &c.event.bytes, err);
+    csn_registry_host_close(&host);
+    return csn_call_end(&c, st, err);
+}
+
+csn_status csn_import(csn_sandbox *sb, const char *host_dir, const char *path,
+                      const csn_transfer_opts *opts, csn_error **err)
+{
+    csn_call c;
+    csn_transfer_opts o;
+    csn_fs host = {0};
+    const char *joined = NULL;
+    csn_status st = csn_opts_take(opts, &o, sizeof(o), "transfer options", err);
+
+    if (st == CSN_OK && (!host_dir || !*host_dir))
+        st = csn_fail(err, CSN_INVALID, "import: no host directory given");
+    if (st == CSN_OK)
+        st = csn_call_begin(&c, sb, "import", path, err);
+    if (st < 0)
+        return csn_error_note(st, err, "import", path);
+    st = csn_call_path(&c, path ? path : ".", &joined, err);
+    if (st == CSN_OK)
+        st = csn_registry_host_open(host_dir, false, &host, err);
+    if (st == CSN_OK)
+        st = csn_fs_mkdir(&c.fs, joined, 0, err);
+    if (st == CSN_OK)
+        st = copy_tree(&o, &host, "/", &c.fs, joined, &c.event.bytes, err);
+    csn_registry_host_close(&host);
+    return csn_call_end(&c, st, err);
+}

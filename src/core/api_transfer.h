@@ -1,0 +1,29 @@
+/* api_transfer.h: limits and progress, shared by directory and tar transfers. */
+#pragma once
+#include "core/internal.h"
+
+typedef struct csn_transfer {
+    const csn_transfer_opts *opts;
+    uint64_t max_entries, max_bytes;
+    uint64_t entries, bytes;
+} csn_transfer;
+
+csn_status csn_transfer_begin(csn_transfer *t, const csn_transfer_opts *o, csn_error **err);
+/* After entries or bytes grew: cancel, limits, progress. */
+csn_status csn_transfer_count(csn_transfer *t, uint64_t bytes, csn_error **err);
+/* dir/rel; dir itself for "". malloc'd. */
+char *csn_transfer_join(const char *dir, const char *rel);
+
+/* Modes of directories wait until everything in them is written: one may be read-only. */
+typedef struct csn_dirmodes {
+    struct csn_dirmode {
+        char *path;
+        uint32_t mode;
+    } * items;
+    size_t count, cap;
+} csn_dirmodes;
+
+csn_status csn_dirmodes_add(csn_dirmodes *d, const char *path, uint32_t mode, csn_error **err);
+/* Sets them, innermost first, if st is CSN_OK; frees the list; returns st or the failure. */
+csn_status csn_dirmodes_apply(csn_dirmodes *d, const csn_fs *fs, csn_status st,
+                              csn_error **err);

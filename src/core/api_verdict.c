@@ -1,0 +1,88 @@
+/* api_verdict.c: csn_would_allow: what the policy would say, without doing anything.
+ *
+ * Paths are judged by the backend, which resolves them as the operation itself would; command
+ * words and hosts are judged by the core's policy. A refusal comes back as data, with the rule
+ * that refused and the smallest one that would allow. */
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "core/denials.h"
+#include "core/internal.h"
+#include "core/api_network.h"
+#include "core/result.h"
+#include "policy/rules.h"
+
+static csn_status ask(csn_call *c, uint32_t op, const char *target, char **ret_resolved,
+                      csn_error **err)
+{
+    const char *joined = NULL;
+
+    if (op == CSN_OP_EXEC)
+        return csn_policy_command(c->sb->policy, target, NULL, err);
+    if (op == CSN_OP_NET && c->sb->ops->network_set)
+        return csn_network_judge(c->sb, target, err);
+    if (op == CSN_OP_NET)
+        return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no network rules",
+                        c->sb->ops->name);
+    if (!c->sb->ops->judge)
+        return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no path rules",
+                        c->sb->ops->name);
+    csn_status st = csn_call_path(c, target, &joined, err);
+    return st < 0 ? st : c->sb->ops->judge(c->sb->state, op, joined, ret_resolved, err);
+}
+
+static csn_status judge(csn_call *c, uint32_t op, const char *target, csn_verdict *v,
+                        csn_error **err)
+{
+    csn_arena *a = csn_result_arena(v);
+    csn_autofree char *resolved = NULL;
+    csn_error *why = NULL;
+    csn_status st = csn_call_rephrase(c, ask(c, op, target, &resolved, &why), &why);
+    csn_denial d = {.op = csn_op_name(op), .target = target, .resolved = resolved};
+
+    if (st == CSN_DENIED || st == CSN_OUTSIDE) {
+        const csn_denial *told = csn_error_denial(why);
+        if (told)
+            d = *told;
+        else
+            d.rule = csn_error_message(why);
+    } else if (st < 0) {
+        if (err)
+            *err = why;
+        else
+            csn_error_free(why);
+        return st;
+    }
+    v->allowed = st == CSN_OK;
+    int e = csn_denial_copy(a, &d, &v->why);
+    csn_error_free(why);
+    return e == 0 ? CSN_OK : csn_fail(err, CSN_NOMEM, "would_allow");
+}
+
+csn_status csn_would_allow(csn_sandbox *sb, uint32_t op, const char *target, csn_verdict **ret,
+                           csn_error **err)
+{
+    csn_call c;
+    csn_status st = CSN_OK;
+
+    if (!ret || !csn_op_name(op) || !target || !*target)
+        st = csn_fail(err, CSN_INVALID, "would_allow: one operation and a target are needed");
+    if (st == CSN_OK)
+        st = csn_call_begin(&c, sb, "would_allow", target, err);
+    if (st < 0)
+        return csn_error_note(st, err, "would_allow", target);
+    csn_verdict *v = csn_result_new(sizeof(*v));
+    st = v ? judge(&c, op, target, v, err) : csn_fail(err, CSN_NOMEM, "would_allow");
+    st = csn_call_end(&c, st, err);
+    if (st < 0) {
+        csn_result_free(v);
+        return st;
+    }
+    *ret = v;
+    return CSN_OK;
+}
+
+void csn_verdict_free(csn_verdict *v)
+{
+    csn_result_free(v);
+}

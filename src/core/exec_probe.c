@@ -1,0 +1,98 @@
+/* exec_probe.c: what only a command inside can tell, for backends that are nothing but an exec.
+ *
+ * Called once per sandbox for each question; the answers are kept by the caller. The backend
+ * may be somebody else's code: the answer is bounded and checked. */
+#include "core/exec_probe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+
+static int keep(void *ctx, int stream, const void *data, size_t len)
+{
+    if (stream != CSN_STDOUT || !data)
+        return CSN_SINK_MORE;
+    return csn_buf_append(ctx, data, len) == 0 ? CSN_SINK_MORE : CSN_SINK_STOP;
+}
+
+static csn_status ask(const csn_fs *fs, const char *script, const char *arg1, const char *arg2,
+                      csn_buf *out, int *ret_code, csn_error **err)
+{
+    const char *argv[] = {"sh", "-c", script, "sh", arg1, arg2, NULL};
+    csn_exec_req req = {.size = sizeof(req),
+                        .argv = argv,
+                        .input_fd = -1,
+                        .cancel_fds = {-1, -1},
+                        .deadline_ns = csn_deadline_in(CSN_TIMEOUT_MS_DEFAULT)};
+    csn_exec_end end = {.size = sizeof(end), .exit_code = -1};
+    csn_sink sink = {.write = keep, .ctx = out};
+
+    csn_status st = fs->ops->exec(fs->state, &req, &sink, &end, err);
+    if (st < 0)
+        return csn_wrap(st, err, "ask the backend");
+    if (end.how == CSN_END_CANCEL)
+        return csn_fail(err, CSN_CANCELLED, "ask the backend: cancelled");
+    if (end.how == CSN_END_TIMEOUT)
+        return csn_fail(err, CSN_TIMEOUT, "ask the backend: no answer in time");
+    if (end.how != CSN_END_EXITED)
+        return csn_fail(err, CSN_UNAVAILABLE, "ask the backend: its sh did not run");
+    *ret_code = end.exit_code;
+    return CSN_OK;
+}
+
+csn_status csn_ask_dirs(const csn_fs *fs, char **ret_workdir, char **ret_home, csn_error **err)
+{
+    csn_autobuf out;
+    int code = -1;
+
+    csn_buf_init(&out, 2 * (size_t)CSN_PATH_MAX);
+    csn_status st =
+        ask(fs, "pwd -P && printf '\\000%s' \"$HOME\"", NULL, NULL, &out, &code, err);
+    if (st < 0)
+        return st;
+    char *nul = out.len > 0 ? memchr(out.data, '\0', out.len) : NULL;
+    if (code != 0 || !nul || out.data[0] != '/' || nul == out.data || nul[-1] != '\n')
+        return csn_fail(err, CSN_UNAVAILABLE, "the backend's sh cannot tell where it is");
+    nul[-1] = '\0';
+    char *workdir = strdup(out.data), *home = nul[1] == '/' ? strdup(nul + 1) : NULL;
+    if (!workdir || (nul[1] == '/' && !home)) {
+        free(workdir);
+        free(home);
+        return csn_fail(err, CSN_NOMEM, "directories of the backend");
+    }
+    *ret_workdir = workdir;
+    *ret_home = home;
+    return CSN_OK;
+}
+
+csn_status csn_ask_has_bash(const csn_fs *fs, bool *ret, csn_error **err)
+{
+    csn_autobuf out;
+    int code = -1;
+
+    csn_buf_init(&out, CSN_PATH_MAX);
+    csn_status st = ask(fs, "command -v bash", NULL, NULL, &out, &code, err);
+    if (st == CSN_OK)
+        *ret = code == 0;
+    return st;
+}
+
+csn_status csn_ask_chmod(const csn_fs *fs, const char *path, uint32_t mode, csn_error **err)
+{
+    csn_autobuf out;
+    char octal[8];
+    int code = -1;
+
+    csn_buf_init(&out, CSN_PATH_MAX);
+    snprintf(octal, sizeof(octal), "%o", mode & 0777);
+    csn_status st =
+        ask(fs, "[ -d \"$2\" ] && chmod \"$1\" \"$2\"", octal, path, &out, &code, err);
+    if (st == CSN_OK && code != 0)
+        st = csn_fail(err, CSN_IO, "set the mode of '%s'", path);
+    return st;
+}

@@ -1,0 +1,649 @@
+/* httpd.c: HTTP over libmicrohttpd; the only file that knows it, in a module of its own.
+ *
+ * Whoever can reach the port controls every byte here. The library parses; before a request is
+ * admitted its framing is looked at once more, because what two parsers could read in two ways
+ * (two lengths, a length and chunks) is how requests are smuggled. No callback blocks: a
+ * request that waits for its answer is suspended, and a stream with nothing to say suspends
+ * itself. A watcher closes connections whose request does not arrive in time, however slowly it
+ * trickles, and notices clients that have gone while they are suspended.
+ *
+ * What must hold: a request has two owners, the connection and whoever answers it, and is freed
+ * by the second to let go; while a connection is suspended only the answer touches it. */
+#include "httpd/httpd.h"
+
+#include <microhttpd.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+#define CONN_MEMORY (48u * 1024u) /* of which the head of a request has to fit a part */
+#define STREAM_MAX  (160u * 1024u * 1024u)
+#define STREAM_LAG  (1024u * 1024u) /* not yet read by the client: more is not pushed */
+#define BLOCK       (32u * 1024u)
+#define WATCH_MS    500
+#define HALF_NS     2000000000u /* for what was sent before the end of the input */
+
+typedef enum state { ARRIVING, WAITING, ANSWERED } state;
+
+struct csn_front_req {
+    csn_front *front;
+    struct MHD_Connection *connection;
+    char *method, *path;
+    csn_buf body;
+    void *data;
+    pthread_mutex_t lock; /* over what follows */
+    unsigned owners;
+    state state;
+    struct MHD_Response *response;
+    int status;
+    csn_buf stream;
+    size_t sent;
+    bool streaming, finished, asleep, gone;
+};
+
+/* One connection, for the watcher. */
+typedef struct conn {
+    struct conn *next, **link;
+    int fd;
+    uint64_t since_ns; /* its request has been arriving since then; 0: none is */
+    csn_front_req *waiting;
+} conn;
+
+struct csn_front {
+    csn_front_config config;
+    struct MHD_Daemon *daemon;
+    pthread_mutex_t lock; /* over the connections */
+    pthread_cond_t wake;
+    pthread_t watcher;
+    bool stopping;
+    conn *conns;
+};
+
+/* ---- requests -----------------------------------------------------------------------------
+ */
+
+static void let_go(csn_front_req *r)
+{
+    pthread_mutex_lock(&r->lock);
+    bool last = --r->owners == 0;
+    pthread_mutex_unlock(&r->lock);
+    if (!last)
+        return;
+    csn_buf_release(&r->body);
+    csn_buf_release(&r->stream);
+    pthread_mutex_destroy(&r->lock);
+    free(r->method);
+    free(r->path);
+    free(r);
+}
+
+static csn_front_req *req_new(csn_front *f, struct MHD_Connection *connection,
+                              const char *method, const char *path)
+{
+    csn_front_req *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return NULL;
+    r->front = f;
+    r->connection = connection;
+    r->owners = 1;
+    pthread_mutex_init(&r->lock, NULL);
+    csn_buf_init(&r->body, f->config.body_max);
+    csn_buf_init(&r->stream, STREAM_MAX);
+    r->method = strdup(method);
+    r->path = strdup(path);
+    if (r->method && r->path)
+        return r;
+    let_go(r);
+    return NULL;
+}
+
+static const char *api_method(const csn_front_req *r)
+{
+    return r->method;
+}
+
+static const char *api_path(const csn_front_req *r)
+{
+    return r->path;
+}
+
+static const char *api_body(const csn_front_req *r, size_t *ret_len)
+{
+    *ret_len = r->body.len;
+    return r->body.data ? r->body.data : "";
+}
+
+static void api_set_data(csn_front_req *r, void *data)
+{
+    r->data = data;
+}
+
+static void *api_data(const csn_front_req *r)
+{
+    return r->data;
+}
+
+typedef struct header_query {
+    const char *name, *first;
+    unsigned count;
+} header_query;
+
+static enum MHD_Result look_header(void *cls, enum MHD_ValueKind kind, const char *key,
+                                   const char *value)
+{
+    header_query *q = cls;
+
+    (void)kind;
+    if (strcasecmp(key, q->name) != 0)
+        return MHD_YES;
+    if (q->count++ == 0)
+        q->first = value ? value : "";
+    return MHD_YES;
+}
+
+static const char *api_header(csn_front_req *r, const char *name, unsigned *ret_count)
+{
+    header_query q = {.name = name};
+
+    MHD_get_connection_values(r->connection, MHD_HEADER_KIND, look_header, &q);
+    if (ret_count)
+        *ret_count = q.count;
+    return q.first;
+}
+
+/* ---- answers ------------------------------------------------------------------------------
+ */
+
+static void add_headers(struct MHD_Response *response, const csn_front_header *headers)
+{
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "Cache-Control", "no-store");
+    for (; headers && headers->name; headers++)
+        MHD_add_response_header(response, headers->name, headers->value);
+}
+
+/* A stream's response owns its request, so the request must not keep the response. */
+static struct MHD_Response *take_response(csn_front_req *r)
+{
+    pthread_mutex_lock(&r->lock);
+    struct MHD_Response *response = r->response;
+    r->response = NULL;
+    pthread_mutex_unlock(&r->lock);
+    return response;
+}
+
+/* Hands the answer to the connection that waits for it. Without memory for one the connection
+ * is closed instead. */
+static void set_answer(csn_front_req *r, int status, struct MHD_Response *response)
+{
+    pthread_mutex_lock(&r->lock);
+    bool here = !r->gone;
+    r->response = here ? response : NULL;
+    r->status = status;
+    r->state = ANSWERED;
+    pthread_mutex_unlock(&r->lock);
+    if (here)
+        MHD_resume_connection(r->connection);
+    else if (response)
+        MHD_destroy_response(response);
+}
+
+static void api_reply(csn_front_req *r, int status, const csn_front_header *headers,
+                      const void *body, size_t len)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(len, (void *)body, MHD_RESPMEM_MUST_COPY);
+
+    if (response)
+        add_headers(response, headers);
+    set_answer(r, status, response);
+    let_go(r);
+}
+
+/* Called by the library for more of a stream, on its thread. */
+static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
+{
+    csn_front_req *r = cls;
+    ssize_t n = 0;
+
+    (void)pos;
+    pthread_mutex_lock(&r->lock);
+    size_t left = r->stream.len - r->sent;
+    if (left > 0) {
+        n = (ssize_t)(left < max ? left : max);
+        memcpy(buf, r->stream.data + r->sent, (size_t)n);
+        r->sent += (size_t)n;
+        if (r->sent == r->stream.len)
+            r->sent = r->stream.len = 0;
+    } else if (r->finished) {
+        n = MHD_CONTENT_READER_END_OF_STREAM;
+    } else {
+        r->asleep = true;
+        MHD_suspend_connection(r->connection);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return n;
+}
+
+static void free_stream(void *cls)
+{
+    let_go(cls);
+}
+
+static void api_stream(csn_front_req *r, int status, const csn_front_header *headers)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_stream, r, free_stream);
+
+    pthread_mutex_lock(&r->lock);
+    r->streaming = true;
+    r->owners += response != NULL;
+    pthread_mutex_unlock(&r->lock);
+    if (response)
+        add_headers(response, headers);
+    set_answer(r, status, response);
+}
+
+/* With the lock held. */
+static void wake_stream(csn_front_req *r)
+{
+    if (!r->asleep || r->gone)
+        return;
+    r->asleep = false;
+    MHD_resume_connection(r->connection);
+}
+
+static bool api_push(csn_front_req *r, const void *data, size_t len)
+{
+    pthread_mutex_lock(&r->lock);
+    size_t behind = r->stream.len - r->sent;
+    bool ok = !r->gone && behind < STREAM_LAG && csn_buf_append(&r->stream, data, len) == 0;
+    if (ok)
+        wake_stream(r);
+    pthread_mutex_unlock(&r->lock);
+    return ok;
+}
+
+static void api_finish(csn_front_req *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->finished = true;
+    wake_stream(r);
+    pthread_mutex_unlock(&r->lock);
+    let_go(r);
+}
+
+/* Refused before the body was read: what is left of it is not wanted, and the connection with
+ * it. */
+static enum MHD_Result refuse(struct MHD_Connection *connection, const csn_front_refusal *no)
+{
+    const char *body = no->body ? no->body : "";
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(strlen(body), (void *)body, MHD_RESPMEM_MUST_COPY);
+
+    if (!response)
+        return MHD_NO;
+    add_headers(response, no->headers);
+    MHD_add_response_header(response, "Connection", "close");
+    if (no->body)
+        MHD_add_response_header(response, "Content-Type", "application/json");
+    enum MHD_Result ok = MHD_queue_response(connection, (unsigned)no->status, response);
+    MHD_destroy_response(response);
+    return ok;
+}
+
+/* ---- arriving -----------------------------------------------------------------------------
+ */
+
+typedef struct framing {
+    unsigned lengths, encodings, hosts;
+    bool bad;
+    uint64_t length;
+} framing;
+
+/* Digits and nothing else; what does not fit is as large as can be. */
+static bool take_length(const char *s, uint64_t *ret)
+{
+    if (!*s || s[strspn(s, "0123456789")])
+        return false;
+    errno = 0;
+    *ret = strtoull(s, NULL, 10);
+    return true;
+}
+
+static enum MHD_Result look_framing(void *cls, enum MHD_ValueKind kind, const char *key,
+                                    const char *value)
+{
+    static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    framing *f = cls;
+
+    (void)kind;
+    if (!*key || key[strspn(key, token)])
+        f->bad = true;
+    if (strcasecmp(key, "Content-Length") == 0) {
+        f->lengths++;
+        f->bad |= !value || !take_length(value, &f->length);
+    } else if (strcasecmp(key, "Transfer-Encoding") == 0) {
+        f->encodings++;
+        f->bad |= !value || strcasecmp(value, "chunked") != 0;
+    } else if (strcasecmp(key, "Host") == 0) {
+        f->hosts++;
+    }
+    return MHD_YES;
+}
+
+/* 0, or the status of a request that could be read in two ways, or is too large. */
+static int check_framing(csn_front *f, struct MHD_Connection *connection, const char *version)
+{
+    framing fr = {0};
+
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, look_framing, &fr);
+    if (strcmp(version, MHD_HTTP_VERSION_1_1) != 0 &&
+        strcmp(version, MHD_HTTP_VERSION_1_0) != 0)
+        return MHD_HTTP_HTTP_VERSION_NOT_SUPPORTED;
+    if (fr.bad || fr.hosts != 1 || fr.lengths > 1 || fr.encodings > 1 ||
+        (fr.lengths > 0 && fr.encodings > 0))
+        return MHD_HTTP_BAD_REQUEST;
+    if (fr.lengths > 0 && fr.length > f->config.body_max)
+        return MHD_HTTP_CONTENT_TOO_LARGE;
+    return 0;
+}
+
+static enum MHD_Result arrive(csn_front *f, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, void **con_cls)
+{
+    csn_front_refusal no = {.status = check_framing(f, connection, version)};
+
+    if (no.status != 0)
+        return refuse(connection, &no);
+    csn_front_req *r = req_new(f, connection, method, url);
+    if (!r)
+        return MHD_NO;
+    if (!f->config.admit(f->config.ctx, r, &no)) {
+        let_go(r);
+        return refuse(connection, &no);
+    }
+    *con_cls = r;
+    return MHD_YES;
+}
+
+static conn *conn_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info ? info->socket_context : NULL;
+}
+
+/* What the watcher is to know of this connection from now on. */
+static void mark(csn_front *f, struct MHD_Connection *connection, uint64_t since,
+                 csn_front_req *waiting)
+{
+    conn *c = conn_of(connection);
+
+    pthread_mutex_lock(&f->lock);
+    if (c) {
+        c->since_ns = since;
+        c->waiting = waiting;
+    }
+    pthread_mutex_unlock(&f->lock);
+}
+
+static enum MHD_Result send_answer(csn_front_req *r)
+{
+    struct MHD_Response *response = take_response(r);
+
+    mark(r->front, r->connection, 0, NULL);
+    if (!response)
+        return MHD_NO;
+    enum MHD_Result ok = MHD_queue_response(r->connection, (unsigned)r->status, response);
+    MHD_destroy_response(response); /* the connection has its own hold on it */
+    return ok;
+}
+
+static enum MHD_Result complete(csn_front_req *r)
+{
+    csn_front *f = r->front;
+
+    pthread_mutex_lock(&r->lock);
+    state now = r->state;
+    if (now == ARRIVING) {
+        r->state = WAITING;
+        r->owners++; /* whoever answers */
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (now == ANSWERED)
+        return send_answer(r);
+    if (now == WAITING)
+        return MHD_YES;
+    mark(f, r->connection, 0, r);
+    MHD_suspend_connection(r->connection);
+    f->config.handle(f->config.ctx, r);
+    return MHD_YES;
+}
+
+static enum MHD_Result on_access(void *cls, struct MHD_Connection *connection, const char *url,
+                                 const char *method, const char *version, const char *upload,
+                                 size_t *upload_len, void **con_cls)
+{
+    csn_front_req *r = *con_cls;
+
+    if (!r)
+        return arrive(cls, connection, url, method, version, con_cls);
+    if (*upload_len == 0)
+        return complete(r);
+    /* Chunks add up to more than was allowed: there is no polite end in the middle of them. */
+    if (csn_buf_append(&r->body, upload, *upload_len) != 0)
+        return MHD_NO;
+    *upload_len = 0;
+    return MHD_YES;
+}
+
+static void on_completed(void *cls, struct MHD_Connection *connection, void **con_cls,
+                         enum MHD_RequestTerminationCode code)
+{
+    csn_front *f = cls;
+    csn_front_req *r = *con_cls;
+
+    (void)code;
+    /* The connection may rest before its next request, as long as any may. */
+    mark(f, connection, csn_now_ns() + f->config.idle_s * UINT64_C(1000000000), NULL);
+    if (!r)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->gone = true;
+    bool open = r->streaming && !r->finished;
+    pthread_mutex_unlock(&r->lock);
+    if (open)
+        f->config.gone(f->config.ctx, r);
+    struct MHD_Response *unsent = take_response(r);
+    if (unsent)
+        MHD_destroy_response(unsent);
+    *con_cls = NULL;
+    let_go(r);
+}
+
+/* ---- connections --------------------------------------------------------------------------
+ */
+
+static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    csn_front *f = cls;
+    conn *c = *context;
+
+    pthread_mutex_lock(&f->lock);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        c = info ? calloc(1, sizeof(*c)) : NULL;
+        if (c) {
+            *c = (conn){.next = f->conns,
+                        .link = &f->conns,
+                        .fd = info->connect_fd,
+                        .since_ns = csn_now_ns()};
+            if (c->next)
+                c->next->link = &c->next;
+            f->conns = c;
+        }
+        *context = c;
+    } else if (c) {
+        *c->link = c->next;
+        if (c->next)
+            c->next->link = c->link;
+        free(c);
+        *context = NULL;
+    }
+    pthread_mutex_unlock(&f->lock);
+}
+
+static bool hung_up(const conn *c)
+{
+    struct pollfd p = {.fd = c->fd, .events = POLLRDHUP};
+
+    return poll(&p, 1, 0) > 0 && p.revents;
+}
+
+/* With the lock held: is its client gone, or does its request not arrive? Half of a request and
+ * the end of the input will never be a whole one; a connection that rests is the library's to
+ * time out. */
+static void watch_one(csn_front *f, conn *c, uint64_t now)
+{
+    if (c->waiting) {
+        if (hung_up(c)) {
+            f->config.gone(f->config.ctx, c->waiting);
+            c->waiting = NULL;
+        }
+    } else if (c->since_ns != 0 && now > c->since_ns &&
+               (now - c->since_ns > f->config.arrive_ms * 1000000u ||
+                (now - c->since_ns > HALF_NS && hung_up(c)))) {
+        shutdown(c->fd, SHUT_RDWR);
+        c->since_ns = 0;
+    }
+}
+
+static void *watch(void *arg)
+{
+    csn_front *f = arg;
+
+    pthread_mutex_lock(&f->lock);
+    while (!f->stopping) {
+        uint64_t next = csn_deadline_in(WATCH_MS);
+        struct timespec ts = {.tv_sec = (time_t)(next / 1000000000u),
+                              .tv_nsec = (long)(next % 1000000000u)};
+        pthread_cond_timedwait(&f->wake, &f->lock, &ts);
+        for (conn *c = f->conns; c; c = c->next)
+            watch_one(f, c, csn_now_ns());
+    }
+    pthread_mutex_unlock(&f->lock);
+    return NULL;
+}
+
+/* ---- life ---------------------------------------------------------------------------------
+ */
+
+/* What clients send wrong is not the user's news. */
+static void ignore_log(void *cls, const char *fmt, va_list ap)
+{
+    (void)cls;
+    (void)fmt;
+    (void)ap;
+}
+
+static struct MHD_Daemon *start_daemon(csn_front *f)
+{
+    const csn_front_config *c = &f->config;
+
+    return MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL,
+        NULL, on_access, f, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
+        MHD_OPTION_LISTEN_SOCKET, c->listen_fd, MHD_OPTION_THREAD_POOL_SIZE, c->threads,
+        MHD_OPTION_CONNECTION_LIMIT, c->conns_max, MHD_OPTION_CONNECTION_TIMEOUT, c->idle_s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONN_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT,
+        1, MHD_OPTION_NOTIFY_COMPLETED, on_completed, f, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, f, MHD_OPTION_END);
+}
+
+static csn_status api_start(const csn_front_config *config, csn_front **ret, csn_error **err)
+{
+    csn_front *f = calloc(1, sizeof(*f));
+    pthread_condattr_t attr;
+
+    if (!f)
+        return csn_fail(err, CSN_NOMEM, "HTTP server");
+    f->config = *config;
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&f->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    f->daemon = start_daemon(f);
+    bool watching = f->daemon && pthread_create(&f->watcher, NULL, watch, f) == 0;
+    if (!watching) {
+        if (f->daemon)
+            MHD_stop_daemon(f->daemon);
+        pthread_cond_destroy(&f->wake);
+        pthread_mutex_destroy(&f->lock);
+        free(f);
+        return csn_fail(err, CSN_INTERNAL, "the HTTP server cannot be started");
+    }
+    *ret = f;
+    return CSN_OK;
+}
+
+static void api_quiesce(csn_front *f)
+{
+    int fd = MHD_quiesce_daemon(f->daemon);
+
+    if (fd >= 0)
+        close(fd);
+}
+
+static void api_stop(csn_front *f)
+{
+    pthread_mutex_lock(&f->lock);
+    f->stopping = true;
+    pthread_cond_broadcast(&f->wake);
+    pthread_mutex_unlock(&f->lock);
+    pthread_join(f->watcher, NULL);
+    MHD_stop_daemon(f->daemon);
+    pthread_cond_destroy(&f->wake);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}
+
+__attribute__((visibility("default"))) const csn_front_api *csn_front_module(void);
+
+const csn_front_api *csn_front_module(void)
+{
+    static const csn_front_api api = {
+        .version = CSN_FRONT_API_VERSION,
+        .start = api_start,
+        .quiesce = api_quiesce,
+        .stop = api_stop,
+        .method = api_method,
+        .path = api_path,
+        .header = api_header,
+        .body = api_body,
+        .set_data = api_set_data,
+        .data = api_data,
+        .reply = api_reply,
+        .stream = api_stream,
+        .push = api_push,
+        .finish = api_finish,
+    };
+
+    return &api;
+}

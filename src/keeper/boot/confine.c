@@ -1,0 +1,451 @@
+/* confine.c: a keeper makes itself the first inhabitant of a jail.
+ *
+ * Runs once, before anything is served and before any code of the sandbox exists, in namespaces
+ * that the library's clone has made (os/spawn.c). The orders are the library's. The order of
+ * the steps is the point: what needs a privilege comes before the privilege is dropped,
+ * Landlock comes after the mounts it speaks of, and seccomp last, when nothing it refuses is
+ * needed any more. Everything is inherited by what the keeper starts. What must hold: a wall
+ * that was ordered and cannot be built ends the keeper, with the reason told to the library; no
+ * command is ever started behind less than what was ordered. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "keeper/keeper.h"
+#include "os/caps.h"
+#include "os/landlock.h"
+#include "os/netns.h"
+#include "os/seccomp.h"
+#include "os/userns.h"
+
+#define HOST_NAME "caisson"
+#ifndef PR_FUTEX_HASH /* since Linux 6.16 */
+#define PR_FUTEX_HASH           78
+#define PR_FUTEX_HASH_SET_SLOTS 1
+#endif
+
+typedef struct building {
+    const csn_walls *w;
+    csn_mount mounts[CSN_MOUNTS_MAX]; /* the list of the orders lies here */
+    csn_landlock_rule rules[CSN_MOUNTS_MAX + 1];
+    int given[CSN_SPEC_GIVEN_MAX];
+    size_t given_count;
+    csn_wall at;     /* the one being built */
+    size_t at_mount; /* which entry, when it is the mounts */
+    int inner;       /* the wall that commands step behind, or -1 */
+    int landlock;    /* the rules of our own, or -1 */
+    csn_ask_body told;
+    bool ahead;       /* the first steps were done before the orders came */
+    bool grouped;     /* control groups are to be entered */
+    csn_beside aside; /* makes the network while we do the rest */
+    int net;          /* what it made */
+    csn_net_body net_told;
+    int net_fds[CSN_KEEPER_FDS_MAX]; /* what READY brings: the root, then the network's */
+    size_t net_count;
+    uint64_t net_where; /* it failed */
+    csn_mounts_work mounting;
+} building;
+
+/* Pages of its own, given back when the walls stand: there may be thousands of keepers. */
+static _Alignas(CSN_PAGE) building site;
+
+csn_mount *csn_walls_room(void)
+{
+    return site.mounts;
+}
+
+/* ---- what the library still has to give ---- */
+
+/* The descriptors of the next message, which is of this type and brings at most `max`. They
+ * come on the connection we were born with, before any request. How many, or -errno. */
+static int receive_fds(uint16_t type, int *ret, size_t max)
+{
+    uint8_t buf[256];
+    csn_msg m;
+    int rc;
+
+    do {
+        rc = csn_await_message();
+        if (rc == 0)
+            rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, buf, sizeof(buf), &m);
+    } while (rc == -EAGAIN);
+    if (rc <= 0)
+        return rc < 0 ? rc : -EPIPE;
+    rc = m.type == type && m.nfds > 0 && m.nfds <= max ? (int)m.nfds : -EPROTO;
+    for (int i = 0; i < rc; i++)
+        ret[i] = csn_msg_take_fd(&m, (size_t)i);
+    csn_msg_release(&m);
+    return rc;
+}
+
+/* Detached mounts of a privileged caller. */
+static int receive_given(building *b)
+{
+    while (b->given_count < b->w->given) {
+        int n = receive_fds(CSN_MSG_MOUNTS, b->given + b->given_count,
+                            b->w->given - b->given_count);
+        if (n < 0)
+            return n;
+        b->given_count += (size_t)n;
+    }
+    return 0;
+}
+
+/* The groups are made while we build; whoever removes them knows by now whose end to wait for.
+ * We move ourselves, through files that somebody with the right to has opened: on v1 that is
+ * cheap for a single thread. From here on everything is counted, and the groups are the root of
+ * what can be seen of them. A group that is already gone cannot be entered. */
+static int enter_groups(const building *b)
+{
+    int doors[CSN_CGROUP_KINDS];
+    int n = receive_fds(CSN_MSG_DOORS, doors, CSN_CGROUP_KINDS), rc = n < 0 ? n : 0;
+
+    for (int i = 0; i < n; i++) {
+        if (rc == 0 && write(doors[i], "0", 1) != 1)
+            rc = -errno;
+        close(doors[i]);
+    }
+    if (rc == 0 && (b->w->on & CSN_WALL_BIT(CSN_WALL_NAMESPACES)) &&
+        unshare(CLONE_NEWCGROUP) < 0)
+        rc = -errno;
+    return rc;
+}
+
+static int enter_mounts(building *b)
+{
+    const csn_mounts *m = &b->w->mounts;
+
+    for (size_t i = 0; i < m->count; i++)
+        if (b->mounts[i].kind == CSN_MOUNT_GIVEN)
+            b->mounts[i].fd = b->given[b->mounts[i].fd];
+    int rc = csn_mounts_enter(m, &b->at_mount, &b->mounting);
+    for (size_t i = 0; i < b->given_count; i++)
+        close(b->given[i]);
+    return rc;
+}
+
+/* ---- beside the mounts ---- */
+
+/* The network takes longer than all else together, so it is begun first. */
+static int make_net(void *arg)
+{
+    building *b = arg;
+
+    b->net = csn_netns_make();
+    return b->net < 0 ? b->net : 0;
+}
+
+/* Where /proc/sys is read-only, seccomp stands alone against nested user namespaces: told, not
+ * hidden. With mounts it is the new /proc: in the host's every namespace that lives has a file
+ * of this name, and the kernel looks at one after the other. */
+static int limit_nesting(void *arg)
+{
+    building *b = arg;
+
+    int rc = csn_userns_limit(CSN_WALLS_NESTED_LIMIT);
+
+    if (rc == 0 && b->w->given == 0) /* else it is a user that nobody else is */
+        csn_userns_halve_inotify();
+    b->told.c = (uint64_t)(unsigned)-rc;
+    return rc == -ENOENT ? rc : 0; /* every /proc has it: this would be none yet */
+}
+
+/* ---- the others ---- */
+
+static int set_limit(int what, uint64_t value)
+{
+    struct {
+        uint64_t soft, hard;
+    } r = {0, 0};
+
+    if (value == 0)
+        return 0;
+    if (syscall(SYS_prlimit64, 0, what, NULL, &r) < 0)
+        return -errno;
+    r.hard =
+        r.hard < value ? r.hard : value; /* lower already: that stays, nobody can raise it */
+    r.soft = r.hard;
+    return syscall(SYS_prlimit64, 0, what, &r, NULL) < 0 ? -errno : 0;
+}
+
+/* When memory runs out on the host, it is a jail that goes first. Before anybody shares our
+ * memory: from then on the kernel would look at every process of the host for another that
+ * does, now and for each command. */
+static int go_first(void)
+{
+    csn_autofd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    return fd >= 0 && write(fd, "500", 3) < 0 ? -errno : 0;
+}
+
+/* Processes are counted per user namespace: nobody else's are in the sum. No core files: they
+ * would hold what was in memory. */
+static int set_limits(const csn_walls *w)
+{
+    struct {
+        uint64_t soft, hard;
+    } none = {0, 0};
+
+    if (syscall(SYS_prlimit64, 0, RLIMIT_CORE, &none, NULL) < 0)
+        return -errno;
+    int rc = set_limit(RLIMIT_NPROC, w->pids_max);
+    return rc < 0 ? rc : set_limit(RLIMIT_NOFILE, w->nofile_max);
+}
+
+/* Names of directories may be read everywhere, contents only where a mount says so. Without a
+ * root of our own the names are the host's, and stay hidden as well. */
+static csn_landlock_spec landlock_spec(building *b, uint32_t leave_out)
+{
+    csn_landlock_rule *rules = b->rules;
+    size_t n = 0;
+
+    bool mounts = (b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS)) != 0;
+
+    if (mounts)
+        rules[n++] = (csn_landlock_rule){.path = "/", .access = CSN_LL_LIST};
+    for (size_t i = 0; i < b->w->mounts.count; i++) {
+        const csn_mount *m = &b->w->mounts.list[i];
+        bool lost = m->kind == CSN_MOUNT_SCRATCH && !mounts; /* that name is somebody else's */
+        uint32_t unfit = leave_out | (mounts ? CSN_MOUNT_NARROW : CSN_MOUNT_WIDE);
+        /* A share may lie over a place of our own, as one at /var over /var/tmp. */
+        bool optional = (m->flags & CSN_MOUNT_OPTIONAL) || m->kind == CSN_MOUNT_SCRATCH;
+        if (m->access != 0 && (m->flags & unfit) == 0 && !lost)
+            rules[n++] =
+                (csn_landlock_rule){.path = m->to, .access = m->access, .optional = optional};
+    }
+    return (csn_landlock_spec){
+        .rules = rules, .count = n, .no_tcp = b->w->no_tcp != 0, .scope = true};
+}
+
+/* Where the processes of the host can be seen, the keeper must see them, to find its own, and
+ * commands must not: they step behind a wall of their own, which is made here. It also keeps
+ * them from sending signals to the keeper. */
+static int landlock_rules(building *b)
+{
+    csn_landlock_report report;
+
+    if (!(b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS))) {
+        csn_landlock_spec inner = landlock_spec(b, CSN_MOUNT_KEEPER);
+        b->inner = csn_landlock_prepare(&inner, &report);
+        if (b->inner < 0)
+            return b->inner;
+    }
+    csn_landlock_spec spec = landlock_spec(b, 0);
+    b->landlock = csn_landlock_prepare(&spec, &report);
+    b->told.b = (uint64_t)(unsigned)report.abi;
+    return b->landlock < 0 ? b->landlock : 0;
+}
+
+static int landlock(building *b)
+{
+    int rc = b->landlock < 0 ? landlock_rules(b) : 0;
+
+    if (rc == 0)
+        rc = csn_landlock_enter(b->landlock);
+    if (b->landlock >= 0)
+        close(csn_steal_fd(&b->landlock));
+    return rc;
+}
+
+/* Where an outer filter refuses the call there is none to make of the keyring either: ours
+ * refuses all of its family. */
+static int leave_keyring(const building *b)
+{
+    int rc = csn_keyring_leave();
+
+    return rc == -EPERM && !(b->w->on & CSN_WALL_BIT(CSN_WALL_NAMESPACES)) ? 0 : rc;
+}
+
+/* Done by whoever takes off the old root, if that is being done. */
+static int nesting(building *b)
+{
+    if (b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS)) {
+        b->mounting.then = limit_nesting;
+        b->mounting.arg = b;
+        return 0;
+    }
+    return limit_nesting(b);
+}
+
+/* The rules of a later wall are put together while the network is being made. */
+static int build_net(csn_keeper *k, building *b)
+{
+    int rc = 0;
+
+    if (b->w->on & CSN_WALL_BIT(CSN_WALL_LANDLOCK)) {
+        b->at = CSN_WALL_LANDLOCK;
+        rc = landlock_rules(b);
+        if (rc < 0)
+            return rc;
+        b->at = CSN_WALL_NET;
+    }
+    rc = csn_beside_result(&b->aside);
+    if (rc < 0)
+        return rc;
+    rc = csn_netns_enter(b->net);
+    close(b->net);
+    if (rc == 0)
+        rc = csn_net_build(k, &b->net_told, b->net_fds + 1, &b->net_count, &b->net_where);
+    return rc;
+}
+
+static int descend(building *b)
+{
+    bool mounts = (b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS)) != 0;
+    int rc = mounts ? csn_mounts_await_off(&b->mounting) : 0;
+
+    if (rc < 0) {
+        b->at = CSN_WALL_MOUNTS;
+        return rc;
+    }
+    return csn_userns_descend(b->w->uid, b->w->gid);
+}
+
+static int build_one(csn_keeper *k, building *b, csn_wall wall)
+{
+    switch (wall) {
+    case CSN_WALL_NAMESPACES:
+        return sethostname(HOST_NAME, strlen(HOST_NAME)) < 0 ? -errno : 0;
+    case CSN_WALL_NESTED:
+        return nesting(b);
+    case CSN_WALL_NET:
+        return build_net(k, b);
+    case CSN_WALL_MOUNTS:
+        return enter_mounts(b);
+    case CSN_WALL_USER:
+        return descend(b);
+    case CSN_WALL_LIMITS:
+        return set_limits(b->w);
+    case CSN_WALL_KEYRING:
+        return leave_keyring(b);
+    case CSN_WALL_CAPS:
+        return csn_caps_drop();
+    case CSN_WALL_LANDLOCK:
+        return landlock(b);
+    case CSN_WALL_SECCOMP:
+        return csn_seccomp_install(b->w->seccomp);
+    }
+    return -EINVAL;
+}
+
+static int build(csn_keeper *k, building *b)
+{
+    int rc = 0;
+
+    for (unsigned i = 0; rc == 0 && i < CSN_WALLS; i++) {
+        b->at = (csn_wall)i;
+        rc = b->grouped && b->at == CSN_WALL_LIMITS ? enter_groups(b) : 0;
+        if (rc == 0 && (b->w->on & CSN_WALL_BIT(i)))
+            rc = build_one(k, b, b->at);
+    }
+    /* The ends of the others are waited for here and not before: nothing above depends on them.
+     */
+    if (rc == 0 && (b->w->on & CSN_WALL_BIT(CSN_WALL_NET))) {
+        b->at = CSN_WALL_NET;
+        rc = csn_beside_join(&b->aside);
+    }
+    if (rc < 0 || !(b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS)))
+        return rc;
+    b->at = CSN_WALL_MOUNTS;
+    return csn_mounts_join(&b->mounting, &b->at_mount);
+}
+
+static void tell(uint16_t type, const csn_ask_body *body, const int *fds, size_t nfds)
+{
+    uint8_t buf[64];
+    csn_wire_out o;
+
+    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_put_ask(&o, body);
+    (void)csn_msg_send(CSN_KEEPER_FD_CONTROL, type, o.data, o.len, fds, nfds,
+                       csn_deadline_in(CSN_KEEPER_ANSWER_MS));
+}
+
+/* Before our memory is shared: a table of our own for those who wait for one another in it
+ * would be 2 kB, for four waits in a life. Older kernels have none, and refuse. */
+static void wait_with_others(void)
+{
+    (void)prctl(PR_FUTEX_HASH, (long)PR_FUTEX_HASH_SET_SLOTS, 0L, 0L, 0L);
+}
+
+static int begin(building *b, bool wait)
+{
+    wait_with_others();
+    b->at = CSN_WALL_LIMITS;
+    int rc = b->w->on & CSN_WALL_BIT(CSN_WALL_LIMITS) ? go_first() : 0;
+    if (rc < 0 || !(b->w->on & CSN_WALL_BIT(CSN_WALL_NET)))
+        return rc;
+    b->at = CSN_WALL_NET;
+    return wait ? csn_beside_begin_here(&b->aside, make_net, b)
+                : csn_beside_begin(&b->aside, make_net, b);
+}
+
+void csn_walls_ahead(void)
+{
+    static const csn_walls first = {.on = CSN_WALL_BIT(CSN_WALL_LIMITS) |
+                                          CSN_WALL_BIT(CSN_WALL_NET)};
+
+    (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
+    site.w = &first;
+    site.ahead = begin(&site, true) == 0;
+}
+
+void csn_walls_ordered(void)
+{
+    if (site.ahead)
+        csn_beside_back(&site.aside);
+}
+
+/* Only a build for tests orders a jail without a network of its own. */
+static void drop_net(building *b)
+{
+    if (csn_beside_join(&b->aside) == 0)
+        close(b->net);
+}
+
+int csn_walls_build(csn_keeper *k)
+{
+    building *b = &site;
+
+    b->w = &k->spec.walls;
+    b->grouped = (k->spec.flags & CSN_SPEC_GROUPED) != 0;
+    b->inner = b->landlock = -1;
+    k->inner_wall = -1;
+    if (b->w->on == 0)
+        return 0;
+    (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
+    int rc = b->ahead ? 0 : begin(b, false);
+    if (b->ahead && !(b->w->on & CSN_WALL_BIT(CSN_WALL_NET)))
+        drop_net(b);
+    if (rc == 0)
+        rc = receive_given(b);
+    if (rc == 0)
+        rc = build(k, b);
+    csn_autofd int root = rc < 0 ? -1 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (rc == 0 && root < 0)
+        rc = -errno;
+    if (rc < 0) {
+        uint64_t where = b->at == CSN_WALL_NET ? b->net_where : b->at_mount;
+        tell(CSN_MSG_FAILED, &(csn_ask_body){.a = (uint64_t)-rc, .b = b->at, .c = where}, NULL,
+             0);
+        return rc;
+    }
+    b->told.a = b->w->on;
+    b->told.pid = csn_net_pack(&b->net_told);
+    k->ready = b->told;
+    k->inner_wall = b->inner;
+    b->net_fds[0] = root;
+    tell(CSN_MSG_READY, &b->told, b->net_fds, 1 + b->net_count);
+    csn_net_told();
+    k->spec.walls.mounts.count = 0;
+    csn_give_back(&site, &site + 1);
+    return 0;
+}

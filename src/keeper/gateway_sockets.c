@@ -1,0 +1,114 @@
+/* gateway_sockets.c: the sockets that a gateway outside has of the jail's network.
+ *
+ * A keeper is the only one who is both in that network and spoken to from outside. While it
+ * builds its walls it makes what was ordered (os/gateway_net.c) and sends it along with READY; its
+ * own copies are closed then, so that a gateway that is gone leaves nobody listening.
+ * Afterwards the gateway asks here for sockets to reach ports inside. Requests come from
+ * outside of the jail, from a program that reads what the sandbox sends: one byte each, one
+ * answer each, and whatever is not that ends the link. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "keeper/keeper.h"
+#include "os/gateway_net.h"
+
+static csn_netin built = {.fds = {-1, -1, -1, -1, -1, -1, -1}};
+static int link_theirs = -1;
+
+static void list_sockets(const csn_netin_order *order, csn_net_body *told, int *ret,
+                         size_t *ret_count)
+{
+    size_t n = 0;
+
+    ret[n++] = link_theirs;
+    for (uint32_t i = 0; i < CSN_NETIN_SOCKETS; i++)
+        if (built.fds[i] >= 0) {
+            told->sockets |= 1u << i;
+            ret[n++] = built.fds[i];
+        }
+    for (uint32_t i = 0; i < order->lent_count; i++)
+        ret[n++] = built.lent[i];
+    *ret_count = n;
+}
+_Static_assert(2 + CSN_NETIN_SOCKETS + CSN_NETIN_LENT_MAX <= CSN_KEEPER_FDS_MAX,
+               "all of it, with the root, is one message");
+
+int csn_net_build(csn_keeper *k, csn_net_body *told, int *ret_fds, size_t *ret_count,
+                  uint64_t *ret_where)
+{
+    const csn_netin_order *order = &k->spec.walls.net;
+    int pair[2];
+
+    *told = (csn_net_body){.mode = CSN_NETIN_NONE};
+    *ret_count = 0;
+    if (order->mode == CSN_NETIN_NONE)
+        return 0;
+    int rc = csn_netin_build(order, &built);
+    *ret_where = (uint64_t)built.step << 32 | built.detail;
+    if (rc < 0)
+        return rc;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+        return -errno;
+    k->net.fd = pair[0];
+    link_theirs = pair[1];
+    told->mode = built.mode;
+    told->lacking = (uint32_t)built.lacking;
+    told->proxy_port = built.proxy_port;
+    list_sockets(order, told, ret_fds, ret_count);
+    return 0;
+}
+
+void csn_net_told(void)
+{
+    if (link_theirs < 0)
+        return;
+    csn_netin_close(&built);
+    close(csn_steal_fd(&link_theirs));
+}
+
+int csn_net_begin(csn_keeper *k)
+{
+    return k->net.fd < 0 ? 0 : csn_watch_open(k, &k->net, CSN_WATCH_NET, k->net.fd, NULL);
+}
+
+/* One byte, and the socket if there is one. */
+static int answer(int to, uint8_t error, int fd)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr aligned;
+    } control = {.bytes = {0}};
+    struct iovec iov = {.iov_base = &error, .iov_len = sizeof(error)};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+
+    if (fd >= 0) {
+        m.msg_control = control.bytes;
+        m.msg_controllen = sizeof(control.bytes);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+    }
+    return sendmsg(to, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : -errno;
+}
+
+void csn_net_serve(csn_keeper *k)
+{
+    uint8_t ask[2];
+    ssize_t n = recv(k->net.fd, ask, sizeof(ask), MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    int rc = n == 1 ? 0 : -EPROTO; /* 0: it is gone */
+    if (rc == 0) {
+        csn_autofd int fd = csn_netin_fresh(ask[0]);
+        rc = answer(k->net.fd, fd < 0 ? (uint8_t)-fd : 0, fd);
+    }
+    if (rc < 0) /* an answer that is lost would make the next ones wrong */
+        csn_watch_close(k, &k->net);
+}

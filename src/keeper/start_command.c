@@ -1,0 +1,454 @@
+/* start_command.c: from a request to a running program.
+ *
+ * The child shares our memory until it execs (vfork), so starting costs the same however large
+ * anybody is, and a failure is told by writing to a struct. Between clone and exec only system
+ * calls happen, on a stack of its own; the keeper has no signal handlers that could run there.
+ * What the child gets is listed here and nowhere else: three descriptors, its directory, its
+ * environment as sent, its limits, its tag, default signal dispositions and an empty mask; in a
+ * jail without namespaces a wall between it and the keeper; and, if it was asked for, sockets
+ * of another network than the jail's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "keeper/keeper.h"
+#include "os/landlock.h"
+#include "os/pty.h"
+#include "os/socket_divert.h"
+
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define FD_CTL       9
+#define OOM_SCORE    "700" /* the keeper of a jail has 500, see boot/confine.c */
+
+#if defined(__clang__) || defined(__GNUC__)
+#define IN_CHILD __attribute__((no_sanitize("address", "undefined"), noinline))
+#else
+#define IN_CHILD
+#endif
+
+/* The command's own PATH decides, as in any shell; ours is empty anyway. */
+static const char *path_list(const char **env)
+{
+    for (; *env; env++)
+        if (strncmp(*env, "PATH=", 5) == 0)
+            return *env + 5;
+    return DEFAULT_PATH;
+}
+
+/* Only returns when it could not. A file the kernel does not know is a shell script. */
+IN_CHILD static int try_exec(csn_child *c, const char *file)
+{
+    char *const *argv = (char *const *)c->body->argv;
+    char *const *env = (char *const *)c->body->env;
+
+    /* not libc's: under gcov that one writes out counters, in memory that is not the child's */
+    (void)syscall(SYS_execve, file, argv, env);
+    if (errno == ENOEXEC) {
+        const char **v = c->body->argv - 1;
+        v[0] = "/bin/sh";
+        v[1] = file;
+        (void)syscall(SYS_execve, "/bin/sh", v, env);
+    }
+    int e = errno;
+    if (e == ENOENT && access(file, F_OK) == 0)
+        c->stage = CSN_STAGE_INTERP;
+    return e;
+}
+
+/* As the shell searches: the first that can be run; one that is there but may not be run is
+ * remembered for the message. */
+IN_CHILD static int search_exec(csn_child *c)
+{
+    const char *name = c->body->argv[0];
+    size_t name_len = strlen(name);
+    static char far[CSN_PATH_MAX];
+    char near[512]; /* of a stack whose end shares its page with other things */
+    int worst = ENOENT;
+
+    if (c->file || strchr(name, '/'))
+        return try_exec(c, c->file ? c->file : name);
+    if (name_len == 0 || name_len > 255)
+        return ENOENT;
+    for (const char *p = path_list(c->body->env);; p++) {
+        size_t len = strcspn(p, ":");
+        char *file = len + name_len + 2 <= sizeof(near) ? near : far;
+        if (len + name_len + 2 <= sizeof(far)) {
+            memcpy(file, p, len);
+            size_t at = len;
+            if (len > 0)
+                file[at++] = '/';
+            memcpy(file + at, name, name_len + 1);
+            /* a failed execve costs ten times this */
+            if (access(file, F_OK) == 0) {
+                int e = try_exec(c, file);
+                if (e != ENOENT && e != ENOTDIR && e != EACCES)
+                    return e;
+                if (e == EACCES) {
+                    c->stage = CSN_STAGE_EXEC;
+                    worst = e;
+                }
+            }
+        }
+        p += len;
+        if (*p == '\0')
+            return worst;
+    }
+}
+
+/* Soft and hard alike: a command cannot raise it again. libc's struct differs between libcs. */
+IN_CHILD static int set_limit(int what, uint64_t value)
+{
+    struct {
+        uint64_t soft, hard;
+    } r = {value, value};
+
+    if (value == 0)
+        return 0;
+    return (int)syscall(SYS_prlimit64, 0, what, &r, NULL);
+}
+
+/* When memory runs out the keeper, which holds the others, is the last to go, however small
+ * they are. The kernel gives a child in vfork a value of its own. */
+IN_CHILD static void go_first(void)
+{
+    int fd =
+        (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
+
+    if (fd < 0)
+        return;
+    (void)syscall(SYS_write, fd, OOM_SCORE, sizeof(OOM_SCORE) - 1);
+    (void)syscall(SYS_close, fd);
+}
+
+IN_CHILD static int set_limits(const csn_child *c)
+{
+    const csn_spawn_body *b = c->body;
+
+    if (set_limit(RLIMIT_DATA, c->walls->data_max) < 0 ||
+        set_limit(RLIMIT_AS, b->memory_max) < 0 || set_limit(RLIMIT_FSIZE, b->file_max) < 0 ||
+        set_limit(RLIMIT_NOFILE, b->nofile_max) < 0)
+        return -1;
+    return 0;
+}
+
+/* Ours are 0-2 on /dev/null, so whatever is not given is that. Everything that came by message
+ * is above 2: no source can be overwritten before it is used. */
+IN_CHILD static int set_stdio(const csn_child *c)
+{
+    bool merge = (c->body->flags & (CSN_SPAWN_MERGE | CSN_SPAWN_PTY)) != 0;
+    int err = merge ? c->out : c->err;
+
+    if (c->in >= 0 && dup2(c->in, 0) < 0)
+        return -1;
+    if (c->out >= 0 && dup2(c->out, 1) < 0)
+        return -1;
+    if (err >= 0 && dup2(err, 2) < 0)
+        return -1;
+    if ((c->body->flags & CSN_SPAWN_PTY) && ioctl(0, TIOCSCTTY, 0) < 0)
+        return -1;
+    if (c->ctl >= 0 && dup2(c->ctl, FD_CTL) < 0)
+        return -1;
+    /* all are close-on-exec as well */
+    (void)syscall(SYS_close_range, 3u, c->ctl >= 0 ? FD_CTL - 1u : ~0u, 0u);
+    if (c->ctl >= 0)
+        (void)syscall(SYS_close_range, FD_CTL + 1u, ~0u, 0u);
+    return 0;
+}
+
+IN_CHILD static int set_cwd(const csn_child *c)
+{
+    if (c->cwd >= 0)
+        return fchdir(c->cwd);
+    return c->body->cwd ? chdir(c->body->cwd) : 0;
+}
+
+IN_CHILD static int child_main(void *arg)
+{
+    csn_child *c = arg;
+    uint64_t none = 0;
+
+    c->stage = CSN_STAGE_SETUP; /* while it still has its number */
+    if (c->inner_wall >= 0 && csn_landlock_enter(c->inner_wall) < 0)
+        goto failed;
+    c->stage = CSN_STAGE_SOCKETS;
+    if (c->sockets >= 0) {
+        int rc = csn_sockets_divert(c->sockets);
+        if (rc < 0) {
+            errno = -rc;
+            goto failed;
+        }
+    }
+    (void)setsid(); /* no terminal of anybody's, and a group of its own for signals */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a keeper that was killed takes them along */
+    c->stage = CSN_STAGE_CWD;
+    if (set_cwd(c) < 0)
+        goto failed;
+    c->stage = CSN_STAGE_STDIO;
+    if (set_stdio(c) < 0)
+        goto failed;
+    c->stage = CSN_STAGE_LIMIT;
+    (void)csn_proctree_mark(c->tag); /* refused where the hard limit is low: ancestry remains */
+    if (set_limits(c) < 0)
+        goto failed;
+    if (c->walls->on != 0)
+        go_first();
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
+    c->stage = CSN_STAGE_EXEC;
+    c->errnum = (uint32_t)search_exec(c);
+    _exit(127);
+failed:
+    c->errnum = (uint32_t)errno;
+    _exit(127);
+}
+
+/* One stack is enough: we do not run while the child is on it. */
+pid_t csn_child_start(csn_child *c)
+{
+    c->stage = CSN_STAGE_NONE;
+    c->errnum = 0;
+    int pid =
+        clone(child_main, c->stack + CSN_CHILD_STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
+    if (pid < 0) {
+        c->stage = CSN_STAGE_CLONE;
+        c->errnum = (uint32_t)errno;
+        return -1;
+    }
+    if (c->errnum == 0) {
+        c->stage = CSN_STAGE_NONE;
+        return pid;
+    }
+    while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
+        ;
+    return -1;
+}
+
+/* ---- SPAWN ------------------------------------------------------------------------------- */
+
+/* A background process writes into a pipe that we read, so that its output outlives the call.
+ */
+static int pipe_to_ring(csn_keeper *k, csn_stream *s, size_t cap, int *ret_w)
+{
+    int p[2];
+
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return -errno;
+    (void)fcntl(p[0], F_SETFL, O_NONBLOCK);
+    int rc = csn_watch_open(k, &s->watch, CSN_WATCH_OUTPUT, p[0], s);
+    csn_ring_init(&s->ring, cap);
+    s->ended = false;
+    *ret_w = p[1];
+    return rc;
+}
+
+static int open_stdin_pipe(csn_job *job, int *ret_r)
+{
+    int p[2];
+
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return -errno;
+    (void)fcntl(p[1], F_SETFL, O_NONBLOCK);
+    job->stdin_w = p[1];
+    *ret_r = p[0];
+    return 0;
+}
+
+static int open_terminal(csn_keeper *k, csn_job *job, const csn_spawn_body *b, int *ret_slave)
+{
+    int master = -1;
+    int rc = csn_pty_open((uint16_t)b->rows, (uint16_t)b->cols, &master, ret_slave);
+
+    if (rc < 0)
+        return rc;
+    (void)fcntl(master, F_SETFL, O_NONBLOCK);
+    rc = csn_watch_open(k, &job->out.watch, CSN_WATCH_OUTPUT, master, &job->out);
+    csn_ring_init(&job->out.ring, (size_t)b->ring_max);
+    job->out.ended = false;
+    job->pty = true;
+    return rc;
+}
+
+/* The ends a background process gets; fds[] are ours to close afterwards. */
+static int background_stdio(csn_keeper *k, csn_job *job, const csn_spawn_body *b, int fds[4])
+{
+    int rc = 0;
+
+    if (b->flags & CSN_SPAWN_PTY) {
+        rc = open_terminal(k, job, b, &fds[1]);
+        if (rc < 0)
+            return rc;
+        fds[2] = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
+        return fds[2] < 0 ? -errno : 0;
+    }
+    if (b->flags & CSN_SPAWN_STDIN_PIPE)
+        rc = open_stdin_pipe(job, &fds[1]);
+    if (rc == 0)
+        rc = pipe_to_ring(k, &job->out, (size_t)b->ring_max, &fds[2]);
+    if (rc == 0 && !(b->flags & CSN_SPAWN_MERGE))
+        rc = pipe_to_ring(k, &job->err, (size_t)b->ring_max, &fds[3]);
+    return rc;
+}
+
+/* It never ran. The caller learns the stage and makes the message. */
+static void fail_spawn(csn_keeper *k, csn_job *job, uint32_t stage, uint32_t errnum)
+{
+    csn_job_send_exit(job, stage, errnum);
+    csn_job_forget(k, job);
+}
+
+static void started(csn_keeper *k, csn_job *job, const csn_spawn_body *b)
+{
+    if (job->kind != CSN_JOB_BACKGROUND)
+        return;
+    job->started_ms = csn_wall_ms();
+    job->deadline_ns = b->deadline_ns;
+    csn_reply(job->channel.fd, CSN_MSG_STARTED, &(csn_ask_body){.pid = job->pid});
+    if (!job->tied)
+        csn_watch_close(k, &job->channel);
+}
+
+/* Flags that contradict one another would leave descriptors without an owner below. nfds:
+ * without the channel. */
+static bool sane(const csn_spawn_body *b, size_t nfds)
+{
+    bool background = (b->flags & CSN_SPAWN_BACKGROUND) != 0;
+
+    if (!b->argv[0] || nfds != csn_spawn_fd_count(b->flags))
+        return false;
+    if (!background)
+        return !(b->flags & (CSN_SPAWN_PTY | CSN_SPAWN_TIED | CSN_SPAWN_STDIN_PIPE));
+    if (b->flags & (CSN_SPAWN_SOCKETS_FD | CSN_SPAWN_AGAIN))
+        return false; /* it would outlive who makes them; its channel ends before it does */
+    if (b->ring_max == 0 || b->ring_max > CSN_OUTPUT_MAX_CEILING)
+        return false;
+    uint32_t in = b->flags & (CSN_SPAWN_STDIN_FD | CSN_SPAWN_STDIN_PIPE | CSN_SPAWN_PTY);
+    if ((in & (in - 1)) != 0)
+        return false; /* stdin from two places */
+    return !(b->flags & (CSN_SPAWN_STDOUT_FD | CSN_SPAWN_STDERR_FD));
+}
+
+static void spawn_job(csn_keeper *k, csn_job *job, const csn_spawn_body *b, int fds[5])
+{
+    csn_child c = {.body = b,
+                   .tag = job->tag,
+                   .walls = &k->spec.walls,
+                   .stack = k->child_stack,
+                   .ctl = -1,
+                   .inner_wall = k->inner_wall};
+
+    job->command = b->command ? strdup(b->command) : NULL;
+    if (job->kind == CSN_JOB_BACKGROUND) {
+        int rc = background_stdio(k, job, b, fds);
+        if (rc < 0) {
+            fail_spawn(k, job, CSN_STAGE_SETUP, (uint32_t)-rc);
+            return;
+        }
+    }
+    c.cwd = fds[0];
+    c.in = fds[1];
+    c.out = fds[2];
+    c.err = fds[3];
+    c.sockets = fds[4];
+    job->pid = csn_child_start(&c);
+    if (job->pid < 0) {
+        fail_spawn(k, job, c.stage, c.errnum);
+        return;
+    }
+    job->running = true;
+    started(k, job, b);
+}
+
+/* From the message's descriptor `next` on. */
+static void start(csn_keeper *k, csn_job *job, const csn_spawn_body *b, csn_msg *m, size_t next)
+{
+    int fds[5] = {-1, -1, -1, -1, -1}; /* cwd, stdin, stdout, stderr, sockets */
+
+    for (int i = 0; i < 4; i++)
+        if (b->flags & (1u << i))
+            fds[i] = csn_msg_take_fd(m, next++);
+    if (b->flags & CSN_SPAWN_SOCKETS_FD)
+        fds[4] = csn_msg_take_fd(m, next++);
+    job->tied = (b->flags & CSN_SPAWN_TIED) != 0;
+    job->again = (b->flags & CSN_SPAWN_AGAIN) != 0;
+    spawn_job(k, job, b, fds);
+    for (int i = 0; i < 5; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+void csn_spawn_serve(csn_keeper *k, csn_msg *m, int channel)
+{
+    csn_autofd int chan = channel;
+    csn_spawn_body b;
+
+    int rc = csn_get_spawn(m->body, m->len, &b);
+    if (rc < 0 || !sane(&b, m->nfds - 1)) {
+        csn_reply_error(chan, rc < 0 ? -rc : EINVAL, CSN_STAGE_SETUP);
+        if (rc == 0)
+            csn_spawn_body_release(&b);
+        return;
+    }
+    bool background = (b.flags & CSN_SPAWN_BACKGROUND) != 0;
+    csn_job *job = csn_job_new(k, background ? CSN_JOB_BACKGROUND : CSN_JOB_FOREGROUND);
+    if (!job) {
+        csn_reply_error(chan, errno, CSN_STAGE_SETUP);
+    } else if (csn_watch_open(k, &job->channel, CSN_WATCH_CHANNEL, chan, job) < 0) {
+        job->channel.fd = -1;
+        csn_reply_error(chan, ENOMEM, CSN_STAGE_SETUP);
+        csn_job_forget(k, job);
+    } else {
+        chan = -1;
+        start(k, job, &b, m, 1);
+    }
+    csn_spawn_body_release(&b);
+}
+
+/* errno; 0: it was started, or told why not. */
+static int serve_resting(csn_keeper *k, csn_job *job, csn_msg *m)
+{
+    csn_spawn_body b;
+    int rc = csn_get_spawn(m->body, m->len, &b);
+
+    if (rc < 0)
+        return -rc;
+    rc = !sane(&b, m->nfds) || (b.flags & CSN_SPAWN_BACKGROUND) ? EINVAL
+         : k->jobs.count >= CSN_KEEPER_JOBS_MAX                 ? EAGAIN
+                                                                : 0;
+    if (rc == 0) {
+        csn_job_wake(k, job);
+        start(k, job, &b, m, 0);
+    }
+    csn_spawn_body_release(&b);
+    return rc;
+}
+
+/* Anything but a command, or a hang-up, is the end of it. */
+void csn_spawn_again(csn_keeper *k, csn_job *job)
+{
+    csn_msg m;
+    int rc = csn_msg_recv(job->channel.fd, k->packet, sizeof(k->packet), &m);
+
+    if (rc == -EAGAIN)
+        return;
+    bool asked = rc > 0 && m.type == CSN_MSG_SPAWN;
+    int error = asked ? serve_resting(k, job, &m) : rc == -ENOMEM ? ENOMEM : 0;
+    if (rc > 0)
+        csn_msg_release(&m);
+    if (asked && error == 0)
+        return;
+    if (error != 0)
+        csn_reply_error(job->channel.fd, error, CSN_STAGE_SETUP);
+    csn_list_drop(&k->resting, &job->link);
+    csn_watch_close(k, &job->channel);
+    csn_bury(k, &job->link);
+}

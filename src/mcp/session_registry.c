@@ -1,0 +1,216 @@
+/* session_registry.c: conversations of many clients.
+ *
+ * The id of a session is random and long, and works only with the token it was opened with: one
+ * client cannot guess or use another's sandbox. What must hold: ending a session destroys its
+ * sandbox at once, also under calls that still run in it; the number of sessions is bounded,
+ * and those that were forgotten end by themselves. */
+#include "mcp/session_registry.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+typedef struct entry {
+    char id[CSN_MCP_SESSION_ID]; /* "": free */
+    unsigned token;
+    csn_mcp_session *session;
+    csn_mcp_room *room;
+    uint64_t used_ns;
+} entry;
+
+struct csn_mcp_hall {
+    csn_mcp_server *server;
+    pthread_mutex_t lock;
+    entry entries[CSN_MCP_SESSIONS_MAX];
+    csn_mcp_room **rooms; /* of tokens, made when needed */
+    unsigned tokens;
+    bool closed;
+};
+
+csn_mcp_hall *csn_mcp_hall_new(csn_mcp_server *s, unsigned tokens)
+{
+    csn_mcp_hall *h = calloc(1, sizeof(*h));
+
+    if (!h)
+        return NULL;
+    h->rooms = calloc(tokens ? tokens : 1, sizeof(csn_mcp_room *));
+    if (!h->rooms) {
+        free(h);
+        return NULL;
+    }
+    pthread_mutex_init(&h->lock, NULL);
+    h->server = s;
+    h->tokens = tokens;
+    return h;
+}
+
+void csn_mcp_hall_free(csn_mcp_hall *h)
+{
+    if (!h)
+        return;
+    pthread_mutex_destroy(&h->lock);
+    free((void *)h->rooms);
+    free(h);
+}
+
+static bool new_id(char ret[CSN_MCP_SESSION_ID])
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char random[(CSN_MCP_SESSION_ID - 1) / 2];
+
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return false;
+    for (size_t i = 0; i < sizeof(random); i++) {
+        ret[2 * i] = digits[random[i] >> 4];
+        ret[2 * i + 1] = digits[random[i] & 15];
+    }
+    ret[CSN_MCP_SESSION_ID - 1] = '\0';
+    return true;
+}
+
+/* With the lock held; `id` NULL: a free place. */
+static entry *find(csn_mcp_hall *h, unsigned token, const char *id)
+{
+    for (size_t i = 0; i < CSN_MCP_SESSIONS_MAX; i++) {
+        entry *e = &h->entries[i];
+        if (id ? e->session && e->token == token && strcmp(e->id, id) == 0 : !e->session)
+            return e;
+    }
+    return NULL;
+}
+
+csn_status csn_mcp_hall_open(csn_mcp_hall *h, unsigned token, char ret_id[CSN_MCP_SESSION_ID],
+                             csn_mcp_session **ret, csn_error **err)
+{
+    entry made = {.token = token,
+                  .used_ns = csn_now_ns(),
+                  .room = csn_mcp_room_new(csn_mcp_server_config(h->server))};
+
+    made.session = made.room ? csn_mcp_session_new(h->server, made.room) : NULL;
+    bool ok = made.session && new_id(made.id);
+    pthread_mutex_lock(&h->lock);
+    entry *e = ok && !h->closed ? find(h, token, NULL) : NULL;
+    if (e) {
+        *e = made;
+        *ret = csn_mcp_session_ref(made.session);
+        memcpy(ret_id, made.id, sizeof(made.id));
+    }
+    pthread_mutex_unlock(&h->lock);
+    if (e)
+        return CSN_OK;
+    csn_mcp_session_unref(made.session);
+    csn_mcp_room_unref(made.room);
+    return ok ? csn_fail(err, CSN_TOO_LARGE, "there are too many sessions")
+              : csn_fail(err, CSN_NOMEM, "session");
+}
+
+csn_mcp_session *csn_mcp_hall_find(csn_mcp_hall *h, unsigned token, const char *id)
+{
+    pthread_mutex_lock(&h->lock);
+    entry *e = find(h, token, id);
+    if (e)
+        e->used_ns = csn_now_ns();
+    csn_mcp_session *s = e ? csn_mcp_session_ref(e->session) : NULL;
+    pthread_mutex_unlock(&h->lock);
+    return s;
+}
+
+static void end_entry(entry *e)
+{
+    csn_mcp_session_cancel(e->session);
+    csn_mcp_room_destroy(e->room);
+    csn_mcp_session_unref(e->session);
+    csn_mcp_room_unref(e->room);
+}
+
+bool csn_mcp_hall_end(csn_mcp_hall *h, unsigned token, const char *id)
+{
+    entry taken = {.token = token};
+
+    pthread_mutex_lock(&h->lock);
+    entry *e = find(h, token, id);
+    if (e) {
+        taken = *e;
+        *e = (entry){.token = 0};
+    }
+    pthread_mutex_unlock(&h->lock);
+    if (!e)
+        return false;
+    end_entry(&taken);
+    return true;
+}
+
+csn_status csn_mcp_hall_stateless(csn_mcp_hall *h, unsigned token, csn_mcp_session **ret,
+                                  csn_error **err)
+{
+    csn_status st = CSN_OK;
+
+    pthread_mutex_lock(&h->lock);
+    if (h->closed)
+        st = csn_fail(err, CSN_UNAVAILABLE, "the server is stopping");
+    else if (!h->rooms[token])
+        h->rooms[token] = csn_mcp_room_new(csn_mcp_server_config(h->server));
+    if (st == CSN_OK) {
+        *ret = h->rooms[token] ? csn_mcp_session_new(h->server, h->rooms[token]) : NULL;
+        st = *ret ? CSN_OK : csn_fail(err, CSN_NOMEM, "session");
+    }
+    pthread_mutex_unlock(&h->lock);
+    return st;
+}
+
+void csn_mcp_hall_sweep(csn_mcp_hall *h)
+{
+    for (size_t i = 0; i < CSN_MCP_SESSIONS_MAX; i++) {
+        entry old = {.session = NULL};
+        pthread_mutex_lock(&h->lock);
+        entry *e = &h->entries[i];
+        /* One that is busy is in use, however long ago it began. */
+        if (e->session &&
+            csn_now_ns() - e->used_ns > CSN_MCP_SESSION_IDLE_MS * UINT64_C(1000000) &&
+            csn_mcp_session_drain(e->session, 0)) {
+            old = *e;
+            *e = (entry){.token = 0};
+        }
+        pthread_mutex_unlock(&h->lock);
+        if (old.session)
+            end_entry(&old);
+    }
+}
+
+bool csn_mcp_hall_close(csn_mcp_hall *h, uint64_t ms)
+{
+    uint64_t deadline = csn_deadline_in(ms);
+    bool all = true;
+
+    pthread_mutex_lock(&h->lock);
+    h->closed = true;
+    pthread_mutex_unlock(&h->lock);
+    for (size_t i = 0; i < CSN_MCP_SESSIONS_MAX; i++) {
+        if (!h->entries[i].session)
+            continue;
+        csn_mcp_session_cancel(h->entries[i].session);
+        csn_mcp_room_destroy(h->entries[i].room);
+    }
+    for (unsigned i = 0; i < h->tokens; i++)
+        if (h->rooms[i])
+            csn_mcp_room_destroy(h->rooms[i]);
+    for (size_t i = 0; i < CSN_MCP_SESSIONS_MAX; i++) {
+        if (!h->entries[i].session)
+            continue;
+        int left = csn_deadline_poll_ms(deadline);
+        all &= csn_mcp_session_drain(h->entries[i].session, left > 0 ? (uint64_t)left : 0);
+        csn_mcp_session_unref(h->entries[i].session);
+        csn_mcp_room_unref(h->entries[i].room);
+        h->entries[i].session = NULL;
+    }
+    for (unsigned i = 0; i < h->tokens; i++) {
+        csn_mcp_room_unref(h->rooms[i]);
+        h->rooms[i] = NULL;
+    }
+    return all;
+}

@@ -1,0 +1,142 @@
+/* unix_sockets.c: the kernel's list of bound unix sockets.
+ *
+ * Called when a jail is planned. On a host with many sandboxes nearly all sockets are pairs
+ * without a name: netlink leaves those out before anything is written, where /proc/net/unix
+ * makes a line of each. The names are chosen by whoever bound them; they are bounded by the
+ * kernel (108 bytes) and are looked at, not opened, here. */
+#include "os/unix_sockets.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define ANSWER_MAX 32768u
+
+#define DEV_MINOR_BITS 20 /* the kernel's own form of a device number */
+
+typedef int (*name_fn)(void *ctx, const csn_unix_name *name);
+
+static int ask(int fd)
+{
+    struct {
+        struct nlmsghdr head;
+        struct unix_diag_req req;
+    } m = {.head = {.nlmsg_len = sizeof(m),
+                    .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+           /* who has a peer takes nobody else */
+           .req = {.sdiag_family = AF_UNIX,
+                   .udiag_states = ~(1u << TCP_ESTABLISHED),
+                   .udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_VFS}};
+
+    return send(fd, &m, sizeof(m), 0) == (ssize_t)sizeof(m) ? 0 : -errno;
+}
+
+static int tell(const struct nlmsghdr *h, name_fn fn, void *ctx)
+{
+    const struct unix_diag_msg *m = NLMSG_DATA(h);
+    size_t left = h->nlmsg_len > NLMSG_LENGTH(sizeof(*m)) ? NLMSG_PAYLOAD(h, sizeof(*m)) : 0;
+    const struct rtattr *a = (const void *)((const char *)m + NLMSG_ALIGN(sizeof(*m)));
+
+    char path[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1] = {0};
+    csn_unix_name one = {.path = path};
+
+    for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+        size_t len = RTA_PAYLOAD(a);
+        struct unix_diag_vfs vfs;
+        if (a->rta_type == UNIX_DIAG_NAME && len < sizeof(path)) {
+            memcpy(path, RTA_DATA(a), len);
+        } else if (a->rta_type == UNIX_DIAG_VFS && len >= sizeof(vfs)) {
+            memcpy(&vfs, RTA_DATA(a), sizeof(vfs));
+            one.known = true;
+            one.ino = vfs.udiag_vfs_ino;
+            one.dev_major = vfs.udiag_vfs_dev >> DEV_MINOR_BITS;
+            one.dev_minor = vfs.udiag_vfs_dev & ((1u << DEV_MINOR_BITS) - 1);
+        }
+    }
+    return path[0] ? fn(ctx, &one) : 0; /* else it has none, or an abstract one */
+}
+
+/* 1: there is more to come. */
+static int take(const char *data, size_t len, name_fn fn, void *ctx)
+{
+    const struct nlmsghdr *h = (const void *)data;
+
+    for (; NLMSG_OK(h, len); h = NLMSG_NEXT(h, len)) {
+        if (h->nlmsg_type == NLMSG_DONE)
+            return 0;
+        if (h->nlmsg_type == NLMSG_ERROR) {
+            const struct nlmsgerr *e = NLMSG_DATA(h);
+            return h->nlmsg_len < NLMSG_LENGTH(sizeof(*e)) ? -EPROTO : e->error;
+        }
+        if (tell(h, fn, ctx) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+static int by_netlink(name_fn fn, void *ctx)
+{
+    csn_autofree char *answer = malloc(ANSWER_MAX);
+    csn_autofd int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+
+    if (!answer)
+        return -ENOMEM;
+    int rc = fd < 0 ? -errno : ask(fd);
+    for (rc = rc == 0 ? 1 : rc; rc == 1;) {
+        ssize_t n = recv(fd, answer, ANSWER_MAX, 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        rc = n < 0 ? -errno : take(answer, (size_t)n, fn, ctx);
+    }
+    return rc;
+}
+
+/* "ffff...: 00000002 00000000 00010000 0001 01 12345 /run/x.sock": the name is the eighth word
+ * and may hold blanks. */
+static const char *name_in(char *line)
+{
+    char *p = line;
+
+    for (int i = 0; i < 7 && *p; i++) {
+        p += strcspn(p, " ");
+        p += strspn(p, " ");
+    }
+    p[strcspn(p, "\n")] = '\0';
+    return *p == '@' || *p == '\0' ? NULL : p;
+}
+
+static int by_list(name_fn fn, void *ctx)
+{
+    FILE *list = fopen("/proc/net/unix", "re");
+    csn_autofree char *line = NULL;
+    size_t cap = 0;
+    bool enough = false;
+
+    if (!list)
+        return -errno;
+    while (!enough && getline(&line, &cap, list) > 0) {
+        const csn_unix_name one = {.path = name_in(line)};
+        enough = one.path && fn(ctx, &one) != 0;
+    }
+    fclose(list);
+    return 0;
+}
+
+/* A kernel without the one has the other. */
+int csn_unix_names(name_fn fn, void *ctx)
+{
+    return by_netlink(fn, ctx) == 0 ? 0 : by_list(fn, ctx);
+}

@@ -1,0 +1,330 @@
+/* explain_text.c: what one printed line says.
+ *
+ * Called by explain.c for every line of a failed command's output. The bytes are the command's:
+ * any bytes, written to mislead. What must hold: work is linear in the line, and what is found
+ * here is only a reason to look closer; explain.c decides by facts. The phrases are those that
+ * common programs really print; they are compared in lower case, because the same errno text
+ * is written "No such file" by libc and "no such file" by Go and node. */
+#include <string.h>
+
+#include "base/strv.h"
+#include "policy/explain_parts.h"
+
+enum {
+    SHELL_ONLY = 1, /* other programs say the same of other things */
+    HOST_NEXT = 2,  /* the host follows the phrase */
+    IF_DOWN = 4,    /* only in a line that also says that the network or the names are gone */
+    WEAK = 8,       /* needs a second word in the line */
+};
+
+typedef struct phrase {
+    const char *text; /* lower case */
+    csn_says what;
+    unsigned flags;
+} phrase;
+
+/* Of several in one line the first of the table counts: the specific stand before the errno
+ * texts that end the same lines. */
+static const phrase phrases[] = {
+    {"command not found", CSN_SAYS_NO_COMMAND, 0},
+    {"executable file not found in $path", CSN_SAYS_NO_COMMAND, 0},
+    {"cannot run program \"", CSN_SAYS_NO_COMMAND, 0},
+    {"error: linker `", CSN_SAYS_NO_COMMAND, 0},
+    {" enoent", CSN_SAYS_NO_COMMAND, WEAK},
+    {"cannot open shared object file", CSN_SAYS_NO_LIBRARY, 0},
+    {"rustup could not choose a version of", CSN_SAYS_NO_TOOLCHAIN, 0},
+    {"cannot execute: required file not found", CSN_SAYS_NO_INTERPRETER, 0},
+    {"could not resolve host: ", CSN_SAYS_NET, HOST_NEXT},
+    {"could not resolve hostname ", CSN_SAYS_NET, HOST_NEXT},
+    {"could not resolve '", CSN_SAYS_NET, HOST_NEXT},
+    {"unable to resolve host address ", CSN_SAYS_NET, HOST_NEXT},
+    {"failed to resolve '", CSN_SAYS_NET, HOST_NEXT},
+    {"temporary failure resolving '", CSN_SAYS_NET, HOST_NEXT},
+    {"getaddrinfo eai_again ", CSN_SAYS_NET, HOST_NEXT},
+    {"getaddrinfo enotfound ", CSN_SAYS_NET, HOST_NEXT},
+    {"unable to look up ", CSN_SAYS_NET, HOST_NEXT},
+    {"bad address '", CSN_SAYS_NET, HOST_NEXT},
+    {"bad hostname '", CSN_SAYS_NET, HOST_NEXT},
+    {"unknownhostexception: ", CSN_SAYS_NET, HOST_NEXT},
+    {"connect enetunreach ", CSN_SAYS_NET, HOST_NEXT},
+    {"dial tcp: lookup ", CSN_SAYS_NET, HOST_NEXT},
+    {"dial tcp ", CSN_SAYS_NET, HOST_NEXT | IF_DOWN},
+    {"connect to host ", CSN_SAYS_NET, HOST_NEXT | IF_DOWN},
+    {"failed to connect to ", CSN_SAYS_NET, HOST_NEXT},
+    {"connecting to ", CSN_SAYS_NET, HOST_NEXT | IF_DOWN},
+    {"remote host (", CSN_SAYS_NET, HOST_NEXT | IF_DOWN},
+    {"/dev/tcp/", CSN_SAYS_NET, HOST_NEXT | IF_DOWN},
+    {"host='", CSN_SAYS_NET, HOST_NEXT | IF_DOWN},
+    {"temporary failure in name resolution", CSN_SAYS_NET, 0},
+    {"name or service not known", CSN_SAYS_NET, 0},
+    {"network is unreachable", CSN_SAYS_NET, 0},
+    {"read-only file system", CSN_SAYS_READ_ONLY, 0},
+    {"erofs", CSN_SAYS_READ_ONLY, 0},
+    {"no space left on device", CSN_SAYS_DISK, 0},
+    {"disk quota exceeded", CSN_SAYS_DISK, 0},
+    {"enospc", CSN_SAYS_DISK, 0},
+    {"file too large", CSN_SAYS_FILE, 0},
+    {"efbig", CSN_SAYS_FILE, 0},
+    {"cannot fork", CSN_SAYS_PIDS, 0},
+    {"fork: retry", CSN_SAYS_PIDS, 0},
+    {"can't start new thread", CSN_SAYS_PIDS, 0},
+    {"pthread_create failed (eagain)", CSN_SAYS_PIDS, 0},
+    {"resource temporarily unavailable", CSN_SAYS_PIDS, WEAK},
+    {"cannot allocate memory", CSN_SAYS_MEMORY, 0},
+    {"memory exhausted", CSN_SAYS_MEMORY, 0},
+    {"out of memory", CSN_SAYS_MEMORY, WEAK},
+    {"xrealloc: cannot allocate", CSN_SAYS_MEMORY, 0},
+    {"xmalloc: cannot allocate", CSN_SAYS_MEMORY, 0},
+    {"std::bad_alloc", CSN_SAYS_MEMORY, 0},
+    {"fatal process oom", CSN_SAYS_MEMORY, 0},
+    {"memoryerror", CSN_SAYS_MEMORY, WEAK},
+    {"permission denied", CSN_SAYS_ACCESS, 0},
+    {"eacces", CSN_SAYS_ACCESS, 0},
+    {"accessdeniedexception", CSN_SAYS_ACCESS, 0},
+    {"operation not permitted", CSN_SAYS_NOT_PERMITTED, 0},
+    {"eperm", CSN_SAYS_NOT_PERMITTED, 0},
+    {"no such file", CSN_SAYS_MISSING, 0},
+    {"enoent", CSN_SAYS_MISSING, 0},
+    {"directory nonexistent", CSN_SAYS_MISSING, 0},
+    {"can't cd to ", CSN_SAYS_MISSING, 0},
+    {"cannot find module ", CSN_SAYS_MISSING, 0},
+    {"cannot find or open ", CSN_SAYS_MISSING, 0},
+    {"can't locate ", CSN_SAYS_MISSING, 0},
+    {"nosuchfileexception: ", CSN_SAYS_MISSING, 0},
+    {"unable to access jarfile ", CSN_SAYS_MISSING, 0},
+    {"unable to open database ", CSN_SAYS_MISSING, 0},
+    {"not a git repository: ", CSN_SAYS_MISSING, 0},
+    {"no rule to make target ", CSN_SAYS_MISSING, 0},
+    {"docker daemon at unix://", CSN_SAYS_MISSING, 0},
+    {"not a directory", CSN_SAYS_MISSING, WEAK},
+    {"file not found", CSN_SAYS_MISSING, 0},
+    {"does not exist", CSN_SAYS_MISSING, 0},
+    {": not found", CSN_SAYS_NO_COMMAND, SHELL_ONLY},
+};
+#define PHRASES (sizeof(phrases) / sizeof(phrases[0]))
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+bool csn_is_word(char c)
+{
+    c = lower(c);
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static bool has(const csn_line *l, const char *low)
+{
+    return memmem(l->low, l->len, low, strlen(low)) != NULL;
+}
+
+/* As a word of its own: "mount" is not in "amount". */
+static bool has_word(const csn_line *l, const char *low)
+{
+    size_t n = strlen(low);
+
+    for (const char *at = l->low;;) {
+        at = memmem(at, l->len - (size_t)(at - l->low), low, n);
+        if (!at)
+            return false;
+        if ((at == l->low || !csn_is_word(at[-1])) && !csn_is_word(at[n]))
+            return true;
+        at += n;
+    }
+}
+
+/* The length of the terminal sequence at s: CSI up to its final byte, OSC up to BEL or ST. */
+static size_t escape_len(const char *s, size_t len)
+{
+    size_t i = 2;
+
+    if (len < 2)
+        return len;
+    if (s[1] == '[') {
+        while (i < len && !(s[i] >= 0x40 && s[i] <= 0x7e))
+            i++;
+        return i < len ? i + 1 : len;
+    }
+    if (s[1] != ']')
+        return 2;
+    while (i < len && s[i] != '\a' && s[i] != '\x1b')
+        i++;
+    if (i < len && s[i] == '\x1b' && i + 1 < len && s[i + 1] == '\\')
+        i++;
+    return i < len ? i + 1 : len;
+}
+
+bool csn_line_take(csn_line *l, const char *bytes, size_t len)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < len;) {
+        if (bytes[i] == '\x1b') {
+            i += escape_len(bytes + i, len - i);
+            continue;
+        }
+        if (n == CSN_EXPLAIN_LINE)
+            return false;
+        char c = bytes[i++];
+        l->text[n++] = c ? c : '\x01';
+    }
+    for (size_t i = 0; i < n; i++)
+        l->low[i] = lower(l->text[i]);
+    l->text[n] = l->low[n] = '\0';
+    l->len = n;
+    return true;
+}
+
+bool csn_line_is_shell(const csn_line *l)
+{
+    static const char *const shells[] = {
+        "sh: ", "bash: ", "dash: ", "ash: ", "zsh: ", "ksh: ", "busybox: ", NULL};
+    const char *start = l->low;
+
+    for (const char *p = l->low; *p && *p != ':' && *p != ' '; p++)
+        if (*p == '/')
+            start = p + 1;
+    for (const char *const *s = shells; *s; s++)
+        if (csn_str_starts(start, *s))
+            return true;
+    return false;
+}
+
+/* `sh: 1: x: not found`, `exec: x: not found`: what else ends so is about something else. */
+static bool shell_said(const csn_line *l, size_t at)
+{
+    return at + strlen(": not found") == l->len &&
+           (csn_line_is_shell(l) || memmem(l->low, at, "exec: ", 6));
+}
+
+static bool weak_holds(const csn_line *l, const phrase *p, size_t at)
+{
+    if (p->what == CSN_SAYS_NO_COMMAND) /* node: "spawn x ENOENT" */
+        return memmem(l->low, at, "spawn ", 6) != NULL;
+    if (p->what == CSN_SAYS_MISSING) /* of what is read it is no matter of grants */
+        return csn_line_creates(l);
+    if (p->what == CSN_SAYS_PIDS) /* a socket can be unavailable as well */
+        return has(l, "fork") || has(l, "thread") || has(l, "/bin/sh") || has(l, "clone") ||
+               has(l, "blockingioerror");
+    /* a heap has a limit of its own: OutOfMemoryError is not ours */
+    return !has(l, "heap") && (at == 0 || !csn_is_word(l->low[at - 1]));
+}
+
+static bool holds(const csn_line *l, const phrase *p, size_t at)
+{
+    if ((p->flags & SHELL_ONLY) != 0 && !shell_said(l, at))
+        return false;
+    if ((p->flags & WEAK) != 0 && !weak_holds(l, p, at))
+        return false;
+    return (p->flags & IF_DOWN) == 0 || has(l, "unreachable") || has(l, "name resolution") ||
+           has(l, "not known") || has(l, "failed to establish");
+}
+
+/* One pass over the line; phrases are chained by their first byte. A phrase is
+ * tried a few times only: that keeps a line of nothing but phrases linear. */
+csn_said csn_line_says(const csn_line *l)
+{
+    csn_said said = {.what = CSN_SAYS_NOTHING};
+    size_t best = PHRASES;
+    unsigned char tries[PHRASES] = {0};
+    unsigned char first[128] = {0}, next[PHRASES];
+
+    for (size_t i = PHRASES; i-- > 0;) {
+        unsigned char c = (unsigned char)phrases[i].text[0];
+        next[i] = first[c];
+        first[c] = (unsigned char)(i + 1);
+    }
+    for (size_t at = 0; at < l->len; at++) {
+        unsigned char c = (unsigned char)l->low[at];
+        for (size_t i = c < 128 ? first[c] : 0; i > 0 && i <= best; i = next[i - 1]) {
+            const phrase *p = &phrases[i - 1];
+            if (tries[i - 1] >= 4 || !csn_str_starts(l->low + at, p->text))
+                continue;
+            tries[i - 1]++;
+            if (!holds(l, p, at))
+                continue;
+            best = i - 1;
+            said = (csn_said){p->what, at, at + strlen(p->text), (p->flags & HOST_NEXT) != 0};
+            break;
+        }
+    }
+    return said;
+}
+
+bool csn_line_is_runner(const csn_line *l)
+{
+    static const char *const runners[] = {
+        "env",  "xargs", "make", "gmake",  "timeout", "nice",    "nohup", "setsid", "stdbuf",
+        "time", "watch", "exec", "strace", "ionice",  "taskset", "flock", NULL};
+    char word[16];
+    const char *end = strchr(l->text, ':'), *start = end;
+
+    /* "make: *** x" is make's own complaint */
+    if (!end || csn_str_starts(end, ": ***"))
+        return false;
+    while (start > l->text && start[-1] != '/' && start[-1] != ' ')
+        start--;
+    size_t n = (size_t)(end - start);
+    if (n == 0 || n >= sizeof(word))
+        return false;
+    memcpy(word, start, n);
+    word[n] = '\0';
+    return csn_strv_has(runners, word);
+}
+
+bool csn_line_creates(const csn_line *l)
+{
+    static const char *const words[] = {"create",   "creating", "touch",  "mkdir",    "output",
+                                        "write",    "writing",  "remove", "symlink",  "rename",
+                                        "move",     "unlink",   "lock",   "template", "rmdir",
+                                        "copyfile", NULL};
+
+    for (const char *const *w = words; *w; w++)
+        if (has_word(l, *w))
+            return true;
+    return false;
+}
+
+bool csn_line_is_redirect(const csn_line *l)
+{
+    return csn_line_is_shell(l) && !has(l, " cd: ");
+}
+
+const char *csn_line_syscall(const csn_line *l)
+{
+    static const struct {
+        const char *word, *call;
+    } calls[] = {
+        {"unshare", "unshare"},
+        {"new namespace", "unshare"},
+        {"clone", "clone"},
+        {"ptrace", "ptrace"},
+        {"setns", "setns"},
+        {"nsenter", "setns"},
+        {"umount", "umount2"},
+        {"mount", "mount"},
+        {"pivot_root", "pivot_root"},
+        {"chroot", "chroot"},
+        {"mknod", "mknod"},
+        {"bpf", "bpf"},
+        {"perf_event_open", "perf_event_open"},
+        {"io_uring_setup", "io_uring_setup"},
+        {"io_uring_queue_init", "io_uring_setup"},
+        {"userfaultfd", "userfaultfd"},
+        {"keyctl", "keyctl"},
+        {"add_key", "add_key"},
+        {"setgroups", "setgroups"},
+        {"sethostname", "sethostname"},
+        {"settimeofday", "settimeofday"},
+        {"set date", "settimeofday"},
+        {"swapon", "swapon"},
+        {"reboot", "reboot"},
+        {"chown", "chown"},
+    };
+
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        if (has_word(l, calls[i].word))
+            return calls[i].call;
+    return NULL;
+}

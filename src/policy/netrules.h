@@ -1,0 +1,94 @@
+/* netrules.h: the network rules of a policy, compiled once and asked often.
+ *
+ *   rule     = host [":" port *("," port)] ["/tcp"]       no port: every port
+ *   host     = name / "*." name / IPv4 ["/" bits] / "[" IPv6 ["/" bits] "]"
+ *
+ * `*.ok.test` covers everything below ok.test, at any depth, and not ok.test itself. Deny rules
+ * have the same form, and one that matches always wins. What no rule names is refused, unless
+ * the mode is `all`: then every name and every public address is allowed that is not denied.
+ *
+ * Names and addresses are judged separately, and a connection must pass both: a rule for a name
+ * never opens a refused range (netaddr.h), whatever the name resolves to. Such a range is
+ * opened only by an address rule that lies inside it: 10.0.0.0/8 opens private addresses, but
+ * neither 0.0.0.0/0 nor 100.0.0.0/8 opens the carrier's, and 169.254.0.0/16 not the metadata
+ * service.
+ *
+ * The same texts are compiled by the library and the gateway. Read-only after csn_netrules_new:
+ * any number of threads may ask. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "caisson/caisson.h"
+#include "policy/domain.h"
+#include "policy/netaddr.h"
+
+#define CSN_NETRULES_MAX      65536u /* allow and deny together */
+#define CSN_NETRULE_PORTS_MAX 64u
+#define CSN_NETRULE_TEXT      272u /* "[*.]name:port" and a NUL */
+
+/* ---- one rule -----------------------------------------------------------------------------
+ */
+
+typedef enum csn_netrule_kind {
+    CSN_NETRULE_NAME,  /* exactly `name` */
+    CSN_NETRULE_BELOW, /* everything below `name` */
+    CSN_NETRULE_NET,   /* an address or a network */
+} csn_netrule_kind;
+
+typedef struct csn_netrule {
+    csn_netrule_kind kind;
+    csn_domain name;
+    csn_netcidr net;
+    size_t port_count; /* 0: every port */
+    uint16_t ports[CSN_NETRULE_PORTS_MAX];
+} csn_netrule;
+
+/* *why (may be NULL) continues the sentence "RULE is no network rule: ..."; static. */
+bool csn_netrule_parse(const char *text, csn_netrule *ret, const char **why);
+
+/* ---- a set of rules -----------------------------------------------------------------------
+ */
+
+typedef struct csn_netrules csn_netrules;
+
+/* mode: NULL and "none" (only what is allowed by rule) or "all"; lists may be NULL. CSN_INVALID
+ * names the first bad rule and what is wrong with it ("network.allow[2]: ..."). */
+csn_status csn_netrules_new(const char *mode, const char *const *allow, const char *const *deny,
+                            csn_netrules **ret, csn_error **err);
+void csn_netrules_free(csn_netrules *r);
+/* Nothing whatsoever can be reached: there is no need of a gateway. */
+bool csn_netrules_is_closed(const csn_netrules *r);
+
+typedef struct csn_netverdict {
+    bool allowed;
+    const char *rule;  /* what decided: "allow *.ok.test:443", "deny x.test", "network all",
+                          "network none"; NULL: no rule speaks of it. Borrows from the rules */
+    const char *range; /* the refused range that it is in, "private" ...; static; else NULL */
+    char
+        hint[CSN_NETRULE_TEXT]; /* the smallest rule that would allow it; "": none is offered */
+    char why[128];              /* of a refusal, for people; "" when allowed */
+} csn_netverdict;
+
+/* May a connection to this port of this name be opened? (Where it leads to: csn_netrules_dial.)
+ */
+void csn_netrules_name(const csn_netrules *r, const csn_domain *name, uint16_t port,
+                       csn_netverdict *ret);
+/* For DNS: is there a port of this name that is allowed? */
+void csn_netrules_lookup(const csn_netrules *r, const csn_domain *name, csn_netverdict *ret);
+/* A connection to an address that was not looked up: only by address rule or mode all. */
+void csn_netrules_address(const csn_netrules *r, const csn_netaddr *a, uint16_t port,
+                          csn_netverdict *ret);
+/* An allowed name resolved to this address: may it be dialled? `own`: a range that only the
+ * caller knows of, for instance "this host" for an address of one of its interfaces; NULL:
+ * none. Judges the address alone. */
+void csn_netrules_dial(const csn_netrules *r, const csn_netaddr *a, uint16_t port,
+                       const char *own, csn_netverdict *ret);
+
+/* Is each rule of `list` within the policy? For options of one call (`what` names it in
+ * messages, "allowed_domains"): CSN_DENIED names the first that is not, CSN_INVALID the first
+ * that is no rule. A rule without ports asks for those the policy has. This keeps a caller from
+ * waiting for what cannot come; it does not merge the sets: a connection under such a list must
+ * be allowed by both. */
+csn_status csn_netrules_subset(const csn_netrules *policy, const char *what,
+                               const char *const *list, csn_error **err);

@@ -1,0 +1,68 @@
+/* package_presets.c: the one table of package managers and the domains of their public services.
+ *
+ * Called where a policy with `packages` is checked and expanded. Domains are written as
+ * wildcards; `bare` says that the service also answers at the domain itself. Ports are those
+ * the tools use: a preset is for fetching packages, nothing else. */
+#include <stdio.h>
+#include <string.h>
+
+#include "policy/netrules.h"
+#include "policy/package_config.h"
+
+typedef struct preset_row {
+    const char *preset;
+    const char *below; /* "*.domain" */
+    bool bare;
+    const char *ports;
+} preset_row;
+
+static const preset_row rows[] = {
+    {"apt", "*.debian.org", false, "80,443"},
+    {"apt", "*.ubuntu.com", false, "80,443"},
+    {"cargo", "*.crates.io", true, "443"},
+    {"gem", "*.rubygems.org", true, "443"},
+    {"github", "*.github.com", true, "22,443"},
+    {"github", "*.githubusercontent.com", false, "443"},
+    {"go", "*.golang.org", true, "443"},
+    {"maven", "*.maven.org", false, "443"},
+    {"maven", "*.maven.apache.org", false, "443"},
+    {"npm", "*.npmjs.org", false, "443"},
+    {"npm", "*.npmjs.com", false, "443"},
+    {"npm", "*.yarnpkg.com", false, "443"},
+    {"pip", "*.pypi.org", true, "443"},
+    {"pip", "*.pythonhosted.org", false, "443"},
+    {"uv", "*.pypi.org", true, "443"},
+    {"uv", "*.pythonhosted.org", false, "443"},
+    {"uv", "*.astral.sh", true, "443"},
+};
+#define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
+
+const char *csn_preset_names(void)
+{
+    return "apt, cargo, gem, github, go, maven, npm, pip, uv";
+}
+
+bool csn_preset_known(const char *name)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        if (strcmp(rows[i].preset, name) == 0)
+            return true;
+    return false;
+}
+
+void csn_preset_rules(const char *name, csn_registry_fn fn, void *ctx)
+{
+    char rule[CSN_NETRULE_TEXT];
+
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        const preset_row *r = &rows[i];
+        if (strcmp(r->preset, name) != 0)
+            continue;
+        (void)snprintf(rule, sizeof(rule), "%s:%s", r->below, r->ports);
+        fn(ctx, rule);
+        if (!r->bare)
+            continue;
+        (void)snprintf(rule, sizeof(rule), "%s:%s", r->below + strlen("*."), r->ports);
+        fn(ctx, rule);
+    }
+}

@@ -1,0 +1,453 @@
+/* protected_names.c: the table of protected names, and finding them in paths and walks.
+ *
+ * Called by the file operations (match), at a sandbox's start (top) and by the scan after each
+ * command (csn_protect_names). An agent chooses the paths. What must hold: no spelling of a
+ * protected path is missed, at any depth, and ordinary names are dismissed in a few
+ * comparisons, because the scan asks about every name of the workspace.
+ *
+ * Left out on purpose:
+ *  - .git/info/attributes, .gitattributes: they choose among filters, and filters are programs
+ *    only by a config, which is protected (or is the user's own).
+ *  - .gitmodules: git takes no command from it (update=!x is refused there since 2.17.3),
+ * helper transports are off by default, and `git submodule add` must work.
+ *  - package.json, .npmrc, Makefile, .husky, .pre-commit-config.yaml, .cargo, conftest.py:
+ *    project files. Who runs the project on the host runs what the agent wrote, knowingly.
+ *  - .venv, .direnv, node_modules: what builds leave behind, likewise.
+ *  - .cursor/rules, CLAUDE.md, AGENTS.md: text for a model, not commands.
+ *  - mise.toml, .dir-locals.el: their programs ask the user before they trust them. */
+#include "policy/protected_names.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/utf8.h"
+
+typedef struct row {
+    const char *name;
+    csn_protect_kind kind;
+    bool top; /* can be read-only while the sandbox runs: nothing ordinary writes it */
+    const char *rule;
+} row;
+
+#define ROW(name, why)                                                                         \
+    {                                                                                          \
+        name, CSN_PROTECT_ALWAYS, true, name ": " why                                          \
+    }
+#define KIND(name, kind, top, why)                                                             \
+    {                                                                                          \
+        name, CSN_PROTECT_##kind, top, name ": " why                                           \
+    }
+#define SHELL(name)  ROW(name, "shells run it when they start or end")
+#define MCP(name)    ROW(name, "names programs that agents start as MCP servers")
+#define AGENT(name)  ROW(name, "holds commands or permissions of an agent")
+#define EDITOR(name) ROW(name, "an editor runs what it names")
+
+/* Rows with the same directory stand together: csn_protect_top counts on it. A row covers what
+ * is below it as well, but for `.git` itself. */
+static const row rows[] = {
+    /* git. The same names count in submodules, worktrees and bare repositories. */
+    KIND(".git", GITFILE, true, "as a file or link it sends git to another repository"),
+    KIND(".git/config", GITCONFIG, true, "git runs programs that it names"),
+    KIND(".git/config.worktree", GITCONFIG, true, "git runs programs that it names"),
+    KIND(".git/commondir", COMMONDIR, true, "sends git to another config and other hooks"),
+    ROW(".git/hooks", "git runs what is in it"),
+    KIND(".git/index", GITINDEX, false, "made by hand, it has git write its own hooks"),
+    KIND(".git/rebase-merge/git-rebase-todo", TODO, false, "git runs its exec lines"),
+    ROW(".gitconfig", "git runs programs that it names"),
+    /* other version control */
+    ROW(".hg/hgrc", "Mercurial runs hooks and extensions that it names"),
+    ROW(".hg/hgrc-not-shared", "Mercurial runs hooks and extensions that it names"),
+    ROW(".jj/repo/config.toml", "Jujutsu runs programs that it names"),
+    ROW(".jj/workspace-config.toml", "Jujutsu runs programs that it names"),
+    /* shells and what they load */
+    SHELL(".bashrc"),
+    SHELL(".bash_profile"),
+    SHELL(".bash_login"),
+    SHELL(".bash_logout"),
+    SHELL(".bash_aliases"),
+    SHELL(".profile"),
+    SHELL(".zshrc"),
+    SHELL(".zshenv"),
+    SHELL(".zprofile"),
+    SHELL(".zlogin"),
+    SHELL(".zlogout"),
+    SHELL(".kshrc"),
+    SHELL(".mkshrc"),
+    SHELL(".cshrc"),
+    SHELL(".tcshrc"),
+    SHELL(".login"),
+    SHELL(".logout"),
+    ROW(".inputrc", "binds keys to commands"),
+    ROW(".envrc", "direnv runs it on cd"),
+    ROW(".ssh", "ssh runs programs of its config, and lets in who is in authorized_keys"),
+    ROW(".config/caisson", "says what later sandboxes may do"),
+    ROW(".config/git", "git runs programs that its config names"),
+    ROW(".config/fish", "shells run it when they start or end"),
+    ROW(".config/autostart", "started at login"),
+    ROW(".config/systemd", "started at login"),
+    ROW(".config/environment.d", "sets the environment of every program of a session"),
+    /* tools */
+    ROW(".ripgreprc", "can name a program to run on each file"),
+    ROW(".gdbinit", "debuggers run it when they start"),
+    ROW(".lldbinit", "debuggers run it when they start"),
+    EDITOR(".vimrc"),
+    EDITOR(".gvimrc"),
+    EDITOR(".exrc"),
+    EDITOR(".nvimrc"),
+    EDITOR(".nvim.lua"),
+    EDITOR(".emacs"),
+    EDITOR(".emacs.d"),
+    EDITOR(".vscode"),
+    EDITOR(".idea"),
+    EDITOR(".zed"),
+    EDITOR(".fleet"),
+    EDITOR(".helix"),
+    ROW(".devcontainer", "its initializeCommand runs on the host"),
+    ROW(".devcontainer.json", "its initializeCommand runs on the host"),
+    /* agents */
+    MCP(".mcp.json"),
+    AGENT(".claude.json"),
+    AGENT(".claude/settings.json"),
+    AGENT(".claude/settings.local.json"),
+    AGENT(".claude/commands"),
+    AGENT(".claude/agents"),
+    AGENT(".claude/hooks"),
+    AGENT(".claude/skills"),
+    AGENT(".claude/plugins"),
+    MCP(".cursor/mcp.json"),
+    AGENT(".cursor/hooks.json"),
+    AGENT(".cursor/cli.json"),
+    AGENT(".codex"),
+    AGENT(".agents"),
+    AGENT(".gemini/settings.json"),
+    AGENT(".gemini/commands"),
+    AGENT(".gemini/extensions"),
+    AGENT(".gemini/hooks"),
+    AGENT(".gemini/.env"),
+    AGENT(".qwen/settings.json"),
+    AGENT("crush.json"),
+    AGENT(".crush.json"),
+    MCP(".roo/mcp.json"),
+    MCP(".amazonq/mcp.json"),
+    MCP(".kiro/settings/mcp.json"),
+    AGENT(".kiro/hooks"),
+    AGENT(".continue"),
+    AGENT(".opencode"),
+    AGENT("opencode.json"),
+    AGENT("opencode.jsonc"),
+    AGENT(".aider.conf.yml"),
+    /* by the end of the name */
+    EDITOR("*.code-workspace"),
+    EDITOR("*.run.xml"),
+};
+
+#define ROW_COUNT   (sizeof(rows) / sizeof(*rows))
+#define GIT_PREFIX  5u /* ".git/" */
+#define FOLDED_SIZE 40u
+_Static_assert(ROW_COUNT < 256, "a rule's number is a byte");
+
+/* `at`: how much of a row's name led to this directory, and which row that was (the first of
+ * those with this directory). */
+#define AT_LEN(at) ((at)&0xffu)
+#define AT_ROW(at) (((at) >> 8) & 0xffu)
+#define AT_COVERED (1u << 16) /* all of the row did: everything below is protected */
+#define AT_DEEP    (1u << 17) /* below .git/modules or .git/worktrees: repositories may follow */
+#define AT_LAYOUT  (1u << 18) /* a repository by what is in it, not by its name */
+#define AT_TEXT    (1u << 19) /* only the path is known: below AT_DEEP names alone must tell */
+#define AT_GIT     (GIT_PREFIX | 1u << 8)
+#define AT_PLACE   0xffffu /* AT_LEN and AT_ROW */
+
+/* Marks: git takes a directory for a repository by what is in it. */
+#define MARK_HEAD      1u
+#define MARK_OBJECTS   2u
+#define MARK_REFS      4u
+#define MARK_COMMONDIR 8u
+#define MARK_WORKTREES 16u
+
+/* ---- one spelling of a name ---- */
+
+typedef struct fold {
+    uint32_t from, to;  /* code points */
+    const char *become; /* NULL: nothing, file systems that fold skip them */
+} fold;
+
+/* What becomes ASCII, or nothing, where ext4 or f2fs fold case: an agent may turn that on for
+ * directories of its own. */
+static const fold folds[] = {
+    {0xad, 0xad, NULL},       {0xdf, 0xdf, "ss"},       {0x17f, 0x17f, "s"},
+    {0x34f, 0x34f, NULL},     {0x61c, 0x61c, NULL},     {0x115f, 0x1160, NULL},
+    {0x17b4, 0x17b5, NULL},   {0x180b, 0x180f, NULL},   {0x1e9e, 0x1e9e, "ss"},
+    {0x200b, 0x200f, NULL},   {0x202a, 0x202e, NULL},   {0x2060, 0x206f, NULL},
+    {0x212a, 0x212a, "k"},    {0x3164, 0x3164, NULL},   {0xfb00, 0xfb00, "ff"},
+    {0xfb01, 0xfb01, "fi"},   {0xfb02, 0xfb02, "fl"},   {0xfb03, 0xfb03, "ffi"},
+    {0xfb04, 0xfb04, "ffl"},  {0xfb05, 0xfb06, "st"},   {0xfe00, 0xfe0f, NULL},
+    {0xfeff, 0xfeff, NULL},   {0xffa0, 0xffa0, NULL},   {0xfff0, 0xfff8, NULL},
+    {0x1bca0, 0x1bca3, NULL}, {0x1d173, 0x1d17a, NULL}, {0xe0000, 0xe0fff, NULL},
+};
+
+/* The ASCII a character folds to; "?" for all others: no row has one. */
+static const char *fold_char(const unsigned char *s, size_t n)
+{
+    uint32_t c = n == 2 ? s[0] & 0x1fu : n == 3 ? s[0] & 0x0fu : s[0] & 0x07u;
+
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | (s[i] & 0x3fu);
+    for (size_t i = 0; i < sizeof(folds) / sizeof(*folds); i++)
+        if (c >= folds[i].from && c <= folds[i].to)
+            return folds[i].become ? folds[i].become : "";
+    return "?";
+}
+
+/* Lower case, one spelling. Returns the length; 0: longer than any row. */
+static size_t fold_name(const char *name, size_t len, char out[FOLDED_SIZE])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < len;) {
+        unsigned char c = (unsigned char)name[i];
+        char one[2] = {(char)(c >= 'A' && c <= 'Z' ? c + 32 : c), '\0'};
+        size_t used = c < 0x80 ? 1 : csn_utf8_char((const unsigned char *)name + i, len - i);
+        const char *text = one;
+        if (c >= 0x80)
+            text = used > 0 ? fold_char((const unsigned char *)name + i, used) : "?";
+        for (; *text; text++) {
+            if (n + 1 >= FOLDED_SIZE)
+                return 0;
+            out[n++] = *text;
+        }
+        i += used > 0 ? used : 1;
+    }
+    out[n] = '\0';
+    return n;
+}
+
+/* ---- one step down a path ---- */
+
+static bool is_ascii(const char *s, size_t len)
+{
+    unsigned char all = 0;
+
+    for (size_t i = 0; i < len; i++)
+        all |= (unsigned char)s[i];
+    return all < 0x80;
+}
+
+/* The cheap question, asked for nearly every name of a workspace: could it start a row, or be a
+ * mark? Names of other lengths are out, unless they have characters that fold to more or less.
+ */
+static bool may_start(const char *name, size_t len)
+{
+    unsigned char c = (unsigned char)name[0], last = (unsigned char)name[len - 1];
+
+    if (c == '.' || c >= 0x80)
+        return true;
+    if (len > 8 && (last | 0x20) == (name[len - 8] == '.' ? 'l' : 'e'))
+        return true; /* *.run.xml, *.code-workspace */
+    switch (c | 0x20) {
+    case 'c': /* commondir, crush.json */
+        return len == 9 || len == 10 || !is_ascii(name, len);
+    case 'w': /* worktrees */
+        return len == 9 || !is_ascii(name, len);
+    case 'h': /* HEAD */
+    case 'r': /* refs */
+        return len == 4 || !is_ascii(name, len);
+    case 'o': /* objects, opencode.json, opencode.jsonc */
+        return len == 7 || len == 13 || len == 14 || !is_ascii(name, len);
+    default:
+        return false;
+    }
+}
+
+static bool ends_with(const char *name, size_t len, const char *end)
+{
+    size_t n = strlen(end);
+
+    return len > n && strncasecmp(name + len - n, end, n) == 0;
+}
+
+static uint8_t marks_of(const char *folded)
+{
+    static const struct {
+        const char *name;
+        uint8_t mark;
+    } marks[] = {{"head", MARK_HEAD},
+                 {"objects", MARK_OBJECTS},
+                 {"refs", MARK_REFS},
+                 {"commondir", MARK_COMMONDIR},
+                 {"worktrees", MARK_WORKTREES}};
+
+    for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++)
+        if (strcmp(folded, marks[i].name) == 0)
+            return marks[i].mark;
+    return 0;
+}
+
+/* Does a row go on with this name, after the first `prefix` bytes of row `like`? */
+static bool follow(csn_names_step *s, size_t like, size_t prefix, const char *folded, size_t n)
+{
+    for (size_t i = like; i < ROW_COUNT; i++) {
+        const char *rest = rows[i].name + prefix;
+        if (prefix > 0 && strncmp(rows[i].name, rows[like].name, prefix) != 0)
+            break; /* they stand together */
+        if (strncmp(rest, folded, n) != 0 || (rest[n] != '\0' && rest[n] != '/'))
+            continue;
+        s->rule = (uint8_t)i;
+        s->wanted = rest[n] == '\0';
+        s->wanted_link = true;
+        s->at = s->wanted ? AT_COVERED | (uint32_t)i << 8
+                          : (uint32_t)(prefix + n + 1) | (uint32_t)i << 8;
+        if (i == 0)
+            s->at = AT_GIT; /* a directory called .git is no redirection */
+        return true;
+    }
+    return false;
+}
+
+static bool follow_suffix(csn_names_step *s, const char *name, size_t len)
+{
+    for (size_t i = ROW_COUNT - 1; rows[i].name[0] == '*'; i--) {
+        if (ends_with(name, len, rows[i].name + 1)) {
+            s->rule = (uint8_t)i;
+            s->wanted = s->wanted_link = true;
+            s->at = AT_COVERED | (uint32_t)i << 8;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Inside a protected directory. git runs no sample; and only those directly in it are known. */
+static csn_names_step step_covered(uint32_t at, const char *name, size_t len)
+{
+    csn_names_step s = {.at = at, .rule = (uint8_t)AT_ROW(at), .wanted = true};
+
+    s.wanted_link = true;
+    if (strcmp(rows[s.rule].name, ".git/hooks") == 0 && ends_with(name, len, ".sample"))
+        s.wanted = s.wanted_link = false;
+    return s;
+}
+
+/* Directories of git that lead to further repositories, and the one with most of the files.
+ * The latter only where nobody works: a directory is soon made to look like a repository, and
+ * `objects` in it would be a hiding place. */
+static void step_git(csn_names_step *s, uint32_t at, const char *folded)
+{
+    if (strcmp(folded, "modules") == 0 || strcmp(folded, "worktrees") == 0)
+        s->at = AT_DEEP;
+    s->skip = ((at & AT_LAYOUT) == 0 || (at & AT_DEEP) != 0) && strcmp(folded, "objects") == 0;
+}
+
+static csn_names_step protect_step(uint32_t at, const char *name, size_t len)
+{
+    csn_names_step s = {0};
+    char folded[FOLDED_SIZE];
+
+    if (len == 0 || (at == 0 && !may_start(name, len)))
+        return s;
+    if ((at & AT_COVERED) != 0)
+        return step_covered(at, name, len);
+    size_t n = fold_name(name, len, folded);
+    bool found = false;
+    if (n > 0) {
+        s.marks = marks_of(folded);
+        if (AT_LEN(at) > 0)
+            found = follow(&s, AT_ROW(at), AT_LEN(at), folded, n);
+        if (!found && (at & AT_DEEP) != 0 && (at & AT_TEXT) != 0)
+            found = follow(&s, AT_ROW(AT_GIT), GIT_PREFIX, folded, n);
+        if (!found && (folded[0] == '.' || folded[0] == 'c' || folded[0] == 'o'))
+            found = follow(&s, 0, 0, folded, n);
+    }
+    if (!found)
+        found = follow_suffix(&s, name, len);
+    if (!found && (at & AT_PLACE) == AT_GIT && n > 0)
+        step_git(&s, at, folded);
+    if ((at & AT_DEEP) != 0 && (s.at & AT_COVERED) == 0)
+        s.at |= AT_DEEP;
+    return s;
+}
+
+/* git takes a directory with these for a repository, whatever it is called: `cd` into it is
+ * enough. One that worktrees share needs no HEAD; a worktree's has the rest elsewhere. */
+static uint32_t protect_settle(uint32_t at, uint8_t marks)
+{
+    const uint8_t store = MARK_OBJECTS | MARK_REFS, linked = MARK_HEAD | MARK_COMMONDIR;
+    bool whole = (marks & store) == store && (marks & (MARK_HEAD | MARK_WORKTREES)) != 0;
+
+    if ((at & AT_COVERED) != 0 || (at & AT_PLACE) == AT_GIT)
+        return at;
+    return whole || (marks & linked) == linked ? AT_GIT | AT_LAYOUT | (at & AT_DEEP) : at;
+}
+
+const csn_names csn_protect_names = {protect_step, protect_settle};
+
+/* ---- paths ---- */
+
+static bool match(const char *path, bool tree, const char **ret_rule)
+{
+    csn_names_step s = {0};
+
+    while (*path) {
+        size_t len = strcspn(path, "/");
+        bool last = path[len + strspn(path + len, "/")] == '\0';
+        bool dots = len == 2 && memcmp(path, "..", 2) == 0;
+        if (len > 0 && !(len == 1 && *path == '.') && !dots)
+            s = protect_step((s.at & AT_DEEP) != 0 ? s.at | AT_TEXT : s.at, path, len);
+        if (dots || (s.at & AT_COVERED) != 0 || (last && (s.wanted || (tree && s.at != 0)))) {
+            if (ret_rule)
+                *ret_rule = dots ? "..: a path that was not resolved" : rows[s.rule].rule;
+            return true;
+        }
+        path += len + (path[len] == '/');
+    }
+    return false;
+}
+
+bool csn_protect_match(const char *path, const char **ret_rule)
+{
+    return match(path, false, ret_rule);
+}
+
+bool csn_protect_match_tree(const char *path, const char **ret_rule)
+{
+    return match(path, true, ret_rule);
+}
+
+csn_protect_kind csn_protect_rule_kind(uint8_t rule)
+{
+    return rule < ROW_COUNT ? rows[rule].kind : CSN_PROTECT_ALWAYS;
+}
+
+const char *csn_protect_rule_text(uint8_t rule)
+{
+    return rule < ROW_COUNT ? rows[rule].rule : "";
+}
+
+/* ---- the workspace root ---- */
+
+/* Is the directory that ends at `len` of row i one that the row before is not in? */
+static bool is_new_parent(size_t i, size_t len)
+{
+    return i == 0 || strncmp(rows[i].name, rows[i - 1].name, len + 1) != 0;
+}
+
+void csn_protect_top(void (*fn)(void *ctx, const csn_protect_place *place), void *ctx)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        const row *r = &rows[i];
+        if (!r->top || r->name[0] == '*')
+            continue;
+        for (const char *slash = strchr(r->name, '/'); slash; slash = strchr(slash + 1, '/')) {
+            csn_protect_place dir = {.pin = true};
+            size_t len = (size_t)(slash - r->name);
+            if (!is_new_parent(i, len))
+                continue;
+            memcpy(dir.path, r->name, len);
+            fn(ctx, &dir);
+        }
+        csn_protect_place place = {.file_only = r->kind == CSN_PROTECT_GITFILE,
+                                   .rule = r->rule};
+        memcpy(place.path, r->name, strlen(r->name));
+        fn(ctx, &place);
+    }
+}

@@ -1,0 +1,146 @@
+/* environ.c: the environment of commands.
+ *
+ * Commands get an allow-list of the caller's variables (language, time zone, terminal, PATH),
+ * what the sandbox's config names, HOME as the sandbox's home and PWD. Nothing else:
+ * credentials in the caller's environment must not reach an agent's commands by accident. HOME
+ * cannot be changed by config or call, because files written "at home" must land where the file
+ * API looks. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/strv.h"
+#include "runtime/link.h"
+
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* Plus LC_*. None of these carries a secret or loads code. */
+static const char *const allowed[] = {"PATH", "LANG",    "LANGUAGE", "TZ",       "TERM",
+                                      "USER", "LOGNAME", "SHELL",    "COLORTERM"};
+
+static size_t name_len(const char *assignment)
+{
+    return strcspn(assignment, "=");
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    size_t n = name_len(a);
+
+    return n == name_len(b) && memcmp(a, b, n) == 0;
+}
+
+static bool is_allowed(const char *assignment)
+{
+    size_t n = name_len(assignment);
+
+    if (assignment[n] != '=')
+        return false;
+    if (strncmp(assignment, "LC_", 3) == 0)
+        return true;
+    for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
+        if (strlen(allowed[i]) == n && memcmp(allowed[i], assignment, n) == 0)
+            return true;
+    return false;
+}
+
+/* Adds it, or replaces the one of the same name. 0 or ENOMEM. */
+static int put(char ***v, const char *assignment)
+{
+    for (size_t i = 0; *v && (*v)[i]; i++) {
+        if (!same_name((*v)[i], assignment))
+            continue;
+        char *copy = strdup(assignment);
+        if (!copy)
+            return ENOMEM;
+        free((*v)[i]);
+        (*v)[i] = copy;
+        return 0;
+    }
+    return csn_strv_push(v, assignment);
+}
+
+static int put_pair(char ***v, const char *name, const char *value)
+{
+    csn_autofree char *s = NULL;
+
+    if (asprintf(&s, "%s=%s", name, value) < 0) {
+        s = NULL;
+        return ENOMEM;
+    }
+    return put(v, s);
+}
+
+/* NAME: the caller's, if set. NAME=value: as it is. */
+static int put_config(char ***v, const char *const *config)
+{
+    int e = 0;
+
+    for (size_t i = 0; config && config[i] && e == 0; i++) {
+        const char *value;
+        if (strchr(config[i], '='))
+            e = put(v, config[i]);
+        else if ((value = getenv(config[i])) != NULL)
+            e = put_pair(v, config[i], value);
+    }
+    return e;
+}
+
+csn_status csn_kept_environ_new(const csn_kept *l, char ***ret, csn_error **err)
+{
+    char **v = NULL;
+    int e = put_pair(&v, "PATH", DEFAULT_PATH);
+
+    for (char **env = environ; env && *env && e == 0; env++)
+        if (is_allowed(*env))
+            e = put(&v, *env);
+    if (e == 0)
+        e = put_config(&v, l->config->env);
+    if (e == 0)
+        e = put_pair(&v, "HOME", l->home.path ? l->home.path : "/");
+    if (e != 0) {
+        csn_strv_free(v);
+        return csn_fail(err, CSN_NOMEM, "environment");
+    }
+    *ret = v;
+    return CSN_OK;
+}
+
+/* Is this name given again later, in the call's own list (from index `from` on)? */
+static bool overridden(const char *assignment, const char *const *extra, size_t from)
+{
+    if (strncmp(assignment, "PWD=", 4) == 0)
+        return true;
+    for (size_t i = from; extra && extra[i]; i++)
+        if (same_name(assignment, extra[i]))
+            return true;
+    return false;
+}
+
+csn_status csn_kept_environ_merge(const csn_kept *l, const char *const *extra, const char *pwd,
+                                  const char ***ret, char **ret_pwd, csn_error **err)
+{
+    const char *const *base = (const char *const *)l->environ_base;
+    size_t n = 0;
+    csn_autofree char *pwd_text = NULL;
+    const char **v = calloc(csn_strv_len(base) + csn_strv_len(extra) + 2, sizeof(*v));
+
+    if (!v || (pwd && asprintf(&pwd_text, "PWD=%s", pwd) < 0)) {
+        free(v);
+        return csn_fail(err, CSN_NOMEM, "environment");
+    }
+    for (size_t i = 0; base && base[i]; i++)
+        if (strncmp(base[i], "HOME=", 5) == 0 || !overridden(base[i], extra, 0))
+            v[n++] = base[i];
+    for (size_t i = 0; extra && extra[i]; i++)
+        if (strncmp(extra[i], "HOME=", 5) != 0 && !overridden(extra[i], extra, i + 1))
+            v[n++] = extra[i];
+    if (pwd_text)
+        v[n++] = pwd_text;
+    *ret = v;
+    *ret_pwd = CSN_STEAL(pwd_text);
+    return CSN_OK;
+}

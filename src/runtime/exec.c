@@ -1,0 +1,470 @@
+/* exec.c: foreground commands.
+ *
+ * The library makes the pipes, sends the child's ends to the keeper with the request, and moves
+ * bytes until the keeper says how it ended. The command is hostile: it may flood, hang, close
+ * its output early, or leave others behind that hold the pipes, so output is bounded by the
+ * sink, time by the deadline, and the wait after its end by CSN_DRAIN_MS; pipes that are still
+ * held then go to the keeper, which empties them, so that servers started with & do not die of
+ * SIGPIPE. What must hold: when this returns, the command has ended (or its end was not to be
+ * had and the error says so) and no descriptor of it is left here; of all commands together
+ * one channel may be, for the next. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/strv.h"
+#include "runtime/link.h"
+#include "os/pump.h"
+
+#define EXIT_NOT_FOUND 127
+#define EXIT_NOT_EXEC  126
+
+/* One running command, as the caller's thread sees it. */
+typedef struct run {
+    csn_kept *l;
+    const csn_exec_req *req;
+    csn_pump pump;
+    int channel;
+    int sockets;     /* who makes the command's, or -1: it itself */
+    uint64_t number; /* of the spawn */
+    uint32_t how;    /* of the KILL we sent, or CSN_END_EXITED */
+    bool checked;    /* that the keeper lives, after that took long */
+    csn_exit_body exit;
+} run;
+
+/* ---- what commands share
+ * --------------------------------------------------------------------- */
+
+void csn_kept_setting_release(csn_kept_setting *s)
+{
+    if (s->cwd_fd >= 0)
+        close(csn_steal_fd(&s->cwd_fd));
+    free(CSN_STEAL(s->cwd_path));
+    free(CSN_STEAL(s->pwd));
+    free(CSN_STEAL(s->env));
+}
+
+csn_status csn_kept_setting_make(csn_kept *l, const csn_exec_req *req, csn_kept_setting *ret,
+                                 csn_error **err)
+{
+    csn_kept_setting s = {.cwd_fd = -1};
+
+    if (req->flags & CSN_EXEC_SUDO)
+        return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no sudo", l->kind->name);
+    const char *cwd = req->cwd ? req->cwd : l->base.path;
+    csn_status st = csn_kept_open_cwd(l, cwd, &s.cwd_fd, &s.cwd_path, err);
+    if (st < 0) {
+        st = csn_wrap(st, err, "working directory");
+        return l->kind->rooted ? csn_link_judge(l, st, err) : st;
+    }
+    st = csn_kept_environ_merge(l, req->env, s.cwd_path, &s.env, &s.pwd, err);
+    if (st < 0) {
+        csn_kept_setting_release(&s);
+        return st;
+    }
+    *ret = s;
+    return CSN_OK;
+}
+
+int csn_kept_spawn_text(uint32_t stage, int errnum, const char *argv0, char *text, size_t size)
+{
+    const char *why = strerrordesc_np(errnum);
+
+    if (stage == CSN_STAGE_EXEC && (errnum == ENOENT || errnum == ENOTDIR)) {
+        snprintf(text, size, "%.200s: command not found\n", argv0);
+        return EXIT_NOT_FOUND;
+    }
+    if (stage == CSN_STAGE_EXEC && errnum == EACCES) {
+        snprintf(text, size, "%.200s: Permission denied\n", argv0);
+        return EXIT_NOT_EXEC;
+    }
+    if (stage == CSN_STAGE_INTERP) {
+        snprintf(text, size, "%.200s: bad interpreter: No such file or directory\n", argv0);
+        return EXIT_NOT_EXEC;
+    }
+    snprintf(text, size, "Error: %s", why ? why : "the command could not be started");
+    return 1;
+}
+
+void csn_kept_end_limit(csn_exec_end *end, uint32_t how, const char *what, uint64_t limit,
+                        uint64_t peak)
+{
+    char most[CSN_SIZE_TEXT], was[CSN_SIZE_TEXT];
+
+    end->how = how;
+    int n = snprintf(end->message, sizeof(end->message), "%s limit %s reached", what,
+                     csn_size_text(limit, most));
+    if (peak != 0 && n > 0 && (size_t)n < sizeof(end->message))
+        snprintf(end->message + n, sizeof(end->message) - (size_t)n, ", peak %s",
+                 csn_size_text(peak, was));
+}
+
+void csn_kept_end_fill(const csn_kept *l, const csn_exit_body *b, const char *argv0,
+                       csn_exec_end *ret)
+{
+    ret->exit_code = -1;
+    if (b->stage != CSN_STAGE_NONE) {
+        ret->how = CSN_END_SPAWN;
+        ret->exit_code = csn_kept_spawn_text(b->stage, (int)b->errnum, argv0, ret->message,
+                                             sizeof(ret->message));
+        return;
+    }
+    int status = (int)b->status;
+    if (WIFEXITED(status))
+        ret->exit_code = WEXITSTATUS(status);
+    else if (WIFSIGNALED(status))
+        ret->signal = WTERMSIG(status);
+    ret->cpu_ns = b->cpu_ns;
+    ret->peak_memory = b->peak_memory;
+    if (ret->how != CSN_END_EXITED)
+        return;
+    /* The second is how a shell tells the end of its child. */
+    bool too_large = ret->signal == SIGXFSZ || ret->exit_code == 128 + SIGXFSZ;
+    if (too_large && l->file_max != 0)
+        csn_kept_end_limit(ret, CSN_END_DISK, "file size", l->file_max, 0);
+    else if (b->killed & CSN_KILLED_MEMORY)
+        csn_kept_end_limit(ret, CSN_END_MEMORY, "memory", l->config->memory_max,
+                           b->peak_memory);
+}
+
+/* ---- starting
+ * ----------------------------------------------------------------------------------- */
+
+/* The two ends of a pipe: ours to read, the command's to write. Ours does not block: a command
+ * can open its own output for reading, and what poll has seen there may be gone by now. */
+static int make_pipe(csn_kept *l, csn_pump_out *o, int stream, int *ret_w)
+{
+    int p[2];
+
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return -errno;
+    if (l->kind->lend)
+        l->kind->lend(l, p[1]);
+    (void)fcntl(p[0], F_SETFL, O_NONBLOCK);
+    *o = (csn_pump_out){.fd = p[0], .stream = stream};
+    *ret_w = p[1];
+    return 0;
+}
+
+/* A pipe, not a socket: programs open /dev/stdin, which a socket refuses. Our end does not
+ * block. */
+static int make_feed(csn_kept *l, csn_pump *p, const csn_source *input, int *ret_r)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -errno;
+    if (l->kind->lend)
+        l->kind->lend(l, fds[0]);
+    (void)fcntl(fds[1], F_SETFL, O_NONBLOCK);
+    p->feed_fd = fds[1];
+    p->feed = input->read;
+    p->feed_ctx = input->ctx;
+    *ret_r = fds[0];
+    return 0;
+}
+
+/* The descriptors the command gets, in the order of the wire. own[] are closed after sending.
+ */
+static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[5], int own[3],
+                             size_t *ret_count, csn_error **err)
+{
+    bool merge = (r->req->flags & CSN_EXEC_MERGE) != 0;
+    size_t n = 0;
+    int rc = 0;
+
+    fds[n++] = cwd_fd;
+    *flags = CSN_SPAWN_CWD_FD | CSN_SPAWN_STDOUT_FD | (merge ? CSN_SPAWN_MERGE : 0);
+    if (r->req->input_fd >= 0)
+        fds[n++] = r->req->input_fd;
+    else if (r->req->input && (rc = make_feed(r->l, &r->pump, r->req->input, &own[0])) == 0)
+        fds[n++] = own[0];
+    if (n == 2)
+        *flags |= CSN_SPAWN_STDIN_FD;
+    if (rc == 0 && (rc = make_pipe(r->l, &r->pump.out[0], CSN_STDOUT, &own[1])) == 0)
+        fds[n++] = own[1];
+    if (rc == 0 && !merge &&
+        (rc = make_pipe(r->l, &r->pump.out[1], CSN_STDERR, &own[2])) == 0) {
+        fds[n++] = own[2];
+        *flags |= CSN_SPAWN_STDERR_FD;
+    }
+    if (r->sockets >= 0) {
+        fds[n++] = r->sockets;
+        *flags |= CSN_SPAWN_SOCKETS_FD;
+    }
+    *ret_count = n;
+    return rc < 0 ? csn_fail_errno(err, -rc, "pipes for the command") : CSN_OK;
+}
+
+/* ---- the channel between two commands
+ * -----------------------------------------------------------
+ *
+ * Two ends, their way to the keeper and their end cost more than anything else about a short
+ * command; so the channel of one that ended well waits for the next. Only one does: commands
+ * that run at the same time have channels of their own. It is of the process that made it: a
+ * fork of the host has the descriptor too and must not speak on it. */
+
+static int64_t of_this_process(int fd)
+{
+    return (int64_t)getpid() << 32 | fd;
+}
+
+/* -1: none. */
+static int channel_take(csn_kept *l)
+{
+    int64_t was = atomic_exchange(&l->resting, -1);
+    csn_autofd int fd = was < 0 ? -1 : (int)(was & INT32_MAX);
+
+    return was >= 0 && was == of_this_process(fd) ? csn_steal_fd(&fd) : -1;
+}
+
+static void channel_put(csn_kept *l, int fd)
+{
+    int64_t none = -1;
+
+    if (!atomic_compare_exchange_strong(&l->resting, &none, of_this_process(fd)))
+        close(fd);
+}
+
+void csn_kept_channel_drop(csn_kept *l)
+{
+    int fd = channel_take(l);
+
+    if (fd >= 0)
+        close(fd);
+}
+
+/* False: there was none, or nobody listens on it any more; nothing was started. */
+static bool send_again(run *r, const csn_wire_out *o, const int *fds, size_t n)
+{
+    csn_autofd int fd = o->error == 0 ? channel_take(r->l) : -1;
+
+    if (fd < 0 || csn_msg_send(fd, CSN_MSG_SPAWN, o->data, o->len, fds, n, 1) < 0)
+        return false;
+    r->channel = csn_steal_fd(&fd);
+    return true;
+}
+
+/* No answer is awaited here: a start that fails is told as an end. */
+static csn_status send_spawn(run *r, csn_error **err)
+{
+    uint8_t buf[8192];
+    csn_kept_setting set;
+    csn_wire_out o;
+    int fds[5], own[3] = {-1, -1, -1};
+    size_t n = 0;
+
+    csn_status st = csn_kept_setting_make(r->l, r->req, &set, err);
+    if (st < 0)
+        return st;
+    csn_spawn_body b = {.memory_max = r->l->memory_each,
+                        .file_max = r->l->file_max,
+                        .argv = (const char **)(uintptr_t)r->req->argv,
+                        .env = set.env};
+    csn_wire_out_init(&o, buf, sizeof(buf));
+    st = make_stdio(r, set.cwd_fd, &b.flags, fds, own, &n, err);
+    b.flags |= CSN_SPAWN_AGAIN;
+    if (st == CSN_OK) {
+        csn_put_spawn(&o, &b);
+        r->number = ++r->l->spawns;
+        if (!send_again(r, &o, fds, n))
+            st = csn_link_ask(r->l, CSN_MSG_SPAWN, &o, fds, n, &r->channel, err);
+    }
+    for (int i = 0; i < 3; i++)
+        if (own[i] >= 0)
+            close(own[i]);
+    csn_wire_out_release(&o);
+    csn_kept_setting_release(&set);
+    return st;
+}
+
+/* ---- running
+ * ------------------------------------------------------------------------------------- */
+
+/* Asks for the end of the tree; from now on only its end is waited for, and not for ever. */
+static csn_status ask_kill(run *r, uint32_t how, csn_error **err)
+{
+    uint8_t buf[64];
+    csn_wire_out o;
+
+    r->how = how;
+    r->pump.cancel_fds[0] = r->pump.cancel_fds[1] = -1;
+    r->pump.deadline_ns = csn_deadline_in(CSN_GRACE_MS + CSN_KEEPER_ANSWER_MS);
+    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_put_ask(&o, &(csn_ask_body){.a = CSN_GRACE_MS});
+    int rc = csn_msg_send(r->channel, CSN_MSG_KILL, o.data, o.len, NULL, 0, 1);
+    if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
+        return csn_link_hostile(r->l, "it takes no requests", err);
+    return CSN_OK;
+}
+
+/* 1: the command has ended, 0: not yet. */
+static csn_status take_message(run *r, bool *ret_ended, csn_error **err)
+{
+    uint8_t buf[512];
+    csn_ask_body told;
+    csn_msg m;
+    int rc = csn_msg_recv(r->channel, buf, sizeof(buf), &m);
+
+    *ret_ended = false;
+    if (rc == -EAGAIN)
+        return CSN_OK;
+    if (rc == 0)
+        return csn_link_lost(r->l, err);
+    if (rc < 0)
+        return csn_link_hostile(r->l, "it broke the protocol", err);
+    csn_status st = CSN_OK;
+    if (m.type == CSN_MSG_EXIT && csn_get_exit(m.body, m.len, &r->exit) == 0)
+        *ret_ended = true;
+    else if (m.type == CSN_MSG_ERROR && csn_get_ask(m.body, m.len, &told) == 0)
+        st = csn_fail_errno(err, (int)(told.a & 0xfff), "the keeper cannot start the command");
+    else
+        st = csn_link_hostile(r->l, "it answered something else", err);
+    csn_msg_release(&m);
+    return st;
+}
+
+/* The kill was asked for and its end does not come: either something is stuck in the kernel, or
+ * the keeper is; or the machine is so busy, or stood still for so long, that it takes its time.
+ * A keeper that answers gets as much once more. */
+static csn_status give_up(run *r, bool *ret_ended, csn_error **err)
+{
+    csn_status st = csn_link_check(r->l, err);
+
+    if (st < 0)
+        return st;
+    if (!r->checked) {
+        r->checked = true;
+        r->pump.deadline_ns = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
+        return CSN_OK;
+    }
+    r->exit = (csn_exit_body){.killed = 1, .status = SIGKILL};
+    *ret_ended = true;
+    return CSN_OK;
+}
+
+/* Until the keeper tells the end. On an error the channel is closed by the caller, and the
+ * keeper kills what it stood for. */
+static csn_status run_to_end(run *r, csn_error **err)
+{
+    csn_status st = CSN_OK;
+    bool ended = false;
+
+    while (st == CSN_OK && !ended) {
+        switch (csn_pump_wait(&r->pump)) {
+        case CSN_PUMP_MESSAGE:
+            st = take_message(r, &ended, err);
+            break;
+        case CSN_PUMP_DEADLINE:
+            st = r->how == CSN_END_EXITED ? ask_kill(r, CSN_END_TIMEOUT, err)
+                                          : give_up(r, &ended, err);
+            break;
+        case CSN_PUMP_CANCEL:
+        case CSN_PUMP_STOP:
+            if (r->how == CSN_END_EXITED)
+                st = ask_kill(r, CSN_END_CANCEL, err);
+            break;
+        case CSN_PUMP_FEED:
+            st = csn_fail(err, CSN_IO, "the source of stdin failed"); /* hanging up kills it */
+            break;
+        case CSN_PUMP_CLOSED:
+        case CSN_PUMP_CONTROL:
+        case CSN_PUMP_ERROR:
+            st = csn_fail(err, CSN_INTERNAL, "cannot wait for the command");
+            break;
+        }
+    }
+    return st;
+}
+
+/* What the command wrote is in the pipes already, and all of it is delivered, however slow the
+ * sink is; only others that hold the pipes on are waited for no longer than that. */
+void csn_kept_drain(csn_kept *l, csn_pump *p)
+{
+    csn_pump_event ev;
+    int left[2];
+    size_t n = 0;
+
+    p->message_fd = p->control_fd = p->cancel_fds[0] = p->cancel_fds[1] = -1;
+    if (p->feed_fd >= 0)
+        close(csn_steal_fd(&p->feed_fd));
+    if (p->out[0].fd < 0 && p->out[1].fd < 0)
+        return;
+    csn_pump_drain_now(p);
+    p->deadline_ns = csn_deadline_in(CSN_DRAIN_MS);
+    do
+        ev = csn_pump_wait(p);
+    while (ev == CSN_PUMP_STOP);
+    for (int i = 0; i < 2; i++)
+        if (p->out[i].fd >= 0)
+            left[n++] = p->out[i].fd;
+    if (n > 0) {
+        csn_autofd int channel = -1;
+        csn_wire_out none;
+        csn_wire_out_init(&none, NULL, 0);
+        (void)csn_link_ask(l, CSN_MSG_DRAIN, &none, left, n, &channel, NULL);
+    }
+}
+
+static csn_status run_foreground(csn_kept *l, const csn_exec_req *req, int sockets,
+                                 const csn_sink *sink, csn_exec_end *ret, csn_error **err)
+{
+    run r = {.l = l, .req = req, .channel = -1, .sockets = sockets, .how = CSN_END_EXITED};
+
+    csn_pump_init(&r.pump);
+    r.pump.sink = sink->write;
+    r.pump.sink_ctx = sink->ctx;
+    csn_status st = send_spawn(&r, err);
+    if (st == CSN_OK) {
+        r.pump.message_fd = r.channel;
+        r.pump.cancel_fds[0] = req->cancel_fds[0];
+        r.pump.cancel_fds[1] = req->cancel_fds[1];
+        r.pump.deadline_ns = req->deadline_ns;
+        st = run_to_end(&r, err);
+    }
+    if (st == CSN_OK && (r.exit.after & CSN_AFTER_ALONE))
+        l->alone_after = r.number;
+    if (st == CSN_OK) {
+        csn_kept_drain(l, &r.pump);
+        /* One that ended by itself while our KILL was on its way was not killed. */
+        *ret =
+            (csn_exec_end){.size = sizeof(*ret), .how = r.exit.killed ? r.how : CSN_END_EXITED};
+        csn_kept_end_fill(l, &r.exit, req->argv[0], ret);
+    }
+    if (st == CSN_OK && r.how == CSN_END_EXITED && (r.exit.after & CSN_AFTER_CHANNEL))
+        channel_put(l, csn_steal_fd(&r.channel));
+    else if (r.channel >= 0)
+        close(r.channel);
+    csn_pump_release(&r.pump);
+    return st;
+}
+
+csn_status csn_kept_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
+                         csn_exec_end *ret, csn_error **err)
+{
+    return csn_kept_exec_apart(state, req, -1, sink, ret, err);
+}
+
+csn_status csn_kept_exec_apart(csn_kept *l, const csn_exec_req *req, int sockets,
+                               const csn_sink *sink, csn_exec_end *ret, csn_error **err)
+{
+    csn_kept_mark before = {0};
+
+    if (l->kind->mark)
+        l->kind->mark(l, &before);
+    csn_status st = req->session ? csn_kept_session_exec(l, req, sink, ret, err)
+                                 : run_foreground(l, req, sockets, sink, ret, err);
+    if (st == CSN_OK && l->kind->judge)
+        l->kind->judge(l, &before, ret);
+    return st;
+}

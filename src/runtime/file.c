@@ -1,0 +1,230 @@
+/* file.c: looking at files of a local sandbox: stat, read, list, walk.
+ *
+ * Entries of the ops table, called from many threads at once. An attacker controls the path,
+ * the tree and what the files are: fifos, devices, endless or shrinking files. What must hold:
+ * only a regular file is read, decided on the open descriptor; nothing blocks (O_NONBLOCK); a
+ * read ends, at the size the file had when it was opened; guest files are never mapped, so one
+ * that shrinks gives fewer bytes and no SIGBUS. Paths become descriptors in target.c only. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "runtime/files.h"
+#include "os/beneath.h"
+#include "os/tree.h"
+
+#define CHUNK (128u * 1024u)
+/* For files that say 0 bytes and have more, as those of /proc do: there is no size to stop at.
+ */
+#define UNSIZED_MAX (16u * 1024u * 1024u)
+
+static csn_file_stat stat_of(const struct stat *st)
+{
+    return (csn_file_stat){
+        .file_size = st->st_size < 0 ? 0 : (uint64_t)st->st_size,
+        .modified_ns = csn_epoch_ns(st->st_mtim.tv_sec, st->st_mtim.tv_nsec),
+        .mode = st->st_mode,
+        .nlink = st->st_nlink > UINT32_MAX ? UINT32_MAX : (uint32_t)st->st_nlink,
+        .dev = st->st_dev,
+        .ino = st->st_ino,
+    };
+}
+
+/* Of the link itself only when the caller says so; a sandbox that refuses all links still lets
+ * one look at them that way. */
+csn_status csn_kept_stat(void *state, const char *path, uint32_t flags, csn_file_stat *ret,
+                         char **ret_target, csn_error **err)
+{
+    csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
+    csn_autofd int fd = -1;
+    char text[PATH_MAX];
+    char *target = NULL;
+    struct stat st;
+
+    int own = flags & CSN_FILE_NOFOLLOW ? O_NOFOLLOW : 0;
+    csn_status rc = csn_target_open(&t, O_PATH | own, &fd, err);
+    if (rc < 0)
+        return rc;
+    if (fstat(fd, &st) < 0)
+        return csn_target_fail(&t, errno, err);
+    if (ret_target && S_ISLNK(st.st_mode)) {
+        ssize_t n = readlinkat(fd, "", text, sizeof(text));
+        target = n >= 0 ? strndup(text, (size_t)n) : NULL;
+    }
+    if (ret_target)
+        *ret_target = target;
+    *ret = stat_of(&st);
+    return CSN_OK;
+}
+
+/* ---- read ---- */
+
+/* What is left for a sink that only counts is told in one call. */
+static void count_rest(const csn_sink *sink, uint64_t left)
+{
+    while (left > 0) {
+        size_t n = left > SIZE_MAX / 2 ? SIZE_MAX / 2 : (size_t)left;
+        if (sink->write(sink->ctx, CSN_STDOUT, NULL, n) == CSN_SINK_STOP)
+            return;
+        left -= n;
+    }
+}
+
+/* Up to `left` bytes from `offset` on. 0 or errno. */
+static int stream(int fd, uint64_t offset, uint64_t left, bool sized, const csn_sink *sink)
+{
+    size_t room = left < CHUNK ? (size_t)left : CHUNK;
+    csn_autofree char *buf = left > 0 ? malloc(room) : NULL;
+
+    if (left > 0 && !buf)
+        return ENOMEM;
+    while (left > 0) {
+        ssize_t n = pread(fd, buf, left < room ? (size_t)left : room, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : 0;
+        offset += (uint64_t)n;
+        left -= (uint64_t)n;
+        int want = sink->write(sink->ctx, CSN_STDOUT, buf, (size_t)n);
+        if (want == CSN_SINK_COUNT && sized)
+            count_rest(sink, left);
+        if (want == CSN_SINK_STOP || (want == CSN_SINK_COUNT && sized))
+            return 0;
+    }
+    return 0;
+}
+
+csn_status csn_kept_read(void *state, const char *path, uint32_t flags, uint64_t offset,
+                         uint64_t length, const csn_sink *sink, csn_file_stat *ret,
+                         csn_error **err)
+{
+    csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
+    csn_autofd int fd = -1;
+    struct stat st;
+
+    /* Opening a fifo or a device this way neither waits nor takes a terminal; what it is, is
+     * asked of the descriptor, so there is nothing to swap in between. */
+    csn_status rc = csn_target_open(&t, O_RDONLY, &fd, err);
+    if (rc < 0)
+        return rc;
+    if (fstat(fd, &st) < 0)
+        return csn_target_fail(&t, errno, err);
+    if (!S_ISREG(st.st_mode))
+        return csn_target_fail(&t, S_ISDIR(st.st_mode) ? EISDIR : EMEDIUMTYPE, err);
+    bool sized = st.st_size > 0;
+    uint64_t end = sized ? (uint64_t)st.st_size : UNSIZED_MAX;
+    uint64_t left = offset < end ? end - offset : 0;
+    int e = stream(fd, offset, left < length ? left : length, sized, sink);
+    if (e != 0)
+        return csn_target_fail(&t, e, err);
+    *ret = stat_of(&st);
+    return CSN_OK;
+}
+
+/* ---- list and walk ---- */
+
+typedef struct teller {
+    csn_entry_fn fn;
+    void *ctx;
+    const csn_kept *l; /* with `start`: what the policy hides is left out */
+    char *start;
+} teller;
+
+/* An entry nobody may read is not told by a walk, since glob and grep would offer it. Its
+ * directory is entered all the same: a more special rule may allow what is in there. */
+static int tell(void *ctx, const char *path, const struct stat *st, const char *target)
+{
+    teller *w = ctx;
+    csn_file_stat fst = stat_of(st);
+
+    if (w->start) {
+        csn_autofree char *full = NULL;
+        const char *base = strcmp(w->start, "/") == 0 ? "" : w->start;
+        if (asprintf(&full, "%s/%s", base, path) < 0) {
+            full = NULL;
+            return 0;
+        }
+        if (!csn_rules_judge(w->l->rules, CSN_OP_READ, full).allowed)
+            return 0;
+    }
+    return w->fn(w->ctx, path, &fst, target);
+}
+
+/* Names are no secret to somebody who may read the directory: a list shows every entry. */
+csn_status csn_kept_list(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
+                         void *ctx, csn_error **err)
+{
+    csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
+    csn_autofd int fd = -1;
+    teller w = {.fn = fn, .ctx = ctx};
+
+    csn_status st = csn_target_open(&t, O_RDONLY | O_DIRECTORY, &fd, err);
+    if (st < 0)
+        return st;
+    int rc = csn_tree_list(fd, tell, &w);
+    return rc < 0 ? csn_target_fail(&t, -rc, err) : CSN_OK;
+}
+
+/* The start is a file: one entry with an empty path. */
+static csn_status walk_file(const csn_target *t, int fd, csn_entry_fn fn, void *ctx,
+                            csn_error **err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return csn_target_fail(t, errno, err);
+    csn_file_stat fst = stat_of(&st);
+    fn(ctx, "", &fst, NULL);
+    return CSN_OK;
+}
+
+/* O_PATH first: the start may be a file that cannot, or must not, be opened for reading. */
+csn_status csn_kept_walk(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
+                         void *ctx, csn_error **err)
+{
+    csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
+    csn_autofd int fd = -1;
+    csn_autofree char *start = NULL;
+    teller w = {.fn = fn, .ctx = ctx, .l = t.l};
+
+    csn_status st = csn_target_open(&t, O_PATH, &fd, err);
+    if (st < 0)
+        return st;
+    csn_autofd int dir = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 && errno == ENOTDIR)
+        return walk_file(&t, fd, fn, ctx, err);
+    if (dir < 0)
+        return csn_target_fail(&t, errno, err);
+    if (csn_target_judged(&t)) {
+        w.start = start = csn_target_path(&t, fd, "");
+        if (!start)
+            return csn_fail(err, CSN_UNAVAILABLE,
+                            "the kernel does not tell where a path leads");
+    }
+    int rc = csn_tree_walk(dir, tell, &w);
+    return rc < 0 ? csn_target_fail(&t, -rc, err) : CSN_OK;
+}
+
+/* A command's working directory goes to the keeper as a descriptor, never as a path. */
+csn_status csn_kept_open_cwd(csn_kept *l, const char *path, int *ret_fd, char **ret_path,
+                             csn_error **err)
+{
+    csn_target t = csn_target_of(l, CSN_OP_READ, path, 0);
+    csn_autofree char *known = NULL;
+    csn_status st = csn_target_open_path(&t, O_PATH | O_DIRECTORY, ret_fd, &known, err);
+
+    if (st < 0)
+        return st;
+    /* Below a grant that was moved meanwhile the rules go by its first name. */
+    bool real = known && (t.how & CSN_BENEATH_ROOTED);
+    *ret_path = real ? CSN_STEAL(known) : csn_kept_fd_path(*ret_fd);
+    return CSN_OK;
+}

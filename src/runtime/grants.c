@@ -1,0 +1,375 @@
+/* grants.c: the directories a local sandbox may touch, held from open to close.
+ *
+ * Called when a sandbox is opened, and for every path. The caller's configuration is trusted;
+ * the paths given to csn_kept_grant_of are the agent's. What must hold: each grant is an
+ * O_PATH descriptor taken once, so replacing the directory later changes nothing for us; the
+ * rules are made from resolved paths, since they are compared by text with what the kernel
+ * reports. Mapping is by name only and never decides what is allowed: a path that names a grant
+ * by its host path is looked up there, everything else below the base, and the kernel does the
+ * rest. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/glob.h"
+#include "base/path.h"
+#include "base/strv.h"
+#include "runtime/files.h"
+#include "os/beneath.h"
+#include "os/statedir.h"
+
+/* Bounded by one page in the kernel: a longer path is NULL here and refused by those who need
+ * it. */
+char *csn_kept_fd_path(int fd)
+{
+    char link[40], path[PATH_MAX + 1];
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof(path));
+    if (n <= 0 || (size_t)n >= sizeof(path) || path[0] != '/')
+        return NULL;
+    return strndup(path, (size_t)n);
+}
+
+/* ---- opening ---- */
+
+/* A path of the configuration: `~` is the caller's home, relative ones start at `from`. */
+static char *config_path(const char *path, const char *from)
+{
+    const char *home = getenv("HOME");
+    char *out = NULL;
+
+    if (path[0] == '~' && (path[1] == '/' || path[1] == '\0') && home)
+        return asprintf(&out, "%s%s", home, path + 1) < 0 ? NULL : out;
+    if (path[0] == '/' || !from)
+        return strdup(path);
+    return asprintf(&out, "%s/%s", from, path) < 0 ? NULL : out;
+}
+
+/* realpath first: the rules compare text, and the kernel reports paths without links. Between
+ * the two calls the caller's own tree is trusted to stand still. */
+static csn_status grant_open(const char *option, const char *asked, bool writable,
+                             csn_grant *ret, csn_error **err)
+{
+    csn_autofree char *path = config_path(asked, NULL);
+    csn_autofree char *real = path ? realpath(path, NULL) : NULL;
+    csn_autofree char *shown = csn_path_printable(asked);
+
+    if (!path || !shown)
+        return csn_fail(err, CSN_NOMEM, "out of memory");
+    if (!real)
+        return csn_fail_errno(err, errno, "%s: %s", option, shown);
+    csn_autofd int fd = open(real, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return csn_fail_errno(err, errno, "%s: %s", option, shown);
+    *ret = (csn_grant){.path = CSN_STEAL(real), .fd = csn_steal_fd(&fd), .writable = writable};
+    return CSN_OK;
+}
+
+/* The private home is <runtime directory>/<id>/home. */
+static csn_status private_home(csn_kept *l, csn_error **err)
+{
+    csn_autofree char *sub = NULL, *path = NULL;
+
+    csn_status st = csn_kept_run_dir(l, err);
+    if (st < 0)
+        return st;
+    if (asprintf(&sub, "%s/home", l->id) < 0) {
+        sub = NULL;
+        return csn_fail(err, CSN_NOMEM, "out of memory");
+    }
+    csn_autofd int fd = csn_statedir_open(CSN_DIR_RUNTIME, sub, &path);
+    if (fd < 0)
+        return csn_fail_errno(err, -fd, "private home");
+    return grant_open("home", path, true, &l->home, err);
+}
+
+/* grant_count grows one by one, so that a half-open list can be closed. */
+static csn_status grants_add(csn_kept *l, const char *option, const char *const *dirs,
+                             bool writable, csn_error **err)
+{
+    for (size_t i = 0; dirs && dirs[i]; i++) {
+        csn_status st = grant_open(option, dirs[i], writable, &l->grants[l->grant_count], err);
+        if (st < 0)
+            return st;
+        l->grant_count++;
+    }
+    return CSN_OK;
+}
+
+/* ---- rules ---- */
+
+/* The real path of as much as exists, the rest as it is. What follows a glob character is never
+ * looked up. malloc'd. */
+static char *resolve_prefix(const char *path)
+{
+    size_t end = strlen(path), magic = strcspn(path, "*?[{\\");
+    char *out = NULL;
+
+    if (magic < end && csn_glob_has_magic(path)) {
+        end = magic; /* back to the slash before it */
+        while (end > 0 && path[end - 1] != '/')
+            end--;
+    }
+    for (;;) {
+        while (end > 1 && path[end - 1] == '/')
+            end--;
+        csn_autofree char *head = strndup(path, end ? end : 1);
+        csn_autofree char *real = head ? realpath(head, NULL) : NULL;
+        const char *rest = path + end + strspn(path + end, "/");
+        if (real && asprintf(&out, "%s%s%s", strcmp(real, "/") == 0 ? "" : real,
+                             *rest || !real[1] ? "/" : "", rest) >= 0)
+            return out;
+        if (!head || real || end <= 1)
+            return strdup(path);
+        while (end > 0 && path[end - 1] != '/')
+            end--;
+    }
+}
+
+static csn_status resolve_all(const csn_kept *l, const char *const *in, char ***ret,
+                              csn_error **err)
+{
+    for (size_t i = 0; in && in[i]; i++) {
+        csn_autofree char *path = config_path(in[i], l->base.path);
+        csn_autofree char *real = path ? resolve_prefix(path) : NULL;
+        if (!real || csn_strv_push(ret, real) != 0)
+            return csn_fail(err, CSN_NOMEM, "out of memory");
+    }
+    return CSN_OK;
+}
+
+/* Grants come in the order of the lists (read, then write), and so do their rules: a rule's
+ * source is named by its place in the list. */
+static csn_status rules_open(csn_kept *l, csn_error **err)
+{
+    const csn_config *c = l->config;
+    CSN_CLEANUP(csn_strv_freep)
+    char **read = NULL, **write = NULL, **deny = NULL, **paths = NULL;
+    csn_autofree csn_rule *rules = calloc(c->rule_count + 1, sizeof(*rules));
+    csn_status st = rules ? CSN_OK : csn_fail(err, CSN_NOMEM, "out of memory");
+
+    for (size_t i = 0; st == CSN_OK && i < l->grant_count; i++) {
+        if (csn_strv_push(l->grants[i].writable ? &write : &read, l->grants[i].path) != 0)
+            st = csn_fail(err, CSN_NOMEM, "out of memory");
+    }
+    if (st == CSN_OK)
+        st = resolve_all(l, c->deny, &deny, err);
+    for (size_t i = 0; st == CSN_OK && i < c->rule_count; i++) {
+        /* Command words and hosts are no paths; they are resolved all the same and not used. */
+        const char *const one[] = {c->rules[i].path ? c->rules[i].path : "", NULL};
+        st = resolve_all(l, one, &paths, err);
+    }
+    if (st < 0)
+        return st;
+    for (size_t i = 0; i < c->rule_count; i++) {
+        bool file = c->rules[i].ops & (CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE);
+        rules[i] = c->rules[i];
+        rules[i].path = file ? paths[i] : c->rules[i].path;
+    }
+    const csn_rules_input in = {.base = l->base.path,
+                                .home = l->home.path,
+                                .read = (const char *const *)read,
+                                .write = (const char *const *)write,
+                                .deny = (const char *const *)deny,
+                                .rules = rules,
+                                .rule_count = c->rule_count};
+    return csn_rules_new(&in, &l->rules, err);
+}
+
+csn_status csn_kept_grants_open(csn_kept *l, csn_error **err)
+{
+    const csn_config *c = l->config;
+    size_t count = csn_strv_len(c->read) + csn_strv_len(c->write);
+
+    l->base.fd = l->home.fd = -1;
+    csn_status st =
+        grant_open("workspace", c->workspace ? c->workspace : ".", true, &l->base, err);
+    if (st < 0)
+        return st;
+    st = c->home ? grant_open("home", c->home, true, &l->home, err) : private_home(l, err);
+    if (st < 0)
+        return st;
+    l->grants = calloc(count + 1, sizeof(*l->grants));
+    if (!l->grants)
+        return csn_fail(err, CSN_NOMEM, "out of memory");
+    st = grants_add(l, "read", c->read, false, err);
+    if (st == CSN_OK)
+        st = grants_add(l, "write", c->write, true, err);
+    return st == CSN_OK ? rules_open(l, err) : st;
+}
+
+/* path is set exactly when fd is ours: a zeroed grant closes nothing. */
+static void grant_close(csn_grant *g)
+{
+    if (g->path && g->fd >= 0)
+        close(g->fd);
+    free(g->path);
+    *g = (csn_grant){.fd = -1};
+}
+
+void csn_kept_grants_close(csn_kept *l)
+{
+    grant_close(&l->base);
+    grant_close(&l->home);
+    grant_close(&l->root);
+    for (size_t i = 0; i < l->grant_count; i++)
+        grant_close(&l->grants[i]);
+    free(l->grants);
+    l->grants = NULL;
+    l->grant_count = 0;
+    csn_rules_free(l->rules);
+    l->rules = NULL;
+}
+
+/* ---- mapping ---- */
+
+typedef struct best {
+    const csn_grant *grant;
+    const char *rest;
+} best;
+
+/* Several may match when one is inside another: a writable one is better, then the widest,
+ * since
+ * `..` may go further in it. */
+static void consider(best *b, const csn_grant *g, const char *alias, const char *path)
+{
+    if (!g->path)
+        return;
+    const char *rest = csn_path_below(path, g->path);
+    if (!rest && alias && alias[0] == '/')
+        rest = csn_path_below(path, alias);
+    if (!rest || (b->grant && b->grant->writable && !g->writable))
+        return;
+    if (!b->grant || (g->writable && !b->grant->writable) || strlen(rest) > strlen(b->rest))
+        *b = (best){g, rest};
+}
+
+const csn_grant *csn_kept_grant_of(const csn_kept *l, const char *path, const char **ret_rest)
+{
+    const csn_config *c = l->config;
+    best b = {0};
+
+    /* One tree, which looks like that of the commands. */
+    if (l->kind->rooted || l->kind->judged) {
+        *ret_rest = path[0] ? path : ".";
+        return &l->root;
+    }
+    if (path[0] == '/') {
+        size_t reads = c ? csn_strv_len(c->read) : 0;
+        consider(&b, &l->base, c ? c->workspace : NULL, path);
+        consider(&b, &l->home, c ? c->home : NULL, path);
+        for (size_t i = 0; i < l->grant_count; i++) {
+            const char *alias = NULL; /* what the caller called it: lists keep their order */
+            if (c)
+                alias = i < reads ? c->read[i] : c->write[i - reads];
+            consider(&b, &l->grants[i], alias, path);
+        }
+    }
+    if (!b.grant)
+        b = (best){&l->base, path + strspn(path, "/")};
+    /* "dir/" keeps its slash only as the end of a name, so a bare rest is the grant itself. */
+    *ret_rest = b.rest[0] ? b.rest : ".";
+    return b.grant;
+}
+
+/* ---- judging ---- */
+
+csn_status csn_kept_judge(const csn_kept *l, uint32_t op, const char *asked,
+                          const char *resolved, csn_error **err)
+{
+    if (!l->rules)
+        return CSN_OK;
+    csn_rule_hit hit = {.allowed = true};
+    uint32_t bit = 1; /* the operation that is refused, of those asked for */
+    for (; bit <= CSN_OP_NET; bit <<= 1) {
+        if ((op & bit) != 0)
+            hit = csn_rules_judge(l->rules, bit, resolved);
+        if (!hit.allowed)
+            break;
+    }
+    if (hit.allowed)
+        return l->kind->veto && (op & (CSN_OP_WRITE | CSN_OP_DELETE)) != 0
+                   ? l->kind->veto(l, op, asked, resolved, err)
+                   : CSN_OK;
+    csn_autofree char *hint = csn_rules_hint(bit, resolved);
+    csn_autofree char *shown = csn_path_printable(asked);
+    /* Only a directory that was given for reading has rules for one operation and not for all.
+     */
+    const char *none = l->kind->judged ? "not granted" : "read-only directory";
+    const char *rule = hit.rule ? hit.rule : none;
+    csn_denial d = {.op = csn_op_name(bit),
+                    .target = asked,
+                    .resolved = resolved,
+                    .rule = rule,
+                    .source = hit.source        ? hit.source
+                              : l->kind->judged ? "Landlock"
+                                                : "config.read",
+                    .hint = hint};
+    csn_status st = csn_fail(err, CSN_DENIED, "%s %s: denied by policy (%s)", d.op,
+                             shown ? shown : "path", rule);
+    if (hint)
+        st = csn_error_advise(st, err, "%s", hint);
+    return csn_error_deny(st, err, &d);
+}
+
+/* Where it leads cannot be looked into, and no rule says why. */
+static csn_status unreadable(const csn_target *t, csn_error **err)
+{
+    csn_autofree char *hint = csn_rules_hint(t->op, t->asked);
+    csn_denial d = {.op = csn_op_name(t->op),
+                    .target = t->asked,
+                    .resolved = t->asked,
+                    .rule = "permissions of the files",
+                    .source = "the file system",
+                    .hint = hint};
+    csn_status st = csn_target_fail(t, EACCES, err);
+
+    if (hint)
+        st = csn_error_advise(st, err, "%s", hint);
+    return csn_error_deny(st, err, &d);
+}
+
+/* Resolves as far as there is something, so that `why` can answer for files not made yet. A
+ * deletion speaks of the link, everything else of what it points to. */
+csn_status csn_kept_path_judge(void *state, uint32_t op, const char *path, char **ret_resolved,
+                               csn_error **err)
+{
+    csn_kept *l = state;
+    csn_target t = csn_target_of(l, op, path, 0);
+    csn_autofree char *resolved = NULL, *more = NULL;
+    csn_autoparent p = CSN_PARENT_NONE;
+
+    csn_autofd int fd = csn_beneath_open(t.grant->fd, t.rest, O_PATH, t.how);
+    if (fd == -ENOENT || (fd >= 0 && op == CSN_OP_DELETE && strcmp(t.rest, ".") != 0)) {
+        unsigned follow = op == CSN_OP_DELETE ? 0 : CSN_PARENT_FOLLOW;
+        int rc = csn_parent_find(t.grant->fd, t.rest, t.how | follow, &p);
+        if (rc < 0)
+            return csn_target_fail(&t, -rc, err);
+        csn_autofree char *missing = csn_parent_missing(&p);
+        if (!missing || asprintf(&more, "%s%s%s", missing, *missing ? "/" : "", p.name) < 0) {
+            more = NULL;
+            return csn_fail(err, CSN_NOMEM, "out of memory");
+        }
+        resolved = csn_target_path(&t, p.fd, more);
+    } else if (fd == -EACCES && path[0] == '/') {
+        csn_status st = csn_kept_judge(l, op, path, path, err);
+        return st < 0 ? st : unreadable(&t, err);
+    } else if (fd < 0) {
+        return csn_target_fail(&t, -fd, err);
+    } else {
+        resolved = csn_target_path(&t, fd, "");
+    }
+    if (!resolved)
+        return csn_fail(err, CSN_UNAVAILABLE, "the kernel does not tell where a path leads");
+    csn_status st = csn_kept_judge(l, op, path, resolved, err);
+    if (st == CSN_OK)
+        *ret_resolved = CSN_STEAL(resolved);
+    return st;
+}

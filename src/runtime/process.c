@@ -1,0 +1,480 @@
+/* process.c: background processes: thin requests to the keeper that holds them.
+ *
+ * The keeper owns their pipes and terminals, so they outlive the call, the thread and, in a
+ * detached sandbox, this process. Pids in requests are looked up in the keeper's own table.
+ * What comes back is bounded and checked; texts in it (the command line) were given by callers.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/strv.h"
+#include "runtime/link.h"
+#include "os/netns.h"
+#include "os/spawn.h"
+
+#define PORT_NAP_MS_FIRST 10
+#define PORT_NAP_MS_MAX   100
+
+typedef struct tie {
+    int channel;
+} tie;
+
+/* ---- starting
+ * ------------------------------------------------------------------------------------ */
+
+/* The text for ps: the shell string, or the arguments with spaces between; cut, never more than
+ * a hint. */
+static int command_text(const csn_exec_req *req, char *text, size_t size)
+{
+    csn_autobuf b;
+    int e = 0;
+
+    csn_buf_init(&b, size - 1);
+    if (req->command)
+        e = csn_buf_append(&b, req->command, strnlen(req->command, size - 1));
+    for (size_t i = 0; !req->command && req->argv[i] && e == 0; i++) {
+        if (i > 0)
+            e = csn_buf_putc(&b, ' ');
+        size_t room = size - 1 - b.len;
+        e = e ? e : csn_buf_append(&b, req->argv[i], strnlen(req->argv[i], room));
+    }
+    memcpy(text, b.data ? b.data : "", b.len);
+    text[b.len] = '\0';
+    return e == ENOMEM ? ENOMEM : 0;
+}
+
+/* stdin that was given as bytes: a process that outlives the call reads them from a memfd. */
+static csn_status input_memfd(const csn_source *input, int *ret, csn_error **err)
+{
+    csn_autofd int fd = memfd_create("caisson-stdin", MFD_CLOEXEC);
+    uint64_t total = 0;
+    char buf[16384];
+
+    if (fd < 0)
+        return csn_fail_errno(err, errno, "stdin of the process");
+    for (;;) {
+        int64_t n = input->read(input->ctx, buf, sizeof(buf));
+        if (n == 0)
+            break;
+        if (n < 0 || n > (int64_t)sizeof(buf))
+            return csn_fail(err, CSN_IO, "the source of stdin failed");
+        total += (uint64_t)n;
+        if (total > CSN_START_INPUT_MAX)
+            return csn_fail(err, CSN_TOO_LARGE, "stdin of the process is over %u bytes",
+                            CSN_START_INPUT_MAX);
+        if (write(fd, buf, (size_t)n) != n)
+            return csn_fail_errno(err, errno, "stdin of the process");
+    }
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return csn_fail_errno(err, errno, "stdin of the process");
+    *ret = csn_steal_fd(&fd);
+    return CSN_OK;
+}
+
+/* A terminal is stdin, stdout and stderr at once: it wins over a pipe for stdin. */
+static uint32_t start_flags(const csn_exec_req *req)
+{
+    uint32_t f = CSN_SPAWN_BACKGROUND | CSN_SPAWN_CWD_FD;
+
+    if (req->flags & CSN_EXEC_PTY)
+        f |= CSN_SPAWN_PTY;
+    else if (req->flags & CSN_EXEC_STDIN)
+        f |= CSN_SPAWN_STDIN_PIPE;
+    if (req->flags & CSN_EXEC_MERGE)
+        f |= CSN_SPAWN_MERGE;
+    if (req->flags & CSN_EXEC_TIED)
+        f |= CSN_SPAWN_TIED;
+    return f;
+}
+
+static csn_status send_start(csn_kept *l, const csn_exec_req *req, uint64_t output_max,
+                             int *ret_channel, csn_error **err)
+{
+    char text[CSN_COMMAND_TEXT_MAX + 1];
+    uint8_t buf[8192];
+    csn_kept_setting set;
+    csn_wire_out o;
+    csn_autofd int memfd = -1;
+    int fds[2];
+    size_t n = 1;
+
+    csn_spawn_body b = {.flags = start_flags(req),
+                        .rows = req->rows,
+                        .cols = req->cols,
+                        .memory_max = l->memory_each,
+                        .file_max = l->file_max,
+                        .ring_max = output_max ? output_max : CSN_OUTPUT_MAX_DEFAULT,
+                        .deadline_ns = req->deadline_ns,
+                        .command = text,
+                        .argv = (const char **)(uintptr_t)req->argv};
+    if (b.ring_max > CSN_OUTPUT_MAX_CEILING)
+        b.ring_max = CSN_OUTPUT_MAX_CEILING;
+    if (command_text(req, text, sizeof(text)) != 0)
+        return csn_fail(err, CSN_NOMEM, "start");
+    csn_status st = CSN_OK;
+    bool own_stdin = (b.flags & (CSN_SPAWN_PTY | CSN_SPAWN_STDIN_PIPE)) != 0;
+    if (!own_stdin && req->input_fd < 0 && req->input)
+        st = input_memfd(req->input, &memfd, err);
+    if (st == CSN_OK)
+        st = csn_kept_setting_make(l, req, &set, err);
+    if (st < 0)
+        return st;
+    b.env = set.env;
+    fds[0] = set.cwd_fd;
+    if (!own_stdin && (memfd >= 0 || req->input_fd >= 0)) {
+        fds[n++] = memfd >= 0 ? memfd : req->input_fd;
+        b.flags |= CSN_SPAWN_STDIN_FD;
+    }
+    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_put_spawn(&o, &b);
+    l->spawns++;
+    st = csn_link_ask(l, CSN_MSG_SPAWN, &o, fds, n, ret_channel, err);
+    csn_wire_out_release(&o);
+    csn_kept_setting_release(&set);
+    return st;
+}
+
+/* STARTED, or why not. */
+static csn_status read_started(csn_kept *l, const csn_msg *m, const char *argv0,
+                               int64_t *ret_pid, csn_error **err)
+{
+    char text[256];
+    csn_exit_body exit;
+    csn_ask_body told;
+
+    if (m->type == CSN_MSG_STARTED && csn_get_ask(m->body, m->len, &told) == 0 &&
+        told.pid > 0) {
+        *ret_pid = told.pid;
+        return CSN_OK;
+    }
+    if (m->type == CSN_MSG_EXIT && csn_get_exit(m->body, m->len, &exit) == 0 &&
+        exit.stage != CSN_STAGE_NONE) {
+        int code = csn_kept_spawn_text(exit.stage, (int)exit.errnum, argv0, text, sizeof(text));
+        text[strcspn(text, "\n")] = '\0';
+        return csn_fail(err,
+                        code == 127 ? CSN_NOT_FOUND : csn_status_of_errno((int)exit.errnum),
+                        "%s", text);
+    }
+    if (m->type == CSN_MSG_ERROR && csn_get_ask(m->body, m->len, &told) == 0)
+        return csn_fail_errno(err, (int)(told.a & 0xfff), "start '%.200s'", argv0);
+    return csn_link_hostile(l, "it answered something else", err);
+}
+
+/* Waits only until the program runs or could not be run. */
+csn_status csn_kept_start(void *state, const csn_exec_req *req, uint64_t output_max,
+                          int64_t *ret_pid, void **ret_tie, csn_error **err)
+{
+    csn_kept *l = state;
+    csn_autofd int channel = -1;
+    csn_autofree tie *t = req->flags & CSN_EXEC_TIED ? calloc(1, sizeof(*t)) : NULL;
+    uint8_t buf[512];
+    int64_t pid = 0;
+    csn_msg m;
+
+    if ((req->flags & CSN_EXEC_TIED) && !t)
+        return csn_fail(err, CSN_NOMEM, "start");
+    csn_status st = send_start(l, req, output_max, &channel, err);
+    if (st == CSN_OK)
+        st = csn_link_answer(l, channel, 0, buf, sizeof(buf), &m, err);
+    if (st < 0)
+        return st;
+    st = read_started(l, &m, req->argv[0], &pid, err);
+    csn_msg_release(&m);
+    if (st < 0)
+        return st;
+    if (t)
+        t->channel = csn_steal_fd(&channel);
+    *ret_pid = pid;
+    *ret_tie = CSN_STEAL(t);
+    return CSN_OK;
+}
+
+void csn_kept_untie(void *p)
+{
+    tie *t = p;
+
+    if (!t)
+        return;
+    close(t->channel); /* the keeper kills the tree when it hangs up */
+    free(t);
+}
+
+/* ---- asking
+ * ---------------------------------------------------------------------------------------- */
+
+static csn_status no_such(csn_error **err, int errnum, int64_t pid, const char *what)
+{
+    if (errnum == ESRCH)
+        return csn_fail(err, CSN_NOT_FOUND, "no running process %lld in this sandbox",
+                        (long long)pid);
+    if (errnum == ENOTTY)
+        return csn_fail(err, CSN_INVALID, "process %lld has no terminal", (long long)pid);
+    if (errnum == EPIPE)
+        return csn_fail(err, CSN_IO, "process %lld has no open stdin", (long long)pid);
+    return csn_fail_errno(err, errnum, "%s process %lld", what, (long long)pid);
+}
+
+/* Exit code and signal only of one that has ended: nothing is made up for a running one. */
+static int tell_process(csn_process_fn fn, void *ctx, const csn_proc_body *b)
+{
+    int status = (int)b->status;
+    csn_process_info info = {.pid = b->pid,
+                             .command = b->command,
+                             .state = b->running ? "running" : "exited",
+                             .exit_code = -1,
+                             .out_total = b->out_total,
+                             .err_total = b->err_total,
+                             .started_ms = b->started_ms,
+                             .pty = b->pty};
+
+    if (!b->running && WIFEXITED(status))
+        info.exit_code = WEXITSTATUS(status);
+    if (!b->running && WIFSIGNALED(status))
+        info.signal = csn_signal_name(WTERMSIG(status));
+    return fn(ctx, &info);
+}
+
+csn_status csn_kept_processes(void *state, int64_t pid, uint64_t wait_ms, csn_process_fn fn,
+                              void *ctx, csn_error **err)
+{
+    csn_kept *l = state;
+    csn_ask_body ask = {.pid = pid, .a = wait_ms};
+    csn_autofree uint8_t *buf = malloc(CSN_KEEPER_MSG_MAX);
+    csn_wire_in in;
+    csn_msg m;
+    int e = 0;
+
+    if (!buf)
+        return csn_fail(err, CSN_NOMEM, "processes");
+    pthread_mutex_lock(&l->keeper_lock);
+    bool none = l->keeper_fd < 0 && !l->gone && !l->connected;
+    pthread_mutex_unlock(&l->keeper_lock);
+    if (none) /* nothing was ever started */
+        return pid == 0 ? CSN_OK : no_such(err, ESRCH, pid, "ask for");
+    csn_status st = csn_link_call(l, CSN_MSG_PROCESSES, &ask, wait_ms, CSN_MSG_LIST, buf,
+                                  CSN_KEEPER_MSG_MAX, &m, &e, err);
+    if (st < 0)
+        return st;
+    if (e != 0)
+        return no_such(err, e, pid, "ask for");
+    csn_wire_in_init(&in, m.body, m.len);
+    while (in.p < in.end) {
+        csn_proc_body b;
+        if (csn_get_proc(&in, &b) < 0) {
+            st = csn_link_hostile(l, "it broke the protocol", err);
+            break;
+        }
+        if (tell_process(fn, ctx, &b) != 0)
+            break;
+    }
+    csn_msg_release(&m);
+    return st;
+}
+
+/* One answer to LOGS: at most CSN_LOG_CHUNK_MAX bytes. */
+static csn_status ask_logs(csn_kept *l, const csn_ask_body *ask, uint8_t *buf, csn_msg *m,
+                           csn_log_body *ret, csn_error **err)
+{
+    int e = 0;
+    csn_status st = csn_link_call(l, CSN_MSG_LOGS, ask, ask->c, CSN_MSG_LOG, buf,
+                                  CSN_KEEPER_MSG_MAX, m, &e, err);
+
+    if (st < 0)
+        return st;
+    if (e != 0)
+        return no_such(err, e, ask->pid, "logs of");
+    if (csn_get_log(m->body, m->len, ret) < 0) {
+        csn_msg_release(m);
+        return csn_link_hostile(l, "it broke the protocol", err);
+    }
+    return CSN_OK;
+}
+
+/* As much as there is now, in as many requests as that takes; only the first one waits. */
+csn_status csn_kept_logs(void *state, int64_t pid, int stream, uint64_t offset,
+                         uint64_t wait_ms, const csn_sink *sink, csn_log_chunk *ret,
+                         csn_error **err)
+{
+    csn_kept *l = state;
+    csn_ask_body ask = {.pid = pid, .a = (uint64_t)stream, .b = offset, .c = wait_ms};
+    csn_autofree uint8_t *buf = malloc(CSN_KEEPER_MSG_MAX);
+    csn_log_chunk chunk = {0};
+
+    if (!buf)
+        return csn_fail(err, CSN_NOMEM, "logs");
+    for (bool first = true, more = true; more; first = false) {
+        csn_log_body log;
+        csn_msg m;
+        csn_status st = ask_logs(l, &ask, buf, &m, &log, err);
+        if (st < 0)
+            return st;
+        if (first) {
+            chunk.offset = log.offset;
+            chunk.dropped = log.dropped;
+            chunk.total = log.total;
+        }
+        /* A gap in the middle ends this chunk: the next call tells how much is gone. */
+        more = log.len > 0 && (first || log.dropped == 0);
+        if (more && sink->write(sink->ctx, stream, log.data, log.len) != CSN_SINK_MORE) {
+            csn_msg_release(&m);
+            break;
+        }
+        if (more)
+            chunk.len += log.len;
+        chunk.end = log.end;
+        csn_msg_release(&m);
+        ask.b = chunk.offset + chunk.len;
+        ask.c = 0;
+        more = more && !chunk.end && ask.b < chunk.total;
+    }
+    if (chunk.offset + chunk.len > chunk.total)
+        chunk.total = chunk.offset + chunk.len;
+    *ret = chunk;
+    return CSN_OK;
+}
+
+static csn_status ask_done(csn_kept *l, uint16_t type, const csn_ask_body *ask,
+                           const char *what, csn_error **err)
+{
+    uint8_t buf[256];
+    csn_msg m;
+    int e = 0;
+    csn_status st = csn_link_call(l, type, ask, 0, CSN_MSG_DONE, buf, sizeof(buf), &m, &e, err);
+
+    if (st < 0)
+        return st;
+    if (e != 0)
+        return no_such(err, e, ask->pid, what);
+    csn_msg_release(&m);
+    return CSN_OK;
+}
+
+csn_status csn_kept_signal(void *state, int64_t pid, int signo, csn_error **err)
+{
+    csn_ask_body ask = {.pid = pid, .a = (uint64_t)signo};
+
+    return ask_done(state, CSN_MSG_SIGNAL, &ask, "signal", err);
+}
+
+csn_status csn_kept_resize(void *state, int64_t pid, uint16_t rows, uint16_t cols,
+                           csn_error **err)
+{
+    csn_ask_body ask = {.pid = pid, .a = rows, .b = cols};
+
+    return ask_done(state, CSN_MSG_RESIZE, &ask, "resize", err);
+}
+
+/* Writes all of it, or says why not. The descriptor does not block. */
+static csn_status write_all(int fd, int64_t pid, const char *data, size_t len,
+                            uint64_t deadline, csn_error **err)
+{
+    while (len > 0) {
+        ssize_t n = csn_write_quietly(fd, data, len);
+        if (n > 0) {
+            data += n;
+            len -= (size_t)n;
+            continue;
+        }
+        if (n == -EPIPE || n == -EIO)
+            return no_such(err, EPIPE, pid, "write to");
+        if (n != -EAGAIN && n != -EINTR)
+            return csn_fail_errno(err, (int)-n, "write to process %lld", (long long)pid);
+        struct pollfd pf = {.fd = fd, .events = POLLOUT};
+        int ms = csn_deadline_poll_ms(deadline);
+        if (ms == 0 || poll(&pf, 1, ms) == 0)
+            return csn_fail(err, CSN_TIMEOUT, "process %lld does not read its stdin",
+                            (long long)pid);
+    }
+    return CSN_OK;
+}
+
+/* The bytes do not pass through the keeper: it lends us the other end of the process's stdin.
+ */
+csn_status csn_kept_feed(void *state, int64_t pid, const void *data, size_t len,
+                         uint64_t timeout_ms, csn_error **err)
+{
+    csn_kept *l = state;
+    csn_ask_body ask = {.pid = pid, .a = data == NULL};
+    uint64_t deadline = csn_deadline_in(timeout_ms);
+    uint8_t buf[256];
+    csn_msg m;
+    int e = 0;
+
+    if (!data)
+        return ask_done(l, CSN_MSG_FEED, &ask, "close stdin of", err);
+    csn_status st =
+        csn_link_call(l, CSN_MSG_FEED, &ask, 0, CSN_MSG_FEED_R, buf, sizeof(buf), &m, &e, err);
+    if (st < 0)
+        return st;
+    if (e != 0)
+        return no_such(err, e, pid, "write to");
+    csn_autofd int fd = csn_msg_take_fd(&m, 0);
+    csn_msg_release(&m);
+    if (fd < 0 || !(fcntl(fd, F_GETFL) & O_NONBLOCK))
+        return csn_link_hostile(l, "it broke the protocol", err);
+    return write_all(fd, pid, data, len, deadline, err);
+}
+
+/* ---- ports
+ * ------------------------------------------------------------------------------------------ */
+
+/* In the network of the commands: that may be another one than ours. */
+static csn_status port_open(csn_kept *l, uint16_t port, bool *ret, csn_error **err)
+{
+    csn_ask_body ask = {.a = port};
+    uint8_t buf[256];
+    csn_msg m;
+    int e = 0;
+
+    if (l->kind->judged)
+        return csn_fail(err, CSN_UNSUPPORTED, "nothing can listen in this sandbox");
+    if (!l->kind->rooted) {
+        *ret = csn_port_probe(port) == 0;
+        return CSN_OK;
+    }
+    csn_status st =
+        csn_link_call(l, CSN_MSG_PORT, &ask, 0, CSN_MSG_DONE, buf, sizeof(buf), &m, &e, err);
+    if (st < 0)
+        return st;
+    if (e == 0)
+        csn_msg_release(&m);
+    *ret = e == 0;
+    return CSN_OK;
+}
+
+/* There is no event for "somebody listens": asked again and again, less and less often. */
+csn_status csn_kept_wait_port(void *state, uint16_t port, uint64_t timeout_ms, csn_error **err)
+{
+    csn_kept *l = state;
+    uint64_t deadline = csn_deadline_in(timeout_ms);
+    int nap = PORT_NAP_MS_FIRST;
+
+    for (;;) {
+        bool open = false;
+        csn_status st = port_open(l, port, &open, err);
+        if (st < 0 || open)
+            return st;
+        int left = csn_deadline_poll_ms(deadline);
+        if (left == 0)
+            return csn_fail(err, CSN_TIMEOUT, "nothing listens on port %u", port);
+        /* The keeper's end is the sandbox's end; without one this is only the nap. */
+        struct pollfd pf = {.fd = l->keeper_pidfd, .events = POLLIN};
+        if (poll(&pf, 1, left >= 0 && left < nap ? left : nap) == 1)
+            return csn_link_lost(l, err);
+        nap = nap * 2 < PORT_NAP_MS_MAX ? nap * 2 : PORT_NAP_MS_MAX;
+    }
+}

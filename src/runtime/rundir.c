@@ -1,0 +1,138 @@
+/* rundir.c: the runtime directory of a sandbox, and those that nobody needs any more.
+ *
+ * A detached sandbox has its socket there, a local one its private home. Whoever makes it may
+ * be killed at any moment, before there is a keeper that could clean up. So the maker holds a
+ * lock on it for as long as it lives, and whoever lists the sandboxes removes what is neither
+ * locked nor listened on. What must hold: a directory that is just being made is never removed.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/path.h"
+#include "runtime/runtime.h"
+#include "runtime/link.h"
+#include "os/statedir.h"
+#include "os/tree.h"
+
+csn_status csn_kept_run_dir(csn_kept *l, csn_error **err)
+{
+    struct stat st = {0};
+
+    if (l->run_fd >= 0 && l->run_path)
+        return CSN_OK;
+    while (st.st_nlink == 0) { /* removed between making and locking: once more */
+        if (l->run_fd >= 0)
+            close(csn_steal_fd(&l->run_fd));
+        free(CSN_STEAL(l->run_path));
+        int fd = csn_statedir_open(CSN_DIR_RUNTIME, l->id, &l->run_path);
+        if (fd < 0) {
+            csn_autofree char *path = csn_statedir_path(CSN_DIR_RUNTIME, l->id);
+            csn_status told = csn_fail_errno(err, -fd, "runtime directory of the sandbox: %s",
+                                             path ? path : l->id);
+            return csn_error_advise(told, err,
+                                    "XDG_RUNTIME_DIR names the directory it is made in");
+        }
+        l->run_fd = fd;
+        if (flock(fd, LOCK_SH) < 0 || fstat(fd, &st) < 0)
+            return csn_fail_errno(err, errno, "runtime directory of sandbox '%s'", l->id);
+    }
+    return CSN_OK;
+}
+
+csn_status csn_kept_run_failed(csn_kept *l, int errnum, const char *what, csn_error **err)
+{
+    if (errnum == ENOENT && l->keeper_fd >= 0)
+        return csn_link_lost(l, err);
+    return csn_fail_errno(err, errnum, "%s of '%s'", what, l->id);
+}
+
+/* A path that fits into sun_path; a longer one is reached through its directory's descriptor.
+ */
+static struct sockaddr_un address_of(const csn_kept *l, const char *name)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int n = snprintf(a.sun_path, sizeof(a.sun_path), "%s/%s", l->run_path, name);
+
+    if (n < 0 || (size_t)n >= sizeof(a.sun_path))
+        snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", l->run_fd, name);
+    return a;
+}
+
+int csn_kept_run_listen(const csn_kept *l, const char *name, int backlog)
+{
+    csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const struct sockaddr_un a = address_of(l, name);
+
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 ||
+        listen(fd, backlog) < 0)
+        return -errno;
+    return csn_steal_fd(&fd);
+}
+
+/* Whoever listens may be stopped, with as many before us as may wait there. */
+int csn_kept_run_connect(const csn_kept *l, const char *name)
+{
+    csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const struct sockaddr_un a = address_of(l, name);
+    const struct timeval patience = {.tv_sec = CSN_KEEPER_ANSWER_MS / 1000};
+    uint64_t deadline = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
+    int rc = 0;
+
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
+        return -errno;
+    do /* being stopped and continued interrupts it, too */
+        rc = connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 ? -errno : 0;
+    while (rc == -EINTR && csn_deadline_poll_ms(deadline) > 0);
+    if (rc < 0)
+        return rc == -EAGAIN || rc == -EINTR ? -ETIMEDOUT : rc;
+    return csn_steal_fd(&fd);
+}
+
+/* Is there a keeper behind the socket in this directory? One we cannot ask counts as one. */
+static bool listened_on(int dir)
+{
+    csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+    snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/sock", dir);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+        return true;
+    return errno != ECONNREFUSED && errno != ENOENT;
+}
+
+static void sweep_one(int top, const char *id)
+{
+    csn_autofd int dir = openat(top, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0 && !listened_on(dir))
+        (void)csn_tree_destroy(top, id);
+}
+
+void csn_kept_sweep(void)
+{
+    int top = csn_statedir_find(CSN_DIR_RUNTIME, NULL, NULL);
+    DIR *d = top >= 0 ? fdopendir(top) : NULL;
+
+    for (const struct dirent *e; d && (e = readdir(d));)
+        if (csn_name_valid(e->d_name) &&
+            (strncmp(e->d_name, "jail-", 5) == 0 || strncmp(e->d_name, "local-", 6) == 0))
+            sweep_one(dirfd(d), e->d_name);
+    if (d)
+        closedir(d);
+    else if (top >= 0)
+        close(top);
+}

@@ -1,0 +1,444 @@
+/* session.c: commands in a persistent shell.
+ *
+ * The keeper holds one shell per name; for the time of one command we have its script pipe, its
+ * output and a pipe for statuses. The command is fed as ONE single-quoted word to `eval`, so
+ * that an unfinished quote, a here-document or a syntax error in it ends with it and never
+ * swallows what comes after. The status line carries a random token: what the command prints
+ * there by itself is not taken for its end. A command that is stopped takes the whole session
+ * with it, because the rest of its line must not run; the next one gets a new shell. Variables
+ * given with a call are exported in the shell and stay set, as `export` typed there would. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "runtime/link.h"
+#include "os/pump.h"
+
+#define SCRIPT_MAX (3u * CSN_ARGV_BYTES_MAX)
+#define TOKEN_LEN  16   /* short: bash reads its script byte by byte */
+#define STATUS_MAX 4096 /* bytes of foreign text before a status that are looked through */
+
+typedef struct turn {
+    csn_kept *l;
+    const csn_exec_req *req;
+    csn_pump pump;
+    int channel;
+    csn_buf script;
+    size_t fed;
+    char token[TOKEN_LEN + 1];
+    char status[STATUS_MAX + 1];
+    size_t status_len;
+    uint32_t how;
+    bool killed, fresh;
+    bool checked; /* that the keeper lives, after killing took long */
+} turn;
+
+/* ---- the script
+ * --------------------------------------------------------------------------------- */
+
+/* In single quotes only the quote itself needs care. */
+static int put_quoted(csn_buf *b, const char *s)
+{
+    int e = csn_buf_putc(b, '\'');
+
+    while (e == 0 && *s) {
+        size_t n = strcspn(s, "'");
+        e = csn_buf_append(b, s, n);
+        s += n;
+        if (e == 0 && *s == '\'') {
+            e = csn_buf_puts(b, "'\\''");
+            s++;
+        }
+    }
+    return e ? e : csn_buf_putc(b, '\'');
+}
+
+static bool is_identifier(const char *s, size_t len)
+{
+    if (len == 0 || isdigit((unsigned char)s[0]))
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (!isalnum((unsigned char)s[i]) && s[i] != '_')
+            return false;
+    return true;
+}
+
+/* Names go into the script as they are, so they must be names. */
+static csn_status put_exports(csn_buf *b, const char *const *env, csn_error **err)
+{
+    int e = 0;
+
+    for (size_t i = 0; env && env[i] && e == 0; i++) {
+        size_t n = strcspn(env[i], "=");
+        if (!is_identifier(env[i], n))
+            return csn_fail(err, CSN_INVALID, "a shell has no variable named '%.*s'", (int)n,
+                            env[i]);
+        if (strncmp(env[i], "HOME=", 5) == 0)
+            continue;
+        e = csn_buf_puts(b, "export ");
+        e = e ? e : csn_buf_append(b, env[i], n + 1);
+        e = e ? e : put_quoted(b, env[i] + n + 1);
+        e = e ? e : csn_buf_puts(b, "; ");
+    }
+    return e ? csn_fail_errno(err, e, "variables of the command") : CSN_OK;
+}
+
+/* The script is the shell's own stdin, so the command gets another one. The empty line before
+ * it is for bash, which after a syntax error in eval does not know that a command may begin. */
+static csn_status make_script(turn *t, const char *cwd, csn_error **err)
+{
+    csn_buf *b = &t->script;
+    int e = csn_buf_puts(b, "\n{ ");
+
+    csn_status st = e ? CSN_OK : put_exports(b, t->req->env, err);
+    if (st < 0)
+        return st;
+    if (cwd && !t->fresh && !(t->req->flags & CSN_EXEC_STAY)) {
+        e = e ? e : csn_buf_puts(b, "command cd -- ");
+        e = e ? e : put_quoted(b, cwd);
+        e = e ? e : csn_buf_puts(b, " && ");
+    }
+    e = e ? e : csn_buf_puts(b, "command eval ");
+    e = e ? e : put_quoted(b, t->req->command);
+    e = e ? e
+          : csn_buf_printf(b, "; } </dev/null 9>&-; command echo %s \"$?\" >&9\n", t->token);
+    return e ? csn_fail_errno(err, e, "command") : CSN_OK;
+}
+
+static int64_t feed_script(void *ctx, void *buf, size_t len)
+{
+    turn *t = ctx;
+    size_t n = t->script.len - t->fed < len ? t->script.len - t->fed : len;
+
+    memcpy(buf, t->script.data + t->fed, n);
+    t->fed += n;
+    return (int64_t)n;
+}
+
+static csn_status make_token(turn *t, csn_error **err)
+{
+    uint8_t raw[TOKEN_LEN / 2];
+
+    if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+        return csn_fail_errno(err, errno, "random numbers");
+    for (size_t i = 0; i < sizeof(raw); i++)
+        snprintf(t->token + 2 * i, 3, "%02x", raw[i]);
+    return CSN_OK;
+}
+
+/* ---- taking the session
+ * ------------------------------------------------------------------------- */
+
+/* Waits for our turn; cancel and the deadline end the wait. 1: timed out, 2: cancelled. */
+static csn_status await_turn(turn *t, int *ret_stopped, csn_error **err)
+{
+    csn_pump wait;
+
+    csn_pump_init(&wait);
+    wait.message_fd = t->channel;
+    wait.cancel_fds[0] = t->req->cancel_fds[0];
+    wait.cancel_fds[1] = t->req->cancel_fds[1];
+    wait.deadline_ns = t->req->deadline_ns;
+    csn_pump_event ev = csn_pump_wait(&wait);
+    csn_pump_release(&wait);
+    *ret_stopped = ev == CSN_PUMP_DEADLINE ? 1 : ev == CSN_PUMP_CANCEL ? 2 : 0;
+    if (*ret_stopped == 0 && ev != CSN_PUMP_MESSAGE)
+        return csn_fail(err, CSN_INTERNAL, "cannot wait for the session");
+    return CSN_OK;
+}
+
+static csn_status ask_session(turn *t, const csn_kept_setting *set, uint32_t flags,
+                              csn_error **err)
+{
+    uint8_t buf[8192];
+    csn_wire_out o;
+    csn_spawn_body b = {.flags = flags | CSN_SPAWN_CWD_FD,
+                        .memory_max = t->l->memory_each,
+                        .file_max = t->l->file_max,
+                        .deadline_ns = t->req->deadline_ns,
+                        .command = t->req->session,
+                        .env = set->env};
+
+    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_put_spawn(&o, &b);
+    t->l->spawns++;
+    csn_status st = csn_link_ask(t->l, CSN_MSG_SESSION, &o, &set->cwd_fd, 1, &t->channel, err);
+    csn_wire_out_release(&o);
+    return st;
+}
+
+/* The pipes of the session: script, status, output. They are ours until we let go of it. */
+static csn_status take_pipes(turn *t, csn_msg *m, csn_error **err)
+{
+    bool merge = (t->req->flags & CSN_EXEC_MERGE) != 0;
+    csn_ask_body told;
+
+    if (m->nfds != (merge ? 3u : 4u) || csn_get_ask(m->body, m->len, &told) < 0)
+        return csn_link_hostile(t->l, "it broke the protocol", err);
+    t->fresh = told.a != 0;
+    t->pump.feed_fd = csn_msg_take_fd(m, 0);
+    t->pump.control_fd = csn_msg_take_fd(m, 1);
+    t->pump.out[0] = (csn_pump_out){.fd = csn_msg_take_fd(m, 2), .stream = CSN_STDOUT};
+    if (!merge)
+        t->pump.out[1] = (csn_pump_out){.fd = csn_msg_take_fd(m, 3), .stream = CSN_STDERR};
+    return CSN_OK;
+}
+
+/* An ERROR instead of a session. CSN_OK: ask again. */
+static csn_status refused(turn *t, const csn_msg *m, int *ret_stopped, csn_error **err)
+{
+    csn_ask_body told;
+
+    if (m->type != CSN_MSG_ERROR || csn_get_ask(m->body, m->len, &told) < 0)
+        return csn_link_hostile(t->l, "it answered something else", err);
+    if (told.a == ERESTART)
+        return CSN_OK;
+    if (told.a == ETIMEDOUT) {
+        *ret_stopped = 1;
+        return CSN_OK;
+    }
+    if (told.a == EINVAL && told.b == CSN_STAGE_NONE)
+        return csn_fail(err, CSN_INVALID, "session '%s' was started %s merged output",
+                        t->req->session, t->req->flags & CSN_EXEC_MERGE ? "without" : "with");
+    return csn_fail_errno(err, (int)(told.a & 0xfff), "start session '%s'", t->req->session);
+}
+
+/* Asks until it is ours: the shell we waited for may have ended meanwhile, or a restart came in
+ * between. The deadline bounds it. */
+static csn_status take_session(turn *t, const csn_kept_setting *set, int *ret_stopped,
+                               csn_error **err)
+{
+    uint32_t flags = (t->req->flags & CSN_EXEC_MERGE ? CSN_SPAWN_MERGE : 0) |
+                     (t->req->flags & CSN_EXEC_RESTART ? CSN_SPAWN_RESTART : 0);
+
+    for (;;) {
+        uint8_t buf[512];
+        csn_msg m;
+
+        csn_status st = ask_session(t, set, flags, err);
+        if (st == CSN_OK)
+            st = await_turn(t, ret_stopped, err);
+        if (st < 0 || *ret_stopped != 0)
+            return st;
+        st = csn_link_answer(t->l, t->channel, 0, buf, sizeof(buf), &m, err);
+        if (st < 0)
+            return st;
+        bool ours = m.type == CSN_MSG_SESSION_R;
+        st = ours ? take_pipes(t, &m, err) : refused(t, &m, ret_stopped, err);
+        csn_msg_release(&m);
+        if (ours || st < 0 || *ret_stopped != 0)
+            return st;
+        close(csn_steal_fd(&t->channel));
+    }
+}
+
+/* ---- running
+ * -------------------------------------------------------------------------------------- */
+
+/* The status of what is being killed is no status: the pipe for it is closed. */
+static csn_status kill_session(turn *t, uint32_t how, csn_error **err)
+{
+    uint8_t buf[64];
+    csn_wire_out o;
+
+    t->how = how;
+    t->killed = true;
+    t->pump.cancel_fds[0] = t->pump.cancel_fds[1] = -1;
+    if (t->pump.control_fd >= 0)
+        close(csn_steal_fd(&t->pump.control_fd));
+    t->pump.deadline_ns = csn_deadline_in(CSN_GRACE_MS + CSN_KEEPER_ANSWER_MS);
+    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_put_ask(&o, &(csn_ask_body){.a = CSN_GRACE_MS});
+    int rc = csn_msg_send(t->channel, CSN_MSG_KILL, o.data, o.len, NULL, 0, 1);
+    if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
+        return csn_link_hostile(t->l, "it takes no requests", err);
+    return CSN_OK;
+}
+
+/* Looks for our status line. The last part of the text is kept when there is too much of it. */
+static bool read_status(turn *t, int *ret_code)
+{
+    ssize_t n = read(t->pump.control_fd, t->status + t->status_len, STATUS_MAX - t->status_len);
+
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        close(csn_steal_fd(&t->pump.control_fd)); /* the shell is going: EXIT will tell */
+    if (n <= 0)
+        return false;
+    t->status_len += (size_t)n;
+    t->status[t->status_len] = '\0';
+    for (size_t i = 0; i < t->status_len; i++)
+        if (t->status[i] == '\0')
+            t->status[i] = '?';
+    const char *at = strstr(t->status, t->token);
+    const char *end = at ? strchr(at, '\n') : NULL;
+    if (end) {
+        *ret_code = (int)strtol(at + TOKEN_LEN, NULL, 10) & 0xff;
+        return true;
+    }
+    if (!at && t->status_len > STATUS_MAX / 2) {
+        memmove(t->status, t->status + t->status_len - TOKEN_LEN, TOKEN_LEN);
+        t->status_len = TOKEN_LEN;
+    }
+    return false;
+}
+
+/* The shell itself has ended: by `exit`, by exec, by a signal, or because we asked for it. */
+static csn_status shell_ended(turn *t, bool *ret_ended, csn_exec_end *end, csn_error **err)
+{
+    uint8_t buf[512];
+    csn_exit_body b;
+    csn_msg m;
+    int rc = csn_msg_recv(t->channel, buf, sizeof(buf), &m);
+
+    if (rc == -EAGAIN)
+        return CSN_OK;
+    if (rc == 0)
+        return csn_link_lost(t->l, err);
+    bool good = rc == 1 && m.type == CSN_MSG_EXIT && csn_get_exit(m.body, m.len, &b) == 0;
+    if (rc == 1)
+        csn_msg_release(&m);
+    if (!good)
+        return csn_link_hostile(t->l, "it broke the protocol", err);
+    end->how = b.killed && t->killed ? t->how : CSN_END_EXITED;
+    csn_kept_end_fill(t->l, &b, "session", end);
+    *ret_ended = true;
+    if (t->pump.control_fd >= 0)
+        close(csn_steal_fd(&t->pump.control_fd));
+    csn_kept_drain(t->l, &t->pump);
+    return CSN_OK;
+}
+
+/* All of its output is in the pipes by now: it was written before the status was. */
+static csn_status finish_command(turn *t, int code, csn_exec_end *end, csn_error **err)
+{
+    csn_pump_drain_now(&t->pump);
+    int rc = csn_msg_send(t->channel, CSN_MSG_RELEASE, NULL, 0, NULL, 0, 1);
+    if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
+        return csn_link_hostile(t->l, "it takes no requests", err);
+    end->exit_code = code;
+    return CSN_OK;
+}
+
+/* As in exec.c: something of it is stuck in the kernel, or a keeper that answers needs more
+ * time. */
+static csn_status give_up(turn *t, bool *ret_ended, csn_exec_end *end, csn_error **err)
+{
+    csn_status st = csn_link_check(t->l, err);
+
+    if (st == CSN_OK && !t->checked) {
+        t->checked = true;
+        t->pump.deadline_ns = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
+    } else if (st == CSN_OK) {
+        end->how = t->how;
+        *ret_ended = true;
+    }
+    return st;
+}
+
+static csn_status run_turn(turn *t, csn_exec_end *end, csn_error **err)
+{
+    csn_status st = CSN_OK;
+    bool ended = false;
+    int code = 0;
+
+    while (st == CSN_OK && !ended) {
+        switch (csn_pump_wait(&t->pump)) {
+        case CSN_PUMP_CONTROL:
+            ended = read_status(t, &code);
+            if (ended)
+                st = finish_command(t, code, end, err);
+            break;
+        case CSN_PUMP_MESSAGE:
+            st = shell_ended(t, &ended, end, err);
+            break;
+        case CSN_PUMP_DEADLINE:
+            if (!t->killed)
+                st = kill_session(t, CSN_END_TIMEOUT, err);
+            else
+                st = give_up(t, &ended, end, err);
+            break;
+        case CSN_PUMP_CANCEL:
+        case CSN_PUMP_STOP:
+            if (!t->killed)
+                st = kill_session(t, CSN_END_CANCEL, err);
+            break;
+        case CSN_PUMP_FEED:
+        case CSN_PUMP_CLOSED:
+        case CSN_PUMP_ERROR:
+            st = csn_fail(err, CSN_INTERNAL, "cannot wait for the command");
+            break;
+        }
+    }
+    return st;
+}
+
+static csn_status run_in_session(turn *t, const csn_sink *sink, csn_exec_end *end,
+                                 csn_error **err)
+{
+    csn_kept_setting set;
+    int stopped = 0;
+
+    csn_status st = csn_kept_setting_make(t->l, t->req, &set, err);
+    if (st < 0)
+        return st;
+    st = take_session(t, &set, &stopped, err);
+    if (st == CSN_OK && stopped == 0)
+        st = make_token(t, err);
+    if (st == CSN_OK && stopped == 0)
+        st = make_script(t, t->req->cwd ? set.cwd_path : NULL, err);
+    csn_kept_setting_release(&set);
+    if (st < 0)
+        return st;
+    if (stopped != 0) {
+        end->how = stopped == 1 ? CSN_END_TIMEOUT : CSN_END_CANCEL;
+        return CSN_OK;
+    }
+    t->pump.sink = sink->write;
+    t->pump.sink_ctx = sink->ctx;
+    t->pump.feed = feed_script;
+    t->pump.feed_ctx = t;
+    t->pump.message_fd = t->channel;
+    t->pump.cancel_fds[0] = t->req->cancel_fds[0];
+    t->pump.cancel_fds[1] = t->req->cancel_fds[1];
+    t->pump.deadline_ns = t->req->deadline_ns;
+    return run_turn(t, end, err);
+}
+
+csn_status csn_kept_session_exec(csn_kept *l, const csn_exec_req *req, const csn_sink *sink,
+                                 csn_exec_end *ret, csn_error **err)
+{
+    csn_exec_end end = {.size = sizeof(end), .exit_code = -1};
+
+    if (!req->command)
+        return csn_fail(err, CSN_INVALID, "a session runs shell strings only");
+    if (req->input || req->input_fd >= 0)
+        return csn_fail(err, CSN_UNSUPPORTED, "commands of a session have no stdin");
+    csn_autofree turn *t = calloc(1, sizeof(*t));
+    if (!t)
+        return csn_fail(err, CSN_NOMEM, "session '%s'", req->session);
+    t->l = l;
+    t->req = req;
+    t->channel = -1;
+    csn_pump_init(&t->pump);
+    csn_buf_init(&t->script, SCRIPT_MAX);
+    csn_status st = run_in_session(t, sink, &end, err);
+    if (t->pump.control_fd >= 0)
+        close(t->pump.control_fd);
+    if (t->channel >= 0)
+        close(t->channel);
+    csn_pump_release(&t->pump);
+    csn_buf_release(&t->script);
+    if (st == CSN_OK)
+        *ret = end;
+    return st;
+}

@@ -1,0 +1,291 @@
+/* target.c: from the path an agent asked for to a descriptor the policy agrees with.
+ *
+ * Called by every file operation of the local backend. An attacker controls the path and the
+ * tree. Order is everything here: first the kernel resolves below a held grant, then it is
+ * asked what that was (/proc/self/fd), then the rules judge that name, and the operation goes
+ * on with the very descriptor that was judged, so nothing swapped in between matters. A path
+ * of plain names that the kernel resolved while it was told to refuse links is its own answer.
+ * When the rules hold nothing but whole directories, being below the grant is the answer and
+ * the question is not asked. When the kernel cannot tell a name but the rules need one, the
+ * operation is refused. Messages name the path as it was asked, never where it led. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/path.h"
+#include "runtime/files.h"
+#include "os/beneath.h"
+
+csn_target csn_target_of(const csn_kept *l, uint32_t op, const char *path, uint32_t flags)
+{
+    csn_target t = {.l = l, .op = op & ~CSN_OP_TREE, .tree = op & CSN_OP_TREE, .asked = path};
+
+    t.grant = csn_kept_grant_of(l, path, &t.rest);
+    if ((flags & CSN_FILE_NOFOLLOW) || (l->config && (l->config->flags & CSN_OPEN_NOFOLLOW)))
+        t.how |= CSN_BENEATH_NOFOLLOW;
+    /* Nothing is outside the root directory; absolute links are as good as any there. */
+    if (strcmp(t.grant->path, "/") == 0)
+        t.how |= CSN_BENEATH_ROOTED;
+    return t;
+}
+
+/* The gravest of several: a rename deletes and reads. */
+static const char *op_word(uint32_t op)
+{
+    for (uint32_t bit = CSN_OP_NET; bit > 0; bit >>= 1)
+        if (op & bit)
+            return csn_op_name(bit);
+    return "use";
+}
+
+bool csn_target_judged(const csn_target *t)
+{
+    if (!t->l->rules)
+        return false;
+    return t->l->kind->judged || csn_rules_has_carveouts(t->l->rules) ||
+           (!t->grant->writable && (t->op & (CSN_OP_WRITE | CSN_OP_DELETE)) != 0);
+}
+
+char *csn_target_path(const csn_target *t, int fd, const char *more)
+{
+    csn_autofree char *found = csn_kept_fd_path(fd);
+    /* A root is called "/" by the kernel too. */
+    bool root = strcmp(t->grant->path, "/") == 0;
+    csn_autofree char *top = root ? strdup("/") : csn_kept_fd_path(t->grant->fd);
+    const char *base = t->grant->path,
+               *below = found && top ? csn_path_below(found, top) : NULL;
+    char *out = NULL;
+
+    /* The grant is held by descriptor and may have been moved; the rules know its first name.
+     */
+    if (!below)
+        return NULL;
+    int n = asprintf(&out, "%s%s%s%s%s", strcmp(base, "/") == 0 ? "" : base, *below ? "/" : "",
+                     below, *more ? "/" : "", more);
+    if (n == 0) { /* the root directory itself */
+        free(out);
+        return strdup("/");
+    }
+    return n < 0 ? NULL : out;
+}
+
+/* Is every part of what is below the grant the name of an entry, and written in one way only?
+ */
+static bool is_plain(const csn_target *t)
+{
+    const char *p = t->rest + (*t->rest == '/');
+
+    for (;;) {
+        size_t n = strcspn(p, "/");
+        if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+            return false;
+        if (p[n] == '\0')
+            return true;
+        p += n + 1;
+    }
+}
+
+/* As csn_target_path, of a path in which no link was met. */
+static char *plain_path(const csn_target *t)
+{
+    const char *base = strcmp(t->grant->path, "/") == 0 ? "" : t->grant->path;
+    char *out = NULL;
+
+    return asprintf(&out, "%s/%s", base, t->rest + (*t->rest == '/')) < 0 ? NULL : out;
+}
+
+/* Where `..` leads by text, for the hint only: NULL when the text alone does not leave. */
+static char *text_outside(const csn_target *t)
+{
+    char *out = strdup(t->grant->path), *grown;
+    size_t len = out ? strlen(out) : 0, least = len;
+
+    for (const char *p = t->rest; out && *p;) {
+        size_t n = strcspn(p, "/");
+        if (n == 2 && p[0] == '.' && p[1] == '.') {
+            while (len > 0 && out[len - 1] != '/')
+                len--;
+            len -= len > 0;
+            least = len < least ? len : least;
+        } else if (n > 0 && !(n == 1 && p[0] == '.')) {
+            grown = realloc(out, len + n + 2);
+            if (!grown)
+                break;
+            out = grown;
+            out[len++] = '/';
+            memcpy(out + len, p, n);
+            len += n;
+        }
+        out[len] = '\0';
+        p += n;
+        p += strspn(p, "/");
+    }
+    if (!out || least == strlen(t->grant->path) || len == 0) {
+        free(out);
+        return NULL;
+    }
+    return out;
+}
+
+/* The hint is made from the text alone: looking where a link leads would tell an agent what
+ * there is outside. */
+static csn_status fail_outside(const csn_target *t, const char *shown, csn_error **err)
+{
+    csn_autofree char *where = text_outside(t);
+    csn_autofree char *hint = where ? csn_rules_hint(t->op, where) : NULL;
+    const char *advice = hint ? hint : "a symbolic link on the path leads outside";
+    csn_denial d = {
+        .op = op_word(t->op), .target = t->asked, .rule = "outside", .hint = advice};
+
+    csn_status st = csn_fail(err, CSN_OUTSIDE, "%s: path outside base directory", shown);
+    return csn_error_deny(csn_error_advise(st, err, "%s", advice), err, &d);
+}
+
+/* With NOFOLLOW the kernel's ELOOP means the first link it met, not a loop. */
+static csn_status fail_nofollow(const csn_target *t, const char *shown, csn_error **err)
+{
+    csn_denial d = {.op = op_word(t->op),
+                    .target = t->asked,
+                    .rule = "nofollow",
+                    .source = "flags",
+                    .hint = "leave out nofollow"};
+
+    csn_status st = csn_fail(err, CSN_DENIED, "%s: symbolic links are not followed", shown);
+    return csn_error_deny(st, err, &d);
+}
+
+/* One place for errno to words, so that every operation says the same to the same thing. */
+csn_status csn_target_fail(const csn_target *t, int errnum, csn_error **err)
+{
+    csn_autofree char *printable = csn_path_printable(t->asked);
+    const char *shown = printable ? printable : "path";
+
+    switch (errnum) {
+    case EXDEV:
+        return fail_outside(t, shown, err);
+    case ELOOP:
+        if (t->how & CSN_BENEATH_NOFOLLOW)
+            return fail_nofollow(t, shown, err);
+        return csn_fail(err, CSN_INVALID, "%s: too many levels of symbolic links", shown);
+    case ENOENT:
+        return csn_fail(err, CSN_NOT_FOUND, "File %s not found", shown);
+    case EISDIR:
+        return csn_fail(err, CSN_WRONG_TYPE, "%s is a directory", shown);
+    case ENOTDIR:
+        return csn_fail(err, CSN_WRONG_TYPE, "%s is not a directory", shown);
+    case ENXIO:
+    case ENODEV:
+    case EMEDIUMTYPE:
+        return csn_fail(err, CSN_WRONG_TYPE, "%s is not a regular file", shown);
+    case EBUSY:
+    case EAGAIN:
+        return csn_fail(err, CSN_CONFLICT, "%s is being changed by somebody else", shown);
+    default:
+        return csn_fail_errno(err, errnum, "%s %s", op_word(t->op), shown);
+    }
+}
+
+/* Judges the path that the kernel resolved; NULL: it did not tell. */
+static csn_status judge(const csn_target *t, const char *resolved, csn_error **err)
+{
+    if (!resolved)
+        return csn_fail(err, CSN_UNAVAILABLE, "the kernel does not tell where a path leads");
+    return csn_kept_judge(t->l, t->op | t->tree, t->asked, resolved, err);
+}
+
+/* The kernel said no. If a rule says so too, the answer names the rule; a device on a mount
+ * without devices is told as what it is. */
+static csn_status refused(const csn_target *t, csn_error **err)
+{
+    csn_autofd int fd = csn_beneath_open(t->grant->fd, t->rest, O_PATH, t->how);
+    csn_autofree char *resolved = fd >= 0 ? csn_target_path(t, fd, "") : NULL;
+    const char *name = resolved ? resolved : t->asked;
+    struct stat st;
+
+    if (csn_target_judged(t) && name[0] == '/') {
+        csn_status judged = csn_kept_judge(t->l, t->op | t->tree, t->asked, name, err);
+        if (judged < 0)
+            return judged;
+    }
+    bool device =
+        fd >= 0 && fstat(fd, &st) == 0 && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode));
+    return csn_target_fail(t, device ? EMEDIUMTYPE : EACCES, err);
+}
+
+/* *ret_path: what it is called, if that is known already; else NULL. */
+static int open_found(const csn_target *t, int flags, char **ret_path)
+{
+    int fd = -ELOOP;
+
+    *ret_path = NULL;
+    if (csn_target_judged(t) && is_plain(t)) {
+        fd = csn_beneath_open(t->grant->fd, t->rest, flags, t->how | CSN_BENEATH_NOFOLLOW);
+        if (fd >= 0)
+            *ret_path = plain_path(t);
+    }
+    return fd == -ELOOP ? csn_beneath_open(t->grant->fd, t->rest, flags, t->how) : fd;
+}
+
+csn_status csn_target_open_path(const csn_target *t, int flags, int *ret_fd, char **ret_path,
+                                csn_error **err)
+{
+    csn_autofree char *path = NULL;
+    csn_autofd int fd = open_found(t, flags, &path);
+    csn_status st = CSN_OK;
+
+    if (fd == -EACCES)
+        return refused(t, err);
+    if (fd < 0)
+        return csn_target_fail(t, -fd, err);
+    if (csn_target_judged(t)) {
+        if (!path)
+            path = csn_target_path(t, fd, "");
+        st = judge(t, path, err);
+    }
+    if (st < 0)
+        return st;
+    *ret_fd = csn_steal_fd(&fd);
+    if (ret_path)
+        *ret_path = CSN_STEAL(path);
+    return CSN_OK;
+}
+
+csn_status csn_target_open(const csn_target *t, int flags, int *ret_fd, csn_error **err)
+{
+    return csn_target_open_path(t, flags, ret_fd, NULL, err);
+}
+
+/* Judges the name before any directory above it is made. */
+csn_status csn_target_parent(const csn_target *t, unsigned how, csn_parent *ret,
+                             csn_error **err)
+{
+    csn_autoparent p = CSN_PARENT_NONE;
+    csn_autofree char *more = NULL;
+
+    int rc = csn_parent_find(t->grant->fd, t->rest, t->how | how, &p);
+    if (rc == -EINVAL) {
+        csn_autofree char *shown = csn_path_printable(t->asked);
+        return csn_fail(err, CSN_INVALID, "%s names no entry of a directory",
+                        shown ? shown : "");
+    }
+    if (rc == -EACCES)
+        return refused(t, err);
+    if (rc < 0)
+        return csn_target_fail(t, -rc, err);
+    if (csn_target_judged(t)) {
+        csn_autofree char *missing = csn_parent_missing(&p);
+        if (!missing || asprintf(&more, "%s%s%s", missing, *missing ? "/" : "", p.name) < 0)
+            return csn_fail(err, CSN_NOMEM, "out of memory");
+        csn_autofree char *resolved = csn_target_path(t, p.fd, more);
+        csn_status st = judge(t, resolved, err);
+        if (st < 0)
+            return st;
+    }
+    *ret = p;
+    p = CSN_PARENT_NONE;
+    return CSN_OK;
+}

@@ -1,0 +1,457 @@
+/* write.c: whole files, in one step, one or many.
+ *
+ * The write entry of the ops table. Each request is staged: the policy is asked, missing
+ * parents are made, all content goes to a temporary file beside the target. Then, one commit at
+ * a time, conditions are checked and the temporary files take their names. An attacker controls
+ * paths, the tree and its timing, and may run the disk full. What must hold: a reader sees old
+ * or new, never a mix; a failure at any point leaves every target as it was, no temporary file
+ * and no parent that we made; links and hard links at the target are replaced, never written
+ * through; set-id bits do not survive. A batch of many keeps the old files at hand (exchange)
+ * until the last one is in place. Descriptors do not grow with the batch: see dirs in batch.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/path.h"
+#include "runtime/write.h"
+#include "os/atomic.h"
+
+#define CHUNK (128u * 1024u)
+
+/* ---- staging ---- */
+
+/* May we write to what has the name now, as an open for writing would see it? */
+static int check_old(const csn_kept *l, const csn_parent *p)
+{
+    const struct stat *st = &p->st;
+    uid_t me = l->file_uid;
+
+    if (p->slash)
+        return p->exists && !S_ISDIR(st->st_mode) ? ENOTDIR : EISDIR;
+    if (!p->exists)
+        return 0;
+    if (!S_ISREG(st->st_mode))
+        return S_ISDIR(st->st_mode) ? EISDIR : EMEDIUMTYPE;
+    if (me == 0 || (st->st_uid == me && (st->st_mode & S_IWUSR)))
+        return 0;
+    return faccessat(p->fd, p->name, W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0 ? errno : 0;
+}
+
+static csn_status make_parents(csn_job *j, csn_error **err)
+{
+    csn_autofree char *missing = csn_parent_missing(&j->at);
+
+    if (!missing)
+        return csn_fail(err, CSN_NOMEM, "out of memory");
+    if (*missing == '\0')
+        return CSN_OK;
+    int rc = j->req->flags & CSN_FILE_NO_PARENTS ? -ENOENT : csn_parent_make(&j->at);
+    return rc < 0 ? csn_target_fail(&j->t, -rc, err) : CSN_OK;
+}
+
+/* All of the source into fd. The source is the caller's code: it may be slow, give odd amounts
+ * or fail, and no lock is held while it runs. */
+static csn_status copy_source(csn_job *j, int fd, csn_hash *hash, csn_error **err)
+{
+    const csn_source *src = &j->req->source;
+    uint64_t max = j->t.l->file_max;
+    csn_autofree char *buf = malloc(CHUNK);
+
+    if (!buf)
+        return csn_fail(err, CSN_NOMEM, "out of memory");
+    for (;;) {
+        int64_t n = src->read ? src->read(src->ctx, buf, CHUNK) : 0;
+        if (n < 0 || n > (int64_t)CHUNK)
+            return csn_fail(err, CSN_IO, "the content could not be read to its end");
+        if (n == 0)
+            return CSN_OK;
+        j->bytes += (uint64_t)n;
+        if (max > 0 && j->bytes > max)
+            return csn_target_fail(&j->t, EFBIG, err);
+        if (hash)
+            csn_hash_add(hash, buf, (size_t)n);
+        int rc = csn_write_full(fd, buf, (size_t)n, NULL);
+        if (rc < 0)
+            return csn_target_fail(&j->t, -rc, err);
+    }
+}
+
+/* Owner and mode of the file that is replaced; set-id bits are dropped. */
+static int take_over(const csn_job *j, int fd)
+{
+    const struct stat *old = &j->at.st;
+    mode_t mode = j->req->mode ? j->req->mode & 0777 : old->st_mode & 0777;
+
+    if (!j->at.exists && !j->req->mode)
+        return 0; /* made with the right one */
+    if (j->at.exists && j->t.l->file_uid == 0 &&
+        (old->st_uid != 0 || old->st_gid != getegid())) {
+        if (fchown(fd, old->st_uid, old->st_gid) < 0)
+            return errno;
+    } else if (j->at.exists && old->st_gid != getegid() &&
+               fchown(fd, (uid_t)-1, old->st_gid) < 0) {
+        mode &= (mode_t)~070 | (mode & 07) << 3; /* our group gets no more than others had */
+    }
+    return fchmod(fd, mode) < 0 ? errno : 0;
+}
+
+/* A copy of the present content first, for appending to a file that must not be written in
+ * place. */
+static int copy_old(csn_job *j, int fd)
+{
+    csn_autofd int old =
+        openat(j->at.fd, j->at.name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    csn_autofree char *buf = malloc(CHUNK);
+    ssize_t n;
+
+    if (old < 0 || !buf)
+        return old < 0 ? errno : ENOMEM;
+    while ((n = read(old, buf, CHUNK)) > 0) {
+        int rc = csn_write_full(fd, buf, (size_t)n, NULL);
+        if (rc < 0)
+            return -rc;
+    }
+    return n < 0 ? errno : 0;
+}
+
+/* The temporary file is private until it is complete: an old file may have been 0600, and what
+ * will be in it is no more public than that. A new file is born with the mode that open gives.
+ */
+static csn_status stage_content(csn_job *j, csn_error **err)
+{
+    bool fresh = !j->at.exists && !j->req->mode;
+    csn_hash hash;
+
+    mode_t mode = fresh ? 0644 : 0600;
+    int rc = j->named ? csn_temp_create_named(&j->temp, j->at.fd, mode)
+                      : csn_temp_create(&j->temp, j->at.fd, mode);
+    if (rc < 0)
+        return csn_target_fail(&j->t, -rc, err);
+    int fd = j->temp.fd, e = j->copy ? copy_old(j, fd) : 0;
+    if (e != 0)
+        return csn_target_fail(&j->t, e, err);
+    csn_hash_init(&hash);
+    csn_status st = copy_source(j, fd, &hash, err);
+    if (st < 0)
+        return st;
+    if (!(j->req->flags & CSN_FILE_APPEND))
+        csn_hash_hex(&hash, j->hash);
+    e = take_over(j, fd);
+    if (e == 0 && (j->req->flags & CSN_FILE_SYNC) && fsync(fd) < 0)
+        e = errno;
+    csn_temp_written(&j->temp);
+    return e != 0 ? csn_target_fail(&j->t, e, err) : CSN_OK;
+}
+
+static csn_status exists_fail(const csn_job *j, csn_error **err)
+{
+    return csn_fail(err, CSN_EXISTS, "Cannot write to %s because it already exists.",
+                    j->req->path);
+}
+
+/* Refuses before anything is made. What is found here may change until the commit; then the
+ * rename decides, which replaces whatever has the name but never a directory. */
+csn_status csn_job_place(csn_job *j, const csn_kept *l, csn_error **err)
+{
+    j->t = csn_target_of(l, CSN_OP_WRITE, j->req->path, j->req->flags);
+    csn_status st = csn_target_parent(&j->t, CSN_PARENT_FOLLOW, &j->at, err);
+    if (st < 0)
+        return st;
+    int e = check_old(j->t.l, &j->at);
+    if (e != 0)
+        return csn_target_fail(&j->t, e, err);
+    if (j->at.exists && (j->req->flags & CSN_FILE_CREATE))
+        return exists_fail(j, err); /* looked at again when it counts */
+    return make_parents(j, err);
+}
+
+csn_status csn_job_stage(csn_job *j, csn_error **err)
+{
+    return stage_content(j, err);
+}
+
+/* ---- committing ---- */
+
+/* Reads the file again, under the lock: a time stamp or a size would miss quick changes. */
+csn_status csn_job_check(const csn_job *j, csn_error **err)
+{
+    csn_autofree char *buf = NULL;
+    char hex[CSN_HASH_HEX];
+    struct stat st;
+    csn_hash hash;
+    ssize_t n;
+
+    if (!j->req->if_hash)
+        return CSN_OK;
+    csn_autofd int fd =
+        openat(j->at.fd, j->at.name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && errno != ENOENT && errno != ELOOP)
+        return csn_target_fail(&j->t, errno, err);
+    if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)))
+        return csn_target_fail(&j->t, EMEDIUMTYPE, err);
+    if (fd >= 0) {
+        buf = malloc(CHUNK);
+        if (!buf)
+            return csn_fail(err, CSN_NOMEM, "out of memory");
+        csn_hash_init(&hash);
+        while ((n = read(fd, buf, CHUNK)) > 0)
+            csn_hash_add(&hash, buf, (size_t)n);
+        if (n < 0)
+            return csn_target_fail(&j->t, errno, err);
+        csn_hash_hex(&hash, hex);
+        if (strcasecmp(hex, j->req->if_hash) == 0)
+            return CSN_OK;
+    }
+    csn_autofree char *shown = csn_path_printable(j->req->path);
+    return csn_fail(err, CSN_CONFLICT, "%s %s", shown ? shown : "file",
+                    fd < 0 ? "is not there any more" : "was changed by somebody else");
+}
+
+int csn_commit_begin(csn_kept *l)
+{
+    pthread_mutex_lock(&l->commit_lock);
+    while (l->commit_fd >= 0 && flock(l->commit_fd, LOCK_EX) < 0 && errno == EINTR)
+        continue;
+    return l->commit_fd;
+}
+
+void csn_commit_end(csn_kept *l, int lock)
+{
+    if (lock >= 0)
+        (void)flock(lock, LOCK_UN);
+    pthread_mutex_unlock(&l->commit_lock);
+}
+
+csn_status csn_job_publish_fail(const csn_job *j, int rc, csn_error **err)
+{
+    if (rc == -EEXIST && (j->req->flags & CSN_FILE_CREATE))
+        return exists_fail(j, err);
+    return csn_target_fail(&j->t, -rc, err);
+}
+
+static int publish(csn_job *j, bool fresh)
+{
+    unsigned how = (fresh ? CSN_TEMP_FRESH : 0) | (j->at.exists ? CSN_TEMP_OVER : 0);
+
+    return csn_temp_publish(&j->temp, j->at.fd, j->at.name, how);
+}
+
+/* One file needs no exchange: it takes its name or does not. */
+static csn_status publish_one(csn_kept *l, csn_job *j, csn_error **err)
+{
+    int lock = csn_commit_begin(l);
+    csn_status st = csn_job_check(j, err);
+
+    if (st == CSN_OK) {
+        int rc = publish(j, j->req->flags & CSN_FILE_CREATE);
+        if (rc < 0)
+            st = csn_job_publish_fail(j, rc, err);
+    }
+    csn_commit_end(l, lock);
+    return st;
+}
+
+/* The file is in place. Only putting the directory on disk can still fail. */
+csn_status csn_job_finish(csn_job *j, csn_written *ret, csn_error **err)
+{
+    if (j->req->flags & CSN_FILE_SYNC) {
+        int rc = csn_parent_sync(&j->at);
+        if (rc < 0)
+            return csn_target_fail(&j->t, -rc, err);
+    }
+    ret->bytes = j->bytes;
+    memcpy(ret->hash, j->hash, sizeof(ret->hash));
+    csn_autofree char *dir = csn_kept_fd_path(j->at.fd);
+    if (!dir || asprintf(&ret->resolved_path, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir,
+                         j->at.name) < 0)
+        ret->resolved_path = NULL;
+    return CSN_OK;
+}
+
+void csn_job_drop(csn_job *j, bool failed)
+{
+    csn_temp_drop(&j->temp, j->at.fd);
+    if (failed)
+        csn_parent_undo(&j->at);
+    csn_parent_release(&j->at);
+}
+
+/* ---- append ---- */
+
+/* The whole source in memory, so that it goes out in one write and lines stay whole. */
+static csn_status slurp(csn_job *j, char **ret, size_t *ret_len, csn_error **err)
+{
+    csn_autofree char *data = NULL;
+    const csn_source *src = &j->req->source;
+    size_t len = 0, room = 0;
+
+    for (;;) {
+        if (len == room) {
+            room = room ? room * 2 : 16384;
+            char *grown = realloc(data, room);
+            if (!grown)
+                return csn_fail(err, CSN_NOMEM, "out of memory");
+            data = grown;
+        }
+        int64_t n = src->read ? src->read(src->ctx, data + len, room - len) : 0;
+        if (n < 0 || (uint64_t)n > room - len)
+            return csn_fail(err, CSN_IO, "the content could not be read to its end");
+        if (n == 0)
+            break;
+        len += (size_t)n;
+        if (len > CSN_EDIT_FILE_MAX)
+            return csn_target_fail(&j->t, EFBIG, err);
+    }
+    *ret = CSN_STEAL(data);
+    *ret_len = len;
+    return CSN_OK;
+}
+
+typedef struct memory {
+    const char *data;
+    size_t left;
+} memory;
+
+static int64_t memory_read(void *ctx, void *buf, size_t len)
+{
+    memory *m = ctx;
+    size_t n = len < m->left ? len : m->left;
+
+    memcpy(buf, m->data, n);
+    m->data += n;
+    m->left -= n;
+    return (int64_t)n;
+}
+
+/* Takes back what a full disk let through of one write, if nobody wrote after it. */
+static void cut_back(int fd, size_t done)
+{
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    struct stat st;
+
+    if (done > 0 && at >= (off_t)done && fstat(fd, &st) == 0 && st.st_size == at &&
+        ftruncate(fd, at - (off_t)done) < 0)
+        return; /* nothing more can be done: the old content is there all the same */
+}
+
+/* In place. 1: the file must be replaced instead; 0 done; -errno. */
+static int append_in_place(csn_job *j, const char *data, size_t len)
+{
+    uint64_t max = j->t.l->file_max;
+    struct stat st;
+    size_t done;
+
+    csn_autofd int fd =
+        openat(j->at.fd, j->at.name,
+               O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return errno == ENOENT || errno == ELOOP ? 1 : -errno;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return -EMEDIUMTYPE;
+    if (st.st_nlink > 1)
+        return 1; /* the other name may be outside */
+    if (max > 0 && (uint64_t)st.st_size + len > max)
+        return -EFBIG;
+    int rc = csn_write_full(fd, data, len, &done);
+    if (rc < 0)
+        cut_back(fd, done);
+    if (rc == 0 && (st.st_mode & 06000) && fchmod(fd, st.st_mode & 0777) < 0)
+        rc = -errno;
+    if (rc == 0 && (j->req->flags & CSN_FILE_SYNC) && fsync(fd) < 0)
+        rc = -errno;
+    return rc;
+}
+
+/* A new file with the old content and the new, under the commit lock. */
+static csn_status append_by_copy(csn_job *j, bool fresh, csn_error **err)
+{
+    csn_status st = stage_content(j, err);
+
+    if (st < 0)
+        return st;
+    int rc = publish(j, fresh);
+    return rc < 0 ? csn_job_publish_fail(j, rc, err) : CSN_OK;
+}
+
+static csn_status append_locked(csn_job *j, const char *data, size_t len, csn_error **err)
+{
+    csn_write_req req = *j->req;
+    memory m = {data, len};
+
+    csn_status st = csn_job_check(j, err);
+    if (st < 0)
+        return st;
+    bool there = fstatat(j->at.fd, j->at.name, &j->at.st, AT_SYMLINK_NOFOLLOW) == 0;
+    if (there && (req.flags & CSN_FILE_CREATE))
+        return exists_fail(j, err);
+    int rc = there ? append_in_place(j, data, len) : 1;
+    j->bytes = len;
+    if (rc < 0)
+        return csn_target_fail(&j->t, -rc, err);
+    if (rc == 0)
+        return CSN_OK;
+    req.source = (csn_source){memory_read, &m};
+    const csn_write_req *asked = j->req;
+    j->req = &req; /* the same, read from memory; only for this call */
+    j->at.exists = j->copy = there;
+    j->bytes = 0;
+    st = append_by_copy(j, !there, err);
+    j->req = asked;
+    return st;
+}
+
+/* Appends hold the commit lock: one that has to replace the file (a hard link, a new file)
+ * would otherwise lose what another one adds meanwhile. Writers outside caisson are kept whole
+ * by O_APPEND and the single write. */
+static csn_status append(csn_kept *l, csn_job *j, csn_error **err)
+{
+    const csn_write_req *req = j->req;
+    csn_autofree char *data = NULL;
+    size_t len = 0;
+
+    csn_status st = slurp(j, &data, &len, err);
+    if (st < 0)
+        return st;
+    int lock = csn_commit_begin(l);
+    st = append_locked(j, data, len, err);
+    csn_commit_end(l, lock);
+    j->req = req;
+    return st;
+}
+
+csn_status csn_kept_write(void *state, const csn_write_req *reqs, size_t count,
+                          csn_written *rets, csn_error **err)
+{
+    csn_kept *l = state;
+    csn_job j = {.req = reqs, .at = CSN_PARENT_NONE, .temp = CSN_TEMP_NONE};
+    csn_written out = {0};
+
+    if (count != 1)
+        return csn_kept_write_batch(l, reqs, count, rets, err);
+    csn_status st = csn_job_place(&j, l, err);
+    if (st == CSN_OK && (reqs->flags & CSN_FILE_APPEND)) {
+        st = append(l, &j, err);
+    } else if (st == CSN_OK) {
+        st = csn_job_stage(&j, err);
+        if (st == CSN_OK)
+            st = publish_one(l, &j, err);
+    }
+    bool failed = st < 0;
+    if (st == CSN_OK)
+        st = csn_job_finish(&j, &out, err);
+    csn_job_drop(&j, failed);
+    if (st == CSN_OK)
+        *rets = out;
+    return st;
+}

@@ -1,0 +1,80 @@
+/* scan_cache.c: an open hash table with a ceiling on everything.
+ *
+ * Used by changed.c alone. The tree's owner has some choice in inode numbers, so probing is
+ * bounded: crowded numbers are forgotten, and cost a directory read, not a slow search. */
+#include "search/scan_cache.h"
+
+#include <stdlib.h>
+
+#define FIRST_ROOM 16u /* a small workspace; there may be thousands of them in a process */
+#define ROOM_MAX   (1u << 20) /* 32 MiB */
+#define PROBES     16u
+
+static size_t slot_of(const csn_boring_dir *d, size_t room)
+{
+    uint64_t h = (d->ino ^ (d->dev << 40)) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return (size_t)(h >> 32) & (room - 1);
+}
+
+static bool same_dir(const csn_boring_dir *a, const csn_boring_dir *b)
+{
+    return a->ino == b->ino && a->dev == b->dev;
+}
+
+bool csn_boring_has(const csn_boring *b, const csn_boring_dir *d)
+{
+    for (size_t i = 0; b->room > 0 && i < PROBES; i++) {
+        const csn_boring_dir *s = &b->slots[(slot_of(d, b->room) + i) & (b->room - 1)];
+        if (!s->used)
+            return false;
+        if (same_dir(s, d))
+            return s->sec == d->sec && s->nsec == d->nsec;
+    }
+    return false;
+}
+
+/* Into a free slot, over its own old state, or, when all are taken, over the first. */
+static void put(csn_boring *b, const csn_boring_dir *d)
+{
+    size_t first = slot_of(d, b->room);
+    csn_boring_dir *to = &b->slots[first];
+
+    for (size_t i = 0; i < PROBES; i++) {
+        csn_boring_dir *s = &b->slots[(first + i) & (b->room - 1)];
+        if (s->used && !same_dir(s, d))
+            continue;
+        to = s;
+        break;
+    }
+    b->count += !to->used;
+    *to = *d;
+    to->used = 1;
+}
+
+static bool grow(csn_boring *b)
+{
+    csn_boring next = {.room = b->room ? b->room * 2 : FIRST_ROOM};
+
+    if (next.room > ROOM_MAX || !(next.slots = calloc(next.room, sizeof(*next.slots))))
+        return false;
+    for (size_t i = 0; i < b->room; i++)
+        if (b->slots[i].used)
+            put(&next, &b->slots[i]);
+    free(b->slots);
+    *b = next;
+    return true;
+}
+
+void csn_boring_add(csn_boring *b, const csn_boring_dir *d)
+{
+    if (b->count * 2 >= b->room && !grow(b) && b->room == 0)
+        return;
+    put(b, d);
+}
+
+void csn_boring_release(csn_boring *b)
+{
+    free(b->slots);
+    *b = (csn_boring){0};
+}

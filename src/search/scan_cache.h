@@ -1,0 +1,26 @@
+/* scan_cache.h: a set of directories in which a scan found nothing to come back for.
+ *
+ * A directory is known by its numbers and the time of its last change. Adding, removing or
+ * renaming an entry changes that time, and nobody can set it, so one that has the same time
+ * still has the same names. Not for several threads at once. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct csn_boring_dir {
+    uint64_t dev, ino;
+    int64_t sec;
+    uint32_t nsec;
+    uint32_t used; /* 0: a free slot */
+} csn_boring_dir;
+
+typedef struct csn_boring {
+    csn_boring_dir *slots;
+    size_t count, room; /* room: a power of two, or 0 */
+} csn_boring;
+
+bool csn_boring_has(const csn_boring *b, const csn_boring_dir *d);
+/* Forgets instead of failing: what is not known is only read again. */
+void csn_boring_add(csn_boring *b, const csn_boring_dir *d);
+void csn_boring_release(csn_boring *b);

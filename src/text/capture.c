@@ -1,0 +1,147 @@
+/* capture.c: the one place where output is cut.
+ *
+ * Every exec and every process log of every backend ends in a csn_capture; callers are the
+ * core's exec result and the CLI's own buffers. The bytes come from a command that may be
+ * hostile: it decides how many there are and in which chunks, so the ceiling is applied inside
+ * a chunk, never before or after it. What must hold: kept bytes never exceed max; total counts
+ * every byte, also those nobody kept; the head is contiguous from the start of the stream and
+ * the ring contiguous to its end. Not safe for two threads at once; the caller has one pump per
+ * capture. */
+#include "text/capture.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "caisson/backend.h"
+
+#define FIRST_CAPACITY 4096u
+
+/* Nothing is allocated before the first byte: most commands print little or nothing. */
+void csn_capture_init(csn_capture *c, size_t max, csn_keep keep)
+{
+    *c = (csn_capture){.keep = keep, .max = max};
+    if (keep == CSN_KEEP_HEAD)
+        c->head_max = max;
+    else if (keep == CSN_KEEP_BOTH)
+        c->head_max = max - max / 2;
+    c->ring_cap = max - c->head_max;
+}
+
+void csn_capture_release(csn_capture *c)
+{
+    free(c->head);
+    free(c->ring);
+    *c = (csn_capture){.keep = c->keep};
+}
+
+/* Doubling, but never beyond the ceiling: a limit of 1 GiB must not cost 2. */
+static bool head_reserve(csn_capture *c, size_t need)
+{
+    size_t cap = c->head_cap ? c->head_cap : FIRST_CAPACITY;
+
+    if (need <= c->head_cap)
+        return true;
+    while (cap < need)
+        cap = cap > SIZE_MAX / 2 ? need : cap * 2;
+    if (cap > c->head_max)
+        cap = c->head_max;
+    char *grown = realloc(c->head, cap);
+    if (!grown)
+        return false;
+    c->head = grown;
+    c->head_cap = cap;
+    return true;
+}
+
+/* Takes what the head still wants; returns how much that was. */
+static size_t head_write(csn_capture *c, const char *data, size_t len)
+{
+    size_t take = c->head_max - c->head_len;
+
+    if (take > len)
+        take = len;
+    if (take == 0)
+        return 0;
+    if (!head_reserve(c, c->head_len + take)) {
+        c->failed = true;
+        return 0;
+    }
+    memcpy(c->head + c->head_len, data, take);
+    c->head_len += take;
+    return take;
+}
+
+/* A chunk larger than the ring replaces it whole; else it is written in at most two pieces. */
+static void ring_write(csn_capture *c, const char *data, size_t len)
+{
+    if (len == 0 || c->ring_cap == 0)
+        return;
+    if (!c->ring && !(c->ring = malloc(c->ring_cap))) {
+        c->failed = true;
+        return;
+    }
+    if (len >= c->ring_cap) {
+        memcpy(c->ring, data + (len - c->ring_cap), c->ring_cap);
+        c->ring_len = c->ring_cap;
+        c->ring_pos = 0;
+        return;
+    }
+    size_t first = c->ring_cap - c->ring_pos;
+    if (first > len)
+        first = len;
+    memcpy(c->ring + c->ring_pos, data, first);
+    memcpy(c->ring, data + first, len - first);
+    c->ring_pos = (c->ring_pos + len) % c->ring_cap;
+    c->ring_len = c->ring_len + len > c->ring_cap ? c->ring_cap : c->ring_len + len;
+}
+
+/* Bytes went by unseen: the head cannot go on after them, the ring cannot reach back over them.
+ */
+static void note_gap(csn_capture *c)
+{
+    c->head_max = c->head_len;
+    c->ring_len = 0;
+    c->ring_pos = 0;
+}
+
+static bool only_counts(const csn_capture *c)
+{
+    return c->failed || (c->head_len == c->head_max && c->ring_cap == 0);
+}
+
+int csn_capture_write(csn_capture *c, const void *data, size_t len)
+{
+    c->total = c->total > UINT64_MAX - len ? UINT64_MAX : c->total + len;
+    if (!data && len > 0)
+        note_gap(c);
+    if (data && len > 0 && !c->failed) {
+        size_t taken = head_write(c, data, len);
+        if (!c->failed)
+            ring_write(c, (const char *)data + taken, len - taken);
+    }
+    return only_counts(c) ? CSN_SINK_COUNT : CSN_SINK_MORE;
+}
+
+bool csn_capture_truncated(const csn_capture *c)
+{
+    return c->total > csn_capture_size(c);
+}
+
+size_t csn_capture_size(const csn_capture *c)
+{
+    return c->head_len + c->ring_len;
+}
+
+size_t csn_capture_copy(const csn_capture *c, char *out)
+{
+    if (c->head_len > 0)
+        memcpy(out, c->head, c->head_len);
+    if (c->ring_len > 0) {
+        /* A ring that is not full starts at 0; a full one starts where it would write next. */
+        size_t start = c->ring_len < c->ring_cap ? 0 : c->ring_pos;
+        size_t first = c->ring_len - start;
+        memcpy(out + c->head_len, c->ring + start, first);
+        memcpy(out + c->head_len + first, c->ring, start);
+    }
+    return csn_capture_truncated(c) ? c->head_len : csn_capture_size(c);
+}
