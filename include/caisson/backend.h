@@ -207,7 +207,7 @@ typedef struct csn_backend_ops {
 
     csn_status (*start)(void *state, const csn_exec_req *req, uint64_t output_max,
                         int64_t *ret_pid, void **ret_tie, csn_error **err);
-    void (*untie)(void *tie); /* ends a CSN_EXEC_TIED process */
+    void (*release_tied)(void *tie); /* ends a CSN_EXEC_TIED process */
     csn_status (*processes)(void *state, int64_t pid, uint64_t wait_ms, csn_process_fn fn,
                             void *ctx, csn_error **err); /* pid 0: all; wait: for its end */
     csn_status (*logs)(void *state, int64_t pid, int stream, uint64_t offset, uint64_t wait_ms,
@@ -283,8 +283,8 @@ typedef struct csn_backend_ops {
     void (*review)(void *state, const csn_deny_sink *denials);
     /* Ends a detached sandbox that connect could not speak to, as well as that can be done
      * without it. CSN_GONE: it has ended. NULL: it cannot. */
-    csn_status (*put_down)(const csn_config *config, const char *id, void *register_data,
-                           csn_error **err);
+    csn_status (*force_destroy)(const csn_config *config, const char *id, void *register_data,
+                                csn_error **err);
 } csn_backend_ops;
 
 /* Makes `ops` available to csn_open under ops->name. Names cannot be taken twice. The table and

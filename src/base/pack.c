@@ -14,21 +14,21 @@
 
 /* ---- encoding -------------------------------------------------------------------------- */
 
-void csn_wire_out_init(csn_wire_out *o, void *buf, size_t size)
+void csn_packer_init(csn_packer *o, void *buf, size_t size)
 {
-    *o = (csn_wire_out){.data = buf, .cap = size};
+    *o = (csn_packer){.data = buf, .cap = size};
 }
 
-void csn_wire_out_release(csn_wire_out *o)
+void csn_packer_release(csn_packer *o)
 {
     if (o->owned)
         free(o->data);
-    *o = (csn_wire_out){.error = EINVAL};
+    *o = (csn_packer){.error = EINVAL};
 }
 
 /* Makes room, or sets the error that sticks: callers put a whole body and look once at the end.
  * Most bodies fit the caller's buffer on the stack and never see the heap. */
-static bool wire_room(csn_wire_out *o, size_t more)
+static bool wire_room(csn_packer *o, size_t more)
 {
     if (o->error != 0)
         return false;
@@ -54,7 +54,7 @@ static bool wire_room(csn_wire_out *o, size_t more)
     return true;
 }
 
-void csn_put_bytes(csn_wire_out *o, const void *data, size_t len)
+void csn_put_bytes(csn_packer *o, const void *data, size_t len)
 {
     if (len == 0 || !wire_room(o, len))
         return;
@@ -62,22 +62,22 @@ void csn_put_bytes(csn_wire_out *o, const void *data, size_t len)
     o->len += len;
 }
 
-void csn_put_u32(csn_wire_out *o, uint32_t v)
+void csn_put_u32(csn_packer *o, uint32_t v)
 {
     csn_put_bytes(o, &v, sizeof(v));
 }
 
-void csn_put_u64(csn_wire_out *o, uint64_t v)
+void csn_put_u64(csn_packer *o, uint64_t v)
 {
     csn_put_bytes(o, &v, sizeof(v));
 }
 
-void csn_put_i64(csn_wire_out *o, int64_t v)
+void csn_put_i64(csn_packer *o, int64_t v)
 {
     csn_put_bytes(o, &v, sizeof(v));
 }
 
-void csn_put_str(csn_wire_out *o, const char *s)
+void csn_put_str(csn_packer *o, const char *s)
 {
     /* "" and NULL mean different things in a request (an empty argument, no cwd). */
     if (!s) {
@@ -95,14 +95,14 @@ void csn_put_str(csn_wire_out *o, const char *s)
 
 /* ---- decoding -------------------------------------------------------------------------- */
 
-void csn_wire_in_init(csn_wire_in *in, const void *data, size_t len)
+void csn_unpacker_init(csn_unpacker *in, const void *data, size_t len)
 {
     const uint8_t *p = data;
 
-    *in = (csn_wire_in){.p = p, .end = p ? p + len : p};
+    *in = (csn_unpacker){.p = p, .end = p ? p + len : p};
 }
 
-const uint8_t *csn_get_bytes(csn_wire_in *in, size_t len)
+const uint8_t *csn_get_bytes(csn_unpacker *in, size_t len)
 {
     if (in->error != 0 || len > (size_t)(in->end - in->p)) {
         in->error = EPROTO;
@@ -113,7 +113,7 @@ const uint8_t *csn_get_bytes(csn_wire_in *in, size_t len)
     return at;
 }
 
-uint32_t csn_get_u32(csn_wire_in *in)
+uint32_t csn_get_u32(csn_unpacker *in)
 {
     uint32_t v = 0;
     const uint8_t *at = csn_get_bytes(in, sizeof(v));
@@ -123,7 +123,7 @@ uint32_t csn_get_u32(csn_wire_in *in)
     return v;
 }
 
-uint64_t csn_get_u64(csn_wire_in *in)
+uint64_t csn_get_u64(csn_unpacker *in)
 {
     uint64_t v = 0;
     const uint8_t *at = csn_get_bytes(in, sizeof(v));
@@ -133,12 +133,12 @@ uint64_t csn_get_u64(csn_wire_in *in)
     return v;
 }
 
-int64_t csn_get_i64(csn_wire_in *in)
+int64_t csn_get_i64(csn_unpacker *in)
 {
     return (int64_t)csn_get_u64(in);
 }
 
-const char *csn_get_str(csn_wire_in *in, size_t max, bool may_be_null)
+const char *csn_get_str(csn_unpacker *in, size_t max, bool may_be_null)
 {
     uint32_t len = csn_get_u32(in);
 
@@ -158,7 +158,7 @@ const char *csn_get_str(csn_wire_in *in, size_t max, bool may_be_null)
     return s;
 }
 
-int csn_wire_in_end(const csn_wire_in *in)
+int csn_unpacker_end(const csn_unpacker *in)
 {
     return in->error != 0 || in->p != in->end ? -EPROTO : 0;
 }

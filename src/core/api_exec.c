@@ -14,15 +14,15 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/strv.h"
-#include "core/exec_probe.h"
+#include "core/api_exec.h"
+#include "core/api_network.h"
+#include "core/api_write.h"
 #include "core/cancel.h"
 #include "core/denials.h"
-#include "core/api_exec.h"
+#include "core/exec_probe.h"
 #include "core/internal.h"
 #include "core/layers.h"
-#include "core/api_network.h"
 #include "core/result.h"
-#include "core/api_write.h"
 #include "text/capture.h"
 
 #define EXEC_FLAGS                                                                             \
@@ -154,7 +154,7 @@ csn_status csn_exec_shell(csn_call *c, const char **ret, csn_error **err)
     if (!known) {
         bool bash = false;
         csn_error *why = NULL;
-        csn_status st = csn_ask_has_bash(&c->fs, &bash, &why);
+        csn_status st = csn_probe_bash(&c->fs, &bash, &why);
         pthread_mutex_lock(&sb->lock);
         if (st == CSN_OK)
             sb->shell = bash ? "bash" : "sh";
@@ -381,7 +381,7 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
     if (st == CSN_OK)
         st = fill_request(c, o, &req, &workdir, err);
     if (st == CSN_OK)
-        st = csn_network_narrow(c->sb, o, &narrowed, err);
+        st = csn_network_restrict(c->sb, o, &narrowed, err);
     if (st < 0)
         return st;
     req.env = env;

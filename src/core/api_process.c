@@ -12,9 +12,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "core/api_exec.h"
 #include "core/cancel.h"
 #include "core/denials.h"
-#include "core/api_exec.h"
 #include "core/internal.h"
 #include "core/result.h"
 
@@ -158,8 +158,8 @@ void csn_process_free(csn_process *p)
 {
     if (!p)
         return;
-    if (p->tie && p->sb->ops->untie)
-        p->sb->ops->untie(p->tie);
+    if (p->tie && p->sb->ops->release_tied)
+        p->sb->ops->release_tied(p->tie);
     free(p);
 }
 

@@ -15,8 +15,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
-#include "core/cancel.h"
 #include "core/api_write.h"
+#include "core/cancel.h"
 
 #define S_TYPE 0170000u
 #define S_DIR  0040000u

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "core/api_network.h"
 #include "core/denials.h"
 #include "core/internal.h"
-#include "core/api_network.h"
 #include "core/result.h"
 #include "policy/rules.h"
 
@@ -20,7 +20,7 @@ static csn_status ask(csn_call *c, uint32_t op, const char *target, char **ret_r
     if (op == CSN_OP_EXEC)
         return csn_policy_command(c->sb->policy, target, NULL, err);
     if (op == CSN_OP_NET && c->sb->ops->network_set)
-        return csn_network_judge(c->sb, target, err);
+        return csn_network_would_allow(c->sb, target, err);
     if (op == CSN_OP_NET)
         return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no network rules",
                         c->sb->ops->name);

@@ -11,9 +11,9 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "core/api_write.h"
 #include "core/internal.h"
 #include "core/result.h"
-#include "core/api_write.h"
 #include "text/edit.h"
 
 #define WRITE_FLAGS                                                                            \

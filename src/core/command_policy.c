@@ -1,11 +1,11 @@
 /* command_policy.c: the command allow-list and the exec rules.
  *
- * Called by core/api_exec.c and core/api_process.c before anything is started, and by csn_would_allow.
- * The command is the agent's, every byte of it; the rules are the owner's. What must hold: a
- * word that no rule allows does not pass when there is a list; a deny passes nothing of its
- * name, with or without a directory in front; a line that cannot be read for certain is
- * refused, not guessed. The finding of words is policy/shwords; here is only the judgement.
- * Read-only once made, so calls from many threads need no lock. */
+ * Called by core/api_exec.c and core/api_process.c before anything is started, and by
+ * csn_would_allow. The command is the agent's, every byte of it; the rules are the owner's.
+ * What must hold: a word that no rule allows does not pass when there is a list; a deny passes
+ * nothing of its name, with or without a directory in front; a line that cannot be read for
+ * certain is refused, not guessed. The finding of words is policy/shwords; here is only the
+ * judgement. Read-only once made, so calls from many threads need no lock. */
 #include "core/command_policy.h"
 
 #include <stdbool.h>

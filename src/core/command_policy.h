@@ -1,5 +1,5 @@
-/* command_policy.h: what the core itself decides: command words and per-operation exec rules. Paths are
- * judged by policy/rules where the kernel has resolved them.
+/* command_policy.h: what the core itself decides: command words and per-operation exec rules.
+ * Paths are judged by policy/rules where the kernel has resolved them.
  *
  * Words, not files: `git` in the list allows whatever the shell finds as git. A guard rail for
  * honest agents, not isolation; the backend's walls are that.

@@ -292,7 +292,7 @@ static bool absolute_list(csn_arena *a, const char *cwd, const char *const **lis
     return v != NULL;
 }
 
-csn_status csn_config_settle(csn_config *c, csn_error **err)
+csn_status csn_config_resolve_host(csn_config *c, csn_error **err)
 {
     csn_arena *a = ((owned *)c)->arena;
     csn_autofree char *cwd = getcwd(NULL, 0);
@@ -309,7 +309,7 @@ csn_status csn_config_settle(csn_config *c, csn_error **err)
     return CSN_OK;
 }
 
-csn_status csn_config_settle_given(csn_config *c, csn_error **err)
+csn_status csn_config_resolve_given(csn_config *c, csn_error **err)
 {
     csn_arena *a = ((owned *)c)->arena;
     csn_autofree char *cwd = getcwd(NULL, 0);

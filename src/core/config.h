@@ -20,6 +20,6 @@ bool csn_config_move_net(csn_arena *a, csn_config *c);
 int csn_config_encode(const csn_config *c, csn_buf *out);
 /* Makes the host paths of a config of ours absolute: what is relative is relative to this
  * process, and another one may connect later. No workspace means the current directory. */
-csn_status csn_config_settle(csn_config *c, csn_error **err);
+csn_status csn_config_resolve_host(csn_config *c, csn_error **err);
 /* The same for a backend that shares only the workspaces that are given. */
-csn_status csn_config_settle_given(csn_config *c, csn_error **err);
+csn_status csn_config_resolve_given(csn_config *c, csn_error **err);

@@ -1,9 +1,9 @@
 /* denials.c: collects what a command was refused.
  *
- * Called by api_exec.c, and through csn_deny_sink by the backend of the command. What a command was
- * refused it may have named itself, so texts are bounded in number here and only ever copied;
- * who shows them escapes them. What must hold: nothing points into the backend afterwards, and
- * a lack of memory is remembered, not told as if there had been nothing. */
+ * Called by api_exec.c, and through csn_deny_sink by the backend of the command. What a command
+ * was refused it may have named itself, so texts are bounded in number here and only ever
+ * copied; who shows them escapes them. What must hold: nothing points into the backend
+ * afterwards, and a lack of memory is remembered, not told as if there had been nothing. */
 #include "core/denials.h"
 
 #include <errno.h>

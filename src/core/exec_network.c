@@ -1,4 +1,5 @@
-/* exec_network.c: the network of one call, within the sandbox's; and what its rules say of one host.
+/* exec_network.c: the network of one call, within the sandbox's; and what its rules say of one
+ * host.
  *
  * Called for a command that names the domains or the package managers it needs, and when
  * somebody asks whether a host may be reached. The names are the caller's, often a model's
@@ -15,8 +16,8 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/strv.h"
-#include "core/internal.h"
 #include "core/api_network.h"
+#include "core/internal.h"
 #include "core/packages.h"
 #include "core/state.h"
 #include "policy/netrules.h"
@@ -122,8 +123,8 @@ static csn_status take_preset(const csn_sandbox *sb, const csn_netrules *policy,
                 name, hint, err);
 }
 
-csn_status csn_network_narrow(csn_sandbox *sb, const csn_exec_opts *o, char ***ret,
-                              csn_error **err)
+csn_status csn_network_restrict(csn_sandbox *sb, const csn_exec_opts *o, char ***ret,
+                                csn_error **err)
 {
     CSN_CLEANUP(csn_strv_freep) char **rules = NULL;
     csn_netrules *policy = NULL;
@@ -150,7 +151,7 @@ csn_status csn_network_narrow(csn_sandbox *sb, const csn_exec_opts *o, char ***r
 
 /* A name without a port is allowed when some port of it is. Where it leads to is not looked up:
  * nobody is asked for a name because of a question about rules. */
-csn_status csn_network_judge(csn_sandbox *sb, const char *target, csn_error **err)
+csn_status csn_network_would_allow(csn_sandbox *sb, const char *target, csn_error **err)
 {
     csn_autofree char *shown = csn_path_printable(target);
     csn_netrules *policy = NULL;

@@ -45,7 +45,8 @@ static csn_status ask(const csn_fs *fs, const char *script, const char *arg1, co
     return CSN_OK;
 }
 
-csn_status csn_ask_dirs(const csn_fs *fs, char **ret_workdir, char **ret_home, csn_error **err)
+csn_status csn_probe_dirs(const csn_fs *fs, char **ret_workdir, char **ret_home,
+                          csn_error **err)
 {
     csn_autobuf out;
     int code = -1;
@@ -70,7 +71,7 @@ csn_status csn_ask_dirs(const csn_fs *fs, char **ret_workdir, char **ret_home, c
     return CSN_OK;
 }
 
-csn_status csn_ask_has_bash(const csn_fs *fs, bool *ret, csn_error **err)
+csn_status csn_probe_bash(const csn_fs *fs, bool *ret, csn_error **err)
 {
     csn_autobuf out;
     int code = -1;
@@ -82,7 +83,7 @@ csn_status csn_ask_has_bash(const csn_fs *fs, bool *ret, csn_error **err)
     return st;
 }
 
-csn_status csn_ask_chmod(const csn_fs *fs, const char *path, uint32_t mode, csn_error **err)
+csn_status csn_probe_chmod(const csn_fs *fs, const char *path, uint32_t mode, csn_error **err)
 {
     csn_autobuf out;
     char octal[8];

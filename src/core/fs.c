@@ -65,7 +65,7 @@ csn_status csn_fs_chmod(const csn_fs *fs, const char *path, uint32_t mode, csn_e
 {
     if (fs->ops->chmod)
         return fs->ops->chmod(fs->state, path, mode, err);
-    return csn_ask_chmod(fs, path, mode, err);
+    return csn_probe_chmod(fs, path, mode, err);
 }
 
 csn_status csn_fs_symlink(const csn_fs *fs, const char *target, const char *path,

@@ -1,9 +1,9 @@
 /* internal.h: the sandbox as the core sees it, shared by the verbs.
  *
  *   sandbox.c  open, connect, close, destroy, info     call.c  what every verb begins and ends
- * with api_exec.c     commands        api_process.c  background   api_read.c api_write.c api_file.c  files search.c
- * glob and grep   api_transfer.c import, export, tar fs.c       native operation or the one derived
- * from exec */
+ * with api_exec.c     commands        api_process.c  background   api_read.c api_write.c
+ * api_file.c  files search.c glob and grep   api_transfer.c import, export, tar fs.c native
+ * operation or the one derived from exec */
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "caisson/backend.h"
 #include "core/audit.h"
-#include "core/fallback.h"
 #include "core/command_policy.h"
+#include "core/fallback.h"
 
 struct csn_sandbox {
     const csn_backend_ops *ops;

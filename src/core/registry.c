@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "base/strv.h"
 #include "core/internal.h"
-#include "runtime/runtime.h"
 #include "remote/load.h"
+#include "runtime/runtime.h"
 
 #define REGISTERED_MAX 64u
 
@@ -107,7 +107,7 @@ csn_status csn_register_backend(const csn_backend_ops *ops, void *register_data,
 csn_status csn_registry_host_open(const char *dir, bool make, csn_fs *ret, csn_error **err)
 {
     void *state = NULL;
-    csn_status st = csn_kept_host_open(dir, make, &state, err);
+    csn_status st = csn_runtime_host_open(dir, make, &state, err);
 
     if (st == CSN_OK)
         *ret = (csn_fs){.ops = csn_local_backend(), .state = state};
@@ -123,5 +123,5 @@ void csn_registry_host_close(csn_fs *fs)
 
 void csn_registry_sweep(void)
 {
-    csn_kept_sweep();
+    csn_runtime_sweep();
 }

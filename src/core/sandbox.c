@@ -16,10 +16,10 @@
 #include "base/clock.h"
 #include "base/path.h"
 #include "base/strv.h"
-#include "core/exec_probe.h"
-#include "core/config.h"
-#include "core/internal.h"
 #include "core/api_network.h"
+#include "core/config.h"
+#include "core/exec_probe.h"
+#include "core/internal.h"
 #include "core/open.h"
 #include "core/result.h"
 #include "core/state.h"
@@ -143,9 +143,9 @@ static csn_status sandbox_new(csn_config *config, const char *id, csn_sandbox **
     if (st == CSN_OK && sb->ops->check && !id) /* one that is there was asked for already */
         st = sb->ops->check(config, err);
     if (st == CSN_OK && (sb->ops->caps & CSN_CAP_HOST))
-        st = csn_config_settle(config, err);
+        st = csn_config_resolve_host(config, err);
     else if (st == CSN_OK && (sb->ops->caps & CSN_CAP_MOUNTS))
-        st = csn_config_settle_given(config, err);
+        st = csn_config_resolve_given(config, err);
     if (st == CSN_OK && (config->flags & CSN_OPEN_DETACHED) && !sb->ops->connect)
         st = csn_fail(err, CSN_UNSUPPORTED, "backend '%s' cannot be detached", sb->ops->name);
     if (st < 0)
@@ -178,7 +178,7 @@ static csn_status take_over_dirs(csn_sandbox *sb, csn_error **err)
         sb->layers = info.layers;
         sb->layer_count = info.layer_count;
     } else {
-        st = csn_ask_dirs(&fs, &first, &home, err);
+        st = csn_probe_dirs(&fs, &first, &home, err);
     }
     if (st < 0)
         return st;
@@ -353,15 +353,16 @@ csn_status csn_connect(const char *id, csn_sandbox **ret, csn_error **err)
 }
 
 /* One that hangs up, or that a later version of us cannot speak to. */
-static csn_status put_down(const char *id, csn_error **err)
+static csn_status force_destroy(const char *id, csn_error **err)
 {
     CSN_CLEANUP(sandbox_freep) csn_sandbox *sb = NULL;
     csn_state_meta *m = NULL;
     csn_status st = from_record(id, &m, &sb, err);
 
     if (st == CSN_OK)
-        st = sb->ops->put_down ? sb->ops->put_down(sb->config, id, sb->register_data, err)
-                               : csn_fail(err, CSN_UNAVAILABLE, "'%s' does not answer", id);
+        st = sb->ops->force_destroy
+                 ? sb->ops->force_destroy(sb->config, id, sb->register_data, err)
+                 : csn_fail(err, CSN_UNAVAILABLE, "'%s' does not answer", id);
     if (m && (st == CSN_OK || st == CSN_GONE))
         csn_state_remove(id, m->name);
     csn_state_meta_free(m);
@@ -386,7 +387,7 @@ csn_status csn_destroy_id(const char *id, csn_error **err)
     csn_close(sb);
     if (!sb && real && st == CSN_UNAVAILABLE) {
         csn_error_free(CSN_STEAL(why));
-        st = put_down(real, &why);
+        st = force_destroy(real, &why);
     }
     if (st == CSN_OK || st == CSN_GONE) {
         csn_error_free(why);

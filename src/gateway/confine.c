@@ -84,7 +84,7 @@ static void wall_off(void)
     (void)csn_landlock_install(&spec, &report);
 }
 
-int csn_confine(uint32_t uid, uint32_t gid, size_t flows_max)
+int gw_confine(uint32_t uid, uint32_t gid, size_t flows_max)
 {
     raise_descriptors(flows_max);
     int rc = become(uid, gid);

@@ -20,39 +20,39 @@
 #define AT_ONCE   8
 
 typedef struct conn {
-    csn_io io;
-    struct csn_control *control;
+    gw_io io;
+    struct gw_control *control;
     bool first; /* the one we were born with */
 } conn;
 
-typedef struct csn_control {
-    csn_gate *gate;
-    csn_io socket;
+typedef struct gw_control {
+    gw_gateway *gate;
+    gw_io socket;
     conn conns[CONNS_MAX];
     bool set_up, detached;
     uint8_t packet[CSN_KEEPER_MSG_MAX];
-} csn_control;
+} gw_control;
 
 /* ---- answers --------------------------------------------------------------------------- */
 
 /* Never waits: a library that does not read its answer must not hold up a sandbox's traffic. */
-static void answer(int channel, uint16_t type, csn_wire_out *o)
+static void answer(int channel, uint16_t type, csn_packer *o)
 {
     if (o->error == 0)
         (void)csn_msg_send(channel, type, o->data, o->len, NULL, 0, 1);
-    csn_wire_out_release(o);
+    csn_packer_release(o);
 }
 
 static void fail(int channel, const char *text)
 {
-    char cut[CSN_GATE_TEXT_MAX + 1];
-    uint8_t buf[CSN_GATE_TEXT_MAX + 64];
-    csn_wire_out o;
+    char cut[CSN_GATEWAY_TEXT_MAX + 1];
+    uint8_t buf[CSN_GATEWAY_TEXT_MAX + 64];
+    csn_packer o;
 
     snprintf(cut, sizeof(cut), "%s", text);
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_put_str(&o, cut);
-    answer(channel, CSN_GATE_FAILED, &o);
+    answer(channel, CSN_GATEWAY_FAILED, &o);
 }
 
 static void fail_errno(int channel, const char *what, int rc)
@@ -66,12 +66,12 @@ static void fail_errno(int channel, const char *what, int rc)
 /* ---- rules ----------------------------------------------------------------------------- */
 
 /* The old rules stay in force when the new ones are wrong. */
-static bool take_rules(csn_gate *g, int channel, const csn_gate_rules *r)
+static bool take_rules(gw_gateway *g, int channel, const csn_gateway_rules *r)
 {
     csn_netrules *rules = NULL;
     csn_error *err = NULL;
 
-    if (csn_netrules_new(r->mode == CSN_GATE_ALL ? "all" : NULL, r->allow, r->deny, &rules,
+    if (csn_netrules_new(r->mode == CSN_GATEWAY_ALL ? "all" : NULL, r->allow, r->deny, &rules,
                          &err) != CSN_OK) {
         fail(channel, csn_error_message(err));
         csn_error_free(err);
@@ -83,64 +83,64 @@ static bool take_rules(csn_gate *g, int channel, const csn_gate_rules *r)
 }
 
 /* Answered after the flows are cut: whoever removed a rule can rely on it from then on. */
-static void update(csn_control *c, int channel, const csn_msg *m)
+static void update(gw_control *c, int channel, const csn_msg *m)
 {
-    csn_gate_rules r;
-    csn_wire_out o;
-    int rc = csn_get_gate_rules(m->body, m->len, &r);
+    csn_gateway_rules r;
+    csn_packer o;
+    int rc = csn_get_gateway_rules(m->body, m->len, &r);
 
     if (rc < 0) {
         fail_errno(channel, "rules", rc);
         return;
     }
     if (take_rules(c->gate, channel, &r)) {
-        csn_judge_again(c->gate);
-        csn_wire_out_init(&o, NULL, 0);
-        answer(channel, CSN_GATE_OK, &o);
+        gw_policy_recheck(c->gate);
+        csn_packer_init(&o, NULL, 0);
+        answer(channel, CSN_GATEWAY_OK, &o);
     }
-    csn_gate_rules_release(&r);
+    csn_gateway_rules_release(&r);
 }
 
 /* The channel is the lease: it stays open for as long as the command may use its sockets. */
-static void narrow(csn_control *c, int *channel, csn_msg *m)
+static void narrow(gw_control *c, int *channel, csn_msg *m)
 {
-    csn_gate_setup s;
-    csn_wire_out o;
-    int rc = csn_get_gate_setup(m->body, m->len, &s);
+    csn_gateway_setup_msg s;
+    csn_packer o;
+    int rc = csn_get_gateway_setup(m->body, m->len, &s);
 
     if (rc == 0) {
-        rc = csn_narrow_begin(c->gate, *channel, m, &s);
-        csn_gate_setup_release(&s);
+        rc = gw_exec_rules_begin(c->gate, *channel, m, &s);
+        csn_gateway_setup_msg_release(&s);
     }
     if (rc == -EUSERS) {
         fail(*channel, "too many commands at once have allowed_domains of their own");
     } else if (rc < 0) {
         fail_errno(*channel, "allowed_domains", rc);
     } else {
-        csn_wire_out_init(&o, NULL, 0);
-        answer(csn_steal_fd(channel), CSN_GATE_OK, &o);
+        csn_packer_init(&o, NULL, 0);
+        answer(csn_steal_fd(channel), CSN_GATEWAY_OK, &o);
     }
 }
 
-static void events(csn_control *c, int channel, const csn_msg *m)
+static void events(gw_control *c, int channel, const csn_msg *m)
 {
-    csn_wire_out o;
+    csn_packer o;
     uint64_t since;
 
-    if (csn_get_gate_since(m->body, m->len, &since) < 0) {
+    if (csn_get_gateway_since(m->body, m->len, &since) < 0) {
         fail(channel, "a malformed question");
         return;
     }
-    csn_wire_out_init(&o, NULL, 0);
-    csn_events_put(c->gate->events, since, &o);
-    answer(channel, CSN_GATE_EVENTS_R, &o);
+    csn_packer_init(&o, NULL, 0);
+    gw_events_put(c->gate->events, since, &o);
+    answer(channel, CSN_GATEWAY_EVENTS_R, &o);
 }
 
 /* ---- set-up ---------------------------------------------------------------------------- */
 
-static void on_conn(csn_io *io, uint32_t events_ready);
+static void on_conn(gw_io *io, uint32_t events_ready);
 
-static bool add_conn(csn_control *c, int fd, bool first)
+static bool add_conn(gw_control *c, int fd, bool first)
 {
     for (size_t i = 0; i < CONNS_MAX; i++) {
         conn *n = &c->conns[i];
@@ -148,7 +148,7 @@ static bool add_conn(csn_control *c, int fd, bool first)
             continue;
         n->control = c;
         n->first = first;
-        if (csn_loop_listen(&c->gate->loop, &n->io, fd, on_conn) == 0)
+        if (gw_loop_listen(&c->gate->loop, &n->io, fd, on_conn) == 0)
             return true;
         n->io.fd = -1;
         return false;
@@ -156,9 +156,9 @@ static bool add_conn(csn_control *c, int fd, bool first)
     return false;
 }
 
-static void on_socket(csn_io *io, uint32_t ready)
+static void on_socket(gw_io *io, uint32_t ready)
 {
-    csn_control *c = CSN_OWNER(csn_control, socket, io);
+    gw_control *c = CSN_OWNER(gw_control, socket, io);
     csn_autofd int fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     (void)ready;
@@ -166,39 +166,40 @@ static void on_socket(csn_io *io, uint32_t ready)
         (void)csn_steal_fd(&fd);
 }
 
-static void on_keeper(csn_io *io, uint32_t ready)
+static void on_keeper(gw_io *io, uint32_t ready)
 {
     (void)ready;
-    CSN_OWNER(csn_gate, keeper, io)->loop.stop = true;
+    CSN_OWNER(gw_gateway, keeper, io)->loop.stop = true;
 }
 
 /* What each descriptor of SETUP is for. Takes fd, if that worked. */
-static int take_socket(csn_control *c, uint32_t bit, int fd)
+static int take_socket(gw_control *c, uint32_t bit, int fd)
 {
-    csn_gate *g = c->gate;
+    gw_gateway *g = c->gate;
     int flags = fcntl(fd, F_GETFL);
 
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-        return bit == CSN_GATE_FD_KEEPER ? csn_loop_listen(&g->loop, &g->keeper, fd, on_keeper)
-                                         : -errno;
+        return bit == CSN_GATEWAY_FD_KEEPER
+                   ? gw_loop_listen(&g->loop, &g->keeper, fd, on_keeper)
+                   : -errno;
     switch (bit) {
-    case CSN_GATE_FD_DNS_UDP4:
-    case CSN_GATE_FD_DNS_UDP6:
-        return csn_stub_open(g, fd, false, NULL);
-    case CSN_GATE_FD_DNS_TCP4:
-    case CSN_GATE_FD_DNS_TCP6:
-        return csn_stub_open(g, fd, true, NULL);
-    case CSN_GATE_FD_TCP4:
-    case CSN_GATE_FD_TCP6:
-        return csn_door_open(g, fd, CSN_WAY_REDIRECT, 0, NULL);
-    case CSN_GATE_FD_PROXY:
-        return csn_door_open(g, fd, CSN_WAY_PROXY, 0, NULL);
-    case CSN_GATE_FD_LINK:
-        return csn_ports_link(g, fd);
-    case CSN_GATE_FD_KEEPER:
-        return csn_loop_listen(&g->loop, &g->keeper, fd, on_keeper);
-    case CSN_GATE_FD_SOCKET:
-        return csn_loop_listen(&g->loop, &c->socket, fd, on_socket);
+    case CSN_GATEWAY_FD_DNS_UDP4:
+    case CSN_GATEWAY_FD_DNS_UDP6:
+        return gw_dns_stub_open(g, fd, false, NULL);
+    case CSN_GATEWAY_FD_DNS_TCP4:
+    case CSN_GATEWAY_FD_DNS_TCP6:
+        return gw_dns_stub_open(g, fd, true, NULL);
+    case CSN_GATEWAY_FD_TCP4:
+    case CSN_GATEWAY_FD_TCP6:
+        return gw_listener_open(g, fd, CSN_WAY_REDIRECT, 0, NULL);
+    case CSN_GATEWAY_FD_PROXY:
+        return gw_listener_open(g, fd, CSN_WAY_PROXY, 0, NULL);
+    case CSN_GATEWAY_FD_LINK:
+        return gw_ports_link(g, fd);
+    case CSN_GATEWAY_FD_KEEPER:
+        return gw_loop_listen(&g->loop, &g->keeper, fd, on_keeper);
+    case CSN_GATEWAY_FD_SOCKET:
+        return gw_loop_listen(&g->loop, &c->socket, fd, on_socket);
     default:
         return -EINVAL;
     }
@@ -206,11 +207,11 @@ static int take_socket(csn_control *c, uint32_t bit, int fd)
 
 /* Blocking would stop everything: another process may have made a socket so, and may still hold
  * it. */
-static int take_sockets(csn_control *c, csn_msg *m, const csn_gate_setup *s)
+static int take_sockets(gw_control *c, csn_msg *m, const csn_gateway_setup_msg *s)
 {
     size_t at = 1;
 
-    for (uint32_t bit = 1; bit <= CSN_GATE_FDS; bit <<= 1) {
+    for (uint32_t bit = 1; bit <= CSN_GATEWAY_FDS; bit <<= 1) {
         if (!(s->flags & bit))
             continue;
         csn_autofd int fd = csn_msg_take_fd(m, at++);
@@ -224,7 +225,8 @@ static int take_sockets(csn_control *c, csn_msg *m, const csn_gate_setup *s)
         int flags = fcntl(fd, F_GETFL);
         if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
             return -errno;
-        int rc = csn_door_open(c->gate, fd, CSN_WAY_LENT, (uint16_t)s->lend[i].outside, NULL);
+        int rc =
+            gw_listener_open(c->gate, fd, CSN_WAY_LENT, (uint16_t)s->lend[i].outside, NULL);
         if (rc < 0)
             return rc;
         (void)csn_steal_fd(&fd);
@@ -233,12 +235,13 @@ static int take_sockets(csn_control *c, csn_msg *m, const csn_gate_setup *s)
 }
 
 /* Before rights are given up: a root caller may publish port 80. */
-static bool publish(csn_gate *g, int channel, const csn_gate_setup *s, csn_gate_ready *ret)
+static bool publish(gw_gateway *g, int channel, const csn_gateway_setup_msg *s,
+                    csn_gateway_ready *ret)
 {
-    *ret = (csn_gate_ready){.n = s->npublish};
+    *ret = (csn_gateway_ready){.n = s->npublish};
     for (uint32_t i = 0; i < s->npublish; i++) {
         uint16_t port = (uint16_t)s->publish[i].outside;
-        int rc = csn_ports_publish(g, (uint16_t)s->publish[i].inside, &port);
+        int rc = gw_ports_publish(g, (uint16_t)s->publish[i].inside, &port);
         if (rc < 0) {
             char what[64];
             snprintf(what, sizeof(what), "port %u of 127.0.0.1", s->publish[i].outside);
@@ -251,31 +254,31 @@ static bool publish(csn_gate *g, int channel, const csn_gate_setup *s, csn_gate_
 }
 
 /* All or nothing: who cannot be set up ends. */
-static bool build(csn_control *c, int channel, csn_msg *m, const csn_gate_setup *s,
-                  csn_gate_ready *ready)
+static bool build(gw_control *c, int channel, csn_msg *m, const csn_gateway_setup_msg *s,
+                  csn_gateway_ready *ready)
 {
-    csn_gate *g = c->gate;
+    gw_gateway *g = c->gate;
 
-    if (m->nfds != 1 + csn_gate_setup_fds(s)) {
+    if (m->nfds != 1 + csn_gateway_setup_msg_fds(s)) {
         fail(channel, "descriptors are missing");
         return false;
     }
-    if (s->npublish > 0 && !(s->flags & CSN_GATE_FD_LINK)) {
+    if (s->npublish > 0 && !(s->flags & CSN_GATEWAY_FD_LINK)) {
         fail(channel, "ports cannot be published without a link to the keeper");
         return false;
     }
-    if ((s->flags & CSN_GATE_DETACHED) && !(s->flags & CSN_GATE_FD_KEEPER)) {
+    if ((s->flags & CSN_GATEWAY_DETACHED) && !(s->flags & CSN_GATEWAY_FD_KEEPER)) {
         fail(channel, "a detached gateway must know its keeper");
         return false;
     }
-    g->flows_max = s->connections_max ? s->connections_max : CSN_GATE_CONNECTIONS_DEFAULT;
-    g->idle_ns = (s->idle_ms ? s->idle_ms : CSN_GATE_IDLE_MS_DEFAULT) * 1000000ull;
-    g->six = s->flags & CSN_GATE_FD_TCP6;
-    c->detached = s->flags & CSN_GATE_DETACHED;
+    g->flows_max = s->connections_max ? s->connections_max : CSN_GATEWAY_CONNECTIONS_DEFAULT;
+    g->idle_ns = (s->idle_ms ? s->idle_ms : CSN_GATEWAY_IDLE_MS_DEFAULT) * 1000000ull;
+    g->six = s->flags & CSN_GATEWAY_FD_TCP6;
+    c->detached = s->flags & CSN_GATEWAY_DETACHED;
     if (!take_rules(g, channel, &s->rules))
         return false;
-    int rc =
-        csn_stub_init(g, s->names_per_second ? s->names_per_second : CSN_GATE_NAMES_DEFAULT);
+    int rc = gw_dns_stub_init(g, s->names_per_second ? s->names_per_second
+                                                     : CSN_GATEWAY_NAMES_DEFAULT);
     if (rc == 0)
         rc = take_sockets(c, m, s);
     if (rc < 0) {
@@ -284,18 +287,18 @@ static bool build(csn_control *c, int channel, csn_msg *m, const csn_gate_setup 
     }
     if (!publish(g, channel, s, ready))
         return false;
-    rc = csn_confine(s->uid, s->gid, g->flows_max);
+    rc = gw_confine(s->uid, s->gid, g->flows_max);
     if (rc < 0)
         fail_errno(channel, "giving up rights", rc);
     return rc == 0;
 }
 
-static void set_up(csn_control *c, int channel, csn_msg *m)
+static void set_up(gw_control *c, int channel, csn_msg *m)
 {
-    csn_gate_ready ready;
-    csn_gate_setup s;
-    csn_wire_out o;
-    int rc = c->set_up ? -EALREADY : csn_get_gate_setup(m->body, m->len, &s);
+    csn_gateway_ready ready;
+    csn_gateway_setup_msg s;
+    csn_packer o;
+    int rc = c->set_up ? -EALREADY : csn_get_gateway_setup(m->body, m->len, &s);
 
     if (rc < 0) {
         fail_errno(channel, "set-up", rc);
@@ -303,32 +306,32 @@ static void set_up(csn_control *c, int channel, csn_msg *m)
     }
     c->set_up = build(c, channel, m, &s, &ready);
     if (c->set_up) {
-        csn_wire_out_init(&o, NULL, 0);
-        csn_put_gate_ready(&o, &ready);
-        answer(channel, CSN_GATE_READY, &o);
+        csn_packer_init(&o, NULL, 0);
+        csn_put_gateway_ready(&o, &ready);
+        answer(channel, CSN_GATEWAY_READY, &o);
     } else {
         c->gate->loop.stop = true;
     }
-    csn_gate_setup_release(&s);
+    csn_gateway_setup_msg_release(&s);
 }
 
 /* ---- requests -------------------------------------------------------------------------- */
 
-static void serve(csn_control *c, csn_msg *m)
+static void serve(gw_control *c, csn_msg *m)
 {
     csn_autofd int channel = csn_msg_take_fd(m, 0);
 
     if (channel < 0)
         return;
-    if (m->type == CSN_GATE_SETUP)
+    if (m->type == CSN_GATEWAY_SETUP)
         set_up(c, channel, m);
     else if (!c->set_up)
         fail(channel, "not set up yet");
-    else if (m->type == CSN_GATE_UPDATE)
+    else if (m->type == CSN_GATEWAY_UPDATE)
         update(c, channel, m);
-    else if (m->type == CSN_GATE_EVENTS)
+    else if (m->type == CSN_GATEWAY_EVENTS)
         events(c, channel, m);
-    else if (m->type == CSN_GATE_NARROW)
+    else if (m->type == CSN_GATEWAY_NARROW)
         narrow(c, &channel, m);
     else
         fail(channel, "an unknown request");
@@ -336,10 +339,10 @@ static void serve(csn_control *c, csn_msg *m)
 
 /* A message that breaks the protocol costs the connection, and the first one its gateway: no
  * network is the safe side of not understanding. */
-static void on_conn(csn_io *io, uint32_t ready)
+static void on_conn(gw_io *io, uint32_t ready)
 {
     conn *n = CSN_OWNER(conn, io, io);
-    csn_control *c = n->control;
+    gw_control *c = n->control;
 
     (void)ready;
     for (int i = 0; i < AT_ONCE; i++) {
@@ -348,7 +351,7 @@ static void on_conn(csn_io *io, uint32_t ready)
         if (rc == -EAGAIN)
             return;
         if (rc <= 0) {
-            csn_loop_close(io);
+            gw_loop_close(io);
             if (n->first && !c->detached)
                 c->gate->loop.stop = true;
             return;
@@ -358,9 +361,9 @@ static void on_conn(csn_io *io, uint32_t ready)
     }
 }
 
-int csn_control_init(csn_gate *g, int fd)
+int gw_control_init(gw_gateway *g, int fd)
 {
-    csn_control *c = calloc(1, sizeof(*c));
+    gw_control *c = calloc(1, sizeof(*c));
 
     if (!c)
         return -ENOMEM;

@@ -22,32 +22,32 @@
 #define ALIVE_COUNT      3
 
 typedef struct csn_try {
-    csn_io io;
-    csn_dial *dial;
+    gw_io io;
+    gw_dial *dial;
     size_t which;
 } csn_try;
 
-struct csn_dial {
-    csn_later later; /* tells of a failure; then the way to the grave */
-    csn_loop *loop;
-    csn_timer stagger;
+struct gw_dial {
+    gw_later later; /* tells of a failure; then the way to the grave */
+    gw_loop *loop;
+    gw_timer stagger;
     csn_try tries[CSN_DIAL_AT_ONCE];
     csn_netaddr addrs[CSN_DIAL_ADDRESSES];
     size_t count, next, open;
     uint16_t port;
     int error; /* of the first that failed: the one the caller would have chosen */
     void *owner;
-    csn_dial_fn *fn;
+    gw_dial_fn *fn;
 };
 
-void csn_socket_prompt(int fd)
+void gw_socket_prompt(int fd)
 {
     int on = 1;
 
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-void csn_socket_local(int fd)
+void gw_socket_local(int fd)
 {
     static const char plainest[] = "reno"; /* the one that every kernel has, for everybody */
 
@@ -81,7 +81,7 @@ static socklen_t sockaddr_of(const csn_netaddr *a, uint16_t port, struct sockadd
     return sizeof(*in6);
 }
 
-void csn_sockaddr_read(const struct sockaddr_storage *ss, csn_netaddr *addr, uint16_t *port)
+void gw_sockaddr_read(const struct sockaddr_storage *ss, csn_netaddr *addr, uint16_t *port)
 {
     *addr = (csn_netaddr){0};
     *port = 0;
@@ -96,47 +96,47 @@ void csn_sockaddr_read(const struct sockaddr_storage *ss, csn_netaddr *addr, uin
     }
 }
 
-void csn_dial_cancel(csn_dial *d)
+void gw_dial_cancel(gw_dial *d)
 {
     if (!d)
         return;
     for (size_t i = 0; i < CSN_DIAL_AT_ONCE; i++)
-        csn_loop_close(&d->tries[i].io);
-    csn_timer_release(d->loop, &d->stagger);
-    csn_loop_bury(d->loop, &d->later, d);
+        gw_loop_close(&d->tries[i].io);
+    gw_timer_release(d->loop, &d->stagger);
+    gw_loop_bury(d->loop, &d->later, d);
 }
 
 /* The dial is gone before its owner hears of it, so that the owner may start another. */
-static void finish(csn_dial *d, int fd, const csn_netaddr *addr)
+static void finish(gw_dial *d, int fd, const csn_netaddr *addr)
 {
     csn_netaddr peer = addr ? *addr : (csn_netaddr){0};
-    csn_dial_fn *fn = d->fn;
+    gw_dial_fn *fn = d->fn;
     void *owner = d->owner;
 
-    csn_dial_cancel(d);
+    gw_dial_cancel(d);
     fn(owner, fd, &peer);
 }
 
-static void failed_later(csn_later *l)
+static void failed_later(gw_later *l)
 {
-    csn_dial *d = (csn_dial *)((char *)l - offsetof(csn_dial, later));
+    gw_dial *d = (gw_dial *)((char *)l - offsetof(gw_dial, later));
 
     finish(d, d->error ? -d->error : -EHOSTUNREACH, NULL);
 }
 
-static void next_try(csn_dial *d);
+static void next_try(gw_dial *d);
 
-static void note(csn_dial *d, int error)
+static void note(gw_dial *d, int error)
 {
     if (d->error == 0)
         d->error = error;
 }
 
 /* Spurious calls are harmless: a connection that is not decided has no error and no OUT. */
-static void on_try(csn_io *io, uint32_t events)
+static void on_try(gw_io *io, uint32_t events)
 {
     csn_try *t = (csn_try *)((char *)io - offsetof(csn_try, io));
-    csn_dial *d = t->dial;
+    gw_dial *d = t->dial;
     int error = 0;
     socklen_t len = sizeof(error);
 
@@ -145,11 +145,11 @@ static void on_try(csn_io *io, uint32_t events)
     if (getsockopt(io->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
         error = errno;
     if (error == 0) {
-        finish(d, csn_loop_take(d->loop, io), &d->addrs[t->which]);
+        finish(d, gw_loop_take(d->loop, io), &d->addrs[t->which]);
         return;
     }
     note(d, error);
-    csn_loop_close(io);
+    gw_loop_close(io);
     d->open--;
     next_try(d);
 }
@@ -162,7 +162,7 @@ static bool is_loopback(const csn_netaddr *a)
 }
 
 /* Takes the socket. Whether there is a try now. */
-static bool begin(csn_dial *d, int sock, size_t which)
+static bool begin(gw_dial *d, int sock, size_t which)
 {
     csn_autofd int fd = sock;
     struct sockaddr_storage ss;
@@ -173,9 +173,9 @@ static bool begin(csn_dial *d, int sock, size_t which)
         i++;
     if (i == CSN_DIAL_AT_ONCE)
         return false;
-    csn_socket_prompt(fd);
+    gw_socket_prompt(fd);
     if (is_loopback(&d->addrs[which]))
-        csn_socket_local(fd);
+        gw_socket_local(fd);
     else
         keep_alive(fd);
     if (connect(fd, (struct sockaddr *)&ss, len) < 0 && errno != EINPROGRESS) {
@@ -184,7 +184,7 @@ static bool begin(csn_dial *d, int sock, size_t which)
     }
     d->tries[i].dial = d;
     d->tries[i].which = which;
-    int rc = csn_loop_watch(d->loop, &d->tries[i].io, fd, on_try);
+    int rc = gw_loop_watch(d->loop, &d->tries[i].io, fd, on_try);
     if (rc < 0) {
         d->tries[i].io.fd = -1;
         note(d, -rc);
@@ -197,7 +197,7 @@ static bool begin(csn_dial *d, int sock, size_t which)
 
 /* The next address that can be tried at all; when none is left and none is open, that is told.
  */
-static void next_try(csn_dial *d)
+static void next_try(gw_dial *d)
 {
     while (d->next < d->count && d->open < CSN_DIAL_AT_ONCE) {
         size_t which = d->next++;
@@ -209,22 +209,22 @@ static void next_try(csn_dial *d)
         }
         if (begin(d, fd, which)) {
             if (d->next < d->count)
-                csn_timer_arm(d->loop, &d->stagger, d->loop->now_ns + STAGGER_NS);
+                gw_timer_arm(d->loop, &d->stagger, d->loop->now_ns + STAGGER_NS);
             return;
         }
     }
     if (d->open == 0)
-        csn_loop_later(d->loop, &d->later, failed_later);
+        gw_loop_later(d->loop, &d->later, failed_later);
 }
 
-static void on_stagger(csn_timer *t)
+static void on_stagger(gw_timer *t)
 {
-    next_try((csn_dial *)((char *)t - offsetof(csn_dial, stagger)));
+    next_try((gw_dial *)((char *)t - offsetof(gw_dial, stagger)));
 }
 
-static csn_dial *new_dial(csn_loop *loop, uint16_t port, void *owner, csn_dial_fn *fn)
+static gw_dial *new_dial(gw_loop *loop, uint16_t port, void *owner, gw_dial_fn *fn)
 {
-    csn_dial *d = calloc(1, sizeof(*d));
+    gw_dial *d = calloc(1, sizeof(*d));
 
     if (!d)
         return NULL;
@@ -234,17 +234,17 @@ static csn_dial *new_dial(csn_loop *loop, uint16_t port, void *owner, csn_dial_f
     d->fn = fn;
     for (size_t i = 0; i < CSN_DIAL_AT_ONCE; i++)
         d->tries[i].io.fd = -1;
-    if (csn_timer_reserve(loop, &d->stagger, on_stagger) < 0) {
+    if (gw_timer_reserve(loop, &d->stagger, on_stagger) < 0) {
         free(d);
         return NULL;
     }
     return d;
 }
 
-csn_dial *csn_dial_start(csn_loop *loop, const csn_netaddr *addrs, size_t n, uint16_t port,
-                         void *owner, csn_dial_fn *fn)
+gw_dial *gw_dial_start(gw_loop *loop, const csn_netaddr *addrs, size_t n, uint16_t port,
+                       void *owner, gw_dial_fn *fn)
 {
-    csn_dial *d = new_dial(loop, port, owner, fn);
+    gw_dial *d = new_dial(loop, port, owner, fn);
 
     if (!d)
         return NULL;
@@ -254,10 +254,10 @@ csn_dial *csn_dial_start(csn_loop *loop, const csn_netaddr *addrs, size_t n, uin
     return d;
 }
 
-csn_dial *csn_dial_with(csn_loop *loop, int sock, const csn_netaddr *addr, uint16_t port,
-                        void *owner, csn_dial_fn *fn)
+gw_dial *gw_dial_with(gw_loop *loop, int sock, const csn_netaddr *addr, uint16_t port,
+                      void *owner, gw_dial_fn *fn)
 {
-    csn_dial *d = new_dial(loop, port, owner, fn);
+    gw_dial *d = new_dial(loop, port, owner, fn);
 
     if (!d) {
         close(sock);
@@ -266,6 +266,6 @@ csn_dial *csn_dial_with(csn_loop *loop, int sock, const csn_netaddr *addr, uint1
     d->addrs[0] = *addr;
     d->count = d->next = 1;
     if (!begin(d, sock, 0))
-        csn_loop_later(loop, &d->later, failed_later);
+        gw_loop_later(loop, &d->later, failed_later);
     return d;
 }

@@ -8,25 +8,25 @@
 #define CSN_DIAL_ADDRESSES 16u
 #define CSN_DIAL_AT_ONCE   3u
 
-typedef struct csn_dial csn_dial;
+typedef struct gw_dial gw_dial;
 /* fd: connected, non-blocking, the owner's from now on; or -errno of the first that failed. The
  * dial is gone when this is called. */
-typedef void csn_dial_fn(void *owner, int fd, const csn_netaddr *addr);
+typedef void gw_dial_fn(void *owner, int fd, const csn_netaddr *addr);
 
 /* Dials exactly these addresses, in their order, each a quarter of a second after the one
  * before or when that failed. fn is called later, never from here. NULL without memory. */
-csn_dial *csn_dial_start(csn_loop *loop, const csn_netaddr *addrs, size_t n, uint16_t port,
-                         void *owner, csn_dial_fn *fn);
+gw_dial *gw_dial_start(gw_loop *loop, const csn_netaddr *addrs, size_t n, uint16_t port,
+                       void *owner, gw_dial_fn *fn);
 /* The same with one socket that somebody else made (in another namespace); takes it, in any
  * case. */
-csn_dial *csn_dial_with(csn_loop *loop, int sock, const csn_netaddr *addr, uint16_t port,
-                        void *owner, csn_dial_fn *fn);
-void csn_dial_cancel(csn_dial *d);
+gw_dial *gw_dial_with(gw_loop *loop, int sock, const csn_netaddr *addr, uint16_t port,
+                      void *owner, gw_dial_fn *fn);
+void gw_dial_cancel(gw_dial *d);
 
 /* Small messages are not to wait for each other. */
-void csn_socket_prompt(int fd);
+void gw_socket_prompt(int fd);
 /* A socket whose other end is on this machine: nothing on the way is ever congested, and what a
  * host does about that only costs. Connections inherit it from listeners. */
-void csn_socket_local(int fd);
+void gw_socket_local(int fd);
 /* The address of a socket, as value and port. */
-void csn_sockaddr_read(const struct sockaddr_storage *ss, csn_netaddr *addr, uint16_t *port);
+void gw_sockaddr_read(const struct sockaddr_storage *ss, csn_netaddr *addr, uint16_t *port);

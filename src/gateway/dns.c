@@ -57,7 +57,7 @@ static bool skip(cursor *c, size_t n)
 }
 
 /* Adds one label to the text; a label that would read as two makes the text useless. */
-static void add_label(csn_dns_query *q, const uint8_t *label, size_t n, bool *plain)
+static void add_label(gw_dns_query *q, const uint8_t *label, size_t n, bool *plain)
 {
     if (memchr(label, '.', n) || memchr(label, '\0', n))
         *plain = false;
@@ -67,7 +67,7 @@ static void add_label(csn_dns_query *q, const uint8_t *label, size_t n, bool *pl
     q->name_len += n;
 }
 
-static bool read_question_name(cursor *c, csn_dns_query *q)
+static bool read_question_name(cursor *c, gw_dns_query *q)
 {
     size_t start = c->at;
     bool plain = true;
@@ -89,7 +89,7 @@ static bool read_question_name(cursor *c, csn_dns_query *q)
     return true;
 }
 
-static bool read_question(cursor *c, csn_dns_query *q)
+static bool read_question(cursor *c, gw_dns_query *q)
 {
     size_t start = c->at;
 
@@ -133,7 +133,7 @@ static bool options_are_whole(const uint8_t *data, size_t len)
     return true;
 }
 
-static bool read_additional(cursor *c, csn_dns_query *q)
+static bool read_additional(cursor *c, gw_dns_query *q)
 {
     bool is_root;
     uint16_t type, class, ext, flags, len;
@@ -158,7 +158,7 @@ static bool read_additional(cursor *c, csn_dns_query *q)
 }
 
 /* Everything after the header; false: malformed. */
-static bool read_body(cursor *c, csn_dns_query *q)
+static bool read_body(cursor *c, gw_dns_query *q)
 {
     const uint8_t *counts = c->data + 4;
     uint16_t more = get16(counts + 6);
@@ -172,7 +172,7 @@ static bool read_body(cursor *c, csn_dns_query *q)
     return c->at == c->len;
 }
 
-enum csn_dns_result csn_dns_parse(const void *data, size_t len, csn_dns_query *ret)
+enum gw_dns_result gw_dns_parse(const void *data, size_t len, gw_dns_query *ret)
 {
     cursor c = {.data = data, .len = len, .at = HEADER};
 
@@ -214,7 +214,7 @@ static void put_bytes(writer *w, const void *data, size_t n)
     w->len += n;
 }
 
-static void put_header(writer *w, const csn_dns_query *q, const csn_dns_answer *a, bool record,
+static void put_header(writer *w, const gw_dns_query *q, const gw_dns_answer *a, bool record,
                        bool soa, bool truncated)
 {
     unsigned flags = FLAG_ANSWER | FLAG_RA | (unsigned)q->opcode << 11 | (a->rcode & 0xfu);
@@ -233,7 +233,7 @@ static void put_header(writer *w, const csn_dns_query *q, const csn_dns_answer *
     put16(w, q->edns);
 }
 
-static void put_record(writer *w, const csn_dns_answer *a)
+static void put_record(writer *w, const gw_dns_answer *a)
 {
     put16(w, QUESTION_PTR);
     put16(w, a->address_len == 4 ? CSN_DNS_TYPE_A : CSN_DNS_TYPE_AAAA);
@@ -258,7 +258,7 @@ static void put_soa(writer *w, uint32_t ttl)
         put32(w, ttl);
 }
 
-static void put_opt(writer *w, const csn_dns_query *q, enum csn_dns_rcode rcode)
+static void put_opt(writer *w, const gw_dns_query *q, enum gw_dns_rcode rcode)
 {
     put_bytes(w, "", 1);
     put16(w, TYPE_OPT);
@@ -268,12 +268,12 @@ static void put_opt(writer *w, const csn_dns_query *q, enum csn_dns_rcode rcode)
     put16(w, 0);
 }
 
-size_t csn_dns_udp_limit(const csn_dns_query *q)
+size_t gw_dns_udp_limit(const gw_dns_query *q)
 {
     return q->udp_size < CSN_DNS_UDP_MAX ? q->udp_size : CSN_DNS_UDP_MAX;
 }
 
-size_t csn_dns_reply(const csn_dns_query *q, const csn_dns_answer *a, void *out, size_t size)
+size_t gw_dns_reply(const gw_dns_query *q, const gw_dns_answer *a, void *out, size_t size)
 {
     writer w = {.data = out};
     bool record =
@@ -299,7 +299,7 @@ size_t csn_dns_reply(const csn_dns_query *q, const csn_dns_answer *a, void *out,
     return w.len;
 }
 
-int csn_dns_tcp_next(const void *data, size_t len, size_t *len_ret)
+int gw_dns_tcp_next(const void *data, size_t len, size_t *len_ret)
 {
     if (len < 2)
         return 0;
@@ -310,7 +310,7 @@ int csn_dns_tcp_next(const void *data, size_t len, size_t *len_ret)
     return len - 2 >= n;
 }
 
-void csn_dns_tcp_length(uint8_t out[2], size_t len)
+void gw_dns_tcp_length(uint8_t out[2], size_t len)
 {
     out[0] = (uint8_t)(len >> 8);
     out[1] = (uint8_t)len;

@@ -13,32 +13,32 @@
 #define SLOTS       1024u         /* refusals that are looked at to find the same again */
 #define PACKET_ROOM (60u * 1024u) /* leaves room for the head, and for the longest event */
 
-struct csn_events {
-    csn_gate_event *ring[CSN_GATE_EVENTS_MAX]; /* by seq; the strings follow each */
-    uint64_t next;                             /* of the event to come; the first is 1 */
-    uint64_t read;                             /* all before were given to somebody */
-    uint64_t slots[SLOTS];                     /* seq of a refusal, by what it is about */
+struct gw_events {
+    csn_gateway_event *ring[CSN_GATEWAY_EVENTS_MAX]; /* by seq; the strings follow each */
+    uint64_t next;                                   /* of the event to come; the first is 1 */
+    uint64_t read;                                   /* all before were given to somebody */
+    uint64_t slots[SLOTS];                           /* seq of a refusal, by what it is about */
 };
 
-csn_events *csn_events_new(void)
+gw_events *gw_events_new(void)
 {
-    csn_events *e = calloc(1, sizeof(*e));
+    gw_events *e = calloc(1, sizeof(*e));
 
     if (e)
         e->next = 1;
     return e;
 }
 
-void csn_events_free(csn_events *e)
+void gw_events_free(gw_events *e)
 {
-    for (size_t i = 0; e && i < CSN_GATE_EVENTS_MAX; i++)
+    for (size_t i = 0; e && i < CSN_GATEWAY_EVENTS_MAX; i++)
         free(e->ring[i]);
     free(e);
 }
 
-static csn_gate_event **at(csn_events *e, uint64_t seq)
+static csn_gateway_event **at(gw_events *e, uint64_t seq)
 {
-    return &e->ring[seq % CSN_GATE_EVENTS_MAX];
+    return &e->ring[seq % CSN_GATEWAY_EVENTS_MAX];
 }
 
 /* FNV-1a. Who makes names collide gains a repeated event. */
@@ -49,14 +49,14 @@ static uint64_t mix(uint64_t h, const char *s)
     return (h ^ 255) * 1099511628211u;
 }
 
-static uint64_t *slot_of(csn_events *e, const csn_gate_event *ev)
+static uint64_t *slot_of(gw_events *e, const csn_gateway_event *ev)
 {
     uint64_t h = mix(mix(14695981039346656037u, ev->name), ev->address) + ev->port + ev->kind;
 
     return &e->slots[h % SLOTS];
 }
 
-static bool same(const csn_gate_event *a, const csn_gate_event *b)
+static bool same(const csn_gateway_event *a, const csn_gateway_event *b)
 {
     return a->kind == b->kind && a->verdict == b->verdict && a->proto == b->proto &&
            a->port == b->port && strcmp(a->name, b->name) == 0 &&
@@ -65,13 +65,13 @@ static bool same(const csn_gate_event *a, const csn_gate_event *b)
 
 /* Counts a refusal that is in the ring and that nobody has read of yet. Somebody who did would
  * never learn that it happened again. */
-static bool count_again(csn_events *e, const csn_gate_event *ev)
+static bool count_again(gw_events *e, const csn_gateway_event *ev)
 {
     uint64_t seq = *slot_of(e, ev);
 
-    if (seq == 0 || seq < e->read || seq + CSN_GATE_EVENTS_MAX < e->next)
+    if (seq == 0 || seq < e->read || seq + CSN_GATEWAY_EVENTS_MAX < e->next)
         return false;
-    csn_gate_event *old = *at(e, seq);
+    csn_gateway_event *old = *at(e, seq);
     if (!old || old->seq != seq || !same(old, ev))
         return false;
     old->count++;
@@ -89,14 +89,14 @@ static const char *keep(char **end, const char *s, size_t len)
 }
 
 /* One block: the event, then its strings, each within the ceiling of the wire. */
-static csn_gate_event *copy(const csn_gate_event *ev)
+static csn_gateway_event *copy(const csn_gateway_event *ev)
 {
-    size_t name = strnlen(ev->name, CSN_GATE_NAME_MAX);
-    size_t address = strnlen(ev->address, CSN_GATE_ADDRESS_MAX);
-    size_t rule = strnlen(ev->rule, CSN_GATE_RULE_MAX);
-    size_t hint = strnlen(ev->hint, CSN_GATE_RULE_MAX);
-    size_t why = strnlen(ev->why, CSN_GATE_WHY_MAX);
-    csn_gate_event *c = malloc(sizeof(*c) + name + address + rule + hint + why + 5);
+    size_t name = strnlen(ev->name, CSN_GATEWAY_NAME_MAX);
+    size_t address = strnlen(ev->address, CSN_GATEWAY_ADDRESS_MAX);
+    size_t rule = strnlen(ev->rule, CSN_GATEWAY_RULE_MAX);
+    size_t hint = strnlen(ev->hint, CSN_GATEWAY_RULE_MAX);
+    size_t why = strnlen(ev->why, CSN_GATEWAY_WHY_MAX);
+    csn_gateway_event *c = malloc(sizeof(*c) + name + address + rule + hint + why + 5);
 
     if (!c)
         return NULL;
@@ -110,32 +110,32 @@ static csn_gate_event *copy(const csn_gate_event *ev)
     return c;
 }
 
-void csn_events_add(csn_events *e, const csn_gate_event *ev)
+void gw_events_add(gw_events *e, const csn_gateway_event *ev)
 {
-    csn_gate_event full = *ev;
+    csn_gateway_event full = *ev;
 
     full.name = ev->name ? ev->name : "";
     full.address = ev->address ? ev->address : "";
     full.rule = ev->rule ? ev->rule : "";
     full.hint = ev->hint ? ev->hint : "";
     full.why = ev->why ? ev->why : "";
-    if (full.verdict == CSN_GATE_DENY && count_again(e, &full))
+    if (full.verdict == CSN_GATEWAY_DENY && count_again(e, &full))
         return;
     full.seq = e->next++;
     full.time_ms = csn_wall_ms();
     full.count = 1;
     free(*at(e, full.seq));
     *at(e, full.seq) = copy(&full);
-    if (full.verdict == CSN_GATE_DENY)
+    if (full.verdict == CSN_GATEWAY_DENY)
         *slot_of(e, &full) = full.seq;
 }
 
-void csn_events_put(csn_events *e, uint64_t since, csn_wire_out *o)
+void gw_events_put(gw_events *e, uint64_t since, csn_packer *o)
 {
-    uint64_t oldest = e->next > CSN_GATE_EVENTS_MAX ? e->next - CSN_GATE_EVENTS_MAX : 1;
+    uint64_t oldest = e->next > CSN_GATEWAY_EVENTS_MAX ? e->next - CSN_GATEWAY_EVENTS_MAX : 1;
     uint64_t from = since < 1 ? 1 : since;
-    csn_gate_batch b = {0};
-    csn_wire_out body;
+    csn_gateway_batch b = {0};
+    csn_packer body;
 
     if (from > e->next)
         from = e->next;
@@ -143,12 +143,12 @@ void csn_events_put(csn_events *e, uint64_t since, csn_wire_out *o)
         b.dropped = oldest - from;
         from = oldest;
     }
-    csn_wire_out_init(&body, NULL, 0);
-    for (; from < e->next && b.count < CSN_GATE_BATCH_MAX && body.len < PACKET_ROOM - 4096;
+    csn_packer_init(&body, NULL, 0);
+    for (; from < e->next && b.count < CSN_GATEWAY_BATCH_MAX && body.len < PACKET_ROOM - 4096;
          from++) {
-        const csn_gate_event *ev = *at(e, from);
+        const csn_gateway_event *ev = *at(e, from);
         if (ev) {
-            csn_put_gate_event(&body, ev);
+            csn_put_gateway_event(&body, ev);
             b.count++;
         } else {
             b.dropped++;
@@ -158,8 +158,8 @@ void csn_events_put(csn_events *e, uint64_t since, csn_wire_out *o)
     b.more = from < e->next && b.count > 0;
     if (from > e->read)
         e->read = from;
-    csn_put_gate_batch(o, &b);
+    csn_put_gateway_batch(o, &b);
     csn_put_bytes(o, body.data, body.len);
     o->error = o->error ? o->error : body.error;
-    csn_wire_out_release(&body);
+    csn_packer_release(&body);
 }

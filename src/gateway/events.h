@@ -5,13 +5,13 @@
 #pragma once
 #include "gateway/proto.h"
 
-typedef struct csn_events csn_events;
+typedef struct gw_events gw_events;
 
 /* NULL without memory. */
-csn_events *csn_events_new(void);
-void csn_events_free(csn_events *e);
+gw_events *gw_events_new(void);
+void gw_events_free(gw_events *e);
 /* Copies the strings, of which NULL is "". seq, time and count are set here. Without memory the
  * event counts as dropped. */
-void csn_events_add(csn_events *e, const csn_gate_event *ev);
+void gw_events_add(gw_events *e, const csn_gateway_event *ev);
 /* The answer to EVENTS: from `since` on, as many as fit into one packet. */
-void csn_events_put(csn_events *e, uint64_t since, csn_wire_out *o);
+void gw_events_put(gw_events *e, uint64_t since, csn_packer *o);

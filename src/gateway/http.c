@@ -48,23 +48,23 @@ static bool is_gap(char c)
            u == 0x85 || u == 0xa0;
 }
 
-static bool equals(csn_slice s, const char *text)
+static bool equals(gw_slice s, const char *text)
 {
     return s.len == strlen(text) && memcmp(s.at, text, s.len) == 0;
 }
 
-static bool equals_nocase(csn_slice s, const char *text)
+static bool equals_nocase(gw_slice s, const char *text)
 {
     return s.len == strlen(text) && strncasecmp(s.at, text, s.len) == 0;
 }
 
-static enum csn_http_result bad(csn_http_head *h, const char *why)
+static enum gw_http_result bad(gw_http_head *h, const char *why)
 {
     h->why = why;
     return CSN_HTTP_BAD;
 }
 
-static bool is_known_method(csn_slice word)
+static bool is_known_method(gw_slice word)
 {
     static const char *const known[] = {"GET",     "HEAD",    "POST",  "PUT",   "DELETE",
                                         "CONNECT", "OPTIONS", "TRACE", "PATCH", "PRI"};
@@ -85,7 +85,7 @@ static bool names_a_version(const char *line, size_t len)
 
 /* What balancers put before a connection to tell a server whose it is: a line, or bytes that
  * begin with two empty ones. Nobody inside has a reason to, and it hides the request. */
-static bool is_proxy_header(csn_slice word, char c, const char *data, size_t seen)
+static bool is_proxy_header(gw_slice word, char c, const char *data, size_t seen)
 {
     if (word.len == 0)
         return c == '\0' && seen == 4 && memcmp(data, "\r\n\r\n", 4) == 0;
@@ -93,9 +93,9 @@ static bool is_proxy_header(csn_slice word, char c, const char *data, size_t see
 }
 
 /* The first word has ended before data[s->seen]. */
-static enum csn_http_result judge_word(csn_http_scan *s, const char *data, csn_http_head *h)
+static enum gw_http_result judge_word(gw_http_scan *s, const char *data, gw_http_head *h)
 {
-    csn_slice word = {.at = data + s->word, .len = s->seen - s->word};
+    gw_slice word = {.at = data + s->word, .len = s->seen - s->word};
     char c = data[s->seen];
 
     if (is_proxy_header(word, c, data, s->seen))
@@ -113,7 +113,7 @@ static enum csn_http_result judge_word(csn_http_scan *s, const char *data, csn_h
 }
 
 /* An unknown method: only the end of the line says whether this is HTTP. */
-static enum csn_http_result judge_line(csn_http_scan *s, const char *data, csn_http_head *h)
+static enum gw_http_result judge_line(gw_http_scan *s, const char *data, gw_http_head *h)
 {
     if (!names_a_version(data + s->word, s->seen - s->word))
         return CSN_HTTP_NOT_HTTP;
@@ -124,7 +124,7 @@ static enum csn_http_result judge_line(csn_http_scan *s, const char *data, csn_h
 }
 
 /* May the first word be a method? Those that are in use are words of letters. */
-static bool is_word_of_letters(const char *data, const csn_http_scan *s)
+static bool is_word_of_letters(const char *data, const gw_http_scan *s)
 {
     size_t n = s->word;
 
@@ -134,10 +134,10 @@ static bool is_word_of_letters(const char *data, const csn_http_scan *s)
 }
 
 /* Is this HTTP at all? Leaves phase P_LINES when it is. */
-static enum csn_http_result judge_start(csn_http_scan *s, const char *data, size_t len,
-                                        csn_http_head *h)
+static enum gw_http_result judge_start(gw_http_scan *s, const char *data, size_t len,
+                                       gw_http_head *h)
 {
-    enum csn_http_result r = CSN_HTTP_NEED_MORE;
+    enum gw_http_result r = CSN_HTTP_NEED_MORE;
 
     for (; s->seen < len && s->phase != P_LINES && r == CSN_HTTP_NEED_MORE; s->seen++) {
         char c = data[s->seen];
@@ -158,7 +158,7 @@ static enum csn_http_result judge_start(csn_http_scan *s, const char *data, size
 }
 
 /* host, host:port, [v6], [v6]:port, and nothing else: no user, no path, no list. */
-static bool read_authority(csn_slice s, csn_http_authority *ret)
+static bool read_authority(gw_slice s, gw_http_authority *ret)
 {
     size_t n = 0, i;
     uint32_t port = 0;
@@ -169,12 +169,12 @@ static bool read_authority(csn_slice s, csn_http_authority *ret)
             ;
         if (n == s.len || s.at[n] != ']')
             return false;
-        ret->host = (csn_slice){.at = s.at + 1, .len = n - 1};
+        ret->host = (gw_slice){.at = s.at + 1, .len = n - 1};
         n++;
     } else {
         while (n < s.len && (is_alnum(s.at[n]) || strchr("-_.", s.at[n])) && s.at[n] != '\0')
             n++;
-        ret->host = (csn_slice){.at = s.at, .len = n};
+        ret->host = (gw_slice){.at = s.at, .len = n};
     }
     if (ret->host.len == 0 || ret->host.len > HOST_MAX)
         return false;
@@ -191,20 +191,20 @@ static bool read_authority(csn_slice s, csn_http_authority *ret)
 
 /* http://authority[/path]: the authority ends with a slash or with the target, never with a
  * mark that one server counts to the host and another to the path. */
-static bool read_absolute(csn_http_head *h)
+static bool read_absolute(gw_http_head *h)
 {
-    csn_slice t = h->target;
+    gw_slice t = h->target;
 
     if (t.len < 7 || strncasecmp(t.at, "http://", 7) != 0)
         return false;
     const char *slash = memchr(t.at + 7, '/', t.len - 7);
     size_t end = slash ? (size_t)(slash - t.at) : t.len;
     h->form = CSN_HTTP_ABSOLUTE;
-    h->path = (csn_slice){.at = t.at + end, .len = t.len - end};
-    return read_authority((csn_slice){.at = t.at + 7, .len = end - 7}, &h->authority);
+    h->path = (gw_slice){.at = t.at + end, .len = t.len - end};
+    return read_authority((gw_slice){.at = t.at + 7, .len = end - 7}, &h->authority);
 }
 
-static bool read_target(csn_http_head *h)
+static bool read_target(gw_http_head *h)
 {
     if (equals(h->method, "CONNECT")) {
         h->form = CSN_HTTP_AUTHORITY;
@@ -221,14 +221,14 @@ static bool read_target(csn_http_head *h)
     return read_absolute(h);
 }
 
-static csn_slice until_space(const char *at, const char *end)
+static gw_slice until_space(const char *at, const char *end)
 {
     const char *space = memchr(at, ' ', (size_t)(end - at));
 
-    return (csn_slice){.at = at, .len = (size_t)((space ? space : end) - at)};
+    return (gw_slice){.at = at, .len = (size_t)((space ? space : end) - at)};
 }
 
-static enum csn_http_result read_request_line(csn_http_head *h, csn_slice line)
+static enum gw_http_result read_request_line(gw_http_head *h, gw_slice line)
 {
     const char *end = line.at + line.len;
 
@@ -253,7 +253,7 @@ static enum csn_http_result read_request_line(csn_http_head *h, csn_slice line)
 }
 
 /* The next word of a list with commas; false at its end. */
-static bool next_word(csn_slice *list, csn_slice *word)
+static bool next_word(gw_slice *list, gw_slice *word)
 {
     while (list->len > 0 && strchr(", \t", list->at[0])) {
         list->at++;
@@ -269,9 +269,9 @@ static bool next_word(csn_slice *list, csn_slice *word)
 }
 
 /* `Connection: host` asks proxies on the way to take the Host away again. */
-static enum csn_http_result read_connection(csn_http_head *h, csn_slice list)
+static enum gw_http_result read_connection(gw_http_head *h, gw_slice list)
 {
-    csn_slice word;
+    gw_slice word;
 
     while (next_word(&list, &word)) {
         if (equals_nocase(word, "close"))
@@ -283,9 +283,9 @@ static enum csn_http_result read_connection(csn_http_head *h, csn_slice list)
     return CSN_HTTP_HEAD;
 }
 
-static enum csn_http_result read_upgrade(csn_http_head *h, csn_slice list)
+static enum gw_http_result read_upgrade(gw_http_head *h, gw_slice list)
 {
-    csn_slice word;
+    gw_slice word;
 
     while (next_word(&list, &word)) {
         h->upgrade = true;
@@ -295,7 +295,7 @@ static enum csn_http_result read_upgrade(csn_http_head *h, csn_slice list)
     return CSN_HTTP_HEAD;
 }
 
-static enum csn_http_result read_length(csn_http_head *h, csn_slice value)
+static enum gw_http_result read_length(gw_http_head *h, gw_slice value)
 {
     if (value.len == 0 || value.len > LENGTH_MAX)
         return bad(h, "a Content-Length that is no length");
@@ -309,8 +309,8 @@ static enum csn_http_result read_length(csn_http_head *h, csn_slice value)
     return CSN_HTTP_HEAD;
 }
 
-static enum csn_http_result read_field(csn_http_head *h, once *seen, csn_slice name,
-                                       csn_slice value)
+static enum gw_http_result read_field(gw_http_head *h, once *seen, gw_slice name,
+                                      gw_slice value)
 {
     if (equals_nocase(name, "host")) {
         if (seen->host)
@@ -336,9 +336,9 @@ static enum csn_http_result read_field(csn_http_head *h, once *seen, csn_slice n
     return CSN_HTTP_HEAD;
 }
 
-static enum csn_http_result read_field_line(csn_http_head *h, once *seen, csn_slice line)
+static enum gw_http_result read_field_line(gw_http_head *h, once *seen, gw_slice line)
 {
-    csn_slice name = {.at = line.at}, value;
+    gw_slice name = {.at = line.at}, value;
 
     while (name.len < line.len && is_token_byte(line.at[name.len]))
         name.len++;
@@ -360,7 +360,7 @@ static enum csn_http_result read_field_line(csn_http_head *h, once *seen, csn_sl
     return read_field(h, seen, name, value);
 }
 
-static enum csn_http_result check_whole(csn_http_head *h, const once *seen)
+static enum gw_http_result check_whole(gw_http_head *h, const once *seen)
 {
     if (seen->length && seen->encoding)
         return bad(h, "both Content-Length and Transfer-Encoding");
@@ -374,16 +374,16 @@ static enum csn_http_result check_whole(csn_http_head *h, const once *seen)
 }
 
 /* len bytes that end with an empty line; each line ends with CR LF and has no other LF. */
-static enum csn_http_result read_head(const char *data, size_t len, csn_http_head *h)
+static enum gw_http_result read_head(const char *data, size_t len, gw_http_head *h)
 {
     once seen = {0};
     unsigned fields = 0;
-    enum csn_http_result r = CSN_HTTP_HEAD;
+    enum gw_http_result r = CSN_HTTP_HEAD;
 
     h->len = len;
     for (size_t at = 0; at < len - 2 && r == CSN_HTTP_HEAD;) {
         const char *lf = memchr(data + at, '\n', len - at);
-        csn_slice line = {.at = data + at, .len = (size_t)(lf - (data + at)) - 1};
+        gw_slice line = {.at = data + at, .len = (size_t)(lf - (data + at)) - 1};
         if (at == 0)
             r = read_request_line(h, line);
         else if (++fields > CSN_HTTP_FIELDS_MAX)
@@ -396,8 +396,8 @@ static enum csn_http_result read_head(const char *data, size_t len, csn_http_hea
 }
 
 /* Looks for the empty line, from where it stopped. */
-static enum csn_http_result find_end(csn_http_scan *s, const char *data, size_t len,
-                                     csn_http_head *h)
+static enum gw_http_result find_end(gw_http_scan *s, const char *data, size_t len,
+                                    gw_http_head *h)
 {
     const char *lf;
 
@@ -414,11 +414,11 @@ static enum csn_http_result find_end(csn_http_scan *s, const char *data, size_t 
     return CSN_HTTP_NEED_MORE;
 }
 
-enum csn_http_result csn_http_inspect(csn_http_scan *s, const void *data, size_t len,
-                                      csn_http_head *ret)
+enum gw_http_result gw_http_inspect(gw_http_scan *s, const void *data, size_t len,
+                                    gw_http_head *ret)
 {
     size_t limit = len < CSN_HTTP_HEAD_MAX ? len : CSN_HTTP_HEAD_MAX;
-    enum csn_http_result r = CSN_HTTP_NEED_MORE;
+    enum gw_http_result r = CSN_HTTP_NEED_MORE;
 
     memset(ret, 0, sizeof(*ret));
     if (len == 0)
@@ -434,7 +434,7 @@ enum csn_http_result csn_http_inspect(csn_http_scan *s, const void *data, size_t
     return r;
 }
 
-bool csn_http_is_begun(const csn_http_scan *s, const void *data, size_t len)
+bool gw_http_is_begun(const gw_http_scan *s, const void *data, size_t len)
 {
     const char *text = data;
 

@@ -30,17 +30,17 @@ enum answer { A_NONE, A_LEFT, A_STAYED, A_BAD };
 #define STATUS     "HTTP/1.d nnn"
 #define STATUS_LEN (sizeof(STATUS) - 1)
 
-static enum csn_http_result fail(csn_http_follow *f, const char *why)
+static enum gw_http_result fail(gw_http_follow *f, const char *why)
 {
     f->phase = F_BAD;
     f->why = why;
     return CSN_HTTP_BAD;
 }
 
-static void end_request(csn_http_follow *f)
+static void end_request(gw_http_follow *f)
 {
     f->again = true;
-    f->scan = (csn_http_scan){0};
+    f->scan = (gw_http_scan){0};
     f->phase = F_HEAD;
     if (!f->switching)
         return;
@@ -52,7 +52,7 @@ static void end_request(csn_http_follow *f)
         fail(f, "the server's answer is not HTTP");
 }
 
-static void begin_body(csn_http_follow *f, const csn_http_head *h)
+static void begin_body(gw_http_follow *f, const gw_http_head *h)
 {
     f->connect = h->form == CSN_HTTP_AUTHORITY;
     /* HTTP/2 is not followed: a client that was let into it meets BAD with its next bytes */
@@ -68,10 +68,10 @@ static void begin_body(csn_http_follow *f, const csn_http_head *h)
         end_request(f);
 }
 
-static enum csn_http_result next_head(csn_http_follow *f, const void *data, size_t len,
-                                      size_t *pass, csn_http_head *head)
+static enum gw_http_result next_head(gw_http_follow *f, const void *data, size_t len,
+                                     size_t *pass, gw_http_head *head)
 {
-    enum csn_http_result r = csn_http_inspect(&f->scan, data, len, head);
+    enum gw_http_result r = gw_http_inspect(&f->scan, data, len, head);
 
     if (r == CSN_HTTP_HEAD) {
         *pass = head->len;
@@ -103,7 +103,7 @@ static bool is_text_byte(char c)
     return (u >= ' ' && u != 0x7f) || u == '\t';
 }
 
-static const char *take_size(csn_http_follow *f, char c)
+static const char *take_size(gw_http_follow *f, char c)
 {
     int digit = hex_digit(c);
 
@@ -120,7 +120,7 @@ static const char *take_size(csn_http_follow *f, char c)
     return NULL;
 }
 
-static const char *take_extension(csn_http_follow *f, char c)
+static const char *take_extension(gw_http_follow *f, char c)
 {
     if (c == '\r') {
         f->chunk = C_SIZE_LF;
@@ -152,7 +152,7 @@ static bool is_name_byte(char c)
            (c != '\0' && strchr("!#$%&'*+-.^_`|~", c));
 }
 
-static const char *take_trailer_name(csn_http_follow *f, char c)
+static const char *take_trailer_name(gw_http_follow *f, char c)
 {
     if (c == '\r' && f->name_len == 0) {
         f->chunk = C_END_LF;
@@ -171,7 +171,7 @@ static const char *take_trailer_name(csn_http_follow *f, char c)
     return NULL;
 }
 
-static const char *take_trailer_byte(csn_http_follow *f, char c)
+static const char *take_trailer_byte(gw_http_follow *f, char c)
 {
     if (++f->trailer_len > CSN_HTTP_TRAILER_MAX)
         return "trailers that are too long";
@@ -185,7 +185,7 @@ static const char *take_trailer_byte(csn_http_follow *f, char c)
 }
 
 /* The states in which one certain byte must follow. */
-static const char *take_fixed(csn_http_follow *f, char c)
+static const char *take_fixed(gw_http_follow *f, char c)
 {
     if (c != (f->chunk == C_DATA_CR ? '\r' : '\n'))
         return "a line or a chunk that does not end with CR LF";
@@ -206,7 +206,7 @@ static const char *take_fixed(csn_http_follow *f, char c)
 }
 
 /* Takes one byte of the frame around the data; why it must not be there, or NULL. */
-static const char *take_chunk_byte(csn_http_follow *f, char c)
+static const char *take_chunk_byte(gw_http_follow *f, char c)
 {
     if (f->chunk == C_SIZE)
         return take_size(f, c);
@@ -217,7 +217,7 @@ static const char *take_chunk_byte(csn_http_follow *f, char c)
     return take_fixed(f, c);
 }
 
-static size_t take_data(csn_http_follow *f, size_t len)
+static size_t take_data(gw_http_follow *f, size_t len)
 {
     size_t n = f->left < len ? (size_t)f->left : len;
 
@@ -229,8 +229,8 @@ static size_t take_data(csn_http_follow *f, size_t len)
     return n;
 }
 
-static enum csn_http_result next_chunked(csn_http_follow *f, const char *data, size_t len,
-                                         size_t *pass)
+static enum gw_http_result next_chunked(gw_http_follow *f, const char *data, size_t len,
+                                        size_t *pass)
 {
     size_t at = 0;
 
@@ -250,8 +250,8 @@ static enum csn_http_result next_chunked(csn_http_follow *f, const char *data, s
     return at > 0 ? CSN_HTTP_BODY : CSN_HTTP_BAD;
 }
 
-enum csn_http_result csn_http_follow_next(csn_http_follow *f, const void *data, size_t len,
-                                          size_t *pass, csn_http_head *head)
+enum gw_http_result gw_http_follow_next(gw_http_follow *f, const void *data, size_t len,
+                                        size_t *pass, gw_http_head *head)
 {
     *pass = 0;
     switch ((enum phase)f->phase) {
@@ -283,7 +283,7 @@ enum csn_http_result csn_http_follow_next(csn_http_follow *f, const void *data, 
     return CSN_HTTP_BODY;
 }
 
-uint64_t csn_http_follow_ahead(const csn_http_follow *f)
+uint64_t gw_http_follow_ahead(const gw_http_follow *f)
 {
     if (f->phase == F_OPAQUE)
         return UINT64_MAX;
@@ -292,11 +292,11 @@ uint64_t csn_http_follow_ahead(const csn_http_follow *f)
     return 0;
 }
 
-void csn_http_follow_skip(csn_http_follow *f, uint64_t n)
+void gw_http_follow_skip(gw_http_follow *f, uint64_t n)
 {
     if (f->phase == F_OPAQUE || n == 0)
         return;
-    if (n > csn_http_follow_ahead(f)) {
+    if (n > gw_http_follow_ahead(f)) {
         fail(f, "more was passed on than was known");
         return;
     }
@@ -304,14 +304,14 @@ void csn_http_follow_skip(csn_http_follow *f, uint64_t n)
     take_data(f, 1);
 }
 
-bool csn_http_follow_wants_answer(const csn_http_follow *f)
+bool gw_http_follow_wants_answer(const gw_http_follow *f)
 {
     return f->switching && f->answer == A_NONE && f->phase != F_BAD;
 }
 
 /* A status line says what became of the request, unless it is one of those before the answer.
  */
-static void judge_status(csn_http_follow *f)
+static void judge_status(gw_http_follow *f)
 {
     unsigned code = f->answer_code;
 
@@ -324,7 +324,7 @@ static void judge_status(csn_http_follow *f)
     f->answer_line = 1; /* still in a line that is not empty */
 }
 
-static void take_status_byte(csn_http_follow *f, char c)
+static void take_status_byte(gw_http_follow *f, char c)
 {
     char want = STATUS[f->answer_at];
     bool digit = c >= '0' && c <= '9';
@@ -338,7 +338,7 @@ static void take_status_byte(csn_http_follow *f, char c)
 }
 
 /* The rest of an answer before the answer, up to its empty line. */
-static void skip_answer_byte(csn_http_follow *f, char c)
+static void skip_answer_byte(gw_http_follow *f, char c)
 {
     if (++f->answer_len > CSN_HTTP_HEAD_MAX)
         f->answer = A_BAD;
@@ -350,11 +350,11 @@ static void skip_answer_byte(csn_http_follow *f, char c)
         f->answer_line = 1;
 }
 
-void csn_http_follow_answer(csn_http_follow *f, const void *data, size_t len)
+void gw_http_follow_answer(gw_http_follow *f, const void *data, size_t len)
 {
     const char *bytes = data;
 
-    for (size_t i = 0; i < len && csn_http_follow_wants_answer(f); i++) {
+    for (size_t i = 0; i < len && gw_http_follow_wants_answer(f); i++) {
         if (f->answer_at < STATUS_LEN)
             take_status_byte(f, bytes[i]);
         else

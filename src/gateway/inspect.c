@@ -14,47 +14,47 @@
 #include "gateway/gateway.h"
 
 /* Whatever follows is not looked at. */
-static int pass_all(csn_flow *f, size_t len, csn_look *ret)
+static int pass_all(gw_flow *f, size_t len, gw_inspect_fn *ret)
 {
     f->judged = true;
     f->there.look = NULL;
     ret->pass = len;
-    csn_flow_step_later(f); /* there may be an event to record */
+    gw_flow_step_later(f); /* there may be an event to record */
     return 0;
 }
 
 /* ---- TLS ------------------------------------------------------------------------------- */
 
-static int judge_hello(csn_flow *f, const csn_tls_hello *h, size_t len, csn_look *ret)
+static int judge_hello(gw_flow *f, const gw_tls_hello *h, size_t len, gw_inspect_fn *ret)
 {
     char why[128];
     csn_domain name;
 
-    f->proto = CSN_GATE_TLS;
+    f->proto = CSN_GATEWAY_TLS;
     if (!h->has_sni)
-        return csn_judge_object(f, NULL, "TLS without a server name");
+        return gw_policy_refuse_later(f, NULL, "TLS without a server name");
     if (!csn_domain_parse_lookup(h->sni, h->sni_len, &name, NULL))
-        return csn_judge_object(f, NULL, "TLS with a server name that is none");
+        return gw_policy_refuse_later(f, NULL, "TLS with a server name that is none");
     if (csn_domain_equal(&name, &f->to.name))
         return pass_all(f, len, ret);
     /* With an encrypted hello the outer name is the provider's and the true one unreadable. */
     snprintf(why, sizeof(why), "TLS %sfor another host than %.50s, which was connected to",
              h->ech ? "(encrypted hello) " : "", f->to.name.text);
-    return csn_judge_object(f, &name, why);
+    return gw_policy_refuse_later(f, &name, why);
 }
 
 /* ---- HTTP ------------------------------------------------------------------------------ */
 
 /* A refusal of the first request can be told as an answer: nothing has been sent to the server,
  * so none of its answers can be confused with ours. */
-static int object(csn_flow *f, const csn_domain *name, const char *why)
+static int object(gw_flow *f, const csn_domain *name, const char *why)
 {
     if (!f->front->heads && f->back.bytes == 0)
         f->voice = CSN_VOICE_HTTP;
-    return csn_judge_object(f, name, why);
+    return gw_policy_refuse_later(f, name, why);
 }
 
-static int judge_authority(csn_flow *f, const csn_http_authority *a)
+static int judge_authority(gw_flow *f, const gw_http_authority *a)
 {
     char why[128];
     csn_domain name;
@@ -68,11 +68,11 @@ static int judge_authority(csn_flow *f, const csn_http_authority *a)
     return object(f, &name, why);
 }
 
-static int judge_head(csn_flow *f, const csn_http_head *h)
+static int judge_head(gw_flow *f, const gw_http_head *h)
 {
     int rc = 0;
 
-    f->proto = CSN_GATE_HTTP;
+    f->proto = CSN_GATEWAY_HTTP;
     if (h->form == CSN_HTTP_AUTHORITY)
         rc = object(f, NULL, "CONNECT: the host would connect elsewhere for us");
     else if (h->h2c)
@@ -85,21 +85,21 @@ static int judge_head(csn_flow *f, const csn_http_head *h)
     return rc;
 }
 
-static int hear_answer(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
+static int hear_answer(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
 {
-    csn_flow *f = ctx;
+    gw_flow *f = ctx;
 
     ret->pass = len;
-    csn_http_follow_answer(&f->front->follow, data, len);
-    if (!csn_http_follow_wants_answer(&f->front->follow)) {
+    gw_http_follow_answer(&f->front->follow, data, len);
+    if (!gw_http_follow_wants_answer(&f->front->follow)) {
         f->back.look = NULL;
-        csn_lane_resume(&f->there);
-        csn_flow_step_later(f);
+        gw_pipeline_resume(&f->there);
+        gw_flow_step_later(f);
     }
     return 0;
 }
 
-static int bad_http(csn_flow *f, enum csn_http_result r)
+static int bad_http(gw_flow *f, enum gw_http_result r)
 {
     char why[128];
 
@@ -107,27 +107,27 @@ static int bad_http(csn_flow *f, enum csn_http_result r)
         return object(f, NULL, "HTTP/2 without TLS cannot be followed");
     snprintf(why, sizeof(why), "HTTP that can be read in two ways: %.80s",
              f->front->follow.why ? f->front->follow.why : "malformed");
-    f->proto = CSN_GATE_HTTP;
+    f->proto = CSN_GATEWAY_HTTP;
     return object(f, NULL, why);
 }
 
-static int unfinished(csn_flow *f)
+static int unfinished(gw_flow *f)
 {
-    f->proto = CSN_GATE_HTTP;
+    f->proto = CSN_GATEWAY_HTTP;
     return object(f, NULL, "HTTP that can be read in two ways: it ends within a head");
 }
 
 /* All heads and bodies that are there. */
-static int look_http(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
+static int look_http(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
 {
-    csn_flow *f = ctx;
-    csn_http_follow *follow = &f->front->follow;
-    csn_http_head head;
+    gw_flow *f = ctx;
+    gw_http_follow *follow = &f->front->follow;
+    gw_http_head head;
 
     while (ret->pass < len) {
         size_t n = 0;
-        enum csn_http_result r =
-            csn_http_follow_next(follow, data + ret->pass, len - ret->pass, &n, &head);
+        enum gw_http_result r =
+            gw_http_follow_next(follow, data + ret->pass, len - ret->pass, &n, &head);
         int rc = 0;
         if (r == CSN_HTTP_NOT_HTTP && !f->front->heads)
             return pass_all(f, len, ret);
@@ -144,37 +144,37 @@ static int look_http(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
         if (r == CSN_HTTP_WAIT || r == CSN_HTTP_NEED_MORE || n == 0)
             break;
     }
-    if (csn_http_follow_wants_answer(follow)) {
+    if (gw_http_follow_wants_answer(follow)) {
         f->back.look = hear_answer;
         f->back.look_ctx = f;
     }
     /* What ended before it was a request names no host; what ended as one in the making may. */
     if (ret->ended && !f->front->heads)
-        return csn_http_is_begun(&follow->scan, data, len) ? unfinished(f)
-                                                           : pass_all(f, len, ret);
+        return gw_http_is_begun(&follow->scan, data, len) ? unfinished(f)
+                                                          : pass_all(f, len, ret);
     if (f->front->heads && !f->judged) {
         f->judged = true;
-        csn_flow_step_later(f);
+        gw_flow_step_later(f);
     }
     return 0;
 }
 
 /* ---- the first bytes ------------------------------------------------------------------- */
 
-static int look_first(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
+static int look_first(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
 {
-    csn_flow *f = ctx;
-    csn_tls *tls = &f->front->tls;
+    gw_flow *f = ctx;
+    gw_tls *tls = &f->front->tls;
     char why[128];
 
-    switch (csn_tls_inspect(tls, data, len)) {
+    switch (gw_tls_inspect(tls, data, len)) {
     case CSN_TLS_HELLO:
         return judge_hello(f, &tls->hello, len, ret);
     case CSN_TLS_BAD:
-        f->proto = CSN_GATE_TLS;
+        f->proto = CSN_GATEWAY_TLS;
         snprintf(why, sizeof(why), "TLS that cannot be read: %.90s",
                  tls->why ? tls->why : "malformed");
-        return csn_judge_object(f, NULL, why);
+        return gw_policy_refuse_later(f, NULL, why);
     case CSN_TLS_NEED_MORE:
         return ret->ended ? pass_all(f, len, ret) : 0;
     case CSN_TLS_NOT_TLS:
@@ -186,19 +186,19 @@ static int look_first(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
 
 /* A connection to an address was opened for no name: what it says is noted, if it is there in
  * one piece, and that is all. */
-static int note_first(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
+static int note_first(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
 {
-    csn_flow *f = ctx;
-    csn_tls *tls = &f->front->tls;
-    csn_http_head head;
-    csn_http_scan scan = {0};
+    gw_flow *f = ctx;
+    gw_tls *tls = &f->front->tls;
+    gw_http_head head;
+    gw_http_scan scan = {0};
 
-    if (csn_tls_inspect(tls, data, len) == CSN_TLS_HELLO) {
-        f->proto = CSN_GATE_TLS;
+    if (gw_tls_inspect(tls, data, len) == CSN_TLS_HELLO) {
+        f->proto = CSN_GATEWAY_TLS;
         if (tls->hello.has_sni)
             (void)csn_domain_parse_lookup(tls->hello.sni, tls->hello.sni_len, &f->said, NULL);
-    } else if (csn_http_inspect(&scan, data, len, &head) == CSN_HTTP_HEAD) {
-        f->proto = CSN_GATE_HTTP;
+    } else if (gw_http_inspect(&scan, data, len, &head) == CSN_HTTP_HEAD) {
+        f->proto = CSN_GATEWAY_HTTP;
         if (head.has_host && !head.host.is_v6)
             (void)csn_domain_parse_lookup(head.host.host.at, head.host.host.len, &f->said,
                                           NULL);
@@ -206,7 +206,7 @@ static int note_first(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
     return pass_all(f, len, ret);
 }
 
-int csn_inspect_begin(csn_flow *f)
+int gw_inspect_begin(gw_flow *f)
 {
     free(f->front);
     f->front = calloc(1, sizeof(*f->front));

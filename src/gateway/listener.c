@@ -15,14 +15,14 @@
 #define REST_NS      100000000u
 #define ORIGINAL_DST 80 /* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST: their headers clash */
 
-static void too_many(csn_door *d)
+static void too_many(gw_listener *d)
 {
-    csn_gate_event e = {.kind = CSN_GATE_CONNECT,
-                        .verdict = CSN_GATE_DENY,
-                        .proto = CSN_GATE_TCP,
-                        .why = "too many connections at once"};
+    csn_gateway_event e = {.kind = CSN_GATEWAY_CONNECT,
+                           .verdict = CSN_GATEWAY_DENY,
+                           .proto = CSN_GATEWAY_TCP,
+                           .why = "too many connections at once"};
 
-    csn_events_add(d->gate->events, &e);
+    gw_events_add(d->gate->events, &e);
 }
 
 /* Where the connection was going to before the kernel brought it here: conntrack knows, or,
@@ -41,41 +41,41 @@ static int original(int fd, csn_netaddr *addr, uint16_t *port)
                 return -errno;
         }
     }
-    csn_sockaddr_read(&ss, addr, port);
+    gw_sockaddr_read(&ss, addr, port);
     return addr->family == 0 ? -EAFNOSUPPORT : 0;
 }
 
 /* An address that stands for a name was made for one; all others are what they are. */
-static void redirected(csn_flow *f)
+static void redirected(gw_flow *f)
 {
-    csn_target to = {0};
-    csn_refusal unknown = {.verdict = {.why = "an address that stands for no name"}};
+    gw_target to = {0};
+    gw_refusal unknown = {.verdict = {.why = "an address that stands for no name"}};
     uint32_t number;
 
     if (original(f->near.io.fd, &to.addr, &to.port) < 0) {
-        csn_flow_cut(f); /* somebody connected to the listener itself */
+        gw_flow_cut(f); /* somebody connected to the listener itself */
         return;
     }
     f->to = to;
-    if (csn_names_is_ours(&to.addr, &number)) {
-        if (!csn_names_get(f->gate->names, number, &to.name)) {
-            csn_flow_refuse(f, &unknown);
+    if (gw_names_is_ours(&to.addr, &number)) {
+        if (!gw_names_get(f->gate->names, number, &to.name)) {
+            gw_flow_refuse(f, &unknown);
             return;
         }
         f->number = number;
-        csn_names_hold(f->gate->names, number);
+        gw_names_hold(f->gate->names, number);
         to.addr = (csn_netaddr){0};
     }
-    csn_flow_aim(f, &to);
-    if (csn_inspect_begin(f) < 0)
-        csn_flow_cut(f);
+    gw_flow_aim(f, &to);
+    if (gw_inspect_begin(f) < 0)
+        gw_flow_cut(f);
     else
-        csn_flow_step(f);
+        gw_flow_step(f);
 }
 
-static void come_in(csn_door *d, int fd)
+static void come_in(gw_listener *d, int fd)
 {
-    csn_flow *f = csn_flow_new(d->gate, fd, d->way);
+    gw_flow *f = gw_flow_new(d->gate, fd, d->way);
 
     if (!f) {
         too_many(d);
@@ -87,31 +87,31 @@ static void come_in(csn_door *d, int fd)
         redirected(f);
         break;
     case CSN_WAY_PROXY:
-        if (csn_proxy_begin(f) < 0)
-            csn_flow_cut(f);
+        if (gw_proxy_begin(f) < 0)
+            gw_flow_cut(f);
         else
-            csn_flow_step(f);
+            gw_flow_step(f);
         break;
     case CSN_WAY_LENT:
-        csn_ports_lent(f, d->port);
+        gw_ports_lent(f, d->port);
         break;
     case CSN_WAY_PUBLISHED:
-        csn_ports_published(f, d->port);
+        gw_ports_published(f, d->port);
         break;
     }
 }
 
-static void on_rested(csn_timer *t);
+static void on_rested(gw_timer *t);
 
-static void rest(csn_door *d)
+static void rest(gw_listener *d)
 {
-    d->resting = csn_loop_take(&d->gate->loop, &d->io);
-    csn_timer_arm(&d->gate->loop, &d->rest, d->gate->loop.now_ns + REST_NS);
+    d->resting = gw_loop_take(&d->gate->loop, &d->io);
+    gw_timer_arm(&d->gate->loop, &d->rest, d->gate->loop.now_ns + REST_NS);
 }
 
-static void on_door(csn_io *io, uint32_t events)
+static void on_door(gw_io *io, uint32_t events)
 {
-    csn_door *d = CSN_OWNER(csn_door, io, io);
+    gw_listener *d = CSN_OWNER(gw_listener, io, io);
 
     (void)events;
     for (int i = 0; i < AT_ONCE; i++) {
@@ -127,45 +127,46 @@ static void on_door(csn_io *io, uint32_t events)
     }
 }
 
-static void on_rested(csn_timer *t)
+static void on_rested(gw_timer *t)
 {
-    csn_door *d = CSN_OWNER(csn_door, rest, t);
+    gw_listener *d = CSN_OWNER(gw_listener, rest, t);
 
-    if (csn_loop_listen(&d->gate->loop, &d->io, d->resting, on_door) < 0)
-        csn_timer_arm(&d->gate->loop, &d->rest, d->gate->loop.now_ns + REST_NS);
+    if (gw_loop_listen(&d->gate->loop, &d->io, d->resting, on_door) < 0)
+        gw_timer_arm(&d->gate->loop, &d->rest, d->gate->loop.now_ns + REST_NS);
     else
         d->resting = -1;
 }
 
-int csn_door_open(csn_gate *g, int fd, csn_way way, uint16_t port, const csn_narrow *narrow)
+int gw_listener_open(gw_gateway *g, int fd, gw_origin way, uint16_t port,
+                     const gw_exec_rules *narrow)
 {
-    csn_door *d = g->doors;
+    gw_listener *d = g->doors;
 
-    while (d < g->doors + CSN_DOORS_MAX && d->gate)
+    while (d < g->doors + GW_LISTENERS_MAX && d->gate)
         d++;
-    if (d == g->doors + CSN_DOORS_MAX)
+    if (d == g->doors + GW_LISTENERS_MAX)
         return -E2BIG;
-    csn_socket_local(fd);
-    *d = (csn_door){.way = way, .port = port, .resting = -1, .narrow = narrow};
-    int rc = csn_timer_reserve(&g->loop, &d->rest, on_rested);
+    gw_socket_local(fd);
+    *d = (gw_listener){.way = way, .port = port, .resting = -1, .narrow = narrow};
+    int rc = gw_timer_reserve(&g->loop, &d->rest, on_rested);
     if (rc == 0)
-        rc = csn_loop_listen(&g->loop, &d->io, fd, on_door);
+        rc = gw_loop_listen(&g->loop, &d->io, fd, on_door);
     if (rc == 0)
         d->gate = g;
     else
-        csn_timer_release(&g->loop, &d->rest);
+        gw_timer_release(&g->loop, &d->rest);
     return rc;
 }
 
-void csn_doors_close(csn_gate *g, const csn_narrow *narrow)
+void gw_listeners_close(gw_gateway *g, const gw_exec_rules *narrow)
 {
-    for (csn_door *d = g->doors; d < g->doors + CSN_DOORS_MAX; d++) {
+    for (gw_listener *d = g->doors; d < g->doors + GW_LISTENERS_MAX; d++) {
         if (!d->gate || d->narrow != narrow)
             continue;
-        csn_loop_close(&d->io);
+        gw_loop_close(&d->io);
         if (d->resting >= 0)
             close(csn_steal_fd(&d->resting));
-        csn_timer_release(&g->loop, &d->rest);
+        gw_timer_release(&g->loop, &d->rest);
         d->gate = NULL;
     }
 }

@@ -1,6 +1,6 @@
 /* loop.c: epoll, a heap of timers, and a list of what was put off.
  *
- * Everything the gateway does happens below csn_loop_run, in one thread. Nothing here looks at
+ * Everything the gateway does happens below gw_loop_run, in one thread. Nothing here looks at
  * bytes; a process inside decides only how often it is called, and every call is one event. */
 #include "gateway/loop.h"
 
@@ -13,43 +13,43 @@
 
 #define BATCH 128
 
-int csn_loop_init(csn_loop *l)
+int gw_loop_init(gw_loop *l)
 {
-    *l = (csn_loop){.epfd = epoll_create1(EPOLL_CLOEXEC), .now_ns = csn_now_ns()};
+    *l = (gw_loop){.epfd = epoll_create1(EPOLL_CLOEXEC), .now_ns = csn_now_ns()};
     l->work_end = &l->work;
     return l->epfd < 0 ? -errno : 0;
 }
 
 /* ---- descriptors ----------------------------------------------------------------------- */
 
-static int add(csn_loop *l, csn_io *io, int fd, uint32_t events, void (*fn)(csn_io *, uint32_t))
+static int add(gw_loop *l, gw_io *io, int fd, uint32_t events, void (*fn)(gw_io *, uint32_t))
 {
     struct epoll_event ev = {.events = events, .data.ptr = io};
 
     if (epoll_ctl(l->epfd, EPOLL_CTL_ADD, fd, &ev) < 0)
         return -errno;
-    *io = (csn_io){.fd = fd, .fn = fn};
+    *io = (gw_io){.fd = fd, .fn = fn};
     return 0;
 }
 
-int csn_loop_watch(csn_loop *l, csn_io *io, int fd, void (*fn)(csn_io *, uint32_t))
+int gw_loop_watch(gw_loop *l, gw_io *io, int fd, void (*fn)(gw_io *, uint32_t))
 {
     return add(l, io, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, fn);
 }
 
-int csn_loop_listen(csn_loop *l, csn_io *io, int fd, void (*fn)(csn_io *, uint32_t))
+int gw_loop_listen(gw_loop *l, gw_io *io, int fd, void (*fn)(gw_io *, uint32_t))
 {
     return add(l, io, fd, EPOLLIN, fn);
 }
 
-void csn_loop_close(csn_io *io)
+void gw_loop_close(gw_io *io)
 {
     if (io->fd >= 0)
         close(io->fd); /* the only descriptor of that file: the kernel forgets it */
     io->fd = -1;
 }
 
-int csn_loop_take(csn_loop *l, csn_io *io)
+int gw_loop_take(gw_loop *l, gw_io *io)
 {
     if (io->fd >= 0)
         (void)epoll_ctl(l->epfd, EPOLL_CTL_DEL, io->fd, NULL);
@@ -58,13 +58,13 @@ int csn_loop_take(csn_loop *l, csn_io *io)
 
 /* ---- timers ---------------------------------------------------------------------------- */
 
-static void place(csn_loop *l, size_t i, csn_timer *t)
+static void place(gw_loop *l, size_t i, gw_timer *t)
 {
     l->heap[i - 1] = t;
     t->place = i;
 }
 
-static void sift_up(csn_loop *l, csn_timer *t)
+static void sift_up(gw_loop *l, gw_timer *t)
 {
     size_t i = t->place;
 
@@ -75,7 +75,7 @@ static void sift_up(csn_loop *l, csn_timer *t)
     place(l, i, t);
 }
 
-static void sift_down(csn_loop *l, csn_timer *t)
+static void sift_down(gw_loop *l, gw_timer *t)
 {
     size_t i = t->place;
 
@@ -93,45 +93,45 @@ static void sift_down(csn_loop *l, csn_timer *t)
     place(l, i, t);
 }
 
-int csn_timer_reserve(csn_loop *l, csn_timer *t, void (*fn)(csn_timer *))
+int gw_timer_reserve(gw_loop *l, gw_timer *t, void (*fn)(gw_timer *))
 {
     if (l->reserved == l->room) {
         size_t room = l->room ? 2 * l->room : 64;
-        csn_timer **heap = realloc(l->heap, room * sizeof(csn_timer *));
+        gw_timer **heap = realloc(l->heap, room * sizeof(gw_timer *));
         if (!heap)
             return -ENOMEM;
         l->heap = heap;
         l->room = room;
     }
     l->reserved++;
-    *t = (csn_timer){.fn = fn};
+    *t = (gw_timer){.fn = fn};
     return 0;
 }
 
-void csn_timer_release(csn_loop *l, csn_timer *t)
+void gw_timer_release(gw_loop *l, gw_timer *t)
 {
     if (!t->fn)
         return;
-    csn_timer_disarm(l, t);
+    gw_timer_disarm(l, t);
     t->fn = NULL;
     l->reserved--;
 }
 
-void csn_timer_arm(csn_loop *l, csn_timer *t, uint64_t due_ns)
+void gw_timer_arm(gw_loop *l, gw_timer *t, uint64_t due_ns)
 {
-    csn_timer_disarm(l, t);
+    gw_timer_disarm(l, t);
     t->due_ns = due_ns;
     place(l, ++l->armed, t);
     sift_up(l, t);
 }
 
-void csn_timer_disarm(csn_loop *l, csn_timer *t)
+void gw_timer_disarm(gw_loop *l, gw_timer *t)
 {
     size_t i = t->place;
 
     if (i == 0)
         return;
-    csn_timer *last = l->heap[--l->armed];
+    gw_timer *last = l->heap[--l->armed];
     t->place = 0;
     if (last == t)
         return;
@@ -140,18 +140,18 @@ void csn_timer_disarm(csn_loop *l, csn_timer *t)
     sift_down(l, last);
 }
 
-static void fire(csn_loop *l)
+static void fire(gw_loop *l)
 {
     while (l->armed > 0 && l->heap[0]->due_ns <= l->now_ns) {
-        csn_timer *t = l->heap[0];
-        csn_timer_disarm(l, t);
+        gw_timer *t = l->heap[0];
+        gw_timer_disarm(l, t);
         t->fn(t);
     }
 }
 
 /* ---- later ----------------------------------------------------------------------------- */
 
-void csn_loop_later(csn_loop *l, csn_later *work, void (*fn)(csn_later *))
+void gw_loop_later(gw_loop *l, gw_later *work, void (*fn)(gw_later *))
 {
     if (work->queued)
         return;
@@ -162,7 +162,7 @@ void csn_loop_later(csn_loop *l, csn_later *work, void (*fn)(csn_later *))
     l->work_end = &work->next;
 }
 
-void csn_loop_bury(csn_loop *l, csn_later *at, void *memory)
+void gw_loop_bury(gw_loop *l, gw_later *at, void *memory)
 {
     at->fn = NULL;
     at->memory = memory;
@@ -172,14 +172,14 @@ void csn_loop_bury(csn_loop *l, csn_later *at, void *memory)
 
 /* Only what was queued before: who queues itself again waits for the next round, so that one
  * busy connection does not keep the others from being looked at. */
-static void do_work(csn_loop *l)
+static void do_work(gw_loop *l)
 {
-    csn_later *w = l->work;
+    gw_later *w = l->work;
 
     l->work = NULL;
     l->work_end = &l->work;
     while (w) {
-        csn_later *next = w->next;
+        gw_later *next = w->next;
         w->queued = false;
         if (w->fn)
             w->fn(w);
@@ -189,9 +189,9 @@ static void do_work(csn_loop *l)
 
 /* What is buried may still stand in the list of work that the last round has made: that is done
  * (it is nothing, by now) before anything is freed. */
-static void free_graves(csn_loop *l)
+static void free_graves(gw_loop *l)
 {
-    csn_later **at = &l->work;
+    gw_later **at = &l->work;
 
     if (!l->graves)
         return;
@@ -202,14 +202,14 @@ static void free_graves(csn_loop *l)
             *at = (*at)->next;
     }
     l->work_end = at;
-    for (csn_later *g = l->graves, *next; g; g = next) {
+    for (gw_later *g = l->graves, *next; g; g = next) {
         next = g->next_grave;
         free(g->memory);
     }
     l->graves = NULL;
 }
 
-int csn_loop_run(csn_loop *l)
+int gw_loop_run(gw_loop *l)
 {
     struct epoll_event ev[BATCH];
 
@@ -224,7 +224,7 @@ int csn_loop_run(csn_loop *l)
             return -errno;
         l->now_ns = csn_now_ns();
         for (int i = 0; i < n && !l->stop; i++) {
-            csn_io *io = ev[i].data.ptr;
+            gw_io *io = ev[i].data.ptr;
             if (io->fd >= 0)
                 io->fn(io, ev[i].events);
         }

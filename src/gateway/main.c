@@ -13,7 +13,7 @@
 
 #include "gateway/gateway.h"
 
-static csn_gate gate;
+static gw_gateway gate;
 
 /* Our starter blocks all signals, and may have ignored some. splice() to a socket that is gone
  * raises SIGPIPE, whatever flags it is given. */
@@ -27,18 +27,18 @@ static void own_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static int prepare(csn_gate *g)
+static int prepare(gw_gateway *g)
 {
-    int rc = csn_loop_init(&g->loop);
+    int rc = gw_loop_init(&g->loop);
 
-    csn_relay_init(&g->relay);
+    gw_relay_init(&g->relay);
     g->keeper.fd = g->link.fd = -1;
-    g->events = csn_events_new();
-    g->names = csn_names_new();
-    g->resolver = rc == 0 ? csn_resolver_new(&g->loop) : NULL;
+    g->events = gw_events_new();
+    g->names = gw_names_new();
+    g->resolver = rc == 0 ? gw_resolver_new(&g->loop) : NULL;
     if (!g->events || !g->names || !g->resolver)
         return -1;
-    return csn_control_init(g, CSN_GATE_FD_CONTROL);
+    return gw_control_init(g, CSN_GATEWAY_FD_CONTROL);
 }
 
 int main(void)
@@ -47,8 +47,8 @@ int main(void)
     /* Without it the resolver would try the host's search domains, and a question for an
      * allowed name could be answered for another. */
     if (setenv("LOCALDOMAIN", "", 1) < 0 ||
-        fcntl(CSN_GATE_FD_CONTROL, F_SETFD, FD_CLOEXEC) < 0 || prepare(&gate) < 0)
+        fcntl(CSN_GATEWAY_FD_CONTROL, F_SETFD, FD_CLOEXEC) < 0 || prepare(&gate) < 0)
         return 2;
-    int rc = csn_loop_run(&gate.loop);
+    int rc = gw_loop_run(&gate.loop);
     _exit(rc < 0 ? 1 : 0); /* threads may still wait for a name server */
 }

@@ -18,7 +18,7 @@ typedef struct slot {
     uint32_t held;
 } slot;
 
-struct csn_names {
+struct gw_names {
     slot *slots;
     uint32_t used, room; /* slots[used]: the first never given */
     uint32_t oldest, newest;
@@ -26,9 +26,9 @@ struct csn_names {
     uint32_t buckets[BUCKETS];
 };
 
-csn_names *csn_names_new(void)
+gw_names *gw_names_new(void)
 {
-    csn_names *n = calloc(1, sizeof(*n));
+    gw_names *n = calloc(1, sizeof(*n));
 
     if (!n)
         return NULL;
@@ -38,7 +38,7 @@ csn_names *csn_names_new(void)
     return n;
 }
 
-void csn_names_free(csn_names *n)
+void gw_names_free(gw_names *n)
 {
     for (uint32_t i = CSN_NAMES_FIRST; n && i < n->used; i++)
         free(n->slots[i].text);
@@ -47,7 +47,7 @@ void csn_names_free(csn_names *n)
     free(n);
 }
 
-static uint32_t *bucket(csn_names *n, const char *text)
+static uint32_t *bucket(gw_names *n, const char *text)
 {
     uint64_t h = n->seed;
 
@@ -60,7 +60,7 @@ static uint32_t *bucket(csn_names *n, const char *text)
 
 /* ---- the order of questions ------------------------------------------------------------ */
 
-static void take_out(csn_names *n, uint32_t i)
+static void take_out(gw_names *n, uint32_t i)
 {
     slot *s = &n->slots[i];
 
@@ -75,7 +75,7 @@ static void take_out(csn_names *n, uint32_t i)
     s->older = s->newer = 0;
 }
 
-static void put_newest(csn_names *n, uint32_t i)
+static void put_newest(gw_names *n, uint32_t i)
 {
     slot *s = &n->slots[i];
 
@@ -89,7 +89,7 @@ static void put_newest(csn_names *n, uint32_t i)
 
 /* ---- numbers --------------------------------------------------------------------------- */
 
-static uint32_t never_given(csn_names *n)
+static uint32_t never_given(gw_names *n)
 {
     if (n->used == n->room || n->room == 0) {
         uint32_t room = n->room ? 2 * n->room : 64;
@@ -103,7 +103,7 @@ static uint32_t never_given(csn_names *n)
     return n->used++;
 }
 
-static void forget(csn_names *n, uint32_t i)
+static void forget(gw_names *n, uint32_t i)
 {
     uint32_t *at = bucket(n, n->slots[i].text);
 
@@ -116,7 +116,7 @@ static void forget(csn_names *n, uint32_t i)
 }
 
 /* Held ones are few (there are fewer connections than numbers), so this ends soon. */
-static uint32_t given_back(csn_names *n)
+static uint32_t given_back(gw_names *n)
 {
     uint32_t i = n->oldest;
 
@@ -127,7 +127,7 @@ static uint32_t given_back(csn_names *n)
     return i;
 }
 
-uint32_t csn_names_number(csn_names *n, const csn_domain *name, bool *fresh)
+uint32_t gw_names_number(gw_names *n, const csn_domain *name, bool *fresh)
 {
     uint32_t *at = bucket(n, name->text);
 
@@ -152,7 +152,7 @@ uint32_t csn_names_number(csn_names *n, const csn_domain *name, bool *fresh)
     return i;
 }
 
-bool csn_names_get(const csn_names *n, uint32_t number, csn_domain *ret)
+bool gw_names_get(const gw_names *n, uint32_t number, csn_domain *ret)
 {
     if (number < CSN_NAMES_FIRST || number >= n->used || !n->slots[number].text)
         return false;
@@ -160,13 +160,13 @@ bool csn_names_get(const csn_names *n, uint32_t number, csn_domain *ret)
     return csn_domain_parse_lookup(text, strlen(text), ret, NULL);
 }
 
-void csn_names_hold(csn_names *n, uint32_t number)
+void gw_names_hold(gw_names *n, uint32_t number)
 {
     if (number >= CSN_NAMES_FIRST && number < n->used)
         n->slots[number].held++;
 }
 
-void csn_names_drop(csn_names *n, uint32_t number)
+void gw_names_drop(gw_names *n, uint32_t number)
 {
     if (number >= CSN_NAMES_FIRST && number < n->used && n->slots[number].held > 0)
         n->slots[number].held--;
@@ -177,7 +177,7 @@ void csn_names_drop(csn_names *n, uint32_t number)
 static const uint8_t RANGE4[2] = {198, 18}; /* /15: for benchmarks, never routed (RFC 2544) */
 static const uint8_t RANGE6[12] = {0xfd, 0x63, 0x61, 0x69, 0x73, 0x73}; /* a /48 of our own */
 
-csn_netaddr csn_names_address(uint32_t number, unsigned family)
+csn_netaddr gw_names_address(uint32_t number, unsigned family)
 {
     uint8_t b[16] = {0};
 
@@ -195,7 +195,7 @@ csn_netaddr csn_names_address(uint32_t number, unsigned family)
     return csn_netaddr_v6(b);
 }
 
-bool csn_names_is_ours(const csn_netaddr *a, uint32_t *ret)
+bool gw_names_is_ours(const csn_netaddr *a, uint32_t *ret)
 {
     const uint8_t *b = a->bytes;
 

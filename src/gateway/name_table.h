@@ -14,20 +14,20 @@
 #define CSN_NAMES_FIRST 2u     /* 1 is the stub itself */
 #define CSN_NAMES_MAX   65536u /* numbers below */
 
-typedef struct csn_names csn_names;
+typedef struct gw_names gw_names;
 
-csn_names *csn_names_new(void);
-void csn_names_free(csn_names *n);
+gw_names *gw_names_new(void);
+void gw_names_free(gw_names *n);
 /* The number of a name, a new one if it has none (*fresh tells). 0: no memory, or every number
  * is in use. */
-uint32_t csn_names_number(csn_names *n, const csn_domain *name, bool *fresh);
+uint32_t gw_names_number(gw_names *n, const csn_domain *name, bool *fresh);
 /* false: nobody was given that number. */
-bool csn_names_get(const csn_names *n, uint32_t number, csn_domain *ret);
+bool gw_names_get(const gw_names *n, uint32_t number, csn_domain *ret);
 /* While it is held a number stays. */
-void csn_names_hold(csn_names *n, uint32_t number);
-void csn_names_drop(csn_names *n, uint32_t number);
+void gw_names_hold(gw_names *n, uint32_t number);
+void gw_names_drop(gw_names *n, uint32_t number);
 
 /* family 4 or 6. */
-csn_netaddr csn_names_address(uint32_t number, unsigned family);
+csn_netaddr gw_names_address(uint32_t number, unsigned family);
 /* Is it of our ranges? Then *ret is its number, which may be nobody's. */
-bool csn_names_is_ours(const csn_netaddr *a, uint32_t *ret);
+bool gw_names_is_ours(const csn_netaddr *a, uint32_t *ret);

@@ -19,7 +19,7 @@
 
 /* Addresses of the host come and go; services that listen on all of them think of the host's
  * neighbours, not of programs inside. */
-static void look_at_own(csn_gate *g)
+static void look_at_own(gw_gateway *g)
 {
     struct ifaddrs *list = NULL;
     uint16_t port;
@@ -41,12 +41,12 @@ static void look_at_own(csn_gate *g)
             memcpy(&ss, i->ifa_addr, sizeof(struct sockaddr_in6));
         else
             continue;
-        csn_sockaddr_read(&ss, &g->own[g->own_count++], &port);
+        gw_sockaddr_read(&ss, &g->own[g->own_count++], &port);
     }
     freeifaddrs(list);
 }
 
-static const char *own_range(csn_gate *g, const csn_netaddr *a)
+static const char *own_range(gw_gateway *g, const csn_netaddr *a)
 {
     if (g->own_ns <= g->loop.now_ns)
         look_at_own(g);
@@ -59,7 +59,7 @@ static const char *own_range(csn_gate *g, const csn_netaddr *a)
 /* ---- verdicts -------------------------------------------------------------------------- */
 
 /* The rule is copied: an update frees the rules, and a flow may outlive many. */
-bool csn_judge_target(csn_flow *f, csn_netverdict *ret)
+bool gw_policy_target(gw_flow *f, csn_netverdict *ret)
 {
     const csn_netrules *rules = f->gate->rules;
 
@@ -68,14 +68,14 @@ bool csn_judge_target(csn_flow *f, csn_netverdict *ret)
     else
         csn_netrules_address(rules, &f->to.addr, f->to.port, ret);
     if (f->to.name.len > 0)
-        csn_narrow_name(f->narrow, &f->to.name, f->to.port, ret);
+        gw_exec_rules_name(f->narrow, &f->to.name, f->to.port, ret);
     else
-        csn_narrow_address(f->narrow, &f->to.addr, f->to.port, ret);
+        gw_exec_rules_address(f->narrow, &f->to.addr, f->to.port, ret);
     snprintf(f->rule, sizeof(f->rule), "%s", ret->rule ? ret->rule : "");
     return ret->allowed;
 }
 
-size_t csn_judge_addresses(csn_flow *f, csn_netaddr *addrs, size_t n, csn_netverdict *ret)
+size_t gw_policy_addresses(gw_flow *f, csn_netaddr *addrs, size_t n, csn_netverdict *ret)
 {
     size_t good = 0;
 
@@ -93,25 +93,25 @@ size_t csn_judge_addresses(csn_flow *f, csn_netaddr *addrs, size_t n, csn_netver
     return good;
 }
 
-static bool is_ruled(const csn_flow *f)
+static bool is_ruled(const gw_flow *f)
 {
     return f->way == CSN_WAY_REDIRECT || f->way == CSN_WAY_PROXY;
 }
 
-bool csn_judge_peer(csn_flow *f)
+bool gw_policy_peer(gw_flow *f)
 {
     csn_netaddr peer = f->peer;
-    csn_refusal r = {0};
+    gw_refusal r = {0};
 
-    if (!is_ruled(f) || csn_judge_addresses(f, &peer, 1, &r.verdict) == 1)
+    if (!is_ruled(f) || gw_policy_addresses(f, &peer, 1, &r.verdict) == 1)
         return true;
-    csn_flow_refuse(f, &r);
+    gw_flow_refuse(f, &r);
     return false;
 }
 
-int csn_judge_object(csn_flow *f, const csn_domain *name, const char *why)
+int gw_policy_refuse_later(gw_flow *f, const csn_domain *name, const char *why)
 {
-    csn_refusal *r = f->refusal ? f->refusal : calloc(1, sizeof(*r));
+    gw_refusal *r = f->refusal ? f->refusal : calloc(1, sizeof(*r));
 
     if (!r)
         return -ENOMEM;
@@ -129,30 +129,30 @@ int csn_judge_object(csn_flow *f, const csn_domain *name, const char *why)
 }
 
 /* A peer that was dialled under the old rules must be dialled under the new ones too. */
-static bool still_allowed(csn_flow *f, csn_netverdict *v)
+static bool still_allowed(gw_flow *f, csn_netverdict *v)
 {
     csn_netaddr peer = f->peer;
 
-    if (!csn_judge_target(f, v))
+    if (!gw_policy_target(f, v))
         return false;
-    return f->far.io.fd < 0 || csn_judge_addresses(f, &peer, 1, v) == 1;
+    return f->far.io.fd < 0 || gw_policy_addresses(f, &peer, 1, v) == 1;
 }
 
 /* Also those that are only being dialled; what is not judged yet meets the new rules anyway. */
-void csn_judge_again(csn_gate *g)
+void gw_policy_recheck(gw_gateway *g)
 {
-    for (csn_flow *f = g->flows, *next; f; f = next) {
+    for (gw_flow *f = g->flows, *next; f; f = next) {
         csn_netverdict v;
         next = f->next;
         if (!is_ruled(f) || f->leaving || f->to.port == 0 || still_allowed(f, &v))
             continue;
         if (f->far.io.fd >= 0) {
-            csn_record_close(f, "the rules changed");
+            gw_record_close(f, "the rules changed");
         } else {
-            csn_refusal r = {.verdict = v};
-            csn_record_refusal(f, &r);
+            gw_refusal r = {.verdict = v};
+            gw_record_refusal(f, &r);
         }
-        csn_flow_cut(f);
+        gw_flow_cut(f);
     }
 }
 
@@ -160,14 +160,14 @@ void csn_judge_again(csn_gate *g)
 
 /* `up` is out of the sandbox, whoever began. The address is the one dialled, if it came so far.
  */
-static void record(csn_flow *f, csn_gate_event *e)
+static void record(gw_flow *f, csn_gateway_event *e)
 {
     const csn_netaddr *a = f->peer.family ? &f->peer : &f->to.addr;
     bool outward = f->way != CSN_WAY_PUBLISHED;
     char text[CSN_NETADDR_TEXT];
 
-    e->proto = f->way == CSN_WAY_PUBLISHED ? CSN_GATE_PUBLISHED
-               : f->way == CSN_WAY_LENT    ? CSN_GATE_LENT
+    e->proto = f->way == CSN_WAY_PUBLISHED ? CSN_GATEWAY_PUBLISHED
+               : f->way == CSN_WAY_LENT    ? CSN_GATEWAY_LENT
                                            : f->proto;
     e->address = a->family ? csn_netaddr_text(a, text) : "";
     if (!e->name)
@@ -176,36 +176,36 @@ static void record(csn_flow *f, csn_gate_event *e)
     e->up = outward ? f->there.bytes : f->back.bytes;
     e->down = outward ? f->back.bytes : f->there.bytes;
     e->ms = (f->gate->loop.now_ns - f->started_ns) / 1000000;
-    csn_events_add(f->gate->events, e);
+    gw_events_add(f->gate->events, e);
 }
 
-void csn_record_refusal(csn_flow *f, const csn_refusal *r)
+void gw_record_refusal(gw_flow *f, const gw_refusal *r)
 {
-    csn_gate_event e = {.kind = CSN_GATE_CONNECT,
-                        .verdict = CSN_GATE_DENY,
-                        .name = r->name.len > 0 ? r->name.text : NULL,
-                        .rule = r->verdict.rule,
-                        .hint = r->verdict.hint,
-                        .why = r->verdict.why};
+    csn_gateway_event e = {.kind = CSN_GATEWAY_CONNECT,
+                           .verdict = CSN_GATEWAY_DENY,
+                           .name = r->name.len > 0 ? r->name.text : NULL,
+                           .rule = r->verdict.rule,
+                           .hint = r->verdict.hint,
+                           .why = r->verdict.why};
 
     record(f, &e);
 }
 
-void csn_record_connect(csn_flow *f, const char *why)
+void gw_record_connect(gw_flow *f, const char *why)
 {
-    csn_gate_event e = {.kind = CSN_GATE_CONNECT, .rule = f->rule, .why = why};
+    csn_gateway_event e = {.kind = CSN_GATEWAY_CONNECT, .rule = f->rule, .why = why};
 
     record(f, &e);
 }
 
-void csn_record_close(csn_flow *f, const char *why)
+void gw_record_close(gw_flow *f, const char *why)
 {
-    csn_gate_event e = {.kind = CSN_GATE_CLOSE, .rule = f->rule, .why = why};
+    csn_gateway_event e = {.kind = CSN_GATEWAY_CLOSE, .rule = f->rule, .why = why};
 
     record(f, &e);
 }
 
-const char *csn_why_errno(int error)
+const char *gw_why_errno(int error)
 {
     switch (error) {
     case ECONNREFUSED:

@@ -26,24 +26,24 @@ static csn_netaddr loopback(unsigned family)
 
 /* ---- lent ------------------------------------------------------------------------------ */
 
-void csn_ports_lent(csn_flow *f, uint16_t host)
+void gw_ports_lent(gw_flow *f, uint16_t host)
 {
     csn_netaddr both[2] = {loopback(4), loopback(6)};
 
     f->judged = true;
-    csn_flow_dial(f, both, 2, host);
+    gw_flow_dial(f, both, 2, host);
 }
 
 /* ---- published ------------------------------------------------------------------------- */
 
 /* One byte; its answer comes when it comes, in the order of the questions. */
-static void ask_keeper(csn_flow *f, uint8_t family)
+static void ask_keeper(gw_flow *f, uint8_t family)
 {
-    csn_gate *g = f->gate;
+    gw_gateway *g = f->gate;
 
     if (g->link.fd < 0 || g->line_len == CSN_LINK_LINE ||
         send(g->link.fd, &family, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1) {
-        csn_flow_failed(f, EAGAIN);
+        gw_flow_failed(f, EAGAIN);
         return;
     }
     f->dialling = true;
@@ -51,12 +51,12 @@ static void ask_keeper(csn_flow *f, uint8_t family)
     g->line[(g->line_at + g->line_len++) % CSN_LINK_LINE] = f;
 }
 
-void csn_ports_forget(csn_flow *f)
+void gw_ports_forget(gw_flow *f)
 {
-    csn_gate *g = f->gate;
+    gw_gateway *g = f->gate;
 
     for (size_t i = 0; f->awaits && i < g->line_len; i++) {
-        csn_flow **at = &g->line[(g->line_at + i) % CSN_LINK_LINE];
+        gw_flow **at = &g->line[(g->line_at + i) % CSN_LINK_LINE];
         if (*at == f)
             *at = NULL;
     }
@@ -66,7 +66,7 @@ void csn_ports_forget(csn_flow *f)
 /* A server inside may listen on one family only. */
 static void inside_dialled(void *flow, int fd, const csn_netaddr *addr)
 {
-    csn_flow *f = flow;
+    gw_flow *f = flow;
 
     if (fd == -ECONNREFUSED && addr->family == 0 && f->peer.family == 4) {
         f->dial = NULL;
@@ -74,10 +74,10 @@ static void inside_dialled(void *flow, int fd, const csn_netaddr *addr)
         ask_keeper(f, 6);
         return;
     }
-    csn_flow_dialled(flow, fd, addr);
+    gw_flow_dialled(flow, fd, addr);
 }
 
-void csn_ports_published(csn_flow *f, uint16_t inside)
+void gw_ports_published(gw_flow *f, uint16_t inside)
 {
     f->judged = true;
     f->to.port = inside;
@@ -114,9 +114,9 @@ static int take_answer(int link)
     return n == 0 ? -EPIPE : error != 0 ? -(int)error : -EPROTO;
 }
 
-static void answered(csn_gate *g, int fd)
+static void answered(gw_gateway *g, int fd)
 {
-    csn_flow *f = g->line[g->line_at];
+    gw_flow *f = g->line[g->line_at];
 
     g->line_at = (g->line_at + 1) % CSN_LINK_LINE;
     g->line_len--;
@@ -128,20 +128,20 @@ static void answered(csn_gate *g, int fd)
     uint8_t family = f->awaits;
     f->awaits = 0;
     if (fd < 0) {
-        csn_flow_failed(f, -fd);
+        gw_flow_failed(f, -fd);
         return;
     }
     csn_netaddr to = loopback(family);
-    f->dial = csn_dial_with(&g->loop, fd, &to, f->to.port, f, inside_dialled);
+    f->dial = gw_dial_with(&g->loop, fd, &to, f->to.port, f, inside_dialled);
     if (!f->dial)
-        csn_flow_failed(f, ENOMEM);
+        gw_flow_failed(f, ENOMEM);
 }
 
 /* The keeper is trusted no more than anybody who speaks to it: an answer that nobody asked for
  * ends the link, and published ports with it. */
-static void on_link(csn_io *io, uint32_t events)
+static void on_link(gw_io *io, uint32_t events)
 {
-    csn_gate *g = CSN_OWNER(csn_gate, link, io);
+    gw_gateway *g = CSN_OWNER(gw_gateway, link, io);
 
     (void)events;
     for (;;) {
@@ -149,7 +149,7 @@ static void on_link(csn_io *io, uint32_t events)
         if (fd == 1 && !(events & (EPOLLHUP | EPOLLERR)))
             return;
         if (fd == -EPIPE || fd == -ECONNRESET || g->line_len == 0 || fd == 1) {
-            csn_loop_close(io);
+            gw_loop_close(io);
             while (g->line_len > 0)
                 answered(g, -EPIPE);
             return;
@@ -158,9 +158,9 @@ static void on_link(csn_io *io, uint32_t events)
     }
 }
 
-int csn_ports_link(csn_gate *g, int fd)
+int gw_ports_link(gw_gateway *g, int fd)
 {
-    return csn_loop_listen(&g->loop, &g->link, fd, on_link);
+    return gw_loop_listen(&g->loop, &g->link, fd, on_link);
 }
 
 /* ---- listening on the host ------------------------------------------------------------- */
@@ -188,7 +188,7 @@ static int listen_on(unsigned family, uint16_t port)
 }
 
 /* The v4 one must be; the v6 one is for programs that try it first, where it is free. */
-int csn_ports_publish(csn_gate *g, uint16_t inside, uint16_t *port)
+int gw_ports_publish(gw_gateway *g, uint16_t inside, uint16_t *port)
 {
     struct sockaddr_storage ss = {0};
     socklen_t len = sizeof(ss);
@@ -199,13 +199,13 @@ int csn_ports_publish(csn_gate *g, uint16_t inside, uint16_t *port)
         return four;
     if (getsockname(four, (struct sockaddr *)&ss, &len) < 0)
         return -errno;
-    csn_sockaddr_read(&ss, &bound, port);
-    int rc = csn_door_open(g, four, CSN_WAY_PUBLISHED, inside, NULL);
+    gw_sockaddr_read(&ss, &bound, port);
+    int rc = gw_listener_open(g, four, CSN_WAY_PUBLISHED, inside, NULL);
     if (rc < 0)
         return rc;
     (void)csn_steal_fd(&four);
     csn_autofd int six = listen_on(6, *port);
-    if (six >= 0 && csn_door_open(g, six, CSN_WAY_PUBLISHED, inside, NULL) == 0)
+    if (six >= 0 && gw_listener_open(g, six, CSN_WAY_PUBLISHED, inside, NULL) == 0)
         (void)csn_steal_fd(&six);
     return 0;
 }

@@ -10,13 +10,13 @@
 
 /* ---- rules ----------------------------------------------------------------------------- */
 
-static void put_list(csn_wire_out *o, const char *const *v)
+static void put_list(csn_packer *o, const char *const *v)
 {
     uint32_t n = 0;
 
-    while (v && v[n] && n <= CSN_GATE_RULES_MAX)
+    while (v && v[n] && n <= CSN_GATEWAY_RULES_MAX)
         n++;
-    if (n > CSN_GATE_RULES_MAX) {
+    if (n > CSN_GATEWAY_RULES_MAX) {
         o->error = o->error ? o->error : E2BIG;
         return;
     }
@@ -26,28 +26,28 @@ static void put_list(csn_wire_out *o, const char *const *v)
 }
 
 /* Steps over a list; how many strings it has. */
-static size_t skip_list(csn_wire_in *in)
+static size_t skip_list(csn_unpacker *in)
 {
     uint32_t n = csn_get_u32(in);
 
-    if (n > CSN_GATE_RULES_MAX)
+    if (n > CSN_GATEWAY_RULES_MAX)
         in->error = EPROTO;
     for (uint32_t i = 0; i < n && in->error == 0; i++)
-        (void)csn_get_str(in, CSN_GATE_RULE_MAX, false);
+        (void)csn_get_str(in, CSN_GATEWAY_RULE_MAX, false);
     return n;
 }
 
 /* Only after skip_list found nothing wrong. */
-static void fill_list(csn_wire_in *in, const char **v)
+static void fill_list(csn_unpacker *in, const char **v)
 {
     uint32_t n = csn_get_u32(in);
 
     for (uint32_t i = 0; i < n; i++)
-        v[i] = csn_get_str(in, CSN_GATE_RULE_MAX, false);
+        v[i] = csn_get_str(in, CSN_GATEWAY_RULE_MAX, false);
     v[n] = NULL;
 }
 
-void csn_put_gate_rules(csn_wire_out *o, const csn_gate_rules *r)
+void csn_put_gateway_rules(csn_packer *o, const csn_gateway_rules *r)
 {
     csn_put_u32(o, r->mode);
     put_list(o, r->allow);
@@ -55,13 +55,13 @@ void csn_put_gate_rules(csn_wire_out *o, const csn_gate_rules *r)
 }
 
 /* Twice over the lists: first to check and count, then to fill one block of the right size. */
-static int get_rules(csn_wire_in *in, csn_gate_rules *ret)
+static int get_rules(csn_unpacker *in, csn_gateway_rules *ret)
 {
-    csn_gate_rules r = {.mode = csn_get_u32(in)};
-    csn_wire_in lists = *in;
+    csn_gateway_rules r = {.mode = csn_get_u32(in)};
+    csn_unpacker lists = *in;
     size_t allow = skip_list(in), deny = skip_list(in);
 
-    if (in->error != 0 || r.mode > CSN_GATE_ALL)
+    if (in->error != 0 || r.mode > CSN_GATEWAY_ALL)
         return -EPROTO;
     const char **v = malloc((allow + deny + 2) * sizeof(*v));
     if (!v)
@@ -75,30 +75,30 @@ static int get_rules(csn_wire_in *in, csn_gate_rules *ret)
     return 0;
 }
 
-int csn_get_gate_rules(const void *body, size_t len, csn_gate_rules *ret)
+int csn_get_gateway_rules(const void *body, size_t len, csn_gateway_rules *ret)
 {
-    csn_wire_in in;
+    csn_unpacker in;
 
-    csn_wire_in_init(&in, body, len);
+    csn_unpacker_init(&in, body, len);
     int rc = get_rules(&in, ret);
-    if (rc == 0 && csn_wire_in_end(&in) < 0) {
-        csn_gate_rules_release(ret);
+    if (rc == 0 && csn_unpacker_end(&in) < 0) {
+        csn_gateway_rules_release(ret);
         rc = -EPROTO;
     }
     return rc;
 }
 
-void csn_gate_rules_release(csn_gate_rules *r)
+void csn_gateway_rules_release(csn_gateway_rules *r)
 {
     free((void *)(uintptr_t)r->heap);
-    *r = (csn_gate_rules){0};
+    *r = (csn_gateway_rules){0};
 }
 
 /* ---- set-up ---------------------------------------------------------------------------- */
 
-static void put_ports(csn_wire_out *o, const csn_gate_port *p, uint32_t n)
+static void put_ports(csn_packer *o, const csn_gateway_port *p, uint32_t n)
 {
-    if (n > CSN_GATE_PORTS_MAX) {
+    if (n > CSN_GATEWAY_PORTS_MAX) {
         o->error = o->error ? o->error : E2BIG;
         return;
     }
@@ -109,11 +109,11 @@ static void put_ports(csn_wire_out *o, const csn_gate_port *p, uint32_t n)
     }
 }
 
-static uint32_t get_ports(csn_wire_in *in, csn_gate_port *p, bool any_outside)
+static uint32_t get_ports(csn_unpacker *in, csn_gateway_port *p, bool any_outside)
 {
     uint32_t n = csn_get_u32(in);
 
-    if (n > CSN_GATE_PORTS_MAX) {
+    if (n > CSN_GATEWAY_PORTS_MAX) {
         in->error = EPROTO;
         return 0;
     }
@@ -127,12 +127,12 @@ static uint32_t get_ports(csn_wire_in *in, csn_gate_port *p, bool any_outside)
     return n;
 }
 
-void csn_put_gate_setup(csn_wire_out *o, const csn_gate_setup *s)
+void csn_put_gateway_setup(csn_packer *o, const csn_gateway_setup_msg *s)
 {
     csn_put_u32(o, s->flags);
     csn_put_u32(o, s->uid);
     csn_put_u32(o, s->gid);
-    csn_put_gate_rules(o, &s->rules);
+    csn_put_gateway_rules(o, &s->rules);
     put_ports(o, s->publish, s->npublish);
     put_ports(o, s->lend, s->nlend);
     csn_put_u32(o, s->connections_max);
@@ -140,12 +140,12 @@ void csn_put_gate_setup(csn_wire_out *o, const csn_gate_setup *s)
     csn_put_u32(o, s->idle_ms);
 }
 
-int csn_get_gate_setup(const void *body, size_t len, csn_gate_setup *ret)
+int csn_get_gateway_setup(const void *body, size_t len, csn_gateway_setup_msg *ret)
 {
-    csn_gate_setup s = {0};
-    csn_wire_in in;
+    csn_gateway_setup_msg s = {0};
+    csn_unpacker in;
 
-    csn_wire_in_init(&in, body, len);
+    csn_unpacker_init(&in, body, len);
     s.flags = csn_get_u32(&in);
     s.uid = csn_get_u32(&in);
     s.gid = csn_get_u32(&in);
@@ -157,49 +157,49 @@ int csn_get_gate_setup(const void *body, size_t len, csn_gate_setup *ret)
     s.connections_max = csn_get_u32(&in);
     s.names_per_second = csn_get_u32(&in);
     s.idle_ms = csn_get_u32(&in);
-    if (csn_wire_in_end(&in) < 0 || (s.flags & ~CSN_GATE_ALL_FLAGS) != 0 ||
-        s.connections_max > CSN_GATE_CONNECTIONS_MAX ||
-        s.names_per_second > CSN_GATE_NAMES_MAX || s.idle_ms > CSN_GATE_IDLE_MS_MAX) {
-        csn_gate_setup_release(&s);
+    if (csn_unpacker_end(&in) < 0 || (s.flags & ~CSN_GATEWAY_ALL_FLAGS) != 0 ||
+        s.connections_max > CSN_GATEWAY_CONNECTIONS_MAX ||
+        s.names_per_second > CSN_GATEWAY_NAMES_MAX || s.idle_ms > CSN_GATEWAY_IDLE_MS_MAX) {
+        csn_gateway_setup_msg_release(&s);
         return -EPROTO;
     }
     *ret = s;
     return 0;
 }
 
-void csn_gate_setup_release(csn_gate_setup *s)
+void csn_gateway_setup_msg_release(csn_gateway_setup_msg *s)
 {
-    csn_gate_rules_release(&s->rules);
-    *s = (csn_gate_setup){0};
+    csn_gateway_rules_release(&s->rules);
+    *s = (csn_gateway_setup_msg){0};
 }
 
-size_t csn_gate_setup_fds(const csn_gate_setup *s)
+size_t csn_gateway_setup_msg_fds(const csn_gateway_setup_msg *s)
 {
-    return (size_t)__builtin_popcount(s->flags & CSN_GATE_FDS) + s->nlend;
+    return (size_t)__builtin_popcount(s->flags & CSN_GATEWAY_FDS) + s->nlend;
 }
 
-void csn_put_gate_ready(csn_wire_out *o, const csn_gate_ready *r)
+void csn_put_gateway_ready(csn_packer *o, const csn_gateway_ready *r)
 {
     csn_put_u32(o, r->n);
-    for (uint32_t i = 0; i < r->n && i < CSN_GATE_PORTS_MAX; i++)
+    for (uint32_t i = 0; i < r->n && i < CSN_GATEWAY_PORTS_MAX; i++)
         csn_put_u32(o, r->port[i]);
 }
 
-int csn_get_gate_ready(const void *body, size_t len, csn_gate_ready *ret)
+int csn_get_gateway_ready(const void *body, size_t len, csn_gateway_ready *ret)
 {
-    csn_gate_ready r = {0};
-    csn_wire_in in;
+    csn_gateway_ready r = {0};
+    csn_unpacker in;
 
-    csn_wire_in_init(&in, body, len);
+    csn_unpacker_init(&in, body, len);
     r.n = csn_get_u32(&in);
-    if (r.n > CSN_GATE_PORTS_MAX)
+    if (r.n > CSN_GATEWAY_PORTS_MAX)
         return -EPROTO;
     for (uint32_t i = 0; i < r.n; i++) {
         r.port[i] = csn_get_u32(&in);
         if (r.port[i] == 0 || r.port[i] > UINT16_MAX)
             return -EPROTO;
     }
-    if (csn_wire_in_end(&in) < 0)
+    if (csn_unpacker_end(&in) < 0)
         return -EPROTO;
     *ret = r;
     return 0;
@@ -207,24 +207,24 @@ int csn_get_gate_ready(const void *body, size_t len, csn_gate_ready *ret)
 
 /* ---- events ---------------------------------------------------------------------------- */
 
-void csn_put_gate_since(csn_wire_out *o, uint64_t since)
+void csn_put_gateway_since(csn_packer *o, uint64_t since)
 {
     csn_put_u64(o, since);
 }
 
-int csn_get_gate_since(const void *body, size_t len, uint64_t *ret)
+int csn_get_gateway_since(const void *body, size_t len, uint64_t *ret)
 {
-    csn_wire_in in;
+    csn_unpacker in;
 
-    csn_wire_in_init(&in, body, len);
+    csn_unpacker_init(&in, body, len);
     uint64_t since = csn_get_u64(&in);
-    if (csn_wire_in_end(&in) < 0)
+    if (csn_unpacker_end(&in) < 0)
         return -EPROTO;
     *ret = since;
     return 0;
 }
 
-void csn_put_gate_batch(csn_wire_out *o, const csn_gate_batch *b)
+void csn_put_gateway_batch(csn_packer *o, const csn_gateway_batch *b)
 {
     csn_put_u64(o, b->next);
     csn_put_u64(o, b->dropped);
@@ -232,23 +232,23 @@ void csn_put_gate_batch(csn_wire_out *o, const csn_gate_batch *b)
     csn_put_u32(o, b->count);
 }
 
-int csn_get_gate_batch(csn_wire_in *in, csn_gate_batch *ret)
+int csn_get_gateway_batch(csn_unpacker *in, csn_gateway_batch *ret)
 {
-    csn_gate_batch b;
+    csn_gateway_batch b;
 
     b.next = csn_get_u64(in);
     b.dropped = csn_get_u64(in);
     b.more = csn_get_u32(in);
     b.count = csn_get_u32(in);
     /* One that has more to say but moves nothing forward would be asked for ever. */
-    if (in->error != 0 || b.more > 1 || b.count > CSN_GATE_BATCH_MAX ||
+    if (in->error != 0 || b.more > 1 || b.count > CSN_GATEWAY_BATCH_MAX ||
         (b.more && b.count == 0))
         return -EPROTO;
     *ret = b;
     return 0;
 }
 
-void csn_put_gate_event(csn_wire_out *o, const csn_gate_event *e)
+void csn_put_gateway_event(csn_packer *o, const csn_gateway_event *e)
 {
     csn_put_u64(o, e->seq);
     csn_put_i64(o, e->time_ms);
@@ -267,9 +267,9 @@ void csn_put_gate_event(csn_wire_out *o, const csn_gate_event *e)
     csn_put_str(o, e->why);
 }
 
-int csn_get_gate_event(csn_wire_in *in, csn_gate_event *ret)
+int csn_get_gateway_event(csn_unpacker *in, csn_gateway_event *ret)
 {
-    csn_gate_event e;
+    csn_gateway_event e;
 
     e.seq = csn_get_u64(in);
     e.time_ms = csn_get_i64(in);
@@ -281,25 +281,25 @@ int csn_get_gate_event(csn_wire_in *in, csn_gate_event *ret)
     e.down = csn_get_u64(in);
     e.ms = csn_get_u64(in);
     e.count = csn_get_u64(in);
-    e.name = csn_get_str(in, CSN_GATE_NAME_MAX, false);
-    e.address = csn_get_str(in, CSN_GATE_ADDRESS_MAX, false);
-    e.rule = csn_get_str(in, CSN_GATE_RULE_MAX, false);
-    e.hint = csn_get_str(in, CSN_GATE_RULE_MAX, false);
-    e.why = csn_get_str(in, CSN_GATE_WHY_MAX, false);
-    if (in->error != 0 || e.kind >= CSN_GATE_KINDS || e.verdict >= CSN_GATE_VERDICTS ||
-        e.proto >= CSN_GATE_PROTOS || e.port > UINT16_MAX || e.count == 0)
+    e.name = csn_get_str(in, CSN_GATEWAY_NAME_MAX, false);
+    e.address = csn_get_str(in, CSN_GATEWAY_ADDRESS_MAX, false);
+    e.rule = csn_get_str(in, CSN_GATEWAY_RULE_MAX, false);
+    e.hint = csn_get_str(in, CSN_GATEWAY_RULE_MAX, false);
+    e.why = csn_get_str(in, CSN_GATEWAY_WHY_MAX, false);
+    if (in->error != 0 || e.kind >= CSN_GATEWAY_KINDS || e.verdict >= CSN_GATEWAY_VERDICTS ||
+        e.proto >= CSN_GATEWAY_PROTOS || e.port > UINT16_MAX || e.count == 0)
         return -EPROTO;
     *ret = e;
     return 0;
 }
 
-int csn_get_gate_text(const void *body, size_t len, const char **ret)
+int csn_get_gateway_text(const void *body, size_t len, const char **ret)
 {
-    csn_wire_in in;
+    csn_unpacker in;
 
-    csn_wire_in_init(&in, body, len);
-    const char *text = csn_get_str(&in, CSN_GATE_TEXT_MAX, false);
-    if (csn_wire_in_end(&in) < 0)
+    csn_unpacker_init(&in, body, len);
+    const char *text = csn_get_str(&in, CSN_GATEWAY_TEXT_MAX, false);
+    if (csn_unpacker_end(&in) < 0)
         return -EPROTO;
     *ret = text;
     return 0;

@@ -18,9 +18,9 @@
 
 /* ---- where to -------------------------------------------------------------------------- */
 
-static bool target_text(const char *text, size_t len, bool six, uint16_t port, csn_target *ret)
+static bool target_text(const char *text, size_t len, bool six, uint16_t port, gw_target *ret)
 {
-    *ret = (csn_target){.port = port};
+    *ret = (gw_target){.port = port};
     if (port == 0)
         return false;
     if (csn_netaddr_parse(text, len, &ret->addr))
@@ -29,37 +29,37 @@ static bool target_text(const char *text, size_t len, bool six, uint16_t port, c
 }
 
 /* Later, not here: a refusal ends the flow, and a lane of it is in the middle of a move. */
-static void aim(csn_flow *f, const csn_target *to)
+static void aim(gw_flow *f, const gw_target *to)
 {
-    csn_flow_aim(f, to);
-    csn_flow_step_later(f);
+    gw_flow_aim(f, to);
+    gw_flow_step_later(f);
 }
 
 /* What follows belongs to the target, which is reached now. */
-static void begin_inside(csn_flow *f)
+static void begin_inside(gw_flow *f)
 {
     f->voice = CSN_VOICE_RESET;
-    if (csn_inspect_begin(f) < 0)
+    if (gw_inspect_begin(f) < 0)
         f->broken = true;
-    csn_lane_resume(&f->there);
+    gw_pipeline_resume(&f->there);
 }
 
 /* ---- SOCKS ----------------------------------------------------------------------------- */
 
-static void socks_connected(csn_flow *f)
+static void socks_connected(gw_flow *f)
 {
     uint8_t reply[CSN_SOCKS_REPLY_LEN];
 
-    csn_socks_answer(CSN_SOCKS_OK, reply);
-    if (csn_lane_say(&f->back, reply, sizeof(reply)) < 0)
+    gw_socks_answer(CSN_SOCKS_OK, reply);
+    if (gw_pipeline_write(&f->back, reply, sizeof(reply)) < 0)
         f->broken = true;
     begin_inside(f);
 }
 
-static int socks_target(csn_flow *f, csn_look *ret)
+static int socks_target(gw_flow *f, gw_inspect_fn *ret)
 {
-    const csn_socks *s = &f->front->socks;
-    csn_target to = {.port = s->port};
+    const gw_socks *s = &f->front->socks;
+    gw_target to = {.port = s->port};
     bool good = s->port != 0;
 
     if (s->address_len == 4)
@@ -69,30 +69,31 @@ static int socks_target(csn_flow *f, csn_look *ret)
     else
         good = target_text(s->name.at, s->name.len, false, s->port, &to);
     if (!good)
-        return csn_judge_object(f, NULL, "a target that is no host and port");
+        return gw_policy_refuse_later(f, NULL, "a target that is no host and port");
     f->connected = socks_connected;
     ret->pause = true;
     aim(f, &to);
     return 0;
 }
 
-static int look_socks(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
+static int look_socks(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
 {
-    csn_flow *f = ctx;
-    csn_socks *s = &f->front->socks;
+    gw_flow *f = ctx;
+    gw_socks *s = &f->front->socks;
 
-    f->proto = CSN_GATE_SOCKS;
+    f->proto = CSN_GATEWAY_SOCKS;
     f->voice = CSN_VOICE_SOCKS;
     for (;;) {
-        enum csn_socks_step step = csn_socks_next(s, data + ret->drop, len - ret->drop);
+        enum gw_socks_step step = gw_socks_next(s, data + ret->drop, len - ret->drop);
         if (step == CSN_SOCKS_NEED_MORE)
             return 0;
         if (step == CSN_SOCKS_REFUSE || step == CSN_SOCKS_NOT_SOCKS)
-            return csn_judge_object(f, NULL, s->why ? s->why : "SOCKS that cannot be read");
+            return gw_policy_refuse_later(f, NULL,
+                                          s->why ? s->why : "SOCKS that cannot be read");
         ret->drop += s->used;
         if (step == CSN_SOCKS_CONNECT)
             return socks_target(f, ret);
-        int rc = csn_lane_say(&f->back, s->reply, s->reply_len);
+        int rc = gw_pipeline_write(&f->back, s->reply, s->reply_len);
         if (rc < 0)
             return rc;
     }
@@ -100,16 +101,16 @@ static int look_socks(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
 
 /* ---- HTTP ------------------------------------------------------------------------------ */
 
-static void connect_connected(csn_flow *f)
+static void connect_connected(gw_flow *f)
 {
     static const char yes[] = "HTTP/1.1 200 Connection established\r\n\r\n";
 
-    if (csn_lane_say(&f->back, yes, sizeof(yes) - 1) < 0)
+    if (gw_pipeline_write(&f->back, yes, sizeof(yes) - 1) < 0)
         f->broken = true;
     begin_inside(f);
 }
 
-static void plain_connected(csn_flow *f)
+static void plain_connected(gw_flow *f)
 {
     f->voice = CSN_VOICE_RESET; /* from now on the server speaks */
 }
@@ -160,7 +161,7 @@ static void put_fields(const char *at, const char *end)
 
 /* Absolute to origin form. The target's own authority becomes Host, whatever Host said: what
  * was judged is what the server is asked for. */
-static void rewrite(const uint8_t *data, const csn_http_head *h)
+static void rewrite(const uint8_t *data, const gw_http_head *h)
 {
     const char *text = (const char *)data, *line = memchr(text, '\n', h->len);
     char port[8];
@@ -180,18 +181,18 @@ static void rewrite(const uint8_t *data, const csn_http_head *h)
         put_fields(line + 1, text + h->len);
 }
 
-static int plain_request(csn_flow *f, const uint8_t *data, const csn_http_head *h,
-                         csn_look *ret)
+static int plain_request(gw_flow *f, const uint8_t *data, const gw_http_head *h,
+                         gw_inspect_fn *ret)
 {
     uint16_t port = h->authority.port ? h->authority.port : 80;
-    csn_target to;
+    gw_target to;
 
-    f->proto = CSN_GATE_HTTP;
+    f->proto = CSN_GATEWAY_HTTP;
     if (h->upgrade)
-        return csn_judge_object(f, NULL, "to leave HTTP, ask the proxy to CONNECT");
+        return gw_policy_refuse_later(f, NULL, "to leave HTTP, ask the proxy to CONNECT");
     if (!target_text(h->authority.host.at, h->authority.host.len, h->authority.is_v6, port,
                      &to))
-        return csn_judge_object(f, NULL, "a target that is no host and port");
+        return gw_policy_refuse_later(f, NULL, "a target that is no host and port");
     rewrite(data, h);
     ret->insert = rewritten;
     ret->insert_len = rewritten_len;
@@ -201,21 +202,22 @@ static int plain_request(csn_flow *f, const uint8_t *data, const csn_http_head *
     return 0;
 }
 
-static int connect_request(csn_flow *f, const csn_http_head *h, csn_look *ret)
+static int connect_request(gw_flow *f, const gw_http_head *h, gw_inspect_fn *ret)
 {
-    csn_target to;
+    gw_target to;
 
-    f->proto = CSN_GATE_CONNECT_PROXY;
+    f->proto = CSN_GATEWAY_CONNECT_PROXY;
     if (!target_text(h->authority.host.at, h->authority.host.len, h->authority.is_v6,
                      h->authority.port, &to))
-        return csn_judge_object(f, NULL, "a target that is no host and port");
+        return gw_policy_refuse_later(f, NULL, "a target that is no host and port");
     f->connected = connect_connected;
     ret->pause = true;
     aim(f, &to);
     return 0;
 }
 
-static int first_head(csn_flow *f, const uint8_t *data, const csn_http_head *h, csn_look *ret)
+static int first_head(gw_flow *f, const uint8_t *data, const gw_http_head *h,
+                      gw_inspect_fn *ret)
 {
     f->front->heads = true;
     ret->drop = h->len;
@@ -223,21 +225,21 @@ static int first_head(csn_flow *f, const uint8_t *data, const csn_http_head *h, 
         return connect_request(f, h, ret);
     if (h->form == CSN_HTTP_ABSOLUTE)
         return plain_request(f, data, h, ret);
-    return csn_judge_object(f, NULL, "a request for the proxy itself");
+    return gw_policy_refuse_later(f, NULL, "a request for the proxy itself");
 }
 
 /* One head, and for a plain request its body. A second head is left alone: the connection ends
  * with the first answer, and who wants more comes again. */
-static int look_http(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
+static int look_http(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
 {
-    csn_flow *f = ctx;
-    csn_http_head head;
+    gw_flow *f = ctx;
+    gw_http_head head;
 
     f->voice = f->front->heads ? f->voice : CSN_VOICE_HTTP;
     while (ret->drop + ret->pass < len) {
         size_t n = 0, at = ret->drop + ret->pass;
-        enum csn_http_result r =
-            csn_http_follow_next(&f->front->follow, data + at, len - at, &n, &head);
+        enum gw_http_result r =
+            gw_http_follow_next(&f->front->follow, data + at, len - at, &n, &head);
         if (r == CSN_HTTP_HEAD && !f->front->heads) {
             int rc = first_head(f, data, &head, ret);
             if (rc < 0 || ret->pause)
@@ -250,7 +252,7 @@ static int look_http(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
             ret->pause = true;
             return 0;
         } else {
-            return csn_judge_object(f, NULL, "not a request to a proxy");
+            return gw_policy_refuse_later(f, NULL, "not a request to a proxy");
         }
     }
     return 0;
@@ -258,15 +260,15 @@ static int look_http(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
 
 /* ---- the first byte -------------------------------------------------------------------- */
 
-static int look_first(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
+static int look_first(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
 {
-    csn_flow *f = ctx;
+    gw_flow *f = ctx;
 
     f->there.look = data[0] == 5 || data[0] == 4 ? look_socks : look_http;
     return f->there.look(ctx, data, len, ret);
 }
 
-int csn_proxy_begin(csn_flow *f)
+int gw_proxy_begin(gw_flow *f)
 {
     f->front = calloc(1, sizeof(*f->front));
     if (!f->front)
@@ -278,26 +280,26 @@ int csn_proxy_begin(csn_flow *f)
 
 /* ---- refusals -------------------------------------------------------------------------- */
 
-static void say_socks(csn_flow *f, enum csn_socks_code code)
+static void say_socks(gw_flow *f, enum gw_socks_code code)
 {
     uint8_t reply[CSN_SOCKS_REPLY_LEN];
 
-    csn_socks_answer(code, reply);
-    csn_flow_farewell(f, reply, sizeof(reply));
+    gw_socks_answer(code, reply);
+    gw_flow_farewell(f, reply, sizeof(reply));
 }
 
 /* What the conversation itself refused has its answer ready: there is more than one form. */
-static void refuse_socks(csn_flow *f)
+static void refuse_socks(gw_flow *f)
 {
-    const csn_socks *s = &f->front->socks;
+    const gw_socks *s = &f->front->socks;
 
     if (s->reply_len > 0)
-        csn_flow_farewell(f, s->reply, s->reply_len);
+        gw_flow_farewell(f, s->reply, s->reply_len);
     else
         say_socks(f, CSN_SOCKS_NOT_ALLOWED);
 }
 
-static void say_http(csn_flow *f, const char *status, const char *text)
+static void say_http(gw_flow *f, const char *status, const char *text)
 {
     char answer[1536];
     int n = snprintf(answer, sizeof(answer),
@@ -305,11 +307,11 @@ static void say_http(csn_flow *f, const char *status, const char *text)
                      "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
                      status, strlen(text), text);
 
-    csn_flow_farewell(f, answer, (size_t)n);
+    gw_flow_farewell(f, answer, (size_t)n);
 }
 
 /* Names the rule that would help: whoever reads this can ask for it. */
-void csn_proxy_refuse(csn_flow *f, const csn_refusal *r)
+void gw_proxy_refuse(gw_flow *f, const gw_refusal *r)
 {
     const csn_domain *name = r->name.len > 0 ? &r->name : &f->to.name;
     const csn_netverdict *v = &r->verdict;
@@ -327,7 +329,7 @@ void csn_proxy_refuse(csn_flow *f, const csn_refusal *r)
 }
 
 /* So that clients say "refused" or "unreachable" themselves. */
-static enum csn_socks_code socks_code(int error)
+static enum gw_socks_code socks_code(int error)
 {
     switch (error) {
     case ECONNREFUSED:
@@ -342,7 +344,7 @@ static enum csn_socks_code socks_code(int error)
     }
 }
 
-void csn_proxy_failed(csn_flow *f, int error)
+void gw_proxy_failed(gw_flow *f, int error)
 {
     char text[256];
 
@@ -351,6 +353,6 @@ void csn_proxy_failed(csn_flow *f, int error)
         return;
     }
     snprintf(text, sizeof(text), "The sandbox's gateway could not connect: %s.\n",
-             csn_why_errno(error));
+             gw_why_errno(error));
     say_http(f, error == ETIMEDOUT ? "504 Gateway Timeout" : "502 Bad Gateway", text);
 }

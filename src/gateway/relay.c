@@ -24,7 +24,7 @@
 
 /* ---- ends ------------------------------------------------------------------------------ */
 
-void csn_end_told(csn_end *e, uint32_t events)
+void gw_end_told(gw_end *e, uint32_t events)
 {
     /* An error is learnt by trying: read() and write() say which one it is. */
     if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
@@ -35,24 +35,24 @@ void csn_end_told(csn_end *e, uint32_t events)
         e->hung = true;
 }
 
-void csn_end_reset(csn_end *e)
+void gw_end_reset(gw_end *e)
 {
     struct linger now = {.l_onoff = 1};
 
     if (e->io.fd >= 0)
         (void)setsockopt(e->io.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-    csn_loop_close(&e->io);
+    gw_loop_close(&e->io);
 }
 
 /* ---- pipes ----------------------------------------------------------------------------- */
 
-void csn_relay_init(csn_relay *r)
+void gw_relay_init(gw_relay *r)
 {
     r->stocked = r->made = 0;
 }
 
 /* A large pipe if the user has not used up what the kernel gives to one; any will do. */
-static bool pipe_borrow(csn_relay *r, csn_lane *l)
+static bool pipe_borrow(gw_relay *r, gw_pipeline *l)
 {
     if (r->stocked > 0) {
         l->pipe = r->stock[--r->stocked];
@@ -70,7 +70,7 @@ static bool pipe_borrow(csn_relay *r, csn_lane *l)
     return true;
 }
 
-static void pipe_return(csn_relay *r, csn_lane *l)
+static void pipe_return(gw_relay *r, gw_pipeline *l)
 {
     if (l->pipe.fds[0] < 0)
         return;
@@ -87,12 +87,12 @@ static void pipe_return(csn_relay *r, csn_lane *l)
 
 /* ---- lanes ----------------------------------------------------------------------------- */
 
-void csn_lane_init(csn_lane *l)
+void gw_pipeline_init(gw_pipeline *l)
 {
-    *l = (csn_lane){.pipe = {.fds = {-1, -1}}};
+    *l = (gw_pipeline){.pipe = {.fds = {-1, -1}}};
 }
 
-void csn_lane_release(csn_relay *r, csn_lane *l)
+void gw_pipeline_release(gw_relay *r, gw_pipeline *l)
 {
     pipe_return(r, l);
     free(l->held);
@@ -100,7 +100,7 @@ void csn_lane_release(csn_relay *r, csn_lane *l)
     l->held_len = l->held_ok = l->held_at = l->held_room = 0;
 }
 
-void csn_lane_resume(csn_lane *l)
+void gw_pipeline_resume(gw_pipeline *l)
 {
     l->paused = false;
     l->again = true;
@@ -108,7 +108,7 @@ void csn_lane_resume(csn_lane *l)
 
 /* Makes room for so many bytes behind those that are held. Only what could not be sent or
  * judged at once comes here, and nothing more is read meanwhile. */
-static int held_more(csn_lane *l, size_t more)
+static int held_more(gw_pipeline *l, size_t more)
 {
     if (l->held_at > 0) {
         memmove(l->held, l->held + l->held_at, l->held_len - l->held_at);
@@ -131,7 +131,7 @@ static int held_more(csn_lane *l, size_t more)
     return 0;
 }
 
-static int held_add(csn_lane *l, const void *data, size_t len, bool ok)
+static int held_add(gw_pipeline *l, const void *data, size_t len, bool ok)
 {
     int rc = len > 0 ? held_more(l, len) : 0;
 
@@ -144,7 +144,7 @@ static int held_add(csn_lane *l, const void *data, size_t len, bool ok)
     return 0;
 }
 
-int csn_lane_say(csn_lane *l, const void *data, size_t len)
+int gw_pipeline_write(gw_pipeline *l, const void *data, size_t len)
 {
     int rc = held_add(l, data, len, true);
 
@@ -159,7 +159,7 @@ static bool would_wait(void)
 }
 
 /* Sends what it can; how much that was, or -errno. */
-static ssize_t send_some(csn_lane *l, csn_end *to, const uint8_t *data, size_t len)
+static ssize_t send_some(gw_pipeline *l, gw_end *to, const uint8_t *data, size_t len)
 {
     size_t done = 0;
 
@@ -177,7 +177,7 @@ static ssize_t send_some(csn_lane *l, csn_end *to, const uint8_t *data, size_t l
 }
 
 /* 1: what may be sent is gone, 0: the target takes no more now. */
-static int flush_held(csn_lane *l, csn_end *to)
+static int flush_held(gw_pipeline *l, gw_end *to)
 {
     if (l->held_at < l->held_ok) {
         ssize_t n = send_some(l, to, l->held + l->held_at, l->held_ok - l->held_at);
@@ -198,7 +198,7 @@ static int flush_held(csn_lane *l, csn_end *to)
     return 1;
 }
 
-static int flush_pipe(csn_lane *l, csn_end *to)
+static int flush_pipe(gw_pipeline *l, gw_end *to)
 {
     while (l->in_pipe > 0) {
         if (!to->writable)
@@ -217,7 +217,7 @@ static int flush_pipe(csn_lane *l, csn_end *to)
     return 1;
 }
 
-static int lane_end(csn_lane *l, csn_end *to)
+static int lane_end(gw_pipeline *l, gw_end *to)
 {
     if (!l->shut && shutdown(to->io.fd, SHUT_WR) < 0 && errno != ENOTCONN)
         return -errno;
@@ -226,9 +226,9 @@ static int lane_end(csn_lane *l, csn_end *to)
 }
 
 /* What may pass: everything, when nobody looks. */
-static int ask(csn_lane *l, const uint8_t *data, size_t len, csn_look *ret)
+static int ask(gw_pipeline *l, const uint8_t *data, size_t len, gw_inspect_fn *ret)
 {
-    *ret = (csn_look){.ended = l->ended};
+    *ret = (gw_inspect_fn){.ended = l->ended};
     if (!l->look) {
         ret->pass = len;
         return 0;
@@ -240,10 +240,10 @@ static int ask(csn_lane *l, const uint8_t *data, size_t len, csn_look *ret)
 }
 
 /* Shows what is held and not judged. Nothing else is held then. */
-static int judge_held(csn_lane *l)
+static int judge_held(gw_pipeline *l)
 {
     size_t len = l->held_len - l->held_at;
-    csn_look v;
+    gw_inspect_fn v;
 
     l->again = false;
     int rc = ask(l, l->held + l->held_at, len, &v);
@@ -265,7 +265,7 @@ static int judge_held(csn_lane *l)
 }
 
 /* More bytes behind those that could not be judged without them. */
-static int read_behind(csn_lane *l, csn_end *from)
+static int read_behind(gw_pipeline *l, gw_end *from)
 {
     int rc = held_more(l, 1);
 
@@ -288,9 +288,9 @@ static int read_behind(csn_lane *l, csn_end *from)
 }
 
 /* Sends what may pass, and holds what is left of it and the rest. 1: go on, 0: wait. */
-static int pass_piece(csn_lane *l, csn_end *to, const uint8_t *data, size_t len)
+static int pass_piece(gw_pipeline *l, gw_end *to, const uint8_t *data, size_t len)
 {
-    csn_look v;
+    gw_inspect_fn v;
     int rc = ask(l, data, len, &v);
 
     if (rc < 0)
@@ -311,7 +311,7 @@ static int pass_piece(csn_lane *l, csn_end *to, const uint8_t *data, size_t len)
 }
 
 /* One piece through the shared buffer. 1: go on, 0: wait. */
-static int copy_piece(csn_relay *r, csn_lane *l, csn_end *from, csn_end *to)
+static int copy_piece(gw_relay *r, gw_pipeline *l, gw_end *from, gw_end *to)
 {
     ssize_t n = recv(from->io.fd, r->piece, sizeof(r->piece), MSG_DONTWAIT);
 
@@ -334,7 +334,7 @@ static int copy_piece(csn_relay *r, csn_lane *l, csn_end *from, csn_end *to)
 }
 
 /* A lane that runs dry gives its pipe back at once: most connections wait most of the time. */
-static int splice_piece(csn_relay *r, csn_lane *l, csn_end *from)
+static int splice_piece(gw_relay *r, gw_pipeline *l, gw_end *from)
 {
     ssize_t n = splice(from->io.fd, NULL, l->pipe.fds[1], NULL, l->pipe.size,
                        SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
@@ -359,7 +359,7 @@ static int splice_piece(csn_relay *r, csn_lane *l, csn_end *from)
 }
 
 /* 1: go on, 0: wait, or -errno. */
-static int one_round(csn_relay *r, csn_lane *l, csn_end *from, csn_end *to)
+static int one_round(gw_relay *r, gw_pipeline *l, gw_end *from, gw_end *to)
 {
     int rc = flush_pipe(l, to);
 
@@ -383,7 +383,7 @@ static int one_round(csn_relay *r, csn_lane *l, csn_end *from, csn_end *to)
 }
 
 /* What a source leaves behind unjudged when it ends, half a request, is not passed on. */
-int csn_lane_move(csn_relay *r, csn_lane *l, csn_end *from, csn_end *to)
+int gw_pipeline_move(gw_relay *r, gw_pipeline *l, gw_end *from, gw_end *to)
 {
     if (l->shut)
         return CSN_MOVED_DONE;

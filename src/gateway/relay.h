@@ -18,43 +18,43 @@
 #define CSN_RELAY_HELD_MAX (96u * 1024u)
 
 /* One end of a connection, and what the kernel said of it last. */
-typedef struct csn_end {
-    csn_io io;
+typedef struct gw_end {
+    gw_io io;
     bool readable, writable;
     bool hung; /* the other side will send no more: read until it says so */
-} csn_end;
+} gw_end;
 
-void csn_end_told(csn_end *e, uint32_t events);
+void gw_end_told(gw_end *e, uint32_t events);
 /* Closes with a reset: the other side learns that this was no ordinary end. */
-void csn_end_reset(csn_end *e);
+void gw_end_reset(gw_end *e);
 
-typedef struct csn_pipe {
+typedef struct gw_pipe {
     int fds[2];
     size_t size;
-} csn_pipe;
+} gw_pipe;
 
 /* What all lanes share. */
-typedef struct csn_relay {
+typedef struct gw_relay {
     uint8_t piece[CSN_RELAY_PIECE];
-    csn_pipe stock[CSN_RELAY_PIPES];
+    gw_pipe stock[CSN_RELAY_PIPES];
     size_t stocked, made;
-} csn_relay;
+} gw_relay;
 
 /* What is to become of the bytes that a lane has: the first `drop` are thrown away, the next
  * `pass` go on, the rest is shown again together with what follows. */
-typedef struct csn_look {
+typedef struct gw_inspect_fn {
     size_t drop, pass;
     const void *insert; /* bytes to send before those that pass; copied at once */
     size_t insert_len;
     bool again; /* show the rest at once: another looks now */
-    bool pause; /* read no more until csn_lane_resume */
+    bool pause; /* read no more until gw_pipeline_resume */
     bool ended; /* told to who looks: nothing follows; what does not pass now never will */
-} csn_look;
+} gw_inspect_fn;
 
-typedef struct csn_lane {
+typedef struct gw_pipeline {
     uint8_t *held; /* at..ok: to be sent; ok..len: not yet judged */
     size_t held_at, held_ok, held_len, held_room;
-    csn_pipe pipe; /* fds[0] < 0: none just now */
+    gw_pipe pipe; /* fds[0] < 0: none just now */
     size_t in_pipe;
     unsigned full; /* pieces in a row that filled the buffer */
     bool spliced;
@@ -65,23 +65,23 @@ typedef struct csn_lane {
     uint64_t bytes; /* that were sent, without those */
     /* Sees every byte before it is passed on. 0, or -errno to stop here. While there is one the
      * lane copies. */
-    int (*look)(void *ctx, const uint8_t *data, size_t len, csn_look *ret);
+    int (*look)(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret);
     void *look_ctx;
-} csn_lane;
+} gw_pipeline;
 
-enum csn_moved {
+enum gw_moved {
     CSN_MOVED_WAIT, /* until the kernel tells of one of the ends */
     CSN_MOVED_MORE, /* there is more; others first */
     CSN_MOVED_DONE, /* the end of the source was carried to the target */
 };
 
-void csn_relay_init(csn_relay *r);
-void csn_lane_init(csn_lane *l);
+void gw_relay_init(gw_relay *r);
+void gw_pipeline_init(gw_pipeline *l);
 /* Queues bytes of our own. Only while the lane carries nothing else. -ENOMEM. */
-int csn_lane_say(csn_lane *l, const void *data, size_t len);
-void csn_lane_resume(csn_lane *l);
+int gw_pipeline_write(gw_pipeline *l, const void *data, size_t len);
+void gw_pipeline_resume(gw_pipeline *l);
 /* While `to` has no descriptor yet bytes are read and judged, as many as are held. */
-/* csn_moved, or -errno: one of the ends is broken, or `look` refused. */
-int csn_lane_move(csn_relay *r, csn_lane *l, csn_end *from, csn_end *to);
+/* gw_moved, or -errno: one of the ends is broken, or `look` refused. */
+int gw_pipeline_move(gw_relay *r, gw_pipeline *l, gw_end *from, gw_end *to);
 /* Gives back what it holds. */
-void csn_lane_release(csn_relay *r, csn_lane *l);
+void gw_pipeline_release(gw_relay *r, gw_pipeline *l);

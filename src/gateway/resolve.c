@@ -25,29 +25,29 @@
 #define KEEP_NS     1000000000u
 #define STACK_BYTES (512u * 1024u) /* NSS modules may use more than glibc does */
 
-typedef struct csn_resolve_job {
-    struct csn_resolve_job *next; /* in `all` */
-    struct csn_resolve_job *next_queued;
+typedef struct gw_resolve_job {
+    struct gw_resolve_job *next; /* in `all` */
+    struct gw_resolve_job *next_queued;
     csn_domain name;
-    csn_ask *waiting;
+    gw_ask *waiting;
     bool done;
     uint64_t forget_ns;
     /* written by a thread before the job is in `finished`, read by the loop after */
     int error;
     size_t count;
     csn_netaddr addrs[CSN_RESOLVE_ADDRESSES];
-} csn_resolve_job;
+} gw_resolve_job;
 
-struct csn_resolver {
-    csn_loop *loop;
-    csn_io finished_io;
-    csn_resolve_job *all; /* the loop's */
+struct gw_resolver {
+    gw_loop *loop;
+    gw_io finished_io;
+    gw_resolve_job *all; /* the loop's */
     size_t jobs;
     size_t threads, idle; /* idle: under the lock */
     pthread_mutex_t lock;
     pthread_cond_t more;
-    csn_resolve_job *queue, **queue_end; /* for the threads */
-    csn_resolve_job *finished;           /* by the threads */
+    gw_resolve_job *queue, **queue_end; /* for the threads */
+    gw_resolve_job *finished;           /* by the threads */
 };
 
 /* ---- in the threads -------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static int error_of(int gai)
     return EHOSTUNREACH;
 }
 
-static void keep_address(csn_resolve_job *j, const struct sockaddr *sa)
+static void keep_address(gw_resolve_job *j, const struct sockaddr *sa)
 {
     if (j->count == CSN_RESOLVE_ADDRESSES)
         return;
@@ -77,7 +77,7 @@ static void keep_address(csn_resolve_job *j, const struct sockaddr *sa)
 /* No AI_ADDRCONFIG: it leaves out ::1 and such, and what cannot be reached fails at once. That
  * the host's search domains are not tried, which would be other names than the rules judged, is
  * main.c's doing: it empties LOCALDOMAIN. */
-static void look_up(csn_resolve_job *j)
+static void look_up(gw_resolve_job *j)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
     int rc = getaddrinfo(j->name.text, NULL, &hints, &list);
@@ -91,7 +91,7 @@ static void look_up(csn_resolve_job *j)
 
 static void *work(void *arg)
 {
-    csn_resolver *r = arg;
+    gw_resolver *r = arg;
     uint64_t one = 1;
 
     pthread_mutex_lock(&r->lock);
@@ -101,7 +101,7 @@ static void *work(void *arg)
             pthread_cond_wait(&r->more, &r->lock);
             r->idle--;
         }
-        csn_resolve_job *j = r->queue;
+        gw_resolve_job *j = r->queue;
         r->queue = j->next_queued;
         if (!r->queue)
             r->queue_end = &r->queue;
@@ -117,7 +117,7 @@ static void *work(void *arg)
 
 /* ---- in the loop ----------------------------------------------------------------------- */
 
-static void unlink_ask(csn_ask *a)
+static void unlink_ask(gw_ask *a)
 {
     if (a->next)
         a->next->prev = a->prev;
@@ -125,23 +125,23 @@ static void unlink_ask(csn_ask *a)
         a->prev->next = a->next;
     else
         a->job->waiting = a->next;
-    *a = (csn_ask){.fn = a->fn};
+    *a = (gw_ask){.fn = a->fn};
 }
 
-static void tell(csn_resolve_job *j)
+static void tell(gw_resolve_job *j)
 {
     while (j->waiting) {
-        csn_ask *a = j->waiting;
+        gw_ask *a = j->waiting;
         unlink_ask(a);
         a->fn(a, j->error, j->addrs, j->count);
     }
 }
 
 /* Forgets what is old enough. A failure is not kept at all: the next try may be luckier. */
-static void sweep(csn_resolver *r)
+static void sweep(gw_resolver *r)
 {
-    for (csn_resolve_job **at = &r->all; *at;) {
-        csn_resolve_job *j = *at;
+    for (gw_resolve_job **at = &r->all; *at;) {
+        gw_resolve_job *j = *at;
         if (j->done && !j->waiting && (j->error != 0 || j->forget_ns <= r->loop->now_ns)) {
             *at = j->next;
             free(j);
@@ -152,19 +152,19 @@ static void sweep(csn_resolver *r)
     }
 }
 
-static void on_finished(csn_io *io, uint32_t events)
+static void on_finished(gw_io *io, uint32_t events)
 {
-    csn_resolver *r = (csn_resolver *)((char *)io - offsetof(csn_resolver, finished_io));
+    gw_resolver *r = (gw_resolver *)((char *)io - offsetof(gw_resolver, finished_io));
     uint64_t count;
 
     (void)events;
     (void)!read(io->fd, &count, sizeof(count));
     pthread_mutex_lock(&r->lock);
-    csn_resolve_job *list = r->finished;
+    gw_resolve_job *list = r->finished;
     r->finished = NULL;
     pthread_mutex_unlock(&r->lock);
     while (list) {
-        csn_resolve_job *j = list;
+        gw_resolve_job *j = list;
         list = j->next_queued;
         j->done = true;
         j->forget_ns = r->loop->now_ns + KEEP_NS;
@@ -174,7 +174,7 @@ static void on_finished(csn_io *io, uint32_t events)
 }
 
 /* Threads take no signals: those are for the loop's. */
-static int start_thread(csn_resolver *r)
+static int start_thread(gw_resolver *r)
 {
     sigset_t all, before;
     pthread_attr_t attr;
@@ -194,9 +194,9 @@ static int start_thread(csn_resolver *r)
 }
 
 /* The threads live as long as the process does; so does this. */
-csn_resolver *csn_resolver_new(csn_loop *loop)
+gw_resolver *gw_resolver_new(gw_loop *loop)
 {
-    csn_resolver *r = calloc(1, sizeof(*r));
+    gw_resolver *r = calloc(1, sizeof(*r));
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
     if (!r || fd < 0)
@@ -205,7 +205,7 @@ csn_resolver *csn_resolver_new(csn_loop *loop)
     r->queue_end = &r->queue;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->more, NULL);
-    if (csn_loop_listen(loop, &r->finished_io, fd, on_finished) == 0)
+    if (gw_loop_listen(loop, &r->finished_io, fd, on_finished) == 0)
         return r;
 fail:
     free(r);
@@ -214,16 +214,16 @@ fail:
     return NULL;
 }
 
-static csn_resolve_job *find(csn_resolver *r, const csn_domain *name)
+static gw_resolve_job *find(gw_resolver *r, const csn_domain *name)
 {
-    for (csn_resolve_job *j = r->all; j; j = j->next)
+    for (gw_resolve_job *j = r->all; j; j = j->next)
         if (csn_domain_equal(&j->name, name))
             return j;
     return NULL;
 }
 
 /* A thread more when none is free: most sandboxes need one. */
-static int queue(csn_resolver *r, csn_resolve_job *j)
+static int queue(gw_resolver *r, gw_resolve_job *j)
 {
     pthread_mutex_lock(&r->lock);
     bool busy = r->idle == 0 || r->queue;
@@ -236,9 +236,9 @@ static int queue(csn_resolver *r, csn_resolve_job *j)
     return 0;
 }
 
-static csn_resolve_job *new_job(csn_resolver *r, const csn_domain *name)
+static gw_resolve_job *new_job(gw_resolver *r, const csn_domain *name)
 {
-    csn_resolve_job *j = r->jobs < JOBS_MAX ? calloc(1, sizeof(*j)) : NULL;
+    gw_resolve_job *j = r->jobs < JOBS_MAX ? calloc(1, sizeof(*j)) : NULL;
 
     if (!j)
         return NULL;
@@ -249,13 +249,13 @@ static csn_resolve_job *new_job(csn_resolver *r, const csn_domain *name)
     return j;
 }
 
-int csn_resolve(csn_resolver *r, csn_ask *a, const csn_domain *name,
-                void (*fn)(csn_ask *, int, const csn_netaddr *, size_t))
+int gw_resolve(gw_resolver *r, gw_ask *a, const csn_domain *name,
+               void (*fn)(gw_ask *, int, const csn_netaddr *, size_t))
 {
     sweep(r);
-    csn_resolve_job *j = find(r, name);
+    gw_resolve_job *j = find(r, name);
     if (j && j->done) {
-        *a = (csn_ask){.fn = fn};
+        *a = (gw_ask){.fn = fn};
         fn(a, j->error, j->addrs, j->count);
         return 0;
     }
@@ -264,14 +264,14 @@ int csn_resolve(csn_resolver *r, csn_ask *a, const csn_domain *name,
         if (!j || queue(r, j) < 0)
             return -EAGAIN;
     }
-    *a = (csn_ask){.job = j, .next = j->waiting, .fn = fn};
+    *a = (gw_ask){.job = j, .next = j->waiting, .fn = fn};
     if (j->waiting)
         j->waiting->prev = a;
     j->waiting = a;
     return 0;
 }
 
-void csn_resolve_cancel(csn_resolver *r, csn_ask *a)
+void gw_resolve_cancel(gw_resolver *r, gw_ask *a)
 {
     (void)r;
     if (a->job)

@@ -9,21 +9,21 @@
 
 #define CSN_RESOLVE_ADDRESSES 16u
 
-typedef struct csn_resolver csn_resolver;
-typedef struct csn_ask csn_ask;
+typedef struct gw_resolver gw_resolver;
+typedef struct gw_ask gw_ask;
 
 /* A question that waits, inside whoever asks. Zeroed: none. */
-struct csn_ask {
-    struct csn_resolve_job *job;
-    csn_ask *prev, *next;
+struct gw_ask {
+    struct gw_resolve_job *job;
+    gw_ask *prev, *next;
     /* error: 0, or errno of what is nearest to what the resolver said. May be called before
-     * csn_resolve returns. */
-    void (*fn)(csn_ask *a, int error, const csn_netaddr *addrs, size_t n);
+     * gw_resolve returns. */
+    void (*fn)(gw_ask *a, int error, const csn_netaddr *addrs, size_t n);
 };
 
 /* NULL without memory or threads. */
-csn_resolver *csn_resolver_new(csn_loop *loop);
+gw_resolver *gw_resolver_new(gw_loop *loop);
 /* Answers by a->fn, unless it is taken back before. -EAGAIN: too many questions wait. */
-int csn_resolve(csn_resolver *r, csn_ask *a, const csn_domain *name,
-                void (*fn)(csn_ask *, int, const csn_netaddr *, size_t));
-void csn_resolve_cancel(csn_resolver *r, csn_ask *a);
+int gw_resolve(gw_resolver *r, gw_ask *a, const csn_domain *name,
+               void (*fn)(gw_ask *, int, const csn_netaddr *, size_t));
+void gw_resolve_cancel(gw_resolver *r, gw_ask *a);

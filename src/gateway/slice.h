@@ -2,7 +2,7 @@
 #pragma once
 #include <stddef.h>
 
-typedef struct csn_slice {
+typedef struct gw_slice {
     const char *at;
     size_t len;
-} csn_slice;
+} gw_slice;

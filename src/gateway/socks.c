@@ -23,7 +23,7 @@
 
 enum phase { P_GREETING, P_AUTH, P_REQUEST, P_DONE };
 
-static enum csn_socks_step reply2(csn_socks *s, uint8_t a, uint8_t b, enum csn_socks_step step)
+static enum gw_socks_step reply2(gw_socks *s, uint8_t a, uint8_t b, enum gw_socks_step step)
 {
     s->reply[0] = a;
     s->reply[1] = b;
@@ -31,15 +31,15 @@ static enum csn_socks_step reply2(csn_socks *s, uint8_t a, uint8_t b, enum csn_s
     return step;
 }
 
-static enum csn_socks_step refuse(csn_socks *s, enum csn_socks_code code, const char *why)
+static enum gw_socks_step refuse(gw_socks *s, enum gw_socks_code code, const char *why)
 {
-    csn_socks_answer(code, s->reply);
+    gw_socks_answer(code, s->reply);
     s->reply_len = CSN_SOCKS_REPLY_LEN;
     s->why = why;
     return CSN_SOCKS_REFUSE;
 }
 
-static enum csn_socks_step refuse_socks4(csn_socks *s, size_t len)
+static enum gw_socks_step refuse_socks4(gw_socks *s, size_t len)
 {
     if (len < SOCKS4_LEN)
         return CSN_SOCKS_NEED_MORE;
@@ -51,7 +51,7 @@ static enum csn_socks_step refuse_socks4(csn_socks *s, size_t len)
     return CSN_SOCKS_REFUSE;
 }
 
-static enum csn_socks_step greeting(csn_socks *s, const uint8_t *b, size_t len)
+static enum gw_socks_step greeting(gw_socks *s, const uint8_t *b, size_t len)
 {
     if (b[0] == SOCKS4)
         return refuse_socks4(s, len);
@@ -72,7 +72,7 @@ static enum csn_socks_step greeting(csn_socks *s, const uint8_t *b, size_t len)
     return reply2(s, VERSION, METHOD_NO, CSN_SOCKS_REFUSE);
 }
 
-static enum csn_socks_step auth(csn_socks *s, const uint8_t *b, size_t len)
+static enum gw_socks_step auth(gw_socks *s, const uint8_t *b, size_t len)
 {
     if (b[0] != AUTH_VERSION) {
         s->why = "a login of no known version";
@@ -85,10 +85,10 @@ static enum csn_socks_step auth(csn_socks *s, const uint8_t *b, size_t len)
     return reply2(s, AUTH_VERSION, 0, CSN_SOCKS_SEND);
 }
 
-static enum csn_socks_step take_target(csn_socks *s, const uint8_t *b, size_t at, size_t n)
+static enum gw_socks_step take_target(gw_socks *s, const uint8_t *b, size_t at, size_t n)
 {
     if (b[3] == ATYP_NAME) {
-        s->name = (csn_slice){.at = (const char *)b + at, .len = n};
+        s->name = (gw_slice){.at = (const char *)b + at, .len = n};
     } else {
         memcpy(s->address, b + at, n);
         s->address_len = n;
@@ -103,7 +103,7 @@ static enum csn_socks_step take_target(csn_socks *s, const uint8_t *b, size_t at
     return CSN_SOCKS_CONNECT;
 }
 
-static enum csn_socks_step request(csn_socks *s, const uint8_t *b, size_t len)
+static enum gw_socks_step request(gw_socks *s, const uint8_t *b, size_t len)
 {
     size_t at = 4, n;
 
@@ -127,7 +127,7 @@ static enum csn_socks_step request(csn_socks *s, const uint8_t *b, size_t len)
     return len < at + n + 2 ? CSN_SOCKS_NEED_MORE : take_target(s, b, at, n);
 }
 
-enum csn_socks_step csn_socks_next(csn_socks *s, const void *data, size_t len)
+enum gw_socks_step gw_socks_next(gw_socks *s, const void *data, size_t len)
 {
     s->used = 0;
     s->reply_len = 0;
@@ -146,7 +146,7 @@ enum csn_socks_step csn_socks_next(csn_socks *s, const void *data, size_t len)
     return CSN_SOCKS_CONNECT;
 }
 
-void csn_socks_answer(enum csn_socks_code code, uint8_t out[CSN_SOCKS_REPLY_LEN])
+void gw_socks_answer(enum gw_socks_code code, uint8_t out[CSN_SOCKS_REPLY_LEN])
 {
     memset(out, 0, CSN_SOCKS_REPLY_LEN);
     out[0] = VERSION;

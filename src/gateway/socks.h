@@ -1,11 +1,11 @@
 /* socks.h: where does a SOCKS 5 client want to connect to?
  *
- * One csn_socks, zeroed, per connection. Give csn_socks_next the bytes that are not used up
+ * One gw_socks, zeroed, per connection. Give gw_socks_next the bytes that are not used up
  * yet, as often as there are more, and do what it says:
  *
  *   NEED_MORE  read more
  *   SEND       send .reply, drop .used bytes, call again
- *   CONNECT    drop .used bytes; the target is known: dial, then csn_socks_answer; what follows
+ *   CONNECT    drop .used bytes; the target is known: dial, then gw_socks_answer; what follows
  *              belongs to the target
  *   REFUSE     send .reply and close
  *   NOT_SOCKS  the first byte is another protocol's
@@ -17,7 +17,7 @@
 
 #include "gateway/slice.h"
 
-enum csn_socks_step {
+enum gw_socks_step {
     CSN_SOCKS_NEED_MORE,
     CSN_SOCKS_SEND,
     CSN_SOCKS_CONNECT,
@@ -25,7 +25,7 @@ enum csn_socks_step {
     CSN_SOCKS_NOT_SOCKS,
 };
 
-enum csn_socks_code {
+enum gw_socks_code {
     CSN_SOCKS_OK = 0,
     CSN_SOCKS_FAILED = 1,
     CSN_SOCKS_NOT_ALLOWED = 2,
@@ -37,22 +37,22 @@ enum csn_socks_code {
     CSN_SOCKS_NO_ADDRESS_TYPE = 8,
 };
 
-#define CSN_SOCKS_REPLY_LEN 10u  /* of csn_socks_answer */
+#define CSN_SOCKS_REPLY_LEN 10u  /* of gw_socks_answer */
 #define CSN_SOCKS_INPUT_MAX 513u /* no message of a client is longer */
 
-typedef struct csn_socks {
+typedef struct gw_socks {
     int phase; /* nobody else's */
     size_t used;
     uint8_t reply[CSN_SOCKS_REPLY_LEN];
     size_t reply_len;
     const char *why; /* of REFUSE */
     /* the target: a name (a slice of the bytes given, raw) or an address of 4 or 16 bytes */
-    csn_slice name;
+    gw_slice name;
     uint8_t address[16];
     size_t address_len;
     uint16_t port;
-} csn_socks;
+} gw_socks;
 
-enum csn_socks_step csn_socks_next(csn_socks *s, const void *data, size_t len);
+enum gw_socks_step gw_socks_next(gw_socks *s, const void *data, size_t len);
 /* The answer to CONNECT; the address in it is always 0.0.0.0:0. */
-void csn_socks_answer(enum csn_socks_code code, uint8_t out[CSN_SOCKS_REPLY_LEN]);
+void gw_socks_answer(enum gw_socks_code code, uint8_t out[CSN_SOCKS_REPLY_LEN]);

@@ -44,14 +44,14 @@ enum field {
     F_ALPN_PROTO,
 };
 
-static void bad(csn_tls *t, const char *why)
+static void bad(gw_tls *t, const char *why)
 {
     t->result = CSN_TLS_BAD;
     t->why = why;
 }
 
 /* The next field has n bytes, all of them inside what encloses it. */
-static void expect(csn_tls *t, enum field field, size_t n, size_t *enclosing)
+static void expect(gw_tls *t, enum field field, size_t n, size_t *enclosing)
 {
     if (n > *enclosing) {
         bad(t, "a length in the ClientHello does not fit");
@@ -64,7 +64,7 @@ static void expect(csn_tls *t, enum field field, size_t n, size_t *enclosing)
 }
 
 /* An extension has ended: another one, or the end of the hello. */
-static void next_extension(csn_tls *t)
+static void next_extension(gw_tls *t)
 {
     if (t->extension_left != 0)
         bad(t, "an extension of the ClientHello has bytes behind its content");
@@ -74,14 +74,14 @@ static void next_extension(csn_tls *t)
         t->result = CSN_TLS_HELLO;
 }
 
-static void skip_extension(csn_tls *t)
+static void skip_extension(gw_tls *t)
 {
     expect(t, F_EXT_SKIP, t->extension_left, &t->extension_left);
 }
 
-static void begin_extension(csn_tls *t)
+static void begin_extension(gw_tls *t)
 {
-    csn_tls_hello *h = &t->hello;
+    gw_tls_hello *h = &t->hello;
     size_t len = t->number;
 
     if (len > t->extensions_left) {
@@ -107,7 +107,7 @@ static void begin_extension(csn_tls *t)
 
 /* One name of type 0 and nothing else: a list of several is read differently by different
  * servers. */
-static void after_sni_field(csn_tls *t)
+static void after_sni_field(gw_tls *t)
 {
     switch (t->field) {
     case F_SNI_LIST_LEN:
@@ -136,9 +136,9 @@ static void after_sni_field(csn_tls *t)
     }
 }
 
-static void after_alpn_field(csn_tls *t)
+static void after_alpn_field(gw_tls *t)
 {
-    csn_tls_hello *h = &t->hello;
+    gw_tls_hello *h = &t->hello;
 
     if (t->field == F_ALPN_LIST_LEN) {
         if (t->number < 2 || t->number != t->extension_left)
@@ -161,7 +161,7 @@ static void after_alpn_field(csn_tls *t)
     }
 }
 
-static void begin_message(csn_tls *t)
+static void begin_message(gw_tls *t)
 {
     if (t->number > CSN_TLS_HELLO_MAX) {
         bad(t, "the ClientHello is too long");
@@ -172,7 +172,7 @@ static void begin_message(csn_tls *t)
 }
 
 /* The extensions end where the message ends; a hello without any is older than they are. */
-static void after_compression(csn_tls *t)
+static void after_compression(gw_tls *t)
 {
     if (t->message_left == 0)
         t->result = CSN_TLS_HELLO;
@@ -180,7 +180,7 @@ static void after_compression(csn_tls *t)
         expect(t, F_EXTENSIONS_LEN, 2, &t->message_left);
 }
 
-static void after_extensions_len(csn_tls *t)
+static void after_extensions_len(gw_tls *t)
 {
     if (t->number != t->message_left) {
         bad(t, "the extensions of the ClientHello do not end with it");
@@ -191,7 +191,7 @@ static void after_extensions_len(csn_tls *t)
 }
 
 /* The fields before the extensions that are lengths: of what follows, within bounds. */
-static void after_length(csn_tls *t)
+static void after_length(gw_tls *t)
 {
     if (t->field == F_SESSION_LEN && t->number > SESSION_MAX)
         bad(t, "the session id is too long");
@@ -204,7 +204,7 @@ static void after_length(csn_tls *t)
 }
 
 /* A field is complete: checks it and says which one follows. */
-static void after_field(csn_tls *t)
+static void after_field(gw_tls *t)
 {
     switch ((enum field)t->field) {
     case F_TYPE:
@@ -273,7 +273,7 @@ static bool is_name_byte(uint8_t c)
            c == '-' || c == '_' || c == '.';
 }
 
-static void take_byte(csn_tls *t, uint8_t c)
+static void take_byte(gw_tls *t, uint8_t c)
 {
     if (t->field == F_SNI_NAME) {
         if (!is_name_byte(c))
@@ -297,7 +297,7 @@ static bool is_skipped(int field)
 }
 
 /* Bytes of the handshake, freed of records. */
-static void feed_message(csn_tls *t, const uint8_t *data, size_t len)
+static void feed_message(gw_tls *t, const uint8_t *data, size_t len)
 {
     while (len > 0 && t->result == CSN_TLS_NEED_MORE) {
         size_t n = 1;
@@ -314,7 +314,7 @@ static void feed_message(csn_tls *t, const uint8_t *data, size_t len)
 }
 
 /* The first record's header decides what this is, as early as it can. */
-static void judge_first(csn_tls *t)
+static void judge_first(gw_tls *t)
 {
     const uint8_t *b = t->record;
     size_t n = t->record_have;
@@ -339,7 +339,7 @@ static void judge_first(csn_tls *t)
     }
 }
 
-static void feed_record_header(csn_tls *t, uint8_t c)
+static void feed_record_header(gw_tls *t, uint8_t c)
 {
     t->record[t->record_have++] = c;
     if (!t->started)
@@ -357,7 +357,7 @@ static void feed_record_header(csn_tls *t, uint8_t c)
     t->record_have = 0;
 }
 
-enum csn_tls_result csn_tls_inspect(csn_tls *t, const void *data, size_t len)
+enum gw_tls_result gw_tls_inspect(gw_tls *t, const void *data, size_t len)
 {
     const uint8_t *bytes = data;
 

@@ -1,6 +1,6 @@
 /* tls.h: which server does a TLS client ask for? Read from the first bytes it sends.
  *
- * Nothing is decrypted and nothing answered. Give csn_tls_inspect everything that the client
+ * Nothing is decrypted and nothing answered. Give gw_tls_inspect everything that the client
  * has sent so far, from the first byte on, as often as there is more; each byte is looked at
  * once. The bytes are the attacker's.
  *
@@ -14,7 +14,7 @@
 
 #include "base/limits.h"
 
-enum csn_tls_result {
+enum gw_tls_result {
     CSN_TLS_NEED_MORE,
     CSN_TLS_NOT_TLS, /* no TLS server would go on with these bytes */
     CSN_TLS_BAD,     /* TLS, or near to it, that we refuse to read: see why */
@@ -23,19 +23,19 @@ enum csn_tls_result {
 
 #define CSN_TLS_NAME_MAX 255u
 
-typedef struct csn_tls_hello {
+typedef struct gw_tls_hello {
     bool has_sni;
     char sni[CSN_TLS_NAME_MAX + 1]; /* letters, digits, `-`, `_`, `.`; terminated; as sent */
     size_t sni_len;
     bool ech; /* offered, or only pretended: that cannot be told apart */
     bool has_alpn, alpn_h2, alpn_http1;
-} csn_tls_hello;
+} gw_tls_hello;
 
 /* Zeroed at the start of a connection. */
-typedef struct csn_tls {
-    enum csn_tls_result result;
+typedef struct gw_tls {
+    enum gw_tls_result result;
     const char *why; /* of BAD */
-    csn_tls_hello hello;
+    gw_tls_hello hello;
     /* how far it is; nobody else's */
     size_t seen;
     uint8_t record[5];
@@ -48,6 +48,6 @@ typedef struct csn_tls {
     uint16_t extension;
     uint8_t proto_len;
     char proto[8];
-} csn_tls;
+} gw_tls;
 
-enum csn_tls_result csn_tls_inspect(csn_tls *t, const void *data, size_t len);
+enum gw_tls_result gw_tls_inspect(gw_tls *t, const void *data, size_t len);

@@ -29,7 +29,7 @@
 #define RANDOM_LEN 32
 #define HOST_MAX   256
 
-struct csn_gate {
+struct csn_httpd_access {
     char hash[TOKENS_MAX][CSN_HASH_HEX];
     unsigned count;
     char **hosts;
@@ -90,7 +90,8 @@ static bool is_token(const char *s, size_t len)
     return len >= TOKEN_MIN && len <= TOKEN_MAX;
 }
 
-static csn_status take_tokens(csn_gate *g, const char *path, const char *text, csn_error **err)
+static csn_status take_tokens(csn_httpd_access *g, const char *path, const char *text,
+                              csn_error **err)
 {
     for (const char *p = text; *p;) {
         size_t len = strcspn(p, "\r\n");
@@ -108,7 +109,7 @@ static csn_status take_tokens(csn_gate *g, const char *path, const char *text, c
     return CSN_OK;
 }
 
-static csn_status read_tokens(csn_gate *g, const char *path, csn_error **err)
+static csn_status read_tokens(csn_httpd_access *g, const char *path, csn_error **err)
 {
     char text[FILE_MAX];
     csn_autofd int fd = -1;
@@ -125,11 +126,11 @@ static csn_status read_tokens(csn_gate *g, const char *path, csn_error **err)
     return st;
 }
 
-csn_status csn_gate_new(const char *token_file, const char *const *hosts, const char *bound,
-                        csn_gate **ret, csn_error **err)
+csn_status csn_httpd_access_new(const char *token_file, const char *const *hosts,
+                                const char *bound, csn_httpd_access **ret, csn_error **err)
 {
     static const char *const own[] = {"localhost", "127.0.0.1", "[::1]"};
-    CSN_CLEANUP(csn_freep) csn_gate *g = calloc(1, sizeof(*g));
+    CSN_CLEANUP(csn_freep) csn_httpd_access *g = calloc(1, sizeof(*g));
     int e = g ? 0 : ENOMEM;
 
     csn_status st = e == 0 ? read_tokens(g, token_file, err) : CSN_OK;
@@ -155,7 +156,7 @@ csn_status csn_gate_new(const char *token_file, const char *const *hosts, const 
     return CSN_OK;
 }
 
-void csn_gate_free(csn_gate *g)
+void csn_httpd_access_free(csn_httpd_access *g)
 {
     if (!g)
         return;
@@ -167,7 +168,7 @@ void csn_gate_free(csn_gate *g)
  */
 
 /* "name", "name:80", "[::1]:80": is the name one of ours? */
-static bool host_ok(const csn_gate *g, const char *text)
+static bool host_ok(const csn_httpd_access *g, const char *text)
 {
     const char *end = *text == '[' ? strchr(text, ']') : NULL;
     size_t len = end ? (size_t)(end - text) + 1 : strcspn(text, ":");
@@ -183,7 +184,7 @@ static bool host_ok(const csn_gate *g, const char *text)
     return false;
 }
 
-int csn_gate_host(const csn_gate *g, const char *host, const char *origin)
+int csn_httpd_access_host(const csn_httpd_access *g, const char *host, const char *origin)
 {
     if (!host || strlen(host) > HOST_MAX || !host_ok(g, host))
         return 403;
@@ -199,7 +200,7 @@ int csn_gate_host(const csn_gate *g, const char *host, const char *origin)
 }
 
 /* Hashes have one length, and every one of them is compared to its end. */
-int csn_gate_token(const csn_gate *g, const char *authorization)
+int csn_httpd_access_token(const csn_httpd_access *g, const char *authorization)
 {
     char hash[CSN_HASH_HEX];
     int found = -1;
@@ -218,7 +219,7 @@ int csn_gate_token(const csn_gate *g, const char *authorization)
     return found;
 }
 
-unsigned csn_gate_tokens(const csn_gate *g)
+unsigned csn_httpd_access_tokens(const csn_httpd_access *g)
 {
     return g->count;
 }

@@ -35,8 +35,8 @@
 
 typedef enum state { ARRIVING, WAITING, ANSWERED } state;
 
-struct csn_front_req {
-    csn_front *front;
+struct csn_httpd_req {
+    csn_httpd *front;
     struct MHD_Connection *connection;
     char *method, *path;
     csn_buf body;
@@ -56,11 +56,11 @@ typedef struct conn {
     struct conn *next, **link;
     int fd;
     uint64_t since_ns; /* its request has been arriving since then; 0: none is */
-    csn_front_req *waiting;
+    csn_httpd_req *waiting;
 } conn;
 
-struct csn_front {
-    csn_front_config config;
+struct csn_httpd {
+    csn_httpd_config config;
     struct MHD_Daemon *daemon;
     pthread_mutex_t lock; /* over the connections */
     pthread_cond_t wake;
@@ -72,7 +72,7 @@ struct csn_front {
 /* ---- requests -----------------------------------------------------------------------------
  */
 
-static void let_go(csn_front_req *r)
+static void let_go(csn_httpd_req *r)
 {
     pthread_mutex_lock(&r->lock);
     bool last = --r->owners == 0;
@@ -87,10 +87,10 @@ static void let_go(csn_front_req *r)
     free(r);
 }
 
-static csn_front_req *req_new(csn_front *f, struct MHD_Connection *connection,
+static csn_httpd_req *req_new(csn_httpd *f, struct MHD_Connection *connection,
                               const char *method, const char *path)
 {
-    csn_front_req *r = calloc(1, sizeof(*r));
+    csn_httpd_req *r = calloc(1, sizeof(*r));
 
     if (!r)
         return NULL;
@@ -108,28 +108,28 @@ static csn_front_req *req_new(csn_front *f, struct MHD_Connection *connection,
     return NULL;
 }
 
-static const char *api_method(const csn_front_req *r)
+static const char *api_method(const csn_httpd_req *r)
 {
     return r->method;
 }
 
-static const char *api_path(const csn_front_req *r)
+static const char *api_path(const csn_httpd_req *r)
 {
     return r->path;
 }
 
-static const char *api_body(const csn_front_req *r, size_t *ret_len)
+static const char *api_body(const csn_httpd_req *r, size_t *ret_len)
 {
     *ret_len = r->body.len;
     return r->body.data ? r->body.data : "";
 }
 
-static void api_set_data(csn_front_req *r, void *data)
+static void api_set_data(csn_httpd_req *r, void *data)
 {
     r->data = data;
 }
 
-static void *api_data(const csn_front_req *r)
+static void *api_data(const csn_httpd_req *r)
 {
     return r->data;
 }
@@ -152,7 +152,7 @@ static enum MHD_Result look_header(void *cls, enum MHD_ValueKind kind, const cha
     return MHD_YES;
 }
 
-static const char *api_header(csn_front_req *r, const char *name, unsigned *ret_count)
+static const char *api_header(csn_httpd_req *r, const char *name, unsigned *ret_count)
 {
     header_query q = {.name = name};
 
@@ -165,7 +165,7 @@ static const char *api_header(csn_front_req *r, const char *name, unsigned *ret_
 /* ---- answers ------------------------------------------------------------------------------
  */
 
-static void add_headers(struct MHD_Response *response, const csn_front_header *headers)
+static void add_headers(struct MHD_Response *response, const csn_httpd_header *headers)
 {
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     MHD_add_response_header(response, "Cache-Control", "no-store");
@@ -174,7 +174,7 @@ static void add_headers(struct MHD_Response *response, const csn_front_header *h
 }
 
 /* A stream's response owns its request, so the request must not keep the response. */
-static struct MHD_Response *take_response(csn_front_req *r)
+static struct MHD_Response *take_response(csn_httpd_req *r)
 {
     pthread_mutex_lock(&r->lock);
     struct MHD_Response *response = r->response;
@@ -185,7 +185,7 @@ static struct MHD_Response *take_response(csn_front_req *r)
 
 /* Hands the answer to the connection that waits for it. Without memory for one the connection
  * is closed instead. */
-static void set_answer(csn_front_req *r, int status, struct MHD_Response *response)
+static void set_answer(csn_httpd_req *r, int status, struct MHD_Response *response)
 {
     pthread_mutex_lock(&r->lock);
     bool here = !r->gone;
@@ -199,7 +199,7 @@ static void set_answer(csn_front_req *r, int status, struct MHD_Response *respon
         MHD_destroy_response(response);
 }
 
-static void api_reply(csn_front_req *r, int status, const csn_front_header *headers,
+static void api_reply(csn_httpd_req *r, int status, const csn_httpd_header *headers,
                       const void *body, size_t len)
 {
     struct MHD_Response *response =
@@ -214,7 +214,7 @@ static void api_reply(csn_front_req *r, int status, const csn_front_header *head
 /* Called by the library for more of a stream, on its thread. */
 static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
 {
-    csn_front_req *r = cls;
+    csn_httpd_req *r = cls;
     ssize_t n = 0;
 
     (void)pos;
@@ -241,7 +241,7 @@ static void free_stream(void *cls)
     let_go(cls);
 }
 
-static void api_stream(csn_front_req *r, int status, const csn_front_header *headers)
+static void api_stream(csn_httpd_req *r, int status, const csn_httpd_header *headers)
 {
     struct MHD_Response *response =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_stream, r, free_stream);
@@ -256,7 +256,7 @@ static void api_stream(csn_front_req *r, int status, const csn_front_header *hea
 }
 
 /* With the lock held. */
-static void wake_stream(csn_front_req *r)
+static void wake_stream(csn_httpd_req *r)
 {
     if (!r->asleep || r->gone)
         return;
@@ -264,7 +264,7 @@ static void wake_stream(csn_front_req *r)
     MHD_resume_connection(r->connection);
 }
 
-static bool api_push(csn_front_req *r, const void *data, size_t len)
+static bool api_push(csn_httpd_req *r, const void *data, size_t len)
 {
     pthread_mutex_lock(&r->lock);
     size_t behind = r->stream.len - r->sent;
@@ -275,7 +275,7 @@ static bool api_push(csn_front_req *r, const void *data, size_t len)
     return ok;
 }
 
-static void api_finish(csn_front_req *r)
+static void api_finish(csn_httpd_req *r)
 {
     pthread_mutex_lock(&r->lock);
     r->finished = true;
@@ -286,7 +286,7 @@ static void api_finish(csn_front_req *r)
 
 /* Refused before the body was read: what is left of it is not wanted, and the connection with
  * it. */
-static enum MHD_Result refuse(struct MHD_Connection *connection, const csn_front_refusal *no)
+static enum MHD_Result refuse(struct MHD_Connection *connection, const csn_httpd_refusal *no)
 {
     const char *body = no->body ? no->body : "";
     struct MHD_Response *response =
@@ -345,7 +345,7 @@ static enum MHD_Result look_framing(void *cls, enum MHD_ValueKind kind, const ch
 }
 
 /* 0, or the status of a request that could be read in two ways, or is too large. */
-static int check_framing(csn_front *f, struct MHD_Connection *connection, const char *version)
+static int check_framing(csn_httpd *f, struct MHD_Connection *connection, const char *version)
 {
     framing fr = {0};
 
@@ -361,14 +361,14 @@ static int check_framing(csn_front *f, struct MHD_Connection *connection, const 
     return 0;
 }
 
-static enum MHD_Result arrive(csn_front *f, struct MHD_Connection *connection, const char *url,
+static enum MHD_Result arrive(csn_httpd *f, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, void **con_cls)
 {
-    csn_front_refusal no = {.status = check_framing(f, connection, version)};
+    csn_httpd_refusal no = {.status = check_framing(f, connection, version)};
 
     if (no.status != 0)
         return refuse(connection, &no);
-    csn_front_req *r = req_new(f, connection, method, url);
+    csn_httpd_req *r = req_new(f, connection, method, url);
     if (!r)
         return MHD_NO;
     if (!f->config.admit(f->config.ctx, r, &no)) {
@@ -388,8 +388,8 @@ static conn *conn_of(struct MHD_Connection *connection)
 }
 
 /* What the watcher is to know of this connection from now on. */
-static void mark(csn_front *f, struct MHD_Connection *connection, uint64_t since,
-                 csn_front_req *waiting)
+static void mark(csn_httpd *f, struct MHD_Connection *connection, uint64_t since,
+                 csn_httpd_req *waiting)
 {
     conn *c = conn_of(connection);
 
@@ -401,7 +401,7 @@ static void mark(csn_front *f, struct MHD_Connection *connection, uint64_t since
     pthread_mutex_unlock(&f->lock);
 }
 
-static enum MHD_Result send_answer(csn_front_req *r)
+static enum MHD_Result send_answer(csn_httpd_req *r)
 {
     struct MHD_Response *response = take_response(r);
 
@@ -413,9 +413,9 @@ static enum MHD_Result send_answer(csn_front_req *r)
     return ok;
 }
 
-static enum MHD_Result complete(csn_front_req *r)
+static enum MHD_Result complete(csn_httpd_req *r)
 {
-    csn_front *f = r->front;
+    csn_httpd *f = r->front;
 
     pthread_mutex_lock(&r->lock);
     state now = r->state;
@@ -438,7 +438,7 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *connection, c
                                  const char *method, const char *version, const char *upload,
                                  size_t *upload_len, void **con_cls)
 {
-    csn_front_req *r = *con_cls;
+    csn_httpd_req *r = *con_cls;
 
     if (!r)
         return arrive(cls, connection, url, method, version, con_cls);
@@ -454,8 +454,8 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *connection, c
 static void on_completed(void *cls, struct MHD_Connection *connection, void **con_cls,
                          enum MHD_RequestTerminationCode code)
 {
-    csn_front *f = cls;
-    csn_front_req *r = *con_cls;
+    csn_httpd *f = cls;
+    csn_httpd_req *r = *con_cls;
 
     (void)code;
     /* The connection may rest before its next request, as long as any may. */
@@ -481,7 +481,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
-    csn_front *f = cls;
+    csn_httpd *f = cls;
     conn *c = *context;
 
     pthread_mutex_lock(&f->lock);
@@ -519,7 +519,7 @@ static bool hung_up(const conn *c)
 /* With the lock held: is its client gone, or does its request not arrive? Half of a request and
  * the end of the input will never be a whole one; a connection that rests is the library's to
  * time out. */
-static void watch_one(csn_front *f, conn *c, uint64_t now)
+static void watch_one(csn_httpd *f, conn *c, uint64_t now)
 {
     if (c->waiting) {
         if (hung_up(c)) {
@@ -536,7 +536,7 @@ static void watch_one(csn_front *f, conn *c, uint64_t now)
 
 static void *watch(void *arg)
 {
-    csn_front *f = arg;
+    csn_httpd *f = arg;
 
     pthread_mutex_lock(&f->lock);
     while (!f->stopping) {
@@ -562,9 +562,9 @@ static void ignore_log(void *cls, const char *fmt, va_list ap)
     (void)ap;
 }
 
-static struct MHD_Daemon *start_daemon(csn_front *f)
+static struct MHD_Daemon *start_daemon(csn_httpd *f)
 {
-    const csn_front_config *c = &f->config;
+    const csn_httpd_config *c = &f->config;
 
     return MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL,
@@ -576,9 +576,9 @@ static struct MHD_Daemon *start_daemon(csn_front *f)
         on_connection, f, MHD_OPTION_END);
 }
 
-static csn_status api_start(const csn_front_config *config, csn_front **ret, csn_error **err)
+static csn_status api_start(const csn_httpd_config *config, csn_httpd **ret, csn_error **err)
 {
-    csn_front *f = calloc(1, sizeof(*f));
+    csn_httpd *f = calloc(1, sizeof(*f));
     pthread_condattr_t attr;
 
     if (!f)
@@ -603,7 +603,7 @@ static csn_status api_start(const csn_front_config *config, csn_front **ret, csn
     return CSN_OK;
 }
 
-static void api_quiesce(csn_front *f)
+static void api_quiesce(csn_httpd *f)
 {
     int fd = MHD_quiesce_daemon(f->daemon);
 
@@ -611,7 +611,7 @@ static void api_quiesce(csn_front *f)
         close(fd);
 }
 
-static void api_stop(csn_front *f)
+static void api_stop(csn_httpd *f)
 {
     pthread_mutex_lock(&f->lock);
     f->stopping = true;
@@ -624,12 +624,12 @@ static void api_stop(csn_front *f)
     free(f);
 }
 
-__attribute__((visibility("default"))) const csn_front_api *csn_front_module(void);
+__attribute__((visibility("default"))) const csn_httpd_api *csn_httpd_module(void);
 
-const csn_front_api *csn_front_module(void)
+const csn_httpd_api *csn_httpd_module(void)
 {
-    static const csn_front_api api = {
-        .version = CSN_FRONT_API_VERSION,
+    static const csn_httpd_api api = {
+        .version = CSN_HTTPD_API_VERSION,
         .start = api_start,
         .quiesce = api_quiesce,
         .stop = api_stop,

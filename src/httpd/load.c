@@ -19,15 +19,15 @@
 #define MODULE  "caisson-httpd.so"
 #define BACKLOG 256
 
-csn_status csn_front_load(const csn_front_api **ret, csn_error **err)
+csn_status csn_httpd_load(const csn_httpd_api **ret, csn_error **err)
 {
-    const csn_front_api *(*entry)(void) = NULL;
+    const csn_httpd_api *(*entry)(void) = NULL;
     char why[CSN_PATH_MAX];
 
-    if (csn_module_load(MODULE, "csn_front_module", (void **)&entry, why, sizeof(why)) < 0)
+    if (csn_module_load(MODULE, "csn_httpd_module", (void **)&entry, why, sizeof(why)) < 0)
         return csn_fail(err, CSN_UNSUPPORTED, "serving HTTP needs %s", why);
-    const csn_front_api *api = entry();
-    if (!api || api->version != CSN_FRONT_API_VERSION)
+    const csn_httpd_api *api = entry();
+    if (!api || api->version != CSN_HTTPD_API_VERSION)
         return csn_fail(err, CSN_UNSUPPORTED, "serving HTTP needs %s: it is of another version",
                         MODULE);
     *ret = api;
@@ -83,7 +83,7 @@ static int open_socket(const struct addrinfo *ai, int *ret)
     return 0;
 }
 
-static int tell_address(int fd, char ret[CSN_FRONT_ADDRESS_MAX])
+static int tell_address(int fd, char ret[CSN_HTTPD_ADDRESS_MAX])
 {
     struct sockaddr_storage sa = {.ss_family = AF_UNSPEC};
     socklen_t len = sizeof(sa);
@@ -94,13 +94,13 @@ static int tell_address(int fd, char ret[CSN_FRONT_ADDRESS_MAX])
     if (getnameinfo((struct sockaddr *)&sa, len, host, sizeof(host), port, sizeof(port),
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
         return EINVAL;
-    snprintf(ret, CSN_FRONT_ADDRESS_MAX, sa.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
+    snprintf(ret, CSN_HTTPD_ADDRESS_MAX, sa.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
              port);
     return 0;
 }
 
-csn_status csn_front_listen(const char *address, int *ret_fd,
-                            char ret_bound[CSN_FRONT_ADDRESS_MAX], bool *ret_loopback,
+csn_status csn_httpd_listen(const char *address, int *ret_fd,
+                            char ret_bound[CSN_HTTPD_ADDRESS_MAX], bool *ret_loopback,
                             csn_error **err)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM,

@@ -21,20 +21,20 @@
 #define EOT        4 /* what a terminal takes for the end of its input */
 
 /* Being killed counts as running: its end is told when its whole tree is gone. */
-static bool alive(const csn_job *job)
+static bool alive(const kp_job *job)
 {
-    return job->running || job->phase != CSN_KILL_NONE;
+    return job->running || job->phase != KP_KILL_NONE;
 }
 
 /* ---- waiters -------------------------------------------------------------------------------
  */
 
-int csn_waiter_add(csn_keeper *k, int channel, uint16_t type, const csn_ask_body *ask,
-                   uint64_t deadline_ns, char *name)
+int kp_waiter_add(kp_keeper *k, int channel, uint16_t type, const csn_ask_body *ask,
+                  uint64_t deadline_ns, char *name)
 {
-    csn_waiter *w = k->waiters.count < CSN_KEEPER_WAITERS_MAX ? calloc(1, sizeof(*w)) : NULL;
+    kp_waiter *w = k->waiters.count < CSN_KEEPER_WAITERS_MAX ? calloc(1, sizeof(*w)) : NULL;
 
-    if (!w || csn_watch_open(k, &w->watch, CSN_WATCH_WAITER, channel, w) < 0) {
+    if (!w || kp_watch_open(k, &w->watch, KP_WATCH_WAITER, channel, w) < 0) {
         close(channel);
         free(name);
         free(w);
@@ -44,22 +44,22 @@ int csn_waiter_add(csn_keeper *k, int channel, uint16_t type, const csn_ask_body
     w->ask = *ask;
     w->deadline_ns = deadline_ns;
     w->name = name;
-    csn_list_add(&k->waiters, &w->link);
+    kp_list_add(&k->waiters, &w->link);
     return 0;
 }
 
-void csn_waiter_forget(csn_keeper *k, csn_waiter *w)
+void kp_waiter_forget(kp_keeper *k, kp_waiter *w)
 {
-    csn_watch_close(k, &w->watch);
+    kp_watch_close(k, &w->watch);
     free(CSN_STEAL(w->name));
-    csn_list_drop(&k->waiters, &w->link);
-    csn_bury(k, &w->link);
+    kp_list_drop(&k->waiters, &w->link);
+    kp_bury(k, &w->link);
 }
 
 /* ---- PROCESSES -----------------------------------------------------------------------------
  */
 
-static void put_job(csn_wire_out *o, const csn_job *job)
+static void put_job(csn_packer *o, const kp_job *job)
 {
     csn_put_proc(o, &(csn_proc_body){.pid = job->pid,
                                      .running = alive(job),
@@ -72,46 +72,46 @@ static void put_job(csn_wire_out *o, const csn_job *job)
 }
 
 /* The whole list goes into one body; when it is long, that travels in a memfd. */
-static void answer_list(csn_keeper *k, int channel, int64_t pid)
+static void answer_list(kp_keeper *k, int channel, int64_t pid)
 {
     uint8_t buf[4096];
-    csn_wire_out o;
+    csn_packer o;
 
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     if (pid != 0) {
-        const csn_job *job = csn_job_find(k, pid);
+        const kp_job *job = kp_job_find(k, pid);
         if (!job) {
-            csn_reply_error(channel, ESRCH, 0);
+            kp_reply_error(channel, ESRCH, 0);
             return;
         }
         put_job(&o, job);
     } else {
-        CSN_EACH(&k->ended, item, safe)
-        put_job(&o, (csn_job *)item);
-        CSN_EACH(&k->jobs, item, safe)
-        if (((csn_job *)item)->kind == CSN_JOB_BACKGROUND)
-            put_job(&o, (csn_job *)item);
+        KP_EACH(&k->ended, item, safe)
+        put_job(&o, (kp_job *)item);
+        KP_EACH(&k->jobs, item, safe)
+        if (((kp_job *)item)->kind == KP_JOB_BACKGROUND)
+            put_job(&o, (kp_job *)item);
     }
     if (o.error != 0)
-        csn_reply_error(channel, o.error, 0);
+        kp_reply_error(channel, o.error, 0);
     else
         (void)csn_msg_send(channel, CSN_MSG_LIST, o.data, o.len, NULL, 0, 1);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
 }
 
-void csn_processes_serve(csn_keeper *k, csn_msg *m, int channel)
+void kp_processes_serve(kp_keeper *k, csn_msg *m, int channel)
 {
     csn_autofd int chan = channel;
     csn_ask_body ask;
 
     if (csn_get_ask(m->body, m->len, &ask) < 0) {
-        csn_reply_error(chan, EINVAL, 0);
+        kp_reply_error(chan, EINVAL, 0);
         return;
     }
-    const csn_job *job = ask.pid != 0 ? csn_job_find(k, ask.pid) : NULL;
+    const kp_job *job = ask.pid != 0 ? kp_job_find(k, ask.pid) : NULL;
     if (ask.a > 0 && job && alive(job))
-        (void)csn_waiter_add(k, csn_steal_fd(&chan), CSN_MSG_PROCESSES, &ask,
-                             csn_deadline_in(ask.a), NULL);
+        (void)kp_waiter_add(k, csn_steal_fd(&chan), CSN_MSG_PROCESSES, &ask,
+                            csn_deadline_in(ask.a), NULL);
     else
         answer_list(k, chan, ask.pid);
 }
@@ -119,54 +119,54 @@ void csn_processes_serve(csn_keeper *k, csn_msg *m, int channel)
 /* ---- LOGS ----------------------------------------------------------------------------------
  */
 
-static const csn_stream *stream_of(const csn_job *job, uint64_t number)
+static const kp_stream *stream_of(const kp_job *job, uint64_t number)
 {
     return number == 2 ? &job->err : &job->out;
 }
 
 /* Bytes after the offset, or the certainty that none will come. */
-static bool has_news(const csn_job *job, const csn_ask_body *ask)
+static bool has_news(const kp_job *job, const csn_ask_body *ask)
 {
-    const csn_stream *s = stream_of(job, ask->a);
+    const kp_stream *s = stream_of(job, ask->a);
 
     return s->ended || s->ring.total > ask->b;
 }
 
-static void answer_log(csn_keeper *k, int channel, const csn_ask_body *ask)
+static void answer_log(kp_keeper *k, int channel, const csn_ask_body *ask)
 {
     static uint8_t body[CSN_LOG_CHUNK_MAX + 64], data[CSN_LOG_CHUNK_MAX];
-    const csn_job *job = csn_job_find(k, ask->pid);
+    const kp_job *job = kp_job_find(k, ask->pid);
     csn_log_body log = {.data = data};
-    csn_wire_out o;
+    csn_packer o;
 
     if (!job) {
-        csn_reply_error(channel, ESRCH, 0);
+        kp_reply_error(channel, ESRCH, 0);
         return;
     }
-    const csn_stream *s = stream_of(job, ask->a);
-    log.len = (uint32_t)csn_ring_copy(&s->ring, ask->b, data, sizeof(data), &log.offset);
+    const kp_stream *s = stream_of(job, ask->a);
+    log.len = (uint32_t)kp_ring_copy(&s->ring, ask->b, data, sizeof(data), &log.offset);
     log.dropped = log.offset > ask->b ? log.offset - ask->b : 0;
     log.total = s->ring.total;
     log.end = s->ended && log.offset + log.len == log.total;
-    csn_wire_out_init(&o, body, sizeof(body));
+    csn_packer_init(&o, body, sizeof(body));
     csn_put_log(&o, &log);
     (void)csn_msg_send(channel, CSN_MSG_LOG, o.data, o.len, NULL, 0, 1);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
 }
 
-void csn_logs_serve(csn_keeper *k, csn_msg *m, int channel)
+void kp_logs_serve(kp_keeper *k, csn_msg *m, int channel)
 {
     csn_autofd int chan = channel;
     csn_ask_body ask;
 
     if (csn_get_ask(m->body, m->len, &ask) < 0 || ask.a < 1 || ask.a > 2) {
-        csn_reply_error(chan, EINVAL, 0);
+        kp_reply_error(chan, EINVAL, 0);
         return;
     }
-    const csn_job *job = csn_job_find(k, ask.pid);
+    const kp_job *job = kp_job_find(k, ask.pid);
     if (ask.c > 0 && job && !has_news(job, &ask))
-        (void)csn_waiter_add(k, csn_steal_fd(&chan), CSN_MSG_LOGS, &ask, csn_deadline_in(ask.c),
-                             NULL);
+        (void)kp_waiter_add(k, csn_steal_fd(&chan), CSN_MSG_LOGS, &ask, csn_deadline_in(ask.c),
+                            NULL);
     else
         answer_log(k, chan, &ask);
 }
@@ -174,25 +174,25 @@ void csn_logs_serve(csn_keeper *k, csn_msg *m, int channel)
 /* ---- when something happens
  * ------------------------------------------------------------------ */
 
-static void answer(csn_keeper *k, csn_waiter *w)
+static void answer(kp_keeper *k, kp_waiter *w)
 {
     if (w->type == CSN_MSG_PROCESSES)
         answer_list(k, w->watch.fd, w->ask.pid);
     else if (w->type == CSN_MSG_LOGS)
         answer_log(k, w->watch.fd, &w->ask);
     else
-        csn_reply_error(w->watch.fd, ETIMEDOUT, 0);
-    csn_waiter_forget(k, w);
+        kp_reply_error(w->watch.fd, ETIMEDOUT, 0);
+    kp_waiter_forget(k, w);
 }
 
-void csn_waiters_look(csn_keeper *k, int64_t pid)
+void kp_waiters_look(kp_keeper *k, int64_t pid)
 {
     if (k->waiters.count == 0)
         return;
-    const csn_job *job = csn_job_find(k, pid);
-    CSN_EACH(&k->waiters, item, safe)
+    const kp_job *job = kp_job_find(k, pid);
+    KP_EACH(&k->waiters, item, safe)
     {
-        csn_waiter *w = (csn_waiter *)item;
+        kp_waiter *w = (kp_waiter *)item;
         if (w->type == CSN_MSG_SESSION || w->ask.pid != pid)
             continue;
         if (!job || (w->type == CSN_MSG_LOGS ? has_news(job, &w->ask) : !alive(job)))
@@ -200,7 +200,7 @@ void csn_waiters_look(csn_keeper *k, int64_t pid)
     }
 }
 
-uint64_t csn_waiter_tick(csn_keeper *k, csn_waiter *w, uint64_t now)
+uint64_t kp_waiter_tick(kp_keeper *k, kp_waiter *w, uint64_t now)
 {
     if (w->deadline_ns == 0 || now < w->deadline_ns)
         return w->deadline_ns;
@@ -212,27 +212,27 @@ uint64_t csn_waiter_tick(csn_keeper *k, csn_waiter *w, uint64_t now)
  * ---------------------------------------------------------------------- */
 
 /* The process these requests are about, or an error on the channel. */
-static csn_job *asked_job(csn_keeper *k, const csn_msg *m, int channel, csn_ask_body *ask)
+static kp_job *asked_job(kp_keeper *k, const csn_msg *m, int channel, csn_ask_body *ask)
 {
     if (csn_get_ask(m->body, m->len, ask) < 0) {
-        csn_reply_error(channel, EINVAL, 0);
+        kp_reply_error(channel, EINVAL, 0);
         return NULL;
     }
-    csn_job *job = csn_job_find(k, ask->pid);
+    kp_job *job = kp_job_find(k, ask->pid);
     if (!job)
-        csn_reply_error(channel, ESRCH, 0);
+        kp_reply_error(channel, ESRCH, 0);
     return job;
 }
 
 /* An ended process may have left others behind; they are still its tree. */
-static int signal_job(csn_keeper *k, csn_job *job, int signo)
+static int signal_job(kp_keeper *k, kp_job *job, int signo)
 {
     if (signo == SIGKILL && alive(job)) {
-        csn_job_kill(k, job, 0);
+        kp_job_kill(k, job, 0);
         return 0;
     }
     if (signo == SIGTERM || signo == SIGKILL) {
-        ssize_t n = csn_job_signal_tree(k, job, signo);
+        ssize_t n = kp_job_signal_tree(k, job, signo);
         return n < 0 ? (int)n : n == 0 ? -ESRCH : 0;
     }
     if (!job->running)
@@ -240,23 +240,23 @@ static int signal_job(csn_keeper *k, csn_job *job, int signo)
     return kill(-job->pid, signo) < 0 ? -errno : 0; /* not reaped yet: the number is its own */
 }
 
-void csn_signal_serve(csn_keeper *k, csn_msg *m, int channel)
+void kp_signal_serve(kp_keeper *k, csn_msg *m, int channel)
 {
     csn_autofd int chan = channel;
     csn_ask_body ask;
-    csn_job *job = asked_job(k, m, chan, &ask);
+    kp_job *job = asked_job(k, m, chan, &ask);
 
     if (!job)
         return;
     int rc = ask.a > SIGNAL_MAX ? -EINVAL : signal_job(k, job, (int)ask.a);
     if (rc < 0)
-        csn_reply_error(chan, -rc, 0);
+        kp_reply_error(chan, -rc, 0);
     else
-        csn_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+        kp_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
 }
 
 /* A terminal has no end to close: it is told that the input ended. */
-static int close_stdin(csn_job *job)
+static int close_stdin(kp_job *job)
 {
     char eot = EOT;
 
@@ -268,34 +268,34 @@ static int close_stdin(csn_job *job)
     return 0;
 }
 
-void csn_feed_serve(csn_keeper *k, csn_msg *m, int channel)
+void kp_feed_serve(kp_keeper *k, csn_msg *m, int channel)
 {
     csn_autofd int chan = channel;
     csn_ask_body ask;
-    csn_job *job = asked_job(k, m, chan, &ask);
+    kp_job *job = asked_job(k, m, chan, &ask);
 
     if (!job)
         return;
     if (ask.a != 0) {
         int rc = close_stdin(job);
         if (rc < 0)
-            csn_reply_error(chan, -rc, 0);
+            kp_reply_error(chan, -rc, 0);
         else
-            csn_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+            kp_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
         return;
     }
     int fd = job->pty ? job->out.watch.fd : job->stdin_w;
     if (fd < 0 || !job->running)
-        csn_reply_error(chan, job->running ? EPIPE : ESRCH, 0);
+        kp_reply_error(chan, job->running ? EPIPE : ESRCH, 0);
     else
         (void)csn_msg_send(chan, CSN_MSG_FEED_R, NULL, 0, &fd, 1, 1);
 }
 
-void csn_resize_serve(csn_keeper *k, csn_msg *m, int channel)
+void kp_resize_serve(kp_keeper *k, csn_msg *m, int channel)
 {
     csn_autofd int chan = channel;
     csn_ask_body ask;
-    csn_job *job = asked_job(k, m, chan, &ask);
+    kp_job *job = asked_job(k, m, chan, &ask);
 
     if (!job)
         return;
@@ -305,7 +305,7 @@ void csn_resize_serve(csn_keeper *k, csn_msg *m, int channel)
                  ? csn_pty_resize(job->out.watch.fd, (uint16_t)ask.a, (uint16_t)ask.b)
                  : -ESRCH;
     if (rc < 0)
-        csn_reply_error(chan, -rc, 0);
+        kp_reply_error(chan, -rc, 0);
     else
-        csn_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+        kp_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
 }

@@ -1,8 +1,8 @@
 /* gateway_sockets.c: the sockets that a gateway outside has of the jail's network.
  *
  * A keeper is the only one who is both in that network and spoken to from outside. While it
- * builds its walls it makes what was ordered (os/gateway_net.c) and sends it along with READY; its
- * own copies are closed then, so that a gateway that is gone leaves nobody listening.
+ * builds its walls it makes what was ordered (os/gateway_net.c) and sends it along with READY;
+ * its own copies are closed then, so that a gateway that is gone leaves nobody listening.
  * Afterwards the gateway asks here for sockets to reach ports inside. Requests come from
  * outside of the jail, from a program that reads what the sandbox sends: one byte each, one
  * answer each, and whatever is not that ends the link. */
@@ -16,16 +16,16 @@
 #include "keeper/keeper.h"
 #include "os/gateway_net.h"
 
-static csn_netin built = {.fds = {-1, -1, -1, -1, -1, -1, -1}};
+static csn_gateway_net built = {.fds = {-1, -1, -1, -1, -1, -1, -1}};
 static int link_theirs = -1;
 
-static void list_sockets(const csn_netin_order *order, csn_net_body *told, int *ret,
+static void list_sockets(const csn_gateway_net_order *order, csn_net_body *told, int *ret,
                          size_t *ret_count)
 {
     size_t n = 0;
 
     ret[n++] = link_theirs;
-    for (uint32_t i = 0; i < CSN_NETIN_SOCKETS; i++)
+    for (uint32_t i = 0; i < CSN_GATEWAY_NET_SOCKETS; i++)
         if (built.fds[i] >= 0) {
             told->sockets |= 1u << i;
             ret[n++] = built.fds[i];
@@ -34,20 +34,20 @@ static void list_sockets(const csn_netin_order *order, csn_net_body *told, int *
         ret[n++] = built.lent[i];
     *ret_count = n;
 }
-_Static_assert(2 + CSN_NETIN_SOCKETS + CSN_NETIN_LENT_MAX <= CSN_KEEPER_FDS_MAX,
+_Static_assert(2 + CSN_GATEWAY_NET_SOCKETS + CSN_GATEWAY_NET_LENT_MAX <= CSN_KEEPER_FDS_MAX,
                "all of it, with the root, is one message");
 
-int csn_net_build(csn_keeper *k, csn_net_body *told, int *ret_fds, size_t *ret_count,
-                  uint64_t *ret_where)
+int kp_net_build(kp_keeper *k, csn_net_body *told, int *ret_fds, size_t *ret_count,
+                 uint64_t *ret_where)
 {
-    const csn_netin_order *order = &k->spec.walls.net;
+    const csn_gateway_net_order *order = &k->spec.walls.net;
     int pair[2];
 
-    *told = (csn_net_body){.mode = CSN_NETIN_NONE};
+    *told = (csn_net_body){.mode = CSN_GATEWAY_NET_NONE};
     *ret_count = 0;
-    if (order->mode == CSN_NETIN_NONE)
+    if (order->mode == CSN_GATEWAY_NET_NONE)
         return 0;
-    int rc = csn_netin_build(order, &built);
+    int rc = csn_gateway_net_build(order, &built);
     *ret_where = (uint64_t)built.step << 32 | built.detail;
     if (rc < 0)
         return rc;
@@ -62,17 +62,17 @@ int csn_net_build(csn_keeper *k, csn_net_body *told, int *ret_fds, size_t *ret_c
     return 0;
 }
 
-void csn_net_told(void)
+void kp_net_told(void)
 {
     if (link_theirs < 0)
         return;
-    csn_netin_close(&built);
+    csn_gateway_net_close(&built);
     close(csn_steal_fd(&link_theirs));
 }
 
-int csn_net_begin(csn_keeper *k)
+int kp_net_begin(kp_keeper *k)
 {
-    return k->net.fd < 0 ? 0 : csn_watch_open(k, &k->net, CSN_WATCH_NET, k->net.fd, NULL);
+    return k->net.fd < 0 ? 0 : kp_watch_open(k, &k->net, KP_WATCH_NET, k->net.fd, NULL);
 }
 
 /* One byte, and the socket if there is one. */
@@ -97,7 +97,7 @@ static int answer(int to, uint8_t error, int fd)
     return sendmsg(to, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : -errno;
 }
 
-void csn_net_serve(csn_keeper *k)
+void kp_net_serve(kp_keeper *k)
 {
     uint8_t ask[2];
     ssize_t n = recv(k->net.fd, ask, sizeof(ask), MSG_DONTWAIT);
@@ -106,9 +106,9 @@ void csn_net_serve(csn_keeper *k)
         return;
     int rc = n == 1 ? 0 : -EPROTO; /* 0: it is gone */
     if (rc == 0) {
-        csn_autofd int fd = csn_netin_fresh(ask[0]);
+        csn_autofd int fd = csn_gateway_net_fresh(ask[0]);
         rc = answer(k->net.fd, fd < 0 ? (uint8_t)-fd : 0, fd);
     }
     if (rc < 0) /* an answer that is lost would make the next ones wrong */
-        csn_watch_close(k, &k->net);
+        kp_watch_close(k, &k->net);
 }

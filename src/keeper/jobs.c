@@ -21,25 +21,25 @@
 #define REAP_READS 64 /* reads of a pipe whose writer just ended, before others get a turn */
 
 /* The channel is the caller's affair. */
-static void job_begin(csn_keeper *k, csn_job *job, csn_job_kind kind)
+static void job_begin(kp_keeper *k, kp_job *job, kp_job_kind kind)
 {
     job->kind = kind;
     job->out.watch.fd = job->err.watch.fd = job->stdin_w = -1;
     job->out.job = job->err.job = job;
     job->out.ended = job->err.ended = true;
-    job->tag = csn_next_tag(k);
-    csn_list_add(&k->jobs, &job->link);
+    job->tag = kp_next_tag(k);
+    kp_list_add(&k->jobs, &job->link);
 }
 
-/* In the list from the start: whoever fails later calls csn_job_forget. NULL: errno says why.
+/* In the list from the start: whoever fails later calls kp_job_forget. NULL: errno says why.
  */
-csn_job *csn_job_new(csn_keeper *k, csn_job_kind kind)
+kp_job *kp_job_new(kp_keeper *k, kp_job_kind kind)
 {
     if (k->jobs.count >= CSN_KEEPER_JOBS_MAX) {
         errno = EAGAIN;
         return NULL;
     }
-    csn_job *job = csn_object_new(k, sizeof(*job));
+    kp_job *job = kp_object_new(k, sizeof(*job));
     if (!job)
         return NULL;
     job->channel.fd = -1;
@@ -48,80 +48,80 @@ csn_job *csn_job_new(csn_keeper *k, csn_job_kind kind)
 }
 
 /* All but the channel, whose place in memory the epoll set knows. */
-void csn_job_wake(csn_keeper *k, csn_job *job)
+void kp_job_wake(kp_keeper *k, kp_job *job)
 {
-    csn_watch channel = job->channel;
+    kp_watch channel = job->channel;
 
-    csn_list_drop(&k->resting, &job->link);
-    *job = (csn_job){.channel = channel};
-    job->channel.kind = CSN_WATCH_CHANNEL;
-    job_begin(k, job, CSN_JOB_FOREGROUND);
+    kp_list_drop(&k->resting, &job->link);
+    *job = (kp_job){.channel = channel};
+    job->channel.kind = KP_WATCH_CHANNEL;
+    job_begin(k, job, KP_JOB_FOREGROUND);
 }
 
 /* After sixteen million commands tags come round; by then the old tree is long gone, or it is a
  * server that shares its tag with one new command. */
-uint64_t csn_next_tag(csn_keeper *k)
+uint64_t kp_next_tag(kp_keeper *k)
 {
     return k->spec.tag_base | (++k->sequence & CSN_TAG_SEQ_MASK);
 }
 
-static void close_all(csn_keeper *k, csn_job *job)
+static void close_all(kp_keeper *k, kp_job *job)
 {
-    csn_watch_close(k, &job->channel);
-    csn_watch_close(k, &job->out.watch);
-    csn_watch_close(k, &job->err.watch);
+    kp_watch_close(k, &job->channel);
+    kp_watch_close(k, &job->out.watch);
+    kp_watch_close(k, &job->err.watch);
     if (job->stdin_w >= 0)
         close(csn_steal_fd(&job->stdin_w));
 }
 
-static void free_parts(csn_job *job)
+static void free_parts(kp_job *job)
 {
-    csn_ring_release(&job->out.ring);
-    csn_ring_release(&job->err.ring);
+    kp_ring_release(&job->out.ring);
+    kp_ring_release(&job->err.ring);
     free(CSN_STEAL(job->command));
 }
 
-void csn_job_forget(csn_keeper *k, csn_job *job)
+void kp_job_forget(kp_keeper *k, kp_job *job)
 {
     close_all(k, job);
     free_parts(job);
-    csn_list_drop(&k->jobs, &job->link);
-    csn_bury(k, &job->link);
+    kp_list_drop(&k->jobs, &job->link);
+    kp_bury(k, &job->link);
 }
 
-csn_job *csn_job_find(csn_keeper *k, int64_t pid)
+kp_job *kp_job_find(kp_keeper *k, int64_t pid)
 {
-    CSN_EACH(&k->jobs, item, safe)
+    KP_EACH(&k->jobs, item, safe)
     {
-        csn_job *job = (csn_job *)item;
-        if (job->kind == CSN_JOB_BACKGROUND && job->pid == pid)
+        kp_job *job = (kp_job *)item;
+        if (job->kind == KP_JOB_BACKGROUND && job->pid == pid)
             return job;
     }
     /* the newest of that number: pids come round */
-    for (csn_link *item = k->ended.head.prev; item != &k->ended.head; item = item->prev)
-        if (((csn_job *)item)->pid == pid)
-            return (csn_job *)item;
+    for (kp_link *item = k->ended.head.prev; item != &k->ended.head; item = item->prev)
+        if (((kp_job *)item)->pid == pid)
+            return (kp_job *)item;
     return NULL;
 }
 
-bool csn_alone(void)
+bool kp_alone(void)
 {
     siginfo_t si;
 
     return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
 }
 
-static void send_exit(const csn_job *job, uint32_t stage, uint32_t errnum, bool stays)
+static void send_exit(const kp_job *job, uint32_t stage, uint32_t errnum, bool stays)
 {
     uint8_t buf[64];
-    csn_wire_out o;
+    csn_packer o;
 
     if (job->channel.fd < 0)
         return;
     uint64_t after = stays ? CSN_AFTER_CHANNEL : 0;
-    if (getpid() == 1 && csn_alone())
+    if (getpid() == 1 && kp_alone())
         after |= CSN_AFTER_ALONE;
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_put_exit(&o, &(csn_exit_body){.stage = stage,
                                       .errnum = errnum,
                                       .status = job->status,
@@ -133,7 +133,7 @@ static void send_exit(const csn_job *job, uint32_t stage, uint32_t errnum, bool 
     (void)csn_msg_send(job->channel.fd, CSN_MSG_EXIT, o.data, o.len, NULL, 0, 1);
 }
 
-void csn_job_send_exit(csn_job *job, uint32_t stage, uint32_t errnum)
+void kp_job_send_exit(kp_job *job, uint32_t stage, uint32_t errnum)
 {
     send_exit(job, stage, errnum, false);
 }
@@ -143,128 +143,127 @@ void csn_job_send_exit(csn_job *job, uint32_t stage, uint32_t errnum)
 /* Somebody in the background still writes there and must not be blocked or hit by SIGPIPE. When
  * there are too many the oldest pipe is closed: the newest server is the one being worked on.
  */
-void csn_drain_add(csn_keeper *k, int fd)
+void kp_drain_add(kp_keeper *k, int fd)
 {
-    csn_drain *d = NULL;
+    kp_drain *d = NULL;
 
     if (k->drains.count >= CSN_KEEPER_DRAINS_MAX) {
-        d = (csn_drain *)k->drains.head.next;
-        csn_watch_close(k, &d->watch);
-        csn_list_drop(&k->drains, &d->link);
-        csn_bury(k, &d->link);
+        d = (kp_drain *)k->drains.head.next;
+        kp_watch_close(k, &d->watch);
+        kp_list_drop(&k->drains, &d->link);
+        kp_bury(k, &d->link);
     }
     d = calloc(1, sizeof(*d));
     (void)fcntl(fd, F_SETFL, O_NONBLOCK);
-    if (!d || csn_watch_open(k, &d->watch, CSN_WATCH_DRAIN, fd, d) < 0) {
+    if (!d || kp_watch_open(k, &d->watch, KP_WATCH_DRAIN, fd, d) < 0) {
         close(fd);
         free(d);
         return;
     }
-    csn_list_add(&k->drains, &d->link);
+    kp_list_add(&k->drains, &d->link);
 }
 
-void csn_drain_read(csn_keeper *k, csn_watch *w)
+void kp_drain_read(kp_keeper *k, kp_watch *w)
 {
     ssize_t n = read(w->fd, k->packet, sizeof(k->packet));
 
     if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
         return;
-    if (w->kind ==
-        CSN_WATCH_IDLE) { /* the session's shell closed it: the next user sees that */
-        w->fd = csn_watch_release(k, w);
+    if (w->kind == KP_WATCH_IDLE) { /* the session's shell closed it: the next user sees that */
+        w->fd = kp_watch_release(k, w);
         return;
     }
-    csn_watch_close(k, w);
-    if (w->kind == CSN_WATCH_DRAIN) {
-        csn_drain *d = w->owner;
-        csn_list_drop(&k->drains, &d->link);
-        csn_bury(k, &d->link);
+    kp_watch_close(k, w);
+    if (w->kind == KP_WATCH_DRAIN) {
+        kp_drain *d = w->owner;
+        kp_list_drop(&k->drains, &d->link);
+        kp_bury(k, &d->link);
     }
 }
 
-void csn_drain_serve(csn_keeper *k, csn_msg *m, int channel)
+void kp_drain_serve(kp_keeper *k, csn_msg *m, int channel)
 {
     csn_autofd int chan = channel;
 
     for (size_t i = 1; i < m->nfds; i++) {
         int fd = csn_msg_take_fd(m, i);
         if (fd >= 0)
-            csn_drain_add(k, fd);
+            kp_drain_add(k, fd);
     }
-    csn_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+    kp_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
 }
 
-static uint64_t ended_bytes(const csn_keeper *k)
+static uint64_t ended_bytes(const kp_keeper *k)
 {
     uint64_t sum = 0;
 
-    CSN_EACH(&k->ended, item, safe)
+    KP_EACH(&k->ended, item, safe)
     {
-        const csn_job *job = (const csn_job *)item;
-        sum += csn_ring_kept(&job->out.ring) + csn_ring_kept(&job->err.ring);
+        const kp_job *job = (const kp_job *)item;
+        sum += kp_ring_kept(&job->out.ring) + kp_ring_kept(&job->err.ring);
     }
     return sum;
 }
 
 /* Keeps the newest of the ended ones, within both ceilings. */
-static void trim_ended(csn_keeper *k)
+static void trim_ended(kp_keeper *k)
 {
     while (k->ended.count > 1 &&
            (k->ended.count > CSN_KEEPER_ENDED_MAX || ended_bytes(k) > CSN_KEEPER_ENDED_BYTES)) {
-        csn_job *oldest = (csn_job *)k->ended.head.next;
+        kp_job *oldest = (kp_job *)k->ended.head.next;
         free_parts(oldest);
-        csn_list_drop(&k->ended, &oldest->link);
-        csn_bury(k, &oldest->link);
+        kp_list_drop(&k->ended, &oldest->link);
+        kp_bury(k, &oldest->link);
     }
 }
 
 /* A background process of which nothing more can come goes to the list of ended ones. */
-static void retire(csn_keeper *k, csn_job *job)
+static void retire(kp_keeper *k, kp_job *job)
 {
-    if (job->kind != CSN_JOB_BACKGROUND || job->running || job->phase != CSN_KILL_NONE ||
+    if (job->kind != KP_JOB_BACKGROUND || job->running || job->phase != KP_KILL_NONE ||
         !job->out.ended || !job->err.ended)
         return;
     if (job->out.watch.fd >= 0)
-        csn_drain_add(k, csn_watch_release(k, &job->out.watch));
+        kp_drain_add(k, kp_watch_release(k, &job->out.watch));
     if (job->err.watch.fd >= 0)
-        csn_drain_add(k, csn_watch_release(k, &job->err.watch));
+        kp_drain_add(k, kp_watch_release(k, &job->err.watch));
     close_all(k, job);
-    csn_list_drop(&k->jobs, &job->link);
-    csn_list_add(&k->ended, &job->link);
+    kp_list_drop(&k->jobs, &job->link);
+    kp_list_add(&k->ended, &job->link);
     trim_ended(k);
 }
 
 /* False: nothing more to read now. */
-static bool stream_step(csn_keeper *k, csn_stream *s)
+static bool stream_step(kp_keeper *k, kp_stream *s)
 {
     if (s->watch.fd < 0)
         return false;
     if (s->discard) {
-        csn_drain_read(k, &s->watch);
+        kp_drain_read(k, &s->watch);
         return false;
     }
-    ssize_t n = csn_ring_fill(&s->ring, s->watch.fd);
+    ssize_t n = kp_ring_fill(&s->ring, s->watch.fd);
     if (n == -EAGAIN)
         return false;
     if (n > 0)
         return true;
-    csn_watch_close(k, &s->watch); /* end of file; EIO is how a terminal says it */
+    kp_watch_close(k, &s->watch); /* end of file; EIO is how a terminal says it */
     s->ended = true;
     return false;
 }
 
-void csn_stream_read(csn_keeper *k, csn_stream *s)
+void kp_stream_read(kp_keeper *k, kp_stream *s)
 {
-    csn_job *job = s->job;
+    kp_job *job = s->job;
 
     (void)stream_step(k, s);
-    csn_waiters_look(k, job->pid);
+    kp_waiters_look(k, job->pid);
     retire(k, job);
 }
 
 /* The process is gone: what is still in the pipe is its output, and then a short while is given
  * to others that hold the pipe. */
-static void streams_finish(csn_keeper *k, csn_job *job)
+static void streams_finish(kp_keeper *k, kp_job *job)
 {
     for (int i = 0; i < REAP_READS && stream_step(k, &job->out); i++)
         ;
@@ -279,38 +278,38 @@ static void streams_finish(csn_keeper *k, csn_job *job)
 
 /* A channel costs its owner and us more than anything else about a short command, so it may
  * stay. One on which a KILL came may have more of the kind on its way. */
-static void end_foreground(csn_keeper *k, csn_job *job)
+static void end_foreground(kp_keeper *k, kp_job *job)
 {
     bool stays = job->again && !job->killed && job->channel.fd >= 0 &&
                  k->resting.count < CSN_KEEPER_RESTING_MAX;
 
     send_exit(job, CSN_STAGE_NONE, 0, stays);
     if (!stays) {
-        csn_job_forget(k, job);
+        kp_job_forget(k, job);
         return;
     }
     free_parts(job);
-    csn_list_drop(&k->jobs, &job->link);
-    csn_list_add(&k->resting, &job->link);
-    job->channel.kind = CSN_WATCH_RESTING;
+    kp_list_drop(&k->jobs, &job->link);
+    kp_list_add(&k->resting, &job->link);
+    job->channel.kind = KP_WATCH_RESTING;
 }
 
 /* The job may be freed memory after this batch: callers must not use it again. */
-void csn_job_settle(csn_keeper *k, csn_job *job)
+void kp_job_settle(kp_keeper *k, kp_job *job)
 {
     switch (job->kind) {
-    case CSN_JOB_FOREGROUND:
+    case KP_JOB_FOREGROUND:
         end_foreground(k, job);
         break;
-    case CSN_JOB_BACKGROUND:
-        csn_watch_close(k, &job->channel);
-        csn_waiters_look(k, job->pid);
+    case KP_JOB_BACKGROUND:
+        kp_watch_close(k, &job->channel);
+        kp_waiters_look(k, job->pid);
         retire(k, job);
         break;
-    case CSN_JOB_SESSION:
-        csn_job_send_exit(job, CSN_STAGE_NONE, 0);
-        csn_session_forget(k, job->session);
-        csn_job_forget(k, job);
+    case KP_JOB_SESSION:
+        kp_job_send_exit(job, CSN_STAGE_NONE, 0);
+        kp_session_forget(k, job->session);
+        kp_job_forget(k, job);
         break;
     }
 }
@@ -320,7 +319,7 @@ static uint64_t usage_ns(const struct timeval *tv)
     return (uint64_t)tv->tv_sec * 1000000000u + (uint64_t)tv->tv_usec * 1000u;
 }
 
-static void job_reaped(csn_keeper *k, csn_job *job, int status, const struct rusage *ru)
+static void job_reaped(kp_keeper *k, kp_job *job, int status, const struct rusage *ru)
 {
     job->running = false;
     job->reaped = k->reaped = true;
@@ -334,16 +333,16 @@ static void job_reaped(csn_keeper *k, csn_job *job, int status, const struct rus
 }
 
 /* Children that are no job are orphans of commands: reaped and forgotten. */
-void csn_jobs_collect(csn_keeper *k)
+void kp_jobs_collect(kp_keeper *k)
 {
     struct rusage ru;
     int status;
     pid_t pid;
 
     while ((pid = wait4(-1, &status, WNOHANG | __WALL, &ru)) > 0) {
-        CSN_EACH(&k->jobs, item, safe)
+        KP_EACH(&k->jobs, item, safe)
         {
-            csn_job *job = (csn_job *)item;
+            kp_job *job = (kp_job *)item;
             if (!job->running || job->pid != pid)
                 continue;
             job_reaped(k, job, status, &ru);
@@ -352,22 +351,22 @@ void csn_jobs_collect(csn_keeper *k)
     }
 }
 
-void csn_jobs_reap(csn_keeper *k)
+void kp_jobs_reap(kp_keeper *k)
 {
-    csn_jobs_collect(k);
+    kp_jobs_collect(k);
     if (!k->reaped)
         return;
     k->reaped = false;
-    CSN_EACH(&k->jobs, item, safe)
+    KP_EACH(&k->jobs, item, safe)
     {
-        csn_job *job = (csn_job *)item;
+        kp_job *job = (kp_job *)item;
         if (!job->reaped)
             continue;
         job->reaped = false;
-        if (job->kind == CSN_JOB_BACKGROUND)
+        if (job->kind == KP_JOB_BACKGROUND)
             streams_finish(k, job);
-        if (job->phase == CSN_KILL_NONE)
-            csn_job_settle(k, job);
+        if (job->phase == KP_KILL_NONE)
+            kp_job_settle(k, job);
         else
             job->kill_next_ns = 1; /* look at once whether the tree is gone */
     }
@@ -375,15 +374,15 @@ void csn_jobs_reap(csn_keeper *k)
 
 /* Whoever the job was for is gone, or talks nonsense. At once, without a grace: nobody is left
  * to read what a clean-up would say. */
-static void hang_up(csn_keeper *k, csn_job *job)
+static void hang_up(kp_keeper *k, kp_job *job)
 {
-    csn_watch_close(k, &job->channel);
-    if (job->kind == CSN_JOB_SESSION)
-        csn_session_detach(k, job->session);
-    csn_job_kill(k, job, 0);
+    kp_watch_close(k, &job->channel);
+    if (job->kind == KP_JOB_SESSION)
+        kp_session_detach(k, job->session);
+    kp_job_kill(k, job, 0);
 }
 
-void csn_job_channel(csn_keeper *k, csn_job *job)
+void kp_job_channel(kp_keeper *k, kp_job *job)
 {
     uint8_t buf[256];
     csn_ask_body ask;
@@ -397,12 +396,12 @@ void csn_job_channel(csn_keeper *k, csn_job *job)
         return;
     }
     if (m.type == CSN_MSG_KILL && csn_get_ask(m.body, m.len, &ask) == 0) {
-        if (job->kind == CSN_JOB_SESSION)
-            csn_session_detach(k, job->session);
-        csn_job_kill(k, job, ask.a);
-    } else if (m.type == CSN_MSG_RELEASE && job->kind == CSN_JOB_SESSION) {
-        csn_watch_close(k, &job->channel);
-        csn_session_idle(k, job->session);
+        if (job->kind == KP_JOB_SESSION)
+            kp_session_detach(k, job->session);
+        kp_job_kill(k, job, ask.a);
+    } else if (m.type == CSN_MSG_RELEASE && job->kind == KP_JOB_SESSION) {
+        kp_watch_close(k, &job->channel);
+        kp_session_idle(k, job->session);
     } else {
         hang_up(k, job);
     }
@@ -410,13 +409,13 @@ void csn_job_channel(csn_keeper *k, csn_job *job)
 }
 
 /* Deadline, the end of the wait for stray output, killing: each has its own time. */
-uint64_t csn_job_tick(csn_keeper *k, csn_job *job, uint64_t now)
+uint64_t kp_job_tick(kp_keeper *k, kp_job *job, uint64_t now)
 {
     uint64_t next = 0;
 
-    if (job->deadline_ns != 0 && job->running && job->phase == CSN_KILL_NONE) {
+    if (job->deadline_ns != 0 && job->running && job->phase == KP_KILL_NONE) {
         if (now >= job->deadline_ns)
-            csn_job_kill(k, job, CSN_GRACE_MS);
+            kp_job_kill(k, job, CSN_GRACE_MS);
         else
             next = job->deadline_ns;
     }
@@ -425,8 +424,8 @@ uint64_t csn_job_tick(csn_keeper *k, csn_job *job, uint64_t now)
             job->drain_ns = 0;
             job->out.ended = job->err.ended = true;
             job->out.discard = job->err.discard = true;
-            csn_waiters_look(k, job->pid);
-            if (job->phase == CSN_KILL_NONE) {
+            kp_waiters_look(k, job->pid);
+            if (job->phase == KP_KILL_NONE) {
                 retire(k, job);
                 return 0;
             }
@@ -434,6 +433,6 @@ uint64_t csn_job_tick(csn_keeper *k, csn_job *job, uint64_t now)
             next = next == 0 || job->drain_ns < next ? job->drain_ns : next;
         }
     }
-    uint64_t kill_at = csn_kill_tick(k, job, now);
+    uint64_t kill_at = kp_kill_tick(k, job, now);
     return next == 0 || (kill_at != 0 && kill_at < next) ? kill_at : next;
 }

@@ -5,8 +5,8 @@
  * time is over. It is started by the library with exactly the descriptors of spec.h, an empty
  * environment, and a sealed spec or the promise of one. It runs nobody's code but exec's: no
  * plug-ins, no configuration, no environment variables. It has two other lives, by flags of the
- * spec: to sweep (sweep.c), and to make the sockets of one command (os/socket_divert.h). If the spec
- * or the descriptors are not what they should be it does nothing and exits 2. */
+ * spec: to sweep (sweep.c), and to make the sockets of one command (os/socket_divert.h). If the
+ * spec or the descriptors are not what they should be it does nothing and exits 2. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -28,13 +28,13 @@
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-static csn_keeper keeper;
-static _Alignas(CSN_PAGE) char spec_bytes[sizeof(csn_msg_head) + CSN_SPEC_MAX];
+static kp_keeper keeper;
+static _Alignas(KP_PAGE) char spec_bytes[sizeof(csn_msg_head) + CSN_SPEC_MAX];
 
 /* A host that has forked holds our connection open after it has died, so its end is looked for,
  * too. However long it is stopped, by a terminal or a debugger, it may go on; only where a
  * listening socket is in the owner's place, which may die, there is a deadline. */
-int csn_await_message(void)
+int kp_await_message(void)
 {
     struct stat st;
     bool owned = fstat(CSN_KEEPER_FD_OWNER, &st) == 0 && !S_ISSOCK(st.st_mode);
@@ -53,23 +53,24 @@ int csn_await_message(void)
 }
 
 /* Born ahead of its orders, which are still being worked out. */
-static int receive_spec(csn_keeper *k)
+static int receive_spec(kp_keeper *k)
 {
     csn_msg m;
 
-    csn_walls_ahead();
-    int rc = csn_await_message();
-    csn_walls_ordered();
+    kp_confine_begin();
+    int rc = kp_await_message();
+    kp_confine_ordered();
     if (rc == 0)
         rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, spec_bytes, sizeof(spec_bytes), &m);
     if (rc <= 0)
         return rc < 0 ? rc : -EPIPE;
     if (m.type != CSN_MSG_ORDERS || m.nfds != 0)
         return -EPROTO;
-    return csn_spec_get(m.body, m.len, csn_walls_room(), &k->spec); /* borrows from both */
+    return csn_spec_get(m.body, m.len, kp_confine_mount_list(),
+                        &k->spec); /* borrows from both */
 }
 
-static int read_spec(csn_keeper *k)
+static int read_spec(kp_keeper *k)
 {
     struct stat st;
     int seals = fcntl(CSN_KEEPER_FD_SPEC, F_GET_SEALS);
@@ -85,26 +86,26 @@ static int read_spec(csn_keeper *k)
     if (n != st.st_size)
         return -EPROTO;
     close(CSN_KEEPER_FD_SPEC);
-    return csn_spec_get(spec_bytes, (size_t)n, csn_walls_room(), &k->spec);
+    return csn_spec_get(spec_bytes, (size_t)n, kp_confine_mount_list(), &k->spec);
 }
 
-void csn_give_back(void *start, void *end)
+void kp_give_back(void *start, void *end)
 {
-    uintptr_t from = ((uintptr_t)start + CSN_PAGE - 1) / CSN_PAGE * CSN_PAGE;
-    uintptr_t to = (uintptr_t)end / CSN_PAGE * CSN_PAGE;
+    uintptr_t from = ((uintptr_t)start + KP_PAGE - 1) / KP_PAGE * KP_PAGE;
+    uintptr_t to = (uintptr_t)end / KP_PAGE * KP_PAGE;
 
     if (from < to) /* of other pages than we think there are: nothing is done */
         (void)madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
 /* The walls stand. What is left to do at the end, if anything, is still in our orders. */
-static void forget_orders(csn_keeper *k)
+static void forget_orders(kp_keeper *k)
 {
     csn_keeper_spec *s = &k->spec;
 
     s->id = "";
     if (!s->socket && !s->remove[0] && !s->groups[0])
-        csn_give_back(spec_bytes, spec_bytes + sizeof(spec_bytes));
+        kp_give_back(spec_bytes, spec_bytes + sizeof(spec_bytes));
 }
 
 /* Not by sigaction(): libc keeps the signals it uses itself (32 and up) out of reach. */
@@ -119,7 +120,7 @@ static void take_defaults(int first, int last)
 /* Dispositions our starter had would be inherited by commands: an ignored SIGPIPE breaks `yes |
  * head`. SIGCHLD and SIGTERM (an orderly end) come through the signalfd; a terminal's hang-up
  * or interrupt is not meant for us. */
-static int own_signals(csn_keeper *k)
+static int own_signals(kp_keeper *k)
 {
     sigset_t set;
 
@@ -138,16 +139,16 @@ static int own_signals(csn_keeper *k)
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd < 0)
         return -errno;
-    return csn_watch_open(k, &k->signals, CSN_WATCH_SIGNALS, fd, NULL);
+    return kp_watch_open(k, &k->signals, KP_WATCH_SIGNALS, fd, NULL);
 }
 
-static int prepare(csn_keeper *k)
+static int prepare(kp_keeper *k)
 {
-    csn_list *const lists[] = {&k->conns,    &k->jobs,   &k->ended, &k->waiters,
-                               &k->sessions, &k->drains, &k->graves};
+    kp_list *const lists[] = {&k->conns,    &k->jobs,   &k->ended, &k->waiters,
+                              &k->sessions, &k->drains, &k->graves};
 
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-        csn_list_init(lists[i]);
+        kp_list_init(lists[i]);
     k->signals.fd = k->owner.fd = k->listen.fd = k->net.fd = -1;
     take_defaults(SIGCHLD, SIGCHLD); /* ignored, nobody could wait for who builds walls */
     for (int fd = CSN_KEEPER_FD_CONTROL; fd <= CSN_KEEPER_FD_OWNER; fd++)
@@ -158,7 +159,7 @@ static int prepare(csn_keeper *k)
         return rc;
     if (k->spec.flags & CSN_SPEC_SWEEP)
         return 0;
-    rc = csn_walls_build(k);
+    rc = kp_confine(k);
     if (rc < 0)
         return rc;
     forget_orders(k);
@@ -176,19 +177,19 @@ static int prepare(csn_keeper *k)
 
 int main(void)
 {
-    csn_keeper *k = &keeper;
+    kp_keeper *k = &keeper;
 
     if (prepare(k) < 0)
         return 2;
     if (k->spec.flags & CSN_SPEC_SWEEP)
-        return csn_sweep(&k->spec) < 0 ? 1 : 0;
+        return kp_sweep(&k->spec) < 0 ? 1 : 0;
     if (k->spec.flags & CSN_SPEC_SOCKETS) {
         (void)prctl(PR_SET_NAME, "caisson-sockets", 0L, 0L, 0L);
         return csn_sockets_serve(CSN_KEEPER_FD_CONTROL) < 0 ? 1 : 0;
     }
-    int rc = csn_serve(k);
-    csn_watch_close(k, &k->listen); /* nobody new comes in while we clear up */
-    csn_kill_everything(k);
-    csn_sweep_listed(&k->spec);
+    int rc = kp_serve(k);
+    kp_watch_close(k, &k->listen); /* nobody new comes in while we clear up */
+    kp_kill_everything(k);
+    kp_sweep_listed(&k->spec);
     return rc < 0 ? 1 : 0;
 }

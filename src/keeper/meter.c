@@ -123,34 +123,34 @@ static int look_around(look *l)
 
 /* ---- when it is too much ---- */
 
-static void end_job(csn_keeper *k, csn_job *job)
+static void end_job(kp_keeper *k, kp_job *job)
 {
     job->over = true;
-    if (job->kind == CSN_JOB_SESSION)
-        csn_session_detach(k, job->session);
-    csn_job_kill(k, job, 0);
+    if (job->kind == KP_JOB_SESSION)
+        kp_session_detach(k, job->session);
+    kp_job_kill(k, job, 0);
 }
 
 /* Everybody in the namespace but us, whatever they did to their tags. */
-static void end_all(csn_keeper *k)
+static void end_all(kp_keeper *k)
 {
     (void)kill(-1, SIGKILL);
-    CSN_EACH(&k->jobs, item, safe)
+    KP_EACH(&k->jobs, item, safe)
     {
-        if (((csn_job *)item)->running)
-            end_job(k, (csn_job *)item);
+        if (((kp_job *)item)->running)
+            end_job(k, (kp_job *)item);
     }
 }
 
 /* A command that has ended may have left others behind: they carry its tag, or nothing. */
-static void end_owner(csn_keeper *k, const owner *o)
+static void end_owner(kp_keeper *k, const owner *o)
 {
     csn_proctree_want w = {.tag_lo = o->tag, .tag_hi = o->tag};
     size_t fresh = 0;
 
-    CSN_EACH(&k->jobs, item, safe)
+    KP_EACH(&k->jobs, item, safe)
     {
-        csn_job *job = (csn_job *)item;
+        kp_job *job = (kp_job *)item;
         if (job->running && job->tag == o->tag) {
             end_job(k, job);
             return;
@@ -162,7 +162,7 @@ static void end_owner(csn_keeper *k, const owner *o)
         (void)kill(o->largest, SIGKILL);
 }
 
-static void relieve(csn_keeper *k, const look *l)
+static void relieve(kp_keeper *k, const look *l)
 {
     const owner *most = NULL;
 
@@ -175,15 +175,15 @@ static void relieve(csn_keeper *k, const look *l)
         end_owner(k, most);
 }
 
-uint64_t csn_meter_tick(csn_keeper *k, uint64_t now)
+uint64_t kp_meter_tick(kp_keeper *k, uint64_t now)
 {
     uint64_t max = k->spec.walls.memory_max;
-    csn_meter *m = &k->meter;
+    kp_meter *m = &k->meter;
     look l = {0};
 
     if (max == 0 || now < m->next_ns)
         return max == 0 ? 0 : m->next_ns;
-    if (csn_alone()) {
+    if (kp_alone()) {
         m->next_ns = 0;
         return 0;
     }

@@ -10,7 +10,7 @@
 
 #include "os/gateway_net.h"
 
-static void put_strv(csn_wire_out *o, const char *const *v)
+static void put_strv(csn_packer *o, const char *const *v)
 {
     size_t n = 0;
 
@@ -25,7 +25,7 @@ static void put_strv(csn_wire_out *o, const char *const *v)
         csn_put_str(o, v[i]);
 }
 
-void csn_put_spawn(csn_wire_out *o, const csn_spawn_body *s)
+void csn_put_spawn(csn_packer *o, const csn_spawn_body *s)
 {
     csn_put_u32(o, s->flags);
     csn_put_u32(o, s->rows);
@@ -42,7 +42,7 @@ void csn_put_spawn(csn_wire_out *o, const csn_spawn_body *s)
 }
 
 /* Steps over a list without keeping it; how many strings it has. */
-static size_t skip_strv(csn_wire_in *in)
+static size_t skip_strv(csn_unpacker *in)
 {
     uint32_t n = csn_get_u32(in);
 
@@ -54,7 +54,7 @@ static size_t skip_strv(csn_wire_in *in)
 }
 
 /* Fills v[0..n-1] and the NULL after it. */
-static void fill_strv(csn_wire_in *in, const char **v)
+static void fill_strv(csn_unpacker *in, const char **v)
 {
     uint32_t n = csn_get_u32(in);
 
@@ -65,10 +65,10 @@ static void fill_strv(csn_wire_in *in, const char **v)
 
 int csn_get_spawn(const void *body, size_t len, csn_spawn_body *ret)
 {
-    csn_wire_in in;
+    csn_unpacker in;
 
     *ret = (csn_spawn_body){0};
-    csn_wire_in_init(&in, body, len);
+    csn_unpacker_init(&in, body, len);
     ret->flags = csn_get_u32(&in);
     ret->rows = csn_get_u32(&in);
     ret->cols = csn_get_u32(&in);
@@ -81,10 +81,10 @@ int csn_get_spawn(const void *body, size_t len, csn_spawn_body *ret)
     ret->command = csn_get_str(&in, CSN_COMMAND_TEXT_MAX, true);
     /* Twice over the lists: first to check and count, then to fill one block of the right size.
      */
-    csn_wire_in lists = in;
+    csn_unpacker lists = in;
     size_t argc = skip_strv(&in);
     size_t envc = skip_strv(&in);
-    int rc = csn_wire_in_end(&in);
+    int rc = csn_unpacker_end(&in);
     if (rc < 0)
         return rc;
     if ((ret->flags & ~CSN_SPAWN_ALL) != 0 || ret->rows > UINT16_MAX || ret->cols > UINT16_MAX)
@@ -116,7 +116,7 @@ size_t csn_spawn_fd_count(uint32_t flags)
     return (size_t)__builtin_popcount(flags & CSN_SPAWN_FDS);
 }
 
-void csn_put_exit(csn_wire_out *o, const csn_exit_body *b)
+void csn_put_exit(csn_packer *o, const csn_exit_body *b)
 {
     csn_put_u32(o, b->stage);
     csn_put_u32(o, b->errnum);
@@ -130,9 +130,9 @@ void csn_put_exit(csn_wire_out *o, const csn_exit_body *b)
 int csn_get_exit(const void *body, size_t len, csn_exit_body *ret)
 {
     csn_exit_body b;
-    csn_wire_in in;
+    csn_unpacker in;
 
-    csn_wire_in_init(&in, body, len);
+    csn_unpacker_init(&in, body, len);
     b.stage = csn_get_u32(&in);
     b.errnum = csn_get_u32(&in);
     b.status = csn_get_u32(&in);
@@ -140,14 +140,14 @@ int csn_get_exit(const void *body, size_t len, csn_exit_body *ret)
     b.cpu_ns = csn_get_u64(&in);
     b.peak_memory = csn_get_u64(&in);
     b.after = csn_get_u64(&in);
-    if (csn_wire_in_end(&in) < 0 || (b.after & ~(uint64_t)CSN_AFTER_ALL) != 0 ||
+    if (csn_unpacker_end(&in) < 0 || (b.after & ~(uint64_t)CSN_AFTER_ALL) != 0 ||
         b.stage > CSN_STAGE_INTERP)
         return -EPROTO;
     *ret = b;
     return 0;
 }
 
-void csn_put_proc(csn_wire_out *o, const csn_proc_body *b)
+void csn_put_proc(csn_packer *o, const csn_proc_body *b)
 {
     csn_put_i64(o, b->pid);
     csn_put_u32(o, b->running);
@@ -159,7 +159,7 @@ void csn_put_proc(csn_wire_out *o, const csn_proc_body *b)
     csn_put_str(o, b->command);
 }
 
-int csn_get_proc(csn_wire_in *in, csn_proc_body *ret)
+int csn_get_proc(csn_unpacker *in, csn_proc_body *ret)
 {
     csn_proc_body b;
 
@@ -177,7 +177,7 @@ int csn_get_proc(csn_wire_in *in, csn_proc_body *ret)
     return 0;
 }
 
-void csn_put_ask(csn_wire_out *o, const csn_ask_body *b)
+void csn_put_ask(csn_packer *o, const csn_ask_body *b)
 {
     csn_put_i64(o, b->pid);
     csn_put_u64(o, b->a);
@@ -188,20 +188,20 @@ void csn_put_ask(csn_wire_out *o, const csn_ask_body *b)
 int csn_get_ask(const void *body, size_t len, csn_ask_body *ret)
 {
     csn_ask_body b;
-    csn_wire_in in;
+    csn_unpacker in;
 
-    csn_wire_in_init(&in, body, len);
+    csn_unpacker_init(&in, body, len);
     b.pid = csn_get_i64(&in);
     b.a = csn_get_u64(&in);
     b.b = csn_get_u64(&in);
     b.c = csn_get_u64(&in);
-    if (csn_wire_in_end(&in) < 0)
+    if (csn_unpacker_end(&in) < 0)
         return -EPROTO;
     *ret = b;
     return 0;
 }
 
-void csn_put_log(csn_wire_out *o, const csn_log_body *b)
+void csn_put_log(csn_packer *o, const csn_log_body *b)
 {
     csn_put_u64(o, b->offset);
     csn_put_u64(o, b->dropped);
@@ -214,16 +214,16 @@ void csn_put_log(csn_wire_out *o, const csn_log_body *b)
 int csn_get_log(const void *body, size_t len, csn_log_body *ret)
 {
     csn_log_body b;
-    csn_wire_in in;
+    csn_unpacker in;
 
-    csn_wire_in_init(&in, body, len);
+    csn_unpacker_init(&in, body, len);
     b.offset = csn_get_u64(&in);
     b.dropped = csn_get_u64(&in);
     b.total = csn_get_u64(&in);
     b.end = csn_get_u32(&in);
     b.len = csn_get_u32(&in);
     b.data = csn_get_bytes(&in, b.len);
-    if (csn_wire_in_end(&in) < 0 || b.len > CSN_LOG_CHUNK_MAX || b.offset > b.total ||
+    if (csn_unpacker_end(&in) < 0 || b.len > CSN_LOG_CHUNK_MAX || b.offset > b.total ||
         b.len > b.total - b.offset)
         return -EPROTO;
     *ret = b;
@@ -244,15 +244,16 @@ int csn_net_unpack(int64_t packed, csn_net_body *ret)
                       .sockets = (uint32_t)(v >> 4) & 0xff,
                       .lacking = (uint32_t)(v >> 12) & 0xfff,
                       .proxy_port = (uint32_t)(v >> 24) & 0xffff};
-    bool transparent = b.mode == CSN_NETIN_TRANSPARENT, proxy = b.mode == CSN_NETIN_PROXY;
+    bool transparent = b.mode == CSN_GATEWAY_NET_TRANSPARENT,
+         proxy = b.mode == CSN_GATEWAY_NET_PROXY;
 
-    if (v >> 40 != 0 || b.sockets >> CSN_NETIN_SOCKETS != 0)
+    if (v >> 40 != 0 || b.sockets >> CSN_GATEWAY_NET_SOCKETS != 0)
         return -EPROTO;
-    if (!transparent && !proxy && v != CSN_NETIN_NONE)
+    if (!transparent && !proxy && v != CSN_GATEWAY_NET_NONE)
         return -EPROTO;
-    if (proxy && (b.sockets != 1u << CSN_NETIN_LISTENER || b.proxy_port == 0))
+    if (proxy && (b.sockets != 1u << CSN_GATEWAY_NET_LISTENER || b.proxy_port == 0))
         return -EPROTO;
-    if (transparent && (b.sockets & CSN_NETIN_ALL4) != CSN_NETIN_ALL4)
+    if (transparent && (b.sockets & CSN_GATEWAY_NET_ALL4) != CSN_GATEWAY_NET_ALL4)
         return -EPROTO;
     *ret = b;
     return 0;

@@ -77,11 +77,12 @@ enum csn_msg_type {
 /* ---- bodies ---------------------------------------------------------------------------- */
 
 /* SPAWN and SESSION flags. The descriptors that are announced come in this order. */
-#define CSN_SPAWN_CWD_FD     (1u << 0)
-#define CSN_SPAWN_STDIN_FD   (1u << 1)
-#define CSN_SPAWN_STDOUT_FD  (1u << 2)
-#define CSN_SPAWN_STDERR_FD  (1u << 3)
-#define CSN_SPAWN_SOCKETS_FD (1u << 10) /* foreground: who makes its sockets, os/socket_divert.h */
+#define CSN_SPAWN_CWD_FD    (1u << 0)
+#define CSN_SPAWN_STDIN_FD  (1u << 1)
+#define CSN_SPAWN_STDOUT_FD (1u << 2)
+#define CSN_SPAWN_STDERR_FD (1u << 3)
+#define CSN_SPAWN_SOCKETS_FD                                                                   \
+    (1u << 10) /* foreground: who makes its sockets, os/socket_divert.h */
 #define CSN_SPAWN_FDS        0x40fu
 #define CSN_SPAWN_MERGE      (1u << 4) /* stderr goes where stdout goes */
 #define CSN_SPAWN_BACKGROUND (1u << 5)
@@ -108,7 +109,7 @@ typedef struct csn_spawn_body {
     const void *heap;               /* or this, which owns them */
 } csn_spawn_body;
 
-void csn_put_spawn(csn_wire_out *o, const csn_spawn_body *s);
+void csn_put_spawn(csn_packer *o, const csn_spawn_body *s);
 /* Pointers borrow from the message, and the lists may lie in *ret. Release frees them. */
 int csn_get_spawn(const void *body, size_t len, csn_spawn_body *ret);
 void csn_spawn_body_release(csn_spawn_body *s);
@@ -147,7 +148,7 @@ typedef struct csn_exit_body {
     uint64_t after; /* CSN_AFTER_* */
 } csn_exit_body;
 
-void csn_put_exit(csn_wire_out *o, const csn_exit_body *b);
+void csn_put_exit(csn_packer *o, const csn_exit_body *b);
 int csn_get_exit(const void *body, size_t len, csn_exit_body *ret);
 
 typedef struct csn_proc_body {
@@ -158,8 +159,8 @@ typedef struct csn_proc_body {
     const char *command;
 } csn_proc_body;
 
-void csn_put_proc(csn_wire_out *o, const csn_proc_body *b);
-int csn_get_proc(csn_wire_in *in, csn_proc_body *ret);
+void csn_put_proc(csn_packer *o, const csn_proc_body *b);
+int csn_get_proc(csn_unpacker *in, csn_proc_body *ret);
 
 /* The small requests share one shape: a process and up to three numbers. */
 typedef struct csn_ask_body {
@@ -173,16 +174,16 @@ typedef struct csn_ask_body {
  * SESSION_R pid, a: 1 for a new shell. PORT a: number. READY a: walls that stand, b: Landlock's
  * ABI, c: why no limit on user namespaces (errno), pid: the network, see csn_net_body. FAILED
  * a: errno, b: which wall, c: which entry of its mounts, or the network's step and detail. */
-void csn_put_ask(csn_wire_out *o, const csn_ask_body *b);
+void csn_put_ask(csn_packer *o, const csn_ask_body *b);
 int csn_get_ask(const void *body, size_t len, csn_ask_body *ret);
 
 /* What became of a network that was ordered, in READY and ROOT_R. After the root, READY brings
- * the link on which fresh sockets are asked for, the sockets whose bits (csn_netin_socket) are
- * set, and one listener for each port that is lent. */
+ * the link on which fresh sockets are asked for, the sockets whose bits
+ * (csn_gateway_net_socket) are set, and one listener for each port that is lent. */
 typedef struct csn_net_body {
-    uint32_t mode;       /* csn_netin_mode; NONE: nothing was ordered, and nothing comes */
-    uint32_t sockets;    /* 1 << csn_netin_socket */
-    uint32_t lacking;    /* why it is a proxy although more was ordered; errno */
+    uint32_t mode;    /* csn_gateway_net_mode; NONE: nothing was ordered, and nothing comes */
+    uint32_t sockets; /* 1 << csn_gateway_net_socket */
+    uint32_t lacking; /* why it is a proxy although more was ordered; errno */
     uint32_t proxy_port; /* on its loopback; 0: none */
 } csn_net_body;
 
@@ -197,5 +198,5 @@ typedef struct csn_log_body {
     const uint8_t *data;
 } csn_log_body;
 
-void csn_put_log(csn_wire_out *o, const csn_log_body *b);
+void csn_put_log(csn_packer *o, const csn_log_body *b);
 int csn_get_log(const void *body, size_t len, csn_log_body *ret);

@@ -13,26 +13,26 @@
 
 #define FILL_MAX (256u * 1024u) /* bytes of one read: others want their turn */
 
-void csn_ring_init(csn_ring *r, size_t cap)
+void kp_ring_init(kp_ring *r, size_t cap)
 {
-    *r = (csn_ring){.cap = cap > 0 ? cap : 1};
+    *r = (kp_ring){.cap = cap > 0 ? cap : 1};
 }
 
-void csn_ring_release(csn_ring *r)
+void kp_ring_release(kp_ring *r)
 {
     if (r->mem)
         munmap(r->mem, r->cap);
-    *r = (csn_ring){.cap = 1, .total = r->total};
+    *r = (kp_ring){.cap = 1, .total = r->total};
 }
 
-size_t csn_ring_kept(const csn_ring *r)
+size_t kp_ring_kept(const kp_ring *r)
 {
     if (!r->mem)
         return 0;
     return r->total < r->cap ? (size_t)r->total : r->cap;
 }
 
-ssize_t csn_ring_fill(csn_ring *r, int fd)
+ssize_t kp_ring_fill(kp_ring *r, int fd)
 {
     if (!r->mem) {
         void *m = mmap(NULL, r->cap, PROT_READ | PROT_WRITE,
@@ -56,10 +56,10 @@ ssize_t csn_ring_fill(csn_ring *r, int fd)
     return n;
 }
 
-size_t csn_ring_copy(const csn_ring *r, uint64_t offset, void *buf, size_t max,
-                     uint64_t *ret_offset)
+size_t kp_ring_copy(const kp_ring *r, uint64_t offset, void *buf, size_t max,
+                    uint64_t *ret_offset)
 {
-    uint64_t oldest = r->total - csn_ring_kept(r);
+    uint64_t oldest = r->total - kp_ring_kept(r);
 
     if (offset < oldest)
         offset = oldest;

@@ -4,18 +4,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-typedef struct csn_ring {
+typedef struct kp_ring {
     uint8_t *mem; /* mapped when the first byte comes */
     size_t cap;
     uint64_t total; /* bytes that ever came */
-} csn_ring;
+} kp_ring;
 
-void csn_ring_init(csn_ring *r, size_t cap);
-void csn_ring_release(csn_ring *r);
-size_t csn_ring_kept(const csn_ring *r);
+void kp_ring_init(kp_ring *r, size_t cap);
+void kp_ring_release(kp_ring *r);
+size_t kp_ring_kept(const kp_ring *r);
 /* Reads once from fd into the ring, over the oldest bytes. As read(): bytes, 0, or -errno. */
-ssize_t csn_ring_fill(csn_ring *r, int fd);
+ssize_t kp_ring_fill(kp_ring *r, int fd);
 /* Copies up to max bytes from `offset` on. *ret_offset is where they start: later than asked
  * when older ones are gone, the total when nothing is there yet. */
-size_t csn_ring_copy(const csn_ring *r, uint64_t offset, void *buf, size_t max,
-                     uint64_t *ret_offset);
+size_t kp_ring_copy(const kp_ring *r, uint64_t offset, void *buf, size_t max,
+                    uint64_t *ret_offset);

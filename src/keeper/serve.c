@@ -22,13 +22,13 @@
 
 #define BATCH 32
 
-void csn_list_init(csn_list *l)
+void kp_list_init(kp_list *l)
 {
     l->head.prev = l->head.next = &l->head;
     l->count = 0;
 }
 
-void csn_list_add(csn_list *l, csn_link *item)
+void kp_list_add(kp_list *l, kp_link *item)
 {
     item->prev = l->head.prev;
     item->next = &l->head;
@@ -37,16 +37,16 @@ void csn_list_add(csn_list *l, csn_link *item)
     l->count++;
 }
 
-void csn_list_drop(csn_list *l, csn_link *item)
+void kp_list_drop(kp_list *l, kp_link *item)
 {
     item->prev->next = item->next;
     item->next->prev = item->prev;
     l->count--;
 }
 
-void csn_bury(csn_keeper *k, csn_link *item)
+void kp_bury(kp_keeper *k, kp_link *item)
 {
-    csn_list_add(&k->graves, item);
+    kp_list_add(&k->graves, item);
 }
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -55,11 +55,11 @@ static const bool in_place = false; /* the heap notices who uses something that 
 static const bool in_place = true;
 #endif
 
-void *csn_object_new(csn_keeper *k, size_t size)
+void *kp_object_new(kp_keeper *k, size_t size)
 {
     bool fits = in_place && size <= sizeof(k->spots[0].bytes);
 
-    for (size_t i = 0; fits && i < CSN_SPOTS; i++)
+    for (size_t i = 0; fits && i < KP_SPOTS; i++)
         if (!k->spots[i].taken) {
             k->spots[i].taken = true;
             return memset(k->spots[i].bytes, 0, sizeof(k->spots[i].bytes));
@@ -67,9 +67,9 @@ void *csn_object_new(csn_keeper *k, size_t size)
     return calloc(1, size);
 }
 
-void csn_object_free(csn_keeper *k, void *object)
+void kp_object_free(kp_keeper *k, void *object)
 {
-    for (size_t i = 0; i < CSN_SPOTS; i++)
+    for (size_t i = 0; i < KP_SPOTS; i++)
         if (object == k->spots[i].bytes) {
             k->spots[i].taken = false;
             return;
@@ -78,28 +78,28 @@ void csn_object_free(csn_keeper *k, void *object)
 }
 
 /* Only between batches: an event later in a batch may still point at what is in here. */
-static void empty_graves(csn_keeper *k)
+static void empty_graves(kp_keeper *k)
 {
-    CSN_EACH(&k->graves, item, safe)
+    KP_EACH(&k->graves, item, safe)
     {
-        csn_list_drop(&k->graves, item);
-        csn_object_free(k, item);
+        kp_list_drop(&k->graves, item);
+        kp_object_free(k, item);
     }
 }
 
-/* On failure the descriptor is in *w all the same, for csn_watch_close to close. */
-int csn_watch_open(csn_keeper *k, csn_watch *w, csn_watch_kind kind, int fd, void *owner)
+/* On failure the descriptor is in *w all the same, for kp_watch_close to close. */
+int kp_watch_open(kp_keeper *k, kp_watch *w, kp_watch_kind kind, int fd, void *owner)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = w};
 
-    *w = (csn_watch){.kind = kind, .fd = fd, .owner = owner};
+    *w = (kp_watch){.kind = kind, .fd = fd, .owner = owner};
     if (epoll_ctl(k->epfd, EPOLL_CTL_ADD, fd, &ev) < 0)
         return -errno;
     w->on = true;
     return 0;
 }
 
-int csn_watch_release(csn_keeper *k, csn_watch *w)
+int kp_watch_release(kp_keeper *k, kp_watch *w)
 {
     if (w->on)
         (void)epoll_ctl(k->epfd, EPOLL_CTL_DEL, w->fd, NULL);
@@ -107,111 +107,111 @@ int csn_watch_release(csn_keeper *k, csn_watch *w)
     return csn_steal_fd(&w->fd);
 }
 
-void csn_watch_close(csn_keeper *k, csn_watch *w)
+void kp_watch_close(kp_keeper *k, kp_watch *w)
 {
-    int fd = csn_watch_release(k, w);
+    int fd = kp_watch_release(k, w);
 
     if (fd >= 0)
         close(fd);
 }
 
 /* A channel is fresh and has room; if it has not, its owner does not read and waits in vain. */
-void csn_reply(int channel, uint16_t type, const csn_ask_body *body)
+void kp_reply(int channel, uint16_t type, const csn_ask_body *body)
 {
     uint8_t buf[64];
-    csn_wire_out o;
+    csn_packer o;
 
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_put_ask(&o, body);
     (void)csn_msg_send(channel, type, o.data, o.len, NULL, 0, 1);
 }
 
-void csn_reply_error(int channel, int errnum, uint32_t stage)
+void kp_reply_error(int channel, int errnum, uint32_t stage)
 {
-    csn_reply(channel, CSN_MSG_ERROR, &(csn_ask_body){.a = (uint64_t)errnum, .b = stage});
+    kp_reply(channel, CSN_MSG_ERROR, &(csn_ask_body){.a = (uint64_t)errnum, .b = stage});
 }
 
 /* ---- small requests ---------------------------------------------------------------------- */
 
-static void hello_serve(csn_keeper *k, csn_msg *m, int channel)
+static void hello_serve(kp_keeper *k, csn_msg *m, int channel)
 {
     csn_autofd int chan = channel;
 
     (void)m;
-    csn_reply(chan, CSN_MSG_HELLO_R,
-              &(csn_ask_body){.pid = getpid(),
-                              .a = CSN_KEEPER_VERSION,
-                              .b = (uint64_t)k->started_ms,
-                              .c = (uint64_t)k->ends_ms});
+    kp_reply(chan, CSN_MSG_HELLO_R,
+             &(csn_ask_body){.pid = getpid(),
+                             .a = CSN_KEEPER_VERSION,
+                             .b = (uint64_t)k->started_ms,
+                             .c = (uint64_t)k->ends_ms});
 }
 
-static void extend_serve(csn_keeper *k, csn_msg *m, int channel)
+static void extend_serve(kp_keeper *k, csn_msg *m, int channel)
 {
     csn_autofd int chan = channel;
     csn_ask_body ask;
 
     if (csn_get_ask(m->body, m->len, &ask) < 0 || ask.a == 0) {
-        csn_reply_error(chan, EINVAL, 0);
+        kp_reply_error(chan, EINVAL, 0);
         return;
     }
     k->ends_ns = csn_deadline_in(ask.a);
     k->ends_ms = k->ends_ns ? csn_wall_ms() + (int64_t)ask.a : 0;
-    csn_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+    kp_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
 }
 
 /* Does somebody listen on this port of our loopback? Whoever asks is in another network. */
-static void port_serve(csn_keeper *k, csn_msg *m, int channel)
+static void port_serve(kp_keeper *k, csn_msg *m, int channel)
 {
     csn_autofd int chan = channel;
     csn_ask_body ask;
 
     (void)k;
     if (csn_get_ask(m->body, m->len, &ask) < 0 || ask.a == 0 || ask.a > UINT16_MAX) {
-        csn_reply_error(chan, EINVAL, 0);
+        kp_reply_error(chan, EINVAL, 0);
         return;
     }
     int rc = csn_port_probe((uint16_t)ask.a);
     if (rc < 0)
-        csn_reply_error(chan, -rc, 0);
+        kp_reply_error(chan, -rc, 0);
     else
-        csn_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+        kp_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
 }
 
 /* For a library that found us again: what it had from READY when it started us. */
-static void root_serve(csn_keeper *k, csn_msg *m, int channel)
+static void root_serve(kp_keeper *k, csn_msg *m, int channel)
 {
     csn_autofd int chan = channel;
     csn_autofd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     uint8_t buf[64];
-    csn_wire_out o;
+    csn_packer o;
 
     (void)m;
     if (root < 0 || k->spec.walls.on == 0) {
-        csn_reply_error(chan, root < 0 ? errno : EINVAL, 0);
+        kp_reply_error(chan, root < 0 ? errno : EINVAL, 0);
         return;
     }
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_put_ask(&o, &k->ready);
     (void)csn_msg_send(chan, CSN_MSG_ROOT_R, o.data, o.len, &root, 1, 1);
 }
 
-static void settle_serve(csn_keeper *k, csn_msg *m, int channel)
+static void settle_serve(kp_keeper *k, csn_msg *m, int channel)
 {
     csn_autofd int chan = channel;
 
     (void)m;
     k->settled = true;
-    csn_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+    kp_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
 }
 
-static void destroy_serve(csn_keeper *k, csn_msg *m, int channel)
+static void destroy_serve(kp_keeper *k, csn_msg *m, int channel)
 {
     (void)m;
     (void)channel; /* stays open until we are gone: that is the answer */
     k->ending = true;
 }
 
-typedef void (*serve_fn)(csn_keeper *k, csn_msg *m, int channel);
+typedef void (*serve_fn)(kp_keeper *k, csn_msg *m, int channel);
 
 /* What is not in this table cannot be asked of a keeper. */
 static serve_fn handler(uint16_t type)
@@ -220,15 +220,15 @@ static serve_fn handler(uint16_t type)
         uint16_t type;
         serve_fn fn;
     } rows[] = {
-        {CSN_MSG_SPAWN, csn_spawn_serve},
+        {CSN_MSG_SPAWN, kp_spawn_serve},
         {CSN_MSG_HELLO, hello_serve},
-        {CSN_MSG_DRAIN, csn_drain_serve},
-        {CSN_MSG_SESSION, csn_session_serve},
-        {CSN_MSG_PROCESSES, csn_processes_serve},
-        {CSN_MSG_LOGS, csn_logs_serve},
-        {CSN_MSG_SIGNAL, csn_signal_serve},
-        {CSN_MSG_FEED, csn_feed_serve},
-        {CSN_MSG_RESIZE, csn_resize_serve},
+        {CSN_MSG_DRAIN, kp_drain_serve},
+        {CSN_MSG_SESSION, kp_session_serve},
+        {CSN_MSG_PROCESSES, kp_processes_serve},
+        {CSN_MSG_LOGS, kp_logs_serve},
+        {CSN_MSG_SIGNAL, kp_signal_serve},
+        {CSN_MSG_FEED, kp_feed_serve},
+        {CSN_MSG_RESIZE, kp_resize_serve},
         {CSN_MSG_EXTEND, extend_serve},
         {CSN_MSG_DESTROY, destroy_serve},
         {CSN_MSG_PORT, port_serve},
@@ -245,36 +245,36 @@ static serve_fn handler(uint16_t type)
 /* ---- connections ---------------------------------------------------------------------------
  */
 
-static int conn_new(csn_keeper *k, int fd, bool control)
+static int conn_new(kp_keeper *k, int fd, bool control)
 {
-    csn_conn *c = csn_object_new(k, sizeof(*c));
+    kp_conn *c = kp_object_new(k, sizeof(*c));
 
     if (!c)
         return -ENOMEM;
     c->control = control;
-    int rc = csn_watch_open(k, &c->watch, CSN_WATCH_CONN, fd, c);
+    int rc = kp_watch_open(k, &c->watch, KP_WATCH_CONN, fd, c);
     if (rc < 0) {
-        csn_object_free(k, c);
+        kp_object_free(k, c);
         return rc;
     }
-    csn_list_add(&k->conns, &c->link);
+    kp_list_add(&k->conns, &c->link);
     return 0;
 }
 
 /* An attached keeper lives as long as its one connection. */
-static void conn_end(csn_keeper *k, csn_conn *c)
+static void conn_end(kp_keeper *k, kp_conn *c)
 {
     /* A maker that is killed before the sandbox is on record leaves nothing that nobody knows.
      */
     if (c->control && (!(k->spec.flags & CSN_SPEC_DETACHED) || !k->settled))
         k->ending = true;
-    csn_watch_close(k, &c->watch);
-    csn_list_drop(&k->conns, &c->link);
-    csn_bury(k, &c->link);
+    kp_watch_close(k, &c->watch);
+    kp_list_drop(&k->conns, &c->link);
+    kp_bury(k, &c->link);
 }
 
 /* Only our own user may speak to us, whatever the directory's mode has become. */
-static void accept_conn(csn_keeper *k)
+static void accept_conn(kp_keeper *k)
 {
     csn_autofd int fd = accept4(k->listen.fd, NULL, NULL, SOCK_CLOEXEC);
     struct ucred peer;
@@ -293,7 +293,7 @@ static void accept_conn(csn_keeper *k)
 }
 
 /* One message a turn, so that a caller who floods us does not keep others waiting. */
-static void serve_conn(csn_keeper *k, csn_conn *c)
+static void serve_conn(kp_keeper *k, kp_conn *c)
 {
     csn_msg m;
     int rc = csn_msg_recv(c->watch.fd, k->packet, sizeof(k->packet), &m);
@@ -319,55 +319,55 @@ static void serve_conn(csn_keeper *k, csn_conn *c)
 /* ---- the loop
  * -------------------------------------------------------------------------------- */
 
-static void on_signals(csn_keeper *k)
+static void on_signals(kp_keeper *k)
 {
     struct signalfd_siginfo si[4];
     ssize_t n = read(k->signals.fd, si, sizeof(si));
 
     /* In a jail the commands can reach us: only who is outside of it (and has no number here)
      * may end us. */
-    bool jail = (k->spec.walls.on & CSN_WALL_BIT(CSN_WALL_NAMESPACES)) != 0;
+    bool jail = (k->spec.walls.on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) != 0;
     for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(si[0]); i++)
         if (si[i].ssi_signo == SIGTERM && (!jail || si[i].ssi_pid == 0))
             k->ending = true;
-    csn_jobs_reap(k);
+    kp_jobs_reap(k);
 }
 
-static void dispatch(csn_keeper *k, csn_watch *w)
+static void dispatch(kp_keeper *k, kp_watch *w)
 {
     if (w->fd < 0)
         return; /* closed earlier in this batch */
     switch (w->kind) {
-    case CSN_WATCH_SIGNALS:
+    case KP_WATCH_SIGNALS:
         on_signals(k);
         break;
-    case CSN_WATCH_OWNER:
+    case KP_WATCH_OWNER:
         k->ending = true;
         break;
-    case CSN_WATCH_LISTEN:
+    case KP_WATCH_LISTEN:
         accept_conn(k);
         break;
-    case CSN_WATCH_CONN:
+    case KP_WATCH_CONN:
         serve_conn(k, w->owner);
         break;
-    case CSN_WATCH_CHANNEL:
-        csn_job_channel(k, w->owner);
+    case KP_WATCH_CHANNEL:
+        kp_job_channel(k, w->owner);
         break;
-    case CSN_WATCH_RESTING:
-        csn_spawn_again(k, w->owner);
+    case KP_WATCH_RESTING:
+        kp_spawn_again(k, w->owner);
         break;
-    case CSN_WATCH_OUTPUT:
-        csn_stream_read(k, w->owner);
+    case KP_WATCH_OUTPUT:
+        kp_stream_read(k, w->owner);
         break;
-    case CSN_WATCH_WAITER:
-        csn_waiter_forget(k, w->owner); /* whoever waited is gone */
+    case KP_WATCH_WAITER:
+        kp_waiter_forget(k, w->owner); /* whoever waited is gone */
         break;
-    case CSN_WATCH_NET:
-        csn_net_serve(k);
+    case KP_WATCH_NET:
+        kp_net_serve(k);
         break;
-    case CSN_WATCH_DRAIN:
-    case CSN_WATCH_IDLE:
-        csn_drain_read(k, w);
+    case KP_WATCH_DRAIN:
+    case KP_WATCH_IDLE:
+        kp_drain_read(k, w);
         break;
     }
 }
@@ -378,7 +378,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 }
 
 /* Does what is due; returns when something will be due next, 0 for never. */
-static uint64_t tick(csn_keeper *k)
+static uint64_t tick(kp_keeper *k)
 {
     uint64_t next = k->ends_ns;
 
@@ -386,23 +386,23 @@ static uint64_t tick(csn_keeper *k)
         k->spec.walls.memory_max == 0)
         return 0;
     uint64_t now = csn_now_ns();
-    next = sooner(next, csn_meter_tick(k, now)); /* first: whom it kills has its tick below */
+    next = sooner(next, kp_meter_tick(k, now)); /* first: whom it kills has its tick below */
     if (k->ends_ns != 0 && now >= k->ends_ns)
         k->ending = true;
-    CSN_EACH(&k->jobs, item, safe)
-    next = sooner(next, csn_job_tick(k, (csn_job *)item, now));
-    CSN_EACH(&k->waiters, item, safe)
-    next = sooner(next, csn_waiter_tick(k, (csn_waiter *)item, now));
+    KP_EACH(&k->jobs, item, safe)
+    next = sooner(next, kp_job_tick(k, (kp_job *)item, now));
+    KP_EACH(&k->waiters, item, safe)
+    next = sooner(next, kp_waiter_tick(k, (kp_waiter *)item, now));
     return next;
 }
 
-static int born(csn_keeper *k)
+static int born(kp_keeper *k)
 {
-    csn_list_init(&k->resting);
+    kp_list_init(&k->resting);
     int rc = conn_new(k, CSN_KEEPER_FD_CONTROL, true);
 
     if (rc == 0)
-        rc = csn_net_begin(k);
+        rc = kp_net_begin(k);
     if (rc < 0)
         return rc;
     /* Listening again puts our own credentials on the socket: whoever connects learns from the
@@ -411,11 +411,11 @@ static int born(csn_keeper *k)
         listen(CSN_KEEPER_FD_OWNER, CSN_KEEPER_BACKLOG) < 0)
         return -errno;
     if (k->spec.flags & CSN_SPEC_DETACHED)
-        return csn_watch_open(k, &k->listen, CSN_WATCH_LISTEN, CSN_KEEPER_FD_OWNER, NULL);
-    return csn_watch_open(k, &k->owner, CSN_WATCH_OWNER, CSN_KEEPER_FD_OWNER, NULL);
+        return kp_watch_open(k, &k->listen, KP_WATCH_LISTEN, CSN_KEEPER_FD_OWNER, NULL);
+    return kp_watch_open(k, &k->owner, KP_WATCH_OWNER, CSN_KEEPER_FD_OWNER, NULL);
 }
 
-int csn_serve(csn_keeper *k)
+int kp_serve(kp_keeper *k)
 {
     struct epoll_event events[BATCH];
     int rc = born(k);

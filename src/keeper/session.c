@@ -18,11 +18,11 @@
 
 #define FD_HIGH 16 /* above the numbers the shell gets */
 
-static csn_session *find(csn_keeper *k, const char *name)
+static kp_session *find(kp_keeper *k, const char *name)
 {
-    CSN_EACH(&k->sessions, item, safe)
+    KP_EACH(&k->sessions, item, safe)
     {
-        csn_session *s = (csn_session *)item;
+        kp_session *s = (kp_session *)item;
         if (strcmp(s->name, name) == 0)
             return s;
     }
@@ -66,9 +66,9 @@ static const char *shell_file(const char ***ret_argv)
     return "/bin/sh";
 }
 
-/* The pipes are made here and kept in the session also when the start fails: csn_session_forget
+/* The pipes are made here and kept in the session also when the start fails: kp_session_forget
  * closes them. Ours do not block; the shell's do, as programs expect. */
-static int start_shell(csn_keeper *k, csn_session *s, const csn_spawn_body *b, int cwd,
+static int start_shell(kp_keeper *k, kp_session *s, const csn_spawn_body *b, int cwd,
                        uint32_t *ret_stage)
 {
     int script[2] = {-1, -1}, ctl[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
@@ -81,24 +81,24 @@ static int start_shell(csn_keeper *k, csn_session *s, const csn_spawn_body *b, i
     rc = rc < 0 ? rc : high_pipe(out);
     rc = rc < 0 || s->merge ? rc : high_pipe(err);
     if (rc == 0) {
-        csn_child c = {.body = &shell,
-                       .tag = s->job->tag,
-                       .walls = &k->spec.walls,
-                       .stack = k->child_stack,
-                       .cwd = cwd,
-                       .in = script[0],
-                       .out = out[1],
-                       .err = err[1],
-                       .ctl = ctl[1],
-                       .sockets = -1,
-                       .inner_wall = k->inner_wall,
-                       .file = file};
+        kp_child c = {.body = &shell,
+                      .tag = s->job->tag,
+                      .walls = &k->spec.walls,
+                      .stack = k->child_stack,
+                      .cwd = cwd,
+                      .in = script[0],
+                      .out = out[1],
+                      .err = err[1],
+                      .ctl = ctl[1],
+                      .sockets = -1,
+                      .inner_wall = k->inner_wall,
+                      .file = file};
         (void)fcntl(script[1], F_SETFL, O_NONBLOCK);
         (void)fcntl(ctl[0], F_SETFL, O_NONBLOCK);
         (void)fcntl(out[0], F_SETFL, O_NONBLOCK);
         if (!s->merge)
             (void)fcntl(err[0], F_SETFL, O_NONBLOCK);
-        s->job->pid = csn_child_start(&c);
+        s->job->pid = kp_child_start(&c);
         *ret_stage = c.stage;
         rc = s->job->pid < 0 ? -(int)c.errnum : 0;
     }
@@ -114,67 +114,67 @@ static int start_shell(csn_keeper *k, csn_session *s, const csn_spawn_body *b, i
 }
 
 /* From here on the name is free; the shell itself goes on dying. */
-void csn_session_detach(csn_keeper *k, csn_session *s)
+void kp_session_detach(kp_keeper *k, kp_session *s)
 {
     if (!s->link.next)
         return;
-    csn_list_drop(&k->sessions, &s->link);
+    kp_list_drop(&k->sessions, &s->link);
     s->link.next = NULL;
     /* Whoever waits for its turn must begin anew: the name will be another shell. */
-    CSN_EACH(&k->waiters, item, safe)
+    KP_EACH(&k->waiters, item, safe)
     {
-        csn_waiter *w = (csn_waiter *)item;
+        kp_waiter *w = (kp_waiter *)item;
         if (w->type != CSN_MSG_SESSION || strcmp(w->name, s->name) != 0)
             continue;
-        csn_reply_error(w->watch.fd, ERESTART, 0);
-        csn_waiter_forget(k, w);
+        kp_reply_error(w->watch.fd, ERESTART, 0);
+        kp_waiter_forget(k, w);
     }
 }
 
-void csn_session_forget(csn_keeper *k, csn_session *s)
+void kp_session_forget(kp_keeper *k, kp_session *s)
 {
-    csn_session_detach(k, s);
+    kp_session_detach(k, s);
     /* It ended by itself while nobody had it: what it started may go on writing. Whoever has it
      * reads the pipes to their end, and gives them back with DRAIN. */
     if (s->job && !s->job->killed && !s->busy) {
         if (s->out.fd >= 0)
-            csn_drain_add(k, csn_watch_release(k, &s->out));
+            kp_drain_add(k, kp_watch_release(k, &s->out));
         if (s->err.fd >= 0)
-            csn_drain_add(k, csn_watch_release(k, &s->err));
+            kp_drain_add(k, kp_watch_release(k, &s->err));
     }
-    csn_watch_close(k, &s->out);
-    csn_watch_close(k, &s->err);
+    kp_watch_close(k, &s->out);
+    kp_watch_close(k, &s->err);
     close_if(csn_steal_fd(&s->script_w));
     close_if(csn_steal_fd(&s->ctl_r));
     free(CSN_STEAL(s->name));
-    csn_bury(k, &s->link);
+    kp_bury(k, &s->link);
 }
 
-static csn_session *create(csn_keeper *k, const csn_spawn_body *b, int cwd, int channel)
+static kp_session *create(kp_keeper *k, const csn_spawn_body *b, int cwd, int channel)
 {
-    csn_session *s = k->sessions.count < CSN_KEEPER_SESSIONS_MAX ? calloc(1, sizeof(*s)) : NULL;
-    csn_job *job = s ? csn_job_new(k, CSN_JOB_SESSION) : NULL;
+    kp_session *s = k->sessions.count < CSN_KEEPER_SESSIONS_MAX ? calloc(1, sizeof(*s)) : NULL;
+    kp_job *job = s ? kp_job_new(k, KP_JOB_SESSION) : NULL;
     uint32_t stage;
 
     if (!job || !(s->name = strdup(b->command))) {
-        csn_reply_error(channel, EAGAIN, CSN_STAGE_SETUP);
+        kp_reply_error(channel, EAGAIN, CSN_STAGE_SETUP);
         if (job)
-            csn_job_forget(k, job);
+            kp_job_forget(k, job);
         free(s);
         return NULL;
     }
     s->job = job;
     job->session = s;
     s->merge = (b->flags & CSN_SPAWN_MERGE) != 0;
-    s->out = (csn_watch){.kind = CSN_WATCH_IDLE, .fd = -1, .owner = s};
+    s->out = (kp_watch){.kind = KP_WATCH_IDLE, .fd = -1, .owner = s};
     s->err = s->out;
-    csn_list_add(&k->sessions, &s->link);
+    kp_list_add(&k->sessions, &s->link);
     int rc = start_shell(k, s, b, cwd, &stage);
     if (rc < 0) {
-        csn_reply_error(channel, -rc, stage);
+        kp_reply_error(channel, -rc, stage);
         job->killed = true;
-        csn_session_forget(k, s);
-        csn_job_forget(k, job);
+        kp_session_forget(k, s);
+        kp_job_forget(k, job);
         return NULL;
     }
     job->running = true;
@@ -182,51 +182,51 @@ static csn_session *create(csn_keeper *k, const csn_spawn_body *b, int cwd, int 
 }
 
 /* Hands the session to the owner of this channel. Owns channel. */
-static void lease(csn_keeper *k, csn_session *s, int channel, bool fresh)
+static void lease(kp_keeper *k, kp_session *s, int channel, bool fresh)
 {
     uint8_t buf[64];
-    csn_wire_out o;
+    csn_packer o;
 
     if (s->out.on)
-        s->out.fd = csn_watch_release(k, &s->out);
+        s->out.fd = kp_watch_release(k, &s->out);
     if (s->err.on)
-        s->err.fd = csn_watch_release(k, &s->err);
+        s->err.fd = kp_watch_release(k, &s->err);
     int fds[4] = {s->script_w, s->ctl_r, s->out.fd, s->err.fd};
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_put_ask(&o, &(csn_ask_body){.pid = s->job->pid, .a = fresh});
     s->busy = true;
-    int rc = csn_watch_open(k, &s->job->channel, CSN_WATCH_CHANNEL, channel, s->job);
+    int rc = kp_watch_open(k, &s->job->channel, KP_WATCH_CHANNEL, channel, s->job);
     if (rc == 0)
         rc = csn_msg_send(channel, CSN_MSG_SESSION_R, o.data, o.len, fds, s->merge ? 3 : 4, 1);
     if (rc < 0) { /* cannot happen to a caller that waits for us: as if it had hung up */
-        csn_watch_close(k, &s->job->channel);
-        csn_session_detach(k, s);
-        csn_job_kill(k, s->job, 0);
+        kp_watch_close(k, &s->job->channel);
+        kp_session_detach(k, s);
+        kp_job_kill(k, s->job, 0);
     }
 }
 
-void csn_session_idle(csn_keeper *k, csn_session *s)
+void kp_session_idle(kp_keeper *k, kp_session *s)
 {
     s->busy = false;
-    if (s->out.fd >= 0 && csn_watch_open(k, &s->out, CSN_WATCH_IDLE, s->out.fd, s) < 0)
+    if (s->out.fd >= 0 && kp_watch_open(k, &s->out, KP_WATCH_IDLE, s->out.fd, s) < 0)
         s->out.on = false;
-    if (s->err.fd >= 0 && csn_watch_open(k, &s->err, CSN_WATCH_IDLE, s->err.fd, s) < 0)
+    if (s->err.fd >= 0 && kp_watch_open(k, &s->err, KP_WATCH_IDLE, s->err.fd, s) < 0)
         s->err.on = false;
     if (!s->link.next)
         return; /* it is being killed: its name is another shell's by now */
-    CSN_EACH(&k->waiters, item, safe)
+    KP_EACH(&k->waiters, item, safe)
     {
-        csn_waiter *w = (csn_waiter *)item;
+        kp_waiter *w = (kp_waiter *)item;
         if (w->type != CSN_MSG_SESSION || strcmp(w->name, s->name) != 0)
             continue;
         bool same = w->ask.a == (s->merge ? CSN_SPAWN_MERGE : 0);
-        int channel = csn_watch_release(k, &w->watch);
-        csn_waiter_forget(k, w);
+        int channel = kp_watch_release(k, &w->watch);
+        kp_waiter_forget(k, w);
         if (same) {
             lease(k, s, channel, false);
             return;
         }
-        csn_reply_error(channel, ERESTART, 0); /* restart, or other pipes: it asks again */
+        kp_reply_error(channel, ERESTART, 0); /* restart, or other pipes: it asks again */
         close(channel);
     }
 }
@@ -241,28 +241,28 @@ static bool sane(const csn_spawn_body *b, size_t nfds)
 
 /* One shell per name. Whoever comes while it is in use waits; whoever asks for other pipes than
  * it was started with is told so, since they cannot be changed under a running shell. */
-static void serve_named(csn_keeper *k, const csn_spawn_body *b, int cwd, int channel)
+static void serve_named(kp_keeper *k, const csn_spawn_body *b, int cwd, int channel)
 {
     csn_autofd int chan = channel;
-    csn_session *s = find(k, b->command);
+    kp_session *s = find(k, b->command);
     bool fresh = false;
 
     if (s && s->busy) {
         char *name = strdup(s->name);
         if (name)
-            (void)csn_waiter_add(
+            (void)kp_waiter_add(
                 k, csn_steal_fd(&chan), CSN_MSG_SESSION,
                 &(csn_ask_body){.a = b->flags & (CSN_SPAWN_MERGE | CSN_SPAWN_RESTART)},
                 b->deadline_ns, name);
         return;
     }
     if (s && (b->flags & CSN_SPAWN_RESTART)) {
-        csn_session_detach(k, s);
-        csn_job_kill(k, s->job, 0);
+        kp_session_detach(k, s);
+        kp_job_kill(k, s->job, 0);
         s = NULL;
     }
     if (s && s->merge != ((b->flags & CSN_SPAWN_MERGE) != 0)) {
-        csn_reply_error(chan, EINVAL, CSN_STAGE_NONE);
+        kp_reply_error(chan, EINVAL, CSN_STAGE_NONE);
         return;
     }
     if (!s) {
@@ -273,13 +273,13 @@ static void serve_named(csn_keeper *k, const csn_spawn_body *b, int cwd, int cha
         lease(k, s, csn_steal_fd(&chan), fresh);
 }
 
-void csn_session_serve(csn_keeper *k, csn_msg *m, int channel)
+void kp_session_serve(kp_keeper *k, csn_msg *m, int channel)
 {
     csn_spawn_body b;
     int rc = csn_get_spawn(m->body, m->len, &b);
 
     if (rc < 0 || !sane(&b, m->nfds)) {
-        csn_reply_error(channel, EINVAL, CSN_STAGE_SETUP);
+        kp_reply_error(channel, EINVAL, CSN_STAGE_SETUP);
         close(channel);
     } else {
         csn_autofd int cwd = b.flags & CSN_SPAWN_CWD_FD ? csn_msg_take_fd(m, 1) : -1;

@@ -25,18 +25,18 @@ uint64_t csn_spec_tag_base(const char *id)
     return CSN_TAG_MARK | (h & (CSN_TAG_MARK - 1) & ~CSN_TAG_SEQ_MASK);
 }
 
-static void put_net(csn_wire_out *o, const csn_netin_order *n)
+static void put_net(csn_packer *o, const csn_gateway_net_order *n)
 {
     csn_put_u32(o, n->mode);
-    if (n->mode == CSN_NETIN_NONE)
+    if (n->mode == CSN_GATEWAY_NET_NONE)
         return;
     csn_put_u32(o, n->proxy_port);
     csn_put_u32(o, n->lent_count);
-    for (uint32_t i = 0; i < n->lent_count && i < CSN_NETIN_LENT_MAX; i++)
+    for (uint32_t i = 0; i < n->lent_count && i < CSN_GATEWAY_NET_LENT_MAX; i++)
         csn_put_u32(o, n->lent[i]);
 }
 
-static void put_walls(csn_wire_out *o, const csn_walls *w)
+static void put_walls(csn_packer *o, const csn_confinement *w)
 {
     csn_put_u32(o, w->on);
     if (w->on == 0)
@@ -65,7 +65,7 @@ static void put_walls(csn_wire_out *o, const csn_walls *w)
     }
 }
 
-static void put_list(csn_wire_out *o, const char *const *list, uint32_t max)
+static void put_list(csn_packer *o, const char *const *list, uint32_t max)
 {
     uint32_t n = 0;
 
@@ -76,7 +76,7 @@ static void put_list(csn_wire_out *o, const char *const *list, uint32_t max)
         csn_put_str(o, list[i]);
 }
 
-void csn_spec_put(csn_wire_out *o, const csn_keeper_spec *spec)
+void csn_spec_put(csn_packer *o, const csn_keeper_spec *spec)
 {
     csn_put_u32(o, CSN_SPEC_MAGIC);
     csn_put_u32(o, CSN_SPEC_VERSION);
@@ -125,7 +125,7 @@ static bool sane(const csn_keeper_spec *s)
                : (s->flags & CSN_SPEC_TAGGED) != 0)
         return false;
     if ((s->flags & CSN_SPEC_SOCKETS) &&
-        (s->flags != CSN_SPEC_SOCKETS || !(s->walls.on & CSN_WALL_BIT(CSN_WALL_NET))))
+        (s->flags != CSN_SPEC_SOCKETS || !(s->walls.on & CSN_CONFINE_BIT(CSN_CONFINE_NET))))
         return false;
     if ((s->flags & CSN_SPEC_GROUPED) && (sweeps || s->walls.on == 0))
         return false;
@@ -165,14 +165,14 @@ static bool sane_mount(const csn_mount *m, bool first, uint32_t given)
     case CSN_MOUNT_PROC:
     case CSN_MOUNT_PTS:
     case CSN_MOUNT_QUEUES:
-    case CSN_MOUNT_AGAIN:
+    case CSN_MOUNT_SELF:
     case CSN_MOUNT_MASK:
         break;
     }
     return true;
 }
 
-static int get_mounts(csn_wire_in *in, csn_walls *w, csn_mount *room, csn_mount **ret)
+static int get_mounts(csn_unpacker *in, csn_confinement *w, csn_mount *room, csn_mount **ret)
 {
     uint32_t n = csn_get_u32(in);
     csn_autofree csn_mount *own = NULL;
@@ -200,15 +200,16 @@ static int get_mounts(csn_wire_in *in, csn_walls *w, csn_mount *room, csn_mount 
 }
 
 /* A network with a way out is only ever one of the jail's own. */
-static int get_net(csn_wire_in *in, const csn_walls *w, csn_netin_order *ret)
+static int get_net(csn_unpacker *in, const csn_confinement *w, csn_gateway_net_order *ret)
 {
     ret->mode = csn_get_u32(in);
-    if (ret->mode == CSN_NETIN_NONE)
+    if (ret->mode == CSN_GATEWAY_NET_NONE)
         return 0;
     uint32_t proxy_port = csn_get_u32(in);
     ret->lent_count = csn_get_u32(in);
-    if (ret->mode >= CSN_NETIN_MODES || proxy_port > UINT16_MAX ||
-        ret->lent_count > CSN_NETIN_LENT_MAX || !(w->on & CSN_WALL_BIT(CSN_WALL_NET)))
+    if (ret->mode >= CSN_GATEWAY_NET_MODES || proxy_port > UINT16_MAX ||
+        ret->lent_count > CSN_GATEWAY_NET_LENT_MAX ||
+        !(w->on & CSN_CONFINE_BIT(CSN_CONFINE_NET)))
         return -EPROTO;
     ret->proxy_port = (uint16_t)proxy_port;
     for (uint32_t i = 0; i < ret->lent_count; i++) {
@@ -220,9 +221,9 @@ static int get_net(csn_wire_in *in, const csn_walls *w, csn_netin_order *ret)
     return 0;
 }
 
-static int get_walls(csn_wire_in *in, csn_mount *room, csn_keeper_spec *s)
+static int get_walls(csn_unpacker *in, csn_mount *room, csn_keeper_spec *s)
 {
-    csn_walls *w = &s->walls;
+    csn_confinement *w = &s->walls;
 
     w->on = csn_get_u32(in);
     if (w->on == 0)
@@ -240,16 +241,16 @@ static int get_walls(csn_wire_in *in, csn_mount *room, csn_keeper_spec *s)
         return -EPROTO;
     w->mounts.size = csn_get_u64(in);
     w->mounts.inodes = csn_get_u64(in);
-    if ((w->on & ~CSN_WALLS_ALL) != 0 || w->given > CSN_SPEC_GIVEN_MAX)
+    if ((w->on & ~CSN_CONFINE_ALL) != 0 || w->given > CSN_SPEC_GIVEN_MAX)
         return -EPROTO;
     /* Who watches memory ends everybody it can see: only ever in a pid namespace. */
-    if (w->memory_max != 0 && !(w->on & CSN_WALL_BIT(CSN_WALL_NAMESPACES)))
+    if (w->memory_max != 0 && !(w->on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)))
         return -EPROTO;
     return get_mounts(in, w, room, &s->mounts);
 }
 
 /* The rest of the list is NULL already. */
-static int get_list(csn_wire_in *in, const char **ret, uint32_t max)
+static int get_list(csn_unpacker *in, const char **ret, uint32_t max)
 {
     uint32_t n = csn_get_u32(in);
 
@@ -269,9 +270,9 @@ void csn_spec_release(csn_keeper_spec *spec)
 int csn_spec_get(const void *data, size_t len, csn_mount *room, csn_keeper_spec *ret)
 {
     csn_keeper_spec s = {0};
-    csn_wire_in in;
+    csn_unpacker in;
 
-    csn_wire_in_init(&in, data, len);
+    csn_unpacker_init(&in, data, len);
     if (csn_get_u32(&in) != CSN_SPEC_MAGIC || csn_get_u32(&in) != CSN_SPEC_VERSION)
         return -EPROTO;
     s.flags = csn_get_u32(&in);
@@ -286,7 +287,7 @@ int csn_spec_get(const void *data, size_t len, csn_mount *room, csn_keeper_spec 
         s.user = csn_get_u32(&in);
     if (rc == 0)
         rc = get_walls(&in, room, &s);
-    if (rc == 0 && (csn_wire_in_end(&in) < 0 || !sane(&s)))
+    if (rc == 0 && (csn_unpacker_end(&in) < 0 || !sane(&s)))
         rc = -EPROTO;
     if (rc < 0)
         csn_spec_release(&s);

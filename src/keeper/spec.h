@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "keeper/proto.h"
 #include "keeper/boot/confine.h"
+#include "keeper/proto.h"
 #include "os/cgroup.h"
 
 #define CSN_SPEC_MAGIC     0x534e5343u /* "CSNS" */
@@ -50,12 +50,12 @@ typedef struct csn_keeper_spec {
     /* TAGGED: a user of this sandbox alone, all of whose processes are to end; 0: those with
      * its tags are. A root caller may not always read tags, and has users to spare. */
     uint32_t user;
-    csn_walls walls;
+    csn_confinement walls;
     csn_mount *mounts; /* after csn_spec_get without room: owns walls.mounts.list */
 } csn_keeper_spec;
 
 uint64_t csn_spec_tag_base(const char *id);
-void csn_spec_put(csn_wire_out *o, const csn_keeper_spec *spec);
+void csn_spec_put(csn_packer *o, const csn_keeper_spec *spec);
 /* Strings borrow from data, the list of mounts from room (CSN_MOUNTS_MAX), if that is not NULL.
  * 0, -EPROTO or -ENOMEM. Release it when it was 0. */
 int csn_spec_get(const void *data, size_t len, csn_mount *room, csn_keeper_spec *ret);

@@ -47,7 +47,7 @@ static const char *path_list(const char **env)
 }
 
 /* Only returns when it could not. A file the kernel does not know is a shell script. */
-IN_CHILD static int try_exec(csn_child *c, const char *file)
+IN_CHILD static int try_exec(kp_child *c, const char *file)
 {
     char *const *argv = (char *const *)c->body->argv;
     char *const *env = (char *const *)c->body->env;
@@ -68,7 +68,7 @@ IN_CHILD static int try_exec(csn_child *c, const char *file)
 
 /* As the shell searches: the first that can be run; one that is there but may not be run is
  * remembered for the message. */
-IN_CHILD static int search_exec(csn_child *c)
+IN_CHILD static int search_exec(kp_child *c)
 {
     const char *name = c->body->argv[0];
     size_t name_len = strlen(name);
@@ -131,7 +131,7 @@ IN_CHILD static void go_first(void)
     (void)syscall(SYS_close, fd);
 }
 
-IN_CHILD static int set_limits(const csn_child *c)
+IN_CHILD static int set_limits(const kp_child *c)
 {
     const csn_spawn_body *b = c->body;
 
@@ -144,7 +144,7 @@ IN_CHILD static int set_limits(const csn_child *c)
 
 /* Ours are 0-2 on /dev/null, so whatever is not given is that. Everything that came by message
  * is above 2: no source can be overwritten before it is used. */
-IN_CHILD static int set_stdio(const csn_child *c)
+IN_CHILD static int set_stdio(const kp_child *c)
 {
     bool merge = (c->body->flags & (CSN_SPAWN_MERGE | CSN_SPAWN_PTY)) != 0;
     int err = merge ? c->out : c->err;
@@ -166,7 +166,7 @@ IN_CHILD static int set_stdio(const csn_child *c)
     return 0;
 }
 
-IN_CHILD static int set_cwd(const csn_child *c)
+IN_CHILD static int set_cwd(const kp_child *c)
 {
     if (c->cwd >= 0)
         return fchdir(c->cwd);
@@ -175,7 +175,7 @@ IN_CHILD static int set_cwd(const csn_child *c)
 
 IN_CHILD static int child_main(void *arg)
 {
-    csn_child *c = arg;
+    kp_child *c = arg;
     uint64_t none = 0;
 
     c->stage = CSN_STAGE_SETUP; /* while it still has its number */
@@ -213,12 +213,11 @@ failed:
 }
 
 /* One stack is enough: we do not run while the child is on it. */
-pid_t csn_child_start(csn_child *c)
+pid_t kp_child_start(kp_child *c)
 {
     c->stage = CSN_STAGE_NONE;
     c->errnum = 0;
-    int pid =
-        clone(child_main, c->stack + CSN_CHILD_STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
+    int pid = clone(child_main, c->stack + KP_CHILD_STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
     if (pid < 0) {
         c->stage = CSN_STAGE_CLONE;
         c->errnum = (uint32_t)errno;
@@ -237,21 +236,21 @@ pid_t csn_child_start(csn_child *c)
 
 /* A background process writes into a pipe that we read, so that its output outlives the call.
  */
-static int pipe_to_ring(csn_keeper *k, csn_stream *s, size_t cap, int *ret_w)
+static int pipe_to_ring(kp_keeper *k, kp_stream *s, size_t cap, int *ret_w)
 {
     int p[2];
 
     if (pipe2(p, O_CLOEXEC) < 0)
         return -errno;
     (void)fcntl(p[0], F_SETFL, O_NONBLOCK);
-    int rc = csn_watch_open(k, &s->watch, CSN_WATCH_OUTPUT, p[0], s);
-    csn_ring_init(&s->ring, cap);
+    int rc = kp_watch_open(k, &s->watch, KP_WATCH_OUTPUT, p[0], s);
+    kp_ring_init(&s->ring, cap);
     s->ended = false;
     *ret_w = p[1];
     return rc;
 }
 
-static int open_stdin_pipe(csn_job *job, int *ret_r)
+static int open_stdin_pipe(kp_job *job, int *ret_r)
 {
     int p[2];
 
@@ -263,7 +262,7 @@ static int open_stdin_pipe(csn_job *job, int *ret_r)
     return 0;
 }
 
-static int open_terminal(csn_keeper *k, csn_job *job, const csn_spawn_body *b, int *ret_slave)
+static int open_terminal(kp_keeper *k, kp_job *job, const csn_spawn_body *b, int *ret_slave)
 {
     int master = -1;
     int rc = csn_pty_open((uint16_t)b->rows, (uint16_t)b->cols, &master, ret_slave);
@@ -271,15 +270,15 @@ static int open_terminal(csn_keeper *k, csn_job *job, const csn_spawn_body *b, i
     if (rc < 0)
         return rc;
     (void)fcntl(master, F_SETFL, O_NONBLOCK);
-    rc = csn_watch_open(k, &job->out.watch, CSN_WATCH_OUTPUT, master, &job->out);
-    csn_ring_init(&job->out.ring, (size_t)b->ring_max);
+    rc = kp_watch_open(k, &job->out.watch, KP_WATCH_OUTPUT, master, &job->out);
+    kp_ring_init(&job->out.ring, (size_t)b->ring_max);
     job->out.ended = false;
     job->pty = true;
     return rc;
 }
 
 /* The ends a background process gets; fds[] are ours to close afterwards. */
-static int background_stdio(csn_keeper *k, csn_job *job, const csn_spawn_body *b, int fds[4])
+static int background_stdio(kp_keeper *k, kp_job *job, const csn_spawn_body *b, int fds[4])
 {
     int rc = 0;
 
@@ -300,21 +299,21 @@ static int background_stdio(csn_keeper *k, csn_job *job, const csn_spawn_body *b
 }
 
 /* It never ran. The caller learns the stage and makes the message. */
-static void fail_spawn(csn_keeper *k, csn_job *job, uint32_t stage, uint32_t errnum)
+static void fail_spawn(kp_keeper *k, kp_job *job, uint32_t stage, uint32_t errnum)
 {
-    csn_job_send_exit(job, stage, errnum);
-    csn_job_forget(k, job);
+    kp_job_send_exit(job, stage, errnum);
+    kp_job_forget(k, job);
 }
 
-static void started(csn_keeper *k, csn_job *job, const csn_spawn_body *b)
+static void started(kp_keeper *k, kp_job *job, const csn_spawn_body *b)
 {
-    if (job->kind != CSN_JOB_BACKGROUND)
+    if (job->kind != KP_JOB_BACKGROUND)
         return;
     job->started_ms = csn_wall_ms();
     job->deadline_ns = b->deadline_ns;
-    csn_reply(job->channel.fd, CSN_MSG_STARTED, &(csn_ask_body){.pid = job->pid});
+    kp_reply(job->channel.fd, CSN_MSG_STARTED, &(csn_ask_body){.pid = job->pid});
     if (!job->tied)
-        csn_watch_close(k, &job->channel);
+        kp_watch_close(k, &job->channel);
 }
 
 /* Flags that contradict one another would leave descriptors without an owner below. nfds:
@@ -337,17 +336,17 @@ static bool sane(const csn_spawn_body *b, size_t nfds)
     return !(b->flags & (CSN_SPAWN_STDOUT_FD | CSN_SPAWN_STDERR_FD));
 }
 
-static void spawn_job(csn_keeper *k, csn_job *job, const csn_spawn_body *b, int fds[5])
+static void spawn_job(kp_keeper *k, kp_job *job, const csn_spawn_body *b, int fds[5])
 {
-    csn_child c = {.body = b,
-                   .tag = job->tag,
-                   .walls = &k->spec.walls,
-                   .stack = k->child_stack,
-                   .ctl = -1,
-                   .inner_wall = k->inner_wall};
+    kp_child c = {.body = b,
+                  .tag = job->tag,
+                  .walls = &k->spec.walls,
+                  .stack = k->child_stack,
+                  .ctl = -1,
+                  .inner_wall = k->inner_wall};
 
     job->command = b->command ? strdup(b->command) : NULL;
-    if (job->kind == CSN_JOB_BACKGROUND) {
+    if (job->kind == KP_JOB_BACKGROUND) {
         int rc = background_stdio(k, job, b, fds);
         if (rc < 0) {
             fail_spawn(k, job, CSN_STAGE_SETUP, (uint32_t)-rc);
@@ -359,7 +358,7 @@ static void spawn_job(csn_keeper *k, csn_job *job, const csn_spawn_body *b, int 
     c.out = fds[2];
     c.err = fds[3];
     c.sockets = fds[4];
-    job->pid = csn_child_start(&c);
+    job->pid = kp_child_start(&c);
     if (job->pid < 0) {
         fail_spawn(k, job, c.stage, c.errnum);
         return;
@@ -369,7 +368,7 @@ static void spawn_job(csn_keeper *k, csn_job *job, const csn_spawn_body *b, int 
 }
 
 /* From the message's descriptor `next` on. */
-static void start(csn_keeper *k, csn_job *job, const csn_spawn_body *b, csn_msg *m, size_t next)
+static void start(kp_keeper *k, kp_job *job, const csn_spawn_body *b, csn_msg *m, size_t next)
 {
     int fds[5] = {-1, -1, -1, -1, -1}; /* cwd, stdin, stdout, stderr, sockets */
 
@@ -386,26 +385,26 @@ static void start(csn_keeper *k, csn_job *job, const csn_spawn_body *b, csn_msg 
             close(fds[i]);
 }
 
-void csn_spawn_serve(csn_keeper *k, csn_msg *m, int channel)
+void kp_spawn_serve(kp_keeper *k, csn_msg *m, int channel)
 {
     csn_autofd int chan = channel;
     csn_spawn_body b;
 
     int rc = csn_get_spawn(m->body, m->len, &b);
     if (rc < 0 || !sane(&b, m->nfds - 1)) {
-        csn_reply_error(chan, rc < 0 ? -rc : EINVAL, CSN_STAGE_SETUP);
+        kp_reply_error(chan, rc < 0 ? -rc : EINVAL, CSN_STAGE_SETUP);
         if (rc == 0)
             csn_spawn_body_release(&b);
         return;
     }
     bool background = (b.flags & CSN_SPAWN_BACKGROUND) != 0;
-    csn_job *job = csn_job_new(k, background ? CSN_JOB_BACKGROUND : CSN_JOB_FOREGROUND);
+    kp_job *job = kp_job_new(k, background ? KP_JOB_BACKGROUND : KP_JOB_FOREGROUND);
     if (!job) {
-        csn_reply_error(chan, errno, CSN_STAGE_SETUP);
-    } else if (csn_watch_open(k, &job->channel, CSN_WATCH_CHANNEL, chan, job) < 0) {
+        kp_reply_error(chan, errno, CSN_STAGE_SETUP);
+    } else if (kp_watch_open(k, &job->channel, KP_WATCH_CHANNEL, chan, job) < 0) {
         job->channel.fd = -1;
-        csn_reply_error(chan, ENOMEM, CSN_STAGE_SETUP);
-        csn_job_forget(k, job);
+        kp_reply_error(chan, ENOMEM, CSN_STAGE_SETUP);
+        kp_job_forget(k, job);
     } else {
         chan = -1;
         start(k, job, &b, m, 1);
@@ -414,7 +413,7 @@ void csn_spawn_serve(csn_keeper *k, csn_msg *m, int channel)
 }
 
 /* errno; 0: it was started, or told why not. */
-static int serve_resting(csn_keeper *k, csn_job *job, csn_msg *m)
+static int serve_resting(kp_keeper *k, kp_job *job, csn_msg *m)
 {
     csn_spawn_body b;
     int rc = csn_get_spawn(m->body, m->len, &b);
@@ -425,7 +424,7 @@ static int serve_resting(csn_keeper *k, csn_job *job, csn_msg *m)
          : k->jobs.count >= CSN_KEEPER_JOBS_MAX                 ? EAGAIN
                                                                 : 0;
     if (rc == 0) {
-        csn_job_wake(k, job);
+        kp_job_wake(k, job);
         start(k, job, &b, m, 0);
     }
     csn_spawn_body_release(&b);
@@ -433,7 +432,7 @@ static int serve_resting(csn_keeper *k, csn_job *job, csn_msg *m)
 }
 
 /* Anything but a command, or a hang-up, is the end of it. */
-void csn_spawn_again(csn_keeper *k, csn_job *job)
+void kp_spawn_again(kp_keeper *k, kp_job *job)
 {
     csn_msg m;
     int rc = csn_msg_recv(job->channel.fd, k->packet, sizeof(k->packet), &m);
@@ -447,8 +446,8 @@ void csn_spawn_again(csn_keeper *k, csn_job *job)
     if (asked && error == 0)
         return;
     if (error != 0)
-        csn_reply_error(job->channel.fd, error, CSN_STAGE_SETUP);
-    csn_list_drop(&k->resting, &job->link);
-    csn_watch_close(k, &job->channel);
-    csn_bury(k, &job->link);
+        kp_reply_error(job->channel.fd, error, CSN_STAGE_SETUP);
+    kp_list_drop(&k->resting, &job->link);
+    kp_watch_close(k, &job->channel);
+    kp_bury(k, &job->link);
 }

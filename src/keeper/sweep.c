@@ -45,7 +45,7 @@ static void remove_dir(const char *path)
         (void)csn_tree_destroy(dir, slash + 1);
 }
 
-void csn_sweep_listed(const csn_keeper_spec *spec)
+void kp_sweep_listed(const csn_keeper_spec *spec)
 {
     if (spec->socket)
         (void)unlink(spec->socket);
@@ -163,7 +163,7 @@ static int await_end(int pidfd)
     return n == 1 && (pf.revents & POLLIN) ? 0 : -EBADF; /* no pidfd: we would not know when */
 }
 
-int csn_sweep(const csn_keeper_spec *spec)
+int kp_sweep(const csn_keeper_spec *spec)
 {
     (void)prctl(PR_SET_NAME, PROCESS_NAME, 0L, 0L, 0L);
     csn_autofd int keeper = await_keeper();
@@ -176,7 +176,7 @@ int csn_sweep(const csn_keeper_spec *spec)
         sweep_user(spec->user);
     else if (spec->flags & CSN_SPEC_TAGGED)
         sweep_tagged(spec);
-    csn_sweep_listed(spec);
+    kp_sweep_listed(spec);
     int rc = spec->groups[0] ? sweep_groups(spec) : 0;
     if (spec->groups[0]) /* what was left when a sweeper was killed, too; nobody waits for us */
         (void)csn_cgroup_sweep(NULL, STALE_S);

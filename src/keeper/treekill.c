@@ -24,10 +24,10 @@
 
 static void meanwhile(void *ctx)
 {
-    csn_jobs_collect(ctx);
+    kp_jobs_collect(ctx);
 }
 
-static const csn_proctree_want *tree_of(csn_keeper *k, const csn_job *job)
+static const csn_proctree_want *tree_of(kp_keeper *k, const kp_job *job)
 {
     k->want = (csn_proctree_want){.root = job->running ? job->pid : 0,
                                   .root_too = true,
@@ -37,7 +37,7 @@ static const csn_proctree_want *tree_of(csn_keeper *k, const csn_job *job)
                                   .ctx = k};
     /* A process can put its tag off. In a jail nobody else is without one, and whoever did it
      * goes with the first tree that is ended. */
-    if (k->spec.walls.on & CSN_WALL_BIT(CSN_WALL_NAMESPACES)) {
+    if (k->spec.walls.on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) {
         k->want.ours_lo = k->spec.tag_base;
         k->want.ours_hi = k->spec.tag_base | CSN_TAG_SEQ_MASK;
     }
@@ -45,7 +45,7 @@ static const csn_proctree_want *tree_of(csn_keeper *k, const csn_job *job)
 }
 
 /* Everything below the keeper itself. */
-static const csn_proctree_want *all_below(csn_keeper *k)
+static const csn_proctree_want *all_below(kp_keeper *k)
 {
     k->want = (csn_proctree_want){.root = getpid(),
                                   .root_too = false,
@@ -59,7 +59,7 @@ static const csn_proctree_want *all_below(csn_keeper *k)
 /* Freezes, then kills. Returns how many were alive before the killing: 0 only when that is
  * certain. Somebody else's turn must come too: it stops chasing after a while and goes on at
  * the next tick; those that are caught stay caught. */
-static ssize_t slaughter(csn_keeper *k, const csn_proctree_want *w)
+static ssize_t slaughter(kp_keeper *k, const csn_proctree_want *w)
 {
     uint64_t until = csn_now_ns() + CHASE_MS * MS;
     size_t fresh = 0;
@@ -78,7 +78,7 @@ static ssize_t slaughter(csn_keeper *k, const csn_proctree_want *w)
  * is gone between being listed and being asked in nearly every scan: that nobody is left is
  * then not certain, which must not be taken for somebody who got the signal. Who got it may be
  * dead of it before the scan has looked at it again, and counts. */
-ssize_t csn_job_signal_tree(csn_keeper *k, const csn_job *job, int signo)
+ssize_t kp_job_signal_tree(kp_keeper *k, const kp_job *job, int signo)
 {
     const csn_proctree_want *w = tree_of(k, job);
 
@@ -90,52 +90,52 @@ ssize_t csn_job_signal_tree(csn_keeper *k, const csn_job *job, int signo)
     return 0;
 }
 
-void csn_job_kill(csn_keeper *k, csn_job *job, uint64_t grace_ms)
+void kp_job_kill(kp_keeper *k, kp_job *job, uint64_t grace_ms)
 {
     uint64_t now = csn_now_ns();
 
     job->killed = true;
-    if (job->phase == CSN_KILL_NONE && grace_ms > 0) {
-        (void)csn_job_signal_tree(k, job, SIGTERM);
-        job->phase = CSN_KILL_TERM;
+    if (job->phase == KP_KILL_NONE && grace_ms > 0) {
+        (void)kp_job_signal_tree(k, job, SIGTERM);
+        job->phase = KP_KILL_TERM;
         job->kill_term_ns = csn_deadline_in(grace_ms);
         job->kill_nap_ms = NAP_MS_FIRST;
         job->kill_next_ns = now + NAP_MS_FIRST * MS;
-    } else if (job->phase == CSN_KILL_NONE || grace_ms == 0) {
-        job->phase = CSN_KILL_KILL;
+    } else if (job->phase == KP_KILL_NONE || grace_ms == 0) {
+        job->phase = KP_KILL_KILL;
         job->kill_nap_ms = NAP_MS_FIRST;
         job->kill_next_ns = now; /* the next tick, which comes before any wait */
     }
 }
 
-static uint64_t nap(csn_job *job, uint64_t now, uint32_t max_ms)
+static uint64_t nap(kp_job *job, uint64_t now, uint32_t max_ms)
 {
     job->kill_next_ns = now + job->kill_nap_ms * MS;
     job->kill_nap_ms = job->kill_nap_ms * 2 < max_ms ? job->kill_nap_ms * 2 : max_ms;
     return job->kill_next_ns;
 }
 
-uint64_t csn_kill_tick(csn_keeper *k, csn_job *job, uint64_t now)
+uint64_t kp_kill_tick(kp_keeper *k, kp_job *job, uint64_t now)
 {
-    if (job->phase == CSN_KILL_NONE)
+    if (job->phase == KP_KILL_NONE)
         return 0;
     if (now < job->kill_next_ns)
         return job->kill_next_ns;
-    if (job->phase == CSN_KILL_TERM && now >= job->kill_term_ns) {
-        job->phase = CSN_KILL_KILL;
+    if (job->phase == KP_KILL_TERM && now >= job->kill_term_ns) {
+        job->phase = KP_KILL_KILL;
         job->kill_nap_ms = NAP_MS_FIRST;
     }
     const csn_proctree_want *w = tree_of(k, job);
-    ssize_t living = job->phase == CSN_KILL_KILL
+    ssize_t living = job->phase == KP_KILL_KILL
                          ? slaughter(k, w)
                          : csn_proctree_pass(&k->tree, w, 0, false, NULL);
     if (living == 0 && !job->running && !job->reaped) {
-        job->phase = CSN_KILL_NONE;
-        csn_job_settle(k, job);
+        job->phase = KP_KILL_NONE;
+        kp_job_settle(k, job);
         return 0;
     }
-    uint64_t at = nap(job, now, job->phase == CSN_KILL_TERM ? NAP_MS_TERM : NAP_MS_MAX);
-    if (job->phase == CSN_KILL_TERM && at > job->kill_term_ns)
+    uint64_t at = nap(job, now, job->phase == KP_KILL_TERM ? NAP_MS_TERM : NAP_MS_MAX);
+    if (job->phase == KP_KILL_TERM && at > job->kill_term_ns)
         at = job->kill_next_ns = job->kill_term_ns;
     return at;
 }
@@ -143,7 +143,7 @@ uint64_t csn_kill_tick(csn_keeper *k, csn_job *job, uint64_t now)
 /* At the keeper's own end. As the subreaper we are the parent of every orphan, so when there is
  * no child left there is no descendant left. What cannot be killed (a process stuck in the
  * kernel) must not keep us for ever. */
-void csn_kill_everything(csn_keeper *k)
+void kp_kill_everything(kp_keeper *k)
 {
     uint64_t deadline = csn_deadline_in(CSN_KEEPER_END_MS);
 

@@ -30,7 +30,7 @@ static void call_free(csn_mcp_call *c)
 static void answer(csn_mcp_call *c, const csn_buf *msg, int code)
 {
     csn_mcp_progress_remove(c->session->server, c);
-    csn_mcp_session_settle(c->session, c);
+    csn_mcp_session_finish_call(c->session, c);
     pthread_mutex_lock(&c->lock);
     c->answered = true;
     bool none = atomic_load(&c->cancelled);
@@ -90,7 +90,7 @@ static void run(void *arg)
     bool fresh = false;
 
     csn_tool_result_init(&result);
-    csn_status st = csn_mcp_room_enter(s->room, &lease, &fresh, &err);
+    csn_status st = csn_mcp_sandbox_acquire(s->room, &lease, &fresh, &err);
     csn_tool_call t = {
         .room = s->room,
         .sb = lease ? csn_mcp_lease_sandbox(lease) : NULL,
@@ -113,14 +113,14 @@ static void run(void *arg)
     if (st < 0)
         csn_tool_result_fail(&result, err);
     if (st == CSN_GONE && lease) /* before anybody can call again */
-        csn_mcp_room_gone(s->room, lease);
+        csn_mcp_sandbox_is_gone(s->room, lease);
     answer_result(c, &result);
     csn_tool_result_release(&result);
     csn_error_free(err);
     if (t.after)
         t.after(&t);
     if (lease)
-        csn_mcp_room_leave(s->room, lease);
+        csn_mcp_sandbox_release(s->room, lease);
     csn_mcp_session_leave(s, c);
     call_free(c);
 }

@@ -18,10 +18,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "httpd/httpd.h"
 #include "httpd/access.h"
-#include "mcp/session_registry.h"
+#include "httpd/httpd.h"
 #include "mcp/mcp.h"
+#include "mcp/session_registry.h"
 #include "mcp/stop.h"
 
 #define ENDPOINT   "/mcp"
@@ -38,7 +38,7 @@ typedef struct service service;
 typedef struct exchange {
     struct exchange *next, **link;
     service *sv;
-    csn_front_req *req;
+    csn_httpd_req *req;
     unsigned token;
     csn_mcp_session *session;
     char id[CSN_RPC_ID_MAX];
@@ -47,16 +47,16 @@ typedef struct exchange {
 } exchange;
 
 struct service {
-    const csn_front_api *api;
-    csn_gate *gate;
+    const csn_httpd_api *api;
+    csn_httpd_access *gate;
     csn_mcp_server *server;
-    csn_mcp_hall *hall;
+    csn_mcp_registry *hall;
     pthread_mutex_t lock; /* over the list */
     pthread_cond_t empty;
     exchange *exchanges;
 };
 
-static const csn_front_header json_type[] = {{"Content-Type", "application/json"},
+static const csn_httpd_header json_type[] = {{"Content-Type", "application/json"},
                                              {NULL, NULL}};
 
 /* ---- the head of a request ----------------------------------------------------------------
@@ -67,14 +67,14 @@ static bool says(const char *list, const char *word)
     return list && strcasestr(list, word);
 }
 
-static bool refuse(csn_front_refusal *no, int status, const csn_front_header *headers,
+static bool refuse(csn_httpd_refusal *no, int status, const csn_httpd_header *headers,
                    const char *body)
 {
-    *no = (csn_front_refusal){.status = status, .headers = headers, .body = body};
+    *no = (csn_httpd_refusal){.status = status, .headers = headers, .body = body};
     return false;
 }
 
-static bool admit_post(const csn_front_api *api, csn_front_req *r, csn_front_refusal *no)
+static bool admit_post(const csn_httpd_api *api, csn_httpd_req *r, csn_httpd_refusal *no)
 {
     const char *type = api->header(r, "Content-Type", NULL);
     const char *accept = api->header(r, "Accept", NULL);
@@ -90,20 +90,20 @@ static bool admit_post(const csn_front_api *api, csn_front_req *r, csn_front_ref
     return true;
 }
 
-static bool admit(void *ctx, csn_front_req *r, csn_front_refusal *no)
+static bool admit(void *ctx, csn_httpd_req *r, csn_httpd_refusal *no)
 {
-    static const csn_front_header who[] = {{"WWW-Authenticate", "Bearer"}, {NULL, NULL}};
-    static const csn_front_header allow[] = {{"Allow", "POST, DELETE"}, {NULL, NULL}};
+    static const csn_httpd_header who[] = {{"WWW-Authenticate", "Bearer"}, {NULL, NULL}};
+    static const csn_httpd_header allow[] = {{"Allow", "POST, DELETE"}, {NULL, NULL}};
     service *sv = ctx;
-    const csn_front_api *api = sv->api;
+    const csn_httpd_api *api = sv->api;
     unsigned origins = 0, tokens = 0;
     const char *origin = api->header(r, "Origin", &origins);
     const char *authorization = api->header(r, "Authorization", &tokens);
 
-    int status = csn_gate_host(sv->gate, api->header(r, "Host", NULL), origin);
+    int status = csn_httpd_access_host(sv->gate, api->header(r, "Host", NULL), origin);
     if (status != 0 || origins > 1)
         return refuse(no, 403, NULL, NULL);
-    int token = tokens == 1 ? csn_gate_token(sv->gate, authorization) : -1;
+    int token = tokens == 1 ? csn_httpd_access_token(sv->gate, authorization) : -1;
     if (token < 0)
         return refuse(no, 401, who, NULL);
     if (strcmp(api->path(r), ENDPOINT) != 0)
@@ -119,7 +119,7 @@ static bool admit(void *ctx, csn_front_req *r, csn_front_refusal *no)
 /* ---- exchanges ----------------------------------------------------------------------------
  */
 
-static exchange *exchange_new(service *sv, csn_front_req *r)
+static exchange *exchange_new(service *sv, csn_httpd_req *r)
 {
     exchange *x = calloc(1, sizeof(*x));
 
@@ -152,10 +152,10 @@ static void unlist(exchange *x)
 
 static void reply(exchange *x, int status, const csn_buf *msg)
 {
-    const csn_front_header with_id[] = {
+    const csn_httpd_header with_id[] = {
         {"Content-Type", "application/json"}, {HDR_ID, x->new_session}, {NULL, NULL}};
-    csn_front_req *r = x->req;
-    const csn_front_api *api = x->sv->api;
+    csn_httpd_req *r = x->req;
+    const csn_httpd_api *api = x->sv->api;
 
     api->reply(r, status,
                x->new_session[0] ? with_id
@@ -192,7 +192,7 @@ static bool push_event(exchange *x, const csn_buf *msg)
 /* Something to say before the answer makes a stream of it. */
 static void out_send(void *ctx, const csn_buf *msg)
 {
-    static const csn_front_header events[] = {{"Content-Type", "text/event-stream"},
+    static const csn_httpd_header events[] = {{"Content-Type", "text/event-stream"},
                                               {NULL, NULL}};
     exchange *x = ctx;
 
@@ -218,7 +218,7 @@ static void out_done(void *ctx, const csn_buf *msg, int code)
 
     /* A session that did not come about is nobody's. */
     if (x->new_session[0] && code != 0) {
-        (void)csn_mcp_hall_end(x->sv->hall, x->token, x->new_session);
+        (void)csn_mcp_registry_end(x->sv->hall, x->token, x->new_session);
         x->new_session[0] = '\0';
     }
     if (x->streaming) {
@@ -299,7 +299,7 @@ static bool take_modern(exchange *x, const csn_rpc_msg *m)
         reply_error(x, 400, m->id, CSN_RPC_PARAMS, "params._meta does not name the revision");
         return false;
     }
-    if (csn_mcp_hall_stateless(x->sv->hall, x->token, &s, &err) < 0) {
+    if (csn_mcp_registry_stateless(x->sv->hall, x->token, &s, &err) < 0) {
         reply_error(x, 503, m->id, CSN_RPC_INTERNAL, csn_error_message(err));
         csn_error_free(err);
         return false;
@@ -312,7 +312,7 @@ static bool open_session(exchange *x, const csn_rpc_msg *m)
 {
     csn_error *err = NULL;
     csn_mcp_session *s = NULL;
-    csn_status st = csn_mcp_hall_open(x->sv->hall, x->token, x->new_session, &s, &err);
+    csn_status st = csn_mcp_registry_open(x->sv->hall, x->token, x->new_session, &s, &err);
 
     if (st == CSN_OK) {
         attach(x, s);
@@ -326,7 +326,7 @@ static bool open_session(exchange *x, const csn_rpc_msg *m)
 /* Finds the conversation a message belongs to. false: refused, and answered. */
 static bool take_legacy(exchange *x, const csn_rpc_msg *m)
 {
-    const csn_front_api *api = x->sv->api;
+    const csn_httpd_api *api = x->sv->api;
     const char *rev = api->header(x->req, HDR_REV, NULL);
     const char *session = api->header(x->req, HDR_ID, NULL);
     bool first = m->kind == CSN_RPC_REQUEST && strcmp(m->method, "initialize") == 0;
@@ -338,7 +338,7 @@ static bool take_legacy(exchange *x, const csn_rpc_msg *m)
                     HDR_ID " is missing: send initialize first");
         return false;
     }
-    attach(x, csn_mcp_hall_find(x->sv->hall, x->token, session));
+    attach(x, csn_mcp_registry_find(x->sv->hall, x->token, session));
     if (!x->session) {
         reply_error(x, 404, m->id, CSN_RPC_SESSION, "there is no such session");
         return false;
@@ -375,7 +375,7 @@ static void end_session(exchange *x)
 
     if (!session)
         reply_error(x, 400, "", CSN_RPC_INVALID, HDR_ID " is missing");
-    else if (csn_mcp_hall_end(x->sv->hall, x->token, session))
+    else if (csn_mcp_registry_end(x->sv->hall, x->token, session))
         reply(x, 200, NULL);
     else
         reply_error(x, 404, "", CSN_RPC_SESSION, "there is no such session");
@@ -391,7 +391,7 @@ static void run(void *arg)
         post(x);
 }
 
-static void handle(void *ctx, csn_front_req *r)
+static void handle(void *ctx, csn_httpd_req *r)
 {
     service *sv = ctx;
     exchange *x = exchange_new(sv, r);
@@ -404,7 +404,7 @@ static void handle(void *ctx, csn_front_req *r)
 
 /* The stateless revision has no other way to cancel than to hang up. In the older ones a client
  * that lost its connection has not said that it wants to stop. */
-static void gone(void *ctx, csn_front_req *r)
+static void gone(void *ctx, csn_httpd_req *r)
 {
     service *sv = ctx;
 
@@ -426,7 +426,7 @@ static void wait_stop(service *sv, int stop)
         int n = poll(&p, 1, SWEEP_MS);
         if (n > 0 || (n < 0 && errno != EINTR))
             return;
-        csn_mcp_hall_sweep(sv->hall);
+        csn_mcp_registry_sweep(sv->hall);
     }
 }
 
@@ -436,7 +436,7 @@ static bool wind_down(service *sv)
     uint64_t until = csn_deadline_in(END_MS);
     struct timespec ts = {.tv_sec = (time_t)(until / 1000000000u),
                           .tv_nsec = (long)(until % 1000000000u)};
-    bool all = csn_mcp_hall_close(sv->hall, END_MS);
+    bool all = csn_mcp_registry_close(sv->hall, END_MS);
 
     pthread_mutex_lock(&sv->lock);
     for (exchange *x = sv->exchanges; x; x = x->next)
@@ -452,9 +452,9 @@ static bool wind_down(service *sv)
 
 static void service_release(service *sv)
 {
-    csn_mcp_hall_free(sv->hall);
+    csn_mcp_registry_free(sv->hall);
     csn_mcp_server_free(sv->server);
-    csn_gate_free(sv->gate);
+    csn_httpd_access_free(sv->gate);
     pthread_cond_destroy(&sv->empty);
     pthread_mutex_destroy(&sv->lock);
 }
@@ -462,23 +462,23 @@ static void service_release(service *sv)
 static csn_status prepare(service *sv, const csn_config *config, const csn_mcp_http_opts *o,
                           const char *bound, csn_error **err)
 {
-    csn_status st = csn_front_load(&sv->api, err);
+    csn_status st = csn_httpd_load(&sv->api, err);
 
     if (st == CSN_OK)
-        st = csn_gate_new(o->token_file, o->hosts, bound, &sv->gate, err);
+        st = csn_httpd_access_new(o->token_file, o->hosts, bound, &sv->gate, err);
     if (st == CSN_OK)
         st = csn_mcp_server_new(config, &sv->server, err);
     if (st < 0)
         return st;
-    sv->hall = csn_mcp_hall_new(sv->server, csn_gate_tokens(sv->gate));
+    sv->hall = csn_mcp_registry_new(sv->server, csn_httpd_access_tokens(sv->gate));
     return sv->hall ? CSN_OK : csn_fail(err, CSN_NOMEM, "mcp");
 }
 
 static csn_status serve(service *sv, int *fd, int stop, const csn_mcp_http_opts *o,
                         const char *bound, bool loopback, csn_error **err)
 {
-    csn_front *front = NULL;
-    csn_front_config fc = {.listen_fd = *fd,
+    csn_httpd *front = NULL;
+    csn_httpd_config fc = {.listen_fd = *fd,
                            .body_max = CSN_RPC_BYTES_MAX,
                            .conns_max = CSN_HTTP_CONNS_MAX,
                            .arrive_ms = CSN_HTTP_ARRIVE_MS,
@@ -505,7 +505,7 @@ static csn_status serve(service *sv, int *fd, int stop, const csn_mcp_http_opts 
 csn_status csn_mcp_http(const csn_config *config, const csn_mcp_http_opts *o, csn_error **err)
 {
     service sv = {.api = NULL};
-    char bound[CSN_FRONT_ADDRESS_MAX];
+    char bound[CSN_HTTPD_ADDRESS_MAX];
     bool loopback = false;
     csn_autofd int fd = -1;
     pthread_condattr_t attr;
@@ -513,7 +513,7 @@ csn_status csn_mcp_http(const csn_config *config, const csn_mcp_http_opts *o, cs
     int stop = csn_mcp_stop_fd();
     if (stop < 0)
         return csn_fail_errno(err, -stop, "mcp");
-    csn_status st = csn_front_listen(o->address, &fd, bound, &loopback, err);
+    csn_status st = csn_httpd_listen(o->address, &fd, bound, &loopback, err);
     if (st < 0)
         return st;
     pthread_mutex_init(&sv.lock, NULL);

@@ -43,7 +43,7 @@ struct csn_mcp_server {
 
 struct csn_mcp_session {
     csn_mcp_server *server;
-    csn_mcp_room *room;
+    csn_mcp_sandbox *room;
     pthread_mutex_t lock; /* over what follows */
     pthread_cond_t idle;
     unsigned refs, running;
@@ -61,7 +61,8 @@ void csn_mcp_call_start(csn_mcp_session *s, csn_rpc_msg *m, const csn_mcp_out *o
                         bool modern);
 /* session.c: false when a request with this id is running already. */
 bool csn_mcp_session_enter(csn_mcp_session *s, csn_mcp_call *c);
-void csn_mcp_session_settle(csn_mcp_session *s, csn_mcp_call *c); /* no longer cancellable */
+void csn_mcp_session_finish_call(csn_mcp_session *s,
+                                 csn_mcp_call *c); /* no longer cancellable */
 void csn_mcp_session_leave(csn_mcp_session *s, csn_mcp_call *c);
 void csn_mcp_session_cancel_id(csn_mcp_session *s, const char *id);
 

@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 #include "caisson/caisson.h"
-#include "mcp/session_sandbox.h"
 #include "mcp/rpc.h"
+#include "mcp/session_sandbox.h"
 
 #define CSN_MCP_LATEST "2025-11-25" /* with initialize */
 #define CSN_MCP_MODERN "2026-07-28" /* stateless */
@@ -37,7 +37,7 @@ const csn_config *csn_mcp_server_config(const csn_mcp_server *s);
 bool csn_mcp_server_submit(csn_mcp_server *s, void (*run)(void *arg), void *arg);
 
 /* The session takes its own reference to the room. NULL: out of memory. */
-csn_mcp_session *csn_mcp_session_new(csn_mcp_server *s, csn_mcp_room *room);
+csn_mcp_session *csn_mcp_session_new(csn_mcp_server *s, csn_mcp_sandbox *room);
 csn_mcp_session *csn_mcp_session_ref(csn_mcp_session *s);
 void csn_mcp_session_unref(csn_mcp_session *s); /* NULL is fine */
 /* The negotiated revision; NULL before initialize. */

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "mcp/internal.h"
 
-csn_mcp_session *csn_mcp_session_new(csn_mcp_server *server, csn_mcp_room *room)
+csn_mcp_session *csn_mcp_session_new(csn_mcp_server *server, csn_mcp_sandbox *room)
 {
     csn_mcp_session *s = calloc(1, sizeof(*s));
     pthread_condattr_t attr;
@@ -24,7 +24,7 @@ csn_mcp_session *csn_mcp_session_new(csn_mcp_server *server, csn_mcp_room *room)
     pthread_cond_init(&s->idle, &attr);
     pthread_condattr_destroy(&attr);
     s->server = server;
-    s->room = csn_mcp_room_ref(room);
+    s->room = csn_mcp_sandbox_ref(room);
     s->refs = 1;
     return s;
 }
@@ -46,7 +46,7 @@ void csn_mcp_session_unref(csn_mcp_session *s)
     pthread_mutex_unlock(&s->lock);
     if (!last)
         return;
-    csn_mcp_room_unref(s->room);
+    csn_mcp_sandbox_unref(s->room);
     pthread_cond_destroy(&s->idle);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -81,7 +81,7 @@ bool csn_mcp_session_enter(csn_mcp_session *s, csn_mcp_call *c)
     return !taken;
 }
 
-void csn_mcp_session_settle(csn_mcp_session *s, csn_mcp_call *c)
+void csn_mcp_session_finish_call(csn_mcp_session *s, csn_mcp_call *c)
 {
     pthread_mutex_lock(&s->lock);
     if (c->link) {
@@ -95,7 +95,7 @@ void csn_mcp_session_settle(csn_mcp_session *s, csn_mcp_call *c)
 
 void csn_mcp_session_leave(csn_mcp_session *s, csn_mcp_call *c)
 {
-    csn_mcp_session_settle(s, c);
+    csn_mcp_session_finish_call(s, c);
     pthread_mutex_lock(&s->lock);
     s->running--;
     pthread_cond_broadcast(&s->idle);

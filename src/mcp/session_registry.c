@@ -19,26 +19,26 @@ typedef struct entry {
     char id[CSN_MCP_SESSION_ID]; /* "": free */
     unsigned token;
     csn_mcp_session *session;
-    csn_mcp_room *room;
+    csn_mcp_sandbox *room;
     uint64_t used_ns;
 } entry;
 
-struct csn_mcp_hall {
+struct csn_mcp_registry {
     csn_mcp_server *server;
     pthread_mutex_t lock;
     entry entries[CSN_MCP_SESSIONS_MAX];
-    csn_mcp_room **rooms; /* of tokens, made when needed */
+    csn_mcp_sandbox **rooms; /* of tokens, made when needed */
     unsigned tokens;
     bool closed;
 };
 
-csn_mcp_hall *csn_mcp_hall_new(csn_mcp_server *s, unsigned tokens)
+csn_mcp_registry *csn_mcp_registry_new(csn_mcp_server *s, unsigned tokens)
 {
-    csn_mcp_hall *h = calloc(1, sizeof(*h));
+    csn_mcp_registry *h = calloc(1, sizeof(*h));
 
     if (!h)
         return NULL;
-    h->rooms = calloc(tokens ? tokens : 1, sizeof(csn_mcp_room *));
+    h->rooms = calloc(tokens ? tokens : 1, sizeof(csn_mcp_sandbox *));
     if (!h->rooms) {
         free(h);
         return NULL;
@@ -49,7 +49,7 @@ csn_mcp_hall *csn_mcp_hall_new(csn_mcp_server *s, unsigned tokens)
     return h;
 }
 
-void csn_mcp_hall_free(csn_mcp_hall *h)
+void csn_mcp_registry_free(csn_mcp_registry *h)
 {
     if (!h)
         return;
@@ -74,7 +74,7 @@ static bool new_id(char ret[CSN_MCP_SESSION_ID])
 }
 
 /* With the lock held; `id` NULL: a free place. */
-static entry *find(csn_mcp_hall *h, unsigned token, const char *id)
+static entry *find(csn_mcp_registry *h, unsigned token, const char *id)
 {
     for (size_t i = 0; i < CSN_MCP_SESSIONS_MAX; i++) {
         entry *e = &h->entries[i];
@@ -84,12 +84,13 @@ static entry *find(csn_mcp_hall *h, unsigned token, const char *id)
     return NULL;
 }
 
-csn_status csn_mcp_hall_open(csn_mcp_hall *h, unsigned token, char ret_id[CSN_MCP_SESSION_ID],
-                             csn_mcp_session **ret, csn_error **err)
+csn_status csn_mcp_registry_open(csn_mcp_registry *h, unsigned token,
+                                 char ret_id[CSN_MCP_SESSION_ID], csn_mcp_session **ret,
+                                 csn_error **err)
 {
     entry made = {.token = token,
                   .used_ns = csn_now_ns(),
-                  .room = csn_mcp_room_new(csn_mcp_server_config(h->server))};
+                  .room = csn_mcp_sandbox_new(csn_mcp_server_config(h->server))};
 
     made.session = made.room ? csn_mcp_session_new(h->server, made.room) : NULL;
     bool ok = made.session && new_id(made.id);
@@ -104,12 +105,12 @@ csn_status csn_mcp_hall_open(csn_mcp_hall *h, unsigned token, char ret_id[CSN_MC
     if (e)
         return CSN_OK;
     csn_mcp_session_unref(made.session);
-    csn_mcp_room_unref(made.room);
+    csn_mcp_sandbox_unref(made.room);
     return ok ? csn_fail(err, CSN_TOO_LARGE, "there are too many sessions")
               : csn_fail(err, CSN_NOMEM, "session");
 }
 
-csn_mcp_session *csn_mcp_hall_find(csn_mcp_hall *h, unsigned token, const char *id)
+csn_mcp_session *csn_mcp_registry_find(csn_mcp_registry *h, unsigned token, const char *id)
 {
     pthread_mutex_lock(&h->lock);
     entry *e = find(h, token, id);
@@ -123,12 +124,12 @@ csn_mcp_session *csn_mcp_hall_find(csn_mcp_hall *h, unsigned token, const char *
 static void end_entry(entry *e)
 {
     csn_mcp_session_cancel(e->session);
-    csn_mcp_room_destroy(e->room);
+    csn_mcp_sandbox_destroy(e->room);
     csn_mcp_session_unref(e->session);
-    csn_mcp_room_unref(e->room);
+    csn_mcp_sandbox_unref(e->room);
 }
 
-bool csn_mcp_hall_end(csn_mcp_hall *h, unsigned token, const char *id)
+bool csn_mcp_registry_end(csn_mcp_registry *h, unsigned token, const char *id)
 {
     entry taken = {.token = token};
 
@@ -145,8 +146,8 @@ bool csn_mcp_hall_end(csn_mcp_hall *h, unsigned token, const char *id)
     return true;
 }
 
-csn_status csn_mcp_hall_stateless(csn_mcp_hall *h, unsigned token, csn_mcp_session **ret,
-                                  csn_error **err)
+csn_status csn_mcp_registry_stateless(csn_mcp_registry *h, unsigned token,
+                                      csn_mcp_session **ret, csn_error **err)
 {
     csn_status st = CSN_OK;
 
@@ -154,7 +155,7 @@ csn_status csn_mcp_hall_stateless(csn_mcp_hall *h, unsigned token, csn_mcp_sessi
     if (h->closed)
         st = csn_fail(err, CSN_UNAVAILABLE, "the server is stopping");
     else if (!h->rooms[token])
-        h->rooms[token] = csn_mcp_room_new(csn_mcp_server_config(h->server));
+        h->rooms[token] = csn_mcp_sandbox_new(csn_mcp_server_config(h->server));
     if (st == CSN_OK) {
         *ret = h->rooms[token] ? csn_mcp_session_new(h->server, h->rooms[token]) : NULL;
         st = *ret ? CSN_OK : csn_fail(err, CSN_NOMEM, "session");
@@ -163,7 +164,7 @@ csn_status csn_mcp_hall_stateless(csn_mcp_hall *h, unsigned token, csn_mcp_sessi
     return st;
 }
 
-void csn_mcp_hall_sweep(csn_mcp_hall *h)
+void csn_mcp_registry_sweep(csn_mcp_registry *h)
 {
     for (size_t i = 0; i < CSN_MCP_SESSIONS_MAX; i++) {
         entry old = {.session = NULL};
@@ -182,7 +183,7 @@ void csn_mcp_hall_sweep(csn_mcp_hall *h)
     }
 }
 
-bool csn_mcp_hall_close(csn_mcp_hall *h, uint64_t ms)
+bool csn_mcp_registry_close(csn_mcp_registry *h, uint64_t ms)
 {
     uint64_t deadline = csn_deadline_in(ms);
     bool all = true;
@@ -194,22 +195,22 @@ bool csn_mcp_hall_close(csn_mcp_hall *h, uint64_t ms)
         if (!h->entries[i].session)
             continue;
         csn_mcp_session_cancel(h->entries[i].session);
-        csn_mcp_room_destroy(h->entries[i].room);
+        csn_mcp_sandbox_destroy(h->entries[i].room);
     }
     for (unsigned i = 0; i < h->tokens; i++)
         if (h->rooms[i])
-            csn_mcp_room_destroy(h->rooms[i]);
+            csn_mcp_sandbox_destroy(h->rooms[i]);
     for (size_t i = 0; i < CSN_MCP_SESSIONS_MAX; i++) {
         if (!h->entries[i].session)
             continue;
         int left = csn_deadline_poll_ms(deadline);
         all &= csn_mcp_session_drain(h->entries[i].session, left > 0 ? (uint64_t)left : 0);
         csn_mcp_session_unref(h->entries[i].session);
-        csn_mcp_room_unref(h->entries[i].room);
+        csn_mcp_sandbox_unref(h->entries[i].room);
         h->entries[i].session = NULL;
     }
     for (unsigned i = 0; i < h->tokens; i++) {
-        csn_mcp_room_unref(h->rooms[i]);
+        csn_mcp_sandbox_unref(h->rooms[i]);
         h->rooms[i] = NULL;
     }
     return all;

@@ -25,7 +25,7 @@ typedef struct cursor {
     uint64_t at[2];
 } cursor;
 
-struct csn_mcp_room {
+struct csn_mcp_sandbox {
     pthread_mutex_t lock;
     pthread_cond_t shell_free;
     unsigned refs;
@@ -69,9 +69,9 @@ static void lease_close(csn_mcp_lease *l)
     free(l);
 }
 
-csn_mcp_room *csn_mcp_room_new(const csn_config *config)
+csn_mcp_sandbox *csn_mcp_sandbox_new(const csn_config *config)
 {
-    csn_mcp_room *r = calloc(1, sizeof(*r));
+    csn_mcp_sandbox *r = calloc(1, sizeof(*r));
 
     if (!r)
         return NULL;
@@ -82,7 +82,7 @@ csn_mcp_room *csn_mcp_room_new(const csn_config *config)
     return r;
 }
 
-csn_mcp_room *csn_mcp_room_ref(csn_mcp_room *r)
+csn_mcp_sandbox *csn_mcp_sandbox_ref(csn_mcp_sandbox *r)
 {
     pthread_mutex_lock(&r->lock);
     r->refs++;
@@ -90,7 +90,7 @@ csn_mcp_room *csn_mcp_room_ref(csn_mcp_room *r)
     return r;
 }
 
-void csn_mcp_room_unref(csn_mcp_room *r)
+void csn_mcp_sandbox_unref(csn_mcp_sandbox *r)
 {
     if (!r)
         return;
@@ -107,7 +107,7 @@ void csn_mcp_room_unref(csn_mcp_room *r)
     free(r);
 }
 
-void csn_mcp_room_destroy(csn_mcp_room *r)
+void csn_mcp_sandbox_destroy(csn_mcp_sandbox *r)
 {
     pthread_mutex_lock(&r->lock);
     csn_mcp_lease *l = r->now;
@@ -120,12 +120,12 @@ void csn_mcp_room_destroy(csn_mcp_room *r)
     csn_error *err = NULL;
     if (csn_destroy(l->sb, &err) < 0)
         csn_error_free(err); /* csn_close, which follows, ends it in any case */
-    csn_mcp_room_gone(r, l);
-    csn_mcp_room_leave(r, l);
+    csn_mcp_sandbox_is_gone(r, l);
+    csn_mcp_sandbox_release(r, l);
 }
 
-csn_status csn_mcp_room_enter(csn_mcp_room *r, csn_mcp_lease **ret, bool *ret_new,
-                              csn_error **err)
+csn_status csn_mcp_sandbox_acquire(csn_mcp_sandbox *r, csn_mcp_lease **ret, bool *ret_new,
+                                   csn_error **err)
 {
     csn_status st = CSN_OK;
 
@@ -150,7 +150,7 @@ csn_sandbox *csn_mcp_lease_sandbox(csn_mcp_lease *l)
     return l->sb;
 }
 
-void csn_mcp_room_gone(csn_mcp_room *r, csn_mcp_lease *l)
+void csn_mcp_sandbox_is_gone(csn_mcp_sandbox *r, csn_mcp_lease *l)
 {
     pthread_mutex_lock(&r->lock);
     if (l == r->now) {
@@ -164,7 +164,7 @@ void csn_mcp_room_gone(csn_mcp_room *r, csn_mcp_lease *l)
     pthread_mutex_unlock(&r->lock);
 }
 
-void csn_mcp_room_leave(csn_mcp_room *r, csn_mcp_lease *l)
+void csn_mcp_sandbox_release(csn_mcp_sandbox *r, csn_mcp_lease *l)
 {
     pthread_mutex_lock(&r->lock);
     csn_mcp_lease *old = drop(l);
@@ -175,7 +175,7 @@ void csn_mcp_room_leave(csn_mcp_room *r, csn_mcp_lease *l)
 /* ---- the shell ----------------------------------------------------------------------------
  */
 
-bool csn_mcp_shell_take(csn_mcp_room *r, csn_cancel *cancel, bool restart)
+bool csn_mcp_shell_take(csn_mcp_sandbox *r, csn_cancel *cancel, bool restart)
 {
     pthread_mutex_lock(&r->lock);
     if (restart && r->shell_busy && r->shell_cancel)
@@ -191,7 +191,7 @@ bool csn_mcp_shell_take(csn_mcp_room *r, csn_cancel *cancel, bool restart)
     return ours;
 }
 
-void csn_mcp_shell_settle(csn_mcp_room *r)
+void csn_mcp_shell_finish(csn_mcp_sandbox *r)
 {
     pthread_mutex_lock(&r->lock);
     r->shell_settling = true;
@@ -199,7 +199,7 @@ void csn_mcp_shell_settle(csn_mcp_room *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-void csn_mcp_shell_give(csn_mcp_room *r)
+void csn_mcp_shell_give(csn_mcp_sandbox *r)
 {
     pthread_mutex_lock(&r->lock);
     r->shell_busy = r->shell_settling = false;
@@ -208,7 +208,7 @@ void csn_mcp_shell_give(csn_mcp_room *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-char *csn_mcp_shell_cwd(csn_mcp_room *r)
+char *csn_mcp_shell_cwd(csn_mcp_sandbox *r)
 {
     pthread_mutex_lock(&r->lock);
     char *copy = r->cwd ? strdup(r->cwd) : NULL;
@@ -216,7 +216,7 @@ char *csn_mcp_shell_cwd(csn_mcp_room *r)
     return copy;
 }
 
-void csn_mcp_shell_cwd_set(csn_mcp_room *r, const char *path)
+void csn_mcp_shell_cwd_set(csn_mcp_sandbox *r, const char *path)
 {
     char *copy = path ? strdup(path) : NULL;
 
@@ -230,7 +230,7 @@ void csn_mcp_shell_cwd_set(csn_mcp_room *r, const char *path)
  */
 
 /* With the lock held. */
-static cursor *find_cursor(csn_mcp_room *r, int64_t pid)
+static cursor *find_cursor(csn_mcp_sandbox *r, int64_t pid)
 {
     for (size_t i = 0; i < CSN_MCP_CURSORS_MAX; i++)
         if (r->cursors[i].pid == pid)
@@ -238,7 +238,7 @@ static cursor *find_cursor(csn_mcp_room *r, int64_t pid)
     return NULL;
 }
 
-void csn_mcp_cursor_get(csn_mcp_room *r, int64_t pid, uint64_t ret[2])
+void csn_mcp_cursor_get(csn_mcp_sandbox *r, int64_t pid, uint64_t ret[2])
 {
     pthread_mutex_lock(&r->lock);
     const cursor *c = find_cursor(r, pid);
@@ -248,7 +248,7 @@ void csn_mcp_cursor_get(csn_mcp_room *r, int64_t pid, uint64_t ret[2])
 }
 
 /* The keeper remembers as many ended processes as there is room here; the oldest gives way. */
-void csn_mcp_cursor_set(csn_mcp_room *r, int64_t pid, const uint64_t at[2])
+void csn_mcp_cursor_set(csn_mcp_sandbox *r, int64_t pid, const uint64_t at[2])
 {
     pthread_mutex_lock(&r->lock);
     cursor *c = find_cursor(r, pid);

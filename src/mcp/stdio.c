@@ -107,7 +107,7 @@ static bool read_all(csn_mcp_session *s, int stop, const csn_mcp_out *out)
 csn_status csn_mcp_stdio(const csn_config *config, csn_error **err)
 {
     csn_mcp_server *server = NULL;
-    csn_mcp_room *room = NULL;
+    csn_mcp_sandbox *room = NULL;
     csn_line_out lines;
     csn_mcp_out out = {.send = out_send, .done = out_done, .ctx = &lines};
 
@@ -116,7 +116,7 @@ csn_status csn_mcp_stdio(const csn_config *config, csn_error **err)
         return csn_fail_errno(err, -stop, "mcp");
     csn_status st = csn_mcp_server_new(config, &server, err);
     if (st == CSN_OK)
-        room = csn_mcp_room_new(config);
+        room = csn_mcp_sandbox_new(config);
     csn_mcp_session *s = room ? csn_mcp_session_new(server, room) : NULL;
     if (st == CSN_OK && !s)
         st = csn_fail(err, CSN_NOMEM, "mcp");
@@ -125,13 +125,13 @@ csn_status csn_mcp_stdio(const csn_config *config, csn_error **err)
         if (read_all(s, stop, &out))
             (void)csn_mcp_session_drain(s, FINISH_MS);
         csn_mcp_session_cancel(s);
-        csn_mcp_room_destroy(room);
+        csn_mcp_sandbox_destroy(room);
         /* A call that cannot end keeps what it uses: we leave it all to the kernel. */
         if (!csn_mcp_session_drain(s, END_MS))
             return CSN_OK;
     }
     csn_mcp_session_unref(s);
-    csn_mcp_room_unref(room);
+    csn_mcp_sandbox_unref(room);
     csn_mcp_server_free(server);
     return st;
 }

@@ -12,7 +12,7 @@
 #include "mcp/session_sandbox.h"
 
 typedef struct csn_tool_call {
-    csn_mcp_room *room;
+    csn_mcp_sandbox *room;
     csn_sandbox *sb;
     const csn_jval *args; /* checked against the schema; or NULL */
     csn_cancel *cancel;

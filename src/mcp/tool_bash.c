@@ -298,7 +298,7 @@ csn_status csn_tool_bash(csn_tool_call *c, csn_error **err)
         *err = NULL;
         st = aside(c, &q, true, err);
     }
-    csn_mcp_shell_settle(c->room);
+    csn_mcp_shell_finish(c->room);
     c->after = after_shell;
     return st;
 }

@@ -8,13 +8,13 @@
 
 #define BITS (8 * sizeof(unsigned long))
 
-void csn_cpus_get(csn_cpus *ret)
+void csn_affinity_get(csn_affinity *ret)
 {
-    *ret = (csn_cpus){0};
+    *ret = (csn_affinity){0};
     ret->known = csn_raw(SYS_sched_getaffinity, 0, sizeof(ret->bits), ret->bits) > 0;
 }
 
-void csn_cpus_set(int pid, const csn_cpus *cpus)
+void csn_affinity_set(int pid, const csn_affinity *cpus)
 {
     if (cpus->known)
         (void)csn_raw(SYS_sched_setaffinity, pid, sizeof(cpus->bits), cpus->bits);
@@ -22,21 +22,21 @@ void csn_cpus_set(int pid, const csn_cpus *cpus)
 
 static bool current(unsigned *ret)
 {
-    return csn_raw(SYS_getcpu, ret, NULL, NULL) == 0 && *ret < CSN_CPUS_MAX;
+    return csn_raw(SYS_getcpu, ret, NULL, NULL) == 0 && *ret < CSN_AFFINITY_MAX;
 }
 
-void csn_cpus_elsewhere(int pid)
+void csn_affinity_move_away(int pid)
 {
     unsigned long rest = 0;
     unsigned cpu;
-    csn_cpus c;
+    csn_affinity c;
 
-    csn_cpus_get(&c);
+    csn_affinity_get(&c);
     if (!c.known || !current(&cpu))
         return;
     c.bits[cpu / BITS] &= ~(1ul << (cpu % BITS));
     for (size_t i = 0; i < sizeof(c.bits) / sizeof(c.bits[0]); i++)
         rest |= c.bits[i];
     if (rest != 0)
-        csn_cpus_set(pid, &c);
+        csn_affinity_set(pid, &c);
 }

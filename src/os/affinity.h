@@ -7,16 +7,16 @@
 #pragma once
 #include <stdbool.h>
 
-#define CSN_CPUS_MAX 1024u
+#define CSN_AFFINITY_MAX 1024u
 
-typedef struct csn_cpus {
-    unsigned long bits[CSN_CPUS_MAX / (8 * sizeof(unsigned long))];
+typedef struct csn_affinity {
+    unsigned long bits[CSN_AFFINITY_MAX / (8 * sizeof(unsigned long))];
     bool known;
-} csn_cpus;
+} csn_affinity;
 
 /* Those that the caller may use. */
-void csn_cpus_get(csn_cpus *ret);
+void csn_affinity_get(csn_affinity *ret);
 /* Leaves the process (0: the caller) these. Nothing when they are not known. */
-void csn_cpus_set(int pid, const csn_cpus *cpus);
+void csn_affinity_set(int pid, const csn_affinity *cpus);
 /* Leaves it those that the caller may use, without the one the caller is on. */
-void csn_cpus_elsewhere(int pid);
+void csn_affinity_move_away(int pid);

@@ -23,8 +23,8 @@
 #define UNSHARE 2u /* CLOSE_RANGE_UNSHARE */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static csn_turn full; /* something is in it */
-static bool stale;    /* something that nobody takes is: it needs another */
+static csn_vfork_lock full; /* something is in it */
+static bool stale;          /* something that nobody takes is: it needs another */
 static struct {
     pid_t maker;
     int take, give; /* the ends */
@@ -69,10 +69,10 @@ static void lock_empty(void)
 {
     for (;;) {
         pthread_mutex_lock(&lock);
-        if (!csn_turn_is_taken(&full))
+        if (!csn_vfork_lock_is_taken(&full))
             return;
         pthread_mutex_unlock(&lock);
-        csn_turn_wait(&full);
+        csn_vfork_lock_wait(&full);
     }
 }
 
@@ -84,17 +84,17 @@ static void drop_stale(void)
     __atomic_store_n(&stale, false, __ATOMIC_RELAXED);
 }
 
-int csn_handover_begin(const int *fds, size_t n)
+int csn_fd_transfer_begin(const int *fds, size_t n)
 {
     char one = 0;
     union {
-        char bytes[CMSG_SPACE(sizeof(int) * CSN_HANDOVER_MAX)];
+        char bytes[CMSG_SPACE(sizeof(int) * CSN_FD_TRANSFER_MAX)];
         struct cmsghdr align;
     } control = {0};
     struct iovec iov = {.iov_base = &one, .iov_len = 1};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 
-    if (n > CSN_HANDOVER_MAX)
+    if (n > CSN_FD_TRANSFER_MAX)
         return -E2BIG;
     lock_empty();
     drop_stale();
@@ -111,7 +111,7 @@ int csn_handover_begin(const int *fds, size_t n)
     if (rc == 0 && sendmsg(box.give, &m, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
         rc = -errno;
     if (rc == 0) {
-        csn_turn_take(&full);
+        csn_vfork_lock_take(&full);
         rc = box.take;
     } else {
         drop_box();
@@ -120,28 +120,28 @@ int csn_handover_begin(const int *fds, size_t n)
     return rc;
 }
 
-void csn_handover_end(csn_handover h)
+void csn_fd_transfer_end(csn_fd_transfer h)
 {
-    if (h == CSN_HANDOVER_TAKEN)
+    if (h == CSN_FD_TRANSFER_TAKEN)
         return;
     pthread_mutex_lock(&lock);
-    if (h == CSN_HANDOVER_WAITS) /* whoever should have taken it was killed */
-        csn_handover_abandon();
+    if (h == CSN_FD_TRANSFER_WAITS) /* whoever should have taken it was killed */
+        csn_fd_transfer_abandon();
     drop_stale(); /* unless the next one has */
     pthread_mutex_unlock(&lock);
 }
 
-CSN_IN_CHILD void csn_handover_abandon(void)
+CSN_IN_CHILD void csn_fd_transfer_abandon(void)
 {
     __atomic_store_n(&stale, true, __ATOMIC_RELEASE);
-    csn_turn_give_back(&full);
+    csn_vfork_lock_release(&full);
 }
 
-CSN_IN_CHILD int csn_handover_take(int at, int *fds, size_t n)
+CSN_IN_CHILD int csn_fd_transfer_take(int at, int *fds, size_t n)
 {
     char one;
     union {
-        char bytes[CMSG_SPACE(sizeof(int) * CSN_HANDOVER_MAX)];
+        char bytes[CMSG_SPACE(sizeof(int) * CSN_FD_TRANSFER_MAX)];
         struct cmsghdr align;
     } control;
     struct iovec iov = {.iov_base = &one, .iov_len = 1};
@@ -158,7 +158,7 @@ CSN_IN_CHILD int csn_handover_take(int at, int *fds, size_t n)
     const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
     if (n > 0 && (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int) * n)))
         return -EPROTO;
-    csn_turn_give_back(&full);
+    csn_vfork_lock_release(&full);
     if (n == 0)
         return 0;
     const int *sent = (const int *)(const void *)CMSG_DATA(c);

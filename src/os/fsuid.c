@@ -18,29 +18,29 @@
 /* A thread that changes its identity makes the memory that all threads share undumpable, and
  * with it what a child in that memory may write of its own in /proc. */
 static pthread_rwlock_t identity = PTHREAD_RWLOCK_INITIALIZER;
-static csn_turn frozen;
+static csn_vfork_lock frozen;
 
 static void lock_thawed(int (*lock)(pthread_rwlock_t *))
 {
     for (;;) {
         lock(&identity);
-        if (!csn_turn_is_taken(&frozen))
+        if (!csn_vfork_lock_is_taken(&frozen))
             return;
         pthread_rwlock_unlock(&identity);
-        csn_turn_wait(&frozen);
+        csn_vfork_lock_wait(&frozen);
     }
 }
 
-void csn_guise_freeze(void)
+void csn_fsuid_freeze(void)
 {
     lock_thawed(pthread_rwlock_wrlock);
-    csn_turn_take(&frozen);
+    csn_vfork_lock_take(&frozen);
     pthread_rwlock_unlock(&identity);
 }
 
-CSN_IN_CHILD void csn_guise_thaw(void)
+CSN_IN_CHILD void csn_fsuid_thaw(void)
 {
-    csn_turn_give_back(&frozen);
+    csn_vfork_lock_release(&frozen);
 }
 
 /* The call itself tells nothing; asking for an impossible user tells who we are. */
@@ -49,10 +49,10 @@ static bool now_is(long call, unsigned want)
     return (unsigned)syscall(call, -1) == want;
 }
 
-int csn_guise_on(csn_guise *g, uid_t uid, gid_t gid)
+int csn_fsuid_switch(csn_fsuid *g, uid_t uid, gid_t gid)
 {
     g->on = false;
-    g->groups = getgroups(CSN_GUISE_GROUPS, g->group);
+    g->groups = getgroups(CSN_FSUID_GROUPS, g->group);
     if (g->groups < 0)
         return -errno;
     if (g->groups > 0 && syscall(SYS_setgroups, 0, NULL) < 0)
@@ -64,11 +64,11 @@ int csn_guise_on(csn_guise *g, uid_t uid, gid_t gid)
     pthread_rwlock_unlock(&identity);
     if (now_is(SYS_setfsgid, gid) && now_is(SYS_setfsuid, uid))
         return 0;
-    csn_guise_off(g);
+    csn_fsuid_restore(g);
     return -EPERM;
 }
 
-void csn_guise_off(csn_guise *g)
+void csn_fsuid_restore(csn_fsuid *g)
 {
     if (!g->on)
         return;

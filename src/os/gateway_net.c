@@ -189,18 +189,18 @@ static int make_transparent(int fd, int family)
                : 0;
 }
 
-static int make_sockets(csn_netin *n, csn_nft_way way, bool six)
+static int make_sockets(csn_gateway_net *n, csn_nft_way way, bool six)
 {
     static const struct {
         uint8_t family, type, many;
         uint16_t port;
     } wanted[] = {
-        [CSN_NETIN_DNS_UDP4] = {AF_INET, SOCK_DGRAM, 0, CSN_NET_RESOLVER_PORT},
-        [CSN_NETIN_DNS_UDP6] = {AF_INET6, SOCK_DGRAM, 0, CSN_NET_RESOLVER_PORT},
-        [CSN_NETIN_DNS_TCP4] = {AF_INET, SOCK_STREAM, 0, CSN_NET_RESOLVER_PORT},
-        [CSN_NETIN_DNS_TCP6] = {AF_INET6, SOCK_STREAM, 0, CSN_NET_RESOLVER_PORT},
-        [CSN_NETIN_TCP4] = {AF_INET, SOCK_STREAM, 1, CSN_NET_LISTENER_PORT},
-        [CSN_NETIN_TCP6] = {AF_INET6, SOCK_STREAM, 1, CSN_NET_LISTENER_PORT},
+        [CSN_GATEWAY_NET_DNS_UDP4] = {AF_INET, SOCK_DGRAM, 0, CSN_NET_RESOLVER_PORT},
+        [CSN_GATEWAY_NET_DNS_UDP6] = {AF_INET6, SOCK_DGRAM, 0, CSN_NET_RESOLVER_PORT},
+        [CSN_GATEWAY_NET_DNS_TCP4] = {AF_INET, SOCK_STREAM, 0, CSN_NET_RESOLVER_PORT},
+        [CSN_GATEWAY_NET_DNS_TCP6] = {AF_INET6, SOCK_STREAM, 0, CSN_NET_RESOLVER_PORT},
+        [CSN_GATEWAY_NET_TCP4] = {AF_INET, SOCK_STREAM, 1, CSN_NET_LISTENER_PORT},
+        [CSN_GATEWAY_NET_TCP6] = {AF_INET6, SOCK_STREAM, 1, CSN_NET_LISTENER_PORT},
     };
 
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
@@ -230,7 +230,7 @@ static any_address loopback_at(uint16_t port)
     return a;
 }
 
-static int make_lent(const csn_netin_order *order, csn_netin *n)
+static int make_lent(const csn_gateway_net_order *order, csn_gateway_net *n)
 {
     for (uint32_t i = 0; i < order->lent_count; i++) {
         any_address a = loopback_at(order->lent[i]);
@@ -246,13 +246,13 @@ static int make_lent(const csn_netin_order *order, csn_netin *n)
 
 /* ---- the two ways ---- */
 
-static int build_transparent(csn_netin *n, bool translate)
+static int build_transparent(csn_gateway_net *n, bool translate)
 {
     csn_nft_way way = translate ? CSN_NFT_TRANSLATE : CSN_NFT_TAKE;
     csn_nft_step step;
     bool six = false;
 
-    n->step = CSN_NETIN_STEP_RULES;
+    n->step = CSN_GATEWAY_NET_STEP_RULES;
     int rc = csn_nft_redirect(way, &step);
     if (way == CSN_NFT_TAKE && csn_nft_lacking(rc)) {
         way = CSN_NFT_TRANSLATE;
@@ -261,72 +261,72 @@ static int build_transparent(csn_netin *n, bool translate)
     n->detail = step;
     if (rc < 0)
         return rc;
-    n->step = CSN_NETIN_STEP_ROUTES;
+    n->step = CSN_GATEWAY_NET_STEP_ROUTES;
     n->detail = 0;
     rc = add_routes(way, &six);
     if (rc < 0)
         return rc;
-    n->step = CSN_NETIN_STEP_SOCKETS;
-    n->mode = CSN_NETIN_TRANSPARENT;
+    n->step = CSN_GATEWAY_NET_STEP_SOCKETS;
+    n->mode = CSN_GATEWAY_NET_TRANSPARENT;
     return make_sockets(n, way, six);
 }
 
-static int build_proxy(csn_netin *n, uint16_t port)
+static int build_proxy(csn_gateway_net *n, uint16_t port)
 {
     any_address a = loopback_at(port);
     socklen_t len = sizeof(a);
 
-    n->step = CSN_NETIN_STEP_SOCKETS;
-    n->mode = CSN_NETIN_PROXY;
+    n->step = CSN_GATEWAY_NET_STEP_SOCKETS;
+    n->mode = CSN_GATEWAY_NET_PROXY;
     int fd = bound(SOCK_STREAM, &a, BACKLOG_MANY);
     if (fd < 0)
         return fd;
-    n->fds[CSN_NETIN_LISTENER] = fd;
+    n->fds[CSN_GATEWAY_NET_LISTENER] = fd;
     if (getsockname(fd, &a.any, &len) < 0)
         return -errno;
     n->proxy_port = ntohs(a.four.sin_port);
     return 0;
 }
 
-int csn_netin_build(const csn_netin_order *order, csn_netin *ret)
+int csn_gateway_net_build(const csn_gateway_net_order *order, csn_gateway_net *ret)
 {
-    bool either = order->mode == CSN_NETIN_EITHER;
+    bool either = order->mode == CSN_GATEWAY_NET_EITHER;
     int rc = 0;
 
-    *ret = (csn_netin){.mode = CSN_NETIN_NONE};
-    for (size_t i = 0; i < CSN_NETIN_SOCKETS; i++)
+    *ret = (csn_gateway_net){.mode = CSN_GATEWAY_NET_NONE};
+    for (size_t i = 0; i < CSN_GATEWAY_NET_SOCKETS; i++)
         ret->fds[i] = -1;
-    for (size_t i = 0; i < CSN_NETIN_LENT_MAX; i++)
+    for (size_t i = 0; i < CSN_GATEWAY_NET_LENT_MAX; i++)
         ret->lent[i] = -1;
-    if (order->mode == CSN_NETIN_NONE)
+    if (order->mode == CSN_GATEWAY_NET_NONE)
         return 0;
-    if (order->mode != CSN_NETIN_PROXY) {
+    if (order->mode != CSN_GATEWAY_NET_PROXY) {
         rc = build_transparent(ret, order->translate);
-        if (rc < 0 && either && ret->step == CSN_NETIN_STEP_RULES && csn_nft_lacking(rc))
+        if (rc < 0 && either && ret->step == CSN_GATEWAY_NET_STEP_RULES && csn_nft_lacking(rc))
             ret->lacking = -rc;
     }
-    if (order->mode == CSN_NETIN_PROXY || ret->lacking != 0)
+    if (order->mode == CSN_GATEWAY_NET_PROXY || ret->lacking != 0)
         rc = build_proxy(ret, order->proxy_port);
     if (rc == 0) {
-        ret->step = CSN_NETIN_STEP_LENT;
+        ret->step = CSN_GATEWAY_NET_STEP_LENT;
         rc = make_lent(order, ret);
     }
     if (rc < 0)
-        csn_netin_close(ret);
+        csn_gateway_net_close(ret);
     return rc;
 }
 
-void csn_netin_close(csn_netin *n)
+void csn_gateway_net_close(csn_gateway_net *n)
 {
-    for (size_t i = 0; i < CSN_NETIN_SOCKETS; i++)
+    for (size_t i = 0; i < CSN_GATEWAY_NET_SOCKETS; i++)
         if (n->fds[i] >= 0)
             close(csn_steal_fd(&n->fds[i]));
-    for (size_t i = 0; i < CSN_NETIN_LENT_MAX; i++)
+    for (size_t i = 0; i < CSN_GATEWAY_NET_LENT_MAX; i++)
         if (n->lent[i] >= 0)
             close(csn_steal_fd(&n->lent[i]));
 }
 
-int csn_netin_fresh(uint8_t family)
+int csn_gateway_net_fresh(uint8_t family)
 {
     if (family != 4 && family != 6)
         return -EINVAL;

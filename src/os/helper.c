@@ -20,7 +20,7 @@
  * not be sent away for good. */
 enum { NOBODY, THE_OTHER, THE_CALLER };
 
-static bool comes_first(csn_beside *b, int who)
+static bool comes_first(csn_helper *b, int who)
 {
     int nobody = NOBODY;
 
@@ -28,13 +28,13 @@ static bool comes_first(csn_beside *b, int who)
                                        __ATOMIC_ACQUIRE);
 }
 
-void csn_step_tell(int *step)
+void csn_step_done(int *step)
 {
     __atomic_store_n(step, 1, __ATOMIC_RELEASE);
     (void)csn_raw(SYS_futex, step, FUTEX_WAKE, 1);
 }
 
-bool csn_step_told(const int *step)
+bool csn_step_is_done(const int *step)
 {
     return __atomic_load_n(step, __ATOMIC_ACQUIRE) != 0;
 }
@@ -43,30 +43,30 @@ static void wait_for(const int *step)
 {
     const struct timespec look = {.tv_nsec = LOOK_NS};
 
-    if (!csn_step_told(step))
+    if (!csn_step_is_done(step))
         (void)csn_raw(SYS_futex, step, FUTEX_WAIT, 0, &look);
 }
 
 void csn_step_await(const int *step)
 {
-    while (!csn_step_told(step))
+    while (!csn_step_is_done(step))
         wait_for(step);
 }
 
 static int run(void *arg)
 {
-    csn_beside *b = arg;
+    csn_helper *b = arg;
 
     if (b->here && comes_first(b, THE_OTHER)) {
-        csn_cpus_elsewhere((int)syscall(SYS_getppid));
+        csn_affinity_move_away((int)syscall(SYS_getppid));
         __atomic_store_n(&b->moved, true, __ATOMIC_RELEASE);
     }
     b->rc = b->work(b->arg);
-    csn_step_tell(&b->done);
+    csn_step_done(&b->done);
     return 0;
 }
 
-static int begin(csn_beside *b, int (*work)(void *), void *arg)
+static int begin(csn_helper *b, int (*work)(void *), void *arg)
 {
     b->work = work;
     b->arg = arg;
@@ -78,35 +78,35 @@ static int begin(csn_beside *b, int (*work)(void *), void *arg)
     return b->pid < 0 ? -errno : 0;
 }
 
-int csn_beside_begin(csn_beside *b, int (*work)(void *), void *arg)
+int csn_helper_begin(csn_helper *b, int (*work)(void *), void *arg)
 {
     b->here = false;
     int rc = begin(b, work, arg);
     if (rc == 0)
-        csn_cpus_elsewhere(b->pid);
+        csn_affinity_move_away(b->pid);
     return rc;
 }
 
-int csn_beside_begin_here(csn_beside *b, int (*work)(void *), void *arg)
+int csn_helper_begin_here(csn_helper *b, int (*work)(void *), void *arg)
 {
     b->here = true;
-    csn_cpus_get(&b->cpus);
+    csn_affinity_get(&b->cpus);
     return begin(b, work, arg);
 }
 
-void csn_beside_back(csn_beside *b)
+void csn_helper_back(csn_helper *b)
 {
     if (!b->here)
         return;
     if (comes_first(b, THE_CALLER)) { /* we did not wait at all */
-        csn_cpus_elsewhere(b->pid);
+        csn_affinity_move_away(b->pid);
         return;
     }
     b->late = !__atomic_load_n(&b->moved, __ATOMIC_ACQUIRE);
-    csn_cpus_set(0, &b->cpus);
+    csn_affinity_set(0, &b->cpus);
 }
 
-static int reap(csn_beside *b, int flags)
+static int reap(csn_helper *b, int flags)
 {
     int pid = 0;
 
@@ -119,27 +119,27 @@ static int reap(csn_beside *b, int flags)
 
 /* It was sent to another processor, and may stand there behind something else, while this one
  * has nothing to do. */
-int csn_beside_await(csn_beside *b, const int *step)
+int csn_helper_await(csn_helper *b, const int *step)
 {
     int rc = 0;
 
-    for (; rc == 0 && !csn_step_told(step) && !b->ended; rc = reap(b, WNOHANG))
+    for (; rc == 0 && !csn_step_is_done(step) && !b->ended; rc = reap(b, WNOHANG))
         wait_for(step);
-    return rc < 0 ? rc : csn_step_told(step) ? 0 : -EINTR;
+    return rc < 0 ? rc : csn_step_is_done(step) ? 0 : -EINTR;
 }
 
-int csn_beside_result(csn_beside *b)
+int csn_helper_result(csn_helper *b)
 {
-    int rc = csn_beside_await(b, &b->done);
+    int rc = csn_helper_await(b, &b->done);
 
     return rc < 0 ? rc : b->rc;
 }
 
-int csn_beside_join(csn_beside *b)
+int csn_helper_join(csn_helper *b)
 {
-    int told = csn_beside_result(b), rc = reap(b, 0);
+    int told = csn_helper_result(b), rc = reap(b, 0);
 
     if (b->here && b->late)
-        csn_cpus_set(0, &b->cpus);
+        csn_affinity_set(0, &b->cpus);
     return told < 0 ? told : rc;
 }

@@ -7,7 +7,7 @@
 
 #include "os/affinity.h"
 
-typedef struct csn_beside {
+typedef struct csn_helper {
     int pid;
     int (*work)(void *arg); /* 0 or -errno */
     void *arg;
@@ -18,27 +18,27 @@ typedef struct csn_beside {
     bool late;  /* it had not yet when the caller went back: so again, when it is through */
     bool ended; /* and is no more */
     bool here;
-    csn_cpus cpus; /* the caller's */
+    csn_affinity cpus; /* the caller's */
     _Alignas(64) char stack[16384];
-} csn_beside;
+} csn_helper;
 
 /* The other shares our memory and descriptors until it is done: `work` calls the kernel and
  * writes to nothing but *arg, and to errno, which we look at only right after a call of our own
  * that failed; then either way something went wrong. It is not a thread: namespaces and working
  * directory are its own. *b must stay where it is until join. 0 or -errno. */
-int csn_beside_begin(csn_beside *b, int (*work)(void *), void *arg);
+int csn_helper_begin(csn_helper *b, int (*work)(void *), void *arg);
 /* For a caller that has nothing to do meanwhile but wait: the other keeps this processor, and
  * whatever wakes the caller finds it on another; _back when that has happened. */
-int csn_beside_begin_here(csn_beside *b, int (*work)(void *), void *arg);
-void csn_beside_back(csn_beside *b);
+int csn_helper_begin_here(csn_helper *b, int (*work)(void *), void *arg);
+void csn_helper_back(csn_helper *b);
 /* What `work` returned, when it has, or -errno. And: when it has ended too, and *b is free. */
-int csn_beside_result(csn_beside *b);
-int csn_beside_join(csn_beside *b);
+int csn_helper_result(csn_helper *b);
+int csn_helper_join(csn_helper *b);
 
 /* Steps of one that the other waits for: 0 until they are told, then 1. They leave errno alone.
  * Whoever has begun the other waits for its steps with the second: -EINTR when it has ended
  * without them. */
-void csn_step_tell(int *step);
-bool csn_step_told(const int *step);
+void csn_step_done(int *step);
+bool csn_step_is_done(const int *step);
 void csn_step_await(const int *step);
-int csn_beside_await(csn_beside *b, const int *step);
+int csn_helper_await(csn_helper *b, const int *step);

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "os/rootfs.h"
 #include "os/raw_syscall.h"
+#include "os/rootfs.h"
 
 /* Own copies: the headers of a static libc know neither the calls nor their structs. */
 #ifndef SYS_open_tree

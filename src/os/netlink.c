@@ -1,8 +1,8 @@
 /* netlink.c: builds and sends netlink requests, and reads what became of them.
  *
- * Called by os/nft.c and os/gateway_net.c while the network of a jail is built. The other side is the
- * kernel. What must hold: a request that did not fit is never sent in part. Writes to nothing
- * but what it is given: callers may share their memory with somebody (os/netns.c). */
+ * Called by os/nft.c and os/gateway_net.c while the network of a jail is built. The other side
+ * is the kernel. What must hold: a request that did not fit is never sent in part. Writes to
+ * nothing but what it is given: callers may share their memory with somebody (os/netns.c). */
 #include "os/netlink.h"
 
 #include <errno.h>

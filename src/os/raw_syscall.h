@@ -13,19 +13,19 @@
  * it is told so by a name of its own; else it still counts who enters and who leaves. */
 #if defined(__has_attribute)
 #if __has_attribute(disable_sanitizer_instrumentation)
-#define CSN_UNWATCHED                                                                          \
+#define CSN_NO_SANITIZE                                                                        \
     __attribute__((disable_sanitizer_instrumentation,                                          \
                    no_sanitize("address", "undefined", "thread")))
 #endif
 #endif
-#ifndef CSN_UNWATCHED
-#define CSN_UNWATCHED __attribute__((no_sanitize("address", "undefined", "thread")))
+#ifndef CSN_NO_SANITIZE
+#define CSN_NO_SANITIZE __attribute__((no_sanitize("address", "undefined", "thread")))
 #endif
-#define CSN_IN_CHILD CSN_UNWATCHED __attribute__((noinline))
+#define CSN_IN_CHILD CSN_NO_SANITIZE __attribute__((noinline))
 
 /* What the kernel says: a result, or -errno. All words, as the kernel takes them. */
-CSN_UNWATCHED static inline long csn_raw6(long n, long a, long b, long c, long d, long e,
-                                          long f)
+CSN_NO_SANITIZE static inline long csn_raw6(long n, long a, long b, long c, long d, long e,
+                                            long f)
 {
 #if defined(__x86_64__)
     register long r10 __asm__("r10") = d;
@@ -66,8 +66,8 @@ CSN_UNWATCHED static inline long csn_raw6(long n, long a, long b, long c, long d
 
 /* A new process that runs fn(arg) on a stack of its own, which begins below `stack`; pidfd is
  * for CLONE_PIDFD. Its id, or -errno. No tool that follows clone() sees it either. */
-CSN_UNWATCHED static inline long csn_raw_clone(int (*fn)(void *), void *stack,
-                                               unsigned long flags, void *arg, int *pidfd)
+CSN_NO_SANITIZE static inline long csn_raw_clone(int (*fn)(void *), void *stack,
+                                                 unsigned long flags, void *arg, int *pidfd)
 {
 #if defined(__x86_64__)
     register long r10 __asm__("r10") = 0;

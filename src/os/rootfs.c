@@ -25,48 +25,48 @@
 #include <unistd.h>
 
 #include "os/mount.h"
-#include "os/rootfs_mount.h"
 #include "os/raw_syscall.h"
+#include "os/rootfs_mount.h"
 
 /* ---- by the second process ---- */
 
-static bool is_beside(const csn_mounts_work *w, size_t i)
+static bool is_beside(const csn_rootfs_work *w, size_t i)
 {
-    return (w->m.list[i].flags & CSN_MOUNT_BESIDE) != 0;
+    return (w->m.list[i].flags & CSN_MOUNT_BY_HELPER) != 0;
 }
 
 /* By its descriptor: it lies on top of the new one. */
-static int take_off(csn_mounts_work *w)
+static int take_off(csn_rootfs_work *w)
 {
     int rc = (int)csn_raw(SYS_fchdir, w->old);
 
     if (rc == 0)
         rc = (int)csn_raw(SYS_umount2, ".", MNT_DETACH);
     w->off_rc = rc;
-    csn_step_tell(&w->off);
+    csn_step_done(&w->off);
     return rc;
 }
 
-static bool take(csn_mounts_work *w, size_t i)
+static bool take(csn_rootfs_work *w, size_t i)
 {
     return is_beside(w, i) && !__atomic_exchange_n(&w->taken[i], true, __ATOMIC_RELAXED);
 }
 
-static int put_beside(csn_mounts_work *w)
+static int put_beside(csn_rootfs_work *w)
 {
-    csn_mounts_builder b = {.w = w, .root = w->root, .path = w->path[1], .ours = true};
+    csn_rootfs_builder b = {.w = w, .root = w->root, .path = w->path[1], .ours = true};
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < w->m.count; i++)
         if (take(w, i)) {
-            rc = csn_mounts_put(&b, i);
+            rc = csn_rootfs_mount(&b, i);
             w->at = rc < 0 ? i : w->at;
         }
     return rc;
 }
 
 /* All is in it: nobody makes anything there from now on. */
-static int close_up(csn_mounts_work *w)
+static int close_up(csn_rootfs_work *w)
 {
     int rc = csn_mount_set(w->scratch, CSN_MOUNT_RDONLY, false);
 
@@ -77,14 +77,14 @@ static int close_up(csn_mounts_work *w)
 
 static int do_beside(void *arg)
 {
-    csn_mounts_work *w = arg;
+    csn_rootfs_work *w = arg;
 
     w->at = w->m.count;
     int rc = take_off(w);
     csn_step_await(&w->ready); /* what is done now looks into /proc */
     if (rc == 0 && w->then)
         rc = w->then(w->arg);
-    csn_step_tell(&w->then_done);
+    csn_step_done(&w->then_done);
     if (rc == 0)
         rc = put_beside(w);
     if (rc < 0)
@@ -95,7 +95,7 @@ static int do_beside(void *arg)
 
 /* ---- by ourselves ---- */
 
-static int new_tmpfs(const csn_mounts *m)
+static int new_tmpfs(const csn_rootfs *m)
 {
     char size[32], inodes[32];
     const char *options[] = {"mode", "0755", NULL, NULL, NULL, NULL, NULL};
@@ -115,7 +115,7 @@ static int new_tmpfs(const csn_mounts *m)
 }
 
 /* The descriptor is the caller's, or of the list. */
-static int open_frame(const csn_mounts_work *w)
+static int open_frame(const csn_rootfs_work *w)
 {
     const csn_mount *m = &w->m.list[0];
 
@@ -127,7 +127,7 @@ static int open_frame(const csn_mounts_work *w)
 
 /* It must hang somewhere before things can hang in it. Nothing is opened by its old name from
  * now on, so where does not matter; /proc is always there. */
-static int enter(csn_mounts_work *w, int new_root)
+static int enter(csn_rootfs_work *w, int new_root)
 {
     w->old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (w->old < 0)
@@ -141,10 +141,10 @@ static int enter(csn_mounts_work *w, int new_root)
     return w->root < 0 ? -errno : 0;
 }
 
-static int enter_new(csn_mounts_work *w)
+static int enter_new(csn_rootfs_work *w)
 {
     w->scratch = new_tmpfs(&w->m);
-    if (w->scratch < 0 || !csn_mounts_has_frame(&w->m))
+    if (w->scratch < 0 || !csn_rootfs_has_template(&w->m))
         return w->scratch < 0 ? w->scratch : enter(w, w->scratch);
     int frame = open_frame(w);
     int rc = frame < 0 ? frame : enter(w, frame);
@@ -159,58 +159,58 @@ static bool is_in_proc(const csn_mount *m)
     return m->kind != CSN_MOUNT_PROC && strncmp(m->to, proc, sizeof(proc) - 1) == 0;
 }
 
-static int put_in_turn(csn_mounts_builder *b, size_t i)
+static int put_in_turn(csn_rootfs_builder *b, size_t i)
 {
-    csn_mounts_work *w = b->w;
+    csn_rootfs_work *w = b->w;
     int rc = 0;
 
     if (is_in_proc(&w->m.list[i])) {
-        csn_step_tell(&w->ready);
-        rc = csn_beside_await(&w->beside, &w->then_done);
+        csn_step_done(&w->ready);
+        rc = csn_helper_await(&w->beside, &w->then_done);
     }
-    return rc < 0 ? rc : csn_mounts_put(b, i);
+    return rc < 0 ? rc : csn_rootfs_mount(b, i);
 }
 
 /* The other may not even have begun: it waits for a processor, and then for the kernel to let
  * go of the old root. From the end, where it will come last. */
-static int help(csn_mounts_work *w, size_t *ret_at)
+static int help(csn_rootfs_work *w, size_t *ret_at)
 {
-    csn_mounts_builder b = {.w = w, .root = w->root, .path = w->path[0], .ours = true};
+    csn_rootfs_builder b = {.w = w, .root = w->root, .path = w->path[0], .ours = true};
     int rc = 0;
 
     for (size_t i = w->m.count; rc == 0 && i-- > 0;) {
-        if (is_in_proc(&w->m.list[i]) && !csn_step_told(&w->then_done))
+        if (is_in_proc(&w->m.list[i]) && !csn_step_is_done(&w->then_done))
             continue;
         *ret_at = i;
-        rc = take(w, i) ? csn_mounts_put(&b, i) : 0;
+        rc = take(w, i) ? csn_rootfs_mount(&b, i) : 0;
     }
     return rc;
 }
 
-static int fill(csn_mounts_work *w, size_t *ret_at)
+static int fill(csn_rootfs_work *w, size_t *ret_at)
 {
-    csn_mounts_builder b = {.w = w, .root = w->root, .path = w->path[0], .ours = true};
-    int rc = csn_mounts_put_masks(&b);
+    csn_rootfs_builder b = {.w = w, .root = w->root, .path = w->path[0], .ours = true};
+    int rc = csn_rootfs_mount_masks(&b);
 
     for (size_t i = 0; rc == 0 && i < w->m.count; i++) {
         *ret_at = i;
         if (!is_beside(w, i))
             rc = put_in_turn(&b, i);
         else if (w->ready == 0)
-            csn_step_tell(&w->ready);
+            csn_step_done(&w->ready);
     }
     if (rc < 0)
         return rc;
-    csn_step_tell(&w->ready);
+    csn_step_done(&w->ready);
     rc = help(w, ret_at);
     if (rc < 0)
         return rc;
     *ret_at = w->m.count;
-    csn_step_tell(&w->filled);
+    csn_step_done(&w->filled);
     return 0;
 }
 
-int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_mounts_work *w)
+int csn_rootfs_enter(const csn_rootfs *m, size_t *ret_at, csn_rootfs_work *w)
 {
     *ret_at = m->count;
     if (m->count > CSN_MOUNTS_MAX)
@@ -220,23 +220,23 @@ int csn_mounts_enter(const csn_mounts *m, size_t *ret_at, csn_mounts_work *w)
     w->loft_count = 0;
     memset(w->taken, 0, sizeof(w->taken));
     for (size_t i = 0; i < m->count; i++)
-        w->source[i] = csn_mounts_open(&m->list[i]);
+        w->source[i] = csn_rootfs_open_sources(&m->list[i]);
     int rc = enter_new(w);
     if (rc == 0)
-        rc = csn_beside_begin(&w->beside, do_beside, w);
+        rc = csn_helper_begin(&w->beside, do_beside, w);
     return rc < 0 ? rc : fill(w, ret_at);
 }
 
-int csn_mounts_await_off(csn_mounts_work *w)
+int csn_rootfs_await_detached(csn_rootfs_work *w)
 {
-    int rc = csn_beside_await(&w->beside, &w->off);
+    int rc = csn_helper_await(&w->beside, &w->off);
 
     return rc < 0 ? rc : w->off_rc;
 }
 
-int csn_mounts_join(csn_mounts_work *w, size_t *ret_at)
+int csn_rootfs_join(csn_rootfs_work *w, size_t *ret_at)
 {
-    int rc = csn_beside_join(&w->beside);
+    int rc = csn_helper_join(&w->beside);
 
     *ret_at = w->at;
     close(w->mask_dir);

@@ -20,7 +20,7 @@
 #include "os/mount.h"
 #include "os/raw_syscall.h"
 
-bool csn_mounts_has_frame(const csn_mounts *m)
+bool csn_rootfs_has_template(const csn_rootfs *m)
 {
     return m->count > 0 && strcmp(m->list[0].to, "/") == 0;
 }
@@ -28,7 +28,7 @@ bool csn_mounts_has_frame(const csn_mounts *m)
 /* ---- places in the new root ---- */
 
 /* O_PATH of what is there; never through a link of somebody else's. */
-static int find(const csn_mounts_builder *b, const char *to)
+static int find(const csn_rootfs_builder *b, const char *to)
 {
     if (b->ours)
         return (int)csn_raw(SYS_openat, b->root, to + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -36,7 +36,7 @@ static int find(const csn_mounts_builder *b, const char *to)
 }
 
 /* Makes all directories above the last name of an absolute path. */
-static int make_parents(const csn_mounts_builder *b, const char *to)
+static int make_parents(const csn_rootfs_builder *b, const char *to)
 {
     char *path = b->path;
     size_t len = strlen(to);
@@ -61,7 +61,7 @@ static int make_parents(const csn_mounts_builder *b, const char *to)
 
 /* Makes one directory entry: 0, also when there is one. Its parents are made when they turn out
  * to be missing, which costs less than asking for each. */
-static int make(const csn_mounts_builder *b, const char *to, bool dir, mode_t mode)
+static int make(const csn_rootfs_builder *b, const char *to, bool dir, mode_t mode)
 {
     for (int tries = 0;; tries++) {
         long rc = dir ? csn_raw(SYS_mkdirat, b->root, to + 1, mode)
@@ -81,7 +81,7 @@ static int make(const csn_mounts_builder *b, const char *to, bool dir, mode_t mo
 }
 
 /* What is there, or a new directory or empty file to mount on. */
-static int place(const csn_mounts_builder *b, const char *to, bool dir, mode_t mode)
+static int place(const csn_rootfs_builder *b, const char *to, bool dir, mode_t mode)
 {
     int fd = find(b, to);
 
@@ -94,10 +94,10 @@ static int place(const csn_mounts_builder *b, const char *to, bool dir, mode_t m
 }
 
 /* Mounts it at `to`, where there is something of its kind or will be. */
-static int put(const csn_mounts_builder *b, int mount, const char *to, bool dir)
+static int put(const csn_rootfs_builder *b, int mount, const char *to, bool dir)
 {
     if (b->ours) {
-        bool framed = csn_mounts_has_frame(&b->w->m); /* then it is mostly there */
+        bool framed = csn_rootfs_has_template(&b->w->m); /* then it is mostly there */
         int rc = framed ? csn_mount_attach(mount, b->root, to + 1) : -ENOENT;
         if (rc != -ENOENT)
             return rc;
@@ -117,7 +117,7 @@ static int is_dir(int fd, bool *ret)
     return rc;
 }
 
-static int put_any(const csn_mounts_builder *b, int mount, const char *to)
+static int put_any(const csn_rootfs_builder *b, int mount, const char *to)
 {
     bool dir;
     int rc = is_dir(mount, &dir);
@@ -127,7 +127,7 @@ static int put_any(const csn_mounts_builder *b, int mount, const char *to)
 
 /* ---- the kinds ---- */
 
-static int put_text(const csn_mounts_builder *b, const csn_mount *m)
+static int put_text(const csn_rootfs_builder *b, const csn_mount *m)
 {
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     size_t len = strlen(m->from);
@@ -144,7 +144,7 @@ static int put_text(const csn_mounts_builder *b, const csn_mount *m)
     return len == 0 || write(fd, m->from, len) == (ssize_t)len ? 0 : -EIO;
 }
 
-static int put_link(const csn_mounts_builder *b, const csn_mount *m)
+static int put_link(const csn_rootfs_builder *b, const csn_mount *m)
 {
     int rc = (int)csn_raw(SYS_symlinkat, m->from, b->root, m->to + 1);
 
@@ -154,24 +154,24 @@ static int put_link(const csn_mounts_builder *b, const csn_mount *m)
     return rc < 0 ? rc : (int)csn_raw(SYS_symlinkat, m->from, b->root, m->to + 1);
 }
 
-static int put_bind(csn_mounts_builder *b, const csn_mount *m, int source)
+static int put_bind(csn_rootfs_builder *b, const csn_mount *m, int source)
 {
     if (source < 0)
         return source;
     int rc = csn_mount_set(source, m->flags, true);
     if (rc == 0)
         rc = put_any(b, source, m->to);
-    b->ours = b->ours && (m->flags & CSN_MOUNT_OURS) != 0;
+    b->ours = b->ours && (m->flags & CSN_MOUNT_TRUSTED) != 0;
     return rc;
 }
 
-static int put_given(csn_mounts_builder *b, const csn_mount *m)
+static int put_given(csn_rootfs_builder *b, const csn_mount *m)
 {
-    b->ours = b->ours && (m->flags & CSN_MOUNT_OURS) != 0;
+    b->ours = b->ours && (m->flags & CSN_MOUNT_TRUSTED) != 0;
     return put_any(b, m->fd, m->to); /* its flags were set by who made it */
 }
 
-static int put_again(const csn_mounts_builder *b, const csn_mount *m)
+static int put_again(const csn_rootfs_builder *b, const csn_mount *m)
 {
     csn_autofd int at = b->ours ? -1 : find(b, m->to);
 
@@ -189,9 +189,9 @@ static int put_again(const csn_mounts_builder *b, const csn_mount *m)
 }
 
 /* A part of the tmpfs that the frame has a place for. */
-static int put_part(const csn_mounts_builder *b, const csn_mount *m, mode_t mode)
+static int put_part(const csn_rootfs_builder *b, const csn_mount *m, mode_t mode)
 {
-    csn_mounts_work *w = b->w;
+    csn_rootfs_work *w = b->w;
     char name[32];
 
     snprintf(name, sizeof(name), "part-%zu", (size_t)(m - w->m.list));
@@ -206,17 +206,17 @@ static int put_part(const csn_mounts_builder *b, const csn_mount *m, mode_t mode
         rc = put(b, copy, m->to, true);
     if (rc < 0 || !(m->flags & CSN_MOUNT_RDONLY))
         return rc;
-    if (w->loft_count == CSN_LOFTS_MAX)
+    if (w->loft_count == CSN_DEFERRED_RDONLY_MAX)
         return -E2BIG;
     w->lofts[w->loft_count++] = csn_steal_fd(&copy);
     return 0;
 }
 
-static int put_scratch(const csn_mounts_builder *b, const csn_mount *m)
+static int put_scratch(const csn_rootfs_builder *b, const csn_mount *m)
 {
     mode_t mode = m->flags & CSN_MOUNT_STICKY ? 01777 : 0755;
 
-    if (csn_mounts_has_frame(&b->w->m))
+    if (csn_rootfs_has_template(&b->w->m))
         return put_part(b, m, mode);
     if (b->ours) {
         int rc = make(b, m->to, true, mode);
@@ -231,7 +231,7 @@ static int put_scratch(const csn_mounts_builder *b, const csn_mount *m)
  * the kernel calls what lies on something unlinked "deleted", and paths are asked for later.
  * Made first of all, where /proc will lie over them: nobody stumbles over two names that refuse
  * everything. */
-static int make_mask(const csn_mounts_builder *b, const char *path)
+static int make_mask(const csn_rootfs_builder *b, const char *path)
 {
     csn_autofd int copy = csn_mount_clone(b->root, path, false);
     int rc = copy < 0 ? copy : csn_mount_set(copy, CSN_MOUNT_RDONLY | CSN_MOUNT_NOEXEC, false);
@@ -241,12 +241,12 @@ static int make_mask(const csn_mounts_builder *b, const char *path)
     return rc < 0 ? rc : csn_steal_fd(&copy);
 }
 
-int csn_mounts_put_masks(const csn_mounts_builder *b)
+int csn_rootfs_mount_masks(const csn_rootfs_builder *b)
 {
     static const char dir[] = "proc/.mask-dir", file[] = "proc/.mask-file";
 
-    csn_mounts_work *w = b->w;
-    if (!csn_mounts_has_frame(&w->m) && mkdirat(b->root, "proc", 0755) < 0)
+    csn_rootfs_work *w = b->w;
+    if (!csn_rootfs_has_template(&w->m) && mkdirat(b->root, "proc", 0755) < 0)
         return -errno;
     if (mkdirat(b->root, dir, 0) < 0 || mknodat(b->root, file, S_IFREG, 0) < 0)
         return -errno;
@@ -256,7 +256,7 @@ int csn_mounts_put_masks(const csn_mounts_builder *b)
 }
 
 /* A copy that finds no place makes the kernel wait for all processors: so ask first. */
-static int put_mask(const csn_mounts_builder *b, const csn_mount *m)
+static int put_mask(const csn_rootfs_builder *b, const csn_mount *m)
 {
     csn_autofd int at = find(b, m->to);
     bool dir;
@@ -270,7 +270,7 @@ static int put_mask(const csn_mounts_builder *b, const csn_mount *m)
     return copy < 0 ? copy : csn_mount_attach(copy, at, "");
 }
 
-static int put_one(csn_mounts_builder *b, const csn_mount *m, int source)
+static int put_one(csn_rootfs_builder *b, const csn_mount *m, int source)
 {
     switch ((csn_mount_kind)m->kind) {
     case CSN_MOUNT_DIR: {
@@ -293,7 +293,7 @@ static int put_one(csn_mounts_builder *b, const csn_mount *m, int source)
     case CSN_MOUNT_PTS:
     case CSN_MOUNT_QUEUES:
         return source < 0 ? source : put(b, source, m->to, true);
-    case CSN_MOUNT_AGAIN:
+    case CSN_MOUNT_SELF:
         return put_again(b, m);
     case CSN_MOUNT_MASK:
         return put_mask(b, m);
@@ -309,7 +309,7 @@ static bool left_out(const csn_mount *m, int rc)
 
 /* The kernel wants to see a whole /proc before it lets anybody mount one: not after the old
  * root has gone. */
-int csn_mounts_open(const csn_mount *m)
+int csn_rootfs_open_sources(const csn_mount *m)
 {
     static const char *const none[] = {NULL};
     static const char *const pts[] = {"ptmxmode", "0666", "mode", "0620", NULL};
@@ -323,11 +323,11 @@ int csn_mounts_open(const csn_mount *m)
     return m->kind == CSN_MOUNT_QUEUES ? csn_mount_new_fs("mqueue", none, m->flags) : -1;
 }
 
-int csn_mounts_put(csn_mounts_builder *b, size_t i)
+int csn_rootfs_mount(csn_rootfs_builder *b, size_t i)
 {
     const csn_mount *m = &b->w->m.list[i];
     int source = b->w->source[i];
-    bool frame = i == 0 && csn_mounts_has_frame(&b->w->m); /* where all others are put */
+    bool frame = i == 0 && csn_rootfs_has_template(&b->w->m); /* where all others are put */
     int rc = frame ? 0 : put_one(b, m, source);
 
     if (source >= 0)

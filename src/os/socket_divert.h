@@ -1,5 +1,5 @@
-/* socket_divert.h: a command whose internet sockets are made by another process, in another network.
- * Raw system calls: static programs link it.
+/* socket_divert.h: a command whose internet sockets are made by another process, in another
+ * network. Raw system calls: static programs link it.
  *
  * A program cannot enter another network without rights that nothing in a jail has. But a
  * socket belongs to the network it was made in, whoever holds it. So the kernel is told to ask

@@ -32,8 +32,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "os/affinity.h"
-#include "os/fsuid.h"
 #include "os/fd_transfer.h"
+#include "os/fsuid.h"
 #include "os/raw_syscall.h"
 
 #ifndef CLONE_PIDFD
@@ -46,21 +46,21 @@
 #define STACK_SIZE (32u * 1024u)
 #define FD_HIGH    64 /* descriptors are parked here while the low ones are filled */
 
-typedef struct csn_orphan_birth {
-    const csn_orphan *o;
-    char *stacks, *stack2; /* of the middle, below it; of the program */
-    int box;               /* where the descriptors are: csn_handover_take */
-    csn_handover handed;   /* and whether they still are */
-    bool alone;            /* no thread takes another guise until the maps are written */
-    int dumpable;          /* the host was, before */
+typedef struct csn_spawn_pending {
+    const csn_spawn_opts *o;
+    char *stacks, *stack2;  /* of the middle, below it; of the program */
+    int box;                /* where the descriptors are: csn_fd_transfer_take */
+    csn_fd_transfer handed; /* and whether they still are */
+    bool alone;             /* no thread takes another guise until the maps are written */
+    int dumpable;           /* the host was, before */
     int middle, pid, pidfd;
-    csn_cpus cpus; /* the host's thread may use */
-    int error;     /* of the program's start */
-    enum csn_orphan_stage stage;
+    csn_affinity cpus; /* the host's thread may use */
+    int error;         /* of the program's start */
+    enum csn_spawn_stage stage;
 } start;
 
 /* What is handed over: the given descriptors without the -1, and the program. */
-static size_t list_fds(const csn_orphan *o, int *ret)
+static size_t list_fds(const csn_spawn_opts *o, int *ret)
 {
     size_t n = 0;
 
@@ -74,14 +74,14 @@ static size_t list_fds(const csn_orphan *o, int *ret)
 
 CSN_IN_CHILD static int take_fds(start *s, int *fds)
 {
-    const csn_orphan *o = s->o;
+    const csn_spawn_opts *o = s->o;
     size_t n = o->exec_fd > 0 ? 1 : 0;
 
     for (size_t i = 0; i < o->nfds; i++)
         n += o->fds[i] >= 0;
-    int rc = csn_handover_take(s->box, fds, n);
+    int rc = csn_fd_transfer_take(s->box, fds, n);
     if (rc == 0)
-        s->handed = CSN_HANDOVER_TAKEN;
+        s->handed = CSN_FD_TRANSFER_TAKEN;
     return rc;
 }
 
@@ -95,9 +95,9 @@ CSN_IN_CHILD static int park(int fd)
 
 /* Puts the given descriptors (have: as they were handed over) at 0..n-1 and closes all others.
  * The program itself comes next, and closes with its exec. */
-CSN_IN_CHILD static int place_fds(const csn_orphan *o, const int *have)
+CSN_IN_CHILD static int place_fds(const csn_spawn_opts *o, const int *have)
 {
-    int parked[CSN_ORPHAN_FDS_MAX];
+    int parked[CSN_SPAWN_FDS_MAX];
     unsigned last = (unsigned)o->nfds;
 
     for (size_t i = 0; i < o->nfds; i++) {
@@ -158,7 +158,7 @@ CSN_IN_CHILD static int keep_caps(void)
 }
 
 /* Groups are given up for good: without that a user may not write its own map. */
-CSN_IN_CHILD static int write_maps(const csn_orphan_walls *w)
+CSN_IN_CHILD static int write_maps(const csn_spawn_namespaces *w)
 {
     int rc = put_text("/proc/self/setgroups", "deny");
 
@@ -171,7 +171,7 @@ CSN_IN_CHILD static int write_maps(const csn_orphan_walls *w)
 
 /* Changing user makes the memory, which is the host program's, undumpable, and the files in
  * /proc that hold our maps root's. Both are set back before anybody else can run. */
-CSN_IN_CHILD static int become(const csn_orphan_walls *w)
+CSN_IN_CHILD static int become(const csn_spawn_namespaces *w)
 {
     long rc = csn_raw(SYS_setgroups, 0, NULL);
 
@@ -205,16 +205,16 @@ CSN_IN_CHILD static void let_others(start *s)
     s->alone = false;
     if (s->dumpable != 1)
         (void)csn_raw(SYS_prctl, PR_SET_DUMPABLE, s->dumpable, 0L, 0L, 0L);
-    csn_guise_thaw();
+    csn_fsuid_thaw();
 }
 
 /* It did not come to the start: nobody is to wait for it. The host itself may, for a second
  * start, before it looks how the first one went. */
 CSN_IN_CHILD static void give_up(start *s)
 {
-    if (s->handed == CSN_HANDOVER_WAITS) {
-        s->handed = CSN_HANDOVER_ABANDONED;
-        csn_handover_abandon();
+    if (s->handed == CSN_FD_TRANSFER_WAITS) {
+        s->handed = CSN_FD_TRANSFER_ABANDONED;
+        csn_fd_transfer_abandon();
     }
     let_others(s);
 }
@@ -222,22 +222,22 @@ CSN_IN_CHILD static void give_up(start *s)
 /* Everything up to the exec. 0 or -errno, at s->stage. */
 CSN_IN_CHILD static int get_ready(start *s)
 {
-    const csn_orphan *o = s->o;
-    int have[CSN_ORPHAN_FDS_MAX + 1];
+    const csn_spawn_opts *o = s->o;
+    int have[CSN_SPAWN_FDS_MAX + 1];
 
-    s->stage = CSN_ORPHAN_EXEC;
+    s->stage = CSN_SPAWN_AT_EXEC;
     if (s->cpus.known)
         (void)csn_raw(SYS_sched_setaffinity, 0, sizeof(s->cpus.bits), s->cpus.bits);
     int rc = take_fds(s, have); /* until then the table is the host's */
     if (rc < 0)
         return rc;
     (void)csn_raw(SYS_setsid);
-    s->stage = CSN_ORPHAN_MAP;
+    s->stage = CSN_SPAWN_AT_MAP;
     rc = o->walls && o->walls->namespaces != 0 ? write_maps(o->walls) : 0;
     if (rc < 0)
         return rc;
     let_others(s);
-    s->stage = CSN_ORPHAN_EXEC;
+    s->stage = CSN_SPAWN_AT_EXEC;
     rc = (int)csn_raw(SYS_chdir, "/");
     if (rc == 0)
         rc = place_fds(o, have);
@@ -252,7 +252,7 @@ CSN_IN_CHILD static int program_main(void *arg)
 {
     static const char *const no_env[] = {NULL};
     start *s = arg;
-    const csn_orphan *o = s->o;
+    const csn_spawn_opts *o = s->o;
     const char *const *env = o->env ? o->env : no_env;
     long rc = get_ready(s);
 
@@ -268,14 +268,14 @@ CSN_IN_CHILD static int program_main(void *arg)
 CSN_IN_CHILD static int middle_main(void *arg)
 {
     start *s = arg;
-    const csn_orphan_walls *w = s->o->walls;
+    const csn_spawn_namespaces *w = s->o->walls;
     int pidfd = -1;
 
-    s->stage = CSN_ORPHAN_USER;
+    s->stage = CSN_SPAWN_AT_USER;
     int rc = w && w->become ? become(w) : 0;
     s->error = -rc;
     if (rc == 0) {
-        s->stage = CSN_ORPHAN_CLONE;
+        s->stage = CSN_SPAWN_AT_CLONE;
         uint64_t flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | SIGCHLD;
         s->pid = (int)csn_raw_clone(program_main, s->stack2 + STACK_SIZE,
                                     flags | (w ? w->namespaces : 0), s, &pidfd);
@@ -291,17 +291,17 @@ CSN_IN_CHILD static int middle_main(void *arg)
 
 /* ---- by the host ---- */
 
-static int new_start(const csn_orphan *o, start **ret)
+static int new_start(const csn_spawn_opts *o, start **ret)
 {
     start *s = malloc(sizeof(*s));
-    int fds[CSN_ORPHAN_FDS_MAX + 1];
+    int fds[CSN_SPAWN_FDS_MAX + 1];
 
     if (!s)
         return -ENOMEM;
-    *s = (start){.o = o, .pid = -1, .pidfd = -1, .dumpable = 1, .stage = CSN_ORPHAN_CLONE};
+    *s = (start){.o = o, .pid = -1, .pidfd = -1, .dumpable = 1, .stage = CSN_SPAWN_AT_CLONE};
     s->stacks = mmap(NULL, 2 * STACK_SIZE, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    int rc = s->stacks == MAP_FAILED ? -errno : csn_handover_begin(fds, list_fds(o, fds));
+    int rc = s->stacks == MAP_FAILED ? -errno : csn_fd_transfer_begin(fds, list_fds(o, fds));
     if (rc >= 0) {
         s->stack2 = s->stacks + STACK_SIZE;
         s->box = rc;
@@ -314,7 +314,7 @@ static int new_start(const csn_orphan *o, start **ret)
     return rc;
 }
 
-int csn_orphan_begin(const csn_orphan *o, csn_orphan_birth **ret)
+int csn_spawn_begin(const csn_spawn_opts *o, csn_spawn_pending **ret)
 {
     uint64_t all = ~0ull, old = 0;
     start *s = NULL;
@@ -326,37 +326,37 @@ int csn_orphan_begin(const csn_orphan *o, csn_orphan_birth **ret)
      * moment, and then no other thread's child may write its maps. */
     s->alone = o->walls && o->walls->become;
     if (s->alone) {
-        csn_guise_freeze();
+        csn_fsuid_freeze();
         s->dumpable = prctl(PR_GET_DUMPABLE, 0L, 0L, 0L, 0L);
     }
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
-    csn_cpus_get(&s->cpus);
+    csn_affinity_get(&s->cpus);
     s->middle = (int)csn_raw_clone(middle_main, s->stack2, CLONE_VM | CLONE_FILES, s, NULL);
     if (s->middle < 0) {
         s->error = -s->middle;
         give_up(s);
     } else {
-        csn_cpus_elsewhere(s->middle);
+        csn_affinity_move_away(s->middle);
     }
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
     *ret = s;
     return 0;
 }
 
-int csn_orphan_end(csn_orphan_birth *s, pid_t *ret_pid, int *ret_pidfd,
-                   enum csn_orphan_stage *ret_stage)
+int csn_spawn_finish(csn_spawn_pending *s, pid_t *ret_pid, int *ret_pidfd,
+                     enum csn_spawn_stage *ret_stage)
 {
     if (s->middle > 0)
         while (waitpid(s->middle, NULL, __WALL) < 0 && errno == EINTR)
             ;
     let_others(s);
     munmap(s->stacks, 2 * STACK_SIZE);
-    csn_handover_end(s->handed);
+    csn_fd_transfer_end(s->handed);
     if (ret_stage)
         *ret_stage = s->stage;
     int e = s->error;
     if (e != 0 && s->pidfd >= 0) {
-        (void)csn_orphan_wait(s->pidfd, 1000);
+        (void)csn_spawn_wait(s->pidfd, 1000);
         close(s->pidfd);
     }
     if (e == 0) {
@@ -367,18 +367,18 @@ int csn_orphan_end(csn_orphan_birth *s, pid_t *ret_pid, int *ret_pidfd,
     return -e;
 }
 
-int csn_orphan_start(const csn_orphan *o, pid_t *ret_pid, int *ret_pidfd,
-                     enum csn_orphan_stage *ret_stage)
+int csn_spawn(const csn_spawn_opts *o, pid_t *ret_pid, int *ret_pidfd,
+              enum csn_spawn_stage *ret_stage)
 {
-    csn_orphan_birth *birth = NULL;
+    csn_spawn_pending *birth = NULL;
 
     if (ret_stage)
-        *ret_stage = CSN_ORPHAN_CLONE;
-    int rc = csn_orphan_begin(o, &birth);
-    return rc < 0 ? rc : csn_orphan_end(birth, ret_pid, ret_pidfd, ret_stage);
+        *ret_stage = CSN_SPAWN_AT_CLONE;
+    int rc = csn_spawn_begin(o, &birth);
+    return rc < 0 ? rc : csn_spawn_finish(birth, ret_pid, ret_pidfd, ret_stage);
 }
 
-int csn_orphan_wait(int pidfd, int timeout_ms)
+int csn_spawn_wait(int pidfd, int timeout_ms)
 {
     struct pollfd pf = {.fd = pidfd, .events = POLLIN};
     uint64_t deadline = timeout_ms < 0 ? 0 : csn_deadline_in((uint64_t)timeout_ms);

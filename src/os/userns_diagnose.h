@@ -1,4 +1,5 @@
-/* userns_diagnose.h: why a host refuses user namespaces, and what its owner could do about it. */
+/* userns_diagnose.h: why a host refuses user namespaces, and what its owner could do about it.
+ */
 #pragma once
 
 /* All texts are static; NULL where nothing is known. */

@@ -12,17 +12,17 @@
 
 #include "os/raw_syscall.h"
 
-typedef struct csn_turn {
+typedef struct csn_vfork_lock {
     int holder; /* pid of the process it was taken in; 0: free */
-} csn_turn;
+} csn_vfork_lock;
 
-static inline bool csn_turn_is_taken(const csn_turn *t)
+static inline bool csn_vfork_lock_is_taken(const csn_vfork_lock *t)
 {
     return __atomic_load_n(&t->holder, __ATOMIC_ACQUIRE) == getpid();
 }
 
 /* For a while, or until it is given back. */
-static inline void csn_turn_wait(const csn_turn *t)
+static inline void csn_vfork_lock_wait(const csn_vfork_lock *t)
 {
     const struct timespec a_while = {.tv_nsec = 10000000};
 
@@ -30,12 +30,12 @@ static inline void csn_turn_wait(const csn_turn *t)
 }
 
 /* The caller has a lock that all takers have. */
-static inline void csn_turn_take(csn_turn *t)
+static inline void csn_vfork_lock_take(csn_vfork_lock *t)
 {
     __atomic_store_n(&t->holder, getpid(), __ATOMIC_RELEASE);
 }
 
-CSN_UNWATCHED static inline void csn_turn_give_back(csn_turn *t)
+CSN_NO_SANITIZE static inline void csn_vfork_lock_release(csn_vfork_lock *t)
 {
     __atomic_store_n(&t->holder, 0, __ATOMIC_RELEASE);
     (void)csn_raw(SYS_futex, &t->holder, 1 /* FUTEX_WAKE */, 1 << 30);

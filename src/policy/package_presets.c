@@ -1,4 +1,5 @@
-/* package_presets.c: the one table of package managers and the domains of their public services.
+/* package_presets.c: the one table of package managers and the domains of their public
+ * services.
  *
  * Called where a policy with `packages` is checked and expanded. Domains are written as
  * wildcards; `bare` says that the service also answers at the domain itself. Ports are those

@@ -1,4 +1,5 @@
-/* protected_content.c: is a protected file that appeared one that git itself wrote, and harmless?
+/* protected_content.c: is a protected file that appeared one that git itself wrote, and
+ * harmless?
  *
  * Called when a command has ended, for what the scan found. Path and content are the
  * attacker's. What must hold: "harmless" is said only of content that was understood to its
@@ -93,7 +94,7 @@ static char *dir_of(const char *path)
 }
 
 /* The content without the newline that ends it, as a string; NULL: more than one line. */
-static char *one_line(const csn_protect_doc *doc)
+static char *one_line(const csn_protected_content *doc)
 {
     const char *text = doc->text;
     size_t len = doc->len;
@@ -108,7 +109,8 @@ static char *one_line(const csn_protect_doc *doc)
 
 /* `gitdir: PATH`, as submodules and worktrees have it. The repository it leads to is judged by
  * its own files; its config also for where it would put what it checks out. */
-static const char *judge_gitfile(const csn_protect_doc *doc, csn_protect_verdict *v)
+static const char *judge_gitfile(const csn_protected_content *doc,
+                                 csn_protected_content_verdict *v)
 {
     static const char head[] = "gitdir: ";
     csn_autofree char *line = one_line(doc), *dir = dir_of(doc->path);
@@ -127,7 +129,8 @@ static const char *judge_gitfile(const csn_protect_doc *doc, csn_protect_verdict
     return go_down(v->also, "config", 6) ? NULL : "a .git file with a path too long";
 }
 
-static const char *judge_config(const csn_protect_doc *doc, csn_protect_verdict *v)
+static const char *judge_config(const csn_protected_content *doc,
+                                csn_protected_content_verdict *v)
 {
     csn_autofree char *tree = NULL, *dir = dir_of(doc->path);
 
@@ -142,7 +145,7 @@ static const char *judge_config(const csn_protect_doc *doc, csn_protect_verdict 
 }
 
 /* `git worktree` writes exactly this, in exactly this place. */
-static const char *judge_commondir(const csn_protect_doc *doc)
+static const char *judge_commondir(const csn_protected_content *doc)
 {
     csn_autofree char *line = one_line(doc), *dir = dir_of(doc->path);
 
@@ -154,32 +157,33 @@ static const char *judge_commondir(const csn_protect_doc *doc)
     return "a commondir that git worktree did not write";
 }
 
-static const char *judge(const csn_protect_doc *doc, csn_protect_verdict *v)
+static const char *judge(const csn_protected_content *doc, csn_protected_content_verdict *v)
 {
     if (doc->link)
         return "a symbolic link";
-    switch (csn_protect_rule_kind(doc->rule)) {
-    case CSN_PROTECT_GITFILE:
+    switch (csn_protected_name_rule_kind(doc->rule)) {
+    case CSN_PROTECTED_NAME_GITFILE:
         return judge_gitfile(doc, v);
-    case CSN_PROTECT_GITCONFIG:
+    case CSN_PROTECTED_NAME_GITCONFIG:
         return judge_config(doc, v);
-    case CSN_PROTECT_COMMONDIR:
+    case CSN_PROTECTED_NAME_COMMONDIR:
         return judge_commondir(doc);
-    case CSN_PROTECT_GITINDEX:
+    case CSN_PROTECTED_NAME_GITINDEX:
         return csn_gitindex_is_harmless(doc->text, doc->len, doc->hash_len)
                    ? NULL
                    : "an index with paths that git refuses";
-    case CSN_PROTECT_TODO:
+    case CSN_PROTECTED_NAME_TODO:
         return csn_gittodo_is_harmless(doc->text, doc->len) ? NULL : "exec in a rebase";
-    case CSN_PROTECT_ALWAYS:
+    case CSN_PROTECTED_NAME_ALWAYS:
         break;
     }
-    return csn_protect_rule_text(doc->rule);
+    return csn_protected_name_rule_text(doc->rule);
 }
 
-void csn_protect_judge(const csn_protect_doc *doc, csn_protect_verdict *ret)
+void csn_protected_content_check(const csn_protected_content *doc,
+                                 csn_protected_content_verdict *ret)
 {
-    *ret = (csn_protect_verdict){0};
+    *ret = (csn_protected_content_verdict){0};
     const char *why = judge(doc, ret);
 
     ret->harmless = !why;
@@ -189,10 +193,10 @@ void csn_protect_judge(const csn_protect_doc *doc, csn_protect_verdict *ret)
     }
 }
 
-void csn_protect_verdict_release(csn_protect_verdict *v)
+void csn_protected_content_verdict_release(csn_protected_content_verdict *v)
 {
     free(v->why);
     free(v->real_dir);
     free(v->also);
-    *v = (csn_protect_verdict){0};
+    *v = (csn_protected_content_verdict){0};
 }

@@ -1,8 +1,8 @@
 /* protected_names.c: the table of protected names, and finding them in paths and walks.
  *
  * Called by the file operations (match), at a sandbox's start (top) and by the scan after each
- * command (csn_protect_names). An agent chooses the paths. What must hold: no spelling of a
- * protected path is missed, at any depth, and ordinary names are dismissed in a few
+ * command (csn_protected_name_rules). An agent chooses the paths. What must hold: no spelling
+ * of a protected path is missed, at any depth, and ordinary names are dismissed in a few
  * comparisons, because the scan asks about every name of the workspace.
  *
  * Left out on purpose:
@@ -25,26 +25,26 @@
 
 typedef struct row {
     const char *name;
-    csn_protect_kind kind;
+    csn_protected_name_kind kind;
     bool top; /* can be read-only while the sandbox runs: nothing ordinary writes it */
     const char *rule;
 } row;
 
 #define ROW(name, why)                                                                         \
     {                                                                                          \
-        name, CSN_PROTECT_ALWAYS, true, name ": " why                                          \
+        name, CSN_PROTECTED_NAME_ALWAYS, true, name ": " why                                   \
     }
 #define KIND(name, kind, top, why)                                                             \
     {                                                                                          \
-        name, CSN_PROTECT_##kind, top, name ": " why                                           \
+        name, CSN_PROTECTED_NAME_##kind, top, name ": " why                                    \
     }
 #define SHELL(name)  ROW(name, "shells run it when they start or end")
 #define MCP(name)    ROW(name, "names programs that agents start as MCP servers")
 #define AGENT(name)  ROW(name, "holds commands or permissions of an agent")
 #define EDITOR(name) ROW(name, "an editor runs what it names")
 
-/* Rows with the same directory stand together: csn_protect_top counts on it. A row covers what
- * is below it as well, but for `.git` itself. */
+/* Rows with the same directory stand together: csn_protected_name_each_place counts on it. A
+ * row covers what is below it as well, but for `.git` itself. */
 static const row rows[] = {
     /* git. The same names count in submodules, worktrees and bare repositories. */
     KIND(".git", GITFILE, true, "as a file or link it sends git to another repository"),
@@ -284,7 +284,8 @@ static uint8_t marks_of(const char *folded)
 }
 
 /* Does a row go on with this name, after the first `prefix` bytes of row `like`? */
-static bool follow(csn_names_step *s, size_t like, size_t prefix, const char *folded, size_t n)
+static bool follow(csn_name_rules_step *s, size_t like, size_t prefix, const char *folded,
+                   size_t n)
 {
     for (size_t i = like; i < ROW_COUNT; i++) {
         const char *rest = rows[i].name + prefix;
@@ -304,7 +305,7 @@ static bool follow(csn_names_step *s, size_t like, size_t prefix, const char *fo
     return false;
 }
 
-static bool follow_suffix(csn_names_step *s, const char *name, size_t len)
+static bool follow_suffix(csn_name_rules_step *s, const char *name, size_t len)
 {
     for (size_t i = ROW_COUNT - 1; rows[i].name[0] == '*'; i--) {
         if (ends_with(name, len, rows[i].name + 1)) {
@@ -318,9 +319,9 @@ static bool follow_suffix(csn_names_step *s, const char *name, size_t len)
 }
 
 /* Inside a protected directory. git runs no sample; and only those directly in it are known. */
-static csn_names_step step_covered(uint32_t at, const char *name, size_t len)
+static csn_name_rules_step step_covered(uint32_t at, const char *name, size_t len)
 {
-    csn_names_step s = {.at = at, .rule = (uint8_t)AT_ROW(at), .wanted = true};
+    csn_name_rules_step s = {.at = at, .rule = (uint8_t)AT_ROW(at), .wanted = true};
 
     s.wanted_link = true;
     if (strcmp(rows[s.rule].name, ".git/hooks") == 0 && ends_with(name, len, ".sample"))
@@ -331,16 +332,16 @@ static csn_names_step step_covered(uint32_t at, const char *name, size_t len)
 /* Directories of git that lead to further repositories, and the one with most of the files.
  * The latter only where nobody works: a directory is soon made to look like a repository, and
  * `objects` in it would be a hiding place. */
-static void step_git(csn_names_step *s, uint32_t at, const char *folded)
+static void step_git(csn_name_rules_step *s, uint32_t at, const char *folded)
 {
     if (strcmp(folded, "modules") == 0 || strcmp(folded, "worktrees") == 0)
         s->at = AT_DEEP;
     s->skip = ((at & AT_LAYOUT) == 0 || (at & AT_DEEP) != 0) && strcmp(folded, "objects") == 0;
 }
 
-static csn_names_step protect_step(uint32_t at, const char *name, size_t len)
+static csn_name_rules_step protect_step(uint32_t at, const char *name, size_t len)
 {
-    csn_names_step s = {0};
+    csn_name_rules_step s = {0};
     char folded[FOLDED_SIZE];
 
     if (len == 0 || (at == 0 && !may_start(name, len)))
@@ -379,13 +380,13 @@ static uint32_t protect_settle(uint32_t at, uint8_t marks)
     return whole || (marks & linked) == linked ? AT_GIT | AT_LAYOUT | (at & AT_DEEP) : at;
 }
 
-const csn_names csn_protect_names = {protect_step, protect_settle};
+const csn_name_rules csn_protected_name_rules = {protect_step, protect_settle};
 
 /* ---- paths ---- */
 
 static bool match(const char *path, bool tree, const char **ret_rule)
 {
-    csn_names_step s = {0};
+    csn_name_rules_step s = {0};
 
     while (*path) {
         size_t len = strcspn(path, "/");
@@ -403,22 +404,22 @@ static bool match(const char *path, bool tree, const char **ret_rule)
     return false;
 }
 
-bool csn_protect_match(const char *path, const char **ret_rule)
+bool csn_protected_name_match(const char *path, const char **ret_rule)
 {
     return match(path, false, ret_rule);
 }
 
-bool csn_protect_match_tree(const char *path, const char **ret_rule)
+bool csn_protected_name_match_tree(const char *path, const char **ret_rule)
 {
     return match(path, true, ret_rule);
 }
 
-csn_protect_kind csn_protect_rule_kind(uint8_t rule)
+csn_protected_name_kind csn_protected_name_rule_kind(uint8_t rule)
 {
-    return rule < ROW_COUNT ? rows[rule].kind : CSN_PROTECT_ALWAYS;
+    return rule < ROW_COUNT ? rows[rule].kind : CSN_PROTECTED_NAME_ALWAYS;
 }
 
-const char *csn_protect_rule_text(uint8_t rule)
+const char *csn_protected_name_rule_text(uint8_t rule)
 {
     return rule < ROW_COUNT ? rows[rule].rule : "";
 }
@@ -431,22 +432,23 @@ static bool is_new_parent(size_t i, size_t len)
     return i == 0 || strncmp(rows[i].name, rows[i - 1].name, len + 1) != 0;
 }
 
-void csn_protect_top(void (*fn)(void *ctx, const csn_protect_place *place), void *ctx)
+void csn_protected_name_each_place(void (*fn)(void *ctx, const csn_protected_name_place *place),
+                                   void *ctx)
 {
     for (size_t i = 0; i < ROW_COUNT; i++) {
         const row *r = &rows[i];
         if (!r->top || r->name[0] == '*')
             continue;
         for (const char *slash = strchr(r->name, '/'); slash; slash = strchr(slash + 1, '/')) {
-            csn_protect_place dir = {.pin = true};
+            csn_protected_name_place dir = {.pin = true};
             size_t len = (size_t)(slash - r->name);
             if (!is_new_parent(i, len))
                 continue;
             memcpy(dir.path, r->name, len);
             fn(ctx, &dir);
         }
-        csn_protect_place place = {.file_only = r->kind == CSN_PROTECT_GITFILE,
-                                   .rule = r->rule};
+        csn_protected_name_place place = {.file_only = r->kind == CSN_PROTECTED_NAME_GITFILE,
+                                          .rule = r->rule};
         memcpy(place.path, r->name, strlen(r->name));
         fn(ctx, &place);
     }

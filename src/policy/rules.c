@@ -294,7 +294,7 @@ static csn_rule_hit judge_one(const csn_rules *r, uint32_t op, const char *path)
     return (csn_rule_hit){.allowed = best->allow, .rule = best->text, .source = best->source};
 }
 
-csn_rule_hit csn_rules_judge(const csn_rules *r, uint32_t op, const char *path)
+csn_rule_hit csn_rules_check(const csn_rules *r, uint32_t op, const char *path)
 {
     csn_rule_hit hit = {.outside = true};
 

@@ -36,7 +36,7 @@ void csn_rules_free(csn_rules *r);
 /* Is there anything beyond plain whole directories? false: containment in a root is enough. */
 bool csn_rules_has_carveouts(const csn_rules *r);
 /* op may have several bits: all must be allowed, the first refusal is the answer. */
-csn_rule_hit csn_rules_judge(const csn_rules *r, uint32_t op, const char *path);
+csn_rule_hit csn_rules_check(const csn_rules *r, uint32_t op, const char *path);
 /* The smallest rule that would allow it: "--read /etc/ssl" style text, malloc'd. */
 char *csn_rules_hint(uint32_t op, const char *path);
 const char *csn_op_name(uint32_t op);      /* "read" ...; NULL when it is not exactly one */

@@ -1,7 +1,7 @@
 /* shwords.c: finds every command word of a shell line.
  *
- * Called by core/command_policy.c for the command allow-list. It is bash's grammar written out as a
- * recursive descent over shlex.c; nothing is run and nothing is looked up. The line is an
+ * Called by core/command_policy.c for the command allow-list. It is bash's grammar written out
+ * as a recursive descent over shlex.c; nothing is run and nothing is looked up. The line is an
  * attacker's. What must hold: a command the shell would run by name is reported, or the line is
  * reported as uncertain; reporting too much is a nuisance, too little is a hole. So it accepts
  * more than bash does (empty lists, odd places for `!`), and gives up at anything it has no

@@ -76,7 +76,7 @@ csn_status csn_remote_begin(const csn_remote_kind *kind, const csn_config *confi
     return st;
 }
 
-void csn_remote_attend(void *state, int32_t stop_fd)
+void csn_remote_set_stop_fd(void *state, int32_t stop_fd)
 {
     csn_remote *r = state;
 
@@ -168,7 +168,7 @@ csn_status csn_remote_read_note(csn_remote *r, csn_buf *out, csn_error **err)
 
 /* The sandbox is on record now: with what another process finds it by. Once it was, a record
  * that is missing has been removed with the sandbox, and is not made again. */
-csn_status csn_remote_settle(void *state, csn_error **err)
+csn_status csn_remote_commit(void *state, csn_error **err)
 {
     csn_remote *r = state;
     csn_autobuf text;

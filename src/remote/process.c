@@ -232,7 +232,7 @@ csn_status csn_remote_start(void *state, const csn_exec_req *req, uint64_t outpu
     return CSN_OK;
 }
 
-void csn_remote_untie(void *p)
+void csn_remote_release_tied(void *p)
 {
     tie *t = p;
 

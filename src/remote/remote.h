@@ -56,7 +56,8 @@ typedef struct csn_remote_exit {
 
 #define CSN_REMOTE_STDIN (1u << 0) /* run takes a live input_fd */
 /* run carries text, and of an end a number: output goes through it in base64, and the end is
- * told in the output (base64_stream.c). A command that is let go speaks ASCII and is not coded. */
+ * told in the output (base64_stream.c). A command that is let go speaks ASCII and is not coded.
+ */
 #define CSN_REMOTE_TEXT (1u << 1)
 /* No command can reach another: `run` ends the tree by itself at the deadline, and a request
  * that is given up takes its command along. */
@@ -113,9 +114,9 @@ csn_status csn_remote_new(const csn_remote_kind *kind, const csn_config *config,
 /* That, and what the kind configures: the rest of an open (find: of a connect). */
 csn_status csn_remote_begin(const csn_remote_kind *kind, const csn_config *config,
                             const char *id, bool find, void **ret_state, csn_error **err);
-void csn_remote_attend(void *state, int32_t stop_fd);
+void csn_remote_set_stop_fd(void *state, int32_t stop_fd);
 csn_status csn_remote_ready(void *state, csn_error **err);
-csn_status csn_remote_settle(void *state, csn_error **err);
+csn_status csn_remote_commit(void *state, csn_error **err);
 void csn_remote_close(void *state);
 csn_status csn_remote_destroy(void *state, csn_error **err);
 csn_status csn_remote_extend(void *state, uint64_t ms, csn_error **err);
@@ -126,7 +127,7 @@ csn_status csn_remote_exec(void *state, const csn_exec_req *req, const csn_sink 
 
 csn_status csn_remote_start(void *state, const csn_exec_req *req, uint64_t output_max,
                             int64_t *ret_pid, void **ret_tie, csn_error **err);
-void csn_remote_untie(void *tie);
+void csn_remote_release_tied(void *tie);
 csn_status csn_remote_processes(void *state, int64_t pid, uint64_t wait_ms, csn_process_fn fn,
                                 void *ctx, csn_error **err);
 csn_status csn_remote_logs(void *state, int64_t pid, int stream, uint64_t offset,
@@ -142,12 +143,12 @@ csn_status csn_remote_wait_port(void *state, uint16_t port, uint64_t timeout_ms,
 
 /* What all ops tables have in common, and what those have that let processes live on. */
 #define CSN_REMOTE_OPS                                                                         \
-    .attend = csn_remote_attend, .ready = csn_remote_ready, .settle = csn_remote_settle,       \
+    .attend = csn_remote_set_stop_fd, .ready = csn_remote_ready, .settle = csn_remote_commit,  \
     .close = csn_remote_close, .destroy = csn_remote_destroy, .exec = csn_remote_exec
 #define CSN_REMOTE_PROCESS_OPS                                                                 \
-    .start = csn_remote_start, .untie = csn_remote_untie, .processes = csn_remote_processes,   \
-    .logs = csn_remote_logs, .signal = csn_remote_signal, .feed = csn_remote_feed,             \
-    .resize = csn_remote_resize, .wait_port = csn_remote_wait_port
+    .start = csn_remote_start, .release_tied = csn_remote_release_tied,                        \
+    .processes = csn_remote_processes, .logs = csn_remote_logs, .signal = csn_remote_signal,   \
+    .feed = csn_remote_feed, .resize = csn_remote_resize, .wait_port = csn_remote_wait_port
 
 /* ---- for the code of a provider ---- */
 
@@ -181,14 +182,15 @@ static inline bool csn_remote_shared(const csn_remote *r)
 csn_status csn_remote_check(const csn_remote_kind *kind, const csn_config *c, uint32_t can,
                             csn_error **err);
 
-/* step_lock.c: for providers whose sandbox can do one thing at a time: among all threads, and all
- * processes that know it, one has the turn. Waits until the deadline (0: none) or a cancel. */
-typedef struct csn_turn csn_turn;
-csn_status csn_turn_new(csn_turn **ret, csn_error **err);
-void csn_turn_free(csn_turn *t);
-csn_status csn_turn_take(csn_turn *t, const csn_remote *r, uint64_t deadline_ns,
-                         const int32_t cancel_fds[3], csn_error **err);
-void csn_turn_give(csn_turn *t);
+/* step_lock.c: for providers whose sandbox can do one thing at a time: among all threads, and
+ * all processes that know it, one has the turn. Waits until the deadline (0: none) or a cancel.
+ */
+typedef struct csn_step_lock csn_step_lock;
+csn_status csn_step_lock_new(csn_step_lock **ret, csn_error **err);
+void csn_step_lock_free(csn_step_lock *t);
+csn_status csn_step_lock_take(csn_step_lock *t, const csn_remote *r, uint64_t deadline_ns,
+                              const int32_t cancel_fds[3], csn_error **err);
+void csn_step_lock_give(csn_step_lock *t);
 
 /* ---- between the files of this directory ---- */
 

@@ -21,14 +21,14 @@
 #define LOOK_MS_MIN 2 /* how often the lock of other processes is looked at */
 #define LOOK_MS_MAX 50
 
-struct csn_turn {
+struct csn_step_lock {
     int free; /* readable while nobody of this process has it */
     int lock; /* held against other processes, or -1 */
 };
 
-csn_status csn_turn_new(csn_turn **ret, csn_error **err)
+csn_status csn_step_lock_new(csn_step_lock **ret, csn_error **err)
 {
-    csn_turn *t = calloc(1, sizeof(*t));
+    csn_step_lock *t = calloc(1, sizeof(*t));
 
     if (!t)
         return csn_fail(err, CSN_NOMEM, "open");
@@ -42,7 +42,7 @@ csn_status csn_turn_new(csn_turn **ret, csn_error **err)
     return CSN_OK;
 }
 
-void csn_turn_free(csn_turn *t)
+void csn_step_lock_free(csn_step_lock *t)
 {
     if (!t)
         return;
@@ -69,7 +69,7 @@ static csn_status wait_for(int fd, int most_ms, uint64_t deadline_ns,
     return CSN_OK;
 }
 
-static csn_status take_here(csn_turn *t, uint64_t deadline_ns, const int32_t cancel_fds[3],
+static csn_status take_here(csn_step_lock *t, uint64_t deadline_ns, const int32_t cancel_fds[3],
                             csn_error **err)
 {
     uint64_t one;
@@ -84,7 +84,7 @@ static csn_status take_here(csn_turn *t, uint64_t deadline_ns, const int32_t can
 }
 
 /* The record may be removed meanwhile, with the sandbox: what to do then is the caller's. */
-static csn_status take_there(csn_turn *t, const csn_remote *r, uint64_t deadline_ns,
+static csn_status take_there(csn_step_lock *t, const csn_remote *r, uint64_t deadline_ns,
                              const int32_t cancel_fds[3], csn_error **err)
 {
     csn_autofd int dir = csn_remote_note_dir(r, false);
@@ -103,8 +103,8 @@ static csn_status take_there(csn_turn *t, const csn_remote *r, uint64_t deadline
     return CSN_OK;
 }
 
-csn_status csn_turn_take(csn_turn *t, const csn_remote *r, uint64_t deadline_ns,
-                         const int32_t cancel_fds[3], csn_error **err)
+csn_status csn_step_lock_take(csn_step_lock *t, const csn_remote *r, uint64_t deadline_ns,
+                              const int32_t cancel_fds[3], csn_error **err)
 {
     csn_status st = take_here(t, deadline_ns, cancel_fds, err);
 
@@ -112,11 +112,11 @@ csn_status csn_turn_take(csn_turn *t, const csn_remote *r, uint64_t deadline_ns,
         return st;
     st = take_there(t, r, deadline_ns, cancel_fds, err);
     if (st < 0)
-        csn_turn_give(t);
+        csn_step_lock_give(t);
     return st;
 }
 
-void csn_turn_give(csn_turn *t)
+void csn_step_lock_give(csn_step_lock *t)
 {
     const uint64_t one = 1;
 

@@ -21,8 +21,8 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/path.h"
-#include "runtime/write.h"
 #include "os/beneath.h"
+#include "runtime/write.h"
 
 #define HELD_MAX 128
 #define SPARE    64 /* descriptors that are left to everybody else */
@@ -42,7 +42,7 @@ typedef struct step {
 } step;
 
 typedef struct batch {
-    csn_kept *l;
+    csn_runtime *l;
     step *steps;
     size_t count;
     dir *dirs;
@@ -89,7 +89,8 @@ static int park(batch *b, step *s)
     *d = (dir){.dev = st.st_dev, .ino = st.st_ino, .fd = -1, .grant = grant};
     /* Without /proc there is no path to come back by, and the descriptor is kept after all. */
     if (b->held >= HELD_MAX) {
-        csn_autofree char *found = csn_kept_fd_path(p->fd), *top = csn_kept_fd_path(grant->fd);
+        csn_autofree char *found = csn_runtime_fd_path(p->fd),
+                          *top = csn_runtime_fd_path(grant->fd);
         const char *below = found && top ? csn_path_below(found, top) : NULL;
         d->path = below ? strdup(*below ? below : ".") : NULL;
     }
@@ -269,8 +270,8 @@ static void drop_all(batch *b, bool failed)
     }
 }
 
-csn_status csn_kept_write_batch(csn_kept *l, const csn_write_req *reqs, size_t count,
-                                csn_written *rets, csn_error **err)
+csn_status csn_runtime_write_batch(csn_runtime *l, const csn_write_req *reqs, size_t count,
+                                   csn_written *rets, csn_error **err)
 {
     CSN_CLEANUP(batch_free) batch b = {.l = l, .count = count};
     struct rlimit lim;

@@ -16,9 +16,9 @@
 
 #include "base/error.h"
 #include "base/path.h"
-#include "runtime/files.h"
 #include "os/beneath.h"
 #include "os/tree.h"
+#include "runtime/files.h"
 
 /* Makes what is missing above the name, unless the caller wants none made. */
 static csn_status make_parents(const csn_target *t, csn_parent *p, uint32_t flags,
@@ -37,7 +37,7 @@ static csn_status make_parents(const csn_target *t, csn_parent *p, uint32_t flag
     return csn_target_fail(t, -rc, err);
 }
 
-csn_status csn_kept_mkdir(void *state, const char *path, uint32_t flags, csn_error **err)
+csn_status csn_runtime_mkdir(void *state, const char *path, uint32_t flags, csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_WRITE, path, flags);
     csn_autoparent p = CSN_PARENT_NONE;
@@ -73,7 +73,7 @@ csn_status csn_kept_mkdir(void *state, const char *path, uint32_t flags, csn_err
     return CSN_OK;
 }
 
-csn_status csn_kept_chmod(void *state, const char *path, uint32_t mode, csn_error **err)
+csn_status csn_runtime_chmod(void *state, const char *path, uint32_t mode, csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_WRITE, path, 0);
     csn_autofd int fd = -1;
@@ -88,7 +88,8 @@ csn_status csn_kept_chmod(void *state, const char *path, uint32_t mode, csn_erro
 
 /* The target is data and may say anything: links are inert until a path is resolved through
  * them, and that is refused when it leads out. */
-csn_status csn_kept_symlink(void *state, const char *target, const char *path, csn_error **err)
+csn_status csn_runtime_symlink(void *state, const char *target, const char *path,
+                               csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_WRITE | CSN_OP_TREE, path, 0);
     csn_autoparent p = CSN_PARENT_NONE;
@@ -128,7 +129,7 @@ static int censor_entry(void *ctx, const char *path, const struct stat *st, cons
         full = NULL;
         c->st = csn_fail(c->err, CSN_NOMEM, "out of memory");
     } else {
-        c->st = csn_kept_judge(c->t->l, c->t->op, c->t->asked, full, c->err);
+        c->st = csn_runtime_check_rules(c->t->l, c->t->op, c->t->asked, full, c->err);
     }
     return c->st < 0;
 }
@@ -151,7 +152,7 @@ static csn_status judge_tree(const csn_target *t, int fd, const char *start, csn
  * agent asked, and the rules bind agents, not the rest of the host. */
 static csn_status remove_tree(const csn_target *t, const csn_parent *p, csn_error **err)
 {
-    if (csn_target_judged(t)) {
+    if (csn_target_checked(t)) {
         csn_autofd int fd =
             openat(p->fd, p->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
@@ -167,9 +168,9 @@ static csn_status remove_tree(const csn_target *t, const csn_parent *p, csn_erro
 
 /* One unlink decides most calls. It takes the commit lock, so that a conditional write that has
  * just looked at the file does not bring it back. */
-csn_status csn_kept_remove(void *state, const char *path, uint32_t flags, csn_error **err)
+csn_status csn_runtime_remove(void *state, const char *path, uint32_t flags, csn_error **err)
 {
-    csn_kept *l = state;
+    csn_runtime *l = state;
     uint32_t tree = flags & CSN_FILE_RECURSIVE ? CSN_OP_TREE : 0;
     csn_target t = csn_target_of(l, CSN_OP_DELETE | tree, path, flags);
     csn_autoparent p = CSN_PARENT_NONE;
@@ -193,9 +194,9 @@ csn_status csn_kept_remove(void *state, const char *path, uint32_t flags, csn_er
 }
 
 /* The held base is emptied, whatever its path names by now. */
-csn_status csn_kept_cleanup(void *state, csn_error **err)
+csn_status csn_runtime_cleanup(void *state, csn_error **err)
 {
-    csn_kept *l = state;
+    csn_runtime *l = state;
     csn_target t = csn_target_of(l, CSN_OP_DELETE, l->base.path, 0);
 
     if (strcmp(l->base.path, "/") == 0)
@@ -204,7 +205,7 @@ csn_status csn_kept_cleanup(void *state, csn_error **err)
     if (fd < 0)
         return csn_target_fail(&t, errno, err);
     t.grant = &l->base;
-    if (csn_target_judged(&t)) {
+    if (csn_target_checked(&t)) {
         csn_status st = judge_tree(&t, fd, l->base.path, err);
         if (st < 0)
             return st;
@@ -249,17 +250,17 @@ static csn_status judge_moved(const csn_target *ft, const csn_parent *fp, const 
     csn_autofree char *start = NULL, *end = NULL, *missing = NULL, *more = NULL;
     csn_status st = CSN_OK;
 
-    if (!S_ISDIR(fp->st.st_mode) || !(csn_target_judged(ft) || csn_target_judged(tt)))
+    if (!S_ISDIR(fp->st.st_mode) || !(csn_target_checked(ft) || csn_target_checked(tt)))
         return CSN_OK;
     csn_autofd int fd =
         openat(fp->fd, fp->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return csn_target_fail(ft, errno, err);
-    if (csn_target_judged(ft)) {
+    if (csn_target_checked(ft)) {
         start = csn_target_path(ft, fd, "");
         st = judge_tree(ft, fd, start, err);
     }
-    if (st < 0 || !csn_target_judged(tt))
+    if (st < 0 || !csn_target_checked(tt))
         return st;
     missing = csn_parent_missing(tp);
     if (!missing || asprintf(&more, "%s%s%s", missing, *missing ? "/" : "", tp->name) < 0) {
@@ -271,10 +272,10 @@ static csn_status judge_moved(const csn_target *ft, const csn_parent *fp, const 
 }
 
 /* Judges both names and all that moves along before the first directory is made. */
-csn_status csn_kept_rename(void *state, const char *from, const char *to, uint32_t flags,
-                           csn_error **err)
+csn_status csn_runtime_rename(void *state, const char *from, const char *to, uint32_t flags,
+                              csn_error **err)
 {
-    csn_kept *l = state;
+    csn_runtime *l = state;
     /* Also read: what may not be read must not move to where it may. */
     csn_target ft = csn_target_of(l, CSN_OP_DELETE | CSN_OP_READ | CSN_OP_TREE, from, flags);
     csn_target tt = csn_target_of(l, CSN_OP_WRITE | CSN_OP_TREE, to, flags);

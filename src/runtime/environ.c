@@ -89,7 +89,7 @@ static int put_config(char ***v, const char *const *config)
     return e;
 }
 
-csn_status csn_kept_environ_new(const csn_kept *l, char ***ret, csn_error **err)
+csn_status csn_runtime_environ_new(const csn_runtime *l, char ***ret, csn_error **err)
 {
     char **v = NULL;
     int e = put_pair(&v, "PATH", DEFAULT_PATH);
@@ -120,8 +120,9 @@ static bool overridden(const char *assignment, const char *const *extra, size_t 
     return false;
 }
 
-csn_status csn_kept_environ_merge(const csn_kept *l, const char *const *extra, const char *pwd,
-                                  const char ***ret, char **ret_pwd, csn_error **err)
+csn_status csn_runtime_environ_merge(const csn_runtime *l, const char *const *extra,
+                                     const char *pwd, const char ***ret, char **ret_pwd,
+                                     csn_error **err)
 {
     const char *const *base = (const char *const *)l->environ_base;
     size_t n = 0;

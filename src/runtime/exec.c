@@ -23,15 +23,15 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/strv.h"
-#include "runtime/link.h"
 #include "os/pump.h"
+#include "runtime/link.h"
 
 #define EXIT_NOT_FOUND 127
 #define EXIT_NOT_EXEC  126
 
 /* One running command, as the caller's thread sees it. */
 typedef struct run {
-    csn_kept *l;
+    csn_runtime *l;
     const csn_exec_req *req;
     csn_pump pump;
     int channel;
@@ -45,7 +45,7 @@ typedef struct run {
 /* ---- what commands share
  * --------------------------------------------------------------------- */
 
-void csn_kept_setting_release(csn_kept_setting *s)
+void csn_runtime_command_env_release(csn_runtime_command_env *s)
 {
     if (s->cwd_fd >= 0)
         close(csn_steal_fd(&s->cwd_fd));
@@ -54,29 +54,30 @@ void csn_kept_setting_release(csn_kept_setting *s)
     free(CSN_STEAL(s->env));
 }
 
-csn_status csn_kept_setting_make(csn_kept *l, const csn_exec_req *req, csn_kept_setting *ret,
-                                 csn_error **err)
+csn_status csn_runtime_command_env_make(csn_runtime *l, const csn_exec_req *req,
+                                        csn_runtime_command_env *ret, csn_error **err)
 {
-    csn_kept_setting s = {.cwd_fd = -1};
+    csn_runtime_command_env s = {.cwd_fd = -1};
 
     if (req->flags & CSN_EXEC_SUDO)
         return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no sudo", l->kind->name);
     const char *cwd = req->cwd ? req->cwd : l->base.path;
-    csn_status st = csn_kept_open_cwd(l, cwd, &s.cwd_fd, &s.cwd_path, err);
+    csn_status st = csn_runtime_open_cwd(l, cwd, &s.cwd_fd, &s.cwd_path, err);
     if (st < 0) {
         st = csn_wrap(st, err, "working directory");
-        return l->kind->rooted ? csn_link_judge(l, st, err) : st;
+        return l->kind->rooted ? csn_link_check_alive(l, st, err) : st;
     }
-    st = csn_kept_environ_merge(l, req->env, s.cwd_path, &s.env, &s.pwd, err);
+    st = csn_runtime_environ_merge(l, req->env, s.cwd_path, &s.env, &s.pwd, err);
     if (st < 0) {
-        csn_kept_setting_release(&s);
+        csn_runtime_command_env_release(&s);
         return st;
     }
     *ret = s;
     return CSN_OK;
 }
 
-int csn_kept_spawn_text(uint32_t stage, int errnum, const char *argv0, char *text, size_t size)
+int csn_runtime_spawn_text(uint32_t stage, int errnum, const char *argv0, char *text,
+                           size_t size)
 {
     const char *why = strerrordesc_np(errnum);
 
@@ -96,8 +97,8 @@ int csn_kept_spawn_text(uint32_t stage, int errnum, const char *argv0, char *tex
     return 1;
 }
 
-void csn_kept_end_limit(csn_exec_end *end, uint32_t how, const char *what, uint64_t limit,
-                        uint64_t peak)
+void csn_runtime_end_limit(csn_exec_end *end, uint32_t how, const char *what, uint64_t limit,
+                           uint64_t peak)
 {
     char most[CSN_SIZE_TEXT], was[CSN_SIZE_TEXT];
 
@@ -109,14 +110,14 @@ void csn_kept_end_limit(csn_exec_end *end, uint32_t how, const char *what, uint6
                  csn_size_text(peak, was));
 }
 
-void csn_kept_end_fill(const csn_kept *l, const csn_exit_body *b, const char *argv0,
-                       csn_exec_end *ret)
+void csn_runtime_end_fill(const csn_runtime *l, const csn_exit_body *b, const char *argv0,
+                          csn_exec_end *ret)
 {
     ret->exit_code = -1;
     if (b->stage != CSN_STAGE_NONE) {
         ret->how = CSN_END_SPAWN;
-        ret->exit_code = csn_kept_spawn_text(b->stage, (int)b->errnum, argv0, ret->message,
-                                             sizeof(ret->message));
+        ret->exit_code = csn_runtime_spawn_text(b->stage, (int)b->errnum, argv0, ret->message,
+                                                sizeof(ret->message));
         return;
     }
     int status = (int)b->status;
@@ -131,10 +132,10 @@ void csn_kept_end_fill(const csn_kept *l, const csn_exit_body *b, const char *ar
     /* The second is how a shell tells the end of its child. */
     bool too_large = ret->signal == SIGXFSZ || ret->exit_code == 128 + SIGXFSZ;
     if (too_large && l->file_max != 0)
-        csn_kept_end_limit(ret, CSN_END_DISK, "file size", l->file_max, 0);
+        csn_runtime_end_limit(ret, CSN_END_DISK, "file size", l->file_max, 0);
     else if (b->killed & CSN_KILLED_MEMORY)
-        csn_kept_end_limit(ret, CSN_END_MEMORY, "memory", l->config->memory_max,
-                           b->peak_memory);
+        csn_runtime_end_limit(ret, CSN_END_MEMORY, "memory", l->config->memory_max,
+                              b->peak_memory);
 }
 
 /* ---- starting
@@ -142,7 +143,7 @@ void csn_kept_end_fill(const csn_kept *l, const csn_exit_body *b, const char *ar
 
 /* The two ends of a pipe: ours to read, the command's to write. Ours does not block: a command
  * can open its own output for reading, and what poll has seen there may be gone by now. */
-static int make_pipe(csn_kept *l, csn_pump_out *o, int stream, int *ret_w)
+static int make_pipe(csn_runtime *l, csn_pump_out *o, int stream, int *ret_w)
 {
     int p[2];
 
@@ -158,7 +159,7 @@ static int make_pipe(csn_kept *l, csn_pump_out *o, int stream, int *ret_w)
 
 /* A pipe, not a socket: programs open /dev/stdin, which a socket refuses. Our end does not
  * block. */
-static int make_feed(csn_kept *l, csn_pump *p, const csn_source *input, int *ret_r)
+static int make_feed(csn_runtime *l, csn_pump *p, const csn_source *input, int *ret_r)
 {
     int fds[2];
 
@@ -220,7 +221,7 @@ static int64_t of_this_process(int fd)
 }
 
 /* -1: none. */
-static int channel_take(csn_kept *l)
+static int channel_take(csn_runtime *l)
 {
     int64_t was = atomic_exchange(&l->resting, -1);
     csn_autofd int fd = was < 0 ? -1 : (int)(was & INT32_MAX);
@@ -228,7 +229,7 @@ static int channel_take(csn_kept *l)
     return was >= 0 && was == of_this_process(fd) ? csn_steal_fd(&fd) : -1;
 }
 
-static void channel_put(csn_kept *l, int fd)
+static void channel_put(csn_runtime *l, int fd)
 {
     int64_t none = -1;
 
@@ -236,7 +237,7 @@ static void channel_put(csn_kept *l, int fd)
         close(fd);
 }
 
-void csn_kept_channel_drop(csn_kept *l)
+void csn_runtime_channel_drop(csn_runtime *l)
 {
     int fd = channel_take(l);
 
@@ -245,7 +246,7 @@ void csn_kept_channel_drop(csn_kept *l)
 }
 
 /* False: there was none, or nobody listens on it any more; nothing was started. */
-static bool send_again(run *r, const csn_wire_out *o, const int *fds, size_t n)
+static bool send_again(run *r, const csn_packer *o, const int *fds, size_t n)
 {
     csn_autofd int fd = o->error == 0 ? channel_take(r->l) : -1;
 
@@ -259,19 +260,19 @@ static bool send_again(run *r, const csn_wire_out *o, const int *fds, size_t n)
 static csn_status send_spawn(run *r, csn_error **err)
 {
     uint8_t buf[8192];
-    csn_kept_setting set;
-    csn_wire_out o;
+    csn_runtime_command_env set;
+    csn_packer o;
     int fds[5], own[3] = {-1, -1, -1};
     size_t n = 0;
 
-    csn_status st = csn_kept_setting_make(r->l, r->req, &set, err);
+    csn_status st = csn_runtime_command_env_make(r->l, r->req, &set, err);
     if (st < 0)
         return st;
     csn_spawn_body b = {.memory_max = r->l->memory_each,
                         .file_max = r->l->file_max,
                         .argv = (const char **)(uintptr_t)r->req->argv,
                         .env = set.env};
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     st = make_stdio(r, set.cwd_fd, &b.flags, fds, own, &n, err);
     b.flags |= CSN_SPAWN_AGAIN;
     if (st == CSN_OK) {
@@ -283,8 +284,8 @@ static csn_status send_spawn(run *r, csn_error **err)
     for (int i = 0; i < 3; i++)
         if (own[i] >= 0)
             close(own[i]);
-    csn_wire_out_release(&o);
-    csn_kept_setting_release(&set);
+    csn_packer_release(&o);
+    csn_runtime_command_env_release(&set);
     return st;
 }
 
@@ -295,12 +296,12 @@ static csn_status send_spawn(run *r, csn_error **err)
 static csn_status ask_kill(run *r, uint32_t how, csn_error **err)
 {
     uint8_t buf[64];
-    csn_wire_out o;
+    csn_packer o;
 
     r->how = how;
     r->pump.cancel_fds[0] = r->pump.cancel_fds[1] = -1;
     r->pump.deadline_ns = csn_deadline_in(CSN_GRACE_MS + CSN_KEEPER_ANSWER_MS);
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_put_ask(&o, &(csn_ask_body){.a = CSN_GRACE_MS});
     int rc = csn_msg_send(r->channel, CSN_MSG_KILL, o.data, o.len, NULL, 0, 1);
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
@@ -389,7 +390,7 @@ static csn_status run_to_end(run *r, csn_error **err)
 
 /* What the command wrote is in the pipes already, and all of it is delivered, however slow the
  * sink is; only others that hold the pipes on are waited for no longer than that. */
-void csn_kept_drain(csn_kept *l, csn_pump *p)
+void csn_runtime_drain(csn_runtime *l, csn_pump *p)
 {
     csn_pump_event ev;
     int left[2];
@@ -410,13 +411,13 @@ void csn_kept_drain(csn_kept *l, csn_pump *p)
             left[n++] = p->out[i].fd;
     if (n > 0) {
         csn_autofd int channel = -1;
-        csn_wire_out none;
-        csn_wire_out_init(&none, NULL, 0);
+        csn_packer none;
+        csn_packer_init(&none, NULL, 0);
         (void)csn_link_ask(l, CSN_MSG_DRAIN, &none, left, n, &channel, NULL);
     }
 }
 
-static csn_status run_foreground(csn_kept *l, const csn_exec_req *req, int sockets,
+static csn_status run_foreground(csn_runtime *l, const csn_exec_req *req, int sockets,
                                  const csn_sink *sink, csn_exec_end *ret, csn_error **err)
 {
     run r = {.l = l, .req = req, .channel = -1, .sockets = sockets, .how = CSN_END_EXITED};
@@ -435,11 +436,11 @@ static csn_status run_foreground(csn_kept *l, const csn_exec_req *req, int socke
     if (st == CSN_OK && (r.exit.after & CSN_AFTER_ALONE))
         l->alone_after = r.number;
     if (st == CSN_OK) {
-        csn_kept_drain(l, &r.pump);
+        csn_runtime_drain(l, &r.pump);
         /* One that ended by itself while our KILL was on its way was not killed. */
         *ret =
             (csn_exec_end){.size = sizeof(*ret), .how = r.exit.killed ? r.how : CSN_END_EXITED};
-        csn_kept_end_fill(l, &r.exit, req->argv[0], ret);
+        csn_runtime_end_fill(l, &r.exit, req->argv[0], ret);
     }
     if (st == CSN_OK && r.how == CSN_END_EXITED && (r.exit.after & CSN_AFTER_CHANNEL))
         channel_put(l, csn_steal_fd(&r.channel));
@@ -449,20 +450,20 @@ static csn_status run_foreground(csn_kept *l, const csn_exec_req *req, int socke
     return st;
 }
 
-csn_status csn_kept_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
-                         csn_exec_end *ret, csn_error **err)
+csn_status csn_runtime_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
+                            csn_exec_end *ret, csn_error **err)
 {
-    return csn_kept_exec_apart(state, req, -1, sink, ret, err);
+    return csn_runtime_exec_network(state, req, -1, sink, ret, err);
 }
 
-csn_status csn_kept_exec_apart(csn_kept *l, const csn_exec_req *req, int sockets,
-                               const csn_sink *sink, csn_exec_end *ret, csn_error **err)
+csn_status csn_runtime_exec_network(csn_runtime *l, const csn_exec_req *req, int sockets,
+                                    const csn_sink *sink, csn_exec_end *ret, csn_error **err)
 {
-    csn_kept_mark before = {0};
+    csn_runtime_mark before = {0};
 
     if (l->kind->mark)
         l->kind->mark(l, &before);
-    csn_status st = req->session ? csn_kept_session_exec(l, req, sink, ret, err)
+    csn_status st = req->session ? csn_runtime_session_exec(l, req, sink, ret, err)
                                  : run_foreground(l, req, sockets, sink, ret, err);
     if (st == CSN_OK && l->kind->judge)
         l->kind->judge(l, &before, ret);

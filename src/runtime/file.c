@@ -16,9 +16,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "runtime/files.h"
 #include "os/beneath.h"
 #include "os/tree.h"
+#include "runtime/files.h"
 
 #define CHUNK (128u * 1024u)
 /* For files that say 0 bytes and have more, as those of /proc do: there is no size to stop at.
@@ -39,8 +39,8 @@ static csn_file_stat stat_of(const struct stat *st)
 
 /* Of the link itself only when the caller says so; a sandbox that refuses all links still lets
  * one look at them that way. */
-csn_status csn_kept_stat(void *state, const char *path, uint32_t flags, csn_file_stat *ret,
-                         char **ret_target, csn_error **err)
+csn_status csn_runtime_stat(void *state, const char *path, uint32_t flags, csn_file_stat *ret,
+                            char **ret_target, csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
     csn_autofd int fd = -1;
@@ -102,9 +102,9 @@ static int stream(int fd, uint64_t offset, uint64_t left, bool sized, const csn_
     return 0;
 }
 
-csn_status csn_kept_read(void *state, const char *path, uint32_t flags, uint64_t offset,
-                         uint64_t length, const csn_sink *sink, csn_file_stat *ret,
-                         csn_error **err)
+csn_status csn_runtime_read(void *state, const char *path, uint32_t flags, uint64_t offset,
+                            uint64_t length, const csn_sink *sink, csn_file_stat *ret,
+                            csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
     csn_autofd int fd = -1;
@@ -134,7 +134,7 @@ csn_status csn_kept_read(void *state, const char *path, uint32_t flags, uint64_t
 typedef struct teller {
     csn_entry_fn fn;
     void *ctx;
-    const csn_kept *l; /* with `start`: what the policy hides is left out */
+    const csn_runtime *l; /* with `start`: what the policy hides is left out */
     char *start;
 } teller;
 
@@ -152,15 +152,15 @@ static int tell(void *ctx, const char *path, const struct stat *st, const char *
             full = NULL;
             return 0;
         }
-        if (!csn_rules_judge(w->l->rules, CSN_OP_READ, full).allowed)
+        if (!csn_rules_check(w->l->rules, CSN_OP_READ, full).allowed)
             return 0;
     }
     return w->fn(w->ctx, path, &fst, target);
 }
 
 /* Names are no secret to somebody who may read the directory: a list shows every entry. */
-csn_status csn_kept_list(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
-                         void *ctx, csn_error **err)
+csn_status csn_runtime_list(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
+                            void *ctx, csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
     csn_autofd int fd = -1;
@@ -187,8 +187,8 @@ static csn_status walk_file(const csn_target *t, int fd, csn_entry_fn fn, void *
 }
 
 /* O_PATH first: the start may be a file that cannot, or must not, be opened for reading. */
-csn_status csn_kept_walk(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
-                         void *ctx, csn_error **err)
+csn_status csn_runtime_walk(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
+                            void *ctx, csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
     csn_autofd int fd = -1;
@@ -203,7 +203,7 @@ csn_status csn_kept_walk(void *state, const char *path, uint32_t flags, csn_entr
         return walk_file(&t, fd, fn, ctx, err);
     if (dir < 0)
         return csn_target_fail(&t, errno, err);
-    if (csn_target_judged(&t)) {
+    if (csn_target_checked(&t)) {
         w.start = start = csn_target_path(&t, fd, "");
         if (!start)
             return csn_fail(err, CSN_UNAVAILABLE,
@@ -214,8 +214,8 @@ csn_status csn_kept_walk(void *state, const char *path, uint32_t flags, csn_entr
 }
 
 /* A command's working directory goes to the keeper as a descriptor, never as a path. */
-csn_status csn_kept_open_cwd(csn_kept *l, const char *path, int *ret_fd, char **ret_path,
-                             csn_error **err)
+csn_status csn_runtime_open_cwd(csn_runtime *l, const char *path, int *ret_fd, char **ret_path,
+                                csn_error **err)
 {
     csn_target t = csn_target_of(l, CSN_OP_READ, path, 0);
     csn_autofree char *known = NULL;
@@ -225,6 +225,6 @@ csn_status csn_kept_open_cwd(csn_kept *l, const char *path, int *ret_fd, char **
         return st;
     /* Below a grant that was moved meanwhile the rules go by its first name. */
     bool real = known && (t.how & CSN_BENEATH_ROOTED);
-    *ret_path = real ? CSN_STEAL(known) : csn_kept_fd_path(*ret_fd);
+    *ret_path = real ? CSN_STEAL(known) : csn_runtime_fd_path(*ret_fd);
     return CSN_OK;
 }

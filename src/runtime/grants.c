@@ -1,7 +1,7 @@
 /* grants.c: the directories a local sandbox may touch, held from open to close.
  *
  * Called when a sandbox is opened, and for every path. The caller's configuration is trusted;
- * the paths given to csn_kept_grant_of are the agent's. What must hold: each grant is an
+ * the paths given to csn_runtime_grant_of are the agent's. What must hold: each grant is an
  * O_PATH descriptor taken once, so replacing the directory later changes nothing for us; the
  * rules are made from resolved paths, since they are compared by text with what the kernel
  * reports. Mapping is by name only and never decides what is allowed: a path that names a grant
@@ -20,13 +20,13 @@
 #include "base/glob.h"
 #include "base/path.h"
 #include "base/strv.h"
-#include "runtime/files.h"
 #include "os/beneath.h"
 #include "os/statedir.h"
+#include "runtime/files.h"
 
 /* Bounded by one page in the kernel: a longer path is NULL here and refused by those who need
  * it. */
-char *csn_kept_fd_path(int fd)
+char *csn_runtime_fd_path(int fd)
 {
     char link[40], path[PATH_MAX + 1];
 
@@ -73,11 +73,11 @@ static csn_status grant_open(const char *option, const char *asked, bool writabl
 }
 
 /* The private home is <runtime directory>/<id>/home. */
-static csn_status private_home(csn_kept *l, csn_error **err)
+static csn_status private_home(csn_runtime *l, csn_error **err)
 {
     csn_autofree char *sub = NULL, *path = NULL;
 
-    csn_status st = csn_kept_run_dir(l, err);
+    csn_status st = csn_runtime_run_dir(l, err);
     if (st < 0)
         return st;
     if (asprintf(&sub, "%s/home", l->id) < 0) {
@@ -91,7 +91,7 @@ static csn_status private_home(csn_kept *l, csn_error **err)
 }
 
 /* grant_count grows one by one, so that a half-open list can be closed. */
-static csn_status grants_add(csn_kept *l, const char *option, const char *const *dirs,
+static csn_status grants_add(csn_runtime *l, const char *option, const char *const *dirs,
                              bool writable, csn_error **err)
 {
     for (size_t i = 0; dirs && dirs[i]; i++) {
@@ -133,7 +133,7 @@ static char *resolve_prefix(const char *path)
     }
 }
 
-static csn_status resolve_all(const csn_kept *l, const char *const *in, char ***ret,
+static csn_status resolve_all(const csn_runtime *l, const char *const *in, char ***ret,
                               csn_error **err)
 {
     for (size_t i = 0; in && in[i]; i++) {
@@ -147,7 +147,7 @@ static csn_status resolve_all(const csn_kept *l, const char *const *in, char ***
 
 /* Grants come in the order of the lists (read, then write), and so do their rules: a rule's
  * source is named by its place in the list. */
-static csn_status rules_open(csn_kept *l, csn_error **err)
+static csn_status rules_open(csn_runtime *l, csn_error **err)
 {
     const csn_config *c = l->config;
     CSN_CLEANUP(csn_strv_freep)
@@ -183,7 +183,7 @@ static csn_status rules_open(csn_kept *l, csn_error **err)
     return csn_rules_new(&in, &l->rules, err);
 }
 
-csn_status csn_kept_grants_open(csn_kept *l, csn_error **err)
+csn_status csn_runtime_grants_open(csn_runtime *l, csn_error **err)
 {
     const csn_config *c = l->config;
     size_t count = csn_strv_len(c->read) + csn_strv_len(c->write);
@@ -214,7 +214,7 @@ static void grant_close(csn_grant *g)
     *g = (csn_grant){.fd = -1};
 }
 
-void csn_kept_grants_close(csn_kept *l)
+void csn_runtime_grants_close(csn_runtime *l)
 {
     grant_close(&l->base);
     grant_close(&l->home);
@@ -251,7 +251,8 @@ static void consider(best *b, const csn_grant *g, const char *alias, const char 
         *b = (best){g, rest};
 }
 
-const csn_grant *csn_kept_grant_of(const csn_kept *l, const char *path, const char **ret_rest)
+const csn_grant *csn_runtime_grant_of(const csn_runtime *l, const char *path,
+                                      const char **ret_rest)
 {
     const csn_config *c = l->config;
     best b = {0};
@@ -281,8 +282,8 @@ const csn_grant *csn_kept_grant_of(const csn_kept *l, const char *path, const ch
 
 /* ---- judging ---- */
 
-csn_status csn_kept_judge(const csn_kept *l, uint32_t op, const char *asked,
-                          const char *resolved, csn_error **err)
+csn_status csn_runtime_check_rules(const csn_runtime *l, uint32_t op, const char *asked,
+                                   const char *resolved, csn_error **err)
 {
     if (!l->rules)
         return CSN_OK;
@@ -290,7 +291,7 @@ csn_status csn_kept_judge(const csn_kept *l, uint32_t op, const char *asked,
     uint32_t bit = 1; /* the operation that is refused, of those asked for */
     for (; bit <= CSN_OP_NET; bit <<= 1) {
         if ((op & bit) != 0)
-            hit = csn_rules_judge(l->rules, bit, resolved);
+            hit = csn_rules_check(l->rules, bit, resolved);
         if (!hit.allowed)
             break;
     }
@@ -338,10 +339,10 @@ static csn_status unreadable(const csn_target *t, csn_error **err)
 
 /* Resolves as far as there is something, so that `why` can answer for files not made yet. A
  * deletion speaks of the link, everything else of what it points to. */
-csn_status csn_kept_path_judge(void *state, uint32_t op, const char *path, char **ret_resolved,
-                               csn_error **err)
+csn_status csn_runtime_check_path(void *state, uint32_t op, const char *path,
+                                  char **ret_resolved, csn_error **err)
 {
-    csn_kept *l = state;
+    csn_runtime *l = state;
     csn_target t = csn_target_of(l, op, path, 0);
     csn_autofree char *resolved = NULL, *more = NULL;
     csn_autoparent p = CSN_PARENT_NONE;
@@ -359,7 +360,7 @@ csn_status csn_kept_path_judge(void *state, uint32_t op, const char *path, char 
         }
         resolved = csn_target_path(&t, p.fd, more);
     } else if (fd == -EACCES && path[0] == '/') {
-        csn_status st = csn_kept_judge(l, op, path, path, err);
+        csn_status st = csn_runtime_check_rules(l, op, path, path, err);
         return st < 0 ? st : unreadable(&t, err);
     } else if (fd < 0) {
         return csn_target_fail(&t, -fd, err);
@@ -368,7 +369,7 @@ csn_status csn_kept_path_judge(void *state, uint32_t op, const char *path, char 
     }
     if (!resolved)
         return csn_fail(err, CSN_UNAVAILABLE, "the kernel does not tell where a path leads");
-    csn_status st = csn_kept_judge(l, op, path, resolved, err);
+    csn_status st = csn_runtime_check_rules(l, op, path, resolved, err);
     if (st == CSN_OK)
         *ret_resolved = CSN_STEAL(resolved);
     return st;

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "runtime/runtime.h"
 
-static const csn_kept_kind host_kind = {.name = "host"};
+static const csn_runtime_kind host_kind = {.name = "host"};
 
 static int make_dirs(const char *dir)
 {
@@ -31,7 +31,7 @@ static int make_dirs(const char *dir)
     return mkdir(path, 0777) < 0 && errno != EEXIST ? errno : 0;
 }
 
-csn_status csn_kept_host_open(const char *dir, bool make, void **ret_state, csn_error **err)
+csn_status csn_runtime_host_open(const char *dir, bool make, void **ret_state, csn_error **err)
 {
     static const csn_config plain = {.size = sizeof(plain)};
     csn_config config = {.size = sizeof(config), .workspace = dir, .home = dir};
@@ -39,13 +39,13 @@ csn_status csn_kept_host_open(const char *dir, bool make, void **ret_state, csn_
 
     if (e != 0)
         return csn_fail_errno(err, e, "make host directory '%s'", dir);
-    csn_kept *l = csn_kept_new(&host_kind, &config, "host");
+    csn_runtime *l = csn_runtime_new(&host_kind, &config, "host");
     if (!l)
         return csn_fail(err, CSN_NOMEM, "host directory '%s'", dir);
-    csn_status st = csn_kept_grants_open(l, err);
+    csn_status st = csn_runtime_grants_open(l, err);
     l->config = &plain; /* the lists are open now; what is asked later is only the flags */
     if (st < 0) {
-        csn_kept_free(l);
+        csn_runtime_free(l);
         return csn_wrap(st, err, "host directory");
     }
     *ret_state = l;

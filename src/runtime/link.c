@@ -26,10 +26,10 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "keeper/spec.h"
-#include "runtime/link.h"
 #include "os/beneath.h"
 #include "os/proctree.h"
 #include "os/spawn.h"
+#include "runtime/link.h"
 
 #define PROGRAM      "caisson-keeper"
 #define SOCKET_NAME  "sock"
@@ -136,13 +136,13 @@ csn_status csn_keeper_find(char **ret, csn_error **err)
  * ------------------------------------------------------------ */
 
 /* Bound here and not in the keeper, so that a failure is an error of open with its reason. */
-static csn_status listen_socket(csn_kept *l, int *ret, csn_error **err)
+static csn_status listen_socket(csn_runtime *l, int *ret, csn_error **err)
 {
-    csn_status st = csn_kept_run_dir(l, err);
+    csn_status st = csn_runtime_run_dir(l, err);
 
     if (st < 0)
         return st;
-    int fd = csn_kept_run_listen(l, SOCKET_NAME, CSN_KEEPER_BACKLOG);
+    int fd = csn_runtime_run_listen(l, SOCKET_NAME, CSN_KEEPER_BACKLOG);
     if (fd < 0)
         return csn_fail_errno(err, -fd, "socket of sandbox '%s'", l->id);
     *ret = fd;
@@ -154,7 +154,7 @@ static csn_status listen_socket(csn_kept *l, int *ret, csn_error **err)
 
 /* The runtime directory (the private home, the socket) is the keeper's to remove: it outlives
  * us when we are killed. */
-static csn_status put_orders(csn_kept *l, csn_wire_out *o, csn_error **err)
+static csn_status put_orders(csn_runtime *l, csn_packer *o, csn_error **err)
 {
     csn_autofree char *sock = NULL;
     csn_keeper_spec spec = {.flags = l->detached ? CSN_SPEC_DETACHED : 0,
@@ -164,7 +164,7 @@ static csn_status put_orders(csn_kept *l, csn_wire_out *o, csn_error **err)
 
     if (spec.lifetime_ms == CSN_NO_LIMIT)
         spec.lifetime_ms = 0;
-    csn_status st = l->detached ? csn_kept_run_dir(l, err) : CSN_OK;
+    csn_status st = l->detached ? csn_runtime_run_dir(l, err) : CSN_OK;
     if (st < 0)
         return st;
     if (l->detached && asprintf(&sock, "%s/" SOCKET_NAME, l->run_path) < 0)
@@ -177,18 +177,18 @@ static csn_status put_orders(csn_kept *l, csn_wire_out *o, csn_error **err)
     return o->error != 0 ? csn_fail_errno(err, o->error, "orders for the keeper") : CSN_OK;
 }
 
-/* A keeper on its way: what csn_orphan_begin borrows. */
-struct csn_kept_birth {
-    csn_orphan orphan;
+/* A keeper on its way: what csn_spawn_begin borrows. */
+struct csn_runtime_spawn {
+    csn_spawn_opts orphan;
     const char *argv[3];
-    csn_orphan_birth *begun;
+    csn_spawn_pending *begun;
 };
 
 /* spec: its orders, or -1 when they are to follow. */
-static csn_status begin_birth(csn_kept *l, struct csn_kept_birth **birth, int spec,
+static csn_status begin_birth(csn_runtime *l, struct csn_runtime_spawn **birth, int spec,
                               csn_error **err)
 {
-    struct csn_kept_birth *b = *birth;
+    struct csn_runtime_spawn *b = *birth;
     csn_autofd int fifth = -1, ours = -1, theirs = -1;
     int pair[2];
 
@@ -215,7 +215,7 @@ static csn_status begin_birth(csn_kept *l, struct csn_kept_birth **birth, int sp
     b->orphan.path = l->program;
     b->orphan.exec_fd = exe;
     b->orphan.argv = b->argv;
-    int rc = csn_orphan_begin(&b->orphan, &b->begun);
+    int rc = csn_spawn_begin(&b->orphan, &b->begun);
     if (rc == -ENOMEM)
         return csn_fail(err, CSN_NOMEM, "start the keeper");
     if (rc < 0)
@@ -226,7 +226,7 @@ static csn_status begin_birth(csn_kept *l, struct csn_kept_birth **birth, int sp
 }
 
 /* Into what it will be born, which may decide what it is told. */
-static csn_status new_birth(csn_kept *l, struct csn_kept_birth **ret, csn_error **err)
+static csn_status new_birth(csn_runtime *l, struct csn_runtime_spawn **ret, csn_error **err)
 {
     *ret = calloc(1, sizeof(**ret));
     if (!*ret)
@@ -235,16 +235,16 @@ static csn_status new_birth(csn_kept *l, struct csn_kept_birth **ret, csn_error 
 }
 
 /* It runs, or there is none. */
-csn_status csn_kept_keeper_born(csn_kept *l, csn_error **err)
+csn_status csn_runtime_keeper_spawn_finish(csn_runtime *l, csn_error **err)
 {
-    csn_autofree struct csn_kept_birth *b = CSN_STEAL(l->birth);
-    enum csn_orphan_stage stage;
+    csn_autofree struct csn_runtime_spawn *b = CSN_STEAL(l->birth);
+    enum csn_spawn_stage stage;
     int pidfd = -1;
     pid_t pid = 0;
 
     if (!b)
         return CSN_OK;
-    int rc = csn_orphan_end(b->begun, &pid, &pidfd, &stage);
+    int rc = csn_spawn_finish(b->begun, &pid, &pidfd, &stage);
     if (rc == 0) {
         l->keeper_pid = pid;
         l->keeper_pidfd = pidfd;
@@ -258,9 +258,9 @@ csn_status csn_kept_keeper_born(csn_kept *l, csn_error **err)
 }
 
 /* Only by open, before anybody else has the sandbox. */
-csn_status csn_kept_keeper_ahead(csn_kept *l, csn_error **err)
+csn_status csn_runtime_keeper_spawn_begin(csn_runtime *l, csn_error **err)
 {
-    csn_autofree struct csn_kept_birth *b = NULL;
+    csn_autofree struct csn_runtime_spawn *b = NULL;
     csn_status st = new_birth(l, &b, err);
 
     if (st == CSN_OK)
@@ -269,7 +269,7 @@ csn_status csn_kept_keeper_ahead(csn_kept *l, csn_error **err)
     return st;
 }
 
-static csn_status send_orders(csn_kept *l, csn_wire_out *o, csn_error **err)
+static csn_status send_orders(csn_runtime *l, csn_packer *o, csn_error **err)
 {
     csn_status st = put_orders(l, o, err);
 
@@ -283,9 +283,9 @@ static csn_status send_orders(csn_kept *l, csn_wire_out *o, csn_error **err)
     return rc < 0 ? csn_fail_errno(err, -rc, "orders for the keeper") : CSN_OK;
 }
 
-static csn_status bear_ordered(csn_kept *l, csn_wire_out *o, csn_error **err)
+static csn_status bear_ordered(csn_runtime *l, csn_packer *o, csn_error **err)
 {
-    csn_autofree struct csn_kept_birth *b = NULL;
+    csn_autofree struct csn_runtime_spawn *b = NULL;
     csn_status st = new_birth(l, &b, err);
 
     if (st == CSN_OK)
@@ -296,24 +296,24 @@ static csn_status bear_ordered(csn_kept *l, csn_wire_out *o, csn_error **err)
     if (spec < 0)
         return csn_fail_errno(err, -spec, "orders for the keeper");
     st = begin_birth(l, &b, spec, err);
-    return st < 0 ? st : csn_kept_keeper_born(l, err);
+    return st < 0 ? st : csn_runtime_keeper_spawn_finish(l, err);
 }
 
 /* Attached, and without walls to wait for: no answer is awaited. The first request finds out
  * whether it came up, and a command does not pay for a round trip. */
-static csn_status start_locked(csn_kept *l, csn_error **err)
+static csn_status start_locked(csn_runtime *l, csn_error **err)
 {
     uint8_t buf[4096];
-    csn_wire_out o;
+    csn_packer o;
 
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_status st = l->unordered ? send_orders(l, &o, err) : bear_ordered(l, &o, err);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
     return st == CSN_OK && l->kind->started ? l->kind->started(l, err) : st;
 }
 
 /* Who listens there, from the kernel: only a keeper of our own user is spoken to. */
-static int peer_of(csn_kept *l, int fd, pid_t *ret_pid)
+static int peer_of(csn_runtime *l, int fd, pid_t *ret_pid)
 {
     struct ucred peer;
     socklen_t len = sizeof(peer);
@@ -331,7 +331,7 @@ static int peer_of(csn_kept *l, int fd, pid_t *ret_pid)
 }
 
 /* It must say that it is who the kernel says it is, and speak our version. */
-static csn_status ask_hello(csn_kept *l, csn_ask_body *ret, csn_error **err)
+static csn_status ask_hello(csn_runtime *l, csn_ask_body *ret, csn_error **err)
 {
     uint8_t buf[256];
     csn_ask_body ask = {0}, r;
@@ -352,14 +352,14 @@ static csn_status ask_hello(csn_kept *l, csn_ask_body *ret, csn_error **err)
     return CSN_OK;
 }
 
-static csn_status hello(csn_kept *l, csn_error **err)
+static csn_status hello(csn_runtime *l, csn_error **err)
 {
     csn_ask_body ignored;
 
     return ask_hello(l, &ignored, err);
 }
 
-csn_status csn_kept_expiry(csn_kept *l, int64_t *ret_ms, csn_error **err)
+csn_status csn_runtime_expiry(csn_runtime *l, int64_t *ret_ms, csn_error **err)
 {
     csn_ask_body r;
     csn_status st = ask_hello(l, &r, err);
@@ -369,7 +369,7 @@ csn_status csn_kept_expiry(csn_kept *l, int64_t *ret_ms, csn_error **err)
     return st;
 }
 
-csn_status csn_kept_keeper_start(csn_kept *l, csn_error **err)
+csn_status csn_runtime_keeper_start(csn_runtime *l, csn_error **err)
 {
     csn_status st = CSN_OK;
     bool started = false;
@@ -387,9 +387,9 @@ csn_status csn_kept_keeper_start(csn_kept *l, csn_error **err)
 }
 
 /* Finds out who it is, without a word. */
-static csn_status reach(csn_kept *l, csn_error **err)
+static csn_status reach(csn_runtime *l, csn_error **err)
 {
-    csn_autofd int fd = csn_kept_run_connect(l, SOCKET_NAME);
+    csn_autofd int fd = csn_runtime_run_connect(l, SOCKET_NAME);
     pid_t pid = 0;
 
     if (fd == -ECONNREFUSED || fd == -ENOENT)
@@ -405,7 +405,7 @@ static csn_status reach(csn_kept *l, csn_error **err)
     return CSN_OK;
 }
 
-csn_status csn_kept_keeper_connect(csn_kept *l, csn_error **err)
+csn_status csn_runtime_keeper_connect(csn_runtime *l, csn_error **err)
 {
     csn_status st = reach(l, err);
 
@@ -418,7 +418,7 @@ csn_status csn_kept_keeper_connect(csn_kept *l, csn_error **err)
  * ----------------------------------------------------------------------------------- */
 
 /* Kills what carries one of this sandbox's tags. Only for a keeper that is dead. */
-static void sweep(const csn_kept *l)
+static void sweep(const csn_runtime *l)
 {
     if (l->kind->rooted)
         return; /* nothing outlives the first process of a pid namespace */
@@ -438,19 +438,19 @@ static void sweep(const csn_kept *l)
 }
 
 /* Sweeping while it lives would kill a sandbox that only dropped our connection. */
-static bool keeper_is_dead(const csn_kept *l)
+static bool keeper_is_dead(const csn_runtime *l)
 {
     struct pollfd pf = {.fd = l->keeper_pidfd, .events = POLLIN};
 
     return l->keeper_pidfd < 0 || (poll(&pf, 1, 0) == 1 && pf.revents != 0);
 }
 
-csn_status csn_link_lost(csn_kept *l, csn_error **err)
+csn_status csn_link_lost(csn_runtime *l, csn_error **err)
 {
     bool meant = l->detached || l->connected || l->gone || l->config->lifetime_ms != 0;
 
     if (l->keeper_pidfd >= 0) /* its sockets close a moment before it has ended */
-        (void)csn_orphan_wait(l->keeper_pidfd, (int)CSN_KEEPER_ANSWER_MS);
+        (void)csn_spawn_wait(l->keeper_pidfd, (int)CSN_KEEPER_ANSWER_MS);
     if (!keeper_is_dead(l) && l->gone)
         return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", l->id);
     if (!keeper_is_dead(l))
@@ -463,7 +463,7 @@ csn_status csn_link_lost(csn_kept *l, csn_error **err)
 
 /* The workspace is not where it was: either with the keeper's mounts, or commands have moved
  * what leads to it. */
-static bool is_moved(const csn_kept *l)
+static bool is_moved(const csn_runtime *l)
 {
     struct stat was, is;
     csn_autofd int fd =
@@ -474,7 +474,7 @@ static bool is_moved(const csn_kept *l)
 }
 
 /* The mounts of a killed keeper may go a moment before its socket hangs up. */
-csn_status csn_link_judge(csn_kept *l, csn_status st, csn_error **err)
+csn_status csn_link_check_alive(csn_runtime *l, csn_status st, csn_error **err)
 {
     struct pollfd pf = {.fd = l->keeper_fd};
 
@@ -492,16 +492,16 @@ csn_status csn_link_judge(csn_kept *l, csn_status st, csn_error **err)
 
 /* SIGKILL, because it may be stopped or worse; then nobody is left to end its commands but us.
  */
-static void kill_keeper(csn_kept *l)
+static void kill_keeper(csn_runtime *l)
 {
     if (l->keeper_pidfd < 0)
         return;
     (void)syscall(SYS_pidfd_send_signal, l->keeper_pidfd, SIGKILL, NULL, 0);
-    (void)csn_orphan_wait(l->keeper_pidfd, (int)CSN_KEEPER_ANSWER_MS);
+    (void)csn_spawn_wait(l->keeper_pidfd, (int)CSN_KEEPER_ANSWER_MS);
     sweep(l);
 }
 
-csn_status csn_kept_keeper_put_down(csn_kept *l, csn_error **err)
+csn_status csn_runtime_keeper_force_destroy(csn_runtime *l, csn_error **err)
 {
     csn_status st = reach(l, err);
 
@@ -514,14 +514,14 @@ csn_status csn_kept_keeper_put_down(csn_kept *l, csn_error **err)
                                         l->id, (long long)l->keeper_pid);
 }
 
-csn_status csn_link_hostile(csn_kept *l, const char *what, csn_error **err)
+csn_status csn_link_hostile(csn_runtime *l, const char *what, csn_error **err)
 {
     kill_keeper(l);
     return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' was killed: %s", l->id, what);
 }
 
 /* One request: a new pair of sockets, one end goes along and is the channel of the answers. */
-static csn_status send_request(csn_kept *l, uint16_t type, const csn_wire_out *body,
+static csn_status send_request(csn_runtime *l, uint16_t type, const csn_packer *body,
                                const int *fds, size_t nfds, int *ret_channel, csn_error **err)
 {
     if (body->error != 0)
@@ -538,12 +538,12 @@ static csn_status send_request(csn_kept *l, uint16_t type, const csn_wire_out *b
 }
 
 /* The descriptors stay open until the state is freed: other threads may be using them. */
-void csn_kept_keeper_end(csn_kept *l)
+void csn_runtime_keeper_end(csn_runtime *l)
 {
     csn_autofd int channel = -1;
-    csn_wire_out none;
+    csn_packer none;
 
-    (void)csn_kept_keeper_born(l, NULL); /* only then it can be ended */
+    (void)csn_runtime_keeper_spawn_finish(l, NULL); /* only then it can be ended */
     pthread_mutex_lock(&l->keeper_lock);
     bool there = l->keeper_fd >= 0 && l->keeper_pid != 0;
     l->keeper_pid = 0;
@@ -560,26 +560,26 @@ void csn_kept_keeper_end(csn_kept *l)
             kill_keeper(l);
         return;
     }
-    csn_wire_out_init(&none, NULL, 0);
+    csn_packer_init(&none, NULL, 0);
     if (send_request(l, CSN_MSG_DESTROY, &none, NULL, 0, &channel, NULL) < 0)
         (void)shutdown(l->keeper_fd, SHUT_RDWR);
     /* The keeper gives up on what cannot be killed after CSN_KEEPER_END_MS, and so do we. */
-    if (csn_orphan_wait(l->keeper_pidfd, (int)(CSN_KEEPER_END_MS + CSN_KEEPER_ANSWER_MS)) < 0)
+    if (csn_spawn_wait(l->keeper_pidfd, (int)(CSN_KEEPER_END_MS + CSN_KEEPER_ANSWER_MS)) < 0)
         kill_keeper(l);
 }
 
 /* ---- requests
  * ------------------------------------------------------------------------------------ */
 
-csn_status csn_link_ask(csn_kept *l, uint16_t type, const csn_wire_out *body, const int *fds,
+csn_status csn_link_ask(csn_runtime *l, uint16_t type, const csn_packer *body, const int *fds,
                         size_t nfds, int *ret_channel, csn_error **err)
 {
-    csn_status st = csn_kept_keeper_start(l, err);
+    csn_status st = csn_runtime_keeper_start(l, err);
 
     return st < 0 ? st : send_request(l, type, body, fds, nfds, ret_channel, err);
 }
 
-csn_status csn_link_answer(csn_kept *l, int channel, uint64_t deadline_ns, void *buf,
+csn_status csn_link_answer(csn_runtime *l, int channel, uint64_t deadline_ns, void *buf,
                            size_t size, csn_msg *ret, csn_error **err)
 {
     if (deadline_ns == 0)
@@ -594,16 +594,16 @@ csn_status csn_link_answer(csn_kept *l, int channel, uint64_t deadline_ns, void 
     return rc < 0 ? csn_fail_errno(err, -rc, "answer of the keeper") : CSN_OK;
 }
 
-csn_status csn_link_call(csn_kept *l, uint16_t type, const csn_ask_body *ask, uint64_t wait_ms,
-                         uint16_t want, void *buf, size_t size, csn_msg *ret, int *ret_errno,
-                         csn_error **err)
+csn_status csn_link_call(csn_runtime *l, uint16_t type, const csn_ask_body *ask,
+                         uint64_t wait_ms, uint16_t want, void *buf, size_t size, csn_msg *ret,
+                         int *ret_errno, csn_error **err)
 {
     csn_autofd int channel = -1;
     uint8_t bytes[64];
     csn_ask_body told;
-    csn_wire_out o;
+    csn_packer o;
 
-    csn_wire_out_init(&o, bytes, sizeof(bytes));
+    csn_packer_init(&o, bytes, sizeof(bytes));
     csn_put_ask(&o, ask);
     csn_status st = csn_link_ask(l, type, &o, NULL, 0, &channel, err);
     if (st < 0)
@@ -626,12 +626,12 @@ csn_status csn_link_call(csn_kept *l, uint16_t type, const csn_ask_body *ask, ui
     return CSN_OK;
 }
 
-csn_status csn_link_check(csn_kept *l, csn_error **err)
+csn_status csn_link_check(csn_runtime *l, csn_error **err)
 {
     return hello(l, err);
 }
 
-csn_status csn_kept_keeper_settle(csn_kept *l, csn_error **err)
+csn_status csn_runtime_keeper_commit(csn_runtime *l, csn_error **err)
 {
     uint8_t buf[256];
     csn_msg m;
@@ -647,9 +647,9 @@ csn_status csn_kept_keeper_settle(csn_kept *l, csn_error **err)
     return CSN_OK;
 }
 
-csn_status csn_kept_extend(void *state, uint64_t ms, csn_error **err)
+csn_status csn_runtime_extend(void *state, uint64_t ms, csn_error **err)
 {
-    csn_kept *l = state;
+    csn_runtime *l = state;
     csn_ask_body ask = {.a = ms};
     uint8_t buf[256];
     csn_msg m;

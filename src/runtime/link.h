@@ -2,8 +2,8 @@
  */
 #pragma once
 #include "keeper/proto.h"
-#include "runtime/runtime.h"
 #include "os/pump.h"
+#include "runtime/runtime.h"
 
 /* For tests, which do not lie next to the keeper: use this program. Not locked. */
 void csn_keeper_path_set(const char *path);
@@ -15,60 +15,62 @@ csn_status csn_keeper_find(char **ret, csn_error **err);
 
 /* Sends a request (starting the keeper when there is none) and gives back the channel on which
  * its answers come. The descriptors stay the caller's. */
-csn_status csn_link_ask(csn_kept *l, uint16_t type, const csn_wire_out *body, const int *fds,
+csn_status csn_link_ask(csn_runtime *l, uint16_t type, const csn_packer *body, const int *fds,
                         size_t nfds, int *ret_channel, csn_error **err);
 /* The next message on a channel. ERROR messages are returned like any other. A keeper that is
  * silent until the deadline (0: CSN_KEEPER_ANSWER_MS from now) is killed. Release the message.
  */
-csn_status csn_link_answer(csn_kept *l, int channel, uint64_t deadline_ns, void *buf,
+csn_status csn_link_answer(csn_runtime *l, int channel, uint64_t deadline_ns, void *buf,
                            size_t size, csn_msg *ret, csn_error **err);
 /* One small request and its one answer, which must be of type `want`. wait_ms: how long the
  * keeper was asked to put it off. errno of an ERROR answer: in *ret_errno, with CSN_OK and no
  * message. */
-csn_status csn_link_call(csn_kept *l, uint16_t type, const csn_ask_body *ask, uint64_t wait_ms,
-                         uint16_t want, void *buf, size_t size, csn_msg *ret, int *ret_errno,
-                         csn_error **err);
+csn_status csn_link_call(csn_runtime *l, uint16_t type, const csn_ask_body *ask,
+                         uint64_t wait_ms, uint16_t want, void *buf, size_t size, csn_msg *ret,
+                         int *ret_errno, csn_error **err);
 /* The keeper hung up. Says whether it ended as it should (CSN_GONE) or not (CSN_UNAVAILABLE),
  * and sweeps what it left if it was killed. */
-csn_status csn_link_lost(csn_kept *l, csn_error **err);
+csn_status csn_link_lost(csn_runtime *l, csn_error **err);
 /* After something was looked up in its mounts, which a keeper that is killed takes along: what
  * was found, or lost when it was not there until the end. */
-csn_status csn_link_judge(csn_kept *l, csn_status st, csn_error **err);
+csn_status csn_link_check_alive(csn_runtime *l, csn_status st, csn_error **err);
 /* It answered nonsense, or not at all: it is killed with all it holds. */
-csn_status csn_link_hostile(csn_kept *l, const char *what, csn_error **err);
+csn_status csn_link_hostile(csn_runtime *l, const char *what, csn_error **err);
 
 /* environ.c: the sandbox's variables, then the call's, then PWD; each name once. `extra` and
  * `pwd` may be NULL. Pointers borrow; the array is malloc'd. PWD's text goes to *ret_pwd. */
-csn_status csn_kept_environ_merge(const csn_kept *l, const char *const *extra, const char *pwd,
-                                  const char ***ret, char **ret_pwd, csn_error **err);
+csn_status csn_runtime_environ_merge(const csn_runtime *l, const char *const *extra,
+                                     const char *pwd, const char ***ret, char **ret_pwd,
+                                     csn_error **err);
 
 /* exec.c, used by session.c and process.c too */
 /* Descriptor and environment of a command: cwd_fd, env and pwd are to be released. */
-typedef struct csn_kept_setting {
+typedef struct csn_runtime_command_env {
     int cwd_fd;
     char *cwd_path; /* resolved; NULL when the kernel does not say */
     char *pwd;
     const char **env;
-} csn_kept_setting;
+} csn_runtime_command_env;
 
-csn_status csn_kept_setting_make(csn_kept *l, const csn_exec_req *req, csn_kept_setting *ret,
-                                 csn_error **err);
-void csn_kept_setting_release(csn_kept_setting *s);
+csn_status csn_runtime_command_env_make(csn_runtime *l, const csn_exec_req *req,
+                                        csn_runtime_command_env *ret, csn_error **err);
+void csn_runtime_command_env_release(csn_runtime_command_env *s);
 /* It was a limit: `what` names it, peak 0 is not told. */
-void csn_kept_end_limit(csn_exec_end *end, uint32_t how, const char *what, uint64_t limit,
-                        uint64_t peak);
+void csn_runtime_end_limit(csn_exec_end *end, uint32_t how, const char *what, uint64_t limit,
+                           uint64_t peak);
 /* Fills how, exit_code, signal, message and usage from what the keeper said. */
-void csn_kept_end_fill(const csn_kept *l, const csn_exit_body *b, const char *argv0,
-                       csn_exec_end *ret);
+void csn_runtime_end_fill(const csn_runtime *l, const csn_exit_body *b, const char *argv0,
+                          csn_exec_end *ret);
 /* After the end: moves what is left of the output, waits CSN_DRAIN_MS for others that hold the
  * pipes and then leaves these to the keeper. */
-void csn_kept_drain(csn_kept *l, csn_pump *p);
+void csn_runtime_drain(csn_runtime *l, csn_pump *p);
 /* Text of a failed start: "cmd: command not found\n", or "Error: ...". Returns the exit code.
  */
-int csn_kept_spawn_text(uint32_t stage, int errnum, const char *argv0, char *text, size_t size);
+int csn_runtime_spawn_text(uint32_t stage, int errnum, const char *argv0, char *text,
+                           size_t size);
 /* The keeper did not end a command in time: is it still there? Kills it when it is not. */
-csn_status csn_link_check(csn_kept *l, csn_error **err);
+csn_status csn_link_check(csn_runtime *l, csn_error **err);
 
 /* session.c */
-csn_status csn_kept_session_exec(csn_kept *l, const csn_exec_req *req, const csn_sink *sink,
-                                 csn_exec_end *ret, csn_error **err);
+csn_status csn_runtime_session_exec(csn_runtime *l, const csn_exec_req *req,
+                                    const csn_sink *sink, csn_exec_end *ret, csn_error **err);

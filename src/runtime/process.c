@@ -22,9 +22,9 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/strv.h"
-#include "runtime/link.h"
 #include "os/netns.h"
 #include "os/spawn.h"
+#include "runtime/link.h"
 
 #define PORT_NAP_MS_FIRST 10
 #define PORT_NAP_MS_MAX   100
@@ -101,13 +101,13 @@ static uint32_t start_flags(const csn_exec_req *req)
     return f;
 }
 
-static csn_status send_start(csn_kept *l, const csn_exec_req *req, uint64_t output_max,
+static csn_status send_start(csn_runtime *l, const csn_exec_req *req, uint64_t output_max,
                              int *ret_channel, csn_error **err)
 {
     char text[CSN_COMMAND_TEXT_MAX + 1];
     uint8_t buf[8192];
-    csn_kept_setting set;
-    csn_wire_out o;
+    csn_runtime_command_env set;
+    csn_packer o;
     csn_autofd int memfd = -1;
     int fds[2];
     size_t n = 1;
@@ -130,7 +130,7 @@ static csn_status send_start(csn_kept *l, const csn_exec_req *req, uint64_t outp
     if (!own_stdin && req->input_fd < 0 && req->input)
         st = input_memfd(req->input, &memfd, err);
     if (st == CSN_OK)
-        st = csn_kept_setting_make(l, req, &set, err);
+        st = csn_runtime_command_env_make(l, req, &set, err);
     if (st < 0)
         return st;
     b.env = set.env;
@@ -139,17 +139,17 @@ static csn_status send_start(csn_kept *l, const csn_exec_req *req, uint64_t outp
         fds[n++] = memfd >= 0 ? memfd : req->input_fd;
         b.flags |= CSN_SPAWN_STDIN_FD;
     }
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_put_spawn(&o, &b);
     l->spawns++;
     st = csn_link_ask(l, CSN_MSG_SPAWN, &o, fds, n, ret_channel, err);
-    csn_wire_out_release(&o);
-    csn_kept_setting_release(&set);
+    csn_packer_release(&o);
+    csn_runtime_command_env_release(&set);
     return st;
 }
 
 /* STARTED, or why not. */
-static csn_status read_started(csn_kept *l, const csn_msg *m, const char *argv0,
+static csn_status read_started(csn_runtime *l, const csn_msg *m, const char *argv0,
                                int64_t *ret_pid, csn_error **err)
 {
     char text[256];
@@ -163,7 +163,8 @@ static csn_status read_started(csn_kept *l, const csn_msg *m, const char *argv0,
     }
     if (m->type == CSN_MSG_EXIT && csn_get_exit(m->body, m->len, &exit) == 0 &&
         exit.stage != CSN_STAGE_NONE) {
-        int code = csn_kept_spawn_text(exit.stage, (int)exit.errnum, argv0, text, sizeof(text));
+        int code =
+            csn_runtime_spawn_text(exit.stage, (int)exit.errnum, argv0, text, sizeof(text));
         text[strcspn(text, "\n")] = '\0';
         return csn_fail(err,
                         code == 127 ? CSN_NOT_FOUND : csn_status_of_errno((int)exit.errnum),
@@ -175,10 +176,10 @@ static csn_status read_started(csn_kept *l, const csn_msg *m, const char *argv0,
 }
 
 /* Waits only until the program runs or could not be run. */
-csn_status csn_kept_start(void *state, const csn_exec_req *req, uint64_t output_max,
-                          int64_t *ret_pid, void **ret_tie, csn_error **err)
+csn_status csn_runtime_start(void *state, const csn_exec_req *req, uint64_t output_max,
+                             int64_t *ret_pid, void **ret_tie, csn_error **err)
 {
-    csn_kept *l = state;
+    csn_runtime *l = state;
     csn_autofd int channel = -1;
     csn_autofree tie *t = req->flags & CSN_EXEC_TIED ? calloc(1, sizeof(*t)) : NULL;
     uint8_t buf[512];
@@ -203,7 +204,7 @@ csn_status csn_kept_start(void *state, const csn_exec_req *req, uint64_t output_
     return CSN_OK;
 }
 
-void csn_kept_untie(void *p)
+void csn_runtime_release_tied(void *p)
 {
     tie *t = p;
 
@@ -248,13 +249,13 @@ static int tell_process(csn_process_fn fn, void *ctx, const csn_proc_body *b)
     return fn(ctx, &info);
 }
 
-csn_status csn_kept_processes(void *state, int64_t pid, uint64_t wait_ms, csn_process_fn fn,
-                              void *ctx, csn_error **err)
+csn_status csn_runtime_processes(void *state, int64_t pid, uint64_t wait_ms, csn_process_fn fn,
+                                 void *ctx, csn_error **err)
 {
-    csn_kept *l = state;
+    csn_runtime *l = state;
     csn_ask_body ask = {.pid = pid, .a = wait_ms};
     csn_autofree uint8_t *buf = malloc(CSN_KEEPER_MSG_MAX);
-    csn_wire_in in;
+    csn_unpacker in;
     csn_msg m;
     int e = 0;
 
@@ -271,7 +272,7 @@ csn_status csn_kept_processes(void *state, int64_t pid, uint64_t wait_ms, csn_pr
         return st;
     if (e != 0)
         return no_such(err, e, pid, "ask for");
-    csn_wire_in_init(&in, m.body, m.len);
+    csn_unpacker_init(&in, m.body, m.len);
     while (in.p < in.end) {
         csn_proc_body b;
         if (csn_get_proc(&in, &b) < 0) {
@@ -286,7 +287,7 @@ csn_status csn_kept_processes(void *state, int64_t pid, uint64_t wait_ms, csn_pr
 }
 
 /* One answer to LOGS: at most CSN_LOG_CHUNK_MAX bytes. */
-static csn_status ask_logs(csn_kept *l, const csn_ask_body *ask, uint8_t *buf, csn_msg *m,
+static csn_status ask_logs(csn_runtime *l, const csn_ask_body *ask, uint8_t *buf, csn_msg *m,
                            csn_log_body *ret, csn_error **err)
 {
     int e = 0;
@@ -305,11 +306,11 @@ static csn_status ask_logs(csn_kept *l, const csn_ask_body *ask, uint8_t *buf, c
 }
 
 /* As much as there is now, in as many requests as that takes; only the first one waits. */
-csn_status csn_kept_logs(void *state, int64_t pid, int stream, uint64_t offset,
-                         uint64_t wait_ms, const csn_sink *sink, csn_log_chunk *ret,
-                         csn_error **err)
+csn_status csn_runtime_logs(void *state, int64_t pid, int stream, uint64_t offset,
+                            uint64_t wait_ms, const csn_sink *sink, csn_log_chunk *ret,
+                            csn_error **err)
 {
-    csn_kept *l = state;
+    csn_runtime *l = state;
     csn_ask_body ask = {.pid = pid, .a = (uint64_t)stream, .b = offset, .c = wait_ms};
     csn_autofree uint8_t *buf = malloc(CSN_KEEPER_MSG_MAX);
     csn_log_chunk chunk = {0};
@@ -347,7 +348,7 @@ csn_status csn_kept_logs(void *state, int64_t pid, int stream, uint64_t offset,
     return CSN_OK;
 }
 
-static csn_status ask_done(csn_kept *l, uint16_t type, const csn_ask_body *ask,
+static csn_status ask_done(csn_runtime *l, uint16_t type, const csn_ask_body *ask,
                            const char *what, csn_error **err)
 {
     uint8_t buf[256];
@@ -363,15 +364,15 @@ static csn_status ask_done(csn_kept *l, uint16_t type, const csn_ask_body *ask,
     return CSN_OK;
 }
 
-csn_status csn_kept_signal(void *state, int64_t pid, int signo, csn_error **err)
+csn_status csn_runtime_signal(void *state, int64_t pid, int signo, csn_error **err)
 {
     csn_ask_body ask = {.pid = pid, .a = (uint64_t)signo};
 
     return ask_done(state, CSN_MSG_SIGNAL, &ask, "signal", err);
 }
 
-csn_status csn_kept_resize(void *state, int64_t pid, uint16_t rows, uint16_t cols,
-                           csn_error **err)
+csn_status csn_runtime_resize(void *state, int64_t pid, uint16_t rows, uint16_t cols,
+                              csn_error **err)
 {
     csn_ask_body ask = {.pid = pid, .a = rows, .b = cols};
 
@@ -404,10 +405,10 @@ static csn_status write_all(int fd, int64_t pid, const char *data, size_t len,
 
 /* The bytes do not pass through the keeper: it lends us the other end of the process's stdin.
  */
-csn_status csn_kept_feed(void *state, int64_t pid, const void *data, size_t len,
-                         uint64_t timeout_ms, csn_error **err)
+csn_status csn_runtime_feed(void *state, int64_t pid, const void *data, size_t len,
+                            uint64_t timeout_ms, csn_error **err)
 {
-    csn_kept *l = state;
+    csn_runtime *l = state;
     csn_ask_body ask = {.pid = pid, .a = data == NULL};
     uint64_t deadline = csn_deadline_in(timeout_ms);
     uint8_t buf[256];
@@ -433,7 +434,7 @@ csn_status csn_kept_feed(void *state, int64_t pid, const void *data, size_t len,
  * ------------------------------------------------------------------------------------------ */
 
 /* In the network of the commands: that may be another one than ours. */
-static csn_status port_open(csn_kept *l, uint16_t port, bool *ret, csn_error **err)
+static csn_status port_open(csn_runtime *l, uint16_t port, bool *ret, csn_error **err)
 {
     csn_ask_body ask = {.a = port};
     uint8_t buf[256];
@@ -457,9 +458,10 @@ static csn_status port_open(csn_kept *l, uint16_t port, bool *ret, csn_error **e
 }
 
 /* There is no event for "somebody listens": asked again and again, less and less often. */
-csn_status csn_kept_wait_port(void *state, uint16_t port, uint64_t timeout_ms, csn_error **err)
+csn_status csn_runtime_wait_port(void *state, uint16_t port, uint64_t timeout_ms,
+                                 csn_error **err)
 {
-    csn_kept *l = state;
+    csn_runtime *l = state;
     uint64_t deadline = csn_deadline_in(timeout_ms);
     int nap = PORT_NAP_MS_FIRST;
 

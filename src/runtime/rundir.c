@@ -23,12 +23,12 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/path.h"
-#include "runtime/runtime.h"
-#include "runtime/link.h"
 #include "os/statedir.h"
 #include "os/tree.h"
+#include "runtime/link.h"
+#include "runtime/runtime.h"
 
-csn_status csn_kept_run_dir(csn_kept *l, csn_error **err)
+csn_status csn_runtime_run_dir(csn_runtime *l, csn_error **err)
 {
     struct stat st = {0};
 
@@ -53,7 +53,7 @@ csn_status csn_kept_run_dir(csn_kept *l, csn_error **err)
     return CSN_OK;
 }
 
-csn_status csn_kept_run_failed(csn_kept *l, int errnum, const char *what, csn_error **err)
+csn_status csn_runtime_run_failed(csn_runtime *l, int errnum, const char *what, csn_error **err)
 {
     if (errnum == ENOENT && l->keeper_fd >= 0)
         return csn_link_lost(l, err);
@@ -62,7 +62,7 @@ csn_status csn_kept_run_failed(csn_kept *l, int errnum, const char *what, csn_er
 
 /* A path that fits into sun_path; a longer one is reached through its directory's descriptor.
  */
-static struct sockaddr_un address_of(const csn_kept *l, const char *name)
+static struct sockaddr_un address_of(const csn_runtime *l, const char *name)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     int n = snprintf(a.sun_path, sizeof(a.sun_path), "%s/%s", l->run_path, name);
@@ -72,7 +72,7 @@ static struct sockaddr_un address_of(const csn_kept *l, const char *name)
     return a;
 }
 
-int csn_kept_run_listen(const csn_kept *l, const char *name, int backlog)
+int csn_runtime_run_listen(const csn_runtime *l, const char *name, int backlog)
 {
     csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     const struct sockaddr_un a = address_of(l, name);
@@ -84,7 +84,7 @@ int csn_kept_run_listen(const csn_kept *l, const char *name, int backlog)
 }
 
 /* Whoever listens may be stopped, with as many before us as may wait there. */
-int csn_kept_run_connect(const csn_kept *l, const char *name)
+int csn_runtime_run_connect(const csn_runtime *l, const char *name)
 {
     csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     const struct sockaddr_un a = address_of(l, name);
@@ -122,7 +122,7 @@ static void sweep_one(int top, const char *id)
         (void)csn_tree_destroy(top, id);
 }
 
-void csn_kept_sweep(void)
+void csn_runtime_sweep(void)
 {
     int top = csn_statedir_find(CSN_DIR_RUNTIME, NULL, NULL);
     DIR *d = top >= 0 ? fdopendir(top) : NULL;

@@ -20,14 +20,14 @@
 #include "os/statedir.h"
 #include "os/tree.h"
 
-void csn_kept_free(csn_kept *l)
+void csn_runtime_free(csn_runtime *l)
 {
     if (!l)
         return;
     if (l->kind->release)
         l->kind->release(l);
-    csn_kept_grants_close(l);
-    csn_kept_channel_drop(l);
+    csn_runtime_grants_close(l);
+    csn_runtime_channel_drop(l);
     if (l->keeper_fd >= 0)
         close(l->keeper_fd);
     if (l->keeper_pidfd >= 0)
@@ -46,11 +46,12 @@ void csn_kept_free(csn_kept *l)
     free(l->id);
     free(l);
 }
-CSN_DEFINE_CLEANUP(csn_kept, csn_kept_free)
+CSN_DEFINE_CLEANUP(csn_runtime, csn_runtime_free)
 
-csn_kept *csn_kept_new(const csn_kept_kind *kind, const csn_config *config, const char *id)
+csn_runtime *csn_runtime_new(const csn_runtime_kind *kind, const csn_config *config,
+                             const char *id)
 {
-    csn_kept *l = calloc(1, sizeof(*l));
+    csn_runtime *l = calloc(1, sizeof(*l));
 
     if (!l)
         return NULL;
@@ -67,7 +68,7 @@ csn_kept *csn_kept_new(const csn_kept_kind *kind, const csn_config *config, cons
     pthread_mutex_init(&l->keeper_lock, NULL);
     l->id = strdup(id);
     if (!l->id) {
-        csn_kept_free(l);
+        csn_runtime_free(l);
         return NULL;
     }
     return l;
@@ -77,7 +78,7 @@ csn_kept *csn_kept_new(const csn_kept_kind *kind, const csn_config *config, cons
  */
 
 /* Removes it (the private home, the socket). It is ours alone, so its path is safe to use. */
-static void remove_run_dir(const csn_kept *l)
+static void remove_run_dir(const csn_runtime *l)
 {
     csn_autofree char *parent = l->run_path ? csn_path_dir(l->run_path) : NULL;
     csn_autofd int fd = parent ? open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -86,14 +87,14 @@ static void remove_run_dir(const csn_kept *l)
         (void)csn_tree_destroy(fd, l->id);
 }
 
-static void remove_rest(csn_kept *l)
+static void remove_rest(csn_runtime *l)
 {
     if (l->kind->ended)
         l->kind->ended(l);
     remove_run_dir(l);
 }
 
-static int open_state_dir(const csn_kept *l, bool make)
+static int open_state_dir(const csn_runtime *l, bool make)
 {
     csn_autofree char *sub = NULL;
 
@@ -107,7 +108,7 @@ static int open_state_dir(const csn_kept *l, bool make)
 
 /* Where the socket is depends on XDG_RUNTIME_DIR, which a later process may have set otherwise:
  * a detached sandbox notes it beside its metadata, as a link. */
-static csn_status note_run_dir(const csn_kept *l, csn_error **err)
+static csn_status note_run_dir(const csn_runtime *l, csn_error **err)
 {
     csn_autofd int dir = open_state_dir(l, true);
 
@@ -118,7 +119,7 @@ static csn_status note_run_dir(const csn_kept *l, csn_error **err)
     return CSN_OK;
 }
 
-static csn_status find_run_dir(csn_kept *l, csn_error **err)
+static csn_status find_run_dir(csn_runtime *l, csn_error **err)
 {
     csn_autofd int dir = open_state_dir(l, false);
     char path[CSN_PATH_MAX];
@@ -149,13 +150,13 @@ static csn_status find_run_dir(csn_kept *l, csn_error **err)
 
 /* Other processes may hold the same sandbox: their writes and ours take turns. Opened here, as
  * the caller; later we may be in another's guise. */
-static csn_status open_commit_lock(csn_kept *l, csn_error **err)
+static csn_status open_commit_lock(csn_runtime *l, csn_error **err)
 {
     if (!l->detached)
         return CSN_OK;
     l->commit_fd =
         openat(l->run_fd, "commit.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return l->commit_fd < 0 ? csn_kept_run_failed(l, errno, "lock", err) : CSN_OK;
+    return l->commit_fd < 0 ? csn_runtime_run_failed(l, errno, "lock", err) : CSN_OK;
 }
 
 static void hand_over(csn_error **err, csn_error *why)
@@ -166,23 +167,23 @@ static void hand_over(csn_error **err, csn_error *why)
         csn_error_free(why);
 }
 
-static csn_status prepare(csn_kept *l, csn_error **err)
+static csn_status prepare(csn_runtime *l, csn_error **err)
 {
     csn_status st = l->kind->prepare ? l->kind->prepare(l, err) : CSN_OK;
 
-    return st < 0 ? st : csn_kept_environ_new(l, &l->environ_base, err);
+    return st < 0 ? st : csn_runtime_environ_new(l, &l->environ_base, err);
 }
 
 /* Both at the same time: it is on its way while we find out what it is to do. */
-static csn_status prepare_and_bear(csn_kept *l, csn_error **err)
+static csn_status prepare_and_bear(csn_runtime *l, csn_error **err)
 {
     csn_error *why = NULL;
-    csn_status st = csn_kept_keeper_ahead(l, err);
+    csn_status st = csn_runtime_keeper_spawn_begin(l, err);
 
     if (st < 0)
         return st;
     st = prepare(l, &why);
-    csn_status born = csn_kept_keeper_born(l, err);
+    csn_status born = csn_runtime_keeper_spawn_finish(l, err);
     if (born < 0) {
         csn_error_free(why);
         return born;
@@ -191,22 +192,22 @@ static csn_status prepare_and_bear(csn_kept *l, csn_error **err)
     return st;
 }
 
-static csn_status set_up(csn_kept *l, bool keeper, csn_error **err)
+static csn_status set_up(csn_runtime *l, bool keeper, csn_error **err)
 {
-    const csn_kept_kind *kind = l->kind;
+    const csn_runtime_kind *kind = l->kind;
     csn_status st = kind->begin ? kind->begin(l, err) : CSN_OK;
 
     if (st == CSN_OK)
         st = keeper && kind->ahead ? prepare_and_bear(l, err) : prepare(l, err);
-    return st == CSN_OK && keeper ? csn_kept_keeper_start(l, err) : st;
+    return st == CSN_OK && keeper ? csn_runtime_keeper_start(l, err) : st;
 }
 
 /* because: owned by the new state. *ret_instead: try again as this. */
-static csn_status open_as(const csn_kept_kind *kind, const csn_config *config, const char *id,
-                          char **because, const csn_kept_kind **ret_instead, void **ret_state,
-                          csn_error **err)
+static csn_status open_as(const csn_runtime_kind *kind, const csn_config *config,
+                          const char *id, char **because, const csn_runtime_kind **ret_instead,
+                          void **ret_state, csn_error **err)
 {
-    CSN_CLEANUP(csn_kept_freep) csn_kept *l = csn_kept_new(kind, config, id);
+    CSN_CLEANUP(csn_runtime_freep) csn_runtime *l = csn_runtime_new(kind, config, id);
     csn_error *why = NULL;
 
     *ret_instead = NULL;
@@ -220,7 +221,7 @@ static csn_status open_as(const csn_kept_kind *kind, const csn_config *config, c
     if (st == CSN_OK)
         st = open_commit_lock(l, &why);
     if (st < 0) {
-        csn_kept_keeper_end(l); /* it may be there although asking it failed */
+        csn_runtime_keeper_end(l); /* it may be there although asking it failed */
         if (kind->instead)
             *ret_instead = kind->instead(l, why, because);
         remove_rest(l);
@@ -231,10 +232,10 @@ static csn_status open_as(const csn_kept_kind *kind, const csn_config *config, c
     return CSN_OK;
 }
 
-csn_status csn_kept_open(const csn_kept_kind *kind, const csn_config *config, const char *id,
-                         void **ret_state, csn_error **err)
+csn_status csn_runtime_open(const csn_runtime_kind *kind, const csn_config *config,
+                            const char *id, void **ret_state, csn_error **err)
 {
-    const csn_kept_kind *instead = NULL;
+    const csn_runtime_kind *instead = NULL;
     csn_autofree char *because = NULL;
     csn_error *why = NULL;
 
@@ -248,31 +249,31 @@ csn_status csn_kept_open(const csn_kept_kind *kind, const csn_config *config, co
     return st;
 }
 
-csn_status csn_kept_settle(void *state, csn_error **err)
+csn_status csn_runtime_commit(void *state, csn_error **err)
 {
-    csn_kept *l = state;
+    csn_runtime *l = state;
     csn_status st = l->detached ? note_run_dir(l, err) : CSN_OK;
 
-    return st == CSN_OK && l->detached ? csn_kept_keeper_settle(l, err) : st;
+    return st == CSN_OK && l->detached ? csn_runtime_keeper_commit(l, err) : st;
 }
 
-csn_status csn_kept_connect(const csn_kept_kind *kind, const csn_config *config, const char *id,
-                            void **ret_state, csn_error **err)
+csn_status csn_runtime_connect(const csn_runtime_kind *kind, const csn_config *config,
+                               const char *id, void **ret_state, csn_error **err)
 {
-    CSN_CLEANUP(csn_kept_freep) csn_kept *l = csn_kept_new(kind, config, id);
+    CSN_CLEANUP(csn_runtime_freep) csn_runtime *l = csn_runtime_new(kind, config, id);
 
     if (!l)
         return csn_fail(err, CSN_NOMEM, "connect to %s sandbox", kind->name);
     l->connected = true;
     csn_status st = find_run_dir(l, err);
-    const csn_kept_kind *instead =
+    const csn_runtime_kind *instead =
         st == CSN_OK && kind->instead ? kind->instead(l, NULL, &l->because) : NULL;
     if (instead)
         l->kind = kind = instead;
     if (st == CSN_OK && kind->eager)
         st = set_up(l, false, err);
     if (st == CSN_OK)
-        st = csn_kept_keeper_connect(l, err);
+        st = csn_runtime_keeper_connect(l, err);
     if (st == CSN_GONE)
         remove_run_dir(l);
     if (st == CSN_OK && !kind->eager)
@@ -287,10 +288,10 @@ csn_status csn_kept_connect(const csn_kept_kind *kind, const csn_config *config,
 
 /* What it did to the workspace nobody looks at: without its word there is no knowing since
  * when. Its sweeper removes what else is left. */
-csn_status csn_kept_put_down(const csn_kept_kind *kind, const csn_config *config,
-                             const char *id, csn_error **err)
+csn_status csn_runtime_force_destroy(const csn_runtime_kind *kind, const csn_config *config,
+                                     const char *id, csn_error **err)
 {
-    CSN_CLEANUP(csn_kept_freep) csn_kept *l = csn_kept_new(kind, config, id);
+    CSN_CLEANUP(csn_runtime_freep) csn_runtime *l = csn_runtime_new(kind, config, id);
 
     if (!l)
         return csn_fail(err, CSN_NOMEM, "end of %s sandbox", kind->name);
@@ -298,40 +299,41 @@ csn_status csn_kept_put_down(const csn_kept_kind *kind, const csn_config *config
     csn_status st = find_run_dir(l, err);
     if (st < 0)
         return st;
-    const csn_kept_kind *instead = kind->instead ? kind->instead(l, NULL, &l->because) : NULL;
+    const csn_runtime_kind *instead =
+        kind->instead ? kind->instead(l, NULL, &l->because) : NULL;
     if (instead)
         l->kind = instead;
-    st = csn_kept_keeper_put_down(l, err);
+    st = csn_runtime_keeper_force_destroy(l, err);
     if (st == CSN_OK || st == CSN_GONE)
         remove_run_dir(l);
     return st;
 }
 
-csn_status csn_kept_destroy(void *state, csn_error **err)
+csn_status csn_runtime_destroy(void *state, csn_error **err)
 {
-    csn_kept *l = state;
+    csn_runtime *l = state;
 
     (void)err;
     if (l->gone)
         return CSN_OK;
     l->gone = true;
-    csn_kept_keeper_end(l);
+    csn_runtime_keeper_end(l);
     remove_rest(l);
     return CSN_OK;
 }
 
-void csn_kept_close(void *state)
+void csn_runtime_close(void *state)
 {
-    csn_kept *l = state;
+    csn_runtime *l = state;
 
     if (!l)
         return;
     if (!l->detached)
-        (void)csn_kept_destroy(l, NULL);
-    csn_kept_free(l);
+        (void)csn_runtime_destroy(l, NULL);
+    csn_runtime_free(l);
 }
 
-csn_status csn_kept_info(csn_kept *l, csn_info_result *ret, csn_error **err)
+csn_status csn_runtime_info(csn_runtime *l, csn_info_result *ret, csn_error **err)
 {
     ret->workspace = l->base.path;
     ret->workdir = l->base.path;
@@ -341,5 +343,5 @@ csn_status csn_kept_info(csn_kept *l, csn_info_result *ret, csn_error **err)
     pthread_mutex_unlock(&l->keeper_lock);
     /* Another process may have moved the end of a detached one, so the keeper is asked. */
     bool ends = l->detached || l->connected || l->extended || l->config->lifetime_ms != 0;
-    return ends && ret->keeper_pid != 0 ? csn_kept_expiry(l, &ret->expires_ms, err) : CSN_OK;
+    return ends && ret->keeper_pid != 0 ? csn_runtime_expiry(l, &ret->expires_ms, err) : CSN_OK;
 }

@@ -21,15 +21,15 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "runtime/link.h"
 #include "os/pump.h"
+#include "runtime/link.h"
 
 #define SCRIPT_MAX (3u * CSN_ARGV_BYTES_MAX)
 #define TOKEN_LEN  16   /* short: bash reads its script byte by byte */
 #define STATUS_MAX 4096 /* bytes of foreign text before a status that are looked through */
 
 typedef struct turn {
-    csn_kept *l;
+    csn_runtime *l;
     const csn_exec_req *req;
     csn_pump pump;
     int channel;
@@ -157,11 +157,11 @@ static csn_status await_turn(turn *t, int *ret_stopped, csn_error **err)
     return CSN_OK;
 }
 
-static csn_status ask_session(turn *t, const csn_kept_setting *set, uint32_t flags,
+static csn_status ask_session(turn *t, const csn_runtime_command_env *set, uint32_t flags,
                               csn_error **err)
 {
     uint8_t buf[8192];
-    csn_wire_out o;
+    csn_packer o;
     csn_spawn_body b = {.flags = flags | CSN_SPAWN_CWD_FD,
                         .memory_max = t->l->memory_each,
                         .file_max = t->l->file_max,
@@ -169,11 +169,11 @@ static csn_status ask_session(turn *t, const csn_kept_setting *set, uint32_t fla
                         .command = t->req->session,
                         .env = set->env};
 
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_put_spawn(&o, &b);
     t->l->spawns++;
     csn_status st = csn_link_ask(t->l, CSN_MSG_SESSION, &o, &set->cwd_fd, 1, &t->channel, err);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
     return st;
 }
 
@@ -215,7 +215,7 @@ static csn_status refused(turn *t, const csn_msg *m, int *ret_stopped, csn_error
 
 /* Asks until it is ours: the shell we waited for may have ended meanwhile, or a restart came in
  * between. The deadline bounds it. */
-static csn_status take_session(turn *t, const csn_kept_setting *set, int *ret_stopped,
+static csn_status take_session(turn *t, const csn_runtime_command_env *set, int *ret_stopped,
                                csn_error **err)
 {
     uint32_t flags = (t->req->flags & CSN_EXEC_MERGE ? CSN_SPAWN_MERGE : 0) |
@@ -249,7 +249,7 @@ static csn_status take_session(turn *t, const csn_kept_setting *set, int *ret_st
 static csn_status kill_session(turn *t, uint32_t how, csn_error **err)
 {
     uint8_t buf[64];
-    csn_wire_out o;
+    csn_packer o;
 
     t->how = how;
     t->killed = true;
@@ -257,7 +257,7 @@ static csn_status kill_session(turn *t, uint32_t how, csn_error **err)
     if (t->pump.control_fd >= 0)
         close(csn_steal_fd(&t->pump.control_fd));
     t->pump.deadline_ns = csn_deadline_in(CSN_GRACE_MS + CSN_KEEPER_ANSWER_MS);
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_put_ask(&o, &(csn_ask_body){.a = CSN_GRACE_MS});
     int rc = csn_msg_send(t->channel, CSN_MSG_KILL, o.data, o.len, NULL, 0, 1);
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
@@ -310,11 +310,11 @@ static csn_status shell_ended(turn *t, bool *ret_ended, csn_exec_end *end, csn_e
     if (!good)
         return csn_link_hostile(t->l, "it broke the protocol", err);
     end->how = b.killed && t->killed ? t->how : CSN_END_EXITED;
-    csn_kept_end_fill(t->l, &b, "session", end);
+    csn_runtime_end_fill(t->l, &b, "session", end);
     *ret_ended = true;
     if (t->pump.control_fd >= 0)
         close(csn_steal_fd(&t->pump.control_fd));
-    csn_kept_drain(t->l, &t->pump);
+    csn_runtime_drain(t->l, &t->pump);
     return CSN_OK;
 }
 
@@ -385,10 +385,10 @@ static csn_status run_turn(turn *t, csn_exec_end *end, csn_error **err)
 static csn_status run_in_session(turn *t, const csn_sink *sink, csn_exec_end *end,
                                  csn_error **err)
 {
-    csn_kept_setting set;
+    csn_runtime_command_env set;
     int stopped = 0;
 
-    csn_status st = csn_kept_setting_make(t->l, t->req, &set, err);
+    csn_status st = csn_runtime_command_env_make(t->l, t->req, &set, err);
     if (st < 0)
         return st;
     st = take_session(t, &set, &stopped, err);
@@ -396,7 +396,7 @@ static csn_status run_in_session(turn *t, const csn_sink *sink, csn_exec_end *en
         st = make_token(t, err);
     if (st == CSN_OK && stopped == 0)
         st = make_script(t, t->req->cwd ? set.cwd_path : NULL, err);
-    csn_kept_setting_release(&set);
+    csn_runtime_command_env_release(&set);
     if (st < 0)
         return st;
     if (stopped != 0) {
@@ -414,8 +414,8 @@ static csn_status run_in_session(turn *t, const csn_sink *sink, csn_exec_end *en
     return run_turn(t, end, err);
 }
 
-csn_status csn_kept_session_exec(csn_kept *l, const csn_exec_req *req, const csn_sink *sink,
-                                 csn_exec_end *ret, csn_error **err)
+csn_status csn_runtime_session_exec(csn_runtime *l, const csn_exec_req *req,
+                                    const csn_sink *sink, csn_exec_end *ret, csn_error **err)
 {
     csn_exec_end end = {.size = sizeof(end), .exit_code = -1};
 

@@ -17,14 +17,14 @@
 
 #include "base/error.h"
 #include "base/path.h"
-#include "runtime/files.h"
 #include "os/beneath.h"
+#include "runtime/files.h"
 
-csn_target csn_target_of(const csn_kept *l, uint32_t op, const char *path, uint32_t flags)
+csn_target csn_target_of(const csn_runtime *l, uint32_t op, const char *path, uint32_t flags)
 {
     csn_target t = {.l = l, .op = op & ~CSN_OP_TREE, .tree = op & CSN_OP_TREE, .asked = path};
 
-    t.grant = csn_kept_grant_of(l, path, &t.rest);
+    t.grant = csn_runtime_grant_of(l, path, &t.rest);
     if ((flags & CSN_FILE_NOFOLLOW) || (l->config && (l->config->flags & CSN_OPEN_NOFOLLOW)))
         t.how |= CSN_BENEATH_NOFOLLOW;
     /* Nothing is outside the root directory; absolute links are as good as any there. */
@@ -42,7 +42,7 @@ static const char *op_word(uint32_t op)
     return "use";
 }
 
-bool csn_target_judged(const csn_target *t)
+bool csn_target_checked(const csn_target *t)
 {
     if (!t->l->rules)
         return false;
@@ -52,10 +52,10 @@ bool csn_target_judged(const csn_target *t)
 
 char *csn_target_path(const csn_target *t, int fd, const char *more)
 {
-    csn_autofree char *found = csn_kept_fd_path(fd);
+    csn_autofree char *found = csn_runtime_fd_path(fd);
     /* A root is called "/" by the kernel too. */
     bool root = strcmp(t->grant->path, "/") == 0;
-    csn_autofree char *top = root ? strdup("/") : csn_kept_fd_path(t->grant->fd);
+    csn_autofree char *top = root ? strdup("/") : csn_runtime_fd_path(t->grant->fd);
     const char *base = t->grant->path,
                *below = found && top ? csn_path_below(found, top) : NULL;
     char *out = NULL;
@@ -194,7 +194,7 @@ static csn_status judge(const csn_target *t, const char *resolved, csn_error **e
 {
     if (!resolved)
         return csn_fail(err, CSN_UNAVAILABLE, "the kernel does not tell where a path leads");
-    return csn_kept_judge(t->l, t->op | t->tree, t->asked, resolved, err);
+    return csn_runtime_check_rules(t->l, t->op | t->tree, t->asked, resolved, err);
 }
 
 /* The kernel said no. If a rule says so too, the answer names the rule; a device on a mount
@@ -206,8 +206,8 @@ static csn_status refused(const csn_target *t, csn_error **err)
     const char *name = resolved ? resolved : t->asked;
     struct stat st;
 
-    if (csn_target_judged(t) && name[0] == '/') {
-        csn_status judged = csn_kept_judge(t->l, t->op | t->tree, t->asked, name, err);
+    if (csn_target_checked(t) && name[0] == '/') {
+        csn_status judged = csn_runtime_check_rules(t->l, t->op | t->tree, t->asked, name, err);
         if (judged < 0)
             return judged;
     }
@@ -222,7 +222,7 @@ static int open_found(const csn_target *t, int flags, char **ret_path)
     int fd = -ELOOP;
 
     *ret_path = NULL;
-    if (csn_target_judged(t) && is_plain(t)) {
+    if (csn_target_checked(t) && is_plain(t)) {
         fd = csn_beneath_open(t->grant->fd, t->rest, flags, t->how | CSN_BENEATH_NOFOLLOW);
         if (fd >= 0)
             *ret_path = plain_path(t);
@@ -241,7 +241,7 @@ csn_status csn_target_open_path(const csn_target *t, int flags, int *ret_fd, cha
         return refused(t, err);
     if (fd < 0)
         return csn_target_fail(t, -fd, err);
-    if (csn_target_judged(t)) {
+    if (csn_target_checked(t)) {
         if (!path)
             path = csn_target_path(t, fd, "");
         st = judge(t, path, err);
@@ -276,7 +276,7 @@ csn_status csn_target_parent(const csn_target *t, unsigned how, csn_parent *ret,
         return refused(t, err);
     if (rc < 0)
         return csn_target_fail(t, -rc, err);
-    if (csn_target_judged(t)) {
+    if (csn_target_checked(t)) {
         csn_autofree char *missing = csn_parent_missing(&p);
         if (!missing || asprintf(&more, "%s%s%s", missing, *missing ? "/" : "", p.name) < 0)
             return csn_fail(err, CSN_NOMEM, "out of memory");

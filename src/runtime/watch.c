@@ -11,17 +11,17 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "runtime/files.h"
 #include "os/watch.h"
+#include "runtime/files.h"
 
 typedef struct watch {
-    const csn_kept *l;
+    const csn_runtime *l;
     csn_notify *notify;
     char *start; /* what the rules call the directory; NULL: nothing is hidden */
 } watch;
 
-csn_status csn_kept_watch(void *state, const char *path, uint32_t flags, void **ret_watch,
-                          csn_error **err)
+csn_status csn_runtime_watch(void *state, const char *path, uint32_t flags, void **ret_watch,
+                             csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
     csn_autofd int fd = -1;
@@ -35,10 +35,10 @@ csn_status csn_kept_watch(void *state, const char *path, uint32_t flags, void **
     w->l = state;
     int rc = csn_notify_new(fd, flags & CSN_FILE_RECURSIVE, &w->notify);
     /* Rules that cannot be asked hide everything: then there is no watch. */
-    if (rc == 0 && csn_target_judged(&t) && !(w->start = csn_target_path(&t, fd, "")))
+    if (rc == 0 && csn_target_checked(&t) && !(w->start = csn_target_path(&t, fd, "")))
         rc = -EIO;
     if (rc < 0) {
-        csn_kept_watch_free(w);
+        csn_runtime_watch_free(w);
         return csn_target_fail(&t, -rc, err);
     }
     *ret_watch = w;
@@ -57,11 +57,11 @@ static bool hidden(const watch *w, const csn_notice *n)
         full = NULL;
         return true;
     }
-    return !csn_rules_judge(w->l->rules, CSN_OP_READ, full).allowed;
+    return !csn_rules_check(w->l->rules, CSN_OP_READ, full).allowed;
 }
 
-csn_status csn_kept_watch_next(void *handle, uint64_t timeout_ms, csn_event *ret,
-                               csn_error **err)
+csn_status csn_runtime_watch_next(void *handle, uint64_t timeout_ms, csn_event *ret,
+                                  csn_error **err)
 {
     watch *w = handle;
     csn_notice n;
@@ -80,7 +80,7 @@ csn_status csn_kept_watch_next(void *handle, uint64_t timeout_ms, csn_event *ret
     return CSN_OK;
 }
 
-void csn_kept_watch_free(void *handle)
+void csn_runtime_watch_free(void *handle)
 {
     watch *w = handle;
 

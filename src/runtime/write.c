@@ -22,15 +22,15 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/path.h"
-#include "runtime/write.h"
 #include "os/atomic.h"
+#include "runtime/write.h"
 
 #define CHUNK (128u * 1024u)
 
 /* ---- staging ---- */
 
 /* May we write to what has the name now, as an open for writing would see it? */
-static int check_old(const csn_kept *l, const csn_parent *p)
+static int check_old(const csn_runtime *l, const csn_parent *p)
 {
     const struct stat *st = &p->st;
     uid_t me = l->file_uid;
@@ -160,7 +160,7 @@ static csn_status exists_fail(const csn_job *j, csn_error **err)
 
 /* Refuses before anything is made. What is found here may change until the commit; then the
  * rename decides, which replaces whatever has the name but never a directory. */
-csn_status csn_job_place(csn_job *j, const csn_kept *l, csn_error **err)
+csn_status csn_job_place(csn_job *j, const csn_runtime *l, csn_error **err)
 {
     j->t = csn_target_of(l, CSN_OP_WRITE, j->req->path, j->req->flags);
     csn_status st = csn_target_parent(&j->t, CSN_PARENT_FOLLOW, &j->at, err);
@@ -216,7 +216,7 @@ csn_status csn_job_check(const csn_job *j, csn_error **err)
                     fd < 0 ? "is not there any more" : "was changed by somebody else");
 }
 
-int csn_commit_begin(csn_kept *l)
+int csn_commit_begin(csn_runtime *l)
 {
     pthread_mutex_lock(&l->commit_lock);
     while (l->commit_fd >= 0 && flock(l->commit_fd, LOCK_EX) < 0 && errno == EINTR)
@@ -224,7 +224,7 @@ int csn_commit_begin(csn_kept *l)
     return l->commit_fd;
 }
 
-void csn_commit_end(csn_kept *l, int lock)
+void csn_commit_end(csn_runtime *l, int lock)
 {
     if (lock >= 0)
         (void)flock(lock, LOCK_UN);
@@ -246,7 +246,7 @@ static int publish(csn_job *j, bool fresh)
 }
 
 /* One file needs no exchange: it takes its name or does not. */
-static csn_status publish_one(csn_kept *l, csn_job *j, csn_error **err)
+static csn_status publish_one(csn_runtime *l, csn_job *j, csn_error **err)
 {
     int lock = csn_commit_begin(l);
     csn_status st = csn_job_check(j, err);
@@ -270,7 +270,7 @@ csn_status csn_job_finish(csn_job *j, csn_written *ret, csn_error **err)
     }
     ret->bytes = j->bytes;
     memcpy(ret->hash, j->hash, sizeof(ret->hash));
-    csn_autofree char *dir = csn_kept_fd_path(j->at.fd);
+    csn_autofree char *dir = csn_runtime_fd_path(j->at.fd);
     if (!dir || asprintf(&ret->resolved_path, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir,
                          j->at.name) < 0)
         ret->resolved_path = NULL;
@@ -414,7 +414,7 @@ static csn_status append_locked(csn_job *j, const char *data, size_t len, csn_er
 /* Appends hold the commit lock: one that has to replace the file (a hard link, a new file)
  * would otherwise lose what another one adds meanwhile. Writers outside caisson are kept whole
  * by O_APPEND and the single write. */
-static csn_status append(csn_kept *l, csn_job *j, csn_error **err)
+static csn_status append(csn_runtime *l, csn_job *j, csn_error **err)
 {
     const csn_write_req *req = j->req;
     csn_autofree char *data = NULL;
@@ -430,15 +430,15 @@ static csn_status append(csn_kept *l, csn_job *j, csn_error **err)
     return st;
 }
 
-csn_status csn_kept_write(void *state, const csn_write_req *reqs, size_t count,
-                          csn_written *rets, csn_error **err)
+csn_status csn_runtime_write(void *state, const csn_write_req *reqs, size_t count,
+                             csn_written *rets, csn_error **err)
 {
-    csn_kept *l = state;
+    csn_runtime *l = state;
     csn_job j = {.req = reqs, .at = CSN_PARENT_NONE, .temp = CSN_TEMP_NONE};
     csn_written out = {0};
 
     if (count != 1)
-        return csn_kept_write_batch(l, reqs, count, rets, err);
+        return csn_runtime_write_batch(l, reqs, count, rets, err);
     csn_status st = csn_job_place(&j, l, err);
     if (st == CSN_OK && (reqs->flags & CSN_FILE_APPEND)) {
         st = append(l, &j, err);

@@ -46,7 +46,7 @@ typedef struct waiting {
 } waiting;
 
 typedef struct scan {
-    const csn_names *names;
+    const csn_name_rules *names;
     struct timespec since;
     csn_changed_fn fn;
     void *ctx;
@@ -62,7 +62,7 @@ typedef struct scan {
 } scan;
 
 typedef struct dir_facts {
-    csn_boring_dir id;
+    csn_scan_cache_dir id;
     uint64_t mount;
     bool changed, settled; /* settled: before this scan */
     bool shut;             /* ours, but we cannot enter it */
@@ -87,10 +87,10 @@ static int look_at(const scan *s, int fd, const char *name, dir_facts *ret)
     if (statx(fd, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
               STATX_INO | STATX_CTIME | STATX_MNT_ID | STATX_MODE | STATX_UID, &st) < 0)
         return -errno;
-    ret->id = (csn_boring_dir){.dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor,
-                               .ino = st.stx_ino,
-                               .sec = st.stx_ctime.tv_sec,
-                               .nsec = st.stx_ctime.tv_nsec};
+    ret->id = (csn_scan_cache_dir){.dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor,
+                                   .ino = st.stx_ino,
+                                   .sec = st.stx_ctime.tv_sec,
+                                   .nsec = st.stx_ctime.tv_nsec};
     ret->changed = not_before(&s->since, ret->id.sec, ret->id.nsec);
     ret->settled = !not_before(&s->start, ret->id.sec, ret->id.nsec);
     ret->shut = !(st.stx_mode & S_IXUSR) && st.stx_uid == s->user && s->user != 0;
@@ -112,41 +112,41 @@ static uint32_t hash_name(const char *name)
 }
 
 /* A directory by its place: itself, the one it is in, and its name there. */
-static csn_boring_dir place_of(const scan *s, const level *l)
+static csn_scan_cache_dir place_of(const scan *s, const level *l)
 {
     const level *up = l > s->levels ? l - 1 : l;
 
-    return (csn_boring_dir){
+    return (csn_scan_cache_dir){
         .dev = l->dev, .ino = l->ino, .sec = (int64_t)up->ino, .nsec = l->name_hash};
 }
 
 static bool was_here(const scan *s, const level *l)
 {
-    const csn_boring_dir place = place_of(s, l);
+    const csn_scan_cache_dir place = place_of(s, l);
 
-    return s->memory && csn_boring_has(&s->memory->were, &place);
+    return s->memory && csn_scan_cache_has(&s->memory->were, &place);
 }
 
 static void remember(scan *s, const level *l)
 {
-    const csn_boring_dir place = place_of(s, l);
+    const csn_scan_cache_dir place = place_of(s, l);
 
     if (s->memory)
-        csn_boring_add(&s->memory->now, &place);
+        csn_scan_cache_add(&s->memory->now, &place);
 }
 
 void csn_changed_memory_keep(csn_changed_memory *m)
 {
-    csn_boring_release(&m->were);
+    csn_scan_cache_release(&m->were);
     m->were = m->now;
-    m->now = (csn_boring){0};
+    m->now = (csn_scan_cache){0};
 }
 
 void csn_changed_memory_release(csn_changed_memory *m)
 {
-    csn_boring_release(&m->known);
-    csn_boring_release(&m->were);
-    csn_boring_release(&m->now);
+    csn_scan_cache_release(&m->known);
+    csn_scan_cache_release(&m->were);
+    csn_scan_cache_release(&m->now);
 }
 
 /* ---- one entry ---- */
@@ -186,7 +186,7 @@ static int out_of_reach(int error)
 }
 
 /* A name the rules ask for, which is no directory. */
-static int check(scan *s, const level *l, const char *name, csn_names_step step)
+static int check(scan *s, const level *l, const char *name, csn_name_rules_step step)
 {
     struct stat st;
 
@@ -230,7 +230,7 @@ static bool is_dir(int dir, const struct dirent64 *d)
 static int entry(scan *s, level *l, uint32_t first, const struct dirent64 *d, uint8_t *marks)
 {
     size_t len = strlen(d->d_name);
-    csn_names_step step = s->names->step(first, d->d_name, len);
+    csn_name_rules_step step = s->names->step(first, d->d_name, len);
     bool told = step.wanted || step.wanted_link;
 
     *marks |= step.marks;
@@ -279,7 +279,7 @@ static int read_dir(scan *s, const dir_facts *f)
         return rc;
     /* Only in a place where names alone decide: elsewhere the same names mean other things. */
     if (s->memory && first == 0 && l->empty_handed && f->settled)
-        csn_boring_add(&s->memory->known, &f->id);
+        csn_scan_cache_add(&s->memory->known, &f->id);
     uint32_t settled = s->names->settle(first, marks);
     if (settled == first)
         return 0;
@@ -396,7 +396,7 @@ static bool is_known(scan *s, int dir, const char *name, uint32_t at)
     dir_facts f;
 
     if (at != 0 || !s->memory || s->memory->known.count == 0 || look_at(s, dir, name, &f) < 0 ||
-        !csn_boring_has(&s->memory->known, &f.id))
+        !csn_scan_cache_has(&s->memory->known, &f.id))
         return false;
     s->count.known++;
     return true;
@@ -471,7 +471,7 @@ static int walk(scan *s, int root_fd)
     return rc;
 }
 
-int csn_changed_scan(int root_fd, const csn_names *names, const struct timespec *since,
+int csn_changed_scan(int root_fd, const csn_name_rules *names, const struct timespec *since,
                      csn_changed_fn fn, void *ctx, csn_changed_memory *memory,
                      csn_changed_count *count)
 {
@@ -487,7 +487,7 @@ int csn_changed_scan(int root_fd, const csn_names *names, const struct timespec 
     s->ctx = ctx;
     s->memory = memory;
     if (memory)
-        csn_boring_release(&memory->now);
+        csn_scan_cache_release(&memory->now);
     csn_changed_now(&s->start);
     csn_buf_init(&s->waiting, WAITING_MAX);
     csn_buf_init(&s->path, PATH_CEIL);

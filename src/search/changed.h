@@ -33,10 +33,10 @@ typedef struct csn_changed_count {
 
 /* What scans of one tree with the same names remember. All of it zero at first. */
 typedef struct csn_changed_memory {
-    csn_boring known; /* directories that need not be read again */
+    csn_scan_cache known; /* directories that need not be read again */
     /* Directories whose names mean something, and what they were called: those that an earlier
      * scan found were not moved there since. In: of that scan. Out: of this one. */
-    csn_boring were, now;
+    csn_scan_cache were, now;
 } csn_changed_memory;
 /* The scan was the last one: `now` becomes `were`. */
 void csn_changed_memory_keep(csn_changed_memory *m);
@@ -52,6 +52,6 @@ void csn_changed_now(struct timespec *ret);
  * 0, what fn returned, or -errno: -EAGAIN a directory was moved away under a deep scan,
  * -E2BIG too many directories wait at once, -ENOMEM, -EMFILE, -ENFILE ... After an error the
  * tree is not known to be clean. */
-int csn_changed_scan(int root_fd, const csn_names *names, const struct timespec *since,
+int csn_changed_scan(int root_fd, const csn_name_rules *names, const struct timespec *since,
                      csn_changed_fn fn, void *ctx, csn_changed_memory *memory,
                      csn_changed_count *count);

@@ -10,22 +10,22 @@
 #define ROOM_MAX   (1u << 20) /* 32 MiB */
 #define PROBES     16u
 
-static size_t slot_of(const csn_boring_dir *d, size_t room)
+static size_t slot_of(const csn_scan_cache_dir *d, size_t room)
 {
     uint64_t h = (d->ino ^ (d->dev << 40)) * UINT64_C(0x9e3779b97f4a7c15);
 
     return (size_t)(h >> 32) & (room - 1);
 }
 
-static bool same_dir(const csn_boring_dir *a, const csn_boring_dir *b)
+static bool same_dir(const csn_scan_cache_dir *a, const csn_scan_cache_dir *b)
 {
     return a->ino == b->ino && a->dev == b->dev;
 }
 
-bool csn_boring_has(const csn_boring *b, const csn_boring_dir *d)
+bool csn_scan_cache_has(const csn_scan_cache *b, const csn_scan_cache_dir *d)
 {
     for (size_t i = 0; b->room > 0 && i < PROBES; i++) {
-        const csn_boring_dir *s = &b->slots[(slot_of(d, b->room) + i) & (b->room - 1)];
+        const csn_scan_cache_dir *s = &b->slots[(slot_of(d, b->room) + i) & (b->room - 1)];
         if (!s->used)
             return false;
         if (same_dir(s, d))
@@ -35,13 +35,13 @@ bool csn_boring_has(const csn_boring *b, const csn_boring_dir *d)
 }
 
 /* Into a free slot, over its own old state, or, when all are taken, over the first. */
-static void put(csn_boring *b, const csn_boring_dir *d)
+static void put(csn_scan_cache *b, const csn_scan_cache_dir *d)
 {
     size_t first = slot_of(d, b->room);
-    csn_boring_dir *to = &b->slots[first];
+    csn_scan_cache_dir *to = &b->slots[first];
 
     for (size_t i = 0; i < PROBES; i++) {
-        csn_boring_dir *s = &b->slots[(first + i) & (b->room - 1)];
+        csn_scan_cache_dir *s = &b->slots[(first + i) & (b->room - 1)];
         if (s->used && !same_dir(s, d))
             continue;
         to = s;
@@ -52,9 +52,9 @@ static void put(csn_boring *b, const csn_boring_dir *d)
     to->used = 1;
 }
 
-static bool grow(csn_boring *b)
+static bool grow(csn_scan_cache *b)
 {
-    csn_boring next = {.room = b->room ? b->room * 2 : FIRST_ROOM};
+    csn_scan_cache next = {.room = b->room ? b->room * 2 : FIRST_ROOM};
 
     if (next.room > ROOM_MAX || !(next.slots = calloc(next.room, sizeof(*next.slots))))
         return false;
@@ -66,15 +66,15 @@ static bool grow(csn_boring *b)
     return true;
 }
 
-void csn_boring_add(csn_boring *b, const csn_boring_dir *d)
+void csn_scan_cache_add(csn_scan_cache *b, const csn_scan_cache_dir *d)
 {
     if (b->count * 2 >= b->room && !grow(b) && b->room == 0)
         return;
     put(b, d);
 }
 
-void csn_boring_release(csn_boring *b)
+void csn_scan_cache_release(csn_scan_cache *b)
 {
     free(b->slots);
-    *b = (csn_boring){0};
+    *b = (csn_scan_cache){0};
 }

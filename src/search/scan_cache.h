@@ -8,19 +8,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct csn_boring_dir {
+typedef struct csn_scan_cache_dir {
     uint64_t dev, ino;
     int64_t sec;
     uint32_t nsec;
     uint32_t used; /* 0: a free slot */
-} csn_boring_dir;
+} csn_scan_cache_dir;
 
-typedef struct csn_boring {
-    csn_boring_dir *slots;
+typedef struct csn_scan_cache {
+    csn_scan_cache_dir *slots;
     size_t count, room; /* room: a power of two, or 0 */
-} csn_boring;
+} csn_scan_cache;
 
-bool csn_boring_has(const csn_boring *b, const csn_boring_dir *d);
+bool csn_scan_cache_has(const csn_scan_cache *b, const csn_scan_cache_dir *d);
 /* Forgets instead of failing: what is not known is only read again. */
-void csn_boring_add(csn_boring *b, const csn_boring_dir *d);
-void csn_boring_release(csn_boring *b);
+void csn_scan_cache_add(csn_scan_cache *b, const csn_scan_cache_dir *d);
+void csn_scan_cache_release(csn_scan_cache *b);

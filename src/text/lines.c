@@ -1,7 +1,7 @@
 /* lines.c: cuts the line window of csn_read out of a file as it streams by.
  *
- * Called by core/api_file.c with chunks of any size; the same bytes in other chunks must give the
- * same result. The file's content is an attacker's: lines may be endless, bytes may be
+ * Called by core/api_file.c with chunks of any size; the same bytes in other chunks must give
+ * the same result. The file's content is an attacker's: lines may be endless, bytes may be
  * anything, so memory is bounded by byte_max (plus the numbers), not by the file. What must
  * hold: kept content is byte-exact, at most byte_max bytes, and never ends inside a UTF-8
  * character that the file has whole; line numbers count \n only; cut_by_lines and cut_by_bytes

@@ -324,10 +324,10 @@ static void look_up(void)
 static pid_t start(void)
 {
     static const char *const allow[] = {NET_NAME, "127.0.0.1", NULL};
-    csn_gate_setup s = {.rules.allow = (const char **)(uintptr_t)allow};
-    csn_netin_order order = {.mode = CSN_NETIN_TRANSPARENT};
-    int fds[CSN_NETIN_SOCKETS], n = 0;
-    csn_netin net;
+    csn_gateway_setup_msg s = {.rules.allow = (const char **)(uintptr_t)allow};
+    csn_gateway_net_order order = {.mode = CSN_GATEWAY_NET_TRANSPARENT};
+    int fds[CSN_GATEWAY_NET_SOCKETS], n = 0;
+    csn_gateway_net net;
     const char *refused = world_enter("127.0.0.1 " NET_NAME " localhost\n");
 
     if (refused)
@@ -340,11 +340,12 @@ static pid_t start(void)
     }
     close(listener);
     world = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    if (unshare(CLONE_NEWNET) < 0 || !world_loopback_up() || csn_netin_build(&order, &net) < 0)
+    if (unshare(CLONE_NEWNET) < 0 || !world_loopback_up() ||
+        csn_gateway_net_build(&order, &net) < 0)
         die("the network of a jail");
     jail = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     enter(world);
-    for (unsigned i = 0; i < CSN_NETIN_LISTENER; i++)
+    for (unsigned i = 0; i < CSN_GATEWAY_NET_LISTENER; i++)
         if (net.fds[i] >= 0) {
             fds[n++] = net.fds[i];
             s.flags |= 1u << i;
@@ -352,7 +353,7 @@ static pid_t start(void)
     gw_spawn(&gateway, gw_program());
     if (!gw_setup(&gateway, &s, fds, (size_t)n))
         die(gateway.failed);
-    csn_netin_close(&net);
+    csn_gateway_net_close(&net);
     look_up();
     return server;
 }

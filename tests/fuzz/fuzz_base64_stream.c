@@ -1,4 +1,5 @@
-/* fuzz_base64_stream.c: what a sandbox can say where its provider carries only text, in any pieces.
+/* fuzz_base64_stream.c: what a sandbox can say where its provider carries only text, in any
+ * pieces.
  *
  * The first byte says how the rest is cut, the second which stream it is. Fed whole and fed in
  * pieces it must give the same bytes and the same end. */

@@ -16,13 +16,13 @@ static void must(int ok)
         abort();
 }
 
-static void same(csn_wire_out *o, const uint8_t *data, size_t size)
+static void same(csn_packer *o, const uint8_t *data, size_t size)
 {
     must(o->error == 0 && o->len == size && (size == 0 || memcmp(o->data, data, size) == 0));
-    csn_wire_out_release(o);
+    csn_packer_release(o);
 }
 
-static void lists(const csn_gate_rules *r, size_t size)
+static void lists(const csn_gateway_rules *r, size_t size)
 {
     for (size_t i = 0; r->allow[i]; i++)
         must(strlen(r->allow[i]) < size);
@@ -32,71 +32,71 @@ static void lists(const csn_gate_rules *r, size_t size)
 
 static void rules(const uint8_t *data, size_t size)
 {
-    csn_gate_rules r;
-    csn_wire_out o;
+    csn_gateway_rules r;
+    csn_packer o;
 
-    if (csn_get_gate_rules(data, size, &r) < 0)
+    if (csn_get_gateway_rules(data, size, &r) < 0)
         return;
     lists(&r, size);
-    csn_wire_out_init(&o, NULL, 0);
-    csn_put_gate_rules(&o, &r);
+    csn_packer_init(&o, NULL, 0);
+    csn_put_gateway_rules(&o, &r);
     same(&o, data, size);
-    csn_gate_rules_release(&r);
+    csn_gateway_rules_release(&r);
 }
 
 static void setup(const uint8_t *data, size_t size)
 {
-    csn_gate_setup s;
-    csn_wire_out o;
+    csn_gateway_setup_msg s;
+    csn_packer o;
 
-    if (csn_get_gate_setup(data, size, &s) < 0)
+    if (csn_get_gateway_setup(data, size, &s) < 0)
         return;
     lists(&s.rules, size);
-    must(csn_gate_setup_fds(&s) < CSN_KEEPER_FDS_MAX - 1);
-    csn_wire_out_init(&o, NULL, 0);
-    csn_put_gate_setup(&o, &s);
+    must(csn_gateway_setup_msg_fds(&s) < CSN_KEEPER_FDS_MAX - 1);
+    csn_packer_init(&o, NULL, 0);
+    csn_put_gateway_setup(&o, &s);
     same(&o, data, size);
-    csn_gate_setup_release(&s);
+    csn_gateway_setup_msg_release(&s);
 }
 
 static void events(const uint8_t *data, size_t size)
 {
-    csn_gate_batch b;
-    csn_gate_event e;
-    csn_wire_in in;
-    csn_wire_out o;
+    csn_gateway_batch b;
+    csn_gateway_event e;
+    csn_unpacker in;
+    csn_packer o;
 
-    csn_wire_in_init(&in, data, size);
-    if (csn_get_gate_batch(&in, &b) < 0)
+    csn_unpacker_init(&in, data, size);
+    if (csn_get_gateway_batch(&in, &b) < 0)
         return;
-    csn_wire_out_init(&o, NULL, 0);
-    csn_put_gate_batch(&o, &b);
+    csn_packer_init(&o, NULL, 0);
+    csn_put_gateway_batch(&o, &b);
     for (uint32_t i = 0; i < b.count; i++) {
-        if (csn_get_gate_event(&in, &e) < 0) {
-            csn_wire_out_release(&o);
+        if (csn_get_gateway_event(&in, &e) < 0) {
+            csn_packer_release(&o);
             return;
         }
-        csn_put_gate_event(&o, &e);
+        csn_put_gateway_event(&o, &e);
     }
-    if (csn_wire_in_end(&in) == 0)
+    if (csn_unpacker_end(&in) == 0)
         same(&o, data, size);
     else
-        csn_wire_out_release(&o);
+        csn_packer_release(&o);
 }
 
 static void small(uint8_t which, const uint8_t *data, size_t size)
 {
-    csn_gate_ready r;
-    csn_wire_out o;
+    csn_gateway_ready r;
+    csn_packer o;
     uint64_t since;
     const char *text;
 
-    csn_wire_out_init(&o, NULL, 0);
-    if (which == 3 && csn_get_gate_ready(data, size, &r) == 0)
-        csn_put_gate_ready(&o, &r);
-    else if (which == 4 && csn_get_gate_since(data, size, &since) == 0)
-        csn_put_gate_since(&o, since);
-    else if (which == 5 && csn_get_gate_text(data, size, &text) == 0)
+    csn_packer_init(&o, NULL, 0);
+    if (which == 3 && csn_get_gateway_ready(data, size, &r) == 0)
+        csn_put_gateway_ready(&o, &r);
+    else if (which == 4 && csn_get_gateway_since(data, size, &since) == 0)
+        csn_put_gateway_since(&o, since);
+    else if (which == 5 && csn_get_gateway_text(data, size, &text) == 0)
         csn_put_str(&o, text);
     else
         return;

@@ -40,10 +40,10 @@ static void check_path(const uint8_t *data, size_t size)
 
     if (!path || asprintf(&deep, "a/b/%s", path) < 0)
         return;
-    bool hit = csn_protect_match(path, &rule);
+    bool hit = csn_protected_name_match(path, &rule);
     must(hit == (rule != NULL));
-    must(!hit || csn_protect_match_tree(path, NULL));
-    must(csn_protect_match(deep, NULL) == hit);
+    must(!hit || csn_protected_name_match_tree(path, NULL));
+    must(csn_protected_name_match(deep, NULL) == hit);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

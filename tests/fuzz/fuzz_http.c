@@ -23,18 +23,18 @@ static void must(bool ok)
 /* What was found: where each request began, and how it ended. */
 typedef struct course {
     size_t heads, at[HEADS_MAX];
-    enum csn_http_result last;
+    enum gw_http_result last;
     size_t passed;
 } course;
 
-static bool within(csn_slice s, const uint8_t *data, size_t len)
+static bool within(gw_slice s, const uint8_t *data, size_t len)
 {
     const uint8_t *p = (const uint8_t *)s.at;
 
     return s.len == 0 || (p >= data && p + s.len <= data + len);
 }
 
-static void check_head(const csn_http_head *h, const uint8_t *data, size_t len)
+static void check_head(const gw_http_head *h, const uint8_t *data, size_t len)
 {
     must(h->len > 0 && h->len <= len && h->len <= CSN_HTTP_HEAD_MAX);
     must(within(h->method, data, h->len) && within(h->target, data, h->len));
@@ -49,7 +49,7 @@ static void check_head(const csn_http_head *h, const uint8_t *data, size_t len)
  * HTTP comes as soon as it is waited for. */
 static void follow(const uint8_t *data, size_t size, size_t step, const char *answer, course *c)
 {
-    csn_http_follow f = {0};
+    gw_http_follow f = {0};
     size_t at = 0, have = 0;
 
     *c = (course){.last = CSN_HTTP_NEED_MORE};
@@ -57,14 +57,14 @@ static void follow(const uint8_t *data, size_t size, size_t step, const char *an
         have = size - have < step ? size : have + step;
         for (;;) {
             size_t pass = 0;
-            csn_http_head h;
-            enum csn_http_result r = csn_http_follow_next(&f, data + at, have - at, &pass, &h);
+            gw_http_head h;
+            enum gw_http_result r = gw_http_follow_next(&f, data + at, have - at, &pass, &h);
             must(pass <= have - at);
             c->last = r;
             if (r == CSN_HTTP_WAIT) {
-                must(csn_http_follow_wants_answer(&f));
-                csn_http_follow_answer(&f, answer, strlen(answer));
-                must(!csn_http_follow_wants_answer(&f));
+                must(gw_http_follow_wants_answer(&f));
+                gw_http_follow_answer(&f, answer, strlen(answer));
+                must(!gw_http_follow_wants_answer(&f));
                 continue;
             }
             if (r == CSN_HTTP_HEAD) {
@@ -102,12 +102,12 @@ static void same(const course *a, const course *b)
 
 static void inspect(const uint8_t *data, size_t size)
 {
-    csn_http_scan one = {0}, many = {0};
-    csn_http_head a, b;
-    enum csn_http_result r = csn_http_inspect(&one, data, size, &a), s = CSN_HTTP_NEED_MORE;
+    gw_http_scan one = {0}, many = {0};
+    gw_http_head a, b;
+    enum gw_http_result r = gw_http_inspect(&one, data, size, &a), s = CSN_HTTP_NEED_MORE;
 
     for (size_t i = 1; i <= size && s == CSN_HTTP_NEED_MORE; i++)
-        s = csn_http_inspect(&many, data, i, &b);
+        s = gw_http_inspect(&many, data, i, &b);
     if (size == 0)
         return;
     must(r == s);

@@ -17,23 +17,23 @@ static void must(int ok)
         abort();
 }
 
-static void same(csn_wire_out *o, const uint8_t *data, size_t size)
+static void same(csn_packer *o, const uint8_t *data, size_t size)
 {
     must(o->error == 0 && o->len == size && (size == 0 || memcmp(o->data, data, size) == 0));
-    csn_wire_out_release(o);
+    csn_packer_release(o);
 }
 
 static void spawn(const uint8_t *data, size_t size)
 {
     csn_spawn_body b;
-    csn_wire_out o;
+    csn_packer o;
 
     if (csn_get_spawn(data, size, &b) < 0)
         return;
     for (size_t i = 0; b.argv[i]; i++)
         must(strlen(b.argv[i]) < size);
     must(csn_spawn_fd_count(b.flags) <= 4);
-    csn_wire_out_init(&o, NULL, 0);
+    csn_packer_init(&o, NULL, 0);
     csn_put_spawn(&o, &b);
     same(&o, data, size);
     csn_spawn_body_release(&b);
@@ -41,15 +41,15 @@ static void spawn(const uint8_t *data, size_t size)
 
 static void list(const uint8_t *data, size_t size)
 {
-    csn_wire_in in;
-    csn_wire_out o;
+    csn_unpacker in;
+    csn_packer o;
     csn_proc_body b;
 
-    csn_wire_in_init(&in, data, size);
-    csn_wire_out_init(&o, NULL, 0);
+    csn_unpacker_init(&in, data, size);
+    csn_packer_init(&o, NULL, 0);
     while (in.p < in.end) {
         if (csn_get_proc(&in, &b) < 0) {
-            csn_wire_out_release(&o);
+            csn_packer_release(&o);
             return;
         }
         csn_put_proc(&o, &b);
@@ -59,12 +59,12 @@ static void list(const uint8_t *data, size_t size)
 
 static void small(uint8_t which, const uint8_t *data, size_t size)
 {
-    csn_wire_out o;
+    csn_packer o;
     csn_exit_body e;
     csn_ask_body a;
     csn_log_body l;
 
-    csn_wire_out_init(&o, NULL, 0);
+    csn_packer_init(&o, NULL, 0);
     if (which == 2 && csn_get_exit(data, size, &e) == 0)
         csn_put_exit(&o, &e);
     else if (which == 3 && csn_get_ask(data, size, &a) == 0)

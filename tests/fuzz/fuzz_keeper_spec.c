@@ -17,7 +17,7 @@ static void must(int ok)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     csn_keeper_spec s;
-    csn_wire_out o;
+    csn_packer o;
 
     if (csn_spec_get(data, size, NULL, &s) < 0)
         return 0;
@@ -33,17 +33,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(strncmp(last + 1, CSN_CGROUP_PREFIX, strlen(CSN_CGROUP_PREFIX)) == 0);
         must(!strstr(p, "/../") && s.flags == CSN_SPEC_SWEEP && s.walls.on == 0);
     }
-    must(s.walls.net.mode < CSN_NETIN_MODES && s.walls.net.lent_count <= CSN_NETIN_LENT_MAX);
-    must(s.walls.net.mode == CSN_NETIN_NONE || (s.walls.on & CSN_WALL_BIT(CSN_WALL_NET)));
+    must(s.walls.net.mode < CSN_GATEWAY_NET_MODES &&
+         s.walls.net.lent_count <= CSN_GATEWAY_NET_LENT_MAX);
+    must(s.walls.net.mode == CSN_GATEWAY_NET_NONE ||
+         (s.walls.on & CSN_CONFINE_BIT(CSN_CONFINE_NET)));
     for (uint32_t i = 0; i < s.walls.net.lent_count; i++)
         must(s.walls.net.lent[i] != 0);
     must(!(s.flags & CSN_SPEC_GROUPED) || (s.walls.on != 0 && !(s.flags & CSN_SPEC_SWEEP)));
     must(s.id && strlen(s.id) <= CSN_SPEC_ID_MAX);
     must((s.tag_base & CSN_TAG_SEQ_MASK) == 0);
-    csn_wire_out_init(&o, NULL, 0);
+    csn_packer_init(&o, NULL, 0);
     csn_spec_put(&o, &s);
     must(o.error == 0 && o.len == size && memcmp(o.data, data, size) == 0);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
     csn_spec_release(&s);
     return 0;
 }

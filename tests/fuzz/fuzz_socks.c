@@ -18,7 +18,7 @@ static void must(bool ok)
 }
 
 typedef struct wish {
-    enum csn_socks_step step;
+    enum gw_socks_step step;
     size_t used;
     uint8_t said[64]; /* what it was answered so far */
     size_t said_len;
@@ -28,7 +28,7 @@ typedef struct wish {
     uint16_t port;
 } wish;
 
-static void take(wish *w, const csn_socks *s, enum csn_socks_step step)
+static void take(wish *w, const gw_socks *s, enum gw_socks_step step)
 {
     w->step = step;
     if (step == CSN_SOCKS_SEND || step == CSN_SOCKS_REFUSE) {
@@ -51,14 +51,14 @@ static void take(wish *w, const csn_socks *s, enum csn_socks_step step)
 
 static void talk(const uint8_t *data, size_t size, size_t step, wish *w)
 {
-    csn_socks s = {0};
+    gw_socks s = {0};
     size_t have = 0;
 
     *w = (wish){.step = CSN_SOCKS_NEED_MORE};
     while (have < size) {
         have = size - have < step ? size : have + step;
         do {
-            enum csn_socks_step r = csn_socks_next(&s, data + w->used, have - w->used);
+            enum gw_socks_step r = gw_socks_next(&s, data + w->used, have - w->used);
             take(w, &s, r);
             if (r == CSN_SOCKS_SEND || r == CSN_SOCKS_CONNECT) {
                 must(s.used > 0 && s.used <= have - w->used);

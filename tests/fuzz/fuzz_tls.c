@@ -23,7 +23,7 @@ static bool is_name_byte(char c)
            c == '-' || c == '_' || c == '.';
 }
 
-static void check(const csn_tls *t, enum csn_tls_result r)
+static void check(const gw_tls *t, enum gw_tls_result r)
 {
     must(r == t->result);
     must((r == CSN_TLS_BAD) == (t->why != NULL));
@@ -35,7 +35,7 @@ static void check(const csn_tls *t, enum csn_tls_result r)
         must(is_name_byte(t->hello.sni[i]));
 }
 
-static void same(const csn_tls *a, const csn_tls *b)
+static void same(const gw_tls *a, const gw_tls *b)
 {
     must(a->result == b->result);
     must((a->why == NULL) == (b->why == NULL) && (!a->why || strcmp(a->why, b->why) == 0));
@@ -48,19 +48,19 @@ static void same(const csn_tls *a, const csn_tls *b)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    csn_tls whole = {0}, pieces = {0}, two = {0};
+    gw_tls whole = {0}, pieces = {0}, two = {0};
     size_t cut = size > 0 ? data[size - 1] * size / 256 : 0;
 
-    check(&whole, csn_tls_inspect(&whole, data, size));
-    enum csn_tls_result r = CSN_TLS_NEED_MORE;
+    check(&whole, gw_tls_inspect(&whole, data, size));
+    enum gw_tls_result r = CSN_TLS_NEED_MORE;
     for (size_t i = 1; i <= size; i++) {
-        enum csn_tls_result next = csn_tls_inspect(&pieces, data, i);
+        enum gw_tls_result next = gw_tls_inspect(&pieces, data, i);
         must(r == CSN_TLS_NEED_MORE || next == r);
         r = next;
         check(&pieces, r);
     }
-    (void)csn_tls_inspect(&two, data, cut);
-    (void)csn_tls_inspect(&two, data, size);
+    (void)gw_tls_inspect(&two, data, cut);
+    (void)gw_tls_inspect(&two, data, size);
     if (size > 0) {
         same(&whole, &pieces);
         same(&whole, &two);

@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "runtime/runtime.h"
 #include "os/beneath.h"
 #include "os/tree.h"
+#include "runtime/runtime.h"
 
 #define OUTSIDE "outside bytes"
 #define INSIDE  "inside bytes"
@@ -30,7 +30,7 @@
 static char top[64], root[80], outside[80];
 static int top_fd, root_fd, out_fd;
 static csn_config config = {.size = sizeof(config)};
-static csn_kept l;
+static csn_runtime l;
 static _Atomic bool stop;
 static _Atomic long swaps;
 static int tests_done, failures;
@@ -74,11 +74,11 @@ static void build(void)
     l.config = &config;
     l.run_fd = l.base.fd = l.home.fd = -1;
     pthread_mutex_init(&l.commit_lock, NULL);
-    static const csn_kept_kind kind = {.name = "race"};
+    static const csn_runtime_kind kind = {.name = "race"};
     l.kind = &kind;
     l.commit_fd = -1;
     l.file_uid = geteuid();
-    must(csn_kept_grants_open(&l, NULL) == CSN_OK, "grants");
+    must(csn_runtime_grants_open(&l, NULL) == CSN_OK, "grants");
 }
 
 /* What is in the tree that is swapped, made again since operations remove it. */
@@ -180,7 +180,7 @@ static bool try_read_at(const char *path)
     csn_file_stat st;
     csn_sink sink = {sink_write, &escaped};
 
-    (void)csn_kept_read(&l, path, 0, 0, CSN_NO_LIMIT, &sink, &st, NULL);
+    (void)csn_runtime_read(&l, path, 0, 0, CSN_NO_LIMIT, &sink, &st, NULL);
     return escaped;
 }
 
@@ -205,7 +205,7 @@ static bool write_at(const char *path, uint32_t flags)
     csn_written w = {0};
     csn_write_req req = {.path = path, .source = {short_text, &done}, .flags = flags};
 
-    (void)csn_kept_write(&l, &req, 1, &w, NULL);
+    (void)csn_runtime_write(&l, &req, 1, &w, NULL);
     free(w.resolved_path);
     return false;
 }
@@ -219,17 +219,17 @@ static bool try_write(long i)
 
 static bool try_mkdir(long i)
 {
-    (void)csn_kept_mkdir(&l, i % 2 ? "/x/made/deep/er" : "/y/made/deep/er", 0, NULL);
+    (void)csn_runtime_mkdir(&l, i % 2 ? "/x/made/deep/er" : "/y/made/deep/er", 0, NULL);
     if (i % 16 == 15) {
-        (void)csn_kept_remove(&l, "/x/made", CSN_FILE_RECURSIVE, NULL);
-        (void)csn_kept_remove(&l, "/y/made", CSN_FILE_RECURSIVE, NULL);
+        (void)csn_runtime_remove(&l, "/x/made", CSN_FILE_RECURSIVE, NULL);
+        (void)csn_runtime_remove(&l, "/y/made", CSN_FILE_RECURSIVE, NULL);
     }
     return false;
 }
 
 static bool try_delete(long i)
 {
-    (void)csn_kept_remove(&l, i % 2 ? "/x/sub" : "/x/secret", CSN_FILE_RECURSIVE, NULL);
+    (void)csn_runtime_remove(&l, i % 2 ? "/x/sub" : "/x/secret", CSN_FILE_RECURSIVE, NULL);
     if (i % 4 == 3) {
         refill("x");
         refill("y");
@@ -244,7 +244,7 @@ static bool try_delete_inner(long i)
     (void)!symlinkat("../../out", root_fd, "d/y");
     refill("d/x");
     refill("d/y");
-    (void)csn_kept_remove(&l, "/d", CSN_FILE_RECURSIVE, NULL);
+    (void)csn_runtime_remove(&l, "/d", CSN_FILE_RECURSIVE, NULL);
     return false;
 }
 
@@ -252,17 +252,17 @@ static bool try_rename(long i)
 {
     switch (i % 4) {
     case 0:
-        (void)csn_kept_rename(&l, "/x/secret", "/x/sub/moved", 0, NULL);
+        (void)csn_runtime_rename(&l, "/x/secret", "/x/sub/moved", 0, NULL);
         break;
     case 1:
-        (void)csn_kept_rename(&l, "/x/sub/moved", "/x/secret", 0, NULL);
+        (void)csn_runtime_rename(&l, "/x/sub/moved", "/x/secret", 0, NULL);
         break;
     case 2:
-        (void)csn_kept_rename(&l, "/keep", "/x/keep", 0, NULL);
+        (void)csn_runtime_rename(&l, "/keep", "/x/keep", 0, NULL);
         break;
     default:
-        (void)csn_kept_rename(&l, "/x/keep", "/keep", 0, NULL);
-        (void)csn_kept_rename(&l, "/y/keep", "/keep", 0, NULL);
+        (void)csn_runtime_rename(&l, "/x/keep", "/keep", 0, NULL);
+        (void)csn_runtime_rename(&l, "/y/keep", "/keep", 0, NULL);
     }
     return false;
 }
@@ -281,7 +281,7 @@ static bool try_walk(long i)
 {
     bool escaped = false;
 
-    (void)csn_kept_walk(&l, i % 2 ? "/x" : "/", 0, walk_entry, &escaped, NULL);
+    (void)csn_runtime_walk(&l, i % 2 ? "/x" : "/", 0, walk_entry, &escaped, NULL);
     return escaped;
 }
 
@@ -357,7 +357,7 @@ int main(int argc, char **argv)
     for (int walk = 0; walk < 2; walk++)
         for (size_t i = 0; i < count; i++)
             run(&parts[i], attempts, walk);
-    csn_kept_grants_close(&l);
+    csn_runtime_grants_close(&l);
     int above = openat(top_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
     must(csn_tree_remove(above, strrchr(top, '/') + 1) == 0, top);
     return failures ? 1 : 0;

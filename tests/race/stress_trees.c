@@ -27,9 +27,9 @@
 
 #include "backend/local/export.h"
 #include "base/clock.h"
-#include "runtime/runtime.h"
-#include "runtime/link.h"
 #include "os/tree.h"
+#include "runtime/link.h"
+#include "runtime/runtime.h"
 
 #define WORKERS   4
 #define KINDS     8
@@ -329,7 +329,7 @@ int main(int argc, char **argv)
     }
     (void)poll(NULL, 0, 50);
     setvbuf(stdout, NULL, _IOLBF, 0);
-    run_all((pid_t)((csn_kept *)sandbox)->keeper_pid);
+    run_all((pid_t)((csn_runtime *)sandbox)->keeper_pid);
     printf("1..%d\n# %lu trees\n", number, total);
     ops->close(sandbox);
     rmdir(top);

@@ -16,8 +16,8 @@
 #include "base/strv.h"
 #include "child.h"
 #include "core/packages.h"
-#include "policy/netrules.h"
 #include "os/tree.h"
+#include "policy/netrules.h"
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 

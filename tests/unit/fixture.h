@@ -14,7 +14,7 @@
 typedef struct room {
     corpus fx;
     csn_config config;
-    csn_kept l;
+    csn_runtime l;
     char home[96];
 } room;
 
@@ -26,17 +26,17 @@ __attribute__((unused)) static csn_status room_try_open(room *r, csn_error **err
     r->l.base.fd = r->l.home.fd = -1;
     r->l.id = strdup("local-1-test");
     pthread_mutex_init(&r->l.commit_lock, NULL);
-    static const csn_kept_kind kind = {.name = "room"};
+    static const csn_runtime_kind kind = {.name = "room"};
     r->l.kind = &kind;
     r->l.commit_fd = -1;
     r->l.file_uid = geteuid();
     r->l.file_max = r->l.config ? r->l.config->file_max : 0;
-    return csn_kept_grants_open(&r->l, err);
+    return csn_runtime_grants_open(&r->l, err);
 }
 
 __attribute__((unused)) static void room_close(room *r)
 {
-    csn_kept_grants_close(&r->l);
+    csn_runtime_grants_close(&r->l);
     pthread_mutex_destroy(&r->l.commit_lock);
     if (r->l.run_fd >= 0)
         close(r->l.run_fd);
@@ -100,7 +100,7 @@ __attribute__((unused)) static csn_status room_read(room *r, const char *path, r
     csn_file_stat st;
     csn_sink sink = {room_sink, b};
 
-    return csn_kept_read(&r->l, path, 0, 0, CSN_NO_LIMIT, &sink, &st, err);
+    return csn_runtime_read(&r->l, path, 0, 0, CSN_NO_LIMIT, &sink, &st, err);
 }
 
 typedef struct room_text {
@@ -131,7 +131,7 @@ __attribute__((unused)) static csn_status room_write_opts(room *r, const char *p
                          .flags = flags,
                          .mode = mode,
                          .if_hash = if_hash};
-    csn_status st = csn_kept_write(&r->l, &req, 1, &w, err);
+    csn_status st = csn_runtime_write(&r->l, &req, 1, &w, err);
 
     free(w.resolved_path);
     return st;

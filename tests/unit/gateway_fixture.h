@@ -24,8 +24,8 @@
 typedef struct gw {
     pid_t pid;
     int control;
-    csn_gate_ready ready;
-    char failed[CSN_GATE_TEXT_MAX + 1]; /* of the last answer, or "" */
+    csn_gateway_ready ready;
+    char failed[CSN_GATEWAY_TEXT_MAX + 1]; /* of the last answer, or "" */
     uint8_t packet[CSN_KEEPER_MSG_MAX];
 } gw;
 
@@ -64,7 +64,7 @@ static inline uint16_t gw_ask(gw *g, uint16_t type, const void *body, size_t len
     if (rc != 1)
         return 0;
     const char *text;
-    if (m->type == CSN_GATE_FAILED && csn_get_gate_text(m->body, m->len, &text) == 0)
+    if (m->type == CSN_GATEWAY_FAILED && csn_get_gateway_text(m->body, m->len, &text) == 0)
         snprintf(g->failed, sizeof(g->failed), "%s", text);
     return m->type;
 }
@@ -92,17 +92,18 @@ static inline void gw_spawn(gw *g, const char *program)
 }
 
 /* false: it refused, and g->failed says why. */
-static inline bool gw_setup(gw *g, const csn_gate_setup *s, const int *fds, size_t nfds)
+static inline bool gw_setup(gw *g, const csn_gateway_setup_msg *s, const int *fds, size_t nfds)
 {
-    csn_wire_out o;
+    csn_packer o;
     csn_msg m;
 
-    csn_wire_out_init(&o, NULL, 0);
-    csn_put_gate_setup(&o, s);
-    uint16_t type = gw_ask(g, CSN_GATE_SETUP, o.data, o.len, fds, nfds, &m);
-    bool good = type == CSN_GATE_READY && csn_get_gate_ready(m.body, m.len, &g->ready) == 0;
+    csn_packer_init(&o, NULL, 0);
+    csn_put_gateway_setup(&o, s);
+    uint16_t type = gw_ask(g, CSN_GATEWAY_SETUP, o.data, o.len, fds, nfds, &m);
+    bool good =
+        type == CSN_GATEWAY_READY && csn_get_gateway_ready(m.body, m.len, &g->ready) == 0;
     csn_msg_release(&m);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
     return good;
 }
 
@@ -272,27 +273,28 @@ static inline void gw_reset(int fd)
 /* ---- events and rules -------------------------------------------------------------------- */
 
 typedef struct gw_seen {
-    csn_gate_event e; /* the strings are below */
-    char name[CSN_GATE_NAME_MAX + 1], address[CSN_GATE_ADDRESS_MAX + 1];
-    char rule[CSN_GATE_RULE_MAX + 1], hint[CSN_GATE_RULE_MAX + 1], why[CSN_GATE_WHY_MAX + 1];
+    csn_gateway_event e; /* the strings are below */
+    char name[CSN_GATEWAY_NAME_MAX + 1], address[CSN_GATEWAY_ADDRESS_MAX + 1];
+    char rule[CSN_GATEWAY_RULE_MAX + 1], hint[CSN_GATEWAY_RULE_MAX + 1],
+        why[CSN_GATEWAY_WHY_MAX + 1];
 } gw_seen;
 
 /* One answer to EVENTS; how many events, -1: none came. */
-static inline int gw_events(gw *g, uint64_t since, gw_seen *v, size_t max, csn_gate_batch *b)
+static inline int gw_events(gw *g, uint64_t since, gw_seen *v, size_t max, csn_gateway_batch *b)
 {
-    csn_wire_out o;
-    csn_wire_in in;
+    csn_packer o;
+    csn_unpacker in;
     csn_msg m;
     int n = -1;
 
-    csn_wire_out_init(&o, NULL, 0);
-    csn_put_gate_since(&o, since);
-    if (gw_ask(g, CSN_GATE_EVENTS, o.data, o.len, NULL, 0, &m) == CSN_GATE_EVENTS_R) {
-        csn_wire_in_init(&in, m.body, m.len);
-        n = csn_get_gate_batch(&in, b) < 0 ? -1 : 0;
+    csn_packer_init(&o, NULL, 0);
+    csn_put_gateway_since(&o, since);
+    if (gw_ask(g, CSN_GATEWAY_EVENTS, o.data, o.len, NULL, 0, &m) == CSN_GATEWAY_EVENTS_R) {
+        csn_unpacker_init(&in, m.body, m.len);
+        n = csn_get_gateway_batch(&in, b) < 0 ? -1 : 0;
         for (uint32_t i = 0; n >= 0 && i < b->count; i++) {
             gw_seen s = {0};
-            if (csn_get_gate_event(&in, &s.e) < 0)
+            if (csn_get_gateway_event(&in, &s.e) < 0)
                 gw_die("event");
             snprintf(s.name, sizeof(s.name), "%s", s.e.name);
             snprintf(s.address, sizeof(s.address), "%s", s.e.address);
@@ -304,7 +306,7 @@ static inline int gw_events(gw *g, uint64_t since, gw_seen *v, size_t max, csn_g
         }
     }
     csn_msg_release(&m);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
     return n;
 }
 
@@ -312,13 +314,13 @@ static inline int gw_events(gw *g, uint64_t since, gw_seen *v, size_t max, csn_g
 static inline bool gw_event(gw *g, uint32_t kind, uint32_t verdict, const char *name,
                             gw_seen *ret)
 {
-    static gw_seen v[CSN_GATE_BATCH_MAX];
-    csn_gate_batch b;
+    static gw_seen v[CSN_GATEWAY_BATCH_MAX];
+    csn_gateway_batch b;
 
     for (int tries = 0; tries < GW_WAIT_MS / 10; tries++) {
         uint64_t since = 0;
         do {
-            int n = gw_events(g, since, v, CSN_GATE_BATCH_MAX, &b);
+            int n = gw_events(g, since, v, CSN_GATEWAY_BATCH_MAX, &b);
             for (int i = 0; i < n; i++)
                 if (v[i].e.kind == kind && v[i].e.verdict == verdict &&
                     (!name || strcmp(name, v[i].name) == 0)) {
@@ -337,18 +339,18 @@ static inline bool gw_event(gw *g, uint32_t kind, uint32_t verdict, const char *
 static inline bool gw_update(gw *g, uint32_t mode, const char *const *allow,
                              const char *const *deny)
 {
-    csn_gate_rules r = {.mode = mode,
-                        .allow = (const char **)(uintptr_t)allow,
-                        .deny = (const char **)(uintptr_t)deny};
-    csn_wire_out o;
+    csn_gateway_rules r = {.mode = mode,
+                           .allow = (const char **)(uintptr_t)allow,
+                           .deny = (const char **)(uintptr_t)deny};
+    csn_packer o;
     csn_msg m;
 
-    csn_wire_out_init(&o, NULL, 0);
-    csn_put_gate_rules(&o, &r);
-    uint16_t type = gw_ask(g, CSN_GATE_UPDATE, o.data, o.len, NULL, 0, &m);
+    csn_packer_init(&o, NULL, 0);
+    csn_put_gateway_rules(&o, &r);
+    uint16_t type = gw_ask(g, CSN_GATEWAY_UPDATE, o.data, o.len, NULL, 0, &m);
     csn_msg_release(&m);
-    csn_wire_out_release(&o);
-    return type == CSN_GATE_OK;
+    csn_packer_release(&o);
+    return type == CSN_GATEWAY_OK;
 }
 
 static inline const char *gw_program(void)

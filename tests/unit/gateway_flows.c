@@ -19,13 +19,13 @@ typedef struct room {
     uint16_t host, inside;
 } room;
 
-static void start_with(room *r, csn_gate_setup *s)
+static void start_with(room *r, csn_gateway_setup_msg *s)
 {
     *r = (room){0};
     r->server = gw_listen(&r->host);
     int inside = gw_listen(&r->inside);
     s->nlend = 1;
-    s->lend[0] = (csn_gate_port){r->inside, r->host};
+    s->lend[0] = (csn_gateway_port){r->inside, r->host};
     gw_spawn(&r->gw, gw_program());
     if (!gw_setup(&r->gw, s, &inside, 1))
         fail_msg("set-up: %s", r->gw.failed);
@@ -34,7 +34,7 @@ static void start_with(room *r, csn_gate_setup *s)
 
 static int start(void **state)
 {
-    csn_gate_setup s = {0};
+    csn_gateway_setup_msg s = {0};
     room *r = malloc(sizeof(*r));
 
     start_with(r, &s);
@@ -74,10 +74,10 @@ static void bytes_pass_both_ways_and_are_counted(void **state)
     close(c);
     assert_true(gw_is_ended(s));
     close(s);
-    assert_true(gw_event(&r->gw, CSN_GATE_CONNECT, CSN_GATE_ALLOW, NULL, &e));
-    assert_int_equal(e.e.proto, CSN_GATE_LENT);
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_ALLOW, NULL, &e));
+    assert_int_equal(e.e.proto, CSN_GATEWAY_LENT);
     assert_int_equal(e.e.port, r->host);
-    assert_true(gw_event(&r->gw, CSN_GATE_CLOSE, CSN_GATE_ALLOW, NULL, &e));
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, NULL, &e));
     assert_int_equal(e.e.up, 8);
     assert_int_equal(e.e.down, 9);
 }
@@ -238,7 +238,7 @@ static void nobody_there_is_a_reset(void **state)
     assert_true(c >= 0); /* the redirect cannot know better */
     assert_true(gw_is_reset(c));
     close(c);
-    assert_true(gw_event(&r->gw, CSN_GATE_CONNECT, CSN_GATE_ALLOW, NULL, &e));
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_ALLOW, NULL, &e));
     assert_string_equal(e.why, "connection refused");
     r->server = gw_listen(&r->host);
 }
@@ -247,7 +247,7 @@ static void nobody_there_is_a_reset(void **state)
 
 static void one_too_many_is_reset_and_told(void **state)
 {
-    csn_gate_setup setup = {.connections_max = 3};
+    csn_gateway_setup_msg setup = {.connections_max = 3};
     room r;
     int c[4], s[3];
     gw_seen e;
@@ -258,7 +258,7 @@ static void one_too_many_is_reset_and_told(void **state)
         pair(&r, &c[i], &s[i]);
     c[3] = gw_patient(gw_connect("127.0.0.1", r.inside));
     assert_true(gw_is_reset(c[3]));
-    assert_true(gw_event(&r.gw, CSN_GATE_CONNECT, CSN_GATE_DENY, NULL, &e));
+    assert_true(gw_event(&r.gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, NULL, &e));
     assert_string_equal(e.why, "too many connections at once");
     close(c[3]);
     close(c[0]);
@@ -283,7 +283,7 @@ static void one_too_many_is_reset_and_told(void **state)
 
 static void the_idle_are_reset(void **state)
 {
-    csn_gate_setup setup = {.idle_ms = 200};
+    csn_gateway_setup_msg setup = {.idle_ms = 200};
     room r;
     int c, s;
     gw_seen e;
@@ -293,7 +293,7 @@ static void the_idle_are_reset(void **state)
     pair(&r, &c, &s);
     assert_true(gw_is_reset(c));
     assert_true(gw_is_reset(s));
-    assert_true(gw_event(&r.gw, CSN_GATE_CLOSE, CSN_GATE_ALLOW, NULL, &e));
+    assert_true(gw_event(&r.gw, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, NULL, &e));
     assert_string_equal(e.why, "idle for too long");
     close(c);
     close(s);
@@ -321,7 +321,7 @@ static bool pair_at_last(const room *r, int *c, int *s)
 static void connections_leave_nothing_behind(void **state)
 {
     struct rlimit before, few;
-    csn_gate_setup setup = {.connections_max = 1};
+    csn_gateway_setup_msg setup = {.connections_max = 1};
     room r;
 
     (void)state;
@@ -367,7 +367,7 @@ static pid_t sleeper(int *pidfd)
 
 static void it_ends_with_its_keeper(void **state)
 {
-    csn_gate_setup s = {.flags = CSN_GATE_FD_KEEPER};
+    csn_gateway_setup_msg s = {.flags = CSN_GATEWAY_FD_KEEPER};
     int pidfd;
     gw g;
 
@@ -387,8 +387,9 @@ static void a_detached_one_outlives_its_maker_and_is_found_again(void **state)
 {
     char dir[] = "/tmp/caisson-gateway-XXXXXX";
     struct sockaddr_un un = {.sun_family = AF_UNIX};
-    csn_gate_setup s = {.flags = CSN_GATE_FD_KEEPER | CSN_GATE_FD_SOCKET | CSN_GATE_DETACHED};
-    csn_gate_batch b;
+    csn_gateway_setup_msg s = {.flags = CSN_GATEWAY_FD_KEEPER | CSN_GATEWAY_FD_SOCKET |
+                                        CSN_GATEWAY_DETACHED};
+    csn_gateway_batch b;
     gw_seen v[4];
     int fds[2];
     gw g;
@@ -418,9 +419,9 @@ static void a_detached_one_outlives_its_maker_and_is_found_again(void **state)
 static void what_cannot_be_set_up_is_refused(void **state)
 {
     static const char *const bad[] = {"not a rule!", NULL};
-    csn_gate_setup s = {.rules.allow = (const char **)(uintptr_t)bad};
+    csn_gateway_setup_msg s = {.rules.allow = (const char **)(uintptr_t)bad};
     gw_seen v[1];
-    csn_gate_batch b;
+    csn_gateway_batch b;
     gw g;
 
     (void)state;
@@ -430,11 +431,11 @@ static void what_cannot_be_set_up_is_refused(void **state)
     assert_false(gw_setup(&g, &s, NULL, 0));
     assert_non_null(strstr(g.failed, "not a rule!"));
     assert_int_equal(gw_end(&g), 0);
-    s = (csn_gate_setup){.flags = CSN_GATE_DETACHED};
+    s = (csn_gateway_setup_msg){.flags = CSN_GATEWAY_DETACHED};
     gw_spawn(&g, gw_program());
     assert_false(gw_setup(&g, &s, NULL, 0));
     assert_int_equal(gw_end(&g), 0);
-    s = (csn_gate_setup){.flags = CSN_GATE_FD_LINK}; /* and no descriptor */
+    s = (csn_gateway_setup_msg){.flags = CSN_GATEWAY_FD_LINK}; /* and no descriptor */
     gw_spawn(&g, gw_program());
     assert_false(gw_setup(&g, &s, NULL, 0));
     assert_int_equal(gw_end(&g), 0);
@@ -460,7 +461,7 @@ static void status_line(pid_t pid, const char *field, char *ret, size_t size)
 static void what_it_does_not_need_is_given_up(void **state)
 {
     bool root = geteuid() == 0;
-    csn_gate_setup s = {.uid = root ? 1999999999u : 0, .gid = root ? 1999999998u : 0};
+    csn_gateway_setup_msg s = {.uid = root ? 1999999999u : 0, .gid = root ? 1999999998u : 0};
     char line[256];
     room r;
     int c, server;
@@ -520,7 +521,7 @@ static int keeper_answers(int link, int error)
 
 static void a_published_port_leads_inside(void **state)
 {
-    csn_gate_setup s = {.flags = CSN_GATE_FD_LINK, .npublish = 1};
+    csn_gateway_setup_msg s = {.flags = CSN_GATEWAY_FD_LINK, .npublish = 1};
     uint16_t inside = 0;
     int link[2];
     gw_seen e;
@@ -528,7 +529,7 @@ static void a_published_port_leads_inside(void **state)
 
     (void)state;
     int server = gw_listen(&inside);
-    s.publish[0] = (csn_gate_port){inside, 0};
+    s.publish[0] = (csn_gateway_port){inside, 0};
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link), 0);
     gw_spawn(&g, gw_program());
     assert_true(gw_setup(&g, &s, &link[1], 1));
@@ -543,8 +544,8 @@ static void a_published_port_leads_inside(void **state)
     assert_true(gw_hears(c, "hello"));
     close(in);
     close(c);
-    assert_true(gw_event(&g, CSN_GATE_CLOSE, CSN_GATE_ALLOW, NULL, &e));
-    assert_int_equal(e.e.proto, CSN_GATE_PUBLISHED);
+    assert_true(gw_event(&g, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, NULL, &e));
+    assert_int_equal(e.e.proto, CSN_GATEWAY_PUBLISHED);
     assert_int_equal(e.e.up, 5); /* out of the sandbox */
     assert_int_equal(e.e.down, 12);
     /* Nobody listens any more: v4 is refused, v6 is tried, then the caller is told. */
@@ -578,7 +579,7 @@ static void a_published_port_leads_inside(void **state)
 
 static void a_port_that_is_taken_is_named(void **state)
 {
-    csn_gate_setup s = {.flags = CSN_GATE_FD_LINK, .npublish = 1};
+    csn_gateway_setup_msg s = {.flags = CSN_GATEWAY_FD_LINK, .npublish = 1};
     uint16_t taken = 0;
     int link[2];
     char want[64];
@@ -586,7 +587,7 @@ static void a_port_that_is_taken_is_named(void **state)
 
     (void)state;
     int other = gw_listen(&taken);
-    s.publish[0] = (csn_gate_port){8080, taken};
+    s.publish[0] = (csn_gateway_port){8080, taken};
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link), 0);
     gw_spawn(&g, gw_program());
     assert_false(gw_setup(&g, &s, &link[1], 1));

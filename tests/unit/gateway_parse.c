@@ -22,27 +22,27 @@
 
 static void a_question_is_read_as_it_was_sent(void **state)
 {
-    csn_dns_query q;
+    gw_dns_query q;
 
     (void)state;
-    assert_int_equal(csn_dns_parse(BYTES(QUESTION), &q), CSN_DNS_QUERY);
+    assert_int_equal(gw_dns_parse(BYTES(QUESTION), &q), CSN_DNS_QUERY);
     assert_int_equal(q.id, 0x1234);
     assert_int_equal(q.type, CSN_DNS_TYPE_A);
     assert_string_equal(q.name, "oK.Test");
     assert_true(q.recursion_desired && !q.edns);
-    assert_int_equal(csn_dns_udp_limit(&q), 512);
+    assert_int_equal(gw_dns_udp_limit(&q), 512);
 }
 
 static void the_answer_has_the_address_and_the_question(void **state)
 {
     static const uint8_t address[4] = {198, 18, 0, 2};
-    const csn_dns_answer a = {.address = address, .address_len = 4, .ttl = 60};
+    const gw_dns_answer a = {.address = address, .address_len = 4, .ttl = 60};
     uint8_t out[CSN_DNS_REPLY_MAX];
-    csn_dns_query q;
+    gw_dns_query q;
 
     (void)state;
-    assert_int_equal(csn_dns_parse(BYTES(QUESTION), &q), CSN_DNS_QUERY);
-    size_t n = csn_dns_reply(&q, &a, out, sizeof(out));
+    assert_int_equal(gw_dns_parse(BYTES(QUESTION), &q), CSN_DNS_QUERY);
+    size_t n = gw_dns_reply(&q, &a, out, sizeof(out));
     assert_true(n > 12 + q.question_len + 4);
     assert_memory_equal(out, "\x12\x34", 2);
     assert_true((out[2] & 0x80) && (out[3] & 0x0f) == CSN_DNS_NOERROR);
@@ -56,7 +56,7 @@ static void what_is_no_question_is_dropped_or_told(void **state)
     static const struct {
         const char *bytes;
         size_t len;
-        enum csn_dns_result want;
+        enum gw_dns_result want;
     } cases[] = {
         {BYTES(""), CSN_DNS_DROP},
         {BYTES("\x12\x34\1"), CSN_DNS_DROP},
@@ -71,19 +71,18 @@ static void what_is_no_question_is_dropped_or_told(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        csn_dns_query q;
-        assert_int_equal(csn_dns_parse(cases[i].bytes, cases[i].len, &q), cases[i].want);
+        gw_dns_query q;
+        assert_int_equal(gw_dns_parse(cases[i].bytes, cases[i].len, &q), cases[i].want);
     }
 }
 
 static void a_dot_inside_a_label_is_no_name(void **state)
 {
-    csn_dns_query q;
+    gw_dns_query q;
 
     (void)state;
-    assert_int_equal(
-        csn_dns_parse(BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\7ok.test\0\0\1\0\1"), &q),
-        CSN_DNS_QUERY);
+    assert_int_equal(gw_dns_parse(BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\7ok.test\0\0\1\0\1"), &q),
+                     CSN_DNS_QUERY);
     assert_int_equal(q.name_len, 0);
 }
 
@@ -118,12 +117,12 @@ static size_t hello(uint8_t out[512], const char *extensions, size_t len)
 static void the_name_of_a_hello_is_found(void **state)
 {
     uint8_t bytes[512];
-    csn_tls t = {0};
+    gw_tls t = {0};
     size_t n = hello(bytes, BYTES(OK_TEST "\0\x10\0\5\0\3\2h2"));
 
     (void)state;
-    assert_int_equal(csn_tls_inspect(&t, bytes, n - 1), CSN_TLS_NEED_MORE);
-    assert_int_equal(csn_tls_inspect(&t, bytes, n), CSN_TLS_HELLO);
+    assert_int_equal(gw_tls_inspect(&t, bytes, n - 1), CSN_TLS_NEED_MORE);
+    assert_int_equal(gw_tls_inspect(&t, bytes, n), CSN_TLS_HELLO);
     assert_true(t.hello.has_sni && t.hello.alpn_h2 && !t.hello.alpn_http1 && !t.hello.ech);
     assert_string_equal(t.hello.sni, "ok.test");
 }
@@ -133,7 +132,7 @@ static void hellos_that_could_be_read_in_two_ways_are_bad(void **state)
     static const struct {
         const char *extensions;
         size_t len;
-        enum csn_tls_result want;
+        enum gw_tls_result want;
         bool sni, ech;
     } cases[] = {
         {BYTES(""), CSN_TLS_HELLO, false, false},
@@ -147,28 +146,28 @@ static void hellos_that_could_be_read_in_two_ways_are_bad(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         uint8_t bytes[512];
-        csn_tls t = {0};
+        gw_tls t = {0};
         size_t n = hello(bytes, cases[i].extensions, cases[i].len);
-        assert_int_equal(csn_tls_inspect(&t, bytes, n), cases[i].want);
+        assert_int_equal(gw_tls_inspect(&t, bytes, n), cases[i].want);
         if (cases[i].want == CSN_TLS_HELLO)
             assert_true(t.hello.has_sni == cases[i].sni && t.hello.ech == cases[i].ech);
     }
-    csn_tls other = {0};
-    assert_int_equal(csn_tls_inspect(&other, BYTES("SSH-2.0-x\r\n")), CSN_TLS_NOT_TLS);
+    gw_tls other = {0};
+    assert_int_equal(gw_tls_inspect(&other, BYTES("SSH-2.0-x\r\n")), CSN_TLS_NOT_TLS);
 }
 
 /* ---- HTTP ---- */
 
-static enum csn_http_result head_of(const char *text, csn_http_head *h)
+static enum gw_http_result head_of(const char *text, gw_http_head *h)
 {
-    csn_http_scan s = {0};
+    gw_http_scan s = {0};
 
-    return csn_http_inspect(&s, text, strlen(text), h);
+    return gw_http_inspect(&s, text, strlen(text), h);
 }
 
 static void the_host_of_a_request_is_found(void **state)
 {
-    csn_http_head h;
+    gw_http_head h;
 
     (void)state;
     assert_int_equal(head_of("GET /x HTTP/1.1\r\nhOsT: ok.test:8080\r\n\r\nrest", &h),
@@ -197,7 +196,7 @@ static void heads_that_servers_read_differently_are_bad(void **state)
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, chunked\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\n",
     };
-    csn_http_head h;
+    gw_http_head h;
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -216,15 +215,15 @@ static void a_zero_byte_hides_no_request(void **state)
     static const char git[] = "0033git-upload-pack /a.git\0host=ok.test\0",
                       ldap[] = "0\x0c\2\1\1\x60\7\2\1\3\4\0\x80\0",
                       words[] = "MKCOL /\0 HTTP/1.1\r\nHost: a\r\n\r\n";
-    csn_http_head h;
-    csn_http_scan scan = {0};
+    gw_http_head h;
+    gw_http_scan scan = {0};
 
     (void)state;
-    assert_int_equal(csn_http_inspect(&scan, BYTES(git), &h), CSN_HTTP_NOT_HTTP);
-    scan = (csn_http_scan){0};
-    assert_int_equal(csn_http_inspect(&scan, BYTES(ldap), &h), CSN_HTTP_NOT_HTTP);
-    scan = (csn_http_scan){0};
-    assert_int_equal(csn_http_inspect(&scan, BYTES(words), &h), CSN_HTTP_BAD);
+    assert_int_equal(gw_http_inspect(&scan, BYTES(git), &h), CSN_HTTP_NOT_HTTP);
+    scan = (gw_http_scan){0};
+    assert_int_equal(gw_http_inspect(&scan, BYTES(ldap), &h), CSN_HTTP_NOT_HTTP);
+    scan = (gw_http_scan){0};
+    assert_int_equal(gw_http_inspect(&scan, BYTES(words), &h), CSN_HTTP_BAD);
 }
 
 /* ---- SOCKS ---- */
@@ -232,13 +231,13 @@ static void a_zero_byte_hides_no_request(void **state)
 static void a_socks_client_says_where_to(void **state)
 {
     static const char greeting[] = "\5\1\0", wish[] = "\5\1\0\3\7ok.test\1\xbb";
-    csn_socks s = {0};
+    gw_socks s = {0};
 
     (void)state;
-    assert_int_equal(csn_socks_next(&s, BYTES(greeting)), CSN_SOCKS_SEND);
+    assert_int_equal(gw_socks_next(&s, BYTES(greeting)), CSN_SOCKS_SEND);
     assert_int_equal(s.used, 3);
     assert_memory_equal(s.reply, "\5\0", 2);
-    assert_int_equal(csn_socks_next(&s, BYTES(wish)), CSN_SOCKS_CONNECT);
+    assert_int_equal(gw_socks_next(&s, BYTES(wish)), CSN_SOCKS_CONNECT);
     assert_int_equal(s.port, 443);
     assert_int_equal(s.name.len, 7);
     assert_memory_equal(s.name.at, "ok.test", 7);
@@ -249,7 +248,7 @@ static void what_socks_offers_beside_is_refused(void **state)
     static const struct {
         const char *bytes;
         size_t len;
-        enum csn_socks_code code;
+        enum gw_socks_code code;
     } cases[] = {
         {BYTES("\5\2\0\1\1\2\3\4\0\x50"), CSN_SOCKS_NO_COMMAND}, /* BIND */
         {BYTES("\5\3\0\1\1\2\3\4\0\x50"), CSN_SOCKS_NO_COMMAND}, /* UDP */
@@ -258,15 +257,15 @@ static void what_socks_offers_beside_is_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        csn_socks s = {0};
-        assert_int_equal(csn_socks_next(&s, BYTES("\5\1\0")), CSN_SOCKS_SEND);
-        assert_int_equal(csn_socks_next(&s, cases[i].bytes, cases[i].len), CSN_SOCKS_REFUSE);
+        gw_socks s = {0};
+        assert_int_equal(gw_socks_next(&s, BYTES("\5\1\0")), CSN_SOCKS_SEND);
+        assert_int_equal(gw_socks_next(&s, cases[i].bytes, cases[i].len), CSN_SOCKS_REFUSE);
         assert_int_equal(s.reply[1], cases[i].code);
     }
-    csn_socks none = {0}, four = {0}, other = {0};
-    assert_int_equal(csn_socks_next(&none, BYTES("\5\1\x80")), CSN_SOCKS_REFUSE);
-    assert_int_equal(csn_socks_next(&four, BYTES("\4\1\0\x50\1\2\3\4\0")), CSN_SOCKS_REFUSE);
-    assert_int_equal(csn_socks_next(&other, BYTES("GET / HTTP/1.1")), CSN_SOCKS_NOT_SOCKS);
+    gw_socks none = {0}, four = {0}, other = {0};
+    assert_int_equal(gw_socks_next(&none, BYTES("\5\1\x80")), CSN_SOCKS_REFUSE);
+    assert_int_equal(gw_socks_next(&four, BYTES("\4\1\0\x50\1\2\3\4\0")), CSN_SOCKS_REFUSE);
+    assert_int_equal(gw_socks_next(&other, BYTES("GET / HTTP/1.1")), CSN_SOCKS_NOT_SOCKS);
 }
 
 int main(void)

@@ -37,36 +37,36 @@ static csn_domain numbered(unsigned i)
 
 static void a_name_keeps_its_number_and_has_one_address_a_family(void **state)
 {
-    csn_names *n = csn_names_new();
+    gw_names *n = gw_names_new();
     csn_domain ok = domain("ok.test"), other = domain("other.test"), got;
     bool fresh;
     uint32_t back;
 
     (void)state;
-    uint32_t a = csn_names_number(n, &ok, &fresh);
+    uint32_t a = gw_names_number(n, &ok, &fresh);
     assert_true(fresh);
-    uint32_t b = csn_names_number(n, &other, &fresh);
+    uint32_t b = gw_names_number(n, &other, &fresh);
     assert_int_not_equal(a, b);
-    assert_int_equal(csn_names_number(n, &ok, &fresh), a);
+    assert_int_equal(gw_names_number(n, &ok, &fresh), a);
     assert_false(fresh);
     for (unsigned family = 4; family <= 6; family += 2) {
-        csn_netaddr addr = csn_names_address(b, family);
-        assert_true(csn_names_is_ours(&addr, &back));
+        csn_netaddr addr = gw_names_address(b, family);
+        assert_true(gw_names_is_ours(&addr, &back));
         assert_int_equal(back, b);
     }
-    assert_true(csn_names_get(n, b, &got));
+    assert_true(gw_names_get(n, b, &got));
     assert_string_equal(got.text, "other.test");
-    assert_false(csn_names_get(n, 0, &got));
-    assert_false(csn_names_get(n, 1, &got)); /* the stub itself */
-    assert_false(csn_names_get(n, b + 1, &got));
-    csn_names_free(n);
+    assert_false(gw_names_get(n, 0, &got));
+    assert_false(gw_names_get(n, 1, &got)); /* the stub itself */
+    assert_false(gw_names_get(n, b + 1, &got));
+    gw_names_free(n);
 }
 
 static void addresses_beyond_the_numbers_are_ours_and_nobodys(void **state)
 {
     static const char *const rows[] = {"198.19.255.255", "fd63:6169:7373:1::2",
                                        "fd63:6169:7373::1:0:2"};
-    csn_names *n = csn_names_new();
+    gw_names *n = gw_names_new();
     csn_netaddr a;
     csn_domain got;
     uint32_t number;
@@ -74,83 +74,84 @@ static void addresses_beyond_the_numbers_are_ours_and_nobodys(void **state)
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         assert_true(csn_netaddr_parse(rows[i], strlen(rows[i]), &a));
-        assert_true(csn_names_is_ours(&a, &number));
-        assert_false(csn_names_get(n, number, &got));
+        assert_true(gw_names_is_ours(&a, &number));
+        assert_false(gw_names_get(n, number, &got));
     }
     assert_true(csn_netaddr_parse("198.20.0.2", 10, &a));
-    assert_false(csn_names_is_ours(&a, &number));
-    csn_names_free(n);
+    assert_false(gw_names_is_ours(&a, &number));
+    gw_names_free(n);
 }
 
 /* The oldest that nobody holds gives its number away, and only then. */
 static void a_full_table_forgets_the_oldest_that_is_free(void **state)
 {
-    csn_names *n = csn_names_new();
+    gw_names *n = gw_names_new();
     csn_domain d, got;
     bool fresh;
 
     (void)state;
     for (unsigned i = CSN_NAMES_FIRST; i < CSN_NAMES_MAX; i++) {
         d = numbered(i);
-        assert_int_equal(csn_names_number(n, &d, &fresh), i);
+        assert_int_equal(gw_names_number(n, &d, &fresh), i);
     }
-    csn_names_hold(n, 2); /* the oldest has a connection; the next is asked for again */
+    gw_names_hold(n, 2); /* the oldest has a connection; the next is asked for again */
     d = numbered(3);
-    assert_int_equal(csn_names_number(n, &d, &fresh), 3);
+    assert_int_equal(gw_names_number(n, &d, &fresh), 3);
     d = domain("new.test");
-    assert_int_equal(csn_names_number(n, &d, &fresh), 4);
-    assert_true(csn_names_get(n, 4, &got));
+    assert_int_equal(gw_names_number(n, &d, &fresh), 4);
+    assert_true(gw_names_get(n, 4, &got));
     assert_string_equal(got.text, "new.test");
-    assert_true(csn_names_get(n, 2, &got));
+    assert_true(gw_names_get(n, 2, &got));
     assert_string_equal(got.text, "n2.test");
-    csn_names_drop(n, 2);
+    gw_names_drop(n, 2);
     d = domain("newer.test");
-    assert_int_equal(csn_names_number(n, &d, &fresh), 2);
+    assert_int_equal(gw_names_number(n, &d, &fresh), 2);
     d = numbered(4); /* forgotten, so it is new */
-    (void)csn_names_number(n, &d, &fresh);
+    (void)gw_names_number(n, &d, &fresh);
     assert_true(fresh);
-    csn_names_free(n);
+    gw_names_free(n);
 }
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-static csn_gate_batch read_batch(csn_events *e, uint64_t since, csn_gate_event *first)
+static csn_gateway_batch read_batch(gw_events *e, uint64_t since, csn_gateway_event *first)
 {
-    csn_gate_batch b;
-    csn_gate_event ev = {0};
-    csn_wire_out o;
-    csn_wire_in in;
+    csn_gateway_batch b;
+    csn_gateway_event ev = {0};
+    csn_packer o;
+    csn_unpacker in;
 
-    csn_wire_out_init(&o, NULL, 0);
-    csn_events_put(e, since, &o);
+    csn_packer_init(&o, NULL, 0);
+    gw_events_put(e, since, &o);
     assert_int_equal(o.error, 0);
     assert_true(o.len + sizeof(csn_msg_head) <= CSN_KEEPER_MSG_MAX);
-    csn_wire_in_init(&in, o.data, o.len);
-    assert_int_equal(csn_get_gate_batch(&in, &b), 0);
+    csn_unpacker_init(&in, o.data, o.len);
+    assert_int_equal(csn_get_gateway_batch(&in, &b), 0);
     for (uint32_t i = 0; i < b.count; i++) {
-        assert_int_equal(csn_get_gate_event(&in, &ev), 0);
+        assert_int_equal(csn_get_gateway_event(&in, &ev), 0);
         if (i == 0 && first)
-            *first = (csn_gate_event){.seq = ev.seq, .count = ev.count};
+            *first = (csn_gateway_event){.seq = ev.seq, .count = ev.count};
     }
-    assert_int_equal(csn_wire_in_end(&in), 0);
-    csn_wire_out_release(&o);
+    assert_int_equal(csn_unpacker_end(&in), 0);
+    csn_packer_release(&o);
     return b;
 }
 
 static void the_ring_tells_what_it_lost(void **state)
 {
-    char name[CSN_GATE_NAME_MAX + 100], rule[CSN_GATE_RULE_MAX + 100];
-    csn_gate_event ev = {.kind = CSN_GATE_CONNECT, .name = name, .rule = rule, .why = rule};
-    csn_events *e = csn_events_new();
+    char name[CSN_GATEWAY_NAME_MAX + 100], rule[CSN_GATEWAY_RULE_MAX + 100];
+    csn_gateway_event ev = {
+        .kind = CSN_GATEWAY_CONNECT, .name = name, .rule = rule, .why = rule};
+    gw_events *e = gw_events_new();
     uint64_t since = 0, seen = 0;
-    csn_gate_batch b;
+    csn_gateway_batch b;
 
     (void)state;
     memset(name, 'n', sizeof(name) - 1); /* over every ceiling: cut, not refused */
     memset(rule, 'r', sizeof(rule) - 1);
     name[sizeof(name) - 1] = rule[sizeof(rule) - 1] = '\0';
-    for (unsigned i = 0; i < CSN_GATE_EVENTS_MAX + 100; i++)
-        csn_events_add(e, &ev);
+    for (unsigned i = 0; i < CSN_GATEWAY_EVENTS_MAX + 100; i++)
+        gw_events_add(e, &ev);
     b = read_batch(e, since, NULL);
     assert_int_equal(b.dropped, 100);
     for (;;) {
@@ -161,38 +162,39 @@ static void the_ring_tells_what_it_lost(void **state)
         b = read_batch(e, since, NULL);
         assert_int_equal(b.dropped, 0);
     }
-    assert_int_equal(seen, CSN_GATE_EVENTS_MAX);
-    assert_int_equal(since, CSN_GATE_EVENTS_MAX + 101);
-    csn_events_free(e);
+    assert_int_equal(seen, CSN_GATEWAY_EVENTS_MAX);
+    assert_int_equal(since, CSN_GATEWAY_EVENTS_MAX + 101);
+    gw_events_free(e);
 }
 
 static void only_the_same_refusal_is_counted(void **state)
 {
-    csn_gate_event ev = {.kind = CSN_GATE_NAME, .verdict = CSN_GATE_DENY, .name = "a.test"};
-    csn_events *e = csn_events_new();
-    csn_gate_event first;
+    csn_gateway_event ev = {
+        .kind = CSN_GATEWAY_NAME, .verdict = CSN_GATEWAY_DENY, .name = "a.test"};
+    gw_events *e = gw_events_new();
+    csn_gateway_event first;
 
     (void)state;
-    csn_events_add(e, &ev);
-    csn_events_add(e, &ev);
+    gw_events_add(e, &ev);
+    gw_events_add(e, &ev);
     ev.port = 80;
-    csn_events_add(e, &ev);
-    ev.verdict = CSN_GATE_ALLOW;
-    csn_events_add(e, &ev);
-    csn_events_add(e, &ev);
-    csn_gate_batch b = read_batch(e, 0, &first);
+    gw_events_add(e, &ev);
+    ev.verdict = CSN_GATEWAY_ALLOW;
+    gw_events_add(e, &ev);
+    gw_events_add(e, &ev);
+    csn_gateway_batch b = read_batch(e, 0, &first);
     assert_int_equal(b.count, 4);
     assert_int_equal(first.count, 2);
-    csn_events_free(e);
+    gw_events_free(e);
 }
 
 /* ---- timers ------------------------------------------------------------------------------ */
 
-static csn_loop loop;
+static gw_loop loop;
 static uint64_t fired[64];
 static size_t nfired;
 
-static void on_timer(csn_timer *t)
+static void on_timer(gw_timer *t)
 {
     fired[nfired++] = t->due_ns;
     if (loop.armed == 0)
@@ -201,26 +203,26 @@ static void on_timer(csn_timer *t)
 
 static void timers_fire_in_their_order_and_the_disarmed_do_not(void **state)
 {
-    csn_timer t[64];
+    gw_timer t[64];
     uint32_t seed = 5;
 
     (void)state;
-    assert_int_equal(csn_loop_init(&loop), 0);
+    assert_int_equal(gw_loop_init(&loop), 0);
     for (size_t i = 0; i < 64; i++) {
-        assert_int_equal(csn_timer_reserve(&loop, &t[i], on_timer), 0);
+        assert_int_equal(gw_timer_reserve(&loop, &t[i], on_timer), 0);
         seed = seed * 1664525u + 1013904223u;
-        csn_timer_arm(&loop, &t[i], loop.now_ns + seed % 1000000);
+        gw_timer_arm(&loop, &t[i], loop.now_ns + seed % 1000000);
     }
     for (size_t i = 0; i < 64; i += 2)
-        csn_timer_disarm(&loop, &t[i]);
-    csn_timer_arm(&loop, &t[1], loop.now_ns + 2000000); /* set anew */
-    assert_int_equal(csn_loop_run(&loop), 0);
+        gw_timer_disarm(&loop, &t[i]);
+    gw_timer_arm(&loop, &t[1], loop.now_ns + 2000000); /* set anew */
+    assert_int_equal(gw_loop_run(&loop), 0);
     assert_int_equal(nfired, 32);
     for (size_t i = 1; i < nfired; i++)
         assert_true(fired[i - 1] <= fired[i]);
     assert_int_equal(fired[31], t[1].due_ns);
     for (size_t i = 0; i < 64; i++)
-        csn_timer_release(&loop, &t[i]);
+        gw_timer_release(&loop, &t[i]);
     assert_int_equal(loop.reserved, 0);
     close(loop.epfd);
     free(loop.heap);
@@ -228,11 +230,11 @@ static void timers_fire_in_their_order_and_the_disarmed_do_not(void **state)
 
 /* ---- looks ------------------------------------------------------------------------------- */
 
-static csn_relay relay;
+static gw_relay relay;
 
 /* Lines pass when they are whole; one that starts with ! is thrown away for `INS`; one that
  * starts with # ends it all. */
-static int by_lines(void *ctx, const uint8_t *data, size_t len, csn_look *ret)
+static int by_lines(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
 {
     const uint8_t *nl = memchr(data, '\n', len);
 
@@ -257,30 +259,30 @@ static void move_text(const char *const *pieces, const char *want, int want_rc)
 {
     int a[2], b[2];
     char got[256] = "";
-    csn_lane lane;
+    gw_pipeline lane;
     int rc = 0;
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, a), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, b), 0);
-    csn_end from = {.io = {.fd = a[1]}}, to = {.io = {.fd = b[0]}, .writable = true};
-    csn_lane_init(&lane);
+    gw_end from = {.io = {.fd = a[1]}}, to = {.io = {.fd = b[0]}, .writable = true};
+    gw_pipeline_init(&lane);
     lane.look = by_lines;
     for (; *pieces && rc >= 0; pieces++) {
         assert_int_equal(send(a[0], *pieces, strlen(*pieces), 0), strlen(*pieces));
         do {
-            csn_end_told(&from, EPOLLIN);
-            rc = csn_lane_move(&relay, &lane, &from, &to);
+            gw_end_told(&from, EPOLLIN);
+            rc = gw_pipeline_move(&relay, &lane, &from, &to);
         } while (rc == CSN_MOVED_MORE);
     }
     if (want_rc == CSN_MOVED_DONE) {
         shutdown(a[0], SHUT_WR);
-        csn_end_told(&from, EPOLLIN | EPOLLRDHUP);
-        rc = csn_lane_move(&relay, &lane, &from, &to);
+        gw_end_told(&from, EPOLLIN | EPOLLRDHUP);
+        rc = gw_pipeline_move(&relay, &lane, &from, &to);
     }
     assert_int_equal(rc, want_rc);
     assert_true(recv(b[1], got, sizeof(got) - 1, MSG_DONTWAIT) >= -1);
     assert_string_equal(got, want);
-    csn_lane_release(&relay, &lane);
+    gw_pipeline_release(&relay, &lane);
     for (int i = 0; i < 2; i++) {
         close(a[i]);
         close(b[i]);
@@ -295,7 +297,7 @@ static void a_look_passes_drops_inserts_and_holds_back(void **state)
     static const char *const bad[] = {"a\n#no\nb\n", NULL};
 
     (void)state;
-    csn_relay_init(&relay);
+    gw_relay_init(&relay);
     move_text(whole, "one\ntwo\n", CSN_MOVED_WAIT);
     move_text(cut, "one\ntwo\n", CSN_MOVED_WAIT);
     move_text(cut, "one\ntwo\n", CSN_MOVED_DONE); /* half a line is not passed on */

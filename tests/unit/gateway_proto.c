@@ -14,60 +14,61 @@
 static const char *const ALLOW[] = {"ok.test:443,80", "*.ok.test", NULL};
 static const char *const DENY[] = {"bad.ok.test", NULL};
 
-static csn_gate_setup example(void)
+static csn_gateway_setup_msg example(void)
 {
-    return (csn_gate_setup){.flags = CSN_GATE_FD_PROXY | CSN_GATE_FD_LINK | CSN_GATE_DETACHED,
-                            .uid = 7,
-                            .gid = 8,
-                            .rules = {.mode = CSN_GATE_LISTED,
-                                      .allow = (const char **)(uintptr_t)ALLOW,
-                                      .deny = (const char **)(uintptr_t)DENY},
-                            .npublish = 1,
-                            .publish = {{8080, 0}},
-                            .nlend = 2,
-                            .lend = {{5432, 5432}, {6379, 7000}},
-                            .idle_ms = 1000};
+    return (csn_gateway_setup_msg){.flags = CSN_GATEWAY_FD_PROXY | CSN_GATEWAY_FD_LINK |
+                                            CSN_GATEWAY_DETACHED,
+                                   .uid = 7,
+                                   .gid = 8,
+                                   .rules = {.mode = CSN_GATEWAY_LISTED,
+                                             .allow = (const char **)(uintptr_t)ALLOW,
+                                             .deny = (const char **)(uintptr_t)DENY},
+                                   .npublish = 1,
+                                   .publish = {{8080, 0}},
+                                   .nlend = 2,
+                                   .lend = {{5432, 5432}, {6379, 7000}},
+                                   .idle_ms = 1000};
 }
 
 static void setup_comes_back(void **state)
 {
-    csn_gate_setup s = example(), got;
-    csn_wire_out o;
+    csn_gateway_setup_msg s = example(), got;
+    csn_packer o;
 
     (void)state;
-    csn_wire_out_init(&o, NULL, 0);
-    csn_put_gate_setup(&o, &s);
+    csn_packer_init(&o, NULL, 0);
+    csn_put_gateway_setup(&o, &s);
     assert_int_equal(o.error, 0);
-    assert_int_equal(csn_get_gate_setup(o.data, o.len, &got), 0);
+    assert_int_equal(csn_get_gateway_setup(o.data, o.len, &got), 0);
     assert_int_equal(got.flags, s.flags);
     assert_string_equal(got.rules.allow[1], "*.ok.test");
     assert_null(got.rules.allow[2]);
     assert_string_equal(got.rules.deny[0], "bad.ok.test");
     assert_int_equal(got.lend[1].outside, 7000);
     assert_int_equal(got.idle_ms, 1000);
-    assert_int_equal(csn_gate_setup_fds(&got), 4);
-    csn_gate_setup_release(&got);
+    assert_int_equal(csn_gateway_setup_msg_fds(&got), 4);
+    csn_gateway_setup_msg_release(&got);
     /* cut anywhere, it is refused */
     for (size_t n = 0; n < o.len; n++)
-        assert_int_equal(csn_get_gate_setup(o.data, n, &got), -EPROTO);
-    csn_wire_out_release(&o);
+        assert_int_equal(csn_get_gateway_setup(o.data, n, &got), -EPROTO);
+    csn_packer_release(&o);
 }
 
-static void refused(const csn_gate_setup *s)
+static void refused(const csn_gateway_setup_msg *s)
 {
-    csn_gate_setup got;
-    csn_wire_out o;
+    csn_gateway_setup_msg got;
+    csn_packer o;
 
-    csn_wire_out_init(&o, NULL, 0);
-    csn_put_gate_setup(&o, s);
-    assert_true(o.error != 0 || csn_get_gate_setup(o.data, o.len, &got) == -EPROTO);
-    csn_wire_out_release(&o);
+    csn_packer_init(&o, NULL, 0);
+    csn_put_gateway_setup(&o, s);
+    assert_true(o.error != 0 || csn_get_gateway_setup(o.data, o.len, &got) == -EPROTO);
+    csn_packer_release(&o);
 }
 
 static void setups_that_mean_nothing_are_refused(void **state)
 {
     (void)state;
-    csn_gate_setup s = example();
+    csn_gateway_setup_msg s = example();
     s.flags |= 1u << 12;
     refused(&s);
     s = example();
@@ -83,73 +84,73 @@ static void setups_that_mean_nothing_are_refused(void **state)
     s.lend[0].outside = 65536;
     refused(&s);
     s = example();
-    s.npublish = CSN_GATE_PORTS_MAX + 1;
+    s.npublish = CSN_GATEWAY_PORTS_MAX + 1;
     refused(&s);
     s = example();
-    s.connections_max = CSN_GATE_CONNECTIONS_MAX + 1;
+    s.connections_max = CSN_GATEWAY_CONNECTIONS_MAX + 1;
     refused(&s);
 }
 
 static void too_many_rules_are_not_sent(void **state)
 {
-    const char **many = calloc(CSN_GATE_RULES_MAX + 2, sizeof(*many));
-    csn_gate_rules r = {.allow = many};
-    csn_wire_out o;
+    const char **many = calloc(CSN_GATEWAY_RULES_MAX + 2, sizeof(*many));
+    csn_gateway_rules r = {.allow = many};
+    csn_packer o;
 
     (void)state;
-    for (size_t i = 0; i <= CSN_GATE_RULES_MAX; i++)
+    for (size_t i = 0; i <= CSN_GATEWAY_RULES_MAX; i++)
         many[i] = "x";
-    csn_wire_out_init(&o, NULL, 0);
-    csn_put_gate_rules(&o, &r);
+    csn_packer_init(&o, NULL, 0);
+    csn_put_gateway_rules(&o, &r);
     assert_int_equal(o.error, E2BIG);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
     free(many);
 }
 
 static void events_come_back(void **state)
 {
-    csn_gate_event e = {.seq = 9,
-                        .kind = CSN_GATE_CONNECT,
-                        .verdict = CSN_GATE_DENY,
-                        .proto = CSN_GATE_TLS,
-                        .port = 443,
-                        .count = 2,
-                        .name = "evil.test",
-                        .address = "",
-                        .rule = "",
-                        .hint = "evil.test:443",
-                        .why = "no rule"},
-                   got;
-    csn_gate_batch b = {.next = 10, .count = 1}, gotb;
-    csn_wire_out o;
-    csn_wire_in in;
+    csn_gateway_event e = {.seq = 9,
+                           .kind = CSN_GATEWAY_CONNECT,
+                           .verdict = CSN_GATEWAY_DENY,
+                           .proto = CSN_GATEWAY_TLS,
+                           .port = 443,
+                           .count = 2,
+                           .name = "evil.test",
+                           .address = "",
+                           .rule = "",
+                           .hint = "evil.test:443",
+                           .why = "no rule"},
+                      got;
+    csn_gateway_batch b = {.next = 10, .count = 1}, gotb;
+    csn_packer o;
+    csn_unpacker in;
 
     (void)state;
-    csn_wire_out_init(&o, NULL, 0);
-    csn_put_gate_batch(&o, &b);
-    csn_put_gate_event(&o, &e);
-    csn_wire_in_init(&in, o.data, o.len);
-    assert_int_equal(csn_get_gate_batch(&in, &gotb), 0);
-    assert_int_equal(csn_get_gate_event(&in, &got), 0);
-    assert_int_equal(csn_wire_in_end(&in), 0);
+    csn_packer_init(&o, NULL, 0);
+    csn_put_gateway_batch(&o, &b);
+    csn_put_gateway_event(&o, &e);
+    csn_unpacker_init(&in, o.data, o.len);
+    assert_int_equal(csn_get_gateway_batch(&in, &gotb), 0);
+    assert_int_equal(csn_get_gateway_event(&in, &got), 0);
+    assert_int_equal(csn_unpacker_end(&in), 0);
     assert_int_equal(gotb.next, 10);
     assert_string_equal(got.hint, "evil.test:443");
     assert_int_equal(got.count, 2);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
 }
 
 static void a_batch_that_never_ends_is_refused(void **state)
 {
-    csn_gate_batch b = {.next = 10, .more = 1}, got;
-    csn_wire_out o;
-    csn_wire_in in;
+    csn_gateway_batch b = {.next = 10, .more = 1}, got;
+    csn_packer o;
+    csn_unpacker in;
 
     (void)state;
-    csn_wire_out_init(&o, NULL, 0);
-    csn_put_gate_batch(&o, &b);
-    csn_wire_in_init(&in, o.data, o.len);
-    assert_int_equal(csn_get_gate_batch(&in, &got), -EPROTO);
-    csn_wire_out_release(&o);
+    csn_packer_init(&o, NULL, 0);
+    csn_put_gateway_batch(&o, &b);
+    csn_unpacker_init(&in, o.data, o.len);
+    assert_int_equal(csn_get_gateway_batch(&in, &got), -EPROTO);
+    csn_packer_release(&o);
 }
 
 int main(void)

@@ -29,9 +29,9 @@ static const char *refused; /* why there is no world */
 
 static int start(void **state)
 {
-    csn_gate_setup s = {.flags = CSN_GATE_FD_PROXY,
-                        .rules = {.allow = (const char **)(uintptr_t)ALLOW,
-                                  .deny = (const char **)(uintptr_t)DENY}};
+    csn_gateway_setup_msg s = {.flags = CSN_GATEWAY_FD_PROXY,
+                               .rules = {.allow = (const char **)(uintptr_t)ALLOW,
+                                         .deny = (const char **)(uintptr_t)DENY}};
     room *r = calloc(1, sizeof(*r));
     uint16_t http = 80;
 
@@ -130,7 +130,7 @@ static void a_tunnel_to_an_allowed_name_carries_anything(void **state)
     close(c);
     assert_true(gw_is_ended(s));
     close(s);
-    assert_true(gw_event(&r->gw, CSN_GATE_CLOSE, CSN_GATE_ALLOW, "ok.test", &e));
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, "ok.test", &e));
     assert_string_equal(e.rule, "allow ok.test:80,443");
     assert_string_equal(e.address, "127.0.0.1");
     assert_int_equal(e.e.up, 5);
@@ -170,7 +170,7 @@ static void what_no_rule_names_is_refused_with_a_hint(void **state)
         ask(r, request, answer, sizeof(answer));
         assert_non_null(strstr(answer, "HTTP/1.1 403 "));
         assert_non_null(strstr(answer, rows[i].hint));
-        assert_true(gw_event(&r->gw, CSN_GATE_CONNECT, CSN_GATE_DENY, rows[i].name, &e));
+        assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, rows[i].name, &e));
         assert_string_equal(e.hint, rows[i].hint);
         assert_true(strlen(e.why) > 0);
     }
@@ -185,12 +185,12 @@ static void names_do_not_open_private_ranges(void **state)
 
     ask(r, "CONNECT meta.test:80 HTTP/1.1\r\nHost: meta.test\r\n\r\n", answer, sizeof(answer));
     assert_non_null(strstr(answer, "HTTP/1.1 403 "));
-    assert_true(gw_event(&r->gw, CSN_GATE_CONNECT, CSN_GATE_DENY, "meta.test", &e));
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, "meta.test", &e));
     assert_string_equal(e.address, "169.254.169.254");
     assert_string_equal(e.hint, "");
     ask(r, "CONNECT lan.test:80 HTTP/1.1\r\nHost: lan.test\r\n\r\n", answer, sizeof(answer));
     assert_non_null(strstr(answer, "HTTP/1.1 403 "));
-    assert_true(gw_event(&r->gw, CSN_GATE_CONNECT, CSN_GATE_DENY, "lan.test", &e));
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, "lan.test", &e));
     assert_string_equal(e.address, "10.1.2.3");
     /* 127.0.0.1 is open on 80 and 443 only, whatever name leads there */
     ask(r, "CONNECT deep.sub.ok.test:82 HTTP/1.1\r\nHost: x.test\r\n\r\n", answer,
@@ -279,8 +279,8 @@ static void tls_must_name_the_host_it_was_opened_for(void **state)
     assert_true(gw_is_reset(s)); /* and not a byte came: a reset is the first thing seen */
     close(c);
     close(s);
-    assert_true(gw_event(&r->gw, CSN_GATE_CONNECT, CSN_GATE_DENY, "evil.test", &e));
-    assert_int_equal(e.e.proto, CSN_GATE_TLS);
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, "evil.test", &e));
+    assert_int_equal(e.e.proto, CSN_GATEWAY_TLS);
     assert_string_equal(e.hint, "evil.test:80");
     n = world_hello(hello, NULL);
     c = tunnel(r, "ok.test:80", &s);
@@ -305,8 +305,8 @@ static void a_first_request_for_another_host_is_answered(void **state)
     assert_true(gw_recv(s, got, sizeof(got)) <= 0); /* nothing left */
     close(c);
     close(s);
-    assert_true(gw_event(&r->gw, CSN_GATE_CONNECT, CSN_GATE_DENY, "evil.test", &e));
-    assert_int_equal(e.e.proto, CSN_GATE_HTTP);
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, "evil.test", &e));
+    assert_int_equal(e.e.proto, CSN_GATEWAY_HTTP);
 }
 
 /* Some servers take the end of the stream for the end of the head. */
@@ -450,8 +450,8 @@ static void a_plain_request_is_sent_on_in_origin_form(void **state)
     assert_true(gw_rest(c, got, sizeof(got)) > 0);
     assert_non_null(strstr(got, "\r\n\r\nyes"));
     close(c);
-    assert_true(gw_event(&r->gw, CSN_GATE_CONNECT, CSN_GATE_ALLOW, "ok.test", &e));
-    assert_int_equal(e.e.proto, CSN_GATE_HTTP);
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_ALLOW, "ok.test", &e));
+    assert_int_equal(e.e.proto, CSN_GATEWAY_HTTP);
     char answer[4096];
     ask(r, "GET http://evil.test/ HTTP/1.1\r\nHost: ok.test\r\n\r\n", answer, sizeof(answer));
     assert_non_null(strstr(answer, "HTTP/1.1 403 "));
@@ -544,14 +544,14 @@ static void removed_rules_cut_connections(void **state)
 
     int c = tunnel(r, "ok.test:80", &s);
     int c2 = tunnel(r, "deep.sub.ok.test:80", &s2);
-    assert_true(gw_update(&r->gw, CSN_GATE_LISTED, less, NULL));
+    assert_true(gw_update(&r->gw, CSN_GATEWAY_LISTED, less, NULL));
     assert_true(gw_is_reset(c));
     assert_true(gw_is_reset(s));
     assert_true(gw_say(c2, "\1here"));
     assert_true(gw_hears(s2, "\1here"));
-    assert_true(gw_event(&r->gw, CSN_GATE_CLOSE, CSN_GATE_ALLOW, "ok.test", &e));
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, "ok.test", &e));
     assert_string_equal(e.why, "the rules changed");
-    assert_true(gw_update(&r->gw, CSN_GATE_LISTED, no_address, NULL));
+    assert_true(gw_update(&r->gw, CSN_GATEWAY_LISTED, no_address, NULL));
     assert_true(gw_is_reset(c2));
     close(c);
     close(s);
@@ -559,9 +559,9 @@ static void removed_rules_cut_connections(void **state)
     close(s2);
     /* rules that are none change nothing */
     static const char *const wrong[] = {"*.", NULL};
-    assert_false(gw_update(&r->gw, CSN_GATE_LISTED, wrong, NULL));
+    assert_false(gw_update(&r->gw, CSN_GATEWAY_LISTED, wrong, NULL));
     assert_true(strlen(r->gw.failed) > 0);
-    assert_true(gw_update(&r->gw, CSN_GATE_LISTED, ALLOW, DENY));
+    assert_true(gw_update(&r->gw, CSN_GATEWAY_LISTED, ALLOW, DENY));
     c = tunnel(r, "ok.test:80", &s);
     close(c);
     close(s);
@@ -572,7 +572,7 @@ static void mode_all_still_refuses_private_ranges(void **state)
     char answer[4096];
     ROOM(r);
 
-    assert_true(gw_update(&r->gw, CSN_GATE_ALL, NULL, DENY));
+    assert_true(gw_update(&r->gw, CSN_GATEWAY_ALL, NULL, DENY));
     ask(r, "CONNECT evil.test:80 HTTP/1.1\r\nHost: x.test\r\n\r\n", answer, sizeof(answer));
     assert_non_null(strstr(answer, "HTTP/1.1 403 ")); /* it is 127.0.0.1 */
     ask(r, "CONNECT bad.ok.test:80 HTTP/1.1\r\nHost: x.test\r\n\r\n", answer, sizeof(answer));
@@ -585,7 +585,7 @@ static void refusals_are_counted_until_they_are_read(void **state)
 {
     char answer[4096];
     gw_seen v[8];
-    csn_gate_batch b;
+    csn_gateway_batch b;
     ROOM(r);
 
     for (int i = 0; i < 3; i++)

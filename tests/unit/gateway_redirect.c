@@ -54,25 +54,25 @@ static bool add_address(const char *text)
     return good;
 }
 
-static int build(room *r, csn_netin *net)
+static int build(room *r, csn_gateway_net *net)
 {
-    csn_netin_order order = {.mode = CSN_NETIN_TRANSPARENT};
+    csn_gateway_net_order order = {.mode = CSN_GATEWAY_NET_TRANSPARENT};
 
     r->world = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (unshare(CLONE_NEWNET) < 0)
         return -errno;
     r->jail = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    int rc = world_loopback_up() ? csn_netin_build(&order, net) : -EPERM;
+    int rc = world_loopback_up() ? csn_gateway_net_build(&order, net) : -EPERM;
     enter(r->world);
     return rc;
 }
 
-static room *start_with(csn_gate_setup *s)
+static room *start_with(csn_gateway_setup_msg *s)
 {
     room *r = calloc(1, sizeof(*r));
-    int fds[CSN_NETIN_SOCKETS];
+    int fds[CSN_GATEWAY_NET_SOCKETS];
     size_t n = 0;
-    csn_netin net;
+    csn_gateway_net net;
 
     int rc = build(r, &net);
     if (rc < 0) {
@@ -81,17 +81,17 @@ static room *start_with(csn_gate_setup *s)
         return NULL;
     }
     /* the flags of SETUP are in the order of the sockets */
-    for (unsigned i = 0; i < CSN_NETIN_LISTENER; i++)
+    for (unsigned i = 0; i < CSN_GATEWAY_NET_LISTENER; i++)
         if (net.fds[i] >= 0) {
             fds[n++] = net.fds[i];
             s->flags |= 1u << i;
         }
-    r->six = net.fds[CSN_NETIN_TCP6] >= 0;
+    r->six = net.fds[CSN_GATEWAY_NET_TCP6] >= 0;
     s->rules.allow = (const char **)(uintptr_t)ALLOW;
     gw_spawn(&r->gw, gw_program());
     if (!gw_setup(&r->gw, s, fds, n))
         fail_msg("set-up: %s", r->gw.failed);
-    csn_netin_close(&net);
+    csn_gateway_net_close(&net);
     r->server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in in = gw_addr("0.0.0.0", 80);
     int on = 1;
@@ -103,7 +103,7 @@ static room *start_with(csn_gate_setup *s)
 
 static int start(void **state)
 {
-    csn_gate_setup s = {0};
+    csn_gateway_setup_msg s = {0};
 
     *state = refused ? NULL : start_with(&s);
     if (refused)
@@ -197,10 +197,10 @@ static void allowed_names_have_addresses_and_others_do_not_exist(void **state)
     assert_int_equal(ask_udp(r, "ok.test.evil.test", 28, addr), 3);
     assert_int_equal(ask_udp(r, "localhost", 1, addr), 0);
     assert_string_equal(addr, "127.0.0.1");
-    assert_true(
-        gw_event(&r->gw, CSN_GATE_NAME, CSN_GATE_DENY, "secret-in-a-label.evil.test", &e));
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_NAME, CSN_GATEWAY_DENY,
+                         "secret-in-a-label.evil.test", &e));
     assert_string_equal(e.hint, "secret-in-a-label.evil.test");
-    assert_true(gw_event(&r->gw, CSN_GATE_NAME, CSN_GATE_ALLOW, "ok.test", &e));
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_NAME, CSN_GATEWAY_ALLOW, "ok.test", &e));
 }
 
 static void questions_come_by_connection_too(void **state)
@@ -231,7 +231,7 @@ static void questions_come_by_connection_too(void **state)
 
 static void a_flood_of_questions_is_refused(void **state)
 {
-    csn_gate_setup s = {.names_per_second = 1};
+    csn_gateway_setup_msg s = {.names_per_second = 1};
     char addr[INET6_ADDRSTRLEN];
     int refusals = 0;
     gw_seen e;
@@ -243,7 +243,7 @@ static void a_flood_of_questions_is_refused(void **state)
     for (int i = 0; i < 20; i++)
         refusals += ask_udp(r, "ok.test", 1, addr) == 5;
     assert_true(refusals > 0);
-    assert_true(gw_event(&r->gw, CSN_GATE_NAME, CSN_GATE_DENY, "", &e));
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_NAME, CSN_GATEWAY_DENY, "", &e));
     assert_string_equal(e.why, "too many questions a second");
     stop_room(r);
 }
@@ -287,9 +287,9 @@ static void a_plain_connection_reaches_the_host_of_its_name(void **state)
     close(c);
     assert_true(gw_is_ended(s));
     close(s);
-    assert_true(gw_event(&r->gw, CSN_GATE_CLOSE, CSN_GATE_ALLOW, "ok.test", &e));
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, "ok.test", &e));
     assert_string_equal(e.rule, "allow ok.test:80,22");
-    assert_int_equal(e.e.proto, CSN_GATE_TCP);
+    assert_int_equal(e.e.proto, CSN_GATEWAY_TCP);
 }
 
 static void the_other_family_leads_there_too(void **state)
@@ -365,7 +365,7 @@ static void what_leads_nowhere_is_reset(void **state)
         if (c >= 0)
             close(c);
     }
-    assert_true(gw_event(&r->gw, CSN_GATE_CONNECT, CSN_GATE_DENY, "ok.test", &e));
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, "ok.test", &e));
     assert_string_equal(e.hint, "ok.test:8080");
 }
 
@@ -381,7 +381,7 @@ static void an_address_with_a_rule_is_reached(void **state)
     assert_true(gw_hears(s, "GET / HTTP/1.1\r\nHost: Any.test\r\n\r\n"));
     close(c);
     close(s);
-    assert_true(gw_event(&r->gw, CSN_GATE_CLOSE, CSN_GATE_ALLOW, "any.test", &e));
+    assert_true(gw_event(&r->gw, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, "any.test", &e));
     assert_string_equal(e.address, HERE);
 }
 

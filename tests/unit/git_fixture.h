@@ -114,7 +114,8 @@ __attribute__((unused)) static char **git_environment(const git_fixture *r)
 }
 
 /* git in a directory of the room; its exit code, or 127. args: separated by one space. */
-__attribute__((unused)) static int git_try(const git_fixture *r, const char *dir, const char *args)
+__attribute__((unused)) static int git_try(const git_fixture *r, const char *dir,
+                                           const char *args)
 {
     char line[512], where[200], *save = NULL;
     char *argv[40] = {"git", "-C", where, "-c", "protocol.file.allow=always", NULL};

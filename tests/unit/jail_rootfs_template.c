@@ -163,10 +163,10 @@ static void holds_what_it_was_made_of(void **state)
     mode_t old = umask(077);
 
     (void)state;
-    assert_int_equal(csn_frame_hold(store, KEY, &lock), -ENOENT);
-    assert_int_equal(csn_frame_make(store, KEY, list, n), 0);
+    assert_int_equal(csn_rootfs_template_hold(store, KEY, &lock), -ENOENT);
+    assert_int_equal(csn_rootfs_template_make(store, KEY, list, n), 0);
     umask(old);
-    assert_int_equal(csn_frame_hold(store, KEY, &lock), 0);
+    assert_int_equal(csn_rootfs_template_hold(store, KEY, &lock), 0);
     assert_string_equal(room_text("store/" KEY "/etc/text"), "text\n");
     assert_string_equal(room_text("store/" KEY "/etc/link"), "text\n");
     assert_string_equal(room_text("store/" KEY "/etc/ssl/file"), "open\n");
@@ -194,8 +194,8 @@ static void appears_complete_or_not_at_all(void **state)
     (void)state;
     assert_int_equal(ftruncate(big, 64l << 20), 0);
     close(big);
-    assert_int_equal(csn_frame_make(store, KEY, list, n), -EFBIG);
-    assert_int_equal(csn_frame_hold(store, KEY, &lock), -ENOENT);
+    assert_int_equal(csn_rootfs_template_make(store, KEY, list, n), -EFBIG);
+    assert_int_equal(csn_rootfs_template_hold(store, KEY, &lock), -ENOENT);
     assert_int_equal(room_count("store"), 0);
     close(store);
 }
@@ -210,7 +210,7 @@ static int make_while_it_cannot_be_read(void *ctx)
 
     if (fault_inject(&cannot) < 0)
         return NO_FILTERS;
-    return csn_frame_make(store, KEY, list, n) == -EIO ? 0 : 1;
+    return csn_rootfs_template_make(store, KEY, list, n) == -EIO ? 0 : 1;
 }
 
 static void is_not_kept_without_a_part(void **state)
@@ -223,7 +223,7 @@ static void is_not_kept_without_a_part(void **state)
     if (end.exit_code == NO_FILTERS)
         SKIP("no seccomp filters here");
     assert_int_equal(end.exit_code, 0);
-    assert_int_equal(csn_frame_hold(store, KEY, &lock), -ENOENT);
+    assert_int_equal(csn_rootfs_template_hold(store, KEY, &lock), -ENOENT);
     close(store);
 }
 
@@ -236,12 +236,12 @@ static void many_make_the_same_one(void **state)
     (void)state;
     for (int i = 0; i < 8; i++)
         if (fork() == 0)
-            _exit(csn_frame_make(store, KEY, list, n) == 0 ? 0 : 1);
+            _exit(csn_rootfs_template_make(store, KEY, list, n) == 0 ? 0 : 1);
     for (int i = 0; i < 8; i++) {
         assert_true(wait(&status) > 0);
         assert_int_equal(status, 0);
     }
-    assert_int_equal(csn_frame_hold(store, KEY, &lock), 0);
+    assert_int_equal(csn_rootfs_template_hold(store, KEY, &lock), 0);
     assert_string_equal(room_text("store/" KEY "/etc/dir/open"), "open\n");
     assert_int_equal(room_count("store"), 2); /* it, and its lock */
     close(lock);
@@ -268,12 +268,12 @@ static void one_of_an_earlier_boot_is_made_again(void **state)
     clock_gettime(CLOCK_BOOTTIME, &up);
     clock_gettime(CLOCK_REALTIME, &now);
     before[0] = before[1] = (struct timespec){.tv_sec = now.tv_sec - up.tv_sec - 60};
-    assert_int_equal(csn_frame_make(store, KEY, list, n), 0);
+    assert_int_equal(csn_rootfs_template_make(store, KEY, list, n), 0);
     assert_int_equal(unlinkat(store, KEY "/etc/text", 0), 0);
     assert_int_equal(utimensat(store, KEY, before, 0), 0);
-    assert_int_equal(csn_frame_hold(store, KEY, &lock), -ENOENT);
-    assert_int_equal(csn_frame_make(store, KEY, list, n), 0);
-    assert_int_equal(csn_frame_hold(store, KEY, &lock), 0);
+    assert_int_equal(csn_rootfs_template_hold(store, KEY, &lock), -ENOENT);
+    assert_int_equal(csn_rootfs_template_make(store, KEY, list, n), 0);
+    assert_int_equal(csn_rootfs_template_hold(store, KEY, &lock), 0);
     assert_string_equal(room_text("store/" KEY "/etc/text"), "text\n");
     close(lock);
     close(store);
@@ -291,10 +291,10 @@ static void of_many_only_the_young_stay(void **state)
     for (int i = 0; i < 64; i++) {
         char key[16];
         snprintf(key, sizeof(key), "k%d", i);
-        assert_int_equal(csn_frame_make(store, key, list, n), 0);
+        assert_int_equal(csn_rootfs_template_make(store, key, list, n), 0);
         assert_int_equal(utimensat(store, key, t, 0), 0);
     }
-    assert_int_equal(csn_frame_make(store, KEY, list, n), 0);
+    assert_int_equal(csn_rootfs_template_make(store, KEY, list, n), 0);
     assert_true(is_there(store, KEY "/etc/text"));
     assert_false(is_there(store, "k0"));
     assert_false(is_there(store, "k63"));
@@ -309,16 +309,16 @@ static void an_old_one_goes_when_nobody_holds_it(void **state)
     size_t n = make_list(list, host_dir());
 
     (void)state;
-    assert_int_equal(csn_frame_make(store, KEY, list, n), 0);
-    assert_int_equal(csn_frame_hold(store, KEY, &lock), 0);
+    assert_int_equal(csn_rootfs_template_make(store, KEY, list, n), 0);
+    assert_int_equal(csn_rootfs_template_hold(store, KEY, &lock), 0);
     age(store, KEY);
-    assert_int_equal(csn_frame_make(store, OTHER, list, n), 0);
+    assert_int_equal(csn_rootfs_template_make(store, OTHER, list, n), 0);
     assert_true(is_there(store, KEY "/etc/text"));
     close(lock);
-    assert_int_equal(csn_frame_make(store, "third", list, n), 0);
+    assert_int_equal(csn_rootfs_template_make(store, "third", list, n), 0);
     assert_false(is_there(store, KEY));
     assert_true(is_there(store, OTHER "/etc/text")); /* young */
-    assert_int_equal(csn_frame_hold(store, KEY, &lock), -ENOENT);
+    assert_int_equal(csn_rootfs_template_hold(store, KEY, &lock), -ENOENT);
     close(store);
 }
 

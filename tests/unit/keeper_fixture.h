@@ -1,5 +1,5 @@
-/* keeper_fixture.h: a local sandbox with its keeper, through the backend's own table, for tests of
- * commands. Everything lies in a private directory; $CSN_TEST_KEEPER names the keeper. */
+/* keeper_fixture.h: a local sandbox with its keeper, through the backend's own table, for tests
+ * of commands. Everything lies in a private directory; $CSN_TEST_KEEPER names the keeper. */
 #pragma once
 #include <dirent.h>
 #include <errno.h>
@@ -23,9 +23,9 @@
 
 #include "backend/local/export.h"
 #include "base/clock.h"
-#include "runtime/runtime.h"
-#include "runtime/link.h"
 #include "os/tree.h"
+#include "runtime/link.h"
+#include "runtime/runtime.h"
 
 #define MAYBE_UNUSED __attribute__((unused))
 #define DEN_SOON_MS                                                                            \
@@ -164,7 +164,7 @@ MAYBE_UNUSED static void den_sh_until(den *d, const char *text, uint64_t timeout
 
 MAYBE_UNUSED static pid_t den_keeper(den *d)
 {
-    return (pid_t)((csn_kept *)d->state)->keeper_pid;
+    return (pid_t)((csn_runtime *)d->state)->keeper_pid;
 }
 
 /* Reads a small file of the sandbox; "" when it is not there. */

@@ -32,25 +32,25 @@ static size_t open_fds(void)
 static void numbers_and_strings_come_back(void **state)
 {
     uint8_t buf[8]; /* so small that it must grow */
-    csn_wire_out o;
-    csn_wire_in in;
+    csn_packer o;
+    csn_unpacker in;
 
     (void)state;
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_put_u32(&o, 7);
     csn_put_i64(&o, -5);
     csn_put_str(&o, "");
     csn_put_str(&o, NULL);
     csn_put_str(&o, "text");
     assert_int_equal(o.error, 0);
-    csn_wire_in_init(&in, o.data, o.len);
+    csn_unpacker_init(&in, o.data, o.len);
     assert_int_equal(csn_get_u32(&in), 7);
     assert_int_equal(csn_get_i64(&in), -5);
     assert_string_equal(csn_get_str(&in, 10, true), "");
     assert_null(csn_get_str(&in, 10, true));
     assert_string_equal(csn_get_str(&in, 4, false), "text");
-    assert_int_equal(csn_wire_in_end(&in), 0);
-    csn_wire_out_release(&o);
+    assert_int_equal(csn_unpacker_end(&in), 0);
+    csn_packer_release(&o);
 }
 
 static void strings_that_lie_are_refused(void **state)
@@ -69,30 +69,30 @@ static void strings_that_lie_are_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        csn_wire_in in;
-        csn_wire_in_init(&in, rows[i].bytes, rows[i].len);
+        csn_unpacker in;
+        csn_unpacker_init(&in, rows[i].bytes, rows[i].len);
         assert_null(csn_get_str(&in, rows[i].max, false));
-        assert_true(csn_wire_in_end(&in) < 0);
+        assert_true(csn_unpacker_end(&in) < 0);
         assert_int_equal(csn_get_u64(&in), 0); /* and it stays so */
     }
 }
 
 static void body_over_the_ceiling_is_refused(void **state)
 {
-    csn_wire_out o;
+    csn_packer o;
     char *big = malloc(CSN_KEEPER_BODY_MAX + 1);
 
     (void)state;
     memset(big, 'a', CSN_KEEPER_BODY_MAX);
     big[CSN_KEEPER_BODY_MAX] = '\0';
-    csn_wire_out_init(&o, NULL, 0);
+    csn_packer_init(&o, NULL, 0);
     csn_put_str(&o, big);
     assert_int_equal(o.error, E2BIG);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
     free(big);
 }
 
-static void put_sample_spawn(csn_wire_out *o)
+static void put_sample_spawn(csn_packer *o)
 {
     const char *argv[] = {"prog", "", "a b", NULL}, *env[] = {"A=1", NULL};
 
@@ -107,11 +107,11 @@ static void put_sample_spawn(csn_wire_out *o)
 
 static void spawn_comes_back_and_no_part_of_it_is_taken(void **state)
 {
-    csn_wire_out o;
+    csn_packer o;
     csn_spawn_body b;
 
     (void)state;
-    csn_wire_out_init(&o, NULL, 0);
+    csn_packer_init(&o, NULL, 0);
     put_sample_spawn(&o);
     assert_int_equal(csn_get_spawn(o.data, o.len, &b), 0);
     assert_string_equal(b.argv[0], "prog");
@@ -134,7 +134,7 @@ static void spawn_comes_back_and_no_part_of_it_is_taken(void **state)
     }
     csn_put_u32(&o, 0); /* nor with something after it */
     assert_true(csn_get_spawn(o.data, o.len, &b) < 0);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
 }
 
 /* A few lie in the struct itself, more than that on the heap: at the seam, and far beyond it.
@@ -146,12 +146,12 @@ static void spawn_has_room_for_any_number_of_arguments(void **state)
 
     (void)state;
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
-        csn_wire_out o;
+        csn_packer o;
         csn_spawn_body b;
         for (size_t i = 0; i < counts[c]; i++)
             argv[i] = i % 2 ? "odd" : "even";
         argv[counts[c]] = NULL;
-        csn_wire_out_init(&o, NULL, 0);
+        csn_packer_init(&o, NULL, 0);
         csn_put_spawn(&o, &(csn_spawn_body){.argv = argv, .env = env});
         assert_int_equal(csn_get_spawn(o.data, o.len, &b), 0);
         assert_int_equal(b.heap == NULL, counts[c] + 2 + 3 <= CSN_SPAWN_FEW);
@@ -163,25 +163,25 @@ static void spawn_has_room_for_any_number_of_arguments(void **state)
         assert_string_equal(b.env[1], "B=2");
         assert_null(b.env[2]);
         csn_spawn_body_release(&b);
-        csn_wire_out_release(&o);
+        csn_packer_release(&o);
     }
 }
 
 static void unknown_spawn_flags_are_refused(void **state)
 {
-    csn_wire_out o;
+    csn_packer o;
     csn_spawn_body b;
 
     (void)state;
-    csn_wire_out_init(&o, NULL, 0);
+    csn_packer_init(&o, NULL, 0);
     csn_put_spawn(&o, &(csn_spawn_body){.flags = 1u << 20});
     assert_int_equal(csn_get_spawn(o.data, o.len, &b), -EPROTO);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
 }
 
 static void small_bodies_come_back(void **state)
 {
-    csn_wire_out o;
+    csn_packer o;
     csn_exit_body e = {.stage = CSN_STAGE_EXEC, .errnum = 2, .status = 256, .cpu_ns = 4}, e2;
     csn_ask_body a = {.pid = -1, .a = 2, .b = 3, .c = 4}, a2;
     csn_log_body l = {
@@ -189,7 +189,7 @@ static void small_bodies_come_back(void **state)
     csn_log_body l2;
 
     (void)state;
-    csn_wire_out_init(&o, NULL, 0);
+    csn_packer_init(&o, NULL, 0);
     csn_put_exit(&o, &e);
     assert_int_equal(csn_get_exit(o.data, o.len, &e2), 0);
     assert_memory_equal(&e, &e2, sizeof(e));
@@ -210,7 +210,7 @@ static void small_bodies_come_back(void **state)
     l.total = 8; /* more bytes than the stream ever had */
     csn_put_log(&o, &l);
     assert_true(csn_get_log(o.data, o.len, &l2) < 0);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
 }
 
 static void message_with_descriptors_crosses_a_socket(void **state)
@@ -361,10 +361,10 @@ static csn_keeper_spec sample_spec(void)
 static void spec_comes_back_and_no_part_of_it_is_taken(void **state)
 {
     csn_keeper_spec s = sample_spec(), r;
-    csn_wire_out o;
+    csn_packer o;
 
     (void)state;
-    csn_wire_out_init(&o, NULL, 0);
+    csn_packer_init(&o, NULL, 0);
     csn_spec_put(&o, &s);
     assert_int_equal(csn_spec_get(o.data, o.len, NULL, &r), 0);
     assert_string_equal(r.id, s.id);
@@ -379,7 +379,7 @@ static void spec_comes_back_and_no_part_of_it_is_taken(void **state)
         assert_true(csn_spec_get(cut, n, NULL, &r) < 0);
         free(cut);
     }
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
 }
 
 static void spec_refuses_what_must_not_be_removed(void **state)
@@ -389,12 +389,12 @@ static void spec_refuses_what_must_not_be_removed(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         csn_keeper_spec s = sample_spec(), r;
-        csn_wire_out o;
+        csn_packer o;
         s.remove[1] = bad[i];
-        csn_wire_out_init(&o, NULL, 0);
+        csn_packer_init(&o, NULL, 0);
         csn_spec_put(&o, &s);
         assert_int_equal(csn_spec_get(o.data, o.len, NULL, &r), -EPROTO);
-        csn_wire_out_release(&o);
+        csn_packer_release(&o);
     }
 }
 
@@ -411,14 +411,14 @@ static csn_keeper_spec sweeper_spec(void)
 static int through_the_wire(const csn_keeper_spec *s, csn_keeper_spec *r)
 {
     static uint8_t kept[CSN_SPEC_MAX]; /* what r points to */
-    csn_wire_out o;
+    csn_packer o;
 
-    csn_wire_out_init(&o, NULL, 0);
+    csn_packer_init(&o, NULL, 0);
     csn_spec_put(&o, s);
     assert_true(o.len <= sizeof(kept));
     memcpy(kept, o.data, o.len);
     int rc = csn_spec_get(kept, o.len, NULL, r);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
     return rc;
 }
 
@@ -457,10 +457,10 @@ static void memory_is_only_watched_in_a_pid_namespace(void **state)
     csn_keeper_spec s = sample_spec(), r;
 
     (void)state;
-    s.walls = (csn_walls){.on = CSN_WALLS_ALL, .memory_max = 1};
+    s.walls = (csn_confinement){.on = CSN_CONFINE_ALL, .memory_max = 1};
     assert_int_equal(through_the_wire(&s, &r), 0);
     csn_spec_release(&r);
-    s.walls.on = CSN_WALL_BIT(CSN_WALL_LANDLOCK) | CSN_WALL_BIT(CSN_WALL_SECCOMP);
+    s.walls.on = CSN_CONFINE_BIT(CSN_CONFINE_LANDLOCK) | CSN_CONFINE_BIT(CSN_CONFINE_SECCOMP);
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
     s.walls.memory_max = 0;
     assert_int_equal(through_the_wire(&s, &r), 0);
@@ -488,7 +488,7 @@ static void only_a_sweeper_removes_groups_and_only_ours(void **state)
     s.flags = CSN_SPEC_SWEEP | CSN_SPEC_DETACHED;
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
     s = sweeper_spec();
-    s.walls.on = CSN_WALLS_ALL; /* it has none */
+    s.walls.on = CSN_CONFINE_ALL; /* it has none */
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
 }
 
@@ -497,7 +497,7 @@ static void only_who_has_walls_enters_groups(void **state)
     csn_keeper_spec s = sample_spec(), r;
 
     (void)state;
-    s.walls = (csn_walls){.on = CSN_WALLS_ALL};
+    s.walls = (csn_confinement){.on = CSN_CONFINE_ALL};
     s.flags |= CSN_SPEC_GROUPED;
     assert_int_equal(through_the_wire(&s, &r), 0);
     assert_int_equal(r.flags, s.flags);
@@ -508,7 +508,7 @@ static void only_who_has_walls_enters_groups(void **state)
     s.flags |= CSN_SPEC_GROUPED;
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
     s = sample_spec();
-    s.walls = (csn_walls){.on = CSN_WALLS_ALL};
+    s.walls = (csn_confinement){.on = CSN_CONFINE_ALL};
     s.flags = CSN_SPEC_SOCKETS | CSN_SPEC_GROUPED;
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
 }
@@ -518,11 +518,11 @@ static void limits_of_walls_come_back(void **state)
     csn_keeper_spec s = sample_spec(), r;
 
     (void)state;
-    s.walls = (csn_walls){.on = CSN_WALLS_ALL,
-                          .pids_max = 5,
-                          .nofile_max = 6,
-                          .data_max = 1ull << 33,
-                          .memory_max = 1ull << 32};
+    s.walls = (csn_confinement){.on = CSN_CONFINE_ALL,
+                                .pids_max = 5,
+                                .nofile_max = 6,
+                                .data_max = 1ull << 33,
+                                .memory_max = 1ull << 32};
     assert_int_equal(through_the_wire(&s, &r), 0);
     assert_int_equal(r.walls.pids_max, 5);
     assert_int_equal(r.walls.nofile_max, 6);
@@ -544,18 +544,18 @@ static void tags_of_two_sandboxes_differ(void **state)
 static void what_a_network_became_travels_in_one_number(void **state)
 {
     const csn_net_body bodies[] = {
-        {.mode = CSN_NETIN_NONE},
-        {.mode = CSN_NETIN_TRANSPARENT, .sockets = CSN_NETIN_ALL4},
-        {.mode = CSN_NETIN_TRANSPARENT, .sockets = 0x3f},
-        {.mode = CSN_NETIN_PROXY, .sockets = 0x40, .lacking = 93, .proxy_port = 65535},
+        {.mode = CSN_GATEWAY_NET_NONE},
+        {.mode = CSN_GATEWAY_NET_TRANSPARENT, .sockets = CSN_GATEWAY_NET_ALL4},
+        {.mode = CSN_GATEWAY_NET_TRANSPARENT, .sockets = 0x3f},
+        {.mode = CSN_GATEWAY_NET_PROXY, .sockets = 0x40, .lacking = 93, .proxy_port = 65535},
     };
     /* a mode nobody can become, sockets that are missing, one too many, a proxy without port,
      * and what nothing means */
-    const int64_t bad[] = {CSN_NETIN_EITHER,
-                           CSN_NETIN_TRANSPARENT | 0x14 << 4,
-                           CSN_NETIN_NONE | 0x1 << 4,
-                           CSN_NETIN_TRANSPARENT | 0xff << 4,
-                           CSN_NETIN_PROXY | 0x40 << 4,
+    const int64_t bad[] = {CSN_GATEWAY_NET_EITHER,
+                           CSN_GATEWAY_NET_TRANSPARENT | 0x14 << 4,
+                           CSN_GATEWAY_NET_NONE | 0x1 << 4,
+                           CSN_GATEWAY_NET_TRANSPARENT | 0xff << 4,
+                           CSN_GATEWAY_NET_PROXY | 0x40 << 4,
                            1LL << 40,
                            -1};
     csn_net_body got;

@@ -54,7 +54,7 @@ static void end(pid_t pid)
 static void begin(scene *s, const csn_cgroup *g)
 {
     uint8_t buf[1024];
-    csn_wire_out o;
+    csn_packer o;
     csn_keeper_spec spec = {
         .flags = CSN_SPEC_SWEEP, .tag_base = csn_spec_tag_base(ID), .id = ID};
     const char *argv[] = {"caisson-sweeper", ID, NULL};
@@ -67,18 +67,18 @@ static void begin(scene *s, const csn_cgroup *g)
         spec.groups[i] = g->dirs[i].path;
     s->owner = sleeper(&s->owner_fd);
     s->keeper = sleeper(&s->keeper_fd);
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_spec_put(&o, &spec);
     int memfd = csn_sealed_memfd("caisson-spec", o.data, o.len);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
     assert_true(memfd >= 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-    csn_orphan who = {.path = getenv("CSN_TEST_KEEPER"),
-                      .argv = argv,
-                      .fds = {-1, -1, -1, pair[1], memfd, s->owner_fd},
-                      .nfds = 6};
+    csn_spawn_opts who = {.path = getenv("CSN_TEST_KEEPER"),
+                          .argv = argv,
+                          .fds = {-1, -1, -1, pair[1], memfd, s->owner_fd},
+                          .nfds = 6};
     assert_non_null(who.path);
-    assert_int_equal(csn_orphan_start(&who, &s->sweeper, &s->sweeper_fd, NULL), 0);
+    assert_int_equal(csn_spawn(&who, &s->sweeper, &s->sweeper_fd, NULL), 0);
     close(memfd);
     close(pair[1]);
     s->control = pair[0];

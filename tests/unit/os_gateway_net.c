@@ -103,14 +103,14 @@ static int enter(void)
     return 0;
 }
 
-static int enter_with(const csn_netin_order *order, csn_netin *n)
+static int enter_with(const csn_gateway_net_order *order, csn_gateway_net *n)
 {
     int rc = enter();
 
     if (rc != 0)
         return rc;
-    rc = csn_netin_build(order, n);
-    if (csn_nft_lacking(rc) && n->step == CSN_NETIN_STEP_RULES) {
+    rc = csn_gateway_net_build(order, n);
+    if (csn_nft_lacking(rc) && n->step == CSN_GATEWAY_NET_STEP_RULES) {
         fprintf(stderr, "skipped: this kernel lacks %s\n", csn_nft_step_name(n->detail));
         return SKIPPED;
     }
@@ -122,10 +122,11 @@ static int enter_with(const csn_netin_order *order, csn_netin *n)
 /* Both ways in which a connection can be led to the listener, one after the other. */
 static bool translate;
 
-static int enter_transparent(csn_netin *n)
+static int enter_transparent(csn_gateway_net *n)
 {
-    return enter_with(&(csn_netin_order){.mode = CSN_NETIN_TRANSPARENT, .translate = translate},
-                      n);
+    return enter_with(
+        &(csn_gateway_net_order){.mode = CSN_GATEWAY_NET_TRANSPARENT, .translate = translate},
+        n);
 }
 
 static void run_child(int (*body)(void *ctx), void *ctx)
@@ -141,12 +142,12 @@ static void run_child(int (*body)(void *ctx), void *ctx)
     assert_int_equal(end.exit_code, 0);
 }
 
-typedef int (*body_fn)(csn_netin *n);
+typedef int (*body_fn)(csn_gateway_net *n);
 
 static int transparent_body(void *ctx)
 {
     const body_fn *body = ctx;
-    csn_netin n;
+    csn_gateway_net n;
     int rc = enter_transparent(&n);
 
     return rc != 0 ? rc : (*body)(&n);
@@ -217,11 +218,11 @@ static int is_plain(int listener, const char *text)
     return 0;
 }
 
-static int tcp4_body(csn_netin *n)
+static int tcp4_body(csn_gateway_net *n)
 {
 
-    int l = n->fds[CSN_NETIN_TCP4];
-    EXPECT(n->mode == CSN_NETIN_TRANSPARENT && n->fds[CSN_NETIN_LISTENER] == -1);
+    int l = n->fds[CSN_GATEWAY_NET_TCP4];
+    EXPECT(n->mode == CSN_GATEWAY_NET_TRANSPARENT && n->fds[CSN_GATEWAY_NET_LISTENER] == -1);
     EXPECT(arrives(l, "203.0.113.7", 443) == 0); /* a literal address */
     EXPECT(arrives(l, "198.18.3.4", 22) == 0);   /* one that stands for a name */
     EXPECT(arrives(l, "198.19.255.254", 8080) == 0);
@@ -238,10 +239,10 @@ static void tcp4_to_anywhere_arrives_at_the_listener(void **state)
     in_transparent(tcp4_body);
 }
 
-static int tcp6_body(csn_netin *n)
+static int tcp6_body(csn_gateway_net *n)
 {
 
-    int l = n->fds[CSN_NETIN_TCP6];
+    int l = n->fds[CSN_GATEWAY_NET_TCP6];
     if (l < 0) {
         fprintf(stderr, "skipped: no IPv6 here\n");
         return SKIPPED;
@@ -260,7 +261,7 @@ static void tcp6_to_anywhere_arrives_at_the_listener(void **state)
     in_transparent(tcp6_body);
 }
 
-static int many_body(csn_netin *n)
+static int many_body(csn_gateway_net *n)
 {
     int fds[200];
 
@@ -274,7 +275,7 @@ static int many_body(csn_netin *n)
         EXPECT(setsockopt(fds[i], SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0);
         EXPECT(bind(fds[i], &from.any, len_of(&from)) == 0);
         EXPECT(connect(fds[i], &to.any, len_of(&to)) == 0);
-        int got = accept(n->fds[CSN_NETIN_TCP4], NULL, NULL);
+        int got = accept(n->fds[CSN_GATEWAY_NET_TCP4], NULL, NULL);
         EXPECT(got >= 0);
         EXPECT(meant(got, &was) == 0 && same(&was, &to));
     }
@@ -314,12 +315,12 @@ static int talk_on(const char *text)
     return 0;
 }
 
-static int loopback_body(csn_netin *n)
+static int loopback_body(csn_gateway_net *n)
 {
 
     EXPECT(talk_on("127.0.0.1") == 0);
     EXPECT(talk_on("127.3.2.1") == 0);
-    EXPECT(n->fds[CSN_NETIN_TCP6] < 0 || talk_on("::1") == 0);
+    EXPECT(n->fds[CSN_GATEWAY_NET_TCP6] < 0 || talk_on("::1") == 0);
     address closed = at("127.0.0.1", 9);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     EXPECT(connect(fd, &closed.any, len_of(&closed)) == -1 && errno == ECONNREFUSED);
@@ -356,13 +357,13 @@ static int ask_resolver(int udp, int tcp, const char *text)
     return 0;
 }
 
-static int resolver_body(csn_netin *n)
+static int resolver_body(csn_gateway_net *n)
 {
 
-    EXPECT(ask_resolver(n->fds[CSN_NETIN_DNS_UDP4], n->fds[CSN_NETIN_DNS_TCP4], "198.18.0.1") ==
-           0);
-    if (n->fds[CSN_NETIN_DNS_UDP6] >= 0)
-        EXPECT(ask_resolver(n->fds[CSN_NETIN_DNS_UDP6], n->fds[CSN_NETIN_DNS_TCP6],
+    EXPECT(ask_resolver(n->fds[CSN_GATEWAY_NET_DNS_UDP4], n->fds[CSN_GATEWAY_NET_DNS_TCP4],
+                        "198.18.0.1") == 0);
+    if (n->fds[CSN_GATEWAY_NET_DNS_UDP6] >= 0)
+        EXPECT(ask_resolver(n->fds[CSN_GATEWAY_NET_DNS_UDP6], n->fds[CSN_GATEWAY_NET_DNS_TCP6],
                             "fd63:6169:7373::1") == 0);
     return 0;
 }
@@ -385,7 +386,7 @@ static int refused_udp(const char *text, uint16_t port)
     return 0;
 }
 
-static int udp_body(csn_netin *n)
+static int udp_body(csn_gateway_net *n)
 {
 
     EXPECT(refused_udp("192.0.2.53", 53) == 0);
@@ -393,7 +394,7 @@ static int udp_body(csn_netin *n)
     EXPECT(refused_udp("198.18.0.9", 443) == 0);
     EXPECT(refused_udp("198.18.0.1", 443) == 0);
     EXPECT(refused_udp("224.0.0.251", 5353) == 0);
-    if (n->fds[CSN_NETIN_DNS_UDP6] >= 0) {
+    if (n->fds[CSN_GATEWAY_NET_DNS_UDP6] >= 0) {
         EXPECT(refused_udp("2001:db8::53", 53) == 0);
         EXPECT(refused_udp("fd63:6169:7373::9", 443) == 0);
     }
@@ -406,7 +407,7 @@ static void udp_to_elsewhere_fails_at_once(void **state)
     in_transparent(udp_body);
 }
 
-static int icmp_body(csn_netin *n)
+static int icmp_body(csn_gateway_net *n)
 {
     static const uint8_t echo[8] = {8, 0, 0xf7, 0xff};
 
@@ -429,11 +430,11 @@ static void icmp_is_refused(void **state)
 }
 
 /* Whoever held the sockets is gone: nothing hangs. */
-static int dead_body(csn_netin *n)
+static int dead_body(csn_gateway_net *n)
 {
     char c;
 
-    csn_netin_close(n);
+    csn_gateway_net_close(n);
     /* nor is a server of the sandbox's own taken for the network */
     address any = at("0.0.0.0", 443);
     int own = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -457,15 +458,17 @@ static void without_a_gateway_everything_is_refused_at_once(void **state)
 
 static int proxy_body(void *ctx)
 {
-    csn_netin n;
-    int rc = enter_with(
-        &(csn_netin_order){.mode = CSN_NETIN_PROXY, .lent_count = 2, .lent = {5432, 6379}}, &n);
+    csn_gateway_net n;
+    int rc = enter_with(&(csn_gateway_net_order){.mode = CSN_GATEWAY_NET_PROXY,
+                                                 .lent_count = 2,
+                                                 .lent = {5432, 6379}},
+                        &n);
 
     (void)ctx;
     if (rc != 0)
         return rc;
-    EXPECT(n.mode == CSN_NETIN_PROXY && n.lacking == 0);
-    for (int i = 0; i < CSN_NETIN_LISTENER; i++)
+    EXPECT(n.mode == CSN_GATEWAY_NET_PROXY && n.lacking == 0);
+    for (int i = 0; i < CSN_GATEWAY_NET_LISTENER; i++)
         EXPECT(n.fds[i] == -1);
     EXPECT(csn_port_probe(n.proxy_port) == 0);
     EXPECT(csn_port_probe(5432) == 0 && csn_port_probe(6379) == 0);
@@ -504,19 +507,20 @@ static int no_netfilter(void)
 
 static int lacking_body(void *ctx)
 {
-    csn_netin n;
+    csn_gateway_net n;
     int rc = enter();
 
     (void)ctx;
     if (rc != 0)
         return rc;
     EXPECT(no_netfilter() == 0);
-    EXPECT(csn_netin_build(&(csn_netin_order){.mode = CSN_NETIN_TRANSPARENT}, &n) ==
-           -EPROTONOSUPPORT);
-    EXPECT(n.step == CSN_NETIN_STEP_RULES && n.detail == CSN_NFT_SOCKET);
-    EXPECT(csn_netin_build(&(csn_netin_order){.mode = CSN_NETIN_EITHER}, &n) == 0);
-    EXPECT(n.mode == CSN_NETIN_PROXY && n.lacking == EPROTONOSUPPORT);
-    EXPECT(n.fds[CSN_NETIN_LISTENER] >= 0 && csn_port_probe(n.proxy_port) == 0);
+    EXPECT(csn_gateway_net_build(&(csn_gateway_net_order){.mode = CSN_GATEWAY_NET_TRANSPARENT},
+                                 &n) == -EPROTONOSUPPORT);
+    EXPECT(n.step == CSN_GATEWAY_NET_STEP_RULES && n.detail == CSN_NFT_SOCKET);
+    EXPECT(csn_gateway_net_build(&(csn_gateway_net_order){.mode = CSN_GATEWAY_NET_EITHER},
+                                 &n) == 0);
+    EXPECT(n.mode == CSN_GATEWAY_NET_PROXY && n.lacking == EPROTONOSUPPORT);
+    EXPECT(n.fds[CSN_GATEWAY_NET_LISTENER] >= 0 && csn_port_probe(n.proxy_port) == 0);
     return 0;
 }
 
@@ -528,7 +532,7 @@ static void a_kernel_that_lacks_it_gives_a_proxy_only_when_that_is_allowed(void 
 
 static int no_six_body(void *ctx)
 {
-    csn_netin n;
+    csn_gateway_net n;
     int rc = enter();
 
     (void)ctx;
@@ -539,13 +543,14 @@ static int no_six_body(void *ctx)
         return SKIPPED_HERE;
     }
     translate = true;
-    EXPECT(csn_netin_build(&(csn_netin_order){.mode = CSN_NETIN_EITHER, .translate = true},
-                           &n) == 0);
-    EXPECT(n.mode == CSN_NETIN_TRANSPARENT || n.lacking != 0);
-    EXPECT(n.fds[CSN_NETIN_DNS_UDP6] == -1 && n.fds[CSN_NETIN_DNS_TCP6] == -1);
-    EXPECT(n.fds[CSN_NETIN_TCP6] == -1);
-    if (n.mode == CSN_NETIN_TRANSPARENT)
-        EXPECT(arrives(n.fds[CSN_NETIN_TCP4], "203.0.113.7", 443) == 0);
+    EXPECT(csn_gateway_net_build(
+               &(csn_gateway_net_order){.mode = CSN_GATEWAY_NET_EITHER, .translate = true},
+               &n) == 0);
+    EXPECT(n.mode == CSN_GATEWAY_NET_TRANSPARENT || n.lacking != 0);
+    EXPECT(n.fds[CSN_GATEWAY_NET_DNS_UDP6] == -1 && n.fds[CSN_GATEWAY_NET_DNS_TCP6] == -1);
+    EXPECT(n.fds[CSN_GATEWAY_NET_TCP6] == -1);
+    if (n.mode == CSN_GATEWAY_NET_TRANSPARENT)
+        EXPECT(arrives(n.fds[CSN_GATEWAY_NET_TCP4], "203.0.113.7", 443) == 0);
     address to = at("2001:db8::7", 443);
     int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
     EXPECT(fd < 0 || connect(fd, &to.any, len_of(&to)) == -1); /* and at once */
@@ -564,15 +569,16 @@ static void without_ipv6_there_is_a_network_all_the_same(void **state)
 
 static int no_right_body(void *ctx)
 {
-    csn_netin n;
+    csn_gateway_net n;
     int rc = enter();
 
     (void)ctx;
     if (rc != 0)
         return rc;
     EXPECT(unshare(CLONE_NEWUSER) == 0); /* as commands: root of nothing that matters */
-    EXPECT(csn_netin_build(&(csn_netin_order){.mode = CSN_NETIN_EITHER}, &n) == -EPERM);
-    for (int i = 0; i < CSN_NETIN_SOCKETS; i++)
+    EXPECT(csn_gateway_net_build(&(csn_gateway_net_order){.mode = CSN_GATEWAY_NET_EITHER},
+                                 &n) == -EPERM);
+    for (int i = 0; i < CSN_GATEWAY_NET_SOCKETS; i++)
         EXPECT(n.fds[i] == -1);
     return 0;
 }
@@ -585,8 +591,9 @@ static void a_lack_of_rights_is_a_failure_and_no_reason_for_a_proxy(void **state
 
 static int busy_body(void *ctx)
 {
-    csn_netin n;
-    csn_netin_order o = {.mode = CSN_NETIN_EITHER, .lent_count = 2, .lent = {7000, 7000}};
+    csn_gateway_net n;
+    csn_gateway_net_order o = {
+        .mode = CSN_GATEWAY_NET_EITHER, .lent_count = 2, .lent = {7000, 7000}};
     int rc = enter();
 
     (void)ctx;
@@ -594,9 +601,9 @@ static int busy_body(void *ctx)
         return rc;
     int before = dup(0);
     close(before);
-    rc = csn_netin_build(&o, &n);
+    rc = csn_gateway_net_build(&o, &n);
     EXPECT(rc < 0);
-    EXPECT(rc == -EADDRINUSE ? n.step == CSN_NETIN_STEP_LENT && n.detail == 7000 : true);
+    EXPECT(rc == -EADDRINUSE ? n.step == CSN_GATEWAY_NET_STEP_LENT && n.detail == 7000 : true);
     int after = dup(0);
     EXPECT(after == before); /* nothing is left open */
     return 0;
@@ -610,14 +617,14 @@ static void what_fails_leaves_nothing_open(void **state)
 
 static int fresh_body(void *ctx)
 {
-    int four = csn_netin_fresh(4), type = 0;
+    int four = csn_gateway_net_fresh(4), type = 0;
     socklen_t len = sizeof(type);
 
     (void)ctx;
     EXPECT(four >= 0 && (fcntl(four, F_GETFL) & O_NONBLOCK) != 0);
     EXPECT((fcntl(four, F_GETFD) & FD_CLOEXEC) != 0);
     EXPECT(getsockopt(four, SOL_SOCKET, SO_DOMAIN, &type, &len) == 0 && type == AF_INET);
-    EXPECT(csn_netin_fresh(5) == -EINVAL && csn_netin_fresh(0) == -EINVAL);
+    EXPECT(csn_gateway_net_fresh(5) == -EINVAL && csn_gateway_net_fresh(0) == -EINVAL);
     return 0;
 }
 
@@ -660,7 +667,7 @@ static int text_body(void *ctx)
         "meta l4proto tcp ip daddr 198.18.0.0/15 accept",
     };
     static char text[16384];
-    csn_netin n;
+    csn_gateway_net n;
     int rc = enter_transparent(&n);
 
     (void)ctx;

@@ -16,12 +16,12 @@
 
 #define NO_NAMESPACES 77
 
-static csn_mounts_work work; /* too large for a stack */
+static csn_rootfs_work work; /* too large for a stack */
 
 /* The second process comes late: all that is marked is left to the first. */
 static int wait_until_all_is_done(void *arg)
 {
-    const csn_mounts_work *w = arg;
+    const csn_rootfs_work *w = arg;
 
     csn_step_await(&w->filled);
     return 0;
@@ -64,16 +64,17 @@ static int build_and_look(void *ctx)
         return NO_NAMESPACES;
     for (size_t i = 0; i < count; i++) {
         snprintf(places[i], sizeof(places[i]), "/lies/in/%zu/%zu", i / 2, i % 2);
-        list[i] = (csn_mount){.kind = CSN_MOUNT_BIND,
-                              .flags = CSN_MOUNT_RDONLY | CSN_MOUNT_OURS | CSN_MOUNT_BESIDE,
-                              .fd = -1,
-                              .from = "/usr",
-                              .to = places[i]};
+        list[i] =
+            (csn_mount){.kind = CSN_MOUNT_BIND,
+                        .flags = CSN_MOUNT_RDONLY | CSN_MOUNT_TRUSTED | CSN_MOUNT_BY_HELPER,
+                        .fd = -1,
+                        .from = "/usr",
+                        .to = places[i]};
     }
-    const csn_mounts m = {.list = list, .count = count};
+    const csn_rootfs m = {.list = list, .count = count};
     work.then = ctx ? wait_until_all_is_done : wait_for_nothing;
     work.arg = &work;
-    if (csn_mounts_enter(&m, &at, &work) < 0 || csn_mounts_join(&work, &at) < 0)
+    if (csn_rootfs_enter(&m, &at, &work) < 0 || csn_rootfs_join(&work, &at) < 0)
         return 2;
     for (size_t i = 0; i < count; i++) {
         csn_autofd int dir = open(places[i], O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -47,15 +47,16 @@ static void orphan_gets_what_is_listed_and_nothing_else(void **state)
     assert_int_equal(pipe2(in, O_CLOEXEC), 0);
     assert_int_equal(write(in[1], "through 3", 9), 9);
     close(in[1]);
-    csn_orphan o = {.path = "/bin/sh", .argv = argv, .fds = {-1, out[1], -1, in[0]}, .nfds = 4};
-    assert_int_equal(csn_orphan_start(&o, &pid, &pidfd, NULL), 0);
+    csn_spawn_opts o = {
+        .path = "/bin/sh", .argv = argv, .fds = {-1, out[1], -1, in[0]}, .nfds = 4};
+    assert_int_equal(csn_spawn(&o, &pid, &pidfd, NULL), 0);
     assert_true(fcntl(pidfd, F_GETFD) & FD_CLOEXEC);
     close(out[1]);
     close(in[0]);
     read_all(out[0], text, sizeof(text));
     assert_true(strcmp(text, "/\n\n0 1 2 3 4\nthrough 3") == 0 ||
                 strcmp(text, "/\n\n0 1 2 3\nthrough 3") == 0);
-    assert_int_equal(csn_orphan_wait(pidfd, 60000), 0);
+    assert_int_equal(csn_spawn_wait(pidfd, 60000), 0);
     assert_int_equal(waitpid(-1, NULL, WNOHANG | __WALL), -1); /* never our child */
     assert_int_equal(errno, ECHILD);
     close(out[0]);
@@ -66,12 +67,13 @@ static void orphan_gets_what_is_listed_and_nothing_else(void **state)
 static void orphan_that_cannot_be_run_is_an_error(void **state)
 {
     const char *argv[] = {"x", NULL};
-    csn_orphan o = {.path = "/no/such/program", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
+    csn_spawn_opts o = {
+        .path = "/no/such/program", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
     int pidfd = -7;
     pid_t pid = -7;
 
     (void)state;
-    assert_int_equal(csn_orphan_start(&o, &pid, &pidfd, NULL), -ENOENT);
+    assert_int_equal(csn_spawn(&o, &pid, &pidfd, NULL), -ENOENT);
     assert_int_equal(pid, -7);
     assert_int_equal(pidfd, -7);
 }
@@ -82,21 +84,21 @@ static void orphan_is_on_its_way_while_the_host_goes_on(void **state)
 {
     const char *argv[] = {"sh", "-c", "grep Cpus_allowed_list: /proc/self/status", NULL};
     char text[256], line[256] = "";
-    csn_orphan_birth *birth = NULL;
+    csn_spawn_pending *birth = NULL;
     int out[2], pidfd = -1;
     pid_t pid = 0;
 
     (void)state;
     assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    csn_orphan o = {.path = "/bin/sh", .argv = argv, .fds = {-1, out[1], -1}, .nfds = 3};
-    assert_int_equal(csn_orphan_begin(&o, &birth), 0);
+    csn_spawn_opts o = {.path = "/bin/sh", .argv = argv, .fds = {-1, out[1], -1}, .nfds = 3};
+    assert_int_equal(csn_spawn_begin(&o, &birth), 0);
     close(out[1]);
     for (int i = 0; i < 2000; i++) { /* enough to get into its way */
         errno = 0;
         assert_int_equal(open("/no/such/file", O_RDONLY), -1);
         assert_int_equal(errno, ENOENT);
     }
-    assert_int_equal(csn_orphan_end(birth, &pid, &pidfd, NULL), 0);
+    assert_int_equal(csn_spawn_finish(birth, &pid, &pidfd, NULL), 0);
     read_all(out[0], text, sizeof(text));
     FILE *f = fopen("/proc/self/status", "re");
     while (f && fgets(line, sizeof(line), f) && strncmp(line, "Cpus_allowed_list:", 18) != 0)
@@ -104,7 +106,7 @@ static void orphan_is_on_its_way_while_the_host_goes_on(void **state)
     assert_non_null(f);
     fclose(f);
     assert_string_equal(text, line); /* where it was born is not where it must stay */
-    assert_int_equal(csn_orphan_wait(pidfd, 60000), 0);
+    assert_int_equal(csn_spawn_wait(pidfd, 60000), 0);
     close(pidfd);
     close(out[0]);
 }
@@ -120,20 +122,20 @@ __attribute__((noinline)) static unsigned calls_below(volatile unsigned *at, uns
 static void *start_and_go_on(void *unused)
 {
     const char *argv[] = {"true", NULL};
-    csn_orphan_walls w = {.become = geteuid() == 0, .uid = 54321, .gid = 54321};
-    csn_orphan o = {
+    csn_spawn_namespaces w = {.become = geteuid() == 0, .uid = 54321, .gid = 54321};
+    csn_spawn_opts o = {
         .path = "/bin/true", .walls = &w, .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
-    csn_orphan_birth *birth = NULL;
+    csn_spawn_pending *birth = NULL;
     volatile unsigned at = 0;
     int pidfd = -1;
     pid_t pid = 0;
 
     (void)unused;
-    assert_int_equal(csn_orphan_begin(&o, &birth), 0);
+    assert_int_equal(csn_spawn_begin(&o, &birth), 0);
     for (int i = 0; i < 500; i++)
         assert_int_equal(calls_below(&at, 20), 20);
-    assert_int_equal(csn_orphan_end(birth, &pid, &pidfd, NULL), 0);
-    assert_int_equal(csn_orphan_wait(pidfd, 60000), 0);
+    assert_int_equal(csn_spawn_finish(birth, &pid, &pidfd, NULL), 0);
+    assert_int_equal(csn_spawn_wait(pidfd, 60000), 0);
     close(pidfd);
     return NULL;
 }
@@ -154,16 +156,17 @@ static void host_that_goes_on_stays_in_order(void **state)
 static void orphan_that_is_not_born_says_so_in_the_end(void **state)
 {
     const char *argv[] = {"x", NULL};
-    csn_orphan o = {.path = "/no/such/program", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
-    enum csn_orphan_stage stage = CSN_ORPHAN_CLONE;
-    csn_orphan_birth *birth = NULL;
+    csn_spawn_opts o = {
+        .path = "/no/such/program", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
+    enum csn_spawn_stage stage = CSN_SPAWN_AT_CLONE;
+    csn_spawn_pending *birth = NULL;
     int pidfd = -7;
     pid_t pid = -7;
 
     (void)state;
-    assert_int_equal(csn_orphan_begin(&o, &birth), 0);
-    assert_int_equal(csn_orphan_end(birth, &pid, &pidfd, &stage), -ENOENT);
-    assert_int_equal(stage, CSN_ORPHAN_EXEC);
+    assert_int_equal(csn_spawn_begin(&o, &birth), 0);
+    assert_int_equal(csn_spawn_finish(birth, &pid, &pidfd, &stage), -ENOENT);
+    assert_int_equal(stage, CSN_SPAWN_AT_EXEC);
     assert_int_equal(pid, -7);
     assert_int_equal(pidfd, -7);
 }
@@ -180,32 +183,32 @@ static void on_chld(int signo)
 static void start_that_fails_keeps_to_its_own_error(void **state)
 {
     const char *argv[] = {"true", NULL};
-    const csn_orphan_walls never = {.namespaces = CLONE_NEWNS | CLONE_FS}; /* EINVAL */
-    csn_orphan o = {
+    const csn_spawn_namespaces never = {.namespaces = CLONE_NEWNS | CLONE_FS}; /* EINVAL */
+    csn_spawn_opts o = {
         .path = "/bin/true", .walls = &never, .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
 
     (void)state;
     for (int i = 0; i < 500; i++) {
-        enum csn_orphan_stage stage = CSN_ORPHAN_EXEC;
-        csn_orphan_birth *birth = NULL;
+        enum csn_spawn_stage stage = CSN_SPAWN_AT_EXEC;
+        csn_spawn_pending *birth = NULL;
         int pidfd = -1;
         pid_t pid = 0;
 
-        assert_int_equal(csn_orphan_begin(&o, &birth), 0);
+        assert_int_equal(csn_spawn_begin(&o, &birth), 0);
         for (int k = 0; k < 100; k++) {
             errno = 0;
             assert_int_equal(open("/no/such/file", O_RDONLY), -1);
             assert_int_equal(errno, ENOENT);
         }
-        assert_int_equal(csn_orphan_end(birth, &pid, &pidfd, &stage), -EINVAL);
-        assert_int_equal(stage, CSN_ORPHAN_CLONE);
+        assert_int_equal(csn_spawn_finish(birth, &pid, &pidfd, &stage), -EINVAL);
+        assert_int_equal(stage, CSN_SPAWN_AT_CLONE);
     }
 }
 
 static void orphan_raises_no_sigchld(void **state)
 {
     const char *argv[] = {"true", NULL};
-    csn_orphan o = {.path = "/bin/true", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
+    csn_spawn_opts o = {.path = "/bin/true", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
     struct sigaction sa = {.sa_handler = on_chld}, old;
     int pidfd;
     pid_t pid;
@@ -214,8 +217,8 @@ static void orphan_raises_no_sigchld(void **state)
     sigaction(SIGCHLD, &sa, &old);
     chld_count = 0;
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(csn_orphan_start(&o, &pid, &pidfd, NULL), 0);
-        assert_int_equal(csn_orphan_wait(pidfd, 60000), 0);
+        assert_int_equal(csn_spawn(&o, &pid, &pidfd, NULL), 0);
+        assert_int_equal(csn_spawn_wait(pidfd, 60000), 0);
         close(pidfd);
     }
     assert_int_equal(chld_count, 0);
@@ -232,16 +235,16 @@ static void *start_some(void *arg)
     for (int i = 0; i < 20; i++) {
         snprintf(word, sizeof(word), "%s%d", (const char *)arg, i);
         const char *argv[] = {"echo", word, NULL};
-        csn_orphan o = {.path = "/bin/echo", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
+        csn_spawn_opts o = {.path = "/bin/echo", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
         if (pipe2(out, O_CLOEXEC) != 0)
             return "no pipe";
         o.fds[1] = out[1];
-        if (csn_orphan_start(&o, &pid, &pidfd, NULL) != 0)
+        if (csn_spawn(&o, &pid, &pidfd, NULL) != 0)
             return "no start";
         close(out[1]);
         read_all(out[0], text, sizeof(text));
         close(out[0]);
-        (void)csn_orphan_wait(pidfd, 60000);
+        (void)csn_spawn_wait(pidfd, 60000);
         close(pidfd);
         if (strncmp(text, word, strlen(word)) != 0 || text[strlen(word)] != '\n')
             return "another's descriptor";
@@ -300,15 +303,15 @@ static void a_forked_host_starts_its_own(void **state)
 static void wait_for_an_orphan_can_time_out(void **state)
 {
     const char *argv[] = {"sleep", "600", NULL};
-    csn_orphan o = {.path = "/bin/sleep", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
+    csn_spawn_opts o = {.path = "/bin/sleep", .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
     int pidfd;
     pid_t pid;
 
     (void)state;
-    assert_int_equal(csn_orphan_start(&o, &pid, &pidfd, NULL), 0);
-    assert_int_equal(csn_orphan_wait(pidfd, 20), -ETIMEDOUT);
+    assert_int_equal(csn_spawn(&o, &pid, &pidfd, NULL), 0);
+    assert_int_equal(csn_spawn_wait(pidfd, 20), -ETIMEDOUT);
     assert_int_equal(kill(pid, SIGKILL), 0);
-    assert_int_equal(csn_orphan_wait(pidfd, 60000), 0);
+    assert_int_equal(csn_spawn_wait(pidfd, 60000), 0);
     close(pidfd);
 }
 

@@ -21,10 +21,11 @@ static int begin_two_that_fail(void *ctx)
 {
     const char *argv[] = {"x", NULL};
     const fault *cannot = ctx;
-    csn_orphan_walls w = {.become = cannot->nr == SYS_setgroups, .uid = 54321, .gid = 54321};
-    csn_orphan o = {
+    csn_spawn_namespaces w = {
+        .become = cannot->nr == SYS_setgroups, .uid = 54321, .gid = 54321};
+    csn_spawn_opts o = {
         .path = "/bin/true", .argv = argv, .walls = &w, .fds = {-1, 0, -1}, .nfds = 3};
-    csn_orphan_birth *births[2] = {NULL, NULL};
+    csn_spawn_pending *births[2] = {NULL, NULL};
     int pidfd, before = open("/dev/null", O_RDONLY | O_CLOEXEC), bad = 0;
     pid_t pid;
 
@@ -33,9 +34,9 @@ static int begin_two_that_fail(void *ctx)
         return NO_FILTERS;
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 2; i++)
-            bad += csn_orphan_begin(&o, &births[i]) != 0;
+            bad += csn_spawn_begin(&o, &births[i]) != 0;
         for (int i = 0; i < 2 && bad == 0; i++)
-            bad += csn_orphan_end(births[i], &pid, &pidfd, NULL) != -(int)cannot->error;
+            bad += csn_spawn_finish(births[i], &pid, &pidfd, NULL) != -(int)cannot->error;
     }
     int after = open("/dev/null", O_RDONLY | O_CLOEXEC);
     return bad == 0 && after == before ? 0 : 1;

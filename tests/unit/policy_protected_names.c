@@ -63,10 +63,10 @@ static void protected_paths_are_found_at_any_depth(void **state)
     (void)state;
     for (size_t i = 0; i < LEN(paths); i++) {
         const char *rule = NULL;
-        if (!csn_protect_match(paths[i], &rule) || !rule || !*rule)
+        if (!csn_protected_name_match(paths[i], &rule) || !rule || !*rule)
             fail_msg("%s is not protected", paths[i]);
         snprintf(deep, sizeof(deep), "a/.b/node_modules/%s", paths[i]);
-        if (!csn_protect_match(deep, NULL) || !csn_protect_match_tree(deep, NULL))
+        if (!csn_protected_name_match(deep, NULL) || !csn_protected_name_match_tree(deep, NULL))
             fail_msg("%s is not protected", deep);
     }
 }
@@ -124,7 +124,7 @@ static void ordinary_paths_are_not(void **state)
     (void)state;
     for (size_t i = 0; i < LEN(paths); i++) {
         const char *rule = "?";
-        if (csn_protect_match(paths[i], &rule))
+        if (csn_protected_name_match(paths[i], &rule))
             fail_msg("%s is protected by %s", paths[i], rule);
     }
 }
@@ -148,7 +148,7 @@ static void other_spellings_of_the_same_name_are_protected(void **state)
 
     (void)state;
     for (size_t i = 0; i < LEN(paths); i++)
-        if (!csn_protect_match(paths[i], NULL))
+        if (!csn_protected_name_match(paths[i], NULL))
             fail_msg("%s is not protected", paths[i]);
 }
 
@@ -161,22 +161,22 @@ static void what_brings_a_tree_may_not_become_the_parent_of_protected_names(void
     (void)state;
     for (size_t i = 0; i < LEN(parents); i++) {
         const char *rule = NULL;
-        assert_false(csn_protect_match(parents[i], NULL));
-        if (!csn_protect_match_tree(parents[i], &rule) || !rule)
+        assert_false(csn_protected_name_match(parents[i], NULL));
+        if (!csn_protected_name_match_tree(parents[i], &rule) || !rule)
             fail_msg("%s may be replaced", parents[i]);
     }
-    assert_false(csn_protect_match_tree("src", NULL));
-    assert_false(csn_protect_match_tree(".github", NULL));
-    assert_false(csn_protect_match_tree(".config/nvim", NULL));
+    assert_false(csn_protected_name_match_tree("src", NULL));
+    assert_false(csn_protected_name_match_tree(".github", NULL));
+    assert_false(csn_protected_name_match_tree(".config/nvim", NULL));
 }
 
 typedef struct places {
-    csn_protect_place seen[200];
+    csn_protected_name_place seen[200];
     size_t n;
     bool config, hooks, index;
 } places;
 
-static void check_place(void *ctx, const csn_protect_place *p)
+static void check_place(void *ctx, const csn_protected_name_place *p)
 {
     places *all = ctx;
     const char *slash = strrchr(p->path, '/');
@@ -185,7 +185,7 @@ static void check_place(void *ctx, const csn_protect_place *p)
 
     assert_true(all->n < LEN(all->seen));
     for (size_t i = 0; i < all->n; i++) {
-        const csn_protect_place *old = &all->seen[i];
+        const csn_protected_name_place *old = &all->seen[i];
         parent = parent || (old->pin && strlen(old->path) == dir &&
                             strncmp(old->path, p->path, dir) == 0);
         if (strcmp(old->path, p->path) == 0 && old->pin == p->pin)
@@ -193,9 +193,9 @@ static void check_place(void *ctx, const csn_protect_place *p)
     }
     if (!parent)
         fail_msg("%s comes before its parent", p->path);
-    assert_true(csn_protect_match_tree(p->path, NULL));
+    assert_true(csn_protected_name_match_tree(p->path, NULL));
     assert_true(p->pin == (p->rule == NULL));
-    assert_true(p->pin || csn_protect_match(p->path, NULL));
+    assert_true(p->pin || csn_protected_name_match(p->path, NULL));
     assert_true(p->file_only == (!p->pin && strcmp(p->path, ".git") == 0));
     all->config = all->config || strcmp(p->path, ".git/config") == 0;
     all->hooks = all->hooks || strcmp(p->path, ".git/hooks") == 0;
@@ -208,7 +208,7 @@ static void places_at_the_start_name_parents_first(void **state)
     places all = {0};
 
     (void)state;
-    csn_protect_top(check_place, &all);
+    csn_protected_name_each_place(check_place, &all);
     assert_true(all.n > 50 && all.config && all.hooks && !all.index);
 }
 
@@ -404,30 +404,32 @@ static void a_key_that_git_sees_is_seen(void **state)
 
 /* ---- what git writes, and what it is made into ---- */
 
-static csn_protect_verdict judge_text(const char *rule_path, const char *path, const char *text)
+static csn_protected_content_verdict judge_text(const char *rule_path, const char *path,
+                                                const char *text)
 {
-    csn_protect_doc doc = {.path = path, .workspace = "/w", .text = text, .len = strlen(text)};
-    csn_protect_verdict v;
-    csn_names_step s = {0};
+    csn_protected_content doc = {
+        .path = path, .workspace = "/w", .text = text, .len = strlen(text)};
+    csn_protected_content_verdict v;
+    csn_name_rules_step s = {0};
 
     for (const char *p = rule_path; *p; p += strcspn(p, "/") + (p[strcspn(p, "/")] == '/'))
-        s = csn_protect_names.step(s.at, p, strcspn(p, "/"));
+        s = csn_protected_name_rules.step(s.at, p, strcspn(p, "/"));
     assert_true(s.wanted);
     doc.rule = s.rule;
-    csn_protect_judge(&doc, &v);
+    csn_protected_content_check(&doc, &v);
     assert_true(v.harmless == (v.why == NULL));
     return v;
 }
 
 static void judged(const char *rule_path, const char *path, const char *text, const char *dir)
 {
-    csn_protect_verdict v = judge_text(rule_path, path, text);
+    csn_protected_content_verdict v = judge_text(rule_path, path, text);
 
     if (v.harmless != (dir != NULL))
         fail_msg("%s with '%s' is %s", path, text, v.harmless ? "harmless" : v.why);
     if (dir && *dir)
         assert_string_equal(v.real_dir, dir);
-    csn_protect_verdict_release(&v);
+    csn_protected_content_verdict_release(&v);
 }
 
 static void pointers_of_git_are_harmless_inside_the_workspace_only(void **state)
@@ -466,13 +468,14 @@ static void pointers_of_git_are_harmless_inside_the_workspace_only(void **state)
 
 static void a_link_is_never_harmless(void **state)
 {
-    csn_protect_verdict v;
+    csn_protected_content_verdict v;
 
     (void)state;
-    csn_protect_judge(
-        &(csn_protect_doc){.rule = 1, .path = ".git/config", .link = true, .text = ""}, &v);
+    csn_protected_content_check(
+        &(csn_protected_content){.rule = 1, .path = ".git/config", .link = true, .text = ""},
+        &v);
     assert_false(v.harmless);
-    csn_protect_verdict_release(&v);
+    csn_protected_content_verdict_release(&v);
 }
 
 static void configs_that_git_writes_are_harmless(void **state)

@@ -27,7 +27,7 @@ static csn_rules *compiled(const csn_rules_input *in)
 /* want: '+' allowed, '-' denied, 'o' outside */
 static void judge(const csn_rules *r, uint32_t op, const char *path, char want)
 {
-    csn_rule_hit hit = csn_rules_judge(r, op, path);
+    csn_rule_hit hit = csn_rules_check(r, op, path);
     char got = hit.outside ? 'o' : hit.allowed ? '+' : '-';
 
     if (got != want)
@@ -166,16 +166,16 @@ static void a_verdict_names_its_rule_and_where_it_comes_from(void **state)
                                     .rule_count = 2});
 
     (void)state;
-    csn_rule_hit hit = csn_rules_judge(r, CSN_OP_READ, "/w/b/c");
+    csn_rule_hit hit = csn_rules_check(r, CSN_OP_READ, "/w/b/c");
     assert_string_equal(hit.rule, "deny /w/b");
     assert_string_equal(hit.source, "config.deny[1]");
-    hit = csn_rules_judge(r, CSN_OP_WRITE, "/w/no/c");
+    hit = csn_rules_check(r, CSN_OP_WRITE, "/w/no/c");
     assert_string_equal(hit.rule, "deny read,write /w/no");
     assert_string_equal(hit.source, "config.rules[1]");
-    hit = csn_rules_judge(r, CSN_OP_READ, "/usr/bin");
+    hit = csn_rules_check(r, CSN_OP_READ, "/usr/bin");
     assert_string_equal(hit.rule, "read /usr");
     assert_string_equal(hit.source, "config.read[1]");
-    hit = csn_rules_judge(r, CSN_OP_READ, "/w/x");
+    hit = csn_rules_check(r, CSN_OP_READ, "/w/x");
     assert_string_equal(hit.source, "config.workspace");
     csn_rules_free(r);
 }

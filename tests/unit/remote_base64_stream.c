@@ -1,5 +1,5 @@
-/* remote_base64_stream.c: output and ends through a provider that carries text: the script as shells
- * run it, and the decoder against whatever a sandbox may send.
+/* remote_base64_stream.c: output and ends through a provider that carries text: the script as
+ * shells run it, and the decoder against whatever a sandbox may send.
  *
  * What is shown: every byte arrives in any pieces; an exit is told from a signal; a child that
  * holds the pipes delays nothing; lines that nobody of ours wrote do no harm. */

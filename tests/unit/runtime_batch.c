@@ -28,7 +28,7 @@ static csn_status write_many(const item *items, size_t count, csn_error **err)
                                   .flags = items[i].flags,
                                   .if_hash = items[i].if_hash};
     }
-    csn_status st = csn_kept_write(&rm.l, reqs, count, rets, err);
+    csn_status st = csn_runtime_write(&rm.l, reqs, count, rets, err);
     for (size_t i = 0; i < count; i++) {
         assert_true(st == CSN_OK ? rets[i].resolved_path != NULL : rets[i].bytes == 0);
         free(rets[i].resolved_path);

@@ -548,7 +548,7 @@ static void sixty_four_threads_share_one_sandbox(void **state)
 /* -1: none waits. */
 static int resting(den *d)
 {
-    int64_t v = ((csn_kept *)d->state)->resting;
+    int64_t v = ((csn_runtime *)d->state)->resting;
 
     return v < 0 ? -1 : (int)(v & INT32_MAX);
 }
@@ -606,7 +606,7 @@ static void a_channel_of_no_use_is_replaced(void **state)
     (void)state;
     den_make(&d);
     must_work(&d);
-    csn_kept *l = d.state;
+    csn_runtime *l = d.state;
     size_t before = den_fds(getpid());
     size_t keeper_before = den_fds(den_keeper(&d));
 

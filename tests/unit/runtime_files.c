@@ -36,17 +36,17 @@ static csn_status do_stat(const char *path, csn_error **err)
 {
     csn_file_stat st;
 
-    return csn_kept_stat(&rm.l, path, 0, &st, NULL, err);
+    return csn_runtime_stat(&rm.l, path, 0, &st, NULL, err);
 }
 
 static csn_status do_list(const char *path, csn_error **err)
 {
-    return csn_kept_list(&rm.l, path, 0, ignore_entry, NULL, err);
+    return csn_runtime_list(&rm.l, path, 0, ignore_entry, NULL, err);
 }
 
 static csn_status do_walk(const char *path, csn_error **err)
 {
-    return csn_kept_walk(&rm.l, path, 0, ignore_entry, NULL, err);
+    return csn_runtime_walk(&rm.l, path, 0, ignore_entry, NULL, err);
 }
 
 static csn_status do_write(const char *path, csn_error **err)
@@ -61,37 +61,37 @@ static csn_status do_append(const char *path, csn_error **err)
 
 static csn_status do_mkdir(const char *path, csn_error **err)
 {
-    return csn_kept_mkdir(&rm.l, path, 0, err);
+    return csn_runtime_mkdir(&rm.l, path, 0, err);
 }
 
 static csn_status do_delete(const char *path, csn_error **err)
 {
-    return csn_kept_remove(&rm.l, path, CSN_FILE_RECURSIVE, err);
+    return csn_runtime_remove(&rm.l, path, CSN_FILE_RECURSIVE, err);
 }
 
 static csn_status do_rename_from(const char *path, csn_error **err)
 {
-    return csn_kept_rename(&rm.l, path, "/moved here", 0, err);
+    return csn_runtime_rename(&rm.l, path, "/moved here", 0, err);
 }
 
 static csn_status do_rename_to(const char *path, csn_error **err)
 {
-    return csn_kept_rename(&rm.l, "/etc/passwd", path, 0, err);
+    return csn_runtime_rename(&rm.l, "/etc/passwd", path, 0, err);
 }
 
 static csn_status do_watch(const char *path, csn_error **err)
 {
     void *w = NULL;
-    csn_status st = csn_kept_watch(&rm.l, path, 0, &w, err);
+    csn_status st = csn_runtime_watch(&rm.l, path, 0, &w, err);
 
-    csn_kept_watch_free(w);
+    csn_runtime_watch_free(w);
     return st;
 }
 
 static csn_status do_judge(const char *path, csn_error **err)
 {
     char *resolved = NULL;
-    csn_status st = csn_kept_path_judge(&rm.l, CSN_OP_WRITE, path, &resolved, err);
+    csn_status st = csn_runtime_check_path(&rm.l, CSN_OP_WRITE, path, &resolved, err);
 
     assert_true(st < 0 || strncmp(resolved, rm.fx.root, strlen(rm.fx.root)) == 0);
     free(resolved);
@@ -308,13 +308,13 @@ static void nofollow_refuses_links_by_rule(void **state)
 
     (void)state;
     assert_int_equal(
-        csn_kept_read(&rm.l, "/link", CSN_FILE_NOFOLLOW, 0, CSN_NO_LIMIT, &sink, &st, &err),
+        csn_runtime_read(&rm.l, "/link", CSN_FILE_NOFOLLOW, 0, CSN_NO_LIMIT, &sink, &st, &err),
         CSN_DENIED);
     assert_string_equal(csn_error_denial(err)->rule, "nofollow");
     csn_error_free(err);
     assert_int_equal(room_write(&rm, "/link", "x", CSN_FILE_NOFOLLOW), CSN_DENIED);
     assert_int_equal(room_write(&rm, "/dirlink/file", "x", CSN_FILE_NOFOLLOW), CSN_DENIED);
-    assert_int_equal(csn_kept_stat(&rm.l, "/link", CSN_FILE_NOFOLLOW, &st, &target, NULL),
+    assert_int_equal(csn_runtime_stat(&rm.l, "/link", CSN_FILE_NOFOLLOW, &st, &target, NULL),
                      CSN_OK);
     assert_true(S_ISLNK(st.mode));
     assert_string_equal(target, "target");
@@ -351,7 +351,7 @@ static void cleanup_empties_the_base_and_nothing_else(void **state)
     int count = 0;
 
     (void)state;
-    assert_int_equal(csn_kept_cleanup(&rm.l, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_cleanup(&rm.l, NULL), CSN_OK);
     int fd = openat(rm.fx.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     csn_tree_list(fd, corpus_count_entry, &count);
     close(fd);

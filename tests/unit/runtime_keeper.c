@@ -67,11 +67,11 @@ static int unordered_keeper_pid(int owner, int *ret_ours, pid_t *ret_pid)
     int pair[2], pidfd = -1;
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-    csn_orphan o = {.path = getenv("CSN_TEST_KEEPER"),
-                    .argv = argv,
-                    .fds = {-1, -1, -1, pair[1], -1, owner},
-                    .nfds = 6};
-    assert_int_equal(csn_orphan_start(&o, ret_pid, &pidfd, NULL), 0);
+    csn_spawn_opts o = {.path = getenv("CSN_TEST_KEEPER"),
+                        .argv = argv,
+                        .fds = {-1, -1, -1, pair[1], -1, owner},
+                        .nfds = 6};
+    assert_int_equal(csn_spawn(&o, ret_pid, &pidfd, NULL), 0);
     close(pair[1]);
     close(owner);
     *ret_ours = pair[0];
@@ -98,9 +98,9 @@ static void keeper_without_orders_ends_with_whoever_made_it(void **state)
     int ours, keeper = unordered_keeper(pidfd_of(getpid()), &ours);
 
     (void)state;
-    assert_int_equal(csn_orphan_wait(keeper, 50), -ETIMEDOUT); /* it waits for them */
+    assert_int_equal(csn_spawn_wait(keeper, 50), -ETIMEDOUT); /* it waits for them */
     close(ours);
-    assert_int_equal(csn_orphan_wait(keeper, 30000), 0);
+    assert_int_equal(csn_spawn_wait(keeper, 30000), 0);
     close(keeper);
 
     pid_t owner = fork(); /* it dies, and somebody has a copy of its end */
@@ -109,10 +109,10 @@ static void keeper_without_orders_ends_with_whoever_made_it(void **state)
         _exit(0);
     }
     keeper = unordered_keeper(pidfd_of(owner), &ours);
-    assert_int_equal(csn_orphan_wait(keeper, 50), -ETIMEDOUT);
+    assert_int_equal(csn_spawn_wait(keeper, 50), -ETIMEDOUT);
     kill(owner, SIGKILL);
     assert_int_equal(waitpid(owner, NULL, 0), owner);
-    assert_int_equal(csn_orphan_wait(keeper, 30000), 0);
+    assert_int_equal(csn_spawn_wait(keeper, 30000), 0);
     close(keeper);
     close(ours);
 }
@@ -150,25 +150,26 @@ static bool waits_for_ever(pid_t pid)
 /* Its owner may be stopped between two messages, for as long as somebody likes. */
 static void keeper_waits_as_long_as_its_owner_lives(void **state)
 {
-    const csn_keeper_spec spec = {.tag_base = csn_spec_tag_base("x"),
-                                  .id = "x",
-                                  .walls = {.on = CSN_WALL_BIT(CSN_WALL_LIMITS), .given = 1}};
+    const csn_keeper_spec spec = {
+        .tag_base = csn_spec_tag_base("x"),
+        .id = "x",
+        .walls = {.on = CSN_CONFINE_BIT(CSN_CONFINE_LIMITS), .given = 1}};
     uint8_t buf[4096];
-    csn_wire_out o;
+    csn_packer o;
     pid_t pid;
     int ours, keeper = unordered_keeper_pid(pidfd_of(getpid()), &ours, &pid);
 
     (void)state;
     assert_true(waits_for_ever(pid));
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_spec_put(&o, &spec);
     assert_int_equal(csn_msg_send(ours, CSN_MSG_ORDERS, o.data, o.len, NULL, 0, 0), 0);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
     for (int left = 1; left > 0;) /* it has taken them */
         assert_int_equal(ioctl(ours, SIOCOUTQ, &left), 0);
     assert_true(waits_for_ever(pid)); /* now for its mounts */
     close(ours);
-    assert_int_equal(csn_orphan_wait(keeper, 30000), 0);
+    assert_int_equal(csn_spawn_wait(keeper, 30000), 0);
     close(keeper);
 }
 
@@ -186,7 +187,7 @@ static void keeper_takes_nothing_else_for_its_orders(void **state)
             assert_int_equal(csn_msg_send(ours, CSN_MSG_ORDERS, none, 8, NULL, 0, 0), 0);
         else
             assert_int_equal(write(ours, "?", 1), 1);
-        assert_int_equal(csn_orphan_wait(keeper, 30000), 0);
+        assert_int_equal(csn_spawn_wait(keeper, 30000), 0);
         close(keeper);
         close(ours);
     }
@@ -263,8 +264,8 @@ static void detached_sandbox_is_found_again_and_destroyed(void **state)
         d.config.lifetime_ms = 600000; /* should the test fail */
         d.config.home = NULL;          /* a private one, in the runtime directory */
         den_open(&d);
-        csn_kept *l = d.state;
-        assert_int_equal(csn_kept_settle(l, &err), CSN_OK);
+        csn_runtime *l = d.state;
+        assert_int_equal(csn_runtime_commit(l, &err), CSN_OK);
         char *id = strdup(l->id), *run = strdup(l->run_path);
         pid_t keeper = den_keeper(&d);
         den_sh(&d, "(sleep 600; : detached) & echo $HOME", 0, &o);
@@ -299,9 +300,9 @@ static int connect_in_vain(void *ctx)
 
     (void)ctx;
     den_make(&d);
-    csn_kept *l = d.state;
-    bool made = csn_kept_run_dir(l, NULL) == CSN_OK;
-    int listener = made ? csn_kept_run_listen(l, "full", 0) : -1;
+    csn_runtime *l = d.state;
+    bool made = csn_runtime_run_dir(l, NULL) == CSN_OK;
+    int listener = made ? csn_runtime_run_listen(l, "full", 0) : -1;
     snprintf(a.sun_path, sizeof(a.sun_path), "%.90s/full", l->run_path);
     for (; n < 8; n++) {
         waiting[n] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -309,7 +310,7 @@ static int connect_in_vain(void *ctx)
             break;
     }
     bool full = listener >= 0 && n < 8 && errno == EAGAIN;
-    int rc = full ? csn_kept_run_connect(l, "full") : 0;
+    int rc = full ? csn_runtime_run_connect(l, "full") : 0;
     for (; n >= 0; n--)
         close(waiting[n]);
     close(listener);
@@ -448,7 +449,7 @@ static void keeper_that_lies_is_killed(void **state)
         pthread_t t;
 
         den_make(&d);
-        csn_kept *l = d.state;
+        csn_runtime *l = d.state;
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0);
         impostor im = {.sock = sv[1], .how = how};
         pid_t pid = start_sleeper(&l->keeper_pidfd);
@@ -478,21 +479,21 @@ static void *dawdle(void *arg)
     const impostor *im = arg;
     uint8_t packet[CSN_KEEPER_MSG_MAX], buf[64];
     struct pollfd pf = {.fd = im->sock, .events = POLLIN};
-    csn_wire_out o;
+    csn_packer o;
     csn_msg m;
     int command = -1;
 
     while (poll(&pf, 1, DEN_SOON_MS) == 1 &&
            csn_msg_recv(im->sock, packet, sizeof(packet), &m) == 1) {
         int chan = csn_msg_take_fd(&m, 0);
-        csn_wire_out_init(&o, buf, sizeof(buf));
+        csn_packer_init(&o, buf, sizeof(buf));
         if (m.type == CSN_MSG_SPAWN) {
             command = chan;
         } else {
             csn_put_ask(&o, &(csn_ask_body){.pid = im->how, .a = CSN_KEEPER_VERSION});
             (void)csn_msg_send(chan, CSN_MSG_HELLO_R, o.data, o.len, NULL, 0, 1);
             close(chan);
-            csn_wire_out_init(&o, buf, sizeof(buf));
+            csn_packer_init(&o, buf, sizeof(buf));
             csn_put_exit(&o, &(csn_exit_body){.status = SIGTERM, .killed = CSN_KILLED_ASKED});
             (void)csn_msg_send(command, CSN_MSG_EXIT, o.data, o.len, NULL, 0, 1);
         }
@@ -514,7 +515,7 @@ static void keeper_that_is_slow_to_kill_is_waited_for(void **state)
 
     (void)state;
     den_make(&d);
-    csn_kept *l = d.state;
+    csn_runtime *l = d.state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0);
     l->keeper_fd = sv[0];
     l->keeper_pid = start_sleeper(&l->keeper_pidfd);
@@ -539,7 +540,7 @@ static void keeper_that_is_silent_is_killed(void **state)
 
     (void)state;
     den_make(&d);
-    csn_kept *l = d.state;
+    csn_runtime *l = d.state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0);
     pid_t pid = start_sleeper(&l->keeper_pidfd);
     l->keeper_fd = sv[0];
@@ -567,7 +568,7 @@ static void keeper_refuses_nonsense(void **state)
 
         den_make(&d);
         den_sh(&d, "true", 0, &o);
-        csn_kept *l = d.state;
+        csn_runtime *l = d.state;
         if (how == 0)
             assert_int_equal(send(l->keeper_fd, "garbage", 7, MSG_NOSIGNAL), 7);
         else if (how == 1) /* a request without a channel */
@@ -600,7 +601,7 @@ static void keeper_answers_bad_bodies_with_an_error(void **state)
     den_sh(&d, "true", 0, &o);
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         uint8_t buf[512], junk[3] = {1, 2, 3};
-        csn_wire_out body = {.data = junk, .len = sizeof(junk), .cap = sizeof(junk)};
+        csn_packer body = {.data = junk, .len = sizeof(junk), .cap = sizeof(junk)};
         csn_msg m;
         int chan = -1;
         assert_int_equal(csn_link_ask(d.state, types[i], &body, NULL, 0, &chan, &err), CSN_OK);

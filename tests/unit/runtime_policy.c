@@ -138,7 +138,7 @@ static void root_directory_as_base_has_no_outside(void **state)
     assert_int_equal(read_st("/../../etc/passwd"), CSN_OK);
     assert_int_equal(room_write(&rm, in_root("via-root"), "x", 0), CSN_OK);
     assert_true(room_holds(&rm, "via-root", "x"));
-    assert_int_equal(csn_kept_cleanup(&rm.l, NULL), CSN_INVALID);
+    assert_int_equal(csn_runtime_cleanup(&rm.l, NULL), CSN_INVALID);
     rm.config.workspace = rm.fx.root;
     room_again(&rm);
 }
@@ -164,16 +164,18 @@ static void read_grant_is_read_only(void **state)
     csn_error_free(err);
     assert_int_equal(room_write(&rm, in_top("lib/x/y"), "x", 0), CSN_DENIED);
     assert_int_equal(room_write(&rm, in_top("lib/f"), "x", CSN_FILE_APPEND), CSN_DENIED);
-    assert_int_equal(csn_kept_mkdir(&rm.l, in_top("lib/d"), 0, NULL), CSN_DENIED);
-    assert_int_equal(csn_kept_symlink(&rm.l, "x", in_top("lib/l"), NULL), CSN_DENIED);
-    assert_int_equal(csn_kept_remove(&rm.l, in_top("lib/f"), 0, NULL), CSN_DENIED);
-    assert_int_equal(csn_kept_rename(&rm.l, in_top("lib/f"), "/stolen", 0, NULL), CSN_DENIED);
-    assert_int_equal(csn_kept_rename(&rm.l, "/target", in_top("lib/f"), 0, NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_mkdir(&rm.l, in_top("lib/d"), 0, NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_symlink(&rm.l, "x", in_top("lib/l"), NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_remove(&rm.l, in_top("lib/f"), 0, NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_rename(&rm.l, in_top("lib/f"), "/stolen", 0, NULL),
+                     CSN_DENIED);
+    assert_int_equal(csn_runtime_rename(&rm.l, "/target", in_top("lib/f"), 0, NULL),
+                     CSN_DENIED);
     rm.config.read = NULL;
     rm.config.write = dirs;
     room_again(&rm);
     assert_int_equal(room_write(&rm, in_top("lib/f"), "x", 0), CSN_OK);
-    assert_int_equal(csn_kept_rename(&rm.l, in_top("lib/f"), "/moved", 0, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_rename(&rm.l, in_top("lib/f"), "/moved", 0, NULL), CSN_OK);
     rm.config.write = NULL;
 }
 
@@ -212,11 +214,11 @@ static void denied_file_is_refused_by_every_name(void **state)
     assert_int_equal(read_st("/etc/passwd"), CSN_DENIED);
     assert_int_equal(room_write(&rm, "/to-secret", "x", 0), CSN_DENIED);
     assert_int_equal(room_write(&rm, "/etc/new/file", "x", 0), CSN_DENIED);
-    assert_int_equal(csn_kept_stat(&rm.l, "/etc/passwd", 0, &st, NULL, NULL), CSN_DENIED);
-    assert_int_equal(csn_kept_mkdir(&rm.l, "/etc/d", 0, NULL), CSN_DENIED);
-    assert_int_equal(csn_kept_remove(&rm.l, "/b/target", 0, NULL), CSN_DENIED);
-    assert_int_equal(csn_kept_rename(&rm.l, "/b/target", "/x", 0, NULL), CSN_DENIED);
-    assert_int_equal(csn_kept_rename(&rm.l, "/target", "/etc/passwd", 0, NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_stat(&rm.l, "/etc/passwd", 0, &st, NULL, NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_mkdir(&rm.l, "/etc/d", 0, NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_remove(&rm.l, "/b/target", 0, NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_rename(&rm.l, "/b/target", "/x", 0, NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_rename(&rm.l, "/target", "/etc/passwd", 0, NULL), CSN_DENIED);
     assert_int_equal(read_st("/target"), CSN_OK);
     assert_int_equal(read_st("/link"), CSN_OK);
     assert_int_equal(room_write(&rm, "/target", "x", 0), CSN_OK);
@@ -228,13 +230,13 @@ static void denied_path_that_is_not_there_yet_cannot_be_made(void **state)
     (void)state;
     with_deny(in_root("later/hooks"), NULL);
     assert_int_equal(room_write(&rm, "/later/hooks/pre-commit", "x", 0), CSN_DENIED);
-    assert_int_equal(csn_kept_mkdir(&rm.l, "/later/hooks", 0, NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_mkdir(&rm.l, "/later/hooks", 0, NULL), CSN_DENIED);
     assert_false(room_has(&rm, "later"));
     assert_int_equal(room_write(&rm, "/later/other", "x", 0), CSN_OK);
     /* nor moved into place inside a directory */
     assert_int_equal(room_write(&rm, "/tmpdir/hooks/pre-commit", "x", 0), CSN_OK);
-    assert_int_equal(csn_kept_remove(&rm.l, "/later", CSN_FILE_RECURSIVE, NULL), CSN_OK);
-    assert_int_equal(csn_kept_rename(&rm.l, "/tmpdir", "/later", 0, NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_remove(&rm.l, "/later", CSN_FILE_RECURSIVE, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_rename(&rm.l, "/tmpdir", "/later", 0, NULL), CSN_DENIED);
     assert_false(room_has(&rm, "later"));
 }
 
@@ -245,11 +247,11 @@ static void tree_with_a_denied_path_is_not_removed_or_moved(void **state)
     (void)state;
     with_deny(in_root("a/b/c/target"), NULL);
     before = room_fingerprint(&rm);
-    assert_int_equal(csn_kept_remove(&rm.l, "/a", CSN_FILE_RECURSIVE, NULL), CSN_DENIED);
-    assert_int_equal(csn_kept_rename(&rm.l, "/a", "/z", 0, NULL), CSN_DENIED);
-    assert_int_equal(csn_kept_cleanup(&rm.l, NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_remove(&rm.l, "/a", CSN_FILE_RECURSIVE, NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_rename(&rm.l, "/a", "/z", 0, NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_cleanup(&rm.l, NULL), CSN_DENIED);
     assert_true(before.sum == room_fingerprint(&rm).sum);
-    assert_int_equal(csn_kept_remove(&rm.l, "/b", CSN_FILE_RECURSIVE, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_remove(&rm.l, "/b", CSN_FILE_RECURSIVE, NULL), CSN_OK);
 }
 
 static int note_entry(void *ctx, const char *path, const csn_file_stat *st, const char *target)
@@ -266,8 +268,8 @@ static void walk_hides_and_list_shows_what_is_denied(void **state)
 
     (void)state;
     with_deny(in_root("a/b/c/target"), in_root("target"));
-    assert_int_equal(csn_kept_walk(&rm.l, "/", 0, note_entry, &walked, NULL), CSN_OK);
-    assert_int_equal(csn_kept_list(&rm.l, "/", 0, note_entry, &listed, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_walk(&rm.l, "/", 0, note_entry, &walked, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_list(&rm.l, "/", 0, note_entry, &listed, NULL), CSN_OK);
     assert_false(walked);
     assert_true(listed);
 }
@@ -287,15 +289,15 @@ static void rules_speak_of_single_operations(void **state)
     room_again(&rm);
     assert_int_equal(read_st("/x.lock"), CSN_OK);
     assert_int_equal(room_write(&rm, "/x.lock", "x", 0), CSN_DENIED);
-    assert_int_equal(csn_kept_remove(&rm.l, "/x.lock", 0, NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_remove(&rm.l, "/x.lock", 0, NULL), CSN_DENIED);
     assert_int_equal(read_st("/dir/other"), CSN_DENIED);
     assert_int_equal(read_st("/dir/file"), CSN_OK);
     /* moving it away to read it there is no way round */
     csn_error *err = NULL;
-    assert_int_equal(csn_kept_rename(&rm.l, "/dir/other", "/mine", 0, &err), CSN_DENIED);
+    assert_int_equal(csn_runtime_rename(&rm.l, "/dir/other", "/mine", 0, &err), CSN_DENIED);
     assert_string_equal(csn_error_denial(err)->op, "read");
     csn_error_free(err);
-    assert_int_equal(csn_kept_rename(&rm.l, "/dir", "/mine", 0, NULL), CSN_DENIED);
+    assert_int_equal(csn_runtime_rename(&rm.l, "/dir", "/mine", 0, NULL), CSN_DENIED);
     assert_int_equal(room_write(&rm, "/dir/other", "x", 0), CSN_OK);
     rm.config.rules = NULL;
     rm.config.rule_count = 0;
@@ -320,20 +322,21 @@ static void judge_answers_without_doing(void **state)
     (void)state;
     with_deny(in_root("b/target"), NULL);
     before = room_fingerprint(&rm);
-    assert_int_equal(csn_kept_path_judge(&rm.l, CSN_OP_WRITE, "/u/v/w", &resolved, NULL),
+    assert_int_equal(csn_runtime_check_path(&rm.l, CSN_OP_WRITE, "/u/v/w", &resolved, NULL),
                      CSN_OK);
     assert_string_equal(resolved, in_root("u/v/w"));
     free(resolved);
-    assert_int_equal(csn_kept_path_judge(&rm.l, CSN_OP_READ, "/link", &resolved, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_check_path(&rm.l, CSN_OP_READ, "/link", &resolved, NULL),
+                     CSN_OK);
     assert_string_equal(resolved, in_root("target"));
     free(resolved);
-    assert_int_equal(csn_kept_path_judge(&rm.l, CSN_OP_DELETE, "/link", &resolved, NULL),
+    assert_int_equal(csn_runtime_check_path(&rm.l, CSN_OP_DELETE, "/link", &resolved, NULL),
                      CSN_OK);
     assert_string_equal(resolved, in_root("link"));
     free(resolved);
-    assert_int_equal(csn_kept_path_judge(&rm.l, CSN_OP_READ, "/b/target", &resolved, NULL),
+    assert_int_equal(csn_runtime_check_path(&rm.l, CSN_OP_READ, "/b/target", &resolved, NULL),
                      CSN_DENIED);
-    assert_int_equal(csn_kept_path_judge(&rm.l, CSN_OP_READ, "/link_out", &resolved, NULL),
+    assert_int_equal(csn_runtime_check_path(&rm.l, CSN_OP_READ, "/link_out", &resolved, NULL),
                      CSN_OUTSIDE);
     assert_true(before.sum == room_fingerprint(&rm).sum);
 }
@@ -341,7 +344,7 @@ static void judge_answers_without_doing(void **state)
 static csn_status cwd_of(const char *path, char **ret_path)
 {
     int fd = -1;
-    csn_status st = csn_kept_open_cwd(&rm.l, path, &fd, ret_path, NULL);
+    csn_status st = csn_runtime_open_cwd(&rm.l, path, &fd, ret_path, NULL);
 
     if (fd >= 0)
         close(fd);
@@ -372,15 +375,15 @@ static void watch_hides_what_is_denied(void **state)
 
     (void)state;
     with_deny(in_root("dir/secret"), NULL);
-    assert_int_equal(csn_kept_watch(&rm.l, "/", CSN_FILE_RECURSIVE, &w, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_watch(&rm.l, "/", CSN_FILE_RECURSIVE, &w, NULL), CSN_OK);
     put_file(rm.fx.fd, "dir/secret", "");
     put_file(rm.fx.fd, "dir/plain", "");
-    assert_int_equal(csn_kept_watch_next(w, 2000, &e, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_watch_next(w, 2000, &e, NULL), CSN_OK);
     assert_string_equal(e.path, "dir/plain");
     assert_int_equal(e.kind, CSN_EVENT_CREATE);
-    assert_int_equal(csn_kept_watch_next(w, 10, &e, NULL), CSN_TIMEOUT);
-    csn_kept_watch_free(w);
-    csn_kept_watch_free(NULL);
+    assert_int_equal(csn_runtime_watch_next(w, 10, &e, NULL), CSN_TIMEOUT);
+    csn_runtime_watch_free(w);
+    csn_runtime_watch_free(NULL);
 }
 
 static int setup(void **state)

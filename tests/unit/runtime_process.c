@@ -460,13 +460,13 @@ static void tied_process_ends_with_its_tie(void **state)
     start_with(&d, text, CSN_EXEC_TIED, 4096, &tie);
     assert_non_null(tie);
     assert_true(den_alive_soon(mark, 3) >= 3);
-    d.ops->untie(tie);
+    d.ops->release_tied(tie);
     assert_int_equal(den_left_at_last(mark), 0);
     /* a tie of one that has ended is nothing */
     int64_t pid = start_with(&d, "exit 4", CSN_EXEC_TIED, 4096, &tie);
     assert_int_equal(ask(&d, pid, DEN_SOON_MS).info.exit_code, 4);
-    d.ops->untie(tie);
-    d.ops->untie(NULL);
+    d.ops->release_tied(tie);
+    d.ops->release_tied(NULL);
     den_clean(&d);
 }
 
@@ -586,7 +586,7 @@ static void keeper_leaks_no_descriptor(void **state)
         pid = start_with(&d, "true", CSN_EXEC_PTY, 4096, NULL);
         ask(&d, pid, DEN_SOON_MS);
         pid = start_with(&d, "sleep 600", CSN_EXEC_TIED | CSN_EXEC_STDIN, 4096, &tie);
-        d.ops->untie(tie);
+        d.ops->release_tied(tie);
         ask(&d, pid, DEN_SOON_MS);
     }
     assert_true(den_fds_settled(den_keeper(&d), before) <= before);

@@ -47,7 +47,7 @@ static csn_status read_part(const char *path, uint64_t offset, uint64_t length, 
 {
     csn_sink sink = {room_sink, b};
 
-    return csn_kept_read(&rm.l, path, 0, offset, length, &sink, st, NULL);
+    return csn_runtime_read(&rm.l, path, 0, offset, length, &sink, st, NULL);
 }
 
 /* D19 */
@@ -105,7 +105,7 @@ static uint64_t read_meddled(off_t cut)
     csn_file_stat st = {0};
 
     assert_int_equal(ftruncate(fd, 1 << 20), 0);
-    assert_int_equal(csn_kept_read(&rm.l, "/moving", 0, 0, CSN_NO_LIMIT, &sink, &st, NULL),
+    assert_int_equal(csn_runtime_read(&rm.l, "/moving", 0, 0, CSN_NO_LIMIT, &sink, &st, NULL),
                      CSN_OK);
     assert_int_equal(st.file_size, 1 << 20);
     close(fd);
@@ -140,7 +140,7 @@ static void deleted_file_is_read_to_its_end(void **state)
     (void)state;
     assert_int_equal(ftruncate(fd, 1 << 20), 0);
     close(fd);
-    assert_int_equal(csn_kept_read(&rm.l, "/doomed", 0, 0, CSN_NO_LIMIT, &sink, &st, NULL),
+    assert_int_equal(csn_runtime_read(&rm.l, "/doomed", 0, 0, CSN_NO_LIMIT, &sink, &st, NULL),
                      CSN_OK);
     assert_int_equal(len, 1 << 20);
     assert_false(room_has(&rm, "doomed"));
@@ -158,7 +158,7 @@ static void bytes_survive_write_and_read(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(data); i++)
         data[i] = (char)(i * 7 + i / 256);
-    assert_int_equal(csn_kept_write(&rm.l, &req, 1, &w, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_write(&rm.l, &req, 1, &w, NULL), CSN_OK);
     free(w.resolved_path);
     assert_int_equal(room_read(&rm, "/bytes", &b, NULL), CSN_OK);
     assert_int_equal(b.len, sizeof(data));
@@ -203,12 +203,12 @@ static void list_names_every_entry_once(void **state)
     seen s = {0}, few = {.stop_at = 10}, none = {0};
 
     (void)state;
-    assert_int_equal(csn_kept_list(&rm.l, "/", 0, see, &s, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_list(&rm.l, "/", 0, see, &s, NULL), CSN_OK);
     assert_true(s.target && !s.inner && s.links > 60);
-    assert_int_equal(csn_kept_list(&rm.l, "/", 0, see, &few, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_list(&rm.l, "/", 0, see, &few, NULL), CSN_OK);
     assert_int_equal(few.count, 10);
     put_dir(rm.fx.fd, "nothing");
-    assert_int_equal(csn_kept_list(&rm.l, "/nothing", 0, see, &none, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_list(&rm.l, "/nothing", 0, see, &none, NULL), CSN_OK);
     assert_int_equal(none.count, 0);
 }
 
@@ -217,14 +217,14 @@ static void walk_goes_below_but_through_no_link(void **state)
     seen s = {0}, few = {.stop_at = 3}, one = {0};
 
     (void)state;
-    assert_int_equal(csn_kept_walk(&rm.l, "/", 0, see, &s, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_walk(&rm.l, "/", 0, see, &s, NULL), CSN_OK);
     assert_true(s.target && s.inner && !s.out);
     assert_int_equal(s.dirs, 7);
-    assert_int_equal(csn_kept_walk(&rm.l, "/", 0, see, &few, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_walk(&rm.l, "/", 0, see, &few, NULL), CSN_OK);
     assert_int_equal(few.count, 3);
-    assert_int_equal(csn_kept_walk(&rm.l, "/target", 0, see, &one, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_walk(&rm.l, "/target", 0, see, &one, NULL), CSN_OK);
     assert_int_equal(one.count, 1);
-    assert_int_equal(csn_kept_walk(&rm.l, "/dirlink", 0, see, &one, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_walk(&rm.l, "/dirlink", 0, see, &one, NULL), CSN_OK);
 }
 
 /* D38 in small: a directory over many getdents calls */
@@ -243,10 +243,10 @@ static void large_directory_is_listed_and_removed(void **state)
             put_dir(rm.fx.fd, name);
     }
     put_file(rm.fx.fd, "large/dir100/deeper", "x");
-    assert_int_equal(csn_kept_list(&rm.l, "/large", 0, see, &s, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_list(&rm.l, "/large", 0, see, &s, NULL), CSN_OK);
     assert_int_equal(s.count, 5000);
-    assert_int_equal(csn_kept_remove(&rm.l, "/large", 0, NULL), CSN_CONFLICT);
-    assert_int_equal(csn_kept_remove(&rm.l, "/large", CSN_FILE_RECURSIVE, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_remove(&rm.l, "/large", 0, NULL), CSN_CONFLICT);
+    assert_int_equal(csn_runtime_remove(&rm.l, "/large", CSN_FILE_RECURSIVE, NULL), CSN_OK);
     assert_false(room_has(&rm, "large"));
 }
 
@@ -255,22 +255,22 @@ static void large_directory_is_listed_and_removed(void **state)
 static void remove_acts_on_the_link_itself(void **state)
 {
     (void)state;
-    assert_int_equal(csn_kept_remove(&rm.l, "/link_out", 0, NULL), CSN_OK);
-    assert_int_equal(csn_kept_remove(&rm.l, "/dirlink", CSN_FILE_RECURSIVE, NULL), CSN_OK);
-    assert_int_equal(csn_kept_remove(&rm.l, "/dd", CSN_FILE_RECURSIVE, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_remove(&rm.l, "/link_out", 0, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_remove(&rm.l, "/dirlink", CSN_FILE_RECURSIVE, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_remove(&rm.l, "/dd", CSN_FILE_RECURSIVE, NULL), CSN_OK);
     assert_false(room_has(&rm, "link_out") || room_has(&rm, "dirlink"));
     assert_true(room_has(&rm, "dir/file"));
     /* links to everywhere below a tree that goes */
     put_link(rm.fx.fd, "/", "a/b/c/slash");
     put_link(rm.fx.fd, "../../../..", "a/b/c/up");
-    assert_int_equal(csn_kept_remove(&rm.l, "/a", CSN_FILE_RECURSIVE, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_remove(&rm.l, "/a", CSN_FILE_RECURSIVE, NULL), CSN_OK);
     assert_false(room_has(&rm, "a"));
     assert_true(corpus_outside_intact(&rm.fx));
 }
 
 static csn_status move(const char *from, const char *to)
 {
-    return csn_kept_rename(&rm.l, from, to, 0, NULL);
+    return csn_runtime_rename(&rm.l, from, to, 0, NULL);
 }
 
 /* D36 */
@@ -288,9 +288,9 @@ static void rename_over_things(void **state)
     assert_true(room_holds(&rm, "link_out", "inside\n"));
     assert_int_equal(move("/target", "/p/q/t"), CSN_OK); /* makes parents */
     assert_true(room_holds(&rm, "p/q/t", "inside\n"));
-    assert_int_equal(csn_kept_rename(&rm.l, "/p/q/t", "/z/t", CSN_FILE_NO_PARENTS, NULL),
+    assert_int_equal(csn_runtime_rename(&rm.l, "/p/q/t", "/z/t", CSN_FILE_NO_PARENTS, NULL),
                      CSN_NOT_FOUND);
-    assert_int_equal(csn_kept_rename(&rm.l, "/p/q/t", "/link_out", CSN_FILE_CREATE, NULL),
+    assert_int_equal(csn_runtime_rename(&rm.l, "/p/q/t", "/link_out", CSN_FILE_CREATE, NULL),
                      CSN_EXISTS);
     assert_int_equal(move("/dir", "/v/w/"), CSN_OK);
     assert_true(room_has(&rm, "v/w/file"));
@@ -305,20 +305,21 @@ static void mkdir_and_symlink_make_what_was_asked(void **state)
     char *target = NULL;
 
     (void)state;
-    assert_int_equal(csn_kept_mkdir(&rm.l, "/x/y/z", 0, NULL), CSN_OK);
-    assert_int_equal(csn_kept_mkdir(&rm.l, "/x/y/z", 0, NULL), CSN_OK);
-    assert_int_equal(csn_kept_mkdir(&rm.l, "/x/y/z", CSN_FILE_NO_PARENTS, NULL), CSN_EXISTS);
-    assert_int_equal(csn_kept_mkdir(&rm.l, "/u/v", CSN_FILE_NO_PARENTS, NULL), CSN_NOT_FOUND);
-    assert_int_equal(csn_kept_mkdir(&rm.l, "/dirlink", 0, NULL), CSN_OK);
-    assert_int_equal(csn_kept_mkdir(&rm.l, "/dangling", 0, NULL), CSN_EXISTS);
-    assert_int_equal(csn_kept_mkdir(&rm.l, "/link_up/made", 0, NULL), CSN_OUTSIDE);
-    assert_int_equal(csn_kept_symlink(&rm.l, "/anywhere at all", "/s/l", NULL), CSN_OK);
-    assert_int_equal(csn_kept_stat(&rm.l, "/s/l", CSN_FILE_NOFOLLOW, &st, &target, NULL),
+    assert_int_equal(csn_runtime_mkdir(&rm.l, "/x/y/z", 0, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_mkdir(&rm.l, "/x/y/z", 0, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_mkdir(&rm.l, "/x/y/z", CSN_FILE_NO_PARENTS, NULL), CSN_EXISTS);
+    assert_int_equal(csn_runtime_mkdir(&rm.l, "/u/v", CSN_FILE_NO_PARENTS, NULL),
+                     CSN_NOT_FOUND);
+    assert_int_equal(csn_runtime_mkdir(&rm.l, "/dirlink", 0, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_mkdir(&rm.l, "/dangling", 0, NULL), CSN_EXISTS);
+    assert_int_equal(csn_runtime_mkdir(&rm.l, "/link_up/made", 0, NULL), CSN_OUTSIDE);
+    assert_int_equal(csn_runtime_symlink(&rm.l, "/anywhere at all", "/s/l", NULL), CSN_OK);
+    assert_int_equal(csn_runtime_stat(&rm.l, "/s/l", CSN_FILE_NOFOLLOW, &st, &target, NULL),
                      CSN_OK);
     assert_string_equal(target, "/anywhere at all");
     free(target);
-    assert_int_equal(csn_kept_symlink(&rm.l, "x", "/s/l", NULL), CSN_EXISTS);
-    assert_int_equal(csn_kept_symlink(&rm.l, "", "/s/m", NULL), CSN_INVALID);
+    assert_int_equal(csn_runtime_symlink(&rm.l, "x", "/s/l", NULL), CSN_EXISTS);
+    assert_int_equal(csn_runtime_symlink(&rm.l, "", "/s/m", NULL), CSN_INVALID);
     room_bytes b = {.len = 0};
     assert_int_equal(room_read(&rm, "/s/l", &b, NULL), CSN_OUTSIDE);
 }

@@ -425,7 +425,7 @@ static void caller_that_dies_takes_its_session_along(void **state)
     d.config.flags = CSN_OPEN_DETACHED;
     d.config.lifetime_ms = 600000; /* should the test fail */
     den_open(&d);
-    char *id = strdup(((csn_kept *)d.state)->id);
+    char *id = strdup(((csn_runtime *)d.state)->id);
     snprintf(text, sizeof(text), "sh -c 'sleep 600; : %s'; echo no > ran", mark);
     pid_t pid = fork();
     if (pid == 0) {

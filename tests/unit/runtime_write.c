@@ -168,7 +168,7 @@ static void result_tells_bytes_hash_and_place(void **state)
     char want[256];
 
     (void)state;
-    assert_int_equal(csn_kept_write(&rm.l, &req, 1, &w, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_write(&rm.l, &req, 1, &w, NULL), CSN_OK);
     assert_int_equal(w.bytes, 3);
     assert_string_equal(w.hash,
                         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -193,11 +193,11 @@ static void broken_source_leaves_the_old_file(void **state)
     csn_write_req req = {.path = "/q/target", .source = {broken_source, &calls}};
 
     (void)state;
-    assert_int_equal(csn_kept_write(&rm.l, &req, 1, &w, NULL), CSN_IO);
+    assert_int_equal(csn_runtime_write(&rm.l, &req, 1, &w, NULL), CSN_IO);
     assert_false(room_has(&rm, "q"));
     calls = 0;
     req.path = "/target";
-    assert_int_equal(csn_kept_write(&rm.l, &req, 1, &w, NULL), CSN_IO);
+    assert_int_equal(csn_runtime_write(&rm.l, &req, 1, &w, NULL), CSN_IO);
     assert_true(room_holds(&rm, "target", "inside\n"));
     assert_true(no_temps());
 }
@@ -342,7 +342,7 @@ static csn_status write_three(const char *a, const char *b, const char *c)
         t[i] = (room_text){"batch", 5};
         reqs[i] = (csn_write_req){.path = paths[i], .source = {room_source, &t[i]}};
     }
-    csn_status st = csn_kept_write(&rm.l, reqs, 3, rets, NULL);
+    csn_status st = csn_runtime_write(&rm.l, reqs, 3, rets, NULL);
     for (int i = 0; i < 3; i++)
         free(rets[i].resolved_path);
     return st;
@@ -413,7 +413,7 @@ static int killed_in_the_middle(void *ctx)
         reqs[i] = (csn_write_req){.path = paths[i], .source = {room_source, &t[i]}};
     }
     reqs[whole] = (csn_write_req){.path = paths[whole], .source = {deadly_source, &calls}};
-    (void)csn_kept_write(&rm.l, reqs, (size_t)whole + 1, rets, NULL);
+    (void)csn_runtime_write(&rm.l, reqs, (size_t)whole + 1, rets, NULL);
     return 1;
 }
 
@@ -493,8 +493,8 @@ static int as_plain_user(void *ctx)
     CHECK(room_write(&rm, "/rw/none", "x", CSN_FILE_APPEND) == CSN_DENIED);
     CHECK(room_read(&rm, "/rw/none", &(room_bytes){.len = 0}, NULL) == CSN_DENIED);
     CHECK(room_write(&rm, "/rw/readonly", "x", 0) == CSN_DENIED);
-    CHECK(csn_kept_remove(&rm.l, "/ro/f", 0, NULL) == CSN_DENIED);
-    CHECK(csn_kept_stat(&rm.l, "/closed/f", 0, &fst, NULL, NULL) == CSN_DENIED);
+    CHECK(csn_runtime_remove(&rm.l, "/ro/f", 0, NULL) == CSN_DENIED);
+    CHECK(csn_runtime_stat(&rm.l, "/closed/f", 0, &fst, NULL, NULL) == CSN_DENIED);
     CHECK(room_write(&rm, "/rw/mine", "x", 0) == CSN_OK);
     return 0;
 }
@@ -537,7 +537,7 @@ static void immutable_file_is_refused(void **state)
     }
     csn_status w = room_write(&rm, "/target", "x", 0);
     csn_status a = room_write(&rm, "/target", "x", CSN_FILE_APPEND);
-    csn_status d = csn_kept_remove(&rm.l, "/target", 0, NULL);
+    csn_status d = csn_runtime_remove(&rm.l, "/target", 0, NULL);
     assert_int_equal(ioctl(fd, FS_IOC_SETFLAGS, &off), 0);
     close(fd);
     assert_int_equal(w, CSN_DENIED);
@@ -572,7 +572,7 @@ static void *pattern_writer(void *arg)
         pattern p = {(char)(intptr_t)arg, PATTERN};
         csn_written w = {0};
         csn_write_req req = {.path = "/shared", .source = {pattern_source, &p}};
-        if (csn_kept_write(&rm.l, &req, 1, &w, NULL) != CSN_OK)
+        if (csn_runtime_write(&rm.l, &req, 1, &w, NULL) != CSN_OK)
             torn++;
         free(w.resolved_path);
     }
@@ -606,7 +606,8 @@ static void *pattern_reader(void *arg)
         look l = {0};
         csn_file_stat st;
         csn_sink sink = {look_sink, &l};
-        csn_status rc = csn_kept_read(&rm.l, "/shared", 0, 0, CSN_NO_LIMIT, &sink, &st, NULL);
+        csn_status rc =
+            csn_runtime_read(&rm.l, "/shared", 0, 0, CSN_NO_LIMIT, &sink, &st, NULL);
         if (rc != CSN_OK || l.mixed || l.len != PATTERN)
             torn++;
     }
@@ -623,7 +624,7 @@ static void readers_see_one_pattern_whole(void **state)
 
     (void)state;
     torn = stop = 0;
-    assert_int_equal(csn_kept_write(&rm.l, &req, 1, &out, NULL), CSN_OK);
+    assert_int_equal(csn_runtime_write(&rm.l, &req, 1, &out, NULL), CSN_OK);
     free(out.resolved_path);
     for (int i = 0; i < 3; i++)
         pthread_create(&r[i], NULL, pattern_reader, NULL);

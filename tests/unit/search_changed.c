@@ -65,8 +65,8 @@ static void look(hits *h, const struct timespec *since)
     static const struct timespec ever = {0};
 
     memset(h, 0, sizeof(*h));
-    h->rc = csn_changed_scan(r.fd, &csn_protect_names, since ? since : &ever, keep, h, known,
-                             &h->stats);
+    h->rc = csn_changed_scan(r.fd, &csn_protected_name_rules, since ? since : &ever, keep, h,
+                             known, &h->stats);
 }
 
 static const csn_changed *found(const hits *h, const char *path)
@@ -282,20 +282,20 @@ typedef struct verdicts {
 static int judge_hit(void *ctx, const csn_changed *hit)
 {
     verdicts *all = ctx;
-    csn_protect_verdict v;
+    csn_protected_content_verdict v;
     struct stat st;
     bool link = S_ISLNK(hit->st->st_mode);
     size_t len = 0;
     csn_autofree char *text = link ? strdup("") : room_get(hit->dir, hit->name, &len);
 
-    csn_protect_judge(&(csn_protect_doc){.rule = hit->rule,
-                                         .path = hit->path,
-                                         .workspace = r.top,
-                                         .link = link,
-                                         .text = text,
-                                         .len = len,
-                                         .hash_len = 20},
-                      &v);
+    csn_protected_content_check(&(csn_protected_content){.rule = hit->rule,
+                                                         .path = hit->path,
+                                                         .workspace = r.top,
+                                                         .link = link,
+                                                         .text = text,
+                                                         .len = len,
+                                                         .hash_len = 20},
+                                &v);
     if (v.harmless && v.real_dir && v.real_dir[0])
         v.harmless =
             fstatat(r.fd, v.real_dir, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
@@ -303,7 +303,7 @@ static int judge_hit(void *ctx, const csn_changed *hit)
         snprintf(all->last, sizeof(all->last), "%s: %s", hit->path, v.why ? v.why : "a link");
         all->bad++;
     }
-    csn_protect_verdict_release(&v);
+    csn_protected_content_verdict_release(&v);
     return 0;
 }
 
@@ -313,7 +313,8 @@ static void must_be_bad(size_t n)
     verdicts all = {0};
 
     assert_int_equal(
-        csn_changed_scan(r.fd, &csn_protect_names, &ever, judge_hit, &all, NULL, NULL), 0);
+        csn_changed_scan(r.fd, &csn_protected_name_rules, &ever, judge_hit, &all, NULL, NULL),
+        0);
     if (all.bad != n)
         fail_msg("%zu and not %zu are bad; the last is %s", all.bad, n, all.last);
 }
@@ -462,7 +463,8 @@ static void a_directory_moved_away_under_a_deep_scan_is_an_error(void **state)
     room_mkdir(&r, path);
     snprintf(path + strlen(path), 10, "/.envrc");
     room_put(&r, path, "x");
-    int rc = csn_changed_scan(r.fd, &csn_protect_names, &ever, move_away, "d/d/d", NULL, NULL);
+    int rc = csn_changed_scan(r.fd, &csn_protected_name_rules, &ever, move_away, "d/d/d", NULL,
+                              NULL);
     assert_int_equal(rc, -EAGAIN);
 }
 
@@ -567,7 +569,8 @@ static void directories_that_cannot_be_listed_are_told_and_once_opened_read(void
     hits_free(&h);
     h = (hits){0};
     assert_int_equal(
-        csn_changed_scan(r.fd, &csn_protect_names, &ever, open_up, &h, NULL, &h.stats), 0);
+        csn_changed_scan(r.fd, &csn_protected_name_rules, &ever, open_up, &h, NULL, &h.stats),
+        0);
     assert_int_equal(h.count, 2);
     assert_non_null(found(&h, "n/.git/hooks/pre-commit"));
     assert_non_null(found(&h, "m/l/.envrc"));

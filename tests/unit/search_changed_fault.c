@@ -28,7 +28,7 @@ static int look_while_nothing_can_be_looked_at(void *ctx)
     (void)ctx;
     if (fault_inject(&cannot) < 0)
         return NO_FILTERS;
-    int rc = csn_changed_scan(r.fd, &csn_protect_names, &ever, count, &told, NULL, NULL);
+    int rc = csn_changed_scan(r.fd, &csn_protected_name_rules, &ever, count, &told, NULL, NULL);
     return rc == -EIO && told == 0 ? 0 : 1;
 }
 

@@ -19,7 +19,7 @@ static csn_status configure(csn_remote *r, csn_error **err)
     if (!d)
         return csn_fail(err, CSN_NOMEM, "open");
     d->session.hold = -1;
-    return csn_turn_new(&d->turn, err);
+    return csn_step_lock_new(&d->turn, err);
 }
 
 static const csn_layer layers[] = {

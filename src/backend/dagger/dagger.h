@@ -21,7 +21,7 @@ typedef struct csn_dagger_session {
 
 typedef struct csn_dagger {
     csn_dagger_session session;
-    csn_turn *turn;
+    csn_step_lock *turn;
     char *container; /* the sandbox as it is now: changed with the turn, guarded by r->lock */
     char *user;      /* whom commands run as, "" for the superuser; set once */
     _Atomic(bool) by_load; /* an engine without node(id:) */

@@ -346,7 +346,7 @@ static csn_status run_step(report *p, csn_error **err)
     if (st < 0)
         return st;
     st = run_on(p, csn_dagger_of(p->r)->container, err);
-    csn_turn_give(csn_dagger_of(p->r)->turn);
+    csn_step_lock_give(csn_dagger_of(p->r)->turn);
     return st;
 }
 

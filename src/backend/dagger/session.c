@@ -177,13 +177,13 @@ static csn_status launch(const csn_remote *r, csn_dagger_session *s, csn_error *
     out_r = out[0];
     out_w = out[1];
     bool detached = (r->config->flags & CSN_OPEN_DETACHED) != 0;
-    const csn_orphan o = {.path = file,
-                          .argv = argv,
-                          .env = (const char *const *)environ,
-                          .usual_signals = true,
-                          .fds = {in_r, out_w, -1, out_r, in_w},
-                          .nfds = detached ? 5 : 4};
-    int e = csn_orphan_start(&o, &s->pid, &pidfd, NULL);
+    const csn_spawn_opts o = {.path = file,
+                              .argv = argv,
+                              .env = (const char *const *)environ,
+                              .usual_signals = true,
+                              .fds = {in_r, out_w, -1, out_r, in_w},
+                              .nfds = detached ? 5 : 4};
+    int e = csn_spawn(&o, &s->pid, &pidfd, NULL);
     if (e < 0) {
         s->pid = 0;
         return csn_fail_errno(err, -e, "start '%s session'", file);
@@ -250,9 +250,9 @@ void csn_dagger_session_end(csn_dagger *d)
     if (pidfd < 0 || born(s->pid) != s->born)
         return;
     syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0);
-    if (csn_orphan_wait(pidfd, END_MS) < 0) {
+    if (csn_spawn_wait(pidfd, END_MS) < 0) {
         syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
-        (void)csn_orphan_wait(pidfd, END_MS);
+        (void)csn_spawn_wait(pidfd, END_MS);
     }
     s->pid = 0;
 }

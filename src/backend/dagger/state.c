@@ -45,7 +45,7 @@ csn_status csn_dagger_become(csn_remote *r, const char *id, csn_error **err)
 {
     csn_status st = take_id(r, id, err);
 
-    return st == CSN_OK && r->noted && csn_remote_shared(r) ? csn_remote_settle(r, err) : st;
+    return st == CSN_OK && r->noted && csn_remote_shared(r) ? csn_remote_commit(r, err) : st;
 }
 
 /* What is on record. Before the first record there is nobody else. */
@@ -89,13 +89,13 @@ csn_status csn_dagger_begin(csn_remote *r, uint64_t deadline_ns, const int32_t c
                             csn_error **err)
 {
     csn_dagger *d = csn_dagger_of(r);
-    csn_status st = csn_turn_take(d->turn, r, deadline_ns, cancel_fds, err);
+    csn_status st = csn_step_lock_take(d->turn, r, deadline_ns, cancel_fds, err);
 
     if (st < 0)
         return st;
     st = learn(r, err);
     if (st < 0)
-        csn_turn_give(d->turn);
+        csn_step_lock_give(d->turn);
     return st;
 }
 
@@ -296,7 +296,7 @@ csn_status csn_dagger_rollback(void *state, const char *snapshot, csn_error **er
     if (st < 0)
         return st;
     st = go_back(r, snapshot + strlen(CSN_DAGGER_STATE), err);
-    csn_turn_give(csn_dagger_of(r)->turn);
+    csn_step_lock_give(csn_dagger_of(r)->turn);
     return st;
 }
 
@@ -307,7 +307,7 @@ void csn_dagger_release(csn_remote *r)
     if (!d)
         return;
     csn_dagger_session_release(d);
-    csn_turn_free(d->turn);
+    csn_step_lock_free(d->turn);
     free(d->container);
     free(d->user);
     free(d);
@@ -496,6 +496,6 @@ csn_status csn_dagger_put(csn_remote *r, const char *path, const csn_source *con
     if (st < 0)
         return st;
     st = place_file(&u, file, err);
-    csn_turn_give(d->turn);
+    csn_step_lock_give(d->turn);
     return st;
 }

@@ -5,8 +5,8 @@
  * the caller has that right already. What is inside the containers never gets the socket. */
 #pragma once
 #include "base/json_read.h"
-#include "remote/stream.h"
 #include "remote/remote.h"
+#include "remote/stream.h"
 
 extern const csn_remote_kind csn_docker_kind;
 

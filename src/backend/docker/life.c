@@ -539,5 +539,5 @@ csn_status csn_docker_extend(csn_remote *r, uint64_t ms, csn_error **err)
     if (st < 0)
         return st;
     csn_remote_expires_in(r, ms);
-    return tied(r) ? CSN_OK : csn_remote_settle(r, err);
+    return tied(r) ? CSN_OK : csn_remote_commit(r, err);
 }

@@ -51,7 +51,7 @@ static bool is_of_the_system(const char *dir)
     return false;
 }
 
-csn_status csn_jail_check_here(csn_error **err)
+csn_status csn_jail_check_cwd(csn_error **err)
 {
     csn_autofree char *dir = getcwd(NULL, 0);
 

@@ -1,9 +1,10 @@
 /* doctor.c: which layers of a jail this host can give, each asked by itself.
  *
- * Called by csn_doctor, beside a real sandbox that is looked at from inside (core/api_doctor.c):
- * when that cannot be built, what is here tells which layer is the reason. Namespaces are tried
- * by starting the keeper's program in them, without orders: it ends at once. What must hold:
- * nothing is changed on the host, and nothing that was started outlives the call. */
+ * Called by csn_doctor, beside a real sandbox that is looked at from inside
+ * (core/api_doctor.c): when that cannot be built, what is here tells which layer is the reason.
+ * Namespaces are tried by starting the keeper's program in them, without orders: it ends at
+ * once. What must hold: nothing is changed on the host, and nothing that was started outlives
+ * the call. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -17,11 +18,11 @@
 #include "backend/jail/jail.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "runtime/link.h"
 #include "os/landlock.h"
 #include "os/spawn.h"
 #include "os/statedir.h"
 #include "os/userns_diagnose.h"
+#include "runtime/link.h"
 
 #ifndef SYS_openat2
 #define SYS_openat2 437
@@ -67,28 +68,28 @@ static int try_namespaces(const char *program, uint64_t flags)
 {
     const char *argv[] = {"caisson-keeper", NULL};
     char map[64];
-    csn_orphan_walls w = {.namespaces = flags,
-                          .become = geteuid() == 0,
-                          .uid = NOBODY,
-                          .gid = NOBODY,
-                          .uid_map = map,
-                          .gid_map = map + sizeof(map) / 2};
+    csn_spawn_namespaces w = {.namespaces = flags,
+                              .become = geteuid() == 0,
+                              .uid = NOBODY,
+                              .gid = NOBODY,
+                              .uid_map = map,
+                              .gid_map = map + sizeof(map) / 2};
     csn_autofd int exe = open(program, O_RDONLY | O_CLOEXEC);
-    const csn_orphan o = {.path = program,
-                          .exec_fd = exe,
-                          .walls = &w,
-                          .argv = argv,
-                          .fds = {-1, -1, -1, -1, -1, -1},
-                          .nfds = 6};
+    const csn_spawn_opts o = {.path = program,
+                              .exec_fd = exe,
+                              .walls = &w,
+                              .argv = argv,
+                              .fds = {-1, -1, -1, -1, -1, -1},
+                              .nfds = 6};
     pid_t pid = 0;
     int pidfd = -1;
 
     snprintf(map, sizeof(map) / 2, "0 %u 1", w.become ? NOBODY : geteuid());
     snprintf(map + sizeof(map) / 2, sizeof(map) / 2, "0 %u 1", w.become ? NOBODY : getegid());
-    int rc = csn_orphan_start(&o, &pid, &pidfd, NULL);
+    int rc = csn_spawn(&o, &pid, &pidfd, NULL);
     if (rc < 0)
         return rc;
-    rc = csn_orphan_wait(pidfd, ENDS_MS);
+    rc = csn_spawn_wait(pidfd, ENDS_MS);
     close(pidfd);
     return rc;
 }
@@ -139,7 +140,7 @@ static void network_rules(const report *r, const char *program)
     if (rc < 0)
         tell(r, "network rules", "missing", NULL, "no network with rules: %s",
              strerrordesc_np(-rc));
-    else if (became.mode == CSN_NETIN_PROXY)
+    else if (became.mode == CSN_GATEWAY_NET_PROXY)
         tell(r, "network rules", "weaker", fix,
              "no nf_tables (%s): only for programs that heed the variables for proxies",
              strerrordesc_np((int)became.lacking));

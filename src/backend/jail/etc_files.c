@@ -2,8 +2,8 @@
  *
  * Made of small files of our own and of those parts of the host's that tools need to run;
  * names, passwords, keys and configurations of the host are not among them. Files are part of
- * the frame (rootfs_template.h), copied when it is made: one that changes on the host makes another
- * frame. Directories are mounted on top. */
+ * the frame (rootfs_template.h), copied when it is made: one that changes on the host makes
+ * another frame. Directories are mounted on top. */
 #include "backend/jail/etc_files.h"
 
 #include <errno.h>
@@ -23,8 +23,8 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define COPY_MAX 4096
 #define ZONE     "/etc/localtime"
-#define PART     (CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NARROW | CSN_MOUNT_OURS)
-#define DIR_PART (PART | CSN_MOUNT_BESIDE)
+#define PART     (CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NARROW | CSN_MOUNT_TRUSTED)
+#define DIR_PART (PART | CSN_MOUNT_BY_HELPER)
 /* Where the gateway answers, if there is one; else the question fails at once. */
 #define RESOLV_CONF "nameserver 198.18.0.1\n"
 
@@ -43,45 +43,48 @@ static const char *const dirs[] = {
     "/etc/java-25-openjdk",
 };
 
-void csn_etc_own(csn_frame *e, const csn_jail *j, const char *home, uint32_t found)
+void csn_etc_own(csn_rootfs_template *e, const csn_jail *j, const char *home, uint32_t found)
 {
-    csn_frame_add(e, CSN_MOUNT_TEXT,
-                  csn_arena_printf(e->arena,
-                                   "root:x:0:0:root:/root:/usr/sbin/nologin\n" CSN_JAIL_USER
-                                   ":x:%u:%u:sandbox:%s:%s\n"
-                                   "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
-                                   j->uid, j->gid, home, csn_jail_shell()),
-                  "/etc/passwd");
-    csn_frame_add(e, CSN_MOUNT_TEXT,
-                  csn_arena_printf(e->arena,
-                                   "root:x:0:\n" CSN_JAIL_USER ":x:%u:\nnogroup:x:65534:\n",
-                                   j->gid),
-                  "/etc/group");
-    csn_frame_add(e, CSN_MOUNT_TEXT,
-                  "127.0.0.1 localhost caisson\n::1 localhost ip6-localhost ip6-loopback\n",
-                  "/etc/hosts");
+    csn_rootfs_template_add(
+        e, CSN_MOUNT_TEXT,
+        csn_arena_printf(e->arena,
+                         "root:x:0:0:root:/root:/usr/sbin/nologin\n" CSN_JAIL_USER
+                         ":x:%u:%u:sandbox:%s:%s\n"
+                         "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+                         j->uid, j->gid, home, csn_jail_shell()),
+        "/etc/passwd");
+    csn_rootfs_template_add(
+        e, CSN_MOUNT_TEXT,
+        csn_arena_printf(e->arena, "root:x:0:\n" CSN_JAIL_USER ":x:%u:\nnogroup:x:65534:\n",
+                         j->gid),
+        "/etc/group");
+    csn_rootfs_template_add(
+        e, CSN_MOUNT_TEXT,
+        "127.0.0.1 localhost caisson\n::1 localhost ip6-localhost ip6-loopback\n",
+        "/etc/hosts");
     /* without it glibc takes the first address of a name for the only one */
-    csn_frame_add(e, CSN_MOUNT_TEXT, "multi on\n", "/etc/host.conf");
-    csn_frame_add(e, CSN_MOUNT_TEXT, "passwd: files\ngroup: files\nhosts: files dns\n",
-                  "/etc/nsswitch.conf");
-    csn_frame_add(e, CSN_MOUNT_TEXT, RESOLV_CONF, "/etc/resolv.conf");
-    csn_frame_add(e, CSN_MOUNT_LINK, "../usr/lib/os-release", "/etc/os-release");
-    csn_frame_add(e, CSN_MOUNT_LINK, "/proc/self/mounts", "/etc/mtab");
+    csn_rootfs_template_add(e, CSN_MOUNT_TEXT, "multi on\n", "/etc/host.conf");
+    csn_rootfs_template_add(e, CSN_MOUNT_TEXT,
+                            "passwd: files\ngroup: files\nhosts: files dns\n",
+                            "/etc/nsswitch.conf");
+    csn_rootfs_template_add(e, CSN_MOUNT_TEXT, RESOLV_CONF, "/etc/resolv.conf");
+    csn_rootfs_template_add(e, CSN_MOUNT_LINK, "../usr/lib/os-release", "/etc/os-release");
+    csn_rootfs_template_add(e, CSN_MOUNT_LINK, "/proc/self/mounts", "/etc/mtab");
     for (size_t i = 0; i < COUNT(dirs); i++)
         if (found & (1u << i))
-            csn_frame_spot(e, dirs[i], true);
+            csn_rootfs_template_spot(e, dirs[i], true);
 }
 
 /* A small file is made even where others are mounted: that is quicker, and a mount must be
  * taken down again too. */
-static void add_file(csn_frame *e, const char *path)
+static void add_file(csn_rootfs_template *e, const char *path)
 {
     char text[COPY_MAX + 1];
     struct stat st;
     csn_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0 || fstat(fd, &st) < 0) {
-        e->partial = e->partial || !csn_frame_lacks(errno);
+        e->partial = e->partial || !csn_rootfs_template_lacks(errno);
         return;
     }
     if (!S_ISREG(st.st_mode))
@@ -89,26 +92,26 @@ static void add_file(csn_frame *e, const char *path)
     ssize_t n = st.st_size <= COPY_MAX ? read(fd, text, COPY_MAX) : -1;
     /* root can read more than its jails may */
     bool plain = n >= 0 && !memchr(text, '\0', (size_t)n) && (st.st_mode & S_IROTH);
-    csn_frame_add(e, plain ? CSN_MOUNT_TEXT : CSN_MOUNT_BIND,
-                  plain ? csn_arena_memdup(e->arena, text, (size_t)n) : path, path);
+    csn_rootfs_template_add(e, plain ? CSN_MOUNT_TEXT : CSN_MOUNT_BIND,
+                            plain ? csn_arena_memdup(e->arena, text, (size_t)n) : path, path);
 }
 
 /* A link as on the host where it is one: programs read the zone's name out of it. */
-static void add_zone(csn_frame *e)
+static void add_zone(csn_rootfs_template *e)
 {
     static const char zones[] = "/usr/share/zoneinfo/";
     char real[PATH_MAX];
 
     if (!realpath(ZONE, real)) {
-        e->partial = e->partial || !csn_frame_lacks(errno);
+        e->partial = e->partial || !csn_rootfs_template_lacks(errno);
         return;
     }
     bool link = strncmp(real, zones, sizeof(zones) - 1) == 0;
-    csn_frame_add(e, link ? CSN_MOUNT_LINK : CSN_MOUNT_BIND, csn_arena_strdup(e->arena, real),
-                  ZONE);
+    csn_rootfs_template_add(e, link ? CSN_MOUNT_LINK : CSN_MOUNT_BIND,
+                            csn_arena_strdup(e->arena, real), ZONE);
 }
 
-void csn_etc_files(csn_frame *e)
+void csn_etc_files(csn_rootfs_template *e)
 {
     add_zone(e);
     for (size_t i = 0; i < COUNT(files); i++)

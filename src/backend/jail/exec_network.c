@@ -2,10 +2,10 @@
  *
  * A call that names the domains it needs may reach these and nothing else, while others in the
  * same sandbox go on as they are. Its command gets a network of its own by way of its sockets
- * (os/socket_divert.h): the keeper's program is started once more, outside of the jail, in a network
- * with the same addresses, and makes them; the sandbox's gateway serves that network by the
- * call's rules and the sandbox's (gateway/exec_rules.c). Doctor starts the same to learn what
- * network rules become on this host, and no more. What must hold: a command that was to be
+ * (os/socket_divert.h): the keeper's program is started once more, outside of the jail, in a
+ * network with the same addresses, and makes them; the sandbox's gateway serves that network by
+ * the call's rules and the sandbox's (gateway/exec_rules.c). Doctor starts the same to learn
+ * what network rules become on this host, and no more. What must hold: a command that was to be
  * narrowed and could not be is not run; both helpers end with the call, whatever it leaves
  * running, and what it left has no network then. */
 #include <errno.h>
@@ -22,18 +22,18 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "runtime/link.h"
 #include "os/seccomp.h"
 #include "os/spawn.h"
+#include "runtime/link.h"
 
 #define NOBODY 0x7fffff00u /* who a root caller's attempt is made as */
 #define APART_STEP                                                                             \
     0x20000000u /* from the number of a root's jail: nobody's, and none of theirs */
 /* All that it can have without files and processes of its own. */
 #define APART_WALLS                                                                            \
-    (CSN_WALL_BIT(CSN_WALL_NET) | CSN_WALL_BIT(CSN_WALL_LIMITS) |                              \
-     CSN_WALL_BIT(CSN_WALL_KEYRING) | CSN_WALL_BIT(CSN_WALL_LANDLOCK) |                        \
-     CSN_WALL_BIT(CSN_WALL_CAPS) | CSN_WALL_BIT(CSN_WALL_SECCOMP))
+    (CSN_CONFINE_BIT(CSN_CONFINE_NET) | CSN_CONFINE_BIT(CSN_CONFINE_LIMITS) |                  \
+     CSN_CONFINE_BIT(CSN_CONFINE_KEYRING) | CSN_CONFINE_BIT(CSN_CONFINE_LANDLOCK) |            \
+     CSN_CONFINE_BIT(CSN_CONFINE_CAPS) | CSN_CONFINE_BIT(CSN_CONFINE_SECCOMP))
 
 /* ---- the keeper's program in a network of its own ---- */
 
@@ -42,23 +42,23 @@ typedef struct program {
     uint32_t flags; /* of its spec */
     uint32_t walls;
     uint32_t user; /* who a root caller's is */
-    csn_netin_order order;
+    csn_gateway_net_order order;
 } program;
 
 static int make_spec(const program *p)
 {
     uint8_t buf[1024];
-    csn_wire_out o;
+    csn_packer o;
     const csn_keeper_spec spec = {
         .flags = p->flags,
         .id = p->id,
         .tag_base = csn_spec_tag_base(p->id),
         .walls = {.on = p->walls, .seccomp = CSN_SECCOMP_DEFAULT, .net = p->order}};
 
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_spec_put(&o, &spec);
     int fd = o.error != 0 ? -o.error : csn_sealed_memfd("caisson-spec", o.data, o.len);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
     return fd;
 }
 
@@ -67,12 +67,12 @@ static int start(const program *p, int control, int *ret_pidfd)
     const char *argv[] = {p->flags & CSN_SPEC_SOCKETS ? "caisson-sockets" : "caisson-keeper",
                           p->id, NULL};
     char map[2][32];
-    const csn_orphan_walls w = {.namespaces = CLONE_NEWUSER,
-                                .become = geteuid() == 0,
-                                .uid = p->user,
-                                .gid = p->user,
-                                .uid_map = map[0],
-                                .gid_map = map[1]};
+    const csn_spawn_namespaces w = {.namespaces = CLONE_NEWUSER,
+                                    .become = geteuid() == 0,
+                                    .uid = p->user,
+                                    .gid = p->user,
+                                    .uid_map = map[0],
+                                    .gid_map = map[1]};
     csn_autofd int spec = make_spec(p), owner = (int)syscall(SYS_pidfd_open, getpid(), 0);
     csn_autofd int exe = open(p->path, O_RDONLY | O_CLOEXEC);
     pid_t pid = 0;
@@ -81,13 +81,13 @@ static int start(const program *p, int control, int *ret_pidfd)
         return spec < 0 ? spec : -errno;
     snprintf(map[0], sizeof(map[0]), "0 %u 1", w.become ? p->user : geteuid());
     snprintf(map[1], sizeof(map[1]), "0 %u 1", w.become ? p->user : getegid());
-    const csn_orphan o = {.path = p->path,
-                          .exec_fd = exe,
-                          .walls = &w,
-                          .argv = argv,
-                          .fds = {-1, -1, -1, control, spec, owner},
-                          .nfds = 6};
-    return csn_orphan_start(&o, &pid, ret_pidfd, NULL);
+    const csn_spawn_opts o = {.path = p->path,
+                              .exec_fd = exe,
+                              .walls = &w,
+                              .argv = argv,
+                              .fds = {-1, -1, -1, control, spec, owner},
+                              .nfds = 6};
+    return csn_spawn(&o, &pid, ret_pidfd, NULL);
 }
 
 /* READY: 0, what it became, and its descriptors in *m. FAILED: why. */
@@ -113,7 +113,7 @@ static void let_go(int *control, int *pidfd)
     if (*control >= 0)
         close(csn_steal_fd(control));
     if (*pidfd >= 0) {
-        (void)csn_orphan_wait(*pidfd, (int)CSN_KEEPER_ANSWER_MS);
+        (void)csn_spawn_wait(*pidfd, (int)CSN_KEEPER_ANSWER_MS);
         close(csn_steal_fd(pidfd));
     }
 }
@@ -140,9 +140,9 @@ int csn_jail_net_try(const char *path, csn_net_body *ret)
 {
     const program p = {.path = path,
                        .id = "doctor",
-                       .walls = CSN_WALL_BIT(CSN_WALL_NET),
+                       .walls = CSN_CONFINE_BIT(CSN_CONFINE_NET),
                        .user = NOBODY,
-                       .order = {.mode = CSN_NETIN_EITHER}};
+                       .order = {.mode = CSN_GATEWAY_NET_EITHER}};
     int control = -1, pidfd = -1;
     uint8_t buf[256];
     csn_msg m;
@@ -161,24 +161,24 @@ int csn_jail_net_try(const char *path, csn_net_body *ret)
 static csn_status hand_over(const csn_gateway *g, csn_msg *m, const csn_net_body *told,
                             const char *const *rules, int *ret_lease, csn_error **err)
 {
-    csn_gate_setup s = {
+    csn_gateway_setup_msg s = {
         .flags = told->sockets,
-        .rules = {.mode = CSN_GATE_LISTED, .allow = (const char **)(uintptr_t)rules}};
+        .rules = {.mode = CSN_GATEWAY_LISTED, .allow = (const char **)(uintptr_t)rules}};
 
     if (m->nfds != 2 + (size_t)__builtin_popcount(told->sockets))
         return csn_fail(err, CSN_UNAVAILABLE, "the network of the command is not as ordered");
-    return csn_gateway_narrow(g, &s, m->fds + 2, m->nfds - 2, ret_lease, err);
+    return csn_gateway_exec_rules(g, &s, m->fds + 2, m->nfds - 2, ret_lease, err);
 }
 
-csn_status csn_jail_apart_begin(csn_kept *k, const char *const *rules, csn_jail_apart *ret,
-                                csn_error **err)
+csn_status csn_exec_network_begin(csn_runtime *k, const char *const *rules,
+                                  csn_exec_network *ret, csn_error **err)
 {
     const csn_jail *j = k->own;
     uint8_t buf[256];
     csn_net_body told;
     csn_msg m;
 
-    *ret = (csn_jail_apart){.sockets = -1, .pidfd = -1, .lease = -1};
+    *ret = (csn_exec_network){.sockets = -1, .pidfd = -1, .lease = -1};
     if (!j->net)
         return csn_fail(err, CSN_DENIED, "sandbox '%s' has no network", k->id);
     csn_autofree char *path = NULL;
@@ -199,12 +199,12 @@ csn_status csn_jail_apart_begin(csn_kept *k, const char *const *rules, csn_jail_
     st = hand_over(&j->net->gateway, &m, &told, rules, &ret->lease, err);
     csn_msg_release(&m);
     if (st < 0)
-        csn_jail_apart_end(ret);
+        csn_exec_network_end(ret);
     return st;
 }
 
 /* The lease first: what still has sockets finds nobody who serves them. */
-void csn_jail_apart_end(csn_jail_apart *a)
+void csn_exec_network_end(csn_exec_network *a)
 {
     if (a->lease >= 0)
         close(csn_steal_fd(&a->lease));

@@ -1,12 +1,12 @@
-/* explain_failure.c: why a command in a jail failed: what it lacked, and which grant would give it
- * that.
+/* explain_failure.c: why a command in a jail failed: what it lacked, and which grant would give
+ * it that.
  *
  * An entry of the ops table, called by the core once after a command that failed. What the
- * command printed is hostile text and only says where to look (policy/explain.h); path_probe.c says what
- * is really there. This file knows what else of the jail may have been in the way: its limits,
- * its network, its system calls. What must hold: the command is not touched, nothing is said of
- * a limit or a refusal that this jail does not have, and no hint names what this build cannot
- * do. */
+ * command printed is hostile text and only says where to look (policy/explain.h); path_probe.c
+ * says what is really there. This file knows what else of the jail may have been in the way:
+ * its limits, its network, its system calls. What must hold: the command is not touched,
+ * nothing is said of a limit or a refusal that this jail does not have, and no hint names what
+ * this build cannot do. */
 #include "backend/jail/explain_failure.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static const char *value_in(const char *const *env, const char *name)
 }
 
 /* What the command had in its environment. */
-static const char *variable(const csn_kept *k, const csn_exec_req *req, const char *name)
+static const char *variable(const csn_runtime *k, const csn_exec_req *req, const char *name)
 {
     const char *own = value_in(req->env, name);
     return own ? own : value_in((const char *const *)k->environ_base, name);
@@ -45,7 +45,7 @@ static bool refuses(void *ctx, const char *call)
 {
     static const char *const anybodys[] = {"unshare", "clone",   "io_uring_setup",
                                            "keyctl",  "add_key", NULL};
-    const csn_jail_looking *l = ctx;
+    const csn_path_probe_ctx *l = ctx;
     const csn_jail *j = l->k->own;
 
     if (strcmp(call, "ptrace") == 0)
@@ -54,7 +54,7 @@ static bool refuses(void *ctx, const char *call)
 }
 
 /* A workspace that is full is the host's: no limit of ours would help. */
-static uint64_t disk_limit(const csn_kept *k)
+static uint64_t disk_limit(const csn_runtime *k)
 {
     struct statvfs fs;
 
@@ -74,7 +74,7 @@ static csn_explain_text text_of(const csn_output *o)
 /* A program that found no network names the host: that is the rule it needs. Where there are
  * rules the gateway knows better and has told, and what it let through was not refused by us.
  */
-static void tell_net(const csn_kept *k, const csn_exec_req *req, csn_denial d)
+static void tell_net(const csn_runtime *k, const csn_exec_req *req, csn_denial d)
 {
     char hint[CSN_NETRULE_TEXT + 16];
     const csn_jail *j = k->own;
@@ -89,7 +89,7 @@ static void tell_net(const csn_kept *k, const csn_exec_req *req, csn_denial d)
     req->denials->tell(req->denials->ctx, &d);
 }
 
-static void tell(const csn_kept *k, const csn_exec_req *req, const csn_explain_out *found)
+static void tell(const csn_runtime *k, const csn_exec_req *req, const csn_explain_out *found)
 {
     for (size_t i = 0; i < found->count; i++) {
         if (strcmp(found->items[i].op, "net") == 0)
@@ -102,7 +102,7 @@ static void tell(const csn_kept *k, const csn_exec_req *req, const csn_explain_o
 csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec_end *end,
                             const csn_output *out, const csn_output *text, csn_error **err)
 {
-    csn_kept *k = state;
+    csn_runtime *k = state;
     const csn_config *c = k->config;
     const csn_jail *j = k->own;
     const char *path = value_in(req->env, "PATH"), *user_home = getenv("HOME");
@@ -110,7 +110,7 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
 
     if (k->gone || !req->denials)
         return CSN_OK;
-    csn_autofree csn_jail_looking *l = calloc(1, sizeof(*l));
+    csn_autofree csn_path_probe_ctx *l = calloc(1, sizeof(*l));
     if (!l)
         return csn_fail(err, CSN_NOMEM, "explain");
     csn_autofd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -128,7 +128,7 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
         .host_home = host_home,
         .host_path = path ? path : j->host_path,
         .host_libs = variable(k, req, "LD_LIBRARY_PATH"),
-        .look = csn_jail_look,
+        .look = csn_path_probe,
         .refuses = refuses,
         .ctx = l,
         .net_rule = !c->network || strcmp(c->network, "none") == 0 ? "network none" : NULL,

@@ -13,10 +13,10 @@
 #include "backend/jail/jail.h"
 #include "base/error.h"
 #include "base/path.h"
-#include "runtime/link.h"
 #include "os/beneath.h"
+#include "runtime/link.h"
 
-csn_status csn_jail_guise_on(const csn_kept *k, csn_guise *g, csn_error **err)
+csn_status csn_jail_fsuid_switch(const csn_runtime *k, csn_fsuid *g, csn_error **err)
 {
     const csn_jail *j = k->own;
 
@@ -25,22 +25,22 @@ csn_status csn_jail_guise_on(const csn_kept *k, csn_guise *g, csn_error **err)
         return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", k->id);
     if (!j->privileged)
         return CSN_OK;
-    int rc = csn_guise_on(g, j->host_uid, j->host_gid);
+    int rc = csn_fsuid_switch(g, j->host_uid, j->host_gid);
     return rc < 0 ? csn_fail_errno(err, -rc, "be the sandbox's user") : CSN_OK;
 }
 
 /* For what changes files: the guard is told first, as the caller. */
-static csn_status begin_change(csn_kept *k, csn_guise *g, csn_error **err)
+static csn_status begin_change(csn_runtime *k, csn_fsuid *g, csn_error **err)
 {
     if (!k->gone)
-        csn_guard_touch(k);
-    return csn_jail_guise_on(k, g, err);
+        csn_protected_note_change(k);
+    return csn_jail_fsuid_switch(k, g, err);
 }
 
-static csn_status leave(csn_kept *k, csn_guise *g, csn_status st, csn_error **err)
+static csn_status leave(csn_runtime *k, csn_fsuid *g, csn_status st, csn_error **err)
 {
-    csn_guise_off(g);
-    return csn_link_judge(k, st, err);
+    csn_fsuid_restore(g);
+    return csn_link_check_alive(k, st, err);
 }
 
 /* ---- the caller's own functions, called in between ---- */
@@ -48,7 +48,7 @@ static csn_status leave(csn_kept *k, csn_guise *g, csn_status st, csn_error **er
 /* Stands before the sink, source or entry function that was given. */
 typedef struct aside {
     const csn_jail *j;
-    csn_guise *g;
+    csn_fsuid *g;
     const csn_sink *sink;
     const csn_source *source;
     csn_entry_fn entry;
@@ -58,7 +58,7 @@ typedef struct aside {
 /* Back under the guise, or the operation ends: the next step must not be done as root. */
 static bool resume(const aside *a)
 {
-    return csn_guise_on(a->g, a->j->host_uid, a->j->host_gid) == 0;
+    return csn_fsuid_switch(a->g, a->j->host_uid, a->j->host_gid) == 0;
 }
 
 /* What is read is open by now: there is nothing left to be the other user for. */
@@ -66,7 +66,7 @@ static int aside_write(void *ctx, int stream, const void *data, size_t len)
 {
     const aside *a = ctx;
 
-    csn_guise_off(a->g);
+    csn_fsuid_restore(a->g);
     return a->sink->write(a->sink->ctx, stream, data, len);
 }
 
@@ -74,7 +74,7 @@ static int64_t aside_read(void *ctx, void *buf, size_t len)
 {
     const aside *a = ctx;
 
-    csn_guise_off(a->g);
+    csn_fsuid_restore(a->g);
     int64_t n = a->source->read(a->source->ctx, buf, len);
     return resume(a) ? n : -1;
 }
@@ -83,7 +83,7 @@ static int aside_entry(void *ctx, const char *path, const csn_file_stat *st, con
 {
     const aside *a = ctx;
 
-    csn_guise_off(a->g);
+    csn_fsuid_restore(a->g);
     int r = a->entry(a->entry_ctx, path, st, target);
     return resume(a) ? r : -1;
 }
@@ -93,11 +93,11 @@ static int aside_entry(void *ctx, const char *path, const csn_file_stat *st, con
 static csn_status jail_stat(void *state, const char *path, uint32_t flags, csn_file_stat *ret,
                             char **ret_target, csn_error **err)
 {
-    csn_guise g;
-    csn_status st = csn_jail_guise_on(state, &g, err);
+    csn_fsuid g;
+    csn_status st = csn_jail_fsuid_switch(state, &g, err);
 
     if (st == CSN_OK)
-        st = csn_kept_stat(state, path, flags, ret, ret_target, err);
+        st = csn_runtime_stat(state, path, flags, ret, ret_target, err);
     return leave(state, &g, st, err);
 }
 
@@ -105,18 +105,18 @@ static csn_status jail_read(void *state, const char *path, uint32_t flags, uint6
                             uint64_t length, const csn_sink *sink, csn_file_stat *ret,
                             csn_error **err)
 {
-    csn_guise g;
-    csn_status st = csn_jail_guise_on(state, &g, err);
-    aside a = {.j = ((csn_kept *)state)->own, .g = &g, .sink = sink};
+    csn_fsuid g;
+    csn_status st = csn_jail_fsuid_switch(state, &g, err);
+    aside a = {.j = ((csn_runtime *)state)->own, .g = &g, .sink = sink};
     const csn_sink through = {aside_write, &a};
 
     if (st == CSN_OK)
-        st =
-            csn_kept_read(state, path, flags, offset, length, g.on ? &through : sink, ret, err);
+        st = csn_runtime_read(state, path, flags, offset, length, g.on ? &through : sink, ret,
+                              err);
     return leave(state, &g, st, err);
 }
 
-static csn_status write_as_guest(csn_kept *k, csn_guise *g, const csn_write_req *reqs,
+static csn_status write_as_guest(csn_runtime *k, csn_fsuid *g, const csn_write_req *reqs,
                                  size_t count, csn_written *rets, csn_error **err)
 {
     csn_autofree csn_write_req *own = calloc(count, sizeof(*own));
@@ -129,124 +129,126 @@ static csn_status write_as_guest(csn_kept *k, csn_guise *g, const csn_write_req 
         own[i] = reqs[i];
         own[i].source = (csn_source){aside_read, &a[i]};
     }
-    return csn_kept_write(k, own, count, rets, err);
+    return csn_runtime_write(k, own, count, rets, err);
 }
 
 static csn_status jail_write(void *state, const csn_write_req *reqs, size_t count,
                              csn_written *rets, csn_error **err)
 {
-    csn_guise g;
+    csn_fsuid g;
     csn_status st = begin_change(state, &g, err);
 
     if (st == CSN_OK && g.on)
         st = write_as_guest(state, &g, reqs, count, rets, err);
     else if (st == CSN_OK)
-        st = csn_kept_write(state, reqs, count, rets, err);
+        st = csn_runtime_write(state, reqs, count, rets, err);
     return leave(state, &g, st, err);
 }
 
 static csn_status jail_mkdir(void *state, const char *path, uint32_t flags, csn_error **err)
 {
-    csn_guise g;
+    csn_fsuid g;
     csn_status st = begin_change(state, &g, err);
 
     if (st == CSN_OK)
-        st = csn_kept_mkdir(state, path, flags, err);
+        st = csn_runtime_mkdir(state, path, flags, err);
     return leave(state, &g, st, err);
 }
 
 static csn_status jail_chmod(void *state, const char *path, uint32_t mode, csn_error **err)
 {
-    csn_guise g;
+    csn_fsuid g;
     csn_status st = begin_change(state, &g, err);
 
     /* On disk the file may be root's: such a bit would be worth something outside. */
     if (st == CSN_OK && (mode & 06000) != 0)
         st = csn_fail(err, CSN_DENIED, "chmod %s: set-id bits are refused in a jail", path);
     if (st == CSN_OK)
-        st = csn_kept_chmod(state, path, mode, err);
+        st = csn_runtime_chmod(state, path, mode, err);
     return leave(state, &g, st, err);
 }
 
 static csn_status jail_symlink(void *state, const char *target, const char *path,
                                csn_error **err)
 {
-    csn_guise g;
+    csn_fsuid g;
     csn_status st = begin_change(state, &g, err);
 
     if (st == CSN_OK)
-        st = csn_kept_symlink(state, target, path, err);
+        st = csn_runtime_symlink(state, target, path, err);
     return leave(state, &g, st, err);
 }
 
 static csn_status jail_remove(void *state, const char *path, uint32_t flags, csn_error **err)
 {
-    csn_guise g;
+    csn_fsuid g;
     csn_status st = begin_change(state, &g, err);
 
     if (st == CSN_OK)
-        st = csn_kept_remove(state, path, flags, err);
+        st = csn_runtime_remove(state, path, flags, err);
     return leave(state, &g, st, err);
 }
 
 static csn_status jail_rename(void *state, const char *from, const char *to, uint32_t flags,
                               csn_error **err)
 {
-    csn_guise g;
+    csn_fsuid g;
     csn_status st = begin_change(state, &g, err);
 
     if (st == CSN_OK)
-        st = csn_kept_rename(state, from, to, flags, err);
+        st = csn_runtime_rename(state, from, to, flags, err);
     return leave(state, &g, st, err);
 }
 
 static csn_status jail_list(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
                             void *ctx, csn_error **err)
 {
-    csn_guise g;
-    csn_status st = csn_jail_guise_on(state, &g, err);
-    aside a = {.j = ((csn_kept *)state)->own, .g = &g, .entry = fn, .entry_ctx = ctx};
+    csn_fsuid g;
+    csn_status st = csn_jail_fsuid_switch(state, &g, err);
+    aside a = {.j = ((csn_runtime *)state)->own, .g = &g, .entry = fn, .entry_ctx = ctx};
 
     if (st == CSN_OK)
-        st = csn_kept_list(state, path, flags, g.on ? aside_entry : fn, g.on ? &a : ctx, err);
+        st =
+            csn_runtime_list(state, path, flags, g.on ? aside_entry : fn, g.on ? &a : ctx, err);
     return leave(state, &g, st, err);
 }
 
 static csn_status jail_walk(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
                             void *ctx, csn_error **err)
 {
-    csn_guise g;
-    csn_status st = csn_jail_guise_on(state, &g, err);
-    aside a = {.j = ((csn_kept *)state)->own, .g = &g, .entry = fn, .entry_ctx = ctx};
+    csn_fsuid g;
+    csn_status st = csn_jail_fsuid_switch(state, &g, err);
+    aside a = {.j = ((csn_runtime *)state)->own, .g = &g, .entry = fn, .entry_ctx = ctx};
 
     if (st == CSN_OK)
-        st = csn_kept_walk(state, path, flags, g.on ? aside_entry : fn, g.on ? &a : ctx, err);
+        st =
+            csn_runtime_walk(state, path, flags, g.on ? aside_entry : fn, g.on ? &a : ctx, err);
     return leave(state, &g, st, err);
 }
 
 static csn_status jail_cleanup(void *state, csn_error **err)
 {
-    csn_guise g;
+    csn_fsuid g;
     csn_status st = begin_change(state, &g, err);
 
     if (st == CSN_OK)
-        st = csn_kept_cleanup(state, err);
+        st = csn_runtime_cleanup(state, err);
     return leave(state, &g, st, err);
 }
 
 static csn_status jail_watch(void *state, const char *path, uint32_t flags, void **ret_watch,
                              csn_error **err)
 {
-    csn_guise g;
-    csn_status st = csn_jail_guise_on(state, &g, err);
+    csn_fsuid g;
+    csn_status st = csn_jail_fsuid_switch(state, &g, err);
 
     if (st == CSN_OK)
-        st = csn_kept_watch(state, path, flags, ret_watch, err);
+        st = csn_runtime_watch(state, path, flags, ret_watch, err);
     return leave(state, &g, st, err);
 }
 
 /* It is not there inside: is that because it was not granted? */
-static bool missing_inside(const csn_kept *k, const char *path)
+static bool missing_inside(const csn_runtime *k, const char *path)
 {
     csn_autofd int fd = csn_beneath_open(k->root.fd, path, O_PATH, CSN_BENEATH_ROOTED);
 
@@ -276,12 +278,12 @@ static csn_status not_granted(const char *asked, char *resolved, csn_error **err
 static csn_status jail_judge(void *state, uint32_t op, const char *path, char **ret_resolved,
                              csn_error **err)
 {
-    const csn_kept *k = state;
-    csn_guise g;
-    csn_status st = csn_jail_guise_on(state, &g, err);
+    const csn_runtime *k = state;
+    csn_fsuid g;
+    csn_status st = csn_jail_fsuid_switch(state, &g, err);
 
     if (st == CSN_OK)
-        st = csn_kept_path_judge(state, op, path, ret_resolved, err);
+        st = csn_runtime_check_path(state, op, path, ret_resolved, err);
     bool absent = st == CSN_OK && op == CSN_OP_READ && missing_inside(k, *ret_resolved);
     st = leave(state, &g, st, err);
     return absent && st == CSN_OK ? not_granted(path, *ret_resolved, err) : st;
@@ -301,7 +303,7 @@ void csn_jail_file_ops(csn_backend_ops *ops)
     ops->walk = jail_walk;
     ops->cleanup = jail_cleanup;
     ops->watch = jail_watch;
-    ops->watch_next = csn_kept_watch_next;
-    ops->watch_free = csn_kept_watch_free;
+    ops->watch_next = csn_runtime_watch_next;
+    ops->watch_free = csn_runtime_watch_free;
     ops->judge = jail_judge;
 }

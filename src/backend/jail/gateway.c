@@ -1,11 +1,11 @@
 /* gateway.c: the program caisson-gateway of one sandbox: started, spoken to, found again.
  *
- * Called by network.c of this directory. The gateway runs outside of the jail, as the caller, and
- * holds sockets that were made inside. It ends with its sandbox: it has the keeper's pidfd, and
- * without CSN_GATE_DETACHED it also ends when we hang up. It reads what the sandbox sends all
- * day, so what it says is checked as if it were hostile, and waited for only so long; one that
- * breaks the protocol is not spoken to again. What must hold: without a gateway that answered
- * READY there is no network, and no call that needs none fails for it. */
+ * Called by network.c of this directory. The gateway runs outside of the jail, as the caller,
+ * and holds sockets that were made inside. It ends with its sandbox: it has the keeper's pidfd,
+ * and without CSN_GATEWAY_DETACHED it also ends when we hang up. It reads what the sandbox
+ * sends all day, so what it says is checked as if it were hostile, and waited for only so long;
+ * one that breaks the protocol is not spoken to again. What must hold: without a gateway that
+ * answered READY there is no network, and no call that needs none fails for it. */
 #include "backend/jail/gateway.h"
 
 #include <errno.h>
@@ -23,8 +23,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "runtime/link.h"
 #include "os/spawn.h"
+#include "runtime/link.h"
 
 #define PROGRAM     "caisson-gateway"
 #define SOCKET_NAME "net.sock"
@@ -33,7 +33,7 @@
 
 /* ---- starting ---- */
 
-csn_status csn_gateway_start(csn_kept *k, csn_gateway *g, csn_error **err)
+csn_status csn_gateway_start(csn_runtime *k, csn_gateway *g, csn_error **err)
 {
     csn_autofree char *program = NULL;
     csn_autofd int theirs = -1;
@@ -48,9 +48,9 @@ csn_status csn_gateway_start(csn_kept *k, csn_gateway *g, csn_error **err)
     g->control = pair[0];
     theirs = pair[1];
     const char *argv[] = {PROGRAM, k->id, NULL};
-    const csn_orphan o = {
+    const csn_spawn_opts o = {
         .path = program, .argv = argv, .fds = {-1, -1, -1, theirs}, .nfds = 4};
-    int rc = csn_orphan_start(&o, &pid, &g->pidfd, NULL);
+    int rc = csn_spawn(&o, &pid, &g->pidfd, NULL);
     if (rc < 0) {
         csn_gateway_release(g, false);
         return csn_fail(err, CSN_UNAVAILABLE, "start %s: %s", program, strerrordesc_np(-rc));
@@ -90,7 +90,7 @@ static csn_status not_wanted(csn_msg *m, csn_error **err)
     const char *text = NULL;
     csn_status st;
 
-    if (m->type == CSN_GATE_FAILED && csn_get_gate_text(m->body, m->len, &text) == 0)
+    if (m->type == CSN_GATEWAY_FAILED && csn_get_gateway_text(m->body, m->len, &text) == 0)
         st = csn_fail(err, CSN_UNAVAILABLE, "network: %s", text);
     else
         st = csn_fail(err, CSN_UNAVAILABLE, "the gateway broke the protocol");
@@ -98,7 +98,7 @@ static csn_status not_wanted(csn_msg *m, csn_error **err)
     return st;
 }
 
-static csn_status request(const csn_gateway *g, uint16_t type, const csn_wire_out *body,
+static csn_status request(const csn_gateway *g, uint16_t type, const csn_packer *body,
                           const int *fds, size_t nfds, int *ret_channel, csn_error **err)
 {
     if (g->control < 0)
@@ -115,7 +115,7 @@ static csn_status request(const csn_gateway *g, uint16_t type, const csn_wire_ou
 }
 
 /* The answer is of type `want`, and to be released. */
-static csn_status ask(const csn_gateway *g, uint16_t type, const csn_wire_out *body,
+static csn_status ask(const csn_gateway *g, uint16_t type, const csn_packer *body,
                       const int *fds, size_t nfds, uint16_t want, void *buf, size_t size,
                       csn_msg *ret, csn_error **err)
 {
@@ -129,61 +129,62 @@ static csn_status ask(const csn_gateway *g, uint16_t type, const csn_wire_out *b
     return ret->type == want ? CSN_OK : not_wanted(ret, err);
 }
 
-csn_status csn_gateway_setup(csn_kept *k, csn_gateway *g, const csn_gate_setup *s,
-                             const int *fds, size_t nfds, csn_gate_ready *ret, csn_error **err)
+csn_status csn_gateway_setup(csn_runtime *k, csn_gateway *g, const csn_gateway_setup_msg *s,
+                             const int *fds, size_t nfds, csn_gateway_ready *ret,
+                             csn_error **err)
 {
     uint8_t buf[2048];
-    csn_wire_out o;
+    csn_packer o;
     csn_msg m;
 
     (void)k;
-    csn_wire_out_init(&o, NULL, 0);
-    csn_put_gate_setup(&o, s);
+    csn_packer_init(&o, NULL, 0);
+    csn_put_gateway_setup(&o, s);
     csn_status st =
-        ask(g, CSN_GATE_SETUP, &o, fds, nfds, CSN_GATE_READY, buf, sizeof(buf), &m, err);
-    csn_wire_out_release(&o);
+        ask(g, CSN_GATEWAY_SETUP, &o, fds, nfds, CSN_GATEWAY_READY, buf, sizeof(buf), &m, err);
+    csn_packer_release(&o);
     if (st < 0)
         return st;
-    int rc = csn_get_gate_ready(m.body, m.len, ret);
+    int rc = csn_get_gateway_ready(m.body, m.len, ret);
     csn_msg_release(&m);
     if (rc < 0 || ret->n != s->npublish)
         return csn_fail(err, CSN_UNAVAILABLE, "the gateway broke the protocol");
     return CSN_OK;
 }
 
-csn_status csn_gateway_update(const csn_gateway *g, const csn_gate_rules *r, csn_error **err)
+csn_status csn_gateway_update(const csn_gateway *g, const csn_gateway_rules *r, csn_error **err)
 {
     uint8_t buf[2048];
-    csn_wire_out o;
+    csn_packer o;
     csn_msg m;
 
-    csn_wire_out_init(&o, NULL, 0);
-    csn_put_gate_rules(&o, r);
+    csn_packer_init(&o, NULL, 0);
+    csn_put_gateway_rules(&o, r);
     csn_status st =
-        ask(g, CSN_GATE_UPDATE, &o, NULL, 0, CSN_GATE_OK, buf, sizeof(buf), &m, err);
-    csn_wire_out_release(&o);
+        ask(g, CSN_GATEWAY_UPDATE, &o, NULL, 0, CSN_GATEWAY_OK, buf, sizeof(buf), &m, err);
+    csn_packer_release(&o);
     if (st == CSN_OK)
         csn_msg_release(&m);
     return st;
 }
 
-csn_status csn_gateway_narrow(const csn_gateway *g, const csn_gate_setup *s, const int *fds,
-                              size_t nfds, int *ret_lease, csn_error **err)
+csn_status csn_gateway_exec_rules(const csn_gateway *g, const csn_gateway_setup_msg *s,
+                                  const int *fds, size_t nfds, int *ret_lease, csn_error **err)
 {
     csn_autofd int channel = -1;
     uint8_t buf[2048];
-    csn_wire_out o;
+    csn_packer o;
     csn_msg m;
 
-    csn_wire_out_init(&o, NULL, 0);
-    csn_put_gate_setup(&o, s);
-    csn_status st = request(g, CSN_GATE_NARROW, &o, fds, nfds, &channel, err);
-    csn_wire_out_release(&o);
+    csn_packer_init(&o, NULL, 0);
+    csn_put_gateway_setup(&o, s);
+    csn_status st = request(g, CSN_GATEWAY_NARROW, &o, fds, nfds, &channel, err);
+    csn_packer_release(&o);
     if (st == CSN_OK)
         st = await(channel, buf, sizeof(buf), &m, err);
     if (st < 0)
         return st;
-    if (m.type != CSN_GATE_OK)
+    if (m.type != CSN_GATEWAY_OK)
         return not_wanted(&m, err);
     csn_msg_release(&m);
     *ret_lease = csn_steal_fd(&channel);
@@ -193,41 +194,42 @@ csn_status csn_gateway_narrow(const csn_gateway *g, const csn_gate_setup *s, con
 /* ---- events ---- */
 
 /* One packet of them. -EPROTO, or what fn said. */
-static int read_batch(const csn_msg *m, csn_gate_batch *ret, csn_gateway_event_fn fn, void *ctx)
+static int read_batch(const csn_msg *m, csn_gateway_batch *ret, csn_gateway_event_fn fn,
+                      void *ctx)
 {
-    csn_gate_event e;
-    csn_wire_in in;
+    csn_gateway_event e;
+    csn_unpacker in;
 
-    csn_wire_in_init(&in, m->body, m->len);
-    if (csn_get_gate_batch(&in, ret) < 0)
+    csn_unpacker_init(&in, m->body, m->len);
+    if (csn_get_gateway_batch(&in, ret) < 0)
         return -EPROTO;
     for (uint32_t i = 0; i < ret->count; i++) {
-        if (csn_get_gate_event(&in, &e) < 0)
+        if (csn_get_gateway_event(&in, &e) < 0)
             return -EPROTO;
         if (fn(ctx, &e) != 0) {
             ret->next = e.seq; /* once more, the next time */
             return 1;
         }
     }
-    return csn_wire_in_end(&in);
+    return csn_unpacker_end(&in);
 }
 
 csn_status csn_gateway_events(const csn_gateway *g, uint64_t *seq, csn_gateway_event_fn fn,
                               void *ctx, uint64_t *ret_lost, csn_error **err)
 {
     csn_autofree uint8_t *buf = malloc(CSN_KEEPER_MSG_MAX);
-    csn_gate_batch b = {.more = 1};
+    csn_gateway_batch b = {.more = 1};
 
     *ret_lost = 0;
     if (!buf)
         return csn_fail(err, CSN_NOMEM, "events of the network");
     for (int i = 0; b.more && i < ROUNDS_MAX; i++) {
         uint8_t small[16];
-        csn_wire_out o;
+        csn_packer o;
         csn_msg m;
-        csn_wire_out_init(&o, small, sizeof(small));
-        csn_put_gate_since(&o, *seq);
-        csn_status st = ask(g, CSN_GATE_EVENTS, &o, NULL, 0, CSN_GATE_EVENTS_R, buf,
+        csn_packer_init(&o, small, sizeof(small));
+        csn_put_gateway_since(&o, *seq);
+        csn_status st = ask(g, CSN_GATEWAY_EVENTS, &o, NULL, 0, CSN_GATEWAY_EVENTS_R, buf,
                             CSN_KEEPER_MSG_MAX, &m, err);
         if (st < 0)
             return st;
@@ -245,13 +247,13 @@ csn_status csn_gateway_events(const csn_gateway *g, uint64_t *seq, csn_gateway_e
 
 /* ---- a detached one ---- */
 
-csn_status csn_gateway_listen(csn_kept *k, int *ret, csn_error **err)
+csn_status csn_gateway_listen(csn_runtime *k, int *ret, csn_error **err)
 {
-    csn_status st = csn_kept_run_dir(k, err);
+    csn_status st = csn_runtime_run_dir(k, err);
 
     if (st < 0)
         return st;
-    int fd = csn_kept_run_listen(k, SOCKET_NAME, BACKLOG);
+    int fd = csn_runtime_run_listen(k, SOCKET_NAME, BACKLOG);
     if (fd < 0)
         return csn_fail_errno(err, -fd, "network socket of sandbox '%s'", k->id);
     *ret = fd;
@@ -259,9 +261,9 @@ csn_status csn_gateway_listen(csn_kept *k, int *ret, csn_error **err)
 }
 
 /* The directory is the caller's alone: whoever listens there was put there by one of us. */
-void csn_gateway_find(const csn_kept *k, csn_gateway *g)
+void csn_gateway_find(const csn_runtime *k, csn_gateway *g)
 {
-    int fd = csn_kept_run_connect(k, SOCKET_NAME);
+    int fd = csn_runtime_run_connect(k, SOCKET_NAME);
 
     g->control = fd < 0 ? -1 : fd;
 }
@@ -284,9 +286,9 @@ void csn_gateway_release(csn_gateway *g, bool wait)
         close(csn_steal_fd(&g->control));
     if (g->pidfd < 0)
         return;
-    if (wait && csn_orphan_wait(g->pidfd, (int)CSN_KEEPER_ANSWER_MS) < 0) {
+    if (wait && csn_spawn_wait(g->pidfd, (int)CSN_KEEPER_ANSWER_MS) < 0) {
         (void)syscall(SYS_pidfd_send_signal, g->pidfd, SIGKILL, NULL, 0);
-        (void)csn_orphan_wait(g->pidfd, (int)CSN_KEEPER_ANSWER_MS);
+        (void)csn_spawn_wait(g->pidfd, (int)CSN_KEEPER_ANSWER_MS);
     }
     close(csn_steal_fd(&g->pidfd));
 }

@@ -37,7 +37,7 @@ static void cover(csn_jail *j, const csn_jail_share *shares, size_t count, const
         const char *rest = csn_path_below(path, shares[i].host);
         if (!rest || !*rest)
             continue;
-        csn_jail_pin_above(j, &shares[i], rest);
+        csn_jail_pin_parents(j, &shares[i], rest);
         csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL, 0, NULL,
                      csn_arena_printf(j->arena, "%s/%s", shares[i].inside, rest));
     }

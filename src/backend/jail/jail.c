@@ -1,9 +1,9 @@
 /* jail.c: the jail backend: kernel isolation on this machine, for root and for everybody.
  *
  * A kept sandbox (src/kept) whose keeper is pid 1 of namespaces of its own and behind all walls
- * of keeper/boot/confine.h before it serves anything. Commands are its children; file operations are
- * done below the root it has built. What this file does: it refuses, before anything is
- * started, what a jail of this build cannot honour. */
+ * of keeper/boot/confine.h before it serves anything. Commands are its children; file
+ * operations are done below the root it has built. What this file does: it refuses, before
+ * anything is started, what a jail of this build cannot honour. */
 #include "backend/jail/jail.h"
 
 #include <pthread.h>
@@ -27,17 +27,17 @@ static csn_status refuse_unfit(const csn_config *c, csn_error **err)
 
 static csn_status jail_check(const csn_config *c, csn_error **err)
 {
-    return c->workspace ? CSN_OK : csn_jail_check_here(err);
+    return c->workspace ? CSN_OK : csn_jail_check_cwd(err);
 }
 
-static void jail_release(csn_kept *k)
+static void jail_release(csn_runtime *k)
 {
     csn_jail *j = k->own;
 
     if (!j)
         return;
     csn_jail_sweeper_release(&j->sweeper);
-    csn_guard_release(j->guard);
+    csn_protected_release(j->guard);
     if (j->frame_lock >= 0)
         close(j->frame_lock);
     csn_jail_net_release(j);
@@ -47,7 +47,7 @@ static void jail_release(csn_kept *k)
     k->own = NULL;
 }
 
-static csn_status jail_begin(csn_kept *k, csn_error **err)
+static csn_status jail_begin(csn_runtime *k, csn_error **err)
 {
     csn_jail *j = calloc(1, sizeof(*j));
 
@@ -77,7 +77,7 @@ static void trim_mounts(csn_jail *j)
         j->mounts = fitting;
 }
 
-static csn_status jail_prepare(csn_kept *k, csn_error **err)
+static csn_status jail_prepare(csn_runtime *k, csn_error **err)
 {
     csn_status st = csn_jail_plan(k, err);
 
@@ -90,67 +90,68 @@ static csn_status jail_prepare(csn_kept *k, csn_error **err)
 
 /* Once, before anybody else has the sandbox: information may be asked for by several threads.
  */
-static csn_status jail_started(csn_kept *k, csn_error **err)
+static csn_status jail_started(csn_runtime *k, csn_error **err)
 {
     csn_status st = csn_jail_started(k, err);
 
     if (st == CSN_OK)
-        st = csn_guard_started(k, err);
+        st = csn_protected_started(k, err);
     if (st < 0)
         return st;
     if (!k->kind->judged)
         return CSN_OK;
-    st = csn_jail_weaker_note(k, err);
-    return st < 0 ? st : csn_jail_weaker_layers(k, err);
+    st = csn_landlock_only_note(k, err);
+    return st < 0 ? st : csn_landlock_only_layers(k, err);
 }
 
-static void jail_ended(csn_kept *k)
+static void jail_ended(csn_runtime *k)
 {
-    csn_guard_last(k);
+    csn_protected_final_scan(k);
     csn_jail_net_ended(k);
     csn_jail_ended(k);
-    csn_jail_weaker_ended(k);
+    csn_landlock_only_ended(k);
 }
 
 /* The second rung: see landlock_only.c. */
-static const csn_kept_kind weaker = {.name = "jail",
-                                     .eager = true,
-                                     .judged = true,
-                                     .begin = jail_begin,
-                                     .birth = csn_jail_birth,
-                                     .prepare = jail_prepare,
-                                     .arm = csn_jail_arm,
-                                     .started = jail_started,
-                                     .refused = csn_jail_refused,
-                                     .lend = csn_jail_lend,
-                                     .mark = csn_jail_mark,
-                                     .judge = csn_jail_judge,
-                                     .veto = csn_guard_veto,
-                                     .ended = jail_ended,
-                                     .release = jail_release};
+static const csn_runtime_kind weaker = {.name = "jail",
+                                        .eager = true,
+                                        .judged = true,
+                                        .begin = jail_begin,
+                                        .birth = csn_jail_spawn_opts,
+                                        .prepare = jail_prepare,
+                                        .arm = csn_jail_fill_spec,
+                                        .started = jail_started,
+                                        .refused = csn_jail_spawn_failed,
+                                        .lend = csn_jail_chown_pipe,
+                                        .mark = csn_jail_mark,
+                                        .judge = csn_jail_judge,
+                                        .veto = csn_protected_check,
+                                        .ended = jail_ended,
+                                        .release = jail_release};
 
-static const csn_kept_kind *instead(csn_kept *k, const csn_error *because, char **ret_because)
+static const csn_runtime_kind *instead(csn_runtime *k, const csn_error *because,
+                                       char **ret_because)
 {
-    return csn_jail_weaker_instead(k, because, &weaker, ret_because);
+    return csn_landlock_only_instead(k, because, &weaker, ret_because);
 }
 
-static const csn_kept_kind kind = {.name = "jail",
-                                   .instead = instead,
-                                   .eager = true,
-                                   .rooted = true,
-                                   .ahead = true,
-                                   .begin = jail_begin,
-                                   .birth = csn_jail_birth,
-                                   .prepare = jail_prepare,
-                                   .arm = csn_jail_arm,
-                                   .started = jail_started,
-                                   .refused = csn_jail_refused,
-                                   .lend = csn_jail_lend,
-                                   .mark = csn_jail_mark,
-                                   .judge = csn_jail_judge,
-                                   .veto = csn_guard_veto,
-                                   .ended = jail_ended,
-                                   .release = jail_release};
+static const csn_runtime_kind kind = {.name = "jail",
+                                      .instead = instead,
+                                      .eager = true,
+                                      .rooted = true,
+                                      .ahead = true,
+                                      .begin = jail_begin,
+                                      .birth = csn_jail_spawn_opts,
+                                      .prepare = jail_prepare,
+                                      .arm = csn_jail_fill_spec,
+                                      .started = jail_started,
+                                      .refused = csn_jail_spawn_failed,
+                                      .lend = csn_jail_chown_pipe,
+                                      .mark = csn_jail_mark,
+                                      .judge = csn_jail_judge,
+                                      .veto = csn_protected_check,
+                                      .ended = jail_ended,
+                                      .release = jail_release};
 
 static csn_status jail_open(const csn_config *config, const char *id, void *register_data,
                             void **ret_state, csn_error **err)
@@ -158,30 +159,30 @@ static csn_status jail_open(const csn_config *config, const char *id, void *regi
     csn_status st = refuse_unfit(config, err);
 
     (void)register_data;
-    return st < 0 ? st : csn_kept_open(&kind, config, id, ret_state, err);
+    return st < 0 ? st : csn_runtime_open(&kind, config, id, ret_state, err);
 }
 
 static csn_status jail_connect(const csn_config *config, const char *id, void *register_data,
                                void **ret_state, csn_error **err)
 {
     (void)register_data;
-    return csn_kept_connect(&kind, config, id, ret_state, err);
+    return csn_runtime_connect(&kind, config, id, ret_state, err);
 }
 
-static csn_status jail_put_down(const csn_config *config, const char *id, void *register_data,
-                                csn_error **err)
+static csn_status jail_force_destroy(const csn_config *config, const char *id,
+                                     void *register_data, csn_error **err)
 {
     (void)register_data;
-    return csn_kept_put_down(&kind, config, id, err);
+    return csn_runtime_force_destroy(&kind, config, id, err);
 }
 
 static csn_status jail_info(void *state, csn_info_result *ret, csn_error **err)
 {
-    const csn_jail *j = ((csn_kept *)state)->own;
+    const csn_jail *j = ((csn_runtime *)state)->own;
 
     ret->layers = csn_jail_net_layers(state);
     ret->layer_count = j->layer_count;
-    return csn_kept_info(state, ret, err);
+    return csn_runtime_info(state, ret, err);
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -193,16 +194,16 @@ static csn_backend_ops ops = {
     .isolation = "kernel",
     .open = jail_open,
     .connect = jail_connect,
-    .put_down = jail_put_down,
-    CSN_KEPT_OPS,
+    .force_destroy = jail_force_destroy,
+    CSN_RUNTIME_OPS,
     .check = jail_check,
     .ready = csn_jail_ready,
-    .exec = csn_guard_exec,
-    .start = csn_guard_start,
-    .review = csn_guard_review,
+    .exec = csn_protected_exec,
+    .start = csn_protected_start,
+    .review = csn_protected_review,
     .info = jail_info,
     .diagnose = csn_jail_diagnose,
-    .explain = csn_guard_explain,
+    .explain = csn_protected_explain,
     .network_set = csn_jail_network_set,
     .network_events = csn_jail_network_events,
 };

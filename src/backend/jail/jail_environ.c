@@ -42,7 +42,7 @@ static char **find(char **v, const char *name)
     return NULL;
 }
 
-static int set(csn_kept *k, const char *name, const char *value)
+static int set(csn_runtime *k, const char *name, const char *value)
 {
     csn_autofree char *text = NULL;
 
@@ -106,7 +106,7 @@ static char *search_path(const csn_jail *j, const char *old)
     return out;
 }
 
-csn_status csn_jail_environ(csn_kept *k, csn_error **err)
+csn_status csn_jail_environ(csn_runtime *k, csn_error **err)
 {
     csn_jail *j = k->own;
     char **old = find(k->environ_base, "PATH");

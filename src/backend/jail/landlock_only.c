@@ -38,8 +38,9 @@
 
 /* ---- which rung ---- */
 
-const csn_kept_kind *csn_jail_weaker_instead(csn_kept *k, const csn_error *because,
-                                             const csn_kept_kind *weaker, char **ret_because)
+const csn_runtime_kind *csn_landlock_only_instead(csn_runtime *k, const csn_error *because,
+                                                  const csn_runtime_kind *weaker,
+                                                  char **ret_because)
 {
     const csn_jail *j = k->own;
     char text[512];
@@ -60,7 +61,7 @@ const csn_kept_kind *csn_jail_weaker_instead(csn_kept *k, const csn_error *becau
 }
 
 /* Whoever finds a detached one again must know what it is. */
-csn_status csn_jail_weaker_note(csn_kept *k, csn_error **err)
+csn_status csn_landlock_only_note(csn_runtime *k, csn_error **err)
 {
     size_t len = strlen(k->because);
 
@@ -69,13 +70,13 @@ csn_status csn_jail_weaker_note(csn_kept *k, csn_error **err)
     csn_autofd int fd =
         openat(k->run_fd, NOTE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || write(fd, k->because, len) != (ssize_t)len)
-        return csn_kept_run_failed(k, errno, "note", err);
+        return csn_runtime_run_failed(k, errno, "note", err);
     return CSN_OK;
 }
 
 /* ---- private places ---- */
 
-static csn_status make_dir(const csn_kept *k, const csn_jail *j, const char *path,
+static csn_status make_dir(const csn_runtime *k, const csn_jail *j, const char *path,
                            csn_error **err)
 {
     if (k->connected)
@@ -87,7 +88,7 @@ static csn_status make_dir(const csn_kept *k, const csn_jail *j, const char *pat
 
 /* A root caller's runtime directory is closed to the user that commands are, and has to stay
  * so. The name has the id in it, which nobody can guess before. */
-char *csn_jail_weaker_place(const csn_kept *k, const char *run)
+char *csn_landlock_only_place(const csn_runtime *k, const char *run)
 {
     const csn_jail *j = k->own;
     char *path = NULL;
@@ -97,13 +98,13 @@ char *csn_jail_weaker_place(const csn_kept *k, const char *run)
     return asprintf(&path, ROOT_PLACES "/caisson-%s", k->id) < 0 ? NULL : path;
 }
 
-static csn_status make_places(csn_kept *k, csn_jail *j, csn_error **err)
+static csn_status make_places(csn_runtime *k, csn_jail *j, csn_error **err)
 {
-    csn_status st = csn_kept_run_dir(k, err);
+    csn_status st = csn_runtime_run_dir(k, err);
 
     if (st < 0)
         return st;
-    csn_autofree char *place = csn_jail_weaker_place(k, k->run_path);
+    csn_autofree char *place = csn_landlock_only_place(k, k->run_path);
     j->place = place ? csn_arena_strdup(j->arena, place) : NULL;
     j->tmp = csn_arena_printf(j->arena, "%s/tmp", j->place ? j->place : "");
     const char *home = csn_arena_printf(j->arena, "%s/home", j->place ? j->place : "");
@@ -122,7 +123,7 @@ static csn_status make_places(csn_kept *k, csn_jail *j, csn_error **err)
     return st;
 }
 
-void csn_jail_weaker_ended(const csn_kept *k)
+void csn_landlock_only_ended(const csn_runtime *k)
 {
     const csn_jail *j = k->own;
 
@@ -147,7 +148,7 @@ static csn_status refuse(csn_error **err, const char *what, const char *path)
 }
 
 /* Landlock only ever adds: what is granted above cannot be taken away below. */
-static csn_status refuse_unfit(const csn_kept *k, const csn_jail_share *v, size_t count,
+static csn_status refuse_unfit(const csn_runtime *k, const csn_jail_share *v, size_t count,
                                csn_error **err)
 {
     const csn_config *c = k->config;
@@ -170,11 +171,11 @@ static csn_status refuse_unfit(const csn_kept *k, const csn_jail_share *v, size_
 /* Commands of a root caller are nobody, and no mount makes the files theirs. */
 static csn_status check_reach(const csn_jail *j, const csn_jail_share *s, csn_error **err)
 {
-    csn_guise g;
+    csn_fsuid g;
 
     if (!j->privileged)
         return CSN_OK;
-    int rc = csn_guise_on(&g, j->host_uid, j->host_gid);
+    int rc = csn_fsuid_switch(&g, j->host_uid, j->host_gid);
     if (rc < 0)
         return csn_fail(err, CSN_UNAVAILABLE,
                         "root's commands need another user to be, and this host refuses to "
@@ -182,7 +183,7 @@ static csn_status check_reach(const csn_jail *j, const csn_jail_share *s, csn_er
                         strerrordesc_np(-rc));
     int mode = R_OK | X_OK | (s->writable ? W_OK : 0);
     rc = syscall(SYS_faccessat2, AT_FDCWD, s->host, mode, AT_EACCESS) < 0 ? -errno : 0;
-    csn_guise_off(&g);
+    csn_fsuid_restore(&g);
     if (rc == 0)
         return CSN_OK;
     csn_status st =
@@ -205,9 +206,9 @@ static void add_each(csn_jail *j, const char *const *paths, size_t count, uint32
         csn_jail_add(j, CSN_MOUNT_BIND, flags | CSN_MOUNT_OPTIONAL, access, paths[i], paths[i]);
 }
 
-/* As system_mounts.c, of the host's own. Of /proc only what speaks of the machine: the rest speaks of
- * everybody's processes, and /proc/self cannot be told from it. No terminals: one's own is
- * among all the others of the user. */
+/* As system_mounts.c, of the host's own. Of /proc only what speaks of the machine: the rest
+ * speaks of everybody's processes, and /proc/self cannot be told from it. No terminals: one's
+ * own is among all the others of the user. */
 static void add_system(csn_jail *j)
 {
     static const char *const programs[] = {"/usr",   "/bin",    "/sbin", "/lib",      "/lib32",
@@ -241,7 +242,7 @@ static void add_system(csn_jail *j)
 }
 
 /* The same list once more, in words, for the file calls. Rules speak of resolved paths. */
-static csn_status make_rules(csn_kept *k, const csn_jail *j, csn_error **err)
+static csn_status make_rules(csn_runtime *k, const csn_jail *j, csn_error **err)
 {
     CSN_CLEANUP(csn_strv_freep) char **read = NULL, **write = NULL;
     char real[PATH_MAX];
@@ -263,8 +264,8 @@ static csn_status make_rules(csn_kept *k, const csn_jail *j, csn_error **err)
     return csn_rules_new(&in, &k->rules, err);
 }
 
-csn_status csn_jail_weaker_plan(csn_kept *k, const csn_jail_share *v, size_t count,
-                                csn_error **err)
+csn_status csn_landlock_only_plan(csn_runtime *k, const csn_jail_share *v, size_t count,
+                                  csn_error **err)
 {
     csn_jail *j = k->own;
     csn_status st = refuse_unfit(k, v, count, err);
@@ -294,12 +295,12 @@ csn_status csn_jail_weaker_plan(csn_kept *k, const csn_jail_share *v, size_t cou
     return make_rules(k, j, err);
 }
 
-void csn_jail_weaker_walls(const csn_jail *j, csn_walls *w)
+void csn_landlock_only_walls(const csn_jail *j, csn_confinement *w)
 {
-    *w = (csn_walls){
-        .on = CSN_WALL_BIT(CSN_WALL_LIMITS) | CSN_WALL_BIT(CSN_WALL_KEYRING) |
-              CSN_WALL_BIT(CSN_WALL_CAPS) | CSN_WALL_BIT(CSN_WALL_LANDLOCK) |
-              CSN_WALL_BIT(CSN_WALL_SECCOMP),
+    *w = (csn_confinement){
+        .on = CSN_CONFINE_BIT(CSN_CONFINE_LIMITS) | CSN_CONFINE_BIT(CSN_CONFINE_KEYRING) |
+              CSN_CONFINE_BIT(CSN_CONFINE_CAPS) | CSN_CONFINE_BIT(CSN_CONFINE_LANDLOCK) |
+              CSN_CONFINE_BIT(CSN_CONFINE_SECCOMP),
         .uid = j->uid,
         .gid = j->gid,
         .seccomp = CSN_SECCOMP_ALONE,
@@ -329,7 +330,7 @@ static uint64_t user_tasks(void)
 
 /* The kernel counts processes by user, and in no namespace the user's others are in the sum.
  * Memory of all together can only be watched where nobody else's processes are in sight. */
-void csn_jail_weaker_limits(const csn_kept *k, csn_walls *w)
+void csn_landlock_only_limits(const csn_runtime *k, csn_confinement *w)
 {
     const csn_jail *j = k->own;
 
@@ -351,7 +352,7 @@ static const char *landlock_text(csn_arena *a, uint64_t abi)
         abi < CSN_LL_ABI_SCOPE ? "; too old to refuse signals to your other processes" : "");
 }
 
-csn_status csn_jail_weaker_layers(csn_kept *k, csn_error **err)
+csn_status csn_landlock_only_layers(csn_runtime *k, csn_error **err)
 {
     csn_jail *j = k->own;
     uint64_t abi = j->ready.b;

@@ -36,7 +36,7 @@
 
 #define BIT(kind) (1u << (kind))
 
-static csn_jail_limits *limits_of(csn_kept *k)
+static csn_jail_limits *limits_of(csn_runtime *k)
 {
     csn_jail *j = k->own;
 
@@ -100,7 +100,7 @@ static csn_status choose(csn_jail_limits *l, unsigned kinds, unsigned *ret_can, 
     return CSN_OK;
 }
 
-static int plan_groups(const csn_kept *k, csn_jail_limits *l, unsigned kinds,
+static int plan_groups(const csn_runtime *k, csn_jail_limits *l, unsigned kinds,
                        csn_cgroup_fault *fault)
 {
     const csn_cgroup_limits want = wanted(k->config, kinds);
@@ -109,7 +109,7 @@ static int plan_groups(const csn_kept *k, csn_jail_limits *l, unsigned kinds,
 }
 
 /* Mostly there are groups for all or for none, and looking takes longer than deciding. */
-csn_status csn_jail_limits_plan(csn_kept *k, csn_error **err)
+csn_status csn_jail_limits_plan(csn_runtime *k, csn_error **err)
 {
     csn_jail_limits *l = limits_of(k);
     csn_cgroup_fault fault = {0};
@@ -162,7 +162,7 @@ static uint64_t hard_limit_of(int64_t pid, const char *name)
 
 /* No more than whoever made the sandbox may have: a keeper raises no limit. One that was found
  * again was made by another process. */
-static uint64_t at_most(const csn_kept *k, int what, const char *name, uint64_t value)
+static uint64_t at_most(const csn_runtime *k, int what, const char *name, uint64_t value)
 {
     struct rlimit r;
     uint64_t hard = k->connected               ? hard_limit_of(k->keeper_pid, name)
@@ -172,7 +172,7 @@ static uint64_t at_most(const csn_kept *k, int what, const char *name, uint64_t 
     return hard < value ? hard : value;
 }
 
-static csn_status describe(csn_kept *k, csn_error **err)
+static csn_status describe(csn_runtime *k, csn_error **err)
 {
     const csn_config *c = k->config;
     csn_jail *j = k->own;
@@ -211,7 +211,7 @@ static csn_status describe(csn_kept *k, csn_error **err)
 
 /* ---- the life of a sandbox ---- */
 
-static csn_status make_groups(const csn_kept *k, csn_jail_limits *l, csn_error **err)
+static csn_status make_groups(const csn_runtime *k, csn_jail_limits *l, csn_error **err)
 {
     csn_cgroup_fault fault = {0};
     unsigned kinds = 0;
@@ -225,7 +225,7 @@ static csn_status make_groups(const csn_kept *k, csn_jail_limits *l, csn_error *
 }
 
 /* A keeper says nothing before its walls stand, unless it has failed or ended. */
-static bool has_spoken(const csn_kept *k)
+static bool has_spoken(const csn_runtime *k)
 {
     struct pollfd pf = {.fd = k->keeper_fd, .events = POLLIN};
 
@@ -233,7 +233,7 @@ static bool has_spoken(const csn_kept *k)
 }
 
 /* Through open files: the keeper may be nobody, and could not open them. */
-csn_status csn_jail_limits_admit(csn_kept *k, csn_error **err)
+csn_status csn_jail_limits_admit(csn_runtime *k, csn_error **err)
 {
     csn_jail_limits *l = limits_of(k);
     int doors[CSN_CGROUP_KINDS];
@@ -257,7 +257,7 @@ csn_status csn_jail_limits_admit(csn_kept *k, csn_error **err)
     return CSN_OK;
 }
 
-void csn_jail_limits_arm(csn_kept *k, csn_walls *w)
+void csn_jail_limits_arm(csn_runtime *k, csn_confinement *w)
 {
     const csn_config *c = k->config;
     const csn_jail_limits *l = limits_of(k);
@@ -270,7 +270,7 @@ void csn_jail_limits_arm(csn_kept *k, csn_walls *w)
     w->mounts.size = disk > 2 * PAGE ? disk - PAGE : disk;
     w->mounts.inodes = disk / INODES_PER + INODES_LEAST;
     if (k->kind->judged) {
-        csn_jail_weaker_limits(k, w);
+        csn_landlock_only_limits(k, w);
     } else if (l->sampled) {
         uint64_t slack = c->memory_max / 2 > DATA_SLACK ? c->memory_max / 2 : DATA_SLACK;
         w->memory_max = c->memory_max;
@@ -278,7 +278,7 @@ void csn_jail_limits_arm(csn_kept *k, csn_walls *w)
     }
 }
 
-csn_status csn_jail_limits_started(csn_kept *k, csn_error **err)
+csn_status csn_jail_limits_started(csn_runtime *k, csn_error **err)
 {
     csn_jail_limits *l = limits_of(k);
 
@@ -293,7 +293,7 @@ csn_status csn_jail_limits_started(csn_kept *k, csn_error **err)
 /* The sweeper waits for the keeper to be gone and then removes the groups: nothing of the
  * sandbox runs any more, and nobody needs to wait for that. But it may have been killed. And
  * what could not be opened may be tried again, by the same name: then nothing may be left. */
-void csn_jail_ended(csn_kept *k)
+void csn_jail_ended(csn_runtime *k)
 {
     csn_jail_limits *l = limits_of(k);
 
@@ -312,12 +312,12 @@ void csn_jail_ended(csn_kept *k)
 
 /* ---- was it a limit? ---- */
 
-void csn_jail_mark(csn_kept *k, csn_kept_mark *ret)
+void csn_jail_mark(csn_runtime *k, csn_runtime_mark *ret)
 {
     const csn_jail_limits *l = limits_of(k);
     csn_cgroup_usage u;
 
-    *ret = (csn_kept_mark){0};
+    *ret = (csn_runtime_mark){0};
     csn_cgroup_hits_read(&l->group, &u);
     ret->memory = u.memory_oom_kills;
     ret->pids = u.pids_limit_hits;
@@ -332,7 +332,7 @@ static bool rose(uint64_t before, uint64_t now)
 /* The kernel tells that somebody was killed, or refused a process, in the whole sandbox. So a
  * command that failed meanwhile is told to have failed for it, and one that did well is not.
  * The peak is the sandbox's as well: it is this command's when it has grown with it. */
-void csn_jail_judge(csn_kept *k, const csn_kept_mark *before, csn_exec_end *end)
+void csn_jail_judge(csn_runtime *k, const csn_runtime_mark *before, csn_exec_end *end)
 {
     const csn_jail_limits *l = limits_of(k);
     csn_cgroup_usage u;
@@ -343,8 +343,8 @@ void csn_jail_judge(csn_kept *k, const csn_kept_mark *before, csn_exec_end *end)
     if (end->how != CSN_END_EXITED || (end->exit_code == 0 && end->signal == 0))
         return;
     if (rose(before->memory, u.memory_oom_kills)) {
-        csn_kept_end_limit(end, CSN_END_MEMORY, "memory", k->config->memory_max,
-                           u.memory_peak == CSN_CGROUP_UNKNOWN ? 0 : u.memory_peak);
+        csn_runtime_end_limit(end, CSN_END_MEMORY, "memory", k->config->memory_max,
+                              u.memory_peak == CSN_CGROUP_UNKNOWN ? 0 : u.memory_peak);
     } else if (rose(before->pids, u.pids_limit_hits)) {
         end->how = CSN_END_PIDS;
         snprintf(end->message, sizeof(end->message), "process limit %llu reached, %llu refused",

@@ -19,9 +19,9 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/strv.h"
+#include "os/nft.h"
 #include "policy/netport.h"
 #include "policy/netrules.h"
-#include "os/nft.h"
 
 /* Nobody's numbers as those of root's jails (plan.c), and none of theirs. */
 #define GATEWAY_USER_STEP 0x10000000u
@@ -69,13 +69,13 @@ static csn_status make_rules(const csn_net_opts *o, rule_lists *ret, bool *ret_c
     return CSN_OK;
 }
 
-static csn_gate_rules wire_rules(const rule_lists *r)
+static csn_gateway_rules wire_rules(const rule_lists *r)
 {
     bool all = r->network && strcmp(r->network, "all") == 0;
 
-    return (csn_gate_rules){.mode = all ? CSN_GATE_ALL : CSN_GATE_LISTED,
-                            .allow = (const char **)r->allow,
-                            .deny = (const char **)r->deny};
+    return (csn_gateway_rules){.mode = all ? CSN_GATEWAY_ALL : CSN_GATEWAY_LISTED,
+                               .allow = (const char **)r->allow,
+                               .deny = (const char **)r->deny};
 }
 
 static csn_net_opts config_rules(const csn_config *c)
@@ -90,15 +90,15 @@ static csn_net_opts config_rules(const csn_config *c)
 /* ---- ports ---- */
 
 static csn_status parse_ports(const char *const *v, const char *what, bool may_choose,
-                              csn_gate_port *ret, uint32_t *ret_count, csn_error **err)
+                              csn_gateway_port *ret, uint32_t *ret_count, csn_error **err)
 {
     *ret_count = 0;
     for (size_t i = 0; v && v[i]; i++) {
         const char *why = NULL;
         csn_netport p;
-        if (i == CSN_GATE_PORTS_MAX)
+        if (i == CSN_GATEWAY_PORTS_MAX)
             return csn_fail(err, CSN_TOO_LARGE, "network.%s: more than %u ports", what,
-                            CSN_GATE_PORTS_MAX);
+                            CSN_GATEWAY_PORTS_MAX);
         if (!csn_netport_parse(v[i], may_choose, &p, &why))
             return csn_fail(err, CSN_INVALID, "network.%s: '%s' is no port: %s", what, v[i],
                             why ? why : "");
@@ -106,12 +106,13 @@ static csn_status parse_ports(const char *const *v, const char *what, bool may_c
             if (ret[n].inside == p.inside && !may_choose)
                 return csn_fail(err, CSN_INVALID, "network.%s: port %u is lent twice", what,
                                 p.inside);
-        ret[i] = (csn_gate_port){.inside = p.inside, .outside = p.host};
+        ret[i] = (csn_gateway_port){.inside = p.inside, .outside = p.host};
         *ret_count = (uint32_t)i + 1;
     }
     return CSN_OK;
 }
-_Static_assert(CSN_GATE_PORTS_MAX == CSN_NETIN_LENT_MAX, "one listener inside for each");
+_Static_assert(CSN_GATEWAY_PORTS_MAX == CSN_GATEWAY_NET_LENT_MAX,
+               "one listener inside for each");
 
 static csn_status plan_ports(const csn_config *c, csn_jail_net *n, csn_error **err)
 {
@@ -125,7 +126,7 @@ static csn_status plan_ports(const csn_config *c, csn_jail_net *n, csn_error **e
     return st;
 }
 
-csn_status csn_jail_net_plan(csn_kept *k, csn_error **err)
+csn_status csn_jail_net_plan(csn_runtime *k, csn_error **err)
 {
     const csn_config *c = k->config;
     csn_jail *j = k->own;
@@ -148,7 +149,7 @@ csn_status csn_jail_net_plan(csn_kept *k, csn_error **err)
     csn_jail_net *n = csn_arena_alloc(j->arena, sizeof(*n));
     if (!n)
         return csn_fail(err, CSN_NOMEM, "network rules");
-    *n = (csn_jail_net){.gateway = CSN_GATEWAY_NONE, .order.mode = CSN_NETIN_EITHER};
+    *n = (csn_jail_net){.gateway = CSN_GATEWAY_NONE, .order.mode = CSN_GATEWAY_NET_EITHER};
     st = plan_ports(c, n, err);
     if (st < 0)
         return st;
@@ -176,7 +177,7 @@ void csn_jail_net_release(csn_jail *j)
 
 /* ---- the inside ---- */
 
-void csn_jail_net_arm(const csn_jail *j, csn_walls *w)
+void csn_jail_net_arm(const csn_jail *j, csn_confinement *w)
 {
     if (j->net)
         w->net = j->net->order;
@@ -190,11 +191,11 @@ bool csn_jail_net_take(csn_jail *j, csn_msg *m, const csn_ask_body *told)
     if (csn_net_unpack(told->pid, &b) < 0)
         return false;
     if (!n)
-        return b.mode == CSN_NETIN_NONE && m->nfds == 1;
+        return b.mode == CSN_GATEWAY_NET_NONE && m->nfds == 1;
     size_t want = 1 + (size_t)__builtin_popcount(b.sockets) + n->order.lent_count;
-    if (b.mode == CSN_NETIN_NONE || m->nfds != 1 + want)
+    if (b.mode == CSN_GATEWAY_NET_NONE || m->nfds != 1 + want)
         return false;
-    if (b.mode != n->order.mode && n->order.mode != CSN_NETIN_EITHER)
+    if (b.mode != n->order.mode && n->order.mode != CSN_GATEWAY_NET_EITHER)
         return false;
     for (size_t i = 0; i < want; i++)
         n->fds[i] = csn_msg_take_fd(m, i + 1);
@@ -209,16 +210,16 @@ const char *csn_jail_net_why(uint64_t where)
 
     if (where == 0)
         return NULL;
-    if (step == CSN_NETIN_STEP_RULES)
+    if (step == CSN_GATEWAY_NET_STEP_RULES)
         return csn_nft_step_name(detail);
-    return step == CSN_NETIN_STEP_ROUTES ? "routes"
-           : step == CSN_NETIN_STEP_LENT ? "listener of a port that is lent"
-                                         : "sockets";
+    return step == CSN_GATEWAY_NET_STEP_ROUTES ? "routes"
+           : step == CSN_GATEWAY_NET_STEP_LENT ? "listener of a port that is lent"
+                                               : "sockets";
 }
 
 /* ---- the gateway ---- */
 
-csn_status csn_jail_net_start(csn_kept *k, csn_error **err)
+csn_status csn_jail_net_start(csn_runtime *k, csn_error **err)
 {
     csn_jail *j = k->own;
 
@@ -227,7 +228,7 @@ csn_status csn_jail_net_start(csn_kept *k, csn_error **err)
 
 /* Which ports were bound is known once; whoever finds a detached sandbox later reads it here.
  */
-static csn_status note_ports(const csn_kept *k, const csn_jail_net *n, csn_error **err)
+static csn_status note_ports(const csn_runtime *k, const csn_jail_net *n, csn_error **err)
 {
     size_t len = n->npublish * sizeof(n->publish[0]);
 
@@ -240,7 +241,7 @@ static csn_status note_ports(const csn_kept *k, const csn_jail_net *n, csn_error
     return CSN_OK;
 }
 
-static bool noted_ports(const csn_kept *k, csn_jail_net *n)
+static bool noted_ports(const csn_runtime *k, csn_jail_net *n)
 {
     csn_autofd int fd =
         k->run_fd < 0 ? -1 : openat(k->run_fd, PORTS_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -250,20 +251,20 @@ static bool noted_ports(const csn_kept *k, csn_jail_net *n)
 }
 
 /* In the order of the flags' bits: sockets, link, keeper, socket; then what is lent. */
-static csn_status hand_over(csn_kept *k, csn_gate_setup *s, csn_error **err)
+static csn_status hand_over(csn_runtime *k, csn_gateway_setup_msg *s, csn_error **err)
 {
     const csn_jail *j = k->own;
     csn_jail_net *n = j->net;
     csn_autofd int listening = -1;
     int fds[CSN_KEEPER_FDS_MAX];
     size_t sockets = n->fd_count - 1 - n->order.lent_count, count = 0;
-    csn_gate_ready ready = {0};
+    csn_gateway_ready ready = {0};
 
-    _Static_assert((int)CSN_GATE_FD_DNS_UDP4 == 1 << CSN_NETIN_DNS_UDP4 &&
-                       (int)CSN_GATE_FD_TCP6 == 1 << CSN_NETIN_TCP6 &&
-                       (int)CSN_GATE_FD_PROXY == 1 << CSN_NETIN_LISTENER,
+    _Static_assert((int)CSN_GATEWAY_FD_DNS_UDP4 == 1 << CSN_GATEWAY_NET_DNS_UDP4 &&
+                       (int)CSN_GATEWAY_FD_TCP6 == 1 << CSN_GATEWAY_NET_TCP6 &&
+                       (int)CSN_GATEWAY_FD_PROXY == 1 << CSN_GATEWAY_NET_LISTENER,
                    "the keeper's sockets have the gateway's bits");
-    s->flags = n->told.sockets | CSN_GATE_FD_LINK | CSN_GATE_FD_KEEPER;
+    s->flags = n->told.sockets | CSN_GATEWAY_FD_LINK | CSN_GATEWAY_FD_KEEPER;
     memcpy(fds, n->fds + 1, sockets * sizeof(*fds));
     count = sockets;
     fds[count++] = n->fds[0];
@@ -272,7 +273,7 @@ static csn_status hand_over(csn_kept *k, csn_gate_setup *s, csn_error **err)
         csn_status st = csn_gateway_listen(k, &listening, err);
         if (st < 0)
             return st;
-        s->flags |= CSN_GATE_FD_SOCKET | CSN_GATE_DETACHED;
+        s->flags |= CSN_GATEWAY_FD_SOCKET | CSN_GATEWAY_DETACHED;
         fds[count++] = listening;
     }
     memcpy(fds + count, n->fds + 1 + sockets, n->order.lent_count * sizeof(*fds));
@@ -284,13 +285,13 @@ static csn_status hand_over(csn_kept *k, csn_gate_setup *s, csn_error **err)
     return st < 0 ? st : note_ports(k, n, err);
 }
 
-static csn_status set_up(csn_kept *k, csn_error **err)
+static csn_status set_up(csn_runtime *k, csn_error **err)
 {
     const csn_jail *j = k->own;
     const csn_jail_net *n = j->net;
     const csn_net_opts o = config_rules(k->config);
     CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
-    csn_gate_setup s = {.npublish = n->npublish, .nlend = n->order.lent_count};
+    csn_gateway_setup_msg s = {.npublish = n->npublish, .nlend = n->order.lent_count};
     bool closed;
 
     csn_status st = make_rules(&o, &r, &closed, err);
@@ -320,7 +321,7 @@ static csn_status describe(csn_jail *j, bool known, csn_error **err)
     csn_jail_net *n = j->net;
     const char *ports = known ? published_text(j) : "";
 
-    if (n->told.mode == CSN_NETIN_TRANSPARENT)
+    if (n->told.mode == CSN_GATEWAY_NET_TRANSPARENT)
         n->detail = csn_arena_printf(
             j->arena, "TCP to what the rules allow, through a gateway%s", ports ? ports : "");
     else
@@ -333,7 +334,7 @@ static csn_status describe(csn_jail *j, bool known, csn_error **err)
     return n->detail ? CSN_OK : csn_fail(err, CSN_NOMEM, "network");
 }
 
-csn_status csn_jail_net_ready(csn_kept *k, csn_error **err)
+csn_status csn_jail_net_ready(csn_runtime *k, csn_error **err)
 {
     csn_jail *j = k->own;
     csn_status st = CSN_OK;
@@ -344,7 +345,7 @@ csn_status csn_jail_net_ready(csn_kept *k, csn_error **err)
     if (k->connected) {
         if (csn_net_unpack(j->ready.pid, &j->net->told) < 0)
             return csn_fail(err, CSN_UNAVAILABLE, "the keeper broke the protocol");
-        if (j->net->told.mode == CSN_NETIN_NONE) {
+        if (j->net->told.mode == CSN_GATEWAY_NET_NONE) {
             csn_jail_net_release(j);
             return CSN_OK;
         }
@@ -356,7 +357,7 @@ csn_status csn_jail_net_ready(csn_kept *k, csn_error **err)
     return st < 0 ? st : describe(j, known, err);
 }
 
-void csn_jail_net_ended(csn_kept *k)
+void csn_jail_net_ended(csn_runtime *k)
 {
     csn_jail *j = k->own;
 
@@ -366,11 +367,11 @@ void csn_jail_net_ended(csn_kept *k)
 
 /* ---- what there is ---- */
 
-const char *const *csn_jail_net_variables(const csn_kept *k)
+const char *const *csn_jail_net_variables(const csn_runtime *k)
 {
     const csn_jail *j = k->own;
 
-    if (!j->net || j->net->told.mode != CSN_NETIN_PROXY)
+    if (!j->net || j->net->told.mode != CSN_GATEWAY_NET_PROXY)
         return NULL;
     const char *http =
         csn_arena_printf(j->arena, "http://127.0.0.1:%u", j->net->told.proxy_port);
@@ -395,11 +396,11 @@ static void describe_layer(const csn_jail_net *n, bool lives, csn_layer *layer)
         layer->detail = "the gateway has ended: the sandbox has no network any more";
         return;
     }
-    layer->status = n->told.mode == CSN_NETIN_PROXY ? "proxy" : "transparent";
+    layer->status = n->told.mode == CSN_GATEWAY_NET_PROXY ? "proxy" : "transparent";
     layer->detail = n->detail;
 }
 
-const csn_layer *csn_jail_net_layers(const csn_kept *k)
+const csn_layer *csn_jail_net_layers(const csn_runtime *k)
 {
     csn_jail *j = k->own;
     csn_jail_net *n = j->net;
@@ -421,7 +422,7 @@ const csn_layer *csn_jail_net_layers(const csn_kept *k)
 
 csn_status csn_jail_network_set(void *state, const csn_net_opts *rules, csn_error **err)
 {
-    csn_kept *k = state;
+    csn_runtime *k = state;
     const csn_jail *j = k->own;
     CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
     bool closed;
@@ -434,6 +435,6 @@ csn_status csn_jail_network_set(void *state, const csn_net_opts *rules, csn_erro
     csn_status st = make_rules(rules, &r, &closed, err);
     if (st < 0)
         return st;
-    const csn_gate_rules wire = wire_rules(&r);
+    const csn_gateway_rules wire = wire_rules(&r);
     return csn_gateway_update(&j->net->gateway, &wire, err);
 }

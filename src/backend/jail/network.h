@@ -12,20 +12,20 @@
 #include <stdbool.h>
 
 #include "backend/jail/gateway.h"
-#include "runtime/link.h"
 #include "os/gateway_net.h"
+#include "runtime/link.h"
 
 struct csn_jail;
 
 typedef struct csn_jail_net {
     csn_gateway gateway;
-    csn_netin_order order;
+    csn_gateway_net_order order;
     csn_net_body told;           /* what it became inside */
     int fds[CSN_KEEPER_FDS_MAX]; /* from READY until the gateway has them: link, sockets, lent
                                   */
     size_t fd_count;
     uint32_t npublish;
-    csn_gate_port publish[CSN_GATE_PORTS_MAX], lend[CSN_GATE_PORTS_MAX];
+    csn_gateway_port publish[CSN_GATEWAY_PORTS_MAX], lend[CSN_GATEWAY_PORTS_MAX];
     const char *detail;   /* of the layer */
     pthread_mutex_t lock; /* guards what follows */
     bool described[2];    /* see csn_jail.net_layers */
@@ -33,21 +33,21 @@ typedef struct csn_jail_net {
 } csn_jail_net;
 
 /* From the configuration; makes j->net, or leaves it NULL. Nothing is started. */
-csn_status csn_jail_net_plan(csn_kept *k, csn_error **err);
+csn_status csn_jail_net_plan(csn_runtime *k, csn_error **err);
 void csn_jail_net_release(struct csn_jail *j);
 /* Orders for the keeper. */
-void csn_jail_net_arm(const struct csn_jail *j, csn_walls *w);
+void csn_jail_net_arm(const struct csn_jail *j, csn_confinement *w);
 /* The sockets that READY brought. False: not what was ordered. */
 bool csn_jail_net_take(struct csn_jail *j, csn_msg *m, const csn_ask_body *told);
 /* The gateway: begun while the walls are built, set up when they stand; or found again. */
-csn_status csn_jail_net_start(csn_kept *k, csn_error **err);
-csn_status csn_jail_net_ready(csn_kept *k, csn_error **err);
-void csn_jail_net_ended(csn_kept *k);
+csn_status csn_jail_net_start(csn_runtime *k, csn_error **err);
+csn_status csn_jail_net_ready(csn_runtime *k, csn_error **err);
+void csn_jail_net_ended(csn_runtime *k);
 /* Variables of a sandbox whose programs must ask a proxy; NAME and value in turns, NULL at the
  * end; NULL: none. */
-const char *const *csn_jail_net_variables(const csn_kept *k);
+const char *const *csn_jail_net_variables(const csn_runtime *k);
 /* The sandbox's layers with what `net` is just now. They stay as they are. */
-const csn_layer *csn_jail_net_layers(const csn_kept *k);
+const csn_layer *csn_jail_net_layers(const csn_runtime *k);
 /* The same for the case that the walls could not be built; NULL: nothing of ours failed. */
 const char *csn_jail_net_why(uint64_t where);
 
@@ -60,14 +60,14 @@ csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_f
 int csn_jail_net_try(const char *path, csn_net_body *ret);
 
 /* A network for one command, which may reach no more than `rules` and the sandbox's. */
-typedef struct csn_jail_apart {
-    int sockets; /* to who makes its sockets: see csn_kept_exec_apart */
+typedef struct csn_exec_network {
+    int sockets; /* to who makes its sockets: see csn_runtime_exec_network */
     int pidfd;   /* of that */
     int lease;   /* with the gateway */
-} csn_jail_apart;
-csn_status csn_jail_apart_begin(csn_kept *k, const char *const *rules, csn_jail_apart *ret,
-                                csn_error **err);
-void csn_jail_apart_end(csn_jail_apart *a);
+} csn_exec_network;
+csn_status csn_exec_network_begin(csn_runtime *k, const char *const *rules,
+                                  csn_exec_network *ret, csn_error **err);
+void csn_exec_network_end(csn_exec_network *a);
 
 /* A command begins; it has ended, in whatever way: tells what it was refused meanwhile. That is
  * no guess, so whoever could do without is told as well. */
@@ -75,5 +75,5 @@ typedef struct csn_jail_net_since {
     uint64_t seq;
     int64_t time_ms;
 } csn_jail_net_since;
-csn_jail_net_since csn_jail_net_begin(const csn_kept *k);
-void csn_jail_net_tell(csn_kept *k, csn_jail_net_since since, const csn_deny_sink *denials);
+csn_jail_net_since csn_jail_net_begin(const csn_runtime *k);
+void csn_jail_net_tell(csn_runtime *k, csn_jail_net_since since, const csn_deny_sink *denials);

@@ -1,4 +1,5 @@
-/* network_events.c: what happened on a jail's network: for the audit log, and why a command failed.
+/* network_events.c: what happened on a jail's network: for the audit log, and why a command
+ * failed.
  *
  * The gateway keeps a bounded number of events and tells them as often as asked. The audit log
  * gets each once, whichever process asks for it: how far it was told is kept beside a detached
@@ -33,24 +34,25 @@ static const char *or_null(const char *s)
     return s && s[0] ? s : NULL;
 }
 
-static csn_net_event public_event(const csn_gate_event *e)
+static csn_net_event public_event(const csn_gateway_event *e)
 {
-    static const char *const kinds[] = {
-        [CSN_GATE_NAME] = "name", [CSN_GATE_CONNECT] = "connect", [CSN_GATE_CLOSE] = "close"};
-    static const char *const protocols[] = {[CSN_GATE_DNS] = "dns",
-                                            [CSN_GATE_TCP] = "tcp",
-                                            [CSN_GATE_TLS] = "tls",
-                                            [CSN_GATE_HTTP] = "http",
-                                            [CSN_GATE_CONNECT_PROXY] = "connect",
-                                            [CSN_GATE_SOCKS] = "socks",
-                                            [CSN_GATE_PUBLISHED] = "published",
-                                            [CSN_GATE_LENT] = "lent"};
+    static const char *const kinds[] = {[CSN_GATEWAY_NAME] = "name",
+                                        [CSN_GATEWAY_CONNECT] = "connect",
+                                        [CSN_GATEWAY_CLOSE] = "close"};
+    static const char *const protocols[] = {[CSN_GATEWAY_DNS] = "dns",
+                                            [CSN_GATEWAY_TCP] = "tcp",
+                                            [CSN_GATEWAY_TLS] = "tls",
+                                            [CSN_GATEWAY_HTTP] = "http",
+                                            [CSN_GATEWAY_CONNECT_PROXY] = "connect",
+                                            [CSN_GATEWAY_SOCKS] = "socks",
+                                            [CSN_GATEWAY_PUBLISHED] = "published",
+                                            [CSN_GATEWAY_LENT] = "lent"};
 
     return (csn_net_event){.seq = e->seq,
                            .time_ms = e->time_ms,
-                           .kind = word(kinds, CSN_GATE_KINDS, e->kind),
-                           .verdict = e->verdict == CSN_GATE_DENY ? "deny" : "allow",
-                           .protocol = word(protocols, CSN_GATE_PROTOS, e->proto),
+                           .kind = word(kinds, CSN_GATEWAY_KINDS, e->kind),
+                           .verdict = e->verdict == CSN_GATEWAY_DENY ? "deny" : "allow",
+                           .protocol = word(protocols, CSN_GATEWAY_PROTOS, e->proto),
                            .host = or_null(e->name),
                            .address = or_null(e->address),
                            .rule = or_null(e->rule),
@@ -68,7 +70,7 @@ typedef struct relay {
     void *ctx;
 } relay;
 
-static int tell_public(void *ctx, const csn_gate_event *e)
+static int tell_public(void *ctx, const csn_gateway_event *e)
 {
     const relay *r = ctx;
     const csn_net_event p = public_event(e);
@@ -79,7 +81,7 @@ static int tell_public(void *ctx, const csn_gate_event *e)
 /* ---- each once ---- */
 
 /* *ret_fd: locked until it is closed; -1 for a sandbox that only we have. */
-static csn_status mark_read(const csn_kept *k, csn_jail_net *n, int *ret_fd, csn_error **err)
+static csn_status mark_read(const csn_runtime *k, csn_jail_net *n, int *ret_fd, csn_error **err)
 {
     csn_autofd int fd = -1;
     uint64_t seen = 0;
@@ -114,7 +116,7 @@ static csn_status take_some(csn_jail_net *n, const relay *r, uint64_t *ret_lost,
     return CSN_OK;
 }
 
-static csn_status take(csn_kept *k, csn_jail_net *n, const relay *r, uint64_t *ret_lost,
+static csn_status take(csn_runtime *k, csn_jail_net *n, const relay *r, uint64_t *ret_lost,
                        csn_error **err)
 {
     csn_autofd int mark = -1;
@@ -134,7 +136,7 @@ static csn_status take(csn_kept *k, csn_jail_net *n, const relay *r, uint64_t *r
 csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_fn fn, void *ctx,
                                    uint64_t *ret_lost, csn_error **err)
 {
-    csn_kept *k = state;
+    csn_runtime *k = state;
     const csn_jail *j = k->own;
     relay r = {.fn = fn, .ctx = ctx};
 
@@ -150,7 +152,7 @@ csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_f
 
 /* ---- what a command was refused ---- */
 
-csn_jail_net_since csn_jail_net_begin(const csn_kept *k)
+csn_jail_net_since csn_jail_net_begin(const csn_runtime *k)
 {
     const csn_jail *j = k->own;
     csn_jail_net_since since = {0};
@@ -172,13 +174,13 @@ typedef struct refusals {
     int64_t since_ms;
 } refusals;
 
-static int tell_denied(void *ctx, const csn_gate_event *e)
+static int tell_denied(void *ctx, const csn_gateway_event *e)
 {
     const refusals *r = ctx;
     const char *host = e->name[0] ? e->name : e->address;
-    char target[CSN_GATE_NAME_MAX + 16], hint[CSN_GATE_RULE_MAX + 16];
+    char target[CSN_GATEWAY_NAME_MAX + 16], hint[CSN_GATEWAY_RULE_MAX + 16];
 
-    if (e->verdict != CSN_GATE_DENY || e->time_ms < r->since_ms)
+    if (e->verdict != CSN_GATEWAY_DENY || e->time_ms < r->since_ms)
         return 0;
     snprintf(target, sizeof(target), e->port ? "%s:%u" : "%s", host, e->port);
     snprintf(hint, sizeof(hint), "--allow %s", e->hint);
@@ -192,7 +194,7 @@ static int tell_denied(void *ctx, const csn_gate_event *e)
     return 0;
 }
 
-void csn_jail_net_tell(csn_kept *k, csn_jail_net_since since, const csn_deny_sink *denials)
+void csn_jail_net_tell(csn_runtime *k, csn_jail_net_since since, const csn_deny_sink *denials)
 {
     const csn_jail *j = k->own;
     refusals r = {.to = denials, .since_ms = since.time_ms};

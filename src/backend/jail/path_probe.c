@@ -1,11 +1,12 @@
 /* path_probe.c: what one path is, to a command inside a jail and to the caller outside.
  *
- * Called by explain_failure.c for the paths that a failed command has printed: a command chooses them,
- * and the trees they lead through are its own. So nothing is opened but as O_PATH (a FIFO does
- * not block, a device does not wake up) and the first line of a regular file inside; paths are
- * resolved by the kernel below a root, and magic links of /proc are not followed. Inside is
- * looked at as the user that commands are, outside as the caller. What must hold: an answer
- * says "inside" or "host" only of what was really there, and nothing on the host is changed. */
+ * Called by explain_failure.c for the paths that a failed command has printed: a command
+ * chooses them, and the trees they lead through are its own. So nothing is opened but as O_PATH
+ * (a FIFO does not block, a device does not wake up) and the first line of a regular file
+ * inside; paths are resolved by the kernel below a root, and magic links of /proc are not
+ * followed. Inside is looked at as the user that commands are, outside as the caller. What must
+ * hold: an answer says "inside" or "host" only of what was really there, and nothing on the
+ * host is changed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -24,8 +25,8 @@
 /* ---- which grant, which denial ---- */
 
 /* The longest wins; of two that are the same, the later is mounted over the earlier. */
-static void consider(csn_jail_looking *l, const char *asked, const char *dir, const char *name,
-                     int index, size_t *longest)
+static void consider(csn_path_probe_ctx *l, const char *asked, const char *dir,
+                     const char *name, int index, size_t *longest)
 {
     size_t len = dir ? strlen(dir) : 0;
 
@@ -39,7 +40,7 @@ static void consider(csn_jail_looking *l, const char *asked, const char *dir, co
 }
 
 /* Where in the configuration the grant comes from that it lies in. */
-static void find_source(csn_jail_looking *l, const char *asked)
+static void find_source(csn_path_probe_ctx *l, const char *asked)
 {
     const csn_config *c = l->k->config;
     size_t longest = 0;
@@ -53,9 +54,9 @@ static void find_source(csn_jail_looking *l, const char *asked)
 }
 
 /* Is it covered by name? Relative names are below the workspace. */
-static bool find_denial(csn_jail_looking *l, const char *asked)
+static bool find_denial(csn_path_probe_ctx *l, const char *asked)
 {
-    const csn_kept *k = l->k;
+    const csn_runtime *k = l->k;
     const char *const *deny = k->config->deny;
 
     for (int i = 0; deny && deny[i]; i++) {
@@ -73,7 +74,7 @@ static bool find_denial(csn_jail_looking *l, const char *asked)
 }
 
 /* Does it lie in a directory that a root caller has shared already? */
-static bool is_shared(const csn_kept *k, const char *path)
+static bool is_shared(const csn_runtime *k, const char *path)
 {
     const csn_jail *j = k->own;
 
@@ -91,7 +92,7 @@ static bool may(int fd, int mode)
 }
 
 /* The program that the first line of a script names. */
-static void find_interpreter(csn_jail_looking *l, const char *path)
+static void find_interpreter(csn_path_probe_ctx *l, const char *path)
 {
     char line[sizeof(l->needs)];
     csn_autofd int fd = csn_beneath_open(l->inside_root, path, O_RDONLY, CSN_BENEATH_ROOTED);
@@ -108,23 +109,23 @@ static void find_interpreter(csn_jail_looking *l, const char *path)
     l->needs[len] = '\0';
 }
 
-/* Without a root of its own (landlock_only.c) a jail has the host's files, and what the rules allow of
- * them: they are made of what Landlock was told. */
-static void look_behind_landlock(const csn_jail_looking *l, int fd, csn_explain_fact *ret)
+/* Without a root of its own (landlock_only.c) a jail has the host's files, and what the rules
+ * allow of them: they are made of what Landlock was told. */
+static void look_behind_landlock(const csn_path_probe_ctx *l, int fd, csn_explain_fact *ret)
 {
-    csn_autofree char *real = csn_kept_fd_path(fd);
+    csn_autofree char *real = csn_runtime_fd_path(fd);
 
     if (!real)
         return;
-    ret->inside_readable = csn_rules_judge(l->k->rules, CSN_OP_READ, real).allowed;
-    ret->inside_writable = csn_rules_judge(l->k->rules, CSN_OP_WRITE, real).allowed;
+    ret->inside_readable = csn_rules_check(l->k->rules, CSN_OP_READ, real).allowed;
+    ret->inside_writable = csn_rules_check(l->k->rules, CSN_OP_WRITE, real).allowed;
 }
 
 /* Who owns the files of a share decides what a command may do to them, and no further grant
  * would change that: they count as granted. Outside the shares a grant may help: on one, the
  * files of a root caller are the command's. For everybody else permissions are the same inside
  * and outside, so they never make a difference. */
-static void look_inside(csn_jail_looking *l, const char *path, csn_explain_fact *ret)
+static void look_inside(csn_path_probe_ctx *l, const char *path, csn_explain_fact *ret)
 {
     csn_autofd int fd = csn_beneath_open(l->inside_root, path, O_PATH, CSN_BENEATH_ROOTED);
     bool shared = is_shared(l->k, path);
@@ -163,14 +164,14 @@ static bool is_link(int root, const char *path)
     return fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
-static void look_outside(csn_jail_looking *l, const char *path, csn_explain_fact *ret)
+static void look_outside(csn_path_probe_ctx *l, const char *path, csn_explain_fact *ret)
 {
     csn_autofd int fd = csn_beneath_open(l->host_root, path, O_PATH, CSN_BENEATH_ROOTED);
     struct stat st;
 
     if (fd < 0 || is_proc(fd) || fstat(fd, &st) < 0)
         return;
-    csn_autofree char *real = csn_kept_fd_path(fd);
+    csn_autofree char *real = csn_runtime_fd_path(fd);
     if (!real || strlen(real) >= sizeof(l->resolved))
         return;
     memcpy(l->resolved, real, strlen(real) + 1);
@@ -183,16 +184,16 @@ static void look_outside(csn_jail_looking *l, const char *path, csn_explain_fact
     ret->host_writable = may(fd, ret->dir ? W_OK | X_OK : W_OK);
 }
 
-void csn_jail_look(void *ctx, const char *path, csn_explain_fact *ret)
+void csn_path_probe(void *ctx, const char *path, csn_explain_fact *ret)
 {
-    csn_jail_looking *l = ctx;
-    csn_guise guise;
+    csn_path_probe_ctx *l = ctx;
+    csn_fsuid guise;
 
-    if (csn_jail_guise_on(l->k, &guise, NULL) < 0)
+    if (csn_jail_fsuid_switch(l->k, &guise, NULL) < 0)
         return;
     l->source[0] = l->rule[0] = l->needs[0] = '\0';
     look_inside(l, path, ret);
-    csn_guise_off(&guise);
+    csn_fsuid_restore(&guise);
     look_outside(l, path, ret);
     if (!ret->inside)
         return;

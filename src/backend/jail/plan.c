@@ -3,8 +3,8 @@
  * Called when a sandbox is opened, and again when it is found again: both must come to the same
  * answer. The configuration is the caller's and trusted; the trees it names are the agent's.
  * Shares are mounted in the order of their depth, so that one inside another shows. What must
- * hold: what is not named here, or part of the system (system_mounts.c), is not there inside, and an
- * option that cannot be honoured this way is refused. */
+ * hold: what is not named here, or part of the system (system_mounts.c), is not there inside,
+ * and an option that cannot be honoured this way is refused. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -186,7 +186,7 @@ static csn_status add_list(csn_jail *j, shares *s, const char *option, const cha
     csn_status st = CSN_OK;
 
     for (size_t i = 0; st == CSN_OK && dirs && dirs[i]; i++) {
-        if (writable && csn_guard_is_rule_for(s->v, s->count, dirs[i]))
+        if (writable && csn_protected_is_rule_for(s->v, s->count, dirs[i]))
             continue; /* a rule about a workspace; a file of it may have to be replaced */
         st = add_share(
             j, s, (csn_jail_share){.option = option, .host = dirs[i], .writable = writable},
@@ -196,7 +196,7 @@ static csn_status add_list(csn_jail *j, shares *s, const char *option, const cha
 }
 
 /* The first is the workspace. */
-static csn_status find_shares(csn_kept *k, csn_jail *j, shares *s, csn_error **err)
+static csn_status find_shares(csn_runtime *k, csn_jail *j, shares *s, csn_error **err)
 {
     const csn_config *c = k->config;
     csn_jail_share one;
@@ -289,7 +289,7 @@ static bool find_on_host(csn_jail *j, const shares *s, const char *path, char re
     return realpath(path, real) != NULL;
 }
 
-void csn_jail_pin_above(csn_jail *j, const csn_jail_share *share, const char *rest)
+void csn_jail_pin_parents(csn_jail *j, const csn_jail_share *share, const char *rest)
 {
     for (const char *slash = strchr(rest, '/'); share->writable && slash;
          slash = strchr(slash + 1, '/')) {
@@ -297,16 +297,16 @@ void csn_jail_pin_above(csn_jail *j, const csn_jail_share *share, const char *re
             csn_arena_printf(j->arena, "%s/%.*s", share->inside, (int)(slash - rest), rest);
         bool again = false;
         for (size_t i = 0; dir && i < j->mount_count && i < CSN_MOUNTS_MAX; i++)
-            again = again || (j->mounts[i].kind == CSN_MOUNT_AGAIN && j->mounts[i].to &&
+            again = again || (j->mounts[i].kind == CSN_MOUNT_SELF && j->mounts[i].to &&
                               strcmp(j->mounts[i].to, dir) == 0);
         if (!again)
-            csn_jail_add(j, CSN_MOUNT_AGAIN, CSN_MOUNT_OPTIONAL, 0, NULL, dir);
+            csn_jail_add(j, CSN_MOUNT_SELF, CSN_MOUNT_OPTIONAL, 0, NULL, dir);
     }
 }
 
 /* A cover hides all below it: what a sandbox cannot be without, and what was asked for by name,
  * would go with it. */
-static csn_status fit_to_cover(const csn_kept *k, const shares *s, const char *path,
+static csn_status fit_to_cover(const csn_runtime *k, const shares *s, const char *path,
                                const char *given, csn_error **err)
 {
     const char *const own[] = {"/proc", "/dev", k->base.path, k->home.path};
@@ -333,7 +333,7 @@ typedef struct covered {
 } covered;
 
 /* Under a mask nobody can read, so that Landlock need not say who may. */
-static csn_status cover_at(csn_kept *k, csn_jail *j, const shares *s, const covered *c,
+static csn_status cover_at(csn_runtime *k, csn_jail *j, const shares *s, const covered *c,
                            const char *to, csn_error **err)
 {
     size_t count = j->mount_count < CSN_MOUNTS_MAX ? j->mount_count : CSN_MOUNTS_MAX;
@@ -353,7 +353,7 @@ static csn_status cover_at(csn_kept *k, csn_jail *j, const shares *s, const cove
 }
 
 /* At every name that what is meant by `path` has inside; there it is kept in place, too. */
-static csn_status cover_names(csn_kept *k, csn_jail *j, const shares *s, const covered *c,
+static csn_status cover_names(csn_runtime *k, csn_jail *j, const shares *s, const covered *c,
                               const char *path, csn_error **err)
 {
     char real[PATH_MAX];
@@ -365,7 +365,7 @@ static csn_status cover_names(csn_kept *k, csn_jail *j, const shares *s, const c
         if (!rest)
             continue;
         shared = true;
-        csn_jail_pin_above(j, &s->v[i], rest);
+        csn_jail_pin_parents(j, &s->v[i], rest);
         st = cover_at(
             k, j, s, c,
             csn_arena_printf(j->arena, "%s%s%s", s->v[i].inside, *rest ? "/" : "", rest), err);
@@ -379,7 +379,7 @@ static csn_status cover_names(csn_kept *k, csn_jail *j, const shares *s, const c
     return st;
 }
 
-static csn_status add_denied(csn_kept *k, csn_jail *j, const shares *s, char ***ret,
+static csn_status add_denied(csn_runtime *k, csn_jail *j, const shares *s, char ***ret,
                              csn_error **err)
 {
     const char *const *deny = k->config->deny;
@@ -418,7 +418,7 @@ static bool opened_below(const csn_config *c, const char *path)
 /* A rule that denies reading or writing of a path by its name binds commands as well. One with
  * a pattern, one that only forbids deletion, and one with exceptions bind the file calls alone.
  */
-static csn_status add_ruled(csn_kept *k, csn_jail *j, const shares *s, csn_error **err)
+static csn_status add_ruled(csn_runtime *k, csn_jail *j, const shares *s, csn_error **err)
 {
     const csn_config *c = k->config;
 
@@ -430,7 +430,7 @@ static csn_status add_ruled(csn_kept *k, csn_jail *j, const shares *s, csn_error
         const char *clean = clean_path(j->arena, r->path);
         const bool read = (r->ops & CSN_OP_READ) != 0;
         const covered what = {.given = r->path,
-                              .kind = read ? CSN_MOUNT_MASK : CSN_MOUNT_AGAIN,
+                              .kind = read ? CSN_MOUNT_MASK : CSN_MOUNT_SELF,
                               .flags = read ? 0 : CSN_MOUNT_RDONLY};
         csn_status st = clean ? cover_names(k, j, s, &what, clean, err)
                               : csn_fail(err, CSN_INVALID,
@@ -444,7 +444,7 @@ static csn_status add_ruled(csn_kept *k, csn_jail *j, const shares *s, csn_error
 /* The mounts decide; the rules say the same in words, for good messages. In the order of the
  * mounts: writable are the private places and the writable shares, everything else that is
  * there may only be read. */
-static csn_status make_rules(csn_kept *k, csn_jail *j, const shares *s, csn_error **err)
+static csn_status make_rules(csn_runtime *k, csn_jail *j, const shares *s, csn_error **err)
 {
     CSN_CLEANUP(csn_strv_freep) char **deny = NULL;
     static const char *const read[] = {"/", NULL};
@@ -488,15 +488,15 @@ static void keep_order(csn_jail *j, size_t first)
     size_t count = j->mount_count < CSN_MOUNTS_MAX ? j->mount_count : CSN_MOUNTS_MAX;
 
     for (size_t i = 0; i < first && i < count; i++)
-        for (size_t n = first; j->mounts[i].flags & CSN_MOUNT_BESIDE && n < count; n++)
+        for (size_t n = first; j->mounts[i].flags & CSN_MOUNT_BY_HELPER && n < count; n++)
             if (j->mounts[n].to && (csn_path_below(j->mounts[n].to, j->mounts[i].to) ||
                                     csn_path_below(j->mounts[i].to, j->mounts[n].to)))
-                j->mounts[i].flags &= ~CSN_MOUNT_BESIDE;
+                j->mounts[i].flags &= ~CSN_MOUNT_BY_HELPER;
 }
 
 /* What holds the usual place would cover it, a share or what is denied (/home): then it is
  * elsewhere. */
-static const char *own_home(const csn_kept *k, const csn_jail *j, const shares *s)
+static const char *own_home(const csn_runtime *k, const csn_jail *j, const shares *s)
 {
     const char *const *deny = k->config->deny;
 
@@ -511,7 +511,7 @@ static const char *own_home(const csn_kept *k, const csn_jail *j, const shares *
     return HOME_INSIDE;
 }
 
-csn_status csn_jail_begin(csn_kept *k, csn_error **err)
+csn_status csn_jail_begin(csn_runtime *k, csn_error **err)
 {
     csn_jail *j = k->own;
     const csn_config *c = k->config;
@@ -526,15 +526,15 @@ csn_status csn_jail_begin(csn_kept *k, csn_error **err)
     return st < 0 ? st : choose_user(j, &j->shares->v[0], err);
 }
 
-csn_status csn_jail_plan(csn_kept *k, csn_error **err)
+csn_status csn_jail_plan(csn_runtime *k, csn_error **err)
 {
     csn_jail *j = k->own;
     const shares *s = j->shares;
     csn_status st;
 
     if (k->kind->judged) {
-        st = csn_jail_weaker_plan(k, s->v, s->count, err);
-        return st < 0 ? st : csn_guard_plan(k, s->v, s->count, err);
+        st = csn_landlock_only_plan(k, s->v, s->count, err);
+        return st < 0 ? st : csn_protected_plan(k, s->v, s->count, err);
     }
     const char *own = own_home(k, j, s);
     const char *home = k->config->home ? clean_path(j->arena, k->config->home) : own;
@@ -554,7 +554,7 @@ csn_status csn_jail_plan(csn_kept *k, csn_error **err)
     mount_shares(j, s);
     st = csn_jail_cover_host(j, s->v, s->count, err);
     if (st == CSN_OK)
-        st = csn_guard_plan(k, s->v, s->count, err);
+        st = csn_protected_plan(k, s->v, s->count, err);
     if (st == CSN_OK)
         st = make_rules(k, j, s, err);
     keep_order(j, asked);

@@ -28,10 +28,10 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/path.h"
-#include "policy/gitconfig.h"
-#include "policy/protected_names.h"
 #include "os/atomic.h"
 #include "os/beneath.h"
+#include "policy/gitconfig.h"
+#include "policy/protected_names.h"
 #include "search/changed.h"
 
 #define STAMP_NAME    "guard"
@@ -43,7 +43,7 @@
 /* One workspace while it is looked at. */
 typedef struct survey {
     csn_jail *j;
-    csn_guard_tree *t;
+    csn_protected_tree *t;
     int error;            /* the first errno: then nobody knows what there is to protect */
     int depth;            /* of includes */
     const char *from_dir; /* of the config that is read, below the workspace */
@@ -55,7 +55,7 @@ typedef struct survey {
 
 /* A file system that does not tell the birth tells the last change: then all that was changed
  * in place counts as another one, which is the safe mistake. */
-bool csn_guard_identify(int dir, const char *path, csn_guard_id *ret)
+bool csn_protected_identify(int dir, const char *path, csn_protected_id *ret)
 {
     struct statx st;
 
@@ -63,14 +63,14 @@ bool csn_guard_identify(int dir, const char *path, csn_guard_id *ret)
               STATX_INO | STATX_CTIME | STATX_BTIME, &st) < 0)
         return false;
     bool born = (st.stx_mask & STATX_BTIME) != 0;
-    *ret = (csn_guard_id){.dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor,
-                          .ino = st.stx_ino,
-                          .sec = born ? st.stx_btime.tv_sec : st.stx_ctime.tv_sec,
-                          .nsec = born ? st.stx_btime.tv_nsec : st.stx_ctime.tv_nsec};
+    *ret = (csn_protected_id){.dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor,
+                              .ino = st.stx_ino,
+                              .sec = born ? st.stx_btime.tv_sec : st.stx_ctime.tv_sec,
+                              .nsec = born ? st.stx_btime.tv_nsec : st.stx_ctime.tv_nsec};
     return true;
 }
 
-static csn_guard_place *find_place(csn_guard_tree *t, const char *path)
+static csn_protected_place *find_place(csn_protected_tree *t, const char *path)
 {
     for (size_t i = 0; i < t->place_count; i++)
         if (strcmp(t->places[i].path, path) == 0)
@@ -79,14 +79,14 @@ static csn_guard_place *find_place(csn_guard_tree *t, const char *path)
 }
 
 /* An errno, or 0. E2BIG: there is no room for one more. Most workspaces have a handful. */
-static int put_place(csn_guard_tree *t, const csn_guard_place *one)
+static int put_place(csn_protected_tree *t, const csn_protected_place *one)
 {
     const size_t step = 8;
 
-    if (t->place_count == CSN_GUARD_PLACES)
+    if (t->place_count == CSN_PROTECTED_PLACES)
         return E2BIG;
     if (t->place_count % step == 0) {
-        csn_guard_place *grown =
+        csn_protected_place *grown =
             reallocarray(t->places, t->place_count + step, sizeof(*t->places));
         if (!grown)
             return ENOMEM;
@@ -102,7 +102,7 @@ static void fail_with(survey *s, int error)
         s->error = error;
 }
 
-bool csn_guard_is_nowhere(int error)
+bool csn_protected_is_absent(int error)
 {
     return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EACCES ||
            error == EXDEV || error == ENAMETOOLONG;
@@ -110,27 +110,27 @@ bool csn_guard_is_nowhere(int error)
 
 static void fail_unless_nowhere(survey *s, int error)
 {
-    if (!csn_guard_is_nowhere(error))
+    if (!csn_protected_is_absent(error))
         fail_with(s, error);
 }
 
 static void add_place(survey *s, const char *path, const char *rule)
 {
-    csn_guard_tree *t = s->t;
-    csn_guard_place *old = find_place(t, path);
-    csn_guard_place one = {.path = csn_arena_strdup(s->j->arena, path), .rule = rule};
+    csn_protected_tree *t = s->t;
+    csn_protected_place *old = find_place(t, path);
+    csn_protected_place one = {.path = csn_arena_strdup(s->j->arena, path), .rule = rule};
     const char *to = csn_arena_printf(s->j->arena, "%s/%s", t->inside, path);
 
     if ((old && (old->rule || !rule)) || s->error != 0)
         return;
-    if (!csn_guard_identify(t->fd, path, &one.id)) {
+    if (!csn_protected_identify(t->fd, path, &one.id)) {
         fail_unless_nowhere(s, errno);
         return;
     }
     s->error = !one.path || !to ? ENOMEM : put_place(t, &one);
     if (s->error != 0)
         return;
-    csn_jail_add(s->j, CSN_MOUNT_AGAIN, rule ? CSN_MOUNT_RDONLY : 0, 0, NULL, to);
+    csn_jail_add(s->j, CSN_MOUNT_SELF, rule ? CSN_MOUNT_RDONLY : 0, 0, NULL, to);
 }
 
 /* The directories above it must stay where they are too. */
@@ -155,7 +155,7 @@ static char *lead(survey *s, const char *path, struct stat *ret)
         fail_unless_nowhere(s, -fd);
         return NULL;
     }
-    csn_autofree char *real = fstat(fd, ret) < 0 ? NULL : csn_kept_fd_path(fd);
+    csn_autofree char *real = fstat(fd, ret) < 0 ? NULL : csn_runtime_fd_path(fd);
     const char *below = real ? csn_path_below(real, s->t->host) : NULL;
     char *out = below && *below ? strdup(below) : NULL;
     if (!real || (below && *below && !out))
@@ -164,10 +164,10 @@ static char *lead(survey *s, const char *path, struct stat *ret)
 }
 
 /* True: it is there. */
-static bool survey_place(survey *s, const csn_protect_place *p)
+static bool survey_place(survey *s, const csn_protected_name_place *p)
 {
-    csn_guard_tree *t = s->t;
-    const csn_guard *g = s->j->guard;
+    csn_protected_tree *t = s->t;
+    const csn_protected *g = s->j->guard;
     char inside[PATH_MAX];
     struct stat st;
 
@@ -176,7 +176,7 @@ static bool survey_place(survey *s, const csn_protect_place *p)
         return false;
     }
     snprintf(inside, sizeof(inside), "%s/%s", t->inside, p->path);
-    if (csn_guard_is_open(g, inside))
+    if (csn_protected_is_excepted(g, inside))
         return true;
     csn_autofree char *real = lead(s, p->path, &st);
     if (!real)
@@ -184,7 +184,7 @@ static bool survey_place(survey *s, const csn_protect_place *p)
     bool dir = S_ISDIR(st.st_mode);
     pin_above(s, real);
     /* A directory in which something is opened can only be looked at afterwards. */
-    if (p->pin || (dir && (p->file_only || csn_guard_has_open(g, inside)))) {
+    if (p->pin || (dir && (p->file_only || csn_protected_has_exception(g, inside)))) {
         if (dir)
             add_place(s, real, NULL);
     } else {
@@ -228,7 +228,7 @@ static uint64_t seen_letters(int dir)
     return seen;
 }
 
-static void survey_name(void *ctx, const csn_protect_place *p)
+static void survey_name(void *ctx, const csn_protected_name_place *p)
 {
     survey *s = ctx;
 
@@ -277,7 +277,7 @@ static char *include_path(const survey *s, const char *path)
 
 static void add_absent(survey *s, const char *below)
 {
-    const csn_guard_place one = {
+    const csn_protected_place one = {
         .path = csn_arena_strdup(s->j->arena, below), .rule = INCLUDED, .absent = true};
 
     fail_with(s, one.path ? put_place(s->t, &one) : ENOMEM);
@@ -306,7 +306,7 @@ static void survey_include(void *ctx, const char *asked)
         fail_with(s, ENOMEM);
         return;
     }
-    if (csn_guard_is_open(s->j->guard, inside))
+    if (csn_protected_is_excepted(s->j->guard, inside))
         return;
     if (!real) {
         add_absent(s, below);
@@ -372,14 +372,14 @@ static void survey_git(survey *s)
 
 /* ---- all workspaces ---- */
 
-static csn_status open_tree_of(csn_guard *g, const csn_jail_share *share, csn_error **err)
+static csn_status open_tree_of(csn_protected *g, const csn_jail_share *share, csn_error **err)
 {
     char real[PATH_MAX];
     bool same = strcmp(share->inside, share->host) == 0 ||
                 (realpath(share->inside, real) && strcmp(real, share->host) == 0);
-    csn_guard_tree *t = &g->trees[g->tree_count];
+    csn_protected_tree *t = &g->trees[g->tree_count];
 
-    *t = (csn_guard_tree){
+    *t = (csn_protected_tree){
         .host = share->host, .inside = share->inside, .named = same ? share->inside : NULL};
     t->fd = open(share->host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (t->fd < 0)
@@ -388,11 +388,11 @@ static csn_status open_tree_of(csn_guard *g, const csn_jail_share *share, csn_er
     return CSN_OK;
 }
 
-static csn_status survey_tree(csn_kept *k, csn_guard_tree *t, csn_error **err)
+static csn_status survey_tree(csn_runtime *k, csn_protected_tree *t, csn_error **err)
 {
     survey s = {.j = k->own, .t = t, .letters = seen_letters(t->fd), .missing = "\n"};
 
-    csn_protect_top(survey_name, &s);
+    csn_protected_name_each_place(survey_name, &s);
     survey_git(&s);
     if (s.error == E2BIG)
         return csn_fail(err, CSN_TOO_LARGE, "workspace %s: too much to protect", t->host);
@@ -406,16 +406,16 @@ static csn_status survey_tree(csn_kept *k, csn_guard_tree *t, csn_error **err)
 
 /* The number of the workspace, which file it is, the rule or not, the path; each ends in a NUL.
  */
-static csn_status write_places(const csn_guard *g, csn_error **err)
+static csn_status write_places(const csn_protected *g, csn_error **err)
 {
     csn_autobuf b;
     int rc = 0;
 
     csn_buf_init(&b, STAMP_MAX);
     for (size_t i = 0; i < g->tree_count; i++) {
-        const csn_guard_tree *t = &g->trees[i];
+        const csn_protected_tree *t = &g->trees[i];
         for (size_t n = 0; n < t->place_count; n++) {
-            const csn_guard_place *p = &t->places[n];
+            const csn_protected_place *p = &t->places[n];
             rc |=
                 csn_buf_printf(&b, "%zu %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 " %d %s",
                                i, p->id.dev, p->id.ino, p->id.sec, p->id.nsec,
@@ -428,16 +428,16 @@ static csn_status write_places(const csn_guard *g, csn_error **err)
     }
     if (rc != 0)
         return csn_fail(err, CSN_TOO_LARGE, "too much to protect");
-    csn_guard_stamp_write(g);
-    rc = lseek(g->stamp, sizeof(csn_guard_stamp), SEEK_SET) < 0 ? -errno : 0;
+    csn_protected_stamp_write(g);
+    rc = lseek(g->stamp, sizeof(csn_protected_stamp), SEEK_SET) < 0 ? -errno : 0;
     if (rc == 0 && b.len > 0)
         rc = csn_write_full(g->stamp, b.data, b.len, NULL);
     return rc < 0 ? csn_fail_errno(err, -rc, "note of what is protected") : CSN_OK;
 }
 
-static bool read_place(csn_guard *g, const char *line)
+static bool read_place(csn_protected *g, const char *line)
 {
-    csn_guard_place p = {0};
+    csn_protected_place p = {0};
     size_t tree;
     int kind, at = 0;
 
@@ -445,21 +445,21 @@ static bool read_place(csn_guard *g, const char *line)
                &p.id.dev, &p.id.ino, &p.id.sec, &p.id.nsec, &kind, &at) < 6 ||
         at == 0 || line[at] != ' ' || tree >= g->tree_count)
         return false;
-    csn_guard_tree *t = &g->trees[tree];
+    csn_protected_tree *t = &g->trees[tree];
     p.path = csn_arena_strdup(g->arena, line + at + 1);
     p.absent = kind == 2;
     if (!p.path)
         return false;
-    if (kind != 0 && !csn_protect_match(p.path, &p.rule))
+    if (kind != 0 && !csn_protected_name_match(p.path, &p.rule))
         p.rule = INCLUDED;
     return put_place(t, &p) == 0;
 }
 
 /* As it was when the sandbox was made: what is there now may be its own work. */
-static csn_status read_places(csn_guard *g, csn_error **err)
+static csn_status read_places(csn_protected *g, csn_error **err)
 {
     csn_autofree char *text = malloc(STAMP_MAX + 1);
-    ssize_t n = text ? pread(g->stamp, text, STAMP_MAX, sizeof(csn_guard_stamp)) : -1;
+    ssize_t n = text ? pread(g->stamp, text, STAMP_MAX, sizeof(csn_protected_stamp)) : -1;
 
     if (n < 0)
         return csn_fail(err, CSN_UNAVAILABLE, "note of what is protected: cannot be read");
@@ -470,35 +470,35 @@ static csn_status read_places(csn_guard *g, csn_error **err)
     return CSN_OK;
 }
 
-csn_status csn_guard_started(csn_kept *k, csn_error **err)
+csn_status csn_protected_started(csn_runtime *k, csn_error **err)
 {
-    csn_guard *g = ((csn_jail *)k->own)->guard;
+    csn_protected *g = ((csn_jail *)k->own)->guard;
 
     if (!k->detached || k->connected)
         return CSN_OK;
     g->stamp = openat(k->run_fd, STAMP_NAME,
                       O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (g->stamp < 0)
-        return csn_kept_run_failed(k, errno, "note of what is protected", err);
+        return csn_runtime_run_failed(k, errno, "note of what is protected", err);
     csn_status st = write_places(g, err);
-    return st < 0 ? st : csn_guard_base_keep(k, err);
+    return st < 0 ? st : csn_protected_gitconfig_save(k, err);
 }
 
-csn_status csn_guard_plan(csn_kept *k, const csn_jail_share *shares, size_t count,
-                          csn_error **err)
+csn_status csn_protected_plan(csn_runtime *k, const csn_jail_share *shares, size_t count,
+                              csn_error **err)
 {
     csn_jail *j = k->own;
-    csn_guard *g = csn_arena_alloc(j->arena, sizeof(*g));
+    csn_protected *g = csn_arena_alloc(j->arena, sizeof(*g));
 
     if (!g)
         return csn_fail(err, CSN_NOMEM, "workspace");
-    *g = (csn_guard){.arena = j->arena, .base = k->base.path, .clean = true, .stamp = -1};
+    *g = (csn_protected){.arena = j->arena, .base = k->base.path, .clean = true, .stamp = -1};
     g->aside.fd = g->children = -1;
     pthread_mutex_init(&g->lock, NULL);
     pthread_mutex_init(&g->scan_lock, NULL);
     j->guard = g;
     g->trees = csn_arena_array(j->arena, count, sizeof(*g->trees));
-    csn_status st = g->trees ? csn_guard_read_rules(k, shares, count, err)
+    csn_status st = g->trees ? csn_protected_read_rules(k, shares, count, err)
                              : csn_fail(err, CSN_NOMEM, "workspace");
     for (size_t i = 0; st == CSN_OK && i < count; i++)
         if (shares[i].writable && strcmp(shares[i].option, "workspace") == 0)
@@ -509,7 +509,7 @@ csn_status csn_guard_plan(csn_kept *k, const csn_jail_share *shares, size_t coun
         if (g->stamp < 0) /* without it, its maker never finished it */
             return errno == ENOENT ? csn_fail(err, CSN_GONE, "sandbox '%s' has ended", k->id)
                                    : csn_fail_errno(err, errno, "note of what is protected");
-        csn_guard_stamp_read(g);
+        csn_protected_stamp_read(g);
         return read_places(g, err);
     }
     /* Without mounts of its own nothing can be held; there is only the scan. */
@@ -518,11 +518,11 @@ csn_status csn_guard_plan(csn_kept *k, const csn_jail_share *shares, size_t coun
     return st;
 }
 
-void csn_guard_release(csn_guard *g)
+void csn_protected_release(csn_protected *g)
 {
     if (!g)
         return;
-    csn_guard_memorize(g);
+    csn_protected_cache_save(g);
     for (size_t i = 0; i < g->tree_count; i++) {
         close(g->trees[i].fd);
         free(g->trees[i].places);
@@ -534,8 +534,8 @@ void csn_guard_release(csn_guard *g)
         close(g->stamp);
     if (g->children >= 0)
         close(g->children);
-    csn_boring_release(&g->told);
-    csn_aside_release(&g->aside);
+    csn_scan_cache_release(&g->told);
+    csn_quarantine_release(&g->aside);
     pthread_mutex_destroy(&g->lock);
     pthread_mutex_destroy(&g->scan_lock);
 }

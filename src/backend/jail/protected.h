@@ -21,56 +21,56 @@
 #include "runtime/runtime.h"
 #include "search/changed.h"
 
-#define CSN_GUARD_PLACES 128u
+#define CSN_PROTECTED_PLACES 128u
 
 struct csn_jail_share;
 
 /* Which file or directory it is. Numbers of inodes are used again; with the time of birth they
  * are not. */
-typedef struct csn_guard_id {
+typedef struct csn_protected_id {
     uint64_t dev, ino;
     int64_t sec, nsec;
-} csn_guard_id;
+} csn_protected_id;
 
 /* Something in a workspace that is mounted over itself in the sandbox. */
-typedef struct csn_guard_place {
+typedef struct csn_protected_place {
     const char *path; /* below the workspace, without a link in it */
     const char *rule; /* read-only, because of this; NULL: it only cannot be moved */
-    csn_guard_id id;
+    csn_protected_id id;
     bool absent; /* a git config includes it, but it was not there: nothing is mounted */
-} csn_guard_place;
+} csn_protected_place;
 
 /* A writable workspace. */
-typedef struct csn_guard_tree {
+typedef struct csn_protected_tree {
     const char *host, *inside;
     const char *named; /* its absolute path where that is the same for both; NULL: it is not */
     int fd;            /* the host's directory */
-    csn_guard_place *places; /* up to CSN_GUARD_PLACES */
+    csn_protected_place *places; /* up to CSN_PROTECTED_PLACES */
     size_t place_count;
     const char *config; /* of git, as it was at the start; NULL: there was none, or see base */
     csn_changed_memory memory;
     bool remembers;             /* memory.were is of a whole scan, */
     struct timespec remembered; /* which began then */
     bool scanned;               /* by this handle: worth writing down */
-} csn_guard_tree;
+} csn_protected_tree;
 
 /* What the user said may be written although it is protected. */
-typedef struct csn_guard_open {
+typedef struct csn_protected_exception {
     const char *path; /* inside, absolute; NULL: a glob */
     csn_glob_set *glob;
     bool from_base; /* the glob is relative to the workspace */
-} csn_guard_open;
+} csn_protected_exception;
 
 /* The head of the file that processes with the same sandbox share; the places follow. */
-typedef struct csn_guard_stamp {
+typedef struct csn_protected_stamp {
     int64_t sec, nsec, clean;
-} csn_guard_stamp;
+} csn_protected_stamp;
 
-typedef struct csn_guard {
+typedef struct csn_protected {
     csn_arena *arena; /* the jail's */
-    csn_guard_tree *trees;
+    csn_protected_tree *trees;
     size_t tree_count;
-    csn_guard_open *opened;
+    csn_protected_exception *opened;
     size_t open_count;
     const char *base;          /* the first workspace, inside */
     pthread_mutex_t lock;      /* never held for long: a scan may be */
@@ -81,68 +81,71 @@ typedef struct csn_guard {
     int stamp;                 /* the same for other processes that have the sandbox; or -1 */
     int children;              /* the kernel's list of the keeper's; or -1 */
     pthread_mutex_t scan_lock; /* taken before the other; and for what a tree remembers */
-    csn_boring told;           /* files that are left in place, and were told once */
-    csn_aside aside;
-} csn_guard;
+    csn_scan_cache told;       /* files that are left in place, and were told once */
+    csn_quarantine aside;
+} csn_protected;
 
 /* protected.c. After the shares are mounted: adds mounts. `guard` is zero but for the arena. */
-csn_status csn_guard_plan(csn_kept *k, const struct csn_jail_share *shares, size_t count,
-                          csn_error **err);
+csn_status csn_protected_plan(csn_runtime *k, const struct csn_jail_share *shares, size_t count,
+                              csn_error **err);
 /* A detached sandbox runs now: writes down for others what was mounted. */
-csn_status csn_guard_started(csn_kept *k, csn_error **err);
-void csn_guard_release(csn_guard *g);
+csn_status csn_protected_started(csn_runtime *k, csn_error **err);
+void csn_protected_release(csn_protected *g);
 /* What is at the path, itself and not where it points to. False: nothing. */
-bool csn_guard_identify(int dir, const char *path, csn_guard_id *ret);
+bool csn_protected_identify(int dir, const char *path, csn_protected_id *ret);
 /* There is nothing, or nothing that could be reached from here. Any other failure says nothing
  * about what is there. */
-bool csn_guard_is_nowhere(int error);
+bool csn_protected_is_absent(int error);
 
 /* protected_rules.c */
-csn_status csn_guard_read_rules(csn_kept *k, const struct csn_jail_share *shares, size_t count,
-                                csn_error **err);
+csn_status csn_protected_read_rules(csn_runtime *k, const struct csn_jail_share *shares,
+                                    size_t count, csn_error **err);
 /* Is the path (inside, absolute, resolved) opened by a rule? */
-bool csn_guard_is_open(const csn_guard *g, const char *path);
+bool csn_protected_is_excepted(const csn_protected *g, const char *path);
 /* Does a rule open something in this directory, or itself? */
-bool csn_guard_has_open(const csn_guard *g, const char *path);
+bool csn_protected_has_exception(const csn_protected *g, const char *path);
 /* Why may the path below the tree not be written? NULL: it may. tree: CSN_OP_TREE or 0. */
-const char *csn_guard_rule(const csn_guard_tree *t, const char *below, uint32_t tree);
-/* csn_kept_kind.veto */
-csn_status csn_guard_veto(const csn_kept *k, uint32_t op, const char *asked,
-                          const char *resolved, csn_error **err);
+const char *csn_protected_rule(const csn_protected_tree *t, const char *below, uint32_t tree);
+/* csn_runtime_kind.veto */
+csn_status csn_protected_check(const csn_runtime *k, uint32_t op, const char *asked,
+                               const char *resolved, csn_error **err);
 /* One refusal, in the words of all of them. resolved may be NULL. */
-void csn_guard_tell(const csn_deny_sink *denials, const csn_guard_tree *t, const char *below,
-                    const char *rule, const char *resolved);
+void csn_protected_report(const csn_deny_sink *denials, const csn_protected_tree *t,
+                          const char *below, const char *rule, const char *resolved);
 /* For --write: is this path of the host a protected one in a writable workspace? It needs no
  * mount of its own then. */
-bool csn_guard_is_rule_for(const struct csn_jail_share *shares, size_t count, const char *path);
+bool csn_protected_is_rule_for(const struct csn_jail_share *shares, size_t count,
+                               const char *path);
 
 /* protected_exec.c. Entries of the ops table. */
-csn_status csn_guard_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
-                          csn_exec_end *ret, csn_error **err);
-csn_status csn_guard_start(void *state, const csn_exec_req *req, uint64_t output_max,
-                           int64_t *ret_pid, void **ret_tie, csn_error **err);
-csn_status csn_guard_explain(void *state, const csn_exec_req *req, const csn_exec_end *end,
-                             const csn_output *out, const csn_output *text, csn_error **err);
-void csn_guard_review(void *state, const csn_deny_sink *denials);
+csn_status csn_protected_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
+                              csn_exec_end *ret, csn_error **err);
+csn_status csn_protected_start(void *state, const csn_exec_req *req, uint64_t output_max,
+                               int64_t *ret_pid, void **ret_tie, csn_error **err);
+csn_status csn_protected_explain(void *state, const csn_exec_req *req, const csn_exec_end *end,
+                                 const csn_output *out, const csn_output *text,
+                                 csn_error **err);
+void csn_protected_review(void *state, const csn_deny_sink *denials);
 /* A file operation is about to change something. */
-void csn_guard_touch(csn_kept *k);
+void csn_protected_note_change(csn_runtime *k);
 /* Nothing of the sandbox runs any more. */
-void csn_guard_last(csn_kept *k);
+void csn_protected_final_scan(csn_runtime *k);
 /* What this or another process noted: from when on changes count. */
-void csn_guard_stamp_read(csn_guard *g);
-void csn_guard_stamp_write(const csn_guard *g);
+void csn_protected_stamp_read(csn_protected *g);
+void csn_protected_stamp_write(const csn_protected *g);
 
-/* protected_gitconfig.c. The git config of a workspace's root as the user had it: kept for others that
- * have the sandbox; and a later one without what was in it already (malloc'd; NULL: it cannot
- * be told apart). */
-csn_status csn_guard_base_keep(csn_kept *k, csn_error **err);
-char *csn_guard_base_without(csn_kept *k, csn_guard_tree *t, const char *text, size_t len,
-                             size_t *ret_len);
+/* protected_gitconfig.c. The git config of a workspace's root as the user had it: kept for
+ * others that have the sandbox; and a later one without what was in it already (malloc'd; NULL:
+ * it cannot be told apart). */
+csn_status csn_protected_gitconfig_save(csn_runtime *k, csn_error **err);
+char *csn_protected_gitconfig_strip(csn_runtime *k, csn_protected_tree *t, const char *text,
+                                    size_t len, size_t *ret_len);
 
 /* protected_cache.c. What the last scan of this workspace found, by whatever sandbox. */
-void csn_guard_recall(csn_guard_tree *t);
-void csn_guard_memorize(csn_guard *g);
+void csn_protected_cache_load(csn_protected_tree *t);
+void csn_protected_cache_save(csn_protected *g);
 
-/* protected_scan.c. Looks through all workspaces and sets aside what is not harmless; denials may
- * be NULL. 0 or -errno: not everything could be looked at. With the scan lock held. */
-int csn_guard_scan(csn_kept *k, const struct timespec *since, const csn_deny_sink *denials);
+/* protected_scan.c. Looks through all workspaces and sets aside what is not harmless; denials
+ * may be NULL. 0 or -errno: not everything could be looked at. With the scan lock held. */
+int csn_protected_scan(csn_runtime *k, const struct timespec *since,
+                       const csn_deny_sink *denials);

@@ -28,7 +28,7 @@ static int open_home(void)
     return csn_statedir_open(CSN_DIR_STATE, DIRECTORY, NULL);
 }
 
-static void slot_name(const csn_guard_tree *t, char name[16])
+static void slot_name(const csn_protected_tree *t, char name[16])
 {
     uint32_t h = 2166136261u;
 
@@ -38,11 +38,11 @@ static void slot_name(const csn_guard_tree *t, char name[16])
 }
 
 /* The path of the workspace with its NUL, its inode, and then the places. */
-static int put_all(const csn_guard_tree *t, csn_buf *b)
+static int put_all(const csn_protected_tree *t, csn_buf *b)
 {
     struct stat st;
     int rc = fstat(t->fd, &st) < 0 ? errno : 0;
-    const csn_boring *were = &t->memory.were;
+    const csn_scan_cache *were = &t->memory.were;
 
     if (rc == 0)
         rc = csn_buf_append(b, t->host, strlen(t->host) + 1);
@@ -65,7 +65,7 @@ static bool says_already(int fd, const csn_buf *b)
 }
 
 /* The time of the file is that of the scan. */
-static void write_tree(int home, const csn_guard_tree *t)
+static void write_tree(int home, const csn_protected_tree *t)
 {
     const struct timespec times[2] = {t->remembered, t->remembered};
     csn_temp temp;
@@ -86,7 +86,7 @@ static void write_tree(int home, const csn_guard_tree *t)
     csn_temp_drop(&temp, home);
 }
 
-void csn_guard_memorize(csn_guard *g)
+void csn_protected_cache_save(csn_protected *g)
 {
     csn_autofd int home = -1;
 
@@ -99,10 +99,10 @@ void csn_guard_memorize(csn_guard *g)
     }
 }
 
-static bool take_all(csn_guard_tree *t, const char *data, size_t len)
+static bool take_all(csn_protected_tree *t, const char *data, size_t len)
 {
     size_t at = strlen(t->host) + 1;
-    csn_boring_dir one;
+    csn_scan_cache_dir one;
     struct stat st;
     ino_t ino;
 
@@ -111,15 +111,15 @@ static bool take_all(csn_guard_tree *t, const char *data, size_t len)
     memcpy(&ino, data + at, sizeof(ino));
     if (ino != st.st_ino)
         return false;
-    csn_boring_release(&t->memory.were);
+    csn_scan_cache_release(&t->memory.were);
     for (at += sizeof(ino); at + sizeof(one) <= len; at += sizeof(one)) {
         memcpy(&one, data + at, sizeof(one));
-        csn_boring_add(&t->memory.were, &one);
+        csn_scan_cache_add(&t->memory.were, &one);
     }
     return true;
 }
 
-void csn_guard_recall(csn_guard_tree *t)
+void csn_protected_cache_load(csn_protected_tree *t)
 {
     char name[16];
     csn_autofd int home = open_home();

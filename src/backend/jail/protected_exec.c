@@ -14,14 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/jail/protected.h"
 #include "backend/jail/jail.h"
+#include "backend/jail/protected.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "search/changed.h"
 
-static csn_guard *guard_of(const csn_kept *k)
+static csn_protected *guard_of(const csn_runtime *k)
 {
     csn_jail *j = k->own;
 
@@ -30,9 +30,9 @@ static csn_guard *guard_of(const csn_kept *k)
 
 /* ---- since when ---- */
 
-void csn_guard_stamp_read(csn_guard *g)
+void csn_protected_stamp_read(csn_protected *g)
 {
-    csn_guard_stamp s;
+    csn_protected_stamp s;
 
     if (g->stamp < 0 || pread(g->stamp, &s, sizeof(s), 0) != sizeof(s))
         return;
@@ -40,9 +40,9 @@ void csn_guard_stamp_read(csn_guard *g)
     g->clean = s.clean != 0;
 }
 
-void csn_guard_stamp_write(const csn_guard *g)
+void csn_protected_stamp_write(const csn_protected *g)
 {
-    const csn_guard_stamp s = {
+    const csn_protected_stamp s = {
         .sec = g->since.tv_sec, .nsec = g->since.tv_nsec, .clean = g->clean};
 
     if (g->stamp >= 0 && pwrite(g->stamp, &s, sizeof(s), 0) != sizeof(s))
@@ -52,7 +52,7 @@ void csn_guard_stamp_write(const csn_guard *g)
 /* With the lock held. Every process of the sandbox is a child of its keeper or below one. Not
  * known counts as yes. The keeper knows it after each command; whoever else is asked keeps a
  * buffer for the answer. */
-static bool something_runs(const csn_kept *k, csn_guard *g)
+static bool something_runs(const csn_runtime *k, csn_protected *g)
 {
     char path[64], one;
 
@@ -67,21 +67,21 @@ static bool something_runs(const csn_kept *k, csn_guard *g)
 }
 
 /* With the lock held: something of the sandbox is going to change files. */
-static void begin(csn_kept *k, csn_guard *g)
+static void begin(csn_runtime *k, csn_protected *g)
 {
     bool shared = g->stamp >= 0;
 
     g->begun++;
-    csn_guard_stamp_read(g);
+    csn_protected_stamp_read(g);
     if (g->clean && !(shared && something_runs(k, g)))
         csn_changed_now(&g->since);
     g->clean = false;
-    csn_guard_stamp_write(g);
+    csn_protected_stamp_write(g);
 }
 
-void csn_guard_touch(csn_kept *k)
+void csn_protected_note_change(csn_runtime *k)
 {
-    csn_guard *g = guard_of(k);
+    csn_protected *g = guard_of(k);
 
     if (g->tree_count == 0)
         return;
@@ -102,14 +102,14 @@ static bool is_later(const struct timespec *a, const struct timespec *b)
  * when nothing of the sandbox ran while we looked is everything known; and who ran at the start
  * may have ended since. Another process may have moved the common moment beyond our beginning
  * meanwhile. */
-static void look(csn_kept *k, csn_guard *g, const struct timespec *began,
+static void look(csn_runtime *k, csn_protected *g, const struct timespec *began,
                  const csn_deny_sink *denials)
 {
     struct timespec start;
 
     pthread_mutex_lock(&g->scan_lock);
     pthread_mutex_lock(&g->lock);
-    csn_guard_stamp_read(g);
+    csn_protected_stamp_read(g);
     bool later = began && is_later(&g->since, began);
     struct timespec since = later ? *began : g->since;
     bool nothing = !began && g->clean;
@@ -117,7 +117,7 @@ static void look(csn_kept *k, csn_guard *g, const struct timespec *began,
     uint64_t begun = g->begun;
     pthread_mutex_unlock(&g->lock);
     csn_changed_now(&start);
-    int rc = nothing ? -EALREADY : csn_guard_scan(k, &since, denials);
+    int rc = nothing ? -EALREADY : csn_protected_scan(k, &since, denials);
     pthread_mutex_lock(&g->lock);
     if (began)
         g->running--; /* not before: nobody else's scan may take what it did for looked at */
@@ -125,26 +125,26 @@ static void look(csn_kept *k, csn_guard *g, const struct timespec *began,
         bool shared = g->stamp >= 0; /* then others may have begun something, too */
         g->clean = quiet && begun == g->begun && !(shared && something_runs(k, g));
         g->since = g->clean ? start : since;
-        csn_guard_stamp_write(g);
+        csn_protected_stamp_write(g);
     }
     pthread_mutex_unlock(&g->lock);
     pthread_mutex_unlock(&g->scan_lock);
 }
 
-void csn_guard_last(csn_kept *k)
+void csn_protected_final_scan(csn_runtime *k)
 {
-    csn_guard *g = guard_of(k);
+    csn_protected *g = guard_of(k);
 
     if (!g || g->tree_count == 0)
         return;
     pthread_mutex_lock(&g->scan_lock);
     pthread_mutex_lock(&g->lock);
-    csn_guard_stamp_read(g);
+    csn_protected_stamp_read(g);
     struct timespec since = g->since;
     bool clean = g->clean;
     g->clean = true;
     pthread_mutex_unlock(&g->lock);
-    if (!clean && csn_guard_scan(k, &since, NULL) < 0)
+    if (!clean && csn_protected_scan(k, &since, NULL) < 0)
         csn_log_debug("workspace of '%s' could not be looked through at the end", k->id);
     pthread_mutex_unlock(&g->scan_lock);
 }
@@ -152,7 +152,7 @@ void csn_guard_last(csn_kept *k)
 /* ---- what it was refused ---- */
 
 /* Is the place named in a line that says it cannot be changed? */
-static bool is_named(const csn_output *text, const csn_guard_place *p)
+static bool is_named(const csn_output *text, const csn_protected_place *p)
 {
     static const char *const words[] = {"resource busy", "Read-only file system"};
     const char *end = (const char *)text->data + text->len;
@@ -172,17 +172,17 @@ static bool is_named(const csn_output *text, const csn_guard_place *p)
     return false;
 }
 
-static void tell_refused(const csn_guard *g, const csn_deny_sink *denials,
+static void tell_refused(const csn_protected *g, const csn_deny_sink *denials,
                          const csn_output *out, const csn_output *text)
 {
     static const char pinned[] = "a directory with protected files: it stays where it is";
 
     for (size_t i = 0; i < g->tree_count; i++) {
-        const csn_guard_tree *t = &g->trees[i];
+        const csn_protected_tree *t = &g->trees[i];
         for (size_t n = 0; n < t->place_count; n++) {
-            const csn_guard_place *p = &t->places[n];
+            const csn_protected_place *p = &t->places[n];
             if (!p->absent && (is_named(out, p) || is_named(text, p)))
-                csn_guard_tell(denials, t, p->path, p->rule ? p->rule : pinned, NULL);
+                csn_protected_report(denials, t, p->path, p->rule ? p->rule : pinned, NULL);
         }
     }
 }
@@ -190,7 +190,7 @@ static void tell_refused(const csn_guard *g, const csn_deny_sink *denials,
 /* Stands before the sink of the general explanation, which takes a protected file for one of a
  * read-only directory and offers too much. */
 typedef struct filter {
-    const csn_guard *g;
+    const csn_protected *g;
     const csn_deny_sink *next;
 } filter;
 
@@ -201,15 +201,15 @@ static void tell_others(void *ctx, const csn_denial *d)
 
     for (size_t i = 0; path && strcmp(d->op, "write") == 0 && i < f->g->tree_count; i++) {
         const char *below = csn_path_below(path, f->g->trees[i].inside);
-        if (below && csn_guard_rule(&f->g->trees[i], below, CSN_OP_TREE) &&
-            !csn_guard_is_open(f->g, path))
+        if (below && csn_protected_rule(&f->g->trees[i], below, CSN_OP_TREE) &&
+            !csn_protected_is_excepted(f->g, path))
             return;
     }
     f->next->tell(f->next->ctx, d);
 }
 
-csn_status csn_guard_explain(void *state, const csn_exec_req *req, const csn_exec_end *end,
-                             const csn_output *out, const csn_output *text, csn_error **err)
+csn_status csn_protected_explain(void *state, const csn_exec_req *req, const csn_exec_end *end,
+                                 const csn_output *out, const csn_output *text, csn_error **err)
 {
     filter f = {.g = guard_of(state), .next = req->denials};
     const csn_deny_sink others = {tell_others, &f};
@@ -224,11 +224,11 @@ csn_status csn_guard_explain(void *state, const csn_exec_req *req, const csn_exe
 
 /* ---- commands ---- */
 
-csn_status csn_guard_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
-                          csn_exec_end *ret, csn_error **err)
+csn_status csn_protected_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
+                              csn_exec_end *ret, csn_error **err)
 {
-    csn_kept *k = state;
-    csn_guard *g = guard_of(k);
+    csn_runtime *k = state;
+    csn_protected *g = guard_of(k);
     const csn_jail_net_since since = csn_jail_net_begin(k);
     struct timespec began;
 
@@ -248,16 +248,16 @@ csn_status csn_guard_exec(void *state, const csn_exec_req *req, const csn_sink *
     return st;
 }
 
-csn_status csn_guard_start(void *state, const csn_exec_req *req, uint64_t output_max,
-                           int64_t *ret_pid, void **ret_tie, csn_error **err)
+csn_status csn_protected_start(void *state, const csn_exec_req *req, uint64_t output_max,
+                               int64_t *ret_pid, void **ret_tie, csn_error **err)
 {
-    csn_guard_touch(state);
+    csn_protected_note_change(state);
     return csn_jail_start(state, req, output_max, ret_pid, ret_tie, err);
 }
 
-void csn_guard_review(void *state, const csn_deny_sink *denials)
+void csn_protected_review(void *state, const csn_deny_sink *denials)
 {
-    csn_guard *g = guard_of(state);
+    csn_protected *g = guard_of(state);
 
     if (g->tree_count > 0)
         look(state, g, NULL, denials);

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/jail/protected.h"
 #include "backend/jail/jail.h"
+#include "backend/jail/protected.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "os/atomic.h"
@@ -22,14 +22,14 @@
 #define TEXT_MAX  (1u << 20)
 #define NAME_SIZE 32u
 
-static void base_name(const csn_guard *g, const csn_guard_tree *t, char name[NAME_SIZE])
+static void base_name(const csn_protected *g, const csn_protected_tree *t, char name[NAME_SIZE])
 {
     snprintf(name, NAME_SIZE, "guard-config-%zu", (size_t)(t - g->trees));
 }
 
-csn_status csn_guard_base_keep(csn_kept *k, csn_error **err)
+csn_status csn_protected_gitconfig_save(csn_runtime *k, csn_error **err)
 {
-    const csn_guard *g = ((csn_jail *)k->own)->guard;
+    const csn_protected *g = ((csn_jail *)k->own)->guard;
     char name[NAME_SIZE];
 
     for (size_t i = 0; i < g->tree_count; i++) {
@@ -41,14 +41,14 @@ csn_status csn_guard_base_keep(csn_kept *k, csn_error **err)
             openat(k->run_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         int rc = fd < 0 ? -errno : csn_write_full(fd, text, strlen(text), NULL);
         if (rc < 0)
-            return csn_kept_run_failed(k, -rc, "note of what is protected", err);
+            return csn_runtime_run_failed(k, -rc, "note of what is protected", err);
     }
     return CSN_OK;
 }
 
-static void base_read(csn_kept *k, csn_guard_tree *t)
+static void base_read(csn_runtime *k, csn_protected_tree *t)
 {
-    csn_guard *g = ((csn_jail *)k->own)->guard;
+    csn_protected *g = ((csn_jail *)k->own)->guard;
     char name[NAME_SIZE];
 
     base_name(g, t, name);
@@ -111,8 +111,8 @@ static bool base_has(const char *base, span heading, span line)
     return false;
 }
 
-char *csn_guard_base_without(csn_kept *k, csn_guard_tree *t, const char *text, size_t len,
-                             size_t *ret_len)
+char *csn_protected_gitconfig_strip(csn_runtime *k, csn_protected_tree *t, const char *text,
+                                    size_t len, size_t *ret_len)
 {
     const char *end = text + len;
     span heading = {"", 0};

@@ -2,15 +2,15 @@
  *
  * The rules are read once, when a sandbox is opened; file operations ask for each path that
  * they write or delete. Paths that are asked for come from agents but were resolved by the
- * kernel (runtime/target.c). What must hold: only a rule that names something protected opens it;
- * a wide grant (`--write /src`, a rule for `**`) is not meant for hooks. */
+ * kernel (runtime/target.c). What must hold: only a rule that names something protected opens
+ * it; a wide grant (`--write /src`, a rule for `**`) is not meant for hooks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/jail/protected.h"
 #include "backend/jail/jail.h"
+#include "backend/jail/protected.h"
 #include "base/error.h"
 #include "base/path.h"
 #include "base/strv.h"
@@ -20,7 +20,7 @@
 
 /* ---- what is opened ---- */
 
-static csn_status push_open(csn_guard *g, csn_guard_open one, csn_error **err)
+static csn_status push_open(csn_protected *g, csn_protected_exception one, csn_error **err)
 {
     if (!one.path && !one.glob)
         return csn_fail(err, CSN_NOMEM, "rules");
@@ -28,13 +28,13 @@ static csn_status push_open(csn_guard *g, csn_guard_open one, csn_error **err)
     return CSN_OK;
 }
 
-static csn_status open_rule(csn_guard *g, const char *path, csn_error **err)
+static csn_status open_rule(csn_protected *g, const char *path, csn_error **err)
 {
     bool relative = path[0] != '/';
-    csn_guard_open one = {.from_base = relative};
+    csn_protected_exception one = {.from_base = relative};
     const char *text = path + strspn(path, "/");
 
-    if (!csn_protect_match_tree(text, NULL) || strstr(path, ".."))
+    if (!csn_protected_name_match_tree(text, NULL) || strstr(path, ".."))
         return CSN_OK;
     if (!csn_glob_has_magic(path)) {
         one.path = relative ? csn_arena_printf(g->arena, "%s/%s", g->base, path)
@@ -69,7 +69,7 @@ static char *place_inside(const csn_jail_share *share, const char *asked)
         asprintf(&path, "%s%s%s", cwd ? cwd : "", cwd ? "/" : "", asked) < 0)
         return NULL;
     const char *below = below_share(share, path, &hold);
-    if (!below || !*below || strstr(below, "..") || !csn_protect_match_tree(below, NULL))
+    if (!below || !*below || strstr(below, "..") || !csn_protected_name_match_tree(below, NULL))
         return NULL;
     size_t len = strlen(below);
     while (len > 1 && below[len - 1] == '/')
@@ -77,7 +77,7 @@ static char *place_inside(const csn_jail_share *share, const char *asked)
     return asprintf(&out, "%s/%.*s", share->inside, (int)len, below) < 0 ? NULL : out;
 }
 
-bool csn_guard_is_rule_for(const csn_jail_share *shares, size_t count, const char *path)
+bool csn_protected_is_rule_for(const csn_jail_share *shares, size_t count, const char *path)
 {
     for (size_t i = 0; i < count; i++) {
         csn_autofree char *place = place_inside(&shares[i], path);
@@ -87,23 +87,23 @@ bool csn_guard_is_rule_for(const csn_jail_share *shares, size_t count, const cha
     return false;
 }
 
-static csn_status open_written(csn_guard *g, const csn_jail_share *shares, size_t count,
+static csn_status open_written(csn_protected *g, const csn_jail_share *shares, size_t count,
                                const char *path, csn_error **err)
 {
     for (size_t i = 0; i < count; i++) {
         csn_autofree char *place = place_inside(&shares[i], path);
         if (place)
-            return push_open(g, (csn_guard_open){.path = csn_arena_strdup(g->arena, place)},
-                             err);
+            return push_open(
+                g, (csn_protected_exception){.path = csn_arena_strdup(g->arena, place)}, err);
     }
     return CSN_OK;
 }
 
-csn_status csn_guard_read_rules(csn_kept *k, const csn_jail_share *shares, size_t count,
-                                csn_error **err)
+csn_status csn_protected_read_rules(csn_runtime *k, const csn_jail_share *shares, size_t count,
+                                    csn_error **err)
 {
     const csn_config *c = k->config;
-    csn_guard *g = ((csn_jail *)k->own)->guard;
+    csn_protected *g = ((csn_jail *)k->own)->guard;
     size_t most = csn_strv_len(c->write) + c->rule_count;
     csn_status st = CSN_OK;
 
@@ -120,7 +120,7 @@ csn_status csn_guard_read_rules(csn_kept *k, const csn_jail_share *shares, size_
     return st;
 }
 
-static bool opens(const csn_guard *g, const csn_guard_open *one, const char *path)
+static bool opens(const csn_protected *g, const csn_protected_exception *one, const char *path)
 {
     if (one->path)
         return csn_path_below(path, one->path) != NULL;
@@ -128,7 +128,7 @@ static bool opens(const csn_guard *g, const csn_guard_open *one, const char *pat
     return text && csn_glob_match(one->glob, text);
 }
 
-bool csn_guard_is_open(const csn_guard *g, const char *path)
+bool csn_protected_is_excepted(const csn_protected *g, const char *path)
 {
     for (size_t i = 0; i < g->open_count; i++)
         if (opens(g, &g->opened[i], path))
@@ -136,10 +136,10 @@ bool csn_guard_is_open(const csn_guard *g, const char *path)
     return false;
 }
 
-bool csn_guard_has_open(const csn_guard *g, const char *path)
+bool csn_protected_has_exception(const csn_protected *g, const char *path)
 {
     for (size_t i = 0; i < g->open_count; i++) {
-        const csn_guard_open *one = &g->opened[i];
+        const csn_protected_exception *one = &g->opened[i];
         if (opens(g, one, path) || (one->path && csn_path_below(one->path, path)))
             return true;
         const char *text = one->from_base ? csn_path_below(path, g->base) : path + 1;
@@ -151,14 +151,15 @@ bool csn_guard_has_open(const csn_guard *g, const char *path)
 
 /* ---- file operations ---- */
 
-const char *csn_guard_rule(const csn_guard_tree *t, const char *below, uint32_t tree)
+const char *csn_protected_rule(const csn_protected_tree *t, const char *below, uint32_t tree)
 {
     const char *rule = NULL;
 
-    if (tree ? csn_protect_match_tree(below, &rule) : csn_protect_match(below, &rule))
+    if (tree ? csn_protected_name_match_tree(below, &rule)
+             : csn_protected_name_match(below, &rule))
         return rule;
     for (size_t i = 0; i < t->place_count; i++) {
-        const csn_guard_place *p = &t->places[i];
+        const csn_protected_place *p = &t->places[i];
         size_t n = strlen(p->path);
         if (p->rule && strncmp(below, p->path, n) == 0 && (!below[n] || below[n] == '/'))
             return p->rule;
@@ -166,18 +167,18 @@ const char *csn_guard_rule(const csn_guard_tree *t, const char *below, uint32_t 
     return NULL;
 }
 
-csn_status csn_guard_veto(const csn_kept *k, uint32_t op, const char *asked,
-                          const char *resolved, csn_error **err)
+csn_status csn_protected_check(const csn_runtime *k, uint32_t op, const char *asked,
+                               const char *resolved, csn_error **err)
 {
-    const csn_guard *g = ((const csn_jail *)k->own)->guard;
+    const csn_protected *g = ((const csn_jail *)k->own)->guard;
     const char *rule = NULL;
 
     for (size_t i = 0; i < g->tree_count && !rule; i++) {
         const char *below = csn_path_below(resolved, g->trees[i].inside);
         if (below && *below)
-            rule = csn_guard_rule(&g->trees[i], below, op & CSN_OP_TREE);
+            rule = csn_protected_rule(&g->trees[i], below, op & CSN_OP_TREE);
     }
-    if (!rule || csn_guard_is_open(g, resolved))
+    if (!rule || csn_protected_is_excepted(g, resolved))
         return CSN_OK;
     csn_autofree char *hint = csn_rules_hint(CSN_OP_WRITE, resolved);
     csn_autofree char *shown = csn_path_printable(asked);
@@ -194,8 +195,8 @@ csn_status csn_guard_veto(const csn_kept *k, uint32_t op, const char *asked,
     return csn_error_deny(st, err, &d);
 }
 
-void csn_guard_tell(const csn_deny_sink *denials, const csn_guard_tree *t, const char *below,
-                    const char *rule, const char *resolved)
+void csn_protected_report(const csn_deny_sink *denials, const csn_protected_tree *t,
+                          const char *below, const char *rule, const char *resolved)
 {
     csn_autofree char *path = NULL;
 

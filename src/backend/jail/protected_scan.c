@@ -14,12 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/jail/protected.h"
 #include "backend/jail/jail.h"
+#include "backend/jail/protected.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "policy/protected_names.h"
 #include "os/beneath.h"
+#include "policy/protected_names.h"
 #include "search/changed.h"
 
 #define TEXT_MAX  (1u << 20)   /* larger configs are not judged */
@@ -37,9 +37,9 @@ typedef struct opened {
 } opened;
 
 typedef struct looking {
-    csn_kept *k;
-    csn_guard *g;
-    csn_guard_tree *t;
+    csn_runtime *k;
+    csn_protected *g;
+    csn_protected_tree *t;
     const struct timespec *since;
     const csn_deny_sink *denials;
     bool recalled;  /* all that is remembered was asked for */
@@ -51,17 +51,17 @@ typedef struct looking {
 /* ---- what the start has taken care of ---- */
 
 /* Below a place that is read-only in the sandbox, and that nobody has replaced since? */
-static bool is_held(const csn_guard_tree *t, const char *path)
+static bool is_held(const csn_protected_tree *t, const char *path)
 {
-    csn_guard_id id;
+    csn_protected_id id;
 
     for (size_t i = 0; i < t->place_count; i++) {
-        const csn_guard_place *p = &t->places[i];
+        const csn_protected_place *p = &t->places[i];
         size_t n = strlen(p->path);
         if (!p->rule || p->absent || strncmp(path, p->path, n) != 0 ||
             (path[n] != '\0' && path[n] != '/'))
             continue;
-        if (csn_guard_identify(t->fd, p->path, &id) && memcmp(&id, &p->id, sizeof(id)) == 0)
+        if (csn_protected_identify(t->fd, p->path, &id) && memcmp(&id, &p->id, sizeof(id)) == 0)
             return true;
     }
     return false;
@@ -77,7 +77,7 @@ static bool is_open(const looking *l, const char *below)
         path = NULL;
         return false;
     }
-    return csn_guard_is_open(l->g, path);
+    return csn_protected_is_excepted(l->g, path);
 }
 
 /* ---- judging ---- */
@@ -151,13 +151,14 @@ static uint8_t config_rule(void)
 {
     uint8_t rule = 0;
 
-    while (rule < UINT8_MAX && csn_protect_rule_kind(rule) != CSN_PROTECT_GITCONFIG)
+    while (rule < UINT8_MAX &&
+           csn_protected_name_rule_kind(rule) != CSN_PROTECTED_NAME_GITCONFIG)
         rule++;
     return rule;
 }
 
 /* Where a harmless file leads must be a plain directory of the workspace, or nothing. */
-static bool leads_well(const csn_guard_tree *t, const char *dir)
+static bool leads_well(const csn_protected_tree *t, const char *dir)
 {
     csn_autofd int fd =
         csn_beneath_open(t->fd, *dir ? dir : ".", O_PATH | O_DIRECTORY, CSN_BENEATH_NOFOLLOW);
@@ -166,13 +167,13 @@ static bool leads_well(const csn_guard_tree *t, const char *dir)
 }
 
 /* Why the text is not harmless; malloc'd, NULL: it is. */
-static char *judge_text(const looking *l, csn_protect_doc *doc, int more)
+static char *judge_text(const looking *l, csn_protected_content *doc, int more)
 {
-    csn_protect_verdict v;
+    csn_protected_content_verdict v;
     char *why = NULL;
 
     doc->workspace = l->t->named;
-    csn_protect_judge(doc, &v);
+    csn_protected_content_check(doc, &v);
     if (!v.harmless)
         why = strdup(v.why ? v.why : "not harmless");
     else if (v.real_dir && !leads_well(l->t, v.real_dir))
@@ -180,7 +181,7 @@ static char *judge_text(const looking *l, csn_protect_doc *doc, int more)
     if (!why && v.also && more > 0) {
         csn_autofd int fd = csn_beneath_open(l->t->fd, v.also, O_RDONLY, CSN_BENEATH_NOFOLLOW);
         csn_autofree char *text = NULL;
-        csn_protect_doc also = {.rule = config_rule(), .path = v.also};
+        csn_protected_content also = {.rule = config_rule(), .path = v.also};
         int rc = read_all(fd, TEXT_MAX, &text, &also.len);
         also.text = text;
         if (rc == 0)
@@ -188,33 +189,35 @@ static char *judge_text(const looking *l, csn_protect_doc *doc, int more)
         else if (rc != -ENOENT)
             why = strdup("the config it leads to cannot be read");
     }
-    csn_protect_verdict_release(&v);
+    csn_protected_content_verdict_release(&v);
     return why;
 }
 
 static char *judge(const looking *l, const csn_changed *hit)
 {
-    csn_protect_kind kind = csn_protect_rule_kind(hit->rule);
-    csn_protect_doc doc = {
+    csn_protected_name_kind kind = csn_protected_name_rule_kind(hit->rule);
+    csn_protected_content doc = {
         .rule = hit->rule, .path = hit->path, .link = S_ISLNK(hit->st->st_mode)};
     csn_autofree char *text = NULL;
 
-    if (doc.link || kind == CSN_PROTECT_ALWAYS)
+    if (doc.link || kind == CSN_PROTECTED_NAME_ALWAYS)
         return strdup(doc.link ? "a symbolic link" : "");
     csn_autofd int fd = open_plain(hit->dir, hit->name);
-    int rc = read_all(fd, kind == CSN_PROTECT_GITINDEX ? INDEX_MAX : TEXT_MAX, &text, &doc.len);
+    int rc = read_all(fd, kind == CSN_PROTECTED_NAME_GITINDEX ? INDEX_MAX : TEXT_MAX, &text,
+                      &doc.len);
     if (rc == -ENOENT)
         return NULL;
     if (rc < 0)
         return strdup("it cannot be read");
     doc.text = text;
-    doc.hash_len = kind == CSN_PROTECT_GITINDEX ? hash_len(hit->dir) : 0;
+    doc.hash_len = kind == CSN_PROTECTED_NAME_GITINDEX ? hash_len(hit->dir) : 0;
     char *why = judge_text(l, &doc, 1);
     if (!why || strcmp(hit->path, ".git/config") != 0)
         return why;
     /* The user's own, and replaced by the user: else it would be held. What was in it may be.
      */
-    csn_autofree char *rest = csn_guard_base_without(l->k, l->t, doc.text, doc.len, &doc.len);
+    csn_autofree char *rest =
+        csn_protected_gitconfig_strip(l->k, l->t, doc.text, doc.len, &doc.len);
     if (!rest)
         return why;
     free(why);
@@ -242,7 +245,7 @@ static int take_away(const looking *l, int dir, const char *name, const char *fr
 
     for (int i = 0; i < TRIES && is_there(dir, name); i++) {
         csn_autofree char *path = NULL;
-        rc = csn_aside_put(&l->g->aside, l->k->id, dir, name, from, &path);
+        rc = csn_quarantine_file(&l->g->aside, l->k->id, dir, name, from, &path);
         if (rc < 0)
             break;
         if (path && !*ret_path)
@@ -267,20 +270,20 @@ static void set_aside(const looking *l, int dir, const char *name, const char *b
     if (rc < 0 && asprintf(&worse, "%s; it is still there: %s", rule, strerrordesc_np(-rc)) < 0)
         worse = NULL;
     csn_log_debug("sandbox '%s': %s was set aside", l->k->id, shown ? shown : "?");
-    csn_guard_tell(l->denials, l->t, below, worse ? worse : rule, now);
+    csn_protected_report(l->denials, l->t, below, worse ? worse : rule, now);
 }
 
 /* What is left in place is said once. */
 static bool is_news(const looking *l, const struct stat *st)
 {
-    const csn_boring_dir id = {.dev = st->st_dev,
-                               .ino = st->st_ino,
-                               .sec = st->st_ctim.tv_sec,
-                               .nsec = (uint32_t)st->st_ctim.tv_nsec};
+    const csn_scan_cache_dir id = {.dev = st->st_dev,
+                                   .ino = st->st_ino,
+                                   .sec = st->st_ctim.tv_sec,
+                                   .nsec = (uint32_t)st->st_ctim.tv_nsec};
 
-    if (csn_boring_has(&l->g->told, &id))
+    if (csn_scan_cache_has(&l->g->told, &id))
         return false;
-    csn_boring_add(&l->g->told, &id);
+    csn_scan_cache_add(&l->g->told, &id);
     return true;
 }
 
@@ -288,7 +291,7 @@ static bool is_news(const looking *l, const struct stat *st)
  * the last scan has seen the file but not that directory under that name, it was. A file that
  * came between that scan and this command is not of the sandbox's making. Without a memory, or
  * for such a file, it stays. */
-static bool was_moved_here(const csn_guard_tree *t, const struct stat *st)
+static bool was_moved_here(const csn_protected_tree *t, const struct stat *st)
 {
     const struct timespec *then = &t->remembered, *c = &st->st_ctim;
 
@@ -336,7 +339,8 @@ static int open_up(looking *l, const csn_changed *hit)
 
     if (open_for_us(l, fd))
         return CSN_CHANGED_AGAIN;
-    csn_guard_tell(l->denials, l->t, hit->path, "a directory that cannot be listed", NULL);
+    csn_protected_report(l->denials, l->t, hit->path, "a directory that cannot be listed",
+                         NULL);
     return 0;
 }
 
@@ -344,8 +348,8 @@ static char *rule_text(const csn_changed *hit, const char *why, const char *more
 {
     bool bare = !*why && !*more;
     char *text = NULL;
-    int n = asprintf(&text, "%s%s%s%s%s%s", csn_protect_rule_text(hit->rule), bare ? "" : " (",
-                     why, *why && *more ? "; " : "", more, bare ? "" : ")");
+    int n = asprintf(&text, "%s%s%s%s%s%s", csn_protected_name_rule_text(hit->rule),
+                     bare ? "" : " (", why, *why && *more ? "; " : "", more, bare ? "" : ")");
 
     return n < 0 ? NULL : text;
 }
@@ -367,24 +371,24 @@ static int on_hit(void *ctx, const csn_changed *hit)
     }
     bool moved = hit->moved && was_moved_here(l->t, hit->st), stays = hit->moved && !moved;
     csn_autofree char *text = rule_text(hit, why, stays ? LEFT : moved ? MOVED : "");
-    const char *rule = text ? text : csn_protect_rule_text(hit->rule);
+    const char *rule = text ? text : csn_protected_name_rule_text(hit->rule);
     if (!stays)
         set_aside(l, hit->dir, hit->name, hit->path, rule);
     else if (is_news(l, hit->st))
-        csn_guard_tell(l->denials, l->t, hit->path, rule, NULL);
+        csn_protected_report(l->denials, l->t, hit->path, rule, NULL);
     return 0;
 }
 
 /* A file that the user's config includes, and that was not there when the sandbox started. 0,
  * or -errno: nobody knows whether it is now. */
-static int look_for_absent(const looking *l, const csn_guard_place *p)
+static int look_for_absent(const looking *l, const csn_protected_place *p)
 {
     csn_autofree char *dir = csn_path_dir(p->path);
     csn_autofd int fd =
         dir ? csn_beneath_open(l->t->fd, dir, O_RDONLY | O_DIRECTORY, 0) : -ENOMEM;
 
     if (fd < 0)
-        return csn_guard_is_nowhere(-fd) ? 0 : fd;
+        return csn_protected_is_absent(-fd) ? 0 : fd;
     if (is_there(fd, csn_path_base(p->path)) && !is_open(l, p->path))
         set_aside(l, fd, csn_path_base(p->path), p->path, p->rule);
     return 0;
@@ -402,7 +406,7 @@ static bool open_root(looking *l)
 
 static int scan_tree(looking *l)
 {
-    csn_guard_tree *t = l->t;
+    csn_protected_tree *t = l->t;
     struct timespec start;
     int rc = 0;
 
@@ -411,14 +415,15 @@ static int scan_tree(looking *l)
     l->recalled = t->remembers && l->g->stamp < 0;
     do {
         if (l->undecided) {
-            csn_guard_recall(t);
+            csn_protected_cache_load(t);
             l->recalled = true;
             l->undecided = false;
         }
-        rc = csn_changed_scan(t->fd, &csn_protect_names, l->since, on_hit, l, &t->memory, NULL);
+        rc = csn_changed_scan(t->fd, &csn_protected_name_rules, l->since, on_hit, l, &t->memory,
+                              NULL);
         if (rc == -EACCES && open_root(l))
-            rc = csn_changed_scan(t->fd, &csn_protect_names, l->since, on_hit, l, &t->memory,
-                                  NULL);
+            rc = csn_changed_scan(t->fd, &csn_protected_name_rules, l->since, on_hit, l,
+                                  &t->memory, NULL);
     } while (rc == 0 && l->undecided);
     for (size_t n = 0; n < t->place_count; n++) {
         int lost = t->places[n].absent ? look_for_absent(l, &t->places[n]) : 0;
@@ -433,9 +438,10 @@ static int scan_tree(looking *l)
     return 0;
 }
 
-int csn_guard_scan(csn_kept *k, const struct timespec *since, const csn_deny_sink *denials)
+int csn_protected_scan(csn_runtime *k, const struct timespec *since,
+                       const csn_deny_sink *denials)
 {
-    csn_guard *g = ((csn_jail *)k->own)->guard;
+    csn_protected *g = ((csn_jail *)k->own)->guard;
     int worst = 0;
 
     for (size_t i = 0; i < g->tree_count; i++) {
@@ -447,7 +453,8 @@ int csn_guard_scan(csn_kept *k, const struct timespec *since, const csn_deny_sin
         worst = rc;
         if (asprintf(&text, "it could not be looked through: %s", strerrordesc_np(-rc)) < 0)
             text = NULL;
-        csn_guard_tell(denials, l.t, "", text ? text : "it could not be looked through", NULL);
+        csn_protected_report(denials, l.t, "", text ? text : "it could not be looked through",
+                             NULL);
     }
     return worst;
 }

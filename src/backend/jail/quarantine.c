@@ -31,7 +31,7 @@
 
 /* ---- where it goes ---- */
 
-static int open_home(csn_aside *a, const char *id)
+static int open_home(csn_quarantine *a, const char *id)
 {
     char sub[96];
 
@@ -46,7 +46,7 @@ static int open_home(csn_aside *a, const char *id)
 }
 
 /* A new directory of its own: a rename into it cannot meet anything. */
-static int new_slot(csn_aside *a, char name[NAME_SIZE])
+static int new_slot(csn_quarantine *a, char name[NAME_SIZE])
 {
     for (; a->next < SLOTS_MAX; a->next++) {
         snprintf(name, NAME_SIZE, "%u", a->next + 1);
@@ -154,8 +154,8 @@ static int take_by_copy(int dir, const char *name, int slot, char odd[NAME_SIZE]
     return 0;
 }
 
-int csn_aside_put(csn_aside *a, const char *id, int dir, const char *name, const char *from,
-                  char **ret_path)
+int csn_quarantine_file(csn_quarantine *a, const char *id, int dir, const char *name,
+                        const char *from, char **ret_path)
 {
     char slot_name[NAME_SIZE] = "", odd[NAME_SIZE];
     bool in_place = false;
@@ -178,10 +178,10 @@ int csn_aside_put(csn_aside *a, const char *id, int dir, const char *name, const
     return rc;
 }
 
-void csn_aside_release(csn_aside *a)
+void csn_quarantine_release(csn_quarantine *a)
 {
     if (a->fd >= 0)
         close(a->fd);
     free(a->path);
-    *a = (csn_aside){.fd = -1};
+    *a = (csn_quarantine){.fd = -1};
 }

@@ -22,38 +22,40 @@
 #include "os/landlock.h"
 #include "os/statedir.h"
 
-#define FORM_VERSION "3" /* of what csn_frame_make makes of a list */
+#define FORM_VERSION "3" /* of what csn_rootfs_template_make makes of a list */
 /* Not flags of a mount, but why an entry is there: to mount something on. */
 #define SPOT (1u << 30)
 #define LOFT (1u << 31)
 
-static void add(csn_frame *f, uint32_t kind, uint32_t flags, const char *from, const char *to)
+static void add(csn_rootfs_template *f, uint32_t kind, uint32_t flags, const char *from,
+                const char *to)
 {
-    if (f->count < CSN_FRAME_MAX)
+    if (f->count < CSN_ROOTFS_TEMPLATE_MAX)
         f->v[f->count] =
             (csn_mount){.kind = kind, .flags = flags, .fd = -1, .from = from, .to = to};
     f->count++;
 }
 
-void csn_frame_add(csn_frame *f, uint32_t kind, const char *from, const char *to)
+void csn_rootfs_template_add(csn_rootfs_template *f, uint32_t kind, const char *from,
+                             const char *to)
 {
     add(f, kind, 0, from, to);
 }
 
-void csn_frame_spot(csn_frame *f, const char *to, bool dir)
+void csn_rootfs_template_spot(csn_rootfs_template *f, const char *to, bool dir)
 {
     add(f, dir ? CSN_MOUNT_DIR : CSN_MOUNT_TEXT, SPOT, dir ? NULL : "", to);
 }
 
-bool csn_frame_lacks(int error)
+bool csn_rootfs_template_lacks(int error)
 {
     return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EACCES ||
            error == EPERM || error == ENXIO;
 }
 
-static bool whole(const csn_frame *f)
+static bool whole(const csn_rootfs_template *f)
 {
-    if (f->count > CSN_FRAME_MAX || f->partial)
+    if (f->count > CSN_ROOTFS_TEMPLATE_MAX || f->partial)
         return false;
     for (size_t i = 0; i < f->count; i++)
         if (!f->v[i].to || (!f->v[i].from && f->v[i].kind != CSN_MOUNT_DIR))
@@ -67,11 +69,11 @@ static bool whole(const csn_frame *f)
  * something that has others in it, or none. */
 enum found { NOTHING, OPEN, CLOSED };
 
-static enum found look(const csn_frame *f, const char *path)
+static enum found look(const csn_rootfs_template *f, const char *path)
 {
     enum found found = NOTHING;
 
-    for (size_t i = 0; i < f->count && i < CSN_FRAME_MAX; i++) {
+    for (size_t i = 0; i < f->count && i < CSN_ROOTFS_TEMPLATE_MAX; i++) {
         const char *rest = f->v[i].to ? csn_path_below(f->v[i].to, path) : NULL;
         if (!rest)
             continue;
@@ -82,7 +84,7 @@ static enum found look(const csn_frame *f, const char *path)
     return found;
 }
 
-static void place_share(csn_frame *f, const csn_jail_share *share)
+static void place_share(csn_rootfs_template *f, const csn_jail_share *share)
 {
     for (const char *end = strchr(share->inside + 1, '/');; end = strchr(end + 1, '/')) {
         size_t len = end ? (size_t)(end - share->inside) : strlen(share->inside);
@@ -91,7 +93,7 @@ static void place_share(csn_frame *f, const csn_jail_share *share)
         if (there == NOTHING && end)
             add(f, CSN_MOUNT_DIR, LOFT, NULL, path);
         else if (there == NOTHING)
-            csn_frame_spot(f, path, !share->file);
+            csn_rootfs_template_spot(f, path, !share->file);
         if (there != OPEN || !end)
             return;
     }
@@ -99,7 +101,7 @@ static void place_share(csn_frame *f, const csn_jail_share *share)
 
 /* ---- the one there is ---- */
 
-static void make_key(const csn_frame *f, char key[CSN_HASH_HEX])
+static void make_key(const csn_rootfs_template *f, char key[CSN_HASH_HEX])
 {
     csn_hash h;
 
@@ -116,7 +118,7 @@ static void make_key(const csn_frame *f, char key[CSN_HASH_HEX])
 }
 
 /* Its path, held for as long as j is; NULL: there is none and can be none. */
-static const char *get(csn_jail *j, const csn_frame *f)
+static const char *get(csn_jail *j, const csn_rootfs_template *f)
 {
     char key[CSN_HASH_HEX];
     csn_autofree char *store_path = NULL;
@@ -125,20 +127,20 @@ static const char *get(csn_jail *j, const csn_frame *f)
     if (store < 0 || !whole(f))
         return NULL;
     make_key(f, key);
-    int rc = csn_frame_hold(store, key, &j->frame_lock);
+    int rc = csn_rootfs_template_hold(store, key, &j->frame_lock);
     if (rc < 0) {
-        csn_frame all = *f;
+        csn_rootfs_template all = *f;
         csn_etc_files(&all);
-        rc = whole(&all) ? csn_frame_make(store, key, all.v, all.count) : -ENOMEM;
+        rc = whole(&all) ? csn_rootfs_template_make(store, key, all.v, all.count) : -ENOMEM;
         if (rc == 0)
-            rc = csn_frame_hold(store, key, &j->frame_lock);
+            rc = csn_rootfs_template_hold(store, key, &j->frame_lock);
     }
     return rc < 0 ? NULL : csn_arena_printf(j->arena, "%s/%s", store_path, key);
 }
 
-static void mount_frame(csn_jail *j, const csn_frame *f, const char *path)
+static void mount_frame(csn_jail *j, const csn_rootfs_template *f, const char *path)
 {
-    csn_jail_add(j, CSN_MOUNT_BIND, CSN_MOUNT_RDONLY | CSN_MOUNT_OURS, 0, path, "/");
+    csn_jail_add(j, CSN_MOUNT_BIND, CSN_MOUNT_RDONLY | CSN_MOUNT_TRUSTED, 0, path, "/");
     j->frame = (csn_jail_share){.option = "root", .host = path, .inside = "/", .as_is = true};
     if (j->privileged) /* the way to it is root's alone */
         csn_jail_give(j, &j->frame);
@@ -147,29 +149,29 @@ static void mount_frame(csn_jail *j, const csn_frame *f, const char *path)
             csn_jail_add(j, CSN_MOUNT_SCRATCH, CSN_MOUNT_RDONLY, 0, NULL, f->v[i].to);
 }
 
-static void mount_each(csn_jail *j, csn_frame *f)
+static void mount_each(csn_jail *j, csn_rootfs_template *f)
 {
     const uint32_t copied =
-        CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NARROW | CSN_MOUNT_OURS;
+        CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NARROW | CSN_MOUNT_TRUSTED;
 
     csn_etc_files(f);
-    for (size_t i = 0; i < f->count && i < CSN_FRAME_MAX; i++) {
+    for (size_t i = 0; i < f->count && i < CSN_ROOTFS_TEMPLATE_MAX; i++) {
         const csn_mount *m = &f->v[i];
         bool bind = m->kind == CSN_MOUNT_BIND;
         if (!(m->flags & (SPOT | LOFT)))
             csn_jail_add(j, m->kind, bind ? copied : 0, bind ? CSN_LL_READ : 0, m->from, m->to);
     }
-    if (f->count > CSN_FRAME_MAX)
+    if (f->count > CSN_ROOTFS_TEMPLATE_MAX)
         j->mount_count = CSN_MOUNTS_MAX + 1; /* found out at the end */
 }
 
-static const char *const *links_of(const csn_frame *f)
+static const char *const *links_of(const csn_rootfs_template *f)
 {
     const size_t most = 16; /* names in the root */
     const char **links = csn_arena_array(f->arena, most + 1, sizeof(*links));
     size_t n = 0;
 
-    for (size_t i = 0; links && n < most && i < f->count && i < CSN_FRAME_MAX; i++)
+    for (size_t i = 0; links && n < most && i < f->count && i < CSN_ROOTFS_TEMPLATE_MAX; i++)
         if (f->v[i].kind == CSN_MOUNT_LINK && strrchr(f->v[i].to, '/') == f->v[i].to)
             links[n++] = f->v[i].to;
     if (links)
@@ -177,8 +179,8 @@ static const char *const *links_of(const csn_frame *f)
     return links;
 }
 
-void csn_jail_add_frame(const csn_kept *k, csn_jail *j, csn_frame *f,
-                        const csn_jail_share *shares, size_t count)
+void csn_jail_add_template(const csn_runtime *k, csn_jail *j, csn_rootfs_template *f,
+                           const csn_jail_share *shares, size_t count)
 {
     size_t own = f->count;
     const char *path = NULL;

@@ -36,7 +36,7 @@ static bool is_of_this_boot(const struct stat *frame)
     return frame->st_mtim.tv_sec >= now.tv_sec - up.tv_sec - 1;
 }
 
-int csn_frame_hold(int store, const char *key, int *ret_lock)
+int csn_rootfs_template_hold(int store, const char *key, int *ret_lock)
 {
     char name[NAME_SIZE];
     struct stat st, frame;
@@ -89,7 +89,7 @@ static int copy_file(int at, const char *path, const char *to, size_t *bytes)
     csn_autofd int in = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
     if (in < 0 || fstat(in, &st) < 0)
-        return csn_frame_lacks(errno) ? 0 : -errno;
+        return csn_rootfs_template_lacks(errno) ? 0 : -errno;
     if (!S_ISREG(st.st_mode))
         return 0;
     csn_autofd int out =
@@ -197,7 +197,7 @@ static int publish(int store, const char *temp, const char *key)
     return errno == EEXIST || errno == ENOTEMPTY ? 0 : -errno;
 }
 
-int csn_frame_make(int store, const char *key, const csn_mount *list, size_t count)
+int csn_rootfs_template_make(int store, const char *key, const csn_mount *list, size_t count)
 {
     char temp[CSN_TEMP_SIZE];
     int rc = csn_temp_name(temp);

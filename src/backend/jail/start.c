@@ -1,6 +1,6 @@
 /* start.c: a keeper behind its walls: what it is told, what it still needs, why it failed.
  *
- * Called when a sandbox is opened (csn_kept_kind). Everybody's jail is built the way an
+ * Called when a sandbox is opened (csn_runtime_kind). Everybody's jail is built the way an
  * ordinary user's is: by a user namespace with one user in it. A root caller only does
  * beforehand what nobody else can: the keeper starts as a user without account (os/spawn.c),
  * and its shares are handed to it as detached mounts on which the workspace's owner is that
@@ -20,11 +20,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "runtime/link.h"
 #include "os/beneath.h"
 #include "os/mount.h"
 #include "os/seccomp.h"
 #include "os/userns_diagnose.h"
+#include "runtime/link.h"
 
 #define NAMESPACES                                                                             \
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
@@ -43,31 +43,31 @@ static uint32_t walls_off(void)
 #endif
 }
 
-csn_status csn_jail_birth(csn_kept *k, csn_orphan *o, csn_error **err)
+csn_status csn_jail_spawn_opts(csn_runtime *k, csn_spawn_opts *o, csn_error **err)
 {
     csn_jail *j = k->own;
 
-    j->walls = (csn_orphan_walls){.namespaces = k->kind->judged ? 0 : NAMESPACES,
-                                  .become = j->privileged,
-                                  .keep_caps = j->disk_uid != 0,
-                                  .uid = j->host_uid,
-                                  .gid = j->host_gid,
-                                  .uid_map = j->uid_map,
-                                  .gid_map = j->gid_map};
+    j->walls = (csn_spawn_namespaces){.namespaces = k->kind->judged ? 0 : NAMESPACES,
+                                      .become = j->privileged,
+                                      .keep_caps = j->disk_uid != 0,
+                                      .uid = j->host_uid,
+                                      .gid = j->host_gid,
+                                      .uid_map = j->uid_map,
+                                      .gid_map = j->gid_map};
     o->walls = &j->walls;
     (void)err;
     return CSN_OK;
 }
 
-void csn_jail_arm(csn_kept *k, csn_keeper_spec *spec)
+void csn_jail_fill_spec(csn_runtime *k, csn_keeper_spec *spec)
 {
     csn_jail *j = k->own;
 
     spec->socket = NULL; /* it has no way to it; see the sweeper */
     spec->remove[0] = NULL;
     spec->flags |= j->limits.group.count > 0 ? CSN_SPEC_GROUPED : 0;
-    spec->walls = (csn_walls){
-        .on = CSN_WALLS_ALL,
+    spec->walls = (csn_confinement){
+        .on = CSN_CONFINE_ALL,
         .uid = j->uid,
         .gid = j->gid,
         .seccomp = j->privileged ? CSN_SECCOMP_NOSUID : CSN_SECCOMP_DEFAULT,
@@ -76,15 +76,15 @@ void csn_jail_arm(csn_kept *k, csn_keeper_spec *spec)
     };
     csn_jail_net_arm(j, &spec->walls);
     if (k->kind->judged)
-        csn_jail_weaker_walls(j, &spec->walls);
+        csn_landlock_only_walls(j, &spec->walls);
     spec->walls.on &= ~walls_off();
     csn_jail_limits_arm(k, &spec->walls);
 }
 
 /* ---- mounts for the keeper of a root caller ---- */
 
-static csn_status make_given(const csn_kept *k, const csn_jail_share *s, int userns, int *ret,
-                             csn_error **err)
+static csn_status make_given(const csn_runtime *k, const csn_jail_share *s, int userns,
+                             int *ret, csn_error **err)
 {
     int fd =
         csn_mount_detached(s->host, s->as_is ? -1 : userns, s->writable ? 0 : CSN_MOUNT_RDONLY);
@@ -102,7 +102,7 @@ static csn_status make_given(const csn_kept *k, const csn_jail_share *s, int use
     return CSN_OK;
 }
 
-static csn_status send_given(csn_kept *k, csn_error **err)
+static csn_status send_given(csn_runtime *k, csn_error **err)
 {
     const csn_jail *j = k->own;
     char path[64];
@@ -136,14 +136,14 @@ static csn_status send_given(csn_kept *k, csn_error **err)
 
 static const char *wall_name(uint64_t wall)
 {
-    static const char *const names[CSN_WALLS] = {
-        [CSN_WALL_NAMESPACES] = "namespaces", [CSN_WALL_NET] = "network namespace",
-        [CSN_WALL_NESTED] = "nesting limit",  [CSN_WALL_MOUNTS] = "mounts",
-        [CSN_WALL_USER] = "user namespace",   [CSN_WALL_LIMITS] = "limits",
-        [CSN_WALL_KEYRING] = "keyring",       [CSN_WALL_CAPS] = "capabilities",
-        [CSN_WALL_LANDLOCK] = "Landlock",     [CSN_WALL_SECCOMP] = "seccomp"};
+    static const char *const names[CSN_CONFINE_STEPS] = {
+        [CSN_CONFINE_NAMESPACES] = "namespaces", [CSN_CONFINE_NET] = "network namespace",
+        [CSN_CONFINE_NESTED] = "nesting limit",  [CSN_CONFINE_MOUNTS] = "mounts",
+        [CSN_CONFINE_USER] = "user namespace",   [CSN_CONFINE_LIMITS] = "limits",
+        [CSN_CONFINE_KEYRING] = "keyring",       [CSN_CONFINE_CAPS] = "capabilities",
+        [CSN_CONFINE_LANDLOCK] = "Landlock",     [CSN_CONFINE_SECCOMP] = "seccomp"};
 
-    return wall < CSN_WALLS ? names[wall] : "unknown wall";
+    return wall < CSN_CONFINE_STEPS ? names[wall] : "unknown wall";
 }
 
 /* A namespace was made and is worth nothing, as where a security module takes its capabilities:
@@ -152,10 +152,10 @@ static bool namespaces_useless(const csn_jail *j, const csn_ask_body *told)
 {
     if (told->a != EPERM && told->a != EACCES && told->a != ENOSPC)
         return false;
-    if (told->b == CSN_WALL_MOUNTS)
+    if (told->b == CSN_CONFINE_MOUNTS)
         return told->c >= j->mount_count || j->mounts[told->c].kind == CSN_MOUNT_PROC;
-    return told->b == CSN_WALL_NAMESPACES || told->b == CSN_WALL_NET ||
-           told->b == CSN_WALL_USER;
+    return told->b == CSN_CONFINE_NAMESPACES || told->b == CSN_CONFINE_NET ||
+           told->b == CSN_CONFINE_USER;
 }
 
 static csn_status advise_userns(csn_status st, csn_error **err)
@@ -167,13 +167,14 @@ static csn_status advise_userns(csn_status st, csn_error **err)
                             why.fix ? why.fix : "", why.fix ? "; " : "");
 }
 
-static csn_status wall_failed(csn_kept *k, const csn_ask_body *told, csn_error **err)
+static csn_status wall_failed(csn_runtime *k, const csn_ask_body *told, csn_error **err)
 {
     csn_jail *j = k->own;
     const char *why = strerrordesc_np((int)told->a);
-    const char *to =
-        told->b == CSN_WALL_MOUNTS && told->c < j->mount_count ? j->mounts[told->c].to : NULL;
-    if (told->b == CSN_WALL_NET)
+    const char *to = told->b == CSN_CONFINE_MOUNTS && told->c < j->mount_count
+                         ? j->mounts[told->c].to
+                         : NULL;
+    if (told->b == CSN_CONFINE_NET)
         to = csn_jail_net_why(told->c);
 
     csn_status st =
@@ -186,7 +187,7 @@ static csn_status wall_failed(csn_kept *k, const csn_ask_body *told, csn_error *
 }
 
 /* Waits for READY or FAILED. What came along as the root is checked: a directory. */
-static csn_status await_ready(csn_kept *k, csn_error **err)
+static csn_status await_ready(csn_runtime *k, csn_error **err)
 {
     csn_jail *j = k->own;
     uint8_t buf[256];
@@ -213,7 +214,7 @@ static csn_status await_ready(csn_kept *k, csn_error **err)
 }
 
 /* For a sandbox that was found again. */
-static csn_status ask_root(csn_kept *k, csn_error **err)
+static csn_status ask_root(csn_runtime *k, csn_error **err)
 {
     csn_jail *j = k->own;
     uint8_t buf[256];
@@ -235,7 +236,7 @@ static csn_status ask_root(csn_kept *k, csn_error **err)
 
 /* Its walls stand: the rest of what the file calls and commands need. ask: when that fails the
  * keeper may be asked why, which nobody can who is just starting it. */
-static csn_status finish(csn_kept *k, bool ask, csn_error **err)
+static csn_status finish(csn_runtime *k, bool ask, csn_error **err)
 {
     csn_jail *j = k->own;
 
@@ -257,13 +258,13 @@ static csn_status finish(csn_kept *k, bool ask, csn_error **err)
     if (k->base.fd >= 0)
         return CSN_OK;
     st = csn_fail_errno(err, -k->base.fd, "workspace");
-    return ask ? csn_link_judge(k, st, err) : st;
+    return ask ? csn_link_check_alive(k, st, err) : st;
 }
 
 /* While the keeper builds its walls: what it will be counted in, and before that who removes
  * it.
  */
-static csn_status give_all(csn_kept *k, csn_error **err)
+static csn_status give_all(csn_runtime *k, csn_error **err)
 {
     csn_error *why = NULL;
     csn_status st = send_given(k, &why);
@@ -280,7 +281,7 @@ static csn_status give_all(csn_kept *k, csn_error **err)
 
 /* Nobody waits for the walls here unless what is done next depends on them: the core has work
  * of its own, and asks csn_jail_ready afterwards. */
-csn_status csn_jail_started(csn_kept *k, csn_error **err)
+csn_status csn_jail_started(csn_runtime *k, csn_error **err)
 {
     csn_jail *j = k->own;
     bool wait = k->detached || (k->config->flags & CSN_OPEN_ALLOW_WEAKER) != 0;
@@ -307,7 +308,7 @@ csn_status csn_jail_started(csn_kept *k, csn_error **err)
 
 csn_status csn_jail_ready(void *state, csn_error **err)
 {
-    csn_kept *k = state;
+    csn_runtime *k = state;
     csn_jail *j = k->own;
 
     if (!j->pending)
@@ -320,7 +321,7 @@ csn_status csn_jail_ready(void *state, csn_error **err)
 /* A pipe has an owner and mode 0600: made by root it would be closed to the command's own
  * /dev/stdout. It has nothing behind it that its owner could reach. Without CAP_CHOWN only
  * those names do not work. */
-void csn_jail_lend(csn_kept *k, int fd)
+void csn_jail_chown_pipe(csn_runtime *k, int fd)
 {
     const csn_jail *j = k->own;
 
@@ -328,26 +329,27 @@ void csn_jail_lend(csn_kept *k, int fd)
         return;
 }
 
-csn_status csn_jail_refused(csn_kept *k, enum csn_orphan_stage stage, int errnum,
-                            csn_error **err)
+csn_status csn_jail_spawn_failed(csn_runtime *k, enum csn_spawn_stage stage, int errnum,
+                                 csn_error **err)
 {
     const char *why = strerrordesc_np(errnum);
     csn_status st;
 
     csn_jail *j = k->own;
-    if (stage == CSN_ORPHAN_CLONE && (errnum == EPERM || errnum == ENOSPC || errnum == EINVAL ||
-                                      errnum == EACCES || errnum == EUSERS)) {
+    if (stage == CSN_SPAWN_AT_CLONE &&
+        (errnum == EPERM || errnum == ENOSPC || errnum == EINVAL || errnum == EACCES ||
+         errnum == EUSERS)) {
         j->no_namespaces = !k->kind->judged;
         st = csn_fail(err, CSN_UNAVAILABLE, "this host refuses user namespaces: %s", why);
         return advise_userns(st, err);
     }
-    if (stage == CSN_ORPHAN_MAP) {
+    if (stage == CSN_SPAWN_AT_MAP) {
         j->no_namespaces = true;
         st = csn_fail(err, CSN_UNAVAILABLE,
                       "this host gives user namespaces no user or capability: %s", why);
         return advise_userns(st, err);
     }
-    if (stage == CSN_ORPHAN_USER)
+    if (stage == CSN_SPAWN_AT_USER)
         return csn_fail(err, CSN_UNAVAILABLE,
                         "root's commands need another user to be, and this host refuses to "
                         "change it: %s",

@@ -3,15 +3,15 @@
  * A descriptor is more than what can be read from it: its owner may chmod the file, set its
  * times and its attributes, and inside a user's jail the owner is that user. No wall sees that;
  * Landlock does not ask about it. So a file is read here and fed through a pipe, as bytes are.
- * And so is a terminal (stdin_feed.c): who has it could go on reading what is typed when the command
- * is long over, and change how it behaves. Pipes and sockets have nothing behind them to change
- * and go in as they are. */
+ * And so is a terminal (stdin_feed.c): who has it could go on reading what is typed when the
+ * command is long over, and change how it behaves. Pipes and sockets have nothing behind them
+ * to change and go in as they are. */
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/jail/stdin_feed.h"
 #include "backend/jail/jail.h"
+#include "backend/jail/stdin_feed.h"
 #include "base/cleanup.h"
 
 static int64_t read_file(void *ctx, void *buf, size_t len)
@@ -43,15 +43,15 @@ static csn_exec_req without_files(const csn_exec_req *req, csn_source *source)
 static csn_status run(void *state, const csn_exec_req *req, const csn_sink *sink,
                       csn_exec_end *ret, csn_error **err)
 {
-    csn_jail_apart apart;
+    csn_exec_network apart;
 
     if (!req->net_allow)
-        return csn_kept_exec(state, req, sink, ret, err);
-    csn_status st = csn_jail_apart_begin(state, req->net_allow, &apart, err);
+        return csn_runtime_exec(state, req, sink, ret, err);
+    csn_status st = csn_exec_network_begin(state, req->net_allow, &apart, err);
     if (st < 0)
         return st;
-    st = csn_kept_exec_apart(state, req, apart.sockets, sink, ret, err);
-    csn_jail_apart_end(&apart);
+    st = csn_runtime_exec_network(state, req, apart.sockets, sink, ret, err);
+    csn_exec_network_end(&apart);
     return st;
 }
 
@@ -86,5 +86,5 @@ csn_status csn_jail_start(void *state, const csn_exec_req *req, uint64_t output_
                                  "our terminal as the input of a process in the background");
         return csn_error_advise(st, err, "-t gives it a terminal of its own");
     }
-    return csn_kept_start(state, &own, output_max, ret_pid, ret_tie, err);
+    return csn_runtime_start(state, &own, output_max, ret_pid, ret_tie, err);
 }

@@ -1,4 +1,5 @@
-/* stdin_feed.h: a terminal as the standard input of a command, without giving the terminal away. */
+/* stdin_feed.h: a terminal as the standard input of a command, without giving the terminal
+ * away. */
 #pragma once
 #include <pthread.h>
 

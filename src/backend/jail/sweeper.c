@@ -23,8 +23,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "runtime/link.h"
 #include "os/statedir.h"
+#include "runtime/link.h"
 
 #define END_MS 2000
 
@@ -38,12 +38,12 @@ void csn_jail_sweeper_init(csn_jail_sweeper *s)
 static csn_status put_spec(const csn_keeper_spec *spec, int *ret, csn_error **err)
 {
     uint8_t buf[1024];
-    csn_wire_out o;
+    csn_packer o;
 
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_spec_put(&o, spec);
     int fd = o.error != 0 ? -o.error : csn_sealed_memfd("caisson-spec", o.data, o.len);
-    csn_wire_out_release(&o);
+    csn_packer_release(&o);
     if (fd < 0)
         return csn_fail_errno(err, -fd, "orders for the sweeper");
     *ret = fd;
@@ -51,7 +51,7 @@ static csn_status put_spec(const csn_keeper_spec *spec, int *ret, csn_error **er
 }
 
 /* None of it is there yet. */
-static csn_status make_orders(const csn_kept *k, int *ret, csn_error **err)
+static csn_status make_orders(const csn_runtime *k, int *ret, csn_error **err)
 {
     const csn_jail *j = k->own;
     const csn_cgroup *g = &j->limits.group;
@@ -68,7 +68,7 @@ static csn_status make_orders(const csn_kept *k, int *ret, csn_error **err)
     if (k->kind->judged) { /* no pid namespace takes along what a killed keeper leaves */
         spec.flags |= CSN_SPEC_TAGGED;
         spec.user = j->privileged ? j->host_uid : 0;
-        place = csn_jail_weaker_place(k, run);
+        place = csn_landlock_only_place(k, run);
         if (!place)
             return csn_fail(err, CSN_NOMEM, "orders for the sweeper");
         spec.remove[1] = strcmp(place, run) == 0 ? NULL : place;
@@ -80,7 +80,7 @@ static csn_status make_orders(const csn_kept *k, int *ret, csn_error **err)
 
 /* ---- its life ---- */
 
-static csn_status start(csn_kept *k, csn_jail_sweeper *s, csn_error **err)
+static csn_status start(csn_runtime *k, csn_jail_sweeper *s, csn_error **err)
 {
     csn_autofd int spec = -1, owner = -1, theirs = -1;
     int pair[2];
@@ -97,15 +97,15 @@ static csn_status start(csn_kept *k, csn_jail_sweeper *s, csn_error **err)
     theirs = pair[1]; /* held here, it would hide that the sweeper is gone */
     s->argv[0] = "caisson-sweeper";
     s->argv[1] = k->id;
-    s->orphan = (csn_orphan){.path = s->program,
-                             .argv = s->argv,
-                             .fds = {-1, -1, -1, theirs, spec, owner},
-                             .nfds = 6};
-    int rc = csn_orphan_begin(&s->orphan, &s->birth);
+    s->orphan = (csn_spawn_opts){.path = s->program,
+                                 .argv = s->argv,
+                                 .fds = {-1, -1, -1, theirs, spec, owner},
+                                 .nfds = 6};
+    int rc = csn_spawn_begin(&s->orphan, &s->birth);
     return rc < 0 ? csn_fail_errno(err, -rc, "start the sweeper") : CSN_OK;
 }
 
-csn_status csn_jail_sweeper_begin(csn_kept *k, csn_error **err)
+csn_status csn_jail_sweeper_begin(csn_runtime *k, csn_error **err)
 {
     csn_jail *j = k->own;
 
@@ -117,20 +117,20 @@ csn_status csn_jail_sweeper_begin(csn_kept *k, csn_error **err)
     return start(k, &j->sweeper, err);
 }
 
-csn_status csn_jail_sweeper_ready(csn_kept *k, csn_error **err)
+csn_status csn_jail_sweeper_ready(csn_runtime *k, csn_error **err)
 {
     csn_jail_sweeper *s = &((csn_jail *)k->own)->sweeper;
     pid_t pid = 0;
 
     if (!s->birth)
         return CSN_OK;
-    int rc = csn_orphan_end(CSN_STEAL(s->birth), &pid, &s->pidfd, NULL);
+    int rc = csn_spawn_finish(CSN_STEAL(s->birth), &pid, &s->pidfd, NULL);
     if (rc < 0)
         return csn_fail(err, CSN_UNAVAILABLE, "start the sweeper: %s", strerrordesc_np(-rc));
     return CSN_OK;
 }
 
-csn_status csn_jail_sweeper_tell(csn_kept *k, csn_error **err)
+csn_status csn_jail_sweeper_tell(csn_runtime *k, csn_error **err)
 {
     csn_jail_sweeper *s = &((csn_jail *)k->own)->sweeper;
 
@@ -145,7 +145,7 @@ csn_status csn_jail_sweeper_tell(csn_kept *k, csn_error **err)
     return CSN_OK;
 }
 
-bool csn_jail_sweeper_leave(csn_kept *k, bool wait)
+bool csn_jail_sweeper_leave(csn_runtime *k, bool wait)
 {
     csn_jail_sweeper *s = &((csn_jail *)k->own)->sweeper;
     struct pollfd pf = {.events = POLLIN};
@@ -156,7 +156,7 @@ bool csn_jail_sweeper_leave(csn_kept *k, bool wait)
     if (s->pidfd < 0)
         return false;
     if (wait)
-        (void)csn_orphan_wait(s->pidfd, END_MS);
+        (void)csn_spawn_wait(s->pidfd, END_MS);
     pf.fd = s->pidfd;
     return poll(&pf, 1, 0) == 0;
 }
@@ -166,7 +166,7 @@ void csn_jail_sweeper_release(csn_jail_sweeper *s)
     pid_t pid = 0;
 
     if (s->birth)
-        (void)csn_orphan_end(CSN_STEAL(s->birth), &pid, &s->pidfd, NULL);
+        (void)csn_spawn_finish(CSN_STEAL(s->birth), &pid, &s->pidfd, NULL);
     if (s->control >= 0)
         close(csn_steal_fd(&s->control));
     if (s->pidfd >= 0)

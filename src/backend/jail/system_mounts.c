@@ -1,7 +1,8 @@
-/* system_mounts.c: what every jail has of the host's system: enough to work with, nothing personal.
+/* system_mounts.c: what every jail has of the host's system: enough to work with, nothing
+ * personal.
  *
- * Programs and libraries come read-only, /etc from etc_files.c. Devices are the harmless ones. /proc
- * is that of the jail's own processes, with the files that speak of the host read-only or
+ * Programs and libraries come read-only, /etc from etc_files.c. Devices are the harmless ones.
+ * /proc is that of the jail's own processes, with the files that speak of the host read-only or
  * covered: the second wall, for a user who may not write or read them anyway. /sys is not
  * there. */
 #include <fcntl.h>
@@ -20,8 +21,8 @@
 #define PACKAGES "/var/lib/dpkg"
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define USE      (CSN_LL_READ | CSN_LL_EXEC)
-#define SYSTEM   (CSN_MOUNT_RDONLY | CSN_MOUNT_OURS)
-#define BESIDE   (CSN_MOUNT_OURS | CSN_MOUNT_BESIDE)
+#define SYSTEM   (CSN_MOUNT_RDONLY | CSN_MOUNT_TRUSTED)
+#define BESIDE   (CSN_MOUNT_TRUSTED | CSN_MOUNT_BY_HELPER)
 
 static const char *const programs[] = {"/usr",   "/bin",    "/sbin", "/lib",      "/lib32",
                                        "/lib64", "/libx32", "/opt",  "/nix/store"};
@@ -29,7 +30,7 @@ static const char *const nodes[] = {"/dev/null",   "/dev/zero",    "/dev/full",
                                     "/dev/random", "/dev/urandom", "/dev/tty"};
 
 /* As they are on this host: a merged /usr has links. A bit for each that is to be mounted. */
-static uint32_t find_programs(csn_frame *f)
+static uint32_t find_programs(csn_rootfs_template *f)
 {
     uint32_t found = 0;
     struct stat st;
@@ -41,9 +42,10 @@ static uint32_t find_programs(csn_frame *f)
         ssize_t n = S_ISLNK(st.st_mode) ? readlink(programs[i], text, sizeof(text) - 1) : -1;
         if (n > 0) {
             text[n] = '\0';
-            csn_frame_add(f, CSN_MOUNT_LINK, csn_arena_strdup(f->arena, text), programs[i]);
+            csn_rootfs_template_add(f, CSN_MOUNT_LINK, csn_arena_strdup(f->arena, text),
+                                    programs[i]);
         } else if (S_ISDIR(st.st_mode)) {
-            csn_frame_spot(f, programs[i], true);
+            csn_rootfs_template_spot(f, programs[i], true);
             found |= 1u << i;
         }
     }
@@ -83,7 +85,7 @@ static void add_proc(csn_jail *j)
                                           "/proc/timer_list"};
 
     for (size_t i = 0; i < COUNT(fixed); i++)
-        csn_jail_add(j, CSN_MOUNT_AGAIN,
+        csn_jail_add(j, CSN_MOUNT_SELF,
                      CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NOEXEC | BESIDE, 0, NULL,
                      fixed[i]);
     for (size_t i = 0; i < COUNT(covered); i++)
@@ -91,7 +93,7 @@ static void add_proc(csn_jail *j)
 }
 
 /* What lies in no mount, and what mounts lie on. */
-static void fill_frame(csn_frame *f, const char *home)
+static void fill_frame(csn_rootfs_template *f, const char *home)
 {
     static const char *const links[][2] = {{"/proc/self/fd", "/dev/fd"},
                                            {"/proc/self/fd/0", "/dev/stdin"},
@@ -102,22 +104,22 @@ static void fill_frame(csn_frame *f, const char *home)
                                         "/dev/mqueue", "/tmp",     "/var/tmp"};
 
     for (size_t i = 0; i < COUNT(links); i++)
-        csn_frame_add(f, CSN_MOUNT_LINK, links[i][0], links[i][1]);
+        csn_rootfs_template_add(f, CSN_MOUNT_LINK, links[i][0], links[i][1]);
     for (size_t i = 0; i < COUNT(spots); i++)
-        csn_frame_spot(f, spots[i], true);
+        csn_rootfs_template_spot(f, spots[i], true);
     for (size_t i = 0; i < COUNT(nodes); i++)
-        csn_frame_spot(f, nodes[i], false);
+        csn_rootfs_template_spot(f, nodes[i], false);
     if (home)
-        csn_frame_spot(f, home, true);
-    csn_frame_add(f, CSN_MOUNT_DIR, NULL, "/run");
+        csn_rootfs_template_spot(f, home, true);
+    csn_rootfs_template_add(f, CSN_MOUNT_DIR, NULL, "/run");
     /* Readable for everybody but by no rule of Landlock: so that one can see that it stands. */
-    csn_frame_add(f, CSN_MOUNT_TEXT, "", "/run/.landlock"); /* text would be a page */
+    csn_rootfs_template_add(f, CSN_MOUNT_TEXT, "", "/run/.landlock"); /* text would be a page */
 }
 
-void csn_jail_add_system(const csn_kept *k, csn_jail *j, const char *home,
+void csn_jail_add_system(const csn_runtime *k, csn_jail *j, const char *home,
                          const csn_jail_share *shares, size_t count)
 {
-    csn_autofree csn_frame *f = calloc(1, sizeof(*f)); /* its strings stay */
+    csn_autofree csn_rootfs_template *f = calloc(1, sizeof(*f)); /* its strings stay */
     uint32_t etc = csn_etc_find_dirs();
 
     if (!f) {
@@ -130,8 +132,8 @@ void csn_jail_add_system(const csn_kept *k, csn_jail *j, const char *home,
     uint32_t programs_found = find_programs(f);
     bool packages = access(PACKAGES, F_OK) == 0;
     if (packages)
-        csn_frame_spot(f, PACKAGES, true);
-    csn_jail_add_frame(k, j, f, shares, count);
+        csn_rootfs_template_spot(f, PACKAGES, true);
+    csn_jail_add_template(k, j, f, shares, count);
     csn_jail_add(j, CSN_MOUNT_PROC, CSN_MOUNT_NOEXEC, CSN_LL_READ | CSN_LL_WRITE, NULL,
                  "/proc");
     csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_DEVICE, NULL, "/dev");

@@ -57,7 +57,7 @@ static csn_status refuse_unfit(const csn_config *c, csn_error **err)
     return csn_error_advise(st, err, "the jail backend can");
 }
 
-static const csn_kept_kind kind = {.name = "local", .prepare = csn_kept_grants_open};
+static const csn_runtime_kind kind = {.name = "local", .prepare = csn_runtime_grants_open};
 
 static csn_status local_open(const csn_config *config, const char *id, void *register_data,
                              void **ret_state, csn_error **err)
@@ -65,28 +65,28 @@ static csn_status local_open(const csn_config *config, const char *id, void *reg
     csn_status st = refuse_unfit(config, err);
 
     (void)register_data;
-    return st < 0 ? st : csn_kept_open(&kind, config, id, ret_state, err);
+    return st < 0 ? st : csn_runtime_open(&kind, config, id, ret_state, err);
 }
 
 static csn_status local_connect(const csn_config *config, const char *id, void *register_data,
                                 void **ret_state, csn_error **err)
 {
     (void)register_data;
-    return csn_kept_connect(&kind, config, id, ret_state, err);
+    return csn_runtime_connect(&kind, config, id, ret_state, err);
 }
 
-static csn_status local_put_down(const csn_config *config, const char *id, void *register_data,
-                                 csn_error **err)
+static csn_status local_force_destroy(const csn_config *config, const char *id,
+                                      void *register_data, csn_error **err)
 {
     (void)register_data;
-    return csn_kept_put_down(&kind, config, id, err);
+    return csn_runtime_force_destroy(&kind, config, id, err);
 }
 
 static csn_status local_info(void *state, csn_info_result *ret, csn_error **err)
 {
     ret->layers = layers;
     ret->layer_count = sizeof(layers) / sizeof(layers[0]);
-    return csn_kept_info(state, ret, err);
+    return csn_runtime_info(state, ret, err);
 }
 
 static const csn_backend_ops ops = {
@@ -97,26 +97,26 @@ static const csn_backend_ops ops = {
     .isolation = "none",
     .open = local_open,
     .connect = local_connect,
-    .put_down = local_put_down,
-    CSN_KEPT_OPS,
-    .exec = csn_kept_exec,
-    .stat = csn_kept_stat,
-    .read = csn_kept_read,
-    .write = csn_kept_write,
-    .mkdir = csn_kept_mkdir,
-    .symlink = csn_kept_symlink,
-    .remove = csn_kept_remove,
-    .rename = csn_kept_rename,
-    .list = csn_kept_list,
-    .walk = csn_kept_walk,
-    .cleanup = csn_kept_cleanup,
-    .watch = csn_kept_watch,
-    .watch_next = csn_kept_watch_next,
-    .watch_free = csn_kept_watch_free,
-    .start = csn_kept_start,
+    .force_destroy = local_force_destroy,
+    CSN_RUNTIME_OPS,
+    .exec = csn_runtime_exec,
+    .stat = csn_runtime_stat,
+    .read = csn_runtime_read,
+    .write = csn_runtime_write,
+    .mkdir = csn_runtime_mkdir,
+    .symlink = csn_runtime_symlink,
+    .remove = csn_runtime_remove,
+    .rename = csn_runtime_rename,
+    .list = csn_runtime_list,
+    .walk = csn_runtime_walk,
+    .cleanup = csn_runtime_cleanup,
+    .watch = csn_runtime_watch,
+    .watch_next = csn_runtime_watch_next,
+    .watch_free = csn_runtime_watch_free,
+    .start = csn_runtime_start,
     .info = local_info,
-    .judge = csn_kept_path_judge,
-    .chmod = csn_kept_chmod,
+    .judge = csn_runtime_check_path,
+    .chmod = csn_runtime_chmod,
 };
 
 const csn_backend_ops *csn_local_backend(void)

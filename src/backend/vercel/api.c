@@ -231,7 +231,7 @@ static csn_status keep_snapshots(csn_remote *r, csn_error **err)
 
     pthread_mutex_lock(&v->lock);
     v->kept = true;
-    csn_status st = csn_remote_settle(r, err);
+    csn_status st = csn_remote_commit(r, err);
     pthread_mutex_unlock(&v->lock);
     return st;
 }

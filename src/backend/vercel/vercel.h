@@ -8,8 +8,8 @@
 
 #include "base/json_read.h"
 #include "base/json_write.h"
-#include "remote/stream.h"
 #include "remote/remote.h"
+#include "remote/stream.h"
 
 extern const csn_remote_kind csn_vercel_kind;
 

@@ -33,31 +33,31 @@
 #endif
 
 typedef struct building {
-    const csn_walls *w;
+    const csn_confinement *w;
     csn_mount mounts[CSN_MOUNTS_MAX]; /* the list of the orders lies here */
     csn_landlock_rule rules[CSN_MOUNTS_MAX + 1];
     int given[CSN_SPEC_GIVEN_MAX];
     size_t given_count;
-    csn_wall at;     /* the one being built */
-    size_t at_mount; /* which entry, when it is the mounts */
-    int inner;       /* the wall that commands step behind, or -1 */
-    int landlock;    /* the rules of our own, or -1 */
+    csn_confine_step at; /* the one being built */
+    size_t at_mount;     /* which entry, when it is the mounts */
+    int inner;           /* the wall that commands step behind, or -1 */
+    int landlock;        /* the rules of our own, or -1 */
     csn_ask_body told;
     bool ahead;       /* the first steps were done before the orders came */
     bool grouped;     /* control groups are to be entered */
-    csn_beside aside; /* makes the network while we do the rest */
+    csn_helper aside; /* makes the network while we do the rest */
     int net;          /* what it made */
     csn_net_body net_told;
     int net_fds[CSN_KEEPER_FDS_MAX]; /* what READY brings: the root, then the network's */
     size_t net_count;
     uint64_t net_where; /* it failed */
-    csn_mounts_work mounting;
+    csn_rootfs_work mounting;
 } building;
 
 /* Pages of its own, given back when the walls stand: there may be thousands of keepers. */
-static _Alignas(CSN_PAGE) building site;
+static _Alignas(KP_PAGE) building site;
 
-csn_mount *csn_walls_room(void)
+csn_mount *kp_confine_mount_list(void)
 {
     return site.mounts;
 }
@@ -73,7 +73,7 @@ static int receive_fds(uint16_t type, int *ret, size_t max)
     int rc;
 
     do {
-        rc = csn_await_message();
+        rc = kp_await_message();
         if (rc == 0)
             rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, buf, sizeof(buf), &m);
     } while (rc == -EAGAIN);
@@ -113,7 +113,7 @@ static int enter_groups(const building *b)
             rc = -errno;
         close(doors[i]);
     }
-    if (rc == 0 && (b->w->on & CSN_WALL_BIT(CSN_WALL_NAMESPACES)) &&
+    if (rc == 0 && (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) &&
         unshare(CLONE_NEWCGROUP) < 0)
         rc = -errno;
     return rc;
@@ -121,12 +121,12 @@ static int enter_groups(const building *b)
 
 static int enter_mounts(building *b)
 {
-    const csn_mounts *m = &b->w->mounts;
+    const csn_rootfs *m = &b->w->mounts;
 
     for (size_t i = 0; i < m->count; i++)
         if (b->mounts[i].kind == CSN_MOUNT_GIVEN)
             b->mounts[i].fd = b->given[b->mounts[i].fd];
-    int rc = csn_mounts_enter(m, &b->at_mount, &b->mounting);
+    int rc = csn_rootfs_enter(m, &b->at_mount, &b->mounting);
     for (size_t i = 0; i < b->given_count; i++)
         close(b->given[i]);
     return rc;
@@ -150,7 +150,7 @@ static int limit_nesting(void *arg)
 {
     building *b = arg;
 
-    int rc = csn_userns_limit(CSN_WALLS_NESTED_LIMIT);
+    int rc = csn_userns_limit(CSN_NESTED_USERNS_LIMIT);
 
     if (rc == 0 && b->w->given == 0) /* else it is a user that nobody else is */
         csn_userns_halve_inotify();
@@ -188,7 +188,7 @@ static int go_first(void)
 
 /* Processes are counted per user namespace: nobody else's are in the sum. No core files: they
  * would hold what was in memory. */
-static int set_limits(const csn_walls *w)
+static int set_limits(const csn_confinement *w)
 {
     struct {
         uint64_t soft, hard;
@@ -207,7 +207,7 @@ static csn_landlock_spec landlock_spec(building *b, uint32_t leave_out)
     csn_landlock_rule *rules = b->rules;
     size_t n = 0;
 
-    bool mounts = (b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS)) != 0;
+    bool mounts = (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS)) != 0;
 
     if (mounts)
         rules[n++] = (csn_landlock_rule){.path = "/", .access = CSN_LL_LIST};
@@ -232,7 +232,7 @@ static int landlock_rules(building *b)
 {
     csn_landlock_report report;
 
-    if (!(b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS))) {
+    if (!(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS))) {
         csn_landlock_spec inner = landlock_spec(b, CSN_MOUNT_KEEPER);
         b->inner = csn_landlock_prepare(&inner, &report);
         if (b->inner < 0)
@@ -261,13 +261,13 @@ static int leave_keyring(const building *b)
 {
     int rc = csn_keyring_leave();
 
-    return rc == -EPERM && !(b->w->on & CSN_WALL_BIT(CSN_WALL_NAMESPACES)) ? 0 : rc;
+    return rc == -EPERM && !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) ? 0 : rc;
 }
 
 /* Done by whoever takes off the old root, if that is being done. */
 static int nesting(building *b)
 {
-    if (b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS)) {
+    if (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS)) {
         b->mounting.then = limit_nesting;
         b->mounting.arg = b;
         return 0;
@@ -276,94 +276,94 @@ static int nesting(building *b)
 }
 
 /* The rules of a later wall are put together while the network is being made. */
-static int build_net(csn_keeper *k, building *b)
+static int build_net(kp_keeper *k, building *b)
 {
     int rc = 0;
 
-    if (b->w->on & CSN_WALL_BIT(CSN_WALL_LANDLOCK)) {
-        b->at = CSN_WALL_LANDLOCK;
+    if (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_LANDLOCK)) {
+        b->at = CSN_CONFINE_LANDLOCK;
         rc = landlock_rules(b);
         if (rc < 0)
             return rc;
-        b->at = CSN_WALL_NET;
+        b->at = CSN_CONFINE_NET;
     }
-    rc = csn_beside_result(&b->aside);
+    rc = csn_helper_result(&b->aside);
     if (rc < 0)
         return rc;
     rc = csn_netns_enter(b->net);
     close(b->net);
     if (rc == 0)
-        rc = csn_net_build(k, &b->net_told, b->net_fds + 1, &b->net_count, &b->net_where);
+        rc = kp_net_build(k, &b->net_told, b->net_fds + 1, &b->net_count, &b->net_where);
     return rc;
 }
 
 static int descend(building *b)
 {
-    bool mounts = (b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS)) != 0;
-    int rc = mounts ? csn_mounts_await_off(&b->mounting) : 0;
+    bool mounts = (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS)) != 0;
+    int rc = mounts ? csn_rootfs_await_detached(&b->mounting) : 0;
 
     if (rc < 0) {
-        b->at = CSN_WALL_MOUNTS;
+        b->at = CSN_CONFINE_MOUNTS;
         return rc;
     }
     return csn_userns_descend(b->w->uid, b->w->gid);
 }
 
-static int build_one(csn_keeper *k, building *b, csn_wall wall)
+static int build_one(kp_keeper *k, building *b, csn_confine_step wall)
 {
     switch (wall) {
-    case CSN_WALL_NAMESPACES:
+    case CSN_CONFINE_NAMESPACES:
         return sethostname(HOST_NAME, strlen(HOST_NAME)) < 0 ? -errno : 0;
-    case CSN_WALL_NESTED:
+    case CSN_CONFINE_NESTED:
         return nesting(b);
-    case CSN_WALL_NET:
+    case CSN_CONFINE_NET:
         return build_net(k, b);
-    case CSN_WALL_MOUNTS:
+    case CSN_CONFINE_MOUNTS:
         return enter_mounts(b);
-    case CSN_WALL_USER:
+    case CSN_CONFINE_USER:
         return descend(b);
-    case CSN_WALL_LIMITS:
+    case CSN_CONFINE_LIMITS:
         return set_limits(b->w);
-    case CSN_WALL_KEYRING:
+    case CSN_CONFINE_KEYRING:
         return leave_keyring(b);
-    case CSN_WALL_CAPS:
+    case CSN_CONFINE_CAPS:
         return csn_caps_drop();
-    case CSN_WALL_LANDLOCK:
+    case CSN_CONFINE_LANDLOCK:
         return landlock(b);
-    case CSN_WALL_SECCOMP:
+    case CSN_CONFINE_SECCOMP:
         return csn_seccomp_install(b->w->seccomp);
     }
     return -EINVAL;
 }
 
-static int build(csn_keeper *k, building *b)
+static int build(kp_keeper *k, building *b)
 {
     int rc = 0;
 
-    for (unsigned i = 0; rc == 0 && i < CSN_WALLS; i++) {
-        b->at = (csn_wall)i;
-        rc = b->grouped && b->at == CSN_WALL_LIMITS ? enter_groups(b) : 0;
-        if (rc == 0 && (b->w->on & CSN_WALL_BIT(i)))
+    for (unsigned i = 0; rc == 0 && i < CSN_CONFINE_STEPS; i++) {
+        b->at = (csn_confine_step)i;
+        rc = b->grouped && b->at == CSN_CONFINE_LIMITS ? enter_groups(b) : 0;
+        if (rc == 0 && (b->w->on & CSN_CONFINE_BIT(i)))
             rc = build_one(k, b, b->at);
     }
     /* The ends of the others are waited for here and not before: nothing above depends on them.
      */
-    if (rc == 0 && (b->w->on & CSN_WALL_BIT(CSN_WALL_NET))) {
-        b->at = CSN_WALL_NET;
-        rc = csn_beside_join(&b->aside);
+    if (rc == 0 && (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NET))) {
+        b->at = CSN_CONFINE_NET;
+        rc = csn_helper_join(&b->aside);
     }
-    if (rc < 0 || !(b->w->on & CSN_WALL_BIT(CSN_WALL_MOUNTS)))
+    if (rc < 0 || !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS)))
         return rc;
-    b->at = CSN_WALL_MOUNTS;
-    return csn_mounts_join(&b->mounting, &b->at_mount);
+    b->at = CSN_CONFINE_MOUNTS;
+    return csn_rootfs_join(&b->mounting, &b->at_mount);
 }
 
 static void tell(uint16_t type, const csn_ask_body *body, const int *fds, size_t nfds)
 {
     uint8_t buf[64];
-    csn_wire_out o;
+    csn_packer o;
 
-    csn_wire_out_init(&o, buf, sizeof(buf));
+    csn_packer_init(&o, buf, sizeof(buf));
     csn_put_ask(&o, body);
     (void)csn_msg_send(CSN_KEEPER_FD_CONTROL, type, o.data, o.len, fds, nfds,
                        csn_deadline_in(CSN_KEEPER_ANSWER_MS));
@@ -379,39 +379,39 @@ static void wait_with_others(void)
 static int begin(building *b, bool wait)
 {
     wait_with_others();
-    b->at = CSN_WALL_LIMITS;
-    int rc = b->w->on & CSN_WALL_BIT(CSN_WALL_LIMITS) ? go_first() : 0;
-    if (rc < 0 || !(b->w->on & CSN_WALL_BIT(CSN_WALL_NET)))
+    b->at = CSN_CONFINE_LIMITS;
+    int rc = b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_LIMITS) ? go_first() : 0;
+    if (rc < 0 || !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NET)))
         return rc;
-    b->at = CSN_WALL_NET;
-    return wait ? csn_beside_begin_here(&b->aside, make_net, b)
-                : csn_beside_begin(&b->aside, make_net, b);
+    b->at = CSN_CONFINE_NET;
+    return wait ? csn_helper_begin_here(&b->aside, make_net, b)
+                : csn_helper_begin(&b->aside, make_net, b);
 }
 
-void csn_walls_ahead(void)
+void kp_confine_begin(void)
 {
-    static const csn_walls first = {.on = CSN_WALL_BIT(CSN_WALL_LIMITS) |
-                                          CSN_WALL_BIT(CSN_WALL_NET)};
+    static const csn_confinement first = {.on = CSN_CONFINE_BIT(CSN_CONFINE_LIMITS) |
+                                                CSN_CONFINE_BIT(CSN_CONFINE_NET)};
 
     (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
     site.w = &first;
     site.ahead = begin(&site, true) == 0;
 }
 
-void csn_walls_ordered(void)
+void kp_confine_ordered(void)
 {
     if (site.ahead)
-        csn_beside_back(&site.aside);
+        csn_helper_back(&site.aside);
 }
 
 /* Only a build for tests orders a jail without a network of its own. */
 static void drop_net(building *b)
 {
-    if (csn_beside_join(&b->aside) == 0)
+    if (csn_helper_join(&b->aside) == 0)
         close(b->net);
 }
 
-int csn_walls_build(csn_keeper *k)
+int kp_confine(kp_keeper *k)
 {
     building *b = &site;
 
@@ -423,7 +423,7 @@ int csn_walls_build(csn_keeper *k)
         return 0;
     (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
     int rc = b->ahead ? 0 : begin(b, false);
-    if (b->ahead && !(b->w->on & CSN_WALL_BIT(CSN_WALL_NET)))
+    if (b->ahead && !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NET)))
         drop_net(b);
     if (rc == 0)
         rc = receive_given(b);
@@ -433,7 +433,7 @@ int csn_walls_build(csn_keeper *k)
     if (rc == 0 && root < 0)
         rc = -errno;
     if (rc < 0) {
-        uint64_t where = b->at == CSN_WALL_NET ? b->net_where : b->at_mount;
+        uint64_t where = b->at == CSN_CONFINE_NET ? b->net_where : b->at_mount;
         tell(CSN_MSG_FAILED, &(csn_ask_body){.a = (uint64_t)-rc, .b = b->at, .c = where}, NULL,
              0);
         return rc;
@@ -444,8 +444,8 @@ int csn_walls_build(csn_keeper *k)
     k->inner_wall = b->inner;
     b->net_fds[0] = root;
     tell(CSN_MSG_READY, &b->told, b->net_fds, 1 + b->net_count);
-    csn_net_told();
+    kp_net_told();
     k->spec.walls.mounts.count = 0;
-    csn_give_back(&site, &site + 1);
+    kp_give_back(&site, &site + 1);
     return 0;
 }
