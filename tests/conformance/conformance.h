@@ -154,8 +154,6 @@ extern __thread csn_error *csn_conf_err;
 #define fails(code, ...)                                                                       \
     csn_conf_fails(code, (csn_conf_reset(), (__VA_ARGS__)), #__VA_ARGS__, __FILE__, __LINE__)
 /* The call must fail with one of two statuses (where the interface leaves it open). */
-#define fails2(a, b, ...)                                                                      \
-    csn_conf_fails2(a, b, (csn_conf_reset(), (__VA_ARGS__)), #__VA_ARGS__, __FILE__, __LINE__)
 /* The last error's message holds this text; its hint holds this text. */
 #define says(text)                                                                             \
     csn_conf_says("message", csn_error_message(csn_conf_err), text, __FILE__, __LINE__)
@@ -171,8 +169,6 @@ void csn_conf_reset(void);
 void csn_conf_ok(csn_status st, const char *call, const char *file, int line);
 void csn_conf_fails(csn_status want, csn_status st, const char *call, const char *file,
                     int line);
-void csn_conf_fails2(csn_status a, csn_status b, csn_status st, const char *call,
-                     const char *file, int line);
 void csn_conf_says(const char *what, const char *have, const char *text, const char *file,
                    int line);
 void csn_conf_says_not(const char *have, const char *text, const char *file, int line);

@@ -127,12 +127,8 @@ static void long_paths_fail_cleanly(csn_fx *f)
 
     for (size_t i = 100; i < 5000; i += 100)
         path[i] = '/';
-    csn_conf_reset();
-    csn_status st = csn_read(f->sb, name, NULL, &r, E);
-    assert_true(st == CSN_INVALID || st == CSN_TOO_LARGE || st == CSN_NOT_FOUND);
-    csn_conf_reset();
-    st = csn_write(f->sb, path, "x", 1, NULL, NULL, E);
-    assert_true(st == CSN_INVALID || st == CSN_TOO_LARGE);
+    fails(CSN_INVALID, csn_read(f->sb, name, NULL, &r, E));
+    fails(CSN_INVALID, csn_write(f->sb, path, "x", 1, NULL, NULL, E));
     assert_int_equal(csn_fx_strays(f, NULL), 0);
 }
 
@@ -209,8 +205,8 @@ static void config_file_of_nothing_is_all_defaults(csn_fx *f)
 
     (void)f;
     ok(parse("{}", &c, E));
-    assert_true(c->timeout_ms == 0 || c->timeout_ms == 30000);
-    assert_true(c->output_max == 0 || c->output_max == 1048576);
+    assert_int_equal(c->timeout_ms, 0); /* the default, which csn_open fills in */
+    assert_int_equal(c->output_max, 0);
     assert_null(c->read);
     ok(parse("{\"timeout\":0}", &none, E)); /* 0 in the file means none */
     assert_true(none->timeout_ms == CSN_NO_LIMIT);

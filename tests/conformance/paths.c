@@ -324,8 +324,8 @@ static void traversal_says_outside_base_directory(csn_fx *f)
     says("outside base directory");
     assert_non_null(csn_error_denial(csn_conf_err));
     assert_string_equal(csn_error_denial(csn_conf_err)->op, "write");
-    fails2(CSN_OUTSIDE, CSN_NOT_FOUND, /* there is no a to climb from */
-           csn_write(f->sb, "a/b/../../../x/y", "m", 1, NULL, NULL, E));
+    fails(CSN_NOT_FOUND, /* there is no a to climb from */
+          csn_write(f->sb, "a/b/../../../x/y", "m", 1, NULL, NULL, E));
     assert_false(csn_test_exists(csn_fx_keep(f, csn_test_join(f->dir, "outside.txt"))));
     assert_int_equal(csn_fx_strays(f, NULL), 0); /* not even a parent */
     csn_fx_run(f, "mkdir -p a/b");
@@ -379,7 +379,7 @@ static void host_path_below_the_base_names_itself(csn_fx *f)
     /* a prefix of the name is not a prefix of the path */
     char *evil = csn_fx_keep(f, csn_test_format("%s-evil/x", f->ws));
     csn_read_result *r = NULL;
-    fails2(CSN_NOT_FOUND, CSN_OUTSIDE, csn_read(f->sb, evil, NULL, &r, E));
+    fails(CSN_NOT_FOUND, csn_read(f->sb, evil, NULL, &r, E));
 }
 
 /* D06 */
@@ -412,10 +412,8 @@ static void deep_and_long_paths(csn_fx *f)
     for (size_t i = 0; i < 4100; i += 2)
         memcpy(over + i, "./", 2);
     memcpy(over + 4100, "target", 7);
-    csn_conf_reset();
     csn_read_result *r = NULL;
-    csn_status st = csn_read(f->sb, over, NULL, &r, E);
-    assert_true(st == CSN_INVALID || st == CSN_TOO_LARGE);
+    fails(CSN_INVALID, csn_read(f->sb, over, NULL, &r, E));
     for (size_t i = 0; i < 1200; i += 2)
         memcpy(deep + i, "n/", 2);
     memcpy(deep + 1200, "leaf", 5);
