@@ -82,7 +82,7 @@ static csn_status check_backend(const csn_sandbox *sb, const csn_exec_opts *o, c
         missing = "sudo";
     else if (o->session && !(sb->ops->caps & CSN_CAP_SESSION))
         missing = "persistent shell sessions";
-    else if ((o->allowed_domains || o->package_managers) && !(sb->ops->caps & CSN_CAP_NET))
+    else if ((o->allowed_domains || o->package_managers) && !sb->ops->network)
         missing = "network rules of one call";
     if (!missing)
         return CSN_OK;

@@ -233,18 +233,18 @@ csn_status csn_watch_open(csn_sandbox *sb, const char *path, uint32_t flags, csn
         st = csn_call_begin(&c, sb, "watch", path, err);
     if (st < 0)
         return csn_error_note(st, err, "watch", path);
-    if (!sb->ops->watch)
+    if (!csn_fs_files(&c.fs)->watch)
         st = csn_fail(err, CSN_UNSUPPORTED, "backend '%s' cannot watch files", sb->ops->name);
     if (st == CSN_OK)
         st = csn_call_path(&c, path ? path : ".", &joined, err);
     if (st == CSN_OK && !(w = calloc(1, sizeof(*w))))
         st = csn_fail(err, CSN_NOMEM, "watch");
     if (st == CSN_OK)
-        st = sb->ops->watch(sb->state, joined, flags, &w->of_backend, err);
+        st = sb->ops->files->watch(sb->state, joined, flags, &w->of_backend, err);
     st = csn_call_end(&c, st, err);
     if (st < 0) {
         if (w && w->of_backend)
-            sb->ops->watch_free(w->of_backend);
+            sb->ops->files->watch_free(w->of_backend);
         free(w);
         return st;
     }
@@ -257,13 +257,13 @@ csn_status csn_watch_next(csn_watch *w, uint64_t timeout_ms, csn_event *ret, csn
 {
     if (!w || !ret)
         return csn_fail(err, CSN_INVALID, "watch: no watch given");
-    return w->sb->ops->watch_next(w->of_backend, timeout_ms, ret, err);
+    return w->sb->ops->files->watch_next(w->of_backend, timeout_ms, ret, err);
 }
 
 void csn_watch_free(csn_watch *w)
 {
     if (!w)
         return;
-    w->sb->ops->watch_free(w->of_backend);
+    w->sb->ops->files->watch_free(w->of_backend);
     free(w);
 }

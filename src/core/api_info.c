@@ -36,6 +36,7 @@ int csn_layers_copy(csn_arena *a, const csn_layer *from, size_t count, const csn
 static const char *const *capabilities(csn_arena *a, const csn_backend_ops *o)
 {
     const char **words = csn_arena_array(a, CAPABILITIES_MAX, sizeof(*words));
+    const csn_file_ops *files = csn_fs_files(&(csn_fs){.ops = o});
     size_t n = 0;
     const struct {
         const char *word;
@@ -43,30 +44,30 @@ static const char *const *capabilities(csn_arena *a, const csn_backend_ops *o)
     } table[] = {
         {"exec", true},
         {"files", true},
-        {"files_native", o->read && o->write},
+        {"files_native", files->read && files->write},
         {"beneath", (o->caps & CSN_CAP_BENEATH) != 0},
-        {"watch", o->watch != NULL},
-        {"background", o->start != NULL},
+        {"watch", files->watch != NULL},
+        {"background", o->processes != NULL},
         {"session", (o->caps & CSN_CAP_SESSION) != 0},
         {"sudo", (o->caps & CSN_CAP_SUDO) != 0},
-        {"network_rules", o->network_set != NULL},
-        {"network_per_call", (o->caps & CSN_CAP_NET) != 0},
+        {"network_rules", o->network != NULL},
+        {"network_per_call", o->network != NULL},
         {"path_rules", (o->caps & CSN_CAP_CONFIG) != 0},
         {"command_rules", true},
         {"detach", o->connect != NULL},
         {"extend", o->extend != NULL},
         {"shorten", o->extend && !(o->caps & CSN_CAP_LENGTHEN)},
-        {"wait_port", o->wait_port != NULL},
-        {"would_allow", o->judge != NULL},
+        {"wait_port", o->processes && o->processes->wait_port},
+        {"would_allow", files->check_path != NULL},
         {"lazy", (o->caps & CSN_CAP_LAZY) != 0},
-        {"terminal", o->start && o->resize},
+        {"terminal", o->processes && o->processes->resize},
         {"signals", (o->caps & CSN_CAP_CODES) == 0},
         {"live", !(o->caps & CSN_CAP_STEPS)},
         {"usage", (o->caps & CSN_CAP_USAGE) != 0},
         {"ends_with_owner", (o->caps & CSN_CAP_OWNED) != 0},
-        {"snapshot", o->snapshot != NULL},
-        {"rollback", o->rollback != NULL},
-        {"fork", o->snapshot && (o->caps & CSN_CAP_FORK)},
+        {"snapshot", o->snapshots != NULL},
+        {"rollback", o->snapshots && o->snapshots->rollback},
+        {"fork", o->snapshots && (o->caps & CSN_CAP_FORK)},
         {"pause", o->pause && o->resume},
     };
 

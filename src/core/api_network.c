@@ -60,10 +60,10 @@ csn_status csn_network_log(csn_sandbox *sb, csn_error **err)
     uint64_t lost = 0;
     char text[256];
 
-    if (!sb->audit || !sb->opened || !sb->ops->network_events)
+    if (!sb->audit || !sb->opened || !sb->ops->network)
         return CSN_OK;
     csn_error *why = NULL;
-    csn_status st = sb->ops->network_events(sb->state, NULL, log_event, &l, &lost, &why);
+    csn_status st = sb->ops->network->events(sb->state, NULL, log_event, &l, &lost, &why);
     /* It happened and nobody can say what: that is on record too. */
     if (st < 0)
         snprintf(text, sizeof(text), "%s", csn_error_message(why));
@@ -100,7 +100,7 @@ csn_status csn_network_expand(csn_sandbox *sb, csn_error **err)
     CSN_CLEANUP(csn_strv_freep) char **v = NULL;
     csn_config c = *sb->config;
 
-    if (!sb->ops->network_set || !c.packages || !c.packages[0] || sb->expanded)
+    if (!sb->ops->network || !c.packages || !c.packages[0] || sb->expanded)
         return CSN_OK;
     csn_status st = all_rules(&c, c.net_allow, c.packages, &v, err);
     if (st < 0)
@@ -129,7 +129,7 @@ static csn_status note_rules(csn_sandbox *sb, const csn_net_opts *o, csn_error *
 
 static csn_status set_rules(csn_sandbox *sb, const csn_net_opts *o, csn_error **err)
 {
-    if (!sb->ops->network_set)
+    if (!sb->ops->network)
         return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no network rules",
                         sb->ops->name);
     csn_config checked = {.network = o->network,
@@ -145,7 +145,7 @@ static csn_status set_rules(csn_sandbox *sb, const csn_net_opts *o, csn_error **
         given.packages = NULL;
     }
     if (st == CSN_OK)
-        st = sb->ops->network_set(sb->state, &given, err);
+        st = sb->ops->network->set_rules(sb->state, &given, err);
     if (st < 0)
         return st;
     pthread_mutex_lock(&sb->lock);
@@ -288,7 +288,7 @@ static csn_status fill(csn_sandbox *sb, uint64_t since, csn_net_result *r, csn_e
 {
     collecting c = {.a = csn_result_arena(r)};
 
-    if (!sb->ops->network_events)
+    if (!sb->ops->network)
         return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no network rules",
                         sb->ops->name);
     r->size = sizeof(*r);
@@ -297,7 +297,7 @@ static csn_status fill(csn_sandbox *sb, uint64_t since, csn_net_result *r, csn_e
     if (st == CSN_OK)
         st = fill_rules(sb, &c, r, err);
     if (st == CSN_OK)
-        st = sb->ops->network_events(sb->state, &r->next, collect, &c, &r->lost, err);
+        st = sb->ops->network->events(sb->state, &r->next, collect, &c, &r->lost, err);
     if (st == CSN_OK && c.failed)
         st = csn_fail(err, CSN_NOMEM, "events of the network");
     r->events = c.list;

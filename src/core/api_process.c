@@ -33,7 +33,7 @@ struct csn_process {
 
 static csn_status need_background(const csn_sandbox *sb, csn_error **err)
 {
-    if (sb->ops->start && sb->ops->processes && sb->ops->logs)
+    if (sb->ops->processes)
         return CSN_OK;
     return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no background processes",
                     sb->ops->name);
@@ -81,8 +81,8 @@ static csn_status start_in_backend(csn_call *c, csn_exec_req *req, const csn_exe
             return st;
     }
     req->cwd = cwd ? cwd : workdir;
-    return c->sb->ops->start(c->sb->state, req, csn_exec_output_max(c->sb, o), &p->pid, &p->tie,
-                             err);
+    return c->sb->ops->processes->start(c->sb->state, req, csn_exec_output_max(c->sb, o),
+                                        &p->pid, &p->tie, err);
 }
 
 static csn_status start_inner(csn_call *c, const char *const *argv, const char *command,
@@ -158,8 +158,8 @@ void csn_process_free(csn_process *p)
 {
     if (!p)
         return;
-    if (p->tie && p->sb->ops->release_tied)
-        p->sb->ops->release_tied(p->tie);
+    if (p->tie && p->sb->ops->processes->release_tied)
+        p->sb->ops->processes->release_tied(p->tie);
     free(p);
 }
 
@@ -217,7 +217,7 @@ static csn_status query(csn_call *c, int64_t pid, uint64_t wait_ms, csn_process_
     if (!l)
         return csn_fail(err, CSN_NOMEM, "processes");
     gather g = {.arena = csn_result_arena(l)};
-    st = c->sb->ops->processes(c->sb->state, pid, wait_ms, gather_one, &g, err);
+    st = c->sb->ops->processes->list(c->sb->state, pid, wait_ms, gather_one, &g, err);
     if (st == CSN_OK && g.err != 0)
         st = csn_fail(err, CSN_NOMEM, "processes");
     if (st == CSN_OK && pid != 0 && g.count == 0)
@@ -300,14 +300,14 @@ static csn_status wait_for_end(csn_call *c, int64_t pid, uint64_t timeout_ms,
     }
 }
 
-static csn_status review(csn_call *c, csn_process_list *l, csn_error **err)
+static csn_status rescan(csn_call *c, csn_process_list *l, csn_error **err)
 {
     csn_denials found = {.arena = csn_result_arena(l)};
     const csn_deny_sink sink = {csn_denials_tell, &found};
 
-    if (!c->sb->ops->review)
+    if (!c->sb->ops->processes->rescan)
         return CSN_OK;
-    c->sb->ops->review(c->sb->state, &sink);
+    c->sb->ops->processes->rescan(c->sb->state, &sink);
     l->denials = found.items;
     l->denial_count = found.count;
     return found.failed ? csn_fail(err, CSN_NOMEM, "wait") : CSN_OK;
@@ -327,7 +327,7 @@ csn_status csn_process_wait(csn_process *p, uint64_t timeout_ms, csn_process_lis
     c.quiet = true;
     st = wait_for_end(&c, p->pid, timeout_ms, &l, err);
     if (st == CSN_OK && ret)
-        st = review(&c, l, err);
+        st = rescan(&c, l, err);
     st = csn_call_end(&c, st, err);
     if (st == CSN_OK && ret)
         *ret = l;
@@ -358,7 +358,7 @@ static csn_status read_logs(csn_sandbox *sb, int64_t pid, int stream, uint64_t o
 
     csn_buf_init(out, 16 * LOG_CHUNK_MAX);
     *chunk = (csn_log_chunk){.offset = offset};
-    return sb->ops->logs(sb->state, pid, stream, offset, wait_ms, &sink, chunk, err);
+    return sb->ops->processes->logs(sb->state, pid, stream, offset, wait_ms, &sink, chunk, err);
 }
 
 static csn_status follow_logs(csn_process *p, int stream, uint64_t offset, uint64_t wait_ms,
@@ -450,10 +450,8 @@ csn_status csn_process_signal(csn_process *p, int signo, csn_error **err)
         return st;
     if (signo <= 0 || signo > 64)
         st = csn_fail(err, CSN_INVALID, "%d is not a signal", signo);
-    else if (!p->sb->ops->signal)
-        st = need_background(p->sb, err);
     else
-        st = p->sb->ops->signal(p->sb->state, p->pid, signo, err);
+        st = p->sb->ops->processes->signal(p->sb->state, p->pid, signo, err);
     return csn_call_end(&c, st, err);
 }
 
@@ -465,8 +463,8 @@ static csn_status feed(csn_process *p, const char *op, const void *data, size_t 
 
     if (st < 0)
         return st;
-    st = p->sb->ops->feed
-             ? p->sb->ops->feed(p->sb->state, p->pid, data, len, timeout_ms, err)
+    st = p->sb->ops->processes->feed
+             ? p->sb->ops->processes->feed(p->sb->state, p->pid, data, len, timeout_ms, err)
              : csn_fail(err, CSN_UNSUPPORTED, "this backend cannot feed a process");
     return csn_call_end(&c, st, err);
 }
@@ -496,10 +494,10 @@ csn_status csn_process_resize(csn_process *p, uint16_t rows, uint16_t cols, csn_
     c.quiet = true;
     if (rows == 0 || cols == 0)
         st = csn_fail(err, CSN_INVALID, "a terminal of %u x %u", rows, cols);
-    else if (!p->sb->ops->resize)
+    else if (!p->sb->ops->processes->resize)
         st = csn_fail(err, CSN_UNSUPPORTED, "this backend has no terminals");
     else
-        st = p->sb->ops->resize(p->sb->state, p->pid, rows, cols, err);
+        st = p->sb->ops->processes->resize(p->sb->state, p->pid, rows, cols, err);
     return csn_call_end(&c, st, err);
 }
 
@@ -515,11 +513,11 @@ csn_status csn_wait_port(csn_sandbox *sb, uint16_t port, uint64_t timeout_ms, cs
         return st;
     if (port == 0)
         st = csn_fail(err, CSN_INVALID, "port 0");
-    else if (!sb->ops->wait_port)
+    else if (!sb->ops->processes || !sb->ops->processes->wait_port)
         st = csn_fail(err, CSN_UNSUPPORTED, "backend '%s' cannot watch ports", sb->ops->name);
     else
-        st = sb->ops->wait_port(sb->state, port,
-                                timeout_ms ? timeout_ms : CSN_TIMEOUT_MS_DEFAULT, err);
+        st = sb->ops->processes->wait_port(
+            sb->state, port, timeout_ms ? timeout_ms : CSN_TIMEOUT_MS_DEFAULT, err);
     return csn_call_end(&c, st, err);
 }
 

@@ -24,7 +24,7 @@ static csn_status take(csn_sandbox *sb, const char *op, bool can, char **ret, cs
 
     if (st < 0)
         return st;
-    st = can ? sb->ops->snapshot(sb->state, ret, err)
+    st = can ? sb->ops->snapshots->take(sb->state, ret, err)
              : lacks(sb, strcmp(op, "fork") == 0 ? "fork a sandbox" : "make snapshots", err);
     return csn_call_end(&c, st, err);
 }
@@ -36,7 +36,7 @@ csn_status csn_snapshot(csn_sandbox *sb, csn_snapshot_result **ret, csn_error **
     if (!sb || !ret)
         return csn_fail(err, CSN_INVALID,
                         "snapshot: no sandbox or no place for the result given");
-    csn_status st = take(sb, "snapshot", sb->ops->snapshot != NULL, &text, err);
+    csn_status st = take(sb, "snapshot", sb->ops->snapshots != NULL, &text, err);
     if (st < 0)
         return st;
     csn_snapshot_result *r = csn_result_new(sizeof(*r));
@@ -64,12 +64,12 @@ csn_status csn_rollback(csn_sandbox *sb, const char *snapshot, csn_error **err)
 
     if (st < 0)
         return st;
-    if (!sb->ops->rollback)
+    if (!sb->ops->snapshots || !sb->ops->snapshots->rollback)
         st = lacks(sb, "go back to a snapshot", err);
     else if (!snapshot || !*snapshot)
         st = csn_fail(err, CSN_INVALID, "rollback: no snapshot given");
     else
-        st = sb->ops->rollback(sb->state, snapshot, err);
+        st = sb->ops->snapshots->rollback(sb->state, snapshot, err);
     return csn_call_end(&c, st, err);
 }
 
@@ -79,7 +79,7 @@ csn_status csn_fork(csn_sandbox *sb, const char *name, csn_sandbox **ret, csn_er
 
     if (!sb || !ret)
         return csn_fail(err, CSN_INVALID, "fork: no sandbox or no place for the other given");
-    bool can = sb->ops->snapshot && (sb->ops->caps & CSN_CAP_FORK);
+    bool can = sb->ops->snapshots && (sb->ops->caps & CSN_CAP_FORK);
     csn_status st = take(sb, "fork", can, &text, err);
     if (st < 0)
         return st;

@@ -144,8 +144,10 @@ static csn_status copy_once(csn_transfer *t, const csn_fs *from, const char *fro
                             const csn_fs *to, const char *to_path, uint32_t mode,
                             csn_error **err)
 {
-    puller p = {
-        .t = t, .from = from, .path = from_path, .chunk = from->ops->fetch ? CHUNK_FAR : CHUNK};
+    puller p = {.t = t,
+                .from = from,
+                .path = from_path,
+                .chunk = csn_fs_files(from)->fetch ? CHUNK_FAR : CHUNK};
     csn_written w = {0};
     csn_write_req req = {.path = to_path, .source = {.read = pull, .ctx = &p}, .mode = mode};
 

@@ -19,20 +19,21 @@ static csn_status ask(csn_call *c, uint32_t op, const char *target, char **ret_r
 
     if (op == CSN_OP_EXEC)
         return csn_policy_command(c->sb->policy, target, NULL, err);
-    if (op == CSN_OP_NET && c->sb->ops->network_set)
+    if (op == CSN_OP_NET && c->sb->ops->network)
         return csn_network_would_allow(c->sb, target, err);
     if (op == CSN_OP_NET)
         return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no network rules",
                         c->sb->ops->name);
-    if (!c->sb->ops->judge)
+    if (!csn_fs_files(&c->fs)->check_path)
         return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no path rules",
                         c->sb->ops->name);
     csn_status st = csn_call_path(c, target, &joined, err);
-    return st < 0 ? st : c->sb->ops->judge(c->sb->state, op, joined, ret_resolved, err);
+    return st < 0 ? st
+                  : c->sb->ops->files->check_path(c->sb->state, op, joined, ret_resolved, err);
 }
 
-static csn_status judge(csn_call *c, uint32_t op, const char *target, csn_verdict *v,
-                        csn_error **err)
+static csn_status decide(csn_call *c, uint32_t op, const char *target, csn_verdict *v,
+                         csn_error **err)
 {
     csn_arena *a = csn_result_arena(v);
     csn_autofree char *resolved = NULL;
@@ -72,7 +73,7 @@ csn_status csn_would_allow(csn_sandbox *sb, uint32_t op, const char *target, csn
     if (st < 0)
         return csn_error_note(st, err, "would_allow", target);
     csn_verdict *v = csn_result_new(sizeof(*v));
-    st = v ? judge(&c, op, target, v, err) : csn_fail(err, CSN_NOMEM, "would_allow");
+    st = v ? decide(&c, op, target, v, err) : csn_fail(err, CSN_NOMEM, "would_allow");
     st = csn_call_end(&c, st, err);
     if (st < 0) {
         csn_result_free(v);

@@ -20,7 +20,8 @@
 #include "core/fallback_run.h"
 
 #define HEADER_MAX 256u
-/* From so many bytes on it is worth a second request to have them as they are (ops->fetch). */
+/* From so many bytes on it is worth a second request to have them as they are
+ * (csn_file_ops.fetch). */
 #define FETCH_MIN (512u * 1024u)
 /* Files of /proc and the like have no size; more than this of one is not given. */
 #define SIZELESS_MAX (16u * 1024u * 1024u)
@@ -238,8 +239,8 @@ static csn_status read_once(const csn_fs *fs, const char *path, uint32_t flags, 
     csn_status st = read_by_script(fs, path, flags, r, &p, err);
     if (st < 0 || !r->fetch)
         return st;
-    return fs->ops->fetch(fs->state, p, r->st.file_size, r->offset, r->want, fs->cancel_fds,
-                          &rest, err);
+    return fs->ops->files->fetch(fs->state, p, r->st.file_size, r->offset, r->want,
+                                 fs->cancel_fds, &rest, err);
 }
 
 csn_status csn_derive_read(const csn_fs *fs, const char *path, uint32_t flags, uint64_t offset,
@@ -250,7 +251,7 @@ csn_status csn_derive_read(const csn_fs *fs, const char *path, uint32_t flags, u
     reader r = begin;
 
     /* A fetch resolves the path a second time: not where no link may be on the way. */
-    r.may_fetch = fs->ops->fetch && !(flags & CSN_FILE_NOFOLLOW);
+    r.may_fetch = csn_fs_files(fs)->fetch && !(flags & CSN_FILE_NOFOLLOW);
     csn_status st = read_once(fs, path, flags, &r, err);
     if (st == CSN_UNSUPPORTED && r.fetch && r.got == 0) {
         if (err) {

@@ -20,6 +20,9 @@ typedef struct csn_fs {
         *cancel_fds; /* NULL, or two that stop derived operations, as in csn_exec_req */
 } csn_fs;
 
+/* The backend's file operations; a table of NULLs when it has none. */
+const csn_file_ops *csn_fs_files(const csn_fs *fs);
+
 csn_status csn_derive_stat(const csn_fs *fs, const char *path, uint32_t flags,
                            csn_file_stat *ret, char **ret_target, csn_error **err);
 csn_status csn_derive_read(const csn_fs *fs, const char *path, uint32_t flags, uint64_t offset,

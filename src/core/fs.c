@@ -1,120 +1,106 @@
-/* fs.c: one file operation, whoever can do it.
+/* fs.c: one file operation, done by the backend or derived from its exec.
  *
- * A backend that has the operation does it; for one that has not, fallback.c derives it from
- * the backend's exec. The verbs call only these and never ask which it was. */
+ * A backend that has the operation does it; for any other, fallback.c derives it from exec. The
+ * public verbs call only these functions. */
 #include <errno.h>
 
 #include "base/buf.h"
 #include "core/exec_probe.h"
 #include "core/internal.h"
 
-/* Was that the answer, or does the backend leave this case to the derived form? */
-static bool answered(const csn_fs *fs, csn_status st, csn_error **err)
+const csn_file_ops *csn_fs_files(const csn_fs *fs)
 {
-    if (st != CSN_UNSUPPORTED || !(fs->ops->caps & CSN_CAP_DERIVE))
-        return true;
-    if (err) {
-        csn_error_free(*err);
-        *err = NULL;
-    }
-    return false;
+    static const csn_file_ops none = {.size = sizeof(none)};
+
+    return fs->ops->files ? fs->ops->files : &none;
 }
 
 csn_status csn_fs_stat(const csn_fs *fs, const char *path, uint32_t flags, csn_file_stat *ret,
                        char **ret_target, csn_error **err)
 {
-    csn_status st = fs->ops->stat ? fs->ops->stat(fs->state, path, flags, ret, ret_target, err)
-                                  : CSN_UNSUPPORTED;
-    if (fs->ops->stat && answered(fs, st, err))
-        return st;
-    return csn_derive_stat(fs, path, flags, ret, ret_target, err);
+    const csn_file_ops *f = csn_fs_files(fs);
+
+    return f->stat ? f->stat(fs->state, path, flags, ret, ret_target, err)
+                   : csn_derive_stat(fs, path, flags, ret, ret_target, err);
 }
 
 csn_status csn_fs_read(const csn_fs *fs, const char *path, uint32_t flags, uint64_t offset,
                        uint64_t length, const csn_sink *sink, csn_file_stat *ret,
                        csn_error **err)
 {
-    csn_status st = fs->ops->read
-                        ? fs->ops->read(fs->state, path, flags, offset, length, sink, ret, err)
-                        : CSN_UNSUPPORTED;
-    if (fs->ops->read && answered(fs, st, err))
-        return st;
-    return csn_derive_read(fs, path, flags, offset, length, sink, ret, err);
+    const csn_file_ops *f = csn_fs_files(fs);
+
+    return f->read ? f->read(fs->state, path, flags, offset, length, sink, ret, err)
+                   : csn_derive_read(fs, path, flags, offset, length, sink, ret, err);
 }
 
 csn_status csn_fs_write(const csn_fs *fs, const csn_write_req *reqs, size_t count,
                         csn_written *rets, csn_error **err)
 {
-    csn_status st =
-        fs->ops->write ? fs->ops->write(fs->state, reqs, count, rets, err) : CSN_UNSUPPORTED;
-    if (fs->ops->write && answered(fs, st, err))
-        return st;
-    return csn_derive_write(fs, reqs, count, rets, err);
+    const csn_file_ops *f = csn_fs_files(fs);
+
+    return f->write ? f->write(fs->state, reqs, count, rets, err)
+                    : csn_derive_write(fs, reqs, count, rets, err);
 }
 
 csn_status csn_fs_mkdir(const csn_fs *fs, const char *path, uint32_t flags, csn_error **err)
 {
-    csn_status st =
-        fs->ops->mkdir ? fs->ops->mkdir(fs->state, path, flags, err) : CSN_UNSUPPORTED;
-    if (fs->ops->mkdir && answered(fs, st, err))
-        return st;
-    return csn_derive_mkdir(fs, path, flags, err);
+    const csn_file_ops *f = csn_fs_files(fs);
+
+    return f->mkdir ? f->mkdir(fs->state, path, flags, err)
+                    : csn_derive_mkdir(fs, path, flags, err);
 }
 
 csn_status csn_fs_chmod(const csn_fs *fs, const char *path, uint32_t mode, csn_error **err)
 {
-    if (fs->ops->chmod)
-        return fs->ops->chmod(fs->state, path, mode, err);
-    return csn_probe_chmod(fs, path, mode, err);
+    const csn_file_ops *f = csn_fs_files(fs);
+
+    return f->chmod ? f->chmod(fs->state, path, mode, err)
+                    : csn_probe_chmod(fs, path, mode, err);
 }
 
 csn_status csn_fs_symlink(const csn_fs *fs, const char *target, const char *path,
                           csn_error **err)
 {
-    csn_status st =
-        fs->ops->symlink ? fs->ops->symlink(fs->state, target, path, err) : CSN_UNSUPPORTED;
-    if (fs->ops->symlink && answered(fs, st, err))
-        return st;
-    return csn_derive_symlink(fs, target, path, err);
+    const csn_file_ops *f = csn_fs_files(fs);
+
+    return f->symlink ? f->symlink(fs->state, target, path, err)
+                      : csn_derive_symlink(fs, target, path, err);
 }
 
 csn_status csn_fs_remove(const csn_fs *fs, const char *path, uint32_t flags, csn_error **err)
 {
-    csn_status st =
-        fs->ops->remove ? fs->ops->remove(fs->state, path, flags, err) : CSN_UNSUPPORTED;
-    if (fs->ops->remove && answered(fs, st, err))
-        return st;
-    return csn_derive_remove(fs, path, flags, err);
+    const csn_file_ops *f = csn_fs_files(fs);
+
+    return f->remove ? f->remove(fs->state, path, flags, err)
+                     : csn_derive_remove(fs, path, flags, err);
 }
 
 csn_status csn_fs_rename(const csn_fs *fs, const char *from, const char *to, uint32_t flags,
                          csn_error **err)
 {
-    csn_status st =
-        fs->ops->rename ? fs->ops->rename(fs->state, from, to, flags, err) : CSN_UNSUPPORTED;
-    if (fs->ops->rename && answered(fs, st, err))
-        return st;
-    return csn_derive_rename(fs, from, to, flags, err);
+    const csn_file_ops *f = csn_fs_files(fs);
+
+    return f->rename ? f->rename(fs->state, from, to, flags, err)
+                     : csn_derive_rename(fs, from, to, flags, err);
 }
 
 csn_status csn_fs_list(const csn_fs *fs, const char *path, uint32_t flags, csn_entry_fn fn,
                        void *ctx, csn_error **err)
 {
-    csn_status st =
-        fs->ops->list ? fs->ops->list(fs->state, path, flags, fn, ctx, err) : CSN_UNSUPPORTED;
-    if (fs->ops->list && answered(fs, st, err))
-        return st;
-    return csn_derive_list(fs, path, flags, fn, ctx, err);
+    const csn_file_ops *f = csn_fs_files(fs);
+
+    return f->list ? f->list(fs->state, path, flags, fn, ctx, err)
+                   : csn_derive_list(fs, path, flags, fn, ctx, err);
 }
 
 csn_status csn_fs_walk(const csn_fs *fs, const char *path, uint32_t flags, csn_entry_fn fn,
                        void *ctx, csn_error **err)
 {
-    csn_status st =
-        fs->ops->walk ? fs->ops->walk(fs->state, path, flags, fn, ctx, err) : CSN_UNSUPPORTED;
-    if (fs->ops->walk && answered(fs, st, err))
-        return st;
-    return csn_derive_walk(fs, path, flags, fn, ctx, err);
+    const csn_file_ops *f = csn_fs_files(fs);
+
+    return f->walk ? f->walk(fs->state, path, flags, fn, ctx, err)
+                   : csn_derive_walk(fs, path, flags, fn, ctx, err);
 }
 
 typedef struct slurp {

@@ -19,7 +19,11 @@
 #define REGISTERED_MAX 64u
 
 typedef struct registered {
-    csn_backend_ops ops; /* our copy: what an older table lacks is NULL */
+    csn_backend_ops ops; /* a copy, in which entries that an older table lacks are NULL */
+    csn_file_ops files;
+    csn_process_ops processes;
+    csn_network_ops network;
+    csn_snapshot_ops snapshots;
     void *data;
 } registered;
 
@@ -69,37 +73,86 @@ csn_status csn_registry_find(const char *name, const csn_backend_ops **ret, void
     return csn_fail(err, CSN_INVALID, "unknown sandbox type: %s", name);
 }
 
-static csn_status check_table(const csn_backend_ops *ops, csn_backend_ops *ret, csn_error **err)
+static csn_status take_groups(registered *r, csn_error **err)
 {
-    if (!ops || ops->size < offsetof(csn_backend_ops, exec) + sizeof(ops->exec) || !ops->name ||
-        !ops->exec)
-        return csn_fail(err, CSN_INVALID, "register backend: name and exec are needed");
-    csn_status st = csn_opts_take(ops, ret, sizeof(*ret), "register backend", err);
+    static const char what[] = "register backend";
+    csn_backend_ops *o = &r->ops;
+    csn_status st = CSN_OK;
+
+    if (o->files)
+        st = csn_opts_take(o->files, &r->files, sizeof(r->files), what, err);
+    if (st == CSN_OK && o->processes)
+        st = csn_opts_take(o->processes, &r->processes, sizeof(r->processes), what, err);
+    if (st == CSN_OK && o->network)
+        st = csn_opts_take(o->network, &r->network, sizeof(r->network), what, err);
+    if (st == CSN_OK && o->snapshots)
+        st = csn_opts_take(o->snapshots, &r->snapshots, sizeof(r->snapshots), what, err);
+    return st;
+}
+
+static const char *missing_entry(const registered *r)
+{
+    const csn_backend_ops *o = &r->ops;
+    const csn_process_ops *p = &r->processes;
+
+    if (!o->name || !o->exec)
+        return "name and exec are required";
+    if (r->files.watch && (!r->files.watch_next || !r->files.watch_free))
+        return "files.watch requires watch_next and watch_free";
+    if (o->processes && (!p->start || !p->list || !p->logs || !p->signal))
+        return "processes requires start, list, logs and signal";
+    if (o->network && (!r->network.set_rules || !r->network.events))
+        return "network requires set_rules and events";
+    return o->snapshots && !r->snapshots.take ? "snapshots requires take" : NULL;
+}
+
+static csn_status take_tables(const csn_backend_ops *ops, registered *ret, csn_error **err)
+{
+    if (!ops || ops->size < offsetof(csn_backend_ops, exec) + sizeof(ops->exec))
+        return csn_fail(err, CSN_INVALID, "register backend: name and exec are required");
+    csn_status st = csn_opts_take(ops, &ret->ops, sizeof(ret->ops), "register backend", err);
+    if (st == CSN_OK)
+        st = take_groups(ret, err);
     if (st < 0)
         return st;
+    const char *missing = missing_entry(ret);
+    if (missing)
+        return csn_fail(err, CSN_INVALID, "register backend: %s", missing);
     if (built_in(ops->name) || csn_strv_has(csn_remote_names, ops->name))
         return csn_fail(err, CSN_EXISTS, "register backend: the name '%s' is built in",
                         ops->name);
     return CSN_OK;
 }
 
+/* The groups of the copy point to the copies beside it. */
+static void add(const registered *r)
+{
+    registered *to = &table[table_len++];
+
+    *to = *r;
+    to->ops.files = r->ops.files ? &to->files : NULL;
+    to->ops.processes = r->ops.processes ? &to->processes : NULL;
+    to->ops.network = r->ops.network ? &to->network : NULL;
+    to->ops.snapshots = r->ops.snapshots ? &to->snapshots : NULL;
+}
+
 csn_status csn_register_backend(const csn_backend_ops *ops, void *register_data,
                                 csn_error **err)
 {
-    csn_backend_ops copy;
-    csn_status st = check_table(ops, &copy, err);
+    registered r = {.data = register_data};
+    csn_status st = take_tables(ops, &r, err);
 
     if (st < 0)
         return st;
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < table_len && st == CSN_OK; i++)
-        if (strcmp(table[i].ops.name, copy.name) == 0)
-            st =
-                csn_fail(err, CSN_EXISTS, "register backend: '%s' is there already", copy.name);
+        if (strcmp(table[i].ops.name, r.ops.name) == 0)
+            st = csn_fail(err, CSN_EXISTS, "register backend: '%s' is registered already",
+                          r.ops.name);
     if (st == CSN_OK && table_len == REGISTERED_MAX)
         st = csn_fail(err, CSN_TOO_LARGE, "register backend: at most %u", REGISTERED_MAX);
     if (st == CSN_OK)
-        table[table_len++] = (registered){.ops = copy, .data = register_data};
+        add(&r);
     pthread_mutex_unlock(&lock);
     return st;
 }

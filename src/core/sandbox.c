@@ -230,11 +230,11 @@ static csn_status start(csn_sandbox *sb, bool connect, csn_error **err)
 
     if (st < 0)
         return st;
-    if (sb->ops->attend)
-        sb->ops->attend(sb->state, sb->stop_fd);
-    if (!connect && sb->ops->ready) {
+    if (sb->ops->set_stop_fd)
+        sb->ops->set_stop_fd(sb->state, sb->stop_fd);
+    if (!connect && sb->ops->await_ready) {
         csn_audit_prepare(sb->audit); /* there is time for it */
-        st = sb->ops->ready(sb->state, err);
+        st = sb->ops->await_ready(sb->state, err);
     }
     if (st == CSN_OK)
         st = take_over_dirs(sb, err);
@@ -294,8 +294,8 @@ csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err
     if (st == CSN_OK) {
         csn_audit_event e = {.op = "open", .target = sb->config->workspace};
         st = csn_audit_append(sb->audit, &e, err);
-        if (st == CSN_OK && detached && sb->ops->settle)
-            st = sb->ops->settle(sb->state, err);
+        if (st == CSN_OK && detached && sb->ops->commit)
+            st = sb->ops->commit(sb->state, err);
         if (st < 0 && detached)
             csn_state_remove(sb->id, sb->config->name);
     }
@@ -490,8 +490,8 @@ csn_status csn_cleanup(csn_sandbox *sb, csn_error **err)
 
     if (st < 0)
         return st;
-    if (sb->ops->cleanup) {
-        st = sb->ops->cleanup(sb->state, err);
+    if (csn_fs_files(&c.fs)->cleanup) {
+        st = sb->ops->files->cleanup(sb->state, err);
     } else {
         csn_autofree char *workdir = csn_sandbox_workdir(sb);
         st = csn_derive_cleanup(&c.fs, workdir ? workdir : ".", err);

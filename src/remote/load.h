@@ -11,7 +11,7 @@ typedef struct csn_remote_api {
     const csn_backend_ops *(*find)(const char *name); /* NULL: not in this build */
 } csn_remote_api;
 
-#define CSN_REMOTE_API_VERSION 1u
+#define CSN_REMOTE_API_VERSION 2u
 
 /* Loads the module once and asks it. CSN_UNSUPPORTED, saying why, when there is none. */
 csn_status csn_remote_find(const char *name, const csn_backend_ops **ret, csn_error **err);

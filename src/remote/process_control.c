@@ -101,8 +101,8 @@ static bool read_record(const char *record, csn_process_info *i)
     return true;
 }
 
-csn_status csn_remote_processes(void *state, int64_t pid, uint64_t wait_ms, csn_process_fn fn,
-                                void *ctx, csn_error **err)
+static csn_status process_list(void *state, int64_t pid, uint64_t wait_ms, csn_process_fn fn,
+                               void *ctx, csn_error **err)
 {
     csn_remote *r = state;
     char base[128], which[24], steps[24];
@@ -140,9 +140,9 @@ static const char logs_script[] = FIND ALIVE NAP
     "s=$4; [ \"$s\" -ge $((t - m)) ] || s=$((t - m)); [ \"$s\" -le \"$t\" ] || s=$t\n"
     "echo \"$t $e $s\"; tail -c +$((s + 1)) \"$f\" | head -c 61440\n";
 
-csn_status csn_remote_logs(void *state, int64_t pid, int stream, uint64_t offset,
-                           uint64_t wait_ms, const csn_sink *sink, csn_log_chunk *ret,
-                           csn_error **err)
+static csn_status process_logs(void *state, int64_t pid, int stream, uint64_t offset,
+                               uint64_t wait_ms, const csn_sink *sink, csn_log_chunk *ret,
+                               csn_error **err)
 {
     csn_remote *r = state;
     char base[128], which[24], from[24], steps[24];
@@ -187,7 +187,7 @@ static const char signal_script[] = FIND ALIVE
     "    p=${f#/proc/}; kill -s \"$3\" \"${p%/environ}\" 2>\"$d/log\" && n=1; done\n"
     "  [ \"$3\" = KILL ] && [ -n \"$n\" ] || break; i=$((i + 1)); done\n";
 
-csn_status csn_remote_signal(void *state, int64_t pid, int signo, csn_error **err)
+static csn_status process_signal(void *state, int64_t pid, int signo, csn_error **err)
 {
     csn_remote *r = state;
     const char *name = csn_signal_name(signo);
@@ -232,8 +232,8 @@ static int64_t give_bytes(void *ctx, void *buf, size_t len)
     return (int64_t)n;
 }
 
-csn_status csn_remote_feed(void *state, int64_t pid, const void *data, size_t len,
-                           uint64_t timeout_ms, csn_error **err)
+static csn_status process_feed(void *state, int64_t pid, const void *data, size_t len,
+                               uint64_t timeout_ms, csn_error **err)
 {
     csn_remote *r = state;
     char base[128], which[24];
@@ -265,8 +265,8 @@ static const char resize_script[] = FIND ALIVE
     "perl -e 'ioctl(STDIN, 0x5414, pack(\"S4\", @ARGV, 0, 0)) or exit 1' \"$3\" \"$4\" "
     "<\"$t\" 2>\"$d/log\" || stty rows \"$3\" cols \"$4\" <\"$t\"\n";
 
-csn_status csn_remote_resize(void *state, int64_t pid, uint16_t rows, uint16_t cols,
-                             csn_error **err)
+static csn_status process_resize(void *state, int64_t pid, uint16_t rows, uint16_t cols,
+                                 csn_error **err)
 {
     csn_remote *r = state;
     char base[128], which[24], high[24], wide[24];
@@ -294,8 +294,7 @@ static const char port_script[] =
     NAP "n=$2; until grep -qs \":$1 [0-9A-F]*:0000 0A \" /proc/net/tcp /proc/net/tcp6; do\n"
         "  [ \"$n\" -gt 0 ] || exit 101; n=$((n - 1)); nap; done\n";
 
-csn_status csn_remote_wait_port(void *state, uint16_t port, uint64_t timeout_ms,
-                                csn_error **err)
+static csn_status wait_port(void *state, uint16_t port, uint64_t timeout_ms, csn_error **err)
 {
     csn_remote *r = state;
     char hex[8], steps[24];
@@ -311,3 +310,15 @@ csn_status csn_remote_wait_port(void *state, uint16_t port, uint64_t timeout_ms,
         st = csn_fail(err, CSN_TIMEOUT, "nothing listens on port %u", port);
     return st;
 }
+
+const csn_process_ops csn_remote_process_ops = {
+    .size = sizeof(csn_remote_process_ops),
+    .start = csn_remote_start,
+    .release_tied = csn_remote_release_tied,
+    .list = process_list,
+    .logs = process_logs,
+    .signal = process_signal,
+    .feed = process_feed,
+    .resize = process_resize,
+    .wait_port = wait_port,
+};

@@ -125,30 +125,13 @@ csn_status csn_remote_info(void *state, csn_info_result *ret, csn_error **err);
 csn_status csn_remote_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
                            csn_exec_end *ret, csn_error **err);
 
-csn_status csn_remote_start(void *state, const csn_exec_req *req, uint64_t output_max,
-                            int64_t *ret_pid, void **ret_tie, csn_error **err);
-void csn_remote_release_tied(void *tie);
-csn_status csn_remote_processes(void *state, int64_t pid, uint64_t wait_ms, csn_process_fn fn,
-                                void *ctx, csn_error **err);
-csn_status csn_remote_logs(void *state, int64_t pid, int stream, uint64_t offset,
-                           uint64_t wait_ms, const csn_sink *sink, csn_log_chunk *ret,
-                           csn_error **err);
-csn_status csn_remote_signal(void *state, int64_t pid, int signo, csn_error **err);
-csn_status csn_remote_feed(void *state, int64_t pid, const void *data, size_t len,
-                           uint64_t timeout_ms, csn_error **err);
-csn_status csn_remote_resize(void *state, int64_t pid, uint16_t rows, uint16_t cols,
-                             csn_error **err);
-csn_status csn_remote_wait_port(void *state, uint16_t port, uint64_t timeout_ms,
-                                csn_error **err);
+extern const csn_process_ops csn_remote_process_ops; /* process_control.c */
 
-/* What all ops tables have in common, and what those have that let processes live on. */
+/* What all ops tables have in common. */
 #define CSN_REMOTE_OPS                                                                         \
-    .attend = csn_remote_set_stop_fd, .ready = csn_remote_ready, .settle = csn_remote_commit,  \
-    .close = csn_remote_close, .destroy = csn_remote_destroy, .exec = csn_remote_exec
-#define CSN_REMOTE_PROCESS_OPS                                                                 \
-    .start = csn_remote_start, .release_tied = csn_remote_release_tied,                        \
-    .processes = csn_remote_processes, .logs = csn_remote_logs, .signal = csn_remote_signal,   \
-    .feed = csn_remote_feed, .resize = csn_remote_resize, .wait_port = csn_remote_wait_port
+    .set_stop_fd = csn_remote_set_stop_fd, .await_ready = csn_remote_ready,                    \
+    .commit = csn_remote_commit, .close = csn_remote_close, .destroy = csn_remote_destroy,     \
+    .exec = csn_remote_exec
 
 /* ---- for the code of a provider ---- */
 

@@ -242,13 +242,14 @@ csn_status csn_runtime_wait_port(void *state, uint16_t port, uint64_t timeout_ms
                                  csn_error **err);
 csn_status csn_runtime_extend(void *state, uint64_t ms, csn_error **err);
 
-/* What every ops table of a kept sandbox has. */
+/* What the ops tables of both backends on this machine have in common. */
 #define CSN_RUNTIME_OPS                                                                        \
-    .close = csn_runtime_close, .destroy = csn_runtime_destroy, .settle = csn_runtime_commit,  \
-    .release_tied = csn_runtime_release_tied, .processes = csn_runtime_processes,              \
-    .logs = csn_runtime_logs, .signal = csn_runtime_signal, .feed = csn_runtime_feed,          \
-    .resize = csn_runtime_resize, .wait_port = csn_runtime_wait_port,                          \
+    .close = csn_runtime_close, .destroy = csn_runtime_destroy, .commit = csn_runtime_commit,  \
     .extend = csn_runtime_extend
+#define CSN_RUNTIME_PROCESS_OPS                                                                \
+    .size = sizeof(csn_process_ops), .release_tied = csn_runtime_release_tied,                 \
+    .list = csn_runtime_processes, .logs = csn_runtime_logs, .signal = csn_runtime_signal,     \
+    .feed = csn_runtime_feed, .resize = csn_runtime_resize, .wait_port = csn_runtime_wait_port
 
 /* environ.c. The clean environment: an allow-list of the caller's variables, what the config
  * adds, HOME always the sandbox's. malloc'd strv. */

@@ -279,6 +279,16 @@ static void eager_backend_is_opened_by_open(csn_fx *f)
     assert_int_equal(closed, 1);
 }
 
+static csn_status no_watch(void *state, const char *path, uint32_t flags, void **ret_watch,
+                           csn_error **err)
+{
+    (void)state;
+    (void)path;
+    (void)flags;
+    (void)ret_watch;
+    return csn_error_set(err, CSN_UNSUPPORTED, "no watch");
+}
+
 /* S0: bring your own: only `exec` is required */
 static void backend_tables_are_checked(csn_fx *f)
 {
@@ -296,6 +306,26 @@ static void backend_tables_are_checked(csn_fx *f)
     ops.name = "counted";
     fails(CSN_EXISTS, csn_register_backend(&ops, NULL, E));
     ops.name = "mine";
+    const csn_file_ops half_watch = {.size = sizeof(half_watch), .watch = no_watch};
+    ops.files = &half_watch;
+    fails(CSN_INVALID, csn_register_backend(&ops, NULL, E));
+    says("files.watch");
+    const csn_process_ops no_start = {.size = sizeof(no_start)};
+    ops.files = NULL;
+    ops.processes = &no_start;
+    fails(CSN_INVALID, csn_register_backend(&ops, NULL, E));
+    says("processes");
+    const csn_network_ops no_rules = {.size = sizeof(no_rules)};
+    ops.processes = NULL;
+    ops.network = &no_rules;
+    fails(CSN_INVALID, csn_register_backend(&ops, NULL, E));
+    says("network");
+    const csn_snapshot_ops no_take = {.size = sizeof(no_take)};
+    ops.network = NULL;
+    ops.snapshots = &no_take;
+    fails(CSN_INVALID, csn_register_backend(&ops, NULL, E));
+    says("snapshots");
+    ops.snapshots = NULL;
     ok(csn_register_backend(&ops, NULL, E));
 }
 

@@ -164,10 +164,11 @@ static void read_fetches_much_where_there_is_a_way(void **state)
 {
     place *p = *state, far = *p;
     csn_backend_ops ops = *p->fs.ops;
+    const csn_file_ops files = {.size = sizeof(files), .fetch = fetch};
     bytes b = {0};
     csn_file_stat st;
 
-    ops.fetch = fetch;
+    ops.files = &files;
     far.fs.ops = &ops;
     puts_to(p, "much", "");
     puts_to(p, "little", "abc");

@@ -17,7 +17,7 @@ static int64_t start_with(den *d, const char *text, uint32_t flags, uint64_t rin
     req.size = sizeof(req);
     req.flags = flags;
     req.command = text;
-    csn_status st = d->ops->start(d->state, &req, ring, &pid, &t, &err);
+    csn_status st = d->ops->processes->start(d->state, &req, ring, &pid, &t, &err);
     if (st != CSN_OK)
         fail_msg("start: %s", csn_error_message(err));
     assert_true(pid > 0);
@@ -57,7 +57,7 @@ static seen ask(den *d, int64_t pid, uint64_t wait_ms)
 {
     seen s = {0};
     csn_error *err = NULL;
-    csn_status st = d->ops->processes(d->state, pid, wait_ms, see, &s, &err);
+    csn_status st = d->ops->processes->list(d->state, pid, wait_ms, see, &s, &err);
 
     if (st != CSN_OK)
         fail_msg("processes: %s", csn_error_message(err));
@@ -72,7 +72,8 @@ static csn_log_chunk logs(den *d, int64_t pid, int stream, uint64_t offset, uint
     csn_error *err = NULL;
 
     memset(o, 0, sizeof(*o));
-    csn_status st = d->ops->logs(d->state, pid, stream, offset, wait, &sink, &c, &err);
+    csn_status st =
+        d->ops->processes->logs(d->state, pid, stream, offset, wait, &sink, &c, &err);
     if (st != CSN_OK)
         fail_msg("logs: %s", csn_error_message(err));
     assert_int_equal(c.len, o->total[stream == CSN_STDERR]);
@@ -150,11 +151,11 @@ static void unknown_process_is_not_found(void **state)
     (void)state;
     den_make(&d);
     start(&d, "true");
-    assert_int_equal(d.ops->processes(d.state, 1, 0, see, &s, &err), CSN_NOT_FOUND);
+    assert_int_equal(d.ops->processes->list(d.state, 1, 0, see, &s, &err), CSN_NOT_FOUND);
     csn_error_free(err);
     err = NULL;
     /* pid 1 is not ours: it must not even be looked at */
-    assert_int_equal(d.ops->signal(d.state, 1, SIGKILL, &err), CSN_NOT_FOUND);
+    assert_int_equal(d.ops->processes->signal(d.state, 1, SIGKILL, &err), CSN_NOT_FOUND);
     csn_error_free(err);
     den_clean(&d);
 }
@@ -170,7 +171,8 @@ static void missing_program_cannot_be_started(void **state)
 
     (void)state;
     den_make(&d);
-    assert_int_equal(d.ops->start(d.state, &req, 0, &pid, &tie, &err), CSN_NOT_FOUND);
+    assert_int_equal(d.ops->processes->start(d.state, &req, 0, &pid, &tie, &err),
+                     CSN_NOT_FOUND);
     assert_string_equal(csn_error_message(err), "no-such-program: command not found");
     csn_error_free(err);
     assert_int_equal(ask(&d, 0, 0).count, 0);
@@ -254,7 +256,7 @@ static void signals_reach_the_group_and_kill_the_tree(void **state)
     int64_t pid =
         start(&d, "trap 'echo usr; exit 5' USR1; echo up; while :; do sleep 0.01; done");
     await_log(&d, pid, "up\n");
-    assert_int_equal(d.ops->signal(d.state, pid, SIGUSR1, NULL), CSN_OK);
+    assert_int_equal(d.ops->processes->signal(d.state, pid, SIGUSR1, NULL), CSN_OK);
     assert_int_equal(ask(&d, pid, DEN_SOON_MS).info.exit_code, 5);
     const char *mark = den_mark();
     snprintf(text, sizeof(text),
@@ -265,7 +267,7 @@ static void signals_reach_the_group_and_kill_the_tree(void **state)
     pid = start(&d, text);
     await_log(&d, pid, "up\n");
     assert_true(den_alive_soon(mark, 3) >= 3);
-    assert_int_equal(d.ops->signal(d.state, pid, SIGKILL, NULL), CSN_OK);
+    assert_int_equal(d.ops->processes->signal(d.state, pid, SIGKILL, NULL), CSN_OK);
     seen s = ask(&d, pid, DEN_SOON_MS);
     assert_string_equal(s.state, "exited");
     assert_string_equal(s.info.signal, "SIGKILL");
@@ -273,7 +275,7 @@ static void signals_reach_the_group_and_kill_the_tree(void **state)
     /* somebody else's process that vanishes during the search leaves a doubt: asked again */
     csn_status st = CSN_OK;
     for (int i = 0; i < 200 && st == CSN_OK; i++)
-        st = d.ops->signal(d.state, pid, SIGTERM, NULL);
+        st = d.ops->processes->signal(d.state, pid, SIGTERM, NULL);
     assert_int_equal(st, CSN_NOT_FOUND);
     den_clean(&d);
 }
@@ -293,7 +295,7 @@ static void term_reaches_those_that_left_the_group(void **state)
     int64_t pid = start(&d, text);
     await_log(&d, pid, "up\n");
     poll(NULL, 0, 100);
-    assert_int_equal(d.ops->signal(d.state, pid, SIGTERM, NULL), CSN_OK);
+    assert_int_equal(d.ops->processes->signal(d.state, pid, SIGTERM, NULL), CSN_OK);
     assert_string_equal(ask(&d, pid, DEN_SOON_MS).info.signal, "SIGTERM");
     assert_int_equal(den_left_at_last(mark), 0);
     den_clean(&d);
@@ -325,7 +327,7 @@ static void signal_that_is_deadly_at_once_is_told_as_delivered(void **state)
     den_make(&d);
     for (int i = 0; i < 200; i++) {
         int64_t pid = start(&d, "exec sleep 600");
-        refused += d.ops->signal(d.state, pid, SIGTERM, NULL) != CSN_OK;
+        refused += d.ops->processes->signal(d.state, pid, SIGTERM, NULL) != CSN_OK;
         assert_string_equal(ask(&d, pid, DEN_SOON_MS).info.signal, "SIGTERM");
     }
     assert_int_equal(refused, 0);
@@ -344,7 +346,7 @@ static void signal_to_one_that_ended_is_refused_on_a_busy_machine(void **state)
     assert_string_equal(ask(&d, pid, DEN_SOON_MS).state, "exited");
     pid_t busy[] = {churn(), churn()};
     for (int i = 0; i < 50; i++) {
-        taken += d.ops->signal(d.state, pid, SIGTERM, &err) == CSN_OK;
+        taken += d.ops->processes->signal(d.state, pid, SIGTERM, &err) == CSN_OK;
         csn_error_free(err);
         err = NULL;
     }
@@ -366,29 +368,33 @@ static void stdin_is_fed_and_closed(void **state)
     (void)state;
     den_make(&d);
     int64_t pid = start_with(&d, "cat; echo end", CSN_EXEC_STDIN, 1 << 20, NULL);
-    assert_int_equal(d.ops->feed(d.state, pid, "hello\n", 6, DEN_SOON_MS, NULL), CSN_OK);
+    assert_int_equal(d.ops->processes->feed(d.state, pid, "hello\n", 6, DEN_SOON_MS, NULL),
+                     CSN_OK);
     await_log(&d, pid, "hello\n");
     memset(big, 'b', sizeof(big));
-    assert_int_equal(d.ops->feed(d.state, pid, big, sizeof(big), DEN_SOON_MS, NULL), CSN_OK);
-    assert_int_equal(d.ops->feed(d.state, pid, NULL, 0, DEN_SOON_MS, NULL), CSN_OK);
+    assert_int_equal(d.ops->processes->feed(d.state, pid, big, sizeof(big), DEN_SOON_MS, NULL),
+                     CSN_OK);
+    assert_int_equal(d.ops->processes->feed(d.state, pid, NULL, 0, DEN_SOON_MS, NULL), CSN_OK);
     assert_int_equal(ask(&d, pid, DEN_SOON_MS).info.exit_code, 0);
     csn_log_chunk c = logs(&d, pid, CSN_STDOUT, 0, 0, &o);
     assert_int_equal(c.total, 6 + sizeof(big) + 4);
-    assert_int_equal(d.ops->feed(d.state, pid, "x", 1, DEN_SOON_MS, &err), CSN_NOT_FOUND);
+    assert_int_equal(d.ops->processes->feed(d.state, pid, "x", 1, DEN_SOON_MS, &err),
+                     CSN_NOT_FOUND);
     csn_error_free(err);
     err = NULL;
     pid = start(&d, "sleep 600");
-    assert_int_equal(d.ops->feed(d.state, pid, "x", 1, DEN_SOON_MS, &err),
+    assert_int_equal(d.ops->processes->feed(d.state, pid, "x", 1, DEN_SOON_MS, &err),
                      CSN_IO); /* it has none */
     csn_error_free(err);
     err = NULL;
     pid = start_with(&d, "sleep 600", CSN_EXEC_STDIN, 4096, NULL);
-    assert_int_equal(d.ops->feed(d.state, pid, big, sizeof(big), 100, &err), CSN_TIMEOUT);
+    assert_int_equal(d.ops->processes->feed(d.state, pid, big, sizeof(big), 100, &err),
+                     CSN_TIMEOUT);
     csn_error_free(err);
     err = NULL;
     pid = start_with(&d, "exec <&-; echo closed; sleep 600", CSN_EXEC_STDIN, 4096, NULL);
     await_log(&d, pid, "closed");
-    assert_int_equal(d.ops->feed(d.state, pid, "x", 1, DEN_SOON_MS, &err), CSN_IO);
+    assert_int_equal(d.ops->processes->feed(d.state, pid, "x", 1, DEN_SOON_MS, &err), CSN_IO);
     csn_error_free(err);
     den_clean(&d);
 }
@@ -410,18 +416,19 @@ static void terminal_has_a_size_and_can_be_resized(void **state)
     req.flags = CSN_EXEC_PTY;
     req.rows = 33;
     req.cols = 111;
-    if (d.ops->start(d.state, &req, 65536, &pid, &tie, &err) != CSN_OK)
+    if (d.ops->processes->start(d.state, &req, 65536, &pid, &tie, &err) != CSN_OK)
         fail_msg("start: %s", csn_error_message(err));
     await_log(&d, pid, "tty\r\n33 111\r\n");
     await_log(&d, pid, "ready");
-    assert_int_equal(d.ops->resize(d.state, pid, 50, 200, NULL), CSN_OK);
+    assert_int_equal(d.ops->processes->resize(d.state, pid, 50, 200, NULL), CSN_OK);
     await_log(&d, pid, "50 200\r\n");
     assert_int_equal(ask(&d, pid, 0).info.pty, 1);
     /* ^C through the terminal: it is the controlling one */
-    assert_int_equal(d.ops->feed(d.state, pid, "\003", 1, DEN_SOON_MS, NULL), CSN_OK);
+    assert_int_equal(d.ops->processes->feed(d.state, pid, "\003", 1, DEN_SOON_MS, NULL),
+                     CSN_OK);
     assert_string_equal(ask(&d, pid, DEN_SOON_MS).info.signal, "SIGINT");
     pid = start(&d, "sleep 600");
-    assert_int_equal(d.ops->resize(d.state, pid, 50, 200, &err), CSN_INVALID);
+    assert_int_equal(d.ops->processes->resize(d.state, pid, 50, 200, &err), CSN_INVALID);
     csn_error_free(err);
     den_clean(&d);
 }
@@ -436,9 +443,10 @@ static void closing_a_terminals_stdin_is_an_end_of_file(void **state)
     int64_t pid =
         start_with(&d, "stty -echo; echo up; cat; echo end", CSN_EXEC_PTY, 65536, NULL);
     await_log(&d, pid, "up\r\n");
-    assert_int_equal(d.ops->feed(d.state, pid, "line\n", 5, DEN_SOON_MS, NULL), CSN_OK);
+    assert_int_equal(d.ops->processes->feed(d.state, pid, "line\n", 5, DEN_SOON_MS, NULL),
+                     CSN_OK);
     await_log(&d, pid, "line\r\n");
-    assert_int_equal(d.ops->feed(d.state, pid, NULL, 0, DEN_SOON_MS, NULL), CSN_OK);
+    assert_int_equal(d.ops->processes->feed(d.state, pid, NULL, 0, DEN_SOON_MS, NULL), CSN_OK);
     assert_int_equal(ask(&d, pid, DEN_SOON_MS).info.exit_code, 0);
     csn_log_chunk c = logs(&d, pid, CSN_STDOUT, 0, 0, &o);
     assert_non_null(strstr(o.text[0], "end\r\n"));
@@ -460,13 +468,13 @@ static void tied_process_ends_with_its_tie(void **state)
     start_with(&d, text, CSN_EXEC_TIED, 4096, &tie);
     assert_non_null(tie);
     assert_true(den_alive_soon(mark, 3) >= 3);
-    d.ops->release_tied(tie);
+    d.ops->processes->release_tied(tie);
     assert_int_equal(den_left_at_last(mark), 0);
     /* a tie of one that has ended is nothing */
     int64_t pid = start_with(&d, "exit 4", CSN_EXEC_TIED, 4096, &tie);
     assert_int_equal(ask(&d, pid, DEN_SOON_MS).info.exit_code, 4);
-    d.ops->release_tied(tie);
-    d.ops->release_tied(NULL);
+    d.ops->processes->release_tied(tie);
+    d.ops->processes->release_tied(NULL);
     den_clean(&d);
 }
 
@@ -484,7 +492,8 @@ static void deadline_of_a_background_process_is_kept(void **state)
     den_make(&d);
     for (uint64_t ms = 150; ms <= DEN_SOON_MS; ms *= 2) { /* until there is time to begin */
         req.deadline_ns = csn_deadline_in(ms);
-        assert_int_equal(d.ops->start(d.state, &req, 4096, &pid, &tie, NULL), CSN_OK);
+        assert_int_equal(d.ops->processes->start(d.state, &req, 4096, &pid, &tie, NULL),
+                         CSN_OK);
         s = ask(&d, pid, 2 * DEN_SOON_MS);
         assert_string_equal(s.state, "exited");
         logs(&d, pid, CSN_STDOUT, 0, 0, &o);
@@ -518,7 +527,7 @@ static void bytes_for_stdin_outlive_the_call(void **state)
     (void)state;
     den_make(&d);
     req.input = &src;
-    assert_int_equal(d.ops->start(d.state, &req, 4096, &pid, &tie, NULL), CSN_OK);
+    assert_int_equal(d.ops->processes->start(d.state, &req, 4096, &pid, &tie, NULL), CSN_OK);
     ask(&d, pid, DEN_SOON_MS);
     logs(&d, pid, CSN_STDOUT, 0, 0, &o);
     assert_string_equal(o.text[0], "given\n");
@@ -563,7 +572,7 @@ static void finished_ones_are_kept_up_to_a_limit(void **state)
         poll(NULL, 0, 10);
     }
     assert_int_equal(s.count, CSN_KEEPER_ENDED_MAX);
-    assert_int_equal(d.ops->processes(d.state, first, 0, see, &s, &err), CSN_NOT_FOUND);
+    assert_int_equal(d.ops->processes->list(d.state, first, 0, see, &s, &err), CSN_NOT_FOUND);
     csn_error_free(err);
     den_clean(&d);
 }
@@ -580,13 +589,13 @@ static void keeper_leaks_no_descriptor(void **state)
     size_t before = den_fds(den_keeper(&d)), ours = den_fds(getpid());
     for (int i = 0; i < 10; i++) {
         pid = start_with(&d, "cat", CSN_EXEC_STDIN, 4096, NULL);
-        d.ops->feed(d.state, pid, "x", 1, DEN_SOON_MS, NULL);
-        d.ops->feed(d.state, pid, NULL, 0, DEN_SOON_MS, NULL);
+        d.ops->processes->feed(d.state, pid, "x", 1, DEN_SOON_MS, NULL);
+        d.ops->processes->feed(d.state, pid, NULL, 0, DEN_SOON_MS, NULL);
         ask(&d, pid, DEN_SOON_MS);
         pid = start_with(&d, "true", CSN_EXEC_PTY, 4096, NULL);
         ask(&d, pid, DEN_SOON_MS);
         pid = start_with(&d, "sleep 600", CSN_EXEC_TIED | CSN_EXEC_STDIN, 4096, &tie);
-        d.ops->release_tied(tie);
+        d.ops->processes->release_tied(tie);
         ask(&d, pid, DEN_SOON_MS);
     }
     assert_true(den_fds_settled(den_keeper(&d), before) <= before);
@@ -609,11 +618,11 @@ static void port_is_waited_for(void **state)
     assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
     uint16_t port = ntohs(a.sin_port);
     uint64_t from = csn_now_ns();
-    assert_int_equal(d.ops->wait_port(d.state, port, 150, &err), CSN_TIMEOUT);
+    assert_int_equal(d.ops->processes->wait_port(d.state, port, 150, &err), CSN_TIMEOUT);
     csn_error_free(err);
     assert_true(csn_now_ns() - from >= 149000000);
     assert_int_equal(listen(fd, 5), 0);
-    assert_int_equal(d.ops->wait_port(d.state, port, DEN_SOON_MS, NULL), CSN_OK);
+    assert_int_equal(d.ops->processes->wait_port(d.state, port, DEN_SOON_MS, NULL), CSN_OK);
     close(fd);
     den_clean(&d);
 }

@@ -70,7 +70,10 @@ static csn_status dagger_connect(const csn_config *config, const char *id, void 
 
 static const char *const options[] = {"image", NULL};
 
-/* No start: a process cannot outlive the command that began it. */
+static const csn_snapshot_ops snapshots = {
+    .size = sizeof(snapshots), .take = csn_dagger_snapshot, .rollback = csn_dagger_rollback};
+
+/* No background processes: a process cannot outlive the command that started it. */
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
     .caps = CSN_CAP_LAZY | CSN_CAP_OPTIONS | CSN_CAP_STEPS | CSN_CAP_FORK,
@@ -82,8 +85,7 @@ static const csn_backend_ops ops = {
     CSN_REMOTE_OPS,
     .info = csn_remote_info,
     .options = options,
-    .snapshot = csn_dagger_snapshot,
-    .rollback = csn_dagger_rollback,
+    .snapshots = &snapshots,
 };
 
 const csn_backend_ops *csn_dagger_backend(void)

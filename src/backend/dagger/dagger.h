@@ -87,7 +87,7 @@ csn_status csn_dagger_end(csn_remote *r, csn_error **err);
 csn_status csn_dagger_put(csn_remote *r, const char *path, const csn_source *content,
                           csn_error **err);
 void csn_dagger_release(csn_remote *r);
-/* As csn_backend_ops.snapshot and rollback: a state is a value, and its id a snapshot. */
+/* As csn_snapshot_ops.take and rollback: a state is a value, and its id a snapshot. */
 csn_status csn_dagger_snapshot(void *state, char **ret, csn_error **err);
 csn_status csn_dagger_rollback(void *state, const char *snapshot, csn_error **err);
 /* Takes the turn and, if others may have had it, learns what they made of the sandbox. */

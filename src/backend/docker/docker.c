@@ -163,7 +163,7 @@ static const csn_backend_ops ops = {
     .open = docker_open,
     .connect = docker_connect,
     CSN_REMOTE_OPS,
-    CSN_REMOTE_PROCESS_OPS,
+    .processes = &csn_remote_process_ops,
     .extend = csn_remote_extend,
     .info = docker_info,
     .options = options,

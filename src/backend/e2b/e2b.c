@@ -68,6 +68,12 @@ static csn_status e2b_connect(const csn_config *config, const char *id, void *re
 
 static const char *const options[] = {"image", "network", "network_hosts", "lifetime", NULL};
 
+static const csn_file_ops files = {.size = sizeof(files),
+                                   .watch = csn_e2b_watch,
+                                   .watch_next = csn_e2b_watch_next,
+                                   .watch_free = csn_e2b_watch_free,
+                                   .fetch = csn_e2b_fetch};
+
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
     .caps = CSN_CAP_LAZY | CSN_CAP_OPTIONS | CSN_CAP_SUDO,
@@ -77,14 +83,11 @@ static const csn_backend_ops ops = {
     .open = e2b_open,
     .connect = e2b_connect,
     CSN_REMOTE_OPS,
-    .watch = csn_e2b_watch,
-    .watch_next = csn_e2b_watch_next,
-    .watch_free = csn_e2b_watch_free,
-    CSN_REMOTE_PROCESS_OPS,
+    .files = &files,
+    .processes = &csn_remote_process_ops,
     .extend = csn_remote_extend,
     .info = csn_remote_info,
     .options = options,
-    .fetch = csn_e2b_fetch,
     .pause = csn_e2b_pause,
     .resume = csn_e2b_resume,
 };

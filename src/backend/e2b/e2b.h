@@ -72,7 +72,7 @@ csn_status csn_e2b_put(csn_remote *r, const char *path, const csn_source *conten
                        csn_error **err);
 csn_status csn_e2b_fetch(void *state, const char *path, uint64_t file_size, uint64_t offset,
                          uint64_t length, const int32_t *cancel_fds, const csn_sink *sink,
-                         csn_error **err); /* as csn_backend_ops.fetch */
+                         csn_error **err); /* as csn_file_ops.fetch */
 
 /* exec.c */
 csn_status csn_e2b_run(csn_remote *r, const csn_remote_cmd *cmd, csn_remote_exit *ret,

@@ -275,8 +275,8 @@ static csn_status not_granted(const char *asked, char *resolved, csn_error **err
     return csn_error_deny(st, err, &d);
 }
 
-static csn_status jail_judge(void *state, uint32_t op, const char *path, char **ret_resolved,
-                             csn_error **err)
+static csn_status jail_check_path(void *state, uint32_t op, const char *path,
+                                  char **ret_resolved, csn_error **err)
 {
     const csn_runtime *k = state;
     csn_fsuid g;
@@ -289,21 +289,21 @@ static csn_status jail_judge(void *state, uint32_t op, const char *path, char **
     return absent && st == CSN_OK ? not_granted(path, *ret_resolved, err) : st;
 }
 
-void csn_jail_file_ops(csn_backend_ops *ops)
-{
-    ops->stat = jail_stat;
-    ops->read = jail_read;
-    ops->write = jail_write;
-    ops->mkdir = jail_mkdir;
-    ops->chmod = jail_chmod;
-    ops->symlink = jail_symlink;
-    ops->remove = jail_remove;
-    ops->rename = jail_rename;
-    ops->list = jail_list;
-    ops->walk = jail_walk;
-    ops->cleanup = jail_cleanup;
-    ops->watch = jail_watch;
-    ops->watch_next = csn_runtime_watch_next;
-    ops->watch_free = csn_runtime_watch_free;
-    ops->judge = jail_judge;
-}
+const csn_file_ops csn_jail_file_ops = {
+    .size = sizeof(csn_jail_file_ops),
+    .stat = jail_stat,
+    .read = jail_read,
+    .write = jail_write,
+    .mkdir = jail_mkdir,
+    .chmod = jail_chmod,
+    .symlink = jail_symlink,
+    .remove = jail_remove,
+    .rename = jail_rename,
+    .list = jail_list,
+    .walk = jail_walk,
+    .cleanup = jail_cleanup,
+    .watch = jail_watch,
+    .watch_next = csn_runtime_watch_next,
+    .watch_free = csn_runtime_watch_free,
+    .check_path = jail_check_path,
+};

@@ -6,7 +6,6 @@
  * anything is started, what a jail of this build cannot honour. */
 #include "backend/jail/jail.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -185,36 +184,34 @@ static csn_status jail_info(void *state, csn_info_result *ret, csn_error **err)
     return csn_runtime_info(state, ret, err);
 }
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static csn_backend_ops ops = {
+static const csn_process_ops processes = {CSN_RUNTIME_PROCESS_OPS, .start = csn_protected_start,
+                                          .rescan = csn_protected_rescan};
+
+static const csn_network_ops network = {.size = sizeof(network),
+                                        .set_rules = csn_jail_network_set,
+                                        .events = csn_jail_network_events};
+
+static const csn_backend_ops ops = {
     .size = sizeof(ops),
-    .caps = CSN_CAP_CONFIG | CSN_CAP_SESSION | CSN_CAP_NET | CSN_CAP_HOST | CSN_CAP_USAGE |
-            CSN_CAP_OWNED,
+    .caps = CSN_CAP_CONFIG | CSN_CAP_SESSION | CSN_CAP_HOST | CSN_CAP_USAGE | CSN_CAP_OWNED,
     .name = "jail",
     .isolation = "kernel",
+    .exec = csn_protected_exec,
+    .files = &csn_jail_file_ops,
+    .processes = &processes,
+    .network = &network,
+    .check = jail_check,
     .open = jail_open,
     .connect = jail_connect,
+    .await_ready = csn_jail_ready,
     .force_destroy = jail_force_destroy,
     CSN_RUNTIME_OPS,
-    .check = jail_check,
-    .ready = csn_jail_ready,
-    .exec = csn_protected_exec,
-    .start = csn_protected_start,
-    .review = csn_protected_review,
     .info = jail_info,
-    .diagnose = csn_jail_diagnose,
     .explain = csn_protected_explain,
-    .network_set = csn_jail_network_set,
-    .network_events = csn_jail_network_events,
+    .diagnose = csn_jail_diagnose,
 };
-
-static void fill(void)
-{
-    csn_jail_file_ops(&ops);
-}
 
 const csn_backend_ops *csn_jail_backend(void)
 {
-    (void)pthread_once(&once, fill);
     return &ops;
 }

@@ -150,4 +150,4 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
  */
 csn_status csn_jail_fsuid_switch(const csn_runtime *k, csn_fsuid *g, csn_error **err);
 /* the file entries of the ops table */
-void csn_jail_file_ops(csn_backend_ops *ops);
+extern const csn_file_ops csn_jail_file_ops;

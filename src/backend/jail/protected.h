@@ -125,7 +125,7 @@ csn_status csn_protected_start(void *state, const csn_exec_req *req, uint64_t ou
 csn_status csn_protected_explain(void *state, const csn_exec_req *req, const csn_exec_end *end,
                                  const csn_output *out, const csn_output *text,
                                  csn_error **err);
-void csn_protected_review(void *state, const csn_deny_sink *denials);
+void csn_protected_rescan(void *state, const csn_deny_sink *denials);
 /* A file operation is about to change something. */
 void csn_protected_note_change(csn_runtime *k);
 /* Nothing of the sandbox runs any more. */

@@ -255,7 +255,7 @@ csn_status csn_protected_start(void *state, const csn_exec_req *req, uint64_t ou
     return csn_jail_start(state, req, output_max, ret_pid, ret_tie, err);
 }
 
-void csn_protected_review(void *state, const csn_deny_sink *denials)
+void csn_protected_rescan(void *state, const csn_deny_sink *denials)
 {
     csn_protected *g = guard_of(state);
 

@@ -89,22 +89,14 @@ static csn_status local_info(void *state, csn_info_result *ret, csn_error **err)
     return csn_runtime_info(state, ret, err);
 }
 
-static const csn_backend_ops ops = {
-    .size = sizeof(ops),
-    .caps = CSN_CAP_BENEATH | CSN_CAP_CONFIG | CSN_CAP_SESSION | CSN_CAP_HOST | CSN_CAP_USAGE |
-            CSN_CAP_OWNED,
-    .name = "local",
-    .isolation = "none",
-    .open = local_open,
-    .connect = local_connect,
-    .force_destroy = local_force_destroy,
-    CSN_RUNTIME_OPS,
-    .exec = csn_runtime_exec,
+static const csn_file_ops files = {
+    .size = sizeof(files),
     .stat = csn_runtime_stat,
     .read = csn_runtime_read,
     .write = csn_runtime_write,
     .mkdir = csn_runtime_mkdir,
     .symlink = csn_runtime_symlink,
+    .chmod = csn_runtime_chmod,
     .remove = csn_runtime_remove,
     .rename = csn_runtime_rename,
     .list = csn_runtime_list,
@@ -113,10 +105,25 @@ static const csn_backend_ops ops = {
     .watch = csn_runtime_watch,
     .watch_next = csn_runtime_watch_next,
     .watch_free = csn_runtime_watch_free,
-    .start = csn_runtime_start,
+    .check_path = csn_runtime_check_path,
+};
+
+static const csn_process_ops processes = {CSN_RUNTIME_PROCESS_OPS, .start = csn_runtime_start};
+
+static const csn_backend_ops ops = {
+    .size = sizeof(ops),
+    .caps = CSN_CAP_BENEATH | CSN_CAP_CONFIG | CSN_CAP_SESSION | CSN_CAP_HOST | CSN_CAP_USAGE |
+            CSN_CAP_OWNED,
+    .name = "local",
+    .isolation = "none",
+    .exec = csn_runtime_exec,
+    .files = &files,
+    .processes = &processes,
+    .open = local_open,
+    .connect = local_connect,
+    .force_destroy = local_force_destroy,
+    CSN_RUNTIME_OPS,
     .info = local_info,
-    .judge = csn_runtime_check_path,
-    .chmod = csn_runtime_chmod,
 };
 
 const csn_backend_ops *csn_local_backend(void)

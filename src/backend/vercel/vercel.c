@@ -62,6 +62,9 @@ static csn_status vercel_connect(const csn_config *config, const char *id, void 
 
 static const char *const options[] = {"image", "network", "network_hosts", "lifetime", NULL};
 
+static const csn_snapshot_ops snapshots = {.size = sizeof(snapshots),
+                                           .take = csn_vercel_snapshot};
+
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
     .caps = CSN_CAP_LAZY | CSN_CAP_OPTIONS | CSN_CAP_SUDO | CSN_CAP_LENGTHEN,
@@ -71,11 +74,11 @@ static const csn_backend_ops ops = {
     .open = vercel_open,
     .connect = vercel_connect,
     CSN_REMOTE_OPS,
-    CSN_REMOTE_PROCESS_OPS,
+    .processes = &csn_remote_process_ops,
     .extend = csn_remote_extend,
     .info = csn_remote_info,
     .options = options,
-    .snapshot = csn_vercel_snapshot,
+    .snapshots = &snapshots,
 };
 
 const csn_backend_ops *csn_vercel_backend(void)
