@@ -17,8 +17,7 @@
 #include "keeper/keeper.h"
 #include "os/pty.h"
 
-#define SIGNAL_MAX 64
-#define EOT        4 /* what a terminal takes for the end of its input */
+#define EOT 4 /* what a terminal takes for the end of its input */
 
 /* Being killed counts as running: its end is told when its whole tree is gone. */
 static bool alive(const kp_job *job)
@@ -29,23 +28,20 @@ static bool alive(const kp_job *job)
 /* ---- waiters -------------------------------------------------------------------------------
  */
 
-int kp_waiter_add(kp_keeper *k, int channel, uint16_t type, const csn_ask_body *ask,
-                  uint64_t deadline_ns, char *name)
+int kp_waiter_add(kp_keeper *k, kp_request *r, const kp_waiter *what)
 {
-    kp_waiter *w = k->waiters.count < CSN_KEEPER_WAITERS_MAX ? calloc(1, sizeof(*w)) : NULL;
+    kp_waiter *w = k->waiters.count < CSN_KEEPER_WAITERS_MAX ? malloc(sizeof(*w)) : NULL;
 
-    if (!w || kp_watch_open(k, &w->watch, KP_WATCH_WAITER, channel, w) < 0) {
-        close(channel);
-        free(name);
+    if (w)
+        *w = *what;
+    if (!w || kp_watch_open(k, &w->watch, KP_WATCH_WAITER, r->channel, w) < 0) {
+        free(what->name);
         free(w);
         return -EAGAIN;
     }
-    w->type = type;
-    w->ask = *ask;
-    w->deadline_ns = deadline_ns;
-    w->name = name;
+    r->channel = -1;
     kp_list_add(&k->waiters, &w->link);
-    return 0;
+    return KP_REPLIED;
 }
 
 void kp_waiter_forget(kp_keeper *k, kp_waiter *w)
@@ -61,14 +57,14 @@ void kp_waiter_forget(kp_keeper *k, kp_waiter *w)
 
 static void put_job(csn_packer *o, const kp_job *job)
 {
-    csn_put_proc(o, &(csn_proc_body){.pid = job->pid,
-                                     .running = alive(job),
-                                     .status = job->status,
-                                     .pty = job->pty,
-                                     .out_total = job->out.ring.total,
-                                     .err_total = job->err.ring.total,
-                                     .started_ms = job->started_ms,
-                                     .command = job->command ? job->command : ""});
+    csn_process_put(o, &(csn_process_msg){.pid = job->pid,
+                                          .running = alive(job),
+                                          .status = job->status,
+                                          .pty = job->pty,
+                                          .out_total = job->out.ring.total,
+                                          .err_total = job->err.ring.total,
+                                          .started_ms = job->started_ms,
+                                          .command = job->command ? job->command : ""});
 }
 
 /* The whole list goes into one body; when it is long, that travels in a memfd. */
@@ -95,80 +91,77 @@ static void answer_list(kp_keeper *k, int channel, int64_t pid)
     if (o.error != 0)
         kp_reply_error(channel, o.error, 0);
     else
-        (void)csn_msg_send(channel, CSN_MSG_LIST, o.data, o.len, NULL, 0, 1);
+        (void)csn_msg_send(channel, CSN_MSG_PROCESS_LIST, o.data, o.len, NULL, 0, 1);
     csn_packer_release(&o);
 }
 
-void kp_processes_serve(kp_keeper *k, csn_msg *m, int channel)
+int kp_processes_serve(kp_keeper *k, kp_request *r)
 {
-    csn_autofd int chan = channel;
-    csn_ask_body ask;
+    const csn_processes_msg *ask = &r->body.processes;
+    const kp_job *job = ask->pid != 0 ? kp_job_find(k, ask->pid) : NULL;
 
-    if (csn_get_ask(m->body, m->len, &ask) < 0) {
-        kp_reply_error(chan, EINVAL, 0);
-        return;
-    }
-    const kp_job *job = ask.pid != 0 ? kp_job_find(k, ask.pid) : NULL;
-    if (ask.a > 0 && job && alive(job))
-        (void)kp_waiter_add(k, csn_steal_fd(&chan), CSN_MSG_PROCESSES, &ask,
-                            csn_deadline_in(ask.a), NULL);
-    else
-        answer_list(k, chan, ask.pid);
+    if (ask->wait_ms > 0 && job && alive(job))
+        return kp_waiter_add(k, r,
+                             &(kp_waiter){.type = CSN_MSG_PROCESSES,
+                                          .pid = ask->pid,
+                                          .deadline_ns = csn_deadline_in(ask->wait_ms)});
+    answer_list(k, r->channel, ask->pid);
+    return KP_REPLIED;
 }
 
 /* ---- LOGS ----------------------------------------------------------------------------------
  */
 
-static const kp_stream *stream_of(const kp_job *job, uint64_t number)
+static const kp_stream *stream_of(const kp_job *job, uint32_t number)
 {
     return number == 2 ? &job->err : &job->out;
 }
 
 /* Bytes after the offset, or the certainty that none will come. */
-static bool has_news(const kp_job *job, const csn_ask_body *ask)
+static bool has_news(const kp_job *job, const csn_logs_msg *ask)
 {
-    const kp_stream *s = stream_of(job, ask->a);
+    const kp_stream *s = stream_of(job, ask->stream);
 
-    return s->ended || s->ring.total > ask->b;
+    return s->ended || s->ring.total > ask->offset;
 }
 
-static void answer_log(kp_keeper *k, int channel, const csn_ask_body *ask)
+static void answer_log(kp_keeper *k, int channel, const csn_logs_msg *ask)
 {
-    static uint8_t body[CSN_LOG_CHUNK_MAX + 64], data[CSN_LOG_CHUNK_MAX];
+    static uint8_t body[CSN_LOG_BODY], data[CSN_LOG_CHUNK_MAX];
     const kp_job *job = kp_job_find(k, ask->pid);
-    csn_log_body log = {.data = data};
+    csn_log_msg log = {.bytes.data = data};
     csn_packer o;
 
     if (!job) {
-        kp_reply_error(channel, ESRCH, 0);
+        kp_reply_error(channel, ESRCH, CSN_STAGE_NONE);
         return;
     }
-    const kp_stream *s = stream_of(job, ask->a);
-    log.len = (uint32_t)kp_ring_copy(&s->ring, ask->b, data, sizeof(data), &log.offset);
-    log.dropped = log.offset > ask->b ? log.offset - ask->b : 0;
+    const kp_stream *s = stream_of(job, ask->stream);
+    log.bytes.len =
+        (uint32_t)kp_ring_copy(&s->ring, ask->offset, data, sizeof(data), &log.offset);
+    log.dropped = log.offset > ask->offset ? log.offset - ask->offset : 0;
     log.total = s->ring.total;
-    log.end = s->ended && log.offset + log.len == log.total;
+    log.end = s->ended && log.offset + log.bytes.len == log.total;
     csn_packer_init(&o, body, sizeof(body));
-    csn_put_log(&o, &log);
-    (void)csn_msg_send(channel, CSN_MSG_LOG, o.data, o.len, NULL, 0, 1);
+    csn_proto_encode(&o, CSN_MSG_LOG, &log, 0);
+    if (o.error == 0)
+        (void)csn_msg_send(channel, CSN_MSG_LOG, o.data, o.len, NULL, 0, 1);
     csn_packer_release(&o);
 }
 
-void kp_logs_serve(kp_keeper *k, csn_msg *m, int channel)
+int kp_logs_serve(kp_keeper *k, kp_request *r)
 {
-    csn_autofd int chan = channel;
-    csn_ask_body ask;
+    const csn_logs_msg *ask = &r->body.logs;
+    const kp_job *job = kp_job_find(k, ask->pid);
 
-    if (csn_get_ask(m->body, m->len, &ask) < 0 || ask.a < 1 || ask.a > 2) {
-        kp_reply_error(chan, EINVAL, 0);
-        return;
-    }
-    const kp_job *job = kp_job_find(k, ask.pid);
-    if (ask.c > 0 && job && !has_news(job, &ask))
-        (void)kp_waiter_add(k, csn_steal_fd(&chan), CSN_MSG_LOGS, &ask, csn_deadline_in(ask.c),
-                            NULL);
-    else
-        answer_log(k, chan, &ask);
+    if (ask->wait_ms > 0 && job && !has_news(job, ask))
+        return kp_waiter_add(k, r,
+                             &(kp_waiter){.type = CSN_MSG_LOGS,
+                                          .pid = ask->pid,
+                                          .logs = *ask,
+                                          .deadline_ns = csn_deadline_in(ask->wait_ms)});
+    answer_log(k, r->channel, ask);
+    return KP_REPLIED;
 }
 
 /* ---- when something happens
@@ -177,9 +170,9 @@ void kp_logs_serve(kp_keeper *k, csn_msg *m, int channel)
 static void answer(kp_keeper *k, kp_waiter *w)
 {
     if (w->type == CSN_MSG_PROCESSES)
-        answer_list(k, w->watch.fd, w->ask.pid);
+        answer_list(k, w->watch.fd, w->pid);
     else if (w->type == CSN_MSG_LOGS)
-        answer_log(k, w->watch.fd, &w->ask);
+        answer_log(k, w->watch.fd, &w->logs);
     else
         kp_reply_error(w->watch.fd, ETIMEDOUT, 0);
     kp_waiter_forget(k, w);
@@ -193,9 +186,9 @@ void kp_waiters_look(kp_keeper *k, int64_t pid)
     KP_EACH(&k->waiters, item, safe)
     {
         kp_waiter *w = (kp_waiter *)item;
-        if (w->type == CSN_MSG_SESSION || w->ask.pid != pid)
+        if (w->type == CSN_MSG_SESSION || w->pid != pid)
             continue;
-        if (!job || (w->type == CSN_MSG_LOGS ? has_news(job, &w->ask) : !alive(job)))
+        if (!job || (w->type == CSN_MSG_LOGS ? has_news(job, &w->logs) : !alive(job)))
             answer(k, w);
     }
 }
@@ -210,19 +203,6 @@ uint64_t kp_waiter_tick(kp_keeper *k, kp_waiter *w, uint64_t now)
 
 /* ---- SIGNAL, FEED, RESIZE
  * ---------------------------------------------------------------------- */
-
-/* The process these requests are about, or an error on the channel. */
-static kp_job *asked_job(kp_keeper *k, const csn_msg *m, int channel, csn_ask_body *ask)
-{
-    if (csn_get_ask(m->body, m->len, ask) < 0) {
-        kp_reply_error(channel, EINVAL, 0);
-        return NULL;
-    }
-    kp_job *job = kp_job_find(k, ask->pid);
-    if (!job)
-        kp_reply_error(channel, ESRCH, 0);
-    return job;
-}
 
 /* An ended process may have left others behind; they are still its tree. */
 static int signal_job(kp_keeper *k, kp_job *job, int signo)
@@ -240,19 +220,11 @@ static int signal_job(kp_keeper *k, kp_job *job, int signo)
     return kill(-job->pid, signo) < 0 ? -errno : 0; /* not reaped yet: the number is its own */
 }
 
-void kp_signal_serve(kp_keeper *k, csn_msg *m, int channel)
+int kp_signal_serve(kp_keeper *k, kp_request *r)
 {
-    csn_autofd int chan = channel;
-    csn_ask_body ask;
-    kp_job *job = asked_job(k, m, chan, &ask);
+    kp_job *job = kp_job_find(k, r->body.signal.pid);
 
-    if (!job)
-        return;
-    int rc = ask.a > SIGNAL_MAX ? -EINVAL : signal_job(k, job, (int)ask.a);
-    if (rc < 0)
-        kp_reply_error(chan, -rc, 0);
-    else
-        kp_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+    return job ? signal_job(k, job, (int)r->body.signal.signo) : -ESRCH;
 }
 
 /* A terminal has no end to close: it is told that the input ended. */
@@ -268,44 +240,31 @@ static int close_stdin(kp_job *job)
     return 0;
 }
 
-void kp_feed_serve(kp_keeper *k, csn_msg *m, int channel)
+int kp_feed_serve(kp_keeper *k, kp_request *r)
 {
-    csn_autofd int chan = channel;
-    csn_ask_body ask;
-    kp_job *job = asked_job(k, m, chan, &ask);
+    kp_job *job = kp_job_find(k, r->body.feed.pid);
 
     if (!job)
-        return;
-    if (ask.a != 0) {
-        int rc = close_stdin(job);
-        if (rc < 0)
-            kp_reply_error(chan, -rc, 0);
-        else
-            kp_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
-        return;
-    }
+        return -ESRCH;
+    if (r->body.feed.close)
+        return close_stdin(job);
     int fd = job->pty ? job->out.watch.fd : job->stdin_w;
     if (fd < 0 || !job->running)
-        kp_reply_error(chan, job->running ? EPIPE : ESRCH, 0);
-    else
-        (void)csn_msg_send(chan, CSN_MSG_FEED_R, NULL, 0, &fd, 1, 1);
+        return job->running ? -EPIPE : -ESRCH;
+    (void)csn_proto_send(r->channel, CSN_MSG_FEED_REPLY, NULL, &fd, 1, 1);
+    return KP_REPLIED;
 }
 
-void kp_resize_serve(kp_keeper *k, csn_msg *m, int channel)
+int kp_resize_serve(kp_keeper *k, kp_request *r)
 {
-    csn_autofd int chan = channel;
-    csn_ask_body ask;
-    kp_job *job = asked_job(k, m, chan, &ask);
+    const csn_resize_msg *ask = &r->body.resize;
+    kp_job *job = kp_job_find(k, ask->pid);
 
     if (!job)
-        return;
-    int rc = -ENOTTY;
-    if (job->pty)
-        rc = job->out.watch.fd >= 0
-                 ? csn_pty_resize(job->out.watch.fd, (uint16_t)ask.a, (uint16_t)ask.b)
-                 : -ESRCH;
-    if (rc < 0)
-        kp_reply_error(chan, -rc, 0);
-    else
-        kp_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+        return -ESRCH;
+    if (!job->pty)
+        return -ENOTTY;
+    return job->out.watch.fd < 0
+               ? -ESRCH
+               : csn_pty_resize(job->out.watch.fd, (uint16_t)ask->rows, (uint16_t)ask->cols);
 }

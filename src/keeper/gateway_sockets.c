@@ -19,7 +19,7 @@
 static csn_gateway_net built = {.fds = {-1, -1, -1, -1, -1, -1, -1}};
 static int link_theirs = -1;
 
-static void list_sockets(const csn_gateway_net_order *order, csn_net_body *told, int *ret,
+static void list_sockets(const csn_gateway_net_order *order, csn_ready_msg *ready, int *ret,
                          size_t *ret_count)
 {
     size_t n = 0;
@@ -27,7 +27,7 @@ static void list_sockets(const csn_gateway_net_order *order, csn_net_body *told,
     ret[n++] = link_theirs;
     for (uint32_t i = 0; i < CSN_GATEWAY_NET_SOCKETS; i++)
         if (built.fds[i] >= 0) {
-            told->sockets |= 1u << i;
+            ready->net_sockets |= 1u << i;
             ret[n++] = built.fds[i];
         }
     for (uint32_t i = 0; i < order->lent_count; i++)
@@ -37,28 +37,28 @@ static void list_sockets(const csn_gateway_net_order *order, csn_net_body *told,
 _Static_assert(2 + CSN_GATEWAY_NET_SOCKETS + CSN_GATEWAY_NET_LENT_MAX <= CSN_KEEPER_FDS_MAX,
                "all of it, with the root, is one message");
 
-int kp_net_build(kp_keeper *k, csn_net_body *told, int *ret_fds, size_t *ret_count,
-                 uint64_t *ret_where)
+int kp_net_build(kp_keeper *k, csn_ready_msg *ready, int *ret_fds, size_t *ret_count,
+                 csn_failed_msg *failed)
 {
     const csn_gateway_net_order *order = &k->spec.walls.net;
     int pair[2];
 
-    *told = (csn_net_body){.mode = CSN_GATEWAY_NET_NONE};
     *ret_count = 0;
     if (order->mode == CSN_GATEWAY_NET_NONE)
         return 0;
     int rc = csn_gateway_net_build(order, &built);
-    *ret_where = (uint64_t)built.step << 32 | built.detail;
+    failed->net_step = built.step;
+    failed->net_detail = built.detail;
     if (rc < 0)
         return rc;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         return -errno;
     k->net.fd = pair[0];
     link_theirs = pair[1];
-    told->mode = built.mode;
-    told->lacking = (uint32_t)built.lacking;
-    told->proxy_port = built.proxy_port;
-    list_sockets(order, told, ret_fds, ret_count);
+    ready->net_mode = built.mode;
+    ready->net_lacking = (uint32_t)built.lacking;
+    ready->proxy_port = built.proxy_port;
+    list_sockets(order, ready, ret_fds, ret_count);
     return 0;
 }
 

@@ -113,24 +113,20 @@ bool kp_alone(void)
 
 static void send_exit(const kp_job *job, uint32_t stage, uint32_t errnum, bool stays)
 {
-    uint8_t buf[64];
-    csn_packer o;
-
     if (job->channel.fd < 0)
         return;
-    uint64_t after = stays ? CSN_AFTER_CHANNEL : 0;
+    uint32_t after = stays ? CSN_AFTER_CHANNEL : 0;
     if (getpid() == 1 && kp_alone())
         after |= CSN_AFTER_ALONE;
-    csn_packer_init(&o, buf, sizeof(buf));
-    csn_put_exit(&o, &(csn_exit_body){.stage = stage,
-                                      .errnum = errnum,
-                                      .status = job->status,
-                                      .killed = (job->killed ? CSN_KILLED_ASKED : 0) |
-                                                (job->over ? CSN_KILLED_MEMORY : 0),
-                                      .cpu_ns = job->cpu_ns,
-                                      .peak_memory = job->peak_memory,
-                                      .after = after});
-    (void)csn_msg_send(job->channel.fd, CSN_MSG_EXIT, o.data, o.len, NULL, 0, 1);
+    kp_reply(job->channel.fd, CSN_MSG_EXIT,
+             &(csn_exit_msg){.stage = stage,
+                             .errnum = errnum,
+                             .status = job->status,
+                             .killed = (job->killed ? CSN_KILLED_ASKED : 0) |
+                                       (job->over ? CSN_KILLED_MEMORY : 0),
+                             .cpu_ns = job->cpu_ns,
+                             .peak_memory = job->peak_memory,
+                             .after = after});
 }
 
 void kp_job_send_exit(kp_job *job, uint32_t stage, uint32_t errnum)
@@ -181,16 +177,11 @@ void kp_drain_read(kp_keeper *k, kp_watch *w)
     }
 }
 
-void kp_drain_serve(kp_keeper *k, csn_msg *m, int channel)
+int kp_drain_serve(kp_keeper *k, kp_request *r)
 {
-    csn_autofd int chan = channel;
-
-    for (size_t i = 1; i < m->nfds; i++) {
-        int fd = csn_msg_take_fd(m, i);
-        if (fd >= 0)
-            kp_drain_add(k, fd);
-    }
-    kp_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+    for (size_t i = 0; i < r->m->nfds; i++)
+        kp_drain_add(k, csn_msg_take_fd(r->m, i));
+    return 0;
 }
 
 static uint64_t ended_bytes(const kp_keeper *k)
@@ -385,7 +376,7 @@ static void hang_up(kp_keeper *k, kp_job *job)
 void kp_job_channel(kp_keeper *k, kp_job *job)
 {
     uint8_t buf[256];
-    csn_ask_body ask;
+    csn_kill_msg ask;
     csn_msg m;
     int rc = csn_msg_recv(job->channel.fd, buf, sizeof(buf), &m);
 
@@ -395,11 +386,12 @@ void kp_job_channel(kp_keeper *k, kp_job *job)
         hang_up(k, job);
         return;
     }
-    if (m.type == CSN_MSG_KILL && csn_get_ask(m.body, m.len, &ask) == 0) {
+    if (csn_proto_decode(&m, CSN_MSG_KILL, &ask) == 0) {
         if (job->kind == KP_JOB_SESSION)
             kp_session_detach(k, job->session);
-        kp_job_kill(k, job, ask.a);
-    } else if (m.type == CSN_MSG_RELEASE && job->kind == KP_JOB_SESSION) {
+        kp_job_kill(k, job, ask.grace_ms);
+    } else if (job->kind == KP_JOB_SESSION &&
+               csn_proto_decode(&m, CSN_MSG_RELEASE, NULL) == 0) {
         kp_watch_close(k, &job->channel);
         kp_session_idle(k, job->session);
     } else {

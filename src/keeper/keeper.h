@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "keeper/proto.h"
+#include "keeper/protocol.h"
 #include "keeper/ring.h"
 #include "keeper/spec.h"
 #include "os/proctree.h"
@@ -128,14 +128,16 @@ typedef struct kp_session {
     bool busy;
 } kp_session;
 
-/* An answer that is put off. */
+/* A request whose reply is deferred. */
 typedef struct kp_waiter {
     kp_link link;
-    kp_watch watch;
-    uint16_t type; /* CSN_MSG_PROCESSES, LOGS or SESSION */
-    csn_ask_body ask;
+    kp_watch watch;    /* its channel */
+    csn_msg_type type; /* PROCESSES, LOGS or SESSION */
+    int64_t pid;       /* PROCESSES, LOGS */
+    csn_logs_msg logs; /* LOGS */
+    uint32_t flags;    /* SESSION */
+    char *name;        /* SESSION; malloc'd */
     uint64_t deadline_ns;
-    char *name; /* SESSION */
 } kp_waiter;
 
 typedef struct kp_drain {
@@ -160,8 +162,8 @@ typedef struct kp_meter {
 typedef struct kp_keeper {
     _Alignas(KP_PAGE) char child_stack[KP_CHILD_STACK];
     csn_keeper_spec spec;
-    csn_ask_body ready; /* what was told when the walls stood */
-    int inner_wall;     /* that commands step behind, see boot/confine.c; -1: none */
+    csn_ready_msg ready; /* what was told when the walls stood */
+    int inner_wall;      /* that commands step behind, see boot/confine.c; -1: none */
     int epfd;
     kp_watch signals, owner, listen;
     kp_watch net; /* fresh sockets are asked for here; fd -1: nobody does */
@@ -200,11 +202,11 @@ void kp_confine_ordered(void); /* they are */
 /* The keeper is behind all walls of its spec, or must end: -errno. */
 int kp_confine(kp_keeper *k);
 
-/* gateway_sockets.c. A network as ordered: *told says what it became, ret_fds (room for all of
- * a message) what READY is to bring of it; they are closed by kp_net_told. Nothing ordered:
- * nothing. */
-int kp_net_build(kp_keeper *k, csn_net_body *told, int *ret_fds, size_t *ret_count,
-                 uint64_t *ret_where);
+/* gateway_sockets.c. Builds the network of the spec, if it has one. Fills the net fields of
+ * *ready and lists in ret_fds (CSN_KEEPER_FDS_MAX) the descriptors that READY carries;
+ * kp_net_told closes them. On failure *failed says at which step. */
+int kp_net_build(kp_keeper *k, csn_ready_msg *ready, int *ret_fds, size_t *ret_count,
+                 csn_failed_msg *failed);
 void kp_net_told(void);
 int kp_net_begin(kp_keeper *k); /* serves the link from now on */
 void kp_net_serve(kp_keeper *k);
@@ -224,12 +226,23 @@ int kp_watch_open(kp_keeper *k, kp_watch *w, kp_watch_kind kind, int fd, void *o
 void kp_watch_close(kp_keeper *k, kp_watch *w);  /* closes the descriptor */
 int kp_watch_release(kp_keeper *k, kp_watch *w); /* gives it back, unwatched */
 void kp_bury(kp_keeper *k, kp_link *item);       /* free it after this batch */
-void kp_reply(int channel, uint16_t type, const csn_ask_body *body);
-void kp_reply_error(int channel, int errnum, uint32_t stage);
+void kp_reply(int channel, csn_msg_type type, const void *msg);
+void kp_reply_error(int channel, int errnum, csn_stage stage);
+
+/* A decoded request. The loop closes the channel and the descriptors of `m` that the handler
+ * did not take. */
+typedef struct kp_request {
+    csn_msg *m;
+    int channel;
+    csn_any_request body;
+} kp_request;
+
+/* Handlers return 0: reply DONE; -errno: reply ERROR; KP_REPLIED: nothing more to send. */
+#define KP_REPLIED 1
 
 /* start_command.c */
 typedef struct kp_child {
-    const csn_spawn_body *body;
+    const csn_spawn_msg *spawn;
     uint64_t tag;
     const csn_confinement *walls; /* for what they bound of a command and not of the keeper */
     int cwd, in, out, err;  /* -1: the keeper's own (/dev/null; for cwd: the path in body) */
@@ -241,9 +254,9 @@ typedef struct kp_child {
     uint32_t stage, errnum; /* set by the child when it cannot go on */
 } kp_child;
 
-pid_t kp_child_start(kp_child *c);                          /* -1: see stage and errnum */
-void kp_spawn_serve(kp_keeper *k, csn_msg *m, int channel); /* owns channel */
-void kp_spawn_again(kp_keeper *k, kp_job *job);             /* its channel is readable */
+pid_t kp_child_start(kp_child *c); /* -1: see stage and errnum */
+int kp_spawn_serve(kp_keeper *k, kp_request *r);
+void kp_spawn_again(kp_keeper *k, kp_job *job); /* its channel is readable */
 
 /* jobs.c */
 kp_job *kp_job_new(kp_keeper *k, kp_job_kind kind);
@@ -260,19 +273,19 @@ void kp_job_channel(kp_keeper *k, kp_job *job); /* its channel is readable or hu
 void kp_stream_read(kp_keeper *k, kp_stream *s);
 uint64_t kp_job_tick(kp_keeper *k, kp_job *job, uint64_t now); /* when it wants the next one */
 uint64_t kp_next_tag(kp_keeper *k);
-void kp_drain_serve(kp_keeper *k, csn_msg *m, int channel);
+int kp_drain_serve(kp_keeper *k, kp_request *r);
 void kp_drain_add(kp_keeper *k, int fd);       /* owns fd */
 void kp_drain_read(kp_keeper *k, kp_watch *w); /* of any watch: read and forget */
 
 /* deferred_replies.c */
-void kp_processes_serve(kp_keeper *k, csn_msg *m, int channel);
-void kp_logs_serve(kp_keeper *k, csn_msg *m, int channel);
-void kp_signal_serve(kp_keeper *k, csn_msg *m, int channel);
-void kp_feed_serve(kp_keeper *k, csn_msg *m, int channel);
-void kp_resize_serve(kp_keeper *k, csn_msg *m, int channel);
-/* Owns channel and name. -errno: too many. */
-int kp_waiter_add(kp_keeper *k, int channel, uint16_t type, const csn_ask_body *ask,
-                  uint64_t deadline_ns, char *name);
+int kp_processes_serve(kp_keeper *k, kp_request *r);
+int kp_logs_serve(kp_keeper *k, kp_request *r);
+int kp_signal_serve(kp_keeper *k, kp_request *r);
+int kp_feed_serve(kp_keeper *k, kp_request *r);
+int kp_resize_serve(kp_keeper *k, kp_request *r);
+/* Takes the channel of the request, and w->name also on failure. Returns KP_REPLIED, or
+ * -EAGAIN: there are too many. */
+int kp_waiter_add(kp_keeper *k, kp_request *r, const kp_waiter *w);
 void kp_waiter_forget(kp_keeper *k, kp_waiter *w);
 void kp_waiters_look(kp_keeper *k, int64_t pid); /* something happened to this process */
 uint64_t kp_waiter_tick(kp_keeper *k, kp_waiter *w, uint64_t now);
@@ -284,7 +297,7 @@ ssize_t kp_job_signal_tree(kp_keeper *k, const kp_job *job, int signo);
 void kp_kill_everything(kp_keeper *k);
 
 /* session.c */
-void kp_session_serve(kp_keeper *k, csn_msg *m, int channel);
+int kp_session_serve(kp_keeper *k, kp_request *r);
 void kp_session_idle(kp_keeper *k, kp_session *s);   /* released: next waiter, or drain */
 void kp_session_detach(kp_keeper *k, kp_session *s); /* its name is free for a new shell */
 void kp_session_forget(kp_keeper *k, kp_session *s);

@@ -64,7 +64,7 @@ static int receive_spec(kp_keeper *k)
         rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, spec_bytes, sizeof(spec_bytes), &m);
     if (rc <= 0)
         return rc < 0 ? rc : -EPIPE;
-    if (m.type != CSN_MSG_ORDERS || m.nfds != 0)
+    if (csn_proto_decode(&m, CSN_MSG_SPEC, NULL) < 0)
         return -EPROTO;
     return csn_spec_get(m.body, m.len, kp_confine_mount_list(),
                         &k->spec); /* borrows from both */

@@ -1,30 +1,17 @@
-/* proto.h: the wire between the library and a keeper.
+/* protocol.h: the messages between the library and a keeper.
  *
- * Messages are os/msg.h's. Every request on a connection carries its own reply channel as its
- * first descriptor (one end of a SEQPACKET pair), so any number of threads may send on one
- * connection and nobody sorts answers. Both sides treat the other as hostile: everything is
- * bounded, counted and checked; descriptors of a malformed message are closed.
+ * CSN_MESSAGES has one row per message: its number, the fields of its body, and the ceilings of
+ * both. The struct, the encoder and the decoder of a message are made from its list of fields;
+ * adding a field is adding one line to a list. Transport is os/msg.h.
  *
- *   request     descriptors after the channel     answers on the channel
- *   HELLO       -                                 HELLO_R
- *   SPAWN       cwd stdin stdout stderr sockets   EXIT; background: STARTED or EXIT
- *               (those of the flags)
- *   DRAIN       one or two read ends              DONE
- *   PROCESSES   -                                 LIST, when it is time
- *   LOGS        -                                 LOG, when there is something
- *   SIGNAL, RESIZE, EXTEND                        DONE
- *   FEED        -                                 FEED_R with a descriptor; close: DONE
- *   SESSION     cwd (flag)                        SESSION_R with descriptors; EXIT at its end
- *   PORT        -                                 DONE when something listens there, inside
- *   SETTLE      -                                 DONE: it no longer needs its maker
- *   ROOT        -                                 ROOT_R with an O_PATH of its root
- *   DESTROY     -                                 none: the channel closes when all is gone
+ * A request carries its reply channel, one end of a SEQPACKET pair, as its first descriptor, so
+ * that any number of threads may send on one connection. Its replies come on that channel, and
+ * ERROR may take the place of any of them. Closing the channel of a foreground command, a tied
+ * process or a session kills it.
  *
- * Any request may be answered by ERROR. On the channel of a foreground command, a tied process
- * or a session the library may send KILL; on a session's, RELEASE. A channel that hangs up
- * kills what it stands for. On the channel of a foreground command whose EXIT said that it
- * stays, the next SPAWN may be sent, without a channel of its own. Functions return 0 (or as
- * said) or -errno. */
+ * Library and keeper treat each other as hostile: unknown flags, values out of range, missing
+ * or trailing bytes and a wrong number of descriptors are refused by the decoder, and the
+ * encoder refuses to send them. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,171 +19,283 @@
 
 #include "base/limits.h"
 #include "base/pack.h"
+#include "keeper/boot/confine.h"
+#include "os/cgroup.h"
 #include "os/msg.h"
 
 #define CSN_KEEPER_VERSION CSN_MSG_VERSION
 
-enum csn_msg_type {
-    CSN_MSG_HELLO = 1,
-    CSN_MSG_SPAWN,
-    CSN_MSG_DRAIN,
-    CSN_MSG_PROCESSES,
-    CSN_MSG_LOGS,
-    CSN_MSG_SIGNAL,
-    CSN_MSG_FEED,
-    CSN_MSG_RESIZE,
-    CSN_MSG_EXTEND,
-    CSN_MSG_DESTROY,
-    CSN_MSG_SESSION,
-    CSN_MSG_PORT,
-    CSN_MSG_ROOT,
-    CSN_MSG_SETTLE,
-    /* on a channel */
-    CSN_MSG_KILL = 32,
-    CSN_MSG_RELEASE,
-    /* answers */
-    CSN_MSG_DONE = 64,
-    CSN_MSG_ERROR,
-    CSN_MSG_EXIT,
-    CSN_MSG_STARTED,
-    CSN_MSG_LIST,
-    CSN_MSG_LOG,
-    CSN_MSG_HELLO_R,
-    CSN_MSG_FEED_R,
-    CSN_MSG_SESSION_R,
-    CSN_MSG_ROOT_R,
-    /* on the connection it is born with, before it serves */
-    CSN_MSG_MOUNTS = 96, /* from the library: detached mounts, in the order of the spec */
-    CSN_MSG_READY,       /* from the keeper: its walls stand; its root comes along */
-    CSN_MSG_FAILED,      /* they do not */
-    CSN_MSG_ORDERS,      /* from the library: the spec, for a keeper born without one */
-    CSN_MSG_DOORS,       /* from the library: who writes "0" to these is in its groups */
-    CSN_MSG_KEEPER,      /* from the library to a sweeper: the pidfd of the keeper */
-};
+#define CSN_SMALL_BODY 64u /* numbers only */
+#define CSN_LOG_BODY   (CSN_LOG_CHUNK_MAX + 64u)
+#define CSN_LARGE_BODY CSN_KEEPER_BODY_MAX
+#define CSN_SPEC_MAX   (64u * 1024u)
 
-/* ---- bodies ---------------------------------------------------------------------------- */
+/* M(name, number, fields, body ceiling, descriptors: at least, at most). `raw` bodies are no
+ * struct and have their own functions. */
+#define CSN_MESSAGES(M)                                                                        \
+    /* Requests to the keeper. The reply channel is not counted among the descriptors. */      \
+    M(HELLO, 1, none, 0, 0, 0)                       /* HELLO_REPLY */                         \
+    M(SPAWN, 2, spawn, CSN_LARGE_BODY, 0, 5)         /* EXIT; in the background STARTED */     \
+    M(DRAIN, 3, none, 0, 1, 2)                       /* DONE. Pipes to read and discard */     \
+    M(PROCESSES, 4, processes, CSN_SMALL_BODY, 0, 0) /* PROCESS_LIST, after up to wait_ms */   \
+    M(LOGS, 5, logs, CSN_SMALL_BODY, 0, 0)           /* LOG, after up to wait_ms */            \
+    M(SIGNAL, 6, signal, CSN_SMALL_BODY, 0, 0)       /* DONE */                                \
+    M(FEED, 7, feed, CSN_SMALL_BODY, 0, 0)           /* FEED_REPLY; with `close` DONE */       \
+    M(RESIZE, 8, resize, CSN_SMALL_BODY, 0, 0)       /* DONE */                                \
+    M(EXTEND, 9, extend, CSN_SMALL_BODY, 0, 0)       /* DONE */                                \
+    M(DESTROY, 10, none, 0, 0, 0)                    /* the channel closes at the end */       \
+    M(SESSION, 11, session, CSN_LARGE_BODY, 0, 1)    /* SESSION_REPLY, and EXIT at its end */  \
+    M(PORT, 12, port, CSN_SMALL_BODY, 0, 0)          /* DONE if a socket listens there */      \
+    M(ROOT, 13, none, 0, 0, 0)                       /* ROOT_REPLY */                          \
+    M(COMMIT, 14, none, 0, 0, 0) /* DONE. A detached sandbox is recorded */                    \
+    /* To the keeper, on the channel of a running command or session. After an EXIT with       \
+     * CSN_AFTER_CHANNEL, the next SPAWN may come there, too. */                               \
+    M(KILL, 32, kill, CSN_SMALL_BODY, 0, 0)                                                    \
+    M(RELEASE, 33, none, 0, 0, 0) /* the session is free for its next user */                  \
+    /* Replies. */                                                                             \
+    M(DONE, 64, none, 0, 0, 0)                                                                 \
+    M(ERROR, 65, error, CSN_SMALL_BODY, 0, 0)                                                  \
+    M(EXIT, 66, exit, CSN_SMALL_BODY, 0, 0)                                                    \
+    M(STARTED, 67, started, CSN_SMALL_BODY, 0, 0)                                              \
+    M(PROCESS_LIST, 68, raw, CSN_LARGE_BODY, 0, 0) /* any number of csn_process_msg */         \
+    M(LOG, 69, log, CSN_LOG_BODY, 0, 0)                                                        \
+    M(HELLO_REPLY, 70, hello_reply, CSN_SMALL_BODY, 0, 0)                                      \
+    M(FEED_REPLY, 71, none, 0, 1, 1)                          /* write end of its stdin */     \
+    M(SESSION_REPLY, 72, session_reply, CSN_SMALL_BODY, 3, 4) /* script, status, out, err */   \
+    M(ROOT_REPLY, 73, ready, CSN_SMALL_BODY, 1, 1)            /* O_PATH of the root */         \
+    /* To a keeper that has not reported READY or FAILED yet. */                               \
+    M(MOUNTS, 96, none, 0, 1, CSN_KEEPER_FDS_MAX) /* detached mounts, in spec order */         \
+    M(SPEC, 99, raw, CSN_SPEC_MAX, 0, 0)          /* its body is spec.h's */                   \
+    M(CGROUPS, 100, none, 0, 1, CSN_CGROUP_KINDS) /* files: writing "0" enters it */           \
+    /* From the keeper. READY brings the root, the link for new sockets, the sockets of        \
+     * net_sockets, and one listener for each lent port. */                                    \
+    M(READY, 97, ready, CSN_SMALL_BODY, 1, CSN_KEEPER_FDS_MAX)                                 \
+    M(FAILED, 98, failed, CSN_SMALL_BODY, 0, 0)                                                \
+    /* To a sweeper. */                                                                        \
+    M(KEEPER, 101, none, 0, 1, 1) /* pidfd of the keeper to wait for */
 
-/* SPAWN and SESSION flags. The descriptors that are announced come in this order. */
-#define CSN_SPAWN_CWD_FD    (1u << 0)
-#define CSN_SPAWN_STDIN_FD  (1u << 1)
-#define CSN_SPAWN_STDOUT_FD (1u << 2)
-#define CSN_SPAWN_STDERR_FD (1u << 3)
-#define CSN_SPAWN_SOCKETS_FD                                                                   \
-    (1u << 10) /* foreground: who makes its sockets, os/socket_divert.h */
-#define CSN_SPAWN_FDS        0x40fu
-#define CSN_SPAWN_MERGE      (1u << 4) /* stderr goes where stdout goes */
-#define CSN_SPAWN_BACKGROUND (1u << 5)
-#define CSN_SPAWN_PTY        (1u << 6)
-#define CSN_SPAWN_STDIN_PIPE (1u << 7)
-#define CSN_SPAWN_TIED       (1u << 8)
-#define CSN_SPAWN_RESTART    (1u << 9)  /* SESSION */
-#define CSN_SPAWN_AGAIN      (1u << 11) /* foreground: the channel may stay for the next one */
-#define CSN_SPAWN_ALL        0xfffu
+typedef enum csn_msg_type {
+#define CSN_MESSAGE_NUMBER(name, number, fields, body, fds_min, fds_max)                       \
+    CSN_MSG_##name = (number),
+    CSN_MESSAGES(CSN_MESSAGE_NUMBER)
+#undef CSN_MESSAGE_NUMBER
+} csn_msg_type;
 
-#define CSN_SPAWN_FEW 64u
+/* ---- values ---- */
 
-typedef struct csn_spawn_body {
-    uint32_t flags;
-    uint32_t rows, cols;
-    uint64_t memory_max, file_max, nofile_max; /* 0: as the keeper has it */
-    uint64_t ring_max;                         /* background: bytes kept per stream */
-    uint64_t deadline_ns; /* background: killed then; session: wait for a turn so long */
-    const char *cwd;      /* a path, or NULL: the descriptor, or the keeper's own */
-    const char *command;  /* text for ps, or NULL; session: its name */
-    const char **argv;    /* after one spare slot; NULL-terminated, strings in the message */
-    const char **env;
-    const char *few[CSN_SPAWN_FEW]; /* the two lists after parsing, if they are short */
-    const void *heap;               /* or this, which owns them */
-} csn_spawn_body;
+/* Descriptors that a SPAWN announces; they come in this order. A SESSION has CWD_FD only. */
+#define CSN_SPAWN_CWD_FD     (1u << 0)
+#define CSN_SPAWN_STDIN_FD   (1u << 1)
+#define CSN_SPAWN_STDOUT_FD  (1u << 2)
+#define CSN_SPAWN_STDERR_FD  (1u << 3)
+#define CSN_SPAWN_SOCKETS_FD (1u << 4) /* foreground: see os/socket_divert.h */
+#define CSN_SPAWN_FDS        0x1fu
+/* Options of a SPAWN. */
+#define CSN_SPAWN_MERGE        (1u << 5) /* stderr goes where stdout goes */
+#define CSN_SPAWN_BACKGROUND   (1u << 6)
+#define CSN_SPAWN_PTY          (1u << 7)  /* background */
+#define CSN_SPAWN_STDIN_PIPE   (1u << 8)  /* background */
+#define CSN_SPAWN_TIED         (1u << 9)  /* background: killed when the channel closes */
+#define CSN_SPAWN_KEEP_CHANNEL (1u << 10) /* foreground: the next SPAWN may use it again */
+#define CSN_SPAWN_RESTART      (1u << 11) /* SESSION: replace a shell of this name */
+#define CSN_SPAWN_ALL          0x7ffu
+#define CSN_SESSION_ALL        (CSN_SPAWN_CWD_FD | CSN_SPAWN_MERGE | CSN_SPAWN_RESTART)
 
-void csn_put_spawn(csn_packer *o, const csn_spawn_body *s);
-/* Pointers borrow from the message, and the lists may lie in *ret. Release frees them. */
-int csn_get_spawn(const void *body, size_t len, csn_spawn_body *ret);
-void csn_spawn_body_release(csn_spawn_body *s);
-/* How many descriptors (without the channel) these flags announce. */
-size_t csn_spawn_fd_count(uint32_t flags);
-
-/* Where a spawn failed. */
-enum csn_stage {
+/* The step at which a command could not be started. */
+typedef enum csn_stage {
     CSN_STAGE_NONE,
-    CSN_STAGE_SETUP, /* before there was a process: pipes, pty, memory */
+    CSN_STAGE_SETUP, /* before there was a process: pipes, terminal, memory */
     CSN_STAGE_CLONE,
     CSN_STAGE_STDIO,
     CSN_STAGE_CWD,
     CSN_STAGE_LIMIT,
     CSN_STAGE_EXEC,
-    CSN_STAGE_INTERP, /* the file is there, its interpreter is not */
+    CSN_STAGE_INTERP, /* the file exists, its interpreter does not */
     CSN_STAGE_SOCKETS,
-};
+    CSN_STAGES
+} csn_stage;
 
-#define CSN_KILLED_ASKED (1u << 0) /* a KILL came before its end */
-#define CSN_KILLED_MEMORY                                                                      \
-    (1u << 1) /* the keeper's own: all processes together had too much                         \
-               */
+#define CSN_KILLED_ASKED  (1u << 0) /* a KILL came before its end */
+#define CSN_KILLED_MEMORY (1u << 1) /* by the keeper: the sandbox was over its memory limit */
 
-#define CSN_AFTER_ALONE   (1u << 0) /* no other process is left; only where that can be known */
-#define CSN_AFTER_CHANNEL (1u << 1) /* the channel stays: the next SPAWN may come on it */
-#define CSN_AFTER_ALL     3u
+#define CSN_AFTER_ALONE   (1u << 0) /* known: no other process is left in the sandbox */
+#define CSN_AFTER_CHANNEL (1u << 1) /* the channel stays open for the next SPAWN */
 
-typedef struct csn_exit_body {
-    uint32_t stage;  /* not NONE: it never ran */
-    uint32_t errnum; /* of that stage */
-    uint32_t status; /* as wait() gives it */
-    uint32_t killed; /* CSN_KILLED_* */
-    uint64_t cpu_ns;
-    uint64_t peak_memory;
-    uint64_t after; /* CSN_AFTER_* */
-} csn_exit_body;
+#define CSN_ERRNO_MAX 4095u
 
-void csn_put_exit(csn_packer *o, const csn_exit_body *b);
-int csn_get_exit(const void *body, size_t len, csn_exit_body *ret);
+/* ---- fields: F(struct, kind, name, min, max), see base/pack.h ---- */
 
-typedef struct csn_proc_body {
-    int64_t pid;
-    uint32_t running, status, pty;
-    uint64_t out_total, err_total;
-    int64_t started_ms;
-    const char *command;
-} csn_proc_body;
+/* The limits of a command: 0 leaves the keeper's own. cwd: a path, unless CWD_FD is set; NULL
+ * is the keeper's own directory. */
+#define CSN_SPAWN_FIELDS(F, T)                                                                 \
+    F(T, FLAGS, flags, 0, CSN_SPAWN_ALL)                                                       \
+    F(T, U32, rows, 0, UINT16_MAX)                                                             \
+    F(T, U32, cols, 0, UINT16_MAX)                                                             \
+    F(T, U64, memory_max, 0, UINT64_MAX)                                                       \
+    F(T, U64, file_max, 0, UINT64_MAX)                                                         \
+    F(T, U64, nofile_max, 0, UINT64_MAX)                                                       \
+    F(T, U64, ring_max, 0, CSN_OUTPUT_MAX_CEILING) /* background: bytes kept per stream */     \
+    F(T, U64, deadline_ns, 0, UINT64_MAX)          /* background: when to kill it; 0: never */ \
+    F(T, OPTIONAL_TEXT, cwd, 0, CSN_PATH_MAX)                                                  \
+    F(T, OPTIONAL_TEXT, command, 0, CSN_COMMAND_TEXT_MAX) /* background: text for ps */        \
+    F(T, LIST, argv, 1, CSN_ARGV_COUNT_MAX)                                                    \
+    F(T, LIST, env, 0, CSN_ARGV_COUNT_MAX)                                                     \
+    F(T, STRINGS, strings, 0, 0)
 
-void csn_put_proc(csn_packer *o, const csn_proc_body *b);
-int csn_get_proc(csn_unpacker *in, csn_proc_body *ret);
+#define CSN_SESSION_FIELDS(F, T)                                                               \
+    F(T, FLAGS, flags, 0, CSN_SESSION_ALL)                                                     \
+    F(T, U64, memory_max, 0, UINT64_MAX)                                                       \
+    F(T, U64, file_max, 0, UINT64_MAX)                                                         \
+    F(T, U64, deadline_ns, 0, UINT64_MAX) /* how long to wait for its present user */          \
+    F(T, TEXT, name, 1, CSN_NAME_BYTES_MAX)                                                    \
+    F(T, LIST, env, 0, CSN_ARGV_COUNT_MAX)                                                     \
+    F(T, STRINGS, strings, 0, 0)
 
-/* The small requests share one shape: a process and up to three numbers. */
-typedef struct csn_ask_body {
-    int64_t pid;
-    uint64_t a, b, c;
-} csn_ask_body;
+#define CSN_PROCESSES_FIELDS(F, T)                                                             \
+    F(T, I64, pid, 0, 0)              /* 0: all */                                             \
+    F(T, U64, wait_ms, 0, UINT64_MAX) /* how long to wait for the end of `pid` */
 
-/* PROCESSES a: wait ms. LOGS a: stream, b: offset, c: wait ms. SIGNAL a: number. FEED a: close.
- * RESIZE a: rows, b: columns. EXTEND a: ms. KILL a: grace ms. ERROR a: errno, b: stage.
- * STARTED pid. HELLO_R pid, a: version, b: started (epoch ms), c: ends (epoch ms, 0: never).
- * SESSION_R pid, a: 1 for a new shell. PORT a: number. READY a: walls that stand, b: Landlock's
- * ABI, c: why no limit on user namespaces (errno), pid: the network, see csn_net_body. FAILED
- * a: errno, b: which wall, c: which entry of its mounts, or the network's step and detail. */
-void csn_put_ask(csn_packer *o, const csn_ask_body *b);
-int csn_get_ask(const void *body, size_t len, csn_ask_body *ret);
+#define CSN_LOGS_FIELDS(F, T)                                                                  \
+    F(T, I64, pid, 0, 0)                                                                       \
+    F(T, U32, stream, 1, 2)                                                                    \
+    F(T, U64, offset, 0, UINT64_MAX)                                                           \
+    F(T, U64, wait_ms, 0, UINT64_MAX) /* how long to wait for bytes after `offset` */
 
-/* What became of a network that was ordered, in READY and ROOT_R. After the root, READY brings
- * the link on which fresh sockets are asked for, the sockets whose bits
- * (csn_gateway_net_socket) are set, and one listener for each port that is lent. */
-typedef struct csn_net_body {
-    uint32_t mode;    /* csn_gateway_net_mode; NONE: nothing was ordered, and nothing comes */
-    uint32_t sockets; /* 1 << csn_gateway_net_socket */
-    uint32_t lacking; /* why it is a proxy although more was ordered; errno */
-    uint32_t proxy_port; /* on its loopback; 0: none */
-} csn_net_body;
+#define CSN_SIGNAL_FIELDS(F, T)                                                                \
+    F(T, I64, pid, 0, 0)                                                                       \
+    F(T, U32, signo, 1, 64)
 
-int64_t csn_net_pack(const csn_net_body *b);
-int csn_net_unpack(int64_t packed, csn_net_body *ret); /* -EPROTO */
+#define CSN_FEED_FIELDS(F, T)                                                                  \
+    F(T, I64, pid, 0, 0)                                                                       \
+    F(T, U32, close, 0, 1)
 
-/* Answer to LOGS: the head, then the bytes. */
-typedef struct csn_log_body {
-    uint64_t offset, dropped, total;
-    uint32_t end;
-    uint32_t len;
-    const uint8_t *data;
-} csn_log_body;
+#define CSN_RESIZE_FIELDS(F, T)                                                                \
+    F(T, I64, pid, 0, 0)                                                                       \
+    F(T, U32, rows, 0, UINT16_MAX)                                                             \
+    F(T, U32, cols, 0, UINT16_MAX)
 
-void csn_put_log(csn_packer *o, const csn_log_body *b);
-int csn_get_log(const void *body, size_t len, csn_log_body *ret);
+#define CSN_EXTEND_FIELDS(F, T) F(T, U64, ms, 1, UINT64_MAX)
+#define CSN_PORT_FIELDS(F, T)   F(T, U32, port, 1, UINT16_MAX)
+#define CSN_KILL_FIELDS(F, T)   F(T, U64, grace_ms, 0, UINT64_MAX)
+
+#define CSN_ERROR_FIELDS(F, T)                                                                 \
+    F(T, U32, errnum, 1, CSN_ERRNO_MAX)                                                        \
+    F(T, U32, stage, 0, CSN_STAGES - 1)
+
+/* stage and errnum: why it did not run; otherwise status, as wait() gives it. */
+#define CSN_EXIT_FIELDS(F, T)                                                                  \
+    F(T, U32, stage, 0, CSN_STAGES - 1)                                                        \
+    F(T, U32, errnum, 0, CSN_ERRNO_MAX)                                                        \
+    F(T, U32, status, 0, UINT32_MAX)                                                           \
+    F(T, FLAGS, killed, 0, CSN_KILLED_ASKED | CSN_KILLED_MEMORY)                               \
+    F(T, U64, cpu_ns, 0, UINT64_MAX)                                                           \
+    F(T, U64, peak_memory, 0, UINT64_MAX)                                                      \
+    F(T, FLAGS, after, 0, CSN_AFTER_ALONE | CSN_AFTER_CHANNEL)
+
+#define CSN_STARTED_FIELDS(F, T) F(T, U64, pid, 1, INT32_MAX)
+
+#define CSN_PROCESS_FIELDS(F, T)                                                               \
+    F(T, I64, pid, 0, 0)                                                                       \
+    F(T, U32, running, 0, 1)                                                                   \
+    F(T, U32, status, 0, UINT32_MAX)                                                           \
+    F(T, U32, pty, 0, 1)                                                                       \
+    F(T, U64, out_total, 0, UINT64_MAX)                                                        \
+    F(T, U64, err_total, 0, UINT64_MAX)                                                        \
+    F(T, I64, started_ms, 0, 0)                                                                \
+    F(T, TEXT, command, 0, CSN_COMMAND_TEXT_MAX)
+
+/* dropped: bytes between the offset that was asked for and `offset`. */
+#define CSN_LOG_FIELDS(F, T)                                                                   \
+    F(T, U64, offset, 0, UINT64_MAX)                                                           \
+    F(T, U64, dropped, 0, UINT64_MAX)                                                          \
+    F(T, U64, total, 0, UINT64_MAX)                                                            \
+    F(T, U32, end, 0, 1)                                                                       \
+    F(T, BYTES, bytes, 0, CSN_LOG_CHUNK_MAX)
+
+/* Times since the epoch; ends_ms 0: never. */
+#define CSN_HELLO_REPLY_FIELDS(F, T)                                                           \
+    F(T, I64, pid, 0, 0)                                                                       \
+    F(T, U32, version, 0, UINT32_MAX)                                                          \
+    F(T, I64, started_ms, 0, 0)                                                                \
+    F(T, I64, ends_ms, 0, 0)
+
+#define CSN_SESSION_REPLY_FIELDS(F, T) F(T, U32, fresh, 0, 1)
+
+/* The network is what became of the order in the spec; NONE: nothing was ordered. */
+#define CSN_READY_FIELDS(F, T)                                                                 \
+    F(T, FLAGS, steps, 0, CSN_CONFINE_ALL)                                                     \
+    F(T, U32, landlock_abi, 0, UINT32_MAX)                                                     \
+    F(T, U32, nesting_errnum, 0, CSN_ERRNO_MAX) /* why user namespaces are not limited */      \
+    F(T, U32, net_mode, 0, CSN_GATEWAY_NET_PROXY)                                              \
+    F(T, FLAGS, net_sockets, 0, (1u << CSN_GATEWAY_NET_SOCKETS) - 1)                           \
+    F(T, U32, net_lacking, 0, CSN_ERRNO_MAX) /* why it is a proxy although more was ordered */ \
+    F(T, U32, proxy_port, 0, UINT16_MAX)     /* on its loopback; 0: none */
+
+#define CSN_FAILED_FIELDS(F, T)                                                                \
+    F(T, U32, errnum, 1, CSN_ERRNO_MAX)                                                        \
+    F(T, U32, step, 0, CSN_CONFINE_STEPS - 1)                                                  \
+    F(T, U32, mount, 0, UINT32_MAX)    /* CSN_CONFINE_MOUNTS: the entry of the list */         \
+    F(T, U32, net_step, 0, UINT32_MAX) /* CSN_CONFINE_NET: csn_gateway_net_step */             \
+    F(T, U32, net_detail, 0, UINT32_MAX)
+
+#define CSN_MESSAGE_STRUCT(name, NAME)                                                         \
+    typedef struct csn_##name##_msg {                                                          \
+        CSN_##NAME##_FIELDS(CSN_FIELD_MEMBER, )                                                \
+    } csn_##name##_msg;
+#define CSN_MESSAGE_STRUCTS(S)                                                                 \
+    S(spawn, SPAWN)                                                                            \
+    S(session, SESSION)                                                                        \
+    S(processes, PROCESSES)                                                                    \
+    S(logs, LOGS)                                                                              \
+    S(signal, SIGNAL)                                                                          \
+    S(feed, FEED)                                                                              \
+    S(resize, RESIZE)                                                                          \
+    S(extend, EXTEND)                                                                          \
+    S(port, PORT)                                                                              \
+    S(kill, KILL)                                                                              \
+    S(error, ERROR)                                                                            \
+    S(exit, EXIT)                                                                              \
+    S(started, STARTED)                                                                        \
+    S(process, PROCESS)                                                                        \
+    S(log, LOG)                                                                                \
+    S(hello_reply, HELLO_REPLY)                                                                \
+    S(session_reply, SESSION_REPLY)                                                            \
+    S(ready, READY)                                                                            \
+    S(failed, FAILED)
+CSN_MESSAGE_STRUCTS(CSN_MESSAGE_STRUCT)
+#undef CSN_MESSAGE_STRUCT
+
+/* Room for any request. */
+typedef union csn_any_request {
+    csn_spawn_msg spawn;
+    csn_session_msg session;
+    csn_processes_msg processes;
+    csn_logs_msg logs;
+    csn_signal_msg signal;
+    csn_feed_msg feed;
+    csn_resize_msg resize;
+    csn_extend_msg extend;
+    csn_port_msg port;
+} csn_any_request;
+
+/* ---- encode, decode, send ---- */
+
+/* `msg` is the struct of the type, or NULL if it has no fields. nfds: descriptors that will go
+ * along, without the reply channel. Sets o->error if the message breaks its row. */
+void csn_proto_encode(csn_packer *o, csn_msg_type type, const void *msg, size_t nfds);
+/* Sends a message that is not a request. 0 or -errno, see csn_msg_send. */
+int csn_proto_send(int sock, csn_msg_type type, const void *msg, const int *fds, size_t nfds,
+                   uint64_t deadline_ns);
+/* Decodes a message whose type must be `type` and whose reply channel, if it has one, was taken
+ * out (csn_proto_take_channel). *ret borrows from the message; it may be NULL for a message
+ * without fields. 0, -EPROTO or -ENOMEM. Of a raw message only the ceilings are checked. */
+int csn_proto_decode(const csn_msg *m, csn_msg_type type, void *ret);
+/* Frees what decoding a request has allocated. */
+void csn_proto_release(csn_msg_type type, void *msg);
+/* Removes the first descriptor from the message and returns it; -1: there is none. */
+int csn_proto_take_channel(csn_msg *m);
+/* The entries of a PROCESS_LIST. next: 1, 0 at the end, or -EPROTO. */
+void csn_process_put(csn_packer *o, const csn_process_msg *p);
+int csn_process_next(csn_unpacker *in, csn_process_msg *ret);
+/* How many descriptors these flags announce. */
+size_t csn_spawn_fd_count(uint32_t flags);

@@ -115,103 +115,75 @@ void kp_watch_close(kp_keeper *k, kp_watch *w)
         close(fd);
 }
 
-/* A channel is fresh and has room; if it has not, its owner does not read and waits in vain. */
-void kp_reply(int channel, uint16_t type, const csn_ask_body *body)
+/* A new channel has room for its reply. If it has not, its owner does not read, and the reply
+ * is dropped. */
+void kp_reply(int channel, csn_msg_type type, const void *msg)
 {
-    uint8_t buf[64];
-    csn_packer o;
-
-    csn_packer_init(&o, buf, sizeof(buf));
-    csn_put_ask(&o, body);
-    (void)csn_msg_send(channel, type, o.data, o.len, NULL, 0, 1);
+    (void)csn_proto_send(channel, type, msg, NULL, 0, 1);
 }
 
-void kp_reply_error(int channel, int errnum, uint32_t stage)
+void kp_reply_error(int channel, int errnum, csn_stage stage)
 {
-    kp_reply(channel, CSN_MSG_ERROR, &(csn_ask_body){.a = (uint64_t)errnum, .b = stage});
+    kp_reply(channel, CSN_MSG_ERROR,
+             &(csn_error_msg){.errnum = (uint32_t)errnum, .stage = stage});
 }
 
 /* ---- small requests ---------------------------------------------------------------------- */
 
-static void hello_serve(kp_keeper *k, csn_msg *m, int channel)
+static int hello_serve(kp_keeper *k, kp_request *r)
 {
-    csn_autofd int chan = channel;
-
-    (void)m;
-    kp_reply(chan, CSN_MSG_HELLO_R,
-             &(csn_ask_body){.pid = getpid(),
-                             .a = CSN_KEEPER_VERSION,
-                             .b = (uint64_t)k->started_ms,
-                             .c = (uint64_t)k->ends_ms});
+    kp_reply(r->channel, CSN_MSG_HELLO_REPLY,
+             &(csn_hello_reply_msg){.pid = getpid(),
+                                    .version = CSN_KEEPER_VERSION,
+                                    .started_ms = k->started_ms,
+                                    .ends_ms = k->ends_ms});
+    return KP_REPLIED;
 }
 
-static void extend_serve(kp_keeper *k, csn_msg *m, int channel)
+static int extend_serve(kp_keeper *k, kp_request *r)
 {
-    csn_autofd int chan = channel;
-    csn_ask_body ask;
+    uint64_t ms = r->body.extend.ms;
 
-    if (csn_get_ask(m->body, m->len, &ask) < 0 || ask.a == 0) {
-        kp_reply_error(chan, EINVAL, 0);
-        return;
-    }
-    k->ends_ns = csn_deadline_in(ask.a);
-    k->ends_ms = k->ends_ns ? csn_wall_ms() + (int64_t)ask.a : 0;
-    kp_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+    k->ends_ns = csn_deadline_in(ms);
+    k->ends_ms = k->ends_ns ? csn_wall_ms() + (int64_t)ms : 0;
+    return 0;
 }
 
-/* Does somebody listen on this port of our loopback? Whoever asks is in another network. */
-static void port_serve(kp_keeper *k, csn_msg *m, int channel)
+/* The library is in another network and cannot try the port itself. */
+static int port_serve(kp_keeper *k, kp_request *r)
 {
-    csn_autofd int chan = channel;
-    csn_ask_body ask;
-
     (void)k;
-    if (csn_get_ask(m->body, m->len, &ask) < 0 || ask.a == 0 || ask.a > UINT16_MAX) {
-        kp_reply_error(chan, EINVAL, 0);
-        return;
-    }
-    int rc = csn_port_probe((uint16_t)ask.a);
-    if (rc < 0)
-        kp_reply_error(chan, -rc, 0);
-    else
-        kp_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+    return csn_port_probe((uint16_t)r->body.port.port);
 }
 
-/* For a library that found us again: what it had from READY when it started us. */
-static void root_serve(kp_keeper *k, csn_msg *m, int channel)
+/* For a library that attaches to a running sandbox: what READY told its creator. */
+static int root_serve(kp_keeper *k, kp_request *r)
 {
-    csn_autofd int chan = channel;
+    if (k->spec.walls.on == 0)
+        return -EINVAL;
     csn_autofd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    uint8_t buf[64];
-    csn_packer o;
-
-    (void)m;
-    if (root < 0 || k->spec.walls.on == 0) {
-        kp_reply_error(chan, root < 0 ? errno : EINVAL, 0);
-        return;
-    }
-    csn_packer_init(&o, buf, sizeof(buf));
-    csn_put_ask(&o, &k->ready);
-    (void)csn_msg_send(chan, CSN_MSG_ROOT_R, o.data, o.len, &root, 1, 1);
+    if (root < 0)
+        return -errno;
+    (void)csn_proto_send(r->channel, CSN_MSG_ROOT_REPLY, &k->ready, &root, 1, 1);
+    return KP_REPLIED;
 }
 
-static void settle_serve(kp_keeper *k, csn_msg *m, int channel)
+static int commit_serve(kp_keeper *k, kp_request *r)
 {
-    csn_autofd int chan = channel;
-
-    (void)m;
+    (void)r;
     k->settled = true;
-    kp_reply(chan, CSN_MSG_DONE, &(csn_ask_body){0});
+    return 0;
 }
 
-static void destroy_serve(kp_keeper *k, csn_msg *m, int channel)
+/* The channel stays open until the keeper has ended: its closing is the reply. */
+static int destroy_serve(kp_keeper *k, kp_request *r)
 {
-    (void)m;
-    (void)channel; /* stays open until we are gone: that is the answer */
+    r->channel = -1;
     k->ending = true;
+    return KP_REPLIED;
 }
 
-typedef void (*serve_fn)(kp_keeper *k, csn_msg *m, int channel);
+typedef int (*serve_fn)(kp_keeper *k, kp_request *r);
 
 /* What is not in this table cannot be asked of a keeper. */
 static serve_fn handler(uint16_t type)
@@ -233,13 +205,34 @@ static serve_fn handler(uint16_t type)
         {CSN_MSG_DESTROY, destroy_serve},
         {CSN_MSG_PORT, port_serve},
         {CSN_MSG_ROOT, root_serve},
-        {CSN_MSG_SETTLE, settle_serve},
+        {CSN_MSG_COMMIT, commit_serve},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].type == type)
             return rows[i].fn;
     return NULL;
+}
+
+static void serve_request(kp_keeper *k, serve_fn serve, csn_msg *m, int channel)
+{
+    kp_request r;
+
+    r.m = m;
+    r.channel = channel;
+    int rc = csn_proto_decode(m, m->type, &r.body);
+    if (rc < 0) {
+        kp_reply_error(channel, rc == -ENOMEM ? ENOMEM : EINVAL, CSN_STAGE_SETUP);
+    } else {
+        rc = serve(k, &r);
+        csn_proto_release(m->type, &r.body);
+        if (rc == 0)
+            kp_reply(r.channel, CSN_MSG_DONE, NULL);
+        else if (rc < 0)
+            kp_reply_error(r.channel, -rc, CSN_STAGE_NONE);
+    }
+    if (r.channel >= 0)
+        close(r.channel);
 }
 
 /* ---- connections ---------------------------------------------------------------------------
@@ -305,14 +298,11 @@ static void serve_conn(kp_keeper *k, kp_conn *c)
         return;
     }
     serve_fn fn = handler(m.type);
-    int channel = csn_msg_take_fd(&m, 0);
-    if (channel < 0 || !fn) {
-        if (channel >= 0)
-            close(channel);
+    int channel = fn ? csn_proto_take_channel(&m) : -1;
+    if (channel < 0)
         conn_end(k, c);
-    } else {
-        fn(k, &m, channel);
-    }
+    else
+        serve_request(k, fn, &m, channel);
     csn_msg_release(&m);
 }
 

@@ -68,11 +68,14 @@ static const char *shell_file(const char ***ret_argv)
 
 /* The pipes are made here and kept in the session also when the start fails: kp_session_forget
  * closes them. Ours do not block; the shell's do, as programs expect. */
-static int start_shell(kp_keeper *k, kp_session *s, const csn_spawn_body *b, int cwd,
+static int start_shell(kp_keeper *k, kp_session *s, const csn_session_msg *b, int cwd,
                        uint32_t *ret_stage)
 {
     int script[2] = {-1, -1}, ctl[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
-    csn_spawn_body shell = *b;
+    csn_spawn_msg shell = {.flags = b->flags & CSN_SPAWN_MERGE,
+                           .memory_max = b->memory_max,
+                           .file_max = b->file_max,
+                           .env = b->env};
 
     *ret_stage = CSN_STAGE_SETUP;
     const char *file = shell_file(&shell.argv);
@@ -81,7 +84,7 @@ static int start_shell(kp_keeper *k, kp_session *s, const csn_spawn_body *b, int
     rc = rc < 0 ? rc : high_pipe(out);
     rc = rc < 0 || s->merge ? rc : high_pipe(err);
     if (rc == 0) {
-        kp_child c = {.body = &shell,
+        kp_child c = {.spawn = &shell,
                       .tag = s->job->tag,
                       .walls = &k->spec.walls,
                       .stack = k->child_stack,
@@ -150,13 +153,13 @@ void kp_session_forget(kp_keeper *k, kp_session *s)
     kp_bury(k, &s->link);
 }
 
-static kp_session *create(kp_keeper *k, const csn_spawn_body *b, int cwd, int channel)
+static kp_session *create(kp_keeper *k, const csn_session_msg *b, int cwd, int channel)
 {
     kp_session *s = k->sessions.count < CSN_KEEPER_SESSIONS_MAX ? calloc(1, sizeof(*s)) : NULL;
     kp_job *job = s ? kp_job_new(k, KP_JOB_SESSION) : NULL;
     uint32_t stage;
 
-    if (!job || !(s->name = strdup(b->command))) {
+    if (!job || !(s->name = strdup(b->name))) {
         kp_reply_error(channel, EAGAIN, CSN_STAGE_SETUP);
         if (job)
             kp_job_forget(k, job);
@@ -184,20 +187,16 @@ static kp_session *create(kp_keeper *k, const csn_spawn_body *b, int cwd, int ch
 /* Hands the session to the owner of this channel. Owns channel. */
 static void lease(kp_keeper *k, kp_session *s, int channel, bool fresh)
 {
-    uint8_t buf[64];
-    csn_packer o;
-
     if (s->out.on)
         s->out.fd = kp_watch_release(k, &s->out);
     if (s->err.on)
         s->err.fd = kp_watch_release(k, &s->err);
     int fds[4] = {s->script_w, s->ctl_r, s->out.fd, s->err.fd};
-    csn_packer_init(&o, buf, sizeof(buf));
-    csn_put_ask(&o, &(csn_ask_body){.pid = s->job->pid, .a = fresh});
     s->busy = true;
     int rc = kp_watch_open(k, &s->job->channel, KP_WATCH_CHANNEL, channel, s->job);
     if (rc == 0)
-        rc = csn_msg_send(channel, CSN_MSG_SESSION_R, o.data, o.len, fds, s->merge ? 3 : 4, 1);
+        rc = csn_proto_send(channel, CSN_MSG_SESSION_REPLY,
+                            &(csn_session_reply_msg){.fresh = fresh}, fds, s->merge ? 3 : 4, 1);
     if (rc < 0) { /* cannot happen to a caller that waits for us: as if it had hung up */
         kp_watch_close(k, &s->job->channel);
         kp_session_detach(k, s);
@@ -219,7 +218,7 @@ void kp_session_idle(kp_keeper *k, kp_session *s)
         kp_waiter *w = (kp_waiter *)item;
         if (w->type != CSN_MSG_SESSION || strcmp(w->name, s->name) != 0)
             continue;
-        bool same = w->ask.a == (s->merge ? CSN_SPAWN_MERGE : 0);
+        bool same = w->flags == (s->merge ? CSN_SPAWN_MERGE : 0);
         int channel = kp_watch_release(k, &w->watch);
         kp_waiter_forget(k, w);
         if (same) {
@@ -231,60 +230,38 @@ void kp_session_idle(kp_keeper *k, kp_session *s)
     }
 }
 
-static bool sane(const csn_spawn_body *b, size_t nfds)
-{
-    uint32_t known = CSN_SPAWN_CWD_FD | CSN_SPAWN_MERGE | CSN_SPAWN_RESTART;
-
-    return (b->flags & ~known) == 0 && nfds == 1 + csn_spawn_fd_count(b->flags) && b->command &&
-           b->command[0] && strlen(b->command) <= CSN_NAME_BYTES_MAX;
-}
-
 /* One shell per name. Whoever comes while it is in use waits; whoever asks for other pipes than
  * it was started with is told so, since they cannot be changed under a running shell. */
-static void serve_named(kp_keeper *k, const csn_spawn_body *b, int cwd, int channel)
+int kp_session_serve(kp_keeper *k, kp_request *r)
 {
-    csn_autofd int chan = channel;
-    kp_session *s = find(k, b->command);
+    const csn_session_msg *b = &r->body.session;
+    csn_autofd int cwd = csn_msg_take_fd(r->m, 0);
+    kp_session *s = find(k, b->name);
     bool fresh = false;
 
     if (s && s->busy) {
         char *name = strdup(s->name);
-        if (name)
-            (void)kp_waiter_add(
-                k, csn_steal_fd(&chan), CSN_MSG_SESSION,
-                &(csn_ask_body){.a = b->flags & (CSN_SPAWN_MERGE | CSN_SPAWN_RESTART)},
-                b->deadline_ns, name);
-        return;
+        return !name
+                   ? -ENOMEM
+                   : kp_waiter_add(
+                         k, r,
+                         &(kp_waiter){.type = CSN_MSG_SESSION,
+                                      .flags = b->flags & (CSN_SPAWN_MERGE | CSN_SPAWN_RESTART),
+                                      .name = name,
+                                      .deadline_ns = b->deadline_ns});
     }
     if (s && (b->flags & CSN_SPAWN_RESTART)) {
         kp_session_detach(k, s);
         kp_job_kill(k, s->job, 0);
         s = NULL;
     }
-    if (s && s->merge != ((b->flags & CSN_SPAWN_MERGE) != 0)) {
-        kp_reply_error(chan, EINVAL, CSN_STAGE_NONE);
-        return;
-    }
+    if (s && s->merge != ((b->flags & CSN_SPAWN_MERGE) != 0))
+        return -EINVAL;
     if (!s) {
-        s = create(k, b, cwd, chan);
+        s = create(k, b, cwd, r->channel);
         fresh = true;
     }
     if (s)
-        lease(k, s, csn_steal_fd(&chan), fresh);
-}
-
-void kp_session_serve(kp_keeper *k, csn_msg *m, int channel)
-{
-    csn_spawn_body b;
-    int rc = csn_get_spawn(m->body, m->len, &b);
-
-    if (rc < 0 || !sane(&b, m->nfds)) {
-        kp_reply_error(channel, EINVAL, CSN_STAGE_SETUP);
-        close(channel);
-    } else {
-        csn_autofd int cwd = b.flags & CSN_SPAWN_CWD_FD ? csn_msg_take_fd(m, 1) : -1;
-        serve_named(k, &b, cwd, channel);
-    }
-    if (rc == 0)
-        csn_spawn_body_release(&b);
+        lease(k, s, csn_steal_fd(&r->channel), fresh);
+    return KP_REPLIED;
 }

@@ -1,10 +1,9 @@
-/* spec.c: the serialised form of a keeper's orders.
+/* spec.c: encodes and decodes the spec of a keeper.
  *
- * Written by the library, read once by the keeper before anything else happens. The memfd is
- * sealed, so what was checked is what is used. A spec of another version is refused: library
- * and keeper are installed together and must match. What an attacker could control: nothing
- * here as long as the library is sound; it is checked and fuzzed (fuzz_keeper_spec) all the
- * same, because the paths it lists are removed with our rights. */
+ * The library writes it; the keeper reads it once, before it does anything else. A spec of
+ * another version is refused: library and keeper are installed together. An attacker does not
+ * control it while the library is sound. The decoder checks it all the same and is fuzzed
+ * (fuzz_keeper_spec), because the keeper removes the paths and kills the groups it lists. */
 #include "keeper/spec.h"
 
 #include <errno.h>
@@ -25,6 +24,37 @@ uint64_t csn_spec_tag_base(const char *id)
     return CSN_TAG_MARK | (h & (CSN_TAG_MARK - 1) & ~CSN_TAG_SEQ_MASK);
 }
 
+/* ---- what is encoded ---- */
+
+static const csn_field spec_fields[] = {
+    CSN_FIELD(csn_keeper_spec, FLAGS, flags, 0, CSN_SPEC_ALL),
+    CSN_FIELD(csn_keeper_spec, U64, lifetime_ms, 0, UINT64_MAX),
+    CSN_FIELD(csn_keeper_spec, U64, tag_base, CSN_TAG_MARK, 2 * CSN_TAG_MARK - 1),
+    CSN_FIELD(csn_keeper_spec, TEXT, id, 0, CSN_SPEC_ID_MAX),
+    CSN_FIELD(csn_keeper_spec, OPTIONAL_TEXT, socket, 0, CSN_PATH_MAX),
+    {0}};
+
+static const csn_field confinement_fields[] = {
+    CSN_FIELD(csn_confinement, U32, uid, 0, UINT32_MAX),
+    CSN_FIELD(csn_confinement, U32, gid, 0, UINT32_MAX),
+    CSN_FIELD(csn_confinement, U32, seccomp, 0, UINT32_MAX),
+    CSN_FIELD(csn_confinement, U32, given, 0, CSN_SPEC_GIVEN_MAX),
+    CSN_FIELD(csn_confinement, U32, no_tcp, 0, UINT32_MAX),
+    CSN_FIELD(csn_confinement, U64, pids_max, 0, UINT64_MAX),
+    CSN_FIELD(csn_confinement, U64, nofile_max, 0, UINT64_MAX),
+    CSN_FIELD(csn_confinement, U64, data_max, 0, UINT64_MAX),
+    CSN_FIELD(csn_confinement, U64, memory_max, 0, UINT64_MAX),
+    {0}};
+
+static const csn_field mount_fields[] = {
+    CSN_FIELD(csn_mount, U32, kind, 1, CSN_MOUNT_KINDS),
+    CSN_FIELD(csn_mount, FLAGS, flags, 0, CSN_MOUNT_ALL),
+    CSN_FIELD(csn_mount, U32, access, 0, UINT32_MAX),
+    CSN_FIELD(csn_mount, U32, fd, 0, UINT32_MAX),
+    CSN_FIELD(csn_mount, OPTIONAL_TEXT, from, 0, CSN_SPEC_TEXT_MAX),
+    CSN_FIELD(csn_mount, TEXT, to, 0, CSN_PATH_MAX),
+    {0}};
+
 static void put_net(csn_packer *o, const csn_gateway_net_order *n)
 {
     csn_put_u32(o, n->mode);
@@ -36,33 +66,18 @@ static void put_net(csn_packer *o, const csn_gateway_net_order *n)
         csn_put_u32(o, n->lent[i]);
 }
 
-static void put_walls(csn_packer *o, const csn_confinement *w)
+static void put_confinement(csn_packer *o, const csn_confinement *c)
 {
-    csn_put_u32(o, w->on);
-    if (w->on == 0)
+    csn_put_u32(o, c->on);
+    if (c->on == 0)
         return;
-    csn_put_u32(o, w->uid);
-    csn_put_u32(o, w->gid);
-    csn_put_u32(o, w->seccomp);
-    csn_put_u32(o, w->given);
-    csn_put_u32(o, w->no_tcp);
-    csn_put_u64(o, w->pids_max);
-    csn_put_u64(o, w->nofile_max);
-    csn_put_u64(o, w->data_max);
-    csn_put_u64(o, w->memory_max);
-    put_net(o, &w->net);
-    csn_put_u64(o, w->mounts.size);
-    csn_put_u64(o, w->mounts.inodes);
-    csn_put_u32(o, (uint32_t)w->mounts.count);
-    for (size_t i = 0; i < w->mounts.count; i++) {
-        const csn_mount *m = &w->mounts.list[i];
-        csn_put_u32(o, m->kind);
-        csn_put_u32(o, m->flags);
-        csn_put_u32(o, m->access);
-        csn_put_u32(o, (uint32_t)m->fd);
-        csn_put_str(o, m->from);
-        csn_put_str(o, m->to);
-    }
+    csn_put_fields(o, confinement_fields, c);
+    put_net(o, &c->net);
+    csn_put_u64(o, c->mounts.size);
+    csn_put_u64(o, c->mounts.inodes);
+    csn_put_u32(o, (uint32_t)c->mounts.count);
+    for (size_t i = 0; i < c->mounts.count; i++)
+        csn_put_fields(o, mount_fields, &c->mounts.list[i]);
 }
 
 static void put_list(csn_packer *o, const char *const *list, uint32_t max)
@@ -80,20 +95,16 @@ void csn_spec_put(csn_packer *o, const csn_keeper_spec *spec)
 {
     csn_put_u32(o, CSN_SPEC_MAGIC);
     csn_put_u32(o, CSN_SPEC_VERSION);
-    csn_put_u32(o, spec->flags);
-    csn_put_u64(o, spec->lifetime_ms);
-    csn_put_u64(o, spec->tag_base);
-    csn_put_str(o, spec->id);
-    csn_put_str(o, spec->socket);
+    csn_put_fields(o, spec_fields, spec);
     put_list(o, spec->remove, CSN_KEEPER_REMOVE_MAX);
     put_list(o, spec->groups, CSN_CGROUP_KINDS);
     if (spec->flags & CSN_SPEC_TAGGED)
         csn_put_u32(o, spec->user);
-    put_walls(o, &spec->walls);
+    put_confinement(o, &spec->walls);
 }
 
-/* Absolute, not the root, and no step back: it will be removed. */
-static bool removable(const char *path)
+/* It will be removed with all it contains: absolute, not the root, no `..`. */
+static bool is_removable(const char *path)
 {
     size_t len = strlen(path);
 
@@ -102,24 +113,24 @@ static bool removable(const char *path)
     return !strstr(path, "/../") && !(len >= 3 && strcmp(path + len - 3, "/..") == 0);
 }
 
-/* A group that this project made, by its name: everything in it will be killed. */
-static bool own_group(const char *path)
+/* Every process in it will be killed: its name must be one that this project gives. */
+static bool is_own_group(const char *path)
 {
     const char *last = strrchr(path, '/');
 
-    return removable(path) && strlen(path) < CSN_CGROUP_PATH_MAX &&
+    return is_removable(path) && strlen(path) < CSN_CGROUP_PATH_MAX &&
            strncmp(last + 1, CSN_CGROUP_PREFIX, strlen(CSN_CGROUP_PREFIX)) == 0;
 }
 
-static bool sane(const csn_keeper_spec *s)
+static bool is_valid(const csn_keeper_spec *s)
 {
     bool sweeps = (s->flags & CSN_SPEC_SWEEP) != 0;
 
     for (size_t i = 0; s->remove[i]; i++)
-        if (!removable(s->remove[i]))
+        if (!is_removable(s->remove[i]))
             return false;
     for (size_t i = 0; s->groups[i]; i++)
-        if (!sweeps || !own_group(s->groups[i]))
+        if (!sweeps || !is_own_group(s->groups[i]))
             return false;
     if (sweeps ? (s->flags & CSN_SPEC_DETACHED) != 0 || s->walls.on != 0
                : (s->flags & CSN_SPEC_TAGGED) != 0)
@@ -131,26 +142,24 @@ static bool sane(const csn_keeper_spec *s)
         return false;
     if (s->user != 0 && (s->user < CSN_SPEC_USER_LOW || s->user == UINT32_MAX))
         return false;
-    if ((s->flags & ~CSN_SPEC_ALL) != 0 || (s->socket && s->socket[0] != '/'))
+    if (s->socket && s->socket[0] != '/')
         return false;
-    return (s->tag_base & CSN_TAG_SEQ_MASK) == 0 && s->tag_base >= CSN_TAG_MARK &&
-           s->tag_base < 2 * CSN_TAG_MARK;
+    return (s->tag_base & CSN_TAG_SEQ_MASK) == 0;
 }
 
-/* A place in the new root: absolute, no `..`; the root itself for the first, if it is one that
- * is read-only. GIVEN ones count from 0. */
-static bool sane_place(const csn_mount *m, bool first)
+/* A mount point is a path below the new root. Only the first mount may be the root itself, as a
+ * read-only template. */
+static bool mount_point_is_valid(const csn_mount *m, bool first)
 {
-    bool frame = first && (m->kind == CSN_MOUNT_BIND || m->kind == CSN_MOUNT_GIVEN) &&
-                 (m->flags & CSN_MOUNT_RDONLY) && m->to && strcmp(m->to, "/") == 0;
+    bool template = first && (m->kind == CSN_MOUNT_BIND || m->kind == CSN_MOUNT_GIVEN) &&
+                    (m->flags & CSN_MOUNT_RDONLY) && strcmp(m->to, "/") == 0;
 
-    return frame || (m->to && removable(m->to));
+    return template || is_removable(m->to);
 }
 
-static bool sane_mount(const csn_mount *m, bool first, uint32_t given)
+static bool mount_is_valid(const csn_mount *m, bool first, uint32_t given)
 {
-    if (m->kind < 1 || m->kind > CSN_MOUNT_KINDS || (m->flags & ~CSN_MOUNT_ALL) != 0 ||
-        !sane_place(m, first))
+    if (!mount_point_is_valid(m, first))
         return false;
     switch ((csn_mount_kind)m->kind) {
     case CSN_MOUNT_LINK:
@@ -172,7 +181,7 @@ static bool sane_mount(const csn_mount *m, bool first, uint32_t given)
     return true;
 }
 
-static int get_mounts(csn_unpacker *in, csn_confinement *w, csn_mount *room, csn_mount **ret)
+static int get_mounts(csn_unpacker *in, csn_confinement *c, csn_mount *room, csn_mount **ret)
 {
     uint32_t n = csn_get_u32(in);
     csn_autofree csn_mount *own = NULL;
@@ -183,24 +192,18 @@ static int get_mounts(csn_unpacker *in, csn_confinement *w, csn_mount *room, csn
     if (!list)
         return -ENOMEM;
     for (uint32_t i = 0; i < n; i++) {
-        csn_mount *m = &list[i];
-        m->kind = csn_get_u32(in);
-        m->flags = csn_get_u32(in);
-        m->access = csn_get_u32(in);
-        m->fd = (int32_t)csn_get_u32(in);
-        m->from = csn_get_str(in, CSN_SPEC_TEXT_MAX, true);
-        m->to = csn_get_str(in, CSN_PATH_MAX, false);
-        if (in->error != 0 || !sane_mount(m, i == 0, w->given))
+        if (csn_get_fields(in, mount_fields, &list[i]) < 0 ||
+            !mount_is_valid(&list[i], i == 0, c->given))
             return -EPROTO;
     }
-    w->mounts.list = list;
-    w->mounts.count = n;
+    c->mounts.list = list;
+    c->mounts.count = n;
     *ret = CSN_STEAL(own);
     return 0;
 }
 
-/* A network with a way out is only ever one of the jail's own. */
-static int get_net(csn_unpacker *in, const csn_confinement *w, csn_gateway_net_order *ret)
+/* Only a network namespace of its own can be given a way out. */
+static int get_net(csn_unpacker *in, const csn_confinement *c, csn_gateway_net_order *ret)
 {
     ret->mode = csn_get_u32(in);
     if (ret->mode == CSN_GATEWAY_NET_NONE)
@@ -209,7 +212,7 @@ static int get_net(csn_unpacker *in, const csn_confinement *w, csn_gateway_net_o
     ret->lent_count = csn_get_u32(in);
     if (ret->mode >= CSN_GATEWAY_NET_MODES || proxy_port > UINT16_MAX ||
         ret->lent_count > CSN_GATEWAY_NET_LENT_MAX ||
-        !(w->on & CSN_CONFINE_BIT(CSN_CONFINE_NET)))
+        !(c->on & CSN_CONFINE_BIT(CSN_CONFINE_NET)))
         return -EPROTO;
     ret->proxy_port = (uint16_t)proxy_port;
     for (uint32_t i = 0; i < ret->lent_count; i++) {
@@ -221,35 +224,26 @@ static int get_net(csn_unpacker *in, const csn_confinement *w, csn_gateway_net_o
     return 0;
 }
 
-static int get_walls(csn_unpacker *in, csn_mount *room, csn_keeper_spec *s)
+static int get_confinement(csn_unpacker *in, csn_mount *room, csn_keeper_spec *s)
 {
-    csn_confinement *w = &s->walls;
+    csn_confinement *c = &s->walls;
 
-    w->on = csn_get_u32(in);
-    if (w->on == 0)
+    c->on = csn_get_u32(in);
+    if (c->on == 0)
         return 0;
-    w->uid = csn_get_u32(in);
-    w->gid = csn_get_u32(in);
-    w->seccomp = csn_get_u32(in);
-    w->given = csn_get_u32(in);
-    w->no_tcp = csn_get_u32(in);
-    w->pids_max = csn_get_u64(in);
-    w->nofile_max = csn_get_u64(in);
-    w->data_max = csn_get_u64(in);
-    w->memory_max = csn_get_u64(in);
-    if (get_net(in, w, &w->net) < 0)
+    if ((c->on & ~CSN_CONFINE_ALL) != 0 || csn_get_fields(in, confinement_fields, c) < 0 ||
+        get_net(in, c, &c->net) < 0)
         return -EPROTO;
-    w->mounts.size = csn_get_u64(in);
-    w->mounts.inodes = csn_get_u64(in);
-    if ((w->on & ~CSN_CONFINE_ALL) != 0 || w->given > CSN_SPEC_GIVEN_MAX)
+    c->mounts.size = csn_get_u64(in);
+    c->mounts.inodes = csn_get_u64(in);
+    /* Over this limit the keeper kills every process it sees, so it must be in a pid namespace
+     * of its own. */
+    if (c->memory_max != 0 && !(c->on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)))
         return -EPROTO;
-    /* Who watches memory ends everybody it can see: only ever in a pid namespace. */
-    if (w->memory_max != 0 && !(w->on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)))
-        return -EPROTO;
-    return get_mounts(in, w, room, &s->mounts);
+    return get_mounts(in, c, room, &s->mounts);
 }
 
-/* The rest of the list is NULL already. */
+/* ret is all NULL before. */
 static int get_list(csn_unpacker *in, const char **ret, uint32_t max)
 {
     uint32_t n = csn_get_u32(in);
@@ -275,19 +269,16 @@ int csn_spec_get(const void *data, size_t len, csn_mount *room, csn_keeper_spec 
     csn_unpacker_init(&in, data, len);
     if (csn_get_u32(&in) != CSN_SPEC_MAGIC || csn_get_u32(&in) != CSN_SPEC_VERSION)
         return -EPROTO;
-    s.flags = csn_get_u32(&in);
-    s.lifetime_ms = csn_get_u64(&in);
-    s.tag_base = csn_get_u64(&in);
-    s.id = csn_get_str(&in, CSN_SPEC_ID_MAX, false);
-    s.socket = csn_get_str(&in, CSN_PATH_MAX, true);
-    int rc = get_list(&in, s.remove, CSN_KEEPER_REMOVE_MAX);
+    int rc = csn_get_fields(&in, spec_fields, &s);
+    if (rc == 0)
+        rc = get_list(&in, s.remove, CSN_KEEPER_REMOVE_MAX);
     if (rc == 0)
         rc = get_list(&in, s.groups, CSN_CGROUP_KINDS);
     if (rc == 0 && (s.flags & CSN_SPEC_TAGGED))
         s.user = csn_get_u32(&in);
     if (rc == 0)
-        rc = get_walls(&in, room, &s);
-    if (rc == 0 && (csn_unpacker_end(&in) < 0 || !sane(&s)))
+        rc = get_confinement(&in, room, &s);
+    if (rc == 0 && (csn_unpacker_end(&in) < 0 || !is_valid(&s)))
         rc = -EPROTO;
     if (rc < 0)
         csn_spec_release(&s);

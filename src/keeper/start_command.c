@@ -49,13 +49,13 @@ static const char *path_list(const char **env)
 /* Only returns when it could not. A file the kernel does not know is a shell script. */
 IN_CHILD static int try_exec(kp_child *c, const char *file)
 {
-    char *const *argv = (char *const *)c->body->argv;
-    char *const *env = (char *const *)c->body->env;
+    char *const *argv = (char *const *)c->spawn->argv;
+    char *const *env = (char *const *)c->spawn->env;
 
     /* not libc's: under gcov that one writes out counters, in memory that is not the child's */
     (void)syscall(SYS_execve, file, argv, env);
     if (errno == ENOEXEC) {
-        const char **v = c->body->argv - 1;
+        const char **v = c->spawn->argv - 1;
         v[0] = "/bin/sh";
         v[1] = file;
         (void)syscall(SYS_execve, "/bin/sh", v, env);
@@ -70,7 +70,7 @@ IN_CHILD static int try_exec(kp_child *c, const char *file)
  * remembered for the message. */
 IN_CHILD static int search_exec(kp_child *c)
 {
-    const char *name = c->body->argv[0];
+    const char *name = c->spawn->argv[0];
     size_t name_len = strlen(name);
     static char far[CSN_PATH_MAX];
     char near[512]; /* of a stack whose end shares its page with other things */
@@ -80,7 +80,7 @@ IN_CHILD static int search_exec(kp_child *c)
         return try_exec(c, c->file ? c->file : name);
     if (name_len == 0 || name_len > 255)
         return ENOENT;
-    for (const char *p = path_list(c->body->env);; p++) {
+    for (const char *p = path_list(c->spawn->env);; p++) {
         size_t len = strcspn(p, ":");
         char *file = len + name_len + 2 <= sizeof(near) ? near : far;
         if (len + name_len + 2 <= sizeof(far)) {
@@ -133,7 +133,7 @@ IN_CHILD static void go_first(void)
 
 IN_CHILD static int set_limits(const kp_child *c)
 {
-    const csn_spawn_body *b = c->body;
+    const csn_spawn_msg *b = c->spawn;
 
     if (set_limit(RLIMIT_DATA, c->walls->data_max) < 0 ||
         set_limit(RLIMIT_AS, b->memory_max) < 0 || set_limit(RLIMIT_FSIZE, b->file_max) < 0 ||
@@ -146,7 +146,7 @@ IN_CHILD static int set_limits(const kp_child *c)
  * is above 2: no source can be overwritten before it is used. */
 IN_CHILD static int set_stdio(const kp_child *c)
 {
-    bool merge = (c->body->flags & (CSN_SPAWN_MERGE | CSN_SPAWN_PTY)) != 0;
+    bool merge = (c->spawn->flags & (CSN_SPAWN_MERGE | CSN_SPAWN_PTY)) != 0;
     int err = merge ? c->out : c->err;
 
     if (c->in >= 0 && dup2(c->in, 0) < 0)
@@ -155,7 +155,7 @@ IN_CHILD static int set_stdio(const kp_child *c)
         return -1;
     if (err >= 0 && dup2(err, 2) < 0)
         return -1;
-    if ((c->body->flags & CSN_SPAWN_PTY) && ioctl(0, TIOCSCTTY, 0) < 0)
+    if ((c->spawn->flags & CSN_SPAWN_PTY) && ioctl(0, TIOCSCTTY, 0) < 0)
         return -1;
     if (c->ctl >= 0 && dup2(c->ctl, FD_CTL) < 0)
         return -1;
@@ -170,7 +170,7 @@ IN_CHILD static int set_cwd(const kp_child *c)
 {
     if (c->cwd >= 0)
         return fchdir(c->cwd);
-    return c->body->cwd ? chdir(c->body->cwd) : 0;
+    return c->spawn->cwd ? chdir(c->spawn->cwd) : 0;
 }
 
 IN_CHILD static int child_main(void *arg)
@@ -262,7 +262,7 @@ static int open_stdin_pipe(kp_job *job, int *ret_r)
     return 0;
 }
 
-static int open_terminal(kp_keeper *k, kp_job *job, const csn_spawn_body *b, int *ret_slave)
+static int open_terminal(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, int *ret_slave)
 {
     int master = -1;
     int rc = csn_pty_open((uint16_t)b->rows, (uint16_t)b->cols, &master, ret_slave);
@@ -278,7 +278,7 @@ static int open_terminal(kp_keeper *k, kp_job *job, const csn_spawn_body *b, int
 }
 
 /* The ends a background process gets; fds[] are ours to close afterwards. */
-static int background_stdio(kp_keeper *k, kp_job *job, const csn_spawn_body *b, int fds[4])
+static int background_stdio(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, int fds[4])
 {
     int rc = 0;
 
@@ -305,40 +305,20 @@ static void fail_spawn(kp_keeper *k, kp_job *job, uint32_t stage, uint32_t errnu
     kp_job_forget(k, job);
 }
 
-static void started(kp_keeper *k, kp_job *job, const csn_spawn_body *b)
+static void started(kp_keeper *k, kp_job *job, const csn_spawn_msg *b)
 {
     if (job->kind != KP_JOB_BACKGROUND)
         return;
     job->started_ms = csn_wall_ms();
     job->deadline_ns = b->deadline_ns;
-    kp_reply(job->channel.fd, CSN_MSG_STARTED, &(csn_ask_body){.pid = job->pid});
+    kp_reply(job->channel.fd, CSN_MSG_STARTED, &(csn_started_msg){.pid = (uint64_t)job->pid});
     if (!job->tied)
         kp_watch_close(k, &job->channel);
 }
 
-/* Flags that contradict one another would leave descriptors without an owner below. nfds:
- * without the channel. */
-static bool sane(const csn_spawn_body *b, size_t nfds)
+static void spawn_job(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, int fds[5])
 {
-    bool background = (b->flags & CSN_SPAWN_BACKGROUND) != 0;
-
-    if (!b->argv[0] || nfds != csn_spawn_fd_count(b->flags))
-        return false;
-    if (!background)
-        return !(b->flags & (CSN_SPAWN_PTY | CSN_SPAWN_TIED | CSN_SPAWN_STDIN_PIPE));
-    if (b->flags & (CSN_SPAWN_SOCKETS_FD | CSN_SPAWN_AGAIN))
-        return false; /* it would outlive who makes them; its channel ends before it does */
-    if (b->ring_max == 0 || b->ring_max > CSN_OUTPUT_MAX_CEILING)
-        return false;
-    uint32_t in = b->flags & (CSN_SPAWN_STDIN_FD | CSN_SPAWN_STDIN_PIPE | CSN_SPAWN_PTY);
-    if ((in & (in - 1)) != 0)
-        return false; /* stdin from two places */
-    return !(b->flags & (CSN_SPAWN_STDOUT_FD | CSN_SPAWN_STDERR_FD));
-}
-
-static void spawn_job(kp_keeper *k, kp_job *job, const csn_spawn_body *b, int fds[5])
-{
-    kp_child c = {.body = b,
+    kp_child c = {.spawn = b,
                   .tag = job->tag,
                   .walls = &k->spec.walls,
                   .stack = k->child_stack,
@@ -367,67 +347,58 @@ static void spawn_job(kp_keeper *k, kp_job *job, const csn_spawn_body *b, int fd
     started(k, job, b);
 }
 
-/* From the message's descriptor `next` on. */
-static void start(kp_keeper *k, kp_job *job, const csn_spawn_body *b, csn_msg *m, size_t next)
+static void start(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, csn_msg *m)
 {
     int fds[5] = {-1, -1, -1, -1, -1}; /* cwd, stdin, stdout, stderr, sockets */
+    size_t next = 0;
 
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         if (b->flags & (1u << i))
             fds[i] = csn_msg_take_fd(m, next++);
-    if (b->flags & CSN_SPAWN_SOCKETS_FD)
-        fds[4] = csn_msg_take_fd(m, next++);
     job->tied = (b->flags & CSN_SPAWN_TIED) != 0;
-    job->again = (b->flags & CSN_SPAWN_AGAIN) != 0;
+    job->again = (b->flags & CSN_SPAWN_KEEP_CHANNEL) != 0;
     spawn_job(k, job, b, fds);
     for (int i = 0; i < 5; i++)
         if (fds[i] >= 0)
             close(fds[i]);
 }
 
-void kp_spawn_serve(kp_keeper *k, csn_msg *m, int channel)
+int kp_spawn_serve(kp_keeper *k, kp_request *r)
 {
-    csn_autofd int chan = channel;
-    csn_spawn_body b;
-
-    int rc = csn_get_spawn(m->body, m->len, &b);
-    if (rc < 0 || !sane(&b, m->nfds - 1)) {
-        kp_reply_error(chan, rc < 0 ? -rc : EINVAL, CSN_STAGE_SETUP);
-        if (rc == 0)
-            csn_spawn_body_release(&b);
-        return;
-    }
-    bool background = (b.flags & CSN_SPAWN_BACKGROUND) != 0;
+    const csn_spawn_msg *b = &r->body.spawn;
+    bool background = (b->flags & CSN_SPAWN_BACKGROUND) != 0;
     kp_job *job = kp_job_new(k, background ? KP_JOB_BACKGROUND : KP_JOB_FOREGROUND);
-    if (!job) {
-        kp_reply_error(chan, errno, CSN_STAGE_SETUP);
-    } else if (kp_watch_open(k, &job->channel, KP_WATCH_CHANNEL, chan, job) < 0) {
+
+    if (!job)
+        return -errno;
+    int rc = kp_watch_open(k, &job->channel, KP_WATCH_CHANNEL, r->channel, job);
+    if (rc < 0) {
         job->channel.fd = -1;
-        kp_reply_error(chan, ENOMEM, CSN_STAGE_SETUP);
         kp_job_forget(k, job);
-    } else {
-        chan = -1;
-        start(k, job, &b, m, 1);
+        return rc;
     }
-    csn_spawn_body_release(&b);
+    r->channel = -1;
+    start(k, job, b, r->m);
+    return KP_REPLIED;
 }
 
-/* errno; 0: it was started, or told why not. */
+/* 0: the command was started, or its EXIT says why not. */
 static int serve_resting(kp_keeper *k, kp_job *job, csn_msg *m)
 {
-    csn_spawn_body b;
-    int rc = csn_get_spawn(m->body, m->len, &b);
+    csn_spawn_msg b;
+    int rc = csn_proto_decode(m, CSN_MSG_SPAWN, &b);
 
     if (rc < 0)
-        return -rc;
-    rc = !sane(&b, m->nfds) || (b.flags & CSN_SPAWN_BACKGROUND) ? EINVAL
-         : k->jobs.count >= CSN_KEEPER_JOBS_MAX                 ? EAGAIN
-                                                                : 0;
+        return rc;
+    if (b.flags & CSN_SPAWN_BACKGROUND)
+        rc = -EINVAL;
+    else if (k->jobs.count >= CSN_KEEPER_JOBS_MAX)
+        rc = -EAGAIN;
     if (rc == 0) {
         kp_job_wake(k, job);
-        start(k, job, &b, m, 0);
+        start(k, job, &b, m);
     }
-    csn_spawn_body_release(&b);
+    csn_proto_release(CSN_MSG_SPAWN, &b);
     return rc;
 }
 
@@ -439,14 +410,14 @@ void kp_spawn_again(kp_keeper *k, kp_job *job)
 
     if (rc == -EAGAIN)
         return;
-    bool asked = rc > 0 && m.type == CSN_MSG_SPAWN;
-    int error = asked ? serve_resting(k, job, &m) : rc == -ENOMEM ? ENOMEM : 0;
-    if (rc > 0)
+    if (rc > 0) {
+        rc = serve_resting(k, job, &m);
         csn_msg_release(&m);
-    if (asked && error == 0)
-        return;
-    if (error != 0)
-        kp_reply_error(job->channel.fd, error, CSN_STAGE_SETUP);
+        if (rc == 0)
+            return;
+    }
+    if (rc < 0)
+        kp_reply_error(job->channel.fd, -rc, CSN_STAGE_SETUP);
     kp_list_drop(&k->resting, &job->link);
     kp_watch_close(k, &job->channel);
     kp_bury(k, &job->link);

@@ -129,7 +129,7 @@ static int receive_keeper(void)
         return rc;
     if (rc <= 0)
         return -ENOENT;
-    int fd = m.type == CSN_MSG_KEEPER && m.nfds == 1 ? csn_msg_take_fd(&m, 0) : -ENOENT;
+    int fd = csn_proto_decode(&m, CSN_MSG_KEEPER, NULL) == 0 ? csn_msg_take_fd(&m, 0) : -ENOENT;
     csn_msg_release(&m);
     return fd;
 }

@@ -39,7 +39,7 @@ typedef struct run {
     uint64_t number; /* of the spawn */
     uint32_t how;    /* of the KILL we sent, or CSN_END_EXITED */
     bool checked;    /* that the keeper lives, after that took long */
-    csn_exit_body exit;
+    csn_exit_msg exit;
 } run;
 
 /* ---- what commands share
@@ -110,7 +110,7 @@ void csn_runtime_end_limit(csn_exec_end *end, uint32_t how, const char *what, ui
                  csn_size_text(peak, was));
 }
 
-void csn_runtime_end_fill(const csn_runtime *l, const csn_exit_body *b, const char *argv0,
+void csn_runtime_end_fill(const csn_runtime *l, const csn_exit_msg *b, const char *argv0,
                           csn_exec_end *ret)
 {
     ret->exit_code = -1;
@@ -246,45 +246,47 @@ void csn_runtime_channel_drop(csn_runtime *l)
 }
 
 /* False: there was none, or nobody listens on it any more; nothing was started. */
-static bool send_again(run *r, const csn_packer *o, const int *fds, size_t n)
+static bool send_again(run *r, const csn_spawn_msg *b, const int *fds, size_t n)
 {
-    csn_autofd int fd = o->error == 0 ? channel_take(r->l) : -1;
+    csn_autofd int fd = channel_take(r->l);
+    uint8_t buf[8192];
+    csn_packer o;
 
-    if (fd < 0 || csn_msg_send(fd, CSN_MSG_SPAWN, o->data, o->len, fds, n, 1) < 0)
+    if (fd < 0)
         return false;
-    r->channel = csn_steal_fd(&fd);
-    return true;
+    csn_packer_init(&o, buf, sizeof(buf));
+    csn_proto_encode(&o, CSN_MSG_SPAWN, b, n);
+    bool sent = o.error == 0 && csn_msg_send(fd, CSN_MSG_SPAWN, o.data, o.len, fds, n, 1) == 0;
+    csn_packer_release(&o);
+    if (sent)
+        r->channel = csn_steal_fd(&fd);
+    return sent;
 }
 
 /* No answer is awaited here: a start that fails is told as an end. */
 static csn_status send_spawn(run *r, csn_error **err)
 {
-    uint8_t buf[8192];
     csn_runtime_command_env set;
-    csn_packer o;
     int fds[5], own[3] = {-1, -1, -1};
     size_t n = 0;
 
     csn_status st = csn_runtime_command_env_make(r->l, r->req, &set, err);
     if (st < 0)
         return st;
-    csn_spawn_body b = {.memory_max = r->l->memory_each,
-                        .file_max = r->l->file_max,
-                        .argv = (const char **)(uintptr_t)r->req->argv,
-                        .env = set.env};
-    csn_packer_init(&o, buf, sizeof(buf));
+    csn_spawn_msg b = {.memory_max = r->l->memory_each,
+                       .file_max = r->l->file_max,
+                       .argv = (const char **)(uintptr_t)r->req->argv,
+                       .env = set.env};
     st = make_stdio(r, set.cwd_fd, &b.flags, fds, own, &n, err);
-    b.flags |= CSN_SPAWN_AGAIN;
+    b.flags |= CSN_SPAWN_KEEP_CHANNEL;
     if (st == CSN_OK) {
-        csn_put_spawn(&o, &b);
         r->number = ++r->l->spawns;
-        if (!send_again(r, &o, fds, n))
-            st = csn_link_ask(r->l, CSN_MSG_SPAWN, &o, fds, n, &r->channel, err);
+        if (!send_again(r, &b, fds, n))
+            st = csn_link_ask(r->l, CSN_MSG_SPAWN, &b, fds, n, &r->channel, err);
     }
     for (int i = 0; i < 3; i++)
         if (own[i] >= 0)
             close(own[i]);
-    csn_packer_release(&o);
     csn_runtime_command_env_release(&set);
     return st;
 }
@@ -295,15 +297,11 @@ static csn_status send_spawn(run *r, csn_error **err)
 /* Asks for the end of the tree; from now on only its end is waited for, and not for ever. */
 static csn_status ask_kill(run *r, uint32_t how, csn_error **err)
 {
-    uint8_t buf[64];
-    csn_packer o;
-
     r->how = how;
     r->pump.cancel_fds[0] = r->pump.cancel_fds[1] = -1;
     r->pump.deadline_ns = csn_deadline_in(CSN_GRACE_MS + CSN_KEEPER_ANSWER_MS);
-    csn_packer_init(&o, buf, sizeof(buf));
-    csn_put_ask(&o, &(csn_ask_body){.a = CSN_GRACE_MS});
-    int rc = csn_msg_send(r->channel, CSN_MSG_KILL, o.data, o.len, NULL, 0, 1);
+    int rc = csn_proto_send(r->channel, CSN_MSG_KILL, &(csn_kill_msg){.grace_ms = CSN_GRACE_MS},
+                            NULL, 0, 1);
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
         return csn_link_hostile(r->l, "it takes no requests", err);
     return CSN_OK;
@@ -313,7 +311,7 @@ static csn_status ask_kill(run *r, uint32_t how, csn_error **err)
 static csn_status take_message(run *r, bool *ret_ended, csn_error **err)
 {
     uint8_t buf[512];
-    csn_ask_body told;
+    csn_error_msg refused;
     csn_msg m;
     int rc = csn_msg_recv(r->channel, buf, sizeof(buf), &m);
 
@@ -325,10 +323,10 @@ static csn_status take_message(run *r, bool *ret_ended, csn_error **err)
     if (rc < 0)
         return csn_link_hostile(r->l, "it broke the protocol", err);
     csn_status st = CSN_OK;
-    if (m.type == CSN_MSG_EXIT && csn_get_exit(m.body, m.len, &r->exit) == 0)
+    if (csn_proto_decode(&m, CSN_MSG_EXIT, &r->exit) == 0)
         *ret_ended = true;
-    else if (m.type == CSN_MSG_ERROR && csn_get_ask(m.body, m.len, &told) == 0)
-        st = csn_fail_errno(err, (int)(told.a & 0xfff), "the keeper cannot start the command");
+    else if (csn_proto_decode(&m, CSN_MSG_ERROR, &refused) == 0)
+        st = csn_fail_errno(err, (int)refused.errnum, "the keeper cannot start the command");
     else
         st = csn_link_hostile(r->l, "it answered something else", err);
     csn_msg_release(&m);
@@ -349,7 +347,7 @@ static csn_status give_up(run *r, bool *ret_ended, csn_error **err)
         r->pump.deadline_ns = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
         return CSN_OK;
     }
-    r->exit = (csn_exit_body){.killed = 1, .status = SIGKILL};
+    r->exit = (csn_exit_msg){.killed = 1, .status = SIGKILL};
     *ret_ended = true;
     return CSN_OK;
 }
@@ -411,9 +409,7 @@ void csn_runtime_drain(csn_runtime *l, csn_pump *p)
             left[n++] = p->out[i].fd;
     if (n > 0) {
         csn_autofd int channel = -1;
-        csn_packer none;
-        csn_packer_init(&none, NULL, 0);
-        (void)csn_link_ask(l, CSN_MSG_DRAIN, &none, left, n, &channel, NULL);
+        (void)csn_link_ask(l, CSN_MSG_DRAIN, NULL, left, n, &channel, NULL);
     }
 }
 

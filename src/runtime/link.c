@@ -275,7 +275,7 @@ static csn_status send_orders(csn_runtime *l, csn_packer *o, csn_error **err)
 
     if (st < 0)
         return st;
-    int rc = csn_msg_send(l->keeper_fd, CSN_MSG_ORDERS, o->data, o->len, NULL, 0,
+    int rc = csn_msg_send(l->keeper_fd, CSN_MSG_SPEC, o->data, o->len, NULL, 0,
                           csn_deadline_in(CSN_KEEPER_ANSWER_MS));
     l->unordered = false;
     if (rc == -EPIPE)
@@ -331,41 +331,33 @@ static int peer_of(csn_runtime *l, int fd, pid_t *ret_pid)
 }
 
 /* It must say that it is who the kernel says it is, and speak our version. */
-static csn_status ask_hello(csn_runtime *l, csn_ask_body *ret, csn_error **err)
+static csn_status ask_hello(csn_runtime *l, csn_hello_reply_msg *ret, csn_error **err)
 {
-    uint8_t buf[256];
-    csn_ask_body ask = {0}, r;
-    csn_msg m;
     int e = 0;
+    csn_status st = csn_link_call(l, CSN_MSG_HELLO, NULL, CSN_MSG_HELLO_REPLY, ret, &e, err);
 
-    csn_status st = csn_link_call(l, CSN_MSG_HELLO, &ask, 0, CSN_MSG_HELLO_R, buf, sizeof(buf),
-                                  &m, &e, err);
     if (st < 0)
         return st;
-    bool good = e == 0 && csn_get_ask(m.body, m.len, &r) == 0 && r.a == CSN_KEEPER_VERSION &&
-                r.pid == (l->kind->rooted ? 1 : l->keeper_pid);
-    if (e == 0)
-        csn_msg_release(&m);
-    if (!good)
+    if (e != 0 || ret->version != CSN_KEEPER_VERSION ||
+        ret->pid != (l->kind->rooted ? 1 : l->keeper_pid))
         return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' is of another kind", l->id);
-    *ret = r;
     return CSN_OK;
 }
 
 static csn_status hello(csn_runtime *l, csn_error **err)
 {
-    csn_ask_body ignored;
+    csn_hello_reply_msg ignored;
 
     return ask_hello(l, &ignored, err);
 }
 
 csn_status csn_runtime_expiry(csn_runtime *l, int64_t *ret_ms, csn_error **err)
 {
-    csn_ask_body r;
+    csn_hello_reply_msg r;
     csn_status st = ask_hello(l, &r, err);
 
     if (st == CSN_OK)
-        *ret_ms = (int64_t)r.c;
+        *ret_ms = r.ends_ms;
     return st;
 }
 
@@ -521,15 +513,21 @@ csn_status csn_link_hostile(csn_runtime *l, const char *what, csn_error **err)
 }
 
 /* One request: a new pair of sockets, one end goes along and is the channel of the answers. */
-static csn_status send_request(csn_runtime *l, uint16_t type, const csn_packer *body,
+static csn_status send_request(csn_runtime *l, csn_msg_type type, const void *msg,
                                const int *fds, size_t nfds, int *ret_channel, csn_error **err)
 {
-    if (body->error != 0)
-        return body->error == E2BIG
-                   ? csn_fail(err, CSN_TOO_LARGE, "arguments and environment are too large")
-                   : csn_fail_errno(err, body->error, "request to the keeper");
-    int rc = csn_msg_ask(l->keeper_fd, type, body->data, body->len, fds, nfds,
+    uint8_t buf[8192];
+    csn_packer o;
+
+    csn_packer_init(&o, buf, sizeof(buf));
+    csn_proto_encode(&o, type, msg, nfds);
+    int rc = -o.error;
+    if (rc == 0)
+        rc = csn_msg_ask(l->keeper_fd, type, o.data, o.len, fds, nfds,
                          csn_deadline_in(CSN_KEEPER_ANSWER_MS), ret_channel);
+    csn_packer_release(&o);
+    if (rc == -E2BIG)
+        return csn_fail(err, CSN_TOO_LARGE, "arguments and environment are too large");
     if (rc == -EPIPE)
         return csn_link_lost(l, err);
     if (rc == -ETIMEDOUT)
@@ -541,7 +539,6 @@ static csn_status send_request(csn_runtime *l, uint16_t type, const csn_packer *
 void csn_runtime_keeper_end(csn_runtime *l)
 {
     csn_autofd int channel = -1;
-    csn_packer none;
 
     (void)csn_runtime_keeper_spawn_finish(l, NULL); /* only then it can be ended */
     pthread_mutex_lock(&l->keeper_lock);
@@ -560,8 +557,7 @@ void csn_runtime_keeper_end(csn_runtime *l)
             kill_keeper(l);
         return;
     }
-    csn_packer_init(&none, NULL, 0);
-    if (send_request(l, CSN_MSG_DESTROY, &none, NULL, 0, &channel, NULL) < 0)
+    if (send_request(l, CSN_MSG_DESTROY, NULL, NULL, 0, &channel, NULL) < 0)
         (void)shutdown(l->keeper_fd, SHUT_RDWR);
     /* The keeper gives up on what cannot be killed after CSN_KEEPER_END_MS, and so do we. */
     if (csn_spawn_wait(l->keeper_pidfd, (int)(CSN_KEEPER_END_MS + CSN_KEEPER_ANSWER_MS)) < 0)
@@ -571,12 +567,12 @@ void csn_runtime_keeper_end(csn_runtime *l)
 /* ---- requests
  * ------------------------------------------------------------------------------------ */
 
-csn_status csn_link_ask(csn_runtime *l, uint16_t type, const csn_packer *body, const int *fds,
+csn_status csn_link_ask(csn_runtime *l, csn_msg_type type, const void *msg, const int *fds,
                         size_t nfds, int *ret_channel, csn_error **err)
 {
     csn_status st = csn_runtime_keeper_start(l, err);
 
-    return st < 0 ? st : send_request(l, type, body, fds, nfds, ret_channel, err);
+    return st < 0 ? st : send_request(l, type, msg, fds, nfds, ret_channel, err);
 }
 
 csn_status csn_link_answer(csn_runtime *l, int channel, uint64_t deadline_ns, void *buf,
@@ -594,36 +590,44 @@ csn_status csn_link_answer(csn_runtime *l, int channel, uint64_t deadline_ns, vo
     return rc < 0 ? csn_fail_errno(err, -rc, "answer of the keeper") : CSN_OK;
 }
 
-csn_status csn_link_call(csn_runtime *l, uint16_t type, const csn_ask_body *ask,
-                         uint64_t wait_ms, uint16_t want, void *buf, size_t size, csn_msg *ret,
-                         int *ret_errno, csn_error **err)
+csn_status csn_link_call_long(csn_runtime *l, csn_msg_type type, const void *msg,
+                              uint64_t wait_ms, csn_msg_type want, void *reply, void *buf,
+                              size_t size, csn_msg *m, int *ret_errno, csn_error **err)
 {
     csn_autofd int channel = -1;
-    uint8_t bytes[64];
-    csn_ask_body told;
-    csn_packer o;
+    csn_error_msg refused;
 
-    csn_packer_init(&o, bytes, sizeof(bytes));
-    csn_put_ask(&o, ask);
-    csn_status st = csn_link_ask(l, type, &o, NULL, 0, &channel, err);
+    csn_status st = csn_link_ask(l, type, msg, NULL, 0, &channel, err);
     if (st < 0)
         return st;
     uint64_t most = UINT64_MAX / 4;
     uint64_t deadline =
         csn_deadline_in((wait_ms < most ? wait_ms : most) + CSN_KEEPER_ANSWER_MS);
-    st = csn_link_answer(l, channel, deadline, buf, size, ret, err);
+    st = csn_link_answer(l, channel, deadline, buf, size, m, err);
     if (st < 0)
         return st;
     *ret_errno = 0;
-    if (ret->type == want)
+    if (csn_proto_decode(m, want, reply) == 0)
         return CSN_OK;
-    bool refused = ret->type == CSN_MSG_ERROR && csn_get_ask(ret->body, ret->len, &told) == 0 &&
-                   told.a > 0 && told.a < 4096;
-    csn_msg_release(ret);
-    if (!refused)
+    bool error = csn_proto_decode(m, CSN_MSG_ERROR, &refused) == 0;
+    csn_msg_release(m);
+    if (!error)
         return csn_link_hostile(l, "it answered something else", err);
-    *ret_errno = (int)told.a;
+    *ret_errno = (int)refused.errnum;
     return CSN_OK;
+}
+
+csn_status csn_link_call(csn_runtime *l, csn_msg_type type, const void *msg, csn_msg_type want,
+                         void *reply, int *ret_errno, csn_error **err)
+{
+    uint8_t buf[256];
+    csn_msg m;
+
+    csn_status st =
+        csn_link_call_long(l, type, msg, 0, want, reply, buf, sizeof(buf), &m, ret_errno, err);
+    if (st == CSN_OK && *ret_errno == 0)
+        csn_msg_release(&m);
+    return st;
 }
 
 csn_status csn_link_check(csn_runtime *l, csn_error **err)
@@ -633,35 +637,23 @@ csn_status csn_link_check(csn_runtime *l, csn_error **err)
 
 csn_status csn_runtime_keeper_commit(csn_runtime *l, csn_error **err)
 {
-    uint8_t buf[256];
-    csn_msg m;
     int e = 0;
-    csn_status st = csn_link_call(l, CSN_MSG_SETTLE, &(csn_ask_body){0}, 0, CSN_MSG_DONE, buf,
-                                  sizeof(buf), &m, &e, err);
+    csn_status st = csn_link_call(l, CSN_MSG_COMMIT, NULL, CSN_MSG_DONE, NULL, &e, err);
 
-    if (st < 0)
-        return st;
-    if (e != 0)
-        return csn_fail_errno(err, e, "sandbox '%s'", l->id);
-    csn_msg_release(&m);
-    return CSN_OK;
+    return st == CSN_OK && e != 0 ? csn_fail_errno(err, e, "sandbox '%s'", l->id) : st;
 }
 
 csn_status csn_runtime_extend(void *state, uint64_t ms, csn_error **err)
 {
     csn_runtime *l = state;
-    csn_ask_body ask = {.a = ms};
-    uint8_t buf[256];
-    csn_msg m;
     int e = 0;
 
-    csn_status st =
-        csn_link_call(l, CSN_MSG_EXTEND, &ask, 0, CSN_MSG_DONE, buf, sizeof(buf), &m, &e, err);
+    csn_status st = csn_link_call(l, CSN_MSG_EXTEND, &(csn_extend_msg){.ms = ms}, CSN_MSG_DONE,
+                                  NULL, &e, err);
     if (st < 0)
         return st;
     if (e != 0)
         return csn_fail_errno(err, e, "extend by %llu ms", (unsigned long long)ms);
-    csn_msg_release(&m);
     l->extended = true;
     return CSN_OK;
 }

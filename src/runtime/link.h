@@ -1,7 +1,7 @@
 /* link.h: the library's side of the wire to a keeper; shared by exec.c, session.c, process.c.
  */
 #pragma once
-#include "keeper/proto.h"
+#include "keeper/protocol.h"
 #include "os/pump.h"
 #include "runtime/runtime.h"
 
@@ -13,21 +13,26 @@ csn_status csn_program_find(const char *name, char **ret, csn_error **err);
 /* Where the program of the keeper is; malloc'd. */
 csn_status csn_keeper_find(char **ret, csn_error **err);
 
-/* Sends a request (starting the keeper when there is none) and gives back the channel on which
- * its answers come. The descriptors stay the caller's. */
-csn_status csn_link_ask(csn_runtime *l, uint16_t type, const csn_packer *body, const int *fds,
+/* Sends a request, after starting the keeper if it does not run yet, and returns the channel of
+ * its replies. `msg` is the struct of the type (keeper/protocol.h) or NULL. The descriptors
+ * stay the caller's. */
+csn_status csn_link_ask(csn_runtime *l, csn_msg_type type, const void *msg, const int *fds,
                         size_t nfds, int *ret_channel, csn_error **err);
 /* The next message on a channel. ERROR messages are returned like any other. A keeper that is
  * silent until the deadline (0: CSN_KEEPER_ANSWER_MS from now) is killed. Release the message.
  */
 csn_status csn_link_answer(csn_runtime *l, int channel, uint64_t deadline_ns, void *buf,
                            size_t size, csn_msg *ret, csn_error **err);
-/* One small request and its one answer, which must be of type `want`. wait_ms: how long the
- * keeper was asked to put it off. errno of an ERROR answer: in *ret_errno, with CSN_OK and no
- * message. */
-csn_status csn_link_call(csn_runtime *l, uint16_t type, const csn_ask_body *ask,
-                         uint64_t wait_ms, uint16_t want, void *buf, size_t size, csn_msg *ret,
-                         int *ret_errno, csn_error **err);
+/* One request without descriptors and its one reply, which must be of type `want` and is
+ * decoded into *reply (NULL: it has no fields). An ERROR reply is CSN_OK with its errno in
+ * *ret_errno; otherwise that is 0. */
+csn_status csn_link_call(csn_runtime *l, csn_msg_type type, const void *msg, csn_msg_type want,
+                         void *reply, int *ret_errno, csn_error **err);
+/* The same for a reply that comes up to wait_ms later, carries descriptors, or borrows from the
+ * message: *m uses buf and is to be released if *ret_errno is 0. */
+csn_status csn_link_call_long(csn_runtime *l, csn_msg_type type, const void *msg,
+                              uint64_t wait_ms, csn_msg_type want, void *reply, void *buf,
+                              size_t size, csn_msg *m, int *ret_errno, csn_error **err);
 /* The keeper hung up. Says whether it ended as it should (CSN_GONE) or not (CSN_UNAVAILABLE),
  * and sweeps what it left if it was killed. */
 csn_status csn_link_lost(csn_runtime *l, csn_error **err);
@@ -59,7 +64,7 @@ void csn_runtime_command_env_release(csn_runtime_command_env *s);
 void csn_runtime_end_limit(csn_exec_end *end, uint32_t how, const char *what, uint64_t limit,
                            uint64_t peak);
 /* Fills how, exit_code, signal, message and usage from what the keeper said. */
-void csn_runtime_end_fill(const csn_runtime *l, const csn_exit_body *b, const char *argv0,
+void csn_runtime_end_fill(const csn_runtime *l, const csn_exit_msg *b, const char *argv0,
                           csn_exec_end *ret);
 /* After the end: moves what is left of the output, waits CSN_DRAIN_MS for others that hold the
  * pipes and then leaves these to the keeper. */

@@ -105,22 +105,20 @@ static csn_status send_start(csn_runtime *l, const csn_exec_req *req, uint64_t o
                              int *ret_channel, csn_error **err)
 {
     char text[CSN_COMMAND_TEXT_MAX + 1];
-    uint8_t buf[8192];
     csn_runtime_command_env set;
-    csn_packer o;
     csn_autofd int memfd = -1;
     int fds[2];
     size_t n = 1;
 
-    csn_spawn_body b = {.flags = start_flags(req),
-                        .rows = req->rows,
-                        .cols = req->cols,
-                        .memory_max = l->memory_each,
-                        .file_max = l->file_max,
-                        .ring_max = output_max ? output_max : CSN_OUTPUT_MAX_DEFAULT,
-                        .deadline_ns = req->deadline_ns,
-                        .command = text,
-                        .argv = (const char **)(uintptr_t)req->argv};
+    csn_spawn_msg b = {.flags = start_flags(req),
+                       .rows = req->rows,
+                       .cols = req->cols,
+                       .memory_max = l->memory_each,
+                       .file_max = l->file_max,
+                       .ring_max = output_max ? output_max : CSN_OUTPUT_MAX_DEFAULT,
+                       .deadline_ns = req->deadline_ns,
+                       .command = text,
+                       .argv = (const char **)(uintptr_t)req->argv};
     if (b.ring_max > CSN_OUTPUT_MAX_CEILING)
         b.ring_max = CSN_OUTPUT_MAX_CEILING;
     if (command_text(req, text, sizeof(text)) != 0)
@@ -139,11 +137,8 @@ static csn_status send_start(csn_runtime *l, const csn_exec_req *req, uint64_t o
         fds[n++] = memfd >= 0 ? memfd : req->input_fd;
         b.flags |= CSN_SPAWN_STDIN_FD;
     }
-    csn_packer_init(&o, buf, sizeof(buf));
-    csn_put_spawn(&o, &b);
     l->spawns++;
-    st = csn_link_ask(l, CSN_MSG_SPAWN, &o, fds, n, ret_channel, err);
-    csn_packer_release(&o);
+    st = csn_link_ask(l, CSN_MSG_SPAWN, &b, fds, n, ret_channel, err);
     csn_runtime_command_env_release(&set);
     return st;
 }
@@ -153,16 +148,15 @@ static csn_status read_started(csn_runtime *l, const csn_msg *m, const char *arg
                                int64_t *ret_pid, csn_error **err)
 {
     char text[256];
-    csn_exit_body exit;
-    csn_ask_body told;
+    csn_started_msg started;
+    csn_exit_msg exit;
+    csn_error_msg refused;
 
-    if (m->type == CSN_MSG_STARTED && csn_get_ask(m->body, m->len, &told) == 0 &&
-        told.pid > 0) {
-        *ret_pid = told.pid;
+    if (csn_proto_decode(m, CSN_MSG_STARTED, &started) == 0) {
+        *ret_pid = (int64_t)started.pid;
         return CSN_OK;
     }
-    if (m->type == CSN_MSG_EXIT && csn_get_exit(m->body, m->len, &exit) == 0 &&
-        exit.stage != CSN_STAGE_NONE) {
+    if (csn_proto_decode(m, CSN_MSG_EXIT, &exit) == 0 && exit.stage != CSN_STAGE_NONE) {
         int code =
             csn_runtime_spawn_text(exit.stage, (int)exit.errnum, argv0, text, sizeof(text));
         text[strcspn(text, "\n")] = '\0';
@@ -170,8 +164,8 @@ static csn_status read_started(csn_runtime *l, const csn_msg *m, const char *arg
                         code == 127 ? CSN_NOT_FOUND : csn_status_of_errno((int)exit.errnum),
                         "%s", text);
     }
-    if (m->type == CSN_MSG_ERROR && csn_get_ask(m->body, m->len, &told) == 0)
-        return csn_fail_errno(err, (int)(told.a & 0xfff), "start '%.200s'", argv0);
+    if (csn_proto_decode(m, CSN_MSG_ERROR, &refused) == 0)
+        return csn_fail_errno(err, (int)refused.errnum, "start '%.200s'", argv0);
     return csn_link_hostile(l, "it answered something else", err);
 }
 
@@ -230,7 +224,7 @@ static csn_status no_such(csn_error **err, int errnum, int64_t pid, const char *
 }
 
 /* Exit code and signal only of one that has ended: nothing is made up for a running one. */
-static int tell_process(csn_process_fn fn, void *ctx, const csn_proc_body *b)
+static int tell_process(csn_process_fn fn, void *ctx, const csn_process_msg *b)
 {
     int status = (int)b->status;
     csn_process_info info = {.pid = b->pid,
@@ -253,7 +247,7 @@ csn_status csn_runtime_processes(void *state, int64_t pid, uint64_t wait_ms, csn
                                  void *ctx, csn_error **err)
 {
     csn_runtime *l = state;
-    csn_ask_body ask = {.pid = pid, .a = wait_ms};
+    const csn_processes_msg ask = {.pid = pid, .wait_ms = wait_ms};
     csn_autofree uint8_t *buf = malloc(CSN_KEEPER_MSG_MAX);
     csn_unpacker in;
     csn_msg m;
@@ -266,43 +260,34 @@ csn_status csn_runtime_processes(void *state, int64_t pid, uint64_t wait_ms, csn
     pthread_mutex_unlock(&l->keeper_lock);
     if (none) /* nothing was ever started */
         return pid == 0 ? CSN_OK : no_such(err, ESRCH, pid, "ask for");
-    csn_status st = csn_link_call(l, CSN_MSG_PROCESSES, &ask, wait_ms, CSN_MSG_LIST, buf,
-                                  CSN_KEEPER_MSG_MAX, &m, &e, err);
+    csn_status st =
+        csn_link_call_long(l, CSN_MSG_PROCESSES, &ask, wait_ms, CSN_MSG_PROCESS_LIST, NULL, buf,
+                           CSN_KEEPER_MSG_MAX, &m, &e, err);
     if (st < 0)
         return st;
     if (e != 0)
         return no_such(err, e, pid, "ask for");
+    csn_process_msg p;
+    int rc;
     csn_unpacker_init(&in, m.body, m.len);
-    while (in.p < in.end) {
-        csn_proc_body b;
-        if (csn_get_proc(&in, &b) < 0) {
-            st = csn_link_hostile(l, "it broke the protocol", err);
+    while ((rc = csn_process_next(&in, &p)) == 1)
+        if (tell_process(fn, ctx, &p) != 0)
             break;
-        }
-        if (tell_process(fn, ctx, &b) != 0)
-            break;
-    }
     csn_msg_release(&m);
+    if (rc < 0)
+        st = csn_link_hostile(l, "it broke the protocol", err);
     return st;
 }
 
 /* One answer to LOGS: at most CSN_LOG_CHUNK_MAX bytes. */
-static csn_status ask_logs(csn_runtime *l, const csn_ask_body *ask, uint8_t *buf, csn_msg *m,
-                           csn_log_body *ret, csn_error **err)
+static csn_status ask_logs(csn_runtime *l, const csn_logs_msg *ask, uint8_t *buf, csn_msg *m,
+                           csn_log_msg *ret, csn_error **err)
 {
     int e = 0;
-    csn_status st = csn_link_call(l, CSN_MSG_LOGS, ask, ask->c, CSN_MSG_LOG, buf,
-                                  CSN_KEEPER_MSG_MAX, m, &e, err);
+    csn_status st = csn_link_call_long(l, CSN_MSG_LOGS, ask, ask->wait_ms, CSN_MSG_LOG, ret,
+                                       buf, CSN_KEEPER_MSG_MAX, m, &e, err);
 
-    if (st < 0)
-        return st;
-    if (e != 0)
-        return no_such(err, e, ask->pid, "logs of");
-    if (csn_get_log(m->body, m->len, ret) < 0) {
-        csn_msg_release(m);
-        return csn_link_hostile(l, "it broke the protocol", err);
-    }
-    return CSN_OK;
+    return st == CSN_OK && e != 0 ? no_such(err, e, ask->pid, "logs of") : st;
 }
 
 /* As much as there is now, in as many requests as that takes; only the first one waits. */
@@ -311,14 +296,15 @@ csn_status csn_runtime_logs(void *state, int64_t pid, int stream, uint64_t offse
                             csn_error **err)
 {
     csn_runtime *l = state;
-    csn_ask_body ask = {.pid = pid, .a = (uint64_t)stream, .b = offset, .c = wait_ms};
+    csn_logs_msg ask = {
+        .pid = pid, .stream = (uint32_t)stream, .offset = offset, .wait_ms = wait_ms};
     csn_autofree uint8_t *buf = malloc(CSN_KEEPER_MSG_MAX);
     csn_log_chunk chunk = {0};
 
     if (!buf)
         return csn_fail(err, CSN_NOMEM, "logs");
     for (bool first = true, more = true; more; first = false) {
-        csn_log_body log;
+        csn_log_msg log;
         csn_msg m;
         csn_status st = ask_logs(l, &ask, buf, &m, &log, err);
         if (st < 0)
@@ -329,18 +315,19 @@ csn_status csn_runtime_logs(void *state, int64_t pid, int stream, uint64_t offse
             chunk.total = log.total;
         }
         /* A gap in the middle ends this chunk: the next call tells how much is gone. */
-        more = log.len > 0 && (first || log.dropped == 0);
-        if (more && sink->write(sink->ctx, stream, log.data, log.len) != CSN_SINK_MORE) {
+        more = log.bytes.len > 0 && (first || log.dropped == 0);
+        if (more &&
+            sink->write(sink->ctx, stream, log.bytes.data, log.bytes.len) != CSN_SINK_MORE) {
             csn_msg_release(&m);
             break;
         }
         if (more)
-            chunk.len += log.len;
+            chunk.len += log.bytes.len;
         chunk.end = log.end;
         csn_msg_release(&m);
-        ask.b = chunk.offset + chunk.len;
-        ask.c = 0;
-        more = more && !chunk.end && ask.b < chunk.total;
+        ask.offset = chunk.offset + chunk.len;
+        ask.wait_ms = 0;
+        more = more && !chunk.end && ask.offset < chunk.total;
     }
     if (chunk.offset + chunk.len > chunk.total)
         chunk.total = chunk.offset + chunk.len;
@@ -348,35 +335,28 @@ csn_status csn_runtime_logs(void *state, int64_t pid, int stream, uint64_t offse
     return CSN_OK;
 }
 
-static csn_status ask_done(csn_runtime *l, uint16_t type, const csn_ask_body *ask,
+static csn_status ask_done(csn_runtime *l, csn_msg_type type, const void *msg, int64_t pid,
                            const char *what, csn_error **err)
 {
-    uint8_t buf[256];
-    csn_msg m;
     int e = 0;
-    csn_status st = csn_link_call(l, type, ask, 0, CSN_MSG_DONE, buf, sizeof(buf), &m, &e, err);
+    csn_status st = csn_link_call(l, type, msg, CSN_MSG_DONE, NULL, &e, err);
 
-    if (st < 0)
-        return st;
-    if (e != 0)
-        return no_such(err, e, ask->pid, what);
-    csn_msg_release(&m);
-    return CSN_OK;
+    return st == CSN_OK && e != 0 ? no_such(err, e, pid, what) : st;
 }
 
 csn_status csn_runtime_signal(void *state, int64_t pid, int signo, csn_error **err)
 {
-    csn_ask_body ask = {.pid = pid, .a = (uint64_t)signo};
+    const csn_signal_msg msg = {.pid = pid, .signo = (uint32_t)signo};
 
-    return ask_done(state, CSN_MSG_SIGNAL, &ask, "signal", err);
+    return ask_done(state, CSN_MSG_SIGNAL, &msg, pid, "signal", err);
 }
 
 csn_status csn_runtime_resize(void *state, int64_t pid, uint16_t rows, uint16_t cols,
                               csn_error **err)
 {
-    csn_ask_body ask = {.pid = pid, .a = rows, .b = cols};
+    const csn_resize_msg msg = {.pid = pid, .rows = rows, .cols = cols};
 
-    return ask_done(state, CSN_MSG_RESIZE, &ask, "resize", err);
+    return ask_done(state, CSN_MSG_RESIZE, &msg, pid, "resize", err);
 }
 
 /* Writes all of it, or says why not. The descriptor does not block. */
@@ -409,16 +389,16 @@ csn_status csn_runtime_feed(void *state, int64_t pid, const void *data, size_t l
                             uint64_t timeout_ms, csn_error **err)
 {
     csn_runtime *l = state;
-    csn_ask_body ask = {.pid = pid, .a = data == NULL};
+    const csn_feed_msg ask = {.pid = pid, .close = data == NULL};
     uint64_t deadline = csn_deadline_in(timeout_ms);
     uint8_t buf[256];
     csn_msg m;
     int e = 0;
 
     if (!data)
-        return ask_done(l, CSN_MSG_FEED, &ask, "close stdin of", err);
-    csn_status st =
-        csn_link_call(l, CSN_MSG_FEED, &ask, 0, CSN_MSG_FEED_R, buf, sizeof(buf), &m, &e, err);
+        return ask_done(l, CSN_MSG_FEED, &ask, pid, "close stdin of", err);
+    csn_status st = csn_link_call_long(l, CSN_MSG_FEED, &ask, 0, CSN_MSG_FEED_REPLY, NULL, buf,
+                                       sizeof(buf), &m, &e, err);
     if (st < 0)
         return st;
     if (e != 0)
@@ -436,9 +416,6 @@ csn_status csn_runtime_feed(void *state, int64_t pid, const void *data, size_t l
 /* In the network of the commands: that may be another one than ours. */
 static csn_status port_open(csn_runtime *l, uint16_t port, bool *ret, csn_error **err)
 {
-    csn_ask_body ask = {.a = port};
-    uint8_t buf[256];
-    csn_msg m;
     int e = 0;
 
     if (l->kind->judged)
@@ -447,12 +424,10 @@ static csn_status port_open(csn_runtime *l, uint16_t port, bool *ret, csn_error 
         *ret = csn_port_probe(port) == 0;
         return CSN_OK;
     }
-    csn_status st =
-        csn_link_call(l, CSN_MSG_PORT, &ask, 0, CSN_MSG_DONE, buf, sizeof(buf), &m, &e, err);
+    csn_status st = csn_link_call(l, CSN_MSG_PORT, &(csn_port_msg){.port = port}, CSN_MSG_DONE,
+                                  NULL, &e, err);
     if (st < 0)
         return st;
-    if (e == 0)
-        csn_msg_release(&m);
     *ret = e == 0;
     return CSN_OK;
 }

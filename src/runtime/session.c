@@ -160,32 +160,26 @@ static csn_status await_turn(turn *t, int *ret_stopped, csn_error **err)
 static csn_status ask_session(turn *t, const csn_runtime_command_env *set, uint32_t flags,
                               csn_error **err)
 {
-    uint8_t buf[8192];
-    csn_packer o;
-    csn_spawn_body b = {.flags = flags | CSN_SPAWN_CWD_FD,
-                        .memory_max = t->l->memory_each,
-                        .file_max = t->l->file_max,
-                        .deadline_ns = t->req->deadline_ns,
-                        .command = t->req->session,
-                        .env = set->env};
+    const csn_session_msg b = {.flags = flags | CSN_SPAWN_CWD_FD,
+                               .memory_max = t->l->memory_each,
+                               .file_max = t->l->file_max,
+                               .deadline_ns = t->req->deadline_ns,
+                               .name = t->req->session,
+                               .env = set->env};
 
-    csn_packer_init(&o, buf, sizeof(buf));
-    csn_put_spawn(&o, &b);
     t->l->spawns++;
-    csn_status st = csn_link_ask(t->l, CSN_MSG_SESSION, &o, &set->cwd_fd, 1, &t->channel, err);
-    csn_packer_release(&o);
-    return st;
+    return csn_link_ask(t->l, CSN_MSG_SESSION, &b, &set->cwd_fd, 1, &t->channel, err);
 }
 
 /* The pipes of the session: script, status, output. They are ours until we let go of it. */
 static csn_status take_pipes(turn *t, csn_msg *m, csn_error **err)
 {
     bool merge = (t->req->flags & CSN_EXEC_MERGE) != 0;
-    csn_ask_body told;
+    csn_session_reply_msg reply;
 
-    if (m->nfds != (merge ? 3u : 4u) || csn_get_ask(m->body, m->len, &told) < 0)
+    if (csn_proto_decode(m, CSN_MSG_SESSION_REPLY, &reply) < 0 || m->nfds != (merge ? 3u : 4u))
         return csn_link_hostile(t->l, "it broke the protocol", err);
-    t->fresh = told.a != 0;
+    t->fresh = reply.fresh != 0;
     t->pump.feed_fd = csn_msg_take_fd(m, 0);
     t->pump.control_fd = csn_msg_take_fd(m, 1);
     t->pump.out[0] = (csn_pump_out){.fd = csn_msg_take_fd(m, 2), .stream = CSN_STDOUT};
@@ -197,20 +191,20 @@ static csn_status take_pipes(turn *t, csn_msg *m, csn_error **err)
 /* An ERROR instead of a session. CSN_OK: ask again. */
 static csn_status refused(turn *t, const csn_msg *m, int *ret_stopped, csn_error **err)
 {
-    csn_ask_body told;
+    csn_error_msg e;
 
-    if (m->type != CSN_MSG_ERROR || csn_get_ask(m->body, m->len, &told) < 0)
+    if (csn_proto_decode(m, CSN_MSG_ERROR, &e) < 0)
         return csn_link_hostile(t->l, "it answered something else", err);
-    if (told.a == ERESTART)
+    if (e.errnum == ERESTART)
         return CSN_OK;
-    if (told.a == ETIMEDOUT) {
+    if (e.errnum == ETIMEDOUT) {
         *ret_stopped = 1;
         return CSN_OK;
     }
-    if (told.a == EINVAL && told.b == CSN_STAGE_NONE)
+    if (e.errnum == EINVAL && e.stage == CSN_STAGE_NONE)
         return csn_fail(err, CSN_INVALID, "session '%s' was started %s merged output",
                         t->req->session, t->req->flags & CSN_EXEC_MERGE ? "without" : "with");
-    return csn_fail_errno(err, (int)(told.a & 0xfff), "start session '%s'", t->req->session);
+    return csn_fail_errno(err, (int)e.errnum, "start session '%s'", t->req->session);
 }
 
 /* Asks until it is ours: the shell we waited for may have ended meanwhile, or a restart came in
@@ -233,7 +227,7 @@ static csn_status take_session(turn *t, const csn_runtime_command_env *set, int 
         st = csn_link_answer(t->l, t->channel, 0, buf, sizeof(buf), &m, err);
         if (st < 0)
             return st;
-        bool ours = m.type == CSN_MSG_SESSION_R;
+        bool ours = m.type == CSN_MSG_SESSION_REPLY;
         st = ours ? take_pipes(t, &m, err) : refused(t, &m, ret_stopped, err);
         csn_msg_release(&m);
         if (ours || st < 0 || *ret_stopped != 0)
@@ -248,18 +242,14 @@ static csn_status take_session(turn *t, const csn_runtime_command_env *set, int 
 /* The status of what is being killed is no status: the pipe for it is closed. */
 static csn_status kill_session(turn *t, uint32_t how, csn_error **err)
 {
-    uint8_t buf[64];
-    csn_packer o;
-
     t->how = how;
     t->killed = true;
     t->pump.cancel_fds[0] = t->pump.cancel_fds[1] = -1;
     if (t->pump.control_fd >= 0)
         close(csn_steal_fd(&t->pump.control_fd));
     t->pump.deadline_ns = csn_deadline_in(CSN_GRACE_MS + CSN_KEEPER_ANSWER_MS);
-    csn_packer_init(&o, buf, sizeof(buf));
-    csn_put_ask(&o, &(csn_ask_body){.a = CSN_GRACE_MS});
-    int rc = csn_msg_send(t->channel, CSN_MSG_KILL, o.data, o.len, NULL, 0, 1);
+    int rc = csn_proto_send(t->channel, CSN_MSG_KILL, &(csn_kill_msg){.grace_ms = CSN_GRACE_MS},
+                            NULL, 0, 1);
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
         return csn_link_hostile(t->l, "it takes no requests", err);
     return CSN_OK;
@@ -296,7 +286,7 @@ static bool read_status(turn *t, int *ret_code)
 static csn_status shell_ended(turn *t, bool *ret_ended, csn_exec_end *end, csn_error **err)
 {
     uint8_t buf[512];
-    csn_exit_body b;
+    csn_exit_msg b;
     csn_msg m;
     int rc = csn_msg_recv(t->channel, buf, sizeof(buf), &m);
 
@@ -304,7 +294,7 @@ static csn_status shell_ended(turn *t, bool *ret_ended, csn_exec_end *end, csn_e
         return CSN_OK;
     if (rc == 0)
         return csn_link_lost(t->l, err);
-    bool good = rc == 1 && m.type == CSN_MSG_EXIT && csn_get_exit(m.body, m.len, &b) == 0;
+    bool good = rc == 1 && csn_proto_decode(&m, CSN_MSG_EXIT, &b) == 0;
     if (rc == 1)
         csn_msg_release(&m);
     if (!good)
@@ -322,7 +312,7 @@ static csn_status shell_ended(turn *t, bool *ret_ended, csn_exec_end *end, csn_e
 static csn_status finish_command(turn *t, int code, csn_exec_end *end, csn_error **err)
 {
     csn_pump_drain_now(&t->pump);
-    int rc = csn_msg_send(t->channel, CSN_MSG_RELEASE, NULL, 0, NULL, 0, 1);
+    int rc = csn_proto_send(t->channel, CSN_MSG_RELEASE, NULL, NULL, 0, 1);
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
         return csn_link_hostile(t->l, "it takes no requests", err);
     end->exit_code = code;
@@ -423,6 +413,10 @@ csn_status csn_runtime_session_exec(csn_runtime *l, const csn_exec_req *req,
         return csn_fail(err, CSN_INVALID, "a session runs shell strings only");
     if (req->input || req->input_fd >= 0)
         return csn_fail(err, CSN_UNSUPPORTED, "commands of a session have no stdin");
+    size_t name_len = strlen(req->session);
+    if (name_len == 0 || name_len > CSN_NAME_BYTES_MAX)
+        return csn_fail(err, CSN_INVALID, "the name of a session has 1 to %u bytes, not %zu",
+                        CSN_NAME_BYTES_MAX, name_len);
     csn_autofree turn *t = calloc(1, sizeof(*t));
     if (!t)
         return csn_fail(err, CSN_NOMEM, "session '%s'", req->session);

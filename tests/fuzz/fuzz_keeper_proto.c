@@ -1,13 +1,13 @@
-/* fuzz_keeper_proto.c: what either side of the keeper's wire can be sent.
+/* fuzz_keeper_proto.c: the messages between library and keeper.
  *
- * The first byte picks the decoder, the rest is the body (or, for the packet check, the whole
- * packet). What is accepted is encoded again and must be accepted again, with the same bytes:
- * a decoder that takes something the encoder cannot say is a second meaning. */
+ * The first byte is the type of a message, the second the number of its descriptors, the rest
+ * its body. Type 0 checks the rest as a whole packet. A body that is accepted must be accepted
+ * by the encoder as well and give the same bytes: no message has two encodings. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "keeper/proto.h"
+#include "keeper/protocol.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,84 +23,64 @@ static void same(csn_packer *o, const uint8_t *data, size_t size)
     csn_packer_release(o);
 }
 
-static void spawn(const uint8_t *data, size_t size)
+static void check_spawn(const csn_spawn_msg *s, size_t nfds, size_t size)
 {
-    csn_spawn_body b;
-    csn_packer o;
-
-    if (csn_get_spawn(data, size, &b) < 0)
-        return;
-    for (size_t i = 0; b.argv[i]; i++)
-        must(strlen(b.argv[i]) < size);
-    must(csn_spawn_fd_count(b.flags) <= 4);
-    csn_packer_init(&o, NULL, 0);
-    csn_put_spawn(&o, &b);
-    same(&o, data, size);
-    csn_spawn_body_release(&b);
+    for (size_t i = 0; s->argv[i]; i++)
+        must(strlen(s->argv[i]) < size);
+    must(s->argv[0] && !s->argv[-1] && csn_spawn_fd_count(s->flags) == nfds);
 }
 
 static void list(const uint8_t *data, size_t size)
 {
+    csn_process_msg p;
     csn_unpacker in;
     csn_packer o;
-    csn_proc_body b;
+    int rc;
 
     csn_unpacker_init(&in, data, size);
     csn_packer_init(&o, NULL, 0);
-    while (in.p < in.end) {
-        if (csn_get_proc(&in, &b) < 0) {
-            csn_packer_release(&o);
-            return;
-        }
-        csn_put_proc(&o, &b);
-    }
-    same(&o, data, size);
+    while ((rc = csn_process_next(&in, &p)) == 1)
+        csn_process_put(&o, &p);
+    if (rc == 0)
+        same(&o, data, size);
+    else
+        csn_packer_release(&o);
 }
 
-static void small(uint8_t which, const uint8_t *data, size_t size)
+static void message(csn_msg_type type, size_t nfds, const uint8_t *data, size_t size)
 {
+    csn_msg m = {.type = type, .body = data, .len = size, .nfds = nfds};
+    csn_spawn_msg any; /* the largest */
     csn_packer o;
-    csn_exit_body e;
-    csn_ask_body a;
-    csn_log_body l;
 
-    csn_packer_init(&o, NULL, 0);
-    if (which == 2 && csn_get_exit(data, size, &e) == 0)
-        csn_put_exit(&o, &e);
-    else if (which == 3 && csn_get_ask(data, size, &a) == 0)
-        csn_put_ask(&o, &a);
-    else if (which == 4 && csn_get_log(data, size, &l) == 0)
-        csn_put_log(&o, &l);
-    else
+    if (csn_proto_decode(&m, type, &any) < 0)
         return;
+    if (type == CSN_MSG_SPAWN)
+        check_spawn(&any, nfds, size);
+    csn_packer_init(&o, NULL, 0);
+    csn_proto_encode(&o, type, &any, nfds);
     same(&o, data, size);
+    csn_proto_release(type, &any);
+}
+
+static void packet(size_t nfds, const uint8_t *data, size_t size)
+{
+    csn_msg_head head;
+
+    if (csn_msg_check(data, size, nfds, &head) == 0)
+        must(head.flags != 0 ? nfds > 0 && size == sizeof(head)
+                             : head.length == size - sizeof(head));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    csn_msg_head head;
-
-    if (size == 0)
+    if (size < 2)
         return 0;
-    uint8_t which = data[0] % 6;
-    uint8_t nfds = data[0] / 6 % 9;
-    data++;
-    size--;
-    switch (which) {
-    case 0:
-        spawn(data, size);
-        break;
-    case 1:
-        list(data, size);
-        break;
-    case 5:
-        if (csn_msg_check(data, size, nfds, &head) == 0)
-            must(head.flags != 0 ? nfds > 0 && size == sizeof(head)
-                                 : head.length == size - sizeof(head));
-        break;
-    default:
-        small(which, data, size);
-        break;
-    }
+    if (data[0] == 0)
+        packet(data[1], data + 2, size - 2);
+    else if (data[0] == CSN_MSG_PROCESS_LIST)
+        list(data + 2, size - 2);
+    else if (data[0] != CSN_MSG_SPEC) /* fuzz_keeper_spec */
+        message(data[0], data[1], data + 2, size - 2);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* keeper_proto.c: the wire between library and keeper, without a keeper. */
+/* keeper_protocol.c: the messages between library and keeper, without a keeper. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "keeper/proto.h"
+#include "keeper/protocol.h"
 #include "keeper/spec.h"
 #include "os/gateway_net.h"
 
@@ -92,28 +92,37 @@ static void body_over_the_ceiling_is_refused(void **state)
     free(big);
 }
 
-static void put_sample_spawn(csn_packer *o)
+/* Encodes without a check of what is sent, so that the decoder's own check is tested. */
+static int decode_bytes(csn_msg_type type, const void *body, size_t len, size_t nfds, void *ret)
 {
-    const char *argv[] = {"prog", "", "a b", NULL}, *env[] = {"A=1", NULL};
+    csn_msg m = {.type = type, .body = body, .len = len, .nfds = nfds};
 
-    csn_put_spawn(o, &(csn_spawn_body){.flags = CSN_SPAWN_CWD_FD | CSN_SPAWN_STDOUT_FD,
-                                       .rows = 3,
-                                       .memory_max = 5,
-                                       .deadline_ns = 9,
-                                       .command = "text",
-                                       .argv = argv,
-                                       .env = env});
+    return csn_proto_decode(&m, type, ret);
+}
+
+static csn_spawn_msg sample_spawn(const char **argv, const char **env)
+{
+    return (csn_spawn_msg){.flags = CSN_SPAWN_CWD_FD | CSN_SPAWN_STDOUT_FD,
+                           .rows = 3,
+                           .memory_max = 5,
+                           .deadline_ns = 9,
+                           .command = "text",
+                           .argv = argv,
+                           .env = env};
 }
 
 static void spawn_comes_back_and_no_part_of_it_is_taken(void **state)
 {
+    const char *argv[] = {"prog", "", "a b", NULL}, *env[] = {"A=1", NULL};
+    const csn_spawn_msg s = sample_spawn(argv, env);
+    csn_spawn_msg b;
     csn_packer o;
-    csn_spawn_body b;
 
     (void)state;
     csn_packer_init(&o, NULL, 0);
-    put_sample_spawn(&o);
-    assert_int_equal(csn_get_spawn(o.data, o.len, &b), 0);
+    csn_proto_encode(&o, CSN_MSG_SPAWN, &s, 2);
+    assert_int_equal(o.error, 0);
+    assert_int_equal(decode_bytes(CSN_MSG_SPAWN, o.data, o.len, 2, &b), 0);
     assert_string_equal(b.argv[0], "prog");
     assert_string_equal(b.argv[1], "");
     assert_string_equal(b.argv[2], "a b");
@@ -124,16 +133,17 @@ static void spawn_comes_back_and_no_part_of_it_is_taken(void **state)
     assert_string_equal(b.command, "text");
     assert_int_equal(b.rows, 3);
     assert_int_equal(b.deadline_ns, 9);
-    assert_int_equal(csn_spawn_fd_count(b.flags), 2);
-    csn_spawn_body_release(&b);
+    csn_proto_release(CSN_MSG_SPAWN, &b);
     for (size_t n = 0; n < o.len; n++) {
         uint8_t *cut = malloc(n ? n : 1); /* exact, so that a sanitizer sees an overrun */
         memcpy(cut, o.data, n);
-        assert_true(csn_get_spawn(cut, n, &b) < 0);
+        assert_int_equal(decode_bytes(CSN_MSG_SPAWN, cut, n, 2, &b), -EPROTO);
         free(cut);
     }
+    assert_int_equal(decode_bytes(CSN_MSG_SPAWN, o.data, o.len, 1, &b), -EPROTO);
+    assert_int_equal(decode_bytes(CSN_MSG_SPAWN, o.data, o.len, 3, &b), -EPROTO);
     csn_put_u32(&o, 0); /* nor with something after it */
-    assert_true(csn_get_spawn(o.data, o.len, &b) < 0);
+    assert_int_equal(decode_bytes(CSN_MSG_SPAWN, o.data, o.len, 2, &b), -EPROTO);
     csn_packer_release(&o);
 }
 
@@ -141,20 +151,20 @@ static void spawn_comes_back_and_no_part_of_it_is_taken(void **state)
  */
 static void spawn_has_room_for_any_number_of_arguments(void **state)
 {
-    static const size_t counts[] = {0, 1, CSN_SPAWN_FEW - 5, CSN_SPAWN_FEW - 4, 1000};
+    static const size_t counts[] = {1, CSN_STRINGS_FEW - 6, CSN_STRINGS_FEW - 5, 1000};
     const char *argv[1001], *env[] = {"A=1", "B=2", NULL};
 
     (void)state;
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
         csn_packer o;
-        csn_spawn_body b;
+        csn_spawn_msg b;
         for (size_t i = 0; i < counts[c]; i++)
             argv[i] = i % 2 ? "odd" : "even";
         argv[counts[c]] = NULL;
         csn_packer_init(&o, NULL, 0);
-        csn_put_spawn(&o, &(csn_spawn_body){.argv = argv, .env = env});
-        assert_int_equal(csn_get_spawn(o.data, o.len, &b), 0);
-        assert_int_equal(b.heap == NULL, counts[c] + 2 + 3 <= CSN_SPAWN_FEW);
+        csn_proto_encode(&o, CSN_MSG_SPAWN, &(csn_spawn_msg){.argv = argv, .env = env}, 0);
+        assert_int_equal(decode_bytes(CSN_MSG_SPAWN, o.data, o.len, 0, &b), 0);
+        assert_int_equal(b.strings.heap == NULL, counts[c] + 2 + 4 <= CSN_STRINGS_FEW);
         for (size_t i = 0; i < counts[c]; i++)
             assert_string_equal(b.argv[i], argv[i]);
         assert_null(b.argv[counts[c]]);
@@ -162,55 +172,168 @@ static void spawn_has_room_for_any_number_of_arguments(void **state)
         assert_string_equal(b.env[0], "A=1");
         assert_string_equal(b.env[1], "B=2");
         assert_null(b.env[2]);
-        csn_spawn_body_release(&b);
+        csn_proto_release(CSN_MSG_SPAWN, &b);
         csn_packer_release(&o);
     }
 }
 
-static void unknown_spawn_flags_are_refused(void **state)
+/* Both sides refuse it: the encoder with EINVAL, the decoder when the bytes come all the same.
+ */
+static void assert_spawn_refused(csn_spawn_msg s, size_t nfds)
 {
+    const char *argv[] = {"prog", NULL};
+    csn_spawn_msg good = {.argv = argv}, b;
     csn_packer o;
-    csn_spawn_body b;
 
-    (void)state;
+    s.argv = argv;
     csn_packer_init(&o, NULL, 0);
-    csn_put_spawn(&o, &(csn_spawn_body){.flags = 1u << 20});
-    assert_int_equal(csn_get_spawn(o.data, o.len, &b), -EPROTO);
+    csn_proto_encode(&o, CSN_MSG_SPAWN, &s, nfds);
+    assert_int_equal(o.error, EINVAL);
+    csn_packer_release(&o);
+    csn_packer_init(&o, NULL, 0);
+    csn_proto_encode(&o, CSN_MSG_SPAWN, &good, 0);
+    memcpy(o.data, &s.flags, sizeof(s.flags)); /* the first three fields */
+    memcpy(o.data + 4, &s.rows, sizeof(s.rows));
+    memcpy(o.data + 36, &s.ring_max, sizeof(s.ring_max));
+    assert_int_equal(decode_bytes(CSN_MSG_SPAWN, o.data, o.len, nfds, &b), -EPROTO);
     csn_packer_release(&o);
 }
 
-static void small_bodies_come_back(void **state)
+static void spawn_flags_that_contradict_one_another_are_refused(void **state)
 {
+    const uint32_t bg = CSN_SPAWN_BACKGROUND;
+
+    (void)state;
+    assert_spawn_refused((csn_spawn_msg){.flags = 1u << 20}, 0);
+    assert_spawn_refused((csn_spawn_msg){.flags = CSN_SPAWN_RESTART}, 0);
+    assert_spawn_refused((csn_spawn_msg){.rows = 65536}, 0);
+    assert_spawn_refused((csn_spawn_msg){.flags = CSN_SPAWN_PTY}, 0);
+    assert_spawn_refused((csn_spawn_msg){.flags = CSN_SPAWN_TIED}, 0);
+    assert_spawn_refused((csn_spawn_msg){.flags = bg}, 0); /* no room for its output */
+    assert_spawn_refused((csn_spawn_msg){.flags = bg | CSN_SPAWN_KEEP_CHANNEL, .ring_max = 1},
+                         0);
+    assert_spawn_refused((csn_spawn_msg){.flags = bg | CSN_SPAWN_STDOUT_FD, .ring_max = 1}, 1);
+    assert_spawn_refused((csn_spawn_msg){.flags = bg | CSN_SPAWN_SOCKETS_FD, .ring_max = 1}, 1);
+    assert_spawn_refused(
+        (csn_spawn_msg){.flags = bg | CSN_SPAWN_PTY | CSN_SPAWN_STDIN_FD, .ring_max = 1}, 1);
+}
+
+/* Every step at which starting a command can fail reaches the library. */
+static void exit_of_every_stage_comes_back(void **state)
+{
+    (void)state;
+    for (uint32_t stage = 0; stage < CSN_STAGES; stage++) {
+        csn_exit_msg e = {.stage = stage,
+                          .errnum = stage ? EACCES : 0,
+                          .status = 256,
+                          .killed = CSN_KILLED_ASKED | CSN_KILLED_MEMORY,
+                          .cpu_ns = 4,
+                          .peak_memory = 5,
+                          .after = CSN_AFTER_ALONE | CSN_AFTER_CHANNEL},
+                     r;
+        csn_packer o;
+        csn_packer_init(&o, NULL, 0);
+        csn_proto_encode(&o, CSN_MSG_EXIT, &e, 0);
+        assert_int_equal(decode_bytes(CSN_MSG_EXIT, o.data, o.len, 0, &r), 0);
+        assert_int_equal(r.stage, stage);
+        assert_int_equal(r.status, 256);
+        assert_int_equal(r.killed, 3);
+        assert_int_equal(r.peak_memory, 5);
+        assert_int_equal(r.after, 3);
+        assert_int_equal(decode_bytes(CSN_MSG_EXIT, o.data, o.len - 1, 0, &r), -EPROTO);
+        assert_int_equal(decode_bytes(CSN_MSG_EXIT, o.data, o.len, 1, &r), -EPROTO);
+        o.data[o.len - 4] = 4; /* an unknown flag of `after` */
+        assert_int_equal(decode_bytes(CSN_MSG_EXIT, o.data, o.len, 0, &r), -EPROTO);
+        o.data[o.len - 4] = 0;
+        o.data[0] = CSN_STAGES;
+        assert_int_equal(decode_bytes(CSN_MSG_EXIT, o.data, o.len, 0, &r), -EPROTO);
+        csn_packer_release(&o);
+    }
+}
+
+static void log_holds_no_more_than_its_stream(void **state)
+{
+    csn_log_msg l = {.offset = 5, .total = 9, .end = 1, .bytes = {(const uint8_t *)"abcd", 4}},
+                r;
     csn_packer o;
-    csn_exit_body e = {.stage = CSN_STAGE_EXEC, .errnum = 2, .status = 256, .cpu_ns = 4}, e2;
-    csn_ask_body a = {.pid = -1, .a = 2, .b = 3, .c = 4}, a2;
-    csn_log_body l = {
-        .offset = 5, .total = 9, .end = 1, .len = 4, .data = (const uint8_t *)"abcd"};
-    csn_log_body l2;
 
     (void)state;
     csn_packer_init(&o, NULL, 0);
-    csn_put_exit(&o, &e);
-    assert_int_equal(csn_get_exit(o.data, o.len, &e2), 0);
-    assert_memory_equal(&e, &e2, sizeof(e));
-    assert_true(csn_get_exit(o.data, o.len - 1, &e2) < 0);
-    o.len = 0;
-    e.after = CSN_AFTER_ALL + 1;
-    csn_put_exit(&o, &e);
-    assert_int_equal(csn_get_exit(o.data, o.len, &e2), -EPROTO);
-    o.len = 0;
-    csn_put_ask(&o, &a);
-    assert_int_equal(csn_get_ask(o.data, o.len, &a2), 0);
-    assert_memory_equal(&a, &a2, sizeof(a));
-    o.len = 0;
-    csn_put_log(&o, &l);
-    assert_int_equal(csn_get_log(o.data, o.len, &l2), 0);
-    assert_memory_equal(l2.data, "abcd", 4);
-    o.len = 0;
-    l.total = 8; /* more bytes than the stream ever had */
-    csn_put_log(&o, &l);
-    assert_true(csn_get_log(o.data, o.len, &l2) < 0);
+    csn_proto_encode(&o, CSN_MSG_LOG, &l, 0);
+    assert_int_equal(decode_bytes(CSN_MSG_LOG, o.data, o.len, 0, &r), 0);
+    assert_int_equal(r.bytes.len, 4);
+    assert_memory_equal(r.bytes.data, "abcd", 4);
+    o.data[16] = 8; /* the total: more bytes than the stream ever had */
+    assert_int_equal(decode_bytes(CSN_MSG_LOG, o.data, o.len, 0, &r), -EPROTO);
     csn_packer_release(&o);
+}
+
+static void numbers_out_of_range_are_refused(void **state)
+{
+    static const struct {
+        csn_msg_type type;
+        size_t at; /* of a four-byte number */
+        uint32_t value;
+        union {
+            csn_logs_msg logs;
+            csn_signal_msg signal;
+            csn_feed_msg feed;
+            csn_port_msg port;
+            csn_error_msg error;
+            csn_failed_msg failed;
+        } good;
+    } rows[] = {
+        {CSN_MSG_LOGS, 8, 0, {.logs = {.stream = 1}}},
+        {CSN_MSG_LOGS, 8, 3, {.logs = {.stream = 1}}},
+        {CSN_MSG_SIGNAL, 8, 0, {.signal = {.signo = 9}}},
+        {CSN_MSG_SIGNAL, 8, 65, {.signal = {.signo = 9}}},
+        {CSN_MSG_FEED, 8, 2, {.feed = {.close = 1}}},
+        {CSN_MSG_PORT, 0, 0, {.port = {.port = 80}}},
+        {CSN_MSG_PORT, 0, 65536, {.port = {.port = 80}}},
+        {CSN_MSG_ERROR, 0, 0, {.error = {.errnum = 1}}},
+        {CSN_MSG_ERROR, 0, 4096, {.error = {.errnum = 1}}},
+        {CSN_MSG_ERROR, 4, CSN_STAGES, {.error = {.errnum = 1}}},
+        {CSN_MSG_FAILED, 4, CSN_CONFINE_STEPS, {.failed = {.errnum = 1}}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint8_t buf[CSN_SMALL_BODY];
+        csn_any_request any;
+        csn_packer o;
+        csn_packer_init(&o, buf, sizeof(buf));
+        csn_proto_encode(&o, rows[i].type, &rows[i].good, 0);
+        assert_int_equal(o.error, 0);
+        assert_int_equal(decode_bytes(rows[i].type, o.data, o.len, 0, &any), 0);
+        memcpy(o.data + rows[i].at, &rows[i].value, 4);
+        assert_int_equal(decode_bytes(rows[i].type, o.data, o.len, 0, &any), -EPROTO);
+    }
+}
+
+static void message_of_another_type_is_refused(void **state)
+{
+    csn_msg m = {.type = CSN_MSG_DONE};
+
+    (void)state;
+    assert_int_equal(csn_proto_decode(&m, CSN_MSG_DONE, NULL), 0);
+    assert_int_equal(csn_proto_decode(&m, CSN_MSG_RELEASE, NULL), -EPROTO);
+    m.type = 9999;
+    assert_int_equal(csn_proto_decode(&m, 9999, NULL), -EPROTO);
+    m = (csn_msg){.type = CSN_MSG_SPEC, .len = CSN_SPEC_MAX + 1};
+    assert_int_equal(csn_proto_decode(&m, CSN_MSG_SPEC, NULL), -EPROTO);
+}
+
+static void channel_is_taken_out_of_the_descriptors(void **state)
+{
+    csn_msg m = {.fds = {7, 8, 9}, .nfds = 3}, none = {0};
+
+    (void)state;
+    assert_int_equal(csn_proto_take_channel(&m), 7);
+    assert_int_equal(m.nfds, 2);
+    assert_int_equal(m.fds[0], 8);
+    assert_int_equal(m.fds[1], 9);
+    assert_int_equal(csn_proto_take_channel(&none), -1);
+    assert_int_equal(none.nfds, 0);
 }
 
 static void message_with_descriptors_crosses_a_socket(void **state)
@@ -541,32 +664,54 @@ static void tags_of_two_sandboxes_differ(void **state)
     assert_int_equal(a & CSN_TAG_SEQ_MASK, 0);
 }
 
-static void what_a_network_became_travels_in_one_number(void **state)
+static int ready_through_the_wire(const csn_ready_msg *in, csn_ready_msg *ret)
 {
-    const csn_net_body bodies[] = {
-        {.mode = CSN_GATEWAY_NET_NONE},
-        {.mode = CSN_GATEWAY_NET_TRANSPARENT, .sockets = CSN_GATEWAY_NET_ALL4},
-        {.mode = CSN_GATEWAY_NET_TRANSPARENT, .sockets = 0x3f},
-        {.mode = CSN_GATEWAY_NET_PROXY, .sockets = 0x40, .lacking = 93, .proxy_port = 65535},
+    csn_packer o;
+
+    csn_packer_init(&o, NULL, 0);
+    csn_put_u32(&o, in->steps);
+    csn_put_u32(&o, in->landlock_abi);
+    csn_put_u32(&o, in->nesting_errnum);
+    csn_put_u32(&o, in->net_mode);
+    csn_put_u32(&o, in->net_sockets);
+    csn_put_u32(&o, in->net_lacking);
+    csn_put_u32(&o, in->proxy_port);
+    int rc = decode_bytes(CSN_MSG_READY, o.data, o.len, 1, ret);
+    csn_packer_release(&o);
+    return rc;
+}
+
+static void network_in_ready_has_the_sockets_of_its_mode(void **state)
+{
+    const csn_ready_msg good[] = {
+        {.steps = CSN_CONFINE_ALL, .net_mode = CSN_GATEWAY_NET_NONE},
+        {.net_mode = CSN_GATEWAY_NET_TRANSPARENT, .net_sockets = CSN_GATEWAY_NET_ALL4},
+        {.net_mode = CSN_GATEWAY_NET_TRANSPARENT, .net_sockets = 0x3f},
+        {.net_mode = CSN_GATEWAY_NET_PROXY,
+         .net_sockets = 0x40,
+         .net_lacking = 93,
+         .proxy_port = 65535},
     };
-    /* a mode nobody can become, sockets that are missing, one too many, a proxy without port,
-     * and what nothing means */
-    const int64_t bad[] = {CSN_GATEWAY_NET_EITHER,
-                           CSN_GATEWAY_NET_TRANSPARENT | 0x14 << 4,
-                           CSN_GATEWAY_NET_NONE | 0x1 << 4,
-                           CSN_GATEWAY_NET_TRANSPARENT | 0xff << 4,
-                           CSN_GATEWAY_NET_PROXY | 0x40 << 4,
-                           1LL << 40,
-                           -1};
-    csn_net_body got;
+    /* a mode that is only an order, sockets that are missing, one without a network, an unknown
+     * one, a proxy without port, a port out of range, an unknown step */
+    const csn_ready_msg bad[] = {
+        {.net_mode = CSN_GATEWAY_NET_EITHER, .net_sockets = CSN_GATEWAY_NET_ALL4},
+        {.net_mode = CSN_GATEWAY_NET_TRANSPARENT, .net_sockets = 0x14},
+        {.net_mode = CSN_GATEWAY_NET_NONE, .net_sockets = 1},
+        {.net_mode = CSN_GATEWAY_NET_TRANSPARENT, .net_sockets = 0xff},
+        {.net_mode = CSN_GATEWAY_NET_PROXY, .net_sockets = 0x40},
+        {.net_mode = CSN_GATEWAY_NET_PROXY, .net_sockets = 0x40, .proxy_port = 65536},
+        {.steps = CSN_CONFINE_ALL + 1},
+    };
+    csn_ready_msg got;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
-        assert_int_equal(csn_net_unpack(csn_net_pack(&bodies[i]), &got), 0);
-        assert_memory_equal(&got, &bodies[i], sizeof(got));
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        assert_int_equal(ready_through_the_wire(&good[i], &got), 0);
+        assert_memory_equal(&got, &good[i], sizeof(got));
     }
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        assert_int_equal(csn_net_unpack(bad[i], &got), -EPROTO);
+        assert_int_equal(ready_through_the_wire(&bad[i], &got), -EPROTO);
 }
 
 int main(void)
@@ -577,8 +722,12 @@ int main(void)
         cmocka_unit_test(body_over_the_ceiling_is_refused),
         cmocka_unit_test(spawn_comes_back_and_no_part_of_it_is_taken),
         cmocka_unit_test(spawn_has_room_for_any_number_of_arguments),
-        cmocka_unit_test(unknown_spawn_flags_are_refused),
-        cmocka_unit_test(small_bodies_come_back),
+        cmocka_unit_test(spawn_flags_that_contradict_one_another_are_refused),
+        cmocka_unit_test(exit_of_every_stage_comes_back),
+        cmocka_unit_test(log_holds_no_more_than_its_stream),
+        cmocka_unit_test(numbers_out_of_range_are_refused),
+        cmocka_unit_test(message_of_another_type_is_refused),
+        cmocka_unit_test(channel_is_taken_out_of_the_descriptors),
         cmocka_unit_test(message_with_descriptors_crosses_a_socket),
         cmocka_unit_test(large_body_travels_in_a_memfd),
         cmocka_unit_test(malformed_messages_are_refused_and_their_descriptors_closed),
@@ -592,7 +741,7 @@ int main(void)
         cmocka_unit_test(only_who_has_walls_enters_groups),
         cmocka_unit_test(limits_of_walls_come_back),
         cmocka_unit_test(tags_of_two_sandboxes_differ),
-        cmocka_unit_test(what_a_network_became_travels_in_one_number),
+        cmocka_unit_test(network_in_ready_has_the_sockets_of_its_mode),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -185,7 +185,7 @@ static void message_of_another_kind_is_no_keeper(void **state)
 
     (void)state;
     begin(&s, NULL);
-    assert_int_equal(csn_msg_send(s.control, CSN_MSG_DOORS, NULL, 0, &s.keeper_fd, 1, 0), 0);
+    assert_int_equal(csn_msg_send(s.control, CSN_MSG_CGROUPS, NULL, 0, &s.keeper_fd, 1, 0), 0);
     swept(&s);
     end(s.owner);
     end(s.keeper);

@@ -635,6 +635,32 @@ static void a_channel_of_no_use_is_replaced(void **state)
     den_clean(&d);
 }
 
+/* /dev/null takes no listener: the command fails at its own step, and the keeper stays. */
+static void sockets_that_cannot_be_diverted_fail_the_command_alone(void **state)
+{
+    const char *argv[] = {"true", NULL};
+    csn_exec_req req = den_req(argv);
+    csn_error *err = NULL;
+    den d;
+    out o = {0};
+    csn_sink sink = {den_sink, &o};
+
+    (void)state;
+    den_make(&d);
+    den_sh(&d, "true", 0, &o);
+    pid_t keeper = den_keeper(&d);
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    req.size = sizeof(req);
+    assert_int_equal(csn_runtime_exec_network(d.state, &req, fd, &sink, &o.end, &err), CSN_OK);
+    assert_int_equal(o.end.how, CSN_END_SPAWN);
+    assert_int_equal(o.end.exit_code, 1);
+    den_sh(&d, "echo alive", 0, &o);
+    assert_string_equal(o.text[0], "alive\n");
+    assert_int_equal(den_keeper(&d), keeper);
+    close(fd);
+    den_clean(&d);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -666,6 +692,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(commands_follow_one_another_on_one_channel),
         cmocka_unit_test(a_killed_command_takes_its_channel_along),
         cmocka_unit_test(a_channel_of_no_use_is_replaced),
+        cmocka_unit_test(sockets_that_cannot_be_diverted_fail_the_command_alone),
     };
 
     if (argc > 1)

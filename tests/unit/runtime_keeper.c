@@ -163,7 +163,7 @@ static void keeper_waits_as_long_as_its_owner_lives(void **state)
     assert_true(waits_for_ever(pid));
     csn_packer_init(&o, buf, sizeof(buf));
     csn_spec_put(&o, &spec);
-    assert_int_equal(csn_msg_send(ours, CSN_MSG_ORDERS, o.data, o.len, NULL, 0, 0), 0);
+    assert_int_equal(csn_msg_send(ours, CSN_MSG_SPEC, o.data, o.len, NULL, 0, 0), 0);
     csn_packer_release(&o);
     for (int left = 1; left > 0;) /* it has taken them */
         assert_int_equal(ioctl(ours, SIOCOUTQ, &left), 0);
@@ -184,7 +184,7 @@ static void keeper_takes_nothing_else_for_its_orders(void **state)
         if (i == 0) /* another message */
             assert_int_equal(csn_msg_send(ours, CSN_MSG_HELLO, none, 8, NULL, 0, 0), 0);
         else if (i == 1) /* with something in it that is none */
-            assert_int_equal(csn_msg_send(ours, CSN_MSG_ORDERS, none, 8, NULL, 0, 0), 0);
+            assert_int_equal(csn_msg_send(ours, CSN_MSG_SPEC, none, 8, NULL, 0, 0), 0);
         else
             assert_int_equal(write(ours, "?", 1), 1);
         assert_int_equal(csn_spawn_wait(keeper, 30000), 0);
@@ -405,7 +405,7 @@ static void *lie(void *arg)
             (void)!send(chan, "garbage", 7, MSG_NOSIGNAL);
             break;
         case 1: /* an answer to another question */
-            (void)csn_msg_send(chan, CSN_MSG_FEED_R, NULL, 0, &chan, 1, 1);
+            (void)csn_msg_send(chan, CSN_MSG_FEED_REPLY, NULL, 0, &chan, 1, 1);
             break;
         case 2: /* the right answer, cut short */
             (void)csn_msg_send(chan, CSN_MSG_EXIT, "abc", 3, NULL, 0, 1);
@@ -414,7 +414,7 @@ static void *lie(void *arg)
             (void)csn_msg_send(chan, CSN_MSG_EXIT, NULL, 0, (int[]){0, 0, 0, 0}, 4, 1);
             break;
         default: /* a body far over what was asked, in a memfd */
-            (void)csn_msg_send(chan, CSN_MSG_LIST, packet, sizeof(packet), NULL, 0, 1);
+            (void)csn_msg_send(chan, CSN_MSG_PROCESS_LIST, packet, sizeof(packet), NULL, 0, 1);
             break;
         }
         close(chan);
@@ -477,25 +477,25 @@ static void keeper_that_lies_is_killed(void **state)
 static void *dawdle(void *arg)
 {
     const impostor *im = arg;
-    uint8_t packet[CSN_KEEPER_MSG_MAX], buf[64];
+    uint8_t packet[CSN_KEEPER_MSG_MAX];
     struct pollfd pf = {.fd = im->sock, .events = POLLIN};
-    csn_packer o;
     csn_msg m;
     int command = -1;
 
     while (poll(&pf, 1, DEN_SOON_MS) == 1 &&
            csn_msg_recv(im->sock, packet, sizeof(packet), &m) == 1) {
         int chan = csn_msg_take_fd(&m, 0);
-        csn_packer_init(&o, buf, sizeof(buf));
         if (m.type == CSN_MSG_SPAWN) {
             command = chan;
         } else {
-            csn_put_ask(&o, &(csn_ask_body){.pid = im->how, .a = CSN_KEEPER_VERSION});
-            (void)csn_msg_send(chan, CSN_MSG_HELLO_R, o.data, o.len, NULL, 0, 1);
+            (void)csn_proto_send(
+                chan, CSN_MSG_HELLO_REPLY,
+                &(csn_hello_reply_msg){.pid = im->how, .version = CSN_KEEPER_VERSION}, NULL, 0,
+                1);
             close(chan);
-            csn_packer_init(&o, buf, sizeof(buf));
-            csn_put_exit(&o, &(csn_exit_body){.status = SIGTERM, .killed = CSN_KILLED_ASKED});
-            (void)csn_msg_send(command, CSN_MSG_EXIT, o.data, o.len, NULL, 0, 1);
+            (void)csn_proto_send(command, CSN_MSG_EXIT,
+                                 &(csn_exit_msg){.status = SIGTERM, .killed = CSN_KILLED_ASKED},
+                                 NULL, 0, 1);
         }
         csn_msg_release(&m);
     }
@@ -601,10 +601,12 @@ static void keeper_answers_bad_bodies_with_an_error(void **state)
     den_sh(&d, "true", 0, &o);
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         uint8_t buf[512], junk[3] = {1, 2, 3};
-        csn_packer body = {.data = junk, .len = sizeof(junk), .cap = sizeof(junk)};
         csn_msg m;
         int chan = -1;
-        assert_int_equal(csn_link_ask(d.state, types[i], &body, NULL, 0, &chan, &err), CSN_OK);
+        assert_int_equal(csn_msg_ask(((csn_runtime *)d.state)->keeper_fd, types[i], junk,
+                                     sizeof(junk), NULL, 0, csn_deadline_in(DEN_SOON_MS),
+                                     &chan),
+                         0);
         assert_int_equal(csn_link_answer(d.state, chan, 0, buf, sizeof(buf), &m, &err), CSN_OK);
         assert_int_equal(m.type, CSN_MSG_ERROR);
         csn_msg_release(&m);

@@ -129,7 +129,7 @@ static void network_rules(const report *r, const char *program)
     static const char fix[] =
         "load nf_tables, nft_tproxy (or nft_nat) and nft_reject_inet (modprobe)";
     csn_autofree char *gateway = NULL;
-    csn_net_body became = {0};
+    csn_ready_msg became = {0};
 
     if (csn_program_find("caisson-gateway", &gateway, NULL) < 0) {
         tell(r, "network rules", "missing", "install caisson-gateway beside caisson-keeper",
@@ -140,10 +140,10 @@ static void network_rules(const report *r, const char *program)
     if (rc < 0)
         tell(r, "network rules", "missing", NULL, "no network with rules: %s",
              strerrordesc_np(-rc));
-    else if (became.mode == CSN_GATEWAY_NET_PROXY)
+    else if (became.net_mode == CSN_GATEWAY_NET_PROXY)
         tell(r, "network rules", "weaker", fix,
              "no nf_tables (%s): only for programs that heed the variables for proxies",
-             strerrordesc_np((int)became.lacking));
+             strerrordesc_np((int)became.net_lacking));
     else
         tell(r, "network rules", "ok", NULL, "for every program, by nf_tables");
 }

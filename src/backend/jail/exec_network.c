@@ -91,18 +91,16 @@ static int start(const program *p, int control, int *ret_pidfd)
 }
 
 /* READY: 0, what it became, and its descriptors in *m. FAILED: why. */
-static int await(int control, void *buf, size_t size, csn_msg *m, csn_net_body *ret)
+static int await(int control, void *buf, size_t size, csn_msg *m, csn_ready_msg *ret)
 {
-    csn_ask_body told;
+    csn_failed_msg failed;
     int rc = csn_msg_await(control, csn_deadline_in(CSN_KEEPER_ANSWER_MS), buf, size, m);
 
     if (rc != 1)
         return rc < 0 ? rc : -EPIPE;
-    rc = csn_get_ask(m->body, m->len, &told);
-    if (rc == 0 && m->type == CSN_MSG_FAILED)
-        rc = told.a > 0 && told.a < 4096 ? -(int)told.a : -EPROTO;
-    else if (rc == 0)
-        rc = m->type == CSN_MSG_READY ? csn_net_unpack(told.pid, ret) : -EPROTO;
+    rc = csn_proto_decode(m, CSN_MSG_READY, ret);
+    if (rc < 0 && csn_proto_decode(m, CSN_MSG_FAILED, &failed) == 0)
+        rc = -(int)failed.errnum;
     if (rc < 0)
         csn_msg_release(m);
     return rc;
@@ -120,7 +118,7 @@ static void let_go(int *control, int *pidfd)
 
 /* Starts it and waits until its network stands. On failure nothing is left. */
 static int launch(const program *p, int *ret_control, int *ret_pidfd, void *buf, size_t size,
-                  csn_msg *m, csn_net_body *ret)
+                  csn_msg *m, csn_ready_msg *ret)
 {
     int pair[2];
 
@@ -136,7 +134,7 @@ static int launch(const program *p, int *ret_control, int *ret_pidfd, void *buf,
     return rc;
 }
 
-int csn_jail_net_try(const char *path, csn_net_body *ret)
+int csn_jail_net_try(const char *path, csn_ready_msg *ret)
 {
     const program p = {.path = path,
                        .id = "doctor",
@@ -158,14 +156,14 @@ int csn_jail_net_try(const char *path, csn_net_body *ret)
 /* ---- for one command ---- */
 
 /* The gateway has the new network's sockets, which follow the root and the link in `m`. */
-static csn_status hand_over(const csn_gateway *g, csn_msg *m, const csn_net_body *told,
+static csn_status hand_over(const csn_gateway *g, csn_msg *m, const csn_ready_msg *told,
                             const char *const *rules, int *ret_lease, csn_error **err)
 {
     csn_gateway_setup_msg s = {
-        .flags = told->sockets,
+        .flags = told->net_sockets,
         .rules = {.mode = CSN_GATEWAY_LISTED, .allow = (const char **)(uintptr_t)rules}};
 
-    if (m->nfds != 2 + (size_t)__builtin_popcount(told->sockets))
+    if (m->nfds != 2 + (size_t)__builtin_popcount(told->net_sockets))
         return csn_fail(err, CSN_UNAVAILABLE, "the network of the command is not as ordered");
     return csn_gateway_exec_rules(g, &s, m->fds + 2, m->nfds - 2, ret_lease, err);
 }
@@ -175,7 +173,7 @@ csn_status csn_exec_network_begin(csn_runtime *k, const char *const *rules,
 {
     const csn_jail *j = k->own;
     uint8_t buf[256];
-    csn_net_body told;
+    csn_ready_msg told;
     csn_msg m;
 
     *ret = (csn_exec_network){.sockets = -1, .pidfd = -1, .lease = -1};
@@ -191,7 +189,7 @@ csn_status csn_exec_network_begin(csn_runtime *k, const char *const *rules,
         .flags = CSN_SPEC_SOCKETS,
         .walls = APART_WALLS,
         .user = j->host_uid - APART_STEP,
-        .order = {.mode = j->net->told.mode, .proxy_port = (uint16_t)j->net->told.proxy_port}};
+        .order = {.mode = j->ready.net_mode, .proxy_port = (uint16_t)j->ready.proxy_port}};
     int rc = launch(&p, &ret->sockets, &ret->pidfd, buf, sizeof(buf), &m, &told);
     if (rc < 0)
         return csn_fail(err, CSN_UNAVAILABLE, "a network for one command: %s",

@@ -57,8 +57,8 @@ typedef struct csn_jail {
     unsigned uid, gid;           /* who they are inside */
     csn_spawn_namespaces walls;
     char uid_map[48], gid_map[48];
-    bool pending;       /* the keeper has not told yet that its walls stand */
-    csn_ask_body ready; /* what the keeper told when its walls stood */
+    bool pending;        /* the keeper has not told yet that its walls stand */
+    csn_ready_msg ready; /* what the keeper reported when it was confined */
     csn_jail_limits limits;
     csn_jail_sweeper sweeper;
     csn_jail_net *net;     /* NULL: loopback and nothing else */

@@ -355,7 +355,7 @@ static const char *landlock_text(csn_arena *a, uint64_t abi)
 csn_status csn_landlock_only_layers(csn_runtime *k, csn_error **err)
 {
     csn_jail *j = k->own;
-    uint64_t abi = j->ready.b;
+    uint64_t abi = j->ready.landlock_abi;
     const char *rung = csn_arena_printf(
         j->arena, "%s: Landlock, seccomp and rlimits alone, as --allow-weaker permits",
         k->because);

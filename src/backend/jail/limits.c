@@ -248,8 +248,8 @@ csn_status csn_jail_limits_admit(csn_runtime *k, csn_error **err)
         return CSN_OK; /* it has ended, and they were removed after it; why is asked later */
     if (rc < 0)
         return csn_fail_errno(err, -rc, "control group of '%s'", k->id);
-    rc = csn_msg_send(k->keeper_fd, CSN_MSG_DOORS, NULL, 0, doors, l->group.count,
-                      csn_deadline_in(CSN_KEEPER_ANSWER_MS));
+    rc = csn_proto_send(k->keeper_fd, CSN_MSG_CGROUPS, NULL, doors, l->group.count,
+                        csn_deadline_in(CSN_KEEPER_ANSWER_MS));
     for (uint32_t i = 0; i < l->group.count; i++)
         close(doors[i]);
     if (rc < 0 && rc != -EPIPE) /* a keeper that is gone has told why */

@@ -183,32 +183,27 @@ void csn_jail_net_arm(const csn_jail *j, csn_confinement *w)
         w->net = j->net->order;
 }
 
-bool csn_jail_net_take(csn_jail *j, csn_msg *m, const csn_ask_body *told)
+bool csn_jail_net_take(csn_jail *j, csn_msg *m)
 {
     csn_jail_net *n = j->net;
-    csn_net_body b;
+    uint32_t mode = j->ready.net_mode;
 
-    if (csn_net_unpack(told->pid, &b) < 0)
-        return false;
     if (!n)
-        return b.mode == CSN_GATEWAY_NET_NONE && m->nfds == 1;
-    size_t want = 1 + (size_t)__builtin_popcount(b.sockets) + n->order.lent_count;
-    if (b.mode == CSN_GATEWAY_NET_NONE || m->nfds != 1 + want)
+        return mode == CSN_GATEWAY_NET_NONE && m->nfds == 1;
+    size_t want = 1 + (size_t)__builtin_popcount(j->ready.net_sockets) + n->order.lent_count;
+    if (mode == CSN_GATEWAY_NET_NONE || m->nfds != 1 + want)
         return false;
-    if (b.mode != n->order.mode && n->order.mode != CSN_GATEWAY_NET_EITHER)
+    if (mode != n->order.mode && n->order.mode != CSN_GATEWAY_NET_EITHER)
         return false;
     for (size_t i = 0; i < want; i++)
         n->fds[i] = csn_msg_take_fd(m, i + 1);
     n->fd_count = want;
-    n->told = b;
     return true;
 }
 
-const char *csn_jail_net_why(uint64_t where)
+const char *csn_jail_net_why(uint32_t step, uint32_t detail)
 {
-    uint64_t step = where >> 32, detail = where & UINT32_MAX;
-
-    if (where == 0)
+    if (step == 0 && detail == 0)
         return NULL;
     if (step == CSN_GATEWAY_NET_STEP_RULES)
         return csn_nft_step_name(detail);
@@ -264,7 +259,7 @@ static csn_status hand_over(csn_runtime *k, csn_gateway_setup_msg *s, csn_error 
                        (int)CSN_GATEWAY_FD_TCP6 == 1 << CSN_GATEWAY_NET_TCP6 &&
                        (int)CSN_GATEWAY_FD_PROXY == 1 << CSN_GATEWAY_NET_LISTENER,
                    "the keeper's sockets have the gateway's bits");
-    s->flags = n->told.sockets | CSN_GATEWAY_FD_LINK | CSN_GATEWAY_FD_KEEPER;
+    s->flags = j->ready.net_sockets | CSN_GATEWAY_FD_LINK | CSN_GATEWAY_FD_KEEPER;
     memcpy(fds, n->fds + 1, sockets * sizeof(*fds));
     count = sockets;
     fds[count++] = n->fds[0];
@@ -321,7 +316,7 @@ static csn_status describe(csn_jail *j, bool known, csn_error **err)
     csn_jail_net *n = j->net;
     const char *ports = known ? published_text(j) : "";
 
-    if (n->told.mode == CSN_GATEWAY_NET_TRANSPARENT)
+    if (j->ready.net_mode == CSN_GATEWAY_NET_TRANSPARENT)
         n->detail = csn_arena_printf(
             j->arena, "TCP to what the rules allow, through a gateway%s", ports ? ports : "");
     else
@@ -329,8 +324,8 @@ static csn_status describe(csn_jail *j, bool known, csn_error **err)
             j->arena,
             "this kernel lacks nf_tables (%s): programs that ask the proxy at 127.0.0.1:%u "
             "reach what the rules allow%s",
-            n->told.lacking ? strerrordesc_np((int)n->told.lacking) : "not asked",
-            n->told.proxy_port, ports ? ports : "");
+            j->ready.net_lacking ? strerrordesc_np((int)j->ready.net_lacking) : "not asked",
+            j->ready.proxy_port, ports ? ports : "");
     return n->detail ? CSN_OK : csn_fail(err, CSN_NOMEM, "network");
 }
 
@@ -343,9 +338,7 @@ csn_status csn_jail_net_ready(csn_runtime *k, csn_error **err)
     if (!j->net)
         return CSN_OK;
     if (k->connected) {
-        if (csn_net_unpack(j->ready.pid, &j->net->told) < 0)
-            return csn_fail(err, CSN_UNAVAILABLE, "the keeper broke the protocol");
-        if (j->net->told.mode == CSN_GATEWAY_NET_NONE) {
+        if (j->ready.net_mode == CSN_GATEWAY_NET_NONE) {
             csn_jail_net_release(j);
             return CSN_OK;
         }
@@ -371,12 +364,11 @@ const char *const *csn_jail_net_variables(const csn_runtime *k)
 {
     const csn_jail *j = k->own;
 
-    if (!j->net || j->net->told.mode != CSN_GATEWAY_NET_PROXY)
+    if (!j->net || j->ready.net_mode != CSN_GATEWAY_NET_PROXY)
         return NULL;
-    const char *http =
-        csn_arena_printf(j->arena, "http://127.0.0.1:%u", j->net->told.proxy_port);
+    const char *http = csn_arena_printf(j->arena, "http://127.0.0.1:%u", j->ready.proxy_port);
     const char *socks =
-        csn_arena_printf(j->arena, "socks5h://127.0.0.1:%u", j->net->told.proxy_port);
+        csn_arena_printf(j->arena, "socks5h://127.0.0.1:%u", j->ready.proxy_port);
     static const char none[] = "localhost,127.0.0.0/8,127.0.0.1,::1";
     const char *const list[] = {"http_proxy", http,  "https_proxy", http, "all_proxy",   socks,
                                 "no_proxy",   none,  "HTTP_PROXY",  http, "HTTPS_PROXY", http,
@@ -389,15 +381,15 @@ const char *const *csn_jail_net_variables(const csn_runtime *k)
     return copy;
 }
 
-static void describe_layer(const csn_jail_net *n, bool lives, csn_layer *layer)
+static void describe_layer(const csn_jail *j, bool lives, csn_layer *layer)
 {
     if (!lives) {
         layer->status = "off";
         layer->detail = "the gateway has ended: the sandbox has no network any more";
         return;
     }
-    layer->status = n->told.mode == CSN_GATEWAY_NET_PROXY ? "proxy" : "transparent";
-    layer->detail = n->detail;
+    layer->status = j->ready.net_mode == CSN_GATEWAY_NET_PROXY ? "proxy" : "transparent";
+    layer->detail = j->net->detail;
 }
 
 const csn_layer *csn_jail_net_layers(const csn_runtime *k)
@@ -413,7 +405,7 @@ const csn_layer *csn_jail_net_layers(const csn_runtime *k)
     for (size_t i = 0; !n->described[lives] && i < j->layer_count; i++) {
         list[i] = j->layers[i];
         if (strcmp(list[i].name, "net") == 0)
-            describe_layer(n, lives, &list[i]);
+            describe_layer(j, lives, &list[i]);
     }
     n->described[lives] = true;
     pthread_mutex_unlock(&n->lock);

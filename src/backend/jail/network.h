@@ -20,7 +20,6 @@ struct csn_jail;
 typedef struct csn_jail_net {
     csn_gateway gateway;
     csn_gateway_net_order order;
-    csn_net_body told;           /* what it became inside */
     int fds[CSN_KEEPER_FDS_MAX]; /* from READY until the gateway has them: link, sockets, lent
                                   */
     size_t fd_count;
@@ -38,7 +37,7 @@ void csn_jail_net_release(struct csn_jail *j);
 /* Orders for the keeper. */
 void csn_jail_net_arm(const struct csn_jail *j, csn_confinement *w);
 /* The sockets that READY brought. False: not what was ordered. */
-bool csn_jail_net_take(struct csn_jail *j, csn_msg *m, const csn_ask_body *told);
+bool csn_jail_net_take(struct csn_jail *j, csn_msg *m);
 /* The gateway: begun while the walls are built, set up when they stand; or found again. */
 csn_status csn_jail_net_start(csn_runtime *k, csn_error **err);
 csn_status csn_jail_net_ready(csn_runtime *k, csn_error **err);
@@ -48,8 +47,9 @@ void csn_jail_net_ended(csn_runtime *k);
 const char *const *csn_jail_net_variables(const csn_runtime *k);
 /* The sandbox's layers with what `net` is just now. They stay as they are. */
 const csn_layer *csn_jail_net_layers(const csn_runtime *k);
-/* The same for the case that the walls could not be built; NULL: nothing of ours failed. */
-const char *csn_jail_net_why(uint64_t where);
+/* The part of the network that a FAILED keeper could not build (net_step, net_detail); NULL:
+ * not known. */
+const char *csn_jail_net_why(uint32_t step, uint32_t detail);
 
 /* entries of the ops table */
 csn_status csn_jail_network_set(void *state, const csn_net_opts *rules, csn_error **err);
@@ -57,7 +57,7 @@ csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_f
                                    uint64_t *ret_lost, csn_error **err);
 
 /* exec_network.c. What a network with rules would become here. 0 or -errno. */
-int csn_jail_net_try(const char *path, csn_net_body *ret);
+int csn_jail_net_try(const char *path, csn_ready_msg *ret);
 
 /* A network for one command, which may reach no more than `rules` and the sandbox's. */
 typedef struct csn_exec_network {

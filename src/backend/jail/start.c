@@ -124,8 +124,8 @@ static csn_status send_given(csn_runtime *k, csn_error **err)
         st = make_given(k, j->given[i], userns, &fd, err);
         if (st < 0)
             break;
-        int rc = csn_msg_send(k->keeper_fd, CSN_MSG_MOUNTS, NULL, 0, &fd, 1,
-                              csn_deadline_in(CSN_KEEPER_ANSWER_MS));
+        int rc = csn_proto_send(k->keeper_fd, CSN_MSG_MOUNTS, NULL, &fd, 1,
+                                csn_deadline_in(CSN_KEEPER_ANSWER_MS));
         if (rc < 0 && rc != -EPIPE) /* a keeper that is gone has told why */
             st = csn_fail_errno(err, -rc, "mounts for the keeper");
     }
@@ -134,7 +134,7 @@ static csn_status send_given(csn_runtime *k, csn_error **err)
 
 /* ---- its answer ---- */
 
-static const char *wall_name(uint64_t wall)
+static const char *wall_name(uint32_t wall)
 {
     static const char *const names[CSN_CONFINE_STEPS] = {
         [CSN_CONFINE_NAMESPACES] = "namespaces", [CSN_CONFINE_NET] = "network namespace",
@@ -148,14 +148,14 @@ static const char *wall_name(uint64_t wall)
 
 /* A namespace was made and is worth nothing, as where a security module takes its capabilities:
  * that is as good as none. Anything else that fails is no reason for a weaker jail. */
-static bool namespaces_useless(const csn_jail *j, const csn_ask_body *told)
+static bool namespaces_useless(const csn_jail *j, const csn_failed_msg *f)
 {
-    if (told->a != EPERM && told->a != EACCES && told->a != ENOSPC)
+    if (f->errnum != EPERM && f->errnum != EACCES && f->errnum != ENOSPC)
         return false;
-    if (told->b == CSN_CONFINE_MOUNTS)
-        return told->c >= j->mount_count || j->mounts[told->c].kind == CSN_MOUNT_PROC;
-    return told->b == CSN_CONFINE_NAMESPACES || told->b == CSN_CONFINE_NET ||
-           told->b == CSN_CONFINE_USER;
+    if (f->step == CSN_CONFINE_MOUNTS)
+        return f->mount >= j->mount_count || j->mounts[f->mount].kind == CSN_MOUNT_PROC;
+    return f->step == CSN_CONFINE_NAMESPACES || f->step == CSN_CONFINE_NET ||
+           f->step == CSN_CONFINE_USER;
 }
 
 static csn_status advise_userns(csn_status st, csn_error **err)
@@ -167,20 +167,20 @@ static csn_status advise_userns(csn_status st, csn_error **err)
                             why.fix ? why.fix : "", why.fix ? "; " : "");
 }
 
-static csn_status wall_failed(csn_runtime *k, const csn_ask_body *told, csn_error **err)
+static csn_status wall_failed(csn_runtime *k, const csn_failed_msg *f, csn_error **err)
 {
     csn_jail *j = k->own;
-    const char *why = strerrordesc_np((int)told->a);
-    const char *to = told->b == CSN_CONFINE_MOUNTS && told->c < j->mount_count
-                         ? j->mounts[told->c].to
+    const char *why = strerrordesc_np((int)f->errnum);
+    const char *to = f->step == CSN_CONFINE_MOUNTS && f->mount < j->mount_count
+                         ? j->mounts[f->mount].to
                          : NULL;
-    if (told->b == CSN_CONFINE_NET)
-        to = csn_jail_net_why(told->c);
+    if (f->step == CSN_CONFINE_NET)
+        to = csn_jail_net_why(f->net_step, f->net_detail);
 
     csn_status st =
         csn_fail(err, CSN_UNAVAILABLE, "the jail's %s cannot be built: %s%s%s",
-                 wall_name(told->b), to ? to : "", to ? ": " : "", why ? why : "unknown error");
-    j->no_namespaces = namespaces_useless(j, told);
+                 wall_name(f->step), to ? to : "", to ? ": " : "", why ? why : "unknown error");
+    j->no_namespaces = namespaces_useless(j, f);
     if (j->no_namespaces)
         return advise_userns(st, err);
     return csn_error_advise(st, err, "caisson doctor tells what this host can do");
@@ -192,25 +192,21 @@ static csn_status await_ready(csn_runtime *k, csn_error **err)
     csn_jail *j = k->own;
     uint8_t buf[256];
     csn_msg m;
-    csn_ask_body told;
+    csn_failed_msg failed;
 
     csn_status st = csn_link_answer(k, k->keeper_fd, 0, buf, sizeof(buf), &m, err);
     if (st < 0)
         return st;
-    bool sane = csn_get_ask(m.body, m.len, &told) == 0 &&
-                ((m.type == CSN_MSG_READY && m.nfds >= 1) || m.type == CSN_MSG_FAILED);
-    bool ready = sane && m.type == CSN_MSG_READY;
+    bool ready = csn_proto_decode(&m, CSN_MSG_READY, &j->ready) == 0;
+    bool sane = ready || csn_proto_decode(&m, CSN_MSG_FAILED, &failed) == 0;
     if (ready) {
         k->root.fd = csn_msg_take_fd(&m, 0);
-        sane = csn_jail_net_take(j, &m, &told);
+        sane = csn_jail_net_take(j, &m);
     }
     csn_msg_release(&m);
     if (!sane)
         return csn_link_hostile(k, "it broke the protocol", err);
-    if (!ready)
-        return wall_failed(k, &told, err);
-    j->ready = told;
-    return CSN_OK;
+    return ready ? CSN_OK : wall_failed(k, &failed, err);
 }
 
 /* For a sandbox that was found again. */
@@ -221,17 +217,15 @@ static csn_status ask_root(csn_runtime *k, csn_error **err)
     csn_msg m;
     int e = 0;
 
-    csn_status st = csn_link_call(k, CSN_MSG_ROOT, &(csn_ask_body){0}, 0, CSN_MSG_ROOT_R, buf,
-                                  sizeof(buf), &m, &e, err);
+    csn_status st = csn_link_call_long(k, CSN_MSG_ROOT, NULL, 0, CSN_MSG_ROOT_REPLY, &j->ready,
+                                       buf, sizeof(buf), &m, &e, err);
     if (st < 0)
         return st;
     if (e != 0)
         return csn_fail_errno(err, e, "root of sandbox '%s'", k->id);
-    bool sane = m.nfds == 1 && csn_get_ask(m.body, m.len, &j->ready) == 0;
-    if (sane)
-        k->root.fd = csn_msg_take_fd(&m, 0);
+    k->root.fd = csn_msg_take_fd(&m, 0);
     csn_msg_release(&m);
-    return sane ? CSN_OK : csn_link_hostile(k, "it broke the protocol", err);
+    return CSN_OK;
 }
 
 /* Its walls stand: the rest of what the file calls and commands need. ask: when that fails the
@@ -240,7 +234,8 @@ static csn_status finish(csn_runtime *k, bool ask, csn_error **err)
 {
     csn_jail *j = k->own;
 
-    const csn_jail_told told = {.landlock_abi = j->ready.b, .nested_limited = j->ready.c == 0};
+    const csn_jail_told told = {.landlock_abi = j->ready.landlock_abi,
+                                .nested_limited = j->ready.nesting_errnum == 0};
 
     k->file_uid = j->host_uid;
     if (!k->kind->judged)

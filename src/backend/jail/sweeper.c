@@ -136,8 +136,8 @@ csn_status csn_jail_sweeper_tell(csn_runtime *k, csn_error **err)
 
     if (s->control < 0)
         return CSN_OK;
-    int rc = csn_msg_send(s->control, CSN_MSG_KEEPER, NULL, 0, &k->keeper_pidfd, 1,
-                          csn_deadline_in(CSN_KEEPER_ANSWER_MS));
+    int rc = csn_proto_send(s->control, CSN_MSG_KEEPER, NULL, &k->keeper_pidfd, 1,
+                            csn_deadline_in(CSN_KEEPER_ANSWER_MS));
     close(csn_steal_fd(&s->control));
     if (rc < 0)
         return csn_fail(err, CSN_UNAVAILABLE, "the sweeper has ended: %s",

@@ -38,19 +38,18 @@ typedef struct building {
     csn_landlock_rule rules[CSN_MOUNTS_MAX + 1];
     int given[CSN_SPEC_GIVEN_MAX];
     size_t given_count;
-    csn_confine_step at; /* the one being built */
-    size_t at_mount;     /* which entry, when it is the mounts */
-    int inner;           /* the wall that commands step behind, or -1 */
-    int landlock;        /* the rules of our own, or -1 */
-    csn_ask_body told;
-    bool ahead;       /* the first steps were done before the orders came */
-    bool grouped;     /* control groups are to be entered */
-    csn_helper aside; /* makes the network while we do the rest */
-    int net;          /* what it made */
-    csn_net_body net_told;
+    csn_confine_step at;             /* the one being built */
+    size_t at_mount;                 /* which entry, when it is the mounts */
+    int inner;                       /* the wall that commands step behind, or -1 */
+    int landlock;                    /* the rules of our own, or -1 */
+    csn_ready_msg ready;             /* what will be reported, */
+    csn_failed_msg failed;           /* one or the other */
+    bool ahead;                      /* the first steps were done before the orders came */
+    bool grouped;                    /* control groups are to be entered */
+    csn_helper aside;                /* makes the network while we do the rest */
+    int net;                         /* what it made */
     int net_fds[CSN_KEEPER_FDS_MAX]; /* what READY brings: the root, then the network's */
     size_t net_count;
-    uint64_t net_where; /* it failed */
     csn_rootfs_work mounting;
 } building;
 
@@ -66,7 +65,7 @@ csn_mount *kp_confine_mount_list(void)
 
 /* The descriptors of the next message, which is of this type and brings at most `max`. They
  * come on the connection we were born with, before any request. How many, or -errno. */
-static int receive_fds(uint16_t type, int *ret, size_t max)
+static int receive_fds(csn_msg_type type, int *ret, size_t max)
 {
     uint8_t buf[256];
     csn_msg m;
@@ -79,7 +78,7 @@ static int receive_fds(uint16_t type, int *ret, size_t max)
     } while (rc == -EAGAIN);
     if (rc <= 0)
         return rc < 0 ? rc : -EPIPE;
-    rc = m.type == type && m.nfds > 0 && m.nfds <= max ? (int)m.nfds : -EPROTO;
+    rc = csn_proto_decode(&m, type, NULL) == 0 && m.nfds <= max ? (int)m.nfds : -EPROTO;
     for (int i = 0; i < rc; i++)
         ret[i] = csn_msg_take_fd(&m, (size_t)i);
     csn_msg_release(&m);
@@ -106,7 +105,7 @@ static int receive_given(building *b)
 static int enter_groups(const building *b)
 {
     int doors[CSN_CGROUP_KINDS];
-    int n = receive_fds(CSN_MSG_DOORS, doors, CSN_CGROUP_KINDS), rc = n < 0 ? n : 0;
+    int n = receive_fds(CSN_MSG_CGROUPS, doors, CSN_CGROUP_KINDS), rc = n < 0 ? n : 0;
 
     for (int i = 0; i < n; i++) {
         if (rc == 0 && write(doors[i], "0", 1) != 1)
@@ -154,7 +153,7 @@ static int limit_nesting(void *arg)
 
     if (rc == 0 && b->w->given == 0) /* else it is a user that nobody else is */
         csn_userns_halve_inotify();
-    b->told.c = (uint64_t)(unsigned)-rc;
+    b->ready.nesting_errnum = (uint32_t)-rc;
     return rc == -ENOENT ? rc : 0; /* every /proc has it: this would be none yet */
 }
 
@@ -240,7 +239,7 @@ static int landlock_rules(building *b)
     }
     csn_landlock_spec spec = landlock_spec(b, 0);
     b->landlock = csn_landlock_prepare(&spec, &report);
-    b->told.b = (uint64_t)(unsigned)report.abi;
+    b->ready.landlock_abi = (uint32_t)report.abi;
     return b->landlock < 0 ? b->landlock : 0;
 }
 
@@ -293,7 +292,7 @@ static int build_net(kp_keeper *k, building *b)
     rc = csn_netns_enter(b->net);
     close(b->net);
     if (rc == 0)
-        rc = kp_net_build(k, &b->net_told, b->net_fds + 1, &b->net_count, &b->net_where);
+        rc = kp_net_build(k, &b->ready, b->net_fds + 1, &b->net_count, &b->failed);
     return rc;
 }
 
@@ -358,15 +357,10 @@ static int build(kp_keeper *k, building *b)
     return csn_rootfs_join(&b->mounting, &b->at_mount);
 }
 
-static void tell(uint16_t type, const csn_ask_body *body, const int *fds, size_t nfds)
+static void tell(csn_msg_type type, const void *msg, const int *fds, size_t nfds)
 {
-    uint8_t buf[64];
-    csn_packer o;
-
-    csn_packer_init(&o, buf, sizeof(buf));
-    csn_put_ask(&o, body);
-    (void)csn_msg_send(CSN_KEEPER_FD_CONTROL, type, o.data, o.len, fds, nfds,
-                       csn_deadline_in(CSN_KEEPER_ANSWER_MS));
+    (void)csn_proto_send(CSN_KEEPER_FD_CONTROL, type, msg, fds, nfds,
+                         csn_deadline_in(CSN_KEEPER_ANSWER_MS));
 }
 
 /* Before our memory is shared: a table of our own for those who wait for one another in it
@@ -433,17 +427,17 @@ int kp_confine(kp_keeper *k)
     if (rc == 0 && root < 0)
         rc = -errno;
     if (rc < 0) {
-        uint64_t where = b->at == CSN_CONFINE_NET ? b->net_where : b->at_mount;
-        tell(CSN_MSG_FAILED, &(csn_ask_body){.a = (uint64_t)-rc, .b = b->at, .c = where}, NULL,
-             0);
+        b->failed.errnum = (uint32_t)-rc;
+        b->failed.step = b->at;
+        b->failed.mount = (uint32_t)b->at_mount;
+        tell(CSN_MSG_FAILED, &b->failed, NULL, 0);
         return rc;
     }
-    b->told.a = b->w->on;
-    b->told.pid = csn_net_pack(&b->net_told);
-    k->ready = b->told;
+    b->ready.steps = b->w->on;
+    k->ready = b->ready;
     k->inner_wall = b->inner;
     b->net_fds[0] = root;
-    tell(CSN_MSG_READY, &b->told, b->net_fds, 1 + b->net_count);
+    tell(CSN_MSG_READY, &b->ready, b->net_fds, 1 + b->net_count);
     kp_net_told();
     k->spec.walls.mounts.count = 0;
     kp_give_back(&site, &site + 1);
