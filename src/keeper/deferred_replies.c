@@ -44,18 +44,18 @@ int kp_waiter_add(kp_keeper *k, kp_request *r, const kp_waiter *what)
     return KP_REPLIED;
 }
 
-void kp_waiter_forget(kp_keeper *k, kp_waiter *w)
+void kp_waiter_free(kp_keeper *k, kp_waiter *w)
 {
     kp_watch_close(k, &w->watch);
     free(CSN_STEAL(w->name));
     kp_list_drop(&k->waiters, &w->link);
-    kp_bury(k, &w->link);
+    kp_free_later(k, &w->link);
 }
 
 /* ---- PROCESSES -----------------------------------------------------------------------------
  */
 
-static void put_job(csn_packer *o, const kp_job *job)
+static void put_process(csn_packer *o, const kp_job *job)
 {
     csn_process_put(o, &(csn_process_msg){.pid = job->pid,
                                           .running = alive(job),
@@ -68,7 +68,7 @@ static void put_job(csn_packer *o, const kp_job *job)
 }
 
 /* The whole list goes into one body; when it is long, that travels in a memfd. */
-static void answer_list(kp_keeper *k, int channel, int64_t pid)
+static void reply_list(kp_keeper *k, int channel, int64_t pid)
 {
     uint8_t buf[4096];
     csn_packer o;
@@ -80,13 +80,13 @@ static void answer_list(kp_keeper *k, int channel, int64_t pid)
             kp_reply_error(channel, ESRCH, 0);
             return;
         }
-        put_job(&o, job);
+        put_process(&o, job);
     } else {
         KP_EACH(&k->ended, item, safe)
-        put_job(&o, (kp_job *)item);
+        put_process(&o, (kp_job *)item);
         KP_EACH(&k->jobs, item, safe)
         if (((kp_job *)item)->kind == KP_JOB_BACKGROUND)
-            put_job(&o, (kp_job *)item);
+            put_process(&o, (kp_job *)item);
     }
     if (o.error != 0)
         kp_reply_error(channel, o.error, 0);
@@ -105,7 +105,7 @@ int kp_processes_serve(kp_keeper *k, kp_request *r)
                              &(kp_waiter){.type = CSN_MSG_PROCESSES,
                                           .pid = ask->pid,
                                           .deadline_ns = csn_deadline_in(ask->wait_ms)});
-    answer_list(k, r->channel, ask->pid);
+    reply_list(k, r->channel, ask->pid);
     return KP_REPLIED;
 }
 
@@ -118,14 +118,14 @@ static const kp_stream *stream_of(const kp_job *job, uint32_t number)
 }
 
 /* Bytes after the offset, or the certainty that none will come. */
-static bool has_news(const kp_job *job, const csn_logs_msg *ask)
+static bool has_more(const kp_job *job, const csn_logs_msg *ask)
 {
     const kp_stream *s = stream_of(job, ask->stream);
 
     return s->ended || s->ring.total > ask->offset;
 }
 
-static void answer_log(kp_keeper *k, int channel, const csn_logs_msg *ask)
+static void reply_log(kp_keeper *k, int channel, const csn_logs_msg *ask)
 {
     static uint8_t body[CSN_LOG_BODY], data[CSN_LOG_CHUNK_MAX];
     const kp_job *job = kp_job_find(k, ask->pid);
@@ -154,13 +154,13 @@ int kp_logs_serve(kp_keeper *k, kp_request *r)
     const csn_logs_msg *ask = &r->body.logs;
     const kp_job *job = kp_job_find(k, ask->pid);
 
-    if (ask->wait_ms > 0 && job && !has_news(job, ask))
+    if (ask->wait_ms > 0 && job && !has_more(job, ask))
         return kp_waiter_add(k, r,
                              &(kp_waiter){.type = CSN_MSG_LOGS,
                                           .pid = ask->pid,
                                           .logs = *ask,
                                           .deadline_ns = csn_deadline_in(ask->wait_ms)});
-    answer_log(k, r->channel, ask);
+    reply_log(k, r->channel, ask);
     return KP_REPLIED;
 }
 
@@ -170,15 +170,15 @@ int kp_logs_serve(kp_keeper *k, kp_request *r)
 static void answer(kp_keeper *k, kp_waiter *w)
 {
     if (w->type == CSN_MSG_PROCESSES)
-        answer_list(k, w->watch.fd, w->pid);
+        reply_list(k, w->watch.fd, w->pid);
     else if (w->type == CSN_MSG_LOGS)
-        answer_log(k, w->watch.fd, &w->logs);
+        reply_log(k, w->watch.fd, &w->logs);
     else
         kp_reply_error(w->watch.fd, ETIMEDOUT, 0);
-    kp_waiter_forget(k, w);
+    kp_waiter_free(k, w);
 }
 
-void kp_waiters_look(kp_keeper *k, int64_t pid)
+void kp_waiters_notify(kp_keeper *k, int64_t pid)
 {
     if (k->waiters.count == 0)
         return;
@@ -188,7 +188,7 @@ void kp_waiters_look(kp_keeper *k, int64_t pid)
         kp_waiter *w = (kp_waiter *)item;
         if (w->type == CSN_MSG_SESSION || w->pid != pid)
             continue;
-        if (!job || (w->type == CSN_MSG_LOGS ? has_news(job, &w->logs) : !alive(job)))
+        if (!job || (w->type == CSN_MSG_LOGS ? has_more(job, &w->logs) : !alive(job)))
             answer(k, w);
     }
 }

@@ -17,14 +17,14 @@
 #include "os/gateway_net.h"
 
 static csn_gateway_net built = {.fds = {-1, -1, -1, -1, -1, -1, -1}};
-static int link_theirs = -1;
+static int gateway_end = -1;
 
-static void list_sockets(const csn_gateway_net_order *order, csn_ready_msg *ready, int *ret,
-                         size_t *ret_count)
+static void list_fds(const csn_gateway_net_order *order, csn_ready_msg *ready, int *ret,
+                     size_t *ret_count)
 {
     size_t n = 0;
 
-    ret[n++] = link_theirs;
+    ret[n++] = gateway_end;
     for (uint32_t i = 0; i < CSN_GATEWAY_NET_SOCKETS; i++)
         if (built.fds[i] >= 0) {
             ready->net_sockets |= 1u << i;
@@ -40,7 +40,7 @@ _Static_assert(2 + CSN_GATEWAY_NET_SOCKETS + CSN_GATEWAY_NET_LENT_MAX <= CSN_KEE
 int kp_net_build(kp_keeper *k, csn_ready_msg *ready, int *ret_fds, size_t *ret_count,
                  csn_failed_msg *failed)
 {
-    const csn_gateway_net_order *order = &k->spec.walls.net;
+    const csn_gateway_net_order *order = &k->spec.confinement.net;
     int pair[2];
 
     *ret_count = 0;
@@ -54,23 +54,23 @@ int kp_net_build(kp_keeper *k, csn_ready_msg *ready, int *ret_fds, size_t *ret_c
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         return -errno;
     k->net.fd = pair[0];
-    link_theirs = pair[1];
+    gateway_end = pair[1];
     ready->net_mode = built.mode;
     ready->net_lacking = (uint32_t)built.lacking;
     ready->proxy_port = built.proxy_port;
-    list_sockets(order, ready, ret_fds, ret_count);
+    list_fds(order, ready, ret_fds, ret_count);
     return 0;
 }
 
-void kp_net_told(void)
+void kp_net_release(void)
 {
-    if (link_theirs < 0)
+    if (gateway_end < 0)
         return;
     csn_gateway_net_close(&built);
-    close(csn_steal_fd(&link_theirs));
+    close(csn_steal_fd(&gateway_end));
 }
 
-int kp_net_begin(kp_keeper *k)
+int kp_net_watch(kp_keeper *k)
 {
     return k->net.fd < 0 ? 0 : kp_watch_open(k, &k->net, KP_WATCH_NET, k->net.fd, NULL);
 }

@@ -48,11 +48,11 @@ kp_job *kp_job_new(kp_keeper *k, kp_job_kind kind)
 }
 
 /* All but the channel, whose place in memory the epoll set knows. */
-void kp_job_wake(kp_keeper *k, kp_job *job)
+void kp_job_reuse(kp_keeper *k, kp_job *job)
 {
     kp_watch channel = job->channel;
 
-    kp_list_drop(&k->resting, &job->link);
+    kp_list_drop(&k->kept_channels, &job->link);
     *job = (kp_job){.channel = channel};
     job->channel.kind = KP_WATCH_CHANNEL;
     job_begin(k, job, KP_JOB_FOREGROUND);
@@ -81,12 +81,12 @@ static void free_parts(kp_job *job)
     free(CSN_STEAL(job->command));
 }
 
-void kp_job_forget(kp_keeper *k, kp_job *job)
+void kp_job_free(kp_keeper *k, kp_job *job)
 {
     close_all(k, job);
     free_parts(job);
     kp_list_drop(&k->jobs, &job->link);
-    kp_bury(k, &job->link);
+    kp_free_later(k, &job->link);
 }
 
 kp_job *kp_job_find(kp_keeper *k, int64_t pid)
@@ -104,7 +104,7 @@ kp_job *kp_job_find(kp_keeper *k, int64_t pid)
     return NULL;
 }
 
-bool kp_alone(void)
+bool kp_has_no_children(void)
 {
     siginfo_t si;
 
@@ -116,14 +116,14 @@ static void send_exit(const kp_job *job, uint32_t stage, uint32_t errnum, bool s
     if (job->channel.fd < 0)
         return;
     uint32_t after = stays ? CSN_AFTER_CHANNEL : 0;
-    if (getpid() == 1 && kp_alone())
+    if (getpid() == 1 && kp_has_no_children())
         after |= CSN_AFTER_ALONE;
     kp_reply(job->channel.fd, CSN_MSG_EXIT,
              &(csn_exit_msg){.stage = stage,
                              .errnum = errnum,
                              .status = job->status,
                              .killed = (job->killed ? CSN_KILLED_ASKED : 0) |
-                                       (job->over ? CSN_KILLED_MEMORY : 0),
+                                       (job->over_memory ? CSN_KILLED_MEMORY : 0),
                              .cpu_ns = job->cpu_ns,
                              .peak_memory = job->peak_memory,
                              .after = after});
@@ -147,7 +147,7 @@ void kp_drain_add(kp_keeper *k, int fd)
         d = (kp_drain *)k->drains.head.next;
         kp_watch_close(k, &d->watch);
         kp_list_drop(&k->drains, &d->link);
-        kp_bury(k, &d->link);
+        kp_free_later(k, &d->link);
     }
     d = calloc(1, sizeof(*d));
     (void)fcntl(fd, F_SETFL, O_NONBLOCK);
@@ -173,7 +173,7 @@ void kp_drain_read(kp_keeper *k, kp_watch *w)
     if (w->kind == KP_WATCH_DRAIN) {
         kp_drain *d = w->owner;
         kp_list_drop(&k->drains, &d->link);
-        kp_bury(k, &d->link);
+        kp_free_later(k, &d->link);
     }
 }
 
@@ -204,12 +204,12 @@ static void trim_ended(kp_keeper *k)
         kp_job *oldest = (kp_job *)k->ended.head.next;
         free_parts(oldest);
         kp_list_drop(&k->ended, &oldest->link);
-        kp_bury(k, &oldest->link);
+        kp_free_later(k, &oldest->link);
     }
 }
 
 /* A background process of which nothing more can come goes to the list of ended ones. */
-static void retire(kp_keeper *k, kp_job *job)
+static void move_to_ended(kp_keeper *k, kp_job *job)
 {
     if (job->kind != KP_JOB_BACKGROUND || job->running || job->phase != KP_KILL_NONE ||
         !job->out.ended || !job->err.ended)
@@ -248,8 +248,8 @@ void kp_stream_read(kp_keeper *k, kp_stream *s)
     kp_job *job = s->job;
 
     (void)stream_step(k, s);
-    kp_waiters_look(k, job->pid);
-    retire(k, job);
+    kp_waiters_notify(k, job->pid);
+    move_to_ended(k, job);
 }
 
 /* The process is gone: what is still in the pipe is its output, and then a short while is given
@@ -271,22 +271,22 @@ static void streams_finish(kp_keeper *k, kp_job *job)
  * stay. One on which a KILL came may have more of the kind on its way. */
 static void end_foreground(kp_keeper *k, kp_job *job)
 {
-    bool stays = job->again && !job->killed && job->channel.fd >= 0 &&
-                 k->resting.count < CSN_KEEPER_RESTING_MAX;
+    bool stays = job->keep_channel && !job->killed && job->channel.fd >= 0 &&
+                 k->kept_channels.count < CSN_KEEPER_KEPT_CHANNELS_MAX;
 
     send_exit(job, CSN_STAGE_NONE, 0, stays);
     if (!stays) {
-        kp_job_forget(k, job);
+        kp_job_free(k, job);
         return;
     }
     free_parts(job);
     kp_list_drop(&k->jobs, &job->link);
-    kp_list_add(&k->resting, &job->link);
-    job->channel.kind = KP_WATCH_RESTING;
+    kp_list_add(&k->kept_channels, &job->link);
+    job->channel.kind = KP_WATCH_KEPT_CHANNEL;
 }
 
 /* The job may be freed memory after this batch: callers must not use it again. */
-void kp_job_settle(kp_keeper *k, kp_job *job)
+void kp_job_finish(kp_keeper *k, kp_job *job)
 {
     switch (job->kind) {
     case KP_JOB_FOREGROUND:
@@ -294,13 +294,13 @@ void kp_job_settle(kp_keeper *k, kp_job *job)
         break;
     case KP_JOB_BACKGROUND:
         kp_watch_close(k, &job->channel);
-        kp_waiters_look(k, job->pid);
-        retire(k, job);
+        kp_waiters_notify(k, job->pid);
+        move_to_ended(k, job);
         break;
     case KP_JOB_SESSION:
         kp_job_send_exit(job, CSN_STAGE_NONE, 0);
-        kp_session_forget(k, job->session);
-        kp_job_forget(k, job);
+        kp_session_free(k, job->session);
+        kp_job_free(k, job);
         break;
     }
 }
@@ -317,7 +317,7 @@ static void job_reaped(kp_keeper *k, kp_job *job, int status, const struct rusag
     job->status = (uint32_t)status;
     job->cpu_ns = usage_ns(&ru->ru_utime) + usage_ns(&ru->ru_stime);
     job->peak_memory = (uint64_t)ru->ru_maxrss * 1024u;
-    if (job->over && job->peak_memory < k->meter.peak)
+    if (job->over_memory && job->peak_memory < k->meter.peak)
         job->peak_memory = k->meter.peak; /* of all processes together, as the limit is */
     if (k->want.root == job->pid)
         k->want.root = 0; /* the number may be somebody else's from now on */
@@ -357,7 +357,7 @@ void kp_jobs_reap(kp_keeper *k)
         if (job->kind == KP_JOB_BACKGROUND)
             streams_finish(k, job);
         if (job->phase == KP_KILL_NONE)
-            kp_job_settle(k, job);
+            kp_job_finish(k, job);
         else
             job->kill_next_ns = 1; /* look at once whether the tree is gone */
     }
@@ -373,7 +373,7 @@ static void hang_up(kp_keeper *k, kp_job *job)
     kp_job_kill(k, job, 0);
 }
 
-void kp_job_channel(kp_keeper *k, kp_job *job)
+void kp_job_channel_read(kp_keeper *k, kp_job *job)
 {
     uint8_t buf[256];
     csn_kill_msg ask;
@@ -416,9 +416,9 @@ uint64_t kp_job_tick(kp_keeper *k, kp_job *job, uint64_t now)
             job->drain_ns = 0;
             job->out.ended = job->err.ended = true;
             job->out.discard = job->err.discard = true;
-            kp_waiters_look(k, job->pid);
+            kp_waiters_notify(k, job->pid);
             if (job->phase == KP_KILL_NONE) {
-                retire(k, job);
+                move_to_ended(k, job);
                 return 0;
             }
         } else {

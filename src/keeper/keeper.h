@@ -46,9 +46,9 @@ typedef enum kp_watch_kind {
     KP_WATCH_OWNER,
     KP_WATCH_LISTEN,
     KP_WATCH_CONN,
-    KP_WATCH_CHANNEL, /* of a job */
-    KP_WATCH_RESTING, /* of one that has ended */
-    KP_WATCH_OUTPUT,  /* of a background job */
+    KP_WATCH_CHANNEL,      /* of a job */
+    KP_WATCH_KEPT_CHANNEL, /* of one that has ended */
+    KP_WATCH_OUTPUT,       /* of a background job */
     KP_WATCH_WAITER,
     KP_WATCH_DRAIN,
     KP_WATCH_NET,  /* the link to a gateway */
@@ -99,10 +99,10 @@ typedef struct kp_job {
     bool running; /* the direct child was not reaped yet */
     bool reaped;  /* it was, and nobody was told yet */
     bool tied;
-    bool again; /* its channel may stay for the next one */
+    bool keep_channel; /* its channel may stay for the next one */
     bool pty;
-    bool killed; /* somebody asked for its end */
-    bool over;   /* it was ended for the memory it had */
+    bool killed;      /* somebody asked for its end */
+    bool over_memory; /* it was ended for the memory it had */
     kp_watch channel;
     kp_stream out, err;
     int stdin_w;
@@ -151,9 +151,9 @@ typedef struct kp_meter {
     unsigned over_count; /* so many looks in succession saw too much */
 } kp_meter;
 
-#define KP_PAGE        4096u /* where they are larger, less is given back, which is no harm */
-#define KP_CHILD_STACK (15u * KP_PAGE + 1280u) /* of a child between clone and exec */
-#define KP_SPOTS       2u                      /* the connection we were born with, and a job */
+#define KP_PAGE           4096u /* where they are larger, less is given back, which is no harm */
+#define KP_CHILD_STACK    (15u * KP_PAGE + 1280u) /* of a child between clone and exec */
+#define KP_INLINE_OBJECTS 2u /* the connection we were born with, and a job */
 
 /* There may be thousands of keepers, and each has pages of its own for what it has written to.
  * So whatever a command needs lies together: the end of the stack that its child has, our
@@ -163,13 +163,13 @@ typedef struct kp_keeper {
     _Alignas(KP_PAGE) char child_stack[KP_CHILD_STACK];
     csn_keeper_spec spec;
     csn_ready_msg ready; /* what was told when the walls stood */
-    int inner_wall;      /* that commands step behind, see boot/confine.c; -1: none */
+    int command_ruleset; /* that commands step behind, see boot/confine.c; -1: none */
     int epfd;
     kp_watch signals, owner, listen;
     kp_watch net; /* fresh sockets are asked for here; fd -1: nobody does */
     kp_list conns, jobs, ended, waiters, sessions, drains;
-    kp_list resting; /* foreground jobs that are nothing but a channel */
-    kp_list graves;  /* freed after the batch */
+    kp_list kept_channels; /* foreground jobs that are nothing but a channel */
+    kp_list deferred_free; /* freed after the batch */
     csn_proctree tree;
     csn_proctree_want want; /* whose tree is being looked for */
     uint64_t sequence;
@@ -177,12 +177,12 @@ typedef struct kp_keeper {
     uint64_t ends_ns;            /* monotonic; 0: never */
     bool reaped;                 /* some job's child was, and nobody was told yet */
     bool ending;
-    bool settled; /* detached: it is on record, and lives on when its maker goes */
+    bool committed; /* detached: it is on record, and lives on when its maker goes */
     kp_meter meter;
     struct {
         _Alignas(16) char bytes[sizeof(kp_job)];
         bool taken;
-    } spots[KP_SPOTS];
+    } inline_objects[KP_INLINE_OBJECTS];
     uint8_t packet[CSN_KEEPER_MSG_MAX];
 } kp_keeper;
 
@@ -190,7 +190,7 @@ typedef struct kp_keeper {
  * -errno: our owner has ended. Before anything is served. */
 int kp_await_message(void);
 /* Whole pages between these are not needed any more. */
-void kp_give_back(void *start, void *end);
+void kp_release_pages(void *start, void *end);
 
 /* boot/confine.c. Where the mounts of the orders are put (CSN_MOUNTS_MAX), until the walls
  * stand. */
@@ -198,7 +198,7 @@ csn_mount *kp_confine_mount_list(void);
 /* Begins what is the same for every jail, before its orders are there. No failure is
  * final: what could not be begun is tried again when they are. */
 void kp_confine_begin(void);
-void kp_confine_ordered(void); /* they are */
+void kp_confine_spec_arrived(void); /* they are */
 /* The keeper is behind all walls of its spec, or must end: -errno. */
 int kp_confine(kp_keeper *k);
 
@@ -207,13 +207,13 @@ int kp_confine(kp_keeper *k);
  * kp_net_told closes them. On failure *failed says at which step. */
 int kp_net_build(kp_keeper *k, csn_ready_msg *ready, int *ret_fds, size_t *ret_count,
                  csn_failed_msg *failed);
-void kp_net_told(void);
-int kp_net_begin(kp_keeper *k); /* serves the link from now on */
+void kp_net_release(void);
+int kp_net_watch(kp_keeper *k); /* serves the link from now on */
 void kp_net_serve(kp_keeper *k);
 
 /* sweep.c. Removes what the spec lists. */
 void kp_sweep_listed(const csn_keeper_spec *spec);
-int kp_sweep(const csn_keeper_spec *spec); /* when the keeper has ended, or none comes */
+int kp_sweeper_run(const csn_keeper_spec *spec); /* when the keeper has ended, or none comes */
 
 /* meter.c. Is more memory in use than the spec allows? When to look again; 0: no need. */
 uint64_t kp_meter_tick(kp_keeper *k, uint64_t now);
@@ -225,7 +225,7 @@ void kp_object_free(kp_keeper *k, void *object);
 int kp_watch_open(kp_keeper *k, kp_watch *w, kp_watch_kind kind, int fd, void *owner);
 void kp_watch_close(kp_keeper *k, kp_watch *w);  /* closes the descriptor */
 int kp_watch_release(kp_keeper *k, kp_watch *w); /* gives it back, unwatched */
-void kp_bury(kp_keeper *k, kp_link *item);       /* free it after this batch */
+void kp_free_later(kp_keeper *k, kp_link *item); /* free it after this batch */
 void kp_reply(int channel, csn_msg_type type, const void *msg);
 void kp_reply_error(int channel, int errnum, csn_stage stage);
 
@@ -244,10 +244,11 @@ typedef struct kp_request {
 typedef struct kp_child {
     const csn_spawn_msg *spawn;
     uint64_t tag;
-    const csn_confinement *walls; /* for what they bound of a command and not of the keeper */
+    const csn_confinement
+        *confinement;       /* for what they bound of a command and not of the keeper */
     int cwd, in, out, err;  /* -1: the keeper's own (/dev/null; for cwd: the path in body) */
     int ctl;                /* session: becomes 9; else -1 */
-    int inner_wall;         /* or -1 */
+    int command_ruleset;    /* or -1 */
     int sockets;            /* who makes its sockets; -1: itself */
     const char *file;       /* the program; NULL: argv[0], searched for */
     char *stack;            /* KP_CHILD_STACK */
@@ -256,20 +257,20 @@ typedef struct kp_child {
 
 pid_t kp_child_start(kp_child *c); /* -1: see stage and errnum */
 int kp_spawn_serve(kp_keeper *k, kp_request *r);
-void kp_spawn_again(kp_keeper *k, kp_job *job); /* its channel is readable */
+void kp_kept_channel_read(kp_keeper *k, kp_job *job); /* its channel is readable */
 
 /* jobs.c */
 kp_job *kp_job_new(kp_keeper *k, kp_job_kind kind);
-void kp_job_forget(kp_keeper *k, kp_job *job);  /* closes all it has */
-void kp_job_wake(kp_keeper *k, kp_job *job);    /* a resting one becomes a new one */
+void kp_job_free(kp_keeper *k, kp_job *job);    /* closes all it has */
+void kp_job_reuse(kp_keeper *k, kp_job *job);   /* a resting one becomes a new one */
 kp_job *kp_job_find(kp_keeper *k, int64_t pid); /* background ones, running or ended */
 void kp_jobs_reap(kp_keeper *k);                /* every child that ended, and tells about it */
 void kp_jobs_collect(kp_keeper *k);             /* only reaps: safe at any time */
-void kp_job_settle(kp_keeper *k, kp_job *job);  /* its child is reaped, its killing is over */
+void kp_job_finish(kp_keeper *k, kp_job *job);  /* its child is reaped, its killing is over */
 /* As the reaper of a pid namespace we are the parent of every orphan: no child, no process. */
-bool kp_alone(void);
+bool kp_has_no_children(void);
 void kp_job_send_exit(kp_job *job, uint32_t stage, uint32_t errnum);
-void kp_job_channel(kp_keeper *k, kp_job *job); /* its channel is readable or hung up */
+void kp_job_channel_read(kp_keeper *k, kp_job *job); /* its channel is readable or hung up */
 void kp_stream_read(kp_keeper *k, kp_stream *s);
 uint64_t kp_job_tick(kp_keeper *k, kp_job *job, uint64_t now); /* when it wants the next one */
 uint64_t kp_next_tag(kp_keeper *k);
@@ -286,8 +287,8 @@ int kp_resize_serve(kp_keeper *k, kp_request *r);
 /* Takes the channel of the request, and w->name also on failure. Returns KP_REPLIED, or
  * -EAGAIN: there are too many. */
 int kp_waiter_add(kp_keeper *k, kp_request *r, const kp_waiter *w);
-void kp_waiter_forget(kp_keeper *k, kp_waiter *w);
-void kp_waiters_look(kp_keeper *k, int64_t pid); /* something happened to this process */
+void kp_waiter_free(kp_keeper *k, kp_waiter *w);
+void kp_waiters_notify(kp_keeper *k, int64_t pid); /* something happened to this process */
 uint64_t kp_waiter_tick(kp_keeper *k, kp_waiter *w, uint64_t now);
 
 /* treekill.c */
@@ -300,4 +301,4 @@ void kp_kill_everything(kp_keeper *k);
 int kp_session_serve(kp_keeper *k, kp_request *r);
 void kp_session_idle(kp_keeper *k, kp_session *s);   /* released: next waiter, or drain */
 void kp_session_detach(kp_keeper *k, kp_session *s); /* its name is free for a new shell */
-void kp_session_forget(kp_keeper *k, kp_session *s);
+void kp_session_free(kp_keeper *k, kp_session *s);

@@ -40,7 +40,7 @@ int kp_await_message(void)
     bool owned = fstat(CSN_KEEPER_FD_OWNER, &st) == 0 && !S_ISSOCK(st.st_mode);
     struct pollfd pf[] = {{.fd = CSN_KEEPER_FD_CONTROL, .events = POLLIN},
                           {.fd = owned ? CSN_KEEPER_FD_OWNER : -1, .events = POLLIN}};
-    uint64_t deadline = owned ? 0 : csn_deadline_in(CSN_KEEPER_ORDERS_MS);
+    uint64_t deadline = owned ? 0 : csn_deadline_in(CSN_KEEPER_SPEC_MS);
 
     while (pf[0].revents == 0) {
         int n = poll(pf, 2, csn_deadline_poll_ms(deadline));
@@ -59,7 +59,7 @@ static int receive_spec(kp_keeper *k)
 
     kp_confine_begin();
     int rc = kp_await_message();
-    kp_confine_ordered();
+    kp_confine_spec_arrived();
     if (rc == 0)
         rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, spec_bytes, sizeof(spec_bytes), &m);
     if (rc <= 0)
@@ -89,7 +89,7 @@ static int read_spec(kp_keeper *k)
     return csn_spec_get(spec_bytes, (size_t)n, kp_confine_mount_list(), &k->spec);
 }
 
-void kp_give_back(void *start, void *end)
+void kp_release_pages(void *start, void *end)
 {
     uintptr_t from = ((uintptr_t)start + KP_PAGE - 1) / KP_PAGE * KP_PAGE;
     uintptr_t to = (uintptr_t)end / KP_PAGE * KP_PAGE;
@@ -99,17 +99,17 @@ void kp_give_back(void *start, void *end)
 }
 
 /* The walls stand. What is left to do at the end, if anything, is still in our orders. */
-static void forget_orders(kp_keeper *k)
+static void release_spec(kp_keeper *k)
 {
     csn_keeper_spec *s = &k->spec;
 
     s->id = "";
     if (!s->socket && !s->remove[0] && !s->groups[0])
-        kp_give_back(spec_bytes, spec_bytes + sizeof(spec_bytes));
+        kp_release_pages(spec_bytes, spec_bytes + sizeof(spec_bytes));
 }
 
 /* Not by sigaction(): libc keeps the signals it uses itself (32 and up) out of reach. */
-static void take_defaults(int first, int last)
+static void reset_signals(int first, int last)
 {
     unsigned long dfl[8] = {0}; /* the kernel's struct, all default */
 
@@ -120,11 +120,11 @@ static void take_defaults(int first, int last)
 /* Dispositions our starter had would be inherited by commands: an ignored SIGPIPE breaks `yes |
  * head`. SIGCHLD and SIGTERM (an orderly end) come through the signalfd; a terminal's hang-up
  * or interrupt is not meant for us. */
-static int own_signals(kp_keeper *k)
+static int watch_signals(kp_keeper *k)
 {
     sigset_t set;
 
-    take_defaults(1, 64);
+    reset_signals(1, 64);
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGTERM);
@@ -144,13 +144,13 @@ static int own_signals(kp_keeper *k)
 
 static int prepare(kp_keeper *k)
 {
-    kp_list *const lists[] = {&k->conns,    &k->jobs,   &k->ended, &k->waiters,
-                              &k->sessions, &k->drains, &k->graves};
+    kp_list *const lists[] = {&k->conns,    &k->jobs,   &k->ended,        &k->waiters,
+                              &k->sessions, &k->drains, &k->deferred_free};
 
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         kp_list_init(lists[i]);
     k->signals.fd = k->owner.fd = k->listen.fd = k->net.fd = -1;
-    take_defaults(SIGCHLD, SIGCHLD); /* ignored, nobody could wait for who builds walls */
+    reset_signals(SIGCHLD, SIGCHLD); /* ignored, nobody could wait for who builds walls */
     for (int fd = CSN_KEEPER_FD_CONTROL; fd <= CSN_KEEPER_FD_OWNER; fd++)
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
             return -errno;
@@ -162,7 +162,7 @@ static int prepare(kp_keeper *k)
     rc = kp_confine(k);
     if (rc < 0)
         return rc;
-    forget_orders(k);
+    release_spec(k);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L) < 0 ||
         prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0)
         return -errno;
@@ -172,7 +172,7 @@ static int prepare(kp_keeper *k)
         k->ends_ms = k->ends_ns ? k->started_ms + (int64_t)k->spec.lifetime_ms : 0;
     }
     k->epfd = epoll_create1(EPOLL_CLOEXEC);
-    return k->epfd < 0 ? -errno : own_signals(k);
+    return k->epfd < 0 ? -errno : watch_signals(k);
 }
 
 int main(void)
@@ -182,7 +182,7 @@ int main(void)
     if (prepare(k) < 0)
         return 2;
     if (k->spec.flags & CSN_SPEC_SWEEP)
-        return kp_sweep(&k->spec) < 0 ? 1 : 0;
+        return kp_sweeper_run(&k->spec) < 0 ? 1 : 0;
     if (k->spec.flags & CSN_SPEC_SOCKETS) {
         (void)prctl(PR_SET_NAME, "caisson-sockets", 0L, 0L, 0L);
         return csn_sockets_serve(CSN_KEEPER_FD_CONTROL) < 0 ? 1 : 0;

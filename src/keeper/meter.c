@@ -22,27 +22,27 @@
 #include "base/clock.h"
 #include "keeper/keeper.h"
 
-#define MS            1000000ull
-#define PERIOD_NS     (50 * MS)
-#define PERIOD_NEAR   (10 * MS) /* more than half of the limit is in use */
-#define COST_PARTS    20u       /* looking takes at most one part in so many of the time */
-#define OVER_PATIENCE 4u        /* looks that see too much before everything is killed */
-#define OWNERS_MAX    64u       /* commands that are told apart; the others are one */
+#define MS             1000000ull
+#define PERIOD_NS      (50 * MS)
+#define PERIOD_NEAR    (10 * MS) /* more than half of the limit is in use */
+#define COST_PARTS     20u       /* looking takes at most one part in so many of the time */
+#define OVER_SCANS_MAX 4u        /* looks that see too much before everything is killed */
+#define TAGS_MAX       64u       /* commands that are told apart; the others are one */
 
 /* What the processes with one tag have. */
-typedef struct owner {
+typedef struct tag_usage {
     uint64_t tag, bytes;
     pid_t largest;
     uint64_t largest_bytes;
-} owner;
+} tag_usage;
 
-typedef struct look {
+typedef struct scan {
     int proc;
     bool exact; /* shared memory once, and who has it */
     uint64_t bytes;
-    owner owners[OWNERS_MAX];
-    size_t owner_count;
-} look;
+    tag_usage tags[TAGS_MAX];
+    size_t tag_count;
+} scan;
 
 /* A line "Key:   123 kB". Names of processes cannot fake one: the kernel escapes newlines. */
 static uint64_t bytes_of(const char *text, const char *key)
@@ -67,7 +67,7 @@ static bool read_text(int proc, pid_t pid, const char *file, char *buf, size_t s
 
 /* Exactly is expensive, and refused for processes that made themselves undumpable. Pages of
  * files are no burden: the kernel drops them when it needs to. */
-static uint64_t memory_of(const look *l, pid_t pid)
+static uint64_t memory_of(const scan *l, pid_t pid)
 {
     char text[4096];
 
@@ -80,19 +80,19 @@ static uint64_t memory_of(const look *l, pid_t pid)
            bytes_of(text, "\nVmSwap:");
 }
 
-static void credit(look *l, pid_t pid, uint64_t bytes)
+static void credit(scan *l, pid_t pid, uint64_t bytes)
 {
     uint64_t tag = csn_proctree_tag(pid);
     size_t i = 0;
 
-    while (i < l->owner_count && l->owners[i].tag != tag)
+    while (i < l->tag_count && l->tags[i].tag != tag)
         i++;
-    if (i == OWNERS_MAX)
+    if (i == TAGS_MAX)
         i--;
-    owner *o = &l->owners[i];
-    if (i == l->owner_count) {
-        *o = (owner){.tag = tag};
-        l->owner_count++;
+    tag_usage *o = &l->tags[i];
+    if (i == l->tag_count) {
+        *o = (tag_usage){.tag = tag};
+        l->tag_count++;
     }
     o->bytes += bytes;
     if (bytes >= o->largest_bytes) {
@@ -101,7 +101,7 @@ static void credit(look *l, pid_t pid, uint64_t bytes)
     }
 }
 
-static int look_around(look *l)
+static int scan_proc(scan *l)
 {
     DIR *d = opendir("/proc");
 
@@ -123,27 +123,27 @@ static int look_around(look *l)
 
 /* ---- when it is too much ---- */
 
-static void end_job(kp_keeper *k, kp_job *job)
+static void kill_job(kp_keeper *k, kp_job *job)
 {
-    job->over = true;
+    job->over_memory = true;
     if (job->kind == KP_JOB_SESSION)
         kp_session_detach(k, job->session);
     kp_job_kill(k, job, 0);
 }
 
 /* Everybody in the namespace but us, whatever they did to their tags. */
-static void end_all(kp_keeper *k)
+static void kill_all(kp_keeper *k)
 {
     (void)kill(-1, SIGKILL);
     KP_EACH(&k->jobs, item, safe)
     {
         if (((kp_job *)item)->running)
-            end_job(k, (kp_job *)item);
+            kill_job(k, (kp_job *)item);
     }
 }
 
 /* A command that has ended may have left others behind: they carry its tag, or nothing. */
-static void end_owner(kp_keeper *k, const owner *o)
+static void kill_tag(kp_keeper *k, const tag_usage *o)
 {
     csn_proctree_want w = {.tag_lo = o->tag, .tag_hi = o->tag};
     size_t fresh = 0;
@@ -152,7 +152,7 @@ static void end_owner(kp_keeper *k, const owner *o)
     {
         kp_job *job = (kp_job *)item;
         if (job->running && job->tag == o->tag) {
-            end_job(k, job);
+            kill_job(k, job);
             return;
         }
     }
@@ -162,42 +162,42 @@ static void end_owner(kp_keeper *k, const owner *o)
         (void)kill(o->largest, SIGKILL);
 }
 
-static void relieve(kp_keeper *k, const look *l)
+static void enforce_limit(kp_keeper *k, const scan *l)
 {
-    const owner *most = NULL;
+    const tag_usage *most = NULL;
 
-    for (size_t i = 0; i < l->owner_count; i++)
-        if (!most || l->owners[i].bytes > most->bytes)
-            most = &l->owners[i];
-    if (++k->meter.over_count > OVER_PATIENCE)
-        end_all(k);
+    for (size_t i = 0; i < l->tag_count; i++)
+        if (!most || l->tags[i].bytes > most->bytes)
+            most = &l->tags[i];
+    if (++k->meter.over_count > OVER_SCANS_MAX)
+        kill_all(k);
     else if (most)
-        end_owner(k, most);
+        kill_tag(k, most);
 }
 
 uint64_t kp_meter_tick(kp_keeper *k, uint64_t now)
 {
-    uint64_t max = k->spec.walls.memory_max;
+    uint64_t max = k->spec.confinement.memory_max;
     kp_meter *m = &k->meter;
-    look l = {0};
+    scan l = {0};
 
     if (max == 0 || now < m->next_ns)
         return max == 0 ? 0 : m->next_ns;
-    if (kp_alone()) {
+    if (kp_has_no_children()) {
         m->next_ns = 0;
         return 0;
     }
     if (m->next_ns == 0) /* somebody is new: time to get going */
         return m->next_ns = now + PERIOD_NEAR;
-    int rc = look_around(&l);
+    int rc = scan_proc(&l);
     if (rc == 0 && l.bytes > max) {
-        l = (look){.exact = true};
-        rc = look_around(&l);
+        l = (scan){.exact = true};
+        rc = scan_proc(&l);
     }
     if (rc == 0 && l.bytes > m->peak)
         m->peak = l.bytes;
     if (rc == 0 && l.bytes > max)
-        relieve(k, &l);
+        enforce_limit(k, &l);
     else
         m->over_count = 0;
     uint64_t after = csn_now_ns(), pause = (after - now) * COST_PARTS;

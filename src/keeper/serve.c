@@ -44,45 +44,45 @@ void kp_list_drop(kp_list *l, kp_link *item)
     l->count--;
 }
 
-void kp_bury(kp_keeper *k, kp_link *item)
+void kp_free_later(kp_keeper *k, kp_link *item)
 {
-    kp_list_add(&k->graves, item);
+    kp_list_add(&k->deferred_free, item);
 }
 
 #if defined(__SANITIZE_ADDRESS__)
-static const bool in_place = false; /* the heap notices who uses something that was freed */
+static const bool use_inline = false; /* the heap notices who uses something that was freed */
 #else
-static const bool in_place = true;
+static const bool use_inline = true;
 #endif
 
 void *kp_object_new(kp_keeper *k, size_t size)
 {
-    bool fits = in_place && size <= sizeof(k->spots[0].bytes);
+    bool fits = use_inline && size <= sizeof(k->inline_objects[0].bytes);
 
-    for (size_t i = 0; fits && i < KP_SPOTS; i++)
-        if (!k->spots[i].taken) {
-            k->spots[i].taken = true;
-            return memset(k->spots[i].bytes, 0, sizeof(k->spots[i].bytes));
+    for (size_t i = 0; fits && i < KP_INLINE_OBJECTS; i++)
+        if (!k->inline_objects[i].taken) {
+            k->inline_objects[i].taken = true;
+            return memset(k->inline_objects[i].bytes, 0, sizeof(k->inline_objects[i].bytes));
         }
     return calloc(1, size);
 }
 
 void kp_object_free(kp_keeper *k, void *object)
 {
-    for (size_t i = 0; i < KP_SPOTS; i++)
-        if (object == k->spots[i].bytes) {
-            k->spots[i].taken = false;
+    for (size_t i = 0; i < KP_INLINE_OBJECTS; i++)
+        if (object == k->inline_objects[i].bytes) {
+            k->inline_objects[i].taken = false;
             return;
         }
     free(object);
 }
 
 /* Only between batches: an event later in a batch may still point at what is in here. */
-static void empty_graves(kp_keeper *k)
+static void free_deferred(kp_keeper *k)
 {
-    KP_EACH(&k->graves, item, safe)
+    KP_EACH(&k->deferred_free, item, safe)
     {
-        kp_list_drop(&k->graves, item);
+        kp_list_drop(&k->deferred_free, item);
         kp_object_free(k, item);
     }
 }
@@ -159,7 +159,7 @@ static int port_serve(kp_keeper *k, kp_request *r)
 /* For a library that attaches to a running sandbox: what READY told its creator. */
 static int root_serve(kp_keeper *k, kp_request *r)
 {
-    if (k->spec.walls.on == 0)
+    if (k->spec.confinement.on == 0)
         return -EINVAL;
     csn_autofd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
@@ -171,7 +171,7 @@ static int root_serve(kp_keeper *k, kp_request *r)
 static int commit_serve(kp_keeper *k, kp_request *r)
 {
     (void)r;
-    k->settled = true;
+    k->committed = true;
     return 0;
 }
 
@@ -255,15 +255,15 @@ static int conn_new(kp_keeper *k, int fd, bool control)
 }
 
 /* An attached keeper lives as long as its one connection. */
-static void conn_end(kp_keeper *k, kp_conn *c)
+static void conn_close(kp_keeper *k, kp_conn *c)
 {
     /* A maker that is killed before the sandbox is on record leaves nothing that nobody knows.
      */
-    if (c->control && (!(k->spec.flags & CSN_SPEC_DETACHED) || !k->settled))
+    if (c->control && (!(k->spec.flags & CSN_SPEC_DETACHED) || !k->committed))
         k->ending = true;
     kp_watch_close(k, &c->watch);
     kp_list_drop(&k->conns, &c->link);
-    kp_bury(k, &c->link);
+    kp_free_later(k, &c->link);
 }
 
 /* Only our own user may speak to us, whatever the directory's mode has become. */
@@ -278,7 +278,7 @@ static void accept_conn(kp_keeper *k)
     /* Behind walls the caller has no name that we could know. The directory of the socket,
      * which is the owner's alone, lets nobody else through; and from inside it cannot be seen.
      */
-    if (k->spec.walls.on == 0 &&
+    if (k->spec.confinement.on == 0 &&
         (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid != geteuid()))
         return;
     if (conn_new(k, fd, false) == 0)
@@ -294,13 +294,13 @@ static void serve_conn(kp_keeper *k, kp_conn *c)
     if (rc == -EAGAIN || rc == -ENOMEM)
         return;
     if (rc <= 0) {
-        conn_end(k, c);
+        conn_close(k, c);
         return;
     }
     serve_fn fn = handler(m.type);
     int channel = fn ? csn_proto_take_channel(&m) : -1;
     if (channel < 0)
-        conn_end(k, c);
+        conn_close(k, c);
     else
         serve_request(k, fn, &m, channel);
     csn_msg_release(&m);
@@ -316,7 +316,7 @@ static void on_signals(kp_keeper *k)
 
     /* In a jail the commands can reach us: only who is outside of it (and has no number here)
      * may end us. */
-    bool jail = (k->spec.walls.on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) != 0;
+    bool jail = (k->spec.confinement.on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) != 0;
     for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(si[0]); i++)
         if (si[i].ssi_signo == SIGTERM && (!jail || si[i].ssi_pid == 0))
             k->ending = true;
@@ -341,16 +341,16 @@ static void dispatch(kp_keeper *k, kp_watch *w)
         serve_conn(k, w->owner);
         break;
     case KP_WATCH_CHANNEL:
-        kp_job_channel(k, w->owner);
+        kp_job_channel_read(k, w->owner);
         break;
-    case KP_WATCH_RESTING:
-        kp_spawn_again(k, w->owner);
+    case KP_WATCH_KEPT_CHANNEL:
+        kp_kept_channel_read(k, w->owner);
         break;
     case KP_WATCH_OUTPUT:
         kp_stream_read(k, w->owner);
         break;
     case KP_WATCH_WAITER:
-        kp_waiter_forget(k, w->owner); /* whoever waited is gone */
+        kp_waiter_free(k, w->owner); /* whoever waited is gone */
         break;
     case KP_WATCH_NET:
         kp_net_serve(k);
@@ -373,7 +373,7 @@ static uint64_t tick(kp_keeper *k)
     uint64_t next = k->ends_ns;
 
     if (k->jobs.count == 0 && k->waiters.count == 0 && next == 0 &&
-        k->spec.walls.memory_max == 0)
+        k->spec.confinement.memory_max == 0)
         return 0;
     uint64_t now = csn_now_ns();
     next = sooner(next, kp_meter_tick(k, now)); /* first: whom it kills has its tick below */
@@ -386,13 +386,13 @@ static uint64_t tick(kp_keeper *k)
     return next;
 }
 
-static int born(kp_keeper *k)
+static int start_serving(kp_keeper *k)
 {
-    kp_list_init(&k->resting);
+    kp_list_init(&k->kept_channels);
     int rc = conn_new(k, CSN_KEEPER_FD_CONTROL, true);
 
     if (rc == 0)
-        rc = kp_net_begin(k);
+        rc = kp_net_watch(k);
     if (rc < 0)
         return rc;
     /* Listening again puts our own credentials on the socket: whoever connects learns from the
@@ -408,11 +408,11 @@ static int born(kp_keeper *k)
 int kp_serve(kp_keeper *k)
 {
     struct epoll_event events[BATCH];
-    int rc = born(k);
+    int rc = start_serving(k);
 
     while (rc == 0 && !k->ending) {
         uint64_t next = tick(k);
-        empty_graves(k);
+        free_deferred(k);
         if (k->ending)
             break;
         int n = epoll_wait(k->epfd, events, BATCH, csn_deadline_poll_ms(next));
@@ -420,7 +420,7 @@ int kp_serve(kp_keeper *k)
             rc = -errno;
         for (int i = 0; i < n; i++)
             dispatch(k, events[i].data.ptr);
-        empty_graves(k);
+        free_deferred(k);
     }
     return rc;
 }

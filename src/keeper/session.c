@@ -86,7 +86,7 @@ static int start_shell(kp_keeper *k, kp_session *s, const csn_session_msg *b, in
     if (rc == 0) {
         kp_child c = {.spawn = &shell,
                       .tag = s->job->tag,
-                      .walls = &k->spec.walls,
+                      .confinement = &k->spec.confinement,
                       .stack = k->child_stack,
                       .cwd = cwd,
                       .in = script[0],
@@ -94,7 +94,7 @@ static int start_shell(kp_keeper *k, kp_session *s, const csn_session_msg *b, in
                       .err = err[1],
                       .ctl = ctl[1],
                       .sockets = -1,
-                      .inner_wall = k->inner_wall,
+                      .command_ruleset = k->command_ruleset,
                       .file = file};
         (void)fcntl(script[1], F_SETFL, O_NONBLOCK);
         (void)fcntl(ctl[0], F_SETFL, O_NONBLOCK);
@@ -130,11 +130,11 @@ void kp_session_detach(kp_keeper *k, kp_session *s)
         if (w->type != CSN_MSG_SESSION || strcmp(w->name, s->name) != 0)
             continue;
         kp_reply_error(w->watch.fd, ERESTART, 0);
-        kp_waiter_forget(k, w);
+        kp_waiter_free(k, w);
     }
 }
 
-void kp_session_forget(kp_keeper *k, kp_session *s)
+void kp_session_free(kp_keeper *k, kp_session *s)
 {
     kp_session_detach(k, s);
     /* It ended by itself while nobody had it: what it started may go on writing. Whoever has it
@@ -150,7 +150,7 @@ void kp_session_forget(kp_keeper *k, kp_session *s)
     close_if(csn_steal_fd(&s->script_w));
     close_if(csn_steal_fd(&s->ctl_r));
     free(CSN_STEAL(s->name));
-    kp_bury(k, &s->link);
+    kp_free_later(k, &s->link);
 }
 
 static kp_session *create(kp_keeper *k, const csn_session_msg *b, int cwd, int channel)
@@ -162,7 +162,7 @@ static kp_session *create(kp_keeper *k, const csn_session_msg *b, int cwd, int c
     if (!job || !(s->name = strdup(b->name))) {
         kp_reply_error(channel, EAGAIN, CSN_STAGE_SETUP);
         if (job)
-            kp_job_forget(k, job);
+            kp_job_free(k, job);
         free(s);
         return NULL;
     }
@@ -176,8 +176,8 @@ static kp_session *create(kp_keeper *k, const csn_session_msg *b, int cwd, int c
     if (rc < 0) {
         kp_reply_error(channel, -rc, stage);
         job->killed = true;
-        kp_session_forget(k, s);
-        kp_job_forget(k, job);
+        kp_session_free(k, s);
+        kp_job_free(k, job);
         return NULL;
     }
     job->running = true;
@@ -220,7 +220,7 @@ void kp_session_idle(kp_keeper *k, kp_session *s)
             continue;
         bool same = w->flags == (s->merge ? CSN_SPAWN_MERGE : 0);
         int channel = kp_watch_release(k, &w->watch);
-        kp_waiter_forget(k, w);
+        kp_waiter_free(k, w);
         if (same) {
             lease(k, s, channel, false);
             return;

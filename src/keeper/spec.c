@@ -100,7 +100,7 @@ void csn_spec_put(csn_packer *o, const csn_keeper_spec *spec)
     put_list(o, spec->groups, CSN_CGROUP_KINDS);
     if (spec->flags & CSN_SPEC_TAGGED)
         csn_put_u32(o, spec->user);
-    put_confinement(o, &spec->walls);
+    put_confinement(o, &spec->confinement);
 }
 
 /* It will be removed with all it contains: absolute, not the root, no `..`. */
@@ -132,13 +132,14 @@ static bool is_valid(const csn_keeper_spec *s)
     for (size_t i = 0; s->groups[i]; i++)
         if (!sweeps || !is_own_group(s->groups[i]))
             return false;
-    if (sweeps ? (s->flags & CSN_SPEC_DETACHED) != 0 || s->walls.on != 0
+    if (sweeps ? (s->flags & CSN_SPEC_DETACHED) != 0 || s->confinement.on != 0
                : (s->flags & CSN_SPEC_TAGGED) != 0)
         return false;
     if ((s->flags & CSN_SPEC_SOCKETS) &&
-        (s->flags != CSN_SPEC_SOCKETS || !(s->walls.on & CSN_CONFINE_BIT(CSN_CONFINE_NET))))
+        (s->flags != CSN_SPEC_SOCKETS ||
+         !(s->confinement.on & CSN_CONFINE_BIT(CSN_CONFINE_NET))))
         return false;
-    if ((s->flags & CSN_SPEC_GROUPED) && (sweeps || s->walls.on == 0))
+    if ((s->flags & CSN_SPEC_GROUPED) && (sweeps || s->confinement.on == 0))
         return false;
     if (s->user != 0 && (s->user < CSN_SPEC_USER_LOW || s->user == UINT32_MAX))
         return false;
@@ -226,7 +227,7 @@ static int get_net(csn_unpacker *in, const csn_confinement *c, csn_gateway_net_o
 
 static int get_confinement(csn_unpacker *in, csn_mount *room, csn_keeper_spec *s)
 {
-    csn_confinement *c = &s->walls;
+    csn_confinement *c = &s->confinement;
 
     c->on = csn_get_u32(in);
     if (c->on == 0)

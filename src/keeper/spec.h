@@ -47,7 +47,7 @@ typedef struct csn_keeper_spec {
     /* TAGGED: the user id that only this sandbox has, all of whose processes are killed; 0:
      * kill those with its tags. Root cannot always read tags, but can spare a user id. */
     uint32_t user;
-    csn_confinement walls;
+    csn_confinement confinement;
     csn_mount *mounts; /* owns walls.mounts.list if that is on the heap */
 } csn_keeper_spec;
 

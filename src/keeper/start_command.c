@@ -72,8 +72,8 @@ IN_CHILD static int search_exec(kp_child *c)
 {
     const char *name = c->spawn->argv[0];
     size_t name_len = strlen(name);
-    static char far[CSN_PATH_MAX];
-    char near[512]; /* of a stack whose end shares its page with other things */
+    static char long_path[CSN_PATH_MAX];
+    char short_path[512]; /* of a stack whose end shares its page with other things */
     int worst = ENOENT;
 
     if (c->file || strchr(name, '/'))
@@ -82,8 +82,8 @@ IN_CHILD static int search_exec(kp_child *c)
         return ENOENT;
     for (const char *p = path_list(c->spawn->env);; p++) {
         size_t len = strcspn(p, ":");
-        char *file = len + name_len + 2 <= sizeof(near) ? near : far;
-        if (len + name_len + 2 <= sizeof(far)) {
+        char *file = len + name_len + 2 <= sizeof(short_path) ? short_path : long_path;
+        if (len + name_len + 2 <= sizeof(long_path)) {
             memcpy(file, p, len);
             size_t at = len;
             if (len > 0)
@@ -120,7 +120,7 @@ IN_CHILD static int set_limit(int what, uint64_t value)
 
 /* When memory runs out the keeper, which holds the others, is the last to go, however small
  * they are. The kernel gives a child in vfork a value of its own. */
-IN_CHILD static void go_first(void)
+IN_CHILD static void raise_oom_score(void)
 {
     int fd =
         (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
@@ -135,7 +135,7 @@ IN_CHILD static int set_limits(const kp_child *c)
 {
     const csn_spawn_msg *b = c->spawn;
 
-    if (set_limit(RLIMIT_DATA, c->walls->data_max) < 0 ||
+    if (set_limit(RLIMIT_DATA, c->confinement->data_max) < 0 ||
         set_limit(RLIMIT_AS, b->memory_max) < 0 || set_limit(RLIMIT_FSIZE, b->file_max) < 0 ||
         set_limit(RLIMIT_NOFILE, b->nofile_max) < 0)
         return -1;
@@ -179,7 +179,7 @@ IN_CHILD static int child_main(void *arg)
     uint64_t none = 0;
 
     c->stage = CSN_STAGE_SETUP; /* while it still has its number */
-    if (c->inner_wall >= 0 && csn_landlock_enter(c->inner_wall) < 0)
+    if (c->command_ruleset >= 0 && csn_landlock_enter(c->command_ruleset) < 0)
         goto failed;
     c->stage = CSN_STAGE_SOCKETS;
     if (c->sockets >= 0) {
@@ -201,8 +201,8 @@ IN_CHILD static int child_main(void *arg)
     (void)csn_proctree_mark(c->tag); /* refused where the hard limit is low: ancestry remains */
     if (set_limits(c) < 0)
         goto failed;
-    if (c->walls->on != 0)
-        go_first();
+    if (c->confinement->on != 0)
+        raise_oom_score();
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
     c->stage = CSN_STAGE_EXEC;
     c->errnum = (uint32_t)search_exec(c);
@@ -302,7 +302,7 @@ static int background_stdio(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, i
 static void fail_spawn(kp_keeper *k, kp_job *job, uint32_t stage, uint32_t errnum)
 {
     kp_job_send_exit(job, stage, errnum);
-    kp_job_forget(k, job);
+    kp_job_free(k, job);
 }
 
 static void started(kp_keeper *k, kp_job *job, const csn_spawn_msg *b)
@@ -320,10 +320,10 @@ static void spawn_job(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, int fds
 {
     kp_child c = {.spawn = b,
                   .tag = job->tag,
-                  .walls = &k->spec.walls,
+                  .confinement = &k->spec.confinement,
                   .stack = k->child_stack,
                   .ctl = -1,
-                  .inner_wall = k->inner_wall};
+                  .command_ruleset = k->command_ruleset};
 
     job->command = b->command ? strdup(b->command) : NULL;
     if (job->kind == KP_JOB_BACKGROUND) {
@@ -356,7 +356,7 @@ static void start(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, csn_msg *m)
         if (b->flags & (1u << i))
             fds[i] = csn_msg_take_fd(m, next++);
     job->tied = (b->flags & CSN_SPAWN_TIED) != 0;
-    job->again = (b->flags & CSN_SPAWN_KEEP_CHANNEL) != 0;
+    job->keep_channel = (b->flags & CSN_SPAWN_KEEP_CHANNEL) != 0;
     spawn_job(k, job, b, fds);
     for (int i = 0; i < 5; i++)
         if (fds[i] >= 0)
@@ -374,7 +374,7 @@ int kp_spawn_serve(kp_keeper *k, kp_request *r)
     int rc = kp_watch_open(k, &job->channel, KP_WATCH_CHANNEL, r->channel, job);
     if (rc < 0) {
         job->channel.fd = -1;
-        kp_job_forget(k, job);
+        kp_job_free(k, job);
         return rc;
     }
     r->channel = -1;
@@ -383,7 +383,7 @@ int kp_spawn_serve(kp_keeper *k, kp_request *r)
 }
 
 /* 0: the command was started, or its EXIT says why not. */
-static int serve_resting(kp_keeper *k, kp_job *job, csn_msg *m)
+static int spawn_on_kept_channel(kp_keeper *k, kp_job *job, csn_msg *m)
 {
     csn_spawn_msg b;
     int rc = csn_proto_decode(m, CSN_MSG_SPAWN, &b);
@@ -395,7 +395,7 @@ static int serve_resting(kp_keeper *k, kp_job *job, csn_msg *m)
     else if (k->jobs.count >= CSN_KEEPER_JOBS_MAX)
         rc = -EAGAIN;
     if (rc == 0) {
-        kp_job_wake(k, job);
+        kp_job_reuse(k, job);
         start(k, job, &b, m);
     }
     csn_proto_release(CSN_MSG_SPAWN, &b);
@@ -403,7 +403,7 @@ static int serve_resting(kp_keeper *k, kp_job *job, csn_msg *m)
 }
 
 /* Anything but a command, or a hang-up, is the end of it. */
-void kp_spawn_again(kp_keeper *k, kp_job *job)
+void kp_kept_channel_read(kp_keeper *k, kp_job *job)
 {
     csn_msg m;
     int rc = csn_msg_recv(job->channel.fd, k->packet, sizeof(k->packet), &m);
@@ -411,14 +411,14 @@ void kp_spawn_again(kp_keeper *k, kp_job *job)
     if (rc == -EAGAIN)
         return;
     if (rc > 0) {
-        rc = serve_resting(k, job, &m);
+        rc = spawn_on_kept_channel(k, job, &m);
         csn_msg_release(&m);
         if (rc == 0)
             return;
     }
     if (rc < 0)
         kp_reply_error(job->channel.fd, -rc, CSN_STAGE_SETUP);
-    kp_list_drop(&k->resting, &job->link);
+    kp_list_drop(&k->kept_channels, &job->link);
     kp_watch_close(k, &job->channel);
-    kp_bury(k, &job->link);
+    kp_free_later(k, &job->link);
 }

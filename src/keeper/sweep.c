@@ -163,7 +163,7 @@ static int await_end(int pidfd)
     return n == 1 && (pf.revents & POLLIN) ? 0 : -EBADF; /* no pidfd: we would not know when */
 }
 
-int kp_sweep(const csn_keeper_spec *spec)
+int kp_sweeper_run(const csn_keeper_spec *spec)
 {
     (void)prctl(PR_SET_NAME, PROCESS_NAME, 0L, 0L, 0L);
     csn_autofd int keeper = await_keeper();

@@ -15,19 +15,19 @@
 #include "base/clock.h"
 #include "keeper/keeper.h"
 
-#define CHASE_MS     10u
+#define FREEZE_MS    10u
 #define NAP_MS_FIRST 1u
 #define NAP_MS_MAX   20u
 #define NAP_MS_TERM  20u
 #define MS           1000000ull
-#define LOOKS        16
+#define SCANS        16
 
 static void meanwhile(void *ctx)
 {
     kp_jobs_collect(ctx);
 }
 
-static const csn_proctree_want *tree_of(kp_keeper *k, const kp_job *job)
+static const csn_proctree_want *job_tree(kp_keeper *k, const kp_job *job)
 {
     k->want = (csn_proctree_want){.root = job->running ? job->pid : 0,
                                   .root_too = true,
@@ -37,7 +37,7 @@ static const csn_proctree_want *tree_of(kp_keeper *k, const kp_job *job)
                                   .ctx = k};
     /* A process can put its tag off. In a jail nobody else is without one, and whoever did it
      * goes with the first tree that is ended. */
-    if (k->spec.walls.on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) {
+    if (k->spec.confinement.on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) {
         k->want.ours_lo = k->spec.tag_base;
         k->want.ours_hi = k->spec.tag_base | CSN_TAG_SEQ_MASK;
     }
@@ -45,7 +45,7 @@ static const csn_proctree_want *tree_of(kp_keeper *k, const kp_job *job)
 }
 
 /* Everything below the keeper itself. */
-static const csn_proctree_want *all_below(kp_keeper *k)
+static const csn_proctree_want *keeper_tree(kp_keeper *k)
 {
     k->want = (csn_proctree_want){.root = getpid(),
                                   .root_too = false,
@@ -59,9 +59,9 @@ static const csn_proctree_want *all_below(kp_keeper *k)
 /* Freezes, then kills. Returns how many were alive before the killing: 0 only when that is
  * certain. Somebody else's turn must come too: it stops chasing after a while and goes on at
  * the next tick; those that are caught stay caught. */
-static ssize_t slaughter(kp_keeper *k, const csn_proctree_want *w)
+static ssize_t freeze_and_kill(kp_keeper *k, const csn_proctree_want *w)
 {
-    uint64_t until = csn_now_ns() + CHASE_MS * MS;
+    uint64_t until = csn_now_ns() + FREEZE_MS * MS;
     size_t fresh = 0;
 
     do
@@ -80,9 +80,9 @@ static ssize_t slaughter(kp_keeper *k, const csn_proctree_want *w)
  * dead of it before the scan has looked at it again, and counts. */
 ssize_t kp_job_signal_tree(kp_keeper *k, const kp_job *job, int signo)
 {
-    const csn_proctree_want *w = tree_of(k, job);
+    const csn_proctree_want *w = job_tree(k, job);
 
-    for (int i = 0; i < LOOKS; i++) {
+    for (int i = 0; i < SCANS; i++) {
         ssize_t n = csn_proctree_pass(&k->tree, w, signo, signo == SIGTERM, NULL);
         if (n <= 0 || k->tree.seen > 0 || k->tree.hit > 0)
             return n;
@@ -108,7 +108,7 @@ void kp_job_kill(kp_keeper *k, kp_job *job, uint64_t grace_ms)
     }
 }
 
-static uint64_t nap(kp_job *job, uint64_t now, uint32_t max_ms)
+static uint64_t schedule_next(kp_job *job, uint64_t now, uint32_t max_ms)
 {
     job->kill_next_ns = now + job->kill_nap_ms * MS;
     job->kill_nap_ms = job->kill_nap_ms * 2 < max_ms ? job->kill_nap_ms * 2 : max_ms;
@@ -125,16 +125,17 @@ uint64_t kp_kill_tick(kp_keeper *k, kp_job *job, uint64_t now)
         job->phase = KP_KILL_KILL;
         job->kill_nap_ms = NAP_MS_FIRST;
     }
-    const csn_proctree_want *w = tree_of(k, job);
+    const csn_proctree_want *w = job_tree(k, job);
     ssize_t living = job->phase == KP_KILL_KILL
-                         ? slaughter(k, w)
+                         ? freeze_and_kill(k, w)
                          : csn_proctree_pass(&k->tree, w, 0, false, NULL);
     if (living == 0 && !job->running && !job->reaped) {
         job->phase = KP_KILL_NONE;
-        kp_job_settle(k, job);
+        kp_job_finish(k, job);
         return 0;
     }
-    uint64_t at = nap(job, now, job->phase == KP_KILL_TERM ? NAP_MS_TERM : NAP_MS_MAX);
+    uint64_t at =
+        schedule_next(job, now, job->phase == KP_KILL_TERM ? NAP_MS_TERM : NAP_MS_MAX);
     if (job->phase == KP_KILL_TERM && at > job->kill_term_ns)
         at = job->kill_next_ns = job->kill_term_ns;
     return at;
@@ -154,7 +155,7 @@ void kp_kill_everything(kp_keeper *k)
             ;
         if ((pid < 0 && errno == ECHILD) || csn_now_ns() >= deadline)
             return;
-        (void)slaughter(k, all_below(k));
+        (void)freeze_and_kill(k, keeper_tree(k));
         (void)poll(NULL, 0, wait_ms);
     }
 }

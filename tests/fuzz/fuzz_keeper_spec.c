@@ -31,15 +31,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const char *p = s.groups[i], *last = strrchr(p, '/');
         must(i < CSN_CGROUP_KINDS && p[0] == '/' && strlen(p) < CSN_CGROUP_PATH_MAX);
         must(strncmp(last + 1, CSN_CGROUP_PREFIX, strlen(CSN_CGROUP_PREFIX)) == 0);
-        must(!strstr(p, "/../") && s.flags == CSN_SPEC_SWEEP && s.walls.on == 0);
+        must(!strstr(p, "/../") && s.flags == CSN_SPEC_SWEEP && s.confinement.on == 0);
     }
-    must(s.walls.net.mode < CSN_GATEWAY_NET_MODES &&
-         s.walls.net.lent_count <= CSN_GATEWAY_NET_LENT_MAX);
-    must(s.walls.net.mode == CSN_GATEWAY_NET_NONE ||
-         (s.walls.on & CSN_CONFINE_BIT(CSN_CONFINE_NET)));
-    for (uint32_t i = 0; i < s.walls.net.lent_count; i++)
-        must(s.walls.net.lent[i] != 0);
-    must(!(s.flags & CSN_SPEC_GROUPED) || (s.walls.on != 0 && !(s.flags & CSN_SPEC_SWEEP)));
+    must(s.confinement.net.mode < CSN_GATEWAY_NET_MODES &&
+         s.confinement.net.lent_count <= CSN_GATEWAY_NET_LENT_MAX);
+    must(s.confinement.net.mode == CSN_GATEWAY_NET_NONE ||
+         (s.confinement.on & CSN_CONFINE_BIT(CSN_CONFINE_NET)));
+    for (uint32_t i = 0; i < s.confinement.net.lent_count; i++)
+        must(s.confinement.net.lent[i] != 0);
+    must(!(s.flags & CSN_SPEC_GROUPED) ||
+         (s.confinement.on != 0 && !(s.flags & CSN_SPEC_SWEEP)));
     must(s.id && strlen(s.id) <= CSN_SPEC_ID_MAX);
     must((s.tag_base & CSN_TAG_SEQ_MASK) == 0);
     csn_packer_init(&o, NULL, 0);

@@ -580,12 +580,13 @@ static void memory_is_only_watched_in_a_pid_namespace(void **state)
     csn_keeper_spec s = sample_spec(), r;
 
     (void)state;
-    s.walls = (csn_confinement){.on = CSN_CONFINE_ALL, .memory_max = 1};
+    s.confinement = (csn_confinement){.on = CSN_CONFINE_ALL, .memory_max = 1};
     assert_int_equal(through_the_wire(&s, &r), 0);
     csn_spec_release(&r);
-    s.walls.on = CSN_CONFINE_BIT(CSN_CONFINE_LANDLOCK) | CSN_CONFINE_BIT(CSN_CONFINE_SECCOMP);
+    s.confinement.on =
+        CSN_CONFINE_BIT(CSN_CONFINE_LANDLOCK) | CSN_CONFINE_BIT(CSN_CONFINE_SECCOMP);
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
-    s.walls.memory_max = 0;
+    s.confinement.memory_max = 0;
     assert_int_equal(through_the_wire(&s, &r), 0);
     csn_spec_release(&r);
 }
@@ -611,7 +612,7 @@ static void only_a_sweeper_removes_groups_and_only_ours(void **state)
     s.flags = CSN_SPEC_SWEEP | CSN_SPEC_DETACHED;
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
     s = sweeper_spec();
-    s.walls.on = CSN_CONFINE_ALL; /* it has none */
+    s.confinement.on = CSN_CONFINE_ALL; /* it has none */
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
 }
 
@@ -620,18 +621,18 @@ static void only_who_has_walls_enters_groups(void **state)
     csn_keeper_spec s = sample_spec(), r;
 
     (void)state;
-    s.walls = (csn_confinement){.on = CSN_CONFINE_ALL};
+    s.confinement = (csn_confinement){.on = CSN_CONFINE_ALL};
     s.flags |= CSN_SPEC_GROUPED;
     assert_int_equal(through_the_wire(&s, &r), 0);
     assert_int_equal(r.flags, s.flags);
     csn_spec_release(&r);
-    s.walls.on = 0;
+    s.confinement.on = 0;
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
     s = sweeper_spec();
     s.flags |= CSN_SPEC_GROUPED;
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
     s = sample_spec();
-    s.walls = (csn_confinement){.on = CSN_CONFINE_ALL};
+    s.confinement = (csn_confinement){.on = CSN_CONFINE_ALL};
     s.flags = CSN_SPEC_SOCKETS | CSN_SPEC_GROUPED;
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
 }
@@ -641,16 +642,16 @@ static void limits_of_walls_come_back(void **state)
     csn_keeper_spec s = sample_spec(), r;
 
     (void)state;
-    s.walls = (csn_confinement){.on = CSN_CONFINE_ALL,
-                                .pids_max = 5,
-                                .nofile_max = 6,
-                                .data_max = 1ull << 33,
-                                .memory_max = 1ull << 32};
+    s.confinement = (csn_confinement){.on = CSN_CONFINE_ALL,
+                                      .pids_max = 5,
+                                      .nofile_max = 6,
+                                      .data_max = 1ull << 33,
+                                      .memory_max = 1ull << 32};
     assert_int_equal(through_the_wire(&s, &r), 0);
-    assert_int_equal(r.walls.pids_max, 5);
-    assert_int_equal(r.walls.nofile_max, 6);
-    assert_int_equal(r.walls.data_max, 1ull << 33);
-    assert_int_equal(r.walls.memory_max, 1ull << 32);
+    assert_int_equal(r.confinement.pids_max, 5);
+    assert_int_equal(r.confinement.nofile_max, 6);
+    assert_int_equal(r.confinement.data_max, 1ull << 33);
+    assert_int_equal(r.confinement.memory_max, 1ull << 32);
     csn_spec_release(&r);
 }
 

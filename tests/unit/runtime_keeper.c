@@ -153,7 +153,7 @@ static void keeper_waits_as_long_as_its_owner_lives(void **state)
     const csn_keeper_spec spec = {
         .tag_base = csn_spec_tag_base("x"),
         .id = "x",
-        .walls = {.on = CSN_CONFINE_BIT(CSN_CONFINE_LIMITS), .given = 1}};
+        .confinement = {.on = CSN_CONFINE_BIT(CSN_CONFINE_LIMITS), .given = 1}};
     uint8_t buf[4096];
     csn_packer o;
     pid_t pid;

@@ -53,7 +53,7 @@ static int make_spec(const program *p)
         .flags = p->flags,
         .id = p->id,
         .tag_base = csn_spec_tag_base(p->id),
-        .walls = {.on = p->walls, .seccomp = CSN_SECCOMP_DEFAULT, .net = p->order}};
+        .confinement = {.on = p->walls, .seccomp = CSN_SECCOMP_DEFAULT, .net = p->order}};
 
     csn_packer_init(&o, buf, sizeof(buf));
     csn_spec_put(&o, &spec);

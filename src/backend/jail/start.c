@@ -66,7 +66,7 @@ void csn_jail_fill_spec(csn_runtime *k, csn_keeper_spec *spec)
     spec->socket = NULL; /* it has no way to it; see the sweeper */
     spec->remove[0] = NULL;
     spec->flags |= j->limits.group.count > 0 ? CSN_SPEC_GROUPED : 0;
-    spec->walls = (csn_confinement){
+    spec->confinement = (csn_confinement){
         .on = CSN_CONFINE_ALL,
         .uid = j->uid,
         .gid = j->gid,
@@ -74,11 +74,11 @@ void csn_jail_fill_spec(csn_runtime *k, csn_keeper_spec *spec)
         .given = (uint32_t)j->given_count,
         .mounts = {.list = j->mounts, .count = j->mount_count},
     };
-    csn_jail_net_arm(j, &spec->walls);
+    csn_jail_net_arm(j, &spec->confinement);
     if (k->kind->judged)
-        csn_landlock_only_walls(j, &spec->walls);
-    spec->walls.on &= ~walls_off();
-    csn_jail_limits_arm(k, &spec->walls);
+        csn_landlock_only_walls(j, &spec->confinement);
+    spec->confinement.on &= ~walls_off();
+    csn_jail_limits_arm(k, &spec->confinement);
 }
 
 /* ---- mounts for the keeper of a root caller ---- */

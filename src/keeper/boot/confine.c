@@ -32,7 +32,7 @@
 #define PR_FUTEX_HASH_SET_SLOTS 1
 #endif
 
-typedef struct building {
+typedef struct boot_state {
     const csn_confinement *w;
     csn_mount mounts[CSN_MOUNTS_MAX]; /* the list of the orders lies here */
     csn_landlock_rule rules[CSN_MOUNTS_MAX + 1];
@@ -44,21 +44,21 @@ typedef struct building {
     int landlock;                    /* the rules of our own, or -1 */
     csn_ready_msg ready;             /* what will be reported, */
     csn_failed_msg failed;           /* one or the other */
-    bool ahead;                      /* the first steps were done before the orders came */
+    bool begun_early;                /* the first steps were done before the orders came */
     bool grouped;                    /* control groups are to be entered */
-    csn_helper aside;                /* makes the network while we do the rest */
+    csn_helper net_helper;           /* makes the network while we do the rest */
     int net;                         /* what it made */
     int net_fds[CSN_KEEPER_FDS_MAX]; /* what READY brings: the root, then the network's */
     size_t net_count;
     csn_rootfs_work mounting;
-} building;
+} boot_state;
 
 /* Pages of its own, given back when the walls stand: there may be thousands of keepers. */
-static _Alignas(KP_PAGE) building site;
+static _Alignas(KP_PAGE) boot_state boot;
 
 csn_mount *kp_confine_mount_list(void)
 {
-    return site.mounts;
+    return boot.mounts;
 }
 
 /* ---- what the library still has to give ---- */
@@ -86,7 +86,7 @@ static int receive_fds(csn_msg_type type, int *ret, size_t max)
 }
 
 /* Detached mounts of a privileged caller. */
-static int receive_given(building *b)
+static int receive_mounts(boot_state *b)
 {
     while (b->given_count < b->w->given) {
         int n = receive_fds(CSN_MSG_MOUNTS, b->given + b->given_count,
@@ -102,7 +102,7 @@ static int receive_given(building *b)
  * We move ourselves, through files that somebody with the right to has opened: on v1 that is
  * cheap for a single thread. From here on everything is counted, and the groups are the root of
  * what can be seen of them. A group that is already gone cannot be entered. */
-static int enter_groups(const building *b)
+static int enter_groups(const boot_state *b)
 {
     int doors[CSN_CGROUP_KINDS];
     int n = receive_fds(CSN_MSG_CGROUPS, doors, CSN_CGROUP_KINDS), rc = n < 0 ? n : 0;
@@ -118,7 +118,7 @@ static int enter_groups(const building *b)
     return rc;
 }
 
-static int enter_mounts(building *b)
+static int enter_mounts(boot_state *b)
 {
     const csn_rootfs *m = &b->w->mounts;
 
@@ -136,7 +136,7 @@ static int enter_mounts(building *b)
 /* The network takes longer than all else together, so it is begun first. */
 static int make_net(void *arg)
 {
-    building *b = arg;
+    boot_state *b = arg;
 
     b->net = csn_netns_make();
     return b->net < 0 ? b->net : 0;
@@ -147,7 +147,7 @@ static int make_net(void *arg)
  * of this name, and the kernel looks at one after the other. */
 static int limit_nesting(void *arg)
 {
-    building *b = arg;
+    boot_state *b = arg;
 
     int rc = csn_userns_limit(CSN_NESTED_USERNS_LIMIT);
 
@@ -178,7 +178,7 @@ static int set_limit(int what, uint64_t value)
 /* When memory runs out on the host, it is a jail that goes first. Before anybody shares our
  * memory: from then on the kernel would look at every process of the host for another that
  * does, now and for each command. */
-static int go_first(void)
+static int raise_oom_score(void)
 {
     csn_autofd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
@@ -201,7 +201,7 @@ static int set_limits(const csn_confinement *w)
 
 /* Names of directories may be read everywhere, contents only where a mount says so. Without a
  * root of our own the names are the host's, and stay hidden as well. */
-static csn_landlock_spec landlock_spec(building *b, uint32_t leave_out)
+static csn_landlock_spec landlock_spec(boot_state *b, uint32_t leave_out)
 {
     csn_landlock_rule *rules = b->rules;
     size_t n = 0;
@@ -227,7 +227,7 @@ static csn_landlock_spec landlock_spec(building *b, uint32_t leave_out)
 /* Where the processes of the host can be seen, the keeper must see them, to find its own, and
  * commands must not: they step behind a wall of their own, which is made here. It also keeps
  * them from sending signals to the keeper. */
-static int landlock_rules(building *b)
+static int landlock_rules(boot_state *b)
 {
     csn_landlock_report report;
 
@@ -243,7 +243,7 @@ static int landlock_rules(building *b)
     return b->landlock < 0 ? b->landlock : 0;
 }
 
-static int landlock(building *b)
+static int landlock(boot_state *b)
 {
     int rc = b->landlock < 0 ? landlock_rules(b) : 0;
 
@@ -256,7 +256,7 @@ static int landlock(building *b)
 
 /* Where an outer filter refuses the call there is none to make of the keyring either: ours
  * refuses all of its family. */
-static int leave_keyring(const building *b)
+static int leave_keyring(const boot_state *b)
 {
     int rc = csn_keyring_leave();
 
@@ -264,7 +264,7 @@ static int leave_keyring(const building *b)
 }
 
 /* Done by whoever takes off the old root, if that is being done. */
-static int nesting(building *b)
+static int nesting(boot_state *b)
 {
     if (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS)) {
         b->mounting.then = limit_nesting;
@@ -275,7 +275,7 @@ static int nesting(building *b)
 }
 
 /* The rules of a later wall are put together while the network is being made. */
-static int build_net(kp_keeper *k, building *b)
+static int build_net(kp_keeper *k, boot_state *b)
 {
     int rc = 0;
 
@@ -286,7 +286,7 @@ static int build_net(kp_keeper *k, building *b)
             return rc;
         b->at = CSN_CONFINE_NET;
     }
-    rc = csn_helper_result(&b->aside);
+    rc = csn_helper_result(&b->net_helper);
     if (rc < 0)
         return rc;
     rc = csn_netns_enter(b->net);
@@ -296,7 +296,7 @@ static int build_net(kp_keeper *k, building *b)
     return rc;
 }
 
-static int descend(building *b)
+static int enter_second_userns(boot_state *b)
 {
     bool mounts = (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS)) != 0;
     int rc = mounts ? csn_rootfs_await_detached(&b->mounting) : 0;
@@ -308,7 +308,7 @@ static int descend(building *b)
     return csn_userns_descend(b->w->uid, b->w->gid);
 }
 
-static int build_one(kp_keeper *k, building *b, csn_confine_step wall)
+static int run_step(kp_keeper *k, boot_state *b, csn_confine_step wall)
 {
     switch (wall) {
     case CSN_CONFINE_NAMESPACES:
@@ -320,7 +320,7 @@ static int build_one(kp_keeper *k, building *b, csn_confine_step wall)
     case CSN_CONFINE_MOUNTS:
         return enter_mounts(b);
     case CSN_CONFINE_USER:
-        return descend(b);
+        return enter_second_userns(b);
     case CSN_CONFINE_LIMITS:
         return set_limits(b->w);
     case CSN_CONFINE_KEYRING:
@@ -335,7 +335,7 @@ static int build_one(kp_keeper *k, building *b, csn_confine_step wall)
     return -EINVAL;
 }
 
-static int build(kp_keeper *k, building *b)
+static int run_steps(kp_keeper *k, boot_state *b)
 {
     int rc = 0;
 
@@ -343,13 +343,13 @@ static int build(kp_keeper *k, building *b)
         b->at = (csn_confine_step)i;
         rc = b->grouped && b->at == CSN_CONFINE_LIMITS ? enter_groups(b) : 0;
         if (rc == 0 && (b->w->on & CSN_CONFINE_BIT(i)))
-            rc = build_one(k, b, b->at);
+            rc = run_step(k, b, b->at);
     }
     /* The ends of the others are waited for here and not before: nothing above depends on them.
      */
     if (rc == 0 && (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NET))) {
         b->at = CSN_CONFINE_NET;
-        rc = csn_helper_join(&b->aside);
+        rc = csn_helper_join(&b->net_helper);
     }
     if (rc < 0 || !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS)))
         return rc;
@@ -357,7 +357,7 @@ static int build(kp_keeper *k, building *b)
     return csn_rootfs_join(&b->mounting, &b->at_mount);
 }
 
-static void tell(csn_msg_type type, const void *msg, const int *fds, size_t nfds)
+static void report_to_library(csn_msg_type type, const void *msg, const int *fds, size_t nfds)
 {
     (void)csn_proto_send(CSN_KEEPER_FD_CONTROL, type, msg, fds, nfds,
                          csn_deadline_in(CSN_KEEPER_ANSWER_MS));
@@ -365,21 +365,21 @@ static void tell(csn_msg_type type, const void *msg, const int *fds, size_t nfds
 
 /* Before our memory is shared: a table of our own for those who wait for one another in it
  * would be 2 kB, for four waits in a life. Older kernels have none, and refuse. */
-static void wait_with_others(void)
+static void use_global_futex_hash(void)
 {
     (void)prctl(PR_FUTEX_HASH, (long)PR_FUTEX_HASH_SET_SLOTS, 0L, 0L, 0L);
 }
 
-static int begin(building *b, bool wait)
+static int begin(boot_state *b, bool wait)
 {
-    wait_with_others();
+    use_global_futex_hash();
     b->at = CSN_CONFINE_LIMITS;
-    int rc = b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_LIMITS) ? go_first() : 0;
+    int rc = b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_LIMITS) ? raise_oom_score() : 0;
     if (rc < 0 || !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NET)))
         return rc;
     b->at = CSN_CONFINE_NET;
-    return wait ? csn_helper_begin_here(&b->aside, make_net, b)
-                : csn_helper_begin(&b->aside, make_net, b);
+    return wait ? csn_helper_begin_here(&b->net_helper, make_net, b)
+                : csn_helper_begin(&b->net_helper, make_net, b);
 }
 
 void kp_confine_begin(void)
@@ -388,41 +388,41 @@ void kp_confine_begin(void)
                                                 CSN_CONFINE_BIT(CSN_CONFINE_NET)};
 
     (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
-    site.w = &first;
-    site.ahead = begin(&site, true) == 0;
+    boot.w = &first;
+    boot.begun_early = begin(&boot, true) == 0;
 }
 
-void kp_confine_ordered(void)
+void kp_confine_spec_arrived(void)
 {
-    if (site.ahead)
-        csn_helper_back(&site.aside);
+    if (boot.begun_early)
+        csn_helper_back(&boot.net_helper);
 }
 
 /* Only a build for tests orders a jail without a network of its own. */
-static void drop_net(building *b)
+static void drop_net(boot_state *b)
 {
-    if (csn_helper_join(&b->aside) == 0)
+    if (csn_helper_join(&b->net_helper) == 0)
         close(b->net);
 }
 
 int kp_confine(kp_keeper *k)
 {
-    building *b = &site;
+    boot_state *b = &boot;
 
-    b->w = &k->spec.walls;
+    b->w = &k->spec.confinement;
     b->grouped = (k->spec.flags & CSN_SPEC_GROUPED) != 0;
     b->inner = b->landlock = -1;
-    k->inner_wall = -1;
+    k->command_ruleset = -1;
     if (b->w->on == 0)
         return 0;
     (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
-    int rc = b->ahead ? 0 : begin(b, false);
-    if (b->ahead && !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NET)))
+    int rc = b->begun_early ? 0 : begin(b, false);
+    if (b->begun_early && !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NET)))
         drop_net(b);
     if (rc == 0)
-        rc = receive_given(b);
+        rc = receive_mounts(b);
     if (rc == 0)
-        rc = build(k, b);
+        rc = run_steps(k, b);
     csn_autofd int root = rc < 0 ? -1 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (rc == 0 && root < 0)
         rc = -errno;
@@ -430,16 +430,16 @@ int kp_confine(kp_keeper *k)
         b->failed.errnum = (uint32_t)-rc;
         b->failed.step = b->at;
         b->failed.mount = (uint32_t)b->at_mount;
-        tell(CSN_MSG_FAILED, &b->failed, NULL, 0);
+        report_to_library(CSN_MSG_FAILED, &b->failed, NULL, 0);
         return rc;
     }
     b->ready.steps = b->w->on;
     k->ready = b->ready;
-    k->inner_wall = b->inner;
+    k->command_ruleset = b->inner;
     b->net_fds[0] = root;
-    tell(CSN_MSG_READY, &b->ready, b->net_fds, 1 + b->net_count);
-    kp_net_told();
-    k->spec.walls.mounts.count = 0;
-    kp_give_back(&site, &site + 1);
+    report_to_library(CSN_MSG_READY, &b->ready, b->net_fds, 1 + b->net_count);
+    kp_net_release();
+    k->spec.confinement.mounts.count = 0;
+    kp_release_pages(&boot, &boot + 1);
     return 0;
 }
