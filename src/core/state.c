@@ -298,6 +298,7 @@ void csn_state_remove(const char *id, const char *name)
         return;
     unlinkat(dir, "meta.json", 0);
     unlinkat(dir, CSN_STATE_RUN_LINK, 0);
+    unlinkat(dir, CSN_STATE_JAIL, 0);
     unlinkat(dir, CSN_STATE_NOTE, 0);
     unlinkat(all, id, AT_REMOVEDIR);
 }

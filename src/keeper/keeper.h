@@ -177,7 +177,9 @@ typedef struct kp_keeper {
     uint64_t ends_ns;            /* monotonic; 0: never */
     bool reaped;                 /* some job's child was, and nobody was told yet */
     bool ending;
-    bool committed; /* detached: it is on record, and lives on when its maker goes */
+    bool committed;          /* detached: it is on record, and lives on when its maker ends */
+    int record[2];           /* files without which it cannot be found, O_PATH; or -1 */
+    uint64_t record_next_ns; /* when they are checked next; 0: never */
     kp_meter meter;
     struct {
         _Alignas(16) char bytes[sizeof(kp_job)];

@@ -1,12 +1,12 @@
 /* main.c: a keeper from its first instruction to its last.
  *
  * caisson-keeper holds one sandbox: it starts its commands, reaps them, keeps the output of
- * background processes and ends everything when it is told to, when its owner dies or when its
- * time is over. It is started by the library with exactly the descriptors of spec.h, an empty
- * environment, and a sealed spec or the promise of one. It runs nobody's code but exec's: no
- * plug-ins, no configuration, no environment variables. It has two other lives, by flags of the
- * spec: to sweep (sweep.c), and to make the sockets of one command (os/socket_divert.h). If the
- * spec or the descriptors are not what they should be it does nothing and exits 2. */
+ * background processes and ends everything on request, when its owner dies or when its
+ * time is over. It is started by the library with exactly the descriptors of spec.h and an
+ * empty environment; its orders are the first message. It loads no plug-ins and reads no
+ * configuration and no environment variables. Flags of the orders make it a sweeper (sweep.c)
+ * or the process that makes the sockets of one command (os/socket_divert.h) instead. If the
+ * orders or the descriptors are malformed it does nothing and exits 2. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,14 +26,13 @@
 #include "keeper/keeper.h"
 #include "os/socket_divert.h"
 
-#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
-
 static kp_keeper keeper;
 static _Alignas(KP_PAGE) char spec_bytes[sizeof(csn_msg_head) + CSN_SPEC_MAX];
 
-/* A host that has forked holds our connection open after it has died, so its end is looked for,
- * too. However long it is stopped, by a terminal or a debugger, it may go on; only where a
- * listening socket is in the owner's place, which may die, there is a deadline. */
+/* The owner's end is watched as well: a host that has forked holds our connection open after it
+ * has died. What it sent before counts. An owner may be stopped for any time, by a terminal or
+ * a debugger; only where a listening socket is in its place, so that its end cannot be watched,
+ * there is a deadline. */
 int kp_await_message(void)
 {
     struct stat st;
@@ -44,49 +43,36 @@ int kp_await_message(void)
 
     while (pf[0].revents == 0) {
         int n = poll(pf, 2, csn_deadline_poll_ms(deadline));
-        if (n == 0 || pf[1].revents != 0)
-            return n == 0 ? -ETIMEDOUT : -EOWNERDEAD;
+        if (n == 0)
+            return -ETIMEDOUT;
         if (n < 0 && errno != EINTR)
             return -errno;
+        if (n > 0 && pf[0].revents == 0)
+            return -EOWNERDEAD;
     }
     return 0;
 }
 
-/* Born ahead of its orders, which are still being worked out. */
+/* The orders may still be in the making. The first process of a pid namespace is going to be a
+ * jail: it begins with what every jail needs. */
 static int receive_spec(kp_keeper *k)
 {
+    bool jail = getpid() == 1;
     csn_msg m;
 
-    kp_confine_begin();
+    if (jail)
+        kp_confine_begin();
     int rc = kp_await_message();
-    kp_confine_spec_arrived();
+    if (jail)
+        kp_confine_spec_arrived();
     if (rc == 0)
         rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, spec_bytes, sizeof(spec_bytes), &m);
     if (rc <= 0)
         return rc < 0 ? rc : -EPIPE;
     if (csn_proto_decode(&m, CSN_MSG_SPEC, NULL) < 0)
         return -EPROTO;
-    return csn_spec_get(m.body, m.len, kp_confine_mount_list(),
-                        &k->spec); /* borrows from both */
-}
-
-static int read_spec(kp_keeper *k)
-{
-    struct stat st;
-    int seals = fcntl(CSN_KEEPER_FD_SPEC, F_GET_SEALS);
-
-    if (seals < 0) {
-        close(CSN_KEEPER_FD_SPEC);
-        return receive_spec(k);
-    }
-    if ((seals & SEALS) != SEALS || fstat(CSN_KEEPER_FD_SPEC, &st) < 0 ||
-        st.st_size > (off_t)CSN_SPEC_MAX)
-        return -EPROTO;
-    ssize_t n = pread(CSN_KEEPER_FD_SPEC, spec_bytes, CSN_SPEC_MAX, 0);
-    if (n != st.st_size)
-        return -EPROTO;
-    close(CSN_KEEPER_FD_SPEC);
-    return csn_spec_get(spec_bytes, (size_t)n, kp_confine_mount_list(), &k->spec);
+    /* borrows from both */
+    return csn_spec_get(m.body, m.len, kp_confine_mount_list(), &k->spec);
 }
 
 void kp_release_pages(void *start, void *end)
@@ -154,7 +140,7 @@ static int prepare(kp_keeper *k)
     for (int fd = CSN_KEEPER_FD_CONTROL; fd <= CSN_KEEPER_FD_OWNER; fd++)
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
             return -errno;
-    int rc = read_spec(k);
+    int rc = receive_spec(k);
     if (rc < 0)
         return rc;
     if (k->spec.flags & CSN_SPEC_SWEEP)

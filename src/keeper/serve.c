@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -168,11 +169,31 @@ static int root_serve(kp_keeper *k, kp_request *r)
     return KP_REPLIED;
 }
 
+/* The sandbox is on record. The two files are held: without one of them no process can find it.
+ */
 static int commit_serve(kp_keeper *k, kp_request *r)
 {
-    (void)r;
+    if (k->committed)
+        return -EINVAL;
+    for (size_t i = 0; i < 2; i++)
+        k->record[i] = csn_msg_take_fd(r->m, i);
+    if (k->spec.record_check_ms != 0)
+        k->record_next_ns = csn_deadline_in(k->spec.record_check_ms);
     k->committed = true;
     return 0;
+}
+
+/* By the count of links, because a jail's keeper cannot look at paths of the host. */
+static void check_record(kp_keeper *k, uint64_t now)
+{
+    struct stat st;
+
+    if (now < k->record_next_ns)
+        return;
+    for (size_t i = 0; i < 2; i++)
+        if (fstat(k->record[i], &st) == 0 && st.st_nlink == 0)
+            k->ending = true;
+    k->record_next_ns = csn_deadline_in(k->spec.record_check_ms);
 }
 
 /* The channel stays open until the keeper has ended: its closing is the reply. */
@@ -370,12 +391,16 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 /* Does what is due; returns when something will be due next, 0 for never. */
 static uint64_t tick(kp_keeper *k)
 {
-    uint64_t next = k->ends_ns;
+    uint64_t next = sooner(k->ends_ns, k->record_next_ns);
 
     if (k->jobs.count == 0 && k->waiters.count == 0 && next == 0 &&
         k->spec.confinement.memory_max == 0)
         return 0;
     uint64_t now = csn_now_ns();
+    if (k->record_next_ns != 0) {
+        check_record(k, now);
+        next = sooner(k->ends_ns, k->record_next_ns);
+    }
     next = sooner(next, kp_meter_tick(k, now)); /* first: whom it kills has its tick below */
     if (k->ends_ns != 0 && now >= k->ends_ns)
         k->ending = true;

@@ -29,6 +29,7 @@ uint64_t csn_spec_tag_base(const char *id)
 static const csn_field spec_fields[] = {
     CSN_FIELD(csn_keeper_spec, FLAGS, flags, 0, CSN_SPEC_ALL),
     CSN_FIELD(csn_keeper_spec, U64, lifetime_ms, 0, UINT64_MAX),
+    CSN_FIELD(csn_keeper_spec, U64, record_check_ms, 0, UINT64_MAX),
     CSN_FIELD(csn_keeper_spec, U64, tag_base, CSN_TAG_MARK, 2 * CSN_TAG_MARK - 1),
     CSN_FIELD(csn_keeper_spec, TEXT, id, 0, CSN_SPEC_ID_MAX),
     CSN_FIELD(csn_keeper_spec, OPTIONAL_TEXT, socket, 0, CSN_PATH_MAX),

@@ -1,5 +1,4 @@
-/* spec.h: what a keeper has to do, which it learns once: from a sealed memfd, or from the first
- * message on its connection (CSN_MSG_SPEC). */
+/* spec.h: the orders of a keeper, which are the first message on its connection. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,24 +9,25 @@
 #include "os/cgroup.h"
 
 #define CSN_SPEC_MAGIC     0x534e5343u /* "CSNS" */
-#define CSN_SPEC_VERSION   5u
+#define CSN_SPEC_VERSION   6u
 #define CSN_SPEC_ID_MAX    127u
 #define CSN_SPEC_TEXT_MAX  8192u
 #define CSN_SPEC_GIVEN_MAX 64u
 
-#define CSN_SPEC_DETACHED (1u << 0) /* outlives its creator; listens on descriptor 5 */
+#define CSN_SPEC_DETACHED (1u << 0) /* outlives its creator; listens on CSN_KEEPER_FD_OWNER */
 #define CSN_SPEC_SWEEP    (1u << 1) /* not a keeper but a sweeper, see sweep.c */
 #define CSN_SPEC_TAGGED   (1u << 2) /* SWEEP: also kill the processes, see `user` */
 #define CSN_SPEC_SOCKETS  (1u << 3) /* not a keeper: creates the sockets of one command */
 #define CSN_SPEC_GROUPED  (1u << 4) /* a CGROUPS message will come: enter these groups */
 #define CSN_SPEC_ALL      0x1fu
 
+#define CSN_SPEC_RECORD_CHECK_MS 20000u /* see record_check_ms */
+
 #define CSN_SPEC_USER_LOW 0x70000000u /* lower user ids may belong to an account */
 
 /* The descriptors a keeper or sweeper starts with; 0 to 2 are /dev/null. */
 #define CSN_KEEPER_FD_CONTROL 3
-#define CSN_KEEPER_FD_SPEC    4 /* /dev/null: the spec comes as a message */
-#define CSN_KEEPER_FD_OWNER   5 /* pidfd of the owner; of a detached keeper: listening socket */
+#define CSN_KEEPER_FD_OWNER   4 /* pidfd of the owner; of a detached keeper: listening socket */
 
 /* The keeper tags each command with a soft RLIMIT_RTTIME of tag_base + sequence, which its
  * descendants inherit (treekill.c). The base is a hash of the sandbox id: the processes that a
@@ -38,7 +38,8 @@
 
 typedef struct csn_keeper_spec {
     uint32_t flags;
-    uint64_t lifetime_ms; /* 0: none */
+    uint64_t lifetime_ms;     /* 0: none */
+    uint64_t record_check_ms; /* detached: how often it is checked that it can be found */
     uint64_t tag_base;
     const char *id;
     const char *socket;                            /* to unlink at the end, or NULL */

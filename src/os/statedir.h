@@ -14,6 +14,8 @@
 
 /* In sandboxes/<id>/: a link to the runtime directory of a detached sandbox. */
 #define CSN_STATE_RUN_LINK "run"
+/* Likewise: what another process needs to attach to a detached jail. */
+#define CSN_STATE_JAIL "jail"
 /* Likewise: what finds a remote sandbox again, one line. */
 #define CSN_STATE_NOTE "remote"
 

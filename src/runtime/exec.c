@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/strv.h"
 #include "os/pump.h"
 #include "runtime/link.h"
@@ -60,12 +61,17 @@ csn_status csn_runtime_command_env_make(csn_runtime *l, const csn_exec_req *req,
     csn_runtime_command_env s = {.cwd_fd = -1};
 
     if (req->flags & CSN_EXEC_SUDO)
-        return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no sudo", l->kind->name);
+        return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no sudo", l->backend);
     const char *cwd = req->cwd ? req->cwd : l->base.path;
     csn_status st = csn_runtime_open_cwd(l, cwd, &s.cwd_fd, &s.cwd_path, err);
     if (st < 0) {
         st = csn_wrap(st, err, "working directory");
-        return l->kind->rooted ? csn_link_check_alive(l, st, err) : st;
+        return l->level == CSN_LEVEL_NAMESPACES ? csn_link_check_alive(l, st, err) : st;
+    }
+    if (csn_runtime_is_removed(s.cwd_fd)) {
+        st = csn_fail(err, CSN_NOT_FOUND, "working directory %s was removed", cwd);
+        csn_runtime_command_env_release(&s);
+        return st;
     }
     st = csn_runtime_environ_merge(l, req->env, s.cwd_path, &s.env, &s.pwd, err);
     if (st < 0) {
@@ -141,6 +147,14 @@ void csn_runtime_end_fill(const csn_runtime *l, const csn_exit_msg *b, const cha
 /* ---- starting
  * ----------------------------------------------------------------------------------- */
 
+/* A pipe has an owner and mode 0600: one that root made would be closed to the command's own
+ * /dev/stdout. Without CAP_CHOWN only those names do not work. */
+static void give_pipe(const csn_runtime *l, int fd)
+{
+    if (l->chown_pipes && fchown(fd, l->file_uid, l->file_gid) < 0)
+        csn_log_debug("pipe of a command: %s", strerrordesc_np(errno));
+}
+
 /* The two ends of a pipe: ours to read, the command's to write. Ours does not block: a command
  * can open its own output for reading, and what poll has seen there may be gone by now. */
 static int make_pipe(csn_runtime *l, csn_pump_out *o, int stream, int *ret_w)
@@ -149,8 +163,7 @@ static int make_pipe(csn_runtime *l, csn_pump_out *o, int stream, int *ret_w)
 
     if (pipe2(p, O_CLOEXEC) < 0)
         return -errno;
-    if (l->kind->lend)
-        l->kind->lend(l, p[1]);
+    give_pipe(l, p[1]);
     (void)fcntl(p[0], F_SETFL, O_NONBLOCK);
     *o = (csn_pump_out){.fd = p[0], .stream = stream};
     *ret_w = p[1];
@@ -165,8 +178,7 @@ static int make_feed(csn_runtime *l, csn_pump *p, const csn_source *input, int *
 
     if (pipe2(fds, O_CLOEXEC) < 0)
         return -errno;
-    if (l->kind->lend)
-        l->kind->lend(l, fds[0]);
+    give_pipe(l, fds[0]);
     (void)fcntl(fds[1], F_SETFL, O_NONBLOCK);
     p->feed_fd = fds[1];
     p->feed = input->read;
@@ -223,7 +235,7 @@ static int64_t of_this_process(int fd)
 /* -1: none. */
 static int channel_take(csn_runtime *l)
 {
-    int64_t was = atomic_exchange(&l->resting, -1);
+    int64_t was = atomic_exchange(&l->idle_channel, -1);
     csn_autofd int fd = was < 0 ? -1 : (int)(was & INT32_MAX);
 
     return was >= 0 && was == of_this_process(fd) ? csn_steal_fd(&fd) : -1;
@@ -233,7 +245,7 @@ static void channel_put(csn_runtime *l, int fd)
 {
     int64_t none = -1;
 
-    if (!atomic_compare_exchange_strong(&l->resting, &none, of_this_process(fd)))
+    if (!atomic_compare_exchange_strong(&l->idle_channel, &none, of_this_process(fd)))
         close(fd);
 }
 
@@ -449,19 +461,12 @@ static csn_status run_foreground(csn_runtime *l, const csn_exec_req *req, int so
 csn_status csn_runtime_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
                             csn_exec_end *ret, csn_error **err)
 {
-    return csn_runtime_exec_network(state, req, -1, sink, ret, err);
+    return csn_runtime_exec_with(state, req, -1, sink, ret, err);
 }
 
-csn_status csn_runtime_exec_network(csn_runtime *l, const csn_exec_req *req, int sockets,
-                                    const csn_sink *sink, csn_exec_end *ret, csn_error **err)
+csn_status csn_runtime_exec_with(csn_runtime *l, const csn_exec_req *req, int sockets,
+                                 const csn_sink *sink, csn_exec_end *ret, csn_error **err)
 {
-    csn_runtime_mark before = {0};
-
-    if (l->kind->mark)
-        l->kind->mark(l, &before);
-    csn_status st = req->session ? csn_runtime_session_exec(l, req, sink, ret, err)
-                                 : run_foreground(l, req, sockets, sink, ret, err);
-    if (st == CSN_OK && l->kind->judge)
-        l->kind->judge(l, &before, ret);
-    return st;
+    return req->session ? csn_runtime_session_exec(l, req, sink, ret, err)
+                        : run_foreground(l, req, sockets, sink, ret, err);
 }

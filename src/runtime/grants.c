@@ -21,7 +21,6 @@
 #include "base/path.h"
 #include "base/strv.h"
 #include "os/beneath.h"
-#include "os/statedir.h"
 #include "runtime/files.h"
 
 /* Bounded by one page in the kernel: a longer path is NULL here and refused by those who need
@@ -35,6 +34,20 @@ char *csn_runtime_fd_path(int fd)
     if (n <= 0 || (size_t)n >= sizeof(path) || path[0] != '/')
         return NULL;
     return strndup(path, (size_t)n);
+}
+
+/* Some file systems count no links of directories; the kernel marks the path of a removed one
+ * in any case. */
+bool csn_runtime_is_removed(int fd)
+{
+    static const char mark[] = " (deleted)";
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || st.st_nlink != 0)
+        return false;
+    csn_autofree char *path = csn_runtime_fd_path(fd);
+    size_t len = path ? strlen(path) : 0, n = strlen(mark);
+    return len > n && strcmp(path + len - n, mark) == 0;
 }
 
 /* ---- opening ---- */
@@ -53,9 +66,11 @@ static char *config_path(const char *path, const char *from)
 }
 
 /* realpath first: the rules compare text, and the kernel reports paths without links. Between
- * the two calls the caller's own tree is trusted to stand still. */
-static csn_status grant_open(const char *option, const char *asked, bool writable,
-                             csn_grant *ret, csn_error **err)
+ * the two calls the caller's own tree is trusted to stand still. A detached sandbox outlives
+ * its directories: a handle of it holds -1 for one that is not there any more, and the calls
+ * that need it fail (target.c). */
+static csn_status grant_open(const csn_runtime *l, const char *option, const char *asked,
+                             bool writable, csn_grant *ret, csn_error **err)
 {
     csn_autofree char *path = config_path(asked, NULL);
     csn_autofree char *real = path ? realpath(path, NULL) : NULL;
@@ -63,31 +78,30 @@ static csn_status grant_open(const char *option, const char *asked, bool writabl
 
     if (!path || !shown)
         return csn_fail(err, CSN_NOMEM, "out of memory");
-    if (!real)
+    csn_autofd int fd = real ? open(real, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd < 0 && !l->connected)
         return csn_fail_errno(err, errno, "%s: %s", option, shown);
-    csn_autofd int fd = open(real, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return csn_fail_errno(err, errno, "%s: %s", option, shown);
-    *ret = (csn_grant){.path = CSN_STEAL(real), .fd = csn_steal_fd(&fd), .writable = writable};
+    *ret = (csn_grant){.path = real ? CSN_STEAL(real) : CSN_STEAL(path),
+                       .fd = csn_steal_fd(&fd),
+                       .writable = writable};
     return CSN_OK;
 }
 
-/* The private home is <runtime directory>/<id>/home. */
+/* The private home is `home` in the runtime directory. */
 static csn_status private_home(csn_runtime *l, csn_error **err)
 {
-    csn_autofree char *sub = NULL, *path = NULL;
-
+    csn_autofree char *path = NULL;
     csn_status st = csn_runtime_run_dir(l, err);
+
     if (st < 0)
         return st;
-    if (asprintf(&sub, "%s/home", l->id) < 0) {
-        sub = NULL;
+    if (mkdirat(l->run_fd, "home", 0700) < 0 && errno != EEXIST)
+        return csn_fail_errno(err, errno, "private home");
+    if (asprintf(&path, "%s/home", l->run_path) < 0) {
+        path = NULL;
         return csn_fail(err, CSN_NOMEM, "out of memory");
     }
-    csn_autofd int fd = csn_statedir_open(CSN_DIR_RUNTIME, sub, &path);
-    if (fd < 0)
-        return csn_fail_errno(err, -fd, "private home");
-    return grant_open("home", path, true, &l->home, err);
+    return grant_open(l, "home", path, true, &l->home, err);
 }
 
 /* grant_count grows one by one, so that a half-open list can be closed. */
@@ -95,7 +109,8 @@ static csn_status grants_add(csn_runtime *l, const char *option, const char *con
                              bool writable, csn_error **err)
 {
     for (size_t i = 0; dirs && dirs[i]; i++) {
-        csn_status st = grant_open(option, dirs[i], writable, &l->grants[l->grant_count], err);
+        csn_status st =
+            grant_open(l, option, dirs[i], writable, &l->grants[l->grant_count], err);
         if (st < 0)
             return st;
         l->grant_count++;
@@ -190,10 +205,10 @@ csn_status csn_runtime_grants_open(csn_runtime *l, csn_error **err)
 
     l->base.fd = l->home.fd = -1;
     csn_status st =
-        grant_open("workspace", c->workspace ? c->workspace : ".", true, &l->base, err);
+        grant_open(l, "workspace", c->workspace ? c->workspace : ".", true, &l->base, err);
     if (st < 0)
         return st;
-    st = c->home ? grant_open("home", c->home, true, &l->home, err) : private_home(l, err);
+    st = c->home ? grant_open(l, "home", c->home, true, &l->home, err) : private_home(l, err);
     if (st < 0)
         return st;
     l->grants = calloc(count + 1, sizeof(*l->grants));
@@ -258,7 +273,7 @@ const csn_grant *csn_runtime_grant_of(const csn_runtime *l, const char *path,
     best b = {0};
 
     /* One tree, which looks like that of the commands. */
-    if (l->kind->rooted || l->kind->judged) {
+    if (l->level != CSN_LEVEL_NONE) {
         *ret_rest = path[0] ? path : ".";
         return &l->root;
     }
@@ -296,22 +311,23 @@ csn_status csn_runtime_check_rules(const csn_runtime *l, uint32_t op, const char
             break;
     }
     if (hit.allowed)
-        return l->kind->veto && (op & (CSN_OP_WRITE | CSN_OP_DELETE)) != 0
-                   ? l->kind->veto(l, op, asked, resolved, err)
+        return l->check_change && (op & (CSN_OP_WRITE | CSN_OP_DELETE)) != 0
+                   ? l->check_change(l, op, asked, resolved, err)
                    : CSN_OK;
     csn_autofree char *hint = csn_rules_hint(bit, resolved);
     csn_autofree char *shown = csn_path_printable(asked);
     /* Only a directory that was given for reading has rules for one operation and not for all.
      */
-    const char *none = l->kind->judged ? "not granted" : "read-only directory";
+    bool landlock = l->level == CSN_LEVEL_LANDLOCK_ONLY;
+    const char *none = landlock ? "not granted" : "read-only directory";
     const char *rule = hit.rule ? hit.rule : none;
     csn_denial d = {.op = csn_op_name(bit),
                     .target = asked,
                     .resolved = resolved,
                     .rule = rule,
-                    .source = hit.source        ? hit.source
-                              : l->kind->judged ? "Landlock"
-                                                : "config.read",
+                    .source = hit.source ? hit.source
+                              : landlock ? "Landlock"
+                                         : "config.read",
                     .hint = hint};
     csn_status st = csn_fail(err, CSN_DENIED, "%s %s: denied by policy (%s)", d.op,
                              shown ? shown : "path", rule);

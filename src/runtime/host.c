@@ -12,8 +12,6 @@
 #include "base/error.h"
 #include "runtime/runtime.h"
 
-static const csn_runtime_kind host_kind = {.name = "host"};
-
 static int make_dirs(const char *dir)
 {
     csn_autofree char *path = strdup(dir);
@@ -39,7 +37,7 @@ csn_status csn_runtime_host_open(const char *dir, bool make, void **ret_state, c
 
     if (e != 0)
         return csn_fail_errno(err, e, "make host directory '%s'", dir);
-    csn_runtime *l = csn_runtime_new(&host_kind, &config, "host");
+    csn_runtime *l = csn_runtime_new("host", &config, "host");
     if (!l)
         return csn_fail(err, CSN_NOMEM, "host directory '%s'", dir);
     csn_status st = csn_runtime_grants_open(l, err);

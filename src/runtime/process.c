@@ -256,7 +256,7 @@ csn_status csn_runtime_processes(void *state, int64_t pid, uint64_t wait_ms, csn
     if (!buf)
         return csn_fail(err, CSN_NOMEM, "processes");
     pthread_mutex_lock(&l->keeper_lock);
-    bool none = l->keeper_fd < 0 && !l->gone && !l->connected;
+    bool none = l->keeper_fd < 0 && !l->ended && !l->connected;
     pthread_mutex_unlock(&l->keeper_lock);
     if (none) /* nothing was ever started */
         return pid == 0 ? CSN_OK : no_such(err, ESRCH, pid, "ask for");
@@ -418,9 +418,9 @@ static csn_status port_open(csn_runtime *l, uint16_t port, bool *ret, csn_error 
 {
     int e = 0;
 
-    if (l->kind->judged)
+    if (l->level == CSN_LEVEL_LANDLOCK_ONLY)
         return csn_fail(err, CSN_UNSUPPORTED, "nothing can listen in this sandbox");
-    if (!l->kind->rooted) {
+    if (l->level == CSN_LEVEL_NONE) {
         *ret = csn_port_probe(port) == 0;
         return CSN_OK;
     }

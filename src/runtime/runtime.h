@@ -1,21 +1,17 @@
-/* runtime.h: a sandbox whose processes a keeper holds and whose files are reached through held
- * descriptors. The backends on this machine are such sandboxes with a kind of their own.
+/* runtime.h: a sandbox on this machine: a keeper holds its processes, and file calls go through
+ * directory descriptors that are held from open to close. The backends local and jail use it.
  *
- *   runtime.c     its life: made, found again, ended
- *   rundir.c   its runtime directory, and those that were left behind
- *   grants.c   base, home and granted directories as held descriptors; which a path is below
- *   target.c   a path on its way to the kernel and through the policy (files.h)
- *   file.c     stat read list walk
- *   change.c   mkdir symlink remove rename cleanup
- *   write.c    atomic writes
- *   batch.c    many of them, all or nothing
- *   watch.c    file events
- *   host.c     any host directory, for export and import
- *   link.c   starting a keeper, reaching a detached one, one request and its answer
- *   exec.c     foreground commands
- *   session.c  persistent shells
- *   process.c  background processes
- *   environ.c  the environment of commands */
+ *   open.c            a sandbox without confinement: open, connect, commit, destroy
+ *   keeper_process.c  starts the keeper, finds a detached one again, ends it
+ *   find_program.c    where our own programs are installed
+ *   link.c            one request to the keeper and its answer
+ *   exec.c session.c process.c   foreground commands, persistent shells, background processes
+ *   environ.c         the environment of commands
+ *   rundir.c          the runtime directory
+ *   grants.c          base, home and granted directories; which of them a path is below; rules
+ *   target.c          from a path to a descriptor that the policy allows (files.h)
+ *   file.c change.c write.c batch.c watch.c   the file operations
+ *   host.c            the same for any host directory, for export and import */
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
@@ -32,123 +28,104 @@ typedef struct csn_grant {
     bool writable;
 } csn_grant;
 
+/* What separates commands from the host. */
+typedef enum csn_confinement_level {
+    CSN_LEVEL_NONE,          /* nothing: local */
+    CSN_LEVEL_LANDLOCK_ONLY, /* Landlock, seccomp and rlimits; paths are the host's */
+    CSN_LEVEL_NAMESPACES,    /* namespaces as well; paths are those of the keeper's own root */
+} csn_confinement_level;
+
 typedef struct csn_runtime csn_runtime;
 
-/* Beside an operation: it brings or takes what is below the path too, or makes a link of it. */
+/* Added to CSN_OP_*: the operation covers everything below the path, or makes a link of it. */
 #define CSN_OP_TREE (1u << 31)
 
-/* Counts of the limits that were hit so far. */
-typedef struct csn_runtime_mark {
-    uint64_t memory, pids;
-    uint64_t memory_peak;
-} csn_runtime_mark;
-
-typedef struct csn_runtime_kind csn_runtime_kind;
-/* What a backend adds. All functions may be NULL. */
-struct csn_runtime_kind {
-    const char *name; /* of the backend */
-    bool eager;       /* the keeper runs from open on, not from the first command */
-    bool rooted;      /* paths are those of the keeper's own root, see csn_runtime.root */
-    bool judged;      /* paths are the host's, and every one is judged by the rules */
-    bool ahead;       /* eager: the keeper is born before `prepare`, and has its orders after */
-    /* What must be known before the keeper is born. */
-    csn_status (*begin)(csn_runtime *k, csn_error **err);
-    /* What it is born into. */
-    csn_status (*birth)(csn_runtime *k, csn_spawn_opts *o, csn_error **err);
-    /* Makes base, home, grants and rules. */
-    csn_status (*prepare)(csn_runtime *k, csn_error **err);
-    /* Its orders beyond the common ones. */
-    void (*arm)(csn_runtime *k, csn_keeper_spec *spec);
-    /* It runs now, or was found again: whatever is left to do. */
-    csn_status (*started)(csn_runtime *k, csn_error **err);
-    /* It could not be run: says why (errnum > 0). */
-    csn_status (*refused)(csn_runtime *k, enum csn_spawn_stage stage, int errnum,
-                          csn_error **err);
-    /* It could not be opened as this kind (because: the error), or is being found again
-     * (NULL): another kind that it is to be, or NULL. *ret_because is to be freed. */
-    const csn_runtime_kind *(*instead)(csn_runtime *k, const csn_error *because,
-                                       char **ret_because);
-    /* A pipe of ours that a command gets: it may open it again, as /dev/stdout. */
-    void (*lend)(csn_runtime *k, int fd);
-    /* A command is about to start; it has ended: was a limit of the sandbox the reason? */
-    void (*mark)(csn_runtime *k, csn_runtime_mark *ret);
-    void (*judge)(csn_runtime *k, const csn_runtime_mark *before, csn_exec_end *end);
-    /* Beyond the rules: may this be written or deleted? op: CSN_OP_*, and CSN_OP_TREE. Asked
-     * for what a path led to, after the rules let it pass. */
-    csn_status (*veto)(const csn_runtime *k, uint32_t op, const char *asked,
-                       const char *resolved, csn_error **err);
-    /* The sandbox has ended for good, or could not be opened: what its keeper does not take
-     * along. */
-    void (*ended)(csn_runtime *k);
-    void (*release)(csn_runtime *k); /* frees k->own */
-};
+/* A program that is being started: what csn_spawn_begin borrows until csn_spawn_finish. */
+typedef struct csn_keeper_start {
+    csn_spawn_opts opts;
+    const char *argv[3];
+    char *program;
+    csn_spawn_pending *pending; /* NULL: none is being started */
+} csn_keeper_start;
 
 struct csn_runtime {
-    const csn_runtime_kind *kind;
-    void *own;                /* the backend's */
+    const char *backend; /* for messages */
+    csn_confinement_level level;
+    struct csn_jail *jail;    /* the jail backend's part; NULL in every other sandbox */
     const csn_config *config; /* the core's; outlives us */
     char *id;
-    char *because;            /* why it is not the kind that was asked for; NULL: it is */
-    bool detached, connected; /* connected: found again, not made here */
-    _Atomic bool extended;    /* its end was moved by this handle */
+    bool detached;
+    bool connected; /* a handle of a detached sandbox that another process made */
+    bool ended;
+    _Atomic bool extended; /* this handle has moved the end of its lifetime */
     csn_grant base, home;
-    csn_grant root;    /* rooted, judged: "/" of the keeper; all paths are looked up in it */
+    csn_grant root;    /* unless CSN_LEVEL_NONE: "/" of the keeper, where all paths start */
     csn_grant *grants; /* read and write directories */
     size_t grant_count;
     csn_rules *rules;
+    /* May refuse a write or deletion that the rules allow. op: CSN_OP_* and CSN_OP_TREE; the
+     * path is resolved. NULL: there is nothing beyond the rules. */
+    csn_status (*check_change)(const csn_runtime *rt, uint32_t op, const char *asked,
+                               const char *resolved, csn_error **err);
     char *run_path; /* runtime directory of this sandbox, or NULL before it is needed */
     int run_fd;     /* or -1 */
     pthread_mutex_t commit_lock; /* check-and-rename of writes is one at a time */
     int commit_fd;               /* the same among processes; -1 when not detached */
     pthread_mutex_t keeper_lock; /* starting the keeper happens once */
-    int keeper_fd;               /* SEQPACKET to the keeper, or -1 */
-    int keeper_pidfd;            /* or -1 */
+    csn_keeper_start start;
+    int keeper_fd;    /* SEQPACKET to the keeper, or -1 */
+    int keeper_pidfd; /* or -1 */
     int64_t keeper_pid;
-    struct csn_runtime_spawn *birth; /* while it is on its way; see link.c */
-    bool unordered;                  /* it waits for its orders */
-    _Atomic int64_t resting;         /* a channel between two commands, see exec.c; -1: none */
-    _Atomic uint64_t spawns;         /* how often it was asked to start something */
-    _Atomic uint64_t alone_after;    /* after that one ended, nothing else was left */
-    char *program;                   /* that the keeper runs, when it was started here */
-    unsigned keeper_uid, keeper_gid; /* of one that was found again */
-    uid_t file_uid;                  /* who touches files: the caller, or who commands are */
-    uint64_t file_max;               /* size of one file that a command writes; 0: no limit */
-    uint64_t memory_each;            /* address space of one process; 0: no limit */
-    char **environ_base;             /* NAME=value for every command */
-    bool gone;
+    unsigned keeper_uid, keeper_gid; /* of a keeper that was found again */
+    _Atomic int64_t idle_channel;    /* a channel between two commands, see exec.c; -1: none */
+    _Atomic uint64_t spawns;         /* how many commands the keeper was asked to start */
+    _Atomic uint64_t alone_after;    /* after this one ended, no other process was left */
+    uid_t file_uid;                  /* file calls act as this user: the caller or the jail's */
+    gid_t file_gid;
+    bool chown_pipes;     /* give pipes to that user, so that a command can open /dev/stdout */
+    uint64_t file_max;    /* size of one file that a command writes; 0: no limit */
+    uint64_t memory_each; /* address space of one process; 0: no limit */
+    char **environ_base;  /* NAME=value for every command */
 };
 
-/* runtime.c */
-csn_runtime *csn_runtime_new(const csn_runtime_kind *kind, const csn_config *config,
-                             const char *id);
-void csn_runtime_free(csn_runtime *l);
-csn_status csn_runtime_open(const csn_runtime_kind *kind, const csn_config *config,
-                            const char *id, void **ret_state, csn_error **err);
-csn_status csn_runtime_connect(const csn_runtime_kind *kind, const csn_config *config,
-                               const char *id, void **ret_state, csn_error **err);
-/* Ends a detached one that csn_runtime_connect could not speak to. */
-csn_status csn_runtime_force_destroy(const csn_runtime_kind *kind, const csn_config *config,
+/* open.c */
+csn_runtime *csn_runtime_new(const char *backend, const csn_config *config, const char *id);
+void csn_runtime_free(csn_runtime *rt);
+/* A sandbox without confinement: made, or a detached one found again. */
+csn_status csn_runtime_open(const char *backend, const csn_config *config, const char *id,
+                            void **ret_state, csn_error **err);
+csn_status csn_runtime_connect(const char *backend, const csn_config *config, const char *id,
+                               void **ret_state, csn_error **err);
+/* Kills a detached sandbox that cannot be connected to, of whatever level. */
+csn_status csn_runtime_force_destroy(const char *backend, const csn_config *config,
                                      const char *id, csn_error **err);
-/* It is on record now, and lives on without this process. */
+/* Its metadata is on disk: a detached sandbox no longer ends with the process that made it. */
 csn_status csn_runtime_commit(void *state, csn_error **err);
 csn_status csn_runtime_destroy(void *state, csn_error **err);
 void csn_runtime_close(void *state);
 /* Everything but the layers. */
-csn_status csn_runtime_info(csn_runtime *l, csn_info_result *ret, csn_error **err);
+csn_status csn_runtime_info(csn_runtime *rt, csn_info_result *ret, csn_error **err);
+/* Steps that the jail backend shares. find_dir: run_path and run_fd of a detached sandbox;
+ * CSN_GONE when there are none. open_commit_lock: after the runtime directory is known. */
+csn_status csn_runtime_find_dir(csn_runtime *rt, csn_error **err);
+csn_status csn_runtime_open_commit_lock(csn_runtime *rt, csn_error **err);
+void csn_runtime_remove_dir(const csn_runtime *rt);
+/* The directory of this sandbox's metadata; a descriptor or -errno. */
+int csn_runtime_state_dir(const csn_runtime *rt, bool make);
 
-/* exec.c. The channel that waits for the next command, if there is one, is closed. */
-void csn_runtime_channel_drop(csn_runtime *l);
+/* exec.c. Closes the channel that is kept for the next command, if there is one. */
+void csn_runtime_channel_drop(csn_runtime *rt);
 
-/* rundir.c. Makes and locks run_path, once. And: removes directories whose maker was killed. */
-csn_status csn_runtime_run_dir(csn_runtime *l, csn_error **err);
-/* A file in it could not be opened. When there is no directory any more, its keeper has died.
- */
-csn_status csn_runtime_run_failed(csn_runtime *l, int errnum, const char *what,
+/* rundir.c. Makes and locks run_path, once. */
+csn_status csn_runtime_run_dir(csn_runtime *rt, csn_error **err);
+/* A file in it could not be opened. If the directory is gone, the keeper has died. */
+csn_status csn_runtime_run_failed(csn_runtime *rt, int errnum, const char *what,
                                   csn_error **err);
-/* Sockets in it, by name: descriptors, or -errno. Only after run_dir, or of one found again.
- * -ETIMEDOUT: nobody takes the connection. */
-int csn_runtime_run_listen(const csn_runtime *l, const char *name, int backlog);
-int csn_runtime_run_connect(const csn_runtime *l, const char *name);
+/* Sockets in it, by name: descriptors, or -errno. -ETIMEDOUT: the connection is not accepted.
+ */
+int csn_runtime_run_listen(const csn_runtime *rt, const char *name, int backlog);
+int csn_runtime_run_connect(const csn_runtime *rt, const char *name);
+/* Removes runtime directories whose maker was killed. */
 void csn_runtime_sweep(void);
 
 /* host.c. A state for file operations below any host directory: no home, no commands, no
@@ -156,19 +133,21 @@ void csn_runtime_sweep(void);
 csn_status csn_runtime_host_open(const char *dir, bool make, void **ret_state, csn_error **err);
 
 /* grants.c. Paths of agents to descriptors. */
-csn_status csn_runtime_grants_open(csn_runtime *l, csn_error **err);
-void csn_runtime_grants_close(csn_runtime *l);
+csn_status csn_runtime_grants_open(csn_runtime *rt, csn_error **err);
+void csn_runtime_grants_close(csn_runtime *rt);
 /* Which grant an agent path is below, by name only, and the rest of the path to give to the
  * kernel ("." for the grant itself). `/x` is base/x unless it names the base, the home or a
  * granted directory by its host path. Never fails: what is below nothing else is below the
  * base. */
-const csn_grant *csn_runtime_grant_of(const csn_runtime *l, const char *path,
+const csn_grant *csn_runtime_grant_of(const csn_runtime *rt, const char *path,
                                       const char **ret_rest);
 /* The resolved host path of a held descriptor, from the kernel. malloc'd, NULL on failure. */
 char *csn_runtime_fd_path(int fd);
+/* Was the directory behind a held descriptor removed? */
+bool csn_runtime_is_removed(int fd);
 /* Does the policy let `op` be done to the resolved path? CSN_DENIED with the denial filled in.
  */
-csn_status csn_runtime_check_rules(const csn_runtime *l, uint32_t op, const char *asked,
+csn_status csn_runtime_check_rules(const csn_runtime *rt, uint32_t op, const char *asked,
                                    const char *resolved, csn_error **err);
 
 /* file.c and write.c: entries of the ops table */
@@ -198,33 +177,35 @@ csn_status csn_runtime_watch_next(void *watch, uint64_t timeout_ms, csn_event *r
 void csn_runtime_watch_free(void *watch);
 /* An O_PATH directory descriptor for a command's cwd, policy checked, and its resolved path
  * (NULL when the kernel does not say). */
-csn_status csn_runtime_open_cwd(csn_runtime *l, const char *path, int *ret_fd, char **ret_path,
+csn_status csn_runtime_open_cwd(csn_runtime *rt, const char *path, int *ret_fd, char **ret_path,
                                 csn_error **err);
 csn_status csn_runtime_check_path(void *state, uint32_t op, const char *path,
                                   char **ret_resolved, csn_error **err);
 
-/* link.c */
-/* By open: it is on its way, without orders. And: it runs now, or could not be run; then
- * whatever else failed since does not count (os/spawn.h). */
-csn_status csn_runtime_keeper_spawn_begin(csn_runtime *l, csn_error **err);
-csn_status csn_runtime_keeper_spawn_finish(csn_runtime *l, csn_error **err);
-csn_status csn_runtime_keeper_start(csn_runtime *l,
-                                    csn_error **err); /* once; later calls: OK */
-csn_status csn_runtime_keeper_connect(csn_runtime *l,
-                                      csn_error **err); /* detached, by socket */
-/* Kills one that is there and does not answer; it is found as by connect. */
-csn_status csn_runtime_keeper_force_destroy(csn_runtime *l, csn_error **err);
-/* When the keeper will end by itself, since the epoch; 0: never. */
-csn_status csn_runtime_expiry(csn_runtime *l, int64_t *ret_ms, csn_error **err);
-csn_status csn_runtime_keeper_commit(csn_runtime *l, csn_error **err);
-void csn_runtime_keeper_end(csn_runtime *l); /* kills everything it holds and waits */
+/* keeper_process.c. Starting takes two steps, so that the caller can plan while the program
+ * loads; ns: the namespaces it is started in, or NULL. What fails between the two steps does
+ * not count when the second fails (os/spawn.h). finish: 0 or -errno, and where it failed. */
+csn_status csn_runtime_spawn_begin(csn_runtime *rt, const csn_spawn_namespaces *ns,
+                                   csn_error **err);
+int csn_runtime_spawn_finish(csn_runtime *rt, enum csn_spawn_stage *ret_stage);
+/* The orders that every sandbox has in common; strings borrow from rt. */
+csn_keeper_spec csn_runtime_spec(const csn_runtime *rt);
+csn_status csn_runtime_send_orders(csn_runtime *rt, const csn_keeper_spec *spec,
+                                   csn_error **err);
+/* Starts the keeper of a sandbox without confinement if it is not running. */
+csn_status csn_runtime_ensure_keeper(csn_runtime *rt, csn_error **err);
+/* Opens a connection to the keeper of a detached sandbox; CSN_GONE when there is none. */
+csn_status csn_runtime_reach_keeper(csn_runtime *rt, csn_error **err);
+/* Kills everything the keeper holds, and waits. */
+void csn_runtime_end_keeper(csn_runtime *rt);
 
 /* exec.c and process.c: entries of the ops table */
 csn_status csn_runtime_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
                             csn_exec_end *ret, csn_error **err);
-/* The same for a command whose sockets are made by who reads `sockets` (os/socket_divert.h). */
-csn_status csn_runtime_exec_network(csn_runtime *l, const csn_exec_req *req, int sockets,
-                                    const csn_sink *sink, csn_exec_end *ret, csn_error **err);
+/* The same; sockets: the process at the other end makes the command's sockets
+ * (os/socket_divert.h), or -1. */
+csn_status csn_runtime_exec_with(csn_runtime *rt, const csn_exec_req *req, int sockets,
+                                 const csn_sink *sink, csn_exec_end *ret, csn_error **err);
 csn_status csn_runtime_start(void *state, const csn_exec_req *req, uint64_t output_max,
                              int64_t *ret_pid, void **ret_tie, csn_error **err);
 void csn_runtime_release_tied(void *tie);
@@ -242,10 +223,7 @@ csn_status csn_runtime_wait_port(void *state, uint16_t port, uint64_t timeout_ms
                                  csn_error **err);
 csn_status csn_runtime_extend(void *state, uint64_t ms, csn_error **err);
 
-/* What the ops tables of both backends on this machine have in common. */
-#define CSN_RUNTIME_OPS                                                                        \
-    .close = csn_runtime_close, .destroy = csn_runtime_destroy, .commit = csn_runtime_commit,  \
-    .extend = csn_runtime_extend
+/* What the process tables of both backends have in common. */
 #define CSN_RUNTIME_PROCESS_OPS                                                                \
     .size = sizeof(csn_process_ops), .release_tied = csn_runtime_release_tied,                 \
     .list = csn_runtime_processes, .logs = csn_runtime_logs, .signal = csn_runtime_signal,     \
@@ -253,4 +231,4 @@ csn_status csn_runtime_extend(void *state, uint64_t ms, csn_error **err);
 
 /* environ.c. The clean environment: an allow-list of the caller's variables, what the config
  * adds, HOME always the sandbox's. malloc'd strv. */
-csn_status csn_runtime_environ_new(const csn_runtime *l, char ***ret, csn_error **err);
+csn_status csn_runtime_environ_new(const csn_runtime *rt, char ***ret, csn_error **err);

@@ -46,7 +46,7 @@ bool csn_target_checked(const csn_target *t)
 {
     if (!t->l->rules)
         return false;
-    return t->l->kind->judged || csn_rules_has_carveouts(t->l->rules) ||
+    return t->l->level == CSN_LEVEL_LANDLOCK_ONLY || csn_rules_has_carveouts(t->l->rules) ||
            (!t->grant->writable && (t->op & (CSN_OP_WRITE | CSN_OP_DELETE)) != 0);
 }
 
@@ -158,12 +158,36 @@ static csn_status fail_nofollow(const csn_target *t, const char *shown, csn_erro
     return csn_error_deny(st, err, &d);
 }
 
+/* A grant of a connected sandbox that could not be opened. */
+static csn_status fail_missing_grant(const csn_target *t, csn_error **err)
+{
+    csn_autofree char *shown = csn_path_printable(t->grant->path);
+    csn_status st = csn_fail(err, CSN_NOT_FOUND, "%s %s: the directory was removed or replaced",
+                             t->grant == &t->l->base ? "workspace" : "granted directory",
+                             shown ? shown : "");
+
+    return csn_error_advise(st, err, "make it again, or destroy the sandbox");
+}
+
+static csn_status fail_not_found(const csn_target *t, const char *shown, csn_error **err)
+{
+    csn_autofree char *base =
+        csn_runtime_is_removed(t->l->base.fd) ? csn_path_printable(t->l->base.path) : NULL;
+
+    if (!base)
+        return csn_fail(err, CSN_NOT_FOUND, "File %s not found", shown);
+    return csn_fail(err, CSN_NOT_FOUND, "File %s not found: the workspace %s was removed",
+                    shown, base);
+}
+
 /* One place for errno to words, so that every operation says the same to the same thing. */
 csn_status csn_target_fail(const csn_target *t, int errnum, csn_error **err)
 {
     csn_autofree char *printable = csn_path_printable(t->asked);
     const char *shown = printable ? printable : "path";
 
+    if (t->grant->fd < 0)
+        return fail_missing_grant(t, err);
     switch (errnum) {
     case EXDEV:
         return fail_outside(t, shown, err);
@@ -172,7 +196,7 @@ csn_status csn_target_fail(const csn_target *t, int errnum, csn_error **err)
             return fail_nofollow(t, shown, err);
         return csn_fail(err, CSN_INVALID, "%s: too many levels of symbolic links", shown);
     case ENOENT:
-        return csn_fail(err, CSN_NOT_FOUND, "File %s not found", shown);
+        return fail_not_found(t, shown, err);
     case EISDIR:
         return csn_fail(err, CSN_WRONG_TYPE, "%s is a directory", shown);
     case ENOTDIR:

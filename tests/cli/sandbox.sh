@@ -142,6 +142,47 @@ for backend in local jail; do
     holds "and its record is gone" test ! -e "$XDG_STATE_HOME/caisson/sandboxes/$id"
 done
 
+# a detached sandbox outlives its workspace: it is listed, says what is wrong and can be ended
+for backend in local jail; do
+    for how in removed renamed replaced; do
+        mkdir -p "$T/short" && echo text >"$T/short/file"
+        id=$("$CAISSON" create --backend $backend --workspace "$T/short") ||
+            { skip "workspace $how on $backend" "no $backend here"; continue; }
+        keeper=$(cs info "$id" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["keeper_pid"])')
+        case $how in
+        removed) rm -r "$T/short" ;;
+        renamed) mv "$T/short" "$T/moved" ;;
+        replaced) rm -r "$T/short" && echo text >"$T/short" ;;
+        esac
+        is "$backend: a sandbox whose workspace was $how is listed" "$(cs list -q)" "$id"
+        status "$backend: exec fails when the workspace was $how" 125 cs exec "$id" -- true
+        like "$backend: and names the workspace" "$err" "*workspace*$T/short*removed*"
+        status "$backend: write fails when the workspace was $how" 1 cs write "$id" other <<<text
+        if [ $backend = jail ] && [ $how = renamed ]; then
+            is "$backend: a renamed workspace can still be read" "$(cs cat "$id" file)" text
+        else
+            status "$backend: read fails when the workspace was $how" 1 cs cat "$id" file
+            like "$backend: and says why" "$err" "*workspace*$T/short*removed*"
+        fi
+        status "$backend: destroy ends it" 0 cs destroy "$id"
+        holds "$backend: with its keeper" gone "$keeper"
+        is "$backend: and nothing is left" "$(cs list -q)" ""
+        rm -rf "$T/short" "$T/moved"
+    done
+done
+
+# one that an older version made has no record to attach from
+if id=$(new --backend jail); then
+    rm "$XDG_STATE_HOME/caisson/sandboxes/$id/jail"
+    is "a jail without its record is listed" "$(cs list -q)" "$id"
+    status "it cannot be used" 125 cs exec "$id" -- true
+    like "and says why" "$err" "*another version*destroy*"
+    status "it can be destroyed" 0 cs destroy "$id"
+    is "and is gone" "$(cs list -q)" ""
+else
+    skip "a jail without its record" "no jail here"
+fi
+
 # configuration: file, then --policy, then options
 mkdir -p "$XDG_CONFIG_HOME/caisson" ws
 cat >"$XDG_CONFIG_HOME/caisson/config.json" <<'X'

@@ -74,8 +74,7 @@ static void build(void)
     l.config = &config;
     l.run_fd = l.base.fd = l.home.fd = -1;
     pthread_mutex_init(&l.commit_lock, NULL);
-    static const csn_runtime_kind kind = {.name = "race"};
-    l.kind = &kind;
+    l.backend = "race";
     l.commit_fd = -1;
     l.file_uid = geteuid();
     must(csn_runtime_grants_open(&l, NULL) == CSN_OK, "grants");

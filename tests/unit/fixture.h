@@ -26,8 +26,7 @@ __attribute__((unused)) static csn_status room_try_open(room *r, csn_error **err
     r->l.base.fd = r->l.home.fd = -1;
     r->l.id = strdup("local-1-test");
     pthread_mutex_init(&r->l.commit_lock, NULL);
-    static const csn_runtime_kind kind = {.name = "room"};
-    r->l.kind = &kind;
+    r->l.backend = "room";
     r->l.commit_fd = -1;
     r->l.file_uid = geteuid();
     r->l.file_max = r->l.config ? r->l.config->file_max : 0;

@@ -67,21 +67,19 @@ static void begin(scene *s, const csn_cgroup *g)
         spec.groups[i] = g->dirs[i].path;
     s->owner = sleeper(&s->owner_fd);
     s->keeper = sleeper(&s->keeper_fd);
-    csn_packer_init(&o, buf, sizeof(buf));
-    csn_spec_put(&o, &spec);
-    int memfd = csn_sealed_memfd("caisson-spec", o.data, o.len);
-    csn_packer_release(&o);
-    assert_true(memfd >= 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     csn_spawn_opts who = {.path = getenv("CSN_TEST_KEEPER"),
                           .argv = argv,
-                          .fds = {-1, -1, -1, pair[1], memfd, s->owner_fd},
-                          .nfds = 6};
+                          .fds = {-1, -1, -1, pair[1], s->owner_fd},
+                          .nfds = CSN_KEEPER_FD_OWNER + 1};
     assert_non_null(who.path);
     assert_int_equal(csn_spawn(&who, &s->sweeper, &s->sweeper_fd, NULL), 0);
-    close(memfd);
     close(pair[1]);
     s->control = pair[0];
+    csn_packer_init(&o, buf, sizeof(buf));
+    csn_spec_put(&o, &spec);
+    assert_int_equal(csn_msg_send(s->control, CSN_MSG_SPEC, o.data, o.len, NULL, 0, 0), 0);
+    csn_packer_release(&o);
 }
 
 /* It has done its work, and called it a success. */

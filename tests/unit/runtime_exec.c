@@ -548,7 +548,7 @@ static void sixty_four_threads_share_one_sandbox(void **state)
 /* -1: none waits. */
 static int resting(den *d)
 {
-    int64_t v = ((csn_runtime *)d->state)->resting;
+    int64_t v = ((csn_runtime *)d->state)->idle_channel;
 
     return v < 0 ? -1 : (int)(v & INT32_MAX);
 }
@@ -613,10 +613,10 @@ static void a_channel_of_no_use_is_replaced(void **state)
     close(resting(&d));
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     close(pair[1]);
-    l->resting = (int64_t)getpid() << 32 | pair[0];
+    l->idle_channel = (int64_t)getpid() << 32 | pair[0];
     must_work(&d);
 
-    l->resting = (l->resting & INT32_MAX) | (int64_t)getppid() << 32;
+    l->idle_channel = (l->idle_channel & INT32_MAX) | (int64_t)getppid() << 32;
     must_work(&d);
 
     assert_int_equal(csn_msg_send(resting(&d), CSN_MSG_KILL, "x", 1, NULL, 0, 1), 0);
@@ -651,7 +651,7 @@ static void sockets_that_cannot_be_diverted_fail_the_command_alone(void **state)
     pid_t keeper = den_keeper(&d);
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     req.size = sizeof(req);
-    assert_int_equal(csn_runtime_exec_network(d.state, &req, fd, &sink, &o.end, &err), CSN_OK);
+    assert_int_equal(csn_runtime_exec_with(d.state, &req, fd, &sink, &o.end, &err), CSN_OK);
     assert_int_equal(o.end.how, CSN_END_SPAWN);
     assert_int_equal(o.end.exit_code, 1);
     den_sh(&d, "echo alive", 0, &o);

@@ -69,8 +69,8 @@ static int unordered_keeper_pid(int owner, int *ret_ours, pid_t *ret_pid)
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     csn_spawn_opts o = {.path = getenv("CSN_TEST_KEEPER"),
                         .argv = argv,
-                        .fds = {-1, -1, -1, pair[1], -1, owner},
-                        .nfds = 6};
+                        .fds = {-1, -1, -1, pair[1], owner},
+                        .nfds = CSN_KEEPER_FD_OWNER + 1};
     assert_int_equal(csn_spawn(&o, ret_pid, &pidfd, NULL), 0);
     close(pair[1]);
     close(owner);
@@ -191,6 +191,68 @@ static void keeper_takes_nothing_else_for_its_orders(void **state)
         close(keeper);
         close(ours);
     }
+}
+
+static int listener_at(const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    snprintf(a.sun_path, sizeof(a.sun_path), "%.100s", path);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    return fd;
+}
+
+/* A detached keeper that is on record under these two files and checks them all the time. */
+static int recorded_keeper(const char *link, const char *sock, int *ret_ours)
+{
+    const csn_keeper_spec spec = {.flags = CSN_SPEC_DETACHED,
+                                  .tag_base = csn_spec_tag_base("x"),
+                                  .id = "x",
+                                  .record_check_ms = 5};
+    uint8_t buf[4096];
+    csn_packer o;
+    csn_msg m;
+    int channel, keeper = unordered_keeper(listener_at(sock), ret_ours);
+
+    assert_int_equal(symlink("/nowhere", link), 0);
+    const int watched[] = {open(link, O_PATH | O_NOFOLLOW | O_CLOEXEC),
+                           open(sock, O_PATH | O_NOFOLLOW | O_CLOEXEC)};
+    assert_true(watched[0] >= 0 && watched[1] >= 0);
+    csn_packer_init(&o, buf, sizeof(buf));
+    csn_spec_put(&o, &spec);
+    assert_int_equal(csn_msg_send(*ret_ours, CSN_MSG_SPEC, o.data, o.len, NULL, 0, 0), 0);
+    csn_packer_release(&o);
+    assert_int_equal(csn_msg_ask(*ret_ours, CSN_MSG_COMMIT, NULL, 0, watched, 2, 0, &channel),
+                     0);
+    assert_int_equal(csn_msg_await(channel, 0, buf, sizeof(buf), &m), 1);
+    assert_int_equal(m.type, CSN_MSG_DONE);
+    csn_msg_release(&m);
+    close(channel);
+    close(watched[0]);
+    close(watched[1]);
+    return keeper;
+}
+
+static void detached_keeper_ends_when_it_cannot_be_found_any_more(void **state)
+{
+    char top[] = "/tmp/csn-record-XXXXXX", link[64], sock[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(top));
+    snprintf(link, sizeof(link), "%s/run", top);
+    snprintf(sock, sizeof(sock), "%s/sock", top);
+    for (int round = 0; round < 2; round++) {
+        int ours, keeper = recorded_keeper(link, sock, &ours);
+        close(ours); /* its maker has ended */
+        assert_int_equal(csn_spawn_wait(keeper, 50), -ETIMEDOUT);
+        assert_int_equal(unlink(round == 0 ? link : sock), 0);
+        assert_int_equal(csn_spawn_wait(keeper, 30000), 0);
+        assert_int_equal(unlink(round == 0 ? sock : link), 0);
+        close(keeper);
+    }
+    assert_int_equal(rmdir(top), 0);
 }
 
 static void missing_keeper_says_where_it_looked(void **state)
@@ -684,6 +746,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(keeper_without_orders_ends_with_whoever_made_it),
         cmocka_unit_test(keeper_waits_as_long_as_its_owner_lives),
         cmocka_unit_test(keeper_takes_nothing_else_for_its_orders),
+        cmocka_unit_test(detached_keeper_ends_when_it_cannot_be_found_any_more),
         cmocka_unit_test(missing_keeper_says_where_it_looked),
         cmocka_unit_test(nothing_survives_a_caller_that_is_killed),
         cmocka_unit_test(detached_sandbox_is_found_again_and_destroyed),

@@ -124,7 +124,7 @@ static void namespaces(const report *r, const char *program)
 }
 
 /* For rules; without any a network has only loopback. */
-static void network_rules(const report *r, const char *program)
+static void network_rules(const report *r)
 {
     static const char fix[] =
         "load nf_tables, nft_tproxy (or nft_nat) and nft_reject_inet (modprobe)";
@@ -136,16 +136,17 @@ static void network_rules(const report *r, const char *program)
              "there is no caisson-gateway");
         return;
     }
-    int rc = csn_jail_net_try(program, &became);
-    if (rc < 0)
+    csn_error *why = NULL;
+    if (csn_jail_net_try(&became, &why) < 0)
         tell(r, "network rules", "missing", NULL, "no network with rules: %s",
-             strerrordesc_np(-rc));
+             csn_error_message(why));
     else if (became.net_mode == CSN_GATEWAY_NET_PROXY)
         tell(r, "network rules", "weaker", fix,
              "no nf_tables (%s): only for programs that heed the variables for proxies",
              strerrordesc_np((int)became.net_lacking));
     else
         tell(r, "network rules", "ok", NULL, "for every program, by nf_tables");
+    csn_error_free(why);
 }
 
 /* ---- walls ---- */
@@ -281,7 +282,7 @@ csn_status csn_jail_diagnose(const char *workspace, csn_check_fn fn, void *ctx, 
     if (st == CSN_OK) {
         tell(&r, "keeper", "ok", NULL, "%s", program);
         namespaces(&r, program);
-        network_rules(&r, program);
+        network_rules(&r);
     } else {
         tell(&r, "keeper", "missing", "install caisson-keeper beside the library", "%s",
              csn_error_message(why));

@@ -9,13 +9,10 @@
  * narrowed and could not be is not run; both helpers end with the call, whatever it leaves
  * running, and what it left has no network then. */
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "backend/jail/jail.h"
@@ -38,34 +35,20 @@
 /* ---- the keeper's program in a network of its own ---- */
 
 typedef struct program {
-    const char *path, *id;
+    const char *id;
     uint32_t flags; /* of its spec */
     uint32_t walls;
     uint32_t user; /* who a root caller's is */
     csn_gateway_net_order order;
 } program;
 
-static int make_spec(const program *p)
+static csn_status start(const program *p, int *ret_control, int *ret_pidfd, csn_error **err)
 {
-    uint8_t buf[1024];
-    csn_packer o;
     const csn_keeper_spec spec = {
         .flags = p->flags,
         .id = p->id,
         .tag_base = csn_spec_tag_base(p->id),
         .confinement = {.on = p->walls, .seccomp = CSN_SECCOMP_DEFAULT, .net = p->order}};
-
-    csn_packer_init(&o, buf, sizeof(buf));
-    csn_spec_put(&o, &spec);
-    int fd = o.error != 0 ? -o.error : csn_sealed_memfd("caisson-spec", o.data, o.len);
-    csn_packer_release(&o);
-    return fd;
-}
-
-static int start(const program *p, int control, int *ret_pidfd)
-{
-    const char *argv[] = {p->flags & CSN_SPEC_SOCKETS ? "caisson-sockets" : "caisson-keeper",
-                          p->id, NULL};
     char map[2][32];
     const csn_spawn_namespaces w = {.namespaces = CLONE_NEWUSER,
                                     .become = geteuid() == 0,
@@ -73,21 +56,18 @@ static int start(const program *p, int control, int *ret_pidfd)
                                     .gid = p->user,
                                     .uid_map = map[0],
                                     .gid_map = map[1]};
-    csn_autofd int spec = make_spec(p), owner = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    csn_autofd int exe = open(p->path, O_RDONLY | O_CLOEXEC);
+    csn_keeper_start s = {0};
     pid_t pid = 0;
 
-    if (spec < 0 || owner < 0 || exe < 0)
-        return spec < 0 ? spec : -errno;
     snprintf(map[0], sizeof(map[0]), "0 %u 1", w.become ? p->user : geteuid());
     snprintf(map[1], sizeof(map[1]), "0 %u 1", w.become ? p->user : getegid());
-    const csn_spawn_opts o = {.path = p->path,
-                              .exec_fd = exe,
-                              .walls = &w,
-                              .argv = argv,
-                              .fds = {-1, -1, -1, control, spec, owner},
-                              .nfds = 6};
-    return csn_spawn(&o, &pid, ret_pidfd, NULL);
+    const char *name = p->flags & CSN_SPEC_SOCKETS ? "caisson-sockets" : "caisson-keeper";
+    csn_status st = csn_keeper_start_begin(&s, name, p->id, &w, -1, ret_control, err);
+    int rc = st < 0 ? 0 : csn_keeper_start_finish(&s, &pid, ret_pidfd, NULL);
+    free(s.program);
+    if (st == CSN_OK && rc == 0)
+        rc = csn_keeper_send_spec(*ret_control, &spec);
+    return rc < 0 ? csn_fail(err, CSN_UNAVAILABLE, "%s", strerrordesc_np(-rc)) : st;
 }
 
 /* READY: 0, what it became, and its descriptors in *m. FAILED: why. */
@@ -117,40 +97,37 @@ static void let_go(int *control, int *pidfd)
 }
 
 /* Starts it and waits until its network stands. On failure nothing is left. */
-static int launch(const program *p, int *ret_control, int *ret_pidfd, void *buf, size_t size,
-                  csn_msg *m, csn_ready_msg *ret)
+static csn_status launch(const program *p, int *ret_control, int *ret_pidfd, void *buf,
+                         size_t size, csn_msg *m, csn_ready_msg *ret, csn_error **err)
 {
-    int pair[2];
+    csn_status st = start(p, ret_control, ret_pidfd, err);
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return -errno;
-    int rc = start(p, pair[1], ret_pidfd);
-    close(pair[1]);
-    *ret_control = pair[0];
-    if (rc == 0)
-        rc = await(pair[0], buf, size, m, ret);
-    if (rc < 0)
+    if (st == CSN_OK) {
+        int rc = await(*ret_control, buf, size, m, ret);
+        if (rc < 0)
+            st = csn_fail(err, CSN_UNAVAILABLE, "%s", strerrordesc_np(-rc));
+    }
+    if (st < 0)
         let_go(ret_control, ret_pidfd);
-    return rc;
+    return st;
 }
 
-int csn_jail_net_try(const char *path, csn_ready_msg *ret)
+csn_status csn_jail_net_try(csn_ready_msg *ret, csn_error **err)
 {
-    const program p = {.path = path,
-                       .id = "doctor",
+    const program p = {.id = "doctor",
                        .walls = CSN_CONFINE_BIT(CSN_CONFINE_NET),
                        .user = NOBODY,
                        .order = {.mode = CSN_GATEWAY_NET_EITHER}};
     int control = -1, pidfd = -1;
     uint8_t buf[256];
     csn_msg m;
-    int rc = launch(&p, &control, &pidfd, buf, sizeof(buf), &m, ret);
+    csn_status st = launch(&p, &control, &pidfd, buf, sizeof(buf), &m, ret, err);
 
-    if (rc < 0)
-        return rc;
+    if (st < 0)
+        return st;
     csn_msg_release(&m);
     let_go(&control, &pidfd);
-    return 0;
+    return CSN_OK;
 }
 
 /* ---- for one command ---- */
@@ -171,29 +148,22 @@ static csn_status hand_over(const csn_gateway *g, csn_msg *m, const csn_ready_ms
 csn_status csn_exec_network_begin(csn_runtime *k, const char *const *rules,
                                   csn_exec_network *ret, csn_error **err)
 {
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
     uint8_t buf[256];
     csn_ready_msg told;
     csn_msg m;
 
-    *ret = (csn_exec_network){.sockets = -1, .pidfd = -1, .lease = -1};
     if (!j->net)
         return csn_fail(err, CSN_DENIED, "sandbox '%s' has no network", k->id);
-    csn_autofree char *path = NULL;
-    csn_status st = csn_keeper_find(&path, err);
-    if (st < 0)
-        return st;
     const program p = {
-        .path = path,
         .id = k->id,
         .flags = CSN_SPEC_SOCKETS,
         .walls = APART_WALLS,
         .user = j->host_uid - APART_STEP,
         .order = {.mode = j->ready.net_mode, .proxy_port = (uint16_t)j->ready.proxy_port}};
-    int rc = launch(&p, &ret->sockets, &ret->pidfd, buf, sizeof(buf), &m, &told);
-    if (rc < 0)
-        return csn_fail(err, CSN_UNAVAILABLE, "a network for one command: %s",
-                        strerrordesc_np(-rc));
+    csn_status st = launch(&p, &ret->sockets, &ret->pidfd, buf, sizeof(buf), &m, &told, err);
+    if (st < 0)
+        return csn_wrap(st, err, "a network for one command");
     st = hand_over(&j->net->gateway, &m, &told, rules, &ret->lease, err);
     csn_msg_release(&m);
     if (st < 0)

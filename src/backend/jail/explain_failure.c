@@ -46,7 +46,7 @@ static bool refuses(void *ctx, const char *call)
     static const char *const anybodys[] = {"unshare", "clone",   "io_uring_setup",
                                            "keyctl",  "add_key", NULL};
     const csn_path_probe_ctx *l = ctx;
-    const csn_jail *j = l->k->own;
+    const csn_jail *j = l->k->jail;
 
     if (strcmp(call, "ptrace") == 0)
         return false;
@@ -58,7 +58,7 @@ static uint64_t disk_limit(const csn_runtime *k)
 {
     struct statvfs fs;
 
-    if (!k->kind->rooted)
+    if (k->level != CSN_LEVEL_NAMESPACES)
         return 0; /* no private space: all of it is the host's */
     if (fstatvfs(k->base.fd, &fs) == 0 && (fs.f_bavail == 0 || (fs.f_files && !fs.f_favail)))
         return 0;
@@ -77,13 +77,14 @@ static csn_explain_text text_of(const csn_output *o)
 static void tell_net(const csn_runtime *k, const csn_exec_req *req, csn_denial d)
 {
     char hint[CSN_NETRULE_TEXT + 16];
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
     csn_netrule rule;
 
     if (j->net)
         return;
     d.hint = NULL;
-    if (d.target && k->kind->rooted && csn_netrule_parse(d.target, &rule, NULL) &&
+    if (d.target && k->level == CSN_LEVEL_NAMESPACES &&
+        csn_netrule_parse(d.target, &rule, NULL) &&
         snprintf(hint, sizeof(hint), "--allow %s", d.target) < (int)sizeof(hint))
         d.hint = hint;
     req->denials->tell(req->denials->ctx, &d);
@@ -104,11 +105,11 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
 {
     csn_runtime *k = state;
     const csn_config *c = k->config;
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
     const char *path = value_in(req->env, "PATH"), *user_home = getenv("HOME");
     csn_explain_out found;
 
-    if (k->gone || !req->denials)
+    if (k->ended || !req->denials)
         return CSN_OK;
     csn_autofree csn_path_probe_ctx *l = calloc(1, sizeof(*l));
     if (!l)
@@ -117,7 +118,7 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
     csn_autofree char *host_home = user_home ? realpath(user_home, NULL) : NULL;
     l->k = k;
     l->host_root = root;
-    l->inside_root = k->kind->rooted ? k->root.fd : root;
+    l->inside_root = k->level == CSN_LEVEL_NAMESPACES ? k->root.fd : root;
     csn_explain_in in = {
         .err = text_of(text),
         .exit_code = end->exit_code > 0 ? end->exit_code : 0,

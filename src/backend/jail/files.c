@@ -1,6 +1,6 @@
 /* files.c: the file operations of a jail.
  *
- * They are those of every kept sandbox (src/kept), done below the root that the keeper has
+ * They are those of src/runtime, done below the root that the keeper has
  * built: the same mounts, the same covers, the same read-only places as for commands. For a
  * root caller they are done as the user that the commands are, so the permissions are the same
  * too; whatever of the caller's is called meanwhile (where content goes to or comes from) is
@@ -18,10 +18,10 @@
 
 csn_status csn_jail_fsuid_switch(const csn_runtime *k, csn_fsuid *g, csn_error **err)
 {
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
 
     g->on = false;
-    if (k->gone)
+    if (k->ended)
         return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", k->id);
     if (!j->privileged)
         return CSN_OK;
@@ -29,10 +29,14 @@ csn_status csn_jail_fsuid_switch(const csn_runtime *k, csn_fsuid *g, csn_error *
     return rc < 0 ? csn_fail_errno(err, -rc, "be the sandbox's user") : CSN_OK;
 }
 
-/* For what changes files: the guard is told first, as the caller. */
+/* For what changes files: the change is noted first, as the caller. */
 static csn_status begin_change(csn_runtime *k, csn_fsuid *g, csn_error **err)
 {
-    if (!k->gone)
+    g->on = false;
+    csn_status st = k->ended ? CSN_OK : csn_protected_check_trees(k, err);
+    if (st < 0)
+        return st;
+    if (!k->ended)
         csn_protected_note_change(k);
     return csn_jail_fsuid_switch(k, g, err);
 }
@@ -107,7 +111,7 @@ static csn_status jail_read(void *state, const char *path, uint32_t flags, uint6
 {
     csn_fsuid g;
     csn_status st = csn_jail_fsuid_switch(state, &g, err);
-    aside a = {.j = ((csn_runtime *)state)->own, .g = &g, .sink = sink};
+    aside a = {.j = ((csn_runtime *)state)->jail, .g = &g, .sink = sink};
     const csn_sink through = {aside_write, &a};
 
     if (st == CSN_OK)
@@ -125,7 +129,7 @@ static csn_status write_as_guest(csn_runtime *k, csn_fsuid *g, const csn_write_r
     if (!own || !a)
         return csn_fail(err, CSN_NOMEM, "write");
     for (size_t i = 0; i < count; i++) {
-        a[i] = (aside){.j = k->own, .g = g, .source = &reqs[i].source};
+        a[i] = (aside){.j = k->jail, .g = g, .source = &reqs[i].source};
         own[i] = reqs[i];
         own[i].source = (csn_source){aside_read, &a[i]};
     }
@@ -205,7 +209,7 @@ static csn_status jail_list(void *state, const char *path, uint32_t flags, csn_e
 {
     csn_fsuid g;
     csn_status st = csn_jail_fsuid_switch(state, &g, err);
-    aside a = {.j = ((csn_runtime *)state)->own, .g = &g, .entry = fn, .entry_ctx = ctx};
+    aside a = {.j = ((csn_runtime *)state)->jail, .g = &g, .entry = fn, .entry_ctx = ctx};
 
     if (st == CSN_OK)
         st =
@@ -218,7 +222,7 @@ static csn_status jail_walk(void *state, const char *path, uint32_t flags, csn_e
 {
     csn_fsuid g;
     csn_status st = csn_jail_fsuid_switch(state, &g, err);
-    aside a = {.j = ((csn_runtime *)state)->own, .g = &g, .entry = fn, .entry_ctx = ctx};
+    aside a = {.j = ((csn_runtime *)state)->jail, .g = &g, .entry = fn, .entry_ctx = ctx};
 
     if (st == CSN_OK)
         st =

@@ -1,21 +1,25 @@
 /* jail.h: what the files of this directory share.
  *
- *   jail.c    the ops table, what is refused
- *   layers.c  what holds, in words
- *   cwd_check.c    is the current directory fit to be shared without having been named?
- *   plan.c    from a configuration to the list of mounts: what is where inside
- *   system_mounts.c  the part of that list which is the same for everybody
- *   rootfs_template.h   what of the root is the same for many, made once; etc_files.h: the part
- * that is /etc jail_environ.c the environment, made to agree with it host_sockets.c what of the
- * host lies in a share and must not be reached start.c   starting the keeper behind its walls,
- * and understanding why it could not limits.c  what bounds its use of the machine, and whether
- * that ended a command sweeper.h the program that cleans up after it network.h     the network,
- * if there are rules for it protected.h   what keeps a workspace from becoming host code
- *   stdin.c   what of the caller's a command may have as its standard input
- *   files.c   the file operations, as the user that commands are
- *   doctor.c  which of all that this host can give
- *   landlock_only.c  the same without namespaces, where they are refused and that is allowed
- *   explain_failure.c why a command failed; path_probe.c what a path is, inside and outside */
+ *   jail.c             the ops table
+ *   jail_open.c        open, connect, destroy
+ *   plan.c             from a configuration to the list of mounts: what is where inside
+ *   system_mounts.c    the part of that list that every jail has; etc_files.h: /etc
+ *   rootfs_template.h  a root file system that many jails share, made once
+ *   host_sockets.c     sockets of the host in a share, which must not be reached
+ *   cwd_check.c        whether the current directory may be shared without being named
+ *   orders.c           what the keeper is sent at its start, and what it answers
+ *   record.c           what another process needs to attach to a detached jail
+ *   sweeper.h          the program that cleans up after a jail
+ *   limits.h           limits on the use of the machine, and whether one ended a command
+ *   network.h          the network, if there are rules for it
+ *   protected.h        files of the workspace that commands must not change
+ *   exec.c             foreground and background commands; stdin_feed.h: a terminal as stdin
+ *   jail_environ.c     the environment of commands
+ *   files.c            the file operations, as the user that commands are
+ *   landlock_only.c    a jail without namespaces, where the host refuses them
+ *   layers.c           the layers of `info`
+ *   explain_failure.c  why a command failed; path_probe.c: what a path is, inside and outside
+ *   doctor.c           what this host supports */
 #pragma once
 #include "backend/jail/layers.h"
 #include "backend/jail/limits.h"
@@ -39,44 +43,79 @@ typedef struct csn_jail_share {
     bool as_is; /* given as it is on disk, with its owners */
 } csn_jail_share;
 
-/* The jail's own part of a kept sandbox (csn_runtime.own). */
+#define CSN_JAIL_SHARES_MAX (CSN_SPEC_GIVEN_MAX - 1) /* the other is the template */
+
+typedef struct csn_jail_shares {
+    size_t count;
+    csn_jail_share v[]; /* the first is the workspace */
+} csn_jail_shares;
+
+/* The jail's part of a sandbox (csn_runtime.jail). Of the plan, a connected handle has only
+ * what record.c lists. */
 typedef struct csn_jail {
-    csn_arena *arena; /* owns all strings here */
-    struct csn_jail_shares *shares;
+    csn_arena *arena;   /* owns all strings here */
+    const char *weaker; /* CSN_LEVEL_LANDLOCK_ONLY: why there are no namespaces */
+    csn_jail_shares *shares;
+    char **denied;     /* paths inside that are covered */
     csn_mount *mounts; /* room for CSN_MOUNTS_MAX while it is planned, then for those it has */
     size_t mount_count;
-    /* A privileged caller makes the mounts of its shares itself (see start.c). */
-    bool privileged;
+    bool privileged; /* a root caller makes the mounts of its shares itself (see orders.c) */
     const csn_jail_share *given[CSN_SPEC_GIVEN_MAX];
     size_t given_count;
-    csn_jail_share frame;        /* if it has one; see rootfs_template.c */
-    int frame_lock;              /* or -1 */
-    const char *const *links;    /* of its root, to directories of the host's; ends with NULL */
-    unsigned host_uid, host_gid; /* who commands are on the host */
-    unsigned disk_uid, disk_gid; /* whose files on disk are theirs: the workspace's owner */
-    unsigned uid, gid;           /* who they are inside */
-    csn_spawn_namespaces walls;
+    csn_jail_share template;     /* if it has one; see rootfs_template.c */
+    int template_lock;           /* or -1 */
+    const char *const *links;    /* of its root, to directories of the host; ends with NULL */
+    unsigned host_uid, host_gid; /* the user of commands, on the host */
+    unsigned disk_uid, disk_gid; /* the workspace's owner, whose files on disk are theirs */
+    unsigned uid, gid;           /* the user of commands, inside */
+    csn_spawn_namespaces namespaces;
     char uid_map[48], gid_map[48];
-    bool pending;        /* the keeper has not told yet that its walls stand */
-    csn_ready_msg ready; /* what the keeper reported when it was confined */
+    bool pending;        /* READY was not awaited yet */
+    csn_ready_msg ready; /* what READY said */
     csn_jail_limits limits;
     csn_jail_sweeper sweeper;
-    csn_jail_net *net;     /* NULL: loopback and nothing else */
-    csn_protected *guard;  /* NULL until it is planned */
-    const char *host_path; /* the caller's PATH: some of it is not there inside */
+    csn_jail_net *net;        /* NULL: loopback and nothing else */
+    csn_protected *protected; /* NULL until it is planned */
+    const char *host_path;    /* the caller's PATH: some of it does not exist inside */
     csn_layer layers[CSN_JAIL_LAYERS_MAX];
     size_t layer_count;
     csn_layer net_layers[2][CSN_JAIL_LAYERS_MAX]; /* with a gateway, and when it has ended */
-    bool no_namespaces;                           /* why it could not be started */
+    bool no_namespaces;                           /* the host refuses them: it cannot start */
     const char *place, *tmp; /* landlock_only.c: the private directories; else NULL */
 } csn_jail;
 
-/* plan.c. What is shared, and who commands are: what the keeper is born with. */
-/* For a jail without a named workspace. */
+/* jail_open.c */
+csn_status csn_jail_open(const csn_config *config, const char *id, void **ret_state,
+                         csn_error **err);
+csn_status csn_jail_connect(const csn_config *config, const char *id, void **ret_state,
+                            csn_error **err);
+csn_status csn_jail_ready(void *state, csn_error **err);
+csn_status csn_jail_commit(void *state, csn_error **err);
+csn_status csn_jail_destroy(void *state, csn_error **err);
+void csn_jail_close(void *state);
+
+/* orders.c */
+csn_status csn_jail_send_orders(csn_runtime *rt, csn_error **err);
+csn_status csn_jail_send_resources(csn_runtime *rt, csn_error **err);
+csn_status csn_jail_await_ready(csn_runtime *rt, csn_error **err);
+csn_status csn_jail_ask_root(csn_runtime *rt, csn_error **err);
+csn_status csn_jail_spawn_failed(csn_runtime *rt, enum csn_spawn_stage stage, int errnum,
+                                 csn_error **err);
+
+/* record.c. Save: after everything else is known. Load: fails with CSN_UNAVAILABLE when there
+ * is no record that this version can read. */
+csn_status csn_jail_record_save(csn_runtime *rt, csn_error **err);
+csn_status csn_jail_record_load(csn_runtime *rt, csn_error **err);
+
+/* cwd_check.c. For a jail whose workspace was not named. */
 csn_status csn_jail_check_cwd(csn_error **err);
-csn_status csn_jail_begin(csn_runtime *k, csn_error **err);
+
+/* plan.c. Shares and the user of commands: what must be known before the keeper is started. */
+csn_status csn_jail_find_shares(csn_runtime *rt, csn_error **err);
 /* Fills mounts, given, and the sandbox's base, home and rules. */
-csn_status csn_jail_plan(csn_runtime *k, csn_error **err);
+csn_status csn_jail_plan(csn_runtime *rt, csn_error **err);
+/* The rules for file calls, from shares and denied. */
+csn_status csn_jail_make_rules(csn_runtime *rt, csn_error **err);
 /* Adds an entry. -1: there is no room; the list is checked for that once, at the end. */
 void csn_jail_add(csn_jail *j, uint32_t kind, uint32_t flags, uint32_t access, const char *from,
                   const char *to);
@@ -107,35 +146,22 @@ csn_status csn_jail_environ(csn_runtime *k, csn_error **err);
 /* The shell that the user has inside. */
 const char *csn_jail_shell(void);
 
-/* start.c: entries of csn_runtime_kind */
-csn_status csn_jail_spawn_opts(csn_runtime *k, csn_spawn_opts *o, csn_error **err);
-void csn_jail_fill_spec(csn_runtime *k, csn_keeper_spec *spec);
-csn_status csn_jail_started(csn_runtime *k, csn_error **err);
-csn_status csn_jail_ready(void *state, csn_error **err); /* entry of the ops table */
-void csn_jail_chown_pipe(csn_runtime *k, int fd);
-csn_status csn_jail_spawn_failed(csn_runtime *k, enum csn_spawn_stage stage, int errnum,
-                                 csn_error **err);
-
-/* landlock_only.c. The kind to open a sandbox as when namespaces were what failed, or that one
- * which is found again has; NULL: none. */
-const csn_runtime_kind *csn_landlock_only_instead(csn_runtime *k, const csn_error *because,
-                                                  const csn_runtime_kind *weaker,
-                                                  char **ret_because);
-/* Where the private directories will be; run: the runtime directory. malloc'd, or NULL. */
-char *csn_landlock_only_place(const csn_runtime *k, const char *run);
-csn_status csn_landlock_only_plan(csn_runtime *k, const csn_jail_share *v, size_t count,
+/* landlock_only.c. Where the private directories will be; run: the runtime directory. malloc'd,
+ * or NULL. */
+char *csn_landlock_only_place(const csn_runtime *rt, const char *run);
+csn_status csn_landlock_only_plan(csn_runtime *rt, const csn_jail_share *v, size_t count,
                                   csn_error **err);
-void csn_landlock_only_walls(const csn_jail *j, csn_confinement *w);
-void csn_landlock_only_limits(const csn_runtime *k, csn_confinement *w);
-csn_status csn_landlock_only_note(csn_runtime *k, csn_error **err);
-csn_status csn_landlock_only_layers(csn_runtime *k, csn_error **err);
-void csn_landlock_only_ended(const csn_runtime *k);
+csn_status csn_landlock_only_rules(csn_runtime *rt, csn_error **err);
+void csn_landlock_only_confinement(const csn_jail *j, csn_confinement *w);
+void csn_landlock_only_limits(const csn_runtime *rt, csn_confinement *w);
+csn_status csn_landlock_only_layers(csn_runtime *rt, csn_error **err);
+void csn_landlock_only_ended(const csn_runtime *rt);
 
 /* doctor.c: an entry of the ops table */
 csn_status csn_jail_diagnose(const char *workspace, csn_check_fn fn, void *ctx,
                              csn_error **err);
 
-/* stdin.c: entries of the ops table */
+/* exec.c: entries of the ops table */
 csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
                          csn_exec_end *ret, csn_error **err);
 csn_status csn_jail_start(void *state, const csn_exec_req *req, uint64_t output_max,

@@ -108,7 +108,7 @@ static char *search_path(const csn_jail *j, const char *old)
 
 csn_status csn_jail_environ(csn_runtime *k, csn_error **err)
 {
-    csn_jail *j = k->own;
+    csn_jail *j = k->jail;
     char **old = find(k->environ_base, "PATH");
 
     j->host_path = csn_arena_strdup(j->arena, old ? *old + strlen("PATH=") : "");

@@ -30,57 +30,15 @@
 #define COUNT(a)    (sizeof(a) / sizeof((a)[0]))
 #define USE         (CSN_LL_READ | CSN_LL_EXEC)
 #define ALL         (USE | CSN_LL_WRITE)
-#define NOTE        "weaker" /* in the runtime directory of a detached one: the reason */
-#define ROOT_PLACES "/tmp"   /* private directories of a root caller's users are made here */
+#define ROOT_PLACES "/tmp" /* private directories of a root caller's users are made here */
 #ifndef SYS_faccessat2
 #define SYS_faccessat2 439
 #endif
 
-/* ---- which rung ---- */
-
-const csn_runtime_kind *csn_landlock_only_instead(csn_runtime *k, const csn_error *because,
-                                                  const csn_runtime_kind *weaker,
-                                                  char **ret_because)
-{
-    const csn_jail *j = k->own;
-    char text[512];
-
-    if (because) {
-        if (!j || !j->no_namespaces || !(k->config->flags & CSN_OPEN_ALLOW_WEAKER))
-            return NULL;
-        *ret_because = strdup(csn_error_message(because));
-        return *ret_because ? weaker : NULL;
-    }
-    csn_autofd int fd =
-        k->run_fd < 0 ? -1 : openat(k->run_fd, NOTE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-    if (n < 0)
-        return NULL;
-    *ret_because = strndup(text, (size_t)n);
-    return *ret_because ? weaker : NULL;
-}
-
-/* Whoever finds a detached one again must know what it is. */
-csn_status csn_landlock_only_note(csn_runtime *k, csn_error **err)
-{
-    size_t len = strlen(k->because);
-
-    if (!k->detached || k->connected)
-        return CSN_OK;
-    csn_autofd int fd =
-        openat(k->run_fd, NOTE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || write(fd, k->because, len) != (ssize_t)len)
-        return csn_runtime_run_failed(k, errno, "note", err);
-    return CSN_OK;
-}
-
 /* ---- private places ---- */
 
-static csn_status make_dir(const csn_runtime *k, const csn_jail *j, const char *path,
-                           csn_error **err)
+static csn_status make_dir(const csn_jail *j, const char *path, csn_error **err)
 {
-    if (k->connected)
-        return CSN_OK;
     if (mkdir(path, 0700) < 0 || (j->privileged && lchown(path, j->host_uid, j->host_gid) < 0))
         return csn_fail_errno(err, errno, "private directory %s", path);
     return CSN_OK;
@@ -90,7 +48,7 @@ static csn_status make_dir(const csn_runtime *k, const csn_jail *j, const char *
  * so. The name has the id in it, which nobody can guess before. */
 char *csn_landlock_only_place(const csn_runtime *k, const char *run)
 {
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
     char *path = NULL;
 
     if (!j->privileged)
@@ -111,11 +69,11 @@ static csn_status make_places(csn_runtime *k, csn_jail *j, csn_error **err)
     if (!j->place || !j->tmp || !home)
         return csn_fail(err, CSN_NOMEM, "private directories");
     if (j->privileged)
-        st = make_dir(k, j, j->place, err);
+        st = make_dir(j, j->place, err);
     if (st == CSN_OK)
-        st = make_dir(k, j, j->tmp, err);
+        st = make_dir(j, j->tmp, err);
     if (st == CSN_OK && !k->config->home) {
-        st = make_dir(k, j, home, err);
+        st = make_dir(j, home, err);
         k->home.path = strdup(home);
         if (st == CSN_OK && !k->home.path)
             st = csn_fail(err, CSN_NOMEM, "private directories");
@@ -125,9 +83,9 @@ static csn_status make_places(csn_runtime *k, csn_jail *j, csn_error **err)
 
 void csn_landlock_only_ended(const csn_runtime *k)
 {
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
 
-    if (!j || !j->place || !j->privileged)
+    if (!j->place || !j->privileged)
         return; /* in the runtime directory, and removed with it */
     csn_autofd int dir = open(ROOT_PLACES, O_PATH | O_DIRECTORY | O_CLOEXEC);
     const char *name = strrchr(j->place, '/');
@@ -241,9 +199,11 @@ static void add_system(csn_jail *j)
     add_each(j, processes, COUNT(processes), CSN_MOUNT_KEEPER, CSN_LL_READ);
 }
 
-/* The same list once more, in words, for the file calls. Rules speak of resolved paths. */
-static csn_status make_rules(csn_runtime *k, const csn_jail *j, csn_error **err)
+/* The same list as rules for file calls, which are about resolved paths. A share of a connected
+ * jail may be gone; it was resolved when the jail was made. */
+csn_status csn_landlock_only_rules(csn_runtime *k, csn_error **err)
 {
+    const csn_jail *j = k->jail;
     CSN_CLEANUP(csn_strv_freep) char **read = NULL, **write = NULL;
     char real[PATH_MAX];
     int e = 0;
@@ -252,8 +212,9 @@ static csn_status make_rules(csn_runtime *k, const csn_jail *j, csn_error **err)
         const csn_mount *m = &j->mounts[i];
         bool for_all = (m->flags & CSN_MOUNT_KEEPER) == 0 &&
                        (m->access & (CSN_LL_READ | CSN_LL_DEVICE)) != 0;
-        if (for_all && realpath(m->to, real))
-            e = csn_strv_push((m->access & CSN_LL_WRITE) ? &write : &read, real);
+        const char *path = realpath(m->to, real) ? real : k->connected ? m->to : NULL;
+        if (for_all && path)
+            e = csn_strv_push((m->access & CSN_LL_WRITE) ? &write : &read, path);
     }
     if (e != 0)
         return csn_fail(err, CSN_NOMEM, "rules");
@@ -267,7 +228,7 @@ static csn_status make_rules(csn_runtime *k, const csn_jail *j, csn_error **err)
 csn_status csn_landlock_only_plan(csn_runtime *k, const csn_jail_share *v, size_t count,
                                   csn_error **err)
 {
-    csn_jail *j = k->own;
+    csn_jail *j = k->jail;
     csn_status st = refuse_unfit(k, v, count, err);
 
     for (size_t i = 0; st == CSN_OK && i < count; i++)
@@ -292,10 +253,10 @@ csn_status csn_landlock_only_plan(csn_runtime *k, const csn_jail_share *v, size_
         return csn_fail(err, CSN_NOMEM, "plan of the jail");
     if (j->mount_count > CSN_MOUNTS_MAX)
         return csn_fail(err, CSN_TOO_LARGE, "more than %u directories", CSN_MOUNTS_MAX);
-    return make_rules(k, j, err);
+    return csn_landlock_only_rules(k, err);
 }
 
-void csn_landlock_only_walls(const csn_jail *j, csn_confinement *w)
+void csn_landlock_only_confinement(const csn_jail *j, csn_confinement *w)
 {
     *w = (csn_confinement){
         .on = CSN_CONFINE_BIT(CSN_CONFINE_LIMITS) | CSN_CONFINE_BIT(CSN_CONFINE_KEYRING) |
@@ -332,7 +293,7 @@ static uint64_t user_tasks(void)
  * Memory of all together can only be watched where nobody else's processes are in sight. */
 void csn_landlock_only_limits(const csn_runtime *k, csn_confinement *w)
 {
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
 
     if (!j->privileged)
         w->pids_max += user_tasks();
@@ -354,11 +315,11 @@ static const char *landlock_text(csn_arena *a, uint64_t abi)
 
 csn_status csn_landlock_only_layers(csn_runtime *k, csn_error **err)
 {
-    csn_jail *j = k->own;
+    csn_jail *j = k->jail;
     uint64_t abi = j->ready.landlock_abi;
     const char *rung = csn_arena_printf(
         j->arena, "%s: Landlock, seccomp and rlimits alone, as --allow-weaker permits",
-        k->because);
+        j->weaker);
     const char *landlock = landlock_text(j->arena, abi);
     const csn_layer layers[] = {
         {"rung", "weaker", rung},

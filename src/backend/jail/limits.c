@@ -36,11 +36,9 @@
 
 #define BIT(kind) (1u << (kind))
 
-static csn_jail_limits *limits_of(csn_runtime *k)
+static csn_jail_limits *limits_of(const csn_runtime *k)
 {
-    csn_jail *j = k->own;
-
-    return j ? &j->limits : NULL;
+    return &k->jail->limits;
 }
 
 static unsigned asked(const csn_config *c)
@@ -116,7 +114,7 @@ csn_status csn_jail_limits_plan(csn_runtime *k, csn_error **err)
     unsigned kinds = asked(k->config);
     csn_status st = CSN_OK;
 
-    if (kinds == 0 || k->connected || l->planned)
+    if (kinds == 0 || l->planned)
         return CSN_OK;
     l->planned = true;
     int rc = plan_groups(k, l, kinds, &fault);
@@ -172,10 +170,10 @@ static uint64_t at_most(const csn_runtime *k, int what, const char *name, uint64
     return hard < value ? hard : value;
 }
 
-static csn_status describe(csn_runtime *k, csn_error **err)
+csn_status csn_jail_limits_describe(csn_runtime *k, csn_error **err)
 {
     const csn_config *c = k->config;
-    csn_jail *j = k->own;
+    csn_jail *j = k->jail;
     csn_jail_limits *l = &j->limits;
     char memory[96] = "", cpu[64] = "", file[64] = "", private[96] = "no limit on disk; ";
     char size[CSN_SIZE_TEXT];
@@ -184,8 +182,9 @@ static csn_status describe(csn_runtime *k, csn_error **err)
         snprintf(memory, sizeof(memory), "memory %s by %s; ",
                  csn_size_text(c->memory_max, size),
                  means(l, CSN_CGROUP_MEMORY,
-                       k->kind->judged ? "an rlimit for each process"
-                                       : "sampling and an rlimit for each process"));
+                       k->level == CSN_LEVEL_LANDLOCK_ONLY
+                           ? "an rlimit for each process"
+                           : "sampling and an rlimit for each process"));
     if (c->cpu_milli)
         snprintf(cpu, sizeof(cpu), "cpu %llu.%03llu by %s; ",
                  (unsigned long long)(c->cpu_milli / 1000),
@@ -194,7 +193,7 @@ static csn_status describe(csn_runtime *k, csn_error **err)
     if (k->file_max)
         snprintf(file, sizeof(file), "a file %s by rlimit; ", csn_size_text(k->file_max, size));
     uint64_t disk = c->disk_max ? c->disk_max : CSN_JAIL_DISK_DEFAULT;
-    if (!k->kind->judged)
+    if (k->level == CSN_LEVEL_NAMESPACES)
         snprintf(private, sizeof(private), "private disk %s and %llu files by tmpfs; ",
                  csn_size_text(disk, size),
                  (unsigned long long)(disk / INODES_PER + INODES_LEAST));
@@ -257,7 +256,7 @@ csn_status csn_jail_limits_admit(csn_runtime *k, csn_error **err)
     return CSN_OK;
 }
 
-void csn_jail_limits_arm(csn_runtime *k, csn_confinement *w)
+void csn_jail_limits_fill(csn_runtime *k, csn_confinement *w)
 {
     const csn_config *c = k->config;
     const csn_jail_limits *l = limits_of(k);
@@ -269,7 +268,7 @@ void csn_jail_limits_arm(csn_runtime *k, csn_confinement *w)
     /* A file as large as all of it finds it full, not itself too large: that says more. */
     w->mounts.size = disk > 2 * PAGE ? disk - PAGE : disk;
     w->mounts.inodes = disk / INODES_PER + INODES_LEAST;
-    if (k->kind->judged) {
+    if (k->level == CSN_LEVEL_LANDLOCK_ONLY) {
         csn_landlock_only_limits(k, w);
     } else if (l->sampled) {
         uint64_t slack = c->memory_max / 2 > DATA_SLACK ? c->memory_max / 2 : DATA_SLACK;
@@ -278,28 +277,24 @@ void csn_jail_limits_arm(csn_runtime *k, csn_confinement *w)
     }
 }
 
-csn_status csn_jail_limits_started(csn_runtime *k, csn_error **err)
+csn_status csn_jail_limits_find(csn_runtime *k, csn_error **err)
 {
-    csn_jail_limits *l = limits_of(k);
-
-    if (k->connected && asked(k->config) != 0) {
-        int rc = csn_cgroup_of((pid_t)k->keeper_pid, k->id, asked(k->config), &l->group);
+    if (asked(k->config) != 0) {
+        int rc =
+            csn_cgroup_of((pid_t)k->keeper_pid, k->id, asked(k->config), &limits_of(k)->group);
         if (rc < 0)
             return csn_fail_errno(err, -rc, "control group of '%s'", k->id);
     }
-    return describe(k, err);
+    return csn_jail_limits_describe(k, err);
 }
 
-/* The sweeper waits for the keeper to be gone and then removes the groups: nothing of the
- * sandbox runs any more, and nobody needs to wait for that. But it may have been killed. And
- * what could not be opened may be tried again, by the same name: then nothing may be left. */
-void csn_jail_ended(csn_runtime *k)
+/* The sweeper removes the groups when the keeper has ended; it may have been killed. After a
+ * failed open it is waited for: the caller may try again with the same id. */
+void csn_jail_limits_ended(csn_runtime *k)
 {
     csn_jail_limits *l = limits_of(k);
 
-    if (!l)
-        return;
-    if (csn_jail_sweeper_leave(k, !k->gone) || l->group.count == 0)
+    if (csn_jail_sweeper_leave(k, !k->ended) || l->group.count == 0)
         return;
     if (l->made || k->connected) {
         (void)csn_cgroup_kill(&l->group);
@@ -312,16 +307,13 @@ void csn_jail_ended(csn_runtime *k)
 
 /* ---- was it a limit? ---- */
 
-void csn_jail_mark(csn_runtime *k, csn_runtime_mark *ret)
+csn_jail_limit_hits csn_jail_limits_hits(const csn_runtime *k)
 {
-    const csn_jail_limits *l = limits_of(k);
     csn_cgroup_usage u;
 
-    *ret = (csn_runtime_mark){0};
-    csn_cgroup_hits_read(&l->group, &u);
-    ret->memory = u.memory_oom_kills;
-    ret->pids = u.pids_limit_hits;
-    ret->memory_peak = u.memory_peak;
+    csn_cgroup_hits_read(&limits_of(k)->group, &u);
+    return (csn_jail_limit_hits){
+        .memory = u.memory_oom_kills, .pids = u.pids_limit_hits, .memory_peak = u.memory_peak};
 }
 
 static bool rose(uint64_t before, uint64_t now)
@@ -329,26 +321,24 @@ static bool rose(uint64_t before, uint64_t now)
     return before != CSN_CGROUP_UNKNOWN && now != CSN_CGROUP_UNKNOWN && now > before;
 }
 
-/* The kernel tells that somebody was killed, or refused a process, in the whole sandbox. So a
- * command that failed meanwhile is told to have failed for it, and one that did well is not.
- * The peak is the sandbox's as well: it is this command's when it has grown with it. */
-void csn_jail_judge(csn_runtime *k, const csn_runtime_mark *before, csn_exec_end *end)
+/* The kernel counts for the whole sandbox. A command that failed while a count rose is said to
+ * have hit the limit; one that succeeded is not. The peak is this command's when it rose. */
+void csn_jail_limits_explain(const csn_runtime *k, const csn_jail_limit_hits *before,
+                             csn_exec_end *end)
 {
-    const csn_jail_limits *l = limits_of(k);
-    csn_cgroup_usage u;
+    const csn_jail_limit_hits now = csn_jail_limits_hits(k);
 
-    csn_cgroup_hits_read(&l->group, &u);
-    if (rose(before->memory_peak, u.memory_peak))
-        end->peak_memory = u.memory_peak;
+    if (rose(before->memory_peak, now.memory_peak))
+        end->peak_memory = now.memory_peak;
     if (end->how != CSN_END_EXITED || (end->exit_code == 0 && end->signal == 0))
         return;
-    if (rose(before->memory, u.memory_oom_kills)) {
+    if (rose(before->memory, now.memory)) {
         csn_runtime_end_limit(end, CSN_END_MEMORY, "memory", k->config->memory_max,
-                              u.memory_peak == CSN_CGROUP_UNKNOWN ? 0 : u.memory_peak);
-    } else if (rose(before->pids, u.pids_limit_hits)) {
+                              now.memory_peak == CSN_CGROUP_UNKNOWN ? 0 : now.memory_peak);
+    } else if (rose(before->pids, now.pids)) {
         end->how = CSN_END_PIDS;
         snprintf(end->message, sizeof(end->message), "process limit %llu reached, %llu refused",
                  (unsigned long long)k->config->pids_max,
-                 (unsigned long long)(u.pids_limit_hits - before->pids));
+                 (unsigned long long)(now.pids - before->pids));
     }
 }

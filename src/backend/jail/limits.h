@@ -17,14 +17,22 @@ typedef struct csn_jail_limits {
  */
 csn_status csn_jail_limits_plan(csn_runtime *k, csn_error **err);
 /* What the keeper is to enforce. */
-void csn_jail_limits_arm(csn_runtime *k, csn_confinement *w);
+void csn_jail_limits_fill(csn_runtime *rt, csn_confinement *w);
 /* Makes the groups and lets the keeper in. Only when the sweeper runs and knows of the keeper.
  */
 csn_status csn_jail_limits_admit(csn_runtime *k, csn_error **err);
-/* The keeper was let in, or found again: then its groups are looked up. */
-csn_status csn_jail_limits_started(csn_runtime *k, csn_error **err);
+/* The text of the layer `limits`. find: looks up the groups of a connected jail before. */
+csn_status csn_jail_limits_describe(csn_runtime *rt, csn_error **err);
+csn_status csn_jail_limits_find(csn_runtime *rt, csn_error **err);
+/* The keeper has ended, or could not be started. */
+void csn_jail_limits_ended(csn_runtime *rt);
 
-/* entries of csn_runtime_kind */
-void csn_jail_mark(csn_runtime *k, csn_runtime_mark *ret);
-void csn_jail_judge(csn_runtime *k, const csn_runtime_mark *before, csn_exec_end *end);
-void csn_jail_ended(csn_runtime *k);
+/* How often a limit was hit so far, and the most memory that was in use. */
+typedef struct csn_jail_limit_hits {
+    uint64_t memory, pids;
+    uint64_t memory_peak;
+} csn_jail_limit_hits;
+csn_jail_limit_hits csn_jail_limits_hits(const csn_runtime *rt);
+/* A command has ended: if a limit was hit since `before`, that is how it ended. */
+void csn_jail_limits_explain(const csn_runtime *rt, const csn_jail_limit_hits *before,
+                             csn_exec_end *end);

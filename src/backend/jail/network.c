@@ -25,7 +25,6 @@
 
 /* Nobody's numbers as those of root's jails (plan.c), and none of theirs. */
 #define GATEWAY_USER_STEP 0x10000000u
-#define PORTS_NAME        "net.ports" /* in the runtime directory of a detached sandbox */
 
 /* ---- rules ---- */
 
@@ -126,10 +125,22 @@ static csn_status plan_ports(const csn_config *c, csn_jail_net *n, csn_error **e
     return st;
 }
 
+csn_status csn_jail_net_new(csn_jail *j, csn_error **err)
+{
+    csn_jail_net *n = csn_arena_alloc(j->arena, sizeof(*n));
+
+    if (!n)
+        return csn_fail(err, CSN_NOMEM, "network rules");
+    *n = (csn_jail_net){.gateway = CSN_GATEWAY_NONE, .order.mode = CSN_GATEWAY_NET_EITHER};
+    pthread_mutex_init(&n->lock, NULL);
+    j->net = n;
+    return CSN_OK;
+}
+
 csn_status csn_jail_net_plan(csn_runtime *k, csn_error **err)
 {
     const csn_config *c = k->config;
-    csn_jail *j = k->own;
+    csn_jail *j = k->jail;
     const csn_net_opts o = config_rules(c);
     CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
     bool closed = true;
@@ -139,23 +150,14 @@ csn_status csn_jail_net_plan(csn_runtime *k, csn_error **err)
         return CSN_OK;
     csn_status st = make_rules(&o, &r, &closed, err);
     bool none = closed && !csn_strv_len(c->publish) && !csn_strv_len(c->host_ports);
-    /* One that is found again may have had its rules closed since: its keeper knows. */
-    if (st < 0 || (none && (!k->connected || k->kind->judged)))
+    if (st < 0 || none)
         return st;
-    if (k->kind->judged)
+    if (k->level == CSN_LEVEL_LANDLOCK_ONLY)
         return csn_fail(err, CSN_UNSUPPORTED,
                         "this host refuses namespaces, and without them a jail cannot have "
                         "network rules");
-    csn_jail_net *n = csn_arena_alloc(j->arena, sizeof(*n));
-    if (!n)
-        return csn_fail(err, CSN_NOMEM, "network rules");
-    *n = (csn_jail_net){.gateway = CSN_GATEWAY_NONE, .order.mode = CSN_GATEWAY_NET_EITHER};
-    st = plan_ports(c, n, err);
-    if (st < 0)
-        return st;
-    pthread_mutex_init(&n->lock, NULL);
-    j->net = n;
-    return CSN_OK;
+    st = csn_jail_net_new(j, err);
+    return st < 0 ? st : plan_ports(c, j->net, err);
 }
 
 static void close_fds(csn_jail_net *n)
@@ -176,12 +178,6 @@ void csn_jail_net_release(csn_jail *j)
 }
 
 /* ---- the inside ---- */
-
-void csn_jail_net_arm(const csn_jail *j, csn_confinement *w)
-{
-    if (j->net)
-        w->net = j->net->order;
-}
 
 bool csn_jail_net_take(csn_jail *j, csn_msg *m)
 {
@@ -216,39 +212,15 @@ const char *csn_jail_net_why(uint32_t step, uint32_t detail)
 
 csn_status csn_jail_net_start(csn_runtime *k, csn_error **err)
 {
-    csn_jail *j = k->own;
+    csn_jail *j = k->jail;
 
     return j->net ? csn_gateway_start(k, &j->net->gateway, err) : CSN_OK;
-}
-
-/* Which ports were bound is known once; whoever finds a detached sandbox later reads it here.
- */
-static csn_status note_ports(const csn_runtime *k, const csn_jail_net *n, csn_error **err)
-{
-    size_t len = n->npublish * sizeof(n->publish[0]);
-
-    if (!k->detached || len == 0)
-        return CSN_OK;
-    csn_autofd int fd = openat(k->run_fd, PORTS_NAME,
-                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || write(fd, n->publish, len) != (ssize_t)len)
-        return csn_fail_errno(err, errno, "ports of sandbox '%s'", k->id);
-    return CSN_OK;
-}
-
-static bool noted_ports(const csn_runtime *k, csn_jail_net *n)
-{
-    csn_autofd int fd =
-        k->run_fd < 0 ? -1 : openat(k->run_fd, PORTS_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    size_t len = n->npublish * sizeof(n->publish[0]);
-
-    return fd >= 0 && read(fd, n->publish, len) == (ssize_t)len;
 }
 
 /* In the order of the flags' bits: sockets, link, keeper, socket; then what is lent. */
 static csn_status hand_over(csn_runtime *k, csn_gateway_setup_msg *s, csn_error **err)
 {
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
     csn_jail_net *n = j->net;
     csn_autofd int listening = -1;
     int fds[CSN_KEEPER_FDS_MAX];
@@ -277,12 +249,12 @@ static csn_status hand_over(csn_runtime *k, csn_gateway_setup_msg *s, csn_error 
     close_fds(n);
     for (uint32_t i = 0; st == CSN_OK && i < ready.n; i++)
         n->publish[i].outside = ready.port[i];
-    return st < 0 ? st : note_ports(k, n, err);
+    return st;
 }
 
-static csn_status set_up(csn_runtime *k, csn_error **err)
+static csn_status set_up_gateway(csn_runtime *k, csn_error **err)
 {
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
     const csn_jail_net *n = j->net;
     const csn_net_opts o = config_rules(k->config);
     CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
@@ -311,10 +283,10 @@ static const char *published_text(const csn_jail *j)
     return text;
 }
 
-static csn_status describe(csn_jail *j, bool known, csn_error **err)
+static csn_status describe(csn_jail *j, csn_error **err)
 {
     csn_jail_net *n = j->net;
-    const char *ports = known ? published_text(j) : "";
+    const char *ports = published_text(j);
 
     if (j->ready.net_mode == CSN_GATEWAY_NET_TRANSPARENT)
         n->detail = csn_arena_printf(
@@ -329,40 +301,35 @@ static csn_status describe(csn_jail *j, bool known, csn_error **err)
     return n->detail ? CSN_OK : csn_fail(err, CSN_NOMEM, "network");
 }
 
-csn_status csn_jail_net_ready(csn_runtime *k, csn_error **err)
+csn_status csn_jail_net_set_up(csn_runtime *k, csn_error **err)
 {
-    csn_jail *j = k->own;
-    csn_status st = CSN_OK;
-    bool known = true;
+    if (!k->jail->net)
+        return CSN_OK;
+    csn_status st = set_up_gateway(k, err);
+    return st < 0 ? st : describe(k->jail, err);
+}
+
+csn_status csn_jail_net_find(csn_runtime *k, csn_error **err)
+{
+    csn_jail *j = k->jail;
 
     if (!j->net)
         return CSN_OK;
-    if (k->connected) {
-        if (j->ready.net_mode == CSN_GATEWAY_NET_NONE) {
-            csn_jail_net_release(j);
-            return CSN_OK;
-        }
-        csn_gateway_find(k, &j->net->gateway);
-        known = noted_ports(k, j->net);
-    } else {
-        st = set_up(k, err);
-    }
-    return st < 0 ? st : describe(j, known, err);
+    csn_gateway_find(k, &j->net->gateway);
+    return describe(j, err);
 }
 
 void csn_jail_net_ended(csn_runtime *k)
 {
-    csn_jail *j = k->own;
-
-    if (j && j->net)
-        csn_gateway_release(&j->net->gateway, true);
+    if (k->jail->net)
+        csn_gateway_release(&k->jail->net->gateway, true);
 }
 
 /* ---- what there is ---- */
 
 const char *const *csn_jail_net_variables(const csn_runtime *k)
 {
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
 
     if (!j->net || j->ready.net_mode != CSN_GATEWAY_NET_PROXY)
         return NULL;
@@ -394,7 +361,7 @@ static void describe_layer(const csn_jail *j, bool lives, csn_layer *layer)
 
 const csn_layer *csn_jail_net_layers(const csn_runtime *k)
 {
-    csn_jail *j = k->own;
+    csn_jail *j = k->jail;
     csn_jail_net *n = j->net;
 
     if (!n)
@@ -415,7 +382,7 @@ const csn_layer *csn_jail_net_layers(const csn_runtime *k)
 csn_status csn_jail_network_set(void *state, const csn_net_opts *rules, csn_error **err)
 {
     csn_runtime *k = state;
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
     CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
     bool closed;
 

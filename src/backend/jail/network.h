@@ -34,13 +34,15 @@ typedef struct csn_jail_net {
 /* From the configuration; makes j->net, or leaves it NULL. Nothing is started. */
 csn_status csn_jail_net_plan(csn_runtime *k, csn_error **err);
 void csn_jail_net_release(struct csn_jail *j);
-/* Orders for the keeper. */
-void csn_jail_net_arm(const struct csn_jail *j, csn_confinement *w);
 /* The sockets that READY brought. False: not what was ordered. */
 bool csn_jail_net_take(struct csn_jail *j, csn_msg *m);
-/* The gateway: begun while the walls are built, set up when they stand; or found again. */
-csn_status csn_jail_net_start(csn_runtime *k, csn_error **err);
-csn_status csn_jail_net_ready(csn_runtime *k, csn_error **err);
+/* j->net, empty. */
+csn_status csn_jail_net_new(struct csn_jail *j, csn_error **err);
+/* The gateway: started while the keeper confines itself, set up after READY. find: connects to
+ * the one of a detached jail. */
+csn_status csn_jail_net_start(csn_runtime *rt, csn_error **err);
+csn_status csn_jail_net_set_up(csn_runtime *rt, csn_error **err);
+csn_status csn_jail_net_find(csn_runtime *rt, csn_error **err);
 void csn_jail_net_ended(csn_runtime *k);
 /* Variables of a sandbox whose programs must ask a proxy; NAME and value in turns, NULL at the
  * end; NULL: none. */
@@ -56,15 +58,16 @@ csn_status csn_jail_network_set(void *state, const csn_net_opts *rules, csn_erro
 csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_fn fn, void *ctx,
                                    uint64_t *ret_lost, csn_error **err);
 
-/* exec_network.c. What a network with rules would become here. 0 or -errno. */
-int csn_jail_net_try(const char *path, csn_ready_msg *ret);
+/* exec_network.c. What a network with rules would become here. */
+csn_status csn_jail_net_try(csn_ready_msg *ret, csn_error **err);
 
 /* A network for one command, which may reach no more than `rules` and the sandbox's. */
 typedef struct csn_exec_network {
-    int sockets; /* to who makes its sockets: see csn_runtime_exec_network */
+    int sockets; /* to who makes its sockets: see csn_runtime_exec_with */
     int pidfd;   /* of that */
     int lease;   /* with the gateway */
 } csn_exec_network;
+#define CSN_EXEC_NETWORK_NONE ((csn_exec_network){.sockets = -1, .pidfd = -1, .lease = -1})
 csn_status csn_exec_network_begin(csn_runtime *k, const char *const *rules,
                                   csn_exec_network *ret, csn_error **err);
 void csn_exec_network_end(csn_exec_network *a);

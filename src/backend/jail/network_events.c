@@ -137,7 +137,7 @@ csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_f
                                    uint64_t *ret_lost, csn_error **err)
 {
     csn_runtime *k = state;
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
     relay r = {.fn = fn, .ctx = ctx};
 
     *ret_lost = 0;
@@ -154,7 +154,7 @@ csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_f
 
 csn_jail_net_since csn_jail_net_begin(const csn_runtime *k)
 {
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
     csn_jail_net_since since = {0};
     csn_autofd int mark = -1;
 
@@ -196,7 +196,7 @@ static int tell_denied(void *ctx, const csn_gateway_event *e)
 
 void csn_jail_net_tell(csn_runtime *k, csn_jail_net_since since, const csn_deny_sink *denials)
 {
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
     refusals r = {.to = denials, .since_ms = since.time_ms};
     uint64_t lost = 0;
 

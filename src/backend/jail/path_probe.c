@@ -76,10 +76,11 @@ static bool find_denial(csn_path_probe_ctx *l, const char *asked)
 /* Does it lie in a directory that a root caller has shared already? */
 static bool is_shared(const csn_runtime *k, const char *path)
 {
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
+    bool mapped = j->privileged && k->level == CSN_LEVEL_NAMESPACES;
 
-    for (size_t i = 0; i < j->given_count; i++)
-        if (!j->given[i]->as_is && csn_path_below(path, j->given[i]->inside))
+    for (size_t i = 0; mapped && i < j->shares->count; i++)
+        if (csn_path_below(path, j->shares->v[i].inside))
             return true;
     return false;
 }

@@ -1,10 +1,9 @@
 /* plan.c: from a configuration to what is where inside a jail.
  *
- * Called when a sandbox is opened, and again when it is found again: both must come to the same
- * answer. The configuration is the caller's and trusted; the trees it names are the agent's.
- * Shares are mounted in the order of their depth, so that one inside another shows. What must
- * hold: what is not named here, or part of the system (system_mounts.c), is not there inside,
- * and an option that cannot be honoured this way is refused. */
+ * The configuration is the caller's and trusted; the trees it names are the agent's. Shares are
+ * mounted in the order of their depth, so that one inside another is visible. Invariants: what
+ * is not named here, or part of the system (system_mounts.c), does not exist inside; an option
+ * that cannot be honoured this way is refused. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -23,16 +22,12 @@
 
 #define HOME_INSIDE "/home/sandbox"
 #define HOME_ASIDE  "/sandbox"
-#define SHARES_MAX  (CSN_SPEC_GIVEN_MAX - 1) /* the other is the frame */
-#define USER_INSIDE 1000u                    /* of a root caller whose workspace is root's */
+#define USER_INSIDE 1000u /* of a root caller whose workspace is root's */
 /* Users without account: above everything that account tools hand out, below 2^31. */
 #define THROWAWAY_LOW  0x70000000u
 #define THROWAWAY_BITS 0x0ffffffeu
 
-typedef struct csn_jail_shares {
-    size_t count;
-    csn_jail_share v[]; /* room for all that the configuration names, up to SHARES_MAX */
-} shares;
+typedef csn_jail_shares shares; /* with room for all that the configuration names */
 
 void csn_jail_add(csn_jail *j, uint32_t kind, uint32_t flags, uint32_t access, const char *from,
                   const char *to)
@@ -156,8 +151,9 @@ static csn_status add_share(csn_jail *j, shares *s, csn_jail_share share, csn_er
     struct stat st = {0};
     csn_autofree char *shown = csn_path_printable(share.host);
 
-    if (s->count == SHARES_MAX)
-        return csn_fail(err, CSN_TOO_LARGE, "at most %u directories can be shared", SHARES_MAX);
+    if (s->count == CSN_JAIL_SHARES_MAX)
+        return csn_fail(err, CSN_TOO_LARGE, "at most %u directories can be shared",
+                        CSN_JAIL_SHARES_MAX);
     if (!realpath(share.host, real))
         return csn_fail_errno(err, errno, "%s: %s", share.option, shown ? shown : "");
     /* A single file may be granted; a workspace or a home must be a directory. */
@@ -195,8 +191,7 @@ static csn_status add_list(csn_jail *j, shares *s, const char *option, const cha
     return st;
 }
 
-/* The first is the workspace. */
-static csn_status find_shares(csn_runtime *k, csn_jail *j, shares *s, csn_error **err)
+static csn_status add_all(csn_runtime *k, csn_jail *j, shares *s, csn_error **err)
 {
     const csn_config *c = k->config;
     csn_jail_share one;
@@ -253,7 +248,6 @@ static csn_status choose_user(csn_jail *j, const csn_jail_share *workspace, csn_
     struct stat st;
     uint32_t r = 0;
 
-    j->privileged = geteuid() == 0;
     j->host_uid = j->uid = geteuid();
     j->host_gid = j->gid = getegid();
     if (j->privileged) {
@@ -379,8 +373,7 @@ static csn_status cover_names(csn_runtime *k, csn_jail *j, const shares *s, cons
     return st;
 }
 
-static csn_status add_denied(csn_runtime *k, csn_jail *j, const shares *s, char ***ret,
-                             csn_error **err)
+static csn_status add_denied(csn_runtime *k, csn_jail *j, const shares *s, csn_error **err)
 {
     const char *const *deny = k->config->deny;
 
@@ -398,7 +391,7 @@ static csn_status add_denied(csn_runtime *k, csn_jail *j, const shares *s, char 
         if (!clean)
             return csn_fail(err, CSN_INVALID, "deny %s: a path without '..' is needed",
                             deny[i]);
-        const covered c = {.given = deny[i], .kind = CSN_MOUNT_MASK, .paths = ret};
+        const covered c = {.given = deny[i], .kind = CSN_MOUNT_MASK, .paths = &j->denied};
         csn_status st = cover_names(k, j, s, &c, clean, err);
         if (st < 0)
             return st;
@@ -441,26 +434,30 @@ static csn_status add_ruled(csn_runtime *k, csn_jail *j, const shares *s, csn_er
     return CSN_OK;
 }
 
-/* The mounts decide; the rules say the same in words, for good messages. In the order of the
- * mounts: writable are the private places and the writable shares, everything else that is
- * there may only be read. */
-static csn_status make_rules(csn_runtime *k, csn_jail *j, const shares *s, csn_error **err)
+/* What is closed or read-only inside the shares. Commands cannot look into the keeper; file
+ * calls are made by its owner, who could, so /proc/1 is closed to them. */
+static csn_status add_covers(csn_runtime *k, csn_jail *j, const shares *s, csn_error **err)
 {
-    CSN_CLEANUP(csn_strv_freep) char **deny = NULL;
-    static const char *const read[] = {"/", NULL};
-    const char *write[SHARES_MAX + 4] = {"/tmp", "/var/tmp", "/dev/shm"};
-    const csn_config *c = k->config;
-    size_t writes = 3, n = c->rule_count;
-    csn_autofree csn_rule *rules = calloc(n + SHARES_MAX, sizeof(*rules));
+    csn_status st = add_denied(k, j, s, err);
 
-    csn_status st = rules ? add_denied(k, j, s, &deny, err) : csn_fail(err, CSN_NOMEM, "rules");
-    /* The keeper lets nobody inside look into it; file calls are made by its owner, who may. */
-    if (st == CSN_OK && csn_strv_push(&deny, "/proc/1") != 0)
+    if (st == CSN_OK && csn_strv_push(&j->denied, "/proc/1") != 0)
         st = csn_fail(err, CSN_NOMEM, "rules");
-    if (st == CSN_OK)
-        st = add_ruled(k, j, s, err);
-    if (st < 0)
-        return st;
+    return st < 0 ? st : add_ruled(k, j, s, err);
+}
+
+/* The mounts decide; the rules repeat them for good messages. Writable are the private places
+ * and the writable shares, everything else inside may only be read. */
+csn_status csn_jail_make_rules(csn_runtime *k, csn_error **err)
+{
+    static const char *const read[] = {"/", NULL};
+    const char *write[CSN_JAIL_SHARES_MAX + 4] = {"/tmp", "/var/tmp", "/dev/shm"};
+    const csn_config *c = k->config;
+    const shares *s = k->jail->shares;
+    size_t writes = 3, n = c->rule_count;
+    csn_autofree csn_rule *rules = calloc(n + CSN_JAIL_SHARES_MAX, sizeof(*rules));
+
+    if (!rules)
+        return csn_fail(err, CSN_NOMEM, "rules");
     if (n > 0)
         memcpy(rules, c->rules, n * sizeof(*rules));
     for (size_t i = 0; i < s->count; i++) {
@@ -474,7 +471,7 @@ static csn_status make_rules(csn_runtime *k, csn_jail *j, const shares *s, csn_e
                                 .home = k->home.path,
                                 .read = read,
                                 .write = write,
-                                .deny = (const char *const *)deny,
+                                .deny = (const char *const *)k->jail->denied,
                                 .rules = rules,
                                 .rule_count = n};
     return csn_rules_new(&in, &k->rules, err);
@@ -511,28 +508,28 @@ static const char *own_home(const csn_runtime *k, const csn_jail *j, const share
     return HOME_INSIDE;
 }
 
-csn_status csn_jail_begin(csn_runtime *k, csn_error **err)
+csn_status csn_jail_find_shares(csn_runtime *k, csn_error **err)
 {
-    csn_jail *j = k->own;
+    csn_jail *j = k->jail;
     const csn_config *c = k->config;
     size_t named = 2 + csn_strv_len(c->workspaces) + csn_strv_len(c->read) +
                    csn_strv_len(c->write); /* the workspace, the home, and these */
-    size_t room = named < SHARES_MAX ? named : SHARES_MAX;
+    size_t room = named < CSN_JAIL_SHARES_MAX ? named : CSN_JAIL_SHARES_MAX;
 
     j->shares = csn_arena_alloc(j->arena, sizeof(shares) + room * sizeof(csn_jail_share));
     if (!j->shares)
         return csn_fail(err, CSN_NOMEM, "plan of the jail");
-    csn_status st = find_shares(k, j, j->shares, err);
+    csn_status st = add_all(k, j, j->shares, err);
     return st < 0 ? st : choose_user(j, &j->shares->v[0], err);
 }
 
 csn_status csn_jail_plan(csn_runtime *k, csn_error **err)
 {
-    csn_jail *j = k->own;
+    csn_jail *j = k->jail;
     const shares *s = j->shares;
     csn_status st;
 
-    if (k->kind->judged) {
+    if (k->level == CSN_LEVEL_LANDLOCK_ONLY) {
         st = csn_landlock_only_plan(k, s->v, s->count, err);
         return st < 0 ? st : csn_protected_plan(k, s->v, s->count, err);
     }
@@ -556,7 +553,9 @@ csn_status csn_jail_plan(csn_runtime *k, csn_error **err)
     if (st == CSN_OK)
         st = csn_protected_plan(k, s->v, s->count, err);
     if (st == CSN_OK)
-        st = make_rules(k, j, s, err);
+        st = add_covers(k, j, s, err);
+    if (st == CSN_OK)
+        st = csn_jail_make_rules(k, err);
     keep_order(j, asked);
     if (st == CSN_OK && j->mount_count > CSN_MOUNTS_MAX)
         st = csn_fail(err, CSN_TOO_LARGE, "more than %u mounts", CSN_MOUNTS_MAX);

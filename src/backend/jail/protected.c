@@ -15,7 +15,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,17 +24,14 @@
 #include <unistd.h>
 
 #include "backend/jail/jail.h"
-#include "base/buf.h"
 #include "base/error.h"
 #include "base/path.h"
-#include "os/atomic.h"
 #include "os/beneath.h"
 #include "policy/gitconfig.h"
 #include "policy/protected_names.h"
 #include "search/changed.h"
 
 #define STAMP_NAME    "guard"
-#define STAMP_MAX     (1u << 16)
 #define CONFIG_MAX    (1u << 20)
 #define INCLUDE_DEPTH 10 /* git's own */
 #define INCLUDED      ".git/config: includes it, and git runs programs that it names"
@@ -167,7 +163,7 @@ static char *lead(survey *s, const char *path, struct stat *ret)
 static bool survey_place(survey *s, const csn_protected_name_place *p)
 {
     csn_protected_tree *t = s->t;
-    const csn_protected *g = s->j->guard;
+    const csn_protected *g = s->j->protected;
     char inside[PATH_MAX];
     struct stat st;
 
@@ -306,7 +302,7 @@ static void survey_include(void *ctx, const char *asked)
         fail_with(s, ENOMEM);
         return;
     }
-    if (csn_protected_is_excepted(s->j->guard, inside))
+    if (csn_protected_is_excepted(s->j->protected, inside))
         return;
     if (!real) {
         add_absent(s, below);
@@ -372,15 +368,22 @@ static void survey_git(survey *s)
 
 /* ---- all workspaces ---- */
 
-static csn_status open_tree_of(csn_protected *g, const csn_jail_share *share, csn_error **err)
+/* Does the path inside name the same directory on the host? */
+static bool named_alike(const csn_jail_share *share)
 {
     char real[PATH_MAX];
-    bool same = strcmp(share->inside, share->host) == 0 ||
-                (realpath(share->inside, real) && strcmp(real, share->host) == 0);
+
+    return strcmp(share->inside, share->host) == 0 ||
+           (realpath(share->inside, real) && strcmp(real, share->host) == 0);
+}
+
+static csn_status open_tree_of(csn_protected *g, const csn_jail_share *share, csn_error **err)
+{
     csn_protected_tree *t = &g->trees[g->tree_count];
 
-    *t = (csn_protected_tree){
-        .host = share->host, .inside = share->inside, .named = same ? share->inside : NULL};
+    *t = (csn_protected_tree){.host = share->host,
+                              .inside = share->inside,
+                              .named = named_alike(share) ? share->inside : NULL};
     t->fd = open(share->host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (t->fd < 0)
         return csn_fail_errno(err, errno, "workspace %s", share->host);
@@ -390,7 +393,7 @@ static csn_status open_tree_of(csn_protected *g, const csn_jail_share *share, cs
 
 static csn_status survey_tree(csn_runtime *k, csn_protected_tree *t, csn_error **err)
 {
-    survey s = {.j = k->own, .t = t, .letters = seen_letters(t->fd), .missing = "\n"};
+    survey s = {.j = k->jail, .t = t, .letters = seen_letters(t->fd), .missing = "\n"};
 
     csn_protected_name_each_place(survey_name, &s);
     survey_git(&s);
@@ -402,92 +405,11 @@ static csn_status survey_tree(csn_runtime *k, csn_protected_tree *t, csn_error *
                                 t->host);
 }
 
-/* ---- for other processes that have the sandbox ---- */
+/* ---- the state ---- */
 
-/* The number of the workspace, which file it is, the rule or not, the path; each ends in a NUL.
- */
-static csn_status write_places(const csn_protected *g, csn_error **err)
+static csn_status new_state(csn_runtime *k, size_t tree_max, csn_error **err)
 {
-    csn_autobuf b;
-    int rc = 0;
-
-    csn_buf_init(&b, STAMP_MAX);
-    for (size_t i = 0; i < g->tree_count; i++) {
-        const csn_protected_tree *t = &g->trees[i];
-        for (size_t n = 0; n < t->place_count; n++) {
-            const csn_protected_place *p = &t->places[n];
-            rc |=
-                csn_buf_printf(&b, "%zu %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 " %d %s",
-                               i, p->id.dev, p->id.ino, p->id.sec, p->id.nsec,
-                               p->absent ? 2
-                               : p->rule ? 1
-                                         : 0,
-                               p->path);
-            rc |= csn_buf_append(&b, "", 1);
-        }
-    }
-    if (rc != 0)
-        return csn_fail(err, CSN_TOO_LARGE, "too much to protect");
-    csn_protected_stamp_write(g);
-    rc = lseek(g->stamp, sizeof(csn_protected_stamp), SEEK_SET) < 0 ? -errno : 0;
-    if (rc == 0 && b.len > 0)
-        rc = csn_write_full(g->stamp, b.data, b.len, NULL);
-    return rc < 0 ? csn_fail_errno(err, -rc, "note of what is protected") : CSN_OK;
-}
-
-static bool read_place(csn_protected *g, const char *line)
-{
-    csn_protected_place p = {0};
-    size_t tree;
-    int kind, at = 0;
-
-    if (sscanf(line, "%zu %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64 " %d%n", &tree,
-               &p.id.dev, &p.id.ino, &p.id.sec, &p.id.nsec, &kind, &at) < 6 ||
-        at == 0 || line[at] != ' ' || tree >= g->tree_count)
-        return false;
-    csn_protected_tree *t = &g->trees[tree];
-    p.path = csn_arena_strdup(g->arena, line + at + 1);
-    p.absent = kind == 2;
-    if (!p.path)
-        return false;
-    if (kind != 0 && !csn_protected_name_match(p.path, &p.rule))
-        p.rule = INCLUDED;
-    return put_place(t, &p) == 0;
-}
-
-/* As it was when the sandbox was made: what is there now may be its own work. */
-static csn_status read_places(csn_protected *g, csn_error **err)
-{
-    csn_autofree char *text = malloc(STAMP_MAX + 1);
-    ssize_t n = text ? pread(g->stamp, text, STAMP_MAX, sizeof(csn_protected_stamp)) : -1;
-
-    if (n < 0)
-        return csn_fail(err, CSN_UNAVAILABLE, "note of what is protected: cannot be read");
-    text[n] = '\0';
-    for (ssize_t at = 0; at < n; at += (ssize_t)strlen(text + at) + 1)
-        if (!read_place(g, text + at))
-            return csn_fail(err, CSN_UNAVAILABLE, "note of what is protected: is damaged");
-    return CSN_OK;
-}
-
-csn_status csn_protected_started(csn_runtime *k, csn_error **err)
-{
-    csn_protected *g = ((csn_jail *)k->own)->guard;
-
-    if (!k->detached || k->connected)
-        return CSN_OK;
-    g->stamp = openat(k->run_fd, STAMP_NAME,
-                      O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (g->stamp < 0)
-        return csn_runtime_run_failed(k, errno, "note of what is protected", err);
-    csn_status st = write_places(g, err);
-    return st < 0 ? st : csn_protected_gitconfig_save(k, err);
-}
-
-csn_status csn_protected_plan(csn_runtime *k, const csn_jail_share *shares, size_t count,
-                              csn_error **err)
-{
-    csn_jail *j = k->own;
+    csn_jail *j = k->jail;
     csn_protected *g = csn_arena_alloc(j->arena, sizeof(*g));
 
     if (!g)
@@ -496,26 +418,186 @@ csn_status csn_protected_plan(csn_runtime *k, const csn_jail_share *shares, size
     g->aside.fd = g->children = -1;
     pthread_mutex_init(&g->lock, NULL);
     pthread_mutex_init(&g->scan_lock, NULL);
-    j->guard = g;
-    g->trees = csn_arena_array(j->arena, count, sizeof(*g->trees));
-    csn_status st = g->trees ? csn_protected_read_rules(k, shares, count, err)
-                             : csn_fail(err, CSN_NOMEM, "workspace");
-    for (size_t i = 0; st == CSN_OK && i < count; i++)
-        if (shares[i].writable && strcmp(shares[i].option, "workspace") == 0)
-            st = open_tree_of(g, &shares[i], err);
+    j->protected = g;
     csn_changed_now(&g->since);
-    if (st == CSN_OK && k->connected) {
-        g->stamp = openat(k->run_fd, STAMP_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-        if (g->stamp < 0) /* without it, its maker never finished it */
-            return errno == ENOENT ? csn_fail(err, CSN_GONE, "sandbox '%s' has ended", k->id)
-                                   : csn_fail_errno(err, errno, "note of what is protected");
-        csn_protected_stamp_read(g);
-        return read_places(g, err);
-    }
-    /* Without mounts of its own nothing can be held; there is only the scan. */
-    for (size_t i = 0; st == CSN_OK && !k->kind->judged && i < g->tree_count; i++)
+    g->trees = csn_arena_array(j->arena, tree_max, sizeof(*g->trees));
+    return g->trees ? CSN_OK : csn_fail(err, CSN_NOMEM, "workspace");
+}
+
+static bool is_protected(const csn_jail_share *share)
+{
+    return share->writable && strcmp(share->option, "workspace") == 0;
+}
+
+csn_status csn_protected_plan(csn_runtime *k, const csn_jail_share *shares, size_t count,
+                              csn_error **err)
+{
+    csn_status st = new_state(k, count, err);
+    csn_protected *g = k->jail->protected;
+
+    if (st == CSN_OK)
+        st = csn_protected_read_rules(k, shares, count, err);
+    for (size_t i = 0; st == CSN_OK && i < count; i++)
+        if (is_protected(&shares[i]))
+            st = open_tree_of(g, &shares[i], err);
+    /* Without mounts nothing can be held in place; there is only the scan. */
+    for (size_t i = 0; st == CSN_OK && k->level == CSN_LEVEL_NAMESPACES && i < g->tree_count;
+         i++)
         st = survey_tree(k, &g->trees[i], err);
     return st;
+}
+
+csn_status csn_protected_share(csn_runtime *k, csn_error **err)
+{
+    csn_protected *g = k->jail->protected;
+
+    g->stamp = openat(k->run_fd, STAMP_NAME,
+                      O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (g->stamp < 0)
+        return csn_runtime_run_failed(k, errno, "state of protected files", err);
+    csn_protected_stamp_write(g);
+    return csn_protected_gitconfig_save(k, err);
+}
+
+/* ---- in the record of a detached jail ---- */
+
+static void put_id(csn_packer *o, const csn_protected_id *id)
+{
+    csn_put_u64(o, id->dev);
+    csn_put_u64(o, id->ino);
+    csn_put_i64(o, id->sec);
+    csn_put_i64(o, id->nsec);
+}
+
+static csn_protected_id get_id(csn_unpacker *in)
+{
+    csn_protected_id id = {.dev = csn_get_u64(in), .ino = csn_get_u64(in)};
+
+    id.sec = csn_get_i64(in);
+    id.nsec = csn_get_i64(in);
+    return id;
+}
+
+enum place_kind { PLACE_PINNED, PLACE_PROTECTED, PLACE_ABSENT };
+
+void csn_protected_put(const csn_protected *g, csn_packer *o)
+{
+    csn_put_u32(o, (uint32_t)g->open_count);
+    for (size_t i = 0; i < g->open_count; i++) {
+        csn_put_u32(o, g->opened[i].from_base);
+        csn_put_str(o, g->opened[i].path);
+        csn_put_str(o, g->opened[i].pattern);
+    }
+    for (size_t i = 0; i < g->tree_count; i++) {
+        const csn_protected_tree *t = &g->trees[i];
+        struct stat st = {0};
+        (void)fstat(t->fd, &st);
+        csn_put_u64(o, st.st_dev);
+        csn_put_u64(o, st.st_ino);
+        csn_put_u32(o, (uint32_t)t->place_count);
+        for (size_t n = 0; n < t->place_count; n++) {
+            const csn_protected_place *p = &t->places[n];
+            csn_put_u32(o, p->absent ? PLACE_ABSENT : p->rule ? PLACE_PROTECTED : PLACE_PINNED);
+            csn_put_str(o, p->path);
+            put_id(o, &p->id);
+        }
+    }
+}
+
+static int get_place(csn_protected *g, csn_protected_tree *t, csn_unpacker *in)
+{
+    uint32_t kind = csn_get_u32(in);
+    const char *path = csn_get_str(in, CSN_PATH_MAX, false);
+    csn_protected_place p = {.absent = kind == PLACE_ABSENT, .id = get_id(in)};
+
+    if (in->error != 0 || kind > PLACE_ABSENT)
+        return EPROTO;
+    p.path = csn_arena_strdup(g->arena, path);
+    if (kind != PLACE_PINNED && !csn_protected_name_match(path, &p.rule))
+        p.rule = INCLUDED;
+    return p.path ? put_place(t, &p) : ENOMEM;
+}
+
+/* The tree is scanned by its path on the host. When another directory is there now, it has no
+ * descriptor, and commands are refused (csn_protected_check_trees). The keeper holds the old
+ * one, so its inode number is not used again. */
+static int get_tree(csn_protected *g, const csn_jail_share *share, csn_unpacker *in)
+{
+    csn_protected_tree *t = &g->trees[g->tree_count];
+    uint64_t dev = csn_get_u64(in), ino = csn_get_u64(in);
+    struct stat st;
+    uint32_t places = csn_get_u32(in);
+    int e = 0;
+
+    *t = (csn_protected_tree){.host = share->host,
+                              .inside = share->inside,
+                              .named = named_alike(share) ? share->inside : NULL};
+    t->fd = open(share->host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (t->fd >= 0 && (fstat(t->fd, &st) < 0 || st.st_dev != dev || st.st_ino != ino))
+        close(csn_steal_fd(&t->fd));
+    g->tree_count++;
+    for (uint32_t i = 0; e == 0 && i < places; i++)
+        e = get_place(g, t, in);
+    return e;
+}
+
+static int get_exception(csn_protected *g, csn_unpacker *in)
+{
+    csn_protected_exception one = {.from_base = csn_get_u32(in) != 0};
+    const char *path = csn_get_str(in, CSN_PATH_MAX, true);
+    const char *pattern = csn_get_str(in, CSN_PATH_MAX, true);
+
+    if (in->error != 0 || !path == !pattern)
+        return EPROTO;
+    one.path = csn_arena_strdup(g->arena, path);
+    if ((path && !one.path) || (pattern && csn_glob_compile(pattern, &one.glob, NULL) < 0))
+        return ENOMEM;
+    g->opened[g->open_count++] = one;
+    return 0;
+}
+
+csn_status csn_protected_get(csn_runtime *k, csn_unpacker *in, csn_error **err)
+{
+    const csn_jail_shares *s = k->jail->shares;
+    csn_status st = new_state(k, s->count, err);
+    csn_protected *g = k->jail->protected;
+    int e = 0;
+
+    if (st < 0)
+        return st;
+    uint32_t opened = csn_get_u32(in);
+    if (opened > (size_t)(in->end - in->p))
+        e = EPROTO;
+    else if (!(g->opened = csn_arena_array(g->arena, opened + 1, sizeof(*g->opened))))
+        e = ENOMEM;
+    for (uint32_t i = 0; e == 0 && i < opened; i++)
+        e = get_exception(g, in);
+    for (size_t i = 0; e == 0 && i < s->count; i++)
+        if (is_protected(&s->v[i]))
+            e = get_tree(g, &s->v[i], in);
+    if (e != 0)
+        return csn_fail_errno(err, e, "record of sandbox '%s'", k->id);
+    g->stamp = openat(k->run_fd, STAMP_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (g->stamp < 0)
+        return csn_runtime_run_failed(k, errno, "state of protected files", err);
+    csn_protected_stamp_read(g);
+    return CSN_OK;
+}
+
+csn_status csn_protected_check_trees(const csn_runtime *k, csn_error **err)
+{
+    const csn_protected *g = k->jail->protected;
+
+    for (size_t i = 0; i < g->tree_count; i++) {
+        if (g->trees[i].fd >= 0)
+            continue;
+        csn_status st = csn_fail(
+            err, CSN_NOT_FOUND,
+            "workspace %s was removed, renamed or replaced since this sandbox was made",
+            g->trees[i].host);
+        return csn_error_advise(st, err, "destroy the sandbox and make a new one");
+    }
+    return CSN_OK;
 }
 
 void csn_protected_release(csn_protected *g)
@@ -524,7 +606,8 @@ void csn_protected_release(csn_protected *g)
         return;
     csn_protected_cache_save(g);
     for (size_t i = 0; i < g->tree_count; i++) {
-        close(g->trees[i].fd);
+        if (g->trees[i].fd >= 0)
+            close(g->trees[i].fd);
         free(g->trees[i].places);
         csn_changed_memory_release(&g->trees[i].memory);
     }

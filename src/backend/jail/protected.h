@@ -2,7 +2,7 @@
  *
  *   protected.c       which places of a workspace are held fixed while the sandbox lives
  *   protected_rules.c   what the user opened, and whether a path is closed to file operations
- *   protected_exec.c  around a command: from when on changes count, and what it was refused
+ *   protected_changes.c  from when on changes count, and what a command was refused
  *   protected_scan.c  after a command: what changed, is it harmless
  *   protected_gitconfig.c  the user's own git config, changed by the user while a command runs
  *   protected_cache.c  between sandboxes: where directories with meaningful names were
@@ -18,6 +18,7 @@
 #include "backend/jail/quarantine.h"
 #include "base/arena.h"
 #include "base/glob.h"
+#include "base/pack.h"
 #include "runtime/runtime.h"
 #include "search/changed.h"
 
@@ -44,7 +45,7 @@ typedef struct csn_protected_place {
 typedef struct csn_protected_tree {
     const char *host, *inside;
     const char *named; /* its absolute path where that is the same for both; NULL: it is not */
-    int fd;            /* the host's directory */
+    int fd;            /* the host's directory; connected: -1 if another one has its path */
     csn_protected_place *places; /* up to CSN_PROTECTED_PLACES */
     size_t place_count;
     const char *config; /* of git, as it was at the start; NULL: there was none, or see base */
@@ -58,10 +59,11 @@ typedef struct csn_protected_tree {
 typedef struct csn_protected_exception {
     const char *path; /* inside, absolute; NULL: a glob */
     csn_glob_set *glob;
-    bool from_base; /* the glob is relative to the workspace */
+    const char *pattern; /* the text of the glob */
+    bool from_base;      /* it is relative to the workspace */
 } csn_protected_exception;
 
-/* The head of the file that processes with the same sandbox share; the places follow. */
+/* The file that processes with the same sandbox share. */
 typedef struct csn_protected_stamp {
     int64_t sec, nsec, clean;
 } csn_protected_stamp;
@@ -85,11 +87,17 @@ typedef struct csn_protected {
     csn_quarantine aside;
 } csn_protected;
 
-/* protected.c. After the shares are mounted: adds mounts. `guard` is zero but for the arena. */
+/* protected.c. After the shares are mounted: adds mounts. */
 csn_status csn_protected_plan(csn_runtime *k, const struct csn_jail_share *shares, size_t count,
                               csn_error **err);
-/* A detached sandbox runs now: writes down for others what was mounted. */
-csn_status csn_protected_started(csn_runtime *k, csn_error **err);
+/* Makes the file that handles of a detached sandbox share. */
+csn_status csn_protected_share(csn_runtime *rt, csn_error **err);
+/* The part of a detached sandbox's record; get: after the shares are known. */
+void csn_protected_put(const csn_protected *g, csn_packer *o);
+csn_status csn_protected_get(csn_runtime *rt, csn_unpacker *in, csn_error **err);
+/* Are the workspaces where they were when the sandbox was made? Nothing may change them if not:
+ * it could not be scanned. */
+csn_status csn_protected_check_trees(const csn_runtime *rt, csn_error **err);
 void csn_protected_release(csn_protected *g);
 /* What is at the path, itself and not where it points to. False: nothing. */
 bool csn_protected_identify(int dir, const char *path, csn_protected_id *ret);
@@ -106,7 +114,7 @@ bool csn_protected_is_excepted(const csn_protected *g, const char *path);
 bool csn_protected_has_exception(const csn_protected *g, const char *path);
 /* Why may the path below the tree not be written? NULL: it may. tree: CSN_OP_TREE or 0. */
 const char *csn_protected_rule(const csn_protected_tree *t, const char *below, uint32_t tree);
-/* csn_runtime_kind.veto */
+/* csn_runtime.check_change */
 csn_status csn_protected_check(const csn_runtime *k, uint32_t op, const char *asked,
                                const char *resolved, csn_error **err);
 /* One refusal, in the words of all of them. resolved may be NULL. */
@@ -117,11 +125,11 @@ void csn_protected_report(const csn_deny_sink *denials, const csn_protected_tree
 bool csn_protected_is_rule_for(const struct csn_jail_share *shares, size_t count,
                                const char *path);
 
-/* protected_exec.c. Entries of the ops table. */
-csn_status csn_protected_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
-                              csn_exec_end *ret, csn_error **err);
-csn_status csn_protected_start(void *state, const csn_exec_req *req, uint64_t output_max,
-                               int64_t *ret_pid, void **ret_tie, csn_error **err);
+/* protected_changes.c. A command begins; it has ended, in whatever way. */
+void csn_protected_command_begin(csn_runtime *rt, struct timespec *ret_began);
+void csn_protected_command_end(csn_runtime *rt, const struct timespec *began,
+                               const csn_deny_sink *denials);
+/* Entries of the ops table. */
 csn_status csn_protected_explain(void *state, const csn_exec_req *req, const csn_exec_end *end,
                                  const csn_output *out, const csn_output *text,
                                  csn_error **err);

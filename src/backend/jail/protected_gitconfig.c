@@ -29,7 +29,7 @@ static void base_name(const csn_protected *g, const csn_protected_tree *t, char 
 
 csn_status csn_protected_gitconfig_save(csn_runtime *k, csn_error **err)
 {
-    const csn_protected *g = ((csn_jail *)k->own)->guard;
+    const csn_protected *g = k->jail->protected;
     char name[NAME_SIZE];
 
     for (size_t i = 0; i < g->tree_count; i++) {
@@ -48,7 +48,7 @@ csn_status csn_protected_gitconfig_save(csn_runtime *k, csn_error **err)
 
 static void base_read(csn_runtime *k, csn_protected_tree *t)
 {
-    csn_protected *g = ((csn_jail *)k->own)->guard;
+    csn_protected *g = k->jail->protected;
     char name[NAME_SIZE];
 
     base_name(g, t, name);

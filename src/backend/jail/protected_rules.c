@@ -41,6 +41,9 @@ static csn_status open_rule(csn_protected *g, const char *path, csn_error **err)
                             : csn_arena_strdup(g->arena, path);
         return push_open(g, one, err);
     }
+    one.pattern = csn_arena_strdup(g->arena, text);
+    if (!one.pattern)
+        return csn_fail(err, CSN_NOMEM, "rules");
     csn_status st = csn_glob_compile(text, &one.glob, err);
     return st < 0 ? st : push_open(g, one, err);
 }
@@ -103,7 +106,7 @@ csn_status csn_protected_read_rules(csn_runtime *k, const csn_jail_share *shares
                                     csn_error **err)
 {
     const csn_config *c = k->config;
-    csn_protected *g = ((csn_jail *)k->own)->guard;
+    csn_protected *g = k->jail->protected;
     size_t most = csn_strv_len(c->write) + c->rule_count;
     csn_status st = CSN_OK;
 
@@ -170,7 +173,7 @@ const char *csn_protected_rule(const csn_protected_tree *t, const char *below, u
 csn_status csn_protected_check(const csn_runtime *k, uint32_t op, const char *asked,
                                const char *resolved, csn_error **err)
 {
-    const csn_protected *g = ((const csn_jail *)k->own)->guard;
+    const csn_protected *g = k->jail->protected;
     const char *rule = NULL;
 
     for (size_t i = 0; i < g->tree_count && !rule; i++) {

@@ -441,13 +441,13 @@ static int scan_tree(looking *l)
 int csn_protected_scan(csn_runtime *k, const struct timespec *since,
                        const csn_deny_sink *denials)
 {
-    csn_protected *g = ((csn_jail *)k->own)->guard;
+    csn_protected *g = k->jail->protected;
     int worst = 0;
 
     for (size_t i = 0; i < g->tree_count; i++) {
         looking l = {.k = k, .g = g, .t = &g->trees[i], .since = since, .denials = denials};
         csn_autofree char *text = NULL;
-        int rc = scan_tree(&l);
+        int rc = l.t->fd < 0 ? -ENOENT : scan_tree(&l);
         if (rc == 0)
             continue;
         worst = rc;

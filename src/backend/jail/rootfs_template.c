@@ -127,13 +127,13 @@ static const char *get(csn_jail *j, const csn_rootfs_template *f)
     if (store < 0 || !whole(f))
         return NULL;
     make_key(f, key);
-    int rc = csn_rootfs_template_hold(store, key, &j->frame_lock);
+    int rc = csn_rootfs_template_hold(store, key, &j->template_lock);
     if (rc < 0) {
         csn_rootfs_template all = *f;
         csn_etc_files(&all);
         rc = whole(&all) ? csn_rootfs_template_make(store, key, all.v, all.count) : -ENOMEM;
         if (rc == 0)
-            rc = csn_rootfs_template_hold(store, key, &j->frame_lock);
+            rc = csn_rootfs_template_hold(store, key, &j->template_lock);
     }
     return rc < 0 ? NULL : csn_arena_printf(j->arena, "%s/%s", store_path, key);
 }
@@ -141,9 +141,10 @@ static const char *get(csn_jail *j, const csn_rootfs_template *f)
 static void mount_frame(csn_jail *j, const csn_rootfs_template *f, const char *path)
 {
     csn_jail_add(j, CSN_MOUNT_BIND, CSN_MOUNT_RDONLY | CSN_MOUNT_TRUSTED, 0, path, "/");
-    j->frame = (csn_jail_share){.option = "root", .host = path, .inside = "/", .as_is = true};
+    j->template =
+        (csn_jail_share){.option = "root", .host = path, .inside = "/", .as_is = true};
     if (j->privileged) /* the way to it is root's alone */
-        csn_jail_give(j, &j->frame);
+        csn_jail_give(j, &j->template);
     for (size_t i = 0; i < f->count; i++)
         if (f->v[i].flags & LOFT)
             csn_jail_add(j, CSN_MOUNT_SCRATCH, CSN_MOUNT_RDONLY, 0, NULL, f->v[i].to);
@@ -188,7 +189,7 @@ void csn_jail_add_template(const csn_runtime *k, csn_jail *j, csn_rootfs_templat
     j->links = links_of(f);
     for (size_t i = 0; i < count; i++)
         place_share(f, &shares[i]);
-    if (!k->detached && !k->connected)
+    if (!k->detached)
         path = get(j, f);
     if (path) {
         mount_frame(j, f, path);

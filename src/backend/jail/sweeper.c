@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "backend/jail/jail.h"
@@ -35,37 +33,23 @@ void csn_jail_sweeper_init(csn_jail_sweeper *s)
 
 /* ---- its orders ---- */
 
-static csn_status put_spec(const csn_keeper_spec *spec, int *ret, csn_error **err)
+/* None of what it is to remove exists yet. */
+static csn_status send_orders(const csn_runtime *k, const csn_jail_sweeper *s, csn_error **err)
 {
-    uint8_t buf[1024];
-    csn_packer o;
-
-    csn_packer_init(&o, buf, sizeof(buf));
-    csn_spec_put(&o, spec);
-    int fd = o.error != 0 ? -o.error : csn_sealed_memfd("caisson-spec", o.data, o.len);
-    csn_packer_release(&o);
-    if (fd < 0)
-        return csn_fail_errno(err, -fd, "orders for the sweeper");
-    *ret = fd;
-    return CSN_OK;
-}
-
-/* None of it is there yet. */
-static csn_status make_orders(const csn_runtime *k, int *ret, csn_error **err)
-{
-    const csn_jail *j = k->own;
+    const csn_jail *j = k->jail;
     const csn_cgroup *g = &j->limits.group;
     csn_autofree char *run = NULL, *place = NULL;
     csn_keeper_spec spec = {
         .flags = CSN_SPEC_SWEEP, .tag_base = csn_spec_tag_base(k->id), .id = k->id};
 
-    if (k->detached || k->kind->judged) {
+    if (k->detached || k->level == CSN_LEVEL_LANDLOCK_ONLY) {
         run = csn_statedir_path(CSN_DIR_RUNTIME, k->id);
         if (!run)
             return csn_fail_errno(err, errno, "runtime directory of sandbox '%s'", k->id);
         spec.remove[0] = run;
     }
-    if (k->kind->judged) { /* no pid namespace takes along what a killed keeper leaves */
+    if (k->level == CSN_LEVEL_LANDLOCK_ONLY) { /* no pid namespace takes along what a killed
+                                                  keeper leaves */
         spec.flags |= CSN_SPEC_TAGGED;
         spec.user = j->privileged ? j->host_uid : 0;
         place = csn_landlock_only_place(k, run);
@@ -75,56 +59,36 @@ static csn_status make_orders(const csn_runtime *k, int *ret, csn_error **err)
     }
     for (uint32_t i = 0; i < g->count; i++)
         spec.groups[i] = g->dirs[i].path;
-    return put_spec(&spec, ret, err);
+    int rc = csn_keeper_send_spec(s->control, &spec);
+    return rc < 0 ? csn_fail_errno(err, -rc, "orders for the sweeper") : CSN_OK;
 }
 
 /* ---- its life ---- */
 
-static csn_status start(csn_runtime *k, csn_jail_sweeper *s, csn_error **err)
-{
-    csn_autofd int spec = -1, owner = -1, theirs = -1;
-    int pair[2];
-
-    csn_status st = csn_keeper_find(&s->program, err);
-    if (st == CSN_OK)
-        st = make_orders(k, &spec, err);
-    if (st < 0)
-        return st;
-    owner = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    if (owner < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return csn_fail_errno(err, errno, "start the sweeper");
-    s->control = pair[0];
-    theirs = pair[1]; /* held here, it would hide that the sweeper is gone */
-    s->argv[0] = "caisson-sweeper";
-    s->argv[1] = k->id;
-    s->orphan = (csn_spawn_opts){.path = s->program,
-                                 .argv = s->argv,
-                                 .fds = {-1, -1, -1, theirs, spec, owner},
-                                 .nfds = 6};
-    int rc = csn_spawn_begin(&s->orphan, &s->birth);
-    return rc < 0 ? csn_fail_errno(err, -rc, "start the sweeper") : CSN_OK;
-}
-
 csn_status csn_jail_sweeper_begin(csn_runtime *k, csn_error **err)
 {
-    csn_jail *j = k->own;
+    csn_jail *j = k->jail;
+    csn_jail_sweeper *s = &j->sweeper;
 
-    if (k->connected || j->sweeper.program)
+    if (s->start.program)
         return CSN_OK;
     csn_status st = csn_jail_limits_plan(k, err);
-    if (st < 0 || (!k->detached && !k->kind->judged && j->limits.group.count == 0))
+    if (st < 0 ||
+        (!k->detached && k->level == CSN_LEVEL_NAMESPACES && j->limits.group.count == 0))
         return st;
-    return start(k, &j->sweeper, err);
+    st =
+        csn_keeper_start_begin(&s->start, "caisson-sweeper", k->id, NULL, -1, &s->control, err);
+    return st < 0 ? st : send_orders(k, s, err);
 }
 
 csn_status csn_jail_sweeper_ready(csn_runtime *k, csn_error **err)
 {
-    csn_jail_sweeper *s = &((csn_jail *)k->own)->sweeper;
+    csn_jail_sweeper *s = &k->jail->sweeper;
     pid_t pid = 0;
 
-    if (!s->birth)
+    if (!s->start.pending)
         return CSN_OK;
-    int rc = csn_spawn_finish(CSN_STEAL(s->birth), &pid, &s->pidfd, NULL);
+    int rc = csn_keeper_start_finish(&s->start, &pid, &s->pidfd, NULL);
     if (rc < 0)
         return csn_fail(err, CSN_UNAVAILABLE, "start the sweeper: %s", strerrordesc_np(-rc));
     return CSN_OK;
@@ -132,7 +96,7 @@ csn_status csn_jail_sweeper_ready(csn_runtime *k, csn_error **err)
 
 csn_status csn_jail_sweeper_tell(csn_runtime *k, csn_error **err)
 {
-    csn_jail_sweeper *s = &((csn_jail *)k->own)->sweeper;
+    csn_jail_sweeper *s = &k->jail->sweeper;
 
     if (s->control < 0)
         return CSN_OK;
@@ -147,7 +111,7 @@ csn_status csn_jail_sweeper_tell(csn_runtime *k, csn_error **err)
 
 bool csn_jail_sweeper_leave(csn_runtime *k, bool wait)
 {
-    csn_jail_sweeper *s = &((csn_jail *)k->own)->sweeper;
+    csn_jail_sweeper *s = &k->jail->sweeper;
     struct pollfd pf = {.events = POLLIN};
 
     (void)csn_jail_sweeper_ready(k, NULL);
@@ -165,11 +129,11 @@ void csn_jail_sweeper_release(csn_jail_sweeper *s)
 {
     pid_t pid = 0;
 
-    if (s->birth)
-        (void)csn_spawn_finish(CSN_STEAL(s->birth), &pid, &s->pidfd, NULL);
+    if (s->start.pending)
+        (void)csn_keeper_start_finish(&s->start, &pid, &s->pidfd, NULL);
     if (s->control >= 0)
         close(csn_steal_fd(&s->control));
     if (s->pidfd >= 0)
         close(csn_steal_fd(&s->pidfd));
-    free(CSN_STEAL(s->program));
+    free(CSN_STEAL(s->start.program));
 }

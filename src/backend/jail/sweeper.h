@@ -6,12 +6,9 @@
 #include "runtime/runtime.h"
 
 typedef struct csn_jail_sweeper {
-    csn_spawn_opts orphan; /* what csn_spawn_begin borrows */
-    const char *argv[3];
-    char *program;
-    csn_spawn_pending *birth; /* while it is on its way */
-    int control;              /* or -1. A hang-up before it knows of a keeper: it sweeps */
-    int pidfd;                /* or -1: there is none */
+    csn_keeper_start start;
+    int control; /* or -1. When it hangs up before the sweeper knows a keeper, it sweeps */
+    int pidfd;   /* or -1: there is none */
 } csn_jail_sweeper;
 
 void csn_jail_sweeper_init(csn_jail_sweeper *s);

@@ -57,29 +57,27 @@ static csn_status refuse_unfit(const csn_config *c, csn_error **err)
     return csn_error_advise(st, err, "the jail backend can");
 }
 
-static const csn_runtime_kind kind = {.name = "local", .prepare = csn_runtime_grants_open};
-
 static csn_status local_open(const csn_config *config, const char *id, void *register_data,
                              void **ret_state, csn_error **err)
 {
     csn_status st = refuse_unfit(config, err);
 
     (void)register_data;
-    return st < 0 ? st : csn_runtime_open(&kind, config, id, ret_state, err);
+    return st < 0 ? st : csn_runtime_open("local", config, id, ret_state, err);
 }
 
 static csn_status local_connect(const csn_config *config, const char *id, void *register_data,
                                 void **ret_state, csn_error **err)
 {
     (void)register_data;
-    return csn_runtime_connect(&kind, config, id, ret_state, err);
+    return csn_runtime_connect("local", config, id, ret_state, err);
 }
 
 static csn_status local_force_destroy(const csn_config *config, const char *id,
                                       void *register_data, csn_error **err)
 {
     (void)register_data;
-    return csn_runtime_force_destroy(&kind, config, id, err);
+    return csn_runtime_force_destroy("local", config, id, err);
 }
 
 static csn_status local_info(void *state, csn_info_result *ret, csn_error **err)
@@ -122,7 +120,10 @@ static const csn_backend_ops ops = {
     .open = local_open,
     .connect = local_connect,
     .force_destroy = local_force_destroy,
-    CSN_RUNTIME_OPS,
+    .close = csn_runtime_close,
+    .destroy = csn_runtime_destroy,
+    .commit = csn_runtime_commit,
+    .extend = csn_runtime_extend,
     .info = local_info,
 };
 

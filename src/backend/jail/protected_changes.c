@@ -1,4 +1,4 @@
-/* protected_exec.c: around a command: from when on changes count, and what it was refused.
+/* protected_changes.c: from when on changes count, and what a command was refused.
  *
  * Called for every command. Changes count from the moment after which nothing of the sandbox
  * was unobserved: as long as a process of it lives, that stays where it is, because what such a
@@ -23,9 +23,7 @@
 
 static csn_protected *guard_of(const csn_runtime *k)
 {
-    csn_jail *j = k->own;
-
-    return j ? j->guard : NULL;
+    return k->jail->protected;
 }
 
 /* ---- since when ---- */
@@ -224,35 +222,24 @@ csn_status csn_protected_explain(void *state, const csn_exec_req *req, const csn
 
 /* ---- commands ---- */
 
-csn_status csn_protected_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
-                              csn_exec_end *ret, csn_error **err)
+void csn_protected_command_begin(csn_runtime *k, struct timespec *ret_began)
 {
-    csn_runtime *k = state;
     csn_protected *g = guard_of(k);
-    const csn_jail_net_since since = csn_jail_net_begin(k);
-    struct timespec began;
 
-    if (g->tree_count == 0) {
-        csn_status st = csn_jail_exec(state, req, sink, ret, err);
-        csn_jail_net_tell(k, since, req->denials);
-        return st;
-    }
-    csn_changed_now(&began);
+    if (g->tree_count == 0)
+        return;
+    csn_changed_now(ret_began);
     pthread_mutex_lock(&g->lock);
     begin(k, g);
     g->running++;
     pthread_mutex_unlock(&g->lock);
-    csn_status st = csn_jail_exec(state, req, sink, ret, err);
-    look(k, g, &began, req->denials);
-    csn_jail_net_tell(k, since, req->denials);
-    return st;
 }
 
-csn_status csn_protected_start(void *state, const csn_exec_req *req, uint64_t output_max,
-                               int64_t *ret_pid, void **ret_tie, csn_error **err)
+void csn_protected_command_end(csn_runtime *k, const struct timespec *began,
+                               const csn_deny_sink *denials)
 {
-    csn_protected_note_change(state);
-    return csn_jail_start(state, req, output_max, ret_pid, ret_tie, err);
+    if (guard_of(k)->tree_count > 0)
+        look(k, guard_of(k), began, denials);
 }
 
 void csn_protected_rescan(void *state, const csn_deny_sink *denials)

@@ -1,0 +1,329 @@
+/* jail_open.c: opens a jail, connects to a detached one, and ends it.
+ *
+ * Opening reads top to bottom in open_steps: plan, spawn the keeper, send its orders, await
+ * READY, attach. Connecting attaches from the record that was written at open and plans
+ * nothing.
+ *
+ * Invariant: a failed open leaves no process and no directory. */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/jail/jail.h"
+#include "base/error.h"
+#include "base/strv.h"
+#include "os/beneath.h"
+#include "runtime/link.h"
+
+#define NAMESPACES                                                                             \
+    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
+
+/* ---- the handle ---- */
+
+static void jail_free(csn_runtime *rt)
+{
+    csn_jail *j = rt->jail;
+
+    if (j) {
+        csn_jail_sweeper_release(&j->sweeper);
+        csn_protected_release(j->protected);
+        if (j->template_lock >= 0)
+            close(j->template_lock);
+        csn_jail_net_release(j);
+        csn_strv_free(j->denied);
+        free(j->mounts);
+        csn_arena_free(j->arena);
+        free(j);
+    }
+    csn_runtime_free(rt);
+}
+
+/* weaker: why it has no namespaces, or NULL. */
+static csn_runtime *jail_new(const csn_config *config, const char *id,
+                             csn_confinement_level level, const char *weaker)
+{
+    csn_runtime *rt = csn_runtime_new("jail", config, id);
+    csn_jail *j = rt ? calloc(1, sizeof(*j)) : NULL;
+
+    if (!j) {
+        csn_runtime_free(rt);
+        return NULL;
+    }
+    rt->jail = j;
+    rt->level = level;
+    rt->check_change = csn_protected_check;
+    rt->memory_each = 0; /* limits.c bounds memory by other means */
+    csn_jail_sweeper_init(&j->sweeper);
+    j->privileged = geteuid() == 0;
+    j->template_lock = -1;
+    j->arena = csn_arena_new();
+    j->mounts = calloc(CSN_MOUNTS_MAX, sizeof(*j->mounts));
+    j->weaker = j->arena ? csn_arena_strdup(j->arena, weaker) : NULL;
+    if (!j->mounts || (weaker && !j->weaker) || !j->arena) {
+        jail_free(rt);
+        return NULL;
+    }
+    return rt;
+}
+
+/* What the keeper does not take along when it ends. */
+static void remove_rest(csn_runtime *rt)
+{
+    csn_protected_final_scan(rt);
+    csn_jail_net_ended(rt);
+    csn_jail_limits_ended(rt);
+    csn_landlock_only_ended(rt);
+    csn_runtime_remove_dir(rt);
+}
+
+csn_status csn_jail_destroy(void *state, csn_error **err)
+{
+    csn_runtime *rt = state;
+
+    (void)err;
+    if (rt->ended)
+        return CSN_OK;
+    rt->ended = true;
+    csn_runtime_end_keeper(rt);
+    remove_rest(rt);
+    return CSN_OK;
+}
+
+void csn_jail_close(void *state)
+{
+    csn_runtime *rt = state;
+
+    if (!rt)
+        return;
+    if (!rt->detached)
+        (void)csn_jail_destroy(rt, NULL);
+    jail_free(rt);
+}
+
+/* ---- plan and spawn ---- */
+
+static const csn_spawn_namespaces *namespaces_of(csn_runtime *rt)
+{
+    csn_jail *j = rt->jail;
+
+    j->namespaces =
+        (csn_spawn_namespaces){.namespaces = rt->level == CSN_LEVEL_NAMESPACES ? NAMESPACES : 0,
+                               .become = j->privileged,
+                               .keep_caps = j->disk_uid != 0,
+                               .uid = j->host_uid,
+                               .gid = j->host_gid,
+                               .uid_map = j->uid_map,
+                               .gid_map = j->gid_map};
+    return &j->namespaces;
+}
+
+/* There may be thousands of sandboxes in one process. */
+static void trim_mounts(csn_jail *j)
+{
+    csn_mount *fitting = realloc(j->mounts, (j->mount_count + 1) * sizeof(*fitting));
+
+    if (fitting)
+        j->mounts = fitting;
+}
+
+static csn_status plan(csn_runtime *rt, csn_error **err)
+{
+    csn_status st = csn_jail_plan(rt, err);
+
+    trim_mounts(rt->jail);
+    if (st == CSN_OK)
+        st = csn_jail_net_plan(rt, err);
+    if (st == CSN_OK)
+        st = csn_jail_sweeper_begin(rt, err);
+    return st < 0 ? st : csn_runtime_environ_new(rt, &rt->environ_base, err);
+}
+
+/* The keeper's program loads while this process plans. When it could not be started, errors of
+ * the plan do not count (os/spawn.h). */
+static csn_status spawn_and_plan(csn_runtime *rt, csn_error **err)
+{
+    enum csn_spawn_stage stage = CSN_SPAWN_AT_CLONE;
+    csn_error *why = NULL;
+    csn_status st = csn_runtime_spawn_begin(rt, namespaces_of(rt), err);
+
+    if (st < 0)
+        return st;
+    st = plan(rt, &why);
+    int rc = csn_runtime_spawn_finish(rt, &stage);
+    if (rc == 0 && err)
+        *err = CSN_STEAL(why);
+    csn_error_free(why);
+    return rc < 0 ? csn_jail_spawn_failed(rt, stage, -rc, err) : st;
+}
+
+/* ---- attach ---- */
+
+/* What file calls and commands need besides the connection; the keeper is confined. */
+static csn_status attach(csn_runtime *rt, csn_error **err)
+{
+    csn_jail *j = rt->jail;
+    const csn_jail_told told = {.landlock_abi = j->ready.landlock_abi,
+                                .nested_limited = j->ready.nesting_errnum == 0};
+    csn_status st = csn_jail_environ(rt, err);
+
+    rt->file_uid = j->host_uid;
+    rt->file_gid = j->host_gid;
+    rt->chown_pipes = j->privileged;
+    j->layer_count = csn_jail_layers(&told, j->limits.text, j->layers);
+    if (st == CSN_OK && rt->level == CSN_LEVEL_LANDLOCK_ONLY)
+        st = csn_landlock_only_layers(rt, err);
+    if (st < 0)
+        return st;
+    rt->root.path = strdup("/");
+    if (!rt->root.path)
+        return csn_fail(err, CSN_NOMEM, "root of the sandbox");
+    rt->base.fd =
+        csn_beneath_open(rt->root.fd, rt->base.path, O_PATH | O_DIRECTORY, CSN_BENEATH_ROOTED);
+    if (rt->base.fd < 0)
+        return csn_link_check_alive(rt, csn_fail_errno(err, -rt->base.fd, "workspace"), err);
+    return csn_runtime_open_commit_lock(rt, err);
+}
+
+csn_status csn_jail_ready(void *state, csn_error **err)
+{
+    csn_runtime *rt = state;
+    csn_jail *j = rt->jail;
+
+    if (!j->pending)
+        return CSN_OK;
+    j->pending = false;
+    csn_status st = csn_jail_await_ready(rt, err);
+    if (st == CSN_OK)
+        st = csn_jail_net_set_up(rt, err);
+    if (st == CSN_OK)
+        st = attach(rt, err);
+    if (st == CSN_OK && rt->detached)
+        st = csn_protected_share(rt, err);
+    if (st == CSN_OK && rt->detached) /* when open returns, it must be listening */
+        st = csn_link_check(rt, err);
+    return st;
+}
+
+/* The core has other work while the keeper confines itself, and calls csn_jail_ready
+ * afterwards; only what must be known at once is awaited here. */
+static csn_status open_steps(csn_runtime *rt, csn_error **err)
+{
+    bool landlock_only = rt->level == CSN_LEVEL_LANDLOCK_ONLY;
+    csn_status st = csn_jail_find_shares(rt, err);
+
+    /* The sweeper runs before the directories are made that it is to remove. */
+    if (st == CSN_OK && (rt->detached || landlock_only))
+        st = csn_jail_sweeper_begin(rt, err);
+    if (st == CSN_OK && landlock_only)
+        st = csn_jail_sweeper_ready(rt, err);
+    if (st == CSN_OK)
+        st = spawn_and_plan(rt, err);
+    if (st == CSN_OK)
+        st = csn_jail_send_orders(rt, err);
+    if (st == CSN_OK)
+        st = csn_jail_send_resources(rt, err);
+    if (st == CSN_OK)
+        st = csn_jail_limits_describe(rt, err);
+    if (st == CSN_OK)
+        st = csn_jail_net_start(rt, err);
+    rt->jail->pending = st == CSN_OK;
+    if (rt->detached || (rt->config->flags & CSN_OPEN_ALLOW_WEAKER) != 0)
+        return st < 0 ? st : csn_jail_ready(rt, err);
+    return st;
+}
+
+/* *ret_refused: the host refuses namespaces, and that is why it failed. */
+static csn_status open_at(csn_confinement_level level, const char *weaker,
+                          const csn_config *config, const char *id, bool *ret_refused,
+                          void **ret_state, csn_error **err)
+{
+    csn_runtime *rt = jail_new(config, id, level, weaker);
+
+    if (!rt)
+        return csn_fail(err, CSN_NOMEM, "open jail sandbox");
+    csn_status st = open_steps(rt, err);
+    if (st < 0) {
+        csn_runtime_end_keeper(rt);
+        *ret_refused = rt->jail->no_namespaces;
+        remove_rest(rt);
+        jail_free(rt);
+        return st;
+    }
+    *ret_state = rt;
+    return CSN_OK;
+}
+
+csn_status csn_jail_open(const csn_config *config, const char *id, void **ret_state,
+                         csn_error **err)
+{
+    csn_error *why = NULL;
+    bool refused = false;
+    csn_status st = open_at(CSN_LEVEL_NAMESPACES, NULL, config, id, &refused, ret_state, &why);
+
+    if (st < 0 && refused && (config->flags & CSN_OPEN_ALLOW_WEAKER)) {
+        st = open_at(CSN_LEVEL_LANDLOCK_ONLY, csn_error_message(why), config, id, &refused,
+                     ret_state, err);
+        csn_error_free(why);
+        return st;
+    }
+    if (st < 0 && err)
+        *err = CSN_STEAL(why);
+    csn_error_free(why);
+    return st;
+}
+
+/* ---- connecting ---- */
+
+static csn_status connect_steps(csn_runtime *rt, csn_error **err)
+{
+    csn_jail *j = rt->jail;
+    csn_status st = csn_runtime_find_dir(rt, err);
+
+    if (st == CSN_OK)
+        st = csn_runtime_reach_keeper(rt, err);
+    if (st == CSN_OK)
+        st = csn_jail_record_load(rt, err);
+    if (st == CSN_OK)
+        st = csn_link_check(rt, err);
+    if (st == CSN_OK)
+        st = csn_jail_ask_root(rt, err);
+    if (st == CSN_GONE)
+        csn_runtime_remove_dir(rt);
+    if (st < 0)
+        return st;
+    j->host_uid = rt->keeper_uid;
+    j->host_gid = rt->keeper_gid;
+    st = csn_jail_limits_find(rt, err);
+    if (st == CSN_OK)
+        st = csn_jail_net_find(rt, err);
+    if (st == CSN_OK)
+        st = csn_runtime_environ_new(rt, &rt->environ_base, err);
+    return st < 0 ? st : attach(rt, err);
+}
+
+csn_status csn_jail_connect(const csn_config *config, const char *id, void **ret_state,
+                            csn_error **err)
+{
+    csn_runtime *rt = jail_new(config, id, CSN_LEVEL_NAMESPACES, NULL);
+
+    if (!rt)
+        return csn_fail(err, CSN_NOMEM, "connect to jail sandbox");
+    rt->connected = true;
+    csn_status st = connect_steps(rt, err);
+    if (st < 0) {
+        jail_free(rt);
+        return st;
+    }
+    *ret_state = rt;
+    return CSN_OK;
+}
+
+csn_status csn_jail_commit(void *state, csn_error **err)
+{
+    csn_runtime *rt = state;
+    csn_status st = rt->detached ? csn_jail_record_save(rt, err) : CSN_OK;
+
+    return st < 0 ? st : csn_runtime_commit(rt, err);
+}

@@ -1,0 +1,287 @@
+/* keeper_process.c: starts the keeper of a sandbox, finds a detached one again, and ends it.
+ *
+ * A keeper gets its orders (spec.h) as the first message on the connection it is started with,
+ * whatever it is to be. Commands run next to it, so what it says is treated as hostile
+ * (link.c). When a keeper was killed, the commands it leaves are found by their tag and killed
+ * from here; in a pid namespace the kernel has done that. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "os/proctree.h"
+#include "runtime/link.h"
+
+#define PROCESS_NAME "caisson-keeper"
+#define SWEEP_PASSES 50
+
+/* ---- starting ---- */
+
+csn_status csn_keeper_start_begin(csn_keeper_start *s, const char *name, const char *id,
+                                  const csn_spawn_namespaces *ns, int listener,
+                                  int *ret_control, csn_error **err)
+{
+    csn_autofd int owner = -1, ours = -1, theirs = -1;
+    int pair[2];
+
+    free(CSN_STEAL(s->program));
+    csn_status st = csn_keeper_find(&s->program, err);
+    if (st < 0)
+        return st;
+    csn_autofd int exe = open(s->program, O_RDONLY | O_CLOEXEC);
+    if (exe < 0)
+        return csn_fail_errno(err, errno, "%s", s->program);
+    if (listener < 0)
+        owner = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if ((listener < 0 && owner < 0) ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return csn_fail_errno(err, errno, "start %s", name);
+    ours = pair[0];
+    theirs = pair[1]; /* closed on return: a copy here would hide that the program has ended */
+    s->argv[0] = name;
+    s->argv[1] = id;
+    s->opts = (csn_spawn_opts){.path = s->program,
+                               .exec_fd = exe,
+                               .walls = ns,
+                               .argv = s->argv,
+                               .fds = {-1, -1, -1, theirs, listener < 0 ? owner : listener},
+                               .nfds = CSN_KEEPER_FD_OWNER + 1};
+    int rc = csn_spawn_begin(&s->opts, &s->pending);
+    if (rc == -ENOMEM)
+        return csn_fail(err, CSN_NOMEM, "start %s", name);
+    if (rc < 0)
+        return csn_fail(err, CSN_UNAVAILABLE, "start %s: %s", s->program, strerrordesc_np(-rc));
+    *ret_control = csn_steal_fd(&ours);
+    return CSN_OK;
+}
+
+int csn_keeper_start_finish(csn_keeper_start *s, pid_t *ret_pid, int *ret_pidfd,
+                            enum csn_spawn_stage *ret_stage)
+{
+    return csn_spawn_finish(CSN_STEAL(s->pending), ret_pid, ret_pidfd, ret_stage);
+}
+
+int csn_keeper_send_spec(int control, const csn_keeper_spec *spec)
+{
+    uint8_t buf[4096];
+    csn_packer o;
+
+    csn_packer_init(&o, buf, sizeof(buf));
+    csn_spec_put(&o, spec);
+    int rc = o.error != 0 ? -o.error
+                          : csn_msg_send(control, CSN_MSG_SPEC, o.data, o.len, NULL, 0,
+                                         csn_deadline_in(CSN_KEEPER_ANSWER_MS));
+    csn_packer_release(&o);
+    return rc;
+}
+
+/* The socket is bound here and not in the keeper, so that a failure is an error of open. */
+csn_status csn_runtime_spawn_begin(csn_runtime *rt, const csn_spawn_namespaces *ns,
+                                   csn_error **err)
+{
+    csn_autofd int listener = -1;
+
+    if (rt->detached) {
+        csn_status st = csn_runtime_run_dir(rt, err);
+        if (st < 0)
+            return st;
+        listener = csn_runtime_run_listen(rt, CSN_KEEPER_SOCKET, CSN_KEEPER_BACKLOG);
+        if (listener < 0)
+            return csn_fail_errno(err, -listener, "socket of sandbox '%s'", rt->id);
+    }
+    return csn_keeper_start_begin(&rt->start, PROCESS_NAME, rt->id, ns, listener,
+                                  &rt->keeper_fd, err);
+}
+
+int csn_runtime_spawn_finish(csn_runtime *rt, enum csn_spawn_stage *ret_stage)
+{
+    pid_t pid = 0;
+    int pidfd = -1;
+
+    if (!rt->start.pending)
+        return 0;
+    int rc = csn_keeper_start_finish(&rt->start, &pid, &pidfd, ret_stage);
+    if (rc < 0) {
+        close(csn_steal_fd(&rt->keeper_fd));
+        return rc;
+    }
+    rt->keeper_pid = pid;
+    rt->keeper_pidfd = pidfd;
+    return 0;
+}
+
+csn_keeper_spec csn_runtime_spec(const csn_runtime *rt)
+{
+    uint64_t lifetime = rt->config->lifetime_ms;
+
+    return (csn_keeper_spec){.flags = rt->detached ? CSN_SPEC_DETACHED : 0,
+                             .lifetime_ms = lifetime == CSN_NO_LIMIT ? 0 : lifetime,
+                             .record_check_ms = rt->detached ? CSN_SPEC_RECORD_CHECK_MS : 0,
+                             .tag_base = csn_spec_tag_base(rt->id),
+                             .id = rt->id};
+}
+
+csn_status csn_runtime_send_orders(csn_runtime *rt, const csn_keeper_spec *spec,
+                                   csn_error **err)
+{
+    int rc = csn_keeper_send_spec(rt->keeper_fd, spec);
+
+    if (rc == -EPIPE)
+        return csn_link_lost(rt, err);
+    return rc < 0 ? csn_fail_errno(err, -rc, "orders for the keeper") : CSN_OK;
+}
+
+/* This keeper can reach its socket and its runtime directory (the private home), and removes
+ * them at its end: it outlives us when we are killed. No answer is awaited: the first request
+ * shows whether it runs, and a command does not pay for a round trip. */
+static csn_status start_unconfined(csn_runtime *rt, csn_error **err)
+{
+    csn_keeper_spec spec = csn_runtime_spec(rt);
+    csn_autofree char *sock = NULL;
+    csn_status st = csn_runtime_spawn_begin(rt, NULL, err);
+
+    if (st < 0)
+        return st;
+    int rc = csn_runtime_spawn_finish(rt, NULL);
+    if (rc < 0)
+        return csn_fail(err, CSN_UNAVAILABLE, "start %s: %s", rt->start.program,
+                        strerrordesc_np(-rc));
+    if (rt->detached && asprintf(&sock, "%s/" CSN_KEEPER_SOCKET, rt->run_path) < 0)
+        return csn_fail(err, CSN_NOMEM, "keeper");
+    spec.socket = sock;
+    spec.remove[0] = rt->run_path;
+    return csn_runtime_send_orders(rt, &spec, err);
+}
+
+csn_status csn_runtime_ensure_keeper(csn_runtime *rt, csn_error **err)
+{
+    csn_status st = CSN_OK;
+
+    pthread_mutex_lock(&rt->keeper_lock);
+    if (rt->ended || (rt->keeper_fd < 0 && rt->connected))
+        st = csn_fail(err, CSN_GONE, "sandbox '%s' has ended", rt->id);
+    else if (rt->keeper_fd < 0)
+        st = start_unconfined(rt, err);
+    pthread_mutex_unlock(&rt->keeper_lock);
+    return st;
+}
+
+/* ---- a detached one ---- */
+
+/* The kernel says which process listens there: only one of our own user is trusted. A jail of
+ * root's runs as a user without account; the directory of its socket is root's. */
+static int check_peer(csn_runtime *rt, int fd, pid_t *ret_pid)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return -errno;
+    if ((peer.uid != geteuid() && geteuid() != 0) || peer.pid == getpid())
+        return -EPERM;
+    *ret_pid = peer.pid;
+    rt->keeper_uid = peer.uid;
+    rt->keeper_gid = peer.gid;
+    return 0;
+}
+
+csn_status csn_runtime_reach_keeper(csn_runtime *rt, csn_error **err)
+{
+    csn_autofd int fd = csn_runtime_run_connect(rt, CSN_KEEPER_SOCKET);
+    pid_t pid = 0;
+
+    if (fd == -ECONNREFUSED || fd == -ENOENT)
+        return csn_link_lost(rt, err);
+    if (fd < 0)
+        return csn_fail_errno(err, -fd, "connect to sandbox '%s'", rt->id);
+    int rc = check_peer(rt, fd, &pid);
+    if (rc < 0)
+        return csn_fail_errno(err, -rc, "sandbox '%s' belongs to another user", rt->id);
+    rt->keeper_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    rt->keeper_pid = pid;
+    rt->keeper_fd = csn_steal_fd(&fd);
+    return CSN_OK;
+}
+
+/* ---- the end ---- */
+
+void csn_runtime_sweep_commands(const csn_runtime *rt)
+{
+    uint64_t base = csn_spec_tag_base(rt->id);
+    csn_proctree_want w = {.tag_lo = base, .tag_hi = base | CSN_TAG_SEQ_MASK};
+    csn_proctree t = {0};
+
+    if (rt->level == CSN_LEVEL_NAMESPACES)
+        return; /* nothing outlives the first process of a pid namespace */
+    for (int i = 0; i < SWEEP_PASSES; i++) {
+        size_t fresh = 0;
+        ssize_t n = csn_proctree_pass(&t, &w, SIGKILL, false, &fresh);
+        if (n <= 0)
+            break;
+        if (fresh == 0)
+            (void)poll(NULL, 0, 2);
+    }
+    csn_proctree_release(&t);
+}
+
+bool csn_runtime_keeper_is_dead(const csn_runtime *rt)
+{
+    struct pollfd pf = {.fd = rt->keeper_pidfd, .events = POLLIN};
+
+    return rt->keeper_pidfd < 0 || (poll(&pf, 1, 0) == 1 && pf.revents != 0);
+}
+
+void csn_runtime_kill_keeper(csn_runtime *rt)
+{
+    if (rt->keeper_pidfd < 0)
+        return;
+    (void)syscall(SYS_pidfd_send_signal, rt->keeper_pidfd, SIGKILL, NULL, 0);
+    (void)csn_spawn_wait(rt->keeper_pidfd, (int)CSN_KEEPER_ANSWER_MS);
+    csn_runtime_sweep_commands(rt);
+}
+
+/* In a pid namespace the kernel ends everything together with the keeper. Waiting for that
+ * takes as long as a start; it is not needed when the last command said that no process was
+ * left and no other handle can have started one since. */
+static void end_namespaces(csn_runtime *rt)
+{
+    bool alone = rt->spawns == rt->alone_after && !rt->connected && !rt->detached;
+
+    if (alone)
+        (void)syscall(SYS_pidfd_send_signal, rt->keeper_pidfd, SIGKILL, NULL, 0);
+    else
+        csn_runtime_kill_keeper(rt);
+}
+
+/* The descriptors stay open until the state is freed: other threads may be using them. */
+void csn_runtime_end_keeper(csn_runtime *rt)
+{
+    csn_autofd int channel = -1;
+
+    (void)csn_runtime_spawn_finish(rt, NULL); /* it cannot be ended before it was started */
+    pthread_mutex_lock(&rt->keeper_lock);
+    bool runs = rt->keeper_fd >= 0 && rt->keeper_pid != 0;
+    rt->keeper_pid = 0;
+    pthread_mutex_unlock(&rt->keeper_lock);
+    if (!runs)
+        return;
+    if (rt->level == CSN_LEVEL_NAMESPACES) {
+        end_namespaces(rt);
+        return;
+    }
+    if (csn_link_send(rt, CSN_MSG_DESTROY, NULL, NULL, 0, &channel, NULL) < 0)
+        (void)shutdown(rt->keeper_fd, SHUT_RDWR);
+    /* The keeper gives up on what cannot be killed after CSN_KEEPER_END_MS, and so do we. */
+    if (csn_spawn_wait(rt->keeper_pidfd, (int)(CSN_KEEPER_END_MS + CSN_KEEPER_ANSWER_MS)) < 0)
+        csn_runtime_kill_keeper(rt);
+}
