@@ -375,7 +375,7 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
 
     csn_status st = csn_exec_check(c->sb, o, command, err);
     if (st == CSN_OK)
-        st = csn_policy_command(c->sb->policy, command, argv, err);
+        st = csn_policy_command(c->sb->policy, command, argv, o->env, err);
     if (st == CSN_OK)
         st = csn_exec_environ(c->sb, o->env, &env, err);
     if (st == CSN_OK)

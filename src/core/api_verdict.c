@@ -18,7 +18,7 @@ static csn_status ask(csn_call *c, uint32_t op, const char *target, char **ret_r
     const char *joined = NULL;
 
     if (op == CSN_OP_EXEC)
-        return csn_policy_command(c->sb->policy, target, NULL, err);
+        return csn_policy_command(c->sb->policy, target, NULL, NULL, err);
     if (op == CSN_OP_NET && c->sb->ops->network)
         return csn_network_would_allow(c->sb, target, err);
     if (op == CSN_OP_NET)

@@ -1,11 +1,11 @@
 /* command_policy.c: the command allow-list and the exec rules.
  *
- * Called by core/api_exec.c and core/api_process.c before anything is started, and by
- * csn_would_allow. The command is the agent's, every byte of it; the rules are the owner's.
- * What must hold: a word that no rule allows does not pass when there is a list; a deny passes
- * nothing of its name, with or without a directory in front; a line that cannot be read for
- * certain is refused, not guessed. The finding of words is policy/shwords; here is only the
- * judgement. Read-only once made, so calls from many threads need no lock. */
+ * Asked before anything is started, and by csn_would_allow. The command and the variables of a
+ * call are the agent's; the rules are the owner's. Invariants: with a list, a word that no rule
+ * allows does not pass; a word with a slash passes only if a rule names that very path, so a
+ * file that a command wrote (./ls) does not pass for a listed name; a call cannot change PATH;
+ * a denied name is denied in every directory; a line that policy/shell_line cannot read is
+ * refused. Immutable once made, so threads need no lock. */
 #include "core/command_policy.h"
 
 #include <stdbool.h>
@@ -18,7 +18,9 @@
 #include "base/path.h"
 #include "base/strv.h"
 #include "policy/rules.h"
-#include "policy/shwords.h"
+#include "policy/shell_line.h"
+
+#define SHOWN_BYTES 80u
 
 /* One allowed or denied word. */
 typedef struct word_rule {
@@ -26,6 +28,8 @@ typedef struct word_rule {
     csn_glob_set *glob; /* or NULL: the word itself */
     size_t weight;
     bool allow;
+    bool any;  /* the pattern is double star: names and paths */
+    bool path; /* has a slash */
     char *text, *source;
 } word_rule;
 
@@ -34,13 +38,6 @@ struct csn_policy {
     size_t count;
     bool listed; /* config.commands was given: nothing else may run */
 };
-
-/* They cannot run another program, whatever their arguments (trap's are read by shwords). */
-static const char *const harmless[] = {
-    ":",      "[",     "break",    "cd",     "continue", "declare", "dirs", "echo",   "exit",
-    "export", "false", "getopts",  "jobs",   "let",      "local",   "popd", "printf", "pushd",
-    "pwd",    "read",  "readonly", "return", "set",      "shift",   "test", "times",  "trap",
-    "true",   "type",  "typeset",  "ulimit", "umask",    "unset",   "wait", NULL};
 
 void csn_policy_free(csn_policy *p)
 {
@@ -64,6 +61,8 @@ static csn_status add(csn_policy *p, const char *word, bool allow, const char *l
     word_rule *r = &p->rules[p->count++];
 
     r->allow = allow;
+    r->any = strcmp(word, "**") == 0;
+    r->path = strchr(word, '/') != NULL;
     r->word = strdup(word);
     if (asprintf(&r->text, "%s %s", allow ? "allow exec" : "deny exec", word) < 0)
         r->text = NULL;
@@ -102,21 +101,45 @@ csn_status csn_policy_new(const csn_config *config, csn_policy **ret, csn_error 
     return CSN_OK;
 }
 
-static bool speaks_of(const word_rule *r, const char *name)
+static bool matches(const word_rule *r, const char *name)
 {
     return r->glob ? csn_glob_match(r->glob, name) : strcmp(r->word, name) == 0;
 }
 
-/* Does the rule speak of the word: as it stands, or of its last component? */
-static bool covers(const word_rule *r, const char *word)
+static bool has_dotdot(const char *path)
+{
+    for (const char *p = path; (p = strstr(p, "..")); p += 2)
+        if ((p == path || p[-1] == '/') && (p[2] == '/' || p[2] == '\0'))
+            return true;
+    return false;
+}
+
+/* A name is allowed by a rule for names and a path by a rule for paths: where `ls` is allowed,
+ * ./ls is another file. Patterns ignore a leading slash, so it is compared here. */
+static bool allows(const word_rule *r, const char *word)
+{
+    if (r->any)
+        return true;
+    if (r->path != (strchr(word, '/') != NULL) || (r->word[0] == '/') != (word[0] == '/'))
+        return false;
+    return matches(r, word) && !(r->glob && has_dotdot(word));
+}
+
+/* A denied name is denied in every directory, and a denied path also by its bare name: which
+ * file PATH makes of that is not known here. */
+static bool denies(const word_rule *r, const char *word)
 {
     const char *base = csn_path_base(word);
 
-    if (speaks_of(r, word) || (base[0] != '\0' && speaks_of(r, base)))
+    if (matches(r, word) || (base[0] != '\0' && matches(r, base)))
         return true;
-    /* deny /bin/rm means rm: what PATH makes of the bare word is not known here */
-    return !r->allow && !r->glob && !strchr(word, '/') && strchr(r->word, '/') &&
+    return !r->glob && !strchr(word, '/') && r->path &&
            strcmp(csn_path_base(r->word), word) == 0;
+}
+
+static bool covers(const word_rule *r, const char *word)
+{
+    return r->allow ? allows(r, word) : denies(r, word);
 }
 
 /* A whole word is as specific as it gets, whatever its length. */
@@ -163,61 +186,136 @@ static csn_status refuse(const word_rule *r, const char *word, csn_error **err)
     return csn_error_deny(st, err, &d);
 }
 
-static csn_status refuse_uncertain(const char *text, csn_error **err)
+static csn_status add_denial(csn_status st, const csn_policy *p, const char *target,
+                             const char *rule, const char *hint, csn_error **err)
 {
-    static const char hint[] = "write the name of every command out, without expansions";
-    csn_autofree char *shown = csn_path_printable(text);
     csn_denial d = {.op = "exec",
-                    .target = text,
-                    .rule = "only commands that are known before they run",
-                    .source = "config.commands",
+                    .target = target,
+                    .rule = rule,
+                    .source = p->listed ? "config.commands" : "config.rules",
                     .hint = hint};
-    csn_status st = csn_fail(err, CSN_DENIED, "cannot tell which command %s would run",
-                             shown ? shown : "?");
 
-    st = csn_error_advise(st, err, "%s", hint);
-    return csn_error_deny(st, err, &d);
+    return csn_error_deny(csn_error_advise(st, err, "%s", hint), err, &d);
 }
 
-/* A rule decides first, so that a builtin can be denied and a listed word can be taken back. */
-static csn_status judge(const csn_policy *p, const char *word, bool in_shell, csn_error **err)
+static csn_status refuse_unreadable(const csn_policy *p, const char *at, const char *construct,
+                                    csn_error **err)
+{
+    csn_autofree char *text = strndup(at, SHOWN_BYTES);
+    csn_autofree char *shown = text ? csn_path_printable(text) : NULL;
+
+    if (!shown)
+        return csn_fail(err, CSN_NOMEM, "command check");
+    csn_status st =
+        csn_fail(err, CSN_DENIED, "cannot tell which commands the line runs, at %s: %s", shown,
+                 construct);
+    return add_denial(st, p, text, "only lines whose commands are known before they run",
+                      "use simple commands joined by ; && || or |, or run the program "
+                      "without a shell; bash -c runs any line where bash is allowed",
+                      err);
+}
+
+static csn_status refuse_builtin(const csn_policy *p, const char *word, const char *why,
+                                 bool can_be_listed, csn_error **err)
+{
+    csn_autofree char *hint = can_be_listed ? csn_rules_hint(CSN_OP_EXEC, word) : NULL;
+
+    csn_status st =
+        csn_fail(err, CSN_DENIED, "cannot tell which commands %s would run: %s", word, why);
+    return add_denial(st, p, word, "only lines whose commands are known before they run",
+                      hint ? hint : "give it literal arguments", err);
+}
+
+static csn_status refuse_variable(const csn_policy *p, const char *assignment, csn_error **err)
+{
+    csn_autofree char *name = strndup(assignment, strcspn(assignment, "=+["));
+
+    csn_status st = csn_fail(err, CSN_DENIED,
+                             "%s decides which program a command name means; a call "
+                             "cannot change it",
+                             name ? name : "the variable");
+    return add_denial(st, p, assignment, "variables that decide what runs stay as they are",
+                      "set it for the whole sandbox when it is created (--env), or allow the "
+                      "path of the program (--allow-command PATH)",
+                      err);
+}
+
+/* A rule decides before the table of builtins, so that a builtin can be denied. */
+static csn_status check_word(const csn_policy *p, const char *word, bool harmless,
+                             csn_error **err)
 {
     const word_rule *r = deciding(p, word);
 
     if (r)
         return r->allow ? CSN_OK : refuse(r, word, err);
-    if (!p->listed || (in_shell && csn_strv_has(harmless, word)))
-        return CSN_OK;
-    return refuse(NULL, word, err);
+    return !p->listed || harmless ? CSN_OK : refuse(NULL, word, err);
 }
 
-typedef struct question {
+static csn_status check_builtin(const csn_policy *p, const csn_shell_word *words, size_t count,
+                                csn_error **err)
+{
+    const char *why = NULL;
+    csn_shell_kind kind = csn_shell_builtin(words, count, &why);
+    const word_rule *r = deciding(p, words[0].text);
+
+    if (kind == CSN_SHELL_REFUSED || (kind == CSN_SHELL_OPEN && !r))
+        return refuse_builtin(p, words[0].text, why, kind == CSN_SHELL_OPEN, err);
+    return check_word(p, words[0].text, kind == CSN_SHELL_HARMLESS, err);
+}
+
+typedef struct line_check {
     const csn_policy *policy;
     csn_status status;
     csn_error **err;
-} question;
+} line_check;
 
 /* The first refusal ends the reading: one reason is enough, and it is the leftmost. */
-static int ask(void *ctx, const char *word, const char *text)
+static int check_command(void *ctx, const csn_shell_command *c)
 {
-    question *q = ctx;
+    line_check *l = ctx;
+    const csn_shell_word *words = c->words + c->assignments;
+    size_t count = c->count - c->assignments;
+    const char *bad = NULL;
 
-    q->status = word ? judge(q->policy, word, true, q->err) : refuse_uncertain(text, q->err);
-    return q->status < 0;
+    for (size_t i = 0; i < c->assignments && !bad; i++)
+        if (csn_shell_variable_protected(c->words[i].text))
+            bad = c->words[i].text;
+    for (size_t i = 1; i < count && !bad; i++)
+        if (csn_shell_sets_protected(words[0].text, words[i].text))
+            bad = words[i].text;
+    if (bad)
+        l->status = refuse_variable(l->policy, bad, l->err);
+    else if (count > 0)
+        l->status = check_builtin(l->policy, words, count, l->err);
+    return l->status < 0;
+}
+
+static csn_status check_line(const csn_policy *p, const char *command, csn_error **err)
+{
+    line_check l = {.policy = p, .status = CSN_OK, .err = err};
+    csn_shell_stop stop = {0};
+    int rc = csn_shell_line(command, check_command, &l, &stop);
+
+    if (rc == CSN_SHELL_NOMEM)
+        return csn_fail(err, CSN_NOMEM, "command check");
+    return rc == CSN_SHELL_STOPPED ? refuse_unreadable(p, stop.at, stop.construct, err)
+                                   : l.status;
 }
 
 csn_status csn_policy_command(const csn_policy *p, const char *command, const char *const *argv,
-                              csn_error **err)
+                              const char *const *env, csn_error **err)
 {
-    question q = {.policy = p, .status = CSN_OK, .err = err};
-
     if (!command && (!argv || !argv[0] || argv[0][0] == '\0'))
         return csn_fail(err, CSN_INVALID, "no command given");
     if (!p || (!p->listed && p->count == 0))
         return CSN_OK;
-    if (!command)
-        return judge(p, argv[0], false, err);
-    if (csn_shwords(command, ask, &q) < 0)
-        return csn_fail(err, CSN_NOMEM, "command check");
-    return q.status;
+    for (size_t i = 0; env && env[i]; i++)
+        if (csn_shell_variable_protected(env[i]))
+            return refuse_variable(p, env[i], err);
+    if (command)
+        return check_line(p, command, err);
+    for (size_t i = 1; argv[i]; i++)
+        if (csn_shell_sets_protected(argv[0], argv[i]))
+            return refuse_variable(p, argv[i], err);
+    return check_word(p, argv[0], false, err);
 }

@@ -1,20 +1,14 @@
-/* command_policy.h: what the core itself decides: command words and per-operation exec rules.
- * Paths are judged by policy/rules where the kernel has resolved them.
+/* command_policy.h: which commands a call may run: config.commands and the exec rules.
  *
- * Words, not files: `git` in the list allows whatever the shell finds as git. A guard rail for
- * honest agents, not isolation; the backend's walls are that.
+ * A guard rail for honest agents, not isolation: an allowed program may start any other.
  *  - With config.commands only the listed words may run; an exec rule of config.rules allows or
- *    denies a word or a glob over words. The most specific one decides (a whole word before a
- *    glob), deny wins ties. With neither, everything may run and nothing is parsed.
- *  - In a shell string every command word counts, also in substitutions, here-documents,
- * function bodies, and what exec, command, builtin, eval and trap are given. What cannot be
- * known before it runs ($cmd, globs, unbalanced quotes) is refused.
- *  - Reserved words are no commands. Builtins that cannot run another program are allowed
- * without being listed (a rule may still deny them): : [ break cd continue declare dirs echo
- * exit export false getopts jobs let local popd printf pushd pwd read readonly return set shift
- * test times trap true type typeset ulimit umask unset wait. All others must be listed to be
- * used, so eval exec command builtin source . alias hash enable env xargs sudo ... too.
- *  - A function that the same line defined before, at its top, may be called. */
+ *    denies a word or a pattern. The most specific one decides (a whole word before a pattern),
+ *    deny wins ties. With neither, everything may run and nothing is read.
+ *  - A name stands for the file that the sandbox's PATH finds. A word with a slash is allowed
+ *    only by a rule that names that path; `**` allows both. No call may set PATH or another
+ *    variable that decides what runs (policy/shell_builtin.c has the list).
+ *  - A shell string is split into simple commands (policy/shell_line.h); any other construct is
+ *    refused. Builtins that run nothing need no listing, though a rule may deny them. */
 #pragma once
 #include "caisson/caisson.h"
 
@@ -22,9 +16,7 @@ typedef struct csn_policy csn_policy;
 
 csn_status csn_policy_new(const csn_config *config, csn_policy **ret, csn_error **err);
 void csn_policy_free(csn_policy *p);
-/* May this run? `command` is the shell string, or NULL for plain argv (then argv[0]'s last
- * component is the word; a path with a slash must itself be in the list or end in a listed
- * word). CSN_DENIED with a denial: op exec, target the word, rule, hint "--allow-command WORD".
- */
+/* May this run? `command` is the shell string, or NULL for argv; `env` are the variables of the
+ * call, or NULL. CSN_DENIED with a denial: op exec, target the word, rule, hint. */
 csn_status csn_policy_command(const csn_policy *p, const char *command, const char *const *argv,
-                              csn_error **err);
+                              const char *const *env, csn_error **err);
