@@ -1,12 +1,10 @@
-/* packages.c: which files and variables say where a package manager fetches from.
+/* packages.c: turn names of package managers into network rules.
  *
- * Called at open and for a call with package_managers. What is read here becomes network rules,
- * so whoever writes it widens the network. A project's own files (.npmrc, pip.conf of a virtual
- * environment, .cargo/config.toml, uv.toml, pom.xml, Gemfile) come with the repository and
- * are the agent's to change: they are never read. A host that only such a file names needs a
- * rule of the user's. The same holds for a file of the user that lies where the sandbox may
- * write, as it does if the home directory is the workspace: what counts is where the descriptor
- * that was opened really is. Nothing here fails because of a file that is missing or odd. */
+ * The rules are the domains of the public service and the hosts that the caller's tools are
+ * configured for. What is read here widens the network, so a file that the sandbox can write is
+ * never read: not the project's own configuration (.npmrc, .cargo/config.toml, pom.xml), and
+ * not a file of the user that lies below the workspace or another writable share. The check is
+ * made on the path of the open descriptor. A missing or malformed file is not an error. */
 #include "core/packages.h"
 
 #include <dirent.h>
@@ -28,8 +26,8 @@
 #define RULES_MAX     1024u /* out of all files together */
 #define DIR_FILES_MAX 256u  /* of one sources.list.d */
 
-/* The place of a file: $var or, if that is not set, dir below the home directory; and `file`
- * below that. An absolute dir is the system's; a file "*.x" means all of that ending. */
+/* $var or, if it is not set, `dir` below the home directory (or absolute); and `file` below
+ * that. A file "*.x" means every file with that suffix. */
 typedef struct file_source {
     const char *preset;
     csn_registry_format format;
@@ -69,7 +67,7 @@ static const file_source files[] = {
     {"gem", CSN_REGISTRY_BUNDLE, "BUNDLE_USER_CONFIG", ".bundle/config", ""},
 };
 
-/* Variables whose value has addresses; one that ends in * is the start of names. */
+/* Variables whose value has addresses; a name that ends in * is a prefix. */
 static const struct {
     const char *preset, *name;
 } variables[] = {
@@ -93,19 +91,18 @@ static const struct {
     {"gem", "BUNDLE_MIRROR__*"},
 };
 
-/* What one expansion works with. */
-typedef struct gathering {
+typedef struct expansion {
     char ***rules;
     char **writable; /* real paths of what the sandbox may write */
     size_t count;
     bool nomem;
-} gathering;
+} expansion;
 
 extern char **environ;
 
 static void add_rule(void *ctx, const char *rule)
 {
-    gathering *g = ctx;
+    expansion *g = ctx;
 
     if (g->nomem || g->count >= RULES_MAX || csn_strv_has((const char *const *)*g->rules, rule))
         return;
@@ -116,15 +113,15 @@ static void add_rule(void *ctx, const char *rule)
 /* ---- what the sandbox may write -----------------------------------------------------------
  */
 
-/* `~` as in every host path of a configuration. Places that do not exist hold no files. */
-static void add_writable(gathering *g, const char *path, size_t len)
+/* A directory that does not exist holds no files. */
+static void add_writable(expansion *g, const char *path, size_t len)
 {
     const char *home = getenv("HOME");
     csn_autofree char *whole = NULL, *real = NULL;
-    bool tilde = len > 0 && path[0] == '~' && (len == 1 || path[1] == '/');
+    size_t tilde = len > 0 && path[0] == '~' && (len == 1 || path[1] == '/');
 
-    if (asprintf(&whole, "%s%.*s", tilde && home ? home : "", (int)(len - (tilde ? 1 : 0)),
-                 path + (tilde ? 1 : 0)) < 0) {
+    if (asprintf(&whole, "%s%.*s", tilde && home ? home : "", (int)(len - tilde),
+                 path + tilde) < 0) {
         whole = NULL;
         g->nomem = true;
         return;
@@ -134,7 +131,7 @@ static void add_writable(gathering *g, const char *path, size_t len)
         g->nomem = true;
 }
 
-static void find_writable(gathering *g, const csn_config *c)
+static void find_writable(expansion *g, const csn_config *c)
 {
     const char *base = c->workspace ? c->workspace : ".";
 
@@ -156,8 +153,8 @@ static void find_writable(gathering *g, const csn_config *c)
     }
 }
 
-/* In doubt it may be written. */
-static bool may_be_written(const gathering *g, int fd)
+/* Errors count as writable. */
+static bool may_be_written(const expansion *g, int fd)
 {
     char link[64], path[PATH_MAX];
 
@@ -190,7 +187,7 @@ static size_t read_some(int fd, char *buf, size_t size)
     return have;
 }
 
-static void read_file(gathering *g, int dir, const char *path, csn_registry_format format)
+static void read_file(expansion *g, int dir, const char *path, csn_registry_format format)
 {
     csn_autofd int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat st;
@@ -206,7 +203,7 @@ static void read_file(gathering *g, int dir, const char *path, csn_registry_form
         csn_registry_hosts(format, text, read_some(fd, text, size), add_rule, g);
 }
 
-static void read_dir(gathering *g, const char *path, const char *ending,
+static void read_dir(expansion *g, const char *path, const char *ending,
                      csn_registry_format format)
 {
     DIR *dir = opendir(path);
@@ -240,8 +237,8 @@ static const char *variable(const char *name)
     return NULL;
 }
 
-/* Relative places would depend on where the caller happens to be: in the workspace. */
-static void read_source(gathering *g, const file_source *s)
+/* A relative path is not read: the caller's directory is usually the workspace. */
+static void read_source(expansion *g, const file_source *s)
 {
     const char *home = getenv("HOME"), *given = s->var ? variable(s->var) : NULL;
     csn_autofree char *base = NULL, *path = NULL;
@@ -267,7 +264,7 @@ static void read_source(gathering *g, const file_source *s)
     }
 }
 
-static void read_variables(gathering *g, const char *preset)
+static void read_variables(expansion *g, const char *preset)
 {
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
         if (strcmp(variables[i].preset, preset) != 0)
@@ -276,17 +273,13 @@ static void read_variables(gathering *g, const char *preset)
             const char *value = strchr(*e, '=');
             if (!value || !is_variable(*e, variables[i].name))
                 continue;
-            if (strcmp(preset, "go") == 0) /* whose file has the same lines */
-                csn_registry_hosts(CSN_REGISTRY_GOENV, *e, strlen(*e), add_rule, g);
-            else
-                csn_registry_hosts(CSN_REGISTRY_URLS, value + 1, strlen(value + 1), add_rule,
-                                   g);
+            bool go = strcmp(preset, "go") == 0; /* its file has lines NAME=value too */
+            const char *text = go ? *e : value + 1;
+            csn_registry_hosts(go ? CSN_REGISTRY_GOENV : CSN_REGISTRY_URLS, text, strlen(text),
+                               add_rule, g);
         }
     }
 }
-
-/* ---- the verbs ----------------------------------------------------------------------------
- */
 
 csn_status csn_packages_check(const char *const *names, const char *what, csn_error **err)
 {
@@ -294,10 +287,9 @@ csn_status csn_packages_check(const char *const *names, const char *what, csn_er
         if (csn_preset_known(names[i]))
             continue;
         csn_autofree char *shown = csn_path_printable(names[i]);
-        csn_status st =
-            csn_fail(err, CSN_INVALID, "%s[%zu]: %s is no package manager known here", what, i,
-                     shown ? shown : "it");
-        return csn_error_advise(st, err, "known are %s", csn_preset_names());
+        csn_status st = csn_fail(err, CSN_INVALID, "%s[%zu]: %s is not a known package manager",
+                                 what, i, shown ? shown : "it");
+        return csn_error_advise(st, err, "known package managers: %s", csn_preset_names());
     }
     return CSN_OK;
 }
@@ -305,7 +297,7 @@ csn_status csn_packages_check(const char *const *names, const char *what, csn_er
 csn_status csn_packages_rules(const csn_config *config, const char *const *names, char ***rules,
                               csn_error **err)
 {
-    gathering g = {.rules = rules};
+    expansion g = {.rules = rules};
     csn_status st = csn_packages_check(names, "packages", err);
 
     if (st < 0 || !names || !names[0])

@@ -1,12 +1,12 @@
-/* packages.h: from names of package managers to network rules: the domains of the public
- * services and the hosts that the caller's tools are configured for. */
+/* packages.h: network rules for package managers: the domains of the public services and the
+ * hosts that the caller's tools are configured for. */
 #pragma once
 #include "caisson/caisson.h"
 
-/* CSN_INVALID names the first that is no preset, and those that are. `what` names the list. */
+/* CSN_INVALID if a name is not a preset; `what` names the list in the message. */
 csn_status csn_packages_check(const char *const *names, const char *what, csn_error **err);
 /* Appends the rules of the presets `names` (csn_config.packages, or package_managers of a call)
  * to *rules, each once. Reads variables of this process, and files of the user and the system.
- * Files that the sandbox of `config` can write are left out: see packages.c. */
+ * Files that the sandbox of `config` can write are not read. */
 csn_status csn_packages_rules(const csn_config *config, const char *const *names, char ***rules,
                               csn_error **err);

@@ -1,10 +1,10 @@
-/* package_config.c: finds the hosts in configuration files of package managers.
+/* package_config.c: find the hosts in configuration files of package managers.
  *
- * Called by core/packages.c with files and variables of the user and the system, never with
- * what a sandbox can write. They are still other programs' files of any age and dialect:
- * readers are tolerant, bounded and line by line, and know of each format only the keys that
- * name a host. What must hold: a host comes out only if it stands in the address of such a key,
- * in a form that the one parser of rules accepts; a password never comes out. */
+ * The files are the user's and the system's, never what a sandbox can write, but other programs
+ * wrote them, in any version and dialect. So the reader is tolerant, bounded and linear, and
+ * knows of each format only the keys that name a host. Invariants: a host comes out only if it
+ * stands in the address of such a key, in a form that the parser of network rules accepts; a
+ * password never comes out. */
 #include "policy/package_config.h"
 
 #include <ctype.h>
@@ -14,23 +14,36 @@
 
 #include "policy/netport.h"
 #include "policy/netrules.h"
-#include "policy/package_config_parts.h"
+
+#define KEY_BYTES_MAX                                                                          \
+    256u /* of a TOML key or table; a longer one is not in the table below                     \
+          */
+
+/* A piece of the text that is being read; not NUL-terminated. */
+typedef struct span {
+    const char *at;
+    size_t len;
+} span;
+
+typedef struct scan_state {
+    csn_registry_fn fn;
+    void *ctx;
+    size_t count; /* hosts reported so far */
+} scan_state;
 
 /* ---- addresses ----------------------------------------------------------------------------
  */
 
 /* What comes after the last c, or all of s. */
-static csn_span after_last(csn_span s, char c)
+static span after_last(span s, char c)
 {
-    for (size_t i = s.len; i > 0; i--)
-        if (s.at[i - 1] == c)
-            return (csn_span){s.at + i, s.len - i};
-    return s;
+    const char *at = s.len ? memrchr(s.at, c, s.len) : NULL;
+
+    return at ? (span){at + 1, (size_t)(s.at + s.len - at) - 1} : s;
 }
 
-/* Ports of schemes; "sparse+https", "mirror+http" and the like count as what follows the plus.
- */
-static unsigned scheme_port(csn_span s)
+/* "sparse+https", "mirror+http" and the like count as what follows the plus. */
+static unsigned scheme_port(span s)
 {
     static const struct {
         const char *name;
@@ -45,9 +58,9 @@ static unsigned scheme_port(csn_span s)
 }
 
 /* Splits "host:port" or "[v6]:port". false: neither. */
-static bool split_port(csn_span *host, unsigned *port)
+static bool split_port(span *host, unsigned *port)
 {
-    csn_span tail = after_last(*host, ':');
+    span tail = after_last(*host, ':');
     uint16_t given = 0;
 
     if (tail.len == host->len || host->at[host->len - 1] == ']')
@@ -60,8 +73,7 @@ static bool split_port(csn_span *host, unsigned *port)
     return true;
 }
 
-/* Inside, this machine's loopback is the sandbox's own: a mirror there is lent by host_ports.
- * Metadata services and the like are nobody's package index. */
+/* Not this machine, whose loopback a sandbox does not share, and no metadata service. */
 static bool is_elsewhere(const csn_netrule *rule)
 {
     static const csn_domain localhost = {"localhost", 9};
@@ -74,8 +86,8 @@ static bool is_elsewhere(const csn_netrule *rule)
     return !range || range->offer;
 }
 
-/* What stands between "://" and the path. */
-static void tell_authority(csn_registry_scan *scan, csn_span scheme, csn_span where)
+/* `where` is what stands between "://" and the path. */
+static void report_host(scan_state *scan, span scheme, span where)
 {
     unsigned port = scheme_port(scheme);
     char text[CSN_NETRULE_TEXT];
@@ -91,329 +103,367 @@ static void tell_authority(csn_registry_scan *scan, csn_span scheme, csn_span wh
         if (*c >= 'A' && *c <= 'Z')
             *c = (char)(*c - 'A' + 'a');
     if (csn_netrule_parse(text, &rule, NULL) && is_elsewhere(&rule) &&
-        scan->told < CSN_REGISTRY_HOSTS_MAX) {
-        scan->told++;
+        scan->count < CSN_REGISTRY_HOSTS_MAX) {
+        scan->count++;
         scan->fn(scan->ctx, text);
     }
 }
 
 static bool is_scheme_byte(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '+' || c == '-' || c == '.';
+    return isascii(c) && (isalnum((unsigned char)c) || c == '+' || c == '-' || c == '.');
 }
 
-static bool ends_authority(char c)
+static void read_urls(scan_state *scan, span text)
 {
-    return c == '\0' || strchr("/?#\\ \t\r\n\f\v\"'<>,;|", c) != NULL;
-}
+    const char *p = text.at, *end = text.at + text.len, *sep;
 
-void csn_registry_urls(csn_registry_scan *scan, csn_span text)
-{
-    const char *p = text.at, *end = text.at + text.len;
-
-    while (p < end && scan->told < CSN_REGISTRY_HOSTS_MAX) {
-        const char *sep = memmem(p, (size_t)(end - p), "://", 3);
-        if (!sep)
-            return;
+    while (p < end && scan->count < CSN_REGISTRY_HOSTS_MAX &&
+           (sep = memmem(p, (size_t)(end - p), "://", 3))) {
         const char *scheme = sep, *stop = sep + 3;
         while (scheme > p && is_scheme_byte(scheme[-1]))
             scheme--;
-        while (stop < end && !ends_authority(*stop))
+        while (stop < end && !strchr("/?#\\ \t\r\n\f\v\"'<>,;|", *stop)) /* nor a NUL */
             stop++;
-        tell_authority(scan, (csn_span){scheme, (size_t)(sep - scheme)},
-                       (csn_span){sep + 3, (size_t)(stop - sep - 3)});
+        report_host(scan, (span){scheme, (size_t)(sep - scheme)},
+                    (span){sep + 3, (size_t)(stop - sep - 3)});
         p = stop;
     }
 }
 
-/* ---- lines --------------------------------------------------------------------------------
+/* ---- files made of lines ------------------------------------------------------------------
  */
 
-csn_span csn_span_trim(csn_span s)
+enum row_flags {
+    FOLD = 1,     /* - and _ and either case are alike, leading dashes do not count */
+    INDENTED = 2, /* the value goes on in lines that are indented */
+    DASHED = 4,   /* ... in lines that begin with a dash */
+    SOURCE = 8,   /* only a value with --source */
+    SUMDB = 16,   /* NAME[+KEY] [URL]: without the URL the name is the host */
+};
+
+/* The keys that name a host; one * at either end stands for anything. */
+static const struct row {
+    csn_registry_format format;
+    const char *separators; /* the first of them ends the key */
+    const char *key;
+    unsigned flags;
+} rows[] = {
+    {CSN_REGISTRY_NPMRC, "=", "registry", 0},
+    {CSN_REGISTRY_NPMRC, "=", "*:registry", 0},
+    {CSN_REGISTRY_YARNRC, " \t=", "registry", 0},
+    {CSN_REGISTRY_YARNRC, " \t=", "*:registry", 0},
+    {CSN_REGISTRY_YARNRC, " \t=", "*:registry\"", 0},
+    {CSN_REGISTRY_YARNRC, " \t=", "npmRegistryServer:", 0},
+    {CSN_REGISTRY_PIP, "=:", "index-url", FOLD | INDENTED},
+    {CSN_REGISTRY_PIP, "=:", "extra-index-url", FOLD | INDENTED},
+    {CSN_REGISTRY_PIP, "=:", "find-links", FOLD | INDENTED},
+    {CSN_REGISTRY_GOENV, "=", "GOPROXY", 0},
+    {CSN_REGISTRY_GOENV, "=", "GOSUMDB", SUMDB},
+    {CSN_REGISTRY_APT, " \t", "deb", 0},
+    {CSN_REGISTRY_APT, " \t", "deb-src", 0},
+    {CSN_REGISTRY_DEB822, ":", "uris", FOLD | INDENTED},
+    {CSN_REGISTRY_GEM, " \t", ":sources:", DASHED},
+    {CSN_REGISTRY_GEM, " \t", "sources:", DASHED},
+    {CSN_REGISTRY_GEM, " \t", "*:", SOURCE},
+    {CSN_REGISTRY_BUNDLE, " \t", "BUNDLE_MIRROR__*", 0}, /* an address is part of the key */
+};
+
+static bool is_blank(char c)
 {
-    while (s.len > 0 && strchr(" \t\r\f\v", s.at[0]) && s.at[0] != '\0') {
+    return c != '\0' && strchr(" \t\r\f\v", c);
+}
+
+static span trim(span s)
+{
+    for (; s.len > 0 && is_blank(s.at[0]); s.len--)
         s.at++;
-        s.len--;
-    }
-    while (s.len > 0 && strchr(" \t\r\f\v", s.at[s.len - 1]) && s.at[s.len - 1] != '\0')
+    while (s.len > 0 && is_blank(s.at[s.len - 1]))
         s.len--;
     return s;
 }
 
-static bool next_line(csn_span *rest, csn_span *line)
-{
-    if (rest->len == 0)
-        return false;
-    const char *nl = memchr(rest->at, '\n', rest->len);
-    size_t n = nl ? (size_t)(nl - rest->at) : rest->len;
-    *line = (csn_span){rest->at, n};
-    *rest = (csn_span){rest->at + n + (nl ? 1 : 0), rest->len - n - (nl ? 1 : 0)};
-    return true;
-}
-
-bool csn_span_is(csn_span s, const char *word)
+static bool span_is(span s, const char *word)
 {
     return s.len == strlen(word) && memcmp(s.at, word, s.len) == 0;
 }
 
-static bool span_starts(csn_span s, const char *word)
+static bool equal(const char *text, const char *want, size_t len, bool fold)
 {
-    return s.len >= strlen(word) && memcmp(s.at, word, strlen(word)) == 0;
+    size_t i = 0;
+
+    for (; fold && i < len; i++)
+        if ((text[i] == '_' ? '-' : tolower((unsigned char)text[i])) != want[i])
+            return false;
+    return fold || memcmp(text, want, len) == 0;
 }
 
-static bool span_ends(csn_span s, const char *word)
+static bool is_key(const struct row *r, span key)
 {
-    size_t n = strlen(word);
-    return s.len >= n && memcmp(s.at + s.len - n, word, n) == 0;
+    size_t len = strlen(r->key);
+    bool fold = (r->flags & FOLD) != 0;
+
+    for (; fold && key.len > 0 && key.at[0] == '-'; key.len--)
+        key.at++;
+    if (r->key[0] == '*')
+        return key.len >= --len && equal(key.at + key.len - len, r->key + 1, len, fold);
+    if (r->key[len - 1] == '*')
+        return key.len >= --len && equal(key.at, r->key, len, fold);
+    return key.len == len && equal(key.at, r->key, len, fold);
 }
 
-/* key SEP value, both trimmed. false: no separator. */
-static bool split_at(csn_span line, char sep, csn_span *key, csn_span *value)
+/* The row whose key begins the line, and its value. */
+static const struct row *row_of(csn_registry_format format, span line, span *value)
 {
-    const char *at = line.len ? memchr(line.at, sep, line.len) : NULL;
-
-    if (!at)
-        return false;
-    *key = csn_span_trim((csn_span){line.at, (size_t)(at - line.at)});
-    *value = csn_span_trim((csn_span){at + 1, (size_t)(line.at + line.len - at) - 1});
-    return true;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        size_t n = 0;
+        if (rows[i].format != format)
+            continue;
+        while (n < line.len && (line.at[n] == '\0' || !strchr(rows[i].separators, line.at[n])))
+            n++;
+        if (!is_key(&rows[i], trim((span){line.at, n})))
+            continue;
+        n += n < line.len;
+        *value = (span){line.at + n, line.len - n};
+        return &rows[i];
+    }
+    return NULL;
 }
 
-static bool is_comment(csn_span line)
+static void report_value(scan_state *scan, const struct row *row, span value)
 {
-    return line.len == 0 || line.at[0] == '#' || line.at[0] == ';';
+    static const span https = {"https", 5};
+    span name = trim(value);
+
+    if ((row->flags & SOURCE) && !memmem(value.at, value.len, "--source", 8))
+        return;
+    if (!(row->flags & SUMDB) || memchr(value.at, ':', value.len)) {
+        read_urls(scan, value);
+        return;
+    }
+    for (size_t i = 0; i < name.len; i++)
+        if (strchr("+ \t", name.at[i]))
+            name.len = i;
+    if (!span_is(name, "off"))
+        report_host(scan, https, name);
 }
 
-/* ---- formats of single lines --------------------------------------------------------------
+static void read_lines(scan_state *scan, csn_registry_format format, span rest)
+{
+    const struct row *row = NULL; /* whose value may go on */
+    span value = {0};
+
+    while (rest.len > 0 && scan->count < CSN_REGISTRY_HOSTS_MAX) {
+        const char *nl = memchr(rest.at, '\n', rest.len);
+        span line = {rest.at, nl ? (size_t)(nl - rest.at) : rest.len};
+        bool indented = line.len > 0 && (line.at[0] == ' ' || line.at[0] == '\t');
+        rest = (span){line.at + line.len + (nl != NULL), rest.len - line.len - (nl != NULL)};
+        line = trim(line);
+        if (line.len == 0 || line.at[0] == '#' || line.at[0] == ';')
+            continue;
+        if (row && (((row->flags & INDENTED) && indented) ||
+                    ((row->flags & DASHED) && line.at[0] == '-')))
+            read_urls(scan, line);
+        else if ((row = row_of(format, line, &value)))
+            report_value(scan, row, value);
+    }
+}
+
+/* ---- settings.xml -------------------------------------------------------------------------
  */
 
-static void npmrc_line(csn_registry_scan *scan, csn_span line)
+/* Text of <url> elements outside comments. The address of a proxy is not in a <url>. */
+static void read_maven(scan_state *scan, span rest)
 {
-    csn_span key, value;
-
-    if (!is_comment(line) && split_at(line, '=', &key, &value) &&
-        (csn_span_is(key, "registry") || span_ends(key, ":registry")))
-        csn_registry_urls(scan, value);
-}
-
-/* registry "https://..." (classic); npmRegistryServer: "https://..." at any depth. */
-static void yarnrc_line(csn_registry_scan *scan, csn_span line)
-{
-    size_t n = 0;
-
-    if (is_comment(line))
-        return;
-    while (n < line.len && !strchr(" \t=", line.at[n]))
-        n++;
-    csn_span key = {line.at, n};
-    if (csn_span_is(key, "registry") || csn_span_is(key, "npmRegistryServer:") ||
-        span_ends(key, ":registry") || span_ends(key, ":registry\""))
-        csn_registry_urls(scan, (csn_span){line.at + n, line.len - n});
-}
-
-/* NAME, NAME+KEY, or one of them and a URL; without that the name is where it is. */
-static void tell_sumdb(csn_registry_scan *scan, csn_span value)
-{
-    csn_span name = {value.at, 0};
-
-    while (name.len < value.len && !strchr("+ \t", value.at[name.len]))
-        name.len++;
-    if (memchr(value.at, ':', value.len))
-        csn_registry_urls(scan, value);
-    else if (!csn_span_is(name, "off"))
-        tell_authority(scan, (csn_span){"https", strlen("https")}, name);
-}
-
-static void goenv_line(csn_registry_scan *scan, csn_span line)
-{
-    csn_span key, value;
-
-    if (is_comment(line) || !split_at(line, '=', &key, &value))
-        return;
-    if (csn_span_is(key, "GOPROXY"))
-        csn_registry_urls(scan, value);
-    else if (csn_span_is(key, "GOSUMDB"))
-        tell_sumdb(scan, value);
-}
-
-static void apt_line(csn_registry_scan *scan, csn_span line)
-{
-    if (span_starts(line, "deb ") || span_starts(line, "deb\t") ||
-        span_starts(line, "deb-src ") || span_starts(line, "deb-src\t"))
-        csn_registry_urls(scan, line);
-}
-
-static void bundle_line(csn_registry_scan *scan, csn_span line)
-{
-    csn_span key, value;
-
-    /* the key has an address in it too, that of what is mirrored: the value follows ": " */
-    if (!span_starts(line, "BUNDLE_MIRROR__"))
-        return;
-    const char *sep = memmem(line.at, line.len, ": ", 2);
-    if (sep && split_at((csn_span){sep, (size_t)(line.at + line.len - sep)}, ':', &key, &value))
-        csn_registry_urls(scan, value);
-}
-
-/* ---- formats in which a value goes on in the next line -------------------------------------
- */
-
-/* pip takes - and _ and either case alike. */
-static bool is_pip_key(csn_span key)
-{
-    static const char *const keys[] = {"index-url", "extra-index-url", "find-links"};
-    char name[24];
-
-    while (key.len > 0 && key.at[0] == '-')
-        key = (csn_span){key.at + 1, key.len - 1};
-    if (key.len >= sizeof(name))
-        return false;
-    for (size_t i = 0; i < key.len; i++)
-        name[i] = key.at[i] == '_' ? '-' : (char)tolower((unsigned char)key.at[i]);
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (csn_span_is((csn_span){name, key.len}, keys[i]))
-            return true;
-    return false;
-}
-
-static void read_pip(csn_registry_scan *scan, csn_span rest)
-{
-    csn_span line, key, value;
-    bool on = false;
-
-    while (next_line(&rest, &line)) {
-        bool indented = line.len > 0 && (line.at[0] == ' ' || line.at[0] == '\t');
-        line = csn_span_trim(line);
-        if (is_comment(line))
-            continue;
-        if (indented && on) {
-            csn_registry_urls(scan, line);
-            continue;
-        }
-        on = (split_at(line, '=', &key, &value) && is_pip_key(key)) ||
-             (split_at(line, ':', &key, &value) && is_pip_key(key));
-        if (on)
-            csn_registry_urls(scan, value);
-    }
-}
-
-static void read_deb822(csn_registry_scan *scan, csn_span rest)
-{
-    csn_span line, key, value;
-    bool on = false;
-
-    while (next_line(&rest, &line)) {
-        bool indented = line.len > 0 && (line.at[0] == ' ' || line.at[0] == '\t');
-        line = csn_span_trim(line);
-        if (line.len > 0 && line.at[0] == '#')
-            continue;
-        if (!indented)
-            on = split_at(line, ':', &key, &value) && key.len == 4 &&
-                 strncasecmp(key.at, "URIs", 4) == 0;
-        if (on)
-            csn_registry_urls(scan, indented ? line : value);
-    }
-}
-
-/* :sources: and the list below it, or `gem: --source ADDRESS`. */
-static void read_gem(csn_registry_scan *scan, csn_span rest)
-{
-    csn_span line, key, value;
-    bool on = false;
-
-    while (next_line(&rest, &line)) {
-        line = csn_span_trim(line);
-        if (is_comment(line))
-            continue;
-        if (span_starts(line, ":sources:") || span_starts(line, "sources:")) {
-            on = true;
-            csn_registry_urls(scan, line);
-            continue;
-        }
-        on = on && line.at[0] == '-';
-        if (on)
-            csn_registry_urls(scan, line);
-        else if (memmem(line.at, line.len, "--source", 8) && split_at(line, ':', &key, &value))
-            csn_registry_urls(scan, value);
-    }
-}
-
-/* Text of <url> elements that stand in no comment. The address of a proxy is no <url>. */
-static void read_maven(csn_registry_scan *scan, csn_span rest)
-{
-    const char *p = rest.at, *end = rest.at + rest.len;
+    const char *p = rest.at, *end = rest.at + rest.len, *stop;
 
     while (p < end && (p = memchr(p, '<', (size_t)(end - p)))) {
-        csn_span here = {p, (size_t)(end - p)};
-        const char *stop;
-        if (span_starts(here, "<!--")) {
-            stop = memmem(p, here.len, "-->", 3);
+        size_t left = (size_t)(end - p);
+        if (left >= 4 && memcmp(p, "<!--", 4) == 0) {
+            stop = memmem(p, left, "-->", 3);
             p = stop ? stop + 3 : end;
-        } else if (span_starts(here, "<url>")) {
-            stop = memchr(p + 5, '<', here.len - 5);
-            csn_registry_urls(scan, (csn_span){p + 5, (size_t)((stop ? stop : end) - p) - 5});
-            p = stop ? stop : end;
+        } else if (left >= 5 && memcmp(p, "<url>", 5) == 0) {
+            stop = memchr(p + 5, '<', left - 5);
+            stop = stop ? stop : end;
+            read_urls(scan, (span){p + 5, (size_t)(stop - p) - 5});
+            p = stop;
         } else {
             p++;
         }
     }
 }
 
-/* ---- the door -----------------------------------------------------------------------------
+/* ---- TOML ---------------------------------------------------------------------------------
  */
 
-static void each_line(csn_registry_scan *scan, csn_span rest,
-                      void (*fn)(csn_registry_scan *scan, csn_span line))
-{
-    csn_span line;
+/* Not a parser: it follows tables, keys, strings, arrays and inline tables far enough to know
+ * under which key a string stands, in one pass, and skips everything else. */
+typedef struct toml {
+    span rest;
+    span table;        /* of the last [table] or [[table]] */
+    span outer, key;   /* the key at the start of a line; the last key, in braces too */
+    const char *start; /* where the next key begins, if one comes */
+    unsigned depth;    /* of open brackets and braces in a value */
+    bool in_value;
+} toml;
 
-    while (scan->told < CSN_REGISTRY_HOSTS_MAX && next_line(&rest, &line))
-        fn(scan, csn_span_trim(line));
+static void skip(toml *t, size_t n)
+{
+    n = n < t->rest.len ? n : t->rest.len;
+    t->rest = (span){t->rest.at + n, t->rest.len - n};
+}
+
+static void skip_line(toml *t)
+{
+    const char *nl = memchr(t->rest.at, '\n', t->rest.len);
+    skip(t, nl ? (size_t)(nl - t->rest.at) : t->rest.len);
+}
+
+/* A string in any of the four quotings, without them; escapes stay as they are written, and no
+ * address has any. An unfinished one ends with its line. */
+static span take_string(toml *t)
+{
+    char quote = t->rest.at[0];
+    const char three[3] = {quote, quote, quote};
+    bool block = t->rest.len >= 3 && memcmp(t->rest.at, three, 3) == 0;
+
+    skip(t, block ? 3 : 1);
+    span s = {t->rest.at, 0};
+    if (block) {
+        const char *end = memmem(t->rest.at, t->rest.len, three, 3);
+        s.len = end ? (size_t)(end - s.at) : t->rest.len;
+        skip(t, s.len + 3);
+        return s;
+    }
+    while (s.len < t->rest.len && s.at[s.len] != quote && s.at[s.len] != '\n')
+        s.len += quote == '"' && s.at[s.len] == '\\' && s.len + 1 < t->rest.len ? 2 : 1;
+    if (s.len > t->rest.len)
+        s.len = t->rest.len;
+    skip(t, s.len + (s.len < t->rest.len && s.at[s.len] == quote ? 1 : 0));
+    return s;
+}
+
+/* A key or the name of a table. Bounded, so that no input has it looked at again and again. */
+static span name_from(const char *from, const char *end)
+{
+    size_t n = (size_t)(end - from);
+    return trim((span){from, n <= KEY_BYTES_MAX ? n : 0});
+}
+
+/* [a.b] or [[a.b]] at the start of a line. */
+static void take_table(toml *t)
+{
+    while (t->rest.len > 0 && t->rest.at[0] == '[')
+        skip(t, 1);
+    const char *name = t->rest.at;
+    skip_line(t);
+    const char *end = memchr(name, ']', (size_t)(t->rest.at - name));
+    t->table = name_from(name, end ? end : t->rest.at);
+    t->outer = t->key = (span){name, 0};
+    t->start = t->rest.at;
+}
+
+/* The part of a dotted name before the first dot, or after the last. */
+static span part_of(span s, bool last)
+{
+    const char *dot = !s.len ? NULL
+                      : last ? memrchr(s.at, '.', s.len)
+                             : memchr(s.at, '.', s.len);
+
+    if (dot)
+        s = last ? (span){dot + 1, (size_t)(s.at + s.len - dot) - 1}
+                 : (span){s.at, (size_t)(dot - s.at)};
+    s = trim(s);
+    if (s.len >= 2 && (s.at[0] == '"' || s.at[0] == '\'') && s.at[s.len - 1] == s.at[0])
+        s = (span){s.at + 1, s.len - 2};
+    return s;
+}
+
+/* Keys whose strings are addresses of an index; `top` is the outermost table, NULL: any. */
+static const struct {
+    csn_registry_format format;
+    const char *top, *key;
+} index_keys[] = {
+    {CSN_REGISTRY_UV, NULL, "index-url"},
+    {CSN_REGISTRY_UV, NULL, "extra-index-url"},
+    {CSN_REGISTRY_UV, NULL, "default-index"},
+    {CSN_REGISTRY_UV, NULL, "find-links"},
+    {CSN_REGISTRY_UV, NULL, "python-install-mirror"},
+    {CSN_REGISTRY_UV, "index", "url"},
+    {CSN_REGISTRY_CARGO, "registries", "index"},
+    {CSN_REGISTRY_CARGO, "registry", "index"},
+    {CSN_REGISTRY_CARGO, "source", "registry"},
+    {CSN_REGISTRY_CARGO, "source", "git"},
+};
+
+static bool names_index(const toml *t, csn_registry_format format)
+{
+    span key = part_of(t->key, true);
+    span top = part_of(t->table.len > 0 ? t->table : t->outer, false);
+
+    for (size_t i = 0; i < sizeof(index_keys) / sizeof(index_keys[0]); i++)
+        if (index_keys[i].format == format && span_is(key, index_keys[i].key) &&
+            (!index_keys[i].top || span_is(top, index_keys[i].top)))
+            return true;
+    return false;
+}
+
+static void take_sign(toml *t)
+{
+    char c = t->rest.at[0];
+
+    if (c == '=') {
+        t->key = name_from(t->start, t->rest.at);
+        if (!t->in_value)
+            t->outer = t->key;
+        t->in_value = true;
+    } else if (t->in_value && (c == '[' || c == '{')) {
+        t->depth++;
+    } else if (t->depth > 0 && (c == ']' || c == '}')) {
+        t->depth--;
+    } else if (c == '\n' && t->depth == 0) {
+        t->in_value = false;
+    }
+    skip(t, 1);
+    if (c == '\n' || c == '{' || c == ',')
+        t->start = t->rest.at;
+}
+
+static void read_toml(scan_state *scan, csn_registry_format format, span text)
+{
+    toml t = {.rest = text, .table = {text.at, 0}, .outer = {text.at, 0}, .start = text.at};
+
+    t.key = t.outer;
+    while (t.rest.len > 0 && scan->count < CSN_REGISTRY_HOSTS_MAX) {
+        char c = t.rest.at[0];
+        if (c == '#') {
+            skip_line(&t);
+        } else if (c == '"' || c == '\'') {
+            span s = take_string(&t);
+            if (t.in_value && names_index(&t, format))
+                read_urls(scan, s);
+        } else if (c == '[' && !t.in_value) {
+            take_table(&t);
+        } else {
+            take_sign(&t);
+        }
+    }
 }
 
 void csn_registry_hosts(csn_registry_format format, const char *text, size_t len,
                         csn_registry_fn fn, void *ctx)
 {
-    csn_registry_scan scan = {.fn = fn, .ctx = ctx};
-    csn_span all = {text, len < CSN_REGISTRY_TEXT_MAX ? len : CSN_REGISTRY_TEXT_MAX};
+    scan_state scan = {.fn = fn, .ctx = ctx};
+    span all = {text, len < CSN_REGISTRY_TEXT_MAX ? len : CSN_REGISTRY_TEXT_MAX};
 
     if (len == 0)
         return;
-    switch (format) {
-    case CSN_REGISTRY_URLS:
-        csn_registry_urls(&scan, all);
-        break;
-    case CSN_REGISTRY_NPMRC:
-        each_line(&scan, all, npmrc_line);
-        break;
-    case CSN_REGISTRY_YARNRC:
-        each_line(&scan, all, yarnrc_line);
-        break;
-    case CSN_REGISTRY_PIP:
-        read_pip(&scan, all);
-        break;
-    case CSN_REGISTRY_UV:
-    case CSN_REGISTRY_CARGO:
-        csn_registry_toml(&scan, format, all);
-        break;
-    case CSN_REGISTRY_GOENV:
-        each_line(&scan, all, goenv_line);
-        break;
-    case CSN_REGISTRY_MAVEN:
+    if (format == CSN_REGISTRY_URLS)
+        read_urls(&scan, all);
+    else if (format == CSN_REGISTRY_UV || format == CSN_REGISTRY_CARGO)
+        read_toml(&scan, format, all);
+    else if (format == CSN_REGISTRY_MAVEN)
         read_maven(&scan, all);
-        break;
-    case CSN_REGISTRY_APT:
-        each_line(&scan, all, apt_line);
-        break;
-    case CSN_REGISTRY_DEB822:
-        read_deb822(&scan, all);
-        break;
-    case CSN_REGISTRY_GEM:
-        read_gem(&scan, all);
-        break;
-    case CSN_REGISTRY_BUNDLE:
-        each_line(&scan, all, bundle_line);
-        break;
-    }
+    else
+        read_lines(&scan, format, all);
 }

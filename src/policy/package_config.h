@@ -1,15 +1,12 @@
-/* package_config.h: package managers: which hosts each of them needs.
- *
- * Two sources. A table of presets has the domains of the public services; the readers here find
- * the hosts that a tool is really configured for, a company's mirror for instance, in the text
- * of its configuration. Which files and variables those are: core/packages.h. */
+/* package_config.h: the hosts that a package manager needs: the domains of its public service
+ * (a table of presets) and the hosts in its configuration, such as a company's mirror. Which
+ * files and variables are read: core/packages.c. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CSN_REGISTRY_TEXT_MAX                                                                  \
-    (1024u * 1024u)                 /* of one configuration; what is behind is not read */
-#define CSN_REGISTRY_HOSTS_MAX 256u /* out of one configuration */
+#define CSN_REGISTRY_TEXT_MAX  (1024u * 1024u) /* bytes read of one configuration */
+#define CSN_REGISTRY_HOSTS_MAX 256u            /* reported of one configuration */
 
 /* Is there a preset of this name? */
 bool csn_preset_known(const char *name);
@@ -38,8 +35,8 @@ typedef enum csn_registry_format {
     CSN_REGISTRY_BUNDLE, /* bundle's config: BUNDLE_MIRROR */
 } csn_registry_format;
 
-/* Each host the configuration names, with the port, as a rule; the same may come twice. What is
- * not understood is passed over, credentials in addresses are dropped. Not told: what is no
- * valid rule, this machine itself, and addresses that no hint would offer (netaddr.h). */
+/* Reports each host that the configuration names, with the port, as a rule; the same one may
+ * come twice. Credentials in addresses are dropped. Not reported: what is not a valid rule,
+ * this machine, and addresses that no hint offers (netaddr.h). */
 void csn_registry_hosts(csn_registry_format format, const char *text, size_t len,
                         csn_registry_fn fn, void *ctx);

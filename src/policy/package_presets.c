@@ -1,9 +1,7 @@
-/* package_presets.c: the one table of package managers and the domains of their public
- * services.
+/* package_presets.c: package managers and the domains of their public services.
  *
- * Called where a policy with `packages` is checked and expanded. Domains are written as
- * wildcards; `bare` says that the service also answers at the domain itself. Ports are those
- * the tools use: a preset is for fetching packages, nothing else. */
+ * `bare` means that the service also answers at the domain itself. Only the ports for fetching
+ * packages are opened. */
 #include <stdio.h>
 #include <string.h>
 
