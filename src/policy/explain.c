@@ -1,13 +1,12 @@
-/* explain.c: from what a failed command printed to the grants it lacked.
+/* explain.c: derive the denials from the output of a failed command.
  *
- * Called by the core once after a command that failed in a sandbox with walls. The command
- * controls every byte of the text, the host's user everything else. What must hold: no denial
- * without a fact (the host has it, this user could use it there, the sandbox keeps it back);
- * bounded work (the first and last 128 KiB, at most CSN_EXPLAIN_ASKS questions); no text of the
- * command reaches a hint but as a path that exists or a host name of plain letters.
+ * The command controls every byte of the text. Invariants: no denial without a fact (the host
+ * has the path, this user could use it there, the sandbox withholds it); work is bounded (the
+ * first and last 128 KiB, at most CSN_EXPLAIN_PROBES_MAX paths); text of the command reaches a
+ * hint only as a path that exists or a host name of plain letters.
  *
- * Lines are read from the last to the first: what a program prints last is what it failed of,
- * and the questions must not be used up by a noisy start. */
+ * Lines are read from the last to the first: a program prints the reason of its failure last,
+ * and a noisy start must not use up the probes. */
 #include "policy/explain.h"
 
 #include <inttypes.h>
@@ -18,105 +17,107 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "base/strv.h"
-#include "policy/explain_parts.h"
+#include "policy/explain_internal.h"
 
 #define LOOKED_AT    (256u * 1024u)
-#define LINES_BEFORE 12u /* of a message that takes several lines */
+#define LINES_BEFORE 12u /* searched for the rest of a message */
 
-/* A stretch of whole lines. */
 typedef struct stretch {
     const char *start, *end;
 } stretch;
 
-/* Something that is there for both, and writable only on the host. */
+/* Exists on both sides, writable only on the host. */
 static bool is_held_back(const csn_explain_fact *f)
 {
     return f->inside && !f->inside_writable && f->host && f->host_writable;
 }
 
-/* Something that is writable on the host, and not there inside. */
+/* Writable on the host, absent inside. */
 static bool is_left_out(const csn_explain_fact *f)
 {
     return !f->inside && f->host && f->host_writable;
 }
 
-/* "cp: cannot create regular file '/data/': Not a directory": what is in the way of a write is
- * that the directory is missing. */
-static bool is_into_dir(const csn_explaining *w, csn_scrap s, const csn_asked *a)
+/* "cp: cannot create regular file '/data/': Not a directory": the directory is missing inside.
+ */
+static bool is_into_dir(const csn_explain_state *w, csn_text_span s, const csn_probed_path *a)
 {
     return s.at[s.len - 1] == '/' && a->fact.dir && csn_line_creates(&w->line);
 }
 
-static bool judge_missing(csn_explaining *w, csn_scrap s, const csn_asked *a, bool exec)
+static bool explain_missing(csn_explain_state *w, csn_text_span s, const csn_probed_path *a,
+                            bool exec)
 {
     bool into = is_into_dir(w, s, a);
 
     if (!into && csn_explain_deny_missing(w, s, a, exec))
         return true;
-    /* What was to be made needs a directory, or those above it: only then is a path that is
-     * nowhere ours. A shell does not say what it wanted with it. */
+    /* A path that exists on neither side is a denial only if it was to be created in a
+     * directory that is missing inside. A shell does not print which operation failed. */
     bool made = csn_line_creates(&w->line) || (!exec && csn_line_is_redirect(&w->line));
     if (!into && (a->fact.host || a->fact.inside || !made))
         return false;
-    const csn_asked *dir = into ? a : csn_explain_ask_above(w, a->path);
+    const csn_probed_path *dir = into ? a : csn_explain_probe_above(w, a->path);
     if (!dir || !is_left_out(&dir->fact))
         return false;
     csn_explain_deny_write(w, s, dir, a->path);
     return true;
 }
 
-static bool judge_read_only(csn_explaining *w, csn_scrap s, const csn_asked *a)
+static bool explain_read_only(csn_explain_state *w, csn_text_span s, const csn_probed_path *a)
 {
-    const csn_asked *where = a;
+    const csn_probed_path *where = a;
 
     if (!a->fact.inside && !a->fact.host)
-        where = csn_explain_ask_above(w, a->path);
+        where = csn_explain_probe_above(w, a->path);
     if (!where || (!is_held_back(&where->fact) && !is_left_out(&where->fact)))
         return false;
     csn_explain_deny_write(w, s, where, a->path);
     return true;
 }
 
-/* Permissions of files are the command's own business, unless the host would have allowed it:
- * a read of what cannot be read here, or a write where the line says that it was one. */
-static bool judge_access(csn_explaining *w, csn_scrap s, const csn_asked *a, bool exec)
+/* File permissions are no denial unless the host would permit the access: a read of what cannot
+ * be read inside, or a write in a line about writing. */
+static bool explain_access(csn_explain_state *w, csn_text_span s, const csn_probed_path *a,
+                           bool exec)
 {
     if (csn_explain_deny_missing(w, s, a, exec))
         return true;
     bool fresh = !a->fact.inside && !a->fact.host;
-    return (fresh || csn_line_creates(&w->line)) && judge_read_only(w, s, a);
+    return (fresh || csn_line_creates(&w->line)) && explain_read_only(w, s, a);
 }
 
-static bool judge(csn_explaining *w, csn_says what, csn_scrap s, bool exec)
+static bool explain_path(csn_explain_state *w, csn_phrase_kind what, csn_text_span s, bool exec)
 {
-    const csn_asked *a = csn_explain_ask_scrap(w, s);
+    const csn_probed_path *a = csn_explain_probe_span(w, s);
 
     if (!a)
         return false;
-    if (what == CSN_SAYS_MISSING)
-        return judge_missing(w, s, a, exec);
-    return what == CSN_SAYS_READ_ONLY ? judge_read_only(w, s, a) : judge_access(w, s, a, exec);
+    if (what == CSN_PHRASE_MISSING)
+        return explain_missing(w, s, a, exec);
+    return what == CSN_PHRASE_READ_ONLY ? explain_read_only(w, s, a)
+                                        : explain_access(w, s, a, exec);
 }
 
-static csn_scrap scrap_of(const char *s)
+static csn_text_span span_of(const char *s)
 {
-    return (csn_scrap){s, strlen(s)};
+    return (csn_text_span){s, strlen(s)};
 }
 
-/* A script that is there, but not what its first line names. */
-static void explain_interpreter(csn_explaining *w, csn_scrap script)
+/* The script exists; its interpreter may not. */
+static void explain_interpreter(csn_explain_state *w, csn_text_span script)
 {
-    const csn_asked *a = csn_explain_ask_scrap(w, script);
+    const csn_probed_path *a = csn_explain_probe_span(w, script);
 
     if (!a)
         return;
     if (csn_explain_deny_missing(w, script, a, true) || !a->fact.needs)
         return;
-    csn_scrap needs = scrap_of(a->fact.needs);
-    csn_explain_deny_missing(w, needs, csn_explain_ask_scrap(w, needs), true);
+    csn_text_span needs = span_of(a->fact.needs);
+    csn_explain_deny_missing(w, needs, csn_explain_probe_span(w, needs), true);
 }
 
-static void explain_command(csn_explaining *w, csn_scrap name)
+static void explain_command(csn_explain_state *w, csn_text_span name)
 {
     if (name.len == 0)
         return;
@@ -126,26 +127,26 @@ static void explain_command(csn_explaining *w, csn_scrap name)
         csn_explain_deny_missing(w, name, csn_explain_search(w, name, w->in->host_path), true);
 }
 
-static void explain_library(csn_explaining *w, csn_scrap name)
+static void explain_library(csn_explain_state *w, csn_text_span name)
 {
     if (name.len == 0)
         return;
     if (memchr(name.at, '/', name.len))
-        csn_explain_deny_missing(w, name, csn_explain_ask_scrap(w, name), false);
+        csn_explain_deny_missing(w, name, csn_explain_probe_span(w, name), false);
     else
         csn_explain_deny_missing(w, name, csn_explain_search(w, name, w->in->host_libs), false);
 }
 
-/* rustup's programs look for their toolchains in the home, which is another one inside: a grant
- * alone does not help. Only a path that a shell takes as it is becomes part of the hint. */
-static void explain_toolchain(csn_explaining *w)
+/* rustup's programs look for toolchains in HOME, which is a different directory inside, so the
+ * hint also sets RUSTUP_HOME. The path must need no quoting in a shell. */
+static void explain_toolchain(csn_explain_state *w)
 {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
     const char *home = w->in->host_home;
     const char *dir = home ? csn_arena_printf(w->arena, "%s/.rustup", home) : NULL;
-    const csn_asked *a =
-        dir && dir[strspn(dir, plain)] == '\0' ? csn_explain_ask(w, dir) : NULL;
+    const csn_probed_path *a =
+        dir && dir[strspn(dir, plain)] == '\0' ? csn_explain_probe(w, dir) : NULL;
 
     if (!a || !a->fact.host || !a->fact.dir || !a->fact.host_readable || a->fact.rule)
         return;
@@ -154,35 +155,35 @@ static void explain_toolchain(csn_explaining *w)
     csn_denial d = {.op = "read",
                     .target = dir,
                     .resolved = dir,
-                    .rule = there ? "the home inside is another one" : "not granted",
+                    .rule = there ? "HOME is a different directory inside" : "not granted",
                     .hint = csn_arena_printf(w->arena, "%s%s--env RUSTUP_HOME=%s",
                                              grant ? grant : "", there ? "" : " ", dir)};
     w->out_of_memory = w->out_of_memory || !d.hint;
     csn_explain_deny(w, &d);
 }
 
-static void explain_net(csn_explaining *w, const csn_said *said)
+static void explain_net(csn_explain_state *w, const csn_phrase_match *match)
 {
     char host[272];
 
     if (!w->in->net_rule)
         return;
-    csn_host how = csn_line_host(&w->line, said, host, sizeof(host));
+    csn_host how = csn_line_host(&w->line, match, host, sizeof(host));
     if (how == CSN_HOST_NONE)
         w->nameless_net = true;
     if (how != CSN_HOST_NAMED)
         return;
     const char *refusal = csn_explain_host_refusal(host);
     csn_denial d = {.op = "net",
-                    .target = csn_explain_keep(w, host),
+                    .target = csn_explain_strdup(w, host),
                     .rule = w->in->net_rule,
                     .source = "config.net",
                     .hint = refusal ? refusal : csn_explain_option(w, CSN_OP_NET, host)};
     csn_explain_deny(w, &d);
 }
 
-/* Sizes in the largest unit that shows them whole, as the options take them. */
-static const char *size_text(csn_explaining *w, uint64_t n)
+/* In the largest unit that divides it, as the options take it. */
+static const char *size_text(csn_explain_state *w, uint64_t n)
 {
     static const char units[] = {'\0', 'K', 'M', 'G', 'T'};
     size_t u = 0;
@@ -196,8 +197,8 @@ static const char *size_text(csn_explaining *w, uint64_t n)
     return text ? text : "";
 }
 
-/* How much would be enough is not known: twice as much is a start. */
-static void explain_limit(csn_explaining *w, const char *name, uint64_t max,
+/* The need is unknown; the hint offers twice the limit. */
+static void explain_limit(csn_explain_state *w, const char *name, uint64_t max,
                           const char *option_name)
 {
     if (max == 0)
@@ -214,13 +215,13 @@ static void explain_limit(csn_explaining *w, const char *name, uint64_t max,
     csn_explain_deny(w, &d);
 }
 
-static void deny_syscall(csn_explaining *w, const char *target)
+static void deny_syscall(csn_explain_state *w, const char *target)
 {
     csn_denial d = {.op = "syscall", .target = target, .rule = "system call refused"};
     csn_explain_deny(w, &d);
 }
 
-static void explain_syscall(csn_explaining *w)
+static void explain_syscall(csn_explain_state *w)
 {
     const char *call = csn_line_syscall(&w->line);
 
@@ -228,23 +229,23 @@ static void explain_syscall(csn_explaining *w)
         deny_syscall(w, call);
 }
 
-/* Cuts the last line off the stretch, without what separates it. Carriage returns separate too:
- * progress bars are written over. */
-static csn_scrap last_line(stretch *s)
+/* Removes the last line from the stretch and returns it without its separator. A carriage
+ * return separates too, as progress bars use it. */
+static csn_text_span last_line(stretch *s)
 {
     const char *end = s->end, *start = end;
 
     while (start > s->start && start[-1] != '\n' && start[-1] != '\r')
         start--;
     s->end = start > s->start ? start - 1 : start;
-    return (csn_scrap){start, (size_t)(end - start)};
+    return (csn_text_span){start, (size_t)(end - start)};
 }
 
-/* Does one of the lines before say so? A traceback names the caller above the error. */
-static bool was_said(stretch rest, const char *words)
+/* Is `words` in one of the lines before? A traceback names the caller above the error. */
+static bool lines_contain(stretch rest, const char *words)
 {
     for (unsigned i = 0; i < LINES_BEFORE && rest.end > rest.start; i++) {
-        csn_scrap l = last_line(&rest);
+        csn_text_span l = last_line(&rest);
         if (memmem(l.at, l.len, words, strlen(words)))
             return true;
         if (l.len >= 9 && memcmp(l.at, "Traceback", 9) == 0)
@@ -253,108 +254,108 @@ static bool was_said(stretch rest, const char *words)
     return false;
 }
 
-static bool explain_paths(csn_explaining *w, const csn_line *l, const csn_said *said, bool exec)
+static bool explain_paths(csn_explain_state *w, const csn_line *l,
+                          const csn_phrase_match *match, bool exec)
 {
-    csn_scrap paths[CSN_SCRAPS];
-    size_t n = csn_line_paths(l, said, paths);
+    csn_text_span paths[CSN_SPANS_MAX];
+    size_t n = csn_line_paths(l, match, paths);
 
     for (size_t i = 0; i < n; i++)
-        if (judge(w, said->what, paths[i], exec))
+        if (explain_path(w, match->what, paths[i], exec))
             return true;
     return false;
 }
 
 /* Rust programs print a chain of causes: the path is in a line above "(os error 2)". */
-static void explain_cause(csn_explaining *w, const csn_said *said, stretch rest)
+static void explain_cause(csn_explain_state *w, const csn_phrase_match *match, stretch rest)
 {
     for (unsigned i = 0; i < 4 && rest.end > rest.start; i++) {
-        csn_scrap raw = last_line(&rest);
-        if (!csn_line_take(&w->before, raw.at, raw.len) || !memchr(raw.at, '/', raw.len))
+        csn_text_span raw = last_line(&rest);
+        if (!csn_line_set(&w->before, raw.at, raw.len) || !memchr(raw.at, '/', raw.len))
             continue;
-        csn_said all = {.what = said->what, .at = w->before.len, .end = w->before.len};
+        csn_phrase_match all = {.what = match->what, .at = w->before.len, .end = w->before.len};
         explain_paths(w, &w->before, &all, false);
         return;
     }
 }
 
-static void explain_file(csn_explaining *w, const csn_said *said, stretch rest)
+static void explain_file(csn_explain_state *w, const csn_phrase_match *match, stretch rest)
 {
     const csn_line *l = &w->line;
     bool script = memmem(l->low, l->len, "bad interpreter", 15) != NULL;
-    bool exec = script || (w->in->exit_code == 126 && said->what == CSN_SAYS_ACCESS) ||
+    bool exec = script || (w->in->exit_code == 126 && match->what == CSN_PHRASE_ACCESS) ||
                 (w->in->exit_code == 127 && csn_line_is_shell(l));
-    bool runs = csn_line_is_runner(l) && csn_str_starts(l->low + said->at, "no such file");
+    bool runs = csn_line_is_runner(l) && csn_str_starts(l->low + match->at, "no such file");
 
-    if (explain_paths(w, l, said, exec || runs))
+    if (explain_paths(w, l, match, exec || runs))
         return;
-    if (memmem(l->low, l->len, "(os error", 9) && strspn(l->text, " ") == said->at)
-        explain_cause(w, said, rest);
-    if (said->what != CSN_SAYS_MISSING)
+    if (memmem(l->low, l->len, "(os error", 9) && strspn(l->text, " ") == match->at)
+        explain_cause(w, match, rest);
+    if (match->what != CSN_PHRASE_MISSING)
         return;
-    if (runs || script || was_said(rest, "_execute_child")) {
-        csn_scrap names[CSN_SCRAPS];
-        /* A bare name is a command only here; elsewhere it is a file that is not there. One
-         * with a slash may be a script that is there, without what it needs. */
-        if (csn_line_paths(l, said, names) > 0)
+    if (runs || script || lines_contain(rest, "_execute_child")) {
+        csn_text_span names[CSN_SPANS_MAX];
+        /* Only here is a bare name a command. A path may be a script without interpreter. */
+        if (csn_line_paths(l, match, names) > 0)
             explain_command(w, names[0]);
     }
 }
 
-static void explain_line(csn_explaining *w, stretch rest)
+static void explain_line(csn_explain_state *w, stretch rest)
 {
     const csn_explain_in *in = w->in;
-    csn_said said = csn_line_says(&w->line);
+    csn_phrase_match match = csn_line_find_phrase(&w->line);
 
-    switch (said.what) {
-    case CSN_SAYS_NOTHING:
+    switch (match.what) {
+    case CSN_PHRASE_NONE:
         break;
-    case CSN_SAYS_NO_COMMAND:
-    case CSN_SAYS_NO_INTERPRETER:
-        explain_command(w, csn_line_name(&w->line, &said));
+    case CSN_PHRASE_NO_COMMAND:
+    case CSN_PHRASE_NO_INTERPRETER:
+        explain_command(w, csn_line_name(&w->line, &match));
         break;
-    case CSN_SAYS_NO_TOOLCHAIN:
+    case CSN_PHRASE_NO_TOOLCHAIN:
         explain_toolchain(w);
         break;
-    case CSN_SAYS_NO_LIBRARY:
-        explain_library(w, csn_line_name(&w->line, &said));
+    case CSN_PHRASE_NO_LIBRARY:
+        explain_library(w, csn_line_name(&w->line, &match));
         break;
-    case CSN_SAYS_MISSING:
-    case CSN_SAYS_READ_ONLY:
-    case CSN_SAYS_ACCESS:
-        explain_file(w, &said, rest);
+    case CSN_PHRASE_MISSING:
+    case CSN_PHRASE_READ_ONLY:
+    case CSN_PHRASE_ACCESS:
+        explain_file(w, &match, rest);
         break;
-    case CSN_SAYS_NOT_PERMITTED:
+    case CSN_PHRASE_NOT_PERMITTED:
         explain_syscall(w);
         break;
-    case CSN_SAYS_NET:
-        explain_net(w, &said);
+    case CSN_PHRASE_NET:
+        explain_net(w, &match);
         break;
-    case CSN_SAYS_DISK:
+    case CSN_PHRASE_DISK:
         explain_limit(w, "disk", in->disk_max, "--disk");
         break;
-    case CSN_SAYS_FILE:
+    case CSN_PHRASE_FILE:
         explain_limit(w, "file", in->file_max, "--limit-file");
         break;
-    case CSN_SAYS_MEMORY:
+    case CSN_PHRASE_MEMORY:
         explain_limit(w, "memory", in->memory_max, "--memory");
         break;
-    case CSN_SAYS_PIDS:
+    case CSN_PHRASE_PIDS:
         explain_limit(w, "pids", in->pids_max, "--pids");
         break;
     }
 }
 
-static void explain_stretch(csn_explaining *w, stretch s)
+static void explain_stretch(csn_explain_state *w, stretch s)
 {
-    while (s.end > s.start && w->count < CSN_EXPLAIN_DENIALS && !w->out_of_memory) {
-        csn_scrap raw = last_line(&s);
-        /* the shortest phrase has five letters */
-        if (raw.len >= 5 && csn_line_take(&w->line, raw.at, raw.len))
+    while (s.end > s.start && w->count < CSN_EXPLAIN_DENIALS_MAX && !w->out_of_memory) {
+        csn_text_span raw = last_line(&s);
+        /* the shortest phrase has five bytes */
+        if (raw.len >= 5 && csn_line_set(&w->line, raw.at, raw.len))
             explain_line(w, s);
     }
 }
 
-/* Half a line is none: the part of a path that is left would be another path. */
+/* A partial line is skipped: the rest of its path would be a different path. */
 static stretch whole_lines(const char *data, size_t from, size_t to, bool from_cut, bool to_cut)
 {
     while (from_cut && from < to && data[from] != '\n')
@@ -364,7 +365,7 @@ static stretch whole_lines(const char *data, size_t from, size_t to, bool from_c
     return (stretch){data + from, data + to};
 }
 
-static void explain_text(csn_explaining *w, const csn_explain_text *t, size_t budget)
+static void explain_text(csn_explain_state *w, const csn_explain_text *t, size_t budget)
 {
     bool cut = t->cut;
     size_t half = budget / 2, head = t->head, tail = t->len;
@@ -383,11 +384,11 @@ static void explain_text(csn_explaining *w, const csn_explain_text *t, size_t bu
     explain_stretch(w, whole_lines(t->data, 0, head, false, true));
 }
 
-/* What needs no text: how it ended, and the program that could not be started. */
-static void explain_end(csn_explaining *w)
+/* Denials that follow from the exit status alone. */
+static void explain_end(csn_explain_state *w)
 {
     const csn_explain_in *in = w->in;
-    csn_scrap argv0 = in->argv0 ? scrap_of(in->argv0) : (csn_scrap){"", 0};
+    csn_text_span argv0 = in->argv0 ? span_of(in->argv0) : (csn_text_span){"", 0};
 
     if (w->nameless_net) {
         csn_denial d = {
@@ -398,10 +399,10 @@ static void explain_end(csn_explaining *w)
         if (!named)
             csn_explain_deny(w, &d);
     }
-    if (!csn_scrap_clean(argv0))
+    if (!csn_span_is_clean(argv0))
         argv0.len = 0;
     if (in->signal == SIGSYS || in->exit_code == 128 + SIGSYS)
-        deny_syscall(w, argv0.len > 0 ? csn_explain_scrap_text(w, argv0) : NULL);
+        deny_syscall(w, argv0.len > 0 ? csn_explain_span_text(w, argv0) : NULL);
     if (in->exit_code == 127 && w->count == 0)
         explain_command(w, argv0);
 }
@@ -411,13 +412,13 @@ csn_status csn_explain(const csn_explain_in *in, csn_explain_out *ret, csn_error
     CSN_CLEANUP(csn_arena_freep) csn_arena *arena = NULL;
     bool both = in->err.len > 0 && in->out.len > 0;
 
-    if (!in->cwd || in->cwd[0] != '/' || !in->look)
-        return csn_fail(err, CSN_INVALID, "explain: no working directory, or nobody to ask");
+    if (!in->cwd || in->cwd[0] != '/' || !in->probe)
+        return csn_fail(err, CSN_INVALID, "explain: cwd must be absolute and probe set");
     if (in->exit_code == 0 && in->signal == 0) {
         *ret = (csn_explain_out){.count = 0};
         return CSN_OK;
     }
-    csn_autofree csn_explaining *w = calloc(1, sizeof(*w));
+    csn_autofree csn_explain_state *w = calloc(1, sizeof(*w));
     arena = csn_arena_new();
     if (!w || !arena)
         return csn_fail(err, CSN_NOMEM, "explain");

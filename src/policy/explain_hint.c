@@ -1,15 +1,15 @@
-/* explain_hint.c: which grant to offer for something that was missing, and what never to offer.
+/* explain_hint.c: choose the grant to offer for a missing path, and refuse dangerous ones.
  *
- * Called by explain.c with a path that is real on the host. The command chose that path, and
- * people paste hints without reading: so a hint must be narrow (the directory of the file, the
- * tree of the tool, never a home or a top directory), and what would hand over keys, a service
- * of the host or the host's own programs is not offered at all. Both the path as it was asked
- * for and the one it leads to are judged: a link with a harmless name gives nothing away. */
+ * The command chose the path, and people paste hints without reading them. So a hint is narrow
+ * (the directory of a file, the tree of a tool, never a home or a top-level directory), and a
+ * grant that would expose keys, a service of the host or the host's own programs is not
+ * offered. The path as requested and its target are both checked: a link with a harmless name
+ * does not help. */
 #include <string.h>
 
 #include "base/path.h"
 #include "base/strv.h"
-#include "policy/explain_parts.h"
+#include "policy/explain_internal.h"
 
 #define NO_GRANT "no grant is offered: "
 
@@ -17,7 +17,7 @@ static const char why_secret[] = NO_GRANT "it may hold keys or passwords";
 static const char why_service[] = NO_GRANT "a service of the host answers there";
 static const char why_machine[] = NO_GRANT "it belongs to the host's kernel and devices";
 static const char why_system[] = NO_GRANT "the host's own programs and settings live there";
-static const char why_started[] = NO_GRANT "what is written there, the host would run";
+static const char why_executed[] = NO_GRANT "what is written there, the host would run";
 static const char why_wide[] = NO_GRANT "it holds too much; grant something below it";
 static const char why_metadata[] = NO_GRANT "it gives out the credentials of this machine";
 
@@ -73,8 +73,8 @@ static const char *const service_parts[] = {
     ".X11-unix",
     NULL,
 };
-/* Files that the host reads as orders, wherever they lie. */
-static const char *const started_parts[] = {
+/* Files that the host executes or takes commands from, in any directory. */
+static const char *const executed_parts[] = {
     ".bashrc",         ".bash_profile", ".bash_login",  ".bash_logout",
     ".profile",        ".zshrc",        ".zshenv",      ".zprofile",
     ".zlogin",         ".xprofile",     ".xsession",    ".gitconfig",
@@ -91,7 +91,7 @@ static const char *const system_dirs[] = {
     "/etc",   "/usr",    "/bin", "/sbin", "/lib", "/lib32",
     "/lib64", "/libx32", "/opt", "/run",  "/var", NULL,
 };
-/* Never a hint as they are; what lies in them may be. */
+/* Never offered themselves; what they contain may be. */
 static const char *const wide_dirs[] = {
     "/",    "/home", "/root", "/tmp", "/var",   "/var/tmp", "/var/lib",
     "/run", "/etc",  "/usr",  "/mnt", "/media", "/srv",     NULL,
@@ -107,7 +107,7 @@ static bool same_path(const char *a, const char *b)
     return rest && !*rest;
 }
 
-/* Are the components `part` (one or more) somewhere in the path, one behind the other? */
+/* Does the path contain the components `part` (one or more) in sequence? */
 static bool has_part(const char *path, const char *part)
 {
     size_t n = strlen(part);
@@ -134,7 +134,7 @@ static bool is_below_any(const char *path, const char *const *dirs)
     return false;
 }
 
-/* id_rsa, id_ed25519_work: private keys keep this name wherever they are copied to. */
+/* id_rsa, id_ed25519_work: private keys keep such names when copied. */
 static bool is_key_file(const char *path)
 {
     static const char *const kinds[] = {"rsa", "dsa", "ecdsa", "ed25519", NULL};
@@ -148,7 +148,7 @@ static bool is_key_file(const char *path)
     return false;
 }
 
-/* Agents make directories with random names: ssh-XXXX/agent.123. */
+/* ssh-agent makes directories with random names: ssh-XXXX/agent.123. */
 static bool is_agent(const char *path)
 {
     const char *dir = strstr(path, "/ssh-");
@@ -166,7 +166,7 @@ static bool is_service(const char *path)
     return is_agent(path) || is_below_any(path, dirs) || has_any_part(path, service_parts);
 }
 
-/* Does the host start programs from there, or from below it? */
+/* Does the host start programs from there or from below? */
 static bool is_on_path(const char *dir, const char *host_path)
 {
     char entry[4096];
@@ -188,8 +188,8 @@ static const char *write_refusal(const csn_explain_in *in, const char *path)
 {
     if (is_below_any(path, system_dirs) && !csn_path_below(path, "/var/tmp"))
         return why_system;
-    if (has_any_part(path, started_parts) || is_on_path(path, in->host_path))
-        return why_started;
+    if (has_any_part(path, executed_parts) || is_on_path(path, in->host_path))
+        return why_executed;
     return NULL;
 }
 
@@ -205,7 +205,7 @@ static const char *refusal(const csn_explain_in *in, const char *path, bool writ
     return write ? write_refusal(in, path) : NULL;
 }
 
-/* A home, what a home is in, or a directory where everybody's things lie. */
+/* A home directory, a parent of one, or a shared directory. */
 static bool is_wide(const csn_explain_in *in, const char *dir)
 {
     const char *user = csn_path_below(dir, "/home");
@@ -232,16 +232,15 @@ static char *parent_of(csn_arena *a, const char *path)
     return csn_arena_memdup(a, path, len);
 }
 
-/* A tool needs what is installed beside it: bin/node needs lib/node_modules. */
+/* A tool needs the files installed with it: bin/node needs lib/node_modules. */
 static bool is_tool_dir(const char *dir)
 {
     static const char *const names[] = {"bin", "sbin", "shims", "libexec", NULL};
     return csn_strv_has(names, csn_path_base(dir));
 }
 
-/* The smallest thing that makes sense as a grant; the path itself when all around it is wide.
- */
-static const char *narrowest(csn_arena *a, const csn_explain_in *in, const csn_place *p)
+/* The smallest useful grant; the path itself if its directory is wide. */
+static const char *narrowest(csn_arena *a, const csn_explain_in *in, const csn_grant_target *p)
 {
     if (p->dir && !p->tool)
         return p->path;
@@ -256,7 +255,7 @@ static const char *narrowest(csn_arena *a, const csn_explain_in *in, const csn_p
     return is_wide(in, dir) ? p->path : dir;
 }
 
-const char *csn_explain_grant(csn_arena *a, const csn_explain_in *in, const csn_place *p,
+const char *csn_explain_grant(csn_arena *a, const csn_explain_in *in, const csn_grant_target *p,
                               const char **ret_refusal)
 {
     const char *why = refusal(in, p->asked, p->write);
@@ -269,7 +268,7 @@ const char *csn_explain_grant(csn_arena *a, const csn_explain_in *in, const csn_
     const char *grant = why ? NULL : narrowest(a, in, p);
     if (!why && !grant)
         return NULL;
-    /* What is offered is wider than what was asked for, so it is judged again. */
+    /* The grant is wider than the path, so it is checked again. */
     if (!why)
         why = is_wide(in, grant) ? why_wide : refusal(in, grant, p->write);
     *ret_refusal = why;

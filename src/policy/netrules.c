@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/path.h"
-#include "policy/netrules_parts.h"
+#include "policy/netrules_internal.h"
 
 struct csn_netrules {
     csn_arena *arena; /* keys and texts of the rules */

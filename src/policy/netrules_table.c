@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/netrules_parts.h"
+#include "policy/netrules_internal.h"
 
 #define NET_KEY_LEN 18u
 #define HASH_START  0x811c9dc5u

@@ -31,7 +31,7 @@ static void look(void *ctx, const char *path, csn_explain_fact *ret)
     unsigned h = w->seed * 2654435761u;
 
     must(path[0] == '/' && !strstr(path, "//"));
-    must(++w->asked <= CSN_EXPLAIN_ASKS);
+    must(++w->asked <= CSN_EXPLAIN_PROBES_MAX);
     for (const char *p = path; *p; p++)
         h = (h ^ (unsigned char)*p) * 16777619u;
     h >>= 8;
@@ -120,7 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .host_home = "/home/me",
         .host_path = "/home/me/.local/bin:/opt/tool/bin:/usr/bin",
         .host_libs = "/home/me/lib",
-        .look = look,
+        .probe = look,
         .refuses = refuses,
         .ctx = &w,
         .net_rule = w.seed % 4 == 0 ? NULL : "network none",
@@ -129,7 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .pids_max = 64,
     };
     must(csn_explain(&in, &out, &err) == CSN_OK && !err);
-    must(out.count <= CSN_EXPLAIN_DENIALS);
+    must(out.count <= CSN_EXPLAIN_DENIALS_MAX);
     for (size_t i = 0; i < out.count; i++)
         check(&out.items[i]);
     csn_explain_release(&out);

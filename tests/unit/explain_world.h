@@ -143,7 +143,7 @@ static inline csn_explain_in input(const char *text)
         .host_path = "/home/me/.nvm/versions/node/v20/bin:/home/me/.cargo/bin:relative::"
                      "/home/me/.local/bin:/usr/bin",
         .host_libs = "/home/me/libs",
-        .look = look,
+        .probe = look,
         .refuses = refuses,
         .net_rule = "network none",
         .disk_max = 64u << 20,
@@ -162,7 +162,7 @@ static inline char *tell(const csn_explain_in *in)
 
     looks = 0;
     assert_int_equal(csn_explain(in, &found, NULL), CSN_OK);
-    assert_true(looks <= CSN_EXPLAIN_ASKS);
+    assert_true(looks <= CSN_EXPLAIN_PROBES_MAX);
     out[0] = '\0';
     for (size_t i = 0; i < found.count; i++) {
         const csn_denial *d = &found.items[i];

@@ -186,7 +186,7 @@ static void asks_a_bounded_number_of_questions(void **state)
     fprintf(f, "cat: /home/me/dir/x: No such file or directory\n");
     assert_int_equal(fclose(f), 0);
     check(text, READ_X);
-    assert_int_equal(looks, CSN_EXPLAIN_ASKS);
+    assert_int_equal(looks, CSN_EXPLAIN_PROBES_MAX);
     free(text);
 }
 

@@ -129,7 +129,7 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
         .host_home = host_home,
         .host_path = path ? path : j->host_path,
         .host_libs = variable(k, req, "LD_LIBRARY_PATH"),
-        .look = csn_path_probe,
+        .probe = csn_path_probe,
         .refuses = refuses,
         .ctx = l,
         .net_rule = !c->network || strcmp(c->network, "none") == 0 ? "network none" : NULL,

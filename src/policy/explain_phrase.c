@@ -1,105 +1,104 @@
-/* explain_text.c: what one printed line says.
+/* explain_phrase.c: find the error phrase in one line of output.
  *
- * Called by explain.c for every line of a failed command's output. The bytes are the command's:
- * any bytes, written to mislead. What must hold: work is linear in the line, and what is found
- * here is only a reason to look closer; explain.c decides by facts. The phrases are those that
- * common programs really print; they are compared in lower case, because the same errno text
- * is written "No such file" by libc and "no such file" by Go and node. */
+ * The command controls the bytes and may try to mislead. Work is linear in the line, and a
+ * match is only a reason to look closer: facts decide later. The phrases are those that common
+ * programs print, compared in lower case, since libc prints "No such file" and Go "no such
+ * file". */
 #include <string.h>
 
 #include "base/strv.h"
-#include "policy/explain_parts.h"
+#include "policy/explain_internal.h"
 
 enum {
-    SHELL_ONLY = 1, /* other programs say the same of other things */
+    SHELL_ONLY = 1, /* other programs use it with another meaning */
     HOST_NEXT = 2,  /* the host follows the phrase */
-    IF_DOWN = 4,    /* only in a line that also says that the network or the names are gone */
+    IF_DOWN = 4,    /* only in a line that also reports a network or name failure */
     WEAK = 8,       /* needs a second word in the line */
 };
 
 typedef struct phrase {
     const char *text; /* lower case */
-    csn_says what;
+    csn_phrase_kind what;
     unsigned flags;
 } phrase;
 
-/* Of several in one line the first of the table counts: the specific stand before the errno
- * texts that end the same lines. */
+/* The first match in table order counts: specific phrases stand before the errno texts that end
+ * the same lines. */
 static const phrase phrases[] = {
-    {"command not found", CSN_SAYS_NO_COMMAND, 0},
-    {"executable file not found in $path", CSN_SAYS_NO_COMMAND, 0},
-    {"cannot run program \"", CSN_SAYS_NO_COMMAND, 0},
-    {"error: linker `", CSN_SAYS_NO_COMMAND, 0},
-    {" enoent", CSN_SAYS_NO_COMMAND, WEAK},
-    {"cannot open shared object file", CSN_SAYS_NO_LIBRARY, 0},
-    {"rustup could not choose a version of", CSN_SAYS_NO_TOOLCHAIN, 0},
-    {"cannot execute: required file not found", CSN_SAYS_NO_INTERPRETER, 0},
-    {"could not resolve host: ", CSN_SAYS_NET, HOST_NEXT},
-    {"could not resolve hostname ", CSN_SAYS_NET, HOST_NEXT},
-    {"could not resolve '", CSN_SAYS_NET, HOST_NEXT},
-    {"unable to resolve host address ", CSN_SAYS_NET, HOST_NEXT},
-    {"failed to resolve '", CSN_SAYS_NET, HOST_NEXT},
-    {"temporary failure resolving '", CSN_SAYS_NET, HOST_NEXT},
-    {"getaddrinfo eai_again ", CSN_SAYS_NET, HOST_NEXT},
-    {"getaddrinfo enotfound ", CSN_SAYS_NET, HOST_NEXT},
-    {"unable to look up ", CSN_SAYS_NET, HOST_NEXT},
-    {"bad address '", CSN_SAYS_NET, HOST_NEXT},
-    {"bad hostname '", CSN_SAYS_NET, HOST_NEXT},
-    {"unknownhostexception: ", CSN_SAYS_NET, HOST_NEXT},
-    {"connect enetunreach ", CSN_SAYS_NET, HOST_NEXT},
-    {"dial tcp: lookup ", CSN_SAYS_NET, HOST_NEXT},
-    {"dial tcp ", CSN_SAYS_NET, HOST_NEXT | IF_DOWN},
-    {"connect to host ", CSN_SAYS_NET, HOST_NEXT | IF_DOWN},
-    {"failed to connect to ", CSN_SAYS_NET, HOST_NEXT},
-    {"connecting to ", CSN_SAYS_NET, HOST_NEXT | IF_DOWN},
-    {"remote host (", CSN_SAYS_NET, HOST_NEXT | IF_DOWN},
-    {"/dev/tcp/", CSN_SAYS_NET, HOST_NEXT | IF_DOWN},
-    {"host='", CSN_SAYS_NET, HOST_NEXT | IF_DOWN},
-    {"temporary failure in name resolution", CSN_SAYS_NET, 0},
-    {"name or service not known", CSN_SAYS_NET, 0},
-    {"network is unreachable", CSN_SAYS_NET, 0},
-    {"read-only file system", CSN_SAYS_READ_ONLY, 0},
-    {"erofs", CSN_SAYS_READ_ONLY, 0},
-    {"no space left on device", CSN_SAYS_DISK, 0},
-    {"disk quota exceeded", CSN_SAYS_DISK, 0},
-    {"enospc", CSN_SAYS_DISK, 0},
-    {"file too large", CSN_SAYS_FILE, 0},
-    {"efbig", CSN_SAYS_FILE, 0},
-    {"cannot fork", CSN_SAYS_PIDS, 0},
-    {"fork: retry", CSN_SAYS_PIDS, 0},
-    {"can't start new thread", CSN_SAYS_PIDS, 0},
-    {"pthread_create failed (eagain)", CSN_SAYS_PIDS, 0},
-    {"resource temporarily unavailable", CSN_SAYS_PIDS, WEAK},
-    {"cannot allocate memory", CSN_SAYS_MEMORY, 0},
-    {"memory exhausted", CSN_SAYS_MEMORY, 0},
-    {"out of memory", CSN_SAYS_MEMORY, WEAK},
-    {"xrealloc: cannot allocate", CSN_SAYS_MEMORY, 0},
-    {"xmalloc: cannot allocate", CSN_SAYS_MEMORY, 0},
-    {"std::bad_alloc", CSN_SAYS_MEMORY, 0},
-    {"fatal process oom", CSN_SAYS_MEMORY, 0},
-    {"memoryerror", CSN_SAYS_MEMORY, WEAK},
-    {"permission denied", CSN_SAYS_ACCESS, 0},
-    {"eacces", CSN_SAYS_ACCESS, 0},
-    {"accessdeniedexception", CSN_SAYS_ACCESS, 0},
-    {"operation not permitted", CSN_SAYS_NOT_PERMITTED, 0},
-    {"eperm", CSN_SAYS_NOT_PERMITTED, 0},
-    {"no such file", CSN_SAYS_MISSING, 0},
-    {"enoent", CSN_SAYS_MISSING, 0},
-    {"directory nonexistent", CSN_SAYS_MISSING, 0},
-    {"can't cd to ", CSN_SAYS_MISSING, 0},
-    {"cannot find module ", CSN_SAYS_MISSING, 0},
-    {"cannot find or open ", CSN_SAYS_MISSING, 0},
-    {"can't locate ", CSN_SAYS_MISSING, 0},
-    {"nosuchfileexception: ", CSN_SAYS_MISSING, 0},
-    {"unable to access jarfile ", CSN_SAYS_MISSING, 0},
-    {"unable to open database ", CSN_SAYS_MISSING, 0},
-    {"not a git repository: ", CSN_SAYS_MISSING, 0},
-    {"no rule to make target ", CSN_SAYS_MISSING, 0},
-    {"docker daemon at unix://", CSN_SAYS_MISSING, 0},
-    {"not a directory", CSN_SAYS_MISSING, WEAK},
-    {"file not found", CSN_SAYS_MISSING, 0},
-    {"does not exist", CSN_SAYS_MISSING, 0},
-    {": not found", CSN_SAYS_NO_COMMAND, SHELL_ONLY},
+    {"command not found", CSN_PHRASE_NO_COMMAND, 0},
+    {"executable file not found in $path", CSN_PHRASE_NO_COMMAND, 0},
+    {"cannot run program \"", CSN_PHRASE_NO_COMMAND, 0},
+    {"error: linker `", CSN_PHRASE_NO_COMMAND, 0},
+    {" enoent", CSN_PHRASE_NO_COMMAND, WEAK},
+    {"cannot open shared object file", CSN_PHRASE_NO_LIBRARY, 0},
+    {"rustup could not choose a version of", CSN_PHRASE_NO_TOOLCHAIN, 0},
+    {"cannot execute: required file not found", CSN_PHRASE_NO_INTERPRETER, 0},
+    {"could not resolve host: ", CSN_PHRASE_NET, HOST_NEXT},
+    {"could not resolve hostname ", CSN_PHRASE_NET, HOST_NEXT},
+    {"could not resolve '", CSN_PHRASE_NET, HOST_NEXT},
+    {"unable to resolve host address ", CSN_PHRASE_NET, HOST_NEXT},
+    {"failed to resolve '", CSN_PHRASE_NET, HOST_NEXT},
+    {"temporary failure resolving '", CSN_PHRASE_NET, HOST_NEXT},
+    {"getaddrinfo eai_again ", CSN_PHRASE_NET, HOST_NEXT},
+    {"getaddrinfo enotfound ", CSN_PHRASE_NET, HOST_NEXT},
+    {"unable to look up ", CSN_PHRASE_NET, HOST_NEXT},
+    {"bad address '", CSN_PHRASE_NET, HOST_NEXT},
+    {"bad hostname '", CSN_PHRASE_NET, HOST_NEXT},
+    {"unknownhostexception: ", CSN_PHRASE_NET, HOST_NEXT},
+    {"connect enetunreach ", CSN_PHRASE_NET, HOST_NEXT},
+    {"dial tcp: lookup ", CSN_PHRASE_NET, HOST_NEXT},
+    {"dial tcp ", CSN_PHRASE_NET, HOST_NEXT | IF_DOWN},
+    {"connect to host ", CSN_PHRASE_NET, HOST_NEXT | IF_DOWN},
+    {"failed to connect to ", CSN_PHRASE_NET, HOST_NEXT},
+    {"connecting to ", CSN_PHRASE_NET, HOST_NEXT | IF_DOWN},
+    {"remote host (", CSN_PHRASE_NET, HOST_NEXT | IF_DOWN},
+    {"/dev/tcp/", CSN_PHRASE_NET, HOST_NEXT | IF_DOWN},
+    {"host='", CSN_PHRASE_NET, HOST_NEXT | IF_DOWN},
+    {"temporary failure in name resolution", CSN_PHRASE_NET, 0},
+    {"name or service not known", CSN_PHRASE_NET, 0},
+    {"network is unreachable", CSN_PHRASE_NET, 0},
+    {"read-only file system", CSN_PHRASE_READ_ONLY, 0},
+    {"erofs", CSN_PHRASE_READ_ONLY, 0},
+    {"no space left on device", CSN_PHRASE_DISK, 0},
+    {"disk quota exceeded", CSN_PHRASE_DISK, 0},
+    {"enospc", CSN_PHRASE_DISK, 0},
+    {"file too large", CSN_PHRASE_FILE, 0},
+    {"efbig", CSN_PHRASE_FILE, 0},
+    {"cannot fork", CSN_PHRASE_PIDS, 0},
+    {"fork: retry", CSN_PHRASE_PIDS, 0},
+    {"can't start new thread", CSN_PHRASE_PIDS, 0},
+    {"pthread_create failed (eagain)", CSN_PHRASE_PIDS, 0},
+    {"resource temporarily unavailable", CSN_PHRASE_PIDS, WEAK},
+    {"cannot allocate memory", CSN_PHRASE_MEMORY, 0},
+    {"memory exhausted", CSN_PHRASE_MEMORY, 0},
+    {"out of memory", CSN_PHRASE_MEMORY, WEAK},
+    {"xrealloc: cannot allocate", CSN_PHRASE_MEMORY, 0},
+    {"xmalloc: cannot allocate", CSN_PHRASE_MEMORY, 0},
+    {"std::bad_alloc", CSN_PHRASE_MEMORY, 0},
+    {"fatal process oom", CSN_PHRASE_MEMORY, 0},
+    {"memoryerror", CSN_PHRASE_MEMORY, WEAK},
+    {"permission denied", CSN_PHRASE_ACCESS, 0},
+    {"eacces", CSN_PHRASE_ACCESS, 0},
+    {"accessdeniedexception", CSN_PHRASE_ACCESS, 0},
+    {"operation not permitted", CSN_PHRASE_NOT_PERMITTED, 0},
+    {"eperm", CSN_PHRASE_NOT_PERMITTED, 0},
+    {"no such file", CSN_PHRASE_MISSING, 0},
+    {"enoent", CSN_PHRASE_MISSING, 0},
+    {"directory nonexistent", CSN_PHRASE_MISSING, 0},
+    {"can't cd to ", CSN_PHRASE_MISSING, 0},
+    {"cannot find module ", CSN_PHRASE_MISSING, 0},
+    {"cannot find or open ", CSN_PHRASE_MISSING, 0},
+    {"can't locate ", CSN_PHRASE_MISSING, 0},
+    {"nosuchfileexception: ", CSN_PHRASE_MISSING, 0},
+    {"unable to access jarfile ", CSN_PHRASE_MISSING, 0},
+    {"unable to open database ", CSN_PHRASE_MISSING, 0},
+    {"not a git repository: ", CSN_PHRASE_MISSING, 0},
+    {"no rule to make target ", CSN_PHRASE_MISSING, 0},
+    {"docker daemon at unix://", CSN_PHRASE_MISSING, 0},
+    {"not a directory", CSN_PHRASE_MISSING, WEAK},
+    {"file not found", CSN_PHRASE_MISSING, 0},
+    {"does not exist", CSN_PHRASE_MISSING, 0},
+    {": not found", CSN_PHRASE_NO_COMMAND, SHELL_ONLY},
 };
 #define PHRASES (sizeof(phrases) / sizeof(phrases[0]))
 
@@ -155,7 +154,7 @@ static size_t escape_len(const char *s, size_t len)
     return i < len ? i + 1 : len;
 }
 
-bool csn_line_take(csn_line *l, const char *bytes, size_t len)
+bool csn_line_set(csn_line *l, const char *bytes, size_t len)
 {
     size_t n = 0;
 
@@ -191,8 +190,9 @@ bool csn_line_is_shell(const csn_line *l)
     return false;
 }
 
-/* `sh: 1: x: not found`, `exec: x: not found`: what else ends so is about something else. */
-static bool shell_said(const csn_line *l, size_t at)
+/* `sh: 1: x: not found`, `exec: x: not found`; other lines with this end are about other
+ * things. */
+static bool printed_by_shell(const csn_line *l, size_t at)
 {
     return at + strlen(": not found") == l->len &&
            (csn_line_is_shell(l) || memmem(l->low, at, "exec: ", 6));
@@ -200,20 +200,20 @@ static bool shell_said(const csn_line *l, size_t at)
 
 static bool weak_holds(const csn_line *l, const phrase *p, size_t at)
 {
-    if (p->what == CSN_SAYS_NO_COMMAND) /* node: "spawn x ENOENT" */
+    if (p->what == CSN_PHRASE_NO_COMMAND) /* node: "spawn x ENOENT" */
         return memmem(l->low, at, "spawn ", 6) != NULL;
-    if (p->what == CSN_SAYS_MISSING) /* of what is read it is no matter of grants */
+    if (p->what == CSN_PHRASE_MISSING) /* for reads it is no denial */
         return csn_line_creates(l);
-    if (p->what == CSN_SAYS_PIDS) /* a socket can be unavailable as well */
+    if (p->what == CSN_PHRASE_PIDS) /* a socket can be unavailable as well */
         return has(l, "fork") || has(l, "thread") || has(l, "/bin/sh") || has(l, "clone") ||
                has(l, "blockingioerror");
-    /* a heap has a limit of its own: OutOfMemoryError is not ours */
+    /* a language heap has its own limit: OutOfMemoryError */
     return !has(l, "heap") && (at == 0 || !csn_is_word(l->low[at - 1]));
 }
 
 static bool holds(const csn_line *l, const phrase *p, size_t at)
 {
-    if ((p->flags & SHELL_ONLY) != 0 && !shell_said(l, at))
+    if ((p->flags & SHELL_ONLY) != 0 && !printed_by_shell(l, at))
         return false;
     if ((p->flags & WEAK) != 0 && !weak_holds(l, p, at))
         return false;
@@ -221,11 +221,11 @@ static bool holds(const csn_line *l, const phrase *p, size_t at)
            has(l, "not known") || has(l, "failed to establish");
 }
 
-/* One pass over the line; phrases are chained by their first byte. A phrase is
- * tried a few times only: that keeps a line of nothing but phrases linear. */
-csn_said csn_line_says(const csn_line *l)
+/* One pass over the line, with phrases chained by their first byte. Each phrase is tried a few
+ * times only, which keeps a line full of phrases linear. */
+csn_phrase_match csn_line_find_phrase(const csn_line *l)
 {
-    csn_said said = {.what = CSN_SAYS_NOTHING};
+    csn_phrase_match match = {.what = CSN_PHRASE_NONE};
     size_t best = PHRASES;
     unsigned char tries[PHRASES] = {0};
     unsigned char first[128] = {0}, next[PHRASES];
@@ -245,11 +245,12 @@ csn_said csn_line_says(const csn_line *l)
             if (!holds(l, p, at))
                 continue;
             best = i - 1;
-            said = (csn_said){p->what, at, at + strlen(p->text), (p->flags & HOST_NEXT) != 0};
+            match = (csn_phrase_match){p->what, at, at + strlen(p->text),
+                                       (p->flags & HOST_NEXT) != 0};
             break;
         }
     }
-    return said;
+    return match;
 }
 
 bool csn_line_is_runner(const csn_line *l)

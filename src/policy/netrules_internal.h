@@ -1,4 +1,4 @@
-/* netrules_parts.h: what the files of netrules share: rules of one side (allow or deny), found
+/* netrules_internal.h: what the files of netrules share: rules of one side (allow or deny), found
  * by what they name.
  *
  * All rules for one name, one wildcard or one network are one entry; a hash finds the entry. A

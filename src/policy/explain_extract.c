@@ -1,20 +1,19 @@
-/* explain_cut.c: cuts the paths, names and hosts out of a line that says something.
+/* explain_extract.c: extract candidate paths, names and hosts from a line with an error phrase.
  *
- * Called by explain.c when explain_text.c found a phrase. The bytes are the command's, so
- * nothing is believed: these are candidates, and the file systems are asked about them. What
- * must hold: a candidate stands in the line exactly so (nothing is put together from parts, and
- * a quote that does not close gives none), none has a control byte, a broken character or an
- * escape in it, and work is linear in the line. */
+ * The command controls the bytes, so these are candidates that must still be verified.
+ * Invariants: a candidate stands in the line exactly as returned (nothing is assembled, and an
+ * unclosed quote yields nothing); it contains no control byte, invalid character or escape;
+ * work is linear in the line. */
 #include <string.h>
 
 #include "base/limits.h"
 #include "base/strv.h"
 #include "base/utf8.h"
-#include "policy/explain_parts.h"
+#include "policy/explain_internal.h"
 
-/* Characters that make a name look like another one: controls, and those that turn the
- * direction of writing or take no room. */
-static bool is_treacherous(const unsigned char *s, size_t n)
+/* Characters that make a name look like another one: controls, direction marks, and those of
+ * zero width. */
+static bool is_deceptive(const unsigned char *s, size_t n)
 {
     if (n == 1)
         return *s < ' ' || *s == 0x7f || *s == '\\';
@@ -27,7 +26,7 @@ static bool is_treacherous(const unsigned char *s, size_t n)
            (cp >= 0x2060 && cp <= 0x206f) || cp == 0xfeff;
 }
 
-bool csn_scrap_clean(csn_scrap s)
+bool csn_span_is_clean(csn_text_span s)
 {
     const unsigned char *p = (const unsigned char *)s.at;
 
@@ -35,14 +34,14 @@ bool csn_scrap_clean(csn_scrap s)
         return false;
     for (size_t i = 0; i < s.len;) {
         size_t n = csn_utf8_char(p + i, s.len - i);
-        if (n == 0 || is_treacherous(p + i, n))
+        if (n == 0 || is_deceptive(p + i, n))
             return false;
         i += n;
     }
     return true;
 }
 
-/* Opening and closing; the GNU tools of old close ` with '. */
+/* Old GNU tools close ` with '. */
 enum { QUOTES = 5 };
 static const struct {
     const char *open, *close;
@@ -54,7 +53,7 @@ static const struct {
     {"\xe2\x80\x9c", "\xe2\x80\x9d"},
 };
 
-/* Which quote starts at s; QUOTES: none. The one in "can't" opens nothing. */
+/* The quote that starts at s; QUOTES: none. The apostrophe in "can't" is none. */
 static size_t quote_at(const csn_line *l, const char *s)
 {
     for (size_t q = 0; q < QUOTES; q++)
@@ -63,7 +62,7 @@ static size_t quote_at(const csn_line *l, const char *s)
     return QUOTES;
 }
 
-/* One that a letter follows is no end but part of a name ("it's"). */
+/* A quote before a letter does not close ("it's"). */
 static const char *quote_end(size_t q, const char *s)
 {
     const char *close = quotes[q].close;
@@ -77,15 +76,15 @@ static const char *quote_end(size_t q, const char *s)
 }
 
 typedef struct finds {
-    csn_scrap items[CSN_SCRAPS * 2];
+    csn_text_span items[CSN_SPANS_MAX * 2];
     size_t count;
 } finds;
 
 static void found(finds *f, const char *at, size_t len)
 {
-    csn_scrap s = {at, len};
+    csn_text_span s = {at, len};
 
-    if (f->count < sizeof(f->items) / sizeof(f->items[0]) && csn_scrap_clean(s))
+    if (f->count < sizeof(f->items) / sizeof(f->items[0]) && csn_span_is_clean(s))
         f->items[f->count++] = s;
 }
 
@@ -103,13 +102,13 @@ static bool starts_path(const csn_line *l, const char *s)
         return false;
     if (s == l->text)
         return true;
-    /* no address: "https://x" has no path before its third slash, "unix:///x" has it there */
+    /* not in a URL: the path of "https://x" begins after the host, that of "unix:///x" here */
     if (s[-1] == ':' && s[1] == '/')
         return false;
     return strchr(" \t([<=:,", s[-1]) || (s - l->text >= 7 && memcmp(s - 7, "unix://", 7) == 0);
 }
 
-/* An unquoted path may hold spaces: it goes up to where programs usually go on. */
+/* An unquoted path may contain spaces; it ends where programs usually continue. */
 static bool goes_on(const char *s)
 {
     static const char *const marks[] = {": ",           " (",           " - ",
@@ -121,7 +120,7 @@ static bool goes_on(const char *s)
     return s[0] == ':' && !s[1];
 }
 
-/* Whether only its first word was meant is seen by asking for both. */
+/* The whole text and its first word are both candidates. */
 static const char *take_bare(const csn_line *l, finds *f, const char *s)
 {
     const char *end = s;
@@ -132,14 +131,14 @@ static const char *take_bare(const csn_line *l, finds *f, const char *s)
     size_t len = trim_end(s, (size_t)(end - s));
     found(f, s, len);
     size_t word = trim_end(s, strcspn(s, " \t"));
-    /* ": /a b: " is exact: nothing else was between the colons. */
+    /* ": /a b: " is exact: the colons delimit it */
     if (word < len && !(whole && *end == ':'))
         found(f, s, word);
     return s + strcspn(s, " \t");
 }
 
-/* Every quoted run and every unquoted path of the line, in order. A quote that is once not
- * closed never is from there on, and is not looked for again: the scan stays linear. */
+/* Every quoted text and every unquoted path of the line, in order. A kind of quote that was not
+ * closed once is not searched again, so the scan is linear. */
 static void find_all(const csn_line *l, finds *f)
 {
     bool open_ended[QUOTES + 1] = {[QUOTES] = true};
@@ -160,9 +159,9 @@ static void find_all(const csn_line *l, finds *f)
     }
 }
 
-/* The text between the last two ": " before `at`: "x" of "cat: x: No such file". `at` may stand
- * on the colon or behind it. Empty when the line has no such part. */
-static csn_scrap segment_before(const csn_line *l, size_t at)
+/* The text between the last two ": " before `at`: "x" of "cat: x: No such file". `at` is at the
+ * colon or after it. Empty if the line has no such part. */
+static csn_text_span segment_before(const csn_line *l, size_t at)
 {
     const char *end = l->text + at, *start;
 
@@ -171,24 +170,24 @@ static csn_scrap segment_before(const csn_line *l, size_t at)
     for (start = end; start > l->text; start--)
         if (start - l->text >= 2 && start[-1] == ' ' && start[-2] == ':')
             break;
-    return (csn_scrap){start, (size_t)(end - start)};
+    return (csn_text_span){start, (size_t)(end - start)};
 }
 
-static csn_scrap unquote(const csn_line *l, csn_scrap s)
+static csn_text_span unquote(const csn_line *l, csn_text_span s)
 {
     size_t q = quote_at(l, s.at);
     size_t n = q < QUOTES ? strlen(quotes[q].open) : 0;
 
-    return s.len > 2 * n ? (csn_scrap){s.at + n, s.len - 2 * n} : s;
+    return s.len > 2 * n ? (csn_text_span){s.at + n, s.len - 2 * n} : s;
 }
 
-/* A relative name is believed only where the phrase is about it and about nothing else. */
-static csn_scrap relative_before(const csn_line *l, size_t at)
+/* A relative name is accepted only if the phrase is about nothing else. */
+static csn_text_span relative_before(const csn_line *l, size_t at)
 {
-    csn_scrap s = segment_before(l, at);
-    csn_scrap none = {s.at, 0};
+    csn_text_span s = segment_before(l, at);
+    csn_text_span none = {s.at, 0};
 
-    /* "[Errno 2] No such file": what comes before is not the file */
+    /* "[Errno 2] No such file": the text before is not the file */
     if (s.at == l->text || s.len == 0 || s.at[s.len - 1] == ']')
         return none;
     /* tar: "x: Cannot open: No such file" */
@@ -198,21 +197,22 @@ static csn_scrap relative_before(const csn_line *l, size_t at)
     const char *space = memrchr(s.at, ' ', s.len);
     if (!space)
         return s;
-    /* "could not lock config file .git/config": the slash says which word is the path */
-    csn_scrap word = {space + 1, s.len - (size_t)(space + 1 - s.at)};
+    /* "could not lock config file .git/config": the word with the slash is the path */
+    csn_text_span word = {space + 1, s.len - (size_t)(space + 1 - s.at)};
     return memchr(word.at, '/', word.len) ? word : none;
 }
 
-static void put(csn_scrap out[CSN_SCRAPS], size_t *n, csn_scrap s)
+static void put(csn_text_span out[CSN_SPANS_MAX], size_t *n, csn_text_span s)
 {
     for (size_t i = 0; i < *n; i++)
         if (out[i].at == s.at && out[i].len == s.len)
             return;
-    if (*n < CSN_SCRAPS && csn_scrap_clean(s))
+    if (*n < CSN_SPANS_MAX && csn_span_is_clean(s))
         out[(*n)++] = s;
 }
 
-size_t csn_line_paths(const csn_line *l, const csn_said *s, csn_scrap out[CSN_SCRAPS])
+size_t csn_line_paths(const csn_line *l, const csn_phrase_match *s,
+                      csn_text_span out[CSN_SPANS_MAX])
 {
     finds f = {.count = 0};
     size_t n = 0, behind = 0;
@@ -223,7 +223,7 @@ size_t csn_line_paths(const csn_line *l, const csn_said *s, csn_scrap out[CSN_SC
         behind++;
     for (size_t i = behind; i < f.count; i++)
         put(out, &n, f.items[i]);
-    /* Backwards, but the longer reading of one path before the shorter. */
+    /* Backwards, but the longer candidate at one place before the shorter. */
     for (size_t i = behind; i > 0; i--) {
         if (i >= 2 && f.items[i - 2].at == f.items[i - 1].at)
             put(out, &n, f.items[i - 2]);
@@ -233,8 +233,8 @@ size_t csn_line_paths(const csn_line *l, const csn_said *s, csn_scrap out[CSN_SC
     return n;
 }
 
-/* The first word behind `at`, or the quoted text there. */
-static csn_scrap word_behind(const csn_line *l, size_t at)
+/* The first word after `at`, or the quoted text there. */
+static csn_text_span word_behind(const csn_line *l, size_t at)
 {
     const char *s = l->text + at + strspn(l->text + at, " :");
     size_t q = quote_at(l, s);
@@ -242,23 +242,23 @@ static csn_scrap word_behind(const csn_line *l, size_t at)
     const char *end = q < QUOTES ? quote_end(q, start) : NULL;
 
     if (end)
-        return (csn_scrap){start, (size_t)(end - start)};
-    return (csn_scrap){s, trim_end(s, strcspn(s, " \t"))};
+        return (csn_text_span){start, (size_t)(end - start)};
+    return (csn_text_span){s, trim_end(s, strcspn(s, " \t"))};
 }
 
-/* node: "spawn x ENOENT"; weak_holds has seen the first word */
-static csn_scrap spawned(const csn_line *l, size_t at)
+/* node: "spawn x ENOENT"; weak_holds has verified "spawn" */
+static csn_text_span spawned(const csn_line *l, size_t at)
 {
     const char *spawn = memmem(l->low, at, "spawn ", 6);
     size_t from = spawn ? (size_t)(spawn - l->low) + 6 : at;
 
-    return (csn_scrap){l->text + from, from < at ? at - from : 0};
+    return (csn_text_span){l->text + from, from < at ? at - from : 0};
 }
 
-csn_scrap csn_line_name(const csn_line *l, const csn_said *s)
+csn_text_span csn_line_name(const csn_line *l, const csn_phrase_match *s)
 {
     const char *low = l->low + s->at;
-    csn_scrap name;
+    csn_text_span name;
 
     if (csn_str_starts(low, " enoent"))
         name = spawned(l, s->at);
@@ -268,28 +268,29 @@ csn_scrap csn_line_name(const csn_line *l, const csn_said *s)
         name = word_behind(l, s->end - 1); /* the phrase ends with the quote */
     else
         name = unquote(l, segment_before(l, s->at));
-    if (!csn_scrap_clean(name) || memchr(name.at, ' ', name.len))
+    if (!csn_span_is_clean(name) || memchr(name.at, ' ', name.len))
         name.len = 0;
     return name;
 }
 
-/* Digits of a port behind a host: ":80", " port 22", " (port 9418)", "/80", "', port=443". */
-static csn_scrap port_behind(const char *s)
+/* The digits of the port after a host: ":80", " port 22", " (port 9418)", "/80", "', port=443".
+ */
+static csn_text_span port_behind(const char *s)
 {
     static const char *const marks[] = {":", " port ", " (port ", "/", "', port=", NULL};
-    csn_scrap none = {s, 0};
+    csn_text_span none = {s, 0};
 
     for (const char *const *m = marks; *m; m++) {
         if (!csn_str_starts(s, *m))
             continue;
         const char *digits = s + strlen(*m);
         size_t n = strspn(digits, "0123456789");
-        return n >= 1 && n <= 5 && !csn_is_word(digits[n]) ? (csn_scrap){digits, n} : none;
+        return n >= 1 && n <= 5 && !csn_is_word(digits[n]) ? (csn_text_span){digits, n} : none;
     }
     return none;
 }
 
-/* 0: no host, or one that goes on in letters we do not know. */
+/* 0: not a host, or one with other characters in it. */
 static size_t host_len(const char *s)
 {
     static const char letters[] =
@@ -304,7 +305,7 @@ static size_t host_len(const char *s)
     return strchr(" \t'\"`):,;/>", s[n]) || csn_str_starts(s + n, "\xe2\x80\x99") ? n : 0;
 }
 
-/* The loopback is there in every sandbox: who cannot reach it has another trouble. */
+/* Loopback exists in every sandbox, so failing to reach it is no denial. */
 static bool is_loopback(const char *host)
 {
     return csn_str_starts(host, "127.") || csn_str_starts(host, "localhost") ||
@@ -314,7 +315,7 @@ static bool is_loopback(const char *host)
 static bool put_host(const char *s, char *out, size_t size)
 {
     size_t n = host_len(s);
-    csn_scrap port = port_behind(s + n);
+    csn_text_span port = port_behind(s + n);
 
     while (n > 1 && s[n - 1] == '.')
         n--;
@@ -330,13 +331,13 @@ static bool put_host(const char *s, char *out, size_t size)
     return !is_loopback(out);
 }
 
-csn_host csn_line_host(const csn_line *l, const csn_said *s, char *out, size_t size)
+csn_host csn_line_host(const csn_line *l, const csn_phrase_match *s, char *out, size_t size)
 {
     const char *at = l->text + s->end;
 
     if (!s->host_next) {
         /* bash: "example.com: Temporary failure in name resolution" */
-        csn_scrap before = segment_before(l, s->at);
+        csn_text_span before = segment_before(l, s->at);
         if (!memchr(before.at, '.', before.len) || host_len(before.at) != before.len)
             return CSN_HOST_NONE;
         at = before.at;

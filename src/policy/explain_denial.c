@@ -1,25 +1,24 @@
-/* explain_deny.c: asks what there is, and makes denials of what is not.
+/* explain_denial.c: probe candidate paths and build denials from the results.
  *
- * Called by explain.c with what explain_cut.c found. A path of the command becomes absolute and
- * is asked about at most once; a denial is made from the answer, with the hint that
- * explain_hint.c allows. What must hold: the questions have a ceiling, a path with `..` counts
- * only as what the host resolves it to, and all texts are in the arena of this call. A lack of
- * memory is remembered and ends the call. */
+ * A path becomes absolute and is probed at most once; explain_hint.c decides which option a
+ * denial offers. Invariants: the number of probes is bounded; a path with `..` counts only as
+ * what the host resolves it to; all texts live in the arena of the call. Running out of memory
+ * is recorded and ends the call. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/limits.h"
 #include "base/path.h"
-#include "policy/explain_parts.h"
+#include "policy/explain_internal.h"
 #include "policy/rules.h"
 
-#define PATH_DIRS 24u /* of a search path, asked for one name */
-#define LEVELS    8u  /* above a path that was to be made */
+#define PATH_DIRS 24u /* of a search path, probed for one name */
+#define LEVELS    8u  /* above a path that was to be created */
 
 static const csn_explain_fact nothing;
 static const char why_denied[] = "no grant is offered: it is denied by name";
 
-const char *csn_explain_keep(csn_explaining *w, const char *s)
+const char *csn_explain_strdup(csn_explain_state *w, const char *s)
 {
     char *copy = csn_arena_strdup(w->arena, s);
 
@@ -28,33 +27,33 @@ const char *csn_explain_keep(csn_explaining *w, const char *s)
     return copy;
 }
 
-/* Where a path leads is said in texts that people read: what cannot be shown is not taken. */
-static const char *keep_clean(csn_explaining *w, const char *s)
+/* People read these texts, so a path that cannot be printed is dropped. */
+static const char *keep_clean(csn_explain_state *w, const char *s)
 {
-    return s && *s == '/' && csn_scrap_clean((csn_scrap){s, strlen(s)}) ? csn_explain_keep(w, s)
-                                                                        : NULL;
+    return s && *s == '/' && csn_span_is_clean((csn_text_span){s, strlen(s)})
+               ? csn_explain_strdup(w, s)
+               : NULL;
 }
 
-/* Each path is asked for once. NULL when the questions are used up. */
-const csn_asked *csn_explain_ask(csn_explaining *w, const char *path)
+const csn_probed_path *csn_explain_probe(csn_explain_state *w, const char *path)
 {
-    for (size_t i = 0; i < w->asks; i++)
-        if (strcmp(w->asked[i].path, path) == 0)
-            return &w->asked[i];
-    if (w->asks == CSN_EXPLAIN_ASKS)
+    for (size_t i = 0; i < w->probe_count; i++)
+        if (strcmp(w->probed[i].path, path) == 0)
+            return &w->probed[i];
+    if (w->probe_count == CSN_EXPLAIN_PROBES_MAX)
         return NULL;
-    csn_asked *a = &w->asked[w->asks];
-    a->path = csn_explain_keep(w, path);
+    csn_probed_path *a = &w->probed[w->probe_count];
+    a->path = csn_explain_strdup(w, path);
     if (!a->path)
         return NULL;
-    w->asks++;
+    w->probe_count++;
     a->fact = nothing;
-    w->in->look(w->in->ctx, a->path, &a->fact);
+    w->in->probe(w->in->ctx, a->path, &a->fact);
     bool unshown = a->fact.resolved && *a->fact.resolved;
     a->fact.resolved = keep_clean(w, a->fact.resolved);
     a->fact.needs = keep_clean(w, a->fact.needs);
-    a->fact.source = csn_explain_keep(w, a->fact.source);
-    a->fact.rule = csn_explain_keep(w, a->fact.rule);
+    a->fact.source = csn_explain_strdup(w, a->fact.source);
+    a->fact.rule = csn_explain_strdup(w, a->fact.rule);
     if (unshown && !a->fact.resolved)
         a->fact = nothing;
     return a;
@@ -66,8 +65,7 @@ static bool has_dotdot(const char *path)
     return strstr(path, "/../") || (len >= 3 && strcmp(path + len - 3, "/..") == 0);
 }
 
-/* Without "//", "/./" and a slash at the end, which change nothing. `..` stays: only the kernel
- * knows what it means. */
+/* Removes "//", "/./" and a trailing slash. `..` stays: only the kernel can resolve it. */
 static void tidy(char *path)
 {
     char *to = path;
@@ -87,8 +85,8 @@ static void tidy(char *path)
     *to = '\0';
 }
 
-/* The scrap as an absolute path in w->path; false: it cannot be one. */
-static bool place(csn_explaining *w, csn_scrap s)
+/* Stores the absolute path in w->path; false: not possible. */
+static bool make_absolute(csn_explain_state *w, csn_text_span s)
 {
     const char *front = w->in->cwd;
     bool tilde = s.at[0] == '~' && (s.len == 1 || s.at[1] == '/');
@@ -110,16 +108,16 @@ static bool place(csn_explaining *w, csn_scrap s)
     return true;
 }
 
-const csn_asked *csn_explain_ask_scrap(csn_explaining *w, csn_scrap s)
+const csn_probed_path *csn_explain_probe_span(csn_explain_state *w, csn_text_span s)
 {
-    if (!place(w, s))
+    if (!make_absolute(w, s))
         return NULL;
-    const csn_asked *a = csn_explain_ask(w, w->path);
-    /* A name with `..` is worth what it resolves to, and nothing without that. */
+    const csn_probed_path *a = csn_explain_probe(w, w->path);
+    /* a path with `..` counts only as what it resolves to */
     return a && has_dotdot(a->path) && !a->fact.resolved ? NULL : a;
 }
 
-const csn_asked *csn_explain_ask_parent(csn_explaining *w, const char *path)
+static const csn_probed_path *probe_parent(csn_explain_state *w, const char *path)
 {
     csn_autofree char *dir = csn_path_dir(path);
 
@@ -127,11 +125,11 @@ const csn_asked *csn_explain_ask_parent(csn_explaining *w, const char *path)
         w->out_of_memory = true;
         return NULL;
     }
-    const csn_asked *a = has_dotdot(path) ? NULL : csn_explain_ask(w, dir);
+    const csn_probed_path *a = has_dotdot(path) ? NULL : csn_explain_probe(w, dir);
     return a && a->fact.dir ? a : NULL;
 }
 
-const csn_asked *csn_explain_ask_above(csn_explaining *w, const char *path)
+const csn_probed_path *csn_explain_probe_above(csn_explain_state *w, const char *path)
 {
     csn_autofree char *dir = NULL;
 
@@ -143,15 +141,15 @@ const csn_asked *csn_explain_ask_above(csn_explaining *w, const char *path)
             w->out_of_memory = true;
             return NULL;
         }
-        const csn_asked *a = csn_explain_ask(w, dir);
+        const csn_probed_path *a = csn_explain_probe(w, dir);
         if (!a || a->fact.host || a->fact.inside)
             return a && a->fact.dir ? a : NULL;
     }
     return NULL;
 }
 
-/* The first that the host has decides: if the command sees it too, nothing was kept from it. */
-const csn_asked *csn_explain_search(csn_explaining *w, csn_scrap name, const char *dirs)
+const csn_probed_path *csn_explain_search(csn_explain_state *w, csn_text_span name,
+                                          const char *dirs)
 {
     unsigned tried = 0;
 
@@ -164,7 +162,8 @@ const csn_asked *csn_explain_search(csn_explaining *w, csn_scrap name, const cha
             *end = '\0';
             tidy(w->path);
             tried++;
-            const csn_asked *a = has_dotdot(w->path) ? NULL : csn_explain_ask(w, w->path);
+            const csn_probed_path *a =
+                has_dotdot(w->path) ? NULL : csn_explain_probe(w, w->path);
             if (a && a->fact.host && !a->fact.dir)
                 return a;
         }
@@ -178,8 +177,8 @@ static bool same(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* Once is enough, and one grant that helps several files is one denial. */
-static bool is_known(const csn_explaining *w, const csn_denial *d)
+/* One grant that helps several files is one denial. */
+static bool is_known(const csn_explain_state *w, const csn_denial *d)
 {
     for (size_t i = 0; i < w->count; i++) {
         const csn_denial *k = &w->items[i];
@@ -191,21 +190,21 @@ static bool is_known(const csn_explaining *w, const csn_denial *d)
     return false;
 }
 
-void csn_explain_deny(csn_explaining *w, const csn_denial *d)
+void csn_explain_deny(csn_explain_state *w, const csn_denial *d)
 {
-    if (!w->out_of_memory && w->count < CSN_EXPLAIN_DENIALS && !is_known(w, d))
+    if (!w->out_of_memory && w->count < CSN_EXPLAIN_DENIALS_MAX && !is_known(w, d))
         w->items[w->count++] = *d;
 }
 
-const char *csn_explain_option(csn_explaining *w, uint32_t op, const char *path)
+const char *csn_explain_option(csn_explain_state *w, uint32_t op, const char *path)
 {
     csn_autofree char *hint = csn_rules_hint(op, path);
-    const char *kept = hint ? csn_explain_keep(w, hint) : NULL;
+    const char *kept = hint ? csn_explain_strdup(w, hint) : NULL;
     w->out_of_memory = w->out_of_memory || !kept;
     return kept;
 }
 
-static const char *offer(csn_explaining *w, uint32_t op, const csn_place *p)
+static const char *offer(csn_explain_state *w, uint32_t op, const csn_grant_target *p)
 {
     const char *refusal = NULL;
     const char *grant = csn_explain_grant(w->arena, w->in, p, &refusal);
@@ -219,21 +218,21 @@ static const char *offer(csn_explaining *w, uint32_t op, const csn_place *p)
     return csn_explain_option(w, op, grant);
 }
 
-static const char *really(const csn_asked *a)
+static const char *resolved_path(const csn_probed_path *a)
 {
     return a->fact.resolved ? a->fact.resolved : a->path;
 }
 
-/* A link needs its own place too, unless the command sees it and only misses what it leads to.
- * That place is named as the host resolves it, as all others. */
-static const char *offer_link(csn_explaining *w, const csn_asked *a, csn_place p,
-                              const char *target)
+/* A link that is itself missing inside needs a grant for its own directory too, resolved as all
+ * others. */
+static const char *offer_link(csn_explain_state *w, const csn_probed_path *a,
+                              csn_grant_target p, const char *target)
 {
-    const csn_asked *dir = csn_explain_ask_parent(w, a->path);
+    const csn_probed_path *dir = probe_parent(w, a->path);
 
     if (!dir || dir->fact.inside || !target || target[0] != '-')
         return target;
-    p.path = csn_arena_printf(w->arena, "%s/%s", really(dir), csn_path_base(a->path));
+    p.path = csn_arena_printf(w->arena, "%s/%s", resolved_path(dir), csn_path_base(a->path));
     const char *own = p.path ? offer(w, CSN_OP_READ, &p) : NULL;
     if (!own || own[0] != '-' || same(own, target))
         return own;
@@ -242,23 +241,23 @@ static const char *offer_link(csn_explaining *w, const csn_asked *a, csn_place p
     return both;
 }
 
-/* Always of the real path: a hint that names a link grants whatever the link leads to by then,
- * and the command may have made it. */
-static const char *hint_for(csn_explaining *w, uint32_t op, const csn_asked *a, bool tool)
+/* Names the resolved path: the command may have made a link, or change it before the grant. */
+static const char *hint_for(csn_explain_state *w, uint32_t op, const csn_probed_path *a,
+                            bool tool)
 {
     const csn_explain_fact *f = &a->fact;
-    csn_place p = {.asked = a->path,
-                   .path = really(a),
-                   .dir = f->dir,
-                   .socket = f->socket,
-                   .tool = tool,
-                   .write = op == CSN_OP_WRITE};
+    csn_grant_target p = {.asked = a->path,
+                          .path = resolved_path(a),
+                          .dir = f->dir,
+                          .socket = f->socket,
+                          .tool = tool,
+                          .write = op == CSN_OP_WRITE};
     const char *hint = f->rule ? why_denied : offer(w, op, &p);
 
     return f->link && op == CSN_OP_READ ? offer_link(w, a, p, hint) : hint;
 }
 
-const char *csn_explain_scrap_text(csn_explaining *w, csn_scrap s)
+const char *csn_explain_span_text(csn_explain_state *w, csn_text_span s)
 {
     const char *text = csn_arena_memdup(w->arena, s.at, s.len);
 
@@ -266,15 +265,15 @@ const char *csn_explain_scrap_text(csn_explaining *w, csn_scrap s)
     return text;
 }
 
-bool csn_explain_deny_missing(csn_explaining *w, csn_scrap target, const csn_asked *a,
-                              bool exec)
+bool csn_explain_deny_missing(csn_explain_state *w, csn_text_span target,
+                              const csn_probed_path *a, bool exec)
 {
     if (!a || !a->fact.host || !a->fact.host_readable ||
         (a->fact.inside && a->fact.inside_readable))
         return false;
     csn_denial d = {.op = exec ? "exec" : "read",
-                    .target = csn_explain_scrap_text(w, target),
-                    .resolved = really(a),
+                    .target = csn_explain_span_text(w, target),
+                    .resolved = resolved_path(a),
                     .rule = a->fact.rule ? a->fact.rule : "not granted",
                     .source = a->fact.source,
                     .hint = hint_for(w, CSN_OP_READ, a, exec && !a->fact.dir)};
@@ -282,12 +281,12 @@ bool csn_explain_deny_missing(csn_explaining *w, csn_scrap target, const csn_ask
     return true;
 }
 
-void csn_explain_deny_write(csn_explaining *w, csn_scrap target, const csn_asked *where,
-                            const char *resolved)
+void csn_explain_deny_write(csn_explain_state *w, csn_text_span target,
+                            const csn_probed_path *where, const char *resolved)
 {
     const char *held = where->fact.inside ? "read-only" : "not granted";
     csn_denial d = {.op = "write",
-                    .target = csn_explain_scrap_text(w, target),
+                    .target = csn_explain_span_text(w, target),
                     .resolved = resolved,
                     .rule = where->fact.rule ? where->fact.rule : held,
                     .source = where->fact.source,
