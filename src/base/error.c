@@ -310,16 +310,6 @@ csn_status csn_status_of_errno(int errnum)
     }
 }
 
-csn_status csn_status_of_name(const char *word)
-{
-#define CSN_X(name, num, text_word, http, text)                                                \
-    if (word && strcmp(word, text_word) == 0)                                                  \
-        return CSN_##name;
-    CSN_STATUS_MAP(CSN_X)
-#undef CSN_X
-    return CSN_INTERNAL;
-}
-
 const char *csn_status_name(csn_status s)
 {
     switch (s) {

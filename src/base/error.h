@@ -17,8 +17,6 @@ csn_status csn_wrap(csn_status st, csn_error **err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4), warn_unused_result));
 
 csn_status csn_status_of_errno(int errnum);
-/* CSN_INTERNAL for a word that is none. */
-csn_status csn_status_of_name(const char *word);
 
 /* Add to an error that is already set; no-ops on NULL. They return `st` so that they chain.
  * Texts are copied. An op or path that is already there stays (the innermost knows best). */

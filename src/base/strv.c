@@ -39,22 +39,6 @@ void csn_strv_freep(char ***v)
     csn_strv_free(*v);
 }
 
-char **csn_strv_dup(const char *const *v)
-{
-    size_t n = csn_strv_len(v);
-    /* no list gives an empty one, so that NULL means no memory only */
-    char **copy = calloc(n + 1, sizeof(*copy));
-
-    for (size_t i = 0; copy && i < n; i++) {
-        copy[i] = strdup(v[i]);
-        if (!copy[i]) {
-            csn_strv_free(copy);
-            return NULL;
-        }
-    }
-    return copy;
-}
-
 bool csn_strv_has(const char *const *v, const char *s)
 {
     for (size_t i = 0; v && v[i]; i++)

@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 size_t csn_strv_len(const char *const *v); /* NULL: 0 */
-char **csn_strv_dup(const char *const *v); /* deep; NULL when out of memory */
 void csn_strv_free(char **v);
 void csn_strv_freep(char ***v); /* for CSN_CLEANUP */
 bool csn_strv_has(const char *const *v, const char *s);

@@ -111,7 +111,7 @@ static bool is_word(const char *v)
 
 /* `scheme::rest` runs git-remote-scheme, and so does a scheme git does not have built in;
  * a host that starts with a dash would be an option of ssh. */
-bool csn_giturl_is_harmless(const char *url)
+static bool is_harmless_url(const char *url)
 {
     static const char *const schemes[] = {"http", "https",   "ssh",    "git",
                                           "file", "git+ssh", "ssh+git"};
@@ -321,7 +321,7 @@ static bool value_is_fine(parser *p, value_kind kind)
     case TEXT:
         return p->has_value;
     case REMOTE:
-        return p->has_value && csn_giturl_is_harmless(value_of(p));
+        return p->has_value && is_harmless_url(value_of(p));
     case UPDATE:
         return p->has_value && is_update(value_of(p));
     case WORKTREE:

@@ -18,7 +18,5 @@ bool csn_gitconfig_is_harmless(const char *text, size_t len, char **ret_key,
  * of the user's own: what is not understood is passed over. */
 void csn_gitconfig_includes(const char *text, size_t len,
                             void (*fn)(void *ctx, const char *path), void *ctx);
-/* Can a remote's address make git run anything but the transports it has built in? */
-bool csn_giturl_is_harmless(const char *url);
 /* A git-rebase-todo: only commands that move commits; no `exec`. */
 bool csn_gittodo_is_harmless(const char *text, size_t len);

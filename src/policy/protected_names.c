@@ -370,7 +370,7 @@ static csn_name_rules_step protect_step(uint32_t at, const char *name, size_t le
 
 /* git takes a directory with these for a repository, whatever it is called: `cd` into it is
  * enough. One that worktrees share needs no HEAD; a worktree's has the rest elsewhere. */
-static uint32_t protect_settle(uint32_t at, uint8_t marks)
+static uint32_t protect_classify(uint32_t at, uint8_t marks)
 {
     const uint8_t store = MARK_OBJECTS | MARK_REFS, linked = MARK_HEAD | MARK_COMMONDIR;
     bool whole = (marks & store) == store && (marks & (MARK_HEAD | MARK_WORKTREES)) != 0;
@@ -380,7 +380,7 @@ static uint32_t protect_settle(uint32_t at, uint8_t marks)
     return whole || (marks & linked) == linked ? AT_GIT | AT_LAYOUT | (at & AT_DEEP) : at;
 }
 
-const csn_name_rules csn_protected_name_rules = {protect_step, protect_settle};
+const csn_name_rules csn_protected_name_rules = {protect_step, protect_classify};
 
 /* ---- paths ---- */
 

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/names.h"
+#include "base/name_rules.h"
 
 typedef enum csn_protected_name_kind {
     CSN_PROTECTED_NAME_ALWAYS,    /* whatever it holds */

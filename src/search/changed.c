@@ -280,7 +280,7 @@ static int read_dir(scan *s, const dir_facts *f)
     /* Only in a place where names alone decide: elsewhere the same names mean other things. */
     if (s->memory && first == 0 && l->empty_handed && f->settled)
         csn_scan_cache_add(&s->memory->known, &f->id);
-    uint32_t settled = s->names->settle(first, marks);
+    uint32_t settled = s->names->classify(first, marks);
     if (settled == first)
         return 0;
     /* It is something else than its name said: all of its names mean something else too, and

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/names.h"
+#include "base/name_rules.h"
 #include "search/scan_cache.h"
 
 typedef struct csn_changed {

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/strv.h"
 
-static void lists_grow_copy_and_search(void **state)
+static void lists_grow_and_are_searched(void **state)
 {
     (void)state;
     char **v = NULL, text[16];
@@ -25,11 +25,9 @@ static void lists_grow_copy_and_search(void **state)
     assert_int_equal(csn_strv_len(c), 100);
     assert_true(csn_strv_has(c, "s99"));
     assert_false(csn_strv_has(c, "s100"));
-    char **copy = csn_strv_dup(c);
+    assert_string_equal(v[42], "s42");
+    assert_null(v[100]);
     csn_strv_free(v);
-    assert_string_equal(copy[42], "s42");
-    assert_null(copy[100]);
-    csn_strv_free(copy);
 }
 
 static void no_list_is_an_empty_list(void **state)
@@ -38,10 +36,6 @@ static void no_list_is_an_empty_list(void **state)
     assert_int_equal(csn_strv_len(NULL), 0);
     assert_false(csn_strv_has(NULL, "x"));
     csn_strv_free(NULL);
-    char **empty = csn_strv_dup(NULL);
-    assert_non_null(empty);
-    assert_null(empty[0]);
-    csn_strv_free(empty);
 }
 
 static void prefix_is_the_whole_prefix(void **state)
@@ -184,7 +178,7 @@ static void signals_have_names_both_ways(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_grow_copy_and_search),
+        cmocka_unit_test(lists_grow_and_are_searched),
         cmocka_unit_test(no_list_is_an_empty_list),
         cmocka_unit_test(prefix_is_the_whole_prefix),
         cmocka_unit_test(durations_have_units_and_limits),
