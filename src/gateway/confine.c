@@ -1,9 +1,8 @@
-/* confine.c: the gateway gives up what serving does not need.
+/* confine.c: drops the privileges that serving does not need.
  *
- * Called once, after the host's ports are bound and before the first byte of a stranger is
- * read. Should that byte take the gateway over, it finds a process without capabilities that
- * can read what a resolver reads and can write nothing. It can still dial: that is what it is
- * for. */
+ * Runs once, after the host's ports are bound and before the first untrusted byte is read. A
+ * gateway taken over by such a byte has no capabilities, can read what a resolver reads, can
+ * write no file, and can still open connections. */
 #include <errno.h>
 #include <grp.h>
 #include <limits.h>
@@ -18,14 +17,14 @@
 #include "os/caps.h"
 #include "os/landlock.h"
 
-#define FDS_A_FLOW (2u + CSN_DIAL_AT_ONCE)
-#define FDS_SPARE  256u
+#define FDS_PER_FLOW (2u + GW_DIAL_PARALLEL_MAX)
+#define FDS_SPARE    256u
 
-/* As many descriptors as the flows may need; a host that allows fewer has fewer flows. */
-static void raise_descriptors(size_t flows_max)
+/* Best effort: with fewer descriptors there are fewer flows. */
+static void raise_fd_limit(size_t flows_max)
 {
     struct rlimit lim;
-    rlim_t want = flows_max * FDS_A_FLOW + FDS_SPARE;
+    rlim_t want = flows_max * FDS_PER_FLOW + FDS_SPARE;
 
     if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur >= want)
         return;
@@ -37,7 +36,7 @@ static void raise_descriptors(size_t flows_max)
     }
 }
 
-static int become(uid_t uid, gid_t gid)
+static int switch_user(uid_t uid, gid_t gid)
 {
     if (uid == 0 || geteuid() == uid)
         return 0;
@@ -46,8 +45,7 @@ static int become(uid_t uid, gid_t gid)
     return 0;
 }
 
-/* Where the resolver's configuration really is: often a link to what a network manager writes,
- * and replaces. */
+/* /etc/resolv.conf is often a link to a file that a network manager replaces. */
 static char *resolver_directory(void)
 {
     char *path = realpath("/etc/resolv.conf", NULL);
@@ -61,9 +59,9 @@ static char *resolver_directory(void)
     return path;
 }
 
-/* What getaddrinfo reads: configuration, modules, what caching daemons share. A kernel without
- * Landlock goes without: this wall stands behind others. */
-static void wall_off(void)
+/* Allows what getaddrinfo reads: configuration, NSS modules, sockets of caching daemons.
+ * Without Landlock in the kernel the other restrictions must do. */
+static void restrict_files(void)
 {
     csn_autofree char *resolver = resolver_directory();
     const csn_landlock_rule rules[] = {
@@ -86,8 +84,8 @@ static void wall_off(void)
 
 int gw_confine(uint32_t uid, uint32_t gid, size_t flows_max)
 {
-    raise_descriptors(flows_max);
-    int rc = become(uid, gid);
+    raise_fd_limit(flows_max);
+    int rc = switch_user(uid, gid);
     if (rc < 0)
         return rc;
     rc = csn_caps_drop();
@@ -97,6 +95,6 @@ int gw_confine(uint32_t uid, uint32_t gid, size_t flows_max)
         return rc;
     if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0)
         return -errno;
-    wall_off();
+    restrict_files();
     return 0;
 }

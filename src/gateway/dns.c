@@ -1,10 +1,9 @@
-/* dns.c: reads one DNS query and writes its answer.
+/* dns.c: parses one DNS query and writes its reply.
  *
- * Called by the stub for every datagram and every TCP message from inside. Everything in them
- * is the attacker's. What must hold: no byte outside [data, data+len) is read, nothing is
- * allocated, time is linear, and one name has one reading: compression pointers in the question
- * are refused (a first name has nothing to point to), and a label that holds a dot is never
- * shown as text. Answers carry the question bytes as they came. */
+ * The bytes are the attacker's. Invariants: nothing outside [data, data+len) is read, nothing
+ * is allocated, time is linear, and a name has one reading: compression pointers in the
+ * question are refused, and a label that contains a dot is never shown as text. Replies repeat
+ * the question bytes unchanged. */
 #include "gateway/dns.h"
 
 #include <string.h>
@@ -14,8 +13,8 @@
 #define CLASS_IN     1u
 #define TYPE_SOA     6u
 #define TYPE_OPT     41u
-#define QUESTION_PTR 0xc00cu /* the name of the question, in every answer at this offset */
-#define SOA_LEN      22u     /* root, root, five numbers */
+#define QUESTION_PTR 0xc00cu /* compression pointer to the question */
+#define SOA_LEN      22u     /* two root names, five numbers */
 
 #define FLAG_ANSWER    0x8000u
 #define FLAG_TRUNCATED 0x0200u
@@ -56,7 +55,6 @@ static bool skip(cursor *c, size_t n)
     return true;
 }
 
-/* Adds one label to the text; a label that would read as two makes the text useless. */
 static void add_label(gw_dns_query *q, const uint8_t *label, size_t n, bool *plain)
 {
     if (memchr(label, '.', n) || memchr(label, '\0', n))
@@ -78,7 +76,7 @@ static bool read_question_name(cursor *c, gw_dns_query *q)
         size_t n = c->data[c->at++];
         if (n == 0)
             break;
-        /* also refuses pointers and the other two forms */
+        /* n > LABEL_MAX: a pointer or a reserved form */
         if (n > LABEL_MAX || c->at - start + n >= CSN_DNS_NAME_MAX || c->len - c->at < n)
             return false;
         add_label(q, c->data + c->at, n, &plain);
@@ -102,7 +100,7 @@ static bool read_question(cursor *c, gw_dns_query *q)
     return true;
 }
 
-/* The owner of an additional record; nobody wants to know it, so a pointer just ends it. */
+/* Skips the owner name of an additional record; a pointer ends it. */
 static bool skip_name(cursor *c, bool *is_root)
 {
     size_t start = c->at;
@@ -153,11 +151,10 @@ static bool read_additional(cursor *c, gw_dns_query *q)
     if (class > CSN_DNS_UDP_MIN)
         q->udp_size = class;
     if ((ext & 0xffu) != 0)
-        q->rcode = CSN_DNS_BADVERS;
+        q->rcode = GW_DNS_BADVERS;
     return true;
 }
 
-/* Everything after the header; false: malformed. */
 static bool read_body(cursor *c, gw_dns_query *q)
 {
     const uint8_t *counts = c->data + 4;
@@ -179,21 +176,21 @@ enum gw_dns_result gw_dns_parse(const void *data, size_t len, gw_dns_query *ret)
     memset(ret, 0, sizeof(*ret));
     ret->udp_size = CSN_DNS_UDP_MIN;
     if (len < HEADER || len > CSN_DNS_QUERY_MAX)
-        return CSN_DNS_DROP;
+        return GW_DNS_DROP;
     uint16_t flags = get16(c.data + 2);
     if ((flags & FLAG_ANSWER) != 0)
-        return CSN_DNS_DROP; /* answers to answers go round for ever */
+        return GW_DNS_DROP; /* replying to replies could loop */
     ret->id = get16(c.data);
     ret->opcode = (uint8_t)(flags >> 11 & 0xfu);
     ret->recursion_desired = (flags & FLAG_RD) != 0;
     ret->checking_disabled = (flags & FLAG_CD) != 0;
     if (ret->opcode != 0)
-        ret->rcode = CSN_DNS_NOTIMP; /* its body may be of any form */
+        ret->rcode = GW_DNS_NOTIMP; /* the body may have another format */
     else if (!read_body(&c, ret))
-        ret->rcode = CSN_DNS_FORMERR;
-    else if (ret->rcode == CSN_DNS_NOERROR && ret->class != CLASS_IN)
-        ret->rcode = CSN_DNS_REFUSED;
-    return ret->rcode == CSN_DNS_NOERROR ? CSN_DNS_QUERY : CSN_DNS_ERROR;
+        ret->rcode = GW_DNS_FORMERR;
+    else if (ret->rcode == GW_DNS_NOERROR && ret->class != CLASS_IN)
+        ret->rcode = GW_DNS_REFUSED;
+    return ret->rcode == GW_DNS_NOERROR ? GW_DNS_QUERY : GW_DNS_ERROR;
 }
 
 static void put16(writer *w, uint16_t v)
@@ -236,15 +233,14 @@ static void put_header(writer *w, const gw_dns_query *q, const gw_dns_answer *a,
 static void put_record(writer *w, const gw_dns_answer *a)
 {
     put16(w, QUESTION_PTR);
-    put16(w, a->address_len == 4 ? CSN_DNS_TYPE_A : CSN_DNS_TYPE_AAAA);
+    put16(w, a->address_len == 4 ? GW_DNS_TYPE_A : GW_DNS_TYPE_AAAA);
     put16(w, CLASS_IN);
     put32(w, a->ttl);
     put16(w, (uint16_t)a->address_len);
     put_bytes(w, a->address, a->address_len);
 }
 
-/* Of the root: the one zone that every name is in. How long an absence is kept is the smaller
- * of its ttl and its last number. */
+/* SOA of the root zone. Clients cache the absence for the smaller of its TTL and last field. */
 static void put_soa(writer *w, uint32_t ttl)
 {
     put_bytes(w, "", 1);
@@ -252,7 +248,7 @@ static void put_soa(writer *w, uint32_t ttl)
     put16(w, CLASS_IN);
     put32(w, ttl);
     put16(w, SOA_LEN);
-    put_bytes(w, "\0", 2); /* server and mailbox: the root, which is nobody's */
+    put_bytes(w, "\0", 2); /* MNAME, RNAME: the root */
     put32(w, 1);
     for (int i = 0; i < 4; i++)
         put32(w, ttl);
@@ -277,9 +273,9 @@ size_t gw_dns_reply(const gw_dns_query *q, const gw_dns_answer *a, void *out, si
 {
     writer w = {.data = out};
     bool record =
-        a->rcode == CSN_DNS_NOERROR && ((q->type == CSN_DNS_TYPE_A && a->address_len == 4) ||
-                                        (q->type == CSN_DNS_TYPE_AAAA && a->address_len == 16));
-    bool soa = !record && (a->rcode == CSN_DNS_NOERROR || a->rcode == CSN_DNS_NXDOMAIN);
+        a->rcode == GW_DNS_NOERROR && ((q->type == GW_DNS_TYPE_A && a->address_len == 4) ||
+                                       (q->type == GW_DNS_TYPE_AAAA && a->address_len == 16));
+    bool soa = !record && (a->rcode == GW_DNS_NOERROR || a->rcode == GW_DNS_NXDOMAIN);
     size_t fixed = HEADER + q->question_len + (q->edns ? 11u : 0u);
     size_t more = record ? 12u + a->address_len : soa ? 11u + SOA_LEN : 0u;
     bool truncated = a->truncated || (record && fixed + more > size);
@@ -299,7 +295,7 @@ size_t gw_dns_reply(const gw_dns_query *q, const gw_dns_answer *a, void *out, si
     return w.len;
 }
 
-int gw_dns_tcp_next(const void *data, size_t len, size_t *len_ret)
+int gw_dns_tcp_message(const void *data, size_t len, size_t *len_ret)
 {
     if (len < 2)
         return 0;

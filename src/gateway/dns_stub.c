@@ -1,11 +1,9 @@
-/* dns_stub.c: the resolver of programs inside.
+/* dns_stub.c: the DNS server of the sandbox.
  *
- * Answers a name that the rules allow with an address that stands for it, and says of every
- * other that it does not exist. It asks nobody: not a byte of a question leaves, so names
- * cannot carry anything out. Questions come by datagram and by connection from any process
- * inside, as fast as it likes; a bucket of tokens bounds how many are looked at. */
+ * An allowed name is answered with an address of the name table, every other name with
+ * NXDOMAIN. No query is forwarded, so names cannot carry data out of the sandbox. Any process
+ * inside may query at any rate; a token bucket limits how many queries are processed. */
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,54 +12,53 @@
 #include "base/cleanup.h"
 #include "gateway/dns.h"
 #include "gateway/gateway.h"
+#include "gateway/socket.h"
 
-#define AT_ONCE    32 /* datagrams read before others have their turn */
-#define DESKS      (4u + 4u * GW_EXEC_RULES_MAX)
-#define CALLS_MAX  32u            /* connections at once */
-#define CALL_NS    10000000000ull /* one that says nothing for so long is closed */
-#define SAVED_NS   2000000000ull
-#define TTL        60u
-#define TTL_ABSENT 5u /* a rule may be added at any time */
+#define DATAGRAMS_PER_WAKEUP 32
+#define SOCKETS_MAX          (4u + 4u * GW_EXEC_RULES_MAX)
+#define CLIENTS_MAX          32u            /* TCP connections */
+#define IDLE_NS              10000000000ull /* after which a silent TCP client is closed */
+#define BURST_NS             2000000000ull
+#define TTL                  60u
+#define TTL_NEGATIVE         5u /* short: a rule may be added at any time */
 
-/* A connection that asks. */
-typedef struct call {
+typedef struct tcp_client {
     gw_io io;
     gw_timer timer;
     struct gw_dns_stub *stub;
-    const gw_exec_rules *narrow;
+    const gw_exec_rules *exec_rules;
     size_t len;
     uint8_t in[2 + CSN_DNS_QUERY_MAX];
-} call;
+} tcp_client;
 
-/* A socket on which it is asked. */
-typedef struct desk {
+/* A UDP or listening TCP socket. */
+typedef struct dns_socket {
     gw_io io;
-    struct gw_dns_stub *stub; /* NULL: there is none */
-    const gw_exec_rules *narrow;
-} desk;
+    struct gw_dns_stub *stub; /* NULL: the slot is free */
+    const gw_exec_rules *exec_rules;
+} dns_socket;
 
 typedef struct gw_dns_stub {
-    gw_gateway *gate;
-    desk desks[DESKS];
-    call calls[CALLS_MAX];
+    gw_gateway *gateway;
+    dns_socket sockets[SOCKETS_MAX];
+    tcp_client clients[CLIENTS_MAX];
     uint64_t per_second;
-    uint64_t saved_ns, filled_ns; /* time saved up; a question costs its share of a second */
+    uint64_t credit_ns, refilled_ns; /* bucket: a query costs 1/per_second of a second */
 } gw_dns_stub;
 
 /* ---- answers --------------------------------------------------------------------------- */
 
-/* Two seconds' worth at once, then so many a second. */
-static bool may_ask(gw_dns_stub *s)
+static bool take_token(gw_dns_stub *s)
 {
-    uint64_t now = s->gate->loop.now_ns, cost = 1000000000ull / s->per_second;
+    uint64_t now = s->gateway->loop.now_ns, cost = 1000000000ull / s->per_second;
 
-    s->saved_ns += now - s->filled_ns;
-    s->filled_ns = now;
-    if (s->saved_ns > SAVED_NS)
-        s->saved_ns = SAVED_NS;
-    if (s->saved_ns < cost)
+    s->credit_ns += now - s->refilled_ns;
+    s->refilled_ns = now;
+    if (s->credit_ns > BURST_NS)
+        s->credit_ns = BURST_NS;
+    if (s->credit_ns < cost)
         return false;
-    s->saved_ns -= cost;
+    s->credit_ns -= cost;
     return true;
 }
 
@@ -75,78 +72,75 @@ static void record(gw_dns_stub *s, const char *name, const csn_netverdict *v, co
                            .hint = v ? v->hint : NULL,
                            .why = why};
 
-    gw_events_add(s->gate->events, &e);
+    gw_events_add(s->gateway->events, &e);
 }
 
-/* Programs look up addresses backwards without meaning to reach anything. */
+/* Reverse lookups are not recorded: many programs make them unasked. */
 static bool is_reverse(const csn_domain *name)
 {
     return name->len > 5 && strcmp(name->text + name->len - 5, ".arpa") == 0;
 }
 
-static enum gw_dns_rcode give(gw_dns_stub *s, const csn_domain *name, uint16_t type,
-                              const csn_netverdict *v, csn_netaddr *ret)
+static enum gw_dns_rcode allocate_address(gw_dns_stub *s, const csn_domain *name, uint16_t type,
+                                          const csn_netverdict *v, csn_netaddr *ret)
 {
-    bool fresh;
+    bool is_new;
 
-    if (type != CSN_DNS_TYPE_A && type != CSN_DNS_TYPE_AAAA)
-        return CSN_DNS_NOERROR;
-    uint32_t number = gw_names_number(s->gate->names, name, &fresh);
+    if (type != GW_DNS_TYPE_A && type != GW_DNS_TYPE_AAAA)
+        return GW_DNS_NOERROR;
+    uint32_t number = gw_names_number(s->gateway->names, name, &is_new);
     if (number == 0)
-        return CSN_DNS_SERVFAIL;
-    if (fresh)
+        return GW_DNS_SERVFAIL;
+    if (is_new)
         record(s, name->text, v, NULL);
-    if (type == CSN_DNS_TYPE_AAAA && !s->gate->six)
-        return CSN_DNS_NOERROR; /* nothing would listen there */
-    *ret = gw_names_address(number, type == CSN_DNS_TYPE_A ? 4 : 6);
-    return CSN_DNS_NOERROR;
+    if (type == GW_DNS_TYPE_AAAA && !s->gateway->has_ipv6)
+        return GW_DNS_NOERROR; /* IPv6 is not redirected */
+    *ret = gw_names_address(number, type == GW_DNS_TYPE_A ? 4 : 6);
+    return GW_DNS_NOERROR;
 }
 
-static enum gw_dns_rcode answer(gw_dns_stub *s, const gw_exec_rules *narrow,
+static enum gw_dns_rcode answer(gw_dns_stub *s, const gw_exec_rules *exec_rules,
                                 const gw_dns_query *q, csn_netaddr *ret)
 {
-    static const uint8_t self4[4] = {127, 0, 0, 1}, self6[16] = {[15] = 1};
     csn_netverdict v;
     csn_domain name;
 
-    if (!may_ask(s)) {
-        record(s, "", NULL, "too many questions a second");
-        return CSN_DNS_REFUSED;
+    if (!take_token(s)) {
+        record(s, "", NULL, "DNS query rate limit exceeded");
+        return GW_DNS_REFUSED;
     }
     if (!csn_domain_parse_lookup(q->name, q->name_len, &name, NULL))
-        return CSN_DNS_NXDOMAIN;
-    if (strcmp(name.text, "localhost") == 0) { /* as every resolver must (RFC 6761) */
-        if (q->type == CSN_DNS_TYPE_A)
-            *ret = csn_netaddr_v4(self4);
-        else if (q->type == CSN_DNS_TYPE_AAAA)
-            *ret = csn_netaddr_v6(self6);
-        return CSN_DNS_NOERROR;
+        return GW_DNS_NXDOMAIN;
+    if (strcmp(name.text, "localhost") == 0) { /* RFC 6761 */
+        if (q->type == GW_DNS_TYPE_A || q->type == GW_DNS_TYPE_AAAA)
+            *ret = gw_loopback(q->type == GW_DNS_TYPE_A ? 4 : 6);
+        return GW_DNS_NOERROR;
     }
-    csn_netrules_lookup(s->gate->rules, &name, &v);
-    gw_exec_rules_lookup(narrow, &name, &v);
+    csn_netrules_lookup(s->gateway->rules, &name, &v);
+    gw_exec_rules_lookup(exec_rules, &name, &v);
     if (v.allowed)
-        return give(s, &name, q->type, &v, ret);
+        return allocate_address(s, &name, q->type, &v, ret);
     if (!is_reverse(&name))
         record(s, name.text, &v, v.why);
-    return CSN_DNS_NXDOMAIN;
+    return GW_DNS_NXDOMAIN;
 }
 
-/* How long the answer in out is; 0: none. */
-static size_t reply(gw_dns_stub *s, const gw_exec_rules *narrow, const void *data, size_t len,
-                    bool udp, uint8_t out[CSN_DNS_REPLY_MAX])
+/* The length of the reply in out; 0: none. */
+static size_t reply(gw_dns_stub *s, const gw_exec_rules *exec_rules, const void *data,
+                    size_t len, bool udp, uint8_t out[CSN_DNS_REPLY_MAX])
 {
     csn_netaddr addr = {0};
     gw_dns_answer a = {0};
     gw_dns_query q;
 
     switch (gw_dns_parse(data, len, &q)) {
-    case CSN_DNS_QUERY:
-        a.rcode = answer(s, narrow, &q, &addr);
+    case GW_DNS_QUERY:
+        a.rcode = answer(s, exec_rules, &q, &addr);
         break;
-    case CSN_DNS_ERROR:
+    case GW_DNS_ERROR:
         a.rcode = q.rcode;
         break;
-    case CSN_DNS_DROP:
+    case GW_DNS_DROP:
     default:
         return 0;
     }
@@ -154,59 +148,59 @@ static size_t reply(gw_dns_stub *s, const gw_exec_rules *narrow, const void *dat
         a.address = addr.bytes;
         a.address_len = addr.family == 4 ? 4 : 16;
     }
-    a.ttl = addr.family != 0 ? TTL : TTL_ABSENT;
+    a.ttl = addr.family != 0 ? TTL : TTL_NEGATIVE;
     size_t room = udp ? gw_dns_udp_limit(&q) : CSN_DNS_REPLY_MAX;
     return gw_dns_reply(&q, &a, out, room < CSN_DNS_REPLY_MAX ? room : CSN_DNS_REPLY_MAX);
 }
 
-/* ---- datagrams ------------------------------------------------------------------------- */
+/* ---- UDP ------------------------------------------------------------------------------- */
 
 static void on_datagrams(gw_io *io, uint32_t events)
 {
     uint8_t in[CSN_DNS_UDP_MAX + 1], out[CSN_DNS_REPLY_MAX];
-    const desk *d = CSN_OWNER(desk, io, io);
+    const dns_socket *d = GW_CONTAINER_OF(dns_socket, io, io);
 
     (void)events;
-    for (int i = 0; i < AT_ONCE; i++) {
+    for (int i = 0; i < DATAGRAMS_PER_WAKEUP; i++) {
         struct sockaddr_storage from;
         socklen_t from_len = sizeof(from);
         ssize_t n = recvfrom(io->fd, in, sizeof(in), MSG_DONTWAIT, (void *)&from, &from_len);
         if (n < 0)
             return;
-        size_t len = reply(d->stub, d->narrow, in, (size_t)n, true, out);
+        size_t len = reply(d->stub, d->exec_rules, in, (size_t)n, true, out);
         if (len > 0)
             (void)!sendto(io->fd, out, len, MSG_DONTWAIT | MSG_NOSIGNAL, (void *)&from,
                           from_len);
     }
 }
 
-/* ---- connections ----------------------------------------------------------------------- */
+/* ---- TCP ------------------------------------------------------------------------------- */
 
-static void hang_up(call *c)
+static void close_client(tcp_client *c)
 {
     gw_loop_close(&c->io);
-    gw_timer_release(&c->stub->gate->loop, &c->timer);
+    gw_timer_release(&c->stub->gateway->loop, &c->timer);
 }
 
-static void on_silence(gw_timer *t)
+static void on_idle(gw_timer *t)
 {
-    hang_up(CSN_OWNER(call, timer, t));
+    close_client(GW_CONTAINER_OF(tcp_client, timer, t));
 }
 
-/* Answers every whole question that is there. false: this connection is no good. */
-static bool answer_call(call *c)
+/* Answers every complete query. false: close the connection. */
+static bool serve_client(tcp_client *c)
 {
     uint8_t out[2 + CSN_DNS_REPLY_MAX];
     size_t len, used = 0;
     int rc;
 
-    while ((rc = gw_dns_tcp_next(c->in + used, c->len - used, &len)) == 1) {
-        size_t n = reply(c->stub, c->narrow, c->in + used + 2, len, false, out + 2);
+    while ((rc = gw_dns_tcp_message(c->in + used, c->len - used, &len)) == 1) {
+        size_t n = reply(c->stub, c->exec_rules, c->in + used + 2, len, false, out + 2);
         used += 2 + len;
         if (n == 0)
             return false;
         gw_dns_tcp_length(out, n);
-        /* Who does not read its answers is not waited for. */
+        /* A client that does not read its replies is closed. */
         if (send(c->io.fd, out, n + 2, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)(n + 2))
             return false;
     }
@@ -215,10 +209,10 @@ static bool answer_call(call *c)
     return rc == 0;
 }
 
-static void on_call(gw_io *io, uint32_t events)
+static void on_client(gw_io *io, uint32_t events)
 {
-    call *c = CSN_OWNER(call, io, io);
-    gw_loop *loop = &c->stub->gate->loop;
+    tcp_client *c = GW_CONTAINER_OF(tcp_client, io, io);
+    gw_loop *loop = &c->stub->gateway->loop;
     ssize_t n = recv(io->fd, c->in + c->len, sizeof(c->in) - c->len, MSG_DONTWAIT);
 
     (void)events;
@@ -226,79 +220,81 @@ static void on_call(gw_io *io, uint32_t events)
         return;
     if (n > 0)
         c->len += (size_t)n;
-    if (n <= 0 || !answer_call(c))
-        hang_up(c);
+    if (n <= 0 || !serve_client(c))
+        close_client(c);
     else
-        gw_timer_arm(loop, &c->timer, loop->now_ns + CALL_NS);
+        gw_timer_arm(loop, &c->timer, loop->now_ns + IDLE_NS);
 }
 
-static void on_caller(gw_io *io, uint32_t events)
+static void on_accept(gw_io *io, uint32_t events)
 {
-    const desk *d = CSN_OWNER(desk, io, io);
+    const dns_socket *d = GW_CONTAINER_OF(dns_socket, io, io);
     gw_dns_stub *s = d->stub;
-    gw_loop *loop = &s->gate->loop;
+    gw_loop *loop = &s->gateway->loop;
     csn_autofd int fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    call *c = s->calls;
+    tcp_client *c = s->clients;
 
     (void)events;
-    while (c < s->calls + CALLS_MAX && c->io.fd >= 0)
+    while (c < s->clients + CLIENTS_MAX && c->io.fd >= 0)
         c++;
-    if (fd < 0 || c == s->calls + CALLS_MAX || gw_timer_reserve(loop, &c->timer, on_silence))
+    if (fd < 0 || c == s->clients + CLIENTS_MAX || gw_timer_reserve(loop, &c->timer, on_idle))
         return;
     c->stub = s;
-    c->narrow = d->narrow;
+    c->exec_rules = d->exec_rules;
     c->len = 0;
-    if (gw_loop_listen(loop, &c->io, fd, on_call) < 0) {
+    if (gw_loop_add_level(loop, &c->io, fd, on_client) < 0) {
         c->io.fd = -1;
         gw_timer_release(loop, &c->timer);
         return;
     }
     (void)csn_steal_fd(&fd);
-    gw_timer_arm(loop, &c->timer, loop->now_ns + CALL_NS);
+    gw_timer_arm(loop, &c->timer, loop->now_ns + IDLE_NS);
 }
 
 /* ---- set-up ---------------------------------------------------------------------------- */
 
 int gw_dns_stub_init(gw_gateway *g, uint32_t per_second)
 {
-    g->stub = calloc(1, sizeof(*g->stub));
-    if (!g->stub)
+    gw_dns_stub *s = calloc(1, sizeof(*s));
+
+    if (!s)
         return -ENOMEM;
-    g->stub->gate = g;
-    g->stub->per_second = per_second;
-    g->stub->saved_ns = SAVED_NS;
-    g->stub->filled_ns = g->loop.now_ns;
-    for (size_t i = 0; i < CALLS_MAX; i++)
-        g->stub->calls[i].io.fd = -1;
+    s->gateway = g;
+    s->per_second = per_second;
+    s->credit_ns = BURST_NS;
+    s->refilled_ns = g->loop.now_ns;
+    for (size_t i = 0; i < CLIENTS_MAX; i++)
+        s->clients[i].io.fd = -1;
+    g->dns_stub = s;
     return 0;
 }
 
-int gw_dns_stub_open(gw_gateway *g, int fd, bool tcp, const gw_exec_rules *narrow)
+int gw_dns_stub_open(gw_gateway *g, int fd, bool tcp, const gw_exec_rules *exec_rules)
 {
-    gw_dns_stub *s = g->stub;
-    desk *d = s->desks;
+    gw_dns_stub *s = g->dns_stub;
+    dns_socket *d = s->sockets;
 
-    while (d < s->desks + DESKS && d->stub)
+    while (d < s->sockets + SOCKETS_MAX && d->stub)
         d++;
-    if (d == s->desks + DESKS)
+    if (d == s->sockets + SOCKETS_MAX)
         return -E2BIG;
-    int rc = gw_loop_listen(&g->loop, &d->io, fd, tcp ? on_caller : on_datagrams);
+    int rc = gw_loop_add_level(&g->loop, &d->io, fd, tcp ? on_accept : on_datagrams);
     if (rc == 0) {
         d->stub = s;
-        d->narrow = narrow;
+        d->exec_rules = exec_rules;
     }
     return rc;
 }
 
-void gw_dns_stub_close(gw_gateway *g, const gw_exec_rules *narrow)
+void gw_dns_stub_close(gw_gateway *g, const gw_exec_rules *exec_rules)
 {
-    gw_dns_stub *s = g->stub;
+    gw_dns_stub *s = g->dns_stub;
 
-    for (size_t i = 0; i < CALLS_MAX; i++)
-        if (s->calls[i].io.fd >= 0 && s->calls[i].narrow == narrow)
-            hang_up(&s->calls[i]);
-    for (desk *d = s->desks; d < s->desks + DESKS; d++)
-        if (d->stub && d->narrow == narrow) {
+    for (size_t i = 0; i < CLIENTS_MAX; i++)
+        if (s->clients[i].io.fd >= 0 && s->clients[i].exec_rules == exec_rules)
+            close_client(&s->clients[i]);
+    for (dns_socket *d = s->sockets; d < s->sockets + SOCKETS_MAX; d++)
+        if (d->stub && d->exec_rules == exec_rules) {
             gw_loop_close(&d->io);
             d->stub = NULL;
         }

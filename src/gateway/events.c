@@ -1,7 +1,7 @@
-/* events.c: the ring of events.
+/* events.c: ring buffer of network events.
  *
- * Filled by whoever judges a name or a connection, read by control.c. Names in it were chosen
- * by processes inside; they are valid domain names by then, or cut to the wire's ceilings. */
+ * Processes inside choose the names; they are valid domain names, or cut to the limits of the
+ * protocol. */
 #include "gateway/events.h"
 
 #include <stdlib.h>
@@ -10,14 +10,14 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-#define SLOTS       1024u         /* refusals that are looked at to find the same again */
-#define PACKET_ROOM (60u * 1024u) /* leaves room for the head, and for the longest event */
+#define DENIAL_SLOTS 1024u         /* hash slots to find a repeated denial */
+#define PACKET_ROOM  (60u * 1024u) /* of a reply, with room for one more event */
 
 struct gw_events {
-    csn_gateway_event *ring[CSN_GATEWAY_EVENTS_MAX]; /* by seq; the strings follow each */
-    uint64_t next;                                   /* of the event to come; the first is 1 */
-    uint64_t read;                                   /* all before were given to somebody */
-    uint64_t slots[SLOTS];                           /* seq of a refusal, by what it is about */
+    csn_gateway_event *ring[CSN_GATEWAY_EVENTS_MAX]; /* by seq; strings follow the struct */
+    uint64_t next;                                   /* seq of the next event, from 1 */
+    uint64_t read;                                   /* events before this seq were delivered */
+    uint64_t denials[DENIAL_SLOTS]; /* seq of a denial, by hash of its subject */
 };
 
 gw_events *gw_events_new(void)
@@ -36,24 +36,25 @@ void gw_events_free(gw_events *e)
     free(e);
 }
 
-static csn_gateway_event **at(gw_events *e, uint64_t seq)
+static csn_gateway_event **slot(gw_events *e, uint64_t seq)
 {
     return &e->ring[seq % CSN_GATEWAY_EVENTS_MAX];
 }
 
-/* FNV-1a. Who makes names collide gains a repeated event. */
-static uint64_t mix(uint64_t h, const char *s)
+/* FNV-1a. A collision merely repeats an event. */
+static uint64_t hash_string(uint64_t h, const char *s)
 {
     for (; *s; s++)
         h = (h ^ (unsigned char)*s) * 1099511628211u;
     return (h ^ 255) * 1099511628211u;
 }
 
-static uint64_t *slot_of(gw_events *e, const csn_gateway_event *ev)
+static uint64_t *denial_slot(gw_events *e, const csn_gateway_event *ev)
 {
-    uint64_t h = mix(mix(14695981039346656037u, ev->name), ev->address) + ev->port + ev->kind;
+    uint64_t h = hash_string(hash_string(14695981039346656037u, ev->name), ev->address) +
+                 ev->port + ev->kind;
 
-    return &e->slots[h % SLOTS];
+    return &e->denials[h % DENIAL_SLOTS];
 }
 
 static bool same(const csn_gateway_event *a, const csn_gateway_event *b)
@@ -63,22 +64,21 @@ static bool same(const csn_gateway_event *a, const csn_gateway_event *b)
            strcmp(a->address, b->address) == 0 && strcmp(a->why, b->why) == 0;
 }
 
-/* Counts a refusal that is in the ring and that nobody has read of yet. Somebody who did would
- * never learn that it happened again. */
-static bool count_again(gw_events *e, const csn_gateway_event *ev)
+/* Only undelivered denials are counted: a reader would not see a later change of the count. */
+static bool count_repeat(gw_events *e, const csn_gateway_event *ev)
 {
-    uint64_t seq = *slot_of(e, ev);
+    uint64_t seq = *denial_slot(e, ev);
 
     if (seq == 0 || seq < e->read || seq + CSN_GATEWAY_EVENTS_MAX < e->next)
         return false;
-    csn_gateway_event *old = *at(e, seq);
+    csn_gateway_event *old = *slot(e, seq);
     if (!old || old->seq != seq || !same(old, ev))
         return false;
     old->count++;
     return true;
 }
 
-static const char *keep(char **end, const char *s, size_t len)
+static const char *copy_string(char **end, const char *s, size_t len)
 {
     char *to = *end;
 
@@ -88,7 +88,7 @@ static const char *keep(char **end, const char *s, size_t len)
     return to;
 }
 
-/* One block: the event, then its strings, each within the ceiling of the wire. */
+/* One block: the event and its strings, each cut to the limit of the protocol. */
 static csn_gateway_event *copy(const csn_gateway_event *ev)
 {
     size_t name = strnlen(ev->name, CSN_GATEWAY_NAME_MAX);
@@ -102,11 +102,11 @@ static csn_gateway_event *copy(const csn_gateway_event *ev)
         return NULL;
     char *end = (char *)(c + 1);
     *c = *ev;
-    c->name = keep(&end, ev->name, name);
-    c->address = keep(&end, ev->address, address);
-    c->rule = keep(&end, ev->rule, rule);
-    c->hint = keep(&end, ev->hint, hint);
-    c->why = keep(&end, ev->why, why);
+    c->name = copy_string(&end, ev->name, name);
+    c->address = copy_string(&end, ev->address, address);
+    c->rule = copy_string(&end, ev->rule, rule);
+    c->hint = copy_string(&end, ev->hint, hint);
+    c->why = copy_string(&end, ev->why, why);
     return c;
 }
 
@@ -119,15 +119,15 @@ void gw_events_add(gw_events *e, const csn_gateway_event *ev)
     full.rule = ev->rule ? ev->rule : "";
     full.hint = ev->hint ? ev->hint : "";
     full.why = ev->why ? ev->why : "";
-    if (full.verdict == CSN_GATEWAY_DENY && count_again(e, &full))
+    if (full.verdict == CSN_GATEWAY_DENY && count_repeat(e, &full))
         return;
     full.seq = e->next++;
     full.time_ms = csn_wall_ms();
     full.count = 1;
-    free(*at(e, full.seq));
-    *at(e, full.seq) = copy(&full);
+    free(*slot(e, full.seq));
+    *slot(e, full.seq) = copy(&full);
     if (full.verdict == CSN_GATEWAY_DENY)
-        *slot_of(e, &full) = full.seq;
+        *denial_slot(e, &full) = full.seq;
 }
 
 void gw_events_put(gw_events *e, uint64_t since, csn_packer *o)
@@ -146,7 +146,7 @@ void gw_events_put(gw_events *e, uint64_t since, csn_packer *o)
     csn_packer_init(&body, NULL, 0);
     for (; from < e->next && b.count < CSN_GATEWAY_BATCH_MAX && body.len < PACKET_ROOM - 4096;
          from++) {
-        const csn_gateway_event *ev = *at(e, from);
+        const csn_gateway_event *ev = *slot(e, from);
         if (ev) {
             csn_put_gateway_event(&body, ev);
             b.count++;

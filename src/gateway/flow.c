@@ -1,12 +1,10 @@
-/* flow.c: one connection from its beginning to its end.
+/* flow.c: one proxied connection, from accept to close.
  *
- * Made by listener.c, aimed by listener.c or proxy.c, judged by policy.c, its first bytes
- * looked at by inspect.c or proxy.c, its bytes moved by relay.c. Dialling begins as soon as
- * name and port are allowed, so that it takes place while the program inside still writes its
- * first bytes; but nothing is sent to the far end before those were looked at.
+ * The target is resolved and dialled as soon as name and port are allowed, while the client
+ * still sends its first bytes; nothing is sent to the server before those were inspected.
  *
- * The redirect has a price: the kernel has told the program that it is connected before we know
- * anything. A refused or failed connection is therefore a reset one. */
+ * A redirected client is told that it is connected before the gateway knows the target. A
+ * refused or failed connection therefore ends with a reset. */
 #include "gateway/gateway.h"
 
 #include <errno.h>
@@ -14,39 +12,38 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "gateway/socket.h"
 
 #define MS 1000000ull
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- begin and end --------------------------------------------------------------------- */
 
 static void on_timer(gw_timer *t);
+static void on_client(gw_io *io, uint32_t events);
+static void on_server(gw_io *io, uint32_t events);
 
-static void on_near(gw_io *io, uint32_t events);
-static void on_far(gw_io *io, uint32_t events);
-
-gw_flow *gw_flow_new(gw_gateway *g, int fd, gw_origin way)
+gw_flow *gw_flow_new(gw_gateway *g, int fd, gw_origin origin)
 {
-    gw_end late = {.io = {.fd = fd}};
+    gw_endpoint rejected = {.io = {.fd = fd}};
     gw_flow *f = g->nflows < g->flows_max ? calloc(1, sizeof(*f)) : NULL;
 
     if (!f || gw_timer_reserve(&g->loop, &f->timer, on_timer) < 0 ||
-        gw_loop_watch(&g->loop, &f->near.io, fd, on_near) < 0) {
+        gw_loop_add_edge(&g->loop, &f->client.io, fd, on_client) < 0) {
         if (f)
             gw_timer_release(&g->loop, &f->timer);
         free(f);
-        gw_end_reset(&late);
+        gw_endpoint_reset(&rejected);
         return NULL;
     }
-    gw_socket_prompt(fd);
-    f->gate = g;
-    f->way = way;
+    gw_socket_set_nodelay(fd);
+    f->gateway = g;
+    f->origin = origin;
     f->proto = CSN_GATEWAY_TCP;
-    f->far.io.fd = -1;
-    f->near.writable = true;
-    f->started_ns = f->moved_ns = g->loop.now_ns;
-    gw_pipeline_init(&f->there);
-    gw_pipeline_init(&f->back);
+    f->server.io.fd = -1;
+    f->client.writable = true;
+    f->started_ns = f->active_ns = g->loop.now_ns;
+    gw_pipeline_init(&f->to_server);
+    gw_pipeline_init(&f->to_client);
     f->next = g->flows;
     if (f->next)
         f->next->prev = f;
@@ -55,19 +52,19 @@ gw_flow *gw_flow_new(gw_gateway *g, int fd, gw_origin way)
     return f;
 }
 
-/* Everything but the memory, which an event of this batch may still point to. */
+/* The memory is freed later: events of this batch may still refer to it. */
 static void end(gw_flow *f)
 {
-    gw_gateway *g = f->gate;
+    gw_gateway *g = f->gateway;
 
-    gw_resolve_cancel(g->resolver, &f->ask);
+    gw_resolve_cancel(&f->lookup);
     gw_dial_cancel(f->dial);
-    gw_ports_forget(f);
-    gw_names_drop(g->names, f->number);
-    gw_loop_close(&f->near.io);
-    gw_loop_close(&f->far.io);
-    gw_pipeline_release(&g->relay, &f->there);
-    gw_pipeline_release(&g->relay, &f->back);
+    gw_ports_cancel(f);
+    gw_names_release(g->names, f->name_number);
+    gw_loop_close(&f->client.io);
+    gw_loop_close(&f->server.io);
+    gw_pipeline_release(&g->relay, &f->to_server);
+    gw_pipeline_release(&g->relay, &f->to_client);
     gw_timer_release(&g->loop, &f->timer);
     if (f->next)
         f->next->prev = f->prev;
@@ -76,162 +73,152 @@ static void end(gw_flow *f)
     else
         g->flows = f->next;
     g->nflows--;
-    free(f->front);
+    free(f->parse);
     free(f->refusal);
-    gw_loop_bury(&g->loop, &f->later, f);
+    gw_loop_free_later(&g->loop, &f->deferred, f);
 }
 
-/* An end that came by itself. */
 static void finish(gw_flow *f, const char *why, bool reset)
 {
-    if (f->far.io.fd >= 0) {
-        if (!f->greeted)
+    if (f->server.io.fd >= 0) {
+        if (!f->connect_recorded)
             gw_record_connect(f, NULL);
         gw_record_close(f, why);
     } else if (f->dialling) {
-        gw_record_connect(f, "the program closed before it was connected");
+        gw_record_connect(f, "the client closed before the connection was established");
     }
     if (reset) {
-        gw_end_reset(&f->near);
-        gw_end_reset(&f->far);
+        gw_endpoint_reset(&f->client);
+        gw_endpoint_reset(&f->server);
     }
     end(f);
 }
 
-void gw_flow_cut(gw_flow *f)
+void gw_flow_reset(gw_flow *f)
 {
-    gw_end_reset(&f->near);
-    gw_end_reset(&f->far);
+    gw_endpoint_reset(&f->client);
+    gw_endpoint_reset(&f->server);
     end(f);
 }
 
-/* Nothing of this flow may connect any more. */
 static void stop_dialling(gw_flow *f)
 {
-    gw_resolve_cancel(f->gate->resolver, &f->ask);
+    gw_resolve_cancel(&f->lookup);
     gw_dial_cancel(f->dial);
     f->dial = NULL;
-    gw_ports_forget(f);
-    gw_end_reset(&f->far);
+    gw_ports_cancel(f);
+    gw_endpoint_reset(&f->server);
 }
 
 /* ---- time ------------------------------------------------------------------------------ */
 
-/* When it is to be looked at if nothing happens until then. */
-static uint64_t due(const gw_flow *f)
+static uint64_t deadline(const gw_flow *f)
 {
-    if (f->leaving)
-        return f->moved_ns + CSN_GATEWAY_FAREWELL_MS * MS;
-    if (f->far.io.fd < 0)
-        return f->started_ns + CSN_GATEWAY_DIAL_MS * MS;
-    /* bytes that cannot be judged without more of them */
-    if (!f->judged && f->there.held_len > f->there.held_ok)
-        return f->moved_ns + CSN_GATEWAY_HEAD_MS * MS;
-    return f->moved_ns + f->gate->idle_ns;
+    if (f->lingering)
+        return f->active_ns + GW_LINGER_MS * MS;
+    if (f->server.io.fd < 0)
+        return f->started_ns + GW_DIAL_TIMEOUT_MS * MS;
+    /* held bytes are an incomplete head or ClientHello */
+    if (!f->inspected && f->to_server.held_len > f->to_server.held_ok)
+        return f->active_ns + GW_HEAD_TIMEOUT_MS * MS;
+    return f->active_ns + f->gateway->idle_ns;
 }
 
-/* Only ever brought forward: one that fires too early is armed again, and a busy connection
- * costs no heap operation. */
-static void keep_time(gw_flow *f)
+/* The timer is never postponed; if it fires early it is armed again. Activity thus costs no
+ * heap operation. */
+static void arm_timer(gw_flow *f)
 {
-    uint64_t at = due(f);
+    uint64_t at = deadline(f);
 
-    if (f->timer.place == 0 || at < f->timer.due_ns)
-        gw_timer_arm(&f->gate->loop, &f->timer, at);
+    if (f->timer.index == 0 || at < f->timer.due_ns)
+        gw_timer_arm(&f->gateway->loop, &f->timer, at);
 }
 
 static void on_timer(gw_timer *t)
 {
-    gw_flow *f = CSN_OWNER(gw_flow, timer, t);
+    gw_flow *f = GW_CONTAINER_OF(gw_flow, timer, t);
 
-    if (due(f) > f->gate->loop.now_ns)
-        keep_time(f);
-    else if (f->leaving || (f->far.io.fd < 0 && !f->dialling))
-        gw_flow_cut(f);
-    else if (f->far.io.fd < 0)
+    if (deadline(f) > f->gateway->loop.now_ns)
+        arm_timer(f);
+    else if (f->lingering || (f->server.io.fd < 0 && !f->dialling))
+        gw_flow_reset(f);
+    else if (f->server.io.fd < 0)
         gw_flow_failed(f, ETIMEDOUT);
     else
-        finish(f, f->judged ? "idle for too long" : "never said what it wants", true);
+        finish(f, f->inspected ? "idle timeout" : "no complete request head or TLS ClientHello",
+               true);
 }
 
-/* ---- ends ------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------- */
 
-static int error_of(int fd)
+static void on_event(gw_flow *f, gw_endpoint *e, uint32_t events)
 {
-    int error = 0;
-    socklen_t len = sizeof(error);
-
-    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 ? errno : error;
-}
-
-static void told(gw_flow *f, gw_end *e, uint32_t events)
-{
-    gw_end_told(e, events);
-    f->moved_ns = f->gate->loop.now_ns;
-    f->alarmed = f->alarmed || (events & EPOLLERR);
+    gw_endpoint_update(e, events);
+    f->active_ns = f->gateway->loop.now_ns;
+    f->poll_error = f->poll_error || (events & EPOLLERR);
     gw_flow_step(f);
 }
 
-static void on_near(gw_io *io, uint32_t events)
+static void on_client(gw_io *io, uint32_t events)
 {
-    gw_flow *f = CSN_OWNER(gw_flow, near.io, io);
+    gw_flow *f = GW_CONTAINER_OF(gw_flow, client.io, io);
 
-    told(f, &f->near, events);
+    on_event(f, &f->client, events);
 }
 
-static void on_far(gw_io *io, uint32_t events)
+static void on_server(gw_io *io, uint32_t events)
 {
-    gw_flow *f = CSN_OWNER(gw_flow, far.io, io);
+    gw_flow *f = GW_CONTAINER_OF(gw_flow, server.io, io);
 
-    told(f, &f->far, events);
+    on_event(f, &f->server, events);
 }
 
-static void step_now(gw_later *l)
+static void step_now(gw_deferred *d)
 {
-    gw_flow_step(CSN_OWNER(gw_flow, later, l));
+    gw_flow_step(GW_CONTAINER_OF(gw_flow, deferred, d));
 }
 
-void gw_flow_step_later(gw_flow *f)
+void gw_flow_defer_step(gw_flow *f)
 {
-    gw_loop_later(&f->gate->loop, &f->later, step_now);
+    gw_loop_defer(&f->gateway->loop, &f->deferred, step_now);
 }
 
-/* ---- reaching the far end -------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------ */
 
-void gw_flow_aim(gw_flow *f, const gw_target *to)
+void gw_flow_set_target(gw_flow *f, const gw_target *target)
 {
-    f->to = *to;
-    f->aimed = true;
+    f->target = *target;
+    f->target_pending = true;
 }
 
 void gw_flow_dial(gw_flow *f, const csn_netaddr *addrs, size_t n, uint16_t port)
 {
-    f->to.port = port;
+    f->target.port = port;
     f->dialling = true;
-    f->dial = gw_dial_start(&f->gate->loop, addrs, n, port, f, gw_flow_dialled);
+    f->dial = gw_dial_start(&f->gateway->loop, addrs, n, port, f, gw_flow_on_dialled);
     if (!f->dial)
         gw_flow_failed(f, ENOMEM);
 }
 
-/* A failure is no refusal: the rules allowed it, and the event says so. */
+/* Recorded as allowed: the rules did not refuse it. */
 void gw_flow_failed(gw_flow *f, int error)
 {
     stop_dialling(f);
-    gw_record_connect(f, gw_why_errno(error));
-    if (f->voice == CSN_VOICE_RESET)
-        gw_flow_cut(f);
+    gw_record_connect(f, gw_errno_text(error));
+    if (f->refusal_style == GW_REFUSE_RESET)
+        gw_flow_reset(f);
     else
         gw_proxy_failed(f, error);
 }
 
-void gw_flow_dialled(void *flow, int fd, const csn_netaddr *addr)
+void gw_flow_on_dialled(void *flow, int fd, const csn_netaddr *addr)
 {
     gw_flow *f = flow;
 
     f->dial = NULL;
-    if (fd >= 0 && gw_loop_watch(&f->gate->loop, &f->far.io, fd, on_far) < 0) {
+    if (fd >= 0 && gw_loop_add_edge(&f->gateway->loop, &f->server.io, fd, on_server) < 0) {
         close(fd);
-        f->far.io.fd = -1;
+        f->server.io.fd = -1;
         fd = -ENOMEM;
     }
     if (fd < 0) {
@@ -240,11 +227,11 @@ void gw_flow_dialled(void *flow, int fd, const csn_netaddr *addr)
     }
     f->peer = *addr;
     if (!gw_policy_peer(f))
-        return; /* the rules changed meanwhile */
-    f->far.writable = true;
-    f->moved_ns = f->gate->loop.now_ns;
-    if (f->connected)
-        f->connected(f);
+        return;
+    f->server.writable = true;
+    f->active_ns = f->gateway->loop.now_ns;
+    if (f->on_connected)
+        f->on_connected(f);
     gw_flow_step(f);
 }
 
@@ -255,10 +242,10 @@ static void refuse_verdict(gw_flow *f, const csn_netverdict *v)
     gw_flow_refuse(f, &r);
 }
 
-static void on_resolved(gw_ask *a, int error, const csn_netaddr *found, size_t n)
+static void on_resolved(gw_lookup *a, int error, const csn_netaddr *found, size_t n)
 {
-    gw_flow *f = CSN_OWNER(gw_flow, ask, a);
-    csn_netaddr addrs[CSN_RESOLVE_ADDRESSES];
+    gw_flow *f = GW_CONTAINER_OF(gw_flow, lookup, a);
+    csn_netaddr addrs[GW_RESOLVE_ADDRESSES_MAX];
     csn_netverdict v;
 
     if (error != 0) {
@@ -270,46 +257,45 @@ static void on_resolved(gw_ask *a, int error, const csn_netaddr *found, size_t n
     if (good == 0)
         refuse_verdict(f, &v);
     else
-        gw_flow_dial(f, addrs, good, f->to.port);
+        gw_flow_dial(f, addrs, good, f->target.port);
 }
 
-/* Judges where it is to lead, and starts to go there. */
-static void depart(gw_flow *f)
+static void resolve_and_dial(gw_flow *f)
 {
-    csn_netaddr addr = f->to.addr;
+    csn_netaddr addr = f->target.addr;
     csn_netverdict v;
 
-    f->aimed = false;
+    f->target_pending = false;
     if (!gw_policy_target(f, &v)) {
         refuse_verdict(f, &v);
         return;
     }
-    if (f->to.name.len == 0) {
+    if (f->target.name.len == 0) {
         if (gw_policy_addresses(f, &addr, 1, &v) == 0)
             refuse_verdict(f, &v);
         else
-            gw_flow_dial(f, &addr, 1, f->to.port);
+            gw_flow_dial(f, &addr, 1, f->target.port);
         return;
     }
     f->dialling = true;
-    int rc = gw_resolve(f->gate->resolver, &f->ask, &f->to.name, on_resolved);
+    int rc = gw_resolve(f->gateway->resolver, &f->lookup, &f->target.name, on_resolved);
     if (rc < 0)
         gw_flow_failed(f, -rc);
 }
 
-/* ---- the end of those who may not ------------------------------------------------------ */
+/* ---- refusing -------------------------------------------------------------------------- */
 
 void gw_flow_refuse(gw_flow *f, const gw_refusal *r)
 {
     stop_dialling(f);
     gw_record_refusal(f, r);
-    if (f->voice == CSN_VOICE_RESET)
-        gw_flow_cut(f);
+    if (f->refusal_style == GW_REFUSE_RESET)
+        gw_flow_reset(f);
     else
         gw_proxy_refuse(f, r);
 }
 
-static int swallow(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
+static int discard_input(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
 {
     (void)ctx;
     (void)data;
@@ -317,76 +303,77 @@ static int swallow(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *re
     return 0;
 }
 
-/* The peer's bytes are read and thrown away for a moment: closing with bytes unread would be a
- * reset, which may overtake what we said. */
-void gw_flow_farewell(gw_flow *f, const void *data, size_t len)
+/* Input is read and discarded for a moment: closing a socket with unread input sends a reset,
+ * which could destroy the reply before the client reads it. */
+void gw_flow_reply_and_close(gw_flow *f, const void *data, size_t len)
 {
-    gw_relay *r = &f->gate->relay;
+    gw_relay *r = &f->gateway->relay;
 
     stop_dialling(f);
-    gw_pipeline_release(r, &f->there);
-    gw_pipeline_release(r, &f->back);
-    gw_pipeline_init(&f->there);
-    gw_pipeline_init(&f->back);
-    f->there.look = swallow;
-    f->leaving = true;
-    f->moved_ns = f->gate->loop.now_ns;
-    f->back.ended = true; /* after these bytes */
-    if (gw_pipeline_write(&f->back, data, len) < 0)
-        gw_flow_cut(f);
+    gw_pipeline_release(r, &f->to_server);
+    gw_pipeline_release(r, &f->to_client);
+    gw_pipeline_init(&f->to_server);
+    gw_pipeline_init(&f->to_client);
+    f->to_server.inspect = discard_input;
+    f->lingering = true;
+    f->active_ns = f->gateway->loop.now_ns;
+    f->to_client.ended = true; /* shut down after these bytes */
+    if (gw_pipeline_write(&f->to_client, data, len) < 0)
+        gw_flow_reset(f);
     else
-        gw_flow_step_later(f);
+        gw_flow_defer_step(f);
 }
 
-/* ---- the middle ------------------------------------------------------------------------ */
+/* ---- relaying -------------------------------------------------------------------------- */
 
-/* An error that no lane has met: each may be waiting for the other end. Asked after the lanes
- * were moved, for asking takes it away, and what follows would look like an ordinary end. */
-static bool ails(gw_flow *f)
+/* Finds errors that neither pipeline met because it waits for the other endpoint. Called after
+ * both were moved: reading SO_ERROR clears it, and the next read would look like EOF. */
+static bool has_failed(gw_flow *f)
 {
-    if (!f->alarmed)
+    if (!f->poll_error)
         return false;
-    f->alarmed = false;
-    return error_of(f->near.io.fd) != 0 || (f->far.io.fd >= 0 && error_of(f->far.io.fd) != 0);
+    f->poll_error = false;
+    return gw_socket_error(f->client.io.fd) != 0 ||
+           (f->server.io.fd >= 0 && gw_socket_error(f->server.io.fd) != 0);
 }
 
-/* Both lanes. An end that breaks is carried on as a reset, after what it said before. */
-static void move(gw_flow *f)
+/* Moves both directions. A broken endpoint resets the other, after the bytes it sent before. */
+static void relay(gw_flow *f)
 {
-    gw_relay *r = &f->gate->relay;
-    int there = gw_pipeline_move(r, &f->there, &f->near, &f->far);
+    gw_relay *r = &f->gateway->relay;
+    int up = gw_pipeline_move(r, &f->to_server, &f->client, &f->server);
 
-    if (there == -EACCES && f->refusal) {
+    if (up == -EACCES && f->refusal) {
         gw_refusal why = *f->refusal;
         gw_flow_refuse(f, &why);
         return;
     }
-    int back = gw_pipeline_move(r, &f->back, &f->far, &f->near);
-    bool broken = there < 0 || back < 0 || f->broken || ails(f);
-    if (broken && f->leaving)
-        gw_flow_cut(f);
+    int down = gw_pipeline_move(r, &f->to_client, &f->server, &f->client);
+    bool broken = up < 0 || down < 0 || f->broken || has_failed(f);
+    if (broken && f->lingering)
+        gw_flow_reset(f);
     else if (broken)
         finish(f, NULL, true);
-    else if (there == CSN_MOVED_DONE && back == CSN_MOVED_DONE)
+    else if (up == GW_MOVE_DONE && down == GW_MOVE_DONE)
         finish(f, NULL, false);
-    else if (f->leaving && f->there.ended && f->back.shut)
+    else if (f->lingering && f->to_server.ended && f->to_client.shut_down)
         end(f);
-    else if (there == CSN_MOVED_MORE || back == CSN_MOVED_MORE)
-        gw_flow_step_later(f);
+    else if (up == GW_MOVE_MORE || down == GW_MOVE_MORE)
+        gw_flow_defer_step(f);
 }
 
 void gw_flow_step(gw_flow *f)
 {
-    keep_time(f);
-    if (f->aimed) {
-        /* The outcome is told to a later step, if it is known at once at all. */
-        gw_flow_step_later(f);
-        depart(f);
+    arm_timer(f);
+    if (f->target_pending) {
+        /* resolve_and_dial may end the flow; a deferred step is cancelled then. */
+        gw_flow_defer_step(f);
+        resolve_and_dial(f);
         return;
     }
-    if (f->far.io.fd >= 0 && f->judged && !f->greeted) {
-        f->greeted = true;
+    if (f->server.io.fd >= 0 && f->inspected && !f->connect_recorded) {
+        f->connect_recorded = true;
         gw_record_connect(f, NULL);
     }
-    move(f);
+    relay(f);
 }

@@ -1,19 +1,19 @@
-/* gateway.h: the state of a running gateway, shared by its files.
+/* gateway.h: state and internal interface of the gateway program.
  *
- *   main.c      from the first instruction to the last
- *   control.c   what the library asks
- *   confine.c   gives up what is not needed any more
- *   listener.c      listeners: who comes in, and how many
- *   flow.c      one connection: dialled, relayed, ended
- *   policy.c     what the rules say of it, and who is told
- *   inspect.c   its first bytes: is it for the host that it was opened for?
- *   proxy.c     the same for programs that speak to us as a proxy
- *   exec_rules.c    commands that may reach less than their sandbox
- *   ports.c     ports of the sandbox on the host, and of the host in the sandbox
- *   dns_stub.c      DNS
- *   dial events loop names relay resolve   as their headers say
+ *   main.c        start-up
+ *   control.c     requests of the library
+ *   confine.c     drops privileges once set up
+ *   listener.c    accepts connections
+ *   flow.c        one proxied connection, from accept to close
+ *   policy.c      rule decisions about a flow, and the events that record them
+ *   inspect.c     compares the host named in TLS and HTTP with the host connected to
+ *   proxy.c       HTTP proxy and SOCKS 5 server
+ *   exec_rules.c  additional rules of single commands
+ *   ports.c       published ports and host ports
+ *   dns_stub.c    answers DNS queries
  *
- * One thread but for the resolver's. Everything has a named ceiling. */
+ * Everything but the resolver's threads runs in one event loop. Every table has a fixed limit,
+ * because processes inside the sandbox decide how fast it fills. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,105 +30,99 @@
 #include "gateway/tls.h"
 #include "policy/netrules.h"
 
-#define CSN_GATEWAY_DIAL_MS     30000u /* to resolve and connect */
-#define CSN_GATEWAY_HEAD_MS     30000u /* for a head or hello that has begun */
-#define CSN_GATEWAY_FAREWELL_MS 1000u  /* for a peer to read why it was refused */
-
-#define CSN_LINK_LINE 256u
-
-#define CSN_OWNER(type, member, p) ((type *)(void *)((char *)(p)-offsetof(type, member)))
+#define GW_DIAL_TIMEOUT_MS 30000u /* to resolve and connect */
+#define GW_HEAD_TIMEOUT_MS 30000u /* to complete a request head or ClientHello */
+#define GW_LINGER_MS       1000u  /* for a client to read why it was refused */
+#define GW_LINK_QUEUE_MAX  256u   /* socket requests waiting for the keeper */
+#define GW_EXEC_RULES_MAX  16u    /* commands with rules of their own at a time */
+#define GW_LISTENERS_MAX   (3u + 3u * CSN_GATEWAY_PORTS_MAX + 2u * GW_EXEC_RULES_MAX)
 
 typedef struct gw_gateway gw_gateway;
 typedef struct gw_flow gw_flow;
 typedef struct gw_exec_rules gw_exec_rules;
 
-/* How a connection came to us. */
+/* How a connection reached the gateway. */
 typedef enum gw_origin {
-    CSN_WAY_REDIRECT, /* a program inside connected somewhere, and the kernel brought it here */
-    CSN_WAY_PROXY,
-    CSN_WAY_LENT,
-    CSN_WAY_PUBLISHED, /* the other way round: somebody on the host connected */
+    GW_ORIGIN_REDIRECT,  /* the kernel redirected an outgoing connection */
+    GW_ORIGIN_PROXY,     /* a program inside uses the gateway as its proxy */
+    GW_ORIGIN_HOST_PORT, /* a program inside connects to a port of the host */
+    GW_ORIGIN_PUBLISHED, /* a program on the host connects to a port inside */
 } gw_origin;
 
-/* How a peer is told that it is refused. */
+/* How a client learns that it is refused. */
 typedef enum gw_refusal_style {
-    CSN_VOICE_RESET,
-    CSN_VOICE_HTTP,
-    CSN_VOICE_SOCKS
+    GW_REFUSE_RESET,
+    GW_REFUSE_HTTP,
+    GW_REFUSE_SOCKS
 } gw_refusal_style;
 
 typedef struct gw_listener {
     gw_io io;
-    gw_gateway *gate;
-    gw_timer rest; /* after the system ran out of descriptors */
-    gw_origin way;
-    uint16_t port;               /* LENT: of the host, PUBLISHED: inside */
-    int resting;                 /* the descriptor meanwhile */
-    const gw_exec_rules *narrow; /* who comes in here is that command; NULL: anybody inside */
+    gw_gateway *gateway;  /* NULL: the slot is free */
+    gw_timer retry_timer; /* ends a pause */
+    int paused_fd;        /* the socket during a pause, else -1 */
+    gw_origin origin;
+    uint16_t port;                   /* HOST_PORT: on the host; PUBLISHED: inside */
+    const gw_exec_rules *exec_rules; /* of the command that owns the socket, or NULL */
 } gw_listener;
 
-#define GW_EXEC_RULES_MAX 16u /* commands at once that may reach less */
-#define GW_LISTENERS_MAX  (3u + 3u * CSN_GATEWAY_PORTS_MAX + 2u * GW_EXEC_RULES_MAX)
-
-/* One of them. */
+/* The rules of one command, applied after those of the sandbox. */
 struct gw_exec_rules {
-    gw_gateway *gate;
+    gw_gateway *gateway;
     gw_io lease;
-    csn_netrules *rules; /* asked after the sandbox's; NULL: this slot is free */
+    csn_netrules *rules; /* NULL: the slot is free */
 };
 
-/* Why a connection is refused. */
 typedef struct gw_refusal {
     csn_netverdict verdict;
-    csn_domain name; /* that was asked for, if not the flow's; len 0: the flow's */
+    csn_domain name; /* the refused host if it differs from the flow's target; else len 0 */
 } gw_refusal;
 
-/* Where a flow is to lead: a name, or an address when that is empty. */
+/* A host name, or an address if the name is empty. */
 typedef struct gw_target {
     csn_domain name;
     csn_netaddr addr;
     uint16_t port;
 } gw_target;
 
-/* How far the bytes of a flow are understood: inspect.c and proxy.c. */
+/* Parsers of the client's bytes, for inspect.c and proxy.c. */
 typedef struct gw_parse_state {
     gw_tls tls;
     gw_http_follow follow;
     gw_socks socks;
-    bool heads; /* a request has passed */
+    bool request_seen; /* a request head was accepted */
 } gw_parse_state;
 
 struct gw_flow {
     gw_flow *prev, *next;
-    gw_gateway *gate;
-    gw_later later;
+    gw_gateway *gateway;
+    gw_deferred deferred;
     gw_timer timer;
-    gw_end near, far; /* who came, and whom we dialled */
-    gw_pipeline there, back;
-    gw_origin way;
-    const gw_exec_rules *narrow; /* whose it is, or NULL */
-    gw_refusal_style voice;
-    uint32_t proto; /* csn_gateway_proto */
-    bool aimed;     /* the target is known, and yet to be judged */
+    gw_endpoint client, server; /* the accepted and the dialled connection */
+    gw_pipeline to_server, to_client;
+    gw_origin origin;
+    const gw_exec_rules *exec_rules; /* or NULL */
+    gw_refusal_style refusal_style;
+    uint32_t proto;      /* csn_gateway_proto */
+    bool target_pending; /* the target is set; the next step checks and dials it */
     bool dialling;
-    bool judged;  /* the first bytes may pass, or need not be looked at */
-    bool greeted; /* an event tells that it is connected */
-    bool leaving; /* only a farewell is still to be read */
-    bool alarmed; /* epoll told of an error at one of the ends */
-    bool broken;  /* it cannot go on */
-    uint64_t started_ns, moved_ns;
-    gw_target to;
-    csn_domain said; /* a name that was only seen: of a flow to an address */
-    uint32_t number; /* of the name, while held; 0: none */
-    csn_netaddr peer;
-    char rule[CSN_NETRULE_TEXT + 16]; /* that allows it */
-    gw_ask ask;
+    bool inspected; /* the first bytes were accepted, or need no inspection */
+    bool connect_recorded;
+    bool lingering;  /* a final reply is being sent; input is discarded */
+    bool poll_error; /* epoll reported an error on either endpoint */
+    bool broken;     /* to be reset by the next step */
+    uint64_t started_ns, active_ns;
+    gw_target target;
+    csn_domain observed_name;         /* host named by a flow whose target is an address */
+    uint32_t name_number;             /* held in the name table; 0: none */
+    csn_netaddr peer;                 /* address dialled */
+    char rule[CSN_NETRULE_TEXT + 16]; /* rule that allows the flow */
+    gw_lookup lookup;
     gw_dial *dial;
-    uint8_t awaits; /* PUBLISHED: a socket of this family from the keeper; 0: none */
-    struct gw_parse_state
-        *front;          /* what inspect.c and proxy.c need to know; free()d with the flow */
-    gw_refusal *refusal; /* of a look; free()d with the flow */
-    void (*connected)(gw_flow *f); /* called once, when there is a far end; or NULL */
+    uint8_t awaited_family;           /* of a socket requested from the keeper; 0: none */
+    gw_parse_state *parse;            /* owned */
+    gw_refusal *refusal;              /* owned; set by gw_policy_refuse_later */
+    void (*on_connected)(gw_flow *f); /* called once, or NULL */
 };
 
 struct gw_gateway {
@@ -138,110 +132,113 @@ struct gw_gateway {
     gw_events *events;
     gw_names *names;
     gw_resolver *resolver;
-    gw_listener doors[GW_LISTENERS_MAX];
-    gw_exec_rules narrows[GW_EXEC_RULES_MAX];
+    gw_listener listeners[GW_LISTENERS_MAX];
+    gw_exec_rules exec_rules[GW_EXEC_RULES_MAX];
     gw_flow *flows;
     size_t nflows, flows_max;
     uint64_t idle_ns;
-    bool six; /* connections inside may be IPv6 */
-    struct gw_dns_stub *stub;
+    bool has_ipv6; /* IPv6 connections inside are redirected too */
+    struct gw_dns_stub *dns_stub;
     struct gw_control *control;
-    gw_io keeper;                 /* its pidfd */
-    gw_io link;                   /* to the keeper */
-    gw_flow *line[CSN_LINK_LINE]; /* who waits for its answers, in their order; NULL: gone */
-    size_t line_at, line_len;
-    csn_netaddr *own; /* addresses of the host, looked at when own_ns is over */
-    size_t own_count;
-    uint64_t own_ns;
+    gw_io keeper;                           /* its pidfd */
+    gw_io link;                             /* socket requests to the keeper */
+    gw_flow *link_queue[GW_LINK_QUEUE_MAX]; /* in order of the requests; NULL: cancelled */
+    size_t link_head, link_len;
+    csn_netaddr *host_addrs;
+    size_t host_addr_count;
+    uint64_t host_addrs_until_ns; /* then they are read again */
 };
 
 /* ---- flow.c ---------------------------------------------------------------------------- */
 
-/* Takes fd. NULL: too many, or no memory; then the peer gets a reset. */
-gw_flow *gw_flow_new(gw_gateway *g, int fd, gw_origin way);
-/* Where it is to lead; judged and dialled by the next step. */
-void gw_flow_aim(gw_flow *f, const gw_target *to);
-/* Dials these without asking the rules: ports.c knows. */
+/* Owns fd. NULL: too many flows, or no memory; fd was reset. */
+gw_flow *gw_flow_new(gw_gateway *g, int fd, gw_origin origin);
+/* The next step checks the target and dials it. */
+void gw_flow_set_target(gw_flow *f, const gw_target *target);
+/* Dials without consulting the rules. */
 void gw_flow_dial(gw_flow *f, const csn_netaddr *addrs, size_t n, uint16_t port);
-void gw_flow_dialled(void *flow, int fd, const csn_netaddr *addr); /* gw_dial_fn */
-/* Nothing can be reached: errno says why. Ends it. */
+void gw_flow_on_dialled(void *flow, int fd, const csn_netaddr *addr); /* gw_dial_fn */
+/* The target could not be reached: records it, tells the client, ends the flow. */
 void gw_flow_failed(gw_flow *f, int error);
-/* Records it, tells the peer in its voice, ends it. Not from a look. */
+/* Records the refusal, tells the client, ends the flow. Not for use in an inspect callback:
+ * see gw_policy_refuse_later. */
 void gw_flow_refuse(gw_flow *f, const gw_refusal *r);
-/* Says so much and no more to the peer, reads nothing of what it sends, ends. */
-void gw_flow_farewell(gw_flow *f, const void *data, size_t len);
-/* Does what can be done now. f may be gone afterwards. */
+/* Sends these bytes as the last ones to the client, discards its input, ends the flow. */
+void gw_flow_reply_and_close(gw_flow *f, const void *data, size_t len);
+/* Makes what progress it can. f may be freed. */
 void gw_flow_step(gw_flow *f);
-void gw_flow_step_later(gw_flow *f);
-/* Ends it with a reset on both sides. */
-void gw_flow_cut(gw_flow *f);
+void gw_flow_defer_step(gw_flow *f);
+/* Ends the flow with a reset to both sides. */
+void gw_flow_reset(gw_flow *f);
 
-/* ---- policy.c --------------------------------------------------------------------------- */
+/* ---- policy.c -------------------------------------------------------------------------- */
 
-/* May it go where it is aimed at? Also finds the rule. */
+/* Checks the flow's target and stores the rule that allows it. */
 bool gw_policy_target(gw_flow *f, csn_netverdict *ret);
-/* Those of the addresses that may be dialled, to the front; how many. If none, *ret is the
- * verdict about the first. */
+/* Moves the addresses that may be dialled to the front and returns their number. If it is 0,
+ * *ret is the verdict on the first address. */
 size_t gw_policy_addresses(gw_flow *f, csn_netaddr *addrs, size_t n, csn_netverdict *ret);
-/* It is connected to f->peer: may it still be? If not, it is refused and has ended. */
+/* Checks f->peer after connecting, as the rules may have changed meanwhile. false: the flow was
+ * refused and has ended. */
 bool gw_policy_peer(gw_flow *f);
-/* For a look: remembers the refusal, which happens when the look has returned this. `name` is
- * what was asked for; NULL: what the flow is aimed at. */
+/* For inspect callbacks, which must return the result: the relay's caller then refuses the
+ * flow. name: the host asked for; NULL: the flow's target. */
 int gw_policy_refuse_later(gw_flow *f, const csn_domain *name, const char *why);
 void gw_record_refusal(gw_flow *f, const gw_refusal *r);
 void gw_record_connect(gw_flow *f, const char *why); /* why: NULL, or why it failed */
-void gw_record_close(gw_flow *f, const char *why);   /* why: NULL, or why it was cut */
-/* Cuts the flows that the rules of now would not allow. */
+void gw_record_close(gw_flow *f, const char *why);   /* why: NULL, or why it was cut off */
+/* Resets the flows that the present rules do not allow. */
 void gw_policy_recheck(gw_gateway *g);
-/* errno for people; static. */
-const char *gw_why_errno(int error);
+const char *gw_errno_text(int error);
 
 /* ---- inspect.c, proxy.c ---------------------------------------------------------------- */
 
-/* The bytes that come near are looked at before they are passed on. -ENOMEM. */
+/* The client's bytes are inspected before any is sent on. -ENOMEM. */
 int gw_inspect_begin(gw_flow *f);
 int gw_proxy_begin(gw_flow *f);
-/* What a peer is told that speaks HTTP or SOCKS; f->voice says which. */
+/* The reply to a client that speaks HTTP or SOCKS, by f->refusal_style. */
 void gw_proxy_refuse(gw_flow *f, const gw_refusal *r);
 void gw_proxy_failed(gw_flow *f, int error);
 
-/* ---- listener.c, ports.c, dns_stub.c
- * ----------------------------------------------------------- */
+/* ---- listener.c, ports.c, dns_stub.c --------------------------------------------------- */
 
-/* Connections come in here from now on. Takes fd, a socket that listens, if that worked. */
-int gw_listener_open(gw_gateway *g, int fd, gw_origin way, uint16_t port,
-                     const gw_exec_rules *narrow);
-void gw_listeners_close(gw_gateway *g, const gw_exec_rules *narrow); /* those of a command */
+/* Owns fd, a listening socket, on success. */
+int gw_listener_open(gw_gateway *g, int fd, gw_origin origin, uint16_t port,
+                     const gw_exec_rules *exec_rules);
+void gw_listeners_close(gw_gateway *g, const gw_exec_rules *exec_rules);
+/* Serves the socket that CSN_GATEWAY_FD_* `bit` of CSN_GATEWAY_FDS_EXEC announces. Owns fd on
+ * success. */
+int gw_listener_adopt(gw_gateway *g, int fd, uint32_t bit, const gw_exec_rules *exec_rules);
 
 /* Listens on the host's loopback; *port may be 0 and is set. -errno. */
 int gw_ports_publish(gw_gateway *g, uint16_t inside, uint16_t *port);
-int gw_ports_link(gw_gateway *g, int fd); /* takes fd */
-void gw_ports_published(gw_flow *f, uint16_t inside);
-void gw_ports_lent(gw_flow *f, uint16_t host);
-/* A flow that ends no longer waits for a socket. */
-void gw_ports_forget(gw_flow *f);
+int gw_ports_link(gw_gateway *g, int fd); /* owns fd on success */
+void gw_ports_connect_inside(gw_flow *f, uint16_t inside);
+void gw_ports_connect_host(gw_flow *f, uint16_t host);
+/* Withdraws the flow's pending socket request. */
+void gw_ports_cancel(gw_flow *f);
 
 int gw_dns_stub_init(gw_gateway *g, uint32_t per_second);
-/* Questions come in here: datagrams, or connections. Takes fd, if that worked. */
-int gw_dns_stub_open(gw_gateway *g, int fd, bool tcp, const gw_exec_rules *narrow);
-void gw_dns_stub_close(gw_gateway *g, const gw_exec_rules *narrow); /* those of a command */
+/* Answers queries on a UDP or listening TCP socket. Owns fd on success. */
+int gw_dns_stub_open(gw_gateway *g, int fd, bool tcp, const gw_exec_rules *exec_rules);
+void gw_dns_stub_close(gw_gateway *g, const gw_exec_rules *exec_rules);
 
-/* ---- exec_rules.c --------------------------------------------------------------------------
- */
+/* ---- exec_rules.c ---------------------------------------------------------------------- */
 
-/* A command from now on until `lease`, which it takes if that worked, is closed elsewhere. Its
- * sockets come with the message. -errno; -EUSERS: there are too many. */
+/* Applies the rules of one command to the sockets of the message until the peer of `lease`
+ * closes. Owns lease on success. -EUSERS: too many commands. */
 int gw_exec_rules_begin(gw_gateway *g, int lease, csn_msg *m, const csn_gateway_setup_msg *s);
-/* What the sandbox's rules allow may still be refused to a command; n NULL: it may not. */
-void gw_exec_rules_name(const gw_exec_rules *n, const csn_domain *name, uint16_t port,
+/* Turn an allowing verdict of the sandbox's rules into a refusal if the command's rules do not
+ * allow it as well. e NULL: no change. */
+void gw_exec_rules_name(const gw_exec_rules *e, const csn_domain *name, uint16_t port,
                         csn_netverdict *v);
-void gw_exec_rules_address(const gw_exec_rules *n, const csn_netaddr *a, uint16_t port,
+void gw_exec_rules_address(const gw_exec_rules *e, const csn_netaddr *a, uint16_t port,
                            csn_netverdict *v);
-void gw_exec_rules_lookup(const gw_exec_rules *n, const csn_domain *name, csn_netverdict *v);
+void gw_exec_rules_lookup(const gw_exec_rules *e, const csn_domain *name, csn_netverdict *v);
 
 /* ---- control.c, confine.c -------------------------------------------------------------- */
 
-/* Serves the connection that the gateway is born with. */
+/* Serves requests on the inherited control connection. */
 int gw_control_init(gw_gateway *g, int fd);
-/* Gives up every right that serving does not need. -errno. */
+/* Drops the privileges that serving does not need. -errno. */
 int gw_confine(uint32_t uid, uint32_t gid, size_t flows_max);

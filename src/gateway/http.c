@@ -1,25 +1,23 @@
-/* http.c: reads one request head.
+/* http.c: parses one request head.
  *
- * Called by the gateway for the first bytes of connections and, through http_follow.c, for
- * every later request. What must hold: the host found here is the one any server finds. So one
- * reading is accepted (RFC 9112 without what it tolerates) and the rest is BAD; and NOT_HTTP,
- * which may pass unread, is only what even a careless server does not take for a request. Time
- * is linear in the bytes however they arrive; nothing is allocated. */
+ * The bytes are the attacker's. Invariant: the host found here is the one that any server
+ * finds. So one reading is accepted (RFC 9112 without what it tolerates) and the rest is BAD;
+ * NOT_HTTP, which may pass uninspected, is only what even a lenient server does not take for a
+ * request. Time is linear in the bytes however they are segmented; nothing is allocated. */
 #include "gateway/http.h"
 
 #include <string.h>
-#include <strings.h>
 
 #define METHOD_MIN  3u
 #define METHOD_MAX  32u
 #define HOST_MAX    255u
-#define LENGTH_MAX  18u /* digits; what has more does not end anyway */
+#define LENGTH_MAX  18u /* digits: prevents overflow */
 #define PREFACE     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define PREFACE_LEN (sizeof(PREFACE) - 1)
 
 enum phase { P_BLANK, P_WORD, P_REST, P_LINES };
 
-/* Fields that may come once. */
+/* Fields that may occur once. */
 typedef struct once {
     bool host, length, encoding;
 } once;
@@ -34,12 +32,12 @@ static bool is_alnum(char c)
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_token_byte(char c)
+bool gw_http_is_token_byte(char c)
 {
     return is_alnum(c) || (c != '\0' && strchr("!#$%&'*+-.^_`|~", c));
 }
 
-/* What one server or another takes for the space behind a method. */
+/* Bytes that some server accepts as the space after a method. */
 static bool is_gap(char c)
 {
     unsigned char u = (unsigned char)c;
@@ -48,20 +46,10 @@ static bool is_gap(char c)
            u == 0x85 || u == 0xa0;
 }
 
-static bool equals(gw_slice s, const char *text)
-{
-    return s.len == strlen(text) && memcmp(s.at, text, s.len) == 0;
-}
-
-static bool equals_nocase(gw_slice s, const char *text)
-{
-    return s.len == strlen(text) && strncasecmp(s.at, text, s.len) == 0;
-}
-
 static enum gw_http_result bad(gw_http_head *h, const char *why)
 {
     h->why = why;
-    return CSN_HTTP_BAD;
+    return GW_HTTP_BAD;
 }
 
 static bool is_known_method(gw_slice word)
@@ -70,7 +58,7 @@ static bool is_known_method(gw_slice word)
                                         "CONNECT", "OPTIONS", "TRACE", "PATCH", "PRI"};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (equals(word, known[i]))
+        if (gw_slice_equals(word, known[i]))
             return true;
     return false;
 }
@@ -83,81 +71,81 @@ static bool names_a_version(const char *line, size_t len)
     return false;
 }
 
-/* What balancers put before a connection to tell a server whose it is: a line, or bytes that
- * begin with two empty ones. Nobody inside has a reason to, and it hides the request. */
+/* The PROXY protocol header, version 1 or 2, would make the server take another client address
+ * and hide the request behind it. */
 static bool is_proxy_header(gw_slice word, char c, const char *data, size_t seen)
 {
     if (word.len == 0)
         return c == '\0' && seen == 4 && memcmp(data, "\r\n\r\n", 4) == 0;
-    return c == ' ' && equals(word, "PROXY");
+    return c == ' ' && gw_slice_equals(word, "PROXY");
 }
 
-/* The first word has ended before data[s->seen]. */
-static enum gw_http_result judge_word(gw_http_scan *s, const char *data, gw_http_head *h)
+/* The first word ends before data[s->seen]. */
+static enum gw_http_result classify_word(gw_http_scan *s, const char *data, gw_http_head *h)
 {
     gw_slice word = {.at = data + s->word, .len = s->seen - s->word};
     char c = data[s->seen];
 
     if (is_proxy_header(word, c, data, s->seen))
-        return bad(h, "a PROXY header: what follows would be for whom it says");
+        return bad(h, "PROXY protocol header");
     if (is_known_method(word)) {
         if (c != ' ' || s->word > 0)
-            return bad(h, "no space behind the method, or one before it");
+            return bad(h, "method without a single space after it, or with space before it");
         s->phase = P_LINES;
     } else if (is_gap(c)) {
         s->phase = P_REST;
     } else {
-        return CSN_HTTP_NOT_HTTP;
+        return GW_HTTP_NOT_HTTP;
     }
-    return CSN_HTTP_NEED_MORE;
+    return GW_HTTP_NEED_MORE;
 }
 
-/* An unknown method: only the end of the line says whether this is HTTP. */
-static enum gw_http_result judge_line(gw_http_scan *s, const char *data, gw_http_head *h)
+/* After an unknown method, only a version at the end of the line makes it HTTP. */
+static enum gw_http_result classify_line(gw_http_scan *s, const char *data, gw_http_head *h)
 {
     if (!names_a_version(data + s->word, s->seen - s->word))
-        return CSN_HTTP_NOT_HTTP;
+        return GW_HTTP_NOT_HTTP;
     if (s->word > 0)
-        return bad(h, "space before the request");
+        return bad(h, "space before the request line");
     s->phase = P_LINES;
-    return CSN_HTTP_NEED_MORE;
+    return GW_HTTP_NEED_MORE;
 }
 
-/* May the first word be a method? Those that are in use are words of letters. */
+/* May the first word be a method? Methods in use consist of letters. */
 static bool is_word_of_letters(const char *data, const gw_http_scan *s)
 {
     size_t n = s->word;
 
     while ((data[n] | 0x20) >= 'a' && (data[n] | 0x20) <= 'z')
         n++;
-    return n - s->word >= METHOD_MIN && (data[n] == '-' || !is_token_byte(data[n]));
+    return n - s->word >= METHOD_MIN && (data[n] == '-' || !gw_http_is_token_byte(data[n]));
 }
 
-/* Is this HTTP at all? Leaves phase P_LINES when it is. */
-static enum gw_http_result judge_start(gw_http_scan *s, const char *data, size_t len,
-                                       gw_http_head *h)
+/* Decides whether this is HTTP; enters phase P_LINES if so. */
+static enum gw_http_result classify_start(gw_http_scan *s, const char *data, size_t len,
+                                          gw_http_head *h)
 {
-    enum gw_http_result r = CSN_HTTP_NEED_MORE;
+    enum gw_http_result r = GW_HTTP_NEED_MORE;
 
-    for (; s->seen < len && s->phase != P_LINES && r == CSN_HTTP_NEED_MORE; s->seen++) {
+    for (; s->seen < len && s->phase != P_LINES && r == GW_HTTP_NEED_MORE; s->seen++) {
         char c = data[s->seen];
         if (s->phase == P_BLANK && !is_gap(c) && c != '\n') {
             s->phase = P_WORD;
             s->word = s->seen;
         }
-        if (s->phase == P_WORD && !is_token_byte(c))
-            r = judge_word(s, data, h);
+        if (s->phase == P_WORD && !gw_http_is_token_byte(c))
+            r = classify_word(s, data, h);
         else if (s->phase == P_REST && c == '\n')
-            r = judge_line(s, data, h);
+            r = classify_line(s, data, h);
         else if (s->phase == P_REST && c == '\0' && !is_word_of_letters(data, s))
-            r = CSN_HTTP_NOT_HTTP;
+            r = GW_HTTP_NOT_HTTP;
     }
     if (s->phase == P_LINES)
-        s->seen = 0; /* from here on lines are counted, the first one too */
+        s->seen = 0; /* P_LINES starts with the request line */
     return r;
 }
 
-/* host, host:port, [v6], [v6]:port, and nothing else: no user, no path, no list. */
+/* host, host:port, [v6] or [v6]:port. No user info, path or list. */
 static bool read_authority(gw_slice s, gw_http_authority *ret)
 {
     size_t n = 0, i;
@@ -189,8 +177,8 @@ static bool read_authority(gw_slice s, gw_http_authority *ret)
     return i == s.len && port > 0 && port <= UINT16_MAX;
 }
 
-/* http://authority[/path]: the authority ends with a slash or with the target, never with a
- * mark that one server counts to the host and another to the path. */
+/* http://authority[/path]: the authority ends at a slash or at the end, never at a character
+ * that servers attribute differently to host or path. */
 static bool read_absolute(gw_http_head *h)
 {
     gw_slice t = h->target;
@@ -199,24 +187,24 @@ static bool read_absolute(gw_http_head *h)
         return false;
     const char *slash = memchr(t.at + 7, '/', t.len - 7);
     size_t end = slash ? (size_t)(slash - t.at) : t.len;
-    h->form = CSN_HTTP_ABSOLUTE;
+    h->form = GW_HTTP_ABSOLUTE;
     h->path = (gw_slice){.at = t.at + end, .len = t.len - end};
     return read_authority((gw_slice){.at = t.at + 7, .len = end - 7}, &h->authority);
 }
 
 static bool read_target(gw_http_head *h)
 {
-    if (equals(h->method, "CONNECT")) {
-        h->form = CSN_HTTP_AUTHORITY;
+    if (gw_slice_equals(h->method, "CONNECT")) {
+        h->form = GW_HTTP_AUTHORITY;
         return read_authority(h->target, &h->authority) && h->authority.port != 0;
     }
     if (h->target.at[0] == '/') {
-        h->form = CSN_HTTP_ORIGIN;
+        h->form = GW_HTTP_ORIGIN;
         return true;
     }
-    if (equals(h->target, "*")) {
-        h->form = CSN_HTTP_ASTERISK;
-        return equals(h->method, "OPTIONS");
+    if (gw_slice_equals(h->target, "*")) {
+        h->form = GW_HTTP_ASTERISK;
+        return gw_slice_equals(h->method, "OPTIONS");
     }
     return read_absolute(h);
 }
@@ -234,25 +222,25 @@ static enum gw_http_result read_request_line(gw_http_head *h, gw_slice line)
 
     h->method = until_space(line.at, end);
     if (h->method.len == 0 || h->method.len > METHOD_MAX || h->method.len == line.len)
-        return bad(h, "no method, or too long a one");
+        return bad(h, "missing or too long method");
     for (size_t i = 0; i < h->method.len; i++)
-        if (!is_token_byte(h->method.at[i]))
-            return bad(h, "a method that is no word");
+        if (!gw_http_is_token_byte(h->method.at[i]))
+            return bad(h, "invalid character in the method");
     h->target = until_space(h->method.at + h->method.len + 1, end);
     const char *version = h->target.at + h->target.len + 1;
     if (end - version != 8 || memcmp(version, "HTTP/1.", 7) != 0 ||
         (version[7] != '0' && version[7] != '1'))
-        return bad(h, "a request line that does not end in HTTP/1.0 or HTTP/1.1");
+        return bad(h, "request line does not end in HTTP/1.0 or HTTP/1.1");
     h->minor = version[7] == '1';
     for (size_t i = 0; i < h->target.len; i++)
         if ((unsigned char)h->target.at[i] <= ' ' || h->target.at[i] == 0x7f)
-            return bad(h, "a target with a control character");
+            return bad(h, "control character in the target");
     if (h->target.len == 0 || !read_target(h))
-        return bad(h, "a target of no accepted form");
-    return CSN_HTTP_HEAD;
+        return bad(h, "invalid target");
+    return GW_HTTP_HEAD;
 }
 
-/* The next word of a list with commas; false at its end. */
+/* The next element of a comma-separated list; false at its end. */
 static bool next_word(gw_slice *list, gw_slice *word)
 {
     while (list->len > 0 && strchr(", \t", list->at[0])) {
@@ -268,19 +256,20 @@ static bool next_word(gw_slice *list, gw_slice *word)
     return word->len > 0;
 }
 
-/* `Connection: host` asks proxies on the way to take the Host away again. */
+/* `Connection: host` would make a proxy on the way remove the Host field. */
 static enum gw_http_result read_connection(gw_http_head *h, gw_slice list)
 {
     gw_slice word;
 
     while (next_word(&list, &word)) {
-        if (equals_nocase(word, "close"))
+        if (gw_slice_equals_nocase(word, "close"))
             h->close = true;
-        else if (equals_nocase(word, "host") || equals_nocase(word, "content-length") ||
-                 equals_nocase(word, "transfer-encoding"))
-            return bad(h, "Connection takes away a field that must stay");
+        else if (gw_slice_equals_nocase(word, "host") ||
+                 gw_slice_equals_nocase(word, "content-length") ||
+                 gw_slice_equals_nocase(word, "transfer-encoding"))
+            return bad(h, "Connection names Host or a length field");
     }
-    return CSN_HTTP_HEAD;
+    return GW_HTTP_HEAD;
 }
 
 static enum gw_http_result read_upgrade(gw_http_head *h, gw_slice list)
@@ -289,67 +278,67 @@ static enum gw_http_result read_upgrade(gw_http_head *h, gw_slice list)
 
     while (next_word(&list, &word)) {
         h->upgrade = true;
-        if (equals_nocase(word, "h2c"))
+        if (gw_slice_equals_nocase(word, "h2c"))
             h->h2c = true;
     }
-    return CSN_HTTP_HEAD;
+    return GW_HTTP_HEAD;
 }
 
 static enum gw_http_result read_length(gw_http_head *h, gw_slice value)
 {
     if (value.len == 0 || value.len > LENGTH_MAX)
-        return bad(h, "a Content-Length that is no length");
+        return bad(h, "Content-Length is empty or too large");
     for (size_t i = 0; i < value.len; i++) {
         if (!is_digit(value.at[i]))
-            return bad(h, "a Content-Length that is no number");
+            return bad(h, "Content-Length is not a number");
         h->body_len = h->body_len * 10 + (uint64_t)(value.at[i] - '0');
     }
     if (h->body_len > 0)
-        h->framing = CSN_HTTP_LENGTH;
-    return CSN_HTTP_HEAD;
+        h->framing = GW_HTTP_LENGTH;
+    return GW_HTTP_HEAD;
 }
 
 static enum gw_http_result read_field(gw_http_head *h, once *seen, gw_slice name,
                                       gw_slice value)
 {
-    if (equals_nocase(name, "host")) {
+    if (gw_slice_equals_nocase(name, "host")) {
         if (seen->host)
-            return bad(h, "two Host fields");
+            return bad(h, "more than one Host");
         seen->host = h->has_host = true;
         if (!read_authority(value, &h->host))
-            return bad(h, "a Host that is no host and port");
-    } else if (equals_nocase(name, "content-length")) {
+            return bad(h, "Host is not a host and port");
+    } else if (gw_slice_equals_nocase(name, "content-length")) {
         if (seen->length)
-            return bad(h, "two Content-Length fields");
+            return bad(h, "more than one Content-Length");
         seen->length = true;
         return read_length(h, value);
-    } else if (equals_nocase(name, "transfer-encoding")) {
-        if (seen->encoding || !equals_nocase(value, "chunked"))
-            return bad(h, "a Transfer-Encoding other than chunked");
+    } else if (gw_slice_equals_nocase(name, "transfer-encoding")) {
+        if (seen->encoding || !gw_slice_equals_nocase(value, "chunked"))
+            return bad(h, "Transfer-Encoding is not exactly chunked");
         seen->encoding = true;
-        h->framing = CSN_HTTP_CHUNKED;
-    } else if (equals_nocase(name, "connection")) {
+        h->framing = GW_HTTP_CHUNKED;
+    } else if (gw_slice_equals_nocase(name, "connection")) {
         return read_connection(h, value);
-    } else if (equals_nocase(name, "upgrade")) {
+    } else if (gw_slice_equals_nocase(name, "upgrade")) {
         return read_upgrade(h, value);
     }
-    return CSN_HTTP_HEAD;
+    return GW_HTTP_HEAD;
 }
 
 static enum gw_http_result read_field_line(gw_http_head *h, once *seen, gw_slice line)
 {
     gw_slice name = {.at = line.at}, value;
 
-    while (name.len < line.len && is_token_byte(line.at[name.len]))
+    while (name.len < line.len && gw_http_is_token_byte(line.at[name.len]))
         name.len++;
     if (name.len == 0 || name.len == line.len || line.at[name.len] != ':')
-        return bad(h, "a field without a plain name and a colon, or a folded one");
+        return bad(h, "malformed or folded field");
     value.at = line.at + name.len + 1;
     value.len = line.len - name.len - 1;
     for (size_t i = 0; i < value.len; i++) {
         unsigned char c = (unsigned char)value.at[i];
         if ((c < ' ' && c != '\t') || c == 0x7f)
-            return bad(h, "a control character in a field");
+            return bad(h, "control character in a field");
     }
     while (value.len > 0 && (value.at[0] == ' ' || value.at[0] == '\t')) {
         value.at++;
@@ -367,21 +356,21 @@ static enum gw_http_result check_whole(gw_http_head *h, const once *seen)
     if (seen->encoding && h->minor == 0)
         return bad(h, "Transfer-Encoding in HTTP/1.0");
     if (!seen->host && h->minor > 0)
-        return bad(h, "no Host");
-    if (h->form == CSN_HTTP_AUTHORITY && h->framing != CSN_HTTP_NO_BODY)
+        return bad(h, "Host is missing");
+    if (h->form == GW_HTTP_AUTHORITY && h->framing != GW_HTTP_NO_BODY)
         return bad(h, "CONNECT with a body");
-    return CSN_HTTP_HEAD;
+    return GW_HTTP_HEAD;
 }
 
-/* len bytes that end with an empty line; each line ends with CR LF and has no other LF. */
+/* data ends with an empty line; every line ends with CRLF and contains no other LF. */
 static enum gw_http_result read_head(const char *data, size_t len, gw_http_head *h)
 {
     once seen = {0};
     unsigned fields = 0;
-    enum gw_http_result r = CSN_HTTP_HEAD;
+    enum gw_http_result r = GW_HTTP_HEAD;
 
     h->len = len;
-    for (size_t at = 0; at < len - 2 && r == CSN_HTTP_HEAD;) {
+    for (size_t at = 0; at < len - 2 && r == GW_HTTP_HEAD;) {
         const char *lf = memchr(data + at, '\n', len - at);
         gw_slice line = {.at = data + at, .len = (size_t)(lf - (data + at)) - 1};
         if (at == 0)
@@ -392,10 +381,10 @@ static enum gw_http_result read_head(const char *data, size_t len, gw_http_head 
             r = read_field_line(h, &seen, line);
         at += line.len + 2;
     }
-    return r == CSN_HTTP_HEAD ? check_whole(h, &seen) : r;
+    return r == GW_HTTP_HEAD ? check_whole(h, &seen) : r;
 }
 
-/* Looks for the empty line, from where it stopped. */
+/* Searches for the empty line from where the last call stopped. */
 static enum gw_http_result find_end(gw_http_scan *s, const char *data, size_t len,
                                     gw_http_head *h)
 {
@@ -404,37 +393,37 @@ static enum gw_http_result find_end(gw_http_scan *s, const char *data, size_t le
     while ((lf = memchr(data + s->seen, '\n', len - s->seen))) {
         size_t at = (size_t)(lf - data);
         if (at == s->line || data[at - 1] != '\r')
-            return bad(h, "a line that ends without CR");
+            return bad(h, "line ends without CR");
         s->seen = at + 1;
         if (at == s->line + 1)
             return read_head(data, s->seen, h);
         s->line = s->seen;
     }
     s->seen = len;
-    return CSN_HTTP_NEED_MORE;
+    return GW_HTTP_NEED_MORE;
 }
 
-enum gw_http_result gw_http_inspect(gw_http_scan *s, const void *data, size_t len,
-                                    gw_http_head *ret)
+enum gw_http_result gw_http_parse(gw_http_scan *s, const void *data, size_t len,
+                                  gw_http_head *ret)
 {
     size_t limit = len < CSN_HTTP_HEAD_MAX ? len : CSN_HTTP_HEAD_MAX;
-    enum gw_http_result r = CSN_HTTP_NEED_MORE;
+    enum gw_http_result r = GW_HTTP_NEED_MORE;
 
     memset(ret, 0, sizeof(*ret));
     if (len == 0)
-        return CSN_HTTP_NEED_MORE;
+        return GW_HTTP_NEED_MORE;
     if (memcmp(data, PREFACE, limit < PREFACE_LEN ? limit : PREFACE_LEN) == 0)
-        return limit < PREFACE_LEN ? CSN_HTTP_NEED_MORE : CSN_HTTP_H2C;
+        return limit < PREFACE_LEN ? GW_HTTP_NEED_MORE : GW_HTTP_H2C;
     if (s->phase != P_LINES)
-        r = judge_start(s, data, limit, ret);
-    if (r == CSN_HTTP_NEED_MORE && s->phase == P_LINES)
+        r = classify_start(s, data, limit, ret);
+    if (r == GW_HTTP_NEED_MORE && s->phase == P_LINES)
         r = find_end(s, data, limit, ret);
-    if (r == CSN_HTTP_NEED_MORE && len >= CSN_HTTP_HEAD_MAX)
-        r = bad(ret, "a head that is too long");
+    if (r == GW_HTTP_NEED_MORE && len >= CSN_HTTP_HEAD_MAX)
+        r = bad(ret, "request head too long");
     return r;
 }
 
-bool gw_http_is_begun(const gw_http_scan *s, const void *data, size_t len)
+bool gw_http_has_begun(const gw_http_scan *s, const void *data, size_t len)
 {
     const char *text = data;
 

@@ -1,11 +1,10 @@
-/* inspect.c: is a connection for the host that it was opened for?
+/* inspect.c: compares the host that TLS or HTTP names with the host connected to.
  *
- * Looks at what a program inside sends, for flow.c, before any of it leaves. The name of a
- * connection is known from the address it was opened to; one that says another name in a
- * ClientHello or a request would reach, at a host that serves many, somebody the rules do not
- * speak of. TLS and HTTP/2 are settled by the hello; HTTP/1 is followed to its last request.
- * Bytes of any other protocol name no host and pass. Every byte here is the attacker's; the
- * parsers are tls.c and http.c, and what they cannot tell for sure is refused. */
+ * The address of a redirected connection tells which name it was opened for. At a server of
+ * many hosts, a client that names another host in its ClientHello or request would reach one
+ * that the rules do not allow. TLS is decided by the ClientHello, HTTP/1 by every request head;
+ * other protocols name no host and pass. All bytes are the attacker's: what the parsers (tls.c,
+ * http.c) cannot read with certainty is refused. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,115 +12,114 @@
 
 #include "gateway/gateway.h"
 
-/* Whatever follows is not looked at. */
-static int pass_all(gw_flow *f, size_t len, gw_inspect_fn *ret)
+/* Ends the inspection. */
+static int pass_all(gw_flow *f, size_t len, gw_inspection *ret)
 {
-    f->judged = true;
-    f->there.look = NULL;
+    f->inspected = true;
+    f->to_server.inspect = NULL;
     ret->pass = len;
-    gw_flow_step_later(f); /* there may be an event to record */
+    gw_flow_defer_step(f); /* records the connect event */
     return 0;
 }
 
 /* ---- TLS ------------------------------------------------------------------------------- */
 
-static int judge_hello(gw_flow *f, const gw_tls_hello *h, size_t len, gw_inspect_fn *ret)
+static int check_hello(gw_flow *f, const gw_tls_hello *h, size_t len, gw_inspection *ret)
 {
     char why[128];
     csn_domain name;
 
     f->proto = CSN_GATEWAY_TLS;
     if (!h->has_sni)
-        return gw_policy_refuse_later(f, NULL, "TLS without a server name");
+        return gw_policy_refuse_later(f, NULL, "the TLS ClientHello has no server name (SNI)");
     if (!csn_domain_parse_lookup(h->sni, h->sni_len, &name, NULL))
-        return gw_policy_refuse_later(f, NULL, "TLS with a server name that is none");
-    if (csn_domain_equal(&name, &f->to.name))
+        return gw_policy_refuse_later(f, NULL, "the TLS server name is not a valid host name");
+    if (csn_domain_equal(&name, &f->target.name))
         return pass_all(f, len, ret);
-    /* With an encrypted hello the outer name is the provider's and the true one unreadable. */
-    snprintf(why, sizeof(why), "TLS %sfor another host than %.50s, which was connected to",
-             h->ech ? "(encrypted hello) " : "", f->to.name.text);
+    /* With ECH the readable name is the provider's; the real one is encrypted. */
+    snprintf(why, sizeof(why), "the TLS %sserver name is not %.50s, the host connected to",
+             h->ech ? "(ECH) " : "", f->target.name.text);
     return gw_policy_refuse_later(f, &name, why);
 }
 
 /* ---- HTTP ------------------------------------------------------------------------------ */
 
-/* A refusal of the first request can be told as an answer: nothing has been sent to the server,
- * so none of its answers can be confused with ours. */
-static int object(gw_flow *f, const csn_domain *name, const char *why)
+/* The first request can be refused with an HTTP reply: nothing was sent to the server, so the
+ * client cannot mistake it for the server's reply. */
+static int refuse_request(gw_flow *f, const csn_domain *name, const char *why)
 {
-    if (!f->front->heads && f->back.bytes == 0)
-        f->voice = CSN_VOICE_HTTP;
+    if (!f->parse->request_seen && f->to_client.bytes == 0)
+        f->refusal_style = GW_REFUSE_HTTP;
     return gw_policy_refuse_later(f, name, why);
 }
 
-static int judge_authority(gw_flow *f, const gw_http_authority *a)
+static int check_authority(gw_flow *f, const gw_http_authority *a)
 {
     char why[128];
     csn_domain name;
 
     if (a->is_v6 || !csn_domain_parse_lookup(a->host.at, a->host.len, &name, NULL))
-        return object(f, NULL, "a request for a host that is no name");
-    if (csn_domain_equal(&name, &f->to.name))
+        return refuse_request(f, NULL, "the request names no valid host");
+    if (csn_domain_equal(&name, &f->target.name))
         return 0;
-    snprintf(why, sizeof(why), "a request for another host than %.60s, which was connected to",
-             f->to.name.text);
-    return object(f, &name, why);
+    snprintf(why, sizeof(why), "the request is not for %.60s, the host connected to",
+             f->target.name.text);
+    return refuse_request(f, &name, why);
 }
 
-static int judge_head(gw_flow *f, const gw_http_head *h)
+static int check_head(gw_flow *f, const gw_http_head *h)
 {
     int rc = 0;
 
     f->proto = CSN_GATEWAY_HTTP;
-    if (h->form == CSN_HTTP_AUTHORITY)
-        rc = object(f, NULL, "CONNECT: the host would connect elsewhere for us");
+    if (h->form == GW_HTTP_AUTHORITY)
+        rc = refuse_request(f, NULL, "CONNECT to a server outside could reach any host");
     else if (h->h2c)
-        rc = object(f, NULL, "HTTP/2 without TLS cannot be followed");
-    else if (h->form == CSN_HTTP_ABSOLUTE)
-        rc = judge_authority(f, &h->authority);
+        rc = refuse_request(f, NULL, "HTTP/2 without TLS is not supported");
+    else if (h->form == GW_HTTP_ABSOLUTE)
+        rc = check_authority(f, &h->authority);
     if (rc == 0 && h->has_host)
-        rc = judge_authority(f, &h->host);
-    f->front->heads = f->front->heads || rc == 0;
+        rc = check_authority(f, &h->host);
+    f->parse->request_seen = f->parse->request_seen || rc == 0;
     return rc;
 }
 
-static int hear_answer(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
+static int inspect_response(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
 {
     gw_flow *f = ctx;
 
     ret->pass = len;
-    gw_http_follow_answer(&f->front->follow, data, len);
-    if (!gw_http_follow_wants_answer(&f->front->follow)) {
-        f->back.look = NULL;
-        gw_pipeline_resume(&f->there);
-        gw_flow_step_later(f);
+    gw_http_follow_response(&f->parse->follow, data, len);
+    if (!gw_http_follow_wants_response(&f->parse->follow)) {
+        f->to_client.inspect = NULL;
+        gw_pipeline_resume(&f->to_server);
+        gw_flow_defer_step(f);
     }
     return 0;
 }
 
-static int bad_http(gw_flow *f, enum gw_http_result r)
+static int refuse_malformed(gw_flow *f, enum gw_http_result r)
 {
     char why[128];
 
-    if (r == CSN_HTTP_H2C)
-        return object(f, NULL, "HTTP/2 without TLS cannot be followed");
-    snprintf(why, sizeof(why), "HTTP that can be read in two ways: %.80s",
-             f->front->follow.why ? f->front->follow.why : "malformed");
+    if (r == GW_HTTP_H2C)
+        return refuse_request(f, NULL, "HTTP/2 without TLS is not supported");
+    snprintf(why, sizeof(why), "ambiguous HTTP: %.80s",
+             f->parse->follow.why ? f->parse->follow.why : "malformed");
     f->proto = CSN_GATEWAY_HTTP;
-    return object(f, NULL, why);
+    return refuse_request(f, NULL, why);
 }
 
-static int unfinished(gw_flow *f)
+static int refuse_partial(gw_flow *f)
 {
     f->proto = CSN_GATEWAY_HTTP;
-    return object(f, NULL, "HTTP that can be read in two ways: it ends within a head");
+    return refuse_request(f, NULL, "ambiguous HTTP: the client closed within a request head");
 }
 
-/* All heads and bodies that are there. */
-static int look_http(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
+static int inspect_http(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
 {
     gw_flow *f = ctx;
-    gw_http_follow *follow = &f->front->follow;
+    gw_http_follow *follow = &f->parse->follow;
     gw_http_head head;
 
     while (ret->pass < len) {
@@ -129,90 +127,88 @@ static int look_http(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *
         enum gw_http_result r =
             gw_http_follow_next(follow, data + ret->pass, len - ret->pass, &n, &head);
         int rc = 0;
-        if (r == CSN_HTTP_NOT_HTTP && !f->front->heads)
+        if (r == GW_HTTP_OPAQUE || (r == GW_HTTP_NOT_HTTP && !f->parse->request_seen))
             return pass_all(f, len, ret);
-        if (r == CSN_HTTP_OPAQUE)
-            return pass_all(f, len, ret);
-        if (r == CSN_HTTP_HEAD)
-            rc = judge_head(f, &head);
-        else if (r == CSN_HTTP_BAD || r == CSN_HTTP_H2C || r == CSN_HTTP_NOT_HTTP)
-            rc = bad_http(f, r);
+        if (r == GW_HTTP_HEAD)
+            rc = check_head(f, &head);
+        else if (r == GW_HTTP_BAD || r == GW_HTTP_H2C || r == GW_HTTP_NOT_HTTP)
+            rc = refuse_malformed(f, r);
         if (rc < 0)
             return rc;
         ret->pass += n;
-        ret->pause = r == CSN_HTTP_WAIT;
-        if (r == CSN_HTTP_WAIT || r == CSN_HTTP_NEED_MORE || n == 0)
+        ret->pause = r == GW_HTTP_WAIT;
+        if (r == GW_HTTP_WAIT || r == GW_HTTP_NEED_MORE || n == 0)
             break;
     }
-    if (gw_http_follow_wants_answer(follow)) {
-        f->back.look = hear_answer;
-        f->back.look_ctx = f;
+    if (gw_http_follow_wants_response(follow)) {
+        f->to_client.inspect = inspect_response;
+        f->to_client.inspect_ctx = f;
     }
-    /* What ended before it was a request names no host; what ended as one in the making may. */
-    if (ret->ended && !f->front->heads)
-        return gw_http_is_begun(&follow->scan, data, len) ? unfinished(f)
-                                                          : pass_all(f, len, ret);
-    if (f->front->heads && !f->judged) {
-        f->judged = true;
-        gw_flow_step_later(f);
+    /* A client that closes before a complete head: pass only what cannot become a request. */
+    if (ret->ended && !f->parse->request_seen)
+        return gw_http_has_begun(&follow->scan, data, len) ? refuse_partial(f)
+                                                           : pass_all(f, len, ret);
+    if (f->parse->request_seen && !f->inspected) {
+        f->inspected = true;
+        gw_flow_defer_step(f);
     }
     return 0;
 }
 
-/* ---- the first bytes ------------------------------------------------------------------- */
+/* ---- first bytes ----------------------------------------------------------------------- */
 
-static int look_first(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
+static int inspect_first(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
 {
     gw_flow *f = ctx;
-    gw_tls *tls = &f->front->tls;
+    gw_tls *tls = &f->parse->tls;
     char why[128];
 
-    switch (gw_tls_inspect(tls, data, len)) {
-    case CSN_TLS_HELLO:
-        return judge_hello(f, &tls->hello, len, ret);
-    case CSN_TLS_BAD:
+    switch (gw_tls_parse(tls, data, len)) {
+    case GW_TLS_HELLO:
+        return check_hello(f, &tls->hello, len, ret);
+    case GW_TLS_BAD:
         f->proto = CSN_GATEWAY_TLS;
-        snprintf(why, sizeof(why), "TLS that cannot be read: %.90s",
-                 tls->why ? tls->why : "malformed");
+        snprintf(why, sizeof(why), "malformed TLS: %.90s", tls->why ? tls->why : "malformed");
         return gw_policy_refuse_later(f, NULL, why);
-    case CSN_TLS_NEED_MORE:
+    case GW_TLS_NEED_MORE:
         return ret->ended ? pass_all(f, len, ret) : 0;
-    case CSN_TLS_NOT_TLS:
+    case GW_TLS_NOT_TLS:
     default:
-        f->there.look = look_http;
-        return look_http(ctx, data, len, ret);
+        f->to_server.inspect = inspect_http;
+        return inspect_http(ctx, data, len, ret);
     }
 }
 
-/* A connection to an address was opened for no name: what it says is noted, if it is there in
- * one piece, and that is all. */
-static int note_first(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
+/* A connection to an address has no name to compare with: the host named in the first segment
+ * is only recorded. */
+static int observe_first(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
 {
     gw_flow *f = ctx;
-    gw_tls *tls = &f->front->tls;
+    gw_tls *tls = &f->parse->tls;
     gw_http_head head;
     gw_http_scan scan = {0};
 
-    if (gw_tls_inspect(tls, data, len) == CSN_TLS_HELLO) {
+    if (gw_tls_parse(tls, data, len) == GW_TLS_HELLO) {
         f->proto = CSN_GATEWAY_TLS;
         if (tls->hello.has_sni)
-            (void)csn_domain_parse_lookup(tls->hello.sni, tls->hello.sni_len, &f->said, NULL);
-    } else if (gw_http_inspect(&scan, data, len, &head) == CSN_HTTP_HEAD) {
+            (void)csn_domain_parse_lookup(tls->hello.sni, tls->hello.sni_len, &f->observed_name,
+                                          NULL);
+    } else if (gw_http_parse(&scan, data, len, &head) == GW_HTTP_HEAD) {
         f->proto = CSN_GATEWAY_HTTP;
         if (head.has_host && !head.host.is_v6)
-            (void)csn_domain_parse_lookup(head.host.host.at, head.host.host.len, &f->said,
-                                          NULL);
+            (void)csn_domain_parse_lookup(head.host.host.at, head.host.host.len,
+                                          &f->observed_name, NULL);
     }
     return pass_all(f, len, ret);
 }
 
 int gw_inspect_begin(gw_flow *f)
 {
-    free(f->front);
-    f->front = calloc(1, sizeof(*f->front));
-    if (!f->front)
+    free(f->parse);
+    f->parse = calloc(1, sizeof(*f->parse));
+    if (!f->parse)
         return -ENOMEM;
-    f->there.look = f->to.name.len > 0 ? look_first : note_first;
-    f->there.look_ctx = f;
+    f->to_server.inspect = f->target.name.len > 0 ? inspect_first : observe_first;
+    f->to_server.inspect_ctx = f;
     return 0;
 }

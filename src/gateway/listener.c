@@ -1,8 +1,7 @@
-/* listener.c: who comes in.
+/* listener.c: accepts connections.
  *
- * Listeners of all kinds. A process inside can open connections as fast as it likes: a flow too
- * many is reset at once and recorded, and when the system has no descriptor left the door rests
- * for a moment instead of spinning. */
+ * Processes inside can connect as fast as they like. A connection beyond the limit is reset and
+ * recorded; when descriptors run out, the listener pauses instead of spinning. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -10,25 +9,25 @@
 
 #include "base/cleanup.h"
 #include "gateway/gateway.h"
+#include "gateway/socket.h"
 
-#define AT_ONCE      16 /* connections taken before others have their turn */
-#define REST_NS      100000000u
-#define ORIGINAL_DST 80 /* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST: their headers clash */
+#define ACCEPTS_PER_WAKEUP 16
+#define RETRY_NS           100000000u
+#define ORIGINAL_DST       80 /* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST: their headers clash */
 
-static void too_many(gw_listener *d)
+static void record_overflow(gw_listener *l)
 {
     csn_gateway_event e = {.kind = CSN_GATEWAY_CONNECT,
                            .verdict = CSN_GATEWAY_DENY,
                            .proto = CSN_GATEWAY_TCP,
                            .why = "too many connections at once"};
 
-    gw_events_add(d->gate->events, &e);
+    gw_events_add(l->gateway->events, &e);
 }
 
-/* Where the connection was going to before the kernel brought it here: conntrack knows, or,
- * where packets are taken as they are (tproxy), it is the address of our own end. Who connects
- * to the listener itself arrives at an address that stands for no name. */
-static int original(int fd, csn_netaddr *addr, uint16_t *port)
+/* The destination before the redirect: from conntrack, or with tproxy the local address of the
+ * socket. A direct connection to the listener yields an address that maps to no name. */
+static int original_dst(int fd, csn_netaddr *addr, uint16_t *port)
 {
     struct sockaddr_storage ss = {0};
     socklen_t len = sizeof(ss);
@@ -41,132 +40,157 @@ static int original(int fd, csn_netaddr *addr, uint16_t *port)
                 return -errno;
         }
     }
-    gw_sockaddr_read(&ss, addr, port);
+    gw_sockaddr_to_netaddr((struct sockaddr *)&ss, addr, port);
     return addr->family == 0 ? -EAFNOSUPPORT : 0;
 }
 
-/* An address that stands for a name was made for one; all others are what they are. */
-static void redirected(gw_flow *f)
+/* Addresses of the name table lead to the name they were handed out for. */
+static void start_redirected(gw_flow *f)
 {
     gw_target to = {0};
-    gw_refusal unknown = {.verdict = {.why = "an address that stands for no name"}};
+    gw_refusal unknown = {
+        .verdict = {.why = "no DNS answer of this sandbox gave out this address"}};
     uint32_t number;
 
-    if (original(f->near.io.fd, &to.addr, &to.port) < 0) {
-        gw_flow_cut(f); /* somebody connected to the listener itself */
+    if (original_dst(f->client.io.fd, &to.addr, &to.port) < 0) {
+        gw_flow_reset(f);
         return;
     }
-    f->to = to;
-    if (gw_names_is_ours(&to.addr, &number)) {
-        if (!gw_names_get(f->gate->names, number, &to.name)) {
+    f->target = to;
+    if (gw_names_from_address(&to.addr, &number)) {
+        if (!gw_names_get(f->gateway->names, number, &to.name)) {
             gw_flow_refuse(f, &unknown);
             return;
         }
-        f->number = number;
-        gw_names_hold(f->gate->names, number);
+        f->name_number = number;
+        gw_names_hold(f->gateway->names, number);
         to.addr = (csn_netaddr){0};
     }
-    gw_flow_aim(f, &to);
+    gw_flow_set_target(f, &to);
     if (gw_inspect_begin(f) < 0)
-        gw_flow_cut(f);
+        gw_flow_reset(f);
     else
         gw_flow_step(f);
 }
 
-static void come_in(gw_listener *d, int fd)
+static void start_flow(gw_listener *l, int fd)
 {
-    gw_flow *f = gw_flow_new(d->gate, fd, d->way);
+    gw_flow *f = gw_flow_new(l->gateway, fd, l->origin);
 
     if (!f) {
-        too_many(d);
+        record_overflow(l);
         return;
     }
-    f->narrow = d->narrow;
-    switch (d->way) {
-    case CSN_WAY_REDIRECT:
-        redirected(f);
+    f->exec_rules = l->exec_rules;
+    switch (l->origin) {
+    case GW_ORIGIN_REDIRECT:
+        start_redirected(f);
         break;
-    case CSN_WAY_PROXY:
+    case GW_ORIGIN_PROXY:
         if (gw_proxy_begin(f) < 0)
-            gw_flow_cut(f);
+            gw_flow_reset(f);
         else
             gw_flow_step(f);
         break;
-    case CSN_WAY_LENT:
-        gw_ports_lent(f, d->port);
+    case GW_ORIGIN_HOST_PORT:
+        gw_ports_connect_host(f, l->port);
         break;
-    case CSN_WAY_PUBLISHED:
-        gw_ports_published(f, d->port);
+    case GW_ORIGIN_PUBLISHED:
+        gw_ports_connect_inside(f, l->port);
         break;
     }
 }
 
-static void on_rested(gw_timer *t);
+static void on_retry(gw_timer *t);
 
-static void rest(gw_listener *d)
+static void pause_accept(gw_listener *l)
 {
-    d->resting = gw_loop_take(&d->gate->loop, &d->io);
-    gw_timer_arm(&d->gate->loop, &d->rest, d->gate->loop.now_ns + REST_NS);
+    l->paused_fd = gw_loop_remove(&l->gateway->loop, &l->io);
+    gw_timer_arm(&l->gateway->loop, &l->retry_timer, l->gateway->loop.now_ns + RETRY_NS);
 }
 
-static void on_door(gw_io *io, uint32_t events)
+static void on_accept(gw_io *io, uint32_t events)
 {
-    gw_listener *d = CSN_OWNER(gw_listener, io, io);
+    gw_listener *l = GW_CONTAINER_OF(gw_listener, io, io);
 
     (void)events;
-    for (int i = 0; i < AT_ONCE; i++) {
+    for (int i = 0; i < ACCEPTS_PER_WAKEUP; i++) {
         int fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            come_in(d, fd);
+            start_flow(l, fd);
             continue;
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-            rest(d);
+            pause_accept(l);
         if (errno != ECONNABORTED && errno != EINTR)
             return;
     }
 }
 
-static void on_rested(gw_timer *t)
+static void on_retry(gw_timer *t)
 {
-    gw_listener *d = CSN_OWNER(gw_listener, rest, t);
+    gw_listener *l = GW_CONTAINER_OF(gw_listener, retry_timer, t);
 
-    if (gw_loop_listen(&d->gate->loop, &d->io, d->resting, on_door) < 0)
-        gw_timer_arm(&d->gate->loop, &d->rest, d->gate->loop.now_ns + REST_NS);
+    if (gw_loop_add_level(&l->gateway->loop, &l->io, l->paused_fd, on_accept) < 0)
+        gw_timer_arm(&l->gateway->loop, &l->retry_timer, l->gateway->loop.now_ns + RETRY_NS);
     else
-        d->resting = -1;
+        l->paused_fd = -1;
 }
 
-int gw_listener_open(gw_gateway *g, int fd, gw_origin way, uint16_t port,
-                     const gw_exec_rules *narrow)
+int gw_listener_open(gw_gateway *g, int fd, gw_origin origin, uint16_t port,
+                     const gw_exec_rules *exec_rules)
 {
-    gw_listener *d = g->doors;
+    gw_listener *l = g->listeners;
 
-    while (d < g->doors + GW_LISTENERS_MAX && d->gate)
-        d++;
-    if (d == g->doors + GW_LISTENERS_MAX)
+    while (l < g->listeners + GW_LISTENERS_MAX && l->gateway)
+        l++;
+    if (l == g->listeners + GW_LISTENERS_MAX)
         return -E2BIG;
-    gw_socket_local(fd);
-    *d = (gw_listener){.way = way, .port = port, .resting = -1, .narrow = narrow};
-    int rc = gw_timer_reserve(&g->loop, &d->rest, on_rested);
+    gw_socket_set_local(fd);
+    *l = (gw_listener){
+        .origin = origin, .port = port, .paused_fd = -1, .exec_rules = exec_rules};
+    int rc = gw_timer_reserve(&g->loop, &l->retry_timer, on_retry);
     if (rc == 0)
-        rc = gw_loop_listen(&g->loop, &d->io, fd, on_door);
+        rc = gw_loop_add_level(&g->loop, &l->io, fd, on_accept);
     if (rc == 0)
-        d->gate = g;
+        l->gateway = g;
     else
-        gw_timer_release(&g->loop, &d->rest);
+        gw_timer_release(&g->loop, &l->retry_timer);
     return rc;
 }
 
-void gw_listeners_close(gw_gateway *g, const gw_exec_rules *narrow)
+int gw_listener_adopt(gw_gateway *g, int fd, uint32_t bit, const gw_exec_rules *exec_rules)
 {
-    for (gw_listener *d = g->doors; d < g->doors + GW_LISTENERS_MAX; d++) {
-        if (!d->gate || d->narrow != narrow)
+    int rc = gw_socket_set_nonblock(fd);
+
+    if (rc < 0)
+        return rc;
+    switch (bit) {
+    case CSN_GATEWAY_FD_DNS_UDP4:
+    case CSN_GATEWAY_FD_DNS_UDP6:
+        return gw_dns_stub_open(g, fd, false, exec_rules);
+    case CSN_GATEWAY_FD_DNS_TCP4:
+    case CSN_GATEWAY_FD_DNS_TCP6:
+        return gw_dns_stub_open(g, fd, true, exec_rules);
+    case CSN_GATEWAY_FD_TCP4:
+    case CSN_GATEWAY_FD_TCP6:
+        return gw_listener_open(g, fd, GW_ORIGIN_REDIRECT, 0, exec_rules);
+    case CSN_GATEWAY_FD_PROXY:
+        return gw_listener_open(g, fd, GW_ORIGIN_PROXY, 0, exec_rules);
+    default:
+        return -EINVAL;
+    }
+}
+
+void gw_listeners_close(gw_gateway *g, const gw_exec_rules *exec_rules)
+{
+    for (gw_listener *l = g->listeners; l < g->listeners + GW_LISTENERS_MAX; l++) {
+        if (!l->gateway || l->exec_rules != exec_rules)
             continue;
-        gw_loop_close(&d->io);
-        if (d->resting >= 0)
-            close(csn_steal_fd(&d->resting));
-        gw_timer_release(&g->loop, &d->rest);
-        d->gate = NULL;
+        gw_loop_close(&l->io);
+        if (l->paused_fd >= 0)
+            close(csn_steal_fd(&l->paused_fd));
+        gw_timer_release(&g->loop, &l->retry_timer);
+        l->gateway = NULL;
     }
 }

@@ -1,7 +1,6 @@
-/* loop.c: epoll, a heap of timers, and a list of what was put off.
+/* loop.c: epoll, a binary heap of timers, and a queue of deferred calls.
  *
- * Everything the gateway does happens below gw_loop_run, in one thread. Nothing here looks at
- * bytes; a process inside decides only how often it is called, and every call is one event. */
+ * Reads no payload. An attacker decides only how often callbacks run; each event costs one. */
 #include "gateway/loop.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@
 int gw_loop_init(gw_loop *l)
 {
     *l = (gw_loop){.epfd = epoll_create1(EPOLL_CLOEXEC), .now_ns = csn_now_ns()};
-    l->work_end = &l->work;
+    l->queue_end = &l->queue;
     return l->epfd < 0 ? -errno : 0;
 }
 
@@ -32,12 +31,12 @@ static int add(gw_loop *l, gw_io *io, int fd, uint32_t events, void (*fn)(gw_io 
     return 0;
 }
 
-int gw_loop_watch(gw_loop *l, gw_io *io, int fd, void (*fn)(gw_io *, uint32_t))
+int gw_loop_add_edge(gw_loop *l, gw_io *io, int fd, void (*fn)(gw_io *, uint32_t))
 {
     return add(l, io, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, fn);
 }
 
-int gw_loop_listen(gw_loop *l, gw_io *io, int fd, void (*fn)(gw_io *, uint32_t))
+int gw_loop_add_level(gw_loop *l, gw_io *io, int fd, void (*fn)(gw_io *, uint32_t))
 {
     return add(l, io, fd, EPOLLIN, fn);
 }
@@ -45,11 +44,11 @@ int gw_loop_listen(gw_loop *l, gw_io *io, int fd, void (*fn)(gw_io *, uint32_t))
 void gw_loop_close(gw_io *io)
 {
     if (io->fd >= 0)
-        close(io->fd); /* the only descriptor of that file: the kernel forgets it */
+        close(io->fd); /* the only reference: this unregisters it */
     io->fd = -1;
 }
 
-int gw_loop_take(gw_loop *l, gw_io *io)
+int gw_loop_remove(gw_loop *l, gw_io *io)
 {
     if (io->fd >= 0)
         (void)epoll_ctl(l->epfd, EPOLL_CTL_DEL, io->fd, NULL);
@@ -58,26 +57,26 @@ int gw_loop_take(gw_loop *l, gw_io *io)
 
 /* ---- timers ---------------------------------------------------------------------------- */
 
-static void place(gw_loop *l, size_t i, gw_timer *t)
+static void set_slot(gw_loop *l, size_t i, gw_timer *t)
 {
     l->heap[i - 1] = t;
-    t->place = i;
+    t->index = i;
 }
 
 static void sift_up(gw_loop *l, gw_timer *t)
 {
-    size_t i = t->place;
+    size_t i = t->index;
 
     while (i > 1 && l->heap[i / 2 - 1]->due_ns > t->due_ns) {
-        place(l, i, l->heap[i / 2 - 1]);
+        set_slot(l, i, l->heap[i / 2 - 1]);
         i /= 2;
     }
-    place(l, i, t);
+    set_slot(l, i, t);
 }
 
 static void sift_down(gw_loop *l, gw_timer *t)
 {
-    size_t i = t->place;
+    size_t i = t->index;
 
     for (;;) {
         size_t child = 2 * i;
@@ -87,21 +86,21 @@ static void sift_down(gw_loop *l, gw_timer *t)
             child++;
         if (l->heap[child - 1]->due_ns >= t->due_ns)
             break;
-        place(l, i, l->heap[child - 1]);
+        set_slot(l, i, l->heap[child - 1]);
         i = child;
     }
-    place(l, i, t);
+    set_slot(l, i, t);
 }
 
 int gw_timer_reserve(gw_loop *l, gw_timer *t, void (*fn)(gw_timer *))
 {
-    if (l->reserved == l->room) {
-        size_t room = l->room ? 2 * l->room : 64;
-        gw_timer **heap = realloc(l->heap, room * sizeof(gw_timer *));
+    if (l->reserved == l->capacity) {
+        size_t capacity = l->capacity ? 2 * l->capacity : 64;
+        gw_timer **heap = realloc(l->heap, capacity * sizeof(gw_timer *));
         if (!heap)
             return -ENOMEM;
         l->heap = heap;
-        l->room = room;
+        l->capacity = capacity;
     }
     l->reserved++;
     *t = (gw_timer){.fn = fn};
@@ -121,26 +120,26 @@ void gw_timer_arm(gw_loop *l, gw_timer *t, uint64_t due_ns)
 {
     gw_timer_disarm(l, t);
     t->due_ns = due_ns;
-    place(l, ++l->armed, t);
+    set_slot(l, ++l->armed, t);
     sift_up(l, t);
 }
 
 void gw_timer_disarm(gw_loop *l, gw_timer *t)
 {
-    size_t i = t->place;
+    size_t i = t->index;
 
     if (i == 0)
         return;
     gw_timer *last = l->heap[--l->armed];
-    t->place = 0;
+    t->index = 0;
     if (last == t)
         return;
-    place(l, i, last);
+    set_slot(l, i, last);
     sift_up(l, last);
     sift_down(l, last);
 }
 
-static void fire(gw_loop *l)
+static void run_timers(gw_loop *l)
 {
     while (l->armed > 0 && l->heap[0]->due_ns <= l->now_ns) {
         gw_timer *t = l->heap[0];
@@ -149,51 +148,50 @@ static void fire(gw_loop *l)
     }
 }
 
-/* ---- later ----------------------------------------------------------------------------- */
+/* ---- deferred calls -------------------------------------------------------------------- */
 
-void gw_loop_later(gw_loop *l, gw_later *work, void (*fn)(gw_later *))
+void gw_loop_defer(gw_loop *l, gw_deferred *d, void (*fn)(gw_deferred *))
 {
-    if (work->queued)
+    if (d->queued)
         return;
-    work->next = NULL;
-    work->queued = true;
-    work->fn = fn;
-    *l->work_end = work;
-    l->work_end = &work->next;
+    d->next = NULL;
+    d->queued = true;
+    d->fn = fn;
+    *l->queue_end = d;
+    l->queue_end = &d->next;
 }
 
-void gw_loop_bury(gw_loop *l, gw_later *at, void *memory)
+void gw_loop_free_later(gw_loop *l, gw_deferred *d, void *memory)
 {
-    at->fn = NULL;
-    at->memory = memory;
-    at->next_grave = l->graves;
-    l->graves = at;
+    d->fn = NULL;
+    d->memory = memory;
+    d->next_free = l->to_free;
+    l->to_free = d;
 }
 
-/* Only what was queued before: who queues itself again waits for the next round, so that one
- * busy connection does not keep the others from being looked at. */
-static void do_work(gw_loop *l)
+/* Runs what is queued now. A call that queues itself again waits for the next round, so that
+ * one busy flow cannot starve the others. */
+static void run_deferred(gw_loop *l)
 {
-    gw_later *w = l->work;
+    gw_deferred *d = l->queue;
 
-    l->work = NULL;
-    l->work_end = &l->work;
-    while (w) {
-        gw_later *next = w->next;
-        w->queued = false;
-        if (w->fn)
-            w->fn(w);
-        w = next;
+    l->queue = NULL;
+    l->queue_end = &l->queue;
+    while (d) {
+        gw_deferred *next = d->next;
+        d->queued = false;
+        if (d->fn)
+            d->fn(d);
+        d = next;
     }
 }
 
-/* What is buried may still stand in the list of work that the last round has made: that is done
- * (it is nothing, by now) before anything is freed. */
-static void free_graves(gw_loop *l)
+/* Cancelled calls may still be queued: they are unlinked before their memory is freed. */
+static void free_pending(gw_loop *l)
 {
-    gw_later **at = &l->work;
+    gw_deferred **at = &l->queue;
 
-    if (!l->graves)
+    if (!l->to_free)
         return;
     while (*at) {
         if ((*at)->fn)
@@ -201,12 +199,12 @@ static void free_graves(gw_loop *l)
         else
             *at = (*at)->next;
     }
-    l->work_end = at;
-    for (gw_later *g = l->graves, *next; g; g = next) {
-        next = g->next_grave;
-        free(g->memory);
+    l->queue_end = at;
+    for (gw_deferred *d = l->to_free, *next; d; d = next) {
+        next = d->next_free;
+        free(d->memory);
     }
-    l->graves = NULL;
+    l->to_free = NULL;
 }
 
 int gw_loop_run(gw_loop *l)
@@ -215,7 +213,7 @@ int gw_loop_run(gw_loop *l)
 
     while (!l->stop) {
         int wait = -1;
-        if (l->work)
+        if (l->queue)
             wait = 0;
         else if (l->armed > 0)
             wait = csn_deadline_poll_ms(l->heap[0]->due_ns);
@@ -228,9 +226,9 @@ int gw_loop_run(gw_loop *l)
             if (io->fd >= 0)
                 io->fn(io, ev[i].events);
         }
-        fire(l);
-        do_work(l);
-        free_graves(l);
+        run_timers(l);
+        run_deferred(l);
+        free_pending(l);
     }
     return 0;
 }

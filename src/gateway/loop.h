@@ -1,20 +1,21 @@
-/* loop.h: the one loop of a gateway: descriptors, timers, work that was put off.
+/* loop.h: the event loop: descriptors, timers, deferred calls.
  *
- * One thread. A descriptor is watched once, for its whole life, edge by edge: whoever owns it
- * remembers what it was told and asks until the kernel says EAGAIN. So moving a byte costs no
- * epoll_ctl. Owners that end while a batch of events is handled are freed after it: an event
- * never meets freed memory. */
+ * Single-threaded. Sockets are registered once, edge-triggered: their owner remembers readiness
+ * until read() or write() returns EAGAIN, so relaying needs no epoll_ctl. Memory given to
+ * gw_loop_free_later is freed after the current batch, so no event refers to freed memory. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 
+#define GW_CONTAINER_OF(type, member, p) ((type *)(void *)((char *)(p)-offsetof(type, member)))
+
 typedef struct gw_io gw_io;
 typedef struct gw_timer gw_timer;
-typedef struct gw_later gw_later;
+typedef struct gw_deferred gw_deferred;
 
-/* A watched descriptor, inside whatever owns it. fd -1: none. */
+/* A registered descriptor, embedded in its owner. fd -1: none. */
 struct gw_io {
     int fd;
     void (*fn)(gw_io *io, uint32_t events);
@@ -22,50 +23,49 @@ struct gw_io {
 
 struct gw_timer {
     uint64_t due_ns;
-    size_t place; /* in the heap, from 1; 0: not armed */
+    size_t index; /* in the heap, from 1; 0: not armed */
     void (*fn)(gw_timer *t);
 };
 
-/* Something to do before the loop sleeps again; and how its owner's memory is freed then. */
-struct gw_later {
-    gw_later *next;
+/* A call to be made before the loop sleeps, or memory to be freed then. */
+struct gw_deferred {
+    gw_deferred *next;
     bool queued;
-    void (*fn)(gw_later *l);
-    gw_later *next_grave;
+    void (*fn)(gw_deferred *d);
+    gw_deferred *next_free;
     void *memory;
 };
 
 typedef struct gw_loop {
     int epfd;
-    uint64_t now_ns; /* when the batch that is handled came */
+    uint64_t now_ns; /* when the current batch was received */
     gw_timer **heap;
-    size_t armed, room, reserved;
-    gw_later *work, **work_end;
-    gw_later *graves;
+    size_t armed, capacity, reserved;
+    gw_deferred *queue, **queue_end;
+    gw_deferred *to_free;
     bool stop;
 } gw_loop;
 
 int gw_loop_init(gw_loop *l);
-/* Until `stop`. 0 or -errno. */
+/* Runs until `stop` is set. 0 or -errno. */
 int gw_loop_run(gw_loop *l);
 
-/* IN, OUT and the peer's half-close, each time there is something new. */
-int gw_loop_watch(gw_loop *l, gw_io *io, int fd, void (*fn)(gw_io *, uint32_t));
-/* IN, as long as there is something: for listeners and requests, which are taken one by one. */
-int gw_loop_listen(gw_loop *l, gw_io *io, int fd, void (*fn)(gw_io *, uint32_t));
-/* Takes it out and closes it. */
+/* Edge-triggered: input, output and half-close. */
+int gw_loop_add_edge(gw_loop *l, gw_io *io, int fd, void (*fn)(gw_io *, uint32_t));
+/* Level-triggered: input. For listeners and request sockets. */
+int gw_loop_add_level(gw_loop *l, gw_io *io, int fd, void (*fn)(gw_io *, uint32_t));
 void gw_loop_close(gw_io *io);
-/* Takes it out and gives it back, open. */
-int gw_loop_take(gw_loop *l, gw_io *io);
+/* Unregisters the descriptor and returns it. */
+int gw_loop_remove(gw_loop *l, gw_io *io);
 
-/* Room for one more timer, so that arming cannot fail; give it back at the end. */
+/* Reserves heap space, so that arming cannot fail. */
 int gw_timer_reserve(gw_loop *l, gw_timer *t, void (*fn)(gw_timer *));
 void gw_timer_release(gw_loop *l, gw_timer *t);
-/* Sets it anew if it was armed. Fires once. */
+/* Fires once; replaces an earlier time. */
 void gw_timer_arm(gw_loop *l, gw_timer *t, uint64_t due_ns);
 void gw_timer_disarm(gw_loop *l, gw_timer *t);
 
-/* Queues it once, however often it is called. */
-void gw_loop_later(gw_loop *l, gw_later *work, void (*fn)(gw_later *));
-/* free()s `memory` after this batch. `at` lies in it; what it had still to do is forgotten. */
-void gw_loop_bury(gw_loop *l, gw_later *at, void *memory);
+/* Queues the call; no effect if it is queued already. */
+void gw_loop_defer(gw_loop *l, gw_deferred *d, void (*fn)(gw_deferred *));
+/* free()s `memory`, which contains `d`, after this batch and cancels the queued call. */
+void gw_loop_free_later(gw_loop *l, gw_deferred *d, void *memory);

@@ -1,10 +1,9 @@
-/* main.c: a gateway from its first instruction to its last.
+/* main.c: start-up of caisson-gateway, which connects one sandbox to the hosts its rules allow.
  *
- * caisson-gateway connects one sandbox to the hosts that its rules name. It runs outside of the
- * sandbox, as its user, and holds sockets that were made inside: it enters nothing. It is
- * started by the library with one descriptor, its control connection, and an empty environment.
- * Nothing is served before SETUP has come. When it ends, for whatever reason, all sockets
- * inside are closed with it: no gateway is no network. */
+ * The gateway runs outside the sandbox as the user of the sandbox and never enters it; it holds
+ * sockets that were created inside. The library starts it with one descriptor, the control
+ * connection, and an empty environment. It serves nothing before SETUP. When it exits, its
+ * sockets close and the sandbox has no network. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,11 +12,11 @@
 
 #include "gateway/gateway.h"
 
-static gw_gateway gate;
+static gw_gateway gateway;
 
-/* Our starter blocks all signals, and may have ignored some. splice() to a socket that is gone
- * raises SIGPIPE, whatever flags it is given. */
-static void own_signals(void)
+/* The library starts the gateway with all signals blocked and some perhaps ignored. SIGPIPE
+ * stays ignored: splice() to a closed socket raises it whatever its flags. */
+static void reset_signals(void)
 {
     sigset_t none;
 
@@ -43,12 +42,12 @@ static int prepare(gw_gateway *g)
 
 int main(void)
 {
-    own_signals();
-    /* Without it the resolver would try the host's search domains, and a question for an
-     * allowed name could be answered for another. */
+    reset_signals();
+    /* An empty LOCALDOMAIN disables search domains: an allowed name must not be resolved as
+     * another one. */
     if (setenv("LOCALDOMAIN", "", 1) < 0 ||
-        fcntl(CSN_GATEWAY_FD_CONTROL, F_SETFD, FD_CLOEXEC) < 0 || prepare(&gate) < 0)
+        fcntl(CSN_GATEWAY_FD_CONTROL, F_SETFD, FD_CLOEXEC) < 0 || prepare(&gateway) < 0)
         return 2;
-    int rc = gw_loop_run(&gate.loop);
-    _exit(rc < 0 ? 1 : 0); /* threads may still wait for a name server */
+    int rc = gw_loop_run(&gateway.loop);
+    _exit(rc < 0 ? 1 : 0); /* resolver threads may still be blocked */
 }

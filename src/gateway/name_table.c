@@ -1,8 +1,7 @@
-/* name_table.c: numbers for names, and back.
+/* name_table.c: maps allowed names to numbers, and numbers to addresses.
  *
- * Names come from the questions of programs inside, after the rules have allowed them; with a
- * wildcard or mode `all` a program can make up any number, so the table is bounded and the
- * chains of its hash cannot be aimed at. */
+ * With a wildcard rule or mode `all` a program inside can invent any number of names: the table
+ * is bounded, and its hash is seeded so that collisions cannot be constructed. */
 #include "gateway/name_table.h"
 
 #include <stdlib.h>
@@ -13,14 +12,14 @@
 
 typedef struct slot {
     char *text;
-    uint32_t chain;        /* next of the same bucket */
-    uint32_t older, newer; /* by last question */
-    uint32_t held;
+    uint32_t chain;        /* next slot of the bucket */
+    uint32_t older, newer; /* by last lookup */
+    uint32_t refs;
 } slot;
 
 struct gw_names {
     slot *slots;
-    uint32_t used, room; /* slots[used]: the first never given */
+    uint32_t used, capacity; /* slots[used] was never used */
     uint32_t oldest, newest;
     uint64_t seed;
     uint32_t buckets[BUCKETS];
@@ -32,7 +31,7 @@ gw_names *gw_names_new(void)
 
     if (!n)
         return NULL;
-    n->used = CSN_NAMES_FIRST;
+    n->used = GW_NAMES_FIRST;
     if (getrandom(&n->seed, sizeof(n->seed), 0) != sizeof(n->seed))
         n->seed = (uintptr_t)n;
     return n;
@@ -40,7 +39,7 @@ gw_names *gw_names_new(void)
 
 void gw_names_free(gw_names *n)
 {
-    for (uint32_t i = CSN_NAMES_FIRST; n && i < n->used; i++)
+    for (uint32_t i = GW_NAMES_FIRST; n && i < n->used; i++)
         free(n->slots[i].text);
     if (n)
         free(n->slots);
@@ -58,9 +57,9 @@ static uint32_t *bucket(gw_names *n, const char *text)
     return &n->buckets[h % BUCKETS];
 }
 
-/* ---- the order of questions ------------------------------------------------------------ */
+/* ---- LRU list -------------------------------------------------------------------------- */
 
-static void take_out(gw_names *n, uint32_t i)
+static void lru_unlink(gw_names *n, uint32_t i)
 {
     slot *s = &n->slots[i];
 
@@ -75,7 +74,7 @@ static void take_out(gw_names *n, uint32_t i)
     s->older = s->newer = 0;
 }
 
-static void put_newest(gw_names *n, uint32_t i)
+static void lru_append(gw_names *n, uint32_t i)
 {
     slot *s = &n->slots[i];
 
@@ -89,72 +88,72 @@ static void put_newest(gw_names *n, uint32_t i)
 
 /* ---- numbers --------------------------------------------------------------------------- */
 
-static uint32_t never_given(gw_names *n)
+static uint32_t grow_table(gw_names *n)
 {
-    if (n->used == n->room || n->room == 0) {
-        uint32_t room = n->room ? 2 * n->room : 64;
-        slot *grown = realloc(n->slots, room * sizeof(*grown));
+    if (n->used == n->capacity || n->capacity == 0) {
+        uint32_t capacity = n->capacity ? 2 * n->capacity : 64;
+        slot *grown = realloc(n->slots, capacity * sizeof(*grown));
         if (!grown)
             return 0;
-        memset(grown + n->room, 0, (room - n->room) * sizeof(*grown));
+        memset(grown + n->capacity, 0, (capacity - n->capacity) * sizeof(*grown));
         n->slots = grown;
-        n->room = room;
+        n->capacity = capacity;
     }
     return n->used++;
 }
 
-static void forget(gw_names *n, uint32_t i)
+static void remove_name(gw_names *n, uint32_t i)
 {
     uint32_t *at = bucket(n, n->slots[i].text);
 
     while (*at != i)
         at = &n->slots[*at].chain;
     *at = n->slots[i].chain;
-    take_out(n, i);
+    lru_unlink(n, i);
     free(n->slots[i].text);
     n->slots[i] = (slot){0};
 }
 
-/* Held ones are few (there are fewer connections than numbers), so this ends soon. */
-static uint32_t given_back(gw_names *n)
+/* Terminates soon: flows, which hold references, are fewer than numbers. */
+static uint32_t evict_oldest(gw_names *n)
 {
     uint32_t i = n->oldest;
 
-    while (i && n->slots[i].held > 0)
+    while (i && n->slots[i].refs > 0)
         i = n->slots[i].newer;
     if (i)
-        forget(n, i);
+        remove_name(n, i);
     return i;
 }
 
-uint32_t gw_names_number(gw_names *n, const csn_domain *name, bool *fresh)
+uint32_t gw_names_number(gw_names *n, const csn_domain *name, bool *is_new)
 {
     uint32_t *at = bucket(n, name->text);
 
-    *fresh = false;
+    *is_new = false;
     for (uint32_t i = *at; i; i = n->slots[i].chain)
         if (strcmp(n->slots[i].text, name->text) == 0) {
-            take_out(n, i);
-            put_newest(n, i);
+            lru_unlink(n, i);
+            lru_append(n, i);
             return i;
         }
     char *text = strdup(name->text);
-    uint32_t i = !text ? 0 : n->used < CSN_NAMES_MAX ? never_given(n) : given_back(n);
+    uint32_t i = !text ? 0 : n->used < GW_NAMES_MAX ? grow_table(n) : evict_oldest(n);
     if (i == 0) {
         free(text);
         return 0;
     }
-    *fresh = true;
+    *is_new = true;
     n->slots[i].text = text;
     n->slots[i].chain = *at;
     *at = i;
-    put_newest(n, i);
+    lru_append(n, i);
     return i;
 }
 
 bool gw_names_get(const gw_names *n, uint32_t number, csn_domain *ret)
 {
-    if (number < CSN_NAMES_FIRST || number >= n->used || !n->slots[number].text)
+    if (number < GW_NAMES_FIRST || number >= n->used || !n->slots[number].text)
         return false;
     const char *text = n->slots[number].text;
     return csn_domain_parse_lookup(text, strlen(text), ret, NULL);
@@ -162,20 +161,20 @@ bool gw_names_get(const gw_names *n, uint32_t number, csn_domain *ret)
 
 void gw_names_hold(gw_names *n, uint32_t number)
 {
-    if (number >= CSN_NAMES_FIRST && number < n->used)
-        n->slots[number].held++;
+    if (number >= GW_NAMES_FIRST && number < n->used)
+        n->slots[number].refs++;
 }
 
-void gw_names_drop(gw_names *n, uint32_t number)
+void gw_names_release(gw_names *n, uint32_t number)
 {
-    if (number >= CSN_NAMES_FIRST && number < n->used && n->slots[number].held > 0)
-        n->slots[number].held--;
+    if (number >= GW_NAMES_FIRST && number < n->used && n->slots[number].refs > 0)
+        n->slots[number].refs--;
 }
 
 /* ---- addresses ------------------------------------------------------------------------- */
 
-static const uint8_t RANGE4[2] = {198, 18}; /* /15: for benchmarks, never routed (RFC 2544) */
-static const uint8_t RANGE6[12] = {0xfd, 0x63, 0x61, 0x69, 0x73, 0x73}; /* a /48 of our own */
+static const uint8_t RANGE4[2] = {198, 18}; /* /15, reserved for benchmarks (RFC 2544) */
+static const uint8_t RANGE6[12] = {0xfd, 0x63, 0x61, 0x69, 0x73, 0x73}; /* unique local /48 */
 
 csn_netaddr gw_names_address(uint32_t number, unsigned family)
 {
@@ -195,7 +194,7 @@ csn_netaddr gw_names_address(uint32_t number, unsigned family)
     return csn_netaddr_v6(b);
 }
 
-bool gw_names_is_ours(const csn_netaddr *a, uint32_t *ret)
+bool gw_names_from_address(const csn_netaddr *a, uint32_t *ret)
 {
     const uint8_t *b = a->bytes;
 
@@ -204,7 +203,7 @@ bool gw_names_is_ours(const csn_netaddr *a, uint32_t *ret)
         return true;
     }
     if (a->family == 6 && memcmp(b, RANGE6, 6) == 0) {
-        /* what is set above the number is nobody's */
+        /* bits above the number: in the range, but no number */
         bool high = memcmp(b + 6, RANGE6 + 6, 6) != 0 || b[12] != 0;
         *ret = high ? 0 : (uint32_t)b[13] << 16 | (uint32_t)b[14] << 8 | b[15];
         return true;

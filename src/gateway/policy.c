@@ -1,76 +1,67 @@
-/* policy.c: what the rules say of a connection, and the events that tell of it.
+/* policy.c: rule decisions about a flow, and the events that record them.
  *
- * Asked by flow.c before anything is dialled, by inspect.c and proxy.c when the bytes name
- * another host, and by control.c when the rules have changed. Names and addresses are the
- * attacker's; the judgement is policy/netrules's. */
+ * The rules themselves are policy/netrules. An attacker chooses the names and addresses. */
 #include <errno.h>
 #include <ifaddrs.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "gateway/gateway.h"
+#include "gateway/socket.h"
 
-#define OWN_MAX     1024u
-#define OWN_KEEP_NS 5000000000ull
+#define HOST_ADDRS_MAX    1024u
+#define HOST_ADDRS_TTL_NS 5000000000ull
 
-/* ---- this host ------------------------------------------------------------------------- */
+/* ---- host addresses -------------------------------------------------------------------- */
 
-/* Addresses of the host come and go; services that listen on all of them think of the host's
- * neighbours, not of programs inside. */
-static void look_at_own(gw_gateway *g)
+/* The host's own addresses are refused like loopback: services that listen on all interfaces
+ * are not meant for programs inside. They change, so they are read again from time to time. */
+static void refresh_host_addrs(gw_gateway *g)
 {
     struct ifaddrs *list = NULL;
     uint16_t port;
 
-    g->own_ns = g->loop.now_ns + OWN_KEEP_NS;
+    g->host_addrs_until_ns = g->loop.now_ns + HOST_ADDRS_TTL_NS;
     if (getifaddrs(&list) < 0)
         return;
-    g->own_count = 0;
-    if (!g->own)
-        g->own = calloc(OWN_MAX, sizeof(*g->own));
-    for (const struct ifaddrs *i = list; i && g->own && g->own_count < OWN_MAX;
-         i = i->ifa_next) {
-        struct sockaddr_storage ss = {0};
+    g->host_addr_count = 0;
+    if (!g->host_addrs)
+        g->host_addrs = calloc(HOST_ADDRS_MAX, sizeof(*g->host_addrs));
+    for (const struct ifaddrs *i = list;
+         i && g->host_addrs && g->host_addr_count < HOST_ADDRS_MAX; i = i->ifa_next) {
+        csn_netaddr *a = &g->host_addrs[g->host_addr_count];
         if (!i->ifa_addr)
             continue;
-        if (i->ifa_addr->sa_family == AF_INET)
-            memcpy(&ss, i->ifa_addr, sizeof(struct sockaddr_in));
-        else if (i->ifa_addr->sa_family == AF_INET6)
-            memcpy(&ss, i->ifa_addr, sizeof(struct sockaddr_in6));
-        else
-            continue;
-        gw_sockaddr_read(&ss, &g->own[g->own_count++], &port);
+        gw_sockaddr_to_netaddr(i->ifa_addr, a, &port);
+        g->host_addr_count += a->family != 0;
     }
     freeifaddrs(list);
 }
 
-static const char *own_range(gw_gateway *g, const csn_netaddr *a)
+static const char *host_range(gw_gateway *g, const csn_netaddr *a)
 {
-    if (g->own_ns <= g->loop.now_ns)
-        look_at_own(g);
-    for (size_t i = 0; i < g->own_count; i++)
-        if (csn_netaddr_equal(&g->own[i], a))
+    if (g->host_addrs_until_ns <= g->loop.now_ns)
+        refresh_host_addrs(g);
+    for (size_t i = 0; i < g->host_addr_count; i++)
+        if (csn_netaddr_equal(&g->host_addrs[i], a))
             return "this host";
     return NULL;
 }
 
 /* ---- verdicts -------------------------------------------------------------------------- */
 
-/* The rule is copied: an update frees the rules, and a flow may outlive many. */
+/* Copies the rule: an update frees the rules while flows live on. */
 bool gw_policy_target(gw_flow *f, csn_netverdict *ret)
 {
-    const csn_netrules *rules = f->gate->rules;
+    const csn_netrules *rules = f->gateway->rules;
 
-    if (f->to.name.len > 0)
-        csn_netrules_name(rules, &f->to.name, f->to.port, ret);
-    else
-        csn_netrules_address(rules, &f->to.addr, f->to.port, ret);
-    if (f->to.name.len > 0)
-        gw_exec_rules_name(f->narrow, &f->to.name, f->to.port, ret);
-    else
-        gw_exec_rules_address(f->narrow, &f->to.addr, f->to.port, ret);
+    if (f->target.name.len > 0) {
+        csn_netrules_name(rules, &f->target.name, f->target.port, ret);
+        gw_exec_rules_name(f->exec_rules, &f->target.name, f->target.port, ret);
+    } else {
+        csn_netrules_address(rules, &f->target.addr, f->target.port, ret);
+        gw_exec_rules_address(f->exec_rules, &f->target.addr, f->target.port, ret);
+    }
     snprintf(f->rule, sizeof(f->rule), "%s", ret->rule ? ret->rule : "");
     return ret->allowed;
 }
@@ -81,21 +72,21 @@ size_t gw_policy_addresses(gw_flow *f, csn_netaddr *addrs, size_t n, csn_netverd
 
     for (size_t i = 0; i < n; i++) {
         csn_netverdict v;
-        csn_netrules_dial(f->gate->rules, &addrs[i], f->to.port, own_range(f->gate, &addrs[i]),
-                          &v);
+        csn_netrules_dial(f->gateway->rules, &addrs[i], f->target.port,
+                          host_range(f->gateway, &addrs[i]), &v);
         if (v.allowed)
             addrs[good++] = addrs[i];
         if (!v.allowed && i == 0) {
             *ret = v;
-            f->peer = addrs[0]; /* for the record */
+            f->peer = addrs[0]; /* for the event */
         }
     }
     return good;
 }
 
-static bool is_ruled(const gw_flow *f)
+static bool has_rules(const gw_flow *f)
 {
-    return f->way == CSN_WAY_REDIRECT || f->way == CSN_WAY_PROXY;
+    return f->origin == GW_ORIGIN_REDIRECT || f->origin == GW_ORIGIN_PROXY;
 }
 
 bool gw_policy_peer(gw_flow *f)
@@ -103,7 +94,7 @@ bool gw_policy_peer(gw_flow *f)
     csn_netaddr peer = f->peer;
     gw_refusal r = {0};
 
-    if (!is_ruled(f) || gw_policy_addresses(f, &peer, 1, &r.verdict) == 1)
+    if (!has_rules(f) || gw_policy_addresses(f, &peer, 1, &r.verdict) == 1)
         return true;
     gw_flow_refuse(f, &r);
     return false;
@@ -117,66 +108,64 @@ int gw_policy_refuse_later(gw_flow *f, const csn_domain *name, const char *why)
         return -ENOMEM;
     f->refusal = r;
     if (name) {
-        /* Were it asked for by its own name, what would the rules say? That gives the hint. */
-        csn_netrules_name(f->gate->rules, name, f->to.port, &r->verdict);
+        /* Evaluate the name as if it were the target: that gives the hint. */
+        csn_netrules_name(f->gateway->rules, name, f->target.port, &r->verdict);
         r->name = *name;
         if (r->verdict.allowed)
-            r->verdict.rule = NULL; /* it was not that which decided */
+            r->verdict.rule = NULL;
     }
     r->verdict.allowed = false;
     snprintf(r->verdict.why, sizeof(r->verdict.why), "%s", why);
     return -EACCES;
 }
 
-/* A peer that was dialled under the old rules must be dialled under the new ones too. */
 static bool still_allowed(gw_flow *f, csn_netverdict *v)
 {
     csn_netaddr peer = f->peer;
 
     if (!gw_policy_target(f, v))
         return false;
-    return f->far.io.fd < 0 || gw_policy_addresses(f, &peer, 1, v) == 1;
+    return f->server.io.fd < 0 || gw_policy_addresses(f, &peer, 1, v) == 1;
 }
 
-/* Also those that are only being dialled; what is not judged yet meets the new rules anyway. */
+/* Includes flows that are being dialled. Flows without a target are checked later anyway. */
 void gw_policy_recheck(gw_gateway *g)
 {
     for (gw_flow *f = g->flows, *next; f; f = next) {
         csn_netverdict v;
         next = f->next;
-        if (!is_ruled(f) || f->leaving || f->to.port == 0 || still_allowed(f, &v))
+        if (!has_rules(f) || f->lingering || f->target.port == 0 || still_allowed(f, &v))
             continue;
-        if (f->far.io.fd >= 0) {
+        if (f->server.io.fd >= 0) {
             gw_record_close(f, "the rules changed");
         } else {
             gw_refusal r = {.verdict = v};
             gw_record_refusal(f, &r);
         }
-        gw_flow_cut(f);
+        gw_flow_reset(f);
     }
 }
 
 /* ---- events ---------------------------------------------------------------------------- */
 
-/* `up` is out of the sandbox, whoever began. The address is the one dialled, if it came so far.
- */
+/* `up` counts bytes leaving the sandbox, whichever side connected. */
 static void record(gw_flow *f, csn_gateway_event *e)
 {
-    const csn_netaddr *a = f->peer.family ? &f->peer : &f->to.addr;
-    bool outward = f->way != CSN_WAY_PUBLISHED;
+    const csn_netaddr *a = f->peer.family ? &f->peer : &f->target.addr;
+    bool outward = f->origin != GW_ORIGIN_PUBLISHED;
     char text[CSN_NETADDR_TEXT];
 
-    e->proto = f->way == CSN_WAY_PUBLISHED ? CSN_GATEWAY_PUBLISHED
-               : f->way == CSN_WAY_LENT    ? CSN_GATEWAY_LENT
-                                           : f->proto;
+    e->proto = f->origin == GW_ORIGIN_PUBLISHED   ? CSN_GATEWAY_PUBLISHED
+               : f->origin == GW_ORIGIN_HOST_PORT ? CSN_GATEWAY_HOST_PORT
+                                                  : f->proto;
     e->address = a->family ? csn_netaddr_text(a, text) : "";
     if (!e->name)
-        e->name = f->to.name.len > 0 ? f->to.name.text : f->said.text;
-    e->port = f->to.port;
-    e->up = outward ? f->there.bytes : f->back.bytes;
-    e->down = outward ? f->back.bytes : f->there.bytes;
-    e->ms = (f->gate->loop.now_ns - f->started_ns) / 1000000;
-    gw_events_add(f->gate->events, e);
+        e->name = f->target.name.len > 0 ? f->target.name.text : f->observed_name.text;
+    e->port = f->target.port;
+    e->up = outward ? f->to_server.bytes : f->to_client.bytes;
+    e->down = outward ? f->to_client.bytes : f->to_server.bytes;
+    e->ms = (f->gateway->loop.now_ns - f->started_ns) / 1000000;
+    gw_events_add(f->gateway->events, e);
 }
 
 void gw_record_refusal(gw_flow *f, const gw_refusal *r)
@@ -205,7 +194,7 @@ void gw_record_close(gw_flow *f, const char *why)
     record(f, &e);
 }
 
-const char *gw_why_errno(int error)
+const char *gw_errno_text(int error)
 {
     switch (error) {
     case ECONNREFUSED:
@@ -213,20 +202,20 @@ const char *gw_why_errno(int error)
     case ETIMEDOUT:
         return "timed out";
     case EHOSTUNREACH:
-        return "no address, or no way there";
+        return "no address found, or no route to the host";
     case ENETUNREACH:
     case EADDRNOTAVAIL:
     case EAFNOSUPPORT:
-        return "no way there";
+        return "no route to the host";
     case ECONNRESET:
         return "connection reset";
     case EAGAIN:
-        return "too many names are being resolved";
+        return "too many pending lookups";
     case ENOMEM:
     case ENOBUFS:
     case EMFILE:
     case ENFILE:
-        return "the gateway has no room";
+        return "out of memory or descriptors";
     default:
         return "could not connect";
     }

@@ -1,11 +1,10 @@
-/* proxy.c: for programs that ask a proxy, where connections cannot be redirected.
+/* proxy.c: HTTP proxy and SOCKS 5 server, for sandboxes without a redirect.
  *
- * One listener on the loopback inside speaks CONNECT, plain HTTP with absolute targets, and
- * SOCKS 5 (and refuses SOCKS 4 in its own words); the first byte tells which. The target is
- * judged and dialled like any other, and what goes through CONNECT or SOCKS is looked at as if
- * it had been redirected (inspect.c). A plain request is sent on in origin form, one to a
- * connection: the next may be for another host, and then deserves a judgement and a connection
- * of its own. */
+ * One listener on the sandbox's loopback speaks CONNECT, plain HTTP with absolute targets, and
+ * SOCKS 5; the first byte tells which. The target is checked and dialled like any other, and
+ * tunnelled bytes are inspected like redirected ones (inspect.c). A plain request is forwarded
+ * in origin form, one per connection: the next may be for another host and then needs a
+ * decision and a connection of its own. All bytes are the attacker's. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,51 +13,52 @@
 
 #include "gateway/gateway.h"
 
-#define HEAD_ROOM (CSN_HTTP_HEAD_MAX + 512u)
+#define REWRITTEN_MAX (CSN_HTTP_HEAD_MAX + 512u)
 
-/* ---- where to -------------------------------------------------------------------------- */
+/* ---- targets --------------------------------------------------------------------------- */
 
-static bool target_text(const char *text, size_t len, bool six, uint16_t port, gw_target *ret)
+static bool parse_target(const char *text, size_t len, bool is_v6, uint16_t port,
+                         gw_target *ret)
 {
     *ret = (gw_target){.port = port};
     if (port == 0)
         return false;
     if (csn_netaddr_parse(text, len, &ret->addr))
-        return (ret->addr.family == 6) == six || !six;
-    return !six && csn_domain_parse_lookup(text, len, &ret->name, NULL);
+        return (ret->addr.family == 6) == is_v6 || !is_v6;
+    return !is_v6 && csn_domain_parse_lookup(text, len, &ret->name, NULL);
 }
 
-/* Later, not here: a refusal ends the flow, and a lane of it is in the middle of a move. */
-static void aim(gw_flow *f, const gw_target *to)
+/* Deferred: a refusal would end the flow while its pipeline is being moved. */
+static void set_target(gw_flow *f, const gw_target *to)
 {
-    gw_flow_aim(f, to);
-    gw_flow_step_later(f);
+    gw_flow_set_target(f, to);
+    gw_flow_defer_step(f);
 }
 
-/* What follows belongs to the target, which is reached now. */
-static void begin_inside(gw_flow *f)
+/* From here on the client talks to the target. */
+static void begin_tunnel(gw_flow *f)
 {
-    f->voice = CSN_VOICE_RESET;
+    f->refusal_style = GW_REFUSE_RESET;
     if (gw_inspect_begin(f) < 0)
         f->broken = true;
-    gw_pipeline_resume(&f->there);
+    gw_pipeline_resume(&f->to_server);
 }
 
 /* ---- SOCKS ----------------------------------------------------------------------------- */
 
 static void socks_connected(gw_flow *f)
 {
-    uint8_t reply[CSN_SOCKS_REPLY_LEN];
+    uint8_t reply[GW_SOCKS_REPLY_LEN];
 
-    gw_socks_answer(CSN_SOCKS_OK, reply);
-    if (gw_pipeline_write(&f->back, reply, sizeof(reply)) < 0)
+    gw_socks_reply(GW_SOCKS_OK, reply);
+    if (gw_pipeline_write(&f->to_client, reply, sizeof(reply)) < 0)
         f->broken = true;
-    begin_inside(f);
+    begin_tunnel(f);
 }
 
-static int socks_target(gw_flow *f, gw_inspect_fn *ret)
+static int socks_target(gw_flow *f, gw_inspection *ret)
 {
-    const gw_socks *s = &f->front->socks;
+    const gw_socks *s = &f->parse->socks;
     gw_target to = {.port = s->port};
     bool good = s->port != 0;
 
@@ -67,33 +67,32 @@ static int socks_target(gw_flow *f, gw_inspect_fn *ret)
     else if (s->address_len == 16)
         to.addr = csn_netaddr_v6(s->address);
     else
-        good = target_text(s->name.at, s->name.len, false, s->port, &to);
+        good = parse_target(s->name.at, s->name.len, false, s->port, &to);
     if (!good)
-        return gw_policy_refuse_later(f, NULL, "a target that is no host and port");
-    f->connected = socks_connected;
+        return gw_policy_refuse_later(f, NULL, "the target is not a valid host and port");
+    f->on_connected = socks_connected;
     ret->pause = true;
-    aim(f, &to);
+    set_target(f, &to);
     return 0;
 }
 
-static int look_socks(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
+static int inspect_socks(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
 {
     gw_flow *f = ctx;
-    gw_socks *s = &f->front->socks;
+    gw_socks *s = &f->parse->socks;
 
     f->proto = CSN_GATEWAY_SOCKS;
-    f->voice = CSN_VOICE_SOCKS;
+    f->refusal_style = GW_REFUSE_SOCKS;
     for (;;) {
         enum gw_socks_step step = gw_socks_next(s, data + ret->drop, len - ret->drop);
-        if (step == CSN_SOCKS_NEED_MORE)
+        if (step == GW_SOCKS_NEED_MORE)
             return 0;
-        if (step == CSN_SOCKS_REFUSE || step == CSN_SOCKS_NOT_SOCKS)
-            return gw_policy_refuse_later(f, NULL,
-                                          s->why ? s->why : "SOCKS that cannot be read");
+        if (step == GW_SOCKS_REFUSE || step == GW_SOCKS_NOT_SOCKS)
+            return gw_policy_refuse_later(f, NULL, s->why ? s->why : "malformed SOCKS");
         ret->drop += s->used;
-        if (step == CSN_SOCKS_CONNECT)
+        if (step == GW_SOCKS_CONNECT)
             return socks_target(f, ret);
-        int rc = gw_pipeline_write(&f->back, s->reply, s->reply_len);
+        int rc = gw_pipeline_write(&f->to_client, s->reply, s->reply_len);
         if (rc < 0)
             return rc;
     }
@@ -103,27 +102,26 @@ static int look_socks(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn 
 
 static void connect_connected(gw_flow *f)
 {
-    static const char yes[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+    static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
 
-    if (gw_pipeline_write(&f->back, yes, sizeof(yes) - 1) < 0)
+    if (gw_pipeline_write(&f->to_client, established, sizeof(established) - 1) < 0)
         f->broken = true;
-    begin_inside(f);
+    begin_tunnel(f);
 }
 
 static void plain_connected(gw_flow *f)
 {
-    f->voice = CSN_VOICE_RESET; /* from now on the server speaks */
+    f->refusal_style = GW_REFUSE_RESET; /* the server may already be replying */
 }
 
-/* The head as the target gets it. One at a time: the lane copies it before anything else runs.
- */
-static char rewritten[HEAD_ROOM];
+/* The head to forward. One buffer suffices: the relay copies it when the callback returns. */
+static char rewritten[REWRITTEN_MAX];
 static size_t rewritten_len;
 
 static void put(const void *data, size_t len)
 {
     if (len > sizeof(rewritten) - rewritten_len)
-        len = sizeof(rewritten) - rewritten_len; /* never: it grows by less than the spare */
+        len = sizeof(rewritten) - rewritten_len; /* cannot happen: REWRITTEN_MAX */
     memcpy(rewritten + rewritten_len, data, len);
     rewritten_len += len;
 }
@@ -133,8 +131,8 @@ static void put_text(const char *text)
     put(text, strlen(text));
 }
 
-/* Fields that are between the program and us, and Host, which is the target's. */
-static bool is_ours(const char *line, size_t len)
+/* Hop-by-hop fields, and Host, which is rewritten. */
+static bool is_hop_by_hop(const char *line, size_t len)
 {
     static const char *const names[] = {"host", "connection", "keep-alive", "proxy-connection",
                                         "proxy-authorization"};
@@ -147,21 +145,20 @@ static bool is_ours(const char *line, size_t len)
     return false;
 }
 
-/* The lines after the first, with the empty one at the end. */
 static void put_fields(const char *at, const char *end)
 {
     while (at < end) {
         const char *nl = memchr(at, '\n', (size_t)(end - at));
         size_t len = nl ? (size_t)(nl - at) + 1 : (size_t)(end - at);
-        if (!is_ours(at, len))
+        if (!is_hop_by_hop(at, len))
             put(at, len);
         at += len;
     }
 }
 
-/* Absolute to origin form. The target's own authority becomes Host, whatever Host said: what
- * was judged is what the server is asked for. */
-static void rewrite(const uint8_t *data, const gw_http_head *h)
+/* Converts absolute to origin form. Host is set from the target, so that the server is asked
+ * for the host that was checked. */
+static void rewrite_head(const uint8_t *data, const gw_http_head *h)
 {
     const char *text = (const char *)data, *line = memchr(text, '\n', h->len);
     char port[8];
@@ -182,124 +179,124 @@ static void rewrite(const uint8_t *data, const gw_http_head *h)
 }
 
 static int plain_request(gw_flow *f, const uint8_t *data, const gw_http_head *h,
-                         gw_inspect_fn *ret)
+                         gw_inspection *ret)
 {
     uint16_t port = h->authority.port ? h->authority.port : 80;
     gw_target to;
 
     f->proto = CSN_GATEWAY_HTTP;
     if (h->upgrade)
-        return gw_policy_refuse_later(f, NULL, "to leave HTTP, ask the proxy to CONNECT");
-    if (!target_text(h->authority.host.at, h->authority.host.len, h->authority.is_v6, port,
-                     &to))
-        return gw_policy_refuse_later(f, NULL, "a target that is no host and port");
-    rewrite(data, h);
+        return gw_policy_refuse_later(f, NULL, "Upgrade needs a CONNECT request to the proxy");
+    if (!parse_target(h->authority.host.at, h->authority.host.len, h->authority.is_v6, port,
+                      &to))
+        return gw_policy_refuse_later(f, NULL, "the target is not a valid host and port");
+    rewrite_head(data, h);
     ret->insert = rewritten;
     ret->insert_len = rewritten_len;
-    f->connected = plain_connected;
-    f->judged = true;
-    aim(f, &to);
+    f->on_connected = plain_connected;
+    f->inspected = true;
+    set_target(f, &to);
     return 0;
 }
 
-static int connect_request(gw_flow *f, const gw_http_head *h, gw_inspect_fn *ret)
+static int connect_request(gw_flow *f, const gw_http_head *h, gw_inspection *ret)
 {
     gw_target to;
 
     f->proto = CSN_GATEWAY_CONNECT_PROXY;
-    if (!target_text(h->authority.host.at, h->authority.host.len, h->authority.is_v6,
-                     h->authority.port, &to))
-        return gw_policy_refuse_later(f, NULL, "a target that is no host and port");
-    f->connected = connect_connected;
+    if (!parse_target(h->authority.host.at, h->authority.host.len, h->authority.is_v6,
+                      h->authority.port, &to))
+        return gw_policy_refuse_later(f, NULL, "the target is not a valid host and port");
+    f->on_connected = connect_connected;
     ret->pause = true;
-    aim(f, &to);
+    set_target(f, &to);
     return 0;
 }
 
 static int first_head(gw_flow *f, const uint8_t *data, const gw_http_head *h,
-                      gw_inspect_fn *ret)
+                      gw_inspection *ret)
 {
-    f->front->heads = true;
+    f->parse->request_seen = true;
     ret->drop = h->len;
-    if (h->form == CSN_HTTP_AUTHORITY)
+    if (h->form == GW_HTTP_AUTHORITY)
         return connect_request(f, h, ret);
-    if (h->form == CSN_HTTP_ABSOLUTE)
+    if (h->form == GW_HTTP_ABSOLUTE)
         return plain_request(f, data, h, ret);
-    return gw_policy_refuse_later(f, NULL, "a request for the proxy itself");
+    return gw_policy_refuse_later(f, NULL, "the proxy itself serves no requests");
 }
 
-/* One head, and for a plain request its body. A second head is left alone: the connection ends
- * with the first answer, and who wants more comes again. */
-static int look_http(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
+/* One head and its body. A second head is not read: the connection closes after the first
+ * response. */
+static int inspect_http(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
 {
     gw_flow *f = ctx;
     gw_http_head head;
 
-    f->voice = f->front->heads ? f->voice : CSN_VOICE_HTTP;
+    f->refusal_style = f->parse->request_seen ? f->refusal_style : GW_REFUSE_HTTP;
     while (ret->drop + ret->pass < len) {
         size_t n = 0, at = ret->drop + ret->pass;
         enum gw_http_result r =
-            gw_http_follow_next(&f->front->follow, data + at, len - at, &n, &head);
-        if (r == CSN_HTTP_HEAD && !f->front->heads) {
+            gw_http_follow_next(&f->parse->follow, data + at, len - at, &n, &head);
+        if (r == GW_HTTP_HEAD && !f->parse->request_seen) {
             int rc = first_head(f, data, &head, ret);
             if (rc < 0 || ret->pause)
                 return rc;
-        } else if (r == CSN_HTTP_BODY && n > 0) {
+        } else if (r == GW_HTTP_BODY && n > 0) {
             ret->pass += n;
-        } else if (r == CSN_HTTP_NEED_MORE && !ret->ended) {
+        } else if (r == GW_HTTP_NEED_MORE && !ret->ended) {
             return 0;
-        } else if (f->front->heads) {
+        } else if (f->parse->request_seen) {
             ret->pause = true;
             return 0;
         } else {
-            return gw_policy_refuse_later(f, NULL, "not a request to a proxy");
+            return gw_policy_refuse_later(f, NULL, "not a proxy request");
         }
     }
     return 0;
 }
 
-/* ---- the first byte -------------------------------------------------------------------- */
+/* ---- first byte ------------------------------------------------------------------------ */
 
-static int look_first(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
+static int inspect_first(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
 {
     gw_flow *f = ctx;
 
-    f->there.look = data[0] == 5 || data[0] == 4 ? look_socks : look_http;
-    return f->there.look(ctx, data, len, ret);
+    f->to_server.inspect = data[0] == 5 || data[0] == 4 ? inspect_socks : inspect_http;
+    return f->to_server.inspect(ctx, data, len, ret);
 }
 
 int gw_proxy_begin(gw_flow *f)
 {
-    f->front = calloc(1, sizeof(*f->front));
-    if (!f->front)
+    f->parse = calloc(1, sizeof(*f->parse));
+    if (!f->parse)
         return -ENOMEM;
-    f->there.look = look_first;
-    f->there.look_ctx = f;
+    f->to_server.inspect = inspect_first;
+    f->to_server.inspect_ctx = f;
     return 0;
 }
 
 /* ---- refusals -------------------------------------------------------------------------- */
 
-static void say_socks(gw_flow *f, enum gw_socks_code code)
+static void reply_socks(gw_flow *f, enum gw_socks_code code)
 {
-    uint8_t reply[CSN_SOCKS_REPLY_LEN];
+    uint8_t reply[GW_SOCKS_REPLY_LEN];
 
-    gw_socks_answer(code, reply);
-    gw_flow_farewell(f, reply, sizeof(reply));
+    gw_socks_reply(code, reply);
+    gw_flow_reply_and_close(f, reply, sizeof(reply));
 }
 
-/* What the conversation itself refused has its answer ready: there is more than one form. */
+/* A refusal by the SOCKS parser comes with its reply. */
 static void refuse_socks(gw_flow *f)
 {
-    const gw_socks *s = &f->front->socks;
+    const gw_socks *s = &f->parse->socks;
 
     if (s->reply_len > 0)
-        gw_flow_farewell(f, s->reply, s->reply_len);
+        gw_flow_reply_and_close(f, s->reply, s->reply_len);
     else
-        say_socks(f, CSN_SOCKS_NOT_ALLOWED);
+        reply_socks(f, GW_SOCKS_NOT_ALLOWED);
 }
 
-static void say_http(gw_flow *f, const char *status, const char *text)
+static void reply_http(gw_flow *f, const char *status, const char *text)
 {
     char answer[1536];
     int n = snprintf(answer, sizeof(answer),
@@ -307,40 +304,37 @@ static void say_http(gw_flow *f, const char *status, const char *text)
                      "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
                      status, strlen(text), text);
 
-    gw_flow_farewell(f, answer, (size_t)n);
+    gw_flow_reply_and_close(f, answer, (size_t)n);
 }
 
-/* Names the rule that would help: whoever reads this can ask for it. */
 void gw_proxy_refuse(gw_flow *f, const gw_refusal *r)
 {
-    const csn_domain *name = r->name.len > 0 ? &r->name : &f->to.name;
+    const csn_domain *name = r->name.len > 0 ? &r->name : &f->target.name;
     const csn_netverdict *v = &r->verdict;
     char text[1024];
 
-    if (f->voice == CSN_VOICE_SOCKS) {
+    if (f->refusal_style == GW_REFUSE_SOCKS) {
         refuse_socks(f);
         return;
     }
     snprintf(text, sizeof(text), "The sandbox's network policy refused this%s%s: %s.\n%s%s%s",
              name->len > 0 ? ": " : "", name->text, v->why,
-             v->hint[0] ? "It would be allowed by the rule " : "", v->hint,
-             v->hint[0] ? "\n" : "");
-    say_http(f, "403 Forbidden", text);
+             v->hint[0] ? "To allow it, add the rule " : "", v->hint, v->hint[0] ? "\n" : "");
+    reply_http(f, "403 Forbidden", text);
 }
 
-/* So that clients say "refused" or "unreachable" themselves. */
 static enum gw_socks_code socks_code(int error)
 {
     switch (error) {
     case ECONNREFUSED:
-        return CSN_SOCKS_REFUSED;
+        return GW_SOCKS_REFUSED;
     case ENETUNREACH:
-        return CSN_SOCKS_NET_UNREACHABLE;
+        return GW_SOCKS_NET_UNREACHABLE;
     case EHOSTUNREACH:
     case ETIMEDOUT:
-        return CSN_SOCKS_HOST_UNREACHABLE;
+        return GW_SOCKS_HOST_UNREACHABLE;
     default:
-        return CSN_SOCKS_FAILED;
+        return GW_SOCKS_FAILED;
     }
 }
 
@@ -348,11 +342,11 @@ void gw_proxy_failed(gw_flow *f, int error)
 {
     char text[256];
 
-    if (f->voice == CSN_VOICE_SOCKS) {
-        say_socks(f, socks_code(error));
+    if (f->refusal_style == GW_REFUSE_SOCKS) {
+        reply_socks(f, socks_code(error));
         return;
     }
     snprintf(text, sizeof(text), "The sandbox's gateway could not connect: %s.\n",
-             gw_why_errno(error));
-    say_http(f, error == ETIMEDOUT ? "504 Gateway Timeout" : "502 Bad Gateway", text);
+             gw_errno_text(error));
+    reply_http(f, error == ETIMEDOUT ? "504 Gateway Timeout" : "502 Bad Gateway", text);
 }

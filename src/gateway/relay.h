@@ -1,9 +1,9 @@
-/* relay.h: bytes from one socket to another, without looking at more of them than needed.
+/* relay.h: copy bytes from one socket to another.
  *
- * A lane is one direction. Small pieces are copied through one buffer that all lanes share; a
- * lane that proves busy is spliced through a pipe borrowed from a small stock, so that nothing
- * is held by a connection that is idle. What the target does not take is kept (at most one
- * piece), and nothing more is read until it is gone: the sender feels the receiver. */
+ * A pipeline is one direction of a connection. Small amounts are copied through a buffer that
+ * all pipelines share; a busy pipeline splices through a pipe from a small pool. An idle
+ * pipeline holds neither. What the target does not take is held, and nothing more is read until
+ * it is sent (back-pressure). */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,77 +11,75 @@
 
 #include "gateway/loop.h"
 
-#define CSN_RELAY_PIECE (32u * 1024u)   /* copied at a time */
-#define CSN_RELAY_PIPE  (1024u * 1024u) /* spliced at a time, if we may have so large a pipe */
-#define CSN_RELAY_PIPES 16u             /* at once; lanes that find none copy */
-/* The largest hello or head, or what a lane holds back, and one piece more. */
-#define CSN_RELAY_HELD_MAX (96u * 1024u)
+#define GW_RELAY_CHUNK     (32u * 1024u)   /* copied at a time */
+#define GW_RELAY_PIPE_SIZE (1024u * 1024u) /* spliced at a time, where the kernel allows it */
+#define GW_RELAY_PIPES_MAX 16u             /* pipelines beyond that copy */
+#define GW_RELAY_HELD_MAX  (96u * 1024u)   /* the largest head or ClientHello, and a chunk */
 
-/* One end of a connection, and what the kernel said of it last. */
-typedef struct gw_end {
+/* A socket and its readiness. */
+typedef struct gw_endpoint {
     gw_io io;
     bool readable, writable;
-    bool hung; /* the other side will send no more: read until it says so */
-} gw_end;
+    bool hangup; /* the peer sends no more: stay readable until EOF is read */
+} gw_endpoint;
 
-void gw_end_told(gw_end *e, uint32_t events);
-/* Closes with a reset: the other side learns that this was no ordinary end. */
-void gw_end_reset(gw_end *e);
+void gw_endpoint_update(gw_endpoint *e, uint32_t events);
+/* Closes with RST, so that the peer does not take it for an orderly end. */
+void gw_endpoint_reset(gw_endpoint *e);
 
 typedef struct gw_pipe {
     int fds[2];
     size_t size;
 } gw_pipe;
 
-/* What all lanes share. */
+/* Shared by all pipelines. */
 typedef struct gw_relay {
-    uint8_t piece[CSN_RELAY_PIECE];
-    gw_pipe stock[CSN_RELAY_PIPES];
-    size_t stocked, made;
+    uint8_t chunk[GW_RELAY_CHUNK];
+    gw_pipe idle_pipes[GW_RELAY_PIPES_MAX];
+    size_t idle_count, pipe_count;
 } gw_relay;
 
-/* What is to become of the bytes that a lane has: the first `drop` are thrown away, the next
- * `pass` go on, the rest is shown again together with what follows. */
-typedef struct gw_inspect_fn {
+/* Decision of an inspect callback: the first `drop` bytes are discarded, the next `pass` bytes
+ * are sent, the rest is shown again together with what follows. */
+typedef struct gw_inspection {
     size_t drop, pass;
-    const void *insert; /* bytes to send before those that pass; copied at once */
+    const void *insert; /* sent before the passed bytes; copied at once */
     size_t insert_len;
-    bool again; /* show the rest at once: another looks now */
     bool pause; /* read no more until gw_pipeline_resume */
-    bool ended; /* told to who looks: nothing follows; what does not pass now never will */
-} gw_inspect_fn;
+    bool ended; /* set by the caller: the source has ended; bytes not passed now are lost */
+} gw_inspection;
 
 typedef struct gw_pipeline {
-    uint8_t *held; /* at..ok: to be sent; ok..len: not yet judged */
+    uint8_t *held; /* at..ok: to be sent; ok..len: awaiting inspection */
     size_t held_at, held_ok, held_len, held_room;
-    gw_pipe pipe; /* fds[0] < 0: none just now */
-    size_t in_pipe;
-    unsigned full; /* pieces in a row that filled the buffer */
-    bool spliced;
-    bool ended; /* the source has */
-    bool shut;  /* and the target was told */
-    bool again, paused;
-    size_t own;     /* bytes at the front of `held` that are ours */
-    uint64_t bytes; /* that were sent, without those */
-    /* Sees every byte before it is passed on. 0, or -errno to stop here. While there is one the
-     * lane copies. */
-    int (*look)(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret);
-    void *look_ctx;
+    gw_pipe pipe; /* fds[0] < 0: none */
+    size_t spliced_len;
+    unsigned full_reads; /* consecutive reads that filled the buffer */
+    bool use_splice;
+    bool ended;     /* EOF was read from the source */
+    bool shut_down; /* and passed on to the target */
+    bool reinspect, paused;
+    size_t injected; /* leading bytes of `held` that the gateway itself wrote */
+    uint64_t bytes;  /* sent, without those */
+    /* Sees every byte before it is sent; prevents splicing. 0, or -errno to stop. NULL: none.
+     */
+    int (*inspect)(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret);
+    void *inspect_ctx;
 } gw_pipeline;
 
-enum gw_moved {
-    CSN_MOVED_WAIT, /* until the kernel tells of one of the ends */
-    CSN_MOVED_MORE, /* there is more; others first */
-    CSN_MOVED_DONE, /* the end of the source was carried to the target */
+enum gw_move_result {
+    GW_MOVE_WAIT, /* until an endpoint becomes ready */
+    GW_MOVE_MORE, /* more can be moved after other flows had their turn */
+    GW_MOVE_DONE, /* the target was shut down */
 };
 
 void gw_relay_init(gw_relay *r);
-void gw_pipeline_init(gw_pipeline *l);
-/* Queues bytes of our own. Only while the lane carries nothing else. -ENOMEM. */
-int gw_pipeline_write(gw_pipeline *l, const void *data, size_t len);
-void gw_pipeline_resume(gw_pipeline *l);
-/* While `to` has no descriptor yet bytes are read and judged, as many as are held. */
-/* gw_moved, or -errno: one of the ends is broken, or `look` refused. */
-int gw_pipeline_move(gw_relay *r, gw_pipeline *l, gw_end *from, gw_end *to);
-/* Gives back what it holds. */
-void gw_pipeline_release(gw_relay *r, gw_pipeline *l);
+void gw_pipeline_init(gw_pipeline *p);
+/* Sends the gateway's own bytes. Only while the pipeline carries nothing else. -ENOMEM. */
+int gw_pipeline_write(gw_pipeline *p, const void *data, size_t len);
+/* Ends a pause and shows held bytes to the inspect callback again. */
+void gw_pipeline_resume(gw_pipeline *p);
+/* gw_move_result, or -errno: an endpoint failed or the callback refused. Before `to` is
+ * connected, bytes are read, inspected and held. */
+int gw_pipeline_move(gw_relay *r, gw_pipeline *p, gw_endpoint *from, gw_endpoint *to);
+void gw_pipeline_release(gw_relay *r, gw_pipeline *p);

@@ -1,15 +1,13 @@
 /* resolve.c: getaddrinfo in threads.
  *
- * Called by flow.c with names that the rules allow; answers come from DNS servers that an
- * attacker may own, so an address is nothing here but 4 or 16 bytes: who dials judges it. Two
- * lists of jobs are shared with the threads, under one lock; everything else is the loop's.
- *
- * An answer is kept for a second: a hundred connections to one name are one question. */
+ * Callers pass names that the rules allow. An attacker may own the DNS server that answers, so
+ * the caller checks every address before dialling it. The lists `queue` and `finished` are
+ * shared with the threads under the lock; everything else belongs to the loop. Answers are
+ * cached for a second: many connections to one name cost one lookup. */
 #include "gateway/resolve.h"
 
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,39 +16,39 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
+#include "gateway/socket.h"
 
 #define THREADS     4u
-#define JOBS_MAX    256u /* asked and kept together */
-#define KEEP_NS     1000000000u
+#define JOBS_MAX    256u /* pending and cached */
+#define CACHE_NS    1000000000u
 #define STACK_BYTES (512u * 1024u) /* NSS modules may use more than glibc does */
 
 typedef struct gw_resolve_job {
     struct gw_resolve_job *next; /* in `all` */
     struct gw_resolve_job *next_queued;
     csn_domain name;
-    gw_ask *waiting;
+    gw_lookup *waiting;
     bool done;
-    uint64_t forget_ns;
+    uint64_t expires_ns;
     /* written by a thread before the job is in `finished`, read by the loop after */
     int error;
     size_t count;
-    csn_netaddr addrs[CSN_RESOLVE_ADDRESSES];
+    csn_netaddr addrs[GW_RESOLVE_ADDRESSES_MAX];
 } gw_resolve_job;
 
 struct gw_resolver {
     gw_loop *loop;
     gw_io finished_io;
-    gw_resolve_job *all; /* the loop's */
+    gw_resolve_job *all;
     size_t jobs;
     size_t threads, idle; /* idle: under the lock */
     pthread_mutex_t lock;
-    pthread_cond_t more;
+    pthread_cond_t wake;
     gw_resolve_job *queue, **queue_end; /* for the threads */
     gw_resolve_job *finished;           /* by the threads */
 };
 
-/* ---- in the threads -------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------- */
 
 static int error_of(int gai)
 {
@@ -61,29 +59,20 @@ static int error_of(int gai)
     return EHOSTUNREACH;
 }
 
-static void keep_address(gw_resolve_job *j, const struct sockaddr *sa)
-{
-    if (j->count == CSN_RESOLVE_ADDRESSES)
-        return;
-    if (sa->sa_family == AF_INET) {
-        const struct sockaddr_in *in = (const void *)sa;
-        j->addrs[j->count++] = csn_netaddr_v4((const uint8_t *)&in->sin_addr);
-    } else if (sa->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *in6 = (const void *)sa;
-        j->addrs[j->count++] = csn_netaddr_v6(in6->sin6_addr.s6_addr);
-    }
-}
-
-/* No AI_ADDRCONFIG: it leaves out ::1 and such, and what cannot be reached fails at once. That
- * the host's search domains are not tried, which would be other names than the rules judged, is
- * main.c's doing: it empties LOCALDOMAIN. */
+/* No AI_ADDRCONFIG: it drops addresses such as ::1, and unreachable ones fail at once anyway.
+ * main.c empties LOCALDOMAIN, so that the host's search domains, which are names that the rules
+ * never saw, are not tried. */
 static void look_up(gw_resolve_job *j)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
+    uint16_t port;
     int rc = getaddrinfo(j->name.text, NULL, &hints, &list);
 
-    for (const struct addrinfo *ai = list; rc == 0 && ai; ai = ai->ai_next)
-        keep_address(j, ai->ai_addr);
+    for (const struct addrinfo *ai = list; rc == 0 && ai && j->count < GW_RESOLVE_ADDRESSES_MAX;
+         ai = ai->ai_next) {
+        gw_sockaddr_to_netaddr(ai->ai_addr, &j->addrs[j->count], &port);
+        j->count += j->addrs[j->count].family != 0;
+    }
     if (rc == 0)
         freeaddrinfo(list);
     j->error = rc != 0 ? error_of(rc) : j->count == 0 ? EHOSTUNREACH : 0;
@@ -98,7 +87,7 @@ static void *work(void *arg)
     for (;;) {
         while (!r->queue) {
             r->idle++;
-            pthread_cond_wait(&r->more, &r->lock);
+            pthread_cond_wait(&r->wake, &r->lock);
             r->idle--;
         }
         gw_resolve_job *j = r->queue;
@@ -115,9 +104,9 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* ---- in the loop ----------------------------------------------------------------------- */
+/* ---- loop ------------------------------------------------------------------------------ */
 
-static void unlink_ask(gw_ask *a)
+static void unlink_lookup(gw_lookup *a)
 {
     if (a->next)
         a->next->prev = a->prev;
@@ -125,24 +114,24 @@ static void unlink_ask(gw_ask *a)
         a->prev->next = a->next;
     else
         a->job->waiting = a->next;
-    *a = (gw_ask){.fn = a->fn};
+    *a = (gw_lookup){.fn = a->fn};
 }
 
-static void tell(gw_resolve_job *j)
+static void complete(gw_resolve_job *j)
 {
     while (j->waiting) {
-        gw_ask *a = j->waiting;
-        unlink_ask(a);
+        gw_lookup *a = j->waiting;
+        unlink_lookup(a);
         a->fn(a, j->error, j->addrs, j->count);
     }
 }
 
-/* Forgets what is old enough. A failure is not kept at all: the next try may be luckier. */
+/* Frees expired answers. Failures are not cached. */
 static void sweep(gw_resolver *r)
 {
     for (gw_resolve_job **at = &r->all; *at;) {
         gw_resolve_job *j = *at;
-        if (j->done && !j->waiting && (j->error != 0 || j->forget_ns <= r->loop->now_ns)) {
+        if (j->done && !j->waiting && (j->error != 0 || j->expires_ns <= r->loop->now_ns)) {
             *at = j->next;
             free(j);
             r->jobs--;
@@ -154,7 +143,7 @@ static void sweep(gw_resolver *r)
 
 static void on_finished(gw_io *io, uint32_t events)
 {
-    gw_resolver *r = (gw_resolver *)((char *)io - offsetof(gw_resolver, finished_io));
+    gw_resolver *r = GW_CONTAINER_OF(gw_resolver, finished_io, io);
     uint64_t count;
 
     (void)events;
@@ -167,13 +156,13 @@ static void on_finished(gw_io *io, uint32_t events)
         gw_resolve_job *j = list;
         list = j->next_queued;
         j->done = true;
-        j->forget_ns = r->loop->now_ns + KEEP_NS;
-        tell(j);
+        j->expires_ns = r->loop->now_ns + CACHE_NS;
+        complete(j);
     }
     sweep(r);
 }
 
-/* Threads take no signals: those are for the loop's. */
+/* Signals are left to the main thread. */
 static int start_thread(gw_resolver *r)
 {
     sigset_t all, before;
@@ -193,7 +182,7 @@ static int start_thread(gw_resolver *r)
     return -rc;
 }
 
-/* The threads live as long as the process does; so does this. */
+/* Never freed: its threads live as long as the process. */
 gw_resolver *gw_resolver_new(gw_loop *loop)
 {
     gw_resolver *r = calloc(1, sizeof(*r));
@@ -204,8 +193,8 @@ gw_resolver *gw_resolver_new(gw_loop *loop)
     r->loop = loop;
     r->queue_end = &r->queue;
     pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->more, NULL);
-    if (gw_loop_listen(loop, &r->finished_io, fd, on_finished) == 0)
+    pthread_cond_init(&r->wake, NULL);
+    if (gw_loop_add_level(loop, &r->finished_io, fd, on_finished) == 0)
         return r;
 fail:
     free(r);
@@ -222,14 +211,14 @@ static gw_resolve_job *find(gw_resolver *r, const csn_domain *name)
     return NULL;
 }
 
-/* A thread more when none is free: most sandboxes need one. */
+/* Starts another thread if all are busy; most sandboxes need one. */
 static int queue(gw_resolver *r, gw_resolve_job *j)
 {
     pthread_mutex_lock(&r->lock);
     bool busy = r->idle == 0 || r->queue;
     *r->queue_end = j;
     r->queue_end = &j->next_queued;
-    pthread_cond_signal(&r->more);
+    pthread_cond_signal(&r->wake);
     pthread_mutex_unlock(&r->lock);
     if (busy && r->threads < THREADS && start_thread(r) < 0 && r->threads == 0)
         return -EAGAIN;
@@ -249,13 +238,13 @@ static gw_resolve_job *new_job(gw_resolver *r, const csn_domain *name)
     return j;
 }
 
-int gw_resolve(gw_resolver *r, gw_ask *a, const csn_domain *name,
-               void (*fn)(gw_ask *, int, const csn_netaddr *, size_t))
+int gw_resolve(gw_resolver *r, gw_lookup *a, const csn_domain *name,
+               void (*fn)(gw_lookup *, int, const csn_netaddr *, size_t))
 {
     sweep(r);
     gw_resolve_job *j = find(r, name);
     if (j && j->done) {
-        *a = (gw_ask){.fn = fn};
+        *a = (gw_lookup){.fn = fn};
         fn(a, j->error, j->addrs, j->count);
         return 0;
     }
@@ -264,16 +253,15 @@ int gw_resolve(gw_resolver *r, gw_ask *a, const csn_domain *name,
         if (!j || queue(r, j) < 0)
             return -EAGAIN;
     }
-    *a = (gw_ask){.job = j, .next = j->waiting, .fn = fn};
+    *a = (gw_lookup){.job = j, .next = j->waiting, .fn = fn};
     if (j->waiting)
         j->waiting->prev = a;
     j->waiting = a;
     return 0;
 }
 
-void gw_resolve_cancel(gw_resolver *r, gw_ask *a)
+void gw_resolve_cancel(gw_lookup *a)
 {
-    (void)r;
     if (a->job)
-        unlink_ask(a);
+        unlink_lookup(a);
 }

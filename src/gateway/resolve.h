@@ -1,29 +1,28 @@
-/* resolve.h: real addresses of allowed names, by the host's own resolver.
+/* resolve.h: addresses of allowed names, from the host's resolver.
  *
- * getaddrinfo blocks, so it runs in a few threads; /etc/hosts, nsswitch and the host's cache
- * count as they do for every program of the host. Questions for one name are asked once. */
+ * getaddrinfo blocks and therefore runs in threads. /etc/hosts, nsswitch and caching daemons
+ * apply as for every program on the host. Concurrent lookups of a name are merged. */
 #pragma once
 #include "gateway/loop.h"
 #include "policy/domain.h"
 #include "policy/netaddr.h"
 
-#define CSN_RESOLVE_ADDRESSES 16u
+#define GW_RESOLVE_ADDRESSES_MAX 16u
 
 typedef struct gw_resolver gw_resolver;
-typedef struct gw_ask gw_ask;
+typedef struct gw_lookup gw_lookup;
 
-/* A question that waits, inside whoever asks. Zeroed: none. */
-struct gw_ask {
+/* A pending lookup, embedded in its owner. Zeroed: none. */
+struct gw_lookup {
     struct gw_resolve_job *job;
-    gw_ask *prev, *next;
-    /* error: 0, or errno of what is nearest to what the resolver said. May be called before
-     * gw_resolve returns. */
-    void (*fn)(gw_ask *a, int error, const csn_netaddr *addrs, size_t n);
+    gw_lookup *prev, *next;
+    /* error: 0 or errno. May be called before gw_resolve returns. */
+    void (*fn)(gw_lookup *a, int error, const csn_netaddr *addrs, size_t n);
 };
 
-/* NULL without memory or threads. */
+/* NULL without memory. */
 gw_resolver *gw_resolver_new(gw_loop *loop);
-/* Answers by a->fn, unless it is taken back before. -EAGAIN: too many questions wait. */
-int gw_resolve(gw_resolver *r, gw_ask *a, const csn_domain *name,
-               void (*fn)(gw_ask *, int, const csn_netaddr *, size_t));
-void gw_resolve_cancel(gw_resolver *r, gw_ask *a);
+/* -EAGAIN: too many lookups are pending. */
+int gw_resolve(gw_resolver *r, gw_lookup *a, const csn_domain *name,
+               void (*fn)(gw_lookup *, int, const csn_netaddr *, size_t));
+void gw_resolve_cancel(gw_lookup *a);

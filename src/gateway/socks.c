@@ -1,8 +1,7 @@
-/* socks.c: the SOCKS 5 conversation up to the target (RFC 1928, 1929), from the server's side.
+/* socks.c: the server side of SOCKS 5, up to the target (RFC 1928, 1929).
  *
- * Called by the fallback proxy. The bytes are the attacker's. What must hold: no byte outside
- * [data, data+len) is read, a message is judged only when all of it is there (so that an answer
- * is not lost in a reset), and the name is handed out as it is. */
+ * The bytes are the attacker's. Invariants: nothing outside [data, data+len) is read; a message
+ * is only refused once all of it has arrived, so that a reset does not destroy the reply. */
 #include "gateway/socks.h"
 
 #include <string.h>
@@ -33,22 +32,22 @@ static enum gw_socks_step reply2(gw_socks *s, uint8_t a, uint8_t b, enum gw_sock
 
 static enum gw_socks_step refuse(gw_socks *s, enum gw_socks_code code, const char *why)
 {
-    gw_socks_answer(code, s->reply);
-    s->reply_len = CSN_SOCKS_REPLY_LEN;
+    gw_socks_reply(code, s->reply);
+    s->reply_len = GW_SOCKS_REPLY_LEN;
     s->why = why;
-    return CSN_SOCKS_REFUSE;
+    return GW_SOCKS_REFUSE;
 }
 
 static enum gw_socks_step refuse_socks4(gw_socks *s, size_t len)
 {
     if (len < SOCKS4_LEN)
-        return CSN_SOCKS_NEED_MORE;
+        return GW_SOCKS_NEED_MORE;
     memset(s->reply, 0, sizeof(s->reply));
     s->reply[1] = SOCKS4_REFUSE;
     s->reply_len = SOCKS4_LEN;
     s->used = len;
-    s->why = "SOCKS 4 is not spoken here";
-    return CSN_SOCKS_REFUSE;
+    s->why = "SOCKS 4 is not supported; use SOCKS 5";
+    return GW_SOCKS_REFUSE;
 }
 
 static enum gw_socks_step greeting(gw_socks *s, const uint8_t *b, size_t len)
@@ -56,33 +55,33 @@ static enum gw_socks_step greeting(gw_socks *s, const uint8_t *b, size_t len)
     if (b[0] == SOCKS4)
         return refuse_socks4(s, len);
     if (b[0] != VERSION)
-        return CSN_SOCKS_NOT_SOCKS;
+        return GW_SOCKS_NOT_SOCKS;
     if (len < 2 || len < 2u + b[1])
-        return CSN_SOCKS_NEED_MORE;
+        return GW_SOCKS_NEED_MORE;
     s->used = 2u + b[1];
     if (memchr(b + 2, METHOD_NONE, b[1])) {
         s->phase = P_REQUEST;
-        return reply2(s, VERSION, METHOD_NONE, CSN_SOCKS_SEND);
+        return reply2(s, VERSION, METHOD_NONE, GW_SOCKS_SEND);
     }
     if (memchr(b + 2, METHOD_USER, b[1])) {
         s->phase = P_AUTH;
-        return reply2(s, VERSION, METHOD_USER, CSN_SOCKS_SEND);
+        return reply2(s, VERSION, METHOD_USER, GW_SOCKS_SEND);
     }
-    s->why = "the client offers no way to log in that is known here";
-    return reply2(s, VERSION, METHOD_NO, CSN_SOCKS_REFUSE);
+    s->why = "no supported SOCKS authentication method";
+    return reply2(s, VERSION, METHOD_NO, GW_SOCKS_REFUSE);
 }
 
 static enum gw_socks_step auth(gw_socks *s, const uint8_t *b, size_t len)
 {
     if (b[0] != AUTH_VERSION) {
-        s->why = "a login of no known version";
-        return reply2(s, AUTH_VERSION, 1, CSN_SOCKS_REFUSE);
+        s->why = "unknown SOCKS authentication version";
+        return reply2(s, AUTH_VERSION, 1, GW_SOCKS_REFUSE);
     }
     if (len < 2 || len < 3u + b[1] || len < 3u + b[1] + b[2u + b[1]])
-        return CSN_SOCKS_NEED_MORE;
+        return GW_SOCKS_NEED_MORE;
     s->used = 3u + b[1] + b[2u + b[1]];
     s->phase = P_REQUEST;
-    return reply2(s, AUTH_VERSION, 0, CSN_SOCKS_SEND);
+    return reply2(s, AUTH_VERSION, 0, GW_SOCKS_SEND);
 }
 
 static enum gw_socks_step take_target(gw_socks *s, const uint8_t *b, size_t at, size_t n)
@@ -96,11 +95,11 @@ static enum gw_socks_step take_target(gw_socks *s, const uint8_t *b, size_t at, 
     s->port = (uint16_t)(b[at + n] << 8 | b[at + n + 1]);
     s->used = at + n + 2;
     if (b[1] != CMD_CONNECT)
-        return refuse(s, CSN_SOCKS_NO_COMMAND, "only CONNECT is spoken here");
+        return refuse(s, GW_SOCKS_NO_COMMAND, "only the SOCKS command CONNECT is supported");
     if (n == 0 || s->port == 0)
-        return refuse(s, CSN_SOCKS_FAILED, "a target without a name or a port");
+        return refuse(s, GW_SOCKS_FAILED, "SOCKS target without host or port");
     s->phase = P_DONE;
-    return CSN_SOCKS_CONNECT;
+    return GW_SOCKS_CONNECT;
 }
 
 static enum gw_socks_step request(gw_socks *s, const uint8_t *b, size_t len)
@@ -108,13 +107,13 @@ static enum gw_socks_step request(gw_socks *s, const uint8_t *b, size_t len)
     size_t at = 4, n;
 
     if (b[0] != VERSION)
-        return refuse(s, CSN_SOCKS_FAILED, "a request of another version");
+        return refuse(s, GW_SOCKS_FAILED, "wrong version in the SOCKS request");
     if (len < 5)
-        return CSN_SOCKS_NEED_MORE;
+        return GW_SOCKS_NEED_MORE;
     if (b[1] == 0 || b[1] > CMD_LAST)
-        return refuse(s, CSN_SOCKS_NO_COMMAND, "a command that does not exist");
+        return refuse(s, GW_SOCKS_NO_COMMAND, "unknown SOCKS command");
     if (b[2] != 0)
-        return refuse(s, CSN_SOCKS_FAILED, "a reserved byte is used");
+        return refuse(s, GW_SOCKS_FAILED, "reserved byte of the SOCKS request is not 0");
     if (b[3] == ATYP_V4) {
         n = 4;
     } else if (b[3] == ATYP_V6) {
@@ -122,9 +121,9 @@ static enum gw_socks_step request(gw_socks *s, const uint8_t *b, size_t len)
     } else if (b[3] == ATYP_NAME) {
         n = b[at++];
     } else {
-        return refuse(s, CSN_SOCKS_NO_ADDRESS_TYPE, "an address of no known type");
+        return refuse(s, GW_SOCKS_NO_ADDRESS_TYPE, "unknown SOCKS address type");
     }
-    return len < at + n + 2 ? CSN_SOCKS_NEED_MORE : take_target(s, b, at, n);
+    return len < at + n + 2 ? GW_SOCKS_NEED_MORE : take_target(s, b, at, n);
 }
 
 enum gw_socks_step gw_socks_next(gw_socks *s, const void *data, size_t len)
@@ -132,7 +131,7 @@ enum gw_socks_step gw_socks_next(gw_socks *s, const void *data, size_t len)
     s->used = 0;
     s->reply_len = 0;
     if (len == 0)
-        return CSN_SOCKS_NEED_MORE;
+        return GW_SOCKS_NEED_MORE;
     switch ((enum phase)s->phase) {
     case P_GREETING:
         return greeting(s, data, len);
@@ -143,12 +142,12 @@ enum gw_socks_step gw_socks_next(gw_socks *s, const void *data, size_t len)
     case P_DONE:
         break;
     }
-    return CSN_SOCKS_CONNECT;
+    return GW_SOCKS_CONNECT;
 }
 
-void gw_socks_answer(enum gw_socks_code code, uint8_t out[CSN_SOCKS_REPLY_LEN])
+void gw_socks_reply(enum gw_socks_code code, uint8_t out[GW_SOCKS_REPLY_LEN])
 {
-    memset(out, 0, CSN_SOCKS_REPLY_LEN);
+    memset(out, 0, GW_SOCKS_REPLY_LEN);
     out[0] = VERSION;
     out[1] = (uint8_t)code;
     out[3] = ATYP_V4;

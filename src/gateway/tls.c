@@ -1,13 +1,10 @@
-/* tls.c: a ClientHello, byte by byte, out of records cut in any way.
+/* tls.c: parses a ClientHello split over records and segments in any way.
  *
- * Called by the gateway for the first bytes of every connection that may be TLS. What must
- * hold: memory is constant and time linear however the bytes are cut; every length is held
- * against what encloses it, so no name is found where a server would not find it; and whatever
- * some server might still take for a hello is BAD, never NOT_TLS, because what is not TLS may
- * pass. */
+ * The bytes are the attacker's. Invariants: memory is constant and time linear; every length is
+ * checked against what encloses it, so no name is found where a server would not find one;
+ * whatever some server might accept as a ClientHello is BAD, never NOT_TLS, because NOT_TLS may
+ * pass uninspected. */
 #include "gateway/tls.h"
-
-#include <string.h>
 
 #define RECORD_HANDSHAKE 0x16u
 #define RECORD_LOWEST    0x14u
@@ -18,7 +15,7 @@
 #define EXT_SNI  0u
 #define EXT_ALPN 16u
 #define EXT_ECH  0xfe0du
-#define EXT_ESNI 0xffceu /* what came before ECH */
+#define EXT_ESNI 0xffceu /* draft predecessor of ECH */
 
 enum field {
     F_TYPE,
@@ -46,15 +43,15 @@ enum field {
 
 static void bad(gw_tls *t, const char *why)
 {
-    t->result = CSN_TLS_BAD;
+    t->result = GW_TLS_BAD;
     t->why = why;
 }
 
-/* The next field has n bytes, all of them inside what encloses it. */
+/* The next field has n of the enclosing bytes. */
 static void expect(gw_tls *t, enum field field, size_t n, size_t *enclosing)
 {
     if (n > *enclosing) {
-        bad(t, "a length in the ClientHello does not fit");
+        bad(t, "a ClientHello field exceeds its container");
         return;
     }
     *enclosing -= n;
@@ -63,15 +60,14 @@ static void expect(gw_tls *t, enum field field, size_t n, size_t *enclosing)
     t->number = 0;
 }
 
-/* An extension has ended: another one, or the end of the hello. */
 static void next_extension(gw_tls *t)
 {
     if (t->extension_left != 0)
-        bad(t, "an extension of the ClientHello has bytes behind its content");
+        bad(t, "trailing bytes in a ClientHello extension");
     else if (t->extensions_left > 0)
         expect(t, F_EXT_TYPE, 2, &t->extensions_left);
     else
-        t->result = CSN_TLS_HELLO;
+        t->result = GW_TLS_HELLO;
 }
 
 static void skip_extension(gw_tls *t)
@@ -85,7 +81,7 @@ static void begin_extension(gw_tls *t)
     size_t len = t->number;
 
     if (len > t->extensions_left) {
-        bad(t, "an extension of the ClientHello is longer than all of them");
+        bad(t, "a ClientHello extension exceeds its list");
         return;
     }
     t->extensions_left -= len;
@@ -93,11 +89,11 @@ static void begin_extension(gw_tls *t)
     if (t->extension == EXT_SNI && !h->has_sni) {
         h->has_sni = true;
         expect(t, F_SNI_LIST_LEN, 2, &t->extension_left);
-    } else if (t->extension == EXT_ALPN && !h->has_alpn) {
-        h->has_alpn = true;
+    } else if (t->extension == EXT_ALPN && !t->alpn_seen) {
+        t->alpn_seen = true;
         expect(t, F_ALPN_LIST_LEN, 2, &t->extension_left);
     } else if (t->extension == EXT_SNI || t->extension == EXT_ALPN) {
-        bad(t, "the ClientHello has an extension twice");
+        bad(t, "repeated ClientHello extension");
     } else {
         if (t->extension == EXT_ECH || t->extension == EXT_ESNI)
             h->ech = true;
@@ -105,14 +101,13 @@ static void begin_extension(gw_tls *t)
     }
 }
 
-/* One name of type 0 and nothing else: a list of several is read differently by different
- * servers. */
+/* Exactly one name of type 0: servers disagree about lists of several. */
 static void after_sni_field(gw_tls *t)
 {
     switch (t->field) {
     case F_SNI_LIST_LEN:
         if (t->number != t->extension_left)
-            bad(t, "the server name list has a wrong length");
+            bad(t, "wrong length of the server name list");
         else
             expect(t, F_SNI_TYPE, 1, &t->extension_left);
         break;
@@ -123,7 +118,7 @@ static void after_sni_field(gw_tls *t)
             expect(t, F_SNI_LEN, 2, &t->extension_left);
         break;
     case F_SNI_LEN:
-        if (t->number == 0 || t->number > CSN_TLS_NAME_MAX)
+        if (t->number == 0 || t->number > GW_TLS_NAME_MAX)
             bad(t, "the server name is empty or too long");
         else if (t->number < t->extension_left)
             bad(t, "the ClientHello has several server names");
@@ -138,27 +133,16 @@ static void after_sni_field(gw_tls *t)
 
 static void after_alpn_field(gw_tls *t)
 {
-    gw_tls_hello *h = &t->hello;
-
-    if (t->field == F_ALPN_LIST_LEN) {
-        if (t->number < 2 || t->number != t->extension_left)
-            bad(t, "the list of protocols has a wrong length");
-        else
-            expect(t, F_ALPN_LEN, 1, &t->extension_left);
-    } else if (t->field == F_ALPN_LEN) {
-        if (t->number == 0)
-            bad(t, "a protocol without a name");
-        t->proto_len = 0;
-        if (t->result == CSN_TLS_NEED_MORE)
-            expect(t, F_ALPN_PROTO, t->number, &t->extension_left);
-    } else {
-        h->alpn_h2 |= t->proto_len == 2 && memcmp(t->proto, "h2", 2) == 0;
-        h->alpn_http1 |= t->proto_len == 8 && memcmp(t->proto, "http/1.1", 8) == 0;
-        if (t->extension_left > 0)
-            expect(t, F_ALPN_LEN, 1, &t->extension_left);
-        else
-            next_extension(t);
-    }
+    if (t->field == F_ALPN_LIST_LEN && (t->number < 2 || t->number != t->extension_left))
+        bad(t, "wrong length of the ALPN list");
+    else if (t->field == F_ALPN_LEN && t->number == 0)
+        bad(t, "empty ALPN protocol");
+    else if (t->field == F_ALPN_LEN)
+        expect(t, F_ALPN_PROTO, t->number, &t->extension_left);
+    else if (t->extension_left > 0)
+        expect(t, F_ALPN_LEN, 1, &t->extension_left);
+    else
+        next_extension(t);
 }
 
 static void begin_message(gw_tls *t)
@@ -171,11 +155,11 @@ static void begin_message(gw_tls *t)
     expect(t, F_VERSION, 2, &t->message_left);
 }
 
-/* The extensions end where the message ends; a hello without any is older than they are. */
+/* A ClientHello without extensions is valid. */
 static void after_compression(gw_tls *t)
 {
     if (t->message_left == 0)
-        t->result = CSN_TLS_HELLO;
+        t->result = GW_TLS_HELLO;
     else
         expect(t, F_EXTENSIONS_LEN, 2, &t->message_left);
 }
@@ -183,33 +167,33 @@ static void after_compression(gw_tls *t)
 static void after_extensions_len(gw_tls *t)
 {
     if (t->number != t->message_left) {
-        bad(t, "the extensions of the ClientHello do not end with it");
+        bad(t, "the extensions do not end with the ClientHello");
         return;
     }
     t->extensions_left = t->message_left;
     next_extension(t);
 }
 
-/* The fields before the extensions that are lengths: of what follows, within bounds. */
+/* The length fields before the extensions. */
 static void after_length(gw_tls *t)
 {
     if (t->field == F_SESSION_LEN && t->number > SESSION_MAX)
         bad(t, "the session id is too long");
     else if (t->field == F_SUITES_LEN && (t->number < 2 || t->number % 2 != 0))
-        bad(t, "the list of cipher suites has a wrong length");
+        bad(t, "wrong length of the cipher suites");
     else if (t->field == F_COMPRESSION_LEN && t->number == 0)
-        bad(t, "no compression method, not even none");
+        bad(t, "no compression methods");
     else
         expect(t, (enum field)(t->field + 1), t->number, &t->message_left);
 }
 
-/* A field is complete: checks it and says which one follows. */
+/* Checks a complete field and selects the next one. */
 static void after_field(gw_tls *t)
 {
     switch ((enum field)t->field) {
     case F_TYPE:
         if (t->number != CLIENT_HELLO)
-            bad(t, "the first TLS message is no ClientHello");
+            bad(t, "the first TLS message is not a ClientHello");
         t->field = F_LENGTH;
         t->field_left = 3;
         t->number = 0;
@@ -219,7 +203,7 @@ static void after_field(gw_tls *t)
         break;
     case F_VERSION:
         if (t->number >> 8 != 3)
-            bad(t, "the ClientHello is of no known version");
+            bad(t, "unknown ClientHello version");
         else
             expect(t, F_RANDOM, 32, &t->message_left);
         break;
@@ -277,29 +261,24 @@ static void take_byte(gw_tls *t, uint8_t c)
 {
     if (t->field == F_SNI_NAME) {
         if (!is_name_byte(c))
-            bad(t, "the server name has a byte that no host name has");
+            bad(t, "invalid character in the server name");
         t->hello.sni[t->hello.sni_len++] = (char)c;
-    } else if (t->field == F_ALPN_PROTO) {
-        if (t->proto_len < sizeof(t->proto))
-            t->proto[t->proto_len] = (char)c;
-        if (t->proto_len <= sizeof(t->proto))
-            t->proto_len++; /* one more than fits: no protocol that we know */
     } else {
         t->number = t->number << 8 | c;
     }
 }
 
-/* Fields that are only jumped over, however long. */
+/* Fields whose content is not read. */
 static bool is_skipped(int field)
 {
     return field == F_RANDOM || field == F_SESSION || field == F_SUITES ||
-           field == F_COMPRESSION || field == F_EXT_SKIP;
+           field == F_COMPRESSION || field == F_EXT_SKIP || field == F_ALPN_PROTO;
 }
 
-/* Bytes of the handshake, freed of records. */
+/* Bytes of the handshake message, without record headers. */
 static void feed_message(gw_tls *t, const uint8_t *data, size_t len)
 {
-    while (len > 0 && t->result == CSN_TLS_NEED_MORE) {
+    while (len > 0 && t->result == GW_TLS_NEED_MORE) {
         size_t n = 1;
         if (is_skipped(t->field))
             n = t->field_left < len ? t->field_left : len;
@@ -308,34 +287,34 @@ static void feed_message(gw_tls *t, const uint8_t *data, size_t len)
         data += n;
         len -= n;
         t->field_left -= n;
-        while (t->field_left == 0 && t->result == CSN_TLS_NEED_MORE)
+        while (t->field_left == 0 && t->result == GW_TLS_NEED_MORE)
             after_field(t);
     }
 }
 
-/* The first record's header decides what this is, as early as it can. */
-static void judge_first(gw_tls *t)
+/* Classifies the first record header as soon as its bytes suffice. */
+static void classify_first(gw_tls *t)
 {
     const uint8_t *b = t->record;
     size_t n = t->record_have;
     bool other_record = b[0] >= RECORD_LOWEST && b[0] <= RECORD_HIGHEST;
 
     if (b[0] == RECORD_HANDSHAKE) {
-        /* servers are lenient about the version in a record: nothing else starts like this */
+        /* servers ignore the minor version of a record */
         if (n == 2 && b[1] != 3)
-            bad(t, "a TLS record of no known version");
+            bad(t, "unknown TLS record version");
     } else if (other_record && (n < 2 || b[1] == 3)) {
         if (n == 3 && b[2] <= 4)
-            bad(t, "the first TLS record is no handshake");
+            bad(t, "the first TLS record is not a handshake");
         else if (n == 3)
-            t->result = CSN_TLS_NOT_TLS;
+            t->result = GW_TLS_NOT_TLS;
     } else if ((b[0] & 0x80u) != 0 && (n < 3 || b[2] == CLIENT_HELLO)) {
         if (n == 5 && (b[3] == 3 || (b[3] == 0 && b[4] == 2)))
-            bad(t, "a hello in the form of SSL 2, which names no server");
+            bad(t, "SSL 2 ClientHello, which names no server");
         else if (n == 5)
-            t->result = CSN_TLS_NOT_TLS;
+            t->result = GW_TLS_NOT_TLS;
     } else {
-        t->result = CSN_TLS_NOT_TLS;
+        t->result = GW_TLS_NOT_TLS;
     }
 }
 
@@ -343,27 +322,27 @@ static void feed_record_header(gw_tls *t, uint8_t c)
 {
     t->record[t->record_have++] = c;
     if (!t->started)
-        judge_first(t);
-    if (t->record_have < sizeof(t->record) || t->result != CSN_TLS_NEED_MORE)
+        classify_first(t);
+    if (t->record_have < sizeof(t->record) || t->result != GW_TLS_NEED_MORE)
         return;
     t->record_left = (size_t)t->record[3] << 8 | t->record[4];
     if (t->record[0] != RECORD_HANDSHAKE || t->record[1] != 3)
-        bad(t, "another TLS record inside the ClientHello");
+        bad(t, "other TLS record within the ClientHello");
     else if (t->record_left == 0 || t->record_left > CSN_TLS_RECORD_MAX)
-        bad(t, "a TLS record that is empty or too long");
+        bad(t, "TLS record empty or too long");
     if (!t->started)
         t->field_left = 1; /* F_TYPE */
     t->started = true;
     t->record_have = 0;
 }
 
-enum gw_tls_result gw_tls_inspect(gw_tls *t, const void *data, size_t len)
+enum gw_tls_result gw_tls_parse(gw_tls *t, const void *data, size_t len)
 {
     const uint8_t *bytes = data;
 
-    while (t->seen < len && t->result == CSN_TLS_NEED_MORE) {
+    while (t->seen < len && t->result == GW_TLS_NEED_MORE) {
         if (t->seen == CSN_TLS_PEEK_MAX) {
-            bad(t, "the ClientHello is in too many records");
+            bad(t, "the ClientHello spans too many records");
         } else if (t->record_left == 0) {
             feed_record_header(t, bytes[t->seen++]);
         } else {

@@ -309,11 +309,11 @@ static double median(double *v, size_t n)
 static void look_up(void)
 {
     static const uint8_t q[] = "\1\1\1\0\0\1\0\0\0\0\0\0\2ok\4test\0\0\1\0\1";
-    struct sockaddr_in to = gw_addr("198.18.0.1", 53);
+    struct sockaddr_in to = gwt_addr("198.18.0.1", 53);
     uint8_t answer[512];
 
     enter(jail);
-    int fd = gw_patient(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    int fd = gwt_patient(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     enter(world);
     if (sendto(fd, q, sizeof(q) - 1, 0, (void *)&to, sizeof(to)) < 0 ||
         recv(fd, answer, sizeof(answer), 0) < 0)
@@ -332,7 +332,7 @@ static pid_t start(void)
 
     if (refused)
         die(refused);
-    int listener = gw_listen(&port);
+    int listener = gwt_listen(&port);
     pid_t server = fork();
     if (server == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -350,8 +350,8 @@ static pid_t start(void)
             fds[n++] = net.fds[i];
             s.flags |= 1u << i;
         }
-    gw_spawn(&gateway, gw_program());
-    if (!gw_setup(&gateway, &s, fds, (size_t)n))
+    gwt_spawn(&gateway, gwt_program());
+    if (!gwt_setup(&gateway, &s, fds, (size_t)n))
         die(gateway.failed);
     csn_gateway_net_close(&net);
     look_up();
@@ -462,6 +462,6 @@ int main(int argc, char **argv)
     net_peers_end(ways, nways);
     missed += judge("descriptors", descriptors(gateway.pid) - fds, 0, false);
     kill(server, SIGKILL);
-    (void)gw_end(&gateway);
+    (void)gwt_end(&gateway);
     return missed > 0 ? 1 : 0;
 }

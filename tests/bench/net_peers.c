@@ -28,7 +28,7 @@
 static void enter(int ns)
 {
     if (ns >= 0 && setns(ns, CLONE_NEWNET) < 0)
-        gw_die("setns");
+        gwt_die("setns");
 }
 
 size_t net_way_ask(const net_way *w, char ret[NET_ASK_MAX])
@@ -67,7 +67,7 @@ static int ask_proxy(int fd, const net_way *w)
 int net_way_reach(const net_way *w, int world, bool tunnel)
 {
     enter(w->ns);
-    int fd = gw_connect(w->address, w->port);
+    int fd = gwt_connect(w->address, w->port);
     if (w->ns >= 0)
         enter(world);
     if (fd >= 0 && (tunnel || w->tunnel) && w->target && ask_proxy(fd, w) < 0) {
@@ -170,7 +170,7 @@ static void name_network(int ns, char path[64])
     int fd = mkstemp(path);
     snprintf(from, sizeof(from), "/proc/self/fd/%d", ns);
     if (fd < 0 || mount(from, path, NULL, MS_BIND, NULL) < 0)
-        gw_die("a name for a network");
+        gwt_die("a name for a network");
     close(fd);
 }
 
@@ -234,7 +234,7 @@ static bool make_room(char path[64])
 
     snprintf(path, 64, "/tmp/caisson-bench-net-XXXXXX");
     if (!mkdtemp(path) || mount("none", path, "tmpfs", 0, NULL) < 0)
-        gw_die("a room for srt");
+        gwt_die("a room for srt");
     snprintf(file, sizeof(file), "%s/settings", path);
     FILE *f = fopen(file, "we");
     bool good = f && fputs(settings, f) >= 0;
@@ -301,7 +301,7 @@ static net_way srt(const char *command, uint16_t port)
     int pair[2];
 
     if (!make_room(w.path) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        gw_die("a room for srt");
+        gwt_die("a room for srt");
     w.link = pair[0];
     w.pid = run_srt(command, w.path, pair[1]);
     close(pair[1]);
@@ -323,7 +323,7 @@ static net_way srt_proxy(const char *command, uint16_t port)
     net_way w = {.name = "srt's proxy", .ns = -1, .address = "127.0.0.1", .target = port};
     char text[8];
 
-    close(gw_listen(&w.port)); /* one that is free */
+    close(gwt_listen(&w.port)); /* one that is free */
     snprintf(text, sizeof(text), "%u", w.port);
     w.pid = run((const char *[]){"node", "-e", script, command, text, NULL});
     return w;

@@ -23,8 +23,8 @@ static void check_query(const gw_dns_query *q, enum gw_dns_result r)
 {
     must(q->question_len <= sizeof(q->question) && q->name_len < sizeof(q->name));
     must(!memchr(q->name, '\0', q->name_len));
-    must(r != CSN_DNS_QUERY || q->question_len >= 5);
-    must(r != CSN_DNS_QUERY || q->class == 1);
+    must(r != GW_DNS_QUERY || q->question_len >= 5);
+    must(r != GW_DNS_QUERY || q->class == 1);
     must(gw_dns_udp_limit(q) >= 512);
 }
 
@@ -44,17 +44,17 @@ static void check_reply(const gw_dns_query *q, const gw_dns_answer *a, size_t ro
     must(n >= 12 && (out[0] << 8 | out[1]) == q->id && (out[2] & 0x80));
     if (q->question_len > 0)
         must(n >= 12 + q->question_len && memcmp(out + 12, q->question, q->question_len) == 0);
-    must(gw_dns_parse(out, n, &again) == CSN_DNS_DROP);
+    must(gw_dns_parse(out, n, &again) == GW_DNS_DROP);
 }
 
 static void check_tcp(const uint8_t *data, size_t size)
 {
     size_t whole = 0, part = 0;
-    int rc = gw_dns_tcp_next(data, size, &whole);
+    int rc = gw_dns_tcp_message(data, size, &whole);
 
     must(rc >= -1 && rc <= 1 && (rc != 1 || 2 + whole <= size));
     for (size_t i = 0; i < size && i < 600; i++) {
-        int early = gw_dns_tcp_next(data, i, &part);
+        int early = gw_dns_tcp_message(data, i, &part);
         must(early == 0 || (early == rc && part == whole));
     }
 }
@@ -67,13 +67,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     check_tcp(data, size);
     enum gw_dns_result r = gw_dns_parse(data, size, &q);
-    if (r == CSN_DNS_DROP)
+    if (r == GW_DNS_DROP)
         return 0;
     check_query(&q, r);
     for (size_t i = 0; i < 12; i++) {
-        gw_dns_answer a = {.rcode = r == CSN_DNS_ERROR ? q.rcode
-                                    : i % 2            ? CSN_DNS_NXDOMAIN
-                                                       : CSN_DNS_NOERROR,
+        gw_dns_answer a = {.rcode = r == GW_DNS_ERROR ? q.rcode
+                                    : i % 2            ? GW_DNS_NXDOMAIN
+                                                       : GW_DNS_NOERROR,
                            .address = address,
                            .address_len = lens[i % 3],
                            .ttl = 60,

@@ -42,7 +42,7 @@ static void check_head(const gw_http_head *h, const uint8_t *data, size_t len)
     must(within(h->host.host, data, h->len));
     must(memcmp(data + h->len - 2, "\r\n", 2) == 0);
     must(h->minor <= 1 && (h->has_host || h->minor == 0));
-    must(h->framing == CSN_HTTP_LENGTH || h->body_len == 0);
+    must(h->framing == GW_HTTP_LENGTH || h->body_len == 0);
 }
 
 /* `step`: how many bytes come at a time. The server's answer to a request that asks to leave
@@ -52,8 +52,8 @@ static void follow(const uint8_t *data, size_t size, size_t step, const char *an
     gw_http_follow f = {0};
     size_t at = 0, have = 0;
 
-    *c = (course){.last = CSN_HTTP_NEED_MORE};
-    while (have < size || c->last != CSN_HTTP_NEED_MORE) {
+    *c = (course){.last = GW_HTTP_NEED_MORE};
+    while (have < size || c->last != GW_HTTP_NEED_MORE) {
         have = size - have < step ? size : have + step;
         for (;;) {
             size_t pass = 0;
@@ -61,32 +61,32 @@ static void follow(const uint8_t *data, size_t size, size_t step, const char *an
             enum gw_http_result r = gw_http_follow_next(&f, data + at, have - at, &pass, &h);
             must(pass <= have - at);
             c->last = r;
-            if (r == CSN_HTTP_WAIT) {
-                must(gw_http_follow_wants_answer(&f));
-                gw_http_follow_answer(&f, answer, strlen(answer));
-                must(!gw_http_follow_wants_answer(&f));
+            if (r == GW_HTTP_WAIT) {
+                must(gw_http_follow_wants_response(&f));
+                gw_http_follow_response(&f, answer, strlen(answer));
+                must(!gw_http_follow_wants_response(&f));
                 continue;
             }
-            if (r == CSN_HTTP_HEAD) {
+            if (r == GW_HTTP_HEAD) {
                 check_head(&h, data + at, have - at);
                 must(pass == h.len);
                 if (c->heads < HEADS_MAX)
                     c->at[c->heads] = at;
                 c->heads++;
-            } else if (r != CSN_HTTP_BODY && r != CSN_HTTP_OPAQUE) {
-                must(r != CSN_HTTP_BAD || f.why);
+            } else if (r != GW_HTTP_BODY && r != GW_HTTP_OPAQUE) {
+                must(r != GW_HTTP_BAD || f.why);
                 break;
             }
             must(pass > 0 || at == have);
             at += pass;
             if (at == have) {
-                c->last = r == CSN_HTTP_OPAQUE ? r : CSN_HTTP_NEED_MORE;
+                c->last = r == GW_HTTP_OPAQUE ? r : GW_HTTP_NEED_MORE;
                 break;
             }
         }
         c->passed = at;
-        if (c->last == CSN_HTTP_BAD || c->last == CSN_HTTP_H2C ||
-            c->last == CSN_HTTP_NOT_HTTP || have == size)
+        if (c->last == GW_HTTP_BAD || c->last == GW_HTTP_H2C ||
+            c->last == GW_HTTP_NOT_HTTP || have == size)
             return;
     }
 }
@@ -97,21 +97,21 @@ static void same(const course *a, const course *b)
     for (size_t i = 0; i < a->heads && i < HEADS_MAX; i++)
         must(a->at[i] == b->at[i]);
     /* of a body that turns out bad, more or less of what came before may have gone on */
-    must(a->last == CSN_HTTP_BAD || a->passed == b->passed);
+    must(a->last == GW_HTTP_BAD || a->passed == b->passed);
 }
 
 static void inspect(const uint8_t *data, size_t size)
 {
     gw_http_scan one = {0}, many = {0};
     gw_http_head a, b;
-    enum gw_http_result r = gw_http_inspect(&one, data, size, &a), s = CSN_HTTP_NEED_MORE;
+    enum gw_http_result r = gw_http_parse(&one, data, size, &a), s = GW_HTTP_NEED_MORE;
 
-    for (size_t i = 1; i <= size && s == CSN_HTTP_NEED_MORE; i++)
-        s = gw_http_inspect(&many, data, i, &b);
+    for (size_t i = 1; i <= size && s == GW_HTTP_NEED_MORE; i++)
+        s = gw_http_parse(&many, data, i, &b);
     if (size == 0)
         return;
     must(r == s);
-    if (r == CSN_HTTP_HEAD) {
+    if (r == GW_HTTP_HEAD) {
         check_head(&a, data, size);
         must(a.len == b.len && a.form == b.form && a.framing == b.framing &&
              a.body_len == b.body_len && a.upgrade == b.upgrade && a.host.port == b.host.port);

@@ -31,14 +31,14 @@ typedef struct wish {
 static void take(wish *w, const gw_socks *s, enum gw_socks_step step)
 {
     w->step = step;
-    if (step == CSN_SOCKS_SEND || step == CSN_SOCKS_REFUSE) {
+    if (step == GW_SOCKS_SEND || step == GW_SOCKS_REFUSE) {
         must(s->reply_len > 0 && s->reply_len <= sizeof(s->reply));
         must(w->said_len + s->reply_len <= sizeof(w->said));
         memcpy(w->said + w->said_len, s->reply, s->reply_len);
         w->said_len += s->reply_len;
     }
-    must((step == CSN_SOCKS_REFUSE) == (s->why != NULL) || step != CSN_SOCKS_REFUSE);
-    if (step != CSN_SOCKS_CONNECT)
+    must((step == GW_SOCKS_REFUSE) == (s->why != NULL) || step != GW_SOCKS_REFUSE);
+    if (step != GW_SOCKS_CONNECT)
         return;
     must((s->name.len > 0) != (s->address_len > 0) && s->name.len <= 255);
     must(s->address_len == 0 || s->address_len == 4 || s->address_len == 16);
@@ -54,19 +54,19 @@ static void talk(const uint8_t *data, size_t size, size_t step, wish *w)
     gw_socks s = {0};
     size_t have = 0;
 
-    *w = (wish){.step = CSN_SOCKS_NEED_MORE};
+    *w = (wish){.step = GW_SOCKS_NEED_MORE};
     while (have < size) {
         have = size - have < step ? size : have + step;
         do {
             enum gw_socks_step r = gw_socks_next(&s, data + w->used, have - w->used);
             take(w, &s, r);
-            if (r == CSN_SOCKS_SEND || r == CSN_SOCKS_CONNECT) {
+            if (r == GW_SOCKS_SEND || r == GW_SOCKS_CONNECT) {
                 must(s.used > 0 && s.used <= have - w->used);
                 w->used += s.used;
             }
-        } while (w->step == CSN_SOCKS_SEND);
-        must(w->step != CSN_SOCKS_NEED_MORE || have - w->used < CSN_SOCKS_INPUT_MAX);
-        if (w->step != CSN_SOCKS_NEED_MORE)
+        } while (w->step == GW_SOCKS_SEND);
+        must(w->step != GW_SOCKS_NEED_MORE || have - w->used < GW_SOCKS_INPUT_MAX);
+        if (w->step != GW_SOCKS_NEED_MORE)
             return;
     }
 }

@@ -29,13 +29,13 @@ typedef struct gw {
     uint8_t packet[CSN_KEEPER_MSG_MAX];
 } gw;
 
-static inline void gw_die(const char *what)
+static inline void gwt_die(const char *what)
 {
     fprintf(stderr, "# gateway_fixture: %s: %m\n", what);
     abort();
 }
 
-static inline bool gw_poll(int fd, short events, int ms)
+static inline bool gwt_poll(int fd, short events, int ms)
 {
     struct pollfd pf = {.fd = fd, .events = events};
 
@@ -43,14 +43,14 @@ static inline bool gw_poll(int fd, short events, int ms)
 }
 
 /* Sends a request and waits for its answer: the type, 0 when the gateway hung up. Release m. */
-static inline uint16_t gw_ask(gw *g, uint16_t type, const void *body, size_t len,
-                              const int *fds, size_t nfds, csn_msg *m)
+static inline uint16_t gwt_request(gw *g, uint16_t type, const void *body, size_t len,
+                                   const int *fds, size_t nfds, csn_msg *m)
 {
     int pair[2], all[CSN_KEEPER_FDS_MAX];
     int rc = 0;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        gw_die("socketpair");
+        gwt_die("socketpair");
     all[0] = pair[1];
     if (nfds > 0)
         memcpy(all + 1, fds, nfds * sizeof(int));
@@ -58,7 +58,7 @@ static inline uint16_t gw_ask(gw *g, uint16_t type, const void *body, size_t len
     g->failed[0] = '\0';
     rc = csn_msg_send(g->control, type, body, len, all, nfds + 1, csn_deadline_in(GW_WAIT_MS));
     close(pair[1]);
-    if (rc == 0 && gw_poll(pair[0], POLLIN, GW_WAIT_MS))
+    if (rc == 0 && gwt_poll(pair[0], POLLIN, GW_WAIT_MS))
         rc = csn_msg_recv(pair[0], g->packet, sizeof(g->packet), m);
     close(pair[0]);
     if (rc != 1)
@@ -70,13 +70,13 @@ static inline uint16_t gw_ask(gw *g, uint16_t type, const void *body, size_t len
 }
 
 /* Only the process; SETUP is still to come. */
-static inline void gw_spawn(gw *g, const char *program)
+static inline void gwt_spawn(gw *g, const char *program)
 {
     int pair[2];
 
     *g = (gw){0};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        gw_die("socketpair");
+        gwt_die("socketpair");
     g->pid = fork();
     if (g->pid == 0) {
         char *argv[] = {(char *)(uintptr_t) "caisson-gateway", NULL}, *env[] = {NULL};
@@ -92,14 +92,14 @@ static inline void gw_spawn(gw *g, const char *program)
 }
 
 /* false: it refused, and g->failed says why. */
-static inline bool gw_setup(gw *g, const csn_gateway_setup_msg *s, const int *fds, size_t nfds)
+static inline bool gwt_setup(gw *g, const csn_gateway_setup_msg *s, const int *fds, size_t nfds)
 {
     csn_packer o;
     csn_msg m;
 
     csn_packer_init(&o, NULL, 0);
     csn_put_gateway_setup(&o, s);
-    uint16_t type = gw_ask(g, CSN_GATEWAY_SETUP, o.data, o.len, fds, nfds, &m);
+    uint16_t type = gwt_request(g, CSN_GATEWAY_SETUP, o.data, o.len, fds, nfds, &m);
     bool good =
         type == CSN_GATEWAY_READY && csn_get_gateway_ready(m.body, m.len, &g->ready) == 0;
     csn_msg_release(&m);
@@ -108,7 +108,7 @@ static inline bool gw_setup(gw *g, const csn_gateway_setup_msg *s, const int *fd
 }
 
 /* Waits for its end after the control connection is closed; how it exited, -1: it did not. */
-static inline int gw_end(gw *g)
+static inline int gwt_end(gw *g)
 {
     int status = 0;
 
@@ -132,34 +132,34 @@ static inline int gw_end(gw *g)
 
 /* ---- sockets ---------------------------------------------------------------------------- */
 
-static inline struct sockaddr_in gw_addr(const char *ip, uint16_t port)
+static inline struct sockaddr_in gwt_addr(const char *ip, uint16_t port)
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
 
     if (inet_pton(AF_INET, ip, &in.sin_addr) != 1)
-        gw_die(ip);
+        gwt_die(ip);
     return in;
 }
 
 /* Listens on 127.0.0.1; *port 0: any. */
-static inline int gw_listen(uint16_t *port)
+static inline int gwt_listen(uint16_t *port)
 {
-    struct sockaddr_in in = gw_addr("127.0.0.1", *port);
+    struct sockaddr_in in = gwt_addr("127.0.0.1", *port);
     socklen_t len = sizeof(in);
     int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (fd < 0 || bind(fd, (void *)&in, sizeof(in)) < 0 || listen(fd, 1024) < 0 ||
         getsockname(fd, (void *)&in, &len) < 0)
-        gw_die("listen");
+        gwt_die("listen");
     *port = ntohs(in.sin_port);
     return fd;
 }
 
 /* -1 and errno when it cannot. */
-static inline int gw_connect(const char *ip, uint16_t port)
+static inline int gwt_connect(const char *ip, uint16_t port)
 {
-    struct sockaddr_in in = gw_addr(ip, port);
+    struct sockaddr_in in = gwt_addr(ip, port);
     int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (fd >= 0 && connect(fd, (void *)&in, sizeof(in)) < 0) {
@@ -174,7 +174,7 @@ static inline int gw_connect(const char *ip, uint16_t port)
 }
 
 /* Everything a test reads comes soon or never. */
-static inline int gw_patient(int fd)
+static inline int gwt_patient(int fd)
 {
     struct timeval tv = {.tv_sec = GW_WAIT_MS / 1000};
 
@@ -183,26 +183,26 @@ static inline int gw_patient(int fd)
     return fd;
 }
 
-static inline int gw_accept(int listener)
+static inline int gwt_accept(int listener)
 {
-    if (!gw_poll(listener, POLLIN, GW_WAIT_MS))
+    if (!gwt_poll(listener, POLLIN, GW_WAIT_MS))
         return -1;
-    return gw_patient(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
+    return gwt_patient(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
 }
 
-static inline bool gw_send(int fd, const void *data, size_t len)
+static inline bool gwt_send(int fd, const void *data, size_t len)
 {
     return send(fd, data, len, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
-static inline bool gw_say(int fd, const char *text)
+static inline bool gwt_say(int fd, const char *text)
 {
-    return gw_send(fd, text, strlen(text));
+    return gwt_send(fd, text, strlen(text));
 }
 
 /* A socket with a time limit is interrupted also where the process is only stopped and goes on.
  */
-static inline ssize_t gw_recv(int fd, void *buf, size_t len)
+static inline ssize_t gwt_recv(int fd, void *buf, size_t len)
 {
     ssize_t n;
 
@@ -213,56 +213,56 @@ static inline ssize_t gw_recv(int fd, void *buf, size_t len)
 }
 
 /* Exactly so many bytes. */
-static inline bool gw_read(int fd, void *buf, size_t len)
+static inline bool gwt_read(int fd, void *buf, size_t len)
 {
     size_t at = 0;
     ssize_t n = 1;
 
     for (; at < len && n > 0; at += n > 0 ? (size_t)n : 0)
-        n = gw_recv(fd, (char *)buf + at, len - at);
+        n = gwt_recv(fd, (char *)buf + at, len - at);
     return at == len;
 }
 
 /* Is this what comes next? */
-static inline bool gw_hears(int fd, const char *text)
+static inline bool gwt_hears(int fd, const char *text)
 {
     char buf[4096];
     size_t len = strlen(text);
 
-    return gw_read(fd, buf, len) && memcmp(buf, text, len) == 0;
+    return gwt_read(fd, buf, len) && memcmp(buf, text, len) == 0;
 }
 
 /* All until the end, as text; -1: it did not end in order. */
-static inline ssize_t gw_rest(int fd, char *buf, size_t size)
+static inline ssize_t gwt_rest(int fd, char *buf, size_t size)
 {
     size_t len = 0;
     ssize_t n;
 
-    while ((n = gw_recv(fd, buf + len, size - 1 - len)) > 0)
+    while ((n = gwt_recv(fd, buf + len, size - 1 - len)) > 0)
         len += (size_t)n;
     buf[len] = '\0';
     return n < 0 ? -1 : (ssize_t)len;
 }
 
-static inline bool gw_is_ended(int fd)
+static inline bool gwt_is_ended(int fd)
 {
     char c;
 
-    return gw_recv(fd, &c, 1) == 0;
+    return gwt_recv(fd, &c, 1) == 0;
 }
 
-static inline bool gw_is_reset(int fd)
+static inline bool gwt_is_reset(int fd)
 {
     char c;
     ssize_t n;
 
     do
-        n = gw_recv(fd, &c, 1);
+        n = gwt_recv(fd, &c, 1);
     while (n > 0);
     return n < 0 && errno == ECONNRESET;
 }
 
-static inline void gw_reset(int fd)
+static inline void gwt_reset(int fd)
 {
     struct linger now = {.l_onoff = 1};
 
@@ -272,15 +272,16 @@ static inline void gw_reset(int fd)
 
 /* ---- events and rules -------------------------------------------------------------------- */
 
-typedef struct gw_seen {
+typedef struct gwt_seen {
     csn_gateway_event e; /* the strings are below */
     char name[CSN_GATEWAY_NAME_MAX + 1], address[CSN_GATEWAY_ADDRESS_MAX + 1];
     char rule[CSN_GATEWAY_RULE_MAX + 1], hint[CSN_GATEWAY_RULE_MAX + 1],
         why[CSN_GATEWAY_WHY_MAX + 1];
-} gw_seen;
+} gwt_seen;
 
 /* One answer to EVENTS; how many events, -1: none came. */
-static inline int gw_events(gw *g, uint64_t since, gw_seen *v, size_t max, csn_gateway_batch *b)
+static inline int gwt_events(gw *g, uint64_t since, gwt_seen *v, size_t max,
+                             csn_gateway_batch *b)
 {
     csn_packer o;
     csn_unpacker in;
@@ -289,13 +290,14 @@ static inline int gw_events(gw *g, uint64_t since, gw_seen *v, size_t max, csn_g
 
     csn_packer_init(&o, NULL, 0);
     csn_put_gateway_since(&o, since);
-    if (gw_ask(g, CSN_GATEWAY_EVENTS, o.data, o.len, NULL, 0, &m) == CSN_GATEWAY_EVENTS_R) {
+    if (gwt_request(g, CSN_GATEWAY_EVENTS, o.data, o.len, NULL, 0, &m) ==
+        CSN_GATEWAY_EVENTS_R) {
         csn_unpacker_init(&in, m.body, m.len);
         n = csn_get_gateway_batch(&in, b) < 0 ? -1 : 0;
         for (uint32_t i = 0; n >= 0 && i < b->count; i++) {
-            gw_seen s = {0};
+            gwt_seen s = {0};
             if (csn_get_gateway_event(&in, &s.e) < 0)
-                gw_die("event");
+                gwt_die("event");
             snprintf(s.name, sizeof(s.name), "%s", s.e.name);
             snprintf(s.address, sizeof(s.address), "%s", s.e.address);
             snprintf(s.rule, sizeof(s.rule), "%s", s.e.rule);
@@ -311,16 +313,16 @@ static inline int gw_events(gw *g, uint64_t since, gw_seen *v, size_t max, csn_g
 }
 
 /* Waits for an event of that kind and verdict about a name (NULL: any). */
-static inline bool gw_event(gw *g, uint32_t kind, uint32_t verdict, const char *name,
-                            gw_seen *ret)
+static inline bool gwt_event(gw *g, uint32_t kind, uint32_t verdict, const char *name,
+                             gwt_seen *ret)
 {
-    static gw_seen v[CSN_GATEWAY_BATCH_MAX];
+    static gwt_seen v[CSN_GATEWAY_BATCH_MAX];
     csn_gateway_batch b;
 
     for (int tries = 0; tries < GW_WAIT_MS / 10; tries++) {
         uint64_t since = 0;
         do {
-            int n = gw_events(g, since, v, CSN_GATEWAY_BATCH_MAX, &b);
+            int n = gwt_events(g, since, v, CSN_GATEWAY_BATCH_MAX, &b);
             for (int i = 0; i < n; i++)
                 if (v[i].e.kind == kind && v[i].e.verdict == verdict &&
                     (!name || strcmp(name, v[i].name) == 0)) {
@@ -336,8 +338,8 @@ static inline bool gw_event(gw *g, uint32_t kind, uint32_t verdict, const char *
     return false;
 }
 
-static inline bool gw_update(gw *g, uint32_t mode, const char *const *allow,
-                             const char *const *deny)
+static inline bool gwt_update(gw *g, uint32_t mode, const char *const *allow,
+                              const char *const *deny)
 {
     csn_gateway_rules r = {.mode = mode,
                            .allow = (const char **)(uintptr_t)allow,
@@ -347,13 +349,13 @@ static inline bool gw_update(gw *g, uint32_t mode, const char *const *allow,
 
     csn_packer_init(&o, NULL, 0);
     csn_put_gateway_rules(&o, &r);
-    uint16_t type = gw_ask(g, CSN_GATEWAY_UPDATE, o.data, o.len, NULL, 0, &m);
+    uint16_t type = gwt_request(g, CSN_GATEWAY_UPDATE, o.data, o.len, NULL, 0, &m);
     csn_msg_release(&m);
     csn_packer_release(&o);
     return type == CSN_GATEWAY_OK;
 }
 
-static inline const char *gw_program(void)
+static inline const char *gwt_program(void)
 {
     const char *p = getenv("CSN_TEST_GATEWAY");
 

@@ -22,12 +22,12 @@ typedef struct room {
 static void start_with(room *r, csn_gateway_setup_msg *s)
 {
     *r = (room){0};
-    r->server = gw_listen(&r->host);
-    int inside = gw_listen(&r->inside);
-    s->nlend = 1;
-    s->lend[0] = (csn_gateway_port){r->inside, r->host};
-    gw_spawn(&r->gw, gw_program());
-    if (!gw_setup(&r->gw, s, &inside, 1))
+    r->server = gwt_listen(&r->host);
+    int inside = gwt_listen(&r->inside);
+    s->nhost_ports = 1;
+    s->host_ports[0] = (csn_gateway_port){r->inside, r->host};
+    gwt_spawn(&r->gw, gwt_program());
+    if (!gwt_setup(&r->gw, s, &inside, 1))
         fail_msg("set-up: %s", r->gw.failed);
     close(inside);
 }
@@ -46,7 +46,7 @@ static int stop(void **state)
 {
     room *r = *state;
 
-    assert_int_equal(gw_end(&r->gw), 0);
+    assert_int_equal(gwt_end(&r->gw), 0);
     close(r->server);
     free(r);
     return 0;
@@ -55,8 +55,8 @@ static int stop(void **state)
 /* Both ends of a connection through the gateway. */
 static void pair(room *r, int *client, int *server)
 {
-    *client = gw_patient(gw_connect("127.0.0.1", r->inside));
-    *server = gw_accept(r->server);
+    *client = gwt_patient(gwt_connect("127.0.0.1", r->inside));
+    *server = gwt_accept(r->server);
     assert_true(*client >= 0 && *server >= 0);
 }
 
@@ -64,20 +64,20 @@ static void bytes_pass_both_ways_and_are_counted(void **state)
 {
     room *r = *state;
     int c, s;
-    gw_seen e;
+    gwt_seen e;
 
     pair(r, &c, &s);
-    assert_true(gw_say(c, "question"));
-    assert_true(gw_hears(s, "question"));
-    assert_true(gw_say(s, "an answer"));
-    assert_true(gw_hears(c, "an answer"));
+    assert_true(gwt_say(c, "question"));
+    assert_true(gwt_hears(s, "question"));
+    assert_true(gwt_say(s, "an answer"));
+    assert_true(gwt_hears(c, "an answer"));
     close(c);
-    assert_true(gw_is_ended(s));
+    assert_true(gwt_is_ended(s));
     close(s);
-    assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_ALLOW, NULL, &e));
-    assert_int_equal(e.e.proto, CSN_GATEWAY_LENT);
+    assert_true(gwt_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_ALLOW, NULL, &e));
+    assert_int_equal(e.e.proto, CSN_GATEWAY_HOST_PORT);
     assert_int_equal(e.e.port, r->host);
-    assert_true(gw_event(&r->gw, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, NULL, &e));
+    assert_true(gwt_event(&r->gw, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, NULL, &e));
     assert_int_equal(e.e.up, 8);
     assert_int_equal(e.e.down, 9);
 }
@@ -88,14 +88,14 @@ static void an_end_of_the_client_reaches_the_server_and_the_answer_the_client(vo
     int c, s;
 
     pair(r, &c, &s);
-    assert_true(gw_say(c, "all of it"));
+    assert_true(gwt_say(c, "all of it"));
     shutdown(c, SHUT_WR);
-    assert_true(gw_hears(s, "all of it"));
-    assert_true(gw_is_ended(s));
-    assert_true(gw_say(s, "answer after the end"));
+    assert_true(gwt_hears(s, "all of it"));
+    assert_true(gwt_is_ended(s));
+    assert_true(gwt_say(s, "answer after the end"));
     close(s);
-    assert_true(gw_hears(c, "answer after the end"));
-    assert_true(gw_is_ended(c));
+    assert_true(gwt_hears(c, "answer after the end"));
+    assert_true(gwt_is_ended(c));
     close(c);
 }
 
@@ -105,14 +105,14 @@ static void an_end_of_the_server_leaves_the_client_its_voice(void **state)
     int c, s;
 
     pair(r, &c, &s);
-    assert_true(gw_say(s, "bye"));
+    assert_true(gwt_say(s, "bye"));
     shutdown(s, SHUT_WR);
-    assert_true(gw_hears(c, "bye"));
-    assert_true(gw_is_ended(c));
-    assert_true(gw_say(c, "still here"));
-    assert_true(gw_hears(s, "still here"));
+    assert_true(gwt_hears(c, "bye"));
+    assert_true(gwt_is_ended(c));
+    assert_true(gwt_say(c, "still here"));
+    assert_true(gwt_hears(s, "still here"));
     close(c);
-    assert_true(gw_is_ended(s));
+    assert_true(gwt_is_ended(s));
     close(s);
 }
 
@@ -122,24 +122,24 @@ static void resets_are_carried(void **state)
     int c, s;
 
     pair(r, &c, &s);
-    assert_true(gw_say(c, "x"));
-    assert_true(gw_hears(s, "x"));
-    gw_reset(c);
-    assert_true(gw_is_reset(s));
+    assert_true(gwt_say(c, "x"));
+    assert_true(gwt_hears(s, "x"));
+    gwt_reset(c);
+    assert_true(gwt_is_reset(s));
     close(s);
     pair(r, &c, &s);
-    assert_true(gw_say(s, "y"));
-    assert_true(gw_hears(c, "y"));
-    gw_reset(s);
-    assert_true(gw_is_reset(c));
+    assert_true(gwt_say(s, "y"));
+    assert_true(gwt_hears(c, "y"));
+    gwt_reset(s);
+    assert_true(gwt_is_reset(c));
     close(c);
     /* also when one direction has ended before; then it shows in writing only */
     pair(r, &c, &s);
     shutdown(s, SHUT_WR);
-    assert_true(gw_is_ended(c));
-    gw_reset(s);
-    assert_true(gw_poll(c, 0, GW_WAIT_MS)); /* POLLERR */
-    assert_false(gw_say(c, "x"));
+    assert_true(gwt_is_ended(c));
+    gwt_reset(s);
+    assert_true(gwt_poll(c, 0, GW_WAIT_MS)); /* POLLERR */
+    assert_false(gwt_say(c, "x"));
     assert_int_equal(errno, EPIPE);
     close(c);
 }
@@ -157,7 +157,7 @@ static size_t stuff(int fd, const uint8_t *data, size_t len)
 {
     size_t done = 0;
 
-    while (done < len && gw_poll(fd, POLLOUT, 300)) {
+    while (done < len && gwt_poll(fd, POLLOUT, 300)) {
         ssize_t n = send(fd, data + done, len - done, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n <= 0)
             break;
@@ -176,7 +176,7 @@ static void stuffed(int from, int to)
     fill(data, len, 7);
     size_t done = stuff(from, data, len);
     assert_in_range(done, 1, len - 1);
-    assert_true(gw_read(to, got, done));
+    assert_true(gwt_read(to, got, done));
     assert_memory_equal(got, data, done);
     free(data);
     free(got);
@@ -191,7 +191,7 @@ static void a_slow_reader_is_felt_by_the_writer(void **state)
     stuffed(c, s);
     stuffed(s, c);
     close(c);
-    assert_true(gw_is_ended(s));
+    assert_true(gwt_is_ended(s));
     close(s);
 }
 
@@ -222,7 +222,7 @@ static void order_holds_under_every_size(void **state)
     assert_memory_equal(got, data, len);
     assert_memory_equal(got + len, data, len);
     close(fd[0]);
-    assert_true(gw_is_ended(fd[1]));
+    assert_true(gwt_is_ended(fd[1]));
     close(fd[1]);
     free(data);
     free(got);
@@ -231,16 +231,16 @@ static void order_holds_under_every_size(void **state)
 static void nobody_there_is_a_reset(void **state)
 {
     room *r = *state;
-    gw_seen e;
+    gwt_seen e;
 
     close(r->server);
-    int c = gw_patient(gw_connect("127.0.0.1", r->inside));
+    int c = gwt_patient(gwt_connect("127.0.0.1", r->inside));
     assert_true(c >= 0); /* the redirect cannot know better */
-    assert_true(gw_is_reset(c));
+    assert_true(gwt_is_reset(c));
     close(c);
-    assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_ALLOW, NULL, &e));
+    assert_true(gwt_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_ALLOW, NULL, &e));
     assert_string_equal(e.why, "connection refused");
-    r->server = gw_listen(&r->host);
+    r->server = gwt_listen(&r->host);
 }
 
 /* ---- limits ----------------------------------------------------------------------------- */
@@ -250,24 +250,24 @@ static void one_too_many_is_reset_and_told(void **state)
     csn_gateway_setup_msg setup = {.connections_max = 3};
     room r;
     int c[4], s[3];
-    gw_seen e;
+    gwt_seen e;
 
     (void)state;
     start_with(&r, &setup);
     for (int i = 0; i < 3; i++)
         pair(&r, &c[i], &s[i]);
-    c[3] = gw_patient(gw_connect("127.0.0.1", r.inside));
-    assert_true(gw_is_reset(c[3]));
-    assert_true(gw_event(&r.gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, NULL, &e));
+    c[3] = gwt_patient(gwt_connect("127.0.0.1", r.inside));
+    assert_true(gwt_is_reset(c[3]));
+    assert_true(gwt_event(&r.gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, NULL, &e));
     assert_string_equal(e.why, "too many connections at once");
     close(c[3]);
     close(c[0]);
-    assert_true(gw_is_ended(s[0]));
+    assert_true(gwt_is_ended(s[0]));
     close(s[0]);
     for (int i = 0; i < GW_WAIT_MS / 10;
          i++) { /* its place is free, as soon as it is noticed */
-        c[0] = gw_patient(gw_connect("127.0.0.1", r.inside));
-        s[0] = gw_poll(r.server, POLLIN, 100) ? gw_accept(r.server) : -1;
+        c[0] = gwt_patient(gwt_connect("127.0.0.1", r.inside));
+        s[0] = gwt_poll(r.server, POLLIN, 100) ? gwt_accept(r.server) : -1;
         if (s[0] >= 0)
             break;
         close(c[0]);
@@ -277,7 +277,7 @@ static void one_too_many_is_reset_and_told(void **state)
         close(c[i]);
         close(s[i]);
     }
-    assert_int_equal(gw_end(&r.gw), 0);
+    assert_int_equal(gwt_end(&r.gw), 0);
     close(r.server);
 }
 
@@ -286,18 +286,18 @@ static void the_idle_are_reset(void **state)
     csn_gateway_setup_msg setup = {.idle_ms = 200};
     room r;
     int c, s;
-    gw_seen e;
+    gwt_seen e;
 
     (void)state;
     start_with(&r, &setup);
     pair(&r, &c, &s);
-    assert_true(gw_is_reset(c));
-    assert_true(gw_is_reset(s));
-    assert_true(gw_event(&r.gw, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, NULL, &e));
-    assert_string_equal(e.why, "idle for too long");
+    assert_true(gwt_is_reset(c));
+    assert_true(gwt_is_reset(s));
+    assert_true(gwt_event(&r.gw, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, NULL, &e));
+    assert_string_equal(e.why, "idle timeout");
     close(c);
     close(s);
-    assert_int_equal(gw_end(&r.gw), 0);
+    assert_int_equal(gwt_end(&r.gw), 0);
     close(r.server);
 }
 
@@ -306,9 +306,9 @@ static void the_idle_are_reset(void **state)
 static bool pair_at_last(const room *r, int *c, int *s)
 {
     for (int again = 0; again < GW_WAIT_MS / 50; again++) {
-        *c = gw_patient(gw_connect("127.0.0.1", r->inside));
-        *s = gw_poll(r->server, POLLIN, 50) ? gw_accept(r->server) : -1;
-        if (*s >= 0 && gw_say(*c, "x") && gw_hears(*s, "x"))
+        *c = gwt_patient(gwt_connect("127.0.0.1", r->inside));
+        *s = gwt_poll(r->server, POLLIN, 50) ? gwt_accept(r->server) : -1;
+        if (*s >= 0 && gwt_say(*c, "x") && gwt_hears(*s, "x"))
             return true;
         close(*c);
         if (*s >= 0)
@@ -338,12 +338,12 @@ static void connections_leave_nothing_behind(void **state)
             if (!pair_at_last(&r, &c, &s))
                 _exit(1);
             if (i % 3 == 0)
-                gw_reset(c);
+                gwt_reset(c);
             else
                 close(c);
             close(s);
         }
-        _exit(gw_end(&r.gw) == 0 ? 0 : 2);
+        _exit(gwt_end(&r.gw) == 0 ? 0 : 2);
     }
     int status = 0;
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -373,13 +373,13 @@ static void it_ends_with_its_keeper(void **state)
 
     (void)state;
     pid_t keeper = sleeper(&pidfd);
-    gw_spawn(&g, gw_program());
-    assert_true(gw_setup(&g, &s, &pidfd, 1));
+    gwt_spawn(&g, gwt_program());
+    assert_true(gwt_setup(&g, &s, &pidfd, 1));
     kill(keeper, SIGKILL);
     (void)waitpid(keeper, NULL, 0);
     int hung_up = g.control;
-    assert_true(gw_poll(hung_up, POLLHUP, GW_WAIT_MS));
-    assert_int_equal(gw_end(&g), 0);
+    assert_true(gwt_poll(hung_up, POLLHUP, GW_WAIT_MS));
+    assert_int_equal(gwt_end(&g), 0);
     close(pidfd);
 }
 
@@ -390,7 +390,7 @@ static void a_detached_one_outlives_its_maker_and_is_found_again(void **state)
     csn_gateway_setup_msg s = {.flags = CSN_GATEWAY_FD_KEEPER | CSN_GATEWAY_FD_SOCKET |
                                         CSN_GATEWAY_DETACHED};
     csn_gateway_batch b;
-    gw_seen v[4];
+    gwt_seen v[4];
     int fds[2];
     gw g;
 
@@ -401,15 +401,15 @@ static void a_detached_one_outlives_its_maker_and_is_found_again(void **state)
     fds[1] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(fds[1], (void *)&un, sizeof(un)), 0);
     assert_int_equal(listen(fds[1], 8), 0);
-    gw_spawn(&g, gw_program());
-    assert_true(gw_setup(&g, &s, fds, 2));
+    gwt_spawn(&g, gwt_program());
+    assert_true(gwt_setup(&g, &s, fds, 2));
     close(g.control);
     g.control = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(g.control, (void *)&un, sizeof(un)), 0);
-    assert_int_equal(gw_events(&g, 0, v, 4, &b), 0);
+    assert_int_equal(gwt_events(&g, 0, v, 4, &b), 0);
     kill(keeper, SIGKILL);
     (void)waitpid(keeper, NULL, 0);
-    assert_int_equal(gw_end(&g), 0);
+    assert_int_equal(gwt_end(&g), 0);
     close(fds[0]);
     close(fds[1]);
     unlink(un.sun_path);
@@ -420,25 +420,25 @@ static void what_cannot_be_set_up_is_refused(void **state)
 {
     static const char *const bad[] = {"not a rule!", NULL};
     csn_gateway_setup_msg s = {.rules.allow = (const char **)(uintptr_t)bad};
-    gw_seen v[1];
+    gwt_seen v[1];
     csn_gateway_batch b;
     gw g;
 
     (void)state;
-    gw_spawn(&g, gw_program());
-    assert_int_equal(gw_events(&g, 0, v, 1, &b), -1); /* nothing before SETUP */
+    gwt_spawn(&g, gwt_program());
+    assert_int_equal(gwt_events(&g, 0, v, 1, &b), -1); /* nothing before SETUP */
     assert_string_equal(g.failed, "not set up yet");
-    assert_false(gw_setup(&g, &s, NULL, 0));
+    assert_false(gwt_setup(&g, &s, NULL, 0));
     assert_non_null(strstr(g.failed, "not a rule!"));
-    assert_int_equal(gw_end(&g), 0);
+    assert_int_equal(gwt_end(&g), 0);
     s = (csn_gateway_setup_msg){.flags = CSN_GATEWAY_DETACHED};
-    gw_spawn(&g, gw_program());
-    assert_false(gw_setup(&g, &s, NULL, 0));
-    assert_int_equal(gw_end(&g), 0);
+    gwt_spawn(&g, gwt_program());
+    assert_false(gwt_setup(&g, &s, NULL, 0));
+    assert_int_equal(gwt_end(&g), 0);
     s = (csn_gateway_setup_msg){.flags = CSN_GATEWAY_FD_LINK}; /* and no descriptor */
-    gw_spawn(&g, gw_program());
-    assert_false(gw_setup(&g, &s, NULL, 0));
-    assert_int_equal(gw_end(&g), 0);
+    gwt_spawn(&g, gwt_program());
+    assert_false(gwt_setup(&g, &s, NULL, 0));
+    assert_int_equal(gwt_end(&g), 0);
 }
 
 /* A line of /proc/PID/status. */
@@ -483,7 +483,7 @@ static void what_it_does_not_need_is_given_up(void **state)
     pair(&r, &c, &server); /* and it still serves */
     close(c);
     close(server);
-    assert_int_equal(gw_end(&r.gw), 0);
+    assert_int_equal(gwt_end(&r.gw), 0);
     close(r.server);
 }
 
@@ -500,7 +500,7 @@ static int keeper_answers(int link, int error)
     struct iovec iov = {&code, 1};
     struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
 
-    if (!gw_poll(link, POLLIN, GW_WAIT_MS) || recv(link, &asked, 1, 0) != 1)
+    if (!gwt_poll(link, POLLIN, GW_WAIT_MS) || recv(link, &asked, 1, 0) != 1)
         return -1;
     int fd =
         socket(asked == 4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -524,57 +524,57 @@ static void a_published_port_leads_inside(void **state)
     csn_gateway_setup_msg s = {.flags = CSN_GATEWAY_FD_LINK, .npublish = 1};
     uint16_t inside = 0;
     int link[2];
-    gw_seen e;
+    gwt_seen e;
     gw g;
 
     (void)state;
-    int server = gw_listen(&inside);
+    int server = gwt_listen(&inside);
     s.publish[0] = (csn_gateway_port){inside, 0};
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link), 0);
-    gw_spawn(&g, gw_program());
-    assert_true(gw_setup(&g, &s, &link[1], 1));
+    gwt_spawn(&g, gwt_program());
+    assert_true(gwt_setup(&g, &s, &link[1], 1));
     assert_int_equal(g.ready.n, 1);
-    int c = gw_patient(gw_connect("127.0.0.1", (uint16_t)g.ready.port[0]));
+    int c = gwt_patient(gwt_connect("127.0.0.1", (uint16_t)g.ready.port[0]));
     assert_true(c >= 0);
     assert_int_equal(keeper_answers(link[0], 0), 4);
-    int in = gw_accept(server);
-    assert_true(gw_say(c, "from outside"));
-    assert_true(gw_hears(in, "from outside"));
-    assert_true(gw_say(in, "hello"));
-    assert_true(gw_hears(c, "hello"));
+    int in = gwt_accept(server);
+    assert_true(gwt_say(c, "from outside"));
+    assert_true(gwt_hears(in, "from outside"));
+    assert_true(gwt_say(in, "hello"));
+    assert_true(gwt_hears(c, "hello"));
     close(in);
     close(c);
-    assert_true(gw_event(&g, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, NULL, &e));
+    assert_true(gwt_event(&g, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, NULL, &e));
     assert_int_equal(e.e.proto, CSN_GATEWAY_PUBLISHED);
     assert_int_equal(e.e.up, 5); /* out of the sandbox */
     assert_int_equal(e.e.down, 12);
     /* Nobody listens any more: v4 is refused, v6 is tried, then the caller is told. */
     close(server);
-    c = gw_patient(gw_connect("127.0.0.1", (uint16_t)g.ready.port[0]));
+    c = gwt_patient(gwt_connect("127.0.0.1", (uint16_t)g.ready.port[0]));
     assert_int_equal(keeper_answers(link[0], 0), 4);
     assert_int_equal(keeper_answers(link[0], 0), 6);
-    assert_true(gw_is_reset(c));
+    assert_true(gwt_is_reset(c));
     close(c);
-    c = gw_patient(gw_connect("127.0.0.1", (uint16_t)g.ready.port[0]));
+    c = gwt_patient(gwt_connect("127.0.0.1", (uint16_t)g.ready.port[0]));
     assert_int_equal(keeper_answers(link[0], EMFILE), 4);
-    assert_true(gw_is_reset(c));
+    assert_true(gwt_is_reset(c));
     close(c);
     /* A caller that left before the answer came takes nobody else's. */
-    c = gw_connect("127.0.0.1", (uint16_t)g.ready.port[0]);
-    int c2 = gw_patient(gw_connect("127.0.0.1", (uint16_t)g.ready.port[0]));
-    gw_reset(c);
-    server = gw_listen(&inside);
+    c = gwt_connect("127.0.0.1", (uint16_t)g.ready.port[0]);
+    int c2 = gwt_patient(gwt_connect("127.0.0.1", (uint16_t)g.ready.port[0]));
+    gwt_reset(c);
+    server = gwt_listen(&inside);
     assert_int_equal(keeper_answers(link[0], 0), 4);
     assert_int_equal(keeper_answers(link[0], 0), 4);
-    in = gw_accept(server);
-    assert_true(gw_say(c2, "second"));
-    assert_true(gw_hears(in, "second"));
+    in = gwt_accept(server);
+    assert_true(gwt_say(c2, "second"));
+    assert_true(gwt_hears(in, "second"));
     close(in);
     close(c2);
     close(server);
     close(link[0]);
     close(link[1]);
-    assert_int_equal(gw_end(&g), 0);
+    assert_int_equal(gwt_end(&g), 0);
 }
 
 static void a_port_that_is_taken_is_named(void **state)
@@ -586,14 +586,14 @@ static void a_port_that_is_taken_is_named(void **state)
     gw g;
 
     (void)state;
-    int other = gw_listen(&taken);
+    int other = gwt_listen(&taken);
     s.publish[0] = (csn_gateway_port){8080, taken};
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link), 0);
-    gw_spawn(&g, gw_program());
-    assert_false(gw_setup(&g, &s, &link[1], 1));
+    gwt_spawn(&g, gwt_program());
+    assert_false(gwt_setup(&g, &s, &link[1], 1));
     snprintf(want, sizeof(want), "port %u of 127.0.0.1", taken);
     assert_non_null(strstr(g.failed, want));
-    assert_int_equal(gw_end(&g), 0);
+    assert_int_equal(gwt_end(&g), 0);
     close(other);
     close(link[0]);
     close(link[1]);

@@ -25,9 +25,9 @@ static void a_question_is_read_as_it_was_sent(void **state)
     gw_dns_query q;
 
     (void)state;
-    assert_int_equal(gw_dns_parse(BYTES(QUESTION), &q), CSN_DNS_QUERY);
+    assert_int_equal(gw_dns_parse(BYTES(QUESTION), &q), GW_DNS_QUERY);
     assert_int_equal(q.id, 0x1234);
-    assert_int_equal(q.type, CSN_DNS_TYPE_A);
+    assert_int_equal(q.type, GW_DNS_TYPE_A);
     assert_string_equal(q.name, "oK.Test");
     assert_true(q.recursion_desired && !q.edns);
     assert_int_equal(gw_dns_udp_limit(&q), 512);
@@ -41,11 +41,11 @@ static void the_answer_has_the_address_and_the_question(void **state)
     gw_dns_query q;
 
     (void)state;
-    assert_int_equal(gw_dns_parse(BYTES(QUESTION), &q), CSN_DNS_QUERY);
+    assert_int_equal(gw_dns_parse(BYTES(QUESTION), &q), GW_DNS_QUERY);
     size_t n = gw_dns_reply(&q, &a, out, sizeof(out));
     assert_true(n > 12 + q.question_len + 4);
     assert_memory_equal(out, "\x12\x34", 2);
-    assert_true((out[2] & 0x80) && (out[3] & 0x0f) == CSN_DNS_NOERROR);
+    assert_true((out[2] & 0x80) && (out[3] & 0x0f) == GW_DNS_NOERROR);
     assert_memory_equal(out + 4, "\0\1\0\1", 4);
     assert_memory_equal(out + 12, q.question, q.question_len);
     assert_memory_equal(out + n - 4, address, 4);
@@ -58,15 +58,15 @@ static void what_is_no_question_is_dropped_or_told(void **state)
         size_t len;
         enum gw_dns_result want;
     } cases[] = {
-        {BYTES(""), CSN_DNS_DROP},
-        {BYTES("\x12\x34\1"), CSN_DNS_DROP},
+        {BYTES(""), GW_DNS_DROP},
+        {BYTES("\x12\x34\1"), GW_DNS_DROP},
         {BYTES("\x12\x34\x81\x80\0\1\0\0\0\0\0\0\2ok\4test\0\0\1\0\1"),
-         CSN_DNS_DROP}, /* answer */
-        {BYTES("\x12\x34\1\0\0\2\0\0\0\0\0\0\1a\0\0\1\0\1\1b\0\0\1\0\1"), CSN_DNS_ERROR},
-        {BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\xc0\x0c\0\1\0\1"), CSN_DNS_ERROR}, /* a pointer */
-        {BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\2ok\4test\0\0\1"), CSN_DNS_ERROR}, /* cut */
+         GW_DNS_DROP}, /* answer */
+        {BYTES("\x12\x34\1\0\0\2\0\0\0\0\0\0\1a\0\0\1\0\1\1b\0\0\1\0\1"), GW_DNS_ERROR},
+        {BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\xc0\x0c\0\1\0\1"), GW_DNS_ERROR}, /* a pointer */
+        {BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\2ok\4test\0\0\1"), GW_DNS_ERROR}, /* cut */
         {BYTES("\x12\x34\x20\0\0\1\0\0\0\0\0\0\2ok\4test\0\0\1\0\1"),
-         CSN_DNS_ERROR}, /* opcode */
+         GW_DNS_ERROR}, /* opcode */
     };
 
     (void)state;
@@ -82,7 +82,7 @@ static void a_dot_inside_a_label_is_no_name(void **state)
 
     (void)state;
     assert_int_equal(gw_dns_parse(BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\7ok.test\0\0\1\0\1"), &q),
-                     CSN_DNS_QUERY);
+                     GW_DNS_QUERY);
     assert_int_equal(q.name_len, 0);
 }
 
@@ -121,9 +121,9 @@ static void the_name_of_a_hello_is_found(void **state)
     size_t n = hello(bytes, BYTES(OK_TEST "\0\x10\0\5\0\3\2h2"));
 
     (void)state;
-    assert_int_equal(gw_tls_inspect(&t, bytes, n - 1), CSN_TLS_NEED_MORE);
-    assert_int_equal(gw_tls_inspect(&t, bytes, n), CSN_TLS_HELLO);
-    assert_true(t.hello.has_sni && t.hello.alpn_h2 && !t.hello.alpn_http1 && !t.hello.ech);
+    assert_int_equal(gw_tls_parse(&t, bytes, n - 1), GW_TLS_NEED_MORE);
+    assert_int_equal(gw_tls_parse(&t, bytes, n), GW_TLS_HELLO);
+    assert_true(t.hello.has_sni && !t.hello.ech);
     assert_string_equal(t.hello.sni, "ok.test");
 }
 
@@ -135,12 +135,12 @@ static void hellos_that_could_be_read_in_two_ways_are_bad(void **state)
         enum gw_tls_result want;
         bool sni, ech;
     } cases[] = {
-        {BYTES(""), CSN_TLS_HELLO, false, false},
-        {BYTES(OK_TEST OK_TEST), CSN_TLS_BAD, false, false},                  /* twice */
-        {BYTES("\0\0\0\x0c\0\x0a\0\0\7ok\0test"), CSN_TLS_BAD, false, false}, /* a NUL */
-        {BYTES("\0\0\0\5\0\3\0\0\0"), CSN_TLS_BAD, false, false},             /* empty */
-        {BYTES("\0\0\0\x0c\0\x0b\0\0\7ok.test"), CSN_TLS_BAD, false, false},  /* too long */
-        {BYTES(OK_TEST "\xfe\x0d\0\2xx"), CSN_TLS_HELLO, true, true},
+        {BYTES(""), GW_TLS_HELLO, false, false},
+        {BYTES(OK_TEST OK_TEST), GW_TLS_BAD, false, false},                  /* twice */
+        {BYTES("\0\0\0\x0c\0\x0a\0\0\7ok\0test"), GW_TLS_BAD, false, false}, /* a NUL */
+        {BYTES("\0\0\0\5\0\3\0\0\0"), GW_TLS_BAD, false, false},             /* empty */
+        {BYTES("\0\0\0\x0c\0\x0b\0\0\7ok.test"), GW_TLS_BAD, false, false},  /* too long */
+        {BYTES(OK_TEST "\xfe\x0d\0\2xx"), GW_TLS_HELLO, true, true},
     };
 
     (void)state;
@@ -148,12 +148,12 @@ static void hellos_that_could_be_read_in_two_ways_are_bad(void **state)
         uint8_t bytes[512];
         gw_tls t = {0};
         size_t n = hello(bytes, cases[i].extensions, cases[i].len);
-        assert_int_equal(gw_tls_inspect(&t, bytes, n), cases[i].want);
-        if (cases[i].want == CSN_TLS_HELLO)
+        assert_int_equal(gw_tls_parse(&t, bytes, n), cases[i].want);
+        if (cases[i].want == GW_TLS_HELLO)
             assert_true(t.hello.has_sni == cases[i].sni && t.hello.ech == cases[i].ech);
     }
     gw_tls other = {0};
-    assert_int_equal(gw_tls_inspect(&other, BYTES("SSH-2.0-x\r\n")), CSN_TLS_NOT_TLS);
+    assert_int_equal(gw_tls_parse(&other, BYTES("SSH-2.0-x\r\n")), GW_TLS_NOT_TLS);
 }
 
 /* ---- HTTP ---- */
@@ -162,7 +162,7 @@ static enum gw_http_result head_of(const char *text, gw_http_head *h)
 {
     gw_http_scan s = {0};
 
-    return gw_http_inspect(&s, text, strlen(text), h);
+    return gw_http_parse(&s, text, strlen(text), h);
 }
 
 static void the_host_of_a_request_is_found(void **state)
@@ -171,16 +171,16 @@ static void the_host_of_a_request_is_found(void **state)
 
     (void)state;
     assert_int_equal(head_of("GET /x HTTP/1.1\r\nhOsT: ok.test:8080\r\n\r\nrest", &h),
-                     CSN_HTTP_HEAD);
-    assert_true(h.has_host && h.host.port == 8080 && h.form == CSN_HTTP_ORIGIN);
+                     GW_HTTP_HEAD);
+    assert_true(h.has_host && h.host.port == 8080 && h.form == GW_HTTP_ORIGIN);
     assert_int_equal(h.host.host.len, 7);
     assert_memory_equal(h.host.host.at, "ok.test", 7);
     assert_int_equal(head_of("CONNECT ok.test:443 HTTP/1.1\r\nHost: x\r\n\r\n", &h),
-                     CSN_HTTP_HEAD);
-    assert_true(h.form == CSN_HTTP_AUTHORITY && h.authority.port == 443);
+                     GW_HTTP_HEAD);
+    assert_true(h.form == GW_HTTP_AUTHORITY && h.authority.port == 443);
     assert_int_equal(head_of("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\n\r\n", &h),
-                     CSN_HTTP_HEAD);
-    assert_true(h.framing == CSN_HTTP_LENGTH && h.body_len == 12);
+                     GW_HTTP_HEAD);
+    assert_true(h.framing == GW_HTTP_LENGTH && h.body_len == 12);
 }
 
 static void heads_that_servers_read_differently_are_bad(void **state)
@@ -200,12 +200,12 @@ static void heads_that_servers_read_differently_are_bad(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        if (head_of(bad[i], &h) != CSN_HTTP_BAD)
+        if (head_of(bad[i], &h) != GW_HTTP_BAD)
             fail_msg("not refused: %s", bad[i]);
         assert_non_null(h.why);
     }
-    assert_int_equal(head_of("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &h), CSN_HTTP_H2C);
-    assert_int_equal(head_of("SSH-2.0-OpenSSH\r\n", &h), CSN_HTTP_NOT_HTTP);
+    assert_int_equal(head_of("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &h), GW_HTTP_H2C);
+    assert_int_equal(head_of("SSH-2.0-OpenSSH\r\n", &h), GW_HTTP_NOT_HTTP);
 }
 
 /* A zero byte behind a first word tells what is no request, unless that word may be a method:
@@ -219,11 +219,11 @@ static void a_zero_byte_hides_no_request(void **state)
     gw_http_scan scan = {0};
 
     (void)state;
-    assert_int_equal(gw_http_inspect(&scan, BYTES(git), &h), CSN_HTTP_NOT_HTTP);
+    assert_int_equal(gw_http_parse(&scan, BYTES(git), &h), GW_HTTP_NOT_HTTP);
     scan = (gw_http_scan){0};
-    assert_int_equal(gw_http_inspect(&scan, BYTES(ldap), &h), CSN_HTTP_NOT_HTTP);
+    assert_int_equal(gw_http_parse(&scan, BYTES(ldap), &h), GW_HTTP_NOT_HTTP);
     scan = (gw_http_scan){0};
-    assert_int_equal(gw_http_inspect(&scan, BYTES(words), &h), CSN_HTTP_BAD);
+    assert_int_equal(gw_http_parse(&scan, BYTES(words), &h), GW_HTTP_BAD);
 }
 
 /* ---- SOCKS ---- */
@@ -234,10 +234,10 @@ static void a_socks_client_says_where_to(void **state)
     gw_socks s = {0};
 
     (void)state;
-    assert_int_equal(gw_socks_next(&s, BYTES(greeting)), CSN_SOCKS_SEND);
+    assert_int_equal(gw_socks_next(&s, BYTES(greeting)), GW_SOCKS_SEND);
     assert_int_equal(s.used, 3);
     assert_memory_equal(s.reply, "\5\0", 2);
-    assert_int_equal(gw_socks_next(&s, BYTES(wish)), CSN_SOCKS_CONNECT);
+    assert_int_equal(gw_socks_next(&s, BYTES(wish)), GW_SOCKS_CONNECT);
     assert_int_equal(s.port, 443);
     assert_int_equal(s.name.len, 7);
     assert_memory_equal(s.name.at, "ok.test", 7);
@@ -250,22 +250,22 @@ static void what_socks_offers_beside_is_refused(void **state)
         size_t len;
         enum gw_socks_code code;
     } cases[] = {
-        {BYTES("\5\2\0\1\1\2\3\4\0\x50"), CSN_SOCKS_NO_COMMAND}, /* BIND */
-        {BYTES("\5\3\0\1\1\2\3\4\0\x50"), CSN_SOCKS_NO_COMMAND}, /* UDP */
-        {BYTES("\5\1\0\2\1\2\3\4\0\x50"), CSN_SOCKS_NO_ADDRESS_TYPE},
+        {BYTES("\5\2\0\1\1\2\3\4\0\x50"), GW_SOCKS_NO_COMMAND}, /* BIND */
+        {BYTES("\5\3\0\1\1\2\3\4\0\x50"), GW_SOCKS_NO_COMMAND}, /* UDP */
+        {BYTES("\5\1\0\2\1\2\3\4\0\x50"), GW_SOCKS_NO_ADDRESS_TYPE},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         gw_socks s = {0};
-        assert_int_equal(gw_socks_next(&s, BYTES("\5\1\0")), CSN_SOCKS_SEND);
-        assert_int_equal(gw_socks_next(&s, cases[i].bytes, cases[i].len), CSN_SOCKS_REFUSE);
+        assert_int_equal(gw_socks_next(&s, BYTES("\5\1\0")), GW_SOCKS_SEND);
+        assert_int_equal(gw_socks_next(&s, cases[i].bytes, cases[i].len), GW_SOCKS_REFUSE);
         assert_int_equal(s.reply[1], cases[i].code);
     }
     gw_socks none = {0}, four = {0}, other = {0};
-    assert_int_equal(gw_socks_next(&none, BYTES("\5\1\x80")), CSN_SOCKS_REFUSE);
-    assert_int_equal(gw_socks_next(&four, BYTES("\4\1\0\x50\1\2\3\4\0")), CSN_SOCKS_REFUSE);
-    assert_int_equal(gw_socks_next(&other, BYTES("GET / HTTP/1.1")), CSN_SOCKS_NOT_SOCKS);
+    assert_int_equal(gw_socks_next(&none, BYTES("\5\1\x80")), GW_SOCKS_REFUSE);
+    assert_int_equal(gw_socks_next(&four, BYTES("\4\1\0\x50\1\2\3\4\0")), GW_SOCKS_REFUSE);
+    assert_int_equal(gw_socks_next(&other, BYTES("GET / HTTP/1.1")), GW_SOCKS_NOT_SOCKS);
 }
 
 int main(void)

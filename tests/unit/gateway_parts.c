@@ -51,7 +51,7 @@ static void a_name_keeps_its_number_and_has_one_address_a_family(void **state)
     assert_false(fresh);
     for (unsigned family = 4; family <= 6; family += 2) {
         csn_netaddr addr = gw_names_address(b, family);
-        assert_true(gw_names_is_ours(&addr, &back));
+        assert_true(gw_names_from_address(&addr, &back));
         assert_int_equal(back, b);
     }
     assert_true(gw_names_get(n, b, &got));
@@ -74,11 +74,11 @@ static void addresses_beyond_the_numbers_are_ours_and_nobodys(void **state)
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         assert_true(csn_netaddr_parse(rows[i], strlen(rows[i]), &a));
-        assert_true(gw_names_is_ours(&a, &number));
+        assert_true(gw_names_from_address(&a, &number));
         assert_false(gw_names_get(n, number, &got));
     }
     assert_true(csn_netaddr_parse("198.20.0.2", 10, &a));
-    assert_false(gw_names_is_ours(&a, &number));
+    assert_false(gw_names_from_address(&a, &number));
     gw_names_free(n);
 }
 
@@ -90,7 +90,7 @@ static void a_full_table_forgets_the_oldest_that_is_free(void **state)
     bool fresh;
 
     (void)state;
-    for (unsigned i = CSN_NAMES_FIRST; i < CSN_NAMES_MAX; i++) {
+    for (unsigned i = GW_NAMES_FIRST; i < GW_NAMES_MAX; i++) {
         d = numbered(i);
         assert_int_equal(gw_names_number(n, &d, &fresh), i);
     }
@@ -103,7 +103,7 @@ static void a_full_table_forgets_the_oldest_that_is_free(void **state)
     assert_string_equal(got.text, "new.test");
     assert_true(gw_names_get(n, 2, &got));
     assert_string_equal(got.text, "n2.test");
-    gw_names_drop(n, 2);
+    gw_names_release(n, 2);
     d = domain("newer.test");
     assert_int_equal(gw_names_number(n, &d, &fresh), 2);
     d = numbered(4); /* forgotten, so it is new */
@@ -234,7 +234,7 @@ static gw_relay relay;
 
 /* Lines pass when they are whole; one that starts with ! is thrown away for `INS`; one that
  * starts with # ends it all. */
-static int by_lines(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *ret)
+static int by_lines(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
 {
     const uint8_t *nl = memchr(data, '\n', len);
 
@@ -251,7 +251,7 @@ static int by_lines(void *ctx, const uint8_t *data, size_t len, gw_inspect_fn *r
     } else {
         ret->pass = line;
     }
-    ret->again = true;
+    gw_pipeline_resume(ctx);
     return 0;
 }
 
@@ -264,19 +264,20 @@ static void move_text(const char *const *pieces, const char *want, int want_rc)
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, a), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, b), 0);
-    gw_end from = {.io = {.fd = a[1]}}, to = {.io = {.fd = b[0]}, .writable = true};
+    gw_endpoint from = {.io = {.fd = a[1]}}, to = {.io = {.fd = b[0]}, .writable = true};
     gw_pipeline_init(&lane);
-    lane.look = by_lines;
+    lane.inspect = by_lines;
+    lane.inspect_ctx = &lane;
     for (; *pieces && rc >= 0; pieces++) {
         assert_int_equal(send(a[0], *pieces, strlen(*pieces), 0), strlen(*pieces));
         do {
-            gw_end_told(&from, EPOLLIN);
+            gw_endpoint_update(&from, EPOLLIN);
             rc = gw_pipeline_move(&relay, &lane, &from, &to);
-        } while (rc == CSN_MOVED_MORE);
+        } while (rc == GW_MOVE_MORE);
     }
-    if (want_rc == CSN_MOVED_DONE) {
+    if (want_rc == GW_MOVE_DONE) {
         shutdown(a[0], SHUT_WR);
-        gw_end_told(&from, EPOLLIN | EPOLLRDHUP);
+        gw_endpoint_update(&from, EPOLLIN | EPOLLRDHUP);
         rc = gw_pipeline_move(&relay, &lane, &from, &to);
     }
     assert_int_equal(rc, want_rc);
@@ -298,10 +299,10 @@ static void a_look_passes_drops_inserts_and_holds_back(void **state)
 
     (void)state;
     gw_relay_init(&relay);
-    move_text(whole, "one\ntwo\n", CSN_MOVED_WAIT);
-    move_text(cut, "one\ntwo\n", CSN_MOVED_WAIT);
-    move_text(cut, "one\ntwo\n", CSN_MOVED_DONE); /* half a line is not passed on */
-    move_text(swapped, "a\nINSb\nINSc\n", CSN_MOVED_WAIT);
+    move_text(whole, "one\ntwo\n", GW_MOVE_WAIT);
+    move_text(cut, "one\ntwo\n", GW_MOVE_WAIT);
+    move_text(cut, "one\ntwo\n", GW_MOVE_DONE); /* half a line is not passed on */
+    move_text(swapped, "a\nINSb\nINSc\n", GW_MOVE_WAIT);
     move_text(bad, "a\n", -EACCES);
 }
 

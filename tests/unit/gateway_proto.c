@@ -25,8 +25,8 @@ static csn_gateway_setup_msg example(void)
                                              .deny = (const char **)(uintptr_t)DENY},
                                    .npublish = 1,
                                    .publish = {{8080, 0}},
-                                   .nlend = 2,
-                                   .lend = {{5432, 5432}, {6379, 7000}},
+                                   .nhost_ports = 2,
+                                   .host_ports = {{5432, 5432}, {6379, 7000}},
                                    .idle_ms = 1000};
 }
 
@@ -44,7 +44,7 @@ static void setup_comes_back(void **state)
     assert_string_equal(got.rules.allow[1], "*.ok.test");
     assert_null(got.rules.allow[2]);
     assert_string_equal(got.rules.deny[0], "bad.ok.test");
-    assert_int_equal(got.lend[1].outside, 7000);
+    assert_int_equal(got.host_ports[1].outside, 7000);
     assert_int_equal(got.idle_ms, 1000);
     assert_int_equal(csn_gateway_setup_msg_fds(&got), 4);
     csn_gateway_setup_msg_release(&got);
@@ -78,10 +78,10 @@ static void setups_that_mean_nothing_are_refused(void **state)
     s.publish[0].inside = 0;
     refused(&s);
     s = example();
-    s.lend[0].outside = 0; /* a published port may be any, a lent one not */
+    s.host_ports[0].outside = 0; /* a published port may be any, a lent one not */
     refused(&s);
     s = example();
-    s.lend[0].outside = 65536;
+    s.host_ports[0].outside = 65536;
     refused(&s);
     s = example();
     s.npublish = CSN_GATEWAY_PORTS_MAX + 1;

@@ -40,10 +40,10 @@ static int start(void **state)
         *state = NULL;
         return 0;
     }
-    r->server = gw_listen(&http);
-    int listener = gw_listen(&r->proxy);
-    gw_spawn(&r->gw, gw_program());
-    if (!gw_setup(&r->gw, &s, &listener, 1))
+    r->server = gwt_listen(&http);
+    int listener = gwt_listen(&r->proxy);
+    gwt_spawn(&r->gw, gwt_program());
+    if (!gwt_setup(&r->gw, &s, &listener, 1))
         fail_msg("set-up: %s", r->gw.failed);
     close(listener);
     *state = r;
@@ -56,7 +56,7 @@ static int stop(void **state)
 
     if (!r)
         return 0;
-    assert_int_equal(gw_end(&r->gw), 0);
+    assert_int_equal(gwt_end(&r->gw), 0);
     close(r->server);
     free(r);
     return 0;
@@ -69,7 +69,7 @@ static int stop(void **state)
 
 static int to_proxy(room *r)
 {
-    int fd = gw_patient(gw_connect("127.0.0.1", r->proxy));
+    int fd = gwt_patient(gwt_connect("127.0.0.1", r->proxy));
 
     assert_true(fd >= 0);
     return fd;
@@ -81,7 +81,7 @@ static int status_of(int fd)
     char head[2048];
     size_t len = 0;
 
-    while (len < sizeof(head) - 1 && gw_recv(fd, head + len, 1) == 1) {
+    while (len < sizeof(head) - 1 && gwt_recv(fd, head + len, 1) == 1) {
         head[++len] = '\0';
         if (len >= 4 && strcmp(head + len - 4, "\r\n\r\n") == 0)
             return (int)strtol(head + 9, NULL, 10);
@@ -96,9 +96,9 @@ static int tunnel(room *r, const char *target, int *server)
     int c = to_proxy(r);
 
     snprintf(head, sizeof(head), "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target);
-    assert_true(gw_say(c, head));
+    assert_true(gwt_say(c, head));
     assert_int_equal(status_of(c), 200);
-    *server = gw_accept(r->server);
+    *server = gwt_accept(r->server);
     assert_true(*server >= 0);
     return c;
 }
@@ -107,8 +107,8 @@ static void ask(room *r, const char *request, char *answer, size_t size)
 {
     int c = to_proxy(r);
 
-    assert_true(gw_say(c, request));
-    assert_true(gw_rest(c, answer, size) > 0);
+    assert_true(gwt_say(c, request));
+    assert_true(gwt_rest(c, answer, size) > 0);
     close(c);
 }
 
@@ -117,20 +117,20 @@ static void ask(room *r, const char *request, char *answer, size_t size)
 static void a_tunnel_to_an_allowed_name_carries_anything(void **state)
 {
     int s;
-    gw_seen e;
+    gwt_seen e;
     ROOM(r);
 
     int c = tunnel(r, "ok.test:80", &s);
-    assert_true(gw_say(s, "server first\n"));
-    assert_true(gw_hears(c, "server first\n"));
-    assert_true(gw_send(c, "\0\1raw", 5));
+    assert_true(gwt_say(s, "server first\n"));
+    assert_true(gwt_hears(c, "server first\n"));
+    assert_true(gwt_send(c, "\0\1raw", 5));
     char got[5];
-    assert_true(gw_read(s, got, 5));
+    assert_true(gwt_read(s, got, 5));
     assert_memory_equal(got, "\0\1raw", 5);
     close(c);
-    assert_true(gw_is_ended(s));
+    assert_true(gwt_is_ended(s));
     close(s);
-    assert_true(gw_event(&r->gw, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, "ok.test", &e));
+    assert_true(gwt_event(&r->gw, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, "ok.test", &e));
     assert_string_equal(e.rule, "allow ok.test:80,443");
     assert_string_equal(e.address, "127.0.0.1");
     assert_int_equal(e.e.up, 5);
@@ -161,7 +161,7 @@ static void what_no_rule_names_is_refused_with_a_hint(void **state)
         {"bad.ok.test:80", "bad.ok.test", ""}, /* denied: no rule would help */
     };
     char request[256], answer[4096];
-    gw_seen e;
+    gwt_seen e;
     ROOM(r);
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -170,7 +170,7 @@ static void what_no_rule_names_is_refused_with_a_hint(void **state)
         ask(r, request, answer, sizeof(answer));
         assert_non_null(strstr(answer, "HTTP/1.1 403 "));
         assert_non_null(strstr(answer, rows[i].hint));
-        assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, rows[i].name, &e));
+        assert_true(gwt_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, rows[i].name, &e));
         assert_string_equal(e.hint, rows[i].hint);
         assert_true(strlen(e.why) > 0);
     }
@@ -180,17 +180,17 @@ static void what_no_rule_names_is_refused_with_a_hint(void **state)
 static void names_do_not_open_private_ranges(void **state)
 {
     char answer[4096];
-    gw_seen e;
+    gwt_seen e;
     ROOM(r);
 
     ask(r, "CONNECT meta.test:80 HTTP/1.1\r\nHost: meta.test\r\n\r\n", answer, sizeof(answer));
     assert_non_null(strstr(answer, "HTTP/1.1 403 "));
-    assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, "meta.test", &e));
+    assert_true(gwt_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, "meta.test", &e));
     assert_string_equal(e.address, "169.254.169.254");
     assert_string_equal(e.hint, "");
     ask(r, "CONNECT lan.test:80 HTTP/1.1\r\nHost: lan.test\r\n\r\n", answer, sizeof(answer));
     assert_non_null(strstr(answer, "HTTP/1.1 403 "));
-    assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, "lan.test", &e));
+    assert_true(gwt_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, "lan.test", &e));
     assert_string_equal(e.address, "10.1.2.3");
     /* 127.0.0.1 is open on 80 and 443 only, whatever name leads there */
     ask(r, "CONNECT deep.sub.ok.test:82 HTTP/1.1\r\nHost: x.test\r\n\r\n", answer,
@@ -206,8 +206,8 @@ static void addresses_are_reached_by_address_rules_only(void **state)
 
     int c = tunnel(r, "127.0.0.1:80", &s);
     /* no name was opened, so none is held against it */
-    assert_true(gw_say(c, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n"));
-    assert_true(gw_hears(s, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n"));
+    assert_true(gwt_say(c, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n"));
+    assert_true(gwt_hears(s, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n"));
     close(c);
     close(s);
     static const char *const others[] = {"127.0.0.2:80", "10.1.2.3:80", "8.8.8.8:443",
@@ -260,32 +260,32 @@ static void tls_must_name_the_host_it_was_opened_for(void **state)
 {
     uint8_t hello[600];
     char got[600];
-    gw_seen e;
+    gwt_seen e;
     int s;
     ROOM(r);
 
     size_t n = world_hello(hello, "OK.test");
     int c = tunnel(r, "ok.test:80", &s);
     for (size_t i = 0; i < n; i++) /* however it is cut */
-        assert_true(gw_send(c, hello + i, 1));
-    assert_true(gw_read(s, got, n));
+        assert_true(gwt_send(c, hello + i, 1));
+    assert_true(gwt_read(s, got, n));
     assert_memory_equal(got, hello, n);
     close(c);
     close(s);
     n = world_hello(hello, "evil.test");
     c = tunnel(r, "ok.test:80", &s);
-    assert_true(gw_send(c, hello, n));
-    assert_true(gw_is_reset(c));
-    assert_true(gw_is_reset(s)); /* and not a byte came: a reset is the first thing seen */
+    assert_true(gwt_send(c, hello, n));
+    assert_true(gwt_is_reset(c));
+    assert_true(gwt_is_reset(s)); /* and not a byte came: a reset is the first thing seen */
     close(c);
     close(s);
-    assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, "evil.test", &e));
+    assert_true(gwt_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, "evil.test", &e));
     assert_int_equal(e.e.proto, CSN_GATEWAY_TLS);
     assert_string_equal(e.hint, "evil.test:80");
     n = world_hello(hello, NULL);
     c = tunnel(r, "ok.test:80", &s);
-    assert_true(gw_send(c, hello, n));
-    assert_true(gw_is_reset(c));
+    assert_true(gwt_send(c, hello, n));
+    assert_true(gwt_is_reset(c));
     close(c);
     close(s);
 }
@@ -293,19 +293,19 @@ static void tls_must_name_the_host_it_was_opened_for(void **state)
 static void a_first_request_for_another_host_is_answered(void **state)
 {
     char answer[4096], got[16];
-    gw_seen e;
+    gwt_seen e;
     int s;
     ROOM(r);
 
     int c = tunnel(r, "ok.test:80", &s);
-    assert_true(gw_say(c, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n"));
-    assert_true(gw_rest(c, answer, sizeof(answer)) > 0);
+    assert_true(gwt_say(c, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n"));
+    assert_true(gwt_rest(c, answer, sizeof(answer)) > 0);
     assert_non_null(strstr(answer, "HTTP/1.1 403 "));
     assert_non_null(strstr(answer, "evil.test:80"));
-    assert_true(gw_recv(s, got, sizeof(got)) <= 0); /* nothing left */
+    assert_true(gwt_recv(s, got, sizeof(got)) <= 0); /* nothing left */
     close(c);
     close(s);
-    assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, "evil.test", &e));
+    assert_true(gwt_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_DENY, "evil.test", &e));
     assert_int_equal(e.e.proto, CSN_GATEWAY_HTTP);
 }
 
@@ -324,19 +324,19 @@ static void a_request_that_ends_within_its_head_is_refused(void **state)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int c = tunnel(r, "ok.test:80", &s);
-        assert_true(gw_say(c, rows[i]));
+        assert_true(gwt_say(c, rows[i]));
         shutdown(c, SHUT_WR);
-        assert_true(gw_rest(c, answer, sizeof(answer)) > 0);
+        assert_true(gwt_rest(c, answer, sizeof(answer)) > 0);
         assert_non_null(strstr(answer, "HTTP/1.1 403 "));
-        assert_true(gw_recv(s, got, sizeof(got)) <= 0);
+        assert_true(gwt_recv(s, got, sizeof(got)) <= 0);
         close(c);
         close(s);
     }
     /* what is no request may end as it likes */
     int c = tunnel(r, "ok.test:80", &s);
-    assert_true(gw_say(c, "stats items"));
+    assert_true(gwt_say(c, "stats items"));
     shutdown(c, SHUT_WR);
-    assert_true(gw_hears(s, "stats items"));
+    assert_true(gwt_hears(s, "stats items"));
     close(c);
     close(s);
 }
@@ -353,14 +353,14 @@ static void a_later_request_for_another_host_is_cut(void **state)
 
     int c = tunnel(r, "ok.test:80", &s);
     for (int i = 0; i < 3; i++) {
-        assert_true(gw_say(c, good));
-        assert_true(gw_hears(s, good));
-        assert_true(gw_say(s, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
+        assert_true(gwt_say(c, good));
+        assert_true(gwt_hears(s, good));
+        assert_true(gwt_say(s, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
         assert_int_equal(status_of(c), 200);
     }
-    assert_true(gw_say(c, bad));
-    assert_true(gw_is_reset(c));
-    n = gw_recv(s, got, sizeof(got));
+    assert_true(gwt_say(c, bad));
+    assert_true(gwt_is_reset(c));
+    n = gwt_recv(s, got, sizeof(got));
     assert_true(n < 0 && errno == ECONNRESET);
     close(c);
     close(s);
@@ -385,10 +385,10 @@ static void a_later_request_for_another_host_is_cut(void **state)
         char all[512];
         size_t len = 0;
         c = tunnel(r, "ok.test:80", &s);
-        assert_true(gw_say(c, rows[i][0]));
+        assert_true(gwt_say(c, rows[i][0]));
         (void)poll(NULL, 0, 20);
-        (void)gw_say(c, rows[i][1]);
-        while ((n = gw_recv(s, all + len, sizeof(all) - 1 - len)) > 0)
+        (void)gwt_say(c, rows[i][1]);
+        while ((n = gwt_recv(s, all + len, sizeof(all) - 1 - len)) > 0)
             len += (size_t)n;
         all[len] = '\0';
         assert_null(strstr(all, "evil"));
@@ -406,22 +406,22 @@ static void an_upgrade_counts_when_the_server_agrees(void **state)
     ROOM(r);
 
     int c = tunnel(r, "ok.test:80", &s);
-    assert_true(gw_say(c, up));
-    assert_true(gw_hears(s, up));
-    assert_true(gw_say(s, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
-                          "Connection: Upgrade\r\n\r\n"));
+    assert_true(gwt_say(c, up));
+    assert_true(gwt_hears(s, up));
+    assert_true(gwt_say(s, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+                           "Connection: Upgrade\r\n\r\n"));
     assert_int_equal(status_of(c), 101);
-    assert_true(gw_say(c, "\x81\x05hello"));
-    assert_true(gw_hears(s, "\x81\x05hello"));
+    assert_true(gwt_say(c, "\x81\x05hello"));
+    assert_true(gwt_hears(s, "\x81\x05hello"));
     close(c);
     close(s);
     c = tunnel(r, "ok.test:80", &s);
-    assert_true(gw_say(c, up));
-    assert_true(gw_hears(s, up));
-    assert_true(gw_say(c, bad)); /* waits for the server's word */
-    assert_true(gw_say(s, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
-    assert_true(gw_is_reset(c));
-    assert_true(gw_is_reset(s));
+    assert_true(gwt_say(c, up));
+    assert_true(gwt_hears(s, up));
+    assert_true(gwt_say(c, bad)); /* waits for the server's word */
+    assert_true(gwt_say(s, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
+    assert_true(gwt_is_reset(c));
+    assert_true(gwt_is_reset(s));
     close(c);
     close(s);
 }
@@ -434,23 +434,24 @@ static void a_plain_request_is_sent_on_in_origin_form(void **state)
     static const char want[] = "POST /a?b HTTP/1.1\r\nHost: ok.test\r\nConnection: close\r\n"
                                "Accept: x\r\nContent-Length: 4\r\n\r\nbody";
     int s;
-    gw_seen e;
+    gwt_seen e;
     ROOM(r);
 
     int c = to_proxy(r);
-    assert_true(gw_say(c, "POST http://ok.test/a?b HTTP/1.1\r\nHost: evil.test\r\nAccept: x\r\n"
-                          "Proxy-Connection: keep-alive\r\nContent-Length: 4\r\n\r\n"));
-    s = gw_accept(r->server);
-    assert_true(gw_say(c, "bodyGET http://evil.test/ HTTP/1.1\r\n\r\n"));
+    assert_true(gwt_say(c,
+                        "POST http://ok.test/a?b HTTP/1.1\r\nHost: evil.test\r\nAccept: x\r\n"
+                        "Proxy-Connection: keep-alive\r\nContent-Length: 4\r\n\r\n"));
+    s = gwt_accept(r->server);
+    assert_true(gwt_say(c, "bodyGET http://evil.test/ HTTP/1.1\r\n\r\n"));
     char got[512];
-    assert_true(gw_read(s, got, sizeof(want) - 1));
+    assert_true(gwt_read(s, got, sizeof(want) - 1));
     assert_memory_equal(got, want, sizeof(want) - 1);
-    assert_true(gw_say(s, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nyes"));
+    assert_true(gwt_say(s, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nyes"));
     close(s);
-    assert_true(gw_rest(c, got, sizeof(got)) > 0);
+    assert_true(gwt_rest(c, got, sizeof(got)) > 0);
     assert_non_null(strstr(got, "\r\n\r\nyes"));
     close(c);
-    assert_true(gw_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_ALLOW, "ok.test", &e));
+    assert_true(gwt_event(&r->gw, CSN_GATEWAY_CONNECT, CSN_GATEWAY_ALLOW, "ok.test", &e));
     assert_int_equal(e.e.proto, CSN_GATEWAY_HTTP);
     char answer[4096];
     ask(r, "GET http://evil.test/ HTTP/1.1\r\nHost: ok.test\r\n\r\n", answer, sizeof(answer));
@@ -470,11 +471,11 @@ static int socks_ask(room *r, const char *name, uint16_t port, uint8_t *code)
     ask_bytes[3] = 3;
     ask_bytes[5 + n] = (uint8_t)(port >> 8);
     ask_bytes[6 + n] = (uint8_t)port;
-    assert_true(gw_send(c, "\5\1\0", 3));
-    assert_true(gw_read(c, reply, 2));
+    assert_true(gwt_send(c, "\5\1\0", 3));
+    assert_true(gwt_read(c, reply, 2));
     assert_memory_equal(reply, "\5\0", 2);
-    assert_true(gw_send(c, ask_bytes, 7 + n));
-    assert_true(gw_read(c, reply, 10));
+    assert_true(gwt_send(c, ask_bytes, 7 + n));
+    assert_true(gwt_read(c, reply, 10));
     *code = reply[1];
     return c;
 }
@@ -488,14 +489,14 @@ static void socks_is_judged_alike(void **state)
 
     int c = socks_ask(r, "ok.test", 80, &code);
     assert_int_equal(code, 0);
-    s = gw_accept(r->server);
-    assert_true(gw_say(c, "GET / HTTP/1.0\r\n\r\n"));
-    assert_true(gw_hears(s, "GET / HTTP/1.0\r\n\r\n"));
+    s = gwt_accept(r->server);
+    assert_true(gwt_say(c, "GET / HTTP/1.0\r\n\r\n"));
+    assert_true(gwt_hears(s, "GET / HTTP/1.0\r\n\r\n"));
     close(c);
     close(s);
     c = socks_ask(r, "evil.test", 80, &code);
     assert_int_equal(code, 2);
-    assert_int_equal(gw_rest(c, rest, sizeof(rest)), 0);
+    assert_int_equal(gwt_rest(c, rest, sizeof(rest)), 0);
     close(c);
     c = socks_ask(r, "ok.test", 443, &code);
     assert_int_equal(code, 5);
@@ -520,12 +521,12 @@ static void what_socks_cannot_do_is_told_in_its_words(void **state)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int c = to_proxy(r);
-        assert_true(gw_send(c, rows[i].first, rows[i].len));
+        assert_true(gwt_send(c, rows[i].first, rows[i].len));
         if (rows[i].then_len > 0) {
-            assert_true(gw_read(c, reply, 2));
-            assert_true(gw_send(c, rows[i].then, rows[i].then_len));
+            assert_true(gwt_read(c, reply, 2));
+            assert_true(gwt_send(c, rows[i].then, rows[i].then_len));
         }
-        assert_int_equal(gw_rest(c, reply, sizeof(reply)), rows[i].reply_len);
+        assert_int_equal(gwt_rest(c, reply, sizeof(reply)), rows[i].reply_len);
         assert_memory_equal(reply, rows[i].reply, rows[i].reply_len);
         close(c);
     }
@@ -539,29 +540,29 @@ static void removed_rules_cut_connections(void **state)
     static const char *const less[] = {"deep.sub.ok.test", "127.0.0.1:80", NULL};
     static const char *const no_address[] = {"deep.sub.ok.test", NULL};
     int s, s2;
-    gw_seen e;
+    gwt_seen e;
     ROOM(r);
 
     int c = tunnel(r, "ok.test:80", &s);
     int c2 = tunnel(r, "deep.sub.ok.test:80", &s2);
-    assert_true(gw_update(&r->gw, CSN_GATEWAY_LISTED, less, NULL));
-    assert_true(gw_is_reset(c));
-    assert_true(gw_is_reset(s));
-    assert_true(gw_say(c2, "\1here"));
-    assert_true(gw_hears(s2, "\1here"));
-    assert_true(gw_event(&r->gw, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, "ok.test", &e));
+    assert_true(gwt_update(&r->gw, CSN_GATEWAY_LISTED, less, NULL));
+    assert_true(gwt_is_reset(c));
+    assert_true(gwt_is_reset(s));
+    assert_true(gwt_say(c2, "\1here"));
+    assert_true(gwt_hears(s2, "\1here"));
+    assert_true(gwt_event(&r->gw, CSN_GATEWAY_CLOSE, CSN_GATEWAY_ALLOW, "ok.test", &e));
     assert_string_equal(e.why, "the rules changed");
-    assert_true(gw_update(&r->gw, CSN_GATEWAY_LISTED, no_address, NULL));
-    assert_true(gw_is_reset(c2));
+    assert_true(gwt_update(&r->gw, CSN_GATEWAY_LISTED, no_address, NULL));
+    assert_true(gwt_is_reset(c2));
     close(c);
     close(s);
     close(c2);
     close(s2);
     /* rules that are none change nothing */
     static const char *const wrong[] = {"*.", NULL};
-    assert_false(gw_update(&r->gw, CSN_GATEWAY_LISTED, wrong, NULL));
+    assert_false(gwt_update(&r->gw, CSN_GATEWAY_LISTED, wrong, NULL));
     assert_true(strlen(r->gw.failed) > 0);
-    assert_true(gw_update(&r->gw, CSN_GATEWAY_LISTED, ALLOW, DENY));
+    assert_true(gwt_update(&r->gw, CSN_GATEWAY_LISTED, ALLOW, DENY));
     c = tunnel(r, "ok.test:80", &s);
     close(c);
     close(s);
@@ -572,7 +573,7 @@ static void mode_all_still_refuses_private_ranges(void **state)
     char answer[4096];
     ROOM(r);
 
-    assert_true(gw_update(&r->gw, CSN_GATEWAY_ALL, NULL, DENY));
+    assert_true(gwt_update(&r->gw, CSN_GATEWAY_ALL, NULL, DENY));
     ask(r, "CONNECT evil.test:80 HTTP/1.1\r\nHost: x.test\r\n\r\n", answer, sizeof(answer));
     assert_non_null(strstr(answer, "HTTP/1.1 403 ")); /* it is 127.0.0.1 */
     ask(r, "CONNECT bad.ok.test:80 HTTP/1.1\r\nHost: x.test\r\n\r\n", answer, sizeof(answer));
@@ -584,20 +585,20 @@ static void mode_all_still_refuses_private_ranges(void **state)
 static void refusals_are_counted_until_they_are_read(void **state)
 {
     char answer[4096];
-    gw_seen v[8];
+    gwt_seen v[8];
     csn_gateway_batch b;
     ROOM(r);
 
     for (int i = 0; i < 3; i++)
         ask(r, "CONNECT evil.test:80 HTTP/1.1\r\nHost: x.test\r\n\r\n", answer, sizeof(answer));
-    assert_int_equal(gw_events(&r->gw, 0, v, 8, &b), 1);
+    assert_int_equal(gwt_events(&r->gw, 0, v, 8, &b), 1);
     assert_int_equal(v[0].e.count, 3);
     assert_int_equal(b.dropped, 0);
     ask(r, "CONNECT evil.test:80 HTTP/1.1\r\nHost: x.test\r\n\r\n", answer, sizeof(answer));
-    assert_int_equal(gw_events(&r->gw, b.next, v, 8, &b), 1);
+    assert_int_equal(gwt_events(&r->gw, b.next, v, 8, &b), 1);
     assert_int_equal(v[0].e.count, 1);
-    assert_int_equal(gw_events(&r->gw, b.next, v, 8, &b), 0);
-    assert_int_equal(gw_events(&r->gw, UINT64_MAX, v, 8, &b), 0);
+    assert_int_equal(gwt_events(&r->gw, b.next, v, 8, &b), 0);
+    assert_int_equal(gwt_events(&r->gw, UINT64_MAX, v, 8, &b), 0);
 }
 
 int main(void)

@@ -178,7 +178,7 @@ csn_status csn_gateway_exec_rules(const csn_gateway *g, const csn_gateway_setup_
 
     csn_packer_init(&o, NULL, 0);
     csn_put_gateway_setup(&o, s);
-    csn_status st = request(g, CSN_GATEWAY_NARROW, &o, fds, nfds, &channel, err);
+    csn_status st = request(g, CSN_GATEWAY_EXEC_RULES, &o, fds, nfds, &channel, err);
     csn_packer_release(&o);
     if (st == CSN_OK)
         st = await(channel, buf, sizeof(buf), &m, err);

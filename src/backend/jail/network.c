@@ -258,7 +258,7 @@ static csn_status set_up_gateway(csn_runtime *k, csn_error **err)
     const csn_jail_net *n = j->net;
     const csn_net_opts o = config_rules(k->config);
     CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
-    csn_gateway_setup_msg s = {.npublish = n->npublish, .nlend = n->order.lent_count};
+    csn_gateway_setup_msg s = {.npublish = n->npublish, .nhost_ports = n->order.lent_count};
     bool closed;
 
     csn_status st = make_rules(&o, &r, &closed, err);
@@ -268,7 +268,7 @@ static csn_status set_up_gateway(csn_runtime *k, csn_error **err)
     if (j->privileged)
         s.uid = s.gid = j->host_uid - GATEWAY_USER_STEP;
     memcpy(s.publish, n->publish, sizeof(s.publish));
-    memcpy(s.lend, n->lend, sizeof(s.lend));
+    memcpy(s.host_ports, n->lend, sizeof(s.host_ports));
     return hand_over(k, &s, err);
 }
 

@@ -46,7 +46,7 @@ static csn_net_event public_event(const csn_gateway_event *e)
                                             [CSN_GATEWAY_CONNECT_PROXY] = "connect",
                                             [CSN_GATEWAY_SOCKS] = "socks",
                                             [CSN_GATEWAY_PUBLISHED] = "published",
-                                            [CSN_GATEWAY_LENT] = "lent"};
+                                            [CSN_GATEWAY_HOST_PORT] = "lent"};
 
     return (csn_net_event){.seq = e->seq,
                            .time_ms = e->time_ms,
