@@ -5,7 +5,7 @@
  * --json there is one object for all: the ids that are gone, and the first error. */
 #include "base/strv.h"
 #include "cli/commands.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 static int answer(const csn_cli *c, char *const *gone, const csn_error *first)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 static void print_check(const csn_check *c)
 {

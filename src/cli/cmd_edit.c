@@ -1,15 +1,15 @@
 /* cmd_edit.c: `edit`: exact replacements in a file, one or many, all or nothing.
  *
  * OLD and NEW come from the command line, or a list of edits from a JSON file or stdin (the
- * shape is checked by wire/decode.c, every key by name). Matching, counting and the atomic
+ * shape is checked by wire/edits_json.c, every key by name). Matching, counting and the atomic
  * write are the library's. What must hold: no text is interpreted on the way, neither escapes
  * nor patterns, and a file that changed meanwhile is left alone. */
 #include <stddef.h>
 
 #include "base/arena.h"
 #include "cli/commands.h"
-#include "wire/decode.h"
-#include "wire/encode.h"
+#include "wire/edits_json.h"
+#include "wire/result_json.h"
 
 #define EDITS_MAX ((size_t)64 << 20) /* bytes of a file of edits */
 

@@ -5,7 +5,7 @@
  * guess what `local` does not do. Paths in it may hold any byte and are printed as names
  * (text.c). */
 #include "cli/commands.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 static void line(const char *key, const char *value)
 {

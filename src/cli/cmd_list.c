@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "cli/commands.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 typedef struct list_opts {
     bool quiet;

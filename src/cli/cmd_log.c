@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "cli/commands.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 typedef struct log_opts {
     bool verify;

@@ -15,7 +15,7 @@
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/pid.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 #define WAIT_MS 100u
 

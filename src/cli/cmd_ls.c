@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "cli/commands.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 typedef struct ls_opts {
     bool details, nul, nofollow;

@@ -11,7 +11,7 @@
 #include "base/strv.h"
 #include "cli/commands.h"
 #include "cli/pid.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 static bool parse_pid(const char *text, int64_t *ret)
 {

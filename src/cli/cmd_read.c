@@ -12,7 +12,7 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "cli/commands.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 typedef struct read_opts {
     uint64_t offset, limit;

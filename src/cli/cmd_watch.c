@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "cli/commands.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 #define LOOK_MS 500u /* how often a silent watch looks whether its reader is still there */
 

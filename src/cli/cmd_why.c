@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 static uint32_t op_of(const char *word)
 {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "cli/commands.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 typedef struct write_opts {
     const char *if_hash;

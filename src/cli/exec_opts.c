@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/strv.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 #define AT(field) offsetof(csn_exec_cli, field)
 

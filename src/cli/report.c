@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "cli/cli.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 /* Large enough for the biggest list the library returns, small enough to stop a runaway. */
 #define ANSWER_MAX ((size_t)8 << 30)

@@ -7,7 +7,7 @@
 
 #include "mcp/pool.h"
 #include "mcp/server.h"
-#include "wire/schema.h"
+#include "wire/tool_schema.h"
 
 /* One request that runs. In two lists: of its session while it can be cancelled, and of the
  * server while it reports progress. */

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "mcp/tool.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 #define SESSION    "mcp"
 #define ASK_CWD_MS 2000u

@@ -13,7 +13,7 @@
 #include "base/sniff.h"
 #include "base/strv.h"
 #include "mcp/tool.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 /* Adds what the call is to be told besides. */
 static void put_note(csn_tool_call *c)

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "mcp/tool.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 CSN_DEFINE_CLEANUP(csn_file_list, csn_file_list_free)
 CSN_DEFINE_CLEANUP(csn_grep_result, csn_grep_result_free)

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "mcp/tool.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 CSN_DEFINE_CLEANUP(csn_info_result, csn_info_free)
 CSN_DEFINE_CLEANUP(csn_file_list, csn_file_list_free)

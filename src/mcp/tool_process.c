@@ -14,7 +14,7 @@
 #include "base/limits.h"
 #include "base/strv.h"
 #include "mcp/tool.h"
-#include "wire/encode.h"
+#include "wire/result_json.h"
 
 #define STEP_MS  50u
 #define STOP_MS  5000u

@@ -9,7 +9,7 @@
 
 #include "mcp/lines.h"
 #include "mcp/rpc.h"
-#include "wire/schema.h"
+#include "wire/tool_schema.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

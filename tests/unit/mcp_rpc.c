@@ -10,7 +10,7 @@
 
 #include "mcp/lines.h"
 #include "mcp/rpc.h"
-#include "wire/schema.h"
+#include "wire/tool_schema.h"
 
 static void refused(const char *text, int code, const char *id)
 {

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/json_read.h"
-#include "wire/decode.h"
-#include "wire/encode.h"
+#include "wire/edits_json.h"
+#include "wire/result_json.h"
 
 typedef struct built {
     csn_buf buf;

@@ -1,9 +1,8 @@
-/* encode.h: results of the public API as JSON, in one shape for every front end.
+/* result_json.h: results of the public API as JSON, in one shape for every program.
  *
- * Each function writes one value into the writer it is given; nothing fails here (the writer's
- * errors stick, see json_write.h). Field names are those of the public structs, times are ISO
- * 8601 in UTC, what is unknown is null. Bytes that are not UTF-8 become U+FFFD; a file name
- * that holds such bytes gets a second field NAME_base64 so that nothing is lost. */
+ * Each function writes one value; errors stick in the writer (json_write.h). Members have the
+ * names of the public structs, times are ISO 8601 in UTC, unknown values are null. Bytes that
+ * are not UTF-8 become U+FFFD; a path with such bytes gets a second member NAME_base64. */
 #pragma once
 #include <stdbool.h>
 
@@ -11,10 +10,9 @@
 #include "caisson/caisson.h"
 
 void csn_wire_exec(csn_json *j, const csn_exec_result *r);
-/* Members of an object that the caller has open, by the same names: only what is known, and
- * only what an agent can act on. */
+/* Members of an object that the caller has opened: known values that an agent can act on. */
 void csn_wire_exec_brief(csn_json *j, const csn_exec_result *r);
-/* Images are always base64; text only when asked. */
+/* Images are always base64. */
 void csn_wire_read(csn_json *j, const csn_read_result *r, bool base64);
 void csn_wire_write(csn_json *j, const csn_write_result *r);
 void csn_wire_edit(csn_json *j, const csn_edit_result *r);
@@ -33,10 +31,9 @@ void csn_wire_verdict(csn_json *j, const csn_verdict *v);
 void csn_wire_audit_report(csn_json *j, const csn_audit_report *r);
 void csn_wire_doctor(csn_json *j, const csn_doctor_result *r);
 
-/* {"code","message","op","path","hint","denial"?}: the value of the key "error". `op` is used
- * when the error itself names none. */
+/* {"code","message","op","path","hint","denial"?}. `op` is used if the error names none. */
 void csn_wire_error(csn_json *j, const csn_error *e, const char *op);
-/* The same without an error object, for mistakes the program itself finds. */
+/* The same without an error object. */
 void csn_wire_error_text(csn_json *j, csn_status code, const char *op, const char *message,
                          const char *hint);
 

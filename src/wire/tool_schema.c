@@ -1,10 +1,9 @@
-/* schema.c: from the table of tools to JSON Schema, and from arguments to a verdict.
+/* tool_schema.c: turns the tool table into JSON Schema and checks arguments against it.
  *
- * The MCP server lists and checks with it. Arguments are a model's: mostly well meant, often
- * nearly right, sometimes steered by whoever wrote the file the model has just read. So a wrong
- * one is refused by name, with what would have been right, and never guessed at. The schemas
- * stay plain (no unions, no references): several clients refuse anything else. */
-#include "wire/schema.h"
+ * Arguments come from a model, which may be steered by a file that it has read: a wrong
+ * argument is refused by name with what is accepted, never guessed. Schemas use no unions and
+ * no references, because several clients refuse them. */
+#include "wire/tool_schema.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -31,8 +30,7 @@ const csn_tool_schema *csn_wire_tool_find(const char *name)
     return NULL;
 }
 
-/* ---- out ----------------------------------------------------------------------------------
- */
+/* ---- schemas --------------------------------------------------------------------------- */
 
 static void put_choices(csn_json *j, const char *choices)
 {
@@ -48,7 +46,6 @@ static void put_choices(csn_json *j, const char *choices)
 
 static void put_members(csn_json *j, const csn_field *fields);
 
-/* Tables nest two levels deep, and only as far as they were written. */
 static void put_field(csn_json *j, const csn_field *f)
 {
     csn_json_object(j);
@@ -107,7 +104,7 @@ static void put_schema(csn_json *j, const char *key, const csn_field *fields, bo
     csn_json_object_end(j);
 }
 
-static void put_text(csn_json *j, const char *text, const char *facts)
+static void put_description(csn_json *j, const char *text, const char *facts)
 {
     csn_autobuf all;
 
@@ -123,7 +120,7 @@ void csn_wire_tool(csn_json *j, const csn_tool_schema *t, const char *facts, uin
     csn_json_object(j);
     csn_json_kstr(j, "name", t->name);
     csn_json_kstr(j, "title", t->title);
-    put_text(j, t->text, facts);
+    put_description(j, t->text, facts);
     put_schema(j, "inputSchema", t->input, true);
     if (t->output)
         put_schema(j, "outputSchema", t->output, false);
@@ -138,10 +135,9 @@ void csn_wire_tool(csn_json *j, const csn_tool_schema *t, const char *facts, uin
     csn_json_object_end(j);
 }
 
-/* ---- in -----------------------------------------------------------------------------------
- */
+/* ---- checks ---------------------------------------------------------------------------- */
 
-static bool of_kind(const csn_field *f, const csn_jval *v)
+static bool has_type(const csn_field *f, const csn_jval *v)
 {
     switch (f->kind) {
     case CSN_FIELD_STRING:
@@ -187,7 +183,7 @@ static csn_status check_field(const csn_tool_schema *t, const csn_field *f,
                         type_names[f->kind]);
     if (!v)
         return CSN_OK;
-    if (!of_kind(f, v))
+    if (!has_type(f, v))
         return csn_fail(err, CSN_INVALID, "%s: '%s' must be of type %s", t->name, f->name,
                         type_names[f->kind]);
     if (f->choices && !is_choice(f->choices, csn_jval_string(v)))
@@ -202,7 +198,7 @@ static csn_status check_field(const csn_tool_schema *t, const csn_field *f,
     return st;
 }
 
-/* Names what there is: a model that guessed a word finds the right one in the answer. */
+/* The hint lists the accepted names, so that the model can correct itself. */
 static csn_status check_names(const csn_tool_schema *t, const csn_jval *args, csn_error **err)
 {
     const char *known[32];

@@ -1,10 +1,9 @@
-/* decode.c: turns JSON requests into the structs of the public API.
+/* edits_json.c: reads a list of edits from JSON.
  *
- * Used by the command line (edit --edits) and meant for the daemon and the MCP server too. The
- * document comes from a model or over the network: json_read.h is strict about its form, and
- * here every key is checked by name and type, so a misspelt key is an error and not a silent
- * default. What must hold: the result owns copies, nothing points into the parsed document. */
-#include "wire/decode.h"
+ * The document comes from a model. json_read.h checks its form; here every key is checked by
+ * name and type, so that a misspelt key is an error and not a silent default. The result owns
+ * copies and never points into the document. */
+#include "wire/edits_json.h"
 
 #include "base/error.h"
 #include "base/json_read.h"

@@ -1,13 +1,13 @@
-/* encode.c: the one place where results become JSON.
+/* result_json.c: where results become JSON.
  *
- * The command line with --json, the daemon and the MCP server all print what is built here, so
- * a field has one name and one meaning everywhere. Callers own the writer and its buffer.
+ * The command line (--json) and the MCP server both print what is built here, so a member has
+ * one name and one meaning everywhere. To add a member, add a line to its function.
  *
- * What must hold: every field of a shape is always there (null when unknown), except the few
- * that the header calls optional; no byte of a result is interpreted. An attacker controls file
- * names, file contents, command output and everything quoted in messages: the writer escapes
- * and repairs them, and nothing here is ever used as a format or a key. */
-#include "wire/encode.h"
+ * Invariants: a member is always present (null when unknown) unless the header calls it
+ * optional; no byte of a result is interpreted. An attacker controls file names, file contents,
+ * command output and everything quoted in messages: the writer escapes them, and none is used
+ * as a format or key. */
+#include "wire/result_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,16 +16,16 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 
-/* A name and, when it is not UTF-8, its exact bytes as well. */
-static void put_name(csn_json *j, const char *key, const char *name)
+/* A path that is not UTF-8 gets a second member with its exact bytes. */
+static void put_path(csn_json *j, const char *key, const char *path)
 {
-    csn_json_kstr(j, key, name);
-    if (!name || csn_utf8_valid(name, strlen(name)))
+    csn_json_kstr(j, key, path);
+    if (!path || csn_utf8_valid(path, strlen(path)))
         return;
     char key64[64];
     snprintf(key64, sizeof(key64), "%s_base64", key);
     csn_json_key(j, key64);
-    csn_json_base64(j, name, strlen(name));
+    csn_json_base64(j, path, strlen(path));
 }
 
 static void put_time_ns(csn_json *j, const char *key, int64_t ns)
@@ -36,7 +36,7 @@ static void put_time_ns(csn_json *j, const char *key, int64_t ns)
     csn_json_kstr(j, key, iso);
 }
 
-/* 0 means never or unknown in every struct that has a time in ms. */
+/* 0 means never or unknown. */
 static void put_time_ms(csn_json *j, const char *key, int64_t ms)
 {
     if (ms == 0)
@@ -45,25 +45,51 @@ static void put_time_ms(csn_json *j, const char *key, int64_t ms)
         put_time_ns(j, key, ms * 1000000);
 }
 
-static void put_exit_code(csn_json *j, int32_t code)
+static void put_double(csn_json *j, const char *key, double v)
 {
-    csn_json_key(j, "exit_code");
-    if (code < 0)
-        csn_json_null(j);
-    else
-        csn_json_int(j, code);
+    csn_json_key(j, key);
+    csn_json_double(j, v);
 }
 
-static void put_denial(csn_json *j, const csn_denial *d)
+/* null below `lowest`. */
+static void put_int_from(csn_json *j, const char *key, int64_t v, int64_t lowest)
 {
-    csn_json_object(j);
+    csn_json_key(j, key);
+    if (v < lowest)
+        csn_json_null(j);
+    else
+        csn_json_int(j, v);
+}
+
+static void put_strings(csn_json *j, const char *key, const char *const *v)
+{
+    csn_json_key(j, key);
+    csn_json_array(j);
+    for (; v && *v; v++)
+        csn_json_str(j, *v);
+    csn_json_array_end(j);
+}
+
+static void put_denial_members(csn_json *j, const csn_denial *d)
+{
     csn_json_kstr(j, "op", d->op);
-    put_name(j, "target", d->target);
-    put_name(j, "resolved", d->resolved);
+    put_path(j, "target", d->target);
+    put_path(j, "resolved", d->resolved);
     csn_json_kstr(j, "rule", d->rule);
     csn_json_kstr(j, "source", d->source);
     csn_json_kstr(j, "hint", d->hint);
-    csn_json_object_end(j);
+}
+
+static void put_denials(csn_json *j, const csn_denial *denials, size_t count)
+{
+    csn_json_key(j, "denials");
+    csn_json_array(j);
+    for (size_t i = 0; i < count; i++) {
+        csn_json_object(j);
+        put_denial_members(j, &denials[i]);
+        csn_json_object_end(j);
+    }
+    csn_json_array_end(j);
 }
 
 static void put_layers(csn_json *j, const csn_layer *layers, size_t count)
@@ -91,7 +117,7 @@ static bool has_gap(const csn_output *o)
     return o->total > o->len && o->head > 0 && o->head < o->len;
 }
 
-/* Where the dropped middle was, in bytes: only when something was kept from both ends. */
+/* The byte offset of the removed middle, if head and tail were kept. */
 static void put_gaps(csn_json *j, const csn_exec_result *r)
 {
     if (!has_gap(&r->out) && !has_gap(&r->err) && !has_gap(&r->merged))
@@ -107,51 +133,40 @@ static void put_gaps(csn_json *j, const csn_exec_result *r)
     csn_json_object_end(j);
 }
 
-static void put_totals(csn_json *j, const csn_exec_result *r)
+static void put_totals(csn_json *j, uint64_t out, uint64_t err, const uint64_t *merged)
 {
     csn_json_key(j, "total_bytes");
     csn_json_object(j);
-    csn_json_kuint(j, "stdout", r->out.total);
-    csn_json_kuint(j, "stderr", r->err.total);
-    csn_json_kuint(j, "output", r->merged.total);
+    csn_json_kuint(j, "stdout", out);
+    csn_json_kuint(j, "stderr", err);
+    if (merged)
+        csn_json_kuint(j, "output", *merged);
     csn_json_object_end(j);
 }
 
-static void put_usage(csn_json *j, const csn_exec_result *r)
-{
-    csn_json_key(j, "usage");
-    csn_json_object(j);
-    csn_json_key(j, "cpu_ms");
-    csn_json_double(j, r->cpu_ms);
-    csn_json_kuint(j, "peak_memory", r->peak_memory);
-    csn_json_object_end(j);
-}
-
-/* Everything that is known about a run, always complete (interface: exec). */
 void csn_wire_exec(csn_json *j, const csn_exec_result *r)
 {
     csn_json_object(j);
     put_output(j, "stdout", &r->out);
     put_output(j, "stderr", &r->err);
     put_output(j, "output", &r->merged);
-    put_exit_code(j, r->exit_code);
+    put_int_from(j, "exit_code", r->exit_code, 0);
     csn_json_kstr(j, "signal", r->signal);
-    csn_json_key(j, "duration_ms");
-    csn_json_double(j, r->duration_ms);
+    put_double(j, "duration_ms", r->duration_ms);
     csn_json_kbool(j, "timed_out", r->timed_out != 0);
     csn_json_kbool(j, "interrupted", r->interrupted != 0);
     csn_json_kbool(j, "failed", r->failed != 0);
     csn_json_kbool(j, "truncated", r->truncated != 0);
     csn_json_kstr(j, "truncated_by", r->truncated_by);
-    put_totals(j, r);
+    put_totals(j, r->out.total, r->err.total, &r->merged.total);
     put_gaps(j, r);
     csn_json_kstr(j, "killed_by", r->killed_by);
-    put_usage(j, r);
-    csn_json_key(j, "denials");
-    csn_json_array(j);
-    for (size_t i = 0; i < r->denial_count; i++)
-        put_denial(j, &r->denials[i]);
-    csn_json_array_end(j);
+    csn_json_key(j, "usage");
+    csn_json_object(j);
+    put_double(j, "cpu_ms", r->cpu_ms);
+    csn_json_kuint(j, "peak_memory", r->peak_memory);
+    csn_json_object_end(j);
+    put_denials(j, r->denials, r->denial_count);
     put_layers(j, r->layers, r->layer_count);
     csn_json_object_end(j);
 }
@@ -161,43 +176,30 @@ void csn_wire_exec_brief(csn_json *j, const csn_exec_result *r)
     put_output(j, "stdout", &r->out);
     put_output(j, "stderr", &r->err);
     if (r->exit_code >= 0)
-        put_exit_code(j, r->exit_code);
+        csn_json_kint(j, "exit_code", r->exit_code);
     if (r->signal)
         csn_json_kstr(j, "signal", r->signal);
-    csn_json_key(j, "duration_ms");
-    csn_json_double(j, r->duration_ms);
+    put_double(j, "duration_ms", r->duration_ms);
     csn_json_kbool(j, "timed_out", r->timed_out != 0);
     csn_json_kbool(j, "truncated", r->truncated != 0);
-    if (r->truncated) {
-        csn_json_key(j, "total_bytes");
-        csn_json_object(j);
-        csn_json_kuint(j, "stdout", r->out.total);
-        csn_json_kuint(j, "stderr", r->err.total);
-        csn_json_object_end(j);
-    }
+    if (r->truncated)
+        put_totals(j, r->out.total, r->err.total, NULL);
     if (r->killed_by)
         csn_json_kstr(j, "killed_by", r->killed_by);
-    if (r->denial_count == 0)
-        return;
-    csn_json_key(j, "denials");
-    csn_json_array(j);
-    for (size_t i = 0; i < r->denial_count; i++)
-        put_denial(j, &r->denials[i]);
-    csn_json_array_end(j);
+    if (r->denial_count > 0)
+        put_denials(j, r->denials, r->denial_count);
 }
 
 void csn_wire_read(csn_json *j, const csn_read_result *r, bool base64)
 {
-    bool encode = base64 || r->is_image;
-
     csn_json_object(j);
     csn_json_key(j, "content");
-    if (encode)
+    if (base64 || r->is_image) {
         csn_json_base64(j, r->content, r->content_len);
-    else
-        csn_json_strn(j, r->content, r->content_len);
-    if (encode)
         csn_json_kstr(j, "encoding", "base64");
+    } else {
+        csn_json_strn(j, r->content, r->content_len);
+    }
     csn_json_kuint(j, "bytes", r->bytes);
     csn_json_kuint(j, "total_lines", r->total_lines);
     if (!r->total_lines_exact && !r->is_image)
@@ -213,9 +215,9 @@ void csn_wire_read(csn_json *j, const csn_read_result *r, bool base64)
 void csn_wire_write(csn_json *j, const csn_write_result *r)
 {
     csn_json_object(j);
-    put_name(j, "path", r->path);
+    put_path(j, "path", r->path);
     csn_json_kuint(j, "bytes", r->bytes);
-    put_name(j, "resolved_path", r->resolved_path);
+    put_path(j, "resolved_path", r->resolved_path);
     csn_json_kstr(j, "hash", r->hash);
     csn_json_object_end(j);
 }
@@ -223,10 +225,10 @@ void csn_wire_write(csn_json *j, const csn_write_result *r)
 void csn_wire_edit(csn_json *j, const csn_edit_result *r)
 {
     csn_json_object(j);
-    put_name(j, "path", r->path);
+    put_path(j, "path", r->path);
     csn_json_kuint(j, "occurrences", r->occurrences);
     csn_json_kuint(j, "bytes", r->bytes);
-    put_name(j, "resolved_path", r->resolved_path);
+    put_path(j, "resolved_path", r->resolved_path);
     csn_json_kstr(j, "hash", r->hash);
     csn_json_object_end(j);
 }
@@ -237,14 +239,14 @@ void csn_wire_file(csn_json *j, const csn_file_info *f)
 
     snprintf(mode, sizeof(mode), "%04" PRIo32, f->mode & 07777);
     csn_json_object(j);
-    put_name(j, "path", f->path);
+    put_path(j, "path", f->path);
     csn_json_kbool(j, "is_dir", f->is_dir != 0);
     csn_json_kuint(j, "size", f->file_size);
     put_time_ns(j, "modified_at", f->modified_ns);
     csn_json_kstr(j, "mode", mode);
     csn_json_kbool(j, "is_symlink", f->is_symlink != 0);
     if (f->target)
-        put_name(j, "target", f->target);
+        put_path(j, "target", f->target);
     csn_json_object_end(j);
 }
 
@@ -262,7 +264,7 @@ void csn_wire_grep(csn_json *j, const csn_grep_result *r)
     for (size_t i = 0; i < r->count; i++) {
         const csn_grep_match *m = &r->items[i];
         csn_json_object(j);
-        put_name(j, "path", m->path);
+        put_path(j, "path", m->path);
         csn_json_kuint(j, "line", m->line);
         csn_json_key(j, "text");
         csn_json_strn(j, m->text, m->text_len);
@@ -282,33 +284,16 @@ void csn_wire_info(csn_json *j, const csn_info_result *r)
     csn_json_kstr(j, "state", r->state);
     csn_json_kstr(j, "isolation", r->isolation);
     csn_json_kbool(j, "detached", r->detached != 0);
-    put_name(j, "workspace", r->workspace);
-    put_name(j, "workdir", r->workdir);
-    put_name(j, "home", r->home);
+    put_path(j, "workspace", r->workspace);
+    put_path(j, "workdir", r->workdir);
+    put_path(j, "home", r->home);
     csn_json_kstr(j, "rg_path", r->rg_path);
-    csn_json_key(j, "capabilities");
-    csn_json_array(j);
-    for (const char *const *w = r->capabilities; w && *w; w++)
-        csn_json_str(j, *w);
-    csn_json_array_end(j);
+    put_strings(j, "capabilities", r->capabilities);
     put_layers(j, r->layers, r->layer_count);
     put_time_ms(j, "created_at", r->created_ms);
     put_time_ms(j, "expires_at", r->expires_ms);
-    csn_json_key(j, "keeper_pid");
-    if (r->keeper_pid > 0)
-        csn_json_int(j, r->keeper_pid);
-    else
-        csn_json_null(j);
+    put_int_from(j, "keeper_pid", r->keeper_pid, 1);
     csn_json_object_end(j);
-}
-
-static void put_list(csn_json *j, const char *key, const char *const *v)
-{
-    csn_json_key(j, key);
-    csn_json_array(j);
-    for (; v && *v; v++)
-        csn_json_str(j, *v);
-    csn_json_array_end(j);
 }
 
 static void put_net_event(csn_json *j, const csn_net_event *e)
@@ -338,9 +323,9 @@ void csn_wire_network(csn_json *j, const csn_net_result *r)
     csn_json_kstr(j, "mode", r->mode);
     csn_json_kstr(j, "detail", r->detail);
     csn_json_kstr(j, "network", r->network);
-    put_list(j, "allow", r->net_allow);
-    put_list(j, "deny", r->net_deny);
-    put_list(j, "packages", r->packages);
+    put_strings(j, "allow", r->net_allow);
+    put_strings(j, "deny", r->net_deny);
+    put_strings(j, "packages", r->packages);
     csn_json_kuint(j, "next", r->next);
     csn_json_kuint(j, "lost", r->lost);
     csn_json_key(j, "events");
@@ -361,7 +346,7 @@ void csn_wire_sandboxes(csn_json *j, const csn_sandbox_list *l)
         csn_json_kstr(j, "name", e->name);
         csn_json_kstr(j, "backend", e->backend);
         csn_json_kstr(j, "state", e->state);
-        put_name(j, "workspace", e->workspace);
+        put_path(j, "workspace", e->workspace);
         put_time_ms(j, "created_at", e->created_ms);
         csn_json_object_end(j);
     }
@@ -374,13 +359,9 @@ void csn_wire_process(csn_json *j, const csn_process_info *p)
     csn_json_kint(j, "pid", p->pid);
     csn_json_kstr(j, "command", p->command);
     csn_json_kstr(j, "state", p->state);
-    put_exit_code(j, p->exit_code);
+    put_int_from(j, "exit_code", p->exit_code, 0);
     csn_json_kstr(j, "signal", p->signal);
-    csn_json_key(j, "total_bytes");
-    csn_json_object(j);
-    csn_json_kuint(j, "stdout", p->out_total);
-    csn_json_kuint(j, "stderr", p->err_total);
-    csn_json_object_end(j);
+    put_totals(j, p->out_total, p->err_total, NULL);
     put_time_ms(j, "started_at", p->started_ms);
     csn_json_kbool(j, "pty", p->pty != 0);
     csn_json_object_end(j);
@@ -427,7 +408,7 @@ void csn_wire_event(csn_json *j, const csn_event *e)
 {
     csn_json_object(j);
     csn_json_kstr(j, "event", csn_wire_event_name(e->kind));
-    put_name(j, "path", e->path);
+    put_path(j, "path", e->path);
     csn_json_kbool(j, "is_dir", e->is_dir != 0);
     csn_json_object_end(j);
 }
@@ -436,12 +417,7 @@ void csn_wire_verdict(csn_json *j, const csn_verdict *v)
 {
     csn_json_object(j);
     csn_json_kbool(j, "allowed", v->allowed != 0);
-    csn_json_kstr(j, "op", v->why.op);
-    put_name(j, "target", v->why.target);
-    put_name(j, "resolved", v->why.resolved);
-    csn_json_kstr(j, "rule", v->why.rule);
-    csn_json_kstr(j, "source", v->why.source);
-    csn_json_kstr(j, "hint", v->why.hint);
+    put_denial_members(j, &v->why);
     csn_json_object_end(j);
 }
 
@@ -450,11 +426,7 @@ void csn_wire_audit_report(csn_json *j, const csn_audit_report *r)
     csn_json_object(j);
     csn_json_kbool(j, "ok", r->ok != 0);
     csn_json_kuint(j, "lines", r->lines);
-    csn_json_key(j, "bad_line");
-    if (r->bad_line > 0)
-        csn_json_uint(j, r->bad_line);
-    else
-        csn_json_null(j);
+    put_int_from(j, "bad_line", (int64_t)r->bad_line, 1);
     csn_json_kstr(j, "reason", r->reason);
     csn_json_object_end(j);
 }
@@ -488,11 +460,13 @@ void csn_wire_error(csn_json *j, const csn_error *e, const char *op)
     csn_json_kstr(j, "code", csn_status_name(csn_error_code(e)));
     csn_json_kstr(j, "message", csn_error_message(e));
     csn_json_kstr(j, "op", own ? own : op);
-    put_name(j, "path", csn_error_path(e));
+    put_path(j, "path", csn_error_path(e));
     csn_json_kstr(j, "hint", csn_error_hint(e));
     if (d) {
         csn_json_key(j, "denial");
-        put_denial(j, d);
+        csn_json_object(j);
+        put_denial_members(j, d);
+        csn_json_object_end(j);
     }
     csn_json_object_end(j);
 }
