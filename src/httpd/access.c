@@ -1,10 +1,10 @@
-/* access.c: who may speak to a server over HTTP.
+/* access.c: access control of HTTP servers.
  *
- * Called before a body is read. The headers are anybody's: another user of this machine who has
- * no token, or a web page that makes a browser connect to the loopback. A page cannot choose
- * Host and Origin, so both must name this machine (or what the user allowed); and it does not
- * have the token. What must hold: tokens are kept as hashes and compared in constant time, they
- * are printed nowhere, and a file that others can read is not accepted. */
+ * Runs before the body is read. The headers may come from another user of the machine without a
+ * token, or from a web page that makes a browser connect to the loopback. A page cannot choose
+ * Host and Origin, so both must name this machine or a host that the user allowed. Invariants:
+ * tokens are kept as hashes, compared in constant time and never printed; a token file that
+ * others can read is refused. */
 #include "httpd/access.h"
 
 #include <errno.h>
@@ -35,11 +35,10 @@ struct csn_httpd_access {
     char **hosts;
 };
 
-/* ---- the file of tokens -------------------------------------------------------------------
- */
+/* ---- token file ----------------------------------------------------------------- */
 
-/* A new file with one new token; 0 or errno. Nobody who was faster is overwritten. */
-static int make_file(const char *path)
+/* Creates the file with a new token. 0 or errno; EEXIST if another process was faster. */
+static int create_file(const char *path)
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char random[RANDOM_LEN];
@@ -65,18 +64,19 @@ static csn_status open_file(const char *path, int *ret, csn_error **err)
     csn_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
     if (fd < 0 && errno == ENOENT) {
-        int e = make_file(path);
+        int e = create_file(path);
         if (e != 0)
-            return csn_fail_errno(err, e, "cannot make the token file '%s'", path);
+            return csn_fail_errno(err, e, "cannot create the token file '%s'", path);
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     }
     if (fd < 0 || fstat(fd, &st) < 0)
         return csn_fail_errno(err, errno, "cannot read the token file '%s'", path);
     if (!S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
         (st.st_mode & 077) != 0) {
-        csn_status s = csn_fail(
-            err, CSN_DENIED, "the token file '%s' can be read by others, or is not ours", path);
-        return csn_error_advise(s, err, "chmod 600 it");
+        csn_status s =
+            csn_fail(err, CSN_DENIED,
+                     "the token file '%s' is readable by others or has another owner", path);
+        return csn_error_advise(s, err, "run: chmod 600 %s", path);
     }
     *ret = csn_steal_fd(&fd);
     return CSN_OK;
@@ -90,26 +90,26 @@ static bool is_token(const char *s, size_t len)
     return len >= TOKEN_MIN && len <= TOKEN_MAX;
 }
 
-static csn_status take_tokens(csn_httpd_access *g, const char *path, const char *text,
-                              csn_error **err)
+static csn_status parse_tokens(csn_httpd_access *a, const char *path, const char *text,
+                               csn_error **err)
 {
     for (const char *p = text; *p;) {
         size_t len = strcspn(p, "\r\n");
-        if (len > 0 && (!is_token(p, len) || g->count == TOKENS_MAX))
+        if (len > 0 && (!is_token(p, len) || a->count == TOKENS_MAX))
             return csn_fail(err, CSN_INVALID,
                             "the token file '%s' must have lines of %d to %d printable "
                             "characters, at most %d",
                             path, TOKEN_MIN, TOKEN_MAX, TOKENS_MAX);
         if (len > 0)
-            csn_hash_bytes(p, len, g->hash[g->count++]);
+            csn_hash_bytes(p, len, a->hash[a->count++]);
         p += len + strspn(p + len, "\r\n");
     }
-    if (g->count == 0)
+    if (a->count == 0)
         return csn_fail(err, CSN_INVALID, "the token file '%s' is empty", path);
     return CSN_OK;
 }
 
-static csn_status read_tokens(csn_httpd_access *g, const char *path, csn_error **err)
+static csn_status read_tokens(csn_httpd_access *a, const char *path, csn_error **err)
 {
     char text[FILE_MAX];
     csn_autofd int fd = -1;
@@ -121,7 +121,7 @@ static csn_status read_tokens(csn_httpd_access *g, const char *path, csn_error *
     if (n < 0)
         return csn_fail_errno(err, errno, "cannot read the token file '%s'", path);
     text[n] = '\0';
-    st = take_tokens(g, path, text, err);
+    st = parse_tokens(a, path, text, err);
     explicit_bzero(text, sizeof(text));
     return st;
 }
@@ -129,46 +129,45 @@ static csn_status read_tokens(csn_httpd_access *g, const char *path, csn_error *
 csn_status csn_httpd_access_new(const char *token_file, const char *const *hosts,
                                 const char *bound, csn_httpd_access **ret, csn_error **err)
 {
-    static const char *const own[] = {"localhost", "127.0.0.1", "[::1]"};
-    CSN_CLEANUP(csn_freep) csn_httpd_access *g = calloc(1, sizeof(*g));
-    int e = g ? 0 : ENOMEM;
+    static const char *const loopback_names[] = {"localhost", "127.0.0.1", "[::1]"};
+    CSN_CLEANUP(csn_freep) csn_httpd_access *a = calloc(1, sizeof(*a));
+    int e = a ? 0 : ENOMEM;
 
-    csn_status st = e == 0 ? read_tokens(g, token_file, err) : CSN_OK;
+    csn_status st = e == 0 ? read_tokens(a, token_file, err) : CSN_OK;
     if (st < 0)
         return st;
-    for (size_t i = 0; e == 0 && i < sizeof(own) / sizeof(own[0]); i++)
-        e = csn_strv_push(&g->hosts, own[i]);
+    for (size_t i = 0; e == 0 && i < sizeof(loopback_names) / sizeof(loopback_names[0]); i++)
+        e = csn_strv_push(&a->hosts, loopback_names[i]);
     for (; e == 0 && hosts && *hosts; hosts++)
-        e = csn_strv_push(&g->hosts, *hosts);
+        e = csn_strv_push(&a->hosts, *hosts);
     if (e == 0) {
         csn_autofree char *host = strdup(bound);
         char *colon = host ? strrchr(host, ':') : NULL;
         if (colon)
             *colon = '\0';
-        e = host ? csn_strv_push(&g->hosts, host) : ENOMEM;
+        e = host ? csn_strv_push(&a->hosts, host) : ENOMEM;
     }
     if (e != 0) {
-        if (g)
-            csn_strv_free(g->hosts);
+        if (a)
+            csn_strv_free(a->hosts);
         return csn_fail(err, CSN_NOMEM, "tokens");
     }
-    *ret = CSN_STEAL(g);
+    *ret = CSN_STEAL(a);
     return CSN_OK;
 }
 
-void csn_httpd_access_free(csn_httpd_access *g)
+void csn_httpd_access_free(csn_httpd_access *a)
 {
-    if (!g)
+    if (!a)
         return;
-    csn_strv_free(g->hosts);
-    free(g);
+    csn_strv_free(a->hosts);
+    free(a);
 }
 
-/* ---- asking -------------------------------------------------------------------------------
- */
+/* ---- checks ----------------------------------------------------------------------------- */
 
-/* "name", "name:80", "[::1]:80": is the name one of ours? */
-static bool host_ok(const csn_httpd_access *g, const char *text)
+/* text: "name", "name:80" or "[::1]:80". */
+static bool is_allowed_host(const csn_httpd_access *a, const char *text)
 {
     const char *end = *text == '[' ? strchr(text, ']') : NULL;
     size_t len = end ? (size_t)(end - text) + 1 : strcspn(text, ":");
@@ -178,15 +177,15 @@ static bool host_ok(const csn_httpd_access *g, const char *text)
         return false;
     if (*port && *port != ':')
         return false;
-    for (char *const *h = g->hosts; *h; h++)
+    for (char *const *h = a->hosts; *h; h++)
         if (strlen(*h) == len && strncasecmp(*h, text, len) == 0)
             return true;
     return false;
 }
 
-int csn_httpd_access_host(const csn_httpd_access *g, const char *host, const char *origin)
+int csn_httpd_access_host(const csn_httpd_access *a, const char *host, const char *origin)
 {
-    if (!host || strlen(host) > HOST_MAX || !host_ok(g, host))
+    if (!host || strlen(host) > HOST_MAX || !is_allowed_host(a, host))
         return 403;
     if (!origin)
         return 0;
@@ -196,11 +195,11 @@ int csn_httpd_access_host(const csn_httpd_access *g, const char *host, const cha
         origin += 8;
     else
         return 403;
-    return strlen(origin) <= HOST_MAX && host_ok(g, origin) ? 0 : 403;
+    return strlen(origin) <= HOST_MAX && is_allowed_host(a, origin) ? 0 : 403;
 }
 
-/* Hashes have one length, and every one of them is compared to its end. */
-int csn_httpd_access_token(const csn_httpd_access *g, const char *authorization)
+/* Compares all hashes completely. */
+int csn_httpd_access_token(const csn_httpd_access *a, const char *authorization)
 {
     char hash[CSN_HASH_HEX];
     int found = -1;
@@ -210,16 +209,16 @@ int csn_httpd_access_token(const csn_httpd_access *g, const char *authorization)
     const char *token = authorization + 7;
     token += strspn(token, " ");
     csn_hash_bytes(token, strlen(token), hash);
-    for (unsigned i = 0; i < g->count; i++) {
+    for (unsigned i = 0; i < a->count; i++) {
         unsigned char differs = 0;
         for (size_t k = 0; k < CSN_HASH_HEX - 1; k++)
-            differs |= (unsigned char)(hash[k] ^ g->hash[i][k]);
+            differs |= (unsigned char)(hash[k] ^ a->hash[i][k]);
         found = differs == 0 ? (int)i : found;
     }
     return found;
 }
 
-unsigned csn_httpd_access_tokens(const csn_httpd_access *g)
+unsigned csn_httpd_access_tokens(const csn_httpd_access *a)
 {
-    return g->count;
+    return a->count;
 }

@@ -1,6 +1,4 @@
-/* access.h: who may speak to a server over HTTP: tokens, and against browsers Host and Origin.
- *
- * Pure: it is asked with texts and answers with a status. Shared by every server of ours. */
+/* access.h: access control of HTTP servers: tokens, and Host and Origin against browsers. */
 #pragma once
 #include <stdbool.h>
 
@@ -8,16 +6,15 @@
 
 typedef struct csn_httpd_access csn_httpd_access;
 
-/* Tokens are the lines of the file, which nobody else may read; if there is no such file one is
- * made with a new token. `hosts` (NULL-terminated, or NULL) are names that requests may be
- * addressed to besides those of the loopback; `bound` is our own address. */
+/* The lines of token_file are the tokens; other users must not be able to read it. A missing
+ * file is created with a new token. `hosts` (NULL-terminated, or NULL): accepted host names
+ * besides the loopback names and the bound address. */
 csn_status csn_httpd_access_new(const char *token_file, const char *const *hosts,
                                 const char *bound, csn_httpd_access **ret, csn_error **err);
-void csn_httpd_access_free(csn_httpd_access *g); /* NULL is fine */
+void csn_httpd_access_free(csn_httpd_access *a); /* NULL is allowed */
 
-/* 0, or the status to refuse with. Each text is NULL when the header is not there. */
-int csn_httpd_access_host(const csn_httpd_access *g, const char *host, const char *origin);
-/* The number of the token that the header holds, from 0; -1: none. In a time that does not
- * depend on how much of it is right. */
-int csn_httpd_access_token(const csn_httpd_access *g, const char *authorization);
-unsigned csn_httpd_access_tokens(const csn_httpd_access *g);
+/* 0, or the status to refuse with. NULL: the header is absent. */
+int csn_httpd_access_host(const csn_httpd_access *a, const char *host, const char *origin);
+/* The index of the token in the header, or -1. Takes constant time. */
+int csn_httpd_access_token(const csn_httpd_access *a, const char *authorization);
+unsigned csn_httpd_access_tokens(const csn_httpd_access *a);

@@ -1,14 +1,13 @@
-/* httpd.c: HTTP over libmicrohttpd; the only file that knows it, in a module of its own.
+/* httpd.c: the HTTP server, on libmicrohttpd; the only file that uses it, in its own module.
  *
- * Whoever can reach the port controls every byte here. The library parses; before a request is
- * admitted its framing is looked at once more, because what two parsers could read in two ways
- * (two lengths, a length and chunks) is how requests are smuggled. No callback blocks: a
- * request that waits for its answer is suspended, and a stream with nothing to say suspends
- * itself. A watcher closes connections whose request does not arrive in time, however slowly it
- * trickles, and notices clients that have gone while they are suspended.
+ * Whoever can reach the port controls every byte. libmicrohttpd parses; the framing is checked
+ * again before a request is admitted, because ambiguous framing (two lengths, length and
+ * chunks) enables request smuggling. No callback blocks: a request waiting for its response and
+ * a stream without data are suspended. A watcher thread closes connections whose request does
+ * not arrive in time and notices clients that disconnect while suspended.
  *
- * What must hold: a request has two owners, the connection and whoever answers it, and is freed
- * by the second to let go; while a connection is suspended only the answer touches it. */
+ * Invariants: connection and handler each hold a reference to a request; while a connection is
+ * suspended, only the response functions touch it. */
 #include "httpd/httpd.h"
 
 #include <microhttpd.h>
@@ -24,58 +23,59 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/condvar.h"
 #include "base/error.h"
+#include "base/list.h"
 
-#define CONN_MEMORY (48u * 1024u) /* of which the head of a request has to fit a part */
+#define CONN_MEMORY (48u * 1024u) /* per connection; bounds the head */
 #define STREAM_MAX  (160u * 1024u * 1024u)
-#define STREAM_LAG  (1024u * 1024u) /* not yet read by the client: more is not pushed */
+#define STREAM_LAG  (1024u * 1024u) /* unread by the client: push fails beyond */
 #define BLOCK       (32u * 1024u)
 #define WATCH_MS    500
-#define HALF_NS     2000000000u /* for what was sent before the end of the input */
+#define HALF_NS     2000000000u /* to finish a request after the client half-closed */
 
 typedef enum state { ARRIVING, WAITING, ANSWERED } state;
 
 struct csn_httpd_req {
-    csn_httpd *front;
+    csn_httpd *httpd;
     struct MHD_Connection *connection;
     char *method, *path;
     csn_buf body;
     void *data;
-    pthread_mutex_t lock; /* over what follows */
-    unsigned owners;
+    pthread_mutex_t lock; /* protects the following */
+    unsigned refs;
     state state;
     struct MHD_Response *response;
     int status;
     csn_buf stream;
     size_t sent;
-    bool streaming, finished, asleep, gone;
+    bool streaming, finished, suspended, disconnected;
 };
 
-/* One connection, for the watcher. */
+/* A connection, as the watcher sees it. */
 typedef struct conn {
     struct conn *next, **link;
     int fd;
-    uint64_t since_ns; /* its request has been arriving since then; 0: none is */
+    uint64_t arriving_ns; /* when its request began to arrive; 0: none */
     csn_httpd_req *waiting;
 } conn;
 
 struct csn_httpd {
     csn_httpd_config config;
     struct MHD_Daemon *daemon;
-    pthread_mutex_t lock; /* over the connections */
+    pthread_mutex_t lock; /* protects the following */
     pthread_cond_t wake;
     pthread_t watcher;
     bool stopping;
     conn *conns;
 };
 
-/* ---- requests -----------------------------------------------------------------------------
- */
+/* ---- requests --------------------------------------------------------------------------- */
 
-static void let_go(csn_httpd_req *r)
+static void req_unref(csn_httpd_req *r)
 {
     pthread_mutex_lock(&r->lock);
-    bool last = --r->owners == 0;
+    bool last = --r->refs == 0;
     pthread_mutex_unlock(&r->lock);
     if (!last)
         return;
@@ -94,9 +94,9 @@ static csn_httpd_req *req_new(csn_httpd *f, struct MHD_Connection *connection,
 
     if (!r)
         return NULL;
-    r->front = f;
+    r->httpd = f;
     r->connection = connection;
-    r->owners = 1;
+    r->refs = 1;
     pthread_mutex_init(&r->lock, NULL);
     csn_buf_init(&r->body, f->config.body_max);
     csn_buf_init(&r->stream, STREAM_MAX);
@@ -104,7 +104,7 @@ static csn_httpd_req *req_new(csn_httpd *f, struct MHD_Connection *connection,
     r->path = strdup(path);
     if (r->method && r->path)
         return r;
-    let_go(r);
+    req_unref(r);
     return NULL;
 }
 
@@ -139,8 +139,8 @@ typedef struct header_query {
     unsigned count;
 } header_query;
 
-static enum MHD_Result look_header(void *cls, enum MHD_ValueKind kind, const char *key,
-                                   const char *value)
+static enum MHD_Result collect_header(void *cls, enum MHD_ValueKind kind, const char *key,
+                                      const char *value)
 {
     header_query *q = cls;
 
@@ -156,13 +156,13 @@ static const char *api_header(csn_httpd_req *r, const char *name, unsigned *ret_
 {
     header_query q = {.name = name};
 
-    MHD_get_connection_values(r->connection, MHD_HEADER_KIND, look_header, &q);
+    MHD_get_connection_values(r->connection, MHD_HEADER_KIND, collect_header, &q);
     if (ret_count)
         *ret_count = q.count;
     return q.first;
 }
 
-/* ---- answers ------------------------------------------------------------------------------
+/* ---- responses ----------------------------------------------------------------------------
  */
 
 static void add_headers(struct MHD_Response *response, const csn_httpd_header *headers)
@@ -173,7 +173,7 @@ static void add_headers(struct MHD_Response *response, const csn_httpd_header *h
         MHD_add_response_header(response, headers->name, headers->value);
 }
 
-/* A stream's response owns its request, so the request must not keep the response. */
+/* Clears r->response: the response of a stream holds a reference to the request. */
 static struct MHD_Response *take_response(csn_httpd_req *r)
 {
     pthread_mutex_lock(&r->lock);
@@ -183,12 +183,11 @@ static struct MHD_Response *take_response(csn_httpd_req *r)
     return response;
 }
 
-/* Hands the answer to the connection that waits for it. Without memory for one the connection
- * is closed instead. */
-static void set_answer(csn_httpd_req *r, int status, struct MHD_Response *response)
+/* Resumes the connection with its response. A response of NULL closes it. */
+static void set_response(csn_httpd_req *r, int status, struct MHD_Response *response)
 {
     pthread_mutex_lock(&r->lock);
-    bool here = !r->gone;
+    bool here = !r->disconnected;
     r->response = here ? response : NULL;
     r->status = status;
     r->state = ANSWERED;
@@ -207,11 +206,10 @@ static void api_reply(csn_httpd_req *r, int status, const csn_httpd_header *head
 
     if (response)
         add_headers(response, headers);
-    set_answer(r, status, response);
-    let_go(r);
+    set_response(r, status, response);
+    req_unref(r);
 }
 
-/* Called by the library for more of a stream, on its thread. */
 static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
 {
     csn_httpd_req *r = cls;
@@ -229,7 +227,7 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
     } else if (r->finished) {
         n = MHD_CONTENT_READER_END_OF_STREAM;
     } else {
-        r->asleep = true;
+        r->suspended = true;
         MHD_suspend_connection(r->connection);
     }
     pthread_mutex_unlock(&r->lock);
@@ -238,7 +236,7 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
 
 static void free_stream(void *cls)
 {
-    let_go(cls);
+    req_unref(cls);
 }
 
 static void api_stream(csn_httpd_req *r, int status, const csn_httpd_header *headers)
@@ -248,27 +246,28 @@ static void api_stream(csn_httpd_req *r, int status, const csn_httpd_header *hea
 
     pthread_mutex_lock(&r->lock);
     r->streaming = true;
-    r->owners += response != NULL;
+    r->refs += response != NULL;
     pthread_mutex_unlock(&r->lock);
     if (response)
         add_headers(response, headers);
-    set_answer(r, status, response);
+    set_response(r, status, response);
 }
 
 /* With the lock held. */
 static void wake_stream(csn_httpd_req *r)
 {
-    if (!r->asleep || r->gone)
+    if (!r->suspended || r->disconnected)
         return;
-    r->asleep = false;
+    r->suspended = false;
     MHD_resume_connection(r->connection);
 }
 
 static bool api_push(csn_httpd_req *r, const void *data, size_t len)
 {
     pthread_mutex_lock(&r->lock);
-    size_t behind = r->stream.len - r->sent;
-    bool ok = !r->gone && behind < STREAM_LAG && csn_buf_append(&r->stream, data, len) == 0;
+    size_t unsent_len = r->stream.len - r->sent;
+    bool ok = !r->disconnected && unsent_len < STREAM_LAG &&
+              csn_buf_append(&r->stream, data, len) == 0;
     if (ok)
         wake_stream(r);
     pthread_mutex_unlock(&r->lock);
@@ -281,30 +280,30 @@ static void api_finish(csn_httpd_req *r)
     r->finished = true;
     wake_stream(r);
     pthread_mutex_unlock(&r->lock);
-    let_go(r);
+    req_unref(r);
 }
 
-/* Refused before the body was read: what is left of it is not wanted, and the connection with
- * it. */
-static enum MHD_Result refuse(struct MHD_Connection *connection, const csn_httpd_refusal *no)
+/* Refuses a request before its body is read, and closes the connection. */
+static enum MHD_Result refuse(struct MHD_Connection *connection,
+                              const csn_httpd_refusal *refusal)
 {
-    const char *body = no->body ? no->body : "";
+    const char *body = refusal->body ? refusal->body : "";
     struct MHD_Response *response =
         MHD_create_response_from_buffer(strlen(body), (void *)body, MHD_RESPMEM_MUST_COPY);
 
     if (!response)
         return MHD_NO;
-    add_headers(response, no->headers);
+    add_headers(response, refusal->headers);
     MHD_add_response_header(response, "Connection", "close");
-    if (no->body)
+    if (refusal->body)
         MHD_add_response_header(response, "Content-Type", "application/json");
-    enum MHD_Result ok = MHD_queue_response(connection, (unsigned)no->status, response);
+    enum MHD_Result ok = MHD_queue_response(connection, (unsigned)refusal->status, response);
     MHD_destroy_response(response);
     return ok;
 }
 
-/* ---- arriving -----------------------------------------------------------------------------
- */
+/* ---- incoming requests
+ * --------------------------------------------------------------------------- */
 
 typedef struct framing {
     unsigned lengths, encodings, hosts;
@@ -312,7 +311,7 @@ typedef struct framing {
     uint64_t length;
 } framing;
 
-/* Digits and nothing else; what does not fit is as large as can be. */
+/* Digits only; saturates. */
 static bool take_length(const char *s, uint64_t *ret)
 {
     if (!*s || s[strspn(s, "0123456789")])
@@ -322,8 +321,8 @@ static bool take_length(const char *s, uint64_t *ret)
     return true;
 }
 
-static enum MHD_Result look_framing(void *cls, enum MHD_ValueKind kind, const char *key,
-                                    const char *value)
+static enum MHD_Result collect_framing(void *cls, enum MHD_ValueKind kind, const char *key,
+                                       const char *value)
 {
     static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -344,12 +343,12 @@ static enum MHD_Result look_framing(void *cls, enum MHD_ValueKind kind, const ch
     return MHD_YES;
 }
 
-/* 0, or the status of a request that could be read in two ways, or is too large. */
+/* 0, or the status that refuses an ambiguous or too large request. */
 static int check_framing(csn_httpd *f, struct MHD_Connection *connection, const char *version)
 {
     framing fr = {0};
 
-    MHD_get_connection_values(connection, MHD_HEADER_KIND, look_framing, &fr);
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, collect_framing, &fr);
     if (strcmp(version, MHD_HTTP_VERSION_1_1) != 0 &&
         strcmp(version, MHD_HTTP_VERSION_1_0) != 0)
         return MHD_HTTP_HTTP_VERSION_NOT_SUPPORTED;
@@ -361,19 +360,20 @@ static int check_framing(csn_httpd *f, struct MHD_Connection *connection, const 
     return 0;
 }
 
-static enum MHD_Result arrive(csn_httpd *f, struct MHD_Connection *connection, const char *url,
-                              const char *method, const char *version, void **con_cls)
+static enum MHD_Result begin_request(csn_httpd *f, struct MHD_Connection *connection,
+                                     const char *url, const char *method, const char *version,
+                                     void **con_cls)
 {
-    csn_httpd_refusal no = {.status = check_framing(f, connection, version)};
+    csn_httpd_refusal refusal = {.status = check_framing(f, connection, version)};
 
-    if (no.status != 0)
-        return refuse(connection, &no);
+    if (refusal.status != 0)
+        return refuse(connection, &refusal);
     csn_httpd_req *r = req_new(f, connection, method, url);
     if (!r)
         return MHD_NO;
-    if (!f->config.admit(f->config.ctx, r, &no)) {
-        let_go(r);
-        return refuse(connection, &no);
+    if (!f->config.admit(f->config.ctx, r, &refusal)) {
+        req_unref(r);
+        return refuse(connection, &refusal);
     }
     *con_cls = r;
     return MHD_YES;
@@ -387,48 +387,47 @@ static conn *conn_of(struct MHD_Connection *connection)
     return info ? info->socket_context : NULL;
 }
 
-/* What the watcher is to know of this connection from now on. */
-static void mark(csn_httpd *f, struct MHD_Connection *connection, uint64_t since,
-                 csn_httpd_req *waiting)
+static void set_watched(csn_httpd *f, struct MHD_Connection *connection, uint64_t since,
+                        csn_httpd_req *waiting)
 {
     conn *c = conn_of(connection);
 
     pthread_mutex_lock(&f->lock);
     if (c) {
-        c->since_ns = since;
+        c->arriving_ns = since;
         c->waiting = waiting;
     }
     pthread_mutex_unlock(&f->lock);
 }
 
-static enum MHD_Result send_answer(csn_httpd_req *r)
+static enum MHD_Result send_response(csn_httpd_req *r)
 {
     struct MHD_Response *response = take_response(r);
 
-    mark(r->front, r->connection, 0, NULL);
+    set_watched(r->httpd, r->connection, 0, NULL);
     if (!response)
         return MHD_NO;
     enum MHD_Result ok = MHD_queue_response(r->connection, (unsigned)r->status, response);
-    MHD_destroy_response(response); /* the connection has its own hold on it */
+    MHD_destroy_response(response); /* the connection holds its own reference */
     return ok;
 }
 
-static enum MHD_Result complete(csn_httpd_req *r)
+static enum MHD_Result end_request(csn_httpd_req *r)
 {
-    csn_httpd *f = r->front;
+    csn_httpd *f = r->httpd;
 
     pthread_mutex_lock(&r->lock);
     state now = r->state;
     if (now == ARRIVING) {
         r->state = WAITING;
-        r->owners++; /* whoever answers */
+        r->refs++; /* the handler's */
     }
     pthread_mutex_unlock(&r->lock);
     if (now == ANSWERED)
-        return send_answer(r);
+        return send_response(r);
     if (now == WAITING)
         return MHD_YES;
-    mark(f, r->connection, 0, r);
+    set_watched(f, r->connection, 0, r);
     MHD_suspend_connection(r->connection);
     f->config.handle(f->config.ctx, r);
     return MHD_YES;
@@ -441,10 +440,10 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *connection, c
     csn_httpd_req *r = *con_cls;
 
     if (!r)
-        return arrive(cls, connection, url, method, version, con_cls);
+        return begin_request(cls, connection, url, method, version, con_cls);
     if (*upload_len == 0)
-        return complete(r);
-    /* Chunks add up to more than was allowed: there is no polite end in the middle of them. */
+        return end_request(r);
+    /* The chunks exceed body_max: no response is possible within the body. */
     if (csn_buf_append(&r->body, upload, *upload_len) != 0)
         return MHD_NO;
     *upload_len = 0;
@@ -458,25 +457,24 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     csn_httpd_req *r = *con_cls;
 
     (void)code;
-    /* The connection may rest before its next request, as long as any may. */
-    mark(f, connection, csn_now_ns() + f->config.idle_s * UINT64_C(1000000000), NULL);
+    /* The idle time before the next request does not count as arriving. */
+    set_watched(f, connection, csn_now_ns() + f->config.idle_s * UINT64_C(1000000000), NULL);
     if (!r)
         return;
     pthread_mutex_lock(&r->lock);
-    r->gone = true;
+    r->disconnected = true;
     bool open = r->streaming && !r->finished;
     pthread_mutex_unlock(&r->lock);
     if (open)
-        f->config.gone(f->config.ctx, r);
+        f->config.disconnected(f->config.ctx, r);
     struct MHD_Response *unsent = take_response(r);
     if (unsent)
         MHD_destroy_response(unsent);
     *con_cls = NULL;
-    let_go(r);
+    req_unref(r);
 }
 
-/* ---- connections --------------------------------------------------------------------------
- */
+/* ---- connections ------------------------------------------------------------------------ */
 
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
@@ -490,47 +488,38 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         c = info ? calloc(1, sizeof(*c)) : NULL;
         if (c) {
-            *c = (conn){.next = f->conns,
-                        .link = &f->conns,
-                        .fd = info->connect_fd,
-                        .since_ns = csn_now_ns()};
-            if (c->next)
-                c->next->link = &c->next;
-            f->conns = c;
+            *c = (conn){.fd = info->connect_fd, .arriving_ns = csn_now_ns()};
+            CSN_LIST_PUSH(&f->conns, c, next, link);
         }
         *context = c;
     } else if (c) {
-        *c->link = c->next;
-        if (c->next)
-            c->next->link = c->link;
+        CSN_LIST_REMOVE(c, next, link);
         free(c);
         *context = NULL;
     }
     pthread_mutex_unlock(&f->lock);
 }
 
-static bool hung_up(const conn *c)
+static bool has_hung_up(const conn *c)
 {
     struct pollfd p = {.fd = c->fd, .events = POLLRDHUP};
 
     return poll(&p, 1, 0) > 0 && p.revents;
 }
 
-/* With the lock held: is its client gone, or does its request not arrive? Half of a request and
- * the end of the input will never be a whole one; a connection that rests is the library's to
- * time out. */
+/* With the lock held. libmicrohttpd times out idle connections itself. */
 static void watch_one(csn_httpd *f, conn *c, uint64_t now)
 {
     if (c->waiting) {
-        if (hung_up(c)) {
-            f->config.gone(f->config.ctx, c->waiting);
+        if (has_hung_up(c)) {
+            f->config.disconnected(f->config.ctx, c->waiting);
             c->waiting = NULL;
         }
-    } else if (c->since_ns != 0 && now > c->since_ns &&
-               (now - c->since_ns > f->config.arrive_ms * 1000000u ||
-                (now - c->since_ns > HALF_NS && hung_up(c)))) {
+    } else if (c->arriving_ns != 0 && now > c->arriving_ns &&
+               (now - c->arriving_ns > f->config.arrive_ms * 1000000u ||
+                (now - c->arriving_ns > HALF_NS && has_hung_up(c)))) {
         shutdown(c->fd, SHUT_RDWR);
-        c->since_ns = 0;
+        c->arriving_ns = 0;
     }
 }
 
@@ -540,10 +529,7 @@ static void *watch(void *arg)
 
     pthread_mutex_lock(&f->lock);
     while (!f->stopping) {
-        uint64_t next = csn_deadline_in(WATCH_MS);
-        struct timespec ts = {.tv_sec = (time_t)(next / 1000000000u),
-                              .tv_nsec = (long)(next % 1000000000u)};
-        pthread_cond_timedwait(&f->wake, &f->lock, &ts);
+        (void)csn_cond_wait_until(&f->wake, &f->lock, csn_deadline_in(WATCH_MS));
         for (conn *c = f->conns; c; c = c->next)
             watch_one(f, c, csn_now_ns());
     }
@@ -551,10 +537,10 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* ---- life ---------------------------------------------------------------------------------
- */
+/* ---- start and stop
+ * ------------------------------------------------------------------------------- */
 
-/* What clients send wrong is not the user's news. */
+/* Errors of clients are not logged. */
 static void ignore_log(void *cls, const char *fmt, va_list ap)
 {
     (void)cls;
@@ -579,16 +565,12 @@ static struct MHD_Daemon *start_daemon(csn_httpd *f)
 static csn_status api_start(const csn_httpd_config *config, csn_httpd **ret, csn_error **err)
 {
     csn_httpd *f = calloc(1, sizeof(*f));
-    pthread_condattr_t attr;
 
     if (!f)
         return csn_fail(err, CSN_NOMEM, "HTTP server");
     f->config = *config;
     pthread_mutex_init(&f->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&f->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    csn_cond_init(&f->wake);
     f->daemon = start_daemon(f);
     bool watching = f->daemon && pthread_create(&f->watcher, NULL, watch, f) == 0;
     if (!watching) {

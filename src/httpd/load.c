@@ -1,7 +1,7 @@
-/* load.c: finds and loads caisson-httpd.so, and makes the socket it listens on.
+/* load.c: loads caisson-httpd.so and creates the socket it listens on.
  *
- * Part of the program; os/module.c decides where the module comes from. libmicrohttpd brings a
- * TLS library and what that needs; `caisson run` pays for none of it. */
+ * The module is separate because libmicrohttpd depends on a TLS library, which `caisson run`
+ * must not load. os/module.c decides where the module comes from. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -28,17 +28,15 @@ csn_status csn_httpd_load(const csn_httpd_api **ret, csn_error **err)
         return csn_fail(err, CSN_UNSUPPORTED, "serving HTTP needs %s", why);
     const csn_httpd_api *api = entry();
     if (!api || api->version != CSN_HTTPD_API_VERSION)
-        return csn_fail(err, CSN_UNSUPPORTED, "serving HTTP needs %s: it is of another version",
-                        MODULE);
+        return csn_fail(err, CSN_UNSUPPORTED, "serving HTTP needs %s: wrong version", MODULE);
     *ret = api;
     return CSN_OK;
 }
 
-/* ---- the socket ---------------------------------------------------------------------------
- */
+/* ---- socket ------------------------------------------------------------------------- */
 
-/* "[::1]:80" and "127.0.0.1:80" into two words. false: neither. */
-static bool split(const char *address, char host[64], const char **ret_port)
+/* Splits "[::1]:80" or "127.0.0.1:80". */
+static bool split_address(const char *address, char host[64], const char **ret_port)
 {
     const char *colon = strrchr(address, ':');
     const char *from = address, *to = colon;
@@ -83,7 +81,7 @@ static int open_socket(const struct addrinfo *ai, int *ret)
     return 0;
 }
 
-static int tell_address(int fd, char ret[CSN_HTTPD_ADDRESS_MAX])
+static int bound_address(int fd, char ret[CSN_HTTPD_ADDRESS_MAX])
 {
     struct sockaddr_storage sa = {.ss_family = AF_UNSPEC};
     socklen_t len = sizeof(sa);
@@ -110,17 +108,17 @@ csn_status csn_httpd_listen(const char *address, int *ret_fd,
     const char *port;
     csn_autofd int fd = -1;
 
-    if (!split(address, host, &port))
-        return csn_fail(err, CSN_INVALID, "'%s' is no ADDRESS:PORT", address);
-    /* By number only: a name server has no say in where we listen. */
+    if (!split_address(address, host, &port))
+        return csn_fail(err, CSN_INVALID, "'%s' is not ADDRESS:PORT", address);
+    /* Numeric only: DNS must not decide where to listen. */
     if (getaddrinfo(strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, port, &hints, &ai) !=
         0)
-        return csn_fail(err, CSN_INVALID, "'%s' is no ADDRESS:PORT", address);
+        return csn_fail(err, CSN_INVALID, "'%s' is not ADDRESS:PORT", address);
     *ret_loopback = is_loopback(ai->ai_addr);
     int e = open_socket(ai, &fd);
     freeaddrinfo(ai);
     if (e == 0)
-        e = tell_address(fd, ret_bound);
+        e = bound_address(fd, ret_bound);
     if (e != 0)
         return csn_fail_errno(err, e, "cannot listen on '%s'", address);
     *ret_fd = csn_steal_fd(&fd);

@@ -1,8 +1,8 @@
-/* call.c: one tools/call, from its arguments to its answer.
+/* call.c: one tools/call, from its arguments to its reply.
  *
- * Begins on the transport's thread, which only looks up the tool; everything else happens on a
- * thread of the pool, because every tool waits for something. What must hold: exactly one
- * answer, or none for a call that was cancelled, and nothing after it. */
+ * The transport's thread looks up the tool; everything else runs on a thread of the pool,
+ * because every tool may block. Invariant: exactly one reply, or none for a cancelled call, and
+ * nothing after it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +24,7 @@ static void call_free(csn_mcp_call *c)
     free(c);
 }
 
-/* ---- answering ----------------------------------------------------------------------------
- */
+/* ---- replies -------------------------------------------------------------------------- */
 
 static void answer(csn_mcp_call *c, const csn_buf *msg, int code)
 {
@@ -58,12 +57,11 @@ static void answer_result(csn_mcp_call *c, csn_tool_result *r)
     }
     csn_buf_release(&msg);
     (void)csn_rpc_error(&msg, c->msg.id, CSN_RPC_INTERNAL,
-                        e == ENOSPC ? "the answer would be too large" : "out of memory", NULL);
+                        e == ENOSPC ? "the reply would be too large" : "out of memory", NULL);
     answer(c, &msg, CSN_RPC_INTERNAL);
 }
 
-/* ---- running ------------------------------------------------------------------------------
- */
+/* ---- running ---------------------------------------------------------------------------- */
 
 static uint64_t output_max(const csn_config *config)
 {
@@ -87,12 +85,12 @@ static void run(void *arg)
     csn_mcp_lease *lease = NULL;
     csn_tool_result result;
     csn_error *err = NULL;
-    bool fresh = false;
+    bool is_new = false;
 
     csn_tool_result_init(&result);
-    csn_status st = csn_mcp_sandbox_acquire(s->room, &lease, &fresh, &err);
+    csn_status st = csn_mcp_sandbox_acquire(s->sandbox, &lease, &is_new, &err);
     csn_tool_call t = {
-        .room = s->room,
+        .session_sandbox = s->sandbox,
         .sb = lease ? csn_mcp_lease_sandbox(lease) : NULL,
         .args = c->args,
         .cancel = c->cancel,
@@ -100,33 +98,32 @@ static void run(void *arg)
         .printed = c->token ? &c->printed : NULL,
         .timeout_ms = config->timeout_ms ? config->timeout_ms : CSN_MCP_TIMEOUT_MS,
         .output_max = output_max(config),
-        .note = fresh ? "the sandbox had ended; this is a new one: files of the workspace are "
-                        "there, processes and variables are not"
-                      : NULL,
+        .note = is_new ? "the sandbox had ended; this is a new one: files of the workspace are "
+                         "there, processes and variables are not"
+                       : NULL,
         .out = &result,
     };
     if (st == CSN_OK)
         st = run_tool(c, &t, &err);
-    /* Not tried again by ourselves: nobody knows how far a command had come. */
+    /* Not retried here: the command may have run in part. */
     if (st == CSN_GONE && !csn_error_hint(err))
         st = csn_error_advise(st, &err, "call again: the next call gets a new sandbox");
     if (st < 0)
         csn_tool_result_fail(&result, err);
-    if (st == CSN_GONE && lease) /* before anybody can call again */
-        csn_mcp_sandbox_is_gone(s->room, lease);
+    if (st == CSN_GONE && lease) /* before the reply invites the next call */
+        csn_mcp_sandbox_is_gone(s->sandbox, lease);
     answer_result(c, &result);
     csn_tool_result_release(&result);
     csn_error_free(err);
     if (t.after)
         t.after(&t);
     if (lease)
-        csn_mcp_sandbox_release(s->room, lease);
+        csn_mcp_sandbox_release(s->sandbox, lease);
     csn_mcp_session_leave(s, c);
     call_free(c);
 }
 
-/* ---- beginning ----------------------------------------------------------------------------
- */
+/* ---- starting -------------------------------------------------------------------------- */
 
 static csn_mcp_call *call_new(csn_rpc_msg *m, const csn_mcp_out *out, bool modern)
 {
@@ -151,9 +148,9 @@ static csn_mcp_call *call_new(csn_rpc_msg *m, const csn_mcp_out *out, bool moder
     return c;
 }
 
-/* What is wrong with the call, or NULL. */
-static const char *look(const csn_rpc_msg *m, const csn_tool_schema **ret_tool,
-                        const csn_jval **ret_args)
+/* NULL, or what is wrong. */
+static const char *check_params(const csn_rpc_msg *m, const csn_tool_schema **ret_tool,
+                                const csn_jval **ret_args)
 {
     const char *name = csn_jval_string(csn_jval_get(m->params, "name"));
 
@@ -163,14 +160,14 @@ static const char *look(const csn_rpc_msg *m, const csn_tool_schema **ret_tool,
     if (*ret_args && !csn_jval_is_object(*ret_args))
         return "\"arguments\" must be an object";
     *ret_tool = csn_wire_tool_find(name);
-    return *ret_tool ? NULL : "there is no such tool";
+    return *ret_tool ? NULL : "unknown tool";
 }
 
 void csn_mcp_call_start(csn_mcp_session *s, csn_rpc_msg *m, const csn_mcp_out *out, bool modern)
 {
     const csn_tool_schema *tool = NULL;
     const csn_jval *args = NULL;
-    const char *wrong = look(m, &tool, &args);
+    const char *wrong = check_params(m, &tool, &args);
 
     if (wrong) {
         csn_mcp_answer_error(out, m->id, CSN_RPC_PARAMS, wrong, NULL);

@@ -1,15 +1,14 @@
-/* http.c: many clients over streamable HTTP, on the endpoint /mcp.
+/* http.c: MCP over streamable HTTP, at the endpoint /mcp.
  *
- * front/ brings whole requests of whoever passed the gate; here they become messages. What is
- * decided from the head of a request (address, token, kind of content) is decided before its
- * body is read; the body is parsed on a thread of the server, never on one of the front's. The
- * answer is one JSON document, or a stream of events when there is something to say before it.
+ * What the head of a request decides (host, token, content type) is decided before the body is
+ * read. The body is parsed on a thread of the MCP server, never on one of the HTTP server. The
+ * response is one JSON document, or a stream of events if progress is reported before it.
  *
- * What must hold: every request that was handed over is answered exactly once, and is in the
- * list of exchanges until then, so that a client that went away finds its call, or nothing. */
+ * Invariant: every accepted request is answered exactly once and is in the list of exchanges
+ * until then, so that a disconnect finds its call or nothing. An attacker without a token gets
+ * as far as admit(). */
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/condvar.h"
 #include "base/error.h"
+#include "base/list.h"
 #include "httpd/access.h"
 #include "httpd/httpd.h"
 #include "mcp/mcp.h"
@@ -42,16 +43,16 @@ typedef struct exchange {
     unsigned token;
     csn_mcp_session *session;
     char id[CSN_RPC_ID_MAX];
-    char new_session[CSN_MCP_SESSION_ID]; /* "": none was opened */
+    char new_session[CSN_MCP_SESSION_ID]; /* "": none opened */
     bool modern, bad_claim, streaming;
 } exchange;
 
 struct service {
     const csn_httpd_api *api;
-    csn_httpd_access *gate;
+    csn_httpd_access *access;
     csn_mcp_server *server;
-    csn_mcp_registry *hall;
-    pthread_mutex_t lock; /* over the list */
+    csn_mcp_registry *registry;
+    pthread_mutex_t lock; /* protects the list */
     pthread_cond_t empty;
     exchange *exchanges;
 };
@@ -59,22 +60,21 @@ struct service {
 static const csn_httpd_header json_type[] = {{"Content-Type", "application/json"},
                                              {NULL, NULL}};
 
-/* ---- the head of a request ----------------------------------------------------------------
- */
+/* ---- request heads -------------------------------------------------------------- */
 
-static bool says(const char *list, const char *word)
+static bool contains(const char *list, const char *word)
 {
     return list && strcasestr(list, word);
 }
 
-static bool refuse(csn_httpd_refusal *no, int status, const csn_httpd_header *headers,
+static bool refuse(csn_httpd_refusal *refusal, int status, const csn_httpd_header *headers,
                    const char *body)
 {
-    *no = (csn_httpd_refusal){.status = status, .headers = headers, .body = body};
+    *refusal = (csn_httpd_refusal){.status = status, .headers = headers, .body = body};
     return false;
 }
 
-static bool admit_post(const csn_httpd_api *api, csn_httpd_req *r, csn_httpd_refusal *no)
+static bool admit_post(const csn_httpd_api *api, csn_httpd_req *r, csn_httpd_refusal *refusal)
 {
     const char *type = api->header(r, "Content-Type", NULL);
     const char *accept = api->header(r, "Accept", NULL);
@@ -83,16 +83,16 @@ static bool admit_post(const csn_httpd_api *api, csn_httpd_req *r, csn_httpd_ref
 
     if (n != strlen("application/json") || strncasecmp(type, "application/json", n) != 0 ||
         (coding && strcasecmp(coding, "identity") != 0))
-        return refuse(no, 415, NULL, NULL);
-    if (accept && !says(accept, "*/*") &&
-        !(says(accept, "application/json") && says(accept, "text/event-stream")))
-        return refuse(no, 406, NULL, NULL);
+        return refuse(refusal, 415, NULL, NULL);
+    if (accept && !contains(accept, "*/*") &&
+        !(contains(accept, "application/json") && contains(accept, "text/event-stream")))
+        return refuse(refusal, 406, NULL, NULL);
     return true;
 }
 
-static bool admit(void *ctx, csn_httpd_req *r, csn_httpd_refusal *no)
+static bool admit(void *ctx, csn_httpd_req *r, csn_httpd_refusal *refusal)
 {
-    static const csn_httpd_header who[] = {{"WWW-Authenticate", "Bearer"}, {NULL, NULL}};
+    static const csn_httpd_header challenge[] = {{"WWW-Authenticate", "Bearer"}, {NULL, NULL}};
     static const csn_httpd_header allow[] = {{"Allow", "POST, DELETE"}, {NULL, NULL}};
     service *sv = ctx;
     const csn_httpd_api *api = sv->api;
@@ -100,24 +100,23 @@ static bool admit(void *ctx, csn_httpd_req *r, csn_httpd_refusal *no)
     const char *origin = api->header(r, "Origin", &origins);
     const char *authorization = api->header(r, "Authorization", &tokens);
 
-    int status = csn_httpd_access_host(sv->gate, api->header(r, "Host", NULL), origin);
+    int status = csn_httpd_access_host(sv->access, api->header(r, "Host", NULL), origin);
     if (status != 0 || origins > 1)
-        return refuse(no, 403, NULL, NULL);
-    int token = tokens == 1 ? csn_httpd_access_token(sv->gate, authorization) : -1;
+        return refuse(refusal, 403, NULL, NULL);
+    int token = tokens == 1 ? csn_httpd_access_token(sv->access, authorization) : -1;
     if (token < 0)
-        return refuse(no, 401, who, NULL);
+        return refuse(refusal, 401, challenge, NULL);
     if (strcmp(api->path(r), ENDPOINT) != 0)
-        return refuse(no, 404, NULL, NULL);
+        return refuse(refusal, 404, NULL, NULL);
     api->set_data(r, (void *)(uintptr_t)token);
     if (strcmp(api->method(r), "DELETE") == 0)
         return true;
     if (strcmp(api->method(r), "POST") != 0)
-        return refuse(no, 405, allow, NULL);
-    return admit_post(api, r, no);
+        return refuse(refusal, 405, allow, NULL);
+    return admit_post(api, r, refusal);
 }
 
-/* ---- exchanges ----------------------------------------------------------------------------
- */
+/* ---- exchanges -------------------------------------------------------------------------- */
 
 static exchange *exchange_new(service *sv, csn_httpd_req *r)
 {
@@ -129,25 +128,21 @@ static exchange *exchange_new(service *sv, csn_httpd_req *r)
     x->req = r;
     x->token = (unsigned)(uintptr_t)sv->api->data(r);
     pthread_mutex_lock(&sv->lock);
-    x->next = sv->exchanges;
-    x->link = &sv->exchanges;
-    if (x->next)
-        x->next->link = &x->next;
-    sv->exchanges = x;
+    CSN_LIST_PUSH(&sv->exchanges, x, next, link);
     pthread_mutex_unlock(&sv->lock);
     return x;
 }
 
-/* After its answer: a server that stops waits until the list is empty. */
-static void unlist(exchange *x)
+/* After its response: shut_down waits until the list is empty. */
+static void exchange_free(exchange *x)
 {
     pthread_mutex_lock(&x->sv->lock);
-    *x->link = x->next;
-    if (x->next)
-        x->next->link = x->link;
+    CSN_LIST_REMOVE(x, next, link);
     if (!x->sv->exchanges)
         pthread_cond_broadcast(&x->sv->empty);
     pthread_mutex_unlock(&x->sv->lock);
+    csn_mcp_session_unref(x->session);
+    free(x);
 }
 
 static void reply(exchange *x, int status, const csn_buf *msg)
@@ -162,9 +157,7 @@ static void reply(exchange *x, int status, const csn_buf *msg)
                : msg             ? json_type
                                  : NULL,
                msg ? msg->data : "", msg ? msg->len : 0);
-    unlist(x);
-    csn_mcp_session_unref(x->session);
-    free(x);
+    exchange_free(x);
 }
 
 static void reply_error(exchange *x, int status, const char *id, int code, const char *message)
@@ -176,8 +169,8 @@ static void reply_error(exchange *x, int status, const char *id, int code, const
     reply(x, status, e == 0 ? &msg : NULL);
 }
 
-/* ---- messages out -------------------------------------------------------------------------
- */
+/* ---- outgoing messages
+ * ----------------------------------------------------------------------- */
 
 static bool push_event(exchange *x, const csn_buf *msg)
 {
@@ -189,7 +182,7 @@ static bool push_event(exchange *x, const csn_buf *msg)
            csn_buf_puts(&event, "\n\n") == 0 && x->sv->api->push(x->req, event.data, event.len);
 }
 
-/* Something to say before the answer makes a stream of it. */
+/* A notification before the result turns the response into a stream. */
 static void out_send(void *ctx, const csn_buf *msg)
 {
     static const csn_httpd_header events[] = {{"Content-Type", "text/event-stream"},
@@ -216,18 +209,16 @@ static void out_done(void *ctx, const csn_buf *msg, int code)
 {
     exchange *x = ctx;
 
-    /* A session that did not come about is nobody's. */
+    /* initialize failed: the client never learns the id. */
     if (x->new_session[0] && code != 0) {
-        (void)csn_mcp_registry_end(x->sv->hall, x->token, x->new_session);
+        (void)csn_mcp_registry_end(x->sv->registry, x->token, x->new_session);
         x->new_session[0] = '\0';
     }
     if (x->streaming) {
         if (msg)
             (void)push_event(x, msg);
         x->sv->api->finish(x->req);
-        unlist(x);
-        csn_mcp_session_unref(x->session);
-        free(x);
+        exchange_free(x);
     } else if (msg) {
         reply(x, status_of(x, code), msg);
     } else if (code == CSN_RPC_CANCELLED) {
@@ -237,11 +228,11 @@ static void out_done(void *ctx, const csn_buf *msg, int code)
     }
 }
 
-/* ---- messages in --------------------------------------------------------------------------
- */
+/* ---- incoming messages
+ * ------------------------------------------------------------------------ */
 
-/* The header has to say what the body says; NULL in the body: it must not be asked for. */
-static bool same(exchange *x, const char *header, const char *body)
+/* The header must occur once and equal the body's value. */
+static bool header_matches(exchange *x, const char *header, const char *body)
 {
     unsigned count = 0;
     const char *value = x->sv->api->header(x->req, header, &count);
@@ -249,7 +240,7 @@ static bool same(exchange *x, const char *header, const char *body)
     return value && body && count == 1 && strcmp(value, body) == 0;
 }
 
-/* Takes the reference. Others look at it as soon as it is there. */
+/* Owns the reference. on_disconnect may read it from another thread. */
 static void attach(exchange *x, csn_mcp_session *s)
 {
     pthread_mutex_lock(&x->sv->lock);
@@ -257,20 +248,20 @@ static void attach(exchange *x, csn_mcp_session *s)
     pthread_mutex_unlock(&x->sv->lock);
 }
 
-/* What is wrong with the headers of a stateless request, or NULL. */
+/* NULL, or what is wrong with the headers of a stateless request. */
 static const char *check_modern(exchange *x, const csn_rpc_msg *m)
 {
     const char *claim = csn_mcp_claim(m);
 
     if (!claim)
-        return NULL; /* refused for that */
-    if (!same(x, HDR_REV, claim))
-        return HDR_REV " must be there and say what the message says";
-    if (!same(x, HDR_METHOD, m->method))
-        return HDR_METHOD " must be there and say what the message says";
+        return NULL; /* csn_mcp_take refuses it */
+    if (!header_matches(x, HDR_REV, claim))
+        return HDR_REV " is missing or differs from the message";
+    if (!header_matches(x, HDR_METHOD, m->method))
+        return HDR_METHOD " is missing or differs from the message";
     if (strcmp(m->method, "tools/call") == 0 &&
-        !same(x, HDR_NAME, csn_jval_string(csn_jval_get(m->params, "name"))))
-        return HDR_NAME " must be there and say what the message says";
+        !header_matches(x, HDR_NAME, csn_jval_string(csn_jval_get(m->params, "name"))))
+        return HDR_NAME " is missing or differs from the message";
     return NULL;
 }
 
@@ -299,7 +290,7 @@ static bool take_modern(exchange *x, const csn_rpc_msg *m)
         reply_error(x, 400, m->id, CSN_RPC_PARAMS, "params._meta does not name the revision");
         return false;
     }
-    if (csn_mcp_registry_stateless(x->sv->hall, x->token, &s, &err) < 0) {
+    if (csn_mcp_registry_stateless(x->sv->registry, x->token, &s, &err) < 0) {
         reply_error(x, 503, m->id, CSN_RPC_INTERNAL, csn_error_message(err));
         csn_error_free(err);
         return false;
@@ -312,7 +303,7 @@ static bool open_session(exchange *x, const csn_rpc_msg *m)
 {
     csn_error *err = NULL;
     csn_mcp_session *s = NULL;
-    csn_status st = csn_mcp_registry_open(x->sv->hall, x->token, x->new_session, &s, &err);
+    csn_status st = csn_mcp_registry_open(x->sv->registry, x->token, x->new_session, &s, &err);
 
     if (st == CSN_OK) {
         attach(x, s);
@@ -323,7 +314,7 @@ static bool open_session(exchange *x, const csn_rpc_msg *m)
     return false;
 }
 
-/* Finds the conversation a message belongs to. false: refused, and answered. */
+/* Finds the session of a message. false: refused, and the response is sent. */
 static bool take_legacy(exchange *x, const csn_rpc_msg *m)
 {
     const csn_httpd_api *api = x->sv->api;
@@ -338,13 +329,13 @@ static bool take_legacy(exchange *x, const csn_rpc_msg *m)
                     HDR_ID " is missing: send initialize first");
         return false;
     }
-    attach(x, csn_mcp_registry_find(x->sv->hall, x->token, session));
+    attach(x, csn_mcp_registry_find(x->sv->registry, x->token, session));
     if (!x->session) {
-        reply_error(x, 404, m->id, CSN_RPC_SESSION, "there is no such session");
+        reply_error(x, 404, m->id, CSN_RPC_SESSION, "unknown session: send initialize");
         return false;
     }
     if (rev && !csn_mcp_speaks(rev)) {
-        reply_error(x, 400, m->id, CSN_RPC_VERSION, "this revision is not spoken");
+        reply_error(x, 400, m->id, CSN_RPC_VERSION, "unsupported protocol revision");
         return false;
     }
     return true;
@@ -375,10 +366,10 @@ static void end_session(exchange *x)
 
     if (!session)
         reply_error(x, 400, "", CSN_RPC_INVALID, HDR_ID " is missing");
-    else if (csn_mcp_registry_end(x->sv->hall, x->token, session))
+    else if (csn_mcp_registry_end(x->sv->registry, x->token, session))
         reply(x, 200, NULL);
     else
-        reply_error(x, 404, "", CSN_RPC_SESSION, "there is no such session");
+        reply_error(x, 404, "", CSN_RPC_SESSION, "unknown session: send initialize");
 }
 
 static void run(void *arg)
@@ -402,9 +393,9 @@ static void handle(void *ctx, csn_httpd_req *r)
         reply_error(x, 503, "", CSN_RPC_BUSY, "too many requests at once");
 }
 
-/* The stateless revision has no other way to cancel than to hang up. In the older ones a client
- * that lost its connection has not said that it wants to stop. */
-static void gone(void *ctx, csn_httpd_req *r)
+/* A stateless client cancels by disconnecting. In sessions a lost connection is no request to
+ * cancel. */
+static void on_disconnect(void *ctx, csn_httpd_req *r)
 {
     service *sv = ctx;
 
@@ -415,8 +406,7 @@ static void gone(void *ctx, csn_httpd_req *r)
     pthread_mutex_unlock(&sv->lock);
 }
 
-/* ---- serving ------------------------------------------------------------------------------
- */
+/* ---- serving ---------------------------------------------------------------------------- */
 
 static void wait_stop(service *sv, int stop)
 {
@@ -426,24 +416,22 @@ static void wait_stop(service *sv, int stop)
         int n = poll(&p, 1, SWEEP_MS);
         if (n > 0 || (n < 0 && errno != EINTR))
             return;
-        csn_mcp_registry_sweep(sv->hall);
+        csn_mcp_registry_sweep(sv->registry);
     }
 }
 
-/* false: some call cannot be ended. */
-static bool wind_down(service *sv)
+/* false: some call did not end. */
+static bool shut_down(service *sv)
 {
     uint64_t until = csn_deadline_in(END_MS);
-    struct timespec ts = {.tv_sec = (time_t)(until / 1000000000u),
-                          .tv_nsec = (long)(until % 1000000000u)};
-    bool all = csn_mcp_registry_close(sv->hall, END_MS);
+    bool all = csn_mcp_registry_close(sv->registry, END_MS);
 
     pthread_mutex_lock(&sv->lock);
     for (exchange *x = sv->exchanges; x; x = x->next)
         if (x->session)
             csn_mcp_session_cancel(x->session);
     while (sv->exchanges)
-        if (pthread_cond_timedwait(&sv->empty, &sv->lock, &ts) == ETIMEDOUT)
+        if (!csn_cond_wait_until(&sv->empty, &sv->lock, until))
             break;
     all &= !sv->exchanges;
     pthread_mutex_unlock(&sv->lock);
@@ -452,9 +440,9 @@ static bool wind_down(service *sv)
 
 static void service_release(service *sv)
 {
-    csn_mcp_registry_free(sv->hall);
+    csn_mcp_registry_free(sv->registry);
     csn_mcp_server_free(sv->server);
-    csn_httpd_access_free(sv->gate);
+    csn_httpd_access_free(sv->access);
     pthread_cond_destroy(&sv->empty);
     pthread_mutex_destroy(&sv->lock);
 }
@@ -465,20 +453,20 @@ static csn_status prepare(service *sv, const csn_config *config, const csn_mcp_h
     csn_status st = csn_httpd_load(&sv->api, err);
 
     if (st == CSN_OK)
-        st = csn_httpd_access_new(o->token_file, o->hosts, bound, &sv->gate, err);
+        st = csn_httpd_access_new(o->token_file, o->hosts, bound, &sv->access, err);
     if (st == CSN_OK)
         st = csn_mcp_server_new(config, &sv->server, err);
     if (st < 0)
         return st;
-    sv->hall = csn_mcp_registry_new(sv->server, csn_httpd_access_tokens(sv->gate));
-    return sv->hall ? CSN_OK : csn_fail(err, CSN_NOMEM, "mcp");
+    sv->registry = csn_mcp_registry_new(sv->server, csn_httpd_access_tokens(sv->access));
+    return sv->registry ? CSN_OK : csn_fail(err, CSN_NOMEM, "mcp");
 }
 
 static csn_status serve(service *sv, int *fd, int stop, const csn_mcp_http_opts *o,
                         const char *bound, bool loopback, csn_error **err)
 {
-    csn_httpd *front = NULL;
-    csn_httpd_config fc = {.listen_fd = *fd,
+    csn_httpd *httpd = NULL;
+    csn_httpd_config hc = {.listen_fd = *fd,
                            .body_max = CSN_RPC_BYTES_MAX,
                            .conns_max = CSN_HTTP_CONNS_MAX,
                            .arrive_ms = CSN_HTTP_ARRIVE_MS,
@@ -486,19 +474,19 @@ static csn_status serve(service *sv, int *fd, int stop, const csn_mcp_http_opts 
                            .threads = THREADS,
                            .admit = admit,
                            .handle = handle,
-                           .gone = gone,
+                           .disconnected = on_disconnect,
                            .ctx = sv};
 
-    csn_status st = sv->api->start(&fc, &front, err);
+    csn_status st = sv->api->start(&hc, &httpd, err);
     if (st < 0)
         return st;
     (void)csn_steal_fd(fd);
     o->ready(o->ctx, bound, loopback);
     wait_stop(sv, stop);
-    sv->api->quiesce(front);
-    if (!wind_down(sv))
+    sv->api->quiesce(httpd);
+    if (!shut_down(sv))
         return CSN_UNAVAILABLE;
-    sv->api->stop(front);
+    sv->api->stop(httpd);
     return CSN_OK;
 }
 
@@ -508,7 +496,6 @@ csn_status csn_mcp_http(const csn_config *config, const csn_mcp_http_opts *o, cs
     char bound[CSN_HTTPD_ADDRESS_MAX];
     bool loopback = false;
     csn_autofd int fd = -1;
-    pthread_condattr_t attr;
 
     int stop = csn_mcp_stop_fd();
     if (stop < 0)
@@ -517,14 +504,11 @@ csn_status csn_mcp_http(const csn_config *config, const csn_mcp_http_opts *o, cs
     if (st < 0)
         return st;
     pthread_mutex_init(&sv.lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&sv.empty, &attr);
-    pthread_condattr_destroy(&attr);
+    csn_cond_init(&sv.empty);
     st = prepare(&sv, config, o, bound, err);
     if (st == CSN_OK)
         st = serve(&sv, &fd, stop, o, bound, loopback, err);
-    /* A call that cannot end keeps what it uses: the kernel has it in a moment. */
+    /* A call that did not end still uses the memory: leave it to process exit. */
     if (st == CSN_UNAVAILABLE && !(err && *err))
         return CSN_OK;
     service_release(&sv);

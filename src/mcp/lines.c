@@ -1,10 +1,10 @@
-/* lines.c: messages as lines, out of a stream and into one.
+/* lines.c: newline-delimited messages on a stream.
  *
- * The input is a client's: lines may be endless, so their length is bounded, and what is too
- * long is dropped up to its newline. The output must not hang the server: a client that stops
- * reading is waited for, but once it has closed the input too only for a moment. The descriptor
- * is shared with whoever started us, so it is not made non-blocking: a socket takes flags with
- * each send, and a pipe that polls as writable takes PIPE_BUF bytes without blocking. */
+ * A client controls the input: line length is bounded, and a longer line is dropped up to its
+ * newline. A client that stops reading must not hang the server: once it has closed its input,
+ * it is waited for only briefly. The output descriptor is shared with the parent process and
+ * must not be made non-blocking: a socket takes MSG_DONTWAIT with each send, and a pipe that
+ * polls writable accepts PIPE_BUF bytes without blocking. */
 #include "mcp/lines.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 
-/* ---- in -----------------------------------------------------------------------------------
+/* ---- input ---------------------------------------------------------------------------------
  */
 
 void csn_line_in_init(csn_line_in *l, size_t max)
@@ -37,14 +37,14 @@ int csn_line_in_feed(csn_line_in *l, const char *data, size_t len)
         l->buf.len -= l->from;
         l->from = 0;
     }
-    /* One huge message must not be paid for ever. */
+    /* Release the memory of a huge message. */
     if (l->buf.len == 0 && l->buf.cap > CSN_LINE_FEED_MAX)
         csn_buf_release(&l->buf);
     return csn_buf_append(&l->buf, data, len);
 }
 
-/* Without its newline a line can be too long already: what there is of it goes. */
-static csn_line_state unfinished(csn_line_in *l, size_t len)
+/* Drops a line that is too long even before its newline arrives. */
+static csn_line_state hold_partial(csn_line_in *l, size_t len)
 {
     l->seen = len;
     l->skipping |= len > l->max;
@@ -62,7 +62,7 @@ csn_line_state csn_line_in_next(csn_line_in *l, const char **ret, size_t *ret_le
     const char *end = len > l->seen ? memchr(start + l->seen, '\n', len - l->seen) : NULL;
 
     if (!end)
-        return unfinished(l, len);
+        return hold_partial(l, len);
     len = (size_t)(end - start);
     bool too_long = l->skipping || len > l->max;
     l->from += len + 1;
@@ -75,17 +75,17 @@ csn_line_state csn_line_in_next(csn_line_in *l, const char **ret, size_t *ret_le
     return CSN_LINE_GIVEN;
 }
 
-/* ---- out ----------------------------------------------------------------------------------
+/* ---- output --------------------------------------------------------------------------------
  */
 
-void csn_line_out_init(csn_line_out *o, int fd, int in, uint64_t hurry_ms)
+void csn_line_out_init(csn_line_out *o, int fd, int in, uint64_t linger_ms)
 {
-    *o = (csn_line_out){.fd = fd, .in = in, .hurry_ms = hurry_ms};
+    *o = (csn_line_out){.fd = fd, .in = in, .linger_ms = linger_ms};
     pthread_mutex_init(&o->lock, NULL);
     o->socket = send(fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL) == 0 || errno != ENOTSOCK;
 }
 
-/* Until some bytes can be written. false: nobody will read them. */
+/* false: the reader is gone. */
 static bool wait_writable(csn_line_out *o, uint64_t *deadline)
 {
     for (;;) {
@@ -99,7 +99,7 @@ static bool wait_writable(csn_line_out *o, uint64_t *deadline)
         if (fds[0].revents & POLLOUT)
             return true;
         if (fds[1].revents)
-            *deadline = csn_deadline_in(o->hurry_ms);
+            *deadline = csn_deadline_in(o->linger_ms);
     }
 }
 

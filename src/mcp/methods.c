@@ -1,8 +1,8 @@
-/* methods.c: the methods of the protocol, of both of its eras.
+/* methods.c: the methods of the protocol, of both kinds of revisions.
  *
- * A message that claims the stateless revision in its _meta is answered by that; any other
- * belongs to a conversation that began with initialize. Both kinds may come on one connection.
- * Everything but tools/call is answered at once, from what is known. */
+ * A message that names the stateless revision in its _meta is handled by that; any other
+ * belongs to a session that began with initialize. Both may arrive on one connection.
+ * Everything but tools/call is answered at once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,14 +12,13 @@
 #define KEY_VERSION "io.modelcontextprotocol/protocolVersion"
 #define KEY_CLIENT  "io.modelcontextprotocol/clientCapabilities"
 #define KEY_SERVER  "io.modelcontextprotocol/serverInfo"
-#define TTL_MS      300000 /* the list of tools never changes while a server runs */
+#define TTL_MS      300000 /* the tool list never changes */
 #define SMALL_MAX   (1024u * 1024u)
 
-static const char *const spoken[] = {CSN_MCP_LATEST, "2025-06-18", "2025-03-26",
-                                     "2024-11-05",   "2024-10-07", NULL};
+static const char *const versions[] = {CSN_MCP_LATEST, "2025-06-18", "2025-03-26",
+                                       "2024-11-05",   "2024-10-07", NULL};
 
-/* ---- answers ------------------------------------------------------------------------------
- */
+/* ---- replies ---------------------------------------------------------------------------- */
 
 void csn_mcp_answer_error(const csn_mcp_out *out, const char *id, int code, const char *message,
                           const char *data)
@@ -65,8 +64,7 @@ void csn_mcp_put_modern(csn_json *j, bool cacheable)
     csn_json_object_end(j);
 }
 
-/* ---- methods ------------------------------------------------------------------------------
- */
+/* ---- methods ---------------------------------------------------------------------------- */
 
 typedef struct request {
     csn_mcp_session *s;
@@ -75,14 +73,14 @@ typedef struct request {
     bool modern;
 } request;
 
-static void begin(const request *q, csn_json *j, csn_buf *msg)
+static void begin_result(const request *q, csn_json *j, csn_buf *msg)
 {
     csn_buf_init(msg, SMALL_MAX);
     csn_rpc_result_begin(j, msg, q->m->id);
     csn_json_object(j);
 }
 
-static void end(const request *q, csn_json *j, const csn_buf *msg)
+static void end_result(const request *q, csn_json *j, const csn_buf *msg)
 {
     csn_json_object_end(j);
     if (csn_rpc_result_end(j) == 0)
@@ -91,16 +89,16 @@ static void end(const request *q, csn_json *j, const csn_buf *msg)
         csn_mcp_answer_error(q->out, q->m->id, CSN_RPC_INTERNAL, "out of memory", NULL);
 }
 
-static void do_ping(const request *q)
+static void ping(const request *q)
 {
     csn_autobuf msg;
     csn_json j;
 
-    begin(q, &j, &msg);
-    end(q, &j, &msg);
+    begin_result(q, &j, &msg);
+    end_result(q, &j, &msg);
 }
 
-static void do_initialize(const request *q)
+static void initialize(const request *q)
 {
     const char *asked = csn_jval_string(csn_jval_get(q->m->params, "protocolVersion"));
     const char *version = CSN_MCP_LATEST;
@@ -113,34 +111,34 @@ static void do_initialize(const request *q)
                              "\"protocolVersion\" must be a string", NULL);
         return;
     }
-    for (size_t i = 0; spoken[i]; i++)
-        if (strcmp(spoken[i], asked) == 0)
-            version = spoken[i];
+    for (size_t i = 0; versions[i]; i++)
+        if (strcmp(versions[i], asked) == 0)
+            version = versions[i];
     pthread_mutex_lock(&q->s->lock);
-    bool again = q->s->version != NULL;
-    if (!again)
+    bool repeated = q->s->version != NULL;
+    if (!repeated)
         q->s->version = version;
     pthread_mutex_unlock(&q->s->lock);
-    if (again) {
+    if (repeated) {
         csn_mcp_answer_error(q->out, q->m->id, CSN_RPC_INVALID,
-                             "this conversation is initialized already", NULL);
+                             "this session is initialized already", NULL);
         return;
     }
-    begin(q, &j, &msg);
+    begin_result(q, &j, &msg);
     csn_json_kstr(&j, "protocolVersion", version);
     put_capabilities(&j);
     csn_json_key(&j, "serverInfo");
     put_implementation(&j);
     csn_json_kstr(&j, "instructions", q->s->server->instructions.data);
-    end(q, &j, &msg);
+    end_result(q, &j, &msg);
 }
 
-static void do_discover(const request *q)
+static void discover(const request *q)
 {
     csn_autobuf msg;
     csn_json j;
 
-    begin(q, &j, &msg);
+    begin_result(q, &j, &msg);
     csn_json_key(&j, "supportedVersions");
     csn_json_array(&j);
     csn_json_str(&j, CSN_MCP_MODERN);
@@ -148,10 +146,10 @@ static void do_discover(const request *q)
     put_capabilities(&j);
     csn_json_kstr(&j, "instructions", q->s->server->instructions.data);
     csn_mcp_put_modern(&j, true);
-    end(q, &j, &msg);
+    end_result(q, &j, &msg);
 }
 
-static void do_list(const request *q)
+static void list_tools(const request *q)
 {
     const csn_buf *tools = &q->s->server->tools;
     csn_autobuf msg;
@@ -160,38 +158,39 @@ static void do_list(const request *q)
     csn_buf_init(&msg, 0);
     if (csn_jval_get(q->m->params, "cursor")) {
         csn_mcp_answer_error(q->out, q->m->id, CSN_RPC_PARAMS,
-                             "there is no such page: the list is given whole", NULL);
+                             "unknown cursor: the list has one page", NULL);
         return;
     }
-    begin(q, &j, &msg);
+    begin_result(q, &j, &msg);
     csn_json_key(&j, "tools");
     csn_json_raw(&j, tools->data, tools->len);
     if (q->modern)
         csn_mcp_put_modern(&j, true);
-    end(q, &j, &msg);
+    end_result(q, &j, &msg);
 }
 
-static void do_call(const request *q)
+static void call_tool(const request *q)
 {
     csn_mcp_call_start(q->s, q->m, q->out, q->modern);
 }
 
-#define LEGACY  1u
-#define MODERN  2u
-#define OPENING 4u /* may come before initialize */
+#define LEGACY        1u
+#define MODERN        2u
+#define UNINITIALIZED 4u /* allowed before initialize */
 
 static const struct {
     const char *name;
     unsigned when;
     void (*run)(const request *q);
 } methods[] = {
-    {"initialize", LEGACY | OPENING, do_initialize}, {"ping", LEGACY | OPENING, do_ping},
-    {"tools/list", LEGACY | MODERN, do_list},        {"tools/call", LEGACY | MODERN, do_call},
-    {"server/discover", MODERN, do_discover},
+    {"initialize", LEGACY | UNINITIALIZED, initialize},
+    {"ping", LEGACY | UNINITIALIZED, ping},
+    {"tools/list", LEGACY | MODERN, list_tools},
+    {"tools/call", LEGACY | MODERN, call_tool},
+    {"server/discover", MODERN, discover},
 };
 
-/* ---- the stateless revision ---------------------------------------------------------------
- */
+/* ---- stateless revision ------------------------------------------------------------- */
 
 const char *csn_mcp_claim(const csn_rpc_msg *m)
 {
@@ -217,13 +216,13 @@ bool csn_mcp_claim_complete(const csn_rpc_msg *m)
 
 bool csn_mcp_speaks(const char *version)
 {
-    for (size_t i = 0; spoken[i]; i++)
-        if (strcmp(spoken[i], version) == 0)
+    for (size_t i = 0; versions[i]; i++)
+        if (strcmp(versions[i], version) == 0)
             return true;
     return false;
 }
 
-/* false: refused, and answered. */
+/* false: refused, and the reply is sent. */
 static bool check_claim(const request *q)
 {
     const char *version = csn_mcp_claim(q->m);
@@ -246,16 +245,14 @@ static bool check_claim(const request *q)
     csn_json_array_end(&j);
     csn_json_kstr(&j, "requested", version);
     csn_json_object_end(&j);
-    csn_mcp_answer_error(q->out, q->m->id, CSN_RPC_VERSION,
-                         "this revision of the protocol is not spoken",
+    csn_mcp_answer_error(q->out, q->m->id, CSN_RPC_VERSION, "unsupported protocol revision",
                          csn_json_end(&j) == 0 ? data.data : NULL);
     return false;
 }
 
-/* ---- every message ------------------------------------------------------------------------
- */
+/* ---- messages ---------------------------------------------------------------------- */
 
-static void take_request(const request *q)
+static void handle_request(const request *q)
 {
     unsigned when = q->modern ? MODERN : LEGACY;
 
@@ -264,7 +261,8 @@ static void take_request(const request *q)
             continue;
         if (q->modern && !check_claim(q))
             return;
-        if (!q->modern && !(methods[i].when & OPENING) && !csn_mcp_session_version(q->s)) {
+        if (!q->modern && !(methods[i].when & UNINITIALIZED) &&
+            !csn_mcp_session_version(q->s)) {
             csn_mcp_answer_error(q->out, q->m->id, CSN_RPC_INVALID,
                                  "not initialized: send initialize first", NULL);
             return;
@@ -272,10 +270,10 @@ static void take_request(const request *q)
         methods[i].run(q);
         return;
     }
-    csn_mcp_answer_error(q->out, q->m->id, CSN_RPC_METHOD, "there is no such method", NULL);
+    csn_mcp_answer_error(q->out, q->m->id, CSN_RPC_METHOD, "unknown method", NULL);
 }
 
-static void take_notification(csn_mcp_session *s, const csn_rpc_msg *m)
+static void handle_notification(csn_mcp_session *s, const csn_rpc_msg *m)
 {
     if (strcmp(m->method, "notifications/cancelled") != 0)
         return;
@@ -291,10 +289,10 @@ void csn_mcp_take(csn_mcp_session *s, csn_rpc_msg *m, const csn_mcp_out *out)
 {
     if (m->kind == CSN_RPC_REQUEST) {
         const request q = {.s = s, .m = m, .out = out, .modern = csn_mcp_is_modern(m)};
-        take_request(&q);
+        handle_request(&q);
     } else {
         if (m->kind == CSN_RPC_NOTIFICATION)
-            take_notification(s, m);
+            handle_notification(s, m);
         out->done(out->ctx, NULL, 0);
     }
     csn_rpc_release(m);

@@ -1,17 +1,17 @@
-/* pool.c: threads for work that waits.
+/* pool.c: threads for blocking tasks.
  *
- * Tool calls block in the library, so each running one has a thread. Threads are made when
- * there is work and nobody idle, end after a while without any, and are bounded in number; so
- * is the work that waits. What must hold: a task that was accepted runs exactly once. */
+ * A thread is started when there is a task and no idle thread, and ends after a while without
+ * tasks. Threads and queued tasks are bounded. Invariant: an accepted task runs exactly once.
+ */
 #include "mcp/pool.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "base/clock.h"
+#include "base/condvar.h"
 
 #define STACK_BYTES (512u * 1024u)
-#define IDLE_S      10
+#define IDLE_MS     10000u
 
 typedef struct task {
     struct task *next;
@@ -30,15 +30,11 @@ struct csn_pool {
 csn_pool *csn_pool_new(unsigned threads_max, unsigned queue_max)
 {
     csn_pool *p = calloc(1, sizeof(*p));
-    pthread_condattr_t attr;
 
     if (!p)
         return NULL;
     pthread_mutex_init(&p->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->work, &attr);
-    pthread_condattr_destroy(&attr);
+    csn_cond_init(&p->work);
     pthread_cond_init(&p->ended, NULL);
     p->last = &p->first;
     p->threads_max = threads_max;
@@ -46,16 +42,14 @@ csn_pool *csn_pool_new(unsigned threads_max, unsigned queue_max)
     return p;
 }
 
-/* With the lock held: the next task, or NULL when this thread is to end. */
+/* With the lock held. NULL: the thread shall end. */
 static task *next_task(csn_pool *p)
 {
-    struct timespec until;
+    uint64_t until = csn_deadline_in(IDLE_MS);
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += IDLE_S;
     p->idle++;
     while (!p->first && !p->stopping)
-        if (pthread_cond_timedwait(&p->work, &p->lock, &until) == ETIMEDOUT)
+        if (!csn_cond_wait_until(&p->work, &p->lock, until))
             break;
     p->idle--;
     task *t = p->first;

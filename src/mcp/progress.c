@@ -1,17 +1,19 @@
-/* progress.c: tells clients that asked for it that their command still runs.
+/* progress.c: reports that a command is still running to clients that asked for it.
  *
- * One thread for all, started when the first call wants progress. What must hold: nothing is
- * sent for a call after its answer, and no call is freed while it is looked at; both locks are
- * taken in the order server, call. */
+ * One thread for all calls, started with the first. Invariants: nothing is sent for a call
+ * after its reply, and no call is freed while it is in the list; locks are taken in the order
+ * server, call. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/condvar.h"
+#include "base/list.h"
 #include "mcp/internal.h"
 
 #define TICK_MS 500u
 
-/* {"progressToken","progress","message"}: seconds, which always grow; no total is known. */
+/* `progress` is in seconds: it must grow, and no total is known. */
 static void send_progress(csn_mcp_call *c)
 {
     csn_autobuf out;
@@ -44,18 +46,14 @@ static void send_progress(csn_mcp_call *c)
 static void *tick(void *arg)
 {
     csn_mcp_server *s = arg;
-    struct timespec ts;
 
     pthread_mutex_lock(&s->lock);
     while (!s->stopping) {
-        uint64_t next = csn_deadline_in(TICK_MS);
-        ts = (struct timespec){.tv_sec = (time_t)(next / 1000000000u),
-                               .tv_nsec = (long)(next % 1000000000u)};
-        if (s->ticks)
-            pthread_cond_timedwait(&s->tick, &s->lock, &ts);
+        if (s->progress_calls)
+            (void)csn_cond_wait_until(&s->tick, &s->lock, csn_deadline_in(TICK_MS));
         else
             pthread_cond_wait(&s->tick, &s->lock);
-        for (csn_mcp_call *c = s->ticks; c && !s->stopping; c = c->tick_next)
+        for (csn_mcp_call *c = s->progress_calls; c && !s->stopping; c = c->progress_next)
             if (csn_now_ns() - c->started_ns >= (uint64_t)TICK_MS * 1000000u)
                 send_progress(c);
     }
@@ -66,14 +64,10 @@ static void *tick(void *arg)
 void csn_mcp_progress_add(csn_mcp_server *s, csn_mcp_call *c)
 {
     pthread_mutex_lock(&s->lock);
-    if (!s->ticking)
-        s->ticking = pthread_create(&s->ticker, NULL, tick, s) == 0;
-    c->tick_next = s->ticks;
-    c->tick_link = &s->ticks;
-    if (c->tick_next)
-        c->tick_next->tick_link = &c->tick_next;
-    s->ticks = c;
-    if (!c->tick_next) /* it slept without a time */
+    if (!s->has_ticker)
+        s->has_ticker = pthread_create(&s->ticker, NULL, tick, s) == 0;
+    CSN_LIST_PUSH(&s->progress_calls, c, progress_next, progress_link);
+    if (!c->progress_next) /* the thread waits without a timeout */
         pthread_cond_signal(&s->tick);
     pthread_mutex_unlock(&s->lock);
 }
@@ -81,12 +75,7 @@ void csn_mcp_progress_add(csn_mcp_server *s, csn_mcp_call *c)
 void csn_mcp_progress_remove(csn_mcp_server *s, csn_mcp_call *c)
 {
     pthread_mutex_lock(&s->lock);
-    if (c->tick_link) {
-        *c->tick_link = c->tick_next;
-        if (c->tick_next)
-            c->tick_next->tick_link = c->tick_link;
-        c->tick_link = NULL;
-    }
+    CSN_LIST_REMOVE(c, progress_next, progress_link);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -94,7 +83,7 @@ void csn_mcp_progress_stop(csn_mcp_server *s)
 {
     pthread_mutex_lock(&s->lock);
     s->stopping = true;
-    bool join = s->ticking;
+    bool join = s->has_ticker;
     pthread_cond_broadcast(&s->tick);
     pthread_mutex_unlock(&s->lock);
     if (join)

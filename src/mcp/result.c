@@ -1,8 +1,8 @@
-/* result.c: what a tool gives back.
+/* result.c: the result of a tool.
  *
- * Tools write content and data side by side; both are complete JSON when they are put into the
- * answer, so a tool that fails half-way is simply begun anew. File contents, command output and
- * names are the sandbox's: they pass as JSON strings and nothing else. */
+ * Content and data are written as separate JSON texts and only combined in the reply, so a tool
+ * that fails half-way starts again with an empty result. File contents, command output and
+ * names are untrusted and appear only as JSON strings. */
 #include "mcp/result.h"
 
 #include <errno.h>
@@ -57,8 +57,7 @@ void csn_tool_result_image(csn_tool_result *r, const char *mime, const void *p, 
     csn_json_object_end(&r->items);
 }
 
-/* file:// and the path with everything escaped that an address may not hold. */
-static int put_address(csn_buf *to, const char *path)
+static int put_uri(csn_buf *to, const char *path)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                 "0123456789/-_.~";
@@ -73,14 +72,14 @@ static int put_address(csn_buf *to, const char *path)
 void csn_tool_result_document(csn_tool_result *r, const char *path, const char *mime,
                               const void *p, size_t len)
 {
-    csn_autobuf address;
+    csn_autobuf uri;
 
-    csn_buf_init(&address, 4 * CSN_PATH_MAX);
+    csn_buf_init(&uri, 4 * CSN_PATH_MAX);
     csn_json_object(&r->items);
     csn_json_kstr(&r->items, "type", "resource");
     csn_json_key(&r->items, "resource");
     csn_json_object(&r->items);
-    csn_json_kstr(&r->items, "uri", put_address(&address, path) == 0 ? address.data : "file:");
+    csn_json_kstr(&r->items, "uri", put_uri(&uri, path) == 0 ? uri.data : "file:");
     csn_json_kstr(&r->items, "mimeType", mime);
     csn_json_key(&r->items, "blob");
     csn_json_base64(&r->items, p, len);

@@ -1,4 +1,4 @@
-/* result.h: what a tool gives back: content for the model, and the same as data. */
+/* result.h: the result of a tool: content for the model, and the same as structured data. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,16 +20,15 @@ void csn_tool_result_clear(csn_tool_result *r); /* as after init */
 
 void csn_tool_result_text(csn_tool_result *r, const char *text, size_t len);
 void csn_tool_result_image(csn_tool_result *r, const char *mime, const void *p, size_t len);
-/* A file that is no image, whole. `path` becomes part of its address. */
+/* A whole file that is not an image. `path` becomes its URI. */
 void csn_tool_result_document(csn_tool_result *r, const char *path, const char *mime,
                               const void *p, size_t len);
-/* The writer of structured content, for one object; members that are null are left out. */
+/* The writer for one object of structured content; null members are omitted. */
 csn_json *csn_tool_result_data(csn_tool_result *r);
-/* Turns the result into a failure that tells what was wrong, which rule refused it and what
- * would help. */
+/* Replaces the result by the error, with the rule that refused it and the hint. */
 void csn_tool_result_fail(csn_tool_result *r, const csn_error *err);
 
-/* "content", "structuredContent" and "isError" into an object that is open. 0 or errno. */
+/* Adds "content", "structuredContent" and "isError" to an open object. 0 or errno. */
 int csn_tool_result_write(csn_tool_result *r, csn_json *into);
 
 /* A denial in one line of text. */

@@ -1,14 +1,14 @@
 /* rpc.c: JSON-RPC 2.0 as MCP uses it.
  *
- * Every byte a client sends comes through csn_rpc_parse first, over stdio and over HTTP. All of
- * it is the attacker's. Before the JSON reader sees it, one pass over the text bounds its depth
- * and the number of its values, because a parsed value takes twenty times the memory of its
- * text. The same pass notes where the id is: a message that is refused (a lone surrogate, a
- * NUL, a key twice) is then still answered under its id, and its sender does not wait for ever.
+ * Every byte of a client passes csn_rpc_parse first; all of it may be hostile. One pass over
+ * the text bounds depth and number of values before the JSON reader sees it, because a parsed
+ * value takes twenty times the memory of its text. The same pass locates the id, so that a
+ * refused message (lone surrogate, NUL, duplicate key) is still answered under its id and the
+ * sender does not wait for ever.
  *
- * What must hold: a message is a request, a notification or a response, or it is refused with
- * the code the standard names; nothing of the text reaches the answer but the id, and that only
- * when it is a string or a whole number. */
+ * Invariants: a message is a request, a notification or a response, or is refused with the
+ * standard's code; nothing of the text reaches the reply but the id, if it is a string or an
+ * integer. */
 #include "mcp/rpc.h"
 
 #include <errno.h>
@@ -17,8 +17,7 @@
 
 #include "base/cleanup.h"
 
-/* ---- the first pass -----------------------------------------------------------------------
- */
+/* ---- first pass --------------------------------------------------------------------- */
 
 typedef struct scan {
     size_t depth, values;
@@ -28,7 +27,7 @@ typedef struct scan {
     const char *id_end; /* NULL: still open */
 } scan;
 
-/* From the quote at s to behind its end; `end` when it has none. */
+/* Returns the byte after the closing quote, or `end`. */
 static const char *skip_string(const char *s, const char *end)
 {
     for (s++; s < end && *s != '"'; s++)
@@ -37,7 +36,7 @@ static const char *skip_string(const char *s, const char *end)
     return s < end ? s + 1 : end;
 }
 
-static void see_string(scan *r, const char *from, const char *to)
+static void note_string(scan *r, const char *from, const char *to)
 {
     if (r->depth != 1)
         return;
@@ -47,7 +46,7 @@ static void see_string(scan *r, const char *from, const char *to)
         r->id = from;
 }
 
-static bool see_mark(scan *r, char c, const char *at)
+static bool note_mark(scan *r, char c, const char *at)
 {
     if (c == '{' || c == '[') {
         r->values++;
@@ -71,18 +70,18 @@ static bool see_mark(scan *r, char c, const char *at)
     return r->depth <= CSN_RPC_DEPTH_MAX && r->values <= CSN_RPC_VALUES_MAX;
 }
 
-/* false: deeper, or of more values, than anything honest. */
+/* false: too deep, or too many values. */
 static bool scan_text(const char *s, const char *end, scan *r)
 {
     while (s < end) {
         if (*s == '"') {
             const char *to = skip_string(s, end);
-            see_string(r, s, to);
+            note_string(r, s, to);
             s = to;
             continue;
         }
         if (strchr("{}[],:", *s) && *s) {
-            if (!see_mark(r, *s, s))
+            if (!note_mark(r, *s, s))
                 return false;
         } else if (r->depth == 1 && r->after_id && !r->key_next && !r->id &&
                    (*s == '-' || (*s >= '0' && *s <= '9'))) {
@@ -93,10 +92,9 @@ static bool scan_text(const char *s, const char *end, scan *r)
     return true;
 }
 
-/* ---- the id -------------------------------------------------------------------------------
- */
+/* ---- id ----------------------------------------------------------------------------- */
 
-static bool take_id(const csn_jval *v, char ret[CSN_RPC_ID_MAX])
+static bool copy_id(const csn_jval *v, char ret[CSN_RPC_ID_MAX])
 {
     if (!csn_jval_is_string(v) && !csn_jval_is_integer(v))
         return false;
@@ -108,7 +106,7 @@ static bool take_id(const csn_jval *v, char ret[CSN_RPC_ID_MAX])
     return true;
 }
 
-/* The id of a text that as a whole is refused: read by itself, and only when it is one. */
+/* The id of a text that is refused as a whole. */
 static void recover_id(const scan *r, char ret[CSN_RPC_ID_MAX])
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *v = NULL;
@@ -117,11 +115,10 @@ static void recover_id(const scan *r, char ret[CSN_RPC_ID_MAX])
     if (!r->id || !r->id_end || r->id_end - r->id >= (ptrdiff_t)CSN_RPC_ID_MAX)
         return;
     if (csn_json_parse(r->id, (size_t)(r->id_end - r->id), "id", &v, NULL) == CSN_OK)
-        (void)take_id(v, ret);
+        (void)copy_id(v, ret);
 }
 
-/* ---- messages -----------------------------------------------------------------------------
- */
+/* ---- messages --------------------------------------------------------------------------- */
 
 static bool refuse(csn_rpc_fault *why, int code, const char *id, const char *message)
 {
@@ -136,8 +133,8 @@ static bool classify(csn_rpc_msg *m, csn_rpc_fault *why)
     const char *version = csn_jval_string(csn_jval_get(m->root, "jsonrpc"));
     const csn_jval *params = csn_jval_get(m->root, "params");
 
-    if (csn_jval_has(m->root, "id") && !take_id(csn_jval_get(m->root, "id"), m->id))
-        return refuse(why, CSN_RPC_INVALID, "", "an id is a short string or a whole number");
+    if (csn_jval_has(m->root, "id") && !copy_id(csn_jval_get(m->root, "id"), m->id))
+        return refuse(why, CSN_RPC_INVALID, "", "\"id\" must be a short string or an integer");
     if (!version || strcmp(version, "2.0") != 0)
         return refuse(why, CSN_RPC_INVALID, m->id, "\"jsonrpc\" must be \"2.0\"");
     if (!csn_jval_has(m->root, "method") &&
@@ -166,7 +163,8 @@ bool csn_rpc_parse(const char *text, size_t len, csn_rpc_msg *ret, csn_rpc_fault
         return refuse(why, CSN_RPC_INVALID, "", "the message is too large");
     if (!scan_text(text, text + len, &r)) {
         recover_id(&r, id);
-        return refuse(why, CSN_RPC_INVALID, id, "the message has too many or too deep values");
+        return refuse(why, CSN_RPC_INVALID, id,
+                      "the message is nested too deeply or has too many values");
     }
     if (csn_json_parse(text, len, "message", &ret->root, &err) < 0) {
         recover_id(&r, id);
@@ -178,8 +176,8 @@ bool csn_rpc_parse(const char *text, size_t len, csn_rpc_msg *ret, csn_rpc_fault
                   ? classify(ret, why)
                   : refuse(why, CSN_RPC_INVALID, "",
                            csn_jval_is_array(ret->root)
-                               ? "batches are not taken: send one message at a time"
-                               : "a message is an object");
+                               ? "batches are not supported: send one message at a time"
+                               : "a message must be an object");
     if (!ok)
         csn_rpc_release(ret);
     return ok;
@@ -191,8 +189,7 @@ void csn_rpc_release(csn_rpc_msg *m)
     *m = (csn_rpc_msg){0};
 }
 
-/* ---- answers ------------------------------------------------------------------------------
- */
+/* ---- replies ---------------------------------------------------------------------------- */
 
 static void put_head(csn_json *j, csn_buf *out, const char *id)
 {

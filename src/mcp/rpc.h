@@ -16,8 +16,8 @@
 #define CSN_RPC_BUSY       (-32000)
 #define CSN_RPC_SESSION    (-32001) /* no such session */
 #define CSN_RPC_HEADER     (-32020) /* headers and body differ */
-#define CSN_RPC_CAPABILITY (-32021) /* the client lacks one that is needed */
-#define CSN_RPC_VERSION    (-32022) /* a revision we do not speak */
+#define CSN_RPC_CAPABILITY (-32021) /* the client lacks a required capability */
+#define CSN_RPC_VERSION    (-32022) /* unsupported revision */
 #define CSN_RPC_CANCELLED  (-32800)
 
 typedef enum csn_rpc_kind {
@@ -29,15 +29,15 @@ typedef enum csn_rpc_kind {
 typedef struct csn_rpc_msg {
     csn_rpc_kind kind;
     csn_jval *root;
-    char id[CSN_RPC_ID_MAX]; /* JSON text; "" when there is none */
+    char id[CSN_RPC_ID_MAX]; /* JSON text; "": none */
     const char *method;      /* NULL for a response */
     const csn_jval *params;  /* an object, or NULL */
 } csn_rpc_msg;
 
-/* What to answer to something that is no message. */
+/* The reply to an invalid message. */
 typedef struct csn_rpc_fault {
     int code;
-    char id[CSN_RPC_ID_MAX]; /* as far as it could be found; "" else */
+    char id[CSN_RPC_ID_MAX]; /* "" if it could not be found */
     char message[256];
 } csn_rpc_fault;
 

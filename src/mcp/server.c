@@ -1,8 +1,8 @@
-/* server.c: what all conversations share, and the texts about the sandbox.
+/* server.c: what all sessions share, and the texts about the sandbox.
  *
- * The list of tools is written once: it depends on the configuration alone. Facts that a model
- * needs before its first call (where it is, whether there is a network) stand in the
- * descriptions, because that is what it reads. */
+ * The tool list depends on the configuration alone and is written once. Facts that a model
+ * needs before its first call (working directory, network) are part of the descriptions,
+ * because those are what it reads. */
 #include "mcp/server.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/condvar.h"
 #include "base/error.h"
 #include "mcp/internal.h"
 
@@ -17,8 +18,7 @@
 
 CSN_DEFINE_CLEANUP(csn_info_result, csn_info_free)
 
-/* ---- facts --------------------------------------------------------------------------------
- */
+/* ---- facts ------------------------------------------------------------------------------ */
 
 static bool has_word(const char *const *words, const char *word)
 {
@@ -28,7 +28,7 @@ static bool has_word(const char *const *words, const char *word)
     return false;
 }
 
-static bool any_network(const csn_config *c, const csn_info_result *info)
+static bool has_network(const csn_config *c, const csn_info_result *info)
 {
     if (c->net_allow || c->packages)
         return true;
@@ -39,7 +39,7 @@ static bool any_network(const csn_config *c, const csn_info_result *info)
 
 static int put_network(csn_buf *to, const csn_config *c, const csn_info_result *info)
 {
-    if (!any_network(c, info))
+    if (!has_network(c, info))
         return csn_buf_puts(to, "Network: none but loopback inside the sandbox.");
     if (!c->net_allow && !c->packages)
         return csn_buf_puts(to, "Network: all.");
@@ -102,7 +102,7 @@ static int describe(csn_mcp_server *s, const csn_info_result *info)
     csn_buf_init(&s->instructions, TEXT_MAX);
     int e = put_facts(&facts, s->config, info);
     if (e == 0)
-        e = put_tools(&s->tools, facts.data, any_network(s->config, info));
+        e = put_tools(&s->tools, facts.data, has_network(s->config, info));
     if (e == 0)
         e = csn_buf_printf(
             &s->instructions,
@@ -113,12 +113,13 @@ static int describe(csn_mcp_server *s, const csn_info_result *info)
     return e;
 }
 
-/* ---- life ---------------------------------------------------------------------------------
- */
+/* ---- create and free
+ * ------------------------------------------------------------------------------- */
 
-/* A sandbox that is made and closed again: what cannot work is told now, to the user who starts
- * us, and what is told to models is what there really is. */
-static csn_status try_sandbox(const csn_config *config, csn_info_result **ret, csn_error **err)
+/* Opens and closes a sandbox, so that a configuration that cannot work fails at start and the
+ * descriptions state what is really there. */
+static csn_status probe_sandbox(const csn_config *config, csn_info_result **ret,
+                                csn_error **err)
 {
     csn_sandbox *sb = NULL;
     csn_status st = csn_open(config, &sb, err);
@@ -132,20 +133,16 @@ static csn_status try_sandbox(const csn_config *config, csn_info_result **ret, c
 csn_status csn_mcp_server_new(const csn_config *config, csn_mcp_server **ret, csn_error **err)
 {
     CSN_CLEANUP(csn_info_freep) csn_info_result *info = NULL;
-    csn_status st = try_sandbox(config, &info, err);
+    csn_status st = probe_sandbox(config, &info, err);
 
     if (st < 0)
         return st;
     csn_mcp_server *s = calloc(1, sizeof(*s));
     if (s) {
-        pthread_condattr_t attr;
         s->config = config;
         s->pool = csn_pool_new(CSN_MCP_CALLS_MAX, CSN_MCP_QUEUE_MAX);
         pthread_mutex_init(&s->lock, NULL);
-        pthread_condattr_init(&attr);
-        pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-        pthread_cond_init(&s->tick, &attr);
-        pthread_condattr_destroy(&attr);
+        csn_cond_init(&s->tick);
     }
     if (!s || !s->pool || describe(s, info) != 0) {
         csn_mcp_server_free(s);

@@ -1,30 +1,25 @@
-/* session.c: conversations and the calls that run in them.
+/* session.c: sessions and the calls that run in them.
  *
- * A call is in the list of its session from its start until its answer is made; in between
- * another message may cancel it by its id. What must hold: an id names one running call; a call
- * is freed only after it left both lists; `running` counts calls up to their very end, so that
- * a session that is drained has nobody in its sandbox. */
-#include <errno.h>
+ * Invariants: an id names at most one running call; a call is freed after it left both lists;
+ * `running` counts a call until it no longer uses the sandbox, so a drained session is idle. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/condvar.h"
+#include "base/list.h"
 #include "mcp/internal.h"
 
-csn_mcp_session *csn_mcp_session_new(csn_mcp_server *server, csn_mcp_sandbox *room)
+csn_mcp_session *csn_mcp_session_new(csn_mcp_server *server, csn_mcp_sandbox *sandbox)
 {
     csn_mcp_session *s = calloc(1, sizeof(*s));
-    pthread_condattr_t attr;
 
     if (!s)
         return NULL;
     pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->idle, &attr);
-    pthread_condattr_destroy(&attr);
+    csn_cond_init(&s->idle);
     s->server = server;
-    s->room = csn_mcp_sandbox_ref(room);
+    s->sandbox = csn_mcp_sandbox_ref(sandbox);
     s->refs = 1;
     return s;
 }
@@ -46,7 +41,7 @@ void csn_mcp_session_unref(csn_mcp_session *s)
     pthread_mutex_unlock(&s->lock);
     if (!last)
         return;
-    csn_mcp_sandbox_unref(s->room);
+    csn_mcp_sandbox_unref(s->sandbox);
     pthread_cond_destroy(&s->idle);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -68,11 +63,7 @@ bool csn_mcp_session_enter(csn_mcp_session *s, csn_mcp_call *c)
     for (const csn_mcp_call *o = s->calls; o && !taken; o = o->next)
         taken = strcmp(o->msg.id, c->msg.id) == 0;
     if (!taken) {
-        c->next = s->calls;
-        c->link = &s->calls;
-        if (c->next)
-            c->next->link = &c->next;
-        s->calls = c;
+        CSN_LIST_PUSH(&s->calls, c, next, link);
         s->refs++;
         s->running++;
         c->session = s;
@@ -84,12 +75,7 @@ bool csn_mcp_session_enter(csn_mcp_session *s, csn_mcp_call *c)
 void csn_mcp_session_finish_call(csn_mcp_session *s, csn_mcp_call *c)
 {
     pthread_mutex_lock(&s->lock);
-    if (c->link) {
-        *c->link = c->next;
-        if (c->next)
-            c->next->link = c->link;
-        c->link = NULL;
-    }
+    CSN_LIST_REMOVE(c, next, link);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -129,12 +115,10 @@ void csn_mcp_session_cancel(csn_mcp_session *s)
 bool csn_mcp_session_drain(csn_mcp_session *s, uint64_t ms)
 {
     uint64_t until = csn_deadline_in(ms);
-    struct timespec ts = {.tv_sec = (time_t)(until / 1000000000u),
-                          .tv_nsec = (long)(until % 1000000000u)};
 
     pthread_mutex_lock(&s->lock);
     while (s->running > 0)
-        if (pthread_cond_timedwait(&s->idle, &s->lock, &ts) == ETIMEDOUT)
+        if (!csn_cond_wait_until(&s->idle, &s->lock, until))
             break;
     bool done = s->running == 0;
     pthread_mutex_unlock(&s->lock);

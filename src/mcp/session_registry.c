@@ -19,7 +19,7 @@ typedef struct entry {
     char id[CSN_MCP_SESSION_ID]; /* "": free */
     unsigned token;
     csn_mcp_session *session;
-    csn_mcp_sandbox *room;
+    csn_mcp_sandbox *sandbox;
     uint64_t used_ns;
 } entry;
 
@@ -27,35 +27,35 @@ struct csn_mcp_registry {
     csn_mcp_server *server;
     pthread_mutex_t lock;
     entry entries[CSN_MCP_SESSIONS_MAX];
-    csn_mcp_sandbox **rooms; /* of tokens, made when needed */
+    csn_mcp_sandbox **token_sandboxes; /* of tokens, made when needed */
     unsigned tokens;
     bool closed;
 };
 
 csn_mcp_registry *csn_mcp_registry_new(csn_mcp_server *s, unsigned tokens)
 {
-    csn_mcp_registry *h = calloc(1, sizeof(*h));
+    csn_mcp_registry *r = calloc(1, sizeof(*r));
 
-    if (!h)
+    if (!r)
         return NULL;
-    h->rooms = calloc(tokens ? tokens : 1, sizeof(csn_mcp_sandbox *));
-    if (!h->rooms) {
-        free(h);
+    r->token_sandboxes = calloc(tokens ? tokens : 1, sizeof(csn_mcp_sandbox *));
+    if (!r->token_sandboxes) {
+        free(r);
         return NULL;
     }
-    pthread_mutex_init(&h->lock, NULL);
-    h->server = s;
-    h->tokens = tokens;
-    return h;
+    pthread_mutex_init(&r->lock, NULL);
+    r->server = s;
+    r->tokens = tokens;
+    return r;
 }
 
-void csn_mcp_registry_free(csn_mcp_registry *h)
+void csn_mcp_registry_free(csn_mcp_registry *r)
 {
-    if (!h)
+    if (!r)
         return;
-    pthread_mutex_destroy(&h->lock);
-    free((void *)h->rooms);
-    free(h);
+    pthread_mutex_destroy(&r->lock);
+    free((void *)r->token_sandboxes);
+    free(r);
 }
 
 static bool new_id(char ret[CSN_MCP_SESSION_ID])
@@ -74,102 +74,104 @@ static bool new_id(char ret[CSN_MCP_SESSION_ID])
 }
 
 /* With the lock held; `id` NULL: a free place. */
-static entry *find(csn_mcp_registry *h, unsigned token, const char *id)
+static entry *find(csn_mcp_registry *r, unsigned token, const char *id)
 {
     for (size_t i = 0; i < CSN_MCP_SESSIONS_MAX; i++) {
-        entry *e = &h->entries[i];
+        entry *e = &r->entries[i];
         if (id ? e->session && e->token == token && strcmp(e->id, id) == 0 : !e->session)
             return e;
     }
     return NULL;
 }
 
-csn_status csn_mcp_registry_open(csn_mcp_registry *h, unsigned token,
+csn_status csn_mcp_registry_open(csn_mcp_registry *r, unsigned token,
                                  char ret_id[CSN_MCP_SESSION_ID], csn_mcp_session **ret,
                                  csn_error **err)
 {
-    entry made = {.token = token,
-                  .used_ns = csn_now_ns(),
-                  .room = csn_mcp_sandbox_new(csn_mcp_server_config(h->server))};
+    entry e_new = {.token = token,
+                   .used_ns = csn_now_ns(),
+                   .sandbox = csn_mcp_sandbox_new(csn_mcp_server_config(r->server))};
 
-    made.session = made.room ? csn_mcp_session_new(h->server, made.room) : NULL;
-    bool ok = made.session && new_id(made.id);
-    pthread_mutex_lock(&h->lock);
-    entry *e = ok && !h->closed ? find(h, token, NULL) : NULL;
+    e_new.session = e_new.sandbox ? csn_mcp_session_new(r->server, e_new.sandbox) : NULL;
+    bool ok = e_new.session && new_id(e_new.id);
+    pthread_mutex_lock(&r->lock);
+    entry *e = ok && !r->closed ? find(r, token, NULL) : NULL;
     if (e) {
-        *e = made;
-        *ret = csn_mcp_session_ref(made.session);
-        memcpy(ret_id, made.id, sizeof(made.id));
+        *e = e_new;
+        *ret = csn_mcp_session_ref(e_new.session);
+        memcpy(ret_id, e_new.id, sizeof(e_new.id));
     }
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&r->lock);
     if (e)
         return CSN_OK;
-    csn_mcp_session_unref(made.session);
-    csn_mcp_sandbox_unref(made.room);
+    csn_mcp_session_unref(e_new.session);
+    csn_mcp_sandbox_unref(e_new.sandbox);
     return ok ? csn_fail(err, CSN_TOO_LARGE, "there are too many sessions")
               : csn_fail(err, CSN_NOMEM, "session");
 }
 
-csn_mcp_session *csn_mcp_registry_find(csn_mcp_registry *h, unsigned token, const char *id)
+csn_mcp_session *csn_mcp_registry_find(csn_mcp_registry *r, unsigned token, const char *id)
 {
-    pthread_mutex_lock(&h->lock);
-    entry *e = find(h, token, id);
+    pthread_mutex_lock(&r->lock);
+    entry *e = find(r, token, id);
     if (e)
         e->used_ns = csn_now_ns();
     csn_mcp_session *s = e ? csn_mcp_session_ref(e->session) : NULL;
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&r->lock);
     return s;
 }
 
 static void end_entry(entry *e)
 {
     csn_mcp_session_cancel(e->session);
-    csn_mcp_sandbox_destroy(e->room);
+    csn_mcp_sandbox_destroy(e->sandbox);
     csn_mcp_session_unref(e->session);
-    csn_mcp_sandbox_unref(e->room);
+    csn_mcp_sandbox_unref(e->sandbox);
 }
 
-bool csn_mcp_registry_end(csn_mcp_registry *h, unsigned token, const char *id)
+bool csn_mcp_registry_end(csn_mcp_registry *r, unsigned token, const char *id)
 {
     entry taken = {.token = token};
 
-    pthread_mutex_lock(&h->lock);
-    entry *e = find(h, token, id);
+    pthread_mutex_lock(&r->lock);
+    entry *e = find(r, token, id);
     if (e) {
         taken = *e;
         *e = (entry){.token = 0};
     }
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&r->lock);
     if (!e)
         return false;
     end_entry(&taken);
     return true;
 }
 
-csn_status csn_mcp_registry_stateless(csn_mcp_registry *h, unsigned token,
+csn_status csn_mcp_registry_stateless(csn_mcp_registry *r, unsigned token,
                                       csn_mcp_session **ret, csn_error **err)
 {
     csn_status st = CSN_OK;
 
-    pthread_mutex_lock(&h->lock);
-    if (h->closed)
+    pthread_mutex_lock(&r->lock);
+    if (r->closed)
         st = csn_fail(err, CSN_UNAVAILABLE, "the server is stopping");
-    else if (!h->rooms[token])
-        h->rooms[token] = csn_mcp_sandbox_new(csn_mcp_server_config(h->server));
+    else if (!r->token_sandboxes[token])
+        r->token_sandboxes[token] = csn_mcp_sandbox_new(csn_mcp_server_config(r->server));
     if (st == CSN_OK) {
-        *ret = h->rooms[token] ? csn_mcp_session_new(h->server, h->rooms[token]) : NULL;
+        *ret = r->token_sandboxes[token]
+                   ? csn_mcp_session_new(r->server, r->token_sandboxes[token])
+                   : NULL;
         st = *ret ? CSN_OK : csn_fail(err, CSN_NOMEM, "session");
     }
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&r->lock);
     return st;
 }
 
-void csn_mcp_registry_sweep(csn_mcp_registry *h)
+void csn_mcp_registry_sweep(csn_mcp_registry *r)
 {
     for (size_t i = 0; i < CSN_MCP_SESSIONS_MAX; i++) {
         entry old = {.session = NULL};
-        pthread_mutex_lock(&h->lock);
-        entry *e = &h->entries[i];
+        pthread_mutex_lock(&r->lock);
+        entry *e = &r->entries[i];
         /* One that is busy is in use, however long ago it began. */
         if (e->session &&
             csn_now_ns() - e->used_ns > CSN_MCP_SESSION_IDLE_MS * UINT64_C(1000000) &&
@@ -177,41 +179,41 @@ void csn_mcp_registry_sweep(csn_mcp_registry *h)
             old = *e;
             *e = (entry){.token = 0};
         }
-        pthread_mutex_unlock(&h->lock);
+        pthread_mutex_unlock(&r->lock);
         if (old.session)
             end_entry(&old);
     }
 }
 
-bool csn_mcp_registry_close(csn_mcp_registry *h, uint64_t ms)
+bool csn_mcp_registry_close(csn_mcp_registry *r, uint64_t ms)
 {
     uint64_t deadline = csn_deadline_in(ms);
     bool all = true;
 
-    pthread_mutex_lock(&h->lock);
-    h->closed = true;
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_lock(&r->lock);
+    r->closed = true;
+    pthread_mutex_unlock(&r->lock);
     for (size_t i = 0; i < CSN_MCP_SESSIONS_MAX; i++) {
-        if (!h->entries[i].session)
+        if (!r->entries[i].session)
             continue;
-        csn_mcp_session_cancel(h->entries[i].session);
-        csn_mcp_sandbox_destroy(h->entries[i].room);
+        csn_mcp_session_cancel(r->entries[i].session);
+        csn_mcp_sandbox_destroy(r->entries[i].sandbox);
     }
-    for (unsigned i = 0; i < h->tokens; i++)
-        if (h->rooms[i])
-            csn_mcp_sandbox_destroy(h->rooms[i]);
+    for (unsigned i = 0; i < r->tokens; i++)
+        if (r->token_sandboxes[i])
+            csn_mcp_sandbox_destroy(r->token_sandboxes[i]);
     for (size_t i = 0; i < CSN_MCP_SESSIONS_MAX; i++) {
-        if (!h->entries[i].session)
+        if (!r->entries[i].session)
             continue;
         int left = csn_deadline_poll_ms(deadline);
-        all &= csn_mcp_session_drain(h->entries[i].session, left > 0 ? (uint64_t)left : 0);
-        csn_mcp_session_unref(h->entries[i].session);
-        csn_mcp_sandbox_unref(h->entries[i].room);
-        h->entries[i].session = NULL;
+        all &= csn_mcp_session_drain(r->entries[i].session, left > 0 ? (uint64_t)left : 0);
+        csn_mcp_session_unref(r->entries[i].session);
+        csn_mcp_sandbox_unref(r->entries[i].sandbox);
+        r->entries[i].session = NULL;
     }
-    for (unsigned i = 0; i < h->tokens; i++) {
-        csn_mcp_sandbox_unref(h->rooms[i]);
-        h->rooms[i] = NULL;
+    for (unsigned i = 0; i < r->tokens; i++) {
+        csn_mcp_sandbox_unref(r->token_sandboxes[i]);
+        r->token_sandboxes[i] = NULL;
     }
     return all;
 }

@@ -1,10 +1,9 @@
-/* session_sandbox.c: the sandbox behind one conversation.
+/* session_sandbox.c: the sandbox of one session.
  *
- * Tool calls of one client run on many threads and share one sandbox. A lease counts who is
- * inside, so that a sandbox which is gone can be replaced while slower calls still hold the old
- * one. What must hold: csn_close is called once for each sandbox, when nobody uses it any more;
- * no lock is held over a call of the library but csn_open: calls that come while the sandbox is
- * being made wait for it, as they must. */
+ * Tool calls of one client run on many threads and share a sandbox. A lease counts its users,
+ * so that an ended sandbox can be replaced while slower calls still hold it. Invariants:
+ * csn_close is called once for each sandbox, after its last user; no lock is held during a
+ * library call except csn_open, for which concurrent calls must wait anyway. */
 #include "mcp/session_sandbox.h"
 
 #include <pthread.h>
@@ -17,7 +16,7 @@
 
 struct csn_mcp_lease {
     csn_sandbox *sb;
-    unsigned users; /* the room itself is one while it is the current one */
+    unsigned users; /* calls, and 1 while it is the current lease */
 };
 
 typedef struct cursor {
@@ -30,11 +29,11 @@ struct csn_mcp_sandbox {
     pthread_cond_t shell_free;
     unsigned refs;
     const csn_config *config;
-    csn_mcp_lease *now; /* NULL: to be opened */
-    bool lost;          /* an earlier one is gone, and nobody was told yet */
-    bool closed;        /* no new ones */
+    csn_mcp_lease *current; /* NULL: not open */
+    bool replaced;          /* the previous one ended, and no call has been told */
+    bool closed;            /* open no more */
     bool shell_busy;
-    bool shell_settling; /* its command has ended; it is free in a moment */
+    bool shell_finishing; /* its command has ended; it is released soon */
     csn_cancel *shell_cancel;
     char *cwd;
     cursor cursors[CSN_MCP_CURSORS_MAX];
@@ -55,8 +54,8 @@ static csn_status lease_new(const csn_config *config, csn_mcp_lease **ret, csn_e
     return CSN_OK;
 }
 
-/* With the lock held: gives back what is to be closed after it, or NULL. */
-static csn_mcp_lease *drop(csn_mcp_lease *l)
+/* With the lock held. Returns the lease if it must be closed after unlocking. */
+static csn_mcp_lease *unref_lease(csn_mcp_lease *l)
 {
     return l && --l->users == 0 ? l : NULL;
 }
@@ -71,77 +70,77 @@ static void lease_close(csn_mcp_lease *l)
 
 csn_mcp_sandbox *csn_mcp_sandbox_new(const csn_config *config)
 {
-    csn_mcp_sandbox *r = calloc(1, sizeof(*r));
+    csn_mcp_sandbox *s = calloc(1, sizeof(*s));
 
-    if (!r)
+    if (!s)
         return NULL;
-    pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->shell_free, NULL);
-    r->refs = 1;
-    r->config = config;
-    return r;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->shell_free, NULL);
+    s->refs = 1;
+    s->config = config;
+    return s;
 }
 
-csn_mcp_sandbox *csn_mcp_sandbox_ref(csn_mcp_sandbox *r)
+csn_mcp_sandbox *csn_mcp_sandbox_ref(csn_mcp_sandbox *s)
 {
-    pthread_mutex_lock(&r->lock);
-    r->refs++;
-    pthread_mutex_unlock(&r->lock);
-    return r;
+    pthread_mutex_lock(&s->lock);
+    s->refs++;
+    pthread_mutex_unlock(&s->lock);
+    return s;
 }
 
-void csn_mcp_sandbox_unref(csn_mcp_sandbox *r)
+void csn_mcp_sandbox_unref(csn_mcp_sandbox *s)
 {
-    if (!r)
+    if (!s)
         return;
-    pthread_mutex_lock(&r->lock);
-    bool last = --r->refs == 0;
-    csn_mcp_lease *old = last ? drop(r->now) : NULL;
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_lock(&s->lock);
+    bool last = --s->refs == 0;
+    csn_mcp_lease *old = last ? unref_lease(s->current) : NULL;
+    pthread_mutex_unlock(&s->lock);
     if (!last)
         return;
     lease_close(old);
-    pthread_cond_destroy(&r->shell_free);
-    pthread_mutex_destroy(&r->lock);
-    free(r->cwd);
-    free(r);
+    pthread_cond_destroy(&s->shell_free);
+    pthread_mutex_destroy(&s->lock);
+    free(s->cwd);
+    free(s);
 }
 
-void csn_mcp_sandbox_destroy(csn_mcp_sandbox *r)
+void csn_mcp_sandbox_destroy(csn_mcp_sandbox *s)
 {
-    pthread_mutex_lock(&r->lock);
-    csn_mcp_lease *l = r->now;
-    r->closed = true;
+    pthread_mutex_lock(&s->lock);
+    csn_mcp_lease *l = s->current;
+    s->closed = true;
     if (l)
         l->users++;
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&s->lock);
     if (!l)
         return;
     csn_error *err = NULL;
     if (csn_destroy(l->sb, &err) < 0)
-        csn_error_free(err); /* csn_close, which follows, ends it in any case */
-    csn_mcp_sandbox_is_gone(r, l);
-    csn_mcp_sandbox_release(r, l);
+        csn_error_free(err); /* csn_close ends it anyway */
+    csn_mcp_sandbox_is_gone(s, l);
+    csn_mcp_sandbox_release(s, l);
 }
 
-csn_status csn_mcp_sandbox_acquire(csn_mcp_sandbox *r, csn_mcp_lease **ret, bool *ret_new,
+csn_status csn_mcp_sandbox_acquire(csn_mcp_sandbox *s, csn_mcp_lease **ret, bool *ret_new,
                                    csn_error **err)
 {
     csn_status st = CSN_OK;
 
     *ret_new = false;
-    pthread_mutex_lock(&r->lock);
-    if (r->closed)
+    pthread_mutex_lock(&s->lock);
+    if (s->closed)
         st = csn_fail(err, CSN_GONE, "the sandbox has ended");
-    else if (!r->now)
-        st = lease_new(r->config, &r->now, err);
+    else if (!s->current)
+        st = lease_new(s->config, &s->current, err);
     if (st == CSN_OK) {
-        r->now->users++;
-        *ret = r->now;
-        *ret_new = r->lost;
-        r->lost = false;
+        s->current->users++;
+        *ret = s->current;
+        *ret_new = s->replaced;
+        s->replaced = false;
     }
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&s->lock);
     return st;
 }
 
@@ -150,112 +149,110 @@ csn_sandbox *csn_mcp_lease_sandbox(csn_mcp_lease *l)
     return l->sb;
 }
 
-void csn_mcp_sandbox_is_gone(csn_mcp_sandbox *r, csn_mcp_lease *l)
+void csn_mcp_sandbox_is_gone(csn_mcp_sandbox *s, csn_mcp_lease *l)
 {
-    pthread_mutex_lock(&r->lock);
-    if (l == r->now) {
-        r->now = NULL;
-        r->lost = true;
-        free(r->cwd);
-        r->cwd = NULL;
-        memset(r->cursors, 0, sizeof(r->cursors));
-        (void)drop(l); /* the caller's is still counted */
+    pthread_mutex_lock(&s->lock);
+    if (l == s->current) {
+        s->current = NULL;
+        s->replaced = true;
+        free(s->cwd);
+        s->cwd = NULL;
+        memset(s->cursors, 0, sizeof(s->cursors));
+        (void)unref_lease(l); /* not the last: the caller holds one */
     }
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&s->lock);
 }
 
-void csn_mcp_sandbox_release(csn_mcp_sandbox *r, csn_mcp_lease *l)
+void csn_mcp_sandbox_release(csn_mcp_sandbox *s, csn_mcp_lease *l)
 {
-    pthread_mutex_lock(&r->lock);
-    csn_mcp_lease *old = drop(l);
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_lock(&s->lock);
+    csn_mcp_lease *old = unref_lease(l);
+    pthread_mutex_unlock(&s->lock);
     lease_close(old);
 }
 
-/* ---- the shell ----------------------------------------------------------------------------
- */
+/* ---- shell -------------------------------------------------------------------------- */
 
-bool csn_mcp_shell_take(csn_mcp_sandbox *r, csn_cancel *cancel, bool restart)
+bool csn_mcp_shell_take(csn_mcp_sandbox *s, csn_cancel *cancel, bool restart)
 {
-    pthread_mutex_lock(&r->lock);
-    if (restart && r->shell_busy && r->shell_cancel)
-        csn_cancel_fire(r->shell_cancel);
-    while (r->shell_busy && (restart || r->shell_settling))
-        pthread_cond_wait(&r->shell_free, &r->lock);
-    bool ours = !r->shell_busy;
+    pthread_mutex_lock(&s->lock);
+    if (restart && s->shell_busy && s->shell_cancel)
+        csn_cancel_fire(s->shell_cancel);
+    while (s->shell_busy && (restart || s->shell_finishing))
+        pthread_cond_wait(&s->shell_free, &s->lock);
+    bool ours = !s->shell_busy;
     if (ours) {
-        r->shell_busy = true;
-        r->shell_cancel = cancel;
+        s->shell_busy = true;
+        s->shell_cancel = cancel;
     }
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&s->lock);
     return ours;
 }
 
-void csn_mcp_shell_finish(csn_mcp_sandbox *r)
+void csn_mcp_shell_finish(csn_mcp_sandbox *s)
 {
-    pthread_mutex_lock(&r->lock);
-    r->shell_settling = true;
-    r->shell_cancel = NULL; /* what is left to do is short */
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_lock(&s->lock);
+    s->shell_finishing = true;
+    s->shell_cancel = NULL;
+    pthread_mutex_unlock(&s->lock);
 }
 
-void csn_mcp_shell_give(csn_mcp_sandbox *r)
+void csn_mcp_shell_give(csn_mcp_sandbox *s)
 {
-    pthread_mutex_lock(&r->lock);
-    r->shell_busy = r->shell_settling = false;
-    r->shell_cancel = NULL;
-    pthread_cond_broadcast(&r->shell_free);
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_lock(&s->lock);
+    s->shell_busy = s->shell_finishing = false;
+    s->shell_cancel = NULL;
+    pthread_cond_broadcast(&s->shell_free);
+    pthread_mutex_unlock(&s->lock);
 }
 
-char *csn_mcp_shell_cwd(csn_mcp_sandbox *r)
+char *csn_mcp_shell_cwd(csn_mcp_sandbox *s)
 {
-    pthread_mutex_lock(&r->lock);
-    char *copy = r->cwd ? strdup(r->cwd) : NULL;
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_lock(&s->lock);
+    char *copy = s->cwd ? strdup(s->cwd) : NULL;
+    pthread_mutex_unlock(&s->lock);
     return copy;
 }
 
-void csn_mcp_shell_cwd_set(csn_mcp_sandbox *r, const char *path)
+void csn_mcp_shell_cwd_set(csn_mcp_sandbox *s, const char *path)
 {
     char *copy = path ? strdup(path) : NULL;
 
-    pthread_mutex_lock(&r->lock);
-    free(r->cwd);
-    r->cwd = copy;
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_lock(&s->lock);
+    free(s->cwd);
+    s->cwd = copy;
+    pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- cursors ------------------------------------------------------------------------------
- */
+/* ---- cursors ---------------------------------------------------------------------------- */
 
 /* With the lock held. */
-static cursor *find_cursor(csn_mcp_sandbox *r, int64_t pid)
+static cursor *find_cursor(csn_mcp_sandbox *s, int64_t pid)
 {
     for (size_t i = 0; i < CSN_MCP_CURSORS_MAX; i++)
-        if (r->cursors[i].pid == pid)
-            return &r->cursors[i];
+        if (s->cursors[i].pid == pid)
+            return &s->cursors[i];
     return NULL;
 }
 
-void csn_mcp_cursor_get(csn_mcp_sandbox *r, int64_t pid, uint64_t ret[2])
+void csn_mcp_cursor_get(csn_mcp_sandbox *s, int64_t pid, uint64_t ret[2])
 {
-    pthread_mutex_lock(&r->lock);
-    const cursor *c = find_cursor(r, pid);
+    pthread_mutex_lock(&s->lock);
+    const cursor *c = find_cursor(s, pid);
     ret[0] = c ? c->at[0] : 0;
     ret[1] = c ? c->at[1] : 0;
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&s->lock);
 }
 
-/* The keeper remembers as many ended processes as there is room here; the oldest gives way. */
-void csn_mcp_cursor_set(csn_mcp_sandbox *r, int64_t pid, const uint64_t at[2])
+/* Replaces the oldest; the keeper does not remember more ended processes either. */
+void csn_mcp_cursor_set(csn_mcp_sandbox *s, int64_t pid, const uint64_t at[2])
 {
-    pthread_mutex_lock(&r->lock);
-    cursor *c = find_cursor(r, pid);
+    pthread_mutex_lock(&s->lock);
+    cursor *c = find_cursor(s, pid);
     if (!c) {
-        c = &r->cursors[r->cursor_next];
-        r->cursor_next = (r->cursor_next + 1) % CSN_MCP_CURSORS_MAX;
+        c = &s->cursors[s->cursor_next];
+        s->cursor_next = (s->cursor_next + 1) % CSN_MCP_CURSORS_MAX;
     }
     *c = (cursor){.pid = pid, .at = {at[0], at[1]}};
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&s->lock);
 }

@@ -1,10 +1,9 @@
-/* stdio.c: one client on standard input and output.
+/* stdio.c: MCP with one client on standard input and output.
  *
- * The client is the agent's program, which started us; what it sends was often written by a
- * model. One thread reads and hands on, answers are written by whoever has them. Standard
- * output carries messages and nothing else. What must hold: when the input ends, calls that run
- * get a moment to finish, and then everything is ended: the server is gone within seconds,
- * whatever a command does and whether the client reads or not. */
+ * The client is the agent that started this process; a model wrote much of what it sends.
+ * Standard output carries messages only. Invariant: after the input ends, running calls may
+ * finish for a moment, then everything is ended: the server exits within seconds whatever a
+ * command does and whether the client reads or not. */
 #include <errno.h>
 #include <poll.h>
 #include <unistd.h>
@@ -17,9 +16,9 @@
 #include "mcp/stop.h"
 
 #define CHUNK     65536
-#define FINISH_MS 1000u /* for calls that run when the input ends */
+#define DRAIN_MS  1000u /* for running calls when the input ends */
 #define END_MS    3000u /* for the sandbox to end */
-#define HURRY_MS  1000u /* for a reader that has closed the input */
+#define LINGER_MS 1000u /* for a reader that closed the input */
 
 static void out_send(void *ctx, const csn_buf *msg)
 {
@@ -34,7 +33,7 @@ static void out_done(void *ctx, const csn_buf *msg, int code)
         out_send(ctx, msg);
 }
 
-static bool blank(const char *text, size_t len)
+static bool is_blank(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         if (text[i] != ' ' && text[i] != '\t')
@@ -42,12 +41,13 @@ static bool blank(const char *text, size_t len)
     return true;
 }
 
-static void take_line(csn_mcp_session *s, const char *text, size_t len, const csn_mcp_out *out)
+static void handle_line(csn_mcp_session *s, const char *text, size_t len,
+                        const csn_mcp_out *out)
 {
     csn_rpc_msg m;
     csn_rpc_fault why;
 
-    if (blank(text, len))
+    if (is_blank(text, len))
         return;
     if (csn_rpc_parse(text, len, &m, &why))
         csn_mcp_take(s, &m, out);
@@ -55,7 +55,7 @@ static void take_line(csn_mcp_session *s, const char *text, size_t len, const cs
         csn_mcp_refuse(&why, out);
 }
 
-static void take_lines(csn_mcp_session *s, csn_line_in *in, const csn_mcp_out *out)
+static void handle_lines(csn_mcp_session *s, csn_line_in *in, const csn_mcp_out *out)
 {
     static const csn_rpc_fault too_long = {.code = CSN_RPC_INVALID,
                                            .message = "the message is too large"};
@@ -67,7 +67,7 @@ static void take_lines(csn_mcp_session *s, csn_line_in *in, const csn_mcp_out *o
         case CSN_LINE_NONE:
             return;
         case CSN_LINE_GIVEN:
-            take_line(s, text, len, out);
+            handle_line(s, text, len, out);
             break;
         case CSN_LINE_TOO_LONG:
             csn_mcp_refuse(&too_long, out);
@@ -76,8 +76,8 @@ static void take_lines(csn_mcp_session *s, csn_line_in *in, const csn_mcp_out *o
     }
 }
 
-/* Until the input ends (true) or we are told to stop. */
-static bool read_all(csn_mcp_session *s, int stop, const csn_mcp_out *out)
+/* true: the input ended; false: stopped. */
+static bool read_messages(csn_mcp_session *s, int stop, const csn_mcp_out *out)
 {
     static char chunk[CHUNK];
     struct pollfd fds[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
@@ -98,7 +98,7 @@ static bool read_all(csn_mcp_session *s, int stop, const csn_mcp_out *out)
         ended = got <= 0;
         if (ended || csn_line_in_feed(&in, chunk, (size_t)got) != 0)
             break;
-        take_lines(s, &in, out);
+        handle_lines(s, &in, out);
     }
     csn_line_in_release(&in);
     return ended;
@@ -107,7 +107,7 @@ static bool read_all(csn_mcp_session *s, int stop, const csn_mcp_out *out)
 csn_status csn_mcp_stdio(const csn_config *config, csn_error **err)
 {
     csn_mcp_server *server = NULL;
-    csn_mcp_sandbox *room = NULL;
+    csn_mcp_sandbox *sandbox = NULL;
     csn_line_out lines;
     csn_mcp_out out = {.send = out_send, .done = out_done, .ctx = &lines};
 
@@ -116,22 +116,22 @@ csn_status csn_mcp_stdio(const csn_config *config, csn_error **err)
         return csn_fail_errno(err, -stop, "mcp");
     csn_status st = csn_mcp_server_new(config, &server, err);
     if (st == CSN_OK)
-        room = csn_mcp_sandbox_new(config);
-    csn_mcp_session *s = room ? csn_mcp_session_new(server, room) : NULL;
+        sandbox = csn_mcp_sandbox_new(config);
+    csn_mcp_session *s = sandbox ? csn_mcp_session_new(server, sandbox) : NULL;
     if (st == CSN_OK && !s)
         st = csn_fail(err, CSN_NOMEM, "mcp");
     if (st == CSN_OK) {
-        csn_line_out_init(&lines, STDOUT_FILENO, STDIN_FILENO, HURRY_MS);
-        if (read_all(s, stop, &out))
-            (void)csn_mcp_session_drain(s, FINISH_MS);
+        csn_line_out_init(&lines, STDOUT_FILENO, STDIN_FILENO, LINGER_MS);
+        if (read_messages(s, stop, &out))
+            (void)csn_mcp_session_drain(s, DRAIN_MS);
         csn_mcp_session_cancel(s);
-        csn_mcp_sandbox_destroy(room);
-        /* A call that cannot end keeps what it uses: we leave it all to the kernel. */
+        csn_mcp_sandbox_destroy(sandbox);
+        /* A call that did not end still uses the memory: leave it to process exit. */
         if (!csn_mcp_session_drain(s, END_MS))
             return CSN_OK;
     }
     csn_mcp_session_unref(s);
-    csn_mcp_sandbox_unref(room);
+    csn_mcp_sandbox_unref(sandbox);
     csn_mcp_server_free(server);
     return st;
 }

@@ -1,6 +1,6 @@
-/* stop.c: signals that end a server, as something to poll for.
+/* stop.c: turns termination signals into a readable descriptor.
  *
- * The handler only writes to an eventfd: everything else is done by the thread that polls. */
+ * The handler only writes to an eventfd; the polling thread does the rest. */
 #include "mcp/stop.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ void csn_mcp_stop(void)
     int saved = errno;
 
     if (stop_fd >= 0 && write(stop_fd, &one, sizeof(one)) < 0) {
-        /* it is readable already */
+        /* already readable */
     }
     errno = saved;
 }

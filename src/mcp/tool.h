@@ -1,7 +1,7 @@
-/* tool.h: what a tool is given, and the tools there are.
+/* tool.h: the interface of tools.
  *
- * A tool does one thing by calls of libcaisson and writes its result. It returns a status below
- * zero and an error when it could not do its job; what a command did is a result. */
+ * A tool performs one operation through libcaisson and writes its result. It fails if it could
+ * not do its job; that a command failed is a result. */
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,23 +12,33 @@
 #include "mcp/session_sandbox.h"
 
 typedef struct csn_tool_call {
-    csn_mcp_sandbox *room;
+    csn_mcp_sandbox *session_sandbox;
     csn_sandbox *sb;
-    const csn_jval *args; /* checked against the schema; or NULL */
+    const csn_jval *args; /* checked against the schema, or NULL */
     csn_cancel *cancel;
-    const atomic_bool *cancelled;  /* the same as a question */
-    atomic_uint_fast64_t *printed; /* counts output for progress; NULL: nobody asked */
-    uint64_t timeout_ms;           /* of a command that names none */
-    uint64_t output_max;           /* bytes of a stream that are shown */
-    const char *note;              /* to be told along with the result, or NULL */
+    const atomic_bool *cancelled;  /* whether cancel was fired */
+    atomic_uint_fast64_t *printed; /* counts output for progress, or NULL */
+    uint64_t timeout_ms;           /* default of a command */
+    uint64_t output_max;           /* bytes of a stream to show */
+    const char *note;              /* to be added to the result, or NULL */
     csn_tool_result *out;
-    /* Set by the tool: work that is left for after the answer was sent. */
+    /* Set by the tool: called after the reply was sent. */
     void (*after)(struct csn_tool_call *c);
-    bool ask_cwd;
+    bool query_cwd;
 } csn_tool_call;
 
 typedef csn_status (*csn_tool_fn)(csn_tool_call *c, csn_error **err);
 csn_tool_fn csn_tool_find(const char *name); /* NULL: none */
+
+/* An argument and where its value goes: one of the three. A name of NULL ends a list. */
+typedef struct csn_tool_arg {
+    const char *name;
+    const char **text;
+    uint64_t *number;
+    bool *flag;
+} csn_tool_arg;
+/* Missing arguments leave their value unchanged. */
+csn_status csn_tool_args(const csn_tool_call *c, const csn_tool_arg *list, csn_error **err);
 
 csn_status csn_tool_bash(csn_tool_call *c, csn_error **err);
 csn_status csn_tool_process(csn_tool_call *c, csn_error **err);

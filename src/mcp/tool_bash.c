@@ -1,10 +1,10 @@
 /* tool_bash.c: the tool `bash`.
  *
- * A command runs in the one persistent shell when that is free, else in a shell of its own that
- * starts in the same directory: calls overlap, and a client that sends one after the other has
- * the shell it expects. What the command prints is hostile text: it is bounded by the library
- * and passed on as a string. What must hold: whoever took the shell gives it back, after the
- * answer is out and the directory is known. */
+ * A command runs in the persistent shell if that is free, else in a separate shell in the same
+ * directory: calls may overlap, and a client that sends one command after the other always gets
+ * the same shell. Command output is untrusted: the library bounds it, and it is passed on as a
+ * string. Invariant: a call that took the shell releases it, after the reply is sent and the
+ * shell's directory is known. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@
 #include "mcp/tool.h"
 #include "wire/result_json.h"
 
-#define SESSION    "mcp"
-#define ASK_CWD_MS 2000u
+#define SESSION      "mcp"
+#define QUERY_CWD_MS 2000u
 
 typedef struct request {
     const char *command;
@@ -26,26 +26,25 @@ typedef struct request {
     bool background, restart;
 } request;
 
-static csn_status take_args(csn_tool_call *c, request *q, csn_error **err)
+static csn_status parse_args(csn_tool_call *c, request *q, csn_error **err)
 {
-    csn_status st = csn_jget_str(c->args, "command", &q->command, err);
-
     q->timeout_ms = c->timeout_ms;
-    if (st == CSN_OK)
-        st = csn_jget_u64(c->args, "timeout", &q->timeout_ms, err);
-    if (st == CSN_OK)
-        st = csn_jget_bool(c->args, "run_in_background", &q->background, err);
-    if (st == CSN_OK)
-        st = csn_jget_bool(c->args, "restart", &q->restart, err);
+    csn_status st =
+        csn_tool_args(c,
+                      (csn_tool_arg[]){{"command", .text = &q->command},
+                                       {"timeout", .number = &q->timeout_ms},
+                                       {"run_in_background", .flag = &q->background},
+                                       {"restart", .flag = &q->restart},
+                                       {0}},
+                      err);
     if (st == CSN_OK && !q->command[0] && !q->restart)
         st = csn_fail(err, CSN_INVALID, "bash: 'command' is empty");
     return st;
 }
 
-/* ---- text for the model -------------------------------------------------------------------
- */
+/* ---- text for the model ----------------------------------------------------------------- */
 
-/* A stream with its cut marked where it is. */
+/* Marks the place where output was left out. */
 static int mark_cut(csn_buf *to, const csn_output *o)
 {
     uint64_t dropped = o->total > o->len ? o->total - o->len : 0;
@@ -106,8 +105,8 @@ static int put_text(csn_buf *to, const csn_exec_result *r, const char *note)
     return e;
 }
 
-static csn_status give(csn_tool_call *c, const csn_exec_result *got, const char *note,
-                       csn_error **err)
+static csn_status put_result(csn_tool_call *c, const csn_exec_result *got, const char *note,
+                             csn_error **err)
 {
     csn_autobuf out, errs, text;
     csn_exec_result r = *got;
@@ -125,7 +124,7 @@ static csn_status give(csn_tool_call *c, const csn_exec_result *got, const char 
     if (e == 0)
         e = put_text(&text, &r, note);
     if (e != 0)
-        return csn_fail_errno(err, e, "bash: the output");
+        return csn_fail_errno(err, e, "bash: output");
     csn_tool_result_text(c->out, text.data, text.len);
     csn_json *j = csn_tool_result_data(c->out);
     csn_json_object(j);
@@ -135,8 +134,7 @@ static csn_status give(csn_tool_call *c, const csn_exec_result *got, const char 
     return CSN_OK;
 }
 
-/* ---- running ------------------------------------------------------------------------------
- */
+/* ---- running ---------------------------------------------------------------------------- */
 
 static int count_output(void *ctx, int stream, const void *data, size_t len)
 {
@@ -159,35 +157,34 @@ static csn_exec_opts options(csn_tool_call *c, const request *q)
                            .cancel = c->cancel};
 }
 
-/* An empty one is only there to restart the shell. */
-static const char *text_of(const request *q)
+/* An empty command only restarts the shell. */
+static const char *command_of(const request *q)
 {
     return q->command[0] ? q->command : ":";
 }
 
-/* After the answer is out: where is the shell now? A command that speaks of no directory and
- * follows none that did has not moved it. */
-static void after_shell(csn_tool_call *c)
+/* After the reply: asks the shell for its directory, unless no command can have changed it. */
+static void release_shell(csn_tool_call *c)
 {
     csn_exec_result *r = NULL;
     csn_error *err = NULL;
 
-    if (c->ask_cwd) {
+    if (c->query_cwd) {
         csn_status st = csn_sh(c->sb, "command pwd",
                                CSN_OPTS(csn_exec_opts, .session = SESSION,
-                                        .timeout_ms = ASK_CWD_MS, .output_max = CSN_PATH_MAX),
+                                        .timeout_ms = QUERY_CWD_MS, .output_max = CSN_PATH_MAX),
                                &r, &err);
         if (st == CSN_OK && r->exit_code == 0 && r->out.len > 1 && !r->truncated) {
             csn_autofree char *path = strndup(r->out.data, r->out.len - 1);
-            csn_mcp_shell_cwd_set(c->room, path);
+            csn_mcp_shell_cwd_set(c->session_sandbox, path);
         }
         csn_exec_result_free(r);
         csn_error_free(err);
     }
-    csn_mcp_shell_give(c->room);
+    csn_mcp_shell_give(c->session_sandbox);
 }
 
-static bool may_move(const char *command)
+static bool may_change_cwd(const char *command)
 {
     static const char *const words[] = {"cd", "pushd", "popd", "source", ". ", "eval"};
 
@@ -197,9 +194,9 @@ static bool may_move(const char *command)
     return false;
 }
 
-static csn_status in_shell(csn_tool_call *c, const request *q, csn_error **err)
+static csn_status run_in_shell(csn_tool_call *c, const request *q, csn_error **err)
 {
-    csn_autofree char *was = csn_mcp_shell_cwd(c->room);
+    csn_autofree char *old_cwd = csn_mcp_shell_cwd(c->session_sandbox);
     csn_exec_opts o = options(c, q);
     csn_exec_result *r = NULL;
     const char *note = c->note;
@@ -207,11 +204,11 @@ static csn_status in_shell(csn_tool_call *c, const request *q, csn_error **err)
     o.session = SESSION;
     if (q->restart)
         o.flags |= CSN_EXEC_RESTART;
-    csn_status st = csn_sh(c->sb, text_of(q), &o, &r, err);
+    csn_status st = csn_sh(c->sb, command_of(q), &o, &r, err);
     if (st < 0)
         return st;
     if (r->interrupted || q->restart)
-        csn_mcp_shell_cwd_set(c->room, NULL);
+        csn_mcp_shell_cwd_set(c->session_sandbox, NULL);
     if (r->interrupted)
         note = "the shell was ended with the command; the next one starts in the working "
                "directory, without earlier variables";
@@ -219,43 +216,45 @@ static csn_status in_shell(csn_tool_call *c, const request *q, csn_error **err)
         note = "the shell was restarted";
     else if (r->truncated && !note)
         note = "to see all of the output, send it to a file and read that";
-    c->ask_cwd = !r->interrupted && ((was && !q->restart) || may_move(q->command));
-    st = give(c, r, note, err);
+    c->query_cwd = !r->interrupted && ((old_cwd && !q->restart) || may_change_cwd(q->command));
+    st = put_result(c, r, note, err);
     csn_exec_result_free(r);
     return st;
 }
 
-static csn_status aside(csn_tool_call *c, const request *q, bool lone, csn_error **err)
+static csn_status run_separately(csn_tool_call *c, const request *q, bool no_shell,
+                                 csn_error **err)
 {
-    csn_autofree char *cwd = csn_mcp_shell_cwd(c->room);
+    csn_autofree char *cwd = csn_mcp_shell_cwd(c->session_sandbox);
     csn_exec_opts o = options(c, q);
     csn_exec_result *r = NULL;
     const char *note = c->note;
 
     o.cwd = cwd;
-    csn_status st = csn_sh(c->sb, text_of(q), &o, &r, err);
-    /* A shell can go where no call may begin (local), and its directory can be removed. */
+    csn_status st = csn_sh(c->sb, command_of(q), &o, &r, err);
+    /* The shell may be where no command may start (local), or in a removed directory. */
     if (cwd && (st == CSN_OUTSIDE || st == CSN_NOT_FOUND || st == CSN_DENIED)) {
         csn_error_free(*err);
         *err = NULL;
         o.cwd = NULL;
-        st = csn_sh(c->sb, text_of(q), &o, &r, err);
-        note = "the directory of the shell cannot be used from outside of it: this ran in the "
-               "working directory, beside another command";
+        st = csn_sh(c->sb, command_of(q), &o, &r, err);
+        note = "the shell's directory is not usable for another command: this one ran in the "
+               "working directory";
     }
     if (st < 0)
         return st;
-    if (!lone && !note)
-        note = "another command had the shell: this one ran beside it in the same directory, "
-               "and what it set is not kept";
-    st = give(c, r, note, err);
+    if (!no_shell && !note)
+        note =
+            "another command was using the shell: this one ran in a separate shell in the same "
+            "directory, and its variables are not kept";
+    st = put_result(c, r, note, err);
     csn_exec_result_free(r);
     return st;
 }
 
 static csn_status background(csn_tool_call *c, const request *q, csn_error **err)
 {
-    csn_autofree char *cwd = csn_mcp_shell_cwd(c->room);
+    csn_autofree char *cwd = csn_mcp_shell_cwd(c->session_sandbox);
     csn_process *p = NULL;
     char text[160];
 
@@ -284,21 +283,21 @@ static csn_status background(csn_tool_call *c, const request *q, csn_error **err
 csn_status csn_tool_bash(csn_tool_call *c, csn_error **err)
 {
     request q = {.command = ""};
-    csn_status st = take_args(c, &q, err);
+    csn_status st = parse_args(c, &q, err);
 
     if (st < 0)
         return st;
     if (q.background && q.command[0])
         return background(c, &q, err);
-    if (!csn_mcp_shell_take(c->room, c->cancel, q.restart))
-        return aside(c, &q, false, err);
-    st = in_shell(c, &q, err);
+    if (!csn_mcp_shell_take(c->session_sandbox, c->cancel, q.restart))
+        return run_separately(c, &q, false, err);
+    st = run_in_shell(c, &q, err);
     if (st == CSN_UNSUPPORTED && !q.restart) {
         csn_error_free(*err);
         *err = NULL;
-        st = aside(c, &q, true, err);
+        st = run_separately(c, &q, true, err);
     }
-    csn_mcp_shell_finish(c->room);
-    c->after = after_shell;
+    csn_mcp_shell_finish(c->session_sandbox);
+    c->after = release_shell;
     return st;
 }

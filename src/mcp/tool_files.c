@@ -1,8 +1,8 @@
 /* tool_files.c: the tools `read`, `write`, `edit` and `delete`.
  *
- * Paths and contents come from a model, files from whoever wrote the workspace. The library
- * decides what may be touched; here results are put into words, and bounded to what a model can
- * take: a window of text cut at the end of a line, an image of a size that is accepted. */
+ * A model supplies paths and contents; the files are untrusted. The library decides what may be
+ * accessed. Results are bounded to what a model accepts: text cut at the end of a line, images
+ * up to a size. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,38 +15,36 @@
 #include "mcp/tool.h"
 #include "wire/result_json.h"
 
-/* Adds what the call is to be told besides. */
 static void put_note(csn_tool_call *c)
 {
     if (c->note)
         csn_tool_result_text(c->out, c->note, strlen(c->note));
 }
 
-/* ---- read ---------------------------------------------------------------------------------
- */
+/* ---- read ------------------------------------------------------------------------------- */
 
 typedef struct window {
-    size_t bytes;      /* of the content that are shown */
+    size_t bytes;      /* of the content to show */
     uint64_t from, to; /* lines, from 1; to < from: none */
-    bool cut_in_line;  /* the last one is longer than fits */
-    bool file_goes_on;
+    bool cut_in_line;  /* the last line does not fit */
+    bool more_follows;
 } window;
 
-/* Text is cut at the end of a line where there is one; a file of one endless line is not. */
-static window choose(const csn_read_result *r, uint64_t offset)
+/* Cuts text at the end of a line, if there is one. */
+static window choose_window(const csn_read_result *r, uint64_t offset)
 {
     window w = {.bytes = r->content_len,
                 .from = offset + 1,
                 .to = offset + r->output_lines,
                 .cut_in_line = r->truncated_by && strcmp(r->truncated_by, "bytes") == 0,
-                .file_goes_on = r->truncated != 0};
+                .more_follows = r->truncated != 0};
 
     if (r->content_len <= CSN_MCP_READ_MAX)
         return w;
     const char *end = memrchr(r->content, '\n', CSN_MCP_READ_MAX);
     w.bytes = end ? (size_t)(end - r->content) + 1 : CSN_MCP_READ_MAX;
     w.cut_in_line = !end;
-    w.file_goes_on = true;
+    w.more_follows = true;
     w.to = offset + !end;
     for (size_t i = 0; i < w.bytes; i++)
         w.to += r->content[i] == '\n';
@@ -64,7 +62,7 @@ static int put_window_note(csn_buf *to, const csn_read_result *r, const window *
                               "\n[line %" PRIu64 " is longer than is shown here; see the rest "
                               "with cut -c or head -c in bash]",
                               w->to);
-    if (!w->file_goes_on || w->to >= r->total_lines)
+    if (!w->more_follows || w->to >= r->total_lines)
         return 0;
     return csn_buf_printf(to,
                           "\n[lines %" PRIu64 " to %" PRIu64 " of %s%" PRIu64
@@ -72,11 +70,11 @@ static int put_window_note(csn_buf *to, const csn_read_result *r, const window *
                           w->from, w->to, about, r->total_lines, w->to + 1);
 }
 
-static csn_status give_lines(csn_tool_call *c, const char *path, const csn_read_result *r,
-                             uint64_t offset, csn_error **err)
+static csn_status put_lines(csn_tool_call *c, const char *path, const csn_read_result *r,
+                            uint64_t offset, csn_error **err)
 {
     csn_autobuf text;
-    window w = choose(r, offset);
+    window w = choose_window(r, offset);
 
     csn_buf_init(&text, CSN_MCP_ANSWER_MAX);
     if (csn_sniff_binary(r->content, r->content_len)) {
@@ -88,13 +86,13 @@ static csn_status give_lines(csn_tool_call *c, const char *path, const csn_read_
     if (e == 0)
         e = put_window_note(&text, r, &w);
     if (e != 0)
-        return csn_fail_errno(err, e, "read: the answer");
+        return csn_fail_errno(err, e, "read: reply");
     csn_tool_result_text(c->out, text.data, text.len);
     put_note(c);
     return CSN_OK;
 }
 
-static csn_status give_picture(csn_tool_call *c, const char *path, const csn_read_result *r)
+static csn_status put_media(csn_tool_call *c, const char *path, const csn_read_result *r)
 {
     if (csn_str_starts(r->mime_type, "image/"))
         csn_tool_result_image(c->out, r->mime_type, r->content, r->content_len);
@@ -114,15 +112,16 @@ csn_status csn_tool_read(csn_tool_call *c, csn_error **err)
     uint64_t first = 1;
     csn_read_result *r = NULL;
 
-    csn_status st = csn_jget_str(c->args, "file_path", &path, err);
-    if (st == CSN_OK)
-        st = csn_jget_u64(c->args, "offset", &first, err);
-    if (st == CSN_OK)
-        st = csn_jget_u64(c->args, "limit", &o.limit, err);
+    csn_status st = csn_tool_args(c,
+                                  (csn_tool_arg[]){{"file_path", .text = &path},
+                                                   {"offset", .number = &first},
+                                                   {"limit", .number = &o.limit},
+                                                   {0}},
+                                  err);
     o.offset = first - 1;
     if (st == CSN_OK)
         st = csn_read(c->sb, path, &o, &r, err);
-    /* Vector graphics are text to a model. */
+    /* A model reads SVG as text. */
     if (st == CSN_OK && r->is_image && strcmp(r->mime_type, "image/svg+xml") == 0) {
         csn_read_result_free(r);
         r = NULL;
@@ -133,21 +132,20 @@ csn_status csn_tool_read(csn_tool_call *c, csn_error **err)
         return csn_error_advise(st, err, "make a smaller one with a tool in bash");
     if (st < 0)
         return st;
-    st = r->is_image ? give_picture(c, path, r) : give_lines(c, path, r, o.offset, err);
+    st = r->is_image ? put_media(c, path, r) : put_lines(c, path, r, o.offset, err);
     csn_read_result_free(r);
     return st;
 }
 
-/* ---- write, edit, delete ------------------------------------------------------------------
- */
+/* ---- write, edit, delete ---------------------------------------------------------------- */
 
 /* "Wrote 12 bytes to PATH". */
-static void say(csn_tool_call *c, const char *did, const char *path)
+static void put_summary(csn_tool_call *c, const char *verb, const char *path)
 {
     csn_autobuf text;
 
     csn_buf_init(&text, 4 * CSN_PATH_MAX);
-    if (csn_buf_printf(&text, "%s %s", did, path) == 0)
+    if (csn_buf_printf(&text, "%s %s", verb, path) == 0)
         csn_tool_result_text(c->out, text.data, text.len);
     put_note(c);
 }
@@ -155,18 +153,18 @@ static void say(csn_tool_call *c, const char *did, const char *path)
 csn_status csn_tool_write(csn_tool_call *c, csn_error **err)
 {
     const char *path = NULL, *content = NULL;
-    char did[64];
+    char verb[64];
     csn_write_result *r = NULL;
 
-    csn_status st = csn_jget_str(c->args, "file_path", &path, err);
-    if (st == CSN_OK)
-        st = csn_jget_str(c->args, "content", &content, err);
+    csn_status st = csn_tool_args(
+        c, (csn_tool_arg[]){{"file_path", .text = &path}, {"content", .text = &content}, {0}},
+        err);
     if (st == CSN_OK)
         st = csn_write(c->sb, path, content, strlen(content), NULL, &r, err);
     if (st < 0)
         return st;
-    snprintf(did, sizeof(did), "Wrote %" PRIu64 " bytes to", r->bytes);
-    say(c, did, path);
+    snprintf(verb, sizeof(verb), "Wrote %" PRIu64 " bytes to", r->bytes);
+    put_summary(c, verb, path);
     csn_wire_write(csn_tool_result_data(c->out), r);
     csn_write_result_free(r);
     return st;
@@ -177,27 +175,27 @@ csn_status csn_tool_edit(csn_tool_call *c, csn_error **err)
     csn_edit_item item = {0};
     const char *path = NULL;
     bool all = false;
-    char did[64];
+    char verb[64];
     csn_edit_result *r = NULL;
 
-    csn_status st = csn_jget_str(c->args, "file_path", &path, err);
-    if (st == CSN_OK)
-        st = csn_jget_str(c->args, "old_string", &item.old_string, err);
-    if (st == CSN_OK)
-        st = csn_jget_str(c->args, "new_string", &item.new_string, err);
-    if (st == CSN_OK)
-        st = csn_jget_bool(c->args, "replace_all", &all, err);
+    csn_status st = csn_tool_args(c,
+                                  (csn_tool_arg[]){{"file_path", .text = &path},
+                                                   {"old_string", .text = &item.old_string},
+                                                   {"new_string", .text = &item.new_string},
+                                                   {"replace_all", .flag = &all},
+                                                   {0}},
+                                  err);
     item.replace_all = all;
     if (st == CSN_OK && !item.old_string[0])
         st = csn_error_advise(csn_fail(err, CSN_INVALID, "edit: 'old_string' is empty"), err,
-                              "use write to make a file or to replace all of it");
+                              "use write to create a file or replace all of it");
     if (st == CSN_OK)
         st = csn_edit(c->sb, path, &item, 1, 0, &r, err);
     if (st < 0)
         return st;
-    snprintf(did, sizeof(did), "Replaced %" PRIu64 " occurrence%s in", r->occurrences,
+    snprintf(verb, sizeof(verb), "Replaced %" PRIu64 " occurrence%s in", r->occurrences,
              r->occurrences == 1 ? "" : "s");
-    say(c, did, path);
+    put_summary(c, verb, path);
     csn_wire_edit(csn_tool_result_data(c->out), r);
     csn_edit_result_free(r);
     return st;
@@ -208,9 +206,10 @@ csn_status csn_tool_delete(csn_tool_call *c, csn_error **err)
     const char *path = NULL;
     bool recursive = false;
 
-    csn_status st = csn_jget_str(c->args, "file_path", &path, err);
-    if (st == CSN_OK)
-        st = csn_jget_bool(c->args, "recursive", &recursive, err);
+    csn_status st = csn_tool_args(
+        c,
+        (csn_tool_arg[]){{"file_path", .text = &path}, {"recursive", .flag = &recursive}, {0}},
+        err);
     if (st == CSN_OK)
         st = csn_delete(c->sb, path, recursive ? CSN_FILE_RECURSIVE : 0, err);
     if (st < 0)
@@ -220,6 +219,6 @@ csn_status csn_tool_delete(csn_tool_call *c, csn_error **err)
     csn_json_kstr(j, "path", path);
     csn_json_kbool(j, "deleted", true);
     csn_json_object_end(j);
-    say(c, "Deleted", path);
+    put_summary(c, "Deleted", path);
     return CSN_OK;
 }

@@ -1,7 +1,7 @@
 /* tool_find.c: the tools `ls`, `glob` and `grep`.
  *
- * A workspace can hold a million names; a model is shown a bounded number, the first in order,
- * and told how to ask for the others. Names and lines are the workspace's and pass as text. */
+ * A workspace can hold a million names; the first ones in order are shown, with a note how to
+ * get the others. Names and lines are untrusted and passed on as strings. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 CSN_DEFINE_CLEANUP(csn_file_list, csn_file_list_free)
 CSN_DEFINE_CLEANUP(csn_grep_result, csn_grep_result_free)
 
-/* What was left out, in words; NULL when nothing was. */
+/* NULL if nothing was left out. */
 static const char *cut_note(csn_buf *to, const char *what, uint64_t shown, uint64_t all,
                             const char *advice)
 {
@@ -26,7 +26,7 @@ static const char *cut_note(csn_buf *to, const char *what, uint64_t shown, uint6
     return e == 0 ? to->data : NULL;
 }
 
-/* Ends the text with the notes there are, and makes it the content. */
+/* Appends the notes and stores the text as content. */
 static csn_status finish(csn_tool_call *c, csn_buf *text, int e, const char *note,
                          csn_error **err)
 {
@@ -35,13 +35,12 @@ static csn_status finish(csn_tool_call *c, csn_buf *text, int e, const char *not
     if (e == 0 && c->note)
         e = csn_buf_printf(text, "\n[note: %s]", c->note);
     if (e != 0)
-        return csn_fail_errno(err, e, "the answer");
+        return csn_fail_errno(err, e, "reply");
     csn_tool_result_text(c->out, text->data ? text->data : "", text->len);
     return CSN_OK;
 }
 
-/* ---- ls -----------------------------------------------------------------------------------
- */
+/* ---- ls --------------------------------------------------------------------------------- */
 
 static int put_entry(csn_buf *to, const csn_file_info *f)
 {
@@ -85,8 +84,7 @@ csn_status csn_tool_ls(csn_tool_call *c, csn_error **err)
     return finish(c, &text, e, cut, err);
 }
 
-/* ---- glob ---------------------------------------------------------------------------------
- */
+/* ---- glob ------------------------------------------------------------------------------- */
 
 csn_status csn_tool_glob(csn_tool_call *c, csn_error **err)
 {
@@ -97,9 +95,8 @@ csn_status csn_tool_glob(csn_tool_call *c, csn_error **err)
 
     csn_buf_init(&text, CSN_MCP_ANSWER_MAX);
     csn_buf_init(&note, 1024);
-    csn_status st = csn_jget_str(c->args, "pattern", &pattern, err);
-    if (st == CSN_OK)
-        st = csn_jget_str(c->args, "path", &path, err);
+    csn_status st = csn_tool_args(
+        c, (csn_tool_arg[]){{"pattern", .text = &pattern}, {"path", .text = &path}, {0}}, err);
     if (st == CSN_OK)
         st = csn_glob(c->sb, pattern, path, 0, &l, err);
     if (st < 0)
@@ -123,8 +120,7 @@ csn_status csn_tool_glob(csn_tool_call *c, csn_error **err)
     return finish(c, &text, e, cut, err);
 }
 
-/* ---- grep ---------------------------------------------------------------------------------
- */
+/* ---- grep ------------------------------------------------------------------------------- */
 
 typedef enum grep_mode { MODE_FILES, MODE_CONTENT, MODE_COUNT } grep_mode;
 
@@ -135,32 +131,29 @@ typedef struct grep_request {
     uint64_t limit;
 } grep_request;
 
-static csn_status take_grep(csn_tool_call *c, grep_request *q, csn_error **err)
+static csn_status parse_args(csn_tool_call *c, grep_request *q, csn_error **err)
 {
     const char *mode = "files_with_matches";
     bool ignore_case = false;
     uint64_t context = 0;
 
-    csn_status st = csn_jget_str(c->args, "pattern", &q->pattern, err);
-    if (st == CSN_OK)
-        st = csn_jget_str(c->args, "path", &q->opts.path, err);
-    if (st == CSN_OK)
-        st = csn_jget_str(c->args, "glob", &q->opts.glob, err);
-    if (st == CSN_OK)
-        st = csn_jget_str(c->args, "output_mode", &mode, err);
-    if (st == CSN_OK)
-        st = csn_jget_bool(c->args, "-i", &ignore_case, err);
-    if (st == CSN_OK)
-        st = csn_jget_u64(c->args, "-C", &context, err);
-    if (st == CSN_OK)
-        st = csn_jget_u64(c->args, "head_limit", &q->limit, err);
+    csn_status st = csn_tool_args(c,
+                                  (csn_tool_arg[]){{"pattern", .text = &q->pattern},
+                                                   {"path", .text = &q->opts.path},
+                                                   {"glob", .text = &q->opts.glob},
+                                                   {"output_mode", .text = &mode},
+                                                   {"-i", .flag = &ignore_case},
+                                                   {"-C", .number = &context},
+                                                   {"head_limit", .number = &q->limit},
+                                                   {0}},
+                                  err);
     q->mode = mode[0] == 'f' ? MODE_FILES : mode[2] == 'n' ? MODE_CONTENT : MODE_COUNT;
     q->opts.flags = CSN_GREP_REGEX | (ignore_case ? CSN_GREP_IGNORE_CASE : 0);
     q->opts.context = q->mode == MODE_CONTENT ? (uint32_t)context : 0;
     return st;
 }
 
-/* The lines as grep -n shows them: PATH:12:text, and PATH-13-text around a match. */
+/* The format of grep -n: PATH:12:text, and PATH-13-text for context. */
 static int put_lines(csn_buf *to, csn_json *j, const csn_grep_result *r, size_t n)
 {
     csn_grep_result shown = {.items = r->items, .count = n};
@@ -179,7 +172,7 @@ static int put_lines(csn_buf *to, csn_json *j, const csn_grep_result *r, size_t 
     return e;
 }
 
-/* One line a file. Matches come sorted by path, so those of one file stand together. */
+/* One line per file. Matches are sorted by path. */
 static int put_files(csn_buf *to, csn_json *j, const csn_grep_result *r, const grep_request *q,
                      size_t *ret_shown, size_t *ret_all)
 {
@@ -210,8 +203,8 @@ static int put_files(csn_buf *to, csn_json *j, const csn_grep_result *r, const g
     return e;
 }
 
-static csn_status give_grep(csn_tool_call *c, const grep_request *q, const csn_grep_result *r,
-                            csn_error **err)
+static csn_status put_grep(csn_tool_call *c, const grep_request *q, const csn_grep_result *r,
+                           csn_error **err)
 {
     csn_autobuf text, note;
     size_t shown = r->count < q->limit ? r->count : (size_t)q->limit, all = r->count;
@@ -232,7 +225,7 @@ static csn_status give_grep(csn_tool_call *c, const grep_request *q, const csn_g
     const char *cut = cut_note(&note, q->mode == MODE_CONTENT ? "lines" : "files", shown, all,
                                "narrow it with path or glob, or raise head_limit");
     if (!cut && r->truncated)
-        cut = "there are more matches than are looked for; narrow it with path or glob";
+        cut = "the search stopped early; narrow it with path or glob";
     csn_json_kbool(j, "truncated", cut != NULL);
     csn_json_kstr(j, "note", cut ? cut : c->note);
     csn_json_object_end(j);
@@ -245,10 +238,10 @@ csn_status csn_tool_grep(csn_tool_call *c, csn_error **err)
     grep_request q = {.opts = {.size = sizeof(q.opts), .cancel = c->cancel},
                       .limit = CSN_MCP_GREP_MAX};
 
-    csn_status st = take_grep(c, &q, err);
+    csn_status st = parse_args(c, &q, err);
     if (st == CSN_OK)
         st = csn_grep(c->sb, q.pattern, &q.opts, &r, err);
     if (st < 0)
         return st;
-    return give_grep(c, &q, r, err);
+    return put_grep(c, &q, r, err);
 }

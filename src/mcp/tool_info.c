@@ -1,4 +1,4 @@
-/* tool_info.c: the tool `sandbox_info`, and which function each tool is. */
+/* tool_info.c: the tool `sandbox_info`. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -31,7 +31,7 @@ csn_status csn_tool_info(csn_tool_call *c, csn_error **err)
     CSN_CLEANUP(csn_file_list_freep) csn_file_list *l = NULL;
     csn_autobuf text;
 
-    /* Only a sandbox that runs knows what it enforces: any call starts it. */
+    /* Any call starts the sandbox; only a running one knows what it enforces. */
     csn_buf_init(&text, 65536);
     csn_status st = csn_stat(c->sb, ".", 0, &l, err);
     if (st == CSN_OK)
@@ -46,22 +46,4 @@ csn_status csn_tool_info(csn_tool_call *c, csn_error **err)
         csn_tool_result_text(c->out, c->note, strlen(c->note));
     csn_wire_info(csn_tool_result_data(c->out), r);
     return CSN_OK;
-}
-
-static const struct {
-    const char *name;
-    csn_tool_fn run;
-} table[] = {
-    {"bash", csn_tool_bash},         {"process", csn_tool_process}, {"read", csn_tool_read},
-    {"write", csn_tool_write},       {"edit", csn_tool_edit},       {"ls", csn_tool_ls},
-    {"glob", csn_tool_glob},         {"grep", csn_tool_grep},       {"delete", csn_tool_delete},
-    {"sandbox_info", csn_tool_info},
-};
-
-csn_tool_fn csn_tool_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (strcmp(table[i].name, name) == 0)
-            return table[i].run;
-    return NULL;
 }

@@ -1,8 +1,8 @@
-/* tool_process.c: the tool `process`: background processes that bash started.
+/* tool_process.c: the tool `process`: background processes started by bash.
  *
- * Output is kept by the sandbox in bounded rings; the room remembers how far each process has
- * been shown, so that asking again gives what is new. Waiting is done in short steps: output
- * comes on two streams, and a cancelled call must not stay. */
+ * The sandbox keeps output in bounded ring buffers; the session remembers how much of it was
+ * shown, so that each call returns what is new. Waiting is done in short steps, because output
+ * comes on two streams and the call may be cancelled. */
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
@@ -30,26 +30,23 @@ typedef struct request {
     bool timeout_given, close_input;
 } request;
 
-typedef struct shown {
+typedef struct output {
     csn_buf text[2]; /* stdout, stderr */
     uint64_t dropped;
     bool more, end[2];
-} shown;
+} output;
 
-static csn_status take_args(csn_tool_call *c, request *q, csn_error **err)
+static csn_status parse_args(csn_tool_call *c, request *q, csn_error **err)
 {
-    csn_status st = csn_jget_str(c->args, "action", &q->action, err);
-
-    if (st == CSN_OK)
-        st = csn_jget_u64(c->args, "pid", &q->pid, err);
-    if (st == CSN_OK)
-        st = csn_jget_u64(c->args, "timeout", &q->timeout_ms, err);
-    if (st == CSN_OK)
-        st = csn_jget_str(c->args, "input", &q->input, err);
-    if (st == CSN_OK)
-        st = csn_jget_str(c->args, "signal", &q->signal, err);
-    if (st == CSN_OK)
-        st = csn_jget_bool(c->args, "close_input", &q->close_input, err);
+    csn_status st = csn_tool_args(c,
+                                  (csn_tool_arg[]){{"action", .text = &q->action},
+                                                   {"pid", .number = &q->pid},
+                                                   {"timeout", .number = &q->timeout_ms},
+                                                   {"input", .text = &q->input},
+                                                   {"signal", .text = &q->signal},
+                                                   {"close_input", .flag = &q->close_input},
+                                                   {0}},
+                                  err);
     q->timeout_given = csn_jval_get(c->args, "timeout") != NULL;
     if (st == CSN_OK && strcmp(q->action, "list") != 0 && q->pid == 0)
         st = csn_fail(err, CSN_INVALID, "process: 'pid' is missing for %s", q->action);
@@ -58,12 +55,11 @@ static csn_status take_args(csn_tool_call *c, request *q, csn_error **err)
     return st;
 }
 
-/* ---- output -------------------------------------------------------------------------------
- */
+/* ---- output ----------------------------------------------------------------------------- */
 
-/* What one stream has from *at on, as far as it is shown. */
+/* Appends the output of one stream from *at on, up to max bytes. */
 static csn_status drain(csn_process *p, int stream, uint64_t *at, uint64_t wait_ms, size_t max,
-                        shown *s, csn_error **err)
+                        output *s, csn_error **err)
 {
     csn_buf *to = &s->text[stream - 1];
 
@@ -81,21 +77,21 @@ static csn_status drain(csn_process *p, int stream, uint64_t *at, uint64_t wait_
         *at = chunk->offset + n;
         csn_log_chunk_free(chunk);
         if (e != 0)
-            return csn_fail_errno(err, e, "process: the output");
+            return csn_fail_errno(err, e, "process: output");
         if (!again)
             return CSN_OK;
         wait_ms = 0;
     }
 }
 
-static csn_status collect(csn_tool_call *c, csn_process *p, uint64_t wait_ms, shown *s,
+static csn_status collect(csn_tool_call *c, csn_process *p, uint64_t wait_ms, output *s,
                           csn_error **err)
 {
     uint64_t deadline = csn_deadline_in(wait_ms), at[2];
     int64_t pid = csn_process_pid(p);
     csn_status st;
 
-    csn_mcp_cursor_get(c->room, pid, at);
+    csn_mcp_cursor_get(c->session_sandbox, pid, at);
     for (;;) {
         int left = csn_deadline_poll_ms(deadline);
         uint64_t step = wait_ms == 0 || left <= 0 ? 0 : STEP_MS;
@@ -107,12 +103,11 @@ static csn_status collect(csn_tool_call *c, csn_process *p, uint64_t wait_ms, sh
             break;
     }
     if (st == CSN_OK)
-        csn_mcp_cursor_set(c->room, pid, at);
+        csn_mcp_cursor_set(c->session_sandbox, pid, at);
     return st;
 }
 
-/* ---- answers ------------------------------------------------------------------------------
- */
+/* ---- results ---------------------------------------------------------------------------- */
 
 static const csn_process_info *entry_of(const csn_process_list *l, int64_t pid)
 {
@@ -141,19 +136,18 @@ static int put_stream(csn_buf *to, const char *title, const csn_buf *stream)
     return e != 0 ? e : csn_buf_append(to, stream->data, stream->len);
 }
 
-static int put_note(csn_buf *to, const shown *s)
+static int put_note(csn_buf *to, const output *s)
 {
     int e = 0;
 
     if (s->dropped > 0)
-        e = csn_buf_printf(to, "%" PRIu64 " bytes were printed so long ago that they are gone",
-                           s->dropped);
+        e = csn_buf_printf(to, "%" PRIu64 " bytes of older output were discarded", s->dropped);
     if (e == 0 && s->more)
         e = csn_buf_printf(to, "%sthere is more: ask for output again", to->len ? "; " : "");
     return e;
 }
 
-static csn_status give_list(csn_tool_call *c, csn_error **err)
+static csn_status put_list_result(csn_tool_call *c, csn_error **err)
 {
     CSN_CLEANUP(csn_process_list_freep) csn_process_list *l = NULL;
     csn_autobuf text;
@@ -168,7 +162,7 @@ static csn_status give_list(csn_tool_call *c, csn_error **err)
     if (e == 0 && l->count == 0)
         e = csn_buf_puts(&text, "There are no background processes.");
     if (e != 0)
-        return csn_fail_errno(err, e, "process: the list");
+        return csn_fail_errno(err, e, "process: list");
     csn_tool_result_text(c->out, text.data, text.len);
     csn_json *j = csn_tool_result_data(c->out);
     csn_json_object(j);
@@ -179,7 +173,8 @@ static csn_status give_list(csn_tool_call *c, csn_error **err)
     return CSN_OK;
 }
 
-static csn_status give_one(csn_tool_call *c, int64_t pid, const shown *s, csn_error **err)
+static csn_status put_process_result(csn_tool_call *c, int64_t pid, const output *s,
+                                     csn_error **err)
 {
     CSN_CLEANUP(csn_process_list_freep) csn_process_list *l = NULL;
     csn_autobuf text, note;
@@ -191,7 +186,7 @@ static csn_status give_one(csn_tool_call *c, int64_t pid, const shown *s, csn_er
         return st;
     const csn_process_info *p = entry_of(l, pid);
     if (!p)
-        return csn_fail(err, CSN_NOT_FOUND, "process %" PRId64 " is not there any more", pid);
+        return csn_fail(err, CSN_NOT_FOUND, "process %" PRId64 " no longer exists", pid);
     int e = put_entry(&text, p);
     if (e == 0)
         e = put_stream(&text, "\n[stdout]\n", &s->text[0]);
@@ -202,7 +197,7 @@ static csn_status give_one(csn_tool_call *c, int64_t pid, const shown *s, csn_er
     if (e == 0 && note.len > 0)
         e = csn_buf_printf(&text, "\n[note: %s]", note.data);
     if (e != 0)
-        return csn_fail_errno(err, e, "process: the answer");
+        return csn_fail_errno(err, e, "process: reply");
     csn_tool_result_text(c->out, text.data, text.len);
     csn_json *j = csn_tool_result_data(c->out);
     csn_json_object(j);
@@ -219,10 +214,9 @@ static csn_status give_one(csn_tool_call *c, int64_t pid, const shown *s, csn_er
     return CSN_OK;
 }
 
-/* ---- actions ------------------------------------------------------------------------------
- */
+/* ---- actions ---------------------------------------------------------------------------- */
 
-static csn_status feed(csn_process *p, const request *q, csn_error **err)
+static csn_status write_input(csn_process *p, const request *q, csn_error **err)
 {
     csn_status st = CSN_OK;
 
@@ -252,7 +246,7 @@ static csn_status stop(csn_tool_call *c, csn_process *p, const request *q, csn_e
     int signo = q->signal ? csn_signal_number(q->signal) : SIGTERM;
 
     if (signo == 0)
-        return csn_fail(err, CSN_INVALID, "process: there is no such signal");
+        return csn_fail(err, CSN_INVALID, "process: unknown signal '%s'", q->signal);
     csn_status st = csn_process_signal(p, signo, err);
     if (st < 0 || wait_end(c, p, q->timeout_given ? q->timeout_ms : STOP_MS))
         return st;
@@ -268,26 +262,26 @@ csn_status csn_tool_process(csn_tool_call *c, csn_error **err)
 {
     CSN_CLEANUP(csn_process_freep) csn_process *p = NULL;
     request q = {.action = ""};
-    shown s = {.more = false};
+    output s = {.more = false};
 
-    csn_status st = take_args(c, &q, err);
+    csn_status st = parse_args(c, &q, err);
     if (st < 0)
         return st;
     if (strcmp(q.action, "list") == 0)
-        return give_list(c, err);
+        return put_list_result(c, err);
     st = csn_process_open(c->sb, (int64_t)q.pid, &p, err);
     if (st < 0)
         return st;
     csn_buf_init(&s.text[0], c->output_max);
     csn_buf_init(&s.text[1], c->output_max);
     if (strcmp(q.action, "input") == 0)
-        st = feed(p, &q, err);
+        st = write_input(p, &q, err);
     else if (strcmp(q.action, "stop") == 0)
         st = stop(c, p, &q, err);
     if (st == CSN_OK)
         st = collect(c, p, strcmp(q.action, "output") == 0 ? q.timeout_ms : 0, &s, err);
     if (st == CSN_OK)
-        st = give_one(c, (int64_t)q.pid, &s, err);
+        st = put_process_result(c, (int64_t)q.pid, &s, err);
     csn_buf_release(&s.text[0]);
     csn_buf_release(&s.text[1]);
     return st;

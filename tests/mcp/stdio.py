@@ -266,8 +266,8 @@ def commands():
     slow = s.start_call("bash", {"command": gated("slow", "echo slow")})
     eventually(lambda: is_up("slow"))
     r = s.call("bash", command="pwd; echo ${A-unset}")
-    tap.ok(data_of(r)["stdout"] == "/usr\nunset\n" and "beside" in data_of(r)["note"],
-           "a call that overlaps runs beside, in the same directory", r)
+    tap.ok(data_of(r)["stdout"] == "/usr\nunset\n" and "separate shell" in data_of(r)["note"],
+           "a call that overlaps runs in a separate shell in the same directory", r)
     let_go("slow")
     tap.ok(data_of(s.answer(slow)["result"])["stdout"] == "slow\n", "answers come out of order")
     r = s.call("bash", command="pwd; echo $A")
