@@ -2,7 +2,7 @@
  *
  * A body is a sequence of numbers and strings. Structs whose fields are listed in a table of
  * csn_field are encoded and decoded whole. Numbers are in host byte order: both ends run on one
- * machine. keeper/protocol.h and gateway/proto.h define the messages. */
+ * machine. keeper/protocol.h and gateway/protocol.h define the messages. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -112,7 +112,7 @@ static void begin_exec_rules(gw_control *c, int *channel, csn_msg *m)
 
     if (rc == 0) {
         rc = gw_exec_rules_begin(c->gateway, *channel, m, &s);
-        csn_gateway_setup_msg_release(&s);
+        csn_gateway_rules_release(&s.rules);
     }
     if (rc == -EUSERS) {
         reply_failed(*channel,
@@ -297,7 +297,7 @@ static void set_up(gw_control *c, int channel, csn_msg *m)
     } else {
         c->gateway->loop.stop = true;
     }
-    csn_gateway_setup_msg_release(&s);
+    csn_gateway_rules_release(&s.rules);
 }
 
 /* ---- requests -------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  * A ring buffer: processes inside can cause any number of events, and the newest explain what
  * just failed. A repeated denial is counted instead of stored until the first is delivered. */
 #pragma once
-#include "gateway/proto.h"
+#include "gateway/protocol.h"
 
 typedef struct gw_events gw_events;
 

@@ -23,7 +23,7 @@
 #include "gateway/http.h"
 #include "gateway/loop.h"
 #include "gateway/name_table.h"
-#include "gateway/proto.h"
+#include "gateway/protocol.h"
 #include "gateway/relay.h"
 #include "gateway/resolve.h"
 #include "gateway/socks.h"

@@ -2,7 +2,7 @@
  *
  * A fixed head, a body, descriptors by SCM_RIGHTS. A body that does not fit into one packet
  * travels in a sealed memfd, passed as the last descriptor. What the types and bodies mean is
- * keeper/protocol.h and gateway/proto.h. Functions return 0 (or as said) or -errno. */
+ * keeper/protocol.h and gateway/protocol.h. Functions return 0 (or as said) or -errno. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -12,14 +12,14 @@
 #include "base/error.h"
 
 static const char *const type_names[] = {
-    [CSN_FIELD_END] = "",
-    [CSN_FIELD_STRING] = "string",
-    [CSN_FIELD_INTEGER] = "integer",
-    [CSN_FIELD_NUMBER] = "number",
-    [CSN_FIELD_BOOLEAN] = "boolean",
-    [CSN_FIELD_OBJECT] = "object",
-    [CSN_FIELD_OBJECTS] = "array",
-    [CSN_FIELD_STRINGS] = "array",
+    [CSN_TOOL_END] = "",
+    [CSN_TOOL_STRING] = "string",
+    [CSN_TOOL_INTEGER] = "integer",
+    [CSN_TOOL_NUMBER] = "number",
+    [CSN_TOOL_BOOLEAN] = "boolean",
+    [CSN_TOOL_OBJECT] = "object",
+    [CSN_TOOL_OBJECTS] = "array",
+    [CSN_TOOL_STRINGS] = "array",
 };
 
 const csn_tool_schema *csn_wire_tool_find(const char *name)
@@ -44,9 +44,9 @@ static void put_choices(csn_json *j, const char *choices)
     csn_json_array_end(j);
 }
 
-static void put_members(csn_json *j, const csn_field *fields);
+static void put_members(csn_json *j, const csn_tool_field *fields);
 
-static void put_field(csn_json *j, const csn_field *f)
+static void put_field(csn_json *j, const csn_tool_field *f)
 {
     csn_json_object(j);
     csn_json_kstr(j, "type", type_names[f->kind]);
@@ -58,26 +58,26 @@ static void put_field(csn_json *j, const csn_field *f)
         csn_json_kint(j, "minimum", f->min);
         csn_json_kint(j, "maximum", f->max);
     }
-    if (f->kind == CSN_FIELD_OBJECT)
+    if (f->kind == CSN_TOOL_OBJECT)
         put_members(j, f->fields);
-    if (f->kind == CSN_FIELD_OBJECTS || f->kind == CSN_FIELD_STRINGS) {
+    if (f->kind == CSN_TOOL_OBJECTS || f->kind == CSN_TOOL_STRINGS) {
         csn_json_key(j, "items");
         csn_json_object(j);
-        csn_json_kstr(j, "type", f->kind == CSN_FIELD_STRINGS ? "string" : "object");
-        if (f->kind == CSN_FIELD_OBJECTS)
+        csn_json_kstr(j, "type", f->kind == CSN_TOOL_STRINGS ? "string" : "object");
+        if (f->kind == CSN_TOOL_OBJECTS)
             put_members(j, f->fields);
         csn_json_object_end(j);
     }
     csn_json_object_end(j);
 }
 
-static void put_members(csn_json *j, const csn_field *fields)
+static void put_members(csn_json *j, const csn_tool_field *fields)
 {
     bool any = false;
 
     csn_json_key(j, "properties");
     csn_json_object(j);
-    for (const csn_field *f = fields; f->kind != CSN_FIELD_END; f++) {
+    for (const csn_tool_field *f = fields; f->kind != CSN_TOOL_END; f++) {
         csn_json_key(j, f->name);
         put_field(j, f);
         any |= f->required;
@@ -87,13 +87,13 @@ static void put_members(csn_json *j, const csn_field *fields)
         return;
     csn_json_key(j, "required");
     csn_json_array(j);
-    for (const csn_field *f = fields; f->kind != CSN_FIELD_END; f++)
+    for (const csn_tool_field *f = fields; f->kind != CSN_TOOL_END; f++)
         if (f->required)
             csn_json_str(j, f->name);
     csn_json_array_end(j);
 }
 
-static void put_schema(csn_json *j, const char *key, const csn_field *fields, bool closed)
+static void put_schema(csn_json *j, const char *key, const csn_tool_field *fields, bool closed)
 {
     csn_json_key(j, key);
     csn_json_object(j);
@@ -137,23 +137,23 @@ void csn_wire_tool(csn_json *j, const csn_tool_schema *t, const char *facts, uin
 
 /* ---- checks ---------------------------------------------------------------------------- */
 
-static bool has_type(const csn_field *f, const csn_jval *v)
+static bool has_type(const csn_tool_field *f, const csn_jval *v)
 {
     switch (f->kind) {
-    case CSN_FIELD_STRING:
+    case CSN_TOOL_STRING:
         return csn_jval_is_string(v);
-    case CSN_FIELD_INTEGER:
+    case CSN_TOOL_INTEGER:
         return csn_jval_is_integer(v);
-    case CSN_FIELD_NUMBER:
+    case CSN_TOOL_NUMBER:
         return csn_jval_is_number(v);
-    case CSN_FIELD_BOOLEAN:
+    case CSN_TOOL_BOOLEAN:
         return csn_jval_is_bool(v);
-    case CSN_FIELD_OBJECT:
+    case CSN_TOOL_OBJECT:
         return csn_jval_is_object(v);
-    case CSN_FIELD_OBJECTS:
-    case CSN_FIELD_STRINGS:
+    case CSN_TOOL_OBJECTS:
+    case CSN_TOOL_STRINGS:
         return csn_jval_is_array(v);
-    case CSN_FIELD_END:
+    case CSN_TOOL_END:
     default:
         return false;
     }
@@ -172,7 +172,7 @@ static bool is_choice(const char *choices, const char *word)
     return false;
 }
 
-static csn_status check_field(const csn_tool_schema *t, const csn_field *f,
+static csn_status check_field(const csn_tool_schema *t, const csn_tool_field *f,
                               const csn_jval *args, csn_error **err)
 {
     const csn_jval *v = csn_jval_get(args, f->name);
@@ -189,7 +189,7 @@ static csn_status check_field(const csn_tool_schema *t, const csn_field *f,
     if (f->choices && !is_choice(f->choices, csn_jval_string(v)))
         return csn_fail(err, CSN_INVALID, "%s: '%s' must be one of %s", t->name, f->name,
                         f->choices);
-    if (f->kind != CSN_FIELD_INTEGER || (f->min == 0 && f->max == 0))
+    if (f->kind != CSN_TOOL_INTEGER || (f->min == 0 && f->max == 0))
         return CSN_OK;
     csn_status st = csn_jget_i64(args, f->name, &n, err);
     if (st == CSN_OK && (n < f->min || n > f->max))
@@ -206,7 +206,7 @@ static csn_status check_names(const csn_tool_schema *t, const csn_jval *args, cs
     size_t n = 0, used = 0;
 
     list[0] = '\0';
-    for (const csn_field *f = t->input; f->kind != CSN_FIELD_END; f++) {
+    for (const csn_tool_field *f = t->input; f->kind != CSN_TOOL_END; f++) {
         known[n++] = f->name;
         int w = snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "", f->name);
         used += w > 0 && used + (size_t)w < sizeof(list) ? (size_t)w : 0;
@@ -223,7 +223,7 @@ csn_status csn_wire_tool_check(const csn_tool_schema *t, const csn_jval *args, c
 {
     csn_status st = args ? check_names(t, args, err) : CSN_OK;
 
-    for (const csn_field *f = t->input; st == CSN_OK && f->kind != CSN_FIELD_END; f++)
+    for (const csn_tool_field *f = t->input; st == CSN_OK && f->kind != CSN_TOOL_END; f++)
         st = check_field(t, f, args, err);
     return st;
 }

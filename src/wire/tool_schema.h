@@ -10,26 +10,26 @@
 #include "base/json_write.h"
 #include "caisson/caisson.h"
 
-typedef enum csn_field_kind {
-    CSN_FIELD_END = 0,
-    CSN_FIELD_STRING,
-    CSN_FIELD_INTEGER,
-    CSN_FIELD_NUMBER,
-    CSN_FIELD_BOOLEAN,
-    CSN_FIELD_OBJECT,  /* with `fields` */
-    CSN_FIELD_OBJECTS, /* list of objects */
-    CSN_FIELD_STRINGS, /* list of strings */
-} csn_field_kind;
+typedef enum csn_tool_field_kind {
+    CSN_TOOL_END = 0,
+    CSN_TOOL_STRING,
+    CSN_TOOL_INTEGER,
+    CSN_TOOL_NUMBER,
+    CSN_TOOL_BOOLEAN,
+    CSN_TOOL_OBJECT,  /* with `fields` */
+    CSN_TOOL_OBJECTS, /* list of objects */
+    CSN_TOOL_STRINGS, /* list of strings */
+} csn_tool_field_kind;
 
-typedef struct csn_field {
-    csn_field_kind kind;
+typedef struct csn_tool_field {
+    csn_tool_field_kind kind;
     bool required;
     const char *name;
-    const char *text;               /* description for the model */
-    const char *choices;            /* STRING: "a|b|c"; NULL: anything */
-    int64_t min, max;               /* INTEGER; both 0: any */
-    const struct csn_field *fields; /* OBJECT, OBJECTS */
-} csn_field;
+    const char *text;                    /* description for the model */
+    const char *choices;                 /* STRING: "a|b|c"; NULL: anything */
+    int64_t min, max;                    /* INTEGER; both 0: any */
+    const struct csn_tool_field *fields; /* OBJECT, OBJECTS */
+} csn_tool_field;
 
 #define CSN_TOOL_READ_ONLY   (1u << 0)
 #define CSN_TOOL_DESTRUCTIVE (1u << 1)
@@ -40,9 +40,9 @@ typedef struct csn_tool_schema {
     const char *name;
     const char *title;
     const char *text;
-    const csn_field *input;
-    const csn_field *output; /* NULL: unstructured content */
-    uint32_t hints;          /* CSN_TOOL_* */
+    const csn_tool_field *input;
+    const csn_tool_field *output; /* NULL: unstructured content */
+    uint32_t hints;               /* CSN_TOOL_* */
 } csn_tool_schema;
 
 extern const csn_tool_schema csn_wire_tools[]; /* ends with a name of NULL */

@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "wire/tool_schema.h"
 
-#define FIELD(k, n, need, t)    .kind = CSN_FIELD_##k, .required = need, .name = n, .text = t
+#define FIELD(k, n, need, t)    .kind = CSN_TOOL_##k, .required = need, .name = n, .text = t
 #define STR(n, need, t)         FIELD(STRING, n, need, t)
 #define BOOL(n, need, t)        FIELD(BOOLEAN, n, need, t)
 #define NUM(n, need, t)         FIELD(NUMBER, n, need, t)
@@ -21,7 +21,7 @@
 
 /* ---- results --------------------------------------------------------------------------- */
 
-static const csn_field denial[] = {
+static const csn_tool_field denial[] = {
     {STR("op", true, "read, write, delete, exec, env, net, limit or syscall")},
     {STR("target", false, "what was asked for")},
     {STR("target_base64", false, "its bytes, when they are not UTF-8")},
@@ -32,12 +32,12 @@ static const csn_field denial[] = {
     {STR("hint", false, "the smallest rule that would allow it; only the user can add it")},
     {0},
 };
-static const csn_field totals[] = {
+static const csn_tool_field totals[] = {
     {INT("stdout", true, 0, 0, NULL)},
     {INT("stderr", true, 0, 0, NULL)},
     {0},
 };
-static const csn_field bash_out[] = {
+static const csn_tool_field bash_out[] = {
     {STR("stdout", true, "what it printed; a cut is marked in it")},
     {STR("stderr", true, "what it printed there")},
     {INT("exit_code", false, 0, 0, "missing when a signal ended it")},
@@ -52,7 +52,7 @@ static const csn_field bash_out[] = {
     {STR("note", false, "what else to know")},
     {0},
 };
-static const csn_field process_entry[] = {
+static const csn_tool_field process_entry[] = {
     {INT("pid", true, 0, 0, NULL)},
     {STR("command", false, NULL)},
     {STR("state", true, "running or exited")},
@@ -63,14 +63,14 @@ static const csn_field process_entry[] = {
     {BOOL("pty", false, NULL)},
     {0},
 };
-static const csn_field process_out[] = {
+static const csn_tool_field process_out[] = {
     {LIST("processes", true, process_entry, "all of them, or the one asked for")},
     {STR("stdout", false, "new output since it was last asked for")},
     {STR("stderr", false, "the same of standard error")},
     {STR("note", false, "what else to know")},
     {0},
 };
-static const csn_field write_out[] = {
+static const csn_tool_field write_out[] = {
     {STR("path", true, "as asked")},
     {STR("path_base64", false, NULL)},
     {INT("bytes", true, 0, 0, "size of the file now")},
@@ -79,7 +79,7 @@ static const csn_field write_out[] = {
     {STR("hash", false, "SHA-256 of the content")},
     {0},
 };
-static const csn_field edit_out[] = {
+static const csn_tool_field edit_out[] = {
     {STR("path", true, "as asked")},
     {STR("path_base64", false, NULL)},
     {INT("occurrences", true, 0, 0, "how many were replaced")},
@@ -89,7 +89,7 @@ static const csn_field edit_out[] = {
     {STR("hash", false, "SHA-256 of the content")},
     {0},
 };
-static const csn_field file_entry[] = {
+static const csn_tool_field file_entry[] = {
     {STR("path", true, NULL)},
     {STR("path_base64", false, "the bytes of a name that is not UTF-8")},
     {BOOL("is_dir", true, NULL)},
@@ -101,19 +101,19 @@ static const csn_field file_entry[] = {
     {STR("target_base64", false, NULL)},
     {0},
 };
-static const csn_field ls_out[] = {
+static const csn_tool_field ls_out[] = {
     {LIST("entries", true, file_entry, "sorted by name")},
     {BOOL("truncated", true, NULL)},
     {STR("note", false, "what is left out, and how to get it")},
     {0},
 };
-static const csn_field glob_out[] = {
+static const csn_tool_field glob_out[] = {
     {WORDS("files", true, "relative to the path searched, sorted")},
     {BOOL("truncated", true, NULL)},
     {STR("note", false, "what is left out, and how to get it")},
     {0},
 };
-static const csn_field match_entry[] = {
+static const csn_tool_field match_entry[] = {
     {STR("path", true, NULL)},
     {STR("path_base64", false, NULL)},
     {INT("line", true, 0, 0, "counted from 1")},
@@ -121,12 +121,12 @@ static const csn_field match_entry[] = {
     {BOOL("is_context", false, "a line near a match")},
     {0},
 };
-static const csn_field count_entry[] = {
+static const csn_tool_field count_entry[] = {
     {STR("path", true, NULL)},
     {INT("count", true, 0, 0, "lines that match")},
     {0},
 };
-static const csn_field grep_out[] = {
+static const csn_tool_field grep_out[] = {
     {WORDS("files", false, "with output_mode files_with_matches")},
     {LIST("matches", false, match_entry, "with output_mode content")},
     {LIST("counts", false, count_entry, "with output_mode count")},
@@ -134,18 +134,18 @@ static const csn_field grep_out[] = {
     {STR("note", false, "what is left out, and how to get it")},
     {0},
 };
-static const csn_field delete_out[] = {
+static const csn_tool_field delete_out[] = {
     {STR("path", true, NULL)},
     {BOOL("deleted", true, NULL)},
     {0},
 };
-static const csn_field layer[] = {
+static const csn_tool_field layer[] = {
     {STR("name", true, NULL)},
     {STR("status", true, "on, off or weaker")},
     {STR("detail", false, NULL)},
     {0},
 };
-static const csn_field info_out[] = {
+static const csn_tool_field info_out[] = {
     {STR("id", true, NULL)},
     {STR("name", false, NULL)},
     {STR("backend", true, NULL)},
@@ -169,7 +169,7 @@ static const csn_field info_out[] = {
 
 /* ---- arguments ------------------------------------------------------------------------- */
 
-static const csn_field bash_in[] = {
+static const csn_tool_field bash_in[] = {
     {STR("command", true, "The command line, as typed to bash.")},
     {INT("timeout", false, 1, CSN_MCP_TIMEOUT_MS_MAX,
          "Milliseconds after which it is ended with everything it started; default 120000, at "
@@ -183,7 +183,7 @@ static const csn_field bash_in[] = {
           "command that is all.")},
     {0},
 };
-static const csn_field process_in[] = {
+static const csn_tool_field process_in[] = {
     {WORD("action", true, "list|output|input|stop",
           "list: all background processes. output: what one printed since you last asked. "
           "input: write to its standard input. stop: end it with everything it started.")},
@@ -196,18 +196,18 @@ static const csn_field process_in[] = {
     {STR("signal", false, "stop: the signal, default SIGTERM; SIGKILL follows by itself.")},
     {0},
 };
-static const csn_field read_in[] = {
+static const csn_tool_field read_in[] = {
     {STR("file_path", true, "The file: absolute, or relative to the working directory.")},
     {INT("offset", false, 1, BIG, "First line to show, counted from 1; default 1.")},
     {INT("limit", false, 1, BIG, "How many lines; default 2000.")},
     {0},
 };
-static const csn_field write_in[] = {
+static const csn_tool_field write_in[] = {
     {STR("file_path", true, "The file; missing directories are made.")},
     {STR("content", true, "All of its new content.")},
     {0},
 };
-static const csn_field edit_in[] = {
+static const csn_tool_field edit_in[] = {
     {STR("file_path", true, "The file.")},
     {STR("old_string", true,
          "The text to replace, exactly as in the file with all white space, without the line "
@@ -217,16 +217,16 @@ static const csn_field edit_in[] = {
           "Replace every occurrence; else old_string must occur exactly once.")},
     {0},
 };
-static const csn_field ls_in[] = {
+static const csn_tool_field ls_in[] = {
     {STR("path", false, "The directory; default: the working directory.")},
     {0},
 };
-static const csn_field glob_in[] = {
+static const csn_tool_field glob_in[] = {
     {STR("pattern", true, "Such as **/*.c or src/**/test_*.{py,js}; ** is any depth.")},
     {STR("path", false, "The directory to search; default: the working directory.")},
     {0},
 };
-static const csn_field grep_in[] = {
+static const csn_tool_field grep_in[] = {
     {STR("pattern", true, "A regular expression (PCRE2), matched line by line.")},
     {STR("path", false, "File or directory; default: the working directory.")},
     {STR("glob", false, "Only files whose path matches, such as *.py or **/*.{ts,tsx}.")},
@@ -238,12 +238,12 @@ static const csn_field grep_in[] = {
     {INT("head_limit", false, 1, 10000, "At most this many lines or names; default 250.")},
     {0},
 };
-static const csn_field delete_in[] = {
+static const csn_tool_field delete_in[] = {
     {STR("file_path", true, "The file or directory.")},
     {BOOL("recursive", false, "Needed for a directory that is not empty.")},
     {0},
 };
-static const csn_field nothing_in[] = {{0}};
+static const csn_tool_field nothing_in[] = {{0}};
 
 /* ---- tools ----------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/proto.h"
+#include "gateway/protocol.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -56,7 +56,7 @@ static void setup(const uint8_t *data, size_t size)
     csn_packer_init(&o, NULL, 0);
     csn_put_gateway_setup(&o, &s);
     same(&o, data, size);
-    csn_gateway_setup_msg_release(&s);
+    csn_gateway_rules_release(&s.rules);
 }
 
 static void events(const uint8_t *data, size_t size)

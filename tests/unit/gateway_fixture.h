@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "gateway/proto.h"
+#include "gateway/protocol.h"
 
 #define GW_WAIT_MS 60000 /* how long anything may take before a test gives up */
 

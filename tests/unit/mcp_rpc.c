@@ -228,7 +228,7 @@ static void schemas_are_plain(void **state)
         for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
             if (strstr(out.data, never[i]))
                 fail_msg("%s has %s", t->name, never[i]);
-        for (const csn_field *f = t->input; f->kind != CSN_FIELD_END; f++)
+        for (const csn_tool_field *f = t->input; f->kind != CSN_TOOL_END; f++)
             assert_non_null(f->text);
         csn_jval_free(v);
         csn_buf_release(&out);

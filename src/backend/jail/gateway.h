@@ -2,7 +2,7 @@
 #pragma once
 #include <stdbool.h>
 
-#include "gateway/proto.h"
+#include "gateway/protocol.h"
 #include "runtime/runtime.h"
 
 typedef struct csn_gateway {

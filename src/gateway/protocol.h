@@ -1,4 +1,4 @@
-/* proto.h: the protocol between the library and the gateway of a sandbox.
+/* protocol.h: the protocol between the library and the gateway of a sandbox.
  *
  * Messages are those of os/msg.h on a SEQPACKET socket: descriptor 3 of a new gateway, and for
  * a detached sandbox any connection to its listening socket. The first descriptor of a request
@@ -64,9 +64,9 @@ enum csn_gateway_mode { CSN_GATEWAY_LISTED, CSN_GATEWAY_ALL };
 
 typedef struct csn_gateway_rules {
     uint32_t mode;      /* csn_gateway_mode */
-    const char **allow; /* NULL-terminated; decoded lists are in `heap` */
+    const char **allow; /* NULL-terminated */
     const char **deny;
-    const void *heap;
+    csn_strings strings;
 } csn_gateway_rules;
 
 /* Flags of SETUP. The descriptors come in the order of the bits, then one listener inside for
@@ -107,11 +107,11 @@ typedef struct csn_gateway_setup_msg {
 } csn_gateway_setup_msg;
 
 void csn_put_gateway_rules(csn_packer *o, const csn_gateway_rules *r);
+/* Do not copy a decoded struct: short lists lie inside it. Release its rules. */
 int csn_get_gateway_rules(const void *body, size_t len, csn_gateway_rules *ret);
 void csn_gateway_rules_release(csn_gateway_rules *r); /* frees the lists, not the strings */
-void csn_put_gateway_setup(csn_packer *o, const csn_gateway_setup_msg *m);
+void csn_put_gateway_setup(csn_packer *o, const csn_gateway_setup_msg *s);
 int csn_get_gateway_setup(const void *body, size_t len, csn_gateway_setup_msg *ret);
-void csn_gateway_setup_msg_release(csn_gateway_setup_msg *s);
 /* Number of descriptors, without the channel. */
 size_t csn_gateway_setup_msg_fds(const csn_gateway_setup_msg *s);
 
@@ -171,11 +171,11 @@ typedef struct csn_gateway_batch {
 
 void csn_put_gateway_since(csn_packer *o, uint64_t since);
 int csn_get_gateway_since(const void *body, size_t len, uint64_t *ret);
-void csn_put_gateway_batch(csn_packer *o, const csn_gateway_batch *m);
+void csn_put_gateway_batch(csn_packer *o, const csn_gateway_batch *b);
 /* Then csn_get_gateway_event `count` times, then csn_unpacker_end. */
-int csn_get_gateway_batch(csn_unpacker *in, csn_gateway_batch *m);
-void csn_put_gateway_event(csn_packer *o, const csn_gateway_event *m);
-int csn_get_gateway_event(csn_unpacker *in, csn_gateway_event *m);
+int csn_get_gateway_batch(csn_unpacker *in, csn_gateway_batch *ret);
+void csn_put_gateway_event(csn_packer *o, const csn_gateway_event *e);
+int csn_get_gateway_event(csn_unpacker *in, csn_gateway_event *ret);
 
 /* FAILED: an error message. */
 int csn_get_gateway_text(const void *body, size_t len, const char **ret);

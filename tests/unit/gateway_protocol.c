@@ -1,4 +1,4 @@
-/* gateway_proto.c: the wire between library and gateway, without a gateway. */
+/* gateway_protocol.c: the protocol between library and gateway, without a gateway. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "gateway/proto.h"
+#include "gateway/protocol.h"
 
 static const char *const ALLOW[] = {"ok.test:443,80", "*.ok.test", NULL};
 static const char *const DENY[] = {"bad.ok.test", NULL};
@@ -47,7 +47,7 @@ static void setup_comes_back(void **state)
     assert_int_equal(got.host_ports[1].outside, 7000);
     assert_int_equal(got.idle_ms, 1000);
     assert_int_equal(csn_gateway_setup_msg_fds(&got), 4);
-    csn_gateway_setup_msg_release(&got);
+    csn_gateway_rules_release(&got.rules);
     /* cut anywhere, it is refused */
     for (size_t n = 0; n < o.len; n++)
         assert_int_equal(csn_get_gateway_setup(o.data, n, &got), -EPROTO);
