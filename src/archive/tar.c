@@ -1,15 +1,14 @@
-/* tar.c: the module caisson-archive.so: tar streams in and out, by libarchive.
+/* tar.c: tar streams through libarchive; the module caisson-archive.so.
  *
- * Loaded by tar_load.c, called by the core's export and import through the table at the end.
- * Writing is easy: names are bytes (hdrcharset=BINARY), so what libarchive would make of a
- * locale does not matter. Reading is where the attacker sits: he chooses every name, type, size
- * and the compression. Nothing here touches a file; entries go to a callback, which writes
- * beneath a root. What must hold for every entry that gets there: its path is relative and
- * plain, it is a regular file, a directory or a symlink, it has no set-id bits, and the sizes
- * announced so far are within the limit. Sizes are counted as announced and the stream as it
- * comes out of the decompressor, so that neither a sparse file nor a gzip of zeros can go on
- * for ever. A symlink's target is data: that the next entry does not go through it is the
- * consumer's care. */
+ * Archives to read are not trusted: their author chooses every name, type, size and the
+ * compression. This file touches no file; entries go to a callback, which writes beneath a
+ * root.
+ *
+ * Invariants for every entry that reaches the callback: its path is relative without `.` and
+ * `..`; it is a regular file, a directory or a symlink; it has no set-id bits; the sizes
+ * announced so far are within the limit. Announced sizes and the output of the decompressor are
+ * both counted, against sparse files and compression bombs. A symlink's target is not checked:
+ * the callback must not follow it. */
 #include "archive/tar.h"
 
 #include <archive.h>
@@ -26,7 +25,7 @@
 #include "base/path.h"
 
 #define BLOCK 65536
-/* Headers, padding and long names of one entry, and of the whole, that no content pays for. */
+/* Bytes of headers, padding and long names that are not charged: per entry, and in total. */
 #define OVERHEAD_ENTRY (64u * 1024u)
 #define OVERHEAD_ALL   (1024u * 1024u)
 
@@ -36,7 +35,7 @@ struct csn_tar_writer {
     struct archive *a;
     struct archive_entry *entry;
     csn_sink sink;
-    uint64_t left; /* of the entry being written */
+    uint64_t left; /* bytes of the current entry */
     bool stopped;
 };
 
@@ -48,7 +47,7 @@ static la_ssize_t writer_out(struct archive *a, void *ctx, const void *data, siz
         w->stopped = w->sink.write(w->sink.ctx, CSN_STDOUT, data, len) == CSN_SINK_STOP;
     if (!w->stopped)
         return (la_ssize_t)len;
-    archive_set_error(a, ECANCELED, "the receiver has enough");
+    archive_set_error(a, ECANCELED, "stopped by the receiver");
     return -1;
 }
 
@@ -67,7 +66,7 @@ static void writer_free(csn_tar_writer *w)
     if (!w)
         return;
     if (w->a) {
-        w->stopped = true; /* nothing more goes out, not even what closing would add */
+        w->stopped = true; /* archive_write_free would write the end blocks */
         archive_write_free(w->a);
     }
     archive_entry_free(w->entry);
@@ -82,8 +81,7 @@ static csn_status writer_new(const csn_sink *sink, csn_tar_writer **ret, csn_err
     if (!w || !(w->a = archive_write_new()) || !(w->entry = archive_entry_new()))
         return csn_fail(err, CSN_NOMEM, "tar");
     w->sink = *sink;
-    /* Not the restricted form: that one drops the nanoseconds. Entries that need no extended
-     * header have none either way. */
+    /* Not pax_restricted, which drops nanoseconds. BINARY: names are bytes in any locale. */
     if (archive_write_set_format_pax(w->a) != ARCHIVE_OK ||
         archive_write_set_format_option(w->a, NULL, "hdrcharset", "BINARY") != ARCHIVE_OK ||
         archive_write_set_bytes_per_block(w->a, BLOCK) != ARCHIVE_OK ||
@@ -94,7 +92,7 @@ static csn_status writer_new(const csn_sink *sink, csn_tar_writer **ret, csn_err
     return CSN_OK;
 }
 
-/* Nanoseconds as seconds and a fraction that is never negative. */
+/* Seconds, and nanoseconds that are never negative. */
 static int64_t split_time(int64_t ns, long *ret_rest)
 {
     int64_t rest = ns % 1000000000;
@@ -111,7 +109,7 @@ static csn_status writer_entry(csn_tar_writer *w, const csn_tar_entry *e, csn_er
     long ns = 0;
 
     if (w->left > 0)
-        return csn_fail(err, CSN_INTERNAL, "tar: the entry before is not complete");
+        return csn_fail(err, CSN_INTERNAL, "tar: the previous entry is incomplete");
     archive_entry_clear(w->entry);
     archive_entry_copy_pathname(w->entry, e->path);
     archive_entry_set_mode(w->entry, type | (e->mode & 0777u));
@@ -130,7 +128,7 @@ static csn_status writer_entry(csn_tar_writer *w, const csn_tar_entry *e, csn_er
 static csn_status writer_data(csn_tar_writer *w, const void *data, size_t len, csn_error **err)
 {
     if (len > w->left)
-        return csn_fail(err, CSN_INTERNAL, "tar: more data than the entry has");
+        return csn_fail(err, CSN_INTERNAL, "tar: more data than the entry announced");
     for (const char *p = data; len > 0;) {
         la_ssize_t n = archive_write_data(w->a, p, len);
         if (n <= 0)
@@ -145,7 +143,7 @@ static csn_status writer_data(csn_tar_writer *w, const void *data, size_t len, c
 static csn_status writer_finish(csn_tar_writer *w, csn_error **err)
 {
     if (w->left > 0)
-        return csn_fail(err, CSN_INTERNAL, "tar: the last entry is not complete");
+        return csn_fail(err, CSN_INTERNAL, "tar: the last entry is incomplete");
     return archive_write_close(w->a) == ARCHIVE_OK ? CSN_OK : writer_fail(w, "close", err);
 }
 
@@ -155,11 +153,11 @@ typedef struct reader {
     struct archive *a;
     const csn_source *source;
     char block[BLOCK];
-    char path[CSN_PATH_MAX]; /* of the current entry, plain */
+    char path[CSN_PATH_MAX]; /* of the current entry, normalized */
     uint64_t entries, bytes; /* so far, as announced */
     uint64_t max_entries, max_bytes;
-    uint64_t left;   /* of the current entry */
-    locale_t theirs; /* the caller's locale, for what is called back */
+    uint64_t left;          /* of the current entry */
+    locale_t caller_locale; /* for the callbacks */
     bool source_failed, bad_data;
 } reader;
 
@@ -167,14 +165,14 @@ static la_ssize_t reader_in(struct archive *a, void *ctx, const void **ret)
 {
     reader *r = ctx;
 
-    locale_t before = uselocale(r->theirs);
+    locale_t before = uselocale(r->caller_locale);
     int64_t n = r->source->read(r->source->ctx, r->block, sizeof(r->block));
     uselocale(before);
     *ret = r->block;
     if (n >= 0 && n <= (int64_t)sizeof(r->block))
         return (la_ssize_t)n;
     r->source_failed = true;
-    archive_set_error(a, EIO, "the stream could not be read");
+    archive_set_error(a, EIO, "the stream cannot be read");
     return -1;
 }
 
@@ -195,8 +193,8 @@ static csn_status refuse(const char *name, const char *why, csn_error **err)
     return csn_fail(err, CSN_INVALID, "tar: entry %s %s", shown ? shown : "", why);
 }
 
-/* The name without empty and `.` components, into r->path. NULL, or what is wrong with it. */
-static const char *plain_path(reader *r, const char *name)
+/* Writes the name without empty and `.` components to r->path. NULL, or the objection. */
+static const char *normalize_path(reader *r, const char *name)
 {
     size_t len = 0;
 
@@ -236,8 +234,8 @@ static csn_status check_limits(const reader *r, csn_error **err)
     return CSN_OK;
 }
 
-/* Checks what libarchive found and describes it. *ret_skip: it is the top directory itself. */
-static csn_status take_entry(reader *r, struct archive_entry *ae, csn_tar_entry *e,
+/* *ret_skip: the entry is the top directory itself. */
+static csn_status read_entry(reader *r, struct archive_entry *ae, csn_tar_entry *e,
                              bool *ret_skip, csn_error **err)
 {
     const char *name = archive_entry_pathname(ae);
@@ -250,7 +248,7 @@ static csn_status take_entry(reader *r, struct archive_entry *ae, csn_tar_entry 
         return refuse(name, "is a hard link", err);
     if (type != AE_IFREG && type != AE_IFDIR && type != AE_IFLNK)
         return refuse(name, "is neither a file, a directory nor a symbolic link", err);
-    const char *wrong = plain_path(r, name);
+    const char *wrong = normalize_path(r, name);
     if (!wrong && !r->path[0] && type != AE_IFDIR)
         wrong = "has no name";
     if (!wrong && size < 0)
@@ -272,7 +270,7 @@ static csn_status take_entry(reader *r, struct archive_entry *ae, csn_tar_entry 
         e->modified_ns = seconds * 1000000000 + archive_entry_mtime_nsec(ae);
     *ret_skip = !r->path[0];
     r->left = e->file_size;
-    /* Of any type: what follows a directory's header is skipped, but not for nothing. */
+    /* Of any type: data after a directory's header is skipped, but counted. */
     if (__builtin_add_overflow(r->bytes, (uint64_t)size, &r->bytes))
         r->bytes = UINT64_MAX;
     r->entries++;
@@ -283,7 +281,7 @@ static int64_t entry_data(void *ctx, void *buf, size_t len)
 {
     reader *r = ctx;
 
-    /* The map of a sparse file may place data beyond the size that was announced. */
+    /* A sparse map may place data beyond the announced size. */
     if (len > r->left)
         len = (size_t)r->left;
     la_ssize_t n = len > 0 ? archive_read_data(r->a, buf, len) : 0;
@@ -311,15 +309,15 @@ static csn_status read_all(reader *r, entry_fn fn, void *ctx, csn_error **err)
             return CSN_OK;
         if (rc < ARCHIVE_WARN)
             return reader_fail(r, err);
-        csn_status st = take_entry(r, ae, &e, &skip, err);
+        csn_status st = read_entry(r, ae, &e, &skip, err);
         if (st == CSN_OK && !skip) {
-            locale_t before = uselocale(r->theirs);
+            locale_t before = uselocale(r->caller_locale);
             st = fn(ctx, &e, &data, err);
             uselocale(before);
         }
         if (st < 0)
             return st;
-        if (r->bad_data) /* whatever fn made of it */
+        if (r->bad_data) /* also if fn ignored it */
             return reader_fail(r, err);
         st = check_limits(r, err);
         if (st < 0)
@@ -340,23 +338,22 @@ static csn_status read_tar(const csn_source *source, uint64_t max_entries, uint6
                            entry_fn fn, void *ctx, csn_error **err)
 {
     csn_autofree reader *r = calloc(1, sizeof(*r));
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 
-    if (!r || !plain || !(r->a = archive_read_new())) {
-        if (plain)
-            freelocale(plain);
+    if (!r || !c_locale || !(r->a = archive_read_new())) {
+        if (c_locale)
+            freelocale(c_locale);
         return csn_fail(err, CSN_NOMEM, "tar");
     }
     r->source = source;
     r->max_entries = max_entries;
     r->max_bytes = max_bytes;
-    /* In the C locale names stay the bytes they are. In one of UTF-8 libarchive composes them
-     * (NFC), and two files that differ in that alone become one. */
-    r->theirs = uselocale(plain);
+    /* In a UTF-8 locale libarchive normalizes names to NFC, which can make two files one. */
+    r->caller_locale = uselocale(c_locale);
     csn_status st = open_and_read(r, fn, ctx, err);
     archive_read_free(r->a);
-    uselocale(r->theirs);
-    freelocale(plain);
+    uselocale(r->caller_locale);
+    freelocale(c_locale);
     return st;
 }
 

@@ -1,8 +1,7 @@
-/* tar_load.c: finds and loads caisson-archive.so when the first archive is made or read.
+/* tar_load.c: loads caisson-archive.so when the first archive is read or written.
  *
- * Part of the library, called by the core from any thread; os/module.c decides where the module
- * comes from. It stays loaded. A load that failed is tried again by the next caller: it may be
- * installed by then. */
+ * Part of the library; called from any thread. A failed load is tried again by the next
+ * caller. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,7 @@ static const csn_tar_api *loaded;
 static char *test_path;
 
 /* With the lock held. */
-static csn_status find(const csn_tar_api **ret, csn_error **err)
+static csn_status load(const csn_tar_api **ret, csn_error **err)
 {
     const csn_tar_api *(*entry)(void) = NULL;
     const char *file = test_path ? test_path : MODULE;
@@ -29,7 +28,7 @@ static csn_status find(const csn_tar_api **ret, csn_error **err)
         return csn_fail(err, CSN_UNSUPPORTED, "archives need %s", why);
     const csn_tar_api *api = entry();
     if (!api || api->version != CSN_TAR_API_VERSION)
-        return csn_fail(err, CSN_UNSUPPORTED, "archives need %s: it is of another version",
+        return csn_fail(err, CSN_UNSUPPORTED, "archives need %s of this version of caisson",
                         file);
     *ret = api;
     return CSN_OK;
@@ -41,7 +40,7 @@ csn_status csn_tar_load(const csn_tar_api **ret, csn_error **err)
 
     pthread_mutex_lock(&lock);
     if (!loaded)
-        st = find(&loaded, err);
+        st = load(&loaded, err);
     if (st == CSN_OK)
         *ret = loaded;
     pthread_mutex_unlock(&lock);

@@ -1,35 +1,36 @@
-/* base64_stream.c: the output of commands where a provider carries nothing but text.
+/* base64_stream.c: binary output and exact exit status over a transport for text.
  *
- * Such a provider turns a byte that is not UTF-8 into something else, and says of an end no
- * more than a number: an exit with 137 and a kill look the same. So inside the sandbox each
- * stream goes through a loop that spells what there is, whenever there is something, in lines
- * of base64; awk, which unlike a shell tells the two ends apart, waits for the command; and the
- * last line of both streams is the mark and how it ended. A child that the command left behind
- * may hold the pipes for ever: the end is known all the same.
+ * Such a transport replaces bytes that are not UTF-8, and reports a number as the end: exit
+ * code 137 and SIGKILL look alike. Inside the sandbox each stream therefore passes through a
+ * loop that encodes every read as lines of base64, and awk waits for the command, because awk,
+ * unlike a shell, can tell an exit from a signal. Both streams end with a trailer: the byte
+ * 036, the exec id and the status. The end is known from it even while a child that the command
+ * left behind holds the pipes open.
  *
- * Lines come from the sandbox and are not trusted: bounded, and passed on as they are where
- * they are not base64. Whoever forges an end inside fools only those who ask about himself. */
-#include <errno.h>
+ * Lines come from the sandbox and are not trusted: their length is bounded, and lines that are
+ * not base64 are passed on unchanged. A command that forges a trailer deceives only its own
+ * caller. */
+#include "remote/base64_stream.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base64.h"
 #include "base/strv.h"
-#include "remote/remote.h"
 
-#define CHUNK     "65536"
-#define LINE_MAX_ 4096u /* of base64 that is wrapped, and to spare */
-#define PASS_MAX  (64u * 1024u)
-#define HELD_MAX  128u
-#define END_BYTE  '\036' /* before the mark: hardly anything ends with it, waiting to go on */
-#define SIGNALLED 256
+#define CHUNK        "65536"
+#define LINE_BYTES   4096u /* base64(1) wraps at 76 */
+#define PASS_BYTES   (64u * 1024u)
+#define TRAILER_MAX  128u
+#define TRAILER_BYTE '\036' /* rare in output, so that almost nothing is held back */
+#define SIGNALLED    256
 
-/* dd reads once, so it does not wait until there is more. The arguments reach the command by
- * variables: awk's system() has no others. Descriptors: 6 and 7 the command's stdout, 8 and 9
- * the provider's. Nothing here has the mark in its environment, so that what ends the command
- * leaves it alone. */
-const char csn_remote_coder[] =
+/* dd reads once and does not wait for a full block. awk's system() takes no arguments: they
+ * travel in variables. Descriptors: 6 and 7 are the command's stdout, 8 and 9 the provider's
+ * streams. The loops do not have the exec id in their environment, so that killing the command
+ * spares them. */
+const char csn_base64_stream_script[] =
     "CSN_M=$1 CSN_P=$2; shift 2\n"
     "CSN_N=0; for csn_a; do CSN_N=$((CSN_N + 1)); eval \"CSN_$CSN_N=\\$csn_a\"\n"
     "  export \"CSN_$CSN_N\"; done\n"
@@ -49,40 +50,40 @@ const char csn_remote_coder[] =
     "{ csn_r 2>&1 >&7 6>&7 7>&- 8>&- 9>&- | csn_e >&9 7>&- 8>&- 9>&-; } 7>&1 |\n"
     "  csn_e >&8 8>&- 9>&-\n";
 
-const char csn_remote_coder_test[] =
+const char csn_base64_stream_probe[] =
     "awk 'BEGIN { s = system(\"kill -9 $$\"); if (s != int(s)) s = 256 + (s * 256) % 128\n"
     "  print s }'\n";
 
-void csn_remote_coded_init(csn_remote_coded *c, const char *mark,
-                           int (*on_output)(void *, int, const void *, size_t), void *ctx)
+void csn_base64_stream_init(csn_base64_stream *s, const char *exec_id,
+                            int (*on_output)(void *, int, const void *, size_t), void *ctx)
 {
-    *c = (csn_remote_coded){.mark = mark, .on_output = on_output, .ctx = ctx};
+    *s = (csn_base64_stream){.exec_id = exec_id, .on_output = on_output, .ctx = ctx};
     for (size_t i = 0; i < 2; i++) {
-        csn_buf_init(&c->of[i].line, LINE_MAX_);
-        csn_buf_init(&c->of[i].held, PASS_MAX + 2 * LINE_MAX_);
+        csn_buf_init(&s->streams[i].line, LINE_BYTES);
+        csn_buf_init(&s->streams[i].decoded, PASS_BYTES + 2 * LINE_BYTES);
     }
 }
 
-void csn_remote_coded_release(csn_remote_coded *c)
+void csn_base64_stream_release(csn_base64_stream *s)
 {
     for (size_t i = 0; i < 2; i++) {
-        csn_buf_release(&c->of[i].line);
-        csn_buf_release(&c->of[i].held);
+        csn_buf_release(&s->streams[i].line);
+        csn_buf_release(&s->streams[i].decoded);
     }
 }
 
-/* ---- the end in the output -------------------------------------------------------------- */
+/* ---- the trailer ------------------------------------------------------------------------ */
 
-/* Where the last line begins, or may begin; len: nowhere. *ret_whole: all of it is there. */
-static size_t find_end(const csn_remote_coded *c, const char *data, size_t len, int *ret_status,
-                       bool *ret_whole)
+/* The offset at which the trailer begins or may begin; len: nowhere. */
+static size_t find_trailer(const csn_base64_stream *s, const char *data, size_t len,
+                           int *ret_status, bool *ret_complete)
 {
     char want[48];
-    size_t n = (size_t)snprintf(want, sizeof(want), "%c%s ", END_BYTE, c->mark);
+    size_t n = (size_t)snprintf(want, sizeof(want), "%c%s ", TRAILER_BYTE, s->exec_id);
 
-    *ret_whole = false;
+    *ret_complete = false;
     for (size_t at = 0; at < len; at++) {
-        const char *p = memchr(data + at, END_BYTE, len - at);
+        const char *p = memchr(data + at, TRAILER_BYTE, len - at);
         if (!p)
             return len;
         at = (size_t)(p - data);
@@ -90,114 +91,116 @@ static size_t find_end(const csn_remote_coded *c, const char *data, size_t len, 
         if (memcmp(p, want, left < n ? left : n) != 0)
             continue;
         const char *nl = left > n ? memchr(p, '\n', left) : NULL;
-        if (!nl && left >= HELD_MAX)
+        if (!nl && left >= TRAILER_MAX)
             continue;
-        *ret_whole = nl != NULL;
-        long said = nl && p[n] >= '0' && p[n] <= '9' ? strtol(p + n, NULL, 10) : -1;
-        *ret_status = said >= 0 && said < 4 * SIGNALLED ? (int)said : SIGNALLED;
+        *ret_complete = nl != NULL;
+        long status = nl && p[n] >= '0' && p[n] <= '9' ? strtol(p + n, NULL, 10) : -1;
+        *ret_status = status >= 0 && status < 4 * SIGNALLED ? (int)status : SIGNALLED;
         return at;
     }
     return len;
 }
 
-/* Passes decoded bytes on, but for what is or may be the last line. */
-static int pass(csn_remote_coded *c, int stream)
+/* Passes decoded bytes on, except what is or may become the trailer. */
+static int pass_decoded(csn_base64_stream *s, int stream)
 {
-    csn_buf *held = &c->of[stream - 1].held;
-    bool whole = false;
+    csn_buf *decoded = &s->streams[stream - 1].decoded;
+    bool complete = false;
     int status = 0;
 
-    if (held->len == 0)
+    if (decoded->len == 0)
         return 0;
-    size_t n = find_end(c, held->data, held->len, &status, &whole);
-    int stop = n > 0 ? c->on_output(c->ctx, stream, held->data, n) : 0;
-    if (whole) {
-        c->of[stream - 1].over = true;
-        c->status = status;
-        n = held->len; /* what comes after is not the command's */
+    size_t n = find_trailer(s, decoded->data, decoded->len, &status, &complete);
+    int stop = n > 0 ? s->on_output(s->ctx, stream, decoded->data, n) : 0;
+    if (complete) {
+        s->streams[stream - 1].ended = true;
+        s->status = status;
+        n = decoded->len; /* bytes after the trailer are not the command's */
     }
-    memmove(held->data, held->data + n, held->len - n);
-    held->len -= n;
+    memmove(decoded->data, decoded->data + n, decoded->len - n);
+    decoded->len -= n;
     return stop;
 }
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
-/* Decodes a line, for pass. What is no base64 was not written by the loop: an error of the
- * provider, say. */
-static int whole_line(csn_remote_coded *c, int stream)
+/* A line that is not base64 was not written by the loop; it may be an error of the provider. */
+static int decode_line(csn_base64_stream *s, int stream)
 {
-    csn_buf *line = &c->of[stream - 1].line, *held = &c->of[stream - 1].held;
-    size_t before = held->len;
+    csn_buf *line = &s->streams[stream - 1].line, *decoded = &s->streams[stream - 1].decoded;
+    size_t before = decoded->len;
     long n = -1;
 
-    if (line->len == 0 || csn_buf_reserve(held, line->len + 3) != 0)
-        return line->len == 0 ? 0 : CSN_REMOTE_ENOUGH;
+    if (line->len == 0)
+        return 0;
+    if (csn_buf_reserve(decoded, line->len + 3) != 0)
+        return CSN_REMOTE_STOP;
     if (line->len % 4 == 0)
-        n = csn_base64_decode(line->data, line->len, held->data + before);
+        n = csn_base64_decode(line->data, line->len, decoded->data + before);
     if (n >= 0) {
-        held->len = before + (size_t)n;
+        decoded->len = before + (size_t)n;
     } else {
-        memcpy(held->data + before, line->data, line->len);
-        held->len = before + line->len;
-        held->data[held->len++] = '\n';
+        memcpy(decoded->data + before, line->data, line->len);
+        decoded->len = before + line->len;
+        decoded->data[decoded->len++] = '\n';
     }
     line->len = 0;
-    return held->len >= PASS_MAX ? pass(c, stream) : 0;
+    return decoded->len >= PASS_BYTES ? pass_decoded(s, stream) : 0;
 }
 
-int csn_remote_coded_take(csn_remote_coded *c, int stream, const void *data, size_t len)
+int csn_base64_stream_feed(csn_base64_stream *s, int stream, const void *data, size_t len)
 {
-    csn_buf *line = &c->of[stream - 1].line;
+    csn_buf *line = &s->streams[stream - 1].line;
+    const bool *ended = &s->streams[stream - 1].ended;
     const char *p = data;
     int stop = 0;
 
-    while (len > 0 && stop == 0 && !c->of[stream - 1].over) {
+    while (len > 0 && stop == 0 && !*ended) {
         const char *nl = memchr(p, '\n', len);
         size_t n = nl ? (size_t)(nl - p) : len;
         size_t room = line->max - 1 - line->len;
         bool fits = n <= room;
         n = fits ? n : room;
         if (csn_buf_append(line, p, n) != 0)
-            return CSN_REMOTE_ENOUGH;
+            return CSN_REMOTE_STOP;
         if (nl || !fits)
-            stop = whole_line(c, stream);
+            stop = decode_line(s, stream);
         n += fits && nl ? 1 : 0;
         p += n;
         len -= n;
     }
-    if (stop == 0 && !c->of[stream - 1].over)
-        stop = pass(c, stream);
+    if (stop == 0 && !*ended)
+        stop = pass_decoded(s, stream);
     if (stop != 0)
         return stop;
-    return c->of[0].over && c->of[1].over ? CSN_REMOTE_DONE : 0;
+    return s->streams[0].ended && s->streams[1].ended ? CSN_REMOTE_DONE : 0;
 }
 
-/* What the last line says. */
-static void told(int status, csn_remote_exit *x)
+static void set_exit(int status, csn_remote_exit *x)
 {
     x->started = x->ended = true;
     x->exit_code = status < SIGNALLED ? status : -1;
     x->signal = 0;
     if (status >= SIGNALLED && csn_signal_name(status % SIGNALLED))
-        x->signal = status % SIGNALLED; /* twice 256: it left a core */
+        x->signal = status % SIGNALLED; /* 512 + signal: it dumped core */
 }
 
-/* Without a last line an end is what the provider says of the wrapper. Shells call a signal 128
- * and more. That all is well is then not known: somebody ended those who would say so. */
-void csn_remote_coded_end(csn_remote_coded *c, csn_remote_exit *x)
+/* Without a trailer the provider's number for the wrapper is all there is: a shell reports a
+ * signal as 128 + n, and 0 proves nothing, because the processes that write the trailer were
+ * killed. */
+void csn_base64_stream_finish(csn_base64_stream *s, csn_remote_exit *x)
 {
-    bool both = c->of[0].over && c->of[1].over, one = c->of[0].over || c->of[1].over;
+    bool first = s->streams[0].ended, second = s->streams[1].ended;
 
-    for (int stream = CSN_STDOUT; stream <= CSN_STDERR && !both; stream++) {
-        csn_buf *held = &c->of[stream - 1].held;
-        (void)whole_line(c, stream);
-        (void)pass(c, stream);
-        if (held->len > 0)
-            (void)c->on_output(c->ctx, stream, held->data, held->len);
+    for (int stream = CSN_STDOUT; stream <= CSN_STDERR && !(first && second); stream++) {
+        csn_buf *decoded = &s->streams[stream - 1].decoded;
+        (void)decode_line(s, stream);
+        (void)pass_decoded(s, stream);
+        if (decoded->len > 0)
+            (void)s->on_output(s->ctx, stream, decoded->data, decoded->len);
     }
-    if (both || (one && x->ended))
-        told(c->status, x);
+    if ((first && second) || ((first || second) && x->ended))
+        set_exit(s->status, x);
     else if (x->ended && x->exit_code > 128 && csn_signal_name(x->exit_code - 128))
         x->signal = x->exit_code - 128;
     else if (x->exit_code == 0)

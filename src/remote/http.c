@@ -1,14 +1,13 @@
-/* http.c: requests over libcurl, each on the thread that makes it.
+/* http.c: HTTP requests over libcurl, driven by the thread that makes them.
  *
- * Called by the remote backends. A "line" is a multi handle with one easy handle in it; a
- * request takes an idle line or makes one, so that connections are kept without a thread of our
- * own and without a lock while waiting. The server is not trusted: bodies have ceilings,
- * nothing is waited for beyond the deadline, and the cancel descriptors are polled together
- * with the socket.
+ * A connection is a multi handle with one easy handle; a request takes an idle one from the
+ * pool or makes one, so that no thread of our own and no lock is needed while waiting. Servers
+ * are not trusted: bodies have a maximum, and every wait includes the deadline and the cancel
+ * descriptors.
  *
- * What must hold above all: a request that may have been acted on is not made a second time
- * unless the caller called it safe. libcurl itself repeats a request, POST or not, when a kept
- * connection dies before the first byte of an answer; `before_request` refuses that. */
+ * Invariant: a request that the server may have acted on is repeated only if the caller
+ * declared it idempotent. libcurl itself repeats any request, also POST, when a reused
+ * connection dies before the first byte of a response; before_request refuses that. */
 #include "remote/http.h"
 
 #include <curl/curl.h>
@@ -19,33 +18,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/random.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 
-#define LINES_IDLE_MAX  16u
+#define POOL_MAX        16u
 #define CONNECT_MS      15000L
-#define IDLE_CONN_S     20L /* older connections are often dead without knowing it */
+#define IDLE_CONN_S     20L /* servers close older ones */
 #define BODY_MAX        (1024u * 1024u)
 #define CANCEL_MAX      4u
 #define BACKOFF_MS      200u
 #define POLL_MS_MAX     1000
-#define LINGER_MS       300u
+#define DRAIN_MS        300u
 #define STATUS_TOO_MANY 429
 
-typedef struct line {
-    struct line *next;
+typedef struct connection {
+    struct connection *next;
     CURLM *multi;
     CURL *easy;
-} line;
+} connection;
 
 struct csn_http {
     char *agent, *unix_path;
     pthread_mutex_t lock; /* guards what follows */
-    line *idle;
+    connection *idle;
     unsigned idle_count;
 };
 
@@ -54,15 +52,17 @@ typedef struct attempt {
     const csn_http_req *req;
     csn_http_res *res;
     CURL *easy;
-    uint64_t heard_ns; /* when the last byte went or came */
+    uint64_t active_ns; /* when the last byte was sent or received */
     uint64_t deadline_ns;
-    bool alarmed;
-    bool source_failed, source_used, too_large, no_memory, refused_repeat, delivered;
-    bool untrusted; /* not the server it should be */
+    bool interrupted;
+    bool upload_failed, upload_started, too_large, no_memory;
+    bool retry_refused; /* by before_request */
+    bool delivered;     /* on_body was called */
+    bool untrusted;     /* the certificate was rejected */
     char why[CURL_ERROR_SIZE];
 } attempt;
 
-/* ---- lines ------------------------------------------------------------------------------ */
+/* ---- the pool --------------------------------------------------------------------------- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static CURLcode global_result;
@@ -72,51 +72,51 @@ static void global_init(void)
     global_result = curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-static void line_free(line *l)
+static void connection_free(connection *c)
 {
-    if (!l)
+    if (!c)
         return;
-    curl_easy_cleanup(l->easy);
-    curl_multi_cleanup(l->multi);
-    free(l);
+    curl_easy_cleanup(c->easy);
+    curl_multi_cleanup(c->multi);
+    free(c);
 }
 
-static line *line_take(csn_http *h)
+static connection *connection_acquire(csn_http *h)
 {
     pthread_mutex_lock(&h->lock);
-    line *l = h->idle;
-    if (l) {
-        h->idle = l->next;
+    connection *c = h->idle;
+    if (c) {
+        h->idle = c->next;
         h->idle_count--;
     }
     pthread_mutex_unlock(&h->lock);
-    if (l)
-        return l;
-    l = calloc(1, sizeof(*l));
-    if (!l)
+    if (c)
+        return c;
+    c = calloc(1, sizeof(*c));
+    if (!c)
         return NULL;
-    l->multi = curl_multi_init();
-    l->easy = curl_easy_init();
-    if (!l->multi || !l->easy) {
-        line_free(l);
+    c->multi = curl_multi_init();
+    c->easy = curl_easy_init();
+    if (!c->multi || !c->easy) {
+        connection_free(c);
         return NULL;
     }
-    curl_multi_setopt(l->multi, CURLMOPT_MAXCONNECTS, 4L);
-    return l;
+    curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, 4L);
+    return c;
 }
 
-static void line_give(csn_http *h, line *l)
+static void connection_release(csn_http *h, connection *c)
 {
-    curl_easy_reset(l->easy);
+    curl_easy_reset(c->easy);
     pthread_mutex_lock(&h->lock);
-    if (h->idle_count < LINES_IDLE_MAX) {
-        l->next = h->idle;
-        h->idle = l;
+    if (h->idle_count < POOL_MAX) {
+        c->next = h->idle;
+        h->idle = c;
         h->idle_count++;
-        l = NULL;
+        c = NULL;
     }
     pthread_mutex_unlock(&h->lock);
-    line_free(l);
+    connection_free(c);
 }
 
 csn_status csn_http_new(const char *agent, const char *unix_path, csn_http **ret,
@@ -144,9 +144,9 @@ void csn_http_free(csn_http *h)
     if (!h)
         return;
     while (h->idle) {
-        line *l = h->idle;
-        h->idle = l->next;
-        line_free(l);
+        connection *c = h->idle;
+        h->idle = c->next;
+        connection_free(c);
     }
     pthread_mutex_destroy(&h->lock);
     free(h->agent);
@@ -154,9 +154,9 @@ void csn_http_free(csn_http *h)
     free(h);
 }
 
-/* ---- what libcurl calls ----------------------------------------------------------------- */
+/* ---- callbacks of libcurl --------------------------------------------------------------- */
 
-static void note_answer(attempt *a)
+static void read_head(attempt *a)
 {
     csn_http_res *r = a->res;
     struct curl_header *h = NULL;
@@ -166,9 +166,9 @@ static void note_answer(attempt *a)
     curl_easy_getinfo(a->easy, CURLINFO_RESPONSE_CODE, &status);
     r->status = (int)status;
     curl_easy_getinfo(a->easy, CURLINFO_CONTENT_TYPE, &type);
-    snprintf(r->type, sizeof(r->type), "%s", type ? type : "");
-    if (a->req->want_header &&
-        curl_easy_header(a->easy, a->req->want_header, 0, CURLH_HEADER, -1, &h) == CURLHE_OK)
+    snprintf(r->content_type, sizeof(r->content_type), "%s", type ? type : "");
+    if (a->req->response_header && curl_easy_header(a->easy, a->req->response_header, 0,
+                                                    CURLH_HEADER, -1, &h) == CURLHE_OK)
         snprintf(r->header, sizeof(r->header), "%s", h->value);
 }
 
@@ -178,19 +178,19 @@ static size_t take_body(char *data, size_t one, size_t len, void *ctx)
     long status = 0;
 
     (void)one; /* always 1 */
-    a->heard_ns = csn_now_ns();
+    a->active_ns = csn_now_ns();
     curl_easy_getinfo(a->easy, CURLINFO_RESPONSE_CODE, &status);
     if (a->req->on_body && status / 100 == 2) {
         if (!a->delivered)
-            note_answer(a); /* so that on_body may look at it */
+            read_head(a); /* on_body may use it */
         a->delivered = true;
         int next = a->req->on_body(a->req->ctx, data, len);
-        if (next == CSN_HTTP_LINGER && !a->res->stopped) {
-            a->alarmed = true; /* nobody needs to be asked any more */
-            a->deadline_ns = csn_deadline_in(LINGER_MS);
+        if (next == CSN_HTTP_DRAIN && !a->res->stopped) {
+            a->interrupted = true; /* no on_interrupt any more */
+            a->deadline_ns = csn_deadline_in(DRAIN_MS);
         }
         a->res->stopped |= next != 0;
-        return next == 0 || next == CSN_HTTP_LINGER ? len : CURL_WRITEFUNC_ERROR;
+        return next == 0 || next == CSN_HTTP_DRAIN ? len : CURL_WRITEFUNC_ERROR;
     }
     int e = csn_buf_append(&a->res->body, data, len);
     if (e == 0)
@@ -206,26 +206,26 @@ static size_t take_header(char *data, size_t one, size_t len, void *ctx)
 
     (void)data;
     (void)one;
-    a->heard_ns = csn_now_ns();
+    a->active_ns = csn_now_ns();
     return len;
 }
 
-static size_t give_upload(char *buf, size_t one, size_t len, void *ctx)
+static size_t read_upload(char *buf, size_t one, size_t len, void *ctx)
 {
     attempt *a = ctx;
 
     (void)one;
-    a->heard_ns = csn_now_ns();
-    a->source_used = true;
+    a->active_ns = csn_now_ns();
+    a->upload_started = true;
     int64_t n = a->req->upload(a->req->upload_ctx, buf, len);
     if (n >= 0 && (uint64_t)n <= len)
         return (size_t)n;
-    a->source_failed = true;
+    a->upload_failed = true;
     return CURL_READFUNC_ABORT;
 }
 
-/* The connection stands and the request is about to be written. A second time in one attempt
- * means that the first was lost after it may have been read. */
+/* Called when connected, before the request is written. A second call in one attempt means that
+ * libcurl repeats a request that the server may have read. */
 static int before_request(void *ctx, char *ip, char *local_ip, int port, int local_port)
 {
     attempt *a = ctx;
@@ -234,9 +234,9 @@ static int before_request(void *ctx, char *ip, char *local_ip, int port, int loc
     (void)local_ip;
     (void)port;
     (void)local_port;
-    a->heard_ns = csn_now_ns();
-    if (a->res->sent && a->req->repeat != CSN_HTTP_SAFE) {
-        a->refused_repeat = true;
+    a->active_ns = csn_now_ns();
+    if (a->res->sent && a->req->retry != CSN_HTTP_IDEMPOTENT) {
+        a->retry_refused = true;
         return CURL_PREREQFUNC_ABORT;
     }
     a->res->sent = true;
@@ -251,7 +251,7 @@ static void set_body(CURL *c, const csn_http_req *q)
 
     if (q->upload) {
         curl_easy_setopt(c, CURLOPT_UPLOAD, 1L);
-        curl_easy_setopt(c, CURLOPT_READFUNCTION, give_upload);
+        curl_easy_setopt(c, CURLOPT_READFUNCTION, read_upload);
         curl_easy_setopt(c, CURLOPT_INFILESIZE_LARGE, (curl_off_t)q->upload_len);
     } else if (q->body || post) {
         curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)q->body_len);
@@ -263,7 +263,6 @@ static void set_body(CURL *c, const csn_http_req *q)
         curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, q->method);
 }
 
-/* Whose signatures count: the system's list, or the one that the usual variables name. */
 static void set_trust(CURL *c)
 {
     const char *file = secure_getenv("SSL_CERT_FILE"), *dir = secure_getenv("SSL_CERT_DIR");
@@ -285,10 +284,10 @@ static void set_options(const csn_http *h, attempt *a)
     curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
     set_trust(c);
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L); /* do not wait for a resolver */
+    curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L); /* do not join the resolver thread */
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
     curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, IDLE_CONN_S);
-    curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L); /* servers may be silent for long */
+    curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L); /* responses may pause for long */
     curl_easy_setopt(c, CURLOPT_USERAGENT, h->agent);
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, a->why);
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);
@@ -300,7 +299,7 @@ static void set_options(const csn_http *h, attempt *a)
     curl_easy_setopt(c, CURLOPT_PREREQDATA, a);
     if (h->unix_path)
         curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, h->unix_path);
-    if (h->unix_path || a->req->direct)
+    if (h->unix_path || a->req->no_proxy)
         curl_easy_setopt(c, CURLOPT_PROXY, "");
     set_body(c, a->req);
 }
@@ -319,7 +318,6 @@ static csn_status make_headers(const csn_http_req *q, struct curl_slist **ret, c
     return l ? CSN_OK : csn_fail(err, CSN_NOMEM, "http headers");
 }
 
-/* Which of the descriptors say "end", as csn_http_req.cancel_fds. */
 static unsigned watch_cancel(const csn_http_req *q, struct curl_waitfd w[CANCEL_MAX])
 {
     unsigned n = 0;
@@ -351,7 +349,7 @@ static bool is_done(CURLM *multi, CURLcode *ret)
     return false;
 }
 
-static csn_status silent(const attempt *a, csn_status code, csn_error **err)
+static csn_status timed_out(const attempt *a, csn_status code, csn_error **err)
 {
     char host[128];
 
@@ -359,29 +357,29 @@ static csn_status silent(const attempt *a, csn_status code, csn_error **err)
     if (code == CSN_TIMEOUT)
         return csn_fail(err, code, "deadline passed while waiting for %s", host);
     return csn_fail(err, code, "%s %s", host,
-                    a->res->sent ? "stopped answering" : "did not answer in time");
+                    a->res->sent ? "stopped responding" : "did not respond in time");
 }
 
-/* The deadline has passed, or somebody wants it to end. CSN_OK: it goes on for a while. */
-static csn_status alarm_raised(attempt *a, csn_status why, csn_error **err)
+/* Deadline or cancel. CSN_OK: the response is read until a new deadline. */
+static csn_status handle_interrupt(attempt *a, csn_status why, csn_error **err)
 {
     const csn_http_req *q = a->req;
 
-    if (!a->alarmed && q->on_alarm) {
-        a->alarmed = true;
-        a->deadline_ns = q->on_alarm(q->ctx, why);
-        a->heard_ns = csn_now_ns();
+    if (!a->interrupted && q->on_interrupt) {
+        a->interrupted = true;
+        a->deadline_ns = q->on_interrupt(q->ctx, why);
+        a->active_ns = csn_now_ns();
         if (a->deadline_ns != 0)
             return CSN_OK;
     }
-    return why == CSN_CANCELLED ? csn_fail(err, why, "cancelled") : silent(a, why, err);
+    return why == CSN_CANCELLED ? csn_fail(err, why, "cancelled") : timed_out(a, why, err);
 }
 
-/* Drives the transfer to its end, the deadline, a cancel or too long a silence. */
+/* Runs the transfer until its end, the deadline, a cancel or the idle timeout. */
 static csn_status drive(CURLM *multi, attempt *a, CURLcode *ret, csn_error **err)
 {
     const csn_http_req *q = a->req;
-    uint64_t silence = q->silence_ms ? q->silence_ms : CSN_HTTP_SILENCE_MS;
+    uint64_t idle_ms = q->idle_ms ? q->idle_ms : CSN_HTTP_IDLE_MS;
     struct curl_waitfd wait[CANCEL_MAX];
     unsigned n = watch_cancel(q, wait);
     csn_status st = CSN_OK;
@@ -392,27 +390,27 @@ static csn_status drive(CURLM *multi, attempt *a, CURLcode *ret, csn_error **err
         CURLMcode mc = curl_multi_perform(multi, &running);
         if (mc == CURLM_OK && is_done(multi, ret))
             return CSN_OK;
-        uint64_t quiet_at = a->heard_ns + silence * 1000000u;
-        uint64_t next = a->deadline_ns && a->deadline_ns < quiet_at ? a->deadline_ns : quiet_at;
+        uint64_t idle_at = a->active_ns + idle_ms * 1000000u;
+        uint64_t next = a->deadline_ns && a->deadline_ns < idle_at ? a->deadline_ns : idle_at;
         int ms = csn_deadline_poll_ms(next);
         if (mc == CURLM_OK)
-            mc = curl_multi_poll(multi, wait, a->alarmed ? 0 : n,
+            mc = curl_multi_poll(multi, wait, a->interrupted ? 0 : n,
                                  ms > POLL_MS_MAX ? POLL_MS_MAX : ms, NULL);
         if (mc != CURLM_OK)
             return csn_fail(err, CSN_INTERNAL, "http: %s", curl_multi_strerror(mc));
-        if (!a->alarmed && any_ready(wait, n))
-            st = alarm_raised(a, CSN_CANCELLED, err);
+        if (!a->interrupted && any_ready(wait, n))
+            st = handle_interrupt(a, CSN_CANCELLED, err);
         else if (a->res->stopped && csn_deadline_poll_ms(a->deadline_ns) == 0)
             return CSN_OK;
         else if (a->deadline_ns && csn_deadline_poll_ms(a->deadline_ns) == 0)
-            st = alarm_raised(a, CSN_TIMEOUT, err);
-        else if (csn_deadline_poll_ms(a->heard_ns + silence * 1000000u) == 0)
-            st = silent(a, CSN_UNAVAILABLE, err);
+            st = handle_interrupt(a, CSN_TIMEOUT, err);
+        else if (csn_deadline_poll_ms(a->active_ns + idle_ms * 1000000u) == 0)
+            st = timed_out(a, CSN_UNAVAILABLE, err);
     }
     return st;
 }
 
-static csn_status judge(const attempt *a, CURLcode code, csn_error **err)
+static csn_status transfer_error(const attempt *a, CURLcode code, csn_error **err)
 {
     char host[128];
 
@@ -421,72 +419,70 @@ static csn_status judge(const attempt *a, CURLcode code, csn_error **err)
     csn_url_host(a->req->url, host, sizeof(host));
     const char *why = a->why[0] ? a->why : curl_easy_strerror(code);
     if (a->too_large)
-        return csn_fail(err, CSN_TOO_LARGE, "%s answered with more than %zu bytes", host,
+        return csn_fail(err, CSN_TOO_LARGE, "the response of %s is over %zu bytes", host,
                         a->res->body.max);
     if (a->no_memory || code == CURLE_OUT_OF_MEMORY)
         return csn_fail(err, CSN_NOMEM, "http");
-    if (a->source_failed)
-        return csn_fail(err, CSN_IO, "what was to be sent could not be read");
-    if (a->refused_repeat)
-        return csn_fail(err, CSN_UNAVAILABLE, "%s closed the connection without an answer",
+    if (a->upload_failed)
+        return csn_fail(err, CSN_IO, "upload: the content cannot be read");
+    if (a->retry_refused)
+        return csn_fail(err, CSN_UNAVAILABLE, "%s closed the connection without a response",
                         host);
     if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
-        return csn_fail(err, CSN_INVALID, "'%.200s' is not a URL that can be used: %s",
-                        a->req->url, why);
+        return csn_fail(err, CSN_INVALID, "invalid URL '%.200s': %s", a->req->url, why);
     if (a->untrusted)
-        return csn_fail(err, CSN_UNAVAILABLE, "%s cannot show that it is %s: %s", host, host,
+        return csn_fail(err, CSN_UNAVAILABLE, "the certificate of %s is not trusted: %s", host,
                         why);
     if (!a->res->sent)
-        return csn_fail(err, CSN_UNAVAILABLE, "%s did not answer: %s", host, why);
+        return csn_fail(err, CSN_UNAVAILABLE, "cannot connect to %s: %s", host, why);
     if (a->res->status == 0)
-        return csn_fail(err, CSN_UNAVAILABLE, "%s gave no answer: %s", host, why);
-    return csn_fail(err, CSN_IO, "the answer of %s broke off: %s", host, why);
+        return csn_fail(err, CSN_UNAVAILABLE, "%s sent no response: %s", host, why);
+    return csn_fail(err, CSN_IO, "the response of %s broke off: %s", host, why);
 }
 
-static csn_status attempt_on(csn_http *h, line *l, attempt *a, uint64_t *ret_wait_ms,
+static csn_status attempt_on(csn_http *h, connection *c, attempt *a, uint64_t *ret_wait_ms,
                              csn_error **err)
 {
     struct curl_slist *headers = NULL;
     CURLcode code = CURLE_OK;
     curl_off_t wait_s = 0;
 
-    a->easy = l->easy;
-    a->heard_ns = csn_now_ns();
+    a->easy = c->easy;
+    a->active_ns = csn_now_ns();
     set_options(h, a);
     csn_status st = make_headers(a->req, &headers, err);
     if (st < 0)
         return st;
-    curl_easy_setopt(l->easy, CURLOPT_HTTPHEADER, headers);
-    if (curl_multi_add_handle(l->multi, l->easy) != CURLM_OK) {
+    curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, headers);
+    if (curl_multi_add_handle(c->multi, c->easy) != CURLM_OK) {
         curl_slist_free_all(headers);
         return csn_fail(err, CSN_NOMEM, "http");
     }
-    st = drive(l->multi, a, &code, err);
+    st = drive(c->multi, a, &code, err);
     a->untrusted = code == CURLE_PEER_FAILED_VERIFICATION;
-    note_answer(a);
-    curl_easy_getinfo(l->easy, CURLINFO_RETRY_AFTER, &wait_s);
+    read_head(a);
+    curl_easy_getinfo(c->easy, CURLINFO_RETRY_AFTER, &wait_s);
     *ret_wait_ms = wait_s > 0 ? (uint64_t)wait_s * 1000u : 0;
-    curl_multi_remove_handle(l->multi, l->easy);
-    curl_easy_setopt(l->easy, CURLOPT_HTTPHEADER, NULL);
+    curl_multi_remove_handle(c->multi, c->easy);
+    curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, NULL);
     curl_slist_free_all(headers);
-    return st == CSN_OK ? judge(a, code, err) : st;
+    return st == CSN_OK ? transfer_error(a, code, err) : st;
 }
 
-/* ---- repeating -------------------------------------------------------------------------- */
+/* ---- retries ---------------------------------------------------------------------------- */
 
-/* Whether another try is both safe and of use. */
-static bool worth_repeating(const attempt *a, csn_status st)
+static bool should_retry(const attempt *a, csn_status st)
 {
-    bool safe = a->req->repeat == CSN_HTTP_SAFE;
+    bool idempotent = a->req->retry == CSN_HTTP_IDEMPOTENT;
     int status = a->res->status;
 
-    if (a->delivered || a->source_used || a->res->stopped || a->untrusted)
+    if (a->delivered || a->upload_started || a->res->stopped || a->untrusted)
         return false;
     if (st == CSN_OK)
-        return status == STATUS_TOO_MANY || (safe && status >= 500 && status != 501);
+        return status == STATUS_TOO_MANY || (idempotent && status >= 500 && status != 501);
     if (st != CSN_UNAVAILABLE && st != CSN_IO)
         return false;
-    return !a->res->sent || safe;
+    return !a->res->sent || idempotent;
 }
 
 static uint64_t backoff_ms(unsigned tries)
@@ -495,17 +491,17 @@ static uint64_t backoff_ms(unsigned tries)
 
     (void)!getrandom(&noise, sizeof(noise), 0);
     uint64_t ms = (uint64_t)BACKOFF_MS << tries;
-    return ms / 2 + noise % (ms / 2 + 1); /* so that many clients do not come back at once */
+    return ms / 2 + noise % (ms / 2 + 1); /* jitter: clients spread out */
 }
 
-/* Waits; false when the wait is longer than there is time, or was cancelled. */
-static bool wait_out(const csn_http_req *q, uint64_t ms)
+/* False: the wait exceeds the deadline or the limit, or was cancelled. */
+static bool wait_before_retry(const csn_http_req *q, uint64_t ms)
 {
     uint64_t until = csn_deadline_in(ms);
     struct pollfd p[CANCEL_MAX];
     nfds_t n = 0;
 
-    if (ms > CSN_HTTP_RETRY_MS || (q->deadline_ns && until >= q->deadline_ns))
+    if (ms > CSN_HTTP_RETRY_AFTER_MS || (q->deadline_ns && until >= q->deadline_ns))
         return false;
     for (size_t i = 0; i < q->cancel_count && n < CANCEL_MAX; i++)
         p[n++] = (struct pollfd){.fd = q->cancel_fds[i], .events = POLLIN};
@@ -517,15 +513,14 @@ static bool wait_out(const csn_http_req *q, uint64_t ms)
 
 static void res_init(csn_http_res *r, const csn_http_req *q)
 {
-    unsigned made = r->made;
+    unsigned attempts = r->attempts;
 
     csn_buf_release(&r->body);
-    *r = (csn_http_res){.made = made};
+    *r = (csn_http_res){.attempts = attempts};
     csn_buf_init(&r->body, q->body_max ? q->body_max : BODY_MAX);
 }
 
-/* libcurl may meet a closed pipe; the host program's handling of that is none of our business.
- */
+/* libcurl may write to a closed socket; the host's handling of SIGPIPE must not see it. */
 static bool block_sigpipe(sigset_t *ret_before)
 {
     sigset_t pipe_set, pending;
@@ -554,10 +549,10 @@ csn_status csn_http_do(csn_http *h, const csn_http_req *req, csn_http_res *ret, 
 {
     uint64_t wait_ms = 0;
     sigset_t before;
-    line *l = line_take(h);
+    connection *c = connection_acquire(h);
 
     *ret = (csn_http_res){0};
-    if (!l)
+    if (!c)
         return csn_fail(err, CSN_NOMEM, "http");
     bool clear = block_sigpipe(&before);
     csn_status st;
@@ -565,12 +560,12 @@ csn_status csn_http_do(csn_http *h, const csn_http_req *req, csn_http_res *ret, 
         csn_error *why = NULL;
         attempt a = {.req = req, .res = ret};
         res_init(ret, req);
-        ret->made++;
-        curl_easy_reset(l->easy);
-        st = attempt_on(h, l, &a, &wait_ms, &why);
-        bool again = ret->made < CSN_HTTP_TRIES && worth_repeating(&a, st) &&
-                     wait_out(req, wait_ms ? wait_ms : backoff_ms(ret->made));
-        if (!again) {
+        ret->attempts++;
+        curl_easy_reset(c->easy);
+        st = attempt_on(h, c, &a, &wait_ms, &why);
+        bool retry = ret->attempts < CSN_HTTP_ATTEMPTS && should_retry(&a, st) &&
+                     wait_before_retry(req, wait_ms ? wait_ms : backoff_ms(ret->attempts));
+        if (!retry) {
             if (st < 0 && err)
                 *err = CSN_STEAL(why);
             csn_error_free(why);
@@ -579,7 +574,7 @@ csn_status csn_http_do(csn_http *h, const csn_http_req *req, csn_http_res *ret, 
         csn_error_free(why);
     }
     unblock_sigpipe(&before, clear);
-    line_give(h, l);
+    connection_release(h, c);
     return st;
 }
 
@@ -608,7 +603,7 @@ void csn_url_host(const char *url, char *buf, size_t size)
 
     start = start ? start + 3 : url;
     size_t len = strcspn(start, "/?#");
-    const char *at = memrchr(start, '@', len); /* never show who we are */
+    const char *at = memrchr(start, '@', len); /* hide credentials */
     if (at) {
         len -= (size_t)(at + 1 - start);
         start = at + 1;

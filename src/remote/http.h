@@ -1,10 +1,10 @@
-/* http.h: one HTTP request, from any thread, within a deadline; the only door to libcurl.
+/* http.h: an HTTP client with deadlines, cancellation and at-most-once requests.
  *
- * A client is a handful of connections that requests take turns with; it may be used by many
- * threads at once. TLS is verified (against the system's list, or what SSL_CERT_FILE and
- * SSL_CERT_DIR name), redirects are not followed (credentials go where they were meant to go),
- * the usual proxy variables are honoured. An answer with any status is a success
- * of the call: what it means is the provider's to say. */
+ * The only user of libcurl. One client keeps a pool of connections and may be used from several
+ * threads at once. TLS certificates are verified (against the system's store, or SSL_CERT_FILE
+ * and SSL_CERT_DIR), redirects are not followed because they would carry the credential to
+ * another host, and the usual proxy variables are honoured. A response with any status is a
+ * success of the call: the caller interprets it. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,12 +15,13 @@
 
 typedef struct csn_http csn_http;
 
-/* May the request be made again when it is not known whether the server acted on it? What was
- * surely not acted on (no connection, 429) is repeated in both cases. */
-typedef enum { CSN_HTTP_ONCE, CSN_HTTP_SAFE } csn_http_repeat;
+/* Whether to retry when the server may have acted on the request. A request that it certainly
+ * did not act on (no connection, status 429) is retried in both cases. */
+typedef enum { CSN_HTTP_ONCE, CSN_HTTP_IDEMPOTENT } csn_http_retry;
 
-#define CSN_HTTP_ENOUGH 1
-#define CSN_HTTP_LINGER 2
+/* Results of on_body. */
+#define CSN_HTTP_STOP  1 /* end the request, without error */
+#define CSN_HTTP_DRAIN 2 /* likewise, unless the response ends by itself within 300 ms */
 
 typedef struct csn_http_req {
     const char *method;
@@ -28,61 +29,59 @@ typedef struct csn_http_req {
     const char *const *headers; /* "Name: value", NULL-terminated; or NULL */
     const void *body;           /* or NULL */
     size_t body_len;
-    /* In place of body: as csn_source.read. upload_len is exact, or -1 when unknown. */
+    /* In place of body; as csn_source.read. upload_len is exact, or -1: unknown. */
     int64_t (*upload)(void *ctx, void *buf, size_t len);
     void *upload_ctx;
     int64_t upload_len;
 
-    csn_http_repeat repeat;
-    bool direct;               /* no proxy, whatever the environment says */
+    csn_http_retry retry;
+    bool no_proxy;             /* ignore the proxy variables */
     uint64_t deadline_ns;      /* 0: none */
-    uint64_t silence_ms;       /* no byte either way for longer: CSN_UNAVAILABLE. 0: default */
+    uint64_t idle_ms;          /* no byte in either direction: CSN_UNAVAILABLE. 0: default */
     const int32_t *cancel_fds; /* each -1, or readable once the request must end */
     size_t cancel_count;
 
-    /* Asked once, at the deadline or a cancel (why: CSN_TIMEOUT, CSN_CANCELLED), in place of
-     * failing: returns until when the answer is listened to all the same, or 0. It may make
-     * requests of its own. */
-    uint64_t (*on_alarm)(void *ctx, csn_status why);
+    /* Called once, at the deadline or a cancel (why: CSN_TIMEOUT, CSN_CANCELLED), before the
+     * request fails. Returns a new deadline for the rest of the response, or 0 to fail. It may
+     * make requests of its own. */
+    uint64_t (*on_interrupt)(void *ctx, csn_status why);
 
-    /* Gets the body of a 2xx answer as it comes; CSN_HTTP_ENOUGH ends the request without
-     * error, CSN_HTTP_LINGER does if the answer does not end by itself in a moment, so that
-     * the connection can be kept. NULL: it is collected. Called on the calling thread;
-     * status, type and header of the result are filled by then. */
+    /* Receives the body of a 2xx response on the calling thread; status, content_type and
+     * header of the result are valid then. NULL: the body is collected. */
     int (*on_body)(void *ctx, const void *data, size_t len);
     void *ctx;
-    size_t body_max;         /* of what is collected; 0: 1 MiB. More: CSN_TOO_LARGE */
-    const char *want_header; /* a response header to keep, or NULL */
+    size_t body_max;             /* of a collected body; 0: 1 MiB. Over it: CSN_TOO_LARGE */
+    const char *response_header; /* to keep in the result, or NULL */
 } csn_http_req;
 
-/* Valid after a failure too: what had come by then. Release it in any case. */
+/* Also valid after a failure, as far as the response had arrived. Always release it. */
 typedef struct csn_http_res {
-    int status;    /* 0: no answer */
-    bool sent;     /* the server may have acted on it */
-    bool stopped;  /* by on_body */
-    unsigned made; /* requests that were tried */
-    csn_buf body;  /* collected; of another status than 2xx always */
-    char type[96]; /* Content-Type */
+    int status;        /* 0: no response */
+    bool sent;         /* the server may have acted on the request */
+    bool stopped;      /* by on_body */
+    unsigned attempts; /* requests made */
+    csn_buf body;      /* collected; of statuses other than 2xx always */
+    char content_type[96];
     char header[512];
 } csn_http_res;
 
-#define CSN_HTTP_SILENCE_MS 75000u /* servers of ours say something every 50 s */
-#define CSN_HTTP_TRIES      4u
-#define CSN_HTTP_RETRY_MS   20000u /* a longer Retry-After is not waited for */
+#define CSN_HTTP_IDLE_MS        75000u /* E2B sends a heartbeat every 50 s */
+#define CSN_HTTP_ATTEMPTS       4u
+#define CSN_HTTP_RETRY_AFTER_MS 20000u /* a longer Retry-After is not waited for */
 
-/* unix_path: connect there whatever the URL's host says; or NULL. */
+/* unix_path: a socket to connect to whatever the URL's host is; or NULL. */
 csn_status csn_http_new(const char *agent, const char *unix_path, csn_http **ret,
                         csn_error **err);
-void csn_http_free(csn_http *h); /* no request may be under way */
+void csn_http_free(csn_http *h); /* after all requests have returned */
 
-/* CSN_UNAVAILABLE: nobody answered, or stopped answering. CSN_IO: the answer broke off or made
- * no sense. CSN_TIMEOUT, CSN_CANCELLED, CSN_TOO_LARGE. Messages name the host. */
+/* CSN_UNAVAILABLE: no response. CSN_IO: it broke off or is malformed. CSN_TIMEOUT,
+ * CSN_CANCELLED, CSN_TOO_LARGE. Messages name the host. */
 csn_status csn_http_do(csn_http *h, const csn_http_req *req, csn_http_res *ret,
                        csn_error **err);
 void csn_http_res_release(csn_http_res *r);
 #define csn_autores CSN_CLEANUP(csn_http_res_release) csn_http_res
 
-/* Appends s with everything but unreserved characters as %XX. 0 or errno. */
+/* Appends s, percent-encoded except unreserved characters. 0 or errno. */
 int csn_url_escape(csn_buf *b, const char *s);
-/* "host:port" of a URL, for messages. */
+/* "host:port" of a URL, without user and password. */
 void csn_url_host(const char *url, char *buf, size_t size);

@@ -1,9 +1,9 @@
-/* lifecycle.c: the life of a remote sandbox: made when it is needed, found again, ended.
+/* lifecycle.c: creates, connects, records and destroys remote sandboxes.
  *
- * Called by the core through the provider's ops table. The core opens a lazy backend exactly
- * once however many threads come first, and forgets an opening that failed; here an opening
- * that fails half-way ends what it made. A sandbox that is not detached ends with its handle;
- * if the owner is killed it ends by its lifetime, which the provider keeps. */
+ * The core opens a lazy backend exactly once and retries a failed opening with a new state.
+ * Invariants: an opening that fails half-way destroys what it created; destroy is idempotent; a
+ * record that was removed is never written again. A sandbox that is not detached is destroyed
+ * with its handle; if the owner is killed, the provider ends it after its lifetime. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,42 +15,42 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/path.h"
 #include "os/statedir.h"
-#include "remote/remote.h"
+#include "remote/base64_stream.h"
+#include "remote/internal.h"
 
-#define LIFETIME_MS 300000u
-#define PROBE_MS    60000u
-#define NOTE_MAX    (256u * 1024u)
+#define PROBE_MS   60000u
+#define RECORD_MAX (256u * 1024u)
 
 static void remote_free(csn_remote *r)
 {
     if (!r)
         return;
-    if (r->kind->release)
-        r->kind->release(r);
+    if (r->provider->release)
+        r->provider->release(r);
     csn_http_free(r->http);
     pthread_mutex_destroy(&r->lock);
     free(r->id);
     free(r->workdir);
     free(r->home);
-    free(r->machine);
+    free(r->arch);
     free(r->rg_path);
     free(r);
 }
 CSN_DEFINE_CLEANUP(csn_remote, remote_free)
 
-csn_status csn_remote_new(const csn_remote_kind *kind, const csn_config *config, const char *id,
-                          const char *unix_path, bool find, void **ret_state, csn_error **err)
+csn_status csn_remote_new(const csn_remote_provider *provider, const csn_config *config,
+                          const char *id, const char *unix_path, bool connect, void **ret_state,
+                          csn_error **err)
 {
     CSN_CLEANUP(remote_freep) csn_remote *r = calloc(1, sizeof(*r));
 
     if (!r)
         return csn_fail(err, CSN_NOMEM, "open");
-    r->kind = kind;
+    r->provider = provider;
     r->config = config;
     r->stop_fd = -1;
-    r->found = find;
+    r->connected = connect;
     pthread_mutex_init(&r->lock, NULL);
     r->id = strdup(id);
     if (!r->id)
@@ -61,14 +61,14 @@ csn_status csn_remote_new(const csn_remote_kind *kind, const csn_config *config,
     return st;
 }
 
-csn_status csn_remote_begin(const csn_remote_kind *kind, const csn_config *config,
-                            const char *id, bool find, void **ret_state, csn_error **err)
+csn_status csn_remote_open(const csn_remote_provider *provider, const csn_config *config,
+                           const char *id, bool connect, void **ret_state, csn_error **err)
 {
     void *state = NULL;
-    csn_status st = csn_remote_new(kind, config, id, NULL, find, &state, err);
+    csn_status st = csn_remote_new(provider, config, id, NULL, connect, &state, err);
 
     if (st == CSN_OK)
-        st = kind->configure(state, err);
+        st = provider->configure(state, err);
     if (st < 0)
         csn_remote_close(state);
     else
@@ -83,14 +83,15 @@ void csn_remote_set_stop_fd(void *state, int32_t stop_fd)
     r->stop_fd = stop_fd;
 }
 
-/* ---- what is inside --------------------------------------------------------------------- */
+/* ---- probing ---------------------------------------------------------------------------- */
 
-/* Four NUL-ended answers: working directory, home, machine, ripgrep; and what $1 says. */
-static const char probe[] =
+/* Prints working directory, home, architecture and ripgrep, each followed by NUL; then the
+ * output of the script $1. */
+static const char probe_script[] =
     "pwd -P | tr -d '\\n'; printf '\\000%s\\000%s\\000%s\\000' \"$HOME\" "
     "\"$(uname -m)\" \"$(command -v rg)\"\neval \"$1\"\n";
 
-static char *next_answer(const csn_buf *b, size_t *at)
+static char *next_field(const csn_buf *b, size_t *at)
 {
     const char *start = b->data + *at;
     const char *end = *at < b->len ? memchr(start, '\0', b->len - *at) : NULL;
@@ -101,43 +102,46 @@ static char *next_answer(const csn_buf *b, size_t *at)
     return strdup(start);
 }
 
-static csn_status look_inside(csn_remote *r, csn_error **err)
+static void discard_unless_absolute(char **path)
 {
-    bool text = (r->kind->flags & CSN_REMOTE_TEXT) != 0;
-    const char *const args[] = {text ? csn_remote_coder_test : "", NULL};
-    const csn_remote_script s = {
-        .text = probe, .args = args, .deadline_ns = csn_deadline_in(PROBE_MS), .reads = true};
+    if ((*path)[0] != '/')
+        free(CSN_STEAL(*path));
+}
+
+static csn_status probe_sandbox(csn_remote *r, csn_error **err)
+{
+    bool text = (r->provider->flags & CSN_REMOTE_TEXT_ONLY) != 0;
+    const char *const args[] = {text ? csn_base64_stream_probe : "", NULL};
+    const csn_remote_script s = {.text = probe_script,
+                                 .args = args,
+                                 .deadline_ns = csn_deadline_in(PROBE_MS),
+                                 .read_only = true};
     csn_autobuf out;
     size_t at = 0;
     int code = -1;
 
     csn_buf_init(&out, 4 * (size_t)CSN_PATH_MAX);
-    csn_status st = csn_remote_ask(r, &s, &out, &code, err);
+    csn_status st = csn_remote_run_script(r, &s, &out, &code, err);
     if (st < 0)
         return st;
-    r->workdir = next_answer(&out, &at);
-    r->home = next_answer(&out, &at);
-    r->machine = next_answer(&out, &at);
-    r->rg_path = next_answer(&out, &at);
-    if (!r->workdir || r->workdir[0] != '/' || !r->home || !r->machine || !r->rg_path)
-        return csn_fail(err, CSN_UNAVAILABLE, "the sandbox's sh cannot tell where it is");
+    r->workdir = next_field(&out, &at);
+    r->home = next_field(&out, &at);
+    r->arch = next_field(&out, &at);
+    r->rg_path = next_field(&out, &at);
+    if (!r->workdir || r->workdir[0] != '/' || !r->home || !r->arch || !r->rg_path)
+        return csn_fail(err, CSN_UNAVAILABLE,
+                        "/bin/sh of the sandbox does not work: no answer to the probe");
     if (text && strcmp(out.data + at, "265\n") != 0)
         return csn_fail(err, CSN_UNSUPPORTED,
-                        "the sandbox's awk does not tell a signal from an exit");
-    if (r->home[0] != '/') {
-        free(r->home);
-        r->home = NULL;
-    }
-    if (r->rg_path[0] != '/') {
-        free(r->rg_path);
-        r->rg_path = NULL;
-    }
+                        "awk of the sandbox cannot tell a signal from an exit code");
+    discard_unless_absolute(&r->home);
+    discard_unless_absolute(&r->rg_path);
     return CSN_OK;
 }
 
-/* ---- the note --------------------------------------------------------------------------- */
+/* ---- the record ------------------------------------------------------------------------- */
 
-int csn_remote_note_dir(const csn_remote *r, bool make)
+int csn_remote_record_dir(const csn_remote *r, bool create)
 {
     csn_autofree char *sub = NULL;
 
@@ -145,38 +149,37 @@ int csn_remote_note_dir(const csn_remote *r, bool make)
         sub = NULL;
         return -ENOMEM;
     }
-    return make ? csn_statedir_open(CSN_DIR_STATE, sub, NULL)
-                : csn_statedir_find(CSN_DIR_STATE, sub, NULL);
+    return create ? csn_statedir_open(CSN_DIR_STATE, sub, NULL)
+                  : csn_statedir_find(CSN_DIR_STATE, sub, NULL);
 }
 
-csn_status csn_remote_read_note(csn_remote *r, csn_buf *out, csn_error **err)
+csn_status csn_remote_read_record(csn_remote *r, csn_buf *out, csn_error **err)
 {
-    csn_autofd int dir = csn_remote_note_dir(r, false);
+    csn_autofd int dir = csn_remote_record_dir(r, false);
     csn_autofd int fd = dir < 0 ? -1 : openat(dir, CSN_STATE_NOTE, O_RDONLY | O_CLOEXEC);
     char buf[4096];
     ssize_t n = -1;
 
-    csn_buf_init(out, NOTE_MAX);
+    csn_buf_init(out, RECORD_MAX);
     while (fd >= 0 && (n = read(fd, buf, sizeof(buf))) > 0)
         if (csn_buf_append(out, buf, (size_t)n) != 0)
             return csn_fail(err, CSN_IO, "the record of '%s' is too long", r->id);
     if (fd < 0 || n < 0 || out->len == 0)
-        return csn_fail(err, CSN_GONE, "nothing is known of where sandbox '%s' is", r->id);
-    r->noted = true;
+        return csn_fail(err, CSN_GONE, "sandbox '%s' has no record of where it runs", r->id);
+    r->recorded = true;
     return CSN_OK;
 }
 
-/* The sandbox is on record now: with what another process finds it by. Once it was, a record
- * that is missing has been removed with the sandbox, and is not made again. */
+/* A missing record that was there before has been removed together with the sandbox. */
 csn_status csn_remote_commit(void *state, csn_error **err)
 {
     csn_remote *r = state;
     csn_autobuf text;
     char tmp[64];
 
-    csn_buf_init(&text, NOTE_MAX);
-    int e = r->kind->note(r, &text);
-    csn_autofd int dir = csn_remote_note_dir(r, !r->noted);
+    csn_buf_init(&text, RECORD_MAX);
+    int e = r->provider->write_record(r, &text);
+    csn_autofd int dir = csn_remote_record_dir(r, !r->recorded);
     if (e == 0 && dir == -ENOENT)
         return csn_fail(err, CSN_GONE, "sandbox '%s' has been destroyed", r->id);
     if (e != 0 || dir < 0)
@@ -189,35 +192,36 @@ csn_status csn_remote_commit(void *state, csn_error **err)
         unlinkat(dir, tmp, 0);
         return csn_fail_errno(err, e, "record of '%s'", r->id);
     }
-    r->noted = true;
+    r->recorded = true;
     return CSN_OK;
 }
 
-/* ---- making, finding, ending ------------------------------------------------------------ */
+/* ---- opening and ending ----------------------------------------------------------------- */
 
-static csn_status come_to_be(csn_remote *r, csn_error **err)
+static csn_status create_or_connect(csn_remote *r, csn_error **err)
 {
     csn_autobuf text;
 
-    csn_buf_init(&text, NOTE_MAX);
-    csn_status st = r->found ? csn_remote_read_note(r, &text, err) : CSN_OK;
+    csn_buf_init(&text, RECORD_MAX);
+    csn_status st = r->connected ? csn_remote_read_record(r, &text, err) : CSN_OK;
     if (st == CSN_OK)
-        st = r->found ? r->kind->find(r, text.data, err) : r->kind->make(r, err);
+        st = r->connected ? r->provider->connect(r, text.data, err)
+                          : r->provider->create(r, err);
     if (st < 0)
-        return csn_wrap(st, err, "%s a sandbox of '%s'", r->found ? "find" : "make",
-                        r->kind->name);
-    r->there = true;
-    st = look_inside(r, err);
+        return csn_wrap(st, err, "%s a sandbox of '%s'", r->connected ? "connect to" : "create",
+                        r->provider->name);
+    r->exists = true;
+    st = probe_sandbox(r, err);
     if (st < 0)
-        return csn_wrap(st, err, "look into the sandbox");
-    csn_remote_ensure_rg(r);
+        return csn_wrap(st, err, "probe the sandbox");
+    csn_remote_install_ripgrep(r);
     return CSN_OK;
 }
 
-/* Nobody else has the state yet: no lock is needed until it is there. */
+/* The state is not shared yet: no lock. */
 csn_status csn_remote_ready(void *state, csn_error **err)
 {
-    return come_to_be(state, err);
+    return create_or_connect(state, err);
 }
 
 csn_status csn_remote_destroy(void *state, csn_error **err)
@@ -225,16 +229,16 @@ csn_status csn_remote_destroy(void *state, csn_error **err)
     csn_remote *r = state;
 
     pthread_mutex_lock(&r->lock);
-    bool first = r->there && !r->over;
-    r->over = true;
+    bool first = r->exists && !r->destroyed;
+    r->destroyed = true;
     pthread_mutex_unlock(&r->lock);
-    csn_status st = first ? r->kind->end(r, err) : CSN_OK;
+    csn_status st = first ? r->provider->destroy(r, err) : CSN_OK;
     if (st == CSN_OK)
         return st;
     pthread_mutex_lock(&r->lock);
-    r->over = false; /* close tries again */
+    r->destroyed = false; /* csn_remote_close tries again */
     pthread_mutex_unlock(&r->lock);
-    return csn_wrap(st, err, "end the sandbox");
+    return csn_wrap(st, err, "destroy the sandbox");
 }
 
 void csn_remote_close(void *state)
@@ -243,7 +247,7 @@ void csn_remote_close(void *state)
 
     if (!r)
         return;
-    if (!r->found && !(r->config->flags & CSN_OPEN_DETACHED))
+    if (!r->connected && !(r->config->flags & CSN_OPEN_DETACHED))
         (void)csn_remote_destroy(r, NULL);
     remote_free(r);
 }
@@ -252,19 +256,19 @@ csn_status csn_remote_extend(void *state, uint64_t ms, csn_error **err)
 {
     csn_remote *r = state;
 
-    return csn_wrap(r->kind->extend(r, ms, err), err, "extend");
+    return csn_wrap(r->provider->extend(r, ms, err), err, "extend");
 }
 
 csn_status csn_remote_info(void *state, csn_info_result *ret, csn_error **err)
 {
     csn_remote *r = state;
-    csn_status st = r->there ? CSN_OK : come_to_be(r, err);
+    csn_status st = r->exists ? CSN_OK : create_or_connect(r, err);
 
     if (st < 0)
         return st;
     if (!ret->layers) {
-        ret->layers = r->kind->layers;
-        ret->layer_count = r->kind->layer_count;
+        ret->layers = r->provider->layers;
+        ret->layer_count = r->provider->layer_count;
     }
     ret->workdir = r->workdir;
     ret->home = r->home;
@@ -275,62 +279,8 @@ csn_status csn_remote_info(void *state, csn_info_result *ret, csn_error **err)
     return CSN_OK;
 }
 
-/* ---- for providers ---------------------------------------------------------------------- */
-
-uint64_t csn_remote_lifetime_ms(const csn_config *c)
-{
-    return c->lifetime_ms ? c->lifetime_ms : LIFETIME_MS;
-}
-
-void csn_remote_expires_in(csn_remote *r, uint64_t ms)
-{
-    pthread_mutex_lock(&r->lock);
-    r->expires_ms = csn_wall_ms() + (int64_t)(ms < INT64_MAX / 2 ? ms : INT64_MAX / 2);
-    pthread_mutex_unlock(&r->lock);
-}
-
-csn_status csn_remote_no_credential(const csn_remote_kind *kind, csn_error **err)
-{
-    csn_status st = csn_fail(err, CSN_AUTH, "backend '%s' needs a credential: %s is not set",
-                             kind->name, kind->secrets[0]);
-
-    return csn_error_advise(st, err, "set %s%s%s", kind->secrets[0],
-                            kind->secrets[1] ? " or " : "",
-                            kind->secrets[1] ? kind->secrets[1] : "");
-}
-
-csn_status csn_remote_refused(const csn_remote *r, int status, const char *what,
-                              const char *said, csn_error **err)
-{
-    csn_autofree char *words = said ? csn_path_printable(said) : NULL;
-    const char *colon = words ? ": " : "";
-    const char *text = words ? words : "";
-    csn_status st = status == 400 || status == 422   ? CSN_INVALID
-                    : status == 401                  ? CSN_AUTH
-                    : status == 403                  ? CSN_DENIED
-                    : status == 404                  ? CSN_NOT_FOUND
-                    : status == 409                  ? CSN_CONFLICT
-                    : status == 410                  ? CSN_GONE
-                    : status == 413                  ? CSN_TOO_LARGE
-                    : status == 429 || status >= 500 ? CSN_UNAVAILABLE
-                                                     : CSN_IO;
-
-    if (status == 507)
-        return csn_fail_errno(err, ENOSPC, "%s", what);
-    if (st == CSN_AUTH) {
-        st = csn_fail(err, st, "%s: '%s' refused the credential%s%.300s", what, r->kind->name,
-                      colon, text);
-        return csn_error_advise(st, err, "look at %s", r->kind->secrets[0]);
-    }
-    if (status == 429)
-        return csn_fail(err, st, "%s: '%s' says: too many requests%s%.300s", what,
-                        r->kind->name, colon, text);
-    return csn_fail(err, st, "%s: '%s' answered with status %d%s%.300s", what, r->kind->name,
-                    status, colon, text);
-}
-
-csn_status csn_remote_check(const csn_remote_kind *kind, const csn_config *c, uint32_t can,
-                            csn_error **err)
+csn_status csn_remote_check(const csn_remote_provider *provider, const csn_config *c,
+                            uint32_t can, csn_error **err)
 {
     const struct {
         uint32_t need;
@@ -348,12 +298,12 @@ csn_status csn_remote_check(const csn_remote_kind *kind, const csn_config *c, ui
         {CSN_REMOTE_CPU, c->cpu_milli != 0, "a limit on cpu"},
         {CSN_REMOTE_DISK, c->disk_max != 0, "a limit on disk"},
         {0, c->file_max != 0, "a limit on the size of files"},
-        {0, c->lifetime_ms != 0 && !kind->extend, "a lifetime"},
+        {0, c->lifetime_ms != 0 && !provider->extend, "a lifetime"},
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         if (table[i].set && !(table[i].need & can))
-            return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' cannot honour %s", kind->name,
-                            table[i].what);
+            return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' cannot honour %s",
+                            provider->name, table[i].what);
     return CSN_OK;
 }

@@ -1,13 +1,11 @@
-/* load.c: finds and loads caisson-remote.so when the first remote sandbox is opened.
+/* load.c: loads caisson-remote.so when the first remote sandbox is opened.
  *
- * Part of the library, called by core/registry.c from any thread; os/module.c decides where the
- * module comes from. libcurl and the thirty libraries behind it come with it, and not before:
- * a command in a jail does not pay for them. A load that failed is tried again by the next. */
+ * Part of the library. libcurl and the thirty libraries that it needs are loaded with the
+ * module, so that commands in a jail do not pay for them. A failed load is tried again by the
+ * next caller. */
 #include "remote/load.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -19,22 +17,20 @@ const char *const csn_remote_names[] = {"e2b", "vercel", "dagger", "docker", NUL
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const csn_remote_api *loaded;
-static char *test_path;
 
 /* With the lock held. */
 static csn_status load(const char *name, csn_error **err)
 {
     const csn_remote_api *(*entry)(void) = NULL;
-    const char *file = test_path ? test_path : MODULE;
     char why[CSN_PATH_MAX];
 
-    if (csn_module_load(file, "csn_remote_module", (void **)&entry, why, sizeof(why)) < 0)
+    if (csn_module_load(MODULE, "csn_remote_module", (void **)&entry, why, sizeof(why)) < 0)
         return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' needs %s", name, why);
     const csn_remote_api *api = entry();
     if (!api || api->version != CSN_REMOTE_API_VERSION ||
         api->ops_size != sizeof(csn_backend_ops))
-        return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' needs %s: it is of another version",
-                        name, file);
+        return csn_fail(err, CSN_UNSUPPORTED,
+                        "backend '%s' needs %s of this version of caisson", name, MODULE);
     loaded = api;
     return CSN_OK;
 }
@@ -51,13 +47,4 @@ csn_status csn_remote_find(const char *name, const csn_backend_ops **ret, csn_er
         return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' is not in this build", name);
     *ret = ops;
     return CSN_OK;
-}
-
-void csn_remote_module_path_set(const char *path)
-{
-    pthread_mutex_lock(&lock);
-    free(test_path);
-    test_path = path ? strdup(path) : NULL;
-    loaded = NULL;
-    pthread_mutex_unlock(&lock);
 }

@@ -1,4 +1,5 @@
-/* load.h: between the library and its module of remote backends, caisson-remote.so. */
+/* load.h: the interface between the library and caisson-remote.so, its module of remote
+ * backends. */
 #pragma once
 #include "caisson/backend.h"
 
@@ -13,10 +14,8 @@ typedef struct csn_remote_api {
 
 #define CSN_REMOTE_API_VERSION 2u
 
-/* Loads the module once and asks it. CSN_UNSUPPORTED, saying why, when there is none. */
+/* Loads the module once. CSN_UNSUPPORTED, with the reason, when it cannot be loaded. */
 csn_status csn_remote_find(const char *name, const csn_backend_ops **ret, csn_error **err);
-/* For tests: where the module is, in place of the usual places; NULL: those again. */
-void csn_remote_module_path_set(const char *path);
 
 /* The one symbol of the module. */
 CSN_API const csn_remote_api *csn_remote_module(void);

@@ -1,4 +1,4 @@
-/* module.c: which backends are in caisson-remote.so. The only file here that names any. */
+/* module.c: the entry point of caisson-remote.so; lists the backends in it. */
 #include <string.h>
 
 #include "backend/dagger/export.h"

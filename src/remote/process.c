@@ -1,34 +1,30 @@
-/* process.c: background processes in a remote sandbox, out of nothing but run.
+/* process.c: starts background processes in a remote sandbox with provider->run alone.
  *
- * Called by the core through the provider's ops table. A process is started by a small watcher,
- * a script that stays inside the sandbox and keeps a directory for it: its number, its output,
- * how it ended. So any process of ours finds it again, with the output from its first byte, and
- * nothing here remembers anything. Asking is one script a question (process_control.c).
+ * A supervisor script stays in the sandbox and keeps a directory for the process: pid, output,
+ * exit status. Any handle finds the process again with its output from the first byte;
+ * this process keeps no state. process_control.c reads these directories.
  *
- * Output is kept in files of the sandbox; of each stream only the last output_max bytes are
- * handed out, as everywhere, but the space is the sandbox's own. */
+ * Output is kept in files of the sandbox. Of each stream the last output_max bytes can be read,
+ * but the files use the sandbox's space for all of it. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/strv.h"
-#include "remote/process.h"
-#include "remote/remote.h"
+#include "remote/internal.h"
 
 #define START_MS 60000u
 
-/* DIR MARK MAX FLAGS TIMEOUT_S STARTED_MS TEXT CWD ARGV...: says "pid N" or "no WHY". The
- * process itself runs in the foreground of the watcher: in the background a POSIX shell would
- * make it deaf for SIGINT. Its first act is to say its number. A terminal is one that script(1)
- * makes; that takes a command line, so the arguments reach it by variables and need no quoting.
+/* DIR EXEC_ID MAX FLAGS TIMEOUT_S STARTED_MS TEXT CWD ARGV...: prints "pid N" or "no REASON".
+ * The process runs in the foreground of the supervisor: a POSIX shell ignores SIGINT in
+ * background jobs. It prints its own pid before it execs the program. script(1) provides the
+ * terminal; it takes a command line, so arguments travel in variables, which need no quoting.
  */
-static const char watcher[] =
+static const char supervisor_script[] =
     "d=$1/$2; m=$2; fl=$4; t=$5\n"
     "umask 077; mkdir -p \"$d\" || { echo 'no place'; exit 125; }\n"
     "exec 3>&1 >\"$d/log\"\n"
@@ -44,7 +40,7 @@ static const char watcher[] =
     "*) ln -s /dev/null \"$d/in\" ;; esac\n"
     "if [ \"$t\" != 0 ]; then\n"
     "  ( exec 3>&-; sleep \"$t\"; for s in TERM KILL KILL; do\n"
-    "    for f in $(grep -ls \"" CSN_REMOTE_MARK "=$m\" /proc/[0-9]*/environ); do\n"
+    "    for f in $(grep -ls \"" CSN_REMOTE_ID_VAR "=$m\" /proc/[0-9]*/environ); do\n"
     "      p=${f#/proc/}; kill -s $s \"${p%/environ}\"; done; sleep 0.2 || sleep 1; done\n"
     "  ) >\"$d/log\" 2>&1 & k=$!\n"
     "fi\n"
@@ -57,45 +53,46 @@ static const char watcher[] =
     "  i=0 CSN_A=; for a; do i=$((i + 1)); eval \"CSN_$i=\\$a; export CSN_$i\"\n"
     "    CSN_A=\"$CSN_A \\\"\\$CSN_$i\\\"\"; done; CSN_N=$i CSN_D=$d CSN_F=$f CSN_T=${fl#*p}\n"
     "  export CSN_A CSN_N CSN_D CSN_F CSN_T TERM=\"${TERM:-xterm-256color}\"\n"
-    "  SHELL=/bin/sh " CSN_REMOTE_MARK "=$m script -qefc 'tty >\"$CSN_D/tty\"; stty $CSN_T\n"
+    "  SHELL=/bin/sh " CSN_REMOTE_ID_VAR "=$m script -qefc 'tty >\"$CSN_D/tty\"; stty $CSN_T\n"
     "    eval \"set -- sh -c \\\"\\$CSN_F\\\" sh \\\"\\$CSN_D\\\" $CSN_A\"\n"
     "    while [ \"$CSN_N\" -gt 0 ]; do unset \"CSN_$CSN_N\"; CSN_N=$((CSN_N - 1)); done\n"
     "    unset CSN_A CSN_N CSN_D CSN_F CSN_T; exec \"$@\"' /dev/null \\\n"
     "    <\"$d/in\" >>\"$d/out\" 2>&1 ;;\n"
-    "*) " CSN_REMOTE_MARK
+    "*) " CSN_REMOTE_ID_VAR
     "=$m sh -c \"$f\" sh \"$d\" \"$@\" <\"$d/in\" >>\"$d/out\" 2>>\"$e\" ;;\n"
     "esac\n"
     "r=$?; echo $r >\"$d/exit.new\"; mv \"$d/exit.new\" \"$d/exit\"\n"
     "[ -z \"$h\" ] || kill \"$h\"; [ -z \"$k\" ] || kill \"$k\"\n";
 
-typedef struct tie {
+/* CSN_EXEC_TIED: the process is killed when its handle is released. */
+typedef struct tied_process {
     csn_remote *r;
-    char mark[32];
-} tie;
+    char exec_id[32];
+} tied_process;
 
-/* What the watcher says, up to its first newline. */
+/* The supervisor's first line of output. */
 typedef struct first_line {
     char text[64];
     size_t len;
-    bool whole;
+    bool complete;
 } first_line;
 
-static int hear_line(void *ctx, int stream, const void *data, size_t len)
+static int collect_line(void *ctx, int stream, const void *data, size_t len)
 {
     first_line *l = ctx;
     const char *p = data;
 
-    for (size_t i = 0; stream == CSN_STDOUT && i < len && !l->whole; i++) {
+    for (size_t i = 0; stream == CSN_STDOUT && i < len && !l->complete; i++) {
         if (p[i] == '\n' || l->len == sizeof(l->text) - 1)
-            l->whole = true;
+            l->complete = true;
         else
             l->text[l->len++] = p[i];
     }
     l->text[l->len] = '\0';
-    return l->whole;
+    return l->complete;
 }
 
-void csn_remote_base(const csn_remote *r, char *buf, size_t size)
+void csn_remote_process_dir(const csn_remote *r, char *buf, size_t size)
 {
     snprintf(buf, size, "/tmp/.caisson-%s", r->id);
 }
@@ -117,15 +114,15 @@ static csn_status command_text(const csn_exec_req *req, csn_buf *b, csn_error **
     return e == ENOMEM ? csn_fail(err, CSN_NOMEM, "start") : CSN_OK;
 }
 
-/* The watcher's own argument list. */
-static csn_status watch_args(const csn_remote *r, const csn_exec_req *req, uint64_t output_max,
-                             const char *mark, char ***ret, csn_error **err)
+static csn_status supervisor_args(const csn_remote *r, const csn_exec_req *req,
+                                  uint64_t output_max, const char *exec_id, char ***ret,
+                                  csn_error **err)
 {
-    char base[128], max[24], flags[64] = "-", timeout[24] = "0", started[24];
+    char dir[128], max[24], flags[64] = "-", timeout[24] = "0", started[24];
     csn_autobuf text;
     int e = 0;
 
-    csn_remote_base(r, base, sizeof(base));
+    csn_remote_process_dir(r, dir, sizeof(dir));
     snprintf(max, sizeof(max), "%llu", (unsigned long long)output_max);
     snprintf(flags, sizeof(flags), "-%s%s", req->flags & CSN_EXEC_MERGE ? "m" : "",
              req->flags & CSN_EXEC_STDIN ? "i" : "");
@@ -141,10 +138,10 @@ static csn_status watch_args(const csn_remote *r, const csn_exec_req *req, uint6
         return st;
     const char *const head[] = {"sh",
                                 "-c",
-                                watcher,
+                                supervisor_script,
                                 "sh",
-                                base,
-                                mark,
+                                dir,
+                                exec_id,
                                 max,
                                 flags,
                                 timeout,
@@ -159,50 +156,50 @@ static csn_status watch_args(const csn_remote *r, const csn_exec_req *req, uint6
     return e == 0 ? CSN_OK : csn_fail(err, CSN_NOMEM, "start");
 }
 
-static csn_status not_started(const csn_exec_req *req, const first_line *l, csn_error **err)
+static csn_status start_error(const csn_exec_req *req, const first_line *l, csn_error **err)
 {
     if (strcmp(l->text, "no program") == 0)
         return csn_fail(err, CSN_NOT_FOUND, "%.200s: command not found", req->argv[0]);
     if (strcmp(l->text, "no directory") == 0)
-        return csn_fail(err, CSN_NOT_FOUND, "cwd: '%.200s' is not there", req->cwd);
+        return csn_fail(err, CSN_NOT_FOUND, "cwd '%.200s': no such directory", req->cwd);
     if (strcmp(l->text, "no terminal") == 0)
         return csn_fail(err, CSN_UNSUPPORTED,
-                        "no terminal: the sandbox has no script(1) or no stty(1)");
+                        "a terminal needs script(1) and stty(1) in the sandbox");
     return csn_fail(err, CSN_UNAVAILABLE, "the sandbox did not start the process");
 }
 
-static csn_status run_watcher(csn_remote *r, const csn_exec_req *req, char **argv,
-                              int64_t *ret_pid, csn_error **err)
+static csn_status run_supervisor(csn_remote *r, const csn_exec_req *req, char **argv,
+                                 int64_t *ret_pid, csn_error **err)
 {
-    const csn_exec_req own = {.size = sizeof(own),
-                              .argv = (const char *const *)argv,
-                              .env = req->env,
-                              .input_fd = -1,
-                              .cancel_fds = {-1, -1}};
+    const csn_exec_req supervisor = {.size = sizeof(supervisor),
+                                     .argv = (const char *const *)argv,
+                                     .env = req->env,
+                                     .input_fd = -1,
+                                     .cancel_fds = {-1, -1}};
     csn_remote_exit x = {.exit_code = -1};
-    csn_remote_shell sh = {.mark = ""};
+    csn_remote_wrapper w = {.exec_id = ""};
     first_line line = {.len = 0};
     long long pid = 0;
 
-    csn_status st = csn_remote_wrap(&sh, &own, NULL, err);
+    csn_status st = csn_remote_wrapper_build(&w, &supervisor, NULL, err);
     const csn_remote_cmd cmd = {
-        .argv = (const char *const *)sh.argv,
-        .env = sh.env,
-        .root = (req->flags & CSN_EXEC_SUDO) != 0,
-        .let_go = true,
+        .argv = (const char *const *)w.argv,
+        .env = w.env,
+        .as_root = (req->flags & CSN_EXEC_SUDO) != 0,
+        .detached = true,
         .input_fd = -1,
         .deadline_ns = csn_deadline_in(START_MS),
         .cancel_fds = {req->cancel_fds[0], req->cancel_fds[1], r->stop_fd},
-        .on_output = hear_line,
+        .on_output = collect_line,
         .ctx = &line,
     };
     if (st == CSN_OK)
-        st = r->kind->run(r, &cmd, &x, err);
-    csn_remote_shell_release(&sh);
+        st = r->provider->run(r, &cmd, &x, err);
+    csn_remote_wrapper_release(&w);
     if (st < 0)
         return st;
     if (sscanf(line.text, "pid %lld", &pid) != 1 || pid <= 0)
-        return not_started(req, &line, err);
+        return start_error(req, &line, err);
     *ret_pid = pid;
     return CSN_OK;
 }
@@ -211,19 +208,20 @@ csn_status csn_remote_start(void *state, const csn_exec_req *req, uint64_t outpu
                             int64_t *ret_pid, void **ret_tie, csn_error **err)
 {
     csn_remote *r = state;
-    csn_autofree tie *t = calloc(1, sizeof(*t));
+    csn_autofree tied_process *t = calloc(1, sizeof(*t));
     char **argv = NULL;
 
-    if (!t || csn_remote_mark(t->mark) != 0)
+    if (!t || csn_remote_random_id(t->exec_id) != 0)
         return csn_fail(err, CSN_NOMEM, "start");
     if (req->input || req->input_fd >= 0)
-        return csn_fail(err, CSN_UNSUPPORTED,
-                        "backend '%s' gives a background process no descriptor as stdin",
-                        r->kind->name);
-    csn_status st = watch_args(r, req, output_max ? output_max : CSN_OUTPUT_MAX_DEFAULT,
-                               t->mark, &argv, err);
+        return csn_fail(
+            err, CSN_UNSUPPORTED,
+            "backend '%s' cannot pass a descriptor as stdin to a background process",
+            r->provider->name);
+    csn_status st = supervisor_args(r, req, output_max ? output_max : CSN_OUTPUT_MAX_DEFAULT,
+                                    t->exec_id, &argv, err);
     if (st == CSN_OK)
-        st = run_watcher(r, req, argv, ret_pid, err);
+        st = run_supervisor(r, req, argv, ret_pid, err);
     csn_strv_free(argv);
     if (st < 0)
         return st;
@@ -234,10 +232,10 @@ csn_status csn_remote_start(void *state, const csn_exec_req *req, uint64_t outpu
 
 void csn_remote_release_tied(void *p)
 {
-    tie *t = p;
+    tied_process *t = p;
 
     if (!t)
         return;
-    csn_remote_kill(t->r, t->mark);
+    csn_remote_kill(t->r, t->exec_id);
     free(t);
 }

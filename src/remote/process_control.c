@@ -1,9 +1,8 @@
-/* process_control.c: questions about background processes, and what is done to them.
+/* process_control.c: lists background processes, reads their output, signals and feeds them.
  *
- * Called by the core through the provider's ops table. Each is one script in the sandbox over
- * the directories that the watchers keep (process.c). The answers are the sandbox's word and no
- * more: bounded, and parsed as numbers and text. */
-#include <signal.h>
+ * Each operation runs one script in the sandbox over the directories that the supervisors of
+ * process.c keep. Their answers come from the sandbox and are not trusted: bounded, and parsed
+ * as numbers and text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +11,16 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/strv.h"
-#include "remote/process.h"
-#include "remote/remote.h"
+#include "remote/internal.h"
 
-#define ASK_MS    30000u
-#define LIST_MAX  (4u * 1024u * 1024u)
-#define NOT_THERE 101
-#define NO_STDIN  102
-#define STEP_MS   50u
+#define SCRIPT_MS      30000u
+#define LIST_MAX       (4u * 1024u * 1024u)
+#define POLL_MS        50u /* of waiting scripts; see NAP */
+#define EXIT_NOT_FOUND 101
+#define EXIT_NO_INPUT  102
 
-/* BASE PID ...: d becomes the directory of that process; alive: does it still run? */
+/* Scripts get DIR PID ... as arguments. find: sets d to the directory of that process, or exits
+ * with EXIT_NOT_FOUND. alive: whether its supervisor runs. */
 #define FIND                                                                                   \
     "find() { d=; for f in \"$1\"/*/pid; do read -r p <\"$f\" || continue\n"                   \
     "  [ \"$p\" != \"$2\" ] || d=${f%/pid}; done; [ -n \"$d\" ] || exit 101; }\n"
@@ -30,30 +29,43 @@
     "[ ! -f \"$1/exit\" ] && kill -0 \"$w\"; }\n"
 #define NAP "nap() { sleep 0.05 || sleep 1; }\n"
 
-static csn_status ask(csn_remote *r, const char *text, const char *const *args,
-                      const csn_source *input, uint64_t ms, csn_buf *out, int *ret_code,
-                      csn_error **err)
-{
-    const csn_remote_script s = {
-        .text = text, .args = args, .input = input, .deadline_ns = csn_deadline_in(ms)};
+typedef struct request {
+    csn_remote *r;
+    const char *script;
+    int64_t pid;
+    const char *args[4]; /* after DIR and PID */
+    const csn_source *input;
+    uint64_t ms;
+} request;
 
-    return csn_remote_ask(r, &s, out, ret_code, err);
+/* CSN_NOT_FOUND when the script exits with EXIT_NOT_FOUND. */
+static csn_status run_request(const request *q, csn_buf *out, int *ret_code, csn_error **err)
+{
+    char dir[128], pid[24];
+    const char *const args[] = {dir, pid, q->args[0], q->args[1], q->args[2], NULL};
+    const csn_remote_script s = {.text = q->script,
+                                 .args = args,
+                                 .input = q->input,
+                                 .deadline_ns = csn_deadline_in(q->ms)};
+
+    csn_remote_process_dir(q->r, dir, sizeof(dir));
+    snprintf(pid, sizeof(pid), "%lld", (long long)q->pid);
+    csn_status st = csn_remote_run_script(q->r, &s, out, ret_code, err);
+    if (st == CSN_OK && *ret_code == EXIT_NOT_FOUND)
+        st = csn_fail(err, CSN_NOT_FOUND, "no running process %lld in this sandbox",
+                      (long long)q->pid);
+    return st;
 }
 
-static csn_status no_such(int64_t pid, csn_error **err)
+static void number(char buf[24], uint64_t n)
 {
-    return csn_fail(err, CSN_NOT_FOUND, "no running process %lld in this sandbox",
-                    (long long)pid);
-}
-
-static void number(char buf[24], int64_t n)
-{
-    snprintf(buf, 24, "%lld", (long long)n);
+    snprintf(buf, 24, "%llu", (unsigned long long)n);
 }
 
 /* ---- list ------------------------------------------------------------------------------- */
 
-/* BASE PID STEPS: a line of facts, the command's text and a NUL for each. */
+/* DIR PID POLLS: for each process a line of numbers, the command line and NUL. PID 0: all;
+ * otherwise waits up to POLLS naps for that process to end. */
 static const char list_script[] = ALIVE NAP
     "n=$3\n"
     "while :; do l=\n"
@@ -68,7 +80,7 @@ static const char list_script[] = ALIVE NAP
     "  echo \"$p $x $s $(($(wc -c <\"$d/out\"))) $(($(wc -c <\"$d/err\"))) $g\"\n"
     "  cat \"$d/text\"; printf '\\000'; done 2>&1\n";
 
-/* 129 to 128 + 64: a shell's way to say "ended by a signal". */
+/* A shell reports a signal as 128 + n. */
 static void set_exit(csn_process_info *i, const char *word)
 {
     int code = (int)strtol(word, NULL, 10);
@@ -104,24 +116,25 @@ static bool read_record(const char *record, csn_process_info *i)
 static csn_status process_list(void *state, int64_t pid, uint64_t wait_ms, csn_process_fn fn,
                                void *ctx, csn_error **err)
 {
-    csn_remote *r = state;
-    char base[128], which[24], steps[24];
-    const char *const args[] = {base, which, steps, NULL};
+    char polls[24];
+    const request q = {.r = state,
+                       .script = list_script,
+                       .pid = pid,
+                       .args = {polls},
+                       .ms = SCRIPT_MS + wait_ms};
     csn_process_info one, last = {.pid = 0};
     csn_autobuf out;
     int code = -1;
 
     csn_buf_init(&out, LIST_MAX);
-    csn_remote_base(r, base, sizeof(base));
-    number(which, pid);
-    number(steps, (int64_t)(wait_ms / STEP_MS));
-    csn_status st = ask(r, list_script, args, NULL, ASK_MS + wait_ms, &out, &code, err);
+    number(polls, wait_ms / POLL_MS);
+    csn_status st = run_request(&q, &out, &code, err);
     for (size_t at = 0; st == CSN_OK && at < out.len; at += strlen(out.data + at) + 1) {
         if (!read_record(out.data + at, &one))
             continue;
         if (pid == 0 && fn(ctx, &one) != 0)
             return st;
-        if (one.started_ms >= last.started_ms) /* a number can come again: the latest */
+        if (one.started_ms >= last.started_ms) /* pids are reused: the latest counts */
             last = one;
     }
     if (st == CSN_OK && pid != 0 && last.pid == pid)
@@ -131,7 +144,7 @@ static csn_status process_list(void *state, int64_t pid, uint64_t wait_ms, csn_p
 
 /* ---- logs ------------------------------------------------------------------------------- */
 
-/* BASE PID STREAM OFFSET STEPS: "TOTAL ENDED START", then bytes from START on. */
+/* DIR PID STREAM OFFSET POLLS: "TOTAL ENDED START\n", then the bytes from START. */
 static const char logs_script[] = FIND ALIVE NAP
     "find \"$1\" \"$2\"; f=$d/$3; n=$5; read -r m x <\"$d/facts\"\n"
     "while :; do e=0; alive \"$d\" 2>\"$d/log\" || e=1; t=$(($(wc -c <\"$f\")))\n"
@@ -144,28 +157,26 @@ static csn_status process_logs(void *state, int64_t pid, int stream, uint64_t of
                                uint64_t wait_ms, const csn_sink *sink, csn_log_chunk *ret,
                                csn_error **err)
 {
-    csn_remote *r = state;
-    char base[128], which[24], from[24], steps[24];
-    const char *const args[] = {base, which, stream == CSN_STDERR ? "err" : "out",
-                                from, steps, NULL};
+    char from[24], polls[24];
+    const request q = {.r = state,
+                       .script = logs_script,
+                       .pid = pid,
+                       .args = {stream == CSN_STDERR ? "err" : "out", from, polls},
+                       .ms = SCRIPT_MS + wait_ms};
     unsigned long long total = 0, start = 0;
     int code = -1, ended = 0, used = 0;
     csn_autobuf out;
 
     csn_buf_init(&out, 2 * CSN_LOG_CHUNK_MAX);
-    csn_remote_base(r, base, sizeof(base));
-    number(which, pid);
-    number(from, (int64_t)(offset < INT64_MAX ? offset : INT64_MAX));
-    number(steps, (int64_t)(wait_ms / STEP_MS));
-    csn_status st = ask(r, logs_script, args, NULL, ASK_MS + wait_ms, &out, &code, err);
+    number(from, offset < INT64_MAX ? offset : INT64_MAX);
+    number(polls, wait_ms / POLL_MS);
+    csn_status st = run_request(&q, &out, &code, err);
     if (st < 0)
         return st;
-    if (code == NOT_THERE)
-        return no_such(pid, err);
     if (out.len == 0 ||
         sscanf(out.data, "%llu %d %llu%n", &total, &ended, &start, &used) != 3 ||
         used >= (int)out.len || out.data[used] != '\n')
-        return csn_fail(err, CSN_IO, "the sandbox does not tell the output of %lld",
+        return csn_fail(err, CSN_IO, "the output of process %lld cannot be read",
                         (long long)pid);
     size_t len = out.len - (size_t)used - 1;
     *ret = (csn_log_chunk){.offset = start,
@@ -177,53 +188,52 @@ static csn_status process_logs(void *state, int64_t pid, int stream, uint64_t of
     return CSN_OK;
 }
 
-/* ---- acting ----------------------------------------------------------------------------- */
+/* ---- signals, stdin, terminal, ports
+ * ----------------------------------------------------------------------------- */
 
-/* BASE PID SIGNAL: to all that has the mark; KILL until nobody is left. */
+/* DIR PID SIGNAL: to every process of the tree; KILL is repeated until none is left. */
 static const char signal_script[] = FIND ALIVE
     "find \"$1\" \"$2\"; alive \"$d\" 2>\"$d/log\" || exit 101\n"
     "i=0; while [ $i -lt 20 ]; do n=\n"
-    "  for f in $(grep -ls \"" CSN_REMOTE_MARK "=${d##*/}\" /proc/[0-9]*/environ); do\n"
+    "  for f in $(grep -ls \"" CSN_REMOTE_ID_VAR "=${d##*/}\" /proc/[0-9]*/environ); do\n"
     "    p=${f#/proc/}; kill -s \"$3\" \"${p%/environ}\" 2>\"$d/log\" && n=1; done\n"
     "  [ \"$3\" = KILL ] && [ -n \"$n\" ] || break; i=$((i + 1)); done\n";
 
 static csn_status process_signal(void *state, int64_t pid, int signo, csn_error **err)
 {
-    csn_remote *r = state;
     const char *name = csn_signal_name(signo);
-    char base[128], which[24];
-    const char *const args[] = {base, which, name ? name + 3 : "", NULL}; /* without SIG */
+    const request q = {.r = state,
+                       .script = signal_script,
+                       .pid = pid,
+                       .args = {name ? name + strlen("SIG") : NULL},
+                       .ms = SCRIPT_MS};
     csn_autobuf out;
     int code = -1;
 
-    if (!name)
-        return csn_fail(err, CSN_UNSUPPORTED, "signal %d has no name to send it by", signo);
     csn_buf_init(&out, 4096);
-    csn_remote_base(r, base, sizeof(base));
-    number(which, pid);
-    csn_status st = ask(r, signal_script, args, NULL, ASK_MS, &out, &code, err);
-    if (st == CSN_OK && code == NOT_THERE)
-        st = no_such(pid, err);
-    return st;
+    if (!name)
+        return csn_fail(err, CSN_UNSUPPORTED, "signal %d has no name for kill(1)", signo);
+    return run_request(&q, &out, &code, err);
 }
 
-/* BASE PID: stdin becomes that of the process. */
+/* DIR PID: copies its own stdin to the process. */
 static const char feed_script[] =
     FIND ALIVE "find \"$1\" \"$2\"; alive \"$d\" 2>\"$d/log\" || exit 101\n"
                "[ -f \"$d/holder\" ] || exit 102; cat >\"$d/in\"\n";
-static const char shut_script[] =
+/* DIR PID: ends the process that holds the pipe open. */
+static const char close_script[] =
     FIND ALIVE "find \"$1\" \"$2\"; alive \"$d\" 2>\"$d/log\" || exit 101\n"
                "[ -f \"$d/holder\" ] || exit 102; read -r h <\"$d/holder\"; rm \"$d/holder\"; "
                "kill \"$h\"\n";
 
-typedef struct bytes {
+typedef struct memory_source {
     const char *data;
     size_t left;
-} bytes;
+} memory_source;
 
-static int64_t give_bytes(void *ctx, void *buf, size_t len)
+static int64_t read_memory(void *ctx, void *buf, size_t len)
 {
-    bytes *b = ctx;
+    memory_source *b = ctx;
     size_t n = len < b->left ? len : b->left;
 
     memcpy(buf, b->data, n);
@@ -235,30 +245,25 @@ static int64_t give_bytes(void *ctx, void *buf, size_t len)
 static csn_status process_feed(void *state, int64_t pid, const void *data, size_t len,
                                uint64_t timeout_ms, csn_error **err)
 {
-    csn_remote *r = state;
-    char base[128], which[24];
-    const char *const args[] = {base, which, NULL};
-    bytes b = {.data = data, .left = len};
-    const csn_source input = {.read = give_bytes, .ctx = &b};
+    memory_source source = {.data = data, .left = len};
+    const csn_source input = {.read = read_memory, .ctx = &source};
+    const request q = {.r = state,
+                       .script = data ? feed_script : close_script,
+                       .pid = pid,
+                       .input = data ? &input : NULL,
+                       .ms = timeout_ms};
     csn_autobuf out;
     int code = -1;
 
     csn_buf_init(&out, 4096);
-    csn_remote_base(r, base, sizeof(base));
-    number(which, pid);
-    csn_status st = ask(r, data ? feed_script : shut_script, args, data ? &input : NULL,
-                        timeout_ms, &out, &code, err);
-    if (st < 0)
-        return st;
-    if (code == NOT_THERE)
-        return no_such(pid, err);
-    if (code != 0)
-        return csn_fail(err, CSN_IO, "process %lld has no open stdin", (long long)pid);
-    return CSN_OK;
+    csn_status st = run_request(&q, &out, &code, err);
+    if (st == CSN_OK && code != 0)
+        st = csn_fail(err, CSN_IO, "process %lld has no open stdin", (long long)pid);
+    return st;
 }
 
-/* BASE PID ROWS COLS. stty sets one after the other, and the process hears of a size that is
- * neither; perl, where there is one, makes it one step (TIOCSWINSZ). */
+/* DIR PID ROWS COLS. stty sets rows and columns in two steps, and the process sees the size in
+ * between; perl, if there is one, sets both at once (TIOCSWINSZ). */
 static const char resize_script[] = FIND ALIVE
     "find \"$1\" \"$2\"; alive \"$d\" 2>\"$d/log\" || exit 101\n"
     "[ -f \"$d/tty\" ] || exit 102; read -r t <\"$d/tty\"\n"
@@ -268,44 +273,43 @@ static const char resize_script[] = FIND ALIVE
 static csn_status process_resize(void *state, int64_t pid, uint16_t rows, uint16_t cols,
                                  csn_error **err)
 {
-    csn_remote *r = state;
-    char base[128], which[24], high[24], wide[24];
-    const char *const args[] = {base, which, high, wide, NULL};
+    char high[24], wide[24];
+    const request q = {
+        .r = state, .script = resize_script, .pid = pid, .args = {high, wide}, .ms = SCRIPT_MS};
     csn_autobuf out;
     int code = -1;
 
     csn_buf_init(&out, 4096);
-    csn_remote_base(r, base, sizeof(base));
-    number(which, pid);
     number(high, rows);
     number(wide, cols);
-    csn_status st = ask(r, resize_script, args, NULL, ASK_MS, &out, &code, err);
-    if (st < 0)
+    csn_status st = run_request(&q, &out, &code, err);
+    if (st < 0 || code == 0)
         return st;
-    if (code == NOT_THERE)
-        return no_such(pid, err);
-    if (code == NO_STDIN)
+    if (code == EXIT_NO_INPUT)
         return csn_fail(err, CSN_INVALID, "process %lld has no terminal", (long long)pid);
-    return code == 0 ? CSN_OK : csn_fail(err, CSN_IO, "the terminal keeps its size");
+    return csn_fail(err, CSN_IO, "the terminal of process %lld cannot be resized",
+                    (long long)pid);
 }
 
-/* HEX STEPS */
+/* HEX POLLS */
 static const char port_script[] =
     NAP "n=$2; until grep -qs \":$1 [0-9A-F]*:0000 0A \" /proc/net/tcp /proc/net/tcp6; do\n"
         "  [ \"$n\" -gt 0 ] || exit 101; n=$((n - 1)); nap; done\n";
 
 static csn_status wait_port(void *state, uint16_t port, uint64_t timeout_ms, csn_error **err)
 {
-    csn_remote *r = state;
-    char hex[8], steps[24];
-    const char *const args[] = {hex, steps, NULL};
+    char hex[8], polls[24];
+    const char *const args[] = {hex, polls, NULL};
+    const csn_remote_script s = {.text = port_script,
+                                 .args = args,
+                                 .deadline_ns = csn_deadline_in(timeout_ms + SCRIPT_MS)};
     csn_autobuf out;
     int code = -1;
 
     csn_buf_init(&out, 4096);
     snprintf(hex, sizeof(hex), "%04X", port);
-    number(steps, (int64_t)(timeout_ms / STEP_MS));
-    csn_status st = ask(r, port_script, args, NULL, timeout_ms + ASK_MS, &out, &code, err);
+    number(polls, timeout_ms / POLL_MS);
+    csn_status st = csn_remote_run_script(state, &s, &out, &code, err);
     if (st == CSN_OK && code != 0)
         st = csn_fail(err, CSN_TIMEOUT, "nothing listens on port %u", port);
     return st;

@@ -1,121 +1,124 @@
-/* remote.h: what sandboxes on other people's machines have in common.
+/* remote.h: what the backends for other machines and container engines share.
  *
- * A provider is a csn_remote_kind: how its sandboxes are made, found again and ended, how one
- * command runs in them, how one file gets in. Everything else is here, once: the opening that
- * happens when it is needed, the wrapper that gives every command its directory, its stdin and
- * a mark by which its whole tree is found, timeouts and cancels, background processes, ports,
- * ripgrep, the note by which another process finds the sandbox again. File operations are
- * derived from exec by the core.
+ * A backend is a csn_remote_provider: functions that create, find and destroy a sandbox, run
+ * one command and upload one file. This directory implements the rest on top of them: opening
+ * on first use, the shell wrapper around each command, timeouts and cancellation, background
+ * processes, ripgrep, and the record by which another process connects to the sandbox. The core
+ * derives file operations from exec.
  *
- * An ops table names the csn_remote_* functions below; its own open, connect and check call
- * csn_remote_begin. Functions of one state are called from many threads at once. */
+ * Functions on one csn_remote may be called from several threads at once. */
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
 
 #include "base/buf.h"
+#include "base/json_read.h"
 #include "base/json_write.h"
 #include "caisson/backend.h"
 #include "remote/http.h"
+#include "remote/stream.h"
 
 typedef struct csn_remote csn_remote;
 
-/* One command as a provider is to run it: no shell to add, nothing to interpret. */
+/* One command for a provider to run as it is, without a shell. */
 typedef struct csn_remote_cmd {
-    const char *const *argv; /* argv[0] is absolute; valid UTF-8, no NUL */
+    const char *const *argv; /* argv[0] is absolute; valid UTF-8 */
     const char *const *env;  /* NAME=value, valid UTF-8; or NULL */
-    bool root;               /* as the superuser (CSN_EXEC_SUDO) */
-    bool let_go;             /* it lives on when on_output stops: a background process */
-    bool reads;              /* it changes nothing */
-    int32_t input_fd;        /* -1, or live stdin; only with CSN_REMOTE_STDIN */
-    uint64_t deadline_ns;    /* of the request as such; on_alarm decides what happens then */
+    bool as_root;            /* CSN_EXEC_SUDO */
+    bool detached;           /* a background process: it survives the end of the request */
+    bool read_only;          /* it changes nothing in the sandbox */
+    int32_t input_fd;        /* live stdin, or -1; needs CSN_REMOTE_STDIN */
+    uint64_t deadline_ns;    /* of the request; on_interrupt may extend it */
     int32_t cancel_fds[3];
-    const char *mark; /* unique; in the environment of whatever the command starts */
-    uint64_t (*on_alarm)(void *ctx, csn_status why); /* as csn_http_req.on_alarm; or NULL */
-    /* Bytes as they come, in their order; data NULL: so many that nobody has any more.
-     * CSN_REMOTE_ENOUGH: end the request. */
+    const char *exec_id; /* unique; CSN_REMOTE_ID_VAR of the command and its descendants */
+    uint64_t (*on_interrupt)(void *ctx, csn_status why); /* as csn_http_req's; or NULL */
+    /* Output in order. data NULL: `len` bytes that could not be fetched. CSN_REMOTE_STOP ends
+     * the request. */
     int (*on_output)(void *ctx, int stream, const void *data, size_t len);
-    /* False: what still comes of this stream is only counted. */
+    /* False: further bytes of this stream need not be fetched, only counted. */
     bool (*wants)(void *ctx, int stream);
-    void *ctx; /* of all three */
+    void *ctx; /* of the three callbacks */
 } csn_remote_cmd;
 
-#define CSN_REMOTE_ENOUGH 1
-#define CSN_REMOTE_DONE   2 /* with CSN_REMOTE_TEXT: the end is known; CSN_HTTP_LINGER */
+#define CSN_REMOTE_STOP 1
+#define CSN_REMOTE_DONE                                                                        \
+    2 /* CSN_REMOTE_TEXT_ONLY: the command has ended; drain the response                       \
+       */
 
+/* How a command went, as far as the provider knows. */
 typedef struct csn_remote_exit {
-    bool sent;     /* the command may have started */
-    bool started;  /* it has */
-    bool ended;    /* exit_code or signal are told by the provider */
-    bool late;     /* it was ended inside, at its deadline */
-    int exit_code; /* -1: none */
-    int signal;    /* 0: none */
-    char why[200]; /* it could not be started: the provider's words */
-    bool gap;      /* the stream was broken for a while: output of that time is missing */
+    bool sent;        /* the command may have started */
+    bool started;     /* the provider confirmed the start */
+    bool ended;       /* exit_code or signal is valid */
+    bool timed_out;   /* killed inside the sandbox at its deadline */
+    bool output_lost; /* the connection broke for a while; output of that time is missing */
+    int exit_code;    /* -1: none */
+    int signal;       /* 0: none */
+    char spawn_error[200]; /* why the command could not be started, in the provider's words */
 } csn_remote_exit;
 
-#define CSN_REMOTE_STDIN (1u << 0) /* run takes a live input_fd */
-/* run carries text, and of an end a number: output goes through it in base64, and the end is
- * told in the output (base64_stream.c). A command that is let go speaks ASCII and is not coded.
- */
-#define CSN_REMOTE_TEXT (1u << 1)
-/* No command can reach another: `run` ends the tree by itself at the deadline, and a request
- * that is given up takes its command along. */
-#define CSN_REMOTE_ALONE (1u << 2)
+#define CSN_REMOTE_STDIN (1u << 0) /* run accepts a live input_fd */
+/* run transports UTF-8 text and reports a bare exit number. Output is base64-encoded inside the
+ * sandbox and the exit status travels in it (base64_stream.h); detached commands are exempt. */
+#define CSN_REMOTE_TEXT_ONLY (1u << 1)
+/* Each command runs in a container of its own: no command can signal another. run enforces the
+ * deadline itself, and an abandoned request takes its command along. */
+#define CSN_REMOTE_EXEC_ISOLATED (1u << 2)
 
-typedef struct csn_remote_kind {
+typedef struct csn_remote_provider {
     const char *name;
-    const char *const *secrets; /* variables that make a credential, for messages */
+    const char *const *credentials; /* environment variables, for messages */
     uint32_t flags;
-    const csn_layer *layers; /* for csn_info, unless the backend's own says others */
+    const csn_layer *layers; /* for csn_info, unless the backend sets its own */
     size_t layer_count;
-    /* Fills r->own before there is a sandbox to speak of; r->found: one is to be found. */
+    /* Fills r->data from the environment. No request is made. */
     csn_status (*configure)(csn_remote *r, csn_error **err);
-    /* Makes the sandbox; what is needed to find it again is kept in r->own. Never twice. */
-    csn_status (*make)(csn_remote *r, csn_error **err);
-    /* Finds the one that `note` speaks of. CSN_GONE when there is none any more. */
-    csn_status (*find)(csn_remote *r, const char *note, csn_error **err);
-    /* The text that find will need, on one line. */
-    int (*note)(const csn_remote *r, csn_buf *out);
-    csn_status (*end)(csn_remote *r, csn_error **err); /* ended already: CSN_OK */
-    /* CSN_OK: `ret` says how it went, if only that the request was stopped by on_output.
-     * Failed: ret->sent and ret->started say what may have happened. CSN_GONE: no such sandbox.
-     */
+    /* Creates the sandbox. The request is sent at most once. */
+    csn_status (*create)(csn_remote *r, csn_error **err);
+    /* Connects to the sandbox that `record` names. CSN_GONE when it has ended. */
+    csn_status (*connect)(csn_remote *r, const char *record, csn_error **err);
+    /* Appends the one-line text that connect needs. 0 or errno. */
+    int (*write_record)(const csn_remote *r, csn_buf *out);
+    csn_status (*destroy)(csn_remote *r, csn_error **err); /* idempotent */
+    /* CSN_OK: `ret` says how the command went, also when on_output stopped the request.
+     * Failure: ret->sent and ret->started say what may have happened. CSN_GONE: no sandbox. */
     csn_status (*run)(csn_remote *r, const csn_remote_cmd *cmd, csn_remote_exit *ret,
                       csn_error **err);
-    /* A whole file, made or replaced; its directory exists. */
-    csn_status (*put)(csn_remote *r, const char *path, const csn_source *content,
-                      csn_error **err);
+    /* Creates or replaces a file in an existing directory. */
+    csn_status (*upload)(csn_remote *r, const char *path, const csn_source *content,
+                         csn_error **err);
     csn_status (*extend)(csn_remote *r, uint64_t ms, csn_error **err);
-    void (*release)(csn_remote *r); /* frees r->own; it may be NULL or half made */
-} csn_remote_kind;
+    void (*release)(csn_remote *r); /* frees r->data, which may be NULL or half built */
+} csn_remote_provider;
 
 struct csn_remote {
-    const csn_remote_kind *kind;
+    const csn_remote_provider *provider;
     const csn_config *config;
-    char *id; /* ours */
-    void *own;
+    char *id;   /* of the sandbox, in caisson's words */
+    void *data; /* the provider's */
     csn_http *http;
-    int32_t stop_fd;      /* -1, or readable once calls must end */
-    bool found;           /* by connect: not of this handle's making */
-    pthread_mutex_t lock; /* guards what follows */
-    bool there, over;     /* made or found; ended by us */
-    bool noted;           /* the note was written or read once */
-    int64_t expires_ms;   /* 0: unknown */
-    /* set once, before anybody else sees the state: */
-    char *workdir, *home, *machine, *rg_path;
+    int32_t stop_fd;      /* readable once calls must end; or -1 */
+    bool connected;       /* another handle created the sandbox */
+    pthread_mutex_t lock; /* guards exists to expires_ms */
+    bool exists;          /* created or connected */
+    bool destroyed;
+    bool recorded;                         /* the record was written or read */
+    int64_t expires_ms;                    /* 0: unknown */
+    char *workdir, *home, *arch, *rg_path; /* set before the state is shared */
 };
 
-/* ---- for the ops table of a provider ---- */
+/* ---- operations: named by the ops tables of the providers ---- */
 
-/* A state without a sandbox yet; the rest happens in ready or, for a connected one, info. */
-csn_status csn_remote_new(const csn_remote_kind *kind, const csn_config *config, const char *id,
-                          const char *unix_path, bool find, void **ret_state, csn_error **err);
-/* That, and what the kind configures: the rest of an open (find: of a connect). */
-csn_status csn_remote_begin(const csn_remote_kind *kind, const csn_config *config,
-                            const char *id, bool find, void **ret_state, csn_error **err);
+/* A state without a sandbox. csn_remote_ready or csn_remote_info creates it or connects. */
+csn_status csn_remote_new(const csn_remote_provider *provider, const csn_config *config,
+                          const char *id, const char *unix_path, bool connect, void **ret_state,
+                          csn_error **err);
+/* csn_remote_new and provider->configure. */
+csn_status csn_remote_open(const csn_remote_provider *provider, const csn_config *config,
+                           const char *id, bool connect, void **ret_state, csn_error **err);
 void csn_remote_set_stop_fd(void *state, int32_t stop_fd);
 csn_status csn_remote_ready(void *state, csn_error **err);
+/* Writes the record. CSN_GONE when it was written before and has been removed since. */
 csn_status csn_remote_commit(void *state, csn_error **err);
 void csn_remote_close(void *state);
 csn_status csn_remote_destroy(void *state, csn_error **err);
@@ -127,30 +130,71 @@ csn_status csn_remote_exec(void *state, const csn_exec_req *req, const csn_sink 
 
 extern const csn_process_ops csn_remote_process_ops; /* process_control.c */
 
-/* What all ops tables have in common. */
+/* Members of every ops table. */
 #define CSN_REMOTE_OPS                                                                         \
     .set_stop_fd = csn_remote_set_stop_fd, .await_ready = csn_remote_ready,                    \
     .commit = csn_remote_commit, .close = csn_remote_close, .destroy = csn_remote_destroy,     \
     .exec = csn_remote_exec
 
-/* ---- for the code of a provider ---- */
+/* ---- helpers for providers ---- */
 
-/* What an HTTP status means; `what` was attempted; `said` (or NULL) are the server's words. */
-csn_status csn_remote_refused(const csn_remote *r, int status, const char *what,
-                              const char *said, csn_error **err);
-/* NAME=value as an object. A name twice would be no JSON: the last one counts. */
-void csn_remote_put_env(csn_json *j, const char *const *env);
-/* CSN_AUTH naming the variables of the kind. */
-csn_status csn_remote_no_credential(const csn_remote_kind *kind, csn_error **err);
-/* The lifetime that was asked for, or the default of 300 s. */
+/* provider.c. getenv; NULL for an empty value. */
+const char *csn_remote_getenv(const char *name);
+/* Replaces an owned string with a copy; NULL clears it. CSN_NOMEM leaves it unchanged. */
+csn_status csn_remote_set_string(char **field, const char *value, csn_error **err);
+/* A base URL without trailing slashes; malloc'd. */
+char *csn_remote_trim_url(const char *url);
+bool csn_remote_id_valid(const char *id);       /* letters, digits, _ and -: safe in a URL */
+bool csn_remote_header_valid(const char *text); /* printable, no blank; NULL is valid */
+/* "Authorization: Basic ..." for a user without password; malloc'd, or NULL. */
+char *csn_remote_basic_auth(const char *user);
+/* A member with an array of strings. */
+void csn_remote_json_strings(csn_json *j, const char *key, const char *const *list);
+/* NAME=value as an object. A repeated name would be invalid JSON: the last one counts. */
+void csn_remote_json_env(csn_json *j, const char *const *env);
+/* The body as JSON. CSN_IO when it is not. */
+csn_status csn_remote_parse(const csn_http_res *res, const char *what, csn_jval **ret,
+                            csn_error **err);
+/* A failure for an HTTP status; `what` was attempted, `message` (or NULL) is the server's. */
+csn_status csn_remote_http_error(const csn_remote *r, int status, const char *what,
+                                 const char *message, csn_error **err);
+/* csn_remote_http_error with the "message" member of a JSON body. */
+csn_status csn_remote_response_error(const csn_remote *r, const csn_http_res *res,
+                                     const char *what, csn_error **err);
+csn_status csn_remote_gone(const csn_remote *r, csn_error **err); /* CSN_GONE: it has ended */
+/* CSN_AUTH naming the variables of the provider. */
+csn_status csn_remote_missing_credential(const csn_remote_provider *provider, csn_error **err);
+/* The configured lifetime, or 300 s. */
 uint64_t csn_remote_lifetime_ms(const csn_config *c);
 void csn_remote_expires_in(csn_remote *r, uint64_t ms);
-/* The note as it is now; another process may have written it. Release `out` in any case. */
-csn_status csn_remote_read_note(csn_remote *r, csn_buf *out, csn_error **err);
-/* May another process have a handle of the same sandbox? */
+/* Copies a source to an unnamed file: uploads need a length, or a second pass. */
+csn_status csn_remote_spool(const csn_source *content, int *ret_fd, uint64_t *ret_size,
+                            csn_error **err);
+int csn_remote_random_id(char id[32]); /* 20 characters; 0 or errno */
+
+/* The response stream of one command; provider.c. The parser's callback reports a malformed
+ * stream with csn_remote_output_fail; conclude with `error` and `why`. */
+typedef struct csn_remote_output {
+    const csn_remote_cmd *cmd;
+    csn_remote_exit *exit;
+    csn_stream_parser parser;
+    csn_status error; /* the stream was malformed, and why */
+    csn_error *why;
+    bool interrupted; /* on_interrupt was called */
+    bool drain;       /* on_output returned CSN_REMOTE_DONE */
+} csn_remote_output;
+int csn_remote_output_fail(csn_remote_output *o, csn_status st); /* non-zero: stop */
+/* on_body and on_interrupt of a request whose ctx is the csn_remote_output. */
+int csn_remote_output_body(void *output, const void *data, size_t len);
+uint64_t csn_remote_output_interrupt(void *output, csn_status why);
+
+/* lifecycle.c. The record as it is now; another process may have written it. Release `out` in
+ * any case. */
+csn_status csn_remote_read_record(csn_remote *r, csn_buf *out, csn_error **err);
+/* Another process may have a handle of the same sandbox. */
 static inline bool csn_remote_shared(const csn_remote *r)
 {
-    return r->found || (r->config->flags & CSN_OPEN_DETACHED);
+    return r->connected || (r->config->flags & CSN_OPEN_DETACHED);
 }
 /* CSN_UNSUPPORTED naming the first of the options that are set; a provider passes those it can
  * do. */
@@ -162,78 +206,27 @@ static inline bool csn_remote_shared(const csn_remote *r)
 #define CSN_REMOTE_PIDS    (1u << 5)
 #define CSN_REMOTE_CPU     (1u << 6)
 #define CSN_REMOTE_DISK    (1u << 7)
-csn_status csn_remote_check(const csn_remote_kind *kind, const csn_config *c, uint32_t can,
+csn_status csn_remote_check(const csn_remote_provider *kind, const csn_config *c, uint32_t can,
                             csn_error **err);
 
-/* step_lock.c: for providers whose sandbox can do one thing at a time: among all threads, and
- * all processes that know it, one has the turn. Waits until the deadline (0: none) or a cancel.
- */
-typedef struct csn_step_lock csn_step_lock;
-csn_status csn_step_lock_new(csn_step_lock **ret, csn_error **err);
-void csn_step_lock_free(csn_step_lock *t);
-csn_status csn_step_lock_take(csn_step_lock *t, const csn_remote *r, uint64_t deadline_ns,
-                              const int32_t cancel_fds[3], csn_error **err);
-void csn_step_lock_give(csn_step_lock *t);
-
-/* ---- between the files of this directory ---- */
-
-/* lifecycle.c: the directory in which the note is: -errno, -ENOENT when there is none. */
-int csn_remote_note_dir(const csn_remote *r, bool make);
-
-#define CSN_REMOTE_MARK "CAISSON_MARK" /* in the environment of a command and all it starts */
-
-/* shell.c: a command in its wrapper. Zero it; release it. */
-typedef struct csn_remote_shell {
-    char mark[32];    /* unique; a temporary file has it in its name */
-    char input[64];   /* path of a file that becomes stdin, "" for none */
-    bool coded;       /* its output is to be decoded by csn_remote_coded */
-    csn_buf program;  /* the text of the wrapper */
-    char **argv;      /* owned */
-    const char **env; /* the array is owned, the texts are the request's */
-} csn_remote_shell;
-
-int csn_remote_mark(char mark[32]); /* 0 or errno */
-/* The command of req. small_input: bytes of stdin to carry in the program itself; or NULL. */
-csn_status csn_remote_wrap(csn_remote_shell *s, const csn_exec_req *req,
-                           const csn_buf *small_input, csn_error **err);
-void csn_remote_shell_release(csn_remote_shell *s);
-
-/* base64_stream.c: output that came through CSN_REMOTE_TEXT. */
-extern const char csn_remote_coder[]; /* sh: MARK PROGRAM ARGS... */
-/* Answers "265" where csn_remote_coder can tell a signal from an exit. */
-extern const char csn_remote_coder_test[];
-typedef struct csn_remote_coded {
-    const char *mark;
-    int (*on_output)(void *ctx, int stream, const void *data, size_t len); /* decoded */
-    void *ctx;
-    struct {
-        csn_buf line; /* not complete yet */
-        csn_buf held; /* decoded: what may be the beginning of the end */
-        bool over;
-    } of[2];
-    int status; /* of the end: an exit code, or 256 and a signal */
-} csn_remote_coded;
-void csn_remote_coded_init(csn_remote_coded *c, const char *mark,
-                           int (*on_output)(void *, int, const void *, size_t), void *ctx);
-void csn_remote_coded_release(csn_remote_coded *c);
-/* As on_output; CSN_REMOTE_DONE once both streams have told the end. */
-int csn_remote_coded_take(csn_remote_coded *c, int stream, const void *data, size_t len);
-/* Nothing more will come: passes on what was held back, and says in `x` what is known. */
-void csn_remote_coded_end(csn_remote_coded *c, csn_remote_exit *x);
-
-/* exec.c: a script of ours inside, with its arguments; its stdout (at most out->max bytes). The
- * exit code goes to *ret_code. Ends at the deadline, and with the sandbox unless `always`. */
+/* exec.c: runs `sh -c text sh ARGS...` and collects stdout, up to out->max bytes. */
 typedef struct csn_remote_script {
     const char *text;
-    const char *const *args; /* NULL-terminated, or NULL */
+    const char *const *args; /* at most 7; or NULL */
     const csn_source *input; /* or NULL */
     uint64_t deadline_ns;
-    bool always;
-    bool reads; /* it changes nothing */
+    bool ignore_stop; /* run although the sandbox is being closed */
+    bool read_only;   /* it changes nothing in the sandbox */
 } csn_remote_script;
-csn_status csn_remote_ask(csn_remote *r, const csn_remote_script *script, csn_buf *out,
-                          int *ret_code, csn_error **err);
-/* Ends everything that has the mark: TERM, a grace, KILL. */
-void csn_remote_kill(csn_remote *r, const char *mark);
-/* ripgrep.c: ripgrep: the image's own, else ours, if it runs there. */
-void csn_remote_ensure_rg(csn_remote *r);
+csn_status csn_remote_run_script(csn_remote *r, const csn_remote_script *script, csn_buf *out,
+                                 int *ret_code, csn_error **err);
+
+/* step_lock.c: serialises commands of a sandbox whose state each command replaces, among the
+ * threads of this process and among processes that know the sandbox. Waits until the deadline
+ * (0: none) or a cancel. */
+typedef struct csn_step_lock csn_step_lock;
+csn_status csn_step_lock_new(csn_step_lock **ret, csn_error **err);
+void csn_step_lock_free(csn_step_lock *l);
+csn_status csn_step_lock_acquire(csn_step_lock *l, const csn_remote *r, uint64_t deadline_ns,
+                                 const int32_t cancel_fds[3], csn_error **err);
+void csn_step_lock_release(csn_step_lock *l);

@@ -1,55 +1,41 @@
-/* shell.c: the wrapper around every command that runs in a remote sandbox.
+/* shell.c: the shell wrapper around every command in a remote sandbox.
  *
- * Providers differ in what they can say: a working directory, an environment, stdin, bytes that
- * are not UTF-8. A POSIX sh says it all, so each command is `/bin/sh -c WRAPPER sh ARGS...`,
- * and the wrapper's last act is to become the command. Nothing of the caller's is part of the
- * program text: it travels as arguments, as it is or, where it is not valid UTF-8 (JSON could
- * not carry it), with its bytes spelled in octal.
+ * Providers differ in what they support: working directory, environment, stdin, bytes that are
+ * not UTF-8. A POSIX sh supports all of it, so each command is `/bin/sh -c WRAPPER sh ARGS...`,
+ * and the wrapper ends with exec of the command.
  *
- * The mark in the environment is how the whole tree is found again when it must end, whatever
- * process groups its members went to. */
+ * Invariant: no text of the caller is parsed by the shell. It travels as arguments; if some of
+ * it is not valid UTF-8, which JSON cannot carry, all arguments are octal escapes for printf.
+ * Embedded stdin always is. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/strv.h"
 #include "base/utf8.h"
-#include "remote/remote.h"
+#include "remote/base64_stream.h"
+#include "remote/internal.h"
 
 #define PROGRAM_MAX (1024u * 1024u)
 
-int csn_remote_mark(char mark[32])
-{
-    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
-    unsigned char raw[20];
-
-    if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
-        return errno;
-    for (size_t i = 0; i < sizeof(raw); i++)
-        mark[i] = digits[raw[i] % 36];
-    mark[sizeof(raw)] = '\0';
-    return 0;
-}
-
-static bool plain(const char *s)
+static bool is_utf8(const char *s)
 {
     return csn_utf8_valid(s, strlen(s));
 }
 
-static bool all_plain(const char *const *v)
+static bool all_utf8(const char *const *v)
 {
     for (size_t i = 0; v && v[i]; i++)
-        if (!plain(v[i]))
+        if (!is_utf8(v[i]))
             return false;
     return true;
 }
 
-/* As printf's %b reads it: what is not a plain ASCII letter or digit becomes \0ooo. */
-static int spell(csn_buf *b, const void *data, size_t len)
+/* Escapes for printf %b: all but common ASCII becomes \0ooo. */
+static int escape_octal(csn_buf *b, const void *data, size_t len)
 {
     const unsigned char *p = data;
     int e = 0;
@@ -62,135 +48,119 @@ static int spell(csn_buf *b, const void *data, size_t len)
     return e;
 }
 
-/* Sets every argument to what %b makes of it. Bytes, not characters, whatever the locale is;
- * the dot keeps newlines at the end. */
-static const char decode[] = "csn_l=${LC_ALL-}; csn_s=${LC_ALL+s}; LC_ALL=C; csn_n=$#\n"
-                             "while [ \"$csn_n\" -gt 0 ]; do\n"
-                             "  csn_v=$(printf '%b.' \"$1\"); shift\n"
-                             "  set -- \"$@\" \"${csn_v%.}\"; csn_n=$((csn_n - 1))\n"
-                             "done\n"
-                             "LC_ALL=$csn_l; [ -n \"$csn_s\" ] || unset LC_ALL\n";
-/* $1 is the directory. */
-static const char enter[] = "cd \"$1\" || exit 125\nshift; unset OLDPWD\n";
+/* Decodes every argument with %b. LC_ALL=C: bytes, not characters. The dot preserves trailing
+ * newlines, which $() removes. */
+static const char decode_args[] = "csn_l=${LC_ALL-}; csn_s=${LC_ALL+s}; LC_ALL=C; csn_n=$#\n"
+                                  "while [ \"$csn_n\" -gt 0 ]; do\n"
+                                  "  csn_v=$(printf '%b.' \"$1\"); shift\n"
+                                  "  set -- \"$@\" \"${csn_v%.}\"; csn_n=$((csn_n - 1))\n"
+                                  "done\n"
+                                  "LC_ALL=$csn_l; [ -n \"$csn_s\" ] || unset LC_ALL\n";
+static const char enter_cwd[] = "cd \"$1\" || exit 125\nshift; unset OLDPWD\n";
 
-/* Takes the file as stdin and removes its name. */
-static int put_input(csn_remote_shell *s, const csn_buf *small)
+/* Opens the input file as stdin and unlinks it; small input is written to it first. */
+static int add_input(csn_remote_wrapper *w, const csn_buf *small)
 {
     int e = 0;
 
     if (small) {
-        e = csn_buf_printf(&s->program, "csn_u=$(umask); umask 077\nprintf '%%b' '");
-        e = e ? e : spell(&s->program, small->data, small->len);
+        e = csn_buf_printf(&w->program, "csn_u=$(umask); umask 077\nprintf '%%b' '");
+        e = e ? e : escape_octal(&w->program, small->data, small->len);
         e = e ? e
-              : csn_buf_printf(&s->program, "' >%s || exit 125\numask \"$csn_u\"\n", s->input);
+              : csn_buf_printf(&w->program, "' >%s || exit 125\numask \"$csn_u\"\n", w->input);
     }
     return e ? e
-             : csn_buf_printf(&s->program, "exec <%s || exit 125\nrm -f %s\n", s->input,
-                              s->input);
+             : csn_buf_printf(&w->program, "exec <%s || exit 125\nrm -f %s\n", w->input,
+                              w->input);
 }
 
-static int put_program(csn_remote_shell *s, const csn_exec_req *req, bool spelled,
+static int add_program(csn_remote_wrapper *w, const csn_exec_req *req, bool octal,
                        const csn_buf *small)
 {
-    /* The coder has this text in its environment, where the mark must not be found. */
-    int e = csn_buf_printf(&s->program, CSN_REMOTE_MARK "=%s; export " CSN_REMOTE_MARK "\n",
-                           s->coded ? "$csn_m" : s->mark);
+    /* The base64 script has this text in its own environment, where csn_remote_kill must not
+     * find the id: it uses a variable. */
+    int e = csn_buf_printf(&w->program, CSN_REMOTE_ID_VAR "=%s; export " CSN_REMOTE_ID_VAR "\n",
+                           w->base64 ? "$csn_m" : w->exec_id);
 
-    if (e == 0 && spelled)
-        e = csn_buf_puts(&s->program, decode);
+    if (e == 0 && octal)
+        e = csn_buf_puts(&w->program, decode_args);
     if (e == 0 && req->cwd)
-        e = csn_buf_puts(&s->program, enter);
-    if (e == 0 && s->input[0])
-        e = put_input(s, small);
+        e = csn_buf_puts(&w->program, enter_cwd);
+    if (e == 0 && w->input[0])
+        e = add_input(w, small);
     if (e == 0 && (req->flags & CSN_EXEC_MERGE))
-        e = csn_buf_puts(&s->program, "exec 2>&1\n");
-    return e ? e : csn_buf_puts(&s->program, "exec \"$@\"\n");
+        e = csn_buf_puts(&w->program, "exec 2>&1\n");
+    return e ? e : csn_buf_puts(&w->program, "exec \"$@\"\n");
 }
 
-static int push_arg(csn_remote_shell *s, const char *arg, bool spelled)
+static int push_arg(csn_remote_wrapper *w, const char *arg, bool octal)
 {
     csn_autobuf b;
 
     csn_buf_init(&b, 8 * (size_t)CSN_ARGV_BYTES_MAX);
-    if (!spelled)
-        return csn_strv_push(&s->argv, arg);
-    int e = spell(&b, arg, strlen(arg));
-    return e ? e : csn_strv_push(&s->argv, b.data ? b.data : "");
+    if (!octal)
+        return csn_strv_push(&w->argv, arg);
+    int e = escape_octal(&b, arg, strlen(arg));
+    return e ? e : csn_strv_push(&w->argv, b.data ? b.data : "");
 }
 
-/* Variables whose value JSON cannot carry go through env(1), spelled like the arguments. */
-static int put_env(csn_remote_shell *s, const csn_exec_req *req)
+/* Only variables in UTF-8, which JSON can carry; set_argv passes the others to env(1). */
+static int set_env(csn_remote_wrapper *w, const csn_exec_req *req)
 {
     size_t n = 0;
 
-    s->env = calloc(csn_strv_len(req->env) + 1, sizeof(*s->env));
-    if (!s->env)
+    w->env = calloc(csn_strv_len(req->env) + 1, sizeof(*w->env));
+    if (!w->env)
         return ENOMEM;
     for (size_t i = 0; req->env && req->env[i]; i++)
-        if (plain(req->env[i]))
-            s->env[n++] = req->env[i];
+        if (is_utf8(req->env[i]))
+            w->env[n++] = req->env[i];
     return 0;
 }
 
-static int put_args(csn_remote_shell *s, const csn_exec_req *req, bool spelled)
+static int set_argv(csn_remote_wrapper *w, const csn_exec_req *req, bool octal)
 {
-    int e = csn_strv_push(&s->argv, "/bin/sh");
-    bool by_env = !all_plain(req->env);
+    int e = csn_strv_push(&w->argv, "/bin/sh");
+    bool use_env1 = !all_utf8(req->env);
 
-    e = e ? e : csn_strv_push(&s->argv, "-c");
-    e = e ? e : csn_strv_push(&s->argv, s->coded ? csn_remote_coder : s->program.data);
-    e = e ? e : csn_strv_push(&s->argv, "sh");
-    if (e == 0 && s->coded) {
-        e = csn_strv_push(&s->argv, s->mark);
-        e = e ? e : csn_strv_push(&s->argv, s->program.data);
+    e = e ? e : csn_strv_push(&w->argv, "-c");
+    e = e ? e : csn_strv_push(&w->argv, w->base64 ? csn_base64_stream_script : w->program.data);
+    e = e ? e : csn_strv_push(&w->argv, "sh");
+    if (e == 0 && w->base64) {
+        e = csn_strv_push(&w->argv, w->exec_id);
+        e = e ? e : csn_strv_push(&w->argv, w->program.data);
     }
     if (e == 0 && req->cwd)
-        e = push_arg(s, req->cwd, spelled);
-    if (e == 0 && by_env)
-        e = push_arg(s, "env", spelled);
-    for (size_t i = 0; by_env && req->env[i] && e == 0; i++)
-        if (!plain(req->env[i]))
-            e = push_arg(s, req->env[i], spelled);
+        e = push_arg(w, req->cwd, octal);
+    if (e == 0 && use_env1)
+        e = push_arg(w, "env", octal);
+    for (size_t i = 0; use_env1 && req->env[i] && e == 0; i++)
+        if (!is_utf8(req->env[i]))
+            e = push_arg(w, req->env[i], octal);
     for (size_t i = 0; req->argv[i] && e == 0; i++)
-        e = push_arg(s, req->argv[i], spelled);
+        e = push_arg(w, req->argv[i], octal);
     return e;
 }
 
-csn_status csn_remote_wrap(csn_remote_shell *s, const csn_exec_req *req,
-                           const csn_buf *small_input, csn_error **err)
+csn_status csn_remote_wrapper_build(csn_remote_wrapper *w, const csn_exec_req *req,
+                                    const csn_buf *small_input, csn_error **err)
 {
-    bool spelled =
-        !all_plain(req->argv) || !all_plain(req->env) || (req->cwd && !plain(req->cwd));
+    bool octal =
+        !all_utf8(req->argv) || !all_utf8(req->env) || (req->cwd && !is_utf8(req->cwd));
 
-    csn_buf_init(&s->program, PROGRAM_MAX);
-    int e = s->mark[0] ? 0 : csn_remote_mark(s->mark);
+    csn_buf_init(&w->program, PROGRAM_MAX);
+    int e = w->exec_id[0] ? 0 : csn_remote_random_id(w->exec_id);
     if (e == 0 && small_input)
-        snprintf(s->input, sizeof(s->input), "/tmp/.caisson-%s", s->mark);
-    e = e ? e : put_program(s, req, spelled, small_input);
-    e = e ? e : put_env(s, req);
-    e = e ? e : put_args(s, req, spelled);
+        snprintf(w->input, sizeof(w->input), "/tmp/.caisson-%s", w->exec_id);
+    e = e ? e : add_program(w, req, octal, small_input);
+    e = e ? e : set_env(w, req);
+    e = e ? e : set_argv(w, req, octal);
     return e == 0 ? CSN_OK : csn_fail_errno(err, e, "prepare the command");
 }
 
-void csn_remote_shell_release(csn_remote_shell *s)
+void csn_remote_wrapper_release(csn_remote_wrapper *w)
 {
-    csn_buf_release(&s->program);
-    csn_strv_free(s->argv);
-    free(s->env);
-}
-
-void csn_remote_put_env(csn_json *j, const char *const *env)
-{
-    csn_json_object(j);
-    for (size_t i = 0; env && env[i]; i++) {
-        size_t name = strcspn(env[i], "=");
-        csn_autofree char *key = strndup(env[i], name);
-        bool again = false;
-        for (size_t k = i + 1; env[k] && !again; k++)
-            again = strncmp(env[k], env[i], name + 1) == 0;
-        if (key && !again)
-            csn_json_kstr(j, key, env[i] + name + 1);
-        j->err = key ? j->err : ENOMEM;
-    }
-    csn_json_object_end(j);
+    csn_buf_release(&w->program);
+    csn_strv_free(w->argv);
+    free(w->env);
 }

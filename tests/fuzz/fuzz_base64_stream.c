@@ -1,15 +1,14 @@
-/* fuzz_base64_stream.c: what a sandbox can say where its provider carries only text, in any
- * pieces.
+/* fuzz_base64_stream.c: any output of a sandbox over a transport for text, cut anywhere.
  *
- * The first byte says how the rest is cut, the second which stream it is. Fed whole and fed in
- * pieces it must give the same bytes and the same end. */
+ * The first byte is the size of the pieces, the second picks the stream. Fed whole and in
+ * pieces, the output must give the same bytes and the same exit status. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "remote/remote.h"
+#include "remote/base64_stream.h"
 
-#define MARK "0123456789abcdefghij"
+#define EXEC_ID "0123456789abcdefghij"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,16 +33,16 @@ static int hear(void *ctx, int stream, const void *data, size_t len)
 static void feed(int stream, const uint8_t *data, size_t size, size_t piece, sum *ret)
 {
     static const char end[] = "HjAxMjM0NTY3ODlhYmNkZWZnaGlqIDAK\n"; /* of the other stream */
-    csn_remote_coded c;
+    csn_base64_stream c;
 
     ret->x.exit_code = -1;
-    csn_remote_coded_init(&c, MARK, hear, ret);
-    (void)csn_remote_coded_take(&c, 3 - stream, end, strlen(end));
+    csn_base64_stream_init(&c, EXEC_ID, hear, ret);
+    (void)csn_base64_stream_feed(&c, 3 - stream, end, strlen(end));
     for (size_t at = 0; at < size && ret->last == 0; at += piece)
-        ret->last =
-            csn_remote_coded_take(&c, stream, data + at, size - at < piece ? size - at : piece);
-    csn_remote_coded_end(&c, &ret->x);
-    csn_remote_coded_release(&c);
+        ret->last = csn_base64_stream_feed(&c, stream, data + at,
+                                           size - at < piece ? size - at : piece);
+    csn_base64_stream_finish(&c, &ret->x);
+    csn_base64_stream_release(&c);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -201,7 +201,7 @@ static void a_watch_ends_with_its_sandbox(void **state)
  */
 
 /* When the process is listened to again it may go on. */
-static void *let_go(void *arg)
+static void *detached(void *arg)
 {
     (void)arg;
     while (count(double_port, "/_double/counts", "connected") < 1)
@@ -218,7 +218,7 @@ static void a_process_is_listened_to_again(void **state)
     (void)state;
     ready();
     fault("{\"match\":\"Process/Start\",\"mode\":\"cut\",\"bytes\":60}");
-    assert_int_equal(pthread_create(&t, NULL, let_go, NULL), 0);
+    assert_int_equal(pthread_create(&t, NULL, detached, NULL), 0);
     csn_status st =
         csn_sh(sb, "echo before; while [ ! -e go ]; do sleep 0.02; done; echo after; exit 7",
                CSN_OPTS(csn_exec_opts, .timeout_ms = LONG_MS), &r, E);

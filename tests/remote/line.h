@@ -54,7 +54,7 @@ static inline char *ask(int port, const char *path, const char *body)
                       .url = url,
                       .body = body,
                       .body_len = body ? strlen(body) : 0,
-                      .direct = true, /* whatever proxy the test has set */
+                      .no_proxy = true, /* whatever proxy the test has set */
                       .deadline_ns = csn_deadline_in(LONG_MS)};
     assert_int_equal(csn_http_do(http, &q, &r, NULL), CSN_OK);
     char *text = strdup(r.body.data ? r.body.data : "");

@@ -141,7 +141,7 @@ static void refused(void)
     char *seen = ask(double_port, "/_double/counts");
 
     assert_int_equal(st, CSN_UNAVAILABLE);
-    assert_non_null(strstr(csn_error_message(err), "cannot show that it is"));
+    assert_non_null(strstr(csn_error_message(err), "is not trusted"));
     assert_string_equal(seen, "{}");
     free(seen);
 }

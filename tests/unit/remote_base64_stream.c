@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "base/base64.h"
-#include "remote/remote.h"
+#include "remote/base64_stream.h"
 
-#define MARK "0123456789abcdefghij"
+#define EXEC_ID "0123456789abcdefghij"
 
 typedef struct heard {
     csn_buf of[2];
@@ -30,7 +30,7 @@ static int hear(void *ctx, int stream, const void *data, size_t len)
 {
     heard *h = ctx;
 
-    return csn_buf_append(&h->of[stream - 1], data, len) == 0 ? 0 : CSN_REMOTE_ENOUGH;
+    return csn_buf_append(&h->of[stream - 1], data, len) == 0 ? 0 : CSN_REMOTE_STOP;
 }
 
 static void heard_init(heard *h)
@@ -55,7 +55,7 @@ typedef struct ran {
 
 static pid_t start(const char *program, const char *const *args, int out[2], int err[2])
 {
-    const char *argv[32] = {"/bin/sh", "-c", csn_remote_coder, "sh", MARK, program};
+    const char *argv[32] = {"/bin/sh", "-c", csn_base64_stream_script, "sh", EXEC_ID, program};
 
     for (size_t i = 0; args[i]; i++)
         argv[6 + i] = args[i];
@@ -78,14 +78,14 @@ static pid_t start(const char *program, const char *const *args, int out[2], int
 /* Runs it until it ends, or the decoder has the end. */
 static void run(ran *r, const char *program, const char *const *args)
 {
-    csn_remote_coded c;
+    csn_base64_stream c;
     int out[2] = {-1, -1}, err[2] = {-1, -1}, status = 0;
     char buf[1000];
 
     memset(r, 0, sizeof(*r));
     r->x.exit_code = -1;
     heard_init(&r->h);
-    csn_remote_coded_init(&c, MARK, hear, &r->h);
+    csn_base64_stream_init(&c, EXEC_ID, hear, &r->h);
     pid_t pid = start(program, args, out, err);
     struct pollfd p[] = {{.fd = out[0], .events = POLLIN}, {.fd = err[0], .events = POLLIN}};
     while (!r->done && (p[0].fd >= 0 || p[1].fd >= 0)) {
@@ -93,13 +93,13 @@ static void run(ran *r, const char *program, const char *const *args)
         for (int i = 0; i < 2 && !r->done; i++) {
             ssize_t n = p[i].revents ? read(p[i].fd, buf, sizeof(buf)) : -1;
             if (n > 0)
-                r->done = csn_remote_coded_take(&c, i + 1, buf, (size_t)n) == CSN_REMOTE_DONE;
+                r->done = csn_base64_stream_feed(&c, i + 1, buf, (size_t)n) == CSN_REMOTE_DONE;
             else if (n == 0)
                 p[i].fd = -1;
         }
     }
-    csn_remote_coded_end(&c, &r->x);
-    csn_remote_coded_release(&c);
+    csn_base64_stream_finish(&c, &r->x);
+    csn_base64_stream_release(&c);
     kill(-pid, SIGKILL);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     close(out[0]);
@@ -186,7 +186,7 @@ static void much_output_is_all_there(void **state)
 
 /* ---- the decoder ------------------------------------------------------------------------ */
 
-static char *coded(const char *text, size_t len)
+static char *base64(const char *text, size_t len)
 {
     char *line = malloc(csn_base64_size(len) + 2);
 
@@ -200,30 +200,30 @@ static char *coded(const char *text, size_t len)
 
 static void any_pieces_are_the_same(void **state)
 {
-    static const char text[] = "some\036\0360output\036" MARK "\n\036" MARK " 3\nlate";
-    char *first = coded(text, 20), *second = coded(text + 20, sizeof(text) - 1 - 20);
+    static const char text[] = "some\036\0360output\036" EXEC_ID "\n\036" EXEC_ID " 3\nlate";
+    char *first = base64(text, 20), *second = base64(text + 20, sizeof(text) - 1 - 20);
     char all[256];
 
     (void)state;
     snprintf(all, sizeof(all), "%s\n%s", first, second);
     for (size_t piece = 1; piece < 80; piece++) {
         csn_remote_exit x = {.exit_code = -1};
-        csn_remote_coded c;
+        csn_base64_stream c;
         heard h;
         int next = 0;
 
         heard_init(&h);
-        csn_remote_coded_init(&c, MARK, hear, &h);
-        char *end = coded("\036" MARK " 3\n", 24);
-        assert_int_equal(csn_remote_coded_take(&c, CSN_STDERR, end, strlen(end)), 0);
+        csn_base64_stream_init(&c, EXEC_ID, hear, &h);
+        char *end = base64("\036" EXEC_ID " 3\n", 24);
+        assert_int_equal(csn_base64_stream_feed(&c, CSN_STDERR, end, strlen(end)), 0);
         free(end);
         for (size_t at = 0; all[at]; at += strnlen(all + at, piece))
-            next = csn_remote_coded_take(&c, CSN_STDOUT, all + at, strnlen(all + at, piece));
+            next = csn_base64_stream_feed(&c, CSN_STDOUT, all + at, strnlen(all + at, piece));
         assert_int_equal(next, CSN_REMOTE_DONE);
-        csn_remote_coded_end(&c, &x);
+        csn_base64_stream_finish(&c, &x);
         assert_int_equal(x.exit_code, 3);
-        assert_string_equal(h.of[0].data, "some\036\0360output\036" MARK "\n");
-        csn_remote_coded_release(&c);
+        assert_string_equal(h.of[0].data, "some\036\0360output\036" EXEC_ID "\n");
+        csn_base64_stream_release(&c);
         heard_release(&h);
     }
     free(first);
@@ -233,7 +233,7 @@ static void any_pieces_are_the_same(void **state)
 static void what_is_not_ours_is_passed_on(void **state)
 {
     csn_remote_exit x = {.ended = true, .exit_code = 137};
-    csn_remote_coded c;
+    csn_base64_stream c;
     heard h;
     char *big = malloc(300000);
 
@@ -241,18 +241,18 @@ static void what_is_not_ours_is_passed_on(void **state)
     assert_non_null(big);
     memset(big, '-', 300000);
     heard_init(&h);
-    csn_remote_coded_init(&c, MARK, hear, &h);
-    assert_int_equal(csn_remote_coded_take(&c, CSN_STDERR, "sh: not found\nno end", 20), 0);
-    char *start_of_end = coded("\036" MARK, 21);
-    assert_int_equal(csn_remote_coded_take(&c, CSN_STDOUT, start_of_end, strlen(start_of_end)),
+    csn_base64_stream_init(&c, EXEC_ID, hear, &h);
+    assert_int_equal(csn_base64_stream_feed(&c, CSN_STDERR, "sh: not found\nno end", 20), 0);
+    char *start_of_end = base64("\036" EXEC_ID, 21);
+    assert_int_equal(csn_base64_stream_feed(&c, CSN_STDOUT, start_of_end, strlen(start_of_end)),
                      0);
     free(start_of_end);
-    assert_int_equal(csn_remote_coded_take(&c, CSN_STDOUT, big, 300000), 0);
-    csn_remote_coded_end(&c, &x);
+    assert_int_equal(csn_base64_stream_feed(&c, CSN_STDOUT, big, 300000), 0);
+    csn_base64_stream_finish(&c, &x);
     assert_string_equal(h.of[1].data, "sh: not found\nno end\n");
     assert_true(h.of[0].len >= 300000);
     assert_int_equal(x.signal, SIGKILL); /* by a shell's way to say it */
-    csn_remote_coded_release(&c);
+    csn_base64_stream_release(&c);
     heard_release(&h);
     free(big);
 }
@@ -265,16 +265,16 @@ static void nobody_to_tell_the_end_is_no_success(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         csn_remote_exit x = {.started = true, .ended = true, .exit_code = 0};
-        csn_remote_coded c;
+        csn_base64_stream c;
         heard h;
 
         heard_init(&h);
-        csn_remote_coded_init(&c, MARK, hear, &h);
-        (void)csn_remote_coded_take(&c, CSN_STDOUT, ends[i], strlen(ends[i]));
-        (void)csn_remote_coded_take(&c, CSN_STDERR, ends[i], strlen(ends[i]));
-        csn_remote_coded_end(&c, &x);
+        csn_base64_stream_init(&c, EXEC_ID, hear, &h);
+        (void)csn_base64_stream_feed(&c, CSN_STDOUT, ends[i], strlen(ends[i]));
+        (void)csn_base64_stream_feed(&c, CSN_STDERR, ends[i], strlen(ends[i]));
+        csn_base64_stream_finish(&c, &x);
         assert_true(!x.ended || x.exit_code == -1);
-        csn_remote_coded_release(&c);
+        csn_base64_stream_release(&c);
         heard_release(&h);
     }
 }

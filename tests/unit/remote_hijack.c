@@ -130,7 +130,7 @@ static csn_hijack_req request(const server *s, heard *h)
                             .input_fd = -1,
                             .deadline_ns = csn_deadline_in(30000),
                             .on_body = hear,
-                            .on_alarm = raised,
+                            .on_interrupt = raised,
                             .ctx = h};
 }
 

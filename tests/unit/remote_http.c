@@ -68,10 +68,10 @@ static void test_plain(void **state)
     (void)state;
     {
         csn_autores r = {0};
-        assert_int_equal(run(GET("/ok", .want_header = "x-next-token"), &r), CSN_OK);
+        assert_int_equal(run(GET("/ok", .response_header = "x-next-token"), &r), CSN_OK);
         assert_int_equal(r.status, 200);
         assert_string_equal(r.body.data, "hello");
-        assert_string_equal(r.type, "text/plain");
+        assert_string_equal(r.content_type, "text/plain");
         assert_string_equal(r.header, "more");
     }
     {
@@ -181,8 +181,8 @@ static void test_deadline_and_silence(void **state)
     assert_int_equal(run_until("/slow", was_sent, &r), CSN_TIMEOUT);
     assert_true(r.sent);
     assert_int_equal(r.status, 0);
-    assert_int_equal(r.made, 1);
-    assert_int_equal(run(POST("/slow2", .silence_ms = 200), &s), CSN_UNAVAILABLE);
+    assert_int_equal(r.attempts, 1);
+    assert_int_equal(run(POST("/slow2", .idle_ms = 200), &s), CSN_UNAVAILABLE);
     assert_non_null(strstr(csn_error_message(err), "127.0.0.1"));
     assert_true(http_room_count(room, "/slow2", 0) <= 1); /* it was not repeated */
     assert_int_equal(run_until("/stall", has_part, &t), CSN_TIMEOUT);
@@ -255,10 +255,10 @@ static void test_no_second_time(void **state)
     assert_int_equal(run(POST("/second"), &t), CSN_OK);
     assert_int_equal(run(POST("/second"), &u), CSN_UNAVAILABLE);
     assert_int_equal(http_room_count(room, "/second", 0), 2);
-    assert_int_equal(run(GET("/down2", .repeat = CSN_HTTP_SAFE), &v), CSN_OK);
+    assert_int_equal(run(GET("/down2", .retry = CSN_HTTP_IDEMPOTENT), &v), CSN_OK);
     assert_int_equal(v.status, 503);
-    assert_int_equal(v.made, CSN_HTTP_TRIES);
-    assert_int_equal(http_room_count(room, "/down2", 0), CSN_HTTP_TRIES);
+    assert_int_equal(v.attempts, CSN_HTTP_ATTEMPTS);
+    assert_int_equal(http_room_count(room, "/down2", 0), CSN_HTTP_ATTEMPTS);
 }
 
 static void test_too_many(void **state)
@@ -312,7 +312,7 @@ static void test_nobody_there(void **state)
     (void)state;
     assert_int_equal(csn_http_do(http, &q, &r, E), CSN_UNAVAILABLE);
     assert_false(r.sent);
-    assert_non_null(strstr(csn_error_message(err), "127.0.0.1:1 did not answer"));
+    assert_non_null(strstr(csn_error_message(err), "cannot connect to 127.0.0.1:1"));
     q.url = "file:///etc/passwd";
     assert_int_equal(csn_http_do(http, &q, &s, E), CSN_INVALID);
     char with_user[64]; /* who we are is never shown */

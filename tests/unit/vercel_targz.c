@@ -18,6 +18,8 @@
 #include "backend/vercel/targz.h"
 #include "support/support.h"
 
+#define MEMBER(n, m, f, s) (&(csn_ustar_member){.name = n, .mode = m, .fd = f, .size = s})
+
 static char *dir;
 
 static int setup(void **state)
@@ -54,7 +56,7 @@ static void pack(const char *name, const char *data, size_t size, size_t piece)
     assert_true(content && t && buf);
     assert_int_equal(fwrite(data, 1, size, content), size);
     assert_int_equal(fflush(content), 0);
-    assert_int_equal(csn_targz_init(t, name, 0640, fileno(content), size), 0);
+    assert_int_equal(csn_targz_init(t, MEMBER(name, 0640, fileno(content), size)), 0);
     assert_true(csn_targz_read(t, buf, 1) == 1); /* and from the start again */
     csn_targz_rewind(t);
     FILE *out = fopen(path, "we");
@@ -158,12 +160,13 @@ static void content_that_is_shorter_than_said(void **state)
 
     (void)state;
     assert_true(content && t);
-    assert_int_equal(csn_targz_init(t, "f", 0644, fileno(content), 10), 0);
+    assert_int_equal(csn_targz_init(t, MEMBER("f", 0644, fileno(content), 10)), 0);
     while ((n = csn_targz_read(t, buf, sizeof(buf))) > 0)
         continue;
     assert_int_equal(n, -1);
     csn_targz_release(t);
-    assert_int_not_equal(csn_targz_init(t, "f", 0644, fileno(content), UINT64_MAX / 2), 0);
+    assert_int_not_equal(csn_targz_init(t, MEMBER("f", 0644, fileno(content), UINT64_MAX / 2)),
+                         0);
     csn_targz_release(t);
     free(t);
     fclose(content);

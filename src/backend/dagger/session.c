@@ -1,11 +1,11 @@
 /* session.c: the session of a Dagger engine: named by the environment, or started here.
  *
- * DAGGER_SESSION_PORT and DAGGER_SESSION_TOKEN, as every Dagger SDK knows them, name one that
- * somebody else keeps. Else `dagger session` is started: it prints one line with its port and
- * token and serves until its standard input ends. For a sandbox that ends with its handle we
- * hold that pipe, and the kernel closes it however we end. A detached sandbox's session holds
- * its own pipe and is ended by a signal; its number and birth are noted so that no other
- * process is ever taken for it. */
+ * DAGGER_SESSION_PORT and DAGGER_SESSION_TOKEN, which every Dagger SDK uses, name a session
+ * that something else manages. Otherwise `dagger session` is started: it prints its port and
+ * token on one line and serves until its stdin is closed. For a sandbox that ends with its
+ * handle, caisson holds that pipe, and the kernel closes it however the process ends. The
+ * session of a detached sandbox holds its own pipe and is ended by a signal; its pid is
+ * recorded with its start time, so that a reused pid is never signalled. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -28,24 +28,12 @@
 
 extern char **environ;
 
-static const char *variable(const char *name)
-{
-    const char *v = getenv(name);
-
-    return v && *v ? v : NULL;
-}
-
-bool csn_dagger_has_session(void)
-{
-    return variable("DAGGER_SESSION_PORT") != NULL;
-}
-
 /* ---- the program ------------------------------------------------------------------------ */
 
-/* The first `dagger` in PATH; malloc'd, or NULL. */
-static char *in_path(void)
+/* The first `dagger` in an absolute directory of PATH; malloc'd, or NULL. */
+static char *search_path(void)
 {
-    const char *at = variable("PATH");
+    const char *at = csn_remote_getenv("PATH");
 
     while (at && *at) {
         size_t n = strcspn(at, ":");
@@ -59,39 +47,37 @@ static char *in_path(void)
     return NULL;
 }
 
-static char *program(void)
+static char *find_program(void)
 {
-    const char *named = variable("_EXPERIMENTAL_DAGGER_CLI_BIN");
+    const char *named = csn_remote_getenv("_EXPERIMENTAL_DAGGER_CLI_BIN");
 
-    return named ? strdup(named) : in_path();
+    return named ? strdup(named) : search_path();
 }
 
 csn_status csn_dagger_session_check(csn_error **err)
 {
-    csn_autofree char *file = NULL;
-
-    if (csn_dagger_has_session()) {
-        if (variable("DAGGER_SESSION_TOKEN"))
+    if (csn_remote_getenv("DAGGER_SESSION_PORT")) {
+        if (csn_remote_getenv("DAGGER_SESSION_TOKEN"))
             return CSN_OK;
         csn_status st = csn_fail(err, CSN_AUTH,
                                  "DAGGER_SESSION_PORT is set and DAGGER_SESSION_TOKEN is not");
-        return csn_error_advise(st, err, "set both, or neither");
+        return csn_error_advise(st, err, "set both or neither");
     }
-    file = program();
+    csn_autofree char *file = find_program();
     if (file)
         return CSN_OK;
     csn_status st = csn_fail(err, CSN_AUTH,
                              "backend 'dagger' needs a session: DAGGER_SESSION_PORT is not set "
-                             "and there is no program 'dagger' to start one");
+                             "and PATH has no program 'dagger' to start one");
     return csn_error_advise(st, err,
                             "set DAGGER_SESSION_PORT and DAGGER_SESSION_TOKEN, or install the "
                             "dagger program");
 }
 
-/* ---- starting one ----------------------------------------------------------------------- */
+/* ---- starting --------------------------------------------------------------------------- */
 
-static csn_status take_line(csn_dagger_session *s, const char *line, size_t len,
-                            csn_error **err)
+static csn_status parse_line(csn_dagger_session *s, const char *line, size_t len,
+                             csn_error **err)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
     const char *token = NULL;
@@ -102,7 +88,7 @@ static csn_status take_line(csn_dagger_session *s, const char *line, size_t len,
         csn_jget_str(root, "session_token", &token, NULL) < 0 || port == 0 || port > 65535 ||
         !token)
         return csn_fail(err, CSN_UNAVAILABLE,
-                        "'dagger session' says something else than where it listens");
+                        "the first line of 'dagger session' has no port and token");
     s->port = (unsigned)port;
     s->token = strdup(token);
     return s->token ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
@@ -126,22 +112,20 @@ static csn_status read_line(const csn_remote *r, csn_dagger_session *s, int fd, 
             return csn_fail(err, CSN_CANCELLED, "cancelled");
         ssize_t n = p[0].revents ? read(fd, line + len, sizeof(line) - len) : 0;
         if (n <= 0) {
-            csn_status st = csn_fail(err, CSN_UNAVAILABLE,
-                                     "'dagger session' %s before it said where it listens",
-                                     ready == 0 ? "took too long" : "ended");
-            return csn_error_advise(st, err, "run 'dagger session' by hand to see why");
+            csn_status st =
+                csn_fail(err, CSN_UNAVAILABLE, "'dagger session' %s before it printed its port",
+                         ready == 0 ? "took too long" : "ended");
+            return csn_error_advise(st, err, "run 'dagger session' by hand to see its error");
         }
         len += (size_t)n;
         const char *end = memchr(line, '\n', len);
-        if (end)
-            return take_line(s, line, (size_t)(end - line), err);
-        if (len == sizeof(line))
-            return take_line(s, line, len, err);
+        if (end || len == sizeof(line))
+            return parse_line(s, line, end ? (size_t)(end - line) : len, err);
     }
 }
 
-/* When a process began, in ticks since the host did; 0: there is none. */
-static uint64_t born(pid_t pid)
+/* In clock ticks since boot; 0: no such process. */
+static uint64_t start_time_of(pid_t pid)
 {
     char path[64], text[1024];
     unsigned long long at = 0;
@@ -152,16 +136,16 @@ static uint64_t born(pid_t pid)
     if (n <= 0)
         return 0;
     text[n] = '\0';
-    const char *rest = strrchr(text, ')'); /* its name may hold anything */
+    const char *rest = strrchr(text, ')'); /* the name may contain anything */
     for (int field = 2; rest && field < 22; field++)
         rest = strchr(rest + 1, ' ');
     return rest && sscanf(rest, " %llu", &at) == 1 ? at : 0;
 }
 
-/* It keeps the end of its standard output that we read: nothing it says later can fail. */
+/* The session also gets the read end of its stdout: later output cannot fail with EPIPE. */
 static csn_status launch(const csn_remote *r, csn_dagger_session *s, csn_error **err)
 {
-    csn_autofree char *file = program();
+    csn_autofree char *file = find_program();
     csn_autofd int in_r = -1, in_w = -1, out_r = -1, out_w = -1, pidfd = -1;
     const char *const argv[] = {"dagger", "session", NULL};
     int in[2], out[2];
@@ -188,25 +172,25 @@ static csn_status launch(const csn_remote *r, csn_dagger_session *s, csn_error *
         s->pid = 0;
         return csn_fail_errno(err, -e, "start '%s session'", file);
     }
-    s->born = born(s->pid);
-    s->hold = csn_steal_fd(&in_w);
-    close(csn_steal_fd(&out_w)); /* so that its end is seen */
+    s->start_time = start_time_of(s->pid);
+    s->stdin_fd = csn_steal_fd(&in_w);
+    close(csn_steal_fd(&out_w)); /* so that EOF is seen */
     return read_line(r, s, out_r, pidfd, err);
 }
 
 csn_status csn_dagger_session_open(csn_remote *r, csn_error **err)
 {
     csn_dagger_session *s = &csn_dagger_of(r)->session;
-    const char *token = variable("DAGGER_SESSION_TOKEN");
+    const char *token = csn_remote_getenv("DAGGER_SESSION_TOKEN");
     unsigned port = 0;
     int used = 0;
 
     csn_status st = csn_dagger_session_check(err);
     if (st < 0 || s->port)
         return st;
-    if (!csn_dagger_has_session())
+    if (!csn_remote_getenv("DAGGER_SESSION_PORT"))
         return launch(r, s, err);
-    const char *text = variable("DAGGER_SESSION_PORT");
+    const char *text = csn_remote_getenv("DAGGER_SESSION_PORT");
     if (sscanf(text, "%5u%n", &port, &used) != 1 || text[used] || port == 0 || port > 65535)
         return csn_fail(err, CSN_INVALID, "DAGGER_SESSION_PORT is not a port: '%.40s'", text);
     s->port = port;
@@ -214,24 +198,25 @@ csn_status csn_dagger_session_open(csn_remote *r, csn_error **err)
     return s->token ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
 }
 
-/* ---- one of another process ------------------------------------------------------------- */
+/* ---- a session of another process
+ * ------------------------------------------------------------- */
 
-csn_status csn_dagger_session_adopt(csn_dagger *d, const csn_jval *note, csn_error **err)
+csn_status csn_dagger_session_attach(csn_dagger *d, const csn_jval *record, csn_error **err)
 {
     csn_dagger_session *s = &d->session;
     const char *token = NULL;
     uint64_t pid = 0, at = 0, port = 0;
 
-    if (csn_jget_u64(note, "pid", &pid, NULL) < 0 ||
-        csn_jget_u64(note, "born", &at, NULL) < 0 ||
-        csn_jget_u64(note, "port", &port, NULL) < 0 ||
-        csn_jget_str(note, "token", &token, NULL) < 0 || !token || !port || port > 65535 ||
+    if (csn_jget_u64(record, "pid", &pid, NULL) < 0 ||
+        csn_jget_u64(record, "born", &at, NULL) < 0 ||
+        csn_jget_u64(record, "port", &port, NULL) < 0 ||
+        csn_jget_str(record, "token", &token, NULL) < 0 || !token || !port || port > 65535 ||
         !pid || pid > INT32_MAX)
-        return csn_fail(err, CSN_GONE, "what is on record is no session");
-    if (!at || born((pid_t)pid) != at)
+        return csn_fail(err, CSN_GONE, "the record of the session is damaged");
+    if (!at || start_time_of((pid_t)pid) != at)
         return csn_fail(err, CSN_GONE, "the session of the sandbox has ended");
     s->pid = (pid_t)pid;
-    s->born = at;
+    s->start_time = at;
     s->port = (unsigned)port;
     s->token = strdup(token);
     return s->token ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
@@ -239,15 +224,15 @@ csn_status csn_dagger_session_adopt(csn_dagger *d, const csn_jval *note, csn_err
 
 /* ---- ending ----------------------------------------------------------------------------- */
 
-/* The descriptor first, then the question whose it is: the number cannot change hands after. */
-void csn_dagger_session_end(csn_dagger *d)
+/* The pidfd is opened before the start time is compared: from then on the pid is not reused. */
+void csn_dagger_session_stop(csn_dagger *d)
 {
     csn_dagger_session *s = &d->session;
     csn_autofd int pidfd = s->pid > 0 ? (int)syscall(SYS_pidfd_open, s->pid, 0) : -1;
 
-    if (s->hold >= 0)
-        close(csn_steal_fd(&s->hold));
-    if (pidfd < 0 || born(s->pid) != s->born)
+    if (s->stdin_fd >= 0)
+        close(csn_steal_fd(&s->stdin_fd));
+    if (pidfd < 0 || start_time_of(s->pid) != s->start_time)
         return;
     syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0);
     if (csn_spawn_wait(pidfd, END_MS) < 0) {
@@ -259,7 +244,7 @@ void csn_dagger_session_end(csn_dagger *d)
 
 void csn_dagger_session_release(csn_dagger *d)
 {
-    if (d->session.hold >= 0)
-        close(d->session.hold);
+    if (d->session.stdin_fd >= 0)
+        close(d->session.stdin_fd);
     free(d->session.token);
 }

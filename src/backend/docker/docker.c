@@ -1,10 +1,7 @@
-/* docker.c: the docker backend: a container of an engine on this machine, Docker's or Podman's.
+/* docker.c: the docker backend: a container of an engine on this machine, Docker or Podman.
  *
- * The ops table, what can be asked for and what cannot. The isolation is the engine's: a
- * container, which shares this machine's kernel. What a command and its files are, src/remote
- * says for all providers. */
+ * Operations and options. The engine isolates: a container shares this machine's kernel. */
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "backend/docker/docker.h"
@@ -12,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 
-static const char *const secrets[] = {"DOCKER_HOST", NULL};
+static const char *const credentials[] = {"DOCKER_HOST", NULL};
 
 static void docker_release(csn_remote *r)
 {
@@ -20,27 +17,27 @@ static void docker_release(csn_remote *r)
 
     if (!d)
         return;
-    if (d->tie >= 0)
-        close(d->tie);
+    if (d->stdin_fd >= 0)
+        close(d->stdin_fd);
     pthread_mutex_destroy(&d->lock);
     csn_docker_mounts_release(d);
     free(d->socket);
     free(d->container);
     free(d->user);
     free(d);
-    r->own = NULL;
+    r->data = NULL;
 }
 
-const csn_remote_kind csn_docker_kind = {
+const csn_remote_provider csn_docker_provider = {
     .name = "docker",
-    .secrets = secrets,
+    .credentials = credentials,
     .flags = CSN_REMOTE_STDIN,
-    .make = csn_docker_make,
-    .find = csn_docker_find,
-    .note = csn_docker_note,
-    .end = csn_docker_end,
+    .create = csn_docker_create,
+    .connect = csn_docker_connect,
+    .write_record = csn_docker_write_record,
+    .destroy = csn_docker_destroy,
     .run = csn_docker_run,
-    .put = csn_docker_put,
+    .upload = csn_docker_upload,
     .extend = csn_docker_extend,
     .release = docker_release,
 };
@@ -53,7 +50,7 @@ const csn_remote_kind csn_docker_kind = {
             {"privileges", "on", "no capabilities, no new privileges, no device"},             \
             {"files", files_status, files_text},                                               \
             {"processes", "on",                                                                \
-             "timeout and cancel end whole trees, found by a mark in their environment"},      \
+             "timeout and cancel end whole trees, found by an id in their environment"},       \
             {"network", "on", "none; with 'all' the engine's bridge, without rules"},          \
             {"lifetime", "on",                                                                 \
              "not detached: ends with its owner; detached: at its lifetime, if it has one"},   \
@@ -61,8 +58,8 @@ const csn_remote_kind csn_docker_kind = {
 static const csn_layer layers[] =
     LAYERS("on", "file calls act inside the container; no directory of this host is shared");
 static const csn_layer layers_shared[] =
-    LAYERS("weaker", "the host directories that were named are mounted, and nothing watches "
-                     "over what is put there for the host to run");
+    LAYERS("weaker", "the named host directories are mounted; files that the host may run "
+                     "later are not protected");
 
 static csn_status check_image(const csn_config *c, csn_error **err)
 {
@@ -71,18 +68,18 @@ static csn_status check_image(const csn_config *c, csn_error **err)
     if (!image) {
         csn_status st = csn_fail(err, CSN_INVALID, "backend 'docker' needs an image");
         return csn_error_advise(st, err,
-                                "name one that the engine has: --image, \"image\" in the "
+                                "name an image that the engine has: --image, \"image\" in the "
                                 "configuration, or CAISSON_DOCKER_IMAGE");
     }
-    if (!csn_docker_image_fits(image))
-        return csn_fail(err, CSN_INVALID, "'%.100s' is not the name of an image", image);
+    if (!csn_docker_image_valid(image))
+        return csn_fail(err, CSN_INVALID, "'%.100s' is not a valid image name", image);
     return CSN_OK;
 }
 
 static csn_status docker_check(const csn_config *c, csn_error **err)
 {
     csn_docker d = {.socket = NULL};
-    csn_status st = csn_remote_check(&csn_docker_kind, c,
+    csn_status st = csn_remote_check(&csn_docker_provider, c,
                                      CSN_REMOTE_IMAGE | CSN_REMOTE_NET | CSN_REMOTE_MEMORY |
                                          CSN_REMOTE_PIDS | CSN_REMOTE_CPU | CSN_REMOTE_DISK,
                                      err);
@@ -98,15 +95,15 @@ static csn_status docker_check(const csn_config *c, csn_error **err)
     return st;
 }
 
-static csn_status begin(const csn_config *config, const char *id, bool find, void **ret_state,
-                        csn_error **err)
+static csn_status docker_begin(const csn_config *config, const char *id, bool connect,
+                               void **ret_state, csn_error **err)
 {
     csn_autofree char *path = NULL;
     void *state = NULL;
 
     csn_status st = csn_docker_socket(&path, err);
     if (st == CSN_OK)
-        st = csn_remote_new(&csn_docker_kind, config, id, path, find, &state, err);
+        st = csn_remote_new(&csn_docker_provider, config, id, path, connect, &state, err);
     if (st < 0 || !state)
         return st;
     csn_docker *d = calloc(1, sizeof(*d));
@@ -115,10 +112,10 @@ static csn_status begin(const csn_config *config, const char *id, bool find, voi
         return csn_fail(err, CSN_NOMEM, "open");
     }
     d->socket = CSN_STEAL(path);
-    d->tie = -1;
+    d->stdin_fd = -1;
     pthread_mutex_init(&d->lock, NULL);
-    ((csn_remote *)state)->own = d;
-    st = find ? CSN_OK : csn_docker_mounts(d, config, err);
+    ((csn_remote *)state)->data = d;
+    st = connect ? CSN_OK : csn_docker_mounts(d, config, err);
     if (st < 0)
         csn_remote_close(state);
     else
@@ -130,14 +127,14 @@ static csn_status docker_open(const csn_config *config, const char *id, void *re
                               void **ret_state, csn_error **err)
 {
     (void)register_data;
-    return begin(config, id, false, ret_state, err);
+    return docker_begin(config, id, false, ret_state, err);
 }
 
 static csn_status docker_connect(const csn_config *config, const char *id, void *register_data,
                                  void **ret_state, csn_error **err)
 {
     (void)register_data;
-    return begin(config, id, true, ret_state, err);
+    return docker_begin(config, id, true, ret_state, err);
 }
 
 static csn_status docker_info(void *state, csn_info_result *ret, csn_error **err)

@@ -1,11 +1,9 @@
-/* mounts.c: which directories of this machine a container is given.
+/* mounts.c: parses and checks the host directories that a container gets.
  *
- * Called when a sandbox is asked for. None unless the configuration names some: HOST[:INSIDE]
- * with `:ro` or `:rw`, as for a jail. Both ends are resolved and checked before anything is
- * made. What must hold: the engine's socket is never inside, for whoever has that is root
- * here. */
+ * None unless the configuration names some: HOST[:INSIDE] with `:ro` or `:rw`, as for a jail.
+ * Both ends are resolved and checked before the container is created. Invariant: the engine's
+ * socket is never inside a mount: access to it is equivalent to root. */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,7 +22,8 @@ void csn_docker_mounts_release(csn_docker *d)
     d->mount_count = 0;
 }
 
-/* Cuts the parts off `host`. A directory whose own name has a colon is taken as it is. */
+/* Cuts the suffixes off `host`. An existing directory with a colon in its name is used as is.
+ */
 static csn_status split(char *host, const char **ret_inside, bool *ret_writable,
                         csn_error **err)
 {
@@ -40,7 +39,7 @@ static csn_status split(char *host, const char **ret_inside, bool *ret_writable,
         *colon = '\0';
     } else if (colon && strcmp(colon, ":cow") == 0) {
         return csn_fail(err, CSN_UNSUPPORTED,
-                        "workspace %s: backend 'docker' has no copies on write", host);
+                        "workspace %s: backend 'docker' has no copy-on-write", host);
     }
     colon = strrchr(host, ':');
     if (colon && colon[1] == '/' && stat(host, &st) < 0) {
@@ -50,7 +49,7 @@ static csn_status split(char *host, const char **ret_inside, bool *ret_writable,
     return CSN_OK;
 }
 
-static bool is_below(const char *path, const char *dir)
+static bool contains_path(const char *dir, const char *path)
 {
     size_t len = strlen(dir);
 
@@ -68,16 +67,17 @@ static csn_status check_ends(const csn_docker *d, const char *real, const char *
     if (strcmp(real, "/") == 0 || strcmp(inside, "/") == 0)
         return csn_fail(err, CSN_INVALID, "workspace: the root directory cannot be shared");
     if (strstr(inside, "/../") || strstr(inside, "//"))
-        return csn_fail(err, CSN_INVALID, "workspace: the place inside is not a plain path");
-    if (socket && is_below(socket, real))
+        return csn_fail(err, CSN_INVALID,
+                        "workspace: the path inside has .. or empty components");
+    if (socket && contains_path(real, socket))
         return csn_fail(err, CSN_DENIED,
-                        "workspace: %s has the container engine's socket in it, by which the "
-                        "sandbox would be root on this machine",
+                        "workspace: %s contains the container engine's socket, which would "
+                        "make the sandbox root on this machine",
                         real);
     return CSN_OK;
 }
 
-static csn_status add(csn_docker *d, const char *text, csn_error **err)
+static csn_status add_mount(csn_docker *d, const char *text, csn_error **err)
 {
     csn_autofree char *host = strdup(text), *real = NULL;
     const char *inside = NULL;
@@ -109,9 +109,9 @@ static csn_status add(csn_docker *d, const char *text, csn_error **err)
 
 csn_status csn_docker_mounts(csn_docker *d, const csn_config *c, csn_error **err)
 {
-    csn_status st = c->workspace ? add(d, c->workspace, err) : CSN_OK;
+    csn_status st = c->workspace ? add_mount(d, c->workspace, err) : CSN_OK;
 
     for (size_t i = 0; st == CSN_OK && c->workspaces && c->workspaces[i]; i++)
-        st = add(d, c->workspaces[i], err);
+        st = add_mount(d, c->workspaces[i], err);
     return st;
 }

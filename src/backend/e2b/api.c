@@ -1,9 +1,8 @@
-/* api.c: the control plane: sandboxes are made, found, kept alive and ended.
+/* api.c: the E2B control plane: creates, finds, extends, pauses and kills sandboxes.
  *
- * REST with JSON and a key. The key goes to the API's host and nowhere else; what create
- * returns (a token of the sandbox, the host of its envd) goes to envd. Making a sandbox is
- * never repeated; all else may be. */
-#include <errno.h>
+ * REST with JSON and an API key. The key is sent to the API's host only; envd gets the access
+ * token that create returns. Creation is sent at most once; every other request is idempotent.
+ * A sandbox whose creation has an unknown outcome is found by its metadata and killed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,57 +12,37 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/json_write.h"
 #include "base/strv.h"
 
-#define API_MS    60000u
-#define ENVD_PORT "49983"
-#define DOMAIN    "e2b.app"
-#define ID_MAX    128u
-#define BODY_MAX  (256u * 1024u)
+#define API_MS   60000u
+#define DOMAIN   "e2b.app"
+#define BODY_MAX (256u * 1024u)
 
-/* ---- where and with what ---------------------------------------------------------------- */
-
-/* NULL: not set, or empty. */
-static const char *variable(const char *name)
-{
-    const char *v = getenv(name);
-
-    return v && *v ? v : NULL;
-}
+/* ---- configuration ---------------------------------------------------------------------- */
 
 bool csn_e2b_has_key(void)
 {
-    return variable("E2B_API_KEY") != NULL;
-}
-
-/* Without slashes at the end. malloc'd. */
-static char *trimmed(const char *url)
-{
-    size_t len = strlen(url);
-
-    while (len > 0 && url[len - 1] == '/')
-        len--;
-    return strndup(url, len);
+    return csn_remote_getenv("E2B_API_KEY") != NULL;
 }
 
 csn_status csn_e2b_configure(csn_remote *r, csn_error **err)
 {
-    const char *api = variable("E2B_API_URL"), *key = variable("E2B_API_KEY");
-    const char *domain = variable("E2B_DOMAIN");
-    csn_autofree char *made = NULL;
-    csn_e2b *e = r->own = calloc(1, sizeof(*e));
+    const char *api = csn_remote_getenv("E2B_API_URL");
+    const char *key = csn_remote_getenv("E2B_API_KEY");
+    const char *domain = csn_remote_getenv("E2B_DOMAIN");
+    csn_autofree char *url = NULL;
+    csn_e2b *e = r->data = calloc(1, sizeof(*e));
 
     if (!e)
         return csn_fail(err, CSN_NOMEM, "open");
     if (!key)
-        return csn_remote_no_credential(r->kind, err);
+        return csn_remote_missing_credential(r->provider, err);
     if (strpbrk(key, "\r\n"))
         return csn_fail(err, CSN_AUTH, "E2B_API_KEY has a line break in it");
-    if (!api && asprintf(&made, "https://api.%s", domain ? domain : DOMAIN) < 0)
-        made = NULL;
+    if (!api && asprintf(&url, "https://api.%s", domain ? domain : DOMAIN) < 0)
+        url = NULL;
     e->key = strdup(key);
-    e->api_url = api || made ? trimmed(api ? api : made) : NULL;
+    e->api_url = api || url ? csn_remote_trim_url(api ? api : url) : NULL;
     return e->key && e->api_url ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
 }
 
@@ -78,65 +57,51 @@ void csn_e2b_release(csn_remote *r)
     free(e->envd_url);
     free(e->sandbox);
     free(e->token);
-    free(e->version);
     free(e);
-    r->own = NULL;
+    r->data = NULL;
 }
 
-/* Clouds that route all sandboxes through one host; others give each a name of its own. */
-static bool shared_host(const char *domain)
+/* E2B's own clouds route all sandboxes through one host; others give each a host name. */
+static csn_status set_envd_url(csn_e2b *e, const char *domain, csn_error **err)
 {
-    static const char *const known[] = {"e2b.app", "e2b.dev", "e2b.pro", "e2b-staging.dev",
-                                        NULL};
-
-    return csn_strv_has(known, domain);
-}
-
-static csn_status set_envd(csn_e2b *e, const char *domain, csn_error **err)
-{
-    const char *url = variable("E2B_SANDBOX_URL");
-    const char *own = variable("E2B_DOMAIN");
-    csn_autofree char *made = NULL;
+    static const char *const shared[] = {"e2b.app", "e2b.dev", "e2b.pro", "e2b-staging.dev",
+                                         NULL};
+    const char *url = csn_remote_getenv("E2B_SANDBOX_URL");
+    const char *configured = csn_remote_getenv("E2B_DOMAIN");
+    csn_autofree char *built = NULL;
     int n = 0;
 
-    domain = domain && *domain ? domain : own ? own : DOMAIN;
-    if (!url && shared_host(domain))
-        n = asprintf(&made, "https://sandbox.%s", domain);
+    domain = domain && *domain ? domain : configured ? configured : DOMAIN;
+    if (!url && csn_strv_has(shared, domain))
+        n = asprintf(&built, "https://sandbox.%s", domain);
     else if (!url)
-        n = asprintf(&made, "https://" ENVD_PORT "-%s.%s", e->sandbox, domain);
+        n = asprintf(&built, "https://" CSN_E2B_ENVD_PORT "-%s.%s", e->sandbox, domain);
     free(e->envd_url);
-    e->envd_url = n < 0 ? NULL : trimmed(url ? url : made);
+    e->envd_url = n < 0 ? NULL : csn_remote_trim_url(url ? url : built);
     return e->envd_url ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
 }
 
 /* ---- requests --------------------------------------------------------------------------- */
 
-/* The "message" of an error body, or NULL; malloc'd. */
-static char *message_of(const csn_buf *body)
-{
-    CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
-    const char *text = NULL;
-
-    if (body->len == 0 || csn_json_parse(body->data, body->len, "answer", &root, NULL) < 0 ||
-        csn_jget_str(root, "message", &text, NULL) < 0 || !text)
-        return NULL;
-    return strdup(text);
-}
-
 typedef struct api_call {
-    const char *method, *path, *what;
+    const char *what; /* for error messages */
+    const char *method;
+    const char *path;
+    const char *id, *action; /* appended to the path: "/ID" and the action; or NULL */
     const csn_buf *body;
-    csn_http_repeat repeat;
-    bool always; /* also while the sandbox is being closed */
+    csn_http_retry retry;
+    bool ignore_stop; /* send it although the sandbox is being closed */
 } api_call;
 
-static csn_status api(csn_remote *r, const api_call *c, csn_http_res *res, csn_error **err)
+static csn_status send_call(csn_remote *r, const api_call *c, csn_http_res *res,
+                            csn_error **err)
 {
     const csn_e2b *e = csn_e2b_of(r);
     csn_autofree char *url = NULL, *key = NULL;
-    const int32_t stop[] = {c->always ? -1 : r->stop_fd};
+    const int32_t stop[] = {c->ignore_stop ? -1 : r->stop_fd};
 
-    if (asprintf(&url, "%s%s", e->api_url, c->path) < 0 ||
+    if (asprintf(&url, "%s%s%s%s%s", e->api_url, c->path, c->id ? "/" : "", c->id ? c->id : "",
+                 c->action ? c->action : "") < 0 ||
         asprintf(&key, "X-API-KEY: %s", e->key) < 0)
         return csn_fail(err, CSN_NOMEM, "%s", c->what);
     const char *const headers[] = {key, "Content-Type: application/json",
@@ -146,78 +111,63 @@ static csn_status api(csn_remote *r, const api_call *c, csn_http_res *res, csn_e
                             .headers = headers,
                             .body = c->body ? c->body->data : NULL,
                             .body_len = c->body ? c->body->len : 0,
-                            .repeat = c->repeat,
+                            .retry = c->retry,
                             .deadline_ns = csn_deadline_in(API_MS),
                             .cancel_fds = stop,
                             .cancel_count = 1};
     return csn_http_do(r->http, &q, res, err);
 }
 
-static csn_status refused(const csn_remote *r, const csn_http_res *res, const char *what,
-                          csn_error **err)
+/* CSN_OK is a 2xx; CSN_GONE a 404. */
+static csn_status call(csn_remote *r, const api_call *c, csn_http_res *res, csn_error **err)
 {
-    csn_autofree char *said = message_of(&res->body);
+    csn_status st = send_call(r, c, res, err);
 
-    return csn_remote_refused(r, res->status, what, said, err);
+    if (st == CSN_OK && res->status == 404 && c->id)
+        return csn_remote_gone(r, err);
+    if (st == CSN_OK && res->status / 100 != 2)
+        return csn_remote_response_error(r, res, c->what, err);
+    return st;
 }
 
-/* Their ids become parts of URLs and headers: only what such an id can be. */
-static bool id_fits(const char *id)
+/* {"timeout":SECONDS}, rounded up. */
+static csn_status timeout_body(csn_buf *b, uint64_t ms, csn_error **err)
 {
-    size_t n =
-        id ? strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") : 0;
-
-    return n > 0 && id[n] == '\0' && n <= ID_MAX;
+    csn_buf_init(b, 256);
+    return csn_buf_printf(b, "{\"timeout\":%llu}", (unsigned long long)((ms + 999) / 1000)) == 0
+               ? CSN_OK
+               : csn_fail(err, CSN_NOMEM, "lifetime");
 }
 
-static bool header_fits(const char *text)
-{
-    for (; text && *text; text++)
-        if (*text <= ' ' || *text > '~')
-            return false;
-    return true;
-}
-
-/* What create and connect answer. */
-static csn_status take_sandbox(csn_remote *r, const csn_http_res *res, csn_error **err)
+/* The response of create, get and connect. Id, token and domain become parts of URLs and
+ * headers and are checked for that. */
+static csn_status read_sandbox(csn_remote *r, const csn_http_res *res, csn_error **err)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
     csn_e2b *e = csn_e2b_of(r);
-    const char *id = NULL, *version = NULL, *token = NULL, *domain = NULL;
+    const char *id = NULL, *token = NULL, *domain = NULL;
+    const struct {
+        const char *key, **value;
+    } fields[] = {{"sandboxID", &id}, {"envdAccessToken", &token}, {"domain", &domain}};
+    csn_status st = csn_remote_parse(res, "response of the E2B API", &root, err);
 
-    csn_status st = csn_json_parse(res->body.len ? res->body.data : "", res->body.len,
-                                   "answer of the E2B API", &root, err);
+    for (size_t i = 0; st == CSN_OK && i < sizeof(fields) / sizeof(fields[0]); i++)
+        st = csn_jget_str(root, fields[i].key, fields[i].value, err);
+    if (st == CSN_OK && (!csn_remote_id_valid(id) || !csn_remote_header_valid(token) ||
+                         !csn_remote_header_valid(domain)))
+        st = csn_fail(err, CSN_IO, "the response of the E2B API names no sandbox");
+    if (st == CSN_INVALID)
+        st = csn_wrap(CSN_IO, err, "E2B API");
     if (st == CSN_OK)
-        st = csn_jget_str(root, "sandboxID", &id, err);
+        st = csn_remote_set_string(&e->sandbox, id, err);
     if (st == CSN_OK)
-        st = csn_jget_str(root, "envdVersion", &version, err);
-    if (st == CSN_OK)
-        st = csn_jget_str(root, "envdAccessToken", &token, err);
-    if (st == CSN_OK)
-        st = csn_jget_str(root, "domain", &domain, err);
-    if (st == CSN_OK && (!id_fits(id) || !header_fits(token) || !header_fits(domain)))
-        st = csn_fail(err, CSN_IO, "the answer of the E2B API names no sandbox");
-    if (st < 0)
-        return st == CSN_INVALID ? csn_wrap(CSN_IO, err, "E2B API") : st;
-    free(e->sandbox);
-    free(e->token);
-    free(e->version);
-    e->sandbox = id ? strdup(id) : NULL;
-    e->token = token ? strdup(token) : NULL;
-    e->version = strdup(version ? version : "");
-    if (!e->sandbox || !e->version || (token && !e->token))
-        return csn_fail(err, CSN_NOMEM, "open");
-    return set_envd(e, domain, err);
+        st = csn_remote_set_string(&e->token, token, err);
+    return st == CSN_OK ? set_envd_url(e, domain, err) : st;
 }
 
-/* ---- making ----------------------------------------------------------------------------- */
+/* ---- creating --------------------------------------------------------------------------- */
 
-static uint64_t seconds(uint64_t ms)
-{
-    return ms / 1000 + (ms % 1000 != 0);
-}
-
-static int put_create(const csn_remote *r, csn_buf *b)
+static int create_body(const csn_remote *r, csn_buf *b)
 {
     const csn_config *c = r->config;
     csn_json j;
@@ -225,120 +175,97 @@ static int put_create(const csn_remote *r, csn_buf *b)
     csn_json_begin(&j, b);
     csn_json_object(&j);
     csn_json_kstr(&j, "templateID", c->image ? c->image : "base");
-    csn_json_kuint(&j, "timeout", seconds(csn_remote_lifetime_ms(c)));
+    csn_json_kuint(&j, "timeout", (csn_remote_lifetime_ms(c) + 999) / 1000);
     csn_json_key(&j, "metadata");
     csn_json_object(&j);
     csn_json_kstr(&j, "caisson", r->id);
     if (c->name)
         csn_json_kstr(&j, "name", c->name);
     csn_json_object_end(&j);
-    csn_e2b_put_network(&j, c);
+    csn_e2b_json_network(&j, c);
     csn_json_object_end(&j);
     return csn_json_end(&j);
 }
 
-static csn_status on_sandbox(csn_remote *r, api_call c, const char *id, const char *tail,
-                             csn_http_res *res, csn_error **err)
-{
-    csn_autofree char *path = NULL;
-
-    if (asprintf(&path, "%s/%s%s", c.path, id, tail) < 0)
-        return csn_fail(err, CSN_NOMEM, "%s", c.what);
-    c.path = path;
-    return api(r, &c, res, err);
-}
-
-/* Nobody said whether it was made: if it was, it is found by its metadata and ended. Only a
- * courtesy: its lifetime ends it too. */
-static void end_unknown(csn_remote *r)
+/* After a create request without a definite response. Best effort: the sandbox also ends with
+ * its lifetime. */
+static void kill_by_metadata(csn_remote *r)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
     csn_autofree char *path = NULL;
     csn_autores res = {0};
-    api_call c = {.method = "GET", .what = "list", .repeat = CSN_HTTP_SAFE, .always = true};
+    api_call list = {
+        .what = "list", .method = "GET", .retry = CSN_HTTP_IDEMPOTENT, .ignore_stop = true};
 
     if (asprintf(&path, "/v2/sandboxes?metadata=caisson%%3D%s", r->id) < 0) {
         path = NULL;
         return;
     }
-    c.path = path;
-    if (api(r, &c, &res, NULL) < 0 || res.status != 200 ||
-        csn_json_parse(res.body.data, res.body.len, c.what, &root, NULL) < 0)
+    list.path = path;
+    if (call(r, &list, &res, NULL) < 0 || csn_remote_parse(&res, list.what, &root, NULL) < 0)
         return;
     for (size_t i = 0; i < csn_jval_count(root); i++) {
         const char *id = csn_jval_string(csn_jval_get(csn_jval_at(root, i), "sandboxID"));
-        csn_autores gone = {0};
-        const api_call del = {.method = "DELETE", .path = "/sandboxes", .always = true};
-        if (id_fits(id))
-            (void)on_sandbox(r, del, id, "", &gone, NULL);
+        csn_autores killed = {0};
+        const api_call kill = {.what = "kill the sandbox",
+                               .method = "DELETE",
+                               .path = "/sandboxes",
+                               .id = id,
+                               .ignore_stop = true};
+        if (csn_remote_id_valid(id))
+            (void)call(r, &kill, &killed, NULL);
     }
 }
 
-csn_status csn_e2b_make(csn_remote *r, csn_error **err)
+csn_status csn_e2b_create(csn_remote *r, csn_error **err)
 {
     csn_autores res = {0};
     csn_autobuf body;
-    const api_call c = {.method = "POST",
+    const api_call c = {.what = "create a sandbox",
+                        .method = "POST",
                         .path = "/v2/sandboxes",
-                        .what = "create a sandbox",
                         .body = &body,
-                        .repeat = CSN_HTTP_ONCE};
+                        .retry = CSN_HTTP_ONCE};
 
     csn_buf_init(&body, BODY_MAX);
-    int e = put_create(r, &body);
+    int e = create_body(r, &body);
     if (e != 0)
         return csn_fail_errno(err, e, "%s", c.what);
-    csn_status st = api(r, &c, &res, err);
-    if (st == CSN_OK && res.status / 100 != 2)
-        st = refused(r, &res, c.what, err);
-    else if (st == CSN_OK)
-        st = take_sandbox(r, &res, err);
+    csn_status st = call(r, &c, &res, err);
+    if (st == CSN_OK)
+        st = read_sandbox(r, &res, err);
     if (st < 0 && res.sent && res.status / 100 != 4)
-        end_unknown(r);
+        kill_by_metadata(r);
     if (st == CSN_OK)
         csn_remote_expires_in(r, csn_remote_lifetime_ms(r->config));
     return st;
 }
 
-/* ---- one that is there ------------------------------------------------------------------ */
+/* ---- existing sandboxes ----------------------------------------------------------------- */
 
-static csn_status put_seconds(csn_buf *b, uint64_t ms, csn_error **err)
-{
-    csn_json j;
-
-    csn_buf_init(b, 256);
-    csn_json_begin(&j, b);
-    csn_json_object(&j);
-    csn_json_kuint(&j, "timeout", seconds(ms));
-    csn_json_object_end(&j);
-    return csn_json_end(&j) == 0 ? CSN_OK : csn_fail(err, CSN_NOMEM, "lifetime");
-}
-
-/* Connecting also wakes one that was paused, and starts its lifetime anew. */
-static csn_status wake(csn_remote *r, const char *id, csn_http_res *res, csn_error **err)
+/* The API's connect resumes a paused sandbox and restarts its lifetime. */
+static csn_status api_connect(csn_remote *r, const char *id, csn_http_res *res, csn_error **err)
 {
     csn_autobuf body;
-    const api_call c = {.method = "POST",
+    const api_call c = {.what = "connect to the sandbox",
+                        .method = "POST",
                         .path = "/v2/sandboxes",
-                        .what = "connect to the sandbox",
+                        .id = id,
+                        .action = "/connect",
                         .body = &body,
-                        .repeat = CSN_HTTP_SAFE};
+                        .retry = CSN_HTTP_IDEMPOTENT};
+    uint64_t ms = csn_remote_lifetime_ms(r->config);
 
-    csn_status st = put_seconds(&body, csn_remote_lifetime_ms(r->config), err);
+    csn_status st = timeout_body(&body, ms, err);
     if (st == CSN_OK)
-        st = on_sandbox(r, c, id, "/connect", res, err);
-    if (st < 0)
-        return st;
-    if (res->status == 404)
-        return csn_fail(err, CSN_GONE, "sandbox %s has ended", r->id);
-    if (res->status / 100 != 2)
-        return refused(r, res, c.what, err);
-    csn_remote_expires_in(r, csn_remote_lifetime_ms(r->config));
-    return CSN_OK;
+        st = call(r, &c, res, err);
+    if (st == CSN_OK)
+        csn_remote_expires_in(r, ms);
+    return st;
 }
 
-/* A date as the API writes it, in UTC, in milliseconds; 0: it is none. */
-static int64_t date_ms(const char *text)
+/* An RFC 3339 time in UTC as milliseconds; 0: invalid. */
+static int64_t parse_time_ms(const char *text)
 {
     struct tm t = {0};
     const char *rest = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &t) : NULL;
@@ -349,108 +276,104 @@ static int64_t date_ms(const char *text)
     return s > 0 ? (int64_t)s * 1000 : 0;
 }
 
-/* What its details say of its end; *ret: it is paused. */
-static void take_details(csn_remote *r, const csn_http_res *res, bool *ret)
+static void set_expiry(csn_remote *r, int64_t expires_ms)
 {
-    CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
-
-    if (res->body.len == 0 ||
-        csn_json_parse(res->body.data, res->body.len, "details", &root, NULL) < 0)
-        return;
-    const char *state = csn_jval_string(csn_jval_get(root, "state"));
-    *ret = state && strcmp(state, "paused") == 0;
     pthread_mutex_lock(&r->lock);
-    r->expires_ms = date_ms(csn_jval_string(csn_jval_get(root, "endAt")));
+    r->expires_ms = expires_ms;
     pthread_mutex_unlock(&r->lock);
 }
 
-/* One that runs is only asked about: connecting would let it live longer. */
-csn_status csn_e2b_find(csn_remote *r, const char *note, csn_error **err)
+/* Reads the end of its lifetime; true: the sandbox is paused. */
+static bool read_state(csn_remote *r, const csn_http_res *res)
+{
+    CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
+
+    if (csn_remote_parse(res, "sandbox", &root, NULL) < 0)
+        return false;
+    const char *state = csn_jval_string(csn_jval_get(root, "state"));
+    set_expiry(r, parse_time_ms(csn_jval_string(csn_jval_get(root, "endAt"))));
+    return state && strcmp(state, "paused") == 0;
+}
+
+/* A running sandbox is only queried: the API's connect would restart its lifetime. */
+csn_status csn_e2b_connect(csn_remote *r, const char *record, csn_error **err)
 {
     csn_autores res = {0};
-    csn_autores woken = {0};
-    bool paused = false;
-    const api_call c = {.method = "GET",
+    csn_autores resumed = {0};
+    const api_call c = {.what = "find the sandbox",
+                        .method = "GET",
                         .path = "/sandboxes",
-                        .what = "find the sandbox",
-                        .repeat = CSN_HTTP_SAFE};
+                        .id = record,
+                        .retry = CSN_HTTP_IDEMPOTENT};
 
-    if (!id_fits(note))
-        return csn_fail(err, CSN_GONE, "what is on record is not the id of a sandbox");
-    csn_status st = on_sandbox(r, c, note, "", &res, err);
+    if (!csn_remote_id_valid(record))
+        return csn_fail(err, CSN_GONE, "the record of sandbox %s is damaged", r->id);
+    csn_status st = call(r, &c, &res, err);
     if (st < 0)
         return st;
-    if (res.status == 404)
-        return csn_fail(err, CSN_GONE, "sandbox %s has ended", r->id);
-    if (res.status / 100 != 2)
-        return refused(r, &res, c.what, err);
-    take_details(r, &res, &paused);
-    if (!paused)
-        return take_sandbox(r, &res, err);
-    st = wake(r, note, &woken, err);
-    return st == CSN_OK ? take_sandbox(r, &woken, err) : st;
+    if (!read_state(r, &res))
+        return read_sandbox(r, &res, err);
+    st = api_connect(r, record, &resumed, err);
+    return st == CSN_OK ? read_sandbox(r, &resumed, err) : st;
 }
 
 csn_status csn_e2b_pause(void *state, csn_error **err)
 {
     csn_remote *r = state;
     csn_autores res = {0};
-    csn_autobuf body;
-    const api_call c = {.method = "POST",
+    const csn_buf body = {.data = "{}", .len = 2};
+    const api_call c = {.what = "pause the sandbox",
+                        .method = "POST",
                         .path = "/sandboxes",
-                        .what = "pause the sandbox",
+                        .id = csn_e2b_of(r)->sandbox,
+                        .action = "/pause",
                         .body = &body,
-                        .repeat = CSN_HTTP_SAFE};
+                        .retry = CSN_HTTP_IDEMPOTENT};
+    csn_status st = send_call(r, &c, &res, err);
 
-    csn_buf_init(&body, 16);
-    csn_status st =
-        csn_buf_puts(&body, "{}") == 0 ? CSN_OK : csn_fail(err, CSN_NOMEM, "%s", c.what);
-    if (st == CSN_OK)
-        st = on_sandbox(r, c, csn_e2b_of(r)->sandbox, "/pause", &res, err);
     if (st < 0)
         return st;
     if (res.status == 404)
-        return csn_fail(err, CSN_GONE, "sandbox %s has ended", r->id);
-    if (res.status / 100 != 2 && res.status != 409) /* 409: it is paused */
-        return refused(r, &res, c.what, err);
+        return csn_remote_gone(r, err);
+    if (res.status / 100 != 2 && res.status != 409) /* 409: paused already */
+        return csn_remote_response_error(r, &res, c.what, err);
     csn_e2b_of(r)->paused = true;
-    pthread_mutex_lock(&r->lock);
-    r->expires_ms = 0; /* it does not, as long as it is paused */
-    pthread_mutex_unlock(&r->lock);
+    set_expiry(r, 0); /* a paused sandbox does not expire */
     return CSN_OK;
 }
 
-/* Where it is and its token stay as they were: other threads are using them. */
+/* URL and token stay valid: other threads use them. */
 csn_status csn_e2b_resume(void *state, csn_error **err)
 {
     csn_remote *r = state;
     csn_autores res = {0};
-    csn_status st = wake(r, csn_e2b_of(r)->sandbox, &res, err);
+    csn_status st = api_connect(r, csn_e2b_of(r)->sandbox, &res, err);
 
     if (st == CSN_OK)
         csn_e2b_of(r)->paused = false;
     return st;
 }
 
-int csn_e2b_note(const csn_remote *r, csn_buf *out)
+int csn_e2b_write_record(const csn_remote *r, csn_buf *out)
 {
     return csn_buf_puts(out, csn_e2b_of(r)->sandbox);
 }
 
-csn_status csn_e2b_end(csn_remote *r, csn_error **err)
+csn_status csn_e2b_destroy(csn_remote *r, csn_error **err)
 {
     csn_autores res = {0};
-    const api_call c = {.method = "DELETE",
+    const api_call c = {.what = "kill the sandbox",
+                        .method = "DELETE",
                         .path = "/sandboxes",
-                        .what = "kill the sandbox",
-                        .repeat = CSN_HTTP_SAFE,
-                        .always = true};
+                        .id = csn_e2b_of(r)->sandbox,
+                        .retry = CSN_HTTP_IDEMPOTENT,
+                        .ignore_stop = true};
 
-    if (!csn_e2b_of(r)->sandbox)
+    if (!c.id)
         return CSN_OK;
-    csn_status st = on_sandbox(r, c, csn_e2b_of(r)->sandbox, "", &res, err);
+    csn_status st = send_call(r, &c, &res, err);
     if (st == CSN_OK && res.status / 100 != 2 && res.status != 404)
-        st = refused(r, &res, c.what, err);
+        st = csn_remote_response_error(r, &res, c.what, err);
     return st;
 }
 
@@ -458,21 +381,18 @@ csn_status csn_e2b_extend(csn_remote *r, uint64_t ms, csn_error **err)
 {
     csn_autores res = {0};
     csn_autobuf body;
-    const api_call c = {.method = "POST",
+    const api_call c = {.what = "set the lifetime",
+                        .method = "POST",
                         .path = "/sandboxes",
-                        .what = "set the lifetime",
+                        .id = csn_e2b_of(r)->sandbox,
+                        .action = "/timeout",
                         .body = &body,
-                        .repeat = CSN_HTTP_SAFE};
+                        .retry = CSN_HTTP_IDEMPOTENT};
+    csn_status st = timeout_body(&body, ms, err);
 
-    csn_status st = put_seconds(&body, ms, err);
     if (st == CSN_OK)
-        st = on_sandbox(r, c, csn_e2b_of(r)->sandbox, "/timeout", &res, err);
-    if (st < 0)
-        return st;
-    if (res.status == 404)
-        return csn_fail(err, CSN_GONE, "sandbox %s has ended", r->id);
-    if (res.status / 100 != 2)
-        return refused(r, &res, c.what, err);
-    csn_remote_expires_in(r, ms);
-    return CSN_OK;
+        st = call(r, &c, &res, err);
+    if (st == CSN_OK)
+        csn_remote_expires_in(r, ms);
+    return st;
 }

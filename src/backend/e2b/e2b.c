@@ -1,41 +1,37 @@
-/* e2b.c: the e2b backend: sandboxes of the E2B cloud, or of any server that speaks its
- * protocol.
+/* e2b.c: the e2b backend: sandboxes of the E2B cloud, or of a server with its protocol.
  *
- * The ops table, what can be asked for and what cannot. The isolation is theirs: a microVM for
- * each sandbox. What a command and its files are, src/remote says for all providers. Their file
- * service is used for content (files.c) and events (watch.c); its stat, list, mkdir, move and
- * remove are not: they act as the superuser, know neither links nor special files nor names
- * that are not UTF-8 as ours must, and save no request. */
-#include <string.h>
-
+ * Operations and options. E2B isolates: each sandbox is a microVM. envd's file service is used
+ * for content (files.c) and events (watch.c) only. Its stat, list, mkdir, move and remove act
+ * as root, do not report links, special files or names that are not UTF-8, and save no request.
+ */
 #include "backend/e2b/e2b.h"
 #include "backend/e2b/export.h"
-#include "base/error.h"
 
-static const char *const secrets[] = {"E2B_API_KEY", NULL};
+static const char *const credentials[] = {"E2B_API_KEY", NULL};
 
 static const csn_layer layers[] = {
     {"isolation", "on", "a microVM of the provider: its kernel, files, processes and users"},
     {"files", "on", "file calls act inside the sandbox; no directory of this host is shared"},
     {"processes", "on",
-     "timeout and cancel end whole trees, found by a mark in their environment"},
-    {"network", "weaker", "the provider's: open unless network or allow rules say otherwise"},
-    {"lifetime", "on", "the provider ends the sandbox at its time, also if this host is gone"},
+     "timeout and cancel end whole trees, found by an id in their environment"},
+    {"network", "weaker", "the provider's: open unless network or allow rules restrict it"},
+    {"lifetime", "on",
+     "the provider ends the sandbox after its lifetime, also if this host is gone"},
 };
 
-const csn_remote_kind csn_e2b_kind = {
+const csn_remote_provider csn_e2b_provider = {
     .name = "e2b",
-    .secrets = secrets,
+    .credentials = credentials,
     .flags = CSN_REMOTE_STDIN,
     .layers = layers,
     .layer_count = sizeof(layers) / sizeof(layers[0]),
     .configure = csn_e2b_configure,
-    .make = csn_e2b_make,
-    .find = csn_e2b_find,
-    .note = csn_e2b_note,
-    .end = csn_e2b_end,
+    .create = csn_e2b_create,
+    .connect = csn_e2b_connect,
+    .write_record = csn_e2b_write_record,
+    .destroy = csn_e2b_destroy,
     .run = csn_e2b_run,
-    .put = csn_e2b_put,
+    .upload = csn_e2b_upload,
     .extend = csn_e2b_extend,
     .release = csn_e2b_release,
 };
@@ -43,12 +39,12 @@ const csn_remote_kind csn_e2b_kind = {
 static csn_status e2b_check(const csn_config *c, csn_error **err)
 {
     csn_status st = csn_remote_check(
-        &csn_e2b_kind, c, CSN_REMOTE_IMAGE | CSN_REMOTE_NET | CSN_REMOTE_NET_OUT, err);
+        &csn_e2b_provider, c, CSN_REMOTE_IMAGE | CSN_REMOTE_NET | CSN_REMOTE_NET_OUT, err);
 
     if (st == CSN_OK)
         st = csn_e2b_check_network(c, err);
     if (st == CSN_OK && !csn_e2b_has_key())
-        st = csn_remote_no_credential(&csn_e2b_kind, err);
+        st = csn_remote_missing_credential(&csn_e2b_provider, err);
     return st;
 }
 
@@ -56,14 +52,14 @@ static csn_status e2b_open(const csn_config *config, const char *id, void *regis
                            void **ret_state, csn_error **err)
 {
     (void)register_data;
-    return csn_remote_begin(&csn_e2b_kind, config, id, false, ret_state, err);
+    return csn_remote_open(&csn_e2b_provider, config, id, false, ret_state, err);
 }
 
 static csn_status e2b_connect(const csn_config *config, const char *id, void *register_data,
                               void **ret_state, csn_error **err)
 {
     (void)register_data;
-    return csn_remote_begin(&csn_e2b_kind, config, id, true, ret_state, err);
+    return csn_remote_open(&csn_e2b_provider, config, id, true, ret_state, err);
 }
 
 static const char *const options[] = {"image", "network", "network_hosts", "lifetime", NULL};

@@ -1,97 +1,86 @@
-/* files.c: content of files by envd's plain HTTP, up and down, as it is.
+/* files.c: uploads and downloads file content over envd's HTTP interface.
  *
- * Only content. What a path is, whether it may be read, links, modes, names that are not UTF-8,
- * atomic replacement, the exact reason of a failure: that the derived operations of the core
- * find out with the sandbox's own tools, as the sandbox's own user. envd would act as the
- * superuser, clean `..` out of paths by text, wait for ever on a fifo, and its answers have no
- * room for half of it. So the core looks first and asks here for the bytes alone. */
+ * Content only. Path resolution, permissions, links, modes, names that are not UTF-8, atomic
+ * replacement and exact errors are the job of the core's derived operations, which run commands
+ * as the sandbox's user. envd acts as root, removes `..` textually and blocks on a FIFO, so the
+ * core checks a path first and calls here for the bytes. */
 #include <stdio.h>
 #include <string.h>
 
 #include "backend/e2b/e2b.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/utf8.h"
 
-#define PUT_MS  600000u
-#define URL_MAX 32768u
+#define UPLOAD_MS 600000u
+#define URL_MAX   32768u
 
-static csn_status files_url(const csn_remote *r, const char *path, csn_buf *url,
-                            csn_error **err)
+static csn_status files_path(const char *file, csn_buf *path, csn_error **err)
 {
-    csn_buf_init(url, URL_MAX);
-    int e = csn_buf_printf(url, "%s/files?path=", csn_e2b_of(r)->envd_url);
-    e = e ? e : csn_url_escape(url, path);
-    return e == 0 ? CSN_OK : csn_fail_errno(err, e, "address of a file");
+    csn_buf_init(path, URL_MAX);
+    int e = csn_buf_puts(path, "files?path=");
+    e = e ? e : csn_url_escape(path, file);
+    return e == 0 ? CSN_OK : csn_fail_errno(err, e, "URL of a file");
 }
 
-/* ---- up --------------------------------------------------------------------------------- */
-
-csn_status csn_e2b_put(csn_remote *r, const char *path, const csn_source *content,
-                       csn_error **err)
+csn_status csn_e2b_upload(csn_remote *r, const char *file, const csn_source *content,
+                          csn_error **err)
 {
-    csn_autores res = {0};
-    csn_autobuf url;
-    csn_e2b_headers h;
     const int32_t stop[] = {r->stop_fd};
+    csn_autores res = {0};
+    csn_autobuf path;
+    csn_e2b_headers h;
+    csn_http_req q = {.method = "POST",
+                      .upload = content->read,
+                      .upload_ctx = content->ctx,
+                      .upload_len = -1,
+                      .retry = CSN_HTTP_IDEMPOTENT,
+                      .deadline_ns = csn_deadline_in(UPLOAD_MS),
+                      .cancel_fds = stop,
+                      .cancel_count = 1};
 
-    csn_status st = files_url(r, path, &url, err);
+    csn_status st = files_path(file, &path, err);
     if (st < 0)
         return st;
     csn_e2b_headers_init(&h, r, "application/octet-stream", NULL);
-    const csn_http_req q = {.method = "POST",
-                            .url = url.data,
-                            .headers = (const char *const *)h.list,
-                            .upload = content->read,
-                            .upload_ctx = content->ctx,
-                            .upload_len = -1,
-                            .repeat = CSN_HTTP_SAFE,
-                            .deadline_ns = csn_deadline_in(PUT_MS),
-                            .cancel_fds = stop,
-                            .cancel_count = 1};
-    st = h.failed ? csn_fail(err, CSN_NOMEM, "upload") : csn_http_do(r->http, &q, &res, err);
-    csn_e2b_headers_release(&h);
-    if (st == CSN_OK && res.status / 100 != 2)
-        st = csn_e2b_failed(r, &res, "upload", err);
-    return st;
+    return csn_e2b_request(r, "upload", path.data, &h, &q, &res, err);
 }
 
-/* ---- down ------------------------------------------------------------------------------- */
+/* ---- downloads -------------------------------------------------------------------------- */
 
-typedef struct fetching {
+typedef struct download {
     const csn_sink *sink;
     csn_http_res res;
-    uint64_t size, offset, length, got;
-    bool begun, other; /* other: it is not, or no longer, the file that was asked for */
-} fetching;
+    uint64_t size, offset, length, received;
+    bool begun;
+    bool mismatch; /* the response is not the range, or not of the file, that was requested */
+} download;
 
-/* Exactly the part that was asked for, of a file of exactly that size? */
-static bool is_that_part(const fetching *f)
+static bool is_requested_range(const download *d)
 {
     unsigned long long first = 0, last = 0, size = 0;
 
-    return f->res.status == 206 &&
-           sscanf(f->res.header, "bytes %llu-%llu/%llu", &first, &last, &size) == 3 &&
-           first == f->offset && last == f->offset + f->length - 1 && size == f->size;
+    return d->res.status == 206 &&
+           sscanf(d->res.header, "bytes %llu-%llu/%llu", &first, &last, &size) == 3 &&
+           first == d->offset && last == d->offset + d->length - 1 && size == d->size;
 }
 
-static int take_part(void *ctx, const void *data, size_t len)
+static int receive(void *ctx, const void *data, size_t len)
 {
-    fetching *f = ctx;
+    download *d = ctx;
 
-    if (!f->begun) {
-        f->begun = true;
-        f->other = !is_that_part(f);
+    if (!d->begun) {
+        d->begun = true;
+        d->mismatch = !is_requested_range(d);
     }
-    if (f->other || len > f->length - f->got)
-        return 1;
-    f->got += len;
-    return f->sink->write(f->sink->ctx, CSN_STDOUT, data, len) == CSN_SINK_STOP;
+    if (d->mismatch || len > d->length - d->received)
+        return CSN_HTTP_STOP;
+    d->received += len;
+    return d->sink->write(d->sink->ctx, CSN_STDOUT, data, len) == CSN_SINK_STOP;
 }
 
-/* Paths that envd reads as the kernel does. */
-static bool plain_path(const char *path)
+/* Whether envd resolves the path as the kernel does. */
+static bool is_plain_path(const char *path)
 {
     size_t len = strlen(path);
 
@@ -99,51 +88,40 @@ static bool plain_path(const char *path)
            !(len >= 3 && strcmp(path + len - 3, "/..") == 0);
 }
 
-static csn_status conclude(const fetching *f, csn_status st, csn_error **err)
-{
-    bool told = f->begun && !f->other;
-
-    /* Whatever it objects to, a command in the sandbox can say better. */
-    if (st == CSN_OK && !told)
-        return csn_fail(err, CSN_UNSUPPORTED, "read by a command instead");
-    if (st == CSN_OK && !f->res.stopped && f->got != f->length)
-        return csn_fail(err, CSN_IO, "%llu of %llu bytes of the file came",
-                        (unsigned long long)f->got, (unsigned long long)f->length);
-    return st;
-}
-
-csn_status csn_e2b_fetch(void *state, const char *path, uint64_t file_size, uint64_t offset,
+csn_status csn_e2b_fetch(void *state, const char *file, uint64_t file_size, uint64_t offset,
                          uint64_t length, const int32_t *cancel_fds, const csn_sink *sink,
                          csn_error **err)
 {
     csn_remote *r = state;
-    fetching f = {.sink = sink, .size = file_size, .offset = offset, .length = length};
-    const int32_t stop[] = {r->stop_fd, cancel_fds ? cancel_fds[0] : -1,
-                            cancel_fds ? cancel_fds[1] : -1};
-    csn_autobuf url;
+    download d = {.sink = sink, .size = file_size, .offset = offset, .length = length};
+    const int32_t cancel[] = {r->stop_fd, cancel_fds ? cancel_fds[0] : -1,
+                              cancel_fds ? cancel_fds[1] : -1};
+    csn_http_req q = {.method = "GET",
+                      .retry = CSN_HTTP_IDEMPOTENT,
+                      .cancel_fds = cancel,
+                      .cancel_count = 3,
+                      .on_body = receive,
+                      .ctx = &d,
+                      .response_header = "Content-Range"};
+    csn_autobuf path;
     csn_e2b_headers h;
 
-    csn_buf_init(&url, URL_MAX);
-    if (!plain_path(path) || length == 0)
+    csn_buf_init(&path, URL_MAX);
+    if (!is_plain_path(file) || length == 0)
         return csn_fail(err, CSN_UNSUPPORTED, "read by a command instead");
-    csn_status st = files_url(r, path, &url, err);
+    csn_status st = files_path(file, &path, err);
     if (st < 0)
         return st;
     csn_e2b_headers_init(&h, r, "application/octet-stream", NULL);
     csn_e2b_headers_add(&h, "Range: bytes=%llu-%llu", (unsigned long long)offset,
                         (unsigned long long)(offset + length - 1));
-    const csn_http_req q = {.method = "GET",
-                            .url = url.data,
-                            .headers = (const char *const *)h.list,
-                            .repeat = CSN_HTTP_SAFE,
-                            .cancel_fds = stop,
-                            .cancel_count = 3,
-                            .on_body = take_part,
-                            .ctx = &f,
-                            .want_header = "Content-Range"};
-    st = h.failed ? csn_fail(err, CSN_NOMEM, "read") : csn_http_do(r->http, &q, &f.res, err);
-    csn_e2b_headers_release(&h);
-    st = conclude(&f, st, err);
-    csn_http_res_release(&f.res);
+    st = csn_e2b_send(r, "read", path.data, &h, &q, &d.res, err);
+    /* The derived read of the core gives the exact error. */
+    if (st == CSN_OK && (!d.begun || d.mismatch))
+        st = csn_fail(err, CSN_UNSUPPORTED, "read by a command instead");
+    else if (st == CSN_OK && !d.res.stopped && d.received != length)
+        st = csn_fail(err, CSN_IO, "the response ended after %llu of %llu bytes",
+                      (unsigned long long)d.received, (unsigned long long)length);
+    csn_http_res_release(&d.res);
     return st;
 }

@@ -1,13 +1,13 @@
-/* watch.c: changes in a directory, by envd's stream of file events.
+/* watch.c: reports changes in a directory from envd's stream of file events.
  *
- * Entries of the ops table. Each watch has a thread that listens to its stream and keeps what
- * came until watch_next takes it, up to a ceiling; beyond it, and whenever the stream broke and
- * was opened again, one overflow is told: nothing is lost in silence. Events are the sandbox's:
- * sizes, names and JSON are checked.
+ * Each watch has a thread that reads the stream and queues events until watch_next takes them.
+ * Invariant: no event is lost silently. A full queue and a stream that was opened again are
+ * reported as one overflow event. Events come from the sandbox: sizes, names and JSON are
+ * checked.
  *
- * envd tells a rename as two events: the old name went away (RENAME), a new one is there
- * (CREATE). The two follow each other, so a CREATE right behind a RENAME is told as the rename
- * that it is. Whether a name that is gone was a directory it does not tell. */
+ * envd reports a rename as RENAME of the old name followed by CREATE of the new one; a CREATE
+ * right after a RENAME is reported as the rename. It does not say whether a removed name was a
+ * directory. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -27,56 +27,58 @@
 #include "base/utf8.h"
 
 #define EVENTS_MAX   32768u
-#define PAIR_NS      1000000000ull /* the two halves of a rename are not further apart */
+#define PAIR_NS      1000000000ull /* between the two events of a rename */
 #define RESOLVE_MS   60000u
-#define AGAIN_MS     500u
-#define AGAIN_MS_MAX 30000u
+#define RETRY_MS     500u
+#define RETRY_MS_MAX 30000u
 
-typedef struct noted {
-    struct noted *next;
+typedef struct queued_event {
+    struct queued_event *next;
     uint32_t kind;
     bool is_dir;
     char path[];
-} noted;
+} queued_event;
 
 typedef struct watch {
     csn_remote *r;
-    csn_buf frame;     /* the request */
-    csn_stream stream; /* of the connection that is open; only the thread's */
-    csn_status said;   /* that envd refuses it, and why; only the thread's */
-    csn_error *said_why;
-    uint64_t moved_ns; /* when a name went away by renaming; only the thread's */
+    csn_buf frame; /* the request */
+    /* of the thread alone: */
+    csn_stream_parser parser;
+    csn_status refused; /* envd rejected the watch, and why */
+    csn_error *refused_why;
+    uint64_t renamed_ns; /* when the last RENAME came; 0: none */
     pthread_t thread;
     int stop;             /* eventfd */
     pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t news;
-    noted *first, **last;
+    pthread_cond_t changed;
+    queued_event *first, **last;
     size_t count;
-    bool begun, lost;
-    csn_status over; /* it has ended for good, and why */
-    csn_error *why;
+    bool started;
+    bool overflow;
+    csn_status ended; /* for good, and why */
+    csn_error *ended_why;
 } watch;
 
 /* ---- events ----------------------------------------------------------------------------- */
 
 /* With the lock held. */
-static void note(watch *w, uint32_t kind, const char *path, bool is_dir)
+static void enqueue(watch *w, uint32_t kind, const char *path, bool is_dir)
 {
     size_t len = strlen(path) + 1;
-    noted *n = w->count < EVENTS_MAX ? malloc(sizeof(*n) + len) : NULL;
+    queued_event *n = w->count < EVENTS_MAX ? malloc(sizeof(*n) + len) : NULL;
 
     if (!n) {
-        w->lost = true;
+        w->overflow = true;
         return;
     }
-    *n = (noted){.kind = kind, .is_dir = is_dir};
+    *n = (queued_event){.kind = kind, .is_dir = is_dir};
     memcpy(n->path, path, len);
     *w->last = n;
     w->last = &n->next;
     w->count++;
 }
 
-/* A temporary file of a derived write: ".csn-" and sixteen digits. */
+/* A temporary file of the core's derived write: ".csn-" and 16 hex digits. */
 static bool is_temporary(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -84,11 +86,11 @@ static bool is_temporary(const char *path)
     return strncmp(name, ".csn-", 5) == 0 && strspn(name + 5, "0123456789abcdef") == 16;
 }
 
-static uint32_t kind_of(watch *w, const char *type)
+static uint32_t event_kind(watch *w, const char *type)
 {
-    bool paired = w->moved_ns && csn_now_ns() - w->moved_ns < PAIR_NS;
+    bool paired = w->renamed_ns && csn_now_ns() - w->renamed_ns < PAIR_NS;
 
-    w->moved_ns = 0;
+    w->renamed_ns = 0;
     if (strcmp(type, "EVENT_TYPE_CREATE") == 0)
         return paired ? CSN_EVENT_RENAME : CSN_EVENT_CREATE;
     if (strcmp(type, "EVENT_TYPE_WRITE") == 0)
@@ -96,50 +98,48 @@ static uint32_t kind_of(watch *w, const char *type)
     if (strcmp(type, "EVENT_TYPE_REMOVE") == 0)
         return CSN_EVENT_DELETE;
     if (strcmp(type, "EVENT_TYPE_RENAME") != 0)
-        return 0; /* changes of the mode are not told */
-    w->moved_ns = csn_now_ns();
+        return 0; /* mode changes are not reported */
+    w->renamed_ns = csn_now_ns();
     return CSN_EVENT_DELETE;
 }
 
-static void changed(watch *w, const csn_jval *e)
+static void file_event(watch *w, const csn_jval *e)
 {
     const char *name = csn_jval_string(csn_jval_get(e, "name"));
     const char *type = csn_jval_string(csn_jval_get(e, "type"));
     const char *what = csn_jval_string(csn_jval_get(csn_jval_get(e, "entry"), "type"));
-    uint32_t kind = type ? kind_of(w, type) : 0;
+    uint32_t kind = type ? event_kind(w, type) : 0;
 
     if (!name || !*name || strlen(name) >= sizeof(((csn_event *)0)->path) || kind == 0 ||
         is_temporary(name))
         return;
     pthread_mutex_lock(&w->lock);
-    note(w, kind, name, what && strcmp(what, "FILE_TYPE_DIRECTORY") == 0);
-    pthread_cond_signal(&w->news);
+    enqueue(w, kind, name, what && strcmp(what, "FILE_TYPE_DIRECTORY") == 0);
+    pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->lock);
 }
 
-static void begun(watch *w)
+static void start_event(watch *w)
 {
     pthread_mutex_lock(&w->lock);
-    w->lost |= w->begun; /* a second time: who knows what happened in between */
-    w->begun = true;
-    pthread_cond_signal(&w->news);
+    w->overflow |= w->started; /* reopened: events may be missing */
+    w->started = true;
+    pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->lock);
 }
 
-/* {"error":{...}}: envd gives the watch up. Not for good, unless the directory is not there. */
-static int ended(watch *w, const csn_jval *root)
+/* The end frame, possibly {"error":{...}}. Internal errors of envd are worth another try. */
+static int end_of_stream(watch *w, const csn_jval *root)
 {
-    const csn_jval *e = csn_jval_get(root, "error");
-    const char *code = csn_jval_string(csn_jval_get(e, "code"));
+    const csn_jval *error = csn_jval_get(root, "error");
+    const char *code = csn_jval_string(csn_jval_get(error, "code"));
 
-    if (!e || !code || strcmp(code, "internal") == 0 || strcmp(code, "unknown") == 0)
-        return 1;
-    w->said = csn_e2b_refused(w->r, 500, code, csn_jval_string(csn_jval_get(e, "message")),
-                              "watch", &w->said_why);
+    if (code && strcmp(code, "internal") != 0 && strcmp(code, "unknown") != 0)
+        w->refused = csn_e2b_error(w->r, 500, error, "watch", &w->refused_why);
     return 1;
 }
 
-static int message(void *ctx, const csn_message *m)
+static int on_message(void *ctx, const csn_message *m)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
     watch *w = ctx;
@@ -148,65 +148,53 @@ static int message(void *ctx, const csn_message *m)
         csn_json_parse(m->data, m->len, "event of the sandbox", &root, NULL) < 0)
         return 1;
     if (m->flags & CSN_CONNECT_END)
-        return ended(w, root);
+        return end_of_stream(w, root);
     if (csn_jval_get(root, "start"))
-        begun(w);
+        start_event(w);
     if (csn_jval_get(root, "filesystem"))
-        changed(w, csn_jval_get(root, "filesystem"));
+        file_event(w, csn_jval_get(root, "filesystem"));
     return 0;
 }
 
-static int take(void *ctx, const void *data, size_t len)
+static int receive(void *ctx, const void *data, size_t len)
 {
     watch *w = ctx;
 
-    return csn_stream_feed(&w->stream, data, len, NULL) < 0 || w->stream.stopped;
+    return csn_stream_parser_feed(&w->parser, data, len, NULL) < 0 || w->parser.stopped;
 }
 
 /* ---- the stream ------------------------------------------------------------------------- */
 
-/* Until it ends. CSN_OK: try again. */
-static csn_status listen_once(watch *w, csn_error **err)
+/* Returns when the stream has ended. */
+static csn_status read_stream(watch *w, csn_error **err)
 {
     const int32_t stop[] = {w->stop, w->r->stop_fd};
     csn_autores res = {0};
-    csn_autofree char *url = NULL;
     csn_e2b_headers h;
+    csn_http_req q = {.method = "POST",
+                      .body = w->frame.data,
+                      .body_len = w->frame.len,
+                      .retry = CSN_HTTP_IDEMPOTENT,
+                      .cancel_fds = stop,
+                      .cancel_count = 2,
+                      .on_body = receive,
+                      .ctx = w};
 
-    if (asprintf(&url, "%s/filesystem.Filesystem/WatchDir", csn_e2b_of(w->r)->envd_url) < 0) {
-        url = NULL;
-        return csn_fail(err, CSN_NOMEM, "watch");
-    }
     csn_e2b_headers_init(&h, w->r, "application/connect+json", NULL);
-    csn_stream_init(&w->stream, CSN_STREAM_CONNECT, CSN_E2B_MESSAGE_MAX, message, w);
-    const csn_http_req q = {.method = "POST",
-                            .url = url,
-                            .headers = (const char *const *)h.list,
-                            .body = w->frame.data,
-                            .body_len = w->frame.len,
-                            .repeat = CSN_HTTP_SAFE,
-                            .cancel_fds = stop,
-                            .cancel_count = 2,
-                            .on_body = take,
-                            .ctx = w};
+    csn_stream_parser_init(&w->parser, CSN_STREAM_CONNECT, CSN_E2B_MESSAGE_MAX, on_message, w);
     csn_status st =
-        h.failed ? csn_fail(err, CSN_NOMEM, "watch") : csn_http_do(w->r->http, &q, &res, err);
-    csn_stream_release(&w->stream);
-    csn_e2b_headers_release(&h);
-    if (w->said < 0) {
-        csn_error_free(*err);
-        *err = CSN_STEAL(w->said_why);
-        return w->said;
-    }
-    if (st == CSN_OK && res.status / 100 != 2)
-        st = csn_e2b_failed(w->r, &res, "watch", err);
-    return st;
+        csn_e2b_request(w->r, "watch", "filesystem.Filesystem/WatchDir", &h, &q, &res, err);
+    csn_stream_parser_release(&w->parser);
+    if (w->refused == CSN_OK)
+        return st;
+    csn_error_free(*err);
+    *err = CSN_STEAL(w->refused_why);
+    return w->refused;
 }
 
-/* Is it worth opening the stream again? */
-static bool may_come_back(const watch *w, csn_status st)
+static bool should_reopen(const watch *w, csn_status st)
 {
-    return w->begun && w->said == CSN_OK &&
+    return w->started && w->refused == CSN_OK &&
            (st == CSN_OK || st == CSN_IO || st == CSN_UNAVAILABLE);
 }
 
@@ -218,37 +206,37 @@ static bool stopped_within(const watch *w, uint64_t ms)
     return poll(p, 2, (int)ms) > 0;
 }
 
-static void *follow(void *arg)
+static void *watch_thread(void *arg)
 {
     watch *w = arg;
     csn_error *err = NULL;
     csn_status st;
 
-    for (uint64_t ms = AGAIN_MS;; ms = 2 * ms < AGAIN_MS_MAX ? 2 * ms : AGAIN_MS_MAX) {
+    for (uint64_t ms = RETRY_MS;; ms = 2 * ms < RETRY_MS_MAX ? 2 * ms : RETRY_MS_MAX) {
         uint64_t since = csn_now_ns();
-        st = listen_once(w, &err);
-        if (!may_come_back(w, st))
+        st = read_stream(w, &err);
+        if (!should_reopen(w, st))
             break;
         csn_error_free(err);
         err = NULL;
-        if (csn_now_ns() - since > AGAIN_MS_MAX * 1000000ull)
-            ms = AGAIN_MS; /* it was good for a while */
+        if (csn_now_ns() - since > RETRY_MS_MAX * 1000000ull)
+            ms = RETRY_MS; /* it had worked for a while */
         if (stopped_within(w, ms)) {
             st = CSN_CANCELLED;
             break;
         }
     }
     pthread_mutex_lock(&w->lock);
-    w->over = st == CSN_OK ? CSN_IO : st; /* ended before it began */
-    w->why = err;
-    pthread_cond_signal(&w->news);
+    w->ended = st == CSN_OK ? CSN_IO : st; /* before it started */
+    w->ended_why = err;
+    pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->lock);
     return NULL;
 }
 
-/* ---- the ops ---------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------- */
 
-/* The directory as it is called without links: envd takes `..` away by text. */
+/* The canonical path: envd removes `..` textually. */
 static const char resolve_script[] = "[ -e \"$1\" ] || [ -L \"$1\" ] || exit 101\n"
                                      "[ -d \"$1\" ] || exit 102\n"
                                      "cd -P \"$1\" && [ -r . ] || exit 103\n"
@@ -263,7 +251,7 @@ static csn_status resolve(csn_remote *r, const char *path, csn_buf *out, csn_err
     const char *name = shown ? shown : "";
     int code = -1;
 
-    csn_status st = csn_remote_ask(r, &s, out, &code, err);
+    csn_status st = csn_remote_run_script(r, &s, out, &code, err);
     if (st < 0)
         return st;
     if (code == 101)
@@ -271,16 +259,16 @@ static csn_status resolve(csn_remote *r, const char *path, csn_buf *out, csn_err
     if (code == 102)
         return csn_fail(err, CSN_WRONG_TYPE, "%s is not a directory", name);
     if (code == 103)
-        return csn_fail(err, CSN_DENIED, "%s may not be read", name);
+        return csn_fail(err, CSN_DENIED, "%s: permission denied", name);
     if (code != 0 || out->len < 3 || memcmp(out->data + out->len - 2, "\n.", 2) != 0)
-        return csn_fail(err, CSN_IO, "the sandbox does not tell where %s is", name);
+        return csn_fail(err, CSN_IO, "%s cannot be resolved in the sandbox", name);
     out->data[out->len -= 2] = '\0';
     if (strlen(out->data) != out->len || !csn_utf8_valid(out->data, out->len))
-        return csn_fail(err, CSN_UNSUPPORTED, "%s has a name that cannot be watched", name);
+        return csn_fail(err, CSN_UNSUPPORTED, "%s: only names in UTF-8 can be watched", name);
     return CSN_OK;
 }
 
-static csn_status put_request(watch *w, const char *dir, bool recursive, csn_error **err)
+static csn_status build_request(watch *w, const char *dir, bool recursive, csn_error **err)
 {
     csn_autobuf body;
     csn_json j;
@@ -304,9 +292,9 @@ static csn_status start_thread(watch *w, csn_error **err)
     w->stop = eventfd(0, EFD_CLOEXEC);
     if (w->stop < 0)
         return csn_fail_errno(err, errno, "watch");
-    sigfillset(&all); /* signals are for the host's own threads */
+    sigfillset(&all); /* signals are for the host's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int e = pthread_create(&w->thread, NULL, follow, w);
+    int e = pthread_create(&w->thread, NULL, watch_thread, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (e == 0)
         return CSN_OK;
@@ -329,7 +317,7 @@ static watch *watch_new(csn_remote *r)
     pthread_mutex_init(&w->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->news, &attr);
+    pthread_cond_init(&w->changed, &attr);
     pthread_condattr_destroy(&attr);
     return w;
 }
@@ -347,29 +335,28 @@ void csn_e2b_watch_free(void *handle)
         close(w->stop);
     }
     while (w->first) {
-        noted *n = w->first;
+        queued_event *n = w->first;
         w->first = n->next;
         free(n);
     }
-    csn_error_free(w->why);
+    csn_error_free(w->ended_why);
     csn_buf_release(&w->frame);
-    pthread_cond_destroy(&w->news);
+    pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
     free(w);
 }
 
-/* It stands, or it does not. */
 static csn_status await_start(watch *w, csn_error **err)
 {
     csn_status st = CSN_OK;
 
     pthread_mutex_lock(&w->lock);
-    while (!w->begun && w->over == CSN_OK)
-        pthread_cond_wait(&w->news, &w->lock);
-    if (!w->begun) {
-        st = w->over;
+    while (!w->started && w->ended == CSN_OK)
+        pthread_cond_wait(&w->changed, &w->lock);
+    if (!w->started) {
+        st = w->ended;
         if (err)
-            *err = CSN_STEAL(w->why);
+            *err = CSN_STEAL(w->ended_why);
     }
     pthread_mutex_unlock(&w->lock);
     return st;
@@ -382,15 +369,14 @@ csn_status csn_e2b_watch(void *state, const char *path, uint32_t flags, void **r
 
     csn_buf_init(&dir, 2 * (size_t)CSN_PATH_MAX);
     if (flags & CSN_FILE_NOFOLLOW)
-        return csn_fail(err, CSN_UNSUPPORTED,
-                        "backend 'e2b' cannot watch without following links");
+        return csn_fail(err, CSN_UNSUPPORTED, "backend 'e2b' cannot watch with nofollow");
     csn_status st = resolve(state, path, &dir, err);
     if (st < 0)
         return st;
     watch *w = watch_new(state);
     if (!w)
         return csn_fail(err, CSN_NOMEM, "watch");
-    st = put_request(w, dir.data, (flags & CSN_FILE_RECURSIVE) != 0, err);
+    st = build_request(w, dir.data, (flags & CSN_FILE_RECURSIVE) != 0, err);
     if (st == CSN_OK)
         st = start_thread(w, err);
     if (st == CSN_OK)
@@ -402,16 +388,16 @@ csn_status csn_e2b_watch(void *state, const char *path, uint32_t flags, void **r
     return st;
 }
 
-/* With the lock held: the oldest that is there, then that some are missing. */
-static bool next(watch *w, csn_event *ret)
+/* With the lock held: the oldest event; after the last one, a pending overflow. */
+static bool dequeue(watch *w, csn_event *ret)
 {
-    noted *n = w->first;
+    queued_event *n = w->first;
 
-    if (!n && !w->lost)
+    if (!n && !w->overflow)
         return false;
     *ret = (csn_event){.kind = CSN_EVENT_OVERFLOW};
     if (!n) {
-        w->lost = false;
+        w->overflow = false;
         return true;
     }
     ret->kind = n->kind;
@@ -434,13 +420,14 @@ csn_status csn_e2b_watch_next(void *handle, uint64_t timeout_ms, csn_event *ret,
     csn_status st = CSN_OK;
 
     pthread_mutex_lock(&w->lock);
-    while (st == CSN_OK && !next(w, ret)) {
-        if (w->over < 0)
-            st = csn_fail(err, w->over, "the watch has ended: %s",
-                          w->why ? csn_error_message(w->why) : "the sandbox is being closed");
+    while (st == CSN_OK && !dequeue(w, ret)) {
+        if (w->ended < 0)
+            st = csn_fail(err, w->ended, "the watch has ended: %s",
+                          w->ended_why ? csn_error_message(w->ended_why)
+                                       : "the sandbox is being closed");
         else if (deadline == 0)
-            pthread_cond_wait(&w->news, &w->lock);
-        else if (pthread_cond_timedwait(&w->news, &w->lock, &until) == ETIMEDOUT)
+            pthread_cond_wait(&w->changed, &w->lock);
+        else if (pthread_cond_timedwait(&w->changed, &w->lock, &until) == ETIMEDOUT)
             st = csn_fail(err, CSN_TIMEOUT, "nothing changed");
     }
     pthread_mutex_unlock(&w->lock);

@@ -1,9 +1,8 @@
-/* request.c: where the server is, who we are to it, and one request.
+/* request.c: the credential, the base URL, and one request to the Vercel API.
  *
- * The token goes to the host of the base URL and nowhere else. A request to a session that has
- * ended was not acted on: it is made again, once, in the session that takes its place. Nothing
- * else of what may change something is ever made twice. What the server says is bounded, parsed
- * and shown escaped. */
+ * The token is sent to the host of the base URL only. Invariant: a request to a session that
+ * has ended was not acted on, and is sent once more in a new session; nothing else that may
+ * change something is repeated. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,25 +13,17 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-#define BASE_URL    "https://vercel.com/api"
-#define ASK_MS      60000u
-#define ANSWER_MAX  (4u * 1024u * 1024u)
-#define TOKEN_MAX   16384u
-#define HEADERS_MAX 8u
+#define BASE_URL     "https://vercel.com/api"
+#define REQUEST_MS   60000u
+#define RESPONSE_MAX (4u * 1024u * 1024u)
+#define TOKEN_MAX    16384u
+#define HEADERS_MAX  8u
 
-/* ---- the credential --------------------------------------------------------------------- */
-
-/* NULL: not set, or empty. */
-static const char *variable(const char *name)
-{
-    const char *v = getenv(name);
-
-    return v && *v ? v : NULL;
-}
+/* ---- configuration ---------------------------------------------------------------------- */
 
 typedef struct credential {
     char *token, *team, *project;
-    bool triple;
+    bool from_triple;
 } credential;
 
 static void credential_release(credential *c)
@@ -42,8 +33,8 @@ static void credential_release(credential *c)
     free(c->project);
 }
 
-/* Base64 as tokens have it, in the alphabet of base.h. malloc'd, or NULL. */
-static char *decode_url64(const char *text, size_t len)
+/* base64url without padding, as in a JWT. malloc'd, or NULL. */
+static char *decode_base64url(const char *text, size_t len)
 {
     csn_autofree char *plain = calloc(1, len + 4);
     char *out = calloc(1, len + 4);
@@ -65,7 +56,7 @@ static char *decode_url64(const char *text, size_t len)
     return out;
 }
 
-/* Team and project are claims of an OIDC token. It is not for us to check its signature. */
+/* Team and project are claims of an OIDC token. The server verifies the signature. */
 static bool read_claims(const char *token, credential *c)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
@@ -73,7 +64,7 @@ static bool read_claims(const char *token, credential *c)
 
     if (!second || strchr(second + 1, '.') || strlen(token) > TOKEN_MAX)
         return false;
-    csn_autofree char *payload = decode_url64(first + 1, (size_t)(second - first - 1));
+    csn_autofree char *payload = decode_base64url(first + 1, (size_t)(second - first - 1));
     if (!payload || csn_json_parse(payload, strlen(payload), "token", &root, NULL) < 0)
         return false;
     const char *team = csn_jval_string(csn_jval_get(root, "owner_id"));
@@ -87,22 +78,14 @@ static bool read_claims(const char *token, credential *c)
     return true;
 }
 
-static bool fits_header(const char *text)
-{
-    for (; *text; text++)
-        if (*text <= ' ' || *text > '~')
-            return false;
-    return true;
-}
-
-/* All three variables, else the one; some of the three are a mistake that is named. */
-static csn_status get_credential(credential *c, csn_error **err)
+/* The three variables, else VERCEL_OIDC_TOKEN. */
+static csn_status read_credential(credential *c, csn_error **err)
 {
     const char *const names[] = {"VERCEL_TOKEN", "VERCEL_TEAM_ID", "VERCEL_PROJECT_ID"};
-    const char *values[3], *oidc = variable("VERCEL_OIDC_TOKEN"), *missing = NULL;
+    const char *values[3], *oidc = csn_remote_getenv("VERCEL_OIDC_TOKEN"), *missing = NULL;
 
     for (size_t i = 0; i < 3; i++) {
-        values[i] = variable(names[i]);
+        values[i] = csn_remote_getenv(names[i]);
         if (!values[i])
             missing = names[i];
     }
@@ -114,12 +97,12 @@ static csn_status get_credential(credential *c, csn_error **err)
         return csn_error_advise(st, err, "set %s, or VERCEL_OIDC_TOKEN", missing);
     }
     if (missing && !oidc)
-        return csn_remote_no_credential(&csn_vercel_kind, err);
+        return csn_remote_missing_credential(&csn_vercel_provider, err);
     const char *token = missing ? oidc : values[0];
-    if (!fits_header(token))
-        return csn_fail(err, CSN_AUTH, "%s has characters that no token has",
+    if (!csn_remote_header_valid(token))
+        return csn_fail(err, CSN_AUTH, "%s has characters that a token cannot have",
                         missing ? "VERCEL_OIDC_TOKEN" : "VERCEL_TOKEN");
-    c->triple = !missing;
+    c->from_triple = !missing;
     c->token = strdup(token);
     c->team = missing ? NULL : strdup(values[1]);
     c->project = missing ? NULL : strdup(values[2]);
@@ -131,10 +114,10 @@ static csn_status get_credential(credential *c, csn_error **err)
     return c->token && c->team && c->project ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
 }
 
-csn_status csn_vercel_has_credential(csn_error **err)
+csn_status csn_vercel_check_credential(csn_error **err)
 {
     credential c = {.token = NULL};
-    csn_status st = get_credential(&c, err);
+    csn_status st = read_credential(&c, err);
 
     credential_release(&c);
     return st;
@@ -142,23 +125,19 @@ csn_status csn_vercel_has_credential(csn_error **err)
 
 csn_status csn_vercel_configure(csn_remote *r, csn_error **err)
 {
-    const char *url = variable("CAISSON_VERCEL_URL");
+    const char *url = csn_remote_getenv("CAISSON_VERCEL_URL");
     credential c = {.token = NULL};
-    csn_vercel *v = r->own = calloc(1, sizeof(*v));
+    csn_vercel *v = r->data = calloc(1, sizeof(*v));
 
     if (!v)
         return csn_fail(err, CSN_NOMEM, "open");
     pthread_mutex_init(&v->lock, NULL);
-    url = url ? url : BASE_URL;
-    size_t len = strlen(url);
-    while (len > 0 && url[len - 1] == '/')
-        len--;
-    v->url = strndup(url, len);
-    csn_status st = get_credential(&c, err);
+    v->url = csn_remote_trim_url(url ? url : BASE_URL);
+    csn_status st = read_credential(&c, err);
     v->token = c.token;
     v->team = c.team;
     v->project = c.project;
-    v->triple = c.triple;
+    v->from_triple = c.from_triple;
     return st == CSN_OK && !v->url ? csn_fail(err, CSN_NOMEM, "open") : st;
 }
 
@@ -176,52 +155,54 @@ void csn_vercel_release(csn_remote *r)
     free(v->name);
     free(v->session);
     free(v);
-    r->own = NULL;
+    r->data = NULL;
 }
 
-/* ---- one request ------------------------------------------------------------------------ */
+/* ---- requests --------------------------------------------------------------------------- */
 
-typedef struct said {
-    char code[64], *words; /* words: malloc'd, or NULL */
-} said;
+typedef struct api_error {
+    char code[64];
+    char *message; /* malloc'd, or NULL */
+} api_error;
 
 /* {"error":{"code","message"}} */
-static void read_error(const csn_buf *body, said *ret)
+static void read_error(const csn_http_res *res, api_error *ret)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
 
-    *ret = (said){.words = NULL};
-    if (body->len == 0 || csn_json_parse(body->data, body->len, "answer", &root, NULL) < 0)
+    *ret = (api_error){.message = NULL};
+    if (csn_remote_parse(res, "error", &root, NULL) < 0)
         return;
-    const csn_jval *e = csn_jval_get(root, "error");
-    const char *code = csn_jval_string(csn_jval_get(e, "code"));
-    const char *words = csn_jval_string(csn_jval_get(e, "message"));
+    const csn_jval *error = csn_jval_get(root, "error");
+    const char *code = csn_jval_string(csn_jval_get(error, "code"));
+    const char *message = csn_jval_string(csn_jval_get(error, "message"));
     snprintf(ret->code, sizeof(ret->code), "%s", code ? code : "");
-    ret->words = words ? strdup(words) : NULL;
+    ret->message = message ? strdup(message) : NULL;
 }
 
-static bool session_ended(int status, const said *s)
+static bool session_ended(int status, const api_error *e)
 {
-    return status == 410 || (status == 422 && (strcmp(s->code, "sandbox_stopping") == 0 ||
-                                               strcmp(s->code, "sandbox_snapshotting") == 0));
+    return status == 410 || (status == 422 && (strcmp(e->code, "sandbox_stopping") == 0 ||
+                                               strcmp(e->code, "sandbox_snapshotting") == 0));
 }
 
-static csn_status refused(const csn_remote *r, int status, const said *s, const char *what,
-                          csn_error **err)
+static csn_status request_error(const csn_remote *r, int status, const api_error *e,
+                                const char *what, csn_error **err)
 {
-    if (strcmp(s->code, "snapshot_not_found") == 0)
-        return csn_remote_refused(r, 404, what, s->words, err);
-    if (session_ended(status, s))
-        return csn_fail(err, CSN_GONE, "sandbox %s has ended", r->id);
-    csn_status st = csn_remote_refused(r, status == 403 ? 401 : status, what, s->words, err);
+    if (strcmp(e->code, "snapshot_not_found") == 0)
+        return csn_remote_http_error(r, 404, what, e->message, err);
+    if (session_ended(status, e))
+        return csn_remote_gone(r, err);
+    csn_status st =
+        csn_remote_http_error(r, status == 403 ? 401 : status, what, e->message, err);
     if (st == CSN_AUTH)
-        csn_error_advise(st, err, "look at %s",
-                         csn_vercel_kind.secrets[csn_vercel_of(r)->triple]);
+        csn_error_advise(st, err, "check %s",
+                         csn_vercel_provider.credentials[csn_vercel_of(r)->from_triple]);
     return st;
 }
 
-static int put_url(const csn_remote *r, const csn_vercel_call *c, const char *session,
-                   csn_buf *url)
+static int build_url(const csn_remote *r, const csn_vercel_call *c, const char *session,
+                     csn_buf *url)
 {
     const csn_vercel *v = csn_vercel_of(r);
     int e = csn_buf_puts(url, v->url);
@@ -233,8 +214,8 @@ static int put_url(const csn_remote *r, const csn_vercel_call *c, const char *se
     return e || !c->query ? e : csn_buf_puts(url, c->query);
 }
 
-static csn_status once(csn_remote *r, const csn_vercel_call *c, const char *session,
-                       csn_http_res *ret, csn_error **err)
+static csn_status send_once(csn_remote *r, const csn_vercel_call *c, const char *session,
+                            csn_http_res *ret, csn_error **err)
 {
     const char *headers[HEADERS_MAX] = {NULL};
     csn_autofree char *token = NULL;
@@ -243,7 +224,7 @@ static csn_status once(csn_remote *r, const csn_vercel_call *c, const char *sess
     size_t n = 0;
 
     csn_buf_init(&url, 65536);
-    if (put_url(r, c, session, &url) != 0 ||
+    if (build_url(r, c, session, &url) != 0 ||
         asprintf(&token, "Authorization: Bearer %s", csn_vercel_of(r)->token) < 0)
         return csn_fail(err, CSN_NOMEM, "%s", c->what);
     headers[n++] = token;
@@ -260,52 +241,51 @@ static csn_status once(csn_remote *r, const csn_vercel_call *c, const char *sess
     return csn_http_do(r->http, &q, ret, err);
 }
 
-csn_status csn_vercel_do(csn_remote *r, const csn_vercel_call *c, csn_http_res *ret,
-                         csn_error **err)
+csn_status csn_vercel_request(csn_remote *r, const csn_vercel_call *c, csn_http_res *ret,
+                              csn_error **err)
 {
     for (bool again = false;; again = true) {
         csn_autofree char *session = NULL;
-        said s = {.words = NULL};
+        api_error e = {.message = NULL};
 
-        if (c->session) {
+        if (c->in_session) {
             pthread_mutex_lock(&csn_vercel_of(r)->lock);
             session = strdup(csn_vercel_of(r)->session);
             pthread_mutex_unlock(&csn_vercel_of(r)->lock);
             if (!session)
                 return csn_fail(err, CSN_NOMEM, "%s", c->what);
         }
-        csn_status st = once(r, c, session, ret, err);
+        csn_status st = send_once(r, c, session, ret, err);
         if (st < 0 || ret->status / 100 == 2)
             return st;
-        read_error(&ret->body, &s);
-        bool resume = session && !again && csn_vercel_lasts(r);
-        if (!resume || !session_ended(ret->status, &s))
-            st = refused(r, ret->status, &s, c->what, err);
+        read_error(ret, &e);
+        bool resume = session && !again && csn_remote_shared(r);
+        if (!resume || !session_ended(ret->status, &e))
+            st = request_error(r, ret->status, &e, c->what, err);
         else
             st = csn_vercel_resume(r, session, &c->http, err);
-        ret->sent = ret->sent && ret->status >= 500; /* a refusal is not an act */
-        free(s.words);
+        ret->sent = ret->sent && ret->status >= 500; /* rejected */
+        free(e.message);
         if (st < 0)
             return st;
     }
 }
 
-csn_status csn_vercel_ask(csn_remote *r, csn_vercel_call c, const csn_buf *body, csn_jval **ret,
-                          csn_http_res *res, csn_error **err)
+csn_status csn_vercel_request_json(csn_remote *r, csn_vercel_call c, const csn_buf *body,
+                                   csn_jval **ret, csn_http_res *res, csn_error **err)
 {
     const int32_t stop[] = {r->stop_fd};
 
     c.http.body = body ? body->data : NULL;
     c.http.body_len = body ? body->len : 0;
-    c.http.deadline_ns = c.http.deadline_ns ? c.http.deadline_ns : csn_deadline_in(ASK_MS);
-    c.http.body_max = ANSWER_MAX;
+    c.http.deadline_ns = c.http.deadline_ns ? c.http.deadline_ns : csn_deadline_in(REQUEST_MS);
+    c.http.body_max = RESPONSE_MAX;
     if (!c.http.cancel_fds) {
         c.http.cancel_fds = stop;
         c.http.cancel_count = 1;
     }
-    csn_status st = csn_vercel_do(r, &c, res, err);
+    csn_status st = csn_vercel_request(r, &c, res, err);
     if (st < 0 || !ret)
         return st;
-    st = csn_json_parse(res->body.len ? res->body.data : "", res->body.len, c.what, ret, err);
-    return st == CSN_INVALID ? csn_wrap(CSN_IO, err, "answer of the Vercel API") : st;
+    return csn_remote_parse(res, c.what, ret, err);
 }

@@ -1,37 +1,37 @@
-/* vercel.c: the vercel backend: Vercel Sandbox, or any server that speaks its protocol.
+/* vercel.c: the vercel backend: Vercel Sandbox, or a server with its protocol.
  *
- * The ops table, what can be asked for and what cannot. The isolation is theirs: a microVM for
- * each session. What a command and its files are, src/remote says for all providers. */
+ * Operations and options. Vercel isolates: each session is a microVM. */
 #include "backend/vercel/vercel.h"
 
 #include "backend/vercel/export.h"
 
-static const char *const secrets[] = {
+static const char *const credentials[] = {
     "VERCEL_OIDC_TOKEN", "VERCEL_TOKEN, VERCEL_TEAM_ID and VERCEL_PROJECT_ID", NULL};
 
 static const csn_layer layers[] = {
     {"isolation", "on", "a microVM of the provider: its kernel, files, processes and users"},
     {"files", "on", "file calls act inside the sandbox; no directory of this host is shared"},
     {"processes", "on",
-     "timeout and cancel end whole trees, found by a mark in their environment"},
-    {"network", "weaker", "the provider's: open unless network or rules say otherwise"},
+     "timeout and cancel end whole trees, found by an id in their environment"},
+    {"network", "weaker", "the provider's: open unless network or rules restrict it"},
     {"lifetime", "on",
-     "the provider stops it at its time; a detached one keeps its files and wakes when used"},
+     "the provider stops it after its lifetime; a detached one keeps its files and resumes on "
+     "use"},
 };
 
-const csn_remote_kind csn_vercel_kind = {
+const csn_remote_provider csn_vercel_provider = {
     .name = "vercel",
-    .secrets = secrets,
-    .flags = CSN_REMOTE_TEXT,
+    .credentials = credentials,
+    .flags = CSN_REMOTE_TEXT_ONLY,
     .layers = layers,
     .layer_count = sizeof(layers) / sizeof(layers[0]),
     .configure = csn_vercel_configure,
-    .make = csn_vercel_make,
-    .find = csn_vercel_find,
-    .note = csn_vercel_note,
-    .end = csn_vercel_end,
+    .create = csn_vercel_create,
+    .connect = csn_vercel_connect,
+    .write_record = csn_vercel_write_record,
+    .destroy = csn_vercel_destroy,
     .run = csn_vercel_run,
-    .put = csn_vercel_put,
+    .upload = csn_vercel_upload,
     .extend = csn_vercel_extend,
     .release = csn_vercel_release,
 };
@@ -39,25 +39,25 @@ const csn_remote_kind csn_vercel_kind = {
 static csn_status vercel_check(const csn_config *c, csn_error **err)
 {
     csn_status st = csn_remote_check(
-        &csn_vercel_kind, c, CSN_REMOTE_IMAGE | CSN_REMOTE_NET | CSN_REMOTE_NET_OUT, err);
+        &csn_vercel_provider, c, CSN_REMOTE_IMAGE | CSN_REMOTE_NET | CSN_REMOTE_NET_OUT, err);
 
     if (st == CSN_OK)
-        st = csn_vercel_check_net(c, err);
-    return st == CSN_OK ? csn_vercel_has_credential(err) : st;
+        st = csn_vercel_check_network(c, err);
+    return st == CSN_OK ? csn_vercel_check_credential(err) : st;
 }
 
 static csn_status vercel_open(const csn_config *config, const char *id, void *register_data,
                               void **ret_state, csn_error **err)
 {
     (void)register_data;
-    return csn_remote_begin(&csn_vercel_kind, config, id, false, ret_state, err);
+    return csn_remote_open(&csn_vercel_provider, config, id, false, ret_state, err);
 }
 
 static csn_status vercel_connect(const csn_config *config, const char *id, void *register_data,
                                  void **ret_state, csn_error **err)
 {
     (void)register_data;
-    return csn_remote_begin(&csn_vercel_kind, config, id, true, ret_state, err);
+    return csn_remote_open(&csn_vercel_provider, config, id, true, ret_state, err);
 }
 
 static const char *const options[] = {"image", "network", "network_hosts", "lifetime", NULL};

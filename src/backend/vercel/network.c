@@ -1,51 +1,50 @@
-/* policy.c: network rules in the provider's words.
+/* network.c: translates network rules to Vercel's policy.
  *
- * It knows: everything, nothing, or a list of names and networks that are allowed, less a list
- * of networks. It knows no ports and denies no names: rules that need those are refused when
- * the sandbox is opened, before anything is made. */
+ * Vercel can allow everything, nothing, or a list of names and networks, minus a list of
+ * networks. It has no ports and denies no names: such rules are refused before a sandbox is
+ * created. */
 #include <arpa/inet.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backend/vercel/vercel.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 
-#define EVERYWHERE "0.0.0.0/0"
+#define ALL_ADDRESSES "0.0.0.0/0"
 
-typedef enum { RULE_NAME, RULE_NETWORK, RULE_MORE } rule_kind; /* MORE: than they can say */
+typedef enum { RULE_NAME, RULE_NETWORK, RULE_UNSUPPORTED } rule_kind;
 
 /* host = name / "*." name / IPv4 ["/" bits] / "[" IPv6 ["/" bits] "]", without ports. */
-static rule_kind kind_of(const char *rule)
+static rule_kind classify(const char *rule)
 {
     char address[INET_ADDRSTRLEN];
     unsigned char raw[sizeof(struct in_addr)];
     size_t n = strcspn(rule, "/");
 
     if (rule[0] == '[')
-        return rule[strlen(rule) - 1] == ']' ? RULE_NETWORK : RULE_MORE;
+        return rule[strlen(rule) - 1] == ']' ? RULE_NETWORK : RULE_UNSUPPORTED;
     if (strchr(rule, ':'))
-        return RULE_MORE;
+        return RULE_UNSUPPORTED;
     if (n < sizeof(address)) {
         memcpy(address, rule, n);
         address[n] = '\0';
         if (inet_pton(AF_INET, address, raw) == 1)
-            return strstr(rule, "/tcp") ? RULE_MORE : RULE_NETWORK;
+            return strstr(rule, "/tcp") ? RULE_UNSUPPORTED : RULE_NETWORK;
     }
-    return rule[n] ? RULE_MORE : RULE_NAME;
+    return rule[n] ? RULE_UNSUPPORTED : RULE_NAME;
 }
 
-csn_status csn_vercel_check_net(const csn_config *c, csn_error **err)
+csn_status csn_vercel_check_network(const csn_config *c, csn_error **err)
 {
     for (size_t i = 0; c->net_allow && c->net_allow[i]; i++)
-        if (kind_of(c->net_allow[i]) == RULE_MORE)
+        if (classify(c->net_allow[i]) == RULE_UNSUPPORTED)
             return csn_fail(err, CSN_UNSUPPORTED,
                             "backend 'vercel' cannot honour '%s': its network rules have no "
                             "ports",
                             c->net_allow[i]);
     for (size_t i = 0; c->net_deny && c->net_deny[i]; i++)
-        if (kind_of(c->net_deny[i]) != RULE_NETWORK)
+        if (classify(c->net_deny[i]) != RULE_NETWORK)
             return csn_fail(err, CSN_UNSUPPORTED,
                             "backend 'vercel' cannot honour deny '%s': it denies networks, "
                             "neither names nor ports",
@@ -53,8 +52,8 @@ csn_status csn_vercel_check_net(const csn_config *c, csn_error **err)
     return CSN_OK;
 }
 
-/* As a network with its bits, without brackets. */
-static void put_network(csn_json *j, const char *rule)
+/* With prefix length, without brackets. */
+static void json_network(csn_json *j, const char *rule)
 {
     bool six = rule[0] == '[';
     csn_autofree char *text = NULL;
@@ -67,25 +66,25 @@ static void put_network(csn_json *j, const char *rule)
     csn_json_str(j, text ? text : "");
 }
 
-static void put_rules(csn_json *j, const char *key, const char *const *rules, rule_kind kind,
-                      bool all)
+static void json_rules(csn_json *j, const char *key, const char *const *rules, rule_kind kind,
+                       bool all)
 {
     csn_json_key(j, key);
     csn_json_array(j);
     for (size_t i = 0; rules && rules[i]; i++) {
-        if (kind_of(rules[i]) != kind)
+        if (classify(rules[i]) != kind)
             continue;
         if (kind == RULE_NETWORK)
-            put_network(j, rules[i]);
+            json_network(j, rules[i]);
         else
             csn_json_str(j, rules[i]);
     }
     if (all)
-        csn_json_str(j, EVERYWHERE);
+        csn_json_str(j, ALL_ADDRESSES);
     csn_json_array_end(j);
 }
 
-void csn_vercel_put_policy(csn_json *j, const csn_config *c)
+void csn_vercel_json_network(csn_json *j, const csn_config *c)
 {
     bool none = c->network && strcmp(c->network, "none") == 0;
     bool open = !none && (!c->net_allow || (c->network && strcmp(c->network, "all") == 0));
@@ -97,11 +96,11 @@ void csn_vercel_put_policy(csn_json *j, const csn_config *c)
     if (!open && !c->net_allow) {
         csn_json_kstr(j, "mode", "deny-all");
     } else {
-        put_rules(j, "allow", c->net_allow, RULE_NAME, false);
+        json_rules(j, "allow", c->net_allow, RULE_NAME, false);
         csn_json_key(j, "subnets");
         csn_json_object(j);
-        put_rules(j, "allow", c->net_allow, RULE_NETWORK, open);
-        put_rules(j, "deny", c->net_deny, RULE_NETWORK, false);
+        json_rules(j, "allow", c->net_allow, RULE_NETWORK, open);
+        json_rules(j, "deny", c->net_deny, RULE_NETWORK, false);
         csn_json_object_end(j);
     }
     csn_json_object_end(j);

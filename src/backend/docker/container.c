@@ -1,12 +1,15 @@
-/* life.c: containers are made, found again, given more time and removed.
+/* container.c: creates, connects, extends and removes containers.
  *
- * Called by src/remote. A container's first process is the engine's small init; under it is the
- * holder, which does nothing but end: a sandbox that is not detached when its stdin closes,
- * which is a connection of ours (so it ends with the owner, however that ended); any other at
- * the end of its lifetime, if it has one. The engine removes what has ended (AutoRemove). Both
- * run as a user that nothing else inside is, and no command has a capability: they cannot be
- * stopped from inside. What can be left is a container that was made and never started, if we
- * are killed in between: the next one to be made removes it. */
+ * The first process of a container is the engine's init; under it runs the main process, whose
+ * only task is to end. Of a sandbox that is not detached it ends when its stdin is closed,
+ * which is a connection of this process: the container ends with its owner, however that ends.
+ * Otherwise it ends after the lifetime, if there is one. The engine removes ended containers
+ * (AutoRemove). Main process and timer run as a user of their own and commands have no
+ * capabilities, so that commands cannot stop them.
+ *
+ * Invariants: create is sent at most once; remove is idempotent. If this process is killed
+ * between create and start, a container that never ran is left; the next creation removes it.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,29 +26,30 @@
 #define BODY_MAX    (256u * 1024u)
 #define ATTACH_MS   60000u
 #define EXTEND_MS   30000u
-#define STALE_S     600 /* made so long ago and never started: nobody will */
+#define STALE_S     600 /* after it, a container that never started is abandoned */
 #define SWEEP_MS    5000u
 #define FOREVER_S   2147483647ull
 #define LABEL       "caisson"
 #define LABEL_USER  "caisson.user"
 #define NAME_PREFIX "caisson-"
 #define IMAGE_MAX   255u
-#define TIMER       "CAISSON_TIMER"
-#define PIDS_OURS   3u /* init, holder, timer */
+#define TIMER_VAR   "CAISSON_TIMER"
+#define EXTRA_PIDS  3u /* init, main process, timer */
 
-/* SECONDS: 0 for no limit. `&&`: a sleep that is killed ends nothing. */
-#define COUNT_DOWN "[ \"$1\" = 0 ] || " TIMER "=1 sh -c 'sleep \"$1\" && kill 1' sh \"$1\" &\n"
-static const char hold_tied[] = COUNT_DOWN "while read -r x; do :; done\n";
-static const char hold_alone[] = COUNT_DOWN "exec sleep 2147483647\n";
-/* SECONDS: the new timer runs before the old one is ended. */
-static const char count_anew[] =
-    "for f in $(grep -ls " TIMER "= /proc/[0-9]*/environ); do\n"
+/* SECONDS; 0: no limit. `&&`: a timer that is killed does not end the container. */
+#define START_TIMER                                                                            \
+    "[ \"$1\" = 0 ] || " TIMER_VAR "=1 sh -c 'sleep \"$1\" && kill 1' sh \"$1\" &\n"
+static const char main_until_eof[] = START_TIMER "while read -r x; do :; done\n";
+static const char main_forever[] = START_TIMER "exec sleep 2147483647\n";
+/* SECONDS: kills the old timer and becomes the new one. */
+static const char restart_timer[] =
+    "for f in $(grep -ls " TIMER_VAR "= /proc/[0-9]*/environ); do\n"
     "  p=${f#/proc/}; p=${p%/environ}; [ \"$p\" = $$ ] || kill \"$p\"; done 2>/dev/null\n"
     "echo ok; exec >/dev/null 2>&1; sleep \"$1\" && kill 1\n";
 
-/* ---- what is asked for ------------------------------------------------------------------ */
+/* ---- the create request ----------------------------------------------------------------- */
 
-bool csn_docker_image_fits(const char *image)
+bool csn_docker_image_valid(const char *image)
 {
     size_t n = strspn(image, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                              "._-/:@");
@@ -60,19 +64,19 @@ const char *csn_docker_image(const csn_config *c)
     return c->image ? c->image : named && *named ? named : NULL;
 }
 
-static bool tied(const csn_remote *r)
+static bool ends_with_owner(const csn_remote *r)
 {
-    return !r->found && !(r->config->flags & CSN_OPEN_DETACHED);
+    return !csn_remote_shared(r);
 }
 
-static bool set(uint64_t limit)
+static bool is_set(uint64_t limit)
 {
     return limit != 0 && limit != CSN_NO_LIMIT;
 }
 
-static uint64_t lifetime(const csn_config *c)
+static uint64_t lifetime_ms(const csn_config *c)
 {
-    return set(c->lifetime_ms) ? c->lifetime_ms : 0;
+    return is_set(c->lifetime_ms) ? c->lifetime_ms : 0;
 }
 
 static uint64_t seconds(uint64_t ms)
@@ -82,26 +86,17 @@ static uint64_t seconds(uint64_t ms)
     return s < FOREVER_S ? s : FOREVER_S;
 }
 
-static void put_words(csn_json *j, const char *key, const char *const *words)
+static void json_limits(csn_json *j, const csn_config *c)
 {
-    csn_json_key(j, key);
-    csn_json_array(j);
-    for (size_t i = 0; words[i]; i++)
-        csn_json_str(j, words[i]);
-    csn_json_array_end(j);
-}
-
-static void put_limits(csn_json *j, const csn_config *c)
-{
-    if (set(c->memory_max)) {
+    if (is_set(c->memory_max)) {
         csn_json_kuint(j, "Memory", c->memory_max);
-        csn_json_kuint(j, "MemorySwap", c->memory_max); /* both together: no swap */
+        csn_json_kuint(j, "MemorySwap", c->memory_max); /* equal: no swap */
     }
-    if (set(c->pids_max))
-        csn_json_kuint(j, "PidsLimit", c->pids_max + PIDS_OURS);
-    if (set(c->cpu_milli))
+    if (is_set(c->pids_max))
+        csn_json_kuint(j, "PidsLimit", c->pids_max + EXTRA_PIDS);
+    if (is_set(c->cpu_milli))
         csn_json_kuint(j, "NanoCpus", c->cpu_milli * 1000000u);
-    if (set(c->disk_max)) { /* an engine that cannot refuses */
+    if (is_set(c->disk_max)) { /* an engine without support refuses */
         char size[24];
         snprintf(size, sizeof(size), "%llu", (unsigned long long)c->disk_max);
         csn_json_key(j, "StorageOpt");
@@ -111,7 +106,7 @@ static void put_limits(csn_json *j, const csn_config *c)
     }
 }
 
-static void put_mounts(csn_json *j, const csn_docker *d)
+static void json_mounts(csn_json *j, const csn_docker *d)
 {
     csn_json_key(j, "Mounts");
     csn_json_array(j);
@@ -126,7 +121,7 @@ static void put_mounts(csn_json *j, const csn_docker *d)
     csn_json_array_end(j);
 }
 
-static void put_host_config(csn_json *j, const csn_remote *r)
+static void json_host_config(csn_json *j, const csn_remote *r)
 {
     static const char *const all[] = {"ALL", NULL};
     static const char *const security[] = {"no-new-privileges", NULL};
@@ -139,18 +134,18 @@ static void put_host_config(csn_json *j, const csn_remote *r)
     csn_json_kbool(j, "AutoRemove", true);
     csn_json_kbool(j, "Privileged", false);
     csn_json_kstr(j, "NetworkMode", open ? "bridge" : "none");
-    put_words(j, "CapDrop", all);
-    put_words(j, "SecurityOpt", security);
+    csn_remote_json_strings(j, "CapDrop", all);
+    csn_remote_json_strings(j, "SecurityOpt", security);
     csn_json_key(j, "LogConfig");
     csn_json_object(j);
     csn_json_kstr(j, "Type", "none");
     csn_json_object_end(j);
-    put_limits(j, c);
-    put_mounts(j, csn_docker_of(r));
+    json_limits(j, c);
+    json_mounts(j, csn_docker_of(r));
     csn_json_object_end(j);
 }
 
-static void put_labels(csn_json *j, const csn_remote *r)
+static void json_labels(csn_json *j, const csn_remote *r)
 {
     csn_json_key(j, "Labels");
     csn_json_object(j);
@@ -161,77 +156,79 @@ static void put_labels(csn_json *j, const csn_remote *r)
     csn_json_object_end(j);
 }
 
-static void put_no_check(csn_json *j)
+static void json_no_healthcheck(csn_json *j)
 {
     static const char *const none[] = {"NONE", NULL};
 
     csn_json_key(j, "Healthcheck");
     csn_json_object(j);
-    put_words(j, "Test", none);
+    csn_remote_json_strings(j, "Test", none);
     csn_json_object_end(j);
 }
 
-static int put_create(const csn_remote *r, const char *image, csn_buf *b)
+static int create_body(const csn_remote *r, const char *image, csn_buf *b)
 {
-    char time[24];
-    const char *const holder[] = {"/bin/sh", "-c", tied(r) ? hold_tied : hold_alone,
-                                  "sh",      time, NULL};
+    char time_s[24];
+    const char *const entrypoint[] = {
+        "/bin/sh", "-c",   ends_with_owner(r) ? main_until_eof : main_forever,
+        "sh",      time_s, NULL};
     const csn_docker *d = csn_docker_of(r);
     csn_json j;
 
-    snprintf(time, sizeof(time), "%llu", (unsigned long long)seconds(lifetime(r->config)));
+    snprintf(time_s, sizeof(time_s), "%llu",
+             (unsigned long long)seconds(lifetime_ms(r->config)));
     csn_json_begin(&j, b);
     csn_json_object(&j);
     csn_json_kstr(&j, "Image", image);
-    csn_json_kstr(&j, "User", CSN_DOCKER_HOLDER);
-    put_words(&j, "Entrypoint", holder);
-    csn_json_kbool(&j, "OpenStdin", tied(r));
-    csn_json_kbool(&j, "StdinOnce", tied(r));
-    if (d->has_check)
-        put_no_check(&j);
-    put_labels(&j, r);
+    csn_json_kstr(&j, "User", CSN_DOCKER_MAIN_USER);
+    csn_remote_json_strings(&j, "Entrypoint", entrypoint);
+    csn_json_kbool(&j, "OpenStdin", ends_with_owner(r));
+    csn_json_kbool(&j, "StdinOnce", ends_with_owner(r));
+    if (d->has_healthcheck)
+        json_no_healthcheck(&j);
+    json_labels(&j, r);
     if (d->mount_count > 0)
         csn_json_kstr(&j, "WorkingDir", d->mounts[0].inside);
-    put_host_config(&j, r);
+    json_host_config(&j, r);
     csn_json_object_end(&j);
     return csn_json_end(&j);
 }
 
 /* ---- removing --------------------------------------------------------------------------- */
 
-/* `which`: an id or a name that is ours. Not there: CSN_OK. */
-static csn_status remove_container(csn_remote *r, const char *which, csn_error **err)
+/* By id or name. CSN_OK when there is none. */
+static csn_status remove_container(csn_remote *r, const char *name, csn_error **err)
 {
     csn_autores res = {0};
     csn_autofree char *path = NULL;
     csn_docker_call c = {.method = "DELETE",
                          .what = "remove the container",
-                         .repeat = CSN_HTTP_SAFE,
-                         .always = true};
+                         .retry = CSN_HTTP_IDEMPOTENT,
+                         .ignore_stop = true};
 
-    if (asprintf(&path, "/containers/%s?force=true&v=true", which) < 0) {
+    if (asprintf(&path, "/containers/%s?force=true&v=true", name) < 0) {
         path = NULL;
         return csn_fail(err, CSN_NOMEM, "%s", c.what);
     }
     c.path = path;
-    csn_status st = csn_docker_do(r, &c, &res, err);
-    /* 409: it is being removed by somebody else */
+    csn_status st = csn_docker_request(r, &c, &res, err);
+    /* 409: the engine is removing it already */
     if (st == CSN_OK && res.status / 100 != 2 && res.status != 404 && res.status != 409)
-        st = csn_docker_refused(r, &res, c.what, err);
+        st = csn_remote_response_error(r, &res, c.what, err);
     return st;
 }
 
-csn_status csn_docker_end(csn_remote *r, csn_error **err)
+csn_status csn_docker_destroy(csn_remote *r, csn_error **err)
 {
     csn_docker *d = csn_docker_of(r);
 
-    if (d->tie >= 0)
-        close(csn_steal_fd(&d->tie));
+    if (d->stdin_fd >= 0)
+        close(csn_steal_fd(&d->stdin_fd));
     return d->container ? remove_container(r, d->container, err) : CSN_OK;
 }
 
-/* Those of ours, whoever's, that were made and never started. Only a courtesy. */
-static void sweep(csn_remote *r)
+/* Removes abandoned containers of any caisson process. Best effort. */
+static void remove_abandoned(csn_remote *r)
 {
     static const char path[] = "/containers/json?all=true&filters=%7B%22label%22%3A%5B%22" LABEL
                                "%22%5D%2C%22status%22%3A%5B%22created%22%5D%7D";
@@ -242,20 +239,20 @@ static void sweep(csn_remote *r)
                                .what = "list",
                                .deadline_ns = csn_deadline_in(SWEEP_MS)};
 
-    if (csn_docker_do(r, &c, &res, NULL) < 0 || res.status != 200 ||
-        csn_docker_json(&res, c.what, &root, NULL) < 0)
+    if (csn_docker_request(r, &c, &res, NULL) < 0 || res.status != 200 ||
+        csn_remote_parse(&res, c.what, &root, NULL) < 0)
         return;
     for (size_t i = 0; i < csn_jval_count(root); i++) {
         const csn_jval *one = csn_jval_at(root, i);
         const char *id = csn_jval_string(csn_jval_get(one, "Id"));
-        int64_t made = INT64_MAX / 2;
-        if (csn_jget_i64(one, "Created", &made, NULL) == CSN_OK && csn_docker_id_fits(id) &&
-            made + STALE_S < csn_wall_ms() / 1000)
+        int64_t created = INT64_MAX / 2;
+        if (csn_jget_i64(one, "Created", &created, NULL) == CSN_OK && csn_docker_id_valid(id) &&
+            created + STALE_S < csn_wall_ms() / 1000)
             (void)remove_container(r, id, NULL);
     }
 }
 
-/* ---- making ----------------------------------------------------------------------------- */
+/* ---- creating --------------------------------------------------------------------------- */
 
 static csn_status no_image(const char *image, csn_error **err)
 {
@@ -265,7 +262,7 @@ static csn_status no_image(const char *image, csn_error **err)
     return csn_error_advise(st, err, "docker pull %s", image);
 }
 
-/* The image's user, but for shared directories the caller: files there stay the caller's. */
+/* The image's user; with mounts the caller, who must own new files there. */
 static csn_status set_user(csn_docker *d, const char *of_image, csn_error **err)
 {
     free(d->user);
@@ -277,88 +274,91 @@ static csn_status set_user(csn_docker *d, const char *of_image, csn_error **err)
     return d->user ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
 }
 
-/* Is it there, and what does it say of itself? */
-static csn_status ask_image(csn_remote *r, const char *image, csn_error **err)
+/* Checks that the engine has the image; reads its user and health check. */
+static csn_status inspect_image(csn_remote *r, const char *image, csn_error **err)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
     csn_autores res = {0};
     char path[IMAGE_MAX + 32];
-    const csn_docker_call c = {
-        .method = "GET", .path = path, .what = "look for the image", .repeat = CSN_HTTP_SAFE};
+    const csn_docker_call c = {.method = "GET",
+                               .path = path,
+                               .what = "inspect the image",
+                               .retry = CSN_HTTP_IDEMPOTENT};
 
     snprintf(path, sizeof(path), "/images/%s/json", image);
-    csn_status st = csn_docker_do(r, &c, &res, err);
+    csn_status st = csn_docker_request(r, &c, &res, err);
     if (st == CSN_OK && res.status == 404)
         return no_image(image, err);
     if (st == CSN_OK && res.status != 200)
-        st = csn_docker_refused(r, &res, c.what, err);
+        st = csn_remote_response_error(r, &res, c.what, err);
     if (st == CSN_OK)
-        st = csn_docker_json(&res, c.what, &root, err);
+        st = csn_remote_parse(&res, c.what, &root, err);
     if (st < 0)
         return st;
     const csn_jval *config = csn_jval_get(root, "Config");
-    csn_docker_of(r)->has_check = csn_jval_get(config, "Healthcheck") != NULL;
+    csn_docker_of(r)->has_healthcheck = csn_jval_get(config, "Healthcheck") != NULL;
     return set_user(csn_docker_of(r), csn_jval_string(csn_jval_get(config, "User")), err);
 }
 
-/* An engine that cannot limit says so in passing, and makes the container all the same. */
+/* An engine that cannot enforce a limit warns and creates the container anyway. */
 static csn_status check_warnings(const csn_config *c, const csn_jval *root, csn_error **err)
 {
     const csn_jval *list = csn_jval_get(root, "Warnings");
 
-    if (!set(c->memory_max) && !set(c->pids_max) && !set(c->cpu_milli))
+    if (!is_set(c->memory_max) && !is_set(c->pids_max) && !is_set(c->cpu_milli))
         return CSN_OK;
     for (size_t i = 0; csn_jval_is_array(list) && i < csn_jval_count(list); i++) {
         const char *text = csn_jval_string(csn_jval_at(list, i));
         if (text && strcasestr(text, "discarded"))
-            return csn_fail(err, CSN_UNSUPPORTED, "the container engine cannot limit: %.300s",
-                            text);
+            return csn_fail(err, CSN_UNSUPPORTED,
+                            "the container engine cannot enforce a limit: %.300s", text);
     }
     return CSN_OK;
 }
 
-static csn_status take_container(csn_remote *r, const csn_http_res *res, csn_error **err)
+static csn_status read_created(csn_remote *r, const csn_http_res *res, csn_error **err)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
     csn_docker *d = csn_docker_of(r);
-    csn_status st = csn_docker_json(res, "make a container", &root, err);
+    csn_status st = csn_remote_parse(res, "create a container", &root, err);
     const char *id = csn_jval_string(csn_jval_get(root, "Id"));
 
-    if (st == CSN_OK && !csn_docker_id_fits(id))
-        st = csn_fail(err, CSN_IO, "the engine names no container");
+    if (st == CSN_OK && !csn_docker_id_valid(id))
+        st = csn_fail(err, CSN_IO, "the engine returned no container id");
     if (st == CSN_OK)
         st = check_warnings(r->config, root, err);
     if (st < 0)
         return st;
-    free(d->container);
-    d->container = strdup(id);
-    return d->container ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
+    return csn_remote_set_string(&d->container, id, err);
 }
 
-static csn_status create_refused(csn_remote *r, const char *image, const csn_http_res *res,
-                                 csn_error **err)
+static csn_status create_error(csn_remote *r, const char *image, const csn_http_res *res,
+                               csn_error **err)
 {
-    csn_autofree char *said = csn_docker_words(res);
+    CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
 
     if (res->status == 404)
         return no_image(image, err);
-    if (said && r->config->disk_max && strstr(said, "storage-opt"))
+    (void)csn_remote_parse(res, "error", &root, NULL);
+    const char *message = csn_jval_string(csn_jval_get(root, "message"));
+    if (message && r->config->disk_max && strstr(message, "storage-opt"))
         return csn_fail(err, CSN_UNSUPPORTED, "the container engine cannot limit the disk: %s",
-                        said);
-    return csn_docker_refused(r, res, "make a container", err);
+                        message);
+    return csn_remote_response_error(r, res, "create a container", err);
 }
 
-/* The name is known before the id: by it the container is found if the answer is lost. */
+/* The container is created with a known name, by which it is removed if the response is lost.
+ */
 static csn_status create(csn_remote *r, const char *image, csn_error **err)
 {
     csn_autofree char *path = NULL;
     csn_autores res = {0};
     csn_autobuf body;
     csn_docker_call c = {
-        .method = "POST", .what = "make a container", .body = &body, .repeat = CSN_HTTP_ONCE};
+        .method = "POST", .what = "create a container", .body = &body, .retry = CSN_HTTP_ONCE};
 
     csn_buf_init(&body, BODY_MAX);
-    int e = put_create(r, image, &body);
+    int e = create_body(r, image, &body);
     if (e == 0 && asprintf(&path, "/containers/create?name=" NAME_PREFIX "%s", r->id) < 0) {
         path = NULL;
         e = ENOMEM;
@@ -366,18 +366,18 @@ static csn_status create(csn_remote *r, const char *image, csn_error **err)
     if (e != 0)
         return csn_fail_errno(err, e, "%s", c.what);
     c.path = path;
-    csn_status st = csn_docker_do(r, &c, &res, err);
+    csn_status st = csn_docker_request(r, &c, &res, err);
     if (st == CSN_OK && res.status / 100 != 2)
-        st = create_refused(r, image, &res, err);
+        st = create_error(r, image, &res, err);
     else if (st == CSN_OK)
-        st = take_container(r, &res, err);
+        st = read_created(r, &res, err);
     if (st < 0 && res.sent && res.status / 100 != 4)
         (void)remove_container(r, strstr(path, NAME_PREFIX), NULL);
     return st;
 }
 
-/* Before it starts: then there is no moment in which it would outlive us. */
-static csn_status tie(csn_remote *r, csn_error **err)
+/* Before it starts, so that it never outlives this process. */
+static csn_status attach_stdin(csn_remote *r, csn_error **err)
 {
     csn_docker *d = csn_docker_of(r);
     const int32_t stop[] = {r->stop_fd};
@@ -392,50 +392,50 @@ static csn_status tie(csn_remote *r, csn_error **err)
 
     snprintf(path, sizeof(path), "/containers/%.64s/attach?stream=true&stdin=true",
              d->container);
-    csn_status st = csn_hijack_open(&q, &res, &d->tie, err);
-    if (st == CSN_OK && d->tie < 0)
-        st = csn_docker_refused(r, &res, "attach to the container", err);
+    csn_status st = csn_hijack_open(&q, &res, &d->stdin_fd, err);
+    if (st == CSN_OK && d->stdin_fd < 0)
+        st = csn_remote_response_error(r, &res, "attach to the container", err);
     return st;
 }
 
-static csn_status start(csn_remote *r, csn_error **err)
+static csn_status start_container(csn_remote *r, csn_error **err)
 {
     csn_autores res = {0};
     char path[128];
     const csn_docker_call c = {
-        .method = "POST", .path = path, .what = "start the container", .repeat = CSN_HTTP_ONCE};
+        .method = "POST", .path = path, .what = "start the container", .retry = CSN_HTTP_ONCE};
 
     snprintf(path, sizeof(path), "/containers/%.64s/start", csn_docker_of(r)->container);
-    csn_status st = csn_docker_do(r, &c, &res, err);
+    csn_status st = csn_docker_request(r, &c, &res, err);
     if (st == CSN_OK && res.status / 100 != 2)
-        st = csn_docker_refused(r, &res, c.what, err);
+        st = csn_remote_response_error(r, &res, c.what, err);
     return st;
 }
 
-csn_status csn_docker_make(csn_remote *r, csn_error **err)
+csn_status csn_docker_create(csn_remote *r, csn_error **err)
 {
     const char *image = csn_docker_image(r->config);
 
-    sweep(r);
-    csn_status st = ask_image(r, image, err);
+    remove_abandoned(r);
+    csn_status st = inspect_image(r, image, err);
     if (st == CSN_OK)
         st = create(r, image, err);
     if (st < 0)
         return st;
-    if (tied(r))
-        st = tie(r, err);
+    if (ends_with_owner(r))
+        st = attach_stdin(r, err);
     if (st == CSN_OK)
-        st = start(r, err);
+        st = start_container(r, err);
     if (st < 0)
-        (void)csn_docker_end(r, NULL);
-    else if (lifetime(r->config))
-        csn_remote_expires_in(r, lifetime(r->config));
+        (void)csn_docker_destroy(r, NULL);
+    else if (lifetime_ms(r->config))
+        csn_remote_expires_in(r, lifetime_ms(r->config));
     return st;
 }
 
 /* ---- one that is there ------------------------------------------------------------------ */
 
-int csn_docker_note(const csn_remote *r, csn_buf *out)
+int csn_docker_write_record(const csn_remote *r, csn_buf *out)
 {
     const csn_docker *d = csn_docker_of(r);
 
@@ -448,67 +448,64 @@ static csn_status same_engine(const csn_docker *d, const char *socket, csn_error
     if (strcmp(socket, d->socket) == 0)
         return CSN_OK;
     csn_status st = csn_fail(err, CSN_UNAVAILABLE,
-                             "the sandbox is of the container engine at %.200s, and %s is "
-                             "another",
+                             "the sandbox belongs to the container engine at %.200s, not to %s",
                              socket, d->socket);
     return csn_error_advise(st, err, "set DOCKER_HOST to unix://%s", socket);
 }
 
-static csn_status take_inspected(csn_remote *r, const csn_http_res *res, csn_error **err)
+static csn_status read_inspected(csn_remote *r, const csn_http_res *res, csn_error **err)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
     csn_docker *d = csn_docker_of(r);
-    csn_status st = csn_docker_json(res, "find the container", &root, err);
+    csn_status st = csn_remote_parse(res, "find the container", &root, err);
     const csn_jval *labels = csn_jval_get(csn_jval_get(root, "Config"), "Labels");
-    const char *ours = csn_jval_string(csn_jval_get(labels, LABEL));
+    const char *id = csn_jval_string(csn_jval_get(labels, LABEL));
     const char *user = csn_jval_string(csn_jval_get(labels, LABEL_USER));
     bool running = false;
 
     if (st == CSN_OK)
         st = csn_jget_bool(csn_jval_get(root, "State"), "Running", &running, err);
-    if (st == CSN_OK && (!running || !ours || !user || strcmp(ours, r->id) != 0))
-        st = csn_fail(err, CSN_GONE, "sandbox %s has ended", r->id);
+    if (st == CSN_OK && (!running || !id || !user || strcmp(id, r->id) != 0))
+        st = csn_remote_gone(r, err);
     if (st < 0)
         return st;
-    free(d->user);
-    d->user = strdup(user);
-    return d->user ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
+    return csn_remote_set_string(&d->user, user, err);
 }
 
-csn_status csn_docker_find(csn_remote *r, const char *note, csn_error **err)
+csn_status csn_docker_connect(csn_remote *r, const char *record, csn_error **err)
 {
     csn_docker *d = csn_docker_of(r);
     csn_autores res = {0};
     long long expires = 0;
     char id[65] = "", path[128];
     int used = 0;
-    const csn_docker_call c = {
-        .method = "GET", .path = path, .what = "find the container", .repeat = CSN_HTTP_SAFE};
+    const csn_docker_call c = {.method = "GET",
+                               .path = path,
+                               .what = "find the container",
+                               .retry = CSN_HTTP_IDEMPOTENT};
 
-    if (sscanf(note, "%64s %lld %n", id, &expires, &used) != 2 || !csn_docker_id_fits(id))
-        return csn_fail(err, CSN_GONE, "what is on record is not the id of a container");
-    csn_status st = same_engine(d, note + used, err);
+    if (sscanf(record, "%64s %lld %n", id, &expires, &used) != 2 || !csn_docker_id_valid(id))
+        return csn_fail(err, CSN_GONE, "the record of sandbox %s is damaged", r->id);
+    csn_status st = same_engine(d, record + used, err);
     if (st < 0)
         return st;
     snprintf(path, sizeof(path), "/containers/%s/json", id);
-    st = csn_docker_do(r, &c, &res, err);
+    st = csn_docker_request(r, &c, &res, err);
     if (st == CSN_OK && res.status == 404)
-        return csn_fail(err, CSN_GONE, "sandbox %s has ended", r->id);
+        return csn_remote_gone(r, err);
     if (st == CSN_OK && res.status != 200)
-        st = csn_docker_refused(r, &res, c.what, err);
+        st = csn_remote_response_error(r, &res, c.what, err);
     if (st == CSN_OK)
-        st = take_inspected(r, &res, err);
+        st = read_inspected(r, &res, err);
     if (st < 0)
         return st;
-    free(d->container);
-    d->container = strdup(id);
     if (expires > csn_wall_ms())
         csn_remote_expires_in(r, (uint64_t)(expires - csn_wall_ms()));
-    return d->container ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
+    return csn_remote_set_string(&d->container, id, err);
 }
 
-/* The timer says one word, and is then left alone. */
-static int hear_ok(void *ctx, int stream, const void *data, size_t len)
+/* The timer prints "ok"; then the request ends. */
+static int on_timer_output(void *ctx, int stream, const void *data, size_t len)
 {
     bool *ok = ctx;
 
@@ -518,26 +515,26 @@ static int hear_ok(void *ctx, int stream, const void *data, size_t len)
 
 csn_status csn_docker_extend(csn_remote *r, uint64_t ms, csn_error **err)
 {
-    static const char *const env[] = {TIMER "=1", NULL};
-    char time[24];
-    const char *const argv[] = {"/bin/sh", "-c", count_anew, "sh", time, NULL};
+    static const char *const env[] = {TIMER_VAR "=1", NULL};
+    char time_s[24];
+    const char *const argv[] = {"/bin/sh", "-c", restart_timer, "sh", time_s, NULL};
     csn_remote_exit x = {.exit_code = -1};
     bool ok = false;
     const csn_remote_cmd cmd = {.argv = argv,
                                 .env = env,
-                                .let_go = true,
+                                .detached = true,
                                 .input_fd = -1,
                                 .deadline_ns = csn_deadline_in(EXTEND_MS),
                                 .cancel_fds = {r->stop_fd, -1, -1},
-                                .on_output = hear_ok,
+                                .on_output = on_timer_output,
                                 .ctx = &ok};
 
-    snprintf(time, sizeof(time), "%llu", (unsigned long long)seconds(ms));
-    csn_status st = csn_docker_run_as(r, CSN_DOCKER_HOLDER, &cmd, &x, err);
+    snprintf(time_s, sizeof(time_s), "%llu", (unsigned long long)seconds(ms));
+    csn_status st = csn_docker_run_as(r, CSN_DOCKER_MAIN_USER, &cmd, &x, err);
     if (st == CSN_OK && !ok)
-        st = csn_fail(err, CSN_IO, "the container does not count anew");
+        st = csn_fail(err, CSN_IO, "the timer of the container cannot be restarted");
     if (st < 0)
         return st;
     csn_remote_expires_in(r, ms);
-    return tied(r) ? CSN_OK : csn_remote_commit(r, err);
+    return ends_with_owner(r) ? CSN_OK : csn_remote_commit(r, err);
 }
