@@ -118,8 +118,7 @@ static void read_input(exchange *x)
     (void)shutdown(x->fd, SHUT_WR);
 }
 
-/* ---- receiving
- * --------------------------------------------------------------------------------- */
+/* ---- receiving -------------------------------------------------------------------------- */
 
 static csn_status take_body(exchange *x, const char *data, size_t len, csn_error **err)
 {

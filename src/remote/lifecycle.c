@@ -247,7 +247,7 @@ void csn_remote_close(void *state)
 
     if (!r)
         return;
-    if (!r->connected && !(r->config->flags & CSN_OPEN_DETACHED))
+    if (!csn_remote_shared(r))
         (void)csn_remote_destroy(r, NULL);
     remote_free(r);
 }

@@ -118,41 +118,39 @@ static csn_status supervisor_args(const csn_remote *r, const csn_exec_req *req,
                                   uint64_t output_max, const char *exec_id, char ***ret,
                                   csn_error **err)
 {
-    char dir[128], max[24], flags[64] = "-", timeout[24] = "0", started[24];
+    char dir[128], max[24], flags[64], timeout[24] = "0", started[24];
     csn_autobuf text;
     int e = 0;
 
     csn_remote_process_dir(r, dir, sizeof(dir));
     snprintf(max, sizeof(max), "%llu", (unsigned long long)output_max);
-    snprintf(flags, sizeof(flags), "-%s%s", req->flags & CSN_EXEC_MERGE ? "m" : "",
-             req->flags & CSN_EXEC_STDIN ? "i" : "");
+    snprintf(started, sizeof(started), "%lld", (long long)csn_wall_ms());
     if (req->flags & CSN_EXEC_PTY)
         snprintf(flags, sizeof(flags), "-p rows %u cols %u", req->rows ? req->rows : 24u,
                  req->cols ? req->cols : 80u);
+    else
+        snprintf(flags, sizeof(flags), "-%s%s", req->flags & CSN_EXEC_MERGE ? "m" : "",
+                 req->flags & CSN_EXEC_STDIN ? "i" : "");
     if (req->deadline_ns)
         snprintf(timeout, sizeof(timeout), "%.3f",
                  (double)csn_deadline_poll_ms(req->deadline_ns) / 1000.0);
-    snprintf(started, sizeof(started), "%lld", (long long)csn_wall_ms());
     csn_status st = command_text(req, &text, err);
     if (st < 0)
         return st;
-    const char *const head[] = {"sh",
-                                "-c",
-                                supervisor_script,
-                                "sh",
-                                dir,
-                                exec_id,
-                                max,
-                                flags,
-                                timeout,
-                                started,
-                                text.data ? text.data : "",
-                                req->cwd ? req->cwd : "",
-                                NULL};
-    for (size_t i = 0; head[i] && e == 0; i++)
-        e = csn_strv_push(ret, head[i]);
-    for (size_t i = 0; req->argv[i] && e == 0; i++)
-        e = csn_strv_push(ret, req->argv[i]);
+    const char *const script[] = {"sh", "-c", supervisor_script, "sh", NULL};
+    const char *const params[] = {dir,
+                                  exec_id,
+                                  max,
+                                  flags,
+                                  timeout,
+                                  started,
+                                  text.data ? text.data : "",
+                                  req->cwd ? req->cwd : "",
+                                  NULL};
+    const char *const *lists[] = {script, params, req->argv};
+    for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); l++)
+        for (size_t i = 0; lists[l][i] && e == 0; i++)
+            e = csn_strv_push(ret, lists[l][i]);
     return e == 0 ? CSN_OK : csn_fail(err, CSN_NOMEM, "start");
 }
 

@@ -188,8 +188,7 @@ static csn_status process_logs(void *state, int64_t pid, int stream, uint64_t of
     return CSN_OK;
 }
 
-/* ---- signals, stdin, terminal, ports
- * ----------------------------------------------------------------------------- */
+/* ---- signals, stdin, terminal, ports ---------------------------------------------------- */
 
 /* DIR PID SIGNAL: to every process of the tree; KILL is repeated until none is left. */
 static const char signal_script[] = FIND ALIVE

@@ -208,6 +208,11 @@ uint64_t csn_remote_lifetime_ms(const csn_config *c)
     return c->lifetime_ms ? c->lifetime_ms : LIFETIME_MS;
 }
 
+uint64_t csn_remote_seconds(uint64_t ms)
+{
+    return ms / 1000 + (ms % 1000 != 0);
+}
+
 void csn_remote_expires_in(csn_remote *r, uint64_t ms)
 {
     pthread_mutex_lock(&r->lock);

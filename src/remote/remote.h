@@ -167,6 +167,7 @@ csn_status csn_remote_missing_credential(const csn_remote_provider *provider, cs
 /* The configured lifetime, or 300 s. */
 uint64_t csn_remote_lifetime_ms(const csn_config *c);
 void csn_remote_expires_in(csn_remote *r, uint64_t ms);
+uint64_t csn_remote_seconds(uint64_t ms); /* rounded up */
 /* Copies a source to an unnamed file: uploads need a length, or a second pass. */
 csn_status csn_remote_spool(const csn_source *content, int *ret_fd, uint64_t *ret_size,
                             csn_error **err);

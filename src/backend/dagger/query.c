@@ -6,7 +6,6 @@
  *
  * Invariant: a query that may have run something is sent once. The exception is a query that
  * the engine rejected because it does not know a field: nothing of it was executed. */
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

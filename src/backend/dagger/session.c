@@ -198,8 +198,7 @@ csn_status csn_dagger_session_open(csn_remote *r, csn_error **err)
     return s->token ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
 }
 
-/* ---- a session of another process
- * ------------------------------------------------------------- */
+/* ---- a session of another process ------------------------------------------------------- */
 
 csn_status csn_dagger_session_attach(csn_dagger *d, const csn_jval *record, csn_error **err)
 {

@@ -10,7 +10,6 @@
  * Invariants: create is sent at most once; remove is idempotent. If this process is killed
  * between create and start, a container that never ran is left; the next creation removes it.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,9 +78,9 @@ static uint64_t lifetime_ms(const csn_config *c)
     return is_set(c->lifetime_ms) ? c->lifetime_ms : 0;
 }
 
-static uint64_t seconds(uint64_t ms)
+static uint64_t timer_seconds(uint64_t ms)
 {
-    uint64_t s = ms / 1000 + (ms % 1000 != 0);
+    uint64_t s = csn_remote_seconds(ms);
 
     return s < FOREVER_S ? s : FOREVER_S;
 }
@@ -176,7 +175,7 @@ static int create_body(const csn_remote *r, const char *image, csn_buf *b)
     csn_json j;
 
     snprintf(time_s, sizeof(time_s), "%llu",
-             (unsigned long long)seconds(lifetime_ms(r->config)));
+             (unsigned long long)timer_seconds(lifetime_ms(r->config)));
     csn_json_begin(&j, b);
     csn_json_object(&j);
     csn_json_kstr(&j, "Image", image);
@@ -200,18 +199,15 @@ static int create_body(const csn_remote *r, const char *image, csn_buf *b)
 static csn_status remove_container(csn_remote *r, const char *name, csn_error **err)
 {
     csn_autores res = {0};
-    csn_autofree char *path = NULL;
-    csn_docker_call c = {.method = "DELETE",
-                         .what = "remove the container",
-                         .retry = CSN_HTTP_IDEMPOTENT,
-                         .ignore_stop = true};
-
-    if (asprintf(&path, "/containers/%s?force=true&v=true", name) < 0) {
-        path = NULL;
-        return csn_fail(err, CSN_NOMEM, "%s", c.what);
-    }
-    c.path = path;
+    const csn_docker_call c = {.what = "remove the container",
+                               .method = "DELETE",
+                               .path = "/containers",
+                               .id = name,
+                               .action = "?force=true&v=true",
+                               .retry = CSN_HTTP_IDEMPOTENT,
+                               .ignore_stop = true};
     csn_status st = csn_docker_request(r, &c, &res, err);
+
     /* 409: the engine is removing it already */
     if (st == CSN_OK && res.status / 100 != 2 && res.status != 404 && res.status != 409)
         st = csn_remote_response_error(r, &res, c.what, err);
@@ -279,13 +275,13 @@ static csn_status inspect_image(csn_remote *r, const char *image, csn_error **er
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
     csn_autores res = {0};
-    char path[IMAGE_MAX + 32];
-    const csn_docker_call c = {.method = "GET",
-                               .path = path,
-                               .what = "inspect the image",
+    const csn_docker_call c = {.what = "inspect the image",
+                               .method = "GET",
+                               .path = "/images",
+                               .id = image,
+                               .action = "/json",
                                .retry = CSN_HTTP_IDEMPOTENT};
 
-    snprintf(path, sizeof(path), "/images/%s/json", image);
     csn_status st = csn_docker_request(r, &c, &res, err);
     if (st == CSN_OK && res.status == 404)
         return no_image(image, err);
@@ -347,32 +343,31 @@ static csn_status create_error(csn_remote *r, const char *image, const csn_http_
     return csn_remote_response_error(r, res, "create a container", err);
 }
 
-/* The container is created with a known name, by which it is removed if the response is lost.
- */
+/* The container has a known name, by which it is removed if the response is lost. */
 static csn_status create(csn_remote *r, const char *image, csn_error **err)
 {
-    csn_autofree char *path = NULL;
+    char name[128];
     csn_autores res = {0};
     csn_autobuf body;
-    csn_docker_call c = {
-        .method = "POST", .what = "create a container", .body = &body, .retry = CSN_HTTP_ONCE};
+    const csn_docker_call c = {.what = "create a container",
+                               .method = "POST",
+                               .path = "/containers/create?name=",
+                               .action = name,
+                               .body = &body,
+                               .retry = CSN_HTTP_ONCE};
 
     csn_buf_init(&body, BODY_MAX);
+    snprintf(name, sizeof(name), NAME_PREFIX "%s", r->id);
     int e = create_body(r, image, &body);
-    if (e == 0 && asprintf(&path, "/containers/create?name=" NAME_PREFIX "%s", r->id) < 0) {
-        path = NULL;
-        e = ENOMEM;
-    }
     if (e != 0)
         return csn_fail_errno(err, e, "%s", c.what);
-    c.path = path;
     csn_status st = csn_docker_request(r, &c, &res, err);
     if (st == CSN_OK && res.status / 100 != 2)
         st = create_error(r, image, &res, err);
     else if (st == CSN_OK)
         st = read_created(r, &res, err);
     if (st < 0 && res.sent && res.status / 100 != 4)
-        (void)remove_container(r, strstr(path, NAME_PREFIX), NULL);
+        (void)remove_container(r, name, NULL);
     return st;
 }
 
@@ -401,12 +396,14 @@ static csn_status attach_stdin(csn_remote *r, csn_error **err)
 static csn_status start_container(csn_remote *r, csn_error **err)
 {
     csn_autores res = {0};
-    char path[128];
-    const csn_docker_call c = {
-        .method = "POST", .path = path, .what = "start the container", .retry = CSN_HTTP_ONCE};
-
-    snprintf(path, sizeof(path), "/containers/%.64s/start", csn_docker_of(r)->container);
+    const csn_docker_call c = {.what = "start the container",
+                               .method = "POST",
+                               .path = "/containers",
+                               .id = csn_docker_of(r)->container,
+                               .action = "/start",
+                               .retry = CSN_HTTP_ONCE};
     csn_status st = csn_docker_request(r, &c, &res, err);
+
     if (st == CSN_OK && res.status / 100 != 2)
         st = csn_remote_response_error(r, &res, c.what, err);
     return st;
@@ -477,20 +474,20 @@ csn_status csn_docker_connect(csn_remote *r, const char *record, csn_error **err
     csn_docker *d = csn_docker_of(r);
     csn_autores res = {0};
     long long expires = 0;
-    char id[65] = "", path[128];
+    char id[65] = "";
     int used = 0;
-    const csn_docker_call c = {.method = "GET",
-                               .path = path,
-                               .what = "find the container",
+    const csn_docker_call c = {.what = "find the container",
+                               .method = "GET",
+                               .path = "/containers",
+                               .id = id,
+                               .action = "/json",
                                .retry = CSN_HTTP_IDEMPOTENT};
 
     if (sscanf(record, "%64s %lld %n", id, &expires, &used) != 2 || !csn_docker_id_valid(id))
         return csn_fail(err, CSN_GONE, "the record of sandbox %s is damaged", r->id);
     csn_status st = same_engine(d, record + used, err);
-    if (st < 0)
-        return st;
-    snprintf(path, sizeof(path), "/containers/%s/json", id);
-    st = csn_docker_request(r, &c, &res, err);
+    if (st == CSN_OK)
+        st = csn_docker_request(r, &c, &res, err);
     if (st == CSN_OK && res.status == 404)
         return csn_remote_gone(r, err);
     if (st == CSN_OK && res.status != 200)
@@ -529,7 +526,7 @@ csn_status csn_docker_extend(csn_remote *r, uint64_t ms, csn_error **err)
                                 .on_output = on_timer_output,
                                 .ctx = &ok};
 
-    snprintf(time_s, sizeof(time_s), "%llu", (unsigned long long)seconds(ms));
+    snprintf(time_s, sizeof(time_s), "%llu", (unsigned long long)timer_seconds(ms));
     csn_status st = csn_docker_run_as(r, CSN_DOCKER_MAIN_USER, &cmd, &x, err);
     if (st == CSN_OK && !ok)
         st = csn_fail(err, CSN_IO, "the timer of the container cannot be restarted");

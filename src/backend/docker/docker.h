@@ -42,7 +42,8 @@ csn_status csn_docker_socket(char **ret, csn_error **err); /* malloc'd */
 typedef struct csn_docker_call {
     const char *what; /* for error messages */
     const char *method, *path;
-    const csn_buf *body; /* JSON, or NULL */
+    const char *id, *action; /* appended to the path: "/ID" and the action; or NULL */
+    const csn_buf *body;     /* JSON, or NULL */
     csn_http_retry retry;
     bool ignore_stop;          /* send it although the sandbox is being closed */
     uint64_t deadline_ns;      /* 0: in a minute */

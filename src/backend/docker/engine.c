@@ -20,8 +20,7 @@
 #define DOCKER_SOCKET "/var/run/docker.sock"
 #define PODMAN_SOCKET "/run/podman/podman.sock"
 
-/* ---- the socket
- * ------------------------------------------------------------------------------ */
+/* ---- the socket ------------------------------------------------------------------------- */
 
 static csn_status check_socket(const char *path, csn_error **err)
 {
@@ -95,7 +94,8 @@ csn_status csn_docker_request(csn_remote *r, const csn_docker_call *c, csn_http_
     const int32_t stop[] = {r->stop_fd};
     csn_autofree char *url = NULL;
 
-    if (asprintf(&url, "http://localhost%s", c->path) < 0) {
+    if (asprintf(&url, "http://localhost%s%s%s%s", c->path, c->id ? "/" : "",
+                 c->id ? c->id : "", c->action ? c->action : "") < 0) {
         url = NULL;
         return csn_fail(err, CSN_NOMEM, "%s", c->what);
     }

@@ -15,7 +15,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backend/docker/docker.h"
@@ -123,11 +122,12 @@ static csn_status create(exec *x, const char *user, csn_error **err)
     const csn_remote_cmd *cmd = x->out.cmd;
     csn_autores res = {0};
     csn_autobuf body;
-    char path[128];
     const csn_docker_call c = {
         .what = WHAT,
         .method = "POST",
-        .path = path,
+        .path = "/containers",
+        .id = csn_docker_of(x->r)->container,
+        .action = "/exec",
         .body = &body,
         .retry = CSN_HTTP_IDEMPOTENT, /* an exec that is never started does nothing */
         .deadline_ns = cmd->deadline_ns,
@@ -136,7 +136,6 @@ static csn_status create(exec *x, const char *user, csn_error **err)
         .ctx = &x->out};
 
     csn_buf_init(&body, REQUEST_MAX);
-    snprintf(path, sizeof(path), "/containers/%.64s/exec", csn_docker_of(x->r)->container);
     int e = create_body(x, user, &body);
     if (e != 0)
         return csn_fail_errno(err, e, WHAT);
@@ -281,15 +280,15 @@ static csn_status inspect(exec *x, csn_error **err)
     csn_autores res = {0};
     bool running = true;
     int64_t code = -1;
-    char path[128];
     const csn_docker_call c = {.what = "inspect a command",
                                .method = "GET",
-                               .path = path,
+                               .path = "/exec",
+                               .id = x->id,
+                               .action = "/json",
                                .retry = CSN_HTTP_IDEMPOTENT,
                                .ignore_stop = true,
                                .deadline_ns = csn_deadline_in(INSPECT_MS)};
 
-    snprintf(path, sizeof(path), "/exec/%s/json", x->id);
     csn_status st = csn_docker_request(x->r, &c, &res, err);
     if (st == CSN_OK && res.status != 200)
         st = exec_error(x, &res, err);

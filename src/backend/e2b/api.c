@@ -134,7 +134,8 @@ static csn_status call(csn_remote *r, const api_call *c, csn_http_res *res, csn_
 static csn_status timeout_body(csn_buf *b, uint64_t ms, csn_error **err)
 {
     csn_buf_init(b, 256);
-    return csn_buf_printf(b, "{\"timeout\":%llu}", (unsigned long long)((ms + 999) / 1000)) == 0
+    return csn_buf_printf(b, "{\"timeout\":%llu}",
+                          (unsigned long long)csn_remote_seconds(ms)) == 0
                ? CSN_OK
                : csn_fail(err, CSN_NOMEM, "lifetime");
 }
@@ -175,7 +176,7 @@ static int create_body(const csn_remote *r, csn_buf *b)
     csn_json_begin(&j, b);
     csn_json_object(&j);
     csn_json_kstr(&j, "templateID", c->image ? c->image : "base");
-    csn_json_kuint(&j, "timeout", (csn_remote_lifetime_ms(c) + 999) / 1000);
+    csn_json_kuint(&j, "timeout", csn_remote_seconds(csn_remote_lifetime_ms(c)));
     csn_json_key(&j, "metadata");
     csn_json_object(&j);
     csn_json_kstr(&j, "caisson", r->id);
