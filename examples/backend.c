@@ -89,8 +89,8 @@ int main(void)
         return 1;
     /* Neither write nor read is in the table: both arrive as commands. */
     if (csn_register_backend(&example, NULL, &err) == CSN_OK &&
-        csn_open(CSN_OPTS(csn_config, .backend = "example", .workspace = dir, .workdir = dir),
-                 &sb, &err) == CSN_OK &&
+        csn_open(CSN_OPTS(csn_config, .backend = "example", .workdir = dir), &sb, &err) ==
+            CSN_OK &&
         csn_write(sb, "note.txt", "hello\n", 6, NULL, NULL, &err) == CSN_OK &&
         csn_read(sb, "note.txt", NULL, &text, &err) == CSN_OK &&
         csn_delete(sb, "note.txt", 0, &err) == CSN_OK) {

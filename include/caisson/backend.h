@@ -132,38 +132,64 @@ typedef struct csn_written {
 /* One background process. Strings are valid until the callback returns. */
 typedef int (*csn_process_fn)(void *ctx, const csn_process_info *info);
 
-/* csn_backend_ops.caps: facts about a backend that no function pointer shows. */
+/* csn_backend_ops.options: which options of csn_config a backend honours. csn_open refuses an
+ * option that is set and whose bit is not (CSN_UNSUPPORTED). The core itself honours options
+ * that have no bit here, on every backend. */
+#define CSN_OPTION_WORKSPACE  (1ull << 0)
+#define CSN_OPTION_WORKSPACES (1ull << 1)
+#define CSN_OPTION_READ       (1ull << 2)
+#define CSN_OPTION_WRITE      (1ull << 3)
+#define CSN_OPTION_DENY       (1ull << 4)
+#define CSN_OPTION_RULES      (1ull << 5)
+#define CSN_OPTION_HOME       (1ull << 6)
+#define CSN_OPTION_NOFOLLOW   (1ull << 7)
+#define CSN_OPTION_NETWORK    (1ull << 8) /* "none" and "all" */
+#define CSN_OPTION_NET_ALLOW  (1ull << 9)
+#define CSN_OPTION_NET_DENY   (1ull << 10)
+#define CSN_OPTION_PACKAGES   (1ull << 11)
+#define CSN_OPTION_PUBLISH    (1ull << 12)
+#define CSN_OPTION_HOST_PORTS (1ull << 13)
+#define CSN_OPTION_MEMORY     (1ull << 14)
+#define CSN_OPTION_PIDS       (1ull << 15)
+#define CSN_OPTION_CPUS       (1ull << 16)
+#define CSN_OPTION_DISK       (1ull << 17)
+#define CSN_OPTION_FILE_SIZE  (1ull << 18)
+#define CSN_OPTION_LIFETIME   (1ull << 19)
+#define CSN_OPTION_IMAGE      (1ull << 20)
+#define CSN_OPTION_DETACHED   (1ull << 21) /* set by the core when there is a `connect` */
+
+/* csn_backend_ops.caps: facts about a backend that neither functions nor options show. */
 
 /* Paths that lead out of the workspace are CSN_OUTSIDE; without it `/` is a real root. */
 #define CSN_CAP_BENEATH (1u << 0)
 /* The first operation calls open, not csn_open. */
 #define CSN_CAP_LAZY (1u << 1)
-/* open examines the whole config and refuses what it cannot do; without it the core refuses
- * limits, path rules and network rules. */
-#define CSN_CAP_CONFIG (1u << 2)
+/* Without a workspace in the config, the sandbox works in the caller's current directory. */
+#define CSN_CAP_CWD (1u << 2)
 /* exec supports csn_exec_req.session. */
 #define CSN_CAP_SESSION (1u << 3)
 /* exec supports CSN_EXEC_SUDO. */
 #define CSN_CAP_SUDO (1u << 4)
-/* The workspace is a host directory; the default is the caller's working directory. */
-#define CSN_CAP_HOST (1u << 6)
-/* `check` examines image, network, limits and lifetime and refuses what it cannot do; the core
- * refuses path rules, homes and host directories. */
-#define CSN_CAP_OPTIONS (1u << 7)
+/* exec reports a program or working directory that does not exist as CSN_END_SPAWN; without it
+ * the core checks them first. */
+#define CSN_CAP_SPAWN (1u << 5)
+/* Commands get the variables of csn_config.env; without it the core adds them to each request.
+ */
+#define CSN_CAP_ENV (1u << 6)
+/* A sandbox ends at a default lifetime when the config gives none. */
+#define CSN_CAP_EXPIRES (1u << 7)
 /* exec measures processor time and memory. */
-#define CSN_CAP_USAGE (1u << 9)
+#define CSN_CAP_USAGE (1u << 8)
 /* A sandbox that is not detached ends when its owner is killed. */
-#define CSN_CAP_OWNED (1u << 10)
-/* With CSN_CAP_OPTIONS: workspaces may be host directories. */
-#define CSN_CAP_MOUNTS (1u << 11)
+#define CSN_CAP_OWNED (1u << 9)
 /* exec learns exit codes only: 128 + N may have been signal N. */
-#define CSN_CAP_CODES (1u << 12)
+#define CSN_CAP_CODES (1u << 10)
 /* extend can make a lifetime longer but not shorter. */
-#define CSN_CAP_LENGTHEN (1u << 13)
+#define CSN_CAP_LENGTHEN (1u << 11)
 /* Commands run one after another; output and files appear when a command has ended. */
-#define CSN_CAP_STEPS (1u << 14)
+#define CSN_CAP_STEPS (1u << 12)
 /* A snapshot costs nothing and needs no removal, so csn_fork may take one. */
-#define CSN_CAP_FORK (1u << 15)
+#define CSN_CAP_FORK (1u << 13)
 
 /* File operations. The core derives each of stat to walk and cleanup that is NULL from exec;
  * watch, check_path and fetch have no derived form. */
@@ -267,6 +293,7 @@ typedef struct csn_backend_ops {
     uint32_t caps; /* CSN_CAP_* */
     const char *name;
     const char *isolation; /* as in csn_info_result */
+    uint64_t options;      /* CSN_OPTION_* */
 
     /* Runs one command to its end. A command that cannot be started is CSN_END_SPAWN and
      * CSN_OK; a negative status means that the backend itself failed. */
@@ -279,8 +306,8 @@ typedef struct csn_backend_ops {
     const csn_snapshot_ops *snapshots; /* NULL: no snapshots */
 
     /* csn_open, but not csn_connect, calls it first, before a lazy open in particular. Refuses
-     * option values that the backend cannot honour, and names a missing credential. Has no side
-     * effects. */
+     * values of honoured options that the backend cannot honour, and names a missing
+     * credential. Has no side effects. */
     csn_status (*check)(const csn_config *config, csn_error **err);
     /* The config has all defaults filled in and lives as long as the sandbox, whose id is `id`.
      * NULL: the state is register_data. */
@@ -320,10 +347,6 @@ typedef struct csn_backend_ops {
     /* For csn_doctor, without a sandbox: reports which of the backend's needs the host meets.
      */
     csn_status (*diagnose)(const char *workspace, csn_check_fn fn, void *ctx, csn_error **err);
-    /* With CSN_CAP_OPTIONS: the options of a config that the backend honours, as capability
-     * words: image, network (all, none), network_hosts, network_ports, packages, publish,
-     * host_ports, memory, pids, cpu, disk, lifetime (there is one even if none was given). */
-    const char *const *options;
 } csn_backend_ops;
 
 /* Makes `ops` available to csn_open as ops->name; CSN_EXISTS if the name is taken. The tables

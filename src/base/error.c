@@ -255,6 +255,17 @@ csn_status csn_error_rephrase(csn_status st, csn_error **err, const char *from, 
     return st;
 }
 
+void csn_error_replace_start(csn_error *err, size_t len, const char *to)
+{
+    char *msg = NULL;
+
+    if (!err || !err->msg || strlen(err->msg) < len ||
+        asprintf(&msg, "%s%s", to, err->msg + len) < 0)
+        return;
+    free(err->msg);
+    err->msg = msg;
+}
+
 /* ---- statuses -----------------------------------------------------------------------------
  */
 

@@ -28,3 +28,5 @@ csn_status csn_error_deny(csn_status st, csn_error **err, const csn_denial *d);
 /* Puts `to` in place of every `from` in the message and the denial's target: backends speak of
  * the path they were given, callers of the one they asked for. */
 csn_status csn_error_rephrase(csn_status st, csn_error **err, const char *from, const char *to);
+/* Replaces the first `len` bytes of the message. */
+void csn_error_replace_start(csn_error *err, size_t len, const char *to);

@@ -94,8 +94,6 @@ const csn_command *csn_cli_command(int argc, char **argv, int *ret_status)
 /* ---- in place of remote/load.c ------------------------------------------------------------
  */
 
-const char *const csn_remote_names[] = {"e2b", "vercel", "dagger", "docker", NULL};
-
 /* Asked when the backend of a sandbox becomes known, which is before the first step of opening
  * or connecting it. */
 csn_status csn_remote_find(const char *name, const csn_backend_ops **ret, csn_error **err)

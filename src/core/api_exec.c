@@ -291,7 +291,7 @@ csn_status csn_exec_cwd(csn_call *c, const char *asked, const char **ret, csn_er
     csn_file_stat fst;
     csn_status st = csn_call_path(c, asked, ret, err);
 
-    if (st == CSN_OK && !(c->sb->ops->caps & CSN_CAP_CONFIG)) {
+    if (st == CSN_OK && !(c->sb->ops->caps & CSN_CAP_SPAWN)) {
         st = csn_fs_stat(&c->fs, *ret, 0, &fst, NULL, err);
         if (st == CSN_OK && (fst.mode & 0170000) != 0040000)
             st = csn_fail(err, CSN_WRONG_TYPE, "'%s' is not a directory", asked);
@@ -341,7 +341,7 @@ static csn_status run_shell(csn_call *c, csn_exec_req *req, const char **argv,
 {
     csn_sandbox *sb = c->sb;
 
-    if (!(sb->ops->caps & CSN_CAP_CONFIG)) {
+    if (!(sb->ops->caps & CSN_CAP_SPAWN)) {
         csn_status st = csn_exec_shell(c, &argv[0], err);
         return st < 0 ? st : run_in_backend(c, req, o, col, end, err);
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/options.h"
 #include "base/strv.h"
 #include "core/internal.h"
 #include "core/layers.h"
@@ -15,6 +16,8 @@
 #include "core/state.h"
 
 #define CAPABILITIES_MAX 48
+#define PATH_OPTIONS     (CSN_OPTION_READ | CSN_OPTION_WRITE | CSN_OPTION_DENY | CSN_OPTION_RULES)
+#define LIMIT_OPTIONS    (CSN_OPTION_MEMORY | CSN_OPTION_PIDS | CSN_OPTION_CPUS | CSN_OPTION_DISK)
 
 int csn_layers_copy(csn_arena *a, const csn_layer *from, size_t count, const csn_layer **ret)
 {
@@ -33,10 +36,16 @@ int csn_layers_copy(csn_arena *a, const csn_layer *from, size_t count, const csn
     return 0;
 }
 
+static bool has_all(uint64_t options, uint64_t wanted)
+{
+    return (options & wanted) == wanted;
+}
+
 static const char *const *capabilities(csn_arena *a, const csn_backend_ops *o)
 {
     const char **words = csn_arena_array(a, CAPABILITIES_MAX, sizeof(*words));
     const csn_file_ops *files = csn_fs_files(&(csn_fs){.ops = o});
+    const uint64_t options = csn_registry_options(o);
     size_t n = 0;
     const struct {
         const char *word;
@@ -52,7 +61,7 @@ static const char *const *capabilities(csn_arena *a, const csn_backend_ops *o)
         {"sudo", (o->caps & CSN_CAP_SUDO) != 0},
         {"network_rules", o->network != NULL},
         {"network_per_call", o->network != NULL},
-        {"path_rules", (o->caps & CSN_CAP_CONFIG) != 0},
+        {"path_rules", has_all(options, PATH_OPTIONS)},
         {"command_rules", true},
         {"detach", o->connect != NULL},
         {"extend", o->extend != NULL},
@@ -69,13 +78,17 @@ static const char *const *capabilities(csn_arena *a, const csn_backend_ops *o)
         {"rollback", o->snapshots && o->snapshots->rollback},
         {"fork", o->snapshots && (o->caps & CSN_CAP_FORK)},
         {"pause", o->pause && o->resume},
+        {"lifetime", (o->caps & CSN_CAP_EXPIRES) != 0},
+        {"limits", has_all(options, LIMIT_OPTIONS)},
+        {"mounts", (options & CSN_OPTION_WORKSPACES) && !(o->caps & CSN_CAP_CWD)},
     };
 
     for (size_t i = 0; words && i < sizeof(table) / sizeof(table[0]); i++)
         if (table[i].has)
             words[n++] = table[i].word;
-    for (size_t i = 0; words && o->options && o->options[i] && n < CAPABILITIES_MAX - 1; i++)
-        words[n++] = o->options[i];
+    for (const csn_option *p = csn_options; words && p->name; p++)
+        if (p->word && (options & p->bit) && n < CAPABILITIES_MAX - 1)
+            words[n++] = p->word;
     return words;
 }
 

@@ -1,16 +1,14 @@
-/* config.c: a csn_config as an object of its own: copied, checked, from JSON, to JSON.
+/* config.c: copies, checks and reads a csn_config.
  *
- * Called by csn_open (take), by the CLI's --policy and the daemon (parse), and by the list of
- * detached sandboxes (encode, parse). The caller's struct may be older or newer than ours and
- * is never kept; JSON is a file of the owner, but may be wrong in every way, so every key is
- * checked by name and type. What must hold: all of a config lives in one arena, which its last
- * field behind the public struct points to; what take or parse returned has passed validate();
- * encode and parse are inverse. Messages never show the value of an environment variable. */
+ * csn_open copies the caller's struct (csn_config_take), which may be older or newer than this
+ * library. csn_config_parse reads JSON. Both go through the rows of base/options.h and through
+ * validate(). Everything a config points to lives in one arena, stored behind the public
+ * struct. csn_config_encode (config_encode.c) is the inverse of csn_config_parse. Messages name
+ * an option by its JSON name and never show the value of an environment variable. */
 #include "core/config.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,11 +16,10 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json_read.h"
-#include "base/json_write.h"
 #include "base/limits.h"
+#include "base/options.h"
 #include "base/path.h"
 #include "base/strv.h"
-#include "base/utf8.h"
 #include "core/internal.h"
 #include "policy/rules.h"
 
@@ -30,58 +27,9 @@
 #define ALL_OPS    (CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE | CSN_OP_EXEC | CSN_OP_NET)
 
 typedef struct owned {
-    csn_config config; /* first: a csn_config * of ours is an owned * */
+    csn_config config; /* first, so that a csn_config * of this file is an owned * */
     csn_arena *arena;
 } owned;
-
-/* One key of the JSON, and where its value lives in csn_config. */
-typedef struct field {
-    const char *key;
-    size_t offset;
-} field;
-
-#define FIELD(name, member)                                                                    \
-    {                                                                                          \
-        name, offsetof(csn_config, member)                                                     \
-    }
-
-static const field strings[] = {FIELD("backend", backend),     FIELD("name", name),
-                                FIELD("workspace", workspace), FIELD("workdir", workdir),
-                                FIELD("home", home),           FIELD("image", image),
-                                FIELD("audit", audit),         {NULL, 0}};
-static const field lists[] = {
-    FIELD("read", read),         FIELD("write", write),           FIELD("deny", deny),
-    FIELD("commands", commands), FIELD("workspaces", workspaces), {NULL, 0}};
-static const field net_lists[] = {FIELD("allow", net_allow),       FIELD("deny", net_deny),
-                                  FIELD("packages", packages),     FIELD("publish", publish),
-                                  FIELD("host_ports", host_ports), {NULL, 0}};
-static const field sizes[] = {FIELD("memory", memory_max),
-                              FIELD("pids", pids_max),
-                              FIELD("disk", disk_max),
-                              FIELD("file_size", file_max),
-                              {NULL, 0}};
-static const struct {
-    const char *key;
-    uint32_t flag;
-} flags[] = {{"detached", CSN_OPEN_DETACHED},
-             {"nofollow", CSN_OPEN_NOFOLLOW},
-             {"allow_weaker", CSN_OPEN_ALLOW_WEAKER},
-             {NULL, 0}};
-
-static const char **string_at(csn_config *c, const field *f)
-{
-    return (const char **)((char *)c + f->offset);
-}
-
-static const char *const **list_at(csn_config *c, const field *f)
-{
-    return (const char *const **)((char *)c + f->offset);
-}
-
-static uint64_t *size_at(csn_config *c, const field *f)
-{
-    return (uint64_t *)((char *)c + f->offset);
-}
 
 void csn_config_free(csn_config *c)
 {
@@ -90,7 +38,7 @@ void csn_config_free(csn_config *c)
 }
 CSN_DEFINE_CLEANUP(csn_config, csn_config_free)
 
-/* The struct lives in the arena it points to: one block, one free. */
+/* The struct lives in the arena to which it points: one free releases everything. */
 static csn_status owned_new(owned **ret, csn_error **err)
 {
     CSN_CLEANUP(csn_arena_freep) csn_arena *a = csn_arena_new();
@@ -106,7 +54,7 @@ static csn_status owned_new(owned **ret, csn_error **err)
 
 /* ---- checks ----------------------------------------------------------------------------- */
 
-/* NAME or NAME=value, with a NAME that every shell can say. */
+/* NAME or NAME=value, with a NAME that every shell accepts. */
 static csn_status check_env(const char *entry, size_t i, csn_error **err)
 {
     size_t len = strcspn(entry, "=");
@@ -122,7 +70,7 @@ static csn_status check_env(const char *entry, size_t i, csn_error **err)
                     shown ? shown : "it");
 }
 
-/* Paths are not resolved here: whether they exist is the backend's to say, at open. */
+/* Paths are not resolved here: the backend does that when it opens the sandbox. */
 static csn_status check_rules(const csn_config *c, csn_error **err)
 {
     if (c->rule_count > 0 && !c->rules)
@@ -143,46 +91,40 @@ static csn_status check_rules(const csn_config *c, csn_error **err)
     return CSN_OK;
 }
 
-/* An empty string in a list is always an unset variable in somebody's script. */
-static csn_status check_lists(csn_config *c, const field *fields, const char *prefix,
-                              csn_error **err)
+/* An empty string usually comes from an unset variable in a script. */
+static csn_status check_empty(const csn_option *o, const csn_config *c, csn_error **err)
 {
-    for (; fields->key; fields++) {
-        const char *const *list = *list_at(c, fields);
-        for (size_t i = 0; list && list[i]; i++)
-            if (!list[i][0])
-                return csn_fail(err, CSN_INVALID, "%s%s[%zu] is empty", prefix, fields->key, i);
-    }
+    const char *const *list = o->type == CSN_TYPE_LIST ? *csn_option_list(o, c) : NULL;
+    const char *text = o->type == CSN_TYPE_STRING ? *csn_option_string(o, c) : NULL;
+
+    if (text && !text[0])
+        return csn_fail(err, CSN_INVALID, "%s is empty", o->name);
+    for (size_t i = 0; list && list[i]; i++)
+        if (!list[i][0])
+            return csn_fail(err, CSN_INVALID, "%s[%zu] is empty", o->name, i);
     return CSN_OK;
 }
 
-static csn_status check_strings(csn_config *c, csn_error **err)
+static csn_status check_name(const char *name, csn_error **err)
 {
-    for (const field *f = strings; f->key; f++)
-        if (*string_at(c, f) && !(*string_at(c, f))[0])
-            return csn_fail(err, CSN_INVALID, "%s is empty", f->key);
-    if (c->name && !csn_name_valid(c->name)) {
-        csn_autofree char *shown = csn_path_printable(c->name);
-        csn_status st =
-            csn_fail(err, CSN_INVALID, "name: %s is not a name", shown ? shown : "");
-        return csn_error_advise(st, err,
-                                "letters, digits and . _ - only, at most %u, not . or - first",
-                                CSN_NAME_BYTES_MAX);
-    }
-    return CSN_OK;
+    if (!name || csn_name_valid(name))
+        return CSN_OK;
+    csn_autofree char *shown = csn_path_printable(name);
+    csn_status st = csn_fail(err, CSN_INVALID, "name: %s is not a name", shown ? shown : "");
+    return csn_error_advise(st, err,
+                            "letters, digits and . _ - only, at most %u, not . or - first",
+                            CSN_NAME_BYTES_MAX);
 }
 
-/* All that can be known to be wrong without asking a backend. */
-static csn_status validate(csn_config *c, csn_error **err)
+/* All checks that need no backend. */
+static csn_status validate(const csn_config *c, csn_error **err)
 {
     csn_status st = csn_flags_check(c->flags, OPEN_FLAGS, "config", err);
 
+    for (const csn_option *o = csn_options; o->name && st == CSN_OK; o++)
+        st = check_empty(o, c, err);
     if (st == CSN_OK)
-        st = check_strings(c, err);
-    if (st == CSN_OK)
-        st = check_lists(c, lists, "", err);
-    if (st == CSN_OK)
-        st = check_lists(c, net_lists, "network.", err);
+        st = check_name(c->name, err);
     if (st == CSN_OK)
         st = csn_config_check_net(c, err);
     for (size_t i = 0; st == CSN_OK && c->env && c->env[i]; i++)
@@ -197,48 +139,38 @@ static csn_status validate(csn_config *c, csn_error **err)
 
 /* ---- copying ---------------------------------------------------------------------------- */
 
-/* NULL (not given) and an empty list (nothing) differ, for commands above all. */
-static bool copy_lists(csn_arena *a, csn_config *c, const field *fields)
+static bool copy_rules(csn_arena *a, csn_config *c)
 {
-    for (; fields->key; fields++) {
-        const char *const *from = *list_at(c, fields);
-        if (!from)
-            continue;
-        char **copy = csn_arena_strv(a, from);
-        *list_at(c, fields) = (const char *const *)copy;
-        if (!copy)
-            return false;
-    }
-    return true;
-}
-
-/* Every pointer of c, which is the caller's so far, becomes one into the arena. */
-static bool copy_all(csn_arena *a, csn_config *c)
-{
-    for (const field *f = strings; f->key; f++) {
-        const char **s = string_at(c, f);
-        if (*s && !(*s = csn_arena_strdup(a, *s)))
-            return false;
-    }
-    if (c->network && !(c->network = csn_arena_strdup(a, c->network)))
-        return false;
-    if (c->env && !(c->env = (const char *const *)csn_arena_strv(a, c->env)))
-        return false;
-    if (!copy_lists(a, c, lists) || !copy_lists(a, c, net_lists))
-        return false;
     csn_rule *rules = csn_arena_array(a, c->rule_count + 1, sizeof(*rules));
-    if (!rules)
-        return false;
-    for (size_t i = 0; i < c->rule_count; i++) {
+
+    for (size_t i = 0; rules && i < c->rule_count; i++) {
         rules[i] = c->rules[i];
         if (!(rules[i].path = csn_arena_strdup(a, c->rules[i].path)))
             return false;
     }
     c->rules = c->rule_count > 0 ? rules : NULL;
-    return true;
+    return rules != NULL;
 }
 
-/* An empty variable counts as unset, as in the shells. */
+/* Replaces the pointers of c, which belong to the caller, by copies in the arena. A list that
+ * is NULL (not given) differs from an empty list (nothing is allowed). */
+static bool copy_all(csn_arena *a, csn_config *c)
+{
+    for (const csn_option *o = csn_options; o->name; o++) {
+        bool list = o->type == CSN_TYPE_LIST || o->type == CSN_TYPE_ENV;
+        if (!csn_option_is_set(o, c))
+            continue;
+        if (o->type == CSN_TYPE_STRING &&
+            !(*csn_option_string(o, c) = csn_arena_strdup(a, *csn_option_string(o, c))))
+            return false;
+        if (list && !(*csn_option_list(o, c) =
+                          (const char *const *)csn_arena_strv(a, *csn_option_list(o, c))))
+            return false;
+    }
+    return copy_rules(a, c);
+}
+
+/* An empty variable counts as unset. */
 static const char *default_backend(void)
 {
     const char *chosen = getenv("CAISSON_BACKEND");
@@ -249,7 +181,7 @@ static const char *default_backend(void)
     return vercel && strcmp(vercel, "1") == 0 ? "vercel" : "jail";
 }
 
-/* Checked before it is copied: a pointer of a newer caller's field is never followed. */
+/* csn_opts_take first refuses fields of newer callers that this library does not know. */
 csn_status csn_config_take(const csn_config *config, csn_config **ret, csn_error **err)
 {
     csn_config given;
@@ -292,35 +224,27 @@ static bool absolute_list(csn_arena *a, const char *cwd, const char *const **lis
     return v != NULL;
 }
 
-csn_status csn_config_resolve_host(csn_config *c, csn_error **err)
+csn_status csn_config_resolve(csn_config *c, bool cwd_default, csn_error **err)
 {
     csn_arena *a = ((owned *)c)->arena;
-    csn_autofree char *cwd = getcwd(NULL, 0);
 
+    if (!cwd_default && !c->workspace && !c->workspaces)
+        return CSN_OK;
+    csn_autofree char *cwd = getcwd(NULL, 0);
     if (!cwd)
         return csn_fail_errno(err, errno, "current directory");
-    c->workspace = c->workspace ? absolute(a, cwd, c->workspace) : csn_arena_strdup(a, cwd);
+    if (c->workspace)
+        c->workspace = absolute(a, cwd, c->workspace);
+    else if (cwd_default)
+        c->workspace = csn_arena_strdup(a, cwd);
     if (c->home)
         c->home = absolute(a, cwd, c->home);
     if (c->audit && strcmp(c->audit, "none") != 0)
         c->audit = absolute(a, cwd, c->audit);
-    if (!c->workspace || !absolute_list(a, cwd, &c->read) || !absolute_list(a, cwd, &c->write))
+    if ((cwd_default && !c->workspace) || !absolute_list(a, cwd, &c->read) ||
+        !absolute_list(a, cwd, &c->write) || !absolute_list(a, cwd, &c->workspaces))
         return csn_fail(err, CSN_NOMEM, "config");
     return CSN_OK;
-}
-
-csn_status csn_config_resolve_given(csn_config *c, csn_error **err)
-{
-    csn_arena *a = ((owned *)c)->arena;
-    csn_autofree char *cwd = getcwd(NULL, 0);
-
-    if (!c->workspace && !c->workspaces)
-        return CSN_OK;
-    if (!cwd)
-        return csn_fail_errno(err, errno, "current directory");
-    if (c->workspace && !(c->workspace = absolute(a, cwd, c->workspace)))
-        return csn_fail(err, CSN_NOMEM, "config");
-    return absolute_list(a, cwd, &c->workspaces) ? CSN_OK : csn_fail(err, CSN_NOMEM, "config");
 }
 
 /* ---- from JSON -------------------------------------------------------------------------- */
@@ -342,7 +266,7 @@ static csn_status get_amount(const csn_jval *obj, const char *key, const char *w
     return CSN_OK;
 }
 
-/* Here 0 is somebody's own word for none; in csn_config it is the default. */
+/* In JSON 0 means no limit; in csn_config it means the default. */
 static csn_status get_time(const csn_jval *obj, const char *key, uint64_t *ret, csn_error **err)
 {
     uint64_t ms = *ret;
@@ -380,10 +304,10 @@ static bool parse_milli(const char *s, uint64_t *ret)
     return true;
 }
 
-/* By its text: a whole number, a fraction and a string all come through the same gate. */
-static csn_status get_cpus(const csn_jval *obj, uint64_t *ret, csn_error **err)
+/* A number or a string; numbers are parsed from their text. */
+static csn_status get_cpus(const csn_jval *obj, const char *key, uint64_t *ret, csn_error **err)
 {
-    const csn_jval *v = csn_jval_get(obj, "cpus");
+    const csn_jval *v = csn_jval_get(obj, key);
 
     if (!v)
         return CSN_OK;
@@ -394,64 +318,11 @@ static csn_status get_cpus(const csn_jval *obj, uint64_t *ret, csn_error **err)
     if (strcmp(text, "none") == 0)
         *ret = CSN_NO_LIMIT;
     else if (!parse_milli(text, ret))
-        return csn_fail(err, CSN_INVALID, "'cpus': not a number like 1.5");
+        return csn_fail(err, CSN_INVALID, "'%s': not a number like 1.5", key);
     return CSN_OK;
 }
 
-static csn_status get_lists(const csn_jval *obj, const field *fields, owned *o, csn_error **err)
-{
-    csn_status st = CSN_OK;
-
-    for (; fields->key && st == CSN_OK; fields++)
-        st = csn_jget_strv(obj, fields->key, o->arena, list_at(&o->config, fields), err);
-    return st;
-}
-
-/* A wrapped message says limits: memory: ..., as the file has it. */
-static csn_status get_limits(const csn_jval *root, csn_config *c, csn_error **err)
-{
-    static const char *const known[] = {"memory", "pids", "cpus", "disk", "file_size", NULL};
-    const csn_jval *obj = csn_jval_get(root, "limits");
-    csn_status st = obj ? csn_jval_only(obj, known, "limits", err) : CSN_OK;
-
-    if (!obj || st < 0)
-        return st;
-    for (const field *f = sizes; f->key && st == CSN_OK; f++)
-        st = get_amount(obj, f->key, "size like 512M", csn_parse_size, size_at(c, f), err);
-    if (st == CSN_OK)
-        st = get_cpus(obj, &c->cpu_milli, err);
-    return st < 0 ? csn_wrap(st, err, "limits") : CSN_OK;
-}
-
-/* One word for the mode, or an object when there is more to say. */
-static csn_status get_network(const csn_jval *root, owned *o, csn_error **err)
-{
-    static const char *const known[] = {"mode",    "allow",      "deny", "packages",
-                                        "publish", "host_ports", NULL};
-    const csn_jval *v = csn_jval_get(root, "network");
-    const char *mode = NULL;
-    csn_status st = CSN_OK;
-
-    if (!v)
-        return CSN_OK;
-    if (csn_jval_is_string(v)) {
-        mode = csn_jval_string(v);
-    } else {
-        if (!csn_jval_is_object(v))
-            return csn_fail(err, CSN_INVALID, "'network': expected a string or an object");
-        st = csn_jval_only(v, known, "network", err);
-        if (st == CSN_OK)
-            st = csn_jget_str(v, "mode", &mode, err);
-        if (st == CSN_OK)
-            st = get_lists(v, net_lists, o, err);
-    }
-    if (st == CSN_OK && mode && !(o->config.network = csn_arena_strdup(o->arena, mode)))
-        st = csn_fail(err, CSN_NOMEM, "config");
-    return st;
-}
-
-/* A missing path or operation is left to validate(), which speaks of C callers and files alike.
- */
+/* validate() reports a missing path or operation, for C callers and files alike. */
 static csn_status get_rule(const csn_jval *v, size_t i, owned *o, csn_rule *ret,
                            csn_error **err)
 {
@@ -483,13 +354,10 @@ static csn_status get_rule(const csn_jval *v, size_t i, owned *o, csn_rule *ret,
     return CSN_OK;
 }
 
-static csn_status get_rules(const csn_jval *root, owned *o, csn_error **err)
+static csn_status get_rules(const csn_jval *list, owned *o, csn_error **err)
 {
-    const csn_jval *list = csn_jval_get(root, "rules");
-    size_t n = list ? csn_jval_count(list) : 0;
+    size_t n = csn_jval_count(list);
 
-    if (!list)
-        return CSN_OK;
     if (!csn_jval_is_array(list))
         return csn_fail(err, CSN_INVALID, "'rules': expected a list of objects");
     csn_rule *rules = csn_arena_array(o->arena, n + 1, sizeof(*rules));
@@ -505,8 +373,8 @@ static csn_status get_rules(const csn_jval *root, owned *o, csn_error **err)
     return CSN_OK;
 }
 
-/* The keys of {NAME: value}, in order. Names that need an escape are none, so the compact text
- * can be read by its quotes; the values come from the document itself. */
+/* Reads {NAME: value} in order. The JSON reader cannot list the keys of an object, so they are
+ * taken from its compact text: a valid name needs no escape, and so ends at the next quote. */
 static csn_status get_env_object(const csn_jval *obj, owned *o, csn_error **err)
 {
     csn_autofree char *text = csn_jval_dump(obj);
@@ -539,60 +407,113 @@ static csn_status get_env_object(const csn_jval *obj, owned *o, csn_error **err)
     return CSN_OK;
 }
 
-static csn_status get_plain(const csn_jval *root, owned *o, csn_error **err)
+static csn_status get_string(const csn_jval *obj, const char *key, owned *o, const char **ret,
+                             csn_error **err)
 {
-    csn_config *c = &o->config;
-    csn_status st = CSN_OK;
+    const char *s = NULL;
+    csn_status st = csn_jget_str(obj, key, &s, err);
 
-    for (const field *f = strings; f->key && st == CSN_OK; f++) {
-        const char *s = NULL;
-        st = csn_jget_str(root, f->key, &s, err);
-        if (st == CSN_OK && s && !(*string_at(c, f) = csn_arena_strdup(o->arena, s)))
-            st = csn_fail(err, CSN_NOMEM, "config");
-    }
-    for (size_t i = 0; flags[i].key && st == CSN_OK; i++) {
-        bool on = false;
-        st = csn_jget_bool(root, flags[i].key, &on, err);
-        c->flags |= on ? flags[i].flag : 0;
-    }
-    if (st == CSN_OK)
-        st = get_time(root, "timeout", &c->timeout_ms, err);
-    if (st == CSN_OK)
-        st = get_time(root, "lifetime", &c->lifetime_ms, err);
-    if (st == CSN_OK)
-        st = get_amount(root, "output_max", "size like 512K", csn_parse_size, &c->output_max,
-                        err);
+    if (st == CSN_OK && s && !(*ret = csn_arena_strdup(o->arena, s)))
+        st = csn_fail(err, CSN_NOMEM, "config");
     return st;
 }
 
-/* Unknown keys first: a misspelt `deny` must never be read as none. */
+static csn_status get_flag(const csn_jval *obj, const char *key, uint32_t flag, csn_config *c,
+                           csn_error **err)
+{
+    bool on = false;
+    csn_status st = csn_jget_bool(obj, key, &on, err);
+
+    c->flags |= on ? flag : 0;
+    return st;
+}
+
+static csn_status get_option(const csn_jval *obj, const char *key, const csn_option *o,
+                             owned *to, csn_error **err)
+{
+    csn_config *c = &to->config;
+    const csn_jval *v = csn_jval_get(obj, key);
+
+    if (!v)
+        return CSN_OK;
+    switch (o->type) {
+    case CSN_TYPE_STRING:
+        return get_string(obj, key, to, csn_option_string(o, c), err);
+    case CSN_TYPE_ENV:
+        if (csn_jval_is_object(v))
+            return get_env_object(v, to, err);
+        return csn_jget_strv(obj, key, to->arena, csn_option_list(o, c), err);
+    case CSN_TYPE_LIST:
+        return csn_jget_strv(obj, key, to->arena, csn_option_list(o, c), err);
+    case CSN_TYPE_RULES:
+        return get_rules(v, to, err);
+    case CSN_TYPE_FLAG:
+        return get_flag(obj, key, o->open_flag, c, err);
+    case CSN_TYPE_SIZE:
+    case CSN_TYPE_COUNT:
+        return get_amount(obj, key, "size like 512M", csn_parse_size, csn_option_number(o, c),
+                          err);
+    case CSN_TYPE_CPUS:
+        return get_cpus(obj, key, csn_option_number(o, c), err);
+    case CSN_TYPE_DURATION:
+        return get_time(obj, key, csn_option_number(o, c), err);
+    }
+    return CSN_OK;
+}
+
+/* Reads the options of one JSON object. Unknown keys are refused first, so that a misspelt
+ * `deny` is never taken for none. */
+static csn_status get_options(const csn_jval *obj, const char *group, owned *to,
+                              csn_error **err)
+{
+    const char *known[CSN_OPTION_COUNT + 4] = {"allow_commands", "limits", "network"};
+    size_t n = group ? 0 : 3;
+
+    for (const csn_option *o = csn_options; o->name; o++)
+        if (csn_option_key(o, group))
+            known[n++] = csn_option_key(o, group);
+    known[n] = NULL;
+    csn_status st = csn_jval_only(obj, known, group ? group : "config", err);
+    if (st < 0)
+        return st;
+    for (const csn_option *o = csn_options; o->name && st == CSN_OK; o++)
+        if (csn_option_key(o, group))
+            st = get_option(obj, csn_option_key(o, group), o, to, err);
+    return st < 0 && group ? csn_wrap(st, err, "%s", group) : st;
+}
+
+/* `network` is one word for the mode, or an object. */
+static csn_status get_network(const csn_jval *root, owned *o, csn_error **err)
+{
+    const csn_jval *v = csn_jval_get(root, "network");
+
+    if (!v)
+        return CSN_OK;
+    if (csn_jval_is_string(v))
+        return get_string(root, "network", o, &o->config.network, err);
+    if (!csn_jval_is_object(v))
+        return csn_fail(err, CSN_INVALID, "'network': expected a string or an object");
+    return get_options(v, "network", o, err);
+}
+
+/* `allow_commands` is another name of `commands`. */
+static csn_status get_commands(const csn_jval *root, owned *o, csn_error **err)
+{
+    if (o->config.commands && csn_jval_get(root, "allow_commands"))
+        return csn_fail(err, CSN_INVALID,
+                        "'commands' and 'allow_commands' are the same: give one");
+    return csn_jget_strv(root, "allow_commands", o->arena, &o->config.commands, err);
+}
+
 static csn_status get_all(const csn_jval *root, owned *o, csn_error **err)
 {
-    static const char *const known[] = {
-        "backend", "name",     "workspace",    "workdir",    "home",       "image",
-        "audit",   "read",     "write",        "deny",       "commands",   "allow_commands",
-        "env",     "rules",    "timeout",      "output_max", "lifetime",   "limits",
-        "network", "nofollow", "allow_weaker", "detached",   "workspaces", NULL};
-    const csn_jval *env = csn_jval_get(root, "env");
-    csn_status st = csn_jval_only(root, known, "config", err);
+    const csn_jval *limits = csn_jval_get(root, "limits");
+    csn_status st = get_options(root, NULL, o, err);
 
     if (st == CSN_OK)
-        st = get_plain(root, o, err);
-    if (st == CSN_OK)
-        st = get_lists(root, lists, o, err);
-    if (st == CSN_OK && o->config.commands && csn_jval_get(root, "allow_commands"))
-        st = csn_fail(err, CSN_INVALID,
-                      "'commands' and 'allow_commands' are the same: give one");
-    if (st == CSN_OK)
-        st = csn_jget_strv(root, "allow_commands", o->arena, &o->config.commands, err);
-    if (st == CSN_OK)
-        st = env && csn_jval_is_object(env)
-                 ? get_env_object(env, o, err)
-                 : csn_jget_strv(root, "env", o->arena, &o->config.env, err);
-    if (st == CSN_OK)
-        st = get_rules(root, o, err);
-    if (st == CSN_OK)
-        st = get_limits(root, &o->config, err);
+        st = get_commands(root, o, err);
+    if (st == CSN_OK && limits)
+        st = get_options(limits, "limits", o, err);
     if (st == CSN_OK)
         st = get_network(root, o, err);
     if (st == CSN_OK)

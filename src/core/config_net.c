@@ -1,9 +1,8 @@
-/* config_net.c: the network part of a configuration, checked before anybody acts on it.
+/* config_net.c: checks the network part of a configuration.
  *
- * Called for every configuration, from C callers and from files. A rule that is wrong is named
- * here, whatever the backend will say to rules as such: a typing error in a policy must not
- * wait for the first refused connection to be found. Per-operation rules that speak of hosts
- * become network rules here, so that one place judges hosts, and a deny beats every allow. */
+ * Every rule is checked when the configuration is read, whether or not the backend supports
+ * rules: a typing error must not wait for the first refused connection. Rules with the
+ * operation net become network rules, so that one list decides and a deny beats every allow. */
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/path.h"
@@ -59,7 +58,7 @@ csn_status csn_config_check_host(const char *host, size_t i, csn_error **err)
                     shown ? shown : "it", why);
 }
 
-/* The list with the hosts of all such rules behind it. */
+/* Appends the hosts of all net rules with this effect to the list. */
 static bool add_hosts(csn_arena *a, const csn_config *c, uint32_t allow,
                       const char *const **list)
 {

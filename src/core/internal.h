@@ -98,11 +98,16 @@ csn_status csn_fs_walk(const csn_fs *fs, const char *path, uint32_t flags, csn_e
 csn_status csn_fs_slurp(const csn_fs *fs, const char *path, uint32_t flags, size_t max,
                         csn_buf *out, csn_error **err);
 
-/* registry.c: the only file that names backends. */
+/* registry.c */
 csn_status csn_registry_find(const char *name, const csn_backend_ops **ret, void **ret_data,
                              csn_error **err);
-/* File operations on any host directory (the local backend's), for export and import. */
-/* Removes what sandboxes of this user left whose maker was killed half-way. */
+/* The options that a backend honours, CSN_OPTION_DETACHED included. */
+uint64_t csn_registry_options(const csn_backend_ops *ops);
+/* The names of the built-in backends that honour an option; returns their number. */
+#define CSN_BUILT_IN_MAX 8u
+size_t csn_registry_honouring(uint64_t option, const char *names[CSN_BUILT_IN_MAX]);
+/* Removes what sandboxes of this user left behind whose owner was killed while opening them. */
 void csn_registry_sweep(void);
+/* File operations on any host directory, by the local backend; for export and import. */
 csn_status csn_registry_host_open(const char *dir, bool make, csn_fs *ret, csn_error **err);
 void csn_registry_host_close(csn_fs *fs);

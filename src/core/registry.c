@@ -1,8 +1,8 @@
-/* registry.c: names to backends; the only file of the core that knows which ones exist.
+/* registry.c: finds backends by name, and by the options that they honour.
  *
- * Built-in tables come first, then those of csn_register_backend. A name of a backend that this
- * build does not have is told apart from one that nobody knows: the first is CSN_UNSUPPORTED,
- * the second the seeds' "unknown sandbox type". Nothing is ever replaced by a weaker one. */
+ * The only file of the core that knows the built-in backends. Those of csn_register_backend
+ * come after them. A remote backend whose module cannot be loaded is CSN_UNSUPPORTED; a name
+ * that does not exist is "unknown sandbox type". No backend is ever replaced by another. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -31,14 +31,27 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static registered table[REGISTERED_MAX];
 static size_t table_len;
 
-static const csn_backend_ops *built_in(const char *name)
+#define REMOTE_ROW(id, bits) {.name = #id, .options = (bits)},
+static const struct {
+    const char *name;
+    const csn_backend_ops *(*get)(void); /* NULL: in the module of remote backends */
+    uint64_t options;                    /* of remote backends, known without the module */
+} built_in[] = {{"jail", csn_jail_backend, 0},
+                {"local", csn_local_backend, 0},
+                CSN_REMOTE_BACKENDS(REMOTE_ROW){NULL}};
+_Static_assert(sizeof(built_in) / sizeof(built_in[0]) <= CSN_BUILT_IN_MAX + 1,
+               "CSN_BUILT_IN_MAX is too small");
+
+/* The index in built_in, or -1. */
+static int find_built_in(const char *name)
 {
-    if (strcmp(name, "jail") == 0)
-        return csn_jail_backend();
-    return strcmp(name, "local") == 0 ? csn_local_backend() : NULL;
+    for (int i = 0; built_in[i].name; i++)
+        if (strcmp(built_in[i].name, name) == 0)
+            return i;
+    return -1;
 }
 
-/* Entries are never changed or removed, so what is found stays valid without the lock. */
+/* Entries are never changed or removed, so the result stays valid without the lock. */
 static const registered *find_registered(const char *name)
 {
     const registered *found = NULL;
@@ -54,23 +67,40 @@ static const registered *find_registered(const char *name)
 csn_status csn_registry_find(const char *name, const csn_backend_ops **ret, void **ret_data,
                              csn_error **err)
 {
-    const csn_backend_ops *own = built_in(name);
-    const registered *other = own ? NULL : find_registered(name);
+    int i = find_built_in(name);
+    const registered *other = i < 0 ? find_registered(name) : NULL;
 
-    if (own || other) {
-        *ret = own ? own : &other->ops;
-        *ret_data = own ? NULL : other->data;
+    if (i < 0 && !other)
+        return csn_fail(err, CSN_INVALID, "unknown sandbox type: %s", name);
+    if (i >= 0 && !built_in[i].get) {
+        csn_status st = csn_remote_find(name, ret, err);
+        if (st < 0)
+            return csn_error_advise(
+                st, err, "use jail, local (it isolates nothing), or a registered backend");
+        *ret_data = NULL;
         return CSN_OK;
     }
-    if (csn_strv_has(csn_remote_names, name)) {
-        csn_status st = csn_remote_find(name, ret, err);
-        if (st == CSN_OK)
-            *ret_data = NULL;
-        return csn_error_advise(
-            st, err,
-            "name one that is: jail, local (it isolates nothing), or one you registered");
+    *ret = other ? &other->ops : built_in[i].get();
+    *ret_data = other ? other->data : NULL;
+    return CSN_OK;
+}
+
+uint64_t csn_registry_options(const csn_backend_ops *ops)
+{
+    return ops->options | (ops->connect ? CSN_OPTION_DETACHED : 0);
+}
+
+size_t csn_registry_honouring(uint64_t option, const char *names[CSN_BUILT_IN_MAX])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; built_in[i].name; i++) {
+        uint64_t options = built_in[i].get ? csn_registry_options(built_in[i].get())
+                                           : built_in[i].options | CSN_OPTION_DETACHED;
+        if ((option & ~options) == 0)
+            names[n++] = built_in[i].name;
     }
-    return csn_fail(err, CSN_INVALID, "unknown sandbox type: %s", name);
+    return n;
 }
 
 static csn_status take_groups(registered *r, csn_error **err)
@@ -118,7 +148,7 @@ static csn_status take_tables(const csn_backend_ops *ops, registered *ret, csn_e
     const char *missing = missing_entry(ret);
     if (missing)
         return csn_fail(err, CSN_INVALID, "register backend: %s", missing);
-    if (built_in(ops->name) || csn_strv_has(csn_remote_names, ops->name))
+    if (find_built_in(ops->name) >= 0)
         return csn_fail(err, CSN_EXISTS, "register backend: the name '%s' is built in",
                         ops->name);
     return CSN_OK;

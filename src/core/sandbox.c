@@ -1,9 +1,9 @@
-/* sandbox.c: the life of a sandbox: open, connect, close, destroy, and what it says of itself.
+/* sandbox.c: opens, connects, closes and destroys sandboxes.
  *
- * A sandbox is a handle of this process, a backend's state behind it, and, when it is detached,
- * an entry in core/state. close ends the handle; destroy ends the sandbox. Both first make
+ * A sandbox is a handle of this process, a state of its backend, and, when it is detached, a
+ * record kept by core/state. close ends the handle; destroy ends the sandbox. Both first make
  * stop_fd readable, which every running command polls, and then wait until no call is left, so
- * that a backend's close never meets a call of its own. */
+ * that a backend's close never runs during another call. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/options.h"
 #include "base/path.h"
 #include "base/strv.h"
 #include "core/api_network.h"
@@ -48,8 +49,7 @@ static void sandbox_free(csn_sandbox *sb)
 }
 CSN_DEFINE_CLEANUP(csn_sandbox, sandbox_free)
 
-/* "<backend>-<milliseconds>-<base36>"; unique because of the random part, sortable by the
- * first. */
+/* "<backend>-<milliseconds>-<base36>": the time makes ids sortable, the random part unique. */
 static char *make_id(const char *backend, int64_t now_ms)
 {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -65,46 +65,45 @@ static char *make_id(const char *backend, int64_t now_ms)
     return asprintf(&id, "%s-%lld-%s", backend, (long long)now_ms, tail) < 0 ? NULL : id;
 }
 
-/* What the core itself must refuse for backends that never look at the config. */
-static csn_status check_plain_backend(const csn_backend_ops *ops, const csn_config *c,
-                                      csn_error **err)
+/* Advises with "jail, local and docker do". */
+static csn_status advise_backends(csn_status st, uint64_t option, csn_error **err)
 {
-    const char *bad = NULL;
+    const char *names[CSN_BUILT_IN_MAX];
+    size_t count = csn_registry_honouring(option, names);
+    char list[128] = "";
+    size_t n = 0;
 
-    bool looks = (ops->caps & CSN_CAP_OPTIONS) != 0; /* its check does the rest */
-
-    if (ops->caps & CSN_CAP_CONFIG)
-        return CSN_OK;
-    if (c->read || c->write || c->deny || c->rule_count > 0)
-        bad = "path rules";
-    else if (c->flags & CSN_OPEN_NOFOLLOW)
-        bad = "nofollow";
-    else if (c->home)
-        bad = "a home directory";
-    else if (!(ops->caps & CSN_CAP_MOUNTS) && (c->workspaces || (looks && c->workspace)))
-        bad = "host directories as workspaces";
-    else if (looks)
-        return CSN_OK;
-    else if (c->memory_max || c->pids_max || c->cpu_milli || c->disk_max || c->file_max)
-        bad = "limits";
-    else if (c->network || c->net_allow || c->net_deny || c->packages || c->publish ||
-             c->host_ports)
-        bad = "network rules";
-    else if (c->image)
-        bad = "images";
-    else if (c->lifetime_ms && !ops->extend)
-        bad = "a lifetime";
-    if (!bad)
-        return CSN_OK;
-    return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' does not know %s", ops->name, bad);
+    for (size_t i = 0; i < count && n < sizeof(list); i++) {
+        const char *separator = i == 0 ? "" : i + 1 < count ? ", " : " and ";
+        n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", separator, names[i]);
+    }
+    return count == 0 ? st
+                      : csn_error_advise(st, err, "%s %s", list, count == 1 ? "does" : "do");
 }
 
-/* The config's variables as NAME=value, for backends that never see the config. */
+/* Refuses the first option that is set and that the backend does not honour. */
+static csn_status check_options(const csn_backend_ops *ops, const csn_config *c,
+                                csn_error **err)
+{
+    uint64_t honoured = csn_registry_options(ops);
+
+    for (const csn_option *o = csn_options; o->name; o++) {
+        if ((o->bit & ~honoured) == 0 || !csn_option_is_set(o, c))
+            continue;
+        csn_status st =
+            csn_fail(err, CSN_UNSUPPORTED, "%s: backend '%s' does not support this option",
+                     o->name, ops->name);
+        return advise_backends(st, o->bit, err);
+    }
+    return CSN_OK;
+}
+
+/* The config's variables as NAME=value, for backends that do not set them. */
 static csn_status expand_env(csn_sandbox *sb, csn_error **err)
 {
     const char *const *env = sb->config->env;
 
-    for (size_t i = 0; env && env[i] && !(sb->ops->caps & CSN_CAP_CONFIG); i++) {
+    for (size_t i = 0; env && env[i] && !(sb->ops->caps & CSN_CAP_ENV); i++) {
         const char *value = strchr(env[i], '=') ? "" : getenv(env[i]);
         csn_autofree char *pair = NULL;
         if (!value)
@@ -120,7 +119,8 @@ static csn_status expand_env(csn_sandbox *sb, csn_error **err)
     return CSN_OK;
 }
 
-/* Everything of a handle that needs no backend. Takes over `config`. */
+/* Makes a handle and checks the config, but starts nothing. Takes over `config`; `id` is NULL
+ * for a new sandbox. */
 static csn_status sandbox_new(csn_config *config, const char *id, csn_sandbox **ret,
                               csn_error **err)
 {
@@ -138,16 +138,12 @@ static csn_status sandbox_new(csn_config *config, const char *id, csn_sandbox **
     if (sb->stop_fd < 0)
         return csn_fail_errno(err, errno, "open sandbox");
     csn_status st = csn_registry_find(config->backend, &sb->ops, &sb->register_data, err);
-    if (st == CSN_OK)
-        st = check_plain_backend(sb->ops, config, err);
-    if (st == CSN_OK && sb->ops->check && !id) /* one that is there was asked for already */
+    if (st == CSN_OK && !id) /* the config of an existing sandbox has passed both checks */
+        st = check_options(sb->ops, config, err);
+    if (st == CSN_OK && !id && sb->ops->check)
         st = sb->ops->check(config, err);
-    if (st == CSN_OK && (sb->ops->caps & CSN_CAP_HOST))
-        st = csn_config_resolve_host(config, err);
-    else if (st == CSN_OK && (sb->ops->caps & CSN_CAP_MOUNTS))
-        st = csn_config_resolve_given(config, err);
-    if (st == CSN_OK && (config->flags & CSN_OPEN_DETACHED) && !sb->ops->connect)
-        st = csn_fail(err, CSN_UNSUPPORTED, "backend '%s' cannot be detached", sb->ops->name);
+    if (st == CSN_OK)
+        st = csn_config_resolve(config, (sb->ops->caps & CSN_CAP_CWD) != 0, err);
     if (st < 0)
         return st;
     sb->id = id ? strdup(id) : make_id(sb->ops->name, sb->created_ms);
@@ -187,7 +183,7 @@ static csn_status take_over_dirs(csn_sandbox *sb, csn_error **err)
     if (!sb->home)
         sb->home = CSN_STEAL(home);
     if (sb->workdir)
-        return CSN_OK; /* a connected sandbox has its own */
+        return CSN_OK; /* connected: it is in the record */
     if (!sb->config->workdir) {
         sb->workdir = CSN_STEAL(first);
         return CSN_OK;
@@ -210,7 +206,7 @@ static csn_status backend_open(csn_sandbox *sb, bool connect, csn_error **err)
     return CSN_OK;
 }
 
-/* A first working directory that is not there is told at once, not by the first command. */
+/* Fails at open, not at the first command, when the working directory does not exist. */
 static csn_status check_workdir(csn_sandbox *sb, csn_error **err)
 {
     csn_file_stat fst;
@@ -233,7 +229,7 @@ static csn_status start(csn_sandbox *sb, bool connect, csn_error **err)
     if (sb->ops->set_stop_fd)
         sb->ops->set_stop_fd(sb->state, sb->stop_fd);
     if (!connect && sb->ops->await_ready) {
-        csn_audit_prepare(sb->audit); /* there is time for it */
+        csn_audit_prepare(sb->audit); /* while the sandbox starts */
         st = sb->ops->await_ready(sb->state, err);
     }
     if (st == CSN_OK)
@@ -310,7 +306,8 @@ csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err
     return CSN_OK;
 }
 
-/* A handle of what is on record, not opened. *ret_meta is there unless the record is not. */
+/* An unopened handle for a recorded sandbox. *ret_meta is set if the record can be read, also
+ * on failure. */
 static csn_status from_record(const char *id, csn_state_meta **ret_meta, csn_sandbox **ret,
                               csn_error **err)
 {
@@ -352,7 +349,7 @@ csn_status csn_connect(const char *id, csn_sandbox **ret, csn_error **err)
     return st < 0 ? csn_error_note(st, err, "connect", id) : st;
 }
 
-/* One that hangs up, or that a later version of us cannot speak to. */
+/* For a sandbox whose keeper does not answer, or speaks the protocol of another version. */
 static csn_status force_destroy(const char *id, csn_error **err)
 {
     CSN_CLEANUP(sandbox_freep) csn_sandbox *sb = NULL;
@@ -401,7 +398,8 @@ csn_status csn_destroy_id(const char *id, csn_error **err)
     return st;
 }
 
-/* Refuses new calls, stops the running ones and waits for them. With the lock held. */
+/* Stops the running calls and waits for them. Called with the lock held, after new calls are
+ * refused. */
 static void stop_calls(csn_sandbox *sb)
 {
     uint64_t one = 1;

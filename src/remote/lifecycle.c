@@ -278,32 +278,3 @@ csn_status csn_remote_info(void *state, csn_info_result *ret, csn_error **err)
     pthread_mutex_unlock(&r->lock);
     return CSN_OK;
 }
-
-csn_status csn_remote_check(const csn_remote_provider *provider, const csn_config *c,
-                            uint32_t can, csn_error **err)
-{
-    const struct {
-        uint32_t need;
-        bool set;
-        const char *what;
-    } table[] = {
-        {CSN_REMOTE_IMAGE, c->image != NULL, "an image"},
-        {CSN_REMOTE_NET, c->network != NULL, "a network of its own"},
-        {CSN_REMOTE_NET_OUT, c->net_allow || c->net_deny, "network rules"},
-        {0, c->packages != NULL, "package-manager presets"},
-        {CSN_REMOTE_PUBLISH, c->publish != NULL, "published ports"},
-        {0, c->host_ports != NULL, "ports of this host"},
-        {CSN_REMOTE_MEMORY, c->memory_max != 0, "a limit on memory"},
-        {CSN_REMOTE_PIDS, c->pids_max != 0, "a limit on processes"},
-        {CSN_REMOTE_CPU, c->cpu_milli != 0, "a limit on cpu"},
-        {CSN_REMOTE_DISK, c->disk_max != 0, "a limit on disk"},
-        {0, c->file_max != 0, "a limit on the size of files"},
-        {0, c->lifetime_ms != 0 && !provider->extend, "a lifetime"},
-    };
-
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (table[i].set && !(table[i].need & can))
-            return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' cannot honour %s",
-                            provider->name, table[i].what);
-    return CSN_OK;
-}

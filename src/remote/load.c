@@ -13,8 +13,6 @@
 
 #define MODULE "caisson-remote.so"
 
-const char *const csn_remote_names[] = {"e2b", "vercel", "dagger", "docker", NULL};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const csn_remote_api *loaded;
 

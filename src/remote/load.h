@@ -1,10 +1,7 @@
 /* load.h: the interface between the library and caisson-remote.so, its module of remote
  * backends. */
 #pragma once
-#include "caisson/backend.h"
-
-/* Names of backends that live in the module, NULL-terminated. */
-extern const char *const csn_remote_names[];
+#include "remote/backends.h"
 
 typedef struct csn_remote_api {
     uint32_t version;  /* CSN_REMOTE_API_VERSION */

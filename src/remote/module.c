@@ -1,4 +1,4 @@
-/* module.c: the entry point of caisson-remote.so; lists the backends in it. */
+/* module.c: the entry point of caisson-remote.so, which finds a backend by name. */
 #include <string.h>
 
 #include "backend/dagger/export.h"
@@ -9,15 +9,11 @@
 
 static const csn_backend_ops *find(const char *name)
 {
+#define ROW(id, options) {#id, csn_##id##_backend},
     static const struct {
         const char *name;
         const csn_backend_ops *(*get)(void);
-    } backends[] = {
-        {"dagger", csn_dagger_backend},
-        {"docker", csn_docker_backend},
-        {"e2b", csn_e2b_backend},
-        {"vercel", csn_vercel_backend},
-    };
+    } backends[] = {CSN_REMOTE_BACKENDS(ROW)};
 
     for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
         if (strcmp(backends[i].name, name) == 0)

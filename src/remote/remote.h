@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/json_read.h"
 #include "base/json_write.h"
-#include "caisson/backend.h"
+#include "remote/backends.h"
 #include "remote/http.h"
 #include "remote/stream.h"
 
@@ -197,18 +197,6 @@ static inline bool csn_remote_shared(const csn_remote *r)
 {
     return r->connected || (r->config->flags & CSN_OPEN_DETACHED);
 }
-/* CSN_UNSUPPORTED naming the first of the options that are set; a provider passes those it can
- * do. */
-#define CSN_REMOTE_IMAGE   (1u << 0)
-#define CSN_REMOTE_NET     (1u << 1) /* network all or none */
-#define CSN_REMOTE_NET_OUT (1u << 2) /* net_allow, net_deny */
-#define CSN_REMOTE_PUBLISH (1u << 3)
-#define CSN_REMOTE_MEMORY  (1u << 4)
-#define CSN_REMOTE_PIDS    (1u << 5)
-#define CSN_REMOTE_CPU     (1u << 6)
-#define CSN_REMOTE_DISK    (1u << 7)
-csn_status csn_remote_check(const csn_remote_provider *kind, const csn_config *c, uint32_t can,
-                            csn_error **err);
 
 /* exec.c: runs `sh -c text sh ARGS...` and collects stdout, up to out->max bytes. */
 typedef struct csn_remote_script {

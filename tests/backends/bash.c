@@ -60,6 +60,7 @@ static const csn_backend_ops ops = {
     .caps = CSN_CAP_USAGE,
     .name = "bash",
     .isolation = "none",
+    .options = CSN_OPTION_WORKSPACE, /* its root */
     .open = bash_open,
     .close = bash_close,
     .exec = bash_exec,

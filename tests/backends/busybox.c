@@ -196,6 +196,7 @@ static const csn_backend_ops ops = {
     .caps = CSN_CAP_USAGE,
     .name = "busybox",
     .isolation = "none",
+    .options = CSN_OPTION_WORKSPACE, /* its root */
     .open = busybox_open,
     .close = busybox_close,
     .exec = busybox_exec,

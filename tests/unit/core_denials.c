@@ -105,8 +105,9 @@ static csn_status tell_info(void *state, csn_info_result *ret, csn_error **err)
 
 static const csn_backend_ops teller = {
     .size = sizeof(teller),
-    .caps = CSN_CAP_CONFIG | CSN_CAP_SESSION,
+    .caps = CSN_CAP_SPAWN | CSN_CAP_ENV | CSN_CAP_SESSION,
     .name = "teller",
+    .options = CSN_OPTION_WORKSPACE,
     .exec = tell_exec,
     .info = tell_info,
     .explain = tell_explain,

@@ -47,9 +47,8 @@ const csn_remote_provider csn_dagger_provider = {
 
 static csn_status dagger_check(const csn_config *c, csn_error **err)
 {
-    csn_status st = csn_remote_check(&csn_dagger_provider, c, CSN_REMOTE_IMAGE, err);
-
-    return st < 0 ? st : csn_dagger_session_check(err);
+    (void)c;
+    return csn_dagger_session_check(err);
 }
 
 static csn_status dagger_open(const csn_config *config, const char *id, void *register_data,
@@ -66,23 +65,21 @@ static csn_status dagger_connect(const csn_config *config, const char *id, void 
     return csn_remote_open(&csn_dagger_provider, config, id, true, ret_state, err);
 }
 
-static const char *const options[] = {"image", NULL};
-
 static const csn_snapshot_ops snapshots = {
     .size = sizeof(snapshots), .take = csn_dagger_snapshot, .rollback = csn_dagger_rollback};
 
 /* No background processes: a process cannot outlive the command that started it. */
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
-    .caps = CSN_CAP_LAZY | CSN_CAP_OPTIONS | CSN_CAP_STEPS | CSN_CAP_FORK,
+    .caps = CSN_CAP_LAZY | CSN_CAP_STEPS | CSN_CAP_FORK,
     .name = "dagger",
     .isolation = "container",
+    .options = CSN_DAGGER_OPTIONS,
     .check = dagger_check,
     .open = dagger_open,
     .connect = dagger_connect,
     CSN_REMOTE_OPS,
     .info = csn_remote_info,
-    .options = options,
     .snapshots = &snapshots,
 };
 

@@ -79,13 +79,8 @@ static csn_status check_image(const csn_config *c, csn_error **err)
 static csn_status docker_check(const csn_config *c, csn_error **err)
 {
     csn_docker d = {.socket = NULL};
-    csn_status st = csn_remote_check(&csn_docker_provider, c,
-                                     CSN_REMOTE_IMAGE | CSN_REMOTE_NET | CSN_REMOTE_MEMORY |
-                                         CSN_REMOTE_PIDS | CSN_REMOTE_CPU | CSN_REMOTE_DISK,
-                                     err);
+    csn_status st = check_image(c, err);
 
-    if (st == CSN_OK)
-        st = check_image(c, err);
     if (st == CSN_OK)
         st = csn_docker_socket(&d.socket, err);
     if (st == CSN_OK)
@@ -149,13 +144,12 @@ static csn_status docker_info(void *state, csn_info_result *ret, csn_error **err
     return csn_remote_info(state, ret, err);
 }
 
-static const char *const options[] = {"image", "network", "limits", "mounts", NULL};
-
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
-    .caps = CSN_CAP_LAZY | CSN_CAP_OPTIONS | CSN_CAP_OWNED | CSN_CAP_MOUNTS | CSN_CAP_CODES,
+    .caps = CSN_CAP_LAZY | CSN_CAP_OWNED | CSN_CAP_CODES,
     .name = "docker",
     .isolation = "container",
+    .options = CSN_DOCKER_OPTIONS,
     .check = docker_check,
     .open = docker_open,
     .connect = docker_connect,
@@ -163,7 +157,6 @@ static const csn_backend_ops ops = {
     .processes = &csn_remote_process_ops,
     .extend = csn_remote_extend,
     .info = docker_info,
-    .options = options,
 };
 
 const csn_backend_ops *csn_docker_backend(void)

@@ -38,11 +38,8 @@ const csn_remote_provider csn_e2b_provider = {
 
 static csn_status e2b_check(const csn_config *c, csn_error **err)
 {
-    csn_status st = csn_remote_check(
-        &csn_e2b_provider, c, CSN_REMOTE_IMAGE | CSN_REMOTE_NET | CSN_REMOTE_NET_OUT, err);
+    csn_status st = csn_e2b_check_network(c, err);
 
-    if (st == CSN_OK)
-        st = csn_e2b_check_network(c, err);
     if (st == CSN_OK && !csn_e2b_has_key())
         st = csn_remote_missing_credential(&csn_e2b_provider, err);
     return st;
@@ -62,8 +59,6 @@ static csn_status e2b_connect(const csn_config *config, const char *id, void *re
     return csn_remote_open(&csn_e2b_provider, config, id, true, ret_state, err);
 }
 
-static const char *const options[] = {"image", "network", "network_hosts", "lifetime", NULL};
-
 static const csn_file_ops files = {.size = sizeof(files),
                                    .watch = csn_e2b_watch,
                                    .watch_next = csn_e2b_watch_next,
@@ -72,9 +67,10 @@ static const csn_file_ops files = {.size = sizeof(files),
 
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
-    .caps = CSN_CAP_LAZY | CSN_CAP_OPTIONS | CSN_CAP_SUDO,
+    .caps = CSN_CAP_LAZY | CSN_CAP_SUDO | CSN_CAP_EXPIRES,
     .name = "e2b",
     .isolation = "microvm",
+    .options = CSN_E2B_OPTIONS,
     .check = e2b_check,
     .open = e2b_open,
     .connect = e2b_connect,
@@ -83,7 +79,6 @@ static const csn_backend_ops ops = {
     .processes = &csn_remote_process_ops,
     .extend = csn_remote_extend,
     .info = csn_remote_info,
-    .options = options,
     .pause = csn_e2b_pause,
     .resume = csn_e2b_resume,
 };

@@ -12,25 +12,25 @@
 
 #define ALL_TRAFFIC "0.0.0.0/0"
 
-static csn_status cannot(const char *rule, const char *why, csn_error **err)
+static csn_status check_rule(const char *text, bool allow, size_t i, csn_error **err)
 {
-    return csn_fail(err, CSN_UNSUPPORTED, "backend 'e2b' cannot honour '%s': %s", rule, why);
-}
-
-static csn_status check_rule(const char *text, bool allow, csn_error **err)
-{
+    const char *option = allow ? "network.allow" : "network.deny", *lacks = NULL;
     const char *why = "invalid";
     csn_netrule rule;
 
     if (!csn_netrule_parse(text, &rule, &why))
-        return csn_fail(err, CSN_INVALID, "network rule '%s': %s", text, why);
+        return csn_fail(err, CSN_INVALID, "%s[%zu]: %s is no network rule: %s", option, i, text,
+                        why);
     if (rule.port_count > 0)
-        return cannot(text, "its network rules have no ports", err);
-    if (rule.kind == CSN_NETRULE_NET && rule.net.base.family == 6)
-        return cannot(text, "its network rules are IPv4 only", err);
-    if (!allow && rule.kind != CSN_NETRULE_NET)
-        return cannot(text, "it denies addresses and networks, not names", err);
-    return CSN_OK;
+        lacks = "ports in network rules";
+    else if (rule.kind == CSN_NETRULE_NET && rule.net.base.family == 6)
+        lacks = "network rules for IPv6";
+    else if (!allow && rule.kind != CSN_NETRULE_NET)
+        lacks = "names in deny rules, only addresses";
+    if (!lacks)
+        return CSN_OK;
+    return csn_fail(err, CSN_UNSUPPORTED, "%s[%zu]: %s: backend 'e2b' does not support %s",
+                    option, i, text, lacks);
 }
 
 static bool is_mode(const csn_config *c, const char *mode)
@@ -45,15 +45,16 @@ csn_status csn_e2b_check_network(const csn_config *c, csn_error **err)
 
     if (allow && deny)
         return csn_fail(err, CSN_UNSUPPORTED,
-                        "backend 'e2b' cannot honour allow and deny rules together: what it "
-                        "allows wins over what it denies");
+                        "network.deny: backend 'e2b' does not support deny rules together with "
+                        "allow rules");
     if (allow && is_mode(c, "all"))
         return csn_fail(err, CSN_UNSUPPORTED,
-                        "backend 'e2b' cannot honour allow rules together with network 'all'");
+                        "network.allow: backend 'e2b' does not support allow rules together "
+                        "with network 'all'");
     for (size_t i = 0; allow && c->net_allow[i] && st == CSN_OK; i++)
-        st = check_rule(c->net_allow[i], true, err);
+        st = check_rule(c->net_allow[i], true, i, err);
     for (size_t i = 0; deny && c->net_deny[i] && st == CSN_OK; i++)
-        st = check_rule(c->net_deny[i], false, err);
+        st = check_rule(c->net_deny[i], false, i, err);
     return st;
 }
 

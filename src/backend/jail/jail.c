@@ -9,17 +9,6 @@
 #include "backend/jail/export.h"
 #include "base/error.h"
 
-static csn_status refuse_unfit(const csn_config *c, csn_error **err)
-{
-    const char *bad = NULL;
-
-    if (c->image)
-        bad = "an image";
-    if (!bad)
-        return CSN_OK;
-    return csn_fail(err, CSN_UNSUPPORTED, "backend 'jail' cannot honour %s", bad);
-}
-
 static csn_status jail_check(const csn_config *c, csn_error **err)
 {
     return c->workspace ? CSN_OK : csn_jail_check_cwd(err);
@@ -28,10 +17,8 @@ static csn_status jail_check(const csn_config *c, csn_error **err)
 static csn_status jail_open(const csn_config *config, const char *id, void *register_data,
                             void **ret_state, csn_error **err)
 {
-    csn_status st = refuse_unfit(config, err);
-
     (void)register_data;
-    return st < 0 ? st : csn_jail_open(config, id, ret_state, err);
+    return csn_jail_open(config, id, ret_state, err);
 }
 
 static csn_status jail_connect(const csn_config *config, const char *id, void *register_data,
@@ -66,9 +53,16 @@ static const csn_network_ops network = {.size = sizeof(network),
 
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
-    .caps = CSN_CAP_CONFIG | CSN_CAP_SESSION | CSN_CAP_HOST | CSN_CAP_USAGE | CSN_CAP_OWNED,
+    .caps = CSN_CAP_CWD | CSN_CAP_SESSION | CSN_CAP_SPAWN | CSN_CAP_ENV | CSN_CAP_USAGE |
+            CSN_CAP_OWNED,
     .name = "jail",
     .isolation = "kernel",
+    .options = CSN_OPTION_WORKSPACE | CSN_OPTION_WORKSPACES | CSN_OPTION_READ |
+               CSN_OPTION_WRITE | CSN_OPTION_DENY | CSN_OPTION_RULES | CSN_OPTION_HOME |
+               CSN_OPTION_NOFOLLOW | CSN_OPTION_NETWORK | CSN_OPTION_NET_ALLOW |
+               CSN_OPTION_NET_DENY | CSN_OPTION_PACKAGES | CSN_OPTION_PUBLISH |
+               CSN_OPTION_HOST_PORTS | CSN_OPTION_MEMORY | CSN_OPTION_PIDS | CSN_OPTION_CPUS |
+               CSN_OPTION_DISK | CSN_OPTION_FILE_SIZE | CSN_OPTION_LIFETIME,
     .exec = csn_jail_exec,
     .files = &csn_jail_file_ops,
     .processes = &processes,

@@ -1,10 +1,9 @@
 /* local.c: the local backend: processes on this host, files below a base directory.
  *
- * It isolates nothing: commands run as the caller, with the caller's files and network. What it
- * does give is said in the layers below and no more: file calls are held below the base by the
- * kernel, commands run with a clean environment and no inherited descriptor, and a keeper ends
- * whole process trees. Options it cannot honour (network rules, most limits) are refused in
- * open. A detached sandbox is its keeper: when that is gone, so is the sandbox. */
+ * It isolates nothing: commands run as the caller, with the caller's files and network. The
+ * kernel holds file calls below the base, commands get a clean environment and no inherited
+ * descriptor, and a keeper ends whole process trees. A detached sandbox lives as long as its
+ * keeper. */
 #include <string.h>
 #include <unistd.h>
 
@@ -24,7 +23,7 @@ static const csn_layer layers[] = {
     {"network", "off", "commands use the host's network"},
 };
 
-/* HOST:INSIDE or HOST:ro instead of a directory. */
+/* Is it HOST:INSIDE, HOST:ro or HOST:cow, and not the name of a directory? */
 static bool mapped(const char *workspace)
 {
     const char *colon = workspace ? strrchr(workspace, ':') : NULL;
@@ -33,37 +32,21 @@ static bool mapped(const char *workspace)
            (colon[1] == '/' || strcmp(colon, ":ro") == 0 || strcmp(colon, ":cow") == 0);
 }
 
-static csn_status refuse_unfit(const csn_config *c, csn_error **err)
+static csn_status local_check(const csn_config *c, csn_error **err)
 {
-    const char *bad = NULL;
-
-    if (c->network || c->net_allow || c->net_deny || c->packages || c->publish || c->host_ports)
-        bad = "network rules";
-    else if (c->pids_max)
-        bad = "a limit on processes";
-    else if (c->cpu_milli)
-        bad = "a limit on cpu";
-    else if (c->disk_max)
-        bad = "a limit on disk";
-    else if (c->image)
-        bad = "an image";
-    else if (mapped(c->workspace))
-        bad = "a workspace at another place or only for reading";
-    else if (c->workspaces)
-        bad = "more than one workspace (use --read and --write)";
-    if (!bad)
+    if (!mapped(c->workspace))
         return CSN_OK;
-    csn_status st = csn_fail(err, CSN_UNSUPPORTED, "backend 'local' cannot honour %s", bad);
-    return csn_error_advise(st, err, "the jail backend can");
+    csn_status st =
+        csn_fail(err, CSN_UNSUPPORTED,
+                 "workspace %s: backend 'local' supports only a plain directory", c->workspace);
+    return csn_error_advise(st, err, "jail and docker support HOST:INSIDE and :ro");
 }
 
 static csn_status local_open(const csn_config *config, const char *id, void *register_data,
                              void **ret_state, csn_error **err)
 {
-    csn_status st = refuse_unfit(config, err);
-
     (void)register_data;
-    return st < 0 ? st : csn_runtime_open("local", config, id, ret_state, err);
+    return csn_runtime_open("local", config, id, ret_state, err);
 }
 
 static csn_status local_connect(const csn_config *config, const char *id, void *register_data,
@@ -110,13 +93,17 @@ static const csn_process_ops processes = {CSN_RUNTIME_PROCESS_OPS, .start = csn_
 
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
-    .caps = CSN_CAP_BENEATH | CSN_CAP_CONFIG | CSN_CAP_SESSION | CSN_CAP_HOST | CSN_CAP_USAGE |
-            CSN_CAP_OWNED,
+    .caps = CSN_CAP_BENEATH | CSN_CAP_CWD | CSN_CAP_SESSION | CSN_CAP_SPAWN | CSN_CAP_ENV |
+            CSN_CAP_USAGE | CSN_CAP_OWNED,
     .name = "local",
     .isolation = "none",
+    .options = CSN_OPTION_WORKSPACE | CSN_OPTION_READ | CSN_OPTION_WRITE | CSN_OPTION_DENY |
+               CSN_OPTION_RULES | CSN_OPTION_HOME | CSN_OPTION_NOFOLLOW | CSN_OPTION_MEMORY |
+               CSN_OPTION_FILE_SIZE | CSN_OPTION_LIFETIME,
     .exec = csn_runtime_exec,
     .files = &files,
     .processes = &processes,
+    .check = local_check,
     .open = local_open,
     .connect = local_connect,
     .force_destroy = local_force_destroy,

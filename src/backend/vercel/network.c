@@ -40,15 +40,15 @@ csn_status csn_vercel_check_network(const csn_config *c, csn_error **err)
     for (size_t i = 0; c->net_allow && c->net_allow[i]; i++)
         if (classify(c->net_allow[i]) == RULE_UNSUPPORTED)
             return csn_fail(err, CSN_UNSUPPORTED,
-                            "backend 'vercel' cannot honour '%s': its network rules have no "
-                            "ports",
-                            c->net_allow[i]);
+                            "network.allow[%zu]: %s: backend 'vercel' does not support ports "
+                            "in network rules",
+                            i, c->net_allow[i]);
     for (size_t i = 0; c->net_deny && c->net_deny[i]; i++)
         if (classify(c->net_deny[i]) != RULE_NETWORK)
             return csn_fail(err, CSN_UNSUPPORTED,
-                            "backend 'vercel' cannot honour deny '%s': it denies networks, "
-                            "neither names nor ports",
-                            c->net_deny[i]);
+                            "network.deny[%zu]: %s: backend 'vercel' supports only addresses "
+                            "in deny rules, neither names nor ports",
+                            i, c->net_deny[i]);
     return CSN_OK;
 }
 

@@ -38,11 +38,8 @@ const csn_remote_provider csn_vercel_provider = {
 
 static csn_status vercel_check(const csn_config *c, csn_error **err)
 {
-    csn_status st = csn_remote_check(
-        &csn_vercel_provider, c, CSN_REMOTE_IMAGE | CSN_REMOTE_NET | CSN_REMOTE_NET_OUT, err);
+    csn_status st = csn_vercel_check_network(c, err);
 
-    if (st == CSN_OK)
-        st = csn_vercel_check_network(c, err);
     return st == CSN_OK ? csn_vercel_check_credential(err) : st;
 }
 
@@ -60,16 +57,15 @@ static csn_status vercel_connect(const csn_config *config, const char *id, void 
     return csn_remote_open(&csn_vercel_provider, config, id, true, ret_state, err);
 }
 
-static const char *const options[] = {"image", "network", "network_hosts", "lifetime", NULL};
-
 static const csn_snapshot_ops snapshots = {.size = sizeof(snapshots),
                                            .take = csn_vercel_snapshot};
 
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
-    .caps = CSN_CAP_LAZY | CSN_CAP_OPTIONS | CSN_CAP_SUDO | CSN_CAP_LENGTHEN,
+    .caps = CSN_CAP_LAZY | CSN_CAP_SUDO | CSN_CAP_EXPIRES | CSN_CAP_LENGTHEN,
     .name = "vercel",
     .isolation = "microvm",
+    .options = CSN_VERCEL_OPTIONS,
     .check = vercel_check,
     .open = vercel_open,
     .connect = vercel_connect,
@@ -77,7 +73,6 @@ static const csn_backend_ops ops = {
     .processes = &csn_remote_process_ops,
     .extend = csn_remote_extend,
     .info = csn_remote_info,
-    .options = options,
     .snapshots = &snapshots,
 };
 

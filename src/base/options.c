@@ -1,0 +1,111 @@
+/* options.c: the table of sandbox options.
+ *
+ * The order is that of `caisson help run` and of the table in caisson-policy(5). Only data:
+ * values are read in core/config.c and cli/args.c, and checked in core. */
+#include "base/options.h"
+
+#include <string.h>
+
+#include "caisson/backend.h"
+
+#define AT(field) offsetof(csn_config, field)
+
+const csn_option csn_options[] = {
+    {"backend", CSN_TYPE_STRING, AT(backend), 0, .flag = "backend", .metavar = "NAME",
+     .help = "jail (default; or $CAISSON_BACKEND), local, e2b, vercel, dagger, docker"},
+    {"name", CSN_TYPE_STRING, AT(name), 0, .flag = "name"},
+    {"workspace", CSN_TYPE_STRING, AT(workspace), CSN_OPTION_WORKSPACE, .flag = "workspace",
+     .metavar = "HOST[:INSIDE][:rw|ro|cow]",
+     .help = "the directory to work in; default: the current one"},
+    {"workspaces", CSN_TYPE_LIST, AT(workspaces), CSN_OPTION_WORKSPACES, .flag = "workspace"},
+    {"workdir", CSN_TYPE_STRING, AT(workdir), 0, .flag = "workdir", .metavar = "PATH",
+     .help = "first working directory; default: the workspace"},
+    {"read", CSN_TYPE_LIST, AT(read), CSN_OPTION_READ, .flag = "read", .metavar = "DIR",
+     .help = "another directory that may be read"},
+    {"write", CSN_TYPE_LIST, AT(write), CSN_OPTION_WRITE, .flag = "write", .metavar = "DIR",
+     .help = "another directory that may be written"},
+    {"deny", CSN_TYPE_LIST, AT(deny), CSN_OPTION_DENY, .flag = "deny", .metavar = "PATH",
+     .help = "refuse this path inside the above"},
+    {"rules", CSN_TYPE_RULES, AT(rules), CSN_OPTION_RULES, .flag = NULL},
+    {"home", CSN_TYPE_STRING, AT(home), CSN_OPTION_HOME, .flag = "home", .metavar = "DIR",
+     .help = "host directory for HOME; default: a private one"},
+    {"commands", CSN_TYPE_LIST, AT(commands), 0, .flag = "allow-command", .metavar = "NAME",
+     .help = "run only commands with this name; may be repeated"},
+    {"network.mode", CSN_TYPE_STRING, AT(network), CSN_OPTION_NETWORK, .flag = "net",
+     .metavar = "none|all", .help = "network, when no host is named", .word = "network",
+     .choices = "none|all"},
+    {"network.allow", CSN_TYPE_LIST, AT(net_allow), CSN_OPTION_NET_ALLOW, .flag = "allow",
+     .metavar = "HOST[:PORT]", .help = "a host that may be reached", .word = "network_hosts"},
+    {"network.deny", CSN_TYPE_LIST, AT(net_deny), CSN_OPTION_NET_DENY, .flag = NULL},
+    {"network.packages", CSN_TYPE_LIST, AT(packages), CSN_OPTION_PACKAGES, .flag = "packages",
+     .metavar = "LIST",
+     .help = "hosts of package managers: npm,pip,uv,cargo,go,maven,apt,gem,github",
+     .word = "packages"},
+    {"network.publish", CSN_TYPE_LIST, AT(publish), CSN_OPTION_PUBLISH, .flag = "publish",
+     .metavar = "PORT", .help = "make a port inside reachable on the host's loopback",
+     .word = "publish"},
+    {"network.host_ports", CSN_TYPE_LIST, AT(host_ports), CSN_OPTION_HOST_PORTS,
+     .flag = "host-port", .metavar = "PORT",
+     .help = "make a port of the host's loopback reachable inside", .word = "host_ports"},
+    {"env", CSN_TYPE_ENV, AT(env), 0, .flag = "env", .metavar = "NAME[=VALUE]",
+     .help = "a variable for every command"},
+    {"timeout", CSN_TYPE_DURATION, AT(timeout_ms), 0, .flag = "timeout", .metavar = "DURATION",
+     .help = "of one command, default 30s; none: no limit"},
+    {"output_max", CSN_TYPE_SIZE, AT(output_max), 0, .flag = "max-output", .metavar = "SIZE",
+     .help = "bytes kept per stream with --json, default 1M"},
+    {"limits.memory", CSN_TYPE_SIZE, AT(memory_max), CSN_OPTION_MEMORY, .flag = "memory",
+     .metavar = "SIZE", .help = "memory of all commands together"},
+    {"limits.pids", CSN_TYPE_COUNT, AT(pids_max), CSN_OPTION_PIDS, .flag = "pids",
+     .metavar = "N", .help = "processes at one time"},
+    {"limits.cpus", CSN_TYPE_CPUS, AT(cpu_milli), CSN_OPTION_CPUS, .flag = "cpus",
+     .metavar = "N", .help = "processors, such as 0.5 or 2"},
+    {"limits.disk", CSN_TYPE_SIZE, AT(disk_max), CSN_OPTION_DISK, .flag = "disk",
+     .metavar = "SIZE", .help = "what may be written in all"},
+    {"limits.file_size", CSN_TYPE_SIZE, AT(file_max), CSN_OPTION_FILE_SIZE,
+     .flag = "limit-file", .metavar = "SIZE", .help = "size of one file"},
+    {"lifetime", CSN_TYPE_DURATION, AT(lifetime_ms), CSN_OPTION_LIFETIME, .flag = "lifetime",
+     .metavar = "DURATION", .help = "of the sandbox"},
+    {"image", CSN_TYPE_STRING, AT(image), CSN_OPTION_IMAGE, .flag = "image", .metavar = "NAME",
+     .help = "image or template, where a backend has them", .word = "image"},
+    {"nofollow", CSN_TYPE_FLAG, AT(flags), CSN_OPTION_NOFOLLOW, .flag = "nofollow",
+     .help = "file calls refuse every symlink", .open_flag = CSN_OPEN_NOFOLLOW},
+    {"allow_weaker", CSN_TYPE_FLAG, AT(flags), 0, .flag = "allow-weaker",
+     .help = "accept less isolation than the backend promises",
+     .open_flag = CSN_OPEN_ALLOW_WEAKER},
+    {"detached", CSN_TYPE_FLAG, AT(flags), CSN_OPTION_DETACHED, .open_flag = CSN_OPEN_DETACHED},
+    {"audit", CSN_TYPE_STRING, AT(audit), 0, .flag = NULL},
+    {.name = NULL},
+};
+_Static_assert(sizeof(csn_options) / sizeof(csn_options[0]) <= CSN_OPTION_COUNT,
+               "CSN_OPTION_COUNT is too small");
+
+const char *csn_option_key(const csn_option *o, const char *group)
+{
+    const char *dot = strchr(o->name, '.');
+    size_t len = dot ? (size_t)(dot - o->name) : 0;
+
+    if (!group)
+        return dot ? NULL : o->name;
+    return dot && strlen(group) == len && memcmp(group, o->name, len) == 0 ? dot + 1 : NULL;
+}
+
+bool csn_option_is_set(const csn_option *o, const csn_config *c)
+{
+    switch (o->type) {
+    case CSN_TYPE_STRING:
+        return *csn_option_string(o, c) != NULL;
+    case CSN_TYPE_LIST:
+    case CSN_TYPE_ENV:
+        return *csn_option_list(o, c) != NULL;
+    case CSN_TYPE_RULES:
+        return c->rule_count > 0;
+    case CSN_TYPE_FLAG:
+        return (c->flags & o->open_flag) != 0;
+    case CSN_TYPE_SIZE:
+    case CSN_TYPE_COUNT:
+    case CSN_TYPE_CPUS:
+    case CSN_TYPE_DURATION:
+        return *csn_option_number(o, c) != 0;
+    }
+    return false;
+}
