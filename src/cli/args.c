@@ -1,12 +1,9 @@
 /* args.c: the option parser of every subcommand.
  *
- * main.c calls it once with the tables of the subcommand. It accepts --opt value, --opt=value,
- * -o value, -ovalue and bundles of letters, anywhere before "--"; options and arguments may be
- * mixed. There is no abbreviation: what works today must not become ambiguous tomorrow.
- *
- * What must hold: nothing unknown is ever skipped, a value that does not parse is refused by
- * name, and a message quotes what the caller typed with control bytes escaped (a script may
- * pass text from elsewhere). Nothing here prints or exits. */
+ * It accepts --opt value, --opt=value, -o value, -ovalue and bundles of letters, anywhere
+ * before "--", mixed with arguments. Options cannot be abbreviated: an abbreviation would break
+ * when a later version adds an option. Unknown options and values that do not parse are errors
+ * that quote the command line with control bytes escaped. Nothing here prints or exits. */
 #include "cli/args.h"
 
 #include <stdarg.h>
@@ -61,7 +58,7 @@ static size_t distance(const char *a, const char *b)
     return row[lb];
 }
 
-/* Is `d` edits near enough for a word this long to be a slip and not another word? */
+/* Are `d` edits few enough for a word of this length to be a typing error? */
 static bool near(size_t d, const char *word)
 {
     return d <= 1 + strlen(word) / 4;
@@ -220,7 +217,7 @@ static const char *kind_text(csn_opt_kind kind)
     return "something else";
 }
 
-/* How the caller wrote the option, for messages. */
+/* The option as it is typed. */
 static const char *shown(const csn_opt *o, char buf[80])
 {
     if (o->name)

@@ -1,8 +1,8 @@
 /* args.h: options described by tables, parsed into plain structs.
  *
- * A table row names an option, its kind and the offset of the field it fills; help texts, error
- * messages and shell completion all come from the same row. Strings borrow from argv; lists are
- * copies, freed by csn_args_release. */
+ * A row names an option, its kind and the offset of the field that it fills. Help, error
+ * messages and shell completion come from the same row. Strings point into argv; lists are
+ * copies, which csn_args_release frees. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@ typedef enum csn_opt_kind {
     CSN_OPT_END = 0,
     CSN_OPT_FLAG,     /* bool */
     CSN_OPT_STR,      /* const char * */
-    CSN_OPT_LIST,     /* char **, grows with each use */
-    CSN_OPT_U64,      /* uint64_t, 0 is fine */
+    CSN_OPT_LIST,     /* char **, one item for each use */
+    CSN_OPT_U64,      /* uint64_t, may be 0 */
     CSN_OPT_COUNT,    /* uint64_t, at least 1 */
     CSN_OPT_SIZE,     /* uint64_t, 512K 64M 2G, at least 1 */
     CSN_OPT_DURATION, /* uint64_t in ms; 0 and "none" are CSN_NO_LIMIT */
@@ -26,8 +26,8 @@ typedef struct csn_opt {
     const char *name;    /* without the dashes; NULL: only the letter */
     size_t at;           /* offset in the group's struct */
     const char *metavar; /* of the value; NULL for flags */
-    const char *help;    /* NULL: an alias that help leaves out */
-    const char *choices; /* STR: "a|b|c", NULL: anything */
+    const char *help;    /* NULL: an alias, not shown in help */
+    const char *choices; /* STR: "a|b|c", NULL: any value */
 } csn_opt;
 
 typedef struct csn_opt_group {
@@ -42,13 +42,13 @@ typedef struct csn_args {
     const csn_opt_group *groups; /* at most CSN_ARGS_GROUPS */
     void *into;                  /* the command's struct, zeroed */
     bool rest_ok;                /* "--" starts an argument vector of its own */
-    bool json, help;             /* --json and -h are understood everywhere */
+    bool json, help;             /* --json and -h are options of every command */
     const char **pos;            /* positional arguments, NULL-terminated */
     size_t npos;
     const char *const *rest; /* after "--" when rest_ok; NULL: there was none */
 } csn_args;
 
-/* A wrong command line, said in one line. */
+/* What is wrong with a command line. */
 typedef struct csn_usage {
     char message[512];
     char hint[256];
@@ -58,7 +58,8 @@ typedef struct csn_usage {
 bool csn_args_parse(csn_args *a, int argc, char **argv, csn_usage *why);
 void csn_args_release(csn_args *a);
 
-/* The word of `words` (NULL-terminated) nearest to `word`, or NULL when none is near. */
+/* The word of `words` (NULL-terminated) most similar to `word`, or NULL when none is similar.
+ */
 const char *csn_args_nearest(const char *word, const char *const *words);
-/* Copies untrusted text for a message: control bytes become escapes, long text is cut. */
+/* Copies untrusted text for a message: escapes control bytes, shortens long text. */
 void csn_args_quote(const char *text, char *ret, size_t size);

@@ -38,7 +38,7 @@ static int run(csn_cli *c, void *opts)
         return csn_cli_fail(c, err);
     config.flags |= CSN_OPEN_DETACHED;
     if (csn_open(&config, &c->sb, &err) < 0)
-        return csn_cli_fail(c, err);
+        return csn_sandbox_opts_fail(c, opts, &config, err);
     csn_sandbox_opts_warn(c, &config);
     int status = answer(c, config.name);
     /* An id that nobody could read would be a sandbox that nobody can destroy. */
@@ -49,7 +49,7 @@ static int run(csn_cli *c, void *opts)
 }
 
 static const csn_opt own_options[] = {
-    {CSN_OPT_STR, 0, "name", offsetof(csn_sandbox_opts, name), "NAME",
+    {CSN_OPT_STR, 0, "name", offsetof(csn_sandbox_opts, values.name), "NAME",
      "a name to use instead of the id", NULL},
     {CSN_OPT_END},
 };

@@ -41,14 +41,16 @@ static void say_ready(void *ctx, const char *bound, int loopback)
 static int run(csn_cli *c, void *opts)
 {
     CSN_CLEANUP(csn_arena_freep) csn_arena *a = csn_arena_new();
-    const mcp_opts *o = opts;
+    mcp_opts *o = opts;
     csn_error *err = NULL;
     csn_config config;
 
     if (!a)
         return csn_cli_fail_text(c, CSN_NOMEM, "out of memory");
     csn_status st = csn_sandbox_opts_config(&o->sandbox, a, &config, &err);
-    if (st == CSN_OK && o->http)
+    if (st < 0)
+        return csn_cli_fail(c, err);
+    if (o->http)
         st = csn_mcp_http(&config,
                           &(csn_mcp_http_opts){.address = o->http,
                                                .token_file = o->token_file,
@@ -56,9 +58,9 @@ static int run(csn_cli *c, void *opts)
                                                .ready = say_ready,
                                                .ctx = c},
                           &err);
-    else if (st == CSN_OK)
+    else
         st = csn_mcp_stdio(&config, &err);
-    return st < 0 ? csn_cli_fail(c, err) : 0;
+    return st < 0 ? csn_sandbox_opts_fail(c, &o->sandbox, &config, err) : 0;
 }
 
 #define AT(field) offsetof(mcp_opts, field)

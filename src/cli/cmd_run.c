@@ -42,7 +42,7 @@ static int run(csn_cli *c, void *opts)
     config.name = NULL;
     config.flags &= ~CSN_OPEN_DETACHED;
     if (csn_open(&config, &c->sb, &err) < 0)
-        return csn_cli_fail(c, err);
+        return csn_sandbox_opts_fail(c, &o->sandbox, &config, err);
     csn_sandbox_opts_warn(c, &config);
     int status = csn_exec_opts_run(c, &o->exec);
     csn_close(c->sb);

@@ -1,15 +1,11 @@
-/* config_file.c: policy and configuration files of the user.
+/* config_file.c: finds, reads and merges the policy and configuration files of the user.
  *
- * sandbox_opts.c lays them under the options, `policy check` explains one. The library parses
- * (unknown keys are refused there); here files are found, read with a ceiling, and merged.
- *
- * What must hold: merging never loses a denial (lists only grow), and a default file that is
- * there but unreadable or wrong is an error: running with fewer rules than the user wrote would
- * be the worst answer. The files are the user's own and trusted. */
+ * The library parses them. Merging never loses a denial, because lists only grow. A default
+ * file that exists but cannot be read or parsed is an error: a sandbox must not run with fewer
+ * rules than the user wrote. The files belong to the user and are trusted. */
 #include "cli/config_file.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,25 +13,13 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "base/strv.h"
 #include "cli/cli.h"
 
 CSN_DEFINE_CLEANUP(csn_config, csn_config_free)
 
-#define AT(field) offsetof(csn_config, field)
-
-static const size_t texts[] = {AT(backend), AT(name),    AT(workspace), AT(workdir),
-                               AT(home),    AT(network), AT(image),     AT(audit)};
-static const size_t numbers[] = {AT(timeout_ms), AT(output_max), AT(lifetime_ms),
-                                 AT(memory_max), AT(pids_max),   AT(cpu_milli),
-                                 AT(disk_max),   AT(file_max)};
-static const size_t lists[] = {AT(read),    AT(write),      AT(deny),      AT(commands),
-                               AT(env),     AT(net_allow),  AT(net_deny),  AT(packages),
-                               AT(publish), AT(host_ports), AT(workspaces)};
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-/* Two lists as one in the arena. An empty list is not the same as none: of commands it means
+/* Appends copies of `more`. An empty list differs from NULL: an empty list of commands means
  * that nothing may be run. false: out of memory. */
 static bool append_list(csn_arena *a, const char *const **into, const char *const *more)
 {
@@ -59,8 +43,6 @@ static bool append_list(csn_arena *a, const char *const **into, const char *cons
 
 static bool append_rules(csn_arena *a, csn_config *base, const csn_config *over)
 {
-    if (over->rule_count == 0)
-        return true;
     size_t n = base->rule_count + over->rule_count;
     csn_rule *all = csn_arena_array(a, n, sizeof(*all));
     if (!all)
@@ -76,37 +58,37 @@ static bool append_rules(csn_arena *a, csn_config *base, const csn_config *over)
     return true;
 }
 
-static bool overlay(csn_arena *a, csn_config *base, const csn_config *over)
+static bool overlay_option(csn_arena *a, const csn_option *o, csn_config *base,
+                           const csn_config *over)
 {
-    char *to = (char *)base;
-    const char *from = (const char *)over;
-
-    for (size_t i = 0; i < COUNT(texts); i++) {
-        const char *text = *(const char *const *)(from + texts[i]);
-        char *copy = csn_arena_strdup(a, text);
-        if (text && !copy)
-            return false;
-        if (text)
-            *(const char **)(void *)(to + texts[i]) = copy;
+    switch (o->type) {
+    case CSN_TYPE_STRING:
+        return (*csn_option_string(o, base) =
+                    csn_arena_strdup(a, *csn_option_string(o, over))) != NULL;
+    case CSN_TYPE_LIST:
+    case CSN_TYPE_ENV:
+        return append_list(a, csn_option_list(o, base), *csn_option_list(o, over));
+    case CSN_TYPE_RULES:
+        return append_rules(a, base, over);
+    case CSN_TYPE_FLAG:
+        base->flags |= o->open_flag;
+        return true;
+    case CSN_TYPE_SIZE:
+    case CSN_TYPE_COUNT:
+    case CSN_TYPE_CPUS:
+    case CSN_TYPE_DURATION:
+        *csn_option_number(o, base) = *csn_option_number(o, over);
+        return true;
     }
-    for (size_t i = 0; i < COUNT(numbers); i++) {
-        uint64_t n = *(const uint64_t *)(const void *)(from + numbers[i]);
-        if (n != 0)
-            *(uint64_t *)(void *)(to + numbers[i]) = n;
-    }
-    for (size_t i = 0; i < COUNT(lists); i++)
-        if (!append_list(a, (const char *const **)(void *)(to + lists[i]),
-                         *(const char *const *const *)(const void *)(from + lists[i])))
-            return false;
-    base->flags |= over->flags;
-    return append_rules(a, base, over);
+    return false;
 }
 
 csn_status csn_config_overlay(csn_arena *a, csn_config *base, const csn_config *over,
                               csn_error **err)
 {
-    if (!overlay(a, base, over))
-        return csn_fail(err, CSN_NOMEM, "configuration");
+    for (const csn_option *o = csn_options; o->name; o++)
+        if (csn_option_is_set(o, over) && !overlay_option(a, o, base, over))
+            return csn_fail(err, CSN_NOMEM, "configuration");
     return CSN_OK;
 }
 

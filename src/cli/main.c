@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
+#include "cli/sandbox_opts.h"
 
 /* ---- arguments ----------------------------------------------------------------------------
  */
@@ -144,6 +145,7 @@ int main(int argc, char **argv)
     if (!open_standard_fds())
         return CSN_EXIT_FAILED;
     signal(SIGPIPE, SIG_IGN);
+    csn_sandbox_opts_init();
     int status = 0;
     const csn_command *cmd = csn_cli_command(argc, argv, &status);
     return cmd ? dispatch(cmd, argc - 2, argv + 2) : status;

@@ -1,68 +1,87 @@
-/* sandbox_opts.c: from SANDBOX OPTIONS to one csn_config.
+/* sandbox_opts.c: turns SANDBOX OPTIONS into one csn_config.
  *
- * run and create call it. Three sources are laid over one another: the user's own config.json,
- * the files of --policy, the options. Lists append (a policy file can only be added to, also by
- * denials), single values override. The library checks what the values mean; here only the
- * forms that are this program's own are taken apart (HOST:INSIDE:MODE, comma lists).
+ * The flags come from the rows of base/options.h. Three sources are merged: the user's own
+ * config.json, the files of --policy, the options. Lists append, so a later source cannot
+ * remove a denial; single values override. The library checks the values; only the forms that
+ * this program adds are taken apart here (repeated --workspace, comma lists).
  *
- * What must hold: an option is never dropped. A value the library has no field for in this form
- * still reaches it, so that the backend can refuse it. */
+ * No option is dropped: a value that the backend does not support still reaches the library,
+ * which refuses it. */
 #include "cli/sandbox_opts.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "base/strv.h"
 #include "cli/config_file.h"
 
 #define AT(field) offsetof(csn_sandbox_opts, field)
 
-const csn_opt csn_sandbox_opt_table[] = {
-    {CSN_OPT_STR, 0, "backend", AT(backend), "NAME",
-     "jail (default; or $CAISSON_BACKEND), local, e2b, vercel, dagger, docker", NULL},
-    {CSN_OPT_LIST, 0, "workspace", AT(workspace), "HOST[:INSIDE][:rw|ro|cow]",
-     "the directory to work in; default: the current one", NULL},
-    {CSN_OPT_STR, 0, "workdir", AT(workdir), "PATH",
-     "first working directory; default: the workspace", NULL},
-    {CSN_OPT_LIST, 0, "read", AT(read), "DIR", "another directory that may be read", NULL},
-    {CSN_OPT_LIST, 0, "write", AT(write), "DIR", "another directory that may be written", NULL},
-    {CSN_OPT_LIST, 0, "deny", AT(deny), "PATH", "refuse this path inside the above", NULL},
-    {CSN_OPT_STR, 0, "home", AT(home), "DIR", "host directory for HOME; default: a private one",
-     NULL},
-    {CSN_OPT_LIST, 0, "allow-command", AT(commands), "NAME",
-     "run only commands named so; may be repeated", NULL},
-    {CSN_OPT_STR, 0, "net", AT(net), "none|all", "network, when no host is named", "none|all"},
-    {CSN_OPT_LIST, 0, "allow", AT(allow), "HOST[:PORT]", "a host that may be reached", NULL},
-    {CSN_OPT_LIST, 0, "packages", AT(packages), "LIST",
-     "hosts of package managers: npm,pip,uv,cargo,go,maven,apt,gem,github", NULL},
-    {CSN_OPT_LIST, 0, "publish", AT(publish), "PORT", "show a port inside on our loopback",
-     NULL},
-    {CSN_OPT_LIST, 0, "host-port", AT(host_ports), "PORT", "lend a port of our loopback", NULL},
-    {CSN_OPT_LIST, 0, "env", AT(env), "NAME[=VALUE]", "a variable for every command", NULL},
-    {CSN_OPT_DURATION, 0, "timeout", AT(timeout), "DURATION",
-     "of one command, default 30s; none: no limit", NULL},
-    {CSN_OPT_SIZE, 0, "max-output", AT(output_max), "SIZE",
-     "bytes kept per stream with --json, default 1M", NULL},
-    {CSN_OPT_SIZE, 0, "output-max", AT(output_max), "SIZE", NULL, NULL},
-    {CSN_OPT_SIZE, 0, "memory", AT(memory), "SIZE", "memory of all commands together", NULL},
-    {CSN_OPT_COUNT, 0, "pids", AT(pids), "N", "processes at one time", NULL},
-    {CSN_OPT_CPUS, 0, "cpus", AT(cpus), "N", "processors, such as 0.5 or 2", NULL},
-    {CSN_OPT_SIZE, 0, "disk", AT(disk), "SIZE", "what may be written in all", NULL},
-    {CSN_OPT_SIZE, 0, "limit-file", AT(file_max), "SIZE", "size of one file", NULL},
-    {CSN_OPT_DURATION, 0, "lifetime", AT(lifetime), "DURATION", "of the sandbox", NULL},
+/* Options that are no field of csn_config, or another name of one. */
+static const csn_opt own_options[] = {
+    {CSN_OPT_SIZE, 0, "output-max", AT(values.output_max), "SIZE", NULL, NULL},
     {CSN_OPT_LIST, 0, "policy", AT(policy), "FILE.json", "rules from a file, caisson-policy(5)",
      NULL},
-    {CSN_OPT_STR, 0, "image", AT(image), "NAME", "image or template, where a backend has them",
-     NULL},
-    {CSN_OPT_FLAG, 0, "nofollow", AT(nofollow), NULL, "file calls refuse every symlink", NULL},
-    {CSN_OPT_FLAG, 0, "allow-weaker", AT(allow_weaker), NULL,
-     "accept less isolation than the backend promises", NULL},
     {CSN_OPT_END},
 };
+#define OWN_COUNT (sizeof(own_options) / sizeof(own_options[0]))
 
-/* "a,b" as two items. 0 or ENOMEM. */
-static int split_commas(char *const *from, csn_arena *a, const char *const **ret)
+csn_opt csn_sandbox_opt_table[CSN_OPTION_COUNT + OWN_COUNT];
+
+static csn_opt_kind kind_of(csn_option_type type)
+{
+    switch (type) {
+    case CSN_TYPE_STRING:
+        return CSN_OPT_STR;
+    case CSN_TYPE_LIST:
+    case CSN_TYPE_ENV:
+        return CSN_OPT_LIST;
+    case CSN_TYPE_FLAG:
+        return CSN_OPT_FLAG;
+    case CSN_TYPE_SIZE:
+        return CSN_OPT_SIZE;
+    case CSN_TYPE_COUNT:
+        return CSN_OPT_COUNT;
+    case CSN_TYPE_CPUS:
+        return CSN_OPT_CPUS;
+    case CSN_TYPE_DURATION:
+        return CSN_OPT_DURATION;
+    case CSN_TYPE_RULES:
+        break;
+    }
+    return CSN_OPT_END;
+}
+
+void csn_sandbox_opts_init(void)
+{
+    csn_opt *to = csn_sandbox_opt_table;
+
+    for (const csn_option *o = csn_options; o->name; o++) {
+        if (!o->help)
+            continue;
+        *to = (csn_opt){.kind = kind_of(o->type),
+                        .name = o->flag,
+                        .at = AT(values) + o->at,
+                        .metavar = o->metavar,
+                        .help = o->help,
+                        .choices = o->choices};
+        if (o->type == CSN_TYPE_FLAG)
+            to->at = AT(on) + (size_t)(o - csn_options) * sizeof(bool);
+        if (strcmp(o->name, "workspace") == 0) { /* may be repeated, see take_workspaces */
+            to->kind = CSN_OPT_LIST;
+            to->at = AT(workspace);
+        }
+        to++;
+    }
+    memcpy(to, own_options, sizeof(own_options));
+}
+
+/* "a,b" becomes two items. 0 or -1 when out of memory. */
+static int split_commas(const char *const *from, csn_arena *a, const char *const **ret)
 {
     char **flat = NULL;
     int e = 0;
@@ -86,8 +105,8 @@ static int split_commas(char *const *from, csn_arena *a, const char *const **ret
     return e;
 }
 
-/* The first workspace is the base, every other one goes to the list as it was written. `:rw` is
- * the default and left out, so that a plain directory is one for every backend. */
+/* The first workspace is csn_config.workspace, the others are csn_config.workspaces. `:rw` is
+ * the default; it is removed from the first, for backends that take only a plain directory. */
 static csn_status take_workspaces(const csn_sandbox_opts *o, csn_arena *a, csn_config *c,
                                   csn_error **err)
 {
@@ -109,57 +128,63 @@ static csn_status take_workspaces(const csn_sandbox_opts *o, csn_arena *a, csn_c
     return CSN_OK;
 }
 
-/* The options alone; strings still borrow from argv. */
-static csn_status from_options(const csn_sandbox_opts *o, csn_arena *a, csn_config *c,
-                               csn_error **err)
-{
-    *c = (csn_config){
-        .size = sizeof(*c),
-        .flags = (o->nofollow ? CSN_OPEN_NOFOLLOW : 0) |
-                 (o->allow_weaker ? CSN_OPEN_ALLOW_WEAKER : 0),
-        .backend = o->backend,
-        .name = o->name,
-        .workdir = o->workdir,
-        .home = o->home,
-        .read = (const char *const *)o->read,
-        .write = (const char *const *)o->write,
-        .deny = (const char *const *)o->deny,
-        .commands = (const char *const *)o->commands,
-        .env = (const char *const *)o->env,
-        .timeout_ms = o->timeout,
-        .output_max = o->output_max,
-        .lifetime_ms = o->lifetime,
-        .memory_max = o->memory,
-        .pids_max = o->pids,
-        .cpu_milli = o->cpus,
-        .disk_max = o->disk,
-        .file_max = o->file_max,
-        .network = o->net,
-        .net_allow = (const char *const *)o->allow,
-        .publish = (const char *const *)o->publish,
-        .host_ports = (const char *const *)o->host_ports,
-        .image = o->image,
-    };
-    if (split_commas(o->packages, a, &c->packages) != 0)
-        return csn_fail(err, CSN_NOMEM, "packages");
-    return take_workspaces(o, a, c, err);
-}
-
-csn_status csn_sandbox_opts_config(const csn_sandbox_opts *o, csn_arena *a, csn_config *ret,
+csn_status csn_sandbox_opts_config(csn_sandbox_opts *o, csn_arena *a, csn_config *ret,
                                    csn_error **err)
 {
-    csn_config all = {.size = sizeof(all)}, own;
+    csn_config all = {.size = sizeof(all)};
 
     csn_status st = csn_config_file_defaults(a, &all, err);
     for (char *const *p = o->policy; st == CSN_OK && p && *p; p++)
         st = csn_config_file_overlay(a, &all, *p, err);
+    if (st < 0)
+        return st;
+    o->given = o->values;
+    o->given.size = sizeof(o->given);
+    for (size_t i = 0; i < CSN_OPTION_COUNT; i++)
+        o->given.flags |= o->on[i] ? csn_options[i].open_flag : 0;
+    if (split_commas(o->values.packages, a, &o->given.packages) != 0)
+        return csn_fail(err, CSN_NOMEM, "packages");
+    st = take_workspaces(o, a, &o->given, err);
     if (st == CSN_OK)
-        st = from_options(o, a, &own, err);
-    if (st == CSN_OK)
-        st = csn_config_overlay(a, &all, &own, err);
+        st = csn_config_overlay(a, &all, &o->given, err);
     if (st == CSN_OK)
         *ret = all;
     return st;
+}
+
+/* How many bytes at the start of `message` name an option that the command line has set: its
+ * JSON name, with an index if it is a list, whose last items are those of the command line. 0:
+ * it names another one. */
+static size_t named_length(const char *message, const csn_option *o, const csn_config *given,
+                           const csn_config *config)
+{
+    size_t len = strlen(o->name);
+
+    if (!o->flag || strncmp(message, o->name, len) != 0 || !csn_option_is_set(o, given))
+        return 0;
+    if (message[len] != '[')
+        return strchr(": ", message[len]) ? len : 0;
+    char *end = NULL;
+    size_t i = strtoul(message + len + 1, &end, 10);
+    size_t ours = csn_strv_len(*csn_option_list(o, given));
+    size_t total = csn_strv_len(*csn_option_list(o, config));
+    return *end == ']' && i + ours >= total ? (size_t)(end + 1 - message) : 0;
+}
+
+int csn_sandbox_opts_fail(csn_cli *c, const csn_sandbox_opts *o, const csn_config *config,
+                          csn_error *err)
+{
+    for (const csn_option *p = csn_options; p->name; p++) {
+        char flag[64];
+        size_t len = named_length(csn_error_message(err), p, &o->given, config);
+        if (len == 0)
+            continue;
+        bool repeated = p->type == CSN_TYPE_LIST && !p->help; /* the second --workspace */
+        snprintf(flag, sizeof(flag), "%s--%s", repeated ? "repeated " : "", p->flag);
+        csn_error_replace_start(err, len, flag);
+        break;
+    }
+    return csn_cli_fail(c, err);
 }
 
 void csn_sandbox_opts_warn(const csn_cli *c, const csn_config *config)

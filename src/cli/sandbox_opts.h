@@ -1,24 +1,32 @@
-/* sandbox_opts.h: SANDBOX OPTIONS, shared by run and create. */
+/* sandbox_opts.h: SANDBOX OPTIONS, shared by run, create and mcp. */
 #pragma once
 #include "base/arena.h"
+#include "base/options.h"
 #include "caisson/caisson.h"
 #include "cli/args.h"
 #include "cli/cli.h"
 
 typedef struct csn_sandbox_opts {
-    const char *backend, *home, *workdir, *net, *image;
-    const char *name; /* create only: its table is there */
-    char **workspace, **read, **write, **deny, **commands, **env;
-    char **allow, **packages, **publish, **host_ports, **policy;
-    uint64_t memory, pids, cpus, disk, file_max, lifetime, timeout, output_max;
-    bool nofollow, allow_weaker;
+    csn_config values;         /* set by the parser, which owns the strings and lists */
+    bool on[CSN_OPTION_COUNT]; /* likewise, for rows of CSN_TYPE_FLAG */
+    char **workspace;          /* each --workspace */
+    char **policy;
+    csn_config given; /* set by csn_sandbox_opts_config: the command line alone */
 } csn_sandbox_opts;
 
-extern const csn_opt csn_sandbox_opt_table[];
+/* The rows of base/options.h that have a flag, and --policy. Filled by csn_sandbox_opts_init,
+ * which main() calls before it parses anything. */
+extern csn_opt csn_sandbox_opt_table[];
+void csn_sandbox_opts_init(void);
 
-/* The configuration these options mean: the user's config.json, then each --policy file, then
- * the options; lists append, single values override. Everything in *ret lives in the arena. */
-csn_status csn_sandbox_opts_config(const csn_sandbox_opts *o, csn_arena *a, csn_config *ret,
+/* The configuration that these options mean: the user's config.json, then each --policy file,
+ * then the options; lists append, single values override. Everything in *ret lives in the
+ * arena. */
+csn_status csn_sandbox_opts_config(csn_sandbox_opts *o, csn_arena *a, csn_config *ret,
                                    csn_error **err);
-/* After opening: one line on stderr when the sandbox has less than its backend promises. */
+/* As csn_cli_fail, for an error of csn_open: an option of the command line is named as it was
+ * typed (--memory), any other one by its name in JSON (limits.memory). */
+int csn_sandbox_opts_fail(csn_cli *c, const csn_sandbox_opts *o, const csn_config *config,
+                          csn_error *err);
+/* Prints one line on stderr when the sandbox has less isolation than its backend promises. */
 void csn_sandbox_opts_warn(const csn_cli *c, const csn_config *config);

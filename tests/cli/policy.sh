@@ -96,3 +96,14 @@ fi
 echo '{"commands": []}' >p.json
 like "an empty list of commands is explained" "$(cs policy check p.json)" "*no command may be run*"
 status "and allows none" 126 cs run --workspace "$w" --policy p.json -- echo x
+
+# ---- an option is named as it was given ----
+status "an option that a backend lacks" 125 cs run --backend local --pids 5 -- true
+like "by its flag" "$err" "*: --pids: backend 'local' does not support this option*jail and docker do*"
+echo '{"limits": {"pids": 5}, "network": {"allow": ["ok.test"]}}' >p.json
+status "the same in a file" 125 cs run --backend local --policy p.json -- true
+like "by its key" "$err" "*: network.allow: backend 'local' does not support this option*"
+status "a value that is wrong" 125 cs run --policy p.json --allow 'not a host' -- true
+like "by its flag" "$err" "*: --allow: 'not a host' is no network rule*"
+status "a second workspace" 125 cs run --backend local --workspace "$w" --workspace "$T/extra" -- true
+like "by its flag" "$err" "*: repeated --workspace: backend 'local'*"
