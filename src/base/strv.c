@@ -106,6 +106,31 @@ bool csn_parse_u64(const char *s, uint64_t *ret)
     return rest && !*rest && scale(v, 1, ret);
 }
 
+bool csn_parse_milli(const char *s, uint64_t *ret)
+{
+    char whole[24];
+    size_t len = strcspn(s, ".");
+    uint64_t n, milli = 0;
+
+    if (len >= sizeof(whole))
+        return false;
+    memcpy(whole, s, len);
+    whole[len] = '\0';
+    if (!csn_parse_u64(whole, &n) || n > UINT32_MAX)
+        return false;
+    if (s[len] == '.') {
+        const char *digits = s + len + 1;
+        size_t count = strspn(digits, "0123456789");
+        if (count == 0 || digits[count] != '\0')
+            return false;
+        for (size_t i = 0; i < 3; i++)
+            milli = milli * 10 + (i < count ? (uint64_t)(digits[i] - '0') : 0);
+        milli += count > 3 && digits[3] >= '5';
+    }
+    *ret = n * 1000 + milli;
+    return true;
+}
+
 bool csn_parse_duration_ms(const char *s, uint64_t *ret)
 {
     static const struct {

@@ -21,6 +21,8 @@ bool csn_parse_size(const char *s, uint64_t *ret);
 const char *csn_size_text(uint64_t bytes, char buf[CSN_SIZE_TEXT]);
 /* Decimal digits only, no sign, no space, in range. */
 bool csn_parse_u64(const char *s, uint64_t *ret);
+/* "2", "1.5", "0.25" in thousandths, rounded. */
+bool csn_parse_milli(const char *s, uint64_t *ret);
 /* "SIGTERM", "TERM", "15" -> 15; 0: none. And back: "SIGTERM" or NULL. */
 int csn_signal_number(const char *s);
 const char *csn_signal_name(int signo);

@@ -136,28 +136,12 @@ static bool choice_ok(const char *choices, const char *value)
     return false;
 }
 
+/* At most three decimals: what cannot be stored exactly is refused. */
 static bool parse_cpus(const char *s, uint64_t *ret)
 {
-    uint64_t whole = 0, milli = 0;
     const char *dot = strchr(s, '.');
-    char head[24];
-    size_t n = dot ? (size_t)(dot - s) : strlen(s);
 
-    if (n >= sizeof(head))
-        return false;
-    memcpy(head, s, n);
-    head[n] = '\0';
-    if (!csn_parse_u64(head, &whole) || whole > 100000)
-        return false;
-    uint64_t place = 100;
-    for (const char *p = dot ? dot + 1 : ""; *p; p++) {
-        if (*p < '0' || *p > '9' || place == 0)
-            return false;
-        milli += (uint64_t)(*p - '0') * place;
-        place /= 10;
-    }
-    *ret = whole * 1000 + milli;
-    return *ret > 0 && !(dot && !dot[1]);
+    return (!dot || strlen(dot + 1) <= 3) && csn_parse_milli(s, ret) && *ret > 0;
 }
 
 static bool parse_duration(const char *s, uint64_t *ret)

@@ -278,33 +278,8 @@ static csn_status get_time(const csn_jval *obj, const char *key, uint64_t *ret, 
     return CSN_OK;
 }
 
-/* "2", "1.5", "0.25", to the nearest thousandth: jansson writes 0.1 as 0.10000000000000001. */
-static bool parse_milli(const char *s, uint64_t *ret)
-{
-    char whole[24];
-    size_t len = strcspn(s, ".");
-    uint64_t n, milli = 0;
-
-    if (len >= sizeof(whole))
-        return false;
-    memcpy(whole, s, len);
-    whole[len] = '\0';
-    if (!csn_parse_u64(whole, &n) || n > UINT32_MAX)
-        return false;
-    if (s[len] == '.') {
-        const char *digits = s + len + 1;
-        size_t count = strspn(digits, "0123456789");
-        if (count == 0 || digits[count] != '\0')
-            return false;
-        for (size_t i = 0; i < 3; i++)
-            milli = milli * 10 + (i < count ? (uint64_t)(digits[i] - '0') : 0);
-        milli += count > 3 && digits[3] >= '5';
-    }
-    *ret = n * 1000 + milli;
-    return true;
-}
-
-/* A number or a string; numbers are parsed from their text. */
+/* A number or a string. Numbers are parsed from the text that jansson writes, in which 0.1 is
+ * 0.10000000000000001. */
 static csn_status get_cpus(const csn_jval *obj, const char *key, uint64_t *ret, csn_error **err)
 {
     const csn_jval *v = csn_jval_get(obj, key);
@@ -317,7 +292,7 @@ static csn_status get_cpus(const csn_jval *obj, const char *key, uint64_t *ret, 
         return csn_fail(err, CSN_NOMEM, "config");
     if (strcmp(text, "none") == 0)
         *ret = CSN_NO_LIMIT;
-    else if (!parse_milli(text, ret))
+    else if (!csn_parse_milli(text, ret))
         return csn_fail(err, CSN_INVALID, "'%s': not a number like 1.5", key);
     return CSN_OK;
 }

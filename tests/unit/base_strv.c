@@ -109,6 +109,18 @@ static void sizes_have_units_and_limits(void **state)
     NO(csn_parse_size, NULL);
 }
 
+static void thousandths(void **state)
+{
+    (void)state;
+    OK(csn_parse_milli, "2", 2000);
+    OK(csn_parse_milli, "0.25", 250);
+    OK(csn_parse_milli, "0.10000000000000001", 100);
+    OK(csn_parse_milli, "1.9996", 2000);
+    static const char *const bad[] = {"", ".5", "1.", "1.x", "-1", "1e3", "4294967296", NULL};
+    for (size_t i = 0; bad[i]; i++)
+        NO(csn_parse_milli, bad[i]);
+}
+
 static void sizes_are_told_to_people(void **state)
 {
     char buf[CSN_SIZE_TEXT];
@@ -183,6 +195,7 @@ int main(void)
         cmocka_unit_test(prefix_is_the_whole_prefix),
         cmocka_unit_test(durations_have_units_and_limits),
         cmocka_unit_test(sizes_have_units_and_limits),
+        cmocka_unit_test(thousandths),
         cmocka_unit_test(sizes_are_told_to_people),
         cmocka_unit_test(numbers_are_digits_in_range),
         cmocka_unit_test(signals_have_names_both_ways),
