@@ -284,9 +284,9 @@ static int fill_denials(csn_call *c, const csn_exec_req *req, const csn_exec_end
     return told->failed ? ENOMEM : 0;
 }
 
-/* The directory that was asked for. A backend that is only an exec cannot tell a directory that
- * is not there from a command that failed, so it is looked at first. */
-csn_status csn_exec_cwd(csn_call *c, const char *asked, const char **ret, csn_error **err)
+/* The joined path of a call's cwd. A backend without CSN_CAP_SPAWN cannot tell a directory that
+ * does not exist from a command that failed, so the core checks it first. */
+static csn_status exec_cwd(csn_call *c, const char *asked, const char **ret, csn_error **err)
 {
     csn_file_stat fst;
     csn_status st = csn_call_path(c, asked, ret, err);
@@ -299,19 +299,16 @@ csn_status csn_exec_cwd(csn_call *c, const char *asked, const char **ret, csn_er
     return st < 0 ? csn_wrap(st, err, "cwd") : st;
 }
 
-/* What does not depend on how it is run. *ret_workdir is the caller's to free after the last
- * use of the request. */
-static csn_status fill_request(csn_call *c, const csn_exec_opts *o, csn_exec_req *req,
-                               char **ret_workdir, csn_error **err)
+csn_status csn_exec_request(csn_call *c, const csn_exec_opts *o, csn_exec_req *req,
+                            char **ret_workdir, csn_error **err)
 {
     req->size = sizeof(*req);
-    req->flags = o->flags & (CSN_EXEC_MERGE | CSN_EXEC_RESTART | CSN_EXEC_SUDO);
     req->session = o->session;
     req->input_fd = o->flags & CSN_EXEC_STDIN_FD ? o->stdin_fd : -1;
     req->cancel_fds[0] = csn_cancel_fd(o->cancel);
     req->cancel_fds[1] = c->sb->stop_fd;
     if (o->cwd)
-        return csn_exec_cwd(c, o->cwd, &req->cwd, err);
+        return exec_cwd(c, o->cwd, &req->cwd, err);
     req->cwd = *ret_workdir = csn_sandbox_workdir(c->sb);
     if (o->session)
         req->flags |= CSN_EXEC_STAY;
@@ -368,8 +365,10 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
     csn_denials told = {.arena = csn_result_arena(r)};
     const csn_deny_sink denials = {csn_denials_tell, &told};
     const char *shell[] = {"bash", "-c", command, NULL};
-    csn_exec_req req = {
-        .argv = command ? shell : argv, .command = command, .denials = &denials};
+    csn_exec_req req = {.flags = o->flags & (CSN_EXEC_MERGE | CSN_EXEC_RESTART | CSN_EXEC_SUDO),
+                        .argv = command ? shell : argv,
+                        .command = command,
+                        .denials = &denials};
     csn_exec_end end;
     collector col;
 
@@ -379,7 +378,7 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
     if (st == CSN_OK)
         st = csn_exec_environ(c->sb, o->env, &env, err);
     if (st == CSN_OK)
-        st = fill_request(c, o, &req, &workdir, err);
+        st = csn_exec_request(c, o, &req, &workdir, err);
     if (st == CSN_OK)
         st = csn_network_restrict(c->sb, o, &narrowed, err);
     if (st < 0)

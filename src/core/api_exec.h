@@ -9,5 +9,7 @@ csn_status csn_exec_environ(const csn_sandbox *sb, const char *const *call, cons
 /* "bash" or "sh", asked of the backend once. */
 csn_status csn_exec_shell(csn_call *c, const char **ret, csn_error **err);
 uint64_t csn_exec_output_max(const csn_sandbox *sb, const csn_exec_opts *o);
-/* The joined path of a call's cwd, checked where the backend cannot do it itself. */
-csn_status csn_exec_cwd(csn_call *c, const char *asked, const char **ret, csn_error **err);
+/* Fills in what csn_exec and csn_start pass on in the same way; flags are set already. Free
+ * *ret_workdir after the last use of the request. */
+csn_status csn_exec_request(csn_call *c, const csn_exec_opts *o, csn_exec_req *req,
+                            char **ret_workdir, csn_error **err);

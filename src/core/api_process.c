@@ -64,23 +64,15 @@ static csn_status start_check(const csn_sandbox *sb, const csn_exec_opts *o,
 static csn_status start_in_backend(csn_call *c, csn_exec_req *req, const csn_exec_opts *o,
                                    csn_process *p, csn_error **err)
 {
-    const char *cwd = NULL;
+    csn_autofree char *workdir = NULL;
 
-    req->size = sizeof(*req);
     req->flags = o->flags;
     req->rows = o->rows;
     req->cols = o->cols;
-    req->input_fd = o->flags & CSN_EXEC_STDIN_FD ? o->stdin_fd : -1;
-    req->cancel_fds[0] = csn_cancel_fd(o->cancel);
-    req->cancel_fds[1] = c->sb->stop_fd;
     req->deadline_ns = o->timeout_ms ? csn_deadline_in(o->timeout_ms) : 0;
-    csn_autofree char *workdir = o->cwd ? NULL : csn_sandbox_workdir(c->sb);
-    if (o->cwd) {
-        csn_status st = csn_exec_cwd(c, o->cwd, &cwd, err);
-        if (st < 0)
-            return st;
-    }
-    req->cwd = cwd ? cwd : workdir;
+    csn_status st = csn_exec_request(c, o, req, &workdir, err);
+    if (st < 0)
+        return st;
     return c->sb->ops->processes->start(c->sb->state, req, csn_exec_output_max(c->sb, o),
                                         &p->pid, &p->tie, err);
 }
