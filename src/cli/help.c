@@ -1,10 +1,8 @@
-/* help.c: help texts, made from the same tables the parser uses.
+/* help.c: prints help texts from the tables that the parser uses.
  *
- * main.c prints the overview, `caisson help NAME` and -h print one subcommand. Because options
- * come from the tables, an option without help text cannot exist by accident; the rest (a short
- * lesson and examples) is written beside each subcommand. A test compares both with the manual.
- * Where two groups of a subcommand share an option (run), it is shown once, as the parser would
- * take it. */
+ * The introduction and the examples of a subcommand stand in its own file. A test checks that
+ * the manual names every option. An option that two groups of a subcommand have (run) is
+ * printed once, with the help of the group that the parser searches first. */
 #include <stdio.h>
 #include <string.h>
 

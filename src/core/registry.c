@@ -28,7 +28,7 @@ typedef struct registered {
 } registered;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static registered table[REGISTERED_MAX];
+static registered table[REGISTERED_MAX + 1]; /* the last is only a place to check a table */
 static size_t table_len;
 
 #define REMOTE_ROW(id, bits) {.name = #id, .options = (bits)},
@@ -103,20 +103,22 @@ size_t csn_registry_honouring(uint64_t option, const char *names[CSN_BUILT_IN_MA
     return n;
 }
 
+/* Copies the groups and points r->ops at the copies. */
 static csn_status take_groups(registered *r, csn_error **err)
 {
-    static const char what[] = "register backend";
     csn_backend_ops *o = &r->ops;
     csn_status st = CSN_OK;
 
-    if (o->files)
-        st = csn_opts_take(o->files, &r->files, sizeof(r->files), what, err);
-    if (st == CSN_OK && o->processes)
-        st = csn_opts_take(o->processes, &r->processes, sizeof(r->processes), what, err);
-    if (st == CSN_OK && o->network)
-        st = csn_opts_take(o->network, &r->network, sizeof(r->network), what, err);
-    if (st == CSN_OK && o->snapshots)
-        st = csn_opts_take(o->snapshots, &r->snapshots, sizeof(r->snapshots), what, err);
+#define TAKE(group)                                                                            \
+    if (st == CSN_OK && o->group) {                                                            \
+        st = csn_opts_take(o->group, &r->group, sizeof(r->group), "register backend", err);    \
+        o->group = &r->group;                                                                  \
+    }
+    TAKE(files)
+    TAKE(processes)
+    TAKE(network)
+    TAKE(snapshots)
+#undef TAKE
     return st;
 }
 
@@ -154,35 +156,20 @@ static csn_status take_tables(const csn_backend_ops *ops, registered *ret, csn_e
     return CSN_OK;
 }
 
-/* The groups of the copy point to the copies beside it. */
-static void add(const registered *r)
-{
-    registered *to = &table[table_len++];
-
-    *to = *r;
-    to->ops.files = r->ops.files ? &to->files : NULL;
-    to->ops.processes = r->ops.processes ? &to->processes : NULL;
-    to->ops.network = r->ops.network ? &to->network : NULL;
-    to->ops.snapshots = r->ops.snapshots ? &to->snapshots : NULL;
-}
-
 csn_status csn_register_backend(const csn_backend_ops *ops, void *register_data,
                                 csn_error **err)
 {
-    registered r = {.data = register_data};
-    csn_status st = take_tables(ops, &r, err);
-
-    if (st < 0)
-        return st;
     pthread_mutex_lock(&lock);
+    registered *r = &table[table_len];
+    *r = (registered){.data = register_data};
+    csn_status st = take_tables(ops, r, err);
     for (size_t i = 0; i < table_len && st == CSN_OK; i++)
-        if (strcmp(table[i].ops.name, r.ops.name) == 0)
+        if (strcmp(table[i].ops.name, r->ops.name) == 0)
             st = csn_fail(err, CSN_EXISTS, "register backend: '%s' is registered already",
-                          r.ops.name);
+                          r->ops.name);
     if (st == CSN_OK && table_len == REGISTERED_MAX)
         st = csn_fail(err, CSN_TOO_LARGE, "register backend: at most %u", REGISTERED_MAX);
-    if (st == CSN_OK)
-        add(&r);
+    table_len += st == CSN_OK;
     pthread_mutex_unlock(&lock);
     return st;
 }
