@@ -172,6 +172,8 @@ static void numbers_are_exact_and_plain(void **state)
     WRITES("[null,null,null]", csn_json_array(j); csn_json_double(j, NAN);
            csn_json_double(j, INFINITY); csn_json_double(j, -INFINITY); csn_json_array_end(j));
     WRITES("-9000000000000", csn_json_double(j, -9e12));
+    WRITES("[0,-1,1]", csn_json_array(j); csn_json_int(j, 0); csn_json_int(j, -1);
+           csn_json_int(j, 1); csn_json_array_end(j));
     csn_autobuf out;
     csn_buf_init(&out, ROOM);
     csn_json j;
@@ -181,11 +183,40 @@ static void numbers_are_exact_and_plain(void **state)
     assert_int_equal(out.len, 309);
 }
 
+static void thousandths_are_rounded_to_the_nearest(void **state)
+{
+    (void)state;
+    WRITES("0", csn_json_double(j, 0.00045));
+    WRITES("0.001", csn_json_double(j, 0.00055));
+    WRITES("-0.001", csn_json_double(j, -0.001));
+    WRITES("0.999", csn_json_double(j, 0.999));
+    WRITES("1999.999", csn_json_double(j, 1999.999));
+    WRITES("-7000.07", csn_json_double(j, -7000.07));
+}
+
 static void base64_fits_between_its_quotes(void **state)
 {
     (void)state;
     WRITES("[\"\",\"Zg==\",\"Zm9vYmFy\"]", csn_json_array(j); csn_json_base64(j, "", 0);
            csn_json_base64(j, "f", 1); csn_json_base64(j, "foobar", 6); csn_json_array_end(j));
+}
+
+static void base64_obeys_the_ceiling(void **state)
+{
+    static const char bytes[300000];
+
+    (void)state;
+    for (size_t spare = 0; spare < 2; spare++) {
+        csn_autobuf out;
+        csn_json j;
+        csn_buf_init(&out, 400002 - spare);
+        csn_json_begin(&j, &out);
+        csn_json_base64(&j, bytes, sizeof(bytes));
+        assert_int_equal(csn_json_end(&j), spare ? ENOSPC : 0);
+        assert_true(out.len <= out.max);
+        if (!spare)
+            assert_int_equal(strlen(out.data), 400002);
+    }
 }
 
 static void errors_stick_and_misuse_is_one(void **state)
@@ -286,7 +317,9 @@ int main(void)
         cmocka_unit_test(block_edges_are_right),
         cmocka_unit_test(nesting_and_commas_are_kept),
         cmocka_unit_test(numbers_are_exact_and_plain),
+        cmocka_unit_test(thousandths_are_rounded_to_the_nearest),
         cmocka_unit_test(base64_fits_between_its_quotes),
+        cmocka_unit_test(base64_obeys_the_ceiling),
         cmocka_unit_test(errors_stick_and_misuse_is_one),
         cmocka_unit_test(ceiling_is_exact_for_escaped_text),
         cmocka_unit_test(depth_is_limited_to_32),

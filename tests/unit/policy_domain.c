@@ -57,6 +57,8 @@ static void names_have_one_form(void **state)
     good("r3---sn-x.test", "r3---sn-x.test");
     good("0xbeef.test", "0xbeef.test");
     good("x.0xyz", "x.0xyz");
+    good("x.0xg", "x.0xg");
+    good("A.Z.test", "a.z.test");
     good(L63 ".test", L63 ".test");
 }
 
@@ -89,6 +91,7 @@ static void malformed_names_are_refused(void **state)
         "xn--");
     bad("ok\xe3\x80\x82test", "xn--"); /* the ideographic full stop */
     bad("\xff.test", "xn--");
+    bad("\x80.test", "xn--");
     bad("a" L63 ".test", "63");
 }
 
@@ -140,6 +143,111 @@ static void a_labels_must_decode(void **state)
     bad("xn--a.test", "A-label");
     bad("xn--zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz.test", "A-label");
     bad("xn--0000h.test", "A-label");
+    bad("xn--", "hyphen");
+    bad("xn--a-b", "A-label");
+}
+
+/* ---- punycode: an encoder of RFC 3492, to hold the decoder against ---- */
+
+typedef struct encoder {
+    uint32_t n, delta, bias;
+    size_t done; /* code points written so far */
+    char *out;
+} encoder;
+
+static uint32_t adapted(uint32_t delta, size_t points, bool first)
+{
+    uint32_t k = 0;
+
+    delta = first ? delta / 700 : delta / 2;
+    for (delta += delta / (uint32_t)points; delta > 455; k += 36)
+        delta /= 35;
+    return k + 36 * delta / (delta + 38);
+}
+
+static void put_delta(encoder *e, bool first)
+{
+    static const char digits[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    uint32_t q = e->delta;
+
+    for (uint32_t k = 36;; k += 36) {
+        uint32_t t = k <= e->bias ? 1 : k >= e->bias + 26 ? 26 : k - e->bias;
+        if (q < t)
+            break;
+        *e->out++ = digits[t + (q - t) % (36 - t)];
+        q = (q - t) / (36 - t);
+    }
+    *e->out++ = digits[q];
+    e->bias = adapted(e->delta, ++e->done, first);
+    e->delta = 0;
+}
+
+/* "xn--..." of the code points, of which at least one is not ASCII. */
+static void encode(const uint32_t *points, size_t count, char *label)
+{
+    encoder e = {.n = 0x80, .bias = 72, .out = stpcpy(label, "xn--")};
+    size_t basic = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (points[i] < 0x80) {
+            *e.out++ = (char)points[i];
+            basic++;
+        }
+    if (basic > 0)
+        *e.out++ = '-';
+    for (e.done = basic; e.done < count; e.delta++, e.n++) {
+        uint32_t next = UINT32_MAX;
+        for (size_t i = 0; i < count; i++)
+            if (points[i] >= e.n && points[i] < next)
+                next = points[i];
+        e.delta += (next - e.n) * (uint32_t)(e.done + 1);
+        e.n = next;
+        for (size_t i = 0; i < count; i++) {
+            e.delta += points[i] < e.n;
+            if (points[i] == e.n)
+                put_delta(&e, e.done == basic);
+        }
+    }
+    *e.out = '\0';
+}
+
+static uint32_t next_random(uint32_t *seed)
+{
+    return (*seed = *seed * 1664525u + 1013904223u) >> 8;
+}
+
+/* The code points around every bound of what is a name, in many surroundings: a decoder that is
+ * off by one takes one of them for its neighbour. */
+static void a_labels_are_decoded_exactly(void **state)
+{
+    static const struct {
+        uint32_t point;
+        bool good;
+    } edges[] = {{0x80, false},  {0x9f, false},   {0xa0, true},     {0xff, true},
+                 {0xd7ff, true}, {0xd800, false}, {0xdfff, false},  {0xe000, true},
+                 {0xffff, true}, {0x10000, true}, {0x10ffff, true}, {0x110000, false}};
+    uint32_t seed = 1;
+
+    (void)state;
+    for (unsigned round = 0; round < 4000; round++) {
+        size_t edge = round % (sizeof(edges) / sizeof(edges[0])), count = 1 + round % 7;
+        uint32_t points[8];
+        csn_domain d;
+        char label[128];
+        for (size_t i = 0; i < count; i++) {
+            uint32_t r = next_random(&seed);
+            points[i] = r % 3 == 0   ? 'a' + r / 3 % 26
+                        : r % 3 == 1 ? 0xa0 + r / 3 % 0x400
+                                     : 0xe000 + r / 3 % 0x1000;
+        }
+        points[next_random(&seed) % count] = edges[edge].point;
+        encode(points, count, label);
+        assert_true(strlen(label) <= 63);
+        if (csn_domain_parse(label, strlen(label), &d, NULL) != edges[edge].good)
+            fail_msg("%s: U+%04X", label, edges[edge].point);
+        if (count == 1 && strlen(label) > 5) /* the number is not complete */
+            assert_false(csn_domain_parse(label, strlen(label) - 1, &d, NULL));
+    }
 }
 
 static void lookups_may_have_underscores(void **state)
@@ -183,6 +291,7 @@ int main(void)
         cmocka_unit_test(lengths_are_exact),
         cmocka_unit_test(what_a_resolver_takes_for_an_address_is_no_name),
         cmocka_unit_test(a_labels_must_decode),
+        cmocka_unit_test(a_labels_are_decoded_exactly),
         cmocka_unit_test(lookups_may_have_underscores),
         cmocka_unit_test(below_is_by_whole_labels),
     };
