@@ -86,7 +86,7 @@ with_valgrind()
 {
     local names
     mapfile -t names < <(meson test -C build --list --suite unit 2>/dev/null |
-        sed -n 's/.*[:/ ]\(\(base\|kit\|search\)_[a-z0-9_]*\)$/\1/p' | sort -u |
+        sed -n 's/.*[:/ ]\(\(base\|text\|policy\|search\)_[a-z0-9_]*\)$/\1/p' | sort -u |
         grep -vx search_changed)
     [ ${#names[@]} -gt 0 ] || { echo "no unit test was found"; return 1; }
     tools/run-tests build --logbase memcheck --timeout-multiplier 10 --no-rebuild \

@@ -1,11 +1,9 @@
-/* arena.c: results are many small things with one owner; here they get one free.
+/* arena.c: bump allocation with one free.
  *
- * Called by everything that builds a result. Blocks double in size so that a list of a million
- * entries costs a few dozen mallocs; something large gets a block of its own behind the current
- * one, whose room is not wasted. The arena itself lives in its first block. What must hold:
- * every pointer is aligned for any type and stays where it is until csn_arena_free. Sizes may
- * come from outside (counts of files, lengths of output): every sum and product is checked. Not
- * for two threads at once. */
+ * Blocks double in size, so a list of a million entries costs a few dozen mallocs; a large
+ * allocation gets a block of its own. The arena lives in its first block. Invariants: pointers
+ * are aligned for any type and stay valid until csn_arena_free; every sum and product of sizes
+ * is checked, since counts and lengths come from outside. Not thread-safe. */
 #include "base/arena.h"
 
 #include <stdalign.h>
@@ -16,13 +14,13 @@
 
 #include "base/strv.h"
 
-/* Small enough for the many results that hold a path and a few numbers, and never so large that
- * malloc would go to the kernel for a block that is hardly used. */
+/* The first fits a result with a path and a few numbers; the last stays below malloc's mmap
+ * threshold. */
 #define FIRST_BLOCK 2048u
 #define LAST_BLOCK  (256u * 1024u)
 #define ALIGN       alignof(max_align_t)
 
-/* Newest first: `current` heads the list, the block that holds the arena is the last. */
+/* A list, newest first; the last block contains the arena. */
 typedef struct block {
     struct block *next;
     size_t used, size; /* of data */
@@ -66,7 +64,7 @@ void csn_arena_free(csn_arena *a)
     }
 }
 
-/* Aligned room that is not cleared: copies fill all of it. */
+/* Aligned, not cleared. */
 static void *take(csn_arena *a, size_t size)
 {
     block *b = a->current;
@@ -79,7 +77,7 @@ static void *take(csn_arena *a, size_t size)
         b->used += size;
         return p;
     }
-    /* What would fill a good part of a new block anyway does not end the use of this one. */
+    /* A large allocation does not end the use of the current block. */
     size_t room = a->next_size - sizeof(block);
     block *fresh = block_new(size > room / 4 ? size : room);
     if (!fresh)
@@ -130,7 +128,7 @@ char *csn_arena_strdup(csn_arena *a, const char *s)
 
 char *csn_arena_printf(csn_arena *a, const char *fmt, ...)
 {
-    char local[256]; /* one pass for nearly all texts; a longer one is formatted twice */
+    char local[256]; /* long texts are formatted twice */
     va_list ap;
 
     va_start(ap, fmt);

@@ -1,7 +1,5 @@
-/* arena.h: bump allocation for results: many small things, one free.
- *
- * An arena is a list of blocks; nothing in it is freed singly. A result struct lives in its own
- * arena: csn_arena_new + csn_arena_alloc(sizeof(result)), with the arena kept by the result. */
+/* arena.h: bump allocation with one free. A result struct lives in its own arena and keeps the
+ * pointer to it. */
 #pragma once
 #include <stdarg.h>
 #include <stddef.h>

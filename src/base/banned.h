@@ -1,4 +1,4 @@
-/* banned.h: functions nobody needs. Included by every .c through the build (-include). */
+/* banned.h: makes unsafe functions a compile error. The build includes it in every .c file. */
 #pragma once
 #include <stdio.h>
 #include <stdlib.h>

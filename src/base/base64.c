@@ -1,9 +1,8 @@
-/* base64.c: bytes that must travel in JSON (RFC 4648, section 4).
+/* base64.c: base64 for bytes in JSON (RFC 4648, section 4).
  *
- * Called by the JSON writer for images and binary output, and by decoders for what clients
- * send. Decoding is strict where laxness would let two texts mean the same bytes: padding must
- * be there and be last, unused bits must be zero. Only white space between symbols is forgiven,
- * because tools like base64(1) wrap lines. */
+ * Decoding is strict, so that no two texts mean the same bytes: padding is required and last,
+ * unused bits must be zero. White space between symbols is skipped, because base64(1) wraps
+ * lines. */
 #include "base/base64.h"
 
 #include <stdint.h>
@@ -11,7 +10,7 @@
 static const char symbols[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* No sum can wrap: a len that did would not have fitted in memory. */
+/* Cannot wrap for a len that fits in memory. */
 size_t csn_base64_size(size_t len)
 {
     return len / 3 * 4 + (len % 3 ? 4 : 0);

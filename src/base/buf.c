@@ -1,9 +1,7 @@
-/* buf.c: bytes that grow, up to a ceiling that was said at the start.
+/* buf.c: a growable byte buffer with a ceiling.
  *
- * Called wherever the size is not known before: JSON out, captured output, files read whole.
- * What must hold: len <= max, and whenever data is set there is room for, and a NUL at,
- * data[len]. The lengths are an attacker's (a command's output, a file's size), so no sum here
- * can wrap: len and max stay below SIZE_MAX / 2. */
+ * Invariants: len <= max; if data is set, data[len] is allocated and NUL. Lengths come from an
+ * attacker (output, file sizes), so no sum may wrap: len and max stay below SIZE_MAX / 2. */
 #include "base/buf.h"
 
 #include <errno.h>
@@ -14,7 +12,7 @@
 
 #define FIRST_CAP 64u
 
-/* The half keeps `max + 1` and doubled capacities from wrapping. */
+/* half, so that `max + 1` and doubled capacities do not wrap */
 void csn_buf_init(csn_buf *b, size_t max)
 {
     *b = (csn_buf){.max = max < SIZE_MAX / 2 ? max : SIZE_MAX / 2};
@@ -33,7 +31,7 @@ int csn_buf_reserve(csn_buf *b, size_t more)
     size_t need = b->len + more + 1;
     if (need <= b->cap)
         return 0;
-    /* Doubling makes n appends cost O(n); near the ceiling there is no use in more than it. */
+    /* Doubles, but not beyond the ceiling. */
     size_t cap = b->cap ? 2 * b->cap : FIRST_CAP;
     if (cap > b->max + 1)
         cap = b->max + 1;
@@ -76,7 +74,7 @@ int csn_buf_printf(csn_buf *b, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    /* Measured first: a text that does not fit must not leave a part of itself behind. */
+    /* Measured first, so that a text that does not fit leaves the buffer unchanged. */
     int n = vsnprintf(NULL, 0, fmt, ap);
     va_end(ap);
     if (n < 0)
@@ -93,7 +91,7 @@ int csn_buf_printf(csn_buf *b, const char *fmt, ...)
 
 char *csn_buf_take(csn_buf *b)
 {
-    char *data = b->data ? b->data : calloc(1, 1); /* so that NULL means no memory only */
+    char *data = b->data ? b->data : calloc(1, 1); /* NULL means out of memory only */
 
     csn_buf_init(b, b->max);
     return data;

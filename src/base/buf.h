@@ -1,7 +1,6 @@
-/* buf.h: growable bytes with a mandatory ceiling.
- *
- * `data` is always NUL-terminated once anything was added (the NUL is not counted). After an
- * append failed the buffer is unchanged: ENOSPC when the ceiling is reached, ENOMEM else. */
+/* buf.h: a growable byte buffer with a ceiling. `data` is NUL-terminated (not counted in len)
+ * once anything was appended. A failed append leaves the buffer unchanged: ENOSPC at the
+ * ceiling, else ENOMEM. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -26,4 +25,4 @@ int csn_buf_puts(csn_buf *b, const char *s);
 int csn_buf_putc(csn_buf *b, char c);
 int csn_buf_printf(csn_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int csn_buf_reserve(csn_buf *b, size_t more);
-char *csn_buf_take(csn_buf *b); /* the malloc'd bytes; b is empty after. "" when nothing came */
+char *csn_buf_take(csn_buf *b); /* malloc'd, "" if nothing was appended; b is empty after */

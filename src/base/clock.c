@@ -1,9 +1,8 @@
-/* clock.c: time as one number.
+/* clock.c: times and deadlines as nanoseconds in one number.
  *
- * Called by everyone who waits. A deadline is made once, at the public edge, and passed down;
- * nobody adds up remaining times. What must hold: a deadline that was asked for is never 0
- * (that means none), and huge times saturate instead of wrapping into the past. File times come
- * from the file system and can be any int64, also before 1970. */
+ * A deadline is computed once, where a call enters the library, and passed down. Invariants: a
+ * requested deadline is never 0, which means none; huge times saturate. File times may be any
+ * int64, also before 1970. */
 #include "base/clock.h"
 
 #include <limits.h>
@@ -17,8 +16,7 @@
 #define NS_PER_S  1000000000
 #define NS_PER_MS 1000000u
 
-/* A keeper asks the kernel: the function that it has for that in every process lies far from
- * all else, and two pages of tables to find it are much for one that has fourteen pages. */
+/* The keeper uses the system call: resolving the vDSO costs it two of its fourteen pages. */
 static void read_clock(clockid_t clock, struct timespec *ret)
 {
 #ifdef CSN_FEW_PAGES
@@ -64,9 +62,9 @@ int csn_deadline_poll_ms(uint64_t deadline_ns)
     return left < INT_MAX ? (int)left : INT_MAX;
 }
 
-/* Gregorian date of a day counted from 1970-01-01. Counted in eras of 400 years from a first of
- * March, so that the leap day is the last of its year. Not by gmtime: that reads the time zone
- * of the machine from its files first, which costs a short command more than all its clocks. */
+/* Gregorian date of a day counted from 1970-01-01, in eras of 400 years that begin in March, so
+ * that the leap day comes last. gmtime would read the time zone files first, which is expensive
+ * for a short command. */
 static void civil(int64_t day, int *ret_y, unsigned *ret_m, unsigned *ret_d)
 {
     const int64_t era_days = 146097;
@@ -89,7 +87,7 @@ void csn_iso8601(int64_t epoch_ns, char ret[CSN_ISO_SIZE])
     unsigned month, day;
     int year;
 
-    if (ns < 0) { /* C rounds towards zero; time before 1970 must go down */
+    if (ns < 0) { /* C rounds towards zero; times before 1970 must round down */
         ns += NS_PER_S;
         sec--;
     }

@@ -1,12 +1,10 @@
-/* error.c: what a failure carries from where it happened to whoever asked.
+/* error.c: csn_error and its public accessors.
  *
- * Every room of the library calls this; the public accessors of caisson.h live here too. What
- * must hold: failing never fails. When memory is gone, *err becomes one static error that needs
- * no allocation and ignores csn_error_free, and every addition (wrap, note, advise, deny) that
- * cannot be stored is dropped rather than reported. *err is never read before it is written,
- * since a caller may leave it uninitialised: additions look at it only when their status says
- * that it was set. Messages may hold text an attacker chose (paths, names); those who format
- * them quote and escape, here they are only carried. */
+ * Invariants: failing never fails. Without memory *err becomes a static error that
+ * csn_error_free ignores, and additions (wrap, note, advise, deny) that cannot be stored are
+ * dropped. *err is not read before it is written, since a caller may leave it uninitialised:
+ * additions read it only if their status says that it was set. Messages may contain text of an
+ * attacker; the code that formats them quotes and escapes it. */
 #include "base/error.h"
 
 #include <errno.h>
@@ -32,7 +30,7 @@ struct csn_error {
     csn_denial *denial; /* one block: the struct, then its texts */
 };
 
-/* The one error that cannot be allocated. */
+/* For when memory is exhausted. */
 static csn_error oom = {.code = CSN_NOMEM, .errnum = ENOMEM};
 
 /* ---- formatting and storing ---------------------------------------------------------------
@@ -69,7 +67,7 @@ static csn_error *open_error(csn_status st, csn_error **err)
     return st < 0 && err && *err && (*err)->msg ? *err : NULL;
 }
 
-/* The errno's own words, except for the two that our callers give a meaning of their own. */
+/* strerror, except for two values to which callers give their own meaning. */
 static const char *errno_text(int errnum)
 {
     if (errnum == EXDEV)
@@ -124,7 +122,7 @@ csn_status csn_fail_errno(csn_error **err, int errnum, const char *fmt, ...)
     return put(err, code, errnum, msg);
 }
 
-/* The new text is built before the old one goes: without memory the message stays as it was. */
+/* Without memory the message stays as it was. */
 csn_status csn_wrap(csn_status st, csn_error **err, const char *fmt, ...)
 {
     csn_error *e = open_error(st, err);
@@ -158,7 +156,7 @@ csn_status csn_error_note(csn_status st, csn_error **err, const char *op, const 
     return st;
 }
 
-/* Unlike op and path, the latest hint wins: outer rooms know what the user can change. */
+/* Unlike op and path, the latest hint wins: the outer layers know what the user can change. */
 csn_status csn_error_advise(csn_status st, csn_error **err, const char *fmt, ...)
 {
     csn_error *e = open_error(st, err);
@@ -176,8 +174,7 @@ csn_status csn_error_advise(csn_status st, csn_error **err, const char *fmt, ...
     return st;
 }
 
-/* A denial is data for programs; whoever refused keeps his own texts, so all are copied into
- * one block that is freed with one free. */
+/* Copies the denial with its texts into one block. */
 static size_t text_size(const char *s)
 {
     return s ? strlen(s) + 1 : 0;
@@ -269,13 +266,13 @@ void csn_error_replace_start(csn_error *err, size_t len, const char *to)
 /* ---- statuses -----------------------------------------------------------------------------
  */
 
-/* What the caller can do about it decides, not what the kernel calls it. */
+/* Grouped by what the caller can do about it. */
 csn_status csn_status_of_errno(int errnum)
 {
     switch (errnum) {
     case ENOENT:
         return CSN_NOT_FOUND;
-    case EXDEV: /* openat2 below a root says so of a path that leaves it */
+    case EXDEV: /* from openat2 with RESOLVE_BENEATH: the path leaves the root */
         return CSN_OUTSIDE;
     case EEXIST:
         return CSN_EXISTS;
@@ -285,7 +282,7 @@ csn_status csn_status_of_errno(int errnum)
     case EISDIR:
     case ENXIO: /* open of a fifo without a reader, or of a socket */
     case ENODEV:
-    case EMEDIUMTYPE: /* the os layer's own: opened, but not a regular file */
+    case EMEDIUMTYPE: /* set by os/: opened, but not a regular file */
     case ESPIPE:
         return CSN_WRONG_TYPE;
     case EACCES:
@@ -402,7 +399,7 @@ const csn_denial *csn_error_denial(const csn_error *e)
 
 void csn_error_free(csn_error *e)
 {
-    if (!e || !e->msg) /* not by address: a module has a static error of its own */
+    if (!e || !e->msg) /* not by address: each module has its own static error */
         return;
     free(e->msg);
     free(e->op);

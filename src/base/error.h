@@ -1,4 +1,4 @@
-/* error.h: failing in one line. The error is an argument, never a global. */
+/* error.h: set and extend a csn_error. */
 #pragma once
 #include "caisson/caisson.h"
 
@@ -11,22 +11,21 @@ csn_status csn_fail(csn_error **err, csn_status code, const char *fmt, ...)
 csn_status csn_fail_errno(csn_error **err, int errnum, const char *fmt, ...)
     __attribute__((format(printf, 3, 4), warn_unused_result));
 
-/* Prefix the message already in *err with "<text>: " and return `st`, which is its code from
- * now on. */
+/* Prefix the message in *err with "<text>: ", set its code to `st` and return it. */
 csn_status csn_wrap(csn_status st, csn_error **err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4), warn_unused_result));
 
 csn_status csn_status_of_errno(int errnum);
 
-/* Add to an error that is already set; no-ops on NULL. They return `st` so that they chain.
- * Texts are copied. An op or path that is already there stays (the innermost knows best). */
+/* Add to an error that is already set; no-ops on NULL. They return `st`. Texts are copied. An
+ * op or path that is already set stays. */
 csn_status csn_error_note(csn_status st, csn_error **err, const char *op, const char *path);
 csn_status csn_error_advise(csn_status st, csn_error **err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Copies all texts of the denial. */
 csn_status csn_error_deny(csn_status st, csn_error **err, const csn_denial *d);
-/* Puts `to` in place of every `from` in the message and the denial's target: backends speak of
- * the path they were given, callers of the one they asked for. */
+/* Replaces every `from` by `to` in the message and the denial's target: a backend reports the
+ * resolved path, the caller expects the one it passed. */
 csn_status csn_error_rephrase(csn_status st, csn_error **err, const char *from, const char *to);
 /* Replaces the first `len` bytes of the message. */
 void csn_error_replace_start(csn_error *err, size_t len, const char *to);

@@ -1,12 +1,9 @@
-/* glob.c: shell patterns over relative paths, without the traps.
+/* glob.c: shell patterns over relative paths.
  *
- * Called by csn_glob, grep's file filter and the policy's rules. Pattern and path can both be
- * an agent's, so neither may cost more than their product: braces are expanded when the pattern
- * is compiled, with a limit on the alternatives and on the steps; then a component of the path
- * meets a component of the pattern, and a star or ** that fails goes back to the latest one
- * only (going further back can never help, since the latest star can swallow whatever an
- * earlier one could). Slashes are met by the splitting alone; empty and "." components count
- * nowhere. */
+ * Pattern and path may both come from an agent, so the cost is bounded by their product: braces
+ * are expanded at compile time, with a limit on alternatives and steps; a star or ** that fails
+ * backtracks to the latest one only (going further back cannot help, since the latest star can
+ * match whatever an earlier one could). Empty and "." components are ignored. */
 #include "base/glob.h"
 
 #include <stdlib.h>
@@ -35,12 +32,12 @@ CSN_DEFINE_CLEANUP(csn_glob_set, csn_glob_free)
 /* ---- pieces of a pattern ------------------------------------------------------------------
  */
 
-/* For p behind a '[': the ']' that closes it in this component, or NULL. */
+/* The ']' that closes the bracket before p in this component, or NULL. */
 static const char *bracket_end(const char *p)
 {
     if (*p == '!' || *p == '^')
         p++;
-    if (*p == ']') /* right at the start it is an ordinary member */
+    if (*p == ']') /* at the start it is an ordinary member */
         p++;
     for (; *p && *p != '/' && *p != ']'; p++)
         if (*p == '\\' && p[1])
@@ -48,7 +45,7 @@ static const char *bracket_end(const char *p)
     return *p == ']' ? p : NULL;
 }
 
-/* Behind the element at p: an escaped byte, a bracket expression or a single byte. */
+/* The end of the element at p: an escaped byte, a bracket expression or a single byte. */
 static const char *element_end(const char *p)
 {
     if (*p == '\\' && p[1])
@@ -57,7 +54,7 @@ static const char *element_end(const char *p)
     return close ? close + 1 : p + 1;
 }
 
-/* Is c in the bracket expression that starts at p (behind '[')? */
+/* Is c in the bracket expression whose members start at p? */
 static bool bracket_match(const char *p, unsigned char c)
 {
     bool negate = *p == '!' || *p == '^', found = false;
@@ -78,7 +75,7 @@ static bool bracket_match(const char *p, unsigned char c)
     return found != negate;
 }
 
-/* Compiling has made sure that every bracket and backslash is complete. */
+/* Brackets and backslashes are complete: compiling has checked that. */
 static bool element_match(const char *p, unsigned char c)
 {
     if (*p == '?')
@@ -102,7 +99,7 @@ static bool component_match(const char *pattern, const char *name, size_t len)
         } else if (*p && element_match(p, (unsigned char)name[i])) {
             p = element_end(p);
             i++;
-        } else if (after_star) { /* let the star take one byte more */
+        } else if (after_star) { /* let the star match one more byte */
             p = after_star;
             i = ++mark;
         } else {
@@ -112,7 +109,7 @@ static bool component_match(const char *pattern, const char *name, size_t len)
     return !p[strspn(p, "*")];
 }
 
-/* The next component at *s that counts; moves *s behind it. Its length is 0 at the end. */
+/* The next component at *s; moves *s past it. Length 0 at the end. */
 static const char *next_component(const char **s, size_t *ret_len)
 {
     const char *start;
@@ -128,14 +125,13 @@ static const char *next_component(const char **s, size_t *ret_len)
 /* ---- compiling ----------------------------------------------------------------------------
  */
 
-/* A pattern still to be expanded: before `done` it holds no more braces. */
+/* A pattern to be expanded; there are no braces before `done`. */
 typedef struct pending {
     char *text;
     size_t done;
 } pending;
 
-/* Behind the alternative at p: its ',' or '}' (or the end of the text when the brace is open).
- */
+/* The end of the alternative at p: its ',' or '}' (or the end of an unclosed brace). */
 static const char *brace_item_end(const char *p)
 {
     size_t depth = 0;
@@ -151,7 +147,7 @@ static const char *brace_item_end(const char *p)
     return p;
 }
 
-/* For p behind a '{': the '}' that closes it, or NULL. */
+/* The '}' that closes the brace before p, or NULL. */
 static const char *brace_close(const char *p)
 {
     for (p = brace_item_end(p); *p == ',';)
@@ -191,10 +187,10 @@ static csn_status add_alternative(csn_glob_set *g, const char *text, csn_error *
             if (*p == '\\' && !p[1])
                 return bad_pattern(text, "nothing follows the last backslash", err);
         }
-        /* "a**b" is no such component: there the stars are two stars in a row */
+        /* in "a**b" they are two ordinary stars */
         bool any_depth = strcmp(part, "**") == 0;
         if (any_depth && alt->count > 0 && !alt->parts[alt->count - 1])
-            continue; /* two in a row say no more than one */
+            continue; /* two in a row match the same as one */
         alt->parts[alt->count++] = any_depth ? NULL : part;
     }
     g->count++;
@@ -226,8 +222,8 @@ static csn_status expand_brace(csn_arena *scratch, pending *stack, size_t *depth
     return CSN_OK;
 }
 
-/* Depth first with an own stack, since nesting is the pattern's to choose. What is on the stack
- * gives at least one alternative each, so stack and set together stay below the limit. */
+/* Depth first with an explicit stack, since the pattern controls the nesting. Each entry of the
+ * stack yields at least one alternative, so stack and set together stay below the limit. */
 static csn_status expand(csn_glob_set *g, const char *pattern, csn_error **err)
 {
     CSN_CLEANUP(csn_arena_freep) csn_arena *scratch = csn_arena_new();
@@ -287,7 +283,7 @@ void csn_glob_free(csn_glob_set *g)
 /* ---- matching -----------------------------------------------------------------------------
  */
 
-/* component_match one floor up: components are the letters, ** is the star. */
+/* Like component_match, with components as letters and ** as the star. */
 static bool path_match(const alternative *alt, const char *path)
 {
     const char *rest = path, *mark = NULL;
@@ -323,7 +319,7 @@ bool csn_glob_match(const csn_glob_set *g, const char *path)
     return false;
 }
 
-/* Every component of dir must be met, and the pattern must have something left for below. */
+/* Every component of dir must match, and some of the pattern must be left. */
 static bool may_descend(const alternative *alt, const char *dir)
 {
     for (size_t i = 0; i < alt->count; i++) {

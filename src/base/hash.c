@@ -1,8 +1,7 @@
-/* hash.c: SHA-256, for the audit chain and for "has this file changed?".
+/* hash.c: SHA-256, for the audit chain and to detect changed files.
  *
- * Called by core (audit, if_hash) and by whoever writes files. The mathematics is libmd's; this
- * file only keeps its header out of everyone else's, so the context is opaque room whose size
- * is checked when it is compiled. The bytes may be anything and of any length. */
+ * Wraps libmd so that no other file includes its header; the context is opaque storage whose
+ * size is checked at compile time. */
 #include "base/hash.h"
 
 #include <assert.h>

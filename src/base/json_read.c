@@ -1,11 +1,9 @@
-/* json_read.c: the only file that knows jansson. Requests, policies and stored state come in
- * here.
+/* json_read.c: parse requests, policies and stored state with jansson.
  *
- * Called by core (configuration, audit) and the decoders of the front ends. The text is a
- * stranger's: its size is limited here, its depth (2048) by jansson, and jansson refuses what
- * two readers could take for two things: duplicate keys, trailing bytes, bad UTF-8, lone
- * surrogates and NUL in strings. What must hold: a getter never guesses. A key of the wrong
- * type is an error that names it; only an absent key or null means "the default". */
+ * The text is untrusted: its size is limited here, its depth (2048) by jansson, which also
+ * refuses duplicate keys, trailing bytes, bad UTF-8, lone surrogates and NUL in strings.
+ * Invariant: a getter never guesses. A key of the wrong type is an error that names the key;
+ * only an absent key or null means the default. */
 #include "base/json_read.h"
 
 #include <jansson.h>
@@ -17,7 +15,7 @@
 #include "base/path.h"
 #include "base/strv.h"
 
-/* jansson's message quotes the text near the error: only its printable ASCII may pass. */
+/* jansson's message quotes the text near the error; only printable ASCII is kept. */
 static void make_printable(char *s)
 {
     for (; *s; s++)
@@ -30,7 +28,7 @@ csn_status csn_json_parse(const char *text, size_t len, const char *what, csn_jv
 {
     json_error_t je;
 
-    /* Before parsing: a value of two bytes can cost a hundred in memory. */
+    /* Checked before parsing: a value of two bytes can take a hundred in memory. */
     if (len > CSN_JSON_BYTES_MAX)
         return csn_fail(err, CSN_TOO_LARGE, "%s: %zu bytes of JSON, at most %u are read", what,
                         len, CSN_JSON_BYTES_MAX);
@@ -115,8 +113,7 @@ const char *csn_jval_string(const csn_jval *v)
 /* ---- getters ------------------------------------------------------------------------------
  */
 
-/* The value of a key, NULL when it is absent; an error when obj is no object (NULL is empty).
- */
+/* The value of a key, NULL if absent; an error if obj is not an object (NULL is empty). */
 static csn_status find(const csn_jval *obj, const char *key, const json_t **ret,
                        csn_error **err)
 {
@@ -146,7 +143,7 @@ csn_status csn_jget_i64(const csn_jval *obj, const char *key, int64_t *ret, csn_
 
     if (st < 0 || !v)
         return st;
-    /* 1.0 and 1e3 are reals to jansson, and what exceeds int64 it has refused when parsing. */
+    /* 1.0 and 1e3 are reals to jansson; numbers beyond int64 are refused when parsing. */
     if (!json_is_integer(v))
         return csn_fail(err, CSN_INVALID, "'%s': expected a whole number", key);
     *ret = json_integer_value(v);
@@ -193,7 +190,7 @@ csn_status csn_jget_strv(const csn_jval *obj, const char *key, csn_arena *a,
         return st;
     if (!json_is_array(v) && !json_is_string(v))
         return csn_fail(err, CSN_INVALID, "'%s': expected a list of strings", key);
-    /* A string alone is a list of one: `"read": "/data"` is what people write. */
+    /* A string alone is a list of one: `"read": "/data"`. */
     size_t n = json_is_array(v) ? json_array_size(v) : 1;
     const char **list = csn_arena_array(a, n + 1, sizeof(*list));
     for (size_t i = 0; list && i < n; i++) {

@@ -1,6 +1,5 @@
-/* json_read.h: the only door to jansson. Strict: duplicates, trailing bytes, bad UTF-8 and NUL
- * in strings are refused. Getters check types: a wrong type is CSN_INVALID that names the key.
- */
+/* json_read.h: read JSON. Duplicate keys, trailing bytes, bad UTF-8 and NUL in strings are
+ * refused. Getters check types: a wrong type is CSN_INVALID and names the key. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,11 +22,11 @@ bool csn_jval_is_string(const csn_jval *v);
 bool csn_jval_is_integer(const csn_jval *v);
 bool csn_jval_is_number(const csn_jval *v);
 bool csn_jval_is_bool(const csn_jval *v);
-bool csn_jval_has(const csn_jval *obj, const char *key);            /* there, be it null */
+bool csn_jval_has(const csn_jval *obj, const char *key);            /* present, even if null */
 const csn_jval *csn_jval_get(const csn_jval *obj, const char *key); /* NULL: absent or null */
 size_t csn_jval_count(const csn_jval *arr);
 const csn_jval *csn_jval_at(const csn_jval *arr, size_t i);
-const char *csn_jval_string(const csn_jval *v); /* NULL when it is none */
+const char *csn_jval_string(const csn_jval *v); /* NULL: not a string */
 
 /* Absent keys leave *ret untouched and are CSN_OK. */
 csn_status csn_jget_str(const csn_jval *obj, const char *key, const char **ret,

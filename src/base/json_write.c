@@ -1,11 +1,10 @@
-/* json_write.c: the fast way out. Most of what we print is one long string of command output.
+/* json_write.c: a fast JSON writer; most of its output is one long string of command output.
  *
- * Called for every --json line, every HTTP and MCP answer and every audit line. What must hold:
- * whatever bytes a command wrote, what leaves here is valid JSON in valid UTF-8, and valid text
- * is not changed. Strings pass once: eight clean bytes at a time are copied as one word into a
- * small block on the stack, the odd byte is escaped, and full blocks are appended; so the
- * output is never sized for the worst case (six times the input) and the buffer's ceiling stays
- * exact. jansson is the oracle of its tests. */
+ * Invariants: whatever bytes come in, the output is valid JSON in valid UTF-8, and valid text
+ * is not changed. A string is read once: eight clean bytes at a time are copied as one word
+ * into a block on the stack, special bytes are escaped, full blocks are appended. So the output
+ * is never sized for the worst case (six times the input) and the ceiling of the buffer is
+ * exact. */
 #include "base/json_write.h"
 
 #include <assert.h>
@@ -23,8 +22,7 @@
 
 static_assert(DEPTH_MAX <= 8 * sizeof(((csn_json *)0)->has_item), "one bit a level");
 
-/* Every write goes through here or checks err itself: after the first failure nothing follows.
- */
+/* After the first failure nothing is written. */
 static void put(csn_json *j, const void *data, size_t len)
 {
     if (j->err == 0)
@@ -74,7 +72,7 @@ static size_t escape(unsigned char c, char *out)
     return 6;
 }
 
-/* Writes the character or bad byte at s, and says how many bytes of s it was. */
+/* Writes the character or bad byte at s; returns the bytes of s that were used. */
 static size_t put_special(const unsigned char *s, size_t len, char **out)
 {
     if (*s < 0x80) {
@@ -95,14 +93,14 @@ static void put_string(csn_json *j, const char *text, size_t len)
     const unsigned char *s = (const unsigned char *)text, *end = s + len;
     char block[BLOCK + 16], *out = block; /* one step writes 8 bytes at most */
 
-    /* Nothing gets shorter, so this is no guess: it fails only when the string cannot fit. */
+    /* No byte gets shorter, so this fails only if the string cannot fit. */
     if (j->err == 0 && len <= SIZE_MAX - 2)
         j->err = csn_buf_reserve(j->out, len + 2);
     *out++ = '"';
     while (s < end && j->err == 0) {
         uint64_t word;
-        /* All eight are copied before they are looked at; those behind the first special one
-         * are written again by what comes next. */
+        /* All eight are copied before they are examined; those after the first special one are
+         * overwritten. */
         if (end - s >= 8) {
             memcpy(&word, s, 8);
             memcpy(out, &word, 8);
@@ -220,8 +218,8 @@ void csn_json_raw(csn_json *j, const char *json, size_t len)
     put(j, json, len);
 }
 
-/* The key is out already: taken back, it leaves no trace. */
-static void take_back_key(csn_json *j)
+/* Removes the key that was written last. */
+static void remove_key(csn_json *j)
 {
     if (j->err != 0)
         return;
@@ -234,7 +232,7 @@ static void take_back_key(csn_json *j)
 void csn_json_null(csn_json *j)
 {
     if (j->omit_null && j->after_key) {
-        take_back_key(j);
+        remove_key(j);
         return;
     }
     csn_json_raw(j, "null", 4);
@@ -259,7 +257,7 @@ void csn_json_str(csn_json *j, const char *s)
         csn_json_null(j);
 }
 
-/* Encoded in place: images are the largest thing that leaves here. */
+/* Encoded in place, since images are large. */
 void csn_json_base64(csn_json *j, const void *p, size_t len)
 {
     size_t size = csn_base64_size(len);
@@ -275,7 +273,7 @@ void csn_json_base64(csn_json *j, const void *p, size_t len)
     put(j, "\"", 1);
 }
 
-/* Digits of v, ending before `end`; returns where they start. At most 20. */
+/* Writes the digits of v (at most 20) before `end`; returns their start. */
 static char *digits(uint64_t v, char *end)
 {
     do
@@ -302,8 +300,8 @@ void csn_json_int(csn_json *j, int64_t v)
     csn_json_raw(j, p, (size_t)(end - p));
 }
 
-/* Not by printf's %f: the host's locale may make its point a comma. Thousandths of anything
- * below 9e12 fit an integer; above, a fraction of a thousandth means nothing. */
+/* printf's %f depends on the locale. Thousandths of a value below 9e12 fit an integer; above,
+ * fractions are dropped. */
 void csn_json_double(csn_json *j, double v)
 {
     char text[320], *end = text + sizeof(text);

@@ -1,7 +1,7 @@
-/* log.c: the one global of the library besides the table of backends.
+/* log.c: debug lines to the callback of csn_set_log.
  *
- * Set before the first other call (the header says so), so it needs no lock. A line is bounded;
- * what an attacker chose in it is escaped by those who write it, with csn_path_printable. */
+ * The callback is set before any other call, so it needs no lock. Lines are bounded; callers
+ * escape untrusted text with csn_path_printable. */
 #include "base/log.h"
 
 #include <stdarg.h>

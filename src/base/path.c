@@ -1,9 +1,8 @@
-/* path.c: paths as text. It joins and compares; it never resolves.
+/* path.c: join, compare and print paths as text; never resolve them.
  *
- * Called by core on every path an agent names, and by policy and messages. The path is the
- * agent's: any bytes but NUL, any length, `..` where it hurts. What must hold: nothing here
- * drops or reorders a component, because `link/../x` is not `x`; only the kernel knows what it
- * is. Comparing goes by whole components, so /base is not a parent of /basement. */
+ * The path is the agent's: any bytes but NUL, any length, any `..`. Invariants: no component is
+ * dropped or reordered, because only the kernel can resolve `link/../x`; comparison is by whole
+ * components, so /base is not a parent of /basement. */
 #include "base/path.h"
 
 #include <stdio.h>
@@ -16,7 +15,7 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 
-/* Names a path by its start: all of it would be a message of megabytes. */
+/* Only the start of the path, which may be megabytes long. */
 static csn_status too_long(const char *path, csn_error **err)
 {
     char start[65];
@@ -44,10 +43,10 @@ csn_status csn_path_join(const char *workdir, const char *home, const char *path
         return csn_fail(err, CSN_INVALID, "path '%c...': there is no %s", path[0],
                         path[0] == '~' ? "home" : "working directory");
     size_t front_len = strlen(front), rest_len = strlen(rest);
-    /* "~" alone is the home itself, and a front that ends in a slash needs no second one. */
+    /* "~" alone is the home; no second slash after one at the end of the front. */
     bool slash = front_len > 0 && front[front_len - 1] != '/' && rest_len > 0;
-    /* The kernel's limit is on what it is asked to resolve, which is the part below a held
-     * directory; the working directory in front of it is not counted against the agent. */
+    /* The kernel's limit applies to the part below an open directory; the working directory is
+     * not counted. */
     if (front_len >= CSN_PATH_MAX || rest_len >= CSN_PATH_MAX)
         return too_long(path, err);
     char *joined = malloc(front_len + slash + rest_len + 1);
@@ -63,7 +62,7 @@ csn_status csn_path_join(const char *workdir, const char *home, const char *path
 
 const char *csn_path_base(const char *path)
 {
-    const char *base = path; /* moves behind each slash that something follows */
+    const char *base = path; /* the start of the last component */
 
     for (const char *p = path; *p; p++)
         if (*p == '/' && p[1] && p[1] != '/')
@@ -93,8 +92,7 @@ bool csn_name_valid(const char *name)
     return !name[len] && len <= CSN_NAME_BYTES_MAX;
 }
 
-/* Is the character at s (n bytes, valid) one that a terminal acts upon? ASCII and C1 controls.
- */
+/* Is the valid character at s (n bytes) an ASCII or C1 control? */
 static bool is_control(const unsigned char *s, size_t n)
 {
     if (n == 1)

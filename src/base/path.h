@@ -1,20 +1,18 @@
-/* path.h: lexical work on agent paths. It joins; it never removes `..` by text: `link/../x` is
- * the kernel's to resolve. */
+/* path.h: paths as text. `..` is never removed: only the kernel can resolve `link/../x`. */
 #pragma once
 #include <stdbool.h>
 
 #include "caisson/caisson.h"
 
-/* The path a backend gets: `~` and `~/x` become home, relative ones are joined to workdir.
- * Refuses the empty path and one longer than PATH_MAX (CSN_INVALID naming it). malloc'd. */
+/* Replaces `~` by home and joins a relative path to workdir. CSN_INVALID if the path is empty
+ * or longer than PATH_MAX. malloc'd. */
 csn_status csn_path_join(const char *workdir, const char *home, const char *path, char **ret,
                          csn_error **err);
 /* Is `path` the directory `dir` or below it, by whole components? Both absolute. Returns what
  * comes after dir without leading slashes ("" for dir itself), or NULL. */
 const char *csn_path_below(const char *path, const char *dir);
-/* The last component, with the slashes that end it ("a/b/" has "b/"); and a copy of all before
- * it
- * ("." when there is none, malloc'd). */
+/* The last component with trailing slashes ("b/" of "a/b/"); and a copy of all before it ("."
+ * if there is none, malloc'd). */
 const char *csn_path_base(const char *path);
 char *csn_path_dir(const char *path);
 /* A name for sandboxes and sessions: [A-Za-z0-9._-], not starting with . or -, at most 63. */

@@ -1,8 +1,7 @@
-/* path_below.c: is a path below a directory, by name alone?
+/* path_below.c: is a path below a directory, compared as text?
  *
- * A file of its own because the keeper needs it too, and nothing else of paths. Both come from
- * anywhere. `..` is a name like any other: who means more
- * has resolved them before. */
+ * In a file of its own because the keeper needs nothing else of path.c. `..` is compared like
+ * any name; callers resolve paths first. */
 #include <string.h>
 
 #include "base/path.h"

@@ -1,16 +1,14 @@
-/* sniff.c: recognises the few formats a model can look at.
+/* sniff.c: recognise the image and document formats that a model can view.
  *
- * Called by csn_read with the first bytes of a file. The bytes are an attacker's, and a wrong
- * "image" would hide text from the model, so the signatures are tight: BMP's two letters alone
- * begin many a text, hence its header is checked too, and SVG must really open with <svg>.
- * Nothing here reads beyond len. */
+ * The bytes are an attacker's, and a false match would hide text from the model, so the
+ * signatures are strict: for BMP the header is checked too, and SVG must open with <svg>. */
 #include "base/sniff.h"
 
 #include <stdint.h>
 #include <string.h>
 #include <strings.h>
 
-/* A position in the head; text helpers below move it. */
+/* A position in the first bytes of the file. */
 typedef struct cursor {
     const char *p, *end;
 } cursor;
@@ -33,14 +31,14 @@ static bool is_bmp(const unsigned char *p, size_t len)
            header == 108 || header == 124;
 }
 
-/* XML may say a lot before its first element: declaration, comments, white space. */
+/* Declaration, comments and white space may precede the first XML element. */
 static void skip_space(cursor *c)
 {
     while (c->p < c->end && memchr(" \t\r\n", *c->p, 4))
         c->p++;
 }
 
-/* Moves behind `open ... close` if it is here; false when it is not, or does not end. */
+/* Skips `open ... close`; false if it is not here or not closed. */
 static bool skip_between(cursor *c, const char *open, const char *close)
 {
     size_t len = (size_t)(c->end - c->p);

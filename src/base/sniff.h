@@ -1,4 +1,4 @@
-/* sniff.h: is it an image (or PDF) a model can look at? By content, never by name. */
+/* sniff.h: recognise images and PDF by content. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

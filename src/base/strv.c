@@ -1,9 +1,8 @@
-/* strv.c: lists of strings, and the small words people type: durations, sizes, signals.
+/* strv.c: lists of strings; parsing of durations, sizes and signals.
  *
- * Called by everyone for lists (argv, environments, rules), by the front ends for options. The
- * words are a user's or an agent's: a number that does not fit is refused, never wrapped, and
- * nothing but the whole word counts. The signal table is ours because names must not depend on
- * the C library (the keeper has another one) or its locale. */
+ * The texts are a user's or an agent's: a number that does not fit is refused, and the whole
+ * word must match. Signal names have a table because they must not depend on the C library (the
+ * keeper uses another one) or its locale. */
 #include "base/strv.h"
 
 #include <errno.h>
@@ -69,8 +68,7 @@ bool csn_str_starts(const char *s, const char *prefix)
 /* ---- numbers ------------------------------------------------------------------------------
  */
 
-/* The digits at s as a number; returns what follows them, NULL when there are none or too many.
- */
+/* Parses the digits at s; returns their end, NULL if there are none or too many. */
 static const char *scan_u64(const char *s, uint64_t *ret)
 {
     uint64_t v = 0;
@@ -86,8 +84,7 @@ static const char *scan_u64(const char *s, uint64_t *ret)
     return p;
 }
 
-/* The result is touched only here, when all is known to be right.
- * A number times the scale of its unit. */
+/* The number times the scale of its unit; *ret is set only on success. */
 static bool scale(uint64_t v, uint64_t by, uint64_t *ret)
 {
     uint64_t product;
@@ -159,7 +156,7 @@ bool csn_parse_size(const char *s, uint64_t *ret)
     if (unit) {
         by <<= 10 * (unit - units + 1);
         rest++;
-        /* "KiB" says the same as "K" and "KB"; "Ki" alone is no unit */
+        /* "KiB" equals "K" and "KB"; "Ki" is not a unit */
         if (rest[0] == 'i' && rest[1] == 'B')
             rest++;
     }

@@ -1,4 +1,4 @@
-/* strv.h: NULL-terminated lists of strings, and small string questions. */
+/* strv.h: NULL-terminated lists of strings; durations, sizes and signals as text. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

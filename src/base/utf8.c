@@ -1,9 +1,7 @@
-/* utf8.c: what is a character and what is not (RFC 3629).
+/* utf8.c: validate UTF-8 (RFC 3629).
  *
- * Called by the JSON writer for every byte that is not ASCII, and wherever text is cut. The
- * bytes come from commands and files: anything can be in them. One table of lead bytes says
- * everything: how long the character is and which second bytes may follow, and that range is
- * where overlong forms, surrogates and everything above U+10FFFF are kept out. */
+ * One table of lead bytes has the length of the character and the range of its second byte; the
+ * range excludes overlong forms, surrogates and everything above U+10FFFF. */
 #include "base/utf8.h"
 
 #include <stdint.h>

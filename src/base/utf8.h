@@ -1,4 +1,4 @@
-/* utf8.h: validation only; bytes are never changed here except into U+FFFD on request. */
+/* utf8.h: validation of UTF-8. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
-/* domain.c: from bytes to a domain name in its one form, or to the reason why they are none.
+/* domain.c: parse a domain name into its canonical form, or say why it is not one.
  *
- * Called for every rule of a policy and, in the gateway, for every name an agent's program asks
- * for, announces or sends. An attacker controls all bytes. What must hold: what is accepted is
- * at most 253 bytes of a-z 0-9 - . (and _ where asked), never empty labels, so that text can be
- * compared byte by byte; and nothing is accepted that some resolver would take for an address
- * (127.1, 0x7f.1, 017700000001): that would be a host of its choice under the name of ours. */
+ * Used for rules and, in the gateway, for every name that a program in the sandbox looks up or
+ * sends; an attacker controls all bytes. Invariants: an accepted name is at most 253 bytes of
+ * a-z 0-9 - . (and _ for lookups) without empty labels, so it can be compared byte by byte; a
+ * name that some resolver would take for an address (127.1, 0x7f.1, 017700000001) is refused.
+ */
 #include "policy/domain.h"
 
 #include <stdint.h>
@@ -36,8 +36,7 @@ static int digit_of(char c)
     return c >= 'a' && c <= 'z' ? c - 'a' : c >= '0' && c <= '9' ? c - '0' + 26 : -1;
 }
 
-/* One number of variable length. At most 59 digits come in, so an overflow shows as i growing
- * past what any code point needs. NULL: malformed. */
+/* Reads one variable-length integer; at most 59 digits. NULL: malformed or too large. */
 static const char *read_delta(const char *p, const char *end, uint32_t bias, uint64_t *i)
 {
     uint64_t weight = 1;
@@ -58,8 +57,8 @@ static const char *read_delta(const char *p, const char *end, uint32_t bias, uin
     }
 }
 
-/* Does what follows "xn--" decode? The letters themselves are not needed: only whether there is
- * a name behind it, of code points that exist. */
+/* Does the text after "xn--" decode to valid code points? The caller has refused a hyphen at
+ * the end. */
 static bool is_punycode(const char *text, size_t len)
 {
     const char *end = text + len, *p = memrchr(text, '-', len);
@@ -67,8 +66,6 @@ static bool is_punycode(const char *text, size_t len)
     uint64_t i = 0;
 
     p = p ? p + 1 : text;
-    if (p == end)
-        return false;
     for (bool first = true; p < end; first = false) {
         uint64_t before = i;
         p = read_delta(p, end, bias, &i);
@@ -109,11 +106,11 @@ static const char *label_fault(const char *label, size_t len)
         return "a label starts or ends with a hyphen";
     if (len >= ACE_PREFIX_LEN && memcmp(label, ACE_PREFIX, ACE_PREFIX_LEN) == 0 &&
         !is_punycode(label + ACE_PREFIX_LEN, len - ACE_PREFIX_LEN))
-        return "a label starts with xn-- but is no A-label";
+        return "a label starts with xn-- but is not a valid A-label";
     return NULL;
 }
 
-/* Lower-cases one byte; '\0': not a byte of a name. */
+/* The byte in lower case; '\0' and *why if a name cannot contain it. */
 static char fold(char c, bool underscore, const char **why)
 {
     if (c >= 'A' && c <= 'Z')
@@ -133,7 +130,7 @@ static char fold(char c, bool underscore, const char **why)
     return '\0';
 }
 
-/* out->text and out->len are set: checks the labels. */
+/* Checks the labels of d->text. */
 static const char *name_fault(const csn_domain *d)
 {
     const char *label = d->text;

@@ -1,8 +1,8 @@
-/* domain.h: the one parser of domain names, for rules, DNS questions, SNI, Host and proxies.
+/* domain.h: the parser of domain names for rules, DNS queries, SNI, Host and proxies.
  *
- * Two spellings of a name must never be two names to the policy, nor one spelling two names to
- * the policy and the resolver. So there is one form after parsing (lower case, no trailing dot)
- * and every path that judges a name takes a csn_domain, which only this parser makes. */
+ * Policy and resolver must agree on every spelling of a name. So there is one canonical form
+ * (lower case, no trailing dot), and every check takes a csn_domain, which only this parser
+ * creates. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,14 +15,13 @@ typedef struct csn_domain {
     size_t len;
 } csn_domain;
 
-/* A name somebody looks up. Names with an underscore exist in DNS (_srv records, buckets of
- * object stores), so a question for one is judged like any other; but no host may be called so,
- * hence in a rule it is a slip of the pen, and such a name is reached by a wildcard only. */
+/* A name in a DNS lookup, which may contain underscores (_srv records, buckets of object
+ * stores). No rule can name such a host; only a wildcard covers it. */
 bool csn_domain_parse_lookup(const char *text, size_t len, csn_domain *out, const char **why);
-/* A name in a rule: letters, digits and inner hyphens (A-labels included) and nothing else. */
+/* A name in a rule: letters, digits and inner hyphens, A-labels included. */
 bool csn_domain_parse(const char *text, size_t len, csn_domain *out, const char **why);
-/* On false, *why (may be NULL) continues the sentence "NAME is no domain name: ..."; static.
- * The bytes may hold anything, NUL too; at most one trailing dot is taken off. */
+/* On false, *why (may be NULL) completes "NAME is no domain name: ..."; static. The bytes may
+ * be anything, also NUL; one trailing dot is removed. */
 
 bool csn_domain_equal(const csn_domain *a, const csn_domain *b);
 /* Is `name` below `parent`, at any depth? Not parent itself. */

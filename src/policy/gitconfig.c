@@ -1,11 +1,9 @@
-/* gitconfig.c: a strict reader of git's configuration syntax, and the list of keys that are
- * fine.
+/* gitconfig.c: a strict reader of git's configuration syntax with an allow-list of keys.
  *
- * Called when a command has ended and a git config changed, and by `why`. The text is the
- * attacker's. What must hold: a key that git would see is seen here, and whatever git and this
- * file could read differently (control bytes, a byte order mark, old spellings) is refused
- * instead of read. Only keys in the table pass, with values of their kind: git gains keys that
- * run programs with every release, so a list of the bad ones would always be too short. */
+ * The text is the attacker's. Invariants: a key that git would see is seen here, and whatever
+ * git and this reader could read differently (control bytes, a byte order mark, old spellings)
+ * is refused. Only keys in the table pass, with values of their kind: every release of git adds
+ * keys that run programs, so a deny-list would always be incomplete. */
 #include "policy/gitconfig.h"
 
 #include <ctype.h>
@@ -18,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 
-#define TEXT_MAX  (1u << 20) /* no honest config comes near */
+#define TEXT_MAX  (1u << 20) /* real configs are far smaller */
 #define VALUE_MAX 4096u
 #define NAME_SIZE 64u
 
@@ -27,7 +25,7 @@ typedef enum value_kind {
     TEXT,     /* shown or compared, never opened or run */
     REMOTE,   /* a remote's name, or its address */
     UPDATE,   /* submodule.*.update: `!command` would be run */
-    WORKTREE, /* for the caller to judge */
+    WORKTREE, /* checked by the caller */
 } value_kind;
 
 typedef struct allowed {
@@ -109,8 +107,8 @@ static bool is_word(const char *v)
     return v[strspn(v, plain)] == '\0';
 }
 
-/* `scheme::rest` runs git-remote-scheme, and so does a scheme git does not have built in;
- * a host that starts with a dash would be an option of ssh. */
+/* `scheme::rest` and unknown schemes run git-remote-scheme; a host that starts with a dash
+ * would be an option of ssh. */
 static bool is_harmless_url(const char *url)
 {
     static const char *const schemes[] = {"http", "https",   "ssh",    "git",
@@ -148,7 +146,7 @@ typedef struct parser {
     char name[NAME_SIZE];
     csn_buf value;
     bool has_value; /* `name` alone means true */
-    bool lenient;   /* git's own idea of the syntax, with what is old or odd in it */
+    bool lenient;   /* accept old and odd syntax as git does */
     char **ret_worktree;
 } parser;
 
@@ -205,8 +203,8 @@ static int read_name(parser *p, int c, char *out)
     return n > 0 ? c : -2;
 }
 
-/* After the `[`: `name]` or `name "any text"]`. The old [name.sub] is refused: git writes it no
- * more, and it makes keys look like others. */
+/* After the `[`: `name]` or `name "any text"]`. The old form [name.sub] is refused: git does
+ * not write it any more, and it disguises keys. */
 static bool read_section(parser *p)
 {
     int c = read_name(p, next(p), p->section);
@@ -236,8 +234,7 @@ static bool read_section(parser *p)
     return next(p) == ']';
 }
 
-/* After a backslash in a value: what it stands for; 0: nothing (the line goes on), -1: error.
- */
+/* The byte that an escape in a value stands for; 0: line continuation, -1: error. */
 static int read_escape(parser *p)
 {
     int c = next(p);
@@ -248,10 +245,10 @@ static int read_escape(parser *p)
         return '\t';
     if (p->lenient && (c == 'n' || c == 'b'))
         return c == 'n' ? '\n' : '\b';
-    return c == '\\' || c == '"' ? c : -1; /* \n and \b: no honest value has them */
+    return c == '\\' || c == '"' ? c : -1; /* \n and \b do not occur in real values */
 }
 
-/* After the `=`: quotes, escapes, lines that go on, comments; blanks at both ends fall away. */
+/* After the `=`: quotes, escapes, continuation lines, comments; outer blanks are removed. */
 static bool read_value(parser *p)
 {
     bool quoted = false;
@@ -308,7 +305,7 @@ static const char *value_of(const parser *p)
 static bool take_worktree(parser *p)
 {
     if (!p->ret_worktree || !p->has_value || *p->ret_worktree)
-        return false; /* set twice: no need to know which one wins */
+        return false; /* set twice: refuse instead of choosing */
     *p->ret_worktree = strdup(value_of(p));
     return *p->ret_worktree != NULL;
 }
@@ -341,7 +338,7 @@ static bool variable_is_fine(parser *p)
     return false;
 }
 
-/* *ret_understood: it stopped at a key, not at the syntax. */
+/* *ret_understood: stopped at a key, not at a syntax error. */
 static bool all_is_fine(parser *p, bool *ret_understood)
 {
     int c;
@@ -422,7 +419,7 @@ void csn_gitconfig_includes(const char *text, size_t len,
         else if (c < 0x80 && isalpha(c) && (fine = read_variable(&p, c)) && is_include(&p))
             fn(ctx, value_of(&p));
         while (!fine && p.at[-1] != '\n' && next(&p) >= 0)
-            ; /* a comment, or not understood: the next line may be */
+            ; /* a comment or unreadable: try the next line */
     }
     csn_buf_release(&p.value);
 }

@@ -1,9 +1,8 @@
-/* gitindex.c: reads the names of a git index, versions 2 to 4.
+/* gitindex.c: check the paths in a git index, versions 2 to 4.
  *
- * Called when a command has ended and the index changed. Everything in it is the attacker's:
- * counts, lengths, names. What must hold: no byte outside [data, data+len) is read, and a file
- * that git would read in another way than we do is called harmful, so every length is checked
- * and nothing is skipped that is not known. */
+ * Counts, lengths and names are the attacker's. Invariants: no byte outside [data, data+len) is
+ * read; a file that git would read differently is not harmless, so every length is checked and
+ * nothing unknown is skipped. */
 #include "policy/gitindex.h"
 
 #include <stdint.h>
@@ -22,8 +21,8 @@ typedef struct cursor {
     const unsigned char *at, *end;
     size_t hash_len;
     uint32_t version;
-    char name[CSN_PATH_MAX]; /* of the last entry: version 4 says only what is different */
-    size_t name_len, kept;   /* and how much of that came from the one before */
+    char name[CSN_PATH_MAX]; /* of the last entry; version 4 stores only differences */
+    size_t name_len, kept;   /* bytes of it shared with the entry before */
 } cursor;
 
 static uint32_t get32(const unsigned char *p)
@@ -31,8 +30,8 @@ static uint32_t get32(const unsigned char *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* Components git refuses when a path enters the index. Case does not matter: some file systems
- * fold it. */
+/* Components that git refuses when a path enters the index; in any case, since some file
+ * systems fold it. */
 static bool component_is_bad(const char *s, size_t len)
 {
     if (len == 0)
@@ -111,7 +110,7 @@ static bool entry_is_fine(cursor *c)
     c->at += fixed + ((flags & FLAG_MORE) != 0 ? 2 : 0);
     if (!get_name(c))
         return false;
-    /* git takes this length for the name's when it fits: it must be the same name */
+    /* git uses this length if it fits, so it must be right */
     if ((flags & NAME_MASK) != (c->name_len < NAME_MASK ? c->name_len : NAME_MASK))
         return false;
     size_t used = (size_t)(c->at - start) + 1;
@@ -123,8 +122,8 @@ static bool entry_is_fine(cursor *c)
     return path_is_fine(c->name, c->name_len, mode == 040000);
 }
 
-/* IEOT: a table of where blocks of entries start, by which git reads them in several threads.
- * It must say what the entries themselves say, or git would read others than we did. */
+/* IEOT: offsets of blocks of entries, with which git reads them in several threads. They must
+ * agree with the entries, or git would read others than were checked here. */
 static bool blocks_are_fine(cursor c, const unsigned char *data, uint32_t count,
                             const unsigned char *table, size_t size)
 {
@@ -146,9 +145,9 @@ static bool blocks_are_fine(cursor c, const unsigned char *data, uint32_t count,
     return seen == count;
 }
 
-/* Extensions with a capital are hints that hold no paths to be written, but for those two that
- * say where to read; `sdir` says that directories may be entries. Any other git must understand
- * or give up: `link` takes entries from a second file. */
+/* Extensions with a capital are optional and contain no paths to write, except two with
+ * offsets; `sdir` allows directories as entries. All others are mandatory for git, such as
+ * `link`, which reads entries from a second file. */
 static bool extensions_are_fine(cursor *c, const unsigned char *data, uint32_t count)
 {
     size_t entries_end = (size_t)(c->at - data);
@@ -175,11 +174,11 @@ bool csn_gitindex_is_harmless(const void *data, size_t len, size_t hash_len)
     cursor c = {.at = data, .hash_len = hash_len};
 
     if (len == 0)
-        return true; /* git takes it for no index */
+        return true; /* not an index to git */
     if ((hash_len != 20 && hash_len != 32) || len < HEADER + hash_len ||
         memcmp(data, "DIRC", 4) != 0)
         return false;
-    c.end = c.at + len - hash_len; /* its checksum, which git does not check either */
+    c.end = c.at + len - hash_len; /* the checksum, which git does not verify either */
     c.version = get32(c.at + 4);
     uint32_t count = get32(c.at + 8);
     c.at += HEADER;

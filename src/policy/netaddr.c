@@ -1,11 +1,9 @@
-/* netaddr.c: IP addresses: text, networks, v4 in v6's clothing, and the ranges that are
- * refused.
+/* netaddr.c: parse and print IP addresses and networks; find embedded IPv4 addresses and
+ * refused ranges.
  *
- * Called for every address a rule names, an agent's program dials or a resolver answers. An
- * attacker controls the addresses: a DNS answer for an allowed name is the name owner's to
- * choose, so it must not lead to this host, its network or the services that give cloud
- * credentials to whoever asks from the right machine. What must hold: an address that any
- * translation would turn into a refused one is refused under every spelling. */
+ * An attacker controls the addresses: the owner of an allowed name chooses its DNS answer,
+ * which must not lead to this host, its network or a cloud's credential service. Invariant: an
+ * address that any translation turns into a refused one is refused in every spelling. */
 #include "policy/netaddr.h"
 
 #include <arpa/inet.h>
@@ -40,7 +38,7 @@ bool csn_netaddr_equal(const csn_netaddr *a, const csn_netaddr *b)
     return a->family == b->family && memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
 }
 
-/* The C library's reader is strict (four parts, no octal, no zone) where inet_aton is not. */
+/* inet_pton is strict (four parts, no octal, no zone); inet_aton is not. */
 bool csn_netaddr_parse(const char *text, size_t len, csn_netaddr *ret)
 {
     char copy[CSN_NETADDR_TEXT];
@@ -133,7 +131,7 @@ bool csn_netcidr_parse(const char *text, size_t len, csn_netcidr *ret, const cha
     if (!csn_netaddr_parse(text, head, &a))
         return fault(why, "it is no IP address");
     unsigned bits = width(&a);
-    /* ::ffff:10.0.0.0/104 is a v4 network in disguise; nobody needs to write it so */
+    /* IPv4-mapped networks such as ::ffff:10.0.0.0/104 are refused */
     if (slash && a.family == 4 && memchr(text, ':', head))
         return fault(why, "write a v4-mapped network as a v4 one");
     if (slash && !parse_bits(slash + 1, len - head - 1, bits, &bits))
@@ -203,11 +201,10 @@ bool csn_netaddr_embedded(const csn_netaddr *a, csn_netaddr *ret)
         {6, {__VA_ARGS__}}, n                                                                  \
     }
 
-/* The narrower row stands before the wider one it lies in: the first hit decides. From the
- * registries of special-purpose addresses (RFC 6890 and its successors), and the addresses at
- * which clouds answer their machines.
- * Services that hand out credentials are never offered in a hint, nor is what only this host
- * (loopback, where --host-port is the way) or nobody (unspecified) can mean. */
+/* The first match decides, so a narrow row stands before the wider one that contains it. From
+ * the registries of special-purpose addresses (RFC 6890 and its successors) and the metadata
+ * addresses of clouds. Hints never offer credential services, loopback (use --host-port) and
+ * unspecified addresses. */
 /* clang-format off */
 static const csn_netrange v4_ranges[] = {
     {"metadata",              V4(169, 254, 169, 254, 32), false},
@@ -256,13 +253,13 @@ static const csn_netrange v6_ranges[] = {
     {"documentation",         V6(20, 0x3f, 0xff),         true},
     {"segment routing",       V6(16, 0x5f, 0x00),         false},
     {"link-local",            V6(10, 0xfe, 0x80),         true},
-    {"private",               V6(10, 0xfe, 0xc0),         true}, /* site-local, as it was called */
+    {"private",               V6(10, 0xfe, 0xc0),         true}, /* formerly site-local */
     {"multicast",             V6(8, 0xff),                false},
     {"private",               V6(7, 0xfc),                true},
 };
 /* clang-format on */
 
-/* Outside of 2000::/3 nothing is assigned to the public but the translator's own prefix. */
+/* Outside of 2000::/3 only the NAT64 prefix is public. */
 static const csn_netrange v6_rest = {"reserved", V6(0, 0), false};
 static const csn_netcidr v6_public = V6(3, 0x20), v6_nat64 = V6(96, 0, 0x64, 0xff, 0x9b);
 
@@ -275,8 +272,7 @@ static const csn_netrange *find_range(const csn_netrange *rows, size_t count,
     return NULL;
 }
 
-/* The embedded address is asked first: "loopback" says more of ::127.0.0.1 than where it lies.
- */
+/* The embedded address comes first: for ::127.0.0.1 "loopback" is more specific. */
 const csn_netrange *csn_netaddr_refused(const csn_netaddr *a)
 {
     const csn_netrange *hit = NULL;

@@ -1,7 +1,4 @@
-/* netport.c: PORT and HOSTPORT:PORT.
- *
- * Called where a configuration is checked and where it is put into effect, so that both read
- * the same. The texts are the user's. */
+/* netport.c: parse PORT and HOSTPORT:PORT. */
 #include "policy/netport.h"
 
 #include <string.h>

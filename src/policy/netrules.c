@@ -1,10 +1,9 @@
-/* netrules.c: may this name be looked up, this connection opened, this address dialled?
+/* netrules.c: decide whether a name may be looked up, a connection opened, an address dialled.
  *
- * Called by the gateway for everything a program in a sandbox tries, by the library where a
- * policy is checked, and for options of one call. An attacker controls names, ports and,
- * through DNS, the addresses behind allowed names; never the rules. What must hold: nothing is
- * allowed that no rule (or the mode) names; a deny beats every allow; and an address in a
- * refused range is reached only by a rule that lies in that range itself. */
+ * An attacker controls names, ports and, through DNS, the addresses of allowed names, but not
+ * the rules. Invariants: nothing is allowed that no rule (or the mode) names; a deny rule beats
+ * every allow rule; an address in a refused range is reached only by a rule inside that range.
+ */
 #include "policy/netrules.h"
 
 #include <stdio.h>
@@ -35,7 +34,7 @@ void csn_netrules_free(csn_netrules *r)
 }
 CSN_DEFINE_CLEANUP(csn_netrules, csn_netrules_free)
 
-/* Inside, localhost is the sandbox itself and never comes to the gateway. */
+/* Inside, localhost is the sandbox itself and does not reach the gateway. */
 static bool is_localhost(const csn_domain *name)
 {
     static const csn_domain localhost = {"localhost", 9};
@@ -103,7 +102,7 @@ bool csn_netrules_is_closed(const csn_netrules *r)
     return !r->all && r->allow.count == 0;
 }
 
-/* ---- verdicts on names --------------------------------------------------------------------
+/* ---- names --------------------------------------------------------------------------------
  */
 
 static void allowed(csn_netverdict *v, const char *rule)
@@ -127,8 +126,7 @@ static const char *no_rule(const csn_netrules *r)
     return csn_netrules_is_closed(r) ? "network none" : NULL;
 }
 
-/* A name that no rule may spell (an underscore) is reached by the wildcard above it. port 0:
- * every port. */
+/* For a name with an underscore the hint is the wildcard above it. port 0: every port. */
 static void hint_name(csn_netverdict *v, const csn_domain *name, uint16_t port)
 {
     csn_domain checked;
@@ -197,7 +195,7 @@ void csn_netrules_lookup(const csn_netrules *r, const csn_domain *name, csn_netv
         return;
     }
     csn_netside_names(&r->allow, CSN_NETRULE_NAME, name, &allow);
-    /* every port but some is still a port */
+    /* some port is left */
     rule = csn_nethits_every(&allow);
     if (!rule)
         rule = open_port(&allow, &deny);
@@ -212,7 +210,7 @@ void csn_netrules_lookup(const csn_netrules *r, const csn_domain *name, csn_netv
     }
 }
 
-/* ---- verdicts on addresses ----------------------------------------------------------------
+/* ---- addresses ----------------------------------------------------------------------------
  */
 
 static void hint_address(csn_netverdict *v, const csn_netaddr *a, uint16_t port)
@@ -237,7 +235,7 @@ static const char *find_port(const csn_netside *s, const csn_netaddr *a, uint16_
     return csn_nethits_port(&hits, port);
 }
 
-/* A deny rule for a v4 address holds for every v6 spelling of it. */
+/* A deny rule for an IPv4 address also covers IPv6 addresses that embed it. */
 static const char *denied(const csn_netrules *r, const csn_netaddr *a, uint16_t port)
 {
     csn_netaddr inner;
@@ -248,8 +246,8 @@ static const char *denied(const csn_netrules *r, const csn_netaddr *a, uint16_t 
     return rule;
 }
 
-/* The rule that allows it and lies inside `range` (NULL: anywhere); with exact, only one for
- * this very address. */
+/* The allow rule for the address inside `range` (NULL: any); with exact, only a rule for
+ * exactly this address. */
 static const char *named(const csn_netrules *r, const csn_netaddr *a, uint16_t port,
                          const csn_netcidr *range, bool exact)
 {
@@ -267,8 +265,8 @@ static const char *named(const csn_netrules *r, const csn_netaddr *a, uint16_t p
     return rule;
 }
 
-/* Allow rules for v4 also hold for the same address behind the well-known prefix of NAT64: that
- * is how a host without v4 gets there. No other translation is known to end where it claims. */
+/* Allow rules for IPv4 also cover the address behind the well-known NAT64 prefix, which hosts
+ * without IPv4 use. Other translations need not lead to the address they embed. */
 static const char *allowing(const csn_netrules *r, const csn_netaddr *a, uint16_t port,
                             const csn_netrange *range, bool exact)
 {
@@ -282,8 +280,8 @@ static const char *allowing(const csn_netrules *r, const csn_netaddr *a, uint16_
     return rule;
 }
 
-/* literal: the program gave the address itself, so that being public is not enough. */
-static void judge_address(const csn_netrules *r, const csn_netaddr *a, uint16_t port,
+/* literal: the program used the address itself, so being public is not enough */
+static void check_address(const csn_netrules *r, const csn_netaddr *a, uint16_t port,
                           const char *own, bool literal, csn_netverdict *ret)
 {
     const csn_netrange *range = csn_netaddr_refused(a);
@@ -318,13 +316,13 @@ static void judge_address(const csn_netrules *r, const csn_netaddr *a, uint16_t 
 void csn_netrules_address(const csn_netrules *r, const csn_netaddr *a, uint16_t port,
                           csn_netverdict *ret)
 {
-    judge_address(r, a, port, NULL, true, ret);
+    check_address(r, a, port, NULL, true, ret);
 }
 
 void csn_netrules_dial(const csn_netrules *r, const csn_netaddr *a, uint16_t port,
                        const char *own, csn_netverdict *ret)
 {
-    judge_address(r, a, port, own, false, ret);
+    check_address(r, a, port, own, false, ret);
 }
 
 /* ---- rules of one call --------------------------------------------------------------------
@@ -355,7 +353,7 @@ static bool rule_within(const csn_netrules *r, const csn_netrule *rule)
     }
     csn_netside_nets(&r->allow, &rule->net, &allow);
     csn_netside_nets(&r->deny, &rule->net, &deny);
-    /* `all` has no refused ranges in it */
+    /* `all` does not include refused ranges */
     if (allow.count == 0 && csn_netaddr_refused(&rule->net.base))
         return false;
     return hits_within(r, rule, &allow, &deny);

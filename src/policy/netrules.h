@@ -7,14 +7,12 @@
  * have the same form, and one that matches always wins. What no rule names is refused, unless
  * the mode is `all`: then every name and every public address is allowed that is not denied.
  *
- * Names and addresses are judged separately, and a connection must pass both: a rule for a name
- * never opens a refused range (netaddr.h), whatever the name resolves to. Such a range is
- * opened only by an address rule that lies inside it: 10.0.0.0/8 opens private addresses, but
- * neither 0.0.0.0/0 nor 100.0.0.0/8 opens the carrier's, and 169.254.0.0/16 not the metadata
- * service.
+ * Names and addresses are checked separately, and a connection must pass both: a rule for a
+ * name does not open a refused range (netaddr.h) to which it resolves. Only an address rule
+ * inside the range does: 10.0.0.0/8 opens private addresses, but neither 0.0.0.0/0 nor
+ * 100.0.0.0/8 opens carrier-grade NAT, and 169.254.0.0/16 does not open the metadata service.
  *
- * The same texts are compiled by the library and the gateway. Read-only after csn_netrules_new:
- * any number of threads may ask. */
+ * The library and the gateway compile the same texts. Immutable after csn_netrules_new. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,7 +42,7 @@ typedef struct csn_netrule {
     uint16_t ports[CSN_NETRULE_PORTS_MAX];
 } csn_netrule;
 
-/* *why (may be NULL) continues the sentence "RULE is no network rule: ..."; static. */
+/* *why (may be NULL) completes "RULE is no network rule: ..."; static. */
 bool csn_netrule_parse(const char *text, csn_netrule *ret, const char **why);
 
 /* ---- a set of rules -----------------------------------------------------------------------
@@ -52,43 +50,40 @@ bool csn_netrule_parse(const char *text, csn_netrule *ret, const char **why);
 
 typedef struct csn_netrules csn_netrules;
 
-/* mode: NULL and "none" (only what is allowed by rule) or "all"; lists may be NULL. CSN_INVALID
- * names the first bad rule and what is wrong with it ("network.allow[2]: ..."). */
+/* mode: NULL or "none" (rules only), or "all"; lists may be NULL. CSN_INVALID names the first
+ * bad rule and the reason ("network.allow[2]: ..."). */
 csn_status csn_netrules_new(const char *mode, const char *const *allow, const char *const *deny,
                             csn_netrules **ret, csn_error **err);
 void csn_netrules_free(csn_netrules *r);
-/* Nothing whatsoever can be reached: there is no need of a gateway. */
+/* Can nothing be reached? Then no gateway is needed. */
 bool csn_netrules_is_closed(const csn_netrules *r);
 
 typedef struct csn_netverdict {
     bool allowed;
-    const char *rule;  /* what decided: "allow *.ok.test:443", "deny x.test", "network all",
-                          "network none"; NULL: no rule speaks of it. Borrows from the rules */
-    const char *range; /* the refused range that it is in, "private" ...; static; else NULL */
+    const char *rule;  /* "allow *.ok.test:443", "deny x.test", "network all", "network none";
+                          NULL: no  rule matched. Borrowed from the rules */
+    const char *range; /* its refused range ("private" ...), static, or NULL */
     char
         hint[CSN_NETRULE_TEXT]; /* the smallest rule that would allow it; "": none is offered */
-    char why[128];              /* of a refusal, for people; "" when allowed */
+    char why[128];              /* the reason of a refusal; "" if allowed */
 } csn_netverdict;
 
-/* May a connection to this port of this name be opened? (Where it leads to: csn_netrules_dial.)
- */
+/* May a connection to this name and port be opened? Its address: csn_netrules_dial. */
 void csn_netrules_name(const csn_netrules *r, const csn_domain *name, uint16_t port,
                        csn_netverdict *ret);
 /* For DNS: is there a port of this name that is allowed? */
 void csn_netrules_lookup(const csn_netrules *r, const csn_domain *name, csn_netverdict *ret);
-/* A connection to an address that was not looked up: only by address rule or mode all. */
+/* A connection to an address without a lookup: needs an address rule or mode all. */
 void csn_netrules_address(const csn_netrules *r, const csn_netaddr *a, uint16_t port,
                           csn_netverdict *ret);
-/* An allowed name resolved to this address: may it be dialled? `own`: a range that only the
- * caller knows of, for instance "this host" for an address of one of its interfaces; NULL:
- * none. Judges the address alone. */
+/* May this address of an allowed name be dialled? Checks the address alone. `own`: a refused
+ * range that only the caller knows ("this host" for one of its interfaces), or NULL. */
 void csn_netrules_dial(const csn_netrules *r, const csn_netaddr *a, uint16_t port,
                        const char *own, csn_netverdict *ret);
 
-/* Is each rule of `list` within the policy? For options of one call (`what` names it in
- * messages, "allowed_domains"): CSN_DENIED names the first that is not, CSN_INVALID the first
- * that is no rule. A rule without ports asks for those the policy has. This keeps a caller from
- * waiting for what cannot come; it does not merge the sets: a connection under such a list must
+/* Is each rule of `list`, an option of one call named `what` in messages, within the policy?
+ * CSN_DENIED names the first that is not, CSN_INVALID the first that is no rule. A rule without
+ * ports means the ports of the policy. The sets are not merged: a connection of the call must
  * be allowed by both. */
 csn_status csn_netrules_subset(const csn_netrules *policy, const char *what,
                                const char *const *list, csn_error **err);

@@ -1,10 +1,9 @@
-/* netrules_internal.h: what the files of netrules share: rules of one side (allow or deny), found
+/* netrules_internal.h: shared by the files of netrules: the rules of one side (allow or deny),
  * by what they name.
  *
- * All rules for one name, one wildcard or one network are one entry; a hash finds the entry. A
- * name of n labels has n entries that could speak of it, an address as many as there are
- * different lengths of prefix in the rules: ten thousand rules cost a question no more than
- * ten. */
+ * All rules for one name, wildcard or network form one entry of a hash table. A name of n
+ * labels matches at most n entries, an address one per prefix length, so the cost of a query
+ * does not depend on the number of rules. */
 #pragma once
 #include "base/arena.h"
 #include "policy/netrules.h"
@@ -19,7 +18,7 @@ typedef struct csn_netentry {
     uint8_t len;
     const char *key; /* a name, or family, bits and bytes of a network */
     uint32_t hash;
-    const char *every;       /* text of the rule for every port; NULL: there is none */
+    const char *every;       /* the rule for every port, or NULL */
     csn_netport_rule *ports; /* sorted after csn_netside_seal; at most one for a port */
     size_t port_count, port_cap;
     csn_netcidr net; /* NET only */
@@ -30,10 +29,10 @@ typedef struct csn_netside {
     size_t count, cap;
     uint32_t *slots; /* 1 + index of the entry; 0: free. A power of two, never full */
     size_t slot_count;
-    bool has4[33], has6[129]; /* is there a network with a prefix of this length? */
+    bool has4[33], has6[129]; /* prefix lengths in use */
 } csn_netside;
 
-/* The entries of a side that speak of one thing, the most specific last. */
+/* The matching entries of one side, the most specific last. */
 #define CSN_NETHITS_MAX 132u
 typedef struct csn_nethits {
     const csn_netentry *at[CSN_NETHITS_MAX];
@@ -42,16 +41,16 @@ typedef struct csn_nethits {
 
 /* `text` and the arena outlive the side. 0 or ENOMEM. */
 int csn_netside_add(csn_netside *s, csn_arena *a, const csn_netrule *rule, const char *text);
-void csn_netside_seal(csn_netside *s); /* after the last add, before the first question */
+void csn_netside_seal(csn_netside *s); /* after the last add, before the first query */
 void csn_netside_release(csn_netside *s);
 
-/* kind NAME: what covers the name. kind BELOW: what covers everything below it. */
+/* kind NAME: entries that cover the name; BELOW: that cover everything below it. */
 void csn_netside_names(const csn_netside *s, csn_netrule_kind kind, const csn_domain *name,
                        csn_nethits *ret);
-/* The networks that have all of `net` in them. */
+/* The networks that contain `net`. */
 void csn_netside_nets(const csn_netside *s, const csn_netcidr *net, csn_nethits *ret);
 /* The text of the rule of this entry that covers the port; NULL: none. */
 const char *csn_netentry_port(const csn_netentry *e, uint16_t port);
-/* Likewise, of all hits the most specific. */
+/* The same for all hits, the most specific first. */
 const char *csn_nethits_port(const csn_nethits *h, uint16_t port);
 const char *csn_nethits_every(const csn_nethits *h);

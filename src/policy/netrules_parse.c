@@ -1,8 +1,5 @@
-/* netrules_parse.c: the text of one network rule.
- *
- * Called for every rule of a policy, of an option of one call, and of a configuration file of a
- * package manager. Strict: a rule that could be read in two ways is refused with the reason,
- * since the wrong reading would open what nobody meant. */
+/* netrules_parse.c: parse one network rule. A rule with two possible readings is refused with
+ * the reason. */
 #include <string.h>
 
 #include "policy/netport.h"
@@ -10,7 +7,7 @@
 
 #define RULE_BYTES_MAX 1024u
 
-/* A piece of the rule that is being cut up. */
+/* A part of the rule text. */
 typedef struct span {
     const char *at;
     size_t len;
@@ -68,7 +65,7 @@ static const char *parse_name(span host, csn_netrule *ret)
     return csn_domain_parse(host.at, host.len, &ret->name, &why) ? NULL : why;
 }
 
-/* What is left when brackets and "/tcp" are done with. */
+/* The rest after brackets and "/tcp". */
 static const char *parse_plain(span s, csn_netrule *ret)
 {
     const char *colon = memchr(s.at, ':', s.len), *why = NULL;

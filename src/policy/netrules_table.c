@@ -1,8 +1,7 @@
-/* netrules_table.c: finds the rules that speak of a name or an address.
+/* netrules_table.c: hash tables that find the rules for a name or an address.
  *
- * Called by netrules.c. Rules are the user's; names and addresses that are looked up are the
- * attacker's, but what is in the table is not, so no input makes its chains longer than the
- * rules do. */
+ * An attacker chooses the names and addresses to look up, but not the content of the table, so
+ * no input makes its chains longer. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +12,8 @@
 #define HASH_START  0x811c9dc5u
 #define HASH_STEP   0x01000193u
 
-/* Runs from the last byte to the first: so one pass over a name has the hash of each of its
- * parents on the way. */
+/* From the last byte to the first, so that one pass over a name yields the hashes of all of its
+ * parents. */
 static uint32_t hash_byte(uint32_t h, char c)
 {
     return (h ^ (uint8_t)c) * HASH_STEP;
@@ -29,7 +28,7 @@ static uint32_t hash_key(const char *key, size_t len)
     return h;
 }
 
-/* The low bits choose the slot; the last bytes hashed must have reached them. */
+/* Mixes the last bytes into the low bits, which choose the slot. */
 static size_t slot_of(const csn_netside *s, csn_netrule_kind kind, uint32_t hash)
 {
     hash ^= (uint32_t)kind * 0x9e3779b9u;

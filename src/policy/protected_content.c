@@ -1,10 +1,8 @@
-/* protected_content.c: is a protected file that appeared one that git itself wrote, and
- * harmless?
+/* protected_content.c: check whether a changed protected file is harmless as git wrote it.
  *
- * Called when a command has ended, for what the scan found. Path and content are the
- * attacker's. What must hold: "harmless" is said only of content that was understood to its
- * end, and never of a link. Where the answer hangs on the file system it is handed to the
- * caller: a path that is fine by its text may lead through a link that was put there since. */
+ * Path and content are the attacker's. Invariants: only content that was understood completely
+ * is harmless, and never a link. What depends on the file system is left to the caller: a path
+ * that looks fine as text may lead through a new link. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +14,7 @@
 #include "policy/gitindex.h"
 #include "policy/protected_names.h"
 
-/* Drops the last component of path; false: there is none. */
+/* Removes the last component of path; false: there is none. */
 static bool go_up(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -40,9 +38,8 @@ static bool go_down(char *path, const char *name, size_t len)
     return true;
 }
 
-/* Where `target` leads from the directory `dir`, both by text, as a path below the workspace;
- * NULL: out of it, or not to be told by text. `..` is taken only at the start, where it leaves
- * directories that are known to be real. */
+/* `target` relative to the directory `dir`, as a path below the workspace; NULL: outside, or
+ * undecidable as text. `..` is accepted only at the start, where it leaves real directories. */
 static char *lead(const char *workspace, const char *dir, const char *target)
 {
     csn_autofree char *path = calloc(1, PATH_MAX);
@@ -72,7 +69,7 @@ static char *lead(const char *workspace, const char *dir, const char *target)
     return CSN_STEAL(path);
 }
 
-/* The scan does not look into .git/objects: nothing may lead there. */
+/* The scan skips .git/objects, so nothing may lead there. */
 static bool has_component(const char *path, const char *name)
 {
     while (*path) {
@@ -93,7 +90,7 @@ static char *dir_of(const char *path)
     return dir;
 }
 
-/* The content without the newline that ends it, as a string; NULL: more than one line. */
+/* The content without its final newline; NULL: more than one line. */
 static char *one_line(const csn_protected_content *doc)
 {
     const char *text = doc->text;
@@ -107,9 +104,9 @@ static char *one_line(const csn_protected_content *doc)
     return strndup(text, len);
 }
 
-/* `gitdir: PATH`, as submodules and worktrees have it. The repository it leads to is judged by
- * its own files; its config also for where it would put what it checks out. */
-static const char *judge_gitfile(const csn_protected_content *doc,
+/* `gitdir: PATH` of submodules and worktrees. The files of that repository are checked
+ * themselves; its config also for the directory to which it checks out. */
+static const char *check_gitfile(const csn_protected_content *doc,
                                  csn_protected_content_verdict *v)
 {
     static const char head[] = "gitdir: ";
@@ -129,7 +126,7 @@ static const char *judge_gitfile(const csn_protected_content *doc,
     return go_down(v->also, "config", 6) ? NULL : "a .git file with a path too long";
 }
 
-static const char *judge_config(const csn_protected_content *doc,
+static const char *check_config(const csn_protected_content *doc,
                                 csn_protected_content_verdict *v)
 {
     csn_autofree char *tree = NULL, *dir = dir_of(doc->path);
@@ -144,8 +141,8 @@ static const char *judge_config(const csn_protected_content *doc,
     return v->real_dir ? NULL : "core.worktree";
 }
 
-/* `git worktree` writes exactly this, in exactly this place. */
-static const char *judge_commondir(const csn_protected_content *doc)
+/* Exactly as `git worktree` writes it, in exactly this place. */
+static const char *check_commondir(const csn_protected_content *doc)
 {
     csn_autofree char *line = one_line(doc), *dir = dir_of(doc->path);
 
@@ -157,17 +154,18 @@ static const char *judge_commondir(const csn_protected_content *doc)
     return "a commondir that git worktree did not write";
 }
 
-static const char *judge(const csn_protected_content *doc, csn_protected_content_verdict *v)
+static const char *check_content(const csn_protected_content *doc,
+                                 csn_protected_content_verdict *v)
 {
     if (doc->link)
         return "a symbolic link";
     switch (csn_protected_name_rule_kind(doc->rule)) {
     case CSN_PROTECTED_NAME_GITFILE:
-        return judge_gitfile(doc, v);
+        return check_gitfile(doc, v);
     case CSN_PROTECTED_NAME_GITCONFIG:
-        return judge_config(doc, v);
+        return check_config(doc, v);
     case CSN_PROTECTED_NAME_COMMONDIR:
-        return judge_commondir(doc);
+        return check_commondir(doc);
     case CSN_PROTECTED_NAME_GITINDEX:
         return csn_gitindex_is_harmless(doc->text, doc->len, doc->hash_len)
                    ? NULL
@@ -184,7 +182,7 @@ void csn_protected_content_check(const csn_protected_content *doc,
                                  csn_protected_content_verdict *ret)
 {
     *ret = (csn_protected_content_verdict){0};
-    const char *why = judge(doc, ret);
+    const char *why = check_content(doc, ret);
 
     ret->harmless = !why;
     if (why && why != ret->why) {

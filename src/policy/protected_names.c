@@ -1,18 +1,15 @@
 /* protected_names.c: the table of protected names, and finding them in paths and walks.
  *
- * Called by the file operations (match), at a sandbox's start (top) and by the scan after each
- * command (csn_protected_name_rules). An agent chooses the paths. What must hold: no spelling
- * of a protected path is missed, at any depth, and ordinary names are dismissed in a few
- * comparisons, because the scan asks about every name of the workspace.
- *
- * Left out on purpose:
- *  - .git/info/attributes, .gitattributes: they choose among filters, and filters are programs
- *    only by a config, which is protected (or is the user's own).
- *  - .gitmodules: git takes no command from it (update=!x is refused there since 2.17.3),
- * helper transports are off by default, and `git submodule add` must work.
+ * An agent chooses the paths. Invariants: no spelling of a protected path is missed, at any
+ * depth; ordinary names are dismissed in a few comparisons, because the scan checks every name
+ * of the workspace. Not protected on purpose:
+ *  - .git/info/attributes, .gitattributes: they select filters, and only a config, which is
+ *    protected (or the user's own), makes a filter a program.
+ *  - .gitmodules: git takes no command from it (update=!x is refused since 2.17.3), helper
+ *    transports are off by default, and `git submodule add` must work.
  *  - package.json, .npmrc, Makefile, .husky, .pre-commit-config.yaml, .cargo, conftest.py:
- *    project files. Who runs the project on the host runs what the agent wrote, knowingly.
- *  - .venv, .direnv, node_modules: what builds leave behind, likewise.
+ * project files. Running the project on the host runs what the agent wrote, knowingly.
+ *  - .venv, .direnv, node_modules: build results, likewise.
  *  - .cursor/rules, CLAUDE.md, AGENTS.md: text for a model, not commands.
  *  - mise.toml, .dir-locals.el: their programs ask the user before they trust them. */
 #include "policy/protected_names.h"
@@ -26,7 +23,7 @@
 typedef struct row {
     const char *name;
     csn_protected_name_kind kind;
-    bool top; /* can be read-only while the sandbox runs: nothing ordinary writes it */
+    bool top; /* can be mounted read-only: no ordinary command writes it */
     const char *rule;
 } row;
 
@@ -43,10 +40,10 @@ typedef struct row {
 #define AGENT(name)  ROW(name, "holds commands or permissions of an agent")
 #define EDITOR(name) ROW(name, "an editor runs what it names")
 
-/* Rows with the same directory stand together: csn_protected_name_each_place counts on it. A
- * row covers what is below it as well, but for `.git` itself. */
+/* Rows with the same directory are adjacent; csn_protected_name_each_place relies on it. A row
+ * also covers everything below it, except for `.git` itself. */
 static const row rows[] = {
-    /* git. The same names count in submodules, worktrees and bare repositories. */
+    /* git; also in submodules, worktrees and bare repositories */
     KIND(".git", GITFILE, true, "as a file or link it sends git to another repository"),
     KIND(".git/config", GITCONFIG, true, "git runs programs that it names"),
     KIND(".git/config.worktree", GITCONFIG, true, "git runs programs that it names"),
@@ -147,18 +144,18 @@ static const row rows[] = {
 #define FOLDED_SIZE 40u
 _Static_assert(ROW_COUNT < 256, "a rule's number is a byte");
 
-/* `at`: how much of a row's name led to this directory, and which row that was (the first of
- * those with this directory). */
+/* `at`: the row whose name leads to this directory (the first of several), and how much of it.
+ */
 #define AT_LEN(at) ((at)&0xffu)
 #define AT_ROW(at) (((at) >> 8) & 0xffu)
-#define AT_COVERED (1u << 16) /* all of the row did: everything below is protected */
+#define AT_COVERED (1u << 16) /* the whole row: everything below is protected */
 #define AT_DEEP    (1u << 17) /* below .git/modules or .git/worktrees: repositories may follow */
-#define AT_LAYOUT  (1u << 18) /* a repository by what is in it, not by its name */
-#define AT_TEXT    (1u << 19) /* only the path is known: below AT_DEEP names alone must tell */
+#define AT_LAYOUT  (1u << 18) /* a repository by its content, not by its name */
+#define AT_TEXT    (1u << 19) /* only the path is known: below AT_DEEP names decide alone */
 #define AT_GIT     (GIT_PREFIX | 1u << 8)
 #define AT_PLACE   0xffffu /* AT_LEN and AT_ROW */
 
-/* Marks: git takes a directory for a repository by what is in it. */
+/* Marks: git recognises a repository by these entries. */
 #define MARK_HEAD      1u
 #define MARK_OBJECTS   2u
 #define MARK_REFS      4u
@@ -169,11 +166,11 @@ _Static_assert(ROW_COUNT < 256, "a rule's number is a byte");
 
 typedef struct fold {
     uint32_t from, to;  /* code points */
-    const char *become; /* NULL: nothing, file systems that fold skip them */
+    const char *become; /* NULL: ignored by file systems that fold case */
 } fold;
 
-/* What becomes ASCII, or nothing, where ext4 or f2fs fold case: an agent may turn that on for
- * directories of its own. */
+/* Characters that ext4 and f2fs fold to ASCII or ignore; an agent may enable case folding for
+ * its own directories. */
 static const fold folds[] = {
     {0xad, 0xad, NULL},       {0xdf, 0xdf, "ss"},       {0x17f, 0x17f, "s"},
     {0x34f, 0x34f, NULL},     {0x61c, 0x61c, NULL},     {0x115f, 0x1160, NULL},
@@ -186,7 +183,7 @@ static const fold folds[] = {
     {0x1bca0, 0x1bca3, NULL}, {0x1d173, 0x1d17a, NULL}, {0xe0000, 0xe0fff, NULL},
 };
 
-/* The ASCII a character folds to; "?" for all others: no row has one. */
+/* The ASCII that a character folds to; "?", which no row contains, for all others. */
 static const char *fold_char(const unsigned char *s, size_t n)
 {
     uint32_t c = n == 2 ? s[0] & 0x1fu : n == 3 ? s[0] & 0x0fu : s[0] & 0x07u;
@@ -233,9 +230,8 @@ static bool is_ascii(const char *s, size_t len)
     return all < 0x80;
 }
 
-/* The cheap question, asked for nearly every name of a workspace: could it start a row, or be a
- * mark? Names of other lengths are out, unless they have characters that fold to more or less.
- */
+/* Could the name start a row, or be a mark? Cheap, since it runs for nearly every name of a
+ * workspace. Other lengths cannot, unless characters fold to more or fewer bytes. */
 static bool may_start(const char *name, size_t len)
 {
     unsigned char c = (unsigned char)name[0], last = (unsigned char)name[len - 1];
@@ -283,14 +279,14 @@ static uint8_t marks_of(const char *folded)
     return 0;
 }
 
-/* Does a row go on with this name, after the first `prefix` bytes of row `like`? */
+/* Does a row continue with this name after the first `prefix` bytes of row `like`? */
 static bool follow(csn_name_rules_step *s, size_t like, size_t prefix, const char *folded,
                    size_t n)
 {
     for (size_t i = like; i < ROW_COUNT; i++) {
         const char *rest = rows[i].name + prefix;
         if (prefix > 0 && strncmp(rows[i].name, rows[like].name, prefix) != 0)
-            break; /* they stand together */
+            break; /* they are adjacent */
         if (strncmp(rest, folded, n) != 0 || (rest[n] != '\0' && rest[n] != '/'))
             continue;
         s->rule = (uint8_t)i;
@@ -299,7 +295,7 @@ static bool follow(csn_name_rules_step *s, size_t like, size_t prefix, const cha
         s->at = s->wanted ? AT_COVERED | (uint32_t)i << 8
                           : (uint32_t)(prefix + n + 1) | (uint32_t)i << 8;
         if (i == 0)
-            s->at = AT_GIT; /* a directory called .git is no redirection */
+            s->at = AT_GIT; /* a directory .git does not redirect */
         return true;
     }
     return false;
@@ -318,7 +314,7 @@ static bool follow_suffix(csn_name_rules_step *s, const char *name, size_t len)
     return false;
 }
 
-/* Inside a protected directory. git runs no sample; and only those directly in it are known. */
+/* Inside a protected directory. git does not run *.sample files directly in it. */
 static csn_name_rules_step step_covered(uint32_t at, const char *name, size_t len)
 {
     csn_name_rules_step s = {.at = at, .rule = (uint8_t)AT_ROW(at), .wanted = true};
@@ -329,9 +325,9 @@ static csn_name_rules_step step_covered(uint32_t at, const char *name, size_t le
     return s;
 }
 
-/* Directories of git that lead to further repositories, and the one with most of the files.
- * The latter only where nobody works: a directory is soon made to look like a repository, and
- * `objects` in it would be a hiding place. */
+/* Directories of git that contain further repositories; and `objects`, which has most of the
+ * files. The latter is skipped only in a real .git: any directory can be made to look like a
+ * repository, and `objects` in it would be a hiding place. */
 static void step_git(csn_name_rules_step *s, uint32_t at, const char *folded)
 {
     if (strcmp(folded, "modules") == 0 || strcmp(folded, "worktrees") == 0)
@@ -368,8 +364,8 @@ static csn_name_rules_step protect_step(uint32_t at, const char *name, size_t le
     return s;
 }
 
-/* git takes a directory with these for a repository, whatever it is called: `cd` into it is
- * enough. One that worktrees share needs no HEAD; a worktree's has the rest elsewhere. */
+/* git takes a directory with these entries for a repository, whatever its name. A shared one
+ * needs no HEAD; that of a worktree has the rest elsewhere. */
 static uint32_t protect_classify(uint32_t at, uint8_t marks)
 {
     const uint8_t store = MARK_OBJECTS | MARK_REFS, linked = MARK_HEAD | MARK_COMMONDIR;
@@ -426,7 +422,7 @@ const char *csn_protected_name_rule_text(uint8_t rule)
 
 /* ---- the workspace root ---- */
 
-/* Is the directory that ends at `len` of row i one that the row before is not in? */
+/* Is the directory that ends at `len` of row i not one of the row before? */
 static bool is_new_parent(size_t i, size_t len)
 {
     return i == 0 || strncmp(rows[i].name, rows[i - 1].name, len + 1) != 0;

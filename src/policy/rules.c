@@ -1,13 +1,11 @@
-/* rules.c: may this operation be done to this path?
+/* rules.c: decide whether an operation on a path is allowed.
  *
- * Called by the local and jail backends after the kernel has resolved a path, and by `why`.
- * Every path here is absolute and free of symlinks and `..`: comparing text is safe only
- * because of that. An agent controls the paths that are asked about, never the rules. What must
- * hold: a path no rule speaks of is outside; a deny beats an allow of the same weight; a rule
- * for a directory covers whole components only (/base does not cover /base-evil). A glob that
- * denies covers also everything below what it matches (deny .../.git must cover .git/config),
- * one that allows covers exactly what it matches: in doubt, less is allowed. Read-only after
- * csn_rules_new, so any number of threads may ask. */
+ * Paths are absolute and resolved (no symlink, no `..`), so comparing text is safe. An agent
+ * controls the paths, not the rules. Invariants: a path that no rule matches is outside; a deny
+ * beats an allow of the same weight; a rule for a directory covers whole components (/base does
+ * not cover /base-evil). A deny glob also covers everything below what it matches (deny
+ * .../.git covers .git/config), an allow glob exactly what it matches. Immutable after
+ * csn_rules_new, so threads need no lock. */
 #include "policy/rules.h"
 
 #include <stdio.h>
@@ -70,17 +68,17 @@ void csn_rules_free(csn_rules *r)
 }
 CSN_DEFINE_CLEANUP(csn_rules, csn_rules_free)
 
-/* What one rule of the input is made of, before it is compiled. */
+/* One rule before it is compiled. */
 typedef struct draft {
     uint32_t ops;
     bool allow, may_glob;
-    const char *word; /* "deny", "read" ...: starts the rule's text */
+    const char *word; /* "deny", "read" ...: the first word of the rule's text */
     const char *path;
     const char *list; /* "config.deny" */
     long index;       /* in that list; -1: not a list */
 } draft;
 
-/* A free slot at the end with its texts; csn_rules_free owns it from here on. */
+/* Appends a slot with its texts; csn_rules_free frees it. */
 static compiled *slot_new(csn_rules *r, const draft *d)
 {
     if (r->count == r->cap) {
@@ -105,7 +103,7 @@ static compiled *slot_new(csn_rules *r, const draft *d)
     return c;
 }
 
-/* Trailing slashes would give the same directory two weights. */
+/* Without trailing slashes, which would change the weight. */
 static csn_status add_literal(csn_rules *r, const draft *d, csn_error **err)
 {
     compiled *c = slot_new(r, d);
@@ -119,8 +117,8 @@ static csn_status add_literal(csn_rules *r, const draft *d, csn_error **err)
     return CSN_OK;
 }
 
-/* base/glob works on relative paths: both sides lose their leading slash. The weight counts up
- * to the first byte that is not itself. */
+/* base/glob works on relative paths, so both sides lose their leading slash. The weight is the
+ * length of the literal prefix. */
 static csn_status add_glob(csn_rules *r, const draft *d, csn_error **err)
 {
     compiled *c = slot_new(r, d);
@@ -143,7 +141,7 @@ static csn_status add(csn_rules *r, const draft *d, csn_error **err)
                         shown ? shown : "");
     }
     bool magic = d->may_glob && csn_glob_has_magic(d->path);
-    /* A file may really be called a[1]: a denial of it must hold whichever way it was meant. */
+    /* A file may be named a[1]: a denial covers both readings. */
     if (!magic || !d->allow) {
         csn_status st = add_literal(r, d, err);
         if (st < 0)
@@ -179,7 +177,7 @@ static void rule_word(const csn_rule *rule, char *out, size_t size)
     }
 }
 
-/* exec and net rules speak of words and hosts; they are the core's and the gateway's. */
+/* exec and net rules are for commands and hosts: core/command_policy, policy/netrules */
 static csn_status add_rules(csn_rules *r, const csn_rule *rules, size_t count, csn_error **err)
 {
     char word[64];
@@ -204,8 +202,7 @@ static csn_status add_rules(csn_rules *r, const csn_rule *rules, size_t count, c
     return CSN_OK;
 }
 
-/* The order here does not matter for the verdict, only for which of two equal rules is named.
- */
+/* The order decides only which of two equal rules is named. */
 csn_status csn_rules_new(const csn_rules_input *in, csn_rules **ret, csn_error **err)
 {
     CSN_CLEANUP(csn_rules_freep) csn_rules *r = calloc(1, sizeof(*r));
@@ -239,7 +236,7 @@ bool csn_rules_has_carveouts(const csn_rules *r)
     return r->carveouts;
 }
 
-/* Does the glob match the path, or (for denials) one of the directories it is in? */
+/* Does the glob match the path or, for denials, one of its parents? */
 static bool glob_covers(const compiled *c, const char *path)
 {
     char above[CSN_PATH_MAX];
@@ -252,7 +249,7 @@ static bool glob_covers(const compiled *c, const char *path)
     if (c->allow)
         return false;
     if (len >= sizeof(above))
-        return true; /* longer than any path the kernel takes: refuse */
+        return true; /* longer than any valid path: refuse */
     memcpy(above, path, len + 1);
     for (size_t i = len; i-- > 0;) {
         if (above[i] != '/')
@@ -279,8 +276,8 @@ static bool outranks(const compiled *a, const compiled *b)
     return !a->allow && b->allow;
 }
 
-/* The rank is asked before the match: most rules are outranked before any text is compared. */
-static csn_rule_hit judge_one(const csn_rules *r, uint32_t op, const char *path)
+/* The rank is compared before the text, which is cheaper. */
+static csn_rule_hit check_one(const csn_rules *r, uint32_t op, const char *path)
 {
     const compiled *best = NULL;
 
@@ -298,18 +295,18 @@ csn_rule_hit csn_rules_check(const csn_rules *r, uint32_t op, const char *path)
 {
     csn_rule_hit hit = {.outside = true};
 
-    /* Several operations at once: all must be allowed; the first refusal is the answer. */
+    /* With several operations all must be allowed; returns the first refusal. */
     for (unsigned i = 0; i < OP_COUNT; i++) {
         if ((op & (1u << i)) == 0)
             continue;
-        hit = judge_one(r, 1u << i, path);
+        hit = check_one(r, 1u << i, path);
         if (!hit.allowed)
             break;
     }
     return hit;
 }
 
-/* In single quotes everything is itself but the quote: it is put between two quoted parts. */
+/* In single quotes, with each quote between two quoted parts. */
 static char *quoted(const char *s)
 {
     char *out = malloc(4 * strlen(s) + 3), *to = out;
@@ -328,8 +325,8 @@ static char *quoted(const char *s)
     return out;
 }
 
-/* As a word that a shell reads back as exactly this name: people paste hints. One with control
- * bytes cannot be shown, and is escaped as every other text. */
+/* As a shell word for exactly this name, since people paste hints. One with control bytes is
+ * escaped instead. */
 static char *shell_word(const char *s)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

@@ -1,13 +1,13 @@
-/* changed.c: a walk that opens directories only and stats almost nothing.
+/* changed.c: find the files with protected names that changed since a moment.
  *
- * Called after every command of a sandbox, so its cost is everybody's: one open, one statx and
- * two getdents per directory, and a stat per name that the rules ask for; a directory without
- * such names and without directories is remembered, and next time costs a statx. The tree is
- * hostile, and may still be changed while we are in it: any depth, any names, any count,
- * entries that vanish or become links. What must hold: every directory is entered by one plain
- * name with O_NOFOLLOW from one that we hold, so the walk cannot be led out; at most HELD
- * descriptors are open, and one that was let go is found again by `..`, which must be the same
- * directory; what cannot be looked at is reported or counted, never dropped. */
+ * Runs after every command, so it opens only directories and stats little: one open, one statx
+ * and two getdents per directory, and a stat per name that the rules want. A directory without
+ * such names and without subdirectories is cached and costs one statx the next time. The tree
+ * is hostile and may change during the walk: any depth, names and count, entries that vanish or
+ * become links. Invariants: every directory is opened by one plain name with O_NOFOLLOW below
+ * an open one, so the walk stays inside; at most OPEN_MAX_DIRS descriptors are open, and a
+ * closed one is reopened by `..` and compared; a directory that cannot be read is reported or
+ * counted. */
 #include "search/changed.h"
 
 #include <dirent.h>
@@ -21,25 +21,25 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 
-#define DIR_FLAGS   (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
-#define BUFFER_SIZE 32768u
-#define HELD        32u          /* descriptors, of the innermost directories */
-#define WAITING_MAX (64u << 20)  /* bytes of names of directories not yet entered */
-#define PATH_CEIL   (256u << 20) /* of the current path: depth is the attacker's */
+#define DIR_FLAGS     (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+#define BUFFER_SIZE   32768u
+#define OPEN_MAX_DIRS 32u          /* the innermost directories */
+#define WAITING_MAX   (64u << 20)  /* bytes of names of directories not yet entered */
+#define PATH_CEIL     (256u << 20) /* of the current path; an attacker controls the depth */
 
-/* One directory on the way from the root to where we are. */
+/* A directory on the path from the root to the current one. */
 typedef struct level {
-    int fd; /* -1: let go */
+    int fd; /* -1: closed */
     uint64_t dev, ino;
     size_t waiting;  /* where its sub-directories start in scan.waiting */
-    size_t path_len; /* of its path, with a slash at the end but for the root */
+    size_t path_len; /* with a trailing slash, except for the root */
     uint32_t at;
     uint32_t name_hash;
     bool changed, moved;
-    bool empty_handed; /* no directory and no name of interest in it so far */
+    bool uninteresting; /* no subdirectory and no wanted name so far */
 } level;
 
-/* Follows the name of a waiting directory, which has no NUL. */
+/* Stored after the name of a queued directory, which has no NUL. */
 typedef struct waiting {
     uint32_t at;
     uint16_t len;
@@ -52,7 +52,7 @@ typedef struct scan {
     void *ctx;
     csn_changed_count count;
     csn_changed_memory *memory; /* or NULL */
-    struct timespec start;      /* of the scan: what changes from here on has no older time */
+    struct timespec start;      /* of the scan */
     uint64_t mount;             /* of the root */
     uid_t user;
     level *levels;
@@ -64,8 +64,8 @@ typedef struct scan {
 typedef struct dir_facts {
     csn_scan_cache_dir id;
     uint64_t mount;
-    bool changed, settled; /* settled: before this scan */
-    bool shut;             /* ours, but we cannot enter it */
+    bool changed, stable; /* stable: last change before this scan */
+    bool shut;            /* of this user, but without search permission */
 } dir_facts;
 
 void csn_changed_now(struct timespec *ret)
@@ -78,9 +78,9 @@ static bool not_before(const struct timespec *since, int64_t sec, int64_t nsec)
     return sec > since->tv_sec || (sec == since->tv_sec && nsec >= since->tv_nsec);
 }
 
-/* A directory, by name or (name "") held. The mount counts and not the device: subvolumes have
- * devices of their own, and anyone may make one. */
-static int look_at(const scan *s, int fd, const char *name, dir_facts *ret)
+/* By name, or the open directory itself (name ""). Mounts are compared by mount id: subvolumes
+ * have device numbers of their own, and any user may create one. */
+static int dir_stat(const scan *s, int fd, const char *name, dir_facts *ret)
 {
     struct statx st;
 
@@ -92,16 +92,15 @@ static int look_at(const scan *s, int fd, const char *name, dir_facts *ret)
                                    .sec = st.stx_ctime.tv_sec,
                                    .nsec = st.stx_ctime.tv_nsec};
     ret->changed = not_before(&s->since, ret->id.sec, ret->id.nsec);
-    ret->settled = !not_before(&s->start, ret->id.sec, ret->id.nsec);
+    ret->stable = !not_before(&s->start, ret->id.sec, ret->id.nsec);
     ret->shut = !(st.stx_mode & S_IXUSR) && st.stx_uid == s->user && s->user != 0;
     ret->mount = (st.stx_mask & STATX_MNT_ID) != 0 ? st.stx_mnt_id : ret->id.dev;
     return 0;
 }
 
-/* ---- where directories were ---- */
+/* ---- detecting moved directories ---- */
 
-/* FNV-1a, of a name that ends in a slash. Two names of one hash in one directory would have to
- * be the same inode as well to be taken for each other. */
+/* FNV-1a of a name that ends in a slash. A collision matters only for the same inode. */
 static uint32_t hash_name(const char *name)
 {
     uint32_t h = 2166136261u;
@@ -111,7 +110,7 @@ static uint32_t hash_name(const char *name)
     return h;
 }
 
-/* A directory by its place: itself, the one it is in, and its name there. */
+/* The identity of a directory at its place: its inode, that of its parent, and its name. */
 static csn_scan_cache_dir place_of(const scan *s, const level *l)
 {
     const level *up = l > s->levels ? l - 1 : l;
@@ -151,22 +150,22 @@ void csn_changed_memory_release(csn_changed_memory *m)
 
 /* ---- one entry ---- */
 
-/* The path of a name in the current directory, NUL-terminated; undone by path_cut. */
-static int path_add(scan *s, const char *name, size_t len)
+/* Appends to the current path; undone by path_truncate. */
+static int path_append(scan *s, const char *name, size_t len)
 {
     int e = csn_buf_append(&s->path, name, len);
 
     return e == ENOSPC ? -E2BIG : -e;
 }
 
-static void path_cut(scan *s, size_t len)
+static void path_truncate(scan *s, size_t len)
 {
     s->path.len = len;
 }
 
-static int tell(scan *s, const level *l, const char *name, csn_changed *hit)
+static int report(scan *s, const level *l, const char *name, csn_changed *hit)
 {
-    int rc = path_add(s, name, strlen(name));
+    int rc = path_append(s, name, strlen(name));
 
     if (rc < 0)
         return rc;
@@ -174,34 +173,34 @@ static int tell(scan *s, const level *l, const char *name, csn_changed *hit)
     hit->dir = l->fd;
     hit->name = name;
     rc = s->fn(s->ctx, hit);
-    path_cut(s, l->path_len);
+    path_truncate(s, l->path_len);
     return rc;
 }
 
-/* Gone meanwhile, or in a directory that nobody can enter: see refused(). Whatever else fails
- * says nothing of what is there. */
-static int out_of_reach(int error)
+/* 0 if the entry is gone or its directory cannot be searched (see report_unreadable). Any other
+ * error leaves unknown what is there. */
+static int ignore_vanished(int error)
 {
     return error == ENOENT || error == EACCES ? 0 : -error;
 }
 
-/* A name the rules ask for, which is no directory. */
-static int check(scan *s, const level *l, const char *name, csn_name_rules_step step)
+/* Reports an entry with a wanted name, unless it is a directory. */
+static int check_file(scan *s, const level *l, const char *name, csn_name_rules_step step)
 {
     struct stat st;
 
     if (fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
-        return out_of_reach(errno);
+        return ignore_vanished(errno);
     if (S_ISDIR(st.st_mode) || (!step.wanted && !S_ISLNK(st.st_mode)))
         return 0;
     bool changed = not_before(&s->since, st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
     if (!changed && !l->moved)
         return 0;
     csn_changed hit = {.st = &st, .rule = step.rule, .moved = !changed};
-    return tell(s, l, name, &hit);
+    return report(s, l, name, &hit);
 }
 
-static int wait_for(scan *s, const char *name, size_t len, uint32_t at)
+static int queue_dir(scan *s, const char *name, size_t len, uint32_t at)
 {
     waiting w = {.at = at, .len = (uint16_t)len};
     int e = csn_buf_reserve(&s->waiting, len + sizeof(w));
@@ -220,29 +219,29 @@ static bool is_dir(int dir, const struct dirent64 *d)
     if (d->d_type != DT_UNKNOWN)
         return d->d_type == DT_DIR;
     if (fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
-        return out_of_reach(errno) != 0; /* in doubt: opening it will tell */
+        return ignore_vanished(errno) != 0; /* unknown: try to open it */
     return S_ISDIR(st.st_mode);
 }
 
-/* `first`: what the directory was taken for when it was read the first time; the same as l->at
- * in that reading. In a second one only what is new is told, and of a directory in it the first
- * answer counts: looking like a repository takes no protection away. */
+/* `first` is the state of the directory in the first reading, l->at the current one. A second
+ * reading reports only what is new, and for subdirectories the first result stays: looking like
+ * a repository must not remove protection. */
 static int entry(scan *s, level *l, uint32_t first, const struct dirent64 *d, uint8_t *marks)
 {
     size_t len = strlen(d->d_name);
     csn_name_rules_step step = s->names->step(first, d->d_name, len);
-    bool told = step.wanted || step.wanted_link;
+    bool wanted = step.wanted || step.wanted_link;
 
     *marks |= step.marks;
-    if (first != l->at && !told && (step.at == 0 || step.at == first))
+    if (first != l->at && !wanted && (step.at == 0 || step.at == first))
         step = s->names->step(l->at, d->d_name, len);
     bool dir = is_dir(l->fd, d);
-    l->empty_handed = l->empty_handed && !dir && !told && !step.marks;
+    l->uninteresting = l->uninteresting && !dir && !wanted && !step.marks;
     if (dir)
-        return step.skip ? 0 : wait_for(s, d->d_name, len, step.at);
+        return step.skip ? 0 : queue_dir(s, d->d_name, len, step.at);
     if (!step.wanted && !(step.wanted_link && (d->d_type == DT_LNK || d->d_type == DT_UNKNOWN)))
         return 0;
-    return told && first != l->at ? 0 : check(s, l, d->d_name, step);
+    return wanted && first != l->at ? 0 : check_file(s, l, d->d_name, step);
 }
 
 /* ---- one directory ---- */
@@ -252,7 +251,8 @@ static int read_all(scan *s, level *l, uint32_t first, uint8_t *marks)
     for (;;) {
         long n = syscall(SYS_getdents64, l->fd, s->dents, sizeof(s->dents));
         if (n <= 0)
-            return n == 0 || errno == ENOENT ? 0 : -errno; /* ENOENT: itself removed */
+            return n == 0 || errno == ENOENT ? 0
+                                             : -errno; /* ENOENT: the directory was removed */
         for (long at = 0; at < n;) {
             const struct dirent64 *d = (const void *)(s->dents + at);
             const char *name = d->d_name;
@@ -267,7 +267,7 @@ static int read_all(scan *s, level *l, uint32_t first, uint8_t *marks)
     }
 }
 
-/* All entries of the innermost directory: told, or waiting. */
+/* Reports or queues all entries of the innermost directory. */
 static int read_dir(scan *s, const dir_facts *f)
 {
     level *l = &s->levels[s->depth - 1];
@@ -277,22 +277,22 @@ static int read_dir(scan *s, const dir_facts *f)
 
     if (rc != 0)
         return rc;
-    /* Only in a place where names alone decide: elsewhere the same names mean other things. */
-    if (s->memory && first == 0 && l->empty_handed && f->settled)
+    /* Only in state 0: elsewhere the same names have another meaning. */
+    if (s->memory && first == 0 && l->uninteresting && f->stable)
         csn_scan_cache_add(&s->memory->known, &f->id);
-    uint32_t settled = s->names->classify(first, marks);
-    if (settled == first)
+    uint32_t state = s->names->classify(first, marks);
+    if (state == first)
         return 0;
-    /* It is something else than its name said: all of its names mean something else too, and
-     * one file added here was enough to make it so. */
-    l->at = settled;
+    /* The marks changed its state, and with it the meaning of all of its names; one added file
+     * is enough for that. Read it again. */
+    l->at = state;
     l->moved = l->moved || (l->changed && !was_here(s, l));
     remember(s, l);
     s->waiting.len = l->waiting;
     return lseek(l->fd, 0, SEEK_SET) < 0 ? -errno : read_all(s, l, first, &marks);
 }
 
-/* fd becomes the innermost directory. */
+/* Makes fd the innermost directory. */
 static int level_push(scan *s, int fd, const dir_facts *f, uint32_t at)
 {
     if (s->depth == s->room) {
@@ -306,8 +306,8 @@ static int level_push(scan *s, int fd, const dir_facts *f, uint32_t at)
         s->room = room;
     }
     level *up = s->depth > 0 ? &s->levels[s->depth - 1] : NULL;
-    if (s->depth >= HELD) {
-        level *old = &s->levels[s->depth - HELD];
+    if (s->depth >= OPEN_MAX_DIRS) {
+        level *old = &s->levels[s->depth - OPEN_MAX_DIRS];
         if (old->fd >= 0)
             close(old->fd);
         old->fd = -1;
@@ -321,10 +321,10 @@ static int level_push(scan *s, int fd, const dir_facts *f, uint32_t at)
         .at = at,
         .changed = f->changed,
         .name_hash = up ? hash_name(s->path.data + up->path_len) : 0,
-        .empty_handed = true,
+        .uninteresting = true,
     };
     level *l = &s->levels[s->depth - 1];
-    /* A rename changes both the directory and the one it is in. */
+    /* A rename changes the ctime of the directory and of its parent. */
     l->moved = at != 0 && up && (up->moved || (f->changed && up->changed && !was_here(s, l)));
     if (at != 0)
         remember(s, l);
@@ -332,7 +332,7 @@ static int level_push(scan *s, int fd, const dir_facts *f, uint32_t at)
     return 0;
 }
 
-/* Back to the directory above; it is opened again if its descriptor was let go. */
+/* Returns to the parent directory and reopens it if it was closed. */
 static int level_pop(scan *s)
 {
     level *l = &s->levels[--s->depth], *up = s->depth > 0 ? l - 1 : NULL;
@@ -341,43 +341,43 @@ static int level_pop(scan *s)
 
     if (up && up->fd < 0) {
         int fd = openat(l->fd, "..", DIR_FLAGS);
-        rc = fd < 0 ? -errno : look_at(s, fd, "", &f);
+        rc = fd < 0 ? -errno : dir_stat(s, fd, "", &f);
         if (rc == 0 && (f.id.dev != up->dev || f.id.ino != up->ino))
             rc = -EAGAIN;
         up->fd = fd;
     }
     close(l->fd);
     if (up)
-        path_cut(s, up->path_len);
+        path_truncate(s, up->path_len);
     return rc;
 }
 
 /* ---- the walk ---- */
 
-/* It could not be opened. git can use a directory that it cannot list, so one that may be
- * entered is told whenever it was made so. One that nobody can enter is harmless, but it may be
- * opened later, when what is in it is old: it is told when it was made so just now. */
-static int refused(scan *s, const level *l, const char *name, int error)
+/* A directory that cannot be opened. git can use one that it can search but not list, so that
+ * is always reported. One without search permission is harmless now, but could be opened later,
+ * when its contents are old: it is reported if it changed recently. */
+static int report_unreadable(scan *s, const level *l, const char *name, int error)
 {
     struct stat st;
 
     if (error == -ENOMEM || error == -EMFILE || error == -ENFILE)
         return error;
     if (error == -ENOENT || error == -ENOTDIR || error == -ELOOP)
-        return 0; /* gone, or swapped for something else meanwhile */
+        return 0; /* removed or replaced meanwhile */
     if (fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
-        return out_of_reach(errno);
+        return ignore_vanished(errno);
     if (error == -EACCES && faccessat(l->fd, name, X_OK, AT_EACCESS) < 0 &&
         !not_before(&s->since, st.st_ctim.tv_sec, st.st_ctim.tv_nsec)) {
         s->count.closed++;
         return 0;
     }
     csn_changed hit = {.st = &st, .unlisted = true};
-    return tell(s, l, name, &hit);
+    return report(s, l, name, &hit);
 }
 
-/* Takes the last of the directories that wait in the innermost one. */
-static uint32_t take_next(scan *s, char name[NAME_MAX + 1], size_t *ret_len)
+/* Removes the last queued directory of the innermost one. */
+static uint32_t dequeue_dir(scan *s, char name[NAME_MAX + 1], size_t *ret_len)
 {
     waiting w;
 
@@ -390,38 +390,38 @@ static uint32_t take_next(scan *s, char name[NAME_MAX + 1], size_t *ret_len)
     return w.at;
 }
 
-/* Was it read before, without a find, and has not changed since? */
-static bool is_known(scan *s, int dir, const char *name, uint32_t at)
+/* Was it read before without result, and has not changed since? */
+static bool is_cached(scan *s, int dir, const char *name, uint32_t at)
 {
     dir_facts f;
 
-    if (at != 0 || !s->memory || s->memory->known.count == 0 || look_at(s, dir, name, &f) < 0 ||
-        !csn_scan_cache_has(&s->memory->known, &f.id))
+    if (at != 0 || !s->memory || s->memory->known.count == 0 ||
+        dir_stat(s, dir, name, &f) < 0 || !csn_scan_cache_has(&s->memory->known, &f.id))
         return false;
     s->count.known++;
     return true;
 }
 
-/* The held directory fd becomes the innermost one and is read; closed on failure. */
+/* Makes fd the innermost directory and reads it; closes fd on failure. */
 static int enter(scan *s, int fd, const char *name, size_t len, uint32_t at)
 {
     dir_facts f;
-    int rc = look_at(s, fd, "", &f);
+    int rc = dir_stat(s, fd, "", &f);
 
     if (rc == 0 && f.mount != s->mount) {
         s->count.mounts++;
         close(fd);
         return 0;
     }
-    /* Its names can be read, and nothing else of it. */
+    /* its names can be listed, but its entries not accessed */
     if (rc == 0 && f.shut && f.changed && s->depth > 0) {
-        rc = refused(s, &s->levels[s->depth - 1], name, -EACCES);
+        rc = report_unreadable(s, &s->levels[s->depth - 1], name, -EACCES);
         rc = rc == CSN_CHANGED_AGAIN ? 0 : rc;
     }
     if (rc == 0)
-        rc = path_add(s, name, len);
+        rc = path_append(s, name, len);
     if (rc == 0)
-        rc = path_add(s, "/", 1);
+        rc = path_append(s, "/", 1);
     if (rc != 0) {
         close(fd);
         return rc;
@@ -435,12 +435,12 @@ static int enter_next(scan *s)
     const level *l = &s->levels[s->depth - 1];
     char name[NAME_MAX + 1];
     size_t len;
-    uint32_t at = take_next(s, name, &len);
+    uint32_t at = dequeue_dir(s, name, &len);
 
-    if (is_known(s, l->fd, name, at))
+    if (is_cached(s, l->fd, name, at))
         return 0;
     int fd = openat(l->fd, name, DIR_FLAGS);
-    int rc = fd < 0 ? refused(s, l, name, -errno) : 0;
+    int rc = fd < 0 ? report_unreadable(s, l, name, -errno) : 0;
     if (fd < 0 && rc == CSN_CHANGED_AGAIN) {
         fd = openat(l->fd, name, DIR_FLAGS);
         s->count.closed += fd < 0;
@@ -451,11 +451,11 @@ static int enter_next(scan *s)
 
 static int walk(scan *s, int root_fd)
 {
-    if (is_known(s, root_fd, "", 0))
+    if (is_cached(s, root_fd, "", 0))
         return 0;
     int fd = openat(root_fd, ".", DIR_FLAGS);
     dir_facts f;
-    int rc = fd < 0 ? -errno : look_at(s, fd, "", &f);
+    int rc = fd < 0 ? -errno : dir_stat(s, fd, "", &f);
 
     if (rc < 0) {
         if (fd >= 0)

@@ -1,17 +1,14 @@
-/* match.c: one pattern, compiled once, looked for in many buffers.
+/* match.c: one compiled pattern, searched in many buffers.
  *
- * Called by the core's grep (and by whoever searches beside the files). A plain pattern is
- * memmem; a regular expression, or a pattern that ignores case, is PCRE2 with its JIT. Both the
- * pattern and the text are hostile: a pattern may be built to backtrack for ever, so every
- * match has a ceiling on steps, depth, heap and JIT stack, and reaching one is CSN_TOO_LARGE;
- * text may be any bytes, and invalid UTF-8 in it matches nothing but breaks nothing
- * (MATCH_INVALID_UTF). A pattern that is itself not UTF-8 is taken as bytes.
+ * A plain pattern uses memmem; a regular expression, or a pattern that ignores case, PCRE2 with
+ * JIT. Pattern and text are hostile: steps, depth, heap and JIT stack of a match are limited,
+ * and reaching a limit is CSN_TOO_LARGE; invalid UTF-8 in the text never matches and is no
+ * error (MATCH_INVALID_UTF). A pattern that is not UTF-8 is taken as bytes.
  *
- * Lines: ^ and $ are those of lines and a dot stops at one's end, but a class such as [^x] or
- * \s may match a newline. So a find over several lines can give a match that runs beyond its
- * line; a caller who wants lines asks again for that line alone. What must hold for him:
- * whether a line matches is asked of the text up to its end, and no line that matches is passed
- * over, since the first match starts no later than the first matching line ends. */
+ * ^, $ and the dot respect lines, but a class such as [^x] or \s may match a newline. So a
+ * match in a text of several lines can extend beyond its line; a caller that wants lines
+ * searches that line again alone. No matching line is skipped, since the first match starts no
+ * later than the first matching line ends. */
 #include "search/match.h"
 
 #include <errno.h>
@@ -59,7 +56,7 @@ static uint32_t options_of(const char *pattern, size_t len, uint32_t flags)
     uint32_t o = flags & CSN_GREP_IGNORE_CASE ? PCRE2_CASELESS : 0;
 
     if (flags & CSN_GREP_REGEX)
-        o |= PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C; /* \C would cut characters in two */
+        o |= PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C; /* \C would split characters */
     else
         o |= PCRE2_LITERAL;
     if (csn_utf8_valid(pattern, len))
@@ -94,7 +91,7 @@ static csn_status compile(csn_matcher *m, const char *pattern, size_t len, uint3
     pcre2_compile_context_free(c);
     if (!m->code)
         return compile_failed(pattern, code, at, err);
-    /* Without JIT (a kernel that forbids it) the interpreter does the same, slower. */
+    /* If the kernel forbids JIT, the slower interpreter is used. */
     (void)pcre2_jit_compile(m->code, PCRE2_JIT_COMPLETE);
     m->data = pcre2_match_data_create(1, NULL);
     m->context = pcre2_match_context_create(NULL);
@@ -159,7 +156,7 @@ static int find_regex(csn_matcher *m, const char *text, size_t len, size_t start
         break;
     }
     const PCRE2_SIZE *at = pcre2_get_ovector_pointer(m->data);
-    /* \K can move the start beyond the end, or before where we began; a match is a place. */
+    /* \K can move the start past the end, or before the start of the search. */
     *ret_from = at[0] < start ? start : at[0];
     *ret_to = at[1] < *ret_from ? *ret_from : at[1];
     return 1;

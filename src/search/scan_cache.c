@@ -1,12 +1,12 @@
-/* scan_cache.c: an open hash table with a ceiling on everything.
+/* scan_cache.c: an open-addressing hash set with a bounded size.
  *
- * Used by changed.c alone. The tree's owner has some choice in inode numbers, so probing is
- * bounded: crowded numbers are forgotten, and cost a directory read, not a slow search. */
+ * The owner of the tree has some influence on inode numbers, so probing is bounded: crowded
+ * entries are dropped, and cost a directory read instead of a slow search. */
 #include "search/scan_cache.h"
 
 #include <stdlib.h>
 
-#define FIRST_ROOM 16u /* a small workspace; there may be thousands of them in a process */
+#define FIRST_ROOM 16u        /* small: a process may have thousands of these */
 #define ROOM_MAX   (1u << 20) /* 32 MiB */
 #define PROBES     16u
 
@@ -34,7 +34,7 @@ bool csn_scan_cache_has(const csn_scan_cache *b, const csn_scan_cache_dir *d)
     return false;
 }
 
-/* Into a free slot, over its own old state, or, when all are taken, over the first. */
+/* Uses a free slot, the one of the same directory, or the first. */
 static void put(csn_scan_cache *b, const csn_scan_cache_dir *d)
 {
     size_t first = slot_of(d, b->room);

@@ -1,8 +1,8 @@
-/* scan_cache.h: a set of directories in which a scan found nothing to come back for.
+/* scan_cache.h: a set of directories in which a scan found nothing.
  *
- * A directory is known by its numbers and the time of its last change. Adding, removing or
- * renaming an entry changes that time, and nobody can set it, so one that has the same time
- * still has the same names. Not for several threads at once. */
+ * A directory is identified by device, inode and ctime. Adding, removing or renaming an entry
+ * changes the ctime, which cannot be set, so the same ctime means the same names. Not
+ * thread-safe. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +21,6 @@ typedef struct csn_scan_cache {
 } csn_scan_cache;
 
 bool csn_scan_cache_has(const csn_scan_cache *b, const csn_scan_cache_dir *d);
-/* Forgets instead of failing: what is not known is only read again. */
+/* Does nothing if out of memory: an uncached directory is only read again. */
 void csn_scan_cache_add(csn_scan_cache *b, const csn_scan_cache_dir *d);
 void csn_scan_cache_release(csn_scan_cache *b);

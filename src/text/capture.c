@@ -1,12 +1,8 @@
-/* capture.c: the one place where output is cut.
+/* capture.c: keep command output within its limit, for every backend.
  *
- * Every exec and every process log of every backend ends in a csn_capture; callers are the
- * core's exec result and the CLI's own buffers. The bytes come from a command that may be
- * hostile: it decides how many there are and in which chunks, so the ceiling is applied inside
- * a chunk, never before or after it. What must hold: kept bytes never exceed max; total counts
- * every byte, also those nobody kept; the head is contiguous from the start of the stream and
- * the ring contiguous to its end. Not safe for two threads at once; the caller has one pump per
- * capture. */
+ * The command controls how many bytes come and in which chunks. Invariants: kept bytes never
+ * exceed max; total counts every byte, also dropped ones; the head is contiguous from the start
+ * of the stream and the ring contiguous to its end. Not thread-safe. */
 #include "text/capture.h"
 
 #include <string.h>
@@ -16,7 +12,7 @@
 
 #define FIRST_CAPACITY 4096u
 
-/* Nothing is allocated before the first byte: most commands print little or nothing. */
+/* Allocates nothing: most commands print little. */
 void csn_capture_init(csn_capture *c, size_t max, csn_keep keep)
 {
     *c = (csn_capture){.keep = keep, .max = max};
@@ -34,7 +30,7 @@ void csn_capture_release(csn_capture *c)
     *c = (csn_capture){.keep = c->keep};
 }
 
-/* Doubling, but never beyond the ceiling: a limit of 1 GiB must not cost 2. */
+/* Doubles, but not beyond the ceiling. */
 static bool head_reserve(csn_capture *c, size_t need)
 {
     size_t cap = c->head_cap ? c->head_cap : FIRST_CAPACITY;
@@ -53,7 +49,7 @@ static bool head_reserve(csn_capture *c, size_t need)
     return true;
 }
 
-/* Takes what the head still wants; returns how much that was. */
+/* Fills the head; returns the bytes used. */
 static size_t head_write(csn_capture *c, const char *data, size_t len)
 {
     size_t take = c->head_max - c->head_len;
@@ -71,7 +67,7 @@ static size_t head_write(csn_capture *c, const char *data, size_t len)
     return take;
 }
 
-/* A chunk larger than the ring replaces it whole; else it is written in at most two pieces. */
+/* A chunk larger than the ring replaces it; else it is written in at most two pieces. */
 static void ring_write(csn_capture *c, const char *data, size_t len)
 {
     if (len == 0 || c->ring_cap == 0)
@@ -95,8 +91,7 @@ static void ring_write(csn_capture *c, const char *data, size_t len)
     c->ring_len = c->ring_len + len > c->ring_cap ? c->ring_cap : c->ring_len + len;
 }
 
-/* Bytes went by unseen: the head cannot go on after them, the ring cannot reach back over them.
- */
+/* Bytes were dropped: the head ends before them, the ring starts after them. */
 static void note_gap(csn_capture *c)
 {
     c->head_max = c->head_len;
@@ -137,7 +132,7 @@ size_t csn_capture_copy(const csn_capture *c, char *out)
     if (c->head_len > 0)
         memcpy(out, c->head, c->head_len);
     if (c->ring_len > 0) {
-        /* A ring that is not full starts at 0; a full one starts where it would write next. */
+        /* A full ring starts where it would write next. */
         size_t start = c->ring_len < c->ring_cap ? 0 : c->ring_pos;
         size_t first = c->ring_len - start;
         memcpy(out + c->head_len, c->ring + start, first);

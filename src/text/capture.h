@@ -1,8 +1,5 @@
-/* capture.h: keeps the start, the end, or both of a stream within a ceiling, and counts all of
- * it.
- *
- * Output limits live here, once, for every backend. Exact at the byte: a stream of max bytes is
- * not truncated, one more is. */
+/* capture.h: keep the start, the end, or both of a stream within a limit, and count all of it.
+ * Exact: a stream of max bytes is not truncated, one more byte is. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,11 +21,11 @@ typedef struct csn_capture {
 
 void csn_capture_init(csn_capture *c, size_t max, csn_keep keep);
 void csn_capture_release(csn_capture *c);
-/* data NULL: `len` bytes that nobody kept. Returns CSN_SINK_MORE, or CSN_SINK_COUNT when
- * further bytes would only be counted. */
+/* data NULL: `len` dropped bytes. Returns CSN_SINK_MORE, or CSN_SINK_COUNT if further bytes
+ * would only be counted. */
 int csn_capture_write(csn_capture *c, const void *data, size_t len);
 bool csn_capture_truncated(const csn_capture *c);
 size_t csn_capture_size(const csn_capture *c); /* bytes kept */
-/* Copies what is kept, in order, to out (csn_capture_size bytes); returns the length of the
- * part that is the start of the stream. */
+/* Copies the kept bytes in order to out (csn_capture_size bytes); returns the length of the
+ * head. */
 size_t csn_capture_copy(const csn_capture *c, char *out);

@@ -1,11 +1,10 @@
-/* edit.c: exact replacement in the bytes of a file, and helpful words when it fails.
+/* edit.c: exact replacement in the bytes of a file, with hints when a string is not found.
  *
- * Called by core/api_file.c with the whole file (at most CSN_EDIT_FILE_MAX) and the edits of a
- * model. Both are untrusted bytes: nothing in them is a pattern, `$&` in a new string is two
- * literal bytes, NUL and invalid UTF-8 pass through. What must hold: either all edits happened
- * and *out is the result, or *out is untouched; matches are counted left to right without
- * overlap; the searches made only for a hint are linear, because they run on the failing path
- * that an agent can take as often as it likes. */
+ * File (at most CSN_EDIT_FILE_MAX) and edits are untrusted bytes: nothing in them is a pattern,
+ * `$&` in a new string is two literal bytes, NUL and invalid UTF-8 pass through. Invariants:
+ * either all edits are applied and *out is the result, or *out is untouched; matches are
+ * counted left to right without overlap; searches for a hint are linear, because an agent can
+ * fail as often as it likes. */
 #include "text/edit.h"
 
 #include <ctype.h>
@@ -23,7 +22,7 @@
 #define NEAR_PERCENT  50u                /* less alike than this is not worth showing */
 #define PAIRS         1024u              /* buckets for pairs of letters */
 
-/* One edit with its lengths settled, and where it stands in the call. */
+/* One edit with its lengths, and its index in the call. */
 typedef struct edit {
     const char *old, *new;
     size_t old_len, new_len;
@@ -98,7 +97,7 @@ static int turn_line_ends(const char *s, size_t len, bool to_crlf, csn_buf *out)
     return rc;
 }
 
-/* The most frequent reason of all: the model saw \n where the file has \r\n. */
+/* The most frequent reason: the model saw \n where the file has \r\n. */
 static bool hint_line_ends(const edit *e, const char *text, size_t len, csn_buf *hint)
 {
     for (int to_crlf = 1; to_crlf >= 0; to_crlf--) {
@@ -126,7 +125,7 @@ static bool is_white(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* All white space goes, not only runs of it: re-indented and re-wrapped code matches too. */
+/* Removes all white space, so that re-indented and re-wrapped code matches. */
 static size_t squeeze(const char *s, size_t len, char *out)
 {
     size_t n = 0;
@@ -161,7 +160,7 @@ static bool hint_white_space(const edit *e, const char *text, size_t len, csn_bu
     return true;
 }
 
-/* How often each pair of letters occurs in a line, case and outer blanks aside. */
+/* Counts the pairs of letters in a line, ignoring case and outer blanks. */
 typedef struct pairs {
     uint16_t count[PAIRS];
     size_t total;
@@ -180,7 +179,7 @@ static const char *trim(const char *s, size_t *len)
     return s;
 }
 
-/* Collisions only make two lines look a little more alike than they are. */
+/* A collision makes two lines look slightly more alike. */
 static unsigned pair_at(const char *s)
 {
     unsigned a = (unsigned)tolower((unsigned char)s[0]);
@@ -199,7 +198,7 @@ static unsigned alike(pairs *want, const char *s, size_t len)
     if (len < 2 || want->total == 0)
         return 0;
     size_t total = len - 1, used = 0;
-    /* Each pair of `want` is spent at most once; spent ones are given back below. */
+    /* each pair of `want` counts once; restored below */
     uint16_t spent[NEAR_LINE];
     for (size_t i = 0; i < total; i++) {
         unsigned p = pair_at(s + i);
@@ -214,8 +213,8 @@ static unsigned alike(pairs *want, const char *s, size_t len)
     return (unsigned)(200 * shared / (total + want->total));
 }
 
-/* The first line of old that says something stands for all of it. The score is cheap and blind
- * to order, which is good enough to point at a typo. */
+/* Compares only the first line of old that is not blank. The score is cheap and ignores order,
+ * which is enough to find a typo. */
 static void hint_nearest(const edit *e, const char *text, size_t len, csn_buf *hint)
 {
     pairs want = {0};
@@ -223,7 +222,7 @@ static void hint_nearest(const edit *e, const char *text, size_t len, csn_buf *h
     size_t first_len = e->old_len, best_at = 0, best_len = 0;
     unsigned best = 0;
 
-    first = trim(first, &first_len); /* leading blank lines say nothing */
+    first = trim(first, &first_len); /* skip blank lines */
     const char *nl = memchr(first, '\n', first_len);
     if (nl)
         first_len = (size_t)(nl - first);
@@ -253,7 +252,7 @@ static void hint_nearest(const edit *e, const char *text, size_t len, csn_buf *h
 
 /* ---- failing ---------------------------------------------------------------------------- */
 
-/* Several edits in one call: say which. */
+/* Names the edit if there are several. */
 static void hint_begin(const edit *e, csn_buf *hint)
 {
     csn_buf_init(hint, 4096);
@@ -261,7 +260,7 @@ static void hint_begin(const edit *e, csn_buf *hint)
         (void)csn_buf_printf(hint, "edit %zu of %zu: ", e->index + 1, e->count);
 }
 
-/* Without an error to fill in, nobody would read the hint: do not search for one. */
+/* Without an error to fill in there is no hint to search for. */
 static csn_status fail_no_match(const char *path, const edit *e, const char *text, size_t len,
                                 csn_error **err)
 {
@@ -342,8 +341,8 @@ static csn_status check(const csn_edit_item *item, size_t index, size_t count, e
     return CSN_OK;
 }
 
-/* Uniqueness is decided before anything is copied; replacing resumes after each hit, so text
- * that an edit put in is never matched again by the same edit. */
+/* Uniqueness is checked first. Replacing continues after each match, so the same edit does not
+ * match inserted text. */
 static csn_status apply_one(const char *path, const edit *e, const char *text, size_t len,
                             csn_buf *out, uint64_t *count, csn_error **err)
 {
@@ -368,12 +367,12 @@ static csn_status apply_one(const char *path, const edit *e, const char *text, s
     return rc == 0 ? CSN_OK : fail_buffer(rc, path, err);
 }
 
-/* Two buffers take turns, so n edits cost n copies and out is replaced at the very end. */
+/* Alternates between two buffers; out is replaced at the end. */
 csn_status csn_edit_apply(const char *path, const char *text, size_t len,
                           const csn_edit_item *edits, size_t count, csn_buf *out,
                           uint64_t *ret_occurrences, csn_error **err)
 {
-    csn_autobuf now, next; /* the text so far, and the one being made */
+    csn_autobuf now, next; /* the current text and the next one */
     uint64_t occurrences = 0;
 
     csn_buf_init(&now, out->max);

@@ -1,11 +1,9 @@
-/* lines.c: cuts the line window of csn_read out of a file as it streams by.
+/* lines.c: extract the line window of csn_read from a stream.
  *
- * Called by core/api_file.c with chunks of any size; the same bytes in other chunks must give
- * the same result. The file's content is an attacker's: lines may be endless, bytes may be
- * anything, so memory is bounded by byte_max (plus the numbers), not by the file. What must
- * hold: kept content is byte-exact, at most byte_max bytes, and never ends inside a UTF-8
- * character that the file has whole; line numbers count \n only; cut_by_lines and cut_by_bytes
- * exclude each other, the one that happened first wins. */
+ * Chunks may have any size; the result does not depend on them. The content is an attacker's:
+ * lines may be endless, so memory is bounded by byte_max (plus the numbers). Invariants: kept
+ * content is exact, at most byte_max bytes, and does not end inside a UTF-8 character; lines
+ * end at \n only; of cut_by_lines and cut_by_bytes only the first to happen is set. */
 #include "text/lines.h"
 
 #include <errno.h>
@@ -14,7 +12,7 @@
 
 #include "base/utf8.h"
 
-#define NUMBER_BYTES 21u /* of "%6d\t" at its longest */
+#define NUMBER_BYTES 21u /* longest "%6d\t" */
 
 void csn_lines_init(csn_lines *w, uint64_t offset, uint64_t limit, size_t byte_max,
                     bool numbers)
@@ -52,9 +50,9 @@ static bool past_window(const csn_lines *w)
     return w->line >= w->offset && w->line - w->offset >= w->limit;
 }
 
-/* The ceiling was reached and `next` is the byte that did not fit. If it goes on with a
- * character whose start was kept, that start is taken back; bytes that are no UTF-8 stay. One
- * byte decides, so that the result does not depend on where the chunks end. */
+/* The ceiling was reached and `next` did not fit. If `next` continues a character whose start
+ * was kept, the start is removed; bytes that are not UTF-8 stay. Only one byte decides, so that
+ * the result does not depend on the chunks. */
 static void drop_cut_char(csn_lines *w, char next)
 {
     unsigned char joined[4];
@@ -69,7 +67,7 @@ static void drop_cut_char(csn_lines *w, char next)
         return;
     w->out.len -= cut;
     w->content_bytes -= cut;
-    if (w->out.len == w->mark) { /* nothing of this line is left: it is not in the window */
+    if (w->out.len == w->mark) { /* nothing is left of this line */
         w->out.len = w->line_begin;
         w->output_lines--;
     }
@@ -97,14 +95,14 @@ static int keep(csn_lines *w, const char *data, size_t len)
     w->content_bytes += take;
     if (take < len) {
         w->cut_by_bytes = true;
-        /* With take 0 at a line start the last kept byte is a \n: nothing can be cut there. */
+        /* with take 0 at the start of a line the last kept byte is a \n: nothing to remove */
         if (w->out.len > 0 && !(take == 0 && w->at_line_start))
             drop_cut_char(w, data[take]);
     }
     return 0;
 }
 
-/* The tail of a big file goes through here: count, do not look. */
+/* After the window lines are only counted. */
 static void count_only(csn_lines *w, const char *data, size_t len)
 {
     uint64_t n = 0;
@@ -115,7 +113,7 @@ static void count_only(csn_lines *w, const char *data, size_t len)
     w->at_line_start = data[len - 1] == '\n';
 }
 
-/* One pass over each chunk: skip to the window by newlines, keep it, then only count. */
+/* Skips to the window, keeps it, then only counts. */
 int csn_lines_feed(csn_lines *w, const void *data, size_t len)
 {
     const char *p = data, *end = p + len;
