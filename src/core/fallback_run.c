@@ -292,7 +292,7 @@ csn_status csn_derive_fail(int errnum, const char *verb, const char *path, csn_e
     case EMEDIUMTYPE:
         return csn_fail(err, CSN_WRONG_TYPE, "%s is not a regular file", name);
     case EBUSY:
-        return csn_fail(err, CSN_CONFLICT, "%s is being changed by somebody else", name);
+        return csn_fail(err, CSN_CONFLICT, "%s is being changed by another process", name);
     case EEXIST:
         if (strcmp(verb, "write") == 0)
             return csn_fail(err, CSN_EXISTS, "Cannot write to %.*s because it already exists.",

@@ -25,7 +25,7 @@
 #include "runtime/write.h"
 
 #define HELD_MAX 128
-#define SPARE    64 /* descriptors that are left to everybody else */
+#define SPARE    64 /* descriptors that are left to the rest of the process */
 
 typedef struct dir {
     dev_t dev;
@@ -42,7 +42,7 @@ typedef struct step {
 } step;
 
 typedef struct batch {
-    csn_runtime *l;
+    csn_runtime *rt;
     step *steps;
     size_t count;
     dir *dirs;
@@ -62,7 +62,7 @@ static void batch_free(batch *b)
     free(b->steps);
 }
 
-/* The kernel gives the lowest free number, so a high one says that few are left. */
+/* The kernel gives the lowest free number, so a high one means that few are left. */
 static void count_held(batch *b, int fd)
 {
     if (fd >= 0)
@@ -141,7 +141,7 @@ static csn_status stage_all(batch *b, const csn_write_req *reqs, csn_error **err
                            .at = CSN_PARENT_NONE,
                            .temp = CSN_TEMP_NONE,
                            .named = b->held >= HELD_MAX};
-        csn_status st = csn_job_place(&s->job, b->l, err);
+        csn_status st = csn_job_place(&s->job, b->rt, err);
         if (st == CSN_OK)
             st = csn_job_stage(&s->job, err);
         int rc = st == CSN_OK ? park(b, s) : 0;
@@ -225,7 +225,7 @@ static void unswap_all(batch *b)
     }
 }
 
-/* Everything is in place; results are handed out together or not at all. */
+/* Everything is in place; results are returned together or not at all. */
 static csn_status finish_all(batch *b, csn_written *rets, csn_error **err)
 {
     csn_autofree csn_written *out = calloc(b->count, sizeof(*out));
@@ -270,10 +270,10 @@ static void drop_all(batch *b, bool failed)
     }
 }
 
-csn_status csn_runtime_write_batch(csn_runtime *l, const csn_write_req *reqs, size_t count,
+csn_status csn_runtime_write_batch(csn_runtime *rt, const csn_write_req *reqs, size_t count,
                                    csn_written *rets, csn_error **err)
 {
-    CSN_CLEANUP(batch_free) batch b = {.l = l, .count = count};
+    CSN_CLEANUP(batch_free) batch b = {.rt = rt, .count = count};
     struct rlimit lim;
     csn_status st;
 
@@ -296,11 +296,11 @@ csn_status csn_runtime_write_batch(csn_runtime *l, const csn_write_req *reqs, si
     if (st == CSN_OK)
         st = refuse_twins(&b, err);
     if (st == CSN_OK) {
-        int lock = csn_commit_begin(l);
+        int lock = csn_commit_begin(rt);
         st = swap_all(&b, err);
         if (st < 0)
             unswap_all(&b);
-        csn_commit_end(l, lock);
+        csn_commit_end(rt, lock);
     }
     bool failed = st < 0;
     if (st == CSN_OK)

@@ -66,7 +66,7 @@ csn_status csn_runtime_mkdir(void *state, const char *path, uint32_t flags, csn_
         struct stat now;
         bool there = fstatat(p.fd, p.name, &now, AT_SYMLINK_NOFOLLOW) == 0;
         if (e == EEXIST && there && S_ISDIR(now.st_mode) && !(flags & CSN_FILE_NO_PARENTS))
-            return CSN_OK; /* somebody else was faster */
+            return CSN_OK; /* another process made it first */
         csn_parent_undo(&p);
         return csn_target_fail(&t, e, err);
     }
@@ -129,7 +129,7 @@ static int censor_entry(void *ctx, const char *path, const struct stat *st, cons
         full = NULL;
         c->st = csn_fail(c->err, CSN_NOMEM, "out of memory");
     } else {
-        c->st = csn_runtime_check_rules(c->t->l, c->t->op, c->t->asked, full, c->err);
+        c->st = csn_runtime_check_rules(c->t->rt, c->t->op, c->t->asked, full, c->err);
     }
     return c->st < 0;
 }
@@ -141,15 +141,16 @@ static csn_status judge_tree(const csn_target *t, int fd, const char *start, csn
     censor c = {.t = t, .start = start, .err = err};
 
     if (!start)
-        return csn_fail(err, CSN_UNAVAILABLE, "the kernel does not tell where a path leads");
+        return csn_fail(err, CSN_UNAVAILABLE,
+                        "the kernel does not report where the path leads");
     int rc = csn_tree_walk(fd, censor_entry, &c);
     if (c.st < 0)
         return c.st;
     return rc < 0 ? csn_target_fail(t, -rc, err) : CSN_OK;
 }
 
-/* Between the judging and the removing others may add files; those were not there when the
- * agent asked, and the rules bind agents, not the rest of the host. */
+/* Other processes may add files between the check and the removal. The rules bind agents, not
+ * the rest of the host. */
 static csn_status remove_tree(const csn_target *t, const csn_parent *p, csn_error **err)
 {
     if (csn_target_checked(t)) {
@@ -170,9 +171,9 @@ static csn_status remove_tree(const csn_target *t, const csn_parent *p, csn_erro
  * just looked at the file does not bring it back. */
 csn_status csn_runtime_remove(void *state, const char *path, uint32_t flags, csn_error **err)
 {
-    csn_runtime *l = state;
+    csn_runtime *rt = state;
     uint32_t tree = flags & CSN_FILE_RECURSIVE ? CSN_OP_TREE : 0;
-    csn_target t = csn_target_of(l, CSN_OP_DELETE | tree, path, flags);
+    csn_target t = csn_target_of(rt, CSN_OP_DELETE | tree, path, flags);
     csn_autoparent p = CSN_PARENT_NONE;
 
     csn_status st = csn_target_parent(&t, 0, &p, err);
@@ -183,9 +184,9 @@ csn_status csn_runtime_remove(void *state, const char *path, uint32_t flags, csn
     bool dir = S_ISDIR(p.st.st_mode);
     if (p.slash && !dir)
         return csn_target_fail(&t, ENOTDIR, err);
-    pthread_mutex_lock(&l->commit_lock);
+    pthread_mutex_lock(&rt->commit_lock);
     int e = unlinkat(p.fd, p.name, dir ? AT_REMOVEDIR : 0) < 0 ? errno : 0;
-    pthread_mutex_unlock(&l->commit_lock);
+    pthread_mutex_unlock(&rt->commit_lock);
     if (e == 0)
         return CSN_OK;
     if ((e == ENOTEMPTY || e == EEXIST) && (flags & CSN_FILE_RECURSIVE))
@@ -196,17 +197,17 @@ csn_status csn_runtime_remove(void *state, const char *path, uint32_t flags, csn
 /* The held base is emptied, whatever its path names by now. */
 csn_status csn_runtime_cleanup(void *state, csn_error **err)
 {
-    csn_runtime *l = state;
-    csn_target t = csn_target_of(l, CSN_OP_DELETE, l->base.path, 0);
+    csn_runtime *rt = state;
+    csn_target t = csn_target_of(rt, CSN_OP_DELETE, rt->base.path, 0);
 
-    if (strcmp(l->base.path, "/") == 0)
+    if (strcmp(rt->base.path, "/") == 0)
         return csn_fail(err, CSN_INVALID, "the workspace is the host's root directory");
-    csn_autofd int fd = openat(l->base.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    csn_autofd int fd = openat(rt->base.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return csn_target_fail(&t, errno, err);
-    t.grant = &l->base;
+    t.grant = &rt->base;
     if (csn_target_checked(&t)) {
-        csn_status st = judge_tree(&t, fd, l->base.path, err);
+        csn_status st = judge_tree(&t, fd, rt->base.path, err);
         if (st < 0)
             return st;
     }
@@ -275,10 +276,10 @@ static csn_status judge_moved(const csn_target *ft, const csn_parent *fp, const 
 csn_status csn_runtime_rename(void *state, const char *from, const char *to, uint32_t flags,
                               csn_error **err)
 {
-    csn_runtime *l = state;
+    csn_runtime *rt = state;
     /* Also read: what may not be read must not move to where it may. */
-    csn_target ft = csn_target_of(l, CSN_OP_DELETE | CSN_OP_READ | CSN_OP_TREE, from, flags);
-    csn_target tt = csn_target_of(l, CSN_OP_WRITE | CSN_OP_TREE, to, flags);
+    csn_target ft = csn_target_of(rt, CSN_OP_DELETE | CSN_OP_READ | CSN_OP_TREE, from, flags);
+    csn_target tt = csn_target_of(rt, CSN_OP_WRITE | CSN_OP_TREE, to, flags);
     csn_autoparent fp = CSN_PARENT_NONE, tp = CSN_PARENT_NONE;
     bool fresh = flags & CSN_FILE_CREATE;
 
@@ -297,10 +298,10 @@ csn_status csn_runtime_rename(void *state, const char *from, const char *to, uin
         st = make_parents(&tt, &tp, flags, err);
     if (st < 0)
         return st;
-    pthread_mutex_lock(&l->commit_lock);
+    pthread_mutex_lock(&rt->commit_lock);
     int e =
         renameat2(fp.fd, fp.name, tp.fd, tp.name, fresh ? RENAME_NOREPLACE : 0) < 0 ? errno : 0;
-    pthread_mutex_unlock(&l->commit_lock);
+    pthread_mutex_unlock(&rt->commit_lock);
     if (e == 0)
         return CSN_OK;
     csn_parent_undo(&tp);

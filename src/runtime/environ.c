@@ -89,7 +89,7 @@ static int put_config(char ***v, const char *const *config)
     return e;
 }
 
-csn_status csn_runtime_environ_new(const csn_runtime *l, char ***ret, csn_error **err)
+csn_status csn_runtime_environ_new(const csn_runtime *rt, char ***ret, csn_error **err)
 {
     char **v = NULL;
     int e = put_pair(&v, "PATH", DEFAULT_PATH);
@@ -98,9 +98,9 @@ csn_status csn_runtime_environ_new(const csn_runtime *l, char ***ret, csn_error 
         if (is_allowed(*env))
             e = put(&v, *env);
     if (e == 0)
-        e = put_config(&v, l->config->env);
+        e = put_config(&v, rt->config->env);
     if (e == 0)
-        e = put_pair(&v, "HOME", l->home.path ? l->home.path : "/");
+        e = put_pair(&v, "HOME", rt->home.path ? rt->home.path : "/");
     if (e != 0) {
         csn_strv_free(v);
         return csn_fail(err, CSN_NOMEM, "environment");
@@ -120,11 +120,11 @@ static bool overridden(const char *assignment, const char *const *extra, size_t 
     return false;
 }
 
-csn_status csn_runtime_environ_merge(const csn_runtime *l, const char *const *extra,
+csn_status csn_runtime_environ_merge(const csn_runtime *rt, const char *const *extra,
                                      const char *pwd, const char ***ret, char **ret_pwd,
                                      csn_error **err)
 {
-    const char *const *base = (const char *const *)l->environ_base;
+    const char *const *base = (const char *const *)rt->environ_base;
     size_t n = 0;
     csn_autofree char *pwd_text = NULL;
     const char **v = calloc(csn_strv_len(base) + csn_strv_len(extra) + 2, sizeof(*v));

@@ -1,13 +1,14 @@
 /* exec.c: foreground commands.
  *
  * The library makes the pipes, sends the child's ends to the keeper with the request, and moves
- * bytes until the keeper says how it ended. The command is hostile: it may flood, hang, close
- * its output early, or leave others behind that hold the pipes, so output is bounded by the
- * sink, time by the deadline, and the wait after its end by CSN_DRAIN_MS; pipes that are still
- * held then go to the keeper, which empties them, so that servers started with & do not die of
- * SIGPIPE. What must hold: when this returns, the command has ended (or its end was not to be
- * had and the error says so) and no descriptor of it is left here; of all commands together
- * one channel may be, for the next. */
+ * bytes until the keeper reports the end. The command is hostile: it may flood, hang, close its
+ * output early, or leave processes that hold the pipes. Output is bounded by the sink, time by
+ * the deadline, and the wait after its end by CSN_DRAIN_MS. Pipes that are still held then go
+ * to the keeper, which reads and discards them, so that servers started with & do not die of
+ * SIGPIPE.
+ *
+ * Invariant: when this returns, the command has ended, or the error says that it could not be
+ * ended; no descriptor of it is left here but one channel, which the next command uses. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -32,19 +33,18 @@
 
 /* One running command, as the caller's thread sees it. */
 typedef struct run {
-    csn_runtime *l;
+    csn_runtime *rt;
     const csn_exec_req *req;
     csn_pump pump;
     int channel;
-    int sockets;     /* who makes the command's, or -1: it itself */
+    int sockets;     /* to the process that makes its sockets, or -1 */
     uint64_t number; /* of the spawn */
     uint32_t how;    /* of the KILL we sent, or CSN_END_EXITED */
     bool checked;    /* that the keeper lives, after that took long */
     csn_exit_msg exit;
 } run;
 
-/* ---- what commands share
- * --------------------------------------------------------------------- */
+/* ---- what commands share ---- */
 
 void csn_runtime_command_env_release(csn_runtime_command_env *s)
 {
@@ -55,25 +55,25 @@ void csn_runtime_command_env_release(csn_runtime_command_env *s)
     free(CSN_STEAL(s->env));
 }
 
-csn_status csn_runtime_command_env_make(csn_runtime *l, const csn_exec_req *req,
+csn_status csn_runtime_command_env_make(csn_runtime *rt, const csn_exec_req *req,
                                         csn_runtime_command_env *ret, csn_error **err)
 {
     csn_runtime_command_env s = {.cwd_fd = -1};
 
     if (req->flags & CSN_EXEC_SUDO)
-        return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no sudo", l->backend);
-    const char *cwd = req->cwd ? req->cwd : l->base.path;
-    csn_status st = csn_runtime_open_cwd(l, cwd, &s.cwd_fd, &s.cwd_path, err);
+        return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no sudo", rt->backend);
+    const char *cwd = req->cwd ? req->cwd : rt->base.path;
+    csn_status st = csn_runtime_open_cwd(rt, cwd, &s.cwd_fd, &s.cwd_path, err);
     if (st < 0) {
         st = csn_wrap(st, err, "working directory");
-        return l->level == CSN_LEVEL_NAMESPACES ? csn_link_check_alive(l, st, err) : st;
+        return rt->level == CSN_LEVEL_NAMESPACES ? csn_link_check_alive(rt, st, err) : st;
     }
     if (csn_runtime_is_removed(s.cwd_fd)) {
         st = csn_fail(err, CSN_NOT_FOUND, "working directory %s was removed", cwd);
         csn_runtime_command_env_release(&s);
         return st;
     }
-    st = csn_runtime_environ_merge(l, req->env, s.cwd_path, &s.env, &s.pwd, err);
+    st = csn_runtime_environ_merge(rt, req->env, s.cwd_path, &s.env, &s.pwd, err);
     if (st < 0) {
         csn_runtime_command_env_release(&s);
         return st;
@@ -116,7 +116,7 @@ void csn_runtime_end_limit(csn_exec_end *end, uint32_t how, const char *what, ui
                  csn_size_text(peak, was));
 }
 
-void csn_runtime_end_fill(const csn_runtime *l, const csn_exit_msg *b, const char *argv0,
+void csn_runtime_end_fill(const csn_runtime *rt, const csn_exit_msg *b, const char *argv0,
                           csn_exec_end *ret)
 {
     ret->exit_code = -1;
@@ -135,35 +135,34 @@ void csn_runtime_end_fill(const csn_runtime *l, const csn_exit_msg *b, const cha
     ret->peak_memory = b->peak_memory;
     if (ret->how != CSN_END_EXITED)
         return;
-    /* The second is how a shell tells the end of its child. */
+    /* 128 + n is how a shell reports the signal that ended its child. */
     bool too_large = ret->signal == SIGXFSZ || ret->exit_code == 128 + SIGXFSZ;
-    if (too_large && l->file_max != 0)
-        csn_runtime_end_limit(ret, CSN_END_DISK, "file size", l->file_max, 0);
+    if (too_large && rt->file_max != 0)
+        csn_runtime_end_limit(ret, CSN_END_DISK, "file size", rt->file_max, 0);
     else if (b->killed & CSN_KILLED_MEMORY)
-        csn_runtime_end_limit(ret, CSN_END_MEMORY, "memory", l->config->memory_max,
+        csn_runtime_end_limit(ret, CSN_END_MEMORY, "memory", rt->config->memory_max,
                               b->peak_memory);
 }
 
-/* ---- starting
- * ----------------------------------------------------------------------------------- */
+/* ---- starting ---- */
 
 /* A pipe has an owner and mode 0600: one that root made would be closed to the command's own
  * /dev/stdout. Without CAP_CHOWN only those names do not work. */
-static void give_pipe(const csn_runtime *l, int fd)
+static void give_pipe(const csn_runtime *rt, int fd)
 {
-    if (l->chown_pipes && fchown(fd, l->file_uid, l->file_gid) < 0)
+    if (rt->chown_pipes && fchown(fd, rt->file_uid, rt->file_gid) < 0)
         csn_log_debug("pipe of a command: %s", strerrordesc_np(errno));
 }
 
 /* The two ends of a pipe: ours to read, the command's to write. Ours does not block: a command
- * can open its own output for reading, and what poll has seen there may be gone by now. */
-static int make_pipe(csn_runtime *l, csn_pump_out *o, int stream, int *ret_w)
+ * can open its own output and read what poll has reported. */
+static int make_pipe(csn_runtime *rt, csn_pump_out *o, int stream, int *ret_w)
 {
     int p[2];
 
     if (pipe2(p, O_CLOEXEC) < 0)
         return -errno;
-    give_pipe(l, p[1]);
+    give_pipe(rt, p[1]);
     (void)fcntl(p[0], F_SETFL, O_NONBLOCK);
     *o = (csn_pump_out){.fd = p[0], .stream = stream};
     *ret_w = p[1];
@@ -172,13 +171,13 @@ static int make_pipe(csn_runtime *l, csn_pump_out *o, int stream, int *ret_w)
 
 /* A pipe, not a socket: programs open /dev/stdin, which a socket refuses. Our end does not
  * block. */
-static int make_feed(csn_runtime *l, csn_pump *p, const csn_source *input, int *ret_r)
+static int make_feed(csn_runtime *rt, csn_pump *p, const csn_source *input, int *ret_r)
 {
     int fds[2];
 
     if (pipe2(fds, O_CLOEXEC) < 0)
         return -errno;
-    give_pipe(l, fds[0]);
+    give_pipe(rt, fds[0]);
     (void)fcntl(fds[1], F_SETFL, O_NONBLOCK);
     p->feed_fd = fds[1];
     p->feed = input->read;
@@ -200,14 +199,14 @@ static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[5], in
     *flags = CSN_SPAWN_CWD_FD | CSN_SPAWN_STDOUT_FD | (merge ? CSN_SPAWN_MERGE : 0);
     if (r->req->input_fd >= 0)
         fds[n++] = r->req->input_fd;
-    else if (r->req->input && (rc = make_feed(r->l, &r->pump, r->req->input, &own[0])) == 0)
+    else if (r->req->input && (rc = make_feed(r->rt, &r->pump, r->req->input, &own[0])) == 0)
         fds[n++] = own[0];
     if (n == 2)
         *flags |= CSN_SPAWN_STDIN_FD;
-    if (rc == 0 && (rc = make_pipe(r->l, &r->pump.out[0], CSN_STDOUT, &own[1])) == 0)
+    if (rc == 0 && (rc = make_pipe(r->rt, &r->pump.out[0], CSN_STDOUT, &own[1])) == 0)
         fds[n++] = own[1];
     if (rc == 0 && !merge &&
-        (rc = make_pipe(r->l, &r->pump.out[1], CSN_STDERR, &own[2])) == 0) {
+        (rc = make_pipe(r->rt, &r->pump.out[1], CSN_STDERR, &own[2])) == 0) {
         fds[n++] = own[2];
         *flags |= CSN_SPAWN_STDERR_FD;
     }
@@ -219,13 +218,12 @@ static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[5], in
     return rc < 0 ? csn_fail_errno(err, -rc, "pipes for the command") : CSN_OK;
 }
 
-/* ---- the channel between two commands
- * -----------------------------------------------------------
+/* ---- the channel between two commands ----
  *
- * Two ends, their way to the keeper and their end cost more than anything else about a short
- * command; so the channel of one that ended well waits for the next. Only one does: commands
- * that run at the same time have channels of their own. It is of the process that made it: a
- * fork of the host has the descriptor too and must not speak on it. */
+ * Making a channel, passing it to the keeper and closing it cost more than the rest of a short
+ * command, so the channel of a command that ended normally is kept for the next one. One is
+ * kept: commands that run at the same time have their own. It belongs to the process that made
+ * it: a fork of the host has the descriptor too and must not use it. */
 
 static int64_t of_this_process(int fd)
 {
@@ -233,34 +231,34 @@ static int64_t of_this_process(int fd)
 }
 
 /* -1: none. */
-static int channel_take(csn_runtime *l)
+static int channel_take(csn_runtime *rt)
 {
-    int64_t was = atomic_exchange(&l->idle_channel, -1);
+    int64_t was = atomic_exchange(&rt->idle_channel, -1);
     csn_autofd int fd = was < 0 ? -1 : (int)(was & INT32_MAX);
 
     return was >= 0 && was == of_this_process(fd) ? csn_steal_fd(&fd) : -1;
 }
 
-static void channel_put(csn_runtime *l, int fd)
+static void channel_put(csn_runtime *rt, int fd)
 {
     int64_t none = -1;
 
-    if (!atomic_compare_exchange_strong(&l->idle_channel, &none, of_this_process(fd)))
+    if (!atomic_compare_exchange_strong(&rt->idle_channel, &none, of_this_process(fd)))
         close(fd);
 }
 
-void csn_runtime_channel_drop(csn_runtime *l)
+void csn_runtime_channel_drop(csn_runtime *rt)
 {
-    int fd = channel_take(l);
+    int fd = channel_take(rt);
 
     if (fd >= 0)
         close(fd);
 }
 
-/* False: there was none, or nobody listens on it any more; nothing was started. */
+/* False: there is none, or the keeper has closed it; nothing was started. */
 static bool send_again(run *r, const csn_spawn_msg *b, const int *fds, size_t n)
 {
-    csn_autofd int fd = channel_take(r->l);
+    csn_autofd int fd = channel_take(r->rt);
     uint8_t buf[8192];
     csn_packer o;
 
@@ -275,26 +273,26 @@ static bool send_again(run *r, const csn_spawn_msg *b, const int *fds, size_t n)
     return sent;
 }
 
-/* No answer is awaited here: a start that fails is told as an end. */
+/* No reply is awaited: a start that fails is reported as EXIT. */
 static csn_status send_spawn(run *r, csn_error **err)
 {
     csn_runtime_command_env set;
     int fds[5], own[3] = {-1, -1, -1};
     size_t n = 0;
 
-    csn_status st = csn_runtime_command_env_make(r->l, r->req, &set, err);
+    csn_status st = csn_runtime_command_env_make(r->rt, r->req, &set, err);
     if (st < 0)
         return st;
-    csn_spawn_msg b = {.memory_max = r->l->memory_each,
-                       .file_max = r->l->file_max,
+    csn_spawn_msg b = {.memory_max = r->rt->memory_each,
+                       .file_max = r->rt->file_max,
                        .argv = (const char **)(uintptr_t)r->req->argv,
                        .env = set.env};
     st = make_stdio(r, set.cwd_fd, &b.flags, fds, own, &n, err);
     b.flags |= CSN_SPAWN_KEEP_CHANNEL;
     if (st == CSN_OK) {
-        r->number = ++r->l->spawns;
+        r->number = ++r->rt->spawns;
         if (!send_again(r, &b, fds, n))
-            st = csn_link_ask(r->l, CSN_MSG_SPAWN, &b, fds, n, &r->channel, err);
+            st = csn_link_ask(r->rt, CSN_MSG_SPAWN, &b, fds, n, &r->channel, err);
     }
     for (int i = 0; i < 3; i++)
         if (own[i] >= 0)
@@ -303,8 +301,7 @@ static csn_status send_spawn(run *r, csn_error **err)
     return st;
 }
 
-/* ---- running
- * ------------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 /* Asks for the end of the tree; from now on only its end is waited for, and not for ever. */
 static csn_status ask_kill(run *r, uint32_t how, csn_error **err)
@@ -315,7 +312,7 @@ static csn_status ask_kill(run *r, uint32_t how, csn_error **err)
     int rc = csn_proto_send(r->channel, CSN_MSG_KILL, &(csn_kill_msg){.grace_ms = CSN_GRACE_MS},
                             NULL, 0, 1);
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
-        return csn_link_hostile(r->l, "it takes no requests", err);
+        return csn_link_hostile(r->rt, "it takes no requests", err);
     return CSN_OK;
 }
 
@@ -331,16 +328,16 @@ static csn_status take_message(run *r, bool *ret_ended, csn_error **err)
     if (rc == -EAGAIN)
         return CSN_OK;
     if (rc == 0)
-        return csn_link_lost(r->l, err);
+        return csn_link_lost(r->rt, err);
     if (rc < 0)
-        return csn_link_hostile(r->l, "it broke the protocol", err);
+        return csn_link_hostile(r->rt, "it broke the protocol", err);
     csn_status st = CSN_OK;
     if (csn_proto_decode(&m, CSN_MSG_EXIT, &r->exit) == 0)
         *ret_ended = true;
     else if (csn_proto_decode(&m, CSN_MSG_ERROR, &refused) == 0)
         st = csn_fail_errno(err, (int)refused.errnum, "the keeper cannot start the command");
     else
-        st = csn_link_hostile(r->l, "it answered something else", err);
+        st = csn_link_hostile(r->rt, "it answered something else", err);
     csn_msg_release(&m);
     return st;
 }
@@ -350,7 +347,7 @@ static csn_status take_message(run *r, bool *ret_ended, csn_error **err)
  * A keeper that answers gets as much once more. */
 static csn_status give_up(run *r, bool *ret_ended, csn_error **err)
 {
-    csn_status st = csn_link_check(r->l, err);
+    csn_status st = csn_link_check(r->rt, err);
 
     if (st < 0)
         return st;
@@ -364,8 +361,8 @@ static csn_status give_up(run *r, bool *ret_ended, csn_error **err)
     return CSN_OK;
 }
 
-/* Until the keeper tells the end. On an error the channel is closed by the caller, and the
- * keeper kills what it stood for. */
+/* Until the keeper reports the end. On an error the caller closes the channel, and the keeper
+ * kills the command. */
 static csn_status run_to_end(run *r, csn_error **err)
 {
     csn_status st = CSN_OK;
@@ -400,7 +397,7 @@ static csn_status run_to_end(run *r, csn_error **err)
 
 /* What the command wrote is in the pipes already, and all of it is delivered, however slow the
  * sink is; only others that hold the pipes on are waited for no longer than that. */
-void csn_runtime_drain(csn_runtime *l, csn_pump *p)
+void csn_runtime_drain(csn_runtime *rt, csn_pump *p)
 {
     csn_pump_event ev;
     int left[2];
@@ -421,14 +418,14 @@ void csn_runtime_drain(csn_runtime *l, csn_pump *p)
             left[n++] = p->out[i].fd;
     if (n > 0) {
         csn_autofd int channel = -1;
-        (void)csn_link_ask(l, CSN_MSG_DRAIN, NULL, left, n, &channel, NULL);
+        (void)csn_link_ask(rt, CSN_MSG_DRAIN, NULL, left, n, &channel, NULL);
     }
 }
 
-static csn_status run_foreground(csn_runtime *l, const csn_exec_req *req, int sockets,
+static csn_status run_foreground(csn_runtime *rt, const csn_exec_req *req, int sockets,
                                  const csn_sink *sink, csn_exec_end *ret, csn_error **err)
 {
-    run r = {.l = l, .req = req, .channel = -1, .sockets = sockets, .how = CSN_END_EXITED};
+    run r = {.rt = rt, .req = req, .channel = -1, .sockets = sockets, .how = CSN_END_EXITED};
 
     csn_pump_init(&r.pump);
     r.pump.sink = sink->write;
@@ -442,16 +439,16 @@ static csn_status run_foreground(csn_runtime *l, const csn_exec_req *req, int so
         st = run_to_end(&r, err);
     }
     if (st == CSN_OK && (r.exit.after & CSN_AFTER_ALONE))
-        l->alone_after = r.number;
+        rt->alone_after = r.number;
     if (st == CSN_OK) {
-        csn_runtime_drain(l, &r.pump);
+        csn_runtime_drain(rt, &r.pump);
         /* One that ended by itself while our KILL was on its way was not killed. */
         *ret =
             (csn_exec_end){.size = sizeof(*ret), .how = r.exit.killed ? r.how : CSN_END_EXITED};
-        csn_runtime_end_fill(l, &r.exit, req->argv[0], ret);
+        csn_runtime_end_fill(rt, &r.exit, req->argv[0], ret);
     }
     if (st == CSN_OK && r.how == CSN_END_EXITED && (r.exit.after & CSN_AFTER_CHANNEL))
-        channel_put(l, csn_steal_fd(&r.channel));
+        channel_put(rt, csn_steal_fd(&r.channel));
     else if (r.channel >= 0)
         close(r.channel);
     csn_pump_release(&r.pump);
@@ -464,9 +461,9 @@ csn_status csn_runtime_exec(void *state, const csn_exec_req *req, const csn_sink
     return csn_runtime_exec_with(state, req, -1, sink, ret, err);
 }
 
-csn_status csn_runtime_exec_with(csn_runtime *l, const csn_exec_req *req, int sockets,
+csn_status csn_runtime_exec_with(csn_runtime *rt, const csn_exec_req *req, int sockets,
                                  const csn_sink *sink, csn_exec_end *ret, csn_error **err)
 {
-    return req->session ? csn_runtime_session_exec(l, req, sink, ret, err)
-                        : run_foreground(l, req, sockets, sink, ret, err);
+    return req->session ? csn_runtime_session_exec(rt, req, sink, ret, err)
+                        : run_foreground(rt, req, sockets, sink, ret, err);
 }

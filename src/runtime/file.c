@@ -37,8 +37,7 @@ static csn_file_stat stat_of(const struct stat *st)
     };
 }
 
-/* Of the link itself only when the caller says so; a sandbox that refuses all links still lets
- * one look at them that way. */
+/* NOFOLLOW is about the link itself: a sandbox that refuses all links still shows them. */
 csn_status csn_runtime_stat(void *state, const char *path, uint32_t flags, csn_file_stat *ret,
                             char **ret_target, csn_error **err)
 {
@@ -66,7 +65,7 @@ csn_status csn_runtime_stat(void *state, const char *path, uint32_t flags, csn_f
 
 /* ---- read ---- */
 
-/* What is left for a sink that only counts is told in one call. */
+/* A sink that only counts gets the rest in one call. */
 static void count_rest(const csn_sink *sink, uint64_t left)
 {
     while (left > 0) {
@@ -134,12 +133,12 @@ csn_status csn_runtime_read(void *state, const char *path, uint32_t flags, uint6
 typedef struct teller {
     csn_entry_fn fn;
     void *ctx;
-    const csn_runtime *l; /* with `start`: what the policy hides is left out */
+    const csn_runtime *rt; /* with `start`: what the policy hides is left out */
     char *start;
 } teller;
 
-/* An entry nobody may read is not told by a walk, since glob and grep would offer it. Its
- * directory is entered all the same: a more special rule may allow what is in there. */
+/* A walk leaves out entries that may not be read, since glob and grep would offer them. Their
+ * directories are entered all the same: a more specific rule may allow what is below. */
 static int tell(void *ctx, const char *path, const struct stat *st, const char *target)
 {
     teller *w = ctx;
@@ -152,13 +151,13 @@ static int tell(void *ctx, const char *path, const struct stat *st, const char *
             full = NULL;
             return 0;
         }
-        if (!csn_rules_check(w->l->rules, CSN_OP_READ, full).allowed)
+        if (!csn_rules_check(w->rt->rules, CSN_OP_READ, full).allowed)
             return 0;
     }
     return w->fn(w->ctx, path, &fst, target);
 }
 
-/* Names are no secret to somebody who may read the directory: a list shows every entry. */
+/* A directory that may be read shows all its names: a list has every entry. */
 csn_status csn_runtime_list(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
                             void *ctx, csn_error **err)
 {
@@ -193,7 +192,7 @@ csn_status csn_runtime_walk(void *state, const char *path, uint32_t flags, csn_e
     csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
     csn_autofd int fd = -1;
     csn_autofree char *start = NULL;
-    teller w = {.fn = fn, .ctx = ctx, .l = t.l};
+    teller w = {.fn = fn, .ctx = ctx, .rt = t.rt};
 
     csn_status st = csn_target_open(&t, O_PATH, &fd, err);
     if (st < 0)
@@ -207,17 +206,17 @@ csn_status csn_runtime_walk(void *state, const char *path, uint32_t flags, csn_e
         w.start = start = csn_target_path(&t, fd, "");
         if (!start)
             return csn_fail(err, CSN_UNAVAILABLE,
-                            "the kernel does not tell where a path leads");
+                            "the kernel does not report where the path leads");
     }
     int rc = csn_tree_walk(dir, tell, &w);
     return rc < 0 ? csn_target_fail(&t, -rc, err) : CSN_OK;
 }
 
 /* A command's working directory goes to the keeper as a descriptor, never as a path. */
-csn_status csn_runtime_open_cwd(csn_runtime *l, const char *path, int *ret_fd, char **ret_path,
+csn_status csn_runtime_open_cwd(csn_runtime *rt, const char *path, int *ret_fd, char **ret_path,
                                 csn_error **err)
 {
-    csn_target t = csn_target_of(l, CSN_OP_READ, path, 0);
+    csn_target t = csn_target_of(rt, CSN_OP_READ, path, 0);
     csn_autofree char *known = NULL;
     csn_status st = csn_target_open_path(&t, O_PATH | O_DIRECTORY, ret_fd, &known, err);
 

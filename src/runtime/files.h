@@ -7,7 +7,7 @@
 #include "runtime/runtime.h"
 
 typedef struct csn_target {
-    const csn_runtime *l;
+    const csn_runtime *rt;
     uint32_t op;       /* CSN_OP_*: what the policy is asked */
     uint32_t tree;     /* CSN_OP_TREE or 0 */
     const char *asked; /* for messages */
@@ -18,7 +18,7 @@ typedef struct csn_target {
 
 /* op may have CSN_OP_TREE. flags: CSN_FILE_NOFOLLOW matters here, and the sandbox's own
  * CSN_OPEN_NOFOLLOW. */
-csn_target csn_target_of(const csn_runtime *l, uint32_t op, const char *path, uint32_t flags);
+csn_target csn_target_of(const csn_runtime *rt, uint32_t op, const char *path, uint32_t flags);
 /* The status, message and denial for a failed system call (errnum > 0) on the target. */
 csn_status csn_target_fail(const csn_target *t, int errnum, csn_error **err);
 /* Opens it, then asks the policy about what was opened. flags as in csn_beneath_open. */

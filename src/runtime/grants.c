@@ -1,12 +1,11 @@
-/* grants.c: the directories a local sandbox may touch, held from open to close.
+/* grants.c: the directories that file calls may touch, held from open to close, and the rules.
  *
- * Called when a sandbox is opened, and for every path. The caller's configuration is trusted;
- * the paths given to csn_runtime_grant_of are the agent's. What must hold: each grant is an
- * O_PATH descriptor taken once, so replacing the directory later changes nothing for us; the
- * rules are made from resolved paths, since they are compared by text with what the kernel
- * reports. Mapping is by name only and never decides what is allowed: a path that names a grant
- * by its host path is looked up there, everything else below the base, and the kernel does the
- * rest. */
+ * The caller's configuration is trusted; the paths given to csn_runtime_grant_of are the
+ * agent's. Each grant is an O_PATH descriptor that is opened once: replacing the directory
+ * later changes nothing. The rules are made of resolved paths, since they are compared by text
+ * with what the kernel reports. Which grant a path belongs to is decided by name and never
+ * decides what is allowed: a path that starts with the host path of a grant is looked up there,
+ * everything else below the base, and the kernel keeps it there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,8 +22,7 @@
 #include "os/beneath.h"
 #include "runtime/files.h"
 
-/* Bounded by one page in the kernel: a longer path is NULL here and refused by those who need
- * it. */
+/* The kernel bounds the link by one page: a longer path is NULL. */
 char *csn_runtime_fd_path(int fd)
 {
     char link[40], path[PATH_MAX + 1];
@@ -69,7 +67,7 @@ static char *config_path(const char *path, const char *from)
  * the two calls the caller's own tree is trusted to stand still. A detached sandbox outlives
  * its directories: a handle of it holds -1 for one that is not there any more, and the calls
  * that need it fail (target.c). */
-static csn_status grant_open(const csn_runtime *l, const char *option, const char *asked,
+static csn_status grant_open(const csn_runtime *rt, const char *option, const char *asked,
                              bool writable, csn_grant *ret, csn_error **err)
 {
     csn_autofree char *path = config_path(asked, NULL);
@@ -79,7 +77,7 @@ static csn_status grant_open(const csn_runtime *l, const char *option, const cha
     if (!path || !shown)
         return csn_fail(err, CSN_NOMEM, "out of memory");
     csn_autofd int fd = real ? open(real, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (fd < 0 && !l->connected)
+    if (fd < 0 && !rt->connected)
         return csn_fail_errno(err, errno, "%s: %s", option, shown);
     *ret = (csn_grant){.path = real ? CSN_STEAL(real) : CSN_STEAL(path),
                        .fd = csn_steal_fd(&fd),
@@ -88,32 +86,32 @@ static csn_status grant_open(const csn_runtime *l, const char *option, const cha
 }
 
 /* The private home is `home` in the runtime directory. */
-static csn_status private_home(csn_runtime *l, csn_error **err)
+static csn_status private_home(csn_runtime *rt, csn_error **err)
 {
     csn_autofree char *path = NULL;
-    csn_status st = csn_runtime_run_dir(l, err);
+    csn_status st = csn_runtime_run_dir(rt, err);
 
     if (st < 0)
         return st;
-    if (mkdirat(l->run_fd, "home", 0700) < 0 && errno != EEXIST)
+    if (mkdirat(rt->run_fd, "home", 0700) < 0 && errno != EEXIST)
         return csn_fail_errno(err, errno, "private home");
-    if (asprintf(&path, "%s/home", l->run_path) < 0) {
+    if (asprintf(&path, "%s/home", rt->run_path) < 0) {
         path = NULL;
         return csn_fail(err, CSN_NOMEM, "out of memory");
     }
-    return grant_open(l, "home", path, true, &l->home, err);
+    return grant_open(rt, "home", path, true, &rt->home, err);
 }
 
 /* grant_count grows one by one, so that a half-open list can be closed. */
-static csn_status grants_add(csn_runtime *l, const char *option, const char *const *dirs,
+static csn_status grants_add(csn_runtime *rt, const char *option, const char *const *dirs,
                              bool writable, csn_error **err)
 {
     for (size_t i = 0; dirs && dirs[i]; i++) {
         csn_status st =
-            grant_open(l, option, dirs[i], writable, &l->grants[l->grant_count], err);
+            grant_open(rt, option, dirs[i], writable, &rt->grants[rt->grant_count], err);
         if (st < 0)
             return st;
-        l->grant_count++;
+        rt->grant_count++;
     }
     return CSN_OK;
 }
@@ -148,11 +146,11 @@ static char *resolve_prefix(const char *path)
     }
 }
 
-static csn_status resolve_all(const csn_runtime *l, const char *const *in, char ***ret,
+static csn_status resolve_all(const csn_runtime *rt, const char *const *in, char ***ret,
                               csn_error **err)
 {
     for (size_t i = 0; in && in[i]; i++) {
-        csn_autofree char *path = config_path(in[i], l->base.path);
+        csn_autofree char *path = config_path(in[i], rt->base.path);
         csn_autofree char *real = path ? resolve_prefix(path) : NULL;
         if (!real || csn_strv_push(ret, real) != 0)
             return csn_fail(err, CSN_NOMEM, "out of memory");
@@ -162,24 +160,24 @@ static csn_status resolve_all(const csn_runtime *l, const char *const *in, char 
 
 /* Grants come in the order of the lists (read, then write), and so do their rules: a rule's
  * source is named by its place in the list. */
-static csn_status rules_open(csn_runtime *l, csn_error **err)
+static csn_status rules_open(csn_runtime *rt, csn_error **err)
 {
-    const csn_config *c = l->config;
+    const csn_config *c = rt->config;
     CSN_CLEANUP(csn_strv_freep)
     char **read = NULL, **write = NULL, **deny = NULL, **paths = NULL;
     csn_autofree csn_rule *rules = calloc(c->rule_count + 1, sizeof(*rules));
     csn_status st = rules ? CSN_OK : csn_fail(err, CSN_NOMEM, "out of memory");
 
-    for (size_t i = 0; st == CSN_OK && i < l->grant_count; i++) {
-        if (csn_strv_push(l->grants[i].writable ? &write : &read, l->grants[i].path) != 0)
+    for (size_t i = 0; st == CSN_OK && i < rt->grant_count; i++) {
+        if (csn_strv_push(rt->grants[i].writable ? &write : &read, rt->grants[i].path) != 0)
             st = csn_fail(err, CSN_NOMEM, "out of memory");
     }
     if (st == CSN_OK)
-        st = resolve_all(l, c->deny, &deny, err);
+        st = resolve_all(rt, c->deny, &deny, err);
     for (size_t i = 0; st == CSN_OK && i < c->rule_count; i++) {
         /* Command words and hosts are no paths; they are resolved all the same and not used. */
         const char *const one[] = {c->rules[i].path ? c->rules[i].path : "", NULL};
-        st = resolve_all(l, one, &paths, err);
+        st = resolve_all(rt, one, &paths, err);
     }
     if (st < 0)
         return st;
@@ -188,36 +186,37 @@ static csn_status rules_open(csn_runtime *l, csn_error **err)
         rules[i] = c->rules[i];
         rules[i].path = file ? paths[i] : c->rules[i].path;
     }
-    const csn_rules_input in = {.base = l->base.path,
-                                .home = l->home.path,
+    const csn_rules_input in = {.base = rt->base.path,
+                                .home = rt->home.path,
                                 .read = (const char *const *)read,
                                 .write = (const char *const *)write,
                                 .deny = (const char *const *)deny,
                                 .rules = rules,
                                 .rule_count = c->rule_count};
-    return csn_rules_new(&in, &l->rules, err);
+    return csn_rules_new(&in, &rt->rules, err);
 }
 
-csn_status csn_runtime_grants_open(csn_runtime *l, csn_error **err)
+csn_status csn_runtime_grants_open(csn_runtime *rt, csn_error **err)
 {
-    const csn_config *c = l->config;
+    const csn_config *c = rt->config;
     size_t count = csn_strv_len(c->read) + csn_strv_len(c->write);
 
-    l->base.fd = l->home.fd = -1;
+    rt->base.fd = rt->home.fd = -1;
     csn_status st =
-        grant_open(l, "workspace", c->workspace ? c->workspace : ".", true, &l->base, err);
+        grant_open(rt, "workspace", c->workspace ? c->workspace : ".", true, &rt->base, err);
     if (st < 0)
         return st;
-    st = c->home ? grant_open(l, "home", c->home, true, &l->home, err) : private_home(l, err);
+    st =
+        c->home ? grant_open(rt, "home", c->home, true, &rt->home, err) : private_home(rt, err);
     if (st < 0)
         return st;
-    l->grants = calloc(count + 1, sizeof(*l->grants));
-    if (!l->grants)
+    rt->grants = calloc(count + 1, sizeof(*rt->grants));
+    if (!rt->grants)
         return csn_fail(err, CSN_NOMEM, "out of memory");
-    st = grants_add(l, "read", c->read, false, err);
+    st = grants_add(rt, "read", c->read, false, err);
     if (st == CSN_OK)
-        st = grants_add(l, "write", c->write, true, err);
-    return st == CSN_OK ? rules_open(l, err) : st;
+        st = grants_add(rt, "write", c->write, true, err);
+    return st == CSN_OK ? rules_open(rt, err) : st;
 }
 
 /* path is set exactly when fd is ours: a zeroed grant closes nothing. */
@@ -229,18 +228,18 @@ static void grant_close(csn_grant *g)
     *g = (csn_grant){.fd = -1};
 }
 
-void csn_runtime_grants_close(csn_runtime *l)
+void csn_runtime_grants_close(csn_runtime *rt)
 {
-    grant_close(&l->base);
-    grant_close(&l->home);
-    grant_close(&l->root);
-    for (size_t i = 0; i < l->grant_count; i++)
-        grant_close(&l->grants[i]);
-    free(l->grants);
-    l->grants = NULL;
-    l->grant_count = 0;
-    csn_rules_free(l->rules);
-    l->rules = NULL;
+    grant_close(&rt->base);
+    grant_close(&rt->home);
+    grant_close(&rt->root);
+    for (size_t i = 0; i < rt->grant_count; i++)
+        grant_close(&rt->grants[i]);
+    free(rt->grants);
+    rt->grants = NULL;
+    rt->grant_count = 0;
+    csn_rules_free(rt->rules);
+    rt->rules = NULL;
 }
 
 /* ---- mapping ---- */
@@ -266,59 +265,59 @@ static void consider(best *b, const csn_grant *g, const char *alias, const char 
         *b = (best){g, rest};
 }
 
-const csn_grant *csn_runtime_grant_of(const csn_runtime *l, const char *path,
+const csn_grant *csn_runtime_grant_of(const csn_runtime *rt, const char *path,
                                       const char **ret_rest)
 {
-    const csn_config *c = l->config;
+    const csn_config *c = rt->config;
     best b = {0};
 
     /* One tree, which looks like that of the commands. */
-    if (l->level != CSN_LEVEL_NONE) {
+    if (rt->level != CSN_LEVEL_NONE) {
         *ret_rest = path[0] ? path : ".";
-        return &l->root;
+        return &rt->root;
     }
     if (path[0] == '/') {
         size_t reads = c ? csn_strv_len(c->read) : 0;
-        consider(&b, &l->base, c ? c->workspace : NULL, path);
-        consider(&b, &l->home, c ? c->home : NULL, path);
-        for (size_t i = 0; i < l->grant_count; i++) {
+        consider(&b, &rt->base, c ? c->workspace : NULL, path);
+        consider(&b, &rt->home, c ? c->home : NULL, path);
+        for (size_t i = 0; i < rt->grant_count; i++) {
             const char *alias = NULL; /* what the caller called it: lists keep their order */
             if (c)
                 alias = i < reads ? c->read[i] : c->write[i - reads];
-            consider(&b, &l->grants[i], alias, path);
+            consider(&b, &rt->grants[i], alias, path);
         }
     }
     if (!b.grant)
-        b = (best){&l->base, path + strspn(path, "/")};
+        b = (best){&rt->base, path + strspn(path, "/")};
     /* "dir/" keeps its slash only as the end of a name, so a bare rest is the grant itself. */
     *ret_rest = b.rest[0] ? b.rest : ".";
     return b.grant;
 }
 
-/* ---- judging ---- */
+/* ---- checking ---- */
 
-csn_status csn_runtime_check_rules(const csn_runtime *l, uint32_t op, const char *asked,
+csn_status csn_runtime_check_rules(const csn_runtime *rt, uint32_t op, const char *asked,
                                    const char *resolved, csn_error **err)
 {
-    if (!l->rules)
+    if (!rt->rules)
         return CSN_OK;
     csn_rule_hit hit = {.allowed = true};
     uint32_t bit = 1; /* the operation that is refused, of those asked for */
     for (; bit <= CSN_OP_NET; bit <<= 1) {
         if ((op & bit) != 0)
-            hit = csn_rules_check(l->rules, bit, resolved);
+            hit = csn_rules_check(rt->rules, bit, resolved);
         if (!hit.allowed)
             break;
     }
     if (hit.allowed)
-        return l->check_change && (op & (CSN_OP_WRITE | CSN_OP_DELETE)) != 0
-                   ? l->check_change(l, op, asked, resolved, err)
+        return rt->check_change && (op & (CSN_OP_WRITE | CSN_OP_DELETE)) != 0
+                   ? rt->check_change(rt, op, asked, resolved, err)
                    : CSN_OK;
     csn_autofree char *hint = csn_rules_hint(bit, resolved);
     csn_autofree char *shown = csn_path_printable(asked);
     /* Only a directory that was given for reading has rules for one operation and not for all.
      */
-    bool landlock = l->level == CSN_LEVEL_LANDLOCK_ONLY;
+    bool landlock = rt->level == CSN_LEVEL_LANDLOCK_ONLY;
     const char *none = landlock ? "not granted" : "read-only directory";
     const char *rule = hit.rule ? hit.rule : none;
     csn_denial d = {.op = csn_op_name(bit),
@@ -336,7 +335,7 @@ csn_status csn_runtime_check_rules(const csn_runtime *l, uint32_t op, const char
     return csn_error_deny(st, err, &d);
 }
 
-/* Where it leads cannot be looked into, and no rule says why. */
+/* The directory cannot be searched, and no rule denies it. */
 static csn_status unreadable(const csn_target *t, csn_error **err)
 {
     csn_autofree char *hint = csn_rules_hint(t->op, t->asked);
@@ -358,8 +357,8 @@ static csn_status unreadable(const csn_target *t, csn_error **err)
 csn_status csn_runtime_check_path(void *state, uint32_t op, const char *path,
                                   char **ret_resolved, csn_error **err)
 {
-    csn_runtime *l = state;
-    csn_target t = csn_target_of(l, op, path, 0);
+    csn_runtime *rt = state;
+    csn_target t = csn_target_of(rt, op, path, 0);
     csn_autofree char *resolved = NULL, *more = NULL;
     csn_autoparent p = CSN_PARENT_NONE;
 
@@ -376,7 +375,7 @@ csn_status csn_runtime_check_path(void *state, uint32_t op, const char *path,
         }
         resolved = csn_target_path(&t, p.fd, more);
     } else if (fd == -EACCES && path[0] == '/') {
-        csn_status st = csn_runtime_check_rules(l, op, path, path, err);
+        csn_status st = csn_runtime_check_rules(rt, op, path, path, err);
         return st < 0 ? st : unreadable(&t, err);
     } else if (fd < 0) {
         return csn_target_fail(&t, -fd, err);
@@ -384,8 +383,9 @@ csn_status csn_runtime_check_path(void *state, uint32_t op, const char *path,
         resolved = csn_target_path(&t, fd, "");
     }
     if (!resolved)
-        return csn_fail(err, CSN_UNAVAILABLE, "the kernel does not tell where a path leads");
-    csn_status st = csn_runtime_check_rules(l, op, path, resolved, err);
+        return csn_fail(err, CSN_UNAVAILABLE,
+                        "the kernel does not report where the path leads");
+    csn_status st = csn_runtime_check_rules(rt, op, path, resolved, err);
     if (st == CSN_OK)
         *ret_resolved = CSN_STEAL(resolved);
     return st;

@@ -37,15 +37,15 @@ csn_status csn_runtime_host_open(const char *dir, bool make, void **ret_state, c
 
     if (e != 0)
         return csn_fail_errno(err, e, "make host directory '%s'", dir);
-    csn_runtime *l = csn_runtime_new("host", &config, "host");
-    if (!l)
+    csn_runtime *rt = csn_runtime_new("host", &config, "host");
+    if (!rt)
         return csn_fail(err, CSN_NOMEM, "host directory '%s'", dir);
-    csn_status st = csn_runtime_grants_open(l, err);
-    l->config = &plain; /* the lists are open now; what is asked later is only the flags */
+    csn_status st = csn_runtime_grants_open(rt, err);
+    rt->config = &plain; /* the lists are open now; what is asked later is only the flags */
     if (st < 0) {
-        csn_runtime_free(l);
+        csn_runtime_free(rt);
         return csn_wrap(st, err, "host directory");
     }
-    *ret_state = l;
+    *ret_state = rt;
     return CSN_OK;
 }

@@ -33,8 +33,7 @@ typedef struct tie {
     int channel;
 } tie;
 
-/* ---- starting
- * ------------------------------------------------------------------------------------ */
+/* ---- starting ---- */
 
 /* The text for ps: the shell string, or the arguments with spaces between; cut, never more than
  * a hint. */
@@ -101,7 +100,7 @@ static uint32_t start_flags(const csn_exec_req *req)
     return f;
 }
 
-static csn_status send_start(csn_runtime *l, const csn_exec_req *req, uint64_t output_max,
+static csn_status send_start(csn_runtime *rt, const csn_exec_req *req, uint64_t output_max,
                              int *ret_channel, csn_error **err)
 {
     char text[CSN_COMMAND_TEXT_MAX + 1];
@@ -113,8 +112,8 @@ static csn_status send_start(csn_runtime *l, const csn_exec_req *req, uint64_t o
     csn_spawn_msg b = {.flags = start_flags(req),
                        .rows = req->rows,
                        .cols = req->cols,
-                       .memory_max = l->memory_each,
-                       .file_max = l->file_max,
+                       .memory_max = rt->memory_each,
+                       .file_max = rt->file_max,
                        .ring_max = output_max ? output_max : CSN_OUTPUT_MAX_DEFAULT,
                        .deadline_ns = req->deadline_ns,
                        .command = text,
@@ -128,7 +127,7 @@ static csn_status send_start(csn_runtime *l, const csn_exec_req *req, uint64_t o
     if (!own_stdin && req->input_fd < 0 && req->input)
         st = input_memfd(req->input, &memfd, err);
     if (st == CSN_OK)
-        st = csn_runtime_command_env_make(l, req, &set, err);
+        st = csn_runtime_command_env_make(rt, req, &set, err);
     if (st < 0)
         return st;
     b.env = set.env;
@@ -137,14 +136,14 @@ static csn_status send_start(csn_runtime *l, const csn_exec_req *req, uint64_t o
         fds[n++] = memfd >= 0 ? memfd : req->input_fd;
         b.flags |= CSN_SPAWN_STDIN_FD;
     }
-    l->spawns++;
-    st = csn_link_ask(l, CSN_MSG_SPAWN, &b, fds, n, ret_channel, err);
+    rt->spawns++;
+    st = csn_link_ask(rt, CSN_MSG_SPAWN, &b, fds, n, ret_channel, err);
     csn_runtime_command_env_release(&set);
     return st;
 }
 
 /* STARTED, or why not. */
-static csn_status read_started(csn_runtime *l, const csn_msg *m, const char *argv0,
+static csn_status read_started(csn_runtime *rt, const csn_msg *m, const char *argv0,
                                int64_t *ret_pid, csn_error **err)
 {
     char text[256];
@@ -166,14 +165,14 @@ static csn_status read_started(csn_runtime *l, const csn_msg *m, const char *arg
     }
     if (csn_proto_decode(m, CSN_MSG_ERROR, &refused) == 0)
         return csn_fail_errno(err, (int)refused.errnum, "start '%.200s'", argv0);
-    return csn_link_hostile(l, "it answered something else", err);
+    return csn_link_hostile(rt, "it answered something else", err);
 }
 
 /* Waits only until the program runs or could not be run. */
 csn_status csn_runtime_start(void *state, const csn_exec_req *req, uint64_t output_max,
                              int64_t *ret_pid, void **ret_tie, csn_error **err)
 {
-    csn_runtime *l = state;
+    csn_runtime *rt = state;
     csn_autofd int channel = -1;
     csn_autofree tie *t = req->flags & CSN_EXEC_TIED ? calloc(1, sizeof(*t)) : NULL;
     uint8_t buf[512];
@@ -182,12 +181,12 @@ csn_status csn_runtime_start(void *state, const csn_exec_req *req, uint64_t outp
 
     if ((req->flags & CSN_EXEC_TIED) && !t)
         return csn_fail(err, CSN_NOMEM, "start");
-    csn_status st = send_start(l, req, output_max, &channel, err);
+    csn_status st = send_start(rt, req, output_max, &channel, err);
     if (st == CSN_OK)
-        st = csn_link_answer(l, channel, 0, buf, sizeof(buf), &m, err);
+        st = csn_link_answer(rt, channel, 0, buf, sizeof(buf), &m, err);
     if (st < 0)
         return st;
-    st = read_started(l, &m, req->argv[0], &pid, err);
+    st = read_started(rt, &m, req->argv[0], &pid, err);
     csn_msg_release(&m);
     if (st < 0)
         return st;
@@ -208,8 +207,7 @@ void csn_runtime_release_tied(void *p)
     free(t);
 }
 
-/* ---- asking
- * ---------------------------------------------------------------------------------------- */
+/* ---- asking ---- */
 
 static csn_status no_such(csn_error **err, int errnum, int64_t pid, const char *what)
 {
@@ -246,7 +244,7 @@ static int tell_process(csn_process_fn fn, void *ctx, const csn_process_msg *b)
 csn_status csn_runtime_processes(void *state, int64_t pid, uint64_t wait_ms, csn_process_fn fn,
                                  void *ctx, csn_error **err)
 {
-    csn_runtime *l = state;
+    csn_runtime *rt = state;
     const csn_processes_msg ask = {.pid = pid, .wait_ms = wait_ms};
     csn_autofree uint8_t *buf = malloc(CSN_KEEPER_MSG_MAX);
     csn_unpacker in;
@@ -255,14 +253,14 @@ csn_status csn_runtime_processes(void *state, int64_t pid, uint64_t wait_ms, csn
 
     if (!buf)
         return csn_fail(err, CSN_NOMEM, "processes");
-    pthread_mutex_lock(&l->keeper_lock);
-    bool none = l->keeper_fd < 0 && !l->ended && !l->connected;
-    pthread_mutex_unlock(&l->keeper_lock);
+    pthread_mutex_lock(&rt->keeper_lock);
+    bool none = rt->keeper_fd < 0 && !rt->ended && !rt->connected;
+    pthread_mutex_unlock(&rt->keeper_lock);
     if (none) /* nothing was ever started */
         return pid == 0 ? CSN_OK : no_such(err, ESRCH, pid, "ask for");
     csn_status st =
-        csn_link_call_long(l, CSN_MSG_PROCESSES, &ask, wait_ms, CSN_MSG_PROCESS_LIST, NULL, buf,
-                           CSN_KEEPER_MSG_MAX, &m, &e, err);
+        csn_link_call_long(rt, CSN_MSG_PROCESSES, &ask, wait_ms, CSN_MSG_PROCESS_LIST, NULL,
+                           buf, CSN_KEEPER_MSG_MAX, &m, &e, err);
     if (st < 0)
         return st;
     if (e != 0)
@@ -275,16 +273,16 @@ csn_status csn_runtime_processes(void *state, int64_t pid, uint64_t wait_ms, csn
             break;
     csn_msg_release(&m);
     if (rc < 0)
-        st = csn_link_hostile(l, "it broke the protocol", err);
+        st = csn_link_hostile(rt, "it broke the protocol", err);
     return st;
 }
 
 /* One answer to LOGS: at most CSN_LOG_CHUNK_MAX bytes. */
-static csn_status ask_logs(csn_runtime *l, const csn_logs_msg *ask, uint8_t *buf, csn_msg *m,
+static csn_status ask_logs(csn_runtime *rt, const csn_logs_msg *ask, uint8_t *buf, csn_msg *m,
                            csn_log_msg *ret, csn_error **err)
 {
     int e = 0;
-    csn_status st = csn_link_call_long(l, CSN_MSG_LOGS, ask, ask->wait_ms, CSN_MSG_LOG, ret,
+    csn_status st = csn_link_call_long(rt, CSN_MSG_LOGS, ask, ask->wait_ms, CSN_MSG_LOG, ret,
                                        buf, CSN_KEEPER_MSG_MAX, m, &e, err);
 
     return st == CSN_OK && e != 0 ? no_such(err, e, ask->pid, "logs of") : st;
@@ -295,7 +293,7 @@ csn_status csn_runtime_logs(void *state, int64_t pid, int stream, uint64_t offse
                             uint64_t wait_ms, const csn_sink *sink, csn_log_chunk *ret,
                             csn_error **err)
 {
-    csn_runtime *l = state;
+    csn_runtime *rt = state;
     csn_logs_msg ask = {
         .pid = pid, .stream = (uint32_t)stream, .offset = offset, .wait_ms = wait_ms};
     csn_autofree uint8_t *buf = malloc(CSN_KEEPER_MSG_MAX);
@@ -306,7 +304,7 @@ csn_status csn_runtime_logs(void *state, int64_t pid, int stream, uint64_t offse
     for (bool first = true, more = true; more; first = false) {
         csn_log_msg log;
         csn_msg m;
-        csn_status st = ask_logs(l, &ask, buf, &m, &log, err);
+        csn_status st = ask_logs(rt, &ask, buf, &m, &log, err);
         if (st < 0)
             return st;
         if (first) {
@@ -314,7 +312,8 @@ csn_status csn_runtime_logs(void *state, int64_t pid, int stream, uint64_t offse
             chunk.dropped = log.dropped;
             chunk.total = log.total;
         }
-        /* A gap in the middle ends this chunk: the next call tells how much is gone. */
+        /* A gap in the middle ends this chunk: the next call reports how many bytes were
+         * dropped. */
         more = log.bytes.len > 0 && (first || log.dropped == 0);
         if (more &&
             sink->write(sink->ctx, stream, log.bytes.data, log.bytes.len) != CSN_SINK_MORE) {
@@ -335,11 +334,11 @@ csn_status csn_runtime_logs(void *state, int64_t pid, int stream, uint64_t offse
     return CSN_OK;
 }
 
-static csn_status ask_done(csn_runtime *l, csn_msg_type type, const void *msg, int64_t pid,
+static csn_status ask_done(csn_runtime *rt, csn_msg_type type, const void *msg, int64_t pid,
                            const char *what, csn_error **err)
 {
     int e = 0;
-    csn_status st = csn_link_call(l, type, msg, CSN_MSG_DONE, NULL, &e, err);
+    csn_status st = csn_link_call(rt, type, msg, CSN_MSG_DONE, NULL, &e, err);
 
     return st == CSN_OK && e != 0 ? no_such(err, e, pid, what) : st;
 }
@@ -383,12 +382,11 @@ static csn_status write_all(int fd, int64_t pid, const char *data, size_t len,
     return CSN_OK;
 }
 
-/* The bytes do not pass through the keeper: it lends us the other end of the process's stdin.
- */
+/* The bytes do not pass through the keeper: it sends the write end of the process's stdin. */
 csn_status csn_runtime_feed(void *state, int64_t pid, const void *data, size_t len,
                             uint64_t timeout_ms, csn_error **err)
 {
-    csn_runtime *l = state;
+    csn_runtime *rt = state;
     const csn_feed_msg ask = {.pid = pid, .close = data == NULL};
     uint64_t deadline = csn_deadline_in(timeout_ms);
     uint8_t buf[256];
@@ -396,8 +394,8 @@ csn_status csn_runtime_feed(void *state, int64_t pid, const void *data, size_t l
     int e = 0;
 
     if (!data)
-        return ask_done(l, CSN_MSG_FEED, &ask, pid, "close stdin of", err);
-    csn_status st = csn_link_call_long(l, CSN_MSG_FEED, &ask, 0, CSN_MSG_FEED_REPLY, NULL, buf,
+        return ask_done(rt, CSN_MSG_FEED, &ask, pid, "close stdin of", err);
+    csn_status st = csn_link_call_long(rt, CSN_MSG_FEED, &ask, 0, CSN_MSG_FEED_REPLY, NULL, buf,
                                        sizeof(buf), &m, &e, err);
     if (st < 0)
         return st;
@@ -406,25 +404,24 @@ csn_status csn_runtime_feed(void *state, int64_t pid, const void *data, size_t l
     csn_autofd int fd = csn_msg_take_fd(&m, 0);
     csn_msg_release(&m);
     if (fd < 0 || !(fcntl(fd, F_GETFL) & O_NONBLOCK))
-        return csn_link_hostile(l, "it broke the protocol", err);
+        return csn_link_hostile(rt, "it broke the protocol", err);
     return write_all(fd, pid, data, len, deadline, err);
 }
 
-/* ---- ports
- * ------------------------------------------------------------------------------------------ */
+/* ---- ports ---- */
 
 /* In the network of the commands: that may be another one than ours. */
-static csn_status port_open(csn_runtime *l, uint16_t port, bool *ret, csn_error **err)
+static csn_status port_open(csn_runtime *rt, uint16_t port, bool *ret, csn_error **err)
 {
     int e = 0;
 
-    if (l->level == CSN_LEVEL_LANDLOCK_ONLY)
+    if (rt->level == CSN_LEVEL_LANDLOCK_ONLY)
         return csn_fail(err, CSN_UNSUPPORTED, "nothing can listen in this sandbox");
-    if (l->level == CSN_LEVEL_NONE) {
+    if (rt->level == CSN_LEVEL_NONE) {
         *ret = csn_port_probe(port) == 0;
         return CSN_OK;
     }
-    csn_status st = csn_link_call(l, CSN_MSG_PORT, &(csn_port_msg){.port = port}, CSN_MSG_DONE,
+    csn_status st = csn_link_call(rt, CSN_MSG_PORT, &(csn_port_msg){.port = port}, CSN_MSG_DONE,
                                   NULL, &e, err);
     if (st < 0)
         return st;
@@ -432,26 +429,26 @@ static csn_status port_open(csn_runtime *l, uint16_t port, bool *ret, csn_error 
     return CSN_OK;
 }
 
-/* There is no event for "somebody listens": asked again and again, less and less often. */
+/* The kernel has no event for a new listener: the port is polled, less and less often. */
 csn_status csn_runtime_wait_port(void *state, uint16_t port, uint64_t timeout_ms,
                                  csn_error **err)
 {
-    csn_runtime *l = state;
+    csn_runtime *rt = state;
     uint64_t deadline = csn_deadline_in(timeout_ms);
     int nap = PORT_NAP_MS_FIRST;
 
     for (;;) {
         bool open = false;
-        csn_status st = port_open(l, port, &open, err);
+        csn_status st = port_open(rt, port, &open, err);
         if (st < 0 || open)
             return st;
         int left = csn_deadline_poll_ms(deadline);
         if (left == 0)
             return csn_fail(err, CSN_TIMEOUT, "nothing listens on port %u", port);
         /* The keeper's end is the sandbox's end; without one this is only the nap. */
-        struct pollfd pf = {.fd = l->keeper_pidfd, .events = POLLIN};
+        struct pollfd pf = {.fd = rt->keeper_pidfd, .events = POLLIN};
         if (poll(&pf, 1, left >= 0 && left < nap ? left : nap) == 1)
-            return csn_link_lost(l, err);
+            return csn_link_lost(rt, err);
         nap = nap * 2 < PORT_NAP_MS_MAX ? nap * 2 : PORT_NAP_MS_MAX;
     }
 }

@@ -1,10 +1,9 @@
-/* rundir.c: the runtime directory of a sandbox, and those that nobody needs any more.
+/* rundir.c: the runtime directory of a sandbox, and the removal of stale ones.
  *
- * A detached sandbox has its socket there, a local one its private home. Whoever makes it may
- * be killed at any moment, before there is a keeper that could clean up. So the maker holds a
- * lock on it for as long as it lives, and whoever lists the sandboxes removes what is neither
- * locked nor listened on. What must hold: a directory that is just being made is never removed.
- */
+ * A detached sandbox has its socket there, a local one its private home. The process that makes
+ * it may be killed before there is a keeper that could clean up. So it holds a lock on the
+ * directory as long as it lives, and `list` removes directories that are neither locked nor
+ * listened on. Invariant: a directory that is being made is never removed. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,54 +27,55 @@
 #include "runtime/link.h"
 #include "runtime/runtime.h"
 
-csn_status csn_runtime_run_dir(csn_runtime *l, csn_error **err)
+csn_status csn_runtime_run_dir(csn_runtime *rt, csn_error **err)
 {
     struct stat st = {0};
 
-    if (l->run_fd >= 0 && l->run_path)
+    if (rt->run_fd >= 0 && rt->run_path)
         return CSN_OK;
     while (st.st_nlink == 0) { /* removed between making and locking: once more */
-        if (l->run_fd >= 0)
-            close(csn_steal_fd(&l->run_fd));
-        free(CSN_STEAL(l->run_path));
-        int fd = csn_statedir_open(CSN_DIR_RUNTIME, l->id, &l->run_path);
+        if (rt->run_fd >= 0)
+            close(csn_steal_fd(&rt->run_fd));
+        free(CSN_STEAL(rt->run_path));
+        int fd = csn_statedir_open(CSN_DIR_RUNTIME, rt->id, &rt->run_path);
         if (fd < 0) {
-            csn_autofree char *path = csn_statedir_path(CSN_DIR_RUNTIME, l->id);
+            csn_autofree char *path = csn_statedir_path(CSN_DIR_RUNTIME, rt->id);
             csn_status told = csn_fail_errno(err, -fd, "runtime directory of the sandbox: %s",
-                                             path ? path : l->id);
+                                             path ? path : rt->id);
             return csn_error_advise(told, err,
                                     "XDG_RUNTIME_DIR names the directory it is made in");
         }
-        l->run_fd = fd;
+        rt->run_fd = fd;
         if (flock(fd, LOCK_SH) < 0 || fstat(fd, &st) < 0)
-            return csn_fail_errno(err, errno, "runtime directory of sandbox '%s'", l->id);
+            return csn_fail_errno(err, errno, "runtime directory of sandbox '%s'", rt->id);
     }
     return CSN_OK;
 }
 
-csn_status csn_runtime_run_failed(csn_runtime *l, int errnum, const char *what, csn_error **err)
+csn_status csn_runtime_run_failed(csn_runtime *rt, int errnum, const char *what,
+                                  csn_error **err)
 {
-    if (errnum == ENOENT && l->keeper_fd >= 0)
-        return csn_link_lost(l, err);
-    return csn_fail_errno(err, errnum, "%s of '%s'", what, l->id);
+    if (errnum == ENOENT && rt->keeper_fd >= 0)
+        return csn_link_lost(rt, err);
+    return csn_fail_errno(err, errnum, "%s of '%s'", what, rt->id);
 }
 
 /* A path that fits into sun_path; a longer one is reached through its directory's descriptor.
  */
-static struct sockaddr_un address_of(const csn_runtime *l, const char *name)
+static struct sockaddr_un address_of(const csn_runtime *rt, const char *name)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    int n = snprintf(a.sun_path, sizeof(a.sun_path), "%s/%s", l->run_path, name);
+    int n = snprintf(a.sun_path, sizeof(a.sun_path), "%s/%s", rt->run_path, name);
 
     if (n < 0 || (size_t)n >= sizeof(a.sun_path))
-        snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", l->run_fd, name);
+        snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", rt->run_fd, name);
     return a;
 }
 
-int csn_runtime_run_listen(const csn_runtime *l, const char *name, int backlog)
+int csn_runtime_run_listen(const csn_runtime *rt, const char *name, int backlog)
 {
     csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    const struct sockaddr_un a = address_of(l, name);
+    const struct sockaddr_un a = address_of(rt, name);
 
     if (fd < 0 || bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 ||
         listen(fd, backlog) < 0)
@@ -84,10 +84,10 @@ int csn_runtime_run_listen(const csn_runtime *l, const char *name, int backlog)
 }
 
 /* Whoever listens may be stopped, with as many before us as may wait there. */
-int csn_runtime_run_connect(const csn_runtime *l, const char *name)
+int csn_runtime_run_connect(const csn_runtime *rt, const char *name)
 {
     csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    const struct sockaddr_un a = address_of(l, name);
+    const struct sockaddr_un a = address_of(rt, name);
     const struct timeval patience = {.tv_sec = CSN_KEEPER_ANSWER_MS / 1000};
     uint64_t deadline = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
     int rc = 0;

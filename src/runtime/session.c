@@ -1,12 +1,11 @@
 /* session.c: commands in a persistent shell.
  *
- * The keeper holds one shell per name; for the time of one command we have its script pipe, its
- * output and a pipe for statuses. The command is fed as ONE single-quoted word to `eval`, so
- * that an unfinished quote, a here-document or a syntax error in it ends with it and never
- * swallows what comes after. The status line carries a random token: what the command prints
- * there by itself is not taken for its end. A command that is stopped takes the whole session
- * with it, because the rest of its line must not run; the next one gets a new shell. Variables
- * given with a call are exported in the shell and stay set, as `export` typed there would. */
+ * The keeper holds one shell per name and lends its script pipe, its output and a status pipe
+ * for the time of one command. The command is ONE single-quoted word for `eval`, so that an
+ * unfinished quote, a here-document or a syntax error ends with it. The status line carries a
+ * random token that the command cannot print. A command that is stopped ends the session,
+ * because the rest of its line must not run; the next command gets a new shell. Variables of a
+ * call are exported in the shell and stay set. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +28,7 @@
 #define STATUS_MAX 4096 /* bytes of foreign text before a status that are looked through */
 
 typedef struct turn {
-    csn_runtime *l;
+    csn_runtime *rt;
     const csn_exec_req *req;
     csn_pump pump;
     int channel;
@@ -43,8 +42,7 @@ typedef struct turn {
     bool checked; /* that the keeper lives, after killing took long */
 } turn;
 
-/* ---- the script
- * --------------------------------------------------------------------------------- */
+/* ---- the script ---- */
 
 /* In single quotes only the quote itself needs care. */
 static int put_quoted(csn_buf *b, const char *s)
@@ -136,10 +134,10 @@ static csn_status make_token(turn *t, csn_error **err)
     return CSN_OK;
 }
 
-/* ---- taking the session
- * ------------------------------------------------------------------------- */
+/* ---- taking the session ---- */
 
-/* Waits for our turn; cancel and the deadline end the wait. 1: timed out, 2: cancelled. */
+/* Waits until the session is free; cancel and the deadline end the wait. 1: timed out, 2:
+ * cancelled. */
 static csn_status await_turn(turn *t, int *ret_stopped, csn_error **err)
 {
     csn_pump wait;
@@ -161,14 +159,14 @@ static csn_status ask_session(turn *t, const csn_runtime_command_env *set, uint3
                               csn_error **err)
 {
     const csn_session_msg b = {.flags = flags | CSN_SPAWN_CWD_FD,
-                               .memory_max = t->l->memory_each,
-                               .file_max = t->l->file_max,
+                               .memory_max = t->rt->memory_each,
+                               .file_max = t->rt->file_max,
                                .deadline_ns = t->req->deadline_ns,
                                .name = t->req->session,
                                .env = set->env};
 
-    t->l->spawns++;
-    return csn_link_ask(t->l, CSN_MSG_SESSION, &b, &set->cwd_fd, 1, &t->channel, err);
+    t->rt->spawns++;
+    return csn_link_ask(t->rt, CSN_MSG_SESSION, &b, &set->cwd_fd, 1, &t->channel, err);
 }
 
 /* The pipes of the session: script, status, output. They are ours until we let go of it. */
@@ -178,7 +176,7 @@ static csn_status take_pipes(turn *t, csn_msg *m, csn_error **err)
     csn_session_reply_msg reply;
 
     if (csn_proto_decode(m, CSN_MSG_SESSION_REPLY, &reply) < 0 || m->nfds != (merge ? 3u : 4u))
-        return csn_link_hostile(t->l, "it broke the protocol", err);
+        return csn_link_hostile(t->rt, "it broke the protocol", err);
     t->fresh = reply.fresh != 0;
     t->pump.feed_fd = csn_msg_take_fd(m, 0);
     t->pump.control_fd = csn_msg_take_fd(m, 1);
@@ -194,7 +192,7 @@ static csn_status refused(turn *t, const csn_msg *m, int *ret_stopped, csn_error
     csn_error_msg e;
 
     if (csn_proto_decode(m, CSN_MSG_ERROR, &e) < 0)
-        return csn_link_hostile(t->l, "it answered something else", err);
+        return csn_link_hostile(t->rt, "it answered something else", err);
     if (e.errnum == ERESTART)
         return CSN_OK;
     if (e.errnum == ETIMEDOUT) {
@@ -224,7 +222,7 @@ static csn_status take_session(turn *t, const csn_runtime_command_env *set, int 
             st = await_turn(t, ret_stopped, err);
         if (st < 0 || *ret_stopped != 0)
             return st;
-        st = csn_link_answer(t->l, t->channel, 0, buf, sizeof(buf), &m, err);
+        st = csn_link_answer(t->rt, t->channel, 0, buf, sizeof(buf), &m, err);
         if (st < 0)
             return st;
         bool ours = m.type == CSN_MSG_SESSION_REPLY;
@@ -236,8 +234,7 @@ static csn_status take_session(turn *t, const csn_runtime_command_env *set, int 
     }
 }
 
-/* ---- running
- * -------------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 /* The status of what is being killed is no status: the pipe for it is closed. */
 static csn_status kill_session(turn *t, uint32_t how, csn_error **err)
@@ -251,7 +248,7 @@ static csn_status kill_session(turn *t, uint32_t how, csn_error **err)
     int rc = csn_proto_send(t->channel, CSN_MSG_KILL, &(csn_kill_msg){.grace_ms = CSN_GRACE_MS},
                             NULL, 0, 1);
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
-        return csn_link_hostile(t->l, "it takes no requests", err);
+        return csn_link_hostile(t->rt, "it takes no requests", err);
     return CSN_OK;
 }
 
@@ -261,7 +258,7 @@ static bool read_status(turn *t, int *ret_code)
     ssize_t n = read(t->pump.control_fd, t->status + t->status_len, STATUS_MAX - t->status_len);
 
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        close(csn_steal_fd(&t->pump.control_fd)); /* the shell is going: EXIT will tell */
+        close(csn_steal_fd(&t->pump.control_fd)); /* the shell is ending: EXIT follows */
     if (n <= 0)
         return false;
     t->status_len += (size_t)n;
@@ -293,18 +290,18 @@ static csn_status shell_ended(turn *t, bool *ret_ended, csn_exec_end *end, csn_e
     if (rc == -EAGAIN)
         return CSN_OK;
     if (rc == 0)
-        return csn_link_lost(t->l, err);
+        return csn_link_lost(t->rt, err);
     bool good = rc == 1 && csn_proto_decode(&m, CSN_MSG_EXIT, &b) == 0;
     if (rc == 1)
         csn_msg_release(&m);
     if (!good)
-        return csn_link_hostile(t->l, "it broke the protocol", err);
+        return csn_link_hostile(t->rt, "it broke the protocol", err);
     end->how = b.killed && t->killed ? t->how : CSN_END_EXITED;
-    csn_runtime_end_fill(t->l, &b, "session", end);
+    csn_runtime_end_fill(t->rt, &b, "session", end);
     *ret_ended = true;
     if (t->pump.control_fd >= 0)
         close(csn_steal_fd(&t->pump.control_fd));
-    csn_runtime_drain(t->l, &t->pump);
+    csn_runtime_drain(t->rt, &t->pump);
     return CSN_OK;
 }
 
@@ -314,7 +311,7 @@ static csn_status finish_command(turn *t, int code, csn_exec_end *end, csn_error
     csn_pump_drain_now(&t->pump);
     int rc = csn_proto_send(t->channel, CSN_MSG_RELEASE, NULL, NULL, 0, 1);
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
-        return csn_link_hostile(t->l, "it takes no requests", err);
+        return csn_link_hostile(t->rt, "it takes no requests", err);
     end->exit_code = code;
     return CSN_OK;
 }
@@ -323,7 +320,7 @@ static csn_status finish_command(turn *t, int code, csn_exec_end *end, csn_error
  * time. */
 static csn_status give_up(turn *t, bool *ret_ended, csn_exec_end *end, csn_error **err)
 {
-    csn_status st = csn_link_check(t->l, err);
+    csn_status st = csn_link_check(t->rt, err);
 
     if (st == CSN_OK && !t->checked) {
         t->checked = true;
@@ -378,7 +375,7 @@ static csn_status run_in_session(turn *t, const csn_sink *sink, csn_exec_end *en
     csn_runtime_command_env set;
     int stopped = 0;
 
-    csn_status st = csn_runtime_command_env_make(t->l, t->req, &set, err);
+    csn_status st = csn_runtime_command_env_make(t->rt, t->req, &set, err);
     if (st < 0)
         return st;
     st = take_session(t, &set, &stopped, err);
@@ -404,7 +401,7 @@ static csn_status run_in_session(turn *t, const csn_sink *sink, csn_exec_end *en
     return run_turn(t, end, err);
 }
 
-csn_status csn_runtime_session_exec(csn_runtime *l, const csn_exec_req *req,
+csn_status csn_runtime_session_exec(csn_runtime *rt, const csn_exec_req *req,
                                     const csn_sink *sink, csn_exec_end *ret, csn_error **err)
 {
     csn_exec_end end = {.size = sizeof(end), .exit_code = -1};
@@ -420,7 +417,7 @@ csn_status csn_runtime_session_exec(csn_runtime *l, const csn_exec_req *req,
     csn_autofree turn *t = calloc(1, sizeof(*t));
     if (!t)
         return csn_fail(err, CSN_NOMEM, "session '%s'", req->session);
-    t->l = l;
+    t->rt = rt;
     t->req = req;
     t->channel = -1;
     csn_pump_init(&t->pump);

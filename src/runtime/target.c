@@ -1,13 +1,13 @@
-/* target.c: from the path an agent asked for to a descriptor the policy agrees with.
+/* target.c: from the path an agent asked for to a descriptor that the policy allows.
  *
- * Called by every file operation of the local backend. An attacker controls the path and the
- * tree. Order is everything here: first the kernel resolves below a held grant, then it is
- * asked what that was (/proc/self/fd), then the rules judge that name, and the operation goes
- * on with the very descriptor that was judged, so nothing swapped in between matters. A path
- * of plain names that the kernel resolved while it was told to refuse links is its own answer.
- * When the rules hold nothing but whole directories, being below the grant is the answer and
- * the question is not asked. When the kernel cannot tell a name but the rules need one, the
- * operation is refused. Messages name the path as it was asked, never where it led. */
+ * An attacker controls the path and the tree. The order of steps is what makes it safe: the
+ * kernel resolves the path below a held grant; the name of what was opened is read from
+ * /proc/self/fd; the rules are checked for that name; the operation uses the very descriptor
+ * that was checked, so a swap in between changes nothing. A path of plain names that was
+ * resolved with links refused is its own name. When the rules are about whole directories only,
+ * being below the grant decides and no name is read. When the kernel gives no name and the
+ * rules need one, the operation is refused. Messages name the path as it was asked, never where
+ * it led. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,12 +20,12 @@
 #include "os/beneath.h"
 #include "runtime/files.h"
 
-csn_target csn_target_of(const csn_runtime *l, uint32_t op, const char *path, uint32_t flags)
+csn_target csn_target_of(const csn_runtime *rt, uint32_t op, const char *path, uint32_t flags)
 {
-    csn_target t = {.l = l, .op = op & ~CSN_OP_TREE, .tree = op & CSN_OP_TREE, .asked = path};
+    csn_target t = {.rt = rt, .op = op & ~CSN_OP_TREE, .tree = op & CSN_OP_TREE, .asked = path};
 
-    t.grant = csn_runtime_grant_of(l, path, &t.rest);
-    if ((flags & CSN_FILE_NOFOLLOW) || (l->config && (l->config->flags & CSN_OPEN_NOFOLLOW)))
+    t.grant = csn_runtime_grant_of(rt, path, &t.rest);
+    if ((flags & CSN_FILE_NOFOLLOW) || (rt->config && (rt->config->flags & CSN_OPEN_NOFOLLOW)))
         t.how |= CSN_BENEATH_NOFOLLOW;
     /* Nothing is outside the root directory; absolute links are as good as any there. */
     if (strcmp(t.grant->path, "/") == 0)
@@ -44,9 +44,9 @@ static const char *op_word(uint32_t op)
 
 bool csn_target_checked(const csn_target *t)
 {
-    if (!t->l->rules)
+    if (!t->rt->rules)
         return false;
-    return t->l->level == CSN_LEVEL_LANDLOCK_ONLY || csn_rules_has_carveouts(t->l->rules) ||
+    return t->rt->level == CSN_LEVEL_LANDLOCK_ONLY || csn_rules_has_carveouts(t->rt->rules) ||
            (!t->grant->writable && (t->op & (CSN_OP_WRITE | CSN_OP_DELETE)) != 0);
 }
 
@@ -131,8 +131,7 @@ static char *text_outside(const csn_target *t)
     return out;
 }
 
-/* The hint is made from the text alone: looking where a link leads would tell an agent what
- * there is outside. */
+/* The hint is made from the text alone: following a link would reveal what exists outside. */
 static csn_status fail_outside(const csn_target *t, const char *shown, csn_error **err)
 {
     csn_autofree char *where = text_outside(t);
@@ -163,7 +162,7 @@ static csn_status fail_missing_grant(const csn_target *t, csn_error **err)
 {
     csn_autofree char *shown = csn_path_printable(t->grant->path);
     csn_status st = csn_fail(err, CSN_NOT_FOUND, "%s %s: the directory was removed or replaced",
-                             t->grant == &t->l->base ? "workspace" : "granted directory",
+                             t->grant == &t->rt->base ? "workspace" : "granted directory",
                              shown ? shown : "");
 
     return csn_error_advise(st, err, "make it again, or destroy the sandbox");
@@ -172,7 +171,7 @@ static csn_status fail_missing_grant(const csn_target *t, csn_error **err)
 static csn_status fail_not_found(const csn_target *t, const char *shown, csn_error **err)
 {
     csn_autofree char *base =
-        csn_runtime_is_removed(t->l->base.fd) ? csn_path_printable(t->l->base.path) : NULL;
+        csn_runtime_is_removed(t->rt->base.fd) ? csn_path_printable(t->rt->base.path) : NULL;
 
     if (!base)
         return csn_fail(err, CSN_NOT_FOUND, "File %s not found", shown);
@@ -180,7 +179,7 @@ static csn_status fail_not_found(const csn_target *t, const char *shown, csn_err
                     shown, base);
 }
 
-/* One place for errno to words, so that every operation says the same to the same thing. */
+/* Every operation reports the same error for the same errno. */
 csn_status csn_target_fail(const csn_target *t, int errnum, csn_error **err)
 {
     csn_autofree char *printable = csn_path_printable(t->asked);
@@ -207,22 +206,23 @@ csn_status csn_target_fail(const csn_target *t, int errnum, csn_error **err)
         return csn_fail(err, CSN_WRONG_TYPE, "%s is not a regular file", shown);
     case EBUSY:
     case EAGAIN:
-        return csn_fail(err, CSN_CONFLICT, "%s is being changed by somebody else", shown);
+        return csn_fail(err, CSN_CONFLICT, "%s is being changed by another process", shown);
     default:
         return csn_fail_errno(err, errnum, "%s %s", op_word(t->op), shown);
     }
 }
 
-/* Judges the path that the kernel resolved; NULL: it did not tell. */
-static csn_status judge(const csn_target *t, const char *resolved, csn_error **err)
+/* Checks the rules for a resolved path; NULL: the kernel gave none. */
+static csn_status check_resolved(const csn_target *t, const char *resolved, csn_error **err)
 {
     if (!resolved)
-        return csn_fail(err, CSN_UNAVAILABLE, "the kernel does not tell where a path leads");
-    return csn_runtime_check_rules(t->l, t->op | t->tree, t->asked, resolved, err);
+        return csn_fail(err, CSN_UNAVAILABLE,
+                        "the kernel does not report where the path leads");
+    return csn_runtime_check_rules(t->rt, t->op | t->tree, t->asked, resolved, err);
 }
 
-/* The kernel said no. If a rule says so too, the answer names the rule; a device on a mount
- * without devices is told as what it is. */
+/* EACCES: a rule that denies it, too, is named; a device on a mount without devices is reported
+ * as no regular file. */
 static csn_status refused(const csn_target *t, csn_error **err)
 {
     csn_autofd int fd = csn_beneath_open(t->grant->fd, t->rest, O_PATH, t->how);
@@ -231,9 +231,10 @@ static csn_status refused(const csn_target *t, csn_error **err)
     struct stat st;
 
     if (csn_target_checked(t) && name[0] == '/') {
-        csn_status judged = csn_runtime_check_rules(t->l, t->op | t->tree, t->asked, name, err);
-        if (judged < 0)
-            return judged;
+        csn_status denied =
+            csn_runtime_check_rules(t->rt, t->op | t->tree, t->asked, name, err);
+        if (denied < 0)
+            return denied;
     }
     bool device =
         fd >= 0 && fstat(fd, &st) == 0 && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode));
@@ -268,7 +269,7 @@ csn_status csn_target_open_path(const csn_target *t, int flags, int *ret_fd, cha
     if (csn_target_checked(t)) {
         if (!path)
             path = csn_target_path(t, fd, "");
-        st = judge(t, path, err);
+        st = check_resolved(t, path, err);
     }
     if (st < 0)
         return st;
@@ -283,7 +284,7 @@ csn_status csn_target_open(const csn_target *t, int flags, int *ret_fd, csn_erro
     return csn_target_open_path(t, flags, ret_fd, NULL, err);
 }
 
-/* Judges the name before any directory above it is made. */
+/* The rules are checked before any directory above it is made. */
 csn_status csn_target_parent(const csn_target *t, unsigned how, csn_parent *ret,
                              csn_error **err)
 {
@@ -305,7 +306,7 @@ csn_status csn_target_parent(const csn_target *t, unsigned how, csn_parent *ret,
         if (!missing || asprintf(&more, "%s%s%s", missing, *missing ? "/" : "", p.name) < 0)
             return csn_fail(err, CSN_NOMEM, "out of memory");
         csn_autofree char *resolved = csn_target_path(t, p.fd, more);
-        csn_status st = judge(t, resolved, err);
+        csn_status st = check_resolved(t, resolved, err);
         if (st < 0)
             return st;
     }

@@ -15,7 +15,7 @@
 #include "runtime/files.h"
 
 typedef struct watch {
-    const csn_runtime *l;
+    const csn_runtime *rt;
     csn_notify *notify;
     char *start; /* what the rules call the directory; NULL: nothing is hidden */
 } watch;
@@ -32,7 +32,7 @@ csn_status csn_runtime_watch(void *state, const char *path, uint32_t flags, void
     watch *w = calloc(1, sizeof(*w));
     if (!w)
         return csn_fail(err, CSN_NOMEM, "out of memory");
-    w->l = state;
+    w->rt = state;
     int rc = csn_notify_new(fd, flags & CSN_FILE_RECURSIVE, &w->notify);
     /* Rules that cannot be asked hide everything: then there is no watch. */
     if (rc == 0 && csn_target_checked(&t) && !(w->start = csn_target_path(&t, fd, "")))
@@ -45,7 +45,7 @@ csn_status csn_runtime_watch(void *state, const char *path, uint32_t flags, void
     return CSN_OK;
 }
 
-/* An overflow has no path and is always told. */
+/* An overflow has no path and is always reported. */
 static bool hidden(const watch *w, const csn_notice *n)
 {
     csn_autofree char *full = NULL;
@@ -57,7 +57,7 @@ static bool hidden(const watch *w, const csn_notice *n)
         full = NULL;
         return true;
     }
-    return !csn_rules_check(w->l->rules, CSN_OP_READ, full).allowed;
+    return !csn_rules_check(w->rt->rules, CSN_OP_READ, full).allowed;
 }
 
 csn_status csn_runtime_watch_next(void *handle, uint64_t timeout_ms, csn_event *ret,

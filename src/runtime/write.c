@@ -1,9 +1,9 @@
 /* write.c: whole files, in one step, one or many.
  *
- * The write entry of the ops table. Each request is staged: the policy is asked, missing
+ * Each request is staged: the policy is checked, missing
  * parents are made, all content goes to a temporary file beside the target. Then, one commit at
  * a time, conditions are checked and the temporary files take their names. An attacker controls
- * paths, the tree and its timing, and may run the disk full. What must hold: a reader sees old
+ * paths, the tree and its timing, and may run the disk full. Invariants: a reader sees old
  * or new, never a mix; a failure at any point leaves every target as it was, no temporary file
  * and no parent that we made; links and hard links at the target are replaced, never written
  * through; set-id bits do not survive. A batch of many keeps the old files at hand (exchange)
@@ -30,10 +30,10 @@
 /* ---- staging ---- */
 
 /* May we write to what has the name now, as an open for writing would see it? */
-static int check_old(const csn_runtime *l, const csn_parent *p)
+static int check_old(const csn_runtime *rt, const csn_parent *p)
 {
     const struct stat *st = &p->st;
-    uid_t me = l->file_uid;
+    uid_t me = rt->file_uid;
 
     if (p->slash)
         return p->exists && !S_ISDIR(st->st_mode) ? ENOTDIR : EISDIR;
@@ -63,7 +63,7 @@ static csn_status make_parents(csn_job *j, csn_error **err)
 static csn_status copy_source(csn_job *j, int fd, csn_hash *hash, csn_error **err)
 {
     const csn_source *src = &j->req->source;
-    uint64_t max = j->t.l->file_max;
+    uint64_t max = j->t.rt->file_max;
     csn_autofree char *buf = malloc(CHUNK);
 
     if (!buf)
@@ -93,7 +93,7 @@ static int take_over(const csn_job *j, int fd)
 
     if (!j->at.exists && !j->req->mode)
         return 0; /* made with the right one */
-    if (j->at.exists && j->t.l->file_uid == 0 &&
+    if (j->at.exists && j->t.rt->file_uid == 0 &&
         (old->st_uid != 0 || old->st_gid != getegid())) {
         if (fchown(fd, old->st_uid, old->st_gid) < 0)
             return errno;
@@ -124,7 +124,7 @@ static int copy_old(csn_job *j, int fd)
 }
 
 /* The temporary file is private until it is complete: an old file may have been 0600, and what
- * will be in it is no more public than that. A new file is born with the mode that open gives.
+ * will be in it is no more public than that. A new file gets the mode that open gives.
  */
 static csn_status stage_content(csn_job *j, csn_error **err)
 {
@@ -160,13 +160,13 @@ static csn_status exists_fail(const csn_job *j, csn_error **err)
 
 /* Refuses before anything is made. What is found here may change until the commit; then the
  * rename decides, which replaces whatever has the name but never a directory. */
-csn_status csn_job_place(csn_job *j, const csn_runtime *l, csn_error **err)
+csn_status csn_job_place(csn_job *j, const csn_runtime *rt, csn_error **err)
 {
-    j->t = csn_target_of(l, CSN_OP_WRITE, j->req->path, j->req->flags);
+    j->t = csn_target_of(rt, CSN_OP_WRITE, j->req->path, j->req->flags);
     csn_status st = csn_target_parent(&j->t, CSN_PARENT_FOLLOW, &j->at, err);
     if (st < 0)
         return st;
-    int e = check_old(j->t.l, &j->at);
+    int e = check_old(j->t.rt, &j->at);
     if (e != 0)
         return csn_target_fail(&j->t, e, err);
     if (j->at.exists && (j->req->flags & CSN_FILE_CREATE))
@@ -213,22 +213,22 @@ csn_status csn_job_check(const csn_job *j, csn_error **err)
     }
     csn_autofree char *shown = csn_path_printable(j->req->path);
     return csn_fail(err, CSN_CONFLICT, "%s %s", shown ? shown : "file",
-                    fd < 0 ? "is not there any more" : "was changed by somebody else");
+                    fd < 0 ? "is not there any more" : "was changed by another process");
 }
 
-int csn_commit_begin(csn_runtime *l)
+int csn_commit_begin(csn_runtime *rt)
 {
-    pthread_mutex_lock(&l->commit_lock);
-    while (l->commit_fd >= 0 && flock(l->commit_fd, LOCK_EX) < 0 && errno == EINTR)
+    pthread_mutex_lock(&rt->commit_lock);
+    while (rt->commit_fd >= 0 && flock(rt->commit_fd, LOCK_EX) < 0 && errno == EINTR)
         continue;
-    return l->commit_fd;
+    return rt->commit_fd;
 }
 
-void csn_commit_end(csn_runtime *l, int lock)
+void csn_commit_end(csn_runtime *rt, int lock)
 {
     if (lock >= 0)
         (void)flock(lock, LOCK_UN);
-    pthread_mutex_unlock(&l->commit_lock);
+    pthread_mutex_unlock(&rt->commit_lock);
 }
 
 csn_status csn_job_publish_fail(const csn_job *j, int rc, csn_error **err)
@@ -246,9 +246,9 @@ static int publish(csn_job *j, bool fresh)
 }
 
 /* One file needs no exchange: it takes its name or does not. */
-static csn_status publish_one(csn_runtime *l, csn_job *j, csn_error **err)
+static csn_status publish_one(csn_runtime *rt, csn_job *j, csn_error **err)
 {
-    int lock = csn_commit_begin(l);
+    int lock = csn_commit_begin(rt);
     csn_status st = csn_job_check(j, err);
 
     if (st == CSN_OK) {
@@ -256,7 +256,7 @@ static csn_status publish_one(csn_runtime *l, csn_job *j, csn_error **err)
         if (rc < 0)
             st = csn_job_publish_fail(j, rc, err);
     }
-    csn_commit_end(l, lock);
+    csn_commit_end(rt, lock);
     return st;
 }
 
@@ -332,7 +332,7 @@ static int64_t memory_read(void *ctx, void *buf, size_t len)
     return (int64_t)n;
 }
 
-/* Takes back what a full disk let through of one write, if nobody wrote after it. */
+/* Takes back what a full disk let through of one write, if no other process wrote after it. */
 static void cut_back(int fd, size_t done)
 {
     off_t at = lseek(fd, 0, SEEK_CUR);
@@ -346,7 +346,7 @@ static void cut_back(int fd, size_t done)
 /* In place. 1: the file must be replaced instead; 0 done; -errno. */
 static int append_in_place(csn_job *j, const char *data, size_t len)
 {
-    uint64_t max = j->t.l->file_max;
+    uint64_t max = j->t.rt->file_max;
     struct stat st;
     size_t done;
 
@@ -414,7 +414,7 @@ static csn_status append_locked(csn_job *j, const char *data, size_t len, csn_er
 /* Appends hold the commit lock: one that has to replace the file (a hard link, a new file)
  * would otherwise lose what another one adds meanwhile. Writers outside caisson are kept whole
  * by O_APPEND and the single write. */
-static csn_status append(csn_runtime *l, csn_job *j, csn_error **err)
+static csn_status append(csn_runtime *rt, csn_job *j, csn_error **err)
 {
     const csn_write_req *req = j->req;
     csn_autofree char *data = NULL;
@@ -423,9 +423,9 @@ static csn_status append(csn_runtime *l, csn_job *j, csn_error **err)
     csn_status st = slurp(j, &data, &len, err);
     if (st < 0)
         return st;
-    int lock = csn_commit_begin(l);
+    int lock = csn_commit_begin(rt);
     st = append_locked(j, data, len, err);
-    csn_commit_end(l, lock);
+    csn_commit_end(rt, lock);
     j->req = req;
     return st;
 }
@@ -433,19 +433,19 @@ static csn_status append(csn_runtime *l, csn_job *j, csn_error **err)
 csn_status csn_runtime_write(void *state, const csn_write_req *reqs, size_t count,
                              csn_written *rets, csn_error **err)
 {
-    csn_runtime *l = state;
+    csn_runtime *rt = state;
     csn_job j = {.req = reqs, .at = CSN_PARENT_NONE, .temp = CSN_TEMP_NONE};
     csn_written out = {0};
 
     if (count != 1)
-        return csn_runtime_write_batch(l, reqs, count, rets, err);
-    csn_status st = csn_job_place(&j, l, err);
+        return csn_runtime_write_batch(rt, reqs, count, rets, err);
+    csn_status st = csn_job_place(&j, rt, err);
     if (st == CSN_OK && (reqs->flags & CSN_FILE_APPEND)) {
-        st = append(l, &j, err);
+        st = append(rt, &j, err);
     } else if (st == CSN_OK) {
         st = csn_job_stage(&j, err);
         if (st == CSN_OK)
-            st = publish_one(l, &j, err);
+            st = publish_one(rt, &j, err);
     }
     bool failed = st < 0;
     if (st == CSN_OK)

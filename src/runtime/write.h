@@ -15,7 +15,7 @@ typedef struct csn_job {
 } csn_job;
 
 /* Finds the place, asks the policy, looks at what is there, makes parents. */
-csn_status csn_job_place(csn_job *j, const csn_runtime *l, csn_error **err);
+csn_status csn_job_place(csn_job *j, const csn_runtime *rt, csn_error **err);
 /* Everything into a temporary file beside it. */
 csn_status csn_job_stage(csn_job *j, csn_error **err);
 /* Does if_hash hold? Under the commit lock. */
@@ -26,8 +26,8 @@ csn_status csn_job_finish(csn_job *j, csn_written *ret, csn_error **err);
 void csn_job_drop(csn_job *j, bool failed);
 
 /* One commit at a time, also among processes that share a detached sandbox. */
-int csn_commit_begin(csn_runtime *l);
-void csn_commit_end(csn_runtime *l, int lock);
+int csn_commit_begin(csn_runtime *rt);
+void csn_commit_end(csn_runtime *rt, int lock);
 
-csn_status csn_runtime_write_batch(csn_runtime *l, const csn_write_req *reqs, size_t count,
+csn_status csn_runtime_write_batch(csn_runtime *rt, const csn_write_req *reqs, size_t count,
                                    csn_written *rets, csn_error **err);

@@ -23,7 +23,7 @@
 #include "os/spawn.h"
 #include "runtime/link.h"
 
-#define NOBODY 0x7fffff00u /* who a root caller's attempt is made as */
+#define NOBODY 0x7fffff00u /* the user of a root caller's attempt */
 #define APART_STEP                                                                             \
     0x20000000u /* from the number of a root's jail: nobody's, and none of theirs */
 /* All that it can have without files and processes of its own. */
@@ -38,7 +38,7 @@ typedef struct program {
     const char *id;
     uint32_t flags; /* of its spec */
     uint32_t walls;
-    uint32_t user; /* who a root caller's is */
+    uint32_t user; /* of a root caller's */
     csn_gateway_net_order order;
 } program;
 
@@ -145,18 +145,18 @@ static csn_status hand_over(const csn_gateway *g, csn_msg *m, const csn_ready_ms
     return csn_gateway_exec_rules(g, &s, m->fds + 2, m->nfds - 2, ret_lease, err);
 }
 
-csn_status csn_exec_network_begin(csn_runtime *k, const char *const *rules,
+csn_status csn_exec_network_begin(csn_runtime *rt, const char *const *rules,
                                   csn_exec_network *ret, csn_error **err)
 {
-    const csn_jail *j = k->jail;
+    const csn_jail *j = rt->jail;
     uint8_t buf[256];
     csn_ready_msg told;
     csn_msg m;
 
     if (!j->net)
-        return csn_fail(err, CSN_DENIED, "sandbox '%s' has no network", k->id);
+        return csn_fail(err, CSN_DENIED, "sandbox '%s' has no network", rt->id);
     const program p = {
-        .id = k->id,
+        .id = rt->id,
         .flags = CSN_SPEC_SOCKETS,
         .walls = APART_WALLS,
         .user = j->host_uid - APART_STEP,
@@ -171,7 +171,7 @@ csn_status csn_exec_network_begin(csn_runtime *k, const char *const *rules,
     return st;
 }
 
-/* The lease first: what still has sockets finds nobody who serves them. */
+/* The lease first: sockets that are still open are not served any more. */
 void csn_exec_network_end(csn_exec_network *a)
 {
     if (a->lease >= 0)

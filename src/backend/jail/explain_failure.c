@@ -33,10 +33,10 @@ static const char *value_in(const char *const *env, const char *name)
 }
 
 /* What the command had in its environment. */
-static const char *variable(const csn_runtime *k, const csn_exec_req *req, const char *name)
+static const char *variable(const csn_runtime *rt, const csn_exec_req *req, const char *name)
 {
     const char *own = value_in(req->env, name);
-    return own ? own : value_in((const char *const *)k->environ_base, name);
+    return own ? own : value_in((const char *const *)rt->environ_base, name);
 }
 
 /* Calls that the system-call wall or the lack of rights refuses, and that the caller could make
@@ -46,7 +46,7 @@ static bool refuses(void *ctx, const char *call)
     static const char *const anybodys[] = {"unshare", "clone",   "io_uring_setup",
                                            "keyctl",  "add_key", NULL};
     const csn_path_probe_ctx *l = ctx;
-    const csn_jail *j = l->k->jail;
+    const csn_jail *j = l->rt->jail;
 
     if (strcmp(call, "ptrace") == 0)
         return false;
@@ -54,15 +54,15 @@ static bool refuses(void *ctx, const char *call)
 }
 
 /* A workspace that is full is the host's: no limit of ours would help. */
-static uint64_t disk_limit(const csn_runtime *k)
+static uint64_t disk_limit(const csn_runtime *rt)
 {
     struct statvfs fs;
 
-    if (k->level != CSN_LEVEL_NAMESPACES)
+    if (rt->level != CSN_LEVEL_NAMESPACES)
         return 0; /* no private space: all of it is the host's */
-    if (fstatvfs(k->base.fd, &fs) == 0 && (fs.f_bavail == 0 || (fs.f_files && !fs.f_favail)))
+    if (fstatvfs(rt->base.fd, &fs) == 0 && (fs.f_bavail == 0 || (fs.f_files && !fs.f_favail)))
         return 0;
-    return k->config->disk_max ? k->config->disk_max : CSN_JAIL_DISK_DEFAULT;
+    return rt->config->disk_max ? rt->config->disk_max : CSN_JAIL_DISK_DEFAULT;
 }
 
 static csn_explain_text text_of(const csn_output *o)
@@ -74,27 +74,27 @@ static csn_explain_text text_of(const csn_output *o)
 /* A program that found no network names the host: that is the rule it needs. Where there are
  * rules the gateway knows better and has told, and what it let through was not refused by us.
  */
-static void tell_net(const csn_runtime *k, const csn_exec_req *req, csn_denial d)
+static void tell_net(const csn_runtime *rt, const csn_exec_req *req, csn_denial d)
 {
     char hint[CSN_NETRULE_TEXT + 16];
-    const csn_jail *j = k->jail;
+    const csn_jail *j = rt->jail;
     csn_netrule rule;
 
     if (j->net)
         return;
     d.hint = NULL;
-    if (d.target && k->level == CSN_LEVEL_NAMESPACES &&
+    if (d.target && rt->level == CSN_LEVEL_NAMESPACES &&
         csn_netrule_parse(d.target, &rule, NULL) &&
         snprintf(hint, sizeof(hint), "--allow %s", d.target) < (int)sizeof(hint))
         d.hint = hint;
     req->denials->tell(req->denials->ctx, &d);
 }
 
-static void tell(const csn_runtime *k, const csn_exec_req *req, const csn_explain_out *found)
+static void tell(const csn_runtime *rt, const csn_exec_req *req, const csn_explain_out *found)
 {
     for (size_t i = 0; i < found->count; i++) {
         if (strcmp(found->items[i].op, "net") == 0)
-            tell_net(k, req, found->items[i]);
+            tell_net(rt, req, found->items[i]);
         else
             req->denials->tell(req->denials->ctx, &found->items[i]);
     }
@@ -103,38 +103,38 @@ static void tell(const csn_runtime *k, const csn_exec_req *req, const csn_explai
 csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec_end *end,
                             const csn_output *out, const csn_output *text, csn_error **err)
 {
-    csn_runtime *k = state;
-    const csn_config *c = k->config;
-    const csn_jail *j = k->jail;
+    csn_runtime *rt = state;
+    const csn_config *c = rt->config;
+    const csn_jail *j = rt->jail;
     const char *path = value_in(req->env, "PATH"), *user_home = getenv("HOME");
     csn_explain_out found;
 
-    if (k->ended || !req->denials)
+    if (rt->ended || !req->denials)
         return CSN_OK;
     csn_autofree csn_path_probe_ctx *l = calloc(1, sizeof(*l));
     if (!l)
         return csn_fail(err, CSN_NOMEM, "explain");
     csn_autofd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     csn_autofree char *host_home = user_home ? realpath(user_home, NULL) : NULL;
-    l->k = k;
+    l->rt = rt;
     l->host_root = root;
-    l->inside_root = k->level == CSN_LEVEL_NAMESPACES ? k->root.fd : root;
+    l->inside_root = rt->level == CSN_LEVEL_NAMESPACES ? rt->root.fd : root;
     csn_explain_in in = {
         .err = text_of(text),
         .exit_code = end->exit_code > 0 ? end->exit_code : 0,
         .signal = end->signal,
         .argv0 = req->argv[0],
-        .cwd = req->cwd ? req->cwd : k->base.path,
-        .home = k->home.path,
+        .cwd = req->cwd ? req->cwd : rt->base.path,
+        .home = rt->home.path,
         .host_home = host_home,
         .host_path = path ? path : j->host_path,
-        .host_libs = variable(k, req, "LD_LIBRARY_PATH"),
+        .host_libs = variable(rt, req, "LD_LIBRARY_PATH"),
         .probe = csn_path_probe,
         .refuses = refuses,
         .ctx = l,
         .net_rule = !c->network || strcmp(c->network, "none") == 0 ? "network none" : NULL,
-        .disk_max = disk_limit(k),
-        .file_max = k->file_max,
+        .disk_max = disk_limit(rt),
+        .file_max = rt->file_max,
         .memory_max = c->memory_max,
         .pids_max = c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT,
     };
@@ -144,7 +144,7 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
         root < 0 ? csn_fail_errno(err, errno, "explain") : csn_explain(&in, &found, err);
     if (st < 0)
         return st;
-    tell(k, req, &found);
+    tell(rt, req, &found);
     csn_explain_release(&found);
     return CSN_OK;
 }

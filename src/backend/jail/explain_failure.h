@@ -7,7 +7,7 @@
 
 /* Who asks, and the texts of the last answer. */
 typedef struct csn_path_probe_ctx {
-    csn_runtime *k;
+    csn_runtime *rt;
     int host_root;   /* "/" of the caller, O_PATH */
     int inside_root; /* that of commands; the same where they have none of their own */
     char resolved[PATH_MAX], rule[PATH_MAX];

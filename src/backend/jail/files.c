@@ -16,13 +16,13 @@
 #include "os/beneath.h"
 #include "runtime/link.h"
 
-csn_status csn_jail_fsuid_switch(const csn_runtime *k, csn_fsuid *g, csn_error **err)
+csn_status csn_jail_fsuid_switch(const csn_runtime *rt, csn_fsuid *g, csn_error **err)
 {
-    const csn_jail *j = k->jail;
+    const csn_jail *j = rt->jail;
 
     g->on = false;
-    if (k->ended)
-        return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", k->id);
+    if (rt->ended)
+        return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", rt->id);
     if (!j->privileged)
         return CSN_OK;
     int rc = csn_fsuid_switch(g, j->host_uid, j->host_gid);
@@ -30,21 +30,21 @@ csn_status csn_jail_fsuid_switch(const csn_runtime *k, csn_fsuid *g, csn_error *
 }
 
 /* For what changes files: the change is noted first, as the caller. */
-static csn_status begin_change(csn_runtime *k, csn_fsuid *g, csn_error **err)
+static csn_status begin_change(csn_runtime *rt, csn_fsuid *g, csn_error **err)
 {
     g->on = false;
-    csn_status st = k->ended ? CSN_OK : csn_protected_check_trees(k, err);
+    csn_status st = rt->ended ? CSN_OK : csn_protected_check_trees(rt, err);
     if (st < 0)
         return st;
-    if (!k->ended)
-        csn_protected_note_change(k);
-    return csn_jail_fsuid_switch(k, g, err);
+    if (!rt->ended)
+        csn_protected_note_change(rt);
+    return csn_jail_fsuid_switch(rt, g, err);
 }
 
-static csn_status leave(csn_runtime *k, csn_fsuid *g, csn_status st, csn_error **err)
+static csn_status leave(csn_runtime *rt, csn_fsuid *g, csn_status st, csn_error **err)
 {
     csn_fsuid_restore(g);
-    return csn_link_check_alive(k, st, err);
+    return csn_link_check_alive(rt, st, err);
 }
 
 /* ---- the caller's own functions, called in between ---- */
@@ -59,7 +59,7 @@ typedef struct aside {
     void *entry_ctx;
 } aside;
 
-/* Back under the guise, or the operation ends: the next step must not be done as root. */
+/* Switches back, or the operation ends: the next step must not be done as root. */
 static bool resume(const aside *a)
 {
     return csn_fsuid_switch(a->g, a->j->host_uid, a->j->host_gid) == 0;
@@ -120,7 +120,7 @@ static csn_status jail_read(void *state, const char *path, uint32_t flags, uint6
     return leave(state, &g, st, err);
 }
 
-static csn_status write_as_guest(csn_runtime *k, csn_fsuid *g, const csn_write_req *reqs,
+static csn_status write_as_guest(csn_runtime *rt, csn_fsuid *g, const csn_write_req *reqs,
                                  size_t count, csn_written *rets, csn_error **err)
 {
     csn_autofree csn_write_req *own = calloc(count, sizeof(*own));
@@ -129,11 +129,11 @@ static csn_status write_as_guest(csn_runtime *k, csn_fsuid *g, const csn_write_r
     if (!own || !a)
         return csn_fail(err, CSN_NOMEM, "write");
     for (size_t i = 0; i < count; i++) {
-        a[i] = (aside){.j = k->jail, .g = g, .source = &reqs[i].source};
+        a[i] = (aside){.j = rt->jail, .g = g, .source = &reqs[i].source};
         own[i] = reqs[i];
         own[i].source = (csn_source){aside_read, &a[i]};
     }
-    return csn_runtime_write(k, own, count, rets, err);
+    return csn_runtime_write(rt, own, count, rets, err);
 }
 
 static csn_status jail_write(void *state, const csn_write_req *reqs, size_t count,
@@ -252,9 +252,9 @@ static csn_status jail_watch(void *state, const char *path, uint32_t flags, void
 }
 
 /* It is not there inside: is that because it was not granted? */
-static bool missing_inside(const csn_runtime *k, const char *path)
+static bool missing_inside(const csn_runtime *rt, const char *path)
 {
-    csn_autofd int fd = csn_beneath_open(k->root.fd, path, O_PATH, CSN_BENEATH_ROOTED);
+    csn_autofd int fd = csn_beneath_open(rt->root.fd, path, O_PATH, CSN_BENEATH_ROOTED);
 
     return fd == -ENOENT;
 }
@@ -271,7 +271,7 @@ static csn_status not_granted(const char *asked, char *resolved, csn_error **err
                     .hint = hint};
 
     if (access(resolved, F_OK) != 0)
-        return CSN_OK; /* nor is it on the host: nobody refuses anything */
+        return CSN_OK; /* nor does it exist on the host: nothing was refused */
     csn_status st = csn_fail(err, CSN_DENIED, "read %s: not granted to the sandbox",
                              shown ? shown : "path");
     if (hint)
@@ -282,13 +282,13 @@ static csn_status not_granted(const char *asked, char *resolved, csn_error **err
 static csn_status jail_check_path(void *state, uint32_t op, const char *path,
                                   char **ret_resolved, csn_error **err)
 {
-    const csn_runtime *k = state;
+    const csn_runtime *rt = state;
     csn_fsuid g;
     csn_status st = csn_jail_fsuid_switch(state, &g, err);
 
     if (st == CSN_OK)
         st = csn_runtime_check_path(state, op, path, ret_resolved, err);
-    bool absent = st == CSN_OK && op == CSN_OP_READ && missing_inside(k, *ret_resolved);
+    bool absent = st == CSN_OK && op == CSN_OP_READ && missing_inside(rt, *ret_resolved);
     st = leave(state, &g, st, err);
     return absent && st == CSN_OK ? not_granted(path, *ret_resolved, err) : st;
 }

@@ -33,7 +33,7 @@
 
 /* ---- starting ---- */
 
-csn_status csn_gateway_start(csn_runtime *k, csn_gateway *g, csn_error **err)
+csn_status csn_gateway_start(csn_runtime *rt, csn_gateway *g, csn_error **err)
 {
     csn_autofree char *program = NULL;
     csn_autofd int theirs = -1;
@@ -47,7 +47,7 @@ csn_status csn_gateway_start(csn_runtime *k, csn_gateway *g, csn_error **err)
         return csn_fail_errno(err, errno, "start the gateway");
     g->control = pair[0];
     theirs = pair[1];
-    const char *argv[] = {PROGRAM, k->id, NULL};
+    const char *argv[] = {PROGRAM, rt->id, NULL};
     const csn_spawn_opts o = {
         .path = program, .argv = argv, .fds = {-1, -1, -1, theirs}, .nfds = 4};
     int rc = csn_spawn(&o, &pid, &g->pidfd, NULL);
@@ -129,7 +129,7 @@ static csn_status ask(const csn_gateway *g, uint16_t type, const csn_packer *bod
     return ret->type == want ? CSN_OK : not_wanted(ret, err);
 }
 
-csn_status csn_gateway_setup(csn_runtime *k, csn_gateway *g, const csn_gateway_setup_msg *s,
+csn_status csn_gateway_setup(csn_runtime *rt, csn_gateway *g, const csn_gateway_setup_msg *s,
                              const int *fds, size_t nfds, csn_gateway_ready *ret,
                              csn_error **err)
 {
@@ -137,7 +137,7 @@ csn_status csn_gateway_setup(csn_runtime *k, csn_gateway *g, const csn_gateway_s
     csn_packer o;
     csn_msg m;
 
-    (void)k;
+    (void)rt;
     csn_packer_init(&o, NULL, 0);
     csn_put_gateway_setup(&o, s);
     csn_status st =
@@ -247,23 +247,23 @@ csn_status csn_gateway_events(const csn_gateway *g, uint64_t *seq, csn_gateway_e
 
 /* ---- a detached one ---- */
 
-csn_status csn_gateway_listen(csn_runtime *k, int *ret, csn_error **err)
+csn_status csn_gateway_listen(csn_runtime *rt, int *ret, csn_error **err)
 {
-    csn_status st = csn_runtime_run_dir(k, err);
+    csn_status st = csn_runtime_run_dir(rt, err);
 
     if (st < 0)
         return st;
-    int fd = csn_runtime_run_listen(k, SOCKET_NAME, BACKLOG);
+    int fd = csn_runtime_run_listen(rt, SOCKET_NAME, BACKLOG);
     if (fd < 0)
-        return csn_fail_errno(err, -fd, "network socket of sandbox '%s'", k->id);
+        return csn_fail_errno(err, -fd, "network socket of sandbox '%s'", rt->id);
     *ret = fd;
     return CSN_OK;
 }
 
 /* The directory is the caller's alone: whoever listens there was put there by one of us. */
-void csn_gateway_find(const csn_runtime *k, csn_gateway *g)
+void csn_gateway_find(const csn_runtime *rt, csn_gateway *g)
 {
-    int fd = csn_runtime_run_connect(k, SOCKET_NAME);
+    int fd = csn_runtime_run_connect(rt, SOCKET_NAME);
 
     g->control = fd < 0 ? -1 : fd;
 }

@@ -13,15 +13,15 @@ typedef struct csn_gateway {
 #define CSN_GATEWAY_NONE ((csn_gateway){.control = -1, .pidfd = -1})
 
 /* Starts it. It waits for its set-up, so the jail can be built meanwhile. */
-csn_status csn_gateway_start(csn_runtime *k, csn_gateway *g, csn_error **err);
+csn_status csn_gateway_start(csn_runtime *rt, csn_gateway *g, csn_error **err);
 /* Everything it needs; `fds` in the order of s->flags stay the caller's. */
-csn_status csn_gateway_setup(csn_runtime *k, csn_gateway *g, const csn_gateway_setup_msg *s,
+csn_status csn_gateway_setup(csn_runtime *rt, csn_gateway *g, const csn_gateway_setup_msg *s,
                              const int *fds, size_t nfds, csn_gateway_ready *ret,
                              csn_error **err);
 /* A socket in the sandbox's runtime directory on which a detached one is found again. */
-csn_status csn_gateway_listen(csn_runtime *k, int *ret, csn_error **err);
+csn_status csn_gateway_listen(csn_runtime *rt, int *ret, csn_error **err);
 /* Finds it there; control stays -1 when it is gone. */
-void csn_gateway_find(const csn_runtime *k, csn_gateway *g);
+void csn_gateway_find(const csn_runtime *rt, csn_gateway *g);
 /* Does it still run, as far as can be told without asking it? */
 bool csn_gateway_lives(const csn_gateway *g);
 

@@ -134,15 +134,15 @@ csn_status csn_jail_cover_host(csn_jail *j, const csn_jail_share *shares, size_t
 
 /* system_mounts.c. Programs, libraries, devices, /proc and /etc, as far as the host has them.
  */
-void csn_jail_add_system(const csn_runtime *k, csn_jail *j, const char *home,
+void csn_jail_add_system(const csn_runtime *rt, csn_jail *j, const char *home,
                          const csn_jail_share *shares, size_t count);
 /* rootfs_template.c. What is in `f`, and places for the shares. */
 struct csn_rootfs_template;
-void csn_jail_add_template(const csn_runtime *k, csn_jail *j, struct csn_rootfs_template *f,
+void csn_jail_add_template(const csn_runtime *rt, csn_jail *j, struct csn_rootfs_template *f,
                            const csn_jail_share *shares, size_t count);
 
 /* jail_environ.c. The environment, made to agree with what is inside. */
-csn_status csn_jail_environ(csn_runtime *k, csn_error **err);
+csn_status csn_jail_environ(csn_runtime *rt, csn_error **err);
 /* The shell that the user has inside. */
 const char *csn_jail_shell(void);
 
@@ -174,6 +174,6 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
 /* files.c. From here on files are touched as the user that commands are, until
  * csn_fsuid_restore.
  */
-csn_status csn_jail_fsuid_switch(const csn_runtime *k, csn_fsuid *g, csn_error **err);
+csn_status csn_jail_fsuid_switch(const csn_runtime *rt, csn_fsuid *g, csn_error **err);
 /* the file entries of the ops table */
 extern const csn_file_ops csn_jail_file_ops;

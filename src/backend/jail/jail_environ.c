@@ -1,10 +1,9 @@
 /* jail_environ.c: the environment of commands, made to agree with what is inside a jail.
  *
- * Runs after the common allow-list (runtime/environ.c), once, when a sandbox is opened or found
- * again. The values are the caller's. Who the user is and which shell it has are not what they
- * are outside, and most of a developer's PATH is in a home that is not there: names without
- * directories would only tell where that home is, and slow down every lookup. What must hold:
- * what the configuration names stays as it is; the search path is never empty. */
+ * Runs once, after the common allow-list (runtime/environ.c). User and shell differ from the
+ * caller's, and most of a developer's PATH is in a home that does not exist inside: such
+ * entries would reveal that home and slow down every lookup. Invariants: variables that the
+ * configuration names stay as they are; the search path is never empty. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,19 +41,19 @@ static char **find(char **v, const char *name)
     return NULL;
 }
 
-static int set(csn_runtime *k, const char *name, const char *value)
+static int set(csn_runtime *rt, const char *name, const char *value)
 {
     csn_autofree char *text = NULL;
 
-    if (is_named(k->config->env, name))
+    if (is_named(rt->config->env, name))
         return 0;
     if (asprintf(&text, "%s=%s", name, value) < 0) {
         text = NULL;
         return ENOMEM;
     }
-    char **old = find(k->environ_base, name);
+    char **old = find(rt->environ_base, name);
     if (!old)
-        return csn_strv_push(&k->environ_base, text);
+        return csn_strv_push(&rt->environ_base, text);
     free(*old);
     *old = CSN_STEAL(text);
     return 0;
@@ -106,25 +105,25 @@ static char *search_path(const csn_jail *j, const char *old)
     return out;
 }
 
-csn_status csn_jail_environ(csn_runtime *k, csn_error **err)
+csn_status csn_jail_environ(csn_runtime *rt, csn_error **err)
 {
-    csn_jail *j = k->jail;
-    char **old = find(k->environ_base, "PATH");
+    csn_jail *j = rt->jail;
+    char **old = find(rt->environ_base, "PATH");
 
     j->host_path = csn_arena_strdup(j->arena, old ? *old + strlen("PATH=") : "");
     const char *path = j->host_path ? search_path(j, j->host_path) : NULL;
 
     /* The host's own is closed where it is not the sandbox's. And git gives up on a file of the
      * system's that is there and cannot be read. */
-    if (j->tmp && (set(k, "TMPDIR", j->tmp) != 0 || set(k, "GIT_CONFIG_NOSYSTEM", "1") != 0))
+    if (j->tmp && (set(rt, "TMPDIR", j->tmp) != 0 || set(rt, "GIT_CONFIG_NOSYSTEM", "1") != 0))
         return csn_fail(err, CSN_NOMEM, "environment");
-    if (!path || set(k, "PATH", *path ? path : FALLBACK_PATH) != 0 ||
-        set(k, "USER", CSN_JAIL_USER) != 0 || set(k, "LOGNAME", CSN_JAIL_USER) != 0 ||
-        set(k, "SHELL", csn_jail_shell()) != 0)
+    if (!path || set(rt, "PATH", *path ? path : FALLBACK_PATH) != 0 ||
+        set(rt, "USER", CSN_JAIL_USER) != 0 || set(rt, "LOGNAME", CSN_JAIL_USER) != 0 ||
+        set(rt, "SHELL", csn_jail_shell()) != 0)
         return csn_fail(err, CSN_NOMEM, "environment");
-    const char *const *more = csn_jail_net_variables(k);
+    const char *const *more = csn_jail_net_variables(rt);
     for (size_t i = 0; more && more[i]; i += 2)
-        if (set(k, more[i], more[i + 1]) != 0)
+        if (set(rt, more[i], more[i + 1]) != 0)
             return csn_fail(err, CSN_NOMEM, "environment");
     return CSN_OK;
 }

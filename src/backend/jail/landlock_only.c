@@ -1,12 +1,14 @@
-/* landlock_only.c: the second rung: a jail on a host that refuses namespaces.
+/* landlock_only.c: a jail on a host that refuses namespaces (CSN_LEVEL_LANDLOCK_ONLY).
  *
- * Taken only when the caller said so (CSN_OPEN_ALLOW_WEAKER) and namespaces, and nothing else,
- * are what cannot be had. The same keeper, behind Landlock, seccomp and rlimits: no root of its
- * own, so paths are the host's, and what Landlock is told here is all that can be reached.
- * Landlock and seccomp are not a choice here: without one of them there is no sandbox. The
- * configuration is the caller's, the trees it names are the agent's. What must hold: what
- * cannot be enforced this way is refused or, where nobody asked for it, said in the layers; the
- * file calls reach what commands reach, since their rules are made of the same list. */
+ * Used only when the caller permits it (CSN_OPEN_ALLOW_WEAKER) and the host refuses namespaces.
+ * The keeper is confined by Landlock, seccomp and rlimits: it has no root of its own, so paths
+ * are the host's, and the Landlock rules made here are all that can be reached. Without
+ * Landlock and seccomp there is no sandbox. The configuration is the caller's, the trees it
+ * names are the agent's.
+ *
+ * Invariants: an option that cannot be enforced this way is refused, a default that cannot be
+ * is shown in the layers; file calls reach what commands reach, since their rules are made of
+ * the same list. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -44,25 +46,25 @@ static csn_status make_dir(const csn_jail *j, const char *path, csn_error **err)
     return CSN_OK;
 }
 
-/* A root caller's runtime directory is closed to the user that commands are, and has to stay
- * so. The name has the id in it, which nobody can guess before. */
-char *csn_landlock_only_place(const csn_runtime *k, const char *run)
+/* A root caller's runtime directory must stay closed to the user of commands. The id makes the
+ * name unpredictable. */
+char *csn_landlock_only_place(const csn_runtime *rt, const char *run)
 {
-    const csn_jail *j = k->jail;
+    const csn_jail *j = rt->jail;
     char *path = NULL;
 
     if (!j->privileged)
         return strdup(run);
-    return asprintf(&path, ROOT_PLACES "/caisson-%s", k->id) < 0 ? NULL : path;
+    return asprintf(&path, ROOT_PLACES "/caisson-%s", rt->id) < 0 ? NULL : path;
 }
 
-static csn_status make_places(csn_runtime *k, csn_jail *j, csn_error **err)
+static csn_status make_places(csn_runtime *rt, csn_jail *j, csn_error **err)
 {
-    csn_status st = csn_runtime_run_dir(k, err);
+    csn_status st = csn_runtime_run_dir(rt, err);
 
     if (st < 0)
         return st;
-    csn_autofree char *place = csn_landlock_only_place(k, k->run_path);
+    csn_autofree char *place = csn_landlock_only_place(rt, rt->run_path);
     j->place = place ? csn_arena_strdup(j->arena, place) : NULL;
     j->tmp = csn_arena_printf(j->arena, "%s/tmp", j->place ? j->place : "");
     const char *home = csn_arena_printf(j->arena, "%s/home", j->place ? j->place : "");
@@ -72,18 +74,18 @@ static csn_status make_places(csn_runtime *k, csn_jail *j, csn_error **err)
         st = make_dir(j, j->place, err);
     if (st == CSN_OK)
         st = make_dir(j, j->tmp, err);
-    if (st == CSN_OK && !k->config->home) {
+    if (st == CSN_OK && !rt->config->home) {
         st = make_dir(j, home, err);
-        k->home.path = strdup(home);
-        if (st == CSN_OK && !k->home.path)
+        rt->home.path = strdup(home);
+        if (st == CSN_OK && !rt->home.path)
             st = csn_fail(err, CSN_NOMEM, "private directories");
     }
     return st;
 }
 
-void csn_landlock_only_ended(const csn_runtime *k)
+void csn_landlock_only_ended(const csn_runtime *rt)
 {
-    const csn_jail *j = k->jail;
+    const csn_jail *j = rt->jail;
 
     if (!j->place || !j->privileged)
         return; /* in the runtime directory, and removed with it */
@@ -106,10 +108,10 @@ static csn_status refuse(csn_error **err, const char *what, const char *path)
 }
 
 /* Landlock only ever adds: what is granted above cannot be taken away below. */
-static csn_status refuse_unfit(const csn_runtime *k, const csn_jail_share *v, size_t count,
+static csn_status refuse_unfit(const csn_runtime *rt, const csn_jail_share *v, size_t count,
                                csn_error **err)
 {
-    const csn_config *c = k->config;
+    const csn_config *c = rt->config;
 
     if (c->deny && c->deny[0])
         return refuse(err, "a denied path:", c->deny[0]);
@@ -126,7 +128,7 @@ static csn_status refuse_unfit(const csn_runtime *k, const csn_jail_share *v, si
     return CSN_OK;
 }
 
-/* Commands of a root caller are nobody, and no mount makes the files theirs. */
+/* Commands of a root caller run as a user without account, and no mount maps files to it. */
 static csn_status check_reach(const csn_jail *j, const csn_jail_share *s, csn_error **err)
 {
     csn_fsuid g;
@@ -164,9 +166,9 @@ static void add_each(csn_jail *j, const char *const *paths, size_t count, uint32
         csn_jail_add(j, CSN_MOUNT_BIND, flags | CSN_MOUNT_OPTIONAL, access, paths[i], paths[i]);
 }
 
-/* As system_mounts.c, of the host's own. Of /proc only what speaks of the machine: the rest
- * speaks of everybody's processes, and /proc/self cannot be told from it. No terminals: one's
- * own is among all the others of the user. */
+/* As system_mounts.c, of the host's own. Of /proc only what describes the machine: the rest
+ * describes all processes, and Landlock cannot single out /proc/self. No terminals: the user's
+ * other ones have the same directory. */
 static void add_system(csn_jail *j)
 {
     static const char *const programs[] = {"/usr",   "/bin",    "/sbin", "/lib",      "/lib32",
@@ -200,10 +202,10 @@ static void add_system(csn_jail *j)
 }
 
 /* The same list as rules for file calls, which are about resolved paths. A share of a connected
- * jail may be gone; it was resolved when the jail was made. */
-csn_status csn_landlock_only_rules(csn_runtime *k, csn_error **err)
+ * jail may have been removed; it was resolved when the jail was made. */
+csn_status csn_landlock_only_rules(csn_runtime *rt, csn_error **err)
 {
-    const csn_jail *j = k->jail;
+    const csn_jail *j = rt->jail;
     CSN_CLEANUP(csn_strv_freep) char **read = NULL, **write = NULL;
     char real[PATH_MAX];
     int e = 0;
@@ -212,7 +214,7 @@ csn_status csn_landlock_only_rules(csn_runtime *k, csn_error **err)
         const csn_mount *m = &j->mounts[i];
         bool for_all = (m->flags & CSN_MOUNT_KEEPER) == 0 &&
                        (m->access & (CSN_LL_READ | CSN_LL_DEVICE)) != 0;
-        const char *path = realpath(m->to, real) ? real : k->connected ? m->to : NULL;
+        const char *path = realpath(m->to, real) ? real : rt->connected ? m->to : NULL;
         if (for_all && path)
             e = csn_strv_push((m->access & CSN_LL_WRITE) ? &write : &read, path);
     }
@@ -220,40 +222,40 @@ csn_status csn_landlock_only_rules(csn_runtime *k, csn_error **err)
         return csn_fail(err, CSN_NOMEM, "rules");
     const csn_rules_input in = {.read = (const char *const *)read,
                                 .write = (const char *const *)write,
-                                .rules = k->config->rules,
-                                .rule_count = k->config->rule_count};
-    return csn_rules_new(&in, &k->rules, err);
+                                .rules = rt->config->rules,
+                                .rule_count = rt->config->rule_count};
+    return csn_rules_new(&in, &rt->rules, err);
 }
 
-csn_status csn_landlock_only_plan(csn_runtime *k, const csn_jail_share *v, size_t count,
+csn_status csn_landlock_only_plan(csn_runtime *rt, const csn_jail_share *v, size_t count,
                                   csn_error **err)
 {
-    csn_jail *j = k->jail;
-    csn_status st = refuse_unfit(k, v, count, err);
+    csn_jail *j = rt->jail;
+    csn_status st = refuse_unfit(rt, v, count, err);
 
     for (size_t i = 0; st == CSN_OK && i < count; i++)
         st = check_reach(j, &v[i], err);
     if (st == CSN_OK)
-        st = make_places(k, j, err);
+        st = make_places(rt, j, err);
     if (st < 0)
         return st;
     add_system(j);
     csn_jail_add(j, CSN_MOUNT_BIND, 0, ALL, j->tmp, j->tmp);
-    if (k->home.path) {
-        const char *home = csn_arena_strdup(j->arena, k->home.path);
+    if (rt->home.path) {
+        const char *home = csn_arena_strdup(j->arena, rt->home.path);
         csn_jail_add(j, CSN_MOUNT_BIND, 0, ALL, home, home);
     }
     for (size_t i = 0; i < count; i++) {
         csn_jail_add(j, CSN_MOUNT_BIND, 0, v[i].writable ? ALL : USE, v[i].host, v[i].host);
-        if (!k->home.path && k->config->home && strcmp(v[i].option, "home") == 0)
-            k->home.path = strdup(v[i].host);
+        if (!rt->home.path && rt->config->home && strcmp(v[i].option, "home") == 0)
+            rt->home.path = strdup(v[i].host);
     }
-    k->base.path = strdup(v[0].host);
-    if (!k->base.path || !k->home.path)
+    rt->base.path = strdup(v[0].host);
+    if (!rt->base.path || !rt->home.path)
         return csn_fail(err, CSN_NOMEM, "plan of the jail");
     if (j->mount_count > CSN_MOUNTS_MAX)
         return csn_fail(err, CSN_TOO_LARGE, "more than %u directories", CSN_MOUNTS_MAX);
-    return csn_landlock_only_rules(k, err);
+    return csn_landlock_only_rules(rt, err);
 }
 
 void csn_landlock_only_confinement(const csn_jail *j, csn_confinement *w)
@@ -289,16 +291,16 @@ static uint64_t user_tasks(void)
     return sum;
 }
 
-/* The kernel counts processes by user, and in no namespace the user's others are in the sum.
- * Memory of all together can only be watched where nobody else's processes are in sight. */
-void csn_landlock_only_limits(const csn_runtime *k, csn_confinement *w)
+/* The kernel counts processes per user: without a namespace the user's others are in the sum.
+ * The keeper cannot add up the memory of the sandbox's processes among all others. */
+void csn_landlock_only_limits(const csn_runtime *rt, csn_confinement *w)
 {
-    const csn_jail *j = k->jail;
+    const csn_jail *j = rt->jail;
 
     if (!j->privileged)
         w->pids_max += user_tasks();
     w->memory_max = 0;
-    w->data_max = j->limits.sampled ? k->config->memory_max : 0;
+    w->data_max = j->limits.sampled ? rt->config->memory_max : 0;
     w->mounts.size = w->mounts.inodes = 0;
 }
 
@@ -313,9 +315,9 @@ static const char *landlock_text(csn_arena *a, uint64_t abi)
         abi < CSN_LL_ABI_SCOPE ? "; too old to refuse signals to your other processes" : "");
 }
 
-csn_status csn_landlock_only_layers(csn_runtime *k, csn_error **err)
+csn_status csn_landlock_only_layers(csn_runtime *rt, csn_error **err)
 {
-    csn_jail *j = k->jail;
+    csn_jail *j = rt->jail;
     uint64_t abi = j->ready.landlock_abi;
     const char *rung = csn_arena_printf(
         j->arena, "%s: Landlock, seccomp and rlimits alone, as --allow-weaker permits",

@@ -1,12 +1,12 @@
 /* limits.c: which limit of a jail is enforced by what, and whether one ended a command.
  *
- * Called when a sandbox is opened, found again and ended, and around each command. The limits
- * are the caller's; what they bound is hostile. Nothing asked costs nothing: processes are
- * bounded by an rlimit that counts per user namespace, disk by the size of the tmpfs. A limit
- * on memory, processes or cpu that was asked for is a control group's where this caller may
- * make one. Where not, the keeper watches memory and each process has a ceiling of its own, and
- * cpu is refused. What must hold: what was asked for is enforced by something, and the layer
- * `limits` says by what; a group that was made here is removed, also after a failure. */
+ * By default processes are bounded by an rlimit that counts per user namespace, disk by the
+ * size of the tmpfs. A limit on memory, processes or cpu that was asked for is enforced by a
+ * control group where the caller may make one. Otherwise the keeper samples memory and each
+ * process has an rlimit, and a limit on cpu is refused.
+ *
+ * Invariants: a limit that was asked for is enforced, and the layer `limits` says by what; a
+ * group that was made here is removed, also after a failure. */
 #include "backend/jail/limits.h"
 
 #include <errno.h>
@@ -28,17 +28,17 @@
 #define INODES_LEAST 1024u
 #define NOFILE       65536u
 #define MEMORY_LEAST (4ull << 20) /* of a control group: the keeper and one command fit in */
-/* A process that is ended by the keeper can be told why, one that gets no memory cannot: so its
- * own ceiling lies above the limit of all. */
+/* The keeper reports why it kills a process, the kernel does not report why it refuses memory:
+ * so the rlimit of each process is above the limit of all. */
 #define DATA_SLACK (64ull << 20)
-#define PIDS_SLACK 64u /* likewise: the control group tells, the rlimit does not */
+#define PIDS_SLACK 64u /* likewise: the control group counts refusals, the rlimit does not */
 #define PAGE       4096u
 
 #define BIT(kind) (1u << (kind))
 
-static csn_jail_limits *limits_of(const csn_runtime *k)
+static csn_jail_limits *limits_of(const csn_runtime *rt)
 {
-    return &k->jail->limits;
+    return &rt->jail->limits;
 }
 
 static unsigned asked(const csn_config *c)
@@ -98,33 +98,33 @@ static csn_status choose(csn_jail_limits *l, unsigned kinds, unsigned *ret_can, 
     return CSN_OK;
 }
 
-static int plan_groups(const csn_runtime *k, csn_jail_limits *l, unsigned kinds,
+static int plan_groups(const csn_runtime *rt, csn_jail_limits *l, unsigned kinds,
                        csn_cgroup_fault *fault)
 {
-    const csn_cgroup_limits want = wanted(k->config, kinds);
+    const csn_cgroup_limits want = wanted(rt->config, kinds);
 
-    return csn_cgroup_plan(NULL, k->id, &want, &l->group, fault);
+    return csn_cgroup_plan(NULL, rt->id, &want, &l->group, fault);
 }
 
 /* Mostly there are groups for all or for none, and looking takes longer than deciding. */
-csn_status csn_jail_limits_plan(csn_runtime *k, csn_error **err)
+csn_status csn_jail_limits_plan(csn_runtime *rt, csn_error **err)
 {
-    csn_jail_limits *l = limits_of(k);
+    csn_jail_limits *l = limits_of(rt);
     csn_cgroup_fault fault = {0};
-    unsigned kinds = asked(k->config);
+    unsigned kinds = asked(rt->config);
     csn_status st = CSN_OK;
 
     if (kinds == 0 || l->planned)
         return CSN_OK;
     l->planned = true;
-    int rc = plan_groups(k, l, kinds, &fault);
+    int rc = plan_groups(rt, l, kinds, &fault);
     if (rc == -EACCES || rc == -ENOTSUP) {
         st = choose(l, kinds, &kinds, err);
-        rc = st < 0 ? 0 : plan_groups(k, l, kinds, &fault);
+        rc = st < 0 ? 0 : plan_groups(rt, l, kinds, &fault);
     }
     if (st < 0 || rc < 0)
         return st < 0 ? st : group_failed(&fault, rc, err);
-    if (version_of(l, CSN_CGROUP_MEMORY) != 0 && k->config->memory_max < MEMORY_LEAST)
+    if (version_of(l, CSN_CGROUP_MEMORY) != 0 && rt->config->memory_max < MEMORY_LEAST)
         return csn_fail(err, CSN_INVALID, "a jail needs at least 4 MiB of memory");
     return CSN_OK;
 }
@@ -138,8 +138,8 @@ static const char *means(const csn_jail_limits *l, int kind, const char *otherwi
     return v == 2 ? "cgroup v2" : v == 1 ? "cgroup v1" : otherwise;
 }
 
-/* The hard limit in a line of /proc/PID/limits, which also tells those of who may not be asked.
- * Not known: as good as none. */
+/* The hard limit in a line of /proc/PID/limits, which needs no permission. Not known: no limit.
+ */
 static uint64_t hard_limit_of(int64_t pid, const char *name)
 {
     csn_autofree char *line = NULL;
@@ -158,22 +158,22 @@ static uint64_t hard_limit_of(int64_t pid, const char *name)
     return hard;
 }
 
-/* No more than whoever made the sandbox may have: a keeper raises no limit. One that was found
- * again was made by another process. */
-static uint64_t at_most(const csn_runtime *k, int what, const char *name, uint64_t value)
+/* A keeper does not raise the limits of the process that made it; a connected handle reads them
+ * from the keeper. */
+static uint64_t at_most(const csn_runtime *rt, int what, const char *name, uint64_t value)
 {
     struct rlimit r;
-    uint64_t hard = k->connected               ? hard_limit_of(k->keeper_pid, name)
+    uint64_t hard = rt->connected              ? hard_limit_of(rt->keeper_pid, name)
                     : getrlimit(what, &r) == 0 ? r.rlim_max
                                                : UINT64_MAX;
 
     return hard < value ? hard : value;
 }
 
-csn_status csn_jail_limits_describe(csn_runtime *k, csn_error **err)
+csn_status csn_jail_limits_describe(csn_runtime *rt, csn_error **err)
 {
-    const csn_config *c = k->config;
-    csn_jail *j = k->jail;
+    const csn_config *c = rt->config;
+    csn_jail *j = rt->jail;
     csn_jail_limits *l = &j->limits;
     char memory[96] = "", cpu[64] = "", file[64] = "", private[96] = "no limit on disk; ";
     char size[CSN_SIZE_TEXT];
@@ -182,7 +182,7 @@ csn_status csn_jail_limits_describe(csn_runtime *k, csn_error **err)
         snprintf(memory, sizeof(memory), "memory %s by %s; ",
                  csn_size_text(c->memory_max, size),
                  means(l, CSN_CGROUP_MEMORY,
-                       k->level == CSN_LEVEL_LANDLOCK_ONLY
+                       rt->level == CSN_LEVEL_LANDLOCK_ONLY
                            ? "an rlimit for each process"
                            : "sampling and an rlimit for each process"));
     if (c->cpu_milli)
@@ -190,86 +190,87 @@ csn_status csn_jail_limits_describe(csn_runtime *k, csn_error **err)
                  (unsigned long long)(c->cpu_milli / 1000),
                  (unsigned long long)(c->cpu_milli % 1000),
                  means(l, CSN_CGROUP_CPU, "nothing"));
-    if (k->file_max)
-        snprintf(file, sizeof(file), "a file %s by rlimit; ", csn_size_text(k->file_max, size));
+    if (rt->file_max)
+        snprintf(file, sizeof(file), "a file %s by rlimit; ",
+                 csn_size_text(rt->file_max, size));
     uint64_t disk = c->disk_max ? c->disk_max : CSN_JAIL_DISK_DEFAULT;
-    if (k->level == CSN_LEVEL_NAMESPACES)
+    if (rt->level == CSN_LEVEL_NAMESPACES)
         snprintf(private, sizeof(private), "private disk %s and %llu files by tmpfs; ",
                  csn_size_text(disk, size),
                  (unsigned long long)(disk / INODES_PER + INODES_LEAST));
     uint64_t pids = c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT;
-    uint64_t here = at_most(k, RLIMIT_NPROC, "Max processes", pids + 1);
+    uint64_t here = at_most(rt, RLIMIT_NPROC, "Max processes", pids + 1);
     here -= here > 0; /* the keeper is one of them */
     l->text = csn_arena_printf(
         j->arena, "%s%s%llu processes by %s; %s%s%llu descriptors by rlimit", memory, cpu,
         (unsigned long long)here,
         here < pids ? "the caller's own rlimit" : means(l, CSN_CGROUP_PIDS, "rlimit"), private,
-        file, (unsigned long long)at_most(k, RLIMIT_NOFILE, "Max open files", NOFILE));
+        file, (unsigned long long)at_most(rt, RLIMIT_NOFILE, "Max open files", NOFILE));
     return l->text ? CSN_OK : csn_fail(err, CSN_NOMEM, "limits of the jail");
 }
 
 /* ---- the life of a sandbox ---- */
 
-static csn_status make_groups(const csn_runtime *k, csn_jail_limits *l, csn_error **err)
+static csn_status make_groups(const csn_runtime *rt, csn_jail_limits *l, csn_error **err)
 {
     csn_cgroup_fault fault = {0};
     unsigned kinds = 0;
 
     for (uint32_t i = 0; i < l->group.count; i++)
         kinds |= l->group.dirs[i].kinds;
-    const csn_cgroup_limits want = wanted(k->config, kinds);
+    const csn_cgroup_limits want = wanted(rt->config, kinds);
     int rc = csn_cgroup_make(NULL, &l->group, &want, &fault);
     l->made = rc == 0;
     return rc < 0 ? group_failed(&fault, rc, err) : CSN_OK;
 }
 
-/* A keeper says nothing before its walls stand, unless it has failed or ended. */
-static bool has_spoken(const csn_runtime *k)
+/* A keeper sends nothing before it is confined, unless it has failed or ended. */
+static bool has_failed(const csn_runtime *rt)
 {
-    struct pollfd pf = {.fd = k->keeper_fd, .events = POLLIN};
+    struct pollfd pf = {.fd = rt->keeper_fd, .events = POLLIN};
 
     return poll(&pf, 1, 0) == 1;
 }
 
-/* Through open files: the keeper may be nobody, and could not open them. */
-csn_status csn_jail_limits_admit(csn_runtime *k, csn_error **err)
+/* The files are opened here: the user of the keeper may not be able to. */
+csn_status csn_jail_limits_admit(csn_runtime *rt, csn_error **err)
 {
-    csn_jail_limits *l = limits_of(k);
+    csn_jail_limits *l = limits_of(rt);
     int doors[CSN_CGROUP_KINDS];
 
     if (l->group.count == 0)
         return CSN_OK;
-    csn_status st = make_groups(k, l, err);
+    csn_status st = make_groups(rt, l, err);
     if (st < 0)
         return st;
     int rc = csn_cgroup_doors(&l->group, doors);
-    if (rc == -ENOENT && has_spoken(k))
-        return CSN_OK; /* it has ended, and they were removed after it; why is asked later */
+    if (rc == -ENOENT && has_failed(rt))
+        return CSN_OK; /* it has ended, and its groups were removed; FAILED is read later */
     if (rc < 0)
-        return csn_fail_errno(err, -rc, "control group of '%s'", k->id);
-    rc = csn_proto_send(k->keeper_fd, CSN_MSG_CGROUPS, NULL, doors, l->group.count,
+        return csn_fail_errno(err, -rc, "control group of '%s'", rt->id);
+    rc = csn_proto_send(rt->keeper_fd, CSN_MSG_CGROUPS, NULL, doors, l->group.count,
                         csn_deadline_in(CSN_KEEPER_ANSWER_MS));
     for (uint32_t i = 0; i < l->group.count; i++)
         close(doors[i]);
-    if (rc < 0 && rc != -EPIPE) /* a keeper that is gone has told why */
-        return csn_fail_errno(err, -rc, "control group of '%s'", k->id);
+    if (rc < 0 && rc != -EPIPE) /* one that has ended has sent FAILED */
+        return csn_fail_errno(err, -rc, "control group of '%s'", rt->id);
     return CSN_OK;
 }
 
-void csn_jail_limits_fill(csn_runtime *k, csn_confinement *w)
+void csn_jail_limits_fill(csn_runtime *rt, csn_confinement *w)
 {
-    const csn_config *c = k->config;
-    const csn_jail_limits *l = limits_of(k);
+    const csn_config *c = rt->config;
+    const csn_jail_limits *l = limits_of(rt);
     uint64_t disk = c->disk_max ? c->disk_max : CSN_JAIL_DISK_DEFAULT;
 
     w->pids_max = c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT;
     w->pids_max += version_of(l, CSN_CGROUP_PIDS) ? PIDS_SLACK : 1;
     w->nofile_max = NOFILE;
-    /* A file as large as all of it finds it full, not itself too large: that says more. */
+    /* A file of that size fails with ENOSPC, not EFBIG: that says more. */
     w->mounts.size = disk > 2 * PAGE ? disk - PAGE : disk;
     w->mounts.inodes = disk / INODES_PER + INODES_LEAST;
-    if (k->level == CSN_LEVEL_LANDLOCK_ONLY) {
-        csn_landlock_only_limits(k, w);
+    if (rt->level == CSN_LEVEL_LANDLOCK_ONLY) {
+        csn_landlock_only_limits(rt, w);
     } else if (l->sampled) {
         uint64_t slack = c->memory_max / 2 > DATA_SLACK ? c->memory_max / 2 : DATA_SLACK;
         w->memory_max = c->memory_max;
@@ -277,41 +278,41 @@ void csn_jail_limits_fill(csn_runtime *k, csn_confinement *w)
     }
 }
 
-csn_status csn_jail_limits_find(csn_runtime *k, csn_error **err)
+csn_status csn_jail_limits_find(csn_runtime *rt, csn_error **err)
 {
-    if (asked(k->config) != 0) {
-        int rc =
-            csn_cgroup_of((pid_t)k->keeper_pid, k->id, asked(k->config), &limits_of(k)->group);
+    if (asked(rt->config) != 0) {
+        int rc = csn_cgroup_of((pid_t)rt->keeper_pid, rt->id, asked(rt->config),
+                               &limits_of(rt)->group);
         if (rc < 0)
-            return csn_fail_errno(err, -rc, "control group of '%s'", k->id);
+            return csn_fail_errno(err, -rc, "control group of '%s'", rt->id);
     }
-    return csn_jail_limits_describe(k, err);
+    return csn_jail_limits_describe(rt, err);
 }
 
 /* The sweeper removes the groups when the keeper has ended; it may have been killed. After a
  * failed open it is waited for: the caller may try again with the same id. */
-void csn_jail_limits_ended(csn_runtime *k)
+void csn_jail_limits_ended(csn_runtime *rt)
 {
-    csn_jail_limits *l = limits_of(k);
+    csn_jail_limits *l = limits_of(rt);
 
-    if (csn_jail_sweeper_leave(k, !k->ended) || l->group.count == 0)
+    if (csn_jail_sweeper_leave(rt, !rt->ended) || l->group.count == 0)
         return;
-    if (l->made || k->connected) {
+    if (l->made || rt->connected) {
         (void)csn_cgroup_kill(&l->group);
         int rc = csn_cgroup_remove(&l->group);
         if (rc < 0)
-            csn_log_debug("control group of '%s': %s", k->id, strerrordesc_np(-rc));
+            csn_log_debug("control group of '%s': %s", rt->id, strerrordesc_np(-rc));
     }
     l->group.count = 0;
 }
 
 /* ---- was it a limit? ---- */
 
-csn_jail_limit_hits csn_jail_limits_hits(const csn_runtime *k)
+csn_jail_limit_hits csn_jail_limits_hits(const csn_runtime *rt)
 {
     csn_cgroup_usage u;
 
-    csn_cgroup_hits_read(&limits_of(k)->group, &u);
+    csn_cgroup_hits_read(&limits_of(rt)->group, &u);
     return (csn_jail_limit_hits){
         .memory = u.memory_oom_kills, .pids = u.pids_limit_hits, .memory_peak = u.memory_peak};
 }
@@ -323,22 +324,22 @@ static bool rose(uint64_t before, uint64_t now)
 
 /* The kernel counts for the whole sandbox. A command that failed while a count rose is said to
  * have hit the limit; one that succeeded is not. The peak is this command's when it rose. */
-void csn_jail_limits_explain(const csn_runtime *k, const csn_jail_limit_hits *before,
+void csn_jail_limits_explain(const csn_runtime *rt, const csn_jail_limit_hits *before,
                              csn_exec_end *end)
 {
-    const csn_jail_limit_hits now = csn_jail_limits_hits(k);
+    const csn_jail_limit_hits now = csn_jail_limits_hits(rt);
 
     if (rose(before->memory_peak, now.memory_peak))
         end->peak_memory = now.memory_peak;
     if (end->how != CSN_END_EXITED || (end->exit_code == 0 && end->signal == 0))
         return;
     if (rose(before->memory, now.memory)) {
-        csn_runtime_end_limit(end, CSN_END_MEMORY, "memory", k->config->memory_max,
+        csn_runtime_end_limit(end, CSN_END_MEMORY, "memory", rt->config->memory_max,
                               now.memory_peak == CSN_CGROUP_UNKNOWN ? 0 : now.memory_peak);
     } else if (rose(before->pids, now.pids)) {
         end->how = CSN_END_PIDS;
         snprintf(end->message, sizeof(end->message), "process limit %llu reached, %llu refused",
-                 (unsigned long long)k->config->pids_max,
+                 (unsigned long long)rt->config->pids_max,
                  (unsigned long long)(now.pids - before->pids));
     }
 }

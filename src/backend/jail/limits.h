@@ -15,12 +15,12 @@ typedef struct csn_jail_limits {
 
 /* Which control groups are needed and can be had. Refused when a limit can be had by no means.
  */
-csn_status csn_jail_limits_plan(csn_runtime *k, csn_error **err);
+csn_status csn_jail_limits_plan(csn_runtime *rt, csn_error **err);
 /* What the keeper is to enforce. */
 void csn_jail_limits_fill(csn_runtime *rt, csn_confinement *w);
 /* Makes the groups and lets the keeper in. Only when the sweeper runs and knows of the keeper.
  */
-csn_status csn_jail_limits_admit(csn_runtime *k, csn_error **err);
+csn_status csn_jail_limits_admit(csn_runtime *rt, csn_error **err);
 /* The text of the layer `limits`. find: looks up the groups of a connected jail before. */
 csn_status csn_jail_limits_describe(csn_runtime *rt, csn_error **err);
 csn_status csn_jail_limits_find(csn_runtime *rt, csn_error **err);

@@ -1,11 +1,12 @@
-/* network.c: from network rules to a running gateway, and in words what there is.
+/* network.c: from network rules to a running gateway, and the text of the layer `net`.
  *
- * Called while a jail is opened. The rules are the user's; they are compiled here once, so that
- * a wrong one is an error of open, and again by the gateway, which judges by them. The keeper
- * makes the sockets inside, READY brings them, the gateway gets them: this side keeps none.
- * What must hold: rules that cannot be enforced are refused; a gateway that could not be set up
- * is a sandbox that was not opened; the end of one is the end of the network and of nothing
- * else. */
+ * The rules are the user's; they are compiled here once, so that a wrong one is an error of
+ * open, and again by the gateway, which enforces them. The keeper makes the sockets inside,
+ * READY brings them, and they are passed on to the gateway.
+ *
+ * Invariants: rules that cannot be enforced are refused; without a gateway that is set up the
+ * sandbox is not opened; when the gateway ends, the sandbox loses its network and nothing else.
+ */
 #include "backend/jail/network.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@
 #include "policy/netport.h"
 #include "policy/netrules.h"
 
-/* Nobody's numbers as those of root's jails (plan.c), and none of theirs. */
+/* User ids without account, like those of root's jails (plan.c), and none of theirs. */
 #define GATEWAY_USER_STEP 0x10000000u
 
 /* ---- rules ---- */
@@ -137,10 +138,10 @@ csn_status csn_jail_net_new(csn_jail *j, csn_error **err)
     return CSN_OK;
 }
 
-csn_status csn_jail_net_plan(csn_runtime *k, csn_error **err)
+csn_status csn_jail_net_plan(csn_runtime *rt, csn_error **err)
 {
-    const csn_config *c = k->config;
-    csn_jail *j = k->jail;
+    const csn_config *c = rt->config;
+    csn_jail *j = rt->jail;
     const csn_net_opts o = config_rules(c);
     CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
     bool closed = true;
@@ -152,7 +153,7 @@ csn_status csn_jail_net_plan(csn_runtime *k, csn_error **err)
     bool none = closed && !csn_strv_len(c->publish) && !csn_strv_len(c->host_ports);
     if (st < 0 || none)
         return st;
-    if (k->level == CSN_LEVEL_LANDLOCK_ONLY)
+    if (rt->level == CSN_LEVEL_LANDLOCK_ONLY)
         return csn_fail(err, CSN_UNSUPPORTED,
                         "this host refuses namespaces, and without them a jail cannot have "
                         "network rules");
@@ -210,17 +211,17 @@ const char *csn_jail_net_why(uint32_t step, uint32_t detail)
 
 /* ---- the gateway ---- */
 
-csn_status csn_jail_net_start(csn_runtime *k, csn_error **err)
+csn_status csn_jail_net_start(csn_runtime *rt, csn_error **err)
 {
-    csn_jail *j = k->jail;
+    csn_jail *j = rt->jail;
 
-    return j->net ? csn_gateway_start(k, &j->net->gateway, err) : CSN_OK;
+    return j->net ? csn_gateway_start(rt, &j->net->gateway, err) : CSN_OK;
 }
 
 /* In the order of the flags' bits: sockets, link, keeper, socket; then what is lent. */
-static csn_status hand_over(csn_runtime *k, csn_gateway_setup_msg *s, csn_error **err)
+static csn_status hand_over(csn_runtime *rt, csn_gateway_setup_msg *s, csn_error **err)
 {
-    const csn_jail *j = k->jail;
+    const csn_jail *j = rt->jail;
     csn_jail_net *n = j->net;
     csn_autofd int listening = -1;
     int fds[CSN_KEEPER_FDS_MAX];
@@ -235,9 +236,9 @@ static csn_status hand_over(csn_runtime *k, csn_gateway_setup_msg *s, csn_error 
     memcpy(fds, n->fds + 1, sockets * sizeof(*fds));
     count = sockets;
     fds[count++] = n->fds[0];
-    fds[count++] = k->keeper_pidfd;
-    if (k->detached) {
-        csn_status st = csn_gateway_listen(k, &listening, err);
+    fds[count++] = rt->keeper_pidfd;
+    if (rt->detached) {
+        csn_status st = csn_gateway_listen(rt, &listening, err);
         if (st < 0)
             return st;
         s->flags |= CSN_GATEWAY_FD_SOCKET | CSN_GATEWAY_DETACHED;
@@ -245,18 +246,18 @@ static csn_status hand_over(csn_runtime *k, csn_gateway_setup_msg *s, csn_error 
     }
     memcpy(fds + count, n->fds + 1 + sockets, n->order.lent_count * sizeof(*fds));
     count += n->order.lent_count;
-    csn_status st = csn_gateway_setup(k, &n->gateway, s, fds, count, &ready, err);
+    csn_status st = csn_gateway_setup(rt, &n->gateway, s, fds, count, &ready, err);
     close_fds(n);
     for (uint32_t i = 0; st == CSN_OK && i < ready.n; i++)
         n->publish[i].outside = ready.port[i];
     return st;
 }
 
-static csn_status set_up_gateway(csn_runtime *k, csn_error **err)
+static csn_status set_up_gateway(csn_runtime *rt, csn_error **err)
 {
-    const csn_jail *j = k->jail;
+    const csn_jail *j = rt->jail;
     const csn_jail_net *n = j->net;
-    const csn_net_opts o = config_rules(k->config);
+    const csn_net_opts o = config_rules(rt->config);
     CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
     csn_gateway_setup_msg s = {.npublish = n->npublish, .nhost_ports = n->order.lent_count};
     bool closed;
@@ -269,7 +270,7 @@ static csn_status set_up_gateway(csn_runtime *k, csn_error **err)
         s.uid = s.gid = j->host_uid - GATEWAY_USER_STEP;
     memcpy(s.publish, n->publish, sizeof(s.publish));
     memcpy(s.host_ports, n->lend, sizeof(s.host_ports));
-    return hand_over(k, &s, err);
+    return hand_over(rt, &s, err);
 }
 
 /* "127.0.0.1:8080 is port 80 inside", for all that are published. */
@@ -301,35 +302,35 @@ static csn_status describe(csn_jail *j, csn_error **err)
     return n->detail ? CSN_OK : csn_fail(err, CSN_NOMEM, "network");
 }
 
-csn_status csn_jail_net_set_up(csn_runtime *k, csn_error **err)
+csn_status csn_jail_net_set_up(csn_runtime *rt, csn_error **err)
 {
-    if (!k->jail->net)
+    if (!rt->jail->net)
         return CSN_OK;
-    csn_status st = set_up_gateway(k, err);
-    return st < 0 ? st : describe(k->jail, err);
+    csn_status st = set_up_gateway(rt, err);
+    return st < 0 ? st : describe(rt->jail, err);
 }
 
-csn_status csn_jail_net_find(csn_runtime *k, csn_error **err)
+csn_status csn_jail_net_find(csn_runtime *rt, csn_error **err)
 {
-    csn_jail *j = k->jail;
+    csn_jail *j = rt->jail;
 
     if (!j->net)
         return CSN_OK;
-    csn_gateway_find(k, &j->net->gateway);
+    csn_gateway_find(rt, &j->net->gateway);
     return describe(j, err);
 }
 
-void csn_jail_net_ended(csn_runtime *k)
+void csn_jail_net_ended(csn_runtime *rt)
 {
-    if (k->jail->net)
-        csn_gateway_release(&k->jail->net->gateway, true);
+    if (rt->jail->net)
+        csn_gateway_release(&rt->jail->net->gateway, true);
 }
 
 /* ---- what there is ---- */
 
-const char *const *csn_jail_net_variables(const csn_runtime *k)
+const char *const *csn_jail_net_variables(const csn_runtime *rt)
 {
-    const csn_jail *j = k->jail;
+    const csn_jail *j = rt->jail;
 
     if (!j->net || j->ready.net_mode != CSN_GATEWAY_NET_PROXY)
         return NULL;
@@ -359,9 +360,9 @@ static void describe_layer(const csn_jail *j, bool lives, csn_layer *layer)
     layer->detail = j->net->detail;
 }
 
-const csn_layer *csn_jail_net_layers(const csn_runtime *k)
+const csn_layer *csn_jail_net_layers(const csn_runtime *rt)
 {
-    csn_jail *j = k->jail;
+    csn_jail *j = rt->jail;
     csn_jail_net *n = j->net;
 
     if (!n)
@@ -381,14 +382,14 @@ const csn_layer *csn_jail_net_layers(const csn_runtime *k)
 
 csn_status csn_jail_network_set(void *state, const csn_net_opts *rules, csn_error **err)
 {
-    csn_runtime *k = state;
-    const csn_jail *j = k->jail;
+    csn_runtime *rt = state;
+    const csn_jail *j = rt->jail;
     CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
     bool closed;
 
     if (!j->net) {
         csn_status st = csn_fail(err, CSN_UNSUPPORTED,
-                                 "sandbox '%s' was made without network rules", k->id);
+                                 "sandbox '%s' was made without network rules", rt->id);
         return csn_error_advise(st, err, "make one with --allow or --net all");
     }
     csn_status st = make_rules(rules, &r, &closed, err);

@@ -32,7 +32,7 @@ typedef struct csn_jail_net {
 } csn_jail_net;
 
 /* From the configuration; makes j->net, or leaves it NULL. Nothing is started. */
-csn_status csn_jail_net_plan(csn_runtime *k, csn_error **err);
+csn_status csn_jail_net_plan(csn_runtime *rt, csn_error **err);
 void csn_jail_net_release(struct csn_jail *j);
 /* The sockets that READY brought. False: not what was ordered. */
 bool csn_jail_net_take(struct csn_jail *j, csn_msg *m);
@@ -43,12 +43,12 @@ csn_status csn_jail_net_new(struct csn_jail *j, csn_error **err);
 csn_status csn_jail_net_start(csn_runtime *rt, csn_error **err);
 csn_status csn_jail_net_set_up(csn_runtime *rt, csn_error **err);
 csn_status csn_jail_net_find(csn_runtime *rt, csn_error **err);
-void csn_jail_net_ended(csn_runtime *k);
+void csn_jail_net_ended(csn_runtime *rt);
 /* Variables of a sandbox whose programs must ask a proxy; NAME and value in turns, NULL at the
  * end; NULL: none. */
-const char *const *csn_jail_net_variables(const csn_runtime *k);
+const char *const *csn_jail_net_variables(const csn_runtime *rt);
 /* The sandbox's layers with what `net` is just now. They stay as they are. */
-const csn_layer *csn_jail_net_layers(const csn_runtime *k);
+const csn_layer *csn_jail_net_layers(const csn_runtime *rt);
 /* The part of the network that a FAILED keeper could not build (net_step, net_detail); NULL:
  * not known. */
 const char *csn_jail_net_why(uint32_t step, uint32_t detail);
@@ -68,7 +68,7 @@ typedef struct csn_exec_network {
     int lease;   /* with the gateway */
 } csn_exec_network;
 #define CSN_EXEC_NETWORK_NONE ((csn_exec_network){.sockets = -1, .pidfd = -1, .lease = -1})
-csn_status csn_exec_network_begin(csn_runtime *k, const char *const *rules,
+csn_status csn_exec_network_begin(csn_runtime *rt, const char *const *rules,
                                   csn_exec_network *ret, csn_error **err);
 void csn_exec_network_end(csn_exec_network *a);
 
@@ -78,5 +78,5 @@ typedef struct csn_jail_net_since {
     uint64_t seq;
     int64_t time_ms;
 } csn_jail_net_since;
-csn_jail_net_since csn_jail_net_begin(const csn_runtime *k);
-void csn_jail_net_tell(csn_runtime *k, csn_jail_net_since since, const csn_deny_sink *denials);
+csn_jail_net_since csn_jail_net_begin(const csn_runtime *rt);
+void csn_jail_net_tell(csn_runtime *rt, csn_jail_net_since since, const csn_deny_sink *denials);

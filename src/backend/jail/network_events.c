@@ -81,15 +81,16 @@ static int tell_public(void *ctx, const csn_gateway_event *e)
 /* ---- each once ---- */
 
 /* *ret_fd: locked until it is closed; -1 for a sandbox that only we have. */
-static csn_status mark_read(const csn_runtime *k, csn_jail_net *n, int *ret_fd, csn_error **err)
+static csn_status mark_read(const csn_runtime *rt, csn_jail_net *n, int *ret_fd,
+                            csn_error **err)
 {
     csn_autofd int fd = -1;
     uint64_t seen = 0;
 
     *ret_fd = -1;
-    if (!k->detached || k->run_fd < 0)
+    if (!rt->detached || rt->run_fd < 0)
         return CSN_OK;
-    fd = openat(k->run_fd, MARK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    fd = openat(rt->run_fd, MARK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || flock(fd, LOCK_EX) < 0)
         return csn_fail_errno(err, errno, "events of the network");
     if (pread(fd, &seen, sizeof(seen), 0) == sizeof(seen) && seen > n->taken)
@@ -116,14 +117,14 @@ static csn_status take_some(csn_jail_net *n, const relay *r, uint64_t *ret_lost,
     return CSN_OK;
 }
 
-static csn_status take(csn_runtime *k, csn_jail_net *n, const relay *r, uint64_t *ret_lost,
+static csn_status take(csn_runtime *rt, csn_jail_net *n, const relay *r, uint64_t *ret_lost,
                        csn_error **err)
 {
     csn_autofd int mark = -1;
     csn_status gone = CSN_OK;
 
     pthread_mutex_lock(&n->lock);
-    csn_status st = mark_read(k, n, &mark, err);
+    csn_status st = mark_read(rt, n, &mark, err);
     if (st == CSN_OK)
         st = take_some(n, r, ret_lost, &gone, err);
     if (st == CSN_OK && mark >= 0 &&
@@ -136,15 +137,15 @@ static csn_status take(csn_runtime *k, csn_jail_net *n, const relay *r, uint64_t
 csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_fn fn, void *ctx,
                                    uint64_t *ret_lost, csn_error **err)
 {
-    csn_runtime *k = state;
-    const csn_jail *j = k->jail;
+    csn_runtime *rt = state;
+    const csn_jail *j = rt->jail;
     relay r = {.fn = fn, .ctx = ctx};
 
     *ret_lost = 0;
     if (!j->net)
         return CSN_OK;
     if (!since)
-        return take(k, j->net, &r, ret_lost, err);
+        return take(rt, j->net, &r, ret_lost, err);
     if (!csn_gateway_lives(&j->net->gateway))
         return CSN_OK;
     return csn_gateway_events(&j->net->gateway, since, tell_public, &r, ret_lost, err);
@@ -152,9 +153,9 @@ csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_f
 
 /* ---- what a command was refused ---- */
 
-csn_jail_net_since csn_jail_net_begin(const csn_runtime *k)
+csn_jail_net_since csn_jail_net_begin(const csn_runtime *rt)
 {
-    const csn_jail *j = k->jail;
+    const csn_jail *j = rt->jail;
     csn_jail_net_since since = {0};
     csn_autofd int mark = -1;
 
@@ -162,7 +163,7 @@ csn_jail_net_since csn_jail_net_begin(const csn_runtime *k)
         return since;
     since.time_ms = csn_wall_ms();
     pthread_mutex_lock(&j->net->lock);
-    (void)mark_read(k, j->net, &mark, NULL);
+    (void)mark_read(rt, j->net, &mark, NULL);
     if (j->net->taken != GONE)
         since.seq = j->net->taken;
     pthread_mutex_unlock(&j->net->lock);
@@ -194,9 +195,9 @@ static int tell_denied(void *ctx, const csn_gateway_event *e)
     return 0;
 }
 
-void csn_jail_net_tell(csn_runtime *k, csn_jail_net_since since, const csn_deny_sink *denials)
+void csn_jail_net_tell(csn_runtime *rt, csn_jail_net_since since, const csn_deny_sink *denials)
 {
-    const csn_jail *j = k->jail;
+    const csn_jail *j = rt->jail;
     refusals r = {.to = denials, .since_ms = since.time_ms};
     uint64_t lost = 0;
 

@@ -42,10 +42,10 @@ static void consider(csn_path_probe_ctx *l, const char *asked, const char *dir,
 /* Where in the configuration the grant comes from that it lies in. */
 static void find_source(csn_path_probe_ctx *l, const char *asked)
 {
-    const csn_config *c = l->k->config;
+    const csn_config *c = l->rt->config;
     size_t longest = 0;
 
-    consider(l, asked, l->k->base.path, "workspace", -1, &longest);
+    consider(l, asked, l->rt->base.path, "workspace", -1, &longest);
     consider(l, asked, c->home, "home", -1, &longest);
     for (int i = 0; c->read && c->read[i]; i++)
         consider(l, asked, c->read[i], "read", i, &longest);
@@ -56,12 +56,12 @@ static void find_source(csn_path_probe_ctx *l, const char *asked)
 /* Is it covered by name? Relative names are below the workspace. */
 static bool find_denial(csn_path_probe_ctx *l, const char *asked)
 {
-    const csn_runtime *k = l->k;
-    const char *const *deny = k->config->deny;
+    const csn_runtime *rt = l->rt;
+    const char *const *deny = rt->config->deny;
 
     for (int i = 0; deny && deny[i]; i++) {
         const char *name = deny[i];
-        const char *rest = name[0] == '/' ? asked : csn_path_below(asked, k->base.path);
+        const char *rest = name[0] == '/' ? asked : csn_path_below(asked, rt->base.path);
         while (csn_str_starts(name, "./"))
             name += 2;
         if (!rest || !csn_path_below(rest, name))
@@ -74,10 +74,10 @@ static bool find_denial(csn_path_probe_ctx *l, const char *asked)
 }
 
 /* Does it lie in a directory that a root caller has shared already? */
-static bool is_shared(const csn_runtime *k, const char *path)
+static bool is_shared(const csn_runtime *rt, const char *path)
 {
-    const csn_jail *j = k->jail;
-    bool mapped = j->privileged && k->level == CSN_LEVEL_NAMESPACES;
+    const csn_jail *j = rt->jail;
+    bool mapped = j->privileged && rt->level == CSN_LEVEL_NAMESPACES;
 
     for (size_t i = 0; mapped && i < j->shares->count; i++)
         if (csn_path_below(path, j->shares->v[i].inside))
@@ -111,15 +111,15 @@ static void find_interpreter(csn_path_probe_ctx *l, const char *path)
 }
 
 /* Without a root of its own (landlock_only.c) a jail has the host's files, and what the rules
- * allow of them: they are made of what Landlock was told. */
+ * allow of them: they are made of the same list as the Landlock rules. */
 static void look_behind_landlock(const csn_path_probe_ctx *l, int fd, csn_explain_fact *ret)
 {
     csn_autofree char *real = csn_runtime_fd_path(fd);
 
     if (!real)
         return;
-    ret->inside_readable = csn_rules_check(l->k->rules, CSN_OP_READ, real).allowed;
-    ret->inside_writable = csn_rules_check(l->k->rules, CSN_OP_WRITE, real).allowed;
+    ret->inside_readable = csn_rules_check(l->rt->rules, CSN_OP_READ, real).allowed;
+    ret->inside_writable = csn_rules_check(l->rt->rules, CSN_OP_WRITE, real).allowed;
 }
 
 /* Who owns the files of a share decides what a command may do to them, and no further grant
@@ -129,7 +129,7 @@ static void look_behind_landlock(const csn_path_probe_ctx *l, int fd, csn_explai
 static void look_inside(csn_path_probe_ctx *l, const char *path, csn_explain_fact *ret)
 {
     csn_autofd int fd = csn_beneath_open(l->inside_root, path, O_PATH, CSN_BENEATH_ROOTED);
-    bool shared = is_shared(l->k, path);
+    bool shared = is_shared(l->rt, path);
     struct stat st;
     struct statvfs fs;
 
@@ -188,13 +188,13 @@ static void look_outside(csn_path_probe_ctx *l, const char *path, csn_explain_fa
 void csn_path_probe(void *ctx, const char *path, csn_explain_fact *ret)
 {
     csn_path_probe_ctx *l = ctx;
-    csn_fsuid guise;
+    csn_fsuid fsuid;
 
-    if (csn_jail_fsuid_switch(l->k, &guise, NULL) < 0)
+    if (csn_jail_fsuid_switch(l->rt, &fsuid, NULL) < 0)
         return;
     l->source[0] = l->rule[0] = l->needs[0] = '\0';
     look_inside(l, path, ret);
-    csn_fsuid_restore(&guise);
+    csn_fsuid_restore(&fsuid);
     look_outside(l, path, ret);
     if (!ret->inside)
         return;

@@ -191,9 +191,9 @@ static csn_status add_list(csn_jail *j, shares *s, const char *option, const cha
     return st;
 }
 
-static csn_status add_all(csn_runtime *k, csn_jail *j, shares *s, csn_error **err)
+static csn_status add_all(csn_runtime *rt, csn_jail *j, shares *s, csn_error **err)
 {
-    const csn_config *c = k->config;
+    const csn_config *c = rt->config;
     csn_jail_share one;
     csn_status st = parse_workspace(j->arena, c->workspace ? c->workspace : ".", &one, err);
 
@@ -239,10 +239,10 @@ static void mount_shares(csn_jail *j, const shares *s)
     }
 }
 
-/* ---- who ---- */
+/* ---- the user ---- */
 
-/* Root's jails run as a user that nobody is; the files that are theirs on disk are those of the
- * workspace's owner, through an id-mapped mount. */
+/* Root's jails run as a user without account. Files of the workspace's owner are theirs,
+ * through an id-mapped mount. */
 static csn_status choose_user(csn_jail *j, const csn_jail_share *workspace, csn_error **err)
 {
     struct stat st;
@@ -300,10 +300,10 @@ void csn_jail_pin_parents(csn_jail *j, const csn_jail_share *share, const char *
 
 /* A cover hides all below it: what a sandbox cannot be without, and what was asked for by name,
  * would go with it. */
-static csn_status fit_to_cover(const csn_runtime *k, const shares *s, const char *path,
+static csn_status fit_to_cover(const csn_runtime *rt, const shares *s, const char *path,
                                const char *given, csn_error **err)
 {
-    const char *const own[] = {"/proc", "/dev", k->base.path, k->home.path};
+    const char *const own[] = {"/proc", "/dev", rt->base.path, rt->home.path};
     const char *lost = NULL;
 
     for (size_t i = 0; !lost && i < sizeof(own) / sizeof(own[0]); i++)
@@ -326,8 +326,8 @@ typedef struct covered {
     char ***paths; /* where it was found, or NULL */
 } covered;
 
-/* Under a mask nobody can read, so that Landlock need not say who may. */
-static csn_status cover_at(csn_runtime *k, csn_jail *j, const shares *s, const covered *c,
+/* Nothing below a mask can be read: the Landlock rules for it are dropped. */
+static csn_status cover_at(csn_runtime *rt, csn_jail *j, const shares *s, const covered *c,
                            const char *to, csn_error **err)
 {
     size_t count = j->mount_count < CSN_MOUNTS_MAX ? j->mount_count : CSN_MOUNTS_MAX;
@@ -336,7 +336,7 @@ static csn_status cover_at(csn_runtime *k, csn_jail *j, const shares *s, const c
     if (!to || (c->paths && csn_strv_push(c->paths, to) != 0))
         return csn_fail(err, CSN_NOMEM, "deny %s", c->given);
     if (c->kind == CSN_MOUNT_MASK)
-        st = fit_to_cover(k, s, to, c->given, err);
+        st = fit_to_cover(rt, s, to, c->given, err);
     if (st < 0)
         return st;
     for (size_t i = 0; c->kind == CSN_MOUNT_MASK && i < count; i++)
@@ -346,8 +346,8 @@ static csn_status cover_at(csn_runtime *k, csn_jail *j, const shares *s, const c
     return CSN_OK;
 }
 
-/* At every name that what is meant by `path` has inside; there it is kept in place, too. */
-static csn_status cover_names(csn_runtime *k, csn_jail *j, const shares *s, const covered *c,
+/* Covers every name inside of the file that `path` means, and pins the directories above. */
+static csn_status cover_names(csn_runtime *rt, csn_jail *j, const shares *s, const covered *c,
                               const char *path, csn_error **err)
 {
     char real[PATH_MAX];
@@ -361,26 +361,26 @@ static csn_status cover_names(csn_runtime *k, csn_jail *j, const shares *s, cons
         shared = true;
         csn_jail_pin_parents(j, &s->v[i], rest);
         st = cover_at(
-            k, j, s, c,
+            rt, j, s, c,
             csn_arena_printf(j->arena, "%s%s%s", s->v[i].inside, *rest ? "/" : "", rest), err);
     }
     if (shared)
         return st;
     /* Of the system, or private: where it is called so inside, and where a link leads. */
-    st = cover_at(k, j, s, c, path, err);
+    st = cover_at(rt, j, s, c, path, err);
     if (st == CSN_OK && there && strcmp(real, path) != 0)
-        st = cover_at(k, j, s, c, csn_arena_strdup(j->arena, real), err);
+        st = cover_at(rt, j, s, c, csn_arena_strdup(j->arena, real), err);
     return st;
 }
 
-static csn_status add_denied(csn_runtime *k, csn_jail *j, const shares *s, csn_error **err)
+static csn_status add_denied(csn_runtime *rt, csn_jail *j, const shares *s, csn_error **err)
 {
-    const char *const *deny = k->config->deny;
+    const char *const *deny = rt->config->deny;
 
     for (size_t i = 0; deny && deny[i]; i++) {
         const char *path = deny[i][0] == '/'
                                ? deny[i]
-                               : csn_arena_printf(j->arena, "%s/%s", k->base.path, deny[i]);
+                               : csn_arena_printf(j->arena, "%s/%s", rt->base.path, deny[i]);
         if (csn_glob_has_magic(deny[i]))
             return csn_fail(err, CSN_UNSUPPORTED,
                             "deny %s: a jail covers paths, and cannot cover a pattern",
@@ -392,7 +392,7 @@ static csn_status add_denied(csn_runtime *k, csn_jail *j, const shares *s, csn_e
             return csn_fail(err, CSN_INVALID, "deny %s: a path without '..' is needed",
                             deny[i]);
         const covered c = {.given = deny[i], .kind = CSN_MOUNT_MASK, .paths = &j->denied};
-        csn_status st = cover_names(k, j, s, &c, clean, err);
+        csn_status st = cover_names(rt, j, s, &c, clean, err);
         if (st < 0)
             return st;
     }
@@ -411,9 +411,9 @@ static bool opened_below(const csn_config *c, const char *path)
 /* A rule that denies reading or writing of a path by its name binds commands as well. One with
  * a pattern, one that only forbids deletion, and one with exceptions bind the file calls alone.
  */
-static csn_status add_ruled(csn_runtime *k, csn_jail *j, const shares *s, csn_error **err)
+static csn_status add_ruled(csn_runtime *rt, csn_jail *j, const shares *s, csn_error **err)
 {
-    const csn_config *c = k->config;
+    const csn_config *c = rt->config;
 
     for (size_t i = 0; i < c->rule_count; i++) {
         const csn_rule *r = &c->rules[i];
@@ -425,7 +425,7 @@ static csn_status add_ruled(csn_runtime *k, csn_jail *j, const shares *s, csn_er
         const covered what = {.given = r->path,
                               .kind = read ? CSN_MOUNT_MASK : CSN_MOUNT_SELF,
                               .flags = read ? 0 : CSN_MOUNT_RDONLY};
-        csn_status st = clean ? cover_names(k, j, s, &what, clean, err)
+        csn_status st = clean ? cover_names(rt, j, s, &what, clean, err)
                               : csn_fail(err, CSN_INVALID,
                                          "rule for %s: a path without '..' is needed", r->path);
         if (st < 0)
@@ -434,25 +434,25 @@ static csn_status add_ruled(csn_runtime *k, csn_jail *j, const shares *s, csn_er
     return CSN_OK;
 }
 
-/* What is closed or read-only inside the shares. Commands cannot look into the keeper; file
- * calls are made by its owner, who could, so /proc/1 is closed to them. */
-static csn_status add_covers(csn_runtime *k, csn_jail *j, const shares *s, csn_error **err)
+/* What is closed or read-only inside the shares. /proc/1 is the keeper, which commands cannot
+ * look into; file calls are made by its owner and could, so a rule denies it. */
+static csn_status add_covers(csn_runtime *rt, csn_jail *j, const shares *s, csn_error **err)
 {
-    csn_status st = add_denied(k, j, s, err);
+    csn_status st = add_denied(rt, j, s, err);
 
     if (st == CSN_OK && csn_strv_push(&j->denied, "/proc/1") != 0)
         st = csn_fail(err, CSN_NOMEM, "rules");
-    return st < 0 ? st : add_ruled(k, j, s, err);
+    return st < 0 ? st : add_ruled(rt, j, s, err);
 }
 
 /* The mounts decide; the rules repeat them for good messages. Writable are the private places
  * and the writable shares, everything else inside may only be read. */
-csn_status csn_jail_make_rules(csn_runtime *k, csn_error **err)
+csn_status csn_jail_make_rules(csn_runtime *rt, csn_error **err)
 {
     static const char *const read[] = {"/", NULL};
     const char *write[CSN_JAIL_SHARES_MAX + 4] = {"/tmp", "/var/tmp", "/dev/shm"};
-    const csn_config *c = k->config;
-    const shares *s = k->jail->shares;
+    const csn_config *c = rt->config;
+    const shares *s = rt->jail->shares;
     size_t writes = 3, n = c->rule_count;
     csn_autofree csn_rule *rules = calloc(n + CSN_JAIL_SHARES_MAX, sizeof(*rules));
 
@@ -467,14 +467,14 @@ csn_status csn_jail_make_rules(csn_runtime *k, csn_error **err)
             rules[n++] =
                 (csn_rule){.ops = CSN_OP_WRITE | CSN_OP_DELETE, .path = s->v[i].inside};
     }
-    const csn_rules_input in = {.base = s->v[0].writable ? k->base.path : NULL,
-                                .home = k->home.path,
+    const csn_rules_input in = {.base = s->v[0].writable ? rt->base.path : NULL,
+                                .home = rt->home.path,
                                 .read = read,
                                 .write = write,
-                                .deny = (const char *const *)k->jail->denied,
+                                .deny = (const char *const *)rt->jail->denied,
                                 .rules = rules,
                                 .rule_count = n};
-    return csn_rules_new(&in, &k->rules, err);
+    return csn_rules_new(&in, &rt->rules, err);
 }
 
 /* What the keeper's second process makes, at no certain time, must have nothing to do with what
@@ -493,9 +493,9 @@ static void keep_order(csn_jail *j, size_t first)
 
 /* What holds the usual place would cover it, a share or what is denied (/home): then it is
  * elsewhere. */
-static const char *own_home(const csn_runtime *k, const csn_jail *j, const shares *s)
+static const char *own_home(const csn_runtime *rt, const csn_jail *j, const shares *s)
 {
-    const char *const *deny = k->config->deny;
+    const char *const *deny = rt->config->deny;
 
     for (size_t i = 0; i < s->count; i++)
         if (csn_path_below(HOME_INSIDE, s->v[i].inside))
@@ -508,10 +508,10 @@ static const char *own_home(const csn_runtime *k, const csn_jail *j, const share
     return HOME_INSIDE;
 }
 
-csn_status csn_jail_find_shares(csn_runtime *k, csn_error **err)
+csn_status csn_jail_find_shares(csn_runtime *rt, csn_error **err)
 {
-    csn_jail *j = k->jail;
-    const csn_config *c = k->config;
+    csn_jail *j = rt->jail;
+    const csn_config *c = rt->config;
     size_t named = 2 + csn_strv_len(c->workspaces) + csn_strv_len(c->read) +
                    csn_strv_len(c->write); /* the workspace, the home, and these */
     size_t room = named < CSN_JAIL_SHARES_MAX ? named : CSN_JAIL_SHARES_MAX;
@@ -519,43 +519,43 @@ csn_status csn_jail_find_shares(csn_runtime *k, csn_error **err)
     j->shares = csn_arena_alloc(j->arena, sizeof(shares) + room * sizeof(csn_jail_share));
     if (!j->shares)
         return csn_fail(err, CSN_NOMEM, "plan of the jail");
-    csn_status st = add_all(k, j, j->shares, err);
+    csn_status st = add_all(rt, j, j->shares, err);
     return st < 0 ? st : choose_user(j, &j->shares->v[0], err);
 }
 
-csn_status csn_jail_plan(csn_runtime *k, csn_error **err)
+csn_status csn_jail_plan(csn_runtime *rt, csn_error **err)
 {
-    csn_jail *j = k->jail;
+    csn_jail *j = rt->jail;
     const shares *s = j->shares;
     csn_status st;
 
-    if (k->level == CSN_LEVEL_LANDLOCK_ONLY) {
-        st = csn_landlock_only_plan(k, s->v, s->count, err);
-        return st < 0 ? st : csn_protected_plan(k, s->v, s->count, err);
+    if (rt->level == CSN_LEVEL_LANDLOCK_ONLY) {
+        st = csn_landlock_only_plan(rt, s->v, s->count, err);
+        return st < 0 ? st : csn_protected_plan(rt, s->v, s->count, err);
     }
-    const char *own = own_home(k, j, s);
-    const char *home = k->config->home ? clean_path(j->arena, k->config->home) : own;
+    const char *own = own_home(rt, j, s);
+    const char *home = rt->config->home ? clean_path(j->arena, rt->config->home) : own;
     /* What is shared with the host has no limit of its own on the sum; at least no single file
      * may be larger than all private space. */
-    if (k->config->disk_max && (k->file_max == 0 || k->config->disk_max < k->file_max))
-        k->file_max = k->config->disk_max;
-    k->base.path = strdup(s->v[0].inside);
-    k->home.path = strdup(home ? home : HOME_INSIDE);
-    if (!k->base.path || !k->home.path)
+    if (rt->config->disk_max && (rt->file_max == 0 || rt->config->disk_max < rt->file_max))
+        rt->file_max = rt->config->disk_max;
+    rt->base.path = strdup(s->v[0].inside);
+    rt->home.path = strdup(home ? home : HOME_INSIDE);
+    if (!rt->base.path || !rt->home.path)
         return csn_fail(err, CSN_NOMEM, "plan of the jail");
-    csn_jail_add_system(k, j, k->home.path, s->v, s->count);
-    if (!k->config->home)
+    csn_jail_add_system(rt, j, rt->home.path, s->v, s->count);
+    if (!rt->config->home)
         csn_jail_add(j, CSN_MOUNT_SCRATCH, 0, CSN_LL_READ | CSN_LL_EXEC | CSN_LL_WRITE, NULL,
                      own);
     size_t asked = j->mount_count;
     mount_shares(j, s);
     st = csn_jail_cover_host(j, s->v, s->count, err);
     if (st == CSN_OK)
-        st = csn_protected_plan(k, s->v, s->count, err);
+        st = csn_protected_plan(rt, s->v, s->count, err);
     if (st == CSN_OK)
-        st = add_covers(k, j, s, err);
+        st = add_covers(rt, j, s, err);
     if (st == CSN_OK)
-        st = csn_jail_make_rules(k, err);
+        st = csn_jail_make_rules(rt, err);
     keep_order(j, asked);
     if (st == CSN_OK && j->mount_count > CSN_MOUNTS_MAX)
         st = csn_fail(err, CSN_TOO_LARGE, "more than %u mounts", CSN_MOUNTS_MAX);

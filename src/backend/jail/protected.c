@@ -40,7 +40,7 @@
 typedef struct survey {
     csn_jail *j;
     csn_protected_tree *t;
-    int error;            /* the first errno: then nobody knows what there is to protect */
+    int error;            /* the first errno: what is to be protected is not known then */
     int depth;            /* of includes */
     const char *from_dir; /* of the config that is read, below the workspace */
     uint64_t letters;     /* see seen_letters */
@@ -49,8 +49,8 @@ typedef struct survey {
 
 /* ---- places ---- */
 
-/* A file system that does not tell the birth tells the last change: then all that was changed
- * in place counts as another one, which is the safe mistake. */
+/* Where the file system has no birth time, the time of the last change is used: then a file
+ * that was changed in place counts as another one, which errs on the safe side. */
 bool csn_protected_identify(int dir, const char *path, csn_protected_id *ret)
 {
     struct statx st;
@@ -391,9 +391,9 @@ static csn_status open_tree_of(csn_protected *g, const csn_jail_share *share, cs
     return CSN_OK;
 }
 
-static csn_status survey_tree(csn_runtime *k, csn_protected_tree *t, csn_error **err)
+static csn_status survey_tree(csn_runtime *rt, csn_protected_tree *t, csn_error **err)
 {
-    survey s = {.j = k->jail, .t = t, .letters = seen_letters(t->fd), .missing = "\n"};
+    survey s = {.j = rt->jail, .t = t, .letters = seen_letters(t->fd), .missing = "\n"};
 
     csn_protected_name_each_place(survey_name, &s);
     survey_git(&s);
@@ -407,14 +407,14 @@ static csn_status survey_tree(csn_runtime *k, csn_protected_tree *t, csn_error *
 
 /* ---- the state ---- */
 
-static csn_status new_state(csn_runtime *k, size_t tree_max, csn_error **err)
+static csn_status new_state(csn_runtime *rt, size_t tree_max, csn_error **err)
 {
-    csn_jail *j = k->jail;
+    csn_jail *j = rt->jail;
     csn_protected *g = csn_arena_alloc(j->arena, sizeof(*g));
 
     if (!g)
         return csn_fail(err, CSN_NOMEM, "workspace");
-    *g = (csn_protected){.arena = j->arena, .base = k->base.path, .clean = true, .stamp = -1};
+    *g = (csn_protected){.arena = j->arena, .base = rt->base.path, .clean = true, .stamp = -1};
     g->aside.fd = g->children = -1;
     pthread_mutex_init(&g->lock, NULL);
     pthread_mutex_init(&g->scan_lock, NULL);
@@ -429,34 +429,34 @@ static bool is_protected(const csn_jail_share *share)
     return share->writable && strcmp(share->option, "workspace") == 0;
 }
 
-csn_status csn_protected_plan(csn_runtime *k, const csn_jail_share *shares, size_t count,
+csn_status csn_protected_plan(csn_runtime *rt, const csn_jail_share *shares, size_t count,
                               csn_error **err)
 {
-    csn_status st = new_state(k, count, err);
-    csn_protected *g = k->jail->protected;
+    csn_status st = new_state(rt, count, err);
+    csn_protected *g = rt->jail->protected;
 
     if (st == CSN_OK)
-        st = csn_protected_read_rules(k, shares, count, err);
+        st = csn_protected_read_rules(rt, shares, count, err);
     for (size_t i = 0; st == CSN_OK && i < count; i++)
         if (is_protected(&shares[i]))
             st = open_tree_of(g, &shares[i], err);
     /* Without mounts nothing can be held in place; there is only the scan. */
-    for (size_t i = 0; st == CSN_OK && k->level == CSN_LEVEL_NAMESPACES && i < g->tree_count;
+    for (size_t i = 0; st == CSN_OK && rt->level == CSN_LEVEL_NAMESPACES && i < g->tree_count;
          i++)
-        st = survey_tree(k, &g->trees[i], err);
+        st = survey_tree(rt, &g->trees[i], err);
     return st;
 }
 
-csn_status csn_protected_share(csn_runtime *k, csn_error **err)
+csn_status csn_protected_share(csn_runtime *rt, csn_error **err)
 {
-    csn_protected *g = k->jail->protected;
+    csn_protected *g = rt->jail->protected;
 
-    g->stamp = openat(k->run_fd, STAMP_NAME,
+    g->stamp = openat(rt->run_fd, STAMP_NAME,
                       O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (g->stamp < 0)
-        return csn_runtime_run_failed(k, errno, "state of protected files", err);
+        return csn_runtime_run_failed(rt, errno, "state of protected files", err);
     csn_protected_stamp_write(g);
-    return csn_protected_gitconfig_save(k, err);
+    return csn_protected_gitconfig_save(rt, err);
 }
 
 /* ---- in the record of a detached jail ---- */
@@ -556,11 +556,11 @@ static int get_exception(csn_protected *g, csn_unpacker *in)
     return 0;
 }
 
-csn_status csn_protected_get(csn_runtime *k, csn_unpacker *in, csn_error **err)
+csn_status csn_protected_get(csn_runtime *rt, csn_unpacker *in, csn_error **err)
 {
-    const csn_jail_shares *s = k->jail->shares;
-    csn_status st = new_state(k, s->count, err);
-    csn_protected *g = k->jail->protected;
+    const csn_jail_shares *s = rt->jail->shares;
+    csn_status st = new_state(rt, s->count, err);
+    csn_protected *g = rt->jail->protected;
     int e = 0;
 
     if (st < 0)
@@ -576,17 +576,17 @@ csn_status csn_protected_get(csn_runtime *k, csn_unpacker *in, csn_error **err)
         if (is_protected(&s->v[i]))
             e = get_tree(g, &s->v[i], in);
     if (e != 0)
-        return csn_fail_errno(err, e, "record of sandbox '%s'", k->id);
-    g->stamp = openat(k->run_fd, STAMP_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        return csn_fail_errno(err, e, "record of sandbox '%s'", rt->id);
+    g->stamp = openat(rt->run_fd, STAMP_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (g->stamp < 0)
-        return csn_runtime_run_failed(k, errno, "state of protected files", err);
+        return csn_runtime_run_failed(rt, errno, "state of protected files", err);
     csn_protected_stamp_read(g);
     return CSN_OK;
 }
 
-csn_status csn_protected_check_trees(const csn_runtime *k, csn_error **err)
+csn_status csn_protected_check_trees(const csn_runtime *rt, csn_error **err)
 {
-    const csn_protected *g = k->jail->protected;
+    const csn_protected *g = rt->jail->protected;
 
     for (size_t i = 0; i < g->tree_count; i++) {
         if (g->trees[i].fd >= 0)

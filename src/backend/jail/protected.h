@@ -88,8 +88,8 @@ typedef struct csn_protected {
 } csn_protected;
 
 /* protected.c. After the shares are mounted: adds mounts. */
-csn_status csn_protected_plan(csn_runtime *k, const struct csn_jail_share *shares, size_t count,
-                              csn_error **err);
+csn_status csn_protected_plan(csn_runtime *rt, const struct csn_jail_share *shares,
+                              size_t count, csn_error **err);
 /* Makes the file that handles of a detached sandbox share. */
 csn_status csn_protected_share(csn_runtime *rt, csn_error **err);
 /* The part of a detached sandbox's record; get: after the shares are known. */
@@ -106,7 +106,7 @@ bool csn_protected_identify(int dir, const char *path, csn_protected_id *ret);
 bool csn_protected_is_absent(int error);
 
 /* protected_rules.c */
-csn_status csn_protected_read_rules(csn_runtime *k, const struct csn_jail_share *shares,
+csn_status csn_protected_read_rules(csn_runtime *rt, const struct csn_jail_share *shares,
                                     size_t count, csn_error **err);
 /* Is the path (inside, absolute, resolved) opened by a rule? */
 bool csn_protected_is_excepted(const csn_protected *g, const char *path);
@@ -115,7 +115,7 @@ bool csn_protected_has_exception(const csn_protected *g, const char *path);
 /* Why may the path below the tree not be written? NULL: it may. tree: CSN_OP_TREE or 0. */
 const char *csn_protected_rule(const csn_protected_tree *t, const char *below, uint32_t tree);
 /* csn_runtime.check_change */
-csn_status csn_protected_check(const csn_runtime *k, uint32_t op, const char *asked,
+csn_status csn_protected_check(const csn_runtime *rt, uint32_t op, const char *asked,
                                const char *resolved, csn_error **err);
 /* One refusal, in the words of all of them. resolved may be NULL. */
 void csn_protected_report(const csn_deny_sink *denials, const csn_protected_tree *t,
@@ -135,9 +135,9 @@ csn_status csn_protected_explain(void *state, const csn_exec_req *req, const csn
                                  csn_error **err);
 void csn_protected_rescan(void *state, const csn_deny_sink *denials);
 /* A file operation is about to change something. */
-void csn_protected_note_change(csn_runtime *k);
+void csn_protected_note_change(csn_runtime *rt);
 /* Nothing of the sandbox runs any more. */
-void csn_protected_final_scan(csn_runtime *k);
+void csn_protected_final_scan(csn_runtime *rt);
 /* What this or another process noted: from when on changes count. */
 void csn_protected_stamp_read(csn_protected *g);
 void csn_protected_stamp_write(const csn_protected *g);
@@ -145,8 +145,8 @@ void csn_protected_stamp_write(const csn_protected *g);
 /* protected_gitconfig.c. The git config of a workspace's root as the user had it: kept for
  * others that have the sandbox; and a later one without what was in it already (malloc'd; NULL:
  * it cannot be told apart). */
-csn_status csn_protected_gitconfig_save(csn_runtime *k, csn_error **err);
-char *csn_protected_gitconfig_strip(csn_runtime *k, csn_protected_tree *t, const char *text,
+csn_status csn_protected_gitconfig_save(csn_runtime *rt, csn_error **err);
+char *csn_protected_gitconfig_strip(csn_runtime *rt, csn_protected_tree *t, const char *text,
                                     size_t len, size_t *ret_len);
 
 /* protected_cache.c. What the last scan of this workspace found, by whatever sandbox. */
@@ -155,5 +155,5 @@ void csn_protected_cache_save(csn_protected *g);
 
 /* protected_scan.c. Looks through all workspaces and sets aside what is not harmless; denials
  * may be NULL. 0 or -errno: not everything could be looked at. With the scan lock held. */
-int csn_protected_scan(csn_runtime *k, const struct timespec *since,
+int csn_protected_scan(csn_runtime *rt, const struct timespec *since,
                        const csn_deny_sink *denials);

@@ -1,12 +1,12 @@
 /* protected_changes.c: from when on changes count, and what a command was refused.
  *
- * Called for every command. Changes count from the moment after which nothing of the sandbox
- * was unobserved: as long as a process of it lives, that stays where it is, because what such a
- * process has mapped it can change without leaving a time; while none does, it is the start of
- * the next command, so that what the user does meanwhile is the user's. Other
- * processes may have the same sandbox: the head of a small file in its runtime directory says
- * the same to all of them. What a command prints is hostile: it only chooses among the places
- * that are known to be read-only. */
+ * A scan looks at changes since a moment (`since`). While a process of the sandbox lives, that
+ * moment stays: such a process can change a file that it has mapped without changing its time.
+ * While none lives, it is the start of the next command, so that the user's own changes do not
+ * count. A detached sandbox has the moment in a file in its runtime directory, for all handles.
+ * What a command prints is hostile: it only selects among places that are known to be
+ * read-only.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,9 +21,9 @@
 #include "base/path.h"
 #include "search/changed.h"
 
-static csn_protected *guard_of(const csn_runtime *k)
+static csn_protected *protected_of(const csn_runtime *rt)
 {
-    return k->jail->protected;
+    return rt->jail->protected;
 }
 
 /* ---- since when ---- */
@@ -47,45 +47,44 @@ void csn_protected_stamp_write(const csn_protected *g)
         csn_log_debug("the note of what was looked at cannot be written");
 }
 
-/* With the lock held. Every process of the sandbox is a child of its keeper or below one. Not
- * known counts as yes. The keeper knows it after each command; whoever else is asked keeps a
- * buffer for the answer. */
-static bool something_runs(const csn_runtime *k, csn_protected *g)
+/* With the lock held. Every process of the sandbox descends from its keeper. Unknown counts as
+ * yes. The keeper reports it after each command; otherwise /proc is read. */
+static bool something_runs(const csn_runtime *rt, csn_protected *g)
 {
     char path[64], one;
 
-    if (k->spawns == k->alone_after && !k->connected && !k->detached)
+    if (rt->spawns == rt->alone_after && !rt->connected && !rt->detached)
         return false;
-    if (g->children < 0 && k->keeper_pid > 0) {
-        snprintf(path, sizeof(path), "/proc/%lld/task/%lld/children", (long long)k->keeper_pid,
-                 (long long)k->keeper_pid);
+    if (g->children < 0 && rt->keeper_pid > 0) {
+        snprintf(path, sizeof(path), "/proc/%lld/task/%lld/children", (long long)rt->keeper_pid,
+                 (long long)rt->keeper_pid);
         g->children = open(path, O_RDONLY | O_CLOEXEC);
     }
     return g->children < 0 || pread(g->children, &one, 1, 0) != 0;
 }
 
 /* With the lock held: something of the sandbox is going to change files. */
-static void begin(csn_runtime *k, csn_protected *g)
+static void begin(csn_runtime *rt, csn_protected *g)
 {
     bool shared = g->stamp >= 0;
 
     g->begun++;
     csn_protected_stamp_read(g);
-    if (g->clean && !(shared && something_runs(k, g)))
+    if (g->clean && !(shared && something_runs(rt, g)))
         csn_changed_now(&g->since);
     g->clean = false;
     csn_protected_stamp_write(g);
 }
 
-void csn_protected_note_change(csn_runtime *k)
+void csn_protected_note_change(csn_runtime *rt)
 {
-    csn_protected *g = guard_of(k);
+    csn_protected *g = protected_of(rt);
 
     if (g->tree_count == 0)
         return;
     pthread_mutex_lock(&g->lock);
     if (g->clean || g->stamp >= 0)
-        begin(k, g);
+        begin(rt, g);
     else
         g->begun++;
     pthread_mutex_unlock(&g->lock);
@@ -96,11 +95,10 @@ static bool is_later(const struct timespec *a, const struct timespec *b)
     return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
 }
 
-/* After a command, which began at `began`, or after a process in the background (NULL). Only
- * when nothing of the sandbox ran while we looked is everything known; and who ran at the start
- * may have ended since. Another process may have moved the common moment beyond our beginning
- * meanwhile. */
-static void look(csn_runtime *k, csn_protected *g, const struct timespec *began,
+/* Scans after a command, which began at `began`, or after a background process (NULL). The
+ * moment moves to the start of the scan only if no process of the sandbox ran before, during
+ * and after it. Another handle may have moved it beyond our beginning meanwhile. */
+static void look(csn_runtime *rt, csn_protected *g, const struct timespec *began,
                  const csn_deny_sink *denials)
 {
     struct timespec start;
@@ -111,17 +109,17 @@ static void look(csn_runtime *k, csn_protected *g, const struct timespec *began,
     bool later = began && is_later(&g->since, began);
     struct timespec since = later ? *began : g->since;
     bool nothing = !began && g->clean;
-    bool quiet = g->running == (began ? 1u : 0u) && !something_runs(k, g);
+    bool quiet = g->running == (began ? 1u : 0u) && !something_runs(rt, g);
     uint64_t begun = g->begun;
     pthread_mutex_unlock(&g->lock);
     csn_changed_now(&start);
-    int rc = nothing ? -EALREADY : csn_protected_scan(k, &since, denials);
+    int rc = nothing ? -EALREADY : csn_protected_scan(rt, &since, denials);
     pthread_mutex_lock(&g->lock);
     if (began)
-        g->running--; /* not before: nobody else's scan may take what it did for looked at */
+        g->running--; /* not before: another scan must not count its changes as seen */
     if (rc == 0) {
         bool shared = g->stamp >= 0; /* then others may have begun something, too */
-        g->clean = quiet && begun == g->begun && !(shared && something_runs(k, g));
+        g->clean = quiet && begun == g->begun && !(shared && something_runs(rt, g));
         g->since = g->clean ? start : since;
         csn_protected_stamp_write(g);
     }
@@ -129,9 +127,9 @@ static void look(csn_runtime *k, csn_protected *g, const struct timespec *began,
     pthread_mutex_unlock(&g->scan_lock);
 }
 
-void csn_protected_final_scan(csn_runtime *k)
+void csn_protected_final_scan(csn_runtime *rt)
 {
-    csn_protected *g = guard_of(k);
+    csn_protected *g = protected_of(rt);
 
     if (!g || g->tree_count == 0)
         return;
@@ -142,14 +140,14 @@ void csn_protected_final_scan(csn_runtime *k)
     bool clean = g->clean;
     g->clean = true;
     pthread_mutex_unlock(&g->lock);
-    if (!clean && csn_protected_scan(k, &since, NULL) < 0)
-        csn_log_debug("workspace of '%s' could not be looked through at the end", k->id);
+    if (!clean && csn_protected_scan(rt, &since, NULL) < 0)
+        csn_log_debug("workspace of '%s' could not be looked through at the end", rt->id);
     pthread_mutex_unlock(&g->scan_lock);
 }
 
 /* ---- what it was refused ---- */
 
-/* Is the place named in a line that says it cannot be changed? */
+/* Does a line name the place and say that it cannot be changed? */
 static bool is_named(const csn_output *text, const csn_protected_place *p)
 {
     static const char *const words[] = {"resource busy", "Read-only file system"};
@@ -209,7 +207,7 @@ static void tell_others(void *ctx, const csn_denial *d)
 csn_status csn_protected_explain(void *state, const csn_exec_req *req, const csn_exec_end *end,
                                  const csn_output *out, const csn_output *text, csn_error **err)
 {
-    filter f = {.g = guard_of(state), .next = req->denials};
+    filter f = {.g = protected_of(state), .next = req->denials};
     const csn_deny_sink others = {tell_others, &f};
     csn_exec_req own = *req;
 
@@ -222,29 +220,29 @@ csn_status csn_protected_explain(void *state, const csn_exec_req *req, const csn
 
 /* ---- commands ---- */
 
-void csn_protected_command_begin(csn_runtime *k, struct timespec *ret_began)
+void csn_protected_command_begin(csn_runtime *rt, struct timespec *ret_began)
 {
-    csn_protected *g = guard_of(k);
+    csn_protected *g = protected_of(rt);
 
     if (g->tree_count == 0)
         return;
     csn_changed_now(ret_began);
     pthread_mutex_lock(&g->lock);
-    begin(k, g);
+    begin(rt, g);
     g->running++;
     pthread_mutex_unlock(&g->lock);
 }
 
-void csn_protected_command_end(csn_runtime *k, const struct timespec *began,
+void csn_protected_command_end(csn_runtime *rt, const struct timespec *began,
                                const csn_deny_sink *denials)
 {
-    if (guard_of(k)->tree_count > 0)
-        look(k, guard_of(k), began, denials);
+    if (protected_of(rt)->tree_count > 0)
+        look(rt, protected_of(rt), began, denials);
 }
 
 void csn_protected_rescan(void *state, const csn_deny_sink *denials)
 {
-    csn_protected *g = guard_of(state);
+    csn_protected *g = protected_of(state);
 
     if (g->tree_count > 0)
         look(state, g, NULL, denials);

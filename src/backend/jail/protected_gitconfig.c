@@ -27,9 +27,9 @@ static void base_name(const csn_protected *g, const csn_protected_tree *t, char 
     snprintf(name, NAME_SIZE, "guard-config-%zu", (size_t)(t - g->trees));
 }
 
-csn_status csn_protected_gitconfig_save(csn_runtime *k, csn_error **err)
+csn_status csn_protected_gitconfig_save(csn_runtime *rt, csn_error **err)
 {
-    const csn_protected *g = k->jail->protected;
+    const csn_protected *g = rt->jail->protected;
     char name[NAME_SIZE];
 
     for (size_t i = 0; i < g->tree_count; i++) {
@@ -38,22 +38,22 @@ csn_status csn_protected_gitconfig_save(csn_runtime *k, csn_error **err)
             continue;
         base_name(g, &g->trees[i], name);
         csn_autofd int fd =
-            openat(k->run_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+            openat(rt->run_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         int rc = fd < 0 ? -errno : csn_write_full(fd, text, strlen(text), NULL);
         if (rc < 0)
-            return csn_runtime_run_failed(k, -rc, "note of what is protected", err);
+            return csn_runtime_run_failed(rt, -rc, "note of what is protected", err);
     }
     return CSN_OK;
 }
 
-static void base_read(csn_runtime *k, csn_protected_tree *t)
+static void base_read(csn_runtime *rt, csn_protected_tree *t)
 {
-    csn_protected *g = k->jail->protected;
+    csn_protected *g = rt->jail->protected;
     char name[NAME_SIZE];
 
     base_name(g, t, name);
     csn_autofd int fd =
-        k->run_fd < 0 ? -1 : openat(k->run_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        rt->run_fd < 0 ? -1 : openat(rt->run_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     csn_autofree char *text = fd < 0 ? NULL : malloc(TEXT_MAX);
     ssize_t n = text ? read(fd, text, TEXT_MAX) : -1;
     if (n > 0)
@@ -111,7 +111,7 @@ static bool base_has(const char *base, span heading, span line)
     return false;
 }
 
-char *csn_protected_gitconfig_strip(csn_runtime *k, csn_protected_tree *t, const char *text,
+char *csn_protected_gitconfig_strip(csn_runtime *rt, csn_protected_tree *t, const char *text,
                                     size_t len, size_t *ret_len)
 {
     const char *end = text + len;
@@ -120,7 +120,7 @@ char *csn_protected_gitconfig_strip(csn_runtime *k, csn_protected_tree *t, const
 
     csn_buf_init(&out, TEXT_MAX);
     if (!t->config)
-        base_read(k, t);
+        base_read(rt, t);
     if (!t->config || !lines_stand_alone(text, len) ||
         !lines_stand_alone(t->config, strlen(t->config)))
         return NULL;

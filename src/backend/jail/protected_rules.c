@@ -1,9 +1,10 @@
 /* protected_rules.c: what the user opened, and whether a path is closed to file operations.
  *
- * The rules are read once, when a sandbox is opened; file operations ask for each path that
- * they write or delete. Paths that are asked for come from agents but were resolved by the
- * kernel (runtime/target.c). What must hold: only a rule that names something protected opens
- * it; a wide grant (`--write /src`, a rule for `**`) is not meant for hooks. */
+ * The rules are read once; file operations check each path that they write or delete. The paths
+ * come from agents and were resolved by the kernel (runtime/target.c). Invariant: only a rule
+ * that names a protected file opens it; a wide grant (`--write /src`, a rule for `**`) does
+ * not.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,11 +103,11 @@ static csn_status open_written(csn_protected *g, const csn_jail_share *shares, s
     return CSN_OK;
 }
 
-csn_status csn_protected_read_rules(csn_runtime *k, const csn_jail_share *shares, size_t count,
+csn_status csn_protected_read_rules(csn_runtime *rt, const csn_jail_share *shares, size_t count,
                                     csn_error **err)
 {
-    const csn_config *c = k->config;
-    csn_protected *g = k->jail->protected;
+    const csn_config *c = rt->config;
+    csn_protected *g = rt->jail->protected;
     size_t most = csn_strv_len(c->write) + c->rule_count;
     csn_status st = CSN_OK;
 
@@ -170,10 +171,10 @@ const char *csn_protected_rule(const csn_protected_tree *t, const char *below, u
     return NULL;
 }
 
-csn_status csn_protected_check(const csn_runtime *k, uint32_t op, const char *asked,
+csn_status csn_protected_check(const csn_runtime *rt, uint32_t op, const char *asked,
                                const char *resolved, csn_error **err)
 {
-    const csn_protected *g = k->jail->protected;
+    const csn_protected *g = rt->jail->protected;
     const char *rule = NULL;
 
     for (size_t i = 0; i < g->tree_count && !rule; i++) {

@@ -37,7 +37,7 @@ typedef struct opened {
 } opened;
 
 typedef struct looking {
-    csn_runtime *k;
+    csn_runtime *rt;
     csn_protected *g;
     csn_protected_tree *t;
     const struct timespec *since;
@@ -217,7 +217,7 @@ static char *judge(const looking *l, const csn_changed *hit)
     /* The user's own, and replaced by the user: else it would be held. What was in it may be.
      */
     csn_autofree char *rest =
-        csn_protected_gitconfig_strip(l->k, l->t, doc.text, doc.len, &doc.len);
+        csn_protected_gitconfig_strip(l->rt, l->t, doc.text, doc.len, &doc.len);
     if (!rest)
         return why;
     free(why);
@@ -245,7 +245,7 @@ static int take_away(const looking *l, int dir, const char *name, const char *fr
 
     for (int i = 0; i < TRIES && is_there(dir, name); i++) {
         csn_autofree char *path = NULL;
-        rc = csn_quarantine_file(&l->g->aside, l->k->id, dir, name, from, &path);
+        rc = csn_quarantine_file(&l->g->aside, l->rt->id, dir, name, from, &path);
         if (rc < 0)
             break;
         if (path && !*ret_path)
@@ -269,7 +269,7 @@ static void set_aside(const looking *l, int dir, const char *name, const char *b
         return; /* it went by itself */
     if (rc < 0 && asprintf(&worse, "%s; it is still there: %s", rule, strerrordesc_np(-rc)) < 0)
         worse = NULL;
-    csn_log_debug("sandbox '%s': %s was set aside", l->k->id, shown ? shown : "?");
+    csn_log_debug("sandbox '%s': %s was set aside", l->rt->id, shown ? shown : "?");
     csn_protected_report(l->denials, l->t, below, worse ? worse : rule, now);
 }
 
@@ -438,14 +438,14 @@ static int scan_tree(looking *l)
     return 0;
 }
 
-int csn_protected_scan(csn_runtime *k, const struct timespec *since,
+int csn_protected_scan(csn_runtime *rt, const struct timespec *since,
                        const csn_deny_sink *denials)
 {
-    csn_protected *g = k->jail->protected;
+    csn_protected *g = rt->jail->protected;
     int worst = 0;
 
     for (size_t i = 0; i < g->tree_count; i++) {
-        looking l = {.k = k, .g = g, .t = &g->trees[i], .since = since, .denials = denials};
+        looking l = {.rt = rt, .g = g, .t = &g->trees[i], .since = since, .denials = denials};
         csn_autofree char *text = NULL;
         int rc = l.t->fd < 0 ? -ENOENT : scan_tree(&l);
         if (rc == 0)

@@ -180,7 +180,7 @@ static const char *const *links_of(const csn_rootfs_template *f)
     return links;
 }
 
-void csn_jail_add_template(const csn_runtime *k, csn_jail *j, csn_rootfs_template *f,
+void csn_jail_add_template(const csn_runtime *rt, csn_jail *j, csn_rootfs_template *f,
                            const csn_jail_share *shares, size_t count)
 {
     size_t own = f->count;
@@ -189,7 +189,7 @@ void csn_jail_add_template(const csn_runtime *k, csn_jail *j, csn_rootfs_templat
     j->links = links_of(f);
     for (size_t i = 0; i < count; i++)
         place_share(f, &shares[i]);
-    if (!k->detached)
+    if (!rt->detached)
         path = get(j, f);
     if (path) {
         mount_frame(j, f, path);

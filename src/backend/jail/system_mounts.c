@@ -116,7 +116,7 @@ static void fill_frame(csn_rootfs_template *f, const char *home)
     csn_rootfs_template_add(f, CSN_MOUNT_TEXT, "", "/run/.landlock"); /* text would be a page */
 }
 
-void csn_jail_add_system(const csn_runtime *k, csn_jail *j, const char *home,
+void csn_jail_add_system(const csn_runtime *rt, csn_jail *j, const char *home,
                          const csn_jail_share *shares, size_t count)
 {
     csn_autofree csn_rootfs_template *f = calloc(1, sizeof(*f)); /* its strings stay */
@@ -127,13 +127,13 @@ void csn_jail_add_system(const csn_runtime *k, csn_jail *j, const char *home,
         return;
     }
     f->arena = j->arena;
-    fill_frame(f, k->config->home ? NULL : home);
+    fill_frame(f, rt->config->home ? NULL : home);
     csn_etc_own(f, j, home, etc);
     uint32_t programs_found = find_programs(f);
     bool packages = access(PACKAGES, F_OK) == 0;
     if (packages)
         csn_rootfs_template_spot(f, PACKAGES, true);
-    csn_jail_add_template(k, j, f, shares, count);
+    csn_jail_add_template(rt, j, f, shares, count);
     csn_jail_add(j, CSN_MOUNT_PROC, CSN_MOUNT_NOEXEC, CSN_LL_READ | CSN_LL_WRITE, NULL,
                  "/proc");
     csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_DEVICE, NULL, "/dev");
