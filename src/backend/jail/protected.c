@@ -456,66 +456,70 @@ csn_status csn_protected_share(csn_runtime *rt, csn_error **err)
     if (g->stamp < 0)
         return csn_runtime_run_failed(rt, errno, "state of protected files", err);
     csn_protected_stamp_write(g);
-    return csn_protected_gitconfig_save(rt, err);
+    return CSN_OK;
+}
+
+csn_status csn_protected_join(csn_runtime *rt, csn_error **err)
+{
+    csn_protected *g = rt->jail->protected;
+
+    g->stamp = openat(rt->run_fd, STAMP_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (g->stamp < 0)
+        return csn_runtime_run_failed(rt, errno, "state of protected files", err);
+    csn_protected_stamp_read(g);
+    return CSN_OK;
 }
 
 /* ---- in the record of a detached jail ---- */
 
-static void put_id(csn_packer *o, const csn_protected_id *id)
-{
-    csn_put_u64(o, id->dev);
-    csn_put_u64(o, id->ino);
-    csn_put_i64(o, id->sec);
-    csn_put_i64(o, id->nsec);
-}
+typedef struct tree_head {
+    uint64_t dev, ino;
+    const char *config; /* of git */
+    uint32_t place_count;
+} tree_head;
 
-static csn_protected_id get_id(csn_unpacker *in)
-{
-    csn_protected_id id = {.dev = csn_get_u64(in), .ino = csn_get_u64(in)};
+static const csn_field tree_fields[] = {
+    CSN_FIELD(tree_head, U64, dev, 0, UINT64_MAX),
+    CSN_FIELD(tree_head, U64, ino, 0, UINT64_MAX),
+    CSN_FIELD(tree_head, OPTIONAL_TEXT, config, 0, CONFIG_MAX),
+    CSN_FIELD(tree_head, U32, place_count, 0, CSN_PROTECTED_PLACES),
+    {0}};
 
-    id.sec = csn_get_i64(in);
-    id.nsec = csn_get_i64(in);
-    return id;
-}
+static const csn_field place_fields[] = {
+    CSN_FIELD(csn_protected_place, TEXT, path, 1, CSN_PATH_MAX),
+    CSN_FIELD(csn_protected_place, OPTIONAL_TEXT, rule, 0, CSN_PATH_MAX),
+    CSN_FIELD(csn_protected_place, U64, id.dev, 0, UINT64_MAX),
+    CSN_FIELD(csn_protected_place, U64, id.ino, 0, UINT64_MAX),
+    CSN_FIELD(csn_protected_place, I64, id.sec, 0, 0),
+    CSN_FIELD(csn_protected_place, I64, id.nsec, 0, 0),
+    {0}};
 
-enum place_kind { PLACE_PINNED, PLACE_PROTECTED, PLACE_ABSENT };
+static const csn_field exception_fields[] = {
+    CSN_FIELD(csn_protected_exception, OPTIONAL_TEXT, path, 0, CSN_PATH_MAX),
+    CSN_FIELD(csn_protected_exception, OPTIONAL_TEXT, pattern, 0, CSN_PATH_MAX),
+    {0}};
 
 void csn_protected_put(const csn_protected *g, csn_packer *o)
 {
     csn_put_u32(o, (uint32_t)g->open_count);
     for (size_t i = 0; i < g->open_count; i++) {
+        csn_put_fields(o, exception_fields, &g->opened[i]);
         csn_put_u32(o, g->opened[i].from_base);
-        csn_put_str(o, g->opened[i].path);
-        csn_put_str(o, g->opened[i].pattern);
     }
     for (size_t i = 0; i < g->tree_count; i++) {
         const csn_protected_tree *t = &g->trees[i];
         struct stat st = {0};
         (void)fstat(t->fd, &st);
-        csn_put_u64(o, st.st_dev);
-        csn_put_u64(o, st.st_ino);
-        csn_put_u32(o, (uint32_t)t->place_count);
+        const tree_head h = {.dev = st.st_dev,
+                             .ino = st.st_ino,
+                             .config = t->config,
+                             .place_count = (uint32_t)t->place_count};
+        csn_put_fields(o, tree_fields, &h);
         for (size_t n = 0; n < t->place_count; n++) {
-            const csn_protected_place *p = &t->places[n];
-            csn_put_u32(o, p->absent ? PLACE_ABSENT : p->rule ? PLACE_PROTECTED : PLACE_PINNED);
-            csn_put_str(o, p->path);
-            put_id(o, &p->id);
+            csn_put_fields(o, place_fields, &t->places[n]);
+            csn_put_u32(o, t->places[n].absent);
         }
     }
-}
-
-static int get_place(csn_protected *g, csn_protected_tree *t, csn_unpacker *in)
-{
-    uint32_t kind = csn_get_u32(in);
-    const char *path = csn_get_str(in, CSN_PATH_MAX, false);
-    csn_protected_place p = {.absent = kind == PLACE_ABSENT, .id = get_id(in)};
-
-    if (in->error != 0 || kind > PLACE_ABSENT)
-        return EPROTO;
-    p.path = csn_arena_strdup(g->arena, path);
-    if (kind != PLACE_PINNED && !csn_protected_name_match(path, &p.rule))
-        p.rule = INCLUDED;
-    return p.path ? put_place(t, &p) : ENOMEM;
 }
 
 /* The tree is scanned by its path on the host. When another directory is there now, it has no
@@ -524,64 +528,59 @@ static int get_place(csn_protected *g, csn_protected_tree *t, csn_unpacker *in)
 static int get_tree(csn_protected *g, const csn_jail_share *share, csn_unpacker *in)
 {
     csn_protected_tree *t = &g->trees[g->tree_count];
-    uint64_t dev = csn_get_u64(in), ino = csn_get_u64(in);
+    tree_head h;
     struct stat st;
-    uint32_t places = csn_get_u32(in);
-    int e = 0;
+    int rc = csn_get_fields(in, tree_fields, &h);
 
+    if (rc < 0)
+        return rc;
     *t = (csn_protected_tree){.host = share->host,
                               .inside = share->inside,
-                              .named = named_alike(share) ? share->inside : NULL};
+                              .named = named_alike(share) ? share->inside : NULL,
+                              .config = h.config};
     t->fd = open(share->host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (t->fd >= 0 && (fstat(t->fd, &st) < 0 || st.st_dev != dev || st.st_ino != ino))
+    if (t->fd >= 0 && (fstat(t->fd, &st) < 0 || st.st_dev != h.dev || st.st_ino != h.ino))
         close(csn_steal_fd(&t->fd));
     g->tree_count++;
-    for (uint32_t i = 0; e == 0 && i < places; i++)
-        e = get_place(g, t, in);
-    return e;
+    for (uint32_t i = 0; rc == 0 && i < h.place_count; i++) {
+        csn_protected_place p = {0};
+        rc = csn_get_fields(in, place_fields, &p);
+        p.absent = csn_get_u32(in) != 0;
+        rc = rc < 0 ? rc : -put_place(t, &p);
+    }
+    return rc;
 }
 
 static int get_exception(csn_protected *g, csn_unpacker *in)
 {
-    csn_protected_exception one = {.from_base = csn_get_u32(in) != 0};
-    const char *path = csn_get_str(in, CSN_PATH_MAX, true);
-    const char *pattern = csn_get_str(in, CSN_PATH_MAX, true);
+    csn_protected_exception one = {0};
 
-    if (in->error != 0 || !path == !pattern)
-        return EPROTO;
-    one.path = csn_arena_strdup(g->arena, path);
-    if ((path && !one.path) || (pattern && csn_glob_compile(pattern, &one.glob, NULL) < 0))
-        return ENOMEM;
+    if (csn_get_fields(in, exception_fields, &one) < 0 || !one.path == !one.pattern)
+        return -EPROTO;
+    one.from_base = csn_get_u32(in) != 0;
+    if (one.pattern && csn_glob_compile(one.pattern, &one.glob, NULL) < 0)
+        return -ENOMEM;
     g->opened[g->open_count++] = one;
     return 0;
 }
 
-csn_status csn_protected_get(csn_runtime *rt, csn_unpacker *in, csn_error **err)
+int csn_protected_get(csn_runtime *rt, csn_unpacker *in)
 {
     const csn_jail_shares *s = rt->jail->shares;
-    csn_status st = new_state(rt, s->count, err);
+    int rc = new_state(rt, s->count, NULL) < 0 ? -ENOMEM : 0;
     csn_protected *g = rt->jail->protected;
-    int e = 0;
-
-    if (st < 0)
-        return st;
     uint32_t opened = csn_get_u32(in);
-    if (opened > (size_t)(in->end - in->p))
-        e = EPROTO;
-    else if (!(g->opened = csn_arena_array(g->arena, opened + 1, sizeof(*g->opened))))
-        e = ENOMEM;
-    for (uint32_t i = 0; e == 0 && i < opened; i++)
-        e = get_exception(g, in);
-    for (size_t i = 0; e == 0 && i < s->count; i++)
+
+    if (rc == 0 && opened > (size_t)(in->end - in->p))
+        rc = -EPROTO;
+    if (rc == 0 && !(g->opened = csn_arena_array(g->arena, opened + 1, sizeof(*g->opened))))
+        rc = -ENOMEM;
+    for (uint32_t i = 0; rc == 0 && i < opened; i++)
+        rc = get_exception(g, in);
+    for (size_t i = 0; rc == 0 && i < s->count; i++)
         if (is_protected(&s->v[i]))
-            e = get_tree(g, &s->v[i], in);
-    if (e != 0)
-        return csn_fail_errno(err, e, "record of sandbox '%s'", rt->id);
-    g->stamp = openat(rt->run_fd, STAMP_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (g->stamp < 0)
-        return csn_runtime_run_failed(rt, errno, "state of protected files", err);
-    csn_protected_stamp_read(g);
-    return CSN_OK;
+            rc = get_tree(g, &s->v[i], in);
+    return rc;
 }
 
 csn_status csn_protected_check_trees(const csn_runtime *rt, csn_error **err)

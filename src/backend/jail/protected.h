@@ -48,7 +48,7 @@ typedef struct csn_protected_tree {
     int fd;            /* the host's directory; connected: -1 if another one has its path */
     csn_protected_place *places; /* up to CSN_PROTECTED_PLACES */
     size_t place_count;
-    const char *config; /* of git, as it was at the start; NULL: there was none, or see base */
+    const char *config; /* of git, as it was at the start; NULL: there was none */
     csn_changed_memory memory;
     bool remembers;             /* memory.were is of a whole scan, */
     struct timespec remembered; /* which began then */
@@ -92,9 +92,11 @@ csn_status csn_protected_plan(csn_runtime *rt, const struct csn_jail_share *shar
                               size_t count, csn_error **err);
 /* Makes the file that handles of a detached sandbox share. */
 csn_status csn_protected_share(csn_runtime *rt, csn_error **err);
+/* Opens it in a connected handle. */
+csn_status csn_protected_join(csn_runtime *rt, csn_error **err);
 /* The part of a detached sandbox's record; get: after the shares are known. */
 void csn_protected_put(const csn_protected *g, csn_packer *o);
-csn_status csn_protected_get(csn_runtime *rt, csn_unpacker *in, csn_error **err);
+int csn_protected_get(csn_runtime *rt, csn_unpacker *in); /* 0 or -errno */
 /* Are the workspaces where they were when the sandbox was made? Nothing may change them if not:
  * it could not be scanned. */
 csn_status csn_protected_check_trees(const csn_runtime *rt, csn_error **err);
@@ -142,12 +144,10 @@ void csn_protected_final_scan(csn_runtime *rt);
 void csn_protected_stamp_read(csn_protected *g);
 void csn_protected_stamp_write(const csn_protected *g);
 
-/* protected_gitconfig.c. The git config of a workspace's root as the user had it: kept for
- * others that have the sandbox; and a later one without what was in it already (malloc'd; NULL:
- * it cannot be told apart). */
-csn_status csn_protected_gitconfig_save(csn_runtime *rt, csn_error **err);
-char *csn_protected_gitconfig_strip(csn_runtime *rt, csn_protected_tree *t, const char *text,
-                                    size_t len, size_t *ret_len);
+/* protected_gitconfig.c. A later git config of the workspace's root without the lines that the
+ * user's own had at the start; malloc'd. NULL: they cannot be told apart. */
+char *csn_protected_gitconfig_strip(const csn_protected_tree *t, const char *text, size_t len,
+                                    size_t *ret_len);
 
 /* protected_cache.c. What the last scan of this workspace found, by whatever sandbox. */
 void csn_protected_cache_load(csn_protected_tree *t);

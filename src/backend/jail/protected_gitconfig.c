@@ -2,65 +2,17 @@
  *
  * git replaces its config whenever it writes it. When the host does that, the mount that held
  * the old one goes with it, and from then on the sandbox could write the new one; so the new
- * one has to be judged, and the user's own aliases and programs in it would be found. What was
- * there at the start is the user's: the judge gets the rest. The new text is hostile. What must
- * hold: a line is left out only if the user's config has the very same line under the very same
- * heading, and if nothing but its own text says what it means. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
+ * one has to be checked, and the user's own aliases and programs in it would be found. What was
+ * there at the start is the user's and is left out of the check. The new text is hostile.
+ * Invariant: a line is left out only if the user's config has the very same line under the very
+ * same heading, and if its meaning depends on nothing but its own text. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "backend/jail/jail.h"
 #include "backend/jail/protected.h"
 #include "base/buf.h"
-#include "base/error.h"
-#include "os/atomic.h"
 
-#define TEXT_MAX  (1u << 20)
-#define NAME_SIZE 32u
-
-static void base_name(const csn_protected *g, const csn_protected_tree *t, char name[NAME_SIZE])
-{
-    snprintf(name, NAME_SIZE, "guard-config-%zu", (size_t)(t - g->trees));
-}
-
-csn_status csn_protected_gitconfig_save(csn_runtime *rt, csn_error **err)
-{
-    const csn_protected *g = rt->jail->protected;
-    char name[NAME_SIZE];
-
-    for (size_t i = 0; i < g->tree_count; i++) {
-        const char *text = g->trees[i].config;
-        if (!text)
-            continue;
-        base_name(g, &g->trees[i], name);
-        csn_autofd int fd =
-            openat(rt->run_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        int rc = fd < 0 ? -errno : csn_write_full(fd, text, strlen(text), NULL);
-        if (rc < 0)
-            return csn_runtime_run_failed(rt, -rc, "note of what is protected", err);
-    }
-    return CSN_OK;
-}
-
-static void base_read(csn_runtime *rt, csn_protected_tree *t)
-{
-    csn_protected *g = rt->jail->protected;
-    char name[NAME_SIZE];
-
-    base_name(g, t, name);
-    csn_autofd int fd =
-        rt->run_fd < 0 ? -1 : openat(rt->run_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    csn_autofree char *text = fd < 0 ? NULL : malloc(TEXT_MAX);
-    ssize_t n = text ? read(fd, text, TEXT_MAX) : -1;
-    if (n > 0)
-        t->config = csn_arena_memdup(g->arena, text, (size_t)n);
-}
-
-/* ---- lines ---- */
+#define TEXT_MAX (1u << 20)
 
 typedef struct span {
     const char *at;
@@ -111,16 +63,14 @@ static bool base_has(const char *base, span heading, span line)
     return false;
 }
 
-char *csn_protected_gitconfig_strip(csn_runtime *rt, csn_protected_tree *t, const char *text,
-                                    size_t len, size_t *ret_len)
+char *csn_protected_gitconfig_strip(const csn_protected_tree *t, const char *text, size_t len,
+                                    size_t *ret_len)
 {
     const char *end = text + len;
     span heading = {"", 0};
     csn_autobuf out;
 
     csn_buf_init(&out, TEXT_MAX);
-    if (!t->config)
-        base_read(rt, t);
     if (!t->config || !lines_stand_alone(text, len) ||
         !lines_stand_alone(t->config, strlen(t->config)))
         return NULL;

@@ -216,8 +216,7 @@ static char *judge(const looking *l, const csn_changed *hit)
         return why;
     /* The user's own, and replaced by the user: else it would be held. What was in it may be.
      */
-    csn_autofree char *rest =
-        csn_protected_gitconfig_strip(l->rt, l->t, doc.text, doc.len, &doc.len);
+    csn_autofree char *rest = csn_protected_gitconfig_strip(l->t, doc.text, doc.len, &doc.len);
     if (!rest)
         return why;
     free(why);

@@ -8,7 +8,7 @@
  * all the same. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,58 +22,88 @@
 
 #define MAGIC   0x4a4e5343u /* "CSNJ" */
 #define VERSION 1u
-#define MAX     (4u << 20)
+#define MAX     (8u << 20)
+
+/* ---- its parts ---- */
+
+typedef struct header {
+    uint32_t magic, version, level;
+    const char *weaker, *base, *home, *place, *tmp;
+    uint64_t file_max;
+    uint32_t share_count, mount_count, link_count, denied_count;
+    uint32_t network, port_count; /* network: it has a gateway */
+} header;
+
+static const csn_field header_fields[] = {
+    CSN_FIELD(header, U32, magic, MAGIC, MAGIC),
+    CSN_FIELD(header, U32, version, VERSION, VERSION),
+    CSN_FIELD(header, U32, level, CSN_LEVEL_LANDLOCK_ONLY, CSN_LEVEL_NAMESPACES),
+    CSN_FIELD(header, OPTIONAL_TEXT, weaker, 0, CSN_PATH_MAX),
+    CSN_FIELD(header, TEXT, base, 1, CSN_PATH_MAX),
+    CSN_FIELD(header, TEXT, home, 1, CSN_PATH_MAX),
+    CSN_FIELD(header, OPTIONAL_TEXT, place, 0, CSN_PATH_MAX),
+    CSN_FIELD(header, OPTIONAL_TEXT, tmp, 0, CSN_PATH_MAX),
+    CSN_FIELD(header, U64, file_max, 0, UINT64_MAX),
+    CSN_FIELD(header, U32, share_count, 1, CSN_JAIL_SHARES_MAX),
+    CSN_FIELD(header, U32, mount_count, 0, CSN_MOUNTS_MAX),
+    CSN_FIELD(header, U32, link_count, 0, CSN_MOUNTS_MAX),
+    CSN_FIELD(header, U32, denied_count, 0, MAX),
+    CSN_FIELD(header, U32, network, 0, 1),
+    CSN_FIELD(header, U32, port_count, 0, CSN_GATEWAY_PORTS_MAX),
+    {0}};
+
+static const csn_field share_fields[] = {
+    CSN_FIELD(csn_jail_share, TEXT, option, 1, CSN_PATH_MAX),
+    CSN_FIELD(csn_jail_share, TEXT, host, 1, CSN_PATH_MAX),
+    CSN_FIELD(csn_jail_share, TEXT, inside, 1, CSN_PATH_MAX),
+    {0}};
+
+static const csn_field mount_fields[] = {CSN_FIELD(csn_mount, U32, kind, 1, CSN_MOUNT_KINDS),
+                                         CSN_FIELD(csn_mount, U32, flags, 0, UINT32_MAX),
+                                         CSN_FIELD(csn_mount, U32, access, 0, UINT32_MAX),
+                                         CSN_FIELD(csn_mount, TEXT, to, 1, CSN_PATH_MAX),
+                                         {0}};
 
 /* ---- writing ---- */
 
 static void put_strv(csn_packer *o, const char *const *v)
 {
-    csn_put_u32(o, (uint32_t)csn_strv_len(v));
     for (size_t i = 0; v && v[i]; i++)
         csn_put_str(o, v[i]);
-}
-
-static void put_ports(csn_packer *o, const csn_jail_net *n)
-{
-    csn_put_u32(o, n != NULL);
-    csn_put_u32(o, n ? n->npublish : 0);
-    for (uint32_t i = 0; n && i < n->npublish; i++) {
-        csn_put_u32(o, n->publish[i].inside);
-        csn_put_u32(o, n->publish[i].outside);
-    }
 }
 
 static void put_record(const csn_runtime *rt, csn_packer *o)
 {
     const csn_jail *j = rt->jail;
+    const header h = {.magic = MAGIC,
+                      .version = VERSION,
+                      .level = rt->level,
+                      .weaker = j->weaker,
+                      .base = rt->base.path,
+                      .home = rt->home.path,
+                      .place = j->place,
+                      .tmp = j->tmp,
+                      .file_max = rt->file_max,
+                      .share_count = (uint32_t)j->shares->count,
+                      .mount_count = (uint32_t)j->mount_count,
+                      .link_count = (uint32_t)csn_strv_len(j->links),
+                      .denied_count = (uint32_t)csn_strv_len((const char *const *)j->denied),
+                      .network = j->net != NULL,
+                      .port_count = j->net ? j->net->npublish : 0};
 
-    csn_put_u32(o, MAGIC);
-    csn_put_u32(o, VERSION);
-    csn_put_u32(o, rt->level);
-    csn_put_str(o, j->weaker);
-    csn_put_str(o, rt->base.path);
-    csn_put_str(o, rt->home.path);
-    csn_put_str(o, j->place);
-    csn_put_str(o, j->tmp);
-    csn_put_u64(o, rt->file_max);
-    csn_put_u32(o, (uint32_t)j->shares->count);
+    csn_put_fields(o, header_fields, &h);
     for (size_t i = 0; i < j->shares->count; i++) {
-        const csn_jail_share *s = &j->shares->v[i];
-        csn_put_str(o, s->option);
-        csn_put_str(o, s->host);
-        csn_put_str(o, s->inside);
-        csn_put_u32(o, s->writable);
+        csn_put_fields(o, share_fields, &j->shares->v[i]);
+        csn_put_u32(o, j->shares->v[i].writable);
     }
-    csn_put_u32(o, (uint32_t)j->mount_count);
-    for (size_t i = 0; i < j->mount_count; i++) {
-        csn_put_u32(o, j->mounts[i].kind);
-        csn_put_u32(o, j->mounts[i].flags);
-        csn_put_u32(o, j->mounts[i].access);
-        csn_put_str(o, j->mounts[i].to);
-    }
+    for (size_t i = 0; i < j->mount_count; i++)
+        csn_put_fields(o, mount_fields, &j->mounts[i]);
     put_strv(o, j->links);
     put_strv(o, (const char *const *)j->denied);
-    put_ports(o, j->net);
+    for (uint32_t i = 0; i < h.port_count; i++) {
+        csn_put_u32(o, j->net->publish[i].inside);
+        csn_put_u32(o, j->net->publish[i].outside);
+    }
     csn_protected_put(j->protected, o);
 }
 
@@ -97,112 +127,7 @@ csn_status csn_jail_record_save(csn_runtime *rt, csn_error **err)
     return rc < 0 ? csn_fail_errno(err, -rc, "record of sandbox '%s'", rt->id) : CSN_OK;
 }
 
-/* ---- reading ---- */
-
-/* A copy that lives as long as the jail. */
-static const char *get_str(csn_jail *j, csn_unpacker *in, bool may_be_null)
-{
-    const char *s = csn_get_str(in, CSN_PATH_MAX, may_be_null);
-    const char *copy = s ? csn_arena_strdup(j->arena, s) : NULL;
-
-    if (s && !copy)
-        in->error = ENOMEM;
-    return copy;
-}
-
-static void get_dup(csn_unpacker *in, char **ret)
-{
-    const char *s = csn_get_str(in, CSN_PATH_MAX, false);
-
-    *ret = s ? strdup(s) : NULL;
-    if (s && !*ret)
-        in->error = ENOMEM;
-}
-
-/* How many entries follow. Each takes at least one byte. */
-static uint32_t get_count(csn_unpacker *in)
-{
-    uint32_t n = csn_get_u32(in);
-
-    if (n > (size_t)(in->end - in->p))
-        in->error = EPROTO;
-    return in->error == 0 ? n : 0;
-}
-
-static void *get_array(csn_jail *j, csn_unpacker *in, size_t count, size_t size)
-{
-    void *v = csn_arena_array(j->arena, count, size);
-
-    if (!v)
-        in->error = ENOMEM;
-    return v;
-}
-
-static const char *const *get_strv(csn_jail *j, csn_unpacker *in)
-{
-    uint32_t n = get_count(in);
-    const char **v = get_array(j, in, n + 1, sizeof(*v));
-
-    for (uint32_t i = 0; v && i < n; i++)
-        v[i] = get_str(j, in, false);
-    return v;
-}
-
-static void get_shares(csn_jail *j, csn_unpacker *in)
-{
-    uint32_t n = get_count(in);
-
-    if (n == 0 || n > CSN_JAIL_SHARES_MAX) {
-        in->error = in->error ? in->error : EPROTO;
-        return;
-    }
-    j->shares = get_array(j, in, 1, sizeof(*j->shares) + n * sizeof(j->shares->v[0]));
-    if (!j->shares)
-        return;
-    j->shares->count = n;
-    for (uint32_t i = 0; i < n; i++) {
-        csn_jail_share *s = &j->shares->v[i];
-        s->option = get_str(j, in, false);
-        s->host = get_str(j, in, false);
-        s->inside = get_str(j, in, false);
-        s->writable = csn_get_u32(in) != 0;
-    }
-}
-
-static void get_mounts(csn_jail *j, csn_unpacker *in)
-{
-    uint32_t n = get_count(in);
-
-    if (n > CSN_MOUNTS_MAX)
-        in->error = EPROTO;
-    for (uint32_t i = 0; in->error == 0 && i < n; i++) {
-        csn_mount *m = &j->mounts[j->mount_count++];
-        m->kind = csn_get_u32(in);
-        m->flags = csn_get_u32(in);
-        m->access = csn_get_u32(in);
-        m->to = get_str(j, in, false);
-    }
-}
-
-static csn_status get_ports(csn_jail *j, csn_unpacker *in, csn_error **err)
-{
-    bool network = csn_get_u32(in) != 0;
-    uint32_t n = csn_get_u32(in);
-
-    if (in->error != 0 || !network)
-        return CSN_OK;
-    csn_status st = csn_jail_net_new(j, err);
-    if (st < 0)
-        return st;
-    if (n > CSN_GATEWAY_PORTS_MAX)
-        in->error = EPROTO;
-    for (uint32_t i = 0; in->error == 0 && i < n; i++) {
-        j->net->publish[i].inside = csn_get_u32(in);
-        j->net->publish[i].outside = csn_get_u32(in);
-        j->net->npublish = i + 1;
-    }
-    return CSN_OK;
-}
+/* ---- reading: strings borrow from the bytes, which are in the jail's arena ---- */
 
 static csn_status another_version(const csn_runtime *rt, csn_error **err)
 {
@@ -212,36 +137,70 @@ static csn_status another_version(const csn_runtime *rt, csn_error **err)
     return csn_error_advise(st, err, "caisson destroy %s ends it", rt->id);
 }
 
-static csn_status get_record(csn_runtime *rt, csn_unpacker *in, csn_error **err)
+static int get_shares(csn_jail *j, csn_unpacker *in, uint32_t count)
+{
+    j->shares = csn_arena_alloc(j->arena, sizeof(*j->shares) + count * sizeof(j->shares->v[0]));
+    if (!j->shares)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count; i++) {
+        csn_jail_share *s = &j->shares->v[j->shares->count++];
+        if (csn_get_fields(in, share_fields, s) < 0)
+            return -EPROTO;
+        s->writable = csn_get_u32(in) != 0;
+    }
+    return 0;
+}
+
+static int get_lists(csn_jail *j, csn_unpacker *in, const header *h)
+{
+    const char **links = csn_arena_array(j->arena, h->link_count + 1, sizeof(*links));
+    int rc = links ? 0 : -ENOMEM;
+
+    for (uint32_t i = 0; rc == 0 && i < h->mount_count; i++)
+        rc = csn_get_fields(in, mount_fields, &j->mounts[j->mount_count++]);
+    for (uint32_t i = 0; rc == 0 && i < h->link_count; i++)
+        links[i] = csn_get_str(in, CSN_PATH_MAX, false);
+    j->links = links;
+    for (uint32_t i = 0; rc == 0 && in->error == 0 && i < h->denied_count; i++) {
+        const char *path = csn_get_str(in, CSN_PATH_MAX, false);
+        rc = path ? -csn_strv_push(&j->denied, path) : -EPROTO;
+    }
+    return rc;
+}
+
+static int get_network(csn_jail *j, csn_unpacker *in, const header *h)
+{
+    if (h->network && csn_jail_net_new(j, NULL) < 0)
+        return -ENOMEM;
+    for (uint32_t i = 0; j->net && i < h->port_count; i++) {
+        j->net->publish[i].inside = csn_get_u32(in);
+        j->net->publish[i].outside = csn_get_u32(in);
+        j->net->npublish = i + 1;
+    }
+    return 0;
+}
+
+static int get_record(csn_runtime *rt, csn_unpacker *in, const header *h)
 {
     csn_jail *j = rt->jail;
-    csn_status st = CSN_OK;
+    int rc = get_shares(j, in, h->share_count);
 
-    if (csn_get_u32(in) != MAGIC || csn_get_u32(in) != VERSION)
-        return another_version(rt, err);
-    uint32_t level = csn_get_u32(in);
-    rt->level =
-        level == CSN_LEVEL_LANDLOCK_ONLY ? CSN_LEVEL_LANDLOCK_ONLY : CSN_LEVEL_NAMESPACES;
-    j->weaker = get_str(j, in, true);
-    get_dup(in, &rt->base.path);
-    get_dup(in, &rt->home.path);
-    j->place = get_str(j, in, true);
-    j->tmp = get_str(j, in, true);
-    rt->file_max = csn_get_u64(in);
-    get_shares(j, in);
-    get_mounts(j, in);
-    j->links = get_strv(j, in);
-    const char *const *denied = get_strv(j, in);
-    for (size_t i = 0; in->error == 0 && denied[i]; i++)
-        in->error = csn_strv_push(&j->denied, denied[i]);
-    if (in->error == 0)
-        st = get_ports(j, in, err);
-    if (st == CSN_OK && in->error == 0)
-        st = csn_protected_get(rt, in, err);
-    if (st == CSN_OK && csn_unpacker_end(in) < 0)
-        st = csn_fail(err, in->error == ENOMEM ? CSN_NOMEM : CSN_UNAVAILABLE,
-                      "record of sandbox '%s' is damaged", rt->id);
-    return st;
+    rt->level = h->level;
+    rt->file_max = h->file_max;
+    rt->base.path = strdup(h->base);
+    rt->home.path = strdup(h->home);
+    j->weaker = h->weaker;
+    j->place = h->place;
+    j->tmp = h->tmp;
+    if (rc == 0 && (!rt->base.path || !rt->home.path))
+        rc = -ENOMEM;
+    if (rc == 0)
+        rc = get_lists(j, in, h);
+    if (rc == 0)
+        rc = get_network(j, in, h);
+    if (rc == 0 && in->error == 0)
+        rc = csn_protected_get(rt, in);
+    return rc < 0 ? rc : csn_unpacker_end(in);
 }
 
 csn_status csn_jail_record_load(csn_runtime *rt, csn_error **err)
@@ -251,17 +210,22 @@ csn_status csn_jail_record_load(csn_runtime *rt, csn_error **err)
         dir < 0 ? -1 : openat(dir, CSN_STATE_JAIL, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     csn_unpacker in;
     struct stat st;
+    header h;
 
     if (fd < 0 || fstat(fd, &st) < 0 || st.st_size > MAX)
         return another_version(rt, err);
-    csn_autofree uint8_t *data = malloc((size_t)st.st_size + 1);
+    uint8_t *data = csn_arena_alloc(rt->jail->arena, (size_t)st.st_size + 1);
     ssize_t n = data ? read(fd, data, (size_t)st.st_size) : -1;
     if (n < 0)
-        return csn_fail_errno(err, errno, "record of sandbox '%s'", rt->id);
+        return csn_fail_errno(err, data ? errno : ENOMEM, "record of sandbox '%s'", rt->id);
     csn_unpacker_init(&in, data, (size_t)n);
-    csn_status got = get_record(rt, &in, err);
-    if (got < 0)
-        return got;
-    return rt->level == CSN_LEVEL_NAMESPACES ? csn_jail_make_rules(rt, err)
-                                             : csn_landlock_only_rules(rt, err);
+    if (csn_get_fields(&in, header_fields, &h) < 0)
+        return another_version(rt, err);
+    int rc = get_record(rt, &in, &h);
+    if (rc < 0)
+        return csn_fail(err, rc == -ENOMEM ? CSN_NOMEM : CSN_UNAVAILABLE,
+                        "record of sandbox '%s': %s", rt->id, strerrordesc_np(-rc));
+    csn_status got = rt->level == CSN_LEVEL_NAMESPACES ? csn_jail_make_rules(rt, err)
+                                                       : csn_landlock_only_rules(rt, err);
+    return got < 0 ? got : csn_protected_join(rt, err);
 }
