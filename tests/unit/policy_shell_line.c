@@ -121,6 +121,7 @@ static void removes_quotes_from_words(void **state)
     check("\"a\\b\" x", "a\\b ");
     check("\"a\\\\b\\$c\" x", "a\\b$c ");
     check("\"a\\\nb\" x", "ab ");
+    check("\"a\\\n\" x", "a ");
     check("echo '$(a)' \"\\$(b) \\`c\\`\" \\$\\(d\\) \"$'x'\"", "echo ");
 }
 
@@ -166,6 +167,7 @@ static void tells_what_is_known_of_an_argument(void **state)
     words_of("a b 'c d' \"\"", "a:1l b:1l c d:3l :0l");
     words_of("a x$y \"x$y\" ${y}z $", "a:1l x:1s x:1 z:0s $:1l");
     words_of("a $? \"$#\" $$ $!", "a:1l 0:1l 0:1l 0:1l 0:1l");
+    words_of("a $0 $8 $9 \"$5\"", "a:1l :0s :0s :0s :0");
     words_of("a \"$@\" \"$*\" $1 \"$-\"", "a:1l :0s :0 :0s :0");
     words_of("a *.c x? y[z] {a,b} ~ x~", "a:1l *.c:0s x?:1s y[z]:1s {a,b}:0s ~:0s x~:2l");
     words_of("a '*' \\? \"[\" \"~\"", "a:1l *:1l ?:1l [:1l ~:1l");
@@ -195,6 +197,9 @@ static void stops_where_it_cannot_know(void **state)
         {"a $\"b\"", "$\"b\"", "every shell"},
         {"a $\\\n(b)", "$\\\n(b)", "continued"},
         {"a \"$\\\n(b)\"", "$\\\n(b)", "continued"},
+        {"a \"\\\n$(b)\"", "$(b)", "command substitution"},
+        {"a \"\\\n`b`\"", "`b`", "command substitution"},
+        {"a \"b\\", "\"b", "double quote"},
         {"a 'b", "'b", "single quote"},
         {"a \"b", "\"b", "double quote"},
         {"a \\", "\\", "backslash"},
