@@ -24,10 +24,17 @@ void csn_buf_release(csn_buf *b)
     csn_buf_init(b, b->max);
 }
 
+static int failed(csn_buf *b, int error)
+{
+    if (b->err == 0)
+        b->err = error;
+    return error;
+}
+
 int csn_buf_reserve(csn_buf *b, size_t more)
 {
     if (more > b->max - b->len)
-        return ENOSPC;
+        return failed(b, ENOSPC);
     size_t need = b->len + more + 1;
     if (need <= b->cap)
         return 0;
@@ -39,7 +46,7 @@ int csn_buf_reserve(csn_buf *b, size_t more)
         cap = need;
     char *data = realloc(b->data, cap);
     if (!data)
-        return ENOMEM;
+        return failed(b, ENOMEM);
     b->data = data;
     b->cap = cap;
     b->data[b->len] = '\0';
@@ -78,7 +85,7 @@ int csn_buf_printf(csn_buf *b, const char *fmt, ...)
     int n = vsnprintf(NULL, 0, fmt, ap);
     va_end(ap);
     if (n < 0)
-        return EINVAL;
+        return failed(b, EINVAL);
     int e = csn_buf_reserve(b, (size_t)n);
     if (e != 0)
         return e;

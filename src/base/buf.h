@@ -1,6 +1,7 @@
 /* buf.h: a growable byte buffer with a ceiling. `data` is NUL-terminated (not counted in len)
  * once anything was appended. A failed append leaves the buffer unchanged: ENOSPC at the
- * ceiling, else ENOMEM. */
+ * ceiling, else ENOMEM. `err` keeps the first failure, so that a text of many pieces can be
+ * checked once. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -10,6 +11,7 @@
 typedef struct csn_buf {
     char *data;
     size_t len, cap, max;
+    int err;
 } csn_buf;
 
 void csn_buf_init(csn_buf *b, size_t max);

@@ -5,7 +5,6 @@
  * write no file, and can still open connections. */
 #include <errno.h>
 #include <grp.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 
 #define DENIAL_SLOTS 1024u         /* hash slots to find a repeated denial */

@@ -10,7 +10,6 @@
  * request that fails leaves nothing behind. */
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"

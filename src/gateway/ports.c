@@ -6,7 +6,6 @@
  * Any process on the host may connect to a published port. */
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

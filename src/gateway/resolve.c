@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "gateway/socket.h"
 
 #define THREADS     4u

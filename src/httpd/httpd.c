@@ -21,7 +21,6 @@
 #include <sys/socket.h>
 
 #include "base/buf.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/condvar.h"
 #include "base/error.h"

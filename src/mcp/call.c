@@ -5,7 +5,6 @@
  * nothing after it. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"

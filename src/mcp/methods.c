@@ -3,7 +3,6 @@
  * A message that names the stateless revision in its _meta is handled by that; any other
  * belongs to a session that began with initialize. Both may arrive on one connection.
  * Everything but tools/call is answered at once. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -5,7 +5,6 @@
  * names are untrusted and appear only as JSON strings. */
 #include "mcp/result.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -57,16 +56,14 @@ void csn_tool_result_image(csn_tool_result *r, const char *mime, const void *p, 
     csn_json_object_end(&r->items);
 }
 
-static int put_uri(csn_buf *to, const char *path)
+static void put_uri(csn_buf *to, const char *path)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                 "0123456789/-_.~";
-    int e = csn_buf_puts(to, path[0] == '/' ? "file://" : "file:///");
 
-    for (; e == 0 && *path; path++)
-        e = strchr(plain, *path) ? csn_buf_putc(to, *path)
-                                 : csn_buf_printf(to, "%%%02X", (unsigned char)*path);
-    return e;
+    csn_buf_puts(to, path[0] == '/' ? "file://" : "file:///");
+    for (; *path; path++)
+        csn_buf_printf(to, strchr(plain, *path) ? "%c" : "%%%02X", (unsigned char)*path);
 }
 
 void csn_tool_result_document(csn_tool_result *r, const char *path, const char *mime,
@@ -75,11 +72,12 @@ void csn_tool_result_document(csn_tool_result *r, const char *path, const char *
     csn_autobuf uri;
 
     csn_buf_init(&uri, 4 * CSN_PATH_MAX);
+    put_uri(&uri, path);
     csn_json_object(&r->items);
     csn_json_kstr(&r->items, "type", "resource");
     csn_json_key(&r->items, "resource");
     csn_json_object(&r->items);
-    csn_json_kstr(&r->items, "uri", put_uri(&uri, path) == 0 ? uri.data : "file:");
+    csn_json_kstr(&r->items, "uri", uri.err == 0 ? uri.data : "file:");
     csn_json_kstr(&r->items, "mimeType", mime);
     csn_json_key(&r->items, "blob");
     csn_json_base64(&r->items, p, len);
@@ -94,21 +92,19 @@ csn_json *csn_tool_result_data(csn_tool_result *r)
     return &r->fields;
 }
 
-int csn_tool_denial_text(csn_buf *to, const csn_denial *d)
+void csn_tool_denial_text(csn_buf *to, const csn_denial *d)
 {
-    int e = csn_buf_printf(to, "denied: %s", d->op);
-
-    if (e == 0 && d->target)
-        e = csn_buf_printf(to, " %s", d->target);
-    if (e == 0 && d->resolved && d->target && strcmp(d->resolved, d->target) != 0)
-        e = csn_buf_printf(to, " (%s)", d->resolved);
-    if (e == 0 && d->rule)
-        e = csn_buf_printf(to, ", by rule %s", d->rule);
-    if (e == 0 && d->source)
-        e = csn_buf_printf(to, " from %s", d->source);
-    if (e == 0 && d->hint)
-        e = csn_buf_printf(to, "; hint: %s", d->hint);
-    return e;
+    csn_buf_printf(to, "denied: %s", d->op);
+    if (d->target)
+        csn_buf_printf(to, " %s", d->target);
+    if (d->resolved && d->target && strcmp(d->resolved, d->target) != 0)
+        csn_buf_printf(to, " (%s)", d->resolved);
+    if (d->rule)
+        csn_buf_printf(to, ", by rule %s", d->rule);
+    if (d->source)
+        csn_buf_printf(to, " from %s", d->source);
+    if (d->hint)
+        csn_buf_printf(to, "; hint: %s", d->hint);
 }
 
 void csn_tool_result_fail(csn_tool_result *r, const csn_error *err)
@@ -118,14 +114,13 @@ void csn_tool_result_fail(csn_tool_result *r, const csn_error *err)
     csn_autobuf text;
 
     csn_buf_init(&text, 65536);
-    int e = csn_buf_printf(&text, "Error (%s): %s", csn_status_name(csn_error_code(err)),
-                           csn_error_message(err));
-    if (e == 0 && hint)
-        e = csn_buf_printf(&text, "\nHint: %s", hint);
-    if (e == 0 && d) {
-        e = csn_buf_putc(&text, '\n');
-        if (e == 0)
-            e = csn_tool_denial_text(&text, d);
+    csn_buf_printf(&text, "Error (%s): %s", csn_status_name(csn_error_code(err)),
+                   csn_error_message(err));
+    if (hint)
+        csn_buf_printf(&text, "\nHint: %s", hint);
+    if (d) {
+        csn_buf_putc(&text, '\n');
+        csn_tool_denial_text(&text, d);
     }
     csn_tool_result_clear(r);
     csn_tool_result_text(r, text.data ? text.data : "", text.len);

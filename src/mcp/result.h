@@ -32,4 +32,4 @@ void csn_tool_result_fail(csn_tool_result *r, const csn_error *err);
 int csn_tool_result_write(csn_tool_result *r, csn_json *into);
 
 /* A denial in one line of text. */
-int csn_tool_denial_text(csn_buf *to, const csn_denial *d);
+void csn_tool_denial_text(csn_buf *to, const csn_denial *d);

@@ -11,7 +11,6 @@
  * integer. */
 #include "mcp/rpc.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
  * because those are what it reads. */
 #include "mcp/server.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,45 +36,35 @@ static bool has_network(const csn_config *c, const csn_info_result *info)
     return strcmp(info->backend, "jail") != 0;
 }
 
-static int put_network(csn_buf *to, const csn_config *c, const csn_info_result *info)
+static void put_words(csn_buf *to, const char *const *words, const char *suffix)
 {
-    if (!has_network(c, info))
-        return csn_buf_puts(to, "Network: none but loopback inside the sandbox.");
-    if (!c->net_allow && !c->packages)
-        return csn_buf_puts(to, "Network: all.");
-    int e = csn_buf_puts(to, "Network: only");
-    for (const char *const *h = c->net_allow; e == 0 && h && *h; h++)
-        e = csn_buf_printf(to, " %s", *h);
-    for (const char *const *h = c->packages; e == 0 && h && *h; h++)
-        e = csn_buf_printf(to, " %s-packages", *h);
-    return e != 0 ? e : csn_buf_putc(to, '.');
+    for (; words && *words; words++)
+        csn_buf_printf(to, " %s%s", *words, suffix);
 }
 
-static int put_commands(csn_buf *to, const csn_config *c)
+static void put_facts(csn_buf *to, const csn_config *c, const csn_info_result *info)
 {
-    if (!c->commands)
-        return 0;
-    int e = csn_buf_puts(to, "\nOnly these commands may be run:");
-    for (const char *const *w = c->commands; e == 0 && *w; w++)
-        e = csn_buf_printf(to, " %s", *w);
-    return e;
-}
-
-static int put_facts(csn_buf *to, const csn_config *c, const csn_info_result *info)
-{
-    int e = csn_buf_printf(to, "This sandbox: backend %s, isolation %s.\n", info->backend,
-                           info->isolation);
-
-    if (e == 0 && info->workdir)
-        e = csn_buf_printf(to, "Working directory: %s\n", info->workdir);
-    if (e == 0)
-        e = put_network(to, c, info);
-    if (e == 0)
-        e = put_commands(to, c);
-    if (e == 0 && !has_word(info->capabilities, "session"))
-        e = csn_buf_puts(to, "\nThere is no lasting shell here: every command starts in the "
-                             "working directory.");
-    return e;
+    csn_buf_printf(to, "This sandbox: backend %s, isolation %s.\n", info->backend,
+                   info->isolation);
+    if (info->workdir)
+        csn_buf_printf(to, "Working directory: %s\n", info->workdir);
+    if (!has_network(c, info)) {
+        csn_buf_puts(to, "Network: none but loopback inside the sandbox.");
+    } else if (!c->net_allow && !c->packages) {
+        csn_buf_puts(to, "Network: all.");
+    } else {
+        csn_buf_puts(to, "Network: only");
+        put_words(to, c->net_allow, "");
+        put_words(to, c->packages, "-packages");
+        csn_buf_putc(to, '.');
+    }
+    if (c->commands) {
+        csn_buf_puts(to, "\nOnly these commands may be run:");
+        put_words(to, c->commands, "");
+    }
+    if (!has_word(info->capabilities, "session"))
+        csn_buf_puts(to, "\nThere is no lasting shell here: every command starts in the "
+                         "working directory.");
 }
 
 static int put_tools(csn_buf *to, const char *facts, bool network)
@@ -100,17 +89,17 @@ static int describe(csn_mcp_server *s, const csn_info_result *info)
     csn_buf_init(&facts, TEXT_MAX);
     csn_buf_init(&s->tools, TEXT_MAX);
     csn_buf_init(&s->instructions, TEXT_MAX);
-    int e = put_facts(&facts, s->config, info);
-    if (e == 0)
-        e = put_tools(&s->tools, facts.data, has_network(s->config, info));
-    if (e == 0)
-        e = csn_buf_printf(
-            &s->instructions,
-            "Run commands and work on files in a sandbox. Relative paths begin in the working "
-            "directory. When something is refused, the answer names the rule and what the user "
-            "could allow; do not try to get around it, tell the user.\n%s",
-            facts.data);
-    return e;
+    put_facts(&facts, s->config, info);
+    if (facts.err != 0)
+        return facts.err;
+    csn_buf_printf(
+        &s->instructions,
+        "Run commands and work on files in a sandbox. Relative paths begin in the working "
+        "directory. When something is refused, the answer names the rule and what the user "
+        "could allow; do not try to get around it, tell the user.\n%s",
+        facts.data);
+    int e = put_tools(&s->tools, facts.data, has_network(s->config, info));
+    return e != 0 ? e : s->instructions.err;
 }
 
 /* ---- create and free

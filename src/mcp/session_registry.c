@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 

@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/error.h"
 #include "mcp/lines.h"
 #include "mcp/mcp.h"

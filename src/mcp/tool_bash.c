@@ -5,9 +5,7 @@
  * the same shell. Command output is untrusted: the library bounds it, and it is passed on as a
  * string. Invariant: a call that took the shell releases it, after the reply is sent and the
  * shell's directory is known. */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -45,64 +43,59 @@ static csn_status parse_args(csn_tool_call *c, request *q, csn_error **err)
 /* ---- text for the model ----------------------------------------------------------------- */
 
 /* Marks the place where output was left out. */
-static int mark_cut(csn_buf *to, const csn_output *o)
+static void put_stream(csn_buf *to, const csn_output *o)
 {
     uint64_t dropped = o->total > o->len ? o->total - o->len : 0;
     size_t head = dropped > 0 && o->head < o->len ? (size_t)o->head : o->len;
 
-    int e = csn_buf_append(to, o->data ? o->data : "", o->data ? head : 0);
-    if (e == 0 && dropped > 0)
-        e = csn_buf_printf(to, "\n[... %" PRIu64 " bytes left out ...]\n", dropped);
-    if (e == 0 && o->len > head)
-        e = csn_buf_append(to, o->data + head, o->len - head);
-    return e;
+    csn_buf_append(to, o->data ? o->data : "", o->data ? head : 0);
+    if (dropped > 0)
+        csn_buf_printf(to, "\n[... %" PRIu64 " bytes left out ...]\n", dropped);
+    if (o->len > head)
+        csn_buf_append(to, o->data + head, o->len - head);
 }
 
-static int put_line(csn_buf *to, const char *line)
+static void start_line(csn_buf *to)
 {
-    int e = to->len > 0 && to->data[to->len - 1] != '\n' ? csn_buf_putc(to, '\n') : 0;
-
-    return e != 0 ? e : csn_buf_puts(to, line);
+    if (to->len > 0 && to->data[to->len - 1] != '\n')
+        csn_buf_putc(to, '\n');
 }
 
-static int put_ending(csn_buf *to, const csn_exec_result *r)
+static void put_ending(csn_buf *to, const csn_exec_result *r)
 {
-    char line[160] = "";
-
+    if (!r->timed_out && !r->signal && r->exit_code == 0)
+        return;
+    start_line(to);
     if (r->timed_out)
-        snprintf(line, sizeof(line), "[timed out after %.0f ms and was ended]", r->duration_ms);
+        csn_buf_printf(to, "[timed out after %.0f ms and was ended]", r->duration_ms);
     else if (r->signal)
-        snprintf(line, sizeof(line), "[ended by %s%s%s]", r->signal,
-                 r->killed_by ? ", because of: " : "", r->killed_by ? r->killed_by : "");
-    else if (r->exit_code != 0)
-        snprintf(line, sizeof(line), "[exit code %d]", (int)r->exit_code);
-    return line[0] ? put_line(to, line) : 0;
+        csn_buf_printf(to, "[ended by %s%s%s]", r->signal, r->killed_by ? ", because of: " : "",
+                       r->killed_by ? r->killed_by : "");
+    else
+        csn_buf_printf(to, "[exit code %d]", (int)r->exit_code);
 }
 
-static int put_text(csn_buf *to, const csn_exec_result *r, const char *note)
+static void put_text(csn_buf *to, const csn_exec_result *r, const char *note)
 {
-    int e = csn_buf_append(to, r->out.data, r->out.len);
-
-    if (e == 0 && r->err.len > 0)
-        e = put_line(to, "[stderr]\n");
-    if (e == 0 && r->err.len > 0)
-        e = csn_buf_append(to, r->err.data, r->err.len);
-    if (e == 0)
-        e = put_ending(to, r);
-    for (size_t i = 0; e == 0 && i < r->denial_count; i++) {
-        e = put_line(to, "[");
-        if (e == 0)
-            e = csn_tool_denial_text(to, &r->denials[i]);
-        if (e == 0)
-            e = csn_buf_putc(to, ']');
+    csn_buf_append(to, r->out.data, r->out.len);
+    if (r->err.len > 0) {
+        start_line(to);
+        csn_buf_puts(to, "[stderr]\n");
+        csn_buf_append(to, r->err.data, r->err.len);
     }
-    if (e == 0 && note)
-        e = put_line(to, "[note: ");
-    if (e == 0 && note)
-        e = csn_buf_printf(to, "%s]", note);
-    if (e == 0 && to->len == 0)
-        e = csn_buf_puts(to, "(no output)");
-    return e;
+    put_ending(to, r);
+    for (size_t i = 0; i < r->denial_count; i++) {
+        start_line(to);
+        csn_buf_putc(to, '[');
+        csn_tool_denial_text(to, &r->denials[i]);
+        csn_buf_putc(to, ']');
+    }
+    if (note) {
+        start_line(to);
+        csn_buf_printf(to, "[note: %s]", note);
+    }
+    if (to->len == 0)
+        csn_buf_puts(to, "(no output)");
 }
 
 static csn_status put_result(csn_tool_call *c, const csn_exec_result *got, const char *note,
@@ -114,15 +107,14 @@ static csn_status put_result(csn_tool_call *c, const csn_exec_result *got, const
     csn_buf_init(&out, CSN_MCP_ANSWER_MAX);
     csn_buf_init(&errs, CSN_MCP_ANSWER_MAX);
     csn_buf_init(&text, CSN_MCP_ANSWER_MAX);
-    int e = mark_cut(&out, &got->out);
-    if (e == 0)
-        e = mark_cut(&errs, &got->err);
+    put_stream(&out, &got->out);
+    put_stream(&errs, &got->err);
     r.out.data = out.data ? out.data : "";
     r.out.len = out.len;
     r.err.data = errs.data ? errs.data : "";
     r.err.len = errs.len;
-    if (e == 0)
-        e = put_text(&text, &r, note);
+    put_text(&text, &r, note);
+    int e = out.err ? out.err : errs.err ? errs.err : text.err;
     if (e != 0)
         return csn_fail_errno(err, e, "bash: output");
     csn_tool_result_text(c->out, text.data, text.len);

@@ -27,30 +27,30 @@ static const char *cut_note(csn_buf *to, const char *what, uint64_t shown, uint6
 }
 
 /* Appends the notes and stores the text as content. */
-static csn_status finish(csn_tool_call *c, csn_buf *text, int e, const char *note,
-                         csn_error **err)
+static csn_status finish(csn_tool_call *c, csn_buf *text, const char *note, csn_error **err)
 {
-    if (e == 0 && note)
-        e = csn_buf_printf(text, "\n[%s]", note);
-    if (e == 0 && c->note)
-        e = csn_buf_printf(text, "\n[note: %s]", c->note);
-    if (e != 0)
-        return csn_fail_errno(err, e, "reply");
+    if (note)
+        csn_buf_printf(text, "\n[%s]", note);
+    if (c->note)
+        csn_buf_printf(text, "\n[note: %s]", c->note);
+    if (text->err != 0)
+        return csn_fail_errno(err, text->err, "reply");
     csn_tool_result_text(c->out, text->data ? text->data : "", text->len);
     return CSN_OK;
 }
 
 /* ---- ls --------------------------------------------------------------------------------- */
 
-static int put_entry(csn_buf *to, const csn_file_info *f)
+static void put_entry(csn_buf *to, const csn_file_info *f)
 {
     const char *line = to->len ? "\n" : "";
 
     if (f->is_symlink)
-        return csn_buf_printf(to, "%s%s -> %s", line, f->path, f->target ? f->target : "?");
-    if (f->is_dir)
-        return csn_buf_printf(to, "%s%s/", line, f->path);
-    return csn_buf_printf(to, "%s%s  %" PRIu64, line, f->path, f->file_size);
+        csn_buf_printf(to, "%s%s -> %s", line, f->path, f->target ? f->target : "?");
+    else if (f->is_dir)
+        csn_buf_printf(to, "%s%s/", line, f->path);
+    else
+        csn_buf_printf(to, "%s%s  %" PRIu64, line, f->path, f->file_size);
 }
 
 csn_status csn_tool_ls(csn_tool_call *c, csn_error **err)
@@ -58,7 +58,6 @@ csn_status csn_tool_ls(csn_tool_call *c, csn_error **err)
     CSN_CLEANUP(csn_file_list_freep) csn_file_list *l = NULL;
     csn_autobuf text, note;
     const char *path = ".";
-    int e = 0;
 
     csn_buf_init(&text, CSN_MCP_ANSWER_MAX);
     csn_buf_init(&note, 1024);
@@ -69,10 +68,10 @@ csn_status csn_tool_ls(csn_tool_call *c, csn_error **err)
         return st;
     size_t n = l->count < CSN_MCP_LIST_MAX ? l->count : CSN_MCP_LIST_MAX;
     csn_file_list shown = {.items = l->items, .count = n};
-    for (size_t i = 0; e == 0 && i < n; i++)
-        e = put_entry(&text, &l->items[i]);
-    if (e == 0 && n == 0)
-        e = csn_buf_puts(&text, "(empty directory)");
+    for (size_t i = 0; i < n; i++)
+        put_entry(&text, &l->items[i]);
+    if (n == 0)
+        csn_buf_puts(&text, "(empty directory)");
     const char *cut = cut_note(&note, "entries", n, l->count, "use glob to choose among them");
     csn_json *j = csn_tool_result_data(c->out);
     csn_json_object(j);
@@ -81,7 +80,7 @@ csn_status csn_tool_ls(csn_tool_call *c, csn_error **err)
     csn_json_kbool(j, "truncated", l->truncated || cut);
     csn_json_kstr(j, "note", cut ? cut : c->note);
     csn_json_object_end(j);
-    return finish(c, &text, e, cut, err);
+    return finish(c, &text, cut, err);
 }
 
 /* ---- glob ------------------------------------------------------------------------------- */
@@ -91,7 +90,6 @@ csn_status csn_tool_glob(csn_tool_call *c, csn_error **err)
     CSN_CLEANUP(csn_file_list_freep) csn_file_list *l = NULL;
     csn_autobuf text, note;
     const char *pattern = NULL, *path = NULL;
-    int e = 0;
 
     csn_buf_init(&text, CSN_MCP_ANSWER_MAX);
     csn_buf_init(&note, 1024);
@@ -106,18 +104,18 @@ csn_status csn_tool_glob(csn_tool_call *c, csn_error **err)
     csn_json_object(j);
     csn_json_key(j, "files");
     csn_json_array(j);
-    for (size_t i = 0; e == 0 && i < n; i++) {
-        e = csn_buf_printf(&text, "%s%s", i ? "\n" : "", l->items[i].path);
+    for (size_t i = 0; i < n; i++) {
+        csn_buf_printf(&text, "%s%s", i ? "\n" : "", l->items[i].path);
         csn_json_str(j, l->items[i].path);
     }
     csn_json_array_end(j);
-    if (e == 0 && n == 0)
-        e = csn_buf_puts(&text, "No file matches.");
+    if (n == 0)
+        csn_buf_puts(&text, "No file matches.");
     const char *cut = cut_note(&note, "paths", n, l->count, "use a narrower pattern or path");
     csn_json_kbool(j, "truncated", l->truncated || cut);
     csn_json_kstr(j, "note", cut ? cut : c->note);
     csn_json_object_end(j);
-    return finish(c, &text, e, cut, err);
+    return finish(c, &text, cut, err);
 }
 
 /* ---- grep ------------------------------------------------------------------------------- */
@@ -154,53 +152,45 @@ static csn_status parse_args(csn_tool_call *c, grep_request *q, csn_error **err)
 }
 
 /* The format of grep -n: PATH:12:text, and PATH-13-text for context. */
-static int put_lines(csn_buf *to, csn_json *j, const csn_grep_result *r, size_t n)
+static void put_lines(csn_buf *to, csn_json *j, const csn_grep_result *r, size_t n)
 {
     csn_grep_result shown = {.items = r->items, .count = n};
-    int e = 0;
 
-    for (size_t i = 0; e == 0 && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const csn_grep_match *m = &r->items[i];
         char mark = m->is_context ? '-' : ':';
-        e = csn_buf_printf(to, "%s%s%c%" PRIu64 "%c", i ? "\n" : "", m->path, mark, m->line,
-                           mark);
-        if (e == 0)
-            e = csn_buf_append(to, m->text, m->text_len);
+        csn_buf_printf(to, "%s%s%c%" PRIu64 "%c", i ? "\n" : "", m->path, mark, m->line, mark);
+        csn_buf_append(to, m->text, m->text_len);
     }
     csn_json_key(j, "matches");
     csn_wire_grep(j, &shown);
-    return e;
 }
 
 /* One line per file. Matches are sorted by path. */
-static int put_files(csn_buf *to, csn_json *j, const csn_grep_result *r, const grep_request *q,
-                     size_t *ret_shown, size_t *ret_all)
+static void put_files(csn_buf *to, csn_json *j, const csn_grep_result *r, const grep_request *q,
+                      size_t *ret_shown, size_t *ret_all)
 {
-    int e = 0;
-
     csn_json_key(j, q->mode == MODE_FILES ? "files" : "counts");
     csn_json_array(j);
-    for (size_t i = 0, next; e == 0 && i < r->count; i = next) {
+    for (size_t i = 0, next; i < r->count; i = next) {
         for (next = i + 1; next < r->count; next++)
             if (strcmp(r->items[next].path, r->items[i].path) != 0)
                 break;
         if ((*ret_all)++ >= q->limit)
             continue;
         (*ret_shown)++;
-        e = csn_buf_printf(to, "%s%s", to->len ? "\n" : "", r->items[i].path);
+        csn_buf_printf(to, "%s%s", to->len ? "\n" : "", r->items[i].path);
         if (q->mode == MODE_FILES) {
             csn_json_str(j, r->items[i].path);
             continue;
         }
-        if (e == 0)
-            e = csn_buf_printf(to, ":%zu", next - i);
+        csn_buf_printf(to, ":%zu", next - i);
         csn_json_object(j);
         csn_json_kstr(j, "path", r->items[i].path);
         csn_json_kuint(j, "count", next - i);
         csn_json_object_end(j);
     }
     csn_json_array_end(j);
-    return e;
 }
 
 static csn_status put_grep(csn_tool_call *c, const grep_request *q, const csn_grep_result *r,
@@ -208,20 +198,19 @@ static csn_status put_grep(csn_tool_call *c, const grep_request *q, const csn_gr
 {
     csn_autobuf text, note;
     size_t shown = r->count < q->limit ? r->count : (size_t)q->limit, all = r->count;
-    int e;
 
     csn_buf_init(&text, CSN_MCP_ANSWER_MAX);
     csn_buf_init(&note, 1024);
     csn_json *j = csn_tool_result_data(c->out);
     csn_json_object(j);
     if (q->mode == MODE_CONTENT) {
-        e = put_lines(&text, j, r, shown);
+        put_lines(&text, j, r, shown);
     } else {
         shown = all = 0;
-        e = put_files(&text, j, r, q, &shown, &all);
+        put_files(&text, j, r, q, &shown, &all);
     }
-    if (e == 0 && r->count == 0)
-        e = csn_buf_puts(&text, "No match.");
+    if (r->count == 0)
+        csn_buf_puts(&text, "No match.");
     const char *cut = cut_note(&note, q->mode == MODE_CONTENT ? "lines" : "files", shown, all,
                                "narrow it with path or glob, or raise head_limit");
     if (!cut && r->truncated)
@@ -229,7 +218,7 @@ static csn_status put_grep(csn_tool_call *c, const grep_request *q, const csn_gr
     csn_json_kbool(j, "truncated", cut != NULL);
     csn_json_kstr(j, "note", cut ? cut : c->note);
     csn_json_object_end(j);
-    return finish(c, &text, e, cut, err);
+    return finish(c, &text, cut, err);
 }
 
 csn_status csn_tool_grep(csn_tool_call *c, csn_error **err)

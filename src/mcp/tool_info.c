@@ -10,19 +10,18 @@
 CSN_DEFINE_CLEANUP(csn_info_result, csn_info_free)
 CSN_DEFINE_CLEANUP(csn_file_list, csn_file_list_free)
 
-static int put_text(csn_buf *to, const csn_info_result *r)
+static void put_text(csn_buf *to, const csn_info_result *r)
 {
-    int e = csn_buf_printf(to,
-                           "Sandbox %s\nbackend: %s\nisolation: %s\nworking directory: %s\n"
-                           "home: %s\nlayers:",
-                           r->id, r->backend, r->isolation, r->workdir ? r->workdir : "?",
-                           r->home ? r->home : "?");
+    csn_buf_printf(to,
+                   "Sandbox %s\nbackend: %s\nisolation: %s\nworking directory: %s\n"
+                   "home: %s\nlayers:",
+                   r->id, r->backend, r->isolation, r->workdir ? r->workdir : "?",
+                   r->home ? r->home : "?");
 
-    for (size_t i = 0; e == 0 && i < r->layer_count; i++)
-        e = csn_buf_printf(to, "\n  %s: %s%s%s", r->layers[i].name, r->layers[i].status,
-                           r->layers[i].detail ? ", " : "",
-                           r->layers[i].detail ? r->layers[i].detail : "");
-    return e;
+    for (size_t i = 0; i < r->layer_count; i++)
+        csn_buf_printf(to, "\n  %s: %s%s%s", r->layers[i].name, r->layers[i].status,
+                       r->layers[i].detail ? ", " : "",
+                       r->layers[i].detail ? r->layers[i].detail : "");
 }
 
 csn_status csn_tool_info(csn_tool_call *c, csn_error **err)
@@ -38,9 +37,9 @@ csn_status csn_tool_info(csn_tool_call *c, csn_error **err)
         st = csn_info(c->sb, &r, err);
     if (st < 0)
         return st;
-    int e = put_text(&text, r);
-    if (e != 0)
-        return csn_fail_errno(err, e, "sandbox_info");
+    put_text(&text, r);
+    if (text.err != 0)
+        return csn_fail_errno(err, text.err, "sandbox_info");
     csn_tool_result_text(c->out, text.data, text.len);
     if (c->note)
         csn_tool_result_text(c->out, c->note, strlen(c->note));

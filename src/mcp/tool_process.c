@@ -117,52 +117,47 @@ static const csn_process_info *entry_of(const csn_process_list *l, int64_t pid)
     return NULL;
 }
 
-static int put_entry(csn_buf *to, const csn_process_info *p)
+static void put_entry(csn_buf *to, const csn_process_info *p)
 {
-    int e = csn_buf_printf(to, "%s%" PRId64 " %s", to->len ? "\n" : "", p->pid, p->state);
-
-    if (e == 0 && p->signal)
-        e = csn_buf_printf(to, " (%s)", p->signal);
-    else if (e == 0 && p->exit_code >= 0)
-        e = csn_buf_printf(to, " (exit code %d)", (int)p->exit_code);
-    return e != 0 ? e : csn_buf_printf(to, ": %s", p->command);
+    csn_buf_printf(to, "%s%" PRId64 " %s", to->len ? "\n" : "", p->pid, p->state);
+    if (p->signal)
+        csn_buf_printf(to, " (%s)", p->signal);
+    else if (p->exit_code >= 0)
+        csn_buf_printf(to, " (exit code %d)", (int)p->exit_code);
+    csn_buf_printf(to, ": %s", p->command);
 }
 
-static int put_stream(csn_buf *to, const char *title, const csn_buf *stream)
+static void put_stream(csn_buf *to, const char *title, const csn_buf *stream)
 {
     if (stream->len == 0)
-        return 0;
-    int e = csn_buf_puts(to, title);
-    return e != 0 ? e : csn_buf_append(to, stream->data, stream->len);
+        return;
+    csn_buf_puts(to, title);
+    csn_buf_append(to, stream->data, stream->len);
 }
 
-static int put_note(csn_buf *to, const output *s)
+static void put_note(csn_buf *to, const output *s)
 {
-    int e = 0;
-
     if (s->dropped > 0)
-        e = csn_buf_printf(to, "%" PRIu64 " bytes of older output were discarded", s->dropped);
-    if (e == 0 && s->more)
-        e = csn_buf_printf(to, "%sthere is more: ask for output again", to->len ? "; " : "");
-    return e;
+        csn_buf_printf(to, "%" PRIu64 " bytes of older output were discarded", s->dropped);
+    if (s->more)
+        csn_buf_printf(to, "%sthere is more: ask for output again", to->len ? "; " : "");
 }
 
 static csn_status put_list_result(csn_tool_call *c, csn_error **err)
 {
     CSN_CLEANUP(csn_process_list_freep) csn_process_list *l = NULL;
     csn_autobuf text;
-    int e = 0;
 
     csn_buf_init(&text, CSN_MCP_ANSWER_MAX);
     csn_status st = csn_processes(c->sb, &l, err);
     if (st < 0)
         return st;
-    for (size_t i = 0; e == 0 && i < l->count; i++)
-        e = put_entry(&text, &l->items[i]);
-    if (e == 0 && l->count == 0)
-        e = csn_buf_puts(&text, "There are no background processes.");
-    if (e != 0)
-        return csn_fail_errno(err, e, "process: list");
+    for (size_t i = 0; i < l->count; i++)
+        put_entry(&text, &l->items[i]);
+    if (l->count == 0)
+        csn_buf_puts(&text, "There are no background processes.");
+    if (text.err != 0)
+        return csn_fail_errno(err, text.err, "process: list");
     csn_tool_result_text(c->out, text.data, text.len);
     csn_json *j = csn_tool_result_data(c->out);
     csn_json_object(j);
@@ -187,17 +182,14 @@ static csn_status put_process_result(csn_tool_call *c, int64_t pid, const output
     const csn_process_info *p = entry_of(l, pid);
     if (!p)
         return csn_fail(err, CSN_NOT_FOUND, "process %" PRId64 " no longer exists", pid);
-    int e = put_entry(&text, p);
-    if (e == 0)
-        e = put_stream(&text, "\n[stdout]\n", &s->text[0]);
-    if (e == 0)
-        e = put_stream(&text, "\n[stderr]\n", &s->text[1]);
-    if (e == 0)
-        e = put_note(&note, s);
-    if (e == 0 && note.len > 0)
-        e = csn_buf_printf(&text, "\n[note: %s]", note.data);
-    if (e != 0)
-        return csn_fail_errno(err, e, "process: reply");
+    put_entry(&text, p);
+    put_stream(&text, "\n[stdout]\n", &s->text[0]);
+    put_stream(&text, "\n[stderr]\n", &s->text[1]);
+    put_note(&note, s);
+    if (note.len > 0)
+        csn_buf_printf(&text, "\n[note: %s]", note.data);
+    if (text.err != 0)
+        return csn_fail_errno(err, text.err, "process: reply");
     csn_tool_result_text(c->out, text.data, text.len);
     csn_json *j = csn_tool_result_data(c->out);
     csn_json_object(j);
