@@ -77,35 +77,41 @@ static bool count_repeat(gw_events *e, const csn_gateway_event *ev)
     return true;
 }
 
-static const char *copy_string(char **end, const char *s, size_t len)
-{
-    char *to = *end;
+static const struct {
+    size_t offset, max;
+} strings[] = {
+    {offsetof(csn_gateway_event, name), CSN_GATEWAY_NAME_MAX},
+    {offsetof(csn_gateway_event, address), CSN_GATEWAY_ADDRESS_MAX},
+    {offsetof(csn_gateway_event, rule), CSN_GATEWAY_RULE_MAX},
+    {offsetof(csn_gateway_event, hint), CSN_GATEWAY_RULE_MAX},
+    {offsetof(csn_gateway_event, why), CSN_GATEWAY_WHY_MAX},
+};
+#define STRINGS (sizeof(strings) / sizeof(strings[0]))
 
-    memcpy(to, s, len);
-    to[len] = '\0';
-    *end += len + 1;
-    return to;
+static const char **string_at(csn_gateway_event *ev, size_t i)
+{
+    return (const char **)(void *)((char *)ev + strings[i].offset);
 }
 
 /* One block: the event and its strings, each cut to the limit of the protocol. */
-static csn_gateway_event *copy(const csn_gateway_event *ev)
+static csn_gateway_event *copy(csn_gateway_event *ev)
 {
-    size_t name = strnlen(ev->name, CSN_GATEWAY_NAME_MAX);
-    size_t address = strnlen(ev->address, CSN_GATEWAY_ADDRESS_MAX);
-    size_t rule = strnlen(ev->rule, CSN_GATEWAY_RULE_MAX);
-    size_t hint = strnlen(ev->hint, CSN_GATEWAY_RULE_MAX);
-    size_t why = strnlen(ev->why, CSN_GATEWAY_WHY_MAX);
-    csn_gateway_event *c = malloc(sizeof(*c) + name + address + rule + hint + why + 5);
+    size_t size = sizeof(*ev);
 
+    for (size_t i = 0; i < STRINGS; i++)
+        size += strnlen(*string_at(ev, i), strings[i].max) + 1;
+    csn_gateway_event *c = malloc(size);
     if (!c)
         return NULL;
     char *end = (char *)(c + 1);
     *c = *ev;
-    c->name = copy_string(&end, ev->name, name);
-    c->address = copy_string(&end, ev->address, address);
-    c->rule = copy_string(&end, ev->rule, rule);
-    c->hint = copy_string(&end, ev->hint, hint);
-    c->why = copy_string(&end, ev->why, why);
+    for (size_t i = 0; i < STRINGS; i++) {
+        size_t len = strnlen(*string_at(ev, i), strings[i].max);
+        memcpy(end, *string_at(ev, i), len);
+        end[len] = '\0';
+        *string_at(c, i) = end;
+        end += len + 1;
+    }
     return c;
 }
 
@@ -113,11 +119,9 @@ void gw_events_add(gw_events *e, const csn_gateway_event *ev)
 {
     csn_gateway_event full = *ev;
 
-    full.name = ev->name ? ev->name : "";
-    full.address = ev->address ? ev->address : "";
-    full.rule = ev->rule ? ev->rule : "";
-    full.hint = ev->hint ? ev->hint : "";
-    full.why = ev->why ? ev->why : "";
+    for (size_t i = 0; i < STRINGS; i++)
+        if (!*string_at(&full, i))
+            *string_at(&full, i) = "";
     if (full.verdict == CSN_GATEWAY_DENY && count_repeat(e, &full))
         return;
     full.seq = e->next++;

@@ -15,46 +15,47 @@
 #include "base/error.h"
 #include "gateway/gateway.h"
 
-#define NOT_LISTED "not in the allowed_domains of this command"
-
 /* ---- verdicts -------------------------------------------------------------------------- */
 
-static void restrict_verdict(const gw_exec_rules *e, const csn_netverdict *own,
-                             csn_netverdict *v)
+static void refuse(csn_netverdict *v)
 {
-    if (!e || !v->allowed || own->allowed)
-        return;
     *v = (csn_netverdict){.rule = NULL}; /* no hint: a sandbox rule would not change it */
-    snprintf(v->why, sizeof(v->why), "%s", NOT_LISTED);
+    snprintf(v->why, sizeof(v->why), "not in the allowed_domains of this command");
 }
 
 void gw_exec_rules_name(const gw_exec_rules *e, const csn_domain *name, uint16_t port,
                         csn_netverdict *v)
 {
-    csn_netverdict own = {0};
+    csn_netverdict own;
 
-    if (e)
-        csn_netrules_name(e->rules, name, port, &own);
-    restrict_verdict(e, &own, v);
+    if (!e || !v->allowed)
+        return;
+    csn_netrules_name(e->rules, name, port, &own);
+    if (!own.allowed)
+        refuse(v);
 }
 
 void gw_exec_rules_address(const gw_exec_rules *e, const csn_netaddr *a, uint16_t port,
                            csn_netverdict *v)
 {
-    csn_netverdict own = {0};
+    csn_netverdict own;
 
-    if (e)
-        csn_netrules_address(e->rules, a, port, &own);
-    restrict_verdict(e, &own, v);
+    if (!e || !v->allowed)
+        return;
+    csn_netrules_address(e->rules, a, port, &own);
+    if (!own.allowed)
+        refuse(v);
 }
 
 void gw_exec_rules_lookup(const gw_exec_rules *e, const csn_domain *name, csn_netverdict *v)
 {
-    csn_netverdict own = {0};
+    csn_netverdict own;
 
-    if (e)
-        csn_netrules_lookup(e->rules, name, &own);
-    restrict_verdict(e, &own, v);
+    if (!e || !v->allowed)
+        return;
+    csn_netrules_lookup(e->rules, name, &own);
+    if (!own.allowed)
+        refuse(v);
 }
 
 /* ---- begin and end --------------------------------------------------------------------- */

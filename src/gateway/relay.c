@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-
 #define ROUNDS_PER_CALL 8
 #define BUSY_READS      2u /* consecutive full reads after which a pipeline splices */
 /* Splicing less than this at a time costs as many system calls as copying. */

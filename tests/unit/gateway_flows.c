@@ -99,7 +99,7 @@ static void an_end_of_the_client_reaches_the_server_and_the_answer_the_client(vo
     close(c);
 }
 
-static void an_end_of_the_server_leaves_the_client_its_voice(void **state)
+static void a_half_closed_server_still_reads_from_the_client(void **state)
 {
     room *r = *state;
     int c, s;
@@ -605,7 +605,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(bytes_pass_both_ways_and_are_counted, start, stop),
         cmocka_unit_test_setup_teardown(
             an_end_of_the_client_reaches_the_server_and_the_answer_the_client, start, stop),
-        cmocka_unit_test_setup_teardown(an_end_of_the_server_leaves_the_client_its_voice, start,
+        cmocka_unit_test_setup_teardown(a_half_closed_server_still_reads_from_the_client, start,
                                         stop),
         cmocka_unit_test_setup_teardown(resets_are_carried, start, stop),
         cmocka_unit_test_setup_teardown(a_slow_reader_is_felt_by_the_writer, start, stop),

@@ -228,7 +228,8 @@ static void timers_fire_in_their_order_and_the_disarmed_do_not(void **state)
     free(loop.heap);
 }
 
-/* ---- looks ------------------------------------------------------------------------------- */
+/* ---- inspections
+ * ------------------------------------------------------------------------------- */
 
 static gw_relay relay;
 
@@ -259,38 +260,38 @@ static void move_text(const char *const *pieces, const char *want, int want_rc)
 {
     int a[2], b[2];
     char got[256] = "";
-    gw_pipeline lane;
+    gw_pipeline pipeline;
     int rc = 0;
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, a), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, b), 0);
     gw_endpoint from = {.io = {.fd = a[1]}}, to = {.io = {.fd = b[0]}, .writable = true};
-    gw_pipeline_init(&lane);
-    lane.inspect = by_lines;
-    lane.inspect_ctx = &lane;
+    gw_pipeline_init(&pipeline);
+    pipeline.inspect = by_lines;
+    pipeline.inspect_ctx = &pipeline;
     for (; *pieces && rc >= 0; pieces++) {
         assert_int_equal(send(a[0], *pieces, strlen(*pieces), 0), strlen(*pieces));
         do {
             gw_endpoint_update(&from, EPOLLIN);
-            rc = gw_pipeline_move(&relay, &lane, &from, &to);
+            rc = gw_pipeline_move(&relay, &pipeline, &from, &to);
         } while (rc == GW_MOVE_MORE);
     }
     if (want_rc == GW_MOVE_DONE) {
         shutdown(a[0], SHUT_WR);
         gw_endpoint_update(&from, EPOLLIN | EPOLLRDHUP);
-        rc = gw_pipeline_move(&relay, &lane, &from, &to);
+        rc = gw_pipeline_move(&relay, &pipeline, &from, &to);
     }
     assert_int_equal(rc, want_rc);
     assert_true(recv(b[1], got, sizeof(got) - 1, MSG_DONTWAIT) >= -1);
     assert_string_equal(got, want);
-    gw_pipeline_release(&relay, &lane);
+    gw_pipeline_release(&relay, &pipeline);
     for (int i = 0; i < 2; i++) {
         close(a[i]);
         close(b[i]);
     }
 }
 
-static void a_look_passes_drops_inserts_and_holds_back(void **state)
+static void an_inspection_passes_drops_inserts_and_holds_back(void **state)
 {
     static const char *const whole[] = {"one\ntwo\n", NULL};
     static const char *const cut[] = {"o", "ne\ntw", "o\nthr", NULL};
@@ -315,7 +316,7 @@ int main(void)
         cmocka_unit_test(the_ring_tells_what_it_lost),
         cmocka_unit_test(only_the_same_refusal_is_counted),
         cmocka_unit_test(timers_fire_in_their_order_and_the_disarmed_do_not),
-        cmocka_unit_test(a_look_passes_drops_inserts_and_holds_back),
+        cmocka_unit_test(an_inspection_passes_drops_inserts_and_holds_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

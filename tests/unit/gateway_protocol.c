@@ -78,7 +78,7 @@ static void setups_that_mean_nothing_are_refused(void **state)
     s.publish[0].inside = 0;
     refused(&s);
     s = example();
-    s.host_ports[0].outside = 0; /* a published port may be any, a lent one not */
+    s.host_ports[0].outside = 0; /* only a published port may be any */
     refused(&s);
     s = example();
     s.host_ports[0].outside = 65536;

@@ -480,7 +480,7 @@ static int socks_ask(room *r, const char *name, uint16_t port, uint8_t *code)
     return c;
 }
 
-static void socks_is_judged_alike(void **state)
+static void socks_obeys_the_same_rules(void **state)
 {
     uint8_t code;
     char rest[16];
@@ -618,7 +618,7 @@ int main(void)
         T(a_later_request_for_another_host_is_cut),
         T(an_upgrade_counts_when_the_server_agrees),
         T(a_plain_request_is_sent_on_in_origin_form),
-        T(socks_is_judged_alike),
+        T(socks_obeys_the_same_rules),
         T(what_socks_cannot_do_is_told_in_its_words),
         T(removed_rules_cut_connections),
         T(mode_all_still_refuses_private_ranges),
