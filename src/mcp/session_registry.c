@@ -1,9 +1,8 @@
-/* session_registry.c: conversations of many clients.
+/* session_registry.c: the sessions of a server with many clients.
  *
- * The id of a session is random and long, and works only with the token it was opened with: one
- * client cannot guess or use another's sandbox. What must hold: ending a session destroys its
- * sandbox at once, also under calls that still run in it; the number of sessions is bounded,
- * and those that were forgotten end by themselves. */
+ * A session id is 128 random bits and valid only with the token that opened it, so a client can
+ * neither guess nor use another's sandbox. Invariants: ending a session destroys its sandbox at
+ * once, even under running calls; the number of sessions is bounded, and idle ones end. */
 #include "mcp/session_registry.h"
 
 #include <pthread.h>
@@ -26,7 +25,7 @@ struct csn_mcp_registry {
     csn_mcp_server *server;
     pthread_mutex_t lock;
     entry entries[CSN_MCP_SESSIONS_MAX];
-    csn_mcp_sandbox **token_sandboxes; /* of tokens, made when needed */
+    csn_mcp_sandbox **token_sandboxes; /* by token, created when needed */
     unsigned tokens;
     bool closed;
 };
@@ -72,7 +71,7 @@ static bool new_id(char ret[CSN_MCP_SESSION_ID])
     return true;
 }
 
-/* With the lock held; `id` NULL: a free place. */
+/* With the lock held. id NULL: finds a free entry. */
 static entry *find(csn_mcp_registry *r, unsigned token, const char *id)
 {
     for (size_t i = 0; i < CSN_MCP_SESSIONS_MAX; i++) {
@@ -87,25 +86,25 @@ csn_status csn_mcp_registry_open(csn_mcp_registry *r, unsigned token,
                                  char ret_id[CSN_MCP_SESSION_ID], csn_mcp_session **ret,
                                  csn_error **err)
 {
-    entry e_new = {.token = token,
-                   .used_ns = csn_now_ns(),
-                   .sandbox = csn_mcp_sandbox_new(csn_mcp_server_config(r->server))};
+    entry opened = {.token = token,
+                    .used_ns = csn_now_ns(),
+                    .sandbox = csn_mcp_sandbox_new(csn_mcp_server_config(r->server))};
 
-    e_new.session = e_new.sandbox ? csn_mcp_session_new(r->server, e_new.sandbox) : NULL;
-    bool ok = e_new.session && new_id(e_new.id);
+    opened.session = opened.sandbox ? csn_mcp_session_new(r->server, opened.sandbox) : NULL;
+    bool ok = opened.session && new_id(opened.id);
     pthread_mutex_lock(&r->lock);
     entry *e = ok && !r->closed ? find(r, token, NULL) : NULL;
     if (e) {
-        *e = e_new;
-        *ret = csn_mcp_session_ref(e_new.session);
-        memcpy(ret_id, e_new.id, sizeof(e_new.id));
+        *e = opened;
+        *ret = csn_mcp_session_ref(opened.session);
+        memcpy(ret_id, opened.id, sizeof(opened.id));
     }
     pthread_mutex_unlock(&r->lock);
     if (e)
         return CSN_OK;
-    csn_mcp_session_unref(e_new.session);
-    csn_mcp_sandbox_unref(e_new.sandbox);
-    return ok ? csn_fail(err, CSN_TOO_LARGE, "there are too many sessions")
+    csn_mcp_session_unref(opened.session);
+    csn_mcp_sandbox_unref(opened.sandbox);
+    return ok ? csn_fail(err, CSN_TOO_LARGE, "too many sessions; end one with DELETE")
               : csn_fail(err, CSN_NOMEM, "session");
 }
 
@@ -171,7 +170,7 @@ void csn_mcp_registry_sweep(csn_mcp_registry *r)
         entry old = {.session = NULL};
         pthread_mutex_lock(&r->lock);
         entry *e = &r->entries[i];
-        /* One that is busy is in use, however long ago it began. */
+        /* A session with a running call is not idle. */
         if (e->session &&
             csn_now_ns() - e->used_ns > CSN_MCP_SESSION_IDLE_MS * UINT64_C(1000000) &&
             csn_mcp_session_drain(e->session, 0)) {

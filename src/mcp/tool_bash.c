@@ -18,13 +18,13 @@
 #define SESSION      "mcp"
 #define QUERY_CWD_MS 2000u
 
-typedef struct request {
+typedef struct bash_args {
     const char *command;
     uint64_t timeout_ms;
     bool background, restart;
-} request;
+} bash_args;
 
-static csn_status parse_args(csn_tool_call *c, request *q, csn_error **err)
+static csn_status parse_args(csn_tool_call *c, bash_args *q, csn_error **err)
 {
     q->timeout_ms = c->timeout_ms;
     csn_status st =
@@ -138,7 +138,7 @@ static int count_output(void *ctx, int stream, const void *data, size_t len)
     return 0;
 }
 
-static csn_exec_opts options(csn_tool_call *c, const request *q)
+static csn_exec_opts options(csn_tool_call *c, const bash_args *q)
 {
     return (csn_exec_opts){.size = sizeof(csn_exec_opts),
                            .flags = CSN_EXEC_KEEP_BOTH,
@@ -150,7 +150,7 @@ static csn_exec_opts options(csn_tool_call *c, const request *q)
 }
 
 /* An empty command only restarts the shell. */
-static const char *command_of(const request *q)
+static const char *command_of(const bash_args *q)
 {
     return q->command[0] ? q->command : ":";
 }
@@ -186,7 +186,7 @@ static bool may_change_cwd(const char *command)
     return false;
 }
 
-static csn_status run_in_shell(csn_tool_call *c, const request *q, csn_error **err)
+static csn_status run_in_shell(csn_tool_call *c, const bash_args *q, csn_error **err)
 {
     csn_autofree char *old_cwd = csn_mcp_shell_cwd(c->session_sandbox);
     csn_exec_opts o = options(c, q);
@@ -214,7 +214,7 @@ static csn_status run_in_shell(csn_tool_call *c, const request *q, csn_error **e
     return st;
 }
 
-static csn_status run_separately(csn_tool_call *c, const request *q, bool no_shell,
+static csn_status run_separately(csn_tool_call *c, const bash_args *q, bool no_shell,
                                  csn_error **err)
 {
     csn_autofree char *cwd = csn_mcp_shell_cwd(c->session_sandbox);
@@ -244,7 +244,7 @@ static csn_status run_separately(csn_tool_call *c, const request *q, bool no_she
     return st;
 }
 
-static csn_status background(csn_tool_call *c, const request *q, csn_error **err)
+static csn_status background(csn_tool_call *c, const bash_args *q, csn_error **err)
 {
     csn_autofree char *cwd = csn_mcp_shell_cwd(c->session_sandbox);
     csn_process *p = NULL;
@@ -274,7 +274,7 @@ static csn_status background(csn_tool_call *c, const request *q, csn_error **err
 
 csn_status csn_tool_bash(csn_tool_call *c, csn_error **err)
 {
-    request q = {.command = ""};
+    bash_args q = {.command = ""};
     csn_status st = parse_args(c, &q, err);
 
     if (st < 0)

@@ -122,14 +122,14 @@ csn_status csn_tool_glob(csn_tool_call *c, csn_error **err)
 
 typedef enum grep_mode { MODE_FILES, MODE_CONTENT, MODE_COUNT } grep_mode;
 
-typedef struct grep_request {
+typedef struct grep_args {
     const char *pattern;
     csn_grep_opts opts;
     grep_mode mode;
     uint64_t limit;
-} grep_request;
+} grep_args;
 
-static csn_status parse_args(csn_tool_call *c, grep_request *q, csn_error **err)
+static csn_status parse_args(csn_tool_call *c, grep_args *q, csn_error **err)
 {
     const char *mode = "files_with_matches";
     bool ignore_case = false;
@@ -167,7 +167,7 @@ static void put_lines(csn_buf *to, csn_json *j, const csn_grep_result *r, size_t
 }
 
 /* One line per file. Matches are sorted by path. */
-static void put_files(csn_buf *to, csn_json *j, const csn_grep_result *r, const grep_request *q,
+static void put_files(csn_buf *to, csn_json *j, const csn_grep_result *r, const grep_args *q,
                       size_t *ret_shown, size_t *ret_all)
 {
     csn_json_key(j, q->mode == MODE_FILES ? "files" : "counts");
@@ -193,7 +193,7 @@ static void put_files(csn_buf *to, csn_json *j, const csn_grep_result *r, const 
     csn_json_array_end(j);
 }
 
-static csn_status put_grep(csn_tool_call *c, const grep_request *q, const csn_grep_result *r,
+static csn_status put_grep(csn_tool_call *c, const grep_args *q, const csn_grep_result *r,
                            csn_error **err)
 {
     csn_autobuf text, note;
@@ -224,8 +224,8 @@ static csn_status put_grep(csn_tool_call *c, const grep_request *q, const csn_gr
 csn_status csn_tool_grep(csn_tool_call *c, csn_error **err)
 {
     CSN_CLEANUP(csn_grep_result_freep) csn_grep_result *r = NULL;
-    grep_request q = {.opts = {.size = sizeof(q.opts), .cancel = c->cancel},
-                      .limit = CSN_MCP_GREP_MAX};
+    grep_args q = {.opts = {.size = sizeof(q.opts), .cancel = c->cancel},
+                   .limit = CSN_MCP_GREP_MAX};
 
     csn_status st = parse_args(c, &q, err);
     if (st == CSN_OK)

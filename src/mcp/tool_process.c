@@ -24,11 +24,11 @@
 CSN_DEFINE_CLEANUP(csn_process, csn_process_free)
 CSN_DEFINE_CLEANUP(csn_process_list, csn_process_list_free)
 
-typedef struct request {
+typedef struct process_args {
     const char *action, *input, *signal;
     uint64_t pid, timeout_ms;
     bool timeout_given, close_input;
-} request;
+} process_args;
 
 typedef struct output {
     csn_buf text[2]; /* stdout, stderr */
@@ -36,7 +36,7 @@ typedef struct output {
     bool more, end[2];
 } output;
 
-static csn_status parse_args(csn_tool_call *c, request *q, csn_error **err)
+static csn_status parse_args(csn_tool_call *c, process_args *q, csn_error **err)
 {
     csn_status st = csn_tool_args(c,
                                   (csn_tool_arg[]){{"action", .text = &q->action},
@@ -208,7 +208,7 @@ static csn_status put_process_result(csn_tool_call *c, int64_t pid, const output
 
 /* ---- actions ---------------------------------------------------------------------------- */
 
-static csn_status write_input(csn_process *p, const request *q, csn_error **err)
+static csn_status write_input(csn_process *p, const process_args *q, csn_error **err)
 {
     csn_status st = CSN_OK;
 
@@ -233,7 +233,7 @@ static bool wait_end(csn_tool_call *c, csn_process *p, uint64_t ms)
     }
 }
 
-static csn_status stop(csn_tool_call *c, csn_process *p, const request *q, csn_error **err)
+static csn_status stop(csn_tool_call *c, csn_process *p, const process_args *q, csn_error **err)
 {
     int signo = q->signal ? csn_signal_number(q->signal) : SIGTERM;
 
@@ -253,7 +253,7 @@ static csn_status stop(csn_tool_call *c, csn_process *p, const request *q, csn_e
 csn_status csn_tool_process(csn_tool_call *c, csn_error **err)
 {
     CSN_CLEANUP(csn_process_freep) csn_process *p = NULL;
-    request q = {.action = ""};
+    process_args q = {.action = ""};
     output s = {.more = false};
 
     csn_status st = parse_args(c, &q, err);

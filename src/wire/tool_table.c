@@ -25,7 +25,7 @@ static const csn_tool_field denial[] = {
     {STR("op", true, "read, write, delete, exec, env, net, limit or syscall")},
     {STR("target", false, "what was asked for")},
     {STR("target_base64", false, "its bytes, when they are not UTF-8")},
-    {STR("resolved", false, "what that is")},
+    {STR("resolved", false, "the file or address it resolves to")},
     {STR("resolved_base64", false, "its bytes, when they are not UTF-8")},
     {STR("rule", false, "the rule that refused it")},
     {STR("source", false, "where that rule is from")},
@@ -38,8 +38,8 @@ static const csn_tool_field totals[] = {
     {0},
 };
 static const csn_tool_field bash_out[] = {
-    {STR("stdout", true, "what it printed; a cut is marked in it")},
-    {STR("stderr", true, "what it printed there")},
+    {STR("stdout", true, "standard output; omissions are marked in it")},
+    {STR("stderr", true, "standard error")},
     {INT("exit_code", false, 0, 0, "missing when a signal ended it")},
     {STR("signal", false, "the signal that ended it")},
     {NUM("duration_ms", false, NULL)},
@@ -47,7 +47,7 @@ static const csn_tool_field bash_out[] = {
     {BOOL("truncated", false, "some output is left out")},
     {OBJ("total_bytes", false, totals, "all it printed, shown or not")},
     {STR("killed_by", false, "timeout, cancel, memory, pids, cpu, disk, policy or signal")},
-    {LIST("denials", false, denial, "what the sandbox refused it")},
+    {LIST("denials", false, denial, "what the sandbox refused")},
     {INT("pid", false, 0, 0, "with run_in_background: for the tool process")},
     {STR("note", false, "what else to know")},
     {0},
@@ -66,7 +66,7 @@ static const csn_tool_field process_entry[] = {
 static const csn_tool_field process_out[] = {
     {LIST("processes", true, process_entry, "all of them, or the one asked for")},
     {STR("stdout", false, "new output since it was last asked for")},
-    {STR("stderr", false, "the same of standard error")},
+    {STR("stderr", false, "new standard error")},
     {STR("note", false, "what else to know")},
     {0},
 };
@@ -177,7 +177,7 @@ static const csn_tool_field bash_in[] = {
     {BOOL("run_in_background", false,
           "Start it and return at once with its pid: for servers and long jobs. Read its "
           "output, feed and stop it with the tool process.")},
-    {STR("description", false, "What it is for, in a few words; for the people who watch.")},
+    {STR("description", false, "What it is for, in a few words, shown to the user.")},
     {BOOL("restart", false,
           "First end the shell with everything it runs, and begin a new one. With an empty "
           "command that is all.")},
@@ -290,8 +290,8 @@ const csn_tool_schema csn_wire_tools[] = {
     {
         .name = "write",
         .title = "Write a file",
-        .text = "Create a file or replace all of its content, in one step: nobody sees half of "
-                "it. To change a part of a file use edit.",
+        .text = "Create a file or replace all of its content atomically. To change a part of a "
+                "file use edit.",
         .input = write_in,
         .output = write_out,
         .hints = CSN_TOOL_DESTRUCTIVE | CSN_TOOL_IDEMPOTENT,
