@@ -1,12 +1,12 @@
 /* main.c: the command `caisson`: parses the options of a subcommand and runs it.
  *
- * Which subcommand it is, commands.c says (in the quick program quick.c). Programs use only the
- * public API of the library (plus base and wire), so what this program can do, every other
- * program can do too.
+ * It uses only the public API of the library (plus base and wire), so every other program can
+ * do the same.
  *
- * What must hold: SIGPIPE is ignored (a reader that goes away is an error we handle),
- * descriptors 0, 1 and 2 are always open (else a file we open would become somebody's stdout),
- * and a wrong command line is found before anything is touched. */
+ * Invariants:
+ *  - SIGPIPE is ignored: a write to a closed pipe is an error to report.
+ *  - Descriptors 0, 1 and 2 are open; otherwise a file opened later would become stdout.
+ *  - The command line is checked before anything is opened or changed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
