@@ -1,123 +1,110 @@
-/* json_read.c: parse requests, policies and stored state with jansson.
+/* json_read.c: typed access to a parsed JSON document.
  *
- * The text is untrusted: its size is limited here, its depth (2048) by jansson, which also
- * refuses duplicate keys, trailing bytes, bad UTF-8, lone surrogates and NUL in strings.
- * Invariant: a getter never guesses. A key of the wrong type is an error that names the key;
- * only an absent key or null means the default. */
+ * Invariant: a getter never guesses. A key of the wrong type is an error that names it; only an
+ * absent key or null means "the default". */
 #include "base/json_read.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/limits.h"
+#include "base/json_value.h"
 #include "base/path.h"
 #include "base/strv.h"
-
-/* jansson's message quotes the text near the error; only printable ASCII is kept. */
-static void make_printable(char *s)
-{
-    for (; *s; s++)
-        if (*s < ' ' || *s > '~')
-            *s = '?';
-}
-
-csn_status csn_json_parse(const char *text, size_t len, const char *what, csn_jval **ret,
-                          csn_error **err)
-{
-    json_error_t je;
-
-    /* Checked before parsing: a value of two bytes can take a hundred in memory. */
-    if (len > CSN_JSON_BYTES_MAX)
-        return csn_fail(err, CSN_TOO_LARGE, "%s: %zu bytes of JSON, at most %u are read", what,
-                        len, CSN_JSON_BYTES_MAX);
-    json_t *root =
-        json_loadb(len > 0 ? text : "", len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
-    if (!root && json_error_code(&je) == json_error_out_of_memory)
-        return csn_fail(err, CSN_NOMEM, "%s: out of memory", what);
-    if (!root) {
-        make_printable(je.text);
-        return csn_fail(err, CSN_INVALID, "%s: line %d, column %d: %s", what, je.line,
-                        je.column, je.text);
-    }
-    *ret = root;
-    return CSN_OK;
-}
-
-void csn_jval_free(csn_jval *root)
-{
-    json_decref(root);
-}
 
 /* ---- looking ------------------------------------------------------------------------------
  */
 
+static bool is(const csn_jval *v, csn_jtype type)
+{
+    return v && v->type == type;
+}
+
 bool csn_jval_is_object(const csn_jval *v)
 {
-    return json_is_object(v);
+    return is(v, CSN_JSON_OBJECT);
 }
 
 bool csn_jval_is_array(const csn_jval *v)
 {
-    return json_is_array(v);
+    return is(v, CSN_JSON_ARRAY);
 }
 
 bool csn_jval_is_string(const csn_jval *v)
 {
-    return json_is_string(v);
+    return is(v, CSN_JSON_STRING);
 }
 
 bool csn_jval_is_integer(const csn_jval *v)
 {
-    return json_is_integer(v);
+    return is(v, CSN_JSON_INTEGER);
 }
 
 bool csn_jval_is_number(const csn_jval *v)
 {
-    return json_is_number(v);
+    return is(v, CSN_JSON_INTEGER) || is(v, CSN_JSON_REAL);
 }
 
 bool csn_jval_is_bool(const csn_jval *v)
 {
-    return json_is_boolean(v);
+    return is(v, CSN_JSON_BOOL);
+}
+
+static int compare_key(const void *key, const void *member)
+{
+    return strcmp(key, (*(const csn_jval *const *)member)->key);
+}
+
+static const csn_jval *find_member(const csn_jval *obj, const char *key)
+{
+    if (!csn_jval_is_object(obj))
+        return NULL;
+    if (obj->by_key) {
+        const csn_jval *const *found =
+            bsearch(key, obj->by_key, obj->count, sizeof(*obj->by_key), compare_key);
+        return found ? *found : NULL;
+    }
+    for (size_t i = 0; i < obj->count; i++)
+        if (strcmp(obj->items[i].key, key) == 0)
+            return &obj->items[i];
+    return NULL;
 }
 
 bool csn_jval_has(const csn_jval *obj, const char *key)
 {
-    return json_object_get(obj, key) != NULL;
+    return find_member(obj, key) != NULL;
 }
 
 const csn_jval *csn_jval_get(const csn_jval *obj, const char *key)
 {
-    const json_t *v = json_object_get(obj, key);
+    const csn_jval *v = find_member(obj, key);
 
-    return json_is_null(v) ? NULL : v;
+    return is(v, CSN_JSON_NULL) ? NULL : v;
 }
 
 size_t csn_jval_count(const csn_jval *arr)
 {
-    return json_array_size(arr);
+    return csn_jval_is_array(arr) ? arr->count : 0;
 }
 
 const csn_jval *csn_jval_at(const csn_jval *arr, size_t i)
 {
-    return json_array_get(arr, i);
+    return i < csn_jval_count(arr) ? &arr->items[i] : NULL;
 }
 
 const char *csn_jval_string(const csn_jval *v)
 {
-    return json_string_value(v);
+    return csn_jval_is_string(v) ? v->string : NULL;
 }
 
 /* ---- getters ------------------------------------------------------------------------------
  */
 
 /* The value of a key, NULL if absent; an error if obj is not an object (NULL is empty). */
-static csn_status find(const csn_jval *obj, const char *key, const json_t **ret,
+static csn_status find(const csn_jval *obj, const char *key, const csn_jval **ret,
                        csn_error **err)
 {
-    if (obj && !json_is_object(obj))
+    if (obj && !csn_jval_is_object(obj))
         return csn_fail(err, CSN_INVALID, "'%s': expected an object around it", key);
     *ret = csn_jval_get(obj, key);
     return CSN_OK;
@@ -125,35 +112,35 @@ static csn_status find(const csn_jval *obj, const char *key, const json_t **ret,
 
 csn_status csn_jget_str(const csn_jval *obj, const char *key, const char **ret, csn_error **err)
 {
-    const json_t *v = NULL;
+    const csn_jval *v = NULL;
     csn_status st = find(obj, key, &v, err);
 
     if (st < 0 || !v)
         return st;
-    if (!json_is_string(v))
+    if (!csn_jval_is_string(v))
         return csn_fail(err, CSN_INVALID, "'%s': expected a string", key);
-    *ret = json_string_value(v);
+    *ret = v->string;
     return CSN_OK;
 }
 
 csn_status csn_jget_i64(const csn_jval *obj, const char *key, int64_t *ret, csn_error **err)
 {
-    const json_t *v = NULL;
+    const csn_jval *v = NULL;
     csn_status st = find(obj, key, &v, err);
 
     if (st < 0 || !v)
         return st;
-    /* 1.0 and 1e3 are reals to jansson; numbers beyond int64 are refused when parsing. */
-    if (!json_is_integer(v))
+    /* 1.0 and 1e3 are reals; the parser has refused integers outside int64_t. */
+    if (!csn_jval_is_integer(v))
         return csn_fail(err, CSN_INVALID, "'%s': expected a whole number", key);
-    *ret = json_integer_value(v);
+    *ret = v->integer;
     return CSN_OK;
 }
 
 csn_status csn_jget_u64(const csn_jval *obj, const char *key, uint64_t *ret, csn_error **err)
 {
     int64_t n = -1;
-    const json_t *v = NULL;
+    const csn_jval *v = NULL;
     csn_status st = find(obj, key, &v, err);
 
     if (st < 0 || !v)
@@ -169,35 +156,35 @@ csn_status csn_jget_u64(const csn_jval *obj, const char *key, uint64_t *ret, csn
 
 csn_status csn_jget_bool(const csn_jval *obj, const char *key, bool *ret, csn_error **err)
 {
-    const json_t *v = NULL;
+    const csn_jval *v = NULL;
     csn_status st = find(obj, key, &v, err);
 
     if (st < 0 || !v)
         return st;
-    if (!json_is_boolean(v))
+    if (!csn_jval_is_bool(v))
         return csn_fail(err, CSN_INVALID, "'%s': expected true or false", key);
-    *ret = json_is_true(v);
+    *ret = v->boolean;
     return CSN_OK;
 }
 
 csn_status csn_jget_strv(const csn_jval *obj, const char *key, csn_arena *a,
                          const char *const **ret, csn_error **err)
 {
-    const json_t *v = NULL;
+    const csn_jval *v = NULL;
     csn_status st = find(obj, key, &v, err);
 
     if (st < 0 || !v)
         return st;
-    if (!json_is_array(v) && !json_is_string(v))
+    if (!csn_jval_is_array(v) && !csn_jval_is_string(v))
         return csn_fail(err, CSN_INVALID, "'%s': expected a list of strings", key);
     /* A string alone is a list of one: `"read": "/data"`. */
-    size_t n = json_is_array(v) ? json_array_size(v) : 1;
+    size_t n = csn_jval_is_array(v) ? csn_jval_count(v) : 1;
     const char **list = csn_arena_array(a, n + 1, sizeof(*list));
     for (size_t i = 0; list && i < n; i++) {
-        const json_t *item = json_is_array(v) ? json_array_get(v, i) : v;
-        if (!json_is_string(item))
+        const csn_jval *item = csn_jval_is_array(v) ? csn_jval_at(v, i) : v;
+        if (!csn_jval_is_string(item))
             return csn_fail(err, CSN_INVALID, "'%s[%zu]': expected a string", key, i);
-        list[i] = csn_arena_strdup(a, json_string_value(item));
+        list[i] = csn_arena_strdup(a, item->string);
         if (!list[i])
             list = NULL;
     }
@@ -210,23 +197,33 @@ csn_status csn_jget_strv(const csn_jval *obj, const char *key, csn_arena *a,
 csn_status csn_jval_only(const csn_jval *obj, const char *const *known, const char *what,
                          csn_error **err)
 {
-    const char *key;
-    json_t *value;
-
-    if (!json_is_object(obj))
+    if (!csn_jval_is_object(obj))
         return csn_fail(err, CSN_INVALID, "%s: expected an object", what);
-    /* jansson iterates without const but changes nothing */
-    json_object_foreach((json_t *)obj, key, value)
-    {
-        if (csn_strv_has(known, key))
+    for (size_t i = 0; i < obj->count; i++) {
+        if (csn_strv_has(known, obj->items[i].key))
             continue;
-        csn_autofree char *shown = csn_path_printable(key);
+        csn_autofree char *shown = csn_path_printable(obj->items[i].key);
         return csn_fail(err, CSN_INVALID, "%s: unknown key %s", what, shown ? shown : "");
     }
     return CSN_OK;
 }
 
+/* The text of the document without the space between tokens. */
 char *csn_jval_dump(const csn_jval *v)
 {
-    return v ? json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    char *out = v ? malloc(v->len + 1) : NULL, *to = out;
+    bool in_string = false;
+
+    for (size_t i = 0; out && i < v->len; i++) {
+        char c = v->text[i];
+        if (!in_string && memchr(" \t\n\r", c, 4))
+            continue;
+        *to++ = c;
+        if (in_string && c == '\\')
+            *to++ = v->text[++i];
+        in_string ^= c == '"';
+    }
+    if (out)
+        *to = '\0';
+    return out;
 }

@@ -1,5 +1,5 @@
-/* json_read.h: read JSON. Duplicate keys, trailing bytes, bad UTF-8 and NUL in strings are
- * refused. Getters check types: a wrong type is CSN_INVALID and names the key. */
+/* json_read.h: strict JSON in. Duplicate keys, trailing bytes, invalid UTF-8 and NUL in strings
+ * are refused. Getters check types: a wrong type is CSN_INVALID that names the key. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "caisson/caisson.h"
 
-typedef struct json_t csn_jval; /* borrowed from its document, except the root */
+typedef struct csn_jval csn_jval; /* borrowed from its document, except the root */
 
 /* `what` names the document in messages. The root must be freed. */
 csn_status csn_json_parse(const char *text, size_t len, const char *what, csn_jval **ret,

@@ -27,6 +27,7 @@
 #define CSN_KEEPER_SPEC_MS       60000u /* that a keeper without owner waits for its orders */
 #define CSN_KEEPER_ANSWER_MS     5000u  /* a keeper that is silent for longer is broken */
 #define CSN_JSON_BYTES_MAX       (64u * 1024u * 1024u) /* of one document read */
+#define CSN_JSON_DEPTH_MAX       512u                  /* containers in containers */
 #define CSN_AUDIT_LINE_MAX       16384u
 #define CSN_TAR_ENTRIES_MAX      1000000u
 #define CSN_TAR_BYTES_MAX        (16ull * 1024u * 1024u * 1024u)

@@ -278,8 +278,7 @@ static csn_status get_time(const csn_jval *obj, const char *key, uint64_t *ret, 
     return CSN_OK;
 }
 
-/* A number or a string. Numbers are parsed from the text that jansson writes, in which 0.1 is
- * 0.10000000000000001. */
+/* A number or a string; both are parsed from their text. */
 static csn_status get_cpus(const csn_jval *obj, const char *key, uint64_t *ret, csn_error **err)
 {
     const csn_jval *v = csn_jval_get(obj, key);

@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "base/cleanup.h"
 #include "base/json_read.h"
+#include "base/limits.h"
 
 static csn_jval *parsed(const char *text)
 {
@@ -68,6 +70,7 @@ static void what_is_not_strict_json_is_refused(void **state)
     for (size_t i = 0; bad[i]; i++)
         check_refused(bad[i], strlen(bad[i]));
     check_refused("{}\0", 3);
+    check_refused("[1\0]", 4);
     check_refused("[\"a\0b\"]", 7);
     check_refused(NULL, 0);
 }
@@ -109,6 +112,122 @@ static void long_strings_are_read_whole(void **state)
     CSN_CLEANUP(csn_jval_freep) csn_jval *v = NULL;
     assert_int_equal(csn_json_parse(text, len, "t", &v, NULL), CSN_OK);
     assert_int_equal(strlen(csn_jval_string(v)), len - 2);
+}
+
+static uint32_t seed = 1;
+
+static uint32_t rnd(uint32_t below)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return (seed >> 8) % below;
+}
+
+/* Both accept or both refuse, and what we dump means the same to jansson. */
+static void check_as_jansson(const char *text, size_t len)
+{
+    json_t *want = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+    CSN_CLEANUP(csn_jval_freep) csn_jval *v = NULL;
+    csn_status st = csn_json_parse(text, len, "test", &v, NULL);
+
+    if ((st == CSN_OK) != (want != NULL))
+        fail_msg("%s by us alone: %.*s", st == CSN_OK ? "accepted" : "refused", (int)len, text);
+    if (want) {
+        csn_autofree char *dump = csn_jval_dump(v);
+        json_t *again = json_loads(dump, JSON_DECODE_ANY, NULL);
+        assert_true(again && json_equal(want, again));
+        json_decref(again);
+    }
+    json_decref(want);
+}
+
+static void jansson_accepts_the_same_documents(void **state)
+{
+    (void)state;
+    static const char *const pieces[] = {
+        "{",       "}",       "[",        "]",
+        ",",       ":",       "\"",       "\"a\"",
+        "\"b\":",  "0",       "-",        "12",
+        ".5",      "e3",      "E+",       "1e308",
+        "true",    "false",   "null",     " ",
+        "\n",      "\\",      "\\n",      "\\u00e9",
+        "\\ud83d", "\\ude00", "\xc3\xa9", "\xf0\x9f\x98\x80",
+        "\xff",    "\x7f",    "\x01",     "9223372036854775807"};
+    char text[512];
+
+    for (int round = 0; round < 200000; round++) {
+        size_t len = 0;
+        for (uint32_t n = rnd(12); n > 0; n--) {
+            const char *piece = pieces[rnd(sizeof(pieces) / sizeof(pieces[0]))];
+            memcpy(text + len, piece, strlen(piece));
+            len += strlen(piece);
+        }
+        check_as_jansson(text, len);
+    }
+}
+
+static void jansson_agrees_on_documents_with_one_byte_changed(void **state)
+{
+    (void)state;
+    static const char good[] =
+        "{\"a\": [1, -2.5e-3, \"x\\u00e9\\ud83d\\ude00\\n\xc3\xa9\", true, null, {}],"
+        " \"b\": {\"c\": \"\", \"d\": [[], [false]]}, \"e\": 9223372036854775807}";
+    char text[sizeof(good)];
+
+    check_as_jansson(good, strlen(good));
+    for (size_t at = 0; at < strlen(good); at++)
+        for (int byte = 1; byte < 256; byte++) { /* jansson skips NUL after a number */
+            memcpy(text, good, sizeof(good));
+            text[at] = (char)byte;
+            check_as_jansson(text, strlen(good));
+        }
+    for (size_t len = 0; len < strlen(good); len++)
+        check_as_jansson(good, len);
+}
+
+/* A hundred keys are searched another way than three. */
+static void large_objects_find_every_key_and_refuse_twins(void **state)
+{
+    (void)state;
+    char text[4096] = "{", key[16];
+    size_t len = 1;
+    int64_t n = -1;
+
+    for (int i = 0; i < 100; i++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "\"k%d\":%d,", i * 37 % 100,
+                                i * 37 % 100);
+    snprintf(text + len, sizeof(text) - len, "\"last\":100}");
+    CSN_CLEANUP(csn_jval_freep) csn_jval *v = parsed(text);
+    for (int i = 0; i < 100; i++) {
+        snprintf(key, sizeof(key), "k%d", i);
+        assert_int_equal(csn_jget_i64(v, key, &n, NULL), CSN_OK);
+        assert_int_equal(n, i);
+    }
+    assert_false(csn_jval_has(v, "k100"));
+    snprintf(text + len, sizeof(text) - len, "\"k42\":100}");
+    check_refused(text, strlen(text));
+}
+
+static void depth_ends_at_its_limit(void **state)
+{
+    (void)state;
+    char text[2 * CSN_JSON_DEPTH_MAX + 2];
+    CSN_CLEANUP(csn_jval_freep) csn_jval *v = NULL;
+
+    memset(text, '[', CSN_JSON_DEPTH_MAX + 1);
+    memset(text + CSN_JSON_DEPTH_MAX + 1, ']', CSN_JSON_DEPTH_MAX + 1);
+    check_refused(text, sizeof(text));
+    assert_int_equal(csn_json_parse(text + 1, sizeof(text) - 2, "t", &v, NULL), CSN_OK);
+}
+
+static void errors_name_line_and_column(void **state)
+{
+    (void)state;
+    csn_jval *v = NULL;
+    csn_error *err = NULL;
+
+    assert_int_equal(csn_json_parse("{\n \"a\": tru}", 12, "f", &v, &err), CSN_INVALID);
+    assert_string_equal(csn_error_message(err), "f: line 2, column 7: expected a value");
+    csn_error_free(err);
 }
 
 static void absent_and_null_leave_the_default(void **state)
@@ -265,6 +384,11 @@ int main(void)
         cmocka_unit_test(depth_of_100000_is_refused_without_harm),
         cmocka_unit_test(more_than_64_mib_is_refused_by_size),
         cmocka_unit_test(long_strings_are_read_whole),
+        cmocka_unit_test(jansson_accepts_the_same_documents),
+        cmocka_unit_test(jansson_agrees_on_documents_with_one_byte_changed),
+        cmocka_unit_test(large_objects_find_every_key_and_refuse_twins),
+        cmocka_unit_test(depth_ends_at_its_limit),
+        cmocka_unit_test(errors_name_line_and_column),
         cmocka_unit_test(absent_and_null_leave_the_default),
         cmocka_unit_test(u64_refuses_reals_negatives_and_other_types),
         cmocka_unit_test(wrong_types_name_the_key),
