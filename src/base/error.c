@@ -74,12 +74,8 @@ static const char *errno_text(int errnum)
         return csn_status_text(CSN_OUTSIDE);
     if (errnum == EMEDIUMTYPE)
         return "not a regular file";
-#ifdef __GLIBC__
     const char *text = strerrordesc_np(errnum);
     return text ? text : "unknown error";
-#else
-    return (strerror)(errnum); /* musl: constant texts, safe in threads */
-#endif
 }
 
 csn_status csn_fail(csn_error **err, csn_status code, const char *fmt, ...)

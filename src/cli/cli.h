@@ -1,6 +1,6 @@
 /* cli.h: what the subcommands share: their table rows, the open sandbox, and how to answer.
  *
- * A subcommand is one csn_command, defined in its own file and listed in commands.c. main.c
+ * A subcommand is one csn_command, defined in its own file and listed in main.c. dispatch.c
  * parses the options into a zeroed struct of opts_size bytes, connects the sandbox named by the
  * first argument when CSN_CMD_SANDBOX is set, and calls run, whose result is the exit status.
  */
@@ -56,9 +56,8 @@ struct csn_cli {
 
 extern const csn_command *const csn_cli_commands[]; /* NULL-terminated, in reading order */
 const csn_command *csn_cli_find(const char *name);
-/* The subcommand of a command line. NULL: there is none, all was said, and this is the status.
- */
-const csn_command *csn_cli_command(int argc, char **argv, int *ret_status);
+/* Parses argv, the words after the subcommand's name, and runs it. Returns the exit status. */
+int csn_cli_dispatch(const csn_command *cmd, int argc, char **argv);
 
 /* ---- report.c: answering -------------------------------------------------------------------
  */

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/options.h"
 #include "base/strv.h"
 #include "cli/cli.h"
@@ -114,21 +115,34 @@ csn_status csn_config_file_overlay(csn_arena *a, csn_config *base, const char *p
     return csn_config_overlay(a, base, c, err);
 }
 
-csn_status csn_config_file_defaults(csn_arena *a, csn_config *base, csn_error **err)
+/* Room for a path that the kernel refuses as too long, so that none is cut to another one. */
+#define DEFAULT_PATH_MAX (CSN_PATH_MAX + 64u)
+
+/* The user's configuration file; "" without a home directory. */
+static void default_path(char ret[DEFAULT_PATH_MAX])
 {
     const char *xdg = getenv("XDG_CONFIG_HOME");
     const char *home = getenv("HOME");
-    char *path;
 
+    ret[0] = '\0';
     if (xdg && xdg[0] == '/')
-        path = csn_arena_printf(a, "%s/caisson/config.json", xdg);
+        snprintf(ret, DEFAULT_PATH_MAX, "%s/caisson/config.json", xdg);
     else if (home && home[0] == '/')
-        path = csn_arena_printf(a, "%s/.config/caisson/config.json", home);
-    else
-        return CSN_OK;
-    if (!path)
-        return csn_fail(err, CSN_NOMEM, "configuration");
-    if (access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return CSN_OK;
-    return csn_config_file_overlay(a, base, path, err);
+        snprintf(ret, DEFAULT_PATH_MAX, "%s/.config/caisson/config.json", home);
+}
+
+bool csn_config_file_exists(void)
+{
+    char path[DEFAULT_PATH_MAX];
+
+    default_path(path);
+    return path[0] && (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR));
+}
+
+csn_status csn_config_file_defaults(csn_arena *a, csn_config *base, csn_error **err)
+{
+    char path[DEFAULT_PATH_MAX];
+
+    default_path(path);
+    return csn_config_file_exists() ? csn_config_file_overlay(a, base, path, err) : CSN_OK;
 }

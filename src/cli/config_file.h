@@ -1,5 +1,7 @@
 /* config_file.h: configuration files and how one configuration is laid over another. */
 #pragma once
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "caisson/caisson.h"
 
@@ -13,6 +15,8 @@ csn_status csn_config_overlay(csn_arena *a, csn_config *base, const csn_config *
 csn_status csn_config_file_read(const char *path, csn_config **ret, csn_error **err);
 csn_status csn_config_file_overlay(csn_arena *a, csn_config *base, const char *path,
                                    csn_error **err);
-/* The same with $XDG_CONFIG_HOME/caisson/config.json, else ~/.config/caisson/config.json. No
- * file is fine. */
+/* The same with the user's file, $XDG_CONFIG_HOME/caisson/config.json, else
+ * ~/.config/caisson/config.json, if it exists. */
 csn_status csn_config_file_defaults(csn_arena *a, csn_config *base, csn_error **err);
+/* Also true when that cannot be determined. */
+bool csn_config_file_exists(void);

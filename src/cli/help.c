@@ -64,22 +64,3 @@ void csn_cli_help_command(const csn_command *cmd)
     if (cmd->examples)
         printf("\nExamples:\n%s", cmd->examples);
 }
-
-void csn_cli_help_overview(FILE *to)
-{
-    fputs("usage: caisson COMMAND [ARGUMENTS]\n"
-          "\n"
-          "Sandboxes for programs you do not trust: run commands and work on files in a place\n"
-          "of their own, the same way on every backend. ID is an id or a name.\n"
-          "\n",
-          to);
-    for (size_t i = 0; csn_cli_commands[i]; i++)
-        fprintf(to, "  %-11s %s\n", csn_cli_commands[i]->name, csn_cli_commands[i]->summary);
-    fputs("\n"
-          "One command in a sandbox of its own:   caisson run -- make test\n"
-          "A sandbox that stays:                  id=$(caisson create); caisson exec $id -c "
-          "'ls'\n"
-          "More about one command:                caisson help COMMAND\n"
-          "Exit status: 0 done, 1 failed, 2 wrong usage; run and exec: see caisson help run\n",
-          to);
-}

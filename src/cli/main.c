@@ -1,152 +1,92 @@
-/* main.c: the command `caisson`: parses the options of a subcommand and runs it.
+/* main.c: all subcommands, and main() of the program that has them: caisson-full, or caisson
+ * where no small program is built (main_small.c).
  *
- * It uses only the public API of the library (plus base and wire), so every other program can
- * do the same.
- *
- * Invariants:
- *  - SIGPIPE is ignored: a write to a closed pipe is an error to report.
- *  - Descriptors 0, 1 and 2 are open; otherwise a file opened later would become stdout.
- *  - The command line is checked before anything is opened or changed. */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
+ * Rows are in the order help shows them; each is defined in the cmd_*.c of its name. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
-#include "cli/cli.h"
-#include "cli/sandbox_opts.h"
+#include "cli/commands.h"
 
-/* ---- arguments ----------------------------------------------------------------------------
- */
+const csn_command *const csn_cli_commands[] = {&csn_cmd_run,
+                                               &csn_cmd_create,
+                                               &csn_cmd_exec,
+                                               &csn_cmd_list,
+                                               &csn_cmd_info,
+                                               &csn_cmd_destroy,
+                                               &csn_cmd_cleanup,
+                                               &csn_cmd_extend,
+                                               &csn_cmd_cd,
+                                               &csn_cmd_net,
+                                               &csn_cmd_snapshot,
+                                               &csn_cmd_rollback,
+                                               &csn_cmd_fork,
+                                               &csn_cmd_pause,
+                                               &csn_cmd_resume,
+                                               &csn_cmd_read,
+                                               &csn_cmd_cat,
+                                               &csn_cmd_write,
+                                               &csn_cmd_edit,
+                                               &csn_cmd_rm,
+                                               &csn_cmd_mkdir,
+                                               &csn_cmd_mv,
+                                               &csn_cmd_stat,
+                                               &csn_cmd_ls,
+                                               &csn_cmd_glob,
+                                               &csn_cmd_grep,
+                                               &csn_cmd_import,
+                                               &csn_cmd_export,
+                                               &csn_cmd_watch,
+                                               &csn_cmd_ps,
+                                               &csn_cmd_logs,
+                                               &csn_cmd_kill,
+                                               &csn_cmd_shell,
+                                               &csn_cmd_wait,
+                                               &csn_cmd_why,
+                                               &csn_cmd_log,
+                                               &csn_cmd_policy,
+                                               &csn_cmd_doctor,
+                                               &csn_cmd_mcp,
+                                               &csn_cmd_version,
+                                               &csn_cmd_help,
+                                               &csn_cmd_completion,
+                                               NULL};
 
-/* Walks the words of cmd->args: how many must be there, how many may. */
-static void count_args(const char *args, size_t *ret_min, size_t *ret_max)
+const csn_command *csn_cli_find(const char *name)
 {
-    *ret_min = *ret_max = 0;
-    for (const char *p = args; *p;) {
-        size_t n = strcspn(p, " ");
-        if (*p != '[')
-            (*ret_min)++;
-        (*ret_max)++;
-        if (n > 3 && strncmp(p + n - 3, "...", 3) == 0)
-            *ret_max = SIZE_MAX;
-        p += n + (p[n] == ' ');
-    }
+    for (size_t i = 0; csn_cli_commands[i]; i++)
+        if (strcmp(csn_cli_commands[i]->name, name) == 0)
+            return csn_cli_commands[i];
+    return NULL;
 }
 
-/* The nth word of cmd->args, without brackets and dots. */
-static const char *arg_name(const char *args, size_t nth, char buf[64])
+static int unknown_command(const char *name)
 {
-    const char *p = args;
+    const char *names[sizeof(csn_cli_commands) / sizeof(csn_cli_commands[0])];
+    char quoted[128];
 
-    while (nth-- > 0)
-        p += strcspn(p, " ") + 1;
-    p += strspn(p, "[");
-    snprintf(buf, 64, "%.*s", (int)strcspn(p, " ]."), p);
-    return buf;
-}
-
-static int check_args(const csn_cli *c)
-{
-    size_t min, max;
-    char word[128];
-
-    count_args(c->cmd->args, &min, &max);
-    if (c->nargs < min)
-        return csn_cli_usage(c, NULL, "missing argument %s",
-                             arg_name(c->cmd->args, c->nargs, word));
-    if (c->nargs > max) {
-        csn_args_quote(c->arg[max], word, sizeof(word));
-        return csn_cli_usage(
-            c, c->cmd->flags & CSN_CMD_REST ? "the command to run goes after --" : NULL,
-            "unexpected argument '%s'", word);
-    }
-    for (size_t i = 0; i < c->nargs && i < min; i++)
-        if (!c->arg[i][0])
-            return csn_cli_usage(c, NULL, "argument %s is empty",
-                                 arg_name(c->cmd->args, i, word));
-    return 0;
-}
-
-/* --json anywhere before "--": an error in the options must come as JSON too. */
-static bool wants_json(int argc, char **argv)
-{
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], "--json") == 0)
-            return true;
-    return false;
-}
-
-/* ---- running ------------------------------------------------------------------------------
- */
-
-static int run_command(csn_cli *c, void *opts)
-{
-    csn_error *err = NULL;
-
-    int status = c->cmd->check ? c->cmd->check(c, opts) : 0;
-    if (status)
-        return status;
-    if ((c->cmd->flags & CSN_CMD_SANDBOX) && csn_connect(c->arg[0], &c->sb, &err) < 0)
-        return csn_cli_fail(c, err);
-    status = c->cmd->run(c, opts);
-    if (c->cmd->flags & CSN_CMD_SANDBOX)
-        csn_close(c->sb);
-    return csn_cli_flush(c, status);
-}
-
-static int dispatch(const csn_command *cmd, int argc, char **argv)
-{
-    csn_autofree void *opts = calloc(1, cmd->opts_size ? cmd->opts_size : 1);
-    csn_cli c = {.cmd = cmd, .json = wants_json(argc, argv)};
-    csn_args args = {
-        .groups = cmd->groups, .into = opts, .rest_ok = (cmd->flags & CSN_CMD_REST) != 0};
-    csn_usage why;
-    int status;
-
-    if (!opts)
-        return csn_cli_fail_text(&c, CSN_NOMEM, "out of memory");
-    bool ok = csn_args_parse(&args, argc, argv, &why);
-    c.json = args.json || (!ok && c.json);
-    c.arg = args.pos;
-    c.nargs = args.npos;
-    c.argv = args.rest;
-    if (args.help) {
-        csn_cli_help_command(cmd);
-        status = csn_cli_flush(&c, 0);
-    } else if (!ok) {
-        status = csn_cli_usage(&c, why.hint, "%s", why.message);
-    } else {
-        status = check_args(&c);
-        if (status == 0)
-            status = run_command(&c, opts);
-    }
-    csn_args_release(&args);
-    return status;
-}
-
-/* A closed stdout is replaced by something that refuses writes, so that failing shows. */
-static bool open_standard_fds(void)
-{
-    for (int fd = 0; fd < 3; fd++) {
-        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
-            continue;
-        if (open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
-            return false;
-    }
-    return true;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        names[i] = csn_cli_commands[i] ? csn_cli_commands[i]->name : NULL;
+    const char *near = csn_args_nearest(name, names);
+    csn_args_quote(name, quoted, sizeof(quoted));
+    fprintf(stderr, "caisson: unknown command '%s'\n", quoted);
+    if (near)
+        fprintf(stderr, "hint: did you mean %s?\n", near);
+    else
+        fputs("hint: caisson help lists the commands\n", stderr);
+    return CSN_EXIT_USAGE;
 }
 
 int main(int argc, char **argv)
 {
-    if (!open_standard_fds())
-        return CSN_EXIT_FAILED;
-    signal(SIGPIPE, SIG_IGN);
-    csn_sandbox_opts_init();
-    int status = 0;
-    const csn_command *cmd = csn_cli_command(argc, argv, &status);
-    return cmd ? dispatch(cmd, argc - 2, argv + 2) : status;
+    if (argc < 2) {
+        csn_cli_help_overview(stderr);
+        return CSN_EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        name = "help";
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        name = "version";
+    const csn_command *cmd = csn_cli_find(name);
+    return cmd ? csn_cli_dispatch(cmd, argc - 2, argv + 2) : unknown_command(name);
 }

@@ -1,0 +1,100 @@
+/* main_small.c: main() of the small program, installed as `caisson`.
+ *
+ * It is linked statically against musl and runs the two commands that are called most, on
+ * backends of this machine. Every other command line is passed to caisson-full with execv. A
+ * glibc program takes a tenth of the time of `bwrap` to reach main() alone; modules (remote
+ * backends, archives, HTTP) and PCRE2 need it.
+ *
+ * Invariant: the decision is made here, from the command line and the environment, before
+ * anything is opened, read or printed. A command line means the same in both programs. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/strv.h"
+#include "cli/commands.h"
+#include "cli/config_file.h"
+
+#define FULL "caisson-full"
+
+static const csn_command *const commands[] = {&csn_cmd_run, &csn_cmd_exec};
+static const char *const backends[] = {"jail", "local", NULL};
+/* Either may name another backend. */
+static const char *const full_options[] = {"--backend", "--policy"};
+
+static bool has_full_option(char **argv)
+{
+    for (; *argv && strcmp(*argv, "--") != 0; argv++)
+        for (size_t i = 0; i < sizeof(full_options) / sizeof(full_options[0]); i++)
+            if (csn_str_starts(*argv, full_options[i]))
+                return true;
+    return false;
+}
+
+/* Without HOME the user's home directory comes from the name service, which glibc alone has. */
+static bool environment_is_local(void)
+{
+    const char *home = getenv("HOME"), *backend = getenv("CAISSON_BACKEND");
+    const char *vercel = getenv("VERCEL");
+
+    if (!home || home[0] != '/' || (vercel && strcmp(vercel, "1") == 0))
+        return false;
+    return !backend || !backend[0] || csn_strv_has(backends, backend);
+}
+
+/* An id begins with its backend. A name says nothing about it. */
+static bool is_local_id(const char *id)
+{
+    const char *dash = id ? strchr(id, '-') : NULL;
+    csn_autofree char *backend = dash ? strndup(id, (size_t)(dash - id)) : NULL;
+
+    return backend && csn_strv_has(backends, backend);
+}
+
+/* The command to run in this process, or NULL. */
+static const csn_command *find_command(char **argv)
+{
+    const csn_command *cmd = NULL;
+
+    if (!argv[0] || !argv[1])
+        return NULL;
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]) && !cmd; i++)
+        if (strcmp(argv[1], commands[i]->name) == 0)
+            cmd = commands[i];
+    if (!cmd || has_full_option(argv + 2) || !environment_is_local())
+        return NULL;
+    bool local =
+        cmd->flags & CSN_CMD_SANDBOX ? is_local_id(argv[2]) : !csn_config_file_exists();
+    return local ? cmd : NULL;
+}
+
+/* From the directory of this program (a build directory), else from where it is installed. No
+ * variable changes that. Returns only after a failure, with errno. */
+static void exec_full(char **argv)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - sizeof(FULL));
+    char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
+
+    if (slash) {
+        memcpy(slash + 1, FULL, sizeof(FULL));
+        execv(path, argv);
+        if (errno != ENOENT)
+            return;
+    }
+    execv(CSN_LIBEXEC_DIR "/" FULL, argv);
+}
+
+int main(int argc, char **argv)
+{
+    const csn_command *cmd = find_command(argv);
+
+    if (cmd)
+        return csn_cli_dispatch(cmd, argc - 2, argv + 2);
+    exec_full(argv);
+    fprintf(stderr, "caisson: cannot run " FULL ": %s\n", strerrordesc_np(errno));
+    return CSN_EXIT_FAILED;
+}
