@@ -200,7 +200,6 @@ csn_mount *kp_confine_mount_list(void);
 /* Begins what is the same for every jail, before its orders are there. No failure is
  * final: what could not be begun is tried again when they are. */
 void kp_confine_begin(void);
-void kp_confine_spec_arrived(void); /* they are */
 /* The keeper is behind all walls of its spec, or must end: -errno. */
 int kp_confine(kp_keeper *k);
 

@@ -57,14 +57,11 @@ int kp_await_message(void)
  * jail: it begins with what every jail needs. */
 static int receive_spec(kp_keeper *k)
 {
-    bool jail = getpid() == 1;
     csn_msg m;
 
-    if (jail)
+    if (getpid() == 1)
         kp_confine_begin();
     int rc = kp_await_message();
-    if (jail)
-        kp_confine_spec_arrived();
     if (rc == 0)
         rc = csn_msg_recv(CSN_KEEPER_FD_CONTROL, spec_bytes, sizeof(spec_bytes), &m);
     if (rc <= 0)

@@ -1,9 +1,9 @@
-/* affinity.h: on which processor a process is to go on.
+/* affinity.h: CPU masks, to run two processes in parallel from their start.
  *
- * The scheduler puts a new process behind the one that made it, on the same processor, for
- * longer than starting a sandbox takes. Who shares its work with another says where that is to
- * run. These are hints: where there is one processor, or asking is refused, all stays as it is.
- * None of it touches errno (os/raw_syscall.h). Static programs link it. */
+ * The scheduler queues a new process behind its parent on the same CPU, for longer than a
+ * sandbox takes to start. The masks are hints: with one CPU, or where the kernel refuses, they
+ * change nothing. All functions leave errno alone (os/raw_syscall.h). The keeper links this
+ * file. */
 #pragma once
 #include <stdbool.h>
 
@@ -14,9 +14,9 @@ typedef struct csn_affinity {
     bool known;
 } csn_affinity;
 
-/* Those that the caller may use. */
+/* The CPUs that the caller may use. */
 void csn_affinity_get(csn_affinity *ret);
-/* Leaves the process (0: the caller) these. Nothing when they are not known. */
+/* Sets the mask of a process (0: the caller), if it is known. */
 void csn_affinity_set(int pid, const csn_affinity *cpus);
-/* Leaves it those that the caller may use, without the one the caller is on. */
+/* Gives a process the caller's mask without the CPU that the caller runs on. */
 void csn_affinity_move_away(int pid);

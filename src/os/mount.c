@@ -1,9 +1,8 @@
-/* mount.c: the kernel's calls for one mount.
+/* mount.c: open_tree, move_mount, fsopen and mount_setattr.
  *
- * Called by a keeper that builds its root, and by the library of a privileged caller. What must
- * hold: nothing that was not asked for is lost or gained on the way: set-user-ID bits never
- * count, and what the host mounts or unmounts later changes nothing in a copy. The calls that a
- * process beside another makes leave errno alone (os/raw_syscall.h). */
+ * Invariants:
+ *  - Every mount is nosuid, and nodev unless CSN_MOUNT_DEVICES asks for devices.
+ *  - Every copy has private propagation. */
 #include "os/mount.h"
 
 #include <errno.h>
@@ -13,10 +12,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "os/mount_list.h"
 #include "os/raw_syscall.h"
-#include "os/rootfs.h"
 
-/* Own copies: the headers of a static libc know neither the calls nor their structs. */
+/* Not in the headers of musl. */
 #ifndef SYS_open_tree
 #define SYS_open_tree  428
 #define SYS_move_mount 429

@@ -1,21 +1,21 @@
-/* mount.h: one mount: made, set, put somewhere.
+/* mount.h: the kernel's calls on detached mounts.
  *
- * Flags are CSN_MOUNT_RDONLY, _DEVICES and _NOEXEC of os/rootfs.h. A descriptor stands for a
- * mount that is attached nowhere until it is put somewhere, and ends with it if it never is.
- * All return a descriptor or 0, or -errno. Static programs link it. */
+ * Flags are CSN_MOUNT_RDONLY, _DEVICES and _NOEXEC of os/mount_list.h. A descriptor holds a
+ * mount that is attached nowhere until csn_mount_attach; closing it before that ends the mount.
+ * All return a descriptor or 0, or -errno. The keeper links this file. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A copy of what is mounted at a path, or of a descriptor's own mount (""). */
+/* Copies the mount at a path, or the mount of `at` itself (path ""). */
 int csn_mount_clone(int at, const char *path, bool recursive);
-/* A new file system. options: name, value, name, value, NULL. */
+/* Creates a file system. options: name, value, name, value, NULL. */
 int csn_mount_new_fs(const char *type, const char *const *options, uint32_t flags);
-/* And private: what the host mounts or unmounts later changes nothing in it. */
+/* Sets flags and private propagation: later mounts of the host do not appear in it. */
 int csn_mount_set(int mount, uint32_t flags, bool recursive);
 int csn_mount_attach(int mount, int at, const char *path);
 
-/* A copy of the tree at `path` of the caller's own mount namespace, in which whoever has number
- * n on disk is whoever has number n in the user namespace (-1: in none, owners stay as they
- * are); everybody else is nobody. For privileged callers. -EINVAL: the file system cannot. */
+/* Copies the tree at `path`, id-mapped by a user namespace (-1: not mapped): owner n on disk
+ * appears as the user that has number n in that namespace. Needs privilege. -EINVAL: the file
+ * system does not support id-mapped mounts. */
 int csn_mount_detached(const char *path, int userns, uint32_t flags);

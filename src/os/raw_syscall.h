@@ -1,16 +1,15 @@
 /* raw_syscall.h: system calls that leave errno alone.
  *
- * errno is memory. Code that runs beside somebody it shares memory with (os/helper.h) must not
- * write to it: the other may be about to read why a call of its own failed. Static programs
- * include it. */
+ * Two processes that share memory share errno: one of them (a child between vfork and exec, or
+ * a keeper's helper) must not write to it while the other may be about to read it. */
 #pragma once
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
 
-/* Nor may sanitizers: they keep notes of each thread in memory that is shared as well, and the
- * other is the same thread to them. clang's thread sanitizer leaves functions alone only when
- * it is told so by a name of its own; else it still counts who enters and who leaves. */
+/* Sanitizers record each thread in shared memory, and take the child for the thread that made
+ * it: code of a child must not be instrumented. clang's thread sanitizer needs an attribute of
+ * its own; without it, it still counts function entries and exits. */
 #if defined(__has_attribute)
 #if __has_attribute(disable_sanitizer_instrumentation)
 #define CSN_NO_SANITIZE                                                                        \
@@ -23,7 +22,7 @@
 #endif
 #define CSN_IN_CHILD CSN_NO_SANITIZE __attribute__((noinline))
 
-/* What the kernel says: a result, or -errno. All words, as the kernel takes them. */
+/* The kernel's result, or -errno. */
 CSN_NO_SANITIZE static inline long csn_raw6(long n, long a, long b, long c, long d, long e,
                                             long f)
 {
@@ -53,7 +52,7 @@ CSN_NO_SANITIZE static inline long csn_raw6(long n, long a, long b, long c, long
                      : "memory");
     return x0;
 #else
-    long ret = syscall(n, a, b, c, d, e, f); /* with errno: a machine nobody has tried */
+    long ret = syscall(n, a, b, c, d, e, f); /* sets errno; not tested on any machine */
 
     return ret < 0 ? -errno : ret;
 #endif
@@ -64,8 +63,8 @@ CSN_NO_SANITIZE static inline long csn_raw6(long n, long a, long b, long c, long
     csn_raw6((long)(n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define csn_raw(...) CSN_RAW_PICK(__VA_ARGS__, 0L, 0L, 0L, 0L, 0L, 0L, 0L)
 
-/* A new process that runs fn(arg) on a stack of its own, which begins below `stack`; pidfd is
- * for CLONE_PIDFD. Its id, or -errno. No tool that follows clone() sees it either. */
+/* Runs fn(arg) in a new process on a stack that ends at `stack`; pidfd is for CLONE_PIDFD. Its
+ * pid, or -errno. Unlike clone(), sanitizers do not intercept it. */
 CSN_NO_SANITIZE static inline long csn_raw_clone(int (*fn)(void *), void *stack,
                                                  unsigned long flags, void *arg, int *pidfd)
 {
@@ -79,7 +78,7 @@ CSN_NO_SANITIZE static inline long csn_raw_clone(int (*fn)(void *), void *stack,
     __asm__ volatile("syscall\n\t"
                      "test %%rax, %%rax\n\t"
                      "jnz 1f\n\t"
-                     "xor %%ebp, %%ebp\n\t" /* here the calls begin */
+                     "xor %%ebp, %%ebp\n\t" /* end of the call chain, for unwinders */
                      "mov %%r12, %%rdi\n\t"
                      "call *%%r9\n\t"
                      "mov %%eax, %%edi\n\t"
@@ -116,7 +115,7 @@ CSN_NO_SANITIZE static inline long csn_raw_clone(int (*fn)(void *), void *stack,
                      : "memory");
     return (long)x0;
 #else
-    int ret = clone(fn, stack, (int)flags, arg, pidfd); /* with errno, as above */
+    int ret = clone(fn, stack, (int)flags, arg, pidfd); /* sets errno, as above */
 
     return ret < 0 ? -errno : ret;
 #endif

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "os/rootfs.h"
+#include "os/mount_list.h"
 
 #define CSN_ROOTFS_TEMPLATE_MAX 128u
 

@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "keeper/boot/rootfs.h"
 #include "keeper/keeper.h"
 #include "os/caps.h"
 #include "os/landlock.h"
@@ -46,11 +47,11 @@ typedef struct boot_state {
     csn_failed_msg failed;           /* one or the other */
     bool begun_early;                /* the first steps were done before the orders came */
     bool grouped;                    /* control groups are to be entered */
-    csn_helper net_helper;           /* makes the network while we do the rest */
-    int net;                         /* what it made */
+    kp_helper net_helper;            /* makes the network namespace during the other steps */
+    int net;                         /* a descriptor of that namespace */
     int net_fds[CSN_KEEPER_FDS_MAX]; /* what READY brings: the root, then the network's */
     size_t net_count;
-    csn_rootfs_work mounting;
+    kp_rootfs rootfs;
 } boot_state;
 
 /* Pages of its own, given back when the walls stand: there may be thousands of keepers. */
@@ -125,15 +126,15 @@ static int enter_mounts(boot_state *b)
     for (size_t i = 0; i < m->count; i++)
         if (b->mounts[i].kind == CSN_MOUNT_GIVEN)
             b->mounts[i].fd = b->given[b->mounts[i].fd];
-    int rc = csn_rootfs_enter(m, &b->at_mount, &b->mounting);
+    int rc = kp_rootfs_enter(m, &b->rootfs, &b->at_mount);
     for (size_t i = 0; i < b->given_count; i++)
         close(b->given[i]);
     return rc;
 }
 
-/* ---- beside the mounts ---- */
+/* ---- in the helpers ---- */
 
-/* The network takes longer than all else together, so it is begun first. */
+/* The longest step, so it is begun first. */
 static int make_net(void *arg)
 {
     boot_state *b = arg;
@@ -263,18 +264,18 @@ static int leave_keyring(const boot_state *b)
     return rc == -EPERM && !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) ? 0 : rc;
 }
 
-/* Done by whoever takes off the old root, if that is being done. */
+/* With mounts the helper of boot/rootfs.c does it, in the new /proc. */
 static int nesting(boot_state *b)
 {
     if (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS)) {
-        b->mounting.then = limit_nesting;
-        b->mounting.arg = b;
+        b->rootfs.on_proc = limit_nesting;
+        b->rootfs.arg = b;
         return 0;
     }
     return limit_nesting(b);
 }
 
-/* The rules of a later wall are put together while the network is being made. */
+/* Prepares the Landlock rules while the helper makes the network. */
 static int build_net(kp_keeper *k, boot_state *b)
 {
     int rc = 0;
@@ -286,7 +287,7 @@ static int build_net(kp_keeper *k, boot_state *b)
             return rc;
         b->at = CSN_CONFINE_NET;
     }
-    rc = csn_helper_result(&b->net_helper);
+    rc = kp_helper_result(&b->net_helper);
     if (rc < 0)
         return rc;
     rc = csn_netns_enter(b->net);
@@ -299,7 +300,7 @@ static int build_net(kp_keeper *k, boot_state *b)
 static int enter_second_userns(boot_state *b)
 {
     bool mounts = (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS)) != 0;
-    int rc = mounts ? csn_rootfs_await_detached(&b->mounting) : 0;
+    int rc = mounts ? kp_rootfs_await_detached(&b->rootfs) : 0;
 
     if (rc < 0) {
         b->at = CSN_CONFINE_MOUNTS;
@@ -345,16 +346,15 @@ static int run_steps(kp_keeper *k, boot_state *b)
         if (rc == 0 && (b->w->on & CSN_CONFINE_BIT(i)))
             rc = run_step(k, b, b->at);
     }
-    /* The ends of the others are waited for here and not before: nothing above depends on them.
-     */
+    /* The helpers are reaped last: no step above depends on that. */
     if (rc == 0 && (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NET))) {
         b->at = CSN_CONFINE_NET;
-        rc = csn_helper_join(&b->net_helper);
+        rc = kp_helper_join(&b->net_helper);
     }
     if (rc < 0 || !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS)))
         return rc;
     b->at = CSN_CONFINE_MOUNTS;
-    return csn_rootfs_join(&b->mounting, &b->at_mount);
+    return kp_rootfs_join(&b->rootfs, &b->at_mount);
 }
 
 static void report_to_library(csn_msg_type type, const void *msg, const int *fds, size_t nfds)
@@ -363,14 +363,14 @@ static void report_to_library(csn_msg_type type, const void *msg, const int *fds
                          csn_deadline_in(CSN_KEEPER_ANSWER_MS));
 }
 
-/* Before our memory is shared: a table of our own for those who wait for one another in it
- * would be 2 kB, for four waits in a life. Older kernels have none, and refuse. */
+/* Without a private futex hash, which would take 2 KB for the few waits of a boot. Call it
+ * before a helper shares our memory. Kernels before 6.16 refuse. */
 static void use_global_futex_hash(void)
 {
     (void)prctl(PR_FUTEX_HASH, (long)PR_FUTEX_HASH_SET_SLOTS, 0L, 0L, 0L);
 }
 
-static int begin(boot_state *b, bool wait)
+static int begin(boot_state *b)
 {
     use_global_futex_hash();
     b->at = CSN_CONFINE_LIMITS;
@@ -378,8 +378,7 @@ static int begin(boot_state *b, bool wait)
     if (rc < 0 || !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NET)))
         return rc;
     b->at = CSN_CONFINE_NET;
-    return wait ? csn_helper_begin_here(&b->net_helper, make_net, b)
-                : csn_helper_begin(&b->net_helper, make_net, b);
+    return kp_helper_begin(&b->net_helper, make_net, b);
 }
 
 void kp_confine_begin(void)
@@ -389,19 +388,13 @@ void kp_confine_begin(void)
 
     (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
     boot.w = &first;
-    boot.begun_early = begin(&boot, true) == 0;
-}
-
-void kp_confine_spec_arrived(void)
-{
-    if (boot.begun_early)
-        csn_helper_back(&boot.net_helper);
+    boot.begun_early = begin(&boot) == 0;
 }
 
 /* Only a build for tests orders a jail without a network of its own. */
 static void drop_net(boot_state *b)
 {
-    if (csn_helper_join(&b->net_helper) == 0)
+    if (kp_helper_join(&b->net_helper) == 0)
         close(b->net);
 }
 
@@ -416,7 +409,7 @@ int kp_confine(kp_keeper *k)
     if (b->w->on == 0)
         return 0;
     (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
-    int rc = b->begun_early ? 0 : begin(b, false);
+    int rc = b->begun_early ? 0 : begin(b);
     if (b->begun_early && !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NET)))
         drop_net(b);
     if (rc == 0)

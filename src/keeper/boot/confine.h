@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "os/gateway_net.h"
-#include "os/rootfs.h"
+#include "os/mount_list.h"
 
 /* In the order in which they are built. The namespaces are made by whoever starts the keeper;
  * what is named here is what the keeper does in them. */
