@@ -1,11 +1,14 @@
-/* fd_transfer.c: a letter box with a low number.
+/* fd_transfer.c: passes descriptors to a child that shares the host's table, without copying
+ * the table.
  *
- * The kernel can give a process a table of its own that has only the lower part of the old one
- * (close_range with CLOSE_RANGE_UNSHARE). So this library keeps one descriptor, made with the
- * first start and therefore low, through which the others come as a message. Two numbers of the
- * host's table are used for that, for good. They may be closed by a host that closes all it
- * does not know, and taken by something else, or be a parent's after a fork: each time it is
- * checked that they are still ours. */
+ * close_range(CLOSE_RANGE_UNSHARE) gives the child a private table truncated at a low number.
+ * The library therefore keeps one socket pair at low descriptor numbers for the life of the
+ * process; the child receives everything else over it with SCM_RIGHTS.
+ *
+ * Invariants:
+ *  - The pair is verified (process and inodes) before each use: the host may have closed it,
+ *    reused the numbers, or forked. A stale pair is replaced; foreign numbers are not closed.
+ *  - At most one message is in the pair: `full` is held from send to receive. */
 #include "os/fd_transfer.h"
 
 #include <errno.h>
@@ -23,46 +26,46 @@
 #define UNSHARE 2u /* CLOSE_RANGE_UNSHARE */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static csn_vfork_lock full; /* something is in it */
-static bool stale;          /* something that nobody takes is: it needs another */
+static csn_vfork_lock full; /* a message is in the pair */
+static bool stale;          /* a message that no child will receive is in it */
 static struct {
-    pid_t maker;
-    int take, give; /* the ends */
-    ino_t take_ino, give_ino;
-} box = {.take = -1, .give = -1};
+    pid_t owner;
+    int receive, send; /* the ends */
+    ino_t receive_ino, send_ino;
+} pair = {.receive = -1, .send = -1};
 
-static bool is(int fd, ino_t ino)
+static bool is_socket(int fd, ino_t ino)
 {
     struct stat st;
 
     return fd >= 0 && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_ino == ino;
 }
 
-static int make_box(void)
+static int ensure_pair(void)
 {
     struct stat st;
-    int pair[2];
+    int fd[2];
 
-    /* whatever has these numbers now, unless it is ours, is not ours to close */
-    if (box.maker == getpid() && is(box.take, box.take_ino) && is(box.give, box.give_ino))
+    if (pair.owner == getpid() && is_socket(pair.receive, pair.receive_ino) &&
+        is_socket(pair.send, pair.send_ino))
         return 0;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) < 0)
         return -errno;
-    box.maker = getpid();
-    box.take = pair[0];
-    box.give = pair[1];
-    box.take_ino = fstat(pair[0], &st) == 0 ? st.st_ino : 0;
-    box.give_ino = fstat(pair[1], &st) == 0 ? st.st_ino : 0;
+    pair.owner = getpid();
+    pair.receive = fd[0];
+    pair.send = fd[1];
+    pair.receive_ino = fstat(fd[0], &st) == 0 ? st.st_ino : 0;
+    pair.send_ino = fstat(fd[1], &st) == 0 ? st.st_ino : 0;
     return 0;
 }
 
-static void drop_box(void)
+static void drop_pair(void)
 {
-    if (is(box.take, box.take_ino))
-        close(box.take);
-    if (is(box.give, box.give_ino))
-        close(box.give);
-    box.take = box.give = -1;
+    if (is_socket(pair.receive, pair.receive_ino))
+        close(pair.receive);
+    if (is_socket(pair.send, pair.send_ino))
+        close(pair.send);
+    pair.receive = pair.send = -1;
 }
 
 static void lock_empty(void)
@@ -80,7 +83,7 @@ static void drop_stale(void)
 {
     if (!__atomic_load_n(&stale, __ATOMIC_ACQUIRE))
         return;
-    drop_box(); /* with what is in it */
+    drop_pair();
     __atomic_store_n(&stale, false, __ATOMIC_RELAXED);
 }
 
@@ -98,7 +101,7 @@ int csn_fd_transfer_begin(const int *fds, size_t n)
         return -E2BIG;
     lock_empty();
     drop_stale();
-    int rc = make_box();
+    int rc = ensure_pair();
     if (rc == 0 && n > 0) {
         m.msg_control = control.bytes;
         m.msg_controllen = CMSG_SPACE(sizeof(int) * n);
@@ -108,13 +111,13 @@ int csn_fd_transfer_begin(const int *fds, size_t n)
                               .cmsg_type = SCM_RIGHTS};
         memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
     }
-    if (rc == 0 && sendmsg(box.give, &m, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+    if (rc == 0 && sendmsg(pair.send, &m, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
         rc = -errno;
     if (rc == 0) {
         csn_vfork_lock_take(&full);
-        rc = box.take;
+        rc = pair.receive;
     } else {
-        drop_box();
+        drop_pair();
     }
     pthread_mutex_unlock(&lock);
     return rc;
@@ -125,9 +128,9 @@ void csn_fd_transfer_end(csn_fd_transfer h)
     if (h == CSN_FD_TRANSFER_TAKEN)
         return;
     pthread_mutex_lock(&lock);
-    if (h == CSN_FD_TRANSFER_WAITS) /* whoever should have taken it was killed */
+    if (h == CSN_FD_TRANSFER_SENT) /* the child was killed before it received them */
         csn_fd_transfer_abandon();
-    drop_stale(); /* unless the next one has */
+    drop_stale();
     pthread_mutex_unlock(&lock);
 }
 

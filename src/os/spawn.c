@@ -1,18 +1,25 @@
-/* spawn.c: vfork-style start of a program from a threaded host.
+/* spawn.c: starts a program from a threaded host without fork.
  *
- * The library lives in programs with threads, handlers and children of their own, so nothing
- * here may fork (a large host would be copied), raise SIGCHLD, or leave a child for the host's
- * wait(). Two clones: a middle process that shares our memory and descriptors and ends without
- * a signal (exit_signal 0, which only __WALL sees), and from it the program itself, which is
- * thereby orphaned. The middle shares our descriptor table, so that the pidfd it gets is ours;
- * so does the program at first, and takes from it what it is to have (os/fd_transfer.h).
- * In both all signals are blocked, and they run only system calls, on stacks of their own,
- * until exec. The host's thread may go on meanwhile: so what they call leaves errno alone
- * (os/raw_syscall.h), and is not seen by sanitizers, to whom they would be that thread.
+ * The library runs in programs that have threads, signal handlers and children of their own. A
+ * start must not copy the host's memory, raise SIGCHLD, or leave a child for the host's wait().
+ * Two clones:
  *
- * With namespaces, a caller who is root becomes a user of no account first and then goes the
- * way everybody goes: the user namespace is made by that user, and its maps are written from
- * inside. So no sandbox is ever mapped to user 0 of the host, not even for a moment. */
+ *   host          shares memory and descriptors with
+ *   intermediate  exits without a signal (exit_signal 0, which only __WALL sees); it makes
+ *   program       orphaned by that exit; CLONE_VFORK until exec
+ *
+ * The intermediate process shares the host's descriptor table, so the pidfd it receives is the
+ * host's. The program shares the table too and takes the descriptors it needs with
+ * os/fd_transfer.h.
+ *
+ * Invariants:
+ *  - Both children have all signals blocked and run only system calls on their own stacks.
+ *  - The host's thread may continue meanwhile: the children leave errno alone
+ *    (os/raw_syscall.h) and are not instrumented by sanitizers.
+ *  - With namespaces, a root caller becomes an unprivileged user first; that user makes the
+ * user namespace and writes its maps from inside. No sandbox is ever mapped to uid 0 of the
+ * host.
+ */
 #include "os/spawn.h"
 
 #include <errno.h>
@@ -44,22 +51,22 @@
 #endif
 
 #define STACK_SIZE (32u * 1024u)
-#define FD_HIGH    64 /* descriptors are parked here while the low ones are filled */
+#define FD_HIGH    64 /* descriptors are parked from here on while the low ones are filled */
 
 typedef struct csn_spawn_pending {
     const csn_spawn_opts *o;
-    char *stacks, *stack2;  /* of the middle, below it; of the program */
-    int box;                /* where the descriptors are: csn_fd_transfer_take */
-    csn_fd_transfer handed; /* and whether they still are */
-    bool alone;             /* no thread takes another guise until the maps are written */
-    int dumpable;           /* the host was, before */
-    int middle, pid, pidfd;
-    csn_affinity cpus; /* the host's thread may use */
-    int error;         /* of the program's start */
+    char *stacks, *stack2;    /* of the intermediate process; of the program, above it */
+    int transfer_fd;          /* for csn_fd_transfer_take */
+    csn_fd_transfer transfer; /* state of the descriptors */
+    bool frozen;              /* no thread switches its fsuid until the maps are written */
+    int dumpable;             /* of the host, before */
+    int intermediate, pid, pidfd;
+    csn_affinity cpus; /* of the host's thread */
+    int error;         /* errno of the start */
     enum csn_spawn_stage stage;
-} start;
+} pending;
 
-/* What is handed over: the given descriptors without the -1, and the program. */
+/* The descriptors to transfer: those given, without -1, and the program. */
 static size_t list_fds(const csn_spawn_opts *o, int *ret)
 {
     size_t n = 0;
@@ -72,20 +79,20 @@ static size_t list_fds(const csn_spawn_opts *o, int *ret)
     return n;
 }
 
-CSN_IN_CHILD static int take_fds(start *s, int *fds)
+CSN_IN_CHILD static int take_fds(pending *s, int *fds)
 {
     const csn_spawn_opts *o = s->o;
     size_t n = o->exec_fd > 0 ? 1 : 0;
 
     for (size_t i = 0; i < o->nfds; i++)
         n += o->fds[i] >= 0;
-    int rc = csn_fd_transfer_take(s->box, fds, n);
+    int rc = csn_fd_transfer_take(s->transfer_fd, fds, n);
     if (rc == 0)
-        s->handed = CSN_FD_TRANSFER_TAKEN;
+        s->transfer = CSN_FD_TRANSFER_TAKEN;
     return rc;
 }
 
-/* A number of at least FD_HIGH for it. The kernel's word for a limit below that is EINVAL. */
+/* Duplicates it at FD_HIGH or above. EINVAL means that the limit on descriptors is lower. */
 CSN_IN_CHILD static int park(int fd)
 {
     long rc = csn_raw(SYS_fcntl, fd, F_DUPFD, FD_HIGH);
@@ -93,8 +100,8 @@ CSN_IN_CHILD static int park(int fd)
     return (int)(rc == -EINVAL ? -EMFILE : rc);
 }
 
-/* Puts the given descriptors (have: as they were handed over) at 0..n-1 and closes all others.
- * The program itself comes next, and closes with its exec. */
+/* Places the given descriptors (have: as received) at 0..n-1, then the program, which is
+ * close-on-exec, and closes all others. */
 CSN_IN_CHILD static int place_fds(const csn_spawn_opts *o, const int *have)
 {
     int parked[CSN_SPAWN_FDS_MAX];
@@ -118,7 +125,7 @@ CSN_IN_CHILD static int place_fds(const csn_spawn_opts *o, const int *have)
     return (int)(rc < 0 ? rc : csn_raw(SYS_close_range, last, ~0u, 0u));
 }
 
-CSN_IN_CHILD static int put_text(const char *path, const char *text)
+CSN_IN_CHILD static int write_file(const char *path, const char *text)
 {
     size_t len = 0;
 
@@ -131,12 +138,12 @@ CSN_IN_CHILD static int put_text(const char *path, const char *text)
     return n < 0 ? (int)n : n == (long)len ? 0 : -EIO;
 }
 
-/* What building walls takes: DAC_OVERRIDE, SETGID, SETUID, SETPCAP, NET_BIND_SERVICE,
- * NET_ADMIN, SYS_CHROOT, SYS_ADMIN, SYS_RESOURCE. Each is a call of its own. */
-static const unsigned char kept_caps[] = {1, 6, 7, 8, 10, 12, 18, 21, 24};
+/* What a keeper needs to boot: DAC_OVERRIDE, SETGID, SETUID, SETPCAP, NET_BIND_SERVICE,
+ * NET_ADMIN, SYS_CHROOT, SYS_ADMIN, SYS_RESOURCE. */
+static const unsigned char boot_caps[] = {1, 6, 7, 8, 10, 12, 18, 21, 24};
 
-/* The namespace's user 0 keeps its capabilities over exec; any other needs them ambient. */
-CSN_IN_CHILD static int keep_caps(void)
+/* Uid 0 of the namespace keeps its capabilities over exec; any other uid needs ambient ones. */
+CSN_IN_CHILD static int raise_ambient_caps(void)
 {
     struct {
         uint32_t version;
@@ -152,26 +159,26 @@ CSN_IN_CHILD static int keep_caps(void)
     caps[0].inheritable = caps[0].permitted;
     caps[1].inheritable = caps[1].permitted;
     rc = csn_raw(SYS_capset, &head, caps);
-    for (size_t i = 0; rc == 0 && i < sizeof(kept_caps); i++)
-        rc = csn_raw(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kept_caps[i], 0L, 0L);
+    for (size_t i = 0; rc == 0 && i < sizeof(boot_caps); i++)
+        rc = csn_raw(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, boot_caps[i], 0L, 0L);
     return (int)rc;
 }
 
-/* Groups are given up for good: without that a user may not write its own map. */
+/* An unprivileged user may write a gid map only after setgroups is denied. */
 CSN_IN_CHILD static int write_maps(const csn_spawn_namespaces *w)
 {
-    int rc = put_text("/proc/self/setgroups", "deny");
+    int rc = write_file("/proc/self/setgroups", "deny");
 
     if (rc == 0)
-        rc = put_text("/proc/self/uid_map", w->uid_map);
+        rc = write_file("/proc/self/uid_map", w->uid_map);
     if (rc == 0)
-        rc = put_text("/proc/self/gid_map", w->gid_map);
-    return rc == 0 && w->keep_caps ? keep_caps() : rc;
+        rc = write_file("/proc/self/gid_map", w->gid_map);
+    return rc == 0 && w->keep_caps ? raise_ambient_caps() : rc;
 }
 
-/* Changing user makes the memory, which is the host program's, undumpable, and the files in
- * /proc that hold our maps root's. Both are set back before anybody else can run. */
-CSN_IN_CHILD static int become(const csn_spawn_namespaces *w)
+/* Changing the uid makes the memory, which is the host's, undumpable, and the map files in
+ * /proc root's. PR_SET_DUMPABLE reverts both; thaw_host restores the host's own value. */
+CSN_IN_CHILD static int become_user(const csn_spawn_namespaces *w)
 {
     long rc = csn_raw(SYS_setgroups, 0, NULL);
 
@@ -182,8 +189,8 @@ CSN_IN_CHILD static int become(const csn_spawn_namespaces *w)
     return (int)(rc < 0 ? rc : csn_raw(SYS_prctl, PR_SET_DUMPABLE, 1L, 0L, 0L, 0L));
 }
 
-/* The handlers are the host's and must not run here: first they go, then the mask. The table is
- * this process's own. A signal that has no action to set is none that could come. */
+/* Resets the handlers, which are the host's, before the mask. The table of handlers is not
+ * shared. Failures are signals that cannot have a handler. */
 CSN_IN_CHILD static void reset_signals(void)
 {
     const struct {
@@ -197,30 +204,30 @@ CSN_IN_CHILD static void reset_signals(void)
     (void)csn_raw(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 }
 
-/* The host is again what it was. By whoever comes to it first. */
-CSN_IN_CHILD static void let_others(start *s)
+/* Called by the child that is done first, or by the host. */
+CSN_IN_CHILD static void thaw_host(pending *s)
 {
-    if (!s->alone)
+    if (!s->frozen)
         return;
-    s->alone = false;
+    s->frozen = false;
     if (s->dumpable != 1)
         (void)csn_raw(SYS_prctl, PR_SET_DUMPABLE, s->dumpable, 0L, 0L, 0L);
     csn_fsuid_thaw();
 }
 
-/* It did not come to the start: nobody is to wait for it. The host itself may, for a second
- * start, before it looks how the first one went. */
-CSN_IN_CHILD static void give_up(start *s)
+/* After a failed start: other threads of the host may wait for the descriptor transfer or for
+ * the fsuid lock, and the host may begin a second start before it finishes this one. */
+CSN_IN_CHILD static void release_host(pending *s)
 {
-    if (s->handed == CSN_FD_TRANSFER_WAITS) {
-        s->handed = CSN_FD_TRANSFER_ABANDONED;
+    if (s->transfer == CSN_FD_TRANSFER_SENT) {
+        s->transfer = CSN_FD_TRANSFER_ABANDONED;
         csn_fd_transfer_abandon();
     }
-    let_others(s);
+    thaw_host(s);
 }
 
 /* Everything up to the exec. 0 or -errno, at s->stage. */
-CSN_IN_CHILD static int get_ready(start *s)
+CSN_IN_CHILD static int prepare(pending *s)
 {
     const csn_spawn_opts *o = s->o;
     int have[CSN_SPAWN_FDS_MAX + 1];
@@ -228,7 +235,7 @@ CSN_IN_CHILD static int get_ready(start *s)
     s->stage = CSN_SPAWN_AT_EXEC;
     if (s->cpus.known)
         (void)csn_raw(SYS_sched_setaffinity, 0, sizeof(s->cpus.bits), s->cpus.bits);
-    int rc = take_fds(s, have); /* until then the table is the host's */
+    int rc = take_fds(s, have); /* until here the table is the host's */
     if (rc < 0)
         return rc;
     (void)csn_raw(SYS_setsid);
@@ -236,13 +243,12 @@ CSN_IN_CHILD static int get_ready(start *s)
     rc = o->walls && o->walls->namespaces != 0 ? write_maps(o->walls) : 0;
     if (rc < 0)
         return rc;
-    let_others(s);
+    thaw_host(s);
     s->stage = CSN_SPAWN_AT_EXEC;
     rc = (int)csn_raw(SYS_chdir, "/");
     if (rc == 0)
         rc = place_fds(o, have);
-    /* Signals stay blocked: the handlers are the host's until exec, and then the program's own
-     * affair. */
+    /* Otherwise signals stay blocked: a keeper unblocks them when its handlers are set. */
     if (rc == 0 && o->usual_signals)
         reset_signals();
     return rc;
@@ -251,12 +257,12 @@ CSN_IN_CHILD static int get_ready(start *s)
 CSN_IN_CHILD static int program_main(void *arg)
 {
     static const char *const no_env[] = {NULL};
-    start *s = arg;
+    pending *s = arg;
     const csn_spawn_opts *o = s->o;
     const char *const *env = o->env ? o->env : no_env;
-    long rc = get_ready(s);
+    long rc = prepare(s);
 
-    if (rc == 0 && o->exec_fd > 0) /* was put behind the others */
+    if (rc == 0 && o->exec_fd > 0) /* place_fds put it behind the others */
         rc = csn_raw(SYS_execveat, (int)o->nfds, "", o->argv, env, AT_EMPTY_PATH);
     else if (rc == 0)
         rc = csn_raw(SYS_execve, o->path, o->argv, env);
@@ -265,14 +271,14 @@ CSN_IN_CHILD static int program_main(void *arg)
     __builtin_unreachable();
 }
 
-CSN_IN_CHILD static int middle_main(void *arg)
+CSN_IN_CHILD static int intermediate_main(void *arg)
 {
-    start *s = arg;
+    pending *s = arg;
     const csn_spawn_namespaces *w = s->o->walls;
     int pidfd = -1;
 
     s->stage = CSN_SPAWN_AT_USER;
-    int rc = w && w->become ? become(w) : 0;
+    int rc = w && w->become ? become_user(w) : 0;
     s->error = -rc;
     if (rc == 0) {
         s->stage = CSN_SPAWN_AT_CLONE;
@@ -284,27 +290,27 @@ CSN_IN_CHILD static int middle_main(void *arg)
         else
             s->pidfd = pidfd;
     }
-    give_up(s); /* nothing is left of that after a start: until its exec we did not run */
+    release_host(s); /* does nothing after a start: CLONE_VFORK returned after exec */
     (void)csn_raw(SYS_exit_group, 0);
     __builtin_unreachable();
 }
 
-/* ---- by the host ---- */
+/* ---- in the host ---- */
 
-static int new_start(const csn_spawn_opts *o, start **ret)
+static int new_pending(const csn_spawn_opts *o, pending **ret)
 {
-    start *s = malloc(sizeof(*s));
+    pending *s = malloc(sizeof(*s));
     int fds[CSN_SPAWN_FDS_MAX + 1];
 
     if (!s)
         return -ENOMEM;
-    *s = (start){.o = o, .pid = -1, .pidfd = -1, .dumpable = 1, .stage = CSN_SPAWN_AT_CLONE};
+    *s = (pending){.o = o, .pid = -1, .pidfd = -1, .dumpable = 1, .stage = CSN_SPAWN_AT_CLONE};
     s->stacks = mmap(NULL, 2 * STACK_SIZE, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     int rc = s->stacks == MAP_FAILED ? -errno : csn_fd_transfer_begin(fds, list_fds(o, fds));
     if (rc >= 0) {
         s->stack2 = s->stacks + STACK_SIZE;
-        s->box = rc;
+        s->transfer_fd = rc;
         *ret = s;
         return 0;
     }
@@ -317,26 +323,27 @@ static int new_start(const csn_spawn_opts *o, start **ret)
 int csn_spawn_begin(const csn_spawn_opts *o, csn_spawn_pending **ret)
 {
     uint64_t all = ~0ull, old = 0;
-    start *s = NULL;
+    pending *s = NULL;
 
-    int rc = new_start(o, &s);
+    int rc = new_pending(o, &s);
     if (rc < 0)
         return rc;
-    /* Whoever becomes another user makes the memory that all threads share undumpable for a
-     * moment, and then no other thread's child may write its maps. */
-    s->alone = o->walls && o->walls->become;
-    if (s->alone) {
+    /* become_user makes the shared memory undumpable for a moment; meanwhile no other child of
+     * the host could write its maps. */
+    s->frozen = o->walls && o->walls->become;
+    if (s->frozen) {
         csn_fsuid_freeze();
         s->dumpable = prctl(PR_GET_DUMPABLE, 0L, 0L, 0L, 0L);
     }
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
     csn_affinity_get(&s->cpus);
-    s->middle = (int)csn_raw_clone(middle_main, s->stack2, CLONE_VM | CLONE_FILES, s, NULL);
-    if (s->middle < 0) {
-        s->error = -s->middle;
-        give_up(s);
+    s->intermediate =
+        (int)csn_raw_clone(intermediate_main, s->stack2, CLONE_VM | CLONE_FILES, s, NULL);
+    if (s->intermediate < 0) {
+        s->error = -s->intermediate;
+        release_host(s);
     } else {
-        csn_affinity_move_away(s->middle);
+        csn_affinity_move_away(s->intermediate);
     }
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
     *ret = s;
@@ -346,12 +353,12 @@ int csn_spawn_begin(const csn_spawn_opts *o, csn_spawn_pending **ret)
 int csn_spawn_finish(csn_spawn_pending *s, pid_t *ret_pid, int *ret_pidfd,
                      enum csn_spawn_stage *ret_stage)
 {
-    if (s->middle > 0)
-        while (waitpid(s->middle, NULL, __WALL) < 0 && errno == EINTR)
+    if (s->intermediate > 0)
+        while (waitpid(s->intermediate, NULL, __WALL) < 0 && errno == EINTR)
             ;
-    let_others(s);
+    thaw_host(s);
     munmap(s->stacks, 2 * STACK_SIZE);
-    csn_fd_transfer_end(s->handed);
+    csn_fd_transfer_end(s->transfer);
     if (ret_stage)
         *ret_stage = s->stage;
     int e = s->error;
@@ -370,12 +377,12 @@ int csn_spawn_finish(csn_spawn_pending *s, pid_t *ret_pid, int *ret_pidfd,
 int csn_spawn(const csn_spawn_opts *o, pid_t *ret_pid, int *ret_pidfd,
               enum csn_spawn_stage *ret_stage)
 {
-    csn_spawn_pending *birth = NULL;
+    csn_spawn_pending *s = NULL;
 
     if (ret_stage)
         *ret_stage = CSN_SPAWN_AT_CLONE;
-    int rc = csn_spawn_begin(o, &birth);
-    return rc < 0 ? rc : csn_spawn_finish(birth, ret_pid, ret_pidfd, ret_stage);
+    int rc = csn_spawn_begin(o, &s);
+    return rc < 0 ? rc : csn_spawn_finish(s, ret_pid, ret_pidfd, ret_stage);
 }
 
 int csn_spawn_wait(int pidfd, int timeout_ms)
@@ -385,7 +392,7 @@ int csn_spawn_wait(int pidfd, int timeout_ms)
     siginfo_t si;
     int n;
 
-    do /* a host may have timers that interrupt us over and over */
+    do /* the host may have interval timers */
         n = poll(&pf, 1, csn_deadline_poll_ms(deadline));
     while (n < 0 && errno == EINTR);
     if (n <= 0)
@@ -397,12 +404,12 @@ int csn_spawn_wait(int pidfd, int timeout_ms)
 ssize_t csn_write_quietly(int fd, const void *data, size_t len)
 {
     const struct timespec now = {0};
-    sigset_t pipe_set, pending, old;
+    sigset_t pipe_set, raised, old;
 
     sigemptyset(&pipe_set);
     sigaddset(&pipe_set, SIGPIPE);
-    sigpending(&pending);
-    bool was_pending = sigismember(&pending, SIGPIPE) == 1;
+    sigpending(&raised);
+    bool was_pending = sigismember(&raised, SIGPIPE) == 1;
     pthread_sigmask(SIG_BLOCK, &pipe_set, &old);
     ssize_t n = write(fd, data, len);
     int e = errno;

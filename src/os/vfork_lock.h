@@ -1,9 +1,8 @@
-/* vfork_lock.h: one at a time, where the turn is given back by another process.
+/* vfork_lock.h: a lock that one process takes and another one releases.
  *
- * A child that shares our memory until its exec (os/spawn.c) is through with what needs a turn
- * long before its starter looks again, and gives it back itself, by a system call that leaves
- * errno alone. A turn that was somebody else's when this process was forked is nobody's here.
- */
+ * The host takes it; a child that shares the host's memory until exec (os/spawn.c) releases it,
+ * long before the host looks again, with a system call that leaves errno alone. A lock that was
+ * held when this process was forked is free in it. */
 #pragma once
 #include <stdbool.h>
 #include <sys/syscall.h>
@@ -13,7 +12,7 @@
 #include "os/raw_syscall.h"
 
 typedef struct csn_vfork_lock {
-    int holder; /* pid of the process it was taken in; 0: free */
+    int holder; /* pid of the process that took it; 0: free */
 } csn_vfork_lock;
 
 static inline bool csn_vfork_lock_is_taken(const csn_vfork_lock *t)
@@ -21,15 +20,15 @@ static inline bool csn_vfork_lock_is_taken(const csn_vfork_lock *t)
     return __atomic_load_n(&t->holder, __ATOMIC_ACQUIRE) == getpid();
 }
 
-/* For a while, or until it is given back. */
+/* Returns when it is released, or after 10 ms. */
 static inline void csn_vfork_lock_wait(const csn_vfork_lock *t)
 {
-    const struct timespec a_while = {.tv_nsec = 10000000};
+    const struct timespec timeout = {.tv_nsec = 10000000};
 
-    (void)csn_raw(SYS_futex, &t->holder, 0 /* FUTEX_WAIT */, getpid(), &a_while);
+    (void)csn_raw(SYS_futex, &t->holder, 0 /* FUTEX_WAIT */, getpid(), &timeout);
 }
 
-/* The caller has a lock that all takers have. */
+/* The caller holds a mutex that all takers hold. */
 static inline void csn_vfork_lock_take(csn_vfork_lock *t)
 {
     __atomic_store_n(&t->holder, getpid(), __ATOMIC_RELEASE);
