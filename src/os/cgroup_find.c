@@ -1,12 +1,11 @@
-/* cgroup_find.c: which hierarchies of control groups there are, and where the caller is.
+/* cgroup_find.c: the mounted cgroup hierarchies and the caller's place in them.
  *
- * Called by probe, create and sweep. /proc/self/cgroup tells the caller's group in each
- * hierarchy, /proc/self/mountinfo where hierarchies can be seen; neither alone is a directory.
- * Inside a cgroup namespace or a container a mount may show only a part of its hierarchy (its
- * root is then not `/`), and the caller may be outside of that part (`/../x`). What must hold:
- * no directory is given out that is not the caller's own group. Lines may be long and paths
- * hold anything but newlines: mountinfo escapes blanks in octal, the other file escapes
- * nothing. */
+ * /proc/self/cgroup names the caller's group in each hierarchy, /proc/self/mountinfo says where
+ * hierarchies are mounted; a directory follows from both. Inside a cgroup namespace or a
+ * container a mount may show only part of its hierarchy (its root is then not `/`), and the
+ * caller may be outside that part (`/../x`). Invariant: a directory is returned only if it is
+ * the caller's own group. Lines may be long and paths may hold anything but newlines: mountinfo
+ * escapes blanks in octal, the other file escapes nothing. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
-#include "os/cgroup_parts.h"
+#include "os/cgroup_internal.h"
 
 uid_t csn_cgroup_uid(const csn_cgroup_host *host)
 {
@@ -30,9 +29,19 @@ csn_cgroup_why csn_cgroup_writable(const char *path)
     return errno == EROFS ? CSN_CGROUP_READ_ONLY : CSN_CGROUP_NOT_DELEGATED;
 }
 
-/* Calls line_fn with every line of a file, without its newline, to be torn apart. */
-static int each_line(const char *file, void (*line_fn)(csn_cgroup_map *m, char *line),
-                     csn_cgroup_map *m)
+bool csn_cgroup_climb(char *dir, const char *top)
+{
+    char *slash = strrchr(dir, '/');
+
+    if (!slash || strlen(dir) <= strlen(top))
+        return false;
+    *slash = '\0';
+    return true;
+}
+
+/* Calls line_fn with every line of a file, without its newline; it may modify the line. */
+static int each_line(const char *file, void (*line_fn)(csn_cgroup_hierarchies *m, char *line),
+                     csn_cgroup_hierarchies *m)
 {
     csn_autofree char *line = NULL;
     size_t cap = 0;
@@ -56,14 +65,13 @@ static void copy_path(char ret[CSN_CGROUP_PATH_MAX], const char *path)
     size_t n = strlen(path);
 
     if (n >= CSN_CGROUP_PATH_MAX)
-        n = 0; /* too long to be used: as if it could not be seen */
+        n = 0; /* unusable: treated as not visible */
     memcpy(ret, path, n);
     ret[n] = '\0';
 }
 
-/* 4:cpu,cpuacct:/path or 0::/path. Hierarchies without a controller (1:name=systemd:/x) limit
- * nothing. */
-static void own_line(csn_cgroup_map *m, char *line)
+/* 4:cpu,cpuacct:/path or 0::/path. Named hierarchies (1:name=systemd:/x) limit nothing. */
+static void parse_cgroup_line(csn_cgroup_hierarchies *m, char *line)
 {
     char *list = strchr(line, ':');
     char *path = list ? strchr(list + 1, ':') : NULL;
@@ -74,17 +82,17 @@ static void own_line(csn_cgroup_map *m, char *line)
     *path++ = '\0';
     if (strcmp(line, "0") == 0 && !*list) {
         m->v2.listed = true;
-        copy_path(m->v2.path, path);
+        copy_path(m->v2.self, path);
         return;
     }
     for (int k = 0; k < CSN_CGROUP_KINDS; k++)
-        if (csn_cgroup_lists(list, ",", csn_cgroup_kind_name(k))) {
+        if (csn_cgroup_list_has(list, ",", csn_cgroup_kind_name(k))) {
             m->v1[k].listed = true;
-            copy_path(m->v1[k].path, path);
+            copy_path(m->v1[k].self, path);
         }
 }
 
-/* Undoes \040 and its like, in place. */
+/* Decodes octal escapes (\040) in place. */
 static void unescape(char *s)
 {
     char *to = s;
@@ -101,33 +109,35 @@ static void unescape(char *s)
     *to = '\0';
 }
 
-/* Notes one mount of a hierarchy. A later one counts when it lies over the first or shows more
- * of use: the same hierarchy is often mounted a second time, read-only or in part. */
-static void take_mount(csn_cgroup_place *p, const char *root, const char *point, bool read_only)
+/* A hierarchy is often mounted a second time, read-only or in part. A later mount replaces the
+ * first when it covers it, shows the caller's group, or is writable. */
+static void add_mount(csn_cgroup_hierarchy *h, const char *root, const char *point,
+                      bool read_only)
 {
     char own[CSN_CGROUP_PATH_MAX] = "", procs[CSN_CGROUP_PATH_MAX];
-    bool hidden = csn_cgroup_lists(root, "/", "..") || csn_cgroup_lists(p->path, "/", "..");
-    const char *rest = hidden ? NULL : csn_path_below(p->path, root);
+    bool hidden =
+        csn_cgroup_list_has(root, "/", "..") || csn_cgroup_list_has(h->self, "/", "..");
+    const char *rest = hidden ? NULL : csn_path_below(h->self, root);
 
-    if (!p->listed || strlen(point) >= sizeof(p->top))
+    if (!h->listed || strlen(point) >= sizeof(h->top))
         return;
-    /* Something else may be mounted over it: only a directory of groups has this file. */
-    if (rest && p->path[0] == '/' &&
+    /* Another file system may cover it: only cgroup directories have this file. */
+    if (rest && h->self[0] == '/' &&
         (csn_cgroup_join(own, point, rest) < 0 ||
          csn_cgroup_join(procs, own, "cgroup.procs") < 0 || access(procs, F_OK) < 0))
         own[0] = '\0';
-    bool better = !p->mounted || strcmp(p->top, point) == 0 || (own[0] && !p->own[0]) ||
-                  (own[0] && p->read_only && !read_only);
+    bool better = !h->mounted || strcmp(h->top, point) == 0 || (own[0] && !h->own[0]) ||
+                  (own[0] && h->read_only && !read_only);
     if (!better)
         return;
-    p->mounted = true;
-    p->read_only = read_only;
-    copy_path(p->top, point);
-    copy_path(p->own, own);
+    h->mounted = true;
+    h->read_only = read_only;
+    copy_path(h->top, point);
+    copy_path(h->own, own);
 }
 
 /* ID PARENT MAJ:MIN ROOT POINT OPTIONS [TAG...] - TYPE SOURCE SUPEROPTIONS */
-static void mount_line(csn_cgroup_map *m, char *line)
+static void parse_mount_line(csn_cgroup_hierarchies *m, char *line)
 {
     char *field[6], *save = NULL, *tail = strstr(line, " - ");
     char *type, *super = NULL;
@@ -141,30 +151,31 @@ static void mount_line(csn_cgroup_map *m, char *line)
     type = strtok_r(tail + 3, " ", &save);
     if (!type || strncmp(type, "cgroup", 6) != 0)
         return;
-    /* The source may be empty, so the last field is found from behind. */
+    /* The source may be empty, so the last field is searched from the end. */
     super = save ? strrchr(save, ' ') : NULL;
     super = super ? super + 1 : save;
     if (!super)
         return;
     bool read_only =
-        csn_cgroup_lists(field[5], ",", "ro") || csn_cgroup_lists(super, ",", "ro");
+        csn_cgroup_list_has(field[5], ",", "ro") || csn_cgroup_list_has(super, ",", "ro");
     unescape(field[3]);
     unescape(field[4]);
     if (strcmp(type, "cgroup2") == 0)
-        take_mount(&m->v2, field[3], field[4], read_only);
+        add_mount(&m->v2, field[3], field[4], read_only);
     for (int k = 0; strcmp(type, "cgroup") == 0 && k < CSN_CGROUP_KINDS; k++)
-        if (csn_cgroup_lists(super, ",", csn_cgroup_kind_name(k)))
-            take_mount(&m->v1[k], field[3], field[4], read_only);
+        if (csn_cgroup_list_has(super, ",", csn_cgroup_kind_name(k)))
+            add_mount(&m->v1[k], field[3], field[4], read_only);
 }
 
-int csn_cgroup_find(const csn_cgroup_host *host, csn_cgroup_map *ret)
+int csn_cgroup_find(const csn_cgroup_host *host, csn_cgroup_hierarchies *ret)
 {
     const char *self = host ? host->self_cgroup : NULL;
     const char *mounts = host ? host->mountinfo : NULL;
 
     memset(ret, 0, sizeof(*ret));
-    int rc = each_line(self ? self : "/proc/self/cgroup", own_line, ret);
+    int rc = each_line(self ? self : "/proc/self/cgroup", parse_cgroup_line, ret);
     if (rc == -ENOENT) /* a kernel without control groups */
         return access("/proc/self", F_OK) < 0 ? rc : 0;
-    return rc < 0 ? rc : each_line(mounts ? mounts : "/proc/self/mountinfo", mount_line, ret);
+    return rc < 0 ? rc
+                  : each_line(mounts ? mounts : "/proc/self/mountinfo", parse_mount_line, ret);
 }

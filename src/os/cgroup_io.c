@@ -1,8 +1,8 @@
-/* cgroup_io.c: the small files and directories of a control group.
+/* cgroup_io.c: reads and writes the files of a control group, creates and removes its
+ * directory.
  *
- * Called by the other files of os/cgroup alone. What is read comes from the kernel and is
- * short; it is still read into bounded buffers. A file that is missing is no surprise: kernels
- * differ in what they have, so reading numbers never fails, it only does not know. */
+ * Kernels differ in the files they have: a number that cannot be read is CSN_CGROUP_UNKNOWN,
+ * not an error. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "os/cgroup_parts.h"
+#include "os/cgroup_internal.h"
 
 int csn_cgroup_join(char ret[CSN_CGROUP_PATH_MAX], const char *dir, const char *name)
 {
@@ -30,8 +30,8 @@ int csn_cgroup_join(char ret[CSN_CGROUP_PATH_MAX], const char *dir, const char *
     return 0;
 }
 
-/* One write: the kernel takes each write as one whole command. */
-int csn_cgroup_put(const char *dir, const char *file, const char *text)
+/* The kernel takes each write(2) as one command. */
+int csn_cgroup_write(const char *dir, const char *file, const char *text)
 {
     char path[CSN_CGROUP_PATH_MAX];
     size_t len = strlen(text);
@@ -51,7 +51,7 @@ int csn_cgroup_put(const char *dir, const char *file, const char *text)
     return (size_t)n == len ? 0 : -EIO;
 }
 
-ssize_t csn_cgroup_get(const char *dir, const char *file, char *buf, size_t size)
+ssize_t csn_cgroup_read(const char *dir, const char *file, char *buf, size_t size)
 {
     char path[CSN_CGROUP_PATH_MAX];
     size_t len = 0;
@@ -76,8 +76,8 @@ ssize_t csn_cgroup_get(const char *dir, const char *file, char *buf, size_t size
     return (ssize_t)len;
 }
 
-/* "max" and anything else that is not a number is unknown. */
-static uint64_t parse(const char *s)
+/* "max" is not a number. */
+static uint64_t parse_u64(const char *s)
 {
     if (*s < '0' || *s > '9')
         return CSN_CGROUP_UNKNOWN;
@@ -86,26 +86,24 @@ static uint64_t parse(const char *s)
     return errno ? CSN_CGROUP_UNKNOWN : v;
 }
 
-uint64_t csn_cgroup_number(const char *dir, const char *file)
+uint64_t csn_cgroup_read_u64(const char *dir, const char *file, const char *key)
 {
-    char text[64];
+    char text[2048];
+    size_t n = key ? strlen(key) : 0;
 
-    return csn_cgroup_get(dir, file, text, sizeof(text)) < 0 ? CSN_CGROUP_UNKNOWN : parse(text);
-}
-
-uint64_t csn_cgroup_field(const char *text, const char *key)
-{
-    size_t n = strlen(key);
-
+    if (csn_cgroup_read(dir, file, text, sizeof(text)) < 0)
+        return CSN_CGROUP_UNKNOWN;
+    if (!key)
+        return parse_u64(text);
     for (const char *line = text; line; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (strncmp(line, key, n) == 0 && line[n] == ' ')
-            return parse(line + n + 1);
+            return parse_u64(line + n + 1);
     }
     return CSN_CGROUP_UNKNOWN;
 }
 
-bool csn_cgroup_lists(const char *list, const char *seps, const char *word)
+bool csn_cgroup_list_has(const char *list, const char *seps, const char *word)
 {
     size_t want = strlen(word);
 
@@ -121,9 +119,9 @@ bool csn_cgroup_lists(const char *list, const char *seps, const char *word)
 bool csn_cgroup_has_process(const char *dir)
 {
     char first[4];
-    ssize_t n = csn_cgroup_get(dir, "cgroup.procs", first, sizeof(first));
+    ssize_t n = csn_cgroup_read(dir, "cgroup.procs", first, sizeof(first));
 
-    /* What cannot be read is taken for inhabited, unless it is not there at all. */
+    /* An unreadable group counts as occupied, a missing one does not. */
     return n < 0 ? n != -ENOENT : n > 0;
 }
 
@@ -147,33 +145,45 @@ int csn_cgroup_each_child(const char *dir, int (*fn)(void *ctx, const char *path
     return rc;
 }
 
-typedef struct drop_state {
+int csn_cgroup_mkdir(const csn_cgroup_host *host, const char *path)
+{
+    int rc = host && host->mkdir ? host->mkdir(path) : mkdir(path, 0755);
+
+    return rc < 0 ? -errno : 0;
+}
+
+typedef struct rmdir_state {
     const csn_cgroup_host *host;
     unsigned depth;
-} drop_state;
+} rmdir_state;
 
-static int drop_one(void *ctx, const char *path)
+static int rmdir_one(const csn_cgroup_host *host, const char *path)
 {
-    drop_state *s = ctx;
-    bool fake = s->host && s->host->drop;
-    int rc = (fake ? s->host->drop(path) : rmdir(path)) < 0 ? -errno : 0;
+    int rc = host && host->rmdir ? host->rmdir(path) : rmdir(path);
 
-    /* Busy: tasks, or groups inside. It is tried again only when those inside went away. */
+    return rc < 0 ? -errno : 0;
+}
+
+static int rmdir_nested(void *ctx, const char *path)
+{
+    rmdir_state *s = ctx;
+    int rc = rmdir_one(s->host, path);
+
     if ((rc != -EBUSY && rc != -ENOTEMPTY) || s->depth >= CSN_CGROUP_DEPTH_MAX)
         return rc;
     s->depth++;
-    int below = csn_cgroup_each_child(path, drop_one, s);
+    int below = csn_cgroup_each_child(path, rmdir_nested, s);
     s->depth--;
     if (below < 0 && below != -ENOENT)
         return below;
-    return (fake ? s->host->drop(path) : rmdir(path)) < 0 ? -errno : 0;
+    return rmdir_one(s->host, path);
 }
 
-int csn_cgroup_drop(const csn_cgroup_host *host, const char *path)
+int csn_cgroup_rmdir(const csn_cgroup_host *host, const char *path)
 {
-    drop_state s = {.host = host};
+    rmdir_state s = {.host = host};
 
-    return drop_one(&s, path);
+    return rmdir_nested(&s, path);
 }
 
 const char *csn_cgroup_kind_name(int kind)

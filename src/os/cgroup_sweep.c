@@ -1,29 +1,28 @@
-/* cgroup_sweep.c: removes what crashed owners left.
+/* cgroup_sweep.c: removes the groups that crashed callers left behind.
  *
- * Called by a sweeper that has done its own work. Looks through all of a hierarchy that the
- * caller may write to, because the owner may have been in another group than we are. What must
- * hold: a group with processes is never touched (and the kernel would refuse), nor one of
- * another user, nor one that was only just made and waits for its keeper. The age is that of
- * the directory: the kernel may make it look younger than it is, never older. */
+ * The owner may have been in another group than this process, so the sweep covers all of a
+ * hierarchy that the caller may write to. Invariants: a group with processes is never removed
+ * (the kernel would refuse), nor one of another user, nor a new one that waits for its keeper.
+ * The age is that of the directory: the kernel may make it look younger, never older. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "os/cgroup_parts.h"
+#include "os/cgroup_internal.h"
 
-#define GROUPS_MAX 20000 /* looked at by one sweep: it must end soon, not find everything */
+#define GROUPS_MAX 20000 /* visited by one sweep: it must end soon, not find everything */
 
-typedef struct sweeping {
+typedef struct sweep {
     const csn_cgroup_host *host;
     uid_t uid;
-    time_t youngest; /* made later than this: left alone */
-    unsigned depth, looked;
+    time_t newest; /* groups made later are left alone */
+    unsigned depth, visited;
     int removed;
-} sweeping;
+} sweep;
 
-static bool is_ours(const char *path)
+static bool has_prefix(const char *path)
 {
     const char *name = strrchr(path, '/');
     size_t n = strlen(CSN_CGROUP_PREFIX);
@@ -33,15 +32,15 @@ static bool is_ours(const char *path)
 
 static int sweep_group(void *ctx, const char *path)
 {
-    sweeping *s = ctx;
+    sweep *s = ctx;
     struct stat st;
 
-    if (++s->looked > GROUPS_MAX)
+    if (++s->visited > GROUPS_MAX)
         return -E2BIG;
-    if (is_ours(path)) {
-        if (stat(path, &st) == 0 && st.st_uid == s->uid && st.st_mtime <= s->youngest &&
-            st.st_ctime <= s->youngest && !csn_cgroup_has_process(path))
-            s->removed += csn_cgroup_drop(s->host, path) == 0;
+    if (has_prefix(path)) {
+        if (stat(path, &st) == 0 && st.st_uid == s->uid && st.st_mtime <= s->newest &&
+            st.st_ctime <= s->newest && !csn_cgroup_has_process(path))
+            s->removed += csn_cgroup_rmdir(s->host, path) == 0;
         return 0;
     }
     if (s->depth >= CSN_CGROUP_DEPTH_MAX)
@@ -53,40 +52,37 @@ static int sweep_group(void *ctx, const char *path)
 }
 
 /* The highest group at or above the caller's own that it may write to. */
-static bool highest(const csn_cgroup_place *p, char ret[CSN_CGROUP_PATH_MAX])
+static bool highest_writable(const csn_cgroup_hierarchy *h, char ret[CSN_CGROUP_PATH_MAX])
 {
     char dir[CSN_CGROUP_PATH_MAX];
     bool any = false;
 
-    if (!p->mounted || p->read_only || !p->own[0] || csn_cgroup_join(dir, p->own, "") < 0)
+    if (!h->mounted || h->read_only || !h->own[0] || csn_cgroup_join(dir, h->own, "") < 0)
         return false;
-    for (char *slash = dir; slash && strlen(dir) >= strlen(p->top);) {
+    do {
         if (csn_cgroup_writable(dir) == CSN_CGROUP_USABLE)
             any = csn_cgroup_join(ret, dir, "") == 0;
-        slash = strrchr(dir, '/');
-        if (slash)
-            *slash = '\0';
-    }
+    } while (csn_cgroup_climb(dir, h->top));
     return any;
 }
 
 int csn_cgroup_sweep(const csn_cgroup_host *host, unsigned min_age_s)
 {
-    csn_cgroup_map map;
+    csn_cgroup_hierarchies all;
     char from[CSN_CGROUP_PATH_MAX];
-    sweeping s = {
-        .host = host, .uid = csn_cgroup_uid(host), .youngest = time(NULL) - (time_t)min_age_s};
-    int rc = csn_cgroup_find(host, &map);
+    sweep s = {
+        .host = host, .uid = csn_cgroup_uid(host), .newest = time(NULL) - (time_t)min_age_s};
+    int rc = csn_cgroup_find(host, &all);
 
     if (rc < 0)
         return rc;
     for (int k = 0; k <= CSN_CGROUP_KINDS; k++) {
-        const csn_cgroup_place *p = k < CSN_CGROUP_KINDS ? &map.v1[k] : &map.v2;
-        bool again = false;
+        const csn_cgroup_hierarchy *h = k < CSN_CGROUP_KINDS ? &all.v1[k] : &all.v2;
+        bool duplicate = false;
 
         for (int j = 0; j < k && k < CSN_CGROUP_KINDS; j++)
-            again = again || strcmp(map.v1[j].top, p->top) == 0;
-        if (!again && highest(p, from))
+            duplicate = duplicate || strcmp(all.v1[j].top, h->top) == 0;
+        if (!duplicate && highest_writable(h, from))
             (void)csn_cgroup_each_child(from, sweep_group, &s);
     }
     return s.removed;

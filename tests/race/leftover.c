@@ -294,7 +294,7 @@ static void add_group(group_list *l, const char *path)
 }
 
 /* Every hierarchy and every group that could hold ours: where they are made depends on the host
- * (os/cgroup_make.c), and a test that knew the place would miss those in a wrong one. */
+ * (os/cgroup_create.c), and a test that knew the place would miss those in a wrong one. */
 static void find_groups(const char *dir, unsigned depth, group_list *l)
 {
     DIR *d = depth > 0 ? opendir(dir) : NULL;

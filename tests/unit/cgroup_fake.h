@@ -1,8 +1,8 @@
-/* cgroup_fake.h: made-up hierarchies of control groups for os_cgroup.c.
+/* cgroup_fake.h: fake cgroup hierarchies for os_cgroup.c.
  *
- * A hierarchy here is a directory of plain files. Two things the kernel does are played by
- * hooks: a new group comes with its files (fake_make), and a group goes with them, but not
- * while it has processes or groups inside (fake_drop). */
+ * A hierarchy is a directory of plain files. Two hooks imitate the kernel: a new group has its
+ * files (fake_mkdir), and a group is removed with them unless it has processes or nested groups
+ * (fake_rmdir). */
 #pragma once
 #include <dirent.h>
 #include <stdarg.h>
@@ -10,9 +10,9 @@
 #include "corpus.h"
 #include "os/cgroup.h"
 
-#define USER 1000 /* whoever runs this: groups are placed by the rules for users */
+#define USER 1000 /* groups are placed by the rules for users */
 
-static char top[64]; /* of everything; has no blank in it, the mounts have */
+static char top[64]; /* the test directory; mount points in it have a blank in their name */
 static char self_file[128], mounts_file[128];
 static const char *fake_lacks = ""; /* this file does not appear in new groups */
 static csn_cgroup_host host;
@@ -25,7 +25,7 @@ static const char *const v1_files[] = {
     "cgroup.procs",      "tasks",    "memory.limit_in_bytes", "memory.memsw.limit_in_bytes",
     "memory.swappiness", "pids.max", "cpu.cfs_period_us",     "cpu.cfs_quota_us"};
 
-/* A path below the top: of the last calls eight results are good at once. */
+/* A path below the top. The last eight results stay valid. */
 static const char *at(const char *fmt, ...)
 {
     static char ring[8][1024];
@@ -69,8 +69,8 @@ static bool is_v2(const char *path)
     return strstr(path, "/v2 mount") != NULL;
 }
 
-/* A group as the kernel makes it. v2: with the controllers that its parent hands down. */
-static int fake_make(const char *path)
+/* Makes a group as the kernel does; v2: with the controllers that its parent enables. */
+static int fake_mkdir(const char *path)
 {
     char file[1200];
     const char *const *names = is_v2(path) ? v2_files : v1_files;
@@ -97,7 +97,7 @@ static int fake_make(const char *path)
     return 0;
 }
 
-static int fake_drop(const char *path)
+static int fake_rmdir(const char *path)
 {
     char file[1200];
     struct stat st;
@@ -123,12 +123,12 @@ static int fake_drop(const char *path)
     return busy ? -1 : rmdir(path);
 }
 
-/* A v2 group of the layout: which controllers it has and hands down, and who is in it. */
+/* Makes a v2 group with these controllers, subtree_control and processes. */
 static void v2_group(const char *rel, const char *controllers, const char *subtree,
                      const char *procs)
 {
     fake_lacks = strcmp(rel, "v2 mount") == 0 ? "cgroup.events" : "";
-    must(fake_make(at("%s", rel)) == 0, rel);
+    must(fake_mkdir(at("%s", rel)) == 0, rel);
     fake_lacks = "";
     put(at("%s/cgroup.controllers", rel), controllers);
     put(at("%s/cgroup.subtree_control", rel), subtree);
@@ -149,7 +149,7 @@ static void mount_v2(const char *own, const char *root)
     put(mounts_file, text);
 }
 
-/* As systemd has it for a user: one service of the user's manager, in a slice of it. */
+/* systemd's layout for a user: a service of the user manager, in a slice. */
 static void user_layout(const char *subtree)
 {
     mount_v2("/user/app/svc", "/");

@@ -1,5 +1,5 @@
-/* os_cgroup.c: where groups go and what is written into them, on made-up hierarchies. What real
- * kernels do is in os_cgroup_real.c. */
+/* os_cgroup.c: placement of groups and the values written into them, on fake hierarchies.
+ * os_cgroup_real.c tests the real kernel. */
 #include "os/cgroup.h"
 
 #include <setjmp.h>
@@ -19,7 +19,7 @@ static int setup(void **state)
     must(mkdtemp(top) && chmod(top, 0755) == 0, "mkdtemp");
     snprintf(self_file, sizeof(self_file), "%s/self", top);
     snprintf(mounts_file, sizeof(mounts_file), "%s/mountinfo", top);
-    host = (csn_cgroup_host){self_file, mounts_file, USER, fake_make, fake_drop};
+    host = (csn_cgroup_host){self_file, mounts_file, USER, fake_mkdir, fake_rmdir};
     fake_lacks = "";
     return 0;
 }
@@ -35,13 +35,37 @@ static int teardown(void **state)
 
 static const csn_cgroup_limits all = {64u << 20, 20, 1500};
 
-static void v2_files_get_exactly_these_texts(void **state)
+static int create(const csn_cgroup_host *h, const char *id, const csn_cgroup_limits *l,
+                  csn_cgroup *ret, csn_cgroup_fault *fault)
+{
+    csn_cgroup g;
+    int rc = csn_cgroup_plan(h, id, l, &g, fault);
+
+    if (rc == 0)
+        rc = csn_cgroup_create(h, &g, l, fault);
+    if (rc == 0)
+        *ret = g;
+    return rc;
+}
+
+static void enter(const csn_cgroup *g)
+{
+    int fds[CSN_CGROUP_KINDS];
+
+    assert_int_equal(csn_cgroup_procs_fds(g, fds), 0);
+    for (uint32_t i = 0; i < g->count; i++) {
+        assert_int_equal(write(fds[i], "0", 1), 1);
+        close(fds[i]);
+    }
+}
+
+static void create_writes_the_limits_of_v2(void **state)
 {
     csn_cgroup g;
 
     (void)state;
     user_layout("cpu memory pids\n");
-    assert_int_equal(csn_cgroup_create(&host, "jail-1", &all, &g, NULL), 0);
+    assert_int_equal(create(&host, "jail-1", &all, &g, NULL), 0);
     assert_int_equal(g.count, 1);
     assert_int_equal(g.dirs[0].version, 2);
     assert_int_equal(g.dirs[0].kinds, 7);
@@ -56,55 +80,51 @@ static void v2_files_get_exactly_these_texts(void **state)
     /* what was enabled already is not written again */
     assert_string_equal(get(at("v2 mount/user/app/cgroup.subtree_control")),
                         "cpu memory pids\n");
-    assert_int_equal(csn_cgroup_attach(&g, 4711), 0);
-    assert_string_equal(get(at("v2 mount/user/app/caisson-jail-1/cgroup.procs")), "4711");
-    assert_int_equal(csn_cgroup_enter(&g), 0);
+    enter(&g);
     assert_string_equal(get(at("v2 mount/user/app/caisson-jail-1/cgroup.procs")), "0");
 }
 
-static void only_what_was_asked_for_is_limited(void **state)
+static void create_leaves_other_controllers_unlimited(void **state)
 {
     csn_cgroup g;
 
     (void)state;
     user_layout("cpu memory pids\n");
-    assert_int_equal(
-        csn_cgroup_create(&host, "a", &(csn_cgroup_limits){.pids_max = 9}, &g, NULL), 0);
+    assert_int_equal(create(&host, "a", &(csn_cgroup_limits){.pids_max = 9}, &g, NULL), 0);
     assert_int_equal(g.dirs[0].kinds, 1 << CSN_CGROUP_PIDS);
     assert_string_equal(get(at("v2 mount/user/app/caisson-a/memory.max")), "max\n");
     assert_string_equal(get(at("v2 mount/user/app/caisson-a/cpu.max")), "max\n");
     g.count = 99;
-    assert_int_equal(csn_cgroup_create(&host, "b", &(csn_cgroup_limits){0}, &g, NULL), 0);
+    assert_int_equal(create(&host, "b", &(csn_cgroup_limits){0}, &g, NULL), 0);
     assert_int_equal(g.count, 0);
     assert_false(exists(at("v2 mount/user/app/caisson-b")));
-    assert_int_equal(csn_cgroup_attach(&g, 4711), 0);
+    enter(&g);
     assert_int_equal(csn_cgroup_kill(&g), 0);
     assert_int_equal(csn_cgroup_remove(&g), 0);
 }
 
-static void odd_limits_are_expressed_or_refused(void **state)
+static void create_refuses_limits_it_cannot_express(void **state)
 {
     csn_cgroup g;
     csn_cgroup_limits odd = {.cpu_milli = 5, .pids_max = UINT64_MAX};
 
     (void)state;
     user_layout("cpu memory pids\n");
-    assert_int_equal(csn_cgroup_create(&host, "a", &odd, &g, NULL), 0);
+    assert_int_equal(create(&host, "a", &odd, &g, NULL), 0);
     assert_string_equal(get(at("v2 mount/user/app/caisson-a/cpu.max")), "5000 1000000");
     assert_string_equal(get(at("v2 mount/user/app/caisson-a/pids.max")), "4194304");
     odd = (csn_cgroup_limits){.cpu_milli = 10};
-    assert_int_equal(csn_cgroup_create(&host, "b", &odd, &g, NULL), 0);
+    assert_int_equal(create(&host, "b", &odd, &g, NULL), 0);
     assert_string_equal(get(at("v2 mount/user/app/caisson-b/cpu.max")), "1000 100000");
     odd = (csn_cgroup_limits){.cpu_milli = UINT64_MAX};
-    assert_int_equal(csn_cgroup_create(&host, "c", &odd, &g, NULL), -EINVAL);
+    assert_int_equal(create(&host, "c", &odd, &g, NULL), -EINVAL);
     odd = (csn_cgroup_limits){.memory_max = UINT64_MAX};
-    assert_int_equal(csn_cgroup_create(&host, "c", &odd, &g, NULL), -EINVAL);
-    assert_int_equal(csn_cgroup_create(&host, "../c", &all, &g, NULL), -EINVAL);
-    assert_int_equal(csn_cgroup_create(&host, "", &all, &g, NULL), -EINVAL);
-    assert_int_equal(csn_cgroup_attach(&g, 0), -EINVAL);
+    assert_int_equal(create(&host, "c", &odd, &g, NULL), -EINVAL);
+    assert_int_equal(create(&host, "../c", &all, &g, NULL), -EINVAL);
+    assert_int_equal(create(&host, "", &all, &g, NULL), -EINVAL);
 }
 
-static void missing_controllers_are_enabled_where_that_is_possible(void **state)
+static void plan_enables_missing_controllers(void **state)
 {
     csn_cgroup g;
     csn_cgroup_offer offer[CSN_CGROUP_KINDS];
@@ -122,12 +142,12 @@ static void missing_controllers_are_enabled_where_that_is_possible(void **state)
     assert_int_equal(offer[CSN_CGROUP_CPU].version, 2);
     assert_string_equal(offer[CSN_CGROUP_CPU].where, at("v2 mount/user/app"));
     assert_string_equal(get(at("v2 mount/user/app/cgroup.subtree_control")), "memory\n");
-    assert_int_equal(csn_cgroup_create(&host, "a", &all, &g, NULL), 0);
+    assert_int_equal(create(&host, "a", &all, &g, NULL), 0);
     assert_string_equal(get(at("v2 mount/user/app/cgroup.subtree_control")), "+pids +cpu");
     assert_string_equal(g.dirs[0].path, at("v2 mount/user/app/caisson-a"));
 }
 
-static void occupied_groups_are_passed_over(void **state)
+static void plan_skips_groups_with_processes(void **state)
 {
     csn_cgroup g;
     csn_cgroup_fault fault;
@@ -135,18 +155,18 @@ static void occupied_groups_are_passed_over(void **state)
     (void)state;
     user_layout("cpu memory pids\n");
     put(at("v2 mount/user/app/cgroup.procs"), "5\n");
-    assert_int_equal(csn_cgroup_create(&host, "a", &all, &g, NULL), 0);
+    assert_int_equal(create(&host, "a", &all, &g, NULL), 0);
     assert_string_equal(g.dirs[0].path, at("v2 mount/user/caisson-a"));
     /* in a namespace whose top is not the top of all, and nothing is free */
     put(at("v2 mount/user/cgroup.procs"), "6\n");
     put(at("v2 mount/cgroup.events"), "populated 1\n");
-    assert_int_equal(csn_cgroup_create(&host, "b", &all, &g, &fault), -ENOTSUP);
+    assert_int_equal(create(&host, "b", &all, &g, &fault), -ENOTSUP);
     assert_int_equal(fault.why, CSN_CGROUP_OCCUPIED);
     assert_string_equal(fault.path, at("v2 mount/user/app"));
     assert_false(exists(at("v2 mount/user/caisson-b")));
 }
 
-static void controllers_that_do_not_get_here_are_told(void **state)
+static void probe_reports_controllers_that_are_not_enabled(void **state)
 {
     csn_cgroup g;
     csn_cgroup_offer offer[CSN_CGROUP_KINDS];
@@ -159,12 +179,12 @@ static void controllers_that_do_not_get_here_are_told(void **state)
     assert_int_equal(offer[CSN_CGROUP_MEMORY].version, 2);
     assert_int_equal(offer[CSN_CGROUP_CPU].version, 0);
     assert_int_equal(offer[CSN_CGROUP_CPU].why, CSN_CGROUP_NOT_ENABLED);
-    assert_int_equal(csn_cgroup_create(&host, "a", &all, &g, &fault), -ENOTSUP);
+    assert_int_equal(create(&host, "a", &all, &g, &fault), -ENOTSUP);
     assert_int_equal(fault.why, CSN_CGROUP_NOT_ENABLED);
     assert_false(exists(at("v2 mount/user/app/caisson-a")));
 }
 
-static void root_has_a_group_for_its_sandboxes(void **state)
+static void root_uses_the_group_caisson(void **state)
 {
     csn_cgroup g;
     csn_cgroup_fault fault;
@@ -173,26 +193,26 @@ static void root_has_a_group_for_its_sandboxes(void **state)
     user_layout("cpu memory pids\n");
     host.uid = 0;
     put(at("v2 mount/cgroup.subtree_control"), "hugetlb\n");
-    assert_int_equal(csn_cgroup_create(&host, "a", &all, &g, NULL), 0);
+    assert_int_equal(create(&host, "a", &all, &g, NULL), 0);
     assert_string_equal(g.dirs[0].path, at("v2 mount/caisson/caisson-a"));
     assert_string_equal(get(at("v2 mount/cgroup.subtree_control")), "+memory +pids +cpu");
-    fake_drop(at("v2 mount/caisson/caisson-a"));
-    fake_drop(at("v2 mount/caisson"));
+    fake_rmdir(at("v2 mount/caisson/caisson-a"));
+    fake_rmdir(at("v2 mount/caisson"));
     put(at("v2 mount/cgroup.subtree_control"), "cpu memory pids\n");
-    assert_int_equal(csn_cgroup_create(&host, "b", &all, &g, NULL), 0);
+    assert_int_equal(create(&host, "b", &all, &g, NULL), 0);
     assert_string_equal(get(at("v2 mount/caisson/cgroup.subtree_control")),
                         "+memory +pids +cpu");
-    fake_drop(at("v2 mount/caisson/caisson-b"));
-    fake_drop(at("v2 mount/caisson"));
+    fake_rmdir(at("v2 mount/caisson/caisson-b"));
+    fake_rmdir(at("v2 mount/caisson"));
     /* a failure takes the new parent away too */
     fake_lacks = "pids.max";
-    assert_int_equal(csn_cgroup_create(&host, "c", &all, &g, &fault), -ENOENT);
+    assert_int_equal(create(&host, "c", &all, &g, &fault), -ENOENT);
     assert_int_equal(fault.why, CSN_CGROUP_REFUSED);
     assert_string_equal(fault.path, at("v2 mount/caisson/caisson-c/pids.max"));
     assert_false(exists(at("v2 mount/caisson")));
 }
 
-static void root_of_a_container_goes_the_way_of_users(void **state)
+static void root_in_a_container_is_placed_like_a_user(void **state)
 {
     csn_cgroup g;
 
@@ -200,12 +220,12 @@ static void root_of_a_container_goes_the_way_of_users(void **state)
     host.uid = 0;
     user_layout("cpu memory pids\n");
     put(at("v2 mount/cgroup.events"), "populated 1\n");
-    assert_int_equal(csn_cgroup_create(&host, "a", &all, &g, NULL), 0);
+    assert_int_equal(create(&host, "a", &all, &g, NULL), 0);
     assert_string_equal(g.dirs[0].path, at("v2 mount/user/app/caisson-a"));
     assert_false(exists(at("v2 mount/caisson")));
 }
 
-static csn_cgroup_why memory_why(void)
+static csn_cgroup_why memory_reason(void)
 {
     csn_cgroup_offer offer[CSN_CGROUP_KINDS];
 
@@ -216,36 +236,36 @@ static csn_cgroup_why memory_why(void)
     return offer[CSN_CGROUP_MEMORY].why;
 }
 
-static void groups_out_of_sight_are_not_guessed(void **state)
+static void probe_refuses_groups_outside_the_mount(void **state)
 {
     (void)state;
     user_layout("cpu memory pids\n");
-    assert_int_equal(memory_why(), CSN_CGROUP_USABLE);
+    assert_int_equal(memory_reason(), CSN_CGROUP_USABLE);
     mount_v2("/../../user/app/svc", "/");
-    assert_int_equal(memory_why(), CSN_CGROUP_OUTSIDE);
+    assert_int_equal(memory_reason(), CSN_CGROUP_OUTSIDE);
     mount_v2("/", "/..");
-    assert_int_equal(memory_why(), CSN_CGROUP_OUTSIDE);
-    /* also where such a path, taken by the word, leads to a group */
+    assert_int_equal(memory_reason(), CSN_CGROUP_OUTSIDE);
+    /* also where such a path, taken literally, leads to a group */
     mount_v2("/../v2 mount/user/app/svc", "/");
-    assert_int_equal(memory_why(), CSN_CGROUP_OUTSIDE);
+    assert_int_equal(memory_reason(), CSN_CGROUP_OUTSIDE);
     mount_v2("/../user/app/svc", "/..");
-    assert_int_equal(memory_why(), CSN_CGROUP_OUTSIDE);
+    assert_int_equal(memory_reason(), CSN_CGROUP_OUTSIDE);
     mount_v2("/user/app/gone (deleted)", "/");
-    assert_int_equal(memory_why(), CSN_CGROUP_OUTSIDE);
+    assert_int_equal(memory_reason(), CSN_CGROUP_OUTSIDE);
     /* a part of the hierarchy is mounted: names count from its root, by whole components */
     mount_v2("/ma chine/7/user/app/svc", "/ma\\040chine/7");
-    assert_int_equal(memory_why(), CSN_CGROUP_USABLE);
+    assert_int_equal(memory_reason(), CSN_CGROUP_USABLE);
     mount_v2("/ma chine/77/user/app/svc", "/ma\\040chine/7");
-    assert_int_equal(memory_why(), CSN_CGROUP_OUTSIDE);
+    assert_int_equal(memory_reason(), CSN_CGROUP_OUTSIDE);
     put(self_file, "no colon\n:\n0:\n");
-    assert_int_equal(memory_why(), CSN_CGROUP_NOT_MOUNTED);
+    assert_int_equal(memory_reason(), CSN_CGROUP_NOT_MOUNTED);
     mount_v2("/user/app/svc", "/");
     put(mounts_file,
         "23 1 0:20 / /proc rw - proc proc rw\nshort - cgroup2\n1 2 3 4 5 6 - \n\n");
-    assert_int_equal(memory_why(), CSN_CGROUP_NOT_MOUNTED);
+    assert_int_equal(memory_reason(), CSN_CGROUP_NOT_MOUNTED);
 }
 
-static void of_several_mounts_the_useful_one_counts(void **state)
+static void probe_prefers_a_writable_mount(void **state)
 {
     char text[2048];
 
@@ -253,22 +273,22 @@ static void of_several_mounts_the_useful_one_counts(void **state)
     user_layout("cpu memory pids\n");
     snprintf(text, sizeof(text), "40 31 0:38 / %s/v2\\040mount ro - cgroup2 cgroup2 rw\n", top);
     put(mounts_file, text);
-    assert_int_equal(memory_why(), CSN_CGROUP_READ_ONLY);
+    assert_int_equal(memory_reason(), CSN_CGROUP_READ_ONLY);
     snprintf(text, sizeof(text),
              "39 31 0:38 /elsewhere %s/part rw - cgroup2 cgroup2 rw\n"
              "40 31 0:38 / %s/v2\\040mount rw - cgroup2 cgroup2 rw\n"
              "42 31 0:38 / %s/v2 ro - cgroup2 cgroup2 rw\n",
              top, top, top);
     put(mounts_file, text);
-    assert_int_equal(memory_why(), CSN_CGROUP_USABLE);
-    /* the same place once more: what lies on top is what is seen */
+    assert_int_equal(memory_reason(), CSN_CGROUP_USABLE);
+    /* mounted on the same place: the last mount counts */
     snprintf(text, sizeof(text),
              "40 31 0:38 / %s/v2\\040mount rw - cgroup2 cgroup2 rw\n"
              "41 31 0:38 / %s/v2\\040mount rw -  cgroup2  ro\n"
              "42 31 0:38 / %s/v2\\040mount rw - cgroup2  ro\n",
              top, top, top);
     put(mounts_file, text);
-    assert_int_equal(memory_why(), CSN_CGROUP_READ_ONLY);
+    assert_int_equal(memory_reason(), CSN_CGROUP_READ_ONLY);
 }
 
 /* memory and pids mounted together, cpu with cpuacct, and a hierarchy without a controller. */
@@ -283,18 +303,18 @@ static void v1_layout(void)
              "32 1 0:3 / %s/mem rw - cgroup cgroup rw,memory,pids\n",
              top, top, top);
     put(mounts_file, text);
-    must(fake_make(at("mem")) == 0 && fake_make(at("mem/own")) == 0 &&
-             fake_make(at("cpu,cpuacct")) == 0 && fake_make(at("cpu,cpuacct/a:b")) == 0,
+    must(fake_mkdir(at("mem")) == 0 && fake_mkdir(at("mem/own")) == 0 &&
+             fake_mkdir(at("cpu,cpuacct")) == 0 && fake_mkdir(at("cpu,cpuacct/a:b")) == 0,
          "v1 layout");
 }
 
-static void v1_files_get_exactly_these_texts(void **state)
+static void create_writes_the_limits_of_v1(void **state)
 {
     csn_cgroup g;
 
     (void)state;
     v1_layout();
-    assert_int_equal(csn_cgroup_create(&host, "j", &all, &g, NULL), 0);
+    assert_int_equal(create(&host, "j", &all, &g, NULL), 0);
     assert_int_equal(g.count, 2);
     assert_string_equal(g.dirs[0].path, at("mem/own/caisson-j"));
     assert_int_equal(g.dirs[0].version, 1);
@@ -306,18 +326,15 @@ static void v1_files_get_exactly_these_texts(void **state)
     assert_string_equal(get(at("mem/own/caisson-j/pids.max")), "20");
     assert_string_equal(get(at("cpu,cpuacct/a:b/caisson-j/cpu.cfs_period_us")), "100000");
     assert_string_equal(get(at("cpu,cpuacct/a:b/caisson-j/cpu.cfs_quota_us")), "150000");
-    assert_int_equal(csn_cgroup_attach(&g, 4711), 0);
-    assert_string_equal(get(at("mem/own/caisson-j/cgroup.procs")), "4711");
-    assert_string_equal(get(at("cpu,cpuacct/a:b/caisson-j/cgroup.procs")), "4711");
-    assert_int_equal(csn_cgroup_enter(&g), 0);
+    enter(&g);
     assert_string_equal(get(at("mem/own/caisson-j/tasks")), "0");
     assert_string_equal(get(at("cpu,cpuacct/a:b/caisson-j/tasks")), "0");
     /* a kernel that does not account swap lacks one of them */
     fake_lacks = "memory.memsw.limit_in_bytes";
-    assert_int_equal(csn_cgroup_create(&host, "k", &all, &g, NULL), 0);
+    assert_int_equal(create(&host, "k", &all, &g, NULL), 0);
 }
 
-static void plan_names_all_and_makes_none(void **state)
+static void plan_names_every_group_and_creates_none(void **state)
 {
     csn_cgroup g = {0}, same;
     csn_cgroup_fault fault;
@@ -329,15 +346,15 @@ static void plan_names_all_and_makes_none(void **state)
     assert_false(g.parent_made);
     for (uint32_t i = 0; i < g.count; i++)
         assert_false(exists(g.dirs[i].path));
-    assert_int_equal(csn_cgroup_make(&host, &g, &all, NULL), 0);
+    assert_int_equal(csn_cgroup_create(&host, &g, &all, NULL), 0);
     for (uint32_t i = 0; i < g.count; i++)
         assert_true(exists(g.dirs[i].path));
-    /* whoever is told of a plan removes what is in it: so nobody else's group is ever in one */
+    /* the sweeper removes every planned group: an existing one is refused */
     assert_int_equal(csn_cgroup_plan(&host, "j", &all, &same, &fault), -EEXIST);
     assert_string_equal(fault.path, g.dirs[0].path);
 }
 
-static void plan_of_root_has_a_parent_and_takes_it_back(void **state)
+static void failed_create_removes_the_new_parent(void **state)
 {
     csn_cgroup g = {0};
 
@@ -349,11 +366,11 @@ static void plan_of_root_has_a_parent_and_takes_it_back(void **state)
     assert_true(g.parent_made && exists(at("v2 mount/caisson")));
     assert_false(exists(at("v2 mount/caisson/caisson-a")));
     fake_lacks = "pids.max";
-    assert_int_equal(csn_cgroup_make(&host, &g, &all, NULL), -ENOENT);
+    assert_int_equal(csn_cgroup_create(&host, &g, &all, NULL), -ENOENT);
     assert_false(exists(at("v2 mount/caisson")));
 }
 
-static void failure_half_way_leaves_nothing(void **state)
+static void failed_create_leaves_no_group(void **state)
 {
     csn_cgroup g = {.count = 42};
     csn_cgroup_fault fault;
@@ -361,16 +378,16 @@ static void failure_half_way_leaves_nothing(void **state)
     (void)state;
     v1_layout();
     fake_lacks = "cpu.cfs_quota_us";
-    assert_int_equal(csn_cgroup_create(&host, "j", &all, &g, &fault), -ENOENT);
+    assert_int_equal(create(&host, "j", &all, &g, &fault), -ENOENT);
     assert_string_equal(fault.path, at("cpu,cpuacct/a:b/caisson-j/cpu.cfs_quota_us"));
     assert_int_equal(fault.why, CSN_CGROUP_REFUSED);
     assert_int_equal(g.count, 42);
     assert_false(exists(at("mem/own/caisson-j")));
     assert_false(exists(at("cpu,cpuacct/a:b/caisson-j")));
-    /* one that is there already is somebody's, and stays */
+    /* an existing group is left alone */
     fake_lacks = "";
-    must(fake_make(at("cpu,cpuacct/a:b/caisson-j")) == 0, "make");
-    assert_int_equal(csn_cgroup_create(&host, "j", &all, &g, &fault), -EEXIST);
+    must(fake_mkdir(at("cpu,cpuacct/a:b/caisson-j")) == 0, "make");
+    assert_int_equal(create(&host, "j", &all, &g, &fault), -EEXIST);
     assert_string_equal(fault.path, at("cpu,cpuacct/a:b/caisson-j"));
     assert_true(exists(at("cpu,cpuacct/a:b/caisson-j")));
     assert_false(exists(at("mem/own/caisson-j")));
@@ -384,14 +401,14 @@ static int without_rights(void *ctx)
     (void)ctx;
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
         return 1;
-    if (memory_why() != CSN_CGROUP_NOT_DELEGATED)
+    if (memory_reason() != CSN_CGROUP_NOT_DELEGATED)
         return 2;
-    if (csn_cgroup_create(&host, "a", &all, &g, &fault) != -EACCES)
+    if (create(&host, "a", &all, &g, &fault) != -EACCES)
         return 3;
     return fault.why == CSN_CGROUP_NOT_DELEGATED ? 0 : 4;
 }
 
-static void what_is_not_delegated_is_left_alone(void **state)
+static void probe_reports_groups_that_are_not_delegated(void **state)
 {
     static const char *const groups[] = {"", "/user", "/user/app", "/user/app/svc"};
 
@@ -410,103 +427,50 @@ static void what_is_not_delegated_is_left_alone(void **state)
     assert_int_equal(csn_child_run(without_rights, NULL, -1, 60000).exit_code, 0);
 }
 
-static void usage_is_read_and_gaps_are_unknown(void **state)
+static void events_are_read_and_missing_files_are_unknown(void **state)
 {
     csn_cgroup g;
-    csn_cgroup_usage u;
-
-    (void)state;
-    user_layout("cpu memory pids\n");
-    assert_int_equal(csn_cgroup_create(&host, "a", &all, &g, NULL), 0);
-    put(at("v2 mount/user/app/caisson-a/memory.current"), "4096\n");
-    put(at("v2 mount/user/app/caisson-a/memory.events"),
-        "low 0\nhigh 1\nmax 25\noom 3\noom_kill 2\noom_group_kill 9\n");
-    put(at("v2 mount/user/app/caisson-a/pids.events"), "max 7\n");
-    put(at("v2 mount/user/app/caisson-a/cpu.stat"),
-        "usage_usec 1234\nuser_usec 1\nnr_periods 5\nnr_throttled 4\nthrottled_usec 99\n");
-    assert_int_equal(csn_cgroup_usage_read(&g, &u), 0);
-    assert_int_equal(u.memory_current, 4096);
-    assert_true(u.memory_peak == CSN_CGROUP_UNKNOWN);
-    assert_int_equal(u.memory_limit_hits, 25);
-    assert_int_equal(u.memory_oom_kills, 2);
-    assert_int_equal(u.pids_limit_hits, 7);
-    assert_true(u.pids_current == CSN_CGROUP_UNKNOWN);
-    assert_int_equal(u.cpu_us, 1234);
-    assert_int_equal(u.cpu_throttled_us, 99);
-    assert_int_equal(u.cpu_throttled_hits, 4);
-    assert_int_equal(fake_drop(g.dirs[0].path), 0);
-    assert_int_equal(csn_cgroup_usage_read(&g, &u), -ENOENT);
-    assert_int_equal(csn_cgroup_remove(&g), 0); /* gone already */
-}
-
-static void v1_usage_counts_nanoseconds(void **state)
-{
-    csn_cgroup g;
-    csn_cgroup_usage u;
+    csn_cgroup_events u;
 
     (void)state;
     v1_layout();
-    assert_int_equal(csn_cgroup_create(&host, "a", &all, &g, NULL), 0);
-    put(at("mem/own/caisson-a/memory.oom_control"),
-        "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
-    put(at("cpu,cpuacct/a:b/caisson-a/cpu.stat"),
-        "nr_periods 9\nnr_throttled 2\nthrottled_time 5000000\n");
-    put(at("cpu,cpuacct/a:b/caisson-a/cpuacct.usage"), "7000000\n");
-    assert_int_equal(csn_cgroup_usage_read(&g, &u), 0);
-    assert_int_equal(u.memory_oom_kills, 3);
-    assert_true(u.memory_limit_hits == CSN_CGROUP_UNKNOWN);
-    put(at("mem/own/caisson-a/memory.failcnt"), "0\n");
-    assert_int_equal(csn_cgroup_usage_read(&g, &u), 0);
-    assert_int_equal(u.memory_limit_hits, 3);
-    put(at("mem/own/caisson-a/memory.memsw.failcnt"), "8\n");
-    assert_int_equal(csn_cgroup_usage_read(&g, &u), 0);
-    assert_int_equal(u.memory_limit_hits, 8);
-    assert_int_equal(u.cpu_us, 7000);
-    assert_int_equal(u.cpu_throttled_us, 5000);
-    assert_int_equal(u.cpu_throttled_hits, 2);
-}
-
-static void hits_are_read_alone(void **state)
-{
-    csn_cgroup g;
-    csn_cgroup_usage u;
-
-    (void)state;
-    v1_layout();
-    assert_int_equal(csn_cgroup_create(&host, "a", &all, &g, NULL), 0);
-    put(at("mem/own/caisson-a/memory.usage_in_bytes"), "1\n");
+    assert_int_equal(create(&host, "a", &all, &g, NULL), 0);
     put(at("mem/own/caisson-a/memory.max_usage_in_bytes"), "4096\n");
     put(at("mem/own/caisson-a/memory.oom_control"), "under_oom 0\noom_kill 3\n");
-    csn_cgroup_hits_read(&g, &u);
+    csn_cgroup_read_events(&g, &u);
     assert_int_equal(u.memory_peak, 4096);
     assert_int_equal(u.memory_oom_kills, 3);
     assert_true(u.pids_limit_hits == CSN_CGROUP_UNKNOWN);
-    assert_true(u.memory_current == CSN_CGROUP_UNKNOWN);
     user_layout("cpu memory pids\n");
-    assert_int_equal(csn_cgroup_create(&host, "b", &all, &g, NULL), 0);
+    assert_int_equal(create(&host, "b", &all, &g, NULL), 0);
     put(at("v2 mount/user/app/caisson-b/memory.peak"), "8192\n");
-    put(at("v2 mount/user/app/caisson-b/memory.events"), "max 25\noom_kill 2\n");
+    put(at("v2 mount/user/app/caisson-b/memory.events"),
+        "low 0\nhigh 1\nmax 25\noom 3\noom_kill 2\noom_group_kill 9\n");
     put(at("v2 mount/user/app/caisson-b/pids.events"), "max 7\n");
-    csn_cgroup_hits_read(&g, &u);
+    csn_cgroup_read_events(&g, &u);
     assert_int_equal(u.memory_peak, 8192);
     assert_int_equal(u.memory_oom_kills, 2);
     assert_int_equal(u.pids_limit_hits, 7);
-    csn_cgroup_hits_read(&(csn_cgroup){0}, &u);
+    assert_int_equal(fake_rmdir(g.dirs[0].path), 0);
+    csn_cgroup_read_events(&g, &u);
+    assert_true(u.memory_oom_kills == CSN_CGROUP_UNKNOWN);
+    assert_int_equal(csn_cgroup_remove(&g), 0); /* gone already */
+    csn_cgroup_read_events(&(csn_cgroup){0}, &u);
     assert_true(u.memory_peak == CSN_CGROUP_UNKNOWN);
 }
 
-static void sweep_takes_old_empty_groups_of_ours(void **state)
+static void sweep_removes_old_empty_groups_of_the_user(void **state)
 {
     (void)state;
     user_layout("cpu memory pids\n");
     v1_layout();
     mount_v2("/user/app/svc", "/");
     host.uid = geteuid();
-    must(fake_make(at("v2 mount/user/app/caisson-old")) == 0 &&
-             fake_make(at("v2 mount/user/caisson-busy")) == 0 &&
-             fake_make(at("v2 mount/user/other-old")) == 0 &&
-             fake_make(at("v2 mount/user/caisson-")) == 0 &&
-             fake_make(at("v2 mount/user/app/svc/caisson-deep")) == 0,
+    must(fake_mkdir(at("v2 mount/user/app/caisson-old")) == 0 &&
+             fake_mkdir(at("v2 mount/user/caisson-busy")) == 0 &&
+             fake_mkdir(at("v2 mount/user/other-old")) == 0 &&
+             fake_mkdir(at("v2 mount/user/caisson-")) == 0 &&
+             fake_mkdir(at("v2 mount/user/app/svc/caisson-deep")) == 0,
          "make");
     put(at("v2 mount/user/caisson-busy/cgroup.procs"), "12\n");
     /* all of them were made this moment */
@@ -523,7 +487,7 @@ static void sweep_takes_old_empty_groups_of_ours(void **state)
     assert_true(exists(at("v2 mount/user/caisson-")));
 }
 
-static void unreadable_proc_is_an_error(void **state)
+static void probe_fails_when_proc_is_unreadable(void **state)
 {
     csn_cgroup_offer offer[CSN_CGROUP_KINDS];
 
@@ -534,7 +498,7 @@ static void unreadable_proc_is_an_error(void **state)
     assert_int_equal(csn_cgroup_sweep(&host, 0), -ENOENT);
     /* but a kernel without control groups has no such file either */
     host.self_cgroup = at("nowhere");
-    assert_int_equal(memory_why(), CSN_CGROUP_NOT_MOUNTED);
+    assert_int_equal(memory_reason(), CSN_CGROUP_NOT_MOUNTED);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -542,26 +506,24 @@ static void unreadable_proc_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(v2_files_get_exactly_these_texts),
-        T(only_what_was_asked_for_is_limited),
-        T(odd_limits_are_expressed_or_refused),
-        T(missing_controllers_are_enabled_where_that_is_possible),
-        T(occupied_groups_are_passed_over),
-        T(controllers_that_do_not_get_here_are_told),
-        T(root_has_a_group_for_its_sandboxes),
-        T(root_of_a_container_goes_the_way_of_users),
-        T(groups_out_of_sight_are_not_guessed),
-        T(of_several_mounts_the_useful_one_counts),
-        T(v1_files_get_exactly_these_texts),
-        T(plan_names_all_and_makes_none),
-        T(plan_of_root_has_a_parent_and_takes_it_back),
-        T(failure_half_way_leaves_nothing),
-        T(what_is_not_delegated_is_left_alone),
-        T(usage_is_read_and_gaps_are_unknown),
-        T(v1_usage_counts_nanoseconds),
-        T(hits_are_read_alone),
-        T(sweep_takes_old_empty_groups_of_ours),
-        T(unreadable_proc_is_an_error),
+        T(create_writes_the_limits_of_v2),
+        T(create_leaves_other_controllers_unlimited),
+        T(create_refuses_limits_it_cannot_express),
+        T(plan_enables_missing_controllers),
+        T(plan_skips_groups_with_processes),
+        T(probe_reports_controllers_that_are_not_enabled),
+        T(root_uses_the_group_caisson),
+        T(root_in_a_container_is_placed_like_a_user),
+        T(probe_refuses_groups_outside_the_mount),
+        T(probe_prefers_a_writable_mount),
+        T(create_writes_the_limits_of_v1),
+        T(plan_names_every_group_and_creates_none),
+        T(failed_create_removes_the_new_parent),
+        T(failed_create_leaves_no_group),
+        T(probe_reports_groups_that_are_not_delegated),
+        T(events_are_read_and_missing_files_are_unknown),
+        T(sweep_removes_old_empty_groups_of_the_user),
+        T(probe_fails_when_proc_is_unreadable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,7 +219,7 @@ static csn_status make_groups(const csn_runtime *rt, csn_jail_limits *l, csn_err
     for (uint32_t i = 0; i < l->group.count; i++)
         kinds |= l->group.dirs[i].kinds;
     const csn_cgroup_limits want = wanted(rt->config, kinds);
-    int rc = csn_cgroup_make(NULL, &l->group, &want, &fault);
+    int rc = csn_cgroup_create(NULL, &l->group, &want, &fault);
     l->made = rc == 0;
     return rc < 0 ? group_failed(&fault, rc, err) : CSN_OK;
 }
@@ -243,7 +243,7 @@ csn_status csn_jail_limits_admit(csn_runtime *rt, csn_error **err)
     csn_status st = make_groups(rt, l, err);
     if (st < 0)
         return st;
-    int rc = csn_cgroup_doors(&l->group, doors);
+    int rc = csn_cgroup_procs_fds(&l->group, doors);
     if (rc == -ENOENT && has_failed(rt))
         return CSN_OK; /* it has ended, and its groups were removed; FAILED is read later */
     if (rc < 0)
@@ -281,8 +281,8 @@ void csn_jail_limits_fill(csn_runtime *rt, csn_confinement *w)
 csn_status csn_jail_limits_find(csn_runtime *rt, csn_error **err)
 {
     if (asked(rt->config) != 0) {
-        int rc = csn_cgroup_of((pid_t)rt->keeper_pid, rt->id, asked(rt->config),
-                               &limits_of(rt)->group);
+        int rc = csn_cgroup_find_by_pid((pid_t)rt->keeper_pid, rt->id, asked(rt->config),
+                                        &limits_of(rt)->group);
         if (rc < 0)
             return csn_fail_errno(err, -rc, "control group of '%s'", rt->id);
     }
@@ -310,9 +310,9 @@ void csn_jail_limits_ended(csn_runtime *rt)
 
 csn_jail_limit_hits csn_jail_limits_hits(const csn_runtime *rt)
 {
-    csn_cgroup_usage u;
+    csn_cgroup_events u;
 
-    csn_cgroup_hits_read(&limits_of(rt)->group, &u);
+    csn_cgroup_read_events(&limits_of(rt)->group, &u);
     return (csn_jail_limit_hits){
         .memory = u.memory_oom_kills, .pids = u.pids_limit_hits, .memory_peak = u.memory_peak};
 }
