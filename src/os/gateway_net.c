@@ -1,12 +1,11 @@
 /* gateway_net.c: addresses, routes and sockets inside a jail whose network has a gateway.
  *
- * Called by a keeper while it builds the network, before anything of the sandbox exists. What
- * is ordered is the library's. Loopback gets one address that is not loopback, so that programs
- * which ask whether there is a network find one, and everything is routed to it: whatever a
- * program connects to, the connection meets the packet rules and ends at a socket made here.
- * What must hold: without the packet rules none of these routes exist; a kernel without IPv6
- * has a network without it and not none. Where all goes well no call fails: a process beside us
- * may share our errno. */
+ * A keeper calls this before anything of the sandbox runs; the order comes from the library.
+ * Loopback gets one address that is not a loopback address, so that programs find a network,
+ * and everything is routed to it: every connection meets the packet rules and ends at a socket
+ * made here. Invariants: without the packet rules none of these routes exists; a kernel without
+ * IPv6 has an IPv4 network. No system call fails on the successful path: a helper process may
+ * share our errno. */
 #include "os/gateway_net.h"
 
 #include <errno.h>
@@ -30,30 +29,30 @@
 #define ATTR_RTA_OIF     4u
 #define ATTR_RTA_PREFSRC 7u
 #define ATTR_RTA_METRICS 8u
-#define METRIC_CC_ALGO   16u /* the congestion control of connections that go there */
+#define METRIC_CC_ALGO   16u /* RTAX_CC_ALGO */
 #define TABLE_MAIN       254u
 #define TABLE_LOCAL      255u
 #define ROUTE_UNICAST    1u
 #define ROUTE_LOCAL      2u
-#define BY_KERNEL        2u /* who made a route */
+#define PROTO_KERNEL     2u /* RTPROT_KERNEL */
 #define SCOPE_GLOBAL     0u
 #define SCOPE_LINK       253u
 #define SCOPE_HOST       254u
-#define NO_DAD           0x02u
-#define LOOPBACK_INDEX   1u /* of lo, in every network */
-#define TRANSPARENT4     19 /* IP_TRANSPARENT */
-#define TRANSPARENT6     75 /* IPV6_TRANSPARENT */
+#define NO_DAD           0x02u /* IFA_F_NODAD */
+#define LOOPBACK_INDEX   1u    /* of lo, in every network namespace */
+#define TRANSPARENT4     19    /* IP_TRANSPARENT */
+#define TRANSPARENT6     75    /* IPV6_TRANSPARENT */
 #define BACKLOG          128
-#define BACKLOG_MANY     1024
+#define BACKLOG_LARGE    1024
 
 /* ---- addresses and routes ---- */
 
-struct address_head {
+struct ifaddrmsg {
     uint8_t family, bits, flags, scope;
     uint32_t index;
 };
 
-struct route_head {
+struct rtmsg {
     uint8_t family, dst_bits, src_bits, tos, table, protocol, scope, type;
     uint32_t flags;
 };
@@ -65,11 +64,11 @@ static size_t address_len(uint8_t family)
 
 static void add_address(csn_nl *b, uint8_t family, const void *address)
 {
-    const struct address_head h = {.family = family,
-                                   .bits = (uint8_t)(address_len(family) * 8),
-                                   .flags = NO_DAD,
-                                   .scope = SCOPE_GLOBAL,
-                                   .index = LOOPBACK_INDEX};
+    const struct ifaddrmsg h = {.family = family,
+                                .bits = (uint8_t)(address_len(family) * 8),
+                                .flags = NO_DAD,
+                                .scope = SCOPE_GLOBAL,
+                                .index = LOOPBACK_INDEX};
 
     csn_nl_begin(b, MSG_NEWADDR, CSN_NL_CREATE | CSN_NL_EXCL | CSN_NL_ACK, family, &h,
                  sizeof(h));
@@ -78,18 +77,18 @@ static void add_address(csn_nl *b, uint8_t family, const void *address)
     csn_nl_end(b);
 }
 
-/* bits 0: everything that has no other. local: as if it were an address of ours, with `self` on
- * the other end. */
+/* bits 0: a default route. local: the kernel accepts packets to these addresses as its own,
+ * with `self` as the source of replies. */
 static void add_route(csn_nl *b, uint8_t family, bool local, const void *to, uint8_t bits,
                       const void *self)
 {
     const uint32_t loopback = LOOPBACK_INDEX;
-    const struct route_head h = {.family = family,
-                                 .dst_bits = bits,
-                                 .table = local ? TABLE_LOCAL : TABLE_MAIN,
-                                 .protocol = BY_KERNEL,
-                                 .scope = local ? SCOPE_HOST : SCOPE_LINK,
-                                 .type = local ? ROUTE_LOCAL : ROUTE_UNICAST};
+    const struct rtmsg h = {.family = family,
+                            .dst_bits = bits,
+                            .table = local ? TABLE_LOCAL : TABLE_MAIN,
+                            .protocol = PROTO_KERNEL,
+                            .scope = local ? SCOPE_HOST : SCOPE_LINK,
+                            .type = local ? ROUTE_LOCAL : ROUTE_UNICAST};
 
     csn_nl_begin(b, MSG_NEWROUTE, CSN_NL_CREATE | CSN_NL_EXCL | CSN_NL_ACK, family, &h,
                  sizeof(h));
@@ -98,47 +97,46 @@ static void add_route(csn_nl *b, uint8_t family, bool local, const void *to, uin
     if (self)
         csn_nl_put(b, ATTR_RTA_PREFSRC, self, address_len(family));
     csn_nl_put(b, ATTR_RTA_OIF, &loopback, sizeof(loopback));
-    /* No way to the gateway is ever congested: the plainest will do. */
+    /* Loopback is never congested: the cheapest algorithm will do. */
     size_t metrics = csn_nl_open(b, ATTR_RTA_METRICS);
     csn_nl_put_text(b, METRIC_CC_ALGO, "reno");
     csn_nl_close(b, metrics);
     csn_nl_end(b);
 }
 
-/* What connections are led by their own address to: see csn_nft_way. A default route among the
- * others is for programs that look for one. */
-static void add_routes_of(csn_nl *b, csn_nft_way way, uint8_t family, const void *self,
-                          const void *range, uint8_t bits)
+/* The unicast default route is for programs that look for one. */
+static void add_family(csn_nl *b, csn_nft_method method, uint8_t family, const void *self,
+                       const void *range, uint8_t bits)
 {
     add_address(b, family, self);
-    if (way == CSN_NFT_TAKE)
+    if (method == CSN_NFT_TPROXY)
         add_route(b, family, true, NULL, 0, self);
     else
         add_route(b, family, true, range, bits, NULL);
     add_route(b, family, false, NULL, 0, NULL);
 }
 
-/* *ret_six: is there IPv6? All requests are carried out, whatever became of earlier ones. */
-static int add_routes(csn_nft_way way, bool *ret_six)
+/* *ret_ipv6: is there IPv6? The kernel carries out all requests, also after one has failed. */
+static int add_routes(csn_nft_method method, bool *ret_ipv6)
 {
     const uint32_t self = htonl(CSN_NET_SELF4), range = htonl(CSN_NET_RANGE4);
     csn_nl b = {.len = 0};
     uint32_t seq;
     int error, rc;
 
-    add_routes_of(&b, way, AF_INET, &self, &range, CSN_NET_RANGE4_BITS);
-    add_routes_of(&b, way, AF_INET6, CSN_NET_SELF6, CSN_NET_RANGE6, CSN_NET_RANGE6_BITS);
+    add_family(&b, method, AF_INET, &self, &range, CSN_NET_RANGE4_BITS);
+    add_family(&b, method, AF_INET6, CSN_NET_SELF6, CSN_NET_RANGE6, CSN_NET_RANGE6_BITS);
     csn_autofd int fd = csn_nl_send(&b, PROTOCOL_ROUTE);
     if (fd < 0)
         return fd;
-    *ret_six = true;
-    /* Exactly as many answers as questions: asking for one more would fail, and set errno. */
+    *ret_ipv6 = true;
+    /* One answer for each request: reading one more would fail and set errno. */
     for (uint32_t i = 0; i < b.count; i++) {
         rc = csn_nl_answer(fd, &seq, &error);
         if (rc <= 0)
             return rc < 0 ? rc : -EPROTO;
         if (error < 0 && seq < b.count && b.steps[seq] == AF_INET6)
-            *ret_six = false;
+            *ret_ipv6 = false;
         else if (error < 0)
             return error;
     }
@@ -147,39 +145,39 @@ static int add_routes(csn_nft_way way, bool *ret_six)
 
 /* ---- sockets ---- */
 
-typedef union any_address {
+typedef union sock_address {
     struct sockaddr any;
-    struct sockaddr_in four;
-    struct sockaddr_in6 six;
-} any_address;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+} sock_address;
 
-static any_address self_at(int family, uint16_t port)
+static sock_address self_address(int family, uint16_t port)
 {
-    any_address a = {.any = {.sa_family = (sa_family_t)family}};
+    sock_address a = {.any = {.sa_family = (sa_family_t)family}};
 
     if (family == AF_INET) {
-        a.four.sin_port = htons(port);
-        a.four.sin_addr.s_addr = htonl(CSN_NET_SELF4);
+        a.in.sin_port = htons(port);
+        a.in.sin_addr.s_addr = htonl(CSN_NET_SELF4);
     } else {
-        a.six.sin6_port = htons(port);
-        memcpy(&a.six.sin6_addr, CSN_NET_SELF6, 16);
+        a.in6.sin6_port = htons(port);
+        memcpy(&a.in6.sin6_addr, CSN_NET_SELF6, 16);
     }
     return a;
 }
 
-/* Close-on-exec and non-blocking. backlog 0: it does not listen. */
-static int bound(int type, const any_address *a, int backlog)
+/* Close-on-exec and non-blocking. backlog 0: does not listen. */
+static int open_bound(int type, const sock_address *a, int backlog)
 {
     csn_autofd int fd = socket(a->any.sa_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    socklen_t len = a->any.sa_family == AF_INET ? sizeof(a->four) : sizeof(a->six);
+    socklen_t len = a->any.sa_family == AF_INET ? sizeof(a->in) : sizeof(a->in6);
 
     if (fd < 0 || bind(fd, &a->any, len) < 0 || (backlog > 0 && listen(fd, backlog) < 0))
         return -errno;
     return csn_steal_fd(&fd);
 }
 
-/* May have the address of any connection that is led to it. */
-static int make_transparent(int fd, int family)
+/* Lets the socket accept connections to any address. */
+static int set_transparent(int fd, int family)
 {
     int on = 1, level = family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
 
@@ -189,10 +187,10 @@ static int make_transparent(int fd, int family)
                : 0;
 }
 
-static int make_sockets(csn_gateway_net *n, csn_nft_way way, bool six)
+static int open_sockets(csn_gateway_net *n, csn_nft_method method, bool ipv6)
 {
     static const struct {
-        uint8_t family, type, many;
+        uint8_t family, type, listener;
         uint16_t port;
     } wanted[] = {
         [CSN_GATEWAY_NET_DNS_UDP4] = {AF_INET, SOCK_DGRAM, 0, CSN_NET_RESOLVER_PORT},
@@ -204,37 +202,38 @@ static int make_sockets(csn_gateway_net *n, csn_nft_way way, bool six)
     };
 
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-        if (wanted[i].family == AF_INET6 && !six)
+        if (wanted[i].family == AF_INET6 && !ipv6)
             continue;
-        any_address a = self_at(wanted[i].family, wanted[i].port);
+        sock_address a = self_address(wanted[i].family, wanted[i].port);
         int backlog = wanted[i].type == SOCK_DGRAM ? 0
-                      : wanted[i].many             ? BACKLOG_MANY
+                      : wanted[i].listener         ? BACKLOG_LARGE
                                                    : BACKLOG;
-        int fd = bound(wanted[i].type, &a, backlog);
+        int fd = open_bound(wanted[i].type, &a, backlog);
         if (fd < 0)
             return fd;
         n->fds[i] = fd;
-        int rc =
-            way == CSN_NFT_TAKE && wanted[i].many ? make_transparent(fd, wanted[i].family) : 0;
+        int rc = method == CSN_NFT_TPROXY && wanted[i].listener
+                     ? set_transparent(fd, wanted[i].family)
+                     : 0;
         if (rc < 0)
             return rc;
     }
     return 0;
 }
 
-static any_address loopback_at(uint16_t port)
+static sock_address loopback_address(uint16_t port)
 {
-    any_address a = {.four = {.sin_family = AF_INET,
-                              .sin_port = htons(port),
-                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}};
+    sock_address a = {.in = {.sin_family = AF_INET,
+                             .sin_port = htons(port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}};
     return a;
 }
 
-static int make_lent(const csn_gateway_net_order *order, csn_gateway_net *n)
+static int open_host_ports(const csn_gateway_net_order *order, csn_gateway_net *n)
 {
     for (uint32_t i = 0; i < order->lent_count; i++) {
-        any_address a = loopback_at(order->lent[i]);
-        int fd = bound(SOCK_STREAM, &a, BACKLOG);
+        sock_address a = loopback_address(order->lent[i]);
+        int fd = open_bound(SOCK_STREAM, &a, BACKLOG);
         if (fd < 0) {
             n->detail = order->lent[i];
             return fd;
@@ -244,47 +243,47 @@ static int make_lent(const csn_gateway_net_order *order, csn_gateway_net *n)
     return 0;
 }
 
-/* ---- the two ways ---- */
+/* ---- the two modes ---- */
 
 static int build_transparent(csn_gateway_net *n, bool translate)
 {
-    csn_nft_way way = translate ? CSN_NFT_TRANSLATE : CSN_NFT_TAKE;
+    csn_nft_method method = translate ? CSN_NFT_DNAT : CSN_NFT_TPROXY;
     csn_nft_step step;
-    bool six = false;
+    bool ipv6 = false;
 
     n->step = CSN_GATEWAY_NET_STEP_RULES;
-    int rc = csn_nft_redirect(way, &step);
-    if (way == CSN_NFT_TAKE && csn_nft_lacking(rc)) {
-        way = CSN_NFT_TRANSLATE;
-        rc = csn_nft_redirect(way, &step);
+    int rc = csn_nft_redirect(method, &step);
+    if (method == CSN_NFT_TPROXY && csn_nft_unsupported(rc)) {
+        method = CSN_NFT_DNAT;
+        rc = csn_nft_redirect(method, &step);
     }
     n->detail = step;
     if (rc < 0)
         return rc;
     n->step = CSN_GATEWAY_NET_STEP_ROUTES;
     n->detail = 0;
-    rc = add_routes(way, &six);
+    rc = add_routes(method, &ipv6);
     if (rc < 0)
         return rc;
     n->step = CSN_GATEWAY_NET_STEP_SOCKETS;
     n->mode = CSN_GATEWAY_NET_TRANSPARENT;
-    return make_sockets(n, way, six);
+    return open_sockets(n, method, ipv6);
 }
 
 static int build_proxy(csn_gateway_net *n, uint16_t port)
 {
-    any_address a = loopback_at(port);
+    sock_address a = loopback_address(port);
     socklen_t len = sizeof(a);
 
     n->step = CSN_GATEWAY_NET_STEP_SOCKETS;
     n->mode = CSN_GATEWAY_NET_PROXY;
-    int fd = bound(SOCK_STREAM, &a, BACKLOG_MANY);
+    int fd = open_bound(SOCK_STREAM, &a, BACKLOG_LARGE);
     if (fd < 0)
         return fd;
     n->fds[CSN_GATEWAY_NET_LISTENER] = fd;
     if (getsockname(fd, &a.any, &len) < 0)
         return -errno;
-    n->proxy_port = ntohs(a.four.sin_port);
+    n->proxy_port = ntohs(a.in.sin_port);
     return 0;
 }
 
@@ -302,14 +301,15 @@ int csn_gateway_net_build(const csn_gateway_net_order *order, csn_gateway_net *r
         return 0;
     if (order->mode != CSN_GATEWAY_NET_PROXY) {
         rc = build_transparent(ret, order->translate);
-        if (rc < 0 && either && ret->step == CSN_GATEWAY_NET_STEP_RULES && csn_nft_lacking(rc))
+        if (rc < 0 && either && ret->step == CSN_GATEWAY_NET_STEP_RULES &&
+            csn_nft_unsupported(rc))
             ret->lacking = -rc;
     }
     if (order->mode == CSN_GATEWAY_NET_PROXY || ret->lacking != 0)
         rc = build_proxy(ret, order->proxy_port);
     if (rc == 0) {
         ret->step = CSN_GATEWAY_NET_STEP_LENT;
-        rc = make_lent(order, ret);
+        rc = open_host_ports(order, ret);
     }
     if (rc < 0)
         csn_gateway_net_close(ret);

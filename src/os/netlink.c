@@ -1,8 +1,7 @@
-/* netlink.c: builds and sends netlink requests, and reads what became of them.
+/* netlink.c: builds and sends netlink requests and reads the kernel's answers.
  *
- * Called by os/nft.c and os/gateway_net.c while the network of a jail is built. The other side
- * is the kernel. What must hold: a request that did not fit is never sent in part. Writes to
- * nothing but what it is given: callers may share their memory with somebody (os/netns.c). */
+ * Invariants: a batch that did not fit is never sent in part; only the caller's memory is
+ * written, because callers may share theirs with another process (os/helper.h). */
 #include "os/netlink.h"
 
 #include <errno.h>
@@ -13,16 +12,16 @@
 
 #include "base/cleanup.h"
 
-#define NESTED   0x8000u
-#define IS_ERROR 2u
+#define NLA_F_NESTED 0x8000u
+#define NLMSG_ERROR  2u
 
-struct head {
+struct nlmsghdr {
     uint32_t len;
     uint16_t type, flags;
     uint32_t seq, pid;
 };
 
-static void *room(csn_nl *b, size_t n)
+static void *reserve(csn_nl *b, size_t n)
 {
     size_t padded = (n + 3) & ~(size_t)3;
 
@@ -39,7 +38,7 @@ static void *room(csn_nl *b, size_t n)
 void csn_nl_begin(csn_nl *b, uint16_t type, uint16_t flags, uint8_t step, const void *head,
                   size_t len)
 {
-    struct head h = {
+    struct nlmsghdr h = {
         .type = type, .flags = (uint16_t)(CSN_NL_REQUEST | flags), .seq = b->count};
 
     if (b->count >= CSN_NL_MESSAGES_MAX) {
@@ -48,7 +47,7 @@ void csn_nl_begin(csn_nl *b, uint16_t type, uint16_t flags, uint8_t step, const 
     }
     b->steps[b->count++] = step;
     b->message = b->len;
-    uint8_t *p = room(b, sizeof(h) + len);
+    uint8_t *p = reserve(b, sizeof(h) + len);
     if (!p)
         return;
     memcpy(p, &h, sizeof(h));
@@ -66,7 +65,7 @@ void csn_nl_end(csn_nl *b)
 void csn_nl_put(csn_nl *b, uint16_t type, const void *data, size_t len)
 {
     uint16_t head[2] = {(uint16_t)(sizeof(head) + len), type};
-    uint8_t *p = room(b, sizeof(head) + len);
+    uint8_t *p = reserve(b, sizeof(head) + len);
 
     if (!p)
         return;
@@ -91,7 +90,7 @@ size_t csn_nl_open(csn_nl *b, uint16_t type)
 {
     size_t at = b->len;
 
-    csn_nl_put(b, type | NESTED, NULL, 0);
+    csn_nl_put(b, type | NLA_F_NESTED, NULL, 0);
     return at;
 }
 
@@ -123,9 +122,9 @@ int csn_nl_send(csn_nl *b, int protocol)
 int csn_nl_answer(int fd, uint32_t *ret_seq, int *ret_error)
 {
     struct {
-        struct head head;
+        struct nlmsghdr head;
         int32_t error;
-        uint8_t rest[1024]; /* of our own message, which it repeats */
+        uint8_t request[1024]; /* echoed */
     } a;
     ssize_t n;
 
@@ -134,7 +133,8 @@ int csn_nl_answer(int fd, uint32_t *ret_seq, int *ret_error)
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return errno == EAGAIN ? 0 : -errno;
-    if ((size_t)n < sizeof(a.head) + sizeof(a.error) || a.head.type != IS_ERROR || a.error > 0)
+    if ((size_t)n < sizeof(a.head) + sizeof(a.error) || a.head.type != NLMSG_ERROR ||
+        a.error > 0)
         return -EPROTO;
     *ret_seq = a.head.seq;
     *ret_error = a.error;

@@ -1,6 +1,4 @@
-/* netns.c: a network with loopback and nothing else. Servers and tests inside need that much.
- *
- * Called by keepers, in the network of their commands, and by the library in its own. */
+/* netns.c: makes a network namespace with loopback only, and probes ports. */
 #include "os/netns.h"
 
 #include <errno.h>
@@ -14,14 +12,14 @@
 
 #include "base/cleanup.h"
 
-#define ANSWER_MS 100 /* loopback answers at once, unless a backlog is full */
+#define CONNECT_MS 100 /* loopback answers at once, unless a backlog is full */
 
 #ifndef SIOCGSKNS
 #define SIOCGSKNS 0x894C /* the network namespace of a socket, as a descriptor */
 #endif
 
-/* Brings loopback up in the network we are in, and opens that network. Not by its name in
- * /proc: whoever builds a root file system beside us may have covered that by now. */
+/* Brings loopback up and returns a descriptor of the namespace. /proc/self/ns is no way to it:
+ * the process that builds the root file system at the same time may have covered /proc. */
 static int loopback_up(void)
 {
     csn_autofd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -59,7 +57,7 @@ static int probe(int family, const void *addr, socklen_t len)
     if (errno != EINPROGRESS)
         return -errno;
     struct pollfd pf = {.fd = fd, .events = POLLOUT};
-    if (poll(&pf, 1, ANSWER_MS) != 1)
+    if (poll(&pf, 1, CONNECT_MS) != 1)
         return -ETIMEDOUT;
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &e, &elen) < 0 ? -errno : -e;
 }

@@ -1,14 +1,12 @@
-/* netns.h: the network of a jail. Raw system calls: static programs link it. */
+/* netns.h: the network namespace of a jail. Static programs link this. */
 #pragma once
 #include <stdint.h>
 
-/* Makes one and enters it: loopback is up, 127.0.0.1 and ::1 work, nothing else is there. That
- * costs more than all other namespaces together, so a helper
- * process of the keeper makes it, and the keeper enters it later. A descriptor of it, or
- * -errno.
- */
+/* Makes a network namespace and enters it: 127.0.0.1 and ::1 are up. This costs more than all
+ * other namespaces together, so a helper process of the keeper makes it, and the keeper
+ * enters it later. Returns a descriptor of it, or -errno. */
 int csn_netns_make(void);
 int csn_netns_enter(int ns); /* 0 or -errno */
-/* Does somebody listen on this port of 127.0.0.1 or ::1, in the caller's network? 0, or -errno
- * (-ECONNREFUSED: nobody). */
+/* Does a process listen on this port of 127.0.0.1 or ::1 in the caller's network? Returns 0, or
+ * -errno (-ECONNREFUSED: none does). */
 int csn_port_probe(uint16_t port);

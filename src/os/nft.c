@@ -1,21 +1,10 @@
-/* nft.c: one fixed nf_tables ruleset, written as one nfnetlink batch.
+/* nft.c: installs one fixed nf_tables ruleset as one nfnetlink batch.
  *
- * Called by a keeper while it builds the network of a jail, before anything of the sandbox
- * exists; the rules have no input. The second user namespace, which comes later, is why nobody
- * inside can change them. What must hold: all rules stand or the caller is told that none does;
- * the kernel's own answer decides, and it is read. Nothing is allocated, and no memory but the
- * stack is written to: the caller may share its memory with somebody (os/netns.c).
- *
- * In words, table inet caisson:
- *   to_gateway (filter, prerouting): packets that open no connection, 127.0.0.0/8, ::1 and TCP
- *     port 53 of the own address: as they are; any other TCP: to the listener (tproxy). When
- *     that is gone: a reset.
- *   closed (filter, output, drop): TCP; loopback; UDP to and from the resolver; "unreachable"
- *     from the own address to itself, so that a resolver that is gone is noticed at once;
- * reject the rest. Nothing of it tracks connections, which would cost a request a tenth of its
- * time. A kernel without tproxy translates addresses instead: to_gateway (nat, output):
- * loopback and the resolver as above; any other TCP: to the listener closed: of TCP only what
- * goes to our ranges, which is that, and its answers.
+ * A keeper calls this while it builds the network of a jail, before anything of the sandbox
+ * runs; the rules have no input. Commands run in a second user namespace, made later, and
+ * therefore cannot change them. Invariants: the kernel applies all rules or none, and its
+ * answer is read; nothing is allocated and only the stack is written, because the caller may
+ * share its memory with another process (os/helper.h).
  *
  * Constants are the kernel's; a musl compiler has no kernel headers. */
 #include "os/nft.h"
@@ -58,15 +47,12 @@
 #define REJECT_RESET       1u
 #define REJECT_ICMPX       2u
 #define ICMPX_ADMIN        3u
-#define FAMILY_IPV4        2u /* as meta nfproto tells it */
+#define FAMILY_IPV4        2u /* values of meta nfproto */
 #define FAMILY_IPV6        10u
 #define ICMP_UNREACHABLE   3u
 #define ICMPV6_UNREACHABLE 1u
-#define TABLE              "caisson"
-#define CHAIN_LEAD         "to_gateway"
-#define CHAIN_FILTER       "closed"
 
-/* Attribute numbers, by the thing they are in. */
+/* Attribute numbers, by the object they are in. */
 enum { TABLE_NAME = 1 };
 enum { CHAIN_TABLE = 1, CHAIN_NAME = 3, CHAIN_HOOK = 4, CHAIN_POLICY = 5, CHAIN_TYPE = 7 };
 enum { HOOK_NUM = 1, HOOK_PRIORITY = 2 };
@@ -84,68 +70,85 @@ enum { NAT_TYPE = 1, NAT_FAMILY = 2, NAT_ADDR_MIN = 3, NAT_PROTO_MIN = 5 };
 enum { TPROXY_FAMILY = 1, TPROXY_ADDR = 2, TPROXY_PORT = 3 };
 enum { REJECT_TYPE = 1, REJECT_CODE = 2 };
 
-/* What follows the common head of a message of this family. */
-struct own_head {
-    uint8_t family, version;
-    uint16_t resource; /* big endian */
-};
+/* ---- the ruleset ---- */
 
-/* ---- messages ---- */
+#define TABLE     "caisson"
+#define BYTES_MAX 16 /* an IPv6 address */
 
-static void begin_message(csn_nl *b, uint16_t type, uint16_t flags, csn_nft_step step)
-{
-    const struct own_head h = {.family = FAMILY_INET};
+/* One comparison. base 0: of the meta value `at`; else of `len` bytes at offset `at`. */
+typedef struct match {
+    uint8_t base, at, len; /* len 0: no more */
+    uint8_t op;
+    uint8_t mask[4]; /* {0}: none; else len is at most 4 */
+    uint8_t value[BYTES_MAX];
+} match;
 
-    csn_nl_begin(b, type, flags, (uint8_t)step, &h, sizeof(h));
-}
+enum action { ACCEPT, TO_LISTENER4, TO_LISTENER6, RESET, REJECT };
 
-static void bare_message(csn_nl *b, uint16_t type)
-{
-    const struct own_head h = {.resource = htons(SUBSYS_NFTABLES)};
-
-    csn_nl_begin(b, type, 0, CSN_NFT_TABLE, &h, sizeof(h));
-    csn_nl_end(b);
-}
-
-static void add_table(csn_nl *b)
-{
-    begin_message(b, MSG_NEWTABLE, CSN_NL_CREATE, CSN_NFT_TABLE);
-    csn_nl_put_text(b, TABLE_NAME, TABLE);
-    csn_nl_end(b);
-}
-
-static void add_chain(csn_nl *b, const char *name, const char *type, uint32_t at,
-                      uint32_t priority, uint32_t policy)
-{
-    begin_message(b, MSG_NEWCHAIN, CSN_NL_CREATE, CSN_NFT_CHAIN);
-    csn_nl_put_text(b, CHAIN_TABLE, TABLE);
-    csn_nl_put_text(b, CHAIN_NAME, name);
-    size_t hook = csn_nl_open(b, CHAIN_HOOK);
-    csn_nl_put_be32(b, HOOK_NUM, at);
-    csn_nl_put_be32(b, HOOK_PRIORITY, priority);
-    csn_nl_close(b, hook);
-    csn_nl_put_be32(b, CHAIN_POLICY, policy);
-    csn_nl_put_text(b, CHAIN_TYPE, type);
-    csn_nl_end(b);
-}
+enum { TPROXY = 1 << CSN_NFT_TPROXY, DNAT = 1 << CSN_NFT_DNAT, BOTH = TPROXY | DNAT };
+enum { TO_GATEWAY, CLOSED };
+static const char chains[][12] = {[TO_GATEWAY] = "to_gateway", [CLOSED] = "closed"};
 
 typedef struct rule {
-    size_t list;
+    uint8_t methods; /* bit set: the methods that have this rule */
+    uint8_t chain;
+    uint8_t action; /* enum action */
+    match matches[4];
 } rule;
 
-static rule begin_rule(csn_nl *b, const char *chain, csn_nft_step step)
-{
-    begin_message(b, MSG_NEWRULE, CSN_NL_CREATE | CSN_NL_APPEND, step);
-    csn_nl_put_text(b, RULE_TABLE, TABLE);
-    csn_nl_put_text(b, RULE_CHAIN, chain);
-    return (rule){.list = csn_nl_open(b, RULE_EXPRESSIONS)};
-}
+/* clang-format off */
+#define V4_BYTES(a) (a) >> 24 & 255, (a) >> 16 & 255, (a) >> 8 & 255, (a) & 255
+#define NFPROTO(p)  {.at = META_NFPROTO, .len = 1, .value = {p}}
+#define L4PROTO(p)  {.at = META_L4PROTO, .len = 1, .value = {p}}
+#define SRC4(a)     NFPROTO(FAMILY_IPV4), {BASE_NETWORK, 12, 4, .value = {V4_BYTES(a)}}
+#define DST4(a)     NFPROTO(FAMILY_IPV4), {BASE_NETWORK, 16, 4, .value = {V4_BYTES(a)}}
+#define SRC6(a)     NFPROTO(FAMILY_IPV6), {BASE_NETWORK, 8, 16, .value = a}
+#define DST6(a)     NFPROTO(FAMILY_IPV6), {BASE_NETWORK, 24, 16, .value = a}
+#define DST4_RANGE  NFPROTO(FAMILY_IPV4), {BASE_NETWORK, 16, 4, .mask = {0xff, 0xfe}, \
+                                           .value = {V4_BYTES(CSN_NET_RANGE4)}}
+#define DST6_RANGE  NFPROTO(FAMILY_IPV6), {BASE_NETWORK, 24, CSN_NET_RANGE6_BITS / 8, \
+                                           .value = CSN_NET_RANGE6}
+#define LOOPBACK4   NFPROTO(FAMILY_IPV4), {BASE_NETWORK, 16, 1, .value = {127}}
+#define LOOPBACK6   DST6("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1")
+#define SPORT_DNS   {BASE_TRANSPORT, 0, 2, .value = {0, CSN_NET_RESOLVER_PORT}}
+#define DPORT_DNS   {BASE_TRANSPORT, 2, 2, .value = {0, CSN_NET_RESOLVER_PORT}}
+#define ICMP(type)  {BASE_TRANSPORT, 0, 1, .value = {type}}
+#define NOT_SYN     {BASE_TRANSPORT, 13, 1, CMP_NEQ, .mask = {0x12}, .value = {0x02}} /* flags */
+#define TCP         L4PROTO(IPPROTO_TCP)
+#define UDP         L4PROTO(IPPROTO_UDP)
 
-static void end_rule(csn_nl *b, rule r)
-{
-    csn_nl_close(b, r.list);
-    csn_nl_end(b);
-}
+static const rule rules[] = {
+    /* Every TCP connection ends at the listener, but for loopback and the resolver. Packets of
+     * open connections are nearly all packets and find their socket by themselves. */
+    {TPROXY, TO_GATEWAY, ACCEPT, {TCP, NOT_SYN}},
+    {BOTH, TO_GATEWAY, ACCEPT, {LOOPBACK4}},
+    {BOTH, TO_GATEWAY, ACCEPT, {LOOPBACK6}},
+    {BOTH, TO_GATEWAY, ACCEPT, {DST4(CSN_NET_SELF4), TCP, DPORT_DNS}},
+    {BOTH, TO_GATEWAY, ACCEPT, {DST6(CSN_NET_SELF6), TCP, DPORT_DNS}},
+    {BOTH, TO_GATEWAY, TO_LISTENER4, {NFPROTO(FAMILY_IPV4), TCP}},
+    {BOTH, TO_GATEWAY, TO_LISTENER6, {NFPROTO(FAMILY_IPV6), TCP}},
+    /* Without a listener the packet must not reach another socket. */
+    {TPROXY, TO_GATEWAY, RESET, {TCP}},
+
+    /* Nothing else leaves. Connections are not tracked, which would cost a tenth of a request,
+     * except by DNAT, which sends them to the range. */
+    {TPROXY, CLOSED, ACCEPT, {TCP}},
+    {DNAT, CLOSED, ACCEPT, {TCP, DST4_RANGE}},
+    {DNAT, CLOSED, ACCEPT, {TCP, DST6_RANGE}},
+    {BOTH, CLOSED, ACCEPT, {LOOPBACK4}},
+    {BOTH, CLOSED, ACCEPT, {LOOPBACK6}},
+    {BOTH, CLOSED, ACCEPT, {DST4(CSN_NET_SELF4), UDP, DPORT_DNS}},
+    {BOTH, CLOSED, ACCEPT, {DST6(CSN_NET_SELF6), UDP, DPORT_DNS}},
+    {BOTH, CLOSED, ACCEPT, {SRC4(CSN_NET_SELF4), UDP, SPORT_DNS}},
+    {BOTH, CLOSED, ACCEPT, {SRC6(CSN_NET_SELF6), UDP, SPORT_DNS}},
+    /* So that clients notice at once when the resolver is gone. */
+    {BOTH, CLOSED, ACCEPT, {DST4(CSN_NET_SELF4), L4PROTO(IPPROTO_ICMP), ICMP(ICMP_UNREACHABLE)}},
+    {BOTH, CLOSED, ACCEPT, {DST6(CSN_NET_SELF6), L4PROTO(IPPROTO_ICMPV6), ICMP(ICMPV6_UNREACHABLE)}},
+    {BOTH, CLOSED, REJECT, {{0}}},
+};
+/* clang-format on */
+
+_Static_assert(CSN_NET_RANGE4_BITS == 15 && CSN_NET_RANGE6_BITS % 8 == 0, "DST4_RANGE");
 
 /* ---- expressions ---- */
 
@@ -168,6 +171,16 @@ static void end_expression(csn_nl *b, expression e)
     csn_nl_close(b, e.elem);
 }
 
+/* An expression whose attributes 1, 2, ... are these numbers. */
+static void put_expression(csn_nl *b, const char *name, const uint32_t *values, uint16_t count)
+{
+    expression e = begin_expression(b, name);
+
+    for (uint16_t i = 0; i < count; i++)
+        csn_nl_put_be32(b, (uint16_t)(i + 1), values[i]);
+    end_expression(b, e);
+}
+
 static void put_value(csn_nl *b, uint16_t type, const void *data, size_t n)
 {
     size_t nest = csn_nl_open(b, type);
@@ -176,57 +189,41 @@ static void put_value(csn_nl *b, uint16_t type, const void *data, size_t n)
     csn_nl_close(b, nest);
 }
 
-static void compare(csn_nl *b, uint32_t how, const void *data, size_t n)
+static void put_mask(csn_nl *b, const match *m)
 {
-    expression e = begin_expression(b, "cmp");
-
-    csn_nl_put_be32(b, CMP_SREG, REG_1);
-    csn_nl_put_be32(b, CMP_OP, how);
-    put_value(b, CMP_DATA, data, n);
-    end_expression(b, e);
-}
-
-static void equals(csn_nl *b, const void *data, size_t n)
-{
-    compare(b, CMP_EQ, data, n);
-}
-
-static void meta_is(csn_nl *b, uint32_t key, uint8_t value)
-{
-    expression e = begin_expression(b, "meta");
-
-    csn_nl_put_be32(b, META_DREG, REG_1);
-    csn_nl_put_be32(b, META_KEY, key);
-    end_expression(b, e);
-    equals(b, &value, sizeof(value));
-}
-
-static void payload(csn_nl *b, uint32_t base, uint32_t offset, uint32_t n)
-{
-    expression e = begin_expression(b, "payload");
-
-    csn_nl_put_be32(b, PAYLOAD_DREG, REG_1);
-    csn_nl_put_be32(b, PAYLOAD_BASE, base);
-    csn_nl_put_be32(b, PAYLOAD_OFFSET, offset);
-    csn_nl_put_be32(b, PAYLOAD_LEN, n);
-    end_expression(b, e);
-}
-
-/* n: at most four bytes. */
-static void mask(csn_nl *b, const void *bits, uint32_t n)
-{
-    const uint32_t none = 0;
+    const uint8_t zero[sizeof(m->mask)] = {0};
     expression e = begin_expression(b, "bitwise");
 
     csn_nl_put_be32(b, BITWISE_SREG, REG_1);
     csn_nl_put_be32(b, BITWISE_DREG, REG_1);
-    csn_nl_put_be32(b, BITWISE_LEN, n);
-    put_value(b, BITWISE_MASK, bits, n);
-    put_value(b, BITWISE_XOR, &none, n);
+    csn_nl_put_be32(b, BITWISE_LEN, m->len);
+    put_value(b, BITWISE_MASK, m->mask, m->len);
+    put_value(b, BITWISE_XOR, zero, m->len);
     end_expression(b, e);
 }
 
-static void accept_it(csn_nl *b)
+static void put_match(csn_nl *b, const match *m)
+{
+    if (m->base == 0)
+        put_expression(b, "meta", (uint32_t[]){[META_DREG - 1] = REG_1, [META_KEY - 1] = m->at},
+                       2);
+    else
+        put_expression(b, "payload",
+                       (uint32_t[]){[PAYLOAD_DREG - 1] = REG_1,
+                                    [PAYLOAD_BASE - 1] = m->base,
+                                    [PAYLOAD_OFFSET - 1] = m->at,
+                                    [PAYLOAD_LEN - 1] = m->len},
+                       4);
+    if (m->mask[0])
+        put_mask(b, m);
+    expression e = begin_expression(b, "cmp");
+    csn_nl_put_be32(b, CMP_SREG, REG_1);
+    csn_nl_put_be32(b, CMP_OP, m->op);
+    put_value(b, CMP_DATA, m->value, m->len);
+    end_expression(b, e);
+}
+
+static void put_accept(csn_nl *b)
 {
     expression e = begin_expression(b, "immediate");
 
@@ -247,140 +244,26 @@ static void load(csn_nl *b, uint32_t reg, const void *data, size_t n)
     end_expression(b, e);
 }
 
-/* ---- what the rules ask ---- */
-
-/* Where the source and the destination stand in the two headers. */
-#define V4_SOURCE   12u
-#define V4_DEST     16u
-#define V6_SOURCE   8u
-#define V6_DEST     24u
-#define SOURCE_PORT 0u
-#define DEST_PORT   2u
-#define TCP_FLAGS   13u
-#define FLAG_SYN    0x02u
-#define FLAG_ACK    0x10u
-
-static void address4(csn_nl *b, uint32_t offset, uint32_t address, uint32_t bits)
+static void put_redirect(csn_nl *b, csn_nft_method method, uint8_t family)
 {
-    uint32_t be = htonl(address), prefix = htonl(~0u << (32 - bits));
+    const uint32_t self4 = htonl(CSN_NET_SELF4);
+    const uint16_t port = htons(CSN_NET_LISTENER_PORT);
 
-    meta_is(b, META_NFPROTO, FAMILY_IPV4);
-    payload(b, BASE_NETWORK, offset, sizeof(be));
-    if (bits < 32)
-        mask(b, &prefix, sizeof(prefix));
-    equals(b, &be, sizeof(be));
-}
-
-/* bits: whole bytes only. */
-static void address6(csn_nl *b, uint32_t offset, const void *address, uint32_t bits)
-{
-    meta_is(b, META_NFPROTO, FAMILY_IPV6);
-    payload(b, BASE_NETWORK, offset, bits / 8);
-    equals(b, address, bits / 8);
-}
-
-static void port_is(csn_nl *b, uint32_t offset, uint16_t port)
-{
-    uint16_t be = htons(port);
-
-    payload(b, BASE_TRANSPORT, offset, sizeof(be));
-    equals(b, &be, sizeof(be));
-}
-
-static void pass_loopback(csn_nl *b, const char *chain)
-{
-    static const uint8_t one[16] = {[15] = 1};
-    rule r = begin_rule(b, chain, CSN_NFT_MATCH);
-
-    address4(b, V4_DEST, INADDR_LOOPBACK & 0xff000000u, 8);
-    accept_it(b);
-    end_rule(b, r);
-    r = begin_rule(b, chain, CSN_NFT_MATCH);
-    address6(b, V6_DEST, one, 128);
-    accept_it(b);
-    end_rule(b, r);
-}
-
-/* To the resolver, or from it. */
-static void pass_resolver(csn_nl *b, const char *chain, uint8_t protocol, bool from)
-{
-    rule r = begin_rule(b, chain, CSN_NFT_MATCH);
-
-    address4(b, from ? V4_SOURCE : V4_DEST, CSN_NET_SELF4, 32);
-    meta_is(b, META_L4PROTO, protocol);
-    port_is(b, from ? SOURCE_PORT : DEST_PORT, CSN_NET_RESOLVER_PORT);
-    accept_it(b);
-    end_rule(b, r);
-    r = begin_rule(b, chain, CSN_NFT_MATCH);
-    address6(b, from ? V6_SOURCE : V6_DEST, CSN_NET_SELF6, 128);
-    meta_is(b, META_L4PROTO, protocol);
-    port_is(b, from ? SOURCE_PORT : DEST_PORT, CSN_NET_RESOLVER_PORT);
-    accept_it(b);
-    end_rule(b, r);
-}
-
-static void pass_tcp_in_ranges(csn_nl *b)
-{
-    rule r = begin_rule(b, CHAIN_FILTER, CSN_NFT_MATCH);
-
-    meta_is(b, META_L4PROTO, IPPROTO_TCP);
-    address4(b, V4_DEST, CSN_NET_RANGE4, CSN_NET_RANGE4_BITS);
-    accept_it(b);
-    end_rule(b, r);
-    r = begin_rule(b, CHAIN_FILTER, CSN_NFT_MATCH);
-    meta_is(b, META_L4PROTO, IPPROTO_TCP);
-    address6(b, V6_DEST, CSN_NET_RANGE6, CSN_NET_RANGE6_BITS);
-    accept_it(b);
-    end_rule(b, r);
-}
-
-static void pass_tcp(csn_nl *b)
-{
-    rule r = begin_rule(b, CHAIN_FILTER, CSN_NFT_MATCH);
-
-    meta_is(b, META_L4PROTO, IPPROTO_TCP);
-    accept_it(b);
-    end_rule(b, r);
-}
-
-/* First of its chain: nearly all packets are these, and find their socket by themselves. */
-static void pass_opened(csn_nl *b)
-{
-    const uint8_t both = FLAG_SYN | FLAG_ACK, opens = FLAG_SYN;
-    rule r = begin_rule(b, CHAIN_LEAD, CSN_NFT_MATCH);
-
-    meta_is(b, META_L4PROTO, IPPROTO_TCP);
-    payload(b, BASE_TRANSPORT, TCP_FLAGS, sizeof(both));
-    mask(b, &both, sizeof(both));
-    compare(b, CMP_NEQ, &opens, sizeof(opens));
-    accept_it(b);
-    end_rule(b, r);
-}
-
-static void pass_unreachable(csn_nl *b)
-{
-    static const uint8_t four = ICMP_UNREACHABLE, six = ICMPV6_UNREACHABLE;
-    rule r = begin_rule(b, CHAIN_FILTER, CSN_NFT_MATCH);
-
-    address4(b, V4_DEST, CSN_NET_SELF4, 32);
-    meta_is(b, META_L4PROTO, IPPROTO_ICMP);
-    payload(b, BASE_TRANSPORT, 0, 1);
-    equals(b, &four, 1);
-    accept_it(b);
-    end_rule(b, r);
-    r = begin_rule(b, CHAIN_FILTER, CSN_NFT_MATCH);
-    address6(b, V6_DEST, CSN_NET_SELF6, 128);
-    meta_is(b, META_L4PROTO, IPPROTO_ICMPV6);
-    payload(b, BASE_TRANSPORT, 0, 1);
-    equals(b, &six, 1);
-    accept_it(b);
-    end_rule(b, r);
-}
-
-static void translate(csn_nl *b, uint8_t family)
-{
+    if (family == FAMILY_IPV4)
+        load(b, REG_1, &self4, sizeof(self4));
+    else
+        load(b, REG_1, CSN_NET_SELF6, BYTES_MAX);
+    load(b, REG_2, &port, sizeof(port));
+    if (method == CSN_NFT_TPROXY) {
+        put_expression(b, "tproxy",
+                       (uint32_t[]){[TPROXY_FAMILY - 1] = family,
+                                    [TPROXY_ADDR - 1] = REG_1,
+                                    [TPROXY_PORT - 1] = REG_2},
+                       3);
+        put_accept(b);
+        return;
+    }
     expression e = begin_expression(b, "nat");
-
     csn_nl_put_be32(b, NAT_TYPE, NAT_DNAT);
     csn_nl_put_be32(b, NAT_FAMILY, family);
     csn_nl_put_be32(b, NAT_ADDR_MIN, REG_1);
@@ -388,131 +271,143 @@ static void translate(csn_nl *b, uint8_t family)
     end_expression(b, e);
 }
 
-static void take(csn_nl *b, uint8_t family)
+static void put_reject(csn_nl *b, uint32_t type, uint8_t code)
 {
-    expression e = begin_expression(b, "tproxy");
-
-    csn_nl_put_be32(b, TPROXY_FAMILY, family);
-    csn_nl_put_be32(b, TPROXY_ADDR, REG_1);
-    csn_nl_put_be32(b, TPROXY_PORT, REG_2);
-    end_expression(b, e);
-    accept_it(b);
-}
-
-static void lead_to_listener(csn_nl *b, csn_nft_way way, uint8_t family, const void *address,
-                             size_t n)
-{
-    const uint16_t port = htons(CSN_NET_LISTENER_PORT);
-    rule r = begin_rule(b, CHAIN_LEAD, CSN_NFT_LEAD);
-
-    meta_is(b, META_NFPROTO, family);
-    meta_is(b, META_L4PROTO, IPPROTO_TCP);
-    load(b, REG_1, address, n);
-    load(b, REG_2, &port, sizeof(port));
-    if (way == CSN_NFT_TAKE)
-        take(b, family);
-    else
-        translate(b, family);
-    end_rule(b, r);
-}
-
-/* What was to be taken and found no listener must not find another. */
-static void reset_rest(csn_nl *b)
-{
-    const uint8_t unused = 0;
-    rule r = begin_rule(b, CHAIN_LEAD, CSN_NFT_LEAD);
-
-    meta_is(b, META_L4PROTO, IPPROTO_TCP);
     expression e = begin_expression(b, "reject");
-    csn_nl_put_be32(b, REJECT_TYPE, REJECT_RESET);
-    csn_nl_put(b, REJECT_CODE, &unused, sizeof(unused));
-    end_expression(b, e);
-    end_rule(b, r);
-}
 
-/* The last rule of all asks for an answer, so there is one whatever happens. */
-static void reject_rest(csn_nl *b)
-{
-    const uint8_t code = ICMPX_ADMIN;
-
-    begin_message(b, MSG_NEWRULE, CSN_NL_CREATE | CSN_NL_APPEND | CSN_NL_ACK, CSN_NFT_REJECT);
-    csn_nl_put_text(b, RULE_TABLE, TABLE);
-    csn_nl_put_text(b, RULE_CHAIN, CHAIN_FILTER);
-    size_t list = csn_nl_open(b, RULE_EXPRESSIONS);
-    expression e = begin_expression(b, "reject");
-    csn_nl_put_be32(b, REJECT_TYPE, REJECT_ICMPX);
+    csn_nl_put_be32(b, REJECT_TYPE, type);
     csn_nl_put(b, REJECT_CODE, &code, sizeof(code));
     end_expression(b, e);
+}
+
+static void put_action(csn_nl *b, csn_nft_method method, uint8_t action)
+{
+    switch (action) {
+    case ACCEPT:
+        put_accept(b);
+        break;
+    case TO_LISTENER4:
+        put_redirect(b, method, FAMILY_IPV4);
+        break;
+    case TO_LISTENER6:
+        put_redirect(b, method, FAMILY_IPV6);
+        break;
+    case RESET:
+        put_reject(b, REJECT_RESET, 0);
+        break;
+    default:
+        put_reject(b, REJECT_ICMPX, ICMPX_ADMIN);
+    }
+}
+
+/* ---- messages ---- */
+
+/* struct nfgenmsg */
+struct nfgenmsg {
+    uint8_t family, version;
+    uint16_t resource; /* big endian */
+};
+
+static void begin_message(csn_nl *b, uint16_t type, uint16_t flags, csn_nft_step step)
+{
+    const struct nfgenmsg h = {.family = FAMILY_INET};
+
+    csn_nl_begin(b, type, CSN_NL_CREATE | flags, (uint8_t)step, &h, sizeof(h));
+}
+
+static void put_batch_mark(csn_nl *b, uint16_t type)
+{
+    const struct nfgenmsg h = {.resource = htons(SUBSYS_NFTABLES)};
+
+    csn_nl_begin(b, type, 0, CSN_NFT_TABLE, &h, sizeof(h));
+    csn_nl_end(b);
+}
+
+static void put_table(csn_nl *b)
+{
+    begin_message(b, MSG_NEWTABLE, 0, CSN_NFT_TABLE);
+    csn_nl_put_text(b, TABLE_NAME, TABLE);
+    csn_nl_end(b);
+}
+
+static void put_chain(csn_nl *b, const char *name, const char *type, uint32_t hooknum,
+                      uint32_t priority, uint32_t policy)
+{
+    begin_message(b, MSG_NEWCHAIN, 0, CSN_NFT_CHAIN);
+    csn_nl_put_text(b, CHAIN_TABLE, TABLE);
+    csn_nl_put_text(b, CHAIN_NAME, name);
+    size_t hook = csn_nl_open(b, CHAIN_HOOK);
+    csn_nl_put_be32(b, HOOK_NUM, hooknum);
+    csn_nl_put_be32(b, HOOK_PRIORITY, priority);
+    csn_nl_close(b, hook);
+    csn_nl_put_be32(b, CHAIN_POLICY, policy);
+    csn_nl_put_text(b, CHAIN_TYPE, type);
+    csn_nl_end(b);
+}
+
+/* The last rule asks for an acknowledgement: the kernel always answers the batch. */
+static void put_rule(csn_nl *b, csn_nft_method method, const rule *r)
+{
+    static const uint8_t steps[] = {[ACCEPT] = CSN_NFT_MATCH,
+                                    [TO_LISTENER4] = CSN_NFT_REDIRECT,
+                                    [TO_LISTENER6] = CSN_NFT_REDIRECT,
+                                    [RESET] = CSN_NFT_REDIRECT,
+                                    [REJECT] = CSN_NFT_REJECT};
+
+    begin_message(b, MSG_NEWRULE, CSN_NL_APPEND | (r->action == REJECT ? CSN_NL_ACK : 0),
+                  steps[r->action]);
+    csn_nl_put_text(b, RULE_TABLE, TABLE);
+    csn_nl_put_text(b, RULE_CHAIN, chains[r->chain]);
+    size_t list = csn_nl_open(b, RULE_EXPRESSIONS);
+    for (size_t i = 0; i < sizeof(r->matches) / sizeof(r->matches[0]); i++)
+        if (r->matches[i].len > 0)
+            put_match(b, &r->matches[i]);
+    put_action(b, method, r->action);
     csn_nl_close(b, list);
     csn_nl_end(b);
 }
 
-static void fill(csn_nl *b, csn_nft_way way)
+static void put_batch(csn_nl *b, csn_nft_method method)
 {
-    const uint32_t self4 = htonl(CSN_NET_SELF4);
-    bool take = way == CSN_NFT_TAKE;
-
-    bare_message(b, MSG_BATCH_BEGIN);
-    add_table(b);
-    if (take)
-        add_chain(b, CHAIN_LEAD, "filter", HOOK_PREROUTING, PRIORITY_MANGLE, VERDICT_ACCEPT);
+    put_batch_mark(b, MSG_BATCH_BEGIN);
+    put_table(b);
+    if (method == CSN_NFT_TPROXY)
+        put_chain(b, chains[TO_GATEWAY], "filter", HOOK_PREROUTING, PRIORITY_MANGLE,
+                  VERDICT_ACCEPT);
     else
-        add_chain(b, CHAIN_LEAD, "nat", HOOK_OUTPUT, PRIORITY_NAT, VERDICT_ACCEPT);
-    add_chain(b, CHAIN_FILTER, "filter", HOOK_OUTPUT, PRIORITY_FILTER, VERDICT_DROP);
-    if (take)
-        pass_opened(b);
-    pass_loopback(b, CHAIN_LEAD);
-    pass_resolver(b, CHAIN_LEAD, IPPROTO_TCP, false);
-    lead_to_listener(b, way, FAMILY_IPV4, &self4, sizeof(self4));
-    lead_to_listener(b, way, FAMILY_IPV6, CSN_NET_SELF6, 16);
-    if (take)
-        reset_rest(b);
-    if (take) /* first: these are all the packets of a stream */
-        pass_tcp(b);
-    else
-        pass_tcp_in_ranges(b);
-    pass_loopback(b, CHAIN_FILTER);
-    pass_resolver(b, CHAIN_FILTER, IPPROTO_UDP, false);
-    pass_resolver(b, CHAIN_FILTER, IPPROTO_UDP, true);
-    pass_unreachable(b);
-    reject_rest(b);
-    bare_message(b, MSG_BATCH_END);
+        put_chain(b, chains[TO_GATEWAY], "nat", HOOK_OUTPUT, PRIORITY_NAT, VERDICT_ACCEPT);
+    put_chain(b, chains[CLOSED], "filter", HOOK_OUTPUT, PRIORITY_FILTER, VERDICT_DROP);
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+        if (rules[i].methods & 1u << method)
+            put_rule(b, method, &rules[i]);
+    put_batch_mark(b, MSG_BATCH_END);
 }
 
-/* ---- the kernel's answer ---- */
-
-int csn_nft_redirect(csn_nft_way way, csn_nft_step *ret_step)
+int csn_nft_redirect(csn_nft_method method, csn_nft_step *ret_step)
 {
     csn_nl b = {.len = 0};
     uint32_t seq = 0;
     int error = 0;
 
     *ret_step = CSN_NFT_SOCKET;
-    fill(&b, way);
+    put_batch(&b, method);
     csn_autofd int fd = csn_nl_send(&b, NETLINK_NETFILTER);
     if (fd < 0)
         return fd;
     *ret_step = CSN_NFT_TABLE;
     int rc = csn_nl_answer(fd, &seq, &error);
-    if (rc <= 0) /* one was asked for */
+    if (rc <= 0)
         return rc < 0 ? rc : -EPROTO;
     if (error < 0 && seq < b.count)
         *ret_step = (csn_nft_step)b.steps[seq];
     return error;
 }
 
-int csn_nft_lacking(int error)
+bool csn_nft_unsupported(int error)
 {
-    switch (error) {
-    case -ENOENT: /* no such expression */
-    case -EINVAL: /* netlink without nf_tables */
-    case -EOPNOTSUPP:
-    case -EPROTONOSUPPORT:
-    case -EAFNOSUPPORT:
-        return 1;
-    default:
-        return 0;
-    }
+    return error == -ENOENT || /* no such expression */
+           error == -EINVAL || /* netlink without nf_tables */
+           error == -EOPNOTSUPP || error == -EPROTONOSUPPORT || error == -EAFNOSUPPORT;
 }
 
 const char *csn_nft_step_name(uint64_t step)
@@ -521,7 +416,7 @@ const char *csn_nft_step_name(uint64_t step)
                                         [CSN_NFT_TABLE] = "nf_tables",
                                         [CSN_NFT_CHAIN] = "chains",
                                         [CSN_NFT_MATCH] = "matches",
-                                        [CSN_NFT_LEAD] = "nft_tproxy and nft_nat",
+                                        [CSN_NFT_REDIRECT] = "nft_tproxy and nft_nat",
                                         [CSN_NFT_REJECT] = "nft_reject_inet"};
 
     return step < sizeof(names) / sizeof(names[0]) ? names[step] : "unknown";

@@ -1,17 +1,17 @@
-/* nft.h: the packet rules of a jail's network that has a gateway. Raw nfnetlink, no library:
- * static programs link it.
+/* nft.h: the packet rules of a jail whose network has a gateway, by raw nfnetlink.
  *
- * In the network the caller is in, with its CAP_NET_ADMIN, one table is made whose rules are
- * fixed: every TCP connection that is not to loopback and not to the stub resolver ends at the
- * gateway's listener, which can ask the kernel where it was going to; loopback and the stub are
- * untouched; all else is refused at once. */
+ * One table in the caller's network namespace (needs CAP_NET_ADMIN). Every TCP connection
+ * except to loopback and the stub resolver ends at the gateway's listener, which asks the
+ * kernel for the original destination; everything else is rejected at once. Static programs
+ * link this. */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
-/* The one address of a jail beside loopback: resolver and gateway's listener have it. Both
- * ports are below 1024, so nothing that runs inside can take them first, or is in their way. */
+/* The only address of a jail besides loopback: that of the resolver and the gateway's listener.
+ * Both ports are below 1024, so that commands cannot bind them. */
 #define CSN_NET_SELF4         0xc6120001u /* 198.18.0.1 */
-#define CSN_NET_RANGE4        0xc6120000u /* 198.18.0.0/15: stands for names */
+#define CSN_NET_RANGE4        0xc6120000u /* 198.18.0.0/15: addresses handed out for names */
 #define CSN_NET_RANGE4_BITS   15u
 #define CSN_NET_SELF6         "\xfd\x63\x61\x69\x73\x73\0\0\0\0\0\0\0\0\0\1"
 #define CSN_NET_RANGE6        "\xfd\x63\x61\x69\x73\x73\0\0\0\0\0\0\0\0\0\0"
@@ -23,23 +23,21 @@
 typedef enum csn_nft_step {
     CSN_NFT_SOCKET,
     CSN_NFT_TABLE,
-    CSN_NFT_CHAIN,  /* hooks of type nat and filter */
-    CSN_NFT_MATCH,  /* rules that only let pass */
-    CSN_NFT_LEAD,   /* the rules that lead to the listener */
-    CSN_NFT_REJECT, /* the one that refuses the rest */
+    CSN_NFT_CHAIN,    /* hooks of type nat and filter */
+    CSN_NFT_MATCH,    /* rules that accept */
+    CSN_NFT_REDIRECT, /* rules that redirect to the listener */
+    CSN_NFT_REJECT,   /* the rule that rejects the rest */
 } csn_nft_step;
 
-/* How connections are led to the listener. */
-typedef enum csn_nft_way {
-    CSN_NFT_TAKE, /* as they are: the listener is IP_TRANSPARENT, all addresses are local, and
-                     its end has the address that was meant */
-    CSN_NFT_TRANSLATE, /* by another address, and the kernel remembers (SO_ORIGINAL_DST) */
-} csn_nft_way;
+/* How connections reach the listener. */
+typedef enum csn_nft_method {
+    CSN_NFT_TPROXY, /* unchanged: the listener is IP_TRANSPARENT, all addresses are local, and
+                       getsockname() tells the destination */
+    CSN_NFT_DNAT,   /* with the listener's address; SO_ORIGINAL_DST tells the destination */
+} csn_nft_method;
 
-/* All of it or nothing. 0 or -errno, then *ret_step says where. A kernel without one of the
- * modules: -EPROTONOSUPPORT, -EAFNOSUPPORT, -EOPNOTSUPP, -EINVAL or -ENOENT; see
- * csn_nft_lacking. */
-int csn_nft_redirect(csn_nft_way way, csn_nft_step *ret_step);
-/* Does this error say that the kernel cannot, rather than that something is wrong? */
-int csn_nft_lacking(int error);
+/* Installs all rules or none. Returns 0, or -errno with the failed step in *ret_step. */
+int csn_nft_redirect(csn_nft_method method, csn_nft_step *ret_step);
+/* Does this -errno say that the kernel lacks a module? */
+bool csn_nft_unsupported(int error);
 const char *csn_nft_step_name(uint64_t step);

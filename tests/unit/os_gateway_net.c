@@ -110,7 +110,7 @@ static int enter_with(const csn_gateway_net_order *order, csn_gateway_net *n)
     if (rc != 0)
         return rc;
     rc = csn_gateway_net_build(order, n);
-    if (csn_nft_lacking(rc) && n->step == CSN_GATEWAY_NET_STEP_RULES) {
+    if (csn_nft_unsupported(rc) && n->step == CSN_GATEWAY_NET_STEP_RULES) {
         fprintf(stderr, "skipped: this kernel lacks %s\n", csn_nft_step_name(n->detail));
         return SKIPPED;
     }
