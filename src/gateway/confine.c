@@ -76,9 +76,8 @@ static void restrict_files(void)
     };
     csn_landlock_spec spec = {
         .rules = rules, .count = sizeof(rules) / sizeof(rules[0]), .scope = true};
-    csn_landlock_report report;
 
-    (void)csn_landlock_install(&spec, &report);
+    (void)csn_landlock_install(&spec);
 }
 
 int gw_confine(uint32_t uid, uint32_t gid, size_t flows_max)

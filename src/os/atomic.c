@@ -1,18 +1,16 @@
-/* atomic.c: temporary files and the steps that put them in place.
+/* atomic.c: temporary files and the steps that publish them.
  *
- * Called by the writers of backends. What must hold: a reader sees the old file or the new one,
- * whole; a failure leaves the old one; a name that is a symlink, a hard link or a fifo by the
- * time of the rename is replaced, never written through; who is killed while content is written
- * leaves nothing. So a temporary file has no name (O_TMPFILE) until it is complete. A new file
- * is then linked straight to its name. One that replaces another needs a name to be renamed
- * from: it is linked to a random one and renamed in the next system call, and only a kill
- * between these two leaves a file. An attacker may control the directory: random names are made
- * without replacing anything, so none can be waiting there.
+ * Invariants: a reader sees the old file or the new one, whole; a failure leaves the old one; a
+ * name that is a symlink, a hard link or a fifo at the time of the rename is replaced, never
+ * written through; a process killed while it writes leaves nothing. A temporary file therefore
+ * has no name (O_TMPFILE) until it is complete. A new file is then linked directly to its name.
+ * One that replaces another is linked to a random name and renamed in the next system call;
+ * only a kill between these two leaves a file. An attacker may control the directory: random
+ * names are created without replacing anything, so a prepared file is never used.
  *
- * Where the file system has no such files, or nobody lets us link one (no /proc, a security
- * module), the file has its random name from the start. Exchanging two names (RENAME_EXCHANGE)
- * keeps the old file at hand until a whole batch is in place; file systems without it keep it
- * by a hard link. */
+ * Where O_TMPFILE or linking is unavailable (file system, no /proc, a security module), the
+ * file has its random name from the start. RENAME_EXCHANGE keeps the old file until a whole
+ * batch is in place; file systems without it keep it by a hard link. */
 #include "os/atomic.h"
 
 #include <errno.h>
@@ -44,14 +42,14 @@ int csn_temp_name(char ret_name[CSN_TEMP_SIZE])
     return 0;
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
-/* The file system on which a link was refused last, so that the next file there has a name from
- * the start and is not copied again. A hint: one that is wrong costs a copy, or the advantage
- * of having no name. 0: none. */
-static _Atomic uint32_t refusing;
+/* Hash of the device on which the last linkat was refused: the next file there is named from
+ * the start and need not be copied. 0: none. A wrong hint costs a copy, or leaves a named file
+ * if the process is killed. */
+static _Atomic uint32_t nolink_dev;
 
-static uint32_t file_system_of(int fd)
+static uint32_t device_hash(int fd)
 {
     struct stat st;
 
@@ -60,7 +58,6 @@ static uint32_t file_system_of(int fd)
     return ((uint32_t)st.st_dev ^ (uint32_t)((uint64_t)st.st_dev >> 32)) | 1u << 31;
 }
 
-/* O_EXCL never opens what is there, nor follows a link. */
 int csn_temp_create_named(csn_temp *ret, int dir, mode_t mode)
 {
     int rc = -EEXIST;
@@ -80,20 +77,20 @@ int csn_temp_create_named(csn_temp *ret, int dir, mode_t mode)
     return rc;
 }
 
-/* Kernels and file systems have many ways to say that they cannot (EOPNOTSUPP, EISDIR, EINVAL,
- * ENOENT). Whatever it is, the named way comes next, and says why if that fails too. Readable,
- * because it may have to be copied. */
+/* Kernels and file systems refuse O_TMPFILE with several errors (EOPNOTSUPP, EISDIR, EINVAL,
+ * ENOENT): after any of them a named file is tried. Open for reading, because it may have to be
+ * copied. */
 int csn_temp_create(csn_temp *ret, int dir, mode_t mode)
 {
-    uint32_t not_there = atomic_load_explicit(&refusing, memory_order_relaxed);
+    uint32_t nolink = atomic_load_explicit(&nolink_dev, memory_order_relaxed);
 
     *ret = CSN_TEMP_NONE;
-    if (not_there == 0 || not_there != file_system_of(dir))
+    if (nolink == 0 || nolink != device_hash(dir))
         ret->fd = openat(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
     return ret->fd >= 0 ? 0 : csn_temp_create_named(ret, dir, mode);
 }
 
-static void close_it(csn_temp *t)
+static void close_temp(csn_temp *t)
 {
     if (t->fd >= 0)
         close(t->fd);
@@ -103,32 +100,32 @@ static void close_it(csn_temp *t)
 void csn_temp_written(csn_temp *t)
 {
     if (t->name[0])
-        close_it(t);
+        close_temp(t);
 }
 
 void csn_temp_drop(csn_temp *t, int dir)
 {
-    close_it(t);
+    close_temp(t);
     if (t->name[0])
         unlinkat(dir, t->name, 0);
     t->name[0] = '\0';
 }
 
-/* The signal goes to the thread that writes, so blocking it here and taking it from the queue
- * touches no handler and no other thread of the program we are a guest in. */
+/* SIGXFSZ is sent to the writing thread, so blocking and consuming it here affects neither the
+ * host's handlers nor its other threads. */
 int csn_write_full(int fd, const void *data, size_t len, size_t *ret_done)
 {
     const char *p = data;
     sigset_t block, old, pending;
     size_t done = 0;
-    bool theirs = false; /* a SIGXFSZ was waiting before: it is the caller's */
+    bool was_pending = false; /* the caller's own SIGXFSZ must stay pending */
     int rc = 0;
 
     sigemptyset(&block);
     sigaddset(&block, SIGXFSZ);
     pthread_sigmask(SIG_BLOCK, &block, &old);
     if (sigismember(&old, SIGXFSZ) && sigpending(&pending) == 0)
-        theirs = sigismember(&pending, SIGXFSZ);
+        was_pending = sigismember(&pending, SIGXFSZ);
     while (done < len) {
         ssize_t n = write(fd, p + done, len - done);
         if (n > 0) {
@@ -141,7 +138,7 @@ int csn_write_full(int fd, const void *data, size_t len, size_t *ret_done)
             break;
         }
     }
-    if (rc == -EFBIG && !theirs) {
+    if (rc == -EFBIG && !was_pending) {
         const struct timespec now = {0};
         sigtimedwait(&block, NULL, &now);
     }
@@ -151,11 +148,11 @@ int csn_write_full(int fd, const void *data, size_t len, size_t *ret_done)
     return rc;
 }
 
-/* ---- giving one a name ---- */
+/* ---- naming ---- */
 
-/* By descriptor the kernel allows it to whoever opened the file, since Linux 6.10 and as long
- * as the thread's identity was not changed in between; before, to privileged processes. By the
- * magic link everybody may, where there is a /proc. Never replaces anything. */
+/* AT_EMPTY_PATH works for the opener of the file since Linux 6.10, unless its credentials have
+ * changed, and for privileged processes before; the magic link works for every user with /proc.
+ * Never replaces a file. */
 static int link_to(int fd, int dir, const char *name)
 {
     char path[40];
@@ -174,8 +171,8 @@ static bool is_refusal(int rc)
            rc == -EINVAL || rc == -ENOSYS || rc == -EXDEV || rc == -EMLINK;
 }
 
-/* What the caller gave the first one: owner, mode, times, and a place on the disk. */
-static int make_alike(int from, int to)
+/* Copies owner, mode and times, and syncs. */
+static int copy_attributes(int from, int to)
 {
     struct stat want, have;
 
@@ -191,7 +188,7 @@ static int make_alike(int from, int to)
     return 0;
 }
 
-static int copy_to(int from, int to)
+static int copy_file(int from, int to)
 {
     char buf[8192];
     off_t at = 0;
@@ -203,24 +200,24 @@ static int copy_to(int from, int to)
             return rc;
         at += n;
     }
-    return n < 0 ? -errno : make_alike(from, to);
+    return n < 0 ? -errno : copy_attributes(from, to);
 }
 
-/* It cannot be linked: the same again, in a file that has a name. */
+/* For a file that cannot be linked. */
 static int name_by_copy(csn_temp *t, int dir)
 {
-    csn_temp other;
-    int rc = csn_temp_create_named(&other, dir, 0600);
+    csn_temp copy;
+    int rc = csn_temp_create_named(&copy, dir, 0600);
 
     if (rc == 0)
-        rc = copy_to(t->fd, other.fd);
+        rc = copy_file(t->fd, copy.fd);
     if (rc < 0) {
-        csn_temp_drop(&other, dir);
+        csn_temp_drop(&copy, dir);
         return rc;
     }
-    atomic_store_explicit(&refusing, file_system_of(dir), memory_order_relaxed);
-    close_it(t);
-    *t = other;
+    atomic_store_explicit(&nolink_dev, device_hash(dir), memory_order_relaxed);
+    close_temp(t);
+    *t = copy;
     csn_temp_written(t);
     return 0;
 }
@@ -241,9 +238,9 @@ static int give_name(csn_temp *t, int dir)
     return is_refusal(rc) ? name_by_copy(t, dir) : rc;
 }
 
-/* ---- the name that was asked for ---- */
+/* ---- publication ---- */
 
-/* For file systems whose rename has no flags: a hard link never replaces anything. */
+/* For file systems without renameat2 flags: a hard link never replaces a file. */
 static int publish_by_link(int dir, const char *temp, const char *name)
 {
     if (linkat(dir, temp, dir, name, 0) < 0)
@@ -252,7 +249,7 @@ static int publish_by_link(int dir, const char *temp, const char *name)
     return 0;
 }
 
-/* rename replaces a link or a hard link as a name; neither is ever opened. */
+/* rename replaces a symlink or hard link itself; neither is ever opened. */
 static int rename_to(int dir, const char *temp, const char *name, bool fresh)
 {
     if (!fresh)
@@ -274,7 +271,7 @@ int csn_temp_publish(csn_temp *t, int dir, const char *name, unsigned how)
         if (rc == 0 || (rc == -EEXIST && fresh) || (rc != -EEXIST && !is_refusal(rc)))
             return rc;
     }
-    rc = give_name(t, dir); /* from here to the rename is the window */
+    rc = give_name(t, dir); /* a kill from here to the rename leaves a file */
     if (rc == 0)
         rc = rename_to(dir, t->name, name, fresh);
     if (rc == 0)
@@ -282,7 +279,7 @@ int csn_temp_publish(csn_temp *t, int dir, const char *name, unsigned how)
     return rc;
 }
 
-/* Without RENAME_EXCHANGE: keep the old file by a second name, then replace the first. */
+/* Without RENAME_EXCHANGE: link the old file to a second name, then replace the first. */
 static int swap_by_link(int dir, const char *temp, const char *name)
 {
     char kept[CSN_TEMP_SIZE];
@@ -304,7 +301,7 @@ static int swap_by_link(int dir, const char *temp, const char *name)
     return rc;
 }
 
-/* An exchange does not look at types: a directory that came to the name goes back there. */
+/* RENAME_EXCHANGE accepts any type: a directory that has taken the name is put back. */
 static int swap_once(int dir, const char *temp, const char *name)
 {
     struct stat st;
@@ -322,7 +319,7 @@ int csn_temp_swap(csn_temp *t, int dir, const char *name, bool fresh, bool *ret_
 {
     int rc = -EBUSY;
 
-    /* The name may come and go between the two attempts. */
+    /* The name may appear or vanish between the two attempts. */
     for (int i = 0; i < TRIES; i++) {
         rc = csn_temp_publish(t, dir, name, CSN_TEMP_FRESH);
         if (rc == 0)
@@ -340,7 +337,7 @@ int csn_temp_swap(csn_temp *t, int dir, const char *name, bool fresh, bool *ret_
     return rc;
 }
 
-/* Without the exchange, the kept old file simply takes its name again. */
+/* Without RENAME_EXCHANGE a plain rename puts the old file back. */
 void csn_temp_unswap(csn_temp *t, int dir, const char *name, bool swapped)
 {
     if (!swapped)

@@ -1,14 +1,13 @@
-/* beneath.c: the one door through which paths of agents become descriptors.
+/* beneath.c: opens paths that agents chose, without ever leaving a root directory.
  *
- * Called by everything that touches files for an agent. An attacker controls the whole path,
- * the tree it leads through and the moment at which that tree changes. What must hold: the
- * descriptor handed out was reached from the root without ever stepping above it, at no moment,
- * and nothing is compared by text. openat2 gives that in one call. Without it (old kernel, or
- * an outer seccomp filter that says ENOSYS or EPERM) we walk: each component is opened with
- * O_PATH | O_NOFOLLOW, so a link is seen before it is followed, and its text is walked in turn.
- * `..` is only taken when the directory it arrives at is the very one we came from (device and
- * inode), so a directory that is moved away during the walk cannot carry us out. There is no
- * third way, least of all open(). */
+ * An attacker controls the whole path, the tree it leads through and the moment at which that
+ * tree changes. Invariant: the returned descriptor was reached from the root without stepping
+ * above it at any moment; paths are never compared as text. openat2 gives that in one call.
+ * Without it (old kernel, or an outer seccomp filter that answers ENOSYS or EPERM) the path is
+ * walked: each component is opened with O_PATH | O_NOFOLLOW, so a link is seen before it is
+ * followed, and its target is walked in turn. `..` is accepted only if it leads to the
+ * directory that the walk came from (device and inode), so a directory that is moved away
+ * meanwhile cannot lead out. There is no fallback to open(). */
 #include "os/beneath.h"
 
 #include <errno.h>
@@ -22,63 +21,64 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define RETRIES      32 /* of a lookup that lost a race with rename */
-#define LOOP_RETRIES 3  /* of one that met too many links, perhaps the same ones twice */
+#include "base/cleanup.h"
+
+#define RETRIES      32 /* after -EAGAIN: a race with rename */
+#define LOOP_RETRIES 3  /* after -ELOOP: the kernel may have counted links twice */
 #define LINKS_MAX    40 /* as the kernel's MAXSYMLINKS */
 
-/* Own copies: the headers of a static libc know neither the call nor its struct. */
+/* Own copies: musl's headers have neither the call nor its struct. */
 #ifndef SYS_openat2
 #define SYS_openat2 437
 #endif
-#define RESOLVE_MAGIC   0x02 /* RESOLVE_NO_MAGICLINKS */
-#define RESOLVE_LINKS   0x04 /* RESOLVE_NO_SYMLINKS */
-#define RESOLVE_BELOW   0x08 /* RESOLVE_BENEATH */
-#define RESOLVE_IN_TREE 0x10 /* RESOLVE_IN_ROOT */
+#define RESOLVE_NO_MAGICLINKS 0x02
+#define RESOLVE_NO_SYMLINKS   0x04
+#define RESOLVE_BENEATH       0x08
+#define RESOLVE_IN_ROOT       0x10
 
 struct open_how_v0 {
     uint64_t flags, mode, resolve;
 };
 
-enum { UNKNOWN = 1, NATIVE, WALK }; /* not 0: in a keeper that would be a page of its own */
+enum { UNKNOWN = 1, NATIVE, WALK }; /* not 0: .bss would cost the keeper a page */
 static _Atomic int mode = UNKNOWN;
-static _Atomic bool forced;
+static _Atomic bool force_walk;
 
-typedef struct place {
+typedef struct dir_id {
     dev_t dev;
     ino_t ino;
-} place;
+} dir_id;
 
 typedef struct walker {
     int root;
-    int cur;      /* O_PATH of the directory we are in; -1: the root */
-    place *trail; /* every directory between the root and cur, cur last */
+    int cur;       /* O_PATH of the current directory; -1: the root */
+    dir_id *trail; /* every directory between the root and cur, cur last */
     size_t depth, room;
     unsigned links; /* followed so far */
     unsigned how;
-    char *todo; /* malloc'd: what is still to be walked */
-    int found;  /* the descriptor asked for; -1: not there yet */
+    char *todo; /* malloc'd: the rest of the path */
+    int result; /* the descriptor; -1: not reached yet */
 } walker;
 
 static int openat2_once(int root, const char *path, int flags, unsigned how)
 {
     struct open_how_v0 h = {
         .flags = (uint64_t)(unsigned)flags,
-        .resolve = RESOLVE_MAGIC |
-                   (how & CSN_BENEATH_ROOTED ? RESOLVE_IN_TREE : RESOLVE_BELOW) |
-                   (how & CSN_BENEATH_NOFOLLOW ? RESOLVE_LINKS : 0),
+        .resolve = RESOLVE_NO_MAGICLINKS |
+                   (how & CSN_BENEATH_ROOTED ? RESOLVE_IN_ROOT : RESOLVE_BENEATH) |
+                   (how & CSN_BENEATH_NOFOLLOW ? RESOLVE_NO_SYMLINKS : 0),
     };
     long fd = syscall(SYS_openat2, root, path, &h, sizeof(h));
 
     return fd < 0 ? -errno : (int)fd;
 }
 
-/* The root is the caller's descriptor and must not be closed: it stands for cur -1. */
-static int here(const walker *w)
+static int cur_fd(const walker *w)
 {
     return w->cur >= 0 ? w->cur : w->root;
 }
 
-static void go_to(walker *w, int fd, size_t depth)
+static void set_cur(walker *w, int fd, size_t depth)
 {
     if (w->cur >= 0)
         close(w->cur);
@@ -86,24 +86,24 @@ static void go_to(walker *w, int fd, size_t depth)
     w->depth = depth;
 }
 
-/* Enters a directory and remembers which one it is, for the way back. */
+/* Records the identity of the directory for step_up. */
 static int step_down(walker *w, int fd, const struct stat *st)
 {
     if (w->depth == w->room) {
         size_t room = w->room ? w->room * 2 : 32;
-        place *p = realloc(w->trail, room * sizeof(*p));
+        dir_id *p = realloc(w->trail, room * sizeof(*p));
         if (!p)
             return -ENOMEM;
         w->trail = p;
         w->room = room;
     }
-    w->trail[w->depth] = (place){st->st_dev, st->st_ino};
-    go_to(w, fd, w->depth + 1);
+    w->trail[w->depth] = (dir_id){st->st_dev, st->st_ino};
+    set_cur(w, fd, w->depth + 1);
     return 0;
 }
 
-/* `..`: only to where we came from. Directly below the root the root itself is at hand, so not
- * even its parent is looked at. */
+/* `..` must lead to the directory that the walk came from. Directly below the root the root
+ * descriptor is used, so nothing above it is ever opened. */
 static int step_up(walker *w)
 {
     struct stat st;
@@ -111,29 +111,25 @@ static int step_up(walker *w)
     if (w->depth == 0)
         return w->how & CSN_BENEATH_ROOTED ? 0 : -EXDEV;
     if (w->depth == 1) {
-        go_to(w, -1, 0);
+        set_cur(w, -1, 0);
         return 0;
     }
-    int fd = openat(w->cur, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    csn_autofd int fd = openat(w->cur, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    const place *p = &w->trail[w->depth - 2];
-    if (fstat(fd, &st) < 0 || st.st_dev != p->dev || st.st_ino != p->ino) {
-        close(fd);
+    const dir_id *p = &w->trail[w->depth - 2];
+    if (fstat(fd, &st) < 0 || st.st_dev != p->dev || st.st_ino != p->ino)
         return -EAGAIN;
-    }
-    go_to(w, fd, w->depth - 1);
+    set_cur(w, csn_steal_fd(&fd), w->depth - 1);
     return 0;
 }
 
-/* Puts the text of the link `fd` before what is still to be walked. */
-static int follow(walker *w, int fd, const char *rest)
+/* Puts the target of the symlink `fd` before the rest of the path. */
+static int follow_link(walker *w, int fd, const char *rest)
 {
     char text[PATH_MAX];
 
-    if (w->how & CSN_BENEATH_NOFOLLOW)
-        return -ELOOP;
-    if (w->links++ >= LINKS_MAX)
+    if (w->how & CSN_BENEATH_NOFOLLOW || w->links++ >= LINKS_MAX)
         return -ELOOP;
     ssize_t n = readlinkat(fd, "", text, sizeof(text));
     if (n < 0)
@@ -143,79 +139,75 @@ static int follow(walker *w, int fd, const char *rest)
     if (text[0] == '/') {
         if (!(w->how & CSN_BENEATH_ROOTED))
             return -EXDEV;
-        go_to(w, -1, 0);
+        set_cur(w, -1, 0);
     }
     size_t len = strlen(rest);
     char *todo = malloc((size_t)n + len + 1);
     if (!todo)
         return -ENOMEM;
     memcpy(todo, text, (size_t)n);
-    memcpy(todo + n, rest, len + 1); /* rest is empty or starts with its slash */
+    memcpy(todo + n, rest, len + 1); /* rest is empty or starts with a slash */
     free(w->todo);
     w->todo = todo;
     return 0;
 }
 
-static int found(walker *w, const char *name, int flags)
+static int open_result(walker *w, const char *name, int flags)
 {
-    w->found = openat(here(w), name, flags);
-    return w->found < 0 ? -errno : 0;
+    w->result = openat(cur_fd(w), name, flags);
+    return w->result < 0 ? -errno : 0;
 }
 
-/* The last component, `name`: found, or a link and there is more to walk. */
-static int finish(walker *w, const char *name, int flags)
+static int open_path(const walker *w, const char *name, struct stat *ret)
+{
+    csn_autofd int fd = openat(cur_fd(w), name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+    return fd < 0 || fstat(fd, ret) < 0 ? -errno : csn_steal_fd(&fd);
+}
+
+/* Opens the last component, or follows it if it is a link. */
+static int open_last(walker *w, const char *name, int flags)
 {
     struct stat st;
 
     if (flags & O_NOFOLLOW)
-        return found(w, name, flags);
-    int fd = openat(here(w), name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        return open_result(w, name, flags);
+    csn_autofd int fd = open_path(w, name, &st);
     if (fd < 0)
-        return -errno;
-    int rc = fstat(fd, &st) < 0 ? -errno : 0;
-    if (rc == 0 && S_ISLNK(st.st_mode))
-        rc = follow(w, fd, "");
-    else if (rc == 0 && (flags & O_DIRECTORY) && !S_ISDIR(st.st_mode))
-        rc = -ENOTDIR;
-    else if (rc == 0 && (flags & O_PATH)) {
-        w->found = fd;
+        return fd;
+    if (S_ISLNK(st.st_mode))
+        return follow_link(w, fd, "");
+    if ((flags & O_DIRECTORY) && !S_ISDIR(st.st_mode))
+        return -ENOTDIR;
+    if (flags & O_PATH) {
+        w->result = csn_steal_fd(&fd);
         return 0;
-    } else if (rc == 0) {
-        rc = found(w, name, flags | O_NOFOLLOW);
-        rc = rc == -ELOOP ? -EAGAIN : rc; /* a link was put there just now */
     }
-    close(fd);
-    return rc;
+    int rc = open_result(w, name, flags | O_NOFOLLOW);
+    return rc == -ELOOP ? -EAGAIN : rc; /* replaced by a link since */
 }
 
-/* A component with a slash after it: a directory to enter, or a link to follow. */
-static int enter(walker *w, const char *name, const char *rest)
+/* A component before the last: enters a directory or follows a link. */
+static int open_component(walker *w, const char *name, const char *rest)
 {
     struct stat st;
+    csn_autofd int fd = open_path(w, name, &st);
 
-    int fd = openat(here(w), name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        return -errno;
-    int rc = fstat(fd, &st) < 0 ? -errno : 0;
-    if (rc == 0 && S_ISDIR(st.st_mode)) {
-        char *todo = strdup(rest);
-        rc = todo ? step_down(w, fd, &st) : -ENOMEM;
-        if (rc < 0) {
-            free(todo);
-            close(fd);
-            return rc;
-        }
-        free(w->todo);
-        w->todo = todo;
-        return 0;
-    }
-    if (rc == 0)
-        rc = S_ISLNK(st.st_mode) ? follow(w, fd, rest) : -ENOTDIR;
-    close(fd);
-    return rc;
+        return fd;
+    if (S_ISLNK(st.st_mode))
+        return follow_link(w, fd, rest);
+    if (!S_ISDIR(st.st_mode))
+        return -ENOTDIR;
+    int rc = step_down(w, fd, &st);
+    if (rc < 0)
+        return rc;
+    (void)csn_steal_fd(&fd);
+    memmove(w->todo, rest, strlen(rest) + 1);
+    return 0;
 }
 
-/* Takes one component off w->todo. */
+/* Walks one component of w->todo. */
 static int walk_step(walker *w, int flags)
 {
     char name[NAME_MAX + 2];
@@ -234,18 +226,18 @@ static int walk_step(walker *w, int flags)
             return rc;
     }
     if (dots && *rest == '\0')
-        return found(w, ".", flags | O_NOFOLLOW);
+        return open_result(w, ".", flags | O_NOFOLLOW);
     if (dots) {
         memmove(w->todo, rest, strlen(rest) + 1);
         return 0;
     }
-    return *rest ? enter(w, name, rest) : finish(w, name, flags);
+    return *rest ? open_component(w, name, rest) : open_last(w, name, flags);
 }
 
-/* The checks that openat2 makes on the whole path come first, with the same answers. */
+/* openat2's checks of the whole path come first, with the same errors. */
 static int walk_once(int root, const char *path, int flags, unsigned how)
 {
-    walker w = {.root = root, .cur = -1, .how = how, .found = -1};
+    walker w = {.root = root, .cur = -1, .how = how, .result = -1};
     int rc = 0;
 
     if (*path == '\0')
@@ -257,16 +249,16 @@ static int walk_once(int root, const char *path, int flags, unsigned how)
     w.todo = strdup(path);
     if (!w.todo)
         return -ENOMEM;
-    while (rc == 0 && w.found < 0)
+    while (rc == 0 && w.result < 0)
         rc = walk_step(&w, flags);
-    go_to(&w, -1, 0);
+    set_cur(&w, -1, 0);
     free(w.trail);
     free(w.todo);
-    return rc < 0 ? rc : w.found;
+    return rc < 0 ? rc : w.result;
 }
 
-/* ENOSYS is plain; EPERM may also be the file's own, so "." decides, which is never refused. */
-static bool must_walk(int root, int rc)
+/* EPERM may also be about the file, so openat2 of ".", which is always allowed, decides. */
+static bool openat2_is_missing(int root, int rc)
 {
     int m = atomic_load_explicit(&mode, memory_order_relaxed);
 
@@ -285,21 +277,20 @@ int csn_beneath_open(int root, const char *path, int flags, unsigned how)
     int rc = -EAGAIN;
 
     if (flags & (O_CREAT | O_EXCL | O_TRUNC))
-        return -EINVAL; /* creation happens on a held parent, see parent.c */
+        return -EINVAL; /* files are created in an open parent: parent.c */
     flags |= flags & O_PATH ? O_CLOEXEC : O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    /* EAGAIN: a rename or mount happened during a lookup with `..`, so the kernel cannot vouch
-     * for the result. Trying again is the remedy; giving up is an error, never a weaker way.
-     * ELOOP: a lookup that the kernel had to begin anew, because something on the way was moved
-     * or forgotten, counts its links twice, and then even allowed ones are too many. */
+    /* EAGAIN: a rename or mount raced with a lookup of `..`; the lookup is repeated and never
+     * weakened. ELOOP: the kernel counts links twice when it restarts a lookup, because a
+     * directory on the way was moved or evicted. */
     int loops = LOOP_RETRIES;
-    bool walk = atomic_load_explicit(&forced, memory_order_relaxed) ||
+    bool walk = atomic_load_explicit(&force_walk, memory_order_relaxed) ||
                 atomic_load_explicit(&mode, memory_order_relaxed) == WALK;
     for (int i = 0; i < RETRIES && rc == -EAGAIN; i++) {
         if (!walk) {
             do
                 rc = openat2_once(root, path, flags, how);
             while (rc == -ELOOP && loops-- > 0);
-            if ((rc == -ENOSYS || rc == -EPERM) && must_walk(root, rc))
+            if ((rc == -ENOSYS || rc == -EPERM) && openat2_is_missing(root, rc))
                 walk = true;
         }
         if (walk)
@@ -310,5 +301,5 @@ int csn_beneath_open(int root, const char *path, int flags, unsigned how)
 
 void csn_beneath_force_walk(bool on)
 {
-    atomic_store_explicit(&forced, on, memory_order_relaxed);
+    atomic_store_explicit(&force_walk, on, memory_order_relaxed);
 }

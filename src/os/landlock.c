@@ -1,13 +1,12 @@
-/* landlock.c: builds the Landlock wall and steps behind it.
+/* landlock.c: builds a Landlock ruleset and enforces it.
  *
- * Called once by the keeper of a jail when its mounts stand and its capabilities are gone; its
- * commands inherit the wall. An attacker controls what is below the granted directories, and
- * later runs behind the wall; paths and rights come from the library.
+ * The keeper of a jail enforces it when its mounts are in place and its capabilities are gone;
+ * commands inherit it. An attacker controls the contents of the granted directories and runs
+ * under the ruleset later; paths and rights come from the library.
  *
- * What must hold: every file right the kernel knows is handled, so that what no rule names is
- * refused; an error means there is no wall, half a wall is never entered; nothing is dropped
- * without a word in the report. No allocation, no lock, no kernel header (the keeper is built
- * against musl alone), and no descriptor is left behind. */
+ * Invariants: every file right that the kernel knows is handled, so that what no rule grants is
+ * refused; after an error nothing is enforced. No allocation, no lock, no kernel header (the
+ * keeper is built with musl alone), and no descriptor leaks. */
 #include "os/landlock.h"
 
 #include <errno.h>
@@ -46,11 +45,11 @@
 #define NET_TCP   3ull /* bind, connect */
 #define SCOPE_ALL 3ull /* abstract unix sockets, signals */
 
-/* A rule on anything but a directory may name only these, else the kernel says EINVAL. */
-#define ON_A_FILE (FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
+/* For a rule on a file, any other right is EINVAL. */
+#define FILE_RIGHTS (FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
 
-/* Grown with ABI 4 and ABI 6. Older kernels take the longer struct as long as what they do not
- * know is zero, and it is: those fields are only set when the ABI has them. */
+/* Fields were added with ABI 4 and 6. Older kernels accept the longer struct if the rest is
+ * zero. */
 struct ruleset_attr {
     uint64_t fs, net, scoped;
 };
@@ -76,7 +75,7 @@ static uint64_t known_rights(int abi)
     return all;
 }
 
-/* FS_MAKE_CHAR and FS_MAKE_BLOCK are in nobody's rights. */
+/* No access includes FS_MAKE_CHAR and FS_MAKE_BLOCK. */
 static uint64_t rights_of(uint32_t access)
 {
     uint64_t rights = 0;
@@ -102,45 +101,27 @@ static int add_rights(int ruleset, int fd, uint64_t rights)
     return syscall(SYS_landlock_add_rule, ruleset, RULE_BENEATH, &a, 0) < 0 ? -errno : 0;
 }
 
-/* The kernel knows what fd is; asking it with fstat first would cost more than a second try,
- * and a second try asks for less. */
+/* Retrying with fewer rights is cheaper than an fstat that tells the type first. */
 static int add_fd(int ruleset, int fd, uint64_t rights)
 {
     int rc = add_rights(ruleset, fd, rights);
 
-    return rc == -EINVAL ? add_rights(ruleset, fd, rights & ON_A_FILE) : rc;
+    return rc == -EINVAL ? add_rights(ruleset, fd, rights & FILE_RIGHTS) : rc;
 }
 
-static int add_rule(int ruleset, const csn_landlock_rule *rule, int abi, size_t *skipped)
+static int add_rule(int ruleset, const csn_landlock_rule *rule, int abi)
 {
-    const uint32_t every =
-        CSN_LL_READ | CSN_LL_EXEC | CSN_LL_WRITE | CSN_LL_DEVICE | CSN_LL_LIST;
+    const uint32_t all = CSN_LL_READ | CSN_LL_EXEC | CSN_LL_WRITE | CSN_LL_DEVICE | CSN_LL_LIST;
     uint64_t rights = rights_of(rule->access) & known_rights(abi);
 
-    if (rule->access == 0 || rule->access & ~every)
+    if (rule->access == 0 || rule->access & ~all)
         return -EINVAL;
     if (!rule->path)
         return add_fd(ruleset, rule->fd, rights);
     csn_autofd int fd = open(rule->path, O_PATH | O_CLOEXEC);
     if (fd >= 0)
         return add_fd(ruleset, fd, rights);
-    if (rule->optional && (errno == ENOENT || errno == ENOTDIR)) {
-        ++*skipped;
-        return 0;
-    }
-    return -errno;
-}
-
-static int add_rules(int ruleset, const csn_landlock_spec *spec, csn_landlock_report *ret)
-{
-    for (size_t i = 0; i < spec->count; i++) {
-        int rc = add_rule(ruleset, &spec->rules[i], ret->abi, &ret->skipped);
-        if (rc < 0) {
-            ret->failed_rule = (int)i;
-            return rc;
-        }
-    }
-    return 0;
+    return rule->optional && (errno == ENOENT || errno == ENOTDIR) ? 0 : -errno;
 }
 
 int csn_landlock_enter(int ruleset)
@@ -157,7 +138,7 @@ int csn_landlock_abi(void)
     return abi < 0 ? 0 : (int)abi;
 }
 
-static int prepare(const csn_landlock_spec *spec, int abi, csn_landlock_report *ret)
+static int prepare(const csn_landlock_spec *spec, int abi)
 {
     struct ruleset_attr a = {
         .fs = known_rights(abi),
@@ -165,39 +146,33 @@ static int prepare(const csn_landlock_spec *spec, int abi, csn_landlock_report *
         .scoped = spec->scope && abi >= CSN_LL_ABI_SCOPE ? SCOPE_ALL : 0,
     };
 
-    *ret = (csn_landlock_report){.abi = abi, .failed_rule = -1};
     if (abi <= 0)
         return -EOPNOTSUPP;
     csn_autofd int ruleset = (int)syscall(SYS_landlock_create_ruleset, &a, sizeof(a), 0);
     if (ruleset < 0)
         return -errno;
-    int rc = add_rules(ruleset, spec, ret);
-    if (rc < 0)
-        return rc;
-    ret->refer = a.fs & FS_REFER;
-    ret->truncate = a.fs & FS_TRUNCATE;
-    ret->ioctl = a.fs & FS_IOCTL_DEV;
-    ret->net = a.net != 0;
-    ret->scope = a.scoped != 0;
+    for (size_t i = 0; i < spec->count; i++) {
+        int rc = add_rule(ruleset, &spec->rules[i], abi);
+        if (rc < 0)
+            return rc;
+    }
     return csn_steal_fd(&ruleset);
 }
 
-int csn_landlock_install_abi(const csn_landlock_spec *spec, int abi, csn_landlock_report *ret)
+int csn_landlock_install_abi(const csn_landlock_spec *spec, int abi)
 {
-    csn_autofd int ruleset = prepare(spec, abi, ret);
-    int rc = ruleset < 0 ? ruleset : csn_landlock_enter(ruleset);
+    csn_autofd int ruleset = prepare(spec, abi);
 
-    if (rc < 0)
-        ret->refer = ret->truncate = ret->ioctl = ret->net = ret->scope = false;
-    return rc;
+    return ruleset < 0 ? ruleset : csn_landlock_enter(ruleset);
 }
 
-int csn_landlock_prepare(const csn_landlock_spec *spec, csn_landlock_report *ret)
+int csn_landlock_prepare(const csn_landlock_spec *spec, int *ret_abi)
 {
-    return prepare(spec, csn_landlock_abi(), ret);
+    *ret_abi = csn_landlock_abi();
+    return prepare(spec, *ret_abi);
 }
 
-int csn_landlock_install(const csn_landlock_spec *spec, csn_landlock_report *ret)
+int csn_landlock_install(const csn_landlock_spec *spec)
 {
-    return csn_landlock_install_abi(spec, csn_landlock_abi(), ret);
+    return csn_landlock_install_abi(spec, csn_landlock_abi());
 }

@@ -1,8 +1,7 @@
-/* module.c: finds and loads our modules.
+/* module.c: finds and loads caisson's own modules.
  *
- * Called by archive/tar_load.c, httpd/load.c and remote/load.c, from any thread, each with its
- * own lock where it needs one. A module is code: where it comes from is decided here alone, and
- * no variable changes it. What is loaded stays loaded. */
+ * A module is code: this file alone decides where it comes from, and no environment variable
+ * changes that. Modules stay loaded. Thread-safe. */
 #include "os/module.h"
 
 #include <dlfcn.h>
@@ -16,7 +15,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 
-/* The directory of the object this function is in, or NULL. malloc'd. */
+/* The directory of the object that contains this function, malloc'd, or NULL. */
 static char *own_dir(void)
 {
     char exe[CSN_PATH_MAX];
@@ -26,7 +25,7 @@ static char *own_dir(void)
         return NULL;
     if (info.dli_fname[0] == '/')
         return csn_path_dir(info.dli_fname);
-    /* A program is known by the name it was called with; the kernel knows where it is. */
+    /* For the main program dli_fname is argv[0]. */
     ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
     if (n <= 0)
         return NULL;
@@ -56,15 +55,15 @@ int csn_module_load(const char *file, const char *symbol, void **ret, char *why,
     if (strchr(file, '/'))
         return load(file, symbol, ret, why, size);
     csn_autofree char *dir = own_dir();
-    csn_autofree char *beside = NULL, *installed = NULL;
-    if (dir && asprintf(&beside, "%s/%s", dir, file) < 0)
-        beside = NULL;
+    csn_autofree char *local = NULL, *installed = NULL;
+    if (dir && asprintf(&local, "%s/%s", dir, file) < 0)
+        local = NULL;
     if (asprintf(&installed, "%s/%s", CSN_MODULE_DIR, file) < 0)
         installed = NULL;
     if (!installed) {
         snprintf(why, size, "out of memory");
         return -ENOMEM;
     }
-    bool here = beside && access(beside, F_OK) == 0;
-    return load(here ? beside : installed, symbol, ret, why, size);
+    bool is_local = local && access(local, F_OK) == 0;
+    return load(is_local ? local : installed, symbol, ret, why, size);
 }

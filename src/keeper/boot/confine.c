@@ -230,17 +230,17 @@ static csn_landlock_spec landlock_spec(boot_state *b, uint32_t leave_out)
  * them from sending signals to the keeper. */
 static int landlock_rules(boot_state *b)
 {
-    csn_landlock_report report;
+    int abi = 0;
 
     if (!(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS))) {
         csn_landlock_spec inner = landlock_spec(b, CSN_MOUNT_KEEPER);
-        b->inner = csn_landlock_prepare(&inner, &report);
+        b->inner = csn_landlock_prepare(&inner, &abi);
         if (b->inner < 0)
             return b->inner;
     }
     csn_landlock_spec spec = landlock_spec(b, 0);
-    b->landlock = csn_landlock_prepare(&spec, &report);
-    b->ready.landlock_abi = (uint32_t)report.abi;
+    b->landlock = csn_landlock_prepare(&spec, &abi);
+    b->ready.landlock_abi = (uint32_t)abi;
     return b->landlock < 0 ? b->landlock : 0;
 }
 
