@@ -1,22 +1,20 @@
-/* gen-seccomp.c: compiles os/seccomp_policy.h into programs for the kernel, at build time.
+/* gen-seccomp.c: compiles os/seccomp_policy.h into BPF programs at build time.
  *
- *     gen-seccomp filters > seccomp_filters.inc     what os/seccomp.c installs
+ *     gen-seccomp filters > seccomp_filters.inc     the programs that os/seccomp.c installs
  *     gen-seccomp names > seccomp_names.inc         every call of every ABI, for the tests
  *
- * libseccomp serves as the dictionary of names and numbers and nothing else. It cannot say "any
- * number above N" or "one of these arguments", and its programs are longer: installing its tree
- * took 80 us, its list 200, this 60 (kernel 6.18; a call costs the same behind each).
+ * libseccomp serves only to translate names and numbers. It cannot express "any number above N"
+ * or "one of these arguments", and its programs are longer: installing its tree takes 80 us,
+ * its list 200, this 60 (kernel 6.18; a call costs the same with each).
  *
- * The numbers of an ABI are cut into intervals that share one answer. Over them stands a binary
- * search tree, found by dynamic programming, in which calls that programs make all the time lie
- * near the root. Instructions used: load of a word, and, jumps, return: those the kernel can
- * run by itself at install time (5.11 and later), after which a call that is always allowed
- * costs one bit test and the program does not run at all.
+ * The numbers of an ABI are divided into intervals with the same answer. A binary search tree
+ * over them, found by dynamic programming, has frequent calls near the root. It uses only
+ * instructions that the kernel evaluates at install time (5.11 and later: load, and, jump,
+ * return); a call that is always allowed then costs one bit test and the program does not run.
  *
  * Programs are written backwards, last instruction first, so that every jump knows its
- * distance. What must hold: the same table gives the same bytes, and a row that names no call
- * is an error.
- */
+ * distance. Invariants: the same table gives the same bytes; a row that names no call is an
+ * error. */
 #include <seccomp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -48,22 +46,23 @@
 #define ARM_PRIVATES 6
 #define PROGRAM_MAX  4096 /* the kernel's limit */
 #define INTERVAL_MAX 400
-#define NEAR         250 /* a conditional jump reaches 255; some slack for jumps put between */
+#define NEAR         250 /* a conditional jump reaches 255; slack for jumps put between */
 #define CHAIN_MAX    8   /* exceptions tested one by one at a leaf of the tree */
-#define INSN_COST    66  /* making an instruction, in runs of one: measured at install time */
+#define INSN_COST    66  /* of installing an instruction, in executions of one; measured */
 
-/* An answer: ANSWER_ALLOW, an errno, or ANSWER_RULES + the first of the rows that decide. */
+/* An answer: ANSWER_ALLOW, an errno, or ANSWER_RULES + the index of the first row of the call.
+ */
 #define ANSWER_ALLOW 0u
 #define ANSWER_RULES 0x10000u
 
 typedef struct abi {
     const char *name;
-    uint32_t audit; /* AUDIT_ARCH_*, which is libseccomp's token too */
+    uint32_t audit; /* AUDIT_ARCH_*, also libseccomp's token */
     char *calls[NUMBERS];
 } abi;
 
 typedef struct interval {
-    uint32_t first; /* up to the next one's first */
+    uint32_t first; /* up to the first of the next interval */
     uint32_t answer;
     uint32_t weight;
 } interval;
@@ -71,18 +70,18 @@ typedef struct interval {
 typedef struct program {
     uint32_t variant;
     const abi *abi;
-    csn_seccomp_insn insns[PROGRAM_MAX]; /* backwards */
+    csn_seccomp_insn insns[PROGRAM_MAX]; /* last instruction first */
     int len;
-    int blocks[COUNT(csn_seccomp_rules)]; /* where the code of a call's rows begins, or -1 */
-    interval parts[INTERVAL_MAX];
+    int blocks[COUNT(csn_seccomp_rules)]; /* position of the code of a call's rows, or -1 */
+    interval intervals[INTERVAL_MAX];
     int count;
 } program;
 
-/* The tree over parts i..j: cost so far, and where to cut (< 0: a chain of exceptions). */
+/* The tree over intervals i..j: its cost and where it splits (< 0: a chain of exceptions). */
 static uint64_t tree_cost[INTERVAL_MAX][INTERVAL_MAX];
-static int tree_cut[INTERVAL_MAX][INTERVAL_MAX];
+static int tree_split[INTERVAL_MAX][INTERVAL_MAX];
 
-/* What a build, a test run or a server calls most, roughly by how often. */
+/* The calls that builds, tests and servers make most, with rough frequencies. */
 static const struct {
     const char *call;
     uint32_t weight;
@@ -135,18 +134,18 @@ static void abi_free(abi *a)
         free(a->calls[n]);
 }
 
-static bool rule_holds(const csn_seccomp_rule *r, uint32_t variant)
+static bool has_rule(const csn_seccomp_rule *r, uint32_t variant)
 {
-    if (r->when == CSN_RULE_NO_USERNS)
+    if (r->variants == CSN_RULE_NO_USERNS)
         return !(variant & CSN_SECCOMP_USERNS);
-    if (r->when == CSN_RULE_NO_SUID)
+    if (r->variants == CSN_RULE_NOSUID)
         return variant & CSN_SECCOMP_NOSUID;
-    if (r->when == CSN_RULE_ALONE)
+    if (r->variants == CSN_RULE_ALONE)
         return variant & CSN_SECCOMP_ALONE;
     return true;
 }
 
-/* A misspelt row would be a hole that nobody sees. */
+/* A misspelt row would refuse nothing. */
 static void check_rules(const abi *abis, size_t count)
 {
     for (size_t i = 0; i < COUNT(csn_seccomp_rules); i++) {
@@ -165,7 +164,7 @@ static uint32_t answer_for(uint32_t variant, const abi *a, uint32_t number)
 {
     const char *call = number < NUMBERS ? a->calls[number] : NULL;
 
-    if (number == UINT32_MAX) /* how a debugger skips a call: its answer must stay */
+    if (number == UINT32_MAX) /* a debugger skips a call with it */
         return ANSWER_ALLOW;
     if (a->audit == SCMP_ARCH_ARM && number - ARM_PRIVATE < ARM_PRIVATES)
         return ANSWER_ALLOW;
@@ -173,7 +172,7 @@ static uint32_t answer_for(uint32_t variant, const abi *a, uint32_t number)
         return ENOSYS;
     for (size_t i = 0; i < COUNT(csn_seccomp_rules); i++) {
         const csn_seccomp_rule *r = &csn_seccomp_rules[i];
-        if (strcmp(r->call, call) != 0 || !rule_holds(r, variant))
+        if (strcmp(r->call, call) != 0 || !has_rule(r, variant))
             continue;
         return r->conds[0].op == CSN_COND_NONE ? r->error : ANSWER_RULES + (uint32_t)i;
     }
@@ -195,15 +194,15 @@ static void add_number(program *p, uint32_t number)
 {
     uint32_t answer = answer_for(p->variant, p->abi, number);
 
-    if (p->count == 0 || p->parts[p->count - 1].answer != answer) {
+    if (p->count == 0 || p->intervals[p->count - 1].answer != answer) {
         if (p->count == INTERVAL_MAX)
             die("too many intervals", p->abi->name);
-        p->parts[p->count++] = (interval){.first = number, .answer = answer};
+        p->intervals[p->count++] = (interval){.first = number, .answer = answer};
     }
-    p->parts[p->count - 1].weight += weight_for(p->abi, number);
+    p->intervals[p->count - 1].weight += weight_for(p->abi, number);
 }
 
-static void cut_intervals(program *p)
+static void make_intervals(program *p)
 {
     p->count = 0;
     for (uint32_t n = 0; n < NUMBERS; n++)
@@ -215,26 +214,26 @@ static void cut_intervals(program *p)
 
 /* ---- the tree ---- */
 
-/* Parts i..j are one answer with single numbers sticking out of it. */
+/* Intervals i..j have one answer, with exceptions of a single number each. */
 static bool is_chain(const program *p, int i, int j)
 {
     if ((j - i) % 2 != 0 || (j - i) / 2 > CHAIN_MAX)
         return false;
     for (int k = i + 1; k < j; k += 2) {
-        if (p->parts[k + 1].first - p->parts[k].first != 1 ||
-            p->parts[k + 1].answer != p->parts[i].answer)
+        if (p->intervals[k + 1].first - p->intervals[k].first != 1 ||
+            p->intervals[k + 1].answer != p->intervals[i].answer)
             return false;
     }
     return true;
 }
 
-/* Instructions run, by weight, when the exceptions are tested in order. */
+/* Weighted number of instructions executed when the exceptions are tested in order. */
 static uint64_t chain_cost(const program *p, int i, int j)
 {
     uint64_t cost = 0, tests = (uint64_t)(j - i) / 2;
 
     for (int k = i; k <= j; k++)
-        cost += p->parts[k].weight * ((k - i) % 2 ? ((uint64_t)(k - i) + 1) / 2 : tests);
+        cost += p->intervals[k].weight * ((k - i) % 2 ? ((uint64_t)(k - i) + 1) / 2 : tests);
     return cost + tests * INSN_COST;
 }
 
@@ -244,15 +243,15 @@ static void plan_tree(const program *p)
         uint64_t weight = 0;
         for (int j = i; j < p->count; j++) {
             uint64_t best = UINT64_MAX;
-            weight += p->parts[j].weight;
-            tree_cut[i][j] = -1;
+            weight += p->intervals[j].weight;
+            tree_split[i][j] = -1;
             if (is_chain(p, i, j))
                 best = chain_cost(p, i, j);
             for (int k = i; k < j; k++) {
                 uint64_t cost = tree_cost[i][k] + tree_cost[k + 1][j] + weight + INSN_COST;
                 if (cost < best) {
                     best = cost;
-                    tree_cut[i][j] = k;
+                    tree_split[i][j] = k;
                 }
             }
             tree_cost[i][j] = best;
@@ -260,7 +259,7 @@ static void plan_tree(const program *p)
     }
 }
 
-/* ---- instructions, backwards: positions count from the end ---- */
+/* ---- instructions, last first: positions count from the end ---- */
 
 static int put(program *p, uint16_t code, uint8_t jt, uint8_t jf, uint32_t k)
 {
@@ -270,7 +269,7 @@ static int put(program *p, uint16_t code, uint8_t jt, uint8_t jf, uint32_t k)
     return p->len++;
 }
 
-/* A position that the next conditional jump can reach and that leads to `at`. */
+/* Returns a position that the next conditional jump can reach and that leads to `at`. */
 static int reach(program *p, int at)
 {
     return p->len - at <= NEAR ? at : put(p, JUMP, 0, 0, (uint32_t)(p->len - at - 1));
@@ -312,7 +311,7 @@ static int put_cond(program *p, const csn_seccomp_cond *c, int yes, int no)
     return put(p, LOAD, 0, 0, AT_ARG(c->arg));
 }
 
-/* The rows of one call; the first in the table must come to stand first, so last is put first.
+/* The rows of one call, in table order; code is written backwards, so the last row comes first.
  */
 static int put_rules(program *p, const char *call)
 {
@@ -320,7 +319,7 @@ static int put_rules(program *p, const char *call)
 
     for (size_t i = COUNT(csn_seccomp_rules); i-- > 0;) {
         const csn_seccomp_rule *r = &csn_seccomp_rules[i];
-        if (strcmp(r->call, call) != 0 || !rule_holds(r, p->variant))
+        if (strcmp(r->call, call) != 0 || !has_rule(r, p->variant))
             continue;
         int yes = put_ret(p, r->error);
         for (int c = CSN_SECCOMP_CONDS - 1; c >= 0; c--) {
@@ -332,7 +331,7 @@ static int put_rules(program *p, const char *call)
     return next;
 }
 
-/* The code of rows, once for all ABIs, for the calls that `a` has. */
+/* Writes the code of rows for the calls of `a`; ABIs share it. */
 static void put_blocks(program *p, const abi *a)
 {
     for (uint32_t n = 0; n < NUMBERS; n++) {
@@ -349,33 +348,33 @@ static int put_answer(program *p, uint32_t answer)
 
 static int put_tree(program *p, int i, int j)
 {
-    int cut = tree_cut[i][j];
+    int split = tree_split[i][j];
 
     if (i == j)
-        return put_answer(p, p->parts[i].answer);
-    if (cut >= 0) {
-        int right = put_tree(p, cut + 1, j);
-        int left = put_tree(p, i, cut);
-        return put_test(p, JGE, p->parts[cut + 1].first, right, left);
+        return put_answer(p, p->intervals[i].answer);
+    if (split >= 0) {
+        int right = put_tree(p, split + 1, j);
+        int left = put_tree(p, i, split);
+        return put_test(p, JGE, p->intervals[split + 1].first, right, left);
     }
-    int no = put_answer(p, p->parts[i].answer);
+    int no = put_answer(p, p->intervals[i].answer);
     for (int k = j - 1; k > i; k -= 2)
-        no = put_test(p, JEQ, p->parts[k].first, put_answer(p, p->parts[k].answer), no);
+        no = put_test(p, JEQ, p->intervals[k].first, put_answer(p, p->intervals[k].answer), no);
     return no;
 }
 
-/* The tree of one ABI; the position of its first instruction. */
+/* Writes the tree of one ABI. Returns the position of its first instruction. */
 static int put_abi(program *p, const abi *a)
 {
     p->abi = a;
-    cut_intervals(p);
+    make_intervals(p);
     plan_tree(p);
     if (put_tree(p, 0, p->count - 1) != p->len - 1)
         die("the tree does not begin with its root", a->name);
     return put(p, LOAD, 0, 0, AT_NUMBER);
 }
 
-/* First the ABI is told apart, then stands the native tree, then the other, then the rows. */
+/* In order of execution: the test of the ABI, the native tree, the other tree, the rows. */
 static void build(program *p, const abi *native, const abi *compat, uint32_t variant)
 {
     p->variant = variant;
@@ -417,7 +416,7 @@ static void print_filters(const abi *abis)
 {
     static program p;
 
-    printf("/* Made by gen-seccomp from os/seccomp_policy.h; do not edit. */\n");
+    printf("/* Generated by gen-seccomp from os/seccomp_policy.h; do not edit. */\n");
     print_family(&p, "__x86_64__", &abis[0], &abis[1]);
     print_family(&p, "__aarch64__", &abis[2], &abis[3]);
     printf("#if defined(__x86_64__)\n#define filters x86_64_filters\n"
@@ -429,7 +428,7 @@ static void print_filters(const abi *abis)
 
 static void print_names(const abi *abis, size_t count)
 {
-    printf("/* Made by gen-seccomp: every call of every ABI; do not edit. */\n");
+    printf("/* Generated by gen-seccomp: every call of every ABI; do not edit. */\n");
     for (size_t a = 0; a < count; a++) {
         printf("static const char *const %s_calls[%d] = {\n", abis[a].name, NUMBERS);
         for (size_t n = 0; n < NUMBERS; n++) {

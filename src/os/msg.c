@@ -1,8 +1,8 @@
 /* msg.c: sends and receives messages with descriptors.
  *
- * Linked into the library, the keeper and the gateway. The other side may be taken over: a
- * sealed memfd is copied before it is looked at (its owner cannot change it under us, and a
- * short one cannot fault us), descriptors that nobody announced are closed. */
+ * The peer may be compromised: a body is accepted only in a sealed memfd, which its owner can
+ * neither change nor truncate, and is copied; unexpected descriptors are closed. Linked into
+ * the library, the keeper and the gateway. */
 #include "os/msg.h"
 
 #include <errno.h>
@@ -20,9 +20,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-#define LAST_WHILE_MS 1000u
-#define LATE_TRIES    3
-#define HELD_NS       250000000u /* later than any scheduler is by itself */
+#define GRACE_MS     1000u
+#define LATE_TRIES   3
+#define SUSPENDED_NS 250000000u /* more than any scheduling delay */
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
@@ -47,14 +47,14 @@ int csn_sealed_memfd(const char *name, const void *data, size_t len)
     return csn_steal_fd(&fd);
 }
 
-/* Until the socket is ready; -ETIMEDOUT. A deadline may pass while nobody runs: everything was
- * stopped, frozen, or held by a debugger, and we are the first to go on. That says nothing of
- * the peer, which is silent only after a last while in which at least we ran. */
+/* Waits until the socket is ready; -ETIMEDOUT. The deadline may pass while both processes are
+ * stopped or frozen. The peer has timed out only after a grace period in which this process
+ * ran. */
 static int await_ready(int sock, short events, uint64_t deadline_ns)
 {
     struct pollfd pf = {.fd = sock, .events = events};
     uint64_t until = deadline_ns;
-    bool last = false;
+    bool grace = false;
 
     for (;;) {
         int n = poll(&pf, 1, csn_deadline_poll_ms(until));
@@ -64,15 +64,15 @@ static int await_ready(int sock, short events, uint64_t deadline_ns)
             return -errno;
         if (n < 0)
             continue;
-        bool held = csn_now_ns() - until > HELD_NS; /* we were to wake that long ago */
-        if (last && !held)
+        bool suspended = csn_now_ns() - until > SUSPENDED_NS;
+        if (grace && !suspended)
             return -ETIMEDOUT;
-        last = true;
-        until = csn_deadline_in(LAST_WHILE_MS);
+        grace = true;
+        until = csn_deadline_in(GRACE_MS);
     }
 }
 
-/* Never blocks in the kernel: a peer that does not read could hold us there for ever. */
+/* Never blocks in sendmsg: a peer that does not read could block it for ever. */
 static int send_waiting(int sock, const struct msghdr *mh, uint64_t deadline_ns)
 {
     for (int late = 0; late < LATE_TRIES;) {
@@ -86,7 +86,8 @@ static int send_waiting(int sock, const struct msghdr *mh, uint64_t deadline_ns)
         int rc = await_ready(sock, POLLOUT, deadline_ns);
         if (rc < 0)
             return rc;
-        late += csn_deadline_poll_ms(deadline_ns) == 0; /* other threads may be faster */
+        late += csn_deadline_poll_ms(deadline_ns) ==
+                0; /* other threads may fill the buffer again */
     }
     return -ETIMEDOUT;
 }
@@ -116,7 +117,7 @@ int csn_msg_send(int sock, uint16_t type, const void *body, size_t len, const in
     struct iovec iov[2] = {{&head, sizeof(head)},
                            {(void *)(uintptr_t)body, memfd < 0 ? len : 0}};
     struct msghdr mh = {.msg_iov = iov, .msg_iovlen = iov[1].iov_len > 0 ? 2 : 1};
-    if (nfds > 0) { /* padding of the control message goes out too: no stack bytes in it */
+    if (nfds > 0) { /* the padding is sent too: it must not hold stack bytes */
         memset(&ctl, 0, sizeof(ctl));
         mh.msg_control = ctl.bytes;
         mh.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
@@ -129,7 +130,7 @@ int csn_msg_send(int sock, uint16_t type, const void *body, size_t len, const in
     return send_waiting(sock, &mh, deadline_ns);
 }
 
-/* A version that is not ours is refused, not guessed at: our programs come together. */
+/* All programs are installed together, so another version is an error. */
 int csn_msg_check(const void *packet, size_t n, size_t nfds, csn_msg_head *ret)
 {
     if (n < sizeof(*ret))
@@ -145,8 +146,8 @@ int csn_msg_check(const void *packet, size_t n, size_t nfds, csn_msg_head *ret)
     return ret->length == n - sizeof(*ret) ? 0 : -EPROTO;
 }
 
-/* Copies the body out of the last descriptor, which must be a memfd sealed for good. */
-static int body_from_fd(csn_msg *m, size_t len)
+/* Copies the body out of the last descriptor, which must be a sealed memfd. */
+static int read_body_fd(csn_msg *m, size_t len)
 {
     csn_autofd int fd = m->fds[--m->nfds];
     struct stat st;
@@ -169,8 +170,7 @@ static int body_from_fd(csn_msg *m, size_t len)
     return 0;
 }
 
-/* Takes every descriptor that arrived, also those nobody announced: what is not kept here would
- * stay open in this process without anybody knowing its number. */
+/* Takes every descriptor that arrived, also unexpected ones: they would leak. */
 static void collect_fds(struct msghdr *mh, csn_msg *m)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
@@ -203,8 +203,8 @@ int csn_msg_recv(int sock, void *buf, size_t size, csn_msg *ret)
     csn_msg_head head;
     ssize_t n;
 
-    /* ECONNRESET: it closed with our message unread. The kernel says so once, before what the
-     * other side sent last: that may be the very answer we wait for, so it is read again. */
+    /* ECONNRESET: the peer closed with our message unread. The kernel reports it once, before
+     * the peer's last messages: those are read first. */
     int resets = 0;
     do
         n = recvmsg(sock, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
@@ -222,7 +222,7 @@ int csn_msg_recv(int sock, void *buf, size_t size, csn_msg *ret)
         m.body = (const uint8_t *)buf + sizeof(head);
         m.len = head.length;
         if (head.flags & CSN_MSG_BODY_FD)
-            rc = body_from_fd(&m, head.length);
+            rc = read_body_fd(&m, head.length);
     }
     if (rc < 0) {
         csn_msg_release(&m);
@@ -260,7 +260,7 @@ int csn_msg_ask(int sock, uint16_t type, const void *body, size_t len, const int
     if (nfds > 0)
         memcpy(all + 1, fds, nfds * sizeof(*fds));
     int rc = csn_msg_send(sock, type, body, len, all, nfds + 1, deadline_ns);
-    close(pair[1]); /* held here, it would hide that the other side has hung up */
+    close(pair[1]); /* open here, it would hide that the peer has hung up */
     if (rc == -ECONNRESET || rc == -ENOTCONN)
         return -EPIPE;
     if (rc == 0)

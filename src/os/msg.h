@@ -1,8 +1,9 @@
-/* msg.h: whole messages with descriptors over SEQPACKET sockets, between our own programs.
+/* msg.h: whole messages with descriptors over SEQPACKET sockets, between caisson's own
+ * programs.
  *
  * A fixed head, a body, descriptors by SCM_RIGHTS. A body that does not fit into one packet
- * travels in a sealed memfd, passed as the last descriptor. What the types and bodies mean is
- * keeper/protocol.h and gateway/protocol.h. Functions return 0 (or as said) or -errno. */
+ * travels in a sealed memfd, passed as the last descriptor. The types and bodies are defined
+ * in keeper/protocol.h and gateway/protocol.h. Functions return 0 or -errno unless stated. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +11,7 @@
 #include "base/limits.h"
 
 #define CSN_MSG_MAGIC   0x4b4e5343u /* "CSNK" */
-#define CSN_MSG_VERSION 2u          /* of every wire of ours: the programs come together */
+#define CSN_MSG_VERSION 2u          /* of every protocol: all programs are installed together */
 
 #define CSN_MSG_BODY_FD (1u << 0) /* head.flags: the body is in the last descriptor */
 
@@ -31,22 +32,24 @@ typedef struct csn_msg {
     void *heap;
 } csn_msg;
 
-/* A memfd with these bytes that nobody can change any more. */
+/* Returns a memfd with these bytes, sealed against any change, or -errno. */
 int csn_sealed_memfd(const char *name, const void *data, size_t len);
-/* Sends one message. Waits for room until deadline_ns (0: forever; 1: not at all). */
+/* Sends one message. Waits for buffer space until deadline_ns (0: forever; 1: does not wait).
+ */
 int csn_msg_send(int sock, uint16_t type, const void *body, size_t len, const int *fds,
                  size_t nfds, uint64_t deadline_ns);
-/* Receives one message without waiting; body and descriptors are the caller's to release. 1: a
- * message, 0: the other side hung up, -EAGAIN: nothing there, -EPROTO: malformed. */
+/* Receives one message without waiting; the caller releases it. Returns 1, 0 when the peer hung
+ * up, -EAGAIN when there is none, -EPROTO when it is malformed. */
 int csn_msg_recv(int sock, void *buf, size_t size, csn_msg *ret);
-/* A request whose answers come on a channel of its own: one end of a pair goes along as the
- * first descriptor, the other is *ret_channel. A peer that is gone is -EPIPE, one that takes
- * nothing until the deadline -ETIMEDOUT. */
+/* Sends a request whose answers come on a channel of its own: one end of a socket pair is sent
+ * as the first descriptor, the other is *ret_channel. -EPIPE: the peer is gone. -ETIMEDOUT: it
+ * read nothing until the deadline. */
 int csn_msg_ask(int sock, uint16_t type, const void *body, size_t len, const int *fds,
                 size_t nfds, uint64_t deadline_ns, int *ret_channel);
-/* As csn_msg_recv, but waits: -ETIMEDOUT. */
+/* As csn_msg_recv, but waits; -ETIMEDOUT. */
 int csn_msg_await(int sock, uint64_t deadline_ns, void *buf, size_t size, csn_msg *ret);
-void csn_msg_release(csn_msg *m); /* closes descriptors that were not taken, frees the heap */
-int csn_msg_take_fd(csn_msg *m, size_t i); /* the caller owns it now; -1: there is none */
-/* The pure part of recv: checks a packet of n bytes that came with nfds descriptors. */
+void csn_msg_release(
+    csn_msg *m); /* closes the descriptors that were not taken, frees the body */
+int csn_msg_take_fd(csn_msg *m, size_t i); /* the caller owns it then; -1: none */
+/* Checks the header of a packet of n bytes that came with nfds descriptors. */
 int csn_msg_check(const void *packet, size_t n, size_t nfds, csn_msg_head *ret);

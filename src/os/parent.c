@@ -1,14 +1,11 @@
-/* parent.c: finds, makes and unmakes the directories above a name.
+/* parent.c: finds, makes and removes the directories above a name.
  *
- * Called by every file operation that changes a directory. An attacker controls the path, the
- * links on it and the moment they change. What must hold: each directory is reached from the
- * root by csn_beneath_open or, when it is new, by one plain name from a held descriptor without
- * following a link; so nothing is ever made outside, whatever is swapped meanwhile. A symlink
- * at the end is followed by text only as far as to a new path, which is then resolved from the
- * root like any other: a link out is -EXDEV, a dangling one inside names the file it would be.
- * What was made here can be taken back (csn_parent_undo), so that a refused operation leaves
- * nothing; no descriptors are kept for that, since a batch may make thousands of directories.
- */
+ * An attacker controls the path, the links on it and the moment they change. Invariant: each
+ * directory is reached from the root by csn_beneath_open or, when it is new, by one plain name
+ * from an open descriptor without following a link; so nothing is ever made outside the root. A
+ * final symlink is followed as text to a new path, which is then resolved from the root: a link
+ * out is -EXDEV, a dangling one inside names the file it would be. csn_parent_undo removes what
+ * was made, so that a refused operation leaves nothing. */
 #include "os/parent.h"
 
 #include <errno.h>
@@ -26,9 +23,9 @@ static bool is_dots(const char *name, size_t len)
     return (len == 1 && name[0] == '.') || (len == 2 && name[0] == '.' && name[1] == '.');
 }
 
-/* Where the last component of path[0..len) starts, and in *ret_above how long what is before it
- * is without slashes at its end. */
-static size_t last_part(const char *path, size_t len, size_t *ret_above)
+/* Returns the offset of the last component of path[0..len), and in *ret_above the length of the
+ * path before it, without trailing slashes. */
+static size_t last_component(const char *path, size_t len, size_t *ret_above)
 {
     size_t at = len;
 
@@ -41,7 +38,6 @@ static size_t last_part(const char *path, size_t len, size_t *ret_above)
     return at;
 }
 
-/* Opens the directory that path[0..len) names. */
 static int open_prefix(const csn_parent *p, const char *path, size_t len, int flags)
 {
     char text[PATH_MAX];
@@ -58,7 +54,7 @@ static int open_prefix(const csn_parent *p, const char *path, size_t len, int fl
     return csn_beneath_open(p->root, text, flags | O_DIRECTORY, p->how);
 }
 
-/* The longest part of path[0..len) that is there; what is missing after it must be plain names.
+/* Opens the longest existing prefix of path[0..len). `..` among the missing names is refused.
  */
 static int find_prefix(csn_parent *p, size_t len)
 {
@@ -71,23 +67,23 @@ static int find_prefix(csn_parent *p, size_t len)
         }
         if (fd != -ENOENT || len == 0)
             return fd;
-        size_t above, at = last_part(p->path, len, &above);
+        size_t above, at = last_component(p->path, len, &above);
         if (len - at == 2 && is_dots(p->path + at, 2))
-            return -ENOENT; /* only the kernel may say where `..` leads, and it cannot yet */
+            return -ENOENT; /* only the kernel resolves `..`, and there is no directory yet */
         if (above >= len)
             return fd;
         len = above;
     }
 }
 
-/* path + "/" + text of the link, instead of path. -EXDEV for an absolute link. */
+/* Replaces the last component of p->path by the link's target. -EXDEV for an absolute link. */
 static int replace_by_link(csn_parent *p, size_t above, bool slash)
 {
     char text[PATH_MAX + 1];
     ssize_t n = readlinkat(p->fd, p->name, text, PATH_MAX);
 
     if (n < 0)
-        return errno == EINVAL ? -EAGAIN : -errno; /* no link any more: look again */
+        return errno == EINVAL ? -EAGAIN : -errno; /* no longer a link: try again */
     text[n] = '\0';
     bool absolute = text[0] == '/';
     if (absolute && !(p->how & CSN_BENEATH_ROOTED))
@@ -112,9 +108,8 @@ static int replace_by_link(csn_parent *p, size_t above, bool slash)
     return 0;
 }
 
-/* One look at p->path. 1: it was a link and p->path is new; go round again. */
-/* The name itself is looked at without following; a link is dealt with as text by the caller's
- * wish. Between the look and the use it may change: every use is one that follows no link. */
+/* Resolves p->path once. 1: it ended in a link and p->path is its target now. The name may
+ * change after the fstatat; every later use of it follows no link. */
 static int find_once(csn_parent *p, bool follow)
 {
     size_t len = strlen(p->path), above;
@@ -124,7 +119,7 @@ static int find_once(csn_parent *p, bool follow)
         p->path[--len] = '\0';
         p->slash = true;
     }
-    size_t at = last_part(p->path, len, &above);
+    size_t at = last_component(p->path, len, &above);
     if (at == len || is_dots(p->path + at, len - at)) {
         int fd = open_prefix(p, p->path, len, O_PATH);
         if (fd < 0)
@@ -172,8 +167,7 @@ int csn_parent_find(int root, const char *path, unsigned how, csn_parent *ret)
     return 0;
 }
 
-/* Where the name of the component that starts at or after `at` is; false: the name is reached.
- */
+/* Moves *at to the next missing directory; false: only the last name is left. */
 static bool next_missing(const csn_parent *p, size_t *at, size_t *ret_len)
 {
     size_t name_at = (size_t)(p->name - p->path);
@@ -205,12 +199,12 @@ char *csn_parent_missing(const csn_parent *p)
     return out;
 }
 
-/* Each directory is made and entered by one plain name from the one above. Entering refuses
- * links: somebody may put one there between the two calls. */
+/* Each directory is made and opened by one plain name from the one above; O_NOFOLLOW, because a
+ * link may replace it between the two calls. */
 int csn_parent_make(csn_parent *p)
 {
     size_t at = p->have, len;
-    bool ours = false; /* everything from p->made on is */
+    bool ours = false; /* everything from p->made on is new */
 
     while (next_missing(p, &at, &len)) {
         char name[NAME_MAX + 1];
@@ -223,7 +217,8 @@ int csn_parent_make(csn_parent *p)
                 p->made = p->have;
             ours = true;
         } else if (errno == EEXIST) {
-            p->made = (size_t)(p->name - p->path); /* somebody else's: those above are in use */
+            p->made =
+                (size_t)(p->name - p->path); /* not ours, and in use: so are those above */
             ours = false;
         } else {
             return -errno;
@@ -239,8 +234,8 @@ int csn_parent_make(csn_parent *p)
     return 0;
 }
 
-/* Deepest first, by path again. rmdir takes only what is empty, so what others have put there
- * in the meantime stays. */
+/* Deepest first, by path: a batch may make thousands of directories, too many to keep open.
+ * rmdir removes only empty directories, so files that others put there stay. */
 void csn_parent_undo(csn_parent *p)
 {
     size_t end = p->have, above;
@@ -253,7 +248,7 @@ void csn_parent_undo(csn_parent *p)
         if (unlinkat(dir.fd, dir.name, AT_REMOVEDIR) < 0)
             return;
         do {
-            size_t at = last_part(p->path, end, &above);
+            size_t at = last_component(p->path, end, &above);
             end = at == 0 ? 0 : above;
         } while (end > p->made && p->path[end - 1] == '.' &&
                  (end == 1 || p->path[end - 2] == '/'));
@@ -261,7 +256,7 @@ void csn_parent_undo(csn_parent *p)
     p->made = p->have;
 }
 
-/* Some file systems have nothing to sync in a directory and say EINVAL. */
+/* Some file systems answer fsync of a directory with EINVAL. */
 static int sync_dir(int fd)
 {
     int rc = fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
@@ -270,7 +265,7 @@ static int sync_dir(int fd)
     return rc;
 }
 
-/* A new name is on disk when its directory is; a new directory when the one above it is too. */
+/* A new directory also needs the sync of the directory above it. */
 int csn_parent_sync(const csn_parent *p)
 {
     int fd = openat(p->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -278,7 +273,7 @@ int csn_parent_sync(const csn_parent *p)
     size_t end = p->have, above;
 
     while (rc == 0 && end > p->made) {
-        size_t at = last_part(p->path, end, &above);
+        size_t at = last_component(p->path, end, &above);
         end = at == 0 ? 0 : above;
         fd = open_prefix(p, p->path, end, O_RDONLY);
         rc = fd < 0 ? fd : sync_dir(fd);

@@ -1,6 +1,6 @@
-/* parent.h: the directory in which a path's last name is to be made, replaced or removed.
+/* parent.h: the directory in which a path's last name is made, replaced or removed.
  *
- * Creation never goes through a path: the parent is held as a descriptor, the last name is
+ * Files are never created through a path: the parent is an open descriptor, the last name is
  * plain. Functions return 0 or -errno. */
 #pragma once
 #include <stdbool.h>
@@ -8,34 +8,33 @@
 
 #include "base/cleanup.h"
 
-#define CSN_PARENT_FOLLOW (1u << 8) /* how: a symlink at the end leads on to its target */
+#define CSN_PARENT_FOLLOW (1u << 8) /* how: follow a final symlink */
 
 typedef struct csn_parent {
     int root; /* borrowed */
     unsigned how;
-    int fd;     /* O_PATH: the parent, or the last directory there is when some are missing */
-    char *path; /* the text that led here, links at the end replaced; no trailing slash */
+    int fd;           /* O_PATH: the parent, or its last existing ancestor */
+    char *path;       /* final links resolved, no trailing slash */
     const char *name; /* the last component, in path; never "." or ".." */
-    size_t have;      /* bytes of path that name fd */
-    size_t made;      /* bytes of path that name the directory above the first one made by us */
-    bool slash;       /* the path ended with a slash: it means a directory */
-    bool exists;      /* then st is valid: of the name itself, links not followed */
+    size_t have;      /* length of the prefix of path that names fd */
+    size_t made;      /* length of the prefix that existed before csn_parent_make */
+    bool slash;       /* the path ended with a slash: names a directory */
+    bool exists;      /* st is valid: lstat of the name */
     struct stat st;
 } csn_parent;
 
 #define CSN_PARENT_NONE ((csn_parent){.fd = -1})
 
-/* Finds the parent. Missing directories are not an error, but `..` among them is -ENOENT. A
- * path that ends in `.` or `..` or is the root: -EINVAL (with FOLLOW -EISDIR), -EXDEV if it
- * leads out. */
+/* Finds the parent. Missing directories are no error, but `..` among them is -ENOENT. -EINVAL
+ * (with FOLLOW -EISDIR): the path ends in `.` or `..` or is the root. -EXDEV: it leads out. */
 int csn_parent_find(int root, const char *path, unsigned how, csn_parent *ret);
-/* What is missing between fd and the name: "a/b", or "" when nothing is. malloc'd. */
+/* Returns the missing directories between fd and the name, as "a/b" or "". malloc'd. */
 char *csn_parent_missing(const csn_parent *p);
-/* Makes the missing directories (mode 0777 & ~umask); fd is the parent then. */
+/* Makes the missing directories (mode 0777 & ~umask) and sets fd to the parent. */
 int csn_parent_make(csn_parent *p);
-/* Removes those that csn_parent_make made, as far as they are empty. */
+/* Removes the directories that csn_parent_make made, as far as they are empty. */
 void csn_parent_undo(csn_parent *p);
-/* Puts on disk the parent, and the names of all directories that were made. */
+/* Syncs the parent and the names of all directories that were made. */
 int csn_parent_sync(const csn_parent *p);
 void csn_parent_release(csn_parent *p);
 #define csn_autoparent CSN_CLEANUP(csn_parent_release) csn_parent

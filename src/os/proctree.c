@@ -1,17 +1,16 @@
 /* proctree.c: finds the processes of a command without namespaces or cgroups.
  *
- * Used by the keeper to end trees, and by the library to sweep what a killed keeper left.
- * Members may be hostile: they fork, exit, change session and group, and stop while we look. So
- * a member is signalled the moment it is seen: new pids lie ahead of the scan (the kernel lists
- * /proc in pid order), and a process with a fatal or stopping signal pending cannot finish a
- * fork. A scan in which somebody vanished between being listed and being looked at proves
- * nothing: it may have left a child behind. "None left" is only said after two scans in a row
- * found nobody and lost nobody. Before a signal goes out the process is pinned by a pidfd and
- * checked once more, so that a pid that was recycled meanwhile is never hit.
+ * Members may be hostile: they fork, exit, change session and group, and stop during a scan. A
+ * member is therefore signalled as soon as it is seen: new pids lie ahead of the scan (the
+ * kernel lists /proc in pid order), and a process with a fatal or stopping signal pending
+ * cannot finish a fork. A scan that lost a process between listing and checking proves nothing,
+ * because that process may have left a child. Invariants: 0 is returned only after two scans in
+ * a row found and lost no member; before a signal the process is pinned by a pidfd and checked
+ * again, so that a recycled pid is never hit.
  *
- * The tag is a soft RLIMIT_RTTIME far above any real one: it only concerns real-time tasks, so
- * no program looks at it, and it is readable for every process of ours. Set-id programs hide
- * it; they are found by their ancestry as long as that holds. */
+ * The tag is a soft RLIMIT_RTTIME far above any real one: it affects only real-time tasks, so
+ * programs ignore it, and it is readable for every process of the user. Set-id programs hide
+ * it; they are found by ancestry as long as that lasts. */
 #include "os/proctree.h"
 
 #include <errno.h>
@@ -79,8 +78,8 @@ static pid_t name_to_pid(const char *s)
     return (pid_t)v;
 }
 
-/* Field n (3 = state) of a stat line; the name before it may hold anything, so fields are
- * counted from its last parenthesis. */
+/* Field n (3 = state) of a stat line. The process name may hold anything, so fields are counted
+ * from the last parenthesis. */
 static const char *stat_field(const char *line, int n)
 {
     const char *p = strrchr(line, ')');
@@ -93,8 +92,8 @@ static const char *stat_field(const char *line, int n)
     return p;
 }
 
-/* Reads ppid and start time. 1: alive; 0: dead but not reaped (a zombie whose threads all
- * ended; one whose first thread alone ended is alive); -1: there is none. */
+/* Reads ppid and start time. 1: alive; 0: a zombie (one with living threads counts as alive);
+ * -1: no such process. */
 static int read_stat(int procfd, pid_t pid, csn_proc *ret)
 {
     char path[32], line[1024];
@@ -120,8 +119,8 @@ static int read_stat(int procfd, pid_t pid, csn_proc *ret)
     return 1;
 }
 
-/* 1: it carries the tag, 0: not, -1: it vanished. */
-static int tagged(const csn_proctree_want *w, pid_t pid)
+/* 1: the process has the tag, 0: not, -1: it is gone. */
+static int has_tag(const csn_proctree_want *w, pid_t pid)
 {
     if (w->tag_hi == 0)
         return 0;
@@ -172,17 +171,16 @@ static int by_pid(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* One scan: what it looks for, what the one before knew, what it finds. */
-typedef struct look {
+typedef struct scan_state {
     const csn_proctree_want *w;
     const csn_proctree *before;
     csn_proctree *t;
     int procfd;
     int signo;
     bool cont;
-    bool quick; /* by tag, and those that are known: no look at anybody else */
-    bool lost;  /* of somebody it cannot be known what it was */
-} look;
+    bool quick; /* only tagged processes and known members */
+    bool lost;  /* a process that may have been a member was gone before it was checked */
+} scan_state;
 
 static bool was_member(const csn_proctree *before, const csn_proc *p)
 {
@@ -191,116 +189,117 @@ static bool was_member(const csn_proctree *before, const csn_proc *p)
     return old && old->member && old->start == p->start;
 }
 
-/* A zombie takes signals as well, but it does not get them. */
-static void send_signal(const look *l, int pidfd)
+/* A zombie accepts signals too, but must not be counted. */
+static void send_signal(const scan_state *s, int pidfd)
 {
     struct pollfd ended = {.fd = pidfd, .events = POLLIN};
 
     if (poll(&ended, 1, 0) > 0)
         return;
-    l->t->hit += syscall(SYS_pidfd_send_signal, pidfd, l->signo, NULL, 0) == 0;
-    if (l->cont)
+    s->t->hit += syscall(SYS_pidfd_send_signal, pidfd, s->signo, NULL, 0) == 0;
+    if (s->cont)
         (void)syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0);
 }
 
-/* Pins the process, looks again whether it is still the one that was seen, then signals. */
-static void signal_proc(const look *l, const csn_proc *p)
+/* Pins the process, checks that it is still the same one, then signals it. */
+static void signal_proc(const scan_state *s, const csn_proc *p)
 {
     csn_proc again;
 
-    if (l->signo == 0 || p->pid == getpid())
+    if (s->signo == 0 || p->pid == getpid())
         return;
     csn_autofd int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
     if (fd < 0)
         return;
-    if (read_stat(l->procfd, p->pid, &again) != 1 || again.start != p->start)
+    if (read_stat(s->procfd, p->pid, &again) != 1 || again.start != p->start)
         return;
-    send_signal(l, fd);
+    send_signal(s, fd);
 }
 
-/* For one with the tag, as fast as can be. Asked again after it was pinned: should the number
- * be somebody else's by now, the one that is pinned is dead and cannot be hit. */
-static int check_tag(const look *l, pid_t pid)
+/* Signals a tagged process at once. The tag is read again after pinning: if the pid was
+ * recycled before, the second check fails; if after, the pinned process is dead. */
+static int check_tag(const scan_state *s, pid_t pid)
 {
-    int tag = tagged(l->w, pid);
+    int tag = has_tag(s->w, pid);
 
-    if (tag != 1 || l->signo == 0 || (pid == l->w->root && !l->w->root_too) || pid == getpid())
+    if (tag != 1 || s->signo == 0 || (pid == s->w->root && !s->w->root_too) || pid == getpid())
         return tag;
     csn_autofd int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (fd >= 0 && tagged(l->w, pid) == 1)
-        send_signal(l, fd);
+    if (fd >= 0 && has_tag(s->w, pid) == 1)
+        send_signal(s, fd);
     return tag;
 }
 
-/* One listed pid, whose tag is known; with the tag it has its signal. 0 or -errno. */
-static int look_at(look *l, pid_t pid, int tag)
+/* Decides whether a listed pid is a member; one with the tag has been signalled. 0 or -errno.
+ */
+static int check_pid(scan_state *s, pid_t pid, int tag)
 {
     csn_proc p;
 
     if (tag < 0) {
-        l->lost = true;
+        s->lost = true;
         return 0;
     }
-    const csn_proc *old = find_proc(l->before, pid);
-    if (l->quick && tag == 0 && pid != l->w->root && !(old && old->member))
+    const csn_proc *old = find_proc(s->before, pid);
+    if (s->quick && tag == 0 && pid != s->w->root && !(old && old->member))
         return 0;
-    int alive = read_stat(l->procfd, pid, &p);
+    int alive = read_stat(s->procfd, pid, &p);
     if (alive != 1) {
-        l->lost |= tag == 1; /* it may have had a child a moment ago */
+        s->lost |= tag == 1; /* it may have forked before */
         return 0;
     }
-    p.member = pid == l->w->root ? l->w->root_too : tag == 1 || was_member(l->before, &p);
+    p.member = pid == s->w->root ? s->w->root_too : tag == 1 || was_member(s->before, &p);
     if (p.member && tag != 1)
-        signal_proc(l, &p);
-    return add_proc(l->t, &p);
+        signal_proc(s, &p);
+    return add_proc(s->t, &p);
 }
 
-/* The listing is read in small parts, and first of all the tags of each part: asking for a tag
- * is so fast that hardly anybody can vanish before it. */
-static int list_procs(look *l)
+/* /proc is read in small parts and the tags of each part first: reading a tag is so fast that
+ * few processes can exit before it. */
+static int list_procs(scan_state *s)
 {
     _Alignas(8) char buf[1024];
     pid_t pids[sizeof(buf) / 24];
     int tags[sizeof(buf) / 24];
 
     for (;;) {
-        long n = syscall(SYS_getdents64, l->procfd, buf, sizeof(buf));
+        long n = syscall(SYS_getdents64, s->procfd, buf, sizeof(buf));
         size_t count = 0;
         if (n <= 0)
             return n < 0 ? -errno : 0;
-        if (l->w->meanwhile)
-            l->w->meanwhile(l->w->ctx);
+        if (s->w->meanwhile)
+            s->w->meanwhile(s->w->ctx);
         for (long at = 0; at < n && count < sizeof(pids) / sizeof(pids[0]);) {
             const struct dirent_raw *d = (const void *)(buf + at);
             at += d->reclen;
             pids[count] = name_to_pid(d->name);
             if (pids[count] > 0) {
-                tags[count] = check_tag(l, pids[count]);
+                tags[count] = check_tag(s, pids[count]);
                 count++;
             }
         }
         for (size_t i = 0; i < count; i++) {
-            int rc = look_at(l, pids[i], tags[i]);
+            int rc = check_pid(s, pids[i], tags[i]);
             if (rc < 0)
                 return rc;
         }
     }
 }
 
-/* Everything below a member is a member; the root's children are, whether it is one or not. */
-static void mark_descendants(const look *l)
+/* Descendants of members, and of the root, are members. */
+static void mark_descendants(const scan_state *s)
 {
     for (bool more = true; more;) {
         more = false;
-        for (size_t i = 0; i < l->t->count; i++) {
-            csn_proc *p = &l->t->items[i];
-            if (p->member || p->pid == l->w->root)
+        for (size_t i = 0; i < s->t->count; i++) {
+            csn_proc *p = &s->t->items[i];
+            if (p->member || p->pid == s->w->root)
                 continue;
-            const csn_proc *parent = find_proc(l->t, p->ppid);
-            if (!(l->w->root > 0 && p->ppid == l->w->root) && !(parent && parent->member))
+            const csn_proc *parent = find_proc(s->t, p->ppid);
+            if (!(s->w->root > 0 && p->ppid == s->w->root) && !(parent && parent->member))
                 continue;
             p->member = more = true;
-            signal_proc(l, p);
+            signal_proc(s, p);
         }
     }
 }
@@ -311,20 +310,20 @@ static ssize_t scan(csn_proctree *t, const csn_proctree_want *w, int signo, bool
     csn_autofd int procfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     csn_proctree before = *t;
     uint64_t whose = w->tag_hi != 0 ? w->tag_lo : (uint64_t)w->root;
-    look l = {w, &before, t, procfd, signo, cont, quick, false};
+    scan_state s = {w, &before, t, procfd, signo, cont, quick, false};
     size_t fresh = 0;
 
     if (procfd < 0)
         return -errno;
     if (before.whose != whose)
-        before.count = 0; /* of another tree: nothing to go by */
+        before.count = 0; /* of another tree */
     *t = (csn_proctree){.whose = whose};
-    int rc = list_procs(&l);
+    int rc = list_procs(&s);
     if (rc == 0) {
-        if (t->count > 1) /* it is in order already, but not by any promise */
+        if (t->count > 1) /* usually sorted already, but not guaranteed */
             qsort(t->items, t->count, sizeof(*t->items), by_pid);
         if (!quick)
-            mark_descendants(&l);
+            mark_descendants(&s);
         for (size_t i = 0; i < t->count; i++) {
             if (!t->items[i].member)
                 continue;
@@ -334,7 +333,7 @@ static ssize_t scan(csn_proctree *t, const csn_proctree_want *w, int signo, bool
     }
     csn_proctree_release(&before);
     *ret_fresh = fresh;
-    *ret_lost = l.lost;
+    *ret_lost = s.lost;
     return rc < 0 ? rc : (ssize_t)t->seen;
 }
 
@@ -357,9 +356,8 @@ ssize_t csn_proctree_pass(csn_proctree *t, const csn_proctree_want *w, int signo
     bool lost = false;
     ssize_t n = scan(t, w, signo, cont, false, &fresh, &lost);
 
-    if (n == 0 && !lost) { /* once more, for one that hid behind a pid that came round */
+    if (n == 0 && !lost) /* once more, for a new pid below the position of the scan */
         n = scan(t, w, signo, cont, true, &fresh, &lost);
-    }
     if (n < 0)
         return n;
     if (ret_fresh)

@@ -1,8 +1,8 @@
-/* pty.c: opening and sizing a pseudo-terminal.
+/* pty.c: opens and sizes a pseudo-terminal.
  *
- * Used by the keeper for background processes that want a terminal. The size is set before any
- * program sees it: a terminal of 0 x 0 breaks editors and pagers. The slave is opened through
- * the master (TIOCGPTPEER), never by its name, which in a sandbox could be somebody else's. */
+ * The size is set before a program sees the terminal: 0 x 0 breaks editors and pagers. The
+ * slave is opened through the master (TIOCGPTPEER): its name may be another terminal in a
+ * sandbox. */
 #include "os/pty.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #pragma once
 #include <stdint.h>
 
-/* A new terminal of the given size (0: 24 x 80). Both descriptors are close-on-exec, the slave
- * is not anybody's controlling terminal yet. */
+/* Opens a terminal of the given size (0: 24 x 80). Both descriptors are close-on-exec; the
+ * slave is not a controlling terminal. */
 int csn_pty_open(uint16_t rows, uint16_t cols, int *ret_master, int *ret_slave);
 int csn_pty_resize(int master, uint16_t rows, uint16_t cols);

@@ -1,10 +1,10 @@
-/* pump.c: one poll loop for one command.
+/* pump.c: the poll loop of one command.
  *
- * The child may be hostile: it can close, flood, never read its stdin or never exit, so every
- * wait includes the deadline and the cancel descriptors, and a stream whose bytes nobody wants
- * is spliced away without being copied. Memory is one buffer per direction, made when it is
- * first needed. Invariant: no wait is without an end that the caller chose. The host's signals
- * are not touched; a write to a closed stdin never raises SIGPIPE in it. */
+ * The child may be hostile: it can close, flood, never read its stdin or never exit. Every wait
+ * therefore includes the deadline and the cancel descriptors, and output that the sink does not
+ * want is spliced to /dev/null. Memory is one buffer per direction, allocated at first use.
+ * Invariant: every wait ends by the caller's deadline or cancellation. The host's signals are
+ * not touched; a write to a closed stdin raises no SIGPIPE. */
 #include "os/pump.h"
 
 #include <errno.h>
@@ -50,8 +50,8 @@ void csn_pump_release(csn_pump *p)
     p->buf = p->feed_buf = NULL;
 }
 
-/* A buffer at its first use. */
-static void need_buf(char **buf, size_t *size, char *spare, size_t spare_size)
+/* Allocates a buffer at its first use. */
+static void ensure_buf(char **buf, size_t *size, char *spare, size_t spare_size)
 {
     if (*buf)
         return;
@@ -61,7 +61,7 @@ static void need_buf(char **buf, size_t *size, char *spare, size_t spare_size)
         *buf = spare;
 }
 
-/* Reads up to `max` bytes and throws them away, without copying where the kernel can. */
+/* Discards up to `max` bytes, without copying where the kernel can. */
 static ssize_t discard(csn_pump *p, int fd, size_t max)
 {
     if (p->null_fd < 0)
@@ -74,7 +74,7 @@ static ssize_t discard(csn_pump *p, int fd, size_t max)
     return read(fd, p->buf, max < p->buf_size ? max : p->buf_size);
 }
 
-/* Tells the sink; false when it wants to end. */
+/* False: the sink asks to stop. */
 static bool deliver(csn_pump *p, csn_pump_out *o, const void *data, size_t len)
 {
     o->total += len;
@@ -90,12 +90,12 @@ static bool deliver(csn_pump *p, csn_pump_out *o, const void *data, size_t len)
     return true;
 }
 
-/* One read of an output that is ready. False: the sink wants to end. */
+/* One read of a ready output. False: the sink asks to stop. */
 static bool pump_out(csn_pump *p, csn_pump_out *o, size_t max)
 {
     bool drop = o->counting || p->mute;
 
-    need_buf(&p->buf, &p->buf_size, p->spare[0], sizeof(p->spare[0]));
+    ensure_buf(&p->buf, &p->buf_size, p->spare[0], sizeof(p->spare[0]));
     ssize_t n = drop ? discard(p, o->fd, max)
                      : read(o->fd, p->buf, max < p->buf_size ? max : p->buf_size);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -106,16 +106,16 @@ static bool pump_out(csn_pump *p, csn_pump_out *o, size_t max)
         return true;
     }
     if (!o->grown && o->total > GROW_AFTER) {
-        (void)fcntl(o->fd, F_SETPIPE_SZ, (int)CSN_PIPE_GROW_BYTES); /* may be refused: fine */
+        (void)fcntl(o->fd, F_SETPIPE_SZ, (int)CSN_PIPE_GROW_BYTES); /* best effort */
         o->grown = true;
     }
     return deliver(p, o, drop ? NULL : p->buf, (size_t)n);
 }
 
-/* Gives the command some of its stdin. False: the source failed. */
+/* Writes some stdin to the command. False: the source failed. */
 static bool pump_feed(csn_pump *p)
 {
-    need_buf(&p->feed_buf, &p->feed_size, p->spare[1], sizeof(p->spare[1]));
+    ensure_buf(&p->feed_buf, &p->feed_size, p->spare[1], sizeof(p->spare[1]));
     if (p->feed_at == p->feed_len) {
         int64_t n = p->feed(p->feed_ctx, p->feed_buf, p->feed_size);
         if (n < 0 || (uint64_t)n > p->feed_size)
@@ -132,11 +132,11 @@ static bool pump_feed(csn_pump *p)
     if (n > 0)
         p->feed_at += (size_t)n;
     else if (n != -EAGAIN && n != -EINTR)
-        close_fd(&p->feed_fd); /* it does not read its stdin: its own affair */
+        close_fd(&p->feed_fd); /* it does not read its stdin, which is no error */
     return true;
 }
 
-/* Descriptors that are -1 are skipped by poll itself. */
+/* poll skips descriptors that are -1. */
 static void fill_poll(const csn_pump *p, struct pollfd pf[AT_COUNT])
 {
     for (int i = 0; i < 2; i++) {
@@ -148,7 +148,7 @@ static void fill_poll(const csn_pump *p, struct pollfd pf[AT_COUNT])
     pf[AT_CONTROL] = (struct pollfd){.fd = p->control_fd, .events = POLLIN};
 }
 
-/* Moves bytes for everything poll found ready. False: *ret is to be told at once. */
+/* Moves bytes for all ready descriptors. False: *ret must be reported at once. */
 static bool move_bytes(csn_pump *p, const struct pollfd pf[AT_COUNT], csn_pump_event *ret)
 {
     for (int i = 0; i < 2; i++) {
@@ -172,9 +172,8 @@ static bool move_bytes(csn_pump *p, const struct pollfd pf[AT_COUNT], csn_pump_e
     return true;
 }
 
-/* Bytes first, then news: what a command wrote before its end is delivered before its end is
- * told.
- */
+/* Bytes first, then events: output that a command wrote before its end is delivered before its
+ * end is reported. */
 csn_pump_event csn_pump_wait(csn_pump *p)
 {
     struct pollfd pf[AT_COUNT];
@@ -208,16 +207,16 @@ void csn_pump_drain_now(csn_pump *p)
 {
     for (int i = 0; i < 2; i++) {
         csn_pump_out *o = &p->out[i];
-        int there = 0;
+        int avail = 0;
 
-        if (o->fd < 0 || ioctl(o->fd, FIONREAD, &there) < 0)
+        if (o->fd < 0 || ioctl(o->fd, FIONREAD, &avail) < 0)
             continue;
-        while (there > 0 && o->fd >= 0) {
+        while (avail > 0 && o->fd >= 0) {
             uint64_t before = o->total;
-            (void)pump_out(p, o, (size_t)there);
+            (void)pump_out(p, o, (size_t)avail);
             if (o->total == before)
                 break;
-            there -= (int)(o->total - before);
+            avail -= (int)(o->total - before);
         }
     }
 }

@@ -1,14 +1,11 @@
-/* seccomp.c: installs the system-call wall.
+/* seccomp.c: installs the system-call filter of a jail.
  *
- * Called once by the keeper of a jail when every other wall stands; its commands inherit it.
- * The programs were compiled from the table in os/seccomp_policy.h at build time, so nothing
- * here depends on what an attacker controls: the bytes are constants, and the kernel checks
- * them.
+ * The keeper installs it last; commands inherit it. The programs are compiled from
+ * os/seccomp_policy.h at build time: constants, on which an attacker has no influence.
  *
- * What must hold: no allocation, no errno of libc's making, no lock (a child between vfork and
- * exec may call this); and no kernel header, because the keeper is built against musl alone.
- * A caller that gets an error has no wall and must not go on.
- */
+ * Invariants: no allocation and no lock, because a child between vfork and exec may call this;
+ * no kernel header, because the keeper is built with musl alone. After an error there is no
+ * filter, and the caller must not go on. */
 #include "os/seccomp.h"
 
 #include <errno.h>
@@ -43,9 +40,9 @@ int csn_seccomp_install(uint32_t variant)
         return -ENOTSUP;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) < 0)
         return -errno;
-    /* Kernels before 5.16 slow every filtered process down against speculative store bypass
-     * unless told not to. The walls of a jail are between processes, where that attack does not
-     * reach; a program inside that needs the protection asks prctl for it. */
+    /* Kernels before 5.16 otherwise disable speculative store bypass in every filtered process,
+     * which is slow. The attack works within a process, and a jail separates processes; a
+     * program inside that needs the protection can ask prctl for it. */
     if (syscall(SYS_seccomp, SET_MODE_FILTER, FLAG_SPEC_ALLOW, program) == 0)
         return 0;
     if (errno != EINVAL) /* before 4.17 the flag is unknown */

@@ -1,30 +1,30 @@
-/* seccomp.h: the system-call wall of a jail.
+/* seccomp.h: the system-call filter of a jail.
  *
- * The policy is the table in os/seccomp_policy.h. The build compiles it (tools/gen-seccomp.c),
- * so here are only finished programs for the kernel: installing one is two system calls, with
- * no allocation and no library, and may be done between clone and exec. */
+ * The policy is the table in os/seccomp_policy.h, which tools/gen-seccomp.c compiles at build
+ * time. Installing a program is two system calls without allocation or library, and may be done
+ * between clone and exec. */
 #pragma once
 #include <stdint.h>
 
-/* What a sandbox asked for beyond the default. The values index the table of programs. */
+/* Variants: bits, which index the table of programs. */
 #define CSN_SECCOMP_DEFAULT 0u
-/* Namespaces may be nested: unshare, setns, clone3 and the mount family are left to the
- * kernel's own checks (for bwrap, podman or a browser inside). */
+/* Allows nested namespaces (for bwrap, podman or a browser inside): only the kernel checks
+ * unshare, setns, clone3 and the mount calls. */
 #define CSN_SECCOMP_USERNS 1u
-/* No file gets a set-user-id or set-group-id bit. For a jail whose files carry another owner on
- * disk than inside (an idmapped workspace of a root caller): a setuid file made inside would be
- * setuid root for every user of the host. openat2 answers ENOSYS, its mode cannot be seen. */
+/* Refuses set-user-id and set-group-id bits. For an id-mapped workspace of a root caller: a
+ * setuid file made inside would be setuid root for every user of the host. openat2 answers
+ * ENOSYS, because its mode is behind a pointer. */
 #define CSN_SECCOMP_NOSUID 2u
-/* No sockets but connected pairs, and no System V ipc: for a jail without network and ipc
- * namespaces. Unix sockets too, because nothing else on such a host can say to which path they
- * connect, and behind one of the user's is somebody who runs commands (dbus, docker). */
+/* Refuses all sockets but connected pairs, and System V ipc: for a jail without network and ipc
+ * namespaces. Unix sockets too: nothing else restricts the path they connect to, and services
+ * of the user such as dbus or docker run commands. */
 #define CSN_SECCOMP_ALONE    4u
 #define CSN_SECCOMP_VARIANTS 8u
 
-/* One instruction of classic BPF: the kernel's struct sock_filter, which musl does not have. */
+/* The kernel's struct sock_filter, which musl does not have. */
 typedef struct csn_seccomp_insn {
     uint16_t code;
-    uint8_t jt, jf; /* how many instructions to skip when the test holds, and when not */
+    uint8_t jt, jf; /* instructions to skip when the test is true, and false */
     uint32_t k;
 } csn_seccomp_insn;
 
@@ -34,11 +34,11 @@ typedef struct csn_seccomp_program {
     const csn_seccomp_insn *insns;
 } csn_seccomp_program;
 
-/* The program of a variant (CSN_SECCOMP_* bits), static. NULL: no such variant, or no policy
- * for the processor this was built for. */
+/* Returns the static program of a variant, or NULL: no such variant, or no policy for this
+ * architecture. */
 const csn_seccomp_program *csn_seccomp_find(uint32_t variant);
 
-/* Puts the calling thread, and all it starts from now on, behind the wall; sets no_new_privs.
- * It cannot be undone; a second call adds a second wall. 0, or -errno: -ENOTSUP when there is
- * no such program, -ENOSYS when the kernel has no seccomp, -EINVAL when it has no filters. */
+/* Installs the filter for the calling thread and its children, for good; sets no_new_privs. A
+ * second call adds a second filter. Returns 0, or -errno: -ENOTSUP without such a program,
+ * -ENOSYS when the kernel has no seccomp, -EINVAL when it has no filters. */
 int csn_seccomp_install(uint32_t variant);

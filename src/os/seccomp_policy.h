@@ -1,26 +1,23 @@
 /* seccomp_policy.h: which system calls a jail refuses. This table is the policy; read it.
  *
- * Included by the build's generator (tools/gen-seccomp.c) and by the tests, by nothing else.
- * What no row names is allowed, if it is a call this file knows of: a number that is not
- * assigned, or newer than CSN_SECCOMP_NEWEST, answers ENOSYS, so a new kernel brings no new
- * call until somebody has read about it and raised the number. The same rows hold for every ABI
- * of the host: x86_64 and i386, or aarch64 and arm. The x32 ABI answers ENOSYS as a whole; so
- * does any other.
+ * Included by tools/gen-seccomp.c and the tests only. A call without a row is allowed, unless it
+ * is unassigned or newer than CSN_SECCOMP_NEWEST: those answer ENOSYS, so that a new kernel
+ * brings no new call before it was reviewed. The rows hold for every ABI of the host (x86_64 and
+ * i386, or aarch64 and arm); x32 and any other ABI answer ENOSYS.
  *
- * How a row is read: the call, the errno it gets, in which variants the row holds, and on which
- * arguments. Rows of one call are tried in order and the first that holds answers; when none
- * does the call is allowed. Conditions see the low 32 bits of an argument only: the kernel
- * looks at no more of any argument named here, and garbage above would else slip past (the
- * TIOCSTI trick). Pointers cannot be followed, so a call that hides its flags behind one is
- * refused.
+ * A row is a call, the errno it gets, the variants that have the row, and conditions on
+ * arguments. The first row of a call whose conditions are true decides; if there is none the
+ * call is allowed. Conditions see the low 32 bits of an argument: the kernel ignores the rest of
+ * every argument named here, and garbage there would bypass a 64-bit comparison (TIOCSTI).
+ * Pointers cannot be followed, so a call with flags behind a pointer is refused.
  *
- * EPERM says "you may not". ENOSYS and the "not supported" errors are for calls whose users
- * have another way when the kernel lacks them. Nothing is killed. */
+ * EPERM means not permitted. ENOSYS and the "not supported" errors are for calls whose users
+ * have a fallback. No process is killed. */
 #pragma once
 #include <errno.h>
 #include <stdint.h>
 
-/* The newest call that was looked at when this table was written (Linux 6.18: file_setattr). */
+/* The newest call that was reviewed for this table (Linux 6.18: file_setattr). */
 #define CSN_SECCOMP_NEWEST 469
 
 #define CSN_SECCOMP_CONDS  2
@@ -35,20 +32,20 @@ typedef struct csn_seccomp_cond {
     uint32_t values[CSN_SECCOMP_VALUES];
 } csn_seccomp_cond;
 
-/* When a row holds. */
+/* The variants that have a row. */
 enum {
-    CSN_RULE_EVER,
-    CSN_RULE_NO_USERNS, /* not in variants with CSN_SECCOMP_USERNS */
-    CSN_RULE_NO_SUID,   /* only in variants with CSN_SECCOMP_NOSUID */
-    CSN_RULE_ALONE,     /* only in variants with CSN_SECCOMP_ALONE */
+    CSN_RULE_ALL,
+    CSN_RULE_NO_USERNS, /* those without CSN_SECCOMP_USERNS */
+    CSN_RULE_NOSUID,    /* those with CSN_SECCOMP_NOSUID */
+    CSN_RULE_ALONE,     /* those with CSN_SECCOMP_ALONE */
 };
 
 typedef struct csn_seccomp_rule {
     const char *call;
     uint16_t error;
-    uint8_t when;
+    uint8_t variants; /* CSN_RULE_* */
     const char *why;
-    csn_seccomp_cond conds[CSN_SECCOMP_CONDS]; /* all must hold; none: always */
+    csn_seccomp_cond conds[CSN_SECCOMP_CONDS]; /* all must be true; none: always */
 } csn_seccomp_rule;
 
 /* clang-format off */
@@ -61,11 +58,11 @@ typedef struct csn_seccomp_rule {
 #define BITS_NOT(n, m, ...) CSN_COND(CSN_COND_NOT_IN, n, m, __VA_ARGS__)
 #define HAS_ANY(n, m)       CSN_COND(CSN_COND_NOT_IN, n, m, 0)
 
-#define EVER(call, e, why)            {call, e, CSN_RULE_EVER, why, {{0}}}
-#define WHEN(call, e, why, ...)       {call, e, CSN_RULE_EVER, why, {__VA_ARGS__}}
-#define OUTER(call, e, why)           {call, e, CSN_RULE_NO_USERNS, why, {{0}}}
-#define OUTER_WHEN(call, e, why, ...) {call, e, CSN_RULE_NO_USERNS, why, {__VA_ARGS__}}
-#define NOSUID(call, e, why, ...)     {call, e, CSN_RULE_NO_SUID, why, {__VA_ARGS__}}
+#define DENY(call, e, why)            {call, e, CSN_RULE_ALL, why, {{0}}}
+#define DENY_IF(call, e, why, ...)       {call, e, CSN_RULE_ALL, why, {__VA_ARGS__}}
+#define NO_USERNS(call, e, why)           {call, e, CSN_RULE_NO_USERNS, why, {{0}}}
+#define NO_USERNS_IF(call, e, why, ...) {call, e, CSN_RULE_NO_USERNS, why, {__VA_ARGS__}}
+#define NOSUID(call, e, why, ...)     {call, e, CSN_RULE_NOSUID, why, {__VA_ARGS__}}
 #define ALONE(call, e, why, ...)      {call, e, CSN_RULE_ALONE, why, {__VA_ARGS__}}
 
 /* Constants of the kernel's interface, the same on every ABI above. */
@@ -92,100 +89,100 @@ typedef struct csn_seccomp_rule {
 
 static const csn_seccomp_rule csn_seccomp_rules[] = {
     /* Namespaces: each new one opens kernel code that otherwise only root reaches. */
-    OUTER_WHEN("clone", EPERM, "new namespaces", HAS_ANY(0, K_CLONE_NEW)),
-    OUTER_WHEN("unshare", EPERM, "new namespaces", HAS_ANY(0, K_CLONE_NEW | K_CLONE_NEWTIME)),
-    OUTER("clone3", ENOSYS, "flags behind a pointer; libc falls back on clone"),
-    OUTER("setns", EPERM, "enters other namespaces"),
+    NO_USERNS_IF("clone", EPERM, "new namespaces", HAS_ANY(0, K_CLONE_NEW)),
+    NO_USERNS_IF("unshare", EPERM, "new namespaces", HAS_ANY(0, K_CLONE_NEW | K_CLONE_NEWTIME)),
+    NO_USERNS("clone3", ENOSYS, "flags behind a pointer; libc falls back on clone"),
+    NO_USERNS("setns", EPERM, "enters other namespaces"),
 
-    /* Mounts: the walls are made of them. */
-    OUTER("mount", EPERM, "changes the mounts"),
-    OUTER("umount", EPERM, "changes the mounts"),
-    OUTER("umount2", EPERM, "uncovers what a mount hides"),
-    OUTER("pivot_root", EPERM, "changes the root"),
-    OUTER("chroot", EPERM, "changes the root"),
-    OUTER("open_tree", EPERM, "changes the mounts"),
-    OUTER("open_tree_attr", EPERM, "changes the mounts"),
-    OUTER("move_mount", EPERM, "changes the mounts"),
-    OUTER("fsopen", EPERM, "changes the mounts"),
-    OUTER("fsconfig", EPERM, "changes the mounts"),
-    OUTER("fsmount", EPERM, "changes the mounts"),
-    OUTER("fspick", EPERM, "changes the mounts"),
-    OUTER("mount_setattr", EPERM, "makes a read-only mount writable"),
-    OUTER("statmount", ENOSYS, "shows mounts of the host; libmount reads mountinfo instead"),
-    OUTER("listmount", ENOSYS, "shows mounts of the host; libmount reads mountinfo instead"),
-    OUTER("sethostname", EPERM, "belongs to the jail"),
-    OUTER("setdomainname", EPERM, "belongs to the jail"),
-    EVER("open_by_handle_at", EPERM, "opens files by number, past every mount"),
-    EVER("name_to_handle_at", EPERM, "makes such numbers"),
-    EVER("quotactl", EPERM, "administers a filesystem"),
-    EVER("quotactl_fd", EPERM, "administers a filesystem"),
-    EVER("fanotify_init", EPERM, "watches whole filesystems"),
-    EVER("fanotify_mark", EPERM, "watches whole filesystems"),
-    OUTER_WHEN("mknod", EPERM, "device nodes", BITS_ARE(1, K_S_IFMT, K_S_IFCHR, K_S_IFBLK)),
-    WHEN("mknodat", EPERM, "device nodes", BITS_ARE(2, K_S_IFMT, K_S_IFCHR, K_S_IFBLK)),
-    WHEN("renameat2", EINVAL, "leaves one in place of the file; not every filesystem can",
+    /* Mounts: they confine the jail. */
+    NO_USERNS("mount", EPERM, "changes the mounts"),
+    NO_USERNS("umount", EPERM, "changes the mounts"),
+    NO_USERNS("umount2", EPERM, "uncovers what a mount hides"),
+    NO_USERNS("pivot_root", EPERM, "changes the root"),
+    NO_USERNS("chroot", EPERM, "changes the root"),
+    NO_USERNS("open_tree", EPERM, "changes the mounts"),
+    NO_USERNS("open_tree_attr", EPERM, "changes the mounts"),
+    NO_USERNS("move_mount", EPERM, "changes the mounts"),
+    NO_USERNS("fsopen", EPERM, "changes the mounts"),
+    NO_USERNS("fsconfig", EPERM, "changes the mounts"),
+    NO_USERNS("fsmount", EPERM, "changes the mounts"),
+    NO_USERNS("fspick", EPERM, "changes the mounts"),
+    NO_USERNS("mount_setattr", EPERM, "makes a read-only mount writable"),
+    NO_USERNS("statmount", ENOSYS, "shows mounts of the host; libmount reads mountinfo instead"),
+    NO_USERNS("listmount", ENOSYS, "shows mounts of the host; libmount reads mountinfo instead"),
+    NO_USERNS("sethostname", EPERM, "belongs to the jail"),
+    NO_USERNS("setdomainname", EPERM, "belongs to the jail"),
+    DENY("open_by_handle_at", EPERM, "opens files by number, past every mount"),
+    DENY("name_to_handle_at", EPERM, "makes such numbers"),
+    DENY("quotactl", EPERM, "administers a filesystem"),
+    DENY("quotactl_fd", EPERM, "administers a filesystem"),
+    DENY("fanotify_init", EPERM, "watches whole filesystems"),
+    DENY("fanotify_mark", EPERM, "watches whole filesystems"),
+    NO_USERNS_IF("mknod", EPERM, "device nodes", BITS_ARE(1, K_S_IFMT, K_S_IFCHR, K_S_IFBLK)),
+    DENY_IF("mknodat", EPERM, "device nodes", BITS_ARE(2, K_S_IFMT, K_S_IFCHR, K_S_IFBLK)),
+    DENY_IF("renameat2", EINVAL, "leaves a device node in place of the file",
          HAS_ANY(4, K_WHITEOUT)),
 
     /* The kernel itself: modules, programs in it, what it logs and keeps. */
-    EVER("init_module", EPERM, "code into the kernel"),
-    EVER("finit_module", EPERM, "code into the kernel"),
-    EVER("delete_module", EPERM, "code out of the kernel"),
-    EVER("create_module", EPERM, "before 2.6"),
-    EVER("query_module", EPERM, "before 2.6"),
-    EVER("get_kernel_syms", EPERM, "before 2.6"),
-    EVER("kexec_load", EPERM, "another kernel"),
-    EVER("kexec_file_load", EPERM, "another kernel"),
-    EVER("bpf", EPERM, "programs in the kernel"),
-    EVER("perf_event_open", EPERM, "long record of kernel bugs; sees other processes"),
-    EVER("userfaultfd", EPERM, "stops the kernel where an exploit wants it"),
-    EVER("io_uring_setup", EPERM, "makes calls, sockets among them, that no filter sees"),
-    EVER("io_uring_enter", EPERM, "as io_uring_setup"),
-    EVER("io_uring_register", EPERM, "as io_uring_setup"),
-    EVER("add_key", EPERM, "keyrings are not in any namespace"),
-    EVER("request_key", EPERM, "runs a helper of the host"),
-    EVER("keyctl", EPERM, "keyrings are not in any namespace"),
-    EVER("syslog", EPERM, "the host's kernel log"),
-    EVER("lookup_dcookie", EPERM, "paths by kernel address"),
-    EVER("kcmp", EPERM, "kernel pointers of other processes"),
-    EVER("pidfd_getfd", EPERM, "takes descriptors out of other processes"),
-    WHEN("prlimit64", EPERM, "limits of the keeper, number 1: without memory it cannot be spoken to",
+    DENY("init_module", EPERM, "code into the kernel"),
+    DENY("finit_module", EPERM, "code into the kernel"),
+    DENY("delete_module", EPERM, "code out of the kernel"),
+    DENY("create_module", EPERM, "before 2.6"),
+    DENY("query_module", EPERM, "before 2.6"),
+    DENY("get_kernel_syms", EPERM, "before 2.6"),
+    DENY("kexec_load", EPERM, "another kernel"),
+    DENY("kexec_file_load", EPERM, "another kernel"),
+    DENY("bpf", EPERM, "programs in the kernel"),
+    DENY("perf_event_open", EPERM, "long record of kernel bugs; sees other processes"),
+    DENY("userfaultfd", EPERM, "stops the kernel where an exploit wants it"),
+    DENY("io_uring_setup", EPERM, "makes calls, sockets among them, that no filter sees"),
+    DENY("io_uring_enter", EPERM, "as io_uring_setup"),
+    DENY("io_uring_register", EPERM, "as io_uring_setup"),
+    DENY("add_key", EPERM, "keyrings are not in any namespace"),
+    DENY("request_key", EPERM, "runs a helper of the host"),
+    DENY("keyctl", EPERM, "keyrings are not in any namespace"),
+    DENY("syslog", EPERM, "the host's kernel log"),
+    DENY("lookup_dcookie", EPERM, "paths by kernel address"),
+    DENY("kcmp", EPERM, "kernel pointers of other processes"),
+    DENY("pidfd_getfd", EPERM, "takes descriptors out of other processes"),
+    DENY_IF("prlimit64", EPERM, "limits of the keeper, pid 1",
          IS(0, 1)),
-    EVER("modify_ldt", EPERM, "segments; long record of kernel bugs"),
-    EVER("vm86", EPERM, "16-bit mode"),
-    EVER("vm86old", EPERM, "16-bit mode"),
-    EVER("iopl", EPERM, "hardware"),
-    EVER("ioperm", EPERM, "hardware"),
-    EVER("pciconfig_iobase", EPERM, "hardware"),
-    EVER("pciconfig_read", EPERM, "hardware"),
-    EVER("pciconfig_write", EPERM, "hardware"),
+    DENY("modify_ldt", EPERM, "segments; long record of kernel bugs"),
+    DENY("vm86", EPERM, "16-bit mode"),
+    DENY("vm86old", EPERM, "16-bit mode"),
+    DENY("iopl", EPERM, "hardware"),
+    DENY("ioperm", EPERM, "hardware"),
+    DENY("pciconfig_iobase", EPERM, "hardware"),
+    DENY("pciconfig_read", EPERM, "hardware"),
+    DENY("pciconfig_write", EPERM, "hardware"),
 
     /* The machine as a whole. */
-    EVER("reboot", EPERM, "stops the machine"),
-    EVER("swapon", EPERM, "the host's memory"),
-    EVER("swapoff", EPERM, "the host's memory"),
-    EVER("acct", EPERM, "writes a file of every process"),
-    EVER("vhangup", EPERM, "takes the terminal from others"),
-    EVER("stime", EPERM, "the host's clock"),
-    EVER("settimeofday", EPERM, "the host's clock"),
-    EVER("clock_settime", EPERM, "the host's clock"),
-    EVER("clock_settime64", EPERM, "the host's clock"),
-    EVER("adjtimex", EPERM, "the host's clock"),
-    EVER("clock_adjtime", EPERM, "the host's clock"),
-    EVER("clock_adjtime64", EPERM, "the host's clock"),
-    EVER("mbind", EPERM, "placement of memory on the host's nodes"),
-    EVER("set_mempolicy", EPERM, "placement of memory on the host's nodes"),
-    EVER("set_mempolicy_home_node", EPERM, "placement of memory on the host's nodes"),
-    EVER("migrate_pages", EPERM, "placement of memory on the host's nodes"),
-    EVER("move_pages", EPERM, "placement, and a look at where pages lie"),
+    DENY("reboot", EPERM, "stops the machine"),
+    DENY("swapon", EPERM, "the host's memory"),
+    DENY("swapoff", EPERM, "the host's memory"),
+    DENY("acct", EPERM, "writes a file of every process"),
+    DENY("vhangup", EPERM, "takes the terminal from others"),
+    DENY("stime", EPERM, "the host's clock"),
+    DENY("settimeofday", EPERM, "the host's clock"),
+    DENY("clock_settime", EPERM, "the host's clock"),
+    DENY("clock_settime64", EPERM, "the host's clock"),
+    DENY("adjtimex", EPERM, "the host's clock"),
+    DENY("clock_adjtime", EPERM, "the host's clock"),
+    DENY("clock_adjtime64", EPERM, "the host's clock"),
+    DENY("mbind", EPERM, "placement of memory on the host's nodes"),
+    DENY("set_mempolicy", EPERM, "placement of memory on the host's nodes"),
+    DENY("set_mempolicy_home_node", EPERM, "placement of memory on the host's nodes"),
+    DENY("migrate_pages", EPERM, "placement of memory on the host's nodes"),
+    DENY("move_pages", EPERM, "placement, and a look at where pages lie"),
 
-    /* Relics: no program needs them, old code answers them. */
-    EVER("nfsservctl", EPERM, "relic"),
-    EVER("uselib", EPERM, "relic"),
-    EVER("ustat", EPERM, "relic"),
-    EVER("sysfs", EPERM, "relic"),
-    EVER("_sysctl", EPERM, "relic"),
-    EVER("bdflush", EPERM, "relic"),
-    EVER("vserver", EPERM, "relic"),
+    /* Obsolete: no program needs them, old kernel code implements them. */
+    DENY("nfsservctl", EPERM, "obsolete"),
+    DENY("uselib", EPERM, "obsolete"),
+    DENY("ustat", EPERM, "obsolete"),
+    DENY("sysfs", EPERM, "obsolete"),
+    DENY("_sysctl", EPERM, "obsolete"),
+    DENY("bdflush", EPERM, "obsolete"),
+    DENY("vserver", EPERM, "obsolete"),
 
     /* Only with CSN_SECCOMP_ALONE: see os/seccomp.h. A datagram pair can be connected again, to any
      * path; a stream or packet pair cannot. */
@@ -208,24 +205,24 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     ALONE("mq_open", ENOSYS, "messages of other programs", {0}),
     ALONE("mq_unlink", ENOSYS, "messages of other programs", {0}),
 
-    /* Sockets: unix, TCP, UDP, ping, and the netlink that lists interfaces. Every other family
-     * loads kernel code that nobody here uses, or (vsock, packet) leaves the namespace. */
-    WHEN("socket", EAFNOSUPPORT, "unusual address families",
+    /* Sockets: unix, TCP, UDP, ping, and the netlink that lists interfaces. Other families load
+     * rarely used kernel code or (vsock, packet) leave the namespace. */
+    DENY_IF("socket", EAFNOSUPPORT, "unusual address families",
          IS_NOT(0, K_AF_UNIX, K_AF_INET, K_AF_INET6, K_AF_NETLINK)),
-    WHEN("socket", EPERM, "raw and packet sockets (SOCK_PACKET turns AF_INET into AF_PACKET)",
+    DENY_IF("socket", EPERM, "raw and packet sockets (SOCK_PACKET turns AF_INET into AF_PACKET)",
          IS(0, K_AF_INET, K_AF_INET6), BITS_NOT(1, K_SOCK_TYPE, K_SOCK_STREAM, K_SOCK_DGRAM)),
-    WHEN("socket", EPROTONOSUPPORT, "SCTP, DCCP, MPTCP, L2TP, SMC: modules loaded on demand",
+    DENY_IF("socket", EPROTONOSUPPORT, "SCTP, DCCP, MPTCP, L2TP, SMC: modules loaded on demand",
          IS(0, K_AF_INET, K_AF_INET6), IS_NOT(2, 0, 1 /* ICMP */, 6, 17, 58 /* ICMPV6 */, 136)),
-    WHEN("socket", EPROTONOSUPPORT, "netlink other than NETLINK_ROUTE",
+    DENY_IF("socket", EPROTONOSUPPORT, "netlink other than NETLINK_ROUTE",
          IS(0, K_AF_NETLINK), IS_NOT(2, 0)),
-    WHEN("socketpair", EAFNOSUPPORT, "unusual address families", IS_NOT(0, K_AF_UNIX)),
-    WHEN("socketcall", EPERM, "socket and socketpair with arguments behind a pointer",
+    DENY_IF("socketpair", EAFNOSUPPORT, "unusual address families", IS_NOT(0, K_AF_UNIX)),
+    DENY_IF("socketcall", EPERM, "socket and socketpair with arguments behind a pointer",
          IS(0, 1, 8)),
 
-    /* Arguments of calls that are otherwise ordinary. */
-    WHEN("ioctl", EPERM, "TIOCSTI types into the caller's terminal; consoles; line disciplines",
+    /* Arguments of ordinary calls. */
+    DENY_IF("ioctl", EPERM, "TIOCSTI types into the caller's terminal; consoles; line disciplines",
          IS(1, K_TIOCSTI, K_TIOCLINUX, K_TIOCSETD)),
-    WHEN("personality", EPERM, "other than what setarch and debuggers need",
+    DENY_IF("personality", EPERM, "other than what setarch and debuggers need",
          HAS_ANY(0, ~K_PERSONALITIES), IS_NOT(0, UINT32_MAX /* asks */)),
 
     /* Only with CSN_SECCOMP_NOSUID: see os/seccomp.h. */
@@ -241,8 +238,8 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     NOSUID("mknodat", EPERM, "setuid file", HAS_ANY(2, K_S_ISUGID)),
 };
 
-/* Calls that the generator's library may be too old to name. From 424 on a call has the same
- * number on every ABI. None of these has a row unless it stands above. */
+/* Calls that libseccomp may be too old to name. From 424 on numbers are the same on every ABI.
+ * Listing a call here does not refuse it. */
 typedef struct csn_seccomp_newer_call {
     const char *call;
     uint16_t number;
@@ -250,7 +247,7 @@ typedef struct csn_seccomp_newer_call {
 } csn_seccomp_newer_call;
 
 static const csn_seccomp_newer_call csn_seccomp_newer[] = {
-    {"uretprobe", 335, 1}, /* made by the kernel's own trampolines when root traces a program */
+    {"uretprobe", 335, 1}, /* made by the kernel's trampolines when root traces a program */
     {"uprobe", 336, 1},
     {"memfd_secret", 447, 0},
     {"process_mrelease", 448, 0},

@@ -1,14 +1,14 @@
-/* socket_divert.c: socket() of one command, answered by a process in another network.
+/* socket_divert.c: answers socket() of one command with sockets of another network namespace.
  *
- * The keeper's child calls csn_sockets_divert before it execs; csn_sockets_serve is the whole
- * life of a second program (keeper/main.c), started by the library for that one command. The
- * command is hostile. It reaches the serving side by three numbers, the arguments of socket(),
- * which come by value: there is nothing to change after they were looked at. What must hold: no
- * way to make an internet socket that is not asked about, on any ABI of the host; who serves
- * does nothing but make ordinary sockets, without rights, as often as asked; when it has ended
- * every further call fails (ENOSYS), and none falls back on the jail's own network.
+ * The keeper's child installs the filter before it execs; csn_sockets_serve is the whole life
+ * of a second process (keeper/main.c) that the library starts for that command. The command is
+ * hostile. It reaches the supervisor only by the three arguments of socket(), which are passed
+ * by value and cannot change after the check. Invariants: no internet socket is made without
+ * notification, on any ABI of the host; the supervisor only makes ordinary, unprivileged
+ * sockets; after its end every further call fails with ENOSYS and none falls back on the jail's
+ * own network.
  *
- * No kernel header: the keeper is built against musl alone. */
+ * No kernel header: the keeper is built with musl alone. */
 #include "os/socket_divert.h"
 
 #include <errno.h>
@@ -21,32 +21,23 @@
 
 #include "base/cleanup.h"
 #include "os/msg.h"
+#include "os/seccomp.h"
 
 /* ---- the filter ---- */
 
-struct insn {
-    uint16_t code;
-    uint8_t jt, jf;
-    uint32_t k;
-};
-struct program {
-    uint16_t len;
-    const struct insn *insns;
-};
-
-#define LISTENER 1u /* the one message there is, and its descriptor */
+#define MSG_LISTENER 1u /* the only message; its descriptor is the seccomp listener */
 
 #define SET_MODE_FILTER    1u
 #define FLAG_SPEC_ALLOW    (1u << 2)
 #define FLAG_NEW_LISTENER  (1u << 3)
-#define FLAG_WAIT_KILLABLE (1u << 5) /* since 5.19: signals do not make a call ask twice */
+#define FLAG_WAIT_KILLABLE (1u << 5) /* since 5.19: signals do not restart the call */
 #define RET_ALLOW          0x7fff0000u
-#define RET_ASK            0x7fc00000u
-#define RET_ERROR(e)       (0x00050000u | (e))
+#define RET_USER_NOTIF     0x7fc00000u
+#define RET_ERRNO(e)       (0x00050000u | (e))
 
 #define AT_CALL   0u
 #define AT_ABI    4u
-#define AT_FAMILY 16u /* low half of the first argument; the kernel looks at no more */
+#define AT_FAMILY 16u /* low half of the first argument; the kernel ignores the rest */
 
 #if defined(__x86_64__)
 #define ABI       0xc000003eu
@@ -56,34 +47,24 @@ struct program {
 #define ABI       0xc00000b7u
 #define ABI_32    0x40000028u
 #define SOCKET_32 281u
-#else /* not known: refused */
+#else /* unsupported */
 #define ABI       0u
 #define ABI_32    0u
 #define SOCKET_32 0u
 #endif
-#define SOCKETCALL_32 102u        /* its arguments are behind a pointer */
-#define X32           0x40000000u /* no bit of any call's number but of x32's */
+#define SOCKETCALL_32 102u        /* arguments behind a pointer */
+#define X32           0x40000000u /* set in the numbers of x32 calls only */
 
-#define LOAD(at)                                                                               \
-    {                                                                                          \
-        0x20, 0, 0, (at)                                                                       \
-    }
-#define IS(v, yes, no)                                                                         \
-    {                                                                                          \
-        0x15, (yes), (no), (v)                                                                 \
-    }
-#define HAS(v, yes, no)                                                                        \
-    {                                                                                          \
-        0x45, (yes), (no), (v)                                                                 \
-    }
-#define RETURN(v)                                                                              \
-    {                                                                                          \
-        0x06, 0, 0, (v)                                                                        \
-    }
+/* clang-format off */
+#define LOAD(at)        {0x20, 0, 0, (at)}
+#define IS(v, yes, no)  {0x15, (yes), (no), (v)}
+#define HAS(v, yes, no) {0x45, (yes), (no), (v)}
+#define RETURN(v)       {0x06, 0, 0, (v)}
+/* clang-format on */
 
-/* The wall of the jail (seccomp_policy.h) stands before this one and refuses more: where both
- * speak, the refusal holds. */
-static const struct insn insns[] = {
+/* The jail's own filter (seccomp_policy.h) was installed before and refuses more; of two
+ * answers the kernel takes the refusal. */
+static const csn_seccomp_insn insns[] = {
     LOAD(AT_ABI),
     IS(ABI, 0, 4),
     LOAD(AT_CALL),
@@ -99,15 +80,15 @@ static const struct insn insns[] = {
     IS(AF_INET6, 2, 0),
     IS(AF_UNIX, 2, 0),
     IS(AF_NETLINK, 1, 3),
-    RETURN(RET_ASK),
+    RETURN(RET_USER_NOTIF),
     RETURN(RET_ALLOW),
-    RETURN(RET_ERROR(ENOSYS)),
-    RETURN(RET_ERROR(EAFNOSUPPORT)),
+    RETURN(RET_ERRNO(ENOSYS)),
+    RETURN(RET_ERRNO(EAFNOSUPPORT)),
 };
 
 int csn_sockets_divert(int to)
 {
-    const struct program p = {sizeof(insns) / sizeof(insns[0]), insns};
+    const csn_seccomp_program p = {sizeof(insns) / sizeof(insns[0]), insns};
     const unsigned flags = FLAG_NEW_LISTENER | FLAG_SPEC_ALLOW;
 
     if (ABI == 0)
@@ -117,76 +98,76 @@ int csn_sockets_divert(int to)
         fd = (int)syscall(SYS_seccomp, SET_MODE_FILTER, (long)flags, &p);
     if (fd < 0)
         return -errno;
-    int rc = csn_msg_send(to, LISTENER, NULL, 0, &fd, 1, 1);
+    int rc = csn_msg_send(to, MSG_LISTENER, NULL, 0, &fd, 1, 1);
     (void)syscall(SYS_close, fd);
     return rc;
 }
 
-/* ---- answers ---- */
+/* ---- the supervisor ---- */
 
-struct question {
+struct notif {
     uint64_t id;
     uint32_t pid, flags;
-    int32_t call;
-    uint32_t abi;
-    uint64_t at, args[6];
+    int32_t nr;
+    uint32_t arch;
+    uint64_t ip, args[6];
 };
-struct refusal {
+struct notif_resp {
     uint64_t id;
     int64_t value;
     int32_t error;
     uint32_t flags;
 };
-struct gift {
+struct notif_addfd {
     uint64_t id;
-    uint32_t flags, fd, as, as_flags;
+    uint32_t flags, srcfd, newfd, newfd_flags;
 };
-_Static_assert(sizeof(struct question) == 80 && sizeof(struct refusal) == 24 &&
-                   sizeof(struct gift) == 24,
+_Static_assert(sizeof(struct notif) == 80 && sizeof(struct notif_resp) == 24 &&
+                   sizeof(struct notif_addfd) == 24,
                "the kernel's structures");
-#define TAKE      0xc0502100ul
-#define REFUSE    0xc0182101ul
-#define GIVE      0x40182103ul
-#define GIFT_ENDS (1u << 1) /* the call returns with it, in one step; since 5.14 */
+#define NOTIF_RECV  0xc0502100ul
+#define NOTIF_SEND  0xc0182101ul
+#define NOTIF_ADDFD 0x40182103ul
+#define ADDFD_SEND  (1u << 1) /* also ends the call; since 5.14 */
 
-/* What the walls let through is stream and datagram; the same again costs nothing. */
-static int make(const struct question *q)
+/* Repeats the checks of the jail's filter. */
+static int make_socket(const struct notif *q)
 {
     int family = (int)q->args[0], type = (int)q->args[1];
-    int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int base = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (family != AF_INET && family != AF_INET6)
         return -EAFNOSUPPORT;
-    if (kind != SOCK_STREAM && kind != SOCK_DGRAM)
+    if (base != SOCK_STREAM && base != SOCK_DGRAM)
         return -EPERM;
     int fd = socket(family, type | SOCK_CLOEXEC, (int)q->args[2]);
     return fd < 0 ? -errno : fd;
 }
 
-/* The one who asked may be gone, or was interrupted and asks again: neither is our affair. */
+/* Errors of the last ioctl are ignored: the caller may be gone or interrupted. */
 static void answer(int listener)
 {
-    struct question q = {0};
+    struct notif q = {0};
 
-    if (syscall(SYS_ioctl, listener, TAKE, &q) < 0)
+    if (syscall(SYS_ioctl, listener, NOTIF_RECV, &q) < 0)
         return;
-    csn_autofd int fd = make(&q);
-    const struct gift gift = {.id = q.id,
-                              .flags = GIFT_ENDS,
-                              .fd = (uint32_t)fd,
-                              .as_flags = q.args[1] & SOCK_CLOEXEC ? O_CLOEXEC : 0};
+    csn_autofd int fd = make_socket(&q);
+    const struct notif_addfd addfd = {.id = q.id,
+                                      .flags = ADDFD_SEND,
+                                      .srcfd = (uint32_t)fd,
+                                      .newfd_flags = q.args[1] & SOCK_CLOEXEC ? O_CLOEXEC : 0};
     int error = -fd;
     if (fd >= 0) {
-        if (syscall(SYS_ioctl, listener, GIVE, &gift) >= 0)
+        if (syscall(SYS_ioctl, listener, NOTIF_ADDFD, &addfd) >= 0)
             return;
-        error = errno == EINVAL ? ENOSYS : errno; /* EMFILE: its own limit */
+        error = errno == EINVAL ? ENOSYS : errno; /* EMFILE: the caller's own limit */
     }
-    const struct refusal no = {.id = q.id, .error = -error};
-    (void)syscall(SYS_ioctl, listener, REFUSE, &no);
+    const struct notif_resp resp = {.id = q.id, .error = -error};
+    (void)syscall(SYS_ioctl, listener, NOTIF_SEND, &resp);
 }
 
-/* 1: *ret is the listener, 0: everybody hung up. */
-static int receive(int from, int *ret)
+/* 1: *ret is the listener, 0: all peers hung up. */
+static int receive_listener(int from, int *ret)
 {
     uint8_t buf[64];
     csn_msg m;
@@ -194,7 +175,7 @@ static int receive(int from, int *ret)
 
     if (rc <= 0)
         return rc;
-    if (m.type != LISTENER || m.nfds != 1 || *ret >= 0)
+    if (m.type != MSG_LISTENER || m.nfds != 1 || *ret >= 0)
         rc = -EPROTO;
     else
         *ret = csn_msg_take_fd(&m, 0);
@@ -212,13 +193,13 @@ int csn_sockets_serve(int from)
         if (poll(pf, 2, -1) < 0 && errno != EINTR)
             return -errno;
         if (pf[0].revents != 0) {
-            int rc = receive(from, &listener);
+            int rc = receive_listener(from, &listener);
             if (rc <= 0 && rc != -EAGAIN)
                 return rc;
         }
         if (pf[1].revents & POLLIN)
             answer(listener);
-        else if (pf[1].revents != 0) /* nobody is left who could ask */
+        else if (pf[1].revents != 0) /* the last process of the command has ended */
             close(csn_steal_fd(&listener));
     }
 }

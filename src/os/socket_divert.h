@@ -1,17 +1,15 @@
-/* socket_divert.h: a command whose internet sockets are made by another process, in another
- * network. Raw system calls: static programs link it.
+/* socket_divert.h: a command whose internet sockets belong to another network namespace.
  *
- * A program cannot enter another network without rights that nothing in a jail has. But a
- * socket belongs to the network it was made in, whoever holds it. So the kernel is told to ask
- * somebody else whenever the command, or anything it starts, makes one: seccomp's user
- * notification. The answer is a socket of the other's network. Local sockets are not touched.
- */
+ * A process cannot enter another network namespace without privileges that nothing in a jail
+ * has, but a socket stays in the namespace it was made in. With seccomp user notification a
+ * supervisor process in that namespace makes the sockets. Local sockets are not affected.
+ * Static programs link this. */
 #pragma once
 
-/* From now on the caller and all it starts have their sockets made by who reads `to`, for good.
- * `to` is one end of a SEQPACKET pair. For a child between vfork and exec, with no_new_privs
- * set. 0 or -errno; then it must not run. */
+/* Has the internet sockets of the caller and its children made, for good, by the process that
+ * serves the other end of `to`, a SEQPACKET pair. For a child between vfork and exec with
+ * no_new_privs set. Returns 0, or -errno: the command must not run then. */
 int csn_sockets_divert(int to);
-/* Makes the sockets, in the caller's network, for one command that diverts to the other end of
- * `from`. Until that end is closed by all: 0. -errno. Without it the command's calls fail. */
+/* Makes sockets in the caller's network namespace for the command at the other end of `from`.
+ * Returns 0 when all copies of that end are closed, or -errno. */
 int csn_sockets_serve(int from);

@@ -1,9 +1,8 @@
-/* statedir.c: finds and guards the two directories of this user.
+/* statedir.c: finds, makes and checks the user's state, runtime and configuration directories.
  *
- * Called by core (audit log, list of sandboxes) and by backends (sockets, homes). What must
- * hold: every directory it hands out belongs to us and nobody else can write to it, because
- * sockets in it are trusted by name. HOME comes from the environment first and from the user
- * database second, so that a daemon without an environment works too. */
+ * Invariant: every directory returned belongs to the user and only the user can write to it,
+ * because sockets in it are trusted by name. HOME is used before the user database, which
+ * serves daemons without an environment. */
 #include "os/statedir.h"
 
 #include <errno.h>
@@ -32,7 +31,7 @@ static char *home_dir(void)
     return NULL;
 }
 
-/* malloc'd path of one of the roots, or NULL with errno set. */
+/* Returns the malloc'd path of a root directory, or NULL with errno set. */
 static char *root_path(int which)
 {
     static const char *const names[] = {[CSN_DIR_STATE] = "XDG_STATE_HOME",
@@ -56,7 +55,7 @@ static char *root_path(int which)
     return asprintf(&path, "%s/%s/caisson%s", home, below, tail) < 0 ? NULL : path;
 }
 
-/* Makes every missing directory of an absolute path. Those that exist are left as they are. */
+/* Makes every missing directory above an absolute path. */
 static int make_parents(char *path)
 {
     for (char *p = path + 1; *p; p++) {
@@ -78,11 +77,7 @@ static int check_private(int fd)
 
     if (fstat(fd, &st) < 0)
         return -errno;
-    if (st.st_uid != geteuid())
-        return -EPERM;
-    if ((st.st_mode & 0022) != 0)
-        return -EPERM;
-    return 0;
+    return st.st_uid == geteuid() && (st.st_mode & 0022) == 0 ? 0 : -EPERM;
 }
 
 static int open_dir(const char *path)
@@ -108,7 +103,7 @@ static int locate(int which, const char *sub, bool make, char **ret_path)
 
     if (!path)
         return errno ? -errno : -ENOMEM;
-    int fd = open_dir(path);
+    csn_autofd int fd = open_dir(path);
     if (fd == -ENOENT && make) {
         int rc = make_parents(path);
         if (rc < 0)
@@ -120,13 +115,11 @@ static int locate(int which, const char *sub, bool make, char **ret_path)
     if (fd < 0)
         return fd;
     int rc = check_private(fd);
-    if (rc < 0) {
-        close(fd);
+    if (rc < 0)
         return rc;
-    }
     if (ret_path)
         *ret_path = CSN_STEAL(path);
-    return fd;
+    return csn_steal_fd(&fd);
 }
 
 int csn_statedir_open(int which, const char *sub, char **ret_path)

@@ -1,32 +1,31 @@
-/* statedir.h: where caisson keeps things on this host. Private to the user (0700), never in
- * /tmp.
+/* statedir.h: caisson's directories on this host. Private to the user (0700), never in /tmp.
  *
  *   state    $XDG_STATE_HOME/caisson, else ~/.local/state/caisson      survives reboots
  *            audit/<id>.jsonl  audit/<id>.head  sandboxes/<id>/meta.json  etc/
  *   runtime  $XDG_RUNTIME_DIR/caisson, else <state>/run                sockets, private homes
  *            <id>/sock  <id>/home/
- *   config   $XDG_CONFIG_HOME/caisson, else ~/.config/caisson          the user's, only read
+ *   config   $XDG_CONFIG_HOME/caisson, else ~/.config/caisson          read only
  *
  * A directory that another user owns or may write to is refused. Functions return 0 or -errno.
  */
 #pragma once
 #include <stddef.h>
 
-/* In sandboxes/<id>/: a link to the runtime directory of a detached sandbox. */
+/* In sandboxes/<id>/: a symlink to the runtime directory of a detached sandbox. */
 #define CSN_STATE_RUN_LINK "run"
 /* Likewise: what another process needs to attach to a detached jail. */
 #define CSN_STATE_JAIL "jail"
-/* Likewise: what finds a remote sandbox again, one line. */
+/* Likewise: one line that identifies a remote sandbox. */
 #define CSN_STATE_NOTE "remote"
 
 #define CSN_DIR_STATE   0
 #define CSN_DIR_RUNTIME 1
 #define CSN_DIR_CONFIG  2
 
-/* Opens (and makes) the directory `sub` (may have slashes, may be NULL) below one of these.
- * Returns a directory descriptor. ret_path (may be NULL) gets its malloc'd absolute path. */
+/* Opens the directory `sub` (may have slashes, may be NULL) below one of these; makes it if
+ * necessary. Returns a descriptor; *ret_path (may be NULL) is its malloc'd absolute path. */
 int csn_statedir_open(int which, const char *sub, char **ret_path);
-/* As above but never makes anything: -ENOENT. */
+/* As above, but makes nothing: -ENOENT. */
 int csn_statedir_find(int which, const char *sub, char **ret_path);
-/* Its path alone, whether it is there or not: malloc'd, or NULL with errno set. */
+/* Returns the path, whether it exists or not: malloc'd, or NULL with errno set. */
 char *csn_statedir_path(int which, const char *sub);

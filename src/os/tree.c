@@ -1,11 +1,10 @@
-/* tree.c: getdents on held directories.
+/* tree.c: lists, walks and removes directories with getdents.
  *
- * Called by the file operations and at the end of a sandbox. An attacker controls the tree
- * while we are in it: names, depth, and what is swapped for what. What must hold: every
- * directory is entered by a plain name with O_NOFOLLOW from one that we hold (or, in a walk, by
- * openat2 from the start without links), so the work cannot be led out of the tree; depth costs
- * memory for names only, no stack and no descriptors. remove goes up again by `..` and checks
- * that it arrives at the directory it came from; if that was moved away, it stops. */
+ * An attacker controls the tree meanwhile: names, depth, and replaced entries. Invariants:
+ * every directory is entered by a plain name with O_NOFOLLOW from an open one (or, in a walk,
+ * by openat2 from the start without links), so the work cannot leave the tree; depth costs
+ * memory for names only, neither stack nor descriptors. Removal goes up by `..` and stops if
+ * that is not the directory it came from. */
 #include "os/tree.h"
 
 #include <dirent.h>
@@ -87,9 +86,9 @@ static int pending_push(pending *p, const char *path)
     return p->paths[p->count] ? (p->count++, 0) : -ENOMEM;
 }
 
-/* One entry of `dir` to the caller. 1: it stopped. *ret_dir: it is a directory. */
-static int tell(int dir, const char *name, const char *path, csn_tree_fn fn, void *ctx,
-                bool *ret_dir)
+/* Calls fn for one entry of `dir`. 1: fn asks to stop. */
+static int visit(int dir, const char *name, const char *path, csn_tree_fn fn, void *ctx,
+                 bool *ret_dir)
 {
     char target[PATH_MAX];
     struct stat st;
@@ -97,7 +96,7 @@ static int tell(int dir, const char *name, const char *path, csn_tree_fn fn, voi
 
     *ret_dir = false;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
-        return 0; /* gone meanwhile */
+        return 0; /* removed since */
     link = S_ISLNK(st.st_mode);
     if (link) {
         ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
@@ -108,9 +107,8 @@ static int tell(int dir, const char *name, const char *path, csn_tree_fn fn, voi
     return fn(ctx, path, &st, link ? target : NULL) != 0;
 }
 
-/* All entries of the directory `fd`, whose path is `at` ("" at the start). 1: stopped. */
-/* The directory is read and told as it comes; those in it wait in `todo` as paths. They are
- * opened later from the start, so no descriptor waits with them. */
+/* Visits the entries of the directory `fd`, whose path is `at` ("" at the start). 1: stopped.
+ * Sub-directories are queued as paths and opened later from the start, so none stays open. */
 static int scan(int fd, const char *at, reader *r, pending *todo, csn_tree_fn fn, void *ctx)
 {
     const struct dirent64 *d;
@@ -126,8 +124,8 @@ static int scan(int fd, const char *at, reader *r, pending *todo, csn_tree_fn fn
         bool is_dir;
         memcpy(path + len, d->d_name, strlen(d->d_name) + 1);
         if (len + strlen(d->d_name) >= PATH_MAX)
-            continue; /* nobody could ask for it by this name */
-        rc = tell(fd, d->d_name, path, fn, ctx, &is_dir);
+            continue; /* no call could name it */
+        rc = visit(fd, d->d_name, path, fn, ctx, &is_dir);
         if (rc == 0 && todo && is_dir)
             rc = pending_push(todo, path);
         if (rc != 0)
@@ -152,7 +150,7 @@ int csn_tree_list(int fd, csn_tree_fn fn, void *ctx)
     return rc < 0 ? rc : 0;
 }
 
-/* Depth first. A directory swapped for a link meanwhile is refused by NOFOLLOW and left out. */
+/* Depth first. A directory replaced by a link meanwhile is refused by NOFOLLOW and skipped. */
 int csn_tree_walk(int fd, csn_tree_fn fn, void *ctx)
 {
     csn_autofree reader *r = malloc(sizeof(*r));
@@ -180,15 +178,15 @@ typedef struct level {
 } level;
 
 typedef struct remover {
-    int cur;    /* the directory being emptied; at depth 0 the caller's own */
-    bool stays; /* what else is in the one at depth 0 stays: O_PATH is enough for it */
-    bool force; /* directories of our own that may not be changed are opened up first */
+    int cur;      /* the directory being emptied; at depth 0 the caller's */
+    bool by_name; /* only one entry of the directory at depth 0 goes: O_PATH is enough for it */
+    bool force;   /* chmod own directories that are not writable */
     level *levels;
     size_t depth, room;
     reader r;
 } remover;
 
-/* Leaves the directory above behind (no descriptor is kept for it) but not its identity. */
+/* Closes the directory above and records its identity. */
 static int go_down(remover *w, const char *name, int fd)
 {
     struct stat st;
@@ -217,11 +215,11 @@ static int go_down(remover *w, const char *name, int fd)
     return 0;
 }
 
-/* The current directory is empty: to the one above, and remove it from there. */
+/* Goes to the directory above and removes the current one, which is empty. */
 static int go_up(remover *w)
 {
     const level *l = &w->levels[w->depth - 1];
-    bool top = w->depth == 1 && w->stays;
+    bool top = w->depth == 1 && w->by_name;
     struct stat st;
     int up = openat(w->cur, "..", top ? O_PATH | O_DIRECTORY | O_CLOEXEC : DIR_FLAGS);
 
@@ -229,20 +227,19 @@ static int go_up(remover *w)
         return -errno;
     if (fstat(up, &st) < 0 || st.st_dev != l->dev || st.st_ino != l->ino) {
         close(up);
-        return -EBUSY; /* moved away under us: what is above is not ours to touch */
+        return -EBUSY; /* moved away: the directory above is another one */
     }
     close(w->cur);
     w->cur = up;
     w->depth--;
-    reader_start(&w->r, up); /* from the start: what was there before has been removed */
+    reader_start(&w->r, up); /* from the start: the entries read before are removed */
     if (unlinkat(up, l->name, AT_REMOVEDIR) == 0 || errno == ENOENT)
         return 0;
     return errno == ENOTDIR ? -EBUSY : -errno;
 }
 
-/* Gives the owner back the right to empty a directory. It is held while its mode is changed,
- * and never a link; what is not ours fails by itself. */
-static void open_up(int dir, const char *name)
+/* Adds the owner's permissions to a directory, through a descriptor that is never a link. */
+static void make_writable(int dir, const char *name)
 {
     csn_autofd int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     char link[40];
@@ -266,7 +263,7 @@ static int remove_entry(remover *w, const char *name)
             return 0;
         if (errno == ENOTEMPTY || errno == EEXIST) {
             if (w->force)
-                open_up(w->cur, name);
+                make_writable(w->cur, name);
             int fd = openat(w->cur, name, DIR_FLAGS);
             int rc = fd < 0 ? -errno : go_down(w, name, fd);
             if (rc < 0 && fd >= 0)
@@ -276,18 +273,18 @@ static int remove_entry(remover *w, const char *name)
         } else if (errno != ENOTDIR) {
             return -errno;
         }
-        /* swapped for something else meanwhile: once more */
+        /* replaced meanwhile: once more */
     }
     return -EBUSY;
 }
 
-/* Each pass reads a directory from its start until a sub-directory has to be entered; what was
- * read before is gone by then, so no entry is read twice. */
+/* A directory is read from its start again after each sub-directory; the entries read before
+ * are removed by then. */
 static int remove_all(remover *w)
 {
     const struct dirent64 *d;
 
-    while (w->depth > 0 || !w->stays) {
+    while (w->depth > 0 || !w->by_name) {
         int rc = reader_next(&w->r, &d);
         if (rc == 0 && w->depth == 0)
             return 0;
@@ -309,7 +306,7 @@ static int remove_from(int dir, const char *name, bool force)
         return -ENOMEM;
     w->levels = NULL;
     w->depth = w->room = 0;
-    w->stays = name != NULL;
+    w->by_name = name != NULL;
     w->force = force;
     w->cur = openat(dir, ".", name ? O_PATH | O_DIRECTORY | O_CLOEXEC : DIR_FLAGS);
     if (w->cur < 0)

@@ -1,9 +1,8 @@
-/* unix_sockets.c: the kernel's list of bound unix sockets.
+/* unix_sockets.c: lists the bound unix sockets of the network namespace.
  *
- * Called when a jail is planned. On a host with many sandboxes nearly all sockets are pairs
- * without a name: netlink leaves those out before anything is written, where /proc/net/unix
- * makes a line of each. The names are chosen by whoever bound them; they are bounded by the
- * kernel (108 bytes) and are looked at, not opened, here. */
+ * On a host with many sandboxes nearly all sockets are unnamed pairs: sock_diag skips those in
+ * the kernel, whereas /proc/net/unix prints a line for each. Other users choose the names; the
+ * kernel bounds them to 108 bytes, and they are never opened here. */
 #include "os/unix_sockets.h"
 
 #include <errno.h>
@@ -28,7 +27,7 @@
 
 typedef int (*name_fn)(void *ctx, const csn_unix_name *name);
 
-static int ask(int fd)
+static int send_dump_request(int fd)
 {
     struct {
         struct nlmsghdr head;
@@ -36,7 +35,7 @@ static int ask(int fd)
     } m = {.head = {.nlmsg_len = sizeof(m),
                     .nlmsg_type = SOCK_DIAG_BY_FAMILY,
                     .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-           /* who has a peer takes nobody else */
+           /* a connected socket accepts no connection */
            .req = {.sdiag_family = AF_UNIX,
                    .udiag_states = ~(1u << TCP_ESTABLISHED),
                    .udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_VFS}};
@@ -44,7 +43,7 @@ static int ask(int fd)
     return send(fd, &m, sizeof(m), 0) == (ssize_t)sizeof(m) ? 0 : -errno;
 }
 
-static int tell(const struct nlmsghdr *h, name_fn fn, void *ctx)
+static int handle_socket(const struct nlmsghdr *h, name_fn fn, void *ctx)
 {
     const struct unix_diag_msg *m = NLMSG_DATA(h);
     size_t left = h->nlmsg_len > NLMSG_LENGTH(sizeof(*m)) ? NLMSG_PAYLOAD(h, sizeof(*m)) : 0;
@@ -66,11 +65,11 @@ static int tell(const struct nlmsghdr *h, name_fn fn, void *ctx)
             one.dev_minor = vfs.udiag_vfs_dev & ((1u << DEV_MINOR_BITS) - 1);
         }
     }
-    return path[0] ? fn(ctx, &one) : 0; /* else it has none, or an abstract one */
+    return path[0] ? fn(ctx, &one) : 0; /* else unnamed or abstract */
 }
 
-/* 1: there is more to come. */
-static int take(const char *data, size_t len, name_fn fn, void *ctx)
+/* 1: more messages follow. */
+static int handle_answer(const char *data, size_t len, name_fn fn, void *ctx)
 {
     const struct nlmsghdr *h = (const void *)data;
 
@@ -81,32 +80,32 @@ static int take(const char *data, size_t len, name_fn fn, void *ctx)
             const struct nlmsgerr *e = NLMSG_DATA(h);
             return h->nlmsg_len < NLMSG_LENGTH(sizeof(*e)) ? -EPROTO : e->error;
         }
-        if (tell(h, fn, ctx) != 0)
+        if (handle_socket(h, fn, ctx) != 0)
             return 0;
     }
     return 1;
 }
 
-static int by_netlink(name_fn fn, void *ctx)
+static int list_by_netlink(name_fn fn, void *ctx)
 {
     csn_autofree char *answer = malloc(ANSWER_MAX);
     csn_autofd int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 
     if (!answer)
         return -ENOMEM;
-    int rc = fd < 0 ? -errno : ask(fd);
+    int rc = fd < 0 ? -errno : send_dump_request(fd);
     for (rc = rc == 0 ? 1 : rc; rc == 1;) {
         ssize_t n = recv(fd, answer, ANSWER_MAX, 0);
         if (n < 0 && errno == EINTR)
             continue;
-        rc = n < 0 ? -errno : take(answer, (size_t)n, fn, ctx);
+        rc = n < 0 ? -errno : handle_answer(answer, (size_t)n, fn, ctx);
     }
     return rc;
 }
 
 /* "ffff...: 00000002 00000000 00010000 0001 01 12345 /run/x.sock": the name is the eighth word
  * and may hold blanks. */
-static const char *name_in(char *line)
+static const char *parse_name(char *line)
 {
     char *p = line;
 
@@ -118,25 +117,25 @@ static const char *name_in(char *line)
     return *p == '@' || *p == '\0' ? NULL : p;
 }
 
-static int by_list(name_fn fn, void *ctx)
+static int list_by_proc(name_fn fn, void *ctx)
 {
     FILE *list = fopen("/proc/net/unix", "re");
     csn_autofree char *line = NULL;
     size_t cap = 0;
-    bool enough = false;
+    bool stop = false;
 
     if (!list)
         return -errno;
-    while (!enough && getline(&line, &cap, list) > 0) {
-        const csn_unix_name one = {.path = name_in(line)};
-        enough = one.path && fn(ctx, &one) != 0;
+    while (!stop && getline(&line, &cap, list) > 0) {
+        const csn_unix_name one = {.path = parse_name(line)};
+        stop = one.path && fn(ctx, &one) != 0;
     }
     fclose(list);
     return 0;
 }
 
-/* A kernel without the one has the other. */
+/* sock_diag may be a missing module. */
 int csn_unix_names(name_fn fn, void *ctx)
 {
-    return by_netlink(fn, ctx) == 0 ? 0 : by_list(fn, ctx);
+    return list_by_netlink(fn, ctx) == 0 ? 0 : list_by_proc(fn, ctx);
 }

@@ -1,10 +1,9 @@
 /* userns.c: the second user namespace of a jail.
  *
- * Called by the keeper when the mounts are built and before it drops its capabilities. The
- * first namespace was made by the process that started us (os/spawn.c) and owns everything; the
- * second owns nothing and is where commands live. No further one can be made: the limit of the
- * first counts those below it, and the second uses it up. That wall stands beside seccomp,
- * which refuses to make any. */
+ * The first namespace, made by os/spawn.c, owns the mounts, network and processes of the jail;
+ * the second owns nothing, and commands run in it. The limit on the first namespace counts its
+ * descendants, and the second uses it up: no further one can be made, independently of the
+ * seccomp filter that refuses it too. */
 #include "os/userns.h"
 
 #include <errno.h>
@@ -19,7 +18,7 @@
 #include "base/cleanup.h"
 #include "os/raw_syscall.h"
 
-static int put_text(const char *path, const char *text)
+static int write_file(const char *path, const char *text)
 {
     csn_autofd int fd = (int)csn_raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
     size_t len = strlen(text);
@@ -35,11 +34,11 @@ int csn_userns_limit(unsigned n)
     char text[16];
 
     snprintf(text, sizeof(text), "%u", n);
-    return put_text("/proc/sys/user/max_user_namespaces", text);
+    return write_file("/proc/sys/user/max_user_namespaces", text);
 }
 
-/* A number of the kernel's, or 0. */
-static unsigned long get_number(const char *path)
+/* Returns the number in the file, or 0. */
+static unsigned long read_number(const char *path)
 {
     csn_autofd int fd = (int)csn_raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     char text[24] = "";
@@ -51,8 +50,8 @@ static unsigned long get_number(const char *path)
     return n;
 }
 
-/* These are counted in each namespace up to the first one, for the user who made it: there they
- * meet what the same user has outside. */
+/* inotify use is charged in every namespace up to the initial one, to the user who made it, and
+ * there counts together with that user's own. */
 void csn_userns_halve_inotify(void)
 {
     static const char *const paths[][2] = {
@@ -60,11 +59,11 @@ void csn_userns_halve_inotify(void)
         {"/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"}};
 
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        unsigned long all = get_number(paths[i][0]);
+        unsigned long all = read_number(paths[i][0]);
         char text[24];
         snprintf(text, sizeof(text), "%lu", all / 2);
         if (all > 1)
-            (void)put_text(paths[i][1], text);
+            (void)write_file(paths[i][1], text);
     }
 }
 
@@ -76,7 +75,7 @@ int csn_userns_descend(unsigned uid, unsigned gid)
     if (unshare(CLONE_NEWUSER) < 0)
         return -errno;
     snprintf(map, sizeof(map), "%u %u 1", uid, old_uid);
-    int rc = put_text("/proc/self/uid_map", map);
+    int rc = write_file("/proc/self/uid_map", map);
     snprintf(map, sizeof(map), "%u %u 1", gid, old_gid);
-    return rc < 0 ? rc : put_text("/proc/self/gid_map", map);
+    return rc < 0 ? rc : write_file("/proc/self/gid_map", map);
 }

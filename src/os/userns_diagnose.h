@@ -1,12 +1,11 @@
-/* userns_diagnose.h: why a host refuses user namespaces, and what its owner could do about it.
- */
+/* userns_diagnose.h: why this host refuses user namespaces, and the fix. */
 #pragma once
 
-/* All texts are static; NULL where nothing is known. */
+/* Static texts; NULL: unknown. */
 typedef struct csn_userns_why {
-    const char *cause; /* which setting */
+    const char *cause; /* the setting */
     const char *fix;   /* the command that changes it */
 } csn_userns_why;
 
-/* Only looks at settings: whether namespaces can be had shows when one is made. */
+/* Reads settings only; call it after a namespace could not be made. */
 csn_userns_why csn_userns_ask(void);

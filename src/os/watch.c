@@ -1,11 +1,11 @@
 /* watch.c: inotify, one descriptor for a whole tree.
  *
- * Called by the watch operation of backends. inotify takes paths; ours are /proc/self/fd/N of
- * directories that csn_beneath_open gave us, so that a watch can not be led out of the tree. An
- * attacker controls the names and the rate of changes: everything kept is bounded (WATCHES_MAX
- * directories, QUEUE_MAX reports of new trees), and when a bound or the kernel's queue is hit,
- * the caller is told that events are lost. A directory that moves is forgotten under its old
- * name and watched anew under its new one, which keeps the map from watch to path true. */
+ * inotify takes paths; these are /proc/self/fd/N of directories that csn_beneath_open opened,
+ * so that a watch cannot leave the tree. An attacker controls the names and the rate of
+ * changes: memory is bounded (WATCHES_MAX directories, QUEUE_MAX entries of new trees), and
+ * when a bound or the kernel's queue is exceeded, an overflow is reported. A directory that
+ * moves loses its watches and is watched anew under its new name, so that paths stay correct.
+ */
 #include "os/watch.h"
 
 #include <errno.h>
@@ -30,33 +30,33 @@
     (IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR |            \
      IN_EXCL_UNLINK)
 
-typedef struct spot {
+typedef struct watched_dir {
     int wd;
     char *path; /* "" for the start */
-} spot;
+} watched_dir;
 
-typedef struct early {
+typedef struct found_entry {
     bool is_dir;
     char *path;
-} early;
+} found_entry;
 
 struct csn_notify {
     int fd, root;
     bool recursive, lost;
-    spot *spots;
+    watched_dir *dirs;
     size_t count, room;
-    early *queue; /* found in a new directory before it was watched */
+    found_entry *queue; /* entries of a new directory, created before it was watched */
     size_t queued, queue_at, queue_room;
     size_t at, len;
     _Alignas(struct inotify_event) char buf[16384];
 };
 
-/* A plain search: thousands of watches cost less here than one system call per event. */
-static spot *find_wd(csn_notify *n, int wd)
+/* Linear: for thousands of watches still cheaper than one system call. */
+static watched_dir *find_wd(csn_notify *n, int wd)
 {
     for (size_t i = 0; i < n->count; i++)
-        if (n->spots[i].wd == wd)
-            return &n->spots[i];
+        if (n->dirs[i].wd == wd)
+            return &n->dirs[i];
     return NULL;
 }
 
@@ -73,14 +73,14 @@ static int grow(void **items, size_t count, size_t *room, size_t size)
     return 0;
 }
 
-/* The magic link leads to the very directory that is held, whatever its path is by now. */
-static int add_spot(csn_notify *n, int dir, const char *path)
+/* The magic link leads to the open directory itself, whatever its path is by now. */
+static int add_dir(csn_notify *n, int dir, const char *path)
 {
     char link[40];
 
     if (n->count >= WATCHES_MAX)
         return -ENOSPC;
-    if (grow((void **)&n->spots, n->count, &n->room, sizeof(*n->spots)) < 0)
+    if (grow((void **)&n->dirs, n->count, &n->room, sizeof(*n->dirs)) < 0)
         return -ENOMEM;
     snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
     int wd = inotify_add_watch(n->fd, link, MASK);
@@ -89,13 +89,13 @@ static int add_spot(csn_notify *n, int dir, const char *path)
     char *copy = strdup(path);
     if (!copy)
         return -ENOMEM;
-    spot *old = find_wd(n, wd); /* the same directory again: it has a new name */
+    watched_dir *old = find_wd(n, wd); /* the same directory under a new name */
     if (old) {
         free(old->path);
         old->path = copy;
         return 0;
     }
-    n->spots[n->count++] = (spot){wd, copy};
+    n->dirs[n->count++] = (watched_dir){wd, copy};
     return 0;
 }
 
@@ -106,40 +106,40 @@ static bool is_below(const char *path, const char *dir)
     return strncmp(path, dir, len) == 0 && (path[len] == '\0' || path[len] == '/');
 }
 
-/* A directory that left: its watches would report paths that are not true any more. */
-static void forget(csn_notify *n, const char *dir)
+/* A directory was moved or deleted: its watches would report wrong paths. */
+static void remove_tree(csn_notify *n, const char *dir)
 {
     for (size_t i = n->count; i-- > 0;) {
-        if (!is_below(n->spots[i].path, dir))
+        if (!is_below(n->dirs[i].path, dir))
             continue;
-        inotify_rm_watch(n->fd, n->spots[i].wd);
-        free(n->spots[i].path);
-        n->spots[i] = n->spots[--n->count];
+        inotify_rm_watch(n->fd, n->dirs[i].wd);
+        free(n->dirs[i].path);
+        n->dirs[i] = n->dirs[--n->count];
     }
 }
 
-/* The kernel has dropped the watch itself: the directory is gone. */
-static void forget_wd(csn_notify *n, int wd)
+/* The kernel has removed the watch because the directory is gone. */
+static void remove_wd(csn_notify *n, int wd)
 {
-    spot *s = find_wd(n, wd);
+    watched_dir *s = find_wd(n, wd);
 
     if (!s)
         return;
     free(s->path);
-    *s = n->spots[--n->count];
+    *s = n->dirs[--n->count];
 }
 
-/* Bounded: what does not fit is told as an overflow. */
+/* Entries beyond the bound are reported as an overflow. */
 static void enqueue(csn_notify *n, const char *path, bool is_dir)
 {
     char *copy = n->queued < QUEUE_MAX ? strdup(path) : NULL;
 
-    if (!copy || grow((void **)&n->queue, n->queued, &n->queue_room, sizeof(early)) < 0) {
+    if (!copy || grow((void **)&n->queue, n->queued, &n->queue_room, sizeof(found_entry)) < 0) {
         free(copy);
         n->lost = true;
         return;
     }
-    n->queue[n->queued++] = (early){is_dir, copy};
+    n->queue[n->queued++] = (found_entry){is_dir, copy};
 }
 
 typedef struct visit {
@@ -148,9 +148,9 @@ typedef struct visit {
     bool report;
 } visit;
 
-/* Runs for each entry below a directory that is newly watched. The watch comes before the look
- * inside, so what appears in between is seen by one of the two (or both: a second CREATE does
- * no harm, a missing one would). */
+/* Visits each entry below a new directory. The watch is added before the directory is read, so
+ * that an entry created in between is seen by one of the two, or by both: a second CREATE is
+ * harmless. */
 static int visit_entry(void *ctx, const char *path, const struct stat *st, const char *target)
 {
     visit *v = ctx;
@@ -164,16 +164,16 @@ static int visit_entry(void *ctx, const char *path, const struct stat *st, const
     if (is_dir) {
         csn_autofd int fd =
             csn_beneath_open(v->n->root, full, O_PATH | O_DIRECTORY, CSN_BENEATH_NOFOLLOW);
-        if (fd >= 0 && add_spot(v->n, fd, full) < 0)
+        if (fd >= 0 && add_dir(v->n, fd, full) < 0)
             v->n->lost = true;
     }
     if (v->report)
         enqueue(v->n, full, is_dir);
-    return v->n->count >= WATCHES_MAX; /* no use in looking further */
+    return v->n->count >= WATCHES_MAX; /* no more can be watched */
 }
 
-/* Watches the directory `path` and, in a recursive watch, all below it. */
-/* NOFOLLOW: an event names a directory, and by now a link may have its place. */
+/* Watches the directory `path` and, in a recursive watch, all below it. NOFOLLOW: a link may
+ * have replaced the directory since the event. */
 static int add_tree(csn_notify *n, const char *path, bool report)
 {
     const char *name = *path ? path : ".";
@@ -183,7 +183,7 @@ static int add_tree(csn_notify *n, const char *path, bool report)
 
     if (fd < 0)
         return fd;
-    int rc = add_spot(n, fd, path);
+    int rc = add_dir(n, fd, path);
     if (rc < 0 || !n->recursive)
         return rc;
     return csn_tree_walk(fd, visit_entry, &v);
@@ -216,10 +216,10 @@ void csn_notify_free(csn_notify *n)
     if (n->root >= 0)
         close(n->root);
     for (size_t i = 0; i < n->count; i++)
-        free(n->spots[i].path);
+        free(n->dirs[i].path);
     for (size_t i = n->queue_at; i < n->queued; i++)
         free(n->queue[i].path);
-    free(n->spots);
+    free(n->dirs);
     free(n->queue);
     free(n);
 }
@@ -248,10 +248,8 @@ static uint32_t kind_of(uint32_t mask)
     return mask & IN_MOVED_TO ? CSN_NOTIFY_RENAME : 0;
 }
 
-/* One event out of the buffer. true: *ret is filled. */
-/* Also keeps the map: new directories are watched, those that left are forgotten, and a watch
- * the kernel has dropped (IN_IGNORED) is taken out. */
-static bool take(csn_notify *n, csn_notice *ret)
+/* Handles one event of the buffer: updates the watches, and returns true if *ret is filled. */
+static bool handle_event(csn_notify *n, csn_notice *ret)
 {
     const struct inotify_event *e = peek(n);
 
@@ -261,14 +259,14 @@ static bool take(csn_notify *n, csn_notice *ret)
         return false;
     }
     if (e->mask & IN_IGNORED) {
-        forget_wd(n, e->wd);
+        remove_wd(n, e->wd);
         return false;
     }
-    const spot *s = find_wd(n, e->wd);
+    const watched_dir *s = find_wd(n, e->wd);
     ret->kind = kind_of(e->mask);
     if (!s || ret->kind == 0 || e->len == 0 || is_temp(e))
         return false;
-    /* A batch of writes exchanges names: the old file goes to a temporary name at once. */
+    /* A batch of writes exchanges names: the old file gets a temporary name. */
     const struct inotify_event *next = peek(n);
     if ((e->mask & IN_MOVED_FROM) && next && next->cookie == e->cookie && is_temp(next))
         return false;
@@ -278,7 +276,7 @@ static bool take(csn_notify *n, csn_notice *ret)
         return false;
     ret->is_dir = (e->mask & IN_ISDIR) != 0;
     if (n->recursive && ret->is_dir && (e->mask & (IN_MOVED_FROM | IN_DELETE)))
-        forget(n, ret->path);
+        remove_tree(n, ret->path);
     if (n->recursive && ret->is_dir && (e->mask & (IN_CREATE | IN_MOVED_TO))) {
         int rc = add_tree(n, ret->path, (e->mask & IN_CREATE) != 0);
         if (rc == -ENOSPC || rc == -ENOMEM || rc == -EMFILE)
@@ -287,7 +285,7 @@ static bool take(csn_notify *n, csn_notice *ret)
     return true;
 }
 
-/* What needs no waiting: overflow first, then early reports, then the buffer. */
+/* Without waiting: an overflow first, then the queue, then the buffer. */
 static bool next_ready(csn_notify *n, csn_notice *ret)
 {
     for (;;) {
@@ -297,7 +295,7 @@ static bool next_ready(csn_notify *n, csn_notice *ret)
             return true;
         }
         if (n->queue_at < n->queued) {
-            early *q = &n->queue[n->queue_at++];
+            found_entry *q = &n->queue[n->queue_at++];
             ret->kind = CSN_NOTIFY_CREATE;
             ret->is_dir = q->is_dir;
             snprintf(ret->path, sizeof(ret->path), "%s", q->path);
@@ -307,12 +305,12 @@ static bool next_ready(csn_notify *n, csn_notice *ret)
         n->queue_at = n->queued = 0;
         if (!peek(n))
             return false;
-        if (take(n, ret))
+        if (handle_event(n, ret))
             return true;
     }
 }
 
-/* Reads before it waits, so that a flood is worked off in large pieces. */
+/* Reads before it waits, so that many events cost few system calls. */
 int csn_notify_next(csn_notify *n, uint64_t deadline_ns, csn_notice *ret)
 {
     while (!next_ready(n, ret)) {

@@ -1,9 +1,9 @@
-/* watch.h: changes in a directory, and below it, from inotify.
+/* watch.h: reports changes in a directory, and below it, from inotify.
  *
- * Names are reported relative to the directory. Directories that appear are watched as well,
- * and what was made in them before that is reported too. Memory is bounded: beyond a number of
- * directories the watch reports one overflow and goes on with those it has. Temporary files of
- * atomic writes (os/atomic.h) are not reported. One thread at a time. */
+ * Paths are relative to the directory. New directories are watched as well, and entries created
+ * in them before that are reported too. Memory is bounded: beyond a number of directories the
+ * watch reports one overflow and continues with those it has. Temporary files of atomic writes
+ * (os/atomic.h) are not reported. One thread at a time. */
 #pragma once
 #include <limits.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@ typedef struct csn_notify csn_notify;
 #define CSN_NOTIFY_CREATE   1u
 #define CSN_NOTIFY_MODIFY   2u
 #define CSN_NOTIFY_DELETE   3u
-#define CSN_NOTIFY_RENAME   4u /* into place */
+#define CSN_NOTIFY_RENAME   4u /* moved to this path */
 #define CSN_NOTIFY_OVERFLOW 5u
 
 typedef struct csn_notice {
@@ -23,9 +23,9 @@ typedef struct csn_notice {
     char path[PATH_MAX];
 } csn_notice;
 
-/* dir may be O_PATH; it is duplicated. 0 or -errno. */
+/* Watches `dir`, which may be O_PATH and is duplicated. Returns 0 or -errno. */
 int csn_notify_new(int dir, bool recursive, csn_notify **ret);
 void csn_notify_free(csn_notify *n);
-/* 1: *ret is filled; 0: nothing until the deadline (CLOCK_MONOTONIC, 0: wait for ever); -errno.
- */
+/* Returns 1 with *ret filled, 0 when the deadline (CLOCK_MONOTONIC, 0: none) has passed, or
+ * -errno. */
 int csn_notify_next(csn_notify *n, uint64_t deadline_ns, csn_notice *ret);

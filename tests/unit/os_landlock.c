@@ -1,5 +1,4 @@
-/* os_landlock.c: the Landlock ruleset, tried from with_rules it: files, and rules that cannot
- * be added.
+/* os_landlock.c: file access under a Landlock ruleset, and rules that cannot be added.
  *
  * Every body does real things in a child with a ruleset. Where another
  * mechanism could refuse too, the same is done without the ruleset. */

@@ -1,4 +1,4 @@
-/* os_landlock_outside.c: what a Landlock ruleset does about those outside it, and older
+/* os_landlock_outside.c: network and signals to processes outside a ruleset, and older
  * kernels.
  *
  * The outside is this test program: it listens on a TCP port and an abstract socket and counts

@@ -315,7 +315,7 @@ static void rows_say_why_and_none_stands_behind_one_that_always_holds(void **sta
         assert_true(r->why && r->why[0] && r->error > 0 && r->error < 4096);
         for (size_t j = 0; j < i; j++) {
             const csn_seccomp_rule *before = &csn_seccomp_rules[j];
-            if (strcmp(before->call, r->call) == 0 && before->when == CSN_RULE_EVER)
+            if (strcmp(before->call, r->call) == 0 && before->variants == CSN_RULE_ALL)
                 assert_int_not_equal(before->conds[0].op, CSN_COND_NONE);
         }
     }

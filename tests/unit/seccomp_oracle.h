@@ -66,10 +66,10 @@ static inline bool oracle_cond_holds(const csn_seccomp_cond *c, const uint64_t a
 
 static inline bool oracle_rule_applies(const csn_seccomp_rule *r, uint32_t variant)
 {
-    switch (r->when) {
+    switch (r->variants) {
     case CSN_RULE_NO_USERNS:
         return (variant & CSN_SECCOMP_USERNS) == 0;
-    case CSN_RULE_NO_SUID:
+    case CSN_RULE_NOSUID:
         return (variant & CSN_SECCOMP_NOSUID) != 0;
     case CSN_RULE_ALONE:
         return (variant & CSN_SECCOMP_ALONE) != 0;
