@@ -140,8 +140,8 @@ static bool has_rule(const csn_seccomp_rule *r, uint32_t variant)
         return !(variant & CSN_SECCOMP_USERNS);
     if (r->variants == CSN_RULE_NOSUID)
         return variant & CSN_SECCOMP_NOSUID;
-    if (r->variants == CSN_RULE_ALONE)
-        return variant & CSN_SECCOMP_ALONE;
+    if (r->variants == CSN_RULE_NO_SOCKETS)
+        return variant & CSN_SECCOMP_NO_SOCKETS;
     return true;
 }
 

@@ -88,7 +88,7 @@ int gw_confine(uint32_t uid, uint32_t gid, size_t flows_max)
         return rc;
     rc = csn_caps_drop();
     if (rc == 0)
-        rc = csn_keyring_leave();
+        rc = csn_keyring_join_new();
     if (rc < 0)
         return rc;
     if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0)

@@ -30,11 +30,12 @@ static void list_fds(const csn_gateway_net_order *order, csn_ready_msg *ready, i
             ready->net_sockets |= 1u << i;
             ret[n++] = built.fds[i];
         }
-    for (uint32_t i = 0; i < order->lent_count; i++)
-        ret[n++] = built.lent[i];
+    for (uint32_t i = 0; i < order->host_port_count; i++)
+        ret[n++] = built.host_ports[i];
     *ret_count = n;
 }
-_Static_assert(2 + CSN_GATEWAY_NET_SOCKETS + CSN_GATEWAY_NET_LENT_MAX <= CSN_KEEPER_FDS_MAX,
+_Static_assert(2 + CSN_GATEWAY_NET_SOCKETS + CSN_GATEWAY_NET_HOST_PORTS_MAX <=
+                   CSN_KEEPER_FDS_MAX,
                "all of it, with the root, is one message");
 
 int kp_net_build(kp_keeper *k, csn_ready_msg *ready, int *ret_fds, size_t *ret_count,
@@ -106,7 +107,7 @@ void kp_net_serve(kp_keeper *k)
         return;
     int rc = n == 1 ? 0 : -EPROTO; /* 0: it is gone */
     if (rc == 0) {
-        csn_autofd int fd = csn_gateway_net_fresh(ask[0]);
+        csn_autofd int fd = csn_gateway_net_tcp_socket(ask[0]);
         rc = answer(k->net.fd, fd < 0 ? (uint8_t)-fd : 0, fd);
     }
     if (rc < 0) /* an answer that is lost would make the next ones wrong */

@@ -171,7 +171,7 @@ typedef struct kp_keeper {
     kp_list kept_channels; /* foreground jobs that are nothing but a channel */
     kp_list deferred_free; /* freed after the batch */
     csn_proctree tree;
-    csn_proctree_want want; /* whose tree is being looked for */
+    csn_proctree_query want; /* whose tree is being looked for */
     uint64_t sequence;
     int64_t started_ms, ends_ms; /* epoch; 0: never */
     uint64_t ends_ns;            /* monotonic; 0: never */

@@ -168,7 +168,7 @@ int main(void)
         return kp_sweeper_run(&k->spec) < 0 ? 1 : 0;
     if (k->spec.flags & CSN_SPEC_SOCKETS) {
         (void)prctl(PR_SET_NAME, "caisson-sockets", 0L, 0L, 0L);
-        return csn_sockets_serve(CSN_KEEPER_FD_CONTROL) < 0 ? 1 : 0;
+        return csn_socket_divert_serve(CSN_KEEPER_FD_CONTROL) < 0 ? 1 : 0;
     }
     int rc = kp_serve(k);
     kp_watch_close(k, &k->listen); /* nobody new comes in while we clear up */

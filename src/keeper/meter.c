@@ -145,7 +145,7 @@ static void kill_all(kp_keeper *k)
 /* A command that has ended may have left others behind: they carry its tag, or nothing. */
 static void kill_tag(kp_keeper *k, const tag_usage *o)
 {
-    csn_proctree_want w = {.tag_lo = o->tag, .tag_hi = o->tag};
+    csn_proctree_query w = {.tag_lo = o->tag, .tag_hi = o->tag};
     size_t fresh = 0;
 
     KP_EACH(&k->jobs, item, safe)
@@ -157,7 +157,7 @@ static void kill_tag(kp_keeper *k, const tag_usage *o)
         }
     }
     if (o->tag >= k->spec.tag_base && o->tag <= (k->spec.tag_base | CSN_TAG_SEQ_MASK))
-        (void)csn_proctree_quick(&k->tree, &w, SIGKILL, &fresh);
+        (void)csn_proctree_scan_tagged(&k->tree, &w, SIGKILL, &fresh);
     else if (o->largest > 1)
         (void)kill(o->largest, SIGKILL);
 }

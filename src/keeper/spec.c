@@ -62,9 +62,9 @@ static void put_net(csn_packer *o, const csn_gateway_net_order *n)
     if (n->mode == CSN_GATEWAY_NET_NONE)
         return;
     csn_put_u32(o, n->proxy_port);
-    csn_put_u32(o, n->lent_count);
-    for (uint32_t i = 0; i < n->lent_count && i < CSN_GATEWAY_NET_LENT_MAX; i++)
-        csn_put_u32(o, n->lent[i]);
+    csn_put_u32(o, n->host_port_count);
+    for (uint32_t i = 0; i < n->host_port_count && i < CSN_GATEWAY_NET_HOST_PORTS_MAX; i++)
+        csn_put_u32(o, n->host_ports[i]);
 }
 
 static void put_confinement(csn_packer *o, const csn_confinement *c)
@@ -211,17 +211,17 @@ static int get_net(csn_unpacker *in, const csn_confinement *c, csn_gateway_net_o
     if (ret->mode == CSN_GATEWAY_NET_NONE)
         return 0;
     uint32_t proxy_port = csn_get_u32(in);
-    ret->lent_count = csn_get_u32(in);
+    ret->host_port_count = csn_get_u32(in);
     if (ret->mode >= CSN_GATEWAY_NET_MODES || proxy_port > UINT16_MAX ||
-        ret->lent_count > CSN_GATEWAY_NET_LENT_MAX ||
+        ret->host_port_count > CSN_GATEWAY_NET_HOST_PORTS_MAX ||
         !(c->on & CSN_CONFINE_BIT(CSN_CONFINE_NET)))
         return -EPROTO;
     ret->proxy_port = (uint16_t)proxy_port;
-    for (uint32_t i = 0; i < ret->lent_count; i++) {
+    for (uint32_t i = 0; i < ret->host_port_count; i++) {
         uint32_t port = csn_get_u32(in);
         if (port == 0 || port > UINT16_MAX)
             return -EPROTO;
-        ret->lent[i] = (uint16_t)port;
+        ret->host_ports[i] = (uint16_t)port;
     }
     return 0;
 }

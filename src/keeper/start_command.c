@@ -183,7 +183,7 @@ IN_CHILD static int child_main(void *arg)
         goto failed;
     c->stage = CSN_STAGE_SOCKETS;
     if (c->sockets >= 0) {
-        int rc = csn_sockets_divert(c->sockets);
+        int rc = csn_socket_divert_install(c->sockets);
         if (rc < 0) {
             errno = -rc;
             goto failed;

@@ -42,7 +42,7 @@ static void remove_dir(const char *path)
     parent[len] = '\0';
     csn_autofd int dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir >= 0 && slash[1] != '\0')
-        (void)csn_tree_destroy(dir, slash + 1);
+        (void)csn_tree_remove_force(dir, slash + 1);
 }
 
 void kp_sweep_listed(const csn_keeper_spec *spec)
@@ -102,13 +102,13 @@ static void sweep_user(uid_t user)
 
 static void sweep_tagged(const csn_keeper_spec *spec)
 {
-    csn_proctree_want w = {.tag_lo = spec->tag_base,
-                           .tag_hi = spec->tag_base | CSN_TAG_SEQ_MASK};
+    csn_proctree_query w = {.tag_lo = spec->tag_base,
+                            .tag_hi = spec->tag_base | CSN_TAG_SEQ_MASK};
     csn_proctree t = {0};
 
     for (int i = 0; i < PASSES; i++) {
         size_t fresh = 0;
-        if (csn_proctree_pass(&t, &w, SIGKILL, false, &fresh) <= 0)
+        if (csn_proctree_scan(&t, &w, SIGKILL, false, &fresh) <= 0)
             break;
         if (fresh == 0)
             (void)poll(NULL, 0, 2);

@@ -27,14 +27,14 @@ static void meanwhile(void *ctx)
     kp_jobs_collect(ctx);
 }
 
-static const csn_proctree_want *job_tree(kp_keeper *k, const kp_job *job)
+static const csn_proctree_query *job_tree(kp_keeper *k, const kp_job *job)
 {
-    k->want = (csn_proctree_want){.root = job->running ? job->pid : 0,
-                                  .root_too = true,
-                                  .tag_lo = job->tag,
-                                  .tag_hi = job->tag,
-                                  .meanwhile = meanwhile,
-                                  .ctx = k};
+    k->want = (csn_proctree_query){.root = job->running ? job->pid : 0,
+                                   .include_root = true,
+                                   .tag_lo = job->tag,
+                                   .tag_hi = job->tag,
+                                   .reap = meanwhile,
+                                   .ctx = k};
     /* A process can put its tag off. In a jail nobody else is without one, and whoever did it
      * goes with the first tree that is ended. */
     if (k->spec.confinement.on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) {
@@ -45,32 +45,32 @@ static const csn_proctree_want *job_tree(kp_keeper *k, const kp_job *job)
 }
 
 /* Everything below the keeper itself. */
-static const csn_proctree_want *keeper_tree(kp_keeper *k)
+static const csn_proctree_query *keeper_tree(kp_keeper *k)
 {
-    k->want = (csn_proctree_want){.root = getpid(),
-                                  .root_too = false,
-                                  .tag_lo = k->spec.tag_base,
-                                  .tag_hi = k->spec.tag_base | CSN_TAG_SEQ_MASK,
-                                  .meanwhile = meanwhile,
-                                  .ctx = k};
+    k->want = (csn_proctree_query){.root = getpid(),
+                                   .include_root = false,
+                                   .tag_lo = k->spec.tag_base,
+                                   .tag_hi = k->spec.tag_base | CSN_TAG_SEQ_MASK,
+                                   .reap = meanwhile,
+                                   .ctx = k};
     return &k->want;
 }
 
 /* Freezes, then kills. Returns how many were alive before the killing: 0 only when that is
  * certain. Somebody else's turn must come too: it stops chasing after a while and goes on at
  * the next tick; those that are caught stay caught. */
-static ssize_t freeze_and_kill(kp_keeper *k, const csn_proctree_want *w)
+static ssize_t freeze_and_kill(kp_keeper *k, const csn_proctree_query *w)
 {
     uint64_t until = csn_now_ns() + FREEZE_MS * MS;
     size_t fresh = 0;
 
     do
-        if (csn_proctree_quick(&k->tree, w, SIGSTOP, &fresh) < 0)
+        if (csn_proctree_scan_tagged(&k->tree, w, SIGSTOP, &fresh) < 0)
             break;
     while (fresh > 0 && csn_now_ns() < until);
-    ssize_t n = csn_proctree_pass(&k->tree, w, SIGSTOP, false, &fresh);
+    ssize_t n = csn_proctree_scan(&k->tree, w, SIGSTOP, false, &fresh);
     if (n != 0)
-        (void)csn_proctree_quick(&k->tree, w, SIGKILL, &fresh);
+        (void)csn_proctree_scan_tagged(&k->tree, w, SIGKILL, &fresh);
     return n;
 }
 
@@ -80,10 +80,10 @@ static ssize_t freeze_and_kill(kp_keeper *k, const csn_proctree_want *w)
  * dead of it before the scan has looked at it again, and counts. */
 ssize_t kp_job_signal_tree(kp_keeper *k, const kp_job *job, int signo)
 {
-    const csn_proctree_want *w = job_tree(k, job);
+    const csn_proctree_query *w = job_tree(k, job);
 
     for (int i = 0; i < SCANS; i++) {
-        ssize_t n = csn_proctree_pass(&k->tree, w, signo, signo == SIGTERM, NULL);
+        ssize_t n = csn_proctree_scan(&k->tree, w, signo, signo == SIGTERM, NULL);
         if (n <= 0 || k->tree.seen > 0 || k->tree.hit > 0)
             return n;
     }
@@ -125,10 +125,10 @@ uint64_t kp_kill_tick(kp_keeper *k, kp_job *job, uint64_t now)
         job->phase = KP_KILL_KILL;
         job->kill_nap_ms = NAP_MS_FIRST;
     }
-    const csn_proctree_want *w = job_tree(k, job);
+    const csn_proctree_query *w = job_tree(k, job);
     ssize_t living = job->phase == KP_KILL_KILL
                          ? freeze_and_kill(k, w)
-                         : csn_proctree_pass(&k->tree, w, 0, false, NULL);
+                         : csn_proctree_scan(&k->tree, w, 0, false, NULL);
     if (living == 0 && !job->running && !job->reaped) {
         job->phase = KP_KILL_NONE;
         kp_job_finish(k, job);

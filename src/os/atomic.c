@@ -97,7 +97,7 @@ static void close_temp(csn_temp *t)
     t->fd = -1;
 }
 
-void csn_temp_written(csn_temp *t)
+void csn_temp_complete(csn_temp *t)
 {
     if (t->name[0])
         close_temp(t);
@@ -218,7 +218,7 @@ static int name_by_copy(csn_temp *t, int dir)
     atomic_store_explicit(&nolink_dev, device_hash(dir), memory_order_relaxed);
     close_temp(t);
     *t = copy;
-    csn_temp_written(t);
+    csn_temp_complete(t);
     return 0;
 }
 
@@ -263,10 +263,10 @@ static int rename_to(int dir, const char *temp, const char *name, bool fresh)
 
 int csn_temp_publish(csn_temp *t, int dir, const char *name, unsigned how)
 {
-    bool fresh = how & CSN_TEMP_FRESH;
+    bool fresh = how & CSN_TEMP_EXCL;
     int rc = -EEXIST;
 
-    if (!t->name[0] && !(how & CSN_TEMP_OVER)) {
+    if (!t->name[0] && !(how & CSN_TEMP_REPLACE)) {
         rc = link_to(t->fd, dir, name);
         if (rc == 0 || (rc == -EEXIST && fresh) || (rc != -EEXIST && !is_refusal(rc)))
             return rc;
@@ -321,7 +321,7 @@ int csn_temp_swap(csn_temp *t, int dir, const char *name, bool fresh, bool *ret_
 
     /* The name may appear or vanish between the two attempts. */
     for (int i = 0; i < TRIES; i++) {
-        rc = csn_temp_publish(t, dir, name, CSN_TEMP_FRESH);
+        rc = csn_temp_publish(t, dir, name, CSN_TEMP_EXCL);
         if (rc == 0)
             *ret_swapped = false;
         if (rc != -EEXIST || fresh)

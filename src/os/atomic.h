@@ -28,7 +28,7 @@ int csn_temp_create(csn_temp *ret, int dir, mode_t mode);
 /* Creates a file that has a name from the start and may be closed. */
 int csn_temp_create_named(csn_temp *ret, int dir, mode_t mode);
 /* The content is complete: closes the descriptor if the file has a name. */
-void csn_temp_written(csn_temp *t);
+void csn_temp_complete(csn_temp *t);
 /* Closes the file and unlinks its name, if any. Accepts CSN_TEMP_NONE. */
 void csn_temp_drop(csn_temp *t, int dir);
 
@@ -36,8 +36,8 @@ void csn_temp_drop(csn_temp *t, int dir);
  * bytes written, also after a failure. */
 int csn_write_full(int fd, const void *data, size_t len, size_t *ret_done);
 
-#define CSN_TEMP_FRESH (1u << 0) /* -EEXIST if the name exists */
-#define CSN_TEMP_OVER  (1u << 1) /* the name exists: skips an attempt */
+#define CSN_TEMP_EXCL    (1u << 0) /* -EEXIST if the name exists */
+#define CSN_TEMP_REPLACE (1u << 1) /* the name exists: skips an attempt */
 
 /* Gives the temporary file the name. Call csn_temp_drop afterwards in any case. */
 int csn_temp_publish(csn_temp *t, int dir, const char *name, unsigned how);

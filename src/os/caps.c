@@ -74,7 +74,7 @@ int csn_caps_drop(void)
     return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
 }
 
-int csn_keyring_leave(void)
+int csn_keyring_join_new(void)
 {
     return syscall(SYS_keyctl, KEYCTL_JOIN_SESSION, NULL, 0, 0, 0) < 0 && errno != ENOSYS
                ? -errno

@@ -5,4 +5,4 @@
  * locks securebits and sets no_new_privs. Returns 0 or -errno. */
 int csn_caps_drop(void);
 /* Joins a new, empty session keyring; a kernel without keyrings is success. 0 or -errno. */
-int csn_keyring_leave(void);
+int csn_keyring_join_new(void);

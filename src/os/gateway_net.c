@@ -231,14 +231,14 @@ static sock_address loopback_address(uint16_t port)
 
 static int open_host_ports(const csn_gateway_net_order *order, csn_gateway_net *n)
 {
-    for (uint32_t i = 0; i < order->lent_count; i++) {
-        sock_address a = loopback_address(order->lent[i]);
+    for (uint32_t i = 0; i < order->host_port_count; i++) {
+        sock_address a = loopback_address(order->host_ports[i]);
         int fd = open_bound(SOCK_STREAM, &a, BACKLOG);
         if (fd < 0) {
-            n->detail = order->lent[i];
+            n->detail = order->host_ports[i];
             return fd;
         }
-        n->lent[i] = fd;
+        n->host_ports[i] = fd;
     }
     return 0;
 }
@@ -295,8 +295,8 @@ int csn_gateway_net_build(const csn_gateway_net_order *order, csn_gateway_net *r
     *ret = (csn_gateway_net){.mode = CSN_GATEWAY_NET_NONE};
     for (size_t i = 0; i < CSN_GATEWAY_NET_SOCKETS; i++)
         ret->fds[i] = -1;
-    for (size_t i = 0; i < CSN_GATEWAY_NET_LENT_MAX; i++)
-        ret->lent[i] = -1;
+    for (size_t i = 0; i < CSN_GATEWAY_NET_HOST_PORTS_MAX; i++)
+        ret->host_ports[i] = -1;
     if (order->mode == CSN_GATEWAY_NET_NONE)
         return 0;
     if (order->mode != CSN_GATEWAY_NET_PROXY) {
@@ -308,7 +308,7 @@ int csn_gateway_net_build(const csn_gateway_net_order *order, csn_gateway_net *r
     if (order->mode == CSN_GATEWAY_NET_PROXY || ret->lacking != 0)
         rc = build_proxy(ret, order->proxy_port);
     if (rc == 0) {
-        ret->step = CSN_GATEWAY_NET_STEP_LENT;
+        ret->step = CSN_GATEWAY_NET_STEP_HOST_PORTS;
         rc = open_host_ports(order, ret);
     }
     if (rc < 0)
@@ -321,12 +321,12 @@ void csn_gateway_net_close(csn_gateway_net *n)
     for (size_t i = 0; i < CSN_GATEWAY_NET_SOCKETS; i++)
         if (n->fds[i] >= 0)
             close(csn_steal_fd(&n->fds[i]));
-    for (size_t i = 0; i < CSN_GATEWAY_NET_LENT_MAX; i++)
-        if (n->lent[i] >= 0)
-            close(csn_steal_fd(&n->lent[i]));
+    for (size_t i = 0; i < CSN_GATEWAY_NET_HOST_PORTS_MAX; i++)
+        if (n->host_ports[i] >= 0)
+            close(csn_steal_fd(&n->host_ports[i]));
 }
 
-int csn_gateway_net_fresh(uint8_t family)
+int csn_gateway_net_tcp_socket(uint8_t family)
 {
     if (family != 4 && family != 6)
         return -EINVAL;

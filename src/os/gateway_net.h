@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CSN_GATEWAY_NET_LENT_MAX 32u /* ports of the host reachable inside */
+#define CSN_GATEWAY_NET_HOST_PORTS_MAX 32u /* ports of the host reachable inside */
 
 enum csn_gateway_net_mode {
     CSN_GATEWAY_NET_NONE,        /* loopback only */
@@ -21,8 +21,9 @@ typedef struct csn_gateway_net_order {
     uint32_t mode;
     bool translate;      /* for tests: CSN_NFT_DNAT as on a kernel without nft_tproxy */
     uint16_t proxy_port; /* 0: any */
-    uint32_t lent_count;
-    uint16_t lent[CSN_GATEWAY_NET_LENT_MAX]; /* listeners on loopback inside, by port */
+    uint32_t host_port_count;
+    uint16_t
+        host_ports[CSN_GATEWAY_NET_HOST_PORTS_MAX]; /* listeners on loopback inside, by port */
 } csn_gateway_net_order;
 
 /* The sockets, in the order in which they are sent to the library. */
@@ -46,13 +47,13 @@ enum csn_gateway_net_step {
     CSN_GATEWAY_NET_STEP_RULES, /* `detail` is a csn_nft_step */
     CSN_GATEWAY_NET_STEP_ROUTES,
     CSN_GATEWAY_NET_STEP_SOCKETS,
-    CSN_GATEWAY_NET_STEP_LENT, /* `detail` is the port */
+    CSN_GATEWAY_NET_STEP_HOST_PORTS, /* `detail` is the port */
 };
 
 typedef struct csn_gateway_net {
     uint32_t mode;                    /* in effect */
     int fds[CSN_GATEWAY_NET_SOCKETS]; /* -1: none, e.g. without IPv6 */
-    int lent[CSN_GATEWAY_NET_LENT_MAX];
+    int host_ports[CSN_GATEWAY_NET_HOST_PORTS_MAX];
     uint16_t proxy_port;
     int lacking; /* the errno for which EITHER became PROXY, or 0 */
     uint32_t step, detail;
@@ -63,4 +64,4 @@ typedef struct csn_gateway_net {
 int csn_gateway_net_build(const csn_gateway_net_order *order, csn_gateway_net *ret);
 void csn_gateway_net_close(csn_gateway_net *n);
 /* Returns a non-blocking TCP socket (family 4 or 6) of the caller's network, or -errno. */
-int csn_gateway_net_fresh(uint8_t family);
+int csn_gateway_net_tcp_socket(uint8_t family);

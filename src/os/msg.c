@@ -246,8 +246,8 @@ int csn_msg_take_fd(csn_msg *m, size_t i)
     return i < m->nfds ? csn_steal_fd(&m->fds[i]) : -1;
 }
 
-int csn_msg_ask(int sock, uint16_t type, const void *body, size_t len, const int *fds,
-                size_t nfds, uint64_t deadline_ns, int *ret_channel)
+int csn_msg_request(int sock, uint16_t type, const void *body, size_t len, const int *fds,
+                    size_t nfds, uint64_t deadline_ns, int *ret_channel)
 {
     int pair[2], all[CSN_KEEPER_FDS_MAX];
 

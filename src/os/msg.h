@@ -44,8 +44,8 @@ int csn_msg_recv(int sock, void *buf, size_t size, csn_msg *ret);
 /* Sends a request whose answers come on a channel of its own: one end of a socket pair is sent
  * as the first descriptor, the other is *ret_channel. -EPIPE: the peer is gone. -ETIMEDOUT: it
  * read nothing until the deadline. */
-int csn_msg_ask(int sock, uint16_t type, const void *body, size_t len, const int *fds,
-                size_t nfds, uint64_t deadline_ns, int *ret_channel);
+int csn_msg_request(int sock, uint16_t type, const void *body, size_t len, const int *fds,
+                    size_t nfds, uint64_t deadline_ns, int *ret_channel);
 /* As csn_msg_recv, but waits; -ETIMEDOUT. */
 int csn_msg_await(int sock, uint64_t deadline_ns, void *buf, size_t size, csn_msg *ret);
 void csn_msg_release(

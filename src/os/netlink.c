@@ -1,7 +1,7 @@
 /* netlink.c: builds and sends netlink requests and reads the kernel's answers.
  *
  * Invariants: a batch that did not fit is never sent in part; only the caller's memory is
- * written, because callers may share theirs with another process (os/helper.h). */
+ * written, because callers may share theirs with another process (keeper/boot/helper.h). */
 #include "os/netlink.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  * runs; the rules have no input. Commands run in a second user namespace, made later, and
  * therefore cannot change them. Invariants: the kernel applies all rules or none, and its
  * answer is read; nothing is allocated and only the stack is written, because the caller may
- * share its memory with another process (os/helper.h).
+ * share its memory with another process (keeper/boot/helper.h).
  *
  * Constants are the kernel's; a musl compiler has no kernel headers. */
 #include "os/nft.h"

@@ -120,7 +120,7 @@ static int read_stat(int procfd, pid_t pid, csn_proc *ret)
 }
 
 /* 1: the process has the tag, 0: not, -1: it is gone. */
-static int has_tag(const csn_proctree_want *w, pid_t pid)
+static int has_tag(const csn_proctree_query *w, pid_t pid)
 {
     if (w->tag_hi == 0)
         return 0;
@@ -172,7 +172,7 @@ static int by_pid(const void *a, const void *b)
 }
 
 typedef struct scan_state {
-    const csn_proctree_want *w;
+    const csn_proctree_query *w;
     const csn_proctree *before;
     csn_proctree *t;
     int procfd;
@@ -222,7 +222,8 @@ static int check_tag(const scan_state *s, pid_t pid)
 {
     int tag = has_tag(s->w, pid);
 
-    if (tag != 1 || s->signo == 0 || (pid == s->w->root && !s->w->root_too) || pid == getpid())
+    if (tag != 1 || s->signo == 0 || (pid == s->w->root && !s->w->include_root) ||
+        pid == getpid())
         return tag;
     csn_autofd int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd >= 0 && has_tag(s->w, pid) == 1)
@@ -248,7 +249,7 @@ static int check_pid(scan_state *s, pid_t pid, int tag)
         s->lost |= tag == 1; /* it may have forked before */
         return 0;
     }
-    p.member = pid == s->w->root ? s->w->root_too : tag == 1 || was_member(s->before, &p);
+    p.member = pid == s->w->root ? s->w->include_root : tag == 1 || was_member(s->before, &p);
     if (p.member && tag != 1)
         signal_proc(s, &p);
     return add_proc(s->t, &p);
@@ -267,8 +268,8 @@ static int list_procs(scan_state *s)
         size_t count = 0;
         if (n <= 0)
             return n < 0 ? -errno : 0;
-        if (s->w->meanwhile)
-            s->w->meanwhile(s->w->ctx);
+        if (s->w->reap)
+            s->w->reap(s->w->ctx);
         for (long at = 0; at < n && count < sizeof(pids) / sizeof(pids[0]);) {
             const struct dirent_raw *d = (const void *)(buf + at);
             at += d->reclen;
@@ -304,7 +305,7 @@ static void mark_descendants(const scan_state *s)
     }
 }
 
-static ssize_t scan(csn_proctree *t, const csn_proctree_want *w, int signo, bool cont,
+static ssize_t scan(csn_proctree *t, const csn_proctree_query *w, int signo, bool cont,
                     bool quick, size_t *ret_fresh, bool *ret_lost)
 {
     csn_autofd int procfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -337,8 +338,8 @@ static ssize_t scan(csn_proctree *t, const csn_proctree_want *w, int signo, bool
     return rc < 0 ? rc : (ssize_t)t->seen;
 }
 
-ssize_t csn_proctree_quick(csn_proctree *t, const csn_proctree_want *w, int signo,
-                           size_t *ret_fresh)
+ssize_t csn_proctree_scan_tagged(csn_proctree *t, const csn_proctree_query *w, int signo,
+                                 size_t *ret_fresh)
 {
     size_t fresh = 0;
     bool lost = false;
@@ -349,7 +350,7 @@ ssize_t csn_proctree_quick(csn_proctree *t, const csn_proctree_want *w, int sign
     return n;
 }
 
-ssize_t csn_proctree_pass(csn_proctree *t, const csn_proctree_want *w, int signo, bool cont,
+ssize_t csn_proctree_scan(csn_proctree *t, const csn_proctree_query *w, int signo, bool cont,
                           size_t *ret_fresh)
 {
     size_t fresh = 0;

@@ -18,8 +18,8 @@
 /* Refuses all sockets but connected pairs, and System V ipc: for a jail without network and ipc
  * namespaces. Unix sockets too: nothing else restricts the path they connect to, and services
  * of the user such as dbus or docker run commands. */
-#define CSN_SECCOMP_ALONE    4u
-#define CSN_SECCOMP_VARIANTS 8u
+#define CSN_SECCOMP_NO_SOCKETS 4u
+#define CSN_SECCOMP_VARIANTS   8u
 
 /* The kernel's struct sock_filter, which musl does not have. */
 typedef struct csn_seccomp_insn {

@@ -35,9 +35,9 @@ typedef struct csn_seccomp_cond {
 /* The variants that have a row. */
 enum {
     CSN_RULE_ALL,
-    CSN_RULE_NO_USERNS, /* those without CSN_SECCOMP_USERNS */
-    CSN_RULE_NOSUID,    /* those with CSN_SECCOMP_NOSUID */
-    CSN_RULE_ALONE,     /* those with CSN_SECCOMP_ALONE */
+    CSN_RULE_NO_USERNS,  /* those without CSN_SECCOMP_USERNS */
+    CSN_RULE_NOSUID,     /* those with CSN_SECCOMP_NOSUID */
+    CSN_RULE_NO_SOCKETS, /* those with CSN_SECCOMP_NO_SOCKETS */
 };
 
 typedef struct csn_seccomp_rule {
@@ -58,12 +58,12 @@ typedef struct csn_seccomp_rule {
 #define BITS_NOT(n, m, ...) CSN_COND(CSN_COND_NOT_IN, n, m, __VA_ARGS__)
 #define HAS_ANY(n, m)       CSN_COND(CSN_COND_NOT_IN, n, m, 0)
 
-#define DENY(call, e, why)            {call, e, CSN_RULE_ALL, why, {{0}}}
-#define DENY_IF(call, e, why, ...)       {call, e, CSN_RULE_ALL, why, {__VA_ARGS__}}
-#define NO_USERNS(call, e, why)           {call, e, CSN_RULE_NO_USERNS, why, {{0}}}
+#define DENY(call, e, why)              {call, e, CSN_RULE_ALL, why, {{0}}}
+#define DENY_IF(call, e, why, ...)      {call, e, CSN_RULE_ALL, why, {__VA_ARGS__}}
+#define NO_USERNS(call, e, why)         {call, e, CSN_RULE_NO_USERNS, why, {{0}}}
 #define NO_USERNS_IF(call, e, why, ...) {call, e, CSN_RULE_NO_USERNS, why, {__VA_ARGS__}}
-#define NOSUID(call, e, why, ...)     {call, e, CSN_RULE_NOSUID, why, {__VA_ARGS__}}
-#define ALONE(call, e, why, ...)      {call, e, CSN_RULE_ALONE, why, {__VA_ARGS__}}
+#define NOSUID(call, e, why, ...)       {call, e, CSN_RULE_NOSUID, why, {__VA_ARGS__}}
+#define NO_SOCKETS(call, e, why, ...)   {call, e, CSN_RULE_NO_SOCKETS, why, {__VA_ARGS__}}
 
 /* Constants of the kernel's interface, the same on every ABI above. */
 #define K_CLONE_NEW     0x7e020000u /* CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET} */
@@ -121,7 +121,7 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     NO_USERNS_IF("mknod", EPERM, "device nodes", BITS_ARE(1, K_S_IFMT, K_S_IFCHR, K_S_IFBLK)),
     DENY_IF("mknodat", EPERM, "device nodes", BITS_ARE(2, K_S_IFMT, K_S_IFCHR, K_S_IFBLK)),
     DENY_IF("renameat2", EINVAL, "leaves a device node in place of the file",
-         HAS_ANY(4, K_WHITEOUT)),
+            HAS_ANY(4, K_WHITEOUT)),
 
     /* The kernel itself: modules, programs in it, what it logs and keeps. */
     DENY("init_module", EPERM, "code into the kernel"),
@@ -145,8 +145,7 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     DENY("lookup_dcookie", EPERM, "paths by kernel address"),
     DENY("kcmp", EPERM, "kernel pointers of other processes"),
     DENY("pidfd_getfd", EPERM, "takes descriptors out of other processes"),
-    DENY_IF("prlimit64", EPERM, "limits of the keeper, pid 1",
-         IS(0, 1)),
+    DENY_IF("prlimit64", EPERM, "limits of the keeper, pid 1", IS(0, 1)),
     DENY("modify_ldt", EPERM, "segments; long record of kernel bugs"),
     DENY("vm86", EPERM, "16-bit mode"),
     DENY("vm86old", EPERM, "16-bit mode"),
@@ -184,46 +183,46 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     DENY("bdflush", EPERM, "obsolete"),
     DENY("vserver", EPERM, "obsolete"),
 
-    /* Only with CSN_SECCOMP_ALONE: see os/seccomp.h. A datagram pair can be connected again, to any
-     * path; a stream or packet pair cannot. */
-    ALONE("socket", EACCES, "any network, and any unix socket of the host", {0}),
-    ALONE("socketpair", EACCES, "pairs that can be connected again",
-          BITS_NOT(1, K_SOCK_TYPE, K_SOCK_STREAM, K_SOCK_SEQ)),
-    ALONE("shmget", ENOSYS, "memory of other programs", {0}),
-    ALONE("shmat", ENOSYS, "memory of other programs", {0}),
-    ALONE("shmctl", ENOSYS, "memory of other programs", {0}),
-    ALONE("semget", ENOSYS, "semaphores of other programs", {0}),
-    ALONE("semop", ENOSYS, "semaphores of other programs", {0}),
-    ALONE("semtimedop", ENOSYS, "semaphores of other programs", {0}),
-    ALONE("semtimedop_time64", ENOSYS, "semaphores of other programs", {0}),
-    ALONE("semctl", ENOSYS, "semaphores of other programs", {0}),
-    ALONE("msgget", ENOSYS, "messages of other programs", {0}),
-    ALONE("msgsnd", ENOSYS, "messages of other programs", {0}),
-    ALONE("msgrcv", ENOSYS, "messages of other programs", {0}),
-    ALONE("msgctl", ENOSYS, "messages of other programs", {0}),
-    ALONE("ipc", ENOSYS, "all of these in one call", {0}),
-    ALONE("mq_open", ENOSYS, "messages of other programs", {0}),
-    ALONE("mq_unlink", ENOSYS, "messages of other programs", {0}),
+    /* Only with CSN_SECCOMP_NO_SOCKETS: see os/seccomp.h. A datagram pair can be connected again,
+     * to any path; a stream or packet pair cannot. */
+    NO_SOCKETS("socket", EACCES, "any network, and any unix socket of the host", {0}),
+    NO_SOCKETS("socketpair", EACCES, "pairs that can be connected again",
+               BITS_NOT(1, K_SOCK_TYPE, K_SOCK_STREAM, K_SOCK_SEQ)),
+    NO_SOCKETS("shmget", ENOSYS, "memory of other programs", {0}),
+    NO_SOCKETS("shmat", ENOSYS, "memory of other programs", {0}),
+    NO_SOCKETS("shmctl", ENOSYS, "memory of other programs", {0}),
+    NO_SOCKETS("semget", ENOSYS, "semaphores of other programs", {0}),
+    NO_SOCKETS("semop", ENOSYS, "semaphores of other programs", {0}),
+    NO_SOCKETS("semtimedop", ENOSYS, "semaphores of other programs", {0}),
+    NO_SOCKETS("semtimedop_time64", ENOSYS, "semaphores of other programs", {0}),
+    NO_SOCKETS("semctl", ENOSYS, "semaphores of other programs", {0}),
+    NO_SOCKETS("msgget", ENOSYS, "messages of other programs", {0}),
+    NO_SOCKETS("msgsnd", ENOSYS, "messages of other programs", {0}),
+    NO_SOCKETS("msgrcv", ENOSYS, "messages of other programs", {0}),
+    NO_SOCKETS("msgctl", ENOSYS, "messages of other programs", {0}),
+    NO_SOCKETS("ipc", ENOSYS, "all of these in one call", {0}),
+    NO_SOCKETS("mq_open", ENOSYS, "messages of other programs", {0}),
+    NO_SOCKETS("mq_unlink", ENOSYS, "messages of other programs", {0}),
 
     /* Sockets: unix, TCP, UDP, ping, and the netlink that lists interfaces. Other families load
      * rarely used kernel code or (vsock, packet) leave the namespace. */
     DENY_IF("socket", EAFNOSUPPORT, "unusual address families",
-         IS_NOT(0, K_AF_UNIX, K_AF_INET, K_AF_INET6, K_AF_NETLINK)),
+            IS_NOT(0, K_AF_UNIX, K_AF_INET, K_AF_INET6, K_AF_NETLINK)),
     DENY_IF("socket", EPERM, "raw and packet sockets (SOCK_PACKET turns AF_INET into AF_PACKET)",
-         IS(0, K_AF_INET, K_AF_INET6), BITS_NOT(1, K_SOCK_TYPE, K_SOCK_STREAM, K_SOCK_DGRAM)),
+            IS(0, K_AF_INET, K_AF_INET6), BITS_NOT(1, K_SOCK_TYPE, K_SOCK_STREAM, K_SOCK_DGRAM)),
     DENY_IF("socket", EPROTONOSUPPORT, "SCTP, DCCP, MPTCP, L2TP, SMC: modules loaded on demand",
-         IS(0, K_AF_INET, K_AF_INET6), IS_NOT(2, 0, 1 /* ICMP */, 6, 17, 58 /* ICMPV6 */, 136)),
+            IS(0, K_AF_INET, K_AF_INET6), IS_NOT(2, 0, 1 /* ICMP */, 6, 17, 58 /* ICMPV6 */, 136)),
     DENY_IF("socket", EPROTONOSUPPORT, "netlink other than NETLINK_ROUTE",
-         IS(0, K_AF_NETLINK), IS_NOT(2, 0)),
+            IS(0, K_AF_NETLINK), IS_NOT(2, 0)),
     DENY_IF("socketpair", EAFNOSUPPORT, "unusual address families", IS_NOT(0, K_AF_UNIX)),
     DENY_IF("socketcall", EPERM, "socket and socketpair with arguments behind a pointer",
-         IS(0, 1, 8)),
+            IS(0, 1, 8)),
 
     /* Arguments of ordinary calls. */
     DENY_IF("ioctl", EPERM, "TIOCSTI types into the caller's terminal; consoles; line disciplines",
-         IS(1, K_TIOCSTI, K_TIOCLINUX, K_TIOCSETD)),
+            IS(1, K_TIOCSTI, K_TIOCLINUX, K_TIOCSETD)),
     DENY_IF("personality", EPERM, "other than what setarch and debuggers need",
-         HAS_ANY(0, ~K_PERSONALITIES), IS_NOT(0, UINT32_MAX /* asks */)),
+            HAS_ANY(0, ~K_PERSONALITIES), IS_NOT(0, UINT32_MAX /* asks */)),
 
     /* Only with CSN_SECCOMP_NOSUID: see os/seccomp.h. */
     NOSUID("chmod", EPERM, "setuid file", HAS_ANY(1, K_S_ISUGID)),

@@ -1,12 +1,12 @@
 /* socket_divert.c: answers socket() of one command with sockets of another network namespace.
  *
- * The keeper's child installs the filter before it execs; csn_sockets_serve is the whole life
- * of a second process (keeper/main.c) that the library starts for that command. The command is
- * hostile. It reaches the supervisor only by the three arguments of socket(), which are passed
- * by value and cannot change after the check. Invariants: no internet socket is made without
- * notification, on any ABI of the host; the supervisor only makes ordinary, unprivileged
- * sockets; after its end every further call fails with ENOSYS and none falls back on the jail's
- * own network.
+ * The keeper's child installs the filter before it execs; csn_socket_divert_serve is the whole
+ * life of a second process (keeper/main.c) that the library starts for that command. The
+ * command is hostile. It reaches the supervisor only by the three arguments of socket(), which
+ * are passed by value and cannot change after the check. Invariants: no internet socket is made
+ * without notification, on any ABI of the host; the supervisor only makes ordinary,
+ * unprivileged sockets; after its end every further call fails with ENOSYS and none falls back
+ * on the jail's own network.
  *
  * No kernel header: the keeper is built with musl alone. */
 #include "os/socket_divert.h"
@@ -86,7 +86,7 @@ static const csn_seccomp_insn insns[] = {
     RETURN(RET_ERRNO(EAFNOSUPPORT)),
 };
 
-int csn_sockets_divert(int to)
+int csn_socket_divert_install(int to)
 {
     const csn_seccomp_program p = {sizeof(insns) / sizeof(insns[0]), insns};
     const unsigned flags = FLAG_NEW_LISTENER | FLAG_SPEC_ALLOW;
@@ -183,7 +183,7 @@ static int receive_listener(int from, int *ret)
     return rc;
 }
 
-int csn_sockets_serve(int from)
+int csn_socket_divert_serve(int from)
 {
     csn_autofd int listener = -1;
 

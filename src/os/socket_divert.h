@@ -9,7 +9,7 @@
 /* Has the internet sockets of the caller and its children made, for good, by the process that
  * serves the other end of `to`, a SEQPACKET pair. For a child between vfork and exec with
  * no_new_privs set. Returns 0, or -errno: the command must not run then. */
-int csn_sockets_divert(int to);
+int csn_socket_divert_install(int to);
 /* Makes sockets in the caller's network namespace for the command at the other end of `from`.
  * Returns 0 when all copies of that end are closed, or -errno. */
-int csn_sockets_serve(int from);
+int csn_socket_divert_serve(int from);

@@ -326,7 +326,7 @@ int csn_tree_remove(int dir, const char *name)
     return remove_from(dir, name, false);
 }
 
-int csn_tree_destroy(int dir, const char *name)
+int csn_tree_remove_force(int dir, const char *name)
 {
     return remove_from(dir, name, true);
 }

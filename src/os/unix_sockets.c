@@ -25,7 +25,7 @@
 
 #define DEV_MINOR_BITS 20 /* the kernel's own form of a device number */
 
-typedef int (*name_fn)(void *ctx, const csn_unix_name *name);
+typedef int (*name_fn)(void *ctx, const csn_unix_socket *name);
 
 static int send_dump_request(int fd)
 {
@@ -50,7 +50,7 @@ static int handle_socket(const struct nlmsghdr *h, name_fn fn, void *ctx)
     const struct rtattr *a = (const void *)((const char *)m + NLMSG_ALIGN(sizeof(*m)));
 
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1] = {0};
-    csn_unix_name one = {.path = path};
+    csn_unix_socket one = {.path = path};
 
     for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
         size_t len = RTA_PAYLOAD(a);
@@ -127,7 +127,7 @@ static int list_by_proc(name_fn fn, void *ctx)
     if (!list)
         return -errno;
     while (!stop && getline(&line, &cap, list) > 0) {
-        const csn_unix_name one = {.path = parse_name(line)};
+        const csn_unix_socket one = {.path = parse_name(line)};
         stop = one.path && fn(ctx, &one) != 0;
     }
     fclose(list);
@@ -135,7 +135,7 @@ static int list_by_proc(name_fn fn, void *ctx)
 }
 
 /* sock_diag may be a missing module. */
-int csn_unix_names(name_fn fn, void *ctx)
+int csn_unix_sockets_each(name_fn fn, void *ctx)
 {
     return list_by_netlink(fn, ctx) == 0 ? 0 : list_by_proc(fn, ctx);
 }

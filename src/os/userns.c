@@ -67,7 +67,7 @@ void csn_userns_halve_inotify(void)
     }
 }
 
-int csn_userns_descend(unsigned uid, unsigned gid)
+int csn_userns_enter_nested(unsigned uid, unsigned gid)
 {
     unsigned old_uid = geteuid(), old_gid = getegid();
     char map[64];

@@ -4,7 +4,7 @@
 /* Enters a new user namespace that owns nothing: even all its capabilities give no power over
  * the jail's mounts and network. The caller's user and group become `uid` and `gid`. /proc must
  * be mounted. Returns 0 or -errno. */
-int csn_userns_descend(unsigned uid, unsigned gid);
+int csn_userns_enter_nested(unsigned uid, unsigned gid);
 /* Limits the user namespaces below the caller's own to `n`. Does not touch errno
  * (os/raw_syscall.h). Returns 0 or -errno. */
 int csn_userns_limit(unsigned n);

@@ -45,27 +45,27 @@ static bool has_seccomp_filter(void)
     return at && strtol(at + strlen("\nSeccomp:"), NULL, 10) > 0;
 }
 
-csn_userns_why csn_userns_ask(void)
+csn_userns_diagnosis csn_userns_diagnose(void)
 {
     if (access("/proc/self/ns/user", F_OK) != 0)
-        return (csn_userns_why){"this kernel has no user namespaces (CONFIG_USER_NS)",
-                                "use a kernel with CONFIG_USER_NS=y"};
+        return (csn_userns_diagnosis){"this kernel has no user namespaces (CONFIG_USER_NS)",
+                                      "use a kernel with CONFIG_USER_NS=y"};
     if (read_setting("/proc/sys/user/max_user_namespaces") == 0)
-        return (csn_userns_why){"user.max_user_namespaces is 0",
-                                "sudo sysctl -w user.max_user_namespaces=15000"};
+        return (csn_userns_diagnosis){"user.max_user_namespaces is 0",
+                                      "sudo sysctl -w user.max_user_namespaces=15000"};
     if (geteuid() != 0 && read_setting("/proc/sys/kernel/unprivileged_userns_clone") == 0)
-        return (csn_userns_why){"kernel.unprivileged_userns_clone is 0",
-                                "sudo sysctl -w kernel.unprivileged_userns_clone=1"};
+        return (csn_userns_diagnosis){"kernel.unprivileged_userns_clone is 0",
+                                      "sudo sysctl -w kernel.unprivileged_userns_clone=1"};
     if (geteuid() != 0 &&
         read_setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") > 0)
-        return (csn_userns_why){
+        return (csn_userns_diagnosis){
             "kernel.apparmor_restrict_unprivileged_userns is 1",
             "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"};
     if (in_container() || has_seccomp_filter())
-        return (csn_userns_why){
+        return (csn_userns_diagnosis){
             "a seccomp filter around this process refuses them, as those of "
             "containers do",
             "start the container with --security-opt seccomp=unconfined "
             "--security-opt systempaths=unconfined"};
-    return (csn_userns_why){0};
+    return (csn_userns_diagnosis){0};
 }

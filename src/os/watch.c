@@ -249,7 +249,7 @@ static uint32_t kind_of(uint32_t mask)
 }
 
 /* Handles one event of the buffer: updates the watches, and returns true if *ret is filled. */
-static bool handle_event(csn_notify *n, csn_notice *ret)
+static bool handle_event(csn_notify *n, csn_notify_event *ret)
 {
     const struct inotify_event *e = peek(n);
 
@@ -286,12 +286,12 @@ static bool handle_event(csn_notify *n, csn_notice *ret)
 }
 
 /* Without waiting: an overflow first, then the queue, then the buffer. */
-static bool next_ready(csn_notify *n, csn_notice *ret)
+static bool next_ready(csn_notify *n, csn_notify_event *ret)
 {
     for (;;) {
         if (n->lost) {
             n->lost = false;
-            *ret = (csn_notice){.kind = CSN_NOTIFY_OVERFLOW};
+            *ret = (csn_notify_event){.kind = CSN_NOTIFY_OVERFLOW};
             return true;
         }
         if (n->queue_at < n->queued) {
@@ -311,7 +311,7 @@ static bool next_ready(csn_notify *n, csn_notice *ret)
 }
 
 /* Reads before it waits, so that many events cost few system calls. */
-int csn_notify_next(csn_notify *n, uint64_t deadline_ns, csn_notice *ret)
+int csn_notify_next(csn_notify *n, uint64_t deadline_ns, csn_notify_event *ret)
 {
     while (!next_ready(n, ret)) {
         ssize_t got = read(n->fd, n->buf, sizeof(n->buf));

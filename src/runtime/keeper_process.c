@@ -218,14 +218,14 @@ csn_status csn_runtime_reach_keeper(csn_runtime *rt, csn_error **err)
 void csn_runtime_sweep_commands(const csn_runtime *rt)
 {
     uint64_t base = csn_spec_tag_base(rt->id);
-    csn_proctree_want w = {.tag_lo = base, .tag_hi = base | CSN_TAG_SEQ_MASK};
+    csn_proctree_query w = {.tag_lo = base, .tag_hi = base | CSN_TAG_SEQ_MASK};
     csn_proctree t = {0};
 
     if (rt->level == CSN_LEVEL_NAMESPACES)
         return; /* nothing outlives the first process of a pid namespace */
     for (int i = 0; i < SWEEP_PASSES; i++) {
         size_t fresh = 0;
-        ssize_t n = csn_proctree_pass(&t, &w, SIGKILL, false, &fresh);
+        ssize_t n = csn_proctree_scan(&t, &w, SIGKILL, false, &fresh);
         if (n <= 0)
             break;
         if (fresh == 0)

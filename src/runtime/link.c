@@ -82,8 +82,8 @@ csn_status csn_link_send(csn_runtime *rt, csn_msg_type type, const void *msg, co
     csn_proto_encode(&o, type, msg, nfds);
     int rc = -o.error;
     if (rc == 0)
-        rc = csn_msg_ask(rt->keeper_fd, type, o.data, o.len, fds, nfds,
-                         csn_deadline_in(CSN_KEEPER_ANSWER_MS), ret_channel);
+        rc = csn_msg_request(rt->keeper_fd, type, o.data, o.len, fds, nfds,
+                             csn_deadline_in(CSN_KEEPER_ANSWER_MS), ret_channel);
     csn_packer_release(&o);
     if (rc == -E2BIG)
         return csn_fail(err, CSN_TOO_LARGE, "arguments and environment are too large");

@@ -73,7 +73,7 @@ void csn_runtime_remove_dir(const csn_runtime *rt)
     csn_autofd int fd = parent ? open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 
     if (fd >= 0)
-        (void)csn_tree_destroy(fd, rt->id);
+        (void)csn_tree_remove_force(fd, rt->id);
 }
 
 int csn_runtime_state_dir(const csn_runtime *rt, bool make)

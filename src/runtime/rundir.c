@@ -119,7 +119,7 @@ static void sweep_one(int top, const char *id)
     csn_autofd int dir = openat(top, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
     if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0 && !listened_on(dir))
-        (void)csn_tree_destroy(top, id);
+        (void)csn_tree_remove_force(top, id);
 }
 
 void csn_runtime_sweep(void)

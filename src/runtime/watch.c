@@ -46,7 +46,7 @@ csn_status csn_runtime_watch(void *state, const char *path, uint32_t flags, void
 }
 
 /* An overflow has no path and is always reported. */
-static bool hidden(const watch *w, const csn_notice *n)
+static bool hidden(const watch *w, const csn_notify_event *n)
 {
     csn_autofree char *full = NULL;
 
@@ -64,7 +64,7 @@ csn_status csn_runtime_watch_next(void *handle, uint64_t timeout_ms, csn_event *
                                   csn_error **err)
 {
     watch *w = handle;
-    csn_notice n;
+    csn_notify_event n;
     uint64_t deadline = csn_deadline_in(timeout_ms);
 
     do {

@@ -148,7 +148,7 @@ static csn_status stage_content(csn_job *j, csn_error **err)
     e = take_over(j, fd);
     if (e == 0 && (j->req->flags & CSN_FILE_SYNC) && fsync(fd) < 0)
         e = errno;
-    csn_temp_written(&j->temp);
+    csn_temp_complete(&j->temp);
     return e != 0 ? csn_target_fail(&j->t, e, err) : CSN_OK;
 }
 
@@ -240,7 +240,7 @@ csn_status csn_job_publish_fail(const csn_job *j, int rc, csn_error **err)
 
 static int publish(csn_job *j, bool fresh)
 {
-    unsigned how = (fresh ? CSN_TEMP_FRESH : 0) | (j->at.exists ? CSN_TEMP_OVER : 0);
+    unsigned how = (fresh ? CSN_TEMP_EXCL : 0) | (j->at.exists ? CSN_TEMP_REPLACE : 0);
 
     return csn_temp_publish(&j->temp, j->at.fd, j->at.name, how);
 }

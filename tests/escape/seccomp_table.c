@@ -370,7 +370,8 @@ static void conditions_hold_on_both_sides(void **state)
                      0);
     assert_int_equal(wrong_sides(CSN_SECCOMP_USERNS, nested_sides, ORACLE_COUNT(nested_sides)),
                      0);
-    assert_int_equal(wrong_sides(CSN_SECCOMP_ALONE, alone_sides, ORACLE_COUNT(alone_sides)), 0);
+    assert_int_equal(
+        wrong_sides(CSN_SECCOMP_NO_SOCKETS, alone_sides, ORACLE_COUNT(alone_sides)), 0);
     assert_true(wrong_sides(NO_WALL, default_sides, ORACLE_COUNT(default_sides)) >
                 15); /* control */
 }

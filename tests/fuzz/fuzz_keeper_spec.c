@@ -34,11 +34,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(!strstr(p, "/../") && s.flags == CSN_SPEC_SWEEP && s.confinement.on == 0);
     }
     must(s.confinement.net.mode < CSN_GATEWAY_NET_MODES &&
-         s.confinement.net.lent_count <= CSN_GATEWAY_NET_LENT_MAX);
+         s.confinement.net.host_port_count <= CSN_GATEWAY_NET_HOST_PORTS_MAX);
     must(s.confinement.net.mode == CSN_GATEWAY_NET_NONE ||
          (s.confinement.on & CSN_CONFINE_BIT(CSN_CONFINE_NET)));
-    for (uint32_t i = 0; i < s.confinement.net.lent_count; i++)
-        must(s.confinement.net.lent[i] != 0);
+    for (uint32_t i = 0; i < s.confinement.net.host_port_count; i++)
+        must(s.confinement.net.host_ports[i] != 0);
     must(!(s.flags & CSN_SPEC_GROUPED) ||
          (s.confinement.on != 0 && !(s.flags & CSN_SPEC_SWEEP)));
     must(s.id && strlen(s.id) <= CSN_SPEC_ID_MAX);

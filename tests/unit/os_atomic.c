@@ -1,4 +1,4 @@
-/* os_atomic.c: temporary files in every way there is to have one, and what a kill leaves. */
+/* os_atomic.c: temporary files with and without O_TMPFILE, and what a kill leaves. */
 #include "os/atomic.h"
 
 #include <setjmp.h>
@@ -100,7 +100,7 @@ static int filled(csn_temp *t, const char *text)
     if (rc == 0)
         rc = csn_write_full(t->fd, text, strlen(text), NULL);
     if (rc == 0)
-        csn_temp_written(t);
+        csn_temp_complete(t);
     return rc;
 }
 
@@ -149,21 +149,22 @@ static int publishes(void *ctx)
         return 77;
     CHECK(filled(&t, "first") == 0);
     CHECK((t.name[0] != '\0') == named && (t.fd < 0) == named && temps() == named);
-    CHECK(csn_temp_publish(&t, fx.fd, "brand new", CSN_TEMP_FRESH) == 0);
+    CHECK(csn_temp_publish(&t, fx.fd, "brand new", CSN_TEMP_EXCL) == 0);
     csn_temp_drop(&t, fx.fd);
     CHECK(holds("brand new", "first") && temps() == 0);
-    CHECK(put("second", "brand new", CSN_TEMP_FRESH) == -EEXIST);
-    CHECK(put("second", "dir", CSN_TEMP_FRESH) == -EEXIST);
+    CHECK(put("second", "brand new", CSN_TEMP_EXCL) == -EEXIST);
+    CHECK(put("second", "dir", CSN_TEMP_EXCL) == -EEXIST);
     CHECK(holds("brand new", "first") && temps() == 0);
     CHECK(put("second", "brand new", 0) == 0 && holds("brand new", "second"));
-    CHECK(put("third", "brand new", CSN_TEMP_OVER) == 0 && holds("brand new", "third"));
-    CHECK(put("fourth", "gone by now", CSN_TEMP_OVER) == 0 && holds("gone by now", "fourth"));
+    CHECK(put("third", "brand new", CSN_TEMP_REPLACE) == 0 && holds("brand new", "third"));
+    CHECK(put("fourth", "gone by now", CSN_TEMP_REPLACE) == 0 &&
+          holds("gone by now", "fourth"));
     CHECK(put("fifth", "newer", 0) == 0 && holds("newer", "fifth"));
     CHECK(temps() == 0);
     return 0;
 }
 
-static void file_takes_its_name_once_or_over_another(void **state)
+static void publish_creates_or_replaces(void **state)
 {
     (void)state;
     every_way(publishes);
@@ -175,13 +176,13 @@ static int refuses(void *ctx)
 
     if (take_way(ctx) < 0)
         return 77;
-    CHECK(put("x", "dir", 0) == -EISDIR && put("x", "dir", CSN_TEMP_OVER) == -EISDIR);
+    CHECK(put("x", "dir", 0) == -EISDIR && put("x", "dir", CSN_TEMP_REPLACE) == -EISDIR);
     CHECK(put("x", "no/such", 0) == -ENOENT && temps() == 0);
     CHECK(symlinkat("../outside", fx.fd, "trap") == 0);
-    CHECK(put("x", "trap", CSN_TEMP_FRESH) == -EEXIST);
+    CHECK(put("x", "trap", CSN_TEMP_EXCL) == -EEXIST);
     CHECK(readlinkat(fx.fd, "trap", text, sizeof(text)) > 0);
     CHECK(put("x", "trap", 0) == 0 && holds("trap", "x"));
-    CHECK(put("y", "fifo", CSN_TEMP_OVER) == 0 && holds("fifo", "y"));
+    CHECK(put("y", "fifo", CSN_TEMP_REPLACE) == 0 && holds("fifo", "y"));
     CHECK(corpus_outside_intact(&fx) && temps() == 0);
     return 0;
 }
@@ -212,7 +213,7 @@ static int is_as_it_was_made(void *ctx)
         CHECK(futimens(fd, times) == 0);
         if (fd != t.fd)
             close(fd);
-        CHECK(csn_temp_publish(&t, fx.fd, "born", over ? CSN_TEMP_OVER : 0) == 0);
+        CHECK(csn_temp_publish(&t, fx.fd, "born", over ? CSN_TEMP_REPLACE : 0) == 0);
         csn_temp_drop(&t, fx.fd);
         CHECK(fstatat(fx.fd, "born", &st, 0) == 0 && (st.st_mode & 07777) == 0751);
         CHECK(st.st_gid == gid && st.st_uid == geteuid() && st.st_mtim.tv_sec == 2000);
@@ -220,7 +221,7 @@ static int is_as_it_was_made(void *ctx)
     return 0;
 }
 
-static void mode_owner_and_times_stay(void **state)
+static void publish_keeps_mode_owner_and_times(void **state)
 {
     (void)state;
     every_way(is_as_it_was_made);
@@ -283,7 +284,7 @@ static int swaps(void *ctx)
     return 0;
 }
 
-static void swap_can_be_undone(void **state)
+static void unswap_restores_the_old_file(void **state)
 {
     (void)state;
     every_way(swaps);
@@ -328,8 +329,8 @@ static void kill_leaves_nothing_but_between_link_and_rename(void **state)
 {
     const death written = {{0}, 0};
     const death straight = {{SYS_linkat, -1, 0, FAULT_KILL}, 0};
-    const death over = {{SYS_linkat, -1, 0, FAULT_KILL}, CSN_TEMP_OVER};
-    const death window = {{SYS_renameat, -1, 0, FAULT_KILL}, CSN_TEMP_OVER};
+    const death over = {{SYS_linkat, -1, 0, FAULT_KILL}, CSN_TEMP_REPLACE};
+    const death window = {{SYS_renameat, -1, 0, FAULT_KILL}, CSN_TEMP_REPLACE};
 
     (void)state;
     if (!has_unnamed())
@@ -347,11 +348,11 @@ static void kill_leaves_nothing_but_between_link_and_rename(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(file_takes_its_name_once_or_over_another),
+        T(publish_creates_or_replaces),
         T(links_are_replaced_and_directories_refused),
-        T(mode_owner_and_times_stay),
+        T(publish_keeps_mode_owner_and_times),
         T(refused_link_is_remembered),
-        T(swap_can_be_undone),
+        T(unswap_restores_the_old_file),
         T(kill_leaves_nothing_but_between_link_and_rename),
     };
 

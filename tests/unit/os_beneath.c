@@ -213,13 +213,13 @@ static void table_holds_under(int error)
     assert_int_equal(end.exit_code, 0);
 }
 
-static void table_holds_when_seccomp_says_enosys(void **state)
+static void walk_is_used_when_seccomp_answers_enosys(void **state)
 {
     (void)state;
     table_holds_under(ENOSYS);
 }
 
-static void table_holds_when_seccomp_says_eperm(void **state)
+static void walk_is_used_when_seccomp_answers_eperm(void **state)
 {
     (void)state;
     table_holds_under(EPERM);
@@ -241,7 +241,7 @@ static void parent_is_found_without_making_anything(void **state)
     assert_int_equal(faccessat(fx.fd, "a/b/new1", F_OK, 0), -1);
 }
 
-static void made_parents_can_be_taken_back(void **state)
+static void undo_removes_made_parents(void **state)
 {
     csn_autoparent p = CSN_PARENT_NONE, q = CSN_PARENT_NONE;
 
@@ -271,7 +271,7 @@ static int parent_of(const char *path, unsigned how)
     return csn_parent_find(fx.fd, path, how, &p);
 }
 
-static void parent_refuses_what_has_no_last_name(void **state)
+static void parent_refuses_paths_without_a_last_name(void **state)
 {
     (void)state;
     assert_int_equal(parent_of(".", 0), -EINVAL);
@@ -315,11 +315,11 @@ int main(void)
         cmocka_unit_test(nofollow_refuses_every_link_and_opens_the_last_itself),
         cmocka_unit_test(descriptors_are_closed_on_exec),
         cmocka_unit_test(no_descriptor_leaks),
-        cmocka_unit_test(table_holds_when_seccomp_says_enosys),
-        cmocka_unit_test(table_holds_when_seccomp_says_eperm),
+        cmocka_unit_test(walk_is_used_when_seccomp_answers_enosys),
+        cmocka_unit_test(walk_is_used_when_seccomp_answers_eperm),
         cmocka_unit_test(parent_is_found_without_making_anything),
-        cmocka_unit_test(made_parents_can_be_taken_back),
-        cmocka_unit_test(parent_refuses_what_has_no_last_name),
+        cmocka_unit_test(undo_removes_made_parents),
+        cmocka_unit_test(parent_refuses_paths_without_a_last_name),
         cmocka_unit_test(parent_follows_the_last_link_inside_only),
     };
 

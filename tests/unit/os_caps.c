@@ -1,5 +1,4 @@
-/* os_caps.c: whoever passed the capabilities wall has none, or it says that it does not stand.
- */
+/* os_caps.c: csn_caps_drop leaves no capability, or fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,14 +72,14 @@ static void must_hold_under(unsigned error)
     assert_int_equal(end.exit_code, 0);
 }
 
-static void nothing_is_left(void **state)
+static void drop_leaves_no_capability(void **state)
 {
     (void)state;
     must_hold_under(0);
 }
 
 /* EINVAL is also what ends the set: in the middle of it that is a lie. */
-static void a_drop_that_fails_is_told(void **state)
+static void failed_drop_is_an_error(void **state)
 {
     (void)state;
     must_hold_under(EPERM);
@@ -90,8 +89,8 @@ static void a_drop_that_fails_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_left),
-        cmocka_unit_test(a_drop_that_fails_is_told),
+        cmocka_unit_test(drop_leaves_no_capability),
+        cmocka_unit_test(failed_drop_is_an_error),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

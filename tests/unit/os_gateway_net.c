@@ -282,7 +282,7 @@ static int many_body(csn_gateway_net *n)
     return 0;
 }
 
-static void one_source_port_to_many_addresses_is_told_apart(void **state)
+static void one_source_port_reaches_many_addresses(void **state)
 {
     (void)state;
     in_transparent(many_body);
@@ -368,7 +368,7 @@ static int resolver_body(csn_gateway_net *n)
     return 0;
 }
 
-static void the_resolver_is_reached(void **state)
+static void resolver_is_reachable(void **state)
 {
     (void)state;
     in_transparent(resolver_body);
@@ -460,8 +460,8 @@ static int proxy_body(void *ctx)
 {
     csn_gateway_net n;
     int rc = enter_with(&(csn_gateway_net_order){.mode = CSN_GATEWAY_NET_PROXY,
-                                                 .lent_count = 2,
-                                                 .lent = {5432, 6379}},
+                                                 .host_port_count = 2,
+                                                 .host_ports = {5432, 6379}},
                         &n);
 
     (void)ctx;
@@ -524,7 +524,7 @@ static int lacking_body(void *ctx)
     return 0;
 }
 
-static void a_kernel_that_lacks_it_gives_a_proxy_only_when_that_is_allowed(void **state)
+static void without_nf_tables_only_either_falls_back_to_a_proxy(void **state)
 {
     (void)state;
     run_child(lacking_body, NULL);
@@ -557,7 +557,7 @@ static int no_six_body(void *ctx)
     return 0;
 }
 
-static void without_ipv6_there_is_a_network_all_the_same(void **state)
+static void without_ipv6_there_is_an_ipv4_network(void **state)
 {
     csn_child_end end = csn_child_run(no_six_body, NULL, -1, HUNG_MS);
 
@@ -583,7 +583,7 @@ static int no_right_body(void *ctx)
     return 0;
 }
 
-static void a_lack_of_rights_is_a_failure_and_no_reason_for_a_proxy(void **state)
+static void missing_permission_does_not_fall_back_to_a_proxy(void **state)
 {
     (void)state;
     run_child(no_right_body, NULL);
@@ -593,7 +593,7 @@ static int busy_body(void *ctx)
 {
     csn_gateway_net n;
     csn_gateway_net_order o = {
-        .mode = CSN_GATEWAY_NET_EITHER, .lent_count = 2, .lent = {7000, 7000}};
+        .mode = CSN_GATEWAY_NET_EITHER, .host_port_count = 2, .host_ports = {7000, 7000}};
     int rc = enter();
 
     (void)ctx;
@@ -603,13 +603,14 @@ static int busy_body(void *ctx)
     close(before);
     rc = csn_gateway_net_build(&o, &n);
     EXPECT(rc < 0);
-    EXPECT(rc == -EADDRINUSE ? n.step == CSN_GATEWAY_NET_STEP_LENT && n.detail == 7000 : true);
+    EXPECT(rc == -EADDRINUSE ? n.step == CSN_GATEWAY_NET_STEP_HOST_PORTS && n.detail == 7000
+                             : true);
     int after = dup(0);
     EXPECT(after == before); /* nothing is left open */
     return 0;
 }
 
-static void what_fails_leaves_nothing_open(void **state)
+static void failed_build_leaves_nothing_open(void **state)
 {
     (void)state;
     run_child(busy_body, NULL);
@@ -617,18 +618,19 @@ static void what_fails_leaves_nothing_open(void **state)
 
 static int fresh_body(void *ctx)
 {
-    int four = csn_gateway_net_fresh(4), type = 0;
+    int four = csn_gateway_net_tcp_socket(4), type = 0;
     socklen_t len = sizeof(type);
 
     (void)ctx;
     EXPECT(four >= 0 && (fcntl(four, F_GETFL) & O_NONBLOCK) != 0);
     EXPECT((fcntl(four, F_GETFD) & FD_CLOEXEC) != 0);
     EXPECT(getsockopt(four, SOL_SOCKET, SO_DOMAIN, &type, &len) == 0 && type == AF_INET);
-    EXPECT(csn_gateway_net_fresh(5) == -EINVAL && csn_gateway_net_fresh(0) == -EINVAL);
+    EXPECT(csn_gateway_net_tcp_socket(5) == -EINVAL &&
+           csn_gateway_net_tcp_socket(0) == -EINVAL);
     return 0;
 }
 
-static void fresh_sockets_are_of_the_asked_family(void **state)
+static void tcp_socket_has_the_requested_family(void **state)
 {
     (void)state;
     run_child(fresh_body, NULL);
@@ -701,7 +703,7 @@ static int text_body(void *ctx)
     return missing + lines_missing(text, taken, sizeof(taken) / sizeof(taken[0]));
 }
 
-static void nft_reads_the_rules_as_they_are_meant(void **state)
+static void nft_lists_the_intended_rules(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -718,19 +720,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tcp4_to_anywhere_arrives_at_the_listener),
         cmocka_unit_test(tcp6_to_anywhere_arrives_at_the_listener),
-        cmocka_unit_test(one_source_port_to_many_addresses_is_told_apart),
+        cmocka_unit_test(one_source_port_reaches_many_addresses),
         cmocka_unit_test(loopback_is_untouched),
-        cmocka_unit_test(the_resolver_is_reached),
+        cmocka_unit_test(resolver_is_reachable),
         cmocka_unit_test(udp_to_elsewhere_fails_at_once),
         cmocka_unit_test(icmp_is_refused),
         cmocka_unit_test(without_a_gateway_everything_is_refused_at_once),
         cmocka_unit_test(a_proxy_needs_no_rules_and_no_routes),
-        cmocka_unit_test(a_kernel_that_lacks_it_gives_a_proxy_only_when_that_is_allowed),
-        cmocka_unit_test(without_ipv6_there_is_a_network_all_the_same),
-        cmocka_unit_test(a_lack_of_rights_is_a_failure_and_no_reason_for_a_proxy),
-        cmocka_unit_test(what_fails_leaves_nothing_open),
-        cmocka_unit_test(fresh_sockets_are_of_the_asked_family),
-        cmocka_unit_test(nft_reads_the_rules_as_they_are_meant),
+        cmocka_unit_test(without_nf_tables_only_either_falls_back_to_a_proxy),
+        cmocka_unit_test(without_ipv6_there_is_an_ipv4_network),
+        cmocka_unit_test(missing_permission_does_not_fall_back_to_a_proxy),
+        cmocka_unit_test(failed_build_leaves_nothing_open),
+        cmocka_unit_test(tcp_socket_has_the_requested_family),
+        cmocka_unit_test(nft_lists_the_intended_rules),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* os_process.c: os/pump, os/proctree and the waits of os/msg by themselves. */
+/* os_process.c: os/pump, os/proctree and the timeouts of os/msg. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -79,7 +79,7 @@ static void pump_moves_bytes_to_the_end(void **state)
 }
 
 /* The end of an output and a failure to read it are two things. */
-static void pump_tells_an_output_that_cannot_be_read(void **state)
+static void pump_reports_a_failed_read(void **state)
 {
     heard h = {0};
     csn_pump p;
@@ -123,7 +123,7 @@ static void pump_counts_what_the_sink_does_not_want(void **state)
     csn_pump_release(&p);
 }
 
-static void pump_tells_stop_once_and_reads_on(void **state)
+static void pump_reports_stop_once_and_discards_the_rest(void **state)
 {
     heard h = {.stop_from = 1};
     csn_pump p;
@@ -140,7 +140,7 @@ static void pump_tells_stop_once_and_reads_on(void **state)
     csn_pump_release(&p);
 }
 
-static void pump_keeps_its_deadline_and_its_cancel(void **state)
+static void pump_ends_at_deadline_and_cancel(void **state)
 {
     heard h = {0};
     csn_pump p;
@@ -209,7 +209,7 @@ static void pump_survives_a_reader_that_goes_away(void **state)
     close(out[1]);
 }
 
-static void pump_drains_what_is_there_now(void **state)
+static void drain_moves_only_what_is_in_the_pipe(void **state)
 {
     heard h = {0};
     csn_pump p;
@@ -269,8 +269,8 @@ static pid_t start_tree(void)
 
 static void tree_is_found_by_tag_and_killed(void **state)
 {
-    csn_proctree_want by_tag = {.tag_lo = TAG, .tag_hi = TAG + 100};
-    csn_proctree_want other = {.tag_lo = TAG + 1000, .tag_hi = TAG + 2000};
+    csn_proctree_query by_tag = {.tag_lo = TAG, .tag_hi = TAG + 100};
+    csn_proctree_query other = {.tag_lo = TAG + 1000, .tag_hi = TAG + 2000};
     csn_proctree t = {0};
     size_t fresh = 0;
 
@@ -280,24 +280,24 @@ static void tree_is_found_by_tag_and_killed(void **state)
     assert_int_equal(csn_proctree_tag(pid), TAG + 7);
     ssize_t n = 1; /* so long as processes vanish while it looks, a pass does not say 0 */
     for (int i = 0; i < 10000 && n != 0; i++)
-        n = csn_proctree_pass(&t, &other, SIGKILL, false, NULL);
+        n = csn_proctree_scan(&t, &other, SIGKILL, false, NULL);
     assert_int_equal(n, 0);
     for (int i = 0; i < 10000 && n != 3;
          i++) /* the middle one may still be there, as a zombie */
-        n = csn_proctree_pass(&t, &by_tag, 0, false, &fresh);
+        n = csn_proctree_scan(&t, &by_tag, 0, false, &fresh);
     assert_int_equal(n, 3);
     fresh = 1; /* and who vanished counts as one that is new */
     for (int i = 0; i < 10000 && fresh != 0; i++)
-        assert_int_equal(csn_proctree_pass(&t, &by_tag, 0, false, &fresh), 3);
+        assert_int_equal(csn_proctree_scan(&t, &by_tag, 0, false, &fresh), 3);
     assert_int_equal(fresh, 0);
-    assert_int_equal(csn_proctree_quick(&t, &by_tag, 0, &fresh), 3);
+    assert_int_equal(csn_proctree_scan_tagged(&t, &by_tag, 0, &fresh), 3);
     n = 1; /* here too */
     for (int i = 0; i < 10000 && n != 0; i++)
-        n = csn_proctree_quick(&t, &other, SIGKILL, &fresh);
+        n = csn_proctree_scan_tagged(&t, &other, SIGKILL, &fresh);
     assert_int_equal(n, 0);
     n = 3;
     for (int i = 0; i < 10000 && n != 0; i++) {
-        n = csn_proctree_pass(&t, &by_tag, SIGKILL, false, NULL);
+        n = csn_proctree_scan(&t, &by_tag, SIGKILL, false, NULL);
         while (waitpid(-1, NULL, WNOHANG) > 0)
             ;
     }
@@ -309,7 +309,7 @@ static void tree_is_found_by_tag_and_killed(void **state)
 static void tree_is_found_by_ancestry(void **state)
 {
     csn_proctree t = {0};
-    csn_proctree_want below_me = {.root = getpid()};
+    csn_proctree_query below_me = {.root = getpid()};
 
     (void)state;
     pid_t pid = fork();
@@ -319,24 +319,24 @@ static void tree_is_found_by_ancestry(void **state)
     }
     ssize_t n = 0;
     for (int i = 0; i < 10000 && n != 2; i++)
-        n = csn_proctree_pass(&t, &below_me, 0, false, NULL);
+        n = csn_proctree_scan(&t, &below_me, 0, false, NULL);
     assert_int_equal(n, 2); /* and not ourselves */
-    csn_proctree_want with_root = {.root = pid, .root_too = true};
+    csn_proctree_query with_root = {.root = pid, .include_root = true};
     /* Stopped first: once the parent is dead nothing tells whose child the other was. */
-    assert_int_equal(csn_proctree_pass(&t, &with_root, SIGSTOP, false, NULL), 2);
-    assert_int_equal(csn_proctree_pass(&t, &with_root, SIGKILL, false, NULL), 2);
+    assert_int_equal(csn_proctree_scan(&t, &with_root, SIGSTOP, false, NULL), 2);
+    assert_int_equal(csn_proctree_scan(&t, &with_root, SIGKILL, false, NULL), 2);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     for (int i = 0; i < 10000 && n != 0; i++)
-        n = csn_proctree_pass(&t, &below_me, 0, false, NULL);
+        n = csn_proctree_scan(&t, &below_me, 0, false, NULL);
     assert_int_equal(n, 0);
     csn_proctree_release(&t);
 }
 
 /* It dies of the signal while the scan goes on, and a zombie gets none. */
-static void who_got_the_signal_is_counted(void **state)
+static void signalled_processes_are_counted(void **state)
 {
     csn_proctree t = {0};
-    csn_proctree_want w = {.tag_lo = TAG + 5000, .tag_hi = TAG + 5000};
+    csn_proctree_query w = {.tag_lo = TAG + 5000, .tag_hi = TAG + 5000};
 
     (void)state;
     for (int i = 0; i < 100; i++) {
@@ -350,11 +350,11 @@ static void who_got_the_signal_is_counted(void **state)
             sit();
         }
         assert_int_equal(read(ready[0], &c, 1), 1);
-        assert_true(csn_proctree_pass(&t, &w, SIGKILL, false, NULL) > 0);
+        assert_true(csn_proctree_scan(&t, &w, SIGKILL, false, NULL) > 0);
         assert_int_equal(t.hit, 1);
         siginfo_t info;
         assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-        (void)csn_proctree_pass(&t, &w, SIGKILL, false, NULL);
+        (void)csn_proctree_scan(&t, &w, SIGKILL, false, NULL);
         assert_int_equal(t.hit, 0);
         assert_int_equal(waitpid(pid, NULL, 0), pid);
         close(ready[0]);
@@ -388,12 +388,12 @@ static void process_without_its_first_thread_counts_as_alive(void **state)
     }
     assert_int_equal(read(ready[0], &c, 1), 1);
     poll(NULL, 0, 50);
-    csn_proctree_want w = {.root = pid, .root_too = true};
-    assert_int_equal(csn_proctree_pass(&t, &w, SIGKILL, false, NULL), 1);
+    csn_proctree_query w = {.root = pid, .include_root = true};
+    assert_int_equal(csn_proctree_scan(&t, &w, SIGKILL, false, NULL), 1);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     ssize_t n = 1; /* see tree_is_found_by_tag_and_killed */
     for (int i = 0; i < 10000 && n != 0; i++)
-        n = csn_proctree_pass(&t, &w, 0, false, NULL);
+        n = csn_proctree_scan(&t, &w, 0, false, NULL);
     assert_int_equal(n, 0);
     csn_proctree_release(&t);
     close(ready[0]);
@@ -427,7 +427,7 @@ static void peer_answers(int signo)
 }
 
 /* Everything was stopped for longer than the deadline, and we are the first to go on. */
-static void answer_is_waited_for_after_a_standstill(void **state)
+static void await_allows_grace_after_suspension(void **state)
 {
     const struct itimerval soon = {.it_value = {.tv_usec = 20000}};
     struct sigaction answer = {.sa_handler = peer_answers}, old;
@@ -448,7 +448,7 @@ static void answer_is_waited_for_after_a_standstill(void **state)
     close(pair[1]);
 }
 
-static void silence_has_an_end(void **state)
+static void await_times_out(void **state)
 {
     uint8_t buf[64];
     csn_msg m;
@@ -470,19 +470,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pump_moves_bytes_to_the_end),
-        cmocka_unit_test(pump_tells_an_output_that_cannot_be_read),
+        cmocka_unit_test(pump_reports_a_failed_read),
         cmocka_unit_test(pump_counts_what_the_sink_does_not_want),
-        cmocka_unit_test(pump_tells_stop_once_and_reads_on),
-        cmocka_unit_test(pump_keeps_its_deadline_and_its_cancel),
+        cmocka_unit_test(pump_reports_stop_once_and_discards_the_rest),
+        cmocka_unit_test(pump_ends_at_deadline_and_cancel),
         cmocka_unit_test(pump_survives_a_reader_that_goes_away),
-        cmocka_unit_test(pump_drains_what_is_there_now),
+        cmocka_unit_test(drain_moves_only_what_is_in_the_pipe),
         cmocka_unit_test(tree_is_found_by_tag_and_killed),
         cmocka_unit_test(tree_is_found_by_ancestry),
-        cmocka_unit_test(who_got_the_signal_is_counted),
+        cmocka_unit_test(signalled_processes_are_counted),
         cmocka_unit_test(process_without_its_first_thread_counts_as_alive),
         cmocka_unit_test(terminal_opens_with_a_size),
-        cmocka_unit_test(answer_is_waited_for_after_a_standstill),
-        cmocka_unit_test(silence_has_an_end),
+        cmocka_unit_test(await_allows_grace_after_suspension),
+        cmocka_unit_test(await_times_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,7 +199,7 @@ static int wrong_answers(const csn_seccomp_program *p, const oracle_abi *abi, ui
     return wrong;
 }
 
-static void every_number_of_every_abi_gets_what_the_table_says(void **state)
+static void programs_answer_as_the_table_on_every_abi(void **state)
 {
     static const uint32_t far[] = {0x000f0000, 0x000f0001, 0x000f0005, 0x000f0006, 0x000f0007,
                                    0x3fffffff, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff};
@@ -255,7 +255,7 @@ static void names_mean_the_numbers_of_the_system_headers(void **state)
                          aarch64_numbers[i].number);
 }
 
-static void host_calls_are_refused_whatever_happens_to_the_table(void **state)
+static void host_calls_are_refused(void **state)
 {
     const uint64_t args[6] = {0};
     int steps;
@@ -274,7 +274,7 @@ static void host_calls_are_refused_whatever_happens_to_the_table(void **state)
     }
 }
 
-static void debuggers_and_programs_that_sandbox_themselves_keep_their_calls(void **state)
+static void debuggers_and_self_sandboxing_programs_keep_their_calls(void **state)
 {
     const uint64_t args[6] = {0};
     int steps;
@@ -288,7 +288,7 @@ static void debuggers_and_programs_that_sandbox_themselves_keep_their_calls(void
     }
 }
 
-static void nesting_lifts_namespaces_and_mounts_and_nothing_else(void **state)
+static void userns_allows_only_namespaces_and_mounts(void **state)
 {
     const uint64_t user[6] = {0x10000000 /* CLONE_NEWUSER */};
     int lifted = 0, steps;
@@ -307,7 +307,7 @@ static void nesting_lifts_namespaces_and_mounts_and_nothing_else(void **state)
                      ERRNO | EAFNOSUPPORT);
 }
 
-static void rows_say_why_and_none_stands_behind_one_that_always_holds(void **state)
+static void rows_have_a_reason_and_none_is_unreachable(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ORACLE_COUNT(csn_seccomp_rules); i++) {
@@ -405,13 +405,13 @@ static void unknown_variants_change_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_number_of_every_abi_gets_what_the_table_says),
+        cmocka_unit_test(programs_answer_as_the_table_on_every_abi),
         cmocka_unit_test(foreign_architectures_get_enosys_for_everything),
         cmocka_unit_test(names_mean_the_numbers_of_the_system_headers),
-        cmocka_unit_test(host_calls_are_refused_whatever_happens_to_the_table),
-        cmocka_unit_test(debuggers_and_programs_that_sandbox_themselves_keep_their_calls),
-        cmocka_unit_test(nesting_lifts_namespaces_and_mounts_and_nothing_else),
-        cmocka_unit_test(rows_say_why_and_none_stands_behind_one_that_always_holds),
+        cmocka_unit_test(host_calls_are_refused),
+        cmocka_unit_test(debuggers_and_self_sandboxing_programs_keep_their_calls),
+        cmocka_unit_test(userns_allows_only_namespaces_and_mounts),
+        cmocka_unit_test(rows_have_a_reason_and_none_is_unreachable),
         cmocka_unit_test(hot_calls_are_answered_early),
         cmocka_unit_test(an_ordinary_user_can_install_every_variant),
         cmocka_unit_test(unknown_variants_change_nothing),

@@ -64,7 +64,7 @@ static int begin(pair *p)
         close(fds[0]);
         if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
             _exit(SKIPPED);
-        _exit(csn_sockets_serve(fds[1]) == 0 ? 0 : 1);
+        _exit(csn_socket_divert_serve(fds[1]) == 0 ? 0 : 1);
     }
     close(fds[1]);
     EXPECT(prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) == 0);
@@ -77,7 +77,7 @@ static int divert(pair *p)
 
     if (rc != 0)
         return rc;
-    rc = csn_sockets_divert(p->ours);
+    rc = csn_socket_divert_install(p->ours);
     if (rc == -EPIPE)
         return SKIPPED; /* it has ended already: no namespaces here */
     EXPECT(rc == 0);
@@ -230,7 +230,7 @@ static int abis(void *ctx)
     return 0;
 }
 
-static void no_other_interface_of_the_kernel_is_a_way_round(void **state)
+static void other_abis_cannot_make_sockets(void **state)
 {
     (void)state;
     in_child(abis);
@@ -258,7 +258,7 @@ static int orphaned(void *ctx)
     return 0;
 }
 
-static void without_the_maker_there_are_none(void **state)
+static void without_a_supervisor_socket_fails(void **state)
 {
     (void)state;
     in_child(orphaned);
@@ -272,11 +272,11 @@ static int refused(void *ctx)
     EXPECT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
     close(fds[1]);
     EXPECT(prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) == 0);
-    EXPECT(csn_sockets_divert(fds[0]) == -EPIPE);
+    EXPECT(csn_socket_divert_install(fds[0]) == -EPIPE);
     return 0;
 }
 
-static void a_maker_that_is_gone_is_an_error(void **state)
+static void install_fails_when_the_supervisor_is_gone(void **state)
 {
     (void)state;
     in_child(refused);
@@ -311,7 +311,7 @@ static int twice(void *ctx)
     return ended(&p, 1);
 }
 
-static void a_maker_ends_when_it_is_told_nonsense(void **state)
+static void supervisor_ends_on_a_malformed_message(void **state)
 {
     (void)state;
     in_child(nonsense);
@@ -325,11 +325,11 @@ int main(void)
         cmocka_unit_test(flags_and_errors_are_those_of_the_call),
         cmocka_unit_test(other_families_are_local_or_refused),
 #if defined(__x86_64__)
-        cmocka_unit_test(no_other_interface_of_the_kernel_is_a_way_round),
+        cmocka_unit_test(other_abis_cannot_make_sockets),
 #endif
-        cmocka_unit_test(without_the_maker_there_are_none),
-        cmocka_unit_test(a_maker_that_is_gone_is_an_error),
-        cmocka_unit_test(a_maker_ends_when_it_is_told_nonsense),
+        cmocka_unit_test(without_a_supervisor_socket_fails),
+        cmocka_unit_test(install_fails_when_the_supervisor_is_gone),
+        cmocka_unit_test(supervisor_ends_on_a_malformed_message),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

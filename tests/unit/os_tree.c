@@ -39,7 +39,7 @@ static int count_all(int fd)
     return n;
 }
 
-static void walking_twice_gives_the_same(void **state)
+static void walk_is_repeatable(void **state)
 {
     int n = count_all(fx.fd);
 
@@ -48,7 +48,7 @@ static void walking_twice_gives_the_same(void **state)
     assert_int_equal(count_all(fx.fd), n);
 }
 
-static void remove_takes_one_name_and_leaves_its_neighbours(void **state)
+static void remove_leaves_other_entries(void **state)
 {
     int n = count_all(fx.fd);
 
@@ -71,7 +71,7 @@ static void empty_leaves_the_directory(void **state)
 }
 
 /* A tree wider and deeper than the descriptors there are. */
-static void wide_and_deep_tree_goes_with_ten_descriptors(void **state)
+static void wide_and_deep_tree_is_removed_with_ten_descriptors(void **state)
 {
     struct rlimit old, few;
     char path[1000];
@@ -102,7 +102,7 @@ static void wide_and_deep_tree_goes_with_ten_descriptors(void **state)
     assert_int_equal(faccessat(fx.fd, "w", F_OK, 0), -1);
 }
 
-static void unreadable_directories_are_left_out_of_a_walk(void **state)
+static void walk_skips_unreadable_directories(void **state)
 {
     int n;
 
@@ -128,7 +128,7 @@ static csn_notify *watch_new(bool recursive)
 
 static void expect(csn_notify *w, uint32_t kind, const char *path)
 {
-    csn_notice n;
+    csn_notify_event n;
 
     assert_int_equal(csn_notify_next(w, csn_deadline_in(60000), &n), 1);
     if (strcmp(n.path, path) != 0)
@@ -139,12 +139,12 @@ static void expect(csn_notify *w, uint32_t kind, const char *path)
 
 static void expect_nothing(csn_notify *w)
 {
-    csn_notice n;
+    csn_notify_event n;
 
     assert_int_equal(csn_notify_next(w, csn_deadline_in(20), &n), 0);
 }
 
-static void watch_tells_what_happens_to_files(void **state)
+static void watch_reports_changes_of_files(void **state)
 {
     csn_notify *w = watch_new(false);
 
@@ -168,7 +168,7 @@ static void publish(const char *name, unsigned how)
 
     assert_int_equal(csn_temp_create(&t, fx.fd, 0600), 0);
     assert_int_equal(csn_write_full(t.fd, "x", 1, NULL), 0);
-    csn_temp_written(&t);
+    csn_temp_complete(&t);
     assert_int_equal(csn_temp_publish(&t, fx.fd, name, how), 0);
     csn_temp_drop(&t, fx.fd);
 }
@@ -176,12 +176,12 @@ static void publish(const char *name, unsigned how)
 static void watch_hides_temporary_files(void **state)
 {
     csn_notify *w = watch_new(false);
-    csn_notice n;
+    csn_notify_event n;
     csn_temp t;
     bool swapped;
 
     (void)state;
-    publish("target", CSN_TEMP_OVER);
+    publish("target", CSN_TEMP_REPLACE);
     expect(w, CSN_NOTIFY_RENAME, "target");
     assert_int_equal(csn_temp_create(&t, fx.fd, 0600), 0);
     assert_int_equal(csn_write_full(t.fd, "x", 1, NULL), 0);
@@ -190,7 +190,7 @@ static void watch_hides_temporary_files(void **state)
     expect(w, CSN_NOTIFY_RENAME, "target");
     expect_nothing(w);
     /* a new file comes by a link or, with a name before, by a rename */
-    publish("fresh", CSN_TEMP_FRESH);
+    publish("fresh", CSN_TEMP_EXCL);
     assert_int_equal(csn_notify_next(w, csn_deadline_in(60000), &n), 1);
     assert_string_equal(n.path, "fresh");
     assert_true(n.kind == CSN_NOTIFY_CREATE || n.kind == CSN_NOTIFY_RENAME);
@@ -226,10 +226,10 @@ static void recursive_watch_follows_new_and_moved_directories(void **state)
 }
 
 /* D48 */
-static void flood_is_told_as_overflow(void **state)
+static void flood_is_reported_as_overflow(void **state)
 {
     csn_notify *w = watch_new(false);
-    csn_notice n = {0};
+    csn_notify_event n = {0};
     int events = 0;
     char name[32];
 
@@ -258,15 +258,15 @@ int main(void)
     if (access("/dev/shm", W_OK) == 0)
         setenv("TMPDIR", "/dev/shm", 0);
     const struct CMUnitTest tests[] = {
-        T(walking_twice_gives_the_same),
-        T(remove_takes_one_name_and_leaves_its_neighbours),
+        T(walk_is_repeatable),
+        T(remove_leaves_other_entries),
         T(empty_leaves_the_directory),
-        T(wide_and_deep_tree_goes_with_ten_descriptors),
-        T(unreadable_directories_are_left_out_of_a_walk),
-        T(watch_tells_what_happens_to_files),
+        T(wide_and_deep_tree_is_removed_with_ten_descriptors),
+        T(walk_skips_unreadable_directories),
+        T(watch_reports_changes_of_files),
         T(watch_hides_temporary_files),
         T(recursive_watch_follows_new_and_moved_directories),
-        T(flood_is_told_as_overflow),
+        T(flood_is_reported_as_overflow),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,4 +1,4 @@
-/* os_unix_sockets.c: which sockets are named, and which cannot be connected to. */
+/* os_unix_sockets.c: which sockets are listed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -20,10 +20,10 @@ typedef struct search {
     const char *want;
     int times, calls;
     bool stop;
-    csn_unix_name last;
+    csn_unix_socket last;
 } search;
 
-static int look(void *ctx, const csn_unix_name *name)
+static int look(void *ctx, const csn_unix_socket *name)
 {
     search *s = ctx;
 
@@ -39,7 +39,7 @@ static int times(const char *path)
 {
     search s = {.want = path};
 
-    assert_int_equal(csn_unix_names(look, &s), 0);
+    assert_int_equal(csn_unix_sockets_each(look, &s), 0);
     return s.times;
 }
 
@@ -55,7 +55,7 @@ static int bound(int type, const char *path, struct sockaddr_un *ret)
     return fd;
 }
 
-static void a_listener_is_named_once_and_its_connections_are_not(void **state)
+static void listener_is_listed_once_without_its_connections(void **state)
 {
     char dir[] = "/tmp/csn-XXXXXX", path[64];
     struct sockaddr_un at;
@@ -79,7 +79,7 @@ static void a_listener_is_named_once_and_its_connections_are_not(void **state)
     rmdir(dir);
 }
 
-static void datagrams_and_relative_names_are_told_as_they_were_given(void **state)
+static void datagram_sockets_and_relative_names_are_listed(void **state)
 {
     char dir[] = "/tmp/csn-XXXXXX", old[4096], name[64];
     struct sockaddr_un at;
@@ -92,7 +92,7 @@ static void datagrams_and_relative_names_are_told_as_they_were_given(void **stat
     int fd = bound(SOCK_DGRAM, name, &at);
     assert_int_equal(times(name), 1);
     search s = {.want = name, .stop = true};
-    assert_int_equal(csn_unix_names(look, &s), 0);
+    assert_int_equal(csn_unix_sockets_each(look, &s), 0);
     assert_int_equal(s.calls, 1);
     close(fd);
     unlink(name);
@@ -100,7 +100,7 @@ static void datagrams_and_relative_names_are_told_as_they_were_given(void **stat
     rmdir(dir);
 }
 
-static void which_file_it_is_is_told_also_when_it_was_renamed(void **state)
+static void inode_is_listed_after_a_rename(void **state)
 {
     char dir[] = "/tmp/csn-XXXXXX", path[64], moved[64];
     struct sockaddr_un at;
@@ -113,7 +113,7 @@ static void which_file_it_is_is_told_also_when_it_was_renamed(void **state)
     int fd = bound(SOCK_STREAM, path, &at);
     assert_int_equal(rename(path, moved), 0);
     search s = {.want = path};
-    assert_int_equal(csn_unix_names(look, &s), 0);
+    assert_int_equal(csn_unix_sockets_each(look, &s), 0);
     assert_int_equal(s.times, 1);
     assert_int_equal(stat(moved, &st), 0);
     if (!s.last.known)
@@ -125,7 +125,7 @@ static void which_file_it_is_is_told_also_when_it_was_renamed(void **state)
     rmdir(dir);
 }
 
-static void abstract_and_unnamed_ones_are_left_out(void **state)
+static void abstract_and_unnamed_sockets_are_skipped(void **state)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     int pair[2], fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -148,10 +148,10 @@ static void abstract_and_unnamed_ones_are_left_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_listener_is_named_once_and_its_connections_are_not),
-        cmocka_unit_test(datagrams_and_relative_names_are_told_as_they_were_given),
-        cmocka_unit_test(which_file_it_is_is_told_also_when_it_was_renamed),
-        cmocka_unit_test(abstract_and_unnamed_ones_are_left_out),
+        cmocka_unit_test(listener_is_listed_once_without_its_connections),
+        cmocka_unit_test(datagram_sockets_and_relative_names_are_listed),
+        cmocka_unit_test(inode_is_listed_after_a_rename),
+        cmocka_unit_test(abstract_and_unnamed_sockets_are_skipped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -224,8 +224,8 @@ static int recorded_keeper(const char *link, const char *sock, int *ret_ours)
     csn_spec_put(&o, &spec);
     assert_int_equal(csn_msg_send(*ret_ours, CSN_MSG_SPEC, o.data, o.len, NULL, 0, 0), 0);
     csn_packer_release(&o);
-    assert_int_equal(csn_msg_ask(*ret_ours, CSN_MSG_COMMIT, NULL, 0, watched, 2, 0, &channel),
-                     0);
+    assert_int_equal(
+        csn_msg_request(*ret_ours, CSN_MSG_COMMIT, NULL, 0, watched, 2, 0, &channel), 0);
     assert_int_equal(csn_msg_await(channel, 0, buf, sizeof(buf), &m), 1);
     assert_int_equal(m.type, CSN_MSG_DONE);
     csn_msg_release(&m);
@@ -665,9 +665,9 @@ static void keeper_answers_bad_bodies_with_an_error(void **state)
         uint8_t buf[512], junk[3] = {1, 2, 3};
         csn_msg m;
         int chan = -1;
-        assert_int_equal(csn_msg_ask(((csn_runtime *)d.state)->keeper_fd, types[i], junk,
-                                     sizeof(junk), NULL, 0, csn_deadline_in(DEN_SOON_MS),
-                                     &chan),
+        assert_int_equal(csn_msg_request(((csn_runtime *)d.state)->keeper_fd, types[i], junk,
+                                         sizeof(junk), NULL, 0, csn_deadline_in(DEN_SOON_MS),
+                                         &chan),
                          0);
         assert_int_equal(csn_link_answer(d.state, chan, 0, buf, sizeof(buf), &m, &err), CSN_OK);
         assert_int_equal(m.type, CSN_MSG_ERROR);

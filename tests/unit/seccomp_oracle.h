@@ -71,8 +71,8 @@ static inline bool oracle_rule_applies(const csn_seccomp_rule *r, uint32_t varia
         return (variant & CSN_SECCOMP_USERNS) == 0;
     case CSN_RULE_NOSUID:
         return (variant & CSN_SECCOMP_NOSUID) != 0;
-    case CSN_RULE_ALONE:
-        return (variant & CSN_SECCOMP_ALONE) != 0;
+    case CSN_RULE_NO_SOCKETS:
+        return (variant & CSN_SECCOMP_NO_SOCKETS) != 0;
     default:
         return true;
     }

@@ -116,7 +116,7 @@ static void namespaces(const report *r, const char *program)
             tell(r, each[i].name, "ok", NULL, "a namespace can be made");
             continue;
         }
-        csn_userns_why why = csn_userns_ask();
+        csn_userns_diagnosis why = csn_userns_diagnose();
         user = i > 0;
         tell(r, each[i].name, "missing", why.fix, "no namespace: %s%s%s", strerrordesc_np(-rc),
              why.cause ? "; " : "", why.cause ? why.cause : "");

@@ -105,8 +105,8 @@ static csn_status request(const csn_gateway *g, uint16_t type, const csn_packer 
         return lost(err);
     if (body->error != 0)
         return csn_fail_errno(err, body->error, "request to the gateway");
-    int rc = csn_msg_ask(g->control, type, body->data, body->len, fds, nfds,
-                         csn_deadline_in(CSN_KEEPER_ANSWER_MS), ret_channel);
+    int rc = csn_msg_request(g->control, type, body->data, body->len, fds, nfds,
+                             csn_deadline_in(CSN_KEEPER_ANSWER_MS), ret_channel);
     if (rc == -EPIPE)
         return lost(err);
     if (rc == -ETIMEDOUT)

@@ -57,7 +57,7 @@ typedef struct covering {
 } covering;
 
 /* Is the socket at `path`, and has it no other name? */
-static bool cover_at(covering *c, const char *path, const csn_unix_name *name)
+static bool cover_at(covering *c, const char *path, const csn_unix_socket *name)
 {
     struct stat st;
 
@@ -91,7 +91,7 @@ static int search_entry(void *ctx, const char *path, const struct stat *st, cons
 }
 
 /* Most that are not where they were bound are a name further: bound, then moved into place. */
-static bool cover_beside(covering *c, const char *dir, const csn_unix_name *name)
+static bool cover_beside(covering *c, const char *dir, const csn_unix_socket *name)
 {
     csn_autofd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -106,7 +106,7 @@ static bool cover_beside(covering *c, const char *dir, const csn_unix_name *name
 
 /* File systems of several devices (they have none themselves: major 0) give files other numbers
  * than sockets are listed with. */
-static bool may_be_shared(const covering *c, const csn_unix_name *name)
+static bool may_be_shared(const covering *c, const csn_unix_socket *name)
 {
     for (size_t i = 0; c->devs && i < c->count; i++)
         if (major(c->devs[i]) == 0 ||
@@ -116,7 +116,7 @@ static bool may_be_shared(const covering *c, const csn_unix_name *name)
 }
 
 /* Bound by a relative name: below which share, if any, cannot be known. */
-static bool cover_relative(covering *c, const csn_unix_name *name)
+static bool cover_relative(covering *c, const csn_unix_socket *name)
 {
     bool done = false;
 
@@ -128,7 +128,7 @@ static bool cover_relative(covering *c, const csn_unix_name *name)
     return done;
 }
 
-static bool cover_absolute(covering *c, const csn_unix_name *name)
+static bool cover_absolute(covering *c, const csn_unix_socket *name)
 {
     csn_autofree char *dir = csn_path_dir(name->path);
     char real[PATH_MAX];
@@ -140,7 +140,7 @@ static bool cover_absolute(covering *c, const csn_unix_name *name)
     return path && (cover_at(c, path, name) || cover_beside(c, real, name));
 }
 
-static int cover_name(void *ctx, const csn_unix_name *name)
+static int cover_name(void *ctx, const csn_unix_socket *name)
 {
     covering *c = ctx;
     bool near = !name->known || may_be_shared(c, name), absolute = name->path[0] == '/';
@@ -161,7 +161,7 @@ static void cover_sockets(csn_jail *j, const csn_jail_share *shares, size_t coun
     c.devs = csn_arena_array(j->arena, count, sizeof(*c.devs));
     for (size_t i = 0; c.devs && i < count; i++)
         c.devs[i] = stat(shares[i].host, &st) == 0 ? st.st_dev : 0;
-    (void)csn_unix_names(cover_name, &c);
+    (void)csn_unix_sockets_each(cover_name, &c);
     c.seen = 0;
     for (size_t i = 0; c.lost_count > 0 && i < count; i++) {
         csn_autofd int fd = open(shares[i].host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

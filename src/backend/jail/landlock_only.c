@@ -92,7 +92,7 @@ void csn_landlock_only_ended(const csn_runtime *rt)
     csn_autofd int dir = open(ROOT_PLACES, O_PATH | O_DIRECTORY | O_CLOEXEC);
     const char *name = strrchr(j->place, '/');
     if (dir >= 0 && name)
-        (void)csn_tree_destroy(dir, name + 1);
+        (void)csn_tree_remove_force(dir, name + 1);
 }
 
 /* ---- what cannot be had without mounts ---- */
@@ -266,7 +266,7 @@ void csn_landlock_only_confinement(const csn_jail *j, csn_confinement *w)
               CSN_CONFINE_BIT(CSN_CONFINE_SECCOMP),
         .uid = j->uid,
         .gid = j->gid,
-        .seccomp = CSN_SECCOMP_ALONE,
+        .seccomp = CSN_SECCOMP_NO_SOCKETS,
         .no_tcp = 1,
         .mounts = {.list = j->mounts, .count = j->mount_count},
     };

@@ -111,7 +111,7 @@ static csn_status parse_ports(const char *const *v, const char *what, bool may_c
     }
     return CSN_OK;
 }
-_Static_assert(CSN_GATEWAY_PORTS_MAX == CSN_GATEWAY_NET_LENT_MAX,
+_Static_assert(CSN_GATEWAY_PORTS_MAX == CSN_GATEWAY_NET_HOST_PORTS_MAX,
                "one listener inside for each");
 
 static csn_status plan_ports(const csn_config *c, csn_jail_net *n, csn_error **err)
@@ -119,10 +119,10 @@ static csn_status plan_ports(const csn_config *c, csn_jail_net *n, csn_error **e
     csn_status st = parse_ports(c->publish, "publish", true, n->publish, &n->npublish, err);
 
     if (st == CSN_OK)
-        st =
-            parse_ports(c->host_ports, "host_ports", false, n->lend, &n->order.lent_count, err);
-    for (uint32_t i = 0; st == CSN_OK && i < n->order.lent_count; i++)
-        n->order.lent[i] = (uint16_t)n->lend[i].inside;
+        st = parse_ports(c->host_ports, "host_ports", false, n->lend, &n->order.host_port_count,
+                         err);
+    for (uint32_t i = 0; st == CSN_OK && i < n->order.host_port_count; i++)
+        n->order.host_ports[i] = (uint16_t)n->lend[i].inside;
     return st;
 }
 
@@ -187,7 +187,8 @@ bool csn_jail_net_take(csn_jail *j, csn_msg *m)
 
     if (!n)
         return mode == CSN_GATEWAY_NET_NONE && m->nfds == 1;
-    size_t want = 1 + (size_t)__builtin_popcount(j->ready.net_sockets) + n->order.lent_count;
+    size_t want =
+        1 + (size_t)__builtin_popcount(j->ready.net_sockets) + n->order.host_port_count;
     if (mode == CSN_GATEWAY_NET_NONE || m->nfds != 1 + want)
         return false;
     if (mode != n->order.mode && n->order.mode != CSN_GATEWAY_NET_EITHER)
@@ -204,9 +205,9 @@ const char *csn_jail_net_why(uint32_t step, uint32_t detail)
         return NULL;
     if (step == CSN_GATEWAY_NET_STEP_RULES)
         return csn_nft_step_name(detail);
-    return step == CSN_GATEWAY_NET_STEP_ROUTES ? "routes"
-           : step == CSN_GATEWAY_NET_STEP_LENT ? "listener of a port that is lent"
-                                               : "sockets";
+    return step == CSN_GATEWAY_NET_STEP_ROUTES       ? "routes"
+           : step == CSN_GATEWAY_NET_STEP_HOST_PORTS ? "listener of a port that is lent"
+                                                     : "sockets";
 }
 
 /* ---- the gateway ---- */
@@ -225,7 +226,7 @@ static csn_status hand_over(csn_runtime *rt, csn_gateway_setup_msg *s, csn_error
     csn_jail_net *n = j->net;
     csn_autofd int listening = -1;
     int fds[CSN_KEEPER_FDS_MAX];
-    size_t sockets = n->fd_count - 1 - n->order.lent_count, count = 0;
+    size_t sockets = n->fd_count - 1 - n->order.host_port_count, count = 0;
     csn_gateway_ready ready = {0};
 
     _Static_assert((int)CSN_GATEWAY_FD_DNS_UDP4 == 1 << CSN_GATEWAY_NET_DNS_UDP4 &&
@@ -244,8 +245,8 @@ static csn_status hand_over(csn_runtime *rt, csn_gateway_setup_msg *s, csn_error
         s->flags |= CSN_GATEWAY_FD_SOCKET | CSN_GATEWAY_DETACHED;
         fds[count++] = listening;
     }
-    memcpy(fds + count, n->fds + 1 + sockets, n->order.lent_count * sizeof(*fds));
-    count += n->order.lent_count;
+    memcpy(fds + count, n->fds + 1 + sockets, n->order.host_port_count * sizeof(*fds));
+    count += n->order.host_port_count;
     csn_status st = csn_gateway_setup(rt, &n->gateway, s, fds, count, &ready, err);
     close_fds(n);
     for (uint32_t i = 0; st == CSN_OK && i < ready.n; i++)
@@ -259,7 +260,8 @@ static csn_status set_up_gateway(csn_runtime *rt, csn_error **err)
     const csn_jail_net *n = j->net;
     const csn_net_opts o = config_rules(rt->config);
     CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
-    csn_gateway_setup_msg s = {.npublish = n->npublish, .nhost_ports = n->order.lent_count};
+    csn_gateway_setup_msg s = {.npublish = n->npublish,
+                               .nhost_ports = n->order.host_port_count};
     bool closed;
 
     csn_status st = make_rules(&o, &r, &closed, err);

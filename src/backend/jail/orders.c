@@ -129,7 +129,7 @@ csn_status csn_jail_send_resources(csn_runtime *rt, csn_error **err)
 
 static csn_status advise_userns(csn_status st, csn_error **err)
 {
-    csn_userns_why why = csn_userns_ask();
+    csn_userns_diagnosis why = csn_userns_diagnose();
 
     return csn_error_advise(st, err,
                             "%s%scaisson doctor shows more; --allow-weaker does without",

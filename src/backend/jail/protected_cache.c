@@ -82,7 +82,7 @@ static void write_tree(int home, const csn_protected_tree *t)
     if (csn_temp_create(&temp, home, 0600) < 0)
         return;
     if (csn_write_full(temp.fd, b.data, b.len, NULL) == 0 && futimens(temp.fd, times) == 0)
-        (void)csn_temp_publish(&temp, home, name, old >= 0 ? CSN_TEMP_OVER : 0);
+        (void)csn_temp_publish(&temp, home, name, old >= 0 ? CSN_TEMP_REPLACE : 0);
     csn_temp_drop(&temp, home);
 }
 

@@ -166,7 +166,7 @@ static int remove_unused(void *ctx, const char *name, const struct stat *st, con
     (void)target;
     if (strncmp(name, CSN_TEMP_PREFIX, strlen(CSN_TEMP_PREFIX)) == 0) {
         if (time(NULL) - st->st_mtim.tv_sec > TEMP_AGE_S)
-            (void)csn_tree_destroy(store, name);
+            (void)csn_tree_remove_force(store, name);
         return 0;
     }
     if (!S_ISDIR(st->st_mode) || len + sizeof(LOCK_SUFFIX) > sizeof(lock_name) ||
@@ -175,7 +175,7 @@ static int remove_unused(void *ctx, const char *name, const struct stat *st, con
     snprintf(lock_name, sizeof(lock_name), "%s" LOCK_SUFFIX, name);
     csn_autofd int lock = openat(store, lock_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (lock < 0 ? errno == ENOENT : flock(lock, LOCK_EX | LOCK_NB) == 0) {
-        (void)csn_tree_destroy(store, name);
+        (void)csn_tree_remove_force(store, name);
         unlinkat(store, lock_name, 0);
     }
     return 0;
@@ -217,6 +217,6 @@ int csn_rootfs_template_make(int store, const char *key, const csn_mount *list, 
         rc = put(to, &list[i], &bytes);
     if (rc == 0)
         rc = publish(store, temp, key);
-    (void)csn_tree_destroy(store, temp); /* its name is gone when it was published */
+    (void)csn_tree_remove_force(store, temp); /* its name is gone when it was published */
     return rc;
 }

@@ -259,7 +259,7 @@ static int landlock(boot_state *b)
  * refuses all of its family. */
 static int leave_keyring(const boot_state *b)
 {
-    int rc = csn_keyring_leave();
+    int rc = csn_keyring_join_new();
 
     return rc == -EPERM && !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) ? 0 : rc;
 }
@@ -306,7 +306,7 @@ static int enter_second_userns(boot_state *b)
         b->at = CSN_CONFINE_MOUNTS;
         return rc;
     }
-    return csn_userns_descend(b->w->uid, b->w->gid);
+    return csn_userns_enter_nested(b->w->uid, b->w->gid);
 }
 
 static int run_step(kp_keeper *k, boot_state *b, csn_confine_step wall)
