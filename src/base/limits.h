@@ -24,7 +24,7 @@
 #define CSN_ARGV_COUNT_MAX       65536u
 #define CSN_GRACE_MS             200u   /* between SIGTERM and SIGKILL */
 #define CSN_DRAIN_MS             100u   /* for output of a grandchild that holds the pipe */
-#define CSN_KEEPER_SPEC_MS       60000u /* that a keeper without owner waits for its orders */
+#define CSN_KEEPER_SPEC_MS       60000u /* that a detached keeper waits for its spec */
 #define CSN_KEEPER_ANSWER_MS     5000u  /* a keeper that is silent for longer is broken */
 #define CSN_JSON_BYTES_MAX       (64u * 1024u * 1024u) /* of one document read */
 #define CSN_JSON_DEPTH_MAX       512u                  /* containers in containers */
@@ -54,26 +54,26 @@
 #define CSN_HTTP_ARRIVE_MS      30000u /* for a whole request to arrive */
 #define CSN_HTTP_IDLE_S         60u
 /* the keeper and its clients */
-#define CSN_KEEPER_MSG_MAX           (64u * 1024u) /* one packet; larger bodies travel in a memfd */
-#define CSN_KEEPER_BODY_MAX          (16u * 1024u * 1024u)
-#define CSN_KEEPER_FDS_MAX           48u  /* descriptors of one message */
-#define CSN_KEEPER_CONNS_MAX         256u /* connections to one keeper */
-#define CSN_KEEPER_BACKLOG           128u
-#define CSN_KEEPER_JOBS_MAX          4096u /* commands at once */
-#define CSN_KEEPER_ENDED_MAX         256u  /* background processes kept after their end */
-#define CSN_KEEPER_ENDED_BYTES       (64ull * 1024u * 1024u) /* of their logs, together */
-#define CSN_KEEPER_WAITERS_MAX       4096u                   /* deferred answers */
-#define CSN_KEEPER_KEPT_CHANNELS_MAX 8u   /* channels that wait for the next command */
-#define CSN_KEEPER_DRAINS_MAX        256u /* pipes of background grandchildren that are emptied */
-#define CSN_KEEPER_SESSIONS_MAX      256u
-#define CSN_KEEPER_REMOVE_MAX        16u /* directories a keeper removes at its end */
-#define CSN_KEEPER_END_MS            10000u /* that an ending keeper waits for unkillable processes */
-#define CSN_LOG_CHUNK_MAX            (60u * 1024u) /* bytes of one answer to LOGS */
-#define CSN_COMMAND_TEXT_MAX         1024u         /* of a background process, for ps */
-#define CSN_PROC_SCAN_MAX            262144u       /* processes one scan of /proc remembers */
-#define CSN_SOCKET_SEARCH_MAX        20000u        /* entries one search for sockets looks at */
-#define CSN_PIPE_GROW_BYTES          (1024u * 1024u)       /* size of a pipe that proved busy */
-#define CSN_START_INPUT_MAX          (64u * 1024u * 1024u) /* stdin given to a background process */
+#define CSN_KEEPER_MSG_MAX      (64u * 1024u) /* one packet; larger bodies travel in a memfd */
+#define CSN_KEEPER_BODY_MAX     (16u * 1024u * 1024u)
+#define CSN_KEEPER_FDS_MAX      48u  /* descriptors of one message */
+#define CSN_KEEPER_CONNS_MAX    256u /* connections to one keeper */
+#define CSN_KEEPER_BACKLOG      128u
+#define CSN_KEEPER_JOBS_MAX     4096u /* commands at once */
+#define CSN_KEEPER_ENDED_MAX    256u  /* background processes kept after their end */
+#define CSN_KEEPER_ENDED_BYTES  (64ull * 1024u * 1024u) /* of their logs, together */
+#define CSN_KEEPER_WAITERS_MAX  4096u                   /* deferred replies */
+#define CSN_KEEPER_KEPT_MAX     8u                      /* channels kept for the next command */
+#define CSN_KEEPER_DRAINS_MAX   256u /* pipes of background grandchildren that are emptied */
+#define CSN_KEEPER_SESSIONS_MAX 256u
+#define CSN_KEEPER_REMOVE_MAX   16u    /* directories a keeper removes at its end */
+#define CSN_KEEPER_END_MS       10000u /* that an ending keeper waits for unkillable processes */
+#define CSN_LOG_CHUNK_MAX       (60u * 1024u)   /* bytes of one answer to LOGS */
+#define CSN_COMMAND_TEXT_MAX    1024u           /* of a background process, for ps */
+#define CSN_PROC_SCAN_MAX       262144u         /* processes one scan of /proc remembers */
+#define CSN_SOCKET_SEARCH_MAX   20000u          /* entries one search for sockets looks at */
+#define CSN_PIPE_GROW_BYTES     (1024u * 1024u) /* size of a pipe that proved busy */
+#define CSN_START_INPUT_MAX     (64u * 1024u * 1024u) /* stdin given to a background process */
 /* the gateway: input before the destination of a connection is known */
 #define CSN_DNS_NAME_MAX        255u  /* bytes of a name as sent, the root's NUL included */
 #define CSN_DNS_QUERY_MAX       4096u /* of one query by TCP; by UDP it is less anyway */

@@ -1,10 +1,8 @@
-/* deferred_replies.c: questions about background processes, and answers that are put off.
+/* deferred_replies.c: requests about background processes.
  *
- * A question that cannot be answered yet (a process that still runs, output that has not come)
- * becomes a waiter: its channel, what it waits for, until when. Whenever something happens to a
- * process its waiters are looked at; whoever waited and hung up is forgotten. Numbers in
- * requests are the caller's: processes are looked up by pid in our own table, never handed to
- * kill(). */
+ * A request that waits for the end of a process or for output becomes a waiter: its channel,
+ * the condition, a deadline. A change of a process wakes its waiters; hanging up frees one. A
+ * pid in a request is looked up in the list of jobs and never passed to kill(). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,16 +15,15 @@
 #include "keeper/keeper.h"
 #include "os/pty.h"
 
-#define EOT 4 /* what a terminal takes for the end of its input */
+#define EOT 4 /* ^D: end of input on a terminal */
 
-/* Being killed counts as running: its end is told when its whole tree is gone. */
+/* A job that is being killed counts as running until its tree is gone. */
 static bool alive(const kp_job *job)
 {
     return job->running || job->phase != KP_KILL_NONE;
 }
 
-/* ---- waiters -------------------------------------------------------------------------------
- */
+/* ---- waiters ---- */
 
 int kp_waiter_add(kp_keeper *k, kp_request *r, const kp_waiter *what)
 {
@@ -52,8 +49,7 @@ void kp_waiter_free(kp_keeper *k, kp_waiter *w)
     kp_free_later(k, &w->link);
 }
 
-/* ---- PROCESSES -----------------------------------------------------------------------------
- */
+/* ---- PROCESSES ---- */
 
 static void put_process(csn_packer *o, const kp_job *job)
 {
@@ -67,7 +63,7 @@ static void put_process(csn_packer *o, const kp_job *job)
                                           .command = job->command ? job->command : ""});
 }
 
-/* The whole list goes into one body; when it is long, that travels in a memfd. */
+/* One body has the whole list; a long one travels in a memfd. */
 static void reply_list(kp_keeper *k, int channel, int64_t pid)
 {
     uint8_t buf[4096];
@@ -109,15 +105,14 @@ int kp_processes_serve(kp_keeper *k, kp_request *r)
     return KP_REPLIED;
 }
 
-/* ---- LOGS ----------------------------------------------------------------------------------
- */
+/* ---- LOGS ---- */
 
 static const kp_stream *stream_of(const kp_job *job, uint32_t number)
 {
     return number == 2 ? &job->err : &job->out;
 }
 
-/* Bytes after the offset, or the certainty that none will come. */
+/* There are bytes after the offset, or there will be none. */
 static bool has_more(const kp_job *job, const csn_logs_msg *ask)
 {
     const kp_stream *s = stream_of(job, ask->stream);
@@ -164,8 +159,7 @@ int kp_logs_serve(kp_keeper *k, kp_request *r)
     return KP_REPLIED;
 }
 
-/* ---- when something happens
- * ------------------------------------------------------------------ */
+/* ---- when a condition is met ---- */
 
 static void answer(kp_keeper *k, kp_waiter *w)
 {
@@ -201,10 +195,9 @@ uint64_t kp_waiter_tick(kp_keeper *k, kp_waiter *w, uint64_t now)
     return 0;
 }
 
-/* ---- SIGNAL, FEED, RESIZE
- * ---------------------------------------------------------------------- */
+/* ---- SIGNAL, FEED, RESIZE ---- */
 
-/* An ended process may have left others behind; they are still its tree. */
+/* SIGTERM and SIGKILL go to the tree, which may outlive the process; others to its group. */
 static int signal_job(kp_keeper *k, kp_job *job, int signo)
 {
     if (signo == SIGKILL && alive(job)) {
@@ -217,7 +210,7 @@ static int signal_job(kp_keeper *k, kp_job *job, int signo)
     }
     if (!job->running)
         return -ESRCH;
-    return kill(-job->pid, signo) < 0 ? -errno : 0; /* not reaped yet: the number is its own */
+    return kill(-job->pid, signo) < 0 ? -errno : 0; /* not reaped, so the pid is its own */
 }
 
 int kp_signal_serve(kp_keeper *k, kp_request *r)
@@ -227,7 +220,7 @@ int kp_signal_serve(kp_keeper *k, kp_request *r)
     return job ? signal_job(k, job, (int)r->body.signal.signo) : -ESRCH;
 }
 
-/* A terminal has no end to close: it is told that the input ended. */
+/* A terminal cannot be closed; it gets an end-of-input character. */
 static int close_stdin(kp_job *job)
 {
     char eot = EOT;

@@ -1,11 +1,10 @@
-/* gateway_sockets.c: the sockets that a gateway outside has of the jail's network.
+/* gateway_sockets.c: creates the sockets that the gateway uses inside the jail's network.
  *
- * A keeper is the only one who is both in that network and spoken to from outside. While it
- * builds its walls it makes what was ordered (os/gateway_net.c) and sends it along with READY;
- * its own copies are closed then, so that a gateway that is gone leaves nobody listening.
- * Afterwards the gateway asks here for sockets to reach ports inside. Requests come from
- * outside of the jail, from a program that reads what the sandbox sends: one byte each, one
- * answer each, and whatever is not that ends the link. */
+ * The gateway runs outside; only the keeper is in that network. During boot the keeper creates
+ * the listening sockets (os/gateway_net.h) and sends them with READY. It closes its own copies,
+ * so that none listens when the gateway has ended. Later the gateway asks on the link for
+ * sockets to connect to ports inside: a request is one byte, and anything else ends the link,
+ * because the gateway parses hostile input and may be compromised. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +35,7 @@ static void list_fds(const csn_gateway_net_order *order, csn_ready_msg *ready, i
 }
 _Static_assert(2 + CSN_GATEWAY_NET_SOCKETS + CSN_GATEWAY_NET_HOST_PORTS_MAX <=
                    CSN_KEEPER_FDS_MAX,
-               "all of it, with the root, is one message");
+               "the root and all sockets fit into one message");
 
 int kp_net_build(kp_keeper *k, csn_ready_msg *ready, int *ret_fds, size_t *ret_count,
                  csn_failed_msg *failed)
@@ -76,7 +75,7 @@ int kp_net_watch(kp_keeper *k)
     return k->net.fd < 0 ? 0 : kp_watch_open(k, &k->net, KP_WATCH_NET, k->net.fd, NULL);
 }
 
-/* One byte, and the socket if there is one. */
+/* One byte, errno or 0, and the socket. */
 static int answer(int to, uint8_t error, int fd)
 {
     union {
@@ -105,11 +104,11 @@ void kp_net_serve(kp_keeper *k)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    int rc = n == 1 ? 0 : -EPROTO; /* 0: it is gone */
+    int rc = n == 1 ? 0 : -EPROTO; /* 0: the gateway has ended */
     if (rc == 0) {
         csn_autofd int fd = csn_gateway_net_tcp_socket(ask[0]);
         rc = answer(k->net.fd, fd < 0 ? (uint8_t)-fd : 0, fd);
     }
-    if (rc < 0) /* an answer that is lost would make the next ones wrong */
+    if (rc < 0) /* a lost reply would shift all later ones */
         kp_watch_close(k, &k->net);
 }

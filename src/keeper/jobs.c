@@ -1,11 +1,14 @@
-/* jobs.c: commands while they run and after.
+/* jobs.c: commands while they run and after their end.
  *
- * A foreground command is a child and a channel: its end is told on the channel and the job is
- * forgotten. A background process also has rings for its output and stays listed after its end.
- * What must hold: every child is reaped, whoever started it (orphans come to us as the
- * subreaper); an end is told once, after the direct child was reaped and, when it was killed,
- * after its whole tree is gone; a channel that hangs up ends what it stands for. Commands
- * control how much they write and how long they hold their pipes, so both are bounded here. */
+ * A foreground job is a child and a channel, and is freed when it has sent EXIT. A background
+ * job also has rings for its output and stays listed after its end. Commands decide how much
+ * they write and how long they hold their pipes open, so both are bounded here.
+ *
+ * Invariants:
+ *  - Every child is reaped, orphans included: the keeper is their subreaper.
+ *  - EXIT is sent once, after the direct child was reaped and, if it was killed, after its
+ * whole tree is gone.
+ *  - A channel that hangs up kills its job. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,9 +21,9 @@
 #include "base/clock.h"
 #include "keeper/keeper.h"
 
-#define REAP_READS 64 /* reads of a pipe whose writer just ended, before others get a turn */
+#define REAP_READS 64 /* of a pipe whose writer has ended, before other events are handled */
 
-/* The channel is the caller's affair. */
+/* Sets all but the channel. */
 static void job_begin(kp_keeper *k, kp_job *job, kp_job_kind kind)
 {
     job->kind = kind;
@@ -31,8 +34,6 @@ static void job_begin(kp_keeper *k, kp_job *job, kp_job_kind kind)
     kp_list_add(&k->jobs, &job->link);
 }
 
-/* In the list from the start: whoever fails later calls kp_job_forget. NULL: errno says why.
- */
 kp_job *kp_job_new(kp_keeper *k, kp_job_kind kind)
 {
     if (k->jobs.count >= CSN_KEEPER_JOBS_MAX) {
@@ -47,7 +48,7 @@ kp_job *kp_job_new(kp_keeper *k, kp_job_kind kind)
     return job;
 }
 
-/* All but the channel, whose place in memory the epoll set knows. */
+/* The channel stays where it is: the epoll set points to it. */
 void kp_job_reuse(kp_keeper *k, kp_job *job)
 {
     kp_watch channel = job->channel;
@@ -58,8 +59,8 @@ void kp_job_reuse(kp_keeper *k, kp_job *job)
     job_begin(k, job, KP_JOB_FOREGROUND);
 }
 
-/* After sixteen million commands tags come round; by then the old tree is long gone, or it is a
- * server that shares its tag with one new command. */
+/* Tags repeat after 16 million commands. A process that runs so long shares its tag with one
+ * new command. */
 uint64_t kp_next_tag(kp_keeper *k)
 {
     return k->spec.tag_base | (++k->sequence & CSN_TAG_SEQ_MASK);
@@ -97,7 +98,7 @@ kp_job *kp_job_find(kp_keeper *k, int64_t pid)
         if (job->kind == KP_JOB_BACKGROUND && job->pid == pid)
             return job;
     }
-    /* the newest of that number: pids come round */
+    /* the newest: pids are reused */
     for (kp_link *item = k->ended.head.prev; item != &k->ended.head; item = item->prev)
         if (((kp_job *)item)->pid == pid)
             return (kp_job *)item;
@@ -111,11 +112,11 @@ bool kp_has_no_children(void)
     return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
 }
 
-static void send_exit(const kp_job *job, uint32_t stage, uint32_t errnum, bool stays)
+static void send_exit(const kp_job *job, uint32_t stage, uint32_t errnum, bool keep)
 {
     if (job->channel.fd < 0)
         return;
-    uint32_t after = stays ? CSN_AFTER_CHANNEL : 0;
+    uint32_t after = keep ? CSN_AFTER_CHANNEL : 0;
     if (getpid() == 1 && kp_has_no_children())
         after |= CSN_AFTER_ALONE;
     kp_reply(job->channel.fd, CSN_MSG_EXIT,
@@ -134,11 +135,10 @@ void kp_job_send_exit(kp_job *job, uint32_t stage, uint32_t errnum)
     send_exit(job, stage, errnum, false);
 }
 
-/* ---- output ------------------------------------------------------------------------------ */
+/* ---- output ---- */
 
-/* Somebody in the background still writes there and must not be blocked or hit by SIGPIPE. When
- * there are too many the oldest pipe is closed: the newest server is the one being worked on.
- */
+/* When there are too many, the oldest pipe is closed: its writer is the least likely to be in
+ * use. */
 void kp_drain_add(kp_keeper *k, int fd)
 {
     kp_drain *d = NULL;
@@ -165,7 +165,8 @@ void kp_drain_read(kp_keeper *k, kp_watch *w)
 
     if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
         return;
-    if (w->kind == KP_WATCH_IDLE) { /* the session's shell closed it: the next user sees that */
+    if (w->kind ==
+        KP_WATCH_SESSION_OUTPUT) { /* the shell has closed it: its next user will see that */
         w->fd = kp_watch_release(k, w);
         return;
     }
@@ -196,7 +197,7 @@ static uint64_t ended_bytes(const kp_keeper *k)
     return sum;
 }
 
-/* Keeps the newest of the ended ones, within both ceilings. */
+/* Frees the oldest ended jobs until both ceilings are met. */
 static void trim_ended(kp_keeper *k)
 {
     while (k->ended.count > 1 &&
@@ -208,7 +209,7 @@ static void trim_ended(kp_keeper *k)
     }
 }
 
-/* A background process of which nothing more can come goes to the list of ended ones. */
+/* For a background job that has ended and whose rings are complete. */
 static void move_to_ended(kp_keeper *k, kp_job *job)
 {
     if (job->kind != KP_JOB_BACKGROUND || job->running || job->phase != KP_KILL_NONE ||
@@ -224,7 +225,7 @@ static void move_to_ended(kp_keeper *k, kp_job *job)
     trim_ended(k);
 }
 
-/* False: nothing more to read now. */
+/* Reads once. False: nothing more to read now. */
 static bool stream_step(kp_keeper *k, kp_stream *s)
 {
     if (s->watch.fd < 0)
@@ -238,7 +239,7 @@ static bool stream_step(kp_keeper *k, kp_stream *s)
         return false;
     if (n > 0)
         return true;
-    kp_watch_close(k, &s->watch); /* end of file; EIO is how a terminal says it */
+    kp_watch_close(k, &s->watch); /* end of file; of a terminal: EIO */
     s->ended = true;
     return false;
 }
@@ -252,8 +253,8 @@ void kp_stream_read(kp_keeper *k, kp_stream *s)
     move_to_ended(k, job);
 }
 
-/* The process is gone: what is still in the pipe is its output, and then a short while is given
- * to others that hold the pipe. */
+/* Reads what the ended process left in its pipes. Others that hold them open have CSN_DRAIN_MS
+ * more. */
 static void streams_finish(kp_keeper *k, kp_job *job)
 {
     for (int i = 0; i < REAP_READS && stream_step(k, &job->out); i++)
@@ -264,18 +265,17 @@ static void streams_finish(kp_keeper *k, kp_job *job)
         job->drain_ns = csn_deadline_in(CSN_DRAIN_MS);
 }
 
-/* ---- ends ----------------------------------------------------------------------------------
- */
+/* ---- ends ---- */
 
-/* A channel costs its owner and us more than anything else about a short command, so it may
- * stay. One on which a KILL came may have more of the kind on its way. */
+/* Creating a channel is the most expensive part of a short command, so it is kept for the next
+ * one. Not after a KILL: another may be on its way. */
 static void end_foreground(kp_keeper *k, kp_job *job)
 {
-    bool stays = job->keep_channel && !job->killed && job->channel.fd >= 0 &&
-                 k->kept_channels.count < CSN_KEEPER_KEPT_CHANNELS_MAX;
+    bool keep = job->keep_channel && !job->killed && job->channel.fd >= 0 &&
+                k->kept_channels.count < CSN_KEEPER_KEPT_MAX;
 
-    send_exit(job, CSN_STAGE_NONE, 0, stays);
-    if (!stays) {
+    send_exit(job, CSN_STAGE_NONE, 0, keep);
+    if (!keep) {
         kp_job_free(k, job);
         return;
     }
@@ -285,7 +285,6 @@ static void end_foreground(kp_keeper *k, kp_job *job)
     job->channel.kind = KP_WATCH_KEPT_CHANNEL;
 }
 
-/* The job may be freed memory after this batch: callers must not use it again. */
 void kp_job_finish(kp_keeper *k, kp_job *job)
 {
     switch (job->kind) {
@@ -318,12 +317,12 @@ static void job_reaped(kp_keeper *k, kp_job *job, int status, const struct rusag
     job->cpu_ns = usage_ns(&ru->ru_utime) + usage_ns(&ru->ru_stime);
     job->peak_memory = (uint64_t)ru->ru_maxrss * 1024u;
     if (job->over_memory && job->peak_memory < k->meter.peak)
-        job->peak_memory = k->meter.peak; /* of all processes together, as the limit is */
+        job->peak_memory = k->meter.peak; /* of all processes, as is the limit */
     if (k->want.root == job->pid)
-        k->want.root = 0; /* the number may be somebody else's from now on */
+        k->want.root = 0; /* the pid may be reused from now on */
 }
 
-/* Children that are no job are orphans of commands: reaped and forgotten. */
+/* A child that is no job is an orphan. */
 void kp_jobs_collect(kp_keeper *k)
 {
     struct rusage ru;
@@ -359,12 +358,11 @@ void kp_jobs_reap(kp_keeper *k)
         if (job->phase == KP_KILL_NONE)
             kp_job_finish(k, job);
         else
-            job->kill_next_ns = 1; /* look at once whether the tree is gone */
+            job->kill_next_ns = 1; /* check now whether the tree is gone */
     }
 }
 
-/* Whoever the job was for is gone, or talks nonsense. At once, without a grace: nobody is left
- * to read what a clean-up would say. */
+/* The peer has ended or broke the protocol. No grace: no peer would read the last output. */
 static void hang_up(kp_keeper *k, kp_job *job)
 {
     kp_watch_close(k, &job->channel);
@@ -400,7 +398,7 @@ void kp_job_channel_read(kp_keeper *k, kp_job *job)
     csn_msg_release(&m);
 }
 
-/* Deadline, the end of the wait for stray output, killing: each has its own time. */
+/* Three timers: the deadline, the end of draining, the next step of killing. */
 uint64_t kp_job_tick(kp_keeper *k, kp_job *job, uint64_t now)
 {
     uint64_t next = 0;

@@ -1,19 +1,21 @@
 /* keeper.h: the state of a running keeper, shared by its files.
  *
- *   main.c      reads the spec, makes the process what it must be, serves, ends
- *   boot/confine.c     what stands around a jail, built once before anything is served
- *   gateway_sockets.c       the sockets that a gateway outside has of the jail's network
- *   sweep.c     removing what is left, and the other life of this program: to do only that
- *   meter.c     how much memory all processes have, where the kernel does not bound it
- *   serve.c     the loop: descriptors, timers, connections, which request goes where
- *   start_command.c     from a SPAWN request to a running child
- *   jobs.c      commands: their output, their end, who is told
- *   deferred_replies.c     answers that are put off until something happens
- *   treekill.c  ending whole trees
- *   session.c   persistent shells
+ *   main.c              the life of a keeper
+ *   boot/boot.c         receives the spec
+ *   boot/confine.c      confines the keeper, from clone to READY; has the timeline of both
+ *   serve.c             the event loop, connections, and which handler serves a request
+ *   start_command.c     SPAWN: from a request to a running program
+ *   jobs.c              commands: their output, their end
+ *   deferred_replies.c  PROCESSES and LOGS, whose replies may have to wait; SIGNAL, FEED,
+ * RESIZE session.c           SESSION: persistent shells treekill.c          kills a command
+ * with all its descendants meter.c             enforces a memory limit where no control group
+ * does gateway_sockets.c   the sockets that the gateway has inside the jail sweep.c removes
+ * what a sandbox leaves; the sweeper program ring.c              the newest bytes of a stream
+ *   protocol.c, spec.c  encode and decode; also linked into the library
  *
- * One thread, no locks. Objects are linked lists with named ceilings; what is closed while a
- * batch of events is handled is freed after it, so an event never meets freed memory. */
+ * One thread, no locks. Objects are in linked lists with ceilings (base/limits.h). An object
+ * that is closed while a batch of events is handled is freed after the batch, because a later
+ * event may still point to it. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,7 +26,7 @@
 #include "keeper/spec.h"
 #include "os/proctree.h"
 
-/* Intrusive and circular; the first member of everything that is in a list. */
+/* Intrusive and circular; the first member of every object that is in a list. */
 typedef struct kp_link {
     struct kp_link *prev, *next;
 } kp_link;
@@ -46,16 +48,16 @@ typedef enum kp_watch_kind {
     KP_WATCH_OWNER,
     KP_WATCH_LISTEN,
     KP_WATCH_CONN,
-    KP_WATCH_CHANNEL,      /* of a job */
-    KP_WATCH_KEPT_CHANNEL, /* of one that has ended */
+    KP_WATCH_CHANNEL,      /* of a running job */
+    KP_WATCH_KEPT_CHANNEL, /* of an ended job, waiting for the next command */
     KP_WATCH_OUTPUT,       /* of a background job */
     KP_WATCH_WAITER,
     KP_WATCH_DRAIN,
-    KP_WATCH_NET,  /* the link to a gateway */
-    KP_WATCH_IDLE, /* output of a session nobody uses just now */
+    KP_WATCH_NET,            /* the link to the gateway */
+    KP_WATCH_SESSION_OUTPUT, /* of a session without user */
 } kp_watch_kind;
 
-/* One descriptor in the epoll set. fd -1: none. */
+/* A descriptor, in the epoll set while `on`. fd -1: none. */
 typedef struct kp_watch {
     kp_watch_kind kind;
     int fd;
@@ -66,7 +68,7 @@ typedef struct kp_watch {
 typedef struct kp_conn {
     kp_link link;
     kp_watch watch;
-    bool control; /* the one we were born with */
+    bool control; /* of the creator; the keeper started with it */
 } kp_conn;
 
 typedef enum kp_job_kind {
@@ -79,8 +81,8 @@ typedef struct kp_stream {
     kp_watch watch;
     kp_ring ring;
     struct kp_job *job;
-    bool ended;   /* no more will be kept */
-    bool discard; /* the process is gone; somebody else still holds the pipe */
+    bool ended;   /* the ring gets no more bytes */
+    bool discard; /* read and discard: the process has ended, others hold the pipe open */
 } kp_stream;
 
 typedef enum kp_kill_phase {
@@ -97,12 +99,12 @@ typedef struct kp_job {
     pid_t pid;
     uint64_t tag;
     bool running; /* the direct child was not reaped yet */
-    bool reaped;  /* it was, and nobody was told yet */
+    bool reaped;  /* it was, and kp_jobs_reap has not handled that yet */
     bool tied;
-    bool keep_channel; /* its channel may stay for the next one */
+    bool keep_channel;
     bool pty;
-    bool killed;      /* somebody asked for its end */
-    bool over_memory; /* it was ended for the memory it had */
+    bool killed;      /* on request */
+    bool over_memory; /* killed by the meter */
     kp_watch channel;
     kp_stream out, err;
     int stdin_w;
@@ -110,7 +112,7 @@ typedef struct kp_job {
     uint64_t cpu_ns, peak_memory;
     int64_t started_ms;
     uint64_t deadline_ns; /* 0: none */
-    uint64_t drain_ns;    /* 0: none; output that comes later is not kept */
+    uint64_t drain_ns;    /* 0: none; output after that time is discarded */
     kp_kill_phase phase;
     uint64_t kill_next_ns, kill_term_ns;
     uint32_t kill_nap_ms;
@@ -119,13 +121,13 @@ typedef struct kp_job {
 } kp_job;
 
 typedef struct kp_session {
-    kp_link link;
+    kp_link link; /* next NULL: its name is free for a new shell */
     char *name;
     kp_job *job;
     int script_w, ctl_r;
     kp_watch out, err;
     bool merge;
-    bool busy;
+    bool busy; /* a caller has it */
 } kp_session;
 
 /* A request whose reply is deferred. */
@@ -140,6 +142,7 @@ typedef struct kp_waiter {
     uint64_t deadline_ns;
 } kp_waiter;
 
+/* A pipe that is read and discarded, so that its writers neither block nor get SIGPIPE. */
 typedef struct kp_drain {
     kp_link link;
     kp_watch watch;
@@ -147,39 +150,39 @@ typedef struct kp_drain {
 
 typedef struct kp_meter {
     uint64_t next_ns;
-    uint64_t peak;       /* the most that was seen, bytes */
-    unsigned over_count; /* so many looks in succession saw too much */
+    uint64_t peak;       /* bytes of all processes */
+    unsigned over_count; /* successive scans above the limit */
 } kp_meter;
 
-#define KP_PAGE           4096u /* where they are larger, less is given back, which is no harm */
+#define KP_PAGE           4096u /* with larger pages less memory is released */
 #define KP_CHILD_STACK    (15u * KP_PAGE + 1280u) /* of a child between clone and exec */
-#define KP_INLINE_OBJECTS 2u /* the connection we were born with, and a job */
+#define KP_INLINE_OBJECTS 2u                      /* the control connection and one job */
 
-/* There may be thousands of keepers, and each has pages of its own for what it has written to.
- * So whatever a command needs lies together: the end of the stack that its child has, our
- * state, the first objects, the beginning of its message. No malloc, which would begin a heap.
- */
+/* There may be thousands of keepers, and each page that a keeper writes to is its own. So all
+ * that one command needs is contiguous: the used end of the child's stack, the state, the first
+ * objects, the start of the message. A keeper that runs one command at a time calls no malloc
+ * and has no heap. */
 typedef struct kp_keeper {
     _Alignas(KP_PAGE) char child_stack[KP_CHILD_STACK];
     csn_keeper_spec spec;
-    csn_ready_msg ready; /* what was told when the walls stood */
-    int command_ruleset; /* that commands step behind, see boot/confine.c; -1: none */
+    csn_ready_msg ready; /* as reported; ROOT repeats it */
+    int command_ruleset; /* Landlock's for commands alone, see boot/confine.c; -1: none */
     int epfd;
     kp_watch signals, owner, listen;
-    kp_watch net; /* fresh sockets are asked for here; fd -1: nobody does */
+    kp_watch net; /* the gateway asks for sockets here; fd -1: there is none */
     kp_list conns, jobs, ended, waiters, sessions, drains;
-    kp_list kept_channels; /* foreground jobs that are nothing but a channel */
-    kp_list deferred_free; /* freed after the batch */
+    kp_list kept_channels; /* ended foreground jobs whose channel waits for the next command */
+    kp_list deferred_free;
     csn_proctree tree;
-    csn_proctree_query want; /* whose tree is being looked for */
+    csn_proctree_query want; /* the search that is running */
     uint64_t sequence;
     int64_t started_ms, ends_ms; /* epoch; 0: never */
     uint64_t ends_ns;            /* monotonic; 0: never */
-    bool reaped;                 /* some job's child was, and nobody was told yet */
+    bool reaped;                 /* some job has `reaped` */
     bool ending;
-    bool committed;          /* detached: it is on record, and lives on when its maker ends */
-    int record[2];           /* files without which it cannot be found, O_PATH; or -1 */
-    uint64_t record_next_ns; /* when they are checked next; 0: never */
+    bool committed;          /* detached: the sandbox is recorded and outlives its creator */
+    int record[2];           /* O_PATH of the files by which it is found, after COMMIT */
+    uint64_t record_next_ns; /* when to check them next; 0: never */
     kp_meter meter;
     struct {
         _Alignas(16) char bytes[sizeof(kp_job)];
@@ -188,49 +191,55 @@ typedef struct kp_keeper {
     uint8_t packet[CSN_KEEPER_MSG_MAX];
 } kp_keeper;
 
-/* main.c. Until there is a message on the connection we were born with, or it has hung up;
- * -errno: our owner has ended. Before anything is served. */
+/* boot/boot.c. Receives the spec and confines the keeper, unless it is a sweeper: 0 or -errno.
+ */
+int kp_boot(kp_keeper *k);
+/* Waits for a message or a hang-up on the control connection, before the loop runs. 0, or
+ * -errno: the owner has died. */
 int kp_await_message(void);
-/* Whole pages between these are not needed any more. */
+void kp_reset_signals(int first, int last); /* to their default dispositions */
+/* Gives whole pages between these back to the kernel; their contents are lost. */
 void kp_release_pages(void *start, void *end);
 
-/* boot/confine.c. Where the mounts of the orders are put (CSN_MOUNTS_MAX), until the walls
- * stand. */
+/* boot/confine.c. Room for the mounts of the spec (CSN_MOUNTS_MAX), until kp_confine returns.
+ */
 csn_mount *kp_confine_mount_list(void);
-/* Begins what is the same for every jail, before its orders are there. No failure is
- * final: what could not be begun is tried again when they are. */
+/* Begins with what every jail needs before the spec is there. kp_confine repeats what failed.
+ */
 void kp_confine_begin(void);
-/* The keeper is behind all walls of its spec, or must end: -errno. */
+/* Takes all steps of the spec and reports READY or FAILED. On -errno the keeper must end. */
 int kp_confine(kp_keeper *k);
 
 /* gateway_sockets.c. Builds the network of the spec, if it has one. Fills the net fields of
  * *ready and lists in ret_fds (CSN_KEEPER_FDS_MAX) the descriptors that READY carries;
- * kp_net_told closes them. On failure *failed says at which step. */
+ * kp_net_release closes them. On failure *failed says at which step. */
 int kp_net_build(kp_keeper *k, csn_ready_msg *ready, int *ret_fds, size_t *ret_count,
                  csn_failed_msg *failed);
 void kp_net_release(void);
-int kp_net_watch(kp_keeper *k); /* serves the link from now on */
-void kp_net_serve(kp_keeper *k);
+int kp_net_watch(kp_keeper *k);  /* adds the link to the epoll set, if there is one */
+void kp_net_serve(kp_keeper *k); /* the link is readable */
 
-/* sweep.c. Removes what the spec lists. */
+/* sweep.c. Removes the socket and the directories of the spec. */
 void kp_sweep_listed(const csn_keeper_spec *spec);
-int kp_sweeper_run(const csn_keeper_spec *spec); /* when the keeper has ended, or none comes */
+int kp_sweeper_run(const csn_keeper_spec *spec);
 
-/* meter.c. Is more memory in use than the spec allows? When to look again; 0: no need. */
+/* meter.c. Checks the memory limit of the spec. Returns the time of the next check; 0: none. */
 uint64_t kp_meter_tick(kp_keeper *k, uint64_t now);
 
 /* serve.c */
 int kp_serve(kp_keeper *k);
 void *kp_object_new(kp_keeper *k, size_t size); /* zeroed; NULL: no memory */
 void kp_object_free(kp_keeper *k, void *object);
+void kp_free_later(kp_keeper *k, kp_link *item); /* after this batch of events */
+/* On failure the descriptor is in *w as well; kp_watch_close closes it. */
 int kp_watch_open(kp_keeper *k, kp_watch *w, kp_watch_kind kind, int fd, void *owner);
 void kp_watch_close(kp_keeper *k, kp_watch *w);  /* closes the descriptor */
-int kp_watch_release(kp_keeper *k, kp_watch *w); /* gives it back, unwatched */
-void kp_free_later(kp_keeper *k, kp_link *item); /* free it after this batch */
+int kp_watch_release(kp_keeper *k, kp_watch *w); /* returns the descriptor */
+/* Replies never wait: one that does not fit into the channel is dropped. */
 void kp_reply(int channel, csn_msg_type type, const void *msg);
 void kp_reply_error(int channel, int errnum, csn_stage stage);
 
-/* A decoded request. The loop closes the channel and the descriptors of `m` that the handler
+/* A decoded request. The loop closes the channel, and the descriptors of `m`, that the handler
  * did not take. */
 typedef struct kp_request {
     csn_msg *m;
@@ -245,39 +254,39 @@ typedef struct kp_request {
 typedef struct kp_child {
     const csn_spawn_msg *spawn;
     uint64_t tag;
-    const csn_confinement
-        *confinement;       /* for what they bound of a command and not of the keeper */
-    int cwd, in, out, err;  /* -1: the keeper's own (/dev/null; for cwd: the path in body) */
-    int ctl;                /* session: becomes 9; else -1 */
+    const csn_confinement *confinement;
+    int cwd, in, out, err;  /* -1: the keeper's own; cwd: the path in spawn */
+    int ctl;                /* session: becomes descriptor 9; otherwise -1 */
     int command_ruleset;    /* or -1 */
-    int sockets;            /* who makes its sockets; -1: itself */
-    const char *file;       /* the program; NULL: argv[0], searched for */
+    int sockets;            /* see os/socket_divert.h; -1: not diverted */
+    const char *file;       /* the program; NULL: search for argv[0] */
     char *stack;            /* KP_CHILD_STACK */
-    uint32_t stage, errnum; /* set by the child when it cannot go on */
+    uint32_t stage, errnum; /* set by a child that fails before exec */
 } kp_child;
 
 pid_t kp_child_start(kp_child *c); /* -1: see stage and errnum */
 int kp_spawn_serve(kp_keeper *k, kp_request *r);
-void kp_kept_channel_read(kp_keeper *k, kp_job *job); /* its channel is readable */
+void kp_kept_channel_read(kp_keeper *k, kp_job *job); /* it is readable or hung up */
 
 /* jobs.c */
-kp_job *kp_job_new(kp_keeper *k, kp_job_kind kind);
-void kp_job_free(kp_keeper *k, kp_job *job);    /* closes all it has */
-void kp_job_reuse(kp_keeper *k, kp_job *job);   /* a resting one becomes a new one */
-kp_job *kp_job_find(kp_keeper *k, int64_t pid); /* background ones, running or ended */
-void kp_jobs_reap(kp_keeper *k);                /* every child that ended, and tells about it */
-void kp_jobs_collect(kp_keeper *k);             /* only reaps: safe at any time */
-void kp_job_finish(kp_keeper *k, kp_job *job);  /* its child is reaped, its killing is over */
-/* As the reaper of a pid namespace we are the parent of every orphan: no child, no process. */
+kp_job *kp_job_new(kp_keeper *k, kp_job_kind kind); /* in the list; NULL: see errno */
+void kp_job_free(kp_keeper *k, kp_job *job);        /* closes its descriptors */
+void kp_job_reuse(kp_keeper *k, kp_job *job);       /* a kept channel gets its next command */
+kp_job *kp_job_find(kp_keeper *k, int64_t pid);     /* a background job, running or ended */
+void kp_jobs_reap(kp_keeper *k);    /* reaps all children, finishes their jobs */
+void kp_jobs_collect(kp_keeper *k); /* reaps only: frees no job */
+/* The child is reaped and the tree, if it was killed, is gone. May free the job. */
+void kp_job_finish(kp_keeper *k, kp_job *job);
+/* In a pid namespace all orphans become children of the keeper: then no process is left. */
 bool kp_has_no_children(void);
 void kp_job_send_exit(kp_job *job, uint32_t stage, uint32_t errnum);
-void kp_job_channel_read(kp_keeper *k, kp_job *job); /* its channel is readable or hung up */
+void kp_job_channel_read(kp_keeper *k, kp_job *job); /* it is readable or hung up */
 void kp_stream_read(kp_keeper *k, kp_stream *s);
-uint64_t kp_job_tick(kp_keeper *k, kp_job *job, uint64_t now); /* when it wants the next one */
+uint64_t kp_job_tick(kp_keeper *k, kp_job *job, uint64_t now); /* returns the next time */
 uint64_t kp_next_tag(kp_keeper *k);
 int kp_drain_serve(kp_keeper *k, kp_request *r);
 void kp_drain_add(kp_keeper *k, int fd);       /* owns fd */
-void kp_drain_read(kp_keeper *k, kp_watch *w); /* of any watch: read and forget */
+void kp_drain_read(kp_keeper *k, kp_watch *w); /* reads from any watch and discards */
 
 /* deferred_replies.c */
 int kp_processes_serve(kp_keeper *k, kp_request *r);
@@ -289,7 +298,7 @@ int kp_resize_serve(kp_keeper *k, kp_request *r);
  * -EAGAIN: there are too many. */
 int kp_waiter_add(kp_keeper *k, kp_request *r, const kp_waiter *w);
 void kp_waiter_free(kp_keeper *k, kp_waiter *w);
-void kp_waiters_notify(kp_keeper *k, int64_t pid); /* something happened to this process */
+void kp_waiters_notify(kp_keeper *k, int64_t pid); /* its state or output has changed */
 uint64_t kp_waiter_tick(kp_keeper *k, kp_waiter *w, uint64_t now);
 
 /* treekill.c */
@@ -300,6 +309,6 @@ void kp_kill_everything(kp_keeper *k);
 
 /* session.c */
 int kp_session_serve(kp_keeper *k, kp_request *r);
-void kp_session_idle(kp_keeper *k, kp_session *s);   /* released: next waiter, or drain */
-void kp_session_detach(kp_keeper *k, kp_session *s); /* its name is free for a new shell */
+void kp_session_idle(kp_keeper *k, kp_session *s);   /* its user has released it */
+void kp_session_detach(kp_keeper *k, kp_session *s); /* frees its name for a new shell */
 void kp_session_free(kp_keeper *k, kp_session *s);

@@ -1,13 +1,13 @@
-/* meter.c: how much memory all processes have, where no control group bounds it.
+/* meter.c: enforces a memory limit on all processes, where no control group does.
  *
- * Called from the loop while the spec has a memory limit for the keeper to watch, which is a
- * jail's of somebody who may not make control groups. The keeper is the first process of a pid
- * namespace, so /proc has the sandbox and nothing else. Processes are hostile: they take memory
- * as fast as the kernel gives it, fork, and drop their tag. What a look may miss between two is
- * bounded by RLIMIT_DATA, which each process has. Looks that cost more come less often. When
- * there is too much, the command that has most ends with all it started; when that does not
- * help, everything does. What must hold: memory that several processes share is counted once
- * before anybody is killed for it. */
+ * For jails of users that cannot create control groups. The keeper is pid 1 of its namespace,
+ * so /proc has the processes of the sandbox and no others. They are hostile: they allocate as
+ * fast as the kernel allows, fork, and remove their tag. RLIMIT_DATA bounds what one process
+ * can allocate between two scans. Expensive scans are less frequent. Over the limit, the keeper
+ * kills the command that has the most memory with its tree; if that does not help, everything.
+ *
+ * Invariant: no process is killed before shared memory was counted once, not once per process.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,12 +24,12 @@
 
 #define MS             1000000ull
 #define PERIOD_NS      (50 * MS)
-#define PERIOD_NEAR    (10 * MS) /* more than half of the limit is in use */
-#define COST_PARTS     20u       /* looking takes at most one part in so many of the time */
-#define OVER_SCANS_MAX 4u        /* looks that see too much before everything is killed */
-#define TAGS_MAX       64u       /* commands that are told apart; the others are one */
+#define PERIOD_NEAR    (10 * MS) /* with more than half of the limit in use */
+#define COST_PARTS     20u       /* a scan may take 1/20 of the time */
+#define OVER_SCANS_MAX 4u        /* scans over the limit before everything is killed */
+#define TAGS_MAX       64u       /* further tags are counted together */
 
-/* What the processes with one tag have. */
+/* The memory of all processes with one tag. */
 typedef struct tag_usage {
     uint64_t tag, bytes;
     pid_t largest;
@@ -38,13 +38,13 @@ typedef struct tag_usage {
 
 typedef struct scan {
     int proc;
-    bool exact; /* shared memory once, and who has it */
+    bool exact; /* count shared memory once, and per tag */
     uint64_t bytes;
     tag_usage tags[TAGS_MAX];
     size_t tag_count;
 } scan;
 
-/* A line "Key:   123 kB". Names of processes cannot fake one: the kernel escapes newlines. */
+/* A line "Key:   123 kB". A process name cannot fake one: the kernel escapes newlines. */
 static uint64_t bytes_of(const char *text, const char *key)
 {
     const char *p = strstr(text, key);
@@ -65,8 +65,8 @@ static bool read_text(int proc, pid_t pid, const char *file, char *buf, size_t s
     return true;
 }
 
-/* Exactly is expensive, and refused for processes that made themselves undumpable. Pages of
- * files are no burden: the kernel drops them when it needs to. */
+/* smaps_rollup is exact but expensive, and refused for undumpable processes. File pages are not
+ * counted: the kernel can drop them. */
 static uint64_t memory_of(const scan *l, pid_t pid)
 {
     char text[4096];
@@ -80,7 +80,7 @@ static uint64_t memory_of(const scan *l, pid_t pid)
            bytes_of(text, "\nVmSwap:");
 }
 
-static void credit(scan *l, pid_t pid, uint64_t bytes)
+static void add_usage(scan *l, pid_t pid, uint64_t bytes)
 {
     uint64_t tag = csn_proctree_tag(pid);
     size_t i = 0;
@@ -111,17 +111,17 @@ static int scan_proc(scan *l)
     for (struct dirent *e; (e = readdir(d));) {
         long pid = strtol(e->d_name, NULL, 10);
         if (pid <= 1 || pid > INT32_MAX)
-            continue; /* no process, or the keeper */
+            continue; /* not a process, or the keeper */
         uint64_t bytes = memory_of(l, (pid_t)pid);
         l->bytes += bytes;
         if (l->exact && bytes > 0)
-            credit(l, (pid_t)pid, bytes);
+            add_usage(l, (pid_t)pid, bytes);
     }
     closedir(d);
     return 0;
 }
 
-/* ---- when it is too much ---- */
+/* ---- over the limit ---- */
 
 static void kill_job(kp_keeper *k, kp_job *job)
 {
@@ -131,7 +131,7 @@ static void kill_job(kp_keeper *k, kp_job *job)
     kp_job_kill(k, job, 0);
 }
 
-/* Everybody in the namespace but us, whatever they did to their tags. */
+/* All processes of the namespace but the keeper, with any tag. */
 static void kill_all(kp_keeper *k)
 {
     (void)kill(-1, SIGKILL);
@@ -142,7 +142,7 @@ static void kill_all(kp_keeper *k)
     }
 }
 
-/* A command that has ended may have left others behind: they carry its tag, or nothing. */
+/* Without a running command, the tag belongs to processes it left, or was changed by them. */
 static void kill_tag(kp_keeper *k, const tag_usage *o)
 {
     csn_proctree_query w = {.tag_lo = o->tag, .tag_hi = o->tag};
@@ -187,7 +187,7 @@ uint64_t kp_meter_tick(kp_keeper *k, uint64_t now)
         m->next_ns = 0;
         return 0;
     }
-    if (m->next_ns == 0) /* somebody is new: time to get going */
+    if (m->next_ns == 0) /* a command has started since */
         return m->next_ns = now + PERIOD_NEAR;
     int rc = scan_proc(&l);
     if (rc == 0 && l.bytes > max) {
@@ -203,6 +203,6 @@ uint64_t kp_meter_tick(kp_keeper *k, uint64_t now)
     uint64_t after = csn_now_ns(), pause = (after - now) * COST_PARTS;
     uint64_t period = l.bytes > max / 2 ? PERIOD_NEAR : PERIOD_NS;
     if (l.bytes > max)
-        pause = 0; /* that must end, whatever it costs */
+        pause = 0; /* scan again soon, at any cost */
     return m->next_ns = after + (pause > period ? pause : period);
 }

@@ -1,9 +1,8 @@
-/* ring.c: bounded memory for unbounded output.
+/* ring.c: the newest bytes of a stream.
  *
- * One per stream of a background process, held by the keeper. The process may write for days;
- * the ring keeps the newest `cap` bytes, counts all of them and reads straight from the pipe
- * into place. Memory is mapped without reserve and touched only as far as output came, so a
- * thousand silent servers cost nothing. */
+ * Each output stream of a background process has one. It keeps the newest `cap` bytes, counts
+ * all, and reads from the pipe into place. Its memory is mapped with MAP_NORESERVE at the first
+ * byte, so a silent process costs nothing. */
 #include "keeper/ring.h"
 
 #include <errno.h>
@@ -11,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
-#define FILL_MAX (256u * 1024u) /* bytes of one read: others want their turn */
+#define FILL_MAX (256u * 1024u) /* bytes of one read, so that other events are handled */
 
 void kp_ring_init(kp_ring *r, size_t cap)
 {
@@ -67,7 +66,7 @@ size_t kp_ring_copy(const kp_ring *r, uint64_t offset, void *buf, size_t max,
         offset = r->total;
     size_t n = r->total - offset < max ? (size_t)(r->total - offset) : max;
     *ret_offset = offset;
-    if (n == 0) /* nothing new, or a stream that was never opened (a terminal has one only) */
+    if (n == 0) /* nothing new, or not opened: a terminal has one stream */
         return 0;
     size_t at = (size_t)(offset % r->cap);
     size_t first = r->cap - at < n ? r->cap - at : n;

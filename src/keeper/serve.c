@@ -1,10 +1,9 @@
-/* serve.c: the keeper's loop.
+/* serve.c: the keeper's event loop.
  *
- * One epoll set for everything: children (signalfd), the owner's death (pidfd), connections,
- * the channels of commands, output of background processes. Requests may come from a confused
- * or hostile program of the same user: each is checked before anything is done, its descriptors
- * are counted, and a malformed one costs it the connection. Nothing here ever waits for a peer:
- * a reply that does not fit into its channel's buffer is dropped. */
+ * One epoll set has the signalfd, the owner's pidfd, connections, channels of commands, and
+ * output of background processes. Requests may come from a hostile program of the same user: a
+ * packet that is no request ends the connection, a malformed body gets an ERROR. The loop never
+ * waits for a peer. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -51,7 +50,7 @@ void kp_free_later(kp_keeper *k, kp_link *item)
 }
 
 #if defined(__SANITIZE_ADDRESS__)
-static const bool use_inline = false; /* the heap notices who uses something that was freed */
+static const bool use_inline = false; /* so that a use after free is detected */
 #else
 static const bool use_inline = true;
 #endif
@@ -78,7 +77,7 @@ void kp_object_free(kp_keeper *k, void *object)
     free(object);
 }
 
-/* Only between batches: an event later in a batch may still point at what is in here. */
+/* Only between batches: a later event of a batch may still point to one of these. */
 static void free_deferred(kp_keeper *k)
 {
     KP_EACH(&k->deferred_free, item, safe)
@@ -88,7 +87,6 @@ static void free_deferred(kp_keeper *k)
     }
 }
 
-/* On failure the descriptor is in *w all the same, for kp_watch_close to close. */
 int kp_watch_open(kp_keeper *k, kp_watch *w, kp_watch_kind kind, int fd, void *owner)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = w};
@@ -116,8 +114,6 @@ void kp_watch_close(kp_keeper *k, kp_watch *w)
         close(fd);
 }
 
-/* A new channel has room for its reply. If it has not, its owner does not read, and the reply
- * is dropped. */
 void kp_reply(int channel, csn_msg_type type, const void *msg)
 {
     (void)csn_proto_send(channel, type, msg, NULL, 0, 1);
@@ -129,7 +125,7 @@ void kp_reply_error(int channel, int errnum, csn_stage stage)
              &(csn_error_msg){.errnum = (uint32_t)errnum, .stage = stage});
 }
 
-/* ---- small requests ---------------------------------------------------------------------- */
+/* ---- small requests ---- */
 
 static int hello_serve(kp_keeper *k, kp_request *r)
 {
@@ -157,7 +153,7 @@ static int port_serve(kp_keeper *k, kp_request *r)
     return csn_port_probe((uint16_t)r->body.port.port);
 }
 
-/* For a library that attaches to a running sandbox: what READY told its creator. */
+/* For a library that attaches to a running sandbox: what READY reported. */
 static int root_serve(kp_keeper *k, kp_request *r)
 {
     if (k->spec.confinement.on == 0)
@@ -169,8 +165,7 @@ static int root_serve(kp_keeper *k, kp_request *r)
     return KP_REPLIED;
 }
 
-/* The sandbox is on record. The two files are held: without one of them no process can find it.
- */
+/* Keeps the two files, socket and record, without which no process can find the sandbox. */
 static int commit_serve(kp_keeper *k, kp_request *r)
 {
     if (k->committed)
@@ -183,7 +178,8 @@ static int commit_serve(kp_keeper *k, kp_request *r)
     return 0;
 }
 
-/* By the count of links, because a jail's keeper cannot look at paths of the host. */
+/* Ends the keeper if one of the files was removed. By the number of links, because the keeper
+ * of a jail does not see the paths of the host. */
 static void check_record(kp_keeper *k, uint64_t now)
 {
     struct stat st;
@@ -206,7 +202,7 @@ static int destroy_serve(kp_keeper *k, kp_request *r)
 
 typedef int (*serve_fn)(kp_keeper *k, kp_request *r);
 
-/* What is not in this table cannot be asked of a keeper. */
+/* A type that is not in this table is no request. */
 static serve_fn handler(uint16_t type)
 {
     static const struct {
@@ -256,8 +252,7 @@ static void serve_request(kp_keeper *k, serve_fn serve, csn_msg *m, int channel)
         close(r.channel);
 }
 
-/* ---- connections ---------------------------------------------------------------------------
- */
+/* ---- connections ---- */
 
 static int conn_new(kp_keeper *k, int fd, bool control)
 {
@@ -275,11 +270,10 @@ static int conn_new(kp_keeper *k, int fd, bool control)
     return 0;
 }
 
-/* An attached keeper lives as long as its one connection. */
+/* An attached keeper ends with its control connection. So does a detached one before COMMIT: a
+ * sandbox that is not recorded could not be found again. */
 static void conn_close(kp_keeper *k, kp_conn *c)
 {
-    /* A maker that is killed before the sandbox is on record leaves nothing that nobody knows.
-     */
     if (c->control && (!(k->spec.flags & CSN_SPEC_DETACHED) || !k->committed))
         k->ending = true;
     kp_watch_close(k, &c->watch);
@@ -287,7 +281,9 @@ static void conn_close(kp_keeper *k, kp_conn *c)
     kp_free_later(k, &c->link);
 }
 
-/* Only our own user may speak to us, whatever the directory's mode has become. */
+/* Without confinement the peer must be of the same user. A confined keeper cannot know the
+ * peer's user id; there the directory of the socket, which only the owner can enter and which
+ * does not exist inside, protects it. */
 static void accept_conn(kp_keeper *k)
 {
     csn_autofd int fd = accept4(k->listen.fd, NULL, NULL, SOCK_CLOEXEC);
@@ -296,9 +292,6 @@ static void accept_conn(kp_keeper *k)
 
     if (fd < 0 || k->conns.count >= CSN_KEEPER_CONNS_MAX)
         return;
-    /* Behind walls the caller has no name that we could know. The directory of the socket,
-     * which is the owner's alone, lets nobody else through; and from inside it cannot be seen.
-     */
     if (k->spec.confinement.on == 0 &&
         (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid != geteuid()))
         return;
@@ -306,7 +299,7 @@ static void accept_conn(kp_keeper *k)
         fd = -1;
 }
 
-/* One message a turn, so that a caller who floods us does not keep others waiting. */
+/* One message per event, so that a flood on one connection does not delay the others. */
 static void serve_conn(kp_keeper *k, kp_conn *c)
 {
     csn_msg m;
@@ -327,16 +320,14 @@ static void serve_conn(kp_keeper *k, kp_conn *c)
     csn_msg_release(&m);
 }
 
-/* ---- the loop
- * -------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 static void on_signals(kp_keeper *k)
 {
     struct signalfd_siginfo si[4];
     ssize_t n = read(k->signals.fd, si, sizeof(si));
 
-    /* In a jail the commands can reach us: only who is outside of it (and has no number here)
-     * may end us. */
+    /* In a jail, commands can signal the keeper. A sender outside has pid 0 here. */
     bool jail = (k->spec.confinement.on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) != 0;
     for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(si[0]); i++)
         if (si[i].ssi_signo == SIGTERM && (!jail || si[i].ssi_pid == 0))
@@ -371,13 +362,13 @@ static void dispatch(kp_keeper *k, kp_watch *w)
         kp_stream_read(k, w->owner);
         break;
     case KP_WATCH_WAITER:
-        kp_waiter_free(k, w->owner); /* whoever waited is gone */
+        kp_waiter_free(k, w->owner); /* it hung up */
         break;
     case KP_WATCH_NET:
         kp_net_serve(k);
         break;
     case KP_WATCH_DRAIN:
-    case KP_WATCH_IDLE:
+    case KP_WATCH_SESSION_OUTPUT:
         kp_drain_read(k, w);
         break;
     }
@@ -388,7 +379,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
     return a == 0 ? b : b == 0 ? a : a < b ? a : b;
 }
 
-/* Does what is due; returns when something will be due next, 0 for never. */
+/* Runs all timers that are due. Returns the time of the next one; 0: none. */
 static uint64_t tick(kp_keeper *k)
 {
     uint64_t next = sooner(k->ends_ns, k->record_next_ns);
@@ -401,7 +392,7 @@ static uint64_t tick(kp_keeper *k)
         check_record(k, now);
         next = sooner(k->ends_ns, k->record_next_ns);
     }
-    next = sooner(next, kp_meter_tick(k, now)); /* first: whom it kills has its tick below */
+    next = sooner(next, kp_meter_tick(k, now)); /* before the jobs: it may kill one */
     if (k->ends_ns != 0 && now >= k->ends_ns)
         k->ending = true;
     KP_EACH(&k->jobs, item, safe)
@@ -413,21 +404,24 @@ static uint64_t tick(kp_keeper *k)
 
 static int start_serving(kp_keeper *k)
 {
-    kp_list_init(&k->kept_channels);
+    kp_list *const lists[] = {&k->conns,    &k->jobs,   &k->ended,         &k->waiters,
+                              &k->sessions, &k->drains, &k->kept_channels, &k->deferred_free};
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        kp_list_init(lists[i]);
     int rc = conn_new(k, CSN_KEEPER_FD_CONTROL, true);
 
     if (rc == 0)
         rc = kp_net_watch(k);
     if (rc < 0)
         return rc;
-    /* Listening again puts our own credentials on the socket: whoever connects learns from the
-     * kernel that it is us, not the process that made it. */
-    if ((k->spec.flags & CSN_SPEC_DETACHED) &&
-        listen(CSN_KEEPER_FD_OWNER, CSN_KEEPER_BACKLOG) < 0)
+    if (!(k->spec.flags & CSN_SPEC_DETACHED))
+        return kp_watch_open(k, &k->owner, KP_WATCH_OWNER, CSN_KEEPER_FD_OWNER, NULL);
+    /* listen() again: SO_PEERCRED then gives clients the keeper's pid and not that of the
+     * process that created the socket. */
+    if (listen(CSN_KEEPER_FD_OWNER, CSN_KEEPER_BACKLOG) < 0)
         return -errno;
-    if (k->spec.flags & CSN_SPEC_DETACHED)
-        return kp_watch_open(k, &k->listen, KP_WATCH_LISTEN, CSN_KEEPER_FD_OWNER, NULL);
-    return kp_watch_open(k, &k->owner, KP_WATCH_OWNER, CSN_KEEPER_FD_OWNER, NULL);
+    return kp_watch_open(k, &k->listen, KP_WATCH_LISTEN, CSN_KEEPER_FD_OWNER, NULL);
 }
 
 int kp_serve(kp_keeper *k)

@@ -1,11 +1,11 @@
 /* session.c: persistent shells.
  *
- * A session is a shell that reads its script from a pipe of ours and reports on another (its
- * descriptor 9); stdout and stderr are pipes that live as long as it. One caller at a time has
- * it: it gets the script's write end and the read ends of the others, and a channel that is its
- * lease. Released, the next in the queue gets it; hung up or killed, the whole tree of the
- * session ends and its name is free for a new shell. While nobody has it we read its output and
- * forget it, so that servers it started do not block. */
+ * A session is a shell that reads commands from one pipe and writes their status to another
+ * (its descriptor 9); stdout and stderr are pipes as well. One caller at a time has it: the
+ * caller gets the other ends of the pipes, and its channel is the lease. RELEASE passes the
+ * session to the next waiter. A channel that hangs up, or KILL, ends the whole tree and frees
+ * the name for a new shell. While no caller has the session, the keeper reads and discards its
+ * output, so that background jobs of the shell do not block. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "keeper/keeper.h"
 
-#define FD_HIGH 16 /* above the numbers the shell gets */
+#define FD_HIGH 16 /* above the descriptors that the shell gets */
 
 static kp_session *find(kp_keeper *k, const char *name)
 {
@@ -29,8 +29,7 @@ static kp_session *find(kp_keeper *k, const char *name)
     return NULL;
 }
 
-/* Pipe ends above the numbers that are given to the shell, so that none is overwritten on the
- * way. */
+/* Above the descriptors of the shell, so that dup2 in the child overwrites none. */
 static int high_pipe(int ret[2])
 {
     int p[2];
@@ -50,14 +49,13 @@ static void close_if(int fd)
         close(fd);
 }
 
-/* bash where there is one. Reading a pipe it takes one command at a time and never looks ahead.
- */
+/* bash if there is one. From a pipe it reads one command at a time, without reading ahead. */
 static const char *shell_file(const char ***ret_argv)
 {
     static const char *bash[] = {NULL, "bash", "--noprofile", "--norc", "-s", NULL};
     static const char *sh[] = {NULL, "sh", "-s", NULL};
 
-    *ret_argv = bash + 1; /* there is a spare slot before argv[0] */
+    *ret_argv = bash + 1; /* kp_child needs one free slot before argv[0] */
     if (access("/bin/bash", X_OK) == 0)
         return "/bin/bash";
     if (access("/usr/bin/bash", X_OK) == 0)
@@ -66,8 +64,8 @@ static const char *shell_file(const char ***ret_argv)
     return "/bin/sh";
 }
 
-/* The pipes are made here and kept in the session also when the start fails: kp_session_forget
- * closes them. Ours do not block; the shell's do, as programs expect. */
+/* On failure the session has the pipes as well; kp_session_free closes them. The keeper's ends
+ * are non-blocking. */
 static int start_shell(kp_keeper *k, kp_session *s, const csn_session_msg *b, int cwd,
                        uint32_t *ret_stage)
 {
@@ -116,14 +114,13 @@ static int start_shell(kp_keeper *k, kp_session *s, const csn_session_msg *b, in
     return rc;
 }
 
-/* From here on the name is free; the shell itself goes on dying. */
 void kp_session_detach(kp_keeper *k, kp_session *s)
 {
     if (!s->link.next)
         return;
     kp_list_drop(&k->sessions, &s->link);
     s->link.next = NULL;
-    /* Whoever waits for its turn must begin anew: the name will be another shell. */
+    /* Its waiters ask again, and get a new shell. */
     KP_EACH(&k->waiters, item, safe)
     {
         kp_waiter *w = (kp_waiter *)item;
@@ -137,8 +134,8 @@ void kp_session_detach(kp_keeper *k, kp_session *s)
 void kp_session_free(kp_keeper *k, kp_session *s)
 {
     kp_session_detach(k, s);
-    /* It ended by itself while nobody had it: what it started may go on writing. Whoever has it
-     * reads the pipes to their end, and gives them back with DRAIN. */
+    /* If it ended by itself without a user, its background jobs may still write. A user reads
+     * the pipes to their end and returns them with DRAIN. */
     if (s->job && !s->job->killed && !s->busy) {
         if (s->out.fd >= 0)
             kp_drain_add(k, kp_watch_release(k, &s->out));
@@ -169,7 +166,7 @@ static kp_session *create(kp_keeper *k, const csn_session_msg *b, int cwd, int c
     s->job = job;
     job->session = s;
     s->merge = (b->flags & CSN_SPAWN_MERGE) != 0;
-    s->out = (kp_watch){.kind = KP_WATCH_IDLE, .fd = -1, .owner = s};
+    s->out = (kp_watch){.kind = KP_WATCH_SESSION_OUTPUT, .fd = -1, .owner = s};
     s->err = s->out;
     kp_list_add(&k->sessions, &s->link);
     int rc = start_shell(k, s, b, cwd, &stage);
@@ -184,7 +181,7 @@ static kp_session *create(kp_keeper *k, const csn_session_msg *b, int cwd, int c
     return s;
 }
 
-/* Hands the session to the owner of this channel. Owns channel. */
+/* Gives the session to the caller with this channel, which it owns from now on. */
 static void lease(kp_keeper *k, kp_session *s, int channel, bool fresh)
 {
     if (s->out.on)
@@ -197,7 +194,7 @@ static void lease(kp_keeper *k, kp_session *s, int channel, bool fresh)
     if (rc == 0)
         rc = csn_proto_send(channel, CSN_MSG_SESSION_REPLY,
                             &(csn_session_reply_msg){.fresh = fresh}, fds, s->merge ? 3 : 4, 1);
-    if (rc < 0) { /* cannot happen to a caller that waits for us: as if it had hung up */
+    if (rc < 0) { /* the caller does not wait: as if it had hung up */
         kp_watch_close(k, &s->job->channel);
         kp_session_detach(k, s);
         kp_job_kill(k, s->job, 0);
@@ -207,12 +204,12 @@ static void lease(kp_keeper *k, kp_session *s, int channel, bool fresh)
 void kp_session_idle(kp_keeper *k, kp_session *s)
 {
     s->busy = false;
-    if (s->out.fd >= 0 && kp_watch_open(k, &s->out, KP_WATCH_IDLE, s->out.fd, s) < 0)
+    if (s->out.fd >= 0 && kp_watch_open(k, &s->out, KP_WATCH_SESSION_OUTPUT, s->out.fd, s) < 0)
         s->out.on = false;
-    if (s->err.fd >= 0 && kp_watch_open(k, &s->err, KP_WATCH_IDLE, s->err.fd, s) < 0)
+    if (s->err.fd >= 0 && kp_watch_open(k, &s->err, KP_WATCH_SESSION_OUTPUT, s->err.fd, s) < 0)
         s->err.on = false;
     if (!s->link.next)
-        return; /* it is being killed: its name is another shell's by now */
+        return; /* it is being killed */
     KP_EACH(&k->waiters, item, safe)
     {
         kp_waiter *w = (kp_waiter *)item;
@@ -225,13 +222,14 @@ void kp_session_idle(kp_keeper *k, kp_session *s)
             lease(k, s, channel, false);
             return;
         }
-        kp_reply_error(channel, ERESTART, 0); /* restart, or other pipes: it asks again */
+        kp_reply_error(channel, ERESTART,
+                       0); /* it wants a new shell or other pipes, and asks again */
         close(channel);
     }
 }
 
-/* One shell per name. Whoever comes while it is in use waits; whoever asks for other pipes than
- * it was started with is told so, since they cannot be changed under a running shell. */
+/* One shell per name; a busy one makes the caller wait. The pipes of a running shell cannot be
+ * changed: asking for others is EINVAL. */
 int kp_session_serve(kp_keeper *k, kp_request *r)
 {
     const csn_session_msg *b = &r->body.session;

@@ -1,4 +1,4 @@
-/* spec.h: the orders of a keeper, which are the first message on its connection. */
+/* spec.h: what a keeper has to do; the first message on its connection (CSN_MSG_SPEC). */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@
 typedef struct csn_keeper_spec {
     uint32_t flags;
     uint64_t lifetime_ms;     /* 0: none */
-    uint64_t record_check_ms; /* detached: how often it is checked that it can be found */
+    uint64_t record_check_ms; /* detached: how often to check that it can be found; 0: never */
     uint64_t tag_base;
     const char *id;
     const char *socket;                            /* to unlink at the end, or NULL */
@@ -49,7 +49,7 @@ typedef struct csn_keeper_spec {
      * kill those with its tags. Root cannot always read tags, but can spare a user id. */
     uint32_t user;
     csn_confinement confinement;
-    csn_mount *mounts; /* owns walls.mounts.list if that is on the heap */
+    csn_mount *mounts; /* owns confinement.mounts.list if that is on the heap */
 } csn_keeper_spec;
 
 uint64_t csn_spec_tag_base(const char *id);

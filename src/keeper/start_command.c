@@ -1,12 +1,10 @@
-/* start_command.c: from a request to a running program.
+/* start_command.c: from a SPAWN request to a running program.
  *
- * The child shares our memory until it execs (vfork), so starting costs the same however large
- * anybody is, and a failure is told by writing to a struct. Between clone and exec only system
- * calls happen, on a stack of its own; the keeper has no signal handlers that could run there.
- * What the child gets is listed here and nowhere else: three descriptors, its directory, its
- * environment as sent, its limits, its tag, default signal dispositions and an empty mask; in a
- * jail without namespaces a wall between it and the keeper; and, if it was asked for, sockets
- * of another network than the jail's. */
+ * The child shares the keeper's memory until exec (CLONE_VM | CLONE_VFORK) and reports a
+ * failure by writing to a struct. It has a stack of its own and makes system calls only; the
+ * keeper has no signal handlers that could run in it. child_main() does all that distinguishes
+ * a command from the keeper: descriptors, directory, limits, tag, empty signal mask, its own
+ * Landlock ruleset in a jail without namespaces, and diverted sockets. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -37,7 +35,7 @@
 #define IN_CHILD
 #endif
 
-/* The command's own PATH decides, as in any shell; ours is empty anyway. */
+/* The PATH of the command, as in a shell. */
 static const char *path_list(const char **env)
 {
     for (; *env; env++)
@@ -46,13 +44,13 @@ static const char *path_list(const char **env)
     return DEFAULT_PATH;
 }
 
-/* Only returns when it could not. A file the kernel does not know is a shell script. */
+/* Returns errno. A file that the kernel cannot execute is run as a shell script. */
 IN_CHILD static int try_exec(kp_child *c, const char *file)
 {
     char *const *argv = (char *const *)c->spawn->argv;
     char *const *env = (char *const *)c->spawn->env;
 
-    /* not libc's: under gcov that one writes out counters, in memory that is not the child's */
+    /* not execve(): under gcov that one writes counters to memory that the keeper shares */
     (void)syscall(SYS_execve, file, argv, env);
     if (errno == ENOEXEC) {
         const char **v = c->spawn->argv - 1;
@@ -66,14 +64,14 @@ IN_CHILD static int try_exec(kp_child *c, const char *file)
     return e;
 }
 
-/* As the shell searches: the first that can be run; one that is there but may not be run is
- * remembered for the message. */
+/* Searches as a shell does: the first file that can be executed. If there is none, EACCES of
+ * one that exists wins over ENOENT. */
 IN_CHILD static int search_exec(kp_child *c)
 {
     const char *name = c->spawn->argv[0];
     size_t name_len = strlen(name);
     static char long_path[CSN_PATH_MAX];
-    char short_path[512]; /* of a stack whose end shares its page with other things */
+    char short_path[512]; /* a longer one would touch a second page of the stack */
     int worst = ENOENT;
 
     if (c->file || strchr(name, '/'))
@@ -89,7 +87,7 @@ IN_CHILD static int search_exec(kp_child *c)
             if (len > 0)
                 file[at++] = '/';
             memcpy(file + at, name, name_len + 1);
-            /* a failed execve costs ten times this */
+            /* costs a tenth of a failed execve */
             if (access(file, F_OK) == 0) {
                 int e = try_exec(c, file);
                 if (e != ENOENT && e != ENOTDIR && e != EACCES)
@@ -106,7 +104,7 @@ IN_CHILD static int search_exec(kp_child *c)
     }
 }
 
-/* Soft and hard alike: a command cannot raise it again. libc's struct differs between libcs. */
+/* Soft and hard, so that a command cannot raise it. libc's struct differs between libcs. */
 IN_CHILD static int set_limit(int what, uint64_t value)
 {
     struct {
@@ -118,8 +116,8 @@ IN_CHILD static int set_limit(int what, uint64_t value)
     return (int)syscall(SYS_prlimit64, 0, what, &r, NULL);
 }
 
-/* When memory runs out the keeper, which holds the others, is the last to go, however small
- * they are. The kernel gives a child in vfork a value of its own. */
+/* When memory runs out, commands are killed before their keeper. The kernel gives a vfork child
+ * a value of its own. */
 IN_CHILD static void raise_oom_score(void)
 {
     int fd =
@@ -142,8 +140,8 @@ IN_CHILD static int set_limits(const kp_child *c)
     return 0;
 }
 
-/* Ours are 0-2 on /dev/null, so whatever is not given is that. Everything that came by message
- * is above 2: no source can be overwritten before it is used. */
+/* What is not given stays the keeper's /dev/null. Descriptors that came by message are above 2,
+ * so dup2 overwrites none that is still needed. */
 IN_CHILD static int set_stdio(const kp_child *c)
 {
     bool merge = (c->spawn->flags & (CSN_SPAWN_MERGE | CSN_SPAWN_PTY)) != 0;
@@ -159,7 +157,7 @@ IN_CHILD static int set_stdio(const kp_child *c)
         return -1;
     if (c->ctl >= 0 && dup2(c->ctl, FD_CTL) < 0)
         return -1;
-    /* all are close-on-exec as well */
+    /* all are close-on-exec; this is a second safeguard */
     (void)syscall(SYS_close_range, 3u, c->ctl >= 0 ? FD_CTL - 1u : ~0u, 0u);
     if (c->ctl >= 0)
         (void)syscall(SYS_close_range, FD_CTL + 1u, ~0u, 0u);
@@ -178,7 +176,7 @@ IN_CHILD static int child_main(void *arg)
     kp_child *c = arg;
     uint64_t none = 0;
 
-    c->stage = CSN_STAGE_SETUP; /* while it still has its number */
+    c->stage = CSN_STAGE_SETUP; /* before its descriptor is closed */
     if (c->command_ruleset >= 0 && csn_landlock_enter(c->command_ruleset) < 0)
         goto failed;
     c->stage = CSN_STAGE_SOCKETS;
@@ -189,8 +187,8 @@ IN_CHILD static int child_main(void *arg)
             goto failed;
         }
     }
-    (void)setsid(); /* no terminal of anybody's, and a group of its own for signals */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a keeper that was killed takes them along */
+    (void)setsid(); /* no controlling terminal, and a process group of its own */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* killed with the keeper */
     c->stage = CSN_STAGE_CWD;
     if (set_cwd(c) < 0)
         goto failed;
@@ -198,7 +196,8 @@ IN_CHILD static int child_main(void *arg)
     if (set_stdio(c) < 0)
         goto failed;
     c->stage = CSN_STAGE_LIMIT;
-    (void)csn_proctree_mark(c->tag); /* refused where the hard limit is low: ancestry remains */
+    (void)csn_proctree_mark(
+        c->tag); /* if a low hard limit refuses it, ancestry still finds the child */
     if (set_limits(c) < 0)
         goto failed;
     if (c->confinement->on != 0)
@@ -212,7 +211,7 @@ failed:
     _exit(127);
 }
 
-/* One stack is enough: we do not run while the child is on it. */
+/* One stack is enough: the keeper is suspended while the child uses it. */
 pid_t kp_child_start(kp_child *c)
 {
     c->stage = CSN_STAGE_NONE;
@@ -232,10 +231,9 @@ pid_t kp_child_start(kp_child *c)
     return -1;
 }
 
-/* ---- SPAWN ------------------------------------------------------------------------------- */
+/* ---- SPAWN ---- */
 
-/* A background process writes into a pipe that we read, so that its output outlives the call.
- */
+/* The keeper reads the output of a background process, so that it outlives the caller. */
 static int pipe_to_ring(kp_keeper *k, kp_stream *s, size_t cap, int *ret_w)
 {
     int p[2];
@@ -277,7 +275,7 @@ static int open_terminal(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, int 
     return rc;
 }
 
-/* The ends a background process gets; fds[] are ours to close afterwards. */
+/* Fills fds[] with the ends for a background process; the caller closes them. */
 static int background_stdio(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, int fds[4])
 {
     int rc = 0;
@@ -298,7 +296,6 @@ static int background_stdio(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, i
     return rc;
 }
 
-/* It never ran. The caller learns the stage and makes the message. */
 static void fail_spawn(kp_keeper *k, kp_job *job, uint32_t stage, uint32_t errnum)
 {
     kp_job_send_exit(job, stage, errnum);
@@ -402,7 +399,7 @@ static int spawn_on_kept_channel(kp_keeper *k, kp_job *job, csn_msg *m)
     return rc;
 }
 
-/* Anything but a command, or a hang-up, is the end of it. */
+/* A hang-up, or anything but a valid SPAWN, closes the channel. */
 void kp_kept_channel_read(kp_keeper *k, kp_job *job)
 {
     csn_msg m;

@@ -1,15 +1,15 @@
-/* sweep.c: removing what a sandbox leaves, and a program that does only that.
+/* sweep.c: removes what a sandbox leaves, and the sweeper, a program that does only that.
  *
- * A keeper removes its own directories at its end, if it can. One behind walls cannot: it has
- * another root and mostly another user. And nobody removes anything when a keeper is killed. So
- * the library starts this program a second time, as the caller, with a spec that says SWEEP and
- * lists what there will be: before any of it is made. It is told of the keeper when there is
- * one (KEEPER, with its pidfd), waits for its end, removes what the spec lists and ends. When
- * the library hangs up or dies before that, there is no keeper to wait for. All signals stay
- * blocked, and it runs nothing of the sandbox. The paths are the library's (spec.c checks
- * them); what is in the directories was made by commands. What must hold: nothing is touched
- * while a keeper lives that it was told of; what is not there, because somebody else has
- * removed it or it was never made, is no failure. */
+ * A keeper without confinement removes its own directories. A confined one cannot, and a killed
+ * one does not. For these the library starts this program a second time, as the caller, with a
+ * spec that says SWEEP and lists the directories and control groups before they are created.
+ * The library sends it the pidfd of the keeper (KEEPER); the sweeper waits for its end, removes
+ * what is listed, and exits. If the library hangs up or dies first, there is no keeper to wait
+ * for. All signals are blocked. spec.c has checked the paths; commands control what is in the
+ * directories.
+ *
+ * Invariants: nothing is removed while the keeper lives. What does not exist is not an error.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,10 +28,10 @@
 
 #define PROCESS_NAME "caisson-sweeper"
 #define PASSES       50
-#define STALE_S      10u /* no group waits that long for its keeper */
-#define TRIES        5   /* each waits a second for processes that are slow to vanish */
+#define STALE_S      10u /* age at which an empty group without a keeper is stale */
+#define TRIES        5   /* each waits up to a second for processes to vanish */
 
-/* What it holds was made by commands: any depth, any names, links to anywhere. */
+/* Commands made what it contains: any depth, any names, links to anywhere. */
 static void remove_dir(const char *path)
 {
     char parent[CSN_PATH_MAX + 1];
@@ -70,7 +70,7 @@ static int sweep_groups(const csn_keeper_spec *spec)
     return rc;
 }
 
-/* Kills a process of that user, and never one that has taken its number meanwhile. */
+/* Checks the user again after opening the pidfd: the pid may have been reused. */
 static bool kill_of_user(int proc, const char *pid, uid_t user)
 {
     struct stat st;
@@ -96,7 +96,7 @@ static void sweep_user(uid_t user)
             closedir(d);
         if (found == 0)
             break;
-        (void)poll(NULL, 0, 2); /* zombies are found, too, until somebody reaps them */
+        (void)poll(NULL, 0, 2); /* zombies are found too, until they are reaped */
     }
 }
 
@@ -116,9 +116,9 @@ static void sweep_tagged(const csn_keeper_spec *spec)
     csn_proctree_release(&t);
 }
 
-/* ---- when ---- */
+/* ---- the sweeper ---- */
 
-/* The pidfd of the keeper; -ENOENT: there is none and will be none. */
+/* The pidfd of the keeper; -ENOENT: there will be none. */
 static int receive_keeper(void)
 {
     uint8_t buf[sizeof(csn_msg_head)];
@@ -134,8 +134,8 @@ static int receive_keeper(void)
     return fd;
 }
 
-/* A host that has forked holds our connection open after it has died: so its end is looked for
- * as well. What it said before that counts. */
+/* A process that the owner forked may hold the connection open after the owner has died, so the
+ * pidfd is watched as well. A message that came before counts. */
 static int await_keeper(void)
 {
     struct pollfd pf[] = {{.fd = CSN_KEEPER_FD_CONTROL, .events = POLLIN},
@@ -144,7 +144,7 @@ static int await_keeper(void)
 
     while (fd == -EAGAIN) {
         if (poll(pf, 2, -1) < 0)
-            continue; /* EINTR: nothing else can happen to these */
+            continue; /* EINTR */
         fd = receive_keeper();
         if (fd == -EAGAIN && pf[1].revents != 0)
             return -EOWNERDEAD;
@@ -160,7 +160,7 @@ static int await_end(int pidfd)
     do
         n = poll(&pf, 1, -1);
     while (n < 0 && errno == EINTR);
-    return n == 1 && (pf.revents & POLLIN) ? 0 : -EBADF; /* no pidfd: we would not know when */
+    return n == 1 && (pf.revents & POLLIN) ? 0 : -EBADF; /* not a pidfd */
 }
 
 int kp_sweeper_run(const csn_keeper_spec *spec)
@@ -171,14 +171,14 @@ int kp_sweeper_run(const csn_keeper_spec *spec)
     close(CSN_KEEPER_FD_OWNER);
     if (keeper >= 0 && await_end(keeper) < 0)
         return -EBADF;
-    /* A keeper that was killed in no pid namespace leaves its commands behind. */
+    /* Without a pid namespace, a killed keeper leaves its commands. */
     if ((spec->flags & CSN_SPEC_TAGGED) && spec->user != 0)
         sweep_user(spec->user);
     else if (spec->flags & CSN_SPEC_TAGGED)
         sweep_tagged(spec);
     kp_sweep_listed(spec);
     int rc = spec->groups[0] ? sweep_groups(spec) : 0;
-    if (spec->groups[0]) /* what was left when a sweeper was killed, too; nobody waits for us */
+    if (spec->groups[0]) /* also what killed sweepers have left */
         (void)csn_cgroup_sweep(NULL, STALE_S);
     return rc;
 }

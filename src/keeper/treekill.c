@@ -1,11 +1,11 @@
-/* treekill.c: ending a command with everything it started.
+/* treekill.c: kills a command with all its descendants.
  *
- * Without a pid namespace a command's tree is found by its tag and by ancestry (os/proctree).
- * The members are hostile: they ignore SIGTERM, stop themselves, leave their session, fork
- * without end. So: SIGTERM and SIGCONT to all, a grace, then passes of SIGSTOP until a pass
- * finds nobody new (what is stopped cannot fork, and stays visible as a parent), then SIGKILL,
- * and all that again until a scan finds no living member. Everything is a state of the job and
- * a next time to look: the keeper goes on serving others meanwhile. */
+ * The tree is found by its tag and by ancestry (os/proctree.h). Its members are hostile: they
+ * ignore SIGTERM, stop themselves, leave their session, fork without end. So the keeper sends
+ * SIGTERM and SIGCONT to all, waits for the grace period, sends SIGSTOP in passes until a pass
+ * finds no new member (a stopped process cannot fork, and stays visible as a parent), then
+ * SIGKILL, and repeats this until a scan finds no living member. The state is in the job, with
+ * the time of the next step; the keeper serves other requests in between. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -35,8 +35,8 @@ static const csn_proctree_query *job_tree(kp_keeper *k, const kp_job *job)
                                    .tag_hi = job->tag,
                                    .reap = meanwhile,
                                    .ctx = k};
-    /* A process can put its tag off. In a jail nobody else is without one, and whoever did it
-     * goes with the first tree that is ended. */
+    /* A process can remove its tag. In a jail all processes without a tag have done so, and are
+     * killed with the next tree. */
     if (k->spec.confinement.on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) {
         k->want.ours_lo = k->spec.tag_base;
         k->want.ours_hi = k->spec.tag_base | CSN_TAG_SEQ_MASK;
@@ -44,7 +44,7 @@ static const csn_proctree_query *job_tree(kp_keeper *k, const kp_job *job)
     return &k->want;
 }
 
-/* Everything below the keeper itself. */
+/* All descendants of the keeper. */
 static const csn_proctree_query *keeper_tree(kp_keeper *k)
 {
     k->want = (csn_proctree_query){.root = getpid(),
@@ -56,9 +56,9 @@ static const csn_proctree_query *keeper_tree(kp_keeper *k)
     return &k->want;
 }
 
-/* Freezes, then kills. Returns how many were alive before the killing: 0 only when that is
- * certain. Somebody else's turn must come too: it stops chasing after a while and goes on at
- * the next tick; those that are caught stay caught. */
+/* Returns how many members were alive before the SIGKILL; 0 only if that is certain. Gives up
+ * freezing after FREEZE_MS so that other requests are served; stopped members stay stopped
+ * until the next tick. */
 static ssize_t freeze_and_kill(kp_keeper *k, const csn_proctree_query *w)
 {
     uint64_t until = csn_now_ns() + FREEZE_MS * MS;
@@ -74,10 +74,10 @@ static ssize_t freeze_and_kill(kp_keeper *k, const csn_proctree_query *w)
     return n;
 }
 
-/* Returns how many were there to get it, 0: nobody. On a busy machine somebody, whoever it was,
- * is gone between being listed and being asked in nearly every scan: that nobody is left is
- * then not certain, which must not be taken for somebody who got the signal. Who got it may be
- * dead of it before the scan has looked at it again, and counts. */
+/* Returns how many processes got the signal, 0 or -errno. On a busy machine some process ends
+ * between readdir and the check in nearly every scan; the pass then reports "not certain that
+ * none is left", which is not the same as a member that got the signal. So it is repeated. A
+ * member that the signal has killed before the scan saw it again counts. */
 ssize_t kp_job_signal_tree(kp_keeper *k, const kp_job *job, int signo)
 {
     const csn_proctree_query *w = job_tree(k, job);
@@ -104,7 +104,7 @@ void kp_job_kill(kp_keeper *k, kp_job *job, uint64_t grace_ms)
     } else if (job->phase == KP_KILL_NONE || grace_ms == 0) {
         job->phase = KP_KILL_KILL;
         job->kill_nap_ms = NAP_MS_FIRST;
-        job->kill_next_ns = now; /* the next tick, which comes before any wait */
+        job->kill_next_ns = now; /* at the next tick, which comes before any wait */
     }
 }
 
@@ -141,9 +141,9 @@ uint64_t kp_kill_tick(kp_keeper *k, kp_job *job, uint64_t now)
     return at;
 }
 
-/* At the keeper's own end. As the subreaper we are the parent of every orphan, so when there is
- * no child left there is no descendant left. What cannot be killed (a process stuck in the
- * kernel) must not keep us for ever. */
+/* At the end of the keeper. It is the subreaper of all descendants, so when it has no child,
+ * none is left. A process that is stuck in the kernel delays it by CSN_KEEPER_END_MS at most.
+ */
 void kp_kill_everything(kp_keeper *k)
 {
     uint64_t deadline = csn_deadline_in(CSN_KEEPER_END_MS);

@@ -1,16 +1,36 @@
-/* confine.c: a keeper makes itself the first inhabitant of a jail.
+/* confine.c: the keeper confines itself, from clone to READY.
  *
- * Runs once, before anything is served and before any code of the sandbox exists, in namespaces
- * that the library's clone has made (os/spawn.c). The orders are the library's. The order of
- * the steps is the point: what needs a privilege comes before the privilege is dropped,
- * Landlock comes after the mounts it speaks of, and seccomp last, when nothing it refuses is
- * needed any more. Everything is inherited by what the keeper starts. What must hold: a wall
- * that was ordered and cannot be built ends the keeper, with the reason told to the library; no
- * command is ever started behind less than what was ordered. */
+ * Runs once, in the namespaces that the library's clone has created (os/spawn.c), before any
+ * code of the sandbox exists. Commands inherit everything. The order of the steps matters: what
+ * needs a privilege comes before the privilege is dropped, Landlock after the mounts that its
+ * rules name, seccomp last. Two short-lived helper processes (boot/helper.h) run the two parts
+ * that make the kernel wait for all CPUs.
+ *
+ *   library                  keeper                           helper processes
+ *   clone and exec -------->
+ *   plan the jail            raise the OOM score
+ *     :                      start the network helper ------> create a network namespace
+ *     :                      wait for the spec                  :
+ *   SPEC ------------------> decode it (boot.c)                 :
+ *   MOUNTS ----------------> if the caller is privileged        :
+ *   create control groups    host name                          :
+ *   start the gateway        pivot into the new root            :
+ *     :                      start the mount helper ----------------> detach the old root
+ *     :                      mount its part of the list         :     limit nested user
+ *     :                      prepare the Landlock rules         :     namespaces, mount the
+ *     :                      enter the network <------------- done    rest, make the root
+ *   CGROUPS ---------------> enter them, set limits                   read-only
+ *     :                      leave the keyring, Landlock                :
+ *     :                      second user namespace <----------------- old root is detached
+ *     :                      drop capabilities, seccomp                 :
+ *     :                      join both helpers <--------------------- done
+ *   attach <---------------- READY, or FAILED and exit
+ *
+ * Invariant: a step that was ordered and fails ends the keeper, after it has reported why. No
+ * command ever starts with less confinement than ordered. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -19,6 +39,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "keeper/boot/helper.h"
 #include "keeper/boot/rootfs.h"
 #include "keeper/keeper.h"
 #include "os/caps.h"
@@ -28,33 +49,33 @@
 #include "os/userns.h"
 
 #define HOST_NAME "caisson"
-#ifndef PR_FUTEX_HASH /* since Linux 6.16 */
+#define OOM_SCORE "500" /* when the host runs out of memory, a jail is killed first */
+#ifndef PR_FUTEX_HASH   /* since Linux 6.16 */
 #define PR_FUTEX_HASH           78
 #define PR_FUTEX_HASH_SET_SLOTS 1
 #endif
 
 typedef struct boot_state {
-    const csn_confinement *w;
-    csn_mount mounts[CSN_MOUNTS_MAX]; /* the list of the orders lies here */
+    const csn_confinement *c;
+    csn_mount mounts[CSN_MOUNTS_MAX]; /* the list of the spec */
     csn_landlock_rule rules[CSN_MOUNTS_MAX + 1];
-    int given[CSN_SPEC_GIVEN_MAX];
+    int given[CSN_SPEC_GIVEN_MAX]; /* detached mounts, in the order of the spec */
     size_t given_count;
-    csn_confine_step at;             /* the one being built */
-    size_t at_mount;                 /* which entry, when it is the mounts */
-    int inner;                       /* the wall that commands step behind, or -1 */
-    int landlock;                    /* the rules of our own, or -1 */
-    csn_ready_msg ready;             /* what will be reported, */
-    csn_failed_msg failed;           /* one or the other */
-    bool begun_early;                /* the first steps were done before the orders came */
-    bool grouped;                    /* control groups are to be entered */
-    kp_helper net_helper;            /* makes the network namespace during the other steps */
-    int net;                         /* a descriptor of that namespace */
-    int net_fds[CSN_KEEPER_FDS_MAX]; /* what READY brings: the root, then the network's */
-    size_t net_count;
-    kp_rootfs rootfs;
+    csn_confine_step step; /* the one that runs, */
+    size_t mount;          /* and the entry of the list, if it is the mounts */
+    csn_ready_msg ready;
+    csn_failed_msg failed;
+    int ruleset;         /* Landlock's for the keeper, or -1 */
+    int command_ruleset; /* and for commands alone, or -1 */
+    bool begun_early;    /* before the spec was there */
+    kp_helper net_helper;
+    int netns;                         /* which it has created */
+    int ready_fds[CSN_KEEPER_FDS_MAX]; /* the root, then the network's */
+    size_t net_fd_count;
+    kp_rootfs rootfs; /* with the mount helper */
 } boot_state;
 
-/* Pages of its own, given back when the walls stand: there may be thousands of keepers. */
+/* In pages of its own, which are released at the end: there may be thousands of keepers. */
 static _Alignas(KP_PAGE) boot_state boot;
 
 csn_mount *kp_confine_mount_list(void)
@@ -62,10 +83,15 @@ csn_mount *kp_confine_mount_list(void)
     return boot.mounts;
 }
 
-/* ---- what the library still has to give ---- */
+static bool has_step(const boot_state *b, csn_confine_step step)
+{
+    return (b->c->on & CSN_CONFINE_BIT(step)) != 0;
+}
 
-/* The descriptors of the next message, which is of this type and brings at most `max`. They
- * come on the connection we were born with, before any request. How many, or -errno. */
+/* ---- descriptors from the library ---- */
+
+/* Takes the descriptors of the next message, which must be of this type and bring at most
+ * `max`. Returns their number or -errno. */
 static int receive_fds(csn_msg_type type, int *ret, size_t max)
 {
     uint8_t buf[256];
@@ -86,12 +112,11 @@ static int receive_fds(csn_msg_type type, int *ret, size_t max)
     return rc;
 }
 
-/* Detached mounts of a privileged caller. */
 static int receive_mounts(boot_state *b)
 {
-    while (b->given_count < b->w->given) {
+    while (b->given_count < b->c->given) {
         int n = receive_fds(CSN_MSG_MOUNTS, b->given + b->given_count,
-                            b->w->given - b->given_count);
+                            b->c->given - b->given_count);
         if (n < 0)
             return n;
         b->given_count += (size_t)n;
@@ -99,272 +124,270 @@ static int receive_mounts(boot_state *b)
     return 0;
 }
 
-/* The groups are made while we build; whoever removes them knows by now whose end to wait for.
- * We move ourselves, through files that somebody with the right to has opened: on v1 that is
- * cheap for a single thread. From here on everything is counted, and the groups are the root of
- * what can be seen of them. A group that is already gone cannot be entered. */
-static int enter_groups(const boot_state *b)
+/* The library creates the groups while the keeper boots, and opens their files because the
+ * keeper may lack the right to. The keeper moves itself: on v1 that is cheap for a process with
+ * one thread. Fails if the group is already gone. */
+static int enter_cgroups(const boot_state *b)
 {
-    int doors[CSN_CGROUP_KINDS];
-    int n = receive_fds(CSN_MSG_CGROUPS, doors, CSN_CGROUP_KINDS), rc = n < 0 ? n : 0;
+    int files[CSN_CGROUP_KINDS];
+    int n = receive_fds(CSN_MSG_CGROUPS, files, CSN_CGROUP_KINDS), rc = n < 0 ? n : 0;
 
     for (int i = 0; i < n; i++) {
-        if (rc == 0 && write(doors[i], "0", 1) != 1)
+        if (rc == 0 && write(files[i], "0", 1) != 1)
             rc = -errno;
-        close(doors[i]);
+        close(files[i]);
     }
-    if (rc == 0 && (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) &&
-        unshare(CLONE_NEWCGROUP) < 0)
+    if (rc == 0 && has_step(b, CSN_CONFINE_NAMESPACES) && unshare(CLONE_NEWCGROUP) < 0)
         rc = -errno;
     return rc;
 }
 
-static int enter_mounts(boot_state *b)
+/* ---- mounts ---- */
+
+static int enter_rootfs(boot_state *b)
 {
-    const csn_rootfs *m = &b->w->mounts;
+    const csn_rootfs *m = &b->c->mounts;
 
     for (size_t i = 0; i < m->count; i++)
         if (b->mounts[i].kind == CSN_MOUNT_GIVEN)
             b->mounts[i].fd = b->given[b->mounts[i].fd];
-    int rc = kp_rootfs_enter(m, &b->rootfs, &b->at_mount);
+    int rc = kp_rootfs_enter(m, &b->rootfs, &b->mount);
     for (size_t i = 0; i < b->given_count; i++)
         close(b->given[i]);
     return rc;
 }
 
-/* ---- in the helpers ---- */
-
-/* The longest step, so it is begun first. */
-static int make_net(void *arg)
-{
-    boot_state *b = arg;
-
-    b->net = csn_netns_make();
-    return b->net < 0 ? b->net : 0;
-}
-
-/* Where /proc/sys is read-only, seccomp stands alone against nested user namespaces: told, not
- * hidden. With mounts it is the new /proc: in the host's every namespace that lives has a file
- * of this name, and the kernel looks at one after the other. */
+/* Where /proc/sys is read-only, only seccomp prevents nested user namespaces; READY says so.
+ * With a root of its own this is the new /proc, which is faster: the kernel searches the files
+ * of all namespaces that have the same /proc. */
 static int limit_nesting(void *arg)
 {
     boot_state *b = arg;
-
     int rc = csn_userns_limit(CSN_NESTED_USERNS_LIMIT);
 
-    if (rc == 0 && b->w->given == 0) /* else it is a user that nobody else is */
+    if (rc == 0 && b->c->given == 0) /* otherwise the user id is the sandbox's own */
         csn_userns_halve_inotify();
     b->ready.nesting_errnum = (uint32_t)-rc;
-    return rc == -ENOENT ? rc : 0; /* every /proc has it: this would be none yet */
+    return rc == -ENOENT ? rc : 0; /* every /proc has the file: this one is not mounted */
 }
 
-/* ---- the others ---- */
+/* With a root of its own, the mount helper does it. */
+static int nesting_step(boot_state *b)
+{
+    if (!has_step(b, CSN_CONFINE_MOUNTS))
+        return limit_nesting(b);
+    b->rootfs.on_proc = limit_nesting;
+    b->rootfs.arg = b;
+    return 0;
+}
 
-static int set_limit(int what, uint64_t value)
+/* ---- Landlock ---- */
+
+/* With a root of its own, directories can be listed everywhere; without one their names are the
+ * host's and stay hidden. Contents are accessible where a mount says so. */
+static csn_landlock_spec landlock_spec(boot_state *b, uint32_t leave_out)
+{
+    bool rootfs = has_step(b, CSN_CONFINE_MOUNTS);
+    uint32_t unfit = leave_out | (rootfs ? CSN_MOUNT_NARROW : CSN_MOUNT_WIDE);
+    size_t n = 0;
+
+    if (rootfs)
+        b->rules[n++] = (csn_landlock_rule){.path = "/", .access = CSN_LL_LIST};
+    for (size_t i = 0; i < b->c->mounts.count; i++) {
+        const csn_mount *m = &b->c->mounts.list[i];
+        bool scratch = m->kind == CSN_MOUNT_SCRATCH;
+        if (m->access == 0 || (m->flags & unfit) != 0 || (scratch && !rootfs))
+            continue; /* the path of a scratch space that was not mounted is the host's */
+        /* A share may cover a scratch space, as one at /var covers /var/tmp. */
+        b->rules[n++] =
+            (csn_landlock_rule){.path = m->to,
+                                .access = m->access,
+                                .optional = scratch || (m->flags & CSN_MOUNT_OPTIONAL) != 0};
+    }
+    return (csn_landlock_spec){
+        .rules = b->rules, .count = n, .no_tcp = b->c->no_tcp != 0, .scope = true};
+}
+
+/* Without a root of its own, the keeper must see the host's /proc to find its processes, and
+ * commands must not. They get a second ruleset, which also keeps them from signalling the
+ * keeper. */
+static int prepare_rulesets(boot_state *b)
+{
+    int abi = 0;
+
+    if (!has_step(b, CSN_CONFINE_MOUNTS)) {
+        csn_landlock_spec spec = landlock_spec(b, CSN_MOUNT_KEEPER);
+        b->command_ruleset = csn_landlock_prepare(&spec, &abi);
+        if (b->command_ruleset < 0)
+            return b->command_ruleset;
+    }
+    csn_landlock_spec spec = landlock_spec(b, 0);
+    b->ruleset = csn_landlock_prepare(&spec, &abi);
+    b->ready.landlock_abi = (uint32_t)abi;
+    return b->ruleset < 0 ? b->ruleset : 0;
+}
+
+static int landlock_step(boot_state *b)
+{
+    int rc = b->ruleset < 0 ? prepare_rulesets(b) : 0;
+
+    if (rc == 0)
+        rc = csn_landlock_enter(b->ruleset);
+    if (b->ruleset >= 0)
+        close(csn_steal_fd(&b->ruleset));
+    return rc;
+}
+
+/* ---- network ---- */
+
+static int create_netns(void *arg)
+{
+    boot_state *b = arg;
+
+    b->netns = csn_netns_make();
+    return b->netns < 0 ? b->netns : 0;
+}
+
+/* Prepares the Landlock rules while the helper is still at work. */
+static int net_step(kp_keeper *k, boot_state *b)
+{
+    if (has_step(b, CSN_CONFINE_LANDLOCK)) {
+        b->step = CSN_CONFINE_LANDLOCK;
+        int rc = prepare_rulesets(b);
+        if (rc < 0)
+            return rc;
+        b->step = CSN_CONFINE_NET;
+    }
+    int rc = kp_helper_result(&b->net_helper);
+    if (rc < 0)
+        return rc;
+    rc = csn_netns_enter(b->netns);
+    close(b->netns);
+    if (rc == 0)
+        rc = kp_net_build(k, &b->ready, b->ready_fds + 1, &b->net_fd_count, &b->failed);
+    return rc;
+}
+
+/* ---- limits and privileges ---- */
+
+/* Before a helper shares the memory of the keeper: afterwards the kernel would search all
+ * processes of the host for others that share it, now and for each command. */
+static int raise_oom_score(void)
+{
+    csn_autofd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    return fd >= 0 && write(fd, OOM_SCORE, strlen(OOM_SCORE)) < 0 ? -errno : 0;
+}
+
+/* Never above the hard limit, which cannot be raised. libc's struct differs between libcs. */
+static int lower_limit(int what, uint64_t value)
 {
     struct {
         uint64_t soft, hard;
     } r = {0, 0};
 
-    if (value == 0)
-        return 0;
     if (syscall(SYS_prlimit64, 0, what, NULL, &r) < 0)
         return -errno;
-    r.hard =
-        r.hard < value ? r.hard : value; /* lower already: that stays, nobody can raise it */
+    r.hard = r.hard < value ? r.hard : value;
     r.soft = r.hard;
     return syscall(SYS_prlimit64, 0, what, &r, NULL) < 0 ? -errno : 0;
 }
 
-/* When memory runs out on the host, it is a jail that goes first. Before anybody shares our
- * memory: from then on the kernel would look at every process of the host for another that
- * does, now and for each command. */
-static int raise_oom_score(void)
+/* Processes are counted per user namespace. Core files would contain the memory of commands. */
+static int set_limits(const csn_confinement *c)
 {
-    csn_autofd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    int rc = lower_limit(RLIMIT_CORE, 0);
 
-    return fd >= 0 && write(fd, "500", 3) < 0 ? -errno : 0;
-}
-
-/* Processes are counted per user namespace: nobody else's are in the sum. No core files: they
- * would hold what was in memory. */
-static int set_limits(const csn_confinement *w)
-{
-    struct {
-        uint64_t soft, hard;
-    } none = {0, 0};
-
-    if (syscall(SYS_prlimit64, 0, RLIMIT_CORE, &none, NULL) < 0)
-        return -errno;
-    int rc = set_limit(RLIMIT_NPROC, w->pids_max);
-    return rc < 0 ? rc : set_limit(RLIMIT_NOFILE, w->nofile_max);
-}
-
-/* Names of directories may be read everywhere, contents only where a mount says so. Without a
- * root of our own the names are the host's, and stay hidden as well. */
-static csn_landlock_spec landlock_spec(boot_state *b, uint32_t leave_out)
-{
-    csn_landlock_rule *rules = b->rules;
-    size_t n = 0;
-
-    bool mounts = (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS)) != 0;
-
-    if (mounts)
-        rules[n++] = (csn_landlock_rule){.path = "/", .access = CSN_LL_LIST};
-    for (size_t i = 0; i < b->w->mounts.count; i++) {
-        const csn_mount *m = &b->w->mounts.list[i];
-        bool lost = m->kind == CSN_MOUNT_SCRATCH && !mounts; /* that name is somebody else's */
-        uint32_t unfit = leave_out | (mounts ? CSN_MOUNT_NARROW : CSN_MOUNT_WIDE);
-        /* A share may lie over a place of our own, as one at /var over /var/tmp. */
-        bool optional = (m->flags & CSN_MOUNT_OPTIONAL) || m->kind == CSN_MOUNT_SCRATCH;
-        if (m->access != 0 && (m->flags & unfit) == 0 && !lost)
-            rules[n++] =
-                (csn_landlock_rule){.path = m->to, .access = m->access, .optional = optional};
-    }
-    return (csn_landlock_spec){
-        .rules = rules, .count = n, .no_tcp = b->w->no_tcp != 0, .scope = true};
-}
-
-/* Where the processes of the host can be seen, the keeper must see them, to find its own, and
- * commands must not: they step behind a wall of their own, which is made here. It also keeps
- * them from sending signals to the keeper. */
-static int landlock_rules(boot_state *b)
-{
-    int abi = 0;
-
-    if (!(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS))) {
-        csn_landlock_spec inner = landlock_spec(b, CSN_MOUNT_KEEPER);
-        b->inner = csn_landlock_prepare(&inner, &abi);
-        if (b->inner < 0)
-            return b->inner;
-    }
-    csn_landlock_spec spec = landlock_spec(b, 0);
-    b->landlock = csn_landlock_prepare(&spec, &abi);
-    b->ready.landlock_abi = (uint32_t)abi;
-    return b->landlock < 0 ? b->landlock : 0;
-}
-
-static int landlock(boot_state *b)
-{
-    int rc = b->landlock < 0 ? landlock_rules(b) : 0;
-
-    if (rc == 0)
-        rc = csn_landlock_enter(b->landlock);
-    if (b->landlock >= 0)
-        close(csn_steal_fd(&b->landlock));
+    if (rc == 0 && c->pids_max != 0)
+        rc = lower_limit(RLIMIT_NPROC, c->pids_max);
+    if (rc == 0 && c->nofile_max != 0)
+        rc = lower_limit(RLIMIT_NOFILE, c->nofile_max);
     return rc;
 }
 
-/* Where an outer filter refuses the call there is none to make of the keyring either: ours
- * refuses all of its family. */
+/* Where an outer filter refuses keyring calls, commands cannot make them either. */
 static int leave_keyring(const boot_state *b)
 {
     int rc = csn_keyring_join_new();
 
-    return rc == -EPERM && !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) ? 0 : rc;
+    return rc == -EPERM && !has_step(b, CSN_CONFINE_NAMESPACES) ? 0 : rc;
 }
 
-/* With mounts the helper of boot/rootfs.c does it, in the new /proc. */
-static int nesting(boot_state *b)
+static int second_userns_step(boot_state *b)
 {
-    if (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS)) {
-        b->rootfs.on_proc = limit_nesting;
-        b->rootfs.arg = b;
-        return 0;
-    }
-    return limit_nesting(b);
-}
-
-/* Prepares the Landlock rules while the helper makes the network. */
-static int build_net(kp_keeper *k, boot_state *b)
-{
-    int rc = 0;
-
-    if (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_LANDLOCK)) {
-        b->at = CSN_CONFINE_LANDLOCK;
-        rc = landlock_rules(b);
-        if (rc < 0)
-            return rc;
-        b->at = CSN_CONFINE_NET;
-    }
-    rc = kp_helper_result(&b->net_helper);
-    if (rc < 0)
-        return rc;
-    rc = csn_netns_enter(b->net);
-    close(b->net);
-    if (rc == 0)
-        rc = kp_net_build(k, &b->ready, b->net_fds + 1, &b->net_count, &b->failed);
-    return rc;
-}
-
-static int enter_second_userns(boot_state *b)
-{
-    bool mounts = (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS)) != 0;
-    int rc = mounts ? kp_rootfs_await_detached(&b->rootfs) : 0;
+    int rc = has_step(b, CSN_CONFINE_MOUNTS) ? kp_rootfs_await_detached(&b->rootfs) : 0;
 
     if (rc < 0) {
-        b->at = CSN_CONFINE_MOUNTS;
+        b->step = CSN_CONFINE_MOUNTS;
         return rc;
     }
-    return csn_userns_enter_nested(b->w->uid, b->w->gid);
+    return csn_userns_enter_nested(b->c->uid, b->c->gid);
 }
 
-static int run_step(kp_keeper *k, boot_state *b, csn_confine_step wall)
+/* ---- all steps ---- */
+
+static int run_step(kp_keeper *k, boot_state *b, csn_confine_step step)
 {
-    switch (wall) {
+    switch (step) {
     case CSN_CONFINE_NAMESPACES:
         return sethostname(HOST_NAME, strlen(HOST_NAME)) < 0 ? -errno : 0;
     case CSN_CONFINE_NESTED:
-        return nesting(b);
+        return nesting_step(b);
     case CSN_CONFINE_NET:
-        return build_net(k, b);
+        return net_step(k, b);
     case CSN_CONFINE_MOUNTS:
-        return enter_mounts(b);
+        return enter_rootfs(b);
     case CSN_CONFINE_USER:
-        return enter_second_userns(b);
+        return second_userns_step(b);
     case CSN_CONFINE_LIMITS:
-        return set_limits(b->w);
+        return set_limits(b->c);
     case CSN_CONFINE_KEYRING:
         return leave_keyring(b);
     case CSN_CONFINE_CAPS:
         return csn_caps_drop();
     case CSN_CONFINE_LANDLOCK:
-        return landlock(b);
+        return landlock_step(b);
     case CSN_CONFINE_SECCOMP:
-        return csn_seccomp_install(b->w->seccomp);
+        return csn_seccomp_install(b->c->seccomp);
     }
     return -EINVAL;
 }
 
-static int run_steps(kp_keeper *k, boot_state *b)
+/* Waits for the ends of the helpers; no step depends on these. */
+static int join_helpers(boot_state *b)
 {
     int rc = 0;
 
-    for (unsigned i = 0; rc == 0 && i < CSN_CONFINE_STEPS; i++) {
-        b->at = (csn_confine_step)i;
-        rc = b->grouped && b->at == CSN_CONFINE_LIMITS ? enter_groups(b) : 0;
-        if (rc == 0 && (b->w->on & CSN_CONFINE_BIT(i)))
-            rc = run_step(k, b, b->at);
-    }
-    /* The helpers are reaped last: no step above depends on that. */
-    if (rc == 0 && (b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NET))) {
-        b->at = CSN_CONFINE_NET;
+    if (has_step(b, CSN_CONFINE_NET)) {
+        b->step = CSN_CONFINE_NET;
         rc = kp_helper_join(&b->net_helper);
     }
-    if (rc < 0 || !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_MOUNTS)))
-        return rc;
-    b->at = CSN_CONFINE_MOUNTS;
-    return kp_rootfs_join(&b->rootfs, &b->at_mount);
+    if (rc == 0 && has_step(b, CSN_CONFINE_MOUNTS)) {
+        b->step = CSN_CONFINE_MOUNTS;
+        rc = kp_rootfs_join(&b->rootfs, &b->mount);
+    }
+    return rc;
 }
 
-static void report_to_library(csn_msg_type type, const void *msg, const int *fds, size_t nfds)
+static int run_steps(kp_keeper *k, boot_state *b)
 {
-    (void)csn_proto_send(CSN_KEEPER_FD_CONTROL, type, msg, fds, nfds,
-                         csn_deadline_in(CSN_KEEPER_ANSWER_MS));
+    bool cgroups = (k->spec.flags & CSN_SPEC_GROUPED) != 0;
+    int rc = 0;
+
+    for (unsigned i = 0; rc == 0 && i < CSN_CONFINE_STEPS; i++) {
+        b->step = (csn_confine_step)i;
+        if (cgroups && b->step == CSN_CONFINE_LIMITS)
+            rc = enter_cgroups(b);
+        if (rc == 0 && has_step(b, b->step))
+            rc = run_step(k, b, b->step);
+    }
+    return rc < 0 ? rc : join_helpers(b);
 }
 
-/* Without a private futex hash, which would take 2 KB for the few waits of a boot. Call it
- * before a helper shares our memory. Kernels before 6.16 refuse. */
+/* ---- before the spec is there ---- */
+
+/* A private futex hash would take 2 kB for the few waits of this process. Kernels without one
+ * refuse the call. Must come before a helper shares the memory. */
 static void use_global_futex_hash(void)
 {
     (void)prctl(PR_FUTEX_HASH, (long)PR_FUTEX_HASH_SET_SLOTS, 0L, 0L, 0L);
@@ -372,46 +395,55 @@ static void use_global_futex_hash(void)
 
 static int begin(boot_state *b)
 {
+    (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
     use_global_futex_hash();
-    b->at = CSN_CONFINE_LIMITS;
-    int rc = b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_LIMITS) ? raise_oom_score() : 0;
-    if (rc < 0 || !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NET)))
+    b->step = CSN_CONFINE_LIMITS;
+    int rc = has_step(b, CSN_CONFINE_LIMITS) ? raise_oom_score() : 0;
+    if (rc < 0 || !has_step(b, CSN_CONFINE_NET))
         return rc;
-    b->at = CSN_CONFINE_NET;
-    return kp_helper_begin(&b->net_helper, make_net, b);
+    b->step = CSN_CONFINE_NET;
+    return kp_helper_begin(&b->net_helper, create_netns, b);
 }
 
 void kp_confine_begin(void)
 {
-    static const csn_confinement first = {.on = CSN_CONFINE_BIT(CSN_CONFINE_LIMITS) |
-                                                CSN_CONFINE_BIT(CSN_CONFINE_NET)};
+    static const csn_confinement common = {.on = CSN_CONFINE_BIT(CSN_CONFINE_LIMITS) |
+                                                 CSN_CONFINE_BIT(CSN_CONFINE_NET)};
 
-    (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
-    boot.w = &first;
+    boot.c = &common;
     boot.begun_early = begin(&boot) == 0;
 }
 
-/* Only a build for tests orders a jail without a network of its own. */
-static void drop_net(boot_state *b)
+/* ---- READY or FAILED ---- */
+
+static void report_to_library(csn_msg_type type, const void *msg, const int *fds, size_t nfds)
 {
-    if (kp_helper_join(&b->net_helper) == 0)
-        close(b->net);
+    (void)csn_proto_send(CSN_KEEPER_FD_CONTROL, type, msg, fds, nfds,
+                         csn_deadline_in(CSN_KEEPER_ANSWER_MS));
+}
+
+static int report_failure(boot_state *b, int rc)
+{
+    b->failed.errnum = (uint32_t)-rc;
+    b->failed.step = b->step;
+    b->failed.mount = (uint32_t)b->mount;
+    report_to_library(CSN_MSG_FAILED, &b->failed, NULL, 0);
+    return rc;
 }
 
 int kp_confine(kp_keeper *k)
 {
     boot_state *b = &boot;
 
-    b->w = &k->spec.confinement;
-    b->grouped = (k->spec.flags & CSN_SPEC_GROUPED) != 0;
-    b->inner = b->landlock = -1;
+    b->c = &k->spec.confinement;
+    b->ruleset = b->command_ruleset = -1;
     k->command_ruleset = -1;
-    if (b->w->on == 0)
+    if (b->c->on == 0)
         return 0;
-    (void)prctl(PR_SET_NAME, "caisson-keeper", 0L, 0L, 0L);
     int rc = b->begun_early ? 0 : begin(b);
-    if (b->begun_early && !(b->w->on & CSN_CONFINE_BIT(CSN_CONFINE_NET)))
-        drop_net(b);
+    /* only a test build orders a jail without a network namespace */
+    if (b->begun_early && !has_step(b, CSN_CONFINE_NET) && kp_helper_join(&b->net_helper) == 0)
+        close(b->netns);
     if (rc == 0)
         rc = receive_mounts(b);
     if (rc == 0)
@@ -419,18 +451,13 @@ int kp_confine(kp_keeper *k)
     csn_autofd int root = rc < 0 ? -1 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (rc == 0 && root < 0)
         rc = -errno;
-    if (rc < 0) {
-        b->failed.errnum = (uint32_t)-rc;
-        b->failed.step = b->at;
-        b->failed.mount = (uint32_t)b->at_mount;
-        report_to_library(CSN_MSG_FAILED, &b->failed, NULL, 0);
-        return rc;
-    }
-    b->ready.steps = b->w->on;
+    if (rc < 0)
+        return report_failure(b, rc);
+    b->ready.steps = b->c->on;
     k->ready = b->ready;
-    k->command_ruleset = b->inner;
-    b->net_fds[0] = root;
-    report_to_library(CSN_MSG_READY, &b->ready, b->net_fds, 1 + b->net_count);
+    k->command_ruleset = b->command_ruleset;
+    b->ready_fds[0] = root;
+    report_to_library(CSN_MSG_READY, &b->ready, b->ready_fds, 1 + b->net_fd_count);
     kp_net_release();
     k->spec.confinement.mounts.count = 0;
     kp_release_pages(&boot, &boot + 1);
