@@ -112,7 +112,7 @@ bool kp_has_no_children(void)
     return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
 }
 
-static void send_exit(const kp_job *job, uint32_t stage, uint32_t errnum, bool keep)
+void kp_job_send_exit(const kp_job *job, uint32_t stage, uint32_t errnum, bool keep)
 {
     if (job->channel.fd < 0)
         return;
@@ -128,11 +128,6 @@ static void send_exit(const kp_job *job, uint32_t stage, uint32_t errnum, bool k
                              .cpu_ns = job->cpu_ns,
                              .peak_memory = job->peak_memory,
                              .after = after});
-}
-
-void kp_job_send_exit(kp_job *job, uint32_t stage, uint32_t errnum)
-{
-    send_exit(job, stage, errnum, false);
 }
 
 /* ---- output ---- */
@@ -274,7 +269,7 @@ static void end_foreground(kp_keeper *k, kp_job *job)
     bool keep = job->keep_channel && !job->killed && job->channel.fd >= 0 &&
                 k->kept_channels.count < CSN_KEEPER_KEPT_MAX;
 
-    send_exit(job, CSN_STAGE_NONE, 0, keep);
+    kp_job_send_exit(job, CSN_STAGE_NONE, 0, keep);
     if (!keep) {
         kp_job_free(k, job);
         return;
@@ -297,7 +292,7 @@ void kp_job_finish(kp_keeper *k, kp_job *job)
         move_to_ended(k, job);
         break;
     case KP_JOB_SESSION:
-        kp_job_send_exit(job, CSN_STAGE_NONE, 0);
+        kp_job_send_exit(job, CSN_STAGE_NONE, 0, false);
         kp_session_free(k, job->session);
         kp_job_free(k, job);
         break;

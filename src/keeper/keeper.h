@@ -253,18 +253,17 @@ typedef struct kp_request {
 /* start_command.c */
 typedef struct kp_child {
     const csn_spawn_msg *spawn;
+    int cwd, in, out, err; /* -1: the keeper's own; cwd: the path in spawn */
+    int ctl;               /* session: becomes descriptor 9; otherwise -1 */
+    int sockets;           /* see os/socket_divert.h; -1: not diverted */
+    const char *file;      /* the program; NULL: search for argv[0] */
+    const kp_keeper *k;    /* set by kp_job_start, as are */
     uint64_t tag;
-    const csn_confinement *confinement;
-    int cwd, in, out, err;  /* -1: the keeper's own; cwd: the path in spawn */
-    int ctl;                /* session: becomes descriptor 9; otherwise -1 */
-    int command_ruleset;    /* or -1 */
-    int sockets;            /* see os/socket_divert.h; -1: not diverted */
-    const char *file;       /* the program; NULL: search for argv[0] */
-    char *stack;            /* KP_CHILD_STACK */
-    uint32_t stage, errnum; /* set by a child that fails before exec */
+    uint32_t stage, errnum; /* why it failed before exec */
 } kp_child;
 
-pid_t kp_child_start(kp_child *c); /* -1: see stage and errnum */
+/* Starts the child of a job. False: see stage and errnum. */
+bool kp_job_start(kp_keeper *k, kp_job *job, kp_child *c);
 int kp_spawn_serve(kp_keeper *k, kp_request *r);
 void kp_kept_channel_read(kp_keeper *k, kp_job *job); /* it is readable or hung up */
 
@@ -279,7 +278,8 @@ void kp_jobs_collect(kp_keeper *k); /* reaps only: frees no job */
 void kp_job_finish(kp_keeper *k, kp_job *job);
 /* In a pid namespace all orphans become children of the keeper: then no process is left. */
 bool kp_has_no_children(void);
-void kp_job_send_exit(kp_job *job, uint32_t stage, uint32_t errnum);
+/* keep: the channel stays open for the next command. */
+void kp_job_send_exit(const kp_job *job, uint32_t stage, uint32_t errnum, bool keep);
 void kp_job_channel_read(kp_keeper *k, kp_job *job); /* it is readable or hung up */
 void kp_stream_read(kp_keeper *k, kp_stream *s);
 uint64_t kp_job_tick(kp_keeper *k, kp_job *job, uint64_t now); /* returns the next time */

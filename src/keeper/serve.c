@@ -205,30 +205,17 @@ typedef int (*serve_fn)(kp_keeper *k, kp_request *r);
 /* A type that is not in this table is no request. */
 static serve_fn handler(uint16_t type)
 {
-    static const struct {
-        uint16_t type;
-        serve_fn fn;
-    } rows[] = {
-        {CSN_MSG_SPAWN, kp_spawn_serve},
-        {CSN_MSG_HELLO, hello_serve},
-        {CSN_MSG_DRAIN, kp_drain_serve},
-        {CSN_MSG_SESSION, kp_session_serve},
-        {CSN_MSG_PROCESSES, kp_processes_serve},
-        {CSN_MSG_LOGS, kp_logs_serve},
-        {CSN_MSG_SIGNAL, kp_signal_serve},
-        {CSN_MSG_FEED, kp_feed_serve},
-        {CSN_MSG_RESIZE, kp_resize_serve},
-        {CSN_MSG_EXTEND, extend_serve},
-        {CSN_MSG_DESTROY, destroy_serve},
-        {CSN_MSG_PORT, port_serve},
-        {CSN_MSG_ROOT, root_serve},
-        {CSN_MSG_COMMIT, commit_serve},
+    static const serve_fn handlers[] = {
+        [CSN_MSG_HELLO] = hello_serve,        [CSN_MSG_SPAWN] = kp_spawn_serve,
+        [CSN_MSG_DRAIN] = kp_drain_serve,     [CSN_MSG_PROCESSES] = kp_processes_serve,
+        [CSN_MSG_LOGS] = kp_logs_serve,       [CSN_MSG_SIGNAL] = kp_signal_serve,
+        [CSN_MSG_FEED] = kp_feed_serve,       [CSN_MSG_RESIZE] = kp_resize_serve,
+        [CSN_MSG_EXTEND] = extend_serve,      [CSN_MSG_DESTROY] = destroy_serve,
+        [CSN_MSG_SESSION] = kp_session_serve, [CSN_MSG_PORT] = port_serve,
+        [CSN_MSG_ROOT] = root_serve,          [CSN_MSG_COMMIT] = commit_serve,
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (rows[i].type == type)
-            return rows[i].fn;
-    return NULL;
+    return type < sizeof(handlers) / sizeof(handlers[0]) ? handlers[type] : NULL;
 }
 
 static void serve_request(kp_keeper *k, serve_fn serve, csn_msg *m, int channel)

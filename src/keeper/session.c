@@ -29,8 +29,9 @@ static kp_session *find(kp_keeper *k, const char *name)
     return NULL;
 }
 
-/* Above the descriptors of the shell, so that dup2 in the child overwrites none. */
-static int high_pipe(int ret[2])
+/* Above the descriptors of the shell, so that dup2 in the child overwrites none. The keeper's
+ * end does not block. */
+static int high_pipe(int ret[2], int ours)
 {
     int p[2];
 
@@ -40,7 +41,10 @@ static int high_pipe(int ret[2])
     ret[1] = fcntl(p[1], F_DUPFD_CLOEXEC, FD_HIGH);
     close(p[0]);
     close(p[1]);
-    return ret[0] < 0 || ret[1] < 0 ? -EMFILE : 0;
+    if (ret[0] < 0 || ret[1] < 0)
+        return -EMFILE;
+    (void)fcntl(ret[ours], F_SETFL, O_NONBLOCK);
+    return 0;
 }
 
 static void close_if(int fd)
@@ -64,53 +68,34 @@ static const char *shell_file(const char ***ret_argv)
     return "/bin/sh";
 }
 
-/* On failure the session has the pipes as well; kp_session_free closes them. The keeper's ends
- * are non-blocking. */
+/* On failure the session has the pipes as well; kp_session_free closes them. */
 static int start_shell(kp_keeper *k, kp_session *s, const csn_session_msg *b, int cwd,
                        uint32_t *ret_stage)
 {
-    int script[2] = {-1, -1}, ctl[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
+    enum { SCRIPT, STATUS, OUT, ERR, PIPES };
+    int p[PIPES][2] = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}}, rc = 0;
     csn_spawn_msg shell = {.flags = b->flags & CSN_SPAWN_MERGE,
                            .memory_max = b->memory_max,
                            .file_max = b->file_max,
                            .env = b->env};
+    kp_child c = {.spawn = &shell, .cwd = cwd, .sockets = -1, .stage = CSN_STAGE_SETUP};
 
-    *ret_stage = CSN_STAGE_SETUP;
-    const char *file = shell_file(&shell.argv);
-    int rc = high_pipe(script);
-    rc = rc < 0 ? rc : high_pipe(ctl);
-    rc = rc < 0 ? rc : high_pipe(out);
-    rc = rc < 0 || s->merge ? rc : high_pipe(err);
-    if (rc == 0) {
-        kp_child c = {.spawn = &shell,
-                      .tag = s->job->tag,
-                      .confinement = &k->spec.confinement,
-                      .stack = k->child_stack,
-                      .cwd = cwd,
-                      .in = script[0],
-                      .out = out[1],
-                      .err = err[1],
-                      .ctl = ctl[1],
-                      .sockets = -1,
-                      .command_ruleset = k->command_ruleset,
-                      .file = file};
-        (void)fcntl(script[1], F_SETFL, O_NONBLOCK);
-        (void)fcntl(ctl[0], F_SETFL, O_NONBLOCK);
-        (void)fcntl(out[0], F_SETFL, O_NONBLOCK);
-        if (!s->merge)
-            (void)fcntl(err[0], F_SETFL, O_NONBLOCK);
-        s->job->pid = kp_child_start(&c);
-        *ret_stage = c.stage;
-        rc = s->job->pid < 0 ? -(int)c.errnum : 0;
-    }
-    s->script_w = script[1];
-    s->ctl_r = ctl[0];
-    s->out.fd = out[0];
-    s->err.fd = err[0];
-    close_if(script[0]);
-    close_if(ctl[1]);
-    close_if(out[1]);
-    close_if(err[1]);
+    c.file = shell_file(&shell.argv);
+    for (int i = 0; rc == 0 && i < (s->merge ? ERR : PIPES); i++)
+        rc = high_pipe(p[i], i == SCRIPT ? 1 : 0);
+    c.in = p[SCRIPT][0];
+    c.ctl = p[STATUS][1];
+    c.out = p[OUT][1];
+    c.err = p[ERR][1];
+    if (rc == 0 && !kp_job_start(k, s->job, &c))
+        rc = -(int)c.errnum;
+    *ret_stage = c.stage;
+    s->script_w = p[SCRIPT][1];
+    s->ctl_r = p[STATUS][0];
+    s->out.fd = p[OUT][0];
+    s->err.fd = p[ERR][0];
+    for (int i = 0; i < PIPES; i++)
+        close_if(p[i][i == SCRIPT ? 0 : 1]);
     return rc;
 }
 
@@ -177,7 +162,6 @@ static kp_session *create(kp_keeper *k, const csn_session_msg *b, int cwd, int c
         kp_job_free(k, job);
         return NULL;
     }
-    job->running = true;
     return s;
 }
 

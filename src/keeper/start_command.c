@@ -133,7 +133,7 @@ IN_CHILD static int set_limits(const kp_child *c)
 {
     const csn_spawn_msg *b = c->spawn;
 
-    if (set_limit(RLIMIT_DATA, c->confinement->data_max) < 0 ||
+    if (set_limit(RLIMIT_DATA, c->k->spec.confinement.data_max) < 0 ||
         set_limit(RLIMIT_AS, b->memory_max) < 0 || set_limit(RLIMIT_FSIZE, b->file_max) < 0 ||
         set_limit(RLIMIT_NOFILE, b->nofile_max) < 0)
         return -1;
@@ -177,7 +177,7 @@ IN_CHILD static int child_main(void *arg)
     uint64_t none = 0;
 
     c->stage = CSN_STAGE_SETUP; /* before its descriptor is closed */
-    if (c->command_ruleset >= 0 && csn_landlock_enter(c->command_ruleset) < 0)
+    if (c->k->command_ruleset >= 0 && csn_landlock_enter(c->k->command_ruleset) < 0)
         goto failed;
     c->stage = CSN_STAGE_SOCKETS;
     if (c->sockets >= 0) {
@@ -200,7 +200,7 @@ IN_CHILD static int child_main(void *arg)
         c->tag); /* if a low hard limit refuses it, ancestry still finds the child */
     if (set_limits(c) < 0)
         goto failed;
-    if (c->confinement->on != 0)
+    if (c->k->spec.confinement.on != 0)
         raise_oom_score();
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
     c->stage = CSN_STAGE_EXEC;
@@ -212,43 +212,46 @@ failed:
 }
 
 /* One stack is enough: the keeper is suspended while the child uses it. */
-pid_t kp_child_start(kp_child *c)
+bool kp_job_start(kp_keeper *k, kp_job *job, kp_child *c)
 {
-    c->stage = CSN_STAGE_NONE;
+    c->k = k;
+    c->tag = job->tag;
     c->errnum = 0;
-    int pid = clone(child_main, c->stack + KP_CHILD_STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
-    if (pid < 0) {
+    job->pid =
+        clone(child_main, k->child_stack + KP_CHILD_STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
+    if (job->pid < 0) {
         c->stage = CSN_STAGE_CLONE;
         c->errnum = (uint32_t)errno;
-        return -1;
+    } else if (c->errnum != 0) {
+        while (waitpid(job->pid, NULL, __WALL) < 0 && errno == EINTR)
+            ;
     }
-    if (c->errnum == 0) {
-        c->stage = CSN_STAGE_NONE;
-        return pid;
-    }
-    while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
-        ;
-    return -1;
+    job->running = c->errnum == 0;
+    return job->running;
 }
 
 /* ---- SPAWN ---- */
 
 /* The keeper reads the output of a background process, so that it outlives the caller. */
-static int pipe_to_ring(kp_keeper *k, kp_stream *s, size_t cap, int *ret_w)
+static int stream_open(kp_keeper *k, kp_stream *s, int fd, size_t cap)
+{
+    (void)fcntl(fd, F_SETFL, O_NONBLOCK);
+    kp_ring_init(&s->ring, cap);
+    s->ended = false;
+    return kp_watch_open(k, &s->watch, KP_WATCH_OUTPUT, fd, s);
+}
+
+static int open_output(kp_keeper *k, kp_stream *s, size_t cap, int *ret_w)
 {
     int p[2];
 
     if (pipe2(p, O_CLOEXEC) < 0)
         return -errno;
-    (void)fcntl(p[0], F_SETFL, O_NONBLOCK);
-    int rc = kp_watch_open(k, &s->watch, KP_WATCH_OUTPUT, p[0], s);
-    kp_ring_init(&s->ring, cap);
-    s->ended = false;
     *ret_w = p[1];
-    return rc;
+    return stream_open(k, s, p[0], cap);
 }
 
-static int open_stdin_pipe(kp_job *job, int *ret_r)
+static int open_stdin(kp_job *job, int *ret_r)
 {
     int p[2];
 
@@ -260,19 +263,18 @@ static int open_stdin_pipe(kp_job *job, int *ret_r)
     return 0;
 }
 
-static int open_terminal(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, int *ret_slave)
+static int open_terminal(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, int fds[4])
 {
     int master = -1;
-    int rc = csn_pty_open((uint16_t)b->rows, (uint16_t)b->cols, &master, ret_slave);
+    int rc = csn_pty_open((uint16_t)b->rows, (uint16_t)b->cols, &master, &fds[1]);
 
     if (rc < 0)
         return rc;
-    (void)fcntl(master, F_SETFL, O_NONBLOCK);
-    rc = kp_watch_open(k, &job->out.watch, KP_WATCH_OUTPUT, master, &job->out);
-    kp_ring_init(&job->out.ring, (size_t)b->ring_max);
-    job->out.ended = false;
     job->pty = true;
-    return rc;
+    rc = stream_open(k, &job->out, master, (size_t)b->ring_max);
+    if (rc == 0)
+        fds[2] = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
+    return rc == 0 && fds[2] < 0 ? -errno : rc;
 }
 
 /* Fills fds[] with the ends for a background process; the caller closes them. */
@@ -280,26 +282,15 @@ static int background_stdio(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, i
 {
     int rc = 0;
 
-    if (b->flags & CSN_SPAWN_PTY) {
-        rc = open_terminal(k, job, b, &fds[1]);
-        if (rc < 0)
-            return rc;
-        fds[2] = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
-        return fds[2] < 0 ? -errno : 0;
-    }
+    if (b->flags & CSN_SPAWN_PTY)
+        return open_terminal(k, job, b, fds);
     if (b->flags & CSN_SPAWN_STDIN_PIPE)
-        rc = open_stdin_pipe(job, &fds[1]);
+        rc = open_stdin(job, &fds[1]);
     if (rc == 0)
-        rc = pipe_to_ring(k, &job->out, (size_t)b->ring_max, &fds[2]);
+        rc = open_output(k, &job->out, (size_t)b->ring_max, &fds[2]);
     if (rc == 0 && !(b->flags & CSN_SPAWN_MERGE))
-        rc = pipe_to_ring(k, &job->err, (size_t)b->ring_max, &fds[3]);
+        rc = open_output(k, &job->err, (size_t)b->ring_max, &fds[3]);
     return rc;
-}
-
-static void fail_spawn(kp_keeper *k, kp_job *job, uint32_t stage, uint32_t errnum)
-{
-    kp_job_send_exit(job, stage, errnum);
-    kp_job_free(k, job);
 }
 
 static void started(kp_keeper *k, kp_job *job, const csn_spawn_msg *b)
@@ -315,33 +306,21 @@ static void started(kp_keeper *k, kp_job *job, const csn_spawn_msg *b)
 
 static void spawn_job(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, int fds[5])
 {
-    kp_child c = {.spawn = b,
-                  .tag = job->tag,
-                  .confinement = &k->spec.confinement,
-                  .stack = k->child_stack,
-                  .ctl = -1,
-                  .command_ruleset = k->command_ruleset};
+    kp_child c = {.spawn = b, .ctl = -1, .stage = CSN_STAGE_SETUP};
 
     job->command = b->command ? strdup(b->command) : NULL;
-    if (job->kind == KP_JOB_BACKGROUND) {
-        int rc = background_stdio(k, job, b, fds);
-        if (rc < 0) {
-            fail_spawn(k, job, CSN_STAGE_SETUP, (uint32_t)-rc);
-            return;
-        }
-    }
+    int rc = job->kind == KP_JOB_BACKGROUND ? background_stdio(k, job, b, fds) : 0;
     c.cwd = fds[0];
     c.in = fds[1];
     c.out = fds[2];
     c.err = fds[3];
     c.sockets = fds[4];
-    job->pid = kp_child_start(&c);
-    if (job->pid < 0) {
-        fail_spawn(k, job, c.stage, c.errnum);
+    if (rc == 0 && kp_job_start(k, job, &c)) {
+        started(k, job, b);
         return;
     }
-    job->running = true;
-    started(k, job, b);
+    kp_job_send_exit(job, c.stage, rc < 0 ? (uint32_t)-rc : c.errnum, false);
+    kp_job_free(k, job);
 }
 
 static void start(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, csn_msg *m)
