@@ -6,8 +6,7 @@
  *
  * Invariants:
  *  - Every child is reaped, orphans included: the keeper is their subreaper.
- *  - EXIT is sent once, after the direct child was reaped and, if it was killed, after its
- * whole tree is gone.
+ *  - EXIT is sent once, after the child was reaped and, if it was killed, its tree is gone.
  *  - A channel that hangs up kills its job. */
 #include <errno.h>
 #include <fcntl.h>
@@ -160,8 +159,8 @@ void kp_drain_read(kp_keeper *k, kp_watch *w)
 
     if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
         return;
-    if (w->kind ==
-        KP_WATCH_SESSION_OUTPUT) { /* the shell has closed it: its next user will see that */
+    if (w->kind == KP_WATCH_SESSION_OUTPUT) {
+        /* the shell has closed it: its next user will see that */
         w->fd = kp_watch_release(k, w);
         return;
     }

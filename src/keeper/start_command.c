@@ -188,7 +188,7 @@ IN_CHILD static int child_main(void *arg)
         }
     }
     (void)setsid(); /* no controlling terminal, and a process group of its own */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* killed with the keeper */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it dies with the keeper */
     c->stage = CSN_STAGE_CWD;
     if (set_cwd(c) < 0)
         goto failed;
@@ -196,8 +196,7 @@ IN_CHILD static int child_main(void *arg)
     if (set_stdio(c) < 0)
         goto failed;
     c->stage = CSN_STAGE_LIMIT;
-    (void)csn_proctree_mark(
-        c->tag); /* if a low hard limit refuses it, ancestry still finds the child */
+    (void)csn_proctree_mark(c->tag); /* without a tag, ancestry still finds the child */
     if (set_limits(c) < 0)
         goto failed;
     if (c->k->spec.confinement.on != 0)
