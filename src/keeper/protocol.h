@@ -47,7 +47,7 @@
     M(SESSION, 11, session, CSN_LARGE_BODY, 0, 1)    /* SESSION_REPLY, and EXIT at its end */  \
     M(PORT, 12, port, CSN_SMALL_BODY, 0, 0)          /* DONE if a socket listens there */      \
     M(ROOT, 13, none, 0, 0, 0)                       /* ROOT_REPLY */                          \
-    M(COMMIT, 14, none, 0, 2, 2) /* DONE. A detached sandbox is recorded under these files */  \
+    M(COMMIT, 14, none, 0, 2, 2)                     /* DONE. Recorded: link, socket */        \
     /* To the keeper, on the channel of a running command or session. After an EXIT with       \
      * CSN_AFTER_CHANNEL, the next SPAWN may come there, too. */                               \
     M(KILL, 32, kill, CSN_SMALL_BODY, 0, 0)                                                    \

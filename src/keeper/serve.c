@@ -165,7 +165,8 @@ static int root_serve(kp_keeper *k, kp_request *r)
     return KP_REPLIED;
 }
 
-/* Keeps the two files, socket and record, without which no process can find the sandbox. */
+/* Keeps the link in the state directory and the socket: without one of them no process can find
+ * the sandbox. */
 static int commit_serve(kp_keeper *k, kp_request *r)
 {
     if (k->committed)
