@@ -31,7 +31,7 @@
 #include "policy/protected_names.h"
 #include "search/changed.h"
 
-#define STAMP_NAME    "guard"
+#define STAMP_NAME    "protected"
 #define CONFIG_MAX    (1u << 20)
 #define INCLUDE_DEPTH 10 /* git's own */
 #define INCLUDED      ".git/config: includes it, and git runs programs that it names"

@@ -1,11 +1,10 @@
 /* protected_scan.c: after a command: what changed in the workspace, and is it harmless?
  *
- * Called with the guard's scan lock when a command has ended and when the sandbox has. It works
- * as the caller, on the host's directory; names, contents, links and permissions in it are the
- * agent's, whose other processes may still be at work. What must hold: everything is reached by
- * plain names from held directories, never through a link; a file is judged by what was read
- * from one descriptor, and whatever is not understood, or cannot be read, is set aside; what
- * could not be looked at is told. */
+ * Runs with the scan lock held, as the caller, on the host's directory. Names, contents, links
+ * and permissions in it are the agent's, whose other processes may still run. Invariants:
+ * everything is reached by plain names from held directories, never through a link; a file is
+ * checked by what was read from one descriptor; a file that is not understood or cannot be read
+ * is moved to quarantine; what could not be scanned is reported. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

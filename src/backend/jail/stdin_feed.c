@@ -1,10 +1,9 @@
-/* stdin_feed.c: what is typed at the caller's terminal, carried to a command through a pipe.
+/* stdin_feed.c: feeds what is typed at the caller's terminal to a command through a pipe.
  *
- * Called by stdin.c for the length of one command. The terminal is the caller's and goes on
- * being read by others when the command is over; the pipe's other end is the agent's, who may
- * close it, fill it, or keep it for ever. What must hold: nothing that is typed after the end
- * of the command reaches the sandbox, and the end waits for nobody: neither for somebody who
- * types nor for somebody who reads. */
+ * The terminal is the caller's and is read by other programs after the command; the other end
+ * of the pipe is the agent's, which may close it, fill it or keep it open for ever. Invariants:
+ * nothing that is typed after the end of the command reaches the sandbox; ending waits neither
+ * for input nor for a reader. */
 #include "backend/jail/stdin_feed.h"
 
 #include <errno.h>
