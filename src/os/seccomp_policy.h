@@ -1,14 +1,14 @@
 /* seccomp_policy.h: which system calls a jail refuses. This table is the policy; read it.
  *
- * Included by tools/gen-seccomp.c and the tests only. A call without a row is allowed, unless it
- * is unassigned or newer than CSN_SECCOMP_NEWEST: those answer ENOSYS, so that a new kernel
- * brings no new call before it was reviewed. The rows hold for every ABI of the host (x86_64 and
- * i386, or aarch64 and arm); x32 and any other ABI answer ENOSYS.
+ * Included by tools/gen-seccomp.c and the tests only. A call without a row is allowed, unless
+ * it is unassigned or newer than CSN_SECCOMP_NEWEST: those answer ENOSYS, so that a new kernel
+ * brings no new call before it was reviewed. The rows hold for every ABI of the host (x86_64
+ * and i386, or aarch64 and arm); x32 and any other ABI answer ENOSYS.
  *
  * A row is a call, the errno it gets, the variants that have the row, and conditions on
  * arguments. The first row of a call whose conditions are true decides; if there is none the
- * call is allowed. Conditions see the low 32 bits of an argument: the kernel ignores the rest of
- * every argument named here, and garbage there would bypass a 64-bit comparison (TIOCSTI).
+ * call is allowed. Conditions see the low 32 bits of an argument: the kernel ignores the rest
+ * of every argument named here, and garbage there would bypass a 64-bit comparison (TIOCSTI).
  * Pointers cannot be followed, so a call with flags behind a pointer is refused.
  *
  * EPERM means not permitted. ENOSYS and the "not supported" errors are for calls whose users
