@@ -152,7 +152,7 @@ static void put_summary(csn_tool_call *c, const char *verb, const char *path)
 
 csn_status csn_tool_write(csn_tool_call *c, csn_error **err)
 {
-    const char *path = NULL, *content = NULL;
+    const char *path = NULL, *content = "";
     char verb[64];
     csn_write_result *r = NULL;
 

@@ -72,8 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_query(&q, r);
     for (size_t i = 0; i < 12; i++) {
         gw_dns_answer a = {.rcode = r == GW_DNS_ERROR ? q.rcode
-                                    : i % 2            ? GW_DNS_NXDOMAIN
-                                                       : GW_DNS_NOERROR,
+                                    : i % 2           ? GW_DNS_NXDOMAIN
+                                                      : GW_DNS_NOERROR,
                            .address = address,
                            .address_len = lens[i % 3],
                            .ttl = 60,

@@ -85,8 +85,8 @@ static void follow(const uint8_t *data, size_t size, size_t step, const char *an
             }
         }
         c->passed = at;
-        if (c->last == GW_HTTP_BAD || c->last == GW_HTTP_H2C ||
-            c->last == GW_HTTP_NOT_HTTP || have == size)
+        if (c->last == GW_HTTP_BAD || c->last == GW_HTTP_H2C || c->last == GW_HTTP_NOT_HTTP ||
+            have == size)
             return;
     }
 }
