@@ -240,7 +240,7 @@ CSN_IN_CHILD static int prepare(pending *s)
         return rc;
     (void)csn_raw(SYS_setsid);
     s->stage = CSN_SPAWN_AT_MAP;
-    rc = o->walls && o->walls->namespaces != 0 ? write_maps(o->walls) : 0;
+    rc = o->namespaces && o->namespaces->namespaces != 0 ? write_maps(o->namespaces) : 0;
     if (rc < 0)
         return rc;
     thaw_host(s);
@@ -274,7 +274,7 @@ CSN_IN_CHILD static int program_main(void *arg)
 CSN_IN_CHILD static int intermediate_main(void *arg)
 {
     pending *s = arg;
-    const csn_spawn_namespaces *w = s->o->walls;
+    const csn_spawn_namespaces *w = s->o->namespaces;
     int pidfd = -1;
 
     s->stage = CSN_SPAWN_AT_USER;
@@ -330,7 +330,7 @@ int csn_spawn_begin(const csn_spawn_opts *o, csn_spawn_pending **ret)
         return rc;
     /* become_user makes the shared memory undumpable for a moment; meanwhile no other child of
      * the host could write its maps. */
-    s->frozen = o->walls && o->walls->become;
+    s->frozen = o->namespaces && o->namespaces->become;
     if (s->frozen) {
         csn_fsuid_freeze();
         s->dumpable = prctl(PR_GET_DUMPABLE, 0L, 0L, 0L, 0L);

@@ -22,7 +22,7 @@ typedef struct csn_spawn_opts {
     const char *path;
     int exec_fd; /* > 0: run this instead of path, which the new user may not be able to reach
                   */
-    const csn_spawn_namespaces *walls; /* or NULL */
+    const csn_spawn_namespaces *namespaces; /* or NULL */
     const char *const *argv;
     const char *const *env;     /* or NULL: an empty environment */
     bool usual_signals;         /* none blocked, none ignored: for programs other than ours */

@@ -77,7 +77,7 @@ static const row rows[] = {
     SHELL(".logout"),
     ROW(".inputrc", "binds keys to commands"),
     ROW(".envrc", "direnv runs it on cd"),
-    ROW(".ssh", "ssh runs programs of its config, and lets in who is in authorized_keys"),
+    ROW(".ssh", "ssh runs programs that its config names; authorized_keys admits users"),
     ROW(".config/caisson", "says what later sandboxes may do"),
     ROW(".config/git", "git runs programs that its config names"),
     ROW(".config/fish", "shells run it when they start or end"),
@@ -144,8 +144,8 @@ static const row rows[] = {
 #define FOLDED_SIZE 40u
 _Static_assert(ROW_COUNT < 256, "a rule's number is a byte");
 
-/* `at`: the row whose name leads to this directory (the first of several), and how much of it.
- */
+/* `at` is the position of a walk: the first row whose name begins with the current path, the
+ * length of the matched part, and flags. */
 #define AT_LEN(at) ((at)&0xffu)
 #define AT_ROW(at) (((at) >> 8) & 0xffu)
 #define AT_COVERED (1u << 16) /* the whole row: everything below is protected */
@@ -422,7 +422,7 @@ const char *csn_protected_name_rule_text(uint8_t rule)
 
 /* ---- the workspace root ---- */
 
-/* Is the directory that ends at `len` of row i not one of the row before? */
+/* Does the row before i not have the same first `len` bytes, a parent directory? */
 static bool is_new_parent(size_t i, size_t len)
 {
     return i == 0 || strncmp(rows[i].name, rows[i - 1].name, len + 1) != 0;

@@ -316,7 +316,7 @@ static csn_status ask_kill(run *r, uint32_t how, csn_error **err)
     return CSN_OK;
 }
 
-/* 1: the command has ended, 0: not yet. */
+/* Reads one message of the keeper. *ret_ended: it was EXIT. */
 static csn_status take_message(run *r, bool *ret_ended, csn_error **err)
 {
     uint8_t buf[512];
@@ -342,9 +342,8 @@ static csn_status take_message(run *r, bool *ret_ended, csn_error **err)
     return st;
 }
 
-/* The kill was asked for and its end does not come: either something is stuck in the kernel, or
- * the keeper is; or the machine is so busy, or stood still for so long, that it takes its time.
- * A keeper that answers gets as much once more. */
+/* KILL was sent and no EXIT came in time: a process or the keeper is stuck, or the machine is
+ * overloaded or was suspended. A keeper that answers gets the same time once more. */
 static csn_status give_up(run *r, bool *ret_ended, csn_error **err)
 {
     csn_status st = csn_link_check(r->rt, err);
@@ -395,8 +394,8 @@ static csn_status run_to_end(run *r, csn_error **err)
     return st;
 }
 
-/* What the command wrote is in the pipes already, and all of it is delivered, however slow the
- * sink is; only others that hold the pipes on are waited for no longer than that. */
+/* After EXIT, everything that the command wrote is in the pipes and is delivered, however slow
+ * the sink is. If other processes still hold the pipes, they are waited for CSN_DRAIN_MS. */
 void csn_runtime_drain(csn_runtime *rt, csn_pump *p)
 {
     csn_pump_event ev;

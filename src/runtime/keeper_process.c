@@ -1,7 +1,7 @@
 /* keeper_process.c: starts the keeper of a sandbox, finds a detached one again, and ends it.
  *
- * A keeper gets its orders (spec.h) as the first message on the connection it is started with,
- * whatever it is to be. Commands run next to it, so what it says is treated as hostile
+ * Every keeper gets its spec (keeper/spec.h) as the first message on the connection that it
+ * is started with. Commands run next to it, so what it says is treated as hostile
  * (link.c). When a keeper was killed, the commands it leaves are found by their tag and killed
  * from here; in a pid namespace the kernel has done that. */
 #include <errno.h>
@@ -52,7 +52,7 @@ csn_status csn_keeper_start_begin(csn_keeper_start *s, const char *name, const c
     s->argv[1] = id;
     s->opts = (csn_spawn_opts){.path = s->program,
                                .exec_fd = exe,
-                               .walls = ns,
+                               .namespaces = ns,
                                .argv = s->argv,
                                .fds = {-1, -1, -1, theirs, listener < 0 ? owner : listener},
                                .nfds = CSN_KEEPER_FD_OWNER + 1};
@@ -178,8 +178,9 @@ csn_status csn_runtime_ensure_keeper(csn_runtime *rt, csn_error **err)
 
 /* ---- a detached one ---- */
 
-/* The kernel says which process listens there: only one of our own user is trusted. A jail of
- * root's runs as a user without account; the directory of its socket is root's. */
+/* The kernel reports the process that listens; only one of the caller's own user is trusted. A
+ * root caller also trusts others: its jails run as users without account, and only root can
+ * write to the directory of the socket. */
 static int check_peer(csn_runtime *rt, int fd, pid_t *ret_pid)
 {
     struct ucred peer;

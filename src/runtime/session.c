@@ -27,7 +27,7 @@
 #define TOKEN_LEN  16   /* short: bash reads its script byte by byte */
 #define STATUS_MAX 4096 /* bytes of foreign text before a status that are looked through */
 
-typedef struct turn {
+typedef struct session_exec {
     csn_runtime *rt;
     const csn_exec_req *req;
     csn_pump pump;
@@ -40,7 +40,7 @@ typedef struct turn {
     uint32_t how;
     bool killed, fresh;
     bool checked; /* that the keeper lives, after killing took long */
-} turn;
+} session_exec;
 
 /* ---- the script ---- */
 
@@ -93,7 +93,7 @@ static csn_status put_exports(csn_buf *b, const char *const *env, csn_error **er
 
 /* The script is the shell's own stdin, so the command gets another one. The empty line before
  * it is for bash, which after a syntax error in eval does not know that a command may begin. */
-static csn_status make_script(turn *t, const char *cwd, csn_error **err)
+static csn_status make_script(session_exec *t, const char *cwd, csn_error **err)
 {
     csn_buf *b = &t->script;
     int e = csn_buf_puts(b, "\n{ ");
@@ -115,7 +115,7 @@ static csn_status make_script(turn *t, const char *cwd, csn_error **err)
 
 static int64_t feed_script(void *ctx, void *buf, size_t len)
 {
-    turn *t = ctx;
+    session_exec *t = ctx;
     size_t n = t->script.len - t->fed < len ? t->script.len - t->fed : len;
 
     memcpy(buf, t->script.data + t->fed, n);
@@ -123,7 +123,7 @@ static int64_t feed_script(void *ctx, void *buf, size_t len)
     return (int64_t)n;
 }
 
-static csn_status make_token(turn *t, csn_error **err)
+static csn_status make_token(session_exec *t, csn_error **err)
 {
     uint8_t raw[TOKEN_LEN / 2];
 
@@ -138,7 +138,7 @@ static csn_status make_token(turn *t, csn_error **err)
 
 /* Waits until the session is free; cancel and the deadline end the wait. 1: timed out, 2:
  * cancelled. */
-static csn_status await_turn(turn *t, int *ret_stopped, csn_error **err)
+static csn_status await_turn(session_exec *t, int *ret_stopped, csn_error **err)
 {
     csn_pump wait;
 
@@ -155,8 +155,8 @@ static csn_status await_turn(turn *t, int *ret_stopped, csn_error **err)
     return CSN_OK;
 }
 
-static csn_status ask_session(turn *t, const csn_runtime_command_env *set, uint32_t flags,
-                              csn_error **err)
+static csn_status ask_session(session_exec *t, const csn_runtime_command_env *set,
+                              uint32_t flags, csn_error **err)
 {
     const csn_session_msg b = {.flags = flags | CSN_SPAWN_CWD_FD,
                                .memory_max = t->rt->memory_each,
@@ -170,7 +170,7 @@ static csn_status ask_session(turn *t, const csn_runtime_command_env *set, uint3
 }
 
 /* The pipes of the session: script, status, output. They are ours until we let go of it. */
-static csn_status take_pipes(turn *t, csn_msg *m, csn_error **err)
+static csn_status take_pipes(session_exec *t, csn_msg *m, csn_error **err)
 {
     bool merge = (t->req->flags & CSN_EXEC_MERGE) != 0;
     csn_session_reply_msg reply;
@@ -187,7 +187,7 @@ static csn_status take_pipes(turn *t, csn_msg *m, csn_error **err)
 }
 
 /* An ERROR instead of a session. CSN_OK: ask again. */
-static csn_status refused(turn *t, const csn_msg *m, int *ret_stopped, csn_error **err)
+static csn_status refused(session_exec *t, const csn_msg *m, int *ret_stopped, csn_error **err)
 {
     csn_error_msg e;
 
@@ -207,8 +207,8 @@ static csn_status refused(turn *t, const csn_msg *m, int *ret_stopped, csn_error
 
 /* Asks until it is ours: the shell we waited for may have ended meanwhile, or a restart came in
  * between. The deadline bounds it. */
-static csn_status take_session(turn *t, const csn_runtime_command_env *set, int *ret_stopped,
-                               csn_error **err)
+static csn_status take_session(session_exec *t, const csn_runtime_command_env *set,
+                               int *ret_stopped, csn_error **err)
 {
     uint32_t flags = (t->req->flags & CSN_EXEC_MERGE ? CSN_SPAWN_MERGE : 0) |
                      (t->req->flags & CSN_EXEC_RESTART ? CSN_SPAWN_RESTART : 0);
@@ -237,7 +237,7 @@ static csn_status take_session(turn *t, const csn_runtime_command_env *set, int 
 /* ---- running ---- */
 
 /* The status of what is being killed is no status: the pipe for it is closed. */
-static csn_status kill_session(turn *t, uint32_t how, csn_error **err)
+static csn_status kill_session(session_exec *t, uint32_t how, csn_error **err)
 {
     t->how = how;
     t->killed = true;
@@ -253,7 +253,7 @@ static csn_status kill_session(turn *t, uint32_t how, csn_error **err)
 }
 
 /* Looks for our status line. The last part of the text is kept when there is too much of it. */
-static bool read_status(turn *t, int *ret_code)
+static bool read_status(session_exec *t, int *ret_code)
 {
     ssize_t n = read(t->pump.control_fd, t->status + t->status_len, STATUS_MAX - t->status_len);
 
@@ -280,7 +280,8 @@ static bool read_status(turn *t, int *ret_code)
 }
 
 /* The shell itself has ended: by `exit`, by exec, by a signal, or because we asked for it. */
-static csn_status shell_ended(turn *t, bool *ret_ended, csn_exec_end *end, csn_error **err)
+static csn_status shell_ended(session_exec *t, bool *ret_ended, csn_exec_end *end,
+                              csn_error **err)
 {
     uint8_t buf[512];
     csn_exit_msg b;
@@ -306,7 +307,7 @@ static csn_status shell_ended(turn *t, bool *ret_ended, csn_exec_end *end, csn_e
 }
 
 /* All of its output is in the pipes by now: it was written before the status was. */
-static csn_status finish_command(turn *t, int code, csn_exec_end *end, csn_error **err)
+static csn_status finish_command(session_exec *t, int code, csn_exec_end *end, csn_error **err)
 {
     csn_pump_drain_now(&t->pump);
     int rc = csn_proto_send(t->channel, CSN_MSG_RELEASE, NULL, NULL, 0, 1);
@@ -318,7 +319,7 @@ static csn_status finish_command(turn *t, int code, csn_exec_end *end, csn_error
 
 /* As in exec.c: something of it is stuck in the kernel, or a keeper that answers needs more
  * time. */
-static csn_status give_up(turn *t, bool *ret_ended, csn_exec_end *end, csn_error **err)
+static csn_status give_up(session_exec *t, bool *ret_ended, csn_exec_end *end, csn_error **err)
 {
     csn_status st = csn_link_check(t->rt, err);
 
@@ -332,7 +333,7 @@ static csn_status give_up(turn *t, bool *ret_ended, csn_exec_end *end, csn_error
     return st;
 }
 
-static csn_status run_turn(turn *t, csn_exec_end *end, csn_error **err)
+static csn_status run_turn(session_exec *t, csn_exec_end *end, csn_error **err)
 {
     csn_status st = CSN_OK;
     bool ended = false;
@@ -369,7 +370,7 @@ static csn_status run_turn(turn *t, csn_exec_end *end, csn_error **err)
     return st;
 }
 
-static csn_status run_in_session(turn *t, const csn_sink *sink, csn_exec_end *end,
+static csn_status run_in_session(session_exec *t, const csn_sink *sink, csn_exec_end *end,
                                  csn_error **err)
 {
     csn_runtime_command_env set;
@@ -414,7 +415,7 @@ csn_status csn_runtime_session_exec(csn_runtime *rt, const csn_exec_req *req,
     if (name_len == 0 || name_len > CSN_NAME_BYTES_MAX)
         return csn_fail(err, CSN_INVALID, "the name of a session has 1 to %u bytes, not %zu",
                         CSN_NAME_BYTES_MAX, name_len);
-    csn_autofree turn *t = calloc(1, sizeof(*t));
+    csn_autofree session_exec *t = calloc(1, sizeof(*t));
     if (!t)
         return csn_fail(err, CSN_NOMEM, "session '%s'", req->session);
     t->rt = rt;

@@ -124,7 +124,7 @@ static void *start_and_go_on(void *unused)
     const char *argv[] = {"true", NULL};
     csn_spawn_namespaces w = {.become = geteuid() == 0, .uid = 54321, .gid = 54321};
     csn_spawn_opts o = {
-        .path = "/bin/true", .walls = &w, .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
+        .path = "/bin/true", .namespaces = &w, .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
     csn_spawn_pending *birth = NULL;
     volatile unsigned at = 0;
     int pidfd = -1;
@@ -185,7 +185,7 @@ static void start_that_fails_keeps_to_its_own_error(void **state)
     const char *argv[] = {"true", NULL};
     const csn_spawn_namespaces never = {.namespaces = CLONE_NEWNS | CLONE_FS}; /* EINVAL */
     csn_spawn_opts o = {
-        .path = "/bin/true", .walls = &never, .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
+        .path = "/bin/true", .namespaces = &never, .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
 
     (void)state;
     for (int i = 0; i < 500; i++) {

@@ -24,7 +24,7 @@ static int begin_two_that_fail(void *ctx)
     csn_spawn_namespaces w = {
         .become = cannot->nr == SYS_setgroups, .uid = 54321, .gid = 54321};
     csn_spawn_opts o = {
-        .path = "/bin/true", .argv = argv, .walls = &w, .fds = {-1, 0, -1}, .nfds = 3};
+        .path = "/bin/true", .argv = argv, .namespaces = &w, .fds = {-1, 0, -1}, .nfds = 3};
     csn_spawn_pending *births[2] = {NULL, NULL};
     int pidfd, before = open("/dev/null", O_RDONLY | O_CLOEXEC), bad = 0;
     pid_t pid;

@@ -77,7 +77,7 @@ static int try_namespaces(const char *program, uint64_t flags)
     csn_autofd int exe = open(program, O_RDONLY | O_CLOEXEC);
     const csn_spawn_opts o = {.path = program,
                               .exec_fd = exe,
-                              .walls = &w,
+                              .namespaces = &w,
                               .argv = argv,
                               .fds = {-1, -1, -1, -1, -1, -1},
                               .nfds = 6};

@@ -5,7 +5,7 @@
  * redirect a mount. Before that, the new root holds only our own names, and the kernel's normal
  * lookup is used.
  *
- * Two processes run this code in the same memory; what both run leaves errno alone
+ * The keeper and its mount helper run this code in the same memory, so it leaves errno alone
  * (os/raw_syscall.h). */
 #include "keeper/boot/rootfs_mount.h"
 
