@@ -274,6 +274,15 @@ static bool send_again(run *r, const csn_spawn_msg *b, const int *fds, size_t n)
 }
 
 /* No reply is awaited: a start that fails is reported as EXIT. */
+csn_spawn_msg csn_runtime_spawn_msg(const csn_runtime *rt, const csn_exec_req *req,
+                                    const csn_runtime_command_env *set)
+{
+    return (csn_spawn_msg){.memory_max = rt->memory_each,
+                           .file_max = rt->file_max,
+                           .argv = (const char **)(uintptr_t)req->argv,
+                           .env = set->env};
+}
+
 static csn_status send_spawn(run *r, csn_error **err)
 {
     csn_runtime_command_env set;
@@ -283,10 +292,7 @@ static csn_status send_spawn(run *r, csn_error **err)
     csn_status st = csn_runtime_command_env_make(r->rt, r->req, &set, err);
     if (st < 0)
         return st;
-    csn_spawn_msg b = {.memory_max = r->rt->memory_each,
-                       .file_max = r->rt->file_max,
-                       .argv = (const char **)(uintptr_t)r->req->argv,
-                       .env = set.env};
+    csn_spawn_msg b = csn_runtime_spawn_msg(r->rt, r->req, &set);
     st = make_stdio(r, set.cwd_fd, &b.flags, fds, own, &n, err);
     b.flags |= CSN_SPAWN_KEEP_CHANNEL;
     if (st == CSN_OK) {

@@ -82,6 +82,10 @@ typedef struct csn_runtime_command_env {
 csn_status csn_runtime_command_env_make(csn_runtime *rt, const csn_exec_req *req,
                                         csn_runtime_command_env *ret, csn_error **err);
 void csn_runtime_command_env_release(csn_runtime_command_env *s);
+/* SPAWN with the fields that foreground and background commands share. An option of a call that
+ * reaches the child is filled in here. */
+csn_spawn_msg csn_runtime_spawn_msg(const csn_runtime *rt, const csn_exec_req *req,
+                                    const csn_runtime_command_env *set);
 /* It was a limit: `what` names it, peak 0 is not told. */
 void csn_runtime_end_limit(csn_exec_end *end, uint32_t how, const char *what, uint64_t limit,
                            uint64_t peak);

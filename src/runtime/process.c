@@ -109,28 +109,26 @@ static csn_status send_start(csn_runtime *rt, const csn_exec_req *req, uint64_t 
     int fds[2];
     size_t n = 1;
 
-    csn_spawn_msg b = {.flags = start_flags(req),
-                       .rows = req->rows,
-                       .cols = req->cols,
-                       .memory_max = rt->memory_each,
-                       .file_max = rt->file_max,
-                       .ring_max = output_max ? output_max : CSN_OUTPUT_MAX_DEFAULT,
-                       .deadline_ns = req->deadline_ns,
-                       .command = text,
-                       .argv = (const char **)(uintptr_t)req->argv};
-    if (b.ring_max > CSN_OUTPUT_MAX_CEILING)
-        b.ring_max = CSN_OUTPUT_MAX_CEILING;
     if (command_text(req, text, sizeof(text)) != 0)
         return csn_fail(err, CSN_NOMEM, "start");
     csn_status st = CSN_OK;
-    bool own_stdin = (b.flags & (CSN_SPAWN_PTY | CSN_SPAWN_STDIN_PIPE)) != 0;
+    uint32_t flags = start_flags(req);
+    bool own_stdin = (flags & (CSN_SPAWN_PTY | CSN_SPAWN_STDIN_PIPE)) != 0;
     if (!own_stdin && req->input_fd < 0 && req->input)
         st = input_memfd(req->input, &memfd, err);
     if (st == CSN_OK)
         st = csn_runtime_command_env_make(rt, req, &set, err);
     if (st < 0)
         return st;
-    b.env = set.env;
+    csn_spawn_msg b = csn_runtime_spawn_msg(rt, req, &set);
+    b.flags = flags;
+    b.rows = req->rows;
+    b.cols = req->cols;
+    b.ring_max = output_max ? output_max : CSN_OUTPUT_MAX_DEFAULT;
+    if (b.ring_max > CSN_OUTPUT_MAX_CEILING)
+        b.ring_max = CSN_OUTPUT_MAX_CEILING;
+    b.deadline_ns = req->deadline_ns;
+    b.command = text;
     fds[0] = set.cwd_fd;
     if (!own_stdin && (memfd >= 0 || req->input_fd >= 0)) {
         fds[n++] = memfd >= 0 ? memfd : req->input_fd;
