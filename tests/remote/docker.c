@@ -419,6 +419,27 @@ static void lost_answer_to_create_leaves_nothing(void **state)
     gives("echo again", "again\n");
 }
 
+/* The engine hangs up on, or refuses with a status of its own, a command that is started while
+ * the container is torn down. */
+static void container_that_ends_during_a_start_is_gone(void **state)
+{
+    csn_exec_result *r = NULL;
+    char path[128], id[65] = "";
+
+    (void)state;
+    opened(CFG(0));
+    gives("true", "");
+    char *list = ask("GET", "/containers/json", NULL);
+    assert_int_equal(sscanf(strstr(list, "\"Id\":"), "\"Id\":\"%64[0-9a-f]", id), 1);
+    snprintf(path, sizeof(path), "/containers/%s?force=true", id);
+    free(ask("DELETE", path, NULL));
+    assert_true(all_end());
+    free(list);
+    unix_proxy_cut(&proxy, "POST /containers/", 0);
+    assert_int_equal(run("true", &r), CSN_GONE);
+    assert_true(unix_proxy_cuts(&proxy) > 0);
+}
+
 /* ---- many at once ----------------------------------------------------------------------- */
 
 static void *first_call(void *arg)
@@ -474,6 +495,7 @@ int main(int argc, char **argv)
         T(cut_anywhere_is_an_unknown_end),
         T(engine_that_is_gone_is_an_unknown_end),
         T(lost_answer_to_create_leaves_nothing),
+        T(container_that_ends_during_a_start_is_gone),
         T(one_create_for_sixty_four_first_calls),
     };
 

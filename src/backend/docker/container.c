@@ -469,31 +469,44 @@ static csn_status read_inspected(csn_remote *r, const csn_http_res *res, csn_err
     return csn_remote_set_string(&d->user, user, err);
 }
 
-csn_status csn_docker_connect(csn_remote *r, const char *record, csn_error **err)
+/* CSN_GONE: it does not exist or does not run. */
+static csn_status inspect(csn_remote *r, const char *id, csn_error **err)
 {
-    csn_docker *d = csn_docker_of(r);
     csn_autores res = {0};
-    long long expires = 0;
-    char id[65] = "";
-    int used = 0;
     const csn_docker_call c = {.what = "find the container",
                                .method = "GET",
                                .path = "/containers",
                                .id = id,
                                .action = "/json",
                                .retry = CSN_HTTP_IDEMPOTENT};
+    csn_status st = csn_docker_request(r, &c, &res, err);
+
+    if (st < 0)
+        return st;
+    if (res.status == 404)
+        return csn_remote_gone(r, err);
+    if (res.status != 200)
+        return csn_remote_response_error(r, &res, c.what, err);
+    return read_inspected(r, &res, err);
+}
+
+bool csn_docker_has_ended(csn_remote *r)
+{
+    return inspect(r, csn_docker_of(r)->container, NULL) == CSN_GONE;
+}
+
+csn_status csn_docker_connect(csn_remote *r, const char *record, csn_error **err)
+{
+    csn_docker *d = csn_docker_of(r);
+    long long expires = 0;
+    char id[65] = "";
+    int used = 0;
 
     if (sscanf(record, "%64s %lld %n", id, &expires, &used) != 2 || !csn_docker_id_valid(id))
         return csn_fail(err, CSN_GONE, "the record of sandbox %s is damaged", r->id);
     csn_status st = same_engine(d, record + used, err);
     if (st == CSN_OK)
-        st = csn_docker_request(r, &c, &res, err);
-    if (st == CSN_OK && res.status == 404)
-        return csn_remote_gone(r, err);
-    if (st == CSN_OK && res.status != 200)
-        st = csn_remote_response_error(r, &res, c.what, err);
-    if (st == CSN_OK)
-        st = read_inspected(r, &res, err);
+        st = inspect(r, id, err);
     if (st < 0)
         return st;
     if (expires > csn_wall_ms())

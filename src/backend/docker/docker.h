@@ -61,6 +61,7 @@ csn_status csn_docker_create(csn_remote *r, csn_error **err);
 csn_status csn_docker_connect(csn_remote *r, const char *record, csn_error **err);
 int csn_docker_write_record(const csn_remote *r, csn_buf *out);
 csn_status csn_docker_destroy(csn_remote *r, csn_error **err);
+bool csn_docker_has_ended(csn_remote *r); /* asks the engine */
 csn_status csn_docker_extend(csn_remote *r, uint64_t ms, csn_error **err);
 bool csn_docker_image_valid(const char *image);
 const char *csn_docker_image(const csn_config *c); /* configured, else the variable; or NULL */

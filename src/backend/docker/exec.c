@@ -354,5 +354,19 @@ csn_status csn_docker_run_as(csn_remote *r, const char *user, const csn_remote_c
 csn_status csn_docker_run(csn_remote *r, const csn_remote_cmd *cmd, csn_remote_exit *ret,
                           csn_error **err)
 {
-    return csn_docker_run_as(r, csn_docker_of(r)->user, cmd, ret, err);
+    csn_error *why = NULL;
+    csn_status st = csn_docker_run_as(r, csn_docker_of(r)->user, cmd, ret, &why);
+    bool not_started = !ret->started && !ret->ended && !ret->spawn_error[0];
+
+    /* While a container ends, the engine answers a start with an error of its own, or hangs up.
+     * Before the first command this may be the fault of the image, which `why` explains. */
+    if ((st == CSN_OK || st == CSN_UNAVAILABLE) && not_started &&
+        (r->workdir || r->connected) && csn_docker_has_ended(r)) {
+        csn_error_free(why);
+        return csn_remote_gone(r, err);
+    }
+    if (err)
+        *err = CSN_STEAL(why);
+    csn_error_free(why);
+    return st;
 }
