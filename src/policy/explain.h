@@ -29,8 +29,8 @@ typedef struct csn_explain_fact {
     const char *resolved;
     const char *needs;  /* the interpreter in the first line of a script, or NULL */
     const char *source; /* the grant it lies in: "config.read[0]"; may be NULL */
-    /* The rule that denies it by name ("deny /x"), or NULL. No grant helps then; source is
-     * where the rule comes from. */
+    /* The option that forbids it ("deny /x", "read /x" if it is also in `write`), or NULL. No
+     * grant helps then: the hint is to leave it out. source is where it comes from. */
     const char *rule;
 } csn_explain_fact;
 

@@ -16,7 +16,6 @@
 #define LEVELS    8u  /* above a path that was to be created */
 
 static const csn_explain_fact nothing;
-static const char why_denied[] = "no grant is offered: it is denied by name";
 
 const char *csn_explain_strdup(csn_explain_state *w, const char *s)
 {
@@ -241,6 +240,15 @@ static const char *offer_link(csn_explain_state *w, const csn_probed_path *a,
     return both;
 }
 
+/* `rule` is an option that no grant overrides: "deny PATH". */
+static const char *leave_out(csn_explain_state *w, const char *rule)
+{
+    const char *hint = csn_arena_printf(w->arena, "leave out --%s", rule);
+
+    w->out_of_memory = w->out_of_memory || !hint;
+    return hint;
+}
+
 /* Names the resolved path: the command may have made a link, or change it before the grant. */
 static const char *hint_for(csn_explain_state *w, uint32_t op, const csn_probed_path *a,
                             bool tool)
@@ -252,7 +260,7 @@ static const char *hint_for(csn_explain_state *w, uint32_t op, const csn_probed_
                           .socket = f->socket,
                           .tool = tool,
                           .write = op == CSN_OP_WRITE};
-    const char *hint = f->rule ? why_denied : offer(w, op, &p);
+    const char *hint = f->rule ? leave_out(w, f->rule) : offer(w, op, &p);
 
     return f->link && op == CSN_OP_READ ? offer_link(w, a, p, hint) : hint;
 }

@@ -346,7 +346,7 @@ char *csn_rules_hint(uint32_t op, const char *path)
     const char *option = "--read";
     char *out = NULL;
 
-    if (!word)
+    if (!word || ((op & PATH_OPS) != 0 && csn_path_below(path, "/proc")))
         return NULL;
     if ((op & (CSN_OP_WRITE | CSN_OP_DELETE)) != 0)
         option = "--write";

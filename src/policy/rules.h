@@ -34,7 +34,8 @@ void csn_rules_free(csn_rules *r);
 bool csn_rules_has_carveouts(const csn_rules *r);
 /* op may have several bits: all must be allowed; returns the first refusal. */
 csn_rule_hit csn_rules_check(const csn_rules *r, uint32_t op, const char *path);
-/* The smallest rule that would allow it: "--read /etc/ssl" style text, malloc'd. */
+/* The smallest rule that would allow it: "--read /etc/ssl" style text, malloc'd. NULL also for
+ * files of /proc, which cannot be granted. */
 char *csn_rules_hint(uint32_t op, const char *path);
 const char *csn_op_name(uint32_t op);      /* "read" ...; NULL: not exactly one */
 uint32_t csn_op_of_name(const char *name); /* 0: none */

@@ -296,6 +296,21 @@ const csn_grant *csn_runtime_grant_of(const csn_runtime *rt, const char *path,
 
 /* ---- checking ---- */
 
+/* A path of `deny` is covered whatever else is granted, so the hint is to leave it out. */
+static char *hint_for(const csn_runtime *rt, uint32_t op, const char *resolved,
+                      const csn_rule_hit *hit)
+{
+    static const char list[] = "config.deny[";
+    const char *const *deny = rt->config ? rt->config->deny : NULL;
+
+    if (!hit->source || !csn_str_starts(hit->source, list))
+        return csn_rules_hint(op, resolved);
+    size_t i = strtoul(hit->source + strlen(list), NULL, 10);
+    csn_autofree char *shown = i < csn_strv_len(deny) ? csn_path_printable(deny[i]) : NULL;
+    char *hint = NULL;
+    return shown && asprintf(&hint, "leave out --deny %s", shown) >= 0 ? hint : NULL;
+}
+
 csn_status csn_runtime_check_rules(const csn_runtime *rt, uint32_t op, const char *asked,
                                    const char *resolved, csn_error **err)
 {
@@ -313,7 +328,7 @@ csn_status csn_runtime_check_rules(const csn_runtime *rt, uint32_t op, const cha
         return rt->check_change && (op & (CSN_OP_WRITE | CSN_OP_DELETE)) != 0
                    ? rt->check_change(rt, op, asked, resolved, err)
                    : CSN_OK;
-    csn_autofree char *hint = csn_rules_hint(bit, resolved);
+    csn_autofree char *hint = hint_for(rt, bit, resolved, &hit);
     csn_autofree char *shown = csn_path_printable(asked);
     /* Only a directory that was given for reading has rules for one operation and not for all.
      */

@@ -62,6 +62,8 @@ is "a directory that is read-only" "$(hints --read "$o/ro" -c "echo y >$o/ro/f")
 json "names the grant" "$(denials --read "$o/ro" -- touch "$o/ro/new")" \
     'v[0]["op"] == "write" and v[0]["rule"] == "read-only" and v[0]["source"] == "config.read[0]"'
 status "and with the other it works" 0 cs run --write "$o/ro" -- touch "$o/ro/new"
+is "one that is also given for reading stays read-only" \
+    "$(hints --read "$o/ro" --write "$o/ro" -- touch "$o/ro/other")" "leave out --read $o/ro"
 is "a directory that is not there" "$(hints -- mkdir "$o/data/new")" "--write $o/data"
 is "several levels of it" "$(hints -- mkdir "$o/data/new/deeper")" "--write $o/data"
 is "written to by a shell" "$(hints -c "echo y >$o/data/new")" "--write $o/data"
@@ -83,8 +85,14 @@ fi
 echo s >"$w/secret"
 json "a denied file names its rule" "$(denials --deny secret -- cat secret)" 'len(v) == 1 and
     v[0]["rule"] == "deny secret" and v[0]["source"] == "config.deny[0]" and
-    v[0]["hint"] == "no grant is offered: it is denied by name"'
+    v[0]["hint"] == "leave out --deny secret"'
 
+id=$(cs create --deny secret)
+like "why says which denial to leave out" "$(cs why "$id" read secret)" "*to allow *leave out --deny 'secret'*"
+status "a file call fails" 1 cs read "$id" secret
+like "with the same hint" "$err" "*hint: leave out --deny 'secret'*"
+holds "files of /proc are not offered" ! grep -q -- --read <<<"$(cs why "$id" read /proc/1/status; cs read "$id" /proc/1/status 2>&1)"
+cs destroy "$id"
 json "or that directory's" "$(mkdir d && echo s >d/f; denials --deny ./d -- cat d/f)" 'len(v) == 1 and
     v[0]["rule"] == "deny ./d"'
 

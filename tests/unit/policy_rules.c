@@ -217,6 +217,8 @@ static void hints_are_the_smallest_option_that_would_allow_it(void **state)
     check_hint(CSN_OP_READ, "/a b/$x", "--read '/a b/$x'");
     check_hint(CSN_OP_READ, "/it's", "--read '/it'\\''s'");
     check_hint(CSN_OP_WRITE, "/''", "--write '/'\\'''\\'''");
+    assert_null(csn_rules_hint(CSN_OP_READ, "/proc/1/status"));
+    check_hint(CSN_OP_READ, "/processes", "--read /processes");
     char *hint = csn_rules_hint(CSN_OP_READ, "/a\n\x1b[31m");
     assert_null(strchr(hint, '\n'));
     assert_null(strchr(hint, '\x1b'));

@@ -73,6 +73,22 @@ static bool find_denial(csn_path_probe_ctx *l, const char *asked)
     return false;
 }
 
+/* A directory that is both in `read` and in `write` is read-only (plan.c). Leaving it out of
+ * `read` makes it writable; another --write does not. */
+static bool find_read_and_write(csn_path_probe_ctx *l, const char *asked)
+{
+    const csn_config *c = l->rt->config;
+
+    for (int i = 0; c->read && c->read[i]; i++) {
+        if (!csn_path_below(asked, c->read[i]) || !csn_strv_has(c->write, c->read[i]))
+            continue;
+        snprintf(l->rule, sizeof(l->rule), "read %s", c->read[i]);
+        snprintf(l->source, sizeof(l->source), "config.read[%d]", i);
+        return true;
+    }
+    return false;
+}
+
 /* Does it lie in a directory that a root caller has shared already? */
 static bool is_shared(const csn_runtime *rt, const char *path)
 {
@@ -202,6 +218,8 @@ void csn_path_probe(void *ctx, const char *path, csn_explain_fact *ret)
     if (find_denial(l, path)) {
         ret->rule = l->rule;
         ret->inside_readable = ret->inside_writable = false;
+    } else if (!ret->inside_writable && find_read_and_write(l, path)) {
+        ret->rule = l->rule;
     }
     ret->source = l->source[0] ? l->source : NULL;
 }
