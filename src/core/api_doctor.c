@@ -1,10 +1,9 @@
-/* api_doctor.c: csn_doctor: which walls a jail has on this host, shown and not only asked for.
+/* api_doctor.c: csn_doctor: checks which layers of a jail work on this host.
  *
- * Called by whoever wants to know before anything depends on it. Two sources: the backend tells
- * what the host has of each layer, and a real sandbox is opened and says from inside what it
- * sees. A layer is "ok" when both agree. When no sandbox can be opened, the error is a finding
- * like the others, and it is tried whether the weaker rung would do. What must hold: what the
- * canary prints is parsed as text of a stranger; the sandbox is gone when this returns. */
+ * The backend checks the host, and a script in a real sandbox (the canary) prints what it sees;
+ * the second result replaces the first. If no sandbox can be opened, the error is one of the
+ * results, and a jail without namespaces is tried. Invariants: the output of the script is
+ * parsed as untrusted text; the sandbox is destroyed before this returns. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,13 +19,13 @@
 #define CHECKS_MAX   32u
 #define CANARY_MS    10000u
 #define CANARY_BYTES 65536u
-#define ELSEWHERE    "/tmp" /* of somebody whose directory is the root, which cannot be shared */
+#define FALLBACK_DIR "/tmp" /* for a caller whose directory is /, which cannot be shared */
 
-/* Few programs, because each costs: what the kernel says of this process, and two attempts. */
+/* Few programs, because each takes time. */
 static const char canary[] =
     "ls -l /proc/self/ns; cat /proc/self/status /proc/net/dev; set -- /proc/[0-9]*; "
     "echo \"processes: $#\"; (: >/usr/.caisson-canary) 2>/dev/null && echo 'wrote: yes'; "
-    "[ -e \"$CANARY_HOST\" ] && echo 'host: seen'; echo 'canary: sings'";
+    "[ -e \"$CANARY_HOST\" ] && echo 'host: seen'; echo 'canary: done'";
 
 typedef struct checkup {
     csn_arena *a;
@@ -49,8 +48,8 @@ static void add(void *ctx, const csn_check *check)
                (check->fix && !to->fix);
 }
 
-/* What was seen from inside decides over what was asked outside. */
-static void settle(checkup *c, const char *name, bool good, const char *detail)
+/* Replaces the result of the host check, or adds one. */
+static void set_result(checkup *c, const char *name, bool good, const char *detail)
 {
     csn_check now = {name, good ? "ok" : "missing", detail, NULL};
 
@@ -64,7 +63,7 @@ static void settle(checkup *c, const char *name, bool good, const char *detail)
     add(c, &now);
 }
 
-/* ---- what the canary says ---- */
+/* ---- output of the canary ---- */
 
 /* The text after `key` at the start of a line, or "". */
 static const char *after(const char *text, const char *key)
@@ -81,8 +80,8 @@ static const char *after(const char *text, const char *key)
     return "";
 }
 
-/* Is its namespace of this kind another than ours? Missing is no. */
-static bool apart(const char *text, const char *kind)
+/* Does the namespace of this kind differ from that of this process? */
+static bool has_own_namespace(const char *text, const char *kind)
 {
     char link[64], path[64], ours[64], line[80];
 
@@ -103,7 +102,7 @@ static bool zero(const char *digits)
     return n > 0 && (digits[n] == '\n' || digits[n] == '\0');
 }
 
-/* Interfaces are the lines of /proc/net/dev with a colon, after its two of heading. */
+/* Interfaces are the lines with a colon after the two heading lines of /proc/net/dev. */
 static bool only_loopback(const char *text)
 {
     const char *p = strstr(text, "Inter-|");
@@ -123,33 +122,39 @@ static bool only_loopback(const char *text)
     return lo == 1 && others == 0;
 }
 
-static void listen_to(checkup *c, const char *text)
+static void evaluate(checkup *c, const char *text)
 {
     char own[32], uid[32];
 
     snprintf(uid, sizeof(uid), "%s", after(text, "Uid:"));
     snprintf(own, sizeof(own), "0\t");
-    settle(c, "user", apart(text, "user") && strncmp(uid, own, 2) != 0,
-           "seen from inside: a namespace of its own, and not root in it");
-    settle(c, "mount", apart(text, "mnt") && !*after(text, "wrote:") && !*after(text, "host:"),
-           "seen from inside: a root of its own, the system read-only, the caller's files not "
-           "there");
-    settle(c, "pid", apart(text, "pid") && strtol(after(text, "processes:"), NULL, 10) < 10,
-           "seen from inside: only the sandbox's own processes");
-    settle(c, "net", apart(text, "net") && only_loopback(text),
-           "seen from inside: loopback and no other interface");
-    settle(c, "ipc", apart(text, "ipc") && apart(text, "uts") && apart(text, "cgroup"),
-           "seen from inside: ipc, host name and control groups of its own");
-    settle(c, "capabilities",
-           zero(after(text, "CapEff:")) && zero(after(text, "CapPrm:")) &&
-               zero(after(text, "CapBnd:")) && *after(text, "NoNewPrivs:") == '1',
-           "seen from inside: none, and no_new_privs");
-    settle(c, "seccomp", *after(text, "Seccomp:") == '2', "seen from inside: a filter");
+    set_result(c, "user", has_own_namespace(text, "user") && strncmp(uid, own, 2) != 0,
+               "seen from inside: a namespace of its own, and not root in it");
+    set_result(
+        c, "mount",
+        has_own_namespace(text, "mnt") && !*after(text, "wrote:") && !*after(text, "host:"),
+        "seen from inside: a root of its own, the system read-only, the caller's files not "
+        "there");
+    set_result(c, "pid",
+               has_own_namespace(text, "pid") &&
+                   strtol(after(text, "processes:"), NULL, 10) < 10,
+               "seen from inside: only the sandbox's own processes");
+    set_result(c, "net", has_own_namespace(text, "net") && only_loopback(text),
+               "seen from inside: loopback and no other interface");
+    set_result(c, "ipc",
+               has_own_namespace(text, "ipc") && has_own_namespace(text, "uts") &&
+                   has_own_namespace(text, "cgroup"),
+               "seen from inside: ipc, host name and control groups of its own");
+    set_result(c, "capabilities",
+               zero(after(text, "CapEff:")) && zero(after(text, "CapPrm:")) &&
+                   zero(after(text, "CapBnd:")) && *after(text, "NoNewPrivs:") == '1',
+               "seen from inside: none, and no_new_privs");
+    set_result(c, "seccomp", *after(text, "Seccomp:") == '2', "seen from inside: a filter");
 }
 
 /* ---- the sandboxes ---- */
 
-/* A directory of the caller's that must not be seen, unless it lies in the workspace. */
+/* A directory of the caller that must be invisible inside, unless it lies in the workspace. */
 static char *host_mark(const char *workspace)
 {
     csn_autofree char *state = NULL, *text = NULL;
@@ -165,7 +170,8 @@ static char *host_mark(const char *workspace)
     return CSN_STEAL(text);
 }
 
-static csn_status sing(checkup *c, csn_sandbox *sb, const char *workspace, csn_error **err)
+static csn_status run_canary(checkup *c, csn_sandbox *sb, const char *workspace,
+                             csn_error **err)
 {
     csn_autofree char *mark = host_mark(workspace);
     const char *env[] = {mark, NULL};
@@ -177,12 +183,12 @@ static csn_status sing(checkup *c, csn_sandbox *sb, const char *workspace, csn_e
     csn_status st = csn_exec(sb, argv, &opts, &r, err);
     if (st < 0)
         return st;
-    bool sang = r->out.data && strstr(r->out.data, "canary: sings\n");
-    if (sang)
-        listen_to(c, r->out.data);
-    settle(c, "canary", sang,
-           sang ? "a real sandbox was opened, asked from inside and removed"
-                : "a sandbox was opened, but a shell in it did not say what it sees");
+    bool done = r->out.data && strstr(r->out.data, "canary: done\n");
+    if (done)
+        evaluate(c, r->out.data);
+    set_result(c, "canary", done,
+               done ? "a sandbox was opened, inspected from inside and removed"
+                    : "a sandbox was opened, but the script in it did not finish");
     csn_exec_result_free(r);
     return CSN_OK;
 }
@@ -225,12 +231,12 @@ static const char *try_jail(checkup *c, const char *workspace)
 
     csn_status st = open_jail(workspace, 0, &sb, &err);
     if (st == CSN_OK)
-        st = sing(c, sb, workspace, &err);
+        st = run_canary(c, sb, workspace, &err);
     csn_close(sb);
     if (st == CSN_OK)
         return "full";
     const char *hint = csn_error_hint(err);
-    const char *self = hint ? strstr(hint, "caisson doctor") : NULL; /* no hint, here */
+    const char *self = hint ? strstr(hint, "caisson doctor") : NULL; /* not useful here */
     char fix[512];
     size_t len = self ? (size_t)(self - hint) : hint ? strlen(hint) : 0;
     snprintf(fix, sizeof(fix), "%.*s", (int)(self && len > 2 ? len - 2 : len),
@@ -271,7 +277,7 @@ csn_status csn_doctor(const char *workspace, csn_doctor_result **ret, csn_error 
     if (!ret)
         return csn_fail(err, CSN_INVALID, "doctor: no place for the result given");
     if (!workspace)
-        workspace = getcwd(here, sizeof(here)) && strcmp(here, "/") != 0 ? here : ELSEWHERE;
+        workspace = getcwd(here, sizeof(here)) && strcmp(here, "/") != 0 ? here : FALLBACK_DIR;
     csn_doctor_result *r = csn_result_new(sizeof(*r));
     csn_status st = r ? examine(r, workspace, err) : csn_fail(err, CSN_NOMEM, "doctor");
     if (st < 0) {

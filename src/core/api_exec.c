@@ -1,12 +1,11 @@
-/* api_exec.c: one command, from options to the complete result.
+/* api_exec.c: csn_exec and csn_sh: run one command and build its result.
  *
- * Called by csn_exec and csn_sh. The backend runs it and pushes bytes into our sink; output
- * ceilings, counting, merging and the live callback happen here, once, for every backend. What
- * the command prints is hostile: it is kept within bounds and never interpreted. A non-zero
- * exit is data; an error means the command could not be tried at all. */
+ * The backend runs the command and pushes bytes into a sink; output limits, merging and the
+ * live callback are the same for every backend. Output is untrusted: it is bounded and never
+ * interpreted. A non-zero exit status is a result; an error means that the command could not be
+ * started. */
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,6 @@
 #include "base/strv.h"
 #include "core/api_exec.h"
 #include "core/api_network.h"
-#include "core/api_write.h"
 #include "core/cancel.h"
 #include "core/denials.h"
 #include "core/exec_probe.h"
@@ -35,7 +33,7 @@ typedef struct collector {
     csn_output_fn live;
     void *live_ctx;
     bool one_stream; /* merge: everything is `out` */
-    bool stopped;    /* the callback asked to end */
+    bool stopped;    /* the callback asked to stop */
 } collector;
 
 static int collect(void *ctx, int stream, const void *data, size_t len)
@@ -48,7 +46,7 @@ static int collect(void *ctx, int stream, const void *data, size_t len)
     if (c->live && data && len > 0) {
         if (c->live(c->live_ctx, is_err ? CSN_STDERR : CSN_STDOUT, data, len) != 0)
             c->stopped = true;
-        return c->stopped ? CSN_SINK_STOP : CSN_SINK_MORE; /* the callback wants every byte */
+        return c->stopped ? CSN_SINK_STOP : CSN_SINK_MORE; /* the callback gets every byte */
     }
     return own == CSN_SINK_COUNT && both == CSN_SINK_COUNT ? CSN_SINK_COUNT : CSN_SINK_MORE;
 }
@@ -158,8 +156,8 @@ csn_status csn_exec_shell(csn_call *c, const char **ret, csn_error **err)
         pthread_mutex_lock(&sb->lock);
         if (st == CSN_OK)
             sb->shell = bash ? "bash" : "sh";
-        /* Where commands wait for one another our question may come too late for itself, behind
-         * those of threads that were told the same meanwhile. */
+        /* With a backend that runs one command at a time, another thread may have found the
+         * shell while this probe waited and failed. */
         known = sb->shell;
         pthread_mutex_unlock(&sb->lock);
         if (known || !err)
@@ -249,7 +247,7 @@ static int fill_result(csn_exec_result *r, csn_call *c, collector *col, const cs
                    csn_capture_truncated(&col->merged) || end->how == CSN_END_LOST;
     r->truncated_by = r->truncated ? "bytes" : NULL;
     if (col->out.failed || col->err.failed || col->merged.failed)
-        return ENOMEM; /* output that could not be kept is not told as if there was none */
+        return ENOMEM; /* lost output must not look like no output */
     if (fill_output(a, &col->out, &r->out) != 0 || fill_output(a, &col->err, &r->err) != 0)
         return ENOMEM;
     if (col->one_stream)
@@ -260,9 +258,8 @@ static int fill_result(csn_exec_result *r, csn_call *c, collector *col, const cs
     return csn_layers_copy(a, c->sb->layers, c->sb->layer_count, &r->layers);
 }
 
-/* Why a command failed is asked only then, and only when nothing else has told it: a limit, a
- * deadline and a cancel have. The backend's answer is the best there is; if it has none, the
- * result is complete without. */
+/* The backend explains only commands that failed by themselves: limits, deadlines and cancels
+ * are already explained. A failure to explain is ignored. */
 static void explain_failure(csn_call *c, const csn_exec_req *req, const csn_exec_end *end,
                             const csn_exec_result *r)
 {
@@ -274,14 +271,14 @@ static void explain_failure(csn_call *c, const csn_exec_req *req, const csn_exec
 }
 
 static int fill_denials(csn_call *c, const csn_exec_req *req, const csn_exec_end *end,
-                        const csn_exec_opts *o, csn_denials *told, csn_exec_result *r)
+                        const csn_exec_opts *o, csn_denials *found, csn_exec_result *r)
 {
-    csn_denials_tell_limit(told, end);
-    csn_denials_tell_env(told, o->env);
+    csn_denials_add_limit(found, end);
+    csn_denials_add_env(found, o->env);
     explain_failure(c, req, end, r);
-    r->denials = told->items;
-    r->denial_count = told->count;
-    return told->failed ? ENOMEM : 0;
+    r->denials = found->items;
+    r->denial_count = found->count;
+    return found->failed ? ENOMEM : 0;
 }
 
 /* The joined path of a call's cwd. A backend without CSN_CAP_SPAWN cannot tell a directory that
@@ -318,8 +315,8 @@ csn_status csn_exec_request(csn_call *c, const csn_exec_opts *o, csn_exec_req *r
 static csn_status run_in_backend(csn_call *c, csn_exec_req *req, const csn_exec_opts *o,
                                  collector *col, csn_exec_end *end, csn_error **err)
 {
-    csn_bytes mem = {.data = o->stdin_data, .left = o->stdin_len};
-    csn_source input = {.read = csn_bytes_read, .ctx = &mem};
+    csn_memory_source mem = {.data = o->stdin_data, .left = o->stdin_len};
+    csn_source input = {.read = csn_memory_read, .ctx = &mem};
     csn_sink sink = {.write = collect, .ctx = col};
 
     req->input = o->stdin_data ? &input : NULL;
@@ -330,8 +327,8 @@ static csn_status run_in_backend(csn_call *c, csn_exec_req *req, const csn_exec_
     return st;
 }
 
-/* bash where there is one: a backend that can tell a program that is not there from one that
- * failed is simply tried; of the others it is asked once. */
+/* bash, or sh if there is none. A backend with CSN_CAP_SPAWN reports a missing program, so bash
+ * is simply tried; others are probed once. */
 static csn_status run_shell(csn_call *c, csn_exec_req *req, const char **argv,
                             const csn_exec_opts *o, collector *col, csn_exec_end *end,
                             csn_error **err)
@@ -361,9 +358,9 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
 {
     csn_autofree const char **env = NULL;
     csn_autofree char *workdir = NULL;
-    CSN_CLEANUP(csn_strv_freep) char **narrowed = NULL;
-    csn_denials told = {.arena = csn_result_arena(r)};
-    const csn_deny_sink denials = {csn_denials_tell, &told};
+    CSN_CLEANUP(csn_strv_freep) char **net_allow = NULL;
+    csn_denials found = {.arena = csn_result_arena(r)};
+    const csn_deny_sink denials = {csn_denials_add, &found};
     const char *shell[] = {"bash", "-c", command, NULL};
     csn_exec_req req = {.flags = o->flags & (CSN_EXEC_MERGE | CSN_EXEC_RESTART | CSN_EXEC_SUDO),
                         .argv = command ? shell : argv,
@@ -380,16 +377,16 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
     if (st == CSN_OK)
         st = csn_exec_request(c, o, &req, &workdir, err);
     if (st == CSN_OK)
-        st = csn_network_restrict(c->sb, o, &narrowed, err);
+        st = csn_network_restrict(c->sb, o, &net_allow, err);
     if (st < 0)
         return st;
     req.env = env;
-    req.net_allow = (const char *const *)narrowed;
+    req.net_allow = (const char *const *)net_allow;
     collector_init(&col, o, csn_exec_output_max(c->sb, o));
     st = command ? run_shell(c, &req, shell, o, &col, &end, err)
                  : run_in_backend(c, &req, o, &col, &end, err);
     if (st == CSN_OK &&
-        (fill_result(r, c, &col, &end) != 0 || fill_denials(c, &req, &end, o, &told, r) != 0))
+        (fill_result(r, c, &col, &end) != 0 || fill_denials(c, &req, &end, o, &found, r) != 0))
         st = csn_fail(err, CSN_NOMEM, "result of the command");
     collector_release(&col);
     if (st == CSN_OK) {
@@ -401,37 +398,43 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
     return st;
 }
 
+csn_status csn_exec_begin(csn_call *c, csn_sandbox *sb, const csn_exec_call *what,
+                          const csn_exec_opts *opts, csn_exec_opts *ret_opts, csn_error **err)
+{
+    const char *op = what->op;
+    csn_status st = csn_opts_take(opts, ret_opts, sizeof(*ret_opts), "command options", err);
+
+    if (st == CSN_OK && !what->command && (!what->argv || !what->argv[0]))
+        st = csn_fail(err, CSN_INVALID, "%s: no command given", op);
+    if (st == CSN_OK)
+        st = csn_flags_check(ret_opts->flags, what->flags, op, err);
+    if (st == CSN_OK)
+        st = csn_call_begin(c, sb, op, what->command, err);
+    if (st < 0)
+        return csn_error_note(st, err, op, NULL);
+    c->event.argv = what->command ? NULL : what->argv;
+    c->event.env = ret_opts->env;
+    return CSN_OK;
+}
+
 static csn_status exec_any(csn_sandbox *sb, const char *const *argv, const char *command,
                            const csn_exec_opts *opts, csn_exec_result **ret, csn_error **err)
 {
+    const csn_exec_call what = {"exec", EXEC_FLAGS, argv, command};
     csn_call c;
     csn_exec_opts o;
 
-    if (!ret || (!command && (!argv || !argv[0])))
-        return csn_error_note(csn_fail(err, CSN_INVALID, "exec: no command given"), err, "exec",
-                              NULL);
-    csn_status st = csn_opts_take(opts, &o, sizeof(o), "exec options", err);
-    if (st == CSN_OK)
-        st = csn_flags_check(o.flags, EXEC_FLAGS, "exec", err);
-    if (st < 0)
-        return csn_error_note(st, err, "exec", NULL);
-    st = csn_call_begin(&c, sb, "exec", command, err);
+    if (!ret)
+        return csn_fail(err, CSN_INVALID, "exec: no place for the result given");
+    csn_status st = csn_exec_begin(&c, sb, &what, opts, &o, err);
     if (st < 0)
         return st;
-    c.event.argv = command ? NULL : argv;
-    c.event.env = o.env;
     csn_exec_result *r = csn_result_new(sizeof(*r));
     st = r ? exec_inner(&c, argv, command, &o, r, err) : csn_fail(err, CSN_NOMEM, "exec");
     csn_status logged = csn_network_log(sb, st < 0 ? NULL : err);
     if (st == CSN_OK)
         st = logged;
-    st = csn_call_end(&c, st, err);
-    if (st < 0) {
-        csn_result_free(r);
-        return st;
-    }
-    *ret = r;
-    return CSN_OK;
+    return csn_call_return(&c, st, r, ret, err);
 }
 
 csn_status csn_exec(csn_sandbox *sb, const char *const *argv, const csn_exec_opts *opts,

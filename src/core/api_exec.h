@@ -2,6 +2,17 @@
 #pragma once
 #include "core/internal.h"
 
+/* One of argv and command is set. */
+typedef struct csn_exec_call {
+    const char *op;
+    uint32_t flags; /* CSN_EXEC_* that this operation accepts */
+    const char *const *argv;
+    const char *command;
+} csn_exec_call;
+
+/* Checks the options and begins the call, with its audit line filled in. */
+csn_status csn_exec_begin(csn_call *c, csn_sandbox *sb, const csn_exec_call *what,
+                          const csn_exec_opts *opts, csn_exec_opts *ret_opts, csn_error **err);
 csn_status csn_exec_check(const csn_sandbox *sb, const csn_exec_opts *o, const char *command,
                           csn_error **err);
 csn_status csn_exec_environ(const csn_sandbox *sb, const char *const *call, const char ***ret,

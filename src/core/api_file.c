@@ -1,7 +1,7 @@
 /* api_file.c: stat, list, delete, mkdir, rename, watch.
  *
- * Thin verbs: join the path, call the operation, shape the result. The name that an agent asked
- * for appears in every message and result; host paths stay inside the backend. */
+ * Each joins the path, calls the operation and builds the result. Messages and results contain
+ * the path of the caller; host paths stay inside the backend. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,13 +132,7 @@ static csn_status list_call(csn_sandbox *sb, const char *op, const char *path, u
         return csn_error_note(st, err, op, path);
     csn_file_list *l = csn_result_new(sizeof(*l));
     st = l ? fn(&c, path, flags, l, err) : csn_fail(err, CSN_NOMEM, "%s", op);
-    st = csn_call_end(&c, st, err);
-    if (st < 0) {
-        csn_result_free(l);
-        return st;
-    }
-    *ret = l;
-    return CSN_OK;
+    return csn_call_return(&c, st, l, ret, err);
 }
 
 csn_status csn_stat(csn_sandbox *sb, const char *path, uint32_t flags, csn_file_list **ret,
@@ -158,38 +152,36 @@ void csn_file_list_free(csn_file_list *l)
     csn_result_free(l);
 }
 
-csn_status csn_delete(csn_sandbox *sb, const char *path, uint32_t flags, csn_error **err)
+typedef csn_status (*path_fn)(const csn_fs *fs, const char *path, uint32_t flags,
+                              csn_error **err);
+
+static csn_status path_call(csn_sandbox *sb, const char *op, const char *path, uint32_t flags,
+                            uint32_t known, path_fn fn, csn_error **err)
 {
     csn_call c;
     const char *joined = NULL;
-    csn_status st =
-        csn_flags_check(flags, CSN_FILE_RECURSIVE | CSN_FILE_NOFOLLOW, "delete", err);
+    csn_status st = csn_flags_check(flags, known, op, err);
 
     if (st == CSN_OK)
-        st = csn_call_begin(&c, sb, "delete", path, err);
+        st = csn_call_begin(&c, sb, op, path, err);
     if (st < 0)
-        return csn_error_note(st, err, "delete", path);
+        return csn_error_note(st, err, op, path);
     st = csn_call_path(&c, path, &joined, err);
     if (st == CSN_OK)
-        st = csn_fs_remove(&c.fs, joined, flags, err);
+        st = fn(&c.fs, joined, flags, err);
     return csn_call_end(&c, st, err);
+}
+
+csn_status csn_delete(csn_sandbox *sb, const char *path, uint32_t flags, csn_error **err)
+{
+    return path_call(sb, "delete", path, flags, CSN_FILE_RECURSIVE | CSN_FILE_NOFOLLOW,
+                     csn_fs_remove, err);
 }
 
 csn_status csn_mkdir(csn_sandbox *sb, const char *path, uint32_t flags, csn_error **err)
 {
-    csn_call c;
-    const char *joined = NULL;
-    csn_status st =
-        csn_flags_check(flags, CSN_FILE_NO_PARENTS | CSN_FILE_NOFOLLOW, "mkdir", err);
-
-    if (st == CSN_OK)
-        st = csn_call_begin(&c, sb, "mkdir", path, err);
-    if (st < 0)
-        return csn_error_note(st, err, "mkdir", path);
-    st = csn_call_path(&c, path, &joined, err);
-    if (st == CSN_OK)
-        st = csn_fs_mkdir(&c.fs, joined, flags, err);
-    return csn_call_end(&c, st, err);
+    return path_call(sb, "mkdir", path, flags, CSN_FILE_NO_PARENTS | CSN_FILE_NOFOLLOW,
+                     csn_fs_mkdir, err);
 }
 
 csn_status csn_rename(csn_sandbox *sb, const char *from, const char *to, uint32_t flags,

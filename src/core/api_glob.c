@@ -1,12 +1,8 @@
-/* api_glob.c: csn_glob: which paths below a directory match a pattern.
+/* api_glob.c: csn_glob: finds paths below a directory that match a pattern.
  *
- * The backend walks, base/glob decides. A walk never follows symlinks, so it ends, and never
- * leaves the sandbox. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+ * The backend walks and base/glob matches. A walk does not follow symlinks, so it ends and
+ * stays inside the sandbox. */
 
-#include "base/cleanup.h"
 #include "base/glob.h"
 #include "base/limits.h"
 #include "core/entries.h"
@@ -64,11 +60,5 @@ csn_status csn_glob(csn_sandbox *sb, const char *pattern, const char *path, uint
     csn_file_list *l = csn_result_new(sizeof(*l));
     st = l ? glob_inner(&c, pattern, path ? path : ".", flags, l, err)
            : csn_fail(err, CSN_NOMEM, "glob");
-    st = csn_call_end(&c, st, err);
-    if (st < 0) {
-        csn_result_free(l);
-        return st;
-    }
-    *ret = l;
-    return CSN_OK;
+    return csn_call_return(&c, st, l, ret, err);
 }

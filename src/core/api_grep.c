@@ -1,10 +1,11 @@
-/* api_grep.c: csn_grep: lines that match, over a file or a tree.
+/* api_grep.c: csn_grep: finds matching lines in a file or a tree.
  *
- * Files are taken in sorted order and streamed: a scanner holds the part of the file it is
- * looking at, cut at line ends, plus the few lines before it that may be asked for as context.
- * A file with a NUL byte in its first part is binary and skipped. Patterns may be hostile (the
- * matcher has step limits) and lines may be endless (what is kept of one is bounded). */
+ * Files are read in sorted order and streamed: a scanner holds the window it searches, cut at
+ * line ends, and the lines before it that may become context. A file with a NUL byte in its
+ * first 8 KiB is binary and skipped. Patterns may be hostile (the matcher limits its steps) and
+ * lines endless (the window is bounded). */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,9 +21,9 @@
 #include "core/result.h"
 #include "search/match.h"
 
-#define CONTEXT_MAX 1000u
-#define WINDOW_MAX  (8u * 1024u * 1024u) /* a line longer than this is cut into several */
-#define BINARY_LOOK 8192u
+#define CONTEXT_MAX   1000u
+#define WINDOW_MAX    (8u * 1024u * 1024u) /* a line longer than this is cut into several */
+#define BINARY_PREFIX 8192u
 
 typedef struct search {
     csn_arena *arena;
@@ -36,15 +37,15 @@ typedef struct search {
     csn_status st; /* of the matcher or of memory */
 } search;
 
-/* One file. buf = [lines kept for context][lines not looked at yet][start of the next line]. */
+/* One file. buf = [lines kept for context][lines not searched yet][start of the next line]. */
 typedef struct scanner {
     search *s;
     const char *path; /* as it appears in results */
     csn_buf buf;
-    size_t fresh;        /* where the part not looked at begins */
+    size_t fresh;        /* start of the part not searched yet */
     uint64_t fresh_line; /* its line number, 1-based */
     uint64_t shown_line; /* last line in the results */
-    uint32_t after;      /* context lines still owed to the last match */
+    uint32_t after;      /* context lines still due after the last match */
     bool looked, binary;
 } scanner;
 
@@ -232,7 +233,7 @@ static int scanner_write(void *ctx, int stream, const void *data, size_t len)
     }
     if (!sc->looked) {
         sc->looked = true;
-        sc->binary = csn_sniff_binary(data, len < BINARY_LOOK ? len : BINARY_LOOK);
+        sc->binary = csn_sniff_binary(data, len < BINARY_PREFIX ? len : BINARY_PREFIX);
         if (sc->binary)
             return CSN_SINK_STOP;
     }
@@ -252,7 +253,7 @@ static int scanner_write(void *ctx, int stream, const void *data, size_t len)
     return CSN_SINK_MORE;
 }
 
-/* true: go on with the next file. Files that cannot be read are passed over. */
+/* False: stop. Files that cannot be read are skipped. */
 static bool grep_file(csn_call *c, search *s, const char *joined, const char *shown)
 {
     csn_file_stat fst;
@@ -274,7 +275,7 @@ static bool grep_file(csn_call *c, search *s, const char *joined, const char *sh
 typedef struct finder {
     csn_entries entries;
     const csn_glob_set *glob; /* or NULL: all */
-    bool by_name;             /* the glob has no slash: it speaks of names at any depth */
+    bool by_name;             /* the glob has no slash and matches names at any depth */
 } finder;
 
 static int find_entry(void *ctx, const char *path, const csn_file_stat *st, const char *target)
@@ -371,13 +372,7 @@ csn_status csn_grep(csn_sandbox *sb, const char *pattern, const csn_grep_opts *o
         return csn_error_note(st, err, "grep", opts ? o.path : NULL);
     csn_grep_result *r = csn_result_new(sizeof(*r));
     st = r ? grep_inner(&c, pattern, &o, r, err) : csn_fail(err, CSN_NOMEM, "grep");
-    st = csn_call_end(&c, st, err);
-    if (st < 0) {
-        csn_result_free(r);
-        return st;
-    }
-    *ret = r;
-    return CSN_OK;
+    return csn_call_return(&c, st, r, ret, err);
 }
 
 void csn_grep_result_free(csn_grep_result *r)

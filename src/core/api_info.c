@@ -1,13 +1,10 @@
-/* api_info.c: what a sandbox says of itself, and the list of all.
+/* api_info.c: csn_info and csn_sandboxes.
  *
- * The capability words are the report the conformance suite and callers go by: a word is there
- * when the call works, natively or derived. Layers come from the backend and say what is really
- * enforced; nothing is added to them here. */
+ * A capability word means that the call works, natively or derived. Layers are those of the
+ * backend, which reports what it enforces. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/cleanup.h"
 #include "base/options.h"
 #include "base/strv.h"
 #include "core/internal.h"

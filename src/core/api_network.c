@@ -1,12 +1,10 @@
-/* api_network.c: the rules of a running sandbox's network, and what happened on it.
+/* api_network.c: csn_network and csn_network_set, and the audit of connections.
  *
- * Rules are the caller's and are replaced as a whole. Events come from the backend; names in
- * them are the sandbox's, and are copied or escaped, never interpreted. What must hold: the
- * rules on record of a detached sandbox are those it has; each connection is in the audit log
- * once, whoever of several processes writes it there. */
+ * Rules are replaced as a whole. Events come from the backend; names in them are untrusted and
+ * never interpreted. Invariants: the record of a detached sandbox has its present rules; each
+ * connection is in the audit log once, even if several processes use the sandbox. */
 #include "core/api_network.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,7 +62,7 @@ csn_status csn_network_log(csn_sandbox *sb, csn_error **err)
         return CSN_OK;
     csn_error *why = NULL;
     csn_status st = sb->ops->network->events(sb->state, NULL, log_event, &l, &lost, &why);
-    /* It happened and nobody can say what: that is on record too. */
+    /* Lost events are recorded as well. */
     if (st < 0)
         snprintf(text, sizeof(text), "%s", csn_error_message(why));
     else
@@ -154,7 +152,7 @@ static csn_status set_rules(csn_sandbox *sb, const csn_net_opts *o, csn_error **
     return st;
 }
 
-/* For the log: "none, allow a.test b.test, deny c.test", cut where the room ends. */
+/* For the audit log: "none, allow a.test b.test, deny c.test", truncated. */
 static void describe(const csn_net_opts *o, char *ret, size_t size)
 {
     const struct {
@@ -247,7 +245,7 @@ static const char *const *keep_list(collecting *c, const char *const *v)
     return copy;
 }
 
-/* Another process may have replaced the rules of a detached one: its record says so. */
+/* Another process may have replaced the rules of a detached sandbox: read its record. */
 static csn_status fill_rules(csn_sandbox *sb, collecting *c, csn_net_result *r, csn_error **err)
 {
     csn_state_meta *m = NULL;
@@ -267,7 +265,7 @@ static csn_status fill_rules(csn_sandbox *sb, collecting *c, csn_net_result *r, 
     return CSN_OK;
 }
 
-/* A network without a gateway is "on" among the layers: loopback. */
+/* The layer is "on" without a gateway: only loopback. */
 static csn_status fill_mode(csn_sandbox *sb, collecting *c, csn_net_result *r, csn_error **err)
 {
     csn_info_result info = {.size = sizeof(info)};
@@ -318,13 +316,7 @@ csn_status csn_network(csn_sandbox *sb, uint64_t since, csn_net_result **ret, cs
     c.quiet = true;
     csn_net_result *r = csn_result_new(sizeof(*r));
     st = r ? fill(sb, since, r, err) : csn_fail(err, CSN_NOMEM, "network");
-    st = csn_call_end(&c, st, err);
-    if (st < 0) {
-        csn_result_free(r);
-        return st;
-    }
-    *ret = r;
-    return CSN_OK;
+    return csn_call_return(&c, st, r, ret, err);
 }
 
 void csn_network_free(csn_net_result *r)

@@ -1,8 +1,8 @@
-/* api_process.c: background processes: thin verbs over a backend that has them.
+/* api_process.c: background processes: start, list, wait, logs, signal, stdin.
  *
- * A csn_process is a number and its sandbox; the process itself is held by the backend, so a
- * handle can be made again from the number in another program. Output is kept by the backend in
- * bounded rings and read here by byte offset. */
+ * A csn_process is a pid and its sandbox. The backend owns the process, so another program can
+ * open it by its pid. The backend keeps output in bounded rings, which are read by byte offset.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "core/api_exec.h"
-#include "core/cancel.h"
 #include "core/denials.h"
 #include "core/internal.h"
 #include "core/result.h"
@@ -23,7 +22,7 @@
      CSN_EXEC_TIED)
 #define LOG_CHUNK_MAX (64u * 1024u)
 #define WAIT_STEP_MS  200
-#define WATCH_STEP_MS 20 /* between two looks at all logs, in csn_wait_log */
+#define WATCH_STEP_MS 20 /* between two searches of csn_wait_log */
 
 struct csn_process {
     csn_sandbox *sb;
@@ -100,22 +99,15 @@ static csn_status start_inner(csn_call *c, const char *const *argv, const char *
 static csn_status start_any(csn_sandbox *sb, const char *const *argv, const char *command,
                             const csn_exec_opts *opts, csn_process **ret, csn_error **err)
 {
+    const csn_exec_call what = {"start", START_FLAGS, argv, command};
     csn_call c;
     csn_exec_opts o;
 
-    if (!ret || (!command && (!argv || !argv[0])))
-        return csn_error_note(csn_fail(err, CSN_INVALID, "start: no command given"), err,
-                              "start", NULL);
-    csn_status st = csn_opts_take(opts, &o, sizeof(o), "start options", err);
-    if (st == CSN_OK)
-        st = csn_flags_check(o.flags, START_FLAGS, "start", err);
-    if (st < 0)
-        return csn_error_note(st, err, "start", NULL);
-    st = csn_call_begin(&c, sb, "start", command, err);
+    if (!ret)
+        return csn_fail(err, CSN_INVALID, "start: no place for the process given");
+    csn_status st = csn_exec_begin(&c, sb, &what, opts, &o, err);
     if (st < 0)
         return st;
-    c.event.argv = command ? NULL : argv;
-    c.event.env = o.env;
     csn_process *p = calloc(1, sizeof(*p));
     if (p)
         p->sb = sb;
@@ -237,12 +229,8 @@ csn_status csn_processes(csn_sandbox *sb, csn_process_list **ret, csn_error **er
     if (st < 0)
         return st;
     c.quiet = true;
-    st = csn_call_end(&c, query(&c, 0, 0, &l, err), err);
-    if (st == CSN_OK)
-        *ret = l;
-    else
-        csn_result_free(l);
-    return st;
+    st = query(&c, 0, 0, &l, err);
+    return csn_call_return(&c, st, l, ret, err);
 }
 
 csn_status csn_process_open(csn_sandbox *sb, int64_t pid, csn_process **ret, csn_error **err)
@@ -270,8 +258,7 @@ csn_status csn_process_open(csn_sandbox *sb, int64_t pid, csn_process **ret, csn
     return CSN_OK;
 }
 
-/* Asks in steps, because a sandbox that is being closed must not wait for a process that is
- * not. */
+/* Waits in steps: closing the sandbox must not wait for the process. */
 static csn_status wait_for_end(csn_call *c, int64_t pid, uint64_t timeout_ms,
                                csn_process_list **ret, csn_error **err)
 {
@@ -295,7 +282,7 @@ static csn_status wait_for_end(csn_call *c, int64_t pid, uint64_t timeout_ms,
 static csn_status rescan(csn_call *c, csn_process_list *l, csn_error **err)
 {
     csn_denials found = {.arena = csn_result_arena(l)};
-    const csn_deny_sink sink = {csn_denials_tell, &found};
+    const csn_deny_sink sink = {csn_denials_add, &found};
 
     if (!c->sb->ops->processes->rescan)
         return CSN_OK;
@@ -320,12 +307,7 @@ csn_status csn_process_wait(csn_process *p, uint64_t timeout_ms, csn_process_lis
     st = wait_for_end(&c, p->pid, timeout_ms, &l, err);
     if (st == CSN_OK && ret)
         st = rescan(&c, l, err);
-    st = csn_call_end(&c, st, err);
-    if (st == CSN_OK && ret)
-        *ret = l;
-    else
-        csn_result_free(l);
-    return st;
+    return csn_call_return(&c, st, l, ret, err);
 }
 
 void csn_process_list_free(csn_process_list *l)
@@ -410,12 +392,8 @@ csn_status csn_process_logs(csn_process *p, int stream, uint64_t offset, uint64_
     if (st < 0)
         return st;
     c.quiet = true;
-    st = csn_call_end(&c, logs_inner(p, stream, offset, wait_ms, &r, err), err);
-    if (st == CSN_OK)
-        *ret = r;
-    else
-        csn_result_free(r);
-    return st;
+    st = logs_inner(p, stream, offset, wait_ms, &r, err);
+    return csn_call_return(&c, st, r, ret, err);
 }
 
 void csn_log_chunk_free(csn_log_chunk *c)
@@ -457,7 +435,8 @@ static csn_status feed(csn_process *p, const char *op, const void *data, size_t 
         return st;
     st = p->sb->ops->processes->feed
              ? p->sb->ops->processes->feed(p->sb->state, p->pid, data, len, timeout_ms, err)
-             : csn_fail(err, CSN_UNSUPPORTED, "this backend cannot feed a process");
+             : csn_fail(err, CSN_UNSUPPORTED,
+                        "this backend cannot write to the stdin of a process");
     return csn_call_end(&c, st, err);
 }
 
@@ -485,7 +464,7 @@ csn_status csn_process_resize(csn_process *p, uint16_t rows, uint16_t cols, csn_
         return st;
     c.quiet = true;
     if (rows == 0 || cols == 0)
-        st = csn_fail(err, CSN_INVALID, "a terminal of %u x %u", rows, cols);
+        st = csn_fail(err, CSN_INVALID, "%u x %u is not a terminal size", rows, cols);
     else if (!p->sb->ops->processes->resize)
         st = csn_fail(err, CSN_UNSUPPORTED, "this backend has no terminals");
     else
@@ -504,7 +483,7 @@ csn_status csn_wait_port(csn_sandbox *sb, uint16_t port, uint64_t timeout_ms, cs
     if (st < 0)
         return st;
     if (port == 0)
-        st = csn_fail(err, CSN_INVALID, "port 0");
+        st = csn_fail(err, CSN_INVALID, "0 is not a port");
     else if (!sb->ops->processes || !sb->ops->processes->wait_port)
         st = csn_fail(err, CSN_UNSUPPORTED, "backend '%s' cannot watch ports", sb->ops->name);
     else
@@ -513,8 +492,8 @@ csn_status csn_wait_port(csn_sandbox *sb, uint16_t port, uint64_t timeout_ms, cs
     return csn_call_end(&c, st, err);
 }
 
-/* Does any log, as it is kept now, hold the text? Sets *ret_found; *ret_running tells whether a
- * process is left that could still write it. */
+/* Does any kept log contain the text? *ret_running: a process that could still write it is
+ * running. */
 static csn_status search_logs(csn_call *c, const char *text, bool *ret_found, bool *ret_running,
                               csn_error **err)
 {
@@ -560,7 +539,7 @@ static csn_status wait_log_inner(csn_call *c, const char *text, uint64_t timeout
             return st;
         if (last || !running)
             return csn_fail(err, CSN_TIMEOUT, "no process wrote '%s'%s", text,
-                            running ? "" : " and none is left");
+                            running ? "" : " and none is running");
         struct pollfd stop = {.fd = c->sb->stop_fd, .events = POLLIN};
         if (poll(&stop, 1, WATCH_STEP_MS) > 0)
             return csn_fail(err, CSN_CANCELLED, "the sandbox is closing");

@@ -1,14 +1,12 @@
 /* api_read.c: csn_read (a window of lines, or an image) and csn_read_bytes.
  *
- * The file streams through a sink that keeps only what the caller will see, so a file of any
- * size costs the window and nothing more. The first bytes decide whether it is an image.
- * Content is hostile only in size and bytes: every count is bounded, nothing is interpreted. */
+ * The file is streamed and only the window is kept. The first bytes decide whether it is an
+ * image. Content is untrusted: every count is bounded and nothing is interpreted. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/sniff.h"
@@ -24,7 +22,7 @@ static const char empty_reminder[] = "System reminder: File exists but has empty
 typedef struct reader {
     csn_lines lines;
     csn_buf image;
-    char head[CSN_SNIFF_BYTES]; /* held back until it is clear what the file is */
+    char head[CSN_SNIFF_BYTES]; /* buffered until the type of the file is known */
     size_t head_len;
     const char *mime;
     csn_hash hash;
@@ -53,7 +51,7 @@ static int pass_on(reader *r, const void *data, size_t len)
     return CSN_SINK_MORE;
 }
 
-/* Enough of the head is there, or the file ended. */
+/* The first bytes are complete, or the file ended. */
 static int decide(reader *r)
 {
     r->sniffed = true;
@@ -195,13 +193,7 @@ csn_status csn_read(csn_sandbox *sb, const char *path, const csn_read_opts *opts
         return csn_error_note(st, err, "read", path);
     csn_read_result *r = csn_result_new(sizeof(*r));
     st = r ? read_inner(&c, path, &o, r, err) : csn_fail(err, CSN_NOMEM, "read");
-    st = csn_call_end(&c, st, err);
-    if (st < 0) {
-        csn_result_free(r);
-        return st;
-    }
-    *ret = r;
-    return CSN_OK;
+    return csn_call_return(&c, st, r, ret, err);
 }
 
 void csn_read_result_free(csn_read_result *r)

@@ -1,18 +1,16 @@
-/* api_snapshot.c: the state of a sandbox as a whole: kept, gone back to, forked; paused and
- * resumed.
+/* api_snapshot.c: csn_snapshot, csn_rollback, csn_fork, csn_pause, csn_resume.
  *
- * Called by programs and the CLI. Only backends that have such a thing are asked for it;
- * nothing is derived, because a copy of the workspace would not be the sandbox. What names a
- * snapshot is the backend's and is not interpreted here. */
+ * They need support of the backend: nothing is derived, because a copy of the workspace is not
+ * the state of a sandbox. The name of a snapshot belongs to the backend and is not interpreted.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "core/internal.h"
-#include "core/open.h"
 #include "core/result.h"
 
-static csn_status lacks(const csn_sandbox *sb, const char *what, csn_error **err)
+static csn_status unsupported(const csn_sandbox *sb, const char *what, csn_error **err)
 {
     return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' cannot %s", sb->ops->name, what);
 }
@@ -25,7 +23,8 @@ static csn_status take(csn_sandbox *sb, const char *op, bool can, char **ret, cs
     if (st < 0)
         return st;
     st = can ? sb->ops->snapshots->take(sb->state, ret, err)
-             : lacks(sb, strcmp(op, "fork") == 0 ? "fork a sandbox" : "make snapshots", err);
+             : unsupported(sb, strcmp(op, "fork") == 0 ? "fork a sandbox" : "make snapshots",
+                           err);
     return csn_call_end(&c, st, err);
 }
 
@@ -65,7 +64,7 @@ csn_status csn_rollback(csn_sandbox *sb, const char *snapshot, csn_error **err)
     if (st < 0)
         return st;
     if (!sb->ops->snapshots || !sb->ops->snapshots->rollback)
-        st = lacks(sb, "go back to a snapshot", err);
+        st = unsupported(sb, "go back to a snapshot", err);
     else if (!snapshot || !*snapshot)
         st = csn_fail(err, CSN_INVALID, "rollback: no snapshot given");
     else
@@ -91,24 +90,23 @@ csn_status csn_fork(csn_sandbox *sb, const char *name, csn_sandbox **ret, csn_er
     return csn_open(&config, ret, err);
 }
 
-csn_status csn_pause(csn_sandbox *sb, csn_error **err)
+static csn_status state_call(csn_sandbox *sb, const char *op, const char *what,
+                             csn_status (*fn)(void *state, csn_error **err), csn_error **err)
 {
     csn_call c;
-    csn_status st = csn_call_begin(&c, sb, "pause", NULL, err);
+    csn_status st = csn_call_begin(&c, sb, op, NULL, err);
 
     if (st < 0)
         return st;
-    st = sb->ops->pause ? sb->ops->pause(sb->state, err) : lacks(sb, "pause a sandbox", err);
-    return csn_call_end(&c, st, err);
+    return csn_call_end(&c, fn ? fn(sb->state, err) : unsupported(sb, what, err), err);
+}
+
+csn_status csn_pause(csn_sandbox *sb, csn_error **err)
+{
+    return state_call(sb, "pause", "pause a sandbox", sb ? sb->ops->pause : NULL, err);
 }
 
 csn_status csn_resume(csn_sandbox *sb, csn_error **err)
 {
-    csn_call c;
-    csn_status st = csn_call_begin(&c, sb, "resume", NULL, err);
-
-    if (st < 0)
-        return st;
-    st = sb->ops->resume ? sb->ops->resume(sb->state, err) : lacks(sb, "resume a sandbox", err);
-    return csn_call_end(&c, st, err);
+    return state_call(sb, "resume", "resume a sandbox", sb ? sb->ops->resume : NULL, err);
 }

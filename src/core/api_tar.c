@@ -1,10 +1,9 @@
-/* api_tar.c: directories as tar streams: csn_export_tar, csn_import_tar, csn_write_tar.
+/* api_tar.c: csn_export_tar, csn_import_tar, csn_write_tar.
  *
- * The archive code itself is a module that is loaded late (archive/tar.h). An archive that
- * comes in is hostile: names are checked there, limits here, and every entry is written through
- * the sandbox's own file operations, so a link that an entry makes cannot lead the next one
- * out. */
-#include <errno.h>
+ * The archive code is a module that is loaded at the first use (archive/tar.h). An imported
+ * archive is untrusted: the module checks names, this file enforces limits, and every entry is
+ * written with the file operations of the sandbox, so a link made by one entry cannot lead the
+ * next one out. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +18,7 @@
 #define S_DIR         0040000u
 #define S_REG         0100000u
 #define S_LINK        0120000u
-#define WRITE_TAR_MAX (1024ull * 1024u * 1024u) /* all-or-nothing is staged in memory */
+#define WRITE_TAR_MAX (1024ull * 1024u * 1024u) /* content of csn_write_tar, held in memory */
 
 /* ---- out ----------------------------------------------------------------------------------
  */
@@ -54,7 +53,7 @@ static int pack_data(void *ctx, int stream, const void *data, size_t len)
 
     (void)stream;
     if (len > p->left)
-        len = (size_t)p->left; /* a file that grew: its header is written already */
+        len = (size_t)p->left; /* the file grew after its header was written */
     p->left -= len;
     if (len > 0)
         p->st = p->api->writer_data(p->w, data, len, p->err);
@@ -75,7 +74,7 @@ static csn_status pack_file(packer *p, const char *path, csn_tar_entry *e)
         st = csn_fs_read(p->fs, path, 0, 0, e->file_size, &sink, &fst, p->err);
     if (st == CSN_OK)
         st = p->st;
-    while (st == CSN_OK && p->left > 0) { /* a file that shrank */
+    while (st == CSN_OK && p->left > 0) { /* the file shrank */
         size_t n = p->left < sizeof(zeros) ? (size_t)p->left : sizeof(zeros);
         st = p->api->writer_data(p->w, zeros, n, p->err);
         p->left -= n;
@@ -124,7 +123,7 @@ static csn_status pack(packer *p, csn_error **err)
     if (st == CSN_OK && !p->stopped)
         st = p->api->writer_finish(p->w, err);
     p->api->writer_free(p->w);
-    if (p->stopped && st < 0) { /* not an error: the receiver said so */
+    if (p->stopped && st < 0) { /* the receiver stopped it: not an error */
         if (err) {
             csn_error_free(*err);
             *err = NULL;
@@ -164,32 +163,31 @@ csn_status csn_export_tar(csn_sandbox *sb, const char *path, csn_write_fn sink, 
  */
 
 /* Links are made last, so that no entry can be written through one the archive brought. */
-typedef struct late_link {
+typedef struct deferred_link {
     char *path, *target;
-} late_link;
+} deferred_link;
 
 typedef struct unpacker {
     csn_transfer t;
     csn_dirmodes modes;
-    late_link *links;
+    deferred_link *links;
     size_t link_count, link_cap;
     const csn_fs *fs;
     const char *root;
 } unpacker;
 
-static csn_status put_off_link(unpacker *u, const char *path, const char *target,
-                               csn_error **err)
+static csn_status defer_link(unpacker *u, const char *path, const char *target, csn_error **err)
 {
     if (u->link_count == u->link_cap) {
         size_t cap = u->link_cap ? 2 * u->link_cap : 32;
-        late_link *more = realloc(u->links, cap * sizeof(*more));
+        deferred_link *more = realloc(u->links, cap * sizeof(*more));
         if (!more)
             return csn_fail(err, CSN_NOMEM, "import");
         u->links = more;
         u->link_cap = cap;
     }
-    late_link *l = &u->links[u->link_count++];
-    *l = (late_link){.path = strdup(path), .target = strdup(target)};
+    deferred_link *l = &u->links[u->link_count++];
+    *l = (deferred_link){.path = strdup(path), .target = strdup(target)};
     return l->path && l->target ? CSN_OK : csn_fail(err, CSN_NOMEM, "import");
 }
 
@@ -223,7 +221,7 @@ static csn_status unpack_entry(void *ctx, const csn_tar_entry *e, const csn_sour
         return st < 0 ? st : csn_dirmodes_add(&u->modes, path, e->mode, err);
     }
     if ((e->mode & S_TYPE) == S_LINK)
-        return put_off_link(u, path, e->target, err);
+        return defer_link(u, path, e->target, err);
     csn_write_req req = {.path = path, .source = *data, .mode = e->mode & 0777u};
     st = csn_fs_write(u->fs, &req, 1, &w, err);
     free(w.resolved_path);

@@ -1,13 +1,11 @@
-/* api_transfer.c: export and import of directories.
+/* api_transfer.c: csn_export and csn_import: copy a directory tree.
  *
- * Both ends are the same thing, file operations below a root: the sandbox's own on one side,
- * the local backend's on the host directory on the other. So one function copies a tree in
- * either direction, over any backend, and the host side is held by the kernel just as a sandbox
- * is. Links are copied as links (inert: reading through one is judged where it lands), set-id
- * bits are dropped, special files are left out. */
+ * Both sides are file operations below a root: those of the sandbox, and those of the local
+ * backend on the host directory. One function therefore copies in either direction over any
+ * backend, and the kernel confines the host side as it confines a sandbox. Symlinks are copied
+ * as symlinks, set-id bits are dropped, special files are left out. */
 #include "core/api_transfer.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +13,6 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
-#include "core/api_write.h"
 #include "core/cancel.h"
 
 #define S_TYPE 0170000u
@@ -23,10 +20,11 @@
 #define S_REG  0100000u
 #define S_LINK 0120000u
 
-/* Files up to this size travel in memory; larger ones through a temporary file of the target's
- * own, which its atomic write makes anyway, fed chunk by chunk. */
-#define CHUNK     (256u * 1024u)
-#define CHUNK_FAR (4u * 1024u * 1024u) /* where each read is a request to somebody else */
+/* The unit of copying; the atomic write of the target collects the chunks in its temporary
+ * file. */
+#define CHUNK (256u * 1024u)
+#define CHUNK_FAR                                                                              \
+    (4u * 1024u * 1024u) /* for backends where each read is a request over the network */
 
 char *csn_transfer_join(const char *dir, const char *rel)
 {
@@ -257,55 +255,64 @@ static csn_status copy_tree(const csn_transfer_opts *o, const csn_fs *from,
     return csn_dirmodes_apply(&tc.modes, to, st < 0 ? st : tc.st, err);
 }
 
-csn_status csn_export(csn_sandbox *sb, const char *path, const char *host_dir,
-                      const csn_transfer_opts *opts, csn_error **err)
+static csn_status export_to(csn_call *c, const char *path, const char *host_dir,
+                            const csn_transfer_opts *o, csn_error **err)
 {
-    csn_call c;
-    csn_transfer_opts o;
-    csn_fs host = {0};
-    const char *joined = NULL;
-    csn_status st = csn_opts_take(opts, &o, sizeof(o), "transfer options", err);
-
-    if (st == CSN_OK && (!host_dir || !*host_dir))
-        st = csn_fail(err, CSN_INVALID, "export: no host directory given");
-    if (st == CSN_OK)
-        st = csn_call_begin(&c, sb, "export", path, err);
-    if (st < 0)
-        return csn_error_note(st, err, "export", path);
     csn_file_stat fst;
-    st = csn_call_path(&c, path ? path : ".", &joined, err);
-    if (st == CSN_OK) /* before the host directory is made */
-        st = csn_fs_stat(&c.fs, joined, 0, &fst, NULL, err);
+    csn_fs host = {0};
+
+    /* A directory that cannot be exported must not leave an empty one on the host. */
+    csn_status st = csn_fs_stat(&c->fs, path, 0, &fst, NULL, err);
     if (st == CSN_OK)
         st = csn_registry_host_open(host_dir, true, &host, err);
     if (st == CSN_OK)
-        st = copy_tree(&o, &c.fs, joined, &host, "/", &c.event.bytes, err);
+        st = copy_tree(o, &c->fs, path, &host, "/", &c->event.bytes, err);
     csn_registry_host_close(&host);
+    return st;
+}
+
+static csn_status import_from(csn_call *c, const char *path, const char *host_dir,
+                              const csn_transfer_opts *o, csn_error **err)
+{
+    csn_fs host = {0};
+    csn_status st = csn_registry_host_open(host_dir, false, &host, err);
+
+    if (st == CSN_OK)
+        st = csn_fs_mkdir(&c->fs, path, 0, err);
+    if (st == CSN_OK)
+        st = copy_tree(o, &host, "/", &c->fs, path, &c->event.bytes, err);
+    csn_registry_host_close(&host);
+    return st;
+}
+
+static csn_status transfer(csn_sandbox *sb, bool in, const char *path, const char *host_dir,
+                           const csn_transfer_opts *opts, csn_error **err)
+{
+    const char *op = in ? "import" : "export", *joined = NULL;
+    csn_call c;
+    csn_transfer_opts o;
+    csn_status st = csn_opts_take(opts, &o, sizeof(o), "transfer options", err);
+
+    if (st == CSN_OK && (!host_dir || !*host_dir))
+        st = csn_fail(err, CSN_INVALID, "%s: no host directory given", op);
+    if (st == CSN_OK)
+        st = csn_call_begin(&c, sb, op, path, err);
+    if (st < 0)
+        return csn_error_note(st, err, op, path);
+    st = csn_call_path(&c, path ? path : ".", &joined, err);
+    if (st == CSN_OK)
+        st = (in ? import_from : export_to)(&c, joined, host_dir, &o, err);
     return csn_call_end(&c, st, err);
+}
+
+csn_status csn_export(csn_sandbox *sb, const char *path, const char *host_dir,
+                      const csn_transfer_opts *opts, csn_error **err)
+{
+    return transfer(sb, false, path, host_dir, opts, err);
 }
 
 csn_status csn_import(csn_sandbox *sb, const char *host_dir, const char *path,
                       const csn_transfer_opts *opts, csn_error **err)
 {
-    csn_call c;
-    csn_transfer_opts o;
-    csn_fs host = {0};
-    const char *joined = NULL;
-    csn_status st = csn_opts_take(opts, &o, sizeof(o), "transfer options", err);
-
-    if (st == CSN_OK && (!host_dir || !*host_dir))
-        st = csn_fail(err, CSN_INVALID, "import: no host directory given");
-    if (st == CSN_OK)
-        st = csn_call_begin(&c, sb, "import", path, err);
-    if (st < 0)
-        return csn_error_note(st, err, "import", path);
-    st = csn_call_path(&c, path ? path : ".", &joined, err);
-    if (st == CSN_OK)
-        st = csn_registry_host_open(host_dir, false, &host, err);
-    if (st == CSN_OK)
-        st = csn_fs_mkdir(&c.fs, joined, 0, err);
-    if (st == CSN_OK)
-        st = copy_tree(&o, &host, "/", &c.fs, joined, &c.event.bytes, err);
-    csn_registry_host_close(&host);
-    return csn_call_end(&c, st, err);
+    return transfer(sb, true, path, host_dir, opts, err);
 }

@@ -1,8 +1,8 @@
-/* api_verdict.c: csn_would_allow: what the policy would say, without doing anything.
+/* api_verdict.c: csn_would_allow: checks an operation against the policy.
  *
- * Paths are judged by the backend, which resolves them as the operation itself would; command
- * words and hosts are judged by the core's policy. A refusal comes back as data, with the rule
- * that refused and the smallest one that would allow. */
+ * The backend checks paths, because it resolves them as the operation would; the core checks
+ * commands and hosts. A denial is a result, with the rule that decides and the smallest change
+ * that would allow it. */
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -12,8 +12,8 @@
 #include "core/result.h"
 #include "policy/rules.h"
 
-static csn_status ask(csn_call *c, uint32_t op, const char *target, char **ret_resolved,
-                      csn_error **err)
+static csn_status check(csn_call *c, uint32_t op, const char *target, char **ret_resolved,
+                        csn_error **err)
 {
     const char *joined = NULL;
 
@@ -38,13 +38,13 @@ static csn_status decide(csn_call *c, uint32_t op, const char *target, csn_verdi
     csn_arena *a = csn_result_arena(v);
     csn_autofree char *resolved = NULL;
     csn_error *why = NULL;
-    csn_status st = csn_call_rephrase(c, ask(c, op, target, &resolved, &why), &why);
+    csn_status st = csn_call_rephrase(c, check(c, op, target, &resolved, &why), &why);
     csn_denial d = {.op = csn_op_name(op), .target = target, .resolved = resolved};
 
     if (st == CSN_DENIED || st == CSN_OUTSIDE) {
-        const csn_denial *told = csn_error_denial(why);
-        if (told)
-            d = *told;
+        const csn_denial *found = csn_error_denial(why);
+        if (found)
+            d = *found;
         else
             d.rule = csn_error_message(why);
     } else if (st < 0) {
@@ -74,13 +74,7 @@ csn_status csn_would_allow(csn_sandbox *sb, uint32_t op, const char *target, csn
         return csn_error_note(st, err, "would_allow", target);
     csn_verdict *v = csn_result_new(sizeof(*v));
     st = v ? decide(&c, op, target, v, err) : csn_fail(err, CSN_NOMEM, "would_allow");
-    st = csn_call_end(&c, st, err);
-    if (st < 0) {
-        csn_result_free(v);
-        return st;
-    }
-    *ret = v;
-    return CSN_OK;
+    return csn_call_return(&c, st, v, ret, err);
 }
 
 void csn_verdict_free(csn_verdict *v)

@@ -1,9 +1,8 @@
 /* api_write.c: csn_write, csn_write_from, csn_write_many, csn_edit.
  *
- * All of them end in the one write operation of the backend, which is atomic and takes any
- * number of files, all or nothing. An edit is read, replace, write with the hash of what was
- * read: if somebody else was quicker the write is a conflict and nothing is lost. */
-#include <errno.h>
+ * All use the write operation of the backend, which writes any number of files atomically, all
+ * or none. An edit reads, replaces, and writes with the hash of what it read: a concurrent
+ * change is reported as a conflict and is not overwritten. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,19 +18,6 @@
 #define WRITE_FLAGS                                                                            \
     (CSN_FILE_NOFOLLOW | CSN_FILE_CREATE | CSN_FILE_APPEND | CSN_FILE_SYNC |                   \
      CSN_FILE_NO_PARENTS)
-
-int64_t csn_bytes_read(void *ctx, void *buf, size_t len)
-{
-    csn_bytes *b = ctx;
-    size_t n = len < b->left ? len : b->left;
-
-    if (n > 0) {
-        memcpy(buf, b->data, n);
-        b->data += n;
-        b->left -= n;
-    }
-    return (int64_t)n;
-}
 
 static csn_status check_hash(const char *hash, csn_error **err)
 {
@@ -99,23 +85,18 @@ csn_status csn_write_from(csn_sandbox *sb, const char *path, csn_read_fn source,
     csn_write_result *r = csn_result_new(sizeof(*r));
     csn_source src = {.read = source, .ctx = source_ctx};
     st = r ? write_inner(&c, path, src, &o, r, err) : csn_fail(err, CSN_NOMEM, "write");
-    st = csn_call_end(&c, st, err);
-    if (st == CSN_OK && ret)
-        *ret = r;
-    else
-        csn_result_free(r);
-    return st;
+    return csn_call_return(&c, st, r, ret, err);
 }
 
 csn_status csn_write(csn_sandbox *sb, const char *path, const void *data, size_t len,
                      const csn_write_opts *opts, csn_write_result **ret, csn_error **err)
 {
-    csn_bytes b = {.data = data, .left = len};
+    csn_memory_source b = {.data = data, .left = len};
 
     if (!data && len > 0)
         return csn_error_note(csn_fail(err, CSN_INVALID, "write: no content given"), err,
                               "write", path);
-    return csn_write_from(sb, path, csn_bytes_read, &b, opts, ret, err);
+    return csn_write_from(sb, path, csn_memory_read, &b, opts, ret, err);
 }
 
 void csn_write_result_free(csn_write_result *r)
@@ -128,7 +109,7 @@ void csn_write_result_free(csn_write_result *r)
 
 typedef struct batch {
     csn_write_req *reqs;
-    csn_bytes *bytes;
+    csn_memory_source *bytes;
     csn_written *written;
     char **paths;
     size_t count;
@@ -167,10 +148,10 @@ static csn_status batch_fill(csn_call *c, batch *b, const csn_file_content *file
             st = csn_call_path(c, f->path, &b->reqs[i].path, err);
         if (st < 0)
             return csn_error_note(st, err, "write_many", f->path);
-        /* A call keeps two joined paths; a batch keeps its own. */
+        /* csn_call has room for two joined paths; a batch owns its own. */
         b->paths[i] = c->paths[--c->path_count];
-        b->bytes[i] = (csn_bytes){.data = f->data, .left = f->len};
-        b->reqs[i].source = (csn_source){.read = csn_bytes_read, .ctx = &b->bytes[i]};
+        b->bytes[i] = (csn_memory_source){.data = f->data, .left = f->len};
+        b->reqs[i].source = (csn_source){.read = csn_memory_read, .ctx = &b->bytes[i]};
         b->reqs[i].flags = flags;
         b->reqs[i].mode = f->mode;
         b->reqs[i].if_hash = f->if_hash;
@@ -235,8 +216,8 @@ static csn_status edit_inner(csn_call *c, const char *path, const csn_edit_item 
     if (st < 0)
         return st;
     csn_hash_bytes(before.data ? before.data : "", before.len, hash);
-    csn_bytes content = {.data = after.data ? after.data : "", .left = after.len};
-    req.source = (csn_source){.read = csn_bytes_read, .ctx = &content};
+    csn_memory_source content = {.data = after.data ? after.data : "", .left = after.len};
+    req.source = (csn_source){.read = csn_memory_read, .ctx = &content};
     st = csn_fs_write(&c->fs, &req, 1, &w, err);
     if (st < 0)
         return st;
@@ -265,12 +246,7 @@ csn_status csn_edit(csn_sandbox *sb, const char *path, const csn_edit_item *edit
     csn_edit_result *r = csn_result_new(sizeof(*r));
     st = r ? edit_inner(&c, path, edits, count, flags, r, err)
            : csn_fail(err, CSN_NOMEM, "edit");
-    st = csn_call_end(&c, st, err);
-    if (st == CSN_OK && ret)
-        *ret = r;
-    else
-        csn_result_free(r);
-    return st;
+    return csn_call_return(&c, st, r, ret, err);
 }
 
 void csn_edit_result_free(csn_edit_result *r)

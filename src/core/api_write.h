@@ -2,13 +2,6 @@
 #pragma once
 #include "core/internal.h"
 
-/* Bytes in memory as a source. */
-typedef struct csn_bytes {
-    const char *data;
-    size_t left;
-} csn_bytes;
-int64_t csn_bytes_read(void *ctx, void *buf, size_t len);
-
 /* All or nothing, within a call. */
 csn_status csn_write_batch(csn_call *c, const csn_file_content *files, size_t count,
                            uint32_t flags, csn_error **err);

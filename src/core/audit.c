@@ -1,16 +1,16 @@
-/* audit.c: writes one line per operation, outside the sandbox.
+/* audit.c: appends one line per operation to the audit log.
  *
- * Called by csn_call_end for every public call, from many threads and from several processes
- * that hold the same sandbox. The texts in a line (paths, commands, environment names) are an
- * agent's: they are escaped by the JSON writer, cut to a ceiling and stripped of secrets before
- * they are written. What must hold: lines are appended under flock with the hash of the line
- * before them; a damaged log is continued, never mended, so that csn_audit_verify still finds
- * the damage; a line that could not be written whole is taken back and the caller is told. */
+ * Threads and processes may append at the same time. Texts (paths, commands, names of
+ * variables) are untrusted: they are escaped, truncated and stripped of secrets. Invariants: a
+ * line is appended under flock with the hash of the line before; a damaged log is continued and
+ * never repaired, so that csn_audit_verify finds the damage; a partial line is removed and
+ * reported. */
 #include "core/audit.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -48,7 +48,7 @@ static bool is_default(const char *place)
     return !place || !place[0];
 }
 
-/* A log at a place of the caller's: its directory is held from now on. */
+/* A log at a path of the caller. Its directory stays open. */
 static csn_status open_custom(csn_audit *a, const char *place, csn_error **err)
 {
     csn_autofree char *dir = csn_path_dir(place);
@@ -67,7 +67,7 @@ static csn_status open_custom(csn_audit *a, const char *place, csn_error **err)
     return CSN_OK;
 }
 
-/* Nothing is made here: an id becomes a file name only with the first event. */
+/* Creates no file: the first event does. */
 csn_status csn_audit_open(const char *id, const char *place, csn_audit **ret, csn_error **err)
 {
     if (place && strcmp(place, "none") == 0) {
@@ -117,7 +117,7 @@ void csn_audit_close(csn_audit *a)
 /* ---- files ------------------------------------------------------------------------------ */
 
 /* Directory and names, once. */
-static int ready_place(csn_audit *a)
+static int open_place(csn_audit *a)
 {
     char file[CSN_AUDIT_NAME_MAX];
 
@@ -135,14 +135,14 @@ static int ready_place(csn_audit *a)
     return rc;
 }
 
-/* The head is made before the log: a log without a head is then a sign, not an accident. It
- * appears complete, by link: another process may read it at once, and append before we go on.
+/* The head is created before the log, so a log without head was tampered with. link(2) makes it
+ * appear complete: another process may read it and append at once.
  */
 static int make_head(csn_audit *a)
 {
     char tmp[CSN_AUDIT_NAME_MAX];
 
-    if (a->fresh) { /* nobody else knows of this sandbox yet: the short way */
+    if (a->fresh) { /* no other process knows this sandbox yet */
         csn_autofd int fd =
             csn_audit_open_at(&a->place, a->place.head, O_RDWR | O_CREAT | O_EXCL);
         int rc = fd < 0 ? -fd : csn_audit_head_write(fd, &a->last, &a->written);
@@ -152,7 +152,7 @@ static int make_head(csn_audit *a)
             return rc;
     }
     snprintf(tmp, sizeof(tmp), ".%ld.%ld.head", (long)getpid(), (long)gettid());
-    (void)unlinkat(a->place.dir, tmp, 0); /* of a process that had our number before */
+    (void)unlinkat(a->place.dir, tmp, 0); /* left by an earlier process with this pid */
     int fd = csn_audit_open_at(&a->place, tmp, O_RDWR | O_CREAT | O_EXCL);
     if (fd < 0)
         return -fd;
@@ -164,11 +164,11 @@ static int make_head(csn_audit *a)
     return rc;
 }
 
-static int ready_files(csn_audit *a)
+static int open_files(csn_audit *a)
 {
     if (a->fd >= 0)
         return 0;
-    int rc = ready_place(a);
+    int rc = open_place(a);
     if (rc != 0)
         return rc;
     int fd = a->fresh && a->last.lines == 0 /* then there is none */
@@ -188,7 +188,7 @@ static int ready_files(csn_audit *a)
     return 0;
 }
 
-/* The last line of a log that has lost its head: we go on after it, but do not make a new head.
+/* Continues after the last line of a log without head. No new head is made.
  */
 static void recover_tail(csn_audit *a, uint64_t size)
 {
@@ -209,7 +209,7 @@ static void recover_tail(csn_audit *a, uint64_t size)
     memcpy(a->last.hash, hash, CSN_HASH_HEX);
 }
 
-/* A writer died between its line and its head: the line counts. */
+/* A writer died between its line and its head: accept the line. */
 static void adopt_line(csn_audit *a, uint64_t size)
 {
     char text[CSN_AUDIT_LINE_MAX + 1];
@@ -223,8 +223,8 @@ static void adopt_line(csn_audit *a, uint64_t size)
                                &a->last);
 }
 
-/* With the lock held: what the next line follows. False in *ret_same: somebody else may have
- * been at the log since our last line. */
+/* With the lock held: finds the line that the next one follows. *ret_same: nothing was appended
+ * since our last line. */
 static int catch_up(csn_audit *a, uint64_t size, bool *ret_same)
 {
     csn_audit_head head;
@@ -235,7 +235,7 @@ static int catch_up(csn_audit *a, uint64_t size, bool *ret_same)
         return 0;
     int rc = a->head_fd >= 0 ? csn_audit_head_read(a->head_fd, &head) : ENOENT;
     if (rc == 0) {
-        /* An old head put back would make us repeat numbers: ours counts if it is further. */
+        /* A restored old head must not make us repeat numbers. */
         if (head.lines >= a->last.lines)
             a->last = head;
         if (size > a->last.bytes)
@@ -280,7 +280,7 @@ static void put_cut(csn_json *j, const char *s, size_t max)
     }
 }
 
-/* Redaction comes before cutting: half a secret is not hidden by its missing half. */
+/* Redacts before truncating: a truncated secret would not be recognised. */
 static void put_redacted(csn_json *j, const char *key, const char *s)
 {
     csn_autofree char *clean = s ? csn_redact_line(s) : NULL;
@@ -292,48 +292,49 @@ static void put_redacted(csn_json *j, const char *key, const char *s)
         csn_json_null(j);
 }
 
-/* Arguments share one budget, so that the first ones (the command) are always there. */
+/* One item of a list whose items share a budget, so that the first ones (the command) are
+ * always there. False: the budget is used up. */
+static bool put_item(csn_json *j, const char *s, size_t least, size_t *room)
+{
+    size_t before = j->out->len;
+
+    if (*room < least) {
+        csn_json_str(j, "...");
+        return false;
+    }
+    put_cut(j, s, *room);
+    size_t used = j->out->len - before;
+    *room = used < *room ? *room - used : 0;
+    return true;
+}
+
 static void put_argv(csn_json *j, const char *const *argv)
 {
     size_t room = LIST_MAX;
+    bool more = true;
 
     csn_json_key(j, "argv");
     csn_json_array(j);
-    for (int i = 0; argv[i]; i++) {
+    for (int i = 0; argv[i] && more; i++) {
         csn_autofree char *clean = csn_redact_arg(argv, i);
-        size_t before = j->out->len;
-        if (room < 16) {
-            csn_json_str(j, "...");
-            break;
-        }
-        put_cut(j, clean ? clean : "", room);
-        size_t used = j->out->len - before;
-        room = used < room ? room - used : 0;
+        more = put_item(j, clean ? clean : "", 16, &room);
     }
     csn_json_array_end(j);
 }
 
-/* Names only. What has no = is a name as a whole. */
+/* Names only: values may be secrets. A text without = is a name. */
 static void put_env(csn_json *j, const char *const *env)
 {
     size_t room = LIST_MAX;
+    bool more = true;
 
     csn_json_key(j, "env");
     csn_json_array(j);
-    for (; *env; env++) {
+    for (; *env && more; env++) {
         char name[SMALL_MAX];
-        size_t len = strcspn(*env, "="), before = j->out->len;
-        if (len >= sizeof(name))
-            len = sizeof(name) - 1;
-        if (room < len + 16) {
-            csn_json_str(j, "...");
-            break;
-        }
-        memcpy(name, *env, len);
-        name[len] = '\0';
-        put_cut(j, name, room);
-        size_t used = j->out->len - before;
-        room = used < room ? room - used : 0;
+        size_t len = strcspn(*env, "=");
+        snprintf(name, sizeof(name), "%.*s", (int)(len < SMALL_MAX ? len : SMALL_MAX), *env);
+        more = put_item(j, name, strlen(name) + 16, &room);
     }
     csn_json_array_end(j);
 }
@@ -347,7 +348,7 @@ static void put_word(csn_json *j, const char *key, const char *s)
         csn_json_null(j);
 }
 
-/* The order of the fields is the documented one; prev is last so that seal can add the hash. */
+/* Fields in their documented order; prev is last, and csn_audit_line_seal adds the hash. */
 static int compose(const csn_audit *a, const csn_audit_event *e, csn_buf *line)
 {
     char when[CSN_ISO_SIZE];
@@ -389,7 +390,7 @@ static int compose(const csn_audit *a, const csn_audit_event *e, csn_buf *line)
     return csn_json_end(&j);
 }
 
-/* Somebody's torn line must not swallow ours. */
+/* Ends a partial line of another writer. */
 static int end_torn_line(int fd, uint64_t *size)
 {
     char last = '\n';
@@ -447,7 +448,7 @@ void csn_audit_prepare(csn_audit *a)
         return;
     pthread_mutex_lock(&a->lock);
     a->fresh = a->default_place;
-    (void)ready_files(a); /* the first event tries again, and tells */
+    (void)open_files(a); /* the first event tries again and reports */
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -464,14 +465,14 @@ void csn_audit_forget(csn_audit *a)
     pthread_mutex_unlock(&a->lock);
 }
 
-/* With the log open and locked: how long it is. Times are not asked for: the kernel would have
- * to make the next one differ, and write the inode for it. */
+/* Opens and locks the log; returns its size. Times are not requested: the kernel would have to
+ * update the inode at the next write (multigrain timestamps). */
 static int lock_log(csn_audit *a, uint64_t *ret_size)
 {
     struct statx st;
 
     for (bool again = false;; again = true) {
-        int rc = ready_files(a);
+        int rc = open_files(a);
         if (rc != 0)
             return rc;
         while (flock(a->fd, LOCK_EX) < 0)
@@ -484,14 +485,14 @@ static int lock_log(csn_audit *a, uint64_t *ret_size)
         }
         if (st.stx_nlink > 0 || again)
             break;
-        close_files(a); /* somebody removed it: go on in a new one, where the gap will show */
+        close_files(a); /* it was removed: continue in a new one, which shows the gap */
     }
     *ret_size = st.stx_size;
     return 0;
 }
 
-/* Who has no home, or one that is not theirs, is told which directory it was about. */
-static csn_status tell_failure(const csn_audit *a, int rc, csn_error **err)
+/* Names the directory, for a caller without a usable home. */
+static csn_status append_failed(const csn_audit *a, int rc, csn_error **err)
 {
     csn_autofree char *path =
         a->place.dir < 0 ? csn_statedir_path(CSN_DIR_STATE, "audit") : NULL;
@@ -499,7 +500,8 @@ static csn_status tell_failure(const csn_audit *a, int rc, csn_error **err)
                              a->id, path ? " in " : "", path ? path : "", strerrordesc_np(rc));
 
     return a->place.dir < 0 && rc != ENOMEM
-               ? csn_error_advise(st, err, "XDG_STATE_HOME names the directory it is made in")
+               ? csn_error_advise(st, err,
+                                  "set XDG_STATE_HOME to a directory that you can write")
                : st;
 }
 
@@ -517,5 +519,5 @@ csn_status csn_audit_append(csn_audit *a, const csn_audit_event *e, csn_error **
         flock(a->fd, LOCK_UN);
     }
     pthread_mutex_unlock(&a->lock);
-    return rc == 0 ? CSN_OK : tell_failure(a, rc, err);
+    return rc == 0 ? CSN_OK : append_failed(a, rc, err);
 }

@@ -31,14 +31,14 @@ typedef struct csn_audit_event {
 } csn_audit_event;
 
 /* place: NULL for the default, "none" for off (*ret is NULL then), else a file. The file is
- * made at the first event, so that a sandbox nobody used leaves none. */
+ * created at the first event, so an unused sandbox leaves none. */
 csn_status csn_audit_open(const char *id, const char *place, csn_audit **ret, csn_error **err);
 void csn_audit_close(csn_audit *a);
-/* For a sandbox that is just being made: makes the files now, while the backend is busy. And
- * takes them away again when nothing came of it. NULL audit: nothing. */
+/* For a sandbox that is being created: creates the files while the backend starts, and removes
+ * them if the start fails. NULL is allowed. */
 void csn_audit_prepare(csn_audit *a);
 void csn_audit_forget(csn_audit *a);
 /* NULL audit: CSN_OK. A log that cannot be written fails the operation's caller (CSN_IO). */
 csn_status csn_audit_append(csn_audit *a, const csn_audit_event *e, csn_error **err);
-/* Removes default-place logs that nobody touched for 30 days and whose sandbox is gone. */
+/* Removes logs in the default directory that are 30 days old and whose sandbox is gone. */
 void csn_audit_sweep(void);

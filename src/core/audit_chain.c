@@ -1,12 +1,11 @@
-/* audit_chain.c: how one line of an audit log holds on to the one before.
+/* audit_chain.c: the hash chain between the lines of an audit log, and its head file.
  *
  * A line is one JSON object whose last field is "sha256": the hash of all its bytes without
- * that field. "prev" is the hash of the line before, "seq" counts from 1. The hash is over the
- * text as it stands, so there is no second spelling of the same line that would pass. The head
- * file knows the count, the bytes and the last hash; it is made before the log, so a log
- * without a head has been tampered with. Files are opened in a held directory, without
- * following links: whoever can make links there must not be able to point us at another file of
- * this user. */
+ * that field. "prev" is the hash of the line before, "seq" counts from 1. The hash covers the
+ * text itself, so no other spelling of a line passes. The head file holds the number of lines,
+ * the bytes and the last hash; it is created before the log, so a log without head was tampered
+ * with. Files are opened relative to an open directory without following symlinks, which could
+ * point at another file of this user. */
 #include "core/audit_chain.h"
 
 #include <errno.h>
@@ -18,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/json_read.h"
-#include "base/strv.h"
 
 #define TAIL     ",\"sha256\":\""
 #define TAIL_LEN (sizeof(TAIL) - 1 + 64 + 2) /* with the hash and `"}` */
@@ -48,7 +46,7 @@ int csn_audit_open_at(const csn_audit_place *p, const char *name, int flags)
 {
     struct stat st;
 
-    /* O_NONBLOCK: a fifo in the place of the log must not hold us. O_NOATIME, which only the
+    /* O_NONBLOCK: a fifo in place of the log must not block. O_NOATIME, which only the
      * owner may ask for: reading after each write would write the inode too. */
     flags |= O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     int fd = openat(p->dir, name, flags | O_NOATIME, 0600);
@@ -62,7 +60,7 @@ int csn_audit_open_at(const csn_audit_place *p, const char *name, int flags)
     return -EINVAL;
 }
 
-/* Strict: a head that we could not have written is no head. */
+/* Strict: refuses a head that csn_audit_head_write cannot have written. */
 int csn_audit_head_read(int fd, csn_audit_head *ret)
 {
     char text[CSN_AUDIT_HEAD_MAX];

@@ -1,7 +1,6 @@
-/* audit_net.c: one connection, in a line of the audit log.
+/* audit_net.c: writes the fields of one connection into a line of the audit log.
  *
- * Called by audit.c for an event of the network. Host and rule are bounded by whoever tells
- * them (core/api_network.c), and escaped by the JSON writer like everything in a line. */
+ * Host and rule are untrusted; the gateway bounds them and the JSON writer escapes them. */
 #include "core/audit_net.h"
 
 #include "base/clock.h"

@@ -1,11 +1,9 @@
-/* audit_verify.c: reading audit logs back: csn_audit_read, csn_audit_verify, the sweep.
+/* audit_verify.c: csn_audit_read, csn_audit_verify, and removal of old logs.
  *
- * Called by `caisson log` and the daemon, with an id or a name that a user typed: it is checked
- * before it becomes a file name. The log may have been edited by anybody who could write to it,
- * so nothing in it is believed: lines are bounded, and every byte of every line is under the
- * hash chain. What must hold: verify reports the first line that is wrong; a head that is
- * exactly one line behind is a writer that was interrupted and passes; a head that is missing,
- * unreadable, ahead, or further behind does not. */
+ * The id or name is checked before it becomes a file name. The content of a log is untrusted:
+ * lines are bounded, and the hash chain covers every byte. Invariants: verify reports the first
+ * wrong line; a head that is exactly one line behind is that of an interrupted writer and
+ * passes; a head that is missing, unreadable, ahead or further behind does not. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -23,6 +20,7 @@
 #include "base/path.h"
 #include "core/audit.h"
 #include "core/audit_chain.h"
+#include "core/result.h"
 #include "core/state.h"
 #include "os/statedir.h"
 
@@ -31,16 +29,11 @@
 #define SUFFIX   ".jsonl"
 #define HEADLESS "the head file is missing or damaged, so a cut at the end would not show"
 
-typedef struct report {
-    csn_audit_report pub; /* first */
-    csn_arena *arena;
-} report;
-
 /* A log that was found, open for reading. */
 typedef struct found {
     csn_audit_place place;
     char id[CSN_AUDIT_NAME_MAX];
-    bool custom; /* at a place of its owner's: lines of other sandboxes may be in it */
+    bool custom; /* at a path of the owner; may contain lines of other sandboxes */
     int fd;      /* -1: the log is gone, only its head is there */
 } found;
 
@@ -83,7 +76,7 @@ static int find_default(const char *id, found *ret)
     return 0;
 }
 
-/* Where a detached sandbox says its log is. */
+/* The log path in the record of a detached sandbox. */
 static int find_custom(const char *id, found *ret)
 {
     csn_state_meta *meta = NULL;
@@ -222,7 +215,7 @@ typedef struct checker {
     const char *reason;
 } checker;
 
-/* Stops at the first bad line: after it nothing can be told apart from its consequences. */
+/* Stops at the first bad line: everything after it would fail too. */
 static int check_one(void *ctx, const char *line, size_t len, bool whole)
 {
     checker *c = ctx;
@@ -259,20 +252,19 @@ static void check_head(checker *c, const found *f, uint64_t *bad)
 static csn_status make_report(const checker *c, uint64_t bad, csn_audit_report **ret,
                               csn_error **err)
 {
-    CSN_CLEANUP(csn_arena_freep) csn_arena *a = csn_arena_new();
-    report *r = a ? csn_arena_alloc(a, sizeof(*r)) : NULL;
+    csn_audit_report *r = csn_result_new(sizeof(*r));
 
-    if (!r || (c->reason && !(r->pub.reason = csn_arena_strdup(a, c->reason))))
+    if (!r)
         return csn_fail(err, CSN_NOMEM, "audit report");
-    r->pub.ok = c->reason == NULL;
-    r->pub.lines = c->now.lines;
-    r->pub.bad_line = c->reason ? bad : 0;
-    r->arena = CSN_STEAL(a);
-    *ret = &r->pub;
+    r->ok = c->reason == NULL;
+    r->lines = c->now.lines;
+    r->bad_line = c->reason ? bad : 0;
+    r->reason = c->reason; /* a literal */
+    *ret = r;
     return CSN_OK;
 }
 
-/* Under a shared lock: a writer half way between line and head would look like damage. */
+/* Under a shared lock: a writer between line and head would look like damage. */
 csn_status csn_audit_verify(const char *id, csn_audit_report **ret, csn_error **err)
 {
     found f = {0};
@@ -302,8 +294,7 @@ csn_status csn_audit_verify(const char *id, csn_audit_report **ret, csn_error **
 
 void csn_audit_report_free(csn_audit_report *r)
 {
-    if (r)
-        csn_arena_free(((report *)r)->arena);
+    csn_result_free(r);
 }
 
 /* ---- sweep ------------------------------------------------------------------------------ */
@@ -321,7 +312,7 @@ static void sweep_one(int dir, const char *name)
     if (csn_wall_ms() - (int64_t)st.st_mtim.tv_sec * 1000 < KEEP_MS)
         return;
     snprintf(id, sizeof(id), "%.*s", (int)(len - end), name);
-    /* Only a clear "there is none": an error must not cost anybody their log. */
+    /* Only if the sandbox certainly does not exist: an error must not remove a log. */
     if (!csn_name_valid(id) || csn_state_lookup(id, &alive, NULL) != CSN_NOT_FOUND)
         return;
     snprintf(head, sizeof(head), "%s.head", id);
@@ -329,7 +320,7 @@ static void sweep_one(int dir, const char *name)
     unlinkat(dir, head, 0);
 }
 
-/* Called when sandboxes are listed; whatever goes wrong here is tried again the next time. */
+/* Called when sandboxes are listed; failures are retried the next time. */
 void csn_audit_sweep(void)
 {
     int fd = csn_statedir_find(CSN_DIR_STATE, "audit", NULL);

@@ -1,14 +1,11 @@
-/* call.c: what every public verb begins and ends with.
+/* call.c: begins and ends every public call.
  *
- * begin refuses a handle that is closed or gone, opens a lazy backend exactly once however many
- * threads arrive together (a failed opening is forgotten, the next call tries again), and
- * counts the call so that close and destroy can wait for it. end writes the audit line. Nothing
- * here holds the lock while a backend works. */
-#include <errno.h>
+ * csn_call_begin refuses a handle that is closing or gone, opens a lazy backend once for all
+ * threads (after a failure the next call tries again), and counts the call, so that close and
+ * destroy can wait for it. csn_call_end writes the audit line. The lock is not held during a
+ * call of the backend. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -16,6 +13,7 @@
 #include "base/path.h"
 #include "core/internal.h"
 #include "core/open.h"
+#include "core/result.h"
 
 static csn_status refuse(csn_sandbox *sb, csn_error **err)
 {
@@ -24,7 +22,7 @@ static csn_status refuse(csn_sandbox *sb, csn_error **err)
     return csn_fail(err, CSN_CANCELLED, "sandbox %s is being closed", sb->id);
 }
 
-/* With the lock held. What those will say who waited for this opening. */
+/* With the lock held. Threads that waited for this opening report the same failure. */
 static void note_failure(csn_sandbox *sb, csn_status st, const csn_error *why)
 {
     const char *text = csn_error_message(why);
@@ -35,8 +33,9 @@ static void note_failure(csn_sandbox *sb, csn_status st, const csn_error *why)
     sb->open_failures++;
 }
 
-/* With the lock held: waits for, or does, the opening of the backend. Whoever waited for an
- * opening that failed has failed with it: sixty callers do not try one after the other. */
+/* With the lock held: opens the backend, or waits for a thread that does. A thread that waited
+ * for an opening that failed fails too, so that many callers do not retry one after the other.
+ */
 static csn_status ensure_open(csn_sandbox *sb, csn_error **err)
 {
     unsigned failures = sb->open_failures;
@@ -151,6 +150,16 @@ csn_status csn_call_end(csn_call *c, csn_status st, csn_error **err)
     return st;
 }
 
+csn_status csn_call_return(csn_call *c, csn_status st, void *result, void *ret, csn_error **err)
+{
+    st = csn_call_end(c, st, err);
+    if (st == CSN_OK && ret)
+        memcpy(ret, &result, sizeof(result));
+    else
+        csn_result_free(result);
+    return st;
+}
+
 csn_status csn_opts_take(const void *opts, void *out, size_t size, const char *what,
                          csn_error **err)
 {
@@ -177,5 +186,6 @@ csn_status csn_flags_check(uint32_t flags, uint32_t known, const char *what, csn
 {
     if ((flags & ~known) == 0)
         return CSN_OK;
-    return csn_fail(err, CSN_INVALID, "%s: unknown or unfit flags 0x%x", what, flags & ~known);
+    return csn_fail(err, CSN_INVALID, "%s: unknown or unsupported flags 0x%x", what,
+                    flags & ~known);
 }

@@ -1,5 +1,5 @@
-/* cancel.c: a cancel handle is an eventfd that is never read, so firing it is one write, safe
- * in signal handlers, and every call that polls it sees it for ever after. */
+/* cancel.c: cancel handles. A handle is an eventfd that is never read: firing it is one write,
+ * which is safe in signal handlers, and it stays readable. */
 #include "core/cancel.h"
 
 #include <errno.h>

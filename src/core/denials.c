@@ -1,9 +1,8 @@
-/* denials.c: collects what a command was refused.
+/* denials.c: collects the denials of one command.
  *
- * Called by api_exec.c, and through csn_deny_sink by the backend of the command. What a command
- * was refused it may have named itself, so texts are bounded in number here and only ever
- * copied; who shows them escapes them. What must hold: nothing points into the backend
- * afterwards, and a lack of memory is remembered, not told as if there had been nothing. */
+ * The backend adds them through csn_deny_sink, the core directly. The command may have chosen
+ * the texts: their number is bounded, and callers escape them before printing. Invariants:
+ * every text is a copy; running out of memory is recorded and fails the call. */
 #include "core/denials.h"
 
 #include <errno.h>
@@ -46,7 +45,7 @@ static bool is_known(const csn_denials *ds, const csn_denial *d)
     return false;
 }
 
-void csn_denials_tell(void *ctx, const csn_denial *d)
+void csn_denials_add(void *ctx, const csn_denial *d)
 {
     csn_denials *ds = ctx;
 
@@ -60,7 +59,7 @@ void csn_denials_tell(void *ctx, const csn_denial *d)
         ds->count++;
 }
 
-void csn_denials_tell_limit(csn_denials *ds, const csn_exec_end *end)
+void csn_denials_add_limit(csn_denials *ds, const csn_exec_end *end)
 {
     static const struct {
         uint32_t how;
@@ -76,11 +75,11 @@ void csn_denials_tell_limit(csn_denials *ds, const csn_exec_end *end)
                         .source = rows[i].source,
                         .hint = rows[i].hint};
         if (rows[i].how == end->how)
-            csn_denials_tell(ds, &d);
+            csn_denials_add(ds, &d);
     }
 }
 
-void csn_denials_tell_env(csn_denials *ds, const char *const *env)
+void csn_denials_add_env(csn_denials *ds, const char *const *env)
 {
     static const csn_denial home = {.op = "env",
                                     .target = "HOME",
@@ -90,5 +89,5 @@ void csn_denials_tell_env(csn_denials *ds, const char *const *env)
 
     for (size_t i = 0; env && env[i]; i++)
         if (csn_str_starts(env[i], "HOME="))
-            csn_denials_tell(ds, &home);
+            csn_denials_add(ds, &home);
 }

@@ -1,7 +1,7 @@
-/* denials.h: what a command was refused, from all who know something of it.
+/* denials.h: the denials of one command, from backend and core.
  *
- * The backend tells while the command runs and when it is asked why it failed; the core adds
- * what it knows itself. Everything ends in the result of the command. */
+ * The backend adds them while the command runs and when it explains a failure. They become part
+ * of the result. */
 #pragma once
 #include <stdbool.h>
 
@@ -10,7 +10,7 @@
 
 #define CSN_DENIALS_MAX 64u
 
-/* Zero but for the arena. Costs nothing until there is a first one. */
+/* Zeroed except for the arena. */
 typedef struct csn_denials {
     csn_arena *arena; /* the result's: owns the list and all texts */
     csn_denial *items;
@@ -20,10 +20,10 @@ typedef struct csn_denials {
 
 /* 0 or ENOMEM. */
 int csn_denial_copy(csn_arena *a, const csn_denial *from, csn_denial *to);
-/* A csn_deny_sink's tell: ctx is a csn_denials. Keeps a copy. What was told already, and what
- * is beyond the ceiling, is dropped. */
-void csn_denials_tell(void *ctx, const csn_denial *d);
-/* The limit that ended a command; its backend has said which one, and how large it is. */
-void csn_denials_tell_limit(csn_denials *ds, const csn_exec_end *end);
-/* Variables of a call that it cannot have. */
-void csn_denials_tell_env(csn_denials *ds, const char *const *env);
+/* The function of a csn_deny_sink; ctx is a csn_denials. Copies d. Duplicates, and denials
+ * beyond the maximum, are dropped. */
+void csn_denials_add(void *ctx, const csn_denial *d);
+/* Adds the limit that ended the command (end->how, end->message). */
+void csn_denials_add_limit(csn_denials *ds, const csn_exec_end *end);
+/* Adds variables that a call cannot set. */
+void csn_denials_add_env(csn_denials *ds, const char *const *env);

@@ -1,16 +1,11 @@
-/* exec_network.c: the network of one call, within the sandbox's; and what its rules say of one
- * host.
+/* exec_network.c: the network rules of one call, and the check of one host.
  *
- * Called for a command that names the domains or the package managers it needs, and when
- * somebody asks whether a host may be reached. The names are the caller's, often a model's
- * choice. What must hold: nothing is permitted here that the
- * sandbox's rules do not; what they do not permit is refused before the command runs, by name,
- * with the rule that would allow it. The rules may be replaced a moment later: the backend asks
- * them again for every connection. */
-#include <errno.h>
+ * A call may restrict its network to some domains or package managers; the names are untrusted.
+ * Invariant: a call gets nothing that the rules of the sandbox do not permit; anything else is
+ * refused before the command runs, with the rule that would allow it. The rules may be replaced
+ * at any time: the backend checks them again for every connection. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -22,7 +17,7 @@
 #include "core/state.h"
 #include "policy/netrules.h"
 
-/* ---- what the sandbox has ---- */
+/* ---- the rules of the sandbox ---- */
 
 static csn_status compile(const csn_sandbox *sb, const csn_config *now, csn_netrules **ret,
                           csn_error **err)
@@ -40,7 +35,7 @@ static csn_status compile(const csn_sandbox *sb, const csn_config *now, csn_netr
     return csn_netrules_new(now->network, (const char *const *)allow, now->net_deny, ret, err);
 }
 
-/* Another process may have replaced the rules of a detached one: its record says so. */
+/* Another process may have replaced the rules of a detached sandbox: read its record. */
 static csn_status rules_now(csn_sandbox *sb, csn_netrules **ret, csn_error **err)
 {
     csn_state_meta *m = NULL;
@@ -61,7 +56,7 @@ static csn_status rules_now(csn_sandbox *sb, csn_netrules **ret, csn_error **err
     return st;
 }
 
-/* ---- what the call asks for ---- */
+/* ---- the rules of a call ---- */
 
 static csn_status deny(csn_status st, const char *target, const char *hint, csn_error **err)
 {
@@ -71,7 +66,8 @@ static csn_status deny(csn_status st, const char *target, const char *hint, csn_
                           .source = "config.network",
                           .hint = hint};
 
-    return csn_error_deny(csn_error_advise(st, err, "make the sandbox with %s", hint), err, &d);
+    return csn_error_deny(csn_error_advise(st, err, "create the sandbox with %s", hint), err,
+                          &d);
 }
 
 static csn_status take_domains(const csn_netrules *policy, const char *const *domains,
@@ -94,8 +90,8 @@ static csn_status take_domains(const csn_netrules *policy, const char *const *do
     return CSN_OK;
 }
 
-/* Of a preset, which is many hosts, those that the sandbox may reach: with a mirror of one's
- * own and no public service that is enough. None at all is a refusal. */
+/* Takes those hosts of a preset that the sandbox may reach, since a private mirror alone may be
+ * enough. If there is none, the preset is refused. */
 static csn_status take_preset(const csn_sandbox *sb, const csn_netrules *policy,
                               const char *name, char ***rules, csn_error **err)
 {
@@ -147,10 +143,10 @@ csn_status csn_network_restrict(csn_sandbox *sb, const csn_exec_opts *o, char **
     return st;
 }
 
-/* ---- what would be said ---- */
+/* ---- csn_would_allow ---- */
 
-/* A name without a port is allowed when some port of it is. Where it leads to is not looked up:
- * nobody is asked for a name because of a question about rules. */
+/* A name without a port is allowed if any port is. The name is not resolved: checking a rule
+ * must not send a DNS query. */
 csn_status csn_network_would_allow(csn_sandbox *sb, const char *target, csn_error **err)
 {
     csn_autofree char *shown = csn_path_printable(target);
@@ -163,8 +159,7 @@ csn_status csn_network_would_allow(csn_sandbox *sb, const char *target, csn_erro
         return csn_fail(err, CSN_INVALID, "%s is no HOST or HOST:PORT%s%s",
                         shown ? shown : "it", why ? ": " : "", why ? why : "");
     if (t.kind == CSN_NETRULE_NET && t.port_count == 0)
-        return csn_fail(err, CSN_INVALID, "an address is asked about with a port: %s:443",
-                        shown);
+        return csn_fail(err, CSN_INVALID, "an address needs a port, such as %s:443", shown);
     csn_status st = rules_now(sb, &policy, err);
     if (st < 0)
         return st;

@@ -1,7 +1,7 @@
-/* exec_probe.c: what only a command inside can tell, for backends that are nothing but an exec.
+/* exec_probe.c: probes the sandbox of a backend that has only exec.
  *
- * Called once per sandbox for each question; the answers are kept by the caller. The backend
- * may be somebody else's code: the answer is bounded and checked. */
+ * Each probe is one sh script. The backend may be third-party code: output is bounded and
+ * checked. */
 #include "core/exec_probe.h"
 
 #include <stdio.h>
@@ -20,8 +20,8 @@ static int keep(void *ctx, int stream, const void *data, size_t len)
     return csn_buf_append(ctx, data, len) == 0 ? CSN_SINK_MORE : CSN_SINK_STOP;
 }
 
-static csn_status ask(const csn_fs *fs, const char *script, const char *arg1, const char *arg2,
-                      csn_buf *out, int *ret_code, csn_error **err)
+static csn_status run_script(const csn_fs *fs, const char *script, const char *arg1,
+                             const char *arg2, csn_buf *out, int *ret_code, csn_error **err)
 {
     const char *argv[] = {"sh", "-c", script, "sh", arg1, arg2, NULL};
     csn_exec_req req = {.size = sizeof(req),
@@ -34,13 +34,13 @@ static csn_status ask(const csn_fs *fs, const char *script, const char *arg1, co
 
     csn_status st = fs->ops->exec(fs->state, &req, &sink, &end, err);
     if (st < 0)
-        return csn_wrap(st, err, "ask the backend");
+        return csn_wrap(st, err, "probe the backend");
     if (end.how == CSN_END_CANCEL)
-        return csn_fail(err, CSN_CANCELLED, "ask the backend: cancelled");
+        return csn_fail(err, CSN_CANCELLED, "probe the backend: cancelled");
     if (end.how == CSN_END_TIMEOUT)
-        return csn_fail(err, CSN_TIMEOUT, "ask the backend: no answer in time");
+        return csn_fail(err, CSN_TIMEOUT, "probe the backend: deadline passed");
     if (end.how != CSN_END_EXITED)
-        return csn_fail(err, CSN_UNAVAILABLE, "ask the backend: its sh did not run");
+        return csn_fail(err, CSN_UNAVAILABLE, "probe the backend: cannot run sh");
     *ret_code = end.exit_code;
     return CSN_OK;
 }
@@ -53,12 +53,13 @@ csn_status csn_probe_dirs(const csn_fs *fs, char **ret_workdir, char **ret_home,
 
     csn_buf_init(&out, 2 * (size_t)CSN_PATH_MAX);
     csn_status st =
-        ask(fs, "pwd -P && printf '\\000%s' \"$HOME\"", NULL, NULL, &out, &code, err);
+        run_script(fs, "pwd -P && printf '\\000%s' \"$HOME\"", NULL, NULL, &out, &code, err);
     if (st < 0)
         return st;
     char *nul = out.len > 0 ? memchr(out.data, '\0', out.len) : NULL;
     if (code != 0 || !nul || out.data[0] != '/' || nul == out.data || nul[-1] != '\n')
-        return csn_fail(err, CSN_UNAVAILABLE, "the backend's sh cannot tell where it is");
+        return csn_fail(err, CSN_UNAVAILABLE,
+                        "the backend's sh did not report its working directory");
     nul[-1] = '\0';
     char *workdir = strdup(out.data), *home = nul[1] == '/' ? strdup(nul + 1) : NULL;
     if (!workdir || (nul[1] == '/' && !home)) {
@@ -77,7 +78,7 @@ csn_status csn_probe_bash(const csn_fs *fs, bool *ret, csn_error **err)
     int code = -1;
 
     csn_buf_init(&out, CSN_PATH_MAX);
-    csn_status st = ask(fs, "command -v bash", NULL, NULL, &out, &code, err);
+    csn_status st = run_script(fs, "command -v bash", NULL, NULL, &out, &code, err);
     if (st == CSN_OK)
         *ret = code == 0;
     return st;
@@ -92,7 +93,7 @@ csn_status csn_probe_chmod(const csn_fs *fs, const char *path, uint32_t mode, cs
     csn_buf_init(&out, CSN_PATH_MAX);
     snprintf(octal, sizeof(octal), "%o", mode & 0777);
     csn_status st =
-        ask(fs, "[ -d \"$2\" ] && chmod \"$1\" \"$2\"", octal, path, &out, &code, err);
+        run_script(fs, "[ -d \"$2\" ] && chmod \"$1\" \"$2\"", octal, path, &out, &code, err);
     if (st == CSN_OK && code != 0)
         st = csn_fail(err, CSN_IO, "set the mode of '%s'", path);
     return st;

@@ -1,4 +1,4 @@
-/* exec_probe.h: small questions and orders to a backend, each one command run in it. */
+/* exec_probe.h: small scripts run in a sandbox to learn or set one fact. */
 #pragma once
 #include <stdbool.h>
 

@@ -1,12 +1,10 @@
-/* fallback.c: stat, read, mkdir, symlink, remove, rename and cleanup out of exec.
+/* fallback.c: stat, read, mkdir, symlink, remove, rename and cleanup derived from exec.
  *
- * Called by core/fs.c for backends without these operations of their own. Each function here is
- * a script and what its answer means; fallback_run.c has the functions the scripts share, lists
- * are in fallback_list.c, writes in fallback_write.c. What must hold: a path is looked at with
- * test(1) before anything opens it, so that a fifo or a device is refused and never waited for;
- * a command that would enter a target that is a directory (mv, ln) is never left to decide that
- * itself; what is moved aside is moved back when the next step fails. Everything that comes
- * back is the guest's: numbers are parsed, names are bytes. */
+ * Each operation is a script and the parser of its output; fallback_run.c has the functions
+ * that scripts share. Invariants: test(1) checks the type of a path before anything opens it,
+ * so that a fifo or device never blocks; scripts test for a target directory themselves,
+ * because mv and ln would enter it; a file that was moved out of the way is moved back if the
+ * next step fails. Output is untrusted. */
 #include "core/fallback.h"
 
 #include <errno.h>
@@ -20,10 +18,9 @@
 #include "core/fallback_run.h"
 
 #define HEADER_MAX 256u
-/* From so many bytes on it is worth a second request to have them as they are
- * (csn_file_ops.fetch). */
+/* From this size on, a second request for the raw bytes (csn_file_ops.fetch) is faster. */
 #define FETCH_MIN (512u * 1024u)
-/* Files of /proc and the like have no size; more than this of one is not given. */
+/* The most that is read of a file of size 0, as in /proc. */
 #define SIZELESS_MAX (16u * 1024u * 1024u)
 
 /* ---- stat ------------------------------------------------------------------------------- */
@@ -34,11 +31,11 @@ static const char stat_script[] =
     "if [ -n \"$2\" ]; then\n"
     "  nolinks \"${1%/*}\"\n"
     "  [ -e \"$1\" ] || [ -L \"$1\" ] || gone \"$1\"\n"
-    "  fields \"$1\" || fail " CSN_SH_WORDS "\n"
+    "  fields \"$1\" || fail " CSN_SH_STDERR "\n"
     "  [ ! -L \"$1\" ] || { where \"$1\"; printf '%s.' \"$r\"; }\n"
     "else\n"
     "  [ -e \"$1\" ] || gone \"$1\"\n"
-    "  fields -L \"$1\" || fail " CSN_SH_WORDS "\n"
+    "  fields -L \"$1\" || fail " CSN_SH_STDERR "\n"
     "fi\n"
     "exit 0\n";
 
@@ -100,7 +97,7 @@ static const char read_script[] =
     "[ -r \"$1\" ] || fail " CSN_SH_ACCES "\n"
     "old= unsure='?'\n"
     "for n in 1 2 3 4 5 6 7 8; do\n"
-    "  exec 3<\"$1\" || fail " CSN_SH_WORDS "\n"
+    "  exec 3<\"$1\" || fail " CSN_SH_STDERR "\n"
     "  if h=$(fields -L /proc/self/fd/3 2>&1); then case $h in [sl]*/) unsure=; break ;; esac; "
     "fi\n"
     "  h=$(fields -L \"$1\") || gone \"$1\"\n"
@@ -120,7 +117,7 @@ static const char read_script[] =
     "}\n"
     "if [ \"$5\" = 0 ]; then exit 0\n"
     "elif [ \"$3$4\" = 0 ] || [ -z \"$5\" ]; then skip \"$@\"\n"
-    "else skip \"$@\" | head -c \"$5\"; fi || fail " CSN_SH_WORDS "\n"
+    "else skip \"$@\" | head -c \"$5\"; fi || fail " CSN_SH_STDERR "\n"
     "exit 0\n";
 
 #define UNSURE_MORE (1024ull * 1024u * 1024u)
@@ -132,8 +129,9 @@ typedef struct reader {
     size_t header_len;
     bool has_header, bad, full;
     bool may_fetch;
-    uint64_t fetch_from; /* files of this size on are not sent; 0: all are */
-    bool fetch;          /* this is one of those */
+    uint64_t fetch_from; /* files of at least this size are fetched, not sent by the script; 0:
+                            none */
+    bool fetch;          /* this file is fetched */
     uint64_t offset, length;
     uint64_t want, got; /* bytes; want is set when the header is there */
 } reader;
@@ -155,13 +153,13 @@ static void header_done(reader *r)
         r->want = r->length;
 }
 
-/* Splits the fields off the front; passes on what comes after them. */
+/* Splits off the header; the rest goes to the sink. */
 static int reader_out(void *ctx, const void *data, size_t len)
 {
     reader *r = ctx;
     const char *p = data;
 
-    if (!p && len > 0) { /* a backend that could not keep all of it */
+    if (!p && len > 0) { /* the backend dropped output */
         r->bad = true;
         return CSN_SINK_STOP;
     }
@@ -198,7 +196,7 @@ static int fetched(void *ctx, int stream, const void *data, size_t len)
     return reader_out(r, data, len);
 }
 
-/* Runs the script; what it says goes to r. */
+/* Runs the script; its output goes to r. */
 static csn_status read_by_script(const csn_fs *fs, const char *path, uint32_t flags, reader *r,
                                  char **ret_path, csn_error **err)
 {
@@ -250,7 +248,7 @@ csn_status csn_derive_read(const csn_fs *fs, const char *path, uint32_t flags, u
     const reader begin = {.sink = sink, .offset = offset, .length = length};
     reader r = begin;
 
-    /* A fetch resolves the path a second time: not where no link may be on the way. */
+    /* A fetch resolves the path again, so it cannot be used with NOFOLLOW. */
     r.may_fetch = csn_fs_files(fs)->fetch && !(flags & CSN_FILE_NOFOLLOW);
     csn_status st = read_once(fs, path, flags, &r, err);
     if (st == CSN_UNSUPPORTED && r.fetch && r.got == 0) {
@@ -263,7 +261,7 @@ csn_status csn_derive_read(const csn_fs *fs, const char *path, uint32_t flags, u
     }
     if (st < 0)
         return st;
-    /* What was read to its end is as long as it was. */
+    /* The whole file was read: its size is what arrived. */
     if (offset == 0 && length == UINT64_MAX && !r.full)
         r.st.file_size = r.got;
     if (ret)
@@ -284,7 +282,7 @@ static const char mkdir_script[] =
     "esac\n"
     "into \"$1\"\n"
     "if [ -e \"./$b\" ] || [ -L \"./$b\" ]; then fail " CSN_SH_EXIST "; fi\n"
-    "mkdir \"./$b\" || fail " CSN_SH_WORDS "\n"
+    "mkdir \"./$b\" || fail " CSN_SH_STDERR "\n"
     "exit 0\n";
 
 csn_status csn_derive_mkdir(const csn_fs *fs, const char *path, uint32_t flags, csn_error **err)
@@ -310,7 +308,7 @@ static const char symlink_script[] =
     "if [ -e \"./$b\" ] || [ -L \"./$b\" ]; then fail " CSN_SH_EXIST "; fi\n"
     "e=$(ln -sT -- \"$2\" \"./$b\" 2>&1) && exit 0\n"
     "if [ -e \"./$b\" ] || [ -L \"./$b\" ]; then fail " CSN_SH_EXIST "; fi\n"
-    "ln -s -- \"$2\" \"./$b\" || fail " CSN_SH_WORDS "\n"
+    "ln -s -- \"$2\" \"./$b\" || fail " CSN_SH_STDERR "\n"
     "exit 0\n";
 
 csn_status csn_derive_symlink(const csn_fs *fs, const char *target, const char *path,
@@ -336,18 +334,18 @@ static const char remove_script[] =
     "[ -e \"./$b\" ] || [ -L \"./$b\" ] || fail " CSN_SH_NOENT "\n"
     "if [ -d \"./$b\" ] && [ ! -L \"./$b\" ]; then\n"
     "  case $2 in\n"
-    "  *r*) rm -rf \"./$b\"; [ ! -d \"./$b\" ] || fail " CSN_SH_WORDS " ;;\n"
+    "  *r*) rm -rf \"./$b\"; [ ! -d \"./$b\" ] || fail " CSN_SH_STDERR " ;;\n"
     "  *) rmdir \"./$b\" && exit 0\n"
     "    e=$(ls -A \"./$b\"); [ -z \"$e\" ] || fail " CSN_SH_NOTEMPTY "\n"
-    "    fail " CSN_SH_WORDS " ;;\n"
+    "    fail " CSN_SH_STDERR " ;;\n"
     "  esac\n"
     "else\n"
     "  case $2 in *d*) fail " CSN_SH_NOTDIR " ;; esac\n"
-    "  rm -f \"./$b\" || fail " CSN_SH_WORDS "\n"
+    "  rm -f \"./$b\" || fail " CSN_SH_STDERR "\n"
     "fi\n"
     "exit 0\n";
 
-/* Is the last name one that can be taken away? Not of `/`, `.` or `..`. */
+/* Can the last component be removed? Not `/`, `.` or `..`. */
 static bool has_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -355,7 +353,7 @@ static bool has_name(const char *path)
     return slash && slash[1] && strcmp(slash + 1, "..") != 0;
 }
 
-/* `/a/.` and `/a/..` are not names of directories that one could remove or move. */
+/* `/a/.` and `/a/..` cannot be removed or renamed. */
 static bool ends_in_dots(const char *path)
 {
     size_t len = strlen(path);
@@ -388,15 +386,15 @@ csn_status csn_derive_remove(const csn_fs *fs, const char *path, uint32_t flags,
 /* ---- rename ----------------------------------------------------------------------------- */
 
 /* $1 from, $2 to, $3 flags: n no links on the way, p make the directories of to, c only if
- * there is none, d from must be a directory, e so must to, $4 a name for what must be moved
- * aside. mv without -T enters a directory, busybox's -T refuses a link to one, GNU's refuses a
- * link onto its own target: all of these are renames for the kernel, so what is in the way
- * steps aside. */
+ * there is none, d from must be a directory, e so must to, $4 a name for a target that must be
+ * moved away first. mv without -T enters a directory, busybox's -T refuses a link to one, GNU's
+ * refuses a link onto its own target; rename(2) permits all of these, so the target is moved
+ * away. */
 static const char rename_script[] =
     "case $3 in *n*) nolinks \"${1%/*}\"; nolinks \"${2%/*}\" ;; esac\n"
     "there() { [ -e \"$1\" ] || [ -L \"$1\" ]; }\n"
     "isdir() { [ -d \"$1\" ] && [ ! -L \"$1\" ]; }\n"
-    "place() { a=$(pwd -P && printf .) || fail " CSN_SH_WORDS "; a=${a%??}; "
+    "place() { a=$(pwd -P && printf .) || fail " CSN_SH_STDERR "; a=${a%??}; "
     "[ \"$a\" != / ] || a=; }\n"
     "into \"$1\"; place; from=$a/$b\n"
     "there \"$from\" || fail " CSN_SH_NOENT "\n"
@@ -408,7 +406,7 @@ static const char rename_script[] =
     "  if there \"$to\"; then\n"
     "    case $3 in *c*) fail " CSN_SH_EXIST " ;; esac\n"
     "    isdir \"$to\" || fail " CSN_SH_NOTDIR "\n"
-    "    e=$(ls -A \"$to\") || fail " CSN_SH_WORDS "\n"
+    "    e=$(ls -A \"$to\") || fail " CSN_SH_STDERR "\n"
     "    [ -z \"$e\" ] || fail " CSN_SH_NOTEMPTY "\n"
     "  fi\n"
     "else\n"
@@ -423,12 +421,12 @@ static const char rename_script[] =
     "fi\n"
     "e=$(mv -fT \"$from\" \"$to\" 2>&1) && exit 0\n"
     "if there \"$to\"; then\n"
-    "  mv -f \"$to\" \"$aside\" || fail " CSN_SH_WORDS "\n"
+    "  mv -f \"$to\" \"$aside\" || fail " CSN_SH_STDERR "\n"
     "  mv -f \"$from\" \"$to\" || { mv -f \"$aside\" \"$to\"; printf '%s\\n' \"$e\" >&2; "
-    "fail " CSN_SH_WORDS "; }\n"
+    "fail " CSN_SH_STDERR "; }\n"
     "  rm -rf \"$aside\"\n"
     "else\n"
-    "  mv -f \"$from\" \"$to\" || fail " CSN_SH_WORDS "\n"
+    "  mv -f \"$from\" \"$to\" || fail " CSN_SH_STDERR "\n"
     "fi\n"
     "exit 0\n";
 
@@ -463,7 +461,7 @@ csn_status csn_derive_rename(const csn_fs *fs, const char *from, const char *to,
 
 /* ---- cleanup ---------------------------------------------------------------------------- */
 
-/* $1 directory. Never the root: that would be the whole machine. */
+/* $1 directory. Refuses the root. */
 static const char cleanup_script[] =
     "[ -e \"$1\" ] || gone \"$1\"\n"
     "[ -d \"$1\" ] || fail " CSN_SH_NOTDIR "\n"
@@ -473,7 +471,7 @@ static const char cleanup_script[] =
     /* what is left may lie in directories that its owner made read-only */
     "e=$(find . ! -name . -type d ! -perm -700 -exec chmod u+rwx {} \\; 2>&1) || :\n"
     "for f in ./* ./.[!.]* ./..?*; do\n"
-    "  if [ -e \"$f\" ] || [ -L \"$f\" ]; then rm -rf \"$f\" || fail " CSN_SH_WORDS "; fi\n"
+    "  if [ -e \"$f\" ] || [ -L \"$f\" ]; then rm -rf \"$f\" || fail " CSN_SH_STDERR "; fi\n"
     "done\n"
     "exit 0\n";
 

@@ -1,18 +1,24 @@
 /* fallback.h: file operations for backends that have none, derived from their exec alone.
  *
  * Each is a small POSIX sh script run by the backend: paths are separate arguments, content
- * goes only through stdin and stdout, the exit code says what went wrong. They hold for any
- * byte in a name and any size of content. What they cannot give: a script looks and then acts,
- * so somebody in the sandbox who swaps files at the same moment can make an operation act on
- * what was swapped in. That is the sandbox's own matter: nothing here reaches beyond what exec
- * reaches.
+ * goes through stdin and stdout, the exit code is the error. Names may contain any byte, and
+ * content may have any size. Limitation: a script tests and then acts, so a process in the
+ * sandbox that replaces files at the same time can redirect an operation. It gains nothing: the
+ * script can reach only what exec can reach.
  *
  * Signatures are those of csn_backend_ops. A relative path starts where the backend starts its
  * commands. One csn_fs may be used by many threads. */
 #pragma once
 #include "caisson/backend.h"
 
-/* What backends offer and what is derived from exec meet here. */
+/* Bytes in memory as a csn_source. */
+typedef struct csn_memory_source {
+    const char *data;
+    size_t left;
+} csn_memory_source;
+int64_t csn_memory_read(void *ctx, void *buf, size_t len);
+
+/* The file operations of one sandbox: native ones, and those that are derived from exec. */
 typedef struct csn_fs {
     const csn_backend_ops *ops;
     void *state;

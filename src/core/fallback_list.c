@@ -1,8 +1,8 @@
-/* fallback_list.c: list and walk out of exec, and the parser of what the tools print.
+/* fallback_list.c: list and walk derived from exec, with the parser of their output.
  *
- * Called by core/fs.c through csn_derive_list and _walk. The script takes the best tool there
- * is: GNU find's -printf; else stat (GNU, busybox) given whole batches by find or by the shell
- * itself; else ls, a file at a time and without times. All print the same records:
+ * The script uses the best tool of the guest: GNU find's -printf; else stat (GNU, busybox)
+ * given whole batches by find or by the shell itself; else ls, a file at a time and without
+ * times. All print the same records:
  *
  *     "//" tag fields "/" path "\n"                       tag g (find), s (stat), l (ls)
  *     "//" TAG fields "/" path "//" target "\n"           G, S, L: a symlink
@@ -16,7 +16,6 @@
  * ceiling, and a path is passed on only if it is one relative path without `..`. */
 #include "core/fallback.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +36,7 @@ static const char list_script[] =
     "finish() { printf '//E%d\\n' \"$1\"; exit 0; }\n"
     "if [ ! -d \"$1\" ]; then\n"
     "  [ -n \"$3\" ] || fail " CSN_SH_NOTDIR "\n"
-    "  e=$(fields -L \"$1\") || fail " CSN_SH_WORDS "\n"
+    "  e=$(fields -L \"$1\") || fail " CSN_SH_STDERR "\n"
     "  printf '//%s\\n' \"$e\"\n"
     "  finish 0\n"
     "fi\n"
@@ -374,14 +373,15 @@ static csn_status list(const csn_fs *fs, const char *verb, const char *path, uin
     if (st < 0 || l.stopped)
         return st;
     csn_autofree char *shown = csn_path_printable(path);
-    csn_autofree char *words = csn_path_printable(job.words);
+    csn_autofree char *message = csn_path_printable(job.stderr_tail);
     if (l.bad || !l.ended)
         return csn_fail(err, CSN_IO, "%s %s: the sandbox's tools gave no sensible answer: %s",
-                        verb, shown ? shown : "", words ? words : "");
+                        verb, shown ? shown : "", message ? message : "");
     /* 1 is what tools end with when a file vanished or a directory may not be read: the list is
      * of what could be seen. */
-    if (l.exit_code > 1 || strstr(job.words, "Input/output error"))
-        return csn_fail(err, CSN_IO, "%s %s: %s", verb, shown ? shown : "", words ? words : "");
+    if (l.exit_code > 1 || strstr(job.stderr_tail, "Input/output error"))
+        return csn_fail(err, CSN_IO, "%s %s: %s", verb, shown ? shown : "",
+                        message ? message : "");
     return CSN_OK;
 }
 

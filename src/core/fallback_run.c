@@ -1,19 +1,16 @@
-/* fallback_run.c: one derived operation = one script in the sandbox, and what came of it.
+/* fallback_run.c: runs the script of a derived operation in the sandbox.
  *
- * Called by the other fallback files only. A job becomes argv {"sh", "-c", prelude + script,
- * "sh", arguments...}: nothing of the caller's is ever part of the program text, so no byte in
- * a path can be understood as shell. The tools a script uses are the guest's own and may lie or
- * break; so nothing they print is trusted further than as a name or a number, every buffer has
- * a ceiling, and an answer that makes no sense is CSN_IO. Scripts use no /dev/null and no /proc
- * that they could not do without: a root that holds only a busybox is enough. Whether a file is
- * there, and of which type, is asked with test(1); messages are only read for what no test can
- * tell (a full disk, a read-only one), in the C locale. */
+ * A job becomes argv {"sh", "-c", prelude + script, "sh", arguments...}: no text of the caller
+ * is part of the program, so no byte in a path is read as shell syntax. The tools are those of
+ * the guest and untrusted: their output is parsed only as names and numbers, every buffer has a
+ * maximum, and invalid output is CSN_IO. Scripts need neither /dev/null nor /proc: a root with
+ * only busybox is enough. Scripts test existence and type with test(1); messages are read only
+ * for what no test can find (a full or read-only disk), in the C locale. */
 #include "core/fallback_run.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -22,8 +19,8 @@
 #define TEXT_MAX      (1024u * 1024u) /* stdout of scripts that answer in one piece */
 #define COMPONENT_MAX 255u
 
-/* Functions every script may use. A script that has made something names it in t (a file) or
- * made/top (directories), so that `fail` takes it away again. */
+/* Functions for all scripts. A script records what it made in t (a file) or made/top
+ * (directories), and `fail` removes it. */
 static const char prelude[] =
     "LC_ALL=C; export LC_ALL\n"
     "QUOTING_STYLE=literal; export QUOTING_STYLE\n" /* GNU stat %N: bytes as they are */
@@ -44,7 +41,7 @@ static const char prelude[] =
     "    [ -n \"$q\" ] || q=/\n"
     "    [ \"$q\" != / ] || break\n"
     "  done\n"
-    "  if [ ! -e \"$q\" ]; then ls -dL \"$q\" >&2; fail " CSN_SH_WORDS "; fi\n"
+    "  if [ ! -e \"$q\" ]; then ls -dL \"$q\" >&2; fail " CSN_SH_STDERR "; fi\n"
     "  [ -d \"$q\" ] || fail " CSN_SH_NOTDIR "\n"
     "  [ -x \"$q\" ] || fail " CSN_SH_ACCES "\n"
     "  fail " CSN_SH_NOENT "\n"
@@ -68,7 +65,7 @@ static const char prelude[] =
     /* where LINK: r becomes its target, newlines at the end and all */
     "where() {\n"
     "  if r=$(readlink -n \"$1\" 2>&1 && printf .); then r=${r%.}\n"
-    "  else r=$(ls -ld \"$1\" && printf .) || fail " CSN_SH_WORDS "\n"
+    "  else r=$(ls -ld \"$1\" && printf .) || fail " CSN_SH_STDERR "\n"
     "    r=${r%??}; r=${r#*\" $1 -> \"}\n"
     "  fi\n"
     "}\n"
@@ -91,7 +88,7 @@ static const char prelude[] =
     "; elif [ -L \"$1\" ]; then gone \"$1\"; fi\n"
     "  case $1 in /*/*) up \"${1%/*}\" ;; esac\n"
     "  [ ! -d \"$1\" ] || return 0\n"
-    "  mkdir \"$1\" || { [ -d \"$1\" ] || fail " CSN_SH_WORDS "; return 0; }\n"
+    "  mkdir \"$1\" || { [ -d \"$1\" ] || fail " CSN_SH_STDERR "; return 0; }\n"
     "  made=$((made + 1)) top=$1\n"
     "}\n"
     /* fields [-L] FILE: one line that says all about it */
@@ -106,7 +103,7 @@ static const char prelude[] =
  * path that starts with a slash cannot be an option either. */
 static const char one_path[] = "abs() {\n"
                                "  case $1 in /*) r=$1; return ;; esac\n"
-                               "  r=$(pwd -P && printf .) || fail " CSN_SH_WORDS "\n"
+                               "  r=$(pwd -P && printf .) || fail " CSN_SH_STDERR "\n"
                                "  r=${r%??}; [ \"$r\" != / ] || r=; r=$r/${1#./}\n"
                                "}\n"
                                "abs \"$1\"; shift; set -- \"$r\" \"$@\"\n";
@@ -114,23 +111,23 @@ static const char second_path[] = "a=$1; abs \"$2\"; shift 2; set -- \"$a\" \"$r
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-/* Only the end of a long complaint is kept: the last line is the one that ended it. */
-static void keep_words(csn_derive_job *j, const char *data, size_t len)
+/* Keeps the end of stderr: the last line is the one that ended the script. */
+static void keep_stderr(csn_derive_job *j, const char *data, size_t len)
 {
-    size_t max = sizeof(j->words) - 1;
+    size_t max = sizeof(j->stderr_tail) - 1;
 
     if (len > max) {
         data += len - max;
         len = max;
     }
-    if (j->words_len + len > max) {
-        size_t drop = j->words_len + len - max;
-        memmove(j->words, j->words + drop, j->words_len - drop);
-        j->words_len -= drop;
+    if (j->stderr_len + len > max) {
+        size_t drop = j->stderr_len + len - max;
+        memmove(j->stderr_tail, j->stderr_tail + drop, j->stderr_len - drop);
+        j->stderr_len -= drop;
     }
-    memcpy(j->words + j->words_len, data, len);
-    j->words_len += len;
-    j->words[j->words_len] = '\0';
+    memcpy(j->stderr_tail + j->stderr_len, data, len);
+    j->stderr_len += len;
+    j->stderr_tail[j->stderr_len] = '\0';
 }
 
 static int job_write(void *ctx, int stream, const void *data, size_t len)
@@ -140,7 +137,7 @@ static int job_write(void *ctx, int stream, const void *data, size_t len)
 
     if (stream != CSN_STDOUT) {
         if (data)
-            keep_words(j, data, len);
+            keep_stderr(j, data, len);
         return CSN_SINK_MORE;
     }
     if (j->stopped)
@@ -153,7 +150,7 @@ static int job_write(void *ctx, int stream, const void *data, size_t len)
     return next;
 }
 
-/* How a command ended that did not end by itself. */
+/* The error for a script that did not exit. */
 static csn_status ended(const csn_exec_end *end, csn_error **err)
 {
     switch (end->how) {
@@ -207,8 +204,8 @@ csn_status csn_derive_run(csn_derive_job *j, csn_error **err)
         memcpy(req.cancel_fds, j->fs->cancel_fds, sizeof(req.cancel_fds));
     csn_buf_release(&j->text);
     csn_buf_init(&j->text, TEXT_MAX);
-    j->words_len = 0;
-    j->words[0] = '\0';
+    j->stderr_len = 0;
+    j->stderr_tail[0] = '\0';
     csn_status st = j->fs->ops->exec(j->fs->state, &req, &sink, &end, err);
     if (st < 0)
         return st;
@@ -260,19 +257,19 @@ static const struct {
     {"invalid argument", EINVAL},
 };
 
-/* The errno that the last line with a known ending tells of; 0: none. */
-static int errno_of_words(const char *words, size_t len)
+/* The errno for the last line with a known ending; 0: none. */
+static int errno_of_message(const char *message, size_t len)
 {
     while (len > 0) {
-        const char *nl = memrchr(words, '\n', len);
-        const char *line = nl ? nl + 1 : words;
-        size_t n = len - (size_t)(line - words);
+        const char *nl = memrchr(message, '\n', len);
+        const char *line = nl ? nl + 1 : message;
+        size_t n = len - (size_t)(line - message);
         for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
             size_t m = strlen(endings[i].text);
             if (n >= m && strncasecmp(line + n - m, endings[i].text, m) == 0)
                 return endings[i].errnum;
         }
-        len = nl ? (size_t)(nl - words) : 0;
+        len = nl ? (size_t)(nl - message) : 0;
     }
     return 0;
 }
@@ -338,17 +335,17 @@ csn_status csn_derive_verdict(const csn_derive_job *j, const char *verb, const c
         if (strcmp(codes[i].code, code) == 0)
             errnum = codes[i].errnum;
     if (errnum == 0)
-        errnum = errno_of_words(j->words, j->words_len);
+        errnum = errno_of_message(j->stderr_tail, j->stderr_len);
     if (errnum != 0)
         return csn_derive_fail(errnum, verb, path, err);
 
     csn_autofree char *shown = csn_path_printable(path);
-    csn_autofree char *words = csn_path_printable(j->words);
+    csn_autofree char *message = csn_path_printable(j->stderr_tail);
     if (strcmp(code, CSN_SH_SHORT) == 0)
         return csn_fail(err, CSN_IO, "%s %s: the content did not arrive whole", verb,
                         shown ? shown : "");
     return csn_fail(err, CSN_IO, "%s %s: sh ended with %s: %s", verb, shown ? shown : "", code,
-                    words ? words : "");
+                    message ? message : "");
 }
 
 csn_status csn_derive_do(csn_derive_job *j, const char *verb, const char *path, csn_error **err)

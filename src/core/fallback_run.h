@@ -1,4 +1,4 @@
-/* fallback_run.h: what the derived operations share: running a script, reading its verdict. */
+/* fallback_run.h: runs the script of a derived operation and maps its exit code. */
 #pragma once
 #include <stdbool.h>
 
@@ -7,7 +7,7 @@
 
 #define CSN_DERIVE_ARGS 6
 
-/* One script on its way through a backend's exec. Zero it, set the first part, run it. */
+/* One script. Zero it, set the first part, run it. */
 typedef struct csn_derive_job {
     const csn_fs *fs;
     const char *script;                /* appended to the prelude */
@@ -19,11 +19,11 @@ typedef struct csn_derive_job {
     int (*out)(void *ctx, const void *data, size_t len);
     void *out_ctx;
 
-    csn_buf text;     /* release it */
-    char words[2048]; /* the end of what the script said on stderr */
-    size_t words_len;
+    csn_buf text;           /* release it */
+    char stderr_tail[2048]; /* the end of stderr */
+    size_t stderr_len;
     int exit_code;
-    bool stopped; /* by `out`: how the command ended says nothing then */
+    bool stopped; /* by `out`; the exit code is then meaningless */
 } csn_derive_job;
 
 static inline void csn_derive_job_release(csn_derive_job *j)
@@ -32,24 +32,24 @@ static inline void csn_derive_job_release(csn_derive_job *j)
 }
 #define csn_autojob CSN_CLEANUP(csn_derive_job_release) csn_derive_job
 
-/* Fails when the backend could not run it; what the script itself says is in the job. */
+/* Fails if the backend could not run the script. The result of the script is in the job. */
 csn_status csn_derive_run(csn_derive_job *j, csn_error **err);
-/* What the script's exit code, or else its words, say about `verb` on `path`. */
+/* Maps the exit code, or the message on stderr, to an error of `verb` on `path`. */
 csn_status csn_derive_verdict(const csn_derive_job *j, const char *verb, const char *path,
                               csn_error **err);
 /* run, then verdict */
 csn_status csn_derive_do(csn_derive_job *j, const char *verb, const char *path,
                          csn_error **err);
-/* An errno for a path, in the words that callers know ("File 'x' not found"). */
+/* The error for errno and a path ("File 'x' not found"). */
 csn_status csn_derive_fail(int errnum, const char *verb, const char *path, csn_error **err);
 
-/* The form that scripts take: absolute, no empty and no `.` components, no slash at the end
- * (`..` stays: it is the kernel's to resolve). *ret_dir: it was named as a directory. malloc'd.
+/* The path as scripts take it: no empty and no `.` components, no slash at the end (`..` stays:
+ * only the kernel can resolve it). *ret_dir: it ended with a slash. malloc'd.
  */
 csn_status csn_derive_path(const char *verb, const char *path, char **ret, bool *ret_dir,
                            csn_error **err);
 
-/* The slash back that says "directory", for tools that the kernel answers. Returns path. */
+/* Appends the slash again if `dir`. Returns path. */
 char *csn_derive_slash(char *path, bool dir);
 
 /* The fields of one record ("s81a4 5 ..." up to its slash); false: not understood. */
@@ -69,4 +69,4 @@ bool csn_derive_fields(const char *s, size_t len, csn_file_stat *ret);
 #define CSN_SH_UNSUP    "111"
 #define CSN_SH_INTR     "112"
 #define CSN_SH_LINK     "114" /* a symlink where none may be */
-#define CSN_SH_WORDS    "113" /* the tool's own message, in the C locale, says it */
+#define CSN_SH_STDERR   "113" /* the message of the tool, in the C locale, decides */

@@ -1,19 +1,17 @@
-/* fallback_write.c: atomic writes out of exec, one file or many, all or nothing.
+/* fallback_write.c: atomic writes derived from exec, one file or many, all or none.
  *
- * Called by core/fs.c through csn_derive_write. A write has two steps. Staging carries the
- * content through stdin into a temporary file beside its target; the name is random and ours to
- * choose, so that both sides know it without talking. Committing moves it into place: mv for an
- * overwrite, a hard link for create-only (it fails when something is there, without a gap), cat
- * >> for append. Between the two we know whether the source failed and whether every byte
- * arrived: stdin that merely ends must never become a short file. Content that fits in memory
- * is known to be whole before it is sent, and both steps happen in one script.
+ * A write has two steps. Staging copies the content through stdin to a temporary file next to
+ * the target, with a random name that the library chooses. Committing moves it into place: mv
+ * for an overwrite, a hard link for create-only (it fails atomically if the target exists), cat
+ * >> for append. In between, the library checks that the source did not fail and that every
+ * byte arrived: an early end of stdin must not produce a short file. Content that fits in
+ * memory is complete before it is sent, so one script does both steps.
  *
- * Many files are staged one after the other and committed by one script that keeps a hard link
- * to what it replaces; if it stops halfway, another one goes back through the list. if_hash is
- * checked here, by reading and hashing the file just before the commit, under a lock: two calls
- * of this process cannot overtake each other, but a process in the sandbox that writes in those
- * milliseconds is not seen. The guest's tools may fail anywhere; what is then left over is at
- * worst a file named .csn-*. */
+ * Several files are staged one by one and committed by one script, which keeps a hard link to
+ * each file that it replaces; if it stops, another script restores them. if_hash is checked by
+ * hashing the file just before the commit, under a lock of this process; a process in the
+ * sandbox that writes between the two is not noticed. If the guest's tools fail, a file named
+ * .csn-* may remain. */
 #include "core/fallback.h"
 
 #include <errno.h>
@@ -26,7 +24,6 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/limits.h"
 #include "base/path.h"
 #include "core/fallback_run.h"
 
@@ -46,7 +43,7 @@
     "flush() {\n"                                                                              \
     "  case $f in *s*) ;; *) return 0 ;; esac\n"                                               \
     "  e=$(command -v sync) || fail " CSN_SH_UNSUP "\n"                                        \
-    "  e=$(sync \"$1\" 2>&1) || sync || fail " CSN_SH_WORDS "\n"                               \
+    "  e=$(sync \"$1\" 2>&1) || sync || fail " CSN_SH_STDERR "\n"                              \
     "}\n"                                                                                      \
     "keep() {\n" /* mode and owner of $1 onto $2, without set-id bits */                       \
     "  if m=$(stat -c '%a %u:%g' \"$1\" 2>&1); then\n"                                         \
@@ -60,7 +57,7 @@
     "  chmod \"$m\" \"$2\"\n"                                                                  \
     "}\n"                                                                                      \
     "names() {\n" /* how many the file ./$b has */                                             \
-    "  e=$(ls -ld \"./$b\") || fail " CSN_SH_WORDS "\n"                                        \
+    "  e=$(ls -ld \"./$b\") || fail " CSN_SH_STDERR "\n"                                       \
     "  set -f; set -- $e; set +f; names=$2\n"                                                  \
     "}\n"                                                                                      \
     "there() { [ -e \"./$b\" ] || [ -L \"./$b\" ]; }\n"                                        \
@@ -73,19 +70,19 @@
     "  *c*)\n"                                                                                 \
     "    if ! hard \"$t\" \"./$b\"; then\n" /* exists, or a place without hard links */        \
     "      ! there || fail " CSN_SH_EXIST "\n"                                                 \
-    "      (set -C; cat \"$t\" >\"./$b\") && keep \"$t\" \"./$b\" || fail " CSN_SH_WORDS "\n"  \
+    "      (set -C; cat \"$t\" >\"./$b\") && keep \"$t\" \"./$b\" || fail " CSN_SH_STDERR "\n" \
     "    fi; rm -f \"$t\" ;;\n"                                                                \
     "  *a*)\n" /* made empty first: never with a second name, which would mean a copy */       \
     "    [ -e \"./$b\" ] || ! e=$( (set -C; : >\"./$b\") 2>&1) || keep \"$t\" \"./$b\"\n"      \
     "    names\n"                                                                              \
     "    if [ \"$names\" -gt 1 ]; then\n" /* its other names keep what they have */            \
     "      (umask 077; cat \"./$b\" \"$t\" >\"$t-a\") && keep \"./$b\" \"$t-a\" &&\n"          \
-    "        mv -f \"$t-a\" \"./$b\" || { rm -f \"$t-a\"; fail " CSN_SH_WORDS "; }\n"          \
-    "    else cat \"$t\" >>\"./$b\" || fail " CSN_SH_WORDS "; fi\n"                            \
+    "        mv -f \"$t-a\" \"./$b\" || { rm -f \"$t-a\"; fail " CSN_SH_STDERR "; }\n"         \
+    "    else cat \"$t\" >>\"./$b\" || fail " CSN_SH_STDERR "; fi\n"                           \
     "    rm -f \"$t\"; flush \"./$b\" ;;\n"                                                    \
     "  *)\n"                                                                                   \
     "    if ! e=$(mv -fT \"$t\" \"./$b\" 2>&1); then\n" /* no -T, or a real failure */         \
-    "      fits; mv -f \"$t\" \"./$b\" || fail " CSN_SH_WORDS "\n"                             \
+    "      fits; mv -f \"$t\" \"./$b\" || fail " CSN_SH_STDERR "\n"                            \
     "    fi ;;\n"                                                                              \
     "  esac\n"                                                                                 \
     "  t=; flush .\n"                                                                          \
@@ -108,16 +105,16 @@ static const char stage_script[] = PUT_FUNCTIONS
     "trap 'fail " CSN_SH_INTR "' HUP INT TERM\n"
     "t=./.csn-$2\n"
     "umask 077\n"
-    "(set -C; cat >\"$t\") || fail " CSN_SH_WORDS "\n"
-    "n=$(wc -c <\"$t\") || fail " CSN_SH_WORDS "\n"
+    "(set -C; cat >\"$t\") || fail " CSN_SH_STDERR "\n"
+    "n=$(wc -c <\"$t\") || fail " CSN_SH_STDERR "\n"
     "n=$((n))\n"
     "[ -z \"$5\" ] || [ \"$n\" = \"$5\" ] || fail " CSN_SH_SHORT "\n"
     "if [ -n \"$4\" ]; then chmod \"$4\" \"$t\"\n"
     "elif [ -e \"./$b\" ]; then keep \"./$b\" \"$t\"\n"
-    "else chmod \"$(printf %o $((0644 & ~0$um)))\" \"$t\"; fi || fail " CSN_SH_WORDS "\n"
+    "else chmod \"$(printf %o $((0644 & ~0$um)))\" \"$t\"; fi || fail " CSN_SH_STDERR "\n"
     "flush \"$t\"\n"
     "case $f in *o*) umask \"$um\"; put ;; esac\n"
-    "printf '%s %s ' \"$made\" \"$n\" && pwd -P && printf '/%s.' \"$b\" || fail " CSN_SH_WORDS
+    "printf '%s %s ' \"$made\" \"$n\" && pwd -P && printf '/%s.' \"$b\" || fail " CSN_SH_STDERR
     "\n"
     "exit 0\n";
 
@@ -130,7 +127,7 @@ static const char commit_script[] = PUT_FUNCTIONS
     "  t=./.csn-$k\n"
     "  fits\n"
     "  case $f in *b*) if [ -e \"./$b\" ]; then\n"
-    "    hard \"./$b\" \"$t-b\" || cp -p \"./$b\" \"$t-b\" || fail " CSN_SH_WORDS "\n"
+    "    hard \"./$b\" \"$t-b\" || cp -p \"./$b\" \"$t-b\" || fail " CSN_SH_STDERR "\n"
     "  fi ;; esac\n"
     "  put\n"
     "  printf .\n"
@@ -294,7 +291,7 @@ static csn_status stage_run(const csn_fs *fs, item *it, feed *f, bool alone, csn
     job.exit_code = -1;
     csn_status st = csn_derive_do(&job, "write", req->path, err);
     if (st < 0 && job.exit_code < 0 && (it->w.resolved_path = strdup(it->path))) {
-        it->staged = true; /* it broke off, who knows where: let undo look for what is left */
+        it->staged = true; /* it may have stopped anywhere: undo removes what is left */
         it->placed = false;
     }
     if (st < 0)
@@ -356,27 +353,11 @@ static int put_line(csn_buf *b, const char *how, const item *it)
     return e == 0 ? csn_buf_putc(b, '\n') : e;
 }
 
-typedef struct text_source {
-    const char *data;
-    size_t left;
-} text_source;
-
-static int64_t text_read(void *ctx, void *buf, size_t len)
-{
-    text_source *t = ctx;
-    size_t n = len < t->left ? len : t->left;
-
-    memcpy(buf, t->data, n);
-    t->data += n;
-    t->left -= n;
-    return (int64_t)n;
-}
-
 static csn_status run_list(const csn_fs *fs, csn_derive_job *job, const char *script,
                            const csn_buf *lines, const char *path, csn_error **err)
 {
-    text_source text = {.data = lines->data, .left = lines->len};
-    const csn_source input = {.read = text_read, .ctx = &text};
+    csn_memory_source text = {.data = lines->data, .left = lines->len};
+    const csn_source input = {.read = csn_memory_read, .ctx = &text};
 
     *job = (csn_derive_job){.fs = fs, .script = script, .input = &input};
     csn_status st = csn_derive_do(job, "write", path, err);
@@ -384,11 +365,12 @@ static csn_status run_list(const csn_fs *fs, csn_derive_job *job, const char *sc
     return st;
 }
 
-/* Takes back what was staged or placed, the last one first. The failure that led here is what
- * the caller hears of; this one does what it can. */
+/* Removes what was staged or placed, the last one first. Errors are ignored: the caller reports
+ * the failure that led here. */
 static void undo(const csn_fs *fs, const item *items, size_t count)
 {
-    const csn_fs calm = {.ops = fs->ops, .state = fs->state}; /* not to be cancelled too */
+    const csn_fs uncancelled = {.ops = fs->ops,
+                                .state = fs->state}; /* the undo itself must not be cancelled */
     csn_autobuf lines;
     csn_autojob job = {0};
 
@@ -398,7 +380,7 @@ static void undo(const csn_fs *fs, const item *items, size_t count)
             put_line(&lines, items[i - 1].placed ? "d" : "u", &items[i - 1]) != 0)
             return;
     if (lines.len > 0)
-        (void)run_list(&calm, &job, undo_script, &lines, "/", NULL);
+        (void)run_list(&uncancelled, &job, undo_script, &lines, "/", NULL);
 }
 
 static csn_status commit(const csn_fs *fs, item *items, size_t count, csn_error **err)
@@ -510,8 +492,8 @@ static int by_place(const void *a, const void *b)
                   (*(const item *const *)b)->w.resolved_path);
 }
 
-/* Two contents for one file: which is meant? */
-static csn_status refuse_twins(const item *items, size_t count, csn_error **err)
+/* Refuses two contents for one file. */
+static csn_status refuse_duplicates(const item *items, size_t count, csn_error **err)
 {
     csn_autofree const item **order = calloc(count, sizeof(*order));
 
@@ -548,7 +530,7 @@ csn_status csn_derive_write(const csn_fs *fs, const csn_write_req *reqs, size_t 
         st = stage(fs, &items[i], count == 1, err);
     }
     if (st == CSN_OK && count > 1)
-        st = refuse_twins(items, count, err);
+        st = refuse_duplicates(items, count, err);
     if (st == CSN_OK && !items[0].placed)
         st = verify_and_commit(fs, items, count, err);
     if (st < 0)

@@ -1,8 +1,8 @@
 /* fs.c: one file operation, done by the backend or derived from its exec.
  *
- * A backend that has the operation does it; for any other, fallback.c derives it from exec. The
- * public verbs call only these functions. */
+ * The public functions call only these. */
 #include <errno.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "core/exec_probe.h"
@@ -15,92 +15,80 @@ const csn_file_ops *csn_fs_files(const csn_fs *fs)
     return fs->ops->files ? fs->ops->files : &none;
 }
 
+int64_t csn_memory_read(void *ctx, void *buf, size_t len)
+{
+    csn_memory_source *b = ctx;
+    size_t n = len < b->left ? len : b->left;
+
+    if (n > 0) {
+        memcpy(buf, b->data, n);
+        b->data += n;
+        b->left -= n;
+    }
+    return (int64_t)n;
+}
+
+/* The backend's `op`, or `derive`, which has the same parameters. */
+#define NATIVE_OR(derive, op, ...)                                                             \
+    (csn_fs_files(fs)->op ? csn_fs_files(fs)->op(fs->state, __VA_ARGS__)                       \
+                          : derive(fs, __VA_ARGS__))
+
 csn_status csn_fs_stat(const csn_fs *fs, const char *path, uint32_t flags, csn_file_stat *ret,
                        char **ret_target, csn_error **err)
 {
-    const csn_file_ops *f = csn_fs_files(fs);
-
-    return f->stat ? f->stat(fs->state, path, flags, ret, ret_target, err)
-                   : csn_derive_stat(fs, path, flags, ret, ret_target, err);
+    return NATIVE_OR(csn_derive_stat, stat, path, flags, ret, ret_target, err);
 }
 
 csn_status csn_fs_read(const csn_fs *fs, const char *path, uint32_t flags, uint64_t offset,
                        uint64_t length, const csn_sink *sink, csn_file_stat *ret,
                        csn_error **err)
 {
-    const csn_file_ops *f = csn_fs_files(fs);
-
-    return f->read ? f->read(fs->state, path, flags, offset, length, sink, ret, err)
-                   : csn_derive_read(fs, path, flags, offset, length, sink, ret, err);
+    return NATIVE_OR(csn_derive_read, read, path, flags, offset, length, sink, ret, err);
 }
 
 csn_status csn_fs_write(const csn_fs *fs, const csn_write_req *reqs, size_t count,
                         csn_written *rets, csn_error **err)
 {
-    const csn_file_ops *f = csn_fs_files(fs);
-
-    return f->write ? f->write(fs->state, reqs, count, rets, err)
-                    : csn_derive_write(fs, reqs, count, rets, err);
+    return NATIVE_OR(csn_derive_write, write, reqs, count, rets, err);
 }
 
 csn_status csn_fs_mkdir(const csn_fs *fs, const char *path, uint32_t flags, csn_error **err)
 {
-    const csn_file_ops *f = csn_fs_files(fs);
-
-    return f->mkdir ? f->mkdir(fs->state, path, flags, err)
-                    : csn_derive_mkdir(fs, path, flags, err);
+    return NATIVE_OR(csn_derive_mkdir, mkdir, path, flags, err);
 }
 
 csn_status csn_fs_chmod(const csn_fs *fs, const char *path, uint32_t mode, csn_error **err)
 {
-    const csn_file_ops *f = csn_fs_files(fs);
-
-    return f->chmod ? f->chmod(fs->state, path, mode, err)
-                    : csn_probe_chmod(fs, path, mode, err);
+    return NATIVE_OR(csn_probe_chmod, chmod, path, mode, err);
 }
 
 csn_status csn_fs_symlink(const csn_fs *fs, const char *target, const char *path,
                           csn_error **err)
 {
-    const csn_file_ops *f = csn_fs_files(fs);
-
-    return f->symlink ? f->symlink(fs->state, target, path, err)
-                      : csn_derive_symlink(fs, target, path, err);
+    return NATIVE_OR(csn_derive_symlink, symlink, target, path, err);
 }
 
 csn_status csn_fs_remove(const csn_fs *fs, const char *path, uint32_t flags, csn_error **err)
 {
-    const csn_file_ops *f = csn_fs_files(fs);
-
-    return f->remove ? f->remove(fs->state, path, flags, err)
-                     : csn_derive_remove(fs, path, flags, err);
+    return NATIVE_OR(csn_derive_remove, remove, path, flags, err);
 }
 
 csn_status csn_fs_rename(const csn_fs *fs, const char *from, const char *to, uint32_t flags,
                          csn_error **err)
 {
-    const csn_file_ops *f = csn_fs_files(fs);
-
-    return f->rename ? f->rename(fs->state, from, to, flags, err)
-                     : csn_derive_rename(fs, from, to, flags, err);
+    return NATIVE_OR(csn_derive_rename, rename, from, to, flags, err);
 }
 
 csn_status csn_fs_list(const csn_fs *fs, const char *path, uint32_t flags, csn_entry_fn fn,
                        void *ctx, csn_error **err)
 {
-    const csn_file_ops *f = csn_fs_files(fs);
-
-    return f->list ? f->list(fs->state, path, flags, fn, ctx, err)
-                   : csn_derive_list(fs, path, flags, fn, ctx, err);
+    return NATIVE_OR(csn_derive_list, list, path, flags, fn, ctx, err);
 }
 
 csn_status csn_fs_walk(const csn_fs *fs, const char *path, uint32_t flags, csn_entry_fn fn,
                        void *ctx, csn_error **err)
 {
-    const csn_file_ops *f = csn_fs_files(fs);
-
-    return f->walk ? f->walk(fs->state, path, flags, fn, ctx, err)
-                   : csn_derive_walk(fs, path, flags, fn, ctx, err);
+    return NATIVE_OR(csn_derive_walk, walk, path, flags, fn, ctx, err);
 }
 
 typedef struct slurp {

@@ -1,9 +1,7 @@
-/* internal.h: the sandbox as the core sees it, shared by the verbs.
+/* internal.h: the handle of a sandbox and one public call, shared by the files of the core.
  *
- *   sandbox.c  open, connect, close, destroy, info     call.c  what every verb begins and ends
- * with api_exec.c     commands        api_process.c  background   api_read.c api_write.c
- * api_file.c  files search.c glob and grep   api_transfer.c import, export, tar fs.c native
- * operation or the one derived from exec */
+ * Every public function is csn_call_begin, the work, csn_call_end. `tools/map src/core` lists
+ * the files. */
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
@@ -18,7 +16,7 @@
 struct csn_sandbox {
     const csn_backend_ops *ops;
     void *register_data;
-    csn_config *config;   /* our own copy, complete */
+    csn_config *config;   /* a complete copy */
     csn_config *expanded; /* what the backend gets, with presets as rules; NULL: config */
     char *id;
     int64_t created_ms;
@@ -28,13 +26,13 @@ struct csn_sandbox {
     int stop_fd; /* eventfd: readable once the sandbox is closing or being destroyed */
 
     pthread_mutex_t lock;    /* guards what follows */
-    pthread_cond_t idle;     /* running fell, or opening ended */
+    pthread_cond_t idle;     /* `running` decreased, or opening ended */
     void *state;             /* the backend's */
     const csn_layer *layers; /* the backend's, as long as its state lives */
     size_t layer_count;
     bool opened, opening, closing, gone;
     unsigned running;
-    unsigned open_failures; /* openings that failed, and how the last one did */
+    unsigned open_failures; /* openings that failed; the two below are of the last one */
     csn_status open_status;
     char *open_why;
     csn_config *current; /* with network rules that were replaced; NULL: as opened */
@@ -47,26 +45,30 @@ struct csn_sandbox {
 typedef struct csn_call {
     csn_sandbox *sb;
     csn_fs fs;
-    int32_t stop_fds[2]; /* what ends a derived operation: the sandbox's closing */
+    int32_t
+        stop_fds[2]; /* readable when a derived operation must stop: the sandbox is closing */
     csn_audit_event event;
     char *paths[2]; /* joined ones, freed by end */
     const char *asked[2];
     uint64_t started_ns;
     unsigned path_count;
-    bool quiet; /* a question asked again and again: not worth an audit line */
+    bool quiet; /* a query: no audit line */
 } csn_call;
 
-/* Checks the handle, opens a lazy backend (once, however many ask), counts the call. */
+/* Checks the handle, opens a lazy backend (once for all threads), counts the call. */
 csn_status csn_call_begin(csn_call *c, csn_sandbox *sb, const char *op, const char *target,
                           csn_error **err);
-/* The path a backend understands for the one an agent asked for; lives until end. */
+/* Joins the path of the caller to the working directory; lives until end. */
 csn_status csn_call_path(csn_call *c, const char *asked, const char **ret, csn_error **err);
-/* Makes the message speak of the paths that were asked for. */
+/* Replaces joined paths in the message by those of the caller. */
 csn_status csn_call_rephrase(const csn_call *c, csn_status st, csn_error **err);
-/* Notes op and path in the error, writes the audit line, lets close go on. Returns `st`, or the
- * audit log's failure: an operation that cannot be recorded has failed. */
+/* Sets op and path of the error, writes the audit line, ends the call. Returns `st`, or the
+ * failure of the audit log: an operation that cannot be recorded has failed. */
 csn_status csn_call_end(csn_call *c, csn_status st, csn_error **err);
-/* The three verbs that need the sandbox itself, not its backend. */
+/* csn_call_end for a call with a result: *ret (a T **; NULL: not wanted) gets it on success,
+ * else it is freed. */
+csn_status csn_call_return(csn_call *c, csn_status st, void *result, void *ret,
+                           csn_error **err);
 char *csn_sandbox_workdir(csn_sandbox *sb); /* malloc'd copy, or NULL */
 
 /* Takes an options struct of any version into out, which is `size` bytes: a shorter one is from

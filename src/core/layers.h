@@ -1,4 +1,4 @@
-/* layers.h: what a sandbox really enforces, copied into a result. */
+/* layers.h: copies the layers of isolation into a result. */
 #pragma once
 #include "base/arena.h"
 #include "caisson/caisson.h"

@@ -1,10 +1,9 @@
-/* redact.c: takes secrets out of command lines before they are written down.
+/* redact.c: removes secrets from command lines for the audit log.
  *
- * Called by audit.c for every line. The text is an agent's and may be made to confuse: nothing
- * here fails on odd quoting, it only hides more or less. One pass, left to right: at the start
- * of each word it asks whether the word names a secret, and if so what follows is replaced by
- * ***. What must hold: the cost is linear, the result is never longer than the input plus one
- * *** a word, and environment values never get here at all (audit.c cuts them off). */
+ * The text is untrusted: odd quoting never fails, it only hides more or less. One pass from
+ * left to right; if a word names a secret, its value is replaced by ***. Invariants: the cost
+ * is linear; the result is at most the input plus one *** per word. Values of variables do not
+ * get here: audit.c removes them. */
 #include "core/redact.h"
 
 #include <ctype.h>

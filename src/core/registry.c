@@ -3,7 +3,6 @@
  * The only file of the core that knows the built-in backends. Those of csn_register_backend
  * come after them. A remote backend whose module cannot be loaded is CSN_UNSUPPORTED; a name
  * that does not exist is "unknown sandbox type". No backend is ever replaced by another. */
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include "backend/jail/export.h"
 #include "backend/local/export.h"
 #include "base/error.h"
-#include "base/strv.h"
 #include "core/internal.h"
 #include "remote/load.h"
 #include "runtime/runtime.h"

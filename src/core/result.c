@@ -1,8 +1,7 @@
-/* result.c: the hidden word before every public result.
+/* result.c: allocates public results, each in its own arena.
  *
- * The arena's address sits just before the struct that the caller sees, so one pointer is
- * enough to free all of it and the public structs need no private field. Everything a caller
- * gets from the library, except errors and handles, was made here. */
+ * The address of the arena is stored just before the public struct, which therefore needs no
+ * private field to be freed. */
 #include "core/result.h"
 
 #include <stddef.h>

@@ -22,7 +22,6 @@
 #include "core/exec_probe.h"
 #include "core/internal.h"
 #include "core/open.h"
-#include "core/result.h"
 #include "core/state.h"
 
 #define ID_RANDOM 8 /* base36 digits */

@@ -1,12 +1,11 @@
-/* state.c: the registry of detached sandboxes on disk.
+/* state.c: the records of detached sandboxes in the state directory.
  *
  *   <state>/sandboxes/<id>/meta.json   what it was opened with, and its working directory
  *   <state>/names/<name>               a symlink whose text is the id
  *
- * Called by csn_open, csn_connect, csn_sandboxes and csn_set_workdir. A name is taken with
- * symlinkat, which either makes the link or fails: of a hundred callers exactly one wins. Files
- * are replaced by rename, so a reader never sees half of one. The directories are private to
- * the user (os/statedir.c), so their content is trusted as far as the user is. */
+ * symlinkat reserves a name atomically: of many callers exactly one succeeds. Files are
+ * replaced by rename, so a reader never sees a partial one. The directories are private to the
+ * user (os/statedir.c), and their content is trusted as the user is. */
 #include "core/state.h"
 
 #include <dirent.h>
@@ -140,7 +139,7 @@ static char *read_name(int names, const char *name)
     return csn_name_valid(id) ? strdup(id) : NULL;
 }
 
-/* 1: there is such a sandbox; 0: there is none; -errno: that could not be found out. */
+/* 1: the sandbox exists; 0: it does not; -errno: unknown. */
 static int has_meta(const char *id)
 {
     csn_autofree char *sub = NULL;
@@ -173,7 +172,7 @@ static csn_status take_name(const csn_state_meta *m, csn_error **err)
         if (holder && has_meta(holder) != 0)
             return csn_fail(err, CSN_EXISTS, "sandbox name '%s' is taken by %s", m->name,
                             holder);
-        /* A crash left the link behind: it goes, and the race for the name is run again. */
+        /* A crash left the link behind: remove it and try again. */
         unlinkat(names, m->name, 0);
     }
     return csn_fail(err, CSN_EXISTS, "sandbox name '%s' is taken", m->name);
@@ -181,7 +180,7 @@ static csn_status take_name(const csn_state_meta *m, csn_error **err)
 
 csn_status csn_state_create(const csn_state_meta *m, csn_error **err)
 {
-    /* The metadata first, so that whoever finds the name finds a sandbox behind it. */
+    /* The record comes first, so that a name always leads to a sandbox. */
     csn_status st = csn_state_update(m, err);
 
     if (st == CSN_OK && m->name)
@@ -312,8 +311,8 @@ static int by_time(const void *a, const void *b)
     return c != 0 ? c : strcmp(x, y);
 }
 
-/* A directory without metadata is one that is just being made, or whose maker was killed. When
- * it is too old to be the first, it is removed. */
+/* A directory without record is being created, or its creator was killed. An old one is
+ * removed. */
 static bool abandoned(int sandboxes, const char *id)
 {
     struct stat st;

@@ -1,5 +1,5 @@
-/* state.h: what is known of detached sandboxes between processes: one directory each with a
- * meta.json, and a link per name. */
+/* state.h: records of detached sandboxes: a directory with a meta.json each, and a symlink per
+ * name. */
 #pragma once
 #include <stdint.h>
 
@@ -14,7 +14,7 @@ typedef struct csn_state_meta {
 } csn_state_meta;
 
 void csn_state_meta_free(csn_state_meta *m);
-/* Takes the name first: CSN_EXISTS when another living sandbox has it. */
+/* CSN_EXISTS if another sandbox has the name. */
 csn_status csn_state_create(const csn_state_meta *m, csn_error **err);
 csn_status csn_state_update(const csn_state_meta *m, csn_error **err);
 /* By id or name; CSN_NOT_FOUND naming it. */

@@ -21,7 +21,7 @@ like "is explained" "$err" "caisson: *nonsense*"
 status "no such workspace" 125 cs run --workspace "$T/missing" -- true
 printf x >"$T/file"
 status "no place for the log" 125 env XDG_STATE_HOME="$T/file" "$CAISSON" run -- true
-like "names it, and what changes it" "$err" "caisson: open: audit log of * in $T/file/caisson/audit: *hint: XDG_STATE_HOME *"
+like "names it, and what changes it" "$err" "caisson: open: audit log of * in $T/file/caisson/audit: *hint: set XDG_STATE_HOME *"
 status "no place for the socket" 1 env XDG_RUNTIME_DIR="$T/file" "$CAISSON" create
 like "likewise" "$err" "caisson: open: runtime directory of the sandbox: $T/file/caisson/*hint: XDG_RUNTIME_DIR *"
 status "refused by policy" 126 cs run --allow-command ls -- echo no

@@ -22,11 +22,11 @@ static void copies_are_kept_once_and_in_order(void **state)
     csn_denial d = {.op = "read", .target = target, .rule = "not granted", .hint = "--read /x"};
 
     (void)state;
-    csn_denials_tell(&ds, &d);
-    csn_denials_tell(&ds, &d);
+    csn_denials_add(&ds, &d);
+    csn_denials_add(&ds, &d);
     target[1] = 'y';
-    csn_denials_tell(&ds, &d);
-    csn_denials_tell(&ds, &(csn_denial){.op = "net"});
+    csn_denials_add(&ds, &d);
+    csn_denials_add(&ds, &(csn_denial){.op = "net"});
     assert_int_equal(ds.count, 3);
     assert_string_equal(ds.items[0].target, "/x");
     assert_string_equal(ds.items[0].hint, "--read /x");
@@ -45,7 +45,7 @@ static void there_is_a_ceiling(void **state)
     (void)state;
     for (unsigned i = 0; i < CSN_DENIALS_MAX + 10; i++) {
         snprintf(target, sizeof(target), "/%u", i);
-        csn_denials_tell(&ds, &(csn_denial){.op = "write", .target = target});
+        csn_denials_add(&ds, &(csn_denial){.op = "write", .target = target});
     }
     assert_int_equal(ds.count, CSN_DENIALS_MAX);
     assert_string_equal(ds.items[CSN_DENIALS_MAX - 1].target, "/63");

@@ -98,7 +98,7 @@ static void no_answer_in_time_is_a_timeout(void **state)
     (void)state;
     open_with(100);
     assert_int_equal(run("true", &err), CSN_TIMEOUT);
-    assert_non_null(strstr(csn_error_message(err), "no answer in time"));
+    assert_non_null(strstr(csn_error_message(err), "deadline passed"));
     csn_error_free(err);
     assert_int_equal(seen.other, CSN_TIMEOUT);
     assert_string_equal(seen.shell, "");
