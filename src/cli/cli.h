@@ -1,9 +1,9 @@
 /* cli.h: what the subcommands share: their table rows, the open sandbox, and how to answer.
  *
- * A subcommand is one csn_command, defined in its own file and listed in main.c. dispatch.c
- * parses the options into a zeroed struct of opts_size bytes, connects the sandbox named by the
- * first argument when CSN_CMD_SANDBOX is set, and calls run, whose result is the exit status.
- */
+ * A subcommand is one csn_command, defined in its cmd_*.c and declared in commands.h.
+ * dispatch.c parses the options into a zeroed struct of opts_size bytes, connects the sandbox
+ * named by the first argument when CSN_CMD_SANDBOX is set, and calls run, whose result is the
+ * exit status. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,9 +20,10 @@
 #define CSN_EXIT_REFUSED     126
 #define CSN_EXIT_NOT_FOUND   127
 #define CSN_EXIT_SIGNAL      128 /* + n */
-#define CSN_EXIT_BROKEN_PIPE 141 /* as if SIGPIPE had ended us */
+#define CSN_EXIT_BROKEN_PIPE 141 /* as a shell reports SIGPIPE */
 
-#define CSN_CMD_SANDBOX (1u << 0) /* the first argument is a sandbox, connected by main */
+#define CSN_CMD_SANDBOX                                                                        \
+    (1u << 0) /* the first argument is a sandbox, which dispatch.c connects */
 #define CSN_CMD_REST    (1u << 1) /* "--" starts a command to run */
 #define CSN_CMD_RUNS    (1u << 2) /* failures exit 125..127, not 1 */
 #define CSN_CMD_NO_JSON (1u << 3) /* --json changes nothing here; help does not offer it */
@@ -33,14 +34,14 @@ typedef struct csn_command {
     const char *name;
     const char *args;     /* "ID PATH [OTHER]", "ID..." */
     const char *usage;    /* the synopsis after the name; NULL: args + [OPTIONS] */
-    const char *summary;  /* one line for the overview */
-    const char *intro;    /* what a newcomer needs to know */
+    const char *summary;  /* for the overview */
+    const char *intro;    /* the paragraphs after the synopsis */
     const char *examples; /* one a line */
     csn_opt_group groups[CSN_ARGS_GROUPS + 1];
     size_t opts_size;
     uint32_t flags; /* CSN_CMD_* */
-    /* NULL, or: do the arguments make sense? 0, or an exit status after a message. Called
-     * before anything is touched; arguments are complete, c->sb is not open. */
+    /* NULL, or checks options and arguments before anything is opened: 0, or an exit status
+     * after a message. c->sb is not set. */
     int (*check)(csn_cli *c, void *opts);
     int (*run)(csn_cli *c, void *opts);
 } csn_command;
@@ -51,7 +52,7 @@ struct csn_cli {
     const char *const *arg; /* positional, NULL-terminated: arg[n] is NULL when not given */
     size_t nargs;
     const char *const *argv; /* after "--", or NULL */
-    csn_sandbox *sb;         /* with CSN_CMD_SANDBOX; main closes it */
+    csn_sandbox *sb;         /* with CSN_CMD_SANDBOX; dispatch.c closes it */
 };
 
 extern const csn_command *const csn_cli_commands[]; /* NULL-terminated, in reading order */
@@ -64,13 +65,13 @@ int csn_cli_dispatch(const csn_command *cmd, int argc, char **argv);
 
 /* Prints the error (and frees it); returns the exit status it means for this subcommand. */
 int csn_cli_fail(const csn_cli *c, csn_error *err);
-/* A failure found by the program itself, same form. */
+/* The same for a failure of the program itself. */
 int csn_cli_fail_text(const csn_cli *c, csn_status code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Wrong usage: one line and a hint (may be NULL); returns CSN_EXIT_USAGE. */
 int csn_cli_usage(const csn_cli *c, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* A remark on stderr that is no failure. */
+/* A message on stderr that is no failure. */
 void csn_cli_note(const csn_cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Builds one JSON value and prints it as one line of stdout. */
@@ -80,17 +81,32 @@ typedef struct csn_answer {
 } csn_answer;
 csn_json *csn_answer_begin(csn_answer *a);
 int csn_answer_end(const csn_cli *c, csn_answer *a); /* 0, or an exit status after a message */
-/* The answer of a verb that returns nothing: {"ok":true} with --json, silence without. */
-int csn_cli_done(const csn_cli *c);
+/* One result as the JSON that `encode` (csn_wire_*) writes: CSN_CLI_JSON(c, csn_wire_read, r).
+ */
+#define CSN_CLI_JSON(c, encode, ...)                                                           \
+    ({                                                                                         \
+        csn_answer answer_;                                                                    \
+        encode(csn_answer_begin(&answer_), __VA_ARGS__);                                       \
+        csn_answer_end(c, &answer_);                                                           \
+    })
+/* Ends a command whose call has no result: {"ok":true} with --json, nothing without. A failed
+ * call is reported and its error freed. */
+int csn_cli_finish(const csn_cli *c, csn_status st, csn_error **err);
+/* Prints the id of a new sandbox, with its name (may be NULL) in JSON. */
+int csn_cli_print_id(const csn_cli *c, const csn_sandbox *sb, const char *name);
 
-/* All of it to a descriptor; waits where it must. 0 or errno; EINTR after a signal to us. */
+/* Writes everything, also to a non-blocking descriptor. 0 or errno; EINTR after a caught
+ * signal. */
 int csn_cli_write(int fd, const void *data, size_t len);
-/* Flushes stdout; `status`, or the status of a failed write. EPIPE is silent. */
+/* Reports a failed write to stdout (not EPIPE, which is silent); returns the exit status. */
+int csn_cli_write_failed(const csn_cli *c, int error);
+/* Flushes stdout; `status`, or the status of a failed write. */
 int csn_cli_flush(const csn_cli *c, int status);
-/* For loops that may write nothing for long: has the reader of stdout gone away? */
+/* Has the reader of stdout closed it? For loops that may not write for a long time. */
 bool csn_cli_reader_gone(void);
 
-/* ---- text.c: for people --------------------------------------------------------------------
+/* ---- text.c: text for people
+ * --------------------------------------------------------------------
  */
 
 /* A name to stdout. On a terminal control bytes and bad UTF-8 are escaped; else byte for byte.
@@ -111,8 +127,10 @@ const char *csn_cli_human_time(int64_t ms, char buf[CSN_HUMAN_SIZE]);
 /* SIGINT, SIGTERM and SIGHUP fire the cancel handle (may be NULL) from now on. */
 void csn_cli_catch_signals(csn_cancel *cancel);
 int csn_cli_caught(void); /* the first signal, 0: none */
-/* `status`, or 128+n when a signal stopped us. */
+/* `status`, or 128+n after a caught signal n. */
 int csn_cli_exit_of(int status);
+/* The exit status for a command that exited with `exit_code` (-1: a signal ended it). */
+int csn_cli_command_status(int exit_code, const char *signal);
 
 /* ---- input.c: bytes from files and stdin ---------------------------------------------------
  */

@@ -1,10 +1,8 @@
-/* cmd_cat.c: `cat`: the bytes of a file, all of them, unchanged.
+/* cmd_cat.c: `cat`: copies a file to stdout, byte for byte.
  *
- * Bytes go from the library straight to stdout, so a file of any size needs little memory; only
- * --json has to hold it, as base64, up to a ceiling. The file is what the sandbox says it is: a
- * fifo or device is refused by the library at once. A reader that goes away ends the copy
- * quietly with status 141. */
-#include <errno.h>
+ * The content is streamed, so a file of any size needs little memory; only --json holds all of
+ * it, up to a ceiling. The library refuses fifos and devices. If the reader of stdout closes
+ * it, the exit status is 141. */
 #include <stddef.h>
 
 #include "cli/commands.h"
@@ -56,12 +54,7 @@ static int run(csn_cli *c, void *opts)
         return cat_json(c, &ro);
     if (csn_read_bytes(c->sb, c->arg[1], &ro, csn_cli_write_stdout, &write_error, &err) < 0)
         return csn_cli_fail(c, err);
-    if (write_error == EPIPE)
-        return CSN_EXIT_BROKEN_PIPE;
-    if (write_error != 0)
-        return csn_cli_fail_text(c, CSN_IO, "cannot write to standard output: %s",
-                                 strerrordesc_np(write_error));
-    return 0;
+    return write_error ? csn_cli_write_failed(c, write_error) : 0;
 }
 
 static const csn_opt options[] = {
@@ -75,8 +68,8 @@ const csn_command csn_cmd_cat = {
     .args = "ID PATH",
     .summary = "the bytes of a file",
     .intro =
-        "Copies a file to stdout, byte for byte, whatever its size. Only regular files can be\n"
-        "read. With --json the content is base64.",
+        "Copies a file to stdout, byte for byte, whatever its size. Only regular files can\n"
+        "be read. With --json the content is base64.",
     .examples = "  caisson cat $id build/app > app\n",
     .groups = {{"Options", options, 0}},
     .opts_size = sizeof(cat_opts),

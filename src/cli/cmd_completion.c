@@ -1,9 +1,8 @@
-/* cmd_completion.c: `completion`: shell completion that cannot be out of date.
+/* cmd_completion.c: `completion`: prints the completion script for bash.
  *
- * `completion bash` prints the script of completions/caisson.bash, which the build turns into a
- * string. That script asks back: `completion words [COMMAND]` lists the commands, or the
- * options of one, from the same tables the parser uses. What must hold: `words` never fails
- * loudly and never touches a sandbox, because it runs while somebody types. */
+ * The build embeds completions/caisson.bash. The script calls `completion words [COMMAND]`,
+ * which lists the commands, or the options of one, from the tables of the parser. It prints no
+ * errors and opens no sandbox, because it runs while the user types. */
 #include <string.h>
 
 #include "cli/commands.h"

@@ -1,30 +1,13 @@
-/* cmd_create.c: `create`: a sandbox that stays until it is destroyed or its lifetime ends.
+/* cmd_create.c: `create`: makes a detached sandbox and prints its id.
  *
- * What must hold: it prints the id and nothing else, so that id=$(caisson create) works in
- * every script, and returns although the sandbox lives on (nothing inside holds our stdout).
- * When the id cannot be printed the sandbox is destroyed again: one that nobody knows of could
- * never be cleaned up by its owner. */
+ * Invariants: stdout gets the id and nothing else, so that id=$(caisson create) works; no
+ * process of the sandbox inherits stdout, so the substitution ends. If the id cannot be
+ * printed, the sandbox is destroyed again: its owner could not find it. */
 #include <stddef.h>
 
 #include "base/arena.h"
 #include "cli/commands.h"
 #include "cli/sandbox_opts.h"
-
-static int answer(csn_cli *c, const char *name)
-{
-    csn_answer a;
-
-    if (!c->json) {
-        printf("%s\n", csn_id(c->sb));
-        return csn_cli_flush(c, 0);
-    }
-    csn_json *j = csn_answer_begin(&a);
-    csn_json_object(j);
-    csn_json_kstr(j, "id", csn_id(c->sb));
-    csn_json_kstr(j, "name", name);
-    csn_json_object_end(j);
-    return csn_answer_end(c, &a);
-}
 
 static int run(csn_cli *c, void *opts)
 {
@@ -40,8 +23,7 @@ static int run(csn_cli *c, void *opts)
     if (csn_open(&config, &c->sb, &err) < 0)
         return csn_sandbox_opts_fail(c, opts, &config, err);
     csn_sandbox_opts_warn(c, &config);
-    int status = answer(c, config.name);
-    /* An id that nobody could read would be a sandbox that nobody can destroy. */
+    int status = csn_cli_print_id(c, c->sb, config.name);
     if (status != 0)
         csn_destroy(c->sb, NULL);
     csn_close(c->sb);
@@ -60,10 +42,10 @@ const csn_command csn_cmd_create = {
     .usage = "[SANDBOX OPTIONS] [--name NAME]",
     .summary = "make a sandbox that stays, and print its id",
     .intro =
-        "Makes a sandbox and prints its id, nothing else. It stays after this command and can\n"
-        "be used by every process of this user, by id or by name, until it is destroyed or "
-        "its\n"
-        "lifetime ends. Options set what it may do; they cannot be changed afterwards.",
+        "Makes a sandbox and prints its id, nothing else. It stays after this command and\n"
+        "can be used by every process of this user, by id or by name, until it is destroyed\n"
+        "or its lifetime ends. Options set what it may do; they cannot be changed\n"
+        "afterwards.",
     .examples = "  id=$(caisson create --workspace ~/project)\n"
                 "  caisson create --name build --backend local --lifetime 1h\n"
                 "  caisson create --policy agent.json --deny .env --json\n",

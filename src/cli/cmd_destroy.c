@@ -1,8 +1,7 @@
-/* cmd_destroy.c: `destroy`: ends sandboxes and removes everything of them.
+/* cmd_destroy.c: `destroy`: ends sandboxes and removes their files.
  *
- * Several ids are handled one by one: a failure is told and the others are still destroyed.
- * With
- * --json there is one object for all: the ids that are gone, and the first error. */
+ * A failure is reported and the other ids are still destroyed. --json prints one object: the
+ * ids that were destroyed, and the first error. */
 #include "base/strv.h"
 #include "cli/commands.h"
 #include "wire/result_json.h"
@@ -34,7 +33,7 @@ static int run(csn_cli *c, void *opts)
     csn_cli plain = *c;
 
     (void)opts;
-    plain.json = false; /* messages of the single ids go to stderr alone */
+    plain.json = false; /* errors of single ids go to stderr only */
     for (const char *const *id = c->arg; *id; id++) {
         csn_error *err = NULL;
         if (csn_destroy_id(*id, &err) == CSN_OK) {
@@ -65,10 +64,9 @@ const csn_command csn_cmd_destroy = {
     .summary = "end sandboxes and remove everything of them",
     .intro =
         "Ends every process of the sandbox and removes what belongs to it. Your workspace\n"
-        "directory stays as it is. Several ids or names may be given. One that does not "
-        "answer\n"
-        "is killed; one that has ended by itself is removed; an id that nobody knows, or that\n"
-        "was destroyed before, is a failure.",
+        "directory stays as it is. Several ids or names may be given. One that does not\n"
+        "answer is killed; the rest of one that has ended is removed. An id that does not\n"
+        "exist, or was destroyed before, is an error.",
     .examples = "  caisson destroy $id\n"
                 "  caisson destroy build test --json\n",
     .run = run,

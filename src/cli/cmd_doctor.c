@@ -1,7 +1,6 @@
-/* cmd_doctor.c: `doctor`: what this host can give a sandbox, and what to do about the rest.
+/* cmd_doctor.c: `doctor`: prints what this host supports, and how to fix the rest.
  *
- * The library tries and reports; this prints one line a finding, and below it what to do. The
- * texts are the library's own and the kernel's; a path in them is printed as a name. */
+ * The library makes the checks. Each one is a line, with the fix below it. */
 #include <string.h>
 
 #include "cli/commands.h"
@@ -19,7 +18,7 @@ static void print_check(const csn_check *c)
 static const char *conclusion(const char *rung)
 {
     if (strcmp(rung, "full") == 0)
-        return "the backend jail has all its walls here";
+        return "the backend jail has every layer of isolation here";
     if (strcmp(rung, "weaker") == 0)
         return "the backend jail works here only with --allow-weaker, without namespaces";
     return "the backend jail does not work here";
@@ -35,9 +34,7 @@ static int run(csn_cli *c, void *opts)
     if (csn_doctor(c->arg[0], &r, &err) < 0)
         return csn_cli_fail(c, err);
     if (c->json) {
-        csn_answer a;
-        csn_wire_doctor(csn_answer_begin(&a), r);
-        status = csn_answer_end(c, &a);
+        status = CSN_CLI_JSON(c, csn_wire_doctor, r);
     } else {
         for (size_t i = 0; i < r->count; i++)
             print_check(&r->items[i]);
@@ -52,11 +49,11 @@ static int run(csn_cli *c, void *opts)
 const csn_command csn_cmd_doctor = {
     .name = "doctor",
     .args = "[WORKSPACE]",
-    .summary = "what this host can give a sandbox, and how to get the rest",
+    .summary = "check what this host supports, and how to fix the rest",
     .intro =
-        "Tries every layer of the backend jail by itself, opens a real sandbox on WORKSPACE\n"
-        "(the current directory), looks at it from inside and removes it. Tells what holds,\n"
-        "what does not, why, and what to do about it.\n"
+        "Checks every layer of the backend jail, opens a sandbox on WORKSPACE (default: the\n"
+        "current directory), inspects it from inside and removes it. Prints what works,\n"
+        "what does not, why, and how to fix it.\n"
         "\n"
         "Exit status: 0 when nothing is missing, 1 when something is.",
     .examples = "  caisson doctor\n"

@@ -1,9 +1,8 @@
-/* cmd_edit.c: `edit`: exact replacements in a file, one or many, all or nothing.
+/* cmd_edit.c: `edit`: replaces exact text in a file, one or many times, all or nothing.
  *
- * OLD and NEW come from the command line, or a list of edits from a JSON file or stdin (the
- * shape is checked by wire/edits_json.c, every key by name). Matching, counting and the atomic
- * write are the library's. What must hold: no text is interpreted on the way, neither escapes
- * nor patterns, and a file that changed meanwhile is left alone. */
+ * OLD and NEW come from the command line, or a list of edits from a JSON file or stdin
+ * (wire/edits_json.c). Text is taken literally, without escapes or patterns. The library
+ * matches and writes atomically, and refuses a file that changed in between. */
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -71,11 +70,8 @@ static int run(csn_cli *c, void *opts)
     uint32_t flags = o->nofollow ? CSN_FILE_NOFOLLOW : 0;
     if (csn_edit(c->sb, c->arg[1], edits, count, flags, &r, &err) < 0)
         return csn_cli_fail(c, err);
-    if (c->json) {
-        csn_answer answer;
-        csn_wire_edit(csn_answer_begin(&answer), r);
-        status = csn_answer_end(c, &answer);
-    }
+    if (c->json)
+        status = CSN_CLI_JSON(c, csn_wire_edit, r);
     csn_edit_result_free(r);
     return status;
 }
@@ -96,10 +92,9 @@ const csn_command csn_cmd_edit = {
     .usage = "ID PATH (OLD NEW [--all] | --edits FILE.json)",
     .summary = "replace exact text in a file",
     .intro =
-        "Replaces OLD by NEW, both taken literally. OLD must occur exactly once unless --all "
-        "is\n"
-        "given. A file of edits is applied in order, all of them or none. If somebody else\n"
-        "changes the file meanwhile, nothing is written. Text with a leading dash goes after "
+        "Replaces OLD by NEW, both taken literally. OLD must occur exactly once unless\n"
+        "--all is given. A file of edits is applied in order, all of them or none. If the\n"
+        "file changes in between, nothing is written. Text with a leading dash goes after\n"
         "--.",
     .examples = "  caisson edit $id main.c 'int x;' 'long x;'\n"
                 "  caisson edit $id main.c foo bar --all --json\n"

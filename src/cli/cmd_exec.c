@@ -1,8 +1,8 @@
-/* cmd_exec.c: `exec`: a command in a sandbox that is there already.
+/* cmd_exec.c: `exec`: runs a command in an existing sandbox.
  *
- * All of the work is shared with run, see exec_opts.c; main.c has connected the sandbox, so a
- * sandbox that is not there is exit status 125 and cannot be mistaken for the command's own
- * failure. Any number of processes may do this on one sandbox at the same time. */
+ * exec_opts.c does the work, as for run. A sandbox that does not exist is exit status 125,
+ * which differs from a failure of the command. Several processes may use one sandbox at the
+ * same time. */
 #include "cli/commands.h"
 #include "cli/exec_opts.h"
 
@@ -22,15 +22,14 @@ const csn_command csn_cmd_exec = {
     .usage = "ID [EXEC OPTIONS] (-c STRING | -- ARGV...)",
     .summary = "run a command in a sandbox",
     .intro =
-        "Runs a command in a sandbox and passes its output on as it comes; with --json it is\n"
-        "captured and told with everything known about the run. After -- the words are passed\n"
-        "as they are; -c runs a shell string. With -d the command stays in the background: "
-        "the\n"
-        "pid is printed, and ps, logs, kill and wait take it from there.\n"
+        "Runs a command in a sandbox and passes its output on as it comes; with --json it\n"
+        "is captured and printed with the details of the run. Words after -- are passed\n"
+        "unchanged; -c runs a shell string. With -d the command stays in the background:\n"
+        "the pid is printed, and ps, logs, kill and wait take it from there.\n"
         "\n"
-        "Exit status: the command's own; 124 timeout; 125 caisson failed; 126 refused by "
-        "policy\n"
-        "or not executable; 127 not found; 128+n ended by signal n; 2 wrong usage of caisson.",
+        "Exit status: the command's own; 124 timeout; 125 caisson failed; 126 refused by\n"
+        "policy or not executable; 127 not found; 128+n ended by signal n; 2 wrong usage of\n"
+        "caisson.",
     .examples = "  caisson exec $id -- make test\n"
                 "  caisson exec $id --cwd src --timeout 2m -c 'cargo build 2>&1 | tail'\n"
                 "  echo data | caisson exec $id --stdin -- wc -c\n"

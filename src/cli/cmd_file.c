@@ -1,9 +1,8 @@
-/* cmd_file.c: the verbs on names: rm, mkdir, mv.
+/* cmd_file.c: `rm`, `mkdir` and `mv`.
  *
- * Each is one call of the library and an answer: silence, or {"ok":true} with --json. Paths
- * come from scripts and models and go to the library as they are, any byte but NUL: it resolves
- * them (never by text) and asks the policy. What must hold: nothing is expanded or normalised
- * here, and a tree is only removed when -r was given. */
+ * Paths come from scripts and models and may contain any byte but NUL. They are passed to the
+ * library unchanged, which resolves them and checks the policy. A tree is removed only with -r.
+ */
 #include <stddef.h>
 
 #include "cli/commands.h"
@@ -17,9 +16,8 @@ static int run_rm(csn_cli *c, void *opts)
     const rm_opts *o = opts;
     csn_error *err = NULL;
 
-    if (csn_delete(c->sb, c->arg[1], o->recursive ? CSN_FILE_RECURSIVE : 0, &err) < 0)
-        return csn_cli_fail(c, err);
-    return csn_cli_done(c);
+    return csn_cli_finish(
+        c, csn_delete(c->sb, c->arg[1], o->recursive ? CSN_FILE_RECURSIVE : 0, &err), &err);
 }
 
 static int run_mkdir(csn_cli *c, void *opts)
@@ -27,9 +25,7 @@ static int run_mkdir(csn_cli *c, void *opts)
     csn_error *err = NULL;
 
     (void)opts;
-    if (csn_mkdir(c->sb, c->arg[1], 0, &err) < 0)
-        return csn_cli_fail(c, err);
-    return csn_cli_done(c);
+    return csn_cli_finish(c, csn_mkdir(c->sb, c->arg[1], 0, &err), &err);
 }
 
 static int run_mv(csn_cli *c, void *opts)
@@ -37,14 +33,12 @@ static int run_mv(csn_cli *c, void *opts)
     csn_error *err = NULL;
 
     (void)opts;
-    if (csn_rename(c->sb, c->arg[1], c->arg[2], 0, &err) < 0)
-        return csn_cli_fail(c, err);
-    return csn_cli_done(c);
+    return csn_cli_finish(c, csn_rename(c->sb, c->arg[1], c->arg[2], 0, &err), &err);
 }
 
 static const csn_opt rm_options[] = {
     {CSN_OPT_FLAG, 'r', "recursive", offsetof(rm_opts, recursive), NULL,
-     "a directory and all below it", NULL},
+     "a directory and everything in it", NULL},
     {CSN_OPT_END},
 };
 
@@ -67,7 +61,7 @@ const csn_command csn_cmd_mkdir = {
     .name = "mkdir",
     .args = "ID PATH",
     .summary = "make a directory",
-    .intro = "Makes a directory and the missing ones above it.",
+    .intro = "Makes a directory and its missing parents.",
     .examples = "  caisson mkdir $id src/parser/tests\n",
     .flags = CSN_CMD_SANDBOX,
     .run = run_mkdir,
@@ -77,9 +71,8 @@ const csn_command csn_cmd_mv = {
     .name = "mv",
     .args = "ID FROM TO",
     .summary = "rename or move a file",
-    .intro =
-        "Gives a file or directory another name, in one step. TO is the new name itself, not\n"
-        "a directory to move into.",
+    .intro = "Renames a file or directory atomically. TO is the new name, not a directory to\n"
+             "move into.",
     .examples = "  caisson mv $id draft.txt final.txt\n",
     .flags = CSN_CMD_SANDBOX,
     .run = run_mv,

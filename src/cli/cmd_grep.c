@@ -1,10 +1,8 @@
-/* cmd_grep.c: `grep`: searching file contents.
+/* cmd_grep.c: `grep`: searches file contents.
  *
- * The library searches; here matches are printed in the form everybody knows: path:line:text,
- * path-line-text for context, -- between groups. A signal cancels the search. Both the pattern
- * (perhaps from a model) and the files are untrusted: a hostile expression runs into the limits
- * of the library's matcher and becomes an error. No match is an empty answer, exit status 0:
- * status 1 always means that the search itself failed. */
+ * Matches are printed as by grep(1): path:line:text, path-line-text for context, -- between
+ * groups. A signal cancels the search. Pattern and files are untrusted; the matcher limits the
+ * steps of an expression. No match is exit status 0: status 1 means that the search failed. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
@@ -49,15 +47,12 @@ static int search(csn_cli *c, const grep_opts *o, csn_cancel *cancel)
     go.flags = (o->regex ? CSN_GREP_REGEX : 0) | (o->ignore_case ? CSN_GREP_IGNORE_CASE : 0);
     if (csn_grep(c->sb, c->arg[1], &go, &r, &err) < 0)
         return csn_cli_fail(c, err);
-    if (c->json) {
-        csn_answer a;
-        csn_wire_grep(csn_answer_begin(&a), r);
-        status = csn_answer_end(c, &a);
-    } else {
+    if (c->json)
+        status = CSN_CLI_JSON(c, csn_wire_grep, r);
+    else
         print_matches(r, o->context > 0);
-    }
     if (r->truncated)
-        csn_cli_note(c, "there are more matches (--max)");
+        csn_cli_note(c, "more matches exist: raise --max to see them");
     csn_grep_result_free(r);
     return status;
 }
@@ -104,10 +99,9 @@ const csn_command csn_cmd_grep = {
     .args = "ID PATTERN [PATH]",
     .summary = "search file contents",
     .intro =
-        "Prints the lines below PATH (a file or directory, default: the working directory) "
-        "that\n"
-        "hold PATTERN, as path:line:text. PATTERN is literal text unless --regex is given.\n"
-        "Binary files are skipped. No match is not an error: the exit status is 0.",
+        "Prints the lines below PATH (a file or directory, default: the working directory)\n"
+        "that hold PATTERN, as path:line:text. PATTERN is literal text unless --regex is\n"
+        "given. Binary files are skipped. No match is not an error: the exit status is 0.",
     .examples = "  caisson grep $id 'TODO(' src\n"
                 "  caisson grep $id --regex -i 'error|fail' --glob '*.log' -C 2\n",
     .groups = {{"Options", options, 0}},

@@ -1,9 +1,7 @@
-/* cmd_info.c: `info`: what a sandbox is and what it really enforces.
+/* cmd_info.c: `info`: prints what a sandbox is and what it enforces.
  *
- * For people a table, with --json every field. The layers are the important part: they say for
- * each kind of isolation whether it is on, off or weaker than promised, so that nobody has to
- * guess what `local` does not do. Paths in it may hold any byte and are printed as names
- * (text.c). */
+ * The layers say for each kind of isolation whether it is on, off or weaker than its backend
+ * promises. Paths may contain any byte and are printed with csn_cli_put_name. */
 #include "cli/commands.h"
 #include "wire/result_json.h"
 
@@ -50,13 +48,10 @@ static int run(csn_cli *c, void *opts)
     (void)opts;
     if (csn_info(c->sb, &r, &err) < 0)
         return csn_cli_fail(c, err);
-    if (c->json) {
-        csn_answer a;
-        csn_wire_info(csn_answer_begin(&a), r);
-        status = csn_answer_end(c, &a);
-    } else {
+    if (c->json)
+        status = CSN_CLI_JSON(c, csn_wire_info, r);
+    else
         print_info(r);
-    }
     csn_info_free(r);
     return status;
 }
@@ -65,9 +60,8 @@ const csn_command csn_cmd_info = {
     .name = "info",
     .args = "ID",
     .summary = "what a sandbox is and what it enforces",
-    .intro =
-        "Tells what is known about a sandbox: where it works, when it ends, what it can do,\n"
-        "and for each layer of isolation whether it is really on.",
+    .intro = "Prints the directories of a sandbox, when it ends, what it can do, and for each\n"
+             "layer of isolation whether it is on.",
     .examples = "  caisson info build\n"
                 "  caisson info $id --json\n",
     .flags = CSN_CMD_SANDBOX,

@@ -1,9 +1,8 @@
-/* cmd_list.c: `list`: the sandboxes of this user that stay, oldest first.
+/* cmd_list.c: `list`: prints the detached sandboxes of this user, oldest first.
  *
- * The library reads them from this user's private state directory and sweeps what crashed ones
- * left behind. What must hold: -q prints ids and nothing else, because scripts feed them to
- * destroy; the table is for people and may change. Workspaces are host paths with any byte in
- * them and are printed as names (text.c). */
+ * The library also removes what crashed sandboxes left behind. -q prints ids and nothing else,
+ * for scripts; the format of the table may change. Workspace paths may contain any byte and are
+ * printed with csn_cli_put_name. */
 #include <stddef.h>
 
 #include "cli/commands.h"
@@ -33,9 +32,7 @@ static int run(csn_cli *c, void *opts)
     if (csn_sandboxes(&l, &err) < 0)
         return csn_cli_fail(c, err);
     if (c->json) {
-        csn_answer a;
-        csn_wire_sandboxes(csn_answer_begin(&a), l);
-        status = csn_answer_end(c, &a);
+        status = CSN_CLI_JSON(c, csn_wire_sandboxes, l);
     } else {
         if (l->count > 0 && !o->quiet)
             printf("%-28s %-16s %-8s %-8s %-17s %s\n", "ID", "NAME", "BACKEND", "STATE",
@@ -61,9 +58,8 @@ const csn_command csn_cmd_list = {
     .args = "",
     .usage = "[-q]",
     .summary = "list your sandboxes",
-    .intro =
-        "Lists the sandboxes you created and did not destroy yet, oldest first. What crashed\n"
-        "ones left behind is swept up on the way.",
+    .intro = "Lists the sandboxes that you created and did not destroy, oldest first. Removes\n"
+             "what crashed sandboxes left behind.",
     .examples = "  caisson list\n"
                 "  caisson list -q | xargs -r caisson destroy\n",
     .groups = {{"Options", options, 0}},

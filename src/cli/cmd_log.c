@@ -1,11 +1,8 @@
-/* cmd_log.c: `log`: the audit log of a sandbox, also after its end.
+/* cmd_log.c: `log`: prints or verifies the audit log of a sandbox.
  *
- * The lines are JSON already and hash-chained; they are passed on as they are, with or without
- * --json. --verify computes the chain again and finds any edit, cut or reordering. What must
- * hold: a log that does not verify is exit status 1 and never looks like success, and the lines
- * are not changed here, or a reader could not check them. The log is asked for by id or name
- * and needs no running sandbox. */
-#include <errno.h>
+ * The lines are hash-chained JSON and are printed unchanged, with or without --json, so that a
+ * reader can check them. --verify recomputes the chain and finds any edit, cut or reordering;
+ * the exit status is 1 if it finds one. The sandbox need not exist any more. */
 #include <inttypes.h>
 #include <stddef.h>
 
@@ -33,9 +30,7 @@ static int verify(csn_cli *c)
     if (csn_audit_verify(c->arg[0], &r, &err) < 0)
         return csn_cli_fail(c, err);
     if (c->json) {
-        csn_answer a;
-        csn_wire_audit_report(csn_answer_begin(&a), r);
-        status = csn_answer_end(c, &a);
+        status = CSN_CLI_JSON(c, csn_wire_audit_report, r);
     } else if (r->ok) {
         printf("ok, %" PRIu64 " lines\n", r->lines);
     } else if (r->bad_line > 0) {
@@ -72,10 +67,10 @@ const csn_command csn_cmd_log = {
     .args = "ID",
     .usage = "ID [--verify]",
     .summary = "the audit log of a sandbox",
-    .intro =
-        "Prints what was done in a sandbox, one JSON object a line: time, operation, target,\n"
-        "verdict, result. It is kept outside the sandbox and stays after its end. With\n"
-        "--verify: \"ok, N lines\", or the first line that was tampered with and status 1.",
+    .intro = "Prints the operations on a sandbox, one JSON object per line: time, operation,\n"
+             "target, verdict, result. The log lies outside the sandbox and outlives it. With\n"
+             "--verify: \"ok, N lines\", or the first line that was tampered with and exit\n"
+             "status 1.",
     .examples = "  caisson log $id\n"
                 "  caisson log $id --verify\n",
     .groups = {{"Options", options, 0}},

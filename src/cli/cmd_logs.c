@@ -1,12 +1,12 @@
-/* cmd_logs.c: `logs`: what a background process wrote, and with -f what it will write.
+/* cmd_logs.c: `logs`: prints the output of a background process, with -f until it ends.
  *
- * Its stdout goes to ours and its stderr to ours. Both streams are asked in turn; when neither
- * has anything the wait is spent on one of them, so following costs no busy loop.
+ * Its stdout goes to stdout and its stderr to stderr. The two streams are read in turn; if both
+ * are empty, the library waits on one of them.
  *
- * What must hold: bytes are passed on unchanged and in order per stream; the ring the library
- * keeps is bounded, and what it dropped is said on stderr and never hidden; following ends when
- * the process does or when our reader goes away. With --json each piece is an object a line,
- * and a character cut at the end of a piece waits for its rest. */
+ * Invariants: bytes are unchanged and in order per stream; bytes that the library's bounded
+ * buffer dropped are reported on stderr; following ends with the process or when the reader
+ * closes stdout. --json prints one object per chunk, and a UTF-8 character that a chunk cuts is
+ * kept for the next one. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -34,13 +34,10 @@ static int print_chunk(const csn_cli *c, const stream *s, const csn_log_chunk *c
 {
     int fd = s->id == CSN_STDERR ? STDERR_FILENO : STDOUT_FILENO;
 
-    if (c->json) {
-        csn_answer a;
-        csn_wire_log_chunk(csn_answer_begin(&a), s->id, chunk, len);
-        return csn_answer_end(c, &a);
-    }
+    if (c->json)
+        return CSN_CLI_JSON(c, csn_wire_log_chunk, s->id, chunk, len);
     if (chunk->dropped > 0)
-        csn_cli_note(c, "%" PRIu64 " bytes of older output are gone", chunk->dropped);
+        csn_cli_note(c, "%" PRIu64 " bytes of older output were dropped", chunk->dropped);
     int e = csn_cli_write(fd, chunk->data, len);
     if (e == EPIPE)
         return CSN_EXIT_BROKEN_PIPE;
@@ -49,7 +46,7 @@ static int print_chunk(const csn_cli *c, const stream *s, const csn_log_chunk *c
     return 0;
 }
 
-/* Takes what there is of one stream. *ret_got says whether there was any. */
+/* Prints what is available of one stream; sets *ret_got if there was any. */
 static int take(csn_cli *c, csn_process *p, stream *s, uint64_t wait_ms, bool *ret_got)
 {
     csn_log_chunk *chunk = NULL;
@@ -71,7 +68,7 @@ static int take(csn_cli *c, csn_process *p, stream *s, uint64_t wait_ms, bool *r
     return status;
 }
 
-static int follow(csn_cli *c, csn_process *p, bool to_the_end)
+static int follow(csn_cli *c, csn_process *p, bool until_end)
 {
     stream s[2] = {{.id = CSN_STDOUT}, {.id = CSN_STDERR}};
     uint64_t wait_ms = 0;
@@ -79,7 +76,7 @@ static int follow(csn_cli *c, csn_process *p, bool to_the_end)
     for (;;) {
         bool got = false;
         for (int i = 0; i < 2; i++) {
-            /* the wait goes to the first stream that can still bring something */
+            /* wait on the first stream that has not ended */
             uint64_t ms = i == 0 || s[0].end ? wait_ms : 0;
             int status = s[i].end ? 0 : take(c, p, &s[i], ms, &got);
             if (status)
@@ -87,7 +84,7 @@ static int follow(csn_cli *c, csn_process *p, bool to_the_end)
         }
         if (s[0].end && s[1].end)
             return 0;
-        if (!got && !to_the_end)
+        if (!got && !until_end)
             return 0;
         if (csn_cli_reader_gone())
             return CSN_EXIT_BROKEN_PIPE;
@@ -116,7 +113,7 @@ static int run(csn_cli *c, void *opts)
 
 static const csn_opt options[] = {
     {CSN_OPT_FLAG, 'f', "follow", offsetof(logs_opts, follow), NULL,
-     "go on until the process ends", NULL},
+     "continue until the process ends", NULL},
     {CSN_OPT_END},
 };
 
@@ -127,8 +124,9 @@ const csn_command csn_cmd_logs = {
     .summary = "the output of a background process",
     .intro =
         "Prints what a background process wrote so far: its stdout to stdout, its stderr to\n"
-        "stderr. With -f it goes on until the process ends. The newest output is kept; how\n"
-        "much of the oldest is gone is said on stderr. With --json one object a line.",
+        "stderr. With -f it continues until the process ends. Only the newest output is\n"
+        "kept; a note on stderr says how many bytes were dropped. --json prints one object\n"
+        "per line.",
     .examples = "  caisson logs $id $pid\n"
                 "  caisson logs $id $pid -f\n",
     .groups = {{"Options", options, 0}},

@@ -1,12 +1,10 @@
-/* cmd_ls.c: looking at names: ls, stat and glob, with one way of printing.
+/* cmd_ls.c: `ls`, `stat` and `glob`.
  *
- * Names are data: one a line (or NUL-terminated with -0) byte for byte, except on a terminal,
- * where control bytes are escaped (text.c), because whoever works inside the sandbox chooses
- * them. The library sorts. What must hold: a list that was cut at the library's limit is said
- * to be cut, on stderr; no match of a glob is an empty answer and not a failure. */
+ * Names are untrusted: they are printed one per line (or NUL-terminated with -0), unchanged
+ * except on a terminal, where control bytes are escaped. A note on stderr says when the library
+ * truncated the list. A glob without match is an empty result, not a failure. */
 #include <inttypes.h>
 #include <stddef.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "cli/commands.h"
@@ -75,11 +73,8 @@ static int answer(const csn_cli *c, csn_file_list *l, const ls_opts *o)
 {
     int status = 0, width = o->details ? size_width(l) : 0;
 
-    if (c->json) {
-        csn_answer a;
-        csn_wire_files(csn_answer_begin(&a), l);
-        status = csn_answer_end(c, &a);
-    }
+    if (c->json)
+        status = CSN_CLI_JSON(c, csn_wire_files, l);
     for (size_t i = 0; i < l->count && !c->json; i++) {
         if (o->details)
             print_details(&l->items[i], width);
@@ -90,7 +85,8 @@ static int answer(const csn_cli *c, csn_file_list *l, const ls_opts *o)
         putchar(o->nul ? '\0' : '\n');
     }
     if (l->truncated)
-        csn_cli_note(c, "there are more: only the first %zu are listed", l->count);
+        csn_cli_note(c, "the list is truncated: only the first %zu entries are shown",
+                     l->count);
     csn_file_list_free(l);
     return status;
 }
@@ -147,13 +143,10 @@ static int run_stat(csn_cli *c, void *opts)
 
     if (csn_stat(c->sb, c->arg[1], o->nofollow ? CSN_FILE_NOFOLLOW : 0, &l, &err) < 0)
         return csn_cli_fail(c, err);
-    if (c->json) {
-        csn_answer a;
-        csn_wire_file(csn_answer_begin(&a), &l->items[0]);
-        status = csn_answer_end(c, &a);
-    } else {
+    if (c->json)
+        status = CSN_CLI_JSON(c, csn_wire_file, &l->items[0]);
+    else
         print_stat(&l->items[0]);
-    }
     csn_file_list_free(l);
     return status;
 }
@@ -182,10 +175,10 @@ const csn_command csn_cmd_stat = {
     .name = "stat",
     .args = "ID PATH",
     .usage = "ID PATH [--nofollow]",
-    .summary = "what a path is",
+    .summary = "show kind, size and mode of a path",
     .intro =
-        "Tells kind, size, mode and time of a file or directory. Exit status 1 when there is\n"
-        "none: also the way to ask whether something exists.",
+        "Prints kind, size, mode and time of a file or directory. Exit status 1 if it does\n"
+        "not exist, for scripts that test this.",
     .examples = "  caisson stat $id src --json\n",
     .groups = {{"Options", stat_options, 0}},
     .opts_size = sizeof(ls_opts),
@@ -211,9 +204,9 @@ const csn_command csn_cmd_glob = {
     .args = "ID PATTERN [PATH]",
     .summary = "find files by pattern",
     .intro =
-        "Finds paths below PATH (default: the working directory) that match: * and ? within a\n"
-        "name, ** across directories, [a-z], {a,b}. Dotfiles count; results are sorted and\n"
-        "relative to PATH. No match is not an error. Quote the pattern.",
+        "Finds paths below PATH (default: the working directory) that match: * and ? within\n"
+        "a name, ** across directories, [a-z], {a,b}. Dotfiles count; results are sorted\n"
+        "and relative to PATH. No match is not an error. Quote the pattern.",
     .examples = "  caisson glob $id '**/*.{c,h}' src\n"
                 "  caisson glob $id '**/.env*' --json\n",
     .groups = {{"Options", glob_options, 0}},

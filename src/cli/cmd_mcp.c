@@ -1,9 +1,8 @@
-/* cmd_mcp.c: `mcp`: a sandbox as the tools of an agent.
+/* cmd_mcp.c: `mcp`: serves a sandbox as the tools of an agent.
  *
- * The agent's program starts this command and speaks to it over standard input and output, so
- * nothing here prints but on stderr; or it listens for any number of them. What must hold: a
- * configuration that can never work is refused at once, where the user sees it, and not at the
- * agent's first call; nothing listens without a token. */
+ * Over stdio, stdout belongs to the protocol: all messages go to stderr. Invariants: a
+ * configuration that cannot work is refused at the start, not at the agent's first call; the
+ * HTTP server always requires a token. */
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -22,20 +21,22 @@ static int check(csn_cli *c, void *opts)
     const mcp_opts *o = opts;
 
     if (o->http && !o->token_file)
-        return csn_cli_usage(c, "a new one is made: --token-file ~/.caisson-token",
+        return csn_cli_usage(c,
+                             "--token-file ~/.caisson-token creates the file if it is missing",
                              "--http needs --token-file");
     if (!o->http && (o->token_file || o->hosts))
         return csn_cli_usage(c, NULL, "--token-file and --allow-host need --http");
     return 0;
 }
 
-static void say_ready(void *ctx, const char *bound, int loopback)
+static void print_ready(void *ctx, const char *bound, int loopback)
 {
     const csn_cli *c = ctx;
 
     csn_cli_note(c, "listening on http://%s/mcp", bound);
     if (!loopback)
-        csn_cli_note(c, "others can reach this address, and what is sent is not encrypted");
+        csn_cli_note(c,
+                     "other machines can reach this address, and the traffic is not encrypted");
 }
 
 static int run(csn_cli *c, void *opts)
@@ -55,7 +56,7 @@ static int run(csn_cli *c, void *opts)
                           &(csn_mcp_http_opts){.address = o->http,
                                                .token_file = o->token_file,
                                                .hosts = (const char *const *)o->hosts,
-                                               .ready = say_ready,
+                                               .ready = print_ready,
                                                .ctx = c},
                           &err);
     else
@@ -81,13 +82,11 @@ const csn_command csn_cmd_mcp = {
     .usage = "[SANDBOX OPTIONS] [--http ADDRESS:PORT --token-file FILE]",
     .summary = "serve a sandbox as the tools of an agent (MCP)",
     .intro =
-        "Speaks the Model Context Protocol on standard input and output: agents such as "
-        "Claude\n"
-        "Code and Cursor start it and get a shell and file tools in a sandbox on the\n"
-        "workspace. The sandbox is made at the first call and ends with the input. With "
-        "--http\n"
-        "it serves any number of clients; each session has a sandbox of its own, and so has\n"
-        "each token for clients without sessions.",
+        "Speaks the Model Context Protocol on standard input and output: agents such as\n"
+        "Claude Code and Cursor start it and get a shell and file tools in a sandbox on the\n"
+        "workspace. The sandbox is made at the first call and ends with the input. With\n"
+        "--http it serves any number of clients; each session has a sandbox of its own, and\n"
+        "so has each token for clients without sessions.",
     .examples = "  caisson mcp --workspace ~/project\n"
                 "  claude mcp add caisson -- caisson mcp --workspace .\n"
                 "  caisson mcp --http 127.0.0.1:8808 --token-file ~/.caisson-token\n",

@@ -1,8 +1,8 @@
-/* cmd_net.c: `net`: the network rules of a running sandbox, and what happened on its network.
+/* cmd_net.c: `net`: prints or replaces the network rules of a running sandbox.
  *
- * Without options it shows; with any of the rules it replaces all of them, which is one call of
- * the library. main.c has connected the sandbox. Hosts in events are what programs inside asked
- * for: they are printed as names (text.c). */
+ * Without rules it prints the present ones and the latest connections; with any rule it
+ * replaces all of them in one call. Hosts in events are chosen by programs inside and printed
+ * with csn_cli_put_name. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static void print_network(const csn_net_result *r)
     print_list("deny", r->net_deny);
     print_list("packages", r->packages);
     if (r->lost > 0)
-        printf("%" PRIu64 " events are not known any more\n", r->lost);
+        printf("%" PRIu64 " older events were dropped\n", r->lost);
     for (uint32_t i = 0; i < r->event_count; i++)
         print_event(&r->events[i]);
 }
@@ -73,13 +73,10 @@ static int show(csn_cli *c, const net_opts *o)
 
     if (csn_network(c->sb, o->since, &r, &err) < 0)
         return csn_cli_fail(c, err);
-    if (c->json) {
-        csn_answer a;
-        csn_wire_network(csn_answer_begin(&a), r);
-        status = csn_answer_end(c, &a);
-    } else {
+    if (c->json)
+        status = CSN_CLI_JSON(c, csn_wire_network, r);
+    else
         print_network(r);
-    }
     csn_network_free(r);
     return status;
 }
@@ -96,16 +93,14 @@ static int run(csn_cli *c, void *opts)
                                 .net_allow = (const char *const *)o->allow,
                                 .net_deny = (const char *const *)o->deny,
                                 .packages = (const char *const *)o->packages};
-    if (csn_network_set(c->sb, &rules, &err) < 0)
-        return csn_cli_fail(c, err);
-    return csn_cli_done(c);
+    return csn_cli_finish(c, csn_network_set(c->sb, &rules, &err), &err);
 }
 
 #define AT(field) offsetof(net_opts, field)
 static const csn_opt options[] = {
-    {CSN_OPT_STR, 0, "net", AT(net), "none|all", "network, when no host is named", "none|all"},
+    {CSN_OPT_STR, 0, "net", AT(net), "none|all", "network without --allow", "none|all"},
     {CSN_OPT_LIST, 0, "allow", AT(allow), "HOST[:PORT]", "a host that may be reached", NULL},
-    {CSN_OPT_LIST, 0, "deny", AT(deny), "HOST[:PORT]", "a host that may not", NULL},
+    {CSN_OPT_LIST, 0, "deny", AT(deny), "HOST[:PORT]", "a host that may not be reached", NULL},
     {CSN_OPT_LIST, 0, "packages", AT(packages), "NAME", "hosts of a package manager", NULL},
     {CSN_OPT_U64, 0, "since", AT(since), "N", "only events from this number on", NULL},
     {CSN_OPT_END},
@@ -117,9 +112,10 @@ const csn_command csn_cmd_net = {
     .usage = "ID [--since N] | ID [--net none|all] [--allow HOST[:PORT]]... [--deny HOST]...",
     .summary = "the network rules of a sandbox, and its connections",
     .intro =
-        "Shows the rules and the latest connections. With rules: they replace all that the\n"
-        "sandbox had, at once; connections that are no longer allowed are cut. Ports that\n"
-        "were published or lent stay. Only for a sandbox that was made with network rules.",
+        "Shows the rules and the latest connections. Rules on the command line replace all\n"
+        "rules of the sandbox at once, and connections that they do not allow are closed.\n"
+        "Published ports and host ports stay. The sandbox must have been made with network\n"
+        "rules.",
     .examples = "  caisson net $id\n"
                 "  caisson net $id --allow example.org:443 --deny ads.example.org\n"
                 "  caisson net $id --net none\n",

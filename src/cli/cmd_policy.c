@@ -1,11 +1,9 @@
-/* cmd_policy.c: `policy check`: a policy file explained in words.
+/* cmd_policy.c: `policy check`: explains a policy file in words.
  *
- * The library parses, exactly as --policy would; this says what the result means, so that a
- * person can see whether it is what was meant. Each sentence is collected first: without --json
- * one a line, with --json an array.
+ * The library parses the file as --policy does; this file describes the result, one sentence
+ * per line, or as an array with --json.
  *
- * What must hold: every field of the configuration that is set has its sentence, what is left
- * to a default is said where the default matters, and values of variables are never shown,
+ * Invariants: every field that is set has a sentence; values of variables are not printed,
  * since they may be secrets. */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -20,7 +18,7 @@ typedef struct lines {
     bool failed;
 } lines;
 
-__attribute__((format(printf, 2, 3))) static void say(lines *l, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void add(lines *l, const char *fmt, ...)
 {
     csn_autofree char *text = NULL;
     va_list ap;
@@ -34,13 +32,13 @@ __attribute__((format(printf, 2, 3))) static void say(lines *l, const char *fmt,
         l->failed = true;
 }
 
-/* "label a, b, c": one sentence for a list, none for an empty one. */
-static void say_list(lines *l, const char *label, const char *const *items, bool names_only)
+/* "label: a, b, c", or nothing for an empty list. */
+static void add_list(lines *l, const char *label, const char *const *items, bool names_only)
 {
     csn_autobuf text;
     int e = 0;
 
-    csn_buf_init(&text, CSN_CONFIG_FILE_MAX * 2); /* first: every way out releases it */
+    csn_buf_init(&text, CSN_CONFIG_FILE_MAX * 2); /* initialised before any return */
     if (!items || !items[0])
         return;
     for (size_t i = 0; items[i] && e == 0; i++) {
@@ -52,20 +50,20 @@ static void say_list(lines *l, const char *label, const char *const *items, bool
     if (e != 0)
         l->failed = true;
     else
-        say(l, "%s: %s", label, text.data);
+        add(l, "%s: %s", label, text.data);
 }
 
-static void say_size(lines *l, const char *label, uint64_t bytes)
+static void add_size(lines *l, const char *label, uint64_t bytes)
 {
     char text[CSN_HUMAN_SIZE];
 
     if (bytes == CSN_NO_LIMIT)
-        say(l, "%s: no limit", label);
+        add(l, "%s: no limit", label);
     else if (bytes > 0)
-        say(l, "%s: %s", label, csn_cli_human_size(bytes, text));
+        add(l, "%s: %s", label, csn_cli_human_size(bytes, text));
 }
 
-static void say_rule(lines *l, const csn_rule *r)
+static void add_rule(lines *l, const csn_rule *r)
 {
     static const struct {
         uint32_t op;
@@ -82,40 +80,40 @@ static void say_rule(lines *l, const csn_rule *r)
         if (r->ops & ops[i].op)
             n += (size_t)snprintf(words + n, sizeof(words) - n, "%s%s", n ? ", " : "",
                                   ops[i].word);
-    say(l, "rule: %s %s of %s", r->allow ? "allow" : "refuse", words, r->path);
+    add(l, "rule: %s %s of %s", r->allow ? "allow" : "refuse", words, r->path);
 }
 
-static void say_files(lines *l, const csn_config *c)
+static void add_files(lines *l, const csn_config *c)
 {
-    say(l, "workspace, may be read and written: %s",
+    add(l, "workspace, may be read and written: %s",
         c->workspace ? c->workspace : "the current directory");
     if (c->workdir)
-        say(l, "commands start in: %s", c->workdir);
-    say(l, "home: %s", c->home ? c->home : "a private directory, removed with the sandbox");
-    say_list(l, "further workspaces", c->workspaces, false);
-    say_list(l, "may be read", c->read, false);
-    say_list(l, "may be written", c->write, false);
-    say_list(l, "refused, also inside the above", c->deny, false);
+        add(l, "commands start in: %s", c->workdir);
+    add(l, "home: %s", c->home ? c->home : "a private directory, removed with the sandbox");
+    add_list(l, "further workspaces", c->workspaces, false);
+    add_list(l, "may be read", c->read, false);
+    add_list(l, "may be written", c->write, false);
+    add_list(l, "refused, also inside the above", c->deny, false);
     if (c->flags & CSN_OPEN_NOFOLLOW)
-        say(l, "file calls refuse every symlink");
+        add(l, "file calls refuse every symlink");
     for (size_t i = 0; i < c->rule_count; i++)
-        say_rule(l, &c->rules[i]);
+        add_rule(l, &c->rules[i]);
     if (c->rule_count > 1)
-        say(l, "of several rules the most specific decides; of equal ones the refusal");
+        add(l, "the most specific rule decides; of equally specific ones a refusal wins");
 }
 
-static void say_commands(lines *l, const csn_config *c)
+static void add_commands(lines *l, const csn_config *c)
 {
     if (c->commands && !c->commands[0])
-        say(l, "no command may be run");
+        add(l, "no command may be run");
     else if (c->commands)
-        say_list(l, "may be run, nothing else", c->commands, false);
+        add_list(l, "may be run, nothing else", c->commands, false);
     else
-        say(l, "any command may be run");
-    say_list(l, "variables passed or set", c->env, true);
+        add(l, "any command may be run");
+    add_list(l, "variables passed or set", c->env, true);
 }
 
-/* Does any rule of the list hold `wanted` at its start? */
+/* Does any rule of the list start with `wanted`? */
 static bool any_starts(const char *const *list, const char *wanted)
 {
     for (; list && *list; list++)
@@ -124,7 +122,7 @@ static bool any_starts(const char *const *list, const char *wanted)
     return false;
 }
 
-/* A port follows the last colon; one in brackets is a part of the address. */
+/* A port follows the last colon outside brackets. */
 static bool any_without_port(const char *const *list)
 {
     for (; list && *list; list++) {
@@ -135,75 +133,75 @@ static bool any_without_port(const char *const *list)
     return false;
 }
 
-/* What the texts of the rules do not say by themselves. */
-static void say_net_meaning(lines *l, const csn_config *c)
+/* Facts that the text of the rules does not show. */
+static void add_net_notes(lines *l, const csn_config *c)
 {
     bool all = c->network && strcmp(c->network, "all") == 0;
 
     if (any_starts(c->net_allow, "*.") || any_starts(c->net_deny, "*."))
-        say(l, "*.NAME means every name below NAME, and not NAME itself");
+        add(l, "*.NAME means every name below NAME, and not NAME itself");
     if (any_without_port(c->net_allow))
-        say(l, "a host without a port may be reached on every port");
+        add(l, "a host without a port may be reached on every port");
     if (c->net_deny && c->net_deny[0])
-        say(l, "of network rules a refusal always wins");
+        add(l, "of network rules, a refusal always wins");
     if (all || c->net_allow || c->packages)
-        say(l, "loopback, private and metadata addresses stay closed, also to names that "
+        add(l, "loopback, private and metadata addresses stay closed, also to names that "
                "resolve to them, unless a rule names the address or a network among them");
     if (c->packages && c->packages[0])
-        say(l, "a package manager may reach its public service and what your own "
+        add(l, "a package manager may reach its public service and what your own "
                "configuration names; files of the project are not read for this");
 }
 
-static void say_network(lines *l, const csn_config *c)
+static void add_network(lines *l, const csn_config *c)
 {
     if (c->network && strcmp(c->network, "none") == 0 && (c->net_allow || c->packages))
-        say(l, "network: none but what is named here");
+        add(l, "network: only the hosts named here");
     else if (c->network)
-        say(l, "network: %s", c->network);
+        add(l, "network: %s", c->network);
     else if (!c->net_allow && !c->packages)
-        say(l, "network: as the backend has it by default");
-    say_list(l, "hosts that may be reached", c->net_allow, false);
-    say_list(l, "hosts that are refused", c->net_deny, false);
-    say_list(l, "package managers that may be reached", c->packages, false);
-    say_list(l, "ports inside that are shown on this host", c->publish, false);
-    say_list(l, "ports of this host lent inward", c->host_ports, false);
-    say_net_meaning(l, c);
+        add(l, "network: the default of the backend");
+    add_list(l, "hosts that may be reached", c->net_allow, false);
+    add_list(l, "hosts that are refused", c->net_deny, false);
+    add_list(l, "package managers that may be reached", c->packages, false);
+    add_list(l, "ports of the sandbox published on this machine", c->publish, false);
+    add_list(l, "ports of this machine reachable inside", c->host_ports, false);
+    add_net_notes(l, c);
 }
 
-static void say_limits(lines *l, const csn_config *c)
+static void add_limits(lines *l, const csn_config *c)
 {
     char text[CSN_HUMAN_SIZE];
 
-    say(l, "one command runs at most: %s",
+    add(l, "one command runs at most: %s",
         csn_cli_human_ms(c->timeout_ms ? c->timeout_ms : 30000, text));
     if (c->lifetime_ms)
-        say(l, "the sandbox lives at most: %s", csn_cli_human_ms(c->lifetime_ms, text));
-    say_size(l, "output kept per stream", c->output_max);
-    say_size(l, "memory", c->memory_max);
-    say_size(l, "disk", c->disk_max);
-    say_size(l, "size of one file", c->file_max);
+        add(l, "the sandbox lives at most: %s", csn_cli_human_ms(c->lifetime_ms, text));
+    add_size(l, "output kept per stream", c->output_max);
+    add_size(l, "memory", c->memory_max);
+    add_size(l, "disk", c->disk_max);
+    add_size(l, "size of one file", c->file_max);
     if (c->pids_max)
-        say(l, "processes at one time: %" PRIu64, c->pids_max);
+        add(l, "processes at one time: %" PRIu64, c->pids_max);
     if (c->cpu_milli)
-        say(l, "processors: %" PRIu64 ".%03" PRIu64, c->cpu_milli / 1000, c->cpu_milli % 1000);
+        add(l, "processors: %" PRIu64 ".%03" PRIu64, c->cpu_milli / 1000, c->cpu_milli % 1000);
     if (c->audit)
-        say(l, "audit log: %s", strcmp(c->audit, "none") == 0 ? "off" : c->audit);
+        add(l, "audit log: %s", strcmp(c->audit, "none") == 0 ? "off" : c->audit);
 }
 
 static void explain(lines *l, const csn_config *c)
 {
     if (c->backend)
-        say(l, "backend: %s", c->backend);
+        add(l, "backend: %s", c->backend);
     if (c->image)
-        say(l, "image: %s", c->image);
-    say_files(l, c);
-    say_commands(l, c);
-    say_network(l, c);
-    say_limits(l, c);
+        add(l, "image: %s", c->image);
+    add_files(l, c);
+    add_commands(l, c);
+    add_network(l, c);
+    add_limits(l, c);
     if (c->flags & CSN_OPEN_ALLOW_WEAKER)
-        say(l, "less isolation than the backend promises is accepted");
+        add(l, "less isolation than the backend promises is accepted");
     if (c->backend && strcmp(c->backend, "local") == 0)
-        say(l, "beware: the backend local does not isolate commands; file rules bind the file "
+        add(l, "warning: the backend local does not isolate commands; file rules apply to file "
                "calls only");
 }
 
@@ -256,9 +254,9 @@ const csn_command csn_cmd_policy = {
     .usage = "check FILE",
     .summary = "check a policy file and explain it in words",
     .intro =
-        "Reads a policy file as --policy would and says in words what it allows and refuses.\n"
-        "A mistake in the file is an error that names it, and exit status 1. The format is\n"
-        "described in caisson-policy(5). - is stdin.",
+        "Reads a policy file as --policy would and says in words what it allows and\n"
+        "refuses. A mistake in the file is an error that names it, and exit status 1. The\n"
+        "format is described in caisson-policy(5). - is stdin.",
     .examples = "  caisson policy check agent.json\n",
     .run = run,
 };

@@ -1,9 +1,9 @@
-/* cmd_ps.c: `ps` and `kill`: the background processes of a sandbox.
+/* cmd_ps.c: `ps` and `kill`: list and signal the background processes of a sandbox.
  *
- * Only what exec -d started is here: the keeper of the sandbox knows these by pid and keeps the
- * exit code and the output after their end. What must hold: `kill` opens the process through
- * the sandbox and never signals a pid of this host by itself, so a wrong number cannot hit a
- * stranger. Command lines come from inside and are shown with control bytes escaped. */
+ * Only processes started with exec -d are listed; the sandbox keeps their exit code and output
+ * after they end. Invariant: `kill` signals through the sandbox and never by a pid of this
+ * host, so a wrong number cannot hit an unrelated process. Command lines are untrusted and
+ * escaped. */
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
@@ -74,9 +74,7 @@ static int run_ps(csn_cli *c, void *opts)
     if (csn_processes(c->sb, &l, &err) < 0)
         return csn_cli_fail(c, err);
     if (c->json) {
-        csn_answer a;
-        csn_wire_processes(csn_answer_begin(&a), l);
-        status = csn_answer_end(c, &a);
+        status = CSN_CLI_JSON(c, csn_wire_processes, l);
     } else if (l->count > 0) {
         printf("%8s  %-10s  %-16s  %-11s  %s\n", "PID", "STATE", "STARTED (UTC)", "OUTPUT",
                "COMMAND");
@@ -114,18 +112,16 @@ static int run_kill(csn_cli *c, void *opts)
     int status = csn_cli_open_process(c, &p);
     if (status)
         return status;
-    if (csn_process_signal(p, signal_of(c), &err) < 0)
-        status = csn_cli_fail(c, err);
+    csn_status st = csn_process_signal(p, signal_of(c), &err);
     csn_process_free(p);
-    return status ? status : csn_cli_done(c);
+    return csn_cli_finish(c, st, &err);
 }
 
 const csn_command csn_cmd_ps = {
     .name = "ps",
     .args = "ID",
     .summary = "list the background processes of a sandbox",
-    .intro =
-        "Lists what was started with exec -d, also what has ended since, with its exit code.",
+    .intro = "Lists the processes started with exec -d. Those that ended have their exit code.",
     .examples = "  caisson ps $id\n"
                 "  caisson ps $id --json\n",
     .flags = CSN_CMD_SANDBOX,
@@ -138,7 +134,7 @@ const csn_command csn_cmd_kill = {
     .summary = "send a signal to a background process",
     .intro =
         "Sends a signal (default TERM) to a background process and its group; TERM and KILL\n"
-        "reach everything it started. Names with or without SIG, and numbers, will do.",
+        "reach everything it started. SIGNAL is a name, with or without SIG, or a number.",
     .examples = "  caisson kill $id 4711\n"
                 "  caisson kill $id 4711 INT\n",
     .flags = CSN_CMD_SANDBOX,

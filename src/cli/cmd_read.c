@@ -1,9 +1,8 @@
-/* cmd_read.c: `read`: a window of lines, as a model wants to see a file.
+/* cmd_read.c: `read`: prints a window of lines of a file.
  *
- * The library counts lines, cuts and recognises images; this prints. What must hold: stdout
- * gets the content byte for byte and nothing else, also CRLF and bytes that are no UTF-8; that
- * there is more of the file, and how to go on, is said on stderr. An image is not thrown at a
- * terminal. With --json the hash of the file comes along, for a later write --if-hash. */
+ * Invariant: stdout gets the content and nothing else, byte for byte (CRLF and invalid UTF-8
+ * included); a note on stderr says how to read the rest. Images are not written to a terminal.
+ * --json includes the hash of the file, for a later write --if-hash. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
@@ -43,8 +42,8 @@ static int print_content(const csn_cli *c, const csn_read_result *r, const read_
     fwrite(r->content, 1, r->content_len, stdout);
     if (r->truncated)
         csn_cli_note(c,
-                     "cut by %s: %" PRIu64 " of %s%" PRIu64
-                     " lines shown, go on with --offset %" PRIu64,
+                     "truncated by %s: %" PRIu64 " of %s%" PRIu64
+                     " lines shown, continue with --offset %" PRIu64,
                      r->truncated_by, r->output_lines, r->total_lines_exact ? "" : "more than ",
                      r->total_lines, o->offset + r->output_lines);
     return 0;
@@ -62,14 +61,11 @@ static int run(csn_cli *c, void *opts)
                (c->json ? CSN_FILE_HASH : 0);
     if (csn_read(c->sb, c->arg[1], &ro, &r, &err) < 0)
         return csn_cli_fail(c, err);
-    if (c->json) {
-        csn_answer a;
-        csn_wire_read(csn_answer_begin(&a), r,
-                      o->encoding && strcmp(o->encoding, "base64") == 0);
-        status = csn_answer_end(c, &a);
-    } else {
+    if (c->json)
+        status = CSN_CLI_JSON(c, csn_wire_read, r,
+                              o->encoding && strcmp(o->encoding, "base64") == 0);
+    else
         status = print_content(c, r, o);
-    }
     csn_read_result_free(r);
     return status;
 }
@@ -91,10 +87,9 @@ const csn_command csn_cmd_read = {
     .args = "ID PATH",
     .summary = "show lines of a file",
     .intro =
-        "Prints a window of lines of a text file: at most 2000 lines and 256 KiB at a time, "
-        "and\n"
-        "says on stderr when there is more. Images and PDF come whole; with --json as base64\n"
-        "with their type. For the bytes of a file of any size use cat.",
+        "Prints a window of lines of a text file: at most 2000 lines and 256 KiB at a time,\n"
+        "and says on stderr when there is more. Images and PDF come whole; with --json as\n"
+        "base64 with their type. For the bytes of a file of any size use cat.",
     .examples = "  caisson read $id src/main.c --numbers\n"
                 "  caisson read $id big.log --offset 4000 --limit 100\n"
                 "  caisson read $id logo.png --json\n",

@@ -1,9 +1,8 @@
-/* cmd_run.c: `run`: a fresh sandbox, one command, and everything of it removed.
+/* cmd_run.c: `run`: runs one command in a new sandbox and destroys the sandbox.
  *
- * open, exec, close: the sandbox is not detached, so it ends with this process in every way
- * this process can end, kill -9 included (the library's keeper sees to that). What must hold:
- * whatever the user's configuration says, this sandbox is never detached and has no name that a
- * second run at the same time could collide with. */
+ * The sandbox is not detached, so the keeper ends it when this process ends, SIGKILL included.
+ * Invariant: whatever the user's configuration says, it is not detached and has no name, which
+ * a second run at the same time would collide with. */
 #include "base/arena.h"
 #include "cli/commands.h"
 #include "cli/exec_opts.h"
@@ -38,7 +37,7 @@ static int run(csn_cli *c, void *opts)
         return csn_cli_fail_text(c, CSN_NOMEM, "out of memory");
     if (csn_sandbox_opts_config(&o->sandbox, a, &config, &err) < 0)
         return csn_cli_fail(c, err);
-    /* what the user's defaults say about sandboxes that stay is not for this one */
+    /* defaults for detached sandboxes do not apply */
     config.name = NULL;
     config.flags &= ~CSN_OPEN_DETACHED;
     if (csn_open(&config, &c->sb, &err) < 0)
@@ -55,14 +54,14 @@ const csn_command csn_cmd_run = {
     .usage = "[SANDBOX OPTIONS] [EXEC OPTIONS] (-c STRING | -- ARGV...)",
     .summary = "run one command in a fresh sandbox, then remove the sandbox",
     .intro =
-        "Opens a sandbox, runs one command in it and destroys the sandbox, whatever happens.\n"
-        "After -- the words are passed as they are, no shell sees them; -c runs a shell "
-        "string.\n"
-        "Output is passed on as it comes; stdin is empty unless you give --stdin or -t.\n"
+        "Opens a sandbox, runs one command in it and destroys the sandbox, whatever\n"
+        "happens. After -- the words are passed as they are, no shell sees them; -c runs a\n"
+        "shell string. Output is passed on as it comes; stdin is empty unless you give\n"
+        "--stdin or -t.\n"
         "\n"
-        "Exit status: the command's own; 124 timeout; 125 caisson failed; 126 refused by "
-        "policy\n"
-        "or not executable; 127 not found; 128+n ended by signal n; 2 wrong usage of caisson.\n"
+        "Exit status: the command's own; 124 timeout; 125 caisson failed; 126 refused by\n"
+        "policy or not executable; 127 not found; 128+n ended by signal n; 2 wrong usage of\n"
+        "caisson.\n"
         "Durations: 500ms 30s 10m 1h, a bare number is seconds. Sizes: 512K 64M 2G.",
     .examples = "  caisson run -- make test\n"
                 "  caisson run --backend local --timeout 5m -c 'npm ci && npm test'\n"

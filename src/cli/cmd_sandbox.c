@@ -1,9 +1,7 @@
-/* cmd_sandbox.c: the small verbs on a whole sandbox: cleanup, extend, cd.
+/* cmd_sandbox.c: `cleanup`, `extend` and `cd`.
  *
- * Each is one call of the library and an answer: silence, or {"ok":true} with --json. main.c
- * has connected the sandbox. What must hold: `cleanup` removes what is in the workspace and has
- * no undo, so it takes exactly one sandbox and no patterns; a wrong duration is found before
- * the sandbox is touched. */
+ * `cleanup` cannot be undone, so it takes exactly one sandbox and no patterns. A wrong duration
+ * is refused before the sandbox is connected. */
 #include "base/strv.h"
 #include "cli/commands.h"
 
@@ -12,9 +10,7 @@ static int run_cleanup(csn_cli *c, void *opts)
     csn_error *err = NULL;
 
     (void)opts;
-    if (csn_cleanup(c->sb, &err) < 0)
-        return csn_cli_fail(c, err);
-    return csn_cli_done(c);
+    return csn_cli_finish(c, csn_cleanup(c->sb, &err), &err);
 }
 
 static int check_extend(csn_cli *c, void *opts)
@@ -37,9 +33,7 @@ static int run_extend(csn_cli *c, void *opts)
 
     (void)opts;
     csn_parse_duration_ms(c->arg[1], &ms);
-    if (csn_extend(c->sb, ms, &err) < 0)
-        return csn_cli_fail(c, err);
-    return csn_cli_done(c);
+    return csn_cli_finish(c, csn_extend(c->sb, ms, &err), &err);
 }
 
 static int run_cd(csn_cli *c, void *opts)
@@ -47,9 +41,7 @@ static int run_cd(csn_cli *c, void *opts)
     csn_error *err = NULL;
 
     (void)opts;
-    if (csn_set_workdir(c->sb, c->arg[1], &err) < 0)
-        return csn_cli_fail(c, err);
-    return csn_cli_done(c);
+    return csn_cli_finish(c, csn_set_workdir(c->sb, c->arg[1], &err), &err);
 }
 
 const csn_command csn_cmd_cleanup = {
@@ -66,8 +58,8 @@ const csn_command csn_cmd_cleanup = {
 const csn_command csn_cmd_extend = {
     .name = "extend",
     .args = "ID DURATION",
-    .summary = "let a sandbox live longer",
-    .intro = "The sandbox ends this long from now, whatever its lifetime was before.",
+    .summary = "set the time until a sandbox ends",
+    .intro = "The sandbox ends after DURATION from now, whatever its lifetime was before.",
     .examples = "  caisson extend $id 10m\n",
     .flags = CSN_CMD_SANDBOX,
     .check = check_extend,
@@ -79,8 +71,8 @@ const csn_command csn_cmd_cd = {
     .args = "ID PATH",
     .summary = "set the working directory of a sandbox",
     .intro =
-        "Sets the directory that commands start in and that relative paths are relative to,\n"
-        "for every later call of every process that uses the sandbox.",
+        "Sets the directory in which commands start and to which relative paths refer, for\n"
+        "all later calls of all processes that use the sandbox.",
     .examples = "  caisson cd $id src\n",
     .flags = CSN_CMD_SANDBOX,
     .run = run_cd,

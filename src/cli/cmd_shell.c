@@ -1,8 +1,8 @@
-/* cmd_shell.c: `shell`: an interactive shell in a sandbox, on our terminal.
+/* cmd_shell.c: `shell`: starts an interactive shell in a sandbox on this terminal.
  *
- * bash where there is one, else sh. What must hold: it is started as an argument vector, so
- * that a list of allowed commands needs to name the shell only; and it is tied to this process,
- * so it ends when the terminal goes away. terminal.c connects the two terminals. */
+ * bash if it exists, else sh. It is started as an argument vector, so that a list of allowed
+ * commands needs to name only the shell, and it is tied to this process, so that it ends with
+ * the terminal. */
 #include <stddef.h>
 
 #include "cli/commands.h"
@@ -17,7 +17,7 @@ static int check(csn_cli *c, void *opts)
 {
     (void)opts;
     if (c->json)
-        return csn_cli_usage(c, "caisson exec ID --json", "a shell does not go with --json");
+        return csn_cli_usage(c, "caisson exec ID --json", "--json cannot be used with a shell");
     return 0;
 }
 
@@ -58,9 +58,9 @@ const csn_command csn_cmd_shell = {
     .args = "ID",
     .summary = "an interactive shell in a sandbox",
     .intro =
-        "Starts bash (or sh) in the sandbox on your terminal. It ends with this command; what\n"
-        "it started in the background stays until the sandbox is destroyed. The exit status\n"
-        "is the shell's.",
+        "Starts bash (or sh) in the sandbox on your terminal. It ends with this command;\n"
+        "what it started in the background stays until the sandbox is destroyed. The exit\n"
+        "status is the shell's.",
     .examples = "  caisson shell $id\n",
     .groups = {{"Options", options, 0}},
     .opts_size = sizeof(shell_opts),

@@ -1,8 +1,7 @@
-/* cmd_snapshot.c: a sandbox as a whole: snapshot, rollback, fork, pause, resume.
+/* cmd_snapshot.c: `snapshot`, `rollback`, `fork`, `pause` and `resume`.
  *
- * main.c has connected the sandbox. What must hold: snapshot and fork print what names the
- * result and nothing else, for scripts; a fork whose id cannot be printed is destroyed again.
- */
+ * snapshot and fork print the name of the result and nothing else, for scripts. A fork whose id
+ * cannot be printed is destroyed again. */
 #include <stddef.h>
 
 #include "cli/commands.h"
@@ -40,25 +39,7 @@ static int run_rollback(csn_cli *c, void *opts)
     csn_error *err = NULL;
 
     (void)opts;
-    if (csn_rollback(c->sb, c->arg[1], &err) < 0)
-        return csn_cli_fail(c, err);
-    return csn_cli_done(c);
-}
-
-static int answer_fork(csn_cli *c, const csn_sandbox *sb, const char *name)
-{
-    csn_answer a;
-
-    if (!c->json) {
-        printf("%s\n", csn_id(sb));
-        return csn_cli_flush(c, 0);
-    }
-    csn_json *j = csn_answer_begin(&a);
-    csn_json_object(j);
-    csn_json_kstr(j, "id", csn_id(sb));
-    csn_json_kstr(j, "name", name);
-    csn_json_object_end(j);
-    return csn_answer_end(c, &a);
+    return csn_cli_finish(c, csn_rollback(c->sb, c->arg[1], &err), &err);
 }
 
 static int run_fork(csn_cli *c, void *opts)
@@ -69,7 +50,7 @@ static int run_fork(csn_cli *c, void *opts)
 
     if (csn_fork(c->sb, o->name, &other, &err) < 0)
         return csn_cli_fail(c, err);
-    int status = answer_fork(c, other, o->name);
+    int status = csn_cli_print_id(c, other, o->name);
     if (status != 0)
         csn_destroy(other, NULL);
     csn_close(other);
@@ -81,9 +62,7 @@ static int run_pause(csn_cli *c, void *opts)
     csn_error *err = NULL;
 
     (void)opts;
-    if (csn_pause(c->sb, &err) < 0)
-        return csn_cli_fail(c, err);
-    return csn_cli_done(c);
+    return csn_cli_finish(c, csn_pause(c->sb, &err), &err);
 }
 
 static int run_resume(csn_cli *c, void *opts)
@@ -91,9 +70,7 @@ static int run_resume(csn_cli *c, void *opts)
     csn_error *err = NULL;
 
     (void)opts;
-    if (csn_resume(c->sb, &err) < 0)
-        return csn_cli_fail(c, err);
-    return csn_cli_done(c);
+    return csn_cli_finish(c, csn_resume(c->sb, &err), &err);
 }
 
 static const csn_opt fork_options[] = {
@@ -105,9 +82,10 @@ static const csn_opt fork_options[] = {
 const csn_command csn_cmd_snapshot = {
     .name = "snapshot",
     .args = "ID",
-    .summary = "keep the files of a sandbox as they are now",
-    .intro = "Prints what names the snapshot: --image of create begins with it. Only for\n"
-             "backends that have snapshots: dagger and vercel.",
+    .summary = "save the files of a sandbox",
+    .intro =
+        "Prints the name of the snapshot, which create --image takes. Supported by dagger\n"
+        "and vercel.",
     .examples = "  snapshot=$(caisson snapshot $id)\n"
                 "  caisson create --backend dagger --image \"$snapshot\"\n",
     .flags = CSN_CMD_SANDBOX,
@@ -117,9 +95,8 @@ const csn_command csn_cmd_snapshot = {
 const csn_command csn_cmd_rollback = {
     .name = "rollback",
     .args = "ID SNAPSHOT",
-    .summary = "go back to a snapshot of a sandbox",
-    .intro = "The files become those of the snapshot; what was done since is gone. Only for\n"
-             "dagger.",
+    .summary = "restore a snapshot of a sandbox",
+    .intro = "Restores the files of the snapshot; later changes are lost. Supported by dagger.",
     .examples = "  caisson rollback $id \"$snapshot\"\n",
     .flags = CSN_CMD_SANDBOX,
     .run = run_rollback,
@@ -129,9 +106,9 @@ const csn_command csn_cmd_fork = {
     .name = "fork",
     .args = "ID",
     .usage = "ID [--name NAME]",
-    .summary = "make another sandbox that begins as this one is now",
-    .intro = "Prints the id of the other. Only for dagger; elsewhere, create one from a\n"
-             "snapshot.",
+    .summary = "copy a sandbox in its present state",
+    .intro = "Prints the id of the copy. Supported by dagger; with other backends create a\n"
+             "sandbox from a snapshot.",
     .examples = "  other=$(caisson fork $id)\n",
     .groups = {{"Options", fork_options, 0}},
     .opts_size = sizeof(fork_opts),
@@ -142,9 +119,9 @@ const csn_command csn_cmd_fork = {
 const csn_command csn_cmd_pause = {
     .name = "pause",
     .args = "ID",
-    .summary = "stop a sandbox without ending it",
-    .intro = "Nothing inside runs and no lifetime passes until it is resumed, by resume or by\n"
-             "any other command that uses it. Only for e2b.",
+    .summary = "suspend a sandbox",
+    .intro = "Suspends all processes and the lifetime until resume, or any other command that\n"
+             "uses the sandbox. Supported by e2b.",
     .examples = "  caisson pause $id\n",
     .flags = CSN_CMD_SANDBOX,
     .run = run_pause,
@@ -153,8 +130,8 @@ const csn_command csn_cmd_pause = {
 const csn_command csn_cmd_resume = {
     .name = "resume",
     .args = "ID",
-    .summary = "let a paused sandbox go on",
-    .intro = "Its lifetime begins anew. Only for e2b.",
+    .summary = "resume a paused sandbox",
+    .intro = "The lifetime starts again. Supported by e2b.",
     .examples = "  caisson resume $id\n",
     .flags = CSN_CMD_SANDBOX,
     .run = run_resume,

@@ -1,12 +1,11 @@
-/* cmd_transfer.c: `import` and `export`: directories between this host and a sandbox.
+/* cmd_transfer.c: `import` and `export`: copy directories between host and sandbox.
  *
- * HOSTDIR may be -, then it is a tar on stdin or stdout. The library copies and holds both
- * sides below their directories; names and links inside are untrusted in both directions. What
- * must hold: progress goes to stderr, only when that is a terminal and only when the transfer
- * takes long, and a signal cancels the transfer and is told by the exit status. */
+ * HOSTDIR - is a tar on stdin or stdout. Names and links are untrusted in both directions; the
+ * library keeps both sides below their directories. Progress is printed on stderr if that is a
+ * terminal and the transfer takes long. A signal cancels the transfer; the exit status reports
+ * it. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -56,7 +55,7 @@ static int answer(const csn_cli *c, const progress *p)
     return csn_answer_end(c, &a);
 }
 
-/* The paths as the library wants them; `out_error` is for a tar on stdout. */
+/* out_error: errno of a failed write of a tar to stdout. */
 static csn_status transfer(csn_cli *c, bool in, const csn_transfer_opts *to, int *out_error,
                            csn_error **err)
 {
@@ -77,8 +76,9 @@ static int check_export(csn_cli *c, void *opts)
 {
     (void)opts;
     if (strcmp(c->arg[2], "-") == 0 && (c->json || isatty(STDOUT_FILENO)))
-        return csn_cli_usage(c, "send it to a file or a pipe", "a tar does not go %s",
-                             c->json ? "with --json" : "to a terminal");
+        return csn_cli_usage(c, "redirect stdout to a file or a pipe",
+                             "a tar on stdout cannot be %s",
+                             c->json ? "combined with --json" : "written to a terminal");
     return 0;
 }
 
@@ -106,8 +106,7 @@ static int run_transfer(csn_cli *c, bool in)
     } else if (st < 0) {
         status = csn_cli_fail(c, err);
     } else if (out_error != 0) {
-        status = csn_cli_fail_text(c, CSN_IO, "cannot write to standard output: %s",
-                                   strerrordesc_np(out_error));
+        status = csn_cli_write_failed(c, out_error);
     } else {
         status = answer(c, &p);
     }
@@ -134,10 +133,9 @@ const csn_command csn_cmd_import = {
     .usage = "ID (HOSTDIR | -) [PATH]",
     .summary = "copy a host directory into a sandbox",
     .intro =
-        "Copies what is in HOSTDIR to PATH in the sandbox (default: the working directory). "
-        "With\n"
-        "- instead of HOSTDIR it takes a tar from stdin. Symlinks stay symlinks; devices,\n"
-        "sockets and fifos are left out.",
+        "Copies what is in HOSTDIR to PATH in the sandbox (default: the working directory).\n"
+        "With - instead of HOSTDIR it takes a tar from stdin. Symlinks stay symlinks;\n"
+        "devices, sockets and fifos are left out.",
     .examples = "  caisson import $id ./fixtures tests/fixtures\n"
                 "  curl -L $url | caisson import $id - vendor\n",
     .flags = CSN_CMD_SANDBOX,
@@ -149,10 +147,9 @@ const csn_command csn_cmd_export = {
     .args = "ID PATH HOSTDIR",
     .usage = "ID PATH (HOSTDIR | -)",
     .summary = "copy a directory out of a sandbox",
-    .intro =
-        "Copies the directory PATH of the sandbox to HOSTDIR, which is made if it is missing.\n"
-        "With - instead of HOSTDIR it writes a tar to stdout. Symlinks stay symlinks, set-id\n"
-        "bits are dropped; devices, sockets and fifos are left out.",
+    .intro = "Copies the directory PATH of the sandbox to HOSTDIR, which is made if it is\n"
+             "missing. With - instead of HOSTDIR it writes a tar to stdout. Symlinks stay\n"
+             "symlinks, set-id bits are dropped; devices, sockets and fifos are left out.",
     .examples = "  caisson export $id dist ./dist\n"
                 "  caisson export $id . - | gzip > work.tar.gz\n",
     .flags = CSN_CMD_SANDBOX,

@@ -1,9 +1,7 @@
-/* cmd_wait.c: `wait`: until a server inside listens, or a process has written a text.
+/* cmd_wait.c: `wait`: waits until a port is open or a process has written a text.
  *
- * Scripts start a server with exec -d and must not sleep and hope. The library does the waiting
- * (on events, not by polling here); this checks that exactly one thing is waited for and that
- * there is an end to it: without --timeout 30 seconds. A wait that ran out is a failed
- * operation, exit status 1. */
+ * For scripts that start a server with exec -d. The default timeout is 30 seconds; exit status
+ * 1 means that it passed. */
 #include <stddef.h>
 
 #include "cli/commands.h"
@@ -20,7 +18,7 @@ static int check(csn_cli *c, void *opts)
     const wait_opts *o = opts;
 
     if (!o->port == !o->log)
-        return csn_cli_usage(c, NULL, "wait for either --port or --log");
+        return csn_cli_usage(c, NULL, "give either --port or --log");
     if (o->port > UINT16_MAX)
         return csn_cli_usage(c, NULL, "--port takes 1 to 65535");
     return 0;
@@ -34,9 +32,7 @@ static int run(csn_cli *c, void *opts)
 
     csn_status st = o->port ? csn_wait_port(c->sb, (uint16_t)o->port, ms, &err)
                             : csn_wait_log(c->sb, o->log, ms, &err);
-    if (st < 0)
-        return csn_cli_fail(c, err);
-    return csn_cli_done(c);
+    return csn_cli_finish(c, st, &err);
 }
 
 #define AT(field) offsetof(wait_opts, field)

@@ -1,16 +1,15 @@
-/* cmd_watch.c: `watch`: file events as they happen, one a line, until stopped.
+/* cmd_watch.c: `watch`: prints file events, one per line, until stopped.
  *
- * The library delivers events of a directory; here each is printed and flushed at once, since a
- * watch is mostly read by a pipe. What must hold: a silent watch still notices when its reader
- * has gone away (it looks twice a second), and lost events are a line of their own (overflow),
- * never silence. Names are chosen by what runs inside and are printed as names (text.c). */
+ * Each event is flushed at once, because the reader is usually a pipe. Invariants: a watch
+ * without events still notices that its reader closed stdout; lost events are reported
+ * (overflow). File names are untrusted and printed with csn_cli_put_name. */
 #include <stddef.h>
 
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "wire/result_json.h"
 
-#define LOOK_MS 500u /* how often a silent watch looks whether its reader is still there */
+#define READER_CHECK_MS 500u /* interval between checks that stdout has a reader */
 
 typedef struct watch_opts {
     uint64_t max, timeout;
@@ -19,26 +18,22 @@ typedef struct watch_opts {
 
 static int print_event(const csn_cli *c, const csn_event *e)
 {
-    csn_answer a;
-
-    if (c->json) {
-        csn_wire_event(csn_answer_begin(&a), e);
-        return csn_answer_end(c, &a);
-    }
+    if (c->json)
+        return CSN_CLI_JSON(c, csn_wire_event, e);
     printf("%-8s ", csn_wire_event_name(e->kind));
     csn_cli_put_name(e->path);
     if (e->is_dir)
         putchar('/');
     putchar('\n');
-    return csn_cli_flush(c, 0); /* a reader wants each event at once */
+    return csn_cli_flush(c, 0);
 }
 
-/* How long the next wait may be; 0: the time is over. */
+/* The longest next wait; 0: the time is over. */
 static uint64_t next_wait(uint64_t deadline)
 {
     int left = csn_deadline_poll_ms(deadline);
 
-    return left < 0 || left > (int)LOOK_MS ? LOOK_MS : (uint64_t)left;
+    return left < 0 || left > (int)READER_CHECK_MS ? READER_CHECK_MS : (uint64_t)left;
 }
 
 static int follow(csn_cli *c, csn_watch *w, const watch_opts *o)

@@ -1,9 +1,8 @@
-/* cmd_why.c: `why`: what the policy would say, without trying it.
+/* cmd_why.c: `why`: checks an operation against the policy without performing it.
  *
- * The same rules that refuse an operation answer here, so the two cannot differ. The answer is
- * data: the exit status is 0 whether the operation would be allowed or not, and 1 only when the
- * question could not be answered. The hint names the smallest rule that would allow it;
- * applying it is up to the person who reads it. */
+ * The library uses the same rules as for the operation itself. The exit status is 0 for both
+ * verdicts, and 1 only if there is none. The hint names the smallest rule that would allow the
+ * operation. */
 #include <string.h>
 
 #include "cli/commands.h"
@@ -58,9 +57,7 @@ static int run(csn_cli *c, void *opts)
     if (csn_would_allow(c->sb, op, c->arg[2], &v, &err) < 0)
         return csn_cli_fail(c, err);
     if (c->json) {
-        csn_answer a;
-        csn_wire_verdict(csn_answer_begin(&a), v);
-        status = csn_answer_end(c, &a);
+        status = CSN_CLI_JSON(c, csn_wire_verdict, v);
     } else {
         puts(v->allowed ? "allowed" : "denied");
         line("resolved", v->why.resolved);
@@ -76,11 +73,11 @@ const csn_command csn_cmd_why = {
     .name = "why",
     .args = "ID OP TARGET",
     .usage = "ID (read | write | delete | exec | net) TARGET",
-    .summary = "what the policy would say, and which rule says so",
+    .summary = "whether the policy allows an operation, and which rule decides",
     .intro =
-        "Asks the policy of a sandbox about an operation on a path, a command or a host, and\n"
-        "tells the rule that decides and the smallest change that would allow it. Nothing\n"
-        "is tried. The exit status is 0 for both answers.",
+        "Checks an operation on a path, a command or a host against the policy of a\n"
+        "sandbox. Prints the rule that decides and the smallest change that would allow it.\n"
+        "Nothing is executed. The exit status is 0 for both verdicts.",
     .examples = "  caisson why $id read /etc/shadow\n"
                 "  caisson why $id exec curl --json\n",
     .flags = CSN_CMD_SANDBOX,

@@ -1,9 +1,9 @@
-/* cmd_write.c: `write`: stdin into a file, or a tar from stdin into many, all or nothing.
+/* cmd_write.c: `write`: writes stdin to a file, or the files of a tar, all or none.
  *
- * The library writes beside the target and renames, so a reader never sees half a file. What
- * must hold: an interrupted write leaves the old file and nothing else, therefore signals make
- * the source fail instead of ending the program between two steps. Both the tar and its names
- * are untrusted: one entry that leaves the directory refuses all of it. */
+ * The library writes a temporary file and renames it, so a reader never sees a partial file. An
+ * interrupted write leaves only the old file: a signal makes the source fail instead of ending
+ * the program between two steps. The tar is untrusted; one entry that leaves the directory
+ * refuses all of it. */
 #include <stddef.h>
 
 #include "cli/commands.h"
@@ -39,9 +39,8 @@ static int write_tar(csn_cli *c, const write_opts *o)
     const char *path = c->nargs > 1 ? c->arg[1] : NULL;
     csn_error *err = NULL;
 
-    if (csn_write_tar(c->sb, path, csn_cli_read_stdin, NULL, flags_of(o), &err) < 0)
-        return csn_cli_fail(c, err);
-    return csn_cli_done(c);
+    return csn_cli_finish(
+        c, csn_write_tar(c->sb, path, csn_cli_read_stdin, NULL, flags_of(o), &err), &err);
 }
 
 static int run(csn_cli *c, void *opts)
@@ -57,11 +56,8 @@ static int run(csn_cli *c, void *opts)
         return write_tar(c, o);
     if (csn_write_from(c->sb, c->arg[1], csn_cli_read_stdin, NULL, &wo, &r, &err) < 0)
         return csn_cli_fail(c, err);
-    if (c->json) {
-        csn_answer a;
-        csn_wire_write(csn_answer_begin(&a), r);
-        status = csn_answer_end(c, &a);
-    }
+    if (c->json)
+        status = CSN_CLI_JSON(c, csn_wire_write, r);
     csn_write_result_free(r);
     return status;
 }
@@ -69,13 +65,12 @@ static int run(csn_cli *c, void *opts)
 #define AT(field) offsetof(write_opts, field)
 
 static const csn_opt options[] = {
-    {CSN_OPT_FLAG, 0, "create-only", AT(create_only), NULL, "fail if there is such a file",
-     NULL},
+    {CSN_OPT_FLAG, 0, "create-only", AT(create_only), NULL, "fail if the file exists", NULL},
     {CSN_OPT_FLAG, 0, "append", AT(append), NULL, "add to the end of the file", NULL},
-    {CSN_OPT_STR, 0, "if-hash", AT(if_hash), "SHA256",
-     "only if the file is still the one with this hash", NULL},
+    {CSN_OPT_STR, 0, "if-hash", AT(if_hash), "SHA256", "only if the file still has this hash",
+     NULL},
     {CSN_OPT_FLAG, 0, "tar", AT(tar), NULL, "stdin is a tar: many files, all or nothing", NULL},
-    {CSN_OPT_FLAG, 0, "sync", AT(sync), NULL, "on disk before this returns", NULL},
+    {CSN_OPT_FLAG, 0, "sync", AT(sync), NULL, "flush the file to disk before returning", NULL},
     {CSN_OPT_FLAG, 0, "nofollow", AT(nofollow), NULL, "refuse symlinks in the path", NULL},
     {CSN_OPT_END},
 };
@@ -85,11 +80,11 @@ const csn_command csn_cmd_write = {
     .args = "ID [PATH]",
     .usage = "ID PATH [OPTIONS] < DATA | ID [PATH] --tar < TAR",
     .summary = "write a file from stdin",
-    .intro = "Writes what comes on stdin to a file. The file is replaced in one step: readers "
-             "see the\n"
-             "old content or the new one, never half of it. Missing directories are made. With "
-             "--tar\n"
-             "stdin is a tar whose files are written below PATH, either all of them or none.",
+    .intro =
+        "Writes what comes on stdin to a file. The file is replaced in one step: readers\n"
+        "see the old content or the new one, never half of it. Missing directories are\n"
+        "made. With --tar stdin is a tar whose files are written below PATH, either all of\n"
+        "them or none.",
     .examples = "  echo hello | caisson write $id notes/today.txt\n"
                 "  caisson write $id config.json --if-hash $hash --json < config.json\n"
                 "  tar c src | caisson write $id --tar\n",

@@ -1,12 +1,12 @@
-/* exec_opts.c: running one command for run and exec.
+/* exec_opts.c: runs the command of `run` and `exec`.
  *
- * Three ways: in the foreground with its output passed through as it comes (or captured, with
- * --json), in the background (-d), or on a terminal (-t, see terminal.c). The exit status of
- * the program is the command's own; 124 to 127 and 128+n say what else happened.
+ * A command runs in the foreground, with its output copied as it comes (captured with --json),
+ * in the background (-d), or on a terminal (-t, terminal.c). The exit status is that of the
+ * command; 124 to 127 and 128+n report timeouts, refusals and signals.
  *
- * What must hold: output is passed on byte for byte and never cut; when our reader goes away or
- * a signal comes, the command is cancelled, never left running; nothing but the command's own
- * output reaches stdout. The command is hostile: its output is never interpreted here. */
+ * Invariants: output is copied byte for byte and never truncated; if the reader closes stdout
+ * or a signal arrives, the command is cancelled; stdout gets only the output of the command.
+ * The output is untrusted and never interpreted. */
 #include "cli/exec_opts.h"
 
 #include <errno.h>
@@ -14,7 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/strv.h"
 #include "wire/result_json.h"
@@ -26,25 +25,25 @@ const csn_opt csn_exec_opt_table[] = {
     {CSN_OPT_STR, 0, "cwd", AT(cwd), "PATH", "working directory of this command", NULL},
     {CSN_OPT_LIST, 0, "env", AT(env), "NAME=VALUE", "a variable for this command", NULL},
     {CSN_OPT_LIST, 0, "allowed-domain", AT(allowed_domains), "HOST[:PORT]",
-     "of the sandbox's network only this, for this command", NULL},
+     "limit this command to this host of the sandbox's network", NULL},
     {CSN_OPT_LIST, 0, "package-manager", AT(package_managers), "NAME",
-     "the same, by its name: npm, pip ...", NULL},
+     "the same for the hosts of npm, pip ...", NULL},
     {CSN_OPT_DURATION, 0, "timeout", AT(timeout), "DURATION",
      "end it after this long, default 30s; none: never", NULL},
-    {CSN_OPT_FLAG, 0, "stdin", AT(use_stdin), NULL, "give it our standard input", NULL},
+    {CSN_OPT_FLAG, 0, "stdin", AT(use_stdin), NULL, "pass standard input to the command", NULL},
     {CSN_OPT_SIZE, 0, "max-output", AT(output_max), "SIZE",
      "bytes kept per stream with --json, default 1M", NULL},
     {CSN_OPT_SIZE, 0, "output-max", AT(output_max), "SIZE", NULL, NULL},
     {CSN_OPT_STR, 0, "keep", AT(keep), "head|tail|both", "which part to keep of longer output",
      "head|tail|both"},
-    {CSN_OPT_FLAG, 0, "merge", AT(merge), NULL, "stdout and stderr as one, in true order",
+    {CSN_OPT_FLAG, 0, "merge", AT(merge), NULL, "stdout and stderr in one stream, in order",
      NULL},
     {CSN_OPT_STR, 0, "session", AT(session), "NAME",
      "a shell that keeps its directory and variables", NULL},
-    {CSN_OPT_FLAG, 0, "restart", AT(restart), NULL, "start the session afresh", NULL},
+    {CSN_OPT_FLAG, 0, "restart", AT(restart), NULL, "start the session again", NULL},
     {CSN_OPT_FLAG, 'd', "detach", AT(detach), NULL, "run in the background and print the pid",
      NULL},
-    {CSN_OPT_FLAG, 't', "pty", AT(pty), NULL, "give it a terminal, connected to ours", NULL},
+    {CSN_OPT_FLAG, 't', "pty", AT(pty), NULL, "run on a terminal, connected to this one", NULL},
     {CSN_OPT_END},
 };
 
@@ -53,7 +52,7 @@ int csn_exec_opts_check(const csn_cli *c, const csn_exec_cli *x)
     if (!x->command && !c->argv)
         return csn_cli_usage(c, "-c 'make test' or -- make test", "no command to run");
     if (x->command && c->argv)
-        return csn_cli_usage(c, NULL, "a command goes after -c or after --, not both");
+        return csn_cli_usage(c, NULL, "give the command after -c or after --, not both");
     if (c->argv && !c->argv[0])
         return csn_cli_usage(c, NULL, "no command after --");
     if (x->session && !x->command)
@@ -101,7 +100,7 @@ static void fill(const csn_exec_cli *x, csn_exec_opts *o)
 
 typedef struct live {
     int out_error; /* errno of a failed write to stdout */
-    bool err_gone; /* stderr has no reader: the command goes on without */
+    bool err_gone; /* stderr has no reader; the command continues */
 } live;
 
 static int pass_on(void *ctx, int stream, const void *data, size_t len)
@@ -117,14 +116,13 @@ static int pass_on(void *ctx, int stream, const void *data, size_t len)
     return l->out_error != 0;
 }
 
-/* The command was not refused: the file was found afterwards. Whoever misses it must learn
- * where it is, and whoever has it still, why. */
+/* A protected file that the command wrote was found after it ended and moved away. */
 static void note_protected(const csn_cli *c, const csn_denial *d)
 {
     if (!d->source || strcmp(d->source, "protected by default") != 0 || !d->target)
         return;
     if (d->resolved)
-        csn_cli_note(c, "'%s' was set aside: it is now %s", d->target, d->resolved);
+        csn_cli_note(c, "'%s' was quarantined: it is now %s", d->target, d->resolved);
     else if (d->rule)
         csn_cli_note(c, "'%s': %s", d->target, d->rule);
 }
@@ -134,7 +132,7 @@ void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bo
     for (size_t i = 0; i < count; i++) {
         const csn_denial *d = &items[i];
         if (!failed && strcmp(d->op, "net") == 0)
-            continue; /* it could do without: --json and `net` have it */
+            continue; /* the command succeeded without it; --json and `net` report it */
         if (strcmp(d->op, "limit") == 0 && d->rule) {
             csn_cli_note(c, "%s%s%s", d->rule, d->hint ? "; to allow more: " : "",
                          d->hint ? d->hint : "");
@@ -142,7 +140,9 @@ void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bo
         }
         const char *how = d->hint ? "; " : "";
         note_protected(c, d);
-        if (d->hint && csn_str_starts(d->hint, "--")) /* else it says why nothing is offered */
+        if (d->hint &&
+            csn_str_starts(d->hint,
+                           "--")) /* otherwise the hint explains why no option is offered */
             how = "; to allow it: ";
         csn_cli_note(c, "denied %s%s%s%s%s%s", d->op, d->target ? " '" : "",
                      d->target ? d->target : "", d->target ? "'" : "", how,
@@ -150,11 +150,11 @@ void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bo
     }
 }
 
-/* People see why a command ended early; programs read it from the JSON. */
+/* The same facts as the JSON, in words. */
 static void explain(const csn_cli *c, const csn_exec_result *r)
 {
     if (r->timed_out)
-        csn_cli_note(c, "the command was ended: it ran longer than its timeout (--timeout)");
+        csn_cli_note(c, "the command was ended: its timeout passed (--timeout)");
     else if (r->killed_by && strcmp(r->killed_by, "signal") != 0 &&
              strcmp(r->killed_by, "cancel") != 0)
         csn_cli_note(c, "the command was ended by a limit or rule: %s", r->killed_by);
@@ -167,10 +167,7 @@ static int exit_status(const csn_exec_result *r)
         return CSN_EXIT_TIMEOUT;
     if (r->killed_by && strcmp(r->killed_by, "policy") == 0)
         return CSN_EXIT_REFUSED;
-    if (r->exit_code >= 0)
-        return r->exit_code & 0xff;
-    int signo = r->signal ? csn_signal_number(r->signal) : 0;
-    return signo > 0 ? CSN_EXIT_SIGNAL + signo : CSN_EXIT_BROKEN;
+    return csn_cli_command_status(r->exit_code, r->signal);
 }
 
 static int answer(const csn_cli *c, const csn_exec_result *r, const live *l)
@@ -178,16 +175,11 @@ static int answer(const csn_cli *c, const csn_exec_result *r, const live *l)
     int status = exit_status(r);
 
     if (c->json) {
-        csn_answer a;
-        csn_wire_exec(csn_answer_begin(&a), r);
-        int failed = csn_answer_end(c, &a);
+        int failed = CSN_CLI_JSON(c, csn_wire_exec, r);
         if (failed)
             return failed;
-    } else if (l->out_error == EPIPE) {
-        return CSN_EXIT_BROKEN_PIPE;
-    } else if (l->out_error != 0 && !csn_cli_caught()) {
-        return csn_cli_fail_text(c, CSN_IO, "cannot write to standard output: %s",
-                                 strerrordesc_np(l->out_error));
+    } else if (l->out_error == EPIPE || (l->out_error != 0 && !csn_cli_caught())) {
+        return csn_cli_write_failed(c, l->out_error);
     } else {
         explain(c, r);
     }
@@ -221,7 +213,7 @@ static int run_foreground(csn_cli *c, const csn_exec_cli *x)
         status = st < 0 ? csn_cli_fail(c, err) : answer(c, r, &l);
     }
     csn_exec_result_free(r);
-    csn_cli_catch_signals(NULL); /* the handle goes: a late signal must not fire it */
+    csn_cli_catch_signals(NULL); /* a late signal must not use the freed handle */
     csn_cancel_free(cancel);
     return status;
 }
@@ -269,7 +261,7 @@ static int run_terminal(csn_cli *c, const csn_exec_cli *x)
     fill(x, &o);
     o.flags |= CSN_EXEC_PTY | CSN_EXEC_TIED;
     csn_cli_terminal_size(&o.rows, &o.cols);
-    /* Before it is started: whoever is ended for its time is ended after this. */
+    /* Taken before the start, so that a timeout in the sandbox is always later. */
     uint64_t deadline = x->timeout ? csn_deadline_in(x->timeout) : 0;
     if (start(c, x, &o, &p, &err) < 0)
         return csn_cli_fail(c, err);

@@ -13,15 +13,15 @@ typedef struct csn_exec_cli {
 
 extern const csn_opt csn_exec_opt_table[];
 
-/* 0, or the exit status after a message about options that do not go together. */
+/* 0, or the exit status after a message about options that exclude each other. */
 int csn_exec_opts_check(const csn_cli *c, const csn_exec_cli *x);
 /* Runs it in c->sb and returns the exit status of the program. */
 int csn_exec_opts_run(csn_cli *c, const csn_exec_cli *x);
-/* On standard error, what a command was refused and what was set aside after it. */
+/* Prints on stderr what the sandbox denied a command, and files it quarantined. */
 void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bool failed);
 
-/* terminal.c: connects a process that has a pty to our terminal until it ends; frees it. One
- * that a signal ended after the deadline (0: none) is told as timed out. */
+/* terminal.c: connects a process with a pty to this terminal until it ends; frees it. If a
+ * signal ended it after the deadline (0: none), the status is that of a timeout. */
 int csn_cli_terminal(csn_cli *c, csn_process *p, uint64_t deadline);
-/* The size of our terminal, 24 x 80 when there is none. */
+/* The size of this terminal, 24 x 80 if there is none. */
 void csn_cli_terminal_size(uint16_t *ret_rows, uint16_t *ret_cols);

@@ -1,9 +1,7 @@
-/* input.c: bytes in and out of the program itself: files named on the command line, stdin and
- * stdout as the library's sources and sinks.
+/* input.c: reads files of the command line; stdin and stdout as source and sink.
  *
- * Files have a ceiling given by the caller, so a device or an endless pipe cannot fill memory.
- * A signal that was caught (signals.c) ends a transfer: the source fails, and the library takes
- * back what it had begun. */
+ * The caller limits the size of a file, so that a device or an endless pipe cannot fill memory.
+ * After a caught signal (signals.c) the source fails, and the library undoes the write. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

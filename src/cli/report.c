@@ -1,11 +1,11 @@
-/* report.c: how the program answers: data on stdout, one line of failure on stderr.
+/* report.c: prints results on stdout and failures on stderr.
  *
- * Every subcommand ends here. A failure is `caisson: OP: MESSAGE`, then `hint: ...` where there
- * is one; with --json the same as an object on stdout. Data and remarks never share a stream.
+ * A failure is `caisson: OP: MESSAGE` and, if there is one, a line `hint: ...`; --json also
+ * prints it as an object on stdout.
  *
- * What must hold: a message is one line whatever text from a sandbox it quotes (control bytes
- * are escaped); a write that failed is never reported as success; a reader of stdout that went
- * away ends the program quietly with 141, as SIGPIPE would have. */
+ * Invariants: a message is one line, whatever text of a sandbox it quotes (control bytes are
+ * escaped); a failed write is never reported as success; if the reader of stdout closes it, the
+ * program exits with 141 and no message, as SIGPIPE would do. */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ int csn_cli_write(int fd, const void *data, size_t len)
             p += n;
             len -= (size_t)n;
         } else if (errno == EAGAIN) {
-            /* somebody made our stdout non-blocking: wait as if it were not */
+            /* stdout may be shared with a process that made it non-blocking */
             struct pollfd pfd = {.fd = fd, .events = POLLOUT};
             poll(&pfd, 1, -1);
         } else if (errno != EINTR) {
@@ -52,7 +52,7 @@ bool csn_cli_reader_gone(void)
     return poll(&pfd, 1, 0) == 1 && (pfd.revents & (POLLERR | POLLHUP | POLLNVAL));
 }
 
-static int write_failed(const csn_cli *c, int error)
+int csn_cli_write_failed(const csn_cli *c, int error)
 {
     if (error == EPIPE)
         return CSN_EXIT_BROKEN_PIPE;
@@ -66,7 +66,7 @@ static int write_failed(const csn_cli *c, int error)
 int csn_cli_flush(const csn_cli *c, int status)
 {
     if (fflush(stdout) != 0 || ferror(stdout))
-        return write_failed(c, errno);
+        return csn_cli_write_failed(c, errno);
     return status;
 }
 
@@ -95,18 +95,36 @@ int csn_answer_end(const csn_cli *c, csn_answer *a)
     fflush(stdout);
     e = csn_cli_write(STDOUT_FILENO, a->buf.data, a->buf.len);
     csn_buf_release(&a->buf);
-    return e == 0 ? 0 : write_failed(c, e);
+    return e == 0 ? 0 : csn_cli_write_failed(c, e);
 }
 
-int csn_cli_done(const csn_cli *c)
+int csn_cli_finish(const csn_cli *c, csn_status st, csn_error **err)
 {
     csn_answer a;
 
+    if (st < 0)
+        return csn_cli_fail(c, *err);
     if (!c->json)
         return 0;
     csn_json *j = csn_answer_begin(&a);
     csn_json_object(j);
     csn_json_kbool(j, "ok", true);
+    csn_json_object_end(j);
+    return csn_answer_end(c, &a);
+}
+
+int csn_cli_print_id(const csn_cli *c, const csn_sandbox *sb, const char *name)
+{
+    csn_answer a;
+
+    if (!c->json) {
+        printf("%s\n", csn_id(sb));
+        return csn_cli_flush(c, 0);
+    }
+    csn_json *j = csn_answer_begin(&a);
+    csn_json_object(j);
+    csn_json_kstr(j, "id", csn_id(sb));
+    csn_json_kstr(j, "name", name);
     csn_json_object_end(j);
     return csn_answer_end(c, &a);
 }
@@ -130,7 +148,7 @@ static void print_failure(const char *op, const char *message, const char *hint)
     fputc('\n', stderr);
 }
 
-/* What a failed call means as an exit status. */
+/* The exit status for a failed call. */
 static int status_of(const csn_cli *c, csn_status code)
 {
     if (csn_cli_caught())
@@ -144,20 +162,30 @@ static int status_of(const csn_cli *c, csn_status code)
     return CSN_EXIT_BROKEN;
 }
 
+static void put_error(csn_json *j, const csn_cli *c, const csn_error *err)
+{
+    csn_json_object(j);
+    csn_json_key(j, "error");
+    csn_wire_error(j, err, c->cmd->name);
+    csn_json_object_end(j);
+}
+
+static void put_error_text(csn_json *j, const csn_cli *c, csn_status code, const char *message,
+                           const char *hint)
+{
+    csn_json_object(j);
+    csn_json_key(j, "error");
+    csn_wire_error_text(j, code, c->cmd->name, message, hint);
+    csn_json_object_end(j);
+}
+
 int csn_cli_fail(const csn_cli *c, csn_error *err)
 {
     const char *op = csn_error_op(err) ? csn_error_op(err) : c->cmd->name;
     int status = status_of(c, csn_error_code(err));
 
-    if (c->json) {
-        csn_answer a;
-        csn_json *j = csn_answer_begin(&a);
-        csn_json_object(j);
-        csn_json_key(j, "error");
-        csn_wire_error(j, err, c->cmd->name);
-        csn_json_object_end(j);
-        csn_answer_end(c, &a);
-    }
+    if (c->json)
+        (void)CSN_CLI_JSON(c, put_error, c, err);
     fflush(stdout);
     print_failure(op, csn_error_message(err), csn_error_hint(err));
     csn_error_free(err);
@@ -166,15 +194,8 @@ int csn_cli_fail(const csn_cli *c, csn_error *err)
 
 static void fail_text(const csn_cli *c, csn_status code, const char *hint, const char *message)
 {
-    if (c->json) {
-        csn_answer a;
-        csn_json *j = csn_answer_begin(&a);
-        csn_json_object(j);
-        csn_json_key(j, "error");
-        csn_wire_error_text(j, code, c->cmd->name, message, hint);
-        csn_json_object_end(j);
-        csn_answer_end(c, &a);
-    }
+    if (c->json)
+        (void)CSN_CLI_JSON(c, put_error_text, c, code, message, hint);
     fflush(stdout);
     print_failure(c->cmd->name, message, hint);
 }
@@ -206,7 +227,7 @@ int csn_cli_usage(const csn_cli *c, const char *hint, const char *fmt, ...)
 
 void csn_cli_note(const csn_cli *c, const char *fmt, ...)
 {
-    char message[16384]; /* a hint names paths; a part of one is another path */
+    char message[16384]; /* a truncated path in a hint would name another file */
     va_list ap;
 
     va_start(ap, fmt);

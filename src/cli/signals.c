@@ -1,18 +1,17 @@
-/* signals.c: a signal to the program stops what it is doing, in order.
+/* signals.c: SIGINT, SIGTERM and SIGHUP cancel the running call.
  *
- * run, exec and the long transfers call csn_cli_catch_signals with the cancel handle of their
- * call. The first SIGINT, SIGTERM or SIGHUP fires it; the library then ends the command's whole
- * tree, the program cleans up and exits 128+n. A second signal has its default effect, so a
- * program that hangs can still be stopped from the keyboard.
+ * A command passes the cancel handle of its call. The first signal fires it; the library then
+ * ends the whole process tree of the command, and the program exits with 128+n. A second signal
+ * has its default effect, so that a program that hangs can be stopped.
  *
- * What must hold: the handler only does what is async-signal-safe. It also starts an interval
- * timer: a write to a reader that does not read may block just after the flag was tested, and
- * each tick interrupts it again, so the flag is always seen. */
+ * The handler is async-signal-safe. It starts an interval timer, because a write may block just
+ * after the flag was tested: each tick interrupts it, so the flag is seen. */
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/time.h>
 
+#include "base/strv.h"
 #include "cli/cli.h"
 
 static csn_cancel *volatile to_cancel;
@@ -20,7 +19,7 @@ static volatile sig_atomic_t caught;
 
 static void on_tick(int signo)
 {
-    (void)signo; /* interrupting a blocked write is all it is for */
+    (void)signo; /* its only purpose is to interrupt a blocked write */
 }
 
 static void on_signal(int signo)
@@ -49,7 +48,7 @@ void csn_cli_catch_signals(csn_cancel *cancel)
     sa.sa_flags = (int)SA_RESETHAND;
     for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
         struct sigaction old;
-        /* nohup and background jobs of a shell ignore some: that choice stays. */
+        /* nohup and background jobs ignore some signals: keep that */
         if (sigaction(stops[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN)
             continue;
         sigaction(stops[i], &sa, NULL);
@@ -64,4 +63,12 @@ int csn_cli_caught(void)
 int csn_cli_exit_of(int status)
 {
     return caught ? CSN_EXIT_SIGNAL + caught : status;
+}
+
+int csn_cli_command_status(int exit_code, const char *signal)
+{
+    if (exit_code >= 0)
+        return exit_code & 0xff;
+    int signo = signal ? csn_signal_number(signal) : 0;
+    return signo > 0 ? CSN_EXIT_SIGNAL + signo : CSN_EXIT_BROKEN;
 }

@@ -1,33 +1,30 @@
-/* terminal.c: our terminal, connected to a process that has a pty of its own.
+/* terminal.c: connects this terminal to a process with a pty.
  *
- * Used by `exec -t`, `run -t` and `shell`. The main thread copies what the process writes to
- * stdout; a second thread copies what is typed, and follows changes of the window's size.
- * Signals only write a byte into a pipe that the second thread reads.
+ * The main thread copies output of the process to stdout; a second thread copies input and
+ * window size changes. Signal handlers only write a byte to a pipe that the second thread
+ * reads.
  *
- * What must hold: while we run, a real terminal is in raw mode, and on every way out (end of
- * the process, error, signal, exit()) it is put back as it was. The process is tied: it ends
- * with its handle, so nothing stays behind when we die. Its output is hostile, but passing a
- * terminal's bytes on is the purpose here. */
+ * Invariants: the terminal is in raw mode during the run and is restored on every way out (end
+ * of the process, error, signal, exit()). The process is tied to its handle, so it ends with
+ * this program. Its output is untrusted and is written to the terminal unchanged, as with ssh.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/strv.h"
 #include "cli/exec_opts.h"
 
-#define WRITE_MS 10000u /* a process that takes no input for longer loses what was typed */
-#define WAIT_MS  1000u
-#define AGAIN_MS                                                                               \
-    100 /* the end of the input is said again after so long, then after twice that */
-#define AGAIN_MAX_MS 5000
+#define WRITE_MS         10000u /* a process that takes no input for longer loses what was typed */
+#define WAIT_MS          1000u
+#define EOF_RETRY_MS     100 /* doubled after each retry, up to the next */
+#define EOF_RETRY_MAX_MS 5000
 
 static struct termios before;
 static volatile sig_atomic_t is_raw;
@@ -46,7 +43,7 @@ static void make_raw(void)
     struct termios raw;
 
     if (tcgetattr(STDIN_FILENO, &before) < 0)
-        return; /* no terminal: plain bytes */
+        return; /* not a terminal */
     raw = before;
     cfmakeraw(&raw);
     atexit(restore);
@@ -60,7 +57,7 @@ static void on_signal(int signo)
 
     if (signo != SIGWINCH)
         stopped_by = signo;
-    /* A full pipe means that the thread has enough to wake up for. */
+    /* If the pipe is full, the thread wakes up anyway. */
     ssize_t n = write(wake[1], signo == SIGWINCH ? "W" : "S", 1);
     (void)n;
     errno = saved;
@@ -89,7 +86,7 @@ void csn_cli_terminal_size(uint16_t *ret_rows, uint16_t *ret_cols)
     *ret_cols = ws.ws_col ? ws.ws_col : 80;
 }
 
-/* ---- the second thread: what goes in ------------------------------------------------------
+/* ---- the second thread: input ------------------------------------------------------
  */
 
 /* false: the end. */
@@ -112,8 +109,8 @@ static bool handle_wake(csn_process *p)
     return true;
 }
 
-/* The end of a pipe is what ^D means on a terminal. */
-static void say_end(csn_process *p)
+/* A terminal signals the end of input with ^D. */
+static void send_eof(csn_process *p)
 {
     csn_process_write(p, "\004", 1, WRITE_MS, NULL);
 }
@@ -127,40 +124,40 @@ static bool handle_input(csn_process *p)
     if (n < 0)
         return errno == EINTR || errno == EAGAIN;
     if (n == 0) {
-        say_end(p);
+        send_eof(p);
         return false;
     }
     return csn_process_write(p, bytes, (size_t)n, WRITE_MS, NULL) == CSN_OK;
 }
 
-/* A pipe stays at its end, while a ^D is used up by whoever reads it, and lost when a shell
- * changes the mode of its terminal before it has read: so it is said again. */
+/* A ^D is consumed by its first reader, and lost if a shell changes the terminal mode before it
+ * reads. The end of stdin must not be lost, so ^D is sent repeatedly. */
 static void *carry_input(void *arg)
 {
     struct pollfd fds[2] = {{.fd = wake[0], .events = POLLIN},
                             {.fd = STDIN_FILENO, .events = POLLIN}};
-    int again = -1;
+    int retry_ms = -1;
 
     for (;;) {
-        int n = poll(fds, 2, again);
+        int n = poll(fds, 2, retry_ms);
         if (n < 0 && errno != EINTR)
             return NULL;
         if (n <= 0) {
             if (n == 0)
-                say_end(arg);
-            again = n == 0 && again < AGAIN_MAX_MS ? again * 2 : again;
+                send_eof(arg);
+            retry_ms = n == 0 && retry_ms < EOF_RETRY_MAX_MS ? retry_ms * 2 : retry_ms;
             continue;
         }
         if (fds[0].revents && !handle_wake(arg))
             return NULL;
         if (fds[1].revents && !handle_input(arg)) {
             fds[1].fd = -1;
-            again = AGAIN_MS;
+            retry_ms = EOF_RETRY_MS;
         }
     }
 }
 
-/* ---- the main thread: what comes out ------------------------------------------------------
+/* ---- the main thread: output ------------------------------------------------------
  */
 
 static csn_status carry_output(csn_process *p, int *ret_error, csn_error **err)
@@ -185,20 +182,17 @@ static int status_of(const csn_process_info *info, bool late)
 {
     if (late && info->signal)
         return CSN_EXIT_TIMEOUT;
-    if (info->exit_code >= 0)
-        return info->exit_code & 0xff;
-    int signo = info->signal ? csn_signal_number(info->signal) : 0;
-    return signo > 0 ? CSN_EXIT_SIGNAL + signo : CSN_EXIT_BROKEN;
+    return csn_cli_command_status(info->exit_code, info->signal);
 }
 
-/* Waits for the end and says how it was. */
+/* Waits for the end of the process; returns the exit status. */
 static int finish(csn_cli *c, csn_process *p, uint64_t deadline)
 {
     csn_process_list *l = NULL;
     csn_error *err = NULL;
 
     csn_status st = csn_process_wait(p, 5000, &l, &err);
-    restore(); /* lines of ours need a terminal that makes lines of them */
+    restore(); /* messages need a terminal that is not raw */
     if (st < 0)
         return csn_cli_fail(c, err);
     bool late = deadline != 0 && csn_now_ns() >= deadline;

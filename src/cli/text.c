@@ -1,10 +1,9 @@
-/* text.c: showing untrusted text and numbers to people.
+/* text.c: prints untrusted text, sizes and times for people.
  *
  * Names and lines come from inside sandboxes: on a terminal an escape sequence in a file name
- * could move the cursor, retitle the window or fake output. So what goes to a terminal has its
- * control bytes and broken UTF-8 shown as \xNN. What goes to a pipe or file is data and stays
- * byte for byte: scripts must get the name that is there. Messages on stderr are always
- * escaped. */
+ * could move the cursor, retitle the window or fake output. On a terminal, control bytes and
+ * invalid UTF-8 are therefore printed as \xNN. A pipe or file gets the bytes unchanged, because
+ * scripts need the real name. Messages on stderr are always escaped. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +41,7 @@ static void escape(FILE *to, const char *text, size_t len, bool keep_tabs)
 
 static bool on_terminal(void)
 {
-    static int answer = -1; /* asked once per name otherwise */
+    static int answer = -1; /* isatty is a system call */
 
     if (answer < 0)
         answer = isatty(STDOUT_FILENO);

@@ -353,14 +353,14 @@ cs destroy "$id"
 # ---- people are told where it is ----
 mkdir -p "$WS/told"
 told=$(cs run --workspace "$WS" -c 'echo x >told/.envrc' 2>&1 >/dev/null)
-place=$(sed -n "s/.*told\/.envrc' was set aside: it is now //p" <<<"$told")
+place=$(sed -n "s/.*told\/.envrc' was quarantined: it is now //p" <<<"$told")
 is "the message names the place" "$(cat "$place" 2>&1)" x
 told=$(cs run -t --workspace "$WS" -c 'echo x >told/.envrc' </dev/null 2>&1)
-like "with a terminal too" "$told" "*told/.envrc' was set aside: it is now *"
+like "with a terminal too" "$told" "*told/.envrc' was quarantined: it is now *"
 id=$(cs create --workspace "$WS")
 told=$(cs exec "$id" -t -c 'echo x >told/.envrc; exit 3' </dev/null 2>&1)
 is "the status is the command's own" "$?" 3
-like "and in a sandbox that stays" "$told" "*told/.envrc' was set aside: it is now *"
+like "and in a sandbox that stays" "$told" "*told/.envrc' was quarantined: it is now *"
 told=$(cs shell "$id" <<<'echo x >told/.envrc' 2>&1)
-like "after a shell" "$told" "*told/.envrc' was set aside: it is now *"
+like "after a shell" "$told" "*told/.envrc' was quarantined: it is now *"
 cs destroy "$id"
