@@ -41,19 +41,29 @@ static bool is_localhost(const csn_domain *name)
     return csn_domain_equal(name, &localhost) || csn_domain_below(name, &localhost);
 }
 
-static const char *useless(const csn_netrule *rule)
-{
-    if (rule->kind != CSN_NETRULE_NET && is_localhost(&rule->name))
-        return "localhost is the sandbox itself; a port of this host is lent with host_ports";
-    return NULL;
-}
-
 static csn_status bad_rule(const char *what, size_t i, const char *text, const char *why,
                            csn_error **err)
 {
     csn_autofree char *shown = csn_path_printable(text);
     return csn_fail(err, CSN_INVALID, "%s[%zu]: %s is no network rule: %s", what, i,
                     shown ? shown : "it", why);
+}
+
+static csn_status refuse_localhost(const char *what, size_t i, const char *text,
+                                   const csn_netrule *rule, csn_error **err)
+{
+    csn_autofree char *shown = csn_path_printable(text);
+    csn_status st =
+        csn_fail(err, CSN_INVALID, "%s[%zu]: %s: loopback is private to the sandbox", what, i,
+                 shown ? shown : "it");
+
+    if (rule->port_count == 0)
+        return csn_error_advise(
+            st, err, "--host-port PORT makes a port of this machine reachable inside");
+    return csn_error_advise(st, err,
+                            "--host-port %u makes port %u of this machine reachable "
+                            "inside",
+                            rule->ports[0], rule->ports[0]);
 }
 
 static csn_status add_all(csn_netrules *r, bool allow, const char *const *list, csn_error **err)
@@ -66,8 +76,10 @@ static csn_status add_all(csn_netrules *r, bool allow, const char *const *list, 
         const char *why = NULL;
         if (i >= CSN_NETRULES_MAX)
             return csn_fail(err, CSN_INVALID, "%s: more than %u rules", what, CSN_NETRULES_MAX);
-        if (!csn_netrule_parse(list[i], &rule, &why) || (allow && (why = useless(&rule))))
+        if (!csn_netrule_parse(list[i], &rule, &why))
             return bad_rule(what, i, list[i], why, err);
+        if (allow && rule.kind != CSN_NETRULE_NET && is_localhost(&rule.name))
+            return refuse_localhost(what, i, list[i], &rule, err);
         const char *text = csn_arena_printf(r->arena, "%s %s", word, list[i]);
         if (!text || csn_netside_add(allow ? &r->allow : &r->deny, r->arena, &rule, text) != 0)
             return csn_fail(err, CSN_NOMEM, "network rules");

@@ -323,8 +323,8 @@ static void bad_rules_are_named(void **state)
         {"1.2.3.4.5", "number"},
         {"_srv.ok.test", "underscore"},
         {"b\xc3\xbc.test", "A-label"},
-        {"localhost", "host_ports"},
-        {"a.localhost:80", "host_ports"},
+        {"localhost", "private to the sandbox"},
+        {"a.localhost:80", "private to the sandbox"},
         {"/tcp", "empty"},
         {":443", "empty"},
     };
