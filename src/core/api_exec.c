@@ -221,7 +221,7 @@ static int fill_output(csn_arena *a, const csn_capture *c, csn_output *ret)
     return 0;
 }
 
-/* A command that never ran, or was lost sight of, says so where its output would be. */
+/* The message of a command that did not start, or whose connection was lost, is its stderr. */
 static void explain_spawn(collector *c, const csn_exec_end *end)
 {
     if ((end->how == CSN_END_SPAWN || end->how == CSN_END_LOST) && end->message[0])
@@ -285,14 +285,10 @@ static int fill_denials(csn_call *c, const csn_exec_req *req, const csn_exec_end
  * does not exist from a command that failed, so the core checks it first. */
 static csn_status exec_cwd(csn_call *c, const char *asked, const char **ret, csn_error **err)
 {
-    csn_file_stat fst;
     csn_status st = csn_call_path(c, asked, ret, err);
 
-    if (st == CSN_OK && !(c->sb->ops->caps & CSN_CAP_SPAWN)) {
-        st = csn_fs_stat(&c->fs, *ret, 0, &fst, NULL, err);
-        if (st == CSN_OK && (fst.mode & 0170000) != 0040000)
-            st = csn_fail(err, CSN_WRONG_TYPE, "'%s' is not a directory", asked);
-    }
+    if (st == CSN_OK && !(c->sb->ops->caps & CSN_CAP_SPAWN))
+        st = csn_fs_check_dir(&c->fs, *ret, 0, asked, err);
     return st < 0 ? csn_wrap(st, err, "cwd") : st;
 }
 

@@ -17,7 +17,7 @@ csn_status csn_exec_check(const csn_sandbox *sb, const csn_exec_opts *o, const c
                           csn_error **err);
 csn_status csn_exec_environ(const csn_sandbox *sb, const char *const *call, const char ***ret,
                             csn_error **err);
-/* "bash" or "sh", asked of the backend once. */
+/* "bash" or "sh"; the backend is probed once. */
 csn_status csn_exec_shell(csn_call *c, const char **ret, csn_error **err);
 uint64_t csn_exec_output_max(const csn_sandbox *sb, const csn_exec_opts *o);
 /* Fills in what csn_exec and csn_start pass on in the same way; flags are set already. Free

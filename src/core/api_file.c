@@ -5,16 +5,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "core/entries.h"
 #include "core/internal.h"
 #include "core/result.h"
-
-#define S_TYPE 0170000u
-#define S_DIR  0040000u
-#define S_LINK 0120000u
 
 int csn_entries_add(csn_entries *e, const char *path, const csn_file_stat *st,
                     const char *target)
@@ -40,8 +37,8 @@ int csn_entries_add(csn_entries *e, const char *path, const csn_file_stat *st,
                          .modified_ns = st->modified_ns,
                          .mode = st->mode,
                          .nlink = st->nlink,
-                         .is_dir = (st->mode & S_TYPE) == S_DIR,
-                         .is_symlink = (st->mode & S_TYPE) == S_LINK};
+                         .is_dir = (st->mode & S_IFMT) == S_IFDIR,
+                         .is_symlink = (st->mode & S_IFMT) == S_IFLNK};
     if (!i->path || (target && !i->target)) {
         e->err = ENOMEM;
         return 1;

@@ -28,7 +28,6 @@ static csn_status glob_inner(csn_call *c, const char *pattern, const char *path,
 {
     const char *joined = NULL;
     csn_glob_set *set = NULL;
-    csn_file_stat fst;
 
     csn_status st = csn_glob_compile(pattern, &set, err);
     if (st < 0)
@@ -36,9 +35,7 @@ static csn_status glob_inner(csn_call *c, const char *pattern, const char *path,
     globber g = {.entries = {.arena = csn_result_arena(l), .max = CSN_GLOB_MAX}, .set = set};
     st = csn_call_path(c, path, &joined, err);
     if (st == CSN_OK)
-        st = csn_fs_stat(&c->fs, joined, flags, &fst, NULL, err);
-    if (st == CSN_OK && (fst.mode & 0170000) != 0040000)
-        st = csn_fail(err, CSN_WRONG_TYPE, "'%s' is not a directory", path);
+        st = csn_fs_check_dir(&c->fs, joined, flags, path, err);
     if (st == CSN_OK)
         st = csn_fs_walk(&c->fs, joined, flags, glob_entry, &g, err);
     csn_glob_free(set);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -282,7 +283,7 @@ static int find_entry(void *ctx, const char *path, const csn_file_stat *st, cons
 {
     finder *f = ctx;
 
-    if ((st->mode & 0170000) != 0100000)
+    if (!S_ISREG(st->mode))
         return 0;
     if (f->glob && *path && !csn_glob_match(f->glob, f->by_name ? csn_path_base(path) : path))
         return 0;

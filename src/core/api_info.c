@@ -100,7 +100,7 @@ static csn_status fill_info(csn_sandbox *sb, csn_info_result *r, csn_error **err
     r->workdir = csn_arena_strdup(a, sb->workdir);
     r->home = csn_arena_strdup(a, sb->home);
     if (live)
-        sb->running++; /* the backend must not be closed while we ask it */
+        sb->running++; /* keeps the backend open during its info call */
     pthread_mutex_unlock(&sb->lock);
 
     csn_status st = CSN_OK;
@@ -157,7 +157,7 @@ void csn_info_free(csn_info_result *r)
     csn_result_free(r);
 }
 
-/* Reaches the sandbox and lets go again: csn_connect forgets one that is gone. */
+/* Connects and closes: csn_connect removes the record of a sandbox that is gone. */
 static bool is_alive(const char *id)
 {
     csn_sandbox *sb = NULL;

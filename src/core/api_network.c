@@ -27,7 +27,7 @@ typedef struct logging {
     csn_error **err;
 } logging;
 
-/* A name that was allowed is not worth a line: what it was asked for comes next. */
+/* An allowed lookup needs no line: the connection follows. */
 static int log_event(void *ctx, const csn_net_event *e)
 {
     logging *l = ctx;

@@ -508,7 +508,7 @@ static csn_status search_logs(csn_call *c, const char *text, bool *ret_found, bo
             csn_log_chunk chunk = {.end = 0};
             uint64_t at = 0, before;
             csn_buf_init(&all, CSN_OUTPUT_MAX_CEILING);
-            do { /* the ring comes in chunks */
+            do { /* the ring is read in chunks */
                 csn_autobuf part;
                 before = at;
                 st = read_logs(c->sb, l->items[i].pid, s, at, 0, &part, &chunk, err);

@@ -6,6 +6,7 @@
  * next one out. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "archive/tar.h"
 #include "base/buf.h"
@@ -14,10 +15,6 @@
 #include "core/api_transfer.h"
 #include "core/api_write.h"
 
-#define S_TYPE        0170000u
-#define S_DIR         0040000u
-#define S_REG         0100000u
-#define S_LINK        0120000u
 #define WRITE_TAR_MAX (1024ull * 1024u * 1024u) /* content of csn_write_tar, held in memory */
 
 /* ---- out ----------------------------------------------------------------------------------
@@ -85,18 +82,18 @@ static csn_status pack_file(packer *p, const char *path, csn_tar_entry *e)
 static int pack_entry(void *ctx, const char *rel, const csn_file_stat *fst, const char *target)
 {
     packer *p = ctx;
-    uint32_t type = fst->mode & S_TYPE;
+    uint32_t type = fst->mode & S_IFMT;
     csn_tar_entry e = {.path = rel,
                        .target = target,
                        .modified_ns = fst->modified_ns,
                        .mode = type | (fst->mode & 0777u)};
 
-    if (!*rel || (type != S_DIR && type != S_REG && !(type == S_LINK && target)))
+    if (!*rel || (type != S_IFDIR && type != S_IFREG && !(type == S_IFLNK && target)))
         return 0;
     csn_autofree char *path = csn_transfer_join(p->root, rel);
     p->t.entries++;
     p->st = path ? csn_transfer_count(&p->t, 0, p->err) : csn_fail(p->err, CSN_NOMEM, "tar");
-    if (p->st == CSN_OK && type == S_REG) {
+    if (p->st == CSN_OK && type == S_IFREG) {
         e.file_size = fst->file_size;
         p->st = pack_file(p, path, &e);
     } else if (p->st == CSN_OK) {
@@ -108,11 +105,8 @@ static int pack_entry(void *ctx, const char *rel, const csn_file_stat *fst, cons
 static csn_status pack(packer *p, csn_error **err)
 {
     csn_sink sink = {.write = packed_bytes, .ctx = p};
-    csn_file_stat fst;
 
-    csn_status st = csn_fs_stat(p->fs, p->root, 0, &fst, NULL, err);
-    if (st == CSN_OK && (fst.mode & S_TYPE) != S_DIR)
-        st = csn_fail(err, CSN_WRONG_TYPE, "'%s' is not a directory", p->root);
+    csn_status st = csn_fs_check_dir(p->fs, p->root, 0, p->root, err);
     if (st == CSN_OK)
         st = p->api->writer_new(&sink, &p->w, err);
     if (st < 0)
@@ -216,11 +210,11 @@ static csn_status unpack_entry(void *ctx, const csn_tar_entry *e, const csn_sour
     csn_status st = csn_transfer_count(&u->t, e->file_size, err);
     if (st < 0)
         return st;
-    if ((e->mode & S_TYPE) == S_DIR) {
+    if ((e->mode & S_IFMT) == S_IFDIR) {
         st = csn_fs_mkdir(u->fs, path, 0, err);
         return st < 0 ? st : csn_dirmodes_add(&u->modes, path, e->mode, err);
     }
-    if ((e->mode & S_TYPE) == S_LINK)
+    if ((e->mode & S_IFMT) == S_IFLNK)
         return defer_link(u, path, e->target, err);
     csn_write_req req = {.path = path, .source = *data, .mode = e->mode & 0777u};
     st = csn_fs_write(u->fs, &req, 1, &w, err);
@@ -296,9 +290,9 @@ static csn_status stage_entry(void *ctx, const csn_tar_entry *e, const csn_sourc
     char chunk[16384];
     int64_t n;
 
-    if ((e->mode & S_TYPE) == S_DIR)
+    if ((e->mode & S_IFMT) == S_IFDIR)
         return CSN_OK; /* parents come with their files */
-    if ((e->mode & S_TYPE) != S_REG)
+    if ((e->mode & S_IFMT) != S_IFREG)
         return csn_fail(err, CSN_INVALID, "'%s' in the tar is not a regular file", e->path);
     csn_status st = stage_grow(s, err);
     if (st < 0)

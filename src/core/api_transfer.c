@@ -9,16 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "core/cancel.h"
-
-#define S_TYPE 0170000u
-#define S_DIR  0040000u
-#define S_REG  0100000u
-#define S_LINK 0120000u
 
 /* The unit of copying; the atomic write of the target collects the chunks in its temporary
  * file. */
@@ -199,7 +195,7 @@ static csn_status copy_link(tree_copy *tc, const char *path, const char *target)
     csn_error *why = NULL;
     csn_status st = csn_fs_symlink(tc->to, target, path, &why);
 
-    if (st == CSN_EXISTS) { /* refresh: what is there gives way */
+    if (st == CSN_EXISTS) { /* replace what exists */
         csn_error_free(why);
         st = csn_fs_remove(tc->to, path, CSN_FILE_RECURSIVE, tc->err);
         return st < 0 ? st : csn_fs_symlink(tc->to, target, path, tc->err);
@@ -214,24 +210,24 @@ static csn_status copy_link(tree_copy *tc, const char *path, const char *target)
 static int copy_entry(void *ctx, const char *rel, const csn_file_stat *fst, const char *target)
 {
     tree_copy *tc = ctx;
-    uint32_t type = fst->mode & S_TYPE;
+    uint32_t type = fst->mode & S_IFMT;
     csn_autofree char *from = csn_transfer_join(tc->from_root, rel);
     csn_autofree char *to = csn_transfer_join(tc->to_root, rel);
 
-    if (!*rel && type == S_DIR)
+    if (!*rel && type == S_IFDIR)
         return 0;
     tc->t.entries++;
     tc->st = from && to ? csn_transfer_count(&tc->t, 0, tc->err)
                         : csn_fail(tc->err, CSN_NOMEM, "transfer");
     if (tc->st < 0)
         return 1;
-    if (type == S_DIR) {
+    if (type == S_IFDIR) {
         tc->st = csn_fs_mkdir(tc->to, to, 0, tc->err);
         if (tc->st == CSN_OK)
             tc->st = csn_dirmodes_add(&tc->modes, to, fst->mode, tc->err);
-    } else if (type == S_REG)
+    } else if (type == S_IFREG)
         tc->st = copy_file(&tc->t, tc->from, from, tc->to, to, fst->mode & 0777u, tc->err);
-    else if (type == S_LINK && target)
+    else if (type == S_IFLNK && target)
         tc->st = copy_link(tc, to, target);
     return tc->st < 0;
 }
@@ -240,15 +236,12 @@ static csn_status copy_tree(const csn_transfer_opts *o, const csn_fs *from,
                             const char *from_root, const csn_fs *to, const char *to_root,
                             uint64_t *ret_bytes, csn_error **err)
 {
-    csn_file_stat fst;
     tree_copy tc = {
         .from = from, .to = to, .from_root = from_root, .to_root = to_root, .err = err};
 
     csn_status st = csn_transfer_begin(&tc.t, o, err);
     if (st == CSN_OK)
-        st = csn_fs_stat(from, from_root, 0, &fst, NULL, err);
-    if (st == CSN_OK && (fst.mode & S_TYPE) != S_DIR)
-        st = csn_fail(err, CSN_WRONG_TYPE, "'%s' is not a directory", from_root);
+        st = csn_fs_check_dir(from, from_root, 0, from_root, err);
     if (st == CSN_OK)
         st = csn_fs_walk(from, from_root, 0, copy_entry, &tc, err);
     *ret_bytes = tc.t.bytes;

@@ -171,7 +171,7 @@ static int open_files(csn_audit *a)
     int rc = open_place(a);
     if (rc != 0)
         return rc;
-    int fd = a->fresh && a->last.lines == 0 /* then there is none */
+    int fd = a->fresh && a->last.lines == 0 /* then no log exists */
                  ? -ENOENT
                  : csn_audit_open_at(&a->place, a->place.log, O_RDWR | O_APPEND);
     if (fd == -ENOENT) {

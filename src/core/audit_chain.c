@@ -109,7 +109,7 @@ int csn_audit_head_write(int fd, const csn_audit_head *h, csn_audit_head_text *r
 int csn_audit_line_seal(csn_buf *line, char ret_hash[CSN_HASH_HEX])
 {
     csn_hash_bytes(line->data, line->len, ret_hash);
-    line->len--; /* the closing brace comes back after the hash */
+    line->len--; /* the seal ends with the closing brace */
     return csn_buf_printf(line, TAIL "%s\"}\n", ret_hash);
 }
 

@@ -19,7 +19,7 @@ typedef struct csn_audit_place {
     char head[CSN_AUDIT_NAME_MAX];
 } csn_audit_place;
 
-/* What the head file says: lines, their bytes, and the hash of the last ("" at first). */
+/* Content of the head file: lines, their bytes, the hash of the last ("" at first). */
 typedef struct csn_audit_head {
     uint64_t lines, bytes;
     char hash[CSN_HASH_HEX];
@@ -28,7 +28,7 @@ typedef struct csn_audit_head {
 /* The names of `file` (its last component) in an open directory; the directory is taken. */
 int csn_audit_place_set(csn_audit_place *p, int dir, const char *file); /* 0 or errno */
 void csn_audit_place_close(csn_audit_place *p);
-/* A regular file of ours, never through a symlink. -errno, or a descriptor. */
+/* Opens a regular file without following symlinks. A descriptor or -errno. */
 int csn_audit_open_at(const csn_audit_place *p, const char *name, int flags);
 
 /* The text of a head file, as it was written last. */

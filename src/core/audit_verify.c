@@ -155,7 +155,7 @@ static int each_line(int fd, line_fn fn, void *ctx)
             const char *nl = memchr(p, '\n', (size_t)(end - p));
             size_t len = (size_t)((nl ? nl : end) - p);
             rc = csn_buf_append(&line, p, len);
-            if (rc == ENOSPC) { /* no line of ours is that long */
+            if (rc == ENOSPC) { /* csn_audit_append writes no line that long */
                 fn(ctx, line.data, line.len, false);
                 return 0;
             }

@@ -84,11 +84,11 @@ csn_status csn_derive_stat(const csn_fs *fs, const char *path, uint32_t flags,
 
 /* $1 path, $2 "n": no links, $3 blocks of 64 KiB to skip, $4 bytes to skip after them
  * (one-based, as tail counts; empty: none), $5 how many bytes ("": all), $6 the size from which
- * on only the fields are wanted ("": never). The file is opened
- * once, and the fields must be of the file that was opened: through /proc where there is one,
- * else by looking before and after, which two changes in between can still fool; then they are
- * marked with a ? and do not bound what is read. dd takes the long way of an offset because
- * busybox's tail knows none beyond 4 GiB. */
+ * on only the fields are wanted ("": never). The file is opened once, and the fields must be
+ * those of the open file: read through /proc if it exists, else compared before and after the
+ * open. The second way can miss two changes in between, so the fields are then marked with a ?
+ * and do not limit the read. dd skips whole blocks because busybox's tail cannot skip more than
+ * 4 GiB. */
 static const char read_script[] =
     "[ -z \"$2\" ] || nolinks \"$1\"\n"
     "[ -e \"$1\" ] || gone \"$1\"\n"
@@ -468,7 +468,7 @@ static const char cleanup_script[] =
     "cd -P \"$1\" || gone \"$1\"\n"
     "[ \"$(pwd -P)\" != / ] || fail " CSN_SH_INVAL "\n"
     "e=$(find . ! -name . -prune -exec rm -rf {} + 2>&1) || :\n"
-    /* what is left may lie in directories that its owner made read-only */
+    /* the rest may be in read-only directories */
     "e=$(find . ! -name . -type d ! -perm -700 -exec chmod u+rwx {} \\; 2>&1) || :\n"
     "for f in ./* ./.[!.]* ./..?*; do\n"
     "  if [ -e \"$f\" ] || [ -L \"$f\" ]; then rm -rf \"$f\" || fail " CSN_SH_STDERR "; fi\n"

@@ -6,14 +6,13 @@
  *
  *     "//" tag fields "/" path "\n"                       tag g (find), s (stat), l (ls)
  *     "//" TAG fields "/" path "//" target "\n"           G, S, L: a symlink
- *     "//E" exit-code "\n"                                the end; without it the list is cut
- * off
+ *     "//E" exit-code "\n"                                the end; else the list is truncated
  *
- * Every path starts with "./" and no path that find or a glob makes has "//" in it, so that a
- * name with newlines in it cannot be taken for the next record; a target can be anything, but a
- * link's size says how long it is. An attacker chooses names, targets and, if he replaced the
- * tools, all of it: whatever does not parse ends the list with CSN_IO, one record has a
- * ceiling, and a path is passed on only if it is one relative path without `..`. */
+ * Every path starts with "./" and contains no "//", so a name with newlines cannot look like
+ * the next record; the size of a symlink is the length of its target. An attacker chooses names
+ * and targets, and with replaced tools the whole output: text that does not parse ends the list
+ * with CSN_IO, a record has a maximum size, and only relative paths without `..` are reported.
+ */
 #include "core/fallback.h"
 
 #include <inttypes.h>
@@ -68,7 +67,7 @@ static const char list_script[] =
     "  else find . ! -name . $p -exec sh -c \"$lister\" sh {} +; fi\n"
     "  finish $? ;;\n"
     "esac\n"
-    /* No find: the shell goes itself, in batches that fit on a command line. */
+    /* Without find: the shell walks, in batches that fit on a command line. */
     "show() {\n"
     "  [ $# -gt 0 ] || return 0\n"
     "  if [ $tool = ls ]; then sh -c \"$lister\" sh \"$@\"; return; fi\n"

@@ -33,7 +33,7 @@ static const char prelude[] =
     "  done\n"
     "  exit \"$1\"\n"
     "}\n"
-    /* gone PATH: it cannot be reached; end with the reason */
+    /* gone PATH: exit with the reason why it cannot be reached */
     "gone() {\n"
     "  q=$1\n"
     "  until [ -e \"$q\" ] || [ -L \"$q\" ]; do\n"
@@ -81,7 +81,7 @@ static const char prelude[] =
     "  done\n"
     "  [ -z \"$must\" ] || [ -d \"./$b\" ] || gone \"./$b/\"\n"
     "}\n"
-    /* up DIR: make it and what is missing above it */
+    /* up DIR: make it and its missing parents */
     "up() {\n"
     "  [ ! -d \"$1\" ] || return 0\n"
     "  if [ -e \"$1\" ]; then fail " CSN_SH_NOTDIR
@@ -91,7 +91,7 @@ static const char prelude[] =
     "  mkdir \"$1\" || { [ -d \"$1\" ] || fail " CSN_SH_STDERR "; return 0; }\n"
     "  made=$((made + 1)) top=$1\n"
     "}\n"
-    /* fields [-L] FILE: one line that says all about it */
+    /* fields [-L] FILE: print its attributes in one line */
     "fields() {\n"
     "  e=$(stat -c 's%f %s %Y %h %d %i %y/' \"$@\" 2>&1) && printf '%s\\n' \"$e\" && return\n"
     "  case $1 in -L) e=$(ls -ldnL \"$2\") ;; *) e=$(ls -ldn \"$1\") ;; esac || return\n"

@@ -3,6 +3,7 @@
  * The public functions call only these. */
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "core/exec_probe.h"
@@ -89,6 +90,17 @@ csn_status csn_fs_walk(const csn_fs *fs, const char *path, uint32_t flags, csn_e
                        void *ctx, csn_error **err)
 {
     return NATIVE_OR(csn_derive_walk, walk, path, flags, fn, ctx, err);
+}
+
+csn_status csn_fs_check_dir(const csn_fs *fs, const char *path, uint32_t flags,
+                            const char *shown, csn_error **err)
+{
+    csn_file_stat fst;
+    csn_status st = csn_fs_stat(fs, path, flags, &fst, NULL, err);
+
+    return st < 0 || S_ISDIR(fst.mode)
+               ? st
+               : csn_fail(err, CSN_WRONG_TYPE, "'%s' is not a directory", shown);
 }
 
 typedef struct slurp {

@@ -96,6 +96,9 @@ csn_status csn_fs_list(const csn_fs *fs, const char *path, uint32_t flags, csn_e
                        void *ctx, csn_error **err);
 csn_status csn_fs_walk(const csn_fs *fs, const char *path, uint32_t flags, csn_entry_fn fn,
                        void *ctx, csn_error **err);
+/* CSN_WRONG_TYPE if `path` is not a directory; the message names it as `shown`. */
+csn_status csn_fs_check_dir(const csn_fs *fs, const char *path, uint32_t flags,
+                            const char *shown, csn_error **err);
 /* The whole of a file into memory, at most max bytes (CSN_TOO_LARGE). */
 csn_status csn_fs_slurp(const csn_fs *fs, const char *path, uint32_t flags, size_t max,
                         csn_buf *out, csn_error **err);

@@ -3,5 +3,5 @@
 #include "base/arena.h"
 #include "caisson/caisson.h"
 
-/* NULL and 0 when the backend says nothing. 0 or ENOMEM. */
+/* `from` may be NULL if count is 0. 0 or ENOMEM. */
 int csn_layers_copy(csn_arena *a, const csn_layer *from, size_t count, const csn_layer **ret);
