@@ -1,9 +1,9 @@
-/* etc_files.c: /etc of a jail.
+/* etc_files.c: the contents of /etc in a jail.
  *
- * Made of small files of our own and of those parts of the host's that tools need to run;
- * names, passwords, keys and configurations of the host are not among them. Files are part of
- * the frame (rootfs_template.h), copied when it is made: one that changes on the host makes
- * another frame. Directories are mounted on top. */
+ * Generated files (passwd, hosts, resolv.conf) and those files of the host that programs need.
+ * Accounts, passwords, keys and administrator configuration of the host are left out. Files are
+ * copied into the root template (rootfs_template.h), whose key includes their inode and times:
+ * a changed file results in a new template. Directories are bind-mounted on top. */
 #include "backend/jail/etc_files.h"
 
 #include <errno.h>
@@ -25,11 +25,11 @@
 #define ZONE     "/etc/localtime"
 #define PART     (CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NARROW | CSN_MOUNT_TRUSTED)
 #define DIR_PART (PART | CSN_MOUNT_BY_HELPER)
-/* Where the gateway answers, if there is one; else the question fails at once. */
+/* The address of the gateway; without a gateway, queries fail at once. */
 #define RESOLV_CONF "nameserver 198.18.0.1\n"
 
-/* What an administrator writes (gitconfig, npmrc, pip.conf, profile.d, apt) may hold passwords
- * and is not here; what packages put here and their programs do not run without is. */
+/* Files that packages install and their programs require. Files that administrators edit
+ * (gitconfig, npmrc, pip.conf, profile.d, apt) may contain passwords and are left out. */
 static const char *const files[] = {
     "/etc/ld.so.cache",    "/etc/timezone",       "/etc/ssl/openssl.cnf", "/etc/ssl/cert.pem",
     "/etc/protocols",      "/etc/services",       "/etc/bash.bashrc",     "/etc/profile",
@@ -43,7 +43,8 @@ static const char *const dirs[] = {
     "/etc/java-25-openjdk",
 };
 
-void csn_etc_own(csn_rootfs_template *e, const csn_jail *j, const char *home, uint32_t found)
+void csn_etc_add_generated(csn_rootfs_template *e, const csn_jail *j, const char *home,
+                           uint32_t found)
 {
     csn_rootfs_template_add(
         e, CSN_MOUNT_TEXT,
@@ -62,7 +63,7 @@ void csn_etc_own(csn_rootfs_template *e, const csn_jail *j, const char *home, ui
         e, CSN_MOUNT_TEXT,
         "127.0.0.1 localhost caisson\n::1 localhost ip6-localhost ip6-loopback\n",
         "/etc/hosts");
-    /* without it glibc takes the first address of a name for the only one */
+    /* without this glibc uses only the first address of a name */
     csn_rootfs_template_add(e, CSN_MOUNT_TEXT, "multi on\n", "/etc/host.conf");
     csn_rootfs_template_add(e, CSN_MOUNT_TEXT,
                             "passwd: files\ngroup: files\nhosts: files dns\n",
@@ -72,11 +73,10 @@ void csn_etc_own(csn_rootfs_template *e, const csn_jail *j, const char *home, ui
     csn_rootfs_template_add(e, CSN_MOUNT_LINK, "/proc/self/mounts", "/etc/mtab");
     for (size_t i = 0; i < COUNT(dirs); i++)
         if (found & (1u << i))
-            csn_rootfs_template_spot(e, dirs[i], true);
+            csn_rootfs_template_mountpoint(e, dirs[i], true);
 }
 
-/* A small file is made even where others are mounted: that is quicker, and a mount must be
- * taken down again too. */
+/* A small file is written rather than mounted: both its creation and its removal are faster. */
 static void add_file(csn_rootfs_template *e, const char *path)
 {
     char text[COPY_MAX + 1];
@@ -84,26 +84,26 @@ static void add_file(csn_rootfs_template *e, const char *path)
     csn_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0 || fstat(fd, &st) < 0) {
-        e->partial = e->partial || !csn_rootfs_template_lacks(errno);
+        e->partial = e->partial || !csn_rootfs_template_is_absent(errno);
         return;
     }
     if (!S_ISREG(st.st_mode))
         return;
     ssize_t n = st.st_size <= COPY_MAX ? read(fd, text, COPY_MAX) : -1;
-    /* root can read more than its jails may */
+    /* a root caller can read files that its commands may not */
     bool plain = n >= 0 && !memchr(text, '\0', (size_t)n) && (st.st_mode & S_IROTH);
     csn_rootfs_template_add(e, plain ? CSN_MOUNT_TEXT : CSN_MOUNT_BIND,
                             plain ? csn_arena_memdup(e->arena, text, (size_t)n) : path, path);
 }
 
-/* A link as on the host where it is one: programs read the zone's name out of it. */
+/* A link stays a link: programs read the name of the time zone from its target. */
 static void add_zone(csn_rootfs_template *e)
 {
     static const char zones[] = "/usr/share/zoneinfo/";
     char real[PATH_MAX];
 
     if (!realpath(ZONE, real)) {
-        e->partial = e->partial || !csn_rootfs_template_lacks(errno);
+        e->partial = e->partial || !csn_rootfs_template_is_absent(errno);
         return;
     }
     bool link = strncmp(real, zones, sizeof(zones) - 1) == 0;
@@ -111,14 +111,13 @@ static void add_zone(csn_rootfs_template *e)
                             csn_arena_strdup(e->arena, real), ZONE);
 }
 
-void csn_etc_files(csn_rootfs_template *e)
+void csn_etc_add_copies(csn_rootfs_template *e)
 {
     add_zone(e);
     for (size_t i = 0; i < COUNT(files); i++)
         add_file(e, files[i]);
 }
 
-/* Which of them there are, a bit each. */
 uint32_t csn_etc_find_dirs(void)
 {
     uint32_t found = 0;
@@ -157,7 +156,7 @@ static void hash_file(csn_hash *h, const char *path, int flags)
     csn_hash_add(h, &sign, sizeof(sign));
 }
 
-void csn_etc_sign(csn_hash *h)
+void csn_etc_hash(csn_hash *h)
 {
     hash_file(h, ZONE, 0);
     hash_file(h, ZONE, AT_SYMLINK_NOFOLLOW);

@@ -1,11 +1,10 @@
-/* rootfs_template.h: the part of a jail's root that is the same for many: directories, links
- * and small files, ours and copies of the host's.
+/* rootfs_template.h: directories, links and small files that are the same in many jails' roots.
  *
- * Each of them costs a start of a jail, and there are some sixty, so they are made once, in a
- * directory of caisson's own (rootfs_template_store.c), and jails have that as their root,
- * read-only. Its name is made of all that went into it (rootfs_template.c), so what changes on
- * the host makes another. What must hold: nothing a jail can write to gets into a frame, and
- * nobody reads in it what could not be read on the host. */
+ * There are about sixty, and creating them would slow down each start. They are created once in
+ * the state directory (rootfs_template_store.c); jails mount the result read-only as their
+ * root. Its name is a hash of all entries and of the identity of copied files, so that a change
+ * on the host results in a new template. Invariants: a jail cannot write to a template; a
+ * template shows no file that its user could not read on the host. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,27 +14,26 @@
 
 #define CSN_ROOTFS_TEMPLATE_MAX 128u
 
-/* TEXT, LINK and DIR; BIND is a file to be copied. Places are absolute. */
+/* Entries are TEXT, LINK, DIR, or BIND for a file to copy. Paths are absolute. */
 typedef struct csn_rootfs_template {
     csn_arena *arena;
     csn_mount v[CSN_ROOTFS_TEMPLATE_MAX];
-    size_t count; /* beyond the end: it cannot be used */
-    bool partial; /* something could not be read just now: not to be kept for others */
+    size_t count; /* above the maximum: not usable */
+    bool partial; /* a file could not be read for now: not to be stored */
 } csn_rootfs_template;
 
-/* rootfs_template.c. Something to see; and a place to mount something on, which a mount makes
- * itself where there is no frame. */
+/* rootfs_template.c. Adds an entry; adds a mount point, which is not needed without a template:
+ * a mount then creates it. */
 void csn_rootfs_template_add(csn_rootfs_template *f, uint32_t kind, const char *from,
                              const char *to);
-void csn_rootfs_template_spot(csn_rootfs_template *f, const char *to, bool dir);
-/* A file of the host could not be read, with that errno. True: as far as this user goes it is
- * not there, and will not be the next time either. */
-bool csn_rootfs_template_lacks(int error);
+void csn_rootfs_template_mountpoint(csn_rootfs_template *f, const char *to, bool dir);
+/* True for an errno that means that the file does not exist for this user. Others may be
+ * temporary. */
+bool csn_rootfs_template_is_absent(int error);
 
-/* rootfs_template_store.c. Makes the directory `key` in the directory `store` out of a list of
- * entries, and removes old ones that nobody uses. It appears complete or not at all. 0, also
- * when somebody else was faster, or -errno. */
+/* rootfs_template_store.c. Creates the directory `key` in `store` atomically from a list of
+ * entries, and removes old unused ones. 0, also if it exists by now, or -errno. */
 int csn_rootfs_template_make(int store, const char *key, const csn_mount *list, size_t count);
-/* Opens the one of that name and keeps it from being removed as long as *ret_lock is open.
- * 0 or -errno, -ENOENT: there is none. */
+/* Locks the template `key` against removal until *ret_lock is closed. 0 or -errno; -ENOENT: it
+ * does not exist. */
 int csn_rootfs_template_hold(int store, const char *key, int *ret_lock);

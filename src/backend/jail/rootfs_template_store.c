@@ -1,8 +1,8 @@
-/* rootfs_template_store.c: making and keeping the directories that are jails' roots.
+/* rootfs_template_store.c: creates, locks and removes root templates in the state directory.
  *
- * In <state>/frames: a directory per frame, and beside it an empty file that those who use the
- * frame hold a lock on. What lies in the host's /etc is root's or a package's; still it is
- * bounded. */
+ * <state>/frames has a directory per template and a lock file for each, on which its users hold
+ * a shared lock. The copied files belong to root or to packages; their total size is bounded
+ * nevertheless. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,25 +21,27 @@
 #define LOCK_SUFFIX ".lock"
 #define NAME_SIZE   96u
 #define BYTES_MAX   (16u << 20)
-#define MANY        64u
-#define TEMP_AGE_S  3600         /* one that is older was left by somebody who was killed */
-#define FRAME_AGE_S (30 * 86400) /* then it is made again, if anybody still wants it */
+#define CROWDED     64u
+#define TEMP_AGE_S  3600 /* an older temporary directory was left by a killed process */
+#define TEMPLATE_AGE_S                                                                         \
+    (30 * 86400) /* an older template is removed and made again on demand                      \
+                  */
 
-/* Nobody waits for the disk when a frame is made: what a crash left of it may be empty files.
- * So one of an earlier start of the machine is made again. */
-static bool is_of_this_boot(const struct stat *frame)
+/* Templates are not synced to disk, so a crash may leave empty files. Those from before the
+ * last boot are made again. */
+static bool is_of_this_boot(const struct stat *template)
 {
     struct timespec now, up;
 
     clock_gettime(CLOCK_REALTIME, &now);
     clock_gettime(CLOCK_BOOTTIME, &up);
-    return frame->st_mtim.tv_sec >= now.tv_sec - up.tv_sec - 1;
+    return template->st_mtim.tv_sec >= now.tv_sec - up.tv_sec - 1;
 }
 
 int csn_rootfs_template_hold(int store, const char *key, int *ret_lock)
 {
     char name[NAME_SIZE];
-    struct stat st, frame;
+    struct stat st, template;
 
     snprintf(name, sizeof(name), "%s" LOCK_SUFFIX, key);
     csn_autofd int lock = openat(store, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -47,10 +49,10 @@ int csn_rootfs_template_hold(int store, const char *key, int *ret_lock)
         return -errno;
     if (flock(lock, LOCK_SH | LOCK_NB) < 0)
         return -errno;
-    /* The frame goes before its lock: with both in place nobody is removing it any more. */
-    if (fstatat(store, key, &frame, AT_SYMLINK_NOFOLLOW) < 0 || fstat(lock, &st) < 0)
+    /* Removal unlinks the template before its lock: if both exist, it is not being removed. */
+    if (fstatat(store, key, &template, AT_SYMLINK_NOFOLLOW) < 0 || fstat(lock, &st) < 0)
         return -errno;
-    if (st.st_nlink == 0 || !is_of_this_boot(&frame))
+    if (st.st_nlink == 0 || !is_of_this_boot(&template))
         return -ENOENT;
     *ret_lock = csn_steal_fd(&lock);
     return 0;
@@ -58,7 +60,7 @@ int csn_rootfs_template_hold(int store, const char *key, int *ret_lock)
 
 /* ---- copying ---- */
 
-/* Whatever the umask is: root's jails are another user. */
+/* Readable regardless of the umask: commands of a root caller have another uid. */
 static int make_dir(int at, const char *name)
 {
     return mkdirat(at, name, 0755) < 0 || fchmodat(at, name, 0755, 0) < 0 ? -errno : 0;
@@ -81,15 +83,15 @@ static int copy_bytes(int in, int out, size_t *bytes)
     return 0;
 }
 
-/* Never more readable than the original; what belongs to a group there is ours alone. One that
- * cannot be read, or is no file, is left out. */
+/* The copy is never more readable than the original; group permissions apply to our group. What
+ * cannot be read or is not a regular file is left out. */
 static int copy_file(int at, const char *path, const char *to, size_t *bytes)
 {
     struct stat st;
     csn_autofd int in = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
     if (in < 0 || fstat(in, &st) < 0)
-        return csn_rootfs_template_lacks(errno) ? 0 : -errno;
+        return csn_rootfs_template_is_absent(errno) ? 0 : -errno;
     if (!S_ISREG(st.st_mode))
         return 0;
     csn_autofd int out =
@@ -98,7 +100,6 @@ static int copy_file(int at, const char *path, const char *to, size_t *bytes)
     return rc == 0 && fchmod(out, st.st_mode & 0555) < 0 ? -errno : rc;
 }
 
-/* Directories above the last name. */
 static int make_parents(int at, const char *path)
 {
     char dir[CSN_PATH_MAX + 1];
@@ -139,14 +140,14 @@ static int put(int at, const csn_mount *m, size_t *bytes)
 
 /* ---- the store ---- */
 
-typedef struct tidy {
+typedef struct cleanup {
     int store;
-    size_t count; /* of the frames in it */
-} tidy;
+    size_t count; /* of templates */
+} cleanup;
 
 static int count_one(void *ctx, const char *name, const struct stat *st, const char *target)
 {
-    tidy *t = ctx;
+    cleanup *t = ctx;
 
     (void)name;
     (void)target;
@@ -154,11 +155,11 @@ static int count_one(void *ctx, const char *name, const struct stat *st, const c
     return 0;
 }
 
-/* In use or just being made: it stays. */
+/* Templates that are locked or new stay. */
 static int remove_unused(void *ctx, const char *name, const struct stat *st, const char *target)
 {
-    const tidy *t = ctx;
-    const time_t age = t->count < MANY ? FRAME_AGE_S : TEMP_AGE_S;
+    const cleanup *t = ctx;
+    const time_t age = t->count < CROWDED ? TEMPLATE_AGE_S : TEMP_AGE_S;
     char lock_name[NAME_SIZE];
     size_t len = strlen(name);
     int store = t->store;
@@ -181,7 +182,7 @@ static int remove_unused(void *ctx, const char *name, const struct stat *st, con
     return 0;
 }
 
-/* Both under temporary names first, the lock gets its name before the frame has its own. */
+/* The lock file exists before the template does. */
 static int publish(int store, const char *temp, const char *key)
 {
     char lock_name[NAME_SIZE];
@@ -204,7 +205,7 @@ int csn_rootfs_template_make(int store, const char *key, const csn_mount *list, 
 
     if (rc < 0)
         return rc;
-    tidy t = {.store = store};
+    cleanup t = {.store = store};
     (void)csn_tree_list(store, count_one, &t);
     (void)csn_tree_list(store, remove_unused, &t);
     rc = make_dir(store, temp);
@@ -217,6 +218,6 @@ int csn_rootfs_template_make(int store, const char *key, const csn_mount *list, 
         rc = put(to, &list[i], &bytes);
     if (rc == 0)
         rc = publish(store, temp, key);
-    (void)csn_tree_remove_force(store, temp); /* its name is gone when it was published */
+    (void)csn_tree_remove_force(store, temp); /* fails if it was published, i.e. renamed */
     return rc;
 }

@@ -1,10 +1,8 @@
-/* system_mounts.c: what every jail has of the host's system: enough to work with, nothing
- * personal.
+/* system_mounts.c: the mounts of the host's system that every jail has.
  *
- * Programs and libraries come read-only, /etc from etc_files.c. Devices are the harmless ones.
- * /proc is that of the jail's own processes, with the files that speak of the host read-only or
- * covered: the second wall, for a user who may not write or read them anyway. /sys is not
- * there. */
+ * Programs and libraries are read-only; /etc comes from etc_files.c; devices are harmless ones.
+ * /proc shows only the jail's processes; its files about the host are read-only or masked, in
+ * addition to the permissions that already refuse them. There is no /sys. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -17,19 +15,19 @@
 #include "base/cleanup.h"
 #include "os/landlock.h"
 
-/* which package a program of /usr is from, and its version */
-#define PACKAGES "/var/lib/dpkg"
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define USE      (CSN_LL_READ | CSN_LL_EXEC)
-#define SYSTEM   (CSN_MOUNT_RDONLY | CSN_MOUNT_TRUSTED)
-#define BESIDE   (CSN_MOUNT_TRUSTED | CSN_MOUNT_BY_HELPER)
+/* the package database, for programs in /usr */
+#define PACKAGES  "/var/lib/dpkg"
+#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+#define USE       (CSN_LL_READ | CSN_LL_EXEC)
+#define SYSTEM    (CSN_MOUNT_RDONLY | CSN_MOUNT_TRUSTED)
+#define BY_HELPER (CSN_MOUNT_TRUSTED | CSN_MOUNT_BY_HELPER)
 
 static const char *const programs[] = {"/usr",   "/bin",    "/sbin", "/lib",      "/lib32",
                                        "/lib64", "/libx32", "/opt",  "/nix/store"};
 static const char *const nodes[] = {"/dev/null",   "/dev/zero",    "/dev/full",
                                     "/dev/random", "/dev/urandom", "/dev/tty"};
 
-/* As they are on this host: a merged /usr has links. A bit for each that is to be mounted. */
+/* Adds links as on the host (merged /usr). Returns a bit for each directory to mount. */
 static uint32_t find_programs(csn_rootfs_template *f)
 {
     uint32_t found = 0;
@@ -45,7 +43,7 @@ static uint32_t find_programs(csn_rootfs_template *f)
             csn_rootfs_template_add(f, CSN_MOUNT_LINK, csn_arena_strdup(f->arena, text),
                                     programs[i]);
         } else if (S_ISDIR(st.st_mode)) {
-            csn_rootfs_template_spot(f, programs[i], true);
+            csn_rootfs_template_mountpoint(f, programs[i], true);
             found |= 1u << i;
         }
     }
@@ -64,13 +62,13 @@ static void mount_dev(csn_jail *j)
     csn_jail_add(j, CSN_MOUNT_PTS, CSN_MOUNT_DEVICES | CSN_MOUNT_NOEXEC, 0, NULL, "/dev/pts");
     csn_jail_add(j, CSN_MOUNT_SCRATCH, CSN_MOUNT_STICKY | CSN_MOUNT_NOEXEC,
                  CSN_LL_READ | CSN_LL_WRITE, NULL, "/dev/shm");
-    /* mq_open itself needs no mount, but Landlock takes a queue for a file and asks for a rule,
-     * and a rule needs a path. A kernel without queues has no such file system. */
+    /* mq_open(3) needs no mount, but Landlock requires a rule for queues, and a rule needs a
+     * path. Optional, because the kernel may lack POSIX message queues. */
     csn_jail_add(j, CSN_MOUNT_QUEUES, CSN_MOUNT_OPTIONAL | CSN_MOUNT_NOEXEC,
                  CSN_LL_READ | CSN_LL_WRITE, NULL, "/dev/mqueue");
     for (size_t i = 0; i < COUNT(nodes); i++)
         csn_jail_add(j, CSN_MOUNT_BIND,
-                     CSN_MOUNT_DEVICES | CSN_MOUNT_NOEXEC | CSN_MOUNT_NARROW | BESIDE,
+                     CSN_MOUNT_DEVICES | CSN_MOUNT_NOEXEC | CSN_MOUNT_NARROW | BY_HELPER,
                      CSN_LL_DEVICE, nodes[i], nodes[i]);
 }
 
@@ -78,7 +76,7 @@ static void add_proc(csn_jail *j)
 {
     static const char *const fixed[] = {"/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq",
                                         "/proc/sysrq-trigger"};
-    /* Beyond these only what no user but root can open. */
+    /* Others can be opened only by root. */
     static const char *const covered[] = {"/proc/acpi",      "/proc/kallsyms",    "/proc/kcore",
                                           "/proc/key-users", "/proc/keys",        "/proc/kmsg",
                                           "/proc/modules",   "/proc/sched_debug", "/proc/scsi",
@@ -86,58 +84,60 @@ static void add_proc(csn_jail *j)
 
     for (size_t i = 0; i < COUNT(fixed); i++)
         csn_jail_add(j, CSN_MOUNT_SELF,
-                     CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NOEXEC | BESIDE, 0, NULL,
-                     fixed[i]);
+                     CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NOEXEC | BY_HELPER, 0,
+                     NULL, fixed[i]);
     for (size_t i = 0; i < COUNT(covered); i++)
-        csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL | BESIDE, 0, NULL, covered[i]);
+        csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL | BY_HELPER, 0, NULL, covered[i]);
 }
 
-/* What lies in no mount, and what mounts lie on. */
-static void fill_frame(csn_rootfs_template *f, const char *home)
+/* Entries outside of any mount, and mount points. */
+static void fill_template(csn_rootfs_template *f, const char *home)
 {
     static const char *const links[][2] = {{"/proc/self/fd", "/dev/fd"},
                                            {"/proc/self/fd/0", "/dev/stdin"},
                                            {"/proc/self/fd/1", "/dev/stdout"},
                                            {"/proc/self/fd/2", "/dev/stderr"},
                                            {"pts/ptmx", "/dev/ptmx"}};
-    static const char *const spots[] = {"/proc",       "/dev/pts", "/dev/shm",
-                                        "/dev/mqueue", "/tmp",     "/var/tmp"};
+    static const char *const mountpoints[] = {"/proc",       "/dev/pts", "/dev/shm",
+                                              "/dev/mqueue", "/tmp",     "/var/tmp"};
 
     for (size_t i = 0; i < COUNT(links); i++)
         csn_rootfs_template_add(f, CSN_MOUNT_LINK, links[i][0], links[i][1]);
-    for (size_t i = 0; i < COUNT(spots); i++)
-        csn_rootfs_template_spot(f, spots[i], true);
+    for (size_t i = 0; i < COUNT(mountpoints); i++)
+        csn_rootfs_template_mountpoint(f, mountpoints[i], true);
     for (size_t i = 0; i < COUNT(nodes); i++)
-        csn_rootfs_template_spot(f, nodes[i], false);
+        csn_rootfs_template_mountpoint(f, nodes[i], false);
     if (home)
-        csn_rootfs_template_spot(f, home, true);
+        csn_rootfs_template_mountpoint(f, home, true);
     csn_rootfs_template_add(f, CSN_MOUNT_DIR, NULL, "/run");
-    /* Readable for everybody but by no rule of Landlock: so that one can see that it stands. */
-    csn_rootfs_template_add(f, CSN_MOUNT_TEXT, "", "/run/.landlock"); /* text would be a page */
+    /* Has permissions for everybody but no Landlock rule: tests check with it that Landlock is
+     * active. */
+    csn_rootfs_template_add(f, CSN_MOUNT_TEXT, "", "/run/.landlock");
 }
 
 void csn_jail_add_system(const csn_runtime *rt, csn_jail *j, const char *home,
                          const csn_jail_share *shares, size_t count)
 {
-    csn_autofree csn_rootfs_template *f = calloc(1, sizeof(*f)); /* its strings stay */
+    csn_autofree csn_rootfs_template *f =
+        calloc(1, sizeof(*f)); /* its strings are in the arena */
     uint32_t etc = csn_etc_find_dirs();
 
     if (!f) {
-        j->mount_count = CSN_MOUNTS_MAX + 1; /* found out at the end */
+        j->mount_count = CSN_MOUNTS_MAX + 1; /* csn_jail_plan fails */
         return;
     }
     f->arena = j->arena;
-    fill_frame(f, rt->config->home ? NULL : home);
-    csn_etc_own(f, j, home, etc);
+    fill_template(f, rt->config->home ? NULL : home);
+    csn_etc_add_generated(f, j, home, etc);
     uint32_t programs_found = find_programs(f);
     bool packages = access(PACKAGES, F_OK) == 0;
     if (packages)
-        csn_rootfs_template_spot(f, PACKAGES, true);
+        csn_rootfs_template_mountpoint(f, PACKAGES, true);
     csn_jail_add_template(rt, j, f, shares, count);
     csn_jail_add(j, CSN_MOUNT_PROC, CSN_MOUNT_NOEXEC, CSN_LL_READ | CSN_LL_WRITE, NULL,
                  "/proc");
     csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_DEVICE, NULL, "/dev");
-    /* One Landlock rule for all of it: each costs. */
+    /* One Landlock rule for the whole directory, since each rule costs time. */
     csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_READ, NULL, "/etc");
     csn_etc_mount_dirs(j, etc);
     mount_dev(j);
