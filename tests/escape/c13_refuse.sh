@@ -35,9 +35,9 @@ refused keyring '*keyring*'
 refused nnp '*Landlock*' # which needs it first
 refused capset '*capabilities*'
 refused hostname '*namespaces*'
-# Nobody knows then which place it is that is held.
+# Without birth times a mounted file cannot be identified.
 mkdir -p "$WS/.vscode"
-refused births '*to be protected*'
+refused births '*protected files*'
 rmdir "$WS/.vscode"
 # There is another way to the same thing.
 status "without openat2 it works" 0 "$PROBE" without openat2 "$CAISSON" run --workspace "$WS" -- touch "$WS/ran"
@@ -50,11 +50,11 @@ for option in "--image debian" \
 done
 for path in / /proc /dev "$(dirname "$WS")" "$WS"; do
     status "--deny $path is refused" 125 cs run --workspace "$WS" --deny "$path" -- touch "$WS/no"
-    like "and says what would go" "$err" "*deny $path: the sandbox needs *hint: deny what is in it*"
+    like "and says what would go" "$err" "*deny $path: the sandbox needs *hint: deny single paths below it*"
 done
 for place in /proc /proc/sys /dev /dev/pts; do
     status "a workspace at $place is refused" 125 cs run --workspace "$WS:$place" -- touch no
-    like "and says why" "$err" "*workspace $place: a jail has a * of its own*"
+    like "and says why" "$err" "*workspace $place: a jail has its own /*"
 done
 status "the host's /proc is refused under any name" 125 cs run --workspace "$WS" --workspace /proc:/host -- touch "$WS/no"
 status "a device is refused" 125 cs run --workspace "$WS" --write /dev/full -- touch "$WS/no"
@@ -63,7 +63,7 @@ like "and both are named" "$err" "*$WS and $T would both be /w*"
 mkdir -p "$XDG_STATE_HOME/caisson/frames" "$XDG_RUNTIME_DIR/caisson"
 for own in "$XDG_STATE_HOME/caisson" "$XDG_STATE_HOME/caisson/frames" "$XDG_RUNTIME_DIR/caisson"; do
     status "--write ${own#"$T/"}, where records are kept, is refused" 125 cs run --workspace "$WS" --write "$own" -- touch "$WS/no"
-    like "and says so" "$err" "*write $own: caisson keeps its own records there*"
+    like "and says so" "$err" "*write $own: part of caisson's own records*"
 done
 holds "nothing ran" test ! -e "$WS/no"
 

@@ -1,16 +1,14 @@
-/* host_sockets.c: what of the host's own running must not be reached through a share.
+/* host_sockets.c: masks sockets of host programs and caisson's own records inside shares.
  *
- * Called by plan.c when the shares are known. Two things can lie in a directory that is shared:
- * a unix socket on which a program of the host listens, and caisson's own records. No wall but
- * the mounts can keep a command from connecting to a socket by its name: network namespaces do
- * not divide those, and Landlock does not see them. So they are covered. The kernel's list of
- * bound sockets tells which there are, without a walk through the tree; one that is bound
- * later, or by a container with a network of its own, is not in it.
+ * Neither network namespaces nor Landlock prevent a command from connecting to a unix socket by
+ * its path, so each one that a share would show is covered by a mount. The kernel's list of
+ * bound sockets names them without a walk through the tree. Sockets that are bound later, or in
+ * another network namespace, are not in the list.
  *
- * The list has the name that was given to bind. Where that leads to the file the list means,
- * and the file has no other name, that is all. Else (renamed, linked, bound by a relative name)
- * it is looked for: beside that name, and if it could be in a share, there. Names and trees are
- * other people's: what is found is looked at by lstat, and the search has an end. */
+ * The list has the name that was passed to bind(2). If the file is still there and has one
+ * name, it is masked. Otherwise (renamed, linked, or bound by a relative name) it is searched
+ * for in that directory, and then in the shares. Paths and trees may be under the control of an
+ * agent: only lstat is used, and the search is bounded. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -28,9 +26,9 @@
 #include "os/tree.h"
 #include "os/unix_sockets.h"
 
-#define LOST_MAX 32u /* more than that are looked for as if all sockets were meant */
+#define MISPLACED_MAX 32u /* with more, every socket in the shares is masked */
 
-/* Covers `path` of the host wherever a share shows it. */
+/* Masks `path` of the host in every share that contains it. */
 static void cover(csn_jail *j, const csn_jail_share *shares, size_t count, const char *path)
 {
     for (size_t i = 0; i < count; i++) {
@@ -43,21 +41,21 @@ static void cover(csn_jail *j, const csn_jail_share *shares, size_t count, const
     }
 }
 
-typedef struct covering {
+typedef struct search {
     csn_jail *j;
     const csn_jail_share *shares;
     size_t count;
-    dev_t *devs;             /* of the shares */
-    uint32_t lost[LOST_MAX]; /* sockets whose names are not all known */
-    size_t lost_count;       /* beyond LOST_MAX: all are */
-    const char *in;          /* the directory that is searched */
-    uint32_t only;           /* the socket that is meant; 0: those that are lost */
+    dev_t *devs;                       /* of the shares */
+    uint32_t misplaced[MISPLACED_MAX]; /* inodes of sockets that were renamed or linked */
+    size_t misplaced_count;            /* above MISPLACED_MAX: every socket is masked */
+    const char *in;                    /* the directory being searched */
+    uint32_t wanted_ino;               /* search for this inode; 0: for `misplaced` */
     bool found;
     unsigned seen;
-} covering;
+} search;
 
-/* Is the socket at `path`, and has it no other name? */
-static bool cover_at(covering *c, const char *path, const csn_unix_socket *name)
+/* Masks a socket at `path`. True: it is the listed one and has no other name. */
+static bool cover_at(search *c, const char *path, const csn_unix_socket *name)
 {
     struct stat st;
 
@@ -67,21 +65,21 @@ static bool cover_at(covering *c, const char *path, const csn_unix_socket *name)
     return name->known && (uint32_t)st.st_ino == name->ino && st.st_nlink == 1;
 }
 
-static bool is_meant(const covering *c, uint32_t ino)
+static bool is_wanted(const search *c, uint32_t ino)
 {
-    bool meant = c->only ? c->only == ino : c->lost_count > LOST_MAX;
+    bool wanted = c->wanted_ino ? c->wanted_ino == ino : c->misplaced_count > MISPLACED_MAX;
 
-    for (size_t i = 0; !c->only && !meant && i < c->lost_count; i++)
-        meant = c->lost[i] == ino;
-    return meant;
+    for (size_t i = 0; !c->wanted_ino && !wanted && i < c->misplaced_count; i++)
+        wanted = c->misplaced[i] == ino;
+    return wanted;
 }
 
 static int search_entry(void *ctx, const char *path, const struct stat *st, const char *target)
 {
-    covering *c = ctx;
+    search *c = ctx;
 
     (void)target;
-    if (S_ISSOCK(st->st_mode) && is_meant(c, (uint32_t)st->st_ino)) {
+    if (S_ISSOCK(st->st_mode) && is_wanted(c, (uint32_t)st->st_ino)) {
         const char *full = csn_arena_printf(c->j->arena, "%s/%s", c->in, path);
         c->found = c->found || st->st_nlink == 1;
         if (full)
@@ -90,23 +88,22 @@ static int search_entry(void *ctx, const char *path, const struct stat *st, cons
     return ++c->seen >= CSN_SOCKET_SEARCH_MAX;
 }
 
-/* Most that are not where they were bound are a name further: bound, then moved into place. */
-static bool cover_beside(covering *c, const char *dir, const csn_unix_socket *name)
+/* Many programs bind a temporary name and rename it in the same directory. */
+static bool cover_in_dir(search *c, const char *dir, const csn_unix_socket *name)
 {
     csn_autofd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     c->in = dir;
-    c->only = name->ino;
+    c->wanted_ino = name->ino;
     c->found = false;
     if (fd >= 0 && name->known)
         (void)csn_tree_list(fd, search_entry, c);
-    c->only = 0;
+    c->wanted_ino = 0;
     return c->found;
 }
 
-/* File systems of several devices (they have none themselves: major 0) give files other numbers
- * than sockets are listed with. */
-static bool may_be_shared(const covering *c, const csn_unix_socket *name)
+/* btrfs and overlayfs (major 0) report other device numbers for files than the socket list. */
+static bool may_be_shared(const search *c, const csn_unix_socket *name)
 {
     for (size_t i = 0; c->devs && i < c->count; i++)
         if (major(c->devs[i]) == 0 ||
@@ -115,8 +112,8 @@ static bool may_be_shared(const covering *c, const csn_unix_socket *name)
     return false;
 }
 
-/* Bound by a relative name: below which share, if any, cannot be known. */
-static bool cover_relative(covering *c, const csn_unix_socket *name)
+/* The directory of a relative name is unknown: tries the root of each share. */
+static bool cover_relative(search *c, const csn_unix_socket *name)
 {
     bool done = false;
 
@@ -128,7 +125,7 @@ static bool cover_relative(covering *c, const csn_unix_socket *name)
     return done;
 }
 
-static bool cover_absolute(covering *c, const csn_unix_socket *name)
+static bool cover_absolute(search *c, const csn_unix_socket *name)
 {
     csn_autofree char *dir = csn_path_dir(name->path);
     char real[PATH_MAX];
@@ -137,25 +134,26 @@ static bool cover_absolute(covering *c, const csn_unix_socket *name)
         return false;
     const char *path = csn_arena_printf(
         c->j->arena, "%s/%s", strcmp(real, "/") == 0 ? "" : real, csn_path_base(name->path));
-    return path && (cover_at(c, path, name) || cover_beside(c, real, name));
+    return path && (cover_at(c, path, name) || cover_in_dir(c, real, name));
 }
 
 static int cover_name(void *ctx, const csn_unix_socket *name)
 {
-    covering *c = ctx;
-    bool near = !name->known || may_be_shared(c, name), absolute = name->path[0] == '/';
+    search *c = ctx;
+    bool may_be_inside = !name->known || may_be_shared(c, name),
+         absolute = name->path[0] == '/';
 
-    if (absolute && !near)
+    if (absolute && !may_be_inside)
         cover(c->j, c->shares, c->count, name->path);
-    else if (!(absolute ? cover_absolute(c, name) : cover_relative(c, name)) && near &&
-             name->known && c->lost_count++ < LOST_MAX)
-        c->lost[c->lost_count - 1] = name->ino;
+    else if (!(absolute ? cover_absolute(c, name) : cover_relative(c, name)) && may_be_inside &&
+             name->known && c->misplaced_count++ < MISPLACED_MAX)
+        c->misplaced[c->misplaced_count - 1] = name->ino;
     return 0;
 }
 
 static void cover_sockets(csn_jail *j, const csn_jail_share *shares, size_t count)
 {
-    covering c = {.j = j, .shares = shares, .count = count};
+    search c = {.j = j, .shares = shares, .count = count};
     struct stat st;
 
     c.devs = csn_arena_array(j->arena, count, sizeof(*c.devs));
@@ -163,7 +161,7 @@ static void cover_sockets(csn_jail *j, const csn_jail_share *shares, size_t coun
         c.devs[i] = stat(shares[i].host, &st) == 0 ? st.st_dev : 0;
     (void)csn_unix_sockets_each(cover_name, &c);
     c.seen = 0;
-    for (size_t i = 0; c.lost_count > 0 && i < count; i++) {
+    for (size_t i = 0; c.misplaced_count > 0 && i < count; i++) {
         csn_autofd int fd = open(shares[i].host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         c.in = shares[i].host;
         if (fd >= 0)
@@ -171,10 +169,10 @@ static void cover_sockets(csn_jail *j, const csn_jail_share *shares, size_t coun
     }
 }
 
-/* What is not there yet would be made later, by us and seen inside, or inside and taken for the
- * user's own: so it is made now. Only when a share is wide enough to hold it. A share that lies
- * in one of these cannot be covered. It may be read, since it was asked for by name; but what
- * is written there is the root of the next sandbox, who it listens to, and what it may do. */
+/* Masks one of caisson's own directories. It is created first if a share could contain it:
+ * otherwise a command could create it and plant records in it. A share inside such a directory
+ * cannot be masked; it may only be read, since write access would give control over later
+ * sandboxes. */
 static csn_status cover_records(csn_jail *j, const csn_jail_share *shares, size_t count,
                                 int which, csn_error **err)
 {
@@ -193,8 +191,10 @@ static csn_status cover_records(csn_jail *j, const csn_jail_share *shares, size_
         return CSN_OK;
     for (size_t i = 0; i < count; i++)
         if (shares[i].writable && csn_path_below(shares[i].host, real))
-            return csn_fail(err, CSN_INVALID, "%s %s: caisson keeps its own records there",
-                            shares[i].option, shares[i].host);
+            return csn_fail(
+                err, CSN_INVALID,
+                "%s %s: part of caisson's own records, which can only be shared read-only",
+                shares[i].option, shares[i].host);
     cover(j, shares, count, real);
     return CSN_OK;
 }

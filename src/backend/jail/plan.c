@@ -1,9 +1,9 @@
-/* plan.c: from a configuration to what is where inside a jail.
+/* plan.c: turns a configuration into the list of mounts of a jail.
  *
- * The configuration is the caller's and trusted; the trees it names are the agent's. Shares are
- * mounted in the order of their depth, so that one inside another is visible. Invariants: what
- * is not named here, or part of the system (system_mounts.c), does not exist inside; an option
- * that cannot be honoured this way is refused. */
+ * The configuration is trusted; the trees it names may be under the agent's control. Shares are
+ * mounted in the order of their depth, so that one inside another is visible. Invariants: only
+ * what is planned here and in system_mounts.c exists inside; an option that cannot be enforced
+ * is refused. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,14 +20,14 @@
 #include "base/strv.h"
 #include "os/landlock.h"
 
-#define HOME_INSIDE "/home/sandbox"
-#define HOME_ASIDE  "/sandbox"
-#define USER_INSIDE 1000u /* of a root caller whose workspace is root's */
-/* Users without account: above everything that account tools hand out, below 2^31. */
-#define THROWAWAY_LOW  0x70000000u
-#define THROWAWAY_BITS 0x0ffffffeu
+#define HOME_INSIDE   "/home/sandbox"
+#define HOME_FALLBACK "/sandbox"
+#define USER_INSIDE   1000u /* for a root caller whose workspace belongs to root */
+/* Uids without account: above those that account tools assign, below 2^31. */
+#define EPHEMERAL_UID_LOW  0x70000000u
+#define EPHEMERAL_UID_SPAN 0x0ffffffeu
 
-typedef csn_jail_shares shares; /* with room for all that the configuration names */
+typedef csn_jail_shares shares; /* with room for every path of the configuration */
 
 void csn_jail_add(csn_jail *j, uint32_t kind, uint32_t flags, uint32_t access, const char *from,
                   const char *to)
@@ -35,7 +35,7 @@ void csn_jail_add(csn_jail *j, uint32_t kind, uint32_t flags, uint32_t access, c
     if (j->mount_count < CSN_MOUNTS_MAX)
         j->mounts[j->mount_count] = (csn_mount){
             .kind = kind, .flags = flags, .access = access, .fd = -1, .from = from, .to = to};
-    j->mount_count++; /* beyond the end: refused when the list is complete */
+    j->mount_count++; /* above the maximum: csn_jail_plan fails */
 }
 
 void csn_jail_give(csn_jail *j, const csn_jail_share *share)
@@ -47,8 +47,8 @@ void csn_jail_give(csn_jail *j, const csn_jail_share *share)
     j->given[j->given_count++] = share;
 }
 
-/* Without doubled slashes, `.` and a slash at the end. NULL for one with `..`, which only the
- * kernel may resolve, or when there is no memory. */
+/* Removes doubled slashes, `.` and a trailing slash. NULL for a path with `..`, which only the
+ * kernel may resolve, or without memory. */
 static char *clean_path(csn_arena *a, const char *path)
 {
     char *out = csn_arena_alloc(a, strlen(path) + 2), *to = out;
@@ -75,7 +75,7 @@ static char *clean_path(csn_arena *a, const char *path)
 
 /* ---- shares ---- */
 
-/* HOST[:INSIDE][:rw|ro|cow]. A directory whose name has colons may be written as it is. */
+/* HOST[:INSIDE][:rw|ro|cow]. A directory that exists under the whole text takes precedence. */
 static csn_status parse_workspace(csn_arena *a, const char *text, csn_jail_share *ret,
                                   csn_error **err)
 {
@@ -92,7 +92,7 @@ static csn_status parse_workspace(csn_arena *a, const char *text, csn_jail_share
         ret->writable = colon[2] == 'w';
         *colon = '\0';
     } else if (colon && strcmp(colon, ":cow") == 0) {
-        return csn_fail(err, CSN_UNSUPPORTED, "workspace %s: cow is not in this build", text);
+        return csn_fail(err, CSN_UNSUPPORTED, "workspace %s: mode cow is not supported", text);
     }
     colon = strrchr(host, ':');
     if (colon && colon[1] == '/' && stat(host, &st) < 0) {
@@ -102,10 +102,10 @@ static csn_status parse_workspace(csn_arena *a, const char *text, csn_jail_share
     return CSN_OK;
 }
 
-/* /proc and /dev are the jail's own, and the host's /proc shows its processes under any name. A
- * device on a mount without devices would be there, and useless. */
-static csn_status fit_to_share(const csn_jail_share *share, const struct stat *st,
-                               csn_error **err)
+/* A jail has its own /proc and /dev; the host's /proc would show its processes under any path.
+ * Devices do not work on a nodev mount. */
+static csn_status check_share(const csn_jail_share *share, const struct stat *st,
+                              csn_error **err)
 {
     const char *own =
         csn_path_below(share->inside, "/proc") ? "/proc"
@@ -117,16 +117,15 @@ static csn_status fit_to_share(const csn_jail_share *share, const struct stat *s
         return csn_fail(err, CSN_INVALID, "%s: the root directory cannot be shared",
                         share->option);
     if (own || csn_path_below(share->host, "/proc"))
-        return csn_fail(err, CSN_INVALID, "%s %s: a jail has a %s of its own", share->option,
+        return csn_fail(err, CSN_INVALID, "%s %s: a jail has its own %s", share->option,
                         share->inside, own ? own : "/proc");
     if (S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode))
-        return csn_fail(err, CSN_UNSUPPORTED, "%s %s: a jail cannot be given a device",
+        return csn_fail(err, CSN_UNSUPPORTED, "%s %s: devices cannot be shared with a jail",
                         share->option, share->inside);
     return CSN_OK;
 }
 
-/* Two options may name one place. As with rules, of two that are equal the one that denies
- * decides: it is read-only then. */
+/* If two options name the same directory, it is read-only unless both are writable. */
 static csn_status place_share(shares *s, const csn_jail_share *share, csn_error **err)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -143,8 +142,7 @@ static csn_status place_share(shares *s, const csn_jail_share *share, csn_error 
     return CSN_OK;
 }
 
-/* Resolves the host's side, checks the other. Inside it is seen under the name it was given: a
- * path in a script means the same in both. */
+/* Inside, a share has the path that the option names, so that paths in scripts stay valid. */
 static csn_status add_share(csn_jail *j, shares *s, csn_jail_share share, csn_error **err)
 {
     char real[PATH_MAX];
@@ -156,7 +154,7 @@ static csn_status add_share(csn_jail *j, shares *s, csn_jail_share share, csn_er
                         CSN_JAIL_SHARES_MAX);
     if (!realpath(share.host, real))
         return csn_fail_errno(err, errno, "%s: %s", share.option, shown ? shown : "");
-    /* A single file may be granted; a workspace or a home must be a directory. */
+    /* --read and --write accept files; a workspace or a home must be a directory. */
     share.file = stat(real, &st) == 0 && !S_ISDIR(st.st_mode);
     if (share.file && share.dir)
         return csn_fail(err, CSN_WRONG_TYPE, "%s: %s is not a directory", share.option,
@@ -169,10 +167,11 @@ static csn_status add_share(csn_jail *j, shares *s, csn_jail_share share, csn_er
         share.inside = csn_arena_strdup(j->arena, real);
     share.host = csn_arena_strdup(j->arena, real);
     if (!share.inside && mapped)
-        return csn_fail(err, CSN_INVALID, "%s: the place inside has a '..'", share.option);
+        return csn_fail(err, CSN_INVALID, "%s: the path inside must not contain '..'",
+                        share.option);
     if (!share.inside || !share.host)
         return csn_fail(err, CSN_NOMEM, "%s", share.option);
-    csn_status ok = fit_to_share(&share, &st, err);
+    csn_status ok = check_share(&share, &st, err);
     return ok < 0 ? ok : place_share(s, &share, err);
 }
 
@@ -183,7 +182,7 @@ static csn_status add_list(csn_jail *j, shares *s, const char *option, const cha
 
     for (size_t i = 0; st == CSN_OK && dirs && dirs[i]; i++) {
         if (writable && csn_protected_is_rule_for(s->v, s->count, dirs[i]))
-            continue; /* a rule about a workspace; a file of it may have to be replaced */
+            continue; /* only an exception for a protected file, which must stay replaceable */
         st = add_share(
             j, s, (csn_jail_share){.option = option, .host = dirs[i], .writable = writable},
             err);
@@ -218,7 +217,7 @@ static int by_depth(const void *a, const void *b)
 {
     const csn_jail_share *x = a, *y = b;
 
-    return strcmp(x->inside, y->inside); /* a directory comes before what is below it */
+    return strcmp(x->inside, y->inside); /* a directory sorts before its contents */
 }
 
 static void mount_shares(csn_jail *j, const shares *s)
@@ -226,7 +225,7 @@ static void mount_shares(csn_jail *j, const shares *s)
     csn_jail_share *sorted = csn_arena_array(j->arena, s->count, sizeof(*sorted));
 
     if (!sorted)
-        return; /* as with every other: found out at the end */
+        return;
     memcpy(sorted, s->v, s->count * sizeof(*sorted));
     qsort(sorted, s->count, sizeof(*sorted), by_depth);
     for (size_t i = 0; i < s->count; i++) {
@@ -241,8 +240,8 @@ static void mount_shares(csn_jail *j, const shares *s)
 
 /* ---- the user ---- */
 
-/* Root's jails run as a user without account. Files of the workspace's owner are theirs,
- * through an id-mapped mount. */
+/* Commands of a root caller run with a random uid without account. An id-mapped mount shows the
+ * files of the workspace's owner as theirs. */
 static csn_status choose_user(csn_jail *j, const csn_jail_share *workspace, csn_error **err)
 {
     struct stat st;
@@ -255,7 +254,7 @@ static csn_status choose_user(csn_jail *j, const csn_jail_share *workspace, csn_
             return csn_fail_errno(err, errno, "workspace");
         if (getrandom(&r, sizeof(r), 0) != sizeof(r))
             return csn_fail_errno(err, errno, "random number");
-        j->host_uid = j->host_gid = THROWAWAY_LOW + r % THROWAWAY_BITS;
+        j->host_uid = j->host_gid = EPHEMERAL_UID_LOW + r % EPHEMERAL_UID_SPAN;
         j->disk_uid = st.st_uid;
         j->disk_gid = st.st_gid;
         j->uid = st.st_uid != 0 ? st.st_uid : USER_INSIDE;
@@ -266,11 +265,10 @@ static csn_status choose_user(csn_jail *j, const csn_jail_share *workspace, csn_
     return CSN_OK;
 }
 
-/* ---- what is refused inside what is shared ---- */
+/* ---- masks and read-only paths ---- */
 
-/* Which file of the host a path means: one inside, or else one of the host's own, by whatever
- * links it is reached. Links are the agent's to make, and a cover is put on what is there now.
- */
+/* Resolves a path inside, or else of the host, through all links. The agent may have made the
+ * links: what is masked is the file they lead to now. */
 static bool find_on_host(csn_jail *j, const shares *s, const char *path, char real[PATH_MAX])
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -298,10 +296,9 @@ void csn_jail_pin_parents(csn_jail *j, const csn_jail_share *share, const char *
     }
 }
 
-/* A cover hides all below it: what a sandbox cannot be without, and what was asked for by name,
- * would go with it. */
-static csn_status fit_to_cover(const csn_runtime *rt, const shares *s, const char *path,
-                               const char *given, csn_error **err)
+/* Refuses to mask a directory that contains something the sandbox needs, or another share. */
+static csn_status check_mask(const csn_runtime *rt, const shares *s, const char *path,
+                             const char *given, csn_error **err)
 {
     const char *const own[] = {"/proc", "/dev", rt->base.path, rt->home.path};
     const char *lost = NULL;
@@ -315,18 +312,18 @@ static csn_status fit_to_cover(const csn_runtime *rt, const shares *s, const cha
     if (!lost)
         return CSN_OK;
     csn_status st = csn_fail(err, CSN_INVALID, "deny %s: the sandbox needs %s, which %s", given,
-                             lost, strcmp(lost, path) == 0 ? "is that" : "lies in it");
-    return csn_error_advise(st, err, "deny what is in it");
+                             lost, strcmp(lost, path) == 0 ? "would be masked" : "is inside");
+    return csn_error_advise(st, err, "deny single paths below it");
 }
 
-/* What is to be closed or read-only, and what it was called. */
+/* A mask or a read-only mount. */
 typedef struct covered {
     const char *given; /* for messages */
     uint32_t kind, flags;
-    char ***paths; /* where it was found, or NULL */
+    char ***paths; /* collects the paths, or NULL */
 } covered;
 
-/* Nothing below a mask can be read: the Landlock rules for it are dropped. */
+/* Landlock rules below a mask are dropped. */
 static csn_status cover_at(csn_runtime *rt, csn_jail *j, const shares *s, const covered *c,
                            const char *to, csn_error **err)
 {
@@ -336,7 +333,7 @@ static csn_status cover_at(csn_runtime *rt, csn_jail *j, const shares *s, const 
     if (!to || (c->paths && csn_strv_push(c->paths, to) != 0))
         return csn_fail(err, CSN_NOMEM, "deny %s", c->given);
     if (c->kind == CSN_MOUNT_MASK)
-        st = fit_to_cover(rt, s, to, c->given, err);
+        st = check_mask(rt, s, to, c->given, err);
     if (st < 0)
         return st;
     for (size_t i = 0; c->kind == CSN_MOUNT_MASK && i < count; i++)
@@ -346,7 +343,7 @@ static csn_status cover_at(csn_runtime *rt, csn_jail *j, const shares *s, const 
     return CSN_OK;
 }
 
-/* Covers every name inside of the file that `path` means, and pins the directories above. */
+/* Covers the file in every share that contains it, and pins the directories above. */
 static csn_status cover_names(csn_runtime *rt, csn_jail *j, const shares *s, const covered *c,
                               const char *path, csn_error **err)
 {
@@ -366,7 +363,7 @@ static csn_status cover_names(csn_runtime *rt, csn_jail *j, const shares *s, con
     }
     if (shared)
         return st;
-    /* Of the system, or private: where it is called so inside, and where a link leads. */
+    /* Not in a share: the path as given, and the target of its links. */
     st = cover_at(rt, j, s, c, path, err);
     if (st == CSN_OK && there && strcmp(real, path) != 0)
         st = cover_at(rt, j, s, c, csn_arena_strdup(j->arena, real), err);
@@ -383,13 +380,12 @@ static csn_status add_denied(csn_runtime *rt, csn_jail *j, const shares *s, csn_
                                : csn_arena_printf(j->arena, "%s/%s", rt->base.path, deny[i]);
         if (csn_glob_has_magic(deny[i]))
             return csn_fail(err, CSN_UNSUPPORTED,
-                            "deny %s: a jail covers paths, and cannot cover a pattern",
-                            deny[i]);
+                            "deny %s: a jail cannot deny patterns, only paths", deny[i]);
         const char *clean = path ? clean_path(j->arena, path) : NULL;
         if (!path)
             return csn_fail(err, CSN_NOMEM, "deny");
         if (!clean)
-            return csn_fail(err, CSN_INVALID, "deny %s: a path without '..' is needed",
+            return csn_fail(err, CSN_INVALID, "deny %s: the path must not contain '..'",
                             deny[i]);
         const covered c = {.given = deny[i], .kind = CSN_MOUNT_MASK, .paths = &j->denied};
         csn_status st = cover_names(rt, j, s, &c, clean, err);
@@ -399,8 +395,8 @@ static csn_status add_denied(csn_runtime *rt, csn_jail *j, const shares *s, csn_
     return CSN_OK;
 }
 
-/* Does another rule open something below this path? A cover could not leave that out. */
-static bool opened_below(const csn_config *c, const char *path)
+/* True if a rule allows something below this path: a mask would hide that too. */
+static bool has_allow_below(const csn_config *c, const char *path)
 {
     for (size_t i = 0; i < c->rule_count; i++)
         if (c->rules[i].allow && c->rules[i].path && csn_path_below(c->rules[i].path, path))
@@ -408,45 +404,46 @@ static bool opened_below(const csn_config *c, const char *path)
     return false;
 }
 
-/* A rule that denies reading or writing of a path by its name binds commands as well. One with
- * a pattern, one that only forbids deletion, and one with exceptions bind the file calls alone.
- */
-static csn_status add_ruled(csn_runtime *rt, csn_jail *j, const shares *s, csn_error **err)
+/* A rule that denies reading or writing a plain path also applies to commands. Rules with
+ * patterns or exceptions, and those that only deny deletion, apply to file calls alone. */
+static csn_status add_rule_covers(csn_runtime *rt, csn_jail *j, const shares *s,
+                                  csn_error **err)
 {
     const csn_config *c = rt->config;
 
     for (size_t i = 0; i < c->rule_count; i++) {
         const csn_rule *r = &c->rules[i];
         if (r->allow || !(r->ops & (CSN_OP_READ | CSN_OP_WRITE)) || !r->path ||
-            r->path[0] != '/' || csn_glob_has_magic(r->path) || opened_below(c, r->path))
+            r->path[0] != '/' || csn_glob_has_magic(r->path) || has_allow_below(c, r->path))
             continue;
         const char *clean = clean_path(j->arena, r->path);
         const bool read = (r->ops & CSN_OP_READ) != 0;
         const covered what = {.given = r->path,
                               .kind = read ? CSN_MOUNT_MASK : CSN_MOUNT_SELF,
                               .flags = read ? 0 : CSN_MOUNT_RDONLY};
-        csn_status st = clean ? cover_names(rt, j, s, &what, clean, err)
-                              : csn_fail(err, CSN_INVALID,
-                                         "rule for %s: a path without '..' is needed", r->path);
+        csn_status st = clean
+                            ? cover_names(rt, j, s, &what, clean, err)
+                            : csn_fail(err, CSN_INVALID,
+                                       "rule for %s: the path must not contain '..'", r->path);
         if (st < 0)
             return st;
     }
     return CSN_OK;
 }
 
-/* What is closed or read-only inside the shares. /proc/1 is the keeper, which commands cannot
- * look into; file calls are made by its owner and could, so a rule denies it. */
+/* Commands cannot read the keeper's /proc/1; file calls run as its owner and could, so a rule
+ * denies it. */
 static csn_status add_covers(csn_runtime *rt, csn_jail *j, const shares *s, csn_error **err)
 {
     csn_status st = add_denied(rt, j, s, err);
 
     if (st == CSN_OK && csn_strv_push(&j->denied, "/proc/1") != 0)
         st = csn_fail(err, CSN_NOMEM, "rules");
-    return st < 0 ? st : add_ruled(rt, j, s, err);
+    return st < 0 ? st : add_rule_covers(rt, j, s, err);
 }
 
-/* The mounts decide; the rules repeat them for good messages. Writable are the private places
- * and the writable shares, everything else inside may only be read. */
+/* The mounts enforce access; the rules repeat it for error messages. Private directories and
+ * writable shares are writable, everything else is read-only. */
 csn_status csn_jail_make_rules(csn_runtime *rt, csn_error **err)
 {
     static const char *const read[] = {"/", NULL};
@@ -463,7 +460,7 @@ csn_status csn_jail_make_rules(csn_runtime *rt, csn_error **err)
     for (size_t i = 0; i < s->count; i++) {
         if (s->v[i].writable)
             write[writes++] = s->v[i].inside;
-        else /* it may lie in a directory that is writable */
+        else /* it may be inside a writable share */
             rules[n++] =
                 (csn_rule){.ops = CSN_OP_WRITE | CSN_OP_DELETE, .path = s->v[i].inside};
     }
@@ -477,10 +474,9 @@ csn_status csn_jail_make_rules(csn_runtime *rt, csn_error **err)
     return csn_rules_new(&in, &rt->rules, err);
 }
 
-/* What the keeper's second process makes, at no certain time, must have nothing to do with what
- * was asked for here (from `first` on): a share over it, or a cover in it. If it has, it is
- * made in its turn. */
-static void keep_order(csn_jail *j, size_t first)
+/* The keeper's helper process makes its mounts in parallel. A mount that is above or below one
+ * of the entries from `first` on must keep its place in the order, so the keeper makes it. */
+static void clear_helper_conflicts(csn_jail *j, size_t first)
 {
     size_t count = j->mount_count < CSN_MOUNTS_MAX ? j->mount_count : CSN_MOUNTS_MAX;
 
@@ -491,19 +487,18 @@ static void keep_order(csn_jail *j, size_t first)
                 j->mounts[i].flags &= ~CSN_MOUNT_BY_HELPER;
 }
 
-/* What holds the usual place would cover it, a share or what is denied (/home): then it is
- * elsewhere. */
-static const char *own_home(const csn_runtime *rt, const csn_jail *j, const shares *s)
+/* The private home moves if a share or a denied path contains its usual place. */
+static const char *choose_home(const csn_runtime *rt, const csn_jail *j, const shares *s)
 {
     const char *const *deny = rt->config->deny;
 
     for (size_t i = 0; i < s->count; i++)
         if (csn_path_below(HOME_INSIDE, s->v[i].inside))
-            return HOME_ASIDE;
+            return HOME_FALLBACK;
     for (size_t i = 0; deny && deny[i]; i++) {
         const char *clean = deny[i][0] == '/' ? clean_path(j->arena, deny[i]) : NULL;
         if (clean && csn_path_below(HOME_INSIDE, clean))
-            return HOME_ASIDE;
+            return HOME_FALLBACK;
     }
     return HOME_INSIDE;
 }
@@ -513,7 +508,7 @@ csn_status csn_jail_find_shares(csn_runtime *rt, csn_error **err)
     csn_jail *j = rt->jail;
     const csn_config *c = rt->config;
     size_t named = 2 + csn_strv_len(c->workspaces) + csn_strv_len(c->read) +
-                   csn_strv_len(c->write); /* the workspace, the home, and these */
+                   csn_strv_len(c->write); /* 2: the workspace and the home */
     size_t room = named < CSN_JAIL_SHARES_MAX ? named : CSN_JAIL_SHARES_MAX;
 
     j->shares = csn_arena_alloc(j->arena, sizeof(shares) + room * sizeof(csn_jail_share));
@@ -533,10 +528,9 @@ csn_status csn_jail_plan(csn_runtime *rt, csn_error **err)
         st = csn_landlock_only_plan(rt, s->v, s->count, err);
         return st < 0 ? st : csn_protected_plan(rt, s->v, s->count, err);
     }
-    const char *own = own_home(rt, j, s);
+    const char *own = choose_home(rt, j, s);
     const char *home = rt->config->home ? clean_path(j->arena, rt->config->home) : own;
-    /* What is shared with the host has no limit of its own on the sum; at least no single file
-     * may be larger than all private space. */
+    /* Total use of shares cannot be limited; at least no single file may exceed --disk. */
     if (rt->config->disk_max && (rt->file_max == 0 || rt->config->disk_max < rt->file_max))
         rt->file_max = rt->config->disk_max;
     rt->base.path = strdup(s->v[0].inside);
@@ -547,7 +541,7 @@ csn_status csn_jail_plan(csn_runtime *rt, csn_error **err)
     if (!rt->config->home)
         csn_jail_add(j, CSN_MOUNT_SCRATCH, 0, CSN_LL_READ | CSN_LL_EXEC | CSN_LL_WRITE, NULL,
                      own);
-    size_t asked = j->mount_count;
+    size_t first = j->mount_count;
     mount_shares(j, s);
     st = csn_jail_cover_host(j, s->v, s->count, err);
     if (st == CSN_OK)
@@ -556,7 +550,7 @@ csn_status csn_jail_plan(csn_runtime *rt, csn_error **err)
         st = add_covers(rt, j, s, err);
     if (st == CSN_OK)
         st = csn_jail_make_rules(rt, err);
-    keep_order(j, asked);
+    clear_helper_conflicts(j, first);
     if (st == CSN_OK && j->mount_count > CSN_MOUNTS_MAX)
         st = csn_fail(err, CSN_TOO_LARGE, "more than %u mounts", CSN_MOUNTS_MAX);
     for (size_t i = 0; st == CSN_OK && i < j->mount_count; i++)

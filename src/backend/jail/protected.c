@@ -1,15 +1,15 @@
-/* protected.c: which places of a workspace are held fixed while the sandbox lives.
+/* protected.c: finds the protected files of a workspace and makes them read-only mounts.
  *
- * Called when a sandbox is opened, before anything of it runs; the tree itself may be of an
- * agent's making, of an earlier run. Only the names of the table are asked for, in the root of
- * the workspace: nothing is walked. What is there is mounted over itself read-only, and every
- * directory above it over itself as it is, so that neither can be renamed, removed or replaced.
- * Names that are links are followed as far as they stay in the workspace; the link itself can
- * be replaced, and the scan after each command sees that. So does it everything that is not
- * there yet, and all that is deeper in the tree.
+ * Runs when a sandbox is opened, before any of its processes; the tree may have been written by
+ * an agent in an earlier run. Only the names of the table are checked, in the root of the
+ * workspace; nothing is walked. What exists is mounted over itself read-only, and every
+ * directory above it is mounted over itself, so that neither can be renamed, removed or
+ * replaced. Links are followed as far as they stay in the workspace. The scan after each
+ * command (protected_scan.c) handles replaced links, files that do not exist yet, and deeper
+ * ones.
  *
- * A place that is still the same inode is one that the sandbox could not change: the kernel
- * takes a mount away only when the host itself removes or replaces what it lies on. */
+ * A place with an unchanged inode was not changed by the sandbox: the kernel removes a mount
+ * only if the host removes or replaces the file below it. */
 #include "backend/jail/protected.h"
 
 #include <dirent.h>
@@ -33,24 +33,24 @@
 
 #define STAMP_NAME    "protected"
 #define CONFIG_MAX    (1u << 20)
-#define INCLUDE_DEPTH 10 /* git's own */
-#define INCLUDED      ".git/config: includes it, and git runs programs that it names"
+#define INCLUDE_DEPTH 10 /* as in git */
+#define INCLUDED      "included by .git/config, from which git runs programs"
 
-/* One workspace while it is looked at. */
+/* The search for protected files in one workspace. */
 typedef struct survey {
     csn_jail *j;
     csn_protected_tree *t;
-    int error;            /* the first errno: what is to be protected is not known then */
+    int error;            /* the first errno: open fails */
     int depth;            /* of includes */
-    const char *from_dir; /* of the config that is read, below the workspace */
-    uint64_t letters;     /* see seen_letters */
-    char missing[64];     /* a directory that is not there, with a slash */
+    const char *from_dir; /* directory of the current config, below the workspace */
+    uint64_t name_bits;   /* see name_bits */
+    char missing[64];     /* a directory that does not exist, with a slash */
 } survey;
 
 /* ---- places ---- */
 
-/* Where the file system has no birth time, the time of the last change is used: then a file
- * that was changed in place counts as another one, which errs on the safe side. */
+/* Without birth times, the change time is used: a file that was changed in place then counts as
+ * another one, which is the safe side. */
 bool csn_protected_identify(int dir, const char *path, csn_protected_id *ret)
 {
     struct statx st;
@@ -74,7 +74,7 @@ static csn_protected_place *find_place(csn_protected_tree *t, const char *path)
     return NULL;
 }
 
-/* An errno, or 0. E2BIG: there is no room for one more. Most workspaces have a handful. */
+/* 0 or an errno. E2BIG: too many places. */
 static int put_place(csn_protected_tree *t, const csn_protected_place *one)
 {
     const size_t step = 8;
@@ -104,7 +104,7 @@ bool csn_protected_is_absent(int error)
            error == EXDEV || error == ENAMETOOLONG;
 }
 
-static void fail_unless_nowhere(survey *s, int error)
+static void fail_unless_absent(survey *s, int error)
 {
     if (!csn_protected_is_absent(error))
         fail_with(s, error);
@@ -120,7 +120,7 @@ static void add_place(survey *s, const char *path, const char *rule)
     if ((old && (old->rule || !rule)) || s->error != 0)
         return;
     if (!csn_protected_identify(t->fd, path, &one.id)) {
-        fail_unless_nowhere(s, errno);
+        fail_unless_absent(s, errno);
         return;
     }
     s->error = !one.path || !to ? ENOMEM : put_place(t, &one);
@@ -129,8 +129,7 @@ static void add_place(survey *s, const char *path, const char *rule)
     csn_jail_add(s->j, CSN_MOUNT_SELF, rule ? CSN_MOUNT_RDONLY : 0, 0, NULL, to);
 }
 
-/* The directories above it must stay where they are too. */
-static void pin_above(survey *s, const char *path)
+static void pin_parents(survey *s, const char *path)
 {
     for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
         csn_autofree char *dir = strndup(path, (size_t)(slash - path));
@@ -141,14 +140,14 @@ static void pin_above(survey *s, const char *path)
     }
 }
 
-/* Where a name of the workspace leads, as a path without links below it. NULL: out of it, or
- * nowhere. malloc'd. */
-static char *lead(survey *s, const char *path, struct stat *ret)
+/* Resolves links; the result is below the workspace, malloc'd. NULL: it is outside or absent.
+ */
+static char *resolve_below(survey *s, const char *path, struct stat *ret)
 {
     csn_autofd int fd = csn_beneath_open(s->t->fd, path, O_PATH, 0);
 
     if (fd < 0) {
-        fail_unless_nowhere(s, -fd);
+        fail_unless_absent(s, -fd);
         return NULL;
     }
     csn_autofree char *real = fstat(fd, ret) < 0 ? NULL : csn_runtime_fd_path(fd);
@@ -159,7 +158,7 @@ static char *lead(survey *s, const char *path, struct stat *ret)
     return out;
 }
 
-/* True: it is there. */
+/* True: the path exists. */
 static bool survey_place(survey *s, const csn_protected_name_place *p)
 {
     csn_protected_tree *t = s->t;
@@ -168,18 +167,18 @@ static bool survey_place(survey *s, const csn_protected_name_place *p)
     struct stat st;
 
     if (fstatat(t->fd, p->path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
-        fail_unless_nowhere(s, errno);
+        fail_unless_absent(s, errno);
         return false;
     }
     snprintf(inside, sizeof(inside), "%s/%s", t->inside, p->path);
     if (csn_protected_is_excepted(g, inside))
         return true;
-    csn_autofree char *real = lead(s, p->path, &st);
+    csn_autofree char *real = resolve_below(s, p->path, &st);
     if (!real)
         return true;
     bool dir = S_ISDIR(st.st_mode);
-    pin_above(s, real);
-    /* A directory in which something is opened can only be looked at afterwards. */
+    pin_parents(s, real);
+    /* A directory with an exception stays writable; the scan checks it after each command. */
     if (p->pin || (dir && (p->file_only || csn_protected_has_exception(g, inside)))) {
         if (dir)
             add_place(s, real, NULL);
@@ -189,9 +188,9 @@ static bool survey_place(survey *s, const csn_protected_name_place *p)
     return true;
 }
 
-/* A bit for the first letters of a name; all bits where a file system that knows no difference
- * between letters might take it for another. */
-static uint64_t letters(const char *name)
+/* Hashes the first three bytes of a name, without case, to one bit. Non-ASCII names get all
+ * bits, because a case-insensitive file system may match them with other names. */
+static uint64_t name_bit(const char *name)
 {
     unsigned sum = 0;
 
@@ -204,21 +203,21 @@ static uint64_t letters(const char *name)
     return 1ull << (sum % 64);
 }
 
-/* Which letters the names in the workspace begin with. A workspace with few names in it, which
- * is most of them, is read quicker than asked for each; of another nothing is known. */
-static uint64_t seen_letters(int dir)
+/* The bits of all names in the directory. Reading a small directory is faster than one stat per
+ * protected name; for a large one all bits are set. */
+static uint64_t name_bits(int dir)
 {
     _Alignas(8) char buf[4096];
     uint64_t seen = 0;
     long n = syscall(SYS_getdents64, dir, buf, sizeof(buf));
     long more = n < 0 ? -1 : syscall(SYS_getdents64, dir, buf + n, sizeof(buf) - (size_t)n);
 
-    (void)lseek(dir, 0, SEEK_SET); /* the scan of what has changed reads it too */
+    (void)lseek(dir, 0, SEEK_SET); /* the scan reads the same descriptor */
     if (more != 0)
         return ~0ull;
     for (long at = 0; at < n;) {
         const struct dirent64 *e = (const void *)(buf + at);
-        seen |= letters(e->d_name);
+        seen |= name_bit(e->d_name);
         at += e->d_reclen;
     }
     return seen;
@@ -228,17 +227,16 @@ static void survey_name(void *ctx, const csn_protected_name_place *p)
 {
     survey *s = ctx;
 
-    if (!(s->letters & letters(p->path)) ||
+    if (!(s->name_bits & name_bit(p->path)) ||
         strncmp(p->path, s->missing, strlen(s->missing)) == 0)
         return;
     if (!survey_place(s, p) && p->pin)
         snprintf(s->missing, sizeof(s->missing), "%s/", p->path);
 }
 
-/* ---- what the config includes ---- */
+/* ---- files that git configs include ---- */
 
-/* Takes `.`, `..` and doubled slashes out of an absolute path, by text: for a file that is not
- * there. */
+/* Removes `.`, `..` and doubled slashes lexically, for a file that does not exist. */
 static void clean_text(char *path)
 {
     char *to = path;
@@ -288,14 +286,14 @@ static void survey_include(void *ctx, const char *asked)
     csn_autofree char *real = path ? realpath(path, NULL) : NULL;
 
     if (!real)
-        fail_unless_nowhere(s, path ? errno : ENOMEM);
+        fail_unless_absent(s, path ? errno : ENOMEM);
     if (s->error != 0)
         return;
     if (!real)
         clean_text(path);
     const char *below = csn_path_below(real ? real : path, s->t->host);
     if (!below || !*below)
-        return; /* not in the sandbox, or not the sandbox's to change */
+        return; /* outside of the workspace */
     csn_autofree char *inside = NULL;
     if (asprintf(&inside, "%s/%s", s->t->inside, below) < 0) {
         inside = NULL;
@@ -308,19 +306,19 @@ static void survey_include(void *ctx, const char *asked)
         add_absent(s, below);
         return;
     }
-    pin_above(s, below);
+    pin_parents(s, below);
     add_place(s, below, INCLUDED);
     survey_config(s, below);
 }
 
-/* The text of a config; malloc'd. NULL: there is none to read. */
+/* malloc'd; NULL: it is absent, empty or not a file. */
 static char *read_config(survey *s, const char *below, size_t *ret_len)
 {
     csn_autofd int fd = csn_beneath_open(s->t->fd, below, O_RDONLY, 0);
     struct stat st;
 
     if (fd < 0) {
-        fail_unless_nowhere(s, -fd);
+        fail_unless_absent(s, -fd);
         return NULL;
     }
     if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
@@ -336,7 +334,7 @@ static char *read_config(survey *s, const char *below, size_t *ret_len)
     return CSN_STEAL(text);
 }
 
-/* The user's own config may name further ones, whatever they are called. */
+/* A config may include further ones under any name; they are protected too. */
 static void survey_config(survey *s, const char *below)
 {
     const char *from_dir = s->from_dir;
@@ -360,7 +358,7 @@ static void survey_config(survey *s, const char *below)
 static void survey_git(survey *s)
 {
     struct stat st;
-    csn_autofree char *config = lead(s, ".git/config", &st);
+    csn_autofree char *config = resolve_below(s, ".git/config", &st);
 
     if (config && find_place(s->t, config))
         survey_config(s, config);
@@ -368,8 +366,8 @@ static void survey_git(survey *s)
 
 /* ---- all workspaces ---- */
 
-/* Does the path inside name the same directory on the host? */
-static bool named_alike(const csn_jail_share *share)
+/* True if the path inside names the same directory on the host. */
+static bool has_same_path(const csn_jail_share *share)
 {
     char real[PATH_MAX];
 
@@ -377,13 +375,13 @@ static bool named_alike(const csn_jail_share *share)
            (realpath(share->inside, real) && strcmp(real, share->host) == 0);
 }
 
-static csn_status open_tree_of(csn_protected *g, const csn_jail_share *share, csn_error **err)
+static csn_status open_tree(csn_protected *g, const csn_jail_share *share, csn_error **err)
 {
     csn_protected_tree *t = &g->trees[g->tree_count];
 
     *t = (csn_protected_tree){.host = share->host,
                               .inside = share->inside,
-                              .named = named_alike(share) ? share->inside : NULL};
+                              .named = has_same_path(share) ? share->inside : NULL};
     t->fd = open(share->host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (t->fd < 0)
         return csn_fail_errno(err, errno, "workspace %s", share->host);
@@ -393,16 +391,16 @@ static csn_status open_tree_of(csn_protected *g, const csn_jail_share *share, cs
 
 static csn_status survey_tree(csn_runtime *rt, csn_protected_tree *t, csn_error **err)
 {
-    survey s = {.j = rt->jail, .t = t, .letters = seen_letters(t->fd), .missing = "\n"};
+    survey s = {.j = rt->jail, .t = t, .name_bits = name_bits(t->fd), .missing = "\n"};
 
     csn_protected_name_each_place(survey_name, &s);
     survey_git(&s);
     if (s.error == E2BIG)
-        return csn_fail(err, CSN_TOO_LARGE, "workspace %s: too much to protect", t->host);
+        return csn_fail(err, CSN_TOO_LARGE, "workspace %s: more than %u protected files",
+                        t->host, CSN_PROTECTED_PLACES);
     return s.error == 0
                ? CSN_OK
-               : csn_fail_errno(err, s.error, "workspace %s: what is to be protected in it",
-                                t->host);
+               : csn_fail_errno(err, s.error, "workspace %s: protected files", t->host);
 }
 
 /* ---- the state ---- */
@@ -415,7 +413,7 @@ static csn_status new_state(csn_runtime *rt, size_t tree_max, csn_error **err)
     if (!g)
         return csn_fail(err, CSN_NOMEM, "workspace");
     *g = (csn_protected){.arena = j->arena, .base = rt->base.path, .clean = true, .stamp = -1};
-    g->aside.fd = g->children = -1;
+    g->quarantine.fd = g->children = -1;
     pthread_mutex_init(&g->lock, NULL);
     pthread_mutex_init(&g->scan_lock, NULL);
     j->protected = g;
@@ -439,8 +437,8 @@ csn_status csn_protected_plan(csn_runtime *rt, const csn_jail_share *shares, siz
         st = csn_protected_read_rules(rt, shares, count, err);
     for (size_t i = 0; st == CSN_OK && i < count; i++)
         if (is_protected(&shares[i]))
-            st = open_tree_of(g, &shares[i], err);
-    /* Without mounts nothing can be held in place; there is only the scan. */
+            st = open_tree(g, &shares[i], err);
+    /* Without mounts, only the scan protects files. */
     for (size_t i = 0; st == CSN_OK && rt->level == CSN_LEVEL_NAMESPACES && i < g->tree_count;
          i++)
         st = survey_tree(rt, &g->trees[i], err);
@@ -470,7 +468,7 @@ csn_status csn_protected_join(csn_runtime *rt, csn_error **err)
     return CSN_OK;
 }
 
-/* ---- in the record of a detached jail ---- */
+/* ---- record of a detached jail ---- */
 
 typedef struct tree_head {
     uint64_t dev, ino;
@@ -501,10 +499,10 @@ static const csn_field exception_fields[] = {
 
 void csn_protected_put(const csn_protected *g, csn_packer *o)
 {
-    csn_put_u32(o, (uint32_t)g->open_count);
-    for (size_t i = 0; i < g->open_count; i++) {
-        csn_put_fields(o, exception_fields, &g->opened[i]);
-        csn_put_u32(o, g->opened[i].from_base);
+    csn_put_u32(o, (uint32_t)g->exception_count);
+    for (size_t i = 0; i < g->exception_count; i++) {
+        csn_put_fields(o, exception_fields, &g->exceptions[i]);
+        csn_put_u32(o, g->exceptions[i].from_base);
     }
     for (size_t i = 0; i < g->tree_count; i++) {
         const csn_protected_tree *t = &g->trees[i];
@@ -522,9 +520,9 @@ void csn_protected_put(const csn_protected *g, csn_packer *o)
     }
 }
 
-/* The tree is scanned by its path on the host. When another directory is there now, it has no
- * descriptor, and commands are refused (csn_protected_check_trees). The keeper holds the old
- * one, so its inode number is not used again. */
+/* If another directory has the path of the workspace by now, the tree has no descriptor and
+ * commands are refused (csn_protected_check_trees). The keeper holds the old directory, so its
+ * inode number is not reused. */
 static int get_tree(csn_protected *g, const csn_jail_share *share, csn_unpacker *in)
 {
     csn_protected_tree *t = &g->trees[g->tree_count];
@@ -536,7 +534,7 @@ static int get_tree(csn_protected *g, const csn_jail_share *share, csn_unpacker 
         return rc;
     *t = (csn_protected_tree){.host = share->host,
                               .inside = share->inside,
-                              .named = named_alike(share) ? share->inside : NULL,
+                              .named = has_same_path(share) ? share->inside : NULL,
                               .config = h.config};
     t->fd = open(share->host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (t->fd >= 0 && (fstat(t->fd, &st) < 0 || st.st_dev != h.dev || st.st_ino != h.ino))
@@ -560,7 +558,7 @@ static int get_exception(csn_protected *g, csn_unpacker *in)
     one.from_base = csn_get_u32(in) != 0;
     if (one.pattern && csn_glob_compile(one.pattern, &one.glob, NULL) < 0)
         return -ENOMEM;
-    g->opened[g->open_count++] = one;
+    g->exceptions[g->exception_count++] = one;
     return 0;
 }
 
@@ -573,7 +571,8 @@ int csn_protected_get(csn_runtime *rt, csn_unpacker *in)
 
     if (rc == 0 && opened > (size_t)(in->end - in->p))
         rc = -EPROTO;
-    if (rc == 0 && !(g->opened = csn_arena_array(g->arena, opened + 1, sizeof(*g->opened))))
+    if (rc == 0 &&
+        !(g->exceptions = csn_arena_array(g->arena, opened + 1, sizeof(*g->exceptions))))
         rc = -ENOMEM;
     for (uint32_t i = 0; rc == 0 && i < opened; i++)
         rc = get_exception(g, in);
@@ -592,9 +591,9 @@ csn_status csn_protected_check_trees(const csn_runtime *rt, csn_error **err)
             continue;
         csn_status st = csn_fail(
             err, CSN_NOT_FOUND,
-            "workspace %s was removed, renamed or replaced since this sandbox was made",
+            "workspace %s was removed, renamed or replaced since this sandbox was opened",
             g->trees[i].host);
-        return csn_error_advise(st, err, "destroy the sandbox and make a new one");
+        return csn_error_advise(st, err, "destroy the sandbox and open a new one");
     }
     return CSN_OK;
 }
@@ -608,16 +607,16 @@ void csn_protected_release(csn_protected *g)
         if (g->trees[i].fd >= 0)
             close(g->trees[i].fd);
         free(g->trees[i].places);
-        csn_changed_memory_release(&g->trees[i].memory);
+        csn_changed_memory_release(&g->trees[i].cache);
     }
-    for (size_t i = 0; i < g->open_count; i++)
-        csn_glob_free(g->opened[i].glob);
+    for (size_t i = 0; i < g->exception_count; i++)
+        csn_glob_free(g->exceptions[i].glob);
     if (g->stamp >= 0)
         close(g->stamp);
     if (g->children >= 0)
         close(g->children);
-    csn_scan_cache_release(&g->told);
-    csn_quarantine_release(&g->aside);
+    csn_scan_cache_release(&g->reported);
+    csn_quarantine_release(&g->quarantine);
     pthread_mutex_destroy(&g->lock);
     pthread_mutex_destroy(&g->scan_lock);
 }

@@ -1,11 +1,11 @@
-/* protected_cache.c: between sandboxes: where directories with meaningful names were.
+/* protected_cache.c: stores the result of the last scan of a workspace between sandboxes.
  *
- * Written when a handle that scanned is closed, read when a scan has found something that may
- * have been moved where it is. One sandbox may prepare a directory of hooks under a dull name,
- * the next one give it its real name: nothing in it has changed then, and only what was where
- * tells it from a repository that was always there. The file is in the state directory, which
- * is the user's alone; there is a fixed number of them, and one that was overwritten for
- * another workspace is only missing knowledge. */
+ * One sandbox may prepare a directory of hooks under a harmless name, and the next one rename
+ * it to its effective name. Its files have not changed then; only the directories that the last
+ * scan saw tell it from a repository that was always there. The cache is written when a handle
+ * that scanned is closed and read when a scan finds such a directory. It is in the state
+ * directory, which only the user can write. The number of files is fixed; an entry that another
+ * workspace overwrote is only missing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
 #define SLOTS     512u
 #define BYTES_MAX (8u << 20)
 
-static int open_home(void)
+static int open_store(void)
 {
     return csn_statedir_open(CSN_DIR_STATE, DIRECTORY, NULL);
 }
@@ -37,12 +37,12 @@ static void slot_name(const csn_protected_tree *t, char name[16])
     snprintf(name, 16, "%u", h % SLOTS);
 }
 
-/* The path of the workspace with its NUL, its inode, and then the places. */
+/* Format: path of the workspace with its NUL, its inode, the directories. */
 static int put_all(const csn_protected_tree *t, csn_buf *b)
 {
     struct stat st;
     int rc = fstat(t->fd, &st) < 0 ? errno : 0;
-    const csn_scan_cache *were = &t->memory.were;
+    const csn_scan_cache *were = &t->cache.were;
 
     if (rc == 0)
         rc = csn_buf_append(b, t->host, strlen(t->host) + 1);
@@ -54,9 +54,8 @@ static int put_all(const csn_protected_tree *t, csn_buf *b)
     return rc;
 }
 
-/* Does the file say so already? Then its time is all there is to write, which is much cheaper
- * than a new file. */
-static bool says_already(int fd, const csn_buf *b)
+/* If the contents are the same, only the time is set, which is much cheaper than a new file. */
+static bool is_unchanged(int fd, const csn_buf *b)
 {
     csn_autofree char *have = fd < 0 ? NULL : malloc(b->len + 1);
 
@@ -64,10 +63,10 @@ static bool says_already(int fd, const csn_buf *b)
            memcmp(have, b->data, b->len) == 0;
 }
 
-/* The time of the file is that of the scan. */
-static void write_tree(int home, const csn_protected_tree *t)
+/* The modification time of the file is the time of the scan. */
+static void write_tree(int store, const csn_protected_tree *t)
 {
-    const struct timespec times[2] = {t->remembered, t->remembered};
+    const struct timespec times[2] = {t->cached_at, t->cached_at};
     csn_temp temp;
     char name[16];
     csn_autobuf b;
@@ -76,30 +75,30 @@ static void write_tree(int home, const csn_protected_tree *t)
     slot_name(t, name);
     if (put_all(t, &b) != 0)
         return;
-    csn_autofd int old = openat(home, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (says_already(old, &b) && futimens(old, times) == 0)
+    csn_autofd int old = openat(store, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (is_unchanged(old, &b) && futimens(old, times) == 0)
         return;
-    if (csn_temp_create(&temp, home, 0600) < 0)
+    if (csn_temp_create(&temp, store, 0600) < 0)
         return;
     if (csn_write_full(temp.fd, b.data, b.len, NULL) == 0 && futimens(temp.fd, times) == 0)
-        (void)csn_temp_publish(&temp, home, name, old >= 0 ? CSN_TEMP_REPLACE : 0);
-    csn_temp_drop(&temp, home);
+        (void)csn_temp_publish(&temp, store, name, old >= 0 ? CSN_TEMP_REPLACE : 0);
+    csn_temp_drop(&temp, store);
 }
 
 void csn_protected_cache_save(csn_protected *g)
 {
-    csn_autofd int home = -1;
+    csn_autofd int store = -1;
 
     for (size_t i = 0; i < g->tree_count; i++) {
         if (!g->trees[i].scanned)
             continue;
-        if (home < 0 && (home = open_home()) < 0)
+        if (store < 0 && (store = open_store()) < 0)
             return;
-        write_tree(home, &g->trees[i]);
+        write_tree(store, &g->trees[i]);
     }
 }
 
-static bool take_all(csn_protected_tree *t, const char *data, size_t len)
+static bool load_all(csn_protected_tree *t, const char *data, size_t len)
 {
     size_t at = strlen(t->host) + 1;
     csn_scan_cache_dir one;
@@ -111,10 +110,10 @@ static bool take_all(csn_protected_tree *t, const char *data, size_t len)
     memcpy(&ino, data + at, sizeof(ino));
     if (ino != st.st_ino)
         return false;
-    csn_scan_cache_release(&t->memory.were);
+    csn_scan_cache_release(&t->cache.were);
     for (at += sizeof(ino); at + sizeof(one) <= len; at += sizeof(one)) {
         memcpy(&one, data + at, sizeof(one));
-        csn_scan_cache_add(&t->memory.were, &one);
+        csn_scan_cache_add(&t->cache.were, &one);
     }
     return true;
 }
@@ -122,17 +121,17 @@ static bool take_all(csn_protected_tree *t, const char *data, size_t len)
 void csn_protected_cache_load(csn_protected_tree *t)
 {
     char name[16];
-    csn_autofd int home = open_home();
+    csn_autofd int store = open_store();
     struct stat st;
 
     slot_name(t, name);
-    csn_autofd int fd = home < 0 ? -1 : openat(home, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    csn_autofd int fd = store < 0 ? -1 : openat(store, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > BYTES_MAX)
         return;
     csn_autofree char *data = malloc((size_t)st.st_size);
     ssize_t n = data ? read(fd, data, (size_t)st.st_size) : -1;
-    if (n <= 0 || !take_all(t, data, (size_t)n))
+    if (n <= 0 || !load_all(t, data, (size_t)n))
         return;
-    t->remembered = st.st_mtim;
-    t->remembers = true;
+    t->cached_at = st.st_mtim;
+    t->has_cache = true;
 }

@@ -1,11 +1,10 @@
-/* protected_changes.c: from when on changes count, and what a command was refused.
+/* protected_changes.c: tracks the time from which changes count, and reports denied changes.
  *
- * A scan looks at changes since a moment (`since`). While a process of the sandbox lives, that
- * moment stays: such a process can change a file that it has mapped without changing its time.
- * While none lives, it is the start of the next command, so that the user's own changes do not
- * count. A detached sandbox has the moment in a file in its runtime directory, for all handles.
- * What a command prints is hostile: it only selects among places that are known to be
- * read-only.
+ * A scan examines changes since a time, `since`. It stays the same while a process of the
+ * sandbox lives, because a process can change a mapped file without updating its times. While
+ * none lives, it is the start of the next command, so that changes by the user do not count.
+ * All handles of a detached sandbox share it through a file in the runtime directory. The
+ * output of a command is hostile; it only selects among places that are known to be read-only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +25,7 @@ static csn_protected *protected_of(const csn_runtime *rt)
     return rt->jail->protected;
 }
 
-/* ---- since when ---- */
+/* ---- time of the last scan ---- */
 
 void csn_protected_stamp_read(csn_protected *g)
 {
@@ -44,12 +43,12 @@ void csn_protected_stamp_write(const csn_protected *g)
         .sec = g->since.tv_sec, .nsec = g->since.tv_nsec, .clean = g->clean};
 
     if (g->stamp >= 0 && pwrite(g->stamp, &s, sizeof(s), 0) != sizeof(s))
-        csn_log_debug("the note of what was looked at cannot be written");
+        csn_log_debug("the time of the last scan cannot be written");
 }
 
-/* With the lock held. Every process of the sandbox descends from its keeper. Unknown counts as
- * yes. The keeper reports it after each command; otherwise /proc is read. */
-static bool something_runs(const csn_runtime *rt, csn_protected *g)
+/* Needs the lock. Every process of the sandbox descends from the keeper, which reports after
+ * each command whether others are left; otherwise /proc is read. Unknown counts as true. */
+static bool has_processes(const csn_runtime *rt, csn_protected *g)
 {
     char path[64], one;
 
@@ -63,14 +62,14 @@ static bool something_runs(const csn_runtime *rt, csn_protected *g)
     return g->children < 0 || pread(g->children, &one, 1, 0) != 0;
 }
 
-/* With the lock held: something of the sandbox is going to change files. */
-static void begin(csn_runtime *rt, csn_protected *g)
+/* Needs the lock. */
+static void begin_change(csn_runtime *rt, csn_protected *g)
 {
     bool shared = g->stamp >= 0;
 
-    g->begun++;
+    g->change_count++;
     csn_protected_stamp_read(g);
-    if (g->clean && !(shared && something_runs(rt, g)))
+    if (g->clean && !(shared && has_processes(rt, g)))
         csn_changed_now(&g->since);
     g->clean = false;
     csn_protected_stamp_write(g);
@@ -84,9 +83,9 @@ void csn_protected_note_change(csn_runtime *rt)
         return;
     pthread_mutex_lock(&g->lock);
     if (g->clean || g->stamp >= 0)
-        begin(rt, g);
+        begin_change(rt, g);
     else
-        g->begun++;
+        g->change_count++;
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -95,11 +94,11 @@ static bool is_later(const struct timespec *a, const struct timespec *b)
     return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
 }
 
-/* Scans after a command, which began at `began`, or after a background process (NULL). The
- * moment moves to the start of the scan only if no process of the sandbox ran before, during
- * and after it. Another handle may have moved it beyond our beginning meanwhile. */
-static void look(csn_runtime *rt, csn_protected *g, const struct timespec *began,
-                 const csn_deny_sink *denials)
+/* Scans after a command that began at `began`, or after a background process (NULL). `since`
+ * moves to the start of the scan only if no process of the sandbox ran before, during and after
+ * it. Another handle may have moved it beyond `began`. */
+static void scan_after(csn_runtime *rt, csn_protected *g, const struct timespec *began,
+                       const csn_deny_sink *denials)
 {
     struct timespec start;
 
@@ -109,17 +108,18 @@ static void look(csn_runtime *rt, csn_protected *g, const struct timespec *began
     bool later = began && is_later(&g->since, began);
     struct timespec since = later ? *began : g->since;
     bool nothing = !began && g->clean;
-    bool quiet = g->running == (began ? 1u : 0u) && !something_runs(rt, g);
-    uint64_t begun = g->begun;
+    bool quiet = g->running == (began ? 1u : 0u) && !has_processes(rt, g);
+    uint64_t change_count = g->change_count;
     pthread_mutex_unlock(&g->lock);
     csn_changed_now(&start);
     int rc = nothing ? -EALREADY : csn_protected_scan(rt, &since, denials);
     pthread_mutex_lock(&g->lock);
     if (began)
-        g->running--; /* not before: another scan must not count its changes as seen */
+        g->running--; /* only now: another scan must not treat its changes as scanned */
     if (rc == 0) {
-        bool shared = g->stamp >= 0; /* then others may have begun something, too */
-        g->clean = quiet && begun == g->begun && !(shared && something_runs(rt, g));
+        bool shared = g->stamp >= 0; /* other handles may have started something */
+        g->clean =
+            quiet && change_count == g->change_count && !(shared && has_processes(rt, g));
         g->since = g->clean ? start : since;
         csn_protected_stamp_write(g);
     }
@@ -141,14 +141,14 @@ void csn_protected_final_scan(csn_runtime *rt)
     g->clean = true;
     pthread_mutex_unlock(&g->lock);
     if (!clean && csn_protected_scan(rt, &since, NULL) < 0)
-        csn_log_debug("workspace of '%s' could not be looked through at the end", rt->id);
+        csn_log_debug("workspace of '%s' could not be scanned at the end", rt->id);
     pthread_mutex_unlock(&g->scan_lock);
 }
 
-/* ---- what it was refused ---- */
+/* ---- denials ---- */
 
-/* Does a line name the place and say that it cannot be changed? */
-static bool is_named(const csn_output *text, const csn_protected_place *p)
+/* True if a line of the output names the place in an error about a read-only or busy file. */
+static bool is_refused_in(const csn_output *text, const csn_protected_place *p)
 {
     static const char *const words[] = {"resource busy", "Read-only file system"};
     const char *end = (const char *)text->data + text->len;
@@ -160,7 +160,7 @@ static bool is_named(const csn_output *text, const csn_protected_place *p)
         bool says = memmem(line, len, words[0], strlen(words[0])) ||
                     memmem(line, len, words[1], strlen(words[1]));
         const char *at = says ? memmem(line, len, p->path, n) : NULL;
-        /* Of a directory that is only held in place, what is in it can be changed. */
+        /* Files in a directory that is only pinned can be changed. */
         if (at && (p->rule || at + n == line + len || at[n] != '/'))
             return true;
         line += len + 1;
@@ -168,29 +168,29 @@ static bool is_named(const csn_output *text, const csn_protected_place *p)
     return false;
 }
 
-static void tell_refused(const csn_protected *g, const csn_deny_sink *denials,
-                         const csn_output *out, const csn_output *text)
+static void report_refused(const csn_protected *g, const csn_deny_sink *denials,
+                           const csn_output *out, const csn_output *text)
 {
-    static const char pinned[] = "a directory with protected files: it stays where it is";
+    static const char pinned[] = "a directory with protected files cannot be moved or removed";
 
     for (size_t i = 0; i < g->tree_count; i++) {
         const csn_protected_tree *t = &g->trees[i];
         for (size_t n = 0; n < t->place_count; n++) {
             const csn_protected_place *p = &t->places[n];
-            if (!p->absent && (is_named(out, p) || is_named(text, p)))
+            if (!p->absent && (is_refused_in(out, p) || is_refused_in(text, p)))
                 csn_protected_report(denials, t, p->path, p->rule ? p->rule : pinned, NULL);
         }
     }
 }
 
-/* Stands before the sink of the general explanation, which takes a protected file for one of a
- * read-only directory and offers too much. */
+/* Filters the general explanation, which would treat a protected file as part of a read-only
+ * share and suggest a grant that is too wide. */
 typedef struct filter {
     const csn_protected *g;
     const csn_deny_sink *next;
 } filter;
 
-static void tell_others(void *ctx, const csn_denial *d)
+static void report_others(void *ctx, const csn_denial *d)
 {
     const filter *f = ctx;
     const char *path = d->resolved ? d->resolved : d->target;
@@ -208,12 +208,12 @@ csn_status csn_protected_explain(void *state, const csn_exec_req *req, const csn
                                  const csn_output *out, const csn_output *text, csn_error **err)
 {
     filter f = {.g = protected_of(state), .next = req->denials};
-    const csn_deny_sink others = {tell_others, &f};
+    const csn_deny_sink others = {report_others, &f};
     csn_exec_req own = *req;
 
     if (!req->denials)
         return CSN_OK;
-    tell_refused(f.g, req->denials, out, text);
+    report_refused(f.g, req->denials, out, text);
     own.denials = &others;
     return csn_jail_explain(state, &own, end, out, text, err);
 }
@@ -228,7 +228,7 @@ void csn_protected_command_begin(csn_runtime *rt, struct timespec *ret_began)
         return;
     csn_changed_now(ret_began);
     pthread_mutex_lock(&g->lock);
-    begin(rt, g);
+    begin_change(rt, g);
     g->running++;
     pthread_mutex_unlock(&g->lock);
 }
@@ -237,7 +237,7 @@ void csn_protected_command_end(csn_runtime *rt, const struct timespec *began,
                                const csn_deny_sink *denials)
 {
     if (protected_of(rt)->tree_count > 0)
-        look(rt, protected_of(rt), began, denials);
+        scan_after(rt, protected_of(rt), began, denials);
 }
 
 void csn_protected_rescan(void *state, const csn_deny_sink *denials)
@@ -245,5 +245,5 @@ void csn_protected_rescan(void *state, const csn_deny_sink *denials)
     csn_protected *g = protected_of(state);
 
     if (g->tree_count > 0)
-        look(state, g, NULL, denials);
+        scan_after(state, g, NULL, denials);
 }

@@ -1,11 +1,10 @@
-/* protected_gitconfig.c: the user's own git config, changed by the user while a command runs.
+/* protected_gitconfig.c: separates the user's lines of a git config from those of a command.
  *
- * git replaces its config whenever it writes it. When the host does that, the mount that held
- * the old one goes with it, and from then on the sandbox could write the new one; so the new
- * one has to be checked, and the user's own aliases and programs in it would be found. What was
- * there at the start is the user's and is left out of the check. The new text is hostile.
- * Invariant: a line is left out only if the user's config has the very same line under the very
- * same heading, and if its meaning depends on nothing but its own text. */
+ * git replaces its config on every write. If the host does so while a sandbox runs, the mount
+ * on the old file disappears and commands can write the new one; it must then be checked,
+ * without the aliases and programs that the user's config had at the start. The new text is
+ * hostile. Invariant: a line is left out only if the old config has the same line under the
+ * same heading, and if its meaning depends only on its own text. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +40,7 @@ static bool is_heading(span line)
     return blank < line.len && line.at[blank] == '[';
 }
 
-/* With lines that go on, a line is not what it looks like. */
+/* With continuation lines, the meaning of a line depends on the one before. */
 static bool lines_stand_alone(const char *text, size_t len)
 {
     return !memmem(text, len, "\\\n", 2) && !memmem(text, len, "\\\r", 2) &&

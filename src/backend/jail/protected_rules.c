@@ -1,10 +1,9 @@
-/* protected_rules.c: what the user opened, and whether a path is closed to file operations.
+/* protected_rules.c: exceptions for protected files, and checks for file operations.
  *
  * The rules are read once; file operations check each path that they write or delete. The paths
  * come from agents and were resolved by the kernel (runtime/target.c). Invariant: only a rule
- * that names a protected file opens it; a wide grant (`--write /src`, a rule for `**`) does
- * not.
- */
+ * that names a protected file permits to write it; a wide grant (`--write /src`, a rule for
+ * `**`) does not. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,17 +18,17 @@
 
 #define SOURCE "protected by default"
 
-/* ---- what is opened ---- */
+/* ---- exceptions ---- */
 
-static csn_status push_open(csn_protected *g, csn_protected_exception one, csn_error **err)
+static csn_status push_exception(csn_protected *g, csn_protected_exception one, csn_error **err)
 {
     if (!one.path && !one.glob)
         return csn_fail(err, CSN_NOMEM, "rules");
-    g->opened[g->open_count++] = one;
+    g->exceptions[g->exception_count++] = one;
     return CSN_OK;
 }
 
-static csn_status open_rule(csn_protected *g, const char *path, csn_error **err)
+static csn_status add_rule(csn_protected *g, const char *path, csn_error **err)
 {
     bool relative = path[0] != '/';
     csn_protected_exception one = {.from_base = relative};
@@ -40,16 +39,16 @@ static csn_status open_rule(csn_protected *g, const char *path, csn_error **err)
     if (!csn_glob_has_magic(path)) {
         one.path = relative ? csn_arena_printf(g->arena, "%s/%s", g->base, path)
                             : csn_arena_strdup(g->arena, path);
-        return push_open(g, one, err);
+        return push_exception(g, one, err);
     }
     one.pattern = csn_arena_strdup(g->arena, text);
     if (!one.pattern)
         return csn_fail(err, CSN_NOMEM, "rules");
     csn_status st = csn_glob_compile(text, &one.glob, err);
-    return st < 0 ? st : push_open(g, one, err);
+    return st < 0 ? st : push_exception(g, one, err);
 }
 
-/* The path below the workspace that a path of the host names; NULL: it is not in it. */
+/* The part of a host path below the workspace; NULL: it is outside. */
 static const char *below_share(const csn_jail_share *share, const char *path, char **ret_hold)
 {
     const char *below = csn_path_below(path, share->inside);
@@ -61,8 +60,8 @@ static const char *below_share(const csn_jail_share *share, const char *path, ch
     return below;
 }
 
-/* --write is a path of the host: the protected place of a writable workspace that it names, by
- * its name inside. malloc'd; NULL: it names none. */
+/* If a path of --write, which is a host path, names a protected file in this workspace: its
+ * path inside, malloc'd. Else NULL. */
 static char *place_inside(const csn_jail_share *share, const char *asked)
 {
     csn_autofree char *cwd = asked[0] == '/' ? NULL : getcwd(NULL, 0), *path = NULL;
@@ -91,13 +90,13 @@ bool csn_protected_is_rule_for(const csn_jail_share *shares, size_t count, const
     return false;
 }
 
-static csn_status open_written(csn_protected *g, const csn_jail_share *shares, size_t count,
-                               const char *path, csn_error **err)
+static csn_status add_written(csn_protected *g, const csn_jail_share *shares, size_t count,
+                              const char *path, csn_error **err)
 {
     for (size_t i = 0; i < count; i++) {
         csn_autofree char *place = place_inside(&shares[i], path);
         if (place)
-            return push_open(
+            return push_exception(
                 g, (csn_protected_exception){.path = csn_arena_strdup(g->arena, place)}, err);
     }
     return CSN_OK;
@@ -113,18 +112,19 @@ csn_status csn_protected_read_rules(csn_runtime *rt, const csn_jail_share *share
 
     if (most == 0)
         return CSN_OK;
-    g->opened = csn_arena_array(g->arena, most, sizeof(*g->opened));
-    if (!g->opened)
+    g->exceptions = csn_arena_array(g->arena, most, sizeof(*g->exceptions));
+    if (!g->exceptions)
         return csn_fail(err, CSN_NOMEM, "rules");
     for (size_t i = 0; st == CSN_OK && c->write && c->write[i]; i++)
-        st = open_written(g, shares, count, c->write[i], err);
+        st = add_written(g, shares, count, c->write[i], err);
     for (size_t i = 0; st == CSN_OK && i < c->rule_count; i++)
         if (c->rules[i].allow && (c->rules[i].ops & CSN_OP_WRITE) && c->rules[i].path)
-            st = open_rule(g, c->rules[i].path, err);
+            st = add_rule(g, c->rules[i].path, err);
     return st;
 }
 
-static bool opens(const csn_protected *g, const csn_protected_exception *one, const char *path)
+static bool matches(const csn_protected *g, const csn_protected_exception *one,
+                    const char *path)
 {
     if (one->path)
         return csn_path_below(path, one->path) != NULL;
@@ -134,17 +134,17 @@ static bool opens(const csn_protected *g, const csn_protected_exception *one, co
 
 bool csn_protected_is_excepted(const csn_protected *g, const char *path)
 {
-    for (size_t i = 0; i < g->open_count; i++)
-        if (opens(g, &g->opened[i], path))
+    for (size_t i = 0; i < g->exception_count; i++)
+        if (matches(g, &g->exceptions[i], path))
             return true;
     return false;
 }
 
 bool csn_protected_has_exception(const csn_protected *g, const char *path)
 {
-    for (size_t i = 0; i < g->open_count; i++) {
-        const csn_protected_exception *one = &g->opened[i];
-        if (opens(g, one, path) || (one->path && csn_path_below(one->path, path)))
+    for (size_t i = 0; i < g->exception_count; i++) {
+        const csn_protected_exception *one = &g->exceptions[i];
+        if (matches(g, one, path) || (one->path && csn_path_below(one->path, path)))
             return true;
         const char *text = one->from_base ? csn_path_below(path, g->base) : path + 1;
         if (one->glob && text && csn_glob_may_descend(one->glob, text))

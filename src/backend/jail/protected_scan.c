@@ -1,10 +1,10 @@
-/* protected_scan.c: after a command: what changed in the workspace, and is it harmless?
+/* protected_scan.c: finds protected files that a command created or changed.
  *
  * Runs with the scan lock held, as the caller, on the host's directory. Names, contents, links
- * and permissions in it are the agent's, whose other processes may still run. Invariants:
- * everything is reached by plain names from held directories, never through a link; a file is
- * checked by what was read from one descriptor; a file that is not understood or cannot be read
- * is moved to quarantine; what could not be scanned is reported. */
+ * and permissions are under the control of the agent, whose other processes may still run.
+ * Invariants: files are opened by plain names in held directories, never through a link; the
+ * text that is checked was read from one descriptor; a file that cannot be read or parsed is
+ * moved to quarantine; what could not be scanned is reported. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,36 +21,36 @@
 #include "policy/protected_names.h"
 #include "search/changed.h"
 
-#define TEXT_MAX  (1u << 20)   /* larger configs are not judged */
-#define INDEX_MAX (512u << 20) /* larger indexes are not judged */
-#define TRIES     16           /* against one who puts it back each time */
-#define MOVED     "it was moved here"
-#define LEFT      "it was not changed, but may have been moved here; it was left"
+#define TEXT_MAX  (1u << 20)   /* larger configs count as unreadable */
+#define INDEX_MAX (512u << 20) /* larger indexes count as unreadable */
+#define TRIES     16           /* while another process puts the file back */
+#define MOVED     "moved here"
+#define LEFT      "not changed, but possibly moved here; left in place"
 
-#define OPENED_MAX 64u
+#define WIDENED_MAX 64u
 
-/* A directory that was closed, and what its mode was. */
-typedef struct opened {
+/* A directory whose mode was changed for the scan, and the mode it had. */
+typedef struct widened {
     int fd;
     mode_t mode;
-} opened;
+} widened;
 
-typedef struct looking {
+typedef struct scan {
     csn_runtime *rt;
     csn_protected *g;
     csn_protected_tree *t;
     const struct timespec *since;
     const csn_deny_sink *denials;
-    bool recalled;  /* all that is remembered was asked for */
-    bool undecided; /* and would have been needed */
-    opened opened[OPENED_MAX];
-    size_t opened_count;
-} looking;
+    bool cache_loaded; /* protected_cache_load was called, or is not needed */
+    bool needs_cache;  /* a hit cannot be decided without the cache */
+    widened widened[WIDENED_MAX];
+    size_t widened_count;
+} scan;
 
-/* ---- what the start has taken care of ---- */
+/* ---- files that need no check ---- */
 
-/* Below a place that is read-only in the sandbox, and that nobody has replaced since? */
-static bool is_held(const csn_protected_tree *t, const char *path)
+/* True below a read-only mount whose file is still the same. */
+static bool is_still_mounted(const csn_protected_tree *t, const char *path)
 {
     csn_protected_id id;
 
@@ -66,22 +66,22 @@ static bool is_held(const csn_protected_tree *t, const char *path)
     return false;
 }
 
-static bool is_open(const looking *l, const char *below)
+static bool is_excepted(const scan *s, const char *below)
 {
     csn_autofree char *path = NULL;
 
-    if (l->g->open_count == 0)
+    if (s->g->exception_count == 0)
         return false;
-    if (asprintf(&path, "%s/%s", l->t->inside, below) < 0) {
+    if (asprintf(&path, "%s/%s", s->t->inside, below) < 0) {
         path = NULL;
         return false;
     }
-    return csn_protected_is_excepted(l->g, path);
+    return csn_protected_is_excepted(s->g, path);
 }
 
-/* ---- judging ---- */
+/* ---- checking contents ---- */
 
-/* All of a regular file; *ret is malloc'd. Not ours to read, or too large: an error. */
+/* Reads a whole regular file into *ret, malloc'd. */
 static int read_all(int fd, size_t max, char **ret, size_t *ret_len)
 {
     struct stat st;
@@ -99,7 +99,7 @@ static int read_all(int fd, size_t max, char **ret, size_t *ret_len)
         return -ENOMEM;
     for (ssize_t n = 1; n > 0; len += (size_t)n) {
         if (len == room)
-            return -EAGAIN; /* it grows while it is read */
+            return -EAGAIN; /* the file grew meanwhile */
         n = read(fd, buf + len, room - len);
         if (n < 0)
             return -errno;
@@ -116,13 +116,13 @@ static int open_plain(int dir, const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-/* How long object names are, from the config that git would read beside this index. One line
- * that says so, and no other: with anything else the index is not understood, which is safe. */
+/* Length of object names according to the config of this index. If it does not have exactly one
+ * line about it, 20 is assumed: a sha256 index then fails to parse, which is the safe side. */
 static size_t hash_len(int dir)
 {
     static const char key[] = "objectformat";
     csn_autofd int own = open_plain(dir, "config");
-    /* In the directory of a worktree the config is that of the repository it belongs to. */
+    /* a worktree uses the config of its repository */
     csn_autofd int shared =
         own == -ENOENT ? csn_beneath_open(dir, "../../config", O_RDONLY, CSN_BENEATH_ROOTED)
                        : -1;
@@ -145,7 +145,6 @@ static size_t hash_len(int dir)
                : 20;
 }
 
-/* The number of the rule for git configs. */
 static uint8_t config_rule(void)
 {
     uint8_t rule = 0;
@@ -156,8 +155,8 @@ static uint8_t config_rule(void)
     return rule;
 }
 
-/* Where a harmless file leads must be a plain directory of the workspace, or nothing. */
-static bool leads_well(const csn_protected_tree *t, const char *dir)
+/* A harmless file may refer only to a plain directory of the workspace, or to none. */
+static bool is_plain_or_absent(const csn_protected_tree *t, const char *dir)
 {
     csn_autofd int fd =
         csn_beneath_open(t->fd, *dir ? dir : ".", O_PATH | O_DIRECTORY, CSN_BENEATH_NOFOLLOW);
@@ -165,34 +164,35 @@ static bool leads_well(const csn_protected_tree *t, const char *dir)
     return fd >= 0 || fd == -ENOENT;
 }
 
-/* Why the text is not harmless; malloc'd, NULL: it is. */
-static char *judge_text(const looking *l, csn_protected_content *doc, int more)
+/* NULL: harmless; else the reason, malloc'd. */
+static char *check_text(const scan *s, csn_protected_content *doc, int more)
 {
     csn_protected_content_verdict v;
     char *why = NULL;
 
-    doc->workspace = l->t->named;
+    doc->workspace = s->t->named;
     csn_protected_content_check(doc, &v);
     if (!v.harmless)
         why = strdup(v.why ? v.why : "not harmless");
-    else if (v.real_dir && !leads_well(l->t, v.real_dir))
-        why = strdup("it leads through a link, or to what is no directory");
+    else if (v.real_dir && !is_plain_or_absent(s->t, v.real_dir))
+        why =
+            strdup("it refers to a path with a link, or to something that is not a directory");
     if (!why && v.also && more > 0) {
-        csn_autofd int fd = csn_beneath_open(l->t->fd, v.also, O_RDONLY, CSN_BENEATH_NOFOLLOW);
+        csn_autofd int fd = csn_beneath_open(s->t->fd, v.also, O_RDONLY, CSN_BENEATH_NOFOLLOW);
         csn_autofree char *text = NULL;
         csn_protected_content also = {.rule = config_rule(), .path = v.also};
         int rc = read_all(fd, TEXT_MAX, &text, &also.len);
         also.text = text;
         if (rc == 0)
-            why = judge_text(l, &also, more - 1);
+            why = check_text(s, &also, more - 1);
         else if (rc != -ENOENT)
-            why = strdup("the config it leads to cannot be read");
+            why = strdup("the config it refers to cannot be read");
     }
     csn_protected_content_verdict_release(&v);
     return why;
 }
 
-static char *judge(const looking *l, const csn_changed *hit)
+static char *check_file(const scan *s, const csn_changed *hit)
 {
     csn_protected_name_kind kind = csn_protected_name_rule_kind(hit->rule);
     csn_protected_content doc = {
@@ -210,23 +210,21 @@ static char *judge(const looking *l, const csn_changed *hit)
         return strdup("it cannot be read");
     doc.text = text;
     doc.hash_len = kind == CSN_PROTECTED_NAME_GITINDEX ? hash_len(hit->dir) : 0;
-    char *why = judge_text(l, &doc, 1);
+    char *why = check_text(s, &doc, 1);
     if (!why || strcmp(hit->path, ".git/config") != 0)
         return why;
-    /* The user's own, and replaced by the user: else it would be held. What was in it may be.
-     */
-    csn_autofree char *rest = csn_protected_gitconfig_strip(l->t, doc.text, doc.len, &doc.len);
+    /* If the mount is gone, the user replaced the file: the user's lines are not checked. */
+    csn_autofree char *rest = csn_protected_gitconfig_strip(s->t, doc.text, doc.len, &doc.len);
     if (!rest)
         return why;
     free(why);
     doc.text = rest;
-    return judge_text(l, &doc, 1);
+    return check_text(s, &doc, 1);
 }
 
-/* ---- consequences ---- */
+/* ---- quarantine ---- */
 
-/* In doubt it is. */
-static bool is_there(int dir, const char *name)
+static bool may_exist(int dir, const char *name)
 {
     struct stat st;
 
@@ -235,65 +233,64 @@ static bool is_there(int dir, const char *name)
     return !S_ISDIR(st.st_mode);
 }
 
-/* Until the name is free: another process may put it back. */
-static int take_away(const looking *l, int dir, const char *name, const char *from,
-                     char **ret_path)
+/* Repeats until the name is free, since another process may put the file back. */
+static int move_out(const scan *s, int dir, const char *name, const char *from, char **ret_path)
 {
     int rc = -ENOENT;
 
-    for (int i = 0; i < TRIES && is_there(dir, name); i++) {
+    for (int i = 0; i < TRIES && may_exist(dir, name); i++) {
         csn_autofree char *path = NULL;
-        rc = csn_quarantine_file(&l->g->aside, l->rt->id, dir, name, from, &path);
+        rc = csn_quarantine_file(&s->g->quarantine, s->rt->id, dir, name, from, &path);
         if (rc < 0)
             break;
         if (path && !*ret_path)
             *ret_path = CSN_STEAL(path);
     }
-    return rc == 0 && is_there(dir, name) ? -EBUSY : rc;
+    return rc == 0 && may_exist(dir, name) ? -EBUSY : rc;
 }
 
-static void set_aside(const looking *l, int dir, const char *name, const char *below,
-                      const char *rule)
+static void quarantine_file(const scan *s, int dir, const char *name, const char *below,
+                            const char *rule)
 {
     csn_autofree char *was = NULL, *from = NULL, *now = NULL, *worse = NULL;
 
-    if (asprintf(&was, "%s/%s", l->t->host, below) < 0)
+    if (asprintf(&was, "%s/%s", s->t->host, below) < 0)
         was = NULL;
     csn_autofree char *shown = was ? csn_path_printable(was) : NULL;
     if (asprintf(&from, "%s\n%s\n", shown ? shown : "?", rule) < 0)
         from = NULL;
-    int rc = take_away(l, dir, name, from ? from : "", &now);
+    int rc = move_out(s, dir, name, from ? from : "", &now);
     if (rc == -ENOENT && !now)
-        return; /* it went by itself */
-    if (rc < 0 && asprintf(&worse, "%s; it is still there: %s", rule, strerrordesc_np(-rc)) < 0)
+        return; /* it was removed meanwhile */
+    if (rc < 0 &&
+        asprintf(&worse, "%s; it could not be removed: %s", rule, strerrordesc_np(-rc)) < 0)
         worse = NULL;
-    csn_log_debug("sandbox '%s': %s was set aside", l->rt->id, shown ? shown : "?");
-    csn_protected_report(l->denials, l->t, below, worse ? worse : rule, now);
+    csn_log_debug("sandbox '%s': %s was moved to quarantine", s->rt->id, shown ? shown : "?");
+    csn_protected_report(s->denials, s->t, below, worse ? worse : rule, now);
 }
 
-/* What is left in place is said once. */
-static bool is_news(const looking *l, const struct stat *st)
+/* A file that stays in place is reported once. */
+static bool is_first_report(const scan *s, const struct stat *st)
 {
     const csn_scan_cache_dir id = {.dev = st->st_dev,
                                    .ino = st->st_ino,
                                    .sec = st->st_ctim.tv_sec,
                                    .nsec = (uint32_t)st->st_ctim.tv_nsec};
 
-    if (csn_scan_cache_has(&l->g->told, &id))
+    if (csn_scan_cache_has(&s->g->reported, &id))
         return false;
-    csn_scan_cache_add(&l->g->told, &id);
+    csn_scan_cache_add(&s->g->reported, &id);
     return true;
 }
 
-/* An old file, in a directory that may have been moved to its meaningful name just now. When
- * the last scan has seen the file but not that directory under that name, it was. A file that
- * came between that scan and this command is not of the sandbox's making. Without a memory, or
- * for such a file, it stays. */
+/* For an unchanged file in a directory that the last scan did not see under this name. If the
+ * file is older than that scan, the directory was renamed since. A newer one is not the
+ * sandbox's; without a cache this is unknown. In both cases the file stays. */
 static bool was_moved_here(const csn_protected_tree *t, const struct stat *st)
 {
-    const struct timespec *then = &t->remembered, *c = &st->st_ctim;
+    const struct timespec *then = &t->cached_at, *c = &st->st_ctim;
 
-    return t->remembers && (c->tv_sec < then->tv_sec ||
+    return t->has_cache && (c->tv_sec < then->tv_sec ||
                             (c->tv_sec == then->tv_sec && c->tv_nsec <= then->tv_nsec));
 }
 
@@ -305,39 +302,40 @@ static int change_mode(int fd, mode_t mode)
     return chmod(link, mode & 07777);
 }
 
-/* For its owner, who we are, until it was looked through (close_again). One too many stays
- * open. Through the descriptor nothing else than what was looked at is changed. */
-static bool open_for_us(looking *l, int fd)
+/* Adds read and search permission until restore_modes, if we own the directory. Beyond
+ * WIDENED_MAX the mode is not restored. The descriptor ensures that it is the same directory.
+ */
+static bool make_readable(scan *s, int fd)
 {
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ||
         change_mode(fd, st.st_mode | S_IRUSR | S_IXUSR) < 0)
         return false;
-    int kept = l->opened_count < OPENED_MAX ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    int kept = s->widened_count < WIDENED_MAX ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (kept >= 0)
-        l->opened[l->opened_count++] = (opened){.fd = kept, .mode = st.st_mode};
+        s->widened[s->widened_count++] = (widened){.fd = kept, .mode = st.st_mode};
     return true;
 }
 
-static void close_again(looking *l)
+static void restore_modes(scan *s)
 {
-    while (l->opened_count > 0) {
-        const opened *o = &l->opened[--l->opened_count];
+    while (s->widened_count > 0) {
+        const widened *o = &s->widened[--s->widened_count];
         (void)change_mode(o->fd, o->mode);
         close(o->fd);
     }
 }
 
-/* git can use a directory that it cannot list. Ours to list it is when it is ours. */
-static int open_up(looking *l, const csn_changed *hit)
+/* git can use a directory that it cannot list, so it must be scanned too. */
+static int open_unlisted(scan *s, const csn_changed *hit)
 {
     csn_autofd int fd =
         openat(hit->dir, hit->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-    if (open_for_us(l, fd))
+    if (make_readable(s, fd))
         return CSN_CHANGED_AGAIN;
-    csn_protected_report(l->denials, l->t, hit->path, "a directory that cannot be listed",
+    csn_protected_report(s->denials, s->t, hit->path, "a directory that cannot be listed",
                          NULL);
     return 0;
 }
@@ -352,87 +350,88 @@ static char *rule_text(const csn_changed *hit, const char *why, const char *more
     return n < 0 ? NULL : text;
 }
 
-static int on_hit(void *ctx, const csn_changed *hit)
+static int check_hit(void *ctx, const csn_changed *hit)
 {
-    looking *l = ctx;
+    scan *s = ctx;
 
     if (hit->unlisted)
-        return open_up(l, hit);
-    if (is_open(l, hit->path) || is_held(l->t, hit->path))
+        return open_unlisted(s, hit);
+    if (is_excepted(s, hit->path) || is_still_mounted(s->t, hit->path))
         return 0;
-    csn_autofree char *why = judge(l, hit);
+    csn_autofree char *why = check_file(s, hit);
     if (!why)
         return 0;
-    if (hit->moved && !l->recalled) {
-        l->undecided = true;
+    if (hit->moved && !s->cache_loaded) {
+        s->needs_cache = true;
         return 0;
     }
-    bool moved = hit->moved && was_moved_here(l->t, hit->st), stays = hit->moved && !moved;
+    bool moved = hit->moved && was_moved_here(s->t, hit->st), stays = hit->moved && !moved;
     csn_autofree char *text = rule_text(hit, why, stays ? LEFT : moved ? MOVED : "");
     const char *rule = text ? text : csn_protected_name_rule_text(hit->rule);
     if (!stays)
-        set_aside(l, hit->dir, hit->name, hit->path, rule);
-    else if (is_news(l, hit->st))
-        csn_protected_report(l->denials, l->t, hit->path, rule, NULL);
+        quarantine_file(s, hit->dir, hit->name, hit->path, rule);
+    else if (is_first_report(s, hit->st))
+        csn_protected_report(s->denials, s->t, hit->path, rule, NULL);
     return 0;
 }
 
-/* A file that the user's config includes, and that was not there when the sandbox started. 0,
- * or -errno: nobody knows whether it is now. */
-static int look_for_absent(const looking *l, const csn_protected_place *p)
+/* Checks for a file that a git config includes and that did not exist at the start. 0 or
+ * -errno: unknown. */
+static int check_absent(const scan *s, const csn_protected_place *p)
 {
     csn_autofree char *dir = csn_path_dir(p->path);
     csn_autofd int fd =
-        dir ? csn_beneath_open(l->t->fd, dir, O_RDONLY | O_DIRECTORY, 0) : -ENOMEM;
+        dir ? csn_beneath_open(s->t->fd, dir, O_RDONLY | O_DIRECTORY, 0) : -ENOMEM;
 
     if (fd < 0)
         return csn_protected_is_absent(-fd) ? 0 : fd;
-    if (is_there(fd, csn_path_base(p->path)) && !is_open(l, p->path))
-        set_aside(l, fd, csn_path_base(p->path), p->path, p->rule);
+    if (may_exist(fd, csn_path_base(p->path)) && !is_excepted(s, p->path))
+        quarantine_file(s, fd, csn_path_base(p->path), p->path, p->rule);
     return 0;
 }
 
-/* A command may close the workspace itself behind it. */
-static bool open_root(looking *l)
+/* A command may have removed permissions of the workspace itself. */
+static bool make_root_readable(scan *s)
 {
     struct stat st;
 
-    return fstat(l->t->fd, &st) == 0 &&
+    return fstat(s->t->fd, &st) == 0 &&
            (st.st_mode & (S_IRUSR | S_IXUSR)) != (S_IRUSR | S_IXUSR) &&
-           open_for_us(l, l->t->fd);
+           make_readable(s, s->t->fd);
 }
 
-static int scan_tree(looking *l)
+static int scan_tree(scan *s)
 {
-    csn_protected_tree *t = l->t;
+    csn_protected_tree *t = s->t;
     struct timespec start;
     int rc = 0;
 
-    clock_gettime(CLOCK_REALTIME, &start); /* the finer one: nothing older has a later time */
-    /* Others that have the sandbox may know better what the last scan found. */
-    l->recalled = t->remembers && l->g->stamp < 0;
+    /* not the coarse clock: no older file may have a later time */
+    clock_gettime(CLOCK_REALTIME, &start);
+    /* another handle of a detached sandbox may have scanned later */
+    s->cache_loaded = t->has_cache && s->g->stamp < 0;
     do {
-        if (l->undecided) {
+        if (s->needs_cache) {
             csn_protected_cache_load(t);
-            l->recalled = true;
-            l->undecided = false;
+            s->cache_loaded = true;
+            s->needs_cache = false;
         }
-        rc = csn_changed_scan(t->fd, &csn_protected_name_rules, l->since, on_hit, l, &t->memory,
-                              NULL);
-        if (rc == -EACCES && open_root(l))
-            rc = csn_changed_scan(t->fd, &csn_protected_name_rules, l->since, on_hit, l,
-                                  &t->memory, NULL);
-    } while (rc == 0 && l->undecided);
+        rc = csn_changed_scan(t->fd, &csn_protected_name_rules, s->since, check_hit, s,
+                              &t->cache, NULL);
+        if (rc == -EACCES && make_root_readable(s))
+            rc = csn_changed_scan(t->fd, &csn_protected_name_rules, s->since, check_hit, s,
+                                  &t->cache, NULL);
+    } while (rc == 0 && s->needs_cache);
     for (size_t n = 0; n < t->place_count; n++) {
-        int lost = t->places[n].absent ? look_for_absent(l, &t->places[n]) : 0;
+        int lost = t->places[n].absent ? check_absent(s, &t->places[n]) : 0;
         rc = rc == 0 ? lost : rc;
     }
-    close_again(l);
+    restore_modes(s);
     if (rc < 0)
         return rc;
-    csn_changed_memory_keep(&t->memory);
-    t->remembered = start;
-    t->remembers = t->scanned = true;
+    csn_changed_memory_keep(&t->cache);
+    t->cached_at = start;
+    t->has_cache = t->scanned = true;
     return 0;
 }
 
@@ -443,16 +442,15 @@ int csn_protected_scan(csn_runtime *rt, const struct timespec *since,
     int worst = 0;
 
     for (size_t i = 0; i < g->tree_count; i++) {
-        looking l = {.rt = rt, .g = g, .t = &g->trees[i], .since = since, .denials = denials};
+        scan s = {.rt = rt, .g = g, .t = &g->trees[i], .since = since, .denials = denials};
         csn_autofree char *text = NULL;
-        int rc = l.t->fd < 0 ? -ENOENT : scan_tree(&l);
+        int rc = s.t->fd < 0 ? -ENOENT : scan_tree(&s);
         if (rc == 0)
             continue;
         worst = rc;
-        if (asprintf(&text, "it could not be looked through: %s", strerrordesc_np(-rc)) < 0)
+        if (asprintf(&text, "could not be scanned: %s", strerrordesc_np(-rc)) < 0)
             text = NULL;
-        csn_protected_report(denials, l.t, "", text ? text : "it could not be looked through",
-                             NULL);
+        csn_protected_report(denials, s.t, "", text ? text : "could not be scanned", NULL);
     }
     return worst;
 }

@@ -1,13 +1,12 @@
-/* quarantine.c: taking a file out of a workspace, to where nothing runs it.
+/* quarantine.c: moves a file out of a workspace to where no program runs it.
  *
- * Called after a command, as the caller, who may be root. The file and the directory it is in
- * are the agent's, and may be changed by others of its processes meanwhile. What must hold: no
- * link is followed, only a plain name in a held directory is touched, and the name is free
- * afterwards even when there is no room to keep what had it: first it is renamed, and what then
- * is in our hands is looked at.
+ * Runs after a command, as the caller, who may be root. The file and its directory are under
+ * the control of the agent, whose other processes may change them at the same time. Invariants:
+ * no link is followed; only a plain name in a held directory is touched; afterwards the name is
+ * free, even if the file could not be kept: the file is renamed first and examined then.
  *
- *   <state>/aside/ID/N/item   the file itself
- *   <state>/aside/ID/N/from   where it was, and why it was taken from there */
+ *   <state>/aside/ID/N/item   the file
+ *   <state>/aside/ID/N/from   its former path and the reason */
 #include "backend/jail/quarantine.h"
 
 #include <errno.h>
@@ -25,13 +24,13 @@
 #include "os/atomic.h"
 #include "os/statedir.h"
 
-#define COPY_MAX  (64u << 20) /* of one file that had to be copied; the rest is lost */
+#define COPY_MAX  (64u << 20) /* a longer file is truncated if it has to be copied */
 #define SLOTS_MAX 1000000u
 #define NAME_SIZE 32u
 
-/* ---- where it goes ---- */
+/* ---- destination ---- */
 
-static int open_home(csn_quarantine *a, const char *id)
+static int open_store(csn_quarantine *a, const char *id)
 {
     char sub[96];
 
@@ -45,7 +44,7 @@ static int open_home(csn_quarantine *a, const char *id)
     return 0;
 }
 
-/* A new directory of its own: a rename into it cannot meet anything. */
+/* A new directory per file, so that a rename cannot collide. */
 static int new_slot(csn_quarantine *a, char name[NAME_SIZE])
 {
     for (; a->next < SLOTS_MAX; a->next++) {
@@ -69,9 +68,9 @@ static void note_origin(int slot, const char *from)
         (void)csn_write_full(fd, from, strlen(from), NULL);
 }
 
-/* ---- out of where it is ---- */
+/* ---- moving ---- */
 
-/* The agent may have taken write permission from its own directory. */
+/* The agent may have removed write permission of the directory. */
 static int move_out(int dir, const char *name, int to, const char *as)
 {
     struct stat st;
@@ -104,7 +103,7 @@ static int copy_bytes(int from, int to)
     return 0;
 }
 
-/* Of pipes, sockets and devices nothing is kept but that they were there. */
+/* Contents are kept of regular files and links only. */
 static int copy(int dir, const char *name, int slot)
 {
     char target[PATH_MAX];
@@ -131,7 +130,7 @@ static int copy(int dir, const char *name, int slot)
     return to < 0 ? -errno : copy_bytes(from, to);
 }
 
-static void odd_name(char out[NAME_SIZE])
+static void random_name(char out[NAME_SIZE])
 {
     uint64_t r = 0;
 
@@ -140,31 +139,30 @@ static void odd_name(char out[NAME_SIZE])
              (unsigned long long)(r & 0xffffffffu));
 }
 
-/* No rename leads to the slot (another file system; slot -1: there is none): in place it gets a
- * name that nothing looks for, and is copied from there. *ret_in_place: it has to stay there.
- */
-static int take_by_copy(int dir, const char *name, int slot, char odd[NAME_SIZE],
+/* For a slot on another file system, or none (-1): renames the file in place to a random name,
+ * then copies it. *ret_in_place: it could not be copied and stays under that name. */
+static int take_by_copy(int dir, const char *name, int slot, char temp[NAME_SIZE],
                         bool *ret_in_place)
 {
-    odd_name(odd);
-    int rc = move_out(dir, name, dir, odd);
+    random_name(temp);
+    int rc = move_out(dir, name, dir, temp);
     if (rc < 0)
         return rc;
-    *ret_in_place = slot < 0 || copy(dir, odd, slot) < 0 || unlinkat(dir, odd, 0) < 0;
+    *ret_in_place = slot < 0 || copy(dir, temp, slot) < 0 || unlinkat(dir, temp, 0) < 0;
     return 0;
 }
 
 int csn_quarantine_file(csn_quarantine *a, const char *id, int dir, const char *name,
                         const char *from, char **ret_path)
 {
-    char slot_name[NAME_SIZE] = "", odd[NAME_SIZE];
+    char slot_name[NAME_SIZE] = "", temp[NAME_SIZE];
     bool in_place = false;
-    csn_autofd int slot = open_home(a, id) < 0 ? -1 : new_slot(a, slot_name);
+    csn_autofd int slot = open_store(a, id) < 0 ? -1 : new_slot(a, slot_name);
 
     *ret_path = NULL;
     int rc = slot < 0 ? -EXDEV : move_out(dir, name, slot, "item");
     if (rc == -EXDEV)
-        rc = take_by_copy(dir, name, slot, odd, &in_place);
+        rc = take_by_copy(dir, name, slot, temp, &in_place);
     if (rc == 0 && !in_place) {
         note_origin(slot, from);
         if (asprintf(ret_path, "%s/%s/item", a->path, slot_name) < 0)
@@ -174,7 +172,7 @@ int csn_quarantine_file(csn_quarantine *a, const char *id, int dir, const char *
         (void)unlinkat(a->fd, slot_name, AT_REMOVEDIR);
     }
     if (rc == 0 && in_place)
-        *ret_path = strdup(odd);
+        *ret_path = strdup(temp);
     return rc;
 }
 

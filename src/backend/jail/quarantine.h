@@ -1,17 +1,16 @@
-/* quarantine.h: taking a file out of a workspace, to where nothing runs it. */
+/* quarantine.h: moves a file out of a workspace to where no program runs it. */
 #pragma once
 #include <sys/stat.h>
 
 typedef struct csn_quarantine {
-    int fd;     /* of the directory for this sandbox, made when it is needed; -1 */
-    char *path; /* likewise */
+    int fd;     /* directory of this sandbox, created on demand; or -1 */
+    char *path; /* of that directory */
     unsigned next;
 } csn_quarantine;
 
-/* Takes `name`, which is no directory, out of the held directory `dir`. `from` (where it was,
- * and why it is not there any more) is kept beside it. *ret_path: where it is now; malloc'd,
- * NULL when that is not known. 0 or -errno: -ENOENT it was gone already, anything else: it is
- * still there. */
+/* Moves `name`, which must not be a directory, out of `dir`. `from` (its path and the reason)
+ * is stored with it. *ret_path: where it is now, malloc'd, or NULL if unknown. 0 or -errno;
+ * -ENOENT: it did not exist; after any other error it is still there. */
 int csn_quarantine_file(csn_quarantine *a, const char *id, int dir, const char *name,
                         const char *from, char **ret_path);
 void csn_quarantine_release(csn_quarantine *a);
