@@ -190,7 +190,7 @@ static int open_files(csn_audit *a)
 
 /* Continues after the last line of a log without head. No new head is made.
  */
-static void recover_tail(csn_audit *a, uint64_t size)
+static int recover_tail(csn_audit *a, uint64_t size)
 {
     char text[CSN_AUDIT_LINE_MAX + 1];
     CSN_CLEANUP(csn_jval_freep) csn_jval *v = NULL;
@@ -199,28 +199,33 @@ static void recover_tail(csn_audit *a, uint64_t size)
     const char *hash = NULL;
 
     if (n <= 1 || text[n - 1] != '\n')
-        return;
+        return 0;
     const char *start = memrchr(text, '\n', (size_t)n - 1);
     start = start ? start + 1 : text;
-    if (csn_json_parse(start, (size_t)(text + n - 1 - start), "line", &v, NULL) < 0 ||
-        csn_jget_str(v, "sha256", &hash, NULL) < 0 || !hash || strlen(hash) != CSN_HASH_HEX - 1)
-        return;
+    csn_status st = csn_json_parse(start, (size_t)(text + n - 1 - start), "line", &v, NULL);
+    if (st == CSN_NOMEM)
+        return ENOMEM;
+    if (st < 0 || csn_jget_str(v, "sha256", &hash, NULL) < 0 || !hash ||
+        strlen(hash) != CSN_HASH_HEX - 1)
+        return 0;
     (void)csn_jget_u64(v, "seq", &a->last.lines, NULL);
     memcpy(a->last.hash, hash, CSN_HASH_HEX);
+    return 0;
 }
 
 /* A writer died between its line and its head: accept the line. */
-static void adopt_line(csn_audit *a, uint64_t size)
+static int adopt_line(csn_audit *a, uint64_t size)
 {
     char text[CSN_AUDIT_LINE_MAX + 1];
+    const char *reason = NULL;
     uint64_t more = size - a->last.bytes;
 
     if (more > CSN_AUDIT_LINE_MAX ||
         pread(a->fd, text, (size_t)more, (off_t)a->last.bytes) != (ssize_t)more ||
         memchr(text, '\n', (size_t)more) != text + more - 1)
-        return;
-    (void)csn_audit_line_check(text, (size_t)more - 1, a->default_place ? a->id : NULL,
-                               &a->last);
+        return 0;
+    return csn_audit_line_check(text, (size_t)more - 1, a->default_place ? a->id : NULL,
+                                &a->last, &reason);
 }
 
 /* With the lock held: finds the line that the next one follows. *ret_same: nothing was appended
@@ -238,17 +243,15 @@ static int catch_up(csn_audit *a, uint64_t size, bool *ret_same)
         /* A restored old head must not make us repeat numbers. */
         if (head.lines >= a->last.lines)
             a->last = head;
-        if (size > a->last.bytes)
-            adopt_line(a, size);
-    } else if (rc == ENOENT || rc == EBADMSG) {
+        return size > a->last.bytes ? adopt_line(a, size) : 0;
+    }
+    if (rc == ENOENT || rc == EBADMSG) {
         if (a->head_fd >= 0)
             close(a->head_fd);
         a->head_fd = -1;
-        recover_tail(a, size);
-    } else {
-        return rc;
+        return recover_tail(a, size);
     }
-    return 0;
+    return rc;
 }
 
 /* ---- one line --------------------------------------------------------------------------- */

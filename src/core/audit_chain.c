@@ -71,8 +71,10 @@ int csn_audit_head_read(int fd, csn_audit_head *ret)
 
     if (n < 0)
         return errno;
-    if (csn_json_parse(text, (size_t)n, "head", &v, NULL) < 0 ||
-        csn_jget_u64(v, "lines", &h.lines, NULL) < 0 ||
+    csn_status st = csn_json_parse(text, (size_t)n, "head", &v, NULL);
+    if (st == CSN_NOMEM)
+        return ENOMEM;
+    if (st < 0 || csn_jget_u64(v, "lines", &h.lines, NULL) < 0 ||
         csn_jget_u64(v, "bytes", &h.bytes, NULL) < 0 ||
         csn_jget_str(v, "sha256", &hash, NULL) < 0)
         return EBADMSG;
@@ -130,15 +132,14 @@ static bool hash_holds(const char *line, size_t len, char ret_hash[CSN_HASH_HEX]
 
 /* Cheap checks of form first, the hash next, links last: the reason named is the nearest cause.
  */
-const char *csn_audit_line_check(const char *line, size_t len, const char *sandbox,
-                                 csn_audit_head *after)
+static const char *why_bad(const csn_jval *v, const char *line, size_t len, const char *sandbox,
+                           csn_audit_head *after)
 {
-    CSN_CLEANUP(csn_jval_freep) csn_jval *v = NULL;
     char hash[CSN_HASH_HEX];
     const char *prev = NULL, *id = NULL;
     uint64_t seq = 0;
 
-    if (csn_json_parse(line, len, "line", &v, NULL) < 0 || !csn_jval_is_object(v))
+    if (!csn_jval_is_object(v))
         return "the line is not one JSON object";
     if (!hash_holds(line, len, hash))
         return "the line was changed: its hash does not fit";
@@ -155,4 +156,15 @@ const char *csn_audit_line_check(const char *line, size_t len, const char *sandb
     after->bytes += len + 1;
     memcpy(after->hash, hash, sizeof(hash));
     return NULL;
+}
+
+int csn_audit_line_check(const char *line, size_t len, const char *sandbox,
+                         csn_audit_head *after, const char **ret_reason)
+{
+    CSN_CLEANUP(csn_jval_freep) csn_jval *v = NULL;
+
+    if (csn_json_parse(line, len, "line", &v, NULL) == CSN_NOMEM)
+        return ENOMEM;
+    *ret_reason = why_bad(v, line, len, sandbox, after);
+    return 0;
 }

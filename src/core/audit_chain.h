@@ -42,9 +42,9 @@ int csn_audit_head_write(int fd, const csn_audit_head *h, csn_audit_head_text *r
 /* Does the file still hold exactly this text? */
 bool csn_audit_head_is(int fd, const csn_audit_head_text *t);
 
-/* Why a line does not follow `after`, or NULL; then `after` has become this line's. `sandbox`
- * may be NULL. `len` is without the newline. */
-const char *csn_audit_line_check(const char *line, size_t len, const char *sandbox,
-                                 csn_audit_head *after);
+/* *ret_reason: why the line does not follow `after`, or NULL; then `after` becomes the line's.
+ * `sandbox` may be NULL. `len` is without the newline. 0, or ENOMEM: not checked. */
+int csn_audit_line_check(const char *line, size_t len, const char *sandbox,
+                         csn_audit_head *after, const char **ret_reason);
 /* Ends the open object in `line` with its hash and a newline; ret_hash gets it. 0 or errno. */
 int csn_audit_line_seal(csn_buf *line, char ret_hash[CSN_HASH_HEX]);

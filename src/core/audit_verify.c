@@ -213,6 +213,7 @@ typedef struct checker {
     csn_audit_head now;        /* after the last good line */
     char before[CSN_HASH_HEX]; /* hash of the line before that */
     const char *reason;
+    int error; /* errno: the log could not be checked */
 } checker;
 
 /* Stops at the first bad line: everything after it would fail too. */
@@ -221,11 +222,13 @@ static int check_one(void *ctx, const char *line, size_t len, bool whole)
     checker *c = ctx;
     csn_audit_head last = c->now;
 
-    c->reason = whole ? csn_audit_line_check(line, len, c->sandbox, &c->now)
-                      : "the line has no end: it was cut, or is longer than any line of ours";
-    if (!c->reason)
+    if (whole)
+        c->error = csn_audit_line_check(line, len, c->sandbox, &c->now, &c->reason);
+    else
+        c->reason = "the line has no end: it was cut, or is longer than any line of ours";
+    if (c->error == 0 && !c->reason)
         memcpy(c->before, last.hash, sizeof(c->before));
-    return c->reason != NULL;
+    return c->error != 0 || c->reason != NULL;
 }
 
 /* Does the head fit what was read? Sets reason and the line at fault when it does not. */
@@ -235,7 +238,10 @@ static void check_head(checker *c, const found *f, uint64_t *bad)
     csn_autofd int fd = csn_audit_open_at(&f->place, f->place.head, O_RDONLY);
 
     *bad = c->now.lines > 0 ? c->now.lines : 1;
-    if (fd < 0 || csn_audit_head_read(fd, &head) != 0) {
+    int rc = fd < 0 ? EBADMSG : csn_audit_head_read(fd, &head);
+    if (rc == ENOMEM) {
+        c->error = rc;
+    } else if (rc != 0) {
         c->reason = HEADLESS;
     } else if (head.lines > c->now.lines) {
         *bad = c->now.lines + 1;
@@ -284,9 +290,10 @@ csn_status csn_audit_verify(const char *id, csn_audit_report **ret, csn_error **
     }
     if (c.reason)
         bad = c.now.lines + 1;
-    else if (rc == 0)
+    else if (rc == 0 && c.error == 0)
         check_head(&c, &f, &bad);
     found_release(&f);
+    rc = c.error != 0 ? c.error : rc;
     if (rc != 0)
         return csn_fail_errno(err, rc, "read the audit log of %s", id);
     return make_report(&c, bad, ret, err);

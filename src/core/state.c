@@ -272,8 +272,10 @@ csn_status csn_state_load(const char *id, csn_state_meta **ret, csn_error **err)
         st = csn_json_parse(text.data ? text.data : "", text.len, "meta.json", &root, err);
     if (st == CSN_OK)
         st = decode_meta(root, m, err);
-    if (st == CSN_OK && !(config = csn_jval_dump(csn_jval_get(root, "config"))))
+    if (st == CSN_OK && !csn_jval_get(root, "config"))
         st = csn_fail(err, CSN_INTERNAL, "state of '%s' has no config", id);
+    if (st == CSN_OK && !(config = csn_jval_dump(csn_jval_get(root, "config"))))
+        st = csn_fail(err, CSN_NOMEM, "state of '%s'", id);
     if (st == CSN_OK)
         st = csn_config_parse(config, strlen(config), "meta.json", &m->config, err);
     if (st < 0)
