@@ -76,16 +76,16 @@ cannot()
     status "refused: $*" 125 weak "$@" -- touch "$WS/no"
     like "and it says why" "$err" "$pattern"
 }
-cannot '*denied path*' --deny "$WS/sub"
-cannot '*limit on disk*' --disk 10M
-cannot '*read-only directory in a writable one*' --read "$WS/sub"
+cannot "*--deny $WS/sub: needs namespaces*" --deny "$WS/sub"
+cannot '*--disk: needs namespaces*' --disk 10M
+cannot '*--read *: a read-only share inside a writable one needs namespaces*' --read "$WS/sub"
 status "refused: a place inside" 125 "${no_userns[@]}" "$CAISSON" run --allow-weaker --workspace "$WS:/elsewhere" -- touch "$WS/no"
-like "and it says why" "$err" '*another name*'
+like "and it says why" "$err" '*--workspace /elsewhere: a different path inside needs namespaces*'
 holds "nothing ran" test ! -e "$WS/no"
 if [ "$ROOT" = yes ]; then
     mkdir -m 755 "$T/roots"
     status "root's own directory is not written to by anybody else" 125 "${no_userns[@]}" "$CAISSON" run --allow-weaker --workspace "$T/roots" -- true
-    like "and it says what to do" "$err" "*may not write to it*:ro*"
+    like "and it says what to do" "$err" "*--workspace $T/roots: not writable for the sandbox user (uid *)*hint: run caisson as the owner of $T/roots*:ro*"
     status "but it is read" 0 "${no_userns[@]}" "$CAISSON" run --allow-weaker --workspace "$T/roots:ro" -- ls
     like "commands are never root" "$(weak_sh 'id -u; id -G')" "[1-9]*"
 fi

@@ -108,7 +108,7 @@ elif [ "$(id -u)" = 0 ]; then
     skip "a share of the cpu" "$(head -n 1 "$T/why")"
 else
     status "no share of the cpu without a control group" 125 cs run --cpus 0.2 -- true
-    like "and it says why" "$err" "*a limit on cpu needs a control group: *"
+    like "and it says why" "$err" "*--cpus: needs a control group: *"
 fi
 
 # disk, files, descriptors

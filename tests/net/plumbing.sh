@@ -16,7 +16,7 @@ id=$(new)
 is "no gateway runs for it" "$(gateways "$id")" ""
 is "its layer is as ever" "$(layer "$id")" on
 status "rules cannot be given to it later" 1 cs net "$id" --allow ok.test
-like "and that says why" "$err" "*made without network rules*"
+like "and that says why" "$err" "*opened without network rules*"
 cs destroy "$id"
 status "--net none is the same" 6 "${IN[@]}" --net none -- curl -sS http://ok.test/
 
@@ -82,7 +82,7 @@ is_off() { [ "$(layer "$id")" = off ]; }
 holds "without its gateway: off" eventually is_off
 status "and everything else works" 0 cs exec "$id" -- true
 cs exec "$id" -- true
-is "which is on record, once" "$(cs log "$id" | grep -c '"target":"the gateway of the network has ended"')" 1
+is "which is on record, once" "$(cs log "$id" | grep -c '"target":"the network gateway has ended"')" 1
 status "a connection is refused, not left waiting" 7 fetch http://93.184.216.20/
 status "and so does a question" 6 fetch http://other.test/
 status "new rules cannot be had" 1 cs net "$id" --allow ok.test

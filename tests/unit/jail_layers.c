@@ -9,10 +9,10 @@
 
 #include "backend/jail/layers.h"
 
-static csn_layer layer(const csn_jail_told *told, const char *name)
+static csn_layer layer(const csn_jail_kernel *kernel, const char *name)
 {
     csn_layer all[CSN_JAIL_LAYERS_MAX];
-    size_t n = csn_jail_layers(told, "as limits are kept", all);
+    size_t n = csn_jail_layers(kernel, "as limits are kept", all);
 
     for (size_t i = 0; i < n; i++)
         if (strcmp(all[i].name, name) == 0)
@@ -23,23 +23,23 @@ static csn_layer layer(const csn_jail_told *told, const char *name)
 
 static void everything_is_on_where_the_kernel_has_it(void **state)
 {
-    const csn_jail_told told = {.landlock_abi = 6, .nested_limited = true};
+    const csn_jail_kernel kernel = {.landlock_abi = 6, .nested_limited = true};
     csn_layer all[CSN_JAIL_LAYERS_MAX];
-    size_t n = csn_jail_layers(&told, "as limits are kept", all);
+    size_t n = csn_jail_layers(&kernel, "as limits are kept", all);
 
     (void)state;
     assert_int_equal(n, 11);
     for (size_t i = 0; i < n; i++)
         assert_string_equal(all[i].status, "on");
-    assert_non_null(strstr(layer(&told, "landlock").detail, "sockets scoped"));
-    assert_string_equal(layer(&told, "limits").detail, "as limits are kept");
+    assert_non_null(strstr(layer(&kernel, "landlock").detail, "sockets scoped"));
+    assert_string_equal(layer(&kernel, "limits").detail, "as limits are kept");
 }
 
 static void old_landlock_claims_nothing_it_does_not_do(void **state)
 {
     (void)state;
     for (uint64_t abi = 1; abi < 6; abi++) {
-        csn_layer l = layer(&(csn_jail_told){.landlock_abi = abi}, "landlock");
+        csn_layer l = layer(&(csn_jail_kernel){.landlock_abi = abi}, "landlock");
         assert_string_equal(l.status, "weaker");
         assert_non_null(strstr(l.detail, "cannot scope"));
         assert_int_equal(strstr(l.detail, "truncate") != NULL, abi < 3);
@@ -47,12 +47,12 @@ static void old_landlock_claims_nothing_it_does_not_do(void **state)
     }
 }
 
-static void uncounted_namespaces_are_told(void **state)
+static void unlimited_nested_namespaces_are_reported(void **state)
 {
     (void)state;
-    csn_layer l = layer(&(csn_jail_told){.landlock_abi = 6, .nested_limited = false}, "user");
+    csn_layer l = layer(&(csn_jail_kernel){.landlock_abi = 6, .nested_limited = false}, "user");
     assert_string_equal(l.status, "weaker");
-    assert_non_null(strstr(l.detail, "seccomp alone"));
+    assert_non_null(strstr(l.detail, "by seccomp only"));
 }
 
 int main(void)
@@ -60,7 +60,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_is_on_where_the_kernel_has_it),
         cmocka_unit_test(old_landlock_claims_nothing_it_does_not_do),
-        cmocka_unit_test(uncounted_namespaces_are_told),
+        cmocka_unit_test(unlimited_nested_namespaces_are_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,8 @@
-/* cwd_check.c: may the current directory be shared without having been named?
+/* cwd_check.c: refuses to share the current directory by default when it belongs to the system.
  *
- * Called when a jail is made for which nobody named a workspace. Where somebody happens to be
- * says little about what they want to give away, and in some places it would be the system
- * itself (root in /etc), or everybody's homes. Those are refused; whoever means one of them
- * names it. One's own home is not among them: it is where many work, and all of it is what they
- * see. What must hold: a directory in which projects usually lie is shared, and the answer
- * costs nothing that can be felt. */
+ * Without --workspace the current directory becomes the workspace. In /etc or /home that would
+ * share far more than intended, so such directories must be named. The caller's own home
+ * directory is permitted: many users work there. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +15,8 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Sources are kept below these, images of containers put their application there, and what is
- * to be quick lies in memory. */
-static bool is_for_work(const char *dir)
+/* Directories below these hold projects although they are part of a system tree. */
+static bool is_work_dir(const char *dir)
 {
     static const char *const places[] = {"/usr/src", "/usr/local/src", "/dev/shm"};
     bool is = false;
@@ -32,19 +28,19 @@ static bool is_for_work(const char *dir)
     return is;
 }
 
-static bool is_of_the_system(const char *dir)
+static bool is_system_dir(const char *dir)
 {
-    /* with all below them */
+    /* refused with everything below */
     static const char *const trees[] = {
         "/bin",  "/boot", "/dev",  "/etc", "/lib", "/lib32",   "/lib64",    "/libx32",
         "/proc", "/run",  "/sbin", "/sys", "/usr", "/var/run", "/var/spool"};
-    /* in which others keep what is theirs: not these themselves */
+    /* refused themselves, but not the directories below */
     static const char *const tops[] = {"/",    "/home", "/media",     "/mnt",     "/opt",
                                        "/srv", "/var",  "/var/cache", "/var/lib", "/var/log"};
 
     for (size_t i = 0; i < COUNT(trees); i++)
         if (csn_path_below(dir, trees[i]))
-            return !is_for_work(dir);
+            return !is_work_dir(dir);
     for (size_t i = 0; i < COUNT(tops); i++)
         if (strcmp(dir, tops[i]) == 0)
             return true;
@@ -57,15 +53,15 @@ csn_status csn_jail_check_cwd(csn_error **err)
 
     if (!dir)
         return csn_fail_errno(err, errno, "current directory");
-    if (!is_of_the_system(dir))
+    if (!is_system_dir(dir))
         return CSN_OK;
     csn_autofree char *shown = csn_path_printable(dir);
-    csn_status st = csn_fail(
-        err, CSN_INVALID,
-        "the current directory, %s, is the system's, and is not shared unless it is named",
-        shown ? shown : "");
-    bool root = strcmp(dir, "/") == 0; /* which cannot be shared at all */
+    csn_status st =
+        csn_fail(err, CSN_INVALID,
+                 "current directory %s: belongs to the system and is not shared by default",
+                 shown ? shown : "");
+    bool root = strcmp(dir, "/") == 0; /* cannot be shared at all */
     return csn_error_advise(st, err,
-                            "go to the directory to work in, or name it: --workspace %s",
+                            "change to the project directory, or name it: --workspace %s",
                             root ? "DIR" : "DIR ('.' for this one)");
 }

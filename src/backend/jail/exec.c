@@ -78,7 +78,7 @@ csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *s
         if (st == CSN_OK)
             csn_jail_limits_explain(rt, &before, ret);
         csn_protected_command_end(rt, &began, req->denials);
-        csn_jail_net_tell(rt, since, req->denials);
+        csn_jail_net_report(rt, since, req->denials);
     }
     csn_exec_network_end(&net);
     if (reader >= 0)

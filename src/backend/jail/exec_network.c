@@ -1,13 +1,14 @@
-/* exec_network.c: a network apart from the jail's: for one command, and for doctor.
+/* exec_network.c: gives one command a network of its own with stricter rules.
  *
- * A call that names the domains it needs may reach these and nothing else, while others in the
- * same sandbox go on as they are. Its command gets a network of its own by way of its sockets
- * (os/socket_divert.h): the keeper's program is started once more, outside of the jail, in a
- * network with the same addresses, and makes them; the sandbox's gateway serves that network by
- * the call's rules and the sandbox's (gateway/exec_rules.c). Doctor starts the same to learn
- * what network rules become on this host, and no more. What must hold: a command that was to be
- * narrowed and could not be is not run; both helpers end with the call, whatever it leaves
- * running, and what it left has no network then. */
+ * A command with per-exec rules may connect only where both those rules and the sandbox's allow
+ * it; other commands of the sandbox keep their network. The keeper's program is started again
+ * outside the jail in a network namespace with the same addresses and creates the command's
+ * sockets there (os/socket_divert.h); the sandbox's gateway serves this namespace by both sets
+ * of rules (gateway/exec_rules.c). doctor starts the same program to find out which kind of
+ * network the host supports.
+ *
+ * Invariants: a command whose stricter network cannot be set up is not run. The helper ends
+ * with the call; processes that the command leaves behind then have no network. */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -23,22 +24,23 @@
 #include "os/spawn.h"
 #include "runtime/link.h"
 
-#define NOBODY 0x7fffff00u /* the user of a root caller's attempt */
-#define APART_STEP                                                                             \
-    0x20000000u /* from the number of a root's jail: nobody's, and none of theirs */
-/* All that it can have without files and processes of its own. */
-#define APART_WALLS                                                                            \
+#define UNUSED_UID 0x7fffff00u /* doctor as root: has no account */
+#define UID_STEP                                                                               \
+    0x20000000u /* below the uid of a root caller's jail: has no account and is not a jail's   \
+                 */
+/* It has neither mounts nor processes of its own to confine. */
+#define CONFINEMENT                                                                            \
     (CSN_CONFINE_BIT(CSN_CONFINE_NET) | CSN_CONFINE_BIT(CSN_CONFINE_LIMITS) |                  \
      CSN_CONFINE_BIT(CSN_CONFINE_KEYRING) | CSN_CONFINE_BIT(CSN_CONFINE_LANDLOCK) |            \
      CSN_CONFINE_BIT(CSN_CONFINE_CAPS) | CSN_CONFINE_BIT(CSN_CONFINE_SECCOMP))
 
-/* ---- the keeper's program in a network of its own ---- */
+/* ---- the helper ---- */
 
 typedef struct program {
     const char *id;
     uint32_t flags; /* of its spec */
-    uint32_t walls;
-    uint32_t user; /* of a root caller's */
+    uint32_t confine;
+    uint32_t user; /* uid for a root caller */
     csn_gateway_net_order order;
 } program;
 
@@ -48,7 +50,7 @@ static csn_status start(const program *p, int *ret_control, int *ret_pidfd, csn_
         .flags = p->flags,
         .id = p->id,
         .tag_base = csn_spec_tag_base(p->id),
-        .confinement = {.on = p->walls, .seccomp = CSN_SECCOMP_DEFAULT, .net = p->order}};
+        .confinement = {.on = p->confine, .seccomp = CSN_SECCOMP_DEFAULT, .net = p->order}};
     char map[2][32];
     const csn_spawn_namespaces w = {.namespaces = CLONE_NEWUSER,
                                     .become = geteuid() == 0,
@@ -70,7 +72,7 @@ static csn_status start(const program *p, int *ret_control, int *ret_pidfd, csn_
     return rc < 0 ? csn_fail(err, CSN_UNAVAILABLE, "%s", strerrordesc_np(-rc)) : st;
 }
 
-/* READY: 0, what it became, and its descriptors in *m. FAILED: why. */
+/* 0: READY was received; *m has its descriptors. -errno: also the one from FAILED. */
 static int await(int control, void *buf, size_t size, csn_msg *m, csn_ready_msg *ret)
 {
     csn_failed_msg failed;
@@ -86,7 +88,7 @@ static int await(int control, void *buf, size_t size, csn_msg *m, csn_ready_msg 
     return rc;
 }
 
-static void let_go(int *control, int *pidfd)
+static void stop(int *control, int *pidfd)
 {
     if (*control >= 0)
         close(csn_steal_fd(control));
@@ -96,7 +98,7 @@ static void let_go(int *control, int *pidfd)
     }
 }
 
-/* Starts it and waits until its network stands. On failure nothing is left. */
+/* Starts it and waits for READY. On failure it has been stopped. */
 static csn_status launch(const program *p, int *ret_control, int *ret_pidfd, void *buf,
                          size_t size, csn_msg *m, csn_ready_msg *ret, csn_error **err)
 {
@@ -108,15 +110,15 @@ static csn_status launch(const program *p, int *ret_control, int *ret_pidfd, voi
             st = csn_fail(err, CSN_UNAVAILABLE, "%s", strerrordesc_np(-rc));
     }
     if (st < 0)
-        let_go(ret_control, ret_pidfd);
+        stop(ret_control, ret_pidfd);
     return st;
 }
 
-csn_status csn_jail_net_try(csn_ready_msg *ret, csn_error **err)
+csn_status csn_jail_net_probe(csn_ready_msg *ret, csn_error **err)
 {
     const program p = {.id = "doctor",
-                       .walls = CSN_CONFINE_BIT(CSN_CONFINE_NET),
-                       .user = NOBODY,
+                       .confine = CSN_CONFINE_BIT(CSN_CONFINE_NET),
+                       .user = UNUSED_UID,
                        .order = {.mode = CSN_GATEWAY_NET_EITHER}};
     int control = -1, pidfd = -1;
     uint8_t buf[256];
@@ -126,22 +128,23 @@ csn_status csn_jail_net_try(csn_ready_msg *ret, csn_error **err)
     if (st < 0)
         return st;
     csn_msg_release(&m);
-    let_go(&control, &pidfd);
+    stop(&control, &pidfd);
     return CSN_OK;
 }
 
 /* ---- for one command ---- */
 
-/* The gateway has the new network's sockets, which follow the root and the link in `m`. */
-static csn_status hand_over(const csn_gateway *g, csn_msg *m, const csn_ready_msg *told,
-                            const char *const *rules, int *ret_lease, csn_error **err)
+/* Passes the sockets of the new namespace, which follow the root and the link in `m`. */
+static csn_status pass_sockets(const csn_gateway *g, csn_msg *m, const csn_ready_msg *ready,
+                               const char *const *rules, int *ret_lease, csn_error **err)
 {
     csn_gateway_setup_msg s = {
-        .flags = told->net_sockets,
+        .flags = ready->net_sockets,
         .rules = {.mode = CSN_GATEWAY_LISTED, .allow = (const char **)(uintptr_t)rules}};
 
-    if (m->nfds != 2 + (size_t)__builtin_popcount(told->net_sockets))
-        return csn_fail(err, CSN_UNAVAILABLE, "the network of the command is not as ordered");
+    if (m->nfds != 2 + (size_t)__builtin_popcount(ready->net_sockets))
+        return csn_fail(err, CSN_UNAVAILABLE,
+                        "the network of the command has unexpected sockets");
     return csn_gateway_exec_rules(g, &s, m->fds + 2, m->nfds - 2, ret_lease, err);
 }
 
@@ -150,7 +153,7 @@ csn_status csn_exec_network_begin(csn_runtime *rt, const char *const *rules,
 {
     const csn_jail *j = rt->jail;
     uint8_t buf[256];
-    csn_ready_msg told;
+    csn_ready_msg ready;
     csn_msg m;
 
     if (!j->net)
@@ -158,23 +161,23 @@ csn_status csn_exec_network_begin(csn_runtime *rt, const char *const *rules,
     const program p = {
         .id = rt->id,
         .flags = CSN_SPEC_SOCKETS,
-        .walls = APART_WALLS,
-        .user = j->host_uid - APART_STEP,
+        .confine = CONFINEMENT,
+        .user = j->host_uid - UID_STEP,
         .order = {.mode = j->ready.net_mode, .proxy_port = (uint16_t)j->ready.proxy_port}};
-    csn_status st = launch(&p, &ret->sockets, &ret->pidfd, buf, sizeof(buf), &m, &told, err);
+    csn_status st = launch(&p, &ret->sockets, &ret->pidfd, buf, sizeof(buf), &m, &ready, err);
     if (st < 0)
         return csn_wrap(st, err, "a network for one command");
-    st = hand_over(&j->net->gateway, &m, &told, rules, &ret->lease, err);
+    st = pass_sockets(&j->net->gateway, &m, &ready, rules, &ret->lease, err);
     csn_msg_release(&m);
     if (st < 0)
         csn_exec_network_end(ret);
     return st;
 }
 
-/* The lease first: sockets that are still open are not served any more. */
+/* The lease ends first, so that the gateway stops serving sockets that are still open. */
 void csn_exec_network_end(csn_exec_network *a)
 {
     if (a->lease >= 0)
         close(csn_steal_fd(&a->lease));
-    let_go(&a->sockets, &a->pidfd);
+    stop(&a->sockets, &a->pidfd);
 }

@@ -1,12 +1,9 @@
-/* explain_failure.c: why a command in a jail failed: what it lacked, and which grant would give
- * it that.
+/* explain_failure.c: finds out why a command failed and which grant would have helped.
  *
- * An entry of the ops table, called by the core once after a command that failed. What the
- * command printed is hostile text and only says where to look (policy/explain.h); path_probe.c
- * says what is really there. This file knows what else of the jail may have been in the way:
- * its limits, its network, its system calls. What must hold: the command is not touched,
- * nothing is said of a limit or a refusal that this jail does not have, and no hint names what
- * this build cannot do. */
+ * The core calls this once after a failed command. The command's output is hostile and only
+ * suggests paths to check (policy/explain.h); path_probe.c checks them. This file adds the
+ * limits, network and system calls of the jail. Invariants: only limits and refusals that this
+ * jail has are reported, and hints name only options that exist. */
 #include "backend/jail/explain_failure.h"
 
 #include <errno.h>
@@ -32,34 +29,33 @@ static const char *value_in(const char *const *env, const char *name)
     return found;
 }
 
-/* What the command had in its environment. */
-static const char *variable(const csn_runtime *rt, const csn_exec_req *req, const char *name)
+static const char *env_value(const csn_runtime *rt, const csn_exec_req *req, const char *name)
 {
     const char *own = value_in(req->env, name);
     return own ? own : value_in((const char *const *)rt->environ_base, name);
 }
 
-/* Calls that the system-call wall or the lack of rights refuses, and that the caller could make
- * outside: root all of them, anybody those that need no rights. ptrace works inside. */
+/* True for system calls that fail inside (by seccomp or for lack of capabilities) but would
+ * succeed for the caller: all of them for root, else those that need no capability. */
 static bool refuses(void *ctx, const char *call)
 {
-    static const char *const anybodys[] = {"unshare", "clone",   "io_uring_setup",
-                                           "keyctl",  "add_key", NULL};
-    const csn_path_probe_ctx *l = ctx;
-    const csn_jail *j = l->rt->jail;
+    static const char *const unprivileged[] = {"unshare", "clone",   "io_uring_setup",
+                                               "keyctl",  "add_key", NULL};
+    const csn_path_probe_ctx *p = ctx;
+    const csn_jail *j = p->rt->jail;
 
     if (strcmp(call, "ptrace") == 0)
         return false;
-    return j->privileged || csn_strv_has(anybodys, call);
+    return j->privileged || csn_strv_has(unprivileged, call);
 }
 
-/* A workspace that is full is the host's: no limit of ours would help. */
+/* 0: a higher limit would not help, because the file system of the workspace is full. */
 static uint64_t disk_limit(const csn_runtime *rt)
 {
     struct statvfs fs;
 
     if (rt->level != CSN_LEVEL_NAMESPACES)
-        return 0; /* no private space: all of it is the host's */
+        return 0; /* no private tmpfs */
     if (fstatvfs(rt->base.fd, &fs) == 0 && (fs.f_bavail == 0 || (fs.f_files && !fs.f_favail)))
         return 0;
     return rt->config->disk_max ? rt->config->disk_max : CSN_JAIL_DISK_DEFAULT;
@@ -71,10 +67,9 @@ static csn_explain_text text_of(const csn_output *o)
         .data = o->data, .len = o->len, .cut = o->total > o->len, .head = (size_t)o->head};
 }
 
-/* A program that found no network names the host: that is the rule it needs. Where there are
- * rules the gateway knows better and has told, and what it let through was not refused by us.
- */
-static void tell_net(const csn_runtime *rt, const csn_exec_req *req, csn_denial d)
+/* Without network rules the host that the program printed becomes the hint. With rules, the
+ * gateway has reported its refusals already (network_events.c). */
+static void report_net(const csn_runtime *rt, const csn_exec_req *req, csn_denial d)
 {
     char hint[CSN_NETRULE_TEXT + 16];
     const csn_jail *j = rt->jail;
@@ -90,11 +85,11 @@ static void tell_net(const csn_runtime *rt, const csn_exec_req *req, csn_denial 
     req->denials->tell(req->denials->ctx, &d);
 }
 
-static void tell(const csn_runtime *rt, const csn_exec_req *req, const csn_explain_out *found)
+static void report(const csn_runtime *rt, const csn_exec_req *req, const csn_explain_out *found)
 {
     for (size_t i = 0; i < found->count; i++) {
         if (strcmp(found->items[i].op, "net") == 0)
-            tell_net(rt, req, found->items[i]);
+            report_net(rt, req, found->items[i]);
         else
             req->denials->tell(req->denials->ctx, &found->items[i]);
     }
@@ -111,14 +106,14 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
 
     if (rt->ended || !req->denials)
         return CSN_OK;
-    csn_autofree csn_path_probe_ctx *l = calloc(1, sizeof(*l));
-    if (!l)
+    csn_autofree csn_path_probe_ctx *p = calloc(1, sizeof(*p));
+    if (!p)
         return csn_fail(err, CSN_NOMEM, "explain");
     csn_autofd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     csn_autofree char *host_home = user_home ? realpath(user_home, NULL) : NULL;
-    l->rt = rt;
-    l->host_root = root;
-    l->inside_root = rt->level == CSN_LEVEL_NAMESPACES ? rt->root.fd : root;
+    p->rt = rt;
+    p->host_root = root;
+    p->inside_root = rt->level == CSN_LEVEL_NAMESPACES ? rt->root.fd : root;
     csn_explain_in in = {
         .err = text_of(text),
         .exit_code = end->exit_code > 0 ? end->exit_code : 0,
@@ -128,10 +123,10 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
         .home = rt->home.path,
         .host_home = host_home,
         .host_path = path ? path : j->host_path,
-        .host_libs = variable(rt, req, "LD_LIBRARY_PATH"),
+        .host_libs = env_value(rt, req, "LD_LIBRARY_PATH"),
         .probe = csn_path_probe,
         .refuses = refuses,
-        .ctx = l,
+        .ctx = p,
         .net_rule = !c->network || strcmp(c->network, "none") == 0 ? "network none" : NULL,
         .disk_max = disk_limit(rt),
         .file_max = rt->file_max,
@@ -144,7 +139,7 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
         root < 0 ? csn_fail_errno(err, errno, "explain") : csn_explain(&in, &found, err);
     if (st < 0)
         return st;
-    tell(rt, req, &found);
+    report(rt, req, &found);
     csn_explain_release(&found);
     return CSN_OK;
 }

@@ -1,10 +1,9 @@
 /* files.c: the file operations of a jail.
  *
- * They are those of src/runtime, done below the root that the keeper has
- * built: the same mounts, the same covers, the same read-only places as for commands. For a
- * root caller they are done as the user that the commands are, so the permissions are the same
- * too; whatever of the caller's is called meanwhile (where content goes to or comes from) is
- * called as the caller. */
+ * They are those of src/runtime, below the root that the keeper built, so the same mounts,
+ * masks and read-only places apply as for commands. For a root caller the thread switches its
+ * file-system uid to that of the commands, so permissions agree too; callbacks of the caller
+ * (sinks, sources, entry functions) run with the caller's uid. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,10 +25,10 @@ csn_status csn_jail_fsuid_switch(const csn_runtime *rt, csn_fsuid *g, csn_error 
     if (!j->privileged)
         return CSN_OK;
     int rc = csn_fsuid_switch(g, j->host_uid, j->host_gid);
-    return rc < 0 ? csn_fail_errno(err, -rc, "be the sandbox's user") : CSN_OK;
+    return rc < 0 ? csn_fail_errno(err, -rc, "switch to the uid of the sandbox") : CSN_OK;
 }
 
-/* For what changes files: the change is noted first, as the caller. */
+/* For operations that change files: notes the change before the uid is switched. */
 static csn_status begin_change(csn_runtime *rt, csn_fsuid *g, csn_error **err)
 {
     g->on = false;
@@ -41,55 +40,56 @@ static csn_status begin_change(csn_runtime *rt, csn_fsuid *g, csn_error **err)
     return csn_jail_fsuid_switch(rt, g, err);
 }
 
-static csn_status leave(csn_runtime *rt, csn_fsuid *g, csn_status st, csn_error **err)
+static csn_status finish(csn_runtime *rt, csn_fsuid *g, csn_status st, csn_error **err)
 {
     csn_fsuid_restore(g);
     return csn_link_check_alive(rt, st, err);
 }
 
-/* ---- the caller's own functions, called in between ---- */
+/* ---- callbacks of the caller ---- */
 
-/* Stands before the sink, source or entry function that was given. */
-typedef struct aside {
+/* Wraps one callback: it runs with the caller's uid. */
+typedef struct callbacks {
     const csn_jail *j;
     csn_fsuid *g;
     const csn_sink *sink;
     const csn_source *source;
     csn_entry_fn entry;
     void *entry_ctx;
-} aside;
+} callbacks;
 
-/* Switches back, or the operation ends: the next step must not be done as root. */
-static bool resume(const aside *a)
+/* False: the operation must end, since its next step would run as root. */
+static bool switch_again(const callbacks *a)
 {
     return csn_fsuid_switch(a->g, a->j->host_uid, a->j->host_gid) == 0;
 }
 
-/* What is read is open by now: there is nothing left to be the other user for. */
-static int aside_write(void *ctx, int stream, const void *data, size_t len)
+/* The file is open already, so the uid of the sandbox is not needed again. */
+static int write_as_caller(void *ctx, int stream, const void *data, size_t len)
 {
-    const aside *a = ctx;
+    const callbacks *a = ctx;
 
     csn_fsuid_restore(a->g);
     return a->sink->write(a->sink->ctx, stream, data, len);
 }
 
-static int64_t aside_read(void *ctx, void *buf, size_t len)
+static int64_t read_as_caller(void *ctx, void *buf, size_t len)
 {
-    const aside *a = ctx;
+    const callbacks *a = ctx;
 
     csn_fsuid_restore(a->g);
     int64_t n = a->source->read(a->source->ctx, buf, len);
-    return resume(a) ? n : -1;
+    return switch_again(a) ? n : -1;
 }
 
-static int aside_entry(void *ctx, const char *path, const csn_file_stat *st, const char *target)
+static int entry_as_caller(void *ctx, const char *path, const csn_file_stat *st,
+                           const char *target)
 {
-    const aside *a = ctx;
+    const callbacks *a = ctx;
 
     csn_fsuid_restore(a->g);
     int r = a->entry(a->entry_ctx, path, st, target);
-    return resume(a) ? r : -1;
+    return switch_again(a) ? r : -1;
 }
 
 /* ---- the operations ---- */
@@ -102,7 +102,7 @@ static csn_status jail_stat(void *state, const char *path, uint32_t flags, csn_f
 
     if (st == CSN_OK)
         st = csn_runtime_stat(state, path, flags, ret, ret_target, err);
-    return leave(state, &g, st, err);
+    return finish(state, &g, st, err);
 }
 
 static csn_status jail_read(void *state, const char *path, uint32_t flags, uint64_t offset,
@@ -111,27 +111,27 @@ static csn_status jail_read(void *state, const char *path, uint32_t flags, uint6
 {
     csn_fsuid g;
     csn_status st = csn_jail_fsuid_switch(state, &g, err);
-    aside a = {.j = ((csn_runtime *)state)->jail, .g = &g, .sink = sink};
-    const csn_sink through = {aside_write, &a};
+    callbacks a = {.j = ((csn_runtime *)state)->jail, .g = &g, .sink = sink};
+    const csn_sink through = {write_as_caller, &a};
 
     if (st == CSN_OK)
         st = csn_runtime_read(state, path, flags, offset, length, g.on ? &through : sink, ret,
                               err);
-    return leave(state, &g, st, err);
+    return finish(state, &g, st, err);
 }
 
-static csn_status write_as_guest(csn_runtime *rt, csn_fsuid *g, const csn_write_req *reqs,
-                                 size_t count, csn_written *rets, csn_error **err)
+static csn_status write_with_callbacks(csn_runtime *rt, csn_fsuid *g, const csn_write_req *reqs,
+                                       size_t count, csn_written *rets, csn_error **err)
 {
     csn_autofree csn_write_req *own = calloc(count, sizeof(*own));
-    csn_autofree aside *a = calloc(count, sizeof(*a));
+    csn_autofree callbacks *a = calloc(count, sizeof(*a));
 
     if (!own || !a)
         return csn_fail(err, CSN_NOMEM, "write");
     for (size_t i = 0; i < count; i++) {
-        a[i] = (aside){.j = rt->jail, .g = g, .source = &reqs[i].source};
+        a[i] = (callbacks){.j = rt->jail, .g = g, .source = &reqs[i].source};
         own[i] = reqs[i];
-        own[i].source = (csn_source){aside_read, &a[i]};
+        own[i].source = (csn_source){read_as_caller, &a[i]};
     }
     return csn_runtime_write(rt, own, count, rets, err);
 }
@@ -143,10 +143,10 @@ static csn_status jail_write(void *state, const csn_write_req *reqs, size_t coun
     csn_status st = begin_change(state, &g, err);
 
     if (st == CSN_OK && g.on)
-        st = write_as_guest(state, &g, reqs, count, rets, err);
+        st = write_with_callbacks(state, &g, reqs, count, rets, err);
     else if (st == CSN_OK)
         st = csn_runtime_write(state, reqs, count, rets, err);
-    return leave(state, &g, st, err);
+    return finish(state, &g, st, err);
 }
 
 static csn_status jail_mkdir(void *state, const char *path, uint32_t flags, csn_error **err)
@@ -156,7 +156,7 @@ static csn_status jail_mkdir(void *state, const char *path, uint32_t flags, csn_
 
     if (st == CSN_OK)
         st = csn_runtime_mkdir(state, path, flags, err);
-    return leave(state, &g, st, err);
+    return finish(state, &g, st, err);
 }
 
 static csn_status jail_chmod(void *state, const char *path, uint32_t mode, csn_error **err)
@@ -164,12 +164,12 @@ static csn_status jail_chmod(void *state, const char *path, uint32_t mode, csn_e
     csn_fsuid g;
     csn_status st = begin_change(state, &g, err);
 
-    /* On disk the file may be root's: such a bit would be worth something outside. */
+    /* On disk the file may belong to root: a set-id bit would take effect on the host. */
     if (st == CSN_OK && (mode & 06000) != 0)
         st = csn_fail(err, CSN_DENIED, "chmod %s: set-id bits are refused in a jail", path);
     if (st == CSN_OK)
         st = csn_runtime_chmod(state, path, mode, err);
-    return leave(state, &g, st, err);
+    return finish(state, &g, st, err);
 }
 
 static csn_status jail_symlink(void *state, const char *target, const char *path,
@@ -180,7 +180,7 @@ static csn_status jail_symlink(void *state, const char *target, const char *path
 
     if (st == CSN_OK)
         st = csn_runtime_symlink(state, target, path, err);
-    return leave(state, &g, st, err);
+    return finish(state, &g, st, err);
 }
 
 static csn_status jail_remove(void *state, const char *path, uint32_t flags, csn_error **err)
@@ -190,7 +190,7 @@ static csn_status jail_remove(void *state, const char *path, uint32_t flags, csn
 
     if (st == CSN_OK)
         st = csn_runtime_remove(state, path, flags, err);
-    return leave(state, &g, st, err);
+    return finish(state, &g, st, err);
 }
 
 static csn_status jail_rename(void *state, const char *from, const char *to, uint32_t flags,
@@ -201,7 +201,7 @@ static csn_status jail_rename(void *state, const char *from, const char *to, uin
 
     if (st == CSN_OK)
         st = csn_runtime_rename(state, from, to, flags, err);
-    return leave(state, &g, st, err);
+    return finish(state, &g, st, err);
 }
 
 static csn_status jail_list(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
@@ -209,12 +209,12 @@ static csn_status jail_list(void *state, const char *path, uint32_t flags, csn_e
 {
     csn_fsuid g;
     csn_status st = csn_jail_fsuid_switch(state, &g, err);
-    aside a = {.j = ((csn_runtime *)state)->jail, .g = &g, .entry = fn, .entry_ctx = ctx};
+    callbacks a = {.j = ((csn_runtime *)state)->jail, .g = &g, .entry = fn, .entry_ctx = ctx};
 
     if (st == CSN_OK)
-        st =
-            csn_runtime_list(state, path, flags, g.on ? aside_entry : fn, g.on ? &a : ctx, err);
-    return leave(state, &g, st, err);
+        st = csn_runtime_list(state, path, flags, g.on ? entry_as_caller : fn, g.on ? &a : ctx,
+                              err);
+    return finish(state, &g, st, err);
 }
 
 static csn_status jail_walk(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
@@ -222,12 +222,12 @@ static csn_status jail_walk(void *state, const char *path, uint32_t flags, csn_e
 {
     csn_fsuid g;
     csn_status st = csn_jail_fsuid_switch(state, &g, err);
-    aside a = {.j = ((csn_runtime *)state)->jail, .g = &g, .entry = fn, .entry_ctx = ctx};
+    callbacks a = {.j = ((csn_runtime *)state)->jail, .g = &g, .entry = fn, .entry_ctx = ctx};
 
     if (st == CSN_OK)
-        st =
-            csn_runtime_walk(state, path, flags, g.on ? aside_entry : fn, g.on ? &a : ctx, err);
-    return leave(state, &g, st, err);
+        st = csn_runtime_walk(state, path, flags, g.on ? entry_as_caller : fn, g.on ? &a : ctx,
+                              err);
+    return finish(state, &g, st, err);
 }
 
 static csn_status jail_cleanup(void *state, csn_error **err)
@@ -237,7 +237,7 @@ static csn_status jail_cleanup(void *state, csn_error **err)
 
     if (st == CSN_OK)
         st = csn_runtime_cleanup(state, err);
-    return leave(state, &g, st, err);
+    return finish(state, &g, st, err);
 }
 
 static csn_status jail_watch(void *state, const char *path, uint32_t flags, void **ret_watch,
@@ -248,10 +248,9 @@ static csn_status jail_watch(void *state, const char *path, uint32_t flags, void
 
     if (st == CSN_OK)
         st = csn_runtime_watch(state, path, flags, ret_watch, err);
-    return leave(state, &g, st, err);
+    return finish(state, &g, st, err);
 }
 
-/* It is not there inside: is that because it was not granted? */
 static bool missing_inside(const csn_runtime *rt, const char *path)
 {
     csn_autofd int fd = csn_beneath_open(rt->root.fd, path, O_PATH, CSN_BENEATH_ROOTED);
@@ -271,7 +270,7 @@ static csn_status not_granted(const char *asked, char *resolved, csn_error **err
                     .hint = hint};
 
     if (access(resolved, F_OK) != 0)
-        return CSN_OK; /* nor does it exist on the host: nothing was refused */
+        return CSN_OK; /* it does not exist on the host either */
     csn_status st = csn_fail(err, CSN_DENIED, "read %s: not granted to the sandbox",
                              shown ? shown : "path");
     if (hint)
@@ -289,7 +288,7 @@ static csn_status jail_check_path(void *state, uint32_t op, const char *path,
     if (st == CSN_OK)
         st = csn_runtime_check_path(state, op, path, ret_resolved, err);
     bool absent = st == CSN_OK && op == CSN_OP_READ && missing_inside(rt, *ret_resolved);
-    st = leave(state, &g, st, err);
+    st = finish(state, &g, st, err);
     return absent && st == CSN_OK ? not_granted(path, *ret_resolved, err) : st;
 }
 

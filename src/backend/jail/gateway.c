@@ -1,11 +1,12 @@
-/* gateway.c: the program caisson-gateway of one sandbox: started, spoken to, found again.
+/* gateway.c: starts the gateway process of one sandbox and speaks its protocol.
  *
- * Called by network.c of this directory. The gateway runs outside of the jail, as the caller,
- * and holds sockets that were made inside. It ends with its sandbox: it has the keeper's pidfd,
- * and without CSN_GATEWAY_DETACHED it also ends when we hang up. It reads what the sandbox
- * sends all day, so what it says is checked as if it were hostile, and waited for only so long;
- * one that breaks the protocol is not spoken to again. What must hold: without a gateway that
- * answered READY there is no network, and no call that needs none fails for it. */
+ * The gateway runs outside the jail as the caller and holds sockets that the keeper created
+ * inside. It ends with the keeper, whose pidfd it has; without CSN_GATEWAY_DETACHED it also
+ * ends when the control socket is closed. It parses bytes of the sandbox, so its messages are
+ * checked as hostile input, and every wait has a deadline.
+ *
+ * Invariants: the sandbox has network access only after the gateway answered READY; calls that
+ * need no network do not fail because of the gateway. */
 #include "backend/jail/gateway.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@
 #define PROGRAM     "caisson-gateway"
 #define SOCKET_NAME "net.sock"
 #define BACKLOG     16
-#define ROUNDS_MAX  64 /* packets of events that are taken in one go */
+#define ROUNDS_MAX  64 /* event packets that are read in one call */
 
 /* ---- starting ---- */
 
@@ -60,32 +61,32 @@ csn_status csn_gateway_start(csn_runtime *rt, csn_gateway *g, csn_error **err)
 
 /* ---- one request ---- */
 
-static csn_status silent(csn_error **err)
+static csn_status no_answer(csn_error **err)
 {
-    return csn_fail(err, CSN_UNAVAILABLE, "the gateway of the network does not answer");
+    return csn_fail(err, CSN_UNAVAILABLE, "the network gateway does not answer");
 }
 
-static csn_status lost(csn_error **err)
+static csn_status has_ended(csn_error **err)
 {
-    csn_status st = csn_fail(err, CSN_UNAVAILABLE, "the gateway of the network has ended");
+    csn_status st = csn_fail(err, CSN_UNAVAILABLE, "the network gateway has ended");
 
-    return csn_error_advise(st, err, "the sandbox goes on without network; make a new one");
+    return csn_error_advise(st, err, "the sandbox continues without network; open a new one");
 }
 
-/* The next message on a channel, to be released. */
+/* Receives the next message of a channel; the caller releases it. */
 static csn_status await(int channel, void *buf, size_t size, csn_msg *ret, csn_error **err)
 {
     int rc = csn_msg_await(channel, csn_deadline_in(CSN_KEEPER_ANSWER_MS), buf, size, ret);
 
     if (rc == -ETIMEDOUT)
-        return silent(err);
+        return no_answer(err);
     if (rc == 0)
-        return lost(err);
+        return has_ended(err);
     return rc < 0 ? csn_fail(err, CSN_UNAVAILABLE, "the gateway broke the protocol") : CSN_OK;
 }
 
-/* It refused, and says why; or said something else. */
-static csn_status not_wanted(csn_msg *m, csn_error **err)
+/* Turns FAILED into its error; any other message violates the protocol. */
+static csn_status unexpected(csn_msg *m, csn_error **err)
 {
     const char *text = NULL;
     csn_status st;
@@ -102,22 +103,22 @@ static csn_status request(const csn_gateway *g, uint16_t type, const csn_packer 
                           const int *fds, size_t nfds, int *ret_channel, csn_error **err)
 {
     if (g->control < 0)
-        return lost(err);
+        return has_ended(err);
     if (body->error != 0)
         return csn_fail_errno(err, body->error, "request to the gateway");
     int rc = csn_msg_request(g->control, type, body->data, body->len, fds, nfds,
                              csn_deadline_in(CSN_KEEPER_ANSWER_MS), ret_channel);
     if (rc == -EPIPE)
-        return lost(err);
+        return has_ended(err);
     if (rc == -ETIMEDOUT)
-        return silent(err);
+        return no_answer(err);
     return rc < 0 ? csn_fail_errno(err, -rc, "request to the gateway") : CSN_OK;
 }
 
-/* The answer is of type `want`, and to be released. */
-static csn_status ask(const csn_gateway *g, uint16_t type, const csn_packer *body,
-                      const int *fds, size_t nfds, uint16_t want, void *buf, size_t size,
-                      csn_msg *ret, csn_error **err)
+/* Sends a request and receives an answer of type `want`, which the caller releases. */
+static csn_status call(const csn_gateway *g, uint16_t type, const csn_packer *body,
+                       const int *fds, size_t nfds, uint16_t want, void *buf, size_t size,
+                       csn_msg *ret, csn_error **err)
 {
     csn_autofd int channel = -1;
     csn_status st = request(g, type, body, fds, nfds, &channel, err);
@@ -126,7 +127,7 @@ static csn_status ask(const csn_gateway *g, uint16_t type, const csn_packer *bod
         st = await(channel, buf, size, ret, err);
     if (st < 0)
         return st;
-    return ret->type == want ? CSN_OK : not_wanted(ret, err);
+    return ret->type == want ? CSN_OK : unexpected(ret, err);
 }
 
 csn_status csn_gateway_setup(csn_runtime *rt, csn_gateway *g, const csn_gateway_setup_msg *s,
@@ -141,7 +142,7 @@ csn_status csn_gateway_setup(csn_runtime *rt, csn_gateway *g, const csn_gateway_
     csn_packer_init(&o, NULL, 0);
     csn_put_gateway_setup(&o, s);
     csn_status st =
-        ask(g, CSN_GATEWAY_SETUP, &o, fds, nfds, CSN_GATEWAY_READY, buf, sizeof(buf), &m, err);
+        call(g, CSN_GATEWAY_SETUP, &o, fds, nfds, CSN_GATEWAY_READY, buf, sizeof(buf), &m, err);
     csn_packer_release(&o);
     if (st < 0)
         return st;
@@ -161,7 +162,7 @@ csn_status csn_gateway_update(const csn_gateway *g, const csn_gateway_rules *r, 
     csn_packer_init(&o, NULL, 0);
     csn_put_gateway_rules(&o, r);
     csn_status st =
-        ask(g, CSN_GATEWAY_UPDATE, &o, NULL, 0, CSN_GATEWAY_OK, buf, sizeof(buf), &m, err);
+        call(g, CSN_GATEWAY_UPDATE, &o, NULL, 0, CSN_GATEWAY_OK, buf, sizeof(buf), &m, err);
     csn_packer_release(&o);
     if (st == CSN_OK)
         csn_msg_release(&m);
@@ -185,7 +186,7 @@ csn_status csn_gateway_exec_rules(const csn_gateway *g, const csn_gateway_setup_
     if (st < 0)
         return st;
     if (m.type != CSN_GATEWAY_OK)
-        return not_wanted(&m, err);
+        return unexpected(&m, err);
     csn_msg_release(&m);
     *ret_lease = csn_steal_fd(&channel);
     return CSN_OK;
@@ -193,7 +194,7 @@ csn_status csn_gateway_exec_rules(const csn_gateway *g, const csn_gateway_setup_
 
 /* ---- events ---- */
 
-/* One packet of them. -EPROTO, or what fn said. */
+/* Passes one packet of events to fn. 1: fn ended the reading; -EPROTO. */
 static int read_batch(const csn_msg *m, csn_gateway_batch *ret, csn_gateway_event_fn fn,
                       void *ctx)
 {
@@ -207,7 +208,7 @@ static int read_batch(const csn_msg *m, csn_gateway_batch *ret, csn_gateway_even
         if (csn_get_gateway_event(&in, &e) < 0)
             return -EPROTO;
         if (fn(ctx, &e) != 0) {
-            ret->next = e.seq; /* once more, the next time */
+            ret->next = e.seq; /* the next call repeats this event */
             return 1;
         }
     }
@@ -222,15 +223,15 @@ csn_status csn_gateway_events(const csn_gateway *g, uint64_t *seq, csn_gateway_e
 
     *ret_lost = 0;
     if (!buf)
-        return csn_fail(err, CSN_NOMEM, "events of the network");
+        return csn_fail(err, CSN_NOMEM, "network events");
     for (int i = 0; b.more && i < ROUNDS_MAX; i++) {
         uint8_t small[16];
         csn_packer o;
         csn_msg m;
         csn_packer_init(&o, small, sizeof(small));
         csn_put_gateway_since(&o, *seq);
-        csn_status st = ask(g, CSN_GATEWAY_EVENTS, &o, NULL, 0, CSN_GATEWAY_EVENTS_R, buf,
-                            CSN_KEEPER_MSG_MAX, &m, err);
+        csn_status st = call(g, CSN_GATEWAY_EVENTS, &o, NULL, 0, CSN_GATEWAY_EVENTS_R, buf,
+                             CSN_KEEPER_MSG_MAX, &m, err);
         if (st < 0)
             return st;
         int rc = read_batch(&m, &b, fn, ctx);
@@ -245,7 +246,7 @@ csn_status csn_gateway_events(const csn_gateway *g, uint64_t *seq, csn_gateway_e
     return CSN_OK;
 }
 
-/* ---- a detached one ---- */
+/* ---- detached sandboxes ---- */
 
 csn_status csn_gateway_listen(csn_runtime *rt, int *ret, csn_error **err)
 {
@@ -260,7 +261,7 @@ csn_status csn_gateway_listen(csn_runtime *rt, int *ret, csn_error **err)
     return CSN_OK;
 }
 
-/* The directory is the caller's alone: whoever listens there was put there by one of us. */
+/* Only the caller can write to the directory, so the listener is the sandbox's gateway. */
 void csn_gateway_find(const csn_runtime *rt, csn_gateway *g)
 {
     int fd = csn_runtime_run_connect(rt, SOCKET_NAME);
@@ -268,9 +269,9 @@ void csn_gateway_find(const csn_runtime *rt, csn_gateway *g)
     g->control = fd < 0 ? -1 : fd;
 }
 
-/* ---- its end ---- */
+/* ---- end ---- */
 
-bool csn_gateway_lives(const csn_gateway *g)
+bool csn_gateway_is_alive(const csn_gateway *g)
 {
     struct pollfd pf[2] = {{.fd = g->control, .events = POLLIN},
                            {.fd = g->pidfd, .events = POLLIN}};

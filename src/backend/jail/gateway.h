@@ -1,4 +1,4 @@
-/* gateway.h: the program caisson-gateway of one sandbox: started, spoken to, found again. */
+/* gateway.h: the gateway process of one sandbox. */
 #pragma once
 #include <stdbool.h>
 
@@ -6,37 +6,39 @@
 #include "runtime/runtime.h"
 
 typedef struct csn_gateway {
-    int control; /* SEQPACKET to it, or -1: there is none, or it cannot be reached */
-    int pidfd;   /* of one that was started here, or -1 */
+    int control; /* SEQPACKET socket, or -1: not running or not reachable */
+    int pidfd;   /* if this process started it, else -1 */
 } csn_gateway;
 
 #define CSN_GATEWAY_NONE ((csn_gateway){.control = -1, .pidfd = -1})
 
-/* Starts it. It waits for its set-up, so the jail can be built meanwhile. */
+/* Starts the process, which waits for csn_gateway_setup while the jail is built. */
 csn_status csn_gateway_start(csn_runtime *rt, csn_gateway *g, csn_error **err);
-/* Everything it needs; `fds` in the order of s->flags stay the caller's. */
+/* Sends rules, ports and sockets; `fds` are in the order of the bits in s->flags and remain the
+ * caller's. */
 csn_status csn_gateway_setup(csn_runtime *rt, csn_gateway *g, const csn_gateway_setup_msg *s,
                              const int *fds, size_t nfds, csn_gateway_ready *ret,
                              csn_error **err);
-/* A socket in the sandbox's runtime directory on which a detached one is found again. */
+/* Creates the socket in the runtime directory through which later processes reach the gateway
+ * of a detached sandbox. */
 csn_status csn_gateway_listen(csn_runtime *rt, int *ret, csn_error **err);
-/* Finds it there; control stays -1 when it is gone. */
+/* Connects to that socket; control stays -1 if the gateway has ended. */
 void csn_gateway_find(const csn_runtime *rt, csn_gateway *g);
-/* Does it still run, as far as can be told without asking it? */
-bool csn_gateway_lives(const csn_gateway *g);
+/* Checks the descriptors only; sends nothing. */
+bool csn_gateway_is_alive(const csn_gateway *g);
 
 csn_status csn_gateway_update(const csn_gateway *g, const csn_gateway_rules *r,
                               csn_error **err);
-/* A command's own network, which may reach no more than these rules and the sandbox's: flags,
- * rules and descriptors of `s`. Until *ret_lease is closed. */
+/* Serves the network of one command, until *ret_lease is closed. Connections must be allowed by
+ * the rules in `s` and by those of the sandbox. */
 csn_status csn_gateway_exec_rules(const csn_gateway *g, const csn_gateway_setup_msg *s,
                                   const int *fds, size_t nfds, int *ret_lease, csn_error **err);
-/* Events from *seq on, oldest first, as far as it still has them; *seq is moved behind the
- * last. How many it had forgotten: *ret_lost. Non-zero from fn ends it early, without an error.
- */
+/* Passes events from *seq on to fn, oldest first, and advances *seq. *ret_lost: how many the
+ * gateway had discarded. If fn returns non-zero, reading stops without an error. */
 typedef int (*csn_gateway_event_fn)(void *ctx, const csn_gateway_event *e);
 csn_status csn_gateway_events(const csn_gateway *g, uint64_t *seq, csn_gateway_event_fn fn,
                               void *ctx, uint64_t *ret_lost, csn_error **err);
 
-/* Hangs up; `wait`: on a sandbox that ends, until it is gone too. */
+/* Closes the control socket. `wait`: until the process has ended; it is killed after a
+ * deadline. */
 void csn_gateway_release(csn_gateway *g, bool wait);

@@ -1,4 +1,4 @@
-/* jail_environ.c: the environment of commands, made to agree with what is inside a jail.
+/* jail_environ.c: adapts the environment of commands to the inside of a jail.
  *
  * Runs once, after the common allow-list (runtime/environ.c). User and shell differ from the
  * caller's, and most of a developer's PATH is in a home that does not exist inside: such
@@ -66,8 +66,8 @@ static bool is_below(const char *path, size_t len, const char *dir)
     return n <= len && memcmp(dir, path, n) == 0 && (n == len || path[n] == '/');
 }
 
-/* Is there something of the host's at this absolute path, or could there be? Private places
- * (/tmp, the home) are empty at the start. */
+/* True if a mount of the host covers this path. Private directories (/tmp, the home) start
+ * empty and do not count. */
 static bool is_inside(const csn_jail *j, const char *path, size_t len)
 {
     for (size_t i = 0; i < j->mount_count; i++) {
@@ -82,7 +82,7 @@ static bool is_inside(const csn_jail *j, const char *path, size_t len)
     return false;
 }
 
-/* Relative entries stay: they mean something in every directory. */
+/* Drops entries that do not exist inside; relative entries stay. */
 static char *search_path(const csn_jail *j, const char *old)
 {
     char *out = csn_arena_alloc(j->arena, strlen(old) + 1), *to = out;
@@ -113,8 +113,8 @@ csn_status csn_jail_environ(csn_runtime *rt, csn_error **err)
     j->host_path = csn_arena_strdup(j->arena, old ? *old + strlen("PATH=") : "");
     const char *path = j->host_path ? search_path(j, j->host_path) : NULL;
 
-    /* The host's own is closed where it is not the sandbox's. And git gives up on a file of the
-     * system's that is there and cannot be read. */
+    /* landlock_only: the host's /tmp is not accessible, and git fails if /etc/gitconfig exists
+     * but cannot be read. */
     if (j->tmp && (set(rt, "TMPDIR", j->tmp) != 0 || set(rt, "GIT_CONFIG_NOSYSTEM", "1") != 0))
         return csn_fail(err, CSN_NOMEM, "environment");
     if (!path || set(rt, "PATH", *path ? path : FALLBACK_PATH) != 0 ||

@@ -164,8 +164,8 @@ static csn_status spawn_and_plan(csn_runtime *rt, csn_error **err)
 static csn_status attach(csn_runtime *rt, csn_error **err)
 {
     csn_jail *j = rt->jail;
-    const csn_jail_told told = {.landlock_abi = j->ready.landlock_abi,
-                                .nested_limited = j->ready.nesting_errnum == 0};
+    const csn_jail_kernel told = {.landlock_abi = j->ready.landlock_abi,
+                                  .nested_limited = j->ready.nesting_errnum == 0};
     csn_status st = csn_jail_environ(rt, err);
 
     rt->file_uid = j->host_uid;

@@ -1,14 +1,13 @@
-/* landlock_only.c: a jail on a host that refuses namespaces (CSN_LEVEL_LANDLOCK_ONLY).
+/* landlock_only.c: a jail without namespaces, for --allow-weaker (CSN_LEVEL_LANDLOCK_ONLY).
  *
- * Used only when the caller permits it (CSN_OPEN_ALLOW_WEAKER) and the host refuses namespaces.
- * The keeper is confined by Landlock, seccomp and rlimits: it has no root of its own, so paths
- * are the host's, and the Landlock rules made here are all that can be reached. Without
- * Landlock and seccomp there is no sandbox. The configuration is the caller's, the trees it
- * names are the agent's.
+ * Used only if the host refuses namespaces and the caller permits it. Landlock, seccomp and
+ * rlimits confine the keeper. It has no root of its own: paths are the host's, and the Landlock
+ * rules made here decide which of them are accessible. Without Landlock and seccomp no sandbox
+ * is opened. The configuration is trusted; the trees it names are under the agent's control.
  *
- * Invariants: an option that cannot be enforced this way is refused, a default that cannot be
- * is shown in the layers; file calls reach what commands reach, since their rules are made of
- * the same list. */
+ * Invariants: an option that cannot be enforced without namespaces is refused; a default that
+ * cannot be enforced is shown in the layers; file calls use rules made from the same list as
+ * the Landlock rules. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +36,7 @@
 #define SYS_faccessat2 439
 #endif
 
-/* ---- private places ---- */
+/* ---- private directories ---- */
 
 static csn_status make_dir(const csn_jail *j, const char *path, csn_error **err)
 {
@@ -88,48 +87,50 @@ void csn_landlock_only_ended(const csn_runtime *rt)
     const csn_jail *j = rt->jail;
 
     if (!j->place || !j->privileged)
-        return; /* in the runtime directory, and removed with it */
+        return; /* it is removed with the runtime directory */
     csn_autofd int dir = open(ROOT_PLACES, O_PATH | O_DIRECTORY | O_CLOEXEC);
     const char *name = strrchr(j->place, '/');
     if (dir >= 0 && name)
         (void)csn_tree_remove_force(dir, name + 1);
 }
 
-/* ---- what cannot be had without mounts ---- */
+/* ---- unsupported options ---- */
 
-static csn_status refuse(csn_error **err, const char *what, const char *path)
+static csn_status refuse(csn_error **err, const char *option, const char *path,
+                         const char *what)
 {
-    csn_status st = csn_fail(err, CSN_UNSUPPORTED,
-                             "this host refuses namespaces, and without them a jail cannot "
-                             "have %s%s%s",
-                             what, path ? " " : "", path ? path : "");
+    csn_status st =
+        csn_fail(err, CSN_UNSUPPORTED, "%s%s%s: %sneeds namespaces, which this host refuses",
+                 option, *path ? " " : "", path, what);
 
-    return csn_error_advise(st, err, "caisson doctor tells which setting of the host helps");
+    return csn_error_advise(st, err,
+                            "run caisson doctor to see which setting of the host enables them");
 }
 
-/* Landlock only ever adds: what is granted above cannot be taken away below. */
-static csn_status refuse_unfit(const csn_runtime *rt, const csn_jail_share *v, size_t count,
-                               csn_error **err)
+/* Landlock rules only grant: access to a directory cannot be revoked below it. */
+static csn_status refuse_unsupported(const csn_runtime *rt, const csn_jail_share *v,
+                                     size_t count, csn_error **err)
 {
     const csn_config *c = rt->config;
 
     if (c->deny && c->deny[0])
-        return refuse(err, "a denied path:", c->deny[0]);
+        return refuse(err, "deny", c->deny[0], "");
     if (c->disk_max)
-        return refuse(err, "a limit on disk", NULL);
+        return refuse(err, "limits.disk", "", "");
     for (size_t i = 0; i < count; i++) {
         char real[PATH_MAX];
         if (!realpath(v[i].inside, real) || strcmp(real, v[i].host) != 0)
-            return refuse(err, "a directory under another name:", v[i].inside);
+            return refuse(err, v[i].option, v[i].inside, "a different path inside ");
         for (size_t above = 0; above < count; above++)
             if (!v[i].writable && v[above].writable && csn_path_below(v[i].host, v[above].host))
-                return refuse(err, "a read-only directory in a writable one:", v[i].host);
+                return refuse(err, v[i].option, v[i].host,
+                              "a read-only share inside a writable one ");
     }
     return CSN_OK;
 }
 
 /* Commands of a root caller run as a user without account, and no mount maps files to it. */
-static csn_status check_reach(const csn_jail *j, const csn_jail_share *s, csn_error **err)
+static csn_status check_access(const csn_jail *j, const csn_jail_share *s, csn_error **err)
 {
     csn_fsuid g;
 
@@ -138,8 +139,8 @@ static csn_status check_reach(const csn_jail *j, const csn_jail_share *s, csn_er
     int rc = csn_fsuid_switch(&g, j->host_uid, j->host_gid);
     if (rc < 0)
         return csn_fail(err, CSN_UNAVAILABLE,
-                        "root's commands need another user to be, and this host refuses to "
-                        "change it: %s",
+                        "commands of root must run as another user, and this host refuses "
+                        "setfsuid: %s",
                         strerrordesc_np(-rc));
     int mode = R_OK | X_OK | (s->writable ? W_OK : 0);
     rc = syscall(SYS_faccessat2, AT_FDCWD, s->host, mode, AT_EACCESS) < 0 ? -errno : 0;
@@ -147,17 +148,16 @@ static csn_status check_reach(const csn_jail *j, const csn_jail_share *s, csn_er
     if (rc == 0)
         return CSN_OK;
     csn_status st =
-        csn_fail(err, CSN_UNAVAILABLE,
-                 "%s %s: commands are a user without account here, who may not %s it",
-                 s->option, s->host, s->writable ? "write to" : "read");
-    return csn_error_advise(st, err,
-                            s->writable
-                                ? "run caisson as the user who owns it, chmod a+rwx it, or "
-                                  "share it read-only (--workspace DIR:ro)"
-                                : "run caisson as the user who owns it, or chmod a+rx it");
+        csn_fail(err, CSN_UNAVAILABLE, "%s %s: not %s for the sandbox user (uid %u)", s->option,
+                 s->host, s->writable ? "writable" : "readable", j->host_uid);
+    if (s->writable && strcmp(s->option, "workspace") == 0)
+        return csn_error_advise(
+            st, err, "run caisson as the owner of %s, or share it read-only: --workspace %s:ro",
+            s->host, s->host);
+    return csn_error_advise(st, err, "run caisson as the owner of %s", s->host);
 }
 
-/* ---- what can be reached ---- */
+/* ---- accessible paths ---- */
 
 static void add_each(csn_jail *j, const char *const *paths, size_t count, uint32_t flags,
                      uint32_t access)
@@ -166,9 +166,9 @@ static void add_each(csn_jail *j, const char *const *paths, size_t count, uint32
         csn_jail_add(j, CSN_MOUNT_BIND, flags | CSN_MOUNT_OPTIONAL, access, paths[i], paths[i]);
 }
 
-/* As system_mounts.c, of the host's own. Of /proc only what describes the machine: the rest
- * describes all processes, and Landlock cannot single out /proc/self. No terminals: the user's
- * other ones have the same directory. */
+/* Like system_mounts.c, but the host's own files. Of /proc only files about the machine: the
+ * rest describes all processes, and Landlock has no rule for /proc/self. Commands get no
+ * terminals, because /dev/pts also has the user's other ones. */
 static void add_system(csn_jail *j)
 {
     static const char *const programs[] = {"/usr",   "/bin",    "/sbin", "/lib",      "/lib32",
@@ -201,8 +201,8 @@ static void add_system(csn_jail *j)
     add_each(j, processes, COUNT(processes), CSN_MOUNT_KEEPER, CSN_LL_READ);
 }
 
-/* The same list as rules for file calls, which are about resolved paths. A share of a connected
- * jail may have been removed; it was resolved when the jail was made. */
+/* Makes the rules for file calls from the same list. In a connected jail the paths were
+ * resolved when it was opened; they may have been removed since. */
 csn_status csn_landlock_only_rules(csn_runtime *rt, csn_error **err)
 {
     const csn_jail *j = rt->jail;
@@ -231,10 +231,10 @@ csn_status csn_landlock_only_plan(csn_runtime *rt, const csn_jail_share *v, size
                                   csn_error **err)
 {
     csn_jail *j = rt->jail;
-    csn_status st = refuse_unfit(rt, v, count, err);
+    csn_status st = refuse_unsupported(rt, v, count, err);
 
     for (size_t i = 0; st == CSN_OK && i < count; i++)
-        st = check_reach(j, &v[i], err);
+        st = check_access(j, &v[i], err);
     if (st == CSN_OK)
         st = make_places(rt, j, err);
     if (st < 0)
@@ -272,7 +272,7 @@ void csn_landlock_only_confinement(const csn_jail *j, csn_confinement *w)
     };
 }
 
-/* Threads of this user, of whatever program. */
+/* The number of threads of this user on the host. */
 static uint64_t user_tasks(void)
 {
     DIR *d = opendir("/proc");
@@ -291,8 +291,8 @@ static uint64_t user_tasks(void)
     return sum;
 }
 
-/* The kernel counts processes per user: without a namespace the user's others are in the sum.
- * The keeper cannot add up the memory of the sandbox's processes among all others. */
+/* RLIMIT_NPROC counts all processes of the user, so those outside the sandbox are added. The
+ * keeper cannot sum up the memory of the sandbox's processes. */
 void csn_landlock_only_limits(const csn_runtime *rt, csn_confinement *w)
 {
     const csn_jail *j = rt->jail;
@@ -304,52 +304,51 @@ void csn_landlock_only_limits(const csn_runtime *rt, csn_confinement *w)
     w->mounts.size = w->mounts.inodes = 0;
 }
 
-/* ---- in words ---- */
+/* ---- layers ---- */
 
 static const char *landlock_text(csn_arena *a, uint64_t abi)
 {
     return csn_arena_printf(
-        a, "ABI %llu: the only wall around files%s%s%s", (unsigned long long)abi,
-        abi < CSN_LL_ABI_REFER ? "; too old to let files move between directories" : "",
-        abi < CSN_LL_ABI_TRUNCATE ? "; too old to refuse truncate(2) outside" : "",
-        abi < CSN_LL_ABI_SCOPE ? "; too old to refuse signals to your other processes" : "");
+        a, "ABI %llu: the only protection of files%s%s%s", (unsigned long long)abi,
+        abi < CSN_LL_ABI_REFER ? "; files cannot be moved between directories" : "",
+        abi < CSN_LL_ABI_TRUNCATE ? "; truncate(2) outside is not refused" : "",
+        abi < CSN_LL_ABI_SCOPE ? "; signals to your other processes are not refused" : "");
 }
 
 csn_status csn_landlock_only_layers(csn_runtime *rt, csn_error **err)
 {
     csn_jail *j = rt->jail;
     uint64_t abi = j->ready.landlock_abi;
-    const char *rung = csn_arena_printf(
-        j->arena, "%s: Landlock, seccomp and rlimits alone, as --allow-weaker permits",
-        j->weaker);
+    const char *level = csn_arena_printf(
+        j->arena, "%s: only Landlock, seccomp and rlimits (--allow-weaker)", j->weaker);
     const char *landlock = landlock_text(j->arena, abi);
     const csn_layer layers[] = {
-        {"rung", "weaker", rung},
+        {"rung", "weaker", level},
         {"user", j->privileged ? "weaker" : "off",
          j->privileged
-             ? "no namespace; commands are a user without account or groups"
-             : "no namespace; commands are you, and may change mode, owner, times and "
-               "attributes of your files anywhere"},
+             ? "no namespace; commands run as a user without account and groups"
+             : "no namespace; commands run as you and can change mode, owner, times and "
+               "attributes of all your files"},
         {"mount", "weaker",
-         "no namespace; Landlock opens the workspace, what was granted and the system, "
-         "read-only; names elsewhere can be tried, /tmp is closed and TMPDIR is private"},
+         "no namespace; Landlock allows the workspace, granted paths and the system "
+         "(read-only); "
+         "whether other paths exist can be tested; /tmp is closed, TMPDIR is private"},
         {"pid", "off",
-         "no namespace; Landlock refuses to trace or signal other processes, and hides what "
-         "/proc says of them; commands are ended by mark and descent"},
-        {"net", "weaker",
-         "no namespace; seccomp refuses every socket, unix sockets too, but connected pairs"},
-        {"ipc", "weaker", "no namespace; seccomp refuses System V ipc and message queues"},
+         "no namespace; Landlock refuses tracing and signalling other processes and reading "
+         "their /proc; processes are found by a tag and by descent"},
+        {"net", "weaker", "no namespace; seccomp refuses every socket except socketpair(2)"},
+        {"ipc", "weaker", "no namespace; seccomp refuses System V IPC and message queues"},
         {"limits", "weaker", j->limits.text},
-        {"capabilities", "on", "none, and no way to any: no_new_privs"},
+        {"capabilities", "on", "none, and none can be gained: no_new_privs"},
         {"landlock", abi < CSN_LL_ABI_SCOPE ? "weaker" : "on", landlock},
         {"seccomp", "on",
-         "system calls that ordinary work does not need are refused, on all ABIs"},
-        {"files", "on", "file calls are judged by the same grants, as the same user"},
-        {"environment", "on", "an allow-list of variables and no inherited descriptor"},
+         "refuses system calls that ordinary programs do not need, on all ABIs"},
+        {"files", "on", "file calls have the same rules and the same user as commands"},
+        {"environment", "on", "an allow-list of variables, no inherited descriptors"},
     };
     _Static_assert(sizeof(layers) <= sizeof(j->layers), "room for all layers");
 
-    if (!rung || !landlock)
+    if (!level || !landlock)
         return csn_fail(err, CSN_NOMEM, "layers");
     memcpy(j->layers, layers, sizeof(layers));
     j->layer_count = COUNT(layers);

@@ -1,26 +1,28 @@
-/* layers.c: what holds in a jail, in words.
+/* layers.c: the descriptions of a jail's layers in `info`.
  *
- * Called once for each jail, when its keeper has told what the kernel gave it; a keeper that
- * lies about itself says nothing of what holds, so only its own caller is misled. What must
- * hold: no word of a wall that this kernel does not have. Pure. */
+ * The kernel's features come from the keeper's READY. Invariant: no layer is described as
+ * stronger than what the kernel of this host supports. */
 #include "backend/jail/layers.h"
 
 #include "os/landlock.h"
 
-/* Without scopes, which are the second wall there, the namespaces are the only one. */
+/* Without scopes, only the namespaces protect signals and abstract sockets. */
 static csn_layer landlock(uint64_t abi)
 {
     static const char whole[] =
-        "a second wall under the mounts; signals and abstract sockets scoped";
-    static const char unscoped[] = "a second wall under the mounts; this kernel's cannot scope "
-                                   "signals and abstract sockets, which namespaces alone hold";
+        "restricts files in addition to the mounts; signals and abstract sockets scoped";
+    static const char unscoped[] = "restricts files in addition to the mounts; this kernel "
+                                   "cannot scope signals and abstract "
+                                   "sockets, which only the namespaces isolate";
     static const char untruncated[] =
-        "a second wall under the mounts; this kernel's does not see truncate(2), and cannot "
-        "scope signals and abstract sockets, which namespaces alone hold";
+        "restricts files in addition to the mounts; this kernel does not restrict truncate(2) "
+        "and "
+        "cannot scope signals and abstract sockets, which only the namespaces isolate";
     static const char unmoved[] =
-        "a second wall under the mounts; this kernel's does not see truncate(2), lets no file "
-        "move between directories, and cannot scope signals and abstract sockets, which "
-        "namespaces alone hold";
+        "restricts files in addition to the mounts; this kernel does not restrict truncate(2), "
+        "refuses moving files between directories and cannot scope signals and abstract "
+        "sockets, "
+        "which only the namespaces isolate";
 
     if (abi >= CSN_LL_ABI_SCOPE)
         return (csn_layer){"landlock", "on", whole};
@@ -33,33 +35,33 @@ static csn_layer landlock(uint64_t abi)
 static csn_layer user(bool nested_limited)
 {
     if (nested_limited)
-        return (csn_layer){
-            "user", "on",
-            "a user namespace with one user, who is nobody or you outside, never root"};
-    return (csn_layer){"user", "weaker",
-                       "a user namespace with one user, who is nobody or you outside, never "
-                       "root; further ones are refused by seccomp alone, /proc/sys is "
-                       "read-only here"};
+        return (csn_layer){"user", "on",
+                           "a user namespace with one user, who is never root on the host"};
+    return (csn_layer){
+        "user", "weaker",
+        "a user namespace with one user, who is never root on the host; nested user "
+        "namespaces are refused by seccomp only, since /proc/sys is read-only"};
 }
 
-size_t csn_jail_layers(const csn_jail_told *told, const char *limits,
+size_t csn_jail_layers(const csn_jail_kernel *kernel, const char *limits,
                        csn_layer ret[CSN_JAIL_LAYERS_MAX])
 {
     const csn_layer all[] = {
-        user(told->nested_limited),
+        user(kernel->nested_limited),
         {"mount", "on",
-         "a root of its own: system read-only, the workspace and what was granted, nothing "
+         "a private root: the system (read-only), the workspace and granted paths, nothing "
          "else"},
-        {"pid", "on", "only the sandbox's own processes exist, and end with it"},
-        {"net", "on", "a network namespace with loopback and nothing else"},
-        {"ipc", "on", "own System V and POSIX ipc, host name and cgroup namespace"},
+        {"pid", "on", "only processes of the sandbox are visible; all of them end with it"},
+        {"net", "on", "a network namespace with only a loopback interface"},
+        {"ipc", "on", "private System V and POSIX IPC, host name and cgroup namespace"},
         {"limits", "on", limits},
-        {"capabilities", "on", "none, and no way to any: no_new_privs, empty bounding set"},
-        landlock(told->landlock_abi),
+        {"capabilities", "on",
+         "none, and none can be gained: no_new_privs, empty bounding set"},
+        landlock(kernel->landlock_abi),
         {"seccomp", "on",
-         "system calls that ordinary work does not need are refused, on all ABIs"},
-        {"files", "on", "file calls work below the sandbox's own root, as its user"},
-        {"environment", "on", "an allow-list of variables and no inherited descriptor"},
+         "refuses system calls that ordinary programs do not need, on all ABIs"},
+        {"files", "on", "file calls are resolved below the sandbox's root, with its uid"},
+        {"environment", "on", "an allow-list of variables, no inherited descriptors"},
     };
     const size_t count = sizeof(all) / sizeof(all[0]);
     _Static_assert(sizeof(all) / sizeof(all[0]) <= CSN_JAIL_LAYERS_MAX, "room for all");

@@ -1,4 +1,4 @@
-/* layers.h: what holds in a jail, in words. */
+/* layers.h: the descriptions of a jail's layers in `info`. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,13 +8,14 @@
 
 #define CSN_JAIL_LAYERS_MAX 16u
 
-/* What its keeper tells of the kernel. */
-typedef struct csn_jail_told {
+/* Features of the kernel, as READY reports them. */
+typedef struct csn_jail_kernel {
     uint64_t landlock_abi;
-    bool nested_limited; /* the kernel counts user namespaces inside; else seccomp is alone */
-} csn_jail_told;
+    bool nested_limited; /* nested user namespaces are limited by the kernel too, not only by
+                            seccomp */
+} csn_jail_kernel;
 
-/* All of a jail with every wall. `limits` is borrowed, and says how limits are kept. How many.
- */
-size_t csn_jail_layers(const csn_jail_told *told, const char *limits,
+/* Fills the layers of a jail with namespaces and returns their number. `limits` is the text of
+ * that layer and is borrowed. */
+size_t csn_jail_layers(const csn_jail_kernel *kernel, const char *limits,
                        csn_layer ret[CSN_JAIL_LAYERS_MAX]);

@@ -1,12 +1,12 @@
-/* limits.c: which limit of a jail is enforced by what, and whether one ended a command.
+/* limits.c: decides how each limit of a jail is enforced, and whether one ended a command.
  *
- * By default processes are bounded by an rlimit that counts per user namespace, disk by the
- * size of the tmpfs. A limit on memory, processes or cpu that was asked for is enforced by a
- * control group where the caller may make one. Otherwise the keeper samples memory and each
- * process has an rlimit, and a limit on cpu is refused.
+ * By default processes are limited by an rlimit that counts per user namespace, and private
+ * disk space by the size of the tmpfs. --memory, --pids and --cpus use a control group if the
+ * caller may create one. Otherwise the keeper samples memory, each process has an rlimit, and
+ * --cpus is refused.
  *
- * Invariants: a limit that was asked for is enforced, and the layer `limits` says by what; a
- * group that was made here is removed, also after a failure. */
+ * Invariants: a requested limit is enforced, and the layer `limits` names the mechanism; a
+ * group that was created here is removed, also after a failure. */
 #include "backend/jail/limits.h"
 
 #include <errno.h>
@@ -27,11 +27,13 @@
 #define INODES_PER   16384u /* bytes of disk for each file */
 #define INODES_LEAST 1024u
 #define NOFILE       65536u
-#define MEMORY_LEAST (4ull << 20) /* of a control group: the keeper and one command fit in */
-/* The keeper reports why it kills a process, the kernel does not report why it refuses memory:
- * so the rlimit of each process is above the limit of all. */
+#define MEMORY_LEAST                                                                           \
+    (4ull << 20) /* of a control group: room for the keeper and one command                    \
+                  */
+/* The keeper reports why it kills a process; a failed allocation reports nothing. The rlimit of
+ * each process is therefore above the limit of the sandbox. */
 #define DATA_SLACK (64ull << 20)
-#define PIDS_SLACK 64u /* likewise: the control group counts refusals, the rlimit does not */
+#define PIDS_SLACK 64u /* likewise: only the control group counts refusals */
 #define PAGE       4096u
 
 #define BIT(kind) (1u << (kind))
@@ -41,7 +43,7 @@ static csn_jail_limits *limits_of(const csn_runtime *rt)
     return &rt->jail->limits;
 }
 
-static unsigned asked(const csn_config *c)
+static unsigned requested(const csn_config *c)
 {
     return (c->memory_max ? BIT(CSN_CGROUP_MEMORY) : 0) |
            (c->pids_max ? BIT(CSN_CGROUP_PIDS) : 0) | (c->cpu_milli ? BIT(CSN_CGROUP_CPU) : 0);
@@ -56,18 +58,19 @@ static int version_of(const csn_jail_limits *l, int kind)
     return 0;
 }
 
-/* ---- what is done how ---- */
+/* ---- planning ---- */
 
 static csn_status refuse_cpu(csn_cgroup_why why, csn_error **err)
 {
-    csn_status st = csn_fail(err, CSN_UNSUPPORTED, "a limit on cpu needs a control group: %s",
+    csn_status st = csn_fail(err, CSN_UNSUPPORTED, "limits.cpus: needs a control group: %s",
                              csn_cgroup_why_text(why));
 
     return csn_error_advise(st, err,
-                            "under systemd: Delegate=cpu memory pids for user@.service");
+                            "under systemd: sudo systemctl edit user@.service, "
+                            "[Service] Delegate=cpu memory pids");
 }
 
-static csn_cgroup_limits wanted(const csn_config *c, unsigned kinds)
+static csn_cgroup_limits group_limits(const csn_config *c, unsigned kinds)
 {
     return (csn_cgroup_limits){
         .memory_max = kinds & BIT(CSN_CGROUP_MEMORY) ? c->memory_max : 0,
@@ -81,8 +84,10 @@ static csn_status group_failed(const csn_cgroup_fault *fault, int rc, csn_error 
                     strerrordesc_np(-rc));
 }
 
-/* Not all can be had by groups: which can? Refused when one that cannot has nothing else. */
-static csn_status choose(csn_jail_limits *l, unsigned kinds, unsigned *ret_can, csn_error **err)
+/* Finds the limits for which a control group is available. Fails if one of the others has no
+ * fallback. */
+static csn_status choose_kinds(csn_jail_limits *l, unsigned kinds, unsigned *ret_can,
+                               csn_error **err)
 {
     csn_cgroup_offer offer[CSN_CGROUP_KINDS];
     int rc = csn_cgroup_probe(NULL, offer);
@@ -101,17 +106,17 @@ static csn_status choose(csn_jail_limits *l, unsigned kinds, unsigned *ret_can, 
 static int plan_groups(const csn_runtime *rt, csn_jail_limits *l, unsigned kinds,
                        csn_cgroup_fault *fault)
 {
-    const csn_cgroup_limits want = wanted(rt->config, kinds);
+    const csn_cgroup_limits want = group_limits(rt->config, kinds);
 
     return csn_cgroup_plan(NULL, rt->id, &want, &l->group, fault);
 }
 
-/* Mostly there are groups for all or for none, and looking takes longer than deciding. */
+/* Probing is slow, so it is done only after a plan with groups for all limits has failed. */
 csn_status csn_jail_limits_plan(csn_runtime *rt, csn_error **err)
 {
     csn_jail_limits *l = limits_of(rt);
     csn_cgroup_fault fault = {0};
-    unsigned kinds = asked(rt->config);
+    unsigned kinds = requested(rt->config);
     csn_status st = CSN_OK;
 
     if (kinds == 0 || l->planned)
@@ -119,17 +124,17 @@ csn_status csn_jail_limits_plan(csn_runtime *rt, csn_error **err)
     l->planned = true;
     int rc = plan_groups(rt, l, kinds, &fault);
     if (rc == -EACCES || rc == -ENOTSUP) {
-        st = choose(l, kinds, &kinds, err);
+        st = choose_kinds(l, kinds, &kinds, err);
         rc = st < 0 ? 0 : plan_groups(rt, l, kinds, &fault);
     }
     if (st < 0 || rc < 0)
         return st < 0 ? st : group_failed(&fault, rc, err);
     if (version_of(l, CSN_CGROUP_MEMORY) != 0 && rt->config->memory_max < MEMORY_LEAST)
-        return csn_fail(err, CSN_INVALID, "a jail needs at least 4 MiB of memory");
+        return csn_fail(err, CSN_INVALID, "limits.memory: a jail needs at least 4 MiB");
     return CSN_OK;
 }
 
-/* ---- in words ---- */
+/* ---- description ---- */
 
 static const char *means(const csn_jail_limits *l, int kind, const char *otherwise)
 {
@@ -138,8 +143,7 @@ static const char *means(const csn_jail_limits *l, int kind, const char *otherwi
     return v == 2 ? "cgroup v2" : v == 1 ? "cgroup v1" : otherwise;
 }
 
-/* The hard limit in a line of /proc/PID/limits, which needs no permission. Not known: no limit.
- */
+/* Reads a hard limit from /proc/PID/limits, which needs no permission. UINT64_MAX: unknown. */
 static uint64_t hard_limit_of(int64_t pid, const char *name)
 {
     csn_autofree char *line = NULL;
@@ -158,8 +162,8 @@ static uint64_t hard_limit_of(int64_t pid, const char *name)
     return hard;
 }
 
-/* A keeper does not raise the limits of the process that made it; a connected handle reads them
- * from the keeper. */
+/* The keeper does not raise the hard limits of the process that started it. A connected handle
+ * reads them from the keeper. */
 static uint64_t at_most(const csn_runtime *rt, int what, const char *name, uint64_t value)
 {
     struct rlimit r;
@@ -199,17 +203,18 @@ csn_status csn_jail_limits_describe(csn_runtime *rt, csn_error **err)
                  csn_size_text(disk, size),
                  (unsigned long long)(disk / INODES_PER + INODES_LEAST));
     uint64_t pids = c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT;
-    uint64_t here = at_most(rt, RLIMIT_NPROC, "Max processes", pids + 1);
-    here -= here > 0; /* the keeper is one of them */
+    uint64_t processes = at_most(rt, RLIMIT_NPROC, "Max processes", pids + 1);
+    processes -= processes > 0; /* the keeper is one of them */
     l->text = csn_arena_printf(
         j->arena, "%s%s%llu processes by %s; %s%s%llu descriptors by rlimit", memory, cpu,
-        (unsigned long long)here,
-        here < pids ? "the caller's own rlimit" : means(l, CSN_CGROUP_PIDS, "rlimit"), private,
-        file, (unsigned long long)at_most(rt, RLIMIT_NOFILE, "Max open files", NOFILE));
+        (unsigned long long)processes,
+        processes < pids ? "the caller's own rlimit" : means(l, CSN_CGROUP_PIDS, "rlimit"),
+        private, file,
+        (unsigned long long)at_most(rt, RLIMIT_NOFILE, "Max open files", NOFILE));
     return l->text ? CSN_OK : csn_fail(err, CSN_NOMEM, "limits of the jail");
 }
 
-/* ---- the life of a sandbox ---- */
+/* ---- control groups ---- */
 
 static csn_status make_groups(const csn_runtime *rt, csn_jail_limits *l, csn_error **err)
 {
@@ -218,13 +223,13 @@ static csn_status make_groups(const csn_runtime *rt, csn_jail_limits *l, csn_err
 
     for (uint32_t i = 0; i < l->group.count; i++)
         kinds |= l->group.dirs[i].kinds;
-    const csn_cgroup_limits want = wanted(rt->config, kinds);
+    const csn_cgroup_limits want = group_limits(rt->config, kinds);
     int rc = csn_cgroup_create(NULL, &l->group, &want, &fault);
     l->made = rc == 0;
     return rc < 0 ? group_failed(&fault, rc, err) : CSN_OK;
 }
 
-/* A keeper sends nothing before it is confined, unless it has failed or ended. */
+/* The keeper sends nothing before it is confined, except FAILED. */
 static bool has_failed(const csn_runtime *rt)
 {
     struct pollfd pf = {.fd = rt->keeper_fd, .events = POLLIN};
@@ -232,27 +237,27 @@ static bool has_failed(const csn_runtime *rt)
     return poll(&pf, 1, 0) == 1;
 }
 
-/* The files are opened here: the user of the keeper may not be able to. */
+/* cgroup.procs is opened here, because the keeper's user may not have permission. */
 csn_status csn_jail_limits_admit(csn_runtime *rt, csn_error **err)
 {
     csn_jail_limits *l = limits_of(rt);
-    int doors[CSN_CGROUP_KINDS];
+    int procs_fds[CSN_CGROUP_KINDS];
 
     if (l->group.count == 0)
         return CSN_OK;
     csn_status st = make_groups(rt, l, err);
     if (st < 0)
         return st;
-    int rc = csn_cgroup_procs_fds(&l->group, doors);
+    int rc = csn_cgroup_procs_fds(&l->group, procs_fds);
     if (rc == -ENOENT && has_failed(rt))
-        return CSN_OK; /* it has ended, and its groups were removed; FAILED is read later */
+        return CSN_OK; /* it has failed and its groups were removed; FAILED is read later */
     if (rc < 0)
         return csn_fail_errno(err, -rc, "control group of '%s'", rt->id);
-    rc = csn_proto_send(rt->keeper_fd, CSN_MSG_CGROUPS, NULL, doors, l->group.count,
+    rc = csn_proto_send(rt->keeper_fd, CSN_MSG_CGROUPS, NULL, procs_fds, l->group.count,
                         csn_deadline_in(CSN_KEEPER_ANSWER_MS));
     for (uint32_t i = 0; i < l->group.count; i++)
-        close(doors[i]);
-    if (rc < 0 && rc != -EPIPE) /* one that has ended has sent FAILED */
+        close(procs_fds[i]);
+    if (rc < 0 && rc != -EPIPE) /* the keeper has ended; FAILED is read later */
         return csn_fail_errno(err, -rc, "control group of '%s'", rt->id);
     return CSN_OK;
 }
@@ -266,7 +271,7 @@ void csn_jail_limits_fill(csn_runtime *rt, csn_confinement *w)
     w->pids_max = c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT;
     w->pids_max += version_of(l, CSN_CGROUP_PIDS) ? PIDS_SLACK : 1;
     w->nofile_max = NOFILE;
-    /* A file of that size fails with ENOSPC, not EFBIG: that says more. */
+    /* Slightly smaller than the file limit, so that a full disk is ENOSPC, not EFBIG. */
     w->mounts.size = disk > 2 * PAGE ? disk - PAGE : disk;
     w->mounts.inodes = disk / INODES_PER + INODES_LEAST;
     if (rt->level == CSN_LEVEL_LANDLOCK_ONLY) {
@@ -280,8 +285,8 @@ void csn_jail_limits_fill(csn_runtime *rt, csn_confinement *w)
 
 csn_status csn_jail_limits_find(csn_runtime *rt, csn_error **err)
 {
-    if (asked(rt->config) != 0) {
-        int rc = csn_cgroup_find_by_pid((pid_t)rt->keeper_pid, rt->id, asked(rt->config),
+    if (requested(rt->config) != 0) {
+        int rc = csn_cgroup_find_by_pid((pid_t)rt->keeper_pid, rt->id, requested(rt->config),
                                         &limits_of(rt)->group);
         if (rc < 0)
             return csn_fail_errno(err, -rc, "control group of '%s'", rt->id);
@@ -289,13 +294,13 @@ csn_status csn_jail_limits_find(csn_runtime *rt, csn_error **err)
     return csn_jail_limits_describe(rt, err);
 }
 
-/* The sweeper removes the groups when the keeper has ended; it may have been killed. After a
- * failed open it is waited for: the caller may try again with the same id. */
+/* The sweeper removes the groups; if it was killed, they are removed here. After a failed open
+ * this waits for it, because the caller may open again with the same id. */
 void csn_jail_limits_ended(csn_runtime *rt)
 {
     csn_jail_limits *l = limits_of(rt);
 
-    if (csn_jail_sweeper_leave(rt, !rt->ended) || l->group.count == 0)
+    if (csn_jail_sweeper_finish(rt, !rt->ended) || l->group.count == 0)
         return;
     if (l->made || rt->connected) {
         (void)csn_cgroup_kill(&l->group);
@@ -306,7 +311,7 @@ void csn_jail_limits_ended(csn_runtime *rt)
     l->group.count = 0;
 }
 
-/* ---- was it a limit? ---- */
+/* ---- limits that were reached ---- */
 
 csn_jail_limit_hits csn_jail_limits_hits(const csn_runtime *rt)
 {
@@ -322,8 +327,8 @@ static bool rose(uint64_t before, uint64_t now)
     return before != CSN_CGROUP_UNKNOWN && now != CSN_CGROUP_UNKNOWN && now > before;
 }
 
-/* The kernel counts for the whole sandbox. A command that failed while a count rose is said to
- * have hit the limit; one that succeeded is not. The peak is this command's when it rose. */
+/* The kernel counts for the whole sandbox: a failed command during which a counter rose is
+ * reported as having reached the limit. A peak that rose is attributed to this command. */
 void csn_jail_limits_explain(const csn_runtime *rt, const csn_jail_limit_hits *before,
                              csn_exec_end *end)
 {

@@ -1,11 +1,12 @@
-/* network.c: from network rules to a running gateway, and the text of the layer `net`.
+/* network.c: turns network rules into a running gateway, and describes the layer `net`.
  *
- * The rules are the user's; they are compiled here once, so that a wrong one is an error of
- * open, and again by the gateway, which enforces them. The keeper makes the sockets inside,
- * READY brings them, and they are passed on to the gateway.
+ * The rules are compiled here once, so that an invalid rule is an error of open, and again by
+ * the gateway, which enforces them. The keeper creates the sockets inside the jail; READY
+ * carries them to the library, which passes them to the gateway.
  *
- * Invariants: rules that cannot be enforced are refused; without a gateway that is set up the
- * sandbox is not opened; when the gateway ends, the sandbox loses its network and nothing else.
+ * Invariants: rules that cannot be enforced are refused; the sandbox is opened only with a
+ * gateway that is set up; when the gateway ends, the sandbox loses its network and nothing
+ * else.
  */
 #include "backend/jail/network.h"
 
@@ -24,7 +25,7 @@
 #include "policy/netport.h"
 #include "policy/netrules.h"
 
-/* User ids without account, like those of root's jails (plan.c), and none of theirs. */
+/* Below the uid of a root caller's jail (plan.c): has no account and is not a jail's. */
 #define GATEWAY_USER_STEP 0x10000000u
 
 /* ---- rules ---- */
@@ -49,8 +50,7 @@ static int push_all(char ***to, const char *const *from)
     return e;
 }
 
-/* All of it as rules, compiled once to see that they are sound. *ret_closed: nothing can be
- * reached by them. */
+/* Copies the rules and compiles them once to validate them. *ret_closed: they allow nothing. */
 static csn_status make_rules(const csn_net_opts *o, rule_lists *ret, bool *ret_closed,
                              csn_error **err)
 {
@@ -100,12 +100,12 @@ static csn_status parse_ports(const char *const *v, const char *what, bool may_c
             return csn_fail(err, CSN_TOO_LARGE, "network.%s: more than %u ports", what,
                             CSN_GATEWAY_PORTS_MAX);
         if (!csn_netport_parse(v[i], may_choose, &p, &why))
-            return csn_fail(err, CSN_INVALID, "network.%s: '%s' is no port: %s", what, v[i],
-                            why ? why : "");
+            return csn_fail(err, CSN_INVALID, "network.%s %s: not a valid port%s%s", what, v[i],
+                            why ? ": " : "", why ? why : "");
         for (size_t n = 0; n < i; n++)
             if (ret[n].inside == p.inside && !may_choose)
-                return csn_fail(err, CSN_INVALID, "network.%s: port %u is lent twice", what,
-                                p.inside);
+                return csn_fail(err, CSN_INVALID, "network.%s: port %u is used twice inside",
+                                what, p.inside);
         ret[i] = (csn_gateway_port){.inside = p.inside, .outside = p.host};
         *ret_count = (uint32_t)i + 1;
     }
@@ -119,10 +119,10 @@ static csn_status plan_ports(const csn_config *c, csn_jail_net *n, csn_error **e
     csn_status st = parse_ports(c->publish, "publish", true, n->publish, &n->npublish, err);
 
     if (st == CSN_OK)
-        st = parse_ports(c->host_ports, "host_ports", false, n->lend, &n->order.host_port_count,
-                         err);
+        st = parse_ports(c->host_ports, "host_ports", false, n->host_ports,
+                         &n->order.host_port_count, err);
     for (uint32_t i = 0; st == CSN_OK && i < n->order.host_port_count; i++)
-        n->order.host_ports[i] = (uint16_t)n->lend[i].inside;
+        n->order.host_ports[i] = (uint16_t)n->host_ports[i].inside;
     return st;
 }
 
@@ -155,8 +155,7 @@ csn_status csn_jail_net_plan(csn_runtime *rt, csn_error **err)
         return st;
     if (rt->level == CSN_LEVEL_LANDLOCK_ONLY)
         return csn_fail(err, CSN_UNSUPPORTED,
-                        "this host refuses namespaces, and without them a jail cannot have "
-                        "network rules");
+                        "network rules need namespaces, which this host refuses");
     st = csn_jail_net_new(j, err);
     return st < 0 ? st : plan_ports(c, j->net, err);
 }
@@ -178,7 +177,7 @@ void csn_jail_net_release(csn_jail *j)
     j->net = NULL;
 }
 
-/* ---- the inside ---- */
+/* ---- sockets from READY ---- */
 
 bool csn_jail_net_take(csn_jail *j, csn_msg *m)
 {
@@ -199,14 +198,14 @@ bool csn_jail_net_take(csn_jail *j, csn_msg *m)
     return true;
 }
 
-const char *csn_jail_net_why(uint32_t step, uint32_t detail)
+const char *csn_jail_net_step_name(uint32_t step, uint32_t detail)
 {
     if (step == 0 && detail == 0)
         return NULL;
     if (step == CSN_GATEWAY_NET_STEP_RULES)
         return csn_nft_step_name(detail);
     return step == CSN_GATEWAY_NET_STEP_ROUTES       ? "routes"
-           : step == CSN_GATEWAY_NET_STEP_HOST_PORTS ? "listener of a port that is lent"
+           : step == CSN_GATEWAY_NET_STEP_HOST_PORTS ? "listener for a host port"
                                                      : "sockets";
 }
 
@@ -219,8 +218,8 @@ csn_status csn_jail_net_start(csn_runtime *rt, csn_error **err)
     return j->net ? csn_gateway_start(rt, &j->net->gateway, err) : CSN_OK;
 }
 
-/* In the order of the flags' bits: sockets, link, keeper, socket; then what is lent. */
-static csn_status hand_over(csn_runtime *rt, csn_gateway_setup_msg *s, csn_error **err)
+/* Descriptors in the order of the bits of `flags`, then the listeners for host ports. */
+static csn_status pass_sockets(csn_runtime *rt, csn_gateway_setup_msg *s, csn_error **err)
 {
     const csn_jail *j = rt->jail;
     csn_jail_net *n = j->net;
@@ -271,11 +270,10 @@ static csn_status set_up_gateway(csn_runtime *rt, csn_error **err)
     if (j->privileged)
         s.uid = s.gid = j->host_uid - GATEWAY_USER_STEP;
     memcpy(s.publish, n->publish, sizeof(s.publish));
-    memcpy(s.host_ports, n->lend, sizeof(s.host_ports));
-    return hand_over(rt, &s, err);
+    memcpy(s.host_ports, n->host_ports, sizeof(s.host_ports));
+    return pass_sockets(rt, &s, err);
 }
 
-/* "127.0.0.1:8080 is port 80 inside", for all that are published. */
 static const char *published_text(const csn_jail *j)
 {
     const char *text = "";
@@ -292,13 +290,14 @@ static csn_status describe(csn_jail *j, csn_error **err)
     const char *ports = published_text(j);
 
     if (j->ready.net_mode == CSN_GATEWAY_NET_TRANSPARENT)
-        n->detail = csn_arena_printf(
-            j->arena, "TCP to what the rules allow, through a gateway%s", ports ? ports : "");
+        n->detail = csn_arena_printf(j->arena, "TCP to allowed hosts through a gateway%s",
+                                     ports ? ports : "");
     else
         n->detail = csn_arena_printf(
             j->arena,
-            "this kernel lacks nf_tables (%s): programs that ask the proxy at 127.0.0.1:%u "
-            "reach what the rules allow%s",
+            "this kernel lacks nf_tables (%s): only programs that use the proxy at "
+            "127.0.0.1:%u "
+            "reach allowed hosts%s",
             j->ready.net_lacking ? strerrordesc_np((int)j->ready.net_lacking) : "not asked",
             j->ready.proxy_port, ports ? ports : "");
     return n->detail ? CSN_OK : csn_fail(err, CSN_NOMEM, "network");
@@ -328,7 +327,7 @@ void csn_jail_net_ended(csn_runtime *rt)
         csn_gateway_release(&rt->jail->net->gateway, true);
 }
 
-/* ---- what there is ---- */
+/* ---- variables and layers ---- */
 
 const char *const *csn_jail_net_variables(const csn_runtime *rt)
 {
@@ -351,11 +350,11 @@ const char *const *csn_jail_net_variables(const csn_runtime *rt)
     return copy;
 }
 
-static void describe_layer(const csn_jail *j, bool lives, csn_layer *layer)
+static void describe_layer(const csn_jail *j, bool alive, csn_layer *layer)
 {
-    if (!lives) {
+    if (!alive) {
         layer->status = "off";
-        layer->detail = "the gateway has ended: the sandbox has no network any more";
+        layer->detail = "the gateway has ended: the sandbox has no network";
         return;
     }
     layer->status = j->ready.net_mode == CSN_GATEWAY_NET_PROXY ? "proxy" : "transparent";
@@ -369,15 +368,15 @@ const csn_layer *csn_jail_net_layers(const csn_runtime *rt)
 
     if (!n)
         return j->layers;
-    bool lives = csn_gateway_lives(&n->gateway);
-    csn_layer *list = j->net_layers[lives ? 0 : 1];
+    bool alive = csn_gateway_is_alive(&n->gateway);
+    csn_layer *list = j->net_layers[alive ? 0 : 1];
     pthread_mutex_lock(&n->lock);
-    for (size_t i = 0; !n->described[lives] && i < j->layer_count; i++) {
+    for (size_t i = 0; !n->described[alive] && i < j->layer_count; i++) {
         list[i] = j->layers[i];
         if (strcmp(list[i].name, "net") == 0)
-            describe_layer(j, lives, &list[i]);
+            describe_layer(j, alive, &list[i]);
     }
-    n->described[lives] = true;
+    n->described[alive] = true;
     pthread_mutex_unlock(&n->lock);
     return list;
 }
@@ -391,8 +390,8 @@ csn_status csn_jail_network_set(void *state, const csn_net_opts *rules, csn_erro
 
     if (!j->net) {
         csn_status st = csn_fail(err, CSN_UNSUPPORTED,
-                                 "sandbox '%s' was made without network rules", rt->id);
-        return csn_error_advise(st, err, "make one with --allow or --net all");
+                                 "sandbox '%s' was opened without network rules", rt->id);
+        return csn_error_advise(st, err, "open one with --allow or --net all");
     }
     csn_status st = make_rules(rules, &r, &closed, err);
     if (st < 0)

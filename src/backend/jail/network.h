@@ -1,12 +1,9 @@
-/* network.h: the network of a jail whose policy has network rules.
+/* network.h: the network of a jail that has network rules; otherwise j->net is NULL.
  *
- *   network.c         from rules to a running gateway, and in words what there is
- *   network_events.c  what happened on it: for the audit log, and why a command failed
- *   exec_network.c       a network for one command that may reach less
- *   gateway.c     the process and its wire
- *
- * A jail without such rules has none of this: j->net is NULL, and nothing here is called for
- * more than to see that. */
+ *   network.c         from rules to a running gateway, and the layer `net`
+ *   network_events.c  connections and refusals: for the audit log and for denials
+ *   exec_network.c    a stricter network for one command
+ *   gateway.c         the gateway process and its protocol */
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
@@ -20,23 +17,22 @@ struct csn_jail;
 typedef struct csn_jail_net {
     csn_gateway gateway;
     csn_gateway_net_order order;
-    int fds[CSN_KEEPER_FDS_MAX]; /* from READY until the gateway has them: link, sockets, lent
-                                  */
+    int fds[CSN_KEEPER_FDS_MAX]; /* from READY to the gateway: link, sockets, listeners */
     size_t fd_count;
     uint32_t npublish;
-    csn_gateway_port publish[CSN_GATEWAY_PORTS_MAX], lend[CSN_GATEWAY_PORTS_MAX];
+    csn_gateway_port publish[CSN_GATEWAY_PORTS_MAX], host_ports[CSN_GATEWAY_PORTS_MAX];
     const char *detail;   /* of the layer */
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* for the members below */
     bool described[2];    /* see csn_jail.net_layers */
-    uint64_t taken;       /* events up to here were taken for the audit log */
+    uint64_t audited;     /* events before this number are in the audit log */
 } csn_jail_net;
 
-/* From the configuration; makes j->net, or leaves it NULL. Nothing is started. */
+/* Makes j->net if the configuration has rules or ports. Starts nothing. */
 csn_status csn_jail_net_plan(csn_runtime *rt, csn_error **err);
 void csn_jail_net_release(struct csn_jail *j);
-/* The sockets that READY brought. False: not what was ordered. */
+/* Takes the sockets out of READY. False: they are not those that were ordered. */
 bool csn_jail_net_take(struct csn_jail *j, csn_msg *m);
-/* j->net, empty. */
+/* Makes an empty j->net. */
 csn_status csn_jail_net_new(struct csn_jail *j, csn_error **err);
 /* The gateway: started while the keeper confines itself, set up after READY. find: connects to
  * the one of a detached jail. */
@@ -44,39 +40,39 @@ csn_status csn_jail_net_start(csn_runtime *rt, csn_error **err);
 csn_status csn_jail_net_set_up(csn_runtime *rt, csn_error **err);
 csn_status csn_jail_net_find(csn_runtime *rt, csn_error **err);
 void csn_jail_net_ended(csn_runtime *rt);
-/* Variables of a sandbox whose programs must ask a proxy; NAME and value in turns, NULL at the
- * end; NULL: none. */
+/* Proxy variables: name, value, name, ..., NULL. NULL: no proxy is needed. */
 const char *const *csn_jail_net_variables(const csn_runtime *rt);
-/* The sandbox's layers with what `net` is just now. They stay as they are. */
+/* The layers with the present state of `net`. Valid as long as the sandbox. */
 const csn_layer *csn_jail_net_layers(const csn_runtime *rt);
-/* The part of the network that a FAILED keeper could not build (net_step, net_detail); NULL:
- * not known. */
-const char *csn_jail_net_why(uint32_t step, uint32_t detail);
+/* Names the step of network setup that failed (net_step, net_detail of FAILED). NULL: unknown.
+ */
+const char *csn_jail_net_step_name(uint32_t step, uint32_t detail);
 
 /* entries of the ops table */
 csn_status csn_jail_network_set(void *state, const csn_net_opts *rules, csn_error **err);
 csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_fn fn, void *ctx,
                                    uint64_t *ret_lost, csn_error **err);
 
-/* exec_network.c. What a network with rules would become here. */
-csn_status csn_jail_net_try(csn_ready_msg *ret, csn_error **err);
+/* exec_network.c. Finds out how this host can enforce network rules. */
+csn_status csn_jail_net_probe(csn_ready_msg *ret, csn_error **err);
 
-/* A network for one command, which may reach no more than `rules` and the sandbox's. */
+/* A network for one command: connections must be allowed by `rules` and by the sandbox's. */
 typedef struct csn_exec_network {
-    int sockets; /* to who makes its sockets: see csn_runtime_exec_with */
-    int pidfd;   /* of that */
-    int lease;   /* with the gateway */
+    int sockets; /* to the helper that creates its sockets: see csn_runtime_exec_with */
+    int pidfd;   /* of the helper */
+    int lease;   /* the gateway serves the network until this is closed */
 } csn_exec_network;
 #define CSN_EXEC_NETWORK_NONE ((csn_exec_network){.sockets = -1, .pidfd = -1, .lease = -1})
 csn_status csn_exec_network_begin(csn_runtime *rt, const char *const *rules,
                                   csn_exec_network *ret, csn_error **err);
 void csn_exec_network_end(csn_exec_network *a);
 
-/* A command begins; it has ended, in whatever way: tells what it was refused meanwhile. That is
- * no guess, so whoever could do without is told as well. */
+/* Called before and after a command; report passes on the connections that were refused in
+ * between, also if the command succeeded. */
 typedef struct csn_jail_net_since {
     uint64_t seq;
     int64_t time_ms;
 } csn_jail_net_since;
 csn_jail_net_since csn_jail_net_begin(const csn_runtime *rt);
-void csn_jail_net_tell(csn_runtime *rt, csn_jail_net_since since, const csn_deny_sink *denials);
+void csn_jail_net_report(csn_runtime *rt, csn_jail_net_since since,
+                         const csn_deny_sink *denials);

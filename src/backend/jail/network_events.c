@@ -1,10 +1,9 @@
-/* network_events.c: what happened on a jail's network: for the audit log, and why a command
- * failed.
+/* network_events.c: passes the gateway's events to the audit log and to denials.
  *
- * The gateway keeps a bounded number of events and tells them as often as asked. The audit log
- * gets each once, whichever process asks for it: how far it was told is kept beside a detached
- * sandbox, under a lock. Names in events are the sandbox's: they were checked by the gateway,
- * are bounded by the wire, and are only ever copied here. */
+ * The gateway keeps a bounded number of events and returns them as often as requested. Each
+ * event enters the audit log once: the position is stored, under a lock, in the runtime
+ * directory of a detached sandbox. Names in events come from the sandbox; the gateway validated
+ * them, the protocol bounds them, and they are only copied here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,9 +19,9 @@
 #include "base/error.h"
 
 #define MARK_NAME "net.seen"
-#define GONE      UINT64_MAX /* instead of a number: the gateway has ended, and that was told */
+#define ENDED     UINT64_MAX /* a position: the gateway has ended, and the log says so */
 
-/* ---- one event, as callers know them ---- */
+/* ---- conversion ---- */
 
 static const char *word(const char *const *words, size_t count, uint32_t i)
 {
@@ -70,7 +69,7 @@ typedef struct relay {
     void *ctx;
 } relay;
 
-static int tell_public(void *ctx, const csn_gateway_event *e)
+static int relay_event(void *ctx, const csn_gateway_event *e)
 {
     const relay *r = ctx;
     const csn_net_event p = public_event(e);
@@ -78,9 +77,9 @@ static int tell_public(void *ctx, const csn_gateway_event *e)
     return r->fn(r->ctx, &p);
 }
 
-/* ---- each once ---- */
+/* ---- audit log ---- */
 
-/* *ret_fd: locked until it is closed; -1 for a sandbox that only we have. */
+/* *ret_fd: the position file, locked until it is closed; -1 if the sandbox is not detached. */
 static csn_status mark_read(const csn_runtime *rt, csn_jail_net *n, int *ret_fd,
                             csn_error **err)
 {
@@ -92,33 +91,33 @@ static csn_status mark_read(const csn_runtime *rt, csn_jail_net *n, int *ret_fd,
         return CSN_OK;
     fd = openat(rt->run_fd, MARK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || flock(fd, LOCK_EX) < 0)
-        return csn_fail_errno(err, errno, "events of the network");
-    if (pread(fd, &seen, sizeof(seen), 0) == sizeof(seen) && seen > n->taken)
-        n->taken = seen;
+        return csn_fail_errno(err, errno, "network events");
+    if (pread(fd, &seen, sizeof(seen), 0) == sizeof(seen) && seen > n->audited)
+        n->audited = seen;
     *ret_fd = csn_steal_fd(&fd);
     return CSN_OK;
 }
 
-/* That there is no gateway any more, and with it what it had not told, is an error once. */
-static csn_status take_some(csn_jail_net *n, const relay *r, uint64_t *ret_lost,
-                            csn_status *ret_gone, csn_error **err)
+/* The end of the gateway, with the events that it had not passed on, is an error once. */
+static csn_status take_new(csn_jail_net *n, const relay *r, uint64_t *ret_lost,
+                           csn_status *ret_gone, csn_error **err)
 {
     csn_status st = CSN_OK;
 
-    if (n->taken == GONE)
+    if (n->audited == ENDED)
         return CSN_OK;
-    if (csn_gateway_lives(&n->gateway))
-        st = csn_gateway_events(&n->gateway, &n->taken, tell_public, (void *)r, ret_lost, err);
-    if (csn_gateway_lives(&n->gateway))
+    if (csn_gateway_is_alive(&n->gateway))
+        st =
+            csn_gateway_events(&n->gateway, &n->audited, relay_event, (void *)r, ret_lost, err);
+    if (csn_gateway_is_alive(&n->gateway))
         return st;
-    n->taken = GONE; /* also when it ended while it was asked */
-    *ret_gone =
-        st < 0 ? st : csn_fail(err, CSN_UNAVAILABLE, "the gateway of the network has ended");
+    n->audited = ENDED; /* also if it ended during the request */
+    *ret_gone = st < 0 ? st : csn_fail(err, CSN_UNAVAILABLE, "the network gateway has ended");
     return CSN_OK;
 }
 
-static csn_status take(csn_runtime *rt, csn_jail_net *n, const relay *r, uint64_t *ret_lost,
-                       csn_error **err)
+static csn_status take_once(csn_runtime *rt, csn_jail_net *n, const relay *r,
+                            uint64_t *ret_lost, csn_error **err)
 {
     csn_autofd int mark = -1;
     csn_status gone = CSN_OK;
@@ -126,10 +125,10 @@ static csn_status take(csn_runtime *rt, csn_jail_net *n, const relay *r, uint64_
     pthread_mutex_lock(&n->lock);
     csn_status st = mark_read(rt, n, &mark, err);
     if (st == CSN_OK)
-        st = take_some(n, r, ret_lost, &gone, err);
+        st = take_new(n, r, ret_lost, &gone, err);
     if (st == CSN_OK && mark >= 0 &&
-        pwrite(mark, &n->taken, sizeof(n->taken), 0) != (ssize_t)sizeof(n->taken))
-        st = csn_fail_errno(err, errno, "events of the network");
+        pwrite(mark, &n->audited, sizeof(n->audited), 0) != (ssize_t)sizeof(n->audited))
+        st = csn_fail_errno(err, errno, "network events");
     pthread_mutex_unlock(&n->lock);
     return st < 0 ? st : gone;
 }
@@ -145,13 +144,13 @@ csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_f
     if (!j->net)
         return CSN_OK;
     if (!since)
-        return take(rt, j->net, &r, ret_lost, err);
-    if (!csn_gateway_lives(&j->net->gateway))
+        return take_once(rt, j->net, &r, ret_lost, err);
+    if (!csn_gateway_is_alive(&j->net->gateway))
         return CSN_OK;
-    return csn_gateway_events(&j->net->gateway, since, tell_public, &r, ret_lost, err);
+    return csn_gateway_events(&j->net->gateway, since, relay_event, &r, ret_lost, err);
 }
 
-/* ---- what a command was refused ---- */
+/* ---- denials ---- */
 
 csn_jail_net_since csn_jail_net_begin(const csn_runtime *rt)
 {
@@ -164,8 +163,8 @@ csn_jail_net_since csn_jail_net_begin(const csn_runtime *rt)
     since.time_ms = csn_wall_ms();
     pthread_mutex_lock(&j->net->lock);
     (void)mark_read(rt, j->net, &mark, NULL);
-    if (j->net->taken != GONE)
-        since.seq = j->net->taken;
+    if (j->net->audited != ENDED)
+        since.seq = j->net->audited;
     pthread_mutex_unlock(&j->net->lock);
     return since;
 }
@@ -175,7 +174,7 @@ typedef struct refusals {
     int64_t since_ms;
 } refusals;
 
-static int tell_denied(void *ctx, const csn_gateway_event *e)
+static int report_denied(void *ctx, const csn_gateway_event *e)
 {
     const refusals *r = ctx;
     const char *host = e->name[0] ? e->name : e->address;
@@ -195,12 +194,13 @@ static int tell_denied(void *ctx, const csn_gateway_event *e)
     return 0;
 }
 
-void csn_jail_net_tell(csn_runtime *rt, csn_jail_net_since since, const csn_deny_sink *denials)
+void csn_jail_net_report(csn_runtime *rt, csn_jail_net_since since,
+                         const csn_deny_sink *denials)
 {
     const csn_jail *j = rt->jail;
     refusals r = {.to = denials, .since_ms = since.time_ms};
     uint64_t lost = 0;
 
-    if (j->net && denials && csn_gateway_lives(&j->net->gateway))
-        (void)csn_gateway_events(&j->net->gateway, &since.seq, tell_denied, &r, &lost, NULL);
+    if (j->net && denials && csn_gateway_is_alive(&j->net->gateway))
+        (void)csn_gateway_events(&j->net->gateway, &since.seq, report_denied, &r, &lost, NULL);
 }

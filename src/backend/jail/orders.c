@@ -121,7 +121,7 @@ csn_status csn_jail_send_resources(csn_runtime *rt, csn_error **err)
     csn_error_free(why);
     if (swept < 0 || st < 0)
         return swept < 0 ? swept : st;
-    st = csn_jail_sweeper_tell(rt, err);
+    st = csn_jail_sweeper_set_keeper(rt, err);
     return st < 0 ? st : csn_jail_limits_admit(rt, err);
 }
 
@@ -196,7 +196,7 @@ static csn_status confinement_failed(csn_runtime *rt, const csn_failed_msg *f, c
                          ? j->mounts[f->mount].to
                          : NULL;
     if (f->step == CSN_CONFINE_NET)
-        to = csn_jail_net_why(f->net_step, f->net_detail);
+        to = csn_jail_net_step_name(f->net_step, f->net_detail);
 
     csn_status st =
         csn_fail(err, CSN_UNAVAILABLE, "the jail's %s cannot be built: %s%s%s",

@@ -17,13 +17,13 @@
 
 #include "base/cleanup.h"
 
-#define NOT_OURS_MS 200 /* until we look again whether the terminal is ours to read */
+#define BACKGROUND_MS 200 /* interval of checks whether we are in the foreground again */
 
-/* Waits for one of events on fd. false: it is over. */
+/* False: feeding must end. */
 static bool await(const csn_feed *f, int fd, short events, int timeout_ms)
 {
     struct pollfd p[] = {{.fd = f->stop, .events = POLLIN},
-                         {.fd = f->to, .events = 0}, /* nobody reads any more: POLLERR */
+                         {.fd = f->to, .events = 0}, /* POLLERR: the reading end was closed */
                          {.fd = fd, .events = events}};
 
     while (poll(p, 3, timeout_ms) < 0)
@@ -47,9 +47,9 @@ static bool put(const csn_feed *f, const char *bytes, size_t len)
     return true;
 }
 
-/* A process in the background may not read its terminal (EIO: our signals are blocked). It is
- * tried again, for it may be brought to the front. */
-static void *carry(void *arg)
+/* A background process may not read its terminal (EIO, since signals are blocked). The read is
+ * repeated, because the process may come to the foreground. */
+static void *feed_loop(void *arg)
 {
     csn_feed *f = arg;
     char bytes[4096];
@@ -63,15 +63,16 @@ static void *carry(void *arg)
             more = false;
         else if (errno == EIO)
             more = tcgetpgrp(f->from) > 0 && tcgetpgrp(f->from) != getpgrp() &&
-                   await(f, -1, 0, NOT_OURS_MS);
+                   await(f, -1, 0, BACKGROUND_MS);
         else
             more = errno == EAGAIN || errno == EINTR;
     }
-    close(csn_steal_fd(&f->to)); /* the end of the input */
+    close(csn_steal_fd(&f->to)); /* end of input */
     return NULL;
 }
 
-/* Of our own, so that whoever else has the terminal does not see it become non-blocking. */
+/* A new open file description, so that O_NONBLOCK does not affect other users of the terminal.
+ */
 static int reopen(int terminal)
 {
     char path[32];
@@ -86,7 +87,7 @@ static int start_thread(csn_feed *f)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&f->thread, NULL, carry, f);
+    int rc = pthread_create(&f->thread, NULL, feed_loop, f);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rc;
 }

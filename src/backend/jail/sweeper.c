@@ -32,9 +32,9 @@ void csn_jail_sweeper_init(csn_jail_sweeper *s)
     *s = (csn_jail_sweeper){.control = -1, .pidfd = -1};
 }
 
-/* ---- its orders ---- */
+/* ---- orders ---- */
 
-/* None of what it is to remove exists yet. */
+/* Lists what will be created; none of it exists yet. */
 static csn_status send_orders(const csn_runtime *rt, const csn_jail_sweeper *s, csn_error **err)
 {
     const csn_jail *j = rt->jail;
@@ -49,8 +49,8 @@ static csn_status send_orders(const csn_runtime *rt, const csn_jail_sweeper *s, 
             return csn_fail_errno(err, errno, "runtime directory of sandbox '%s'", rt->id);
         spec.remove[0] = run;
     }
-    if (rt->level == CSN_LEVEL_LANDLOCK_ONLY) { /* no pid namespace takes along what a killed
-                                                  keeper leaves */
+    if (rt->level ==
+        CSN_LEVEL_LANDLOCK_ONLY) { /* no pid namespace ends what a killed keeper leaves */
         spec.flags |= CSN_SPEC_TAGGED;
         spec.user = j->privileged ? j->host_uid : 0;
         place = csn_landlock_only_place(rt, run);
@@ -64,7 +64,7 @@ static csn_status send_orders(const csn_runtime *rt, const csn_jail_sweeper *s, 
     return rc < 0 ? csn_fail_errno(err, -rc, "orders for the sweeper") : CSN_OK;
 }
 
-/* ---- its life ---- */
+/* ---- start and end ---- */
 
 csn_status csn_jail_sweeper_begin(csn_runtime *rt, csn_error **err)
 {
@@ -95,7 +95,7 @@ csn_status csn_jail_sweeper_ready(csn_runtime *rt, csn_error **err)
     return CSN_OK;
 }
 
-csn_status csn_jail_sweeper_tell(csn_runtime *rt, csn_error **err)
+csn_status csn_jail_sweeper_set_keeper(csn_runtime *rt, csn_error **err)
 {
     csn_jail_sweeper *s = &rt->jail->sweeper;
 
@@ -110,7 +110,7 @@ csn_status csn_jail_sweeper_tell(csn_runtime *rt, csn_error **err)
     return CSN_OK;
 }
 
-bool csn_jail_sweeper_leave(csn_runtime *rt, bool wait)
+bool csn_jail_sweeper_finish(csn_runtime *rt, bool wait)
 {
     csn_jail_sweeper *s = &rt->jail->sweeper;
     struct pollfd pf = {.events = POLLIN};

@@ -1,24 +1,26 @@
-/* sweeper.h: the program that cleans up after a jail (keeper/sweep.c), as the library sees it.
+/* sweeper.h: the library's side of the program that cleans up after a jail (keeper/sweep.c).
  *
- * It runs before anything that it would have to remove is made, so there is no moment at which
- * a killed library leaves something that nobody knows of. */
+ * The sweeper runs before anything that it removes is created, so a killed library leaves
+ * nothing behind. */
 #pragma once
 #include "runtime/runtime.h"
 
 typedef struct csn_jail_sweeper {
     csn_keeper_start start;
-    int control; /* or -1. When it hangs up before the sweeper knows a keeper, it sweeps */
-    int pidfd;   /* or -1: there is none */
+    int control; /* or -1. If it is closed before the sweeper has a keeper, the sweeper cleans
+                    up */
+    int pidfd;   /* or -1: not running */
 } csn_jail_sweeper;
 
 void csn_jail_sweeper_init(csn_jail_sweeper *s);
-/* Once: it is on its way, if this sandbox will leave anything. Plans the limits for that. */
+/* Begins its start, once, if the sandbox will create anything to remove. Plans the limits. */
 csn_status csn_jail_sweeper_begin(csn_runtime *rt, csn_error **err);
-/* It runs: now things can be made. Its failure is the reason for whatever else failed since
- * (os/spawn.h). */
+/* Waits until it runs; then things may be created. If it failed, that is the cause of other
+ * failures since csn_jail_sweeper_begin (os/spawn.h). */
 csn_status csn_jail_sweeper_ready(csn_runtime *rt, csn_error **err);
-/* There is a keeper, and its end is the time to sweep. */
-csn_status csn_jail_sweeper_tell(csn_runtime *rt, csn_error **err);
-/* Nothing more will be made. Does it run, and do the rest? wait: until it has. */
-bool csn_jail_sweeper_leave(csn_runtime *rt, bool wait);
+/* Passes the pidfd of the keeper: the sweeper cleans up when the keeper ends. */
+csn_status csn_jail_sweeper_set_keeper(csn_runtime *rt, csn_error **err);
+/* Call when nothing more will be created. True: the sweeper runs and cleans up. wait: until it
+ * has ended. */
+bool csn_jail_sweeper_finish(csn_runtime *rt, bool wait);
 void csn_jail_sweeper_release(csn_jail_sweeper *s);
