@@ -10,10 +10,8 @@
 #include "backend/jail/gateway.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -130,7 +128,7 @@ static csn_status call(const csn_gateway *g, uint16_t type, const csn_packer *bo
     return ret->type == want ? CSN_OK : unexpected(ret, err);
 }
 
-csn_status csn_gateway_setup(csn_runtime *rt, csn_gateway *g, const csn_gateway_setup_msg *s,
+csn_status csn_gateway_setup(const csn_gateway *g, const csn_gateway_setup_msg *s,
                              const int *fds, size_t nfds, csn_gateway_ready *ret,
                              csn_error **err)
 {
@@ -138,7 +136,6 @@ csn_status csn_gateway_setup(csn_runtime *rt, csn_gateway *g, const csn_gateway_
     csn_packer o;
     csn_msg m;
 
-    (void)rt;
     csn_packer_init(&o, NULL, 0);
     csn_put_gateway_setup(&o, s);
     csn_status st =

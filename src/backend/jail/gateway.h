@@ -16,7 +16,7 @@ typedef struct csn_gateway {
 csn_status csn_gateway_start(csn_runtime *rt, csn_gateway *g, csn_error **err);
 /* Sends rules, ports and sockets; `fds` are in the order of the bits in s->flags and remain the
  * caller's. */
-csn_status csn_gateway_setup(csn_runtime *rt, csn_gateway *g, const csn_gateway_setup_msg *s,
+csn_status csn_gateway_setup(const csn_gateway *g, const csn_gateway_setup_msg *s,
                              const int *fds, size_t nfds, csn_gateway_ready *ret,
                              csn_error **err);
 /* Creates the socket in the runtime directory through which later processes reach the gateway

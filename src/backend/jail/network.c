@@ -10,10 +10,7 @@
  */
 #include "backend/jail/network.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,29 +27,8 @@
 
 /* ---- rules ---- */
 
-typedef struct rule_lists {
-    const char *network;
-    char **allow, **deny;
-} rule_lists;
-
-static void rule_lists_release(rule_lists *r)
-{
-    csn_strv_free(r->allow);
-    csn_strv_free(r->deny);
-}
-
-static int push_all(char ***to, const char *const *from)
-{
-    int e = 0;
-
-    for (size_t i = 0; from && from[i] && e == 0; i++)
-        e = csn_strv_push(to, from[i]);
-    return e;
-}
-
-/* Copies the rules and compiles them once to validate them. *ret_closed: they allow nothing. */
-static csn_status make_rules(const csn_net_opts *o, rule_lists *ret, bool *ret_closed,
-                             csn_error **err)
+/* Compiles the rules once to validate them. *ret_closed: they allow nothing. */
+static csn_status check_rules(const csn_net_opts *o, bool *ret_closed, csn_error **err)
 {
     csn_netrules *compiled = NULL;
 
@@ -63,19 +39,16 @@ static csn_status make_rules(const csn_net_opts *o, rule_lists *ret, bool *ret_c
         return st;
     *ret_closed = csn_netrules_is_closed(compiled);
     csn_netrules_free(compiled);
-    ret->network = o->network;
-    if (push_all(&ret->allow, o->net_allow) != 0 || push_all(&ret->deny, o->net_deny) != 0)
-        return csn_fail(err, CSN_NOMEM, "network rules");
     return CSN_OK;
 }
 
-static csn_gateway_rules wire_rules(const rule_lists *r)
+static csn_gateway_rules wire_rules(const csn_net_opts *o)
 {
-    bool all = r->network && strcmp(r->network, "all") == 0;
+    bool all = o->network && strcmp(o->network, "all") == 0;
 
     return (csn_gateway_rules){.mode = all ? CSN_GATEWAY_ALL : CSN_GATEWAY_LISTED,
-                               .allow = (const char **)r->allow,
-                               .deny = (const char **)r->deny};
+                               .allow = (const char **)(uintptr_t)o->net_allow,
+                               .deny = (const char **)(uintptr_t)o->net_deny};
 }
 
 static csn_net_opts config_rules(const csn_config *c)
@@ -143,13 +116,12 @@ csn_status csn_jail_net_plan(csn_runtime *rt, csn_error **err)
     const csn_config *c = rt->config;
     csn_jail *j = rt->jail;
     const csn_net_opts o = config_rules(c);
-    CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
     bool closed = true;
 
     if (!c->network && !c->net_allow && !c->net_deny && !c->packages && !c->publish &&
         !c->host_ports)
         return CSN_OK;
-    csn_status st = make_rules(&o, &r, &closed, err);
+    csn_status st = check_rules(&o, &closed, err);
     bool none = closed && !csn_strv_len(c->publish) && !csn_strv_len(c->host_ports);
     if (st < 0 || none)
         return st;
@@ -246,7 +218,7 @@ static csn_status pass_sockets(csn_runtime *rt, csn_gateway_setup_msg *s, csn_er
     }
     memcpy(fds + count, n->fds + 1 + sockets, n->order.host_port_count * sizeof(*fds));
     count += n->order.host_port_count;
-    csn_status st = csn_gateway_setup(rt, &n->gateway, s, fds, count, &ready, err);
+    csn_status st = csn_gateway_setup(&n->gateway, s, fds, count, &ready, err);
     close_fds(n);
     for (uint32_t i = 0; st == CSN_OK && i < ready.n; i++)
         n->publish[i].outside = ready.port[i];
@@ -258,15 +230,10 @@ static csn_status set_up_gateway(csn_runtime *rt, csn_error **err)
     const csn_jail *j = rt->jail;
     const csn_jail_net *n = j->net;
     const csn_net_opts o = config_rules(rt->config);
-    CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
     csn_gateway_setup_msg s = {.npublish = n->npublish,
                                .nhost_ports = n->order.host_port_count};
-    bool closed;
 
-    csn_status st = make_rules(&o, &r, &closed, err);
-    if (st < 0)
-        return st;
-    s.rules = wire_rules(&r);
+    s.rules = wire_rules(&o);
     if (j->privileged)
         s.uid = s.gid = j->host_uid - GATEWAY_USER_STEP;
     memcpy(s.publish, n->publish, sizeof(s.publish));
@@ -385,7 +352,6 @@ csn_status csn_jail_network_set(void *state, const csn_net_opts *rules, csn_erro
 {
     csn_runtime *rt = state;
     const csn_jail *j = rt->jail;
-    CSN_CLEANUP(rule_lists_release) rule_lists r = {0};
     bool closed;
 
     if (!j->net) {
@@ -393,9 +359,9 @@ csn_status csn_jail_network_set(void *state, const csn_net_opts *rules, csn_erro
                                  "sandbox '%s' was opened without network rules", rt->id);
         return csn_error_advise(st, err, "open one with --allow or --net all");
     }
-    csn_status st = make_rules(rules, &r, &closed, err);
+    csn_status st = check_rules(rules, &closed, err);
     if (st < 0)
         return st;
-    const csn_gateway_rules wire = wire_rules(&r);
+    const csn_gateway_rules wire = wire_rules(rules);
     return csn_gateway_update(&j->net->gateway, &wire, err);
 }
