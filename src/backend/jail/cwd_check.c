@@ -4,7 +4,6 @@
  * share far more than intended, so such directories must be named. The caller's own home
  * directory is permitted: many users work there. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

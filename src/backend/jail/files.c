@@ -204,30 +204,31 @@ static csn_status jail_rename(void *state, const char *from, const char *to, uin
     return finish(state, &g, st, err);
 }
 
-static csn_status jail_list(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
-                            void *ctx, csn_error **err)
+typedef csn_status (*visit_fn)(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
+                               void *ctx, csn_error **err);
+
+static csn_status visit(visit_fn op, void *state, const char *path, uint32_t flags,
+                        csn_entry_fn fn, void *ctx, csn_error **err)
 {
     csn_fsuid g;
     csn_status st = csn_jail_fsuid_switch(state, &g, err);
     callbacks a = {.j = ((csn_runtime *)state)->jail, .g = &g, .entry = fn, .entry_ctx = ctx};
 
     if (st == CSN_OK)
-        st = csn_runtime_list(state, path, flags, g.on ? entry_as_caller : fn, g.on ? &a : ctx,
-                              err);
+        st = op(state, path, flags, g.on ? entry_as_caller : fn, g.on ? &a : ctx, err);
     return finish(state, &g, st, err);
+}
+
+static csn_status jail_list(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
+                            void *ctx, csn_error **err)
+{
+    return visit(csn_runtime_list, state, path, flags, fn, ctx, err);
 }
 
 static csn_status jail_walk(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
                             void *ctx, csn_error **err)
 {
-    csn_fsuid g;
-    csn_status st = csn_jail_fsuid_switch(state, &g, err);
-    callbacks a = {.j = ((csn_runtime *)state)->jail, .g = &g, .entry = fn, .entry_ctx = ctx};
-
-    if (st == CSN_OK)
-        st = csn_runtime_walk(state, path, flags, g.on ? entry_as_caller : fn, g.on ? &a : ctx,
-                              err);
-    return finish(state, &g, st, err);
+    return visit(csn_runtime_walk, state, path, flags, fn, ctx, err);
 }
 
 static csn_status jail_cleanup(void *state, csn_error **err)

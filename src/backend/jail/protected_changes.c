@@ -10,12 +10,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backend/jail/jail.h"
 #include "backend/jail/protected.h"
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "search/changed.h"

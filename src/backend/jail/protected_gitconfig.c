@@ -5,7 +5,6 @@
  * without the aliases and programs that the user's config had at the start. The new text is
  * hostile. Invariant: a line is left out only if the old config has the same line under the
  * same heading, and if its meaning depends only on its own text. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "backend/jail/protected.h"

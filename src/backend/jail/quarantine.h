@@ -1,6 +1,5 @@
 /* quarantine.h: moves a file out of a workspace to where no program runs it. */
 #pragma once
-#include <sys/stat.h>
 
 typedef struct csn_quarantine {
     int fd;     /* directory of this sandbox, created on demand; or -1 */

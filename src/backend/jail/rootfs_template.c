@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "backend/jail/etc_files.h"
 #include "backend/jail/jail.h"

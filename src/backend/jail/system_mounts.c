@@ -3,10 +3,8 @@
  * Programs and libraries are read-only; /etc comes from etc_files.c; devices are harmless ones.
  * /proc shows only the jail's processes; its files about the host are read-only or masked, in
  * addition to the permissions that already refuse them. There is no /sys. */
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
