@@ -43,48 +43,48 @@ static const char *const dirs[] = {
     "/etc/java-25-openjdk",
 };
 
-void csn_etc_add_generated(csn_rootfs_template *e, const csn_jail *j, const char *home,
+void csn_etc_add_generated(csn_rootfs_template *t, const csn_jail *j, const char *home,
                            uint32_t found)
 {
     csn_rootfs_template_add(
-        e, CSN_MOUNT_TEXT,
-        csn_arena_printf(e->arena,
+        t, CSN_MOUNT_TEXT,
+        csn_arena_printf(t->arena,
                          "root:x:0:0:root:/root:/usr/sbin/nologin\n" CSN_JAIL_USER
                          ":x:%u:%u:sandbox:%s:%s\n"
                          "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
                          j->uid, j->gid, home, csn_jail_shell()),
         "/etc/passwd");
     csn_rootfs_template_add(
-        e, CSN_MOUNT_TEXT,
-        csn_arena_printf(e->arena, "root:x:0:\n" CSN_JAIL_USER ":x:%u:\nnogroup:x:65534:\n",
+        t, CSN_MOUNT_TEXT,
+        csn_arena_printf(t->arena, "root:x:0:\n" CSN_JAIL_USER ":x:%u:\nnogroup:x:65534:\n",
                          j->gid),
         "/etc/group");
     csn_rootfs_template_add(
-        e, CSN_MOUNT_TEXT,
+        t, CSN_MOUNT_TEXT,
         "127.0.0.1 localhost caisson\n::1 localhost ip6-localhost ip6-loopback\n",
         "/etc/hosts");
     /* without this glibc uses only the first address of a name */
-    csn_rootfs_template_add(e, CSN_MOUNT_TEXT, "multi on\n", "/etc/host.conf");
-    csn_rootfs_template_add(e, CSN_MOUNT_TEXT,
+    csn_rootfs_template_add(t, CSN_MOUNT_TEXT, "multi on\n", "/etc/host.conf");
+    csn_rootfs_template_add(t, CSN_MOUNT_TEXT,
                             "passwd: files\ngroup: files\nhosts: files dns\n",
                             "/etc/nsswitch.conf");
-    csn_rootfs_template_add(e, CSN_MOUNT_TEXT, RESOLV_CONF, "/etc/resolv.conf");
-    csn_rootfs_template_add(e, CSN_MOUNT_LINK, "../usr/lib/os-release", "/etc/os-release");
-    csn_rootfs_template_add(e, CSN_MOUNT_LINK, "/proc/self/mounts", "/etc/mtab");
+    csn_rootfs_template_add(t, CSN_MOUNT_TEXT, RESOLV_CONF, "/etc/resolv.conf");
+    csn_rootfs_template_add(t, CSN_MOUNT_LINK, "../usr/lib/os-release", "/etc/os-release");
+    csn_rootfs_template_add(t, CSN_MOUNT_LINK, "/proc/self/mounts", "/etc/mtab");
     for (size_t i = 0; i < COUNT(dirs); i++)
         if (found & (1u << i))
-            csn_rootfs_template_mountpoint(e, dirs[i], true);
+            csn_rootfs_template_mountpoint(t, dirs[i], true);
 }
 
 /* A small file is written rather than mounted: both its creation and its removal are faster. */
-static void add_file(csn_rootfs_template *e, const char *path)
+static void add_file(csn_rootfs_template *t, const char *path)
 {
     char text[COPY_MAX + 1];
     struct stat st;
     csn_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0 || fstat(fd, &st) < 0) {
-        e->partial = e->partial || !csn_rootfs_template_is_absent(errno);
+        t->partial = t->partial || !csn_rootfs_template_is_absent(errno);
         return;
     }
     if (!S_ISREG(st.st_mode))
@@ -92,30 +92,30 @@ static void add_file(csn_rootfs_template *e, const char *path)
     ssize_t n = st.st_size <= COPY_MAX ? read(fd, text, COPY_MAX) : -1;
     /* a root caller can read files that its commands may not */
     bool plain = n >= 0 && !memchr(text, '\0', (size_t)n) && (st.st_mode & S_IROTH);
-    csn_rootfs_template_add(e, plain ? CSN_MOUNT_TEXT : CSN_MOUNT_BIND,
-                            plain ? csn_arena_memdup(e->arena, text, (size_t)n) : path, path);
+    csn_rootfs_template_add(t, plain ? CSN_MOUNT_TEXT : CSN_MOUNT_BIND,
+                            plain ? csn_arena_memdup(t->arena, text, (size_t)n) : path, path);
 }
 
 /* A link stays a link: programs read the name of the time zone from its target. */
-static void add_zone(csn_rootfs_template *e)
+static void add_zone(csn_rootfs_template *t)
 {
     static const char zones[] = "/usr/share/zoneinfo/";
     char real[PATH_MAX];
 
     if (!realpath(ZONE, real)) {
-        e->partial = e->partial || !csn_rootfs_template_is_absent(errno);
+        t->partial = t->partial || !csn_rootfs_template_is_absent(errno);
         return;
     }
     bool link = strncmp(real, zones, sizeof(zones) - 1) == 0;
-    csn_rootfs_template_add(e, link ? CSN_MOUNT_LINK : CSN_MOUNT_BIND,
-                            csn_arena_strdup(e->arena, real), ZONE);
+    csn_rootfs_template_add(t, link ? CSN_MOUNT_LINK : CSN_MOUNT_BIND,
+                            csn_arena_strdup(t->arena, real), ZONE);
 }
 
-void csn_etc_add_copies(csn_rootfs_template *e)
+void csn_etc_add_copies(csn_rootfs_template *t)
 {
-    add_zone(e);
+    add_zone(t);
     for (size_t i = 0; i < COUNT(files); i++)
-        add_file(e, files[i]);
+        add_file(t, files[i]);
 }
 
 uint32_t csn_etc_find_dirs(void)

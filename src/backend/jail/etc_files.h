@@ -10,8 +10,8 @@
 uint32_t csn_etc_find_dirs(void);
 void csn_etc_mount_dirs(csn_jail *j, uint32_t found);
 /* Generated files, and mount points for the directories in `found`. */
-void csn_etc_add_generated(csn_rootfs_template *f, const csn_jail *j, const char *home,
+void csn_etc_add_generated(csn_rootfs_template *t, const csn_jail *j, const char *home,
                            uint32_t found);
 /* Copies of files of the host. hash: adds their identity and times to a template's key. */
-void csn_etc_add_copies(csn_rootfs_template *f);
+void csn_etc_add_copies(csn_rootfs_template *t);
 void csn_etc_hash(csn_hash *h);

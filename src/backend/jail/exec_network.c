@@ -25,9 +25,8 @@
 #include "runtime/link.h"
 
 #define UNUSED_UID 0x7fffff00u /* doctor as root: has no account */
-#define UID_STEP                                                                               \
-    0x20000000u /* below the uid of a root caller's jail: has no account and is not a jail's   \
-                 */
+/* Subtracted from the uid of a root caller's jail: has no account and is not a jail's. */
+#define UID_STEP 0x20000000u
 /* It has neither mounts nor processes of its own to confine. */
 #define CONFINEMENT                                                                            \
     (CSN_CONFINE_BIT(CSN_CONFINE_NET) | CSN_CONFINE_BIT(CSN_CONFINE_LIMITS) |                  \
@@ -175,9 +174,9 @@ csn_status csn_exec_network_begin(csn_runtime *rt, const char *const *rules,
 }
 
 /* The lease ends first, so that the gateway stops serving sockets that are still open. */
-void csn_exec_network_end(csn_exec_network *a)
+void csn_exec_network_end(csn_exec_network *n)
 {
-    if (a->lease >= 0)
-        close(csn_steal_fd(&a->lease));
-    stop(&a->sockets, &a->pidfd);
+    if (n->lease >= 0)
+        close(csn_steal_fd(&n->lease));
+    stop(&n->sockets, &n->pidfd);
 }

@@ -136,9 +136,9 @@ csn_status csn_jail_cover_host(csn_jail *j, const csn_jail_share *shares, size_t
  */
 void csn_jail_add_system(const csn_runtime *rt, csn_jail *j, const char *home,
                          const csn_jail_share *shares, size_t count);
-/* rootfs_template.c. What is in `f`, and places for the shares. */
+/* rootfs_template.c. Adds the entries of `t`, and mount points for the shares. */
 struct csn_rootfs_template;
-void csn_jail_add_template(const csn_runtime *rt, csn_jail *j, struct csn_rootfs_template *f,
+void csn_jail_add_template(const csn_runtime *rt, csn_jail *j, struct csn_rootfs_template *t,
                            const csn_jail_share *shares, size_t count);
 
 /* jail_environ.c. The environment, made to agree with what is inside. */

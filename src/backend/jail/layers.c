@@ -36,10 +36,10 @@ static csn_layer user(bool nested_limited)
 {
     if (nested_limited)
         return (csn_layer){"user", "on",
-                           "a user namespace with one user, who is never root on the host"};
+                           "a user namespace with one user that is never root on the host"};
     return (csn_layer){
         "user", "weaker",
-        "a user namespace with one user, who is never root on the host; nested user "
+        "a user namespace with one user that is never root on the host; nested user "
         "namespaces are refused by seccomp only, since /proc/sys is read-only"};
 }
 

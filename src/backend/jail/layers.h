@@ -11,8 +11,7 @@
 /* Features of the kernel, as READY reports them. */
 typedef struct csn_jail_kernel {
     uint64_t landlock_abi;
-    bool nested_limited; /* nested user namespaces are limited by the kernel too, not only by
-                            seccomp */
+    bool nested_limited; /* the kernel limits nested user namespaces, besides seccomp */
 } csn_jail_kernel;
 
 /* Fills the layers of a jail with namespaces and returns their number. `limits` is the text of

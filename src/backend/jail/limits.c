@@ -27,9 +27,7 @@
 #define INODES_PER   16384u /* bytes of disk for each file */
 #define INODES_LEAST 1024u
 #define NOFILE       65536u
-#define MEMORY_LEAST                                                                           \
-    (4ull << 20) /* of a control group: room for the keeper and one command                    \
-                  */
+#define MEMORY_LEAST (4ull << 20) /* of a control group: fits the keeper and one command */
 /* The keeper reports why it kills a process; a failed allocation reports nothing. The rlimit of
  * each process is therefore above the limit of the sandbox. */
 #define DATA_SLACK (64ull << 20)

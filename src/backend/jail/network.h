@@ -44,7 +44,7 @@ void csn_jail_net_ended(csn_runtime *rt);
 const char *const *csn_jail_net_variables(const csn_runtime *rt);
 /* The layers with the present state of `net`. Valid as long as the sandbox. */
 const csn_layer *csn_jail_net_layers(const csn_runtime *rt);
-/* Names the step of network setup that failed (net_step, net_detail of FAILED). NULL: unknown.
+/* Names the step of network setup that failed (net_step, net_detail of FAILED). NULL: unknown
  */
 const char *csn_jail_net_step_name(uint32_t step, uint32_t detail);
 
@@ -65,7 +65,7 @@ typedef struct csn_exec_network {
 #define CSN_EXEC_NETWORK_NONE ((csn_exec_network){.sockets = -1, .pidfd = -1, .lease = -1})
 csn_status csn_exec_network_begin(csn_runtime *rt, const char *const *rules,
                                   csn_exec_network *ret, csn_error **err);
-void csn_exec_network_end(csn_exec_network *a);
+void csn_exec_network_end(csn_exec_network *n);
 
 /* Called before and after a command; report passes on the connections that were refused in
  * between, also if the command succeeded. */

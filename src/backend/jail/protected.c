@@ -140,8 +140,7 @@ static void pin_parents(survey *s, const char *path)
     }
 }
 
-/* Resolves links; the result is below the workspace, malloc'd. NULL: it is outside or absent.
- */
+/* Resolves links. The result is below the workspace, malloc'd; NULL: outside or absent. */
 static char *resolve_below(survey *s, const char *path, struct stat *ret)
 {
     csn_autofd int fd = csn_beneath_open(s->t->fd, path, O_PATH, 0);

@@ -97,8 +97,7 @@ csn_status csn_protected_join(csn_runtime *rt, csn_error **err);
 /* The part of a detached sandbox's record; get needs the shares. */
 void csn_protected_put(const csn_protected *g, csn_packer *o);
 int csn_protected_get(csn_runtime *rt, csn_unpacker *in); /* 0 or -errno */
-/* Fails if a workspace was replaced since the sandbox was opened: changes could not be scanned.
- */
+/* Fails if a workspace was replaced after the sandbox was opened: it cannot be scanned. */
 csn_status csn_protected_check_trees(const csn_runtime *rt, csn_error **err);
 void csn_protected_release(csn_protected *g);
 /* Identifies a path without following a link. False: absent. */

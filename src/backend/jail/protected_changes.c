@@ -155,9 +155,9 @@ static bool is_refused_in(const csn_output *text, const csn_protected_place *p)
     for (const char *line = text->data; line && line < end;) {
         const char *eol = memchr(line, '\n', (size_t)(end - line));
         size_t len = (size_t)((eol ? eol : end) - line);
-        bool says = memmem(line, len, words[0], strlen(words[0])) ||
-                    memmem(line, len, words[1], strlen(words[1]));
-        const char *at = says ? memmem(line, len, p->path, n) : NULL;
+        bool is_error = memmem(line, len, words[0], strlen(words[0])) ||
+                        memmem(line, len, words[1], strlen(words[1]));
+        const char *at = is_error ? memmem(line, len, p->path, n) : NULL;
         /* Files in a directory that is only pinned can be changed. */
         if (at && (p->rule || at + n == line + len || at[n] != '/'))
             return true;

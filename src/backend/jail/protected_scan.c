@@ -303,8 +303,7 @@ static int change_mode(int fd, mode_t mode)
 }
 
 /* Adds read and search permission until restore_modes, if we own the directory. Beyond
- * WIDENED_MAX the mode is not restored. The descriptor ensures that it is the same directory.
- */
+ * WIDENED_MAX the mode is not restored. The descriptor ensures that it is the same one. */
 static bool make_readable(scan *s, int fd)
 {
     struct stat st;

@@ -1,6 +1,6 @@
 /* quarantine.c: moves a file out of a workspace to where no program runs it.
  *
- * Runs after a command, as the caller, who may be root. The file and its directory are under
+ * Runs after a command, as the caller, possibly root. The file and its directory are under
  * the control of the agent, whose other processes may change them at the same time. Invariants:
  * no link is followed; only a plain name in a held directory is touched; afterwards the name is
  * free, even if the file could not be kept: the file is renamed first and examined then.
@@ -31,28 +31,28 @@
 
 /* ---- destination ---- */
 
-static int open_store(csn_quarantine *a, const char *id)
+static int open_store(csn_quarantine *q, const char *id)
 {
     char sub[96];
 
-    if (a->fd >= 0)
+    if (q->fd >= 0)
         return 0;
     snprintf(sub, sizeof(sub), "aside/%s", id);
-    int fd = csn_statedir_open(CSN_DIR_STATE, sub, &a->path);
+    int fd = csn_statedir_open(CSN_DIR_STATE, sub, &q->path);
     if (fd < 0)
         return fd;
-    a->fd = fd;
+    q->fd = fd;
     return 0;
 }
 
 /* A new directory per file, so that a rename cannot collide. */
-static int new_slot(csn_quarantine *a, char name[NAME_SIZE])
+static int new_slot(csn_quarantine *q, char name[NAME_SIZE])
 {
-    for (; a->next < SLOTS_MAX; a->next++) {
-        snprintf(name, NAME_SIZE, "%u", a->next + 1);
-        if (mkdirat(a->fd, name, 0700) == 0) {
-            a->next++;
-            int fd = openat(a->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    for (; q->next < SLOTS_MAX; q->next++) {
+        snprintf(name, NAME_SIZE, "%u", q->next + 1);
+        if (mkdirat(q->fd, name, 0700) == 0) {
+            q->next++;
+            int fd = openat(q->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
             return fd < 0 ? -errno : fd;
         }
         if (errno != EEXIST)
@@ -153,12 +153,12 @@ static int take_by_copy(int dir, const char *name, int slot, char temp[NAME_SIZE
     return 0;
 }
 
-int csn_quarantine_file(csn_quarantine *a, const char *id, int dir, const char *name,
+int csn_quarantine_file(csn_quarantine *q, const char *id, int dir, const char *name,
                         const char *from, char **ret_path)
 {
     char slot_name[NAME_SIZE] = "", temp[NAME_SIZE];
     bool in_place = false;
-    csn_autofd int slot = open_store(a, id) < 0 ? -1 : new_slot(a, slot_name);
+    csn_autofd int slot = open_store(q, id) < 0 ? -1 : new_slot(q, slot_name);
 
     *ret_path = NULL;
     int rc = slot < 0 ? -EXDEV : move_out(dir, name, slot, "item");
@@ -166,21 +166,21 @@ int csn_quarantine_file(csn_quarantine *a, const char *id, int dir, const char *
         rc = take_by_copy(dir, name, slot, temp, &in_place);
     if (rc == 0 && !in_place) {
         note_origin(slot, from);
-        if (asprintf(ret_path, "%s/%s/item", a->path, slot_name) < 0)
+        if (asprintf(ret_path, "%s/%s/item", q->path, slot_name) < 0)
             *ret_path = NULL;
     } else if (slot >= 0) {
         (void)unlinkat(slot, "item", 0);
-        (void)unlinkat(a->fd, slot_name, AT_REMOVEDIR);
+        (void)unlinkat(q->fd, slot_name, AT_REMOVEDIR);
     }
     if (rc == 0 && in_place)
         *ret_path = strdup(temp);
     return rc;
 }
 
-void csn_quarantine_release(csn_quarantine *a)
+void csn_quarantine_release(csn_quarantine *q)
 {
-    if (a->fd >= 0)
-        close(a->fd);
-    free(a->path);
-    *a = (csn_quarantine){.fd = -1};
+    if (q->fd >= 0)
+        close(q->fd);
+    free(q->path);
+    *q = (csn_quarantine){.fd = -1};
 }

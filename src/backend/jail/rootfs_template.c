@@ -19,30 +19,29 @@
 #include "os/landlock.h"
 #include "os/statedir.h"
 
-#define FORMAT_VERSION                                                                         \
-    "3" /* changes when csn_rootfs_template_make writes something else for the same list */
+#define FORMAT_VERSION "3" /* of the directory that is made from a list of entries */
 /* Flags of an entry that is a mount point: for one mount, or for a tmpfs with more paths. */
 #define MOUNTPOINT (1u << 30)
 #define TMPFS_DIR  (1u << 31)
 
-static void add(csn_rootfs_template *f, uint32_t kind, uint32_t flags, const char *from,
+static void add(csn_rootfs_template *t, uint32_t kind, uint32_t flags, const char *from,
                 const char *to)
 {
-    if (f->count < CSN_ROOTFS_TEMPLATE_MAX)
-        f->v[f->count] =
+    if (t->count < CSN_ROOTFS_TEMPLATE_MAX)
+        t->v[t->count] =
             (csn_mount){.kind = kind, .flags = flags, .fd = -1, .from = from, .to = to};
-    f->count++;
+    t->count++;
 }
 
-void csn_rootfs_template_add(csn_rootfs_template *f, uint32_t kind, const char *from,
+void csn_rootfs_template_add(csn_rootfs_template *t, uint32_t kind, const char *from,
                              const char *to)
 {
-    add(f, kind, 0, from, to);
+    add(t, kind, 0, from, to);
 }
 
-void csn_rootfs_template_mountpoint(csn_rootfs_template *f, const char *to, bool dir)
+void csn_rootfs_template_mountpoint(csn_rootfs_template *t, const char *to, bool dir)
 {
-    add(f, dir ? CSN_MOUNT_DIR : CSN_MOUNT_TEXT, MOUNTPOINT, dir ? NULL : "", to);
+    add(t, dir ? CSN_MOUNT_DIR : CSN_MOUNT_TEXT, MOUNTPOINT, dir ? NULL : "", to);
 }
 
 bool csn_rootfs_template_is_absent(int error)
@@ -51,12 +50,12 @@ bool csn_rootfs_template_is_absent(int error)
            error == EPERM || error == ENXIO;
 }
 
-static bool is_complete(const csn_rootfs_template *f)
+static bool is_complete(const csn_rootfs_template *t)
 {
-    if (f->count > CSN_ROOTFS_TEMPLATE_MAX || f->partial)
+    if (t->count > CSN_ROOTFS_TEMPLATE_MAX || t->partial)
         return false;
-    for (size_t i = 0; i < f->count; i++)
-        if (!f->v[i].to || (!f->v[i].from && f->v[i].kind != CSN_MOUNT_DIR))
+    for (size_t i = 0; i < t->count; i++)
+        if (!t->v[i].to || (!t->v[i].from && t->v[i].kind != CSN_MOUNT_DIR))
             return false; /* out of memory */
     return true;
 }
@@ -67,32 +66,32 @@ static bool is_complete(const csn_rootfs_template *f)
  * or mount point. */
 enum found { ABSENT, OWN_DIR, OTHER };
 
-static enum found find_at(const csn_rootfs_template *f, const char *path)
+static enum found find_at(const csn_rootfs_template *t, const char *path)
 {
     enum found found = ABSENT;
 
-    for (size_t i = 0; i < f->count && i < CSN_ROOTFS_TEMPLATE_MAX; i++) {
-        const char *rest = f->v[i].to ? csn_path_below(f->v[i].to, path) : NULL;
+    for (size_t i = 0; i < t->count && i < CSN_ROOTFS_TEMPLATE_MAX; i++) {
+        const char *rest = t->v[i].to ? csn_path_below(t->v[i].to, path) : NULL;
         if (!rest)
             continue;
         if (*rest == '\0' &&
-            (f->v[i].kind != CSN_MOUNT_DIR || f->v[i].flags & (MOUNTPOINT | TMPFS_DIR)))
+            (t->v[i].kind != CSN_MOUNT_DIR || t->v[i].flags & (MOUNTPOINT | TMPFS_DIR)))
             return OTHER;
         found = OWN_DIR;
     }
     return found;
 }
 
-static void place_share(csn_rootfs_template *f, const csn_jail_share *share)
+static void place_share(csn_rootfs_template *t, const csn_jail_share *share)
 {
     for (const char *end = strchr(share->inside + 1, '/');; end = strchr(end + 1, '/')) {
         size_t len = end ? (size_t)(end - share->inside) : strlen(share->inside);
-        const char *path = csn_arena_memdup(f->arena, share->inside, len);
-        enum found there = path ? find_at(f, path) : ABSENT;
+        const char *path = csn_arena_memdup(t->arena, share->inside, len);
+        enum found there = path ? find_at(t, path) : ABSENT;
         if (there == ABSENT && end)
-            add(f, CSN_MOUNT_DIR, TMPFS_DIR, NULL, path);
+            add(t, CSN_MOUNT_DIR, TMPFS_DIR, NULL, path);
         else if (there == ABSENT)
-            csn_rootfs_template_mountpoint(f, path, !share->file);
+            csn_rootfs_template_mountpoint(t, path, !share->file);
         if (there != OWN_DIR || !end)
             return;
     }
@@ -100,35 +99,35 @@ static void place_share(csn_rootfs_template *f, const csn_jail_share *share)
 
 /* ---- the stored template ---- */
 
-static void make_key(const csn_rootfs_template *f, char key[CSN_HASH_HEX])
+static void make_key(const csn_rootfs_template *t, char key[CSN_HASH_HEX])
 {
     csn_hash h;
 
     csn_hash_init(&h);
     csn_hash_add(&h, FORMAT_VERSION, sizeof(FORMAT_VERSION));
-    for (size_t i = 0; i < f->count; i++) {
-        csn_hash_add(&h, &f->v[i].kind, sizeof(f->v[i].kind));
-        csn_hash_add(&h, f->v[i].to, strlen(f->v[i].to) + 1);
-        if (f->v[i].from)
-            csn_hash_add(&h, f->v[i].from, strlen(f->v[i].from) + 1);
+    for (size_t i = 0; i < t->count; i++) {
+        csn_hash_add(&h, &t->v[i].kind, sizeof(t->v[i].kind));
+        csn_hash_add(&h, t->v[i].to, strlen(t->v[i].to) + 1);
+        if (t->v[i].from)
+            csn_hash_add(&h, t->v[i].from, strlen(t->v[i].from) + 1);
     }
     csn_etc_hash(&h);
     csn_hash_hex(&h, key);
 }
 
 /* Its path, locked until j is released. NULL: it neither exists nor can be made. */
-static const char *find_or_make(csn_jail *j, const csn_rootfs_template *f)
+static const char *find_or_make(csn_jail *j, const csn_rootfs_template *t)
 {
     char key[CSN_HASH_HEX];
     csn_autofree char *store_path = NULL;
     csn_autofd int store = csn_statedir_open(CSN_DIR_STATE, "frames", &store_path);
 
-    if (store < 0 || !is_complete(f))
+    if (store < 0 || !is_complete(t))
         return NULL;
-    make_key(f, key);
+    make_key(t, key);
     int rc = csn_rootfs_template_hold(store, key, &j->template_lock);
     if (rc < 0) {
-        csn_rootfs_template all = *f;
+        csn_rootfs_template all = *t;
         csn_etc_add_copies(&all);
         rc = is_complete(&all) ? csn_rootfs_template_make(store, key, all.v, all.count)
                                : -ENOMEM;
@@ -138,63 +137,63 @@ static const char *find_or_make(csn_jail *j, const csn_rootfs_template *f)
     return rc < 0 ? NULL : csn_arena_printf(j->arena, "%s/%s", store_path, key);
 }
 
-static void mount_template(csn_jail *j, const csn_rootfs_template *f, const char *path)
+static void mount_template(csn_jail *j, const csn_rootfs_template *t, const char *path)
 {
     csn_jail_add(j, CSN_MOUNT_BIND, CSN_MOUNT_RDONLY | CSN_MOUNT_TRUSTED, 0, path, "/");
     j->template =
         (csn_jail_share){.option = "root", .host = path, .inside = "/", .as_is = true};
     if (j->privileged) /* only root can reach its path */
         csn_jail_give(j, &j->template);
-    for (size_t i = 0; i < f->count; i++)
-        if (f->v[i].flags & TMPFS_DIR)
-            csn_jail_add(j, CSN_MOUNT_SCRATCH, CSN_MOUNT_RDONLY, 0, NULL, f->v[i].to);
+    for (size_t i = 0; i < t->count; i++)
+        if (t->v[i].flags & TMPFS_DIR)
+            csn_jail_add(j, CSN_MOUNT_SCRATCH, CSN_MOUNT_RDONLY, 0, NULL, t->v[i].to);
 }
 
-static void mount_each(csn_jail *j, csn_rootfs_template *f)
+static void mount_each(csn_jail *j, csn_rootfs_template *t)
 {
     const uint32_t copied =
         CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NARROW | CSN_MOUNT_TRUSTED;
 
-    csn_etc_add_copies(f);
-    for (size_t i = 0; i < f->count && i < CSN_ROOTFS_TEMPLATE_MAX; i++) {
-        const csn_mount *m = &f->v[i];
+    csn_etc_add_copies(t);
+    for (size_t i = 0; i < t->count && i < CSN_ROOTFS_TEMPLATE_MAX; i++) {
+        const csn_mount *m = &t->v[i];
         bool bind = m->kind == CSN_MOUNT_BIND;
         if (!(m->flags & (MOUNTPOINT | TMPFS_DIR)))
             csn_jail_add(j, m->kind, bind ? copied : 0, bind ? CSN_LL_READ : 0, m->from, m->to);
     }
-    if (f->count > CSN_ROOTFS_TEMPLATE_MAX)
+    if (t->count > CSN_ROOTFS_TEMPLATE_MAX)
         j->mount_count = CSN_MOUNTS_MAX + 1; /* csn_jail_plan fails */
 }
 
-static const char *const *links_of(const csn_rootfs_template *f)
+static const char *const *links_of(const csn_rootfs_template *t)
 {
     const size_t most = 16; /* more than the system has in its root */
-    const char **links = csn_arena_array(f->arena, most + 1, sizeof(*links));
+    const char **links = csn_arena_array(t->arena, most + 1, sizeof(*links));
     size_t n = 0;
 
-    for (size_t i = 0; links && n < most && i < f->count && i < CSN_ROOTFS_TEMPLATE_MAX; i++)
-        if (f->v[i].kind == CSN_MOUNT_LINK && strrchr(f->v[i].to, '/') == f->v[i].to)
-            links[n++] = f->v[i].to;
+    for (size_t i = 0; links && n < most && i < t->count && i < CSN_ROOTFS_TEMPLATE_MAX; i++)
+        if (t->v[i].kind == CSN_MOUNT_LINK && strrchr(t->v[i].to, '/') == t->v[i].to)
+            links[n++] = t->v[i].to;
     if (links)
         links[n] = NULL;
     return links;
 }
 
-void csn_jail_add_template(const csn_runtime *rt, csn_jail *j, csn_rootfs_template *f,
+void csn_jail_add_template(const csn_runtime *rt, csn_jail *j, csn_rootfs_template *t,
                            const csn_jail_share *shares, size_t count)
 {
-    size_t own = f->count;
+    size_t own = t->count;
     const char *path = NULL;
 
-    j->links = links_of(f);
+    j->links = links_of(t);
     for (size_t i = 0; i < count; i++)
-        place_share(f, &shares[i]);
+        place_share(t, &shares[i]);
     if (!rt->detached)
-        path = find_or_make(j, f);
+        path = find_or_make(j, t);
     if (path) {
-        mount_template(j, f, path);
+        mount_template(j, t, path);
         return;
     }
-    f->count = own;
-    mount_each(j, f);
+    t->count = own;
+    mount_each(j, t);
 }

@@ -24,9 +24,9 @@ typedef struct csn_rootfs_template {
 
 /* rootfs_template.c. Adds an entry; adds a mount point, which is not needed without a template:
  * a mount then creates it. */
-void csn_rootfs_template_add(csn_rootfs_template *f, uint32_t kind, const char *from,
+void csn_rootfs_template_add(csn_rootfs_template *t, uint32_t kind, const char *from,
                              const char *to);
-void csn_rootfs_template_mountpoint(csn_rootfs_template *f, const char *to, bool dir);
+void csn_rootfs_template_mountpoint(csn_rootfs_template *t, const char *to, bool dir);
 /* True for an errno that means that the file does not exist for this user. Others may be
  * temporary. */
 bool csn_rootfs_template_is_absent(int error);

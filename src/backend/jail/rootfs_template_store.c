@@ -18,14 +18,12 @@
 #include "os/atomic.h"
 #include "os/tree.h"
 
-#define LOCK_SUFFIX ".lock"
-#define NAME_SIZE   96u
-#define BYTES_MAX   (16u << 20)
-#define CROWDED     64u
-#define TEMP_AGE_S  3600 /* an older temporary directory was left by a killed process */
-#define TEMPLATE_AGE_S                                                                         \
-    (30 * 86400) /* an older template is removed and made again on demand                      \
-                  */
+#define LOCK_SUFFIX    ".lock"
+#define NAME_SIZE      96u
+#define BYTES_MAX      (16u << 20)
+#define CROWDED        64u  /* with more templates, unused ones are removed after TEMP_AGE_S */
+#define TEMP_AGE_S     3600 /* older temporary directories were left by killed processes */
+#define TEMPLATE_AGE_S (30 * 86400) /* older templates are removed */
 
 /* Templates are not synced to disk, so a crash may leave empty files. Those from before the
  * last boot are made again. */

@@ -71,8 +71,7 @@ static void *feed_loop(void *arg)
     return NULL;
 }
 
-/* A new open file description, so that O_NONBLOCK does not affect other users of the terminal.
- */
+/* A separate open file description: O_NONBLOCK must not affect other users of the terminal. */
 static int reopen(int terminal)
 {
     char path[32];

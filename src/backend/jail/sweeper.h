@@ -7,8 +7,7 @@
 
 typedef struct csn_jail_sweeper {
     csn_keeper_start start;
-    int control; /* or -1. If it is closed before the sweeper has a keeper, the sweeper cleans
-                    up */
+    int control; /* or -1. The sweeper cleans up if it is closed before a keeper is set */
     int pidfd;   /* or -1: not running */
 } csn_jail_sweeper;
 

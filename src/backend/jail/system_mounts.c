@@ -26,7 +26,7 @@ static const char *const nodes[] = {"/dev/null",   "/dev/zero",    "/dev/full",
                                     "/dev/random", "/dev/urandom", "/dev/tty"};
 
 /* Adds links as on the host (merged /usr). Returns a bit for each directory to mount. */
-static uint32_t find_programs(csn_rootfs_template *f)
+static uint32_t find_programs(csn_rootfs_template *t)
 {
     uint32_t found = 0;
     struct stat st;
@@ -38,10 +38,10 @@ static uint32_t find_programs(csn_rootfs_template *f)
         ssize_t n = S_ISLNK(st.st_mode) ? readlink(programs[i], text, sizeof(text) - 1) : -1;
         if (n > 0) {
             text[n] = '\0';
-            csn_rootfs_template_add(f, CSN_MOUNT_LINK, csn_arena_strdup(f->arena, text),
+            csn_rootfs_template_add(t, CSN_MOUNT_LINK, csn_arena_strdup(t->arena, text),
                                     programs[i]);
         } else if (S_ISDIR(st.st_mode)) {
-            csn_rootfs_template_mountpoint(f, programs[i], true);
+            csn_rootfs_template_mountpoint(t, programs[i], true);
             found |= 1u << i;
         }
     }
@@ -89,7 +89,7 @@ static void add_proc(csn_jail *j)
 }
 
 /* Entries outside of any mount, and mount points. */
-static void fill_template(csn_rootfs_template *f, const char *home)
+static void fill_template(csn_rootfs_template *t, const char *home)
 {
     static const char *const links[][2] = {{"/proc/self/fd", "/dev/fd"},
                                            {"/proc/self/fd/0", "/dev/stdin"},
@@ -100,38 +100,36 @@ static void fill_template(csn_rootfs_template *f, const char *home)
                                               "/dev/mqueue", "/tmp",     "/var/tmp"};
 
     for (size_t i = 0; i < COUNT(links); i++)
-        csn_rootfs_template_add(f, CSN_MOUNT_LINK, links[i][0], links[i][1]);
+        csn_rootfs_template_add(t, CSN_MOUNT_LINK, links[i][0], links[i][1]);
     for (size_t i = 0; i < COUNT(mountpoints); i++)
-        csn_rootfs_template_mountpoint(f, mountpoints[i], true);
+        csn_rootfs_template_mountpoint(t, mountpoints[i], true);
     for (size_t i = 0; i < COUNT(nodes); i++)
-        csn_rootfs_template_mountpoint(f, nodes[i], false);
+        csn_rootfs_template_mountpoint(t, nodes[i], false);
     if (home)
-        csn_rootfs_template_mountpoint(f, home, true);
-    csn_rootfs_template_add(f, CSN_MOUNT_DIR, NULL, "/run");
-    /* Has permissions for everybody but no Landlock rule: tests check with it that Landlock is
-     * active. */
-    csn_rootfs_template_add(f, CSN_MOUNT_TEXT, "", "/run/.landlock");
+        csn_rootfs_template_mountpoint(t, home, true);
+    csn_rootfs_template_add(t, CSN_MOUNT_DIR, NULL, "/run");
+    /* World-readable but without a Landlock rule: unreadable inside if Landlock is active. */
+    csn_rootfs_template_add(t, CSN_MOUNT_TEXT, "", "/run/.landlock");
 }
 
 void csn_jail_add_system(const csn_runtime *rt, csn_jail *j, const char *home,
                          const csn_jail_share *shares, size_t count)
 {
-    csn_autofree csn_rootfs_template *f =
-        calloc(1, sizeof(*f)); /* its strings are in the arena */
+    csn_autofree csn_rootfs_template *t = calloc(1, sizeof(*t));
     uint32_t etc = csn_etc_find_dirs();
 
-    if (!f) {
+    if (!t) {
         j->mount_count = CSN_MOUNTS_MAX + 1; /* csn_jail_plan fails */
         return;
     }
-    f->arena = j->arena;
-    fill_template(f, rt->config->home ? NULL : home);
-    csn_etc_add_generated(f, j, home, etc);
-    uint32_t programs_found = find_programs(f);
+    t->arena = j->arena;
+    fill_template(t, rt->config->home ? NULL : home);
+    csn_etc_add_generated(t, j, home, etc);
+    uint32_t programs_found = find_programs(t);
     bool packages = access(PACKAGES, F_OK) == 0;
     if (packages)
-        csn_rootfs_template_mountpoint(f, PACKAGES, true);
-    csn_jail_add_template(rt, j, f, shares, count);
+        csn_rootfs_template_mountpoint(t, PACKAGES, true);
+    csn_jail_add_template(rt, j, t, shares, count);
     csn_jail_add(j, CSN_MOUNT_PROC, CSN_MOUNT_NOEXEC, CSN_LL_READ | CSN_LL_WRITE, NULL,
                  "/proc");
     csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_DEVICE, NULL, "/dev");
