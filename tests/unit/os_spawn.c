@@ -184,8 +184,11 @@ static void start_that_fails_keeps_to_its_own_error(void **state)
 {
     const char *argv[] = {"true", NULL};
     const csn_spawn_namespaces never = {.namespaces = CLONE_NEWNS | CLONE_FS}; /* EINVAL */
-    csn_spawn_opts o = {
-        .path = "/bin/true", .namespaces = &never, .argv = argv, .fds = {-1, -1, -1}, .nfds = 3};
+    csn_spawn_opts o = {.path = "/bin/true",
+                        .namespaces = &never,
+                        .argv = argv,
+                        .fds = {-1, -1, -1},
+                        .nfds = 3};
 
     (void)state;
     for (int i = 0; i < 500; i++) {
