@@ -29,7 +29,7 @@ is "/etc/hosts has only loopback" "$(inside_sh "cut -d' ' -f1 /etc/hosts | tr '\
 for d in / /etc /etc/ssl /usr /usr/local /home /var /boot /opt; do
     (cd "$d") 2>/dev/null || { skip "no workspace named, in $d" "there is none, or not for this user" && continue; }
     status "no workspace named, in $d: refused" 125 env -C "$d" "$CAISSON" run -- true
-    like "it says which and what to do" "$err" "*current directory, '$(realpath "$d")', *--workspace DIR*"
+    like "it says which and what to do" "$err" "*current directory '$(realpath "$d")': *--workspace DIR*"
 done
 is "in a directory of one's own" "$(cd "$OUT" && cs run -- pwd)" "$OUT"
 is "in the home" "$(cd "$HOME" && cs run -- cat key)" secret
