@@ -1,9 +1,10 @@
 /* api_doctor.c: csn_doctor: checks which layers of a jail work on this host.
  *
- * The backend checks the host, and a script in a real sandbox (the canary) prints what it sees;
- * the second result replaces the first. If no sandbox can be opened, the error is one of the
- * results, and a jail without namespaces is tried. Invariants: the output of the script is
- * parsed as untrusted text; the sandbox is destroyed before this returns. */
+ * The backend checks the host first. Then a script in a real sandbox (the canary) prints what
+ * is visible from inside, and its results replace those of the host check. If no sandbox can be
+ * opened, the error becomes one of the results, and a jail without namespaces is tried.
+ * Invariants: the output of the script is parsed as untrusted text; the sandbox is destroyed
+ * before csn_doctor returns. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +20,9 @@
 #define CHECKS_MAX   32u
 #define CANARY_MS    10000u
 #define CANARY_BYTES 65536u
-#define FALLBACK_DIR "/tmp" /* for a caller whose directory is /, which cannot be shared */
+#define FALLBACK_DIR "/tmp" /* workspace for a caller in /, which cannot be shared */
 
-/* Few programs, because each takes time. */
+/* Starts few programs: each one takes time. */
 static const char canary[] =
     "ls -l /proc/self/ns; cat /proc/self/status /proc/net/dev; set -- /proc/[0-9]*; "
     "echo \"processes: $#\"; (: >/usr/.caisson-canary) 2>/dev/null && echo 'wrote: yes'; "
@@ -80,7 +81,7 @@ static const char *after(const char *text, const char *key)
     return "";
 }
 
-/* Does the namespace of this kind differ from that of this process? */
+/* Is the sandbox in another namespace of this kind than this process? */
 static bool has_own_namespace(const char *text, const char *kind)
 {
     char link[64], path[64], ours[64], line[80];
@@ -154,7 +155,8 @@ static void evaluate(checkup *c, const char *text)
 
 /* ---- the sandboxes ---- */
 
-/* A directory of the caller that must be invisible inside, unless it lies in the workspace. */
+/* "CANARY_HOST=DIR", malloc'd. DIR is a host directory that must be invisible inside; it is
+ * empty if the workspace contains that directory. */
 static char *host_mark(const char *workspace)
 {
     csn_autofree char *state = NULL, *text = NULL;
@@ -207,7 +209,7 @@ static csn_status open_jail(const char *workspace, uint32_t flags, csn_sandbox *
     return csn_open(&config, ret, err);
 }
 
-/* "weaker" if such a sandbox opens, else "none". */
+/* Returns "weaker" if a sandbox without namespaces opens, else "none". */
 static const char *try_weaker(checkup *c, const char *workspace)
 {
     csn_sandbox *sb = NULL;
@@ -236,7 +238,7 @@ static const char *try_jail(checkup *c, const char *workspace)
     if (st == CSN_OK)
         return "full";
     const char *hint = csn_error_hint(err);
-    const char *self = hint ? strstr(hint, "caisson doctor") : NULL; /* not useful here */
+    const char *self = hint ? strstr(hint, "caisson doctor") : NULL; /* that is running now */
     char fix[512];
     size_t len = self ? (size_t)(self - hint) : hint ? strlen(hint) : 0;
     snprintf(fix, sizeof(fix), "%.*s", (int)(self && len > 2 ? len - 2 : len),

@@ -32,8 +32,8 @@ typedef struct collector {
     csn_capture out, err, merged;
     csn_output_fn live;
     void *live_ctx;
-    bool one_stream; /* merge: everything is `out` */
-    bool stopped;    /* the callback asked to stop */
+    bool one_stream; /* CSN_EXEC_MERGE: stderr goes to `out` too */
+    bool stopped;    /* the callback returned non-zero */
 } collector;
 
 static int collect(void *ctx, int stream, const void *data, size_t len)
@@ -115,8 +115,8 @@ static bool is_home(const char *assignment)
     return csn_str_starts(assignment, "HOME=");
 }
 
-/* The call's variables after the sandbox's (for backends that do not know its config), without
- * HOME, which no call may change. Pointers borrow; the array is malloc'd. */
+/* Builds a malloc'd array of borrowed strings: the sandbox's variables (for backends without
+ * CSN_CAP_ENV), then those of the call, without HOME, which no call may change. */
 csn_status csn_exec_environ(const csn_sandbox *sb, const char *const *call, const char ***ret,
                             csn_error **err)
 {
@@ -221,7 +221,7 @@ static int fill_output(csn_arena *a, const csn_capture *c, csn_output *ret)
     return 0;
 }
 
-/* The message of a command that did not start, or whose connection was lost, is its stderr. */
+/* Adds the message of a command that did not start, or whose connection was lost, to stderr. */
 static void explain_spawn(collector *c, const csn_exec_end *end)
 {
     if ((end->how == CSN_END_SPAWN || end->how == CSN_END_LOST) && end->message[0])
@@ -247,7 +247,7 @@ static int fill_result(csn_exec_result *r, csn_call *c, collector *col, const cs
                    csn_capture_truncated(&col->merged) || end->how == CSN_END_LOST;
     r->truncated_by = r->truncated ? "bytes" : NULL;
     if (col->out.failed || col->err.failed || col->merged.failed)
-        return ENOMEM; /* lost output must not look like no output */
+        return ENOMEM; /* a failed allocation must not look like empty output */
     if (fill_output(a, &col->out, &r->out) != 0 || fill_output(a, &col->err, &r->err) != 0)
         return ENOMEM;
     if (col->one_stream)
@@ -258,8 +258,8 @@ static int fill_result(csn_exec_result *r, csn_call *c, collector *col, const cs
     return csn_layers_copy(a, c->sb->layers, c->sb->layer_count, &r->layers);
 }
 
-/* The backend explains only commands that failed by themselves: limits, deadlines and cancels
- * are already explained. A failure to explain is ignored. */
+/* Asks the backend to explain a command that failed by itself; limits, deadlines and cancels
+ * have their own explanation. A failure to explain is ignored. */
 static void explain_failure(csn_call *c, const csn_exec_req *req, const csn_exec_end *end,
                             const csn_exec_result *r)
 {
@@ -281,8 +281,8 @@ static int fill_denials(csn_call *c, const csn_exec_req *req, const csn_exec_end
     return found->failed ? ENOMEM : 0;
 }
 
-/* The joined path of a call's cwd. A backend without CSN_CAP_SPAWN cannot tell a directory that
- * does not exist from a command that failed, so the core checks it first. */
+/* Joins the call's cwd to the working directory. A backend without CSN_CAP_SPAWN cannot tell a
+ * missing directory from a failed command, so the core checks the directory first. */
 static csn_status exec_cwd(csn_call *c, const char *asked, const char **ret, csn_error **err)
 {
     csn_status st = csn_call_path(c, asked, ret, err);
@@ -323,8 +323,8 @@ static csn_status run_in_backend(csn_call *c, csn_exec_req *req, const csn_exec_
     return st;
 }
 
-/* bash, or sh if there is none. A backend with CSN_CAP_SPAWN reports a missing program, so bash
- * is simply tried; others are probed once. */
+/* Runs bash, or sh if there is no bash. A backend with CSN_CAP_SPAWN reports a missing program,
+ * so bash is tried directly; other backends are probed once. */
 static csn_status run_shell(csn_call *c, csn_exec_req *req, const char **argv,
                             const csn_exec_opts *o, collector *col, csn_exec_end *end,
                             csn_error **err)

@@ -1,8 +1,9 @@
-/* api_exec.h: what foreground and background commands share. */
+/* api_exec.h: csn_exec and csn_sh run one command; their option checks and requests, shared
+ * with csn_start. */
 #pragma once
 #include "core/internal.h"
 
-/* One of argv and command is set. */
+/* Either argv or command is set. */
 typedef struct csn_exec_call {
     const char *op;
     uint32_t flags; /* CSN_EXEC_* that this operation accepts */
@@ -20,7 +21,7 @@ csn_status csn_exec_environ(const csn_sandbox *sb, const char *const *call, cons
 /* "bash" or "sh"; the backend is probed once. */
 csn_status csn_exec_shell(csn_call *c, const char **ret, csn_error **err);
 uint64_t csn_exec_output_max(const csn_sandbox *sb, const csn_exec_opts *o);
-/* Fills in what csn_exec and csn_start pass on in the same way; flags are set already. Free
+/* Fills in the fields that csn_exec and csn_start have in common; flags must be set. Free
  * *ret_workdir after the last use of the request. */
 csn_status csn_exec_request(csn_call *c, const csn_exec_opts *o, csn_exec_req *req,
                             char **ret_workdir, csn_error **err);

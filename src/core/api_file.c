@@ -1,7 +1,7 @@
-/* api_file.c: stat, list, delete, mkdir, rename, watch.
+/* api_file.c: csn_stat, csn_list, csn_delete, csn_mkdir, csn_rename and csn_watch_open.
  *
  * Each joins the path, calls the operation and builds the result. Messages and results contain
- * the path of the caller; host paths stay inside the backend. */
+ * the caller's path; host paths stay inside the backend. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* api_glob.c: csn_glob: finds paths below a directory that match a pattern.
  *
- * The backend walks and base/glob matches. A walk does not follow symlinks, so it ends and
- * stays inside the sandbox. */
+ * The backend walks the tree and base/glob matches. The walk does not follow symlinks, so it
+ * terminates and stays inside the sandbox. */
 
 #include "base/glob.h"
 #include "base/limits.h"

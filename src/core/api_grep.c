@@ -1,9 +1,9 @@
 /* api_grep.c: csn_grep: finds matching lines in a file or a tree.
  *
- * Files are read in sorted order and streamed: a scanner holds the window it searches, cut at
- * line ends, and the lines before it that may become context. A file with a NUL byte in its
- * first 8 KiB is binary and skipped. Patterns may be hostile (the matcher limits its steps) and
- * lines endless (the window is bounded). */
+ * Files are read in sorted order and streamed. A scanner holds a window of whole lines to
+ * search, and the lines before it that may become context. A file with a NUL byte in its first
+ * 8 KiB is binary and skipped. Patterns and lines are untrusted: the matcher limits its steps,
+ * and the window is bounded. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ typedef struct search {
     csn_grep_match *items;
     size_t count, cap;
     bool truncated;
-    csn_status st; /* of the matcher or of memory */
+    csn_status st; /* failure of the matcher or of an allocation */
 } search;
 
 /* One file. buf = [lines kept for context][lines not searched yet][start of the next line]. */
@@ -88,7 +88,7 @@ static int emit(scanner *sc, uint64_t line, size_t from, size_t to, bool is_cont
     return 0;
 }
 
-/* Lines before the match that are not in the results yet. */
+/* Adds the context before a match, without lines that are in the results already. */
 static int emit_before(scanner *sc, uint64_t line, size_t from)
 {
     size_t starts[CONTEXT_MAX];
@@ -108,7 +108,7 @@ static int emit_before(scanner *sc, uint64_t line, size_t from)
     return 0;
 }
 
-/* Lines after the last match, up to `to` (a line start). Advances *at and *line. */
+/* Adds the context after the last match, up to `to` (a line start). Advances *at and *line. */
 static int emit_after(scanner *sc, size_t *at, uint64_t *line, size_t to)
 {
     while (sc->after > 0 && *at < to) {
@@ -134,7 +134,7 @@ static uint64_t count_newlines(const char *p, size_t len)
     return n;
 }
 
-/* A match in [at, to): its line is shown, with what belongs before it. */
+/* Adds the line of a match at `from`, after the context due before it. */
 static int take_match(scanner *sc, size_t *at, uint64_t *line, size_t from, size_t to)
 {
     const char *nl = from > *at ? memrchr(sc->buf.data + *at, '\n', from - *at) : NULL;
@@ -159,7 +159,7 @@ static int take_match(scanner *sc, size_t *at, uint64_t *line, size_t from, size
     return 0;
 }
 
-/* Looks at whole lines [fresh, to). */
+/* Searches the whole lines [fresh, to). */
 static int scan(scanner *sc, size_t to)
 {
     size_t at = sc->fresh;
@@ -167,8 +167,8 @@ static int scan(scanner *sc, size_t to)
 
     while (at < to) {
         size_t from = 0, until = 0;
-        /* Within one buffer, but a match may not span lines: one that does is tried again on
-         * the line it begins in. */
+        /* The search covers the whole window, but a match must not span lines: if one does,
+         * search again in the line where it begins. */
         int rc = csn_matcher_find(sc->s->matcher, sc->buf.data, to, at, &from, &until);
         if (rc < 0) {
             sc->s->st = (csn_status)rc;
@@ -206,7 +206,7 @@ static int scan(scanner *sc, size_t to)
     return 0;
 }
 
-/* Drops what was looked at, except the last lines that context may need. */
+/* Drops searched lines, except the last ones, which may become context. */
 static void slide(scanner *sc)
 {
     size_t keep = sc->fresh;
@@ -216,7 +216,7 @@ static void slide(scanner *sc)
         keep = nl ? (size_t)(nl - sc->buf.data) + 1 : 0;
     }
     if (sc->fresh - keep > WINDOW_MAX / 2)
-        keep = sc->fresh; /* context lines of megabytes are not kept */
+        keep = sc->fresh; /* do not keep megabytes of context */
     memmove(sc->buf.data, sc->buf.data + keep, sc->buf.len - keep);
     sc->buf.len -= keep;
     sc->fresh -= keep;
@@ -254,7 +254,7 @@ static int scanner_write(void *ctx, int stream, const void *data, size_t len)
     return CSN_SINK_MORE;
 }
 
-/* False: stop. Files that cannot be read are skipped. */
+/* Returns false to stop the search. Files that cannot be read are skipped. */
 static bool grep_file(csn_call *c, search *s, const char *joined, const char *shown)
 {
     csn_file_stat fst;

@@ -1,7 +1,7 @@
-/* api_info.c: csn_info and csn_sandboxes.
+/* api_info.c: csn_info and csn_sandboxes: describe a sandbox, list the detached ones.
  *
- * A capability word means that the call works, natively or derived. Layers are those of the
- * backend, which reports what it enforces. */
+ * A capability word means that a call works, natively or derived. The backend reports the
+ * layers that it enforces. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -157,7 +157,7 @@ void csn_info_free(csn_info_result *r)
     csn_result_free(r);
 }
 
-/* Connects and closes: csn_connect removes the record of a sandbox that is gone. */
+/* Tries to connect; csn_connect also removes the record of a sandbox that is gone. */
 static bool is_alive(const char *id)
 {
     csn_sandbox *sb = NULL;

@@ -27,7 +27,7 @@ typedef struct logging {
     csn_error **err;
 } logging;
 
-/* An allowed lookup needs no line: the connection follows. */
+/* Allowed DNS lookups are not logged: the connection is. */
 static int log_event(void *ctx, const csn_net_event *e)
 {
     logging *l = ctx;
@@ -62,7 +62,7 @@ csn_status csn_network_log(csn_sandbox *sb, csn_error **err)
         return CSN_OK;
     csn_error *why = NULL;
     csn_status st = sb->ops->network->events(sb->state, NULL, log_event, &l, &lost, &why);
-    /* Lost events are recorded as well. */
+    /* A failed read and lost events get a line of their own. */
     if (st < 0)
         snprintf(text, sizeof(text), "%s", csn_error_message(why));
     else
@@ -76,7 +76,7 @@ csn_status csn_network_log(csn_sandbox *sb, csn_error **err)
 
 /* ---- the rules ---- */
 
-/* The rules of a list and of presets as one; malloc'd. */
+/* Merges allow rules and the rules of presets into one malloc'd list. */
 static csn_status all_rules(const csn_config *c, const char *const *allow,
                             const char *const *packages, char ***ret, csn_error **err)
 {
@@ -108,7 +108,7 @@ csn_status csn_network_expand(csn_sandbox *sb, csn_error **err)
     return csn_config_take(&c, &sb->expanded, err);
 }
 
-/* The record of a detached sandbox; with the lock held. */
+/* Stores new rules in sb->current and, if detached, in the record. With the lock held. */
 static csn_status note_rules(csn_sandbox *sb, const csn_net_opts *o, csn_error **err)
 {
     csn_config c = *(sb->current ? sb->current : sb->config), *own = NULL;
@@ -185,7 +185,7 @@ csn_status csn_network_set(csn_sandbox *sb, const csn_net_opts *opts, csn_error 
     return csn_call_end(&c, set_rules(sb, &o, err), err);
 }
 
-/* ---- what there is ---- */
+/* ---- csn_network ---- */
 
 typedef struct collecting {
     csn_arena *a;
@@ -265,7 +265,7 @@ static csn_status fill_rules(csn_sandbox *sb, collecting *c, csn_net_result *r, 
     return CSN_OK;
 }
 
-/* The layer is "on" without a gateway: only loopback. */
+/* The net layer is "on" if there is only a loopback and no gateway: mode "none". */
 static csn_status fill_mode(csn_sandbox *sb, collecting *c, csn_net_result *r, csn_error **err)
 {
     csn_info_result info = {.size = sizeof(info)};

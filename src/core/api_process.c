@@ -1,8 +1,7 @@
-/* api_process.c: background processes: start, list, wait, logs, signal, stdin.
+/* api_process.c: csn_start and csn_process_*: background processes.
  *
  * A csn_process is a pid and its sandbox. The backend owns the process, so another program can
- * open it by its pid. The backend keeps output in bounded rings, which are read by byte offset.
- */
+ * open it by pid. The backend keeps output in bounded rings, which are read by byte offset. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -258,7 +257,7 @@ csn_status csn_process_open(csn_sandbox *sb, int64_t pid, csn_process **ret, csn
     return CSN_OK;
 }
 
-/* Waits in steps: closing the sandbox must not wait for the process. */
+/* Waits in short steps, so that closing the sandbox does not have to wait for the process. */
 static csn_status wait_for_end(csn_call *c, int64_t pid, uint64_t timeout_ms,
                                csn_process_list **ret, csn_error **err)
 {
@@ -401,8 +400,7 @@ void csn_log_chunk_free(csn_log_chunk *c)
     csn_result_free(c);
 }
 
-/* ---- acting on one ------------------------------------------------------------------------
- */
+/* ---- signal, stdin and resize ----------------------------------------------------------- */
 
 static csn_status begin_on(csn_process *p, csn_call *c, const char *op, csn_error **err)
 {
@@ -472,8 +470,7 @@ csn_status csn_process_resize(csn_process *p, uint16_t rows, uint16_t cols, csn_
     return csn_call_end(&c, st, err);
 }
 
-/* ---- waiting for something to happen ------------------------------------------------------
- */
+/* ---- csn_wait_port and csn_wait_log ----------------------------------------------------- */
 
 csn_status csn_wait_port(csn_sandbox *sb, uint16_t port, uint64_t timeout_ms, csn_error **err)
 {
@@ -492,8 +489,8 @@ csn_status csn_wait_port(csn_sandbox *sb, uint16_t port, uint64_t timeout_ms, cs
     return csn_call_end(&c, st, err);
 }
 
-/* Does any kept log contain the text? *ret_running: a process that could still write it is
- * running. */
+/* *ret_found: a kept log contains the text. *ret_running: a process still runs and may write
+ * it. */
 static csn_status search_logs(csn_call *c, const char *text, bool *ret_found, bool *ret_running,
                               csn_error **err)
 {

@@ -51,7 +51,7 @@ static int pass_on(reader *r, const void *data, size_t len)
     return CSN_SINK_MORE;
 }
 
-/* The first bytes are complete, or the file ended. */
+/* Determines the type of the file once CSN_SNIFF_BYTES have arrived or the file has ended. */
 static int decide(reader *r)
 {
     r->sniffed = true;

@@ -1,8 +1,7 @@
 /* api_snapshot.c: csn_snapshot, csn_rollback, csn_fork, csn_pause, csn_resume.
  *
- * They need support of the backend: nothing is derived, because a copy of the workspace is not
- * the state of a sandbox. The name of a snapshot belongs to the backend and is not interpreted.
- */
+ * They need support of the backend and are never derived: a copy of the workspace is not the
+ * state of a sandbox. The name of a snapshot belongs to the backend and is not interpreted. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* api_tar.c: csn_export_tar, csn_import_tar, csn_write_tar.
+/* api_tar.c: csn_export_tar, csn_import_tar and csn_write_tar: transfer files as a tar stream.
  *
  * The archive code is a module that is loaded at the first use (archive/tar.h). An imported
- * archive is untrusted: the module checks names, this file enforces limits, and every entry is
- * written with the file operations of the sandbox, so a link made by one entry cannot lead the
- * next one out. */
+ * archive is untrusted: the module checks names, this file enforces limits, and the file
+ * operations of the sandbox write every entry, so a link made by one entry cannot redirect the
+ * next one to the outside. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,8 +17,7 @@
 
 #define WRITE_TAR_MAX (1024ull * 1024u * 1024u) /* content of csn_write_tar, held in memory */
 
-/* ---- out ----------------------------------------------------------------------------------
- */
+/* ---- export ----------------------------------------------------------------------------- */
 
 typedef struct packer {
     csn_transfer t;
@@ -28,8 +27,8 @@ typedef struct packer {
     const char *root;
     csn_write_fn sink;
     void *sink_ctx;
-    bool stopped;  /* the receiver has enough */
-    uint64_t left; /* of the file being packed */
+    bool stopped;  /* the sink returned non-zero */
+    uint64_t left; /* bytes left of the file being packed */
     csn_status st;
     csn_error **err;
 } packer;
@@ -71,7 +70,7 @@ static csn_status pack_file(packer *p, const char *path, csn_tar_entry *e)
         st = csn_fs_read(p->fs, path, 0, 0, e->file_size, &sink, &fst, p->err);
     if (st == CSN_OK)
         st = p->st;
-    while (st == CSN_OK && p->left > 0) { /* the file shrank */
+    while (st == CSN_OK && p->left > 0) { /* the file shrank: pad it */
         size_t n = p->left < sizeof(zeros) ? (size_t)p->left : sizeof(zeros);
         st = p->api->writer_data(p->w, zeros, n, p->err);
         p->left -= n;
@@ -117,7 +116,7 @@ static csn_status pack(packer *p, csn_error **err)
     if (st == CSN_OK && !p->stopped)
         st = p->api->writer_finish(p->w, err);
     p->api->writer_free(p->w);
-    if (p->stopped && st < 0) { /* the receiver stopped it: not an error */
+    if (p->stopped && st < 0) { /* stopped by the sink, which is not an error */
         if (err) {
             csn_error_free(*err);
             *err = NULL;
@@ -153,10 +152,9 @@ csn_status csn_export_tar(csn_sandbox *sb, const char *path, csn_write_fn sink, 
     return csn_call_end(&c, st, err);
 }
 
-/* ---- in -----------------------------------------------------------------------------------
- */
+/* ---- import ----------------------------------------------------------------------------- */
 
-/* Links are made last, so that no entry can be written through one the archive brought. */
+/* Symlinks are created last, so that no entry is written through a link of the archive. */
 typedef struct deferred_link {
     char *path, *target;
 } deferred_link;
@@ -254,8 +252,7 @@ csn_status csn_import_tar(csn_sandbox *sb, const char *path, csn_read_fn source,
     return csn_call_end(&c, st, err);
 }
 
-/* ---- many files, all or nothing ------------------------------------------------------------
- */
+/* ---- csn_write_tar: all files or none --------------------------------------------------- */
 
 typedef struct staged {
     csn_file_content *files;
@@ -291,7 +288,7 @@ static csn_status stage_entry(void *ctx, const csn_tar_entry *e, const csn_sourc
     int64_t n;
 
     if ((e->mode & S_IFMT) == S_IFDIR)
-        return CSN_OK; /* parents come with their files */
+        return CSN_OK; /* writing a file creates its parents */
     if ((e->mode & S_IFMT) != S_IFREG)
         return csn_fail(err, CSN_INVALID, "'%s' in the tar is not a regular file", e->path);
     csn_status st = stage_grow(s, err);

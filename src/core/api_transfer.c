@@ -1,9 +1,9 @@
 /* api_transfer.c: csn_export and csn_import: copy a directory tree.
  *
- * Both sides are file operations below a root: those of the sandbox, and those of the local
- * backend on the host directory. One function therefore copies in either direction over any
- * backend, and the kernel confines the host side as it confines a sandbox. Symlinks are copied
- * as symlinks, set-id bits are dropped, special files are left out. */
+ * Both sides are file operations below a root: the sandbox's, and the local backend's on the
+ * host directory. One function therefore copies in either direction on any backend, and the
+ * kernel confines the host side as it confines a sandbox. Symlinks are copied as symlinks,
+ * set-id bits are dropped, special files are left out. */
 #include "core/api_transfer.h"
 
 #include <stdio.h>
@@ -16,8 +16,7 @@
 #include "base/limits.h"
 #include "core/cancel.h"
 
-/* The unit of copying; the atomic write of the target collects the chunks in its temporary
- * file. */
+/* Bytes per read. The target's atomic write collects the chunks in its temporary file. */
 #define CHUNK (256u * 1024u)
 #define CHUNK_FAR                                                                              \
     (4u * 1024u * 1024u) /* for backends where each read is a request over the network */
@@ -85,8 +84,8 @@ csn_status csn_dirmodes_apply(csn_dirmodes *d, const csn_fs *fs, csn_status st, 
 /* ---- one file, pulled by the writer -------------------------------------------------------
  */
 
-/* The target's write asks for bytes; the source's read pushes them. A read of [offset, chunk)
- * bridges the two without a thread and without holding the file in memory. */
+/* The target's write pulls bytes, the source's read pushes them. Reading one chunk per pull
+ * connects the two without a thread and without holding the file in memory. */
 typedef struct puller {
     csn_transfer *t;
     const csn_fs *from;
@@ -149,7 +148,7 @@ static csn_status copy_once(csn_transfer *t, const csn_fs *from, const char *fro
     csn_status st = csn_fs_write(to, &req, 1, &w, err);
     free(w.resolved_path);
     csn_buf_release(&p.buf);
-    if (p.st < 0 && st < 0 && err) { /* the reader's reason is the real one */
+    if (p.st < 0 && st < 0 && err) { /* the write failed because the read failed: report that */
         csn_error_free(*err);
         *err = CSN_STEAL(p.err);
         st = p.st;
@@ -158,8 +157,7 @@ static csn_status copy_once(csn_transfer *t, const csn_fs *from, const char *fro
     return st;
 }
 
-/* A file that is there and may not be written (mode 0444, as git keeps its objects) gives way.
- */
+/* Removes and replaces an existing read-only file (mode 0444, such as git objects). */
 static csn_status copy_file(csn_transfer *t, const csn_fs *from, const char *from_path,
                             const csn_fs *to, const char *to_path, uint32_t mode,
                             csn_error **err)
@@ -254,7 +252,7 @@ static csn_status export_to(csn_call *c, const char *path, const char *host_dir,
     csn_file_stat fst;
     csn_fs host = {0};
 
-    /* A directory that cannot be exported must not leave an empty one on the host. */
+    /* Checked first: a failed export must not leave an empty directory on the host. */
     csn_status st = csn_fs_stat(&c->fs, path, 0, &fst, NULL, err);
     if (st == CSN_OK)
         st = csn_registry_host_open(host_dir, true, &host, err);

@@ -1,4 +1,5 @@
-/* api_transfer.h: limits and progress, shared by directory and tar transfers. */
+/* api_transfer.h: csn_export and csn_import copy a directory tree; limits and progress are
+ * shared with tar transfers. */
 #pragma once
 #include "core/internal.h"
 
@@ -9,12 +10,12 @@ typedef struct csn_transfer {
 } csn_transfer;
 
 csn_status csn_transfer_begin(csn_transfer *t, const csn_transfer_opts *o, csn_error **err);
-/* After entries or bytes grew: cancel, limits, progress. */
+/* Adds `bytes`, reports progress, and checks limits and cancel. */
 csn_status csn_transfer_count(csn_transfer *t, uint64_t bytes, csn_error **err);
 /* dir/rel; dir itself for "". malloc'd. */
 char *csn_transfer_join(const char *dir, const char *rel);
 
-/* Modes of directories wait until everything in them is written: one may be read-only. */
+/* Directory modes, set after the content is written: a directory may be read-only. */
 typedef struct csn_dirmodes {
     struct csn_dirmode {
         char *path;
@@ -24,6 +25,7 @@ typedef struct csn_dirmodes {
 } csn_dirmodes;
 
 csn_status csn_dirmodes_add(csn_dirmodes *d, const char *path, uint32_t mode, csn_error **err);
-/* Sets them, innermost first, if st is CSN_OK; frees the list; returns st or the failure. */
+/* Sets the modes, innermost first, if st is CSN_OK. Frees the list. Returns st or the
+ * failure. */
 csn_status csn_dirmodes_apply(csn_dirmodes *d, const csn_fs *fs, csn_status st,
                               csn_error **err);

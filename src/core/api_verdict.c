@@ -1,8 +1,8 @@
 /* api_verdict.c: csn_would_allow: checks an operation against the policy.
  *
  * The backend checks paths, because it resolves them as the operation would; the core checks
- * commands and hosts. A denial is a result, with the rule that decides and the smallest change
- * that would allow it. */
+ * commands and hosts. A denial is a result: it contains the rule that decided and the smallest
+ * change that would allow the operation. */
 #include <stdlib.h>
 
 #include "base/cleanup.h"

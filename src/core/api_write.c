@@ -1,8 +1,8 @@
 /* api_write.c: csn_write, csn_write_from, csn_write_many, csn_edit.
  *
  * All use the write operation of the backend, which writes any number of files atomically, all
- * or none. An edit reads, replaces, and writes with the hash of what it read: a concurrent
- * change is reported as a conflict and is not overwritten. */
+ * or none. An edit reads the file, replaces strings, and writes with the hash of the content it
+ * read: a concurrent change is CSN_CONFLICT and is not overwritten. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,7 +148,7 @@ static csn_status batch_fill(csn_call *c, batch *b, const csn_file_content *file
             st = csn_call_path(c, f->path, &b->reqs[i].path, err);
         if (st < 0)
             return csn_error_note(st, err, "write_many", f->path);
-        /* csn_call has room for two joined paths; a batch owns its own. */
+        /* csn_call has room for two joined paths only, so the batch takes ownership of each. */
         b->paths[i] = c->paths[--c->path_count];
         b->bytes[i] = (csn_memory_source){.data = f->data, .left = f->len};
         b->reqs[i].source = (csn_source){.read = csn_memory_read, .ctx = &b->bytes[i]};

@@ -29,18 +29,18 @@
 #include "os/statedir.h"
 
 #define TEXT_MAX  4096u /* encoded bytes of one text */
-#define LIST_MAX  4096u /* of all arguments, and of all names, of one command */
+#define LIST_MAX  4096u /* of all arguments, and of all variable names, of one command */
 #define SMALL_MAX 512u  /* rule, hash and other words */
 
 struct csn_audit {
     char *id;
     csn_audit_place place;
     bool default_place;
-    bool fresh;                  /* of a sandbox that is just being made */
-    pthread_mutex_t lock;        /* guards what follows */
-    int fd, head_fd;             /* -1: not open, or (head) lost */
-    csn_audit_head last;         /* as we know it; the head file decides */
-    csn_audit_head_text written; /* what we put there last */
+    bool fresh;           /* the sandbox is being created: no other process uses the log */
+    pthread_mutex_t lock; /* guards what follows */
+    int fd, head_fd;      /* -1: not open, or (head) lost */
+    csn_audit_head last;  /* last known head; the head file takes precedence */
+    csn_audit_head_text written; /* text of the head file as this handle wrote it */
 };
 
 static bool is_default(const char *place)
@@ -48,7 +48,7 @@ static bool is_default(const char *place)
     return !place || !place[0];
 }
 
-/* A log at a path of the caller. Its directory stays open. */
+/* Opens the directory of a log at a path of the caller; it stays open. */
 static csn_status open_custom(csn_audit *a, const char *place, csn_error **err)
 {
     csn_autofree char *dir = csn_path_dir(place);
@@ -67,7 +67,7 @@ static csn_status open_custom(csn_audit *a, const char *place, csn_error **err)
     return CSN_OK;
 }
 
-/* Creates no file: the first event does. */
+/* Creates no file: the first event creates it. */
 csn_status csn_audit_open(const char *id, const char *place, csn_audit **ret, csn_error **err)
 {
     if (place && strcmp(place, "none") == 0) {
@@ -116,7 +116,7 @@ void csn_audit_close(csn_audit *a)
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-/* Directory and names, once. */
+/* Opens the directory and sets the names, once. */
 static int open_place(csn_audit *a)
 {
     char file[CSN_AUDIT_NAME_MAX];
@@ -135,9 +135,8 @@ static int open_place(csn_audit *a)
     return rc;
 }
 
-/* The head is created before the log, so a log without head was tampered with. link(2) makes it
- * appear complete: another process may read it and append at once.
- */
+/* Creates the head before the log, so a log without head was tampered with. link(2) publishes
+ * it complete: another process may read it and append at once. */
 static int make_head(csn_audit *a)
 {
     char tmp[CSN_AUDIT_NAME_MAX];
@@ -171,7 +170,7 @@ static int open_files(csn_audit *a)
     int rc = open_place(a);
     if (rc != 0)
         return rc;
-    int fd = a->fresh && a->last.lines == 0 /* then no log exists */
+    int fd = a->fresh && a->last.lines == 0 /* no log exists yet */
                  ? -ENOENT
                  : csn_audit_open_at(&a->place, a->place.log, O_RDWR | O_APPEND);
     if (fd == -ENOENT) {
@@ -188,8 +187,7 @@ static int open_files(csn_audit *a)
     return 0;
 }
 
-/* Continues after the last line of a log without head. No new head is made.
- */
+/* Continues after the last line of a log without head. Creates no new head. */
 static int recover_tail(csn_audit *a, uint64_t size)
 {
     char text[CSN_AUDIT_LINE_MAX + 1];
@@ -213,7 +211,7 @@ static int recover_tail(csn_audit *a, uint64_t size)
     return 0;
 }
 
-/* A writer died between its line and its head: accept the line. */
+/* Accepts a line whose writer died before it updated the head. */
 static int adopt_line(csn_audit *a, uint64_t size)
 {
     char text[CSN_AUDIT_LINE_MAX + 1];
@@ -228,8 +226,8 @@ static int adopt_line(csn_audit *a, uint64_t size)
                                 &a->last, &reason);
 }
 
-/* With the lock held: finds the line that the next one follows. *ret_same: nothing was appended
- * since our last line. */
+/* With the lock held: sets a->last to the last line of the log. *ret_same: no other handle has
+ * appended since. */
 static int catch_up(csn_audit *a, uint64_t size, bool *ret_same)
 {
     csn_audit_head head;
@@ -240,7 +238,7 @@ static int catch_up(csn_audit *a, uint64_t size, bool *ret_same)
         return 0;
     int rc = a->head_fd >= 0 ? csn_audit_head_read(a->head_fd, &head) : ENOENT;
     if (rc == 0) {
-        /* A restored old head must not make us repeat numbers. */
+        /* An old head that was restored must not lead to repeated sequence numbers. */
         if (head.lines >= a->last.lines)
             a->last = head;
         return size > a->last.bytes ? adopt_line(a, size) : 0;
@@ -256,12 +254,12 @@ static int catch_up(csn_audit *a, uint64_t size, bool *ret_same)
 
 /* ---- one line --------------------------------------------------------------------------- */
 
-/* A JSON string of at most `max` encoded bytes; what does not fit is cut at its end. */
+/* Writes a JSON string of at most `max` encoded bytes; a longer text is truncated. */
 static void put_cut(csn_json *j, const char *s, size_t max)
 {
     size_t len = strnlen(s, max);
 
-    if (len * 6 + 2 <= max) { /* fits, however much of it has to be escaped */
+    if (len * 6 + 2 <= max) { /* fits even if every byte is escaped */
         csn_json_strn(j, s, len);
         return;
     }
@@ -295,8 +293,8 @@ static void put_redacted(csn_json *j, const char *key, const char *s)
         csn_json_null(j);
 }
 
-/* One item of a list whose items share a budget, so that the first ones (the command) are
- * always there. False: the budget is used up. */
+/* Writes one item of a list. Items share a budget in order, so the first ones (the command) are
+ * always present. Returns false when the budget is used up. */
 static bool put_item(csn_json *j, const char *s, size_t least, size_t *room)
 {
     size_t before = j->out->len;
@@ -325,7 +323,7 @@ static void put_argv(csn_json *j, const char *const *argv)
     csn_json_array_end(j);
 }
 
-/* Names only: values may be secrets. A text without = is a name. */
+/* Writes names only: values may be secrets. An entry without = is a name. */
 static void put_env(csn_json *j, const char *const *env)
 {
     size_t room = LIST_MAX;
@@ -351,7 +349,8 @@ static void put_word(csn_json *j, const char *key, const char *s)
         csn_json_null(j);
 }
 
-/* Fields in their documented order; prev is last, and csn_audit_line_seal adds the hash. */
+/* Writes the fields in their documented order; prev is last, and csn_audit_line_seal adds the
+ * hash. */
 static int compose(const csn_audit *a, const csn_audit_event *e, csn_buf *line)
 {
     char when[CSN_ISO_SIZE];
@@ -406,7 +405,7 @@ static int end_torn_line(int fd, uint64_t *size)
     return 0;
 }
 
-/* All of it or nothing. */
+/* Writes the whole line, or truncates the log to its previous size. */
 static int write_line(int fd, const csn_buf *line, uint64_t size)
 {
     ssize_t n = write(fd, line->data, line->len);
@@ -419,8 +418,8 @@ static int write_line(int fd, const csn_buf *line, uint64_t size)
     return rc;
 }
 
-/* The line goes first, the head second: a crash between the two leaves a head that is one line
- * behind, which the next writer and verify both understand. */
+/* Writes the line, then the head. A crash in between leaves a head that is one line behind,
+ * which the next writer and csn_audit_verify accept. */
 static int append_locked(csn_audit *a, const csn_audit_event *e, uint64_t size)
 {
     csn_autobuf line;
@@ -451,7 +450,7 @@ void csn_audit_prepare(csn_audit *a)
         return;
     pthread_mutex_lock(&a->lock);
     a->fresh = a->default_place;
-    (void)open_files(a); /* the first event tries again and reports */
+    (void)open_files(a); /* the first event tries again and reports the error */
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -488,13 +487,13 @@ static int lock_log(csn_audit *a, uint64_t *ret_size)
         }
         if (st.stx_nlink > 0 || again)
             break;
-        close_files(a); /* it was removed: continue in a new one, which shows the gap */
+        close_files(a); /* removed: the next try creates a log in which verify finds the gap */
     }
     *ret_size = st.stx_size;
     return 0;
 }
 
-/* Names the directory, for a caller without a usable home. */
+/* The message names the directory, which helps a caller without a usable home. */
 static csn_status append_failed(const csn_audit *a, int rc, csn_error **err)
 {
     csn_autofree char *path =
@@ -508,7 +507,7 @@ static csn_status append_failed(const csn_audit *a, int rc, csn_error **err)
                : st;
 }
 
-/* The mutex is for threads of this handle, flock for other handles and processes. */
+/* The mutex excludes threads of this handle, flock other handles and processes. */
 csn_status csn_audit_append(csn_audit *a, const csn_audit_event *e, csn_error **err)
 {
     uint64_t size = 0;

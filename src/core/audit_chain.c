@@ -19,9 +19,9 @@
 #include "base/json_read.h"
 
 #define TAIL     ",\"sha256\":\""
-#define TAIL_LEN (sizeof(TAIL) - 1 + 64 + 2) /* with the hash and `"}` */
+#define TAIL_LEN (sizeof(TAIL) - 1 + 64 + 2) /* including the hash and `"}` */
 
-/* x.jsonl and x.head, whatever the place is called. */
+/* The log x.jsonl has the head x.head; a log with any other name y has the head y.head. */
 int csn_audit_place_set(csn_audit_place *p, int dir, const char *file)
 {
     size_t len = strlen(file);
@@ -46,8 +46,8 @@ int csn_audit_open_at(const csn_audit_place *p, const char *name, int flags)
 {
     struct stat st;
 
-    /* O_NONBLOCK: a fifo in place of the log must not block. O_NOATIME, which only the
-     * owner may ask for: reading after each write would write the inode too. */
+    /* O_NONBLOCK: a fifo in place of the log must not block. O_NOATIME (only the owner may use
+     * it): a read after each write would update the inode as well. */
     flags |= O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     int fd = openat(p->dir, name, flags | O_NOATIME, 0600);
     if (fd < 0 && errno == EPERM)
@@ -60,7 +60,7 @@ int csn_audit_open_at(const csn_audit_place *p, const char *name, int flags)
     return -EINVAL;
 }
 
-/* Strict: refuses a head that csn_audit_head_write cannot have written. */
+/* Refuses every text that csn_audit_head_write cannot have written. */
 int csn_audit_head_read(int fd, csn_audit_head *ret)
 {
     char text[CSN_AUDIT_HEAD_MAX];
@@ -94,7 +94,8 @@ bool csn_audit_head_is(int fd, const csn_audit_head_text *t)
            memcmp(text, t->text, t->len) == 0;
 }
 
-/* One pwrite of a text that only grows: an interrupted one leaves the old head or the new. */
+/* Writes with one pwrite: an interrupted writer leaves the old head or the new one. The text
+ * never shrinks, so no old bytes remain behind it. */
 int csn_audit_head_write(int fd, const csn_audit_head *h, csn_audit_head_text *ret)
 {
     int n = snprintf(ret->text, sizeof(ret->text),
@@ -111,7 +112,7 @@ int csn_audit_head_write(int fd, const csn_audit_head *h, csn_audit_head_text *r
 int csn_audit_line_seal(csn_buf *line, char ret_hash[CSN_HASH_HEX])
 {
     csn_hash_bytes(line->data, line->len, ret_hash);
-    line->len--; /* the seal ends with the closing brace */
+    line->len--; /* drop the closing brace; the seal ends with one */
     return csn_buf_printf(line, TAIL "%s\"}\n", ret_hash);
 }
 
@@ -130,8 +131,8 @@ static bool hash_holds(const char *line, size_t len, char ret_hash[CSN_HASH_HEX]
     return memcmp(line + len - 66, ret_hash, 64) == 0;
 }
 
-/* Cheap checks of form first, the hash next, links last: the reason named is the nearest cause.
- */
+/* Checks the form first, then the hash, then the links, so that the reason is the nearest
+ * cause. */
 static const char *why_bad(const csn_jval *v, const char *line, size_t len, const char *sandbox,
                            csn_audit_head *after)
 {

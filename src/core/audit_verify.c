@@ -2,8 +2,8 @@
  *
  * The id or name is checked before it becomes a file name. The content of a log is untrusted:
  * lines are bounded, and the hash chain covers every byte. Invariants: verify reports the first
- * wrong line; a head that is exactly one line behind is that of an interrupted writer and
- * passes; a head that is missing, unreadable, ahead or further behind does not. */
+ * wrong line; a head that is exactly one line behind passes, because an interrupted writer
+ * leaves it; a head that is missing, unreadable, ahead or further behind does not pass. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +33,8 @@
 typedef struct found {
     csn_audit_place place;
     char id[CSN_AUDIT_NAME_MAX];
-    bool custom; /* at a path of the owner; may contain lines of other sandboxes */
-    int fd;      /* -1: the log is gone, only its head is there */
+    bool custom; /* at a path chosen by the owner; may contain lines of other sandboxes */
+    int fd;      /* -1: only the head exists */
 } found;
 
 static void found_release(found *f)
@@ -76,7 +76,7 @@ static int find_default(const char *id, found *ret)
     return 0;
 }
 
-/* The log path in the record of a detached sandbox. */
+/* Opens the log at the path in the record of a detached sandbox. 0 or errno. */
 static int find_custom(const char *id, found *ret)
 {
     csn_state_meta *meta = NULL;
@@ -104,7 +104,8 @@ static int find_custom(const char *id, found *ret)
     return rc;
 }
 
-/* The literal id first: logs outlive their sandboxes, and a name must not shadow an id. */
+/* Tries the text as an id first: logs outlive their sandboxes, and a name must not shadow an
+ * id. */
 static csn_status find_log(const char *id, found *ret, csn_error **err)
 {
     if (!id || !csn_name_valid(id)) {
@@ -131,11 +132,11 @@ static csn_status find_log(const char *id, found *ret, csn_error **err)
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
-/* Gets a line without its newline; `whole` is false for a last one that has none, or one that
- * is too long. Non-zero stops. */
+/* Receives a line without its newline; `whole` is false for a last line without newline and for
+ * a line that is too long. Non-zero stops. */
 typedef int (*line_fn)(void *ctx, const char *line, size_t len, bool whole);
 
-/* Memory is one chunk and one line, however long the log is. */
+/* Holds one chunk and one line in memory. */
 static int each_line(int fd, line_fn fn, void *ctx)
 {
     csn_autofree char *chunk = malloc(CHUNK);
@@ -200,7 +201,7 @@ csn_status csn_audit_read(const char *id, csn_line_fn fn, void *ctx, csn_error *
     csn_status st = find_log(id, &f, err);
     if (st < 0)
         return st;
-    /* No lock: a callback may take as long as it likes, and appends never change old bytes. */
+    /* Without the lock: the callback may be slow, and appends never change old bytes. */
     int rc = f.fd >= 0 ? each_line(f.fd, read_one, &r) : 0;
     found_release(&f);
     return rc == 0 ? CSN_OK : csn_fail_errno(err, rc, "read the audit log of %s", id);
@@ -216,7 +217,7 @@ typedef struct checker {
     int error; /* errno: the log could not be checked */
 } checker;
 
-/* Stops at the first bad line: everything after it would fail too. */
+/* Stops at the first bad line: every later line would fail too. */
 static int check_one(void *ctx, const char *line, size_t len, bool whole)
 {
     checker *c = ctx;
@@ -231,7 +232,7 @@ static int check_one(void *ctx, const char *line, size_t len, bool whole)
     return c->error != 0 || c->reason != NULL;
 }
 
-/* Does the head fit what was read? Sets reason and the line at fault when it does not. */
+/* Compares the head with the lines read. If they differ, sets the reason and the bad line. */
 static void check_head(checker *c, const found *f, uint64_t *bad)
 {
     csn_audit_head head;
@@ -265,12 +266,12 @@ static csn_status make_report(const checker *c, uint64_t bad, csn_audit_report *
     r->ok = c->reason == NULL;
     r->lines = c->now.lines;
     r->bad_line = c->reason ? bad : 0;
-    r->reason = c->reason; /* a literal */
+    r->reason = c->reason; /* a string literal */
     *ret = r;
     return CSN_OK;
 }
 
-/* Under a shared lock: a writer between line and head would look like damage. */
+/* Takes a shared lock: a log between the writes of a line and its head would look damaged. */
 csn_status csn_audit_verify(const char *id, csn_audit_report **ret, csn_error **err)
 {
     found f = {0};

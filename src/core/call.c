@@ -22,7 +22,7 @@ static csn_status refuse(csn_sandbox *sb, csn_error **err)
     return csn_fail(err, CSN_CANCELLED, "sandbox %s is being closed", sb->id);
 }
 
-/* With the lock held. Threads that waited for this opening report the same failure. */
+/* With the lock held: stores the failure for threads that waited for this opening. */
 static void note_failure(csn_sandbox *sb, csn_status st, const csn_error *why)
 {
     const char *text = csn_error_message(why);
@@ -33,9 +33,8 @@ static void note_failure(csn_sandbox *sb, csn_status st, const csn_error *why)
     sb->open_failures++;
 }
 
-/* With the lock held: opens the backend, or waits for a thread that does. A thread that waited
- * for an opening that failed fails too, so that many callers do not retry one after the other.
- */
+/* With the lock held: opens the backend, or waits for the thread that is opening it. If that
+ * opening fails, the waiting threads fail too instead of trying again one after the other. */
 static csn_status ensure_open(csn_sandbox *sb, csn_error **err)
 {
     unsigned failures = sb->open_failures;

@@ -1,5 +1,7 @@
-/* cancel.c: cancel handles. A handle is an eventfd that is never read: firing it is one write,
- * which is safe in signal handlers, and it stays readable. */
+/* cancel.c: cancel handles, which let another thread stop a call.
+ *
+ * A handle is an eventfd that is never read: firing it is one write, which is safe in signal
+ * handlers, and the descriptor stays readable. */
 #include "core/cancel.h"
 
 #include <errno.h>

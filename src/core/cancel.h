@@ -1,4 +1,5 @@
-/* cancel.h: the descriptor behind a cancel handle. */
+/* cancel.h: cancel handles, which let another thread stop a call; the core polls their
+ * descriptor. */
 #pragma once
 #include "caisson/caisson.h"
 

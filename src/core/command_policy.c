@@ -1,11 +1,11 @@
-/* command_policy.c: the command allow-list and the exec rules.
+/* command_policy.c: checks a command against the allow-list and the exec rules.
  *
- * Asked before anything is started, and by csn_would_allow. The command and the variables of a
- * call are the agent's; the rules are the owner's. Invariants: with a list, a word that no rule
- * allows does not pass; a word with a slash passes only if a rule names that very path, so a
- * file that a command wrote (./ls) does not pass for a listed name; a call cannot change PATH;
- * a denied name is denied in every directory; a line that policy/shell_line cannot read is
- * refused. Immutable once made, so threads need no lock. */
+ * The core calls it before it starts a command, and for csn_would_allow. The agent controls the
+ * command and the variables of a call; the owner controls the rules. Invariants: with a list, a
+ * word that no rule allows is refused; a word with a slash passes only if a rule names that
+ * very path, so a file that a command wrote (./ls) does not pass for a listed name; a call
+ * cannot change PATH; a denied name is denied in every directory; a line that policy/shell_line
+ * cannot parse is refused. A csn_policy is immutable, so threads need no lock. */
 #include "core/command_policy.h"
 
 #include <stdbool.h>
@@ -25,10 +25,10 @@
 /* One allowed or denied word. */
 typedef struct word_rule {
     char *word;
-    csn_glob_set *glob; /* or NULL: the word itself */
+    csn_glob_set *glob; /* NULL: compare the word itself */
     size_t weight;
     bool allow;
-    bool any;  /* the pattern is double star: names and paths */
+    bool any;  /* the pattern is double star, which matches names and paths */
     bool path; /* has a slash */
     char *text, *source;
 } word_rule;
@@ -36,7 +36,7 @@ typedef struct word_rule {
 struct csn_policy {
     word_rule *rules;
     size_t count;
-    bool listed; /* config.commands was given: nothing else may run */
+    bool listed; /* config.commands is set: nothing else may run */
 };
 
 void csn_policy_free(csn_policy *p)
@@ -54,7 +54,7 @@ void csn_policy_free(csn_policy *p)
 }
 CSN_DEFINE_CLEANUP(csn_policy, csn_policy_free)
 
-/* `list` and `index` name the source; the slot exists already. */
+/* `list` and `index` are the source in messages. The slot in p->rules is allocated already. */
 static csn_status add(csn_policy *p, const char *word, bool allow, const char *list,
                       size_t index, csn_error **err)
 {
@@ -71,7 +71,7 @@ static csn_status add(csn_policy *p, const char *word, bool allow, const char *l
     if (!r->word || !r->text || !r->source)
         return csn_fail(err, CSN_NOMEM, "policy");
     r->weight = strlen(word);
-    /* `[` is a command of that name, not half a glob. */
+    /* `[` is a command, not an unfinished glob. */
     if (strcmp(word, "[") == 0 || !csn_glob_has_magic(word))
         return CSN_OK;
     r->weight = strcspn(word, "*?[{\\");
@@ -79,7 +79,7 @@ static csn_status add(csn_policy *p, const char *word, bool allow, const char *l
     return st < 0 ? csn_wrap(st, err, "%s", r->source) : CSN_OK;
 }
 
-/* An empty list is a list: nothing may run. Only NULL means that there is none. */
+/* With an empty list nothing may run; NULL means that there is no list. */
 csn_status csn_policy_new(const csn_config *config, csn_policy **ret, csn_error **err)
 {
     CSN_CLEANUP(csn_policy_freep) csn_policy *p = calloc(1, sizeof(*p));
@@ -114,8 +114,8 @@ static bool has_dotdot(const char *path)
     return false;
 }
 
-/* A name is allowed by a rule for names and a path by a rule for paths: where `ls` is allowed,
- * ./ls is another file. Patterns ignore a leading slash, so it is compared here. */
+/* A rule for names allows only names and a rule for paths only paths: ./ls is not the `ls` that
+ * a rule allows. Globs ignore a leading slash, so it is compared here. */
 static bool allows(const word_rule *r, const char *word)
 {
     if (r->any)
@@ -125,8 +125,8 @@ static bool allows(const word_rule *r, const char *word)
     return matches(r, word) && !(r->glob && has_dotdot(word));
 }
 
-/* A denied name is denied in every directory, and a denied path also by its bare name: which
- * file PATH makes of that is not known here. */
+/* A denied name is denied in every directory. A denied path is also denied by its bare name,
+ * because PATH may resolve the name to that path. */
 static bool denies(const word_rule *r, const char *word)
 {
     const char *base = csn_path_base(word);
@@ -142,7 +142,8 @@ static bool covers(const word_rule *r, const char *word)
     return r->allow ? allows(r, word) : denies(r, word);
 }
 
-/* A whole word is as specific as it gets, whatever its length. */
+/* A whole word is more specific than any pattern; among patterns the longer literal prefix
+ * wins. */
 static bool outranks(const word_rule *a, const word_rule *b)
 {
     if ((a->glob == NULL) != (b->glob == NULL))
@@ -168,7 +169,7 @@ static csn_status refuse(const word_rule *r, const char *word, csn_error **err)
     csn_autofree char *hint = NULL;
     const char *name = shown ? shown : "?";
 
-    /* A denial of exactly this word cannot be outranked: it can only be taken away. */
+    /* No rule outranks a denial of exactly this word, so the hint is to remove it. */
     if (!r || r->glob)
         hint = csn_rules_hint(CSN_OP_EXEC, word);
     else if (asprintf(&hint, "take away %s (%s)", r->text, r->source) < 0)
@@ -240,7 +241,7 @@ static csn_status refuse_variable(const csn_policy *p, const char *assignment, c
                       err);
 }
 
-/* A rule decides before the table of builtins, so that a builtin can be denied. */
+/* Rules take precedence over the table of builtins, so that a rule can deny a builtin. */
 static csn_status check_word(const csn_policy *p, const char *word, bool harmless,
                              csn_error **err)
 {
@@ -269,7 +270,7 @@ typedef struct line_check {
     csn_error **err;
 } line_check;
 
-/* The first refusal ends the reading: one reason is enough, and it is the leftmost. */
+/* Stops at the first refusal, which is the leftmost one. */
 static int check_command(void *ctx, const csn_shell_command *c)
 {
     line_check *l = ctx;

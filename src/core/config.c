@@ -1,10 +1,10 @@
-/* config.c: copies, checks and reads a csn_config.
+/* config.c: copies, checks and parses a csn_config.
  *
  * csn_open copies the caller's struct (csn_config_take), which may be older or newer than this
- * library. csn_config_parse reads JSON. Both go through the rows of base/options.h and through
- * validate(). Everything a config points to lives in one arena, stored behind the public
- * struct. csn_config_encode (config_encode.c) is the inverse of csn_config_parse. Messages name
- * an option by its JSON name and never show the value of an environment variable. */
+ * library. csn_config_parse reads JSON. Both use the table of base/options.h and validate().
+ * All memory of a config is in one arena, whose address is stored behind the public struct.
+ * csn_config_encode (config_encode.c) is the inverse of csn_config_parse. Messages name an
+ * option by its JSON name and never show the value of an environment variable. */
 #include "core/config.h"
 
 #include <ctype.h>
@@ -27,7 +27,7 @@
 #define ALL_OPS    (CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE | CSN_OP_EXEC | CSN_OP_NET)
 
 typedef struct owned {
-    csn_config config; /* first, so that a csn_config * of this file is an owned * */
+    csn_config config; /* first, so that a csn_config * made here can be cast to owned * */
     csn_arena *arena;
 } owned;
 
@@ -38,7 +38,7 @@ void csn_config_free(csn_config *c)
 }
 CSN_DEFINE_CLEANUP(csn_config, csn_config_free)
 
-/* The struct lives in the arena to which it points: one free releases everything. */
+/* The struct is allocated in its own arena, so freeing the arena frees everything. */
 static csn_status owned_new(owned **ret, csn_error **err)
 {
     CSN_CLEANUP(csn_arena_freep) csn_arena *a = csn_arena_new();
@@ -116,7 +116,7 @@ static csn_status check_name(const char *name, csn_error **err)
                             CSN_NAME_BYTES_MAX);
 }
 
-/* All checks that need no backend. */
+/* Makes all checks that need no backend. */
 static csn_status validate(const csn_config *c, csn_error **err)
 {
     csn_status st = csn_flags_check(c->flags, OPEN_FLAGS, "config", err);
@@ -181,7 +181,7 @@ static const char *default_backend(void)
     return vercel && strcmp(vercel, "1") == 0 ? "vercel" : "jail";
 }
 
-/* csn_opts_take first refuses fields of newer callers that this library does not know. */
+/* csn_opts_take refuses options of newer callers that this library does not know. */
 csn_status csn_config_take(const csn_config *config, csn_config **ret, csn_error **err)
 {
     csn_config given;
@@ -249,7 +249,7 @@ csn_status csn_config_resolve(csn_config *c, bool cwd_default, csn_error **err)
 
 /* ---- from JSON -------------------------------------------------------------------------- */
 
-/* A number, or a string that `parse` understands; "none" is no limit. */
+/* Reads a number, or a string in the format of `parse`; "none" means no limit. */
 static csn_status get_amount(const csn_jval *obj, const char *key, const char *what,
                              bool (*parse)(const char *, uint64_t *), uint64_t *ret,
                              csn_error **err)
@@ -296,7 +296,8 @@ static csn_status get_cpus(const csn_jval *obj, const char *key, uint64_t *ret, 
     return CSN_OK;
 }
 
-/* validate() reports a missing path or operation, for C callers and files alike. */
+/* Missing paths and operations are left to validate(), which also checks the rules of C
+ * callers. */
 static csn_status get_rule(const csn_jval *v, size_t i, owned *o, csn_rule *ret,
                            csn_error **err)
 {
@@ -371,7 +372,7 @@ static csn_status get_env_object(const csn_jval *obj, owned *o, csn_error **err)
             return csn_fail(err, CSN_INVALID, "env: '%s' is no variable with a value", name);
         if (!(list[count++] = csn_arena_printf(o->arena, "%s=%s", name, value)))
             return csn_fail(err, CSN_NOMEM, "config");
-        for (p = end + 3; *p && *p != '"'; p++) /* behind ":" and the opening quote */
+        for (p = end + 3; *p && *p != '"'; p++) /* skip `":"`, up to the closing quote */
             p += *p == '\\' && p[1];
         p += *p == '"';
     }
@@ -435,8 +436,8 @@ static csn_status get_option(const csn_jval *obj, const char *key, const csn_opt
     return CSN_OK;
 }
 
-/* Reads the options of one JSON object. Unknown keys are refused first, so that a misspelt
- * `deny` is never taken for none. */
+/* Reads the options of one JSON object. Refuses unknown keys first, so that a misspelt `deny`
+ * is not silently ignored. */
 static csn_status get_options(const csn_jval *obj, const char *group, owned *to,
                               csn_error **err)
 {

@@ -1,4 +1,4 @@
-/* config.h: csn_config as an owned object: copied, checked, read from JSON, written to JSON. */
+/* config.h: copies, checks, parses and encodes a csn_config. */
 #pragma once
 #include <stdbool.h>
 
@@ -9,13 +9,14 @@
 /* A deep copy with the backend's name filled in (see csn_config.backend), after all checks that
  * need no backend. Free with csn_config_free. */
 csn_status csn_config_take(const csn_config *config, csn_config **ret, csn_error **err);
-/* Network rules, presets and ports: CSN_INVALID names the first that is wrong. */
+/* Checks network rules, presets and ports; CSN_INVALID names the first wrong one. */
 csn_status csn_config_check_net(const csn_config *c, csn_error **err);
 /* Rules with the operation net are network rules. csn_config_check_host checks one of them;
- * csn_config_move_net moves all to net_allow and net_deny. false: no memory. */
+ * csn_config_move_net moves all to net_allow and net_deny and returns false if out of
+ * memory. */
 csn_status csn_config_check_host(const char *host, size_t i, csn_error **err);
 bool csn_config_move_net(csn_arena *a, csn_config *c);
-/* The JSON that csn_config_parse reads back. 0 or errno. */
+/* Writes the JSON that csn_config_parse reads back. 0 or errno. */
 int csn_config_encode(const csn_config *c, csn_buf *out);
 /* Makes relative host paths absolute, so that another process can connect later. cwd_default: a
  * missing workspace becomes the current directory. */

@@ -1,7 +1,7 @@
 /* config_net.c: checks the network part of a configuration.
  *
- * Every rule is checked when the configuration is read, whether or not the backend supports
- * rules: a typing error must not wait for the first refused connection. Rules with the
+ * Every rule is checked when the configuration is read, even if the backend does not support
+ * rules: a typing error must not stay hidden until the first refused connection. Rules with the
  * operation net become network rules, so that one list decides and a deny beats every allow. */
 #include "base/cleanup.h"
 #include "base/error.h"

@@ -1,7 +1,7 @@
-/* denials.h: the denials of one command, from backend and core.
+/* denials.h: collects the denials of one command from the backend and the core.
  *
- * The backend adds them while the command runs and when it explains a failure. They become part
- * of the result. */
+ * The backend adds denials while the command runs and when it explains a failure. They become
+ * part of the result. */
 #pragma once
 #include <stdbool.h>
 
@@ -10,7 +10,7 @@
 
 #define CSN_DENIALS_MAX 64u
 
-/* Zeroed except for the arena. */
+/* Initialise with zeros and the arena. */
 typedef struct csn_denials {
     csn_arena *arena; /* the result's: owns the list and all texts */
     csn_denial *items;

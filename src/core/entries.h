@@ -1,4 +1,4 @@
-/* entries.h: collecting what list and walk report into a sorted result. */
+/* entries.h: collects the entries that list and walk report into a sorted result. */
 #pragma once
 #include <stdbool.h>
 
@@ -13,10 +13,10 @@ typedef struct csn_entries {
     int err;
 } csn_entries;
 
-/* Adds one entry; returns 0, or 1 when no more are wanted (then truncated or err is set). */
+/* Adds one entry. Returns 0, or 1 to stop (then truncated or err is set). */
 int csn_entries_add(csn_entries *e, const char *path, const csn_file_stat *st,
                     const char *target);
 void csn_entries_sort(csn_entries *e); /* by bytes of the path */
-/* Moves everything, sorted, into the result that owns the arena; frees the collection. Passes a
- * failed `st` on. */
+/* Sorts the entries into the result that owns the arena and frees the collection. Returns a
+ * failed `st` unchanged. */
 csn_status csn_entries_finish(csn_entries *e, csn_status st, csn_file_list *l, csn_error **err);

@@ -1,4 +1,4 @@
-/* exec_network.c: the network rules of one call, and the check of one host.
+/* exec_network.c: restricts the network of one call, and checks one host for csn_would_allow.
  *
  * A call may restrict its network to some domains or package managers; the names are untrusted.
  * Invariant: a call gets nothing that the rules of the sandbox do not permit; anything else is
@@ -90,8 +90,8 @@ static csn_status take_domains(const csn_netrules *policy, const char *const *do
     return CSN_OK;
 }
 
-/* Takes those hosts of a preset that the sandbox may reach, since a private mirror alone may be
- * enough. If there is none, the preset is refused. */
+/* Adds the hosts of a preset that the sandbox may reach: a private mirror alone may be enough.
+ * Refuses the preset if the sandbox may reach none of them. */
 static csn_status take_preset(const csn_sandbox *sb, const csn_netrules *policy,
                               const char *name, char ***rules, csn_error **err)
 {
@@ -136,7 +136,7 @@ csn_status csn_network_restrict(csn_sandbox *sb, const csn_exec_opts *o, char **
     for (size_t i = 0; st == CSN_OK && o->package_managers && o->package_managers[i]; i++)
         st = take_preset(sb, policy, o->package_managers[i], &rules, err);
     csn_netrules_free(policy);
-    if (st == CSN_OK && !rules && !(rules = calloc(1, sizeof(*rules)))) /* none, not any */
+    if (st == CSN_OK && !rules && !(rules = calloc(1, sizeof(*rules)))) /* empty: no host */
         st = csn_fail(err, CSN_NOMEM, "allowed_domains");
     if (st == CSN_OK)
         *ret = CSN_STEAL(rules);
@@ -145,8 +145,8 @@ csn_status csn_network_restrict(csn_sandbox *sb, const csn_exec_opts *o, char **
 
 /* ---- csn_would_allow ---- */
 
-/* A name without a port is allowed if any port is. The name is not resolved: checking a rule
- * must not send a DNS query. */
+/* A name without a port is allowed if any port of it is. The name is not resolved: a check must
+ * not send a DNS query. */
 csn_status csn_network_would_allow(csn_sandbox *sb, const char *target, csn_error **err)
 {
     csn_autofree char *shown = csn_path_printable(target);

@@ -1,10 +1,10 @@
 /* fallback.c: stat, read, mkdir, symlink, remove, rename and cleanup derived from exec.
  *
  * Each operation is a script and the parser of its output; fallback_run.c has the functions
- * that scripts share. Invariants: test(1) checks the type of a path before anything opens it,
- * so that a fifo or device never blocks; scripts test for a target directory themselves,
- * because mv and ln would enter it; a file that was moved out of the way is moved back if the
- * next step fails. Output is untrusted. */
+ * that scripts share. Output is untrusted. Invariants: test(1) checks the type of a path before
+ * anything opens it, so a fifo or device never blocks; scripts test whether the target is a
+ * directory, because mv and ln would place the file inside it; a file that was moved out of the
+ * way is moved back if the next step fails. */
 #include "core/fallback.h"
 
 #include <errno.h>
@@ -18,15 +18,16 @@
 #include "core/fallback_run.h"
 
 #define HEADER_MAX 256u
-/* From this size on, a second request for the raw bytes (csn_file_ops.fetch) is faster. */
+/* For files of at least this size, csn_file_ops.fetch is faster in spite of the second
+ * request. */
 #define FETCH_MIN (512u * 1024u)
-/* The most that is read of a file of size 0, as in /proc. */
+/* Limit for reading a file of reported size 0, as in /proc. */
 #define SIZELESS_MAX (16u * 1024u * 1024u)
 
 /* ---- stat ------------------------------------------------------------------------------- */
 
-/* $1 path, $2 "n": no links on the way, and of the link itself. Answers the fields, then for a
- * link its target and a dot. */
+/* $1 path, $2 "n": refuse symlinks in the path and stat the link itself. Prints the fields,
+ * then for a symlink its target and a dot. */
 static const char stat_script[] =
     "if [ -n \"$2\" ]; then\n"
     "  nolinks \"${1%/*}\"\n"
@@ -82,13 +83,14 @@ csn_status csn_derive_stat(const csn_fs *fs, const char *path, uint32_t flags,
 
 /* ---- read ------------------------------------------------------------------------------- */
 
-/* $1 path, $2 "n": no links, $3 blocks of 64 KiB to skip, $4 bytes to skip after them
- * (one-based, as tail counts; empty: none), $5 how many bytes ("": all), $6 the size from which
- * on only the fields are wanted ("": never). The file is opened once, and the fields must be
- * those of the open file: read through /proc if it exists, else compared before and after the
- * open. The second way can miss two changes in between, so the fields are then marked with a ?
- * and do not limit the read. dd skips whole blocks because busybox's tail cannot skip more than
- * 4 GiB. */
+/* $1 path, $2 "n": refuse symlinks, $3 blocks of 64 KiB to skip, $4 first byte after them
+ * (one-based, as tail counts; "": skip none), $5 number of bytes ("": all), $6 size from which
+ * on only the fields are printed ("": never).
+ *
+ * The file is opened once, and the fields must be those of the open file: they are read through
+ * /proc if it exists, else compared before and after the open. The comparison can miss two
+ * changes in between, so the fields are then marked with a ? and do not limit the read. dd
+ * skips whole blocks because busybox's tail cannot skip more than 4 GiB. */
 static const char read_script[] =
     "[ -z \"$2\" ] || nolinks \"$1\"\n"
     "[ -e \"$1\" ] || gone \"$1\"\n"
@@ -129,11 +131,10 @@ typedef struct reader {
     size_t header_len;
     bool has_header, bad, full;
     bool may_fetch;
-    uint64_t fetch_from; /* files of at least this size are fetched, not sent by the script; 0:
-                            none */
+    uint64_t fetch_from; /* files of at least this size are fetched; 0: none */
     bool fetch;          /* this file is fetched */
     uint64_t offset, length;
-    uint64_t want, got; /* bytes; want is set when the header is there */
+    uint64_t want, got; /* bytes; want is set when the header is complete */
 } reader;
 
 static void header_done(reader *r)
@@ -142,8 +143,8 @@ static void header_done(reader *r)
 
     r->has_header = true;
     r->bad = !csn_derive_fields(r->header + unsure, r->header_len - unsure, &r->st);
-    /* A file that grows for ever still ends: at the size it had when it was opened, or, where
-     * that may have been another file's size, well beyond it. */
+    /* Limits the read of a growing file to its size at open, plus UNSURE_MORE if the size may
+     * be that of another file. */
     uint64_t size = r->st.file_size > 0 ? r->st.file_size : SIZELESS_MAX;
     if (unsure)
         size += UNSURE_MORE;
@@ -153,7 +154,7 @@ static void header_done(reader *r)
         r->want = r->length;
 }
 
-/* Splits off the header; the rest goes to the sink. */
+/* Parses the header and passes the rest to the sink. */
 static int reader_out(void *ctx, const void *data, size_t len)
 {
     reader *r = ctx;
@@ -200,7 +201,7 @@ static int fetched(void *ctx, int stream, const void *data, size_t len)
 static csn_status read_by_script(const csn_fs *fs, const char *path, uint32_t flags, reader *r,
                                  char **ret_path, csn_error **err)
 {
-    uint64_t length = r->offset > INT64_MAX / 2 ? 0 : r->length; /* tools cannot count beyond */
+    uint64_t length = r->offset > INT64_MAX / 2 ? 0 : r->length; /* limit of the tools */
     char blocks[24], bytes[24] = "", count[24] = "", from[24] = "";
     bool dir;
 
@@ -261,7 +262,7 @@ csn_status csn_derive_read(const csn_fs *fs, const char *path, uint32_t flags, u
     }
     if (st < 0)
         return st;
-    /* The whole file was read: its size is what arrived. */
+    /* The whole file was read: report the number of bytes that arrived. */
     if (offset == 0 && length == UINT64_MAX && !r.full)
         r.st.file_size = r.got;
     if (ret)
@@ -271,7 +272,7 @@ csn_status csn_derive_read(const csn_fs *fs, const char *path, uint32_t flags, u
 
 /* ---- making and removing ---------------------------------------------------------------- */
 
-/* $1 path, $2 flags: n no links, p with parents */
+/* $1 path, $2 flags: n refuse symlinks, p create parents */
 static const char mkdir_script[] =
     "case $2 in *n*) nolinks \"$1\" ;; esac\n"
     "[ -d \"$1\" ] || [ ! -e \"$1\" ] || fail " CSN_SH_NOTDIR "\n"
@@ -300,8 +301,8 @@ csn_status csn_derive_mkdir(const csn_fs *fs, const char *path, uint32_t flags, 
     return csn_derive_do(&job, "mkdir", path, err);
 }
 
-/* $1 path, $2 target. ln puts the link into a target that is a directory; -T forbids that where
- * it is known, the test before does where it is not. */
+/* $1 path, $2 target. If the path is a directory, ln would create the link inside it. ln -T
+ * prevents that; where ln has no -T, the test before it does. */
 static const char symlink_script[] =
     "d=${1%/*}; [ -z \"$d\" ] || up \"$d\"\n"
     "into \"$1\"\n"
@@ -326,8 +327,8 @@ csn_status csn_derive_symlink(const csn_fs *fs, const char *target, const char *
     return csn_derive_do(&job, "symlink", path, err);
 }
 
-/* $1 path, $2 flags: n no links on the way, r with all below, d only a directory. The link
- * itself goes, never what it points to. */
+/* $1 path, $2 flags: n refuse symlinks in the path, r recursive, d only a directory. Removes a
+ * symlink itself, never its target. */
 static const char remove_script[] =
     "case $2 in *n*) nolinks \"${1%/*}\" ;; esac\n"
     "into \"$1\"\n"
@@ -345,7 +346,7 @@ static const char remove_script[] =
     "fi\n"
     "exit 0\n";
 
-/* Can the last component be removed? Not `/`, `.` or `..`. */
+/* Is the last component a name? `/`, `.` and `..` cannot be removed or renamed. */
 static bool has_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -353,7 +354,7 @@ static bool has_name(const char *path)
     return slash && slash[1] && strcmp(slash + 1, "..") != 0;
 }
 
-/* `/a/.` and `/a/..` cannot be removed or renamed. */
+/* Does the path end in `.` or `..`, as in `/a/.`? */
 static bool ends_in_dots(const char *path)
 {
     size_t len = strlen(path);
@@ -385,11 +386,11 @@ csn_status csn_derive_remove(const csn_fs *fs, const char *path, uint32_t flags,
 
 /* ---- rename ----------------------------------------------------------------------------- */
 
-/* $1 from, $2 to, $3 flags: n no links on the way, p make the directories of to, c only if
- * there is none, d from must be a directory, e so must to, $4 a name for a target that must be
- * moved away first. mv without -T enters a directory, busybox's -T refuses a link to one, GNU's
- * refuses a link onto its own target; rename(2) permits all of these, so the target is moved
- * away. */
+/* $1 from, $2 to, $3 flags: n refuse symlinks in the paths, p create the parents of `to`, c
+ * fail if `to` exists, d `from` must be a directory, e `to` must be one, $4 temporary name for
+ * an existing target. mv without -T moves into a directory; busybox's -T refuses a symlink to a
+ * directory; GNU's refuses a symlink onto its own target. rename(2) permits all of these, so if
+ * mv -T fails, the script moves the target away first. */
 static const char rename_script[] =
     "case $3 in *n*) nolinks \"${1%/*}\"; nolinks \"${2%/*}\" ;; esac\n"
     "there() { [ -e \"$1\" ] || [ -L \"$1\" ]; }\n"
@@ -468,7 +469,7 @@ static const char cleanup_script[] =
     "cd -P \"$1\" || gone \"$1\"\n"
     "[ \"$(pwd -P)\" != / ] || fail " CSN_SH_INVAL "\n"
     "e=$(find . ! -name . -prune -exec rm -rf {} + 2>&1) || :\n"
-    /* the rest may be in read-only directories */
+    /* what is left may be in read-only directories */
     "e=$(find . ! -name . -type d ! -perm -700 -exec chmod u+rwx {} \\; 2>&1) || :\n"
     "for f in ./* ./.[!.]* ./..?*; do\n"
     "  if [ -e \"$f\" ] || [ -L \"$f\" ]; then rm -rf \"$f\" || fail " CSN_SH_STDERR "; fi\n"

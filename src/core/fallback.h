@@ -1,4 +1,4 @@
-/* fallback.h: file operations for backends that have none, derived from their exec alone.
+/* fallback.h: file operations derived from exec, for backends without their own.
  *
  * Each is a small POSIX sh script run by the backend: paths are separate arguments, content
  * goes through stdin and stdout, the exit code is the error. Names may contain any byte, and
@@ -6,8 +6,8 @@
  * sandbox that replaces files at the same time can redirect an operation. It gains nothing: the
  * script can reach only what exec can reach.
  *
- * Signatures are those of csn_backend_ops. A relative path starts where the backend starts its
- * commands. One csn_fs may be used by many threads. */
+ * Signatures are those of csn_file_ops. A relative path starts where the backend starts its
+ * commands. Several threads may use one csn_fs. */
 #pragma once
 #include "caisson/backend.h"
 
@@ -22,11 +22,10 @@ int64_t csn_memory_read(void *ctx, void *buf, size_t len);
 typedef struct csn_fs {
     const csn_backend_ops *ops;
     void *state;
-    const int32_t
-        *cancel_fds; /* NULL, or two that stop derived operations, as in csn_exec_req */
+    const int32_t *cancel_fds; /* NULL, or two descriptors that stop derived operations */
 } csn_fs;
 
-/* The backend's file operations; a table of NULLs when it has none. */
+/* The backend's file operations; a table of NULLs if it has none. */
 const csn_file_ops *csn_fs_files(const csn_fs *fs);
 
 csn_status csn_derive_stat(const csn_fs *fs, const char *path, uint32_t flags,

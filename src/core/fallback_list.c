@@ -1,7 +1,7 @@
 /* fallback_list.c: list and walk derived from exec, with the parser of their output.
  *
- * The script uses the best tool of the guest: GNU find's -printf; else stat (GNU, busybox)
- * given whole batches by find or by the shell itself; else ls, a file at a time and without
+ * The script uses the best tool of the guest: GNU find's -printf; else stat (GNU, busybox),
+ * which find or the shell calls with batches of files; else ls, one file at a time and without
  * times. All print the same records:
  *
  *     "//" tag fields "/" path "\n"                       tag g (find), s (stat), l (ls)
@@ -11,8 +11,8 @@
  * Every path starts with "./" and contains no "//", so a name with newlines cannot look like
  * the next record; the size of a symlink is the length of its target. An attacker chooses names
  * and targets, and with replaced tools the whole output: text that does not parse ends the list
- * with CSN_IO, a record has a maximum size, and only relative paths without `..` are reported.
- */
+ * with CSN_IO, a record has a maximum size, and only relative paths without `..` are
+ * reported. */
 #include "core/fallback.h"
 
 #include <inttypes.h>
@@ -27,8 +27,8 @@
 
 #define RECORD_MAX (256u * 1024u)
 
-/* $1 directory, $2 "n": no links in its path, $3 "w": with all below.
- * busybox's find runs -exec + only outside of parentheses, hence the twofold conditions. */
+/* $1 directory, $2 "n": refuse symlinks in its path, $3 "w": walk. busybox's find runs -exec +
+ * only outside of parentheses, so conditions are repeated. */
 static const char list_script[] =
     "[ -z \"$2\" ] || nolinks \"$1\"\n"
     "[ -e \"$1\" ] || gone \"$1\"\n"
@@ -51,7 +51,8 @@ static const char list_script[] =
     "esac\n"
     "e=$(stat -c \"$s\" . 2>&1) && case $e in //s?*/.) tool=stat ;; *) tool=ls ;; esac || "
     "tool=ls\n"
-    /* The same for ./a ./b ... as text, because find needs it as a program of its own. */
+    /* Prints the records of its arguments with ls. A string, because find runs it with sh
+     * -c. */
     "lister='for f; do\n"
     "  e=$(ls -ldn \"$f\" && printf .) || continue; e=${e%??}\n"
     "  case $e in l*) r=${e#*\" $f -> \"} ;; esac\n"
@@ -67,7 +68,7 @@ static const char list_script[] =
     "  else find . ! -name . $p -exec sh -c \"$lister\" sh {} +; fi\n"
     "  finish $? ;;\n"
     "esac\n"
-    /* Without find: the shell walks, in batches that fit on a command line. */
+    /* Without find the shell walks, in batches that fit on a command line. */
     "show() {\n"
     "  [ $# -gt 0 ] || return 0\n"
     "  if [ $tool = ls ]; then sh -c \"$lister\" sh \"$@\"; return; fi\n"
@@ -119,7 +120,7 @@ static uint32_t type_of_letter(char c)
     }
 }
 
-/* "drwxr-xr-x" and what may follow it. */
+/* Parses "drwxr-xr-x", with or without a suffix such as + or a dot. */
 static uint32_t mode_of_ls(const char *s)
 {
     static const uint32_t special[] = {S_ISUID, S_ISGID, S_ISVTX};
@@ -176,7 +177,7 @@ bool csn_derive_fields(const char *s, size_t len, csn_file_stat *ret)
             st.mode = (st.mode & 07777u) | type_of_letter(kind);
         break;
     case 'l':
-    case 'L': /* the size of a device is none */
+    case 'L': /* devices have no size */
         ok = sscanf(text, "%15s %" SCNu32 " %" SCNu64, letters, &st.nlink, &st.file_size) >= 2;
         st.mode = ok ? mode_of_ls(letters) : 0;
         break;
@@ -195,8 +196,8 @@ bool csn_derive_fields(const char *s, size_t len, csn_file_stat *ret)
 typedef struct lister {
     csn_entry_fn fn;
     void *ctx;
-    csn_buf buf; /* the record that is being received */
-    size_t seen; /* bytes of buf in which no record ends */
+    csn_buf buf; /* starts with the record being received */
+    size_t seen; /* bytes of buf already searched for the end of the record */
     bool stopped, bad, ended;
     int exit_code;
 } lister;
@@ -214,8 +215,8 @@ static bool path_is_plain(const char *p)
     }
 }
 
-/* What stat's %N puts around a target: "path -> target", each quoted by busybox. Returns the
- * start of the target and what it has at its end. */
+/* Skips the name in stat's %N, "path -> target" (busybox quotes both). Returns the start of the
+ * target, or NULL. *ret_quote: bytes of quoting after the target. */
 static char *skip_name(char *s, size_t len, const char *path, size_t *ret_quote)
 {
     size_t n = strlen(path), quote = len > 0 && s[0] == '\'' && n > 0 && path[0] != '\'';
@@ -227,8 +228,8 @@ static char *skip_name(char *s, size_t len, const char *path, size_t *ret_quote)
     return s + n + 4 + 3 * quote;
 }
 
-/* Where a link's record ends (one past its newline): 0 not yet, -1 it makes no sense. Finds the
- * target too. */
+/* Finds the target of a symlink's record. Returns the offset after the record's newline, 0 if
+ * the record is incomplete, -1 if it is malformed. */
 static long link_end(const lister *l, char *path_end, uint64_t size, bool with_name,
                      const char *path, char **ret_target, size_t *ret_len)
 {
@@ -244,7 +245,7 @@ static long link_end(const lister *l, char *path_end, uint64_t size, bool with_n
     }
     if (size > RECORD_MAX)
         return -1;
-    if (size == 0) { /* /proc has links of no size; they are one line */
+    if (size == 0) { /* symlinks in /proc have size 0; the target is one line */
         char *nl = memchr(target, '\n', (size_t)(end - target));
         if (!nl)
             return 0;
@@ -259,10 +260,10 @@ static long link_end(const lister *l, char *path_end, uint64_t size, bool with_n
     return target + size + quote + 1 - l->buf.data;
 }
 
-/* Hands one entry on. False: no more are wanted. */
+/* Passes one entry to the callback. Returns false to stop. */
 static bool entry_out(lister *l, char *path, const csn_file_stat *st, const char *target)
 {
-    bool start = path[0] == '\0'; /* of a walk that started at a file */
+    bool start = path[0] == '\0'; /* a walk that started at a file */
 
     if (!start && (strncmp(path, "./", 2) != 0 || !path_is_plain(path + 2))) {
         l->bad = true;
@@ -272,8 +273,8 @@ static bool entry_out(lister *l, char *path, const csn_file_stat *st, const char
     return !l->stopped;
 }
 
-/* The record at the start of buf, when it is complete. Returns its length; 0: not yet, or no
- * more (then one of the flags is set). */
+/* Parses the record at the start of buf. Returns its length, or 0 if it is incomplete or
+ * parsing has ended (then one of the flags is set). */
 static size_t take_record(lister *l)
 {
     char *s = l->buf.data, *target = NULL;
@@ -299,7 +300,7 @@ static size_t take_record(lister *l)
     }
     bool is_link = tag == 'G' || tag == 'S' || tag == 'L';
     char *from = slash + 1;
-    /* Nothing of what was searched before can hold the end, except for its last two bytes. */
+    /* Continue where the last search ended; two bytes back, since the marker may be split. */
     char *at = l->seen > 2 && s + l->seen - 2 > from ? s + l->seen - 2 : from;
     char *end = memmem(at, len - (size_t)(at - s), is_link ? "//" : "\n//", is_link ? 2 : 3);
     if (!end) {
@@ -312,7 +313,7 @@ static size_t take_record(lister *l)
         used = link_end(l, end, st.file_size, tag == 'S', from, &target, &target_len);
         l->bad = used < 0;
         if (used <= 0) {
-            *end = '/'; /* as it was, for the next try */
+            *end = '/'; /* restore it for the next try */
             return 0;
         }
         target[target_len] = '\0';
@@ -355,7 +356,7 @@ static csn_status list(const csn_fs *fs, const char *verb, const char *path, uin
     csn_status st = csn_derive_path(verb, path, &p, &dir, err);
     if (st < 0)
         return st;
-    /* One write of a backend may hold many records. */
+    /* One write of the backend may contain many records. */
     csn_buf_init(&l.buf, RECORD_MAX + 16u * 1024u * 1024u);
     csn_autojob job = {
         .fs = fs,
@@ -376,8 +377,8 @@ static csn_status list(const csn_fs *fs, const char *verb, const char *path, uin
     if (l.bad || !l.ended)
         return csn_fail(err, CSN_IO, "%s %s: the sandbox's tools gave no sensible answer: %s",
                         verb, shown ? shown : "", message ? message : "");
-    /* 1 is what tools end with when a file vanished or a directory may not be read: the list is
-     * of what could be seen. */
+    /* The tools exit with 1 if a file vanished or a directory is unreadable: the list contains
+     * the rest. */
     if (l.exit_code > 1 || strstr(job.stderr_tail, "Input/output error"))
         return csn_fail(err, CSN_IO, "%s %s: %s", verb, shown ? shown : "",
                         message ? message : "");

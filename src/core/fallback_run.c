@@ -1,11 +1,12 @@
 /* fallback_run.c: runs the script of a derived operation in the sandbox.
  *
- * A job becomes argv {"sh", "-c", prelude + script, "sh", arguments...}: no text of the caller
- * is part of the program, so no byte in a path is read as shell syntax. The tools are those of
+ * A job becomes argv {"sh", "-c", prelude + script, "sh", arguments...}: the program contains
+ * no text of the caller, so no byte in a path is read as shell syntax. The tools are those of
  * the guest and untrusted: their output is parsed only as names and numbers, every buffer has a
  * maximum, and invalid output is CSN_IO. Scripts need neither /dev/null nor /proc: a root with
- * only busybox is enough. Scripts test existence and type with test(1); messages are read only
- * for what no test can find (a full or read-only disk), in the C locale. */
+ * only busybox is enough. Scripts find out existence and type with test(1). Error messages, in
+ * the C locale, are parsed only for conditions that no test shows (a full or read-only
+ * disk). */
 #include "core/fallback_run.h"
 
 #include <errno.h>
@@ -16,14 +17,14 @@
 #include "base/limits.h"
 #include "base/path.h"
 
-#define TEXT_MAX      (1024u * 1024u) /* stdout of scripts that answer in one piece */
+#define TEXT_MAX      (1024u * 1024u) /* maximum stdout of a script without `out` */
 #define COMPONENT_MAX 255u
 
-/* Functions for all scripts. A script records what it made in t (a file) or made/top
- * (directories), and `fail` removes it. */
+/* Functions for all scripts. A script records what it creates in t (a file) and in made and top
+ * (directories); `fail` removes it. */
 static const char prelude[] =
     "LC_ALL=C; export LC_ALL\n"
-    "QUOTING_STYLE=literal; export QUOTING_STYLE\n" /* GNU stat %N: bytes as they are */
+    "QUOTING_STYLE=literal; export QUOTING_STYLE\n" /* GNU stat %N: no quoting */
     "t= made=0 top=\n"
     "fail() {\n"
     "  trap '' HUP INT TERM\n"
@@ -33,7 +34,7 @@ static const char prelude[] =
     "  done\n"
     "  exit \"$1\"\n"
     "}\n"
-    /* gone PATH: exit with the reason why it cannot be reached */
+    /* gone PATH: exit with the reason why PATH cannot be reached */
     "gone() {\n"
     "  q=$1\n"
     "  until [ -e \"$q\" ] || [ -L \"$q\" ]; do\n"
@@ -46,7 +47,7 @@ static const char prelude[] =
     "  [ -x \"$q\" ] || fail " CSN_SH_ACCES "\n"
     "  fail " CSN_SH_NOENT "\n"
     "}\n"
-    /* nolinks PATH: no component of it may be a symlink */
+    /* nolinks PATH: fail if a component of PATH is a symlink */
     "nolinks() {\n"
     "  q= r=${1#/}\n"
     "  while [ -n \"$r\" ]; do\n"
@@ -55,21 +56,22 @@ static const char prelude[] =
     "    case $r in */*) r=${r#*/} ;; *) r= ;; esac\n"
     "  done\n"
     "}\n"
-    /* into PATH: go to its directory; b is its last name, or `.` for a directory itself */
+    /* into PATH: cd to the parent of PATH and set b to the last component; for a PATH that ends
+     * in / . or .. cd to PATH itself and set b to `.` */
     "into() {\n"
     "  d=${1%/*} b=${1##*/}\n"
     "  case $b in ''|.|..) d=$1 b=. ;; esac\n"
     "  [ -n \"$d\" ] || d=/\n"
     "  cd -P \"$d\" || gone \"$d\"\n"
     "}\n"
-    /* where LINK: r becomes its target, newlines at the end and all */
+    /* where LINK: set r to the target of LINK, including trailing newlines */
     "where() {\n"
     "  if r=$(readlink -n \"$1\" 2>&1 && printf .); then r=${r%.}\n"
     "  else r=$(ls -ld \"$1\" && printf .) || fail " CSN_SH_STDERR "\n"
     "    r=${r%??}; r=${r#*\" $1 -> \"}\n"
     "  fi\n"
     "}\n"
-    /* land: while ./$b is a symlink, go where it points */
+    /* land: follow ./$b while it is a symlink (cd to the parent of its target and set b) */
     "land() {\n"
     "  n=0 must=\n"
     "  while [ -L \"./$b\" ]; do\n"
@@ -81,7 +83,7 @@ static const char prelude[] =
     "  done\n"
     "  [ -z \"$must\" ] || [ -d \"./$b\" ] || gone \"./$b/\"\n"
     "}\n"
-    /* up DIR: make it and its missing parents */
+    /* up DIR: create DIR and its missing parents */
     "up() {\n"
     "  [ ! -d \"$1\" ] || return 0\n"
     "  if [ -e \"$1\" ]; then fail " CSN_SH_NOTDIR
@@ -91,7 +93,7 @@ static const char prelude[] =
     "  mkdir \"$1\" || { [ -d \"$1\" ] || fail " CSN_SH_STDERR "; return 0; }\n"
     "  made=$((made + 1)) top=$1\n"
     "}\n"
-    /* fields [-L] FILE: print its attributes in one line */
+    /* fields [-L] FILE: print the attributes of FILE in one line */
     "fields() {\n"
     "  e=$(stat -c 's%f %s %Y %h %d %i %y/' \"$@\" 2>&1) && printf '%s\\n' \"$e\" && return\n"
     "  case $1 in -L) e=$(ls -ldnL \"$2\") ;; *) e=$(ls -ldn \"$1\") ;; esac || return\n"
@@ -99,8 +101,8 @@ static const char prelude[] =
     "  printf 'l%s %s %s/\\n' \"$1\" \"$2\" \"$5\"\n"
     "}\n";
 
-/* Puts relative paths below where the backend's commands start: scripts change directory, and a
- * path that starts with a slash cannot be an option either. */
+/* Makes relative paths absolute, from the directory in which the backend starts commands:
+ * scripts change directory, and a path that starts with a slash is never read as an option. */
 static const char one_path[] = "abs() {\n"
                                "  case $1 in /*) r=$1; return ;; esac\n"
                                "  r=$(pwd -P && printf .) || fail " CSN_SH_STDERR "\n"
@@ -111,7 +113,7 @@ static const char second_path[] = "a=$1; abs \"$2\"; shift 2; set -- \"$a\" \"$r
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-/* Keeps the end of stderr: the last line is the one that ended the script. */
+/* Keeps the end of stderr: the last line names the failure that ended the script. */
 static void keep_stderr(csn_derive_job *j, const char *data, size_t len)
 {
     size_t max = sizeof(j->stderr_tail) - 1;
@@ -195,7 +197,7 @@ csn_status csn_derive_run(csn_derive_job *j, csn_error **err)
         .flags = j->reads && (j->fs->ops->caps & CSN_CAP_STEPS) ? CSN_EXEC_READS : 0,
         .argv = argv,
         .env = env,
-        .cwd = relative ? NULL : "/", /* NULL: where the backend itself starts commands */
+        .cwd = relative ? NULL : "/", /* NULL: the backend's own start directory */
         .input = j->input,
         .input_fd = -1,
         .cancel_fds = {-1, -1},
@@ -217,7 +219,7 @@ csn_status csn_derive_run(csn_derive_job *j, csn_error **err)
     return CSN_OK;
 }
 
-/* ---- verdicts --------------------------------------------------------------------------- */
+/* ---- errors ----------------------------------------------------------------------------- */
 
 static const struct {
     const char *code;
@@ -229,7 +231,7 @@ static const struct {
     {CSN_SH_UNSUP, EOPNOTSUPP},   {CSN_SH_INTR, ECANCELED},
 };
 
-/* How a line of a tool ends, in the C locale of glibc, musl, dash and busybox. */
+/* Endings of error messages in the C locale, from glibc, musl, dash and busybox. */
 static const struct {
     const char *text;
     int errnum;
@@ -301,7 +303,7 @@ csn_status csn_derive_fail(int errnum, const char *verb, const char *path, csn_e
     return csn_fail_errno(err, errnum, "%s %s", verb, name);
 }
 
-/* A symlink on a path that may have none: a refusal, as data too. */
+/* CSN_FILE_NOFOLLOW met a symlink: the error contains a denial. */
 static csn_status fail_link(const char *verb, const char *path, csn_error **err)
 {
     csn_autofree char *shown = csn_path_printable(path);
@@ -373,7 +375,7 @@ csn_status csn_derive_path(const char *verb, const char *path, char **ret, bool 
         return csn_fail(err, CSN_NOMEM, "out of memory");
 
     size_t len = 0;
-    bool dir = true; /* until a name comes last */
+    bool dir = true; /* until the last component is a name */
     if (path[0] != '/')
         out[len++] = '.';
     for (const char *p = path + strspn(path, "/"); *p;) {

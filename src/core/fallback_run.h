@@ -7,15 +7,15 @@
 
 #define CSN_DERIVE_ARGS 6
 
-/* One script. Zero it, set the first part, run it. */
+/* One run of a script. Zero the struct, set the fields up to out_ctx, run it, release it. */
 typedef struct csn_derive_job {
     const csn_fs *fs;
     const char *script;                /* appended to the prelude */
     const char *args[CSN_DERIVE_ARGS]; /* $1 ...; NULL ends */
     unsigned paths;                    /* how many of the first args are paths: 0 to 2 */
     const csn_source *input;           /* or NULL */
-    bool reads;                        /* it changes nothing */
-    /* Gets stdout; returns CSN_SINK_*. NULL: it is collected in `text`. */
+    bool reads;                        /* the script changes nothing */
+    /* Receives stdout and returns CSN_SINK_*. NULL: stdout is collected in `text`. */
     int (*out)(void *ctx, const void *data, size_t len);
     void *out_ctx;
 
@@ -37,25 +37,27 @@ csn_status csn_derive_run(csn_derive_job *j, csn_error **err);
 /* Maps the exit code, or the message on stderr, to an error of `verb` on `path`. */
 csn_status csn_derive_verdict(const csn_derive_job *j, const char *verb, const char *path,
                               csn_error **err);
-/* run, then verdict */
+/* csn_derive_run, then csn_derive_verdict. */
 csn_status csn_derive_do(csn_derive_job *j, const char *verb, const char *path,
                          csn_error **err);
 /* The error for errno and a path ("File 'x' not found"). */
 csn_status csn_derive_fail(int errnum, const char *verb, const char *path, csn_error **err);
 
-/* The path as scripts take it: no empty and no `.` components, no slash at the end (`..` stays:
- * only the kernel can resolve it). *ret_dir: it ended with a slash. malloc'd.
- */
+/* Normalises a path for scripts: removes empty and `.` components and the final slash. `..`
+ * stays: only the kernel can resolve it. *ret_dir: the path can only be a directory.
+ * malloc'd. */
 csn_status csn_derive_path(const char *verb, const char *path, char **ret, bool *ret_dir,
                            csn_error **err);
 
-/* Appends the slash again if `dir`. Returns path. */
+/* Appends the final slash again if `dir`. Returns path. */
 char *csn_derive_slash(char *path, bool dir);
 
-/* The fields of one record ("s81a4 5 ..." up to its slash); false: not understood. */
+/* Parses the fields of one record ("s81a4 5 ..." up to its slash). Returns false if
+ * malformed. */
 bool csn_derive_fields(const char *s, size_t len, csn_file_stat *ret);
 
-/* Exit codes of the scripts, as text for their own use. Numbers that tools do not use. */
+/* Exit codes of the scripts, as text to insert into them. The tools do not use these
+ * numbers. */
 #define CSN_SH_NOENT    "101"
 #define CSN_SH_EXIST    "102"
 #define CSN_SH_NOTDIR   "103"
@@ -65,8 +67,8 @@ bool csn_derive_fields(const char *s, size_t len, csn_file_stat *ret);
 #define CSN_SH_ACCES    "107"
 #define CSN_SH_LOOP     "108"
 #define CSN_SH_INVAL    "109"
-#define CSN_SH_SHORT    "110" /* fewer or more bytes arrived than were sent */
+#define CSN_SH_SHORT    "110" /* the number of bytes that arrived is wrong */
 #define CSN_SH_UNSUP    "111"
 #define CSN_SH_INTR     "112"
-#define CSN_SH_LINK     "114" /* a symlink where none may be */
-#define CSN_SH_STDERR   "113" /* the message of the tool, in the C locale, decides */
+#define CSN_SH_LINK     "114" /* a symlink in a path that may contain none */
+#define CSN_SH_STDERR   "113" /* the message on stderr gives the error */

@@ -8,10 +8,10 @@
  * memory is complete before it is sent, so one script does both steps.
  *
  * Several files are staged one by one and committed by one script, which keeps a hard link to
- * each file that it replaces; if it stops, another script restores them. if_hash is checked by
- * hashing the file just before the commit, under a lock of this process; a process in the
- * sandbox that writes between the two is not noticed. If the guest's tools fail, a file named
- * .csn-* may remain. */
+ * each file that it replaces; if it stops, another script restores them. For if_hash the
+ * library hashes the file just before the commit, under a lock of this process; it does not
+ * notice a process in the sandbox that writes between the two. If the guest's tools fail, a
+ * file named .csn-* may remain. */
 #include "core/fallback.h"
 
 #include <errno.h>
@@ -27,14 +27,14 @@
 #include "base/path.h"
 #include "core/fallback_run.h"
 
-#define ONE_GO_MAX (1024u * 1024u) /* content up to this is read before anything is sent */
+#define ONE_GO_MAX (1024u * 1024u) /* content up to this size is read before it is sent */
 #define LIST_MAX   (256u * 1024u * 1024u)
 #define LOCKS      16
 
 /* ---- scripts ---------------------------------------------------------------------------- */
 
-/* Functions of both scripts; t is the staged file, b the name it gets, f the flags: c
- * create-only, a append, s sync. */
+/* Functions of the stage and commit scripts. t is the staged file, b its final name, f the
+ * flags: c create-only, a append, s sync. */
 #define PUT_FUNCTIONS                                                                          \
     "hard() {\n"                                                                               \
     "  e=$(link \"$1\" \"$2\" 2>&1) && return\n"                                               \
@@ -45,7 +45,7 @@
     "  e=$(command -v sync) || fail " CSN_SH_UNSUP "\n"                                        \
     "  e=$(sync \"$1\" 2>&1) || sync || fail " CSN_SH_STDERR "\n"                              \
     "}\n"                                                                                      \
-    "keep() {\n" /* mode and owner of $1 onto $2, without set-id bits */                       \
+    "keep() {\n" /* copy mode (without set-id bits) and owner of $1 to $2 */                   \
     "  if m=$(stat -c '%a %u:%g' \"$1\" 2>&1); then\n"                                         \
     "    o=${m#* } m=${m% *}; case $m in ?[0-7]*[0-7][0-7]) m=${m#?} ;; esac\n"                \
     "    [ -O \"$1\" ] || e=$(chown \"$o\" \"$2\" 2>&1) || :\n"                                \
@@ -56,7 +56,7 @@
     "  fi\n"                                                                                   \
     "  chmod \"$m\" \"$2\"\n"                                                                  \
     "}\n"                                                                                      \
-    "names() {\n" /* how many the file ./$b has */                                             \
+    "names() {\n" /* set names to the link count of ./$b */                                    \
     "  e=$(ls -ld \"./$b\") || fail " CSN_SH_STDERR "\n"                                       \
     "  set -f; set -- $e; set +f; names=$2\n"                                                  \
     "}\n"                                                                                      \
@@ -68,28 +68,30 @@
     "put() {\n"                                                                                \
     "  case $f in\n"                                                                           \
     "  *c*)\n"                                                                                 \
-    "    if ! hard \"$t\" \"./$b\"; then\n" /* exists, or a place without hard links */        \
+    "    if ! hard \"$t\" \"./$b\"; then\n" /* it exists, or there are no hard links here */   \
     "      ! there || fail " CSN_SH_EXIST "\n"                                                 \
     "      (set -C; cat \"$t\" >\"./$b\") && keep \"$t\" \"./$b\" || fail " CSN_SH_STDERR "\n" \
     "    fi; rm -f \"$t\" ;;\n"                                                                \
-    "  *a*)\n" /* made empty first: never with a second name, which would mean a copy */       \
+    "  *a*)\n" /* create it empty: a new file has one link and needs no copy */                \
     "    [ -e \"./$b\" ] || ! e=$( (set -C; : >\"./$b\") 2>&1) || keep \"$t\" \"./$b\"\n"      \
     "    names\n"                                                                              \
-    "    if [ \"$names\" -gt 1 ]; then\n" /* its other names keep what they have */            \
+    "    if [ \"$names\" -gt 1 ]; then\n" /* other hard links keep the old content */          \
     "      (umask 077; cat \"./$b\" \"$t\" >\"$t-a\") && keep \"./$b\" \"$t-a\" &&\n"          \
     "        mv -f \"$t-a\" \"./$b\" || { rm -f \"$t-a\"; fail " CSN_SH_STDERR "; }\n"         \
     "    else cat \"$t\" >>\"./$b\" || fail " CSN_SH_STDERR "; fi\n"                           \
     "    rm -f \"$t\"; flush \"./$b\" ;;\n"                                                    \
     "  *)\n"                                                                                   \
-    "    if ! e=$(mv -fT \"$t\" \"./$b\" 2>&1); then\n" /* no -T, or a real failure */         \
+    "    if ! e=$(mv -fT \"$t\" \"./$b\" 2>&1); then\n" /* mv has no -T, or failed */          \
     "      fits; mv -f \"$t\" \"./$b\" || fail " CSN_SH_STDERR "\n"                            \
     "    fi ;;\n"                                                                              \
     "  esac\n"                                                                                 \
     "  t=; flush .\n"                                                                          \
     "}\n"
 
-/* $1 path, $2 token, $3 flags: also n no links, p with parents, o commit at once, $4 mode or
- * "", $5 length or "". Answers "<directories made> <bytes> <directory>\n/<name>." */
+/* $1 path, $2 token, $3 flags as above and n refuse symlinks, p create parents, o commit at
+ * once, $4 mode or "", $5 length or "". Prints
+ *
+ *     "<directories made> <bytes> <directory>\n/<name>." */
 static const char stage_script[] = PUT_FUNCTIONS
     "f=$3 um=$(umask)\n"
     "case $f in *n*) nolinks \"$1\" ;; esac\n"
@@ -99,7 +101,7 @@ static const char stage_script[] = PUT_FUNCTIONS
     "land; fits\n"
     "case $f in *c*) ! there || fail " CSN_SH_EXIST " ;; esac\n"
     "[ ! -e \"./$b\" ] || [ -w \"./$b\" ] || fail " CSN_SH_ACCES "\n"
-    /* to busybox's test user 0 may do everything, also where it has lost that right */
+    /* busybox's test -w is always true for uid 0, even without CAP_DAC_OVERRIDE */
     "if [ -f \"./$b\" ]; then e=$({ true >>\"./$b\"; } 2>&1) ||\n"
     "  case $e in *busy*) ;; *) fail " CSN_SH_ACCES " ;; esac; fi\n"
     "trap 'fail " CSN_SH_INTR "' HUP INT TERM\n"
@@ -118,8 +120,8 @@ static const char stage_script[] = PUT_FUNCTIONS
     "\n"
     "exit 0\n";
 
-/* stdin: "flags token path" lines, the path as printf %b reads it; b: keep what is replaced as
- * token-b. Answers a dot for each file that is in place. */
+/* stdin: lines "flags token made path", with the path encoded for printf %b; flag b: keep a
+ * replaced file as token-b. Prints a dot for each file in place. */
 static const char commit_script[] = PUT_FUNCTIONS
     "while read -r f k m e; do\n"
     "  p=$(printf '%b.' \"$e\"); p=${p%.}\n"
@@ -134,7 +136,8 @@ static const char commit_script[] = PUT_FUNCTIONS
     "done\n"
     "exit 0\n";
 
-/* The same lines, backwards; d: it was in place, else it was only staged. Does what it can. */
+/* stdin: the same lines in reverse order; flag d: the file was in place, else only staged.
+ * Continues after errors. */
 static const char undo_script[] =
     "while read -r f k m e; do\n"
     "  p=$(printf '%b.' \"$e\"); p=${p%.}\n"
@@ -149,14 +152,14 @@ static const char undo_script[] =
     "done\n"
     "exit 0\n";
 
-/* The same lines: forget what was replaced. */
+/* stdin: the same lines. Removes the kept copies of replaced files. */
 static const char clean_script[] = "while read -r f k m e; do\n"
                                    "  p=$(printf '%b.' \"$e\"); p=${p%.}\n"
                                    "  d=${p%/*}; rm -f \"$d/.csn-$k-b\"\n"
                                    "done\n"
                                    "exit 0\n";
 
-/* ---- the content on its way ------------------------------------------------------------- */
+/* ---- content ---------------------------------------------------------------------------- */
 
 typedef struct feed {
     const csn_source *source;
@@ -185,7 +188,7 @@ static int64_t feed_pull(feed *f, void *buf, size_t len)
     return n;
 }
 
-/* Reads the start, or all when it is not more than ONE_GO_MAX. 0 or errno. */
+/* Reads up to ONE_GO_MAX bytes ahead, which may be the whole content. 0 or errno. */
 static int feed_begin(feed *f, const csn_source *source)
 {
     char chunk[16384];
@@ -225,18 +228,18 @@ typedef struct item {
     char *path;
     char token[17];
     char how[8];
-    csn_written w; /* resolved_path is where it is staged */
-    unsigned made; /* directories */
+    csn_written w; /* resolved_path: symlinks resolved, set by staging */
+    unsigned made; /* number of directories created */
     bool staged, placed;
 } item;
 
-/* "<made> <bytes> <directory>\n/<name>." */
+/* Parses the output of the stage script: "<made> <bytes> <directory>\n/<name>." */
 static csn_status staged_answer(item *it, const csn_buf *text, uint64_t sent, csn_error **err)
 {
     uint64_t arrived = 0;
     int at = 0;
 
-    /* An empty buffer has no bytes to point at. */
+    /* data may be NULL in an empty buffer. */
     const char *all = text->len > 0 ? text->data : "", *end = all + text->len;
     const char *name = memrchr(all, '/', text->len);
     if (!name || end[-1] != '.' || name < all + 6 || name[-1] != '\n' ||
@@ -266,7 +269,7 @@ static csn_status source_failed(const char *path, csn_error **err)
     return csn_fail(err, CSN_IO, "write %s: its content could not be read", shown ? shown : "");
 }
 
-/* Runs the stage script over a feed whose start is there. */
+/* Runs the stage script with a feed that feed_begin has started. */
 static csn_status stage_run(const csn_fs *fs, item *it, feed *f, bool alone, csn_error **err)
 {
     const csn_write_req *req = it->req;
@@ -291,7 +294,7 @@ static csn_status stage_run(const csn_fs *fs, item *it, feed *f, bool alone, csn
     job.exit_code = -1;
     csn_status st = csn_derive_do(&job, "write", req->path, err);
     if (st < 0 && job.exit_code < 0 && (it->w.resolved_path = strdup(it->path))) {
-        it->staged = true; /* it may have stopped anywhere: undo removes what is left */
+        it->staged = true; /* the script may have stopped anywhere: undo removes the remains */
         it->placed = false;
     }
     if (st < 0)
@@ -323,7 +326,7 @@ static csn_status stage(const csn_fs *fs, item *it, bool alone, csn_error **err)
         st = source_failed(req->path, err);
     else if (e != 0)
         st = csn_fail_errno(err, e, "write");
-    else if (dir) /* a name that only a directory can have */
+    else if (dir) /* the path can only be a directory */
         st = csn_derive_fail(EISDIR, "write", req->path, err);
     else
         st = stage_run(fs, it, &f, alone, err);
@@ -337,7 +340,7 @@ static csn_status stage(const csn_fs *fs, item *it, bool alone, csn_error **err)
 
 /* ---- committing ------------------------------------------------------------------------- */
 
-/* One line of the lists that scripts read. 0 or errno. */
+/* Writes one line of a list for the scripts. 0 or errno. */
 static int put_line(csn_buf *b, const char *how, const item *it)
 {
     int e = csn_buf_printf(b, "%s %s %u ", how, it->token, it->made);
@@ -365,8 +368,8 @@ static csn_status run_list(const csn_fs *fs, csn_derive_job *job, const char *sc
     return st;
 }
 
-/* Removes what was staged or placed, the last one first. Errors are ignored: the caller reports
- * the failure that led here. */
+/* Removes staged files and restores replaced ones, the last one first. Ignores errors: the
+ * caller reports the original failure. */
 static void undo(const csn_fs *fs, const item *items, size_t count)
 {
     const csn_fs uncancelled = {.ops = fs->ops,
@@ -402,7 +405,7 @@ static csn_status commit(const csn_fs *fs, item *items, size_t count, csn_error 
     for (size_t i = 0; i < placed; i++)
         items[i].placed = true;
     if (st < 0 && placed < count && count > 1 && job.exit_code != 0) {
-        /* The script stopped at one of them: name that one. */
+        /* The script stopped at one file: the error must name it. */
         if (err) {
             csn_error_free(*err);
             *err = NULL;
@@ -492,7 +495,7 @@ static int by_place(const void *a, const void *b)
                   (*(const item *const *)b)->w.resolved_path);
 }
 
-/* Refuses two contents for one file. */
+/* Refuses a batch in which two requests write the same file. */
 static csn_status refuse_duplicates(const item *items, size_t count, csn_error **err)
 {
     csn_autofree const item **order = calloc(count, sizeof(*order));

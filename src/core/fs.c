@@ -1,6 +1,6 @@
-/* fs.c: one file operation, done by the backend or derived from its exec.
+/* fs.c: file operations of a sandbox, done by the backend or derived from its exec.
  *
- * The public functions call only these. */
+ * The public functions use only these. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,7 +29,7 @@ int64_t csn_memory_read(void *ctx, void *buf, size_t len)
     return (int64_t)n;
 }
 
-/* The backend's `op`, or `derive`, which has the same parameters. */
+/* Calls the backend's `op`, or `derive`, which has the same parameters. */
 #define NATIVE_OR(derive, op, ...)                                                             \
     (csn_fs_files(fs)->op ? csn_fs_files(fs)->op(fs->state, __VA_ARGS__)                       \
                           : derive(fs, __VA_ARGS__))

@@ -1,4 +1,5 @@
-/* internal.h: the handle of a sandbox and one public call, shared by the files of the core.
+/* internal.h: the sandbox handle and the state of one public call, shared by the files of the
+ * core.
  *
  * Every public function is csn_call_begin, the work, csn_call_end. `tools/map src/core` lists
  * the files. */
@@ -16,8 +17,8 @@
 struct csn_sandbox {
     const csn_backend_ops *ops;
     void *register_data;
-    csn_config *config;   /* a complete copy */
-    csn_config *expanded; /* what the backend gets, with presets as rules; NULL: config */
+    csn_config *config;   /* deep copy of the caller's */
+    csn_config *expanded; /* the backend's: presets replaced by rules; NULL: config */
     char *id;
     int64_t created_ms;
     char **env; /* NAME=value that the core adds to every command, or NULL */
@@ -32,12 +33,12 @@ struct csn_sandbox {
     size_t layer_count;
     bool opened, opening, closing, gone;
     unsigned running;
-    unsigned open_failures; /* openings that failed; the two below are of the last one */
+    unsigned open_failures; /* number of failed openings; the two below describe the last one */
     csn_status open_status;
     char *open_why;
-    csn_config *current; /* with network rules that were replaced; NULL: as opened */
+    csn_config *current; /* config after csn_network_set; NULL: as opened */
     char *workdir;       /* as agents name it; NULL: the backend's own */
-    char *home;          /* likewise */
+    char *home;          /* as agents name it, or NULL */
     const char *shell;   /* "bash" or "sh" once known */
 };
 
@@ -45,10 +46,9 @@ struct csn_sandbox {
 typedef struct csn_call {
     csn_sandbox *sb;
     csn_fs fs;
-    int32_t
-        stop_fds[2]; /* readable when a derived operation must stop: the sandbox is closing */
+    int32_t stop_fds[2]; /* readable when the sandbox is closing: derived operations stop */
     csn_audit_event event;
-    char *paths[2]; /* joined ones, freed by end */
+    char *paths[2]; /* joined paths, freed by csn_call_end */
     const char *asked[2];
     uint64_t started_ns;
     unsigned path_count;
@@ -58,21 +58,21 @@ typedef struct csn_call {
 /* Checks the handle, opens a lazy backend (once for all threads), counts the call. */
 csn_status csn_call_begin(csn_call *c, csn_sandbox *sb, const char *op, const char *target,
                           csn_error **err);
-/* Joins the path of the caller to the working directory; lives until end. */
+/* Joins the caller's path to the working directory. *ret is valid until csn_call_end. */
 csn_status csn_call_path(csn_call *c, const char *asked, const char **ret, csn_error **err);
-/* Replaces joined paths in the message by those of the caller. */
+/* Replaces joined paths in the message with the paths that the caller gave. */
 csn_status csn_call_rephrase(const csn_call *c, csn_status st, csn_error **err);
 /* Sets op and path of the error, writes the audit line, ends the call. Returns `st`, or the
  * failure of the audit log: an operation that cannot be recorded has failed. */
 csn_status csn_call_end(csn_call *c, csn_status st, csn_error **err);
-/* csn_call_end for a call with a result: *ret (a T **; NULL: not wanted) gets it on success,
- * else it is freed. */
+/* csn_call_end for a call with a result: stores it in *ret (a T **) on success; frees it on
+ * failure or if ret is NULL. */
 csn_status csn_call_return(csn_call *c, csn_status st, void *result, void *ret,
                            csn_error **err);
 char *csn_sandbox_workdir(csn_sandbox *sb); /* malloc'd copy, or NULL */
 
-/* Takes an options struct of any version into out, which is `size` bytes: a shorter one is from
- * an older caller, a longer one is fine while its unknown tail is zero. NULL: all defaults. */
+/* Copies an options struct of any version to `out` of `size` bytes. A shorter struct is from an
+ * older caller; a longer one is accepted if its unknown tail is zero. NULL: all defaults. */
 csn_status csn_opts_take(const void *opts, void *out, size_t size, const char *what,
                          csn_error **err);
 csn_status csn_flags_check(uint32_t flags, uint32_t known, const char *what, csn_error **err);
@@ -99,7 +99,7 @@ csn_status csn_fs_walk(const csn_fs *fs, const char *path, uint32_t flags, csn_e
 /* CSN_WRONG_TYPE if `path` is not a directory; the message names it as `shown`. */
 csn_status csn_fs_check_dir(const csn_fs *fs, const char *path, uint32_t flags,
                             const char *shown, csn_error **err);
-/* The whole of a file into memory, at most max bytes (CSN_TOO_LARGE). */
+/* Reads a whole file into memory; CSN_TOO_LARGE if it has more than max bytes. */
 csn_status csn_fs_slurp(const csn_fs *fs, const char *path, uint32_t flags, size_t max,
                         csn_buf *out, csn_error **err);
 
@@ -111,8 +111,9 @@ uint64_t csn_registry_options(const csn_backend_ops *ops);
 /* The names of the built-in backends that honour an option; returns their number. */
 #define CSN_BUILT_IN_MAX 8u
 size_t csn_registry_honouring(uint64_t option, const char *names[CSN_BUILT_IN_MAX]);
-/* Removes what sandboxes of this user left behind whose owner was killed while opening them. */
+/* Removes the remains of this user's sandboxes whose owner was killed while it opened them. */
 void csn_registry_sweep(void);
-/* File operations on any host directory, by the local backend; for export and import. */
+/* Opens a host directory with the file operations of the local backend, for export and
+ * import. */
 csn_status csn_registry_host_open(const char *dir, bool make, csn_fs *ret, csn_error **err);
 void csn_registry_host_close(csn_fs *fs);

@@ -1,9 +1,9 @@
-/* open.h: opening a backend and saving the record of a sandbox (sandbox.c). */
+/* open.h: opens the backend of a sandbox and saves the record of a detached one (sandbox.c). */
 #pragma once
 #include "caisson/caisson.h"
 
-/* Calls open (or connect) of the backend and reads its directories. Without lock: the caller
- * ensures that only one thread does this. */
+/* Calls the backend's open or connect and reads its directories. The lock is not held: the
+ * caller ensures that only one thread does this. */
 csn_status csn_sandbox_start(csn_sandbox *sb, csn_error **err);
-/* The record of a detached one, as it is now. With the lock held. */
+/* Writes the present record of a detached sandbox. With the lock held. */
 csn_status csn_sandbox_save(csn_sandbox *sb, csn_error **err);

@@ -1,10 +1,10 @@
-/* packages.c: turn names of package managers into network rules.
+/* packages.c: expands the names of package managers to network rules.
  *
  * The rules are the domains of the public service and the hosts that the caller's tools are
- * configured for. What is read here widens the network, so a file that the sandbox can write is
+ * configured for. Files read here widen the network, so a file that the sandbox can write is
  * never read: not the project's own configuration (.npmrc, .cargo/config.toml, pom.xml), and
- * not a file of the user that lies below the workspace or another writable share. The check is
- * made on the path of the open descriptor. A missing or malformed file is not an error. */
+ * not a file of the user that lies below the workspace or another writable share. The path of
+ * the open descriptor is checked. A missing or malformed file is not an error. */
 #include "core/packages.h"
 
 #include <dirent.h>
@@ -23,11 +23,11 @@
 #include "base/strv.h"
 #include "policy/package_config.h"
 
-#define RULES_MAX     1024u /* out of all files together */
+#define RULES_MAX     1024u /* from all files and variables together */
 #define DIR_FILES_MAX 256u  /* of one sources.list.d */
 
-/* $var or, if it is not set, `dir` below the home directory (or absolute); and `file` below
- * that. A file "*.x" means every file with that suffix. */
+/* A file: `file` below $var or, if $var is not set, below `dir`, which is absolute or relative
+ * to the home directory. "*.x" means every file with that suffix. */
 typedef struct file_source {
     const char *preset;
     csn_registry_format format;
@@ -67,7 +67,7 @@ static const file_source files[] = {
     {"gem", CSN_REGISTRY_BUNDLE, "BUNDLE_USER_CONFIG", ".bundle/config", ""},
 };
 
-/* Variables whose value has addresses; a name that ends in * is a prefix. */
+/* Variables whose values contain addresses; a name that ends in * is a prefix. */
 static const struct {
     const char *preset, *name;
 } variables[] = {
@@ -93,7 +93,7 @@ static const struct {
 
 typedef struct expansion {
     char ***rules;
-    char **writable; /* real paths of what the sandbox may write */
+    char **writable; /* real paths of directories that the sandbox may write */
     size_t count;
     bool nomem;
 } expansion;
@@ -110,10 +110,9 @@ static void add_rule(void *ctx, const char *rule)
     g->count++;
 }
 
-/* ---- what the sandbox may write -----------------------------------------------------------
- */
+/* ---- directories that the sandbox may write --------------------------------------------- */
 
-/* A directory that does not exist holds no files. */
+/* Directories that do not exist are skipped: they contain no files. */
 static void add_writable(expansion *g, const char *path, size_t len)
 {
     const char *home = getenv("HOME");
@@ -153,7 +152,7 @@ static void find_writable(expansion *g, const csn_config *c)
     }
 }
 
-/* Errors count as writable. */
+/* On errors the file counts as writable. */
 static bool may_be_written(const expansion *g, int fd)
 {
     char link[64], path[PATH_MAX];
@@ -237,7 +236,7 @@ static const char *variable(const char *name)
     return NULL;
 }
 
-/* A relative path is not read: the caller's directory is usually the workspace. */
+/* Relative paths are skipped: the caller's directory is usually the workspace. */
 static void read_source(expansion *g, const file_source *s)
 {
     const char *home = getenv("HOME"), *given = s->var ? variable(s->var) : NULL;
@@ -273,7 +272,7 @@ static void read_variables(expansion *g, const char *preset)
             const char *value = strchr(*e, '=');
             if (!value || !is_variable(*e, variables[i].name))
                 continue;
-            bool go = strcmp(preset, "go") == 0; /* its file has lines NAME=value too */
+            bool go = strcmp(preset, "go") == 0; /* parsed like its file of NAME=value */
             const char *text = go ? *e : value + 1;
             csn_registry_hosts(go ? CSN_REGISTRY_GOENV : CSN_REGISTRY_URLS, text, strlen(text),
                                add_rule, g);

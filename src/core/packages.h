@@ -1,5 +1,5 @@
-/* packages.h: network rules for package managers: the domains of the public services and the
- * hosts that the caller's tools are configured for. */
+/* packages.h: expands the names of package managers to network rules: the domains of the public
+ * services and the hosts that the caller's tools are configured for. */
 #pragma once
 #include "caisson/caisson.h"
 

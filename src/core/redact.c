@@ -1,9 +1,9 @@
 /* redact.c: removes secrets from command lines for the audit log.
  *
- * The text is untrusted: odd quoting never fails, it only hides more or less. One pass from
- * left to right; if a word names a secret, its value is replaced by ***. Invariants: the cost
- * is linear; the result is at most the input plus one *** per word. Values of variables do not
- * get here: audit.c removes them. */
+ * The text is untrusted: malformed quoting is never an error; at worst too much or too little
+ * is hidden. One pass from left to right; if a word names a secret, its value is replaced by
+ * ***. Invariants: the cost is linear; the result is at most the input plus one *** per word.
+ * audit.c logs only the names of variables, so their values do not get here. */
 #include "core/redact.h"
 
 #include <ctype.h>
@@ -16,11 +16,11 @@
 
 #define HIDDEN "***"
 
-/* Anywhere in a name, any case, - and _ alike. */
+/* A name that contains one of these is a secret's. Case is ignored; - equals _. */
 static const char *const secret_words[] = {
     "password",   "passwd",      "passphrase", "secret",        "token",  "apikey", "api_key",
     "access_key", "private_key", "credential", "authorization", "cookie", "bearer", NULL};
-/* How the tokens of well-known services begin. */
+/* Prefixes of the tokens of well-known services. */
 static const char *const token_starts[] = {"ghp_", "gho_",  "ghs_",  "github_pat_", "glpat-",
                                            "sk-",  "xoxb-", "xoxp-", "AKIA",        "eyJ",
                                            "npm_", "hf_",   "AIza",  NULL};
@@ -55,12 +55,12 @@ static bool names_secret(const char *name, size_t len)
     for (size_t i = 0; secret_words[i]; i++)
         if (contains(name, len, secret_words[i]))
             return true;
-    /* "auth" alone would catch every --author */
+    /* "auth" must be a whole word at the end: --author is no secret */
     return len >= 4 && strncasecmp(name + len - 4, "auth", 4) == 0 &&
            (len == 4 || !isalnum((unsigned char)name[len - 5]));
 }
 
-/* NAME with capitals only: an environment variable. */
+/* Is it an environment variable (capitals, digits and _)? */
 static bool names_variable(const char *name, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -70,7 +70,7 @@ static bool names_variable(const char *name, size_t len)
     return len > 0 && !isdigit((unsigned char)name[0]);
 }
 
-/* The length of a word that begins as a known token does, else 0. */
+/* The length of a word with a known token prefix, else 0. */
 static size_t token_length(const char *s)
 {
     for (size_t i = 0; token_starts[i]; i++) {
@@ -84,8 +84,8 @@ static size_t token_length(const char *s)
     return 0;
 }
 
-/* The end of the value at p. A header's goes to the end of its line or of the quotes around it;
- * any other to the end of its word, which may be made of several quoted parts. */
+/* The end of the value at p. The value of a header ends with its line or the quotes around it;
+ * any other value ends with its word, which may consist of several quoted parts. */
 static const char *value_end(const char *p, bool header)
 {
     const char *stop = header ? "\"'\n" : " \t\n`;|&<>(),}";
@@ -100,7 +100,7 @@ static const char *value_end(const char *p, bool header)
     return p;
 }
 
-/* After the name of a secret: where its value begins, or NULL. */
+/* p is after the name of a secret: returns the start of its value, or NULL. */
 static const char *value_start(const char *p, bool option, bool *ret_header)
 {
     const char *q = p;
@@ -118,7 +118,7 @@ static const char *value_start(const char *p, bool option, bool *ret_header)
     return NULL;
 }
 
-/* The name stays: that a token was given is worth knowing, which one is not. */
+/* Keeps the name and hides the value: the log shows that a token was given, but not which. */
 static int hide_value(csn_buf *out, const char *from, const char *value)
 {
     int rc = csn_buf_append(out, from, (size_t)(value - from));
@@ -126,7 +126,7 @@ static int hide_value(csn_buf *out, const char *from, const char *value)
     return rc != 0 ? rc : csn_buf_puts(out, HIDDEN);
 }
 
-/* At "://": user:password@ before the host. Returns where to go on. */
+/* At "://": hides user:password before the @. Returns where to continue. */
 static const char *hide_userinfo(csn_buf *out, const char *p, int *rc)
 {
     const char *host = p + 3;
@@ -150,7 +150,7 @@ static bool asks_login(const char *option, size_t len, const char *value)
     return user && memchr(value, ':', (size_t)(value_end(value, false) - value)) != NULL;
 }
 
-/* At the start of a word made of name bytes. Returns where to go on. */
+/* Copies or hides the word at p, which starts with a name byte. Returns where to continue. */
 static const char *redact_word(csn_buf *out, const char *p, int *rc)
 {
     size_t len = 0;
@@ -201,7 +201,7 @@ char *csn_redact_line(const char *line)
     return rc == 0 ? csn_buf_take(&out) : NULL;
 }
 
-/* Arguments were split by a shell already: the value of --token is the next one as a whole. */
+/* In argv the value of --token is the whole next argument. */
 char *csn_redact_arg(const char *const *argv, int i)
 {
     const char *before = i > 0 ? argv[i - 1] : "";

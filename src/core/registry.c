@@ -1,8 +1,8 @@
 /* registry.c: finds backends by name, and by the options that they honour.
  *
- * The only file of the core that knows the built-in backends. Those of csn_register_backend
- * come after them. A remote backend whose module cannot be loaded is CSN_UNSUPPORTED; a name
- * that does not exist is "unknown sandbox type". No backend is ever replaced by another. */
+ * Only this file of the core knows the built-in backends. They take precedence over those of
+ * csn_register_backend. A remote backend whose module cannot be loaded is CSN_UNSUPPORTED; an
+ * unknown name is CSN_INVALID. One backend is never substituted for another. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,14 +26,14 @@ typedef struct registered {
 } registered;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static registered table[REGISTERED_MAX + 1]; /* the last is only a place to check a table */
+static registered table[REGISTERED_MAX + 1]; /* the last slot is scratch space for checks */
 static size_t table_len;
 
 #define REMOTE_ROW(id, bits) {.name = #id, .options = (bits)},
 static const struct {
     const char *name;
     const csn_backend_ops *(*get)(void); /* NULL: in the module of remote backends */
-    uint64_t options;                    /* of remote backends, known without the module */
+    uint64_t options; /* of remote backends, so that the module need not be loaded */
 } built_in[] = {{"jail", csn_jail_backend, 0},
                 {"local", csn_local_backend, 0},
                 CSN_REMOTE_BACKENDS(REMOTE_ROW){NULL}};

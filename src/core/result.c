@@ -1,7 +1,7 @@
 /* result.c: allocates public results, each in its own arena.
  *
- * The address of the arena is stored just before the public struct, which therefore needs no
- * private field to be freed. */
+ * The address of the arena is stored just before the public struct, so the struct needs no
+ * private field for it. */
 #include "core/result.h"
 
 #include <stddef.h>

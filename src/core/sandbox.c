@@ -64,7 +64,8 @@ static char *make_id(const char *backend, int64_t now_ms)
     return asprintf(&id, "%s-%lld-%s", backend, (long long)now_ms, tail) < 0 ? NULL : id;
 }
 
-/* Advises with "jail, local and docker do". */
+/* Adds the hint that names the backends which honour the option: "jail, local and docker
+ * do". */
 static csn_status advise_backends(csn_status st, uint64_t option, csn_error **err)
 {
     const char *names[CSN_BUILT_IN_MAX];
@@ -97,7 +98,7 @@ static csn_status check_options(const csn_backend_ops *ops, const csn_config *c,
     return CSN_OK;
 }
 
-/* The config's variables as NAME=value, for backends that do not set them. */
+/* Stores the config's variables as NAME=value in sb->env, for backends without CSN_CAP_ENV. */
 static csn_status expand_env(csn_sandbox *sb, csn_error **err)
 {
     const char *const *env = sb->config->env;
@@ -182,7 +183,7 @@ static csn_status take_over_dirs(csn_sandbox *sb, csn_error **err)
     if (!sb->home)
         sb->home = CSN_STEAL(home);
     if (sb->workdir)
-        return CSN_OK; /* connected: it is in the record */
+        return CSN_OK; /* connected: the record has the working directory */
     if (!sb->config->workdir) {
         sb->workdir = CSN_STEAL(first);
         return CSN_OK;
@@ -228,7 +229,7 @@ static csn_status start(csn_sandbox *sb, bool connect, csn_error **err)
     if (sb->ops->set_stop_fd)
         sb->ops->set_stop_fd(sb->state, sb->stop_fd);
     if (!connect && sb->ops->await_ready) {
-        csn_audit_prepare(sb->audit); /* while the sandbox starts */
+        csn_audit_prepare(sb->audit); /* meanwhile the sandbox starts */
         st = sb->ops->await_ready(sb->state, err);
     }
     if (st == CSN_OK)
@@ -305,8 +306,8 @@ csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err
     return CSN_OK;
 }
 
-/* An unopened handle for a recorded sandbox. *ret_meta is set if the record can be read, also
- * on failure. */
+/* Makes an unopened handle for a recorded sandbox. If the record can be read, *ret_meta is set
+ * even on failure. */
 static csn_status from_record(const char *id, csn_state_meta **ret_meta, csn_sandbox **ret,
                               csn_error **err)
 {
@@ -348,7 +349,7 @@ csn_status csn_connect(const char *id, csn_sandbox **ret, csn_error **err)
     return st < 0 ? csn_error_note(st, err, "connect", id) : st;
 }
 
-/* For a sandbox whose keeper does not answer, or speaks the protocol of another version. */
+/* Destroys a sandbox whose keeper does not answer or has another protocol version. */
 static csn_status force_destroy(const char *id, csn_error **err)
 {
     CSN_CLEANUP(sandbox_freep) csn_sandbox *sb = NULL;

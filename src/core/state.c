@@ -1,11 +1,11 @@
-/* state.c: the records of detached sandboxes in the state directory.
+/* state.c: reads and writes the records of detached sandboxes in the state directory.
  *
- *   <state>/sandboxes/<id>/meta.json   what it was opened with, and its working directory
+ *   <state>/sandboxes/<id>/meta.json   configuration and working directory
  *   <state>/names/<name>               a symlink whose text is the id
  *
- * symlinkat reserves a name atomically: of many callers exactly one succeeds. Files are
+ * symlinkat reserves a name atomically: of several callers exactly one succeeds. Files are
  * replaced by rename, so a reader never sees a partial one. The directories are private to the
- * user (os/statedir.c), and their content is trusted as the user is. */
+ * user (os/statedir.c), and their content is trusted like the user. */
 #include "core/state.h"
 
 #include <dirent.h>
@@ -127,7 +127,7 @@ csn_status csn_state_update(const csn_state_meta *m, csn_error **err)
     return e == 0 ? CSN_OK : csn_fail_errno(err, e, "write state of '%s'", m->id);
 }
 
-/* The id a name stands for, malloc'd, or NULL. */
+/* Returns the malloc'd id of a name, or NULL. */
 static char *read_name(int names, const char *name)
 {
     char id[256];
@@ -172,7 +172,8 @@ static csn_status take_name(const csn_state_meta *m, csn_error **err)
         if (holder && has_meta(holder) != 0)
             return csn_fail(err, CSN_EXISTS, "sandbox name '%s' is taken by %s", m->name,
                             holder);
-        /* A crash left the link behind: remove it and try again. */
+        /* The name's sandbox does not exist (a crash left the link): remove it and try
+         * again. */
         unlinkat(names, m->name, 0);
     }
     return csn_fail(err, CSN_EXISTS, "sandbox name '%s' is taken", m->name);
@@ -180,7 +181,7 @@ static csn_status take_name(const csn_state_meta *m, csn_error **err)
 
 csn_status csn_state_create(const csn_state_meta *m, csn_error **err)
 {
-    /* The record comes first, so that a name always leads to a sandbox. */
+    /* Write the record before the name, so that a name always has a record. */
     csn_status st = csn_state_update(m, err);
 
     if (st == CSN_OK && m->name)
@@ -313,8 +314,8 @@ static int by_time(const void *a, const void *b)
     return c != 0 ? c : strcmp(x, y);
 }
 
-/* A directory without record is being created, or its creator was killed. An old one is
- * removed. */
+/* Does the directory have no record? Its sandbox is being created, or its creator was killed;
+ * after ABANDONED_S it is removed. */
 static bool abandoned(int sandboxes, const char *id)
 {
     struct stat st;

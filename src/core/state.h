@@ -1,5 +1,5 @@
-/* state.h: records of detached sandboxes: a directory with a meta.json each, and a symlink per
- * name. */
+/* state.h: records of detached sandboxes: one directory with a meta.json per sandbox, and one
+ * symlink per name. */
 #pragma once
 #include <stdint.h>
 
@@ -9,7 +9,7 @@ typedef struct csn_state_meta {
     char *id;
     char *name; /* or NULL */
     int64_t created_ms;
-    char *workdir;      /* or NULL: the backend's first */
+    char *workdir;      /* NULL: the backend's default */
     csn_config *config; /* owned */
 } csn_state_meta;
 
@@ -17,9 +17,9 @@ void csn_state_meta_free(csn_state_meta *m);
 /* CSN_EXISTS if another sandbox has the name. */
 csn_status csn_state_create(const csn_state_meta *m, csn_error **err);
 csn_status csn_state_update(const csn_state_meta *m, csn_error **err);
-/* By id or name; CSN_NOT_FOUND naming it. */
+/* Finds the id for an id or name; CSN_NOT_FOUND names it. */
 csn_status csn_state_lookup(const char *id_or_name, char **ret_id, csn_error **err);
 csn_status csn_state_load(const char *id, csn_state_meta **ret, csn_error **err);
 void csn_state_remove(const char *id, const char *name);
-/* All ids, sorted (oldest first: ids begin with their time). malloc'd strv. */
+/* Lists all ids, oldest first (ids contain their time of creation), as a malloc'd strv. */
 csn_status csn_state_ids(char ***ret, csn_error **err);
