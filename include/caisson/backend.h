@@ -1,18 +1,18 @@
-/* backend.h: for authors of backends. SPDX-License-Identifier: Apache-2.0
+/* backend.h: the interface between caisson and a backend, for authors of backends.
+ * SPDX-License-Identifier: Apache-2.0
  *
  * A backend is a table of functions, csn_backend_ops. Only `name` and `exec` are required.
- * Functions that belong together stand in groups (files, processes, network, snapshots); a
- * group that is NULL is a capability that the backend does not have. The core derives missing
- * file operations from exec with POSIX shell tools; any other missing call fails with
- * CSN_UNSUPPORTED.
+ * Related functions form groups (files, processes, network, snapshots); a backend without a
+ * capability sets its group to NULL. The core derives missing file operations from exec with
+ * POSIX shell tools; any other missing call fails with CSN_UNSUPPORTED.
  *
  * Each table begins with its own size, which serves as its version: new entries are added at
  * the end, and entries beyond `size` count as NULL. This header is less stable than caisson.h.
  *
  * Paths passed to a backend are never empty; `~` is expanded and relative paths are joined to
- * the working directory. `..` and symbolic links are left for the backend, which must resolve
- * them in the file system and never by text. The core calls functions of one state from several
- * threads at the same time. */
+ * the working directory. The backend must resolve `..` and symbolic links in the file system
+ * and never by text. The core calls functions of one state from several threads at the same
+ * time. */
 #ifndef CAISSON_BACKEND_H
 #define CAISSON_BACKEND_H
 
@@ -54,7 +54,7 @@ typedef struct csn_source {
  * its resulting state need not be kept. */
 #define CSN_EXEC_READS (1u << 30)
 
-/* Receives denials: what the sandbox refused a command, and files that were moved to the
+/* Receives denials: operations that the sandbox refused to a command, and files moved to the
  * quarantine. */
 typedef struct csn_deny_sink {
     void (*tell)(void *ctx, const csn_denial *d); /* copies *d */
@@ -158,11 +158,11 @@ typedef int (*csn_process_fn)(void *ctx, const csn_process_info *info);
 #define CSN_OPTION_IMAGE      (1ull << 20)
 #define CSN_OPTION_DETACHED   (1ull << 21) /* set by the core when there is a `connect` */
 
-/* csn_backend_ops.caps: facts about a backend that neither functions nor options show. */
+/* csn_backend_ops.caps: properties that neither the functions nor the options show. */
 
 /* Paths that lead out of the workspace are CSN_OUTSIDE; without it `/` is a real root. */
 #define CSN_CAP_BENEATH (1u << 0)
-/* The first operation calls open, not csn_open. */
+/* The core calls `open` at the first operation instead of in csn_open. */
 #define CSN_CAP_LAZY (1u << 1)
 /* Without a workspace in the config, the sandbox works in the caller's current directory. */
 #define CSN_CAP_CWD (1u << 2)
@@ -256,7 +256,7 @@ typedef struct csn_process_ops {
                          csn_error **err);
     csn_status (*wait_port)(void *state, uint16_t port, uint64_t timeout_ms, csn_error **err);
     /* Called after a background process has ended: reports to `denials` what exec would report,
-     * for everything that ran since the last call. NULL: there is nothing to report. */
+     * for all commands since the last call. NULL: there is nothing to report. */
     void (*rescan)(void *state, const csn_deny_sink *denials);
 } csn_process_ops;
 
@@ -305,9 +305,9 @@ typedef struct csn_backend_ops {
     const csn_network_ops *network;    /* NULL: network rules cannot change after open */
     const csn_snapshot_ops *snapshots; /* NULL: no snapshots */
 
-    /* csn_open, but not csn_connect, calls it first, before a lazy open in particular. Refuses
-     * values of honoured options that the backend cannot honour, and names a missing
-     * credential. Has no side effects. */
+    /* csn_open calls it first, even if `open` is lazy; csn_connect does not. Refuses values of
+     * honoured options that the backend cannot honour, and names a missing credential. Has no
+     * side effects. */
     csn_status (*check)(const csn_config *config, csn_error **err);
     /* The config has all defaults filled in and lives as long as the sandbox, whose id is `id`.
      * NULL: the state is register_data. */
@@ -339,9 +339,9 @@ typedef struct csn_backend_ops {
      * The strings must live as long as the state. */
     csn_status (*info)(void *state, csn_info_result *ret, csn_error **err);
     /* Called after a command that failed by itself: reports to req->denials what the sandbox
-     * refused it and what would allow it. req and end are those of exec (the input has been
-     * read), out and text the kept part of stdout and stderr. The output of a command tells
-     * where to look and proves nothing. NULL: no explanations. */
+     * refused to it and what would allow it. req and end are those of exec (the input has been
+     * read), out and text the kept part of stdout and stderr. The output is untrusted: use it
+     * to choose what to check, never as proof. NULL: no explanations. */
     csn_status (*explain)(void *state, const csn_exec_req *req, const csn_exec_end *end,
                           const csn_output *out, const csn_output *text, csn_error **err);
     /* For csn_doctor, without a sandbox: reports which of the backend's needs the host meets.

@@ -1,21 +1,21 @@
-/* caisson.h: one sandbox interface, many places to run it.
+/* caisson.h: the public API: commands and files in a sandbox, the same on every backend.
  * SPDX-License-Identifier: Apache-2.0
  *
- * The whole public API in reading order: status and errors, configuration, sandboxes, commands,
- * background processes, files, search, transfer, policy, audit.
+ * In reading order: status and errors, configuration, sandboxes, commands, background
+ * processes, files, search, transfer, policy, audit.
  *
- * Rules that hold for every call:
+ * Rules for every call:
  *  - It returns CSN_OK or a negative status. `csn_error **err` is last and may be NULL. On
- * failure no `ret_` argument is touched and *err (if given) is a new error to free; on success
- * *err is untouched.
- *  - A result is one block: free it with its own _free function (NULL is fine); every pointer
- * in it borrows from it.
- *  - An options struct starts with `size` = sizeof(the struct): that is its version. NULL
- * options and zero fields mean defaults. An option the backend cannot honour is
- * CSN_UNSUPPORTED.
- *  - One sandbox may be used from many threads at once. csn_close() ends the calls still
- * running.
- *  - The library never prints, exits, forks its host, or touches its signal handlers. */
+ *    failure no `ret_` argument is changed and *err (if given) is a new error to free; on
+ *    success *err is unchanged.
+ *  - A result is one block. Free it with its own _free function, which accepts NULL. All
+ *    pointers in it become invalid then.
+ *  - An options struct starts with `size` = sizeof(the struct), which serves as its version.
+ *    NULL options and zero fields mean defaults. An option that the backend cannot honour is
+ *    CSN_UNSUPPORTED.
+ *  - Several threads may use one sandbox at the same time. csn_close() ends their running
+ *    calls.
+ *  - The library never prints, exits, forks its host, or changes its signal handlers. */
 #ifndef CAISSON_H
 #define CAISSON_H
 
@@ -32,7 +32,7 @@ extern "C" {
 #define CSN_API
 #endif
 
-typedef struct csn_sandbox csn_sandbox; /* one agent's room */
+typedef struct csn_sandbox csn_sandbox; /* a handle of one sandbox */
 typedef struct csn_process csn_process; /* a background process of a sandbox */
 typedef struct csn_cancel csn_cancel;   /* lets another thread stop a call */
 typedef struct csn_watch csn_watch;     /* a stream of file events */
@@ -40,7 +40,7 @@ typedef struct csn_error csn_error;     /* why a call failed */
 
 /* ---- status and errors ------------------------------------------------------------------- */
 
-/* One list: C name, number, the word in JSON, the HTTP status, a text. */
+/* C name, number, JSON word, HTTP status, text. */
 #define CSN_STATUS_MAP(X)                                                                      \
     X(OK, 0, "ok", 200, "success")                                                             \
     X(INVALID, -1, "invalid", 400, "invalid argument")                                         \
@@ -69,8 +69,8 @@ typedef enum {
 #undef CSN_X
 } csn_status;
 
-/* A refusal as data: what was asked, what it resolved to, which rule refused it, where the rule
- * comes from, and the smallest rule that would allow it. Any field but op may be NULL. */
+/* A refusal: the target as given, the path it resolved to, the rule that refused it, the source
+ * of the rule, and the smallest rule that would allow it. Every field except op may be NULL. */
 typedef struct csn_denial {
     const char *op; /* read, write, delete, exec, env, net, limit, syscall */
     const char *target;
@@ -94,12 +94,12 @@ CSN_API int csn_error_errno(const csn_error *e);        /* 0 when no system call
 CSN_API const csn_denial *csn_error_denial(const csn_error *e); /* NULL unless DENIED/OUTSIDE */
 CSN_API void csn_error_free(csn_error *e);
 
-/* Debug lines of the library; off by default. Set before the first other call. */
+/* Receives debug lines of the library. Off by default; set it before any other call. */
 typedef void (*csn_log_fn)(void *ctx, const char *line);
 CSN_API void csn_set_log(csn_log_fn fn, void *ctx);
 
-/* A cancel handle can be given to any number of calls; firing it stops them all, and every
- * later call it is given to. Fire is safe from any thread and from signal handlers. Free it
+/* Any number of calls may use one cancel handle. Firing it stops them all, and every later call
+ * that uses it. csn_cancel_fire is safe in any thread and in signal handlers. Free the handle
  * when no call uses it any more. */
 CSN_API csn_status csn_cancel_new(csn_cancel **ret, csn_error **err);
 CSN_API void csn_cancel_fire(csn_cancel *c);
@@ -108,22 +108,23 @@ CSN_API void csn_cancel_free(csn_cancel *c);
 /* ---- configuration ------------------------------------------------------------------------
  */
 
-#define CSN_NO_LIMIT UINT64_MAX /* for times and sizes: none */
+#define CSN_NO_LIMIT UINT64_MAX /* times and sizes: unlimited */
 
-#define CSN_OPEN_DETACHED     (1u << 0) /* lives on after close and after this process */
+#define CSN_OPEN_DETACHED     (1u << 0) /* outlives csn_close and this process */
 #define CSN_OPEN_NOFOLLOW     (1u << 1) /* file calls refuse every symlink */
 #define CSN_OPEN_ALLOW_WEAKER (1u << 2) /* accept less isolation than the backend promises */
 
-/* Operations a rule can speak of. */
+/* Operations of a rule. */
 #define CSN_OP_READ   (1u << 0)
 #define CSN_OP_WRITE  (1u << 1)
 #define CSN_OP_DELETE (1u << 2)
 #define CSN_OP_EXEC   (1u << 3)
 #define CSN_OP_NET    (1u << 4)
 
-/* One per-operation rule. `path` is a directory or file (it covers all below), or a glob when
- * it has one of *?[{ ; for exec it is a command word; for net it is a host, and the rule one of
- * net_allow or net_deny. Of all others the most specific wins; deny wins ties. */
+/* One rule. `path` is a directory or file (the rule covers everything below it), or a glob if
+ * it contains one of *?[{ . For exec it is a command word. For net it is a host, and the rule
+ * counts as an entry of net_allow or net_deny. In all other cases the most specific rule wins,
+ * and deny wins ties. */
 typedef struct csn_rule {
     uint32_t ops;   /* CSN_OP_* */
     uint32_t allow; /* 1 allow, 0 deny */
@@ -134,22 +135,22 @@ typedef struct csn_config {
     uint32_t size;
     uint32_t flags;          /* CSN_OPEN_* */
     const char *backend;     /* NULL: $CAISSON_BACKEND, else VERCEL=1 means vercel, else jail */
-    const char *name;        /* a second handle for connect; NULL: none */
-    const char *workspace;   /* host directory; NULL: the current one (a jail refuses to take a
-                              * directory of the system so). local: the base */
+    const char *name;        /* another name for csn_connect; NULL: none */
+    const char *workspace;   /* host directory; NULL: the current one (a jail then refuses a
+                                system directory such as /etc). local: the base directory */
     const char *workdir;     /* first working directory inside; NULL: the workspace */
     const char *home;        /* host directory for HOME; NULL: a private one */
     const char *const *read; /* further readable host directories, NULL-terminated */
     const char *const *write;    /* further writable host directories */
-    const char *const *deny;     /* paths inside the above that are refused */
-    const char *const *commands; /* if given: only these command words may be run */
+    const char *const *deny;     /* refused paths inside the above */
+    const char *const *commands; /* if not NULL: only these command words may run */
     const char *const *env;      /* NAME (taken from the caller) or NAME=value */
     const csn_rule *rules;
     size_t rule_count;
     uint64_t timeout_ms;  /* of one command; 0: 30 000 */
     uint64_t output_max;  /* bytes kept per stream; 0: 1 MiB */
-    uint64_t lifetime_ms; /* of the sandbox; 0: the backend's default (local: none) */
-    uint64_t memory_max;  /* bytes; 0: none */
+    uint64_t lifetime_ms; /* of the sandbox; 0: the backend's default (local: unlimited) */
+    uint64_t memory_max;  /* bytes; 0: unlimited */
     uint64_t pids_max;
     uint64_t cpu_milli; /* 1000 = one cpu */
     uint64_t disk_max;
@@ -158,15 +159,16 @@ typedef struct csn_config {
     const char *const *net_allow; /* host[:port] */
     const char *const *net_deny;
     const char *const *packages;   /* package-manager presets */
-    const char *const *publish;    /* ports inside, shown on the host's loopback */
-    const char *const *host_ports; /* ports of the host's loopback, lent inward */
+    const char *const *publish;    /* ports inside, reachable on the host's loopback */
+    const char *const *host_ports; /* ports of the host's loopback, reachable inside */
     const char *image;             /* docker, dagger, e2b template */
     const char *audit; /* file for the audit log; NULL: default place; "none": off */
     const char *const *workspaces; /* further HOST[:INSIDE][:rw|ro|cow] */
 } csn_config;
 
-/* Reads the JSON of a policy or configuration file (the names of csn_config; unknown keys are
- * refused by name). `source` names it in messages. Free with csn_config_free. */
+/* Parses the JSON of a policy or configuration file. Keys are the names of csn_config; an
+ * unknown key is an error that names it. `source` is the file's name in messages. Free with
+ * csn_config_free. */
 CSN_API csn_status csn_config_parse(const char *json, size_t len, const char *source,
                                     csn_config **ret, csn_error **err);
 CSN_API void csn_config_free(csn_config *c);
@@ -175,22 +177,22 @@ CSN_API void csn_config_free(csn_config *c);
  */
 
 CSN_API csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err);
-/* By id or name, from any process of the same user. */
+/* Opens a handle by id or name; works from any process of the same user. */
 CSN_API csn_status csn_connect(const char *id, csn_sandbox **ret, csn_error **err);
 /* Ends running calls and frees the handle. A sandbox that is not detached is destroyed. */
 CSN_API void csn_close(csn_sandbox *sb);
-/* Ends every process and removes everything of the sandbox; the handle stays to be closed and
- * every later call on it is CSN_GONE. Destroying twice is fine. */
+/* Ends every process and removes the sandbox. The handle must still be closed; every later call
+ * on it is CSN_GONE. Destroying twice is CSN_OK. */
 CSN_API csn_status csn_destroy(csn_sandbox *sb, csn_error **err);
-/* By id or name, from any process of the same user, without a handle: also one that does not
- * answer, whose processes are then killed from outside. One that has ended by itself is CSN_OK;
- * one that is not on record, because it was destroyed before, CSN_NOT_FOUND. */
+/* Destroys a sandbox by id or name without a handle, from any process of the same user. If the
+ * sandbox does not answer, its processes are killed from outside. CSN_OK if it has ended by
+ * itself; CSN_NOT_FOUND if it has no record, because it was destroyed before. */
 CSN_API csn_status csn_destroy_id(const char *id, csn_error **err);
 CSN_API const char *csn_id(const csn_sandbox *sb);
 
 typedef struct csn_layer {
     const char *name;   /* user, mount, pid, net, limits, landlock, seccomp, files, exec ... */
-    const char *status; /* "on", "off", "weaker"; of net also "transparent", "proxy" */
+    const char *status; /* "on", "off", "weaker"; for net also "transparent", "proxy" */
     const char *detail; /* one sentence */
 } csn_layer;
 
@@ -207,7 +209,7 @@ typedef struct csn_info_result {
     const char *home;      /* as the agent names it */
     const char *rg_path;   /* ripgrep inside, or NULL */
     const char *const
-        *capabilities; /* words, NULL-terminated: what is native or derived here */
+        *capabilities; /* words, NULL-terminated: calls that work here, native or derived */
     const csn_layer *layers;
     size_t layer_count;
     int64_t created_ms; /* since the epoch */
@@ -232,35 +234,36 @@ typedef struct csn_sandbox_list {
     size_t count;
 } csn_sandbox_list;
 
-/* The detached sandboxes of this user, oldest first. Sweeps what crashed ones left behind. */
+/* Lists the detached sandboxes of this user, oldest first. Removes the remains of crashed
+ * ones. */
 CSN_API csn_status csn_sandboxes(csn_sandbox_list **ret, csn_error **err);
 CSN_API void csn_sandbox_list_free(csn_sandbox_list *l);
 
 CSN_API csn_status csn_set_workdir(csn_sandbox *sb, const char *path, csn_error **err);
 /* Removes everything in the workspace; the directory itself stays. */
 CSN_API csn_status csn_cleanup(csn_sandbox *sb, csn_error **err);
-/* The sandbox ends this long from now. */
+/* Sets the end of the sandbox to `ms` milliseconds from now. */
 CSN_API csn_status csn_extend(csn_sandbox *sb, uint64_t ms, csn_error **err);
 
-/* What only some backends have; elsewhere CSN_UNSUPPORTED. Capabilities: snapshot, rollback,
- * fork, pause. */
+/* The next calls work on some backends only (capabilities: snapshot, rollback, fork, pause);
+ * the others return CSN_UNSUPPORTED. */
 typedef struct csn_snapshot_result {
     uint32_t size;
     const char *snapshot; /* opaque, and valid as `image` of a config of the same backend */
 } csn_snapshot_result;
 
-/* Keeps the files as they are now. Where the provider has to stop the machine for it, running
- * commands and processes end. */
+/* Saves the present files. If the provider has to stop the machine for this, running commands
+ * and processes end. */
 CSN_API csn_status csn_snapshot(csn_sandbox *sb, csn_snapshot_result **ret, csn_error **err);
 CSN_API void csn_snapshot_result_free(csn_snapshot_result *r);
-/* The sandbox's files become those of a snapshot of it. */
+/* Replaces the sandbox's files with those of one of its snapshots. */
 CSN_API csn_status csn_rollback(csn_sandbox *sb, const char *snapshot, csn_error **err);
-/* Another sandbox that begins with the files of this one and is configured like it; `name` may
- * be NULL. It is detached if this one is. */
+/* Opens another sandbox with the same files and configuration; `name` may be NULL. It is
+ * detached if this one is. */
 CSN_API csn_status csn_fork(csn_sandbox *sb, const char *name, csn_sandbox **ret,
                             csn_error **err);
-/* Nothing inside runs, and no lifetime passes, until it is resumed by this call or by
- * csn_connect. Both are fine twice. */
+/* csn_pause suspends all processes and the lifetime of the sandbox until csn_resume or
+ * csn_connect. Pausing or resuming twice is CSN_OK. */
 CSN_API csn_status csn_pause(csn_sandbox *sb, csn_error **err);
 CSN_API csn_status csn_resume(csn_sandbox *sb, csn_error **err);
 
@@ -271,17 +274,17 @@ CSN_API csn_status csn_resume(csn_sandbox *sb, csn_error **err);
 #define CSN_STDERR 2
 
 #define CSN_EXEC_MERGE     (1u << 0) /* one pipe for both streams: true arrival order */
-#define CSN_EXEC_KEEP_TAIL (1u << 1) /* of output over output_max, keep the end */
+#define CSN_EXEC_KEEP_TAIL (1u << 1) /* keep the end of output over output_max */
 #define CSN_EXEC_KEEP_BOTH (1u << 2) /* keep half at the start and half at the end */
 #define CSN_EXEC_STDIN_FD  (1u << 3) /* stdin comes from stdin_fd */
-#define CSN_EXEC_RESTART   (1u << 4) /* start the session afresh */
-#define CSN_EXEC_SUDO      (1u << 5) /* where the backend has it */
+#define CSN_EXEC_RESTART   (1u << 4) /* restart the session */
+#define CSN_EXEC_SUDO      (1u << 5) /* if the backend supports it */
 #define CSN_EXEC_PTY       (1u << 6) /* csn_start only: a terminal, rows x cols */
 #define CSN_EXEC_STDIN     (1u << 7) /* csn_start only: open a pipe for csn_process_write */
 #define CSN_EXEC_TIED      (1u << 8) /* csn_start only: ends with its handle or its owner */
 
-/* Live output, in order, never cut. Called on the calling thread; non-zero cancels the command.
- */
+/* Receives all output as it arrives, in order and untruncated. Called on the calling thread;
+ * non-zero cancels the command. */
 typedef int (*csn_output_fn)(void *ctx, int stream, const void *data, size_t len);
 
 typedef struct csn_exec_opts {
@@ -293,14 +296,14 @@ typedef struct csn_exec_opts {
     uint64_t output_max;    /* bytes kept per stream; 0: the sandbox's default */
     const void *stdin_data; /* NULL: /dev/null */
     size_t stdin_len;
-    int32_t stdin_fd; /* with CSN_EXEC_STDIN_FD; stays the caller's */
+    int32_t stdin_fd; /* with CSN_EXEC_STDIN_FD; the caller keeps ownership */
     uint16_t rows, cols;
     const char *session; /* a persistent shell of this name; csn_sh only */
-    /* Of the sandbox's network only these hosts (rules as in net_allow) and those of these
-     * presets, for this command and what it starts; an empty list is none. NULL: all of it.
-     * What the sandbox's rules do not permit is CSN_DENIED before anything runs. The command
-     * has a loopback of its own then, and what it leaves running has no network. Not for
-     * sessions and background processes: CSN_UNSUPPORTED. */
+    /* Restrict the network of this command and its children to these hosts (rules as in
+     * net_allow) and the hosts of these presets; an empty list allows none. Both NULL: no
+     * restriction. A host that the sandbox's rules do not permit is CSN_DENIED before anything
+     * runs. A restricted command has a private loopback, and processes that it leaves running
+     * have no network. CSN_UNSUPPORTED for sessions and background processes. */
     const char *const *allowed_domains;
     const char *const *package_managers;
     csn_output_fn on_output;
@@ -313,8 +316,8 @@ typedef struct csn_exec_opts {
 typedef struct csn_output {
     const char *data; /* NUL-terminated for convenience; may hold NUL bytes */
     size_t len;
-    uint64_t total; /* bytes the command wrote, kept or not */
-    uint64_t head;  /* bytes of data that are the start of the output; the rest is the end */
+    uint64_t total; /* bytes the command wrote, including dropped ones */
+    uint64_t head;  /* the first `head` bytes are the start of the output, the rest its end */
 } csn_output;
 
 typedef struct csn_exec_result {
@@ -325,7 +328,7 @@ typedef struct csn_exec_result {
     double duration_ms;
     uint32_t timed_out;
     uint32_t interrupted; /* by timeout or cancel */
-    uint32_t failed;      /* could not run, non-zero, or ended by a signal */
+    uint32_t failed;      /* not started, non-zero exit, or ended by a signal */
     uint32_t truncated;
     const char *truncated_by; /* "bytes" or NULL */
     const char *killed_by;    /* timeout cancel memory pids cpu disk policy signal, or NULL */
@@ -337,10 +340,10 @@ typedef struct csn_exec_result {
     size_t layer_count;
 } csn_exec_result;
 
-/* argv is passed as it is: no shell, nothing joined. A non-zero exit is data, not an error. */
+/* Runs argv unchanged, without a shell. A non-zero exit status is a result, not an error. */
 CSN_API csn_status csn_exec(csn_sandbox *sb, const char *const *argv, const csn_exec_opts *opts,
                             csn_exec_result **ret, csn_error **err);
-/* bash -c STRING where there is a bash, else sh -c STRING. */
+/* Runs bash -c COMMAND, or sh -c COMMAND if the sandbox has no bash. */
 CSN_API csn_status csn_sh(csn_sandbox *sb, const char *command, const csn_exec_opts *opts,
                           csn_exec_result **ret, csn_error **err);
 CSN_API void csn_exec_result_free(csn_exec_result *r);
@@ -348,12 +351,14 @@ CSN_API void csn_exec_result_free(csn_exec_result *r);
 /* ---- background processes -----------------------------------------------------------------
  */
 
-/* Start and return at once. timeout_ms 0 means none here; on_output, session are invalid. */
+/* Start a process and return at once. timeout_ms 0 means no timeout here; on_output and session
+ * are CSN_INVALID. */
 CSN_API csn_status csn_start(csn_sandbox *sb, const char *const *argv,
                              const csn_exec_opts *opts, csn_process **ret, csn_error **err);
 CSN_API csn_status csn_start_sh(csn_sandbox *sb, const char *command, const csn_exec_opts *opts,
                                 csn_process **ret, csn_error **err);
-/* A process that is already there. Free every process handle before closing the sandbox. */
+/* Opens a handle of an existing process. Free every process handle before closing the
+ * sandbox. */
 CSN_API csn_status csn_process_open(csn_sandbox *sb, int64_t pid, csn_process **ret,
                                     csn_error **err);
 CSN_API int64_t csn_process_pid(const csn_process *p);
@@ -373,7 +378,7 @@ typedef struct csn_process_info {
 typedef struct csn_process_list {
     const csn_process_info *items;
     size_t count;
-    const csn_denial *denials; /* of csn_process_wait: what was found when it had ended */
+    const csn_denial *denials; /* set by csn_process_wait, after the process has ended */
     size_t denial_count;
 } csn_process_list;
 
@@ -384,29 +389,30 @@ typedef struct csn_log_chunk {
     const char *data;
     size_t len;
     uint64_t offset;  /* of data[0] in the stream */
-    uint64_t dropped; /* bytes between the offset asked for and `offset` that are gone */
+    uint64_t dropped; /* bytes between the requested offset and `offset` that were dropped */
     uint64_t total;   /* written so far */
-    uint32_t end;     /* no more will come */
+    uint32_t end;     /* the stream has ended */
 } csn_log_chunk;
 
-/* Output from byte `offset` on, kept in a bounded ring. Waits up to wait_ms for more when there
- * is none yet. A pty has only CSN_STDOUT. */
+/* Reads output from byte `offset` on; the backend keeps it in a bounded ring. If no output is
+ * available, waits up to wait_ms for it. A pty has only CSN_STDOUT. */
 CSN_API csn_status csn_process_logs(csn_process *p, int stream, uint64_t offset,
                                     uint64_t wait_ms, csn_log_chunk **ret, csn_error **err);
 CSN_API void csn_log_chunk_free(csn_log_chunk *c);
-/* Waits for the end. CSN_TIMEOUT when it still runs. The list has one item. With `ret` a jail
- * looks through its workspace then, as after a command: the list's denials tell what was set
- * aside. Without, the next command tells it. */
+/* Waits until the process has ended; CSN_TIMEOUT if it still runs. The list has one item. If
+ * `ret` is not NULL, a jail then scans its workspace as after a command, and the denials of the
+ * list name the files moved to the quarantine. Otherwise the next command reports them. */
 CSN_API csn_status csn_process_wait(csn_process *p, uint64_t timeout_ms, csn_process_list **ret,
                                     csn_error **err);
-/* To the process group; SIGKILL and SIGTERM to the whole tree. */
+/* Signals the process group; SIGKILL and SIGTERM go to the whole process tree. */
 CSN_API csn_status csn_process_signal(csn_process *p, int signo, csn_error **err);
 CSN_API csn_status csn_process_write(csn_process *p, const void *data, size_t len,
                                      uint64_t timeout_ms, csn_error **err);
 CSN_API csn_status csn_process_close_stdin(csn_process *p, csn_error **err);
 CSN_API csn_status csn_process_resize(csn_process *p, uint16_t rows, uint16_t cols,
                                       csn_error **err);
-/* Until something listens on the sandbox's loopback port; until a process wrote `text`. */
+/* Wait until a process listens on this port of the sandbox's loopback, or until the log of a
+ * background process contains `text`. */
 CSN_API csn_status csn_wait_port(csn_sandbox *sb, uint16_t port, uint64_t timeout_ms,
                                  csn_error **err);
 CSN_API csn_status csn_wait_log(csn_sandbox *sb, const char *text, uint64_t timeout_ms,
@@ -419,7 +425,7 @@ CSN_API csn_status csn_wait_log(csn_sandbox *sb, const char *text, uint64_t time
  * root. Any byte but NUL may occur in a name. */
 
 typedef struct csn_file_info {
-    const char *path;   /* list: the name; glob: relative to PATH; stat: as asked */
+    const char *path;   /* list: the name; glob: relative to PATH; stat: as given */
     const char *target; /* of a symlink, else NULL */
     uint64_t file_size;
     int64_t modified_ns; /* since the epoch */
@@ -432,13 +438,11 @@ typedef struct csn_file_info {
 typedef struct csn_file_list {
     const csn_file_info *items;
     size_t count;
-    uint32_t truncated; /* more than the limit: the first `count` in order of the directory */
+    uint32_t truncated; /* over the limit: items are the first `count` in directory order */
 } csn_file_list;
 
-#define CSN_FILE_NOFOLLOW                                                                      \
-    (1u << 0)                         /* refuse symlinks in the path; stat: of the link itself \
-                                       */
-#define CSN_FILE_CREATE     (1u << 1) /* write: only if there is none */
+#define CSN_FILE_NOFOLLOW   (1u << 0) /* refuse symlinks in the path; stat: the link itself */
+#define CSN_FILE_CREATE     (1u << 1) /* write: fail if the file exists */
 #define CSN_FILE_APPEND     (1u << 2)
 #define CSN_FILE_SYNC       (1u << 3) /* on disk before the call returns */
 #define CSN_FILE_RECURSIVE  (1u << 4) /* delete, watch */
@@ -475,9 +479,9 @@ CSN_API csn_status csn_read(csn_sandbox *sb, const char *path, const csn_read_op
                             csn_read_result **ret, csn_error **err);
 CSN_API void csn_read_result_free(csn_read_result *r);
 
-/* Gets bytes; non-zero stops the transfer without error. */
+/* Receives bytes. Returning non-zero stops the transfer, which is not an error. */
 typedef int (*csn_write_fn)(void *ctx, const void *data, size_t len);
-/* Gives bytes: how many, 0 at the end, negative to fail. */
+/* Supplies bytes: returns their number, 0 at the end, negative on failure. */
 typedef int64_t (*csn_read_fn)(void *ctx, void *buf, size_t len);
 
 CSN_API csn_status csn_read_bytes(csn_sandbox *sb, const char *path, const csn_read_opts *opts,
@@ -486,15 +490,15 @@ CSN_API csn_status csn_read_bytes(csn_sandbox *sb, const char *path, const csn_r
 typedef struct csn_write_opts {
     uint32_t size;
     uint32_t flags;
-    const char *if_hash; /* SHA-256 in hex: CSN_CONFLICT if the file is another one */
+    const char *if_hash; /* SHA-256 in hex: CSN_CONFLICT if the file has another hash */
     uint32_t mode;       /* of a new file; 0: 0644 & ~umask */
 } csn_write_opts;
 
 typedef struct csn_write_result {
-    const char *path; /* as asked */
+    const char *path; /* as given */
     const char *resolved_path;
     uint64_t bytes;
-    const char *hash; /* SHA-256 of what was written; NULL after append */
+    const char *hash; /* SHA-256 of the new content; NULL after append */
 } csn_write_result;
 
 CSN_API csn_status csn_write(csn_sandbox *sb, const char *path, const void *data, size_t len,
@@ -509,15 +513,15 @@ typedef struct csn_file_content {
     const char *path;
     const void *data;
     size_t len;
-    uint32_t mode;       /* 0: keep, or 0644 & ~umask */
+    uint32_t mode;       /* 0: that of an existing file, else 0644 & ~umask */
     const char *if_hash; /* or NULL */
 } csn_file_content;
 
-/* All or nothing. Flags: CREATE, SYNC, NOFOLLOW, NO_PARENTS. */
+/* Writes all files or none. Flags: CREATE, SYNC, NOFOLLOW, NO_PARENTS. */
 CSN_API csn_status csn_write_many(csn_sandbox *sb, const csn_file_content *files, size_t count,
                                   uint32_t flags, csn_error **err);
 
-/* The files of a tar stream, below `path` (NULL: the working directory), all or nothing. */
+/* Writes the files of a tar stream below `path` (NULL: the working directory), all or none. */
 CSN_API csn_status csn_write_tar(csn_sandbox *sb, const char *path, csn_read_fn source,
                                  void *source_ctx, uint32_t flags, csn_error **err);
 
@@ -537,8 +541,8 @@ typedef struct csn_edit_result {
     const char *hash;
 } csn_edit_result;
 
-/* Edits in order, all or nothing; CSN_CONFLICT when somebody else changed the file meanwhile.
- */
+/* Applies the edits in order, all or none. CSN_CONFLICT if the file changed between the read
+ * and the write. */
 CSN_API csn_status csn_edit(csn_sandbox *sb, const char *path, const csn_edit_item *edits,
                             size_t count, uint32_t flags, csn_edit_result **ret,
                             csn_error **err);
@@ -550,12 +554,13 @@ CSN_API csn_status csn_mkdir(csn_sandbox *sb, const char *path, uint32_t flags,
                              csn_error **err);
 CSN_API csn_status csn_rename(csn_sandbox *sb, const char *from, const char *to, uint32_t flags,
                               csn_error **err);
-/* One item. Follows symlinks unless CSN_FILE_NOFOLLOW. */
+/* The list has one item. Follows symlinks unless CSN_FILE_NOFOLLOW. */
 CSN_API csn_status csn_stat(csn_sandbox *sb, const char *path, uint32_t flags,
                             csn_file_list **ret, csn_error **err);
 CSN_API csn_status csn_list(csn_sandbox *sb, const char *path, uint32_t flags,
                             csn_file_list **ret, csn_error **err);
-/* ** * ? [..] {a,b}; dotfiles count; sorted; relative to path (NULL: the working directory). */
+/* Patterns have ** * ? [..] {a,b} and match dotfiles. Results are sorted and relative to `path`
+ * (NULL: the working directory). */
 CSN_API csn_status csn_glob(csn_sandbox *sb, const char *pattern, const char *path,
                             uint32_t flags, csn_file_list **ret, csn_error **err);
 CSN_API void csn_file_list_free(csn_file_list *l);
@@ -574,7 +579,7 @@ typedef struct csn_grep_opts {
 } csn_grep_opts;
 
 typedef struct csn_grep_match {
-    const char *path; /* relative to opts.path; for a single file as asked */
+    const char *path; /* relative to opts.path; for a single file as given */
     uint64_t line;    /* 1-based */
     const char *text; /* without the newline */
     size_t text_len;
@@ -595,8 +600,8 @@ CSN_API void csn_grep_result_free(csn_grep_result *r);
 #define CSN_EVENT_CREATE   1u
 #define CSN_EVENT_MODIFY   2u
 #define CSN_EVENT_DELETE   3u
-#define CSN_EVENT_RENAME   4u /* into place; path is the new name */
-#define CSN_EVENT_OVERFLOW 5u /* events were lost: look again */
+#define CSN_EVENT_RENAME   4u /* renamed into place; path is the new name */
+#define CSN_EVENT_OVERFLOW 5u /* events were lost: list the directory again */
 
 typedef struct csn_event {
     uint32_t kind; /* CSN_EVENT_* */
@@ -606,7 +611,7 @@ typedef struct csn_event {
 
 CSN_API csn_status csn_watch_open(csn_sandbox *sb, const char *path, uint32_t flags,
                                   csn_watch **ret, csn_error **err);
-/* CSN_TIMEOUT when nothing happened. */
+/* CSN_TIMEOUT if there was no event. */
 CSN_API csn_status csn_watch_next(csn_watch *w, uint64_t timeout_ms, csn_event *ret,
                                   csn_error **err);
 CSN_API void csn_watch_free(csn_watch *w);
@@ -614,7 +619,7 @@ CSN_API void csn_watch_free(csn_watch *w);
 /* ---- network ------------------------------------------------------------------------------
  */
 
-/* As the fields of csn_config. */
+/* Fields have the same meaning as in csn_config. */
 typedef struct csn_net_opts {
     uint32_t size;
     uint32_t flags;               /* 0 */
@@ -624,8 +629,8 @@ typedef struct csn_net_opts {
     const char *const *packages;
 } csn_net_opts;
 
-/* From now on the rules are these, instead of all it had. What they no longer allow is cut
- * within a second. CSN_UNSUPPORTED for a sandbox that was opened without network rules. */
+/* Replaces all network rules of the sandbox. Connections that the new rules do not allow are
+ * cut within a second. CSN_UNSUPPORTED for a sandbox that was opened without network rules. */
 CSN_API csn_status csn_network_set(csn_sandbox *sb, const csn_net_opts *opts, csn_error **err);
 
 typedef struct csn_net_event {
@@ -633,16 +638,16 @@ typedef struct csn_net_event {
     int64_t time_ms;      /* since the epoch */
     const char *kind;     /* "name", "connect", "close" */
     const char *verdict;  /* "allow", "deny" */
-    const char *protocol; /* "dns", "tcp", "tls", "http" ... as far as it was seen */
+    const char *protocol; /* "dns", "tcp", "tls", "http" ... as far as detected */
     const char *host;     /* or NULL, here and below */
     const char *address;
-    const char *rule;     /* that decided */
-    const char *hint;     /* of a refusal: the smallest rule that would have allowed it */
-    const char *why;      /* of a refusal, for people */
+    const char *rule;     /* the rule that decided */
+    const char *hint;     /* refusal: the smallest rule that would have allowed it */
+    const char *why;      /* refusal: the reason, as a sentence */
     uint64_t port;        /* 0: none */
     uint64_t up, down;    /* bytes out of the sandbox and into it */
-    uint64_t duration_ms; /* close: of the connection; connect: until it was made */
-    uint64_t count;       /* of the same refusal; at least 1 */
+    uint64_t duration_ms; /* close: of the connection; connect: time to connect */
+    uint64_t count;       /* how often the same refusal occurred; at least 1 */
 } csn_net_event;
 
 typedef struct csn_net_result {
@@ -654,12 +659,13 @@ typedef struct csn_net_result {
     const char *const *net_allow; /* NULL-terminated; never NULL, here and below */
     const char *const *net_deny;
     const char *const *packages;
-    const csn_net_event *events; /* oldest first; a bounded number is kept */
-    uint64_t next;               /* `since` of the next call */
-    uint64_t lost;               /* events that were not kept */
+    const csn_net_event *events; /* oldest first; the number kept is bounded */
+    uint64_t next;               /* pass as `since` to the next call */
+    uint64_t lost;               /* number of dropped events */
 } csn_net_result;
 
-/* The rules of a sandbox's network and what happened on it, from event `since` on (0: all). */
+/* Returns the network rules of a sandbox and its network events from number `since` on (0:
+ * all). */
 CSN_API csn_status csn_network(csn_sandbox *sb, uint64_t since, csn_net_result **ret,
                                csn_error **err);
 CSN_API void csn_network_free(csn_net_result *r);
@@ -677,8 +683,9 @@ typedef struct csn_transfer_opts {
     csn_cancel *cancel;
 } csn_transfer_opts;
 
-/* A directory of the sandbox to a host directory (made if missing), and back. Symlinks are
- * copied as links, set-id bits are dropped, devices, sockets and fifos are left out. */
+/* csn_export copies a directory of the sandbox to a host directory (created if missing),
+ * csn_import copies back. Symlinks are copied as links, set-id bits are dropped, devices,
+ * sockets and fifos are left out. */
 CSN_API csn_status csn_export(csn_sandbox *sb, const char *path, const char *host_dir,
                               const csn_transfer_opts *opts, csn_error **err);
 CSN_API csn_status csn_import(csn_sandbox *sb, const char *host_dir, const char *path,
@@ -696,27 +703,28 @@ CSN_API csn_status csn_import_tar(csn_sandbox *sb, const char *path, csn_read_fn
 
 typedef struct csn_verdict {
     uint32_t allowed;
-    csn_denial why; /* rule and source are set for an allowed one too, where a rule decided */
+    csn_denial why; /* rule and source are also set if a rule allowed the operation */
 } csn_verdict;
 
-/* What would the policy say to this operation (CSN_OP_*) on this path, command or host? */
+/* Checks an operation (CSN_OP_*) on a path, command or host against the policy, without doing
+ * it. */
 CSN_API csn_status csn_would_allow(csn_sandbox *sb, uint32_t op, const char *target,
                                    csn_verdict **ret, csn_error **err);
 CSN_API void csn_verdict_free(csn_verdict *v);
 
-/* Every line of a sandbox's audit log (JSON, without the newline), by id or name, also after
- * the sandbox has ended. */
+/* Calls fn for every line (JSON, without the newline) of a sandbox's audit log. Takes an id or
+ * name, also after the sandbox has ended. */
 typedef int (*csn_line_fn)(void *ctx, const char *line, size_t len);
 CSN_API csn_status csn_audit_read(const char *id, csn_line_fn fn, void *ctx, csn_error **err);
 
 typedef struct csn_audit_report {
     uint32_t ok;
-    uint64_t lines;     /* that were checked */
+    uint64_t lines;     /* number of lines checked */
     uint64_t bad_line;  /* 1-based; 0: none */
     const char *reason; /* NULL when ok */
 } csn_audit_report;
 
-/* Recomputes the chain: finds any edit, cut or reordering. */
+/* Recomputes the hash chain, which detects changed, removed and reordered lines. */
 CSN_API csn_status csn_audit_verify(const char *id, csn_audit_report **ret, csn_error **err);
 CSN_API void csn_audit_report_free(csn_audit_report *r);
 
@@ -725,22 +733,22 @@ CSN_API void csn_audit_report_free(csn_audit_report *r);
 
 typedef struct csn_check {
     const char *name;   /* user, mount, pid, net, ipc, limits ..., or a directory, a program */
-    const char *status; /* "ok"; "weaker": something less stands in; "missing"; "info" */
-    const char *detail; /* what was seen */
-    const char *fix;    /* what to do about it, a command where there is one; or NULL */
+    const char *status; /* "ok"; "weaker": a weaker substitute works; "missing"; "info" */
+    const char *detail; /* what was found */
+    const char *fix;    /* how to fix it, a command if possible; or NULL */
 } csn_check;
 
 typedef struct csn_doctor_result {
     uint32_t ok;      /* nothing is missing */
-    const char *rung; /* what a jail is here: "full", "weaker" (if allowed to be), "none" */
+    const char *rung; /* jail on this host: "full", "weaker" (needs ALLOW_WEAKER), "none" */
     const csn_check *items;
     size_t count;
     uint64_t duration_ms;
 } csn_doctor_result;
 
-/* What of the backend `jail` works on this host: each layer by itself, and a real sandbox on
- * `workspace` (NULL: the current directory), looked at from inside. A host that lacks something
- * is no failure of the call. */
+/* Checks which parts of the backend `jail` work on this host: each layer by itself, and a real
+ * sandbox on `workspace` (NULL: the current directory), inspected from inside. The call
+ * succeeds even if the host lacks something. */
 CSN_API csn_status csn_doctor(const char *workspace, csn_doctor_result **ret, csn_error **err);
 CSN_API void csn_doctor_result_free(csn_doctor_result *r);
 
