@@ -1,9 +1,10 @@
-/* args.c: the option parser of every subcommand.
+/* args.c: parses the options of every subcommand.
  *
  * It accepts --opt value, --opt=value, -o value, -ovalue and bundles of letters, anywhere
  * before "--", mixed with arguments. Options cannot be abbreviated: an abbreviation would break
- * when a later version adds an option. Unknown options and values that do not parse are errors
- * that quote the command line with control bytes escaped. Nothing here prints or exits. */
+ * when a later version adds an option. Unknown options and values that do not parse are errors;
+ * their messages quote the command line with control bytes escaped. This file neither prints
+ * nor exits. */
 #include "cli/args.h"
 
 #include <stdarg.h>
@@ -14,7 +15,7 @@
 #include "base/strv.h"
 #include "caisson/caisson.h"
 
-#define WORD_MAX 64 /* longest word the nearest-name search looks at */
+#define WORD_MAX 64 /* longest word that csn_args_nearest compares */
 
 void csn_args_quote(const char *text, char *ret, size_t size)
 {
@@ -33,7 +34,8 @@ void csn_args_quote(const char *text, char *ret, size_t size)
     ret[n] = '\0';
 }
 
-/* Levenshtein with one row; both words are short. */
+/* Levenshtein distance, computed with one row. A word longer than WORD_MAX counts as
+ * unrelated. */
 static size_t distance(const char *a, const char *b)
 {
     size_t row[WORD_MAX + 1], la = strlen(a), lb = strlen(b);
@@ -58,7 +60,7 @@ static size_t distance(const char *a, const char *b)
     return row[lb];
 }
 
-/* Are `d` edits few enough for a word of this length to be a typing error? */
+/* True if `d` edits in a word of this length are likely a typing error. */
 static bool near(size_t d, const char *word)
 {
     return d <= 1 + strlen(word) / 4;
@@ -79,8 +81,7 @@ const char *csn_args_nearest(const char *word, const char *const *words)
     return best && near(best_d, word) ? best : NULL;
 }
 
-/* ---- messages -----------------------------------------------------------------------------
- */
+/* ---- messages ------------------------------------------------------------------------ */
 
 __attribute__((format(printf, 2, 3))) static bool wrong(csn_usage *why, const char *fmt, ...)
 {
@@ -120,8 +121,7 @@ static bool unknown_brief(const csn_args *a, char letter, csn_usage *why)
     return wrong(why, "unknown option '-\\x%02x'", (unsigned char)letter);
 }
 
-/* ---- values -------------------------------------------------------------------------------
- */
+/* ---- values -------------------------------------------------------------------------- */
 
 static bool choice_ok(const char *choices, const char *value)
 {
@@ -136,7 +136,7 @@ static bool choice_ok(const char *choices, const char *value)
     return false;
 }
 
-/* At most three decimals: what cannot be stored exactly is refused. */
+/* Accepts at most three decimals: the value is stored in thousandths. */
 static bool parse_cpus(const char *s, uint64_t *ret)
 {
     const char *dot = strchr(s, '.');
@@ -201,7 +201,7 @@ static const char *kind_text(csn_opt_kind kind)
     return "something else";
 }
 
-/* The option as it is typed. */
+/* The option as the user types it. */
 static const char *shown(const csn_opt *o, char buf[80])
 {
     if (o->name)
@@ -235,8 +235,7 @@ static bool set_value(const csn_opt *o, char *base, const char *value, csn_usage
     return true;
 }
 
-/* ---- the walk -----------------------------------------------------------------------------
- */
+/* ---- argv ---------------------------------------------------------------------------- */
 
 typedef struct walk {
     csn_args *a;
@@ -245,7 +244,7 @@ typedef struct walk {
     csn_usage *why;
 } walk;
 
-/* By long name (of `len` bytes) or, when name is NULL, by letter. */
+/* Finds an option by its long name (`len` bytes) or, if name is NULL, by its letter. */
 static const csn_opt *find(const csn_args *a, const char *name, size_t len, char letter,
                            char **ret_base)
 {
@@ -262,7 +261,7 @@ static const csn_opt *find(const csn_args *a, const char *name, size_t len, char
     return NULL;
 }
 
-/* The next word of argv as the value of `o`. */
+/* Takes the next word of argv as the value of `o`. */
 static bool take_next(walk *w, const csn_opt *o, char *base)
 {
     char opt[80];
@@ -357,7 +356,7 @@ void csn_args_release(csn_args *a)
             if (o->kind != CSN_OPT_LIST)
                 continue;
             csn_strv_free(*list);
-            *list = NULL; /* an alias may name the same field */
+            *list = NULL; /* an alias of the same field must not free it again */
         }
     }
     free(a->pos);

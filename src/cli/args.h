@@ -1,4 +1,4 @@
-/* args.h: options described by tables, parsed into plain structs.
+/* args.h: parses command-line options into structs, as described by tables.
  *
  * A row names an option, its kind and the offset of the field that it fills. Help, error
  * messages and shell completion come from the same row. Strings point into argv; lists are
@@ -25,7 +25,7 @@ typedef struct csn_opt {
     char brief;          /* '\0': none */
     const char *name;    /* without the dashes; NULL: only the letter */
     size_t at;           /* offset in the group's struct */
-    const char *metavar; /* of the value; NULL for flags */
+    const char *metavar; /* name of the value in help; NULL for flags */
     const char *help;    /* NULL: an alias, not shown in help */
     const char *choices; /* STR: "a|b|c", NULL: any value */
 } csn_opt;
@@ -45,16 +45,17 @@ typedef struct csn_args {
     bool json, help;             /* --json and -h are options of every command */
     const char **pos;            /* positional arguments, NULL-terminated */
     size_t npos;
-    const char *const *rest; /* after "--" when rest_ok; NULL: there was none */
+    const char *const *rest; /* after "--" when rest_ok; NULL: no "--" */
 } csn_args;
 
-/* What is wrong with a command line. */
+/* Message and hint for a wrong command line. */
 typedef struct csn_usage {
     char message[512];
     char hint[256];
 } csn_usage;
 
-/* Parses argv[0..argc). false: `why` says what is wrong. Release in both cases. */
+/* Parses argv[0..argc). Returns false and fills in `why` for a wrong command line. Call
+ * csn_args_release in both cases. */
 bool csn_args_parse(csn_args *a, int argc, char **argv, csn_usage *why);
 void csn_args_release(csn_args *a);
 

@@ -1,4 +1,5 @@
-/* cli.h: what the subcommands share: their table rows, the open sandbox, and how to answer.
+/* cli.h: declarations that all subcommands share: their descriptions, exit statuses, output,
+ * input and signals.
  *
  * A subcommand is one csn_command, defined in its cmd_*.c and declared in commands.h.
  * dispatch.c parses the options into a zeroed struct of opts_size bytes, connects the sandbox
@@ -26,7 +27,7 @@
     (1u << 0) /* the first argument is a sandbox, which dispatch.c connects */
 #define CSN_CMD_REST    (1u << 1) /* "--" starts a command to run */
 #define CSN_CMD_RUNS    (1u << 2) /* failures exit 125..127, not 1 */
-#define CSN_CMD_NO_JSON (1u << 3) /* --json changes nothing here; help does not offer it */
+#define CSN_CMD_NO_JSON (1u << 3) /* --json changes nothing; help does not list it */
 
 typedef struct csn_cli csn_cli;
 
@@ -40,8 +41,8 @@ typedef struct csn_command {
     csn_opt_group groups[CSN_ARGS_GROUPS + 1];
     size_t opts_size;
     uint32_t flags; /* CSN_CMD_* */
-    /* NULL, or checks options and arguments before anything is opened: 0, or an exit status
-     * after a message. c->sb is not set. */
+    /* NULL, or checks options and arguments before anything is opened. Returns 0, or an exit
+     * status after printing a message. c->sb is not set. */
     int (*check)(csn_cli *c, void *opts);
     int (*run)(csn_cli *c, void *opts);
 } csn_command;
@@ -55,23 +56,22 @@ struct csn_cli {
     csn_sandbox *sb;         /* with CSN_CMD_SANDBOX; dispatch.c closes it */
 };
 
-extern const csn_command *const csn_cli_commands[]; /* NULL-terminated, in reading order */
+extern const csn_command *const csn_cli_commands[]; /* NULL-terminated, in the order of help */
 const csn_command *csn_cli_find(const char *name);
 /* Parses argv, the words after the subcommand's name, and runs it. Returns the exit status. */
 int csn_cli_dispatch(const csn_command *cmd, int argc, char **argv);
 
-/* ---- report.c: answering -------------------------------------------------------------------
- */
+/* ---- report.c: results and failures -------------------------------------------------- */
 
-/* Prints the error (and frees it); returns the exit status it means for this subcommand. */
+/* Prints and frees the error; returns the exit status for this subcommand. */
 int csn_cli_fail(const csn_cli *c, csn_error *err);
-/* The same for a failure of the program itself. */
+/* As csn_cli_fail, for a failure of the command-line program itself. */
 int csn_cli_fail_text(const csn_cli *c, csn_status code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* Wrong usage: one line and a hint (may be NULL); returns CSN_EXIT_USAGE. */
+/* Reports wrong usage in one line, with a hint (may be NULL); returns CSN_EXIT_USAGE. */
 int csn_cli_usage(const csn_cli *c, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* A message on stderr that is no failure. */
+/* Prints a notice, not a failure, on stderr. */
 void csn_cli_note(const csn_cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Builds one JSON value and prints it as one line of stdout. */
@@ -95,25 +95,23 @@ int csn_cli_finish(const csn_cli *c, csn_status st, csn_error **err);
 /* Prints the id of a new sandbox, with its name (may be NULL) in JSON. */
 int csn_cli_print_id(const csn_cli *c, const csn_sandbox *sb, const char *name);
 
-/* Writes everything, also to a non-blocking descriptor. 0 or errno; EINTR after a caught
- * signal. */
+/* Writes all bytes; waits if the descriptor is non-blocking and full. Returns 0 or errno; EINTR
+ * after a caught signal. */
 int csn_cli_write(int fd, const void *data, size_t len);
 /* Reports a failed write to stdout (not EPIPE, which is silent); returns the exit status. */
 int csn_cli_write_failed(const csn_cli *c, int error);
-/* Flushes stdout; `status`, or the status of a failed write. */
+/* Flushes stdout. Returns `status`, or the status of a failed write. */
 int csn_cli_flush(const csn_cli *c, int status);
-/* Has the reader of stdout closed it? For loops that may not write for a long time. */
+/* True if the reader of stdout has closed it. For loops that may not write for a long time. */
 bool csn_cli_reader_gone(void);
 
-/* ---- text.c: text for people
- * --------------------------------------------------------------------
- */
+/* ---- text.c: text for people --------------------------------------------------------- */
 
-/* A name to stdout. On a terminal control bytes and bad UTF-8 are escaped; else byte for byte.
- */
+/* Prints a name on stdout. On a terminal, control bytes and invalid UTF-8 are escaped; a pipe
+ * or file gets the bytes unchanged. */
 void csn_cli_put_name(const char *name);
-void csn_cli_put_text(const char *text, size_t len); /* the same, tabs stay */
-/* The same for stderr, always escaped. */
+void csn_cli_put_text(const char *text, size_t len); /* as csn_cli_put_name; keeps tabs */
+/* Prints text with control bytes and invalid UTF-8 escaped, also if `to` is not a terminal. */
 void csn_cli_escape(FILE *to, const char *text, size_t len);
 #define CSN_HUMAN_SIZE 32
 const char *csn_cli_human_size(uint64_t bytes, char buf[CSN_HUMAN_SIZE]);
@@ -121,30 +119,27 @@ const char *csn_cli_human_ms(uint64_t ms, char buf[CSN_HUMAN_SIZE]);
 /* "2026-11-15 07:43" in UTC; "-" for 0. */
 const char *csn_cli_human_time(int64_t ms, char buf[CSN_HUMAN_SIZE]);
 
-/* ---- signals.c: stopping -------------------------------------------------------------------
- */
+/* ---- signals.c: SIGINT, SIGTERM and SIGHUP ------------------------------------------- */
 
-/* SIGINT, SIGTERM and SIGHUP fire the cancel handle (may be NULL) from now on. */
+/* From this call on, SIGINT, SIGTERM and SIGHUP fire the cancel handle (may be NULL). */
 void csn_cli_catch_signals(csn_cancel *cancel);
 int csn_cli_caught(void); /* the first signal, 0: none */
-/* `status`, or 128+n after a caught signal n. */
+/* Returns `status`, or 128+n after a caught signal n. */
 int csn_cli_exit_of(int status);
 /* The exit status for a command that exited with `exit_code` (-1: a signal ended it). */
 int csn_cli_command_status(int exit_code, const char *signal);
 
-/* ---- input.c: bytes from files and stdin ---------------------------------------------------
- */
+/* ---- input.c: bytes from files and stdin --------------------------------------------- */
 
-/* A whole file ("-": stdin) of at most max bytes, NUL added. malloc'd. */
+/* Reads a whole file ("-": stdin) of at most max bytes and adds a NUL. *ret is malloc'd. */
 csn_status csn_cli_slurp(const char *path, size_t max, char **ret, size_t *ret_len,
                          csn_error **err);
 /* A csn_read_fn over standard input. */
 int64_t csn_cli_read_stdin(void *ctx, void *buf, size_t len);
-/* A csn_write_fn to standard output; ctx is an int that gets the errno. */
+/* A csn_write_fn to standard output; ctx points to an int that receives the errno. */
 int csn_cli_write_stdout(void *ctx, const void *data, size_t len);
 
-/* ---- help.c --------------------------------------------------------------------------------
- */
+/* ---- help.c -------------------------------------------------------------------------- */
 
 void csn_cli_help_command(const csn_command *cmd);
 void csn_cli_help_overview(FILE *to);

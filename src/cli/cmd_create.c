@@ -2,7 +2,7 @@
  *
  * Invariants: stdout gets the id and nothing else, so that id=$(caisson create) works; no
  * process of the sandbox inherits stdout, so the substitution ends. If the id cannot be
- * printed, the sandbox is destroyed again: its owner could not find it. */
+ * printed, the sandbox is destroyed, because the user could not find it. */
 #include <stddef.h>
 
 #include "base/arena.h"

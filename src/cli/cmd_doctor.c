@@ -1,6 +1,6 @@
-/* cmd_doctor.c: `doctor`: prints what this host supports, and how to fix the rest.
+/* cmd_doctor.c: `doctor`: checks what this host supports and prints how to fix the rest.
  *
- * The library makes the checks. Each one is a line, with the fix below it. */
+ * The library makes the checks. This file prints a line for each, with the fix below it. */
 #include <string.h>
 
 #include "cli/commands.h"

@@ -32,7 +32,8 @@ static int check(csn_cli *c, void *opts)
     return 0;
 }
 
-/* The edits of the command line: OLD and NEW, or the file. 0, or an exit status. */
+/* Takes the edits from the command line (OLD and NEW) or from the file. Returns 0 or an exit
+ * status. */
 static int take_edits(csn_cli *c, const edit_opts *o, csn_arena *a, csn_edit_item *one,
                       csn_edit_item **ret, size_t *ret_count)
 {

@@ -1,8 +1,8 @@
 /* cmd_exec.c: `exec`: runs a command in an existing sandbox.
  *
- * exec_opts.c does the work, as for run. A sandbox that does not exist is exit status 125,
- * which differs from a failure of the command. Several processes may use one sandbox at the
- * same time. */
+ * exec_opts.c does the work, as for run. If the sandbox does not exist, the exit status is 125,
+ * so that scripts can tell this from a failure of the command. Several processes may use one
+ * sandbox at the same time. */
 #include "cli/commands.h"
 #include "cli/exec_opts.h"
 

@@ -1,8 +1,8 @@
-/* cmd_file.c: `rm`, `mkdir` and `mv`.
+/* cmd_file.c: `rm`, `mkdir` and `mv`: remove, create and rename files.
  *
- * Paths come from scripts and models and may contain any byte but NUL. They are passed to the
- * library unchanged, which resolves them and checks the policy. A tree is removed only with -r.
- */
+ * Paths come from scripts and models and may contain any byte but NUL. This file passes them
+ * unchanged to the library, which resolves them and checks the policy. A tree is removed only
+ * with -r. */
 #include <stddef.h>
 
 #include "cli/commands.h"

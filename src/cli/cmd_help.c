@@ -1,7 +1,7 @@
-/* cmd_help.c: `help` and `version`: what the program says about itself.
+/* cmd_help.c: `help` and `version`: print help texts and the version.
  *
- * `help NAME` prints what NAME --help prints, from the tables (help.c). Both work without
- * a sandbox, a configuration or a writable directory. */
+ * `help NAME` prints what NAME --help prints, from the tables (help.c). Both work without a
+ * sandbox, a configuration or a writable directory. */
 #include <string.h>
 
 #include "cli/commands.h"

@@ -1,7 +1,7 @@
-/* cmd_info.c: `info`: prints what a sandbox is and what it enforces.
+/* cmd_info.c: `info`: prints the properties of a sandbox and which isolation it enforces.
  *
- * The layers say for each kind of isolation whether it is on, off or weaker than its backend
- * promises. Paths may contain any byte and are printed with csn_cli_put_name. */
+ * Each layer is one kind of isolation: on, off, or weaker than its backend promises. Paths may
+ * contain any byte and are printed with csn_cli_put_name. */
 #include "cli/commands.h"
 #include "wire/result_json.h"
 

@@ -1,8 +1,8 @@
 /* cmd_list.c: `list`: prints the detached sandboxes of this user, oldest first.
  *
- * The library also removes what crashed sandboxes left behind. -q prints ids and nothing else,
- * for scripts; the format of the table may change. Workspace paths may contain any byte and are
- * printed with csn_cli_put_name. */
+ * The library call also removes the remains of crashed sandboxes. -q prints ids and nothing
+ * else, for scripts; the format of the table may change. Workspace paths may contain any byte
+ * and are printed with csn_cli_put_name. */
 #include <stddef.h>
 
 #include "cli/commands.h"

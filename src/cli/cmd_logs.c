@@ -1,12 +1,12 @@
 /* cmd_logs.c: `logs`: prints the output of a background process, with -f until it ends.
  *
- * Its stdout goes to stdout and its stderr to stderr. The two streams are read in turn; if both
- * are empty, the library waits on one of them.
+ * The process's stdout goes to stdout and its stderr to stderr. The two streams are read in
+ * turn; if both are empty, the library waits on one of them.
  *
  * Invariants: bytes are unchanged and in order per stream; bytes that the library's bounded
  * buffer dropped are reported on stderr; following ends with the process or when the reader
- * closes stdout. --json prints one object per chunk, and a UTF-8 character that a chunk cuts is
- * kept for the next one. */
+ * closes stdout. --json prints one object per chunk; if a chunk ends inside a UTF-8 character,
+ * the partial character is kept for the next chunk. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static int print_chunk(const csn_cli *c, const stream *s, const csn_log_chunk *c
     return 0;
 }
 
-/* Prints what is available of one stream; sets *ret_got if there was any. */
+/* Prints the available bytes of one stream; sets *ret_got if there were any. */
 static int take(csn_cli *c, csn_process *p, stream *s, uint64_t wait_ms, bool *ret_got)
 {
     csn_log_chunk *chunk = NULL;

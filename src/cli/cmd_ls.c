@@ -1,8 +1,8 @@
-/* cmd_ls.c: `ls`, `stat` and `glob`.
+/* cmd_ls.c: `ls`, `stat` and `glob`: list and describe files.
  *
  * Names are untrusted: they are printed one per line (or NUL-terminated with -0), unchanged
- * except on a terminal, where control bytes are escaped. A note on stderr says when the library
- * truncated the list. A glob without match is an empty result, not a failure. */
+ * except on a terminal, where control bytes are escaped. A note on stderr reports that the
+ * library truncated the list. A glob without match is an empty result, not a failure. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <sys/stat.h>

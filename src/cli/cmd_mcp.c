@@ -1,4 +1,4 @@
-/* cmd_mcp.c: `mcp`: serves a sandbox as the tools of an agent.
+/* cmd_mcp.c: `mcp`: serves a sandbox to an agent as MCP tools.
  *
  * Over stdio, stdout belongs to the protocol: all messages go to stderr. Invariants: a
  * configuration that cannot work is refused at the start, not at the agent's first call; the

@@ -1,8 +1,8 @@
 /* cmd_net.c: `net`: prints or replaces the network rules of a running sandbox.
  *
  * Without rules it prints the present ones and the latest connections; with any rule it
- * replaces all of them in one call. Hosts in events are chosen by programs inside and printed
- * with csn_cli_put_name. */
+ * replaces all of them in one call. Programs inside the sandbox choose the host names in
+ * events; these are printed with csn_cli_put_name. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>

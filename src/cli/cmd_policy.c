@@ -32,7 +32,7 @@ __attribute__((format(printf, 2, 3))) static void add(lines *l, const char *fmt,
         l->failed = true;
 }
 
-/* "label: a, b, c", or nothing for an empty list. */
+/* Adds "label: a, b, c", or nothing for an empty list. */
 static void add_list(lines *l, const char *label, const char *const *items, bool names_only)
 {
     csn_autobuf text;
@@ -113,7 +113,7 @@ static void add_commands(lines *l, const csn_config *c)
     add_list(l, "variables passed or set", c->env, true);
 }
 
-/* Does any rule of the list start with `wanted`? */
+/* True if any rule of the list starts with `wanted`. */
 static bool any_starts(const char *const *list, const char *wanted)
 {
     for (; list && *list; list++)
@@ -122,7 +122,7 @@ static bool any_starts(const char *const *list, const char *wanted)
     return false;
 }
 
-/* A port follows the last colon outside brackets. */
+/* True if any rule has no port. A port follows the last colon outside brackets. */
 static bool any_without_port(const char *const *list)
 {
     for (; list && *list; list++) {
@@ -133,7 +133,7 @@ static bool any_without_port(const char *const *list)
     return false;
 }
 
-/* Facts that the text of the rules does not show. */
+/* Adds effects of the rules that their text does not show. */
 static void add_net_notes(lines *l, const csn_config *c)
 {
     bool all = c->network && strcmp(c->network, "all") == 0;

@@ -85,7 +85,7 @@ static int run_ps(csn_cli *c, void *opts)
     return status;
 }
 
-/* 0: not a signal. */
+/* Returns 0 if the argument is not a signal. */
 static int signal_of(const csn_cli *c)
 {
     return c->nargs > 2 ? csn_signal_number(c->arg[2]) : SIGTERM;

@@ -1,8 +1,8 @@
 /* cmd_run.c: `run`: runs one command in a new sandbox and destroys the sandbox.
  *
  * The sandbox is not detached, so the keeper ends it when this process ends, SIGKILL included.
- * Invariant: whatever the user's configuration says, it is not detached and has no name, which
- * a second run at the same time would collide with. */
+ * Invariant: the sandbox is never detached and has no name, even if the user's configuration
+ * sets both. With a name, two runs at the same time would collide. */
 #include "base/arena.h"
 #include "cli/commands.h"
 #include "cli/exec_opts.h"

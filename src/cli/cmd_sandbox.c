@@ -1,4 +1,5 @@
-/* cmd_sandbox.c: `cleanup`, `extend` and `cd`.
+/* cmd_sandbox.c: `cleanup`, `extend` and `cd`: empty the workspace, set the lifetime, set the
+ * working directory.
  *
  * `cleanup` cannot be undone, so it takes exactly one sandbox and no patterns. A wrong duration
  * is refused before the sandbox is connected. */

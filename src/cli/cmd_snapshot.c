@@ -1,7 +1,8 @@
-/* cmd_snapshot.c: `snapshot`, `rollback`, `fork`, `pause` and `resume`.
+/* cmd_snapshot.c: `snapshot`, `rollback`, `fork`, `pause` and `resume`: save, restore, copy and
+ * suspend a sandbox.
  *
  * snapshot and fork print the name of the result and nothing else, for scripts. A fork whose id
- * cannot be printed is destroyed again. */
+ * cannot be printed is destroyed. */
 #include <stddef.h>
 
 #include "cli/commands.h"

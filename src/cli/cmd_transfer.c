@@ -55,7 +55,7 @@ static int answer(const csn_cli *c, const progress *p)
     return csn_answer_end(c, &a);
 }
 
-/* out_error: errno of a failed write of a tar to stdout. */
+/* *out_error is the errno of a failed write of the tar to stdout. */
 static csn_status transfer(csn_cli *c, bool in, const csn_transfer_opts *to, int *out_error,
                            csn_error **err)
 {

@@ -1,7 +1,7 @@
-/* cmd_wait.c: `wait`: waits until a port is open or a process has written a text.
+/* cmd_wait.c: `wait`: waits until a port is open or a process has written a given text.
  *
  * For scripts that start a server with exec -d. The default timeout is 30 seconds; exit status
- * 1 means that it passed. */
+ * 1 means that the timeout passed. */
 #include <stddef.h>
 
 #include "cli/commands.h"

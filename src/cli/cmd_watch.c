@@ -28,7 +28,7 @@ static int print_event(const csn_cli *c, const csn_event *e)
     return csn_cli_flush(c, 0);
 }
 
-/* The longest next wait; 0: the time is over. */
+/* The next wait in ms, at most READER_CHECK_MS; 0 after the deadline. */
 static uint64_t next_wait(uint64_t deadline)
 {
     int left = csn_deadline_poll_ms(deadline);

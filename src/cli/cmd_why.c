@@ -1,8 +1,8 @@
 /* cmd_why.c: `why`: checks an operation against the policy without performing it.
  *
- * The library uses the same rules as for the operation itself. The exit status is 0 for both
- * verdicts, and 1 only if there is none. The hint names the smallest rule that would allow the
- * operation. */
+ * The library uses the same rules as for the operation itself. The exit status is 0 whether the
+ * operation is allowed or denied, and 1 if the check fails. The hint names the smallest rule
+ * that would allow the operation. */
 #include <string.h>
 
 #include "cli/commands.h"

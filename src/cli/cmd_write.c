@@ -1,9 +1,9 @@
 /* cmd_write.c: `write`: writes stdin to a file, or the files of a tar, all or none.
  *
  * The library writes a temporary file and renames it, so a reader never sees a partial file. An
- * interrupted write leaves only the old file: a signal makes the source fail instead of ending
- * the program between two steps. The tar is untrusted; one entry that leaves the directory
- * refuses all of it. */
+ * interrupted write keeps the old file: a signal makes the source fail instead of ending the
+ * program between two steps. The tar is untrusted: if one entry leaves the directory, the whole
+ * tar is refused. */
 #include <stddef.h>
 
 #include "cli/commands.h"

@@ -1,4 +1,4 @@
-/* commands.h: every subcommand's row, each defined in the cmd_*.c of its name. */
+/* commands.h: declares the csn_command of every subcommand, each defined in a cmd_*.c. */
 #pragma once
 #include "cli/cli.h"
 

@@ -20,8 +20,8 @@
 
 CSN_DEFINE_CLEANUP(csn_config, csn_config_free)
 
-/* Appends copies of `more`. An empty list differs from NULL: an empty list of commands means
- * that nothing may be run. false: out of memory. */
+/* Appends copies of `more`. An empty list differs from NULL: an empty list of commands allows
+ * no command. Returns false if out of memory. */
 static bool append_list(csn_arena *a, const char *const **into, const char *const *more)
 {
     size_t had = csn_strv_len(*into), n = csn_strv_len(more);
@@ -115,7 +115,8 @@ csn_status csn_config_file_overlay(csn_arena *a, csn_config *base, const char *p
     return csn_config_overlay(a, base, c, err);
 }
 
-/* Room for a path that the kernel refuses as too long, so that none is cut to another one. */
+/* Longer than any path the kernel accepts: an overlong path fails with ENAMETOOLONG instead of
+ * being truncated to the path of another file. */
 #define DEFAULT_PATH_MAX (CSN_PATH_MAX + 64u)
 
 /* The user's configuration file; "" without a home directory. */

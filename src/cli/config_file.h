@@ -1,4 +1,4 @@
-/* config_file.h: configuration files and how one configuration is laid over another. */
+/* config_file.h: reads configuration files and merges one configuration into another. */
 #pragma once
 #include <stdbool.h>
 
@@ -7,16 +7,16 @@
 
 #define CSN_CONFIG_FILE_MAX (1024u * 1024u)
 
-/* Lists of `over` are appended to those of *base, single values replace them, flags add up.
- * Copies go to the arena. */
+/* Appends the lists of `over` to those of *base, replaces single values, and adds flags. Copies
+ * go to the arena. */
 csn_status csn_config_overlay(csn_arena *a, csn_config *base, const csn_config *over,
                               csn_error **err);
 /* Reads and parses `path` ("-": stdin). Free with csn_config_free. */
 csn_status csn_config_file_read(const char *path, csn_config **ret, csn_error **err);
 csn_status csn_config_file_overlay(csn_arena *a, csn_config *base, const char *path,
                                    csn_error **err);
-/* The same with the user's file, $XDG_CONFIG_HOME/caisson/config.json, else
- * ~/.config/caisson/config.json, if it exists. */
+/* csn_config_file_overlay with the user's file, if it exists:
+ * $XDG_CONFIG_HOME/caisson/config.json, else ~/.config/caisson/config.json. */
 csn_status csn_config_file_defaults(csn_arena *a, csn_config *base, csn_error **err);
-/* Also true when that cannot be determined. */
+/* True if the user's file exists, and also if its existence cannot be determined. */
 bool csn_config_file_exists(void);

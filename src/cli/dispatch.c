@@ -19,10 +19,9 @@
 #include "cli/cli.h"
 #include "cli/sandbox_opts.h"
 
-/* ---- arguments ----------------------------------------------------------------------------
- */
+/* ---- arguments ----------------------------------------------------------------------- */
 
-/* Walks the words of cmd->args: how many must be there, how many may. */
+/* Computes from cmd->args how many arguments are required and how many are allowed. */
 static void count_args(const char *args, size_t *ret_min, size_t *ret_max)
 {
     *ret_min = *ret_max = 0;
@@ -71,7 +70,8 @@ static int check_args(const csn_cli *c)
     return 0;
 }
 
-/* --json anywhere before "--": an error in the options must come as JSON too. */
+/* Finds --json before "--" without parsing options: a parse error must be printed as JSON
+ * too. */
 static bool wants_json(int argc, char **argv)
 {
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -80,8 +80,7 @@ static bool wants_json(int argc, char **argv)
     return false;
 }
 
-/* ---- running ------------------------------------------------------------------------------
- */
+/* ---- running ------------------------------------------------------------------------- */
 
 static int run_command(csn_cli *c, void *opts)
 {
@@ -128,7 +127,8 @@ static int parse_and_run(const csn_command *cmd, int argc, char **argv)
     return status;
 }
 
-/* A closed stdout is replaced by something that refuses writes, so that failing shows. */
+/* Opens /dev/null for each closed standard descriptor. stdout gets it read-only, so that a
+ * write fails and is reported. */
 static bool open_standard_fds(void)
 {
     for (int fd = 0; fd < 3; fd++) {

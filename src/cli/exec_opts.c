@@ -95,8 +95,7 @@ static void fill(const csn_exec_cli *x, csn_exec_opts *o)
     }
 }
 
-/* ---- in the foreground --------------------------------------------------------------------
- */
+/* ---- in the foreground --------------------------------------------------------------- */
 
 typedef struct live {
     int out_error; /* errno of a failed write to stdout */
@@ -116,7 +115,8 @@ static int pass_on(void *ctx, int stream, const void *data, size_t len)
     return l->out_error != 0;
 }
 
-/* A protected file that the command wrote was found after it ended and moved away. */
+/* Prints where a protected file was moved. The sandbox finds such files after the command
+ * ended. */
 static void note_protected(const csn_cli *c, const csn_denial *d)
 {
     if (!d->source || strcmp(d->source, "protected by default") != 0 || !d->target)
@@ -150,7 +150,7 @@ void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bo
     }
 }
 
-/* The same facts as the JSON, in words. */
+/* Prints why the command was ended and what was denied; --json reports the same. */
 static void explain(const csn_cli *c, const csn_exec_result *r)
 {
     if (r->timed_out)
@@ -218,8 +218,7 @@ static int run_foreground(csn_cli *c, const csn_exec_cli *x)
     return status;
 }
 
-/* ---- in the background, on a terminal -----------------------------------------------------
- */
+/* ---- in the background, on a terminal ------------------------------------------------ */
 
 static csn_status start(csn_cli *c, const csn_exec_cli *x, const csn_exec_opts *o,
                         csn_process **ret, csn_error **err)
@@ -261,7 +260,7 @@ static int run_terminal(csn_cli *c, const csn_exec_cli *x)
     fill(x, &o);
     o.flags |= CSN_EXEC_PTY | CSN_EXEC_TIED;
     csn_cli_terminal_size(&o.rows, &o.cols);
-    /* Taken before the start, so that a timeout in the sandbox is always later. */
+    /* Computed before the start, so that it is never later than the timeout in the sandbox. */
     uint64_t deadline = x->timeout ? csn_deadline_in(x->timeout) : 0;
     if (start(c, x, &o, &p, &err) < 0)
         return csn_cli_fail(c, err);

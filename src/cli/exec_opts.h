@@ -1,4 +1,4 @@
-/* exec_opts.h: EXEC OPTIONS, shared by run and exec, and running a command with them. */
+/* exec_opts.h: runs the command of `run` and `exec` with their EXEC OPTIONS. */
 #pragma once
 #include "cli/cli.h"
 
@@ -13,9 +13,9 @@ typedef struct csn_exec_cli {
 
 extern const csn_opt csn_exec_opt_table[];
 
-/* 0, or the exit status after a message about options that exclude each other. */
+/* Returns 0, or an exit status after reporting options that exclude each other. */
 int csn_exec_opts_check(const csn_cli *c, const csn_exec_cli *x);
-/* Runs it in c->sb and returns the exit status of the program. */
+/* Runs the command in c->sb and returns the exit status of caisson. */
 int csn_exec_opts_run(csn_cli *c, const csn_exec_cli *x);
 /* Prints on stderr what the sandbox denied a command, and files it quarantined. */
 void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bool failed);

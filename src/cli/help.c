@@ -1,16 +1,16 @@
 /* help.c: prints help texts from the tables that the parser uses.
  *
- * The introduction and the examples of a subcommand stand in its own file. A test checks that
- * the manual names every option. An option that two groups of a subcommand have (run) is
- * printed once, with the help of the group that the parser searches first. */
+ * The introduction and the examples of a subcommand are in its cmd_*.c. A test checks that the
+ * manual names every option. An option that two groups of a subcommand have (run) is printed
+ * once, with the help of the group that the parser searches first. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
 
-#define COLUMN 30 /* where the explanation of an option starts */
+#define COLUMN 30 /* column where the explanation of an option starts */
 
-/* Was the option already shown by an earlier group? The parser takes the first one. */
+/* True if an earlier group has the same option; the parser uses the first one. */
 static bool shown_before(const csn_command *cmd, size_t group, const csn_opt *o)
 {
     for (size_t g = 0; g < group; g++)

@@ -1,7 +1,8 @@
-/* input.c: reads files of the command line; stdin and stdout as source and sink.
+/* input.c: reads files named on the command line, and connects stdin and stdout to the
+ * library's read and write callbacks.
  *
  * The caller limits the size of a file, so that a device or an endless pipe cannot fill memory.
- * After a caught signal (signals.c) the source fails, and the library undoes the write. */
+ * After a caught signal (signals.c) reading fails, and the library undoes the write. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* main.c: all subcommands, and main() of the program that has them: caisson-full, or caisson
- * where no small program is built (main_small.c).
+/* main.c: main() of the full program, and its table of all subcommands.
  *
- * Rows are in the order help shows them; each is defined in the cmd_*.c of its name. */
+ * The program is named caisson-full, or caisson where no small program is built (main_small.c).
+ * Rows are in the order of help; each is defined in a cmd_*.c. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* main_small.c: main() of the small program, installed as `caisson`.
  *
  * It is linked statically against musl and runs the two commands that are called most, on
- * backends of this machine. Every other command line is passed to caisson-full with execv. A
- * glibc program takes a tenth of the time of `bwrap` to reach main() alone; modules (remote
- * backends, archives, HTTP) and PCRE2 need it.
+ * backends of this machine. It passes every other command line to caisson-full with execv.
+ * caisson-full needs glibc for its modules (remote backends, archives, HTTP) and PCRE2, and a
+ * glibc program spends a tenth of the run time of `bwrap` just to reach main().
  *
  * Invariant: the decision is made here, from the command line and the environment, before
  * anything is opened, read or printed. A command line means the same in both programs. */
@@ -22,7 +22,7 @@
 
 static const csn_command *const commands[] = {&csn_cmd_run, &csn_cmd_exec};
 static const char *const backends[] = {"jail", "local", NULL};
-/* Either may name another backend. */
+/* These options can select a backend that only caisson-full has. */
 static const char *const full_options[] = {"--backend", "--policy"};
 
 static bool has_full_option(char **argv)
@@ -34,7 +34,8 @@ static bool has_full_option(char **argv)
     return false;
 }
 
-/* Without HOME the user's home directory comes from the name service, which glibc alone has. */
+/* True if the environment selects a backend of this machine. Without HOME the home directory
+ * comes from the name service (NSS), which needs glibc. */
 static bool environment_is_local(void)
 {
     const char *home = getenv("HOME"), *backend = getenv("CAISSON_BACKEND");
@@ -45,7 +46,8 @@ static bool environment_is_local(void)
     return !backend || !backend[0] || csn_strv_has(backends, backend);
 }
 
-/* An id begins with its backend. A name says nothing about it. */
+/* An id begins with its backend. Any other word may be a sandbox name, which caisson-full
+ * resolves. */
 static bool is_local_id(const char *id)
 {
     const char *dash = id ? strchr(id, '-') : NULL;
@@ -54,7 +56,7 @@ static bool is_local_id(const char *id)
     return backend && csn_strv_has(backends, backend);
 }
 
-/* The command to run in this process, or NULL. */
+/* Returns the command to run in this process, or NULL to run caisson-full. */
 static const csn_command *find_command(char **argv)
 {
     const csn_command *cmd = NULL;
@@ -71,8 +73,9 @@ static const csn_command *find_command(char **argv)
     return local ? cmd : NULL;
 }
 
-/* From the directory of this program (a build directory), else from where it is installed. No
- * variable changes that. Returns only after a failure, with errno. */
+/* Executes caisson-full from the directory of this program (a build directory), else from the
+ * libexec directory. No environment variable changes that. Returns only on failure, with errno
+ * set. */
 static void exec_full(char **argv)
 {
     char path[PATH_MAX];

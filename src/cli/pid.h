@@ -1,4 +1,4 @@
-/* pid.h: the argument PID, shared by kill and logs. */
+/* pid.h: checks and opens the PID argument of `kill` and `logs`. */
 #pragma once
 #include "cli/cli.h"
 

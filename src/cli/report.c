@@ -17,11 +17,10 @@
 #include "cli/cli.h"
 #include "wire/result_json.h"
 
-/* Large enough for the biggest list the library returns, small enough to stop a runaway. */
+/* Larger than any list the library returns. */
 #define ANSWER_MAX ((size_t)8 << 30)
 
-/* ---- writing ------------------------------------------------------------------------------
- */
+/* ---- writing ------------------------------------------------------------------------- */
 
 int csn_cli_write(int fd, const void *data, size_t len)
 {
@@ -70,8 +69,7 @@ int csn_cli_flush(const csn_cli *c, int status)
     return status;
 }
 
-/* ---- JSON answers -------------------------------------------------------------------------
- */
+/* ---- JSON answers -------------------------------------------------------------------- */
 
 csn_json *csn_answer_begin(csn_answer *a)
 {
@@ -129,8 +127,7 @@ int csn_cli_print_id(const csn_cli *c, const csn_sandbox *sb, const char *name)
     return csn_answer_end(c, &a);
 }
 
-/* ---- failures -----------------------------------------------------------------------------
- */
+/* ---- failures ------------------------------------------------------------------------ */
 
 static void print_failure(const char *op, const char *message, const char *hint)
 {

@@ -2,8 +2,8 @@
  *
  * The flags come from the rows of base/options.h. Three sources are merged: the user's own
  * config.json, the files of --policy, the options. Lists append, so a later source cannot
- * remove a denial; single values override. The library checks the values; only the forms that
- * this program adds are taken apart here (repeated --workspace, comma lists).
+ * remove a denial; single values override. The library checks the values; this file only splits
+ * the forms that the command line adds (repeated --workspace, comma lists).
  *
  * No option is dropped: a value that the backend does not support still reaches the library,
  * which refuses it. */
@@ -21,7 +21,7 @@
 
 #define AT(field) offsetof(csn_sandbox_opts, field)
 
-/* Options that are no field of csn_config, or another name of one. */
+/* Options without a row in base/options.h: an alias, and --policy. */
 static const csn_opt own_options[] = {
     {CSN_OPT_SIZE, 0, "output-max", AT(values.output_max), "SIZE", NULL, NULL},
     {CSN_OPT_LIST, 0, "policy", AT(policy), "FILE.json", "rules from a file, caisson-policy(5)",
@@ -80,7 +80,7 @@ void csn_sandbox_opts_init(void)
     memcpy(to, own_options, sizeof(own_options));
 }
 
-/* "a,b" becomes two items. 0 or -1 when out of memory. */
+/* Splits "a,b" into two items. Returns 0, or -1 if out of memory. */
 static int split_commas(const char *const *from, csn_arena *a, const char *const **ret)
 {
     char **flat = NULL;
@@ -152,9 +152,9 @@ csn_status csn_sandbox_opts_config(csn_sandbox_opts *o, csn_arena *a, csn_config
     return st;
 }
 
-/* How many bytes at the start of `message` name an option that the command line has set: its
- * JSON name, with an index if it is a list, whose last items are those of the command line. 0:
- * it names another one. */
+/* Returns how many bytes at the start of `message` name option `o`: its JSON name, with an
+ * index for a list item. Returns 0 if the message names another option, or a value that the
+ * command line did not set. Command-line items are the last ones of a list. */
 static size_t named_length(const char *message, const csn_option *o, const csn_config *given,
                            const csn_config *config)
 {
@@ -179,7 +179,7 @@ int csn_sandbox_opts_fail(csn_cli *c, const csn_sandbox_opts *o, const csn_confi
         size_t len = named_length(csn_error_message(err), p, &o->given, config);
         if (len == 0)
             continue;
-        bool repeated = p->type == CSN_TYPE_LIST && !p->help; /* the second --workspace */
+        bool repeated = p->type == CSN_TYPE_LIST && !p->help; /* a further --workspace */
         snprintf(flag, sizeof(flag), "%s--%s", repeated ? "repeated " : "", p->flag);
         csn_error_replace_start(err, len, flag);
         break;

@@ -1,4 +1,4 @@
-/* sandbox_opts.h: SANDBOX OPTIONS, shared by run, create and mcp. */
+/* sandbox_opts.h: turns the SANDBOX OPTIONS of run, create and mcp into a csn_config. */
 #pragma once
 #include "base/arena.h"
 #include "base/options.h"
@@ -19,13 +19,12 @@ typedef struct csn_sandbox_opts {
 extern csn_opt csn_sandbox_opt_table[];
 void csn_sandbox_opts_init(void);
 
-/* The configuration that these options mean: the user's config.json, then each --policy file,
- * then the options; lists append, single values override. Everything in *ret lives in the
- * arena. */
+/* Merges the user's config.json, each --policy file and the options, in this order; lists
+ * append, single values override. Everything in *ret lives in the arena. */
 csn_status csn_sandbox_opts_config(csn_sandbox_opts *o, csn_arena *a, csn_config *ret,
                                    csn_error **err);
-/* As csn_cli_fail, for an error of csn_open: an option of the command line is named as it was
- * typed (--memory), any other one by its name in JSON (limits.memory). */
+/* As csn_cli_fail, for an error of csn_open. The message names an option of the command line as
+ * the user typed it (--memory), any other one by its JSON name (limits.memory). */
 int csn_sandbox_opts_fail(csn_cli *c, const csn_sandbox_opts *o, const csn_config *config,
                           csn_error *err);
 /* Prints one line on stderr when the sandbox has less isolation than its backend promises. */

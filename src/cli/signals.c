@@ -1,11 +1,12 @@
 /* signals.c: SIGINT, SIGTERM and SIGHUP cancel the running call.
  *
  * A command passes the cancel handle of its call. The first signal fires it; the library then
- * ends the whole process tree of the command, and the program exits with 128+n. A second signal
- * has its default effect, so that a program that hangs can be stopped.
+ * ends the whole process tree of the command, and the program exits with 128+n. The same signal
+ * a second time has its default effect, so that a program that hangs can be stopped.
  *
  * The handler is async-signal-safe. It starts an interval timer, because a write may block just
- * after the flag was tested: each tick interrupts it, so the flag is seen. */
+ * after the flag was tested: each tick interrupts the write, which then tests the flag
+ * again. */
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
@@ -48,7 +49,7 @@ void csn_cli_catch_signals(csn_cancel *cancel)
     sa.sa_flags = (int)SA_RESETHAND;
     for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
         struct sigaction old;
-        /* nohup and background jobs ignore some signals: keep that */
+        /* a signal that the parent ignored (nohup, background job) stays ignored */
         if (sigaction(stops[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN)
             continue;
         sigaction(stops[i], &sa, NULL);

@@ -21,9 +21,9 @@
 #include "base/clock.h"
 #include "cli/exec_opts.h"
 
-#define WRITE_MS         10000u /* a process that takes no input for longer loses what was typed */
+#define WRITE_MS         10000u /* input that the process does not take for this long is lost */
 #define WAIT_MS          1000u
-#define EOF_RETRY_MS     100 /* doubled after each retry, up to the next */
+#define EOF_RETRY_MS     100 /* doubled after each retry, up to EOF_RETRY_MAX_MS */
 #define EOF_RETRY_MAX_MS 5000
 
 static struct termios before;
@@ -86,10 +86,9 @@ void csn_cli_terminal_size(uint16_t *ret_rows, uint16_t *ret_cols)
     *ret_cols = ws.ws_col ? ws.ws_col : 80;
 }
 
-/* ---- the second thread: input ------------------------------------------------------
- */
+/* ---- the second thread: input -------------------------------------------------------- */
 
-/* false: the end. */
+/* Returns false if the thread must end. */
 static bool handle_wake(csn_process *p)
 {
     char bytes[16];
@@ -115,7 +114,7 @@ static void send_eof(csn_process *p)
     csn_process_write(p, "\004", 1, WRITE_MS, NULL);
 }
 
-/* false: there will be no more input. */
+/* Returns false if there will be no more input. */
 static bool handle_input(csn_process *p)
 {
     char bytes[4096];
@@ -130,8 +129,9 @@ static bool handle_input(csn_process *p)
     return csn_process_write(p, bytes, (size_t)n, WRITE_MS, NULL) == CSN_OK;
 }
 
-/* A ^D is consumed by its first reader, and lost if a shell changes the terminal mode before it
- * reads. The end of stdin must not be lost, so ^D is sent repeatedly. */
+/* Copies input until the process ends. A ^D is consumed by its first reader, and lost if a
+ * shell changes the terminal mode before it reads. The process must see the end of stdin, so ^D
+ * is sent repeatedly. */
 static void *carry_input(void *arg)
 {
     struct pollfd fds[2] = {{.fd = wake[0], .events = POLLIN},
@@ -157,8 +157,7 @@ static void *carry_input(void *arg)
     }
 }
 
-/* ---- the main thread: output ------------------------------------------------------
- */
+/* ---- the main thread: output --------------------------------------------------------- */
 
 static csn_status carry_output(csn_process *p, int *ret_error, csn_error **err)
 {

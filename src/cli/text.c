@@ -13,7 +13,7 @@
 #include "base/utf8.h"
 #include "cli/cli.h"
 
-/* C0, DEL, and the C1 controls that come as two bytes of UTF-8. */
+/* True for C0, DEL, and the C1 controls encoded as two bytes of UTF-8. */
 static bool is_control(const unsigned char *s, size_t n)
 {
     if (n == 1)
@@ -41,7 +41,7 @@ static void escape(FILE *to, const char *text, size_t len, bool keep_tabs)
 
 static bool on_terminal(void)
 {
-    static int answer = -1; /* isatty is a system call */
+    static int answer = -1; /* cached: isatty is a system call */
 
     if (answer < 0)
         answer = isatty(STDOUT_FILENO);
