@@ -1,7 +1,7 @@
-/* tar.c: tar streams through libarchive; the module caisson-archive.so.
+/* tar.c: reads and writes tar streams with libarchive, as the module caisson-archive.so.
  *
- * Archives to read are not trusted: their author chooses every name, type, size and the
- * compression. This file touches no file; entries go to a callback, which writes beneath a
+ * The author of an archive is an attacker, who chooses every name, type and size, and the
+ * compression. This file opens no file; it passes entries to a callback, which writes beneath a
  * root.
  *
  * Invariants for every entry that reaches the callback: its path is relative without `.` and
@@ -25,7 +25,8 @@
 #include "base/path.h"
 
 #define BLOCK 65536
-/* Bytes of headers, padding and long names that are not charged: per entry, and in total. */
+/* Bytes of headers, padding and long names that do not count against max_bytes: per entry, and
+ * in total. */
 #define OVERHEAD_ENTRY (64u * 1024u)
 #define OVERHEAD_ALL   (1024u * 1024u)
 
@@ -35,7 +36,7 @@ struct csn_tar_writer {
     struct archive *a;
     struct archive_entry *entry;
     csn_sink sink;
-    uint64_t left; /* bytes of the current entry */
+    uint64_t left; /* bytes of the current entry still to be written */
     bool stopped;
 };
 
@@ -92,7 +93,7 @@ static csn_status writer_new(const csn_sink *sink, csn_tar_writer **ret, csn_err
     return CSN_OK;
 }
 
-/* Seconds, and nanoseconds that are never negative. */
+/* Splits into seconds and nanoseconds; the nanoseconds are never negative. */
 static int64_t split_time(int64_t ns, long *ret_rest)
 {
     int64_t rest = ns % 1000000000;
@@ -154,9 +155,9 @@ typedef struct reader {
     const csn_source *source;
     char block[BLOCK];
     char path[CSN_PATH_MAX]; /* of the current entry, normalized */
-    uint64_t entries, bytes; /* so far, as announced */
+    uint64_t entries, bytes; /* read so far; bytes as announced */
     uint64_t max_entries, max_bytes;
-    uint64_t left;          /* of the current entry */
+    uint64_t left;          /* bytes of the current entry */
     locale_t caller_locale; /* for the callbacks */
     bool source_failed, bad_data;
 } reader;
@@ -193,7 +194,8 @@ static csn_status refuse(const char *name, const char *why, csn_error **err)
     return csn_fail(err, CSN_INVALID, "tar: entry %s %s", shown ? shown : "", why);
 }
 
-/* Writes the name without empty and `.` components to r->path. NULL, or the objection. */
+/* Copies the name without empty and `.` components to r->path. Returns NULL, or the reason to
+ * refuse the name. */
 static const char *normalize_path(reader *r, const char *name)
 {
     size_t len = 0;
@@ -234,7 +236,7 @@ static csn_status check_limits(const reader *r, csn_error **err)
     return CSN_OK;
 }
 
-/* *ret_skip: the entry is the top directory itself. */
+/* Sets *ret_skip if the entry is the top directory itself. */
 static csn_status read_entry(reader *r, struct archive_entry *ae, csn_tar_entry *e,
                              bool *ret_skip, csn_error **err)
 {
@@ -270,7 +272,7 @@ static csn_status read_entry(reader *r, struct archive_entry *ae, csn_tar_entry 
         e->modified_ns = seconds * 1000000000 + archive_entry_mtime_nsec(ae);
     *ret_skip = !r->path[0];
     r->left = e->file_size;
-    /* Of any type: data after a directory's header is skipped, but counted. */
+    /* Counted for every type: data after a directory's header is skipped, but decompressed. */
     if (__builtin_add_overflow(r->bytes, (uint64_t)size, &r->bytes))
         r->bytes = UINT64_MAX;
     r->entries++;
@@ -317,7 +319,7 @@ static csn_status read_all(reader *r, entry_fn fn, void *ctx, csn_error **err)
         }
         if (st < 0)
             return st;
-        if (r->bad_data) /* also if fn ignored it */
+        if (r->bad_data) /* even if fn ignored the error */
             return reader_fail(r, err);
         st = check_limits(r, err);
         if (st < 0)

@@ -1,7 +1,6 @@
 /* tar_load.c: loads caisson-archive.so when the first archive is read or written.
  *
- * Part of the library; called from any thread. A failed load is tried again by the next
- * caller. */
+ * Part of the library. Thread-safe. After a failed load the next call tries again. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const csn_tar_api *loaded;
 static char *test_path;
 
-/* With the lock held. */
+/* Call it with the lock held. */
 static csn_status load(const csn_tar_api **ret, csn_error **err)
 {
     const csn_tar_api *(*entry)(void) = NULL;

@@ -1,8 +1,8 @@
-/* access.c: access control of HTTP servers.
+/* access.c: checks the token, Host and Origin of HTTP requests.
  *
- * Runs before the body is read. The headers may come from another user of the machine without a
- * token, or from a web page that makes a browser connect to the loopback. A page cannot choose
- * Host and Origin, so both must name this machine or a host that the user allowed. Invariants:
+ * Runs before the body is read. An attacker is another user of the machine, without a token, or
+ * a web page that makes a browser connect to the loopback address. A page cannot choose Host
+ * and Origin, so both must name this machine or a host that the user allowed. Invariants:
  * tokens are kept as hashes, compared in constant time and never printed; a token file that
  * others can read is refused. */
 #include "httpd/access.h"
@@ -36,7 +36,8 @@ struct csn_httpd_access {
 
 /* ---- token file ----------------------------------------------------------------- */
 
-/* Creates the file with a new token. 0 or errno; EEXIST if another process was faster. */
+/* Creates the file with a new token. Returns 0 or errno; EEXIST if another process was
+ * faster. */
 static int create_file(const char *path)
 {
     static const char digits[] = "0123456789abcdef";
@@ -165,7 +166,7 @@ void csn_httpd_access_free(csn_httpd_access *a)
 
 /* ---- checks ----------------------------------------------------------------------------- */
 
-/* text: "name", "name:80" or "[::1]:80". */
+/* `text` is "name", "name:80" or "[::1]:80". */
 static bool is_allowed_host(const csn_httpd_access *a, const char *text)
 {
     const char *end = *text == '[' ? strchr(text, ']') : NULL;
@@ -197,7 +198,7 @@ int csn_httpd_access_host(const csn_httpd_access *a, const char *host, const cha
     return strlen(origin) <= HOST_MAX && is_allowed_host(a, origin) ? 0 : 403;
 }
 
-/* Compares all hashes completely. */
+/* Compares every hash to its last byte, so that the time reveals nothing about the tokens. */
 int csn_httpd_access_token(const csn_httpd_access *a, const char *authorization)
 {
     char hash[CSN_HASH_HEX];

@@ -1,4 +1,4 @@
-/* access.h: access control of HTTP servers: tokens, and Host and Origin against browsers. */
+/* access.h: checks the token, Host and Origin of HTTP requests. */
 #pragma once
 #include <stdbool.h>
 
@@ -13,8 +13,8 @@ csn_status csn_httpd_access_new(const char *token_file, const char *const *hosts
                                 const char *bound, csn_httpd_access **ret, csn_error **err);
 void csn_httpd_access_free(csn_httpd_access *a); /* NULL is allowed */
 
-/* 0, or the status to refuse with. NULL: the header is absent. */
+/* Returns 0, or the HTTP status that refuses the request. NULL: the header is absent. */
 int csn_httpd_access_host(const csn_httpd_access *a, const char *host, const char *origin);
-/* The index of the token in the header, or -1. Takes constant time. */
+/* Returns the index of the token in the header, or -1. Takes constant time. */
 int csn_httpd_access_token(const csn_httpd_access *a, const char *authorization);
 unsigned csn_httpd_access_tokens(const csn_httpd_access *a);

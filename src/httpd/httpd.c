@@ -1,10 +1,11 @@
-/* httpd.c: the HTTP server, on libmicrohttpd; the only file that uses it, in its own module.
+/* httpd.c: an HTTP server on libmicrohttpd, built as the module caisson-httpd.so.
  *
- * Whoever can reach the port controls every byte. libmicrohttpd parses; the framing is checked
- * again before a request is admitted, because ambiguous framing (two lengths, length and
- * chunks) enables request smuggling. No callback blocks: a request waiting for its response and
- * a stream without data are suspended. A watcher thread closes connections whose request does
- * not arrive in time and notices clients that disconnect while suspended.
+ * No other file uses libmicrohttpd. An attacker who can reach the port controls every byte.
+ * libmicrohttpd parses; the framing is checked again before a request is admitted, because
+ * ambiguous framing (two lengths, length and chunks) enables request smuggling. No callback
+ * blocks: a request waiting for its response and a stream without data are suspended. A watcher
+ * thread closes connections whose request does not arrive in time and notices clients that
+ * disconnect while suspended.
  *
  * Invariants: connection and handler each hold a reference to a request; while a connection is
  * suspended, only the response functions touch it. */
@@ -28,10 +29,10 @@
 
 #define CONN_MEMORY (48u * 1024u) /* per connection; bounds the head */
 #define STREAM_MAX  (160u * 1024u * 1024u)
-#define STREAM_LAG  (1024u * 1024u) /* unread by the client: push fails beyond */
+#define STREAM_LAG  (1024u * 1024u) /* push fails if the client has more unread bytes */
 #define BLOCK       (32u * 1024u)
 #define WATCH_MS    500
-#define HALF_NS     2000000000u /* to finish a request after the client half-closed */
+#define HALF_NS     2000000000u /* time to finish a request after the client half-closed */
 
 typedef enum state { ARRIVING, WAITING, ANSWERED } state;
 
@@ -51,11 +52,11 @@ struct csn_httpd_req {
     bool streaming, finished, suspended, disconnected;
 };
 
-/* A connection, as the watcher sees it. */
+/* A connection in the list of the watcher thread. */
 typedef struct conn {
     struct conn *next, **link;
     int fd;
-    uint64_t arriving_ns; /* when its request began to arrive; 0: none */
+    uint64_t arriving_ns; /* when its request began to arrive; 0: no request is arriving */
     csn_httpd_req *waiting;
 } conn;
 
@@ -161,8 +162,7 @@ static const char *api_header(csn_httpd_req *r, const char *name, unsigned *ret_
     return q.first;
 }
 
-/* ---- responses ----------------------------------------------------------------------------
- */
+/* ---- responses ----------------------------------------------------------------------- */
 
 static void add_headers(struct MHD_Response *response, const csn_httpd_header *headers)
 {
@@ -252,7 +252,7 @@ static void api_stream(csn_httpd_req *r, int status, const csn_httpd_header *hea
     set_response(r, status, response);
 }
 
-/* With the lock held. */
+/* Call it with the lock held. */
 static void wake_stream(csn_httpd_req *r)
 {
     if (!r->suspended || r->disconnected)
@@ -301,8 +301,7 @@ static enum MHD_Result refuse(struct MHD_Connection *connection,
     return ok;
 }
 
-/* ---- incoming requests
- * --------------------------------------------------------------------------- */
+/* ---- incoming requests --------------------------------------------------------------- */
 
 typedef struct framing {
     unsigned lengths, encodings, hosts;
@@ -310,7 +309,7 @@ typedef struct framing {
     uint64_t length;
 } framing;
 
-/* Digits only; saturates. */
+/* Accepts digits only. A number that is too large becomes the largest one. */
 static bool take_length(const char *s, uint64_t *ret)
 {
     if (!*s || s[strspn(s, "0123456789")])
@@ -342,7 +341,7 @@ static enum MHD_Result collect_framing(void *cls, enum MHD_ValueKind kind, const
     return MHD_YES;
 }
 
-/* 0, or the status that refuses an ambiguous or too large request. */
+/* Returns 0, or the HTTP status that refuses an ambiguous or too large request. */
 static int check_framing(csn_httpd *f, struct MHD_Connection *connection, const char *version)
 {
     framing fr = {0};
@@ -419,7 +418,7 @@ static enum MHD_Result end_request(csn_httpd_req *r)
     state now = r->state;
     if (now == ARRIVING) {
         r->state = WAITING;
-        r->refs++; /* the handler's */
+        r->refs++; /* reference of the handler */
     }
     pthread_mutex_unlock(&r->lock);
     if (now == ANSWERED)
@@ -442,7 +441,7 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *connection, c
         return begin_request(cls, connection, url, method, version, con_cls);
     if (*upload_len == 0)
         return end_request(r);
-    /* The chunks exceed body_max: no response is possible within the body. */
+    /* A chunked body exceeds body_max. libmicrohttpd cannot send a response within a body. */
     if (csn_buf_append(&r->body, upload, *upload_len) != 0)
         return MHD_NO;
     *upload_len = 0;
@@ -456,7 +455,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     csn_httpd_req *r = *con_cls;
 
     (void)code;
-    /* The idle time before the next request does not count as arriving. */
+    /* The connection may be idle for idle_s; only then does arrive_ms begin. */
     set_watched(f, connection, csn_now_ns() + f->config.idle_s * UINT64_C(1000000000), NULL);
     if (!r)
         return;
@@ -506,7 +505,7 @@ static bool has_hung_up(const conn *c)
     return poll(&p, 1, 0) > 0 && p.revents;
 }
 
-/* With the lock held. libmicrohttpd times out idle connections itself. */
+/* Call it with the lock held. libmicrohttpd times out idle connections itself. */
 static void watch_one(csn_httpd *f, conn *c, uint64_t now)
 {
     if (c->waiting) {
@@ -536,10 +535,9 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* ---- start and stop
- * ------------------------------------------------------------------------------- */
+/* ---- start and stop ------------------------------------------------------------------ */
 
-/* Errors of clients are not logged. */
+/* Discards the log of libmicrohttpd, which reports errors of clients. */
 static void ignore_log(void *cls, const char *fmt, va_list ap)
 {
     (void)cls;

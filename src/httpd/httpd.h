@@ -1,8 +1,8 @@
 /* httpd.h: an HTTP server as a loadable module.
  *
  * The module caisson-httpd.so contains libmicrohttpd and its dependencies; a program loads it
- * only to listen. Nothing blocks: the handler receives a complete request and responds at once
- * or later, from any thread. Tokens and host names are checked by access.h. */
+ * only if it listens. The handler receives a complete request and responds at once or later,
+ * from any thread. access.h checks tokens and host names. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,16 +30,16 @@ typedef struct csn_httpd_config {
     int listen_fd;      /* listening socket; owned by the server */
     uint64_t body_max;  /* bytes; a longer body gets 413 */
     unsigned conns_max; /* connections at once */
-    uint64_t arrive_ms; /* for a complete request to arrive */
+    uint64_t arrive_ms; /* time for a complete request to arrive */
     unsigned idle_s;    /* timeout of an idle connection */
     unsigned threads;
-    /* The head has arrived. true: read the body. Must not block. */
+    /* Called when the head has arrived. Returns true to read the body. Must not block. */
     bool (*admit)(void *ctx, csn_httpd_req *r, csn_httpd_refusal *refusal);
-    /* The request is complete. Respond by `reply`, or by `stream` and `finish`. Must not block.
-     */
+    /* Called when the request is complete. Respond by `reply`, or by `stream` and `finish`.
+     * Must not block. */
     void (*handle)(void *ctx, csn_httpd_req *r);
-    /* The client disconnected before the response; a response is still required. Must not
-     * block. */
+    /* Called when the client disconnected before the response, which is still required. Must
+     * not block. */
     void (*disconnected)(void *ctx, csn_httpd_req *r);
     void *ctx;
 } csn_httpd_config;
@@ -47,14 +47,14 @@ typedef struct csn_httpd_config {
 typedef struct csn_httpd_api {
     uint32_t version;
     csn_status (*start)(const csn_httpd_config *config, csn_httpd **ret, csn_error **err);
-    /* Accepts no new connections. */
+    /* Stops accepting connections. */
     void (*quiesce)(csn_httpd *f);
     /* Call after every request has its response. */
     void (*stop)(csn_httpd *f);
 
     const char *(*method)(const csn_httpd_req *r);
     const char *(*path)(const csn_httpd_req *r); /* decoded, without the query */
-    /* NULL: absent. *ret_count: number of occurrences. */
+    /* Returns NULL if the header is absent. *ret_count: number of occurrences. */
     const char *(*header)(csn_httpd_req *r, const char *name, unsigned *ret_count);
     const char *(*body)(const csn_httpd_req *r, size_t *ret_len);
     void (*set_data)(csn_httpd_req *r, void *data);

@@ -1,7 +1,7 @@
-/* load.c: loads caisson-httpd.so and creates the socket it listens on.
+/* load.c: loads caisson-httpd.so and creates its listening socket.
  *
  * The module is separate because libmicrohttpd depends on a TLS library, which `caisson run`
- * must not load. os/module.c decides where the module comes from. */
+ * must not load. os/module.c determines the path of the module. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>

@@ -1,8 +1,8 @@
-/* call.c: one tools/call, from its arguments to its reply.
+/* call.c: runs one tools/call, from its arguments to its reply.
  *
  * The transport's thread looks up the tool; everything else runs on a thread of the pool,
- * because every tool may block. Invariant: exactly one reply, or none for a cancelled call, and
- * nothing after it. */
+ * because every tool may block. Invariant: a call gets exactly one reply, or none if it was
+ * cancelled, and sends nothing after it. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -104,12 +104,12 @@ static void run(void *arg)
     };
     if (st == CSN_OK)
         st = run_tool(c, &t, &err);
-    /* Not retried here: the command may have run in part. */
+    /* The call is not retried here: the command may have run in part. */
     if (st == CSN_GONE && !csn_error_hint(err))
         st = csn_error_advise(st, &err, "call again: the next call gets a new sandbox");
     if (st < 0)
         csn_tool_result_fail(&result, err);
-    if (st == CSN_GONE && lease) /* before the reply invites the next call */
+    if (st == CSN_GONE && lease) /* before the reply: the client may call again at once */
         csn_mcp_sandbox_is_gone(s->sandbox, lease);
     answer_result(c, &result);
     csn_tool_result_release(&result);
@@ -147,7 +147,7 @@ static csn_mcp_call *call_new(csn_rpc_msg *m, const csn_mcp_out *out, bool moder
     return c;
 }
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or the message of an error. */
 static const char *check_params(const csn_rpc_msg *m, const csn_tool_schema **ret_tool,
                                 const csn_jval **ret_args)
 {

@@ -1,12 +1,12 @@
-/* http.c: MCP over streamable HTTP, at the endpoint /mcp.
+/* http.c: serves MCP over streamable HTTP, at the endpoint /mcp.
  *
- * What the head of a request decides (host, token, content type) is decided before the body is
- * read. The body is parsed on a thread of the MCP server, never on one of the HTTP server. The
- * response is one JSON document, or a stream of events if progress is reported before it.
+ * Host, token and content type are checked before the body is read. The body is parsed on a
+ * thread of the MCP server, never on one of the HTTP server. The response is one JSON document,
+ * or a stream of events if progress is reported before it.
  *
  * Invariant: every accepted request is answered exactly once and is in the list of exchanges
- * until then, so that a disconnect finds its call or nothing. An attacker without a token gets
- * as far as admit(). */
+ * until then, so on_disconnect never finds a freed exchange. admit() refuses every request
+ * without a valid token. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -132,7 +132,7 @@ static exchange *exchange_new(service *sv, csn_httpd_req *r)
     return x;
 }
 
-/* After its response: shut_down waits until the list is empty. */
+/* Call it after the response was sent: shut_down waits until the list is empty. */
 static void exchange_free(exchange *x)
 {
     pthread_mutex_lock(&x->sv->lock);
@@ -168,8 +168,7 @@ static void reply_error(exchange *x, int status, const char *id, int code, const
     reply(x, status, e == 0 ? &msg : NULL);
 }
 
-/* ---- outgoing messages
- * ----------------------------------------------------------------------- */
+/* ---- outgoing messages --------------------------------------------------------------- */
 
 static bool push_event(exchange *x, const csn_buf *msg)
 {
@@ -208,7 +207,7 @@ static void out_done(void *ctx, const csn_buf *msg, int code)
 {
     exchange *x = ctx;
 
-    /* initialize failed: the client never learns the id. */
+    /* initialize failed: the client never receives the id of the session. */
     if (x->new_session[0] && code != 0) {
         (void)csn_mcp_registry_end(x->sv->registry, x->token, x->new_session);
         x->new_session[0] = '\0';
@@ -227,10 +226,9 @@ static void out_done(void *ctx, const csn_buf *msg, int code)
     }
 }
 
-/* ---- incoming messages
- * ------------------------------------------------------------------------ */
+/* ---- incoming messages --------------------------------------------------------------- */
 
-/* The header must occur once and equal the body's value. */
+/* True if the header occurs once and equals the value in the body. */
 static bool header_matches(exchange *x, const char *header, const char *body)
 {
     unsigned count = 0;
@@ -239,7 +237,7 @@ static bool header_matches(exchange *x, const char *header, const char *body)
     return value && body && count == 1 && strcmp(value, body) == 0;
 }
 
-/* Owns the reference. on_disconnect may read it from another thread. */
+/* Takes over the reference. on_disconnect may read x->session from another thread. */
 static void attach(exchange *x, csn_mcp_session *s)
 {
     pthread_mutex_lock(&x->sv->lock);
@@ -247,13 +245,13 @@ static void attach(exchange *x, csn_mcp_session *s)
     pthread_mutex_unlock(&x->sv->lock);
 }
 
-/* NULL, or what is wrong with the headers of a stateless request. */
+/* Returns NULL, or what is wrong with the headers of a stateless request. */
 static const char *check_modern(exchange *x, const csn_rpc_msg *m)
 {
     const char *claim = csn_mcp_claim(m);
 
     if (!claim)
-        return NULL; /* csn_mcp_take refuses it */
+        return NULL; /* csn_mcp_take refuses the message */
     if (!header_matches(x, HDR_REV, claim))
         return HDR_REV " is missing or differs from the message";
     if (!header_matches(x, HDR_METHOD, m->method))
@@ -313,7 +311,8 @@ static bool open_session(exchange *x, const csn_rpc_msg *m)
     return false;
 }
 
-/* Finds the session of a message. false: refused, and the response is sent. */
+/* Finds the session of a message. Returns false if the message was refused and the response
+ * sent. */
 static bool take_legacy(exchange *x, const csn_rpc_msg *m)
 {
     const csn_httpd_api *api = x->sv->api;
@@ -392,8 +391,8 @@ static void handle(void *ctx, csn_httpd_req *r)
         reply_error(x, 503, "", CSN_RPC_BUSY, "too many requests at once");
 }
 
-/* A stateless client cancels by disconnecting. In sessions a lost connection is no request to
- * cancel. */
+/* A stateless client cancels by disconnecting. In a session, a lost connection does not cancel
+ * the call. */
 static void on_disconnect(void *ctx, csn_httpd_req *r)
 {
     service *sv = ctx;
@@ -419,7 +418,7 @@ static void wait_stop(service *sv, int stop)
     }
 }
 
-/* false: some call did not end. */
+/* Returns false if a call did not end. */
 static bool shut_down(service *sv)
 {
     uint64_t until = csn_deadline_in(END_MS);

@@ -1,4 +1,4 @@
-/* internal.h: server, session and call, shared by the files of the protocol. */
+/* internal.h: the structs of server, session and call, and functions private to src/mcp. */
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
@@ -9,8 +9,8 @@
 #include "mcp/server.h"
 #include "wire/tool_schema.h"
 
-/* A running tools/call. In the list of its session while it can be cancelled, and in that of
- * the server while it reports progress. */
+/* A running tools/call. It is in the list of its session while it can be cancelled, and in the
+ * list of the server while it reports progress. */
 typedef struct csn_mcp_call {
     struct csn_mcp_call *next, **link;
     struct csn_mcp_call *progress_next, **progress_link;
@@ -22,7 +22,7 @@ typedef struct csn_mcp_call {
     const csn_jval *args;
     csn_cancel *cancel;
     atomic_bool cancelled;
-    char *token; /* progress token as JSON; NULL: no progress wanted */
+    char *token; /* progress token as JSON; NULL: no progress requested */
     atomic_uint_fast64_t printed;
     uint64_t started_ns;
     pthread_mutex_t lock; /* protects out and answered */
@@ -59,14 +59,14 @@ void csn_mcp_progress_stop(csn_mcp_server *s);
 /* call.c */
 void csn_mcp_call_start(csn_mcp_session *s, csn_rpc_msg *m, const csn_mcp_out *out,
                         bool modern);
-/* session.c. false: a request with this id is running. */
+/* session.c. Returns false if a request with this id is running. */
 bool csn_mcp_session_enter(csn_mcp_session *s, csn_mcp_call *c);
 void csn_mcp_session_finish_call(csn_mcp_session *s,
                                  csn_mcp_call *c); /* cannot be cancelled any more */
 void csn_mcp_session_leave(csn_mcp_session *s, csn_mcp_call *c);
 void csn_mcp_session_cancel_id(csn_mcp_session *s, const char *id);
 
-/* methods.c: members of every result of the stateless revision. */
+/* methods.c: writes the members that every result of the stateless revision has. */
 void csn_mcp_put_modern(csn_json *j, bool cacheable);
 void csn_mcp_answer_error(const csn_mcp_out *out, const char *id, int code, const char *message,
                           const char *data);

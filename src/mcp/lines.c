@@ -1,10 +1,10 @@
-/* lines.c: newline-delimited messages on a stream.
+/* lines.c: splits input into lines, and writes lines to a client that may stop reading.
  *
- * A client controls the input: line length is bounded, and a longer line is dropped up to its
- * newline. A client that stops reading must not hang the server: once it has closed its input,
- * it is waited for only briefly. The output descriptor is shared with the parent process and
- * must not be made non-blocking: a socket takes MSG_DONTWAIT with each send, and a pipe that
- * polls writable accepts PIPE_BUF bytes without blocking. */
+ * The client controls the input: line length is bounded, and a longer line is dropped up to its
+ * newline. A client that stops reading must not hang the server: after it has closed its side
+ * of the input, a write waits at most linger_ms. The output descriptor is shared with the
+ * parent process and must not be made non-blocking: a socket takes MSG_DONTWAIT with each send,
+ * and a pipe that polls writable accepts PIPE_BUF bytes without blocking. */
 #include "mcp/lines.h"
 
 #include <errno.h>
@@ -16,8 +16,7 @@
 
 #include "base/clock.h"
 
-/* ---- input ---------------------------------------------------------------------------------
- */
+/* ---- input --------------------------------------------------------------------------- */
 
 void csn_line_in_init(csn_line_in *l, size_t max)
 {
@@ -37,7 +36,7 @@ int csn_line_in_feed(csn_line_in *l, const char *data, size_t len)
         l->buf.len -= l->from;
         l->from = 0;
     }
-    /* Release the memory of a huge message. */
+    /* Free the buffer of a huge message. */
     if (l->buf.len == 0 && l->buf.cap > CSN_LINE_FEED_MAX)
         csn_buf_release(&l->buf);
     return csn_buf_append(&l->buf, data, len);
@@ -75,8 +74,7 @@ csn_line_state csn_line_in_next(csn_line_in *l, const char **ret, size_t *ret_le
     return CSN_LINE_GIVEN;
 }
 
-/* ---- output --------------------------------------------------------------------------------
- */
+/* ---- output -------------------------------------------------------------------------- */
 
 void csn_line_out_init(csn_line_out *o, int fd, int in, uint64_t linger_ms)
 {
@@ -85,7 +83,7 @@ void csn_line_out_init(csn_line_out *o, int fd, int in, uint64_t linger_ms)
     o->socket = send(fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL) == 0 || errno != ENOTSOCK;
 }
 
-/* false: the reader is gone. */
+/* Returns false if the reader has closed the stream or the deadline passed. */
 static bool wait_writable(csn_line_out *o, uint64_t *deadline)
 {
     for (;;) {

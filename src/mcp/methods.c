@@ -1,8 +1,8 @@
-/* methods.c: the methods of the protocol, of both kinds of revisions.
+/* methods.c: handles the methods of MCP, for the stateless revision and those with sessions.
  *
- * A message that names the stateless revision in its _meta is handled by that; any other
- * belongs to a session that began with initialize. Both may arrive on one connection.
- * Everything but tools/call is answered at once. */
+ * A message whose _meta names the stateless revision follows that revision; any other message
+ * belongs to a session that began with initialize. Both may arrive on one connection. Every
+ * method but tools/call replies at once. */
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -221,7 +221,7 @@ bool csn_mcp_speaks(const char *version)
     return false;
 }
 
-/* false: refused, and the reply is sent. */
+/* Returns false if the message was refused and the reply sent. */
 static bool check_claim(const request *q)
 {
     const char *version = csn_mcp_claim(q->m);

@@ -1,8 +1,8 @@
-/* pool.c: threads for blocking tasks.
+/* pool.c: runs blocking tasks on a bounded number of threads.
  *
  * A thread is started when there is a task and no idle thread, and ends after a while without
- * tasks. Threads and queued tasks are bounded. Invariant: an accepted task runs exactly once.
- */
+ * tasks. The number of queued tasks is bounded too. Invariant: an accepted task runs exactly
+ * once. */
 #include "mcp/pool.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ csn_pool *csn_pool_new(unsigned threads_max, unsigned queue_max)
     return p;
 }
 
-/* With the lock held. NULL: the thread shall end. */
+/* Call it with the lock held. Returns NULL if the thread must end. */
 static task *next_task(csn_pool *p)
 {
     uint64_t until = csn_deadline_in(IDLE_MS);
@@ -79,7 +79,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* With the lock held. */
+/* Call it with the lock held. */
 static bool add_thread(csn_pool *p)
 {
     pthread_attr_t attr;

@@ -1,8 +1,8 @@
-/* progress.c: reports that a command is still running to clients that asked for it.
+/* progress.c: sends progress notifications for running calls to clients that requested them.
  *
- * One thread for all calls, started with the first. Invariants: nothing is sent for a call
- * after its reply, and no call is freed while it is in the list; locks are taken in the order
- * server, call. */
+ * One thread serves all calls; the first call starts it. Invariants: no notification is sent
+ * for a call after its reply, and no call is freed while it is in the list; locks are taken in
+ * the order server, call. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 #define TICK_MS 500u
 
-/* `progress` is in seconds: it must grow, and no total is known. */
+/* `progress` is in seconds, because it must grow and the total is unknown. */
 static void send_progress(csn_mcp_call *c)
 {
     csn_autobuf out;
@@ -67,7 +67,7 @@ void csn_mcp_progress_add(csn_mcp_server *s, csn_mcp_call *c)
     if (!s->has_ticker)
         s->has_ticker = pthread_create(&s->ticker, NULL, tick, s) == 0;
     CSN_LIST_PUSH(&s->progress_calls, c, progress_next, progress_link);
-    if (!c->progress_next) /* the thread waits without a timeout */
+    if (!c->progress_next) /* the list was empty: the thread waits without a timeout */
         pthread_cond_signal(&s->tick);
     pthread_mutex_unlock(&s->lock);
 }

@@ -1,8 +1,8 @@
-/* result.c: the result of a tool.
+/* result.c: builds the result of a tool call.
  *
- * Content and data are written as separate JSON texts and only combined in the reply, so a tool
- * that fails half-way starts again with an empty result. File contents, command output and
- * names are untrusted and appear only as JSON strings. */
+ * Content and data are written as separate JSON texts and combined only in the reply, so that a
+ * tool that fails half-way can discard both. File contents, command output and names are
+ * untrusted and appear only as JSON strings. */
 #include "mcp/result.h"
 
 #include <string.h>

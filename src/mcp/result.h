@@ -1,4 +1,5 @@
-/* result.h: the result of a tool: content for the model, and the same as structured data. */
+/* result.h: builds the result of a tool call: content for the model, and the same as structured
+ * data. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +24,7 @@ void csn_tool_result_image(csn_tool_result *r, const char *mime, const void *p, 
 /* A whole file that is not an image. `path` becomes its URI. */
 void csn_tool_result_document(csn_tool_result *r, const char *path, const char *mime,
                               const void *p, size_t len);
-/* The writer for one object of structured content; null members are omitted. */
+/* Returns the writer for one object of structured content; null members are omitted. */
 csn_json *csn_tool_result_data(csn_tool_result *r);
 /* Replaces the result by the error, with the rule that refused it and the hint. */
 void csn_tool_result_fail(csn_tool_result *r, const csn_error *err);
@@ -31,5 +32,5 @@ void csn_tool_result_fail(csn_tool_result *r, const csn_error *err);
 /* Adds "content", "structuredContent" and "isError" to an open object. 0 or errno. */
 int csn_tool_result_write(csn_tool_result *r, csn_json *into);
 
-/* A denial in one line of text. */
+/* Appends a denial as one line of text. */
 void csn_tool_denial_text(csn_buf *to, const csn_denial *d);

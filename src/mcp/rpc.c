@@ -1,14 +1,14 @@
-/* rpc.c: JSON-RPC 2.0 as MCP uses it.
+/* rpc.c: parses and writes the JSON-RPC 2.0 messages of MCP.
  *
- * Every byte of a client passes csn_rpc_parse first; all of it may be hostile. One pass over
- * the text bounds depth and number of values before the JSON reader sees it, because a parsed
- * value takes twenty times the memory of its text. The same pass locates the id, so that a
- * refused message (lone surrogate, NUL, duplicate key) is still answered under its id and the
- * sender does not wait for ever.
+ * The client controls every byte that csn_rpc_parse gets. One pass over the text bounds depth
+ * and number of values before the JSON reader sees it, because a parsed value takes twenty
+ * times the memory of its text. The same pass locates the id, so that a refused message (lone
+ * surrogate, NUL, duplicate key) is still answered under its id and the sender does not wait
+ * for ever.
  *
- * Invariants: a message is a request, a notification or a response, or is refused with the
- * standard's code; nothing of the text reaches the reply but the id, if it is a string or an
- * integer. */
+ * Invariants: a message is a request, a notification or a response, or is refused with the code
+ * of the JSON-RPC standard; the reply contains nothing of the text but the id, if that is a
+ * string or an integer. */
 #include "mcp/rpc.h"
 
 #include <stdio.h>
@@ -21,9 +21,9 @@
 typedef struct scan {
     size_t depth, values;
     bool key_next;      /* at depth 1: the next string is a key */
-    bool after_id;      /* that key was "id" */
-    const char *id;     /* its value as text, or NULL */
-    const char *id_end; /* NULL: still open */
+    bool after_id;      /* the last key was "id" */
+    const char *id;     /* value of "id" as text, or NULL */
+    const char *id_end; /* end of that value; NULL: not reached */
 } scan;
 
 /* Returns the byte after the closing quote, or `end`. */
@@ -69,7 +69,7 @@ static bool note_mark(scan *r, char c, const char *at)
     return r->depth <= CSN_RPC_DEPTH_MAX && r->values <= CSN_RPC_VALUES_MAX;
 }
 
-/* false: too deep, or too many values. */
+/* Returns false if the text is too deep or has too many values. */
 static bool scan_text(const char *s, const char *end, scan *r)
 {
     while (s < end) {
@@ -105,7 +105,7 @@ static bool copy_id(const csn_jval *v, char ret[CSN_RPC_ID_MAX])
     return true;
 }
 
-/* The id of a text that is refused as a whole. */
+/* Extracts the id of a text that is refused as a whole; "" if there is none. */
 static void recover_id(const scan *r, char ret[CSN_RPC_ID_MAX])
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *v = NULL;

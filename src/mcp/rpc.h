@@ -1,5 +1,4 @@
-/* rpc.h: JSON-RPC 2.0 as MCP uses it: one message in, one message out. No state, no transport.
- */
+/* rpc.h: parses and writes one JSON-RPC 2.0 message as MCP uses it. No state, no transport. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,17 +36,18 @@ typedef struct csn_rpc_msg {
 /* The reply to an invalid message. */
 typedef struct csn_rpc_fault {
     int code;
-    char id[CSN_RPC_ID_MAX]; /* "" if it could not be found */
+    char id[CSN_RPC_ID_MAX]; /* "" if the message has no usable id */
     char message[256];
 } csn_rpc_fault;
 
-/* false: `why` is filled in, *ret needs no release. */
+/* Returns false and fills in `why` for an invalid message; *ret then needs no release. */
 bool csn_rpc_parse(const char *text, size_t len, csn_rpc_msg *ret, csn_rpc_fault *why);
 void csn_rpc_release(csn_rpc_msg *m);
 
-/* {"jsonrpc":"2.0","id":ID,"result": — the caller writes the value — and the end. */
+/* _begin writes {"jsonrpc":"2.0","id":ID,"result": and the caller writes the value; _end writes
+ * the closing brace. */
 void csn_rpc_result_begin(csn_json *j, csn_buf *out, const char *id);
 int csn_rpc_result_end(csn_json *j); /* 0 or errno */
-/* `id` may be "": null then. `data` is JSON or NULL. 0 or errno. */
+/* If `id` is "", the reply has id null. `data` is JSON or NULL. Returns 0 or errno. */
 int csn_rpc_error(csn_buf *out, const char *id, int code, const char *message,
                   const char *data);

@@ -1,8 +1,8 @@
-/* server.c: what all sessions share, and the texts about the sandbox.
+/* server.c: creates the state that all sessions share: threads, tool list and instructions.
  *
  * The tool list depends on the configuration alone and is written once. Facts that a model
- * needs before its first call (working directory, network) are part of the descriptions,
- * because those are what it reads. */
+ * needs before its first call (working directory, network) are part of the tool descriptions,
+ * because models read these. */
 #include "mcp/server.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 CSN_DEFINE_CLEANUP(csn_info_result, csn_info_free)
 
-/* ---- facts ------------------------------------------------------------------------------ */
+/* ---- facts about the sandbox --------------------------------------------------------- */
 
 static bool has_word(const char *const *words, const char *word)
 {
@@ -102,11 +102,10 @@ static int describe(csn_mcp_server *s, const csn_info_result *info)
     return e != 0 ? e : s->instructions.err;
 }
 
-/* ---- create and free
- * ------------------------------------------------------------------------------- */
+/* ---- create and free ----------------------------------------------------------------- */
 
-/* Opens and closes a sandbox, so that a configuration that cannot work fails at start and the
- * descriptions state what is really there. */
+/* Opens and closes a sandbox, so that a configuration that cannot work fails at the start and
+ * the descriptions state the properties of a real sandbox. */
 static csn_status probe_sandbox(const csn_config *config, csn_info_result **ret,
                                 csn_error **err)
 {

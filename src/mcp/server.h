@@ -1,8 +1,8 @@
-/* server.h: the MCP protocol, independent of the transport.
+/* server.h: handles the MCP protocol, independent of the transport.
  *
  * A server is shared by all sessions; a session is one client's conversation and its sandbox. A
- * transport parses messages (rpc.h), passes each to csn_mcp_take and sends what comes back.
- * Nothing here blocks the caller: tool calls run on threads of the server. */
+ * transport parses messages (rpc.h), passes each to csn_mcp_take and sends the replies. These
+ * functions do not block on tool calls, which run on threads of the server. */
 #pragma once
 #include <stdbool.h>
 
@@ -17,9 +17,10 @@
 typedef struct csn_mcp_server csn_mcp_server;
 typedef struct csn_mcp_session csn_mcp_session;
 
-/* Where replies to one incoming message go. Both may be called from any thread. */
+/* The destination of replies to one incoming message. Both functions may be called from any
+ * thread. */
 typedef struct csn_mcp_out {
-    /* A notification that belongs to the request; may be dropped. */
+    /* Sends a notification that belongs to the request; may drop it. */
     void (*send)(void *ctx, const csn_buf *msg);
     /* Called exactly once, last. msg NULL: no reply (a notification, a cancelled request).
      * `code`: 0 or the JSON-RPC error code. */
@@ -29,32 +30,33 @@ typedef struct csn_mcp_out {
 
 /* `config` must outlive the server. Opens and closes one sandbox to check the configuration. */
 csn_status csn_mcp_server_new(const csn_config *config, csn_mcp_server **ret, csn_error **err);
-/* Call after the last session ended. Waits for its threads. NULL is allowed. */
+/* Call it after the last session ended. Waits for the threads of the server. NULL is
+ * allowed. */
 void csn_mcp_server_free(csn_mcp_server *s);
 const csn_config *csn_mcp_server_config(const csn_mcp_server *s);
-/* Runs work on a thread of the server. false: the queue is full. */
+/* Runs work on a thread of the server. Returns false if the queue is full. */
 bool csn_mcp_server_submit(csn_mcp_server *s, void (*run)(void *arg), void *arg);
 
-/* Takes its own reference to the sandbox. NULL: out of memory. */
+/* Takes its own reference to the sandbox. Returns NULL if out of memory. */
 csn_mcp_session *csn_mcp_session_new(csn_mcp_server *s, csn_mcp_sandbox *sandbox);
 csn_mcp_session *csn_mcp_session_ref(csn_mcp_session *s);
 void csn_mcp_session_unref(csn_mcp_session *s); /* NULL is allowed */
 /* The negotiated revision; NULL before initialize. */
 const char *csn_mcp_session_version(csn_mcp_session *s);
-/* Cancels every call in it. */
+/* Cancels every call of the session. */
 void csn_mcp_session_cancel(csn_mcp_session *s);
-/* Waits until no call is running. false: timed out. */
+/* Waits until no call is running. Returns false after `ms`. */
 bool csn_mcp_session_drain(csn_mcp_session *s, uint64_t ms);
 
-/* The protocol revision in params._meta of a stateless message; NULL: a message of a session
- * that began with initialize. */
+/* Returns the protocol revision in params._meta of a stateless message, or NULL for a message
+ * of a session that began with initialize. */
 const char *csn_mcp_claim(const csn_rpc_msg *m);
 bool csn_mcp_is_modern(const csn_rpc_msg *m);
-/* Has it the revision and capabilities that a stateless message needs? */
+/* True if the message has the revision and capabilities that a stateless message needs. */
 bool csn_mcp_claim_complete(const csn_rpc_msg *m);
-bool csn_mcp_speaks(const char *version); /* a supported revision with initialize */
+bool csn_mcp_speaks(const char *version); /* true for a supported revision with initialize */
 
-/* Owns the message. Replies now or later. */
+/* Handles the message and frees it. Replies at once or later. */
 void csn_mcp_take(csn_mcp_session *s, csn_rpc_msg *m, const csn_mcp_out *out);
-/* Replies to what csn_rpc_parse refused. */
+/* Replies to a message that csn_rpc_parse refused. */
 void csn_mcp_refuse(const csn_rpc_fault *why, const csn_mcp_out *out);

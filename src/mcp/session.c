@@ -1,7 +1,8 @@
-/* session.c: sessions and the calls that run in them.
+/* session.c: keeps the running calls of a session and cancels them.
  *
- * Invariants: an id names at most one running call; a call is freed after it left both lists;
- * `running` counts a call until it no longer uses the sandbox, so a drained session is idle. */
+ * Invariants: an id names at most one running call; a call is freed only after it left the
+ * lists of session and server; `running` counts a call until it no longer uses the sandbox, so
+ * a drained session is idle. */
 #include <stdlib.h>
 #include <string.h>
 

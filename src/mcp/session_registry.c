@@ -1,8 +1,9 @@
-/* session_registry.c: the sessions of a server with many clients.
+/* session_registry.c: finds the sessions of the HTTP server by token and session id.
  *
  * A session id is 128 random bits and valid only with the token that opened it, so a client can
- * neither guess nor use another's sandbox. Invariants: ending a session destroys its sandbox at
- * once, even under running calls; the number of sessions is bounded, and idle ones end. */
+ * neither guess nor use the sandbox of another one. Invariants: ending a session destroys its
+ * sandbox at once, even under running calls; the number of sessions is bounded, and idle ones
+ * end. */
 #include "mcp/session_registry.h"
 
 #include <pthread.h>
@@ -71,7 +72,7 @@ static bool new_id(char ret[CSN_MCP_SESSION_ID])
     return true;
 }
 
-/* With the lock held. id NULL: finds a free entry. */
+/* Call it with the lock held. With id NULL it finds a free entry. */
 static entry *find(csn_mcp_registry *r, unsigned token, const char *id)
 {
     for (size_t i = 0; i < CSN_MCP_SESSIONS_MAX; i++) {

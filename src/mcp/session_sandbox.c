@@ -1,9 +1,9 @@
-/* session_sandbox.c: the sandbox of one session.
+/* session_sandbox.c: opens, shares and replaces the sandbox of one session.
  *
  * Tool calls of one client run on many threads and share a sandbox. A lease counts its users,
  * so that an ended sandbox can be replaced while slower calls still hold it. Invariants:
- * csn_close is called once for each sandbox, after its last user; no lock is held during a
- * library call except csn_open, for which concurrent calls must wait anyway. */
+ * csn_close is called once for each sandbox, after its last user; the lock is not held during a
+ * blocking library call except csn_open, for which concurrent calls must wait anyway. */
 #include "mcp/session_sandbox.h"
 
 #include <pthread.h>
@@ -30,10 +30,10 @@ struct csn_mcp_sandbox {
     unsigned refs;
     const csn_config *config;
     csn_mcp_lease *current; /* NULL: not open */
-    bool replaced;          /* the previous one ended, and no call has been told */
-    bool closed;            /* open no more */
+    bool replaced;          /* the previous sandbox ended; the next acquire reports it */
+    bool closed;            /* open no other sandbox */
     bool shell_busy;
-    bool shell_finishing; /* its command has ended; it is released soon */
+    bool shell_finishing; /* the command has ended; csn_mcp_shell_give follows */
     csn_cancel *shell_cancel;
     char *cwd;
     cursor cursors[CSN_MCP_CURSORS_MAX];
@@ -54,7 +54,7 @@ static csn_status lease_new(const csn_config *config, csn_mcp_lease **ret, csn_e
     return CSN_OK;
 }
 
-/* With the lock held. Returns the lease if it must be closed after unlocking. */
+/* Call it with the lock held. Returns the lease if the caller must close it after unlocking. */
 static csn_mcp_lease *unref_lease(csn_mcp_lease *l)
 {
     return l && --l->users == 0 ? l : NULL;
@@ -118,7 +118,7 @@ void csn_mcp_sandbox_destroy(csn_mcp_sandbox *s)
         return;
     csn_error *err = NULL;
     if (csn_destroy(l->sb, &err) < 0)
-        csn_error_free(err); /* csn_close ends it anyway */
+        csn_error_free(err); /* csn_close ends the sandbox in any case */
     csn_mcp_sandbox_is_gone(s, l);
     csn_mcp_sandbox_release(s, l);
 }
@@ -158,7 +158,7 @@ void csn_mcp_sandbox_is_gone(csn_mcp_sandbox *s, csn_mcp_lease *l)
         free(s->cwd);
         s->cwd = NULL;
         memset(s->cursors, 0, sizeof(s->cursors));
-        (void)unref_lease(l); /* not the last: the caller holds one */
+        (void)unref_lease(l); /* never the last reference: the caller holds one */
     }
     pthread_mutex_unlock(&s->lock);
 }
@@ -226,7 +226,7 @@ void csn_mcp_shell_cwd_set(csn_mcp_sandbox *s, const char *path)
 
 /* ---- cursors ---------------------------------------------------------------------------- */
 
-/* With the lock held. */
+/* Call it with the lock held. */
 static cursor *find_cursor(csn_mcp_sandbox *s, int64_t pid)
 {
     for (size_t i = 0; i < CSN_MCP_CURSORS_MAX; i++)
@@ -244,7 +244,7 @@ void csn_mcp_cursor_get(csn_mcp_sandbox *s, int64_t pid, uint64_t ret[2])
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Replaces the oldest; the keeper does not remember more ended processes either. */
+/* A new pid replaces the oldest one; the keeper forgets old processes too. */
 void csn_mcp_cursor_set(csn_mcp_sandbox *s, int64_t pid, const uint64_t at[2])
 {
     pthread_mutex_lock(&s->lock);

@@ -1,9 +1,9 @@
-/* stdio.c: MCP with one client on standard input and output.
+/* stdio.c: serves MCP to one client on standard input and output.
  *
  * The client is the agent that started this process; a model wrote much of what it sends.
- * Standard output carries messages only. Invariant: after the input ends, running calls may
- * finish for a moment, then everything is ended: the server exits within seconds whatever a
- * command does and whether the client reads or not. */
+ * Standard output carries messages only. Invariant: after the input ends, running calls have
+ * DRAIN_MS to finish, then they are cancelled and the sandbox ends. The server exits within
+ * seconds, whatever a command does and whether the client reads or not. */
 #include <errno.h>
 #include <poll.h>
 #include <unistd.h>
@@ -15,9 +15,9 @@
 #include "mcp/stop.h"
 
 #define CHUNK     65536
-#define DRAIN_MS  1000u /* for running calls when the input ends */
-#define END_MS    3000u /* for the sandbox to end */
-#define LINGER_MS 1000u /* for a reader that closed the input */
+#define DRAIN_MS  1000u /* time for running calls after the input ended */
+#define END_MS    3000u /* time for the sandbox to end */
+#define LINGER_MS 1000u /* time for a client that closed the input to read */
 
 static void out_send(void *ctx, const csn_buf *msg)
 {
@@ -75,7 +75,7 @@ static void handle_lines(csn_mcp_session *s, csn_line_in *in, const csn_mcp_out 
     }
 }
 
-/* true: the input ended; false: stopped. */
+/* Returns true if the input ended, false after csn_mcp_stop, a signal or an error. */
 static bool read_messages(csn_mcp_session *s, int stop, const csn_mcp_out *out)
 {
     static char chunk[CHUNK];

@@ -17,7 +17,7 @@ void csn_mcp_stop(void)
     int saved = errno;
 
     if (stop_fd >= 0 && write(stop_fd, &one, sizeof(one)) < 0) {
-        /* already readable */
+        /* EAGAIN: the descriptor is already readable */
     }
     errno = saved;
 }

@@ -1,4 +1,4 @@
-/* tool.c: the table of tools and their arguments. */
+/* tool.c: finds tools by name and reads their arguments. */
 #include "mcp/tool.h"
 
 #include <string.h>

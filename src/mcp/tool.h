@@ -1,7 +1,7 @@
-/* tool.h: the interface of tools.
+/* tool.h: the interface of a tool.
  *
  * A tool performs one operation through libcaisson and writes its result. It fails if it could
- * not do its job; that a command failed is a result. */
+ * not perform the operation; a command that exits with an error is a result. */
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -18,11 +18,11 @@ typedef struct csn_tool_call {
     csn_cancel *cancel;
     const atomic_bool *cancelled;  /* whether cancel was fired */
     atomic_uint_fast64_t *printed; /* counts output for progress, or NULL */
-    uint64_t timeout_ms;           /* default of a command */
-    uint64_t output_max;           /* bytes of a stream to show */
-    const char *note;              /* to be added to the result, or NULL */
+    uint64_t timeout_ms;           /* default timeout of a command */
+    uint64_t output_max;           /* most bytes of a stream to show */
+    const char *note;              /* appended to the result, or NULL */
     csn_tool_result *out;
-    /* Set by the tool: called after the reply was sent. */
+    /* Set by the tool, called after the reply was sent. */
     void (*after)(struct csn_tool_call *c);
     bool query_cwd;
 } csn_tool_call;
@@ -30,14 +30,15 @@ typedef struct csn_tool_call {
 typedef csn_status (*csn_tool_fn)(csn_tool_call *c, csn_error **err);
 csn_tool_fn csn_tool_find(const char *name); /* NULL: none */
 
-/* An argument and where its value goes: one of the three. A name of NULL ends a list. */
+/* An argument and the variable for its value; one of the three pointers is set. A name of NULL
+ * ends a list. */
 typedef struct csn_tool_arg {
     const char *name;
     const char **text;
     uint64_t *number;
     bool *flag;
 } csn_tool_arg;
-/* Missing arguments leave their value unchanged. */
+/* Stores the arguments in their variables; a missing argument leaves its variable unchanged. */
 csn_status csn_tool_args(const csn_tool_call *c, const csn_tool_arg *list, csn_error **err);
 
 csn_status csn_tool_bash(csn_tool_call *c, csn_error **err);

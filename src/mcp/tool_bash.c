@@ -1,4 +1,4 @@
-/* tool_bash.c: the tool `bash`.
+/* tool_bash.c: the tool `bash`: runs commands in a persistent shell.
  *
  * A command runs in the persistent shell if that is free, else in a separate shell in the same
  * directory: calls may overlap, and a client that sends one command after the other always gets
@@ -42,7 +42,7 @@ static csn_status parse_args(csn_tool_call *c, bash_args *q, csn_error **err)
 
 /* ---- text for the model ----------------------------------------------------------------- */
 
-/* Marks the place where output was left out. */
+/* Appends the output, with a mark where bytes were left out. */
 static void put_stream(csn_buf *to, const csn_output *o)
 {
     uint64_t dropped = o->total > o->len ? o->total - o->len : 0;
@@ -155,7 +155,8 @@ static const char *command_of(const bash_args *q)
     return q->command[0] ? q->command : ":";
 }
 
-/* After the reply: asks the shell for its directory, unless no command can have changed it. */
+/* Runs after the reply. Asks the shell for its directory if the command may have changed it,
+ * then releases the shell. */
 static void release_shell(csn_tool_call *c)
 {
     csn_exec_result *r = NULL;
@@ -224,7 +225,8 @@ static csn_status run_separately(csn_tool_call *c, const bash_args *q, bool no_s
 
     o.cwd = cwd;
     csn_status st = csn_sh(c->sb, command_of(q), &o, &r, err);
-    /* The shell may be where no command may start (local), or in a removed directory. */
+    /* The shell's directory may have been removed, or be one where no command may start
+     * (local). */
     if (cwd && (st == CSN_OUTSIDE || st == CSN_NOT_FOUND || st == CSN_DENIED)) {
         csn_error_free(*err);
         *err = NULL;

@@ -1,8 +1,8 @@
 /* tool_files.c: the tools `read`, `write`, `edit` and `delete`.
  *
- * A model supplies paths and contents; the files are untrusted. The library decides what may be
- * accessed. Results are bounded to what a model accepts: text cut at the end of a line, images
- * up to a size. */
+ * A model supplies paths and contents; the files are untrusted. The library enforces the
+ * policy. Results are bounded to what a model accepts: text cut at the end of a line, images up
+ * to a size. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static void put_note(csn_tool_call *c)
 /* ---- read ------------------------------------------------------------------------------- */
 
 typedef struct window {
-    size_t bytes;      /* of the content to show */
+    size_t bytes;      /* bytes of the content to show */
     uint64_t from, to; /* lines, from 1; to < from: none */
     bool cut_in_line;  /* the last line does not fit */
     bool more_follows;

@@ -1,7 +1,7 @@
 /* tool_find.c: the tools `ls`, `glob` and `grep`.
  *
- * A workspace can hold a million names; the first ones in order are shown, with a note how to
- * get the others. Names and lines are untrusted and passed on as strings. */
+ * A workspace can hold a million names; the first ones in order are shown, with a note on how
+ * to get the others. Names and lines are untrusted and passed on as strings. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 CSN_DEFINE_CLEANUP(csn_file_list, csn_file_list_free)
 CSN_DEFINE_CLEANUP(csn_grep_result, csn_grep_result_free)
 
-/* NULL if nothing was left out. */
+/* Returns NULL if nothing was left out. */
 static const char *cut_note(csn_buf *to, const char *what, uint64_t shown, uint64_t all,
                             const char *advice)
 {

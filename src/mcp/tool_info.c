@@ -1,4 +1,4 @@
-/* tool_info.c: the tool `sandbox_info`. */
+/* tool_info.c: the tool `sandbox_info`: describes the sandbox to the model. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -30,7 +30,8 @@ csn_status csn_tool_info(csn_tool_call *c, csn_error **err)
     CSN_CLEANUP(csn_file_list_freep) csn_file_list *l = NULL;
     csn_autobuf text;
 
-    /* Any call starts the sandbox; only a running one knows what it enforces. */
+    /* The first operation starts the sandbox, and only a running one knows what it enforces:
+     * run one that changes nothing. */
     csn_buf_init(&text, 65536);
     csn_status st = csn_stat(c->sb, ".", 0, &l, err);
     if (st == CSN_OK)

@@ -1,8 +1,8 @@
-/* tool_process.c: the tool `process`: background processes started by bash.
+/* tool_process.c: the tool `process`: controls background processes started by bash.
  *
- * The sandbox keeps output in bounded ring buffers; the session remembers how much of it was
- * shown, so that each call returns what is new. Waiting is done in short steps, because output
- * comes on two streams and the call may be cancelled. */
+ * The sandbox keeps output in bounded ring buffers; the session remembers how many bytes were
+ * shown, so that each call returns only new output. Waiting is done in short steps, because
+ * output comes on two streams and the call may be cancelled. */
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
@@ -219,7 +219,7 @@ static csn_status write_input(csn_process *p, const process_args *q, csn_error *
     return st;
 }
 
-/* true: it has ended. */
+/* Returns true if the process has ended. */
 static bool wait_end(csn_tool_call *c, csn_process *p, uint64_t ms)
 {
     uint64_t deadline = csn_deadline_in(ms);

@@ -1,12 +1,14 @@
-/* changed.c: find the files with protected names that changed since a moment.
+/* changed.c: finds files with protected names that changed since a given time.
  *
  * Runs after every command, so it opens only directories and stats little: one open, one statx
  * and two getdents per directory, and a stat per name that the rules want. A directory without
  * such names and without subdirectories is cached and costs one statx the next time. The tree
  * is hostile and may change during the walk: any depth, names and count, entries that vanish or
- * become links. Invariants: every directory is opened by one plain name with O_NOFOLLOW below
- * an open one, so the walk stays inside; at most OPEN_MAX_DIRS descriptors are open, and a
- * closed one is reopened by `..` and compared; a directory that cannot be read is reported or
+ * become links.
+ *
+ * Invariants: every directory is opened by one plain name with O_NOFOLLOW below an open one, so
+ * the walk stays inside; at most OPEN_MAX_DIRS descriptors are open, and a closed directory is
+ * reopened by `..` and its inode compared; a directory that cannot be read is reported or
  * counted. */
 #include "search/changed.h"
 
@@ -24,15 +26,15 @@
 
 #define DIR_FLAGS     (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
 #define BUFFER_SIZE   32768u
-#define OPEN_MAX_DIRS 32u          /* the innermost directories */
+#define OPEN_MAX_DIRS 32u          /* directories open at once, the innermost ones */
 #define WAITING_MAX   (64u << 20)  /* bytes of names of directories not yet entered */
-#define PATH_CEIL     (256u << 20) /* of the current path; an attacker controls the depth */
+#define PATH_CEIL     (256u << 20) /* bytes of a path; an attacker controls the depth */
 
 /* A directory on the path from the root to the current one. */
 typedef struct level {
     int fd; /* -1: closed */
     uint64_t dev, ino;
-    size_t waiting;  /* where its sub-directories start in scan.waiting */
+    size_t waiting;  /* offset of its subdirectories in scan.waiting */
     size_t path_len; /* with a trailing slash, except for the root */
     uint32_t at;
     uint32_t name_hash;
@@ -40,7 +42,7 @@ typedef struct level {
     bool uninteresting; /* no subdirectory and no wanted name so far */
 } level;
 
-/* Stored after the name of a queued directory, which has no NUL. */
+/* Stored after the name of a queued directory; the name has no NUL. */
 typedef struct waiting {
     uint32_t at;
     uint16_t len;
@@ -53,8 +55,8 @@ typedef struct scan {
     void *ctx;
     csn_changed_count count;
     csn_changed_memory *memory; /* or NULL */
-    struct timespec start;      /* of the scan */
-    uint64_t mount;             /* of the root */
+    struct timespec start;      /* time when the scan began */
+    uint64_t mount;             /* mount id of the root */
     uid_t user;
     level *levels;
     size_t depth, room;
@@ -65,8 +67,8 @@ typedef struct scan {
 typedef struct dir_facts {
     csn_scan_cache_dir id;
     uint64_t mount;
-    bool changed, stable; /* stable: last change before this scan */
-    bool shut;            /* of this user, but without search permission */
+    bool changed, stable; /* stable: last changed before this scan */
+    bool shut;            /* owned by this user, without search permission */
 } dir_facts;
 
 void csn_changed_now(struct timespec *ret)
@@ -79,7 +81,7 @@ static bool not_before(const struct timespec *since, int64_t sec, int64_t nsec)
     return sec > since->tv_sec || (sec == since->tv_sec && nsec >= since->tv_nsec);
 }
 
-/* By name, or the open directory itself (name ""). Mounts are compared by mount id: subvolumes
+/* Stats entry `name` of fd, or fd itself (name ""). Mounts are compared by mount id: subvolumes
  * have device numbers of their own, and any user may create one. */
 static int dir_stat(const scan *s, int fd, const char *name, dir_facts *ret)
 {
@@ -111,7 +113,7 @@ static uint32_t hash_name(const char *name)
     return h;
 }
 
-/* The identity of a directory at its place: its inode, that of its parent, and its name. */
+/* Identifies a directory at its place by its inode, the inode of its parent, and its name. */
 static csn_scan_cache_dir place_of(const scan *s, const level *l)
 {
     const level *up = l > s->levels ? l - 1 : l;
@@ -178,8 +180,8 @@ static int report(scan *s, const level *l, const char *name, csn_changed *hit)
     return rc;
 }
 
-/* 0 if the entry is gone or its directory cannot be searched (see report_unreadable). Any other
- * error leaves unknown what is there. */
+/* Returns 0 if the entry vanished or its directory cannot be searched (see report_unreadable),
+ * else -error: the entry could be anything. */
 static int ignore_vanished(int error)
 {
     return error == ENOENT || error == EACCES ? 0 : -error;
@@ -220,13 +222,14 @@ static bool is_dir(int dir, const struct dirent64 *d)
     if (d->d_type != DT_UNKNOWN)
         return d->d_type == DT_DIR;
     if (fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
-        return ignore_vanished(errno) != 0; /* unknown: try to open it */
+        return ignore_vanished(errno) != 0; /* not known: try to open it */
     return S_ISDIR(st.st_mode);
 }
 
-/* `first` is the state of the directory in the first reading, l->at the current one. A second
- * reading reports only what is new, and for subdirectories the first result stays: looking like
- * a repository must not remove protection. */
+/* `first` is the state of the directory in the first reading; l->at differs from it in the
+ * second one. The second reading reports only names that the first one did not want, and a
+ * subdirectory to which the first one gave a state keeps it: making a directory look like a
+ * repository must not remove protection. */
 static int entry(scan *s, level *l, uint32_t first, const struct dirent64 *d, uint8_t *marks)
 {
     size_t len = strlen(d->d_name);
@@ -278,14 +281,14 @@ static int read_dir(scan *s, const dir_facts *f)
 
     if (rc != 0)
         return rc;
-    /* Only in state 0: elsewhere the same names have another meaning. */
+    /* Cached only in state 0: in another state the same names have another meaning. */
     if (s->memory && first == 0 && l->uninteresting && f->stable)
         csn_scan_cache_add(&s->memory->known, &f->id);
     uint32_t state = s->names->classify(first, marks);
     if (state == first)
         return 0;
-    /* The marks changed its state, and with it the meaning of all of its names; one added file
-     * is enough for that. Read it again. */
+    /* The marks changed the state of the directory, and with it the meaning of all its names;
+     * one added file is enough for that. Read the directory again. */
     l->at = state;
     l->moved = l->moved || (l->changed && !was_here(s, l));
     remember(s, l);
@@ -355,9 +358,10 @@ static int level_pop(scan *s)
 
 /* ---- the walk ---- */
 
-/* A directory that cannot be opened. git can use one that it can search but not list, so that
- * is always reported. One without search permission is harmless now, but could be opened later,
- * when its contents are old: it is reported if it changed recently. */
+/* Handles a directory that cannot be opened. One that can be searched but not listed is always
+ * reported, because git can use it. One without search permission is harmless now, but could be
+ * opened later, when its contents look old: it is reported if it changed recently, else
+ * counted. */
 static int report_unreadable(scan *s, const level *l, const char *name, int error)
 {
     struct stat st;
@@ -377,7 +381,7 @@ static int report_unreadable(scan *s, const level *l, const char *name, int erro
     return report(s, l, name, &hit);
 }
 
-/* Removes the last queued directory of the innermost one. */
+/* Removes the last queued subdirectory of the innermost directory and returns its state. */
 static uint32_t dequeue_dir(scan *s, char name[NAME_MAX + 1], size_t *ret_len)
 {
     waiting w;
@@ -391,7 +395,7 @@ static uint32_t dequeue_dir(scan *s, char name[NAME_MAX + 1], size_t *ret_len)
     return w.at;
 }
 
-/* Was it read before without result, and has not changed since? */
+/* True if the directory was read before without a result and has not changed since. */
 static bool is_cached(scan *s, int dir, const char *name, uint32_t at)
 {
     dir_facts f;
@@ -414,7 +418,7 @@ static int enter(scan *s, int fd, const char *name, size_t len, uint32_t at)
         close(fd);
         return 0;
     }
-    /* its names can be listed, but its entries not accessed */
+    /* its names can be listed, but its entries cannot be accessed */
     if (rc == 0 && f.shut && f.changed && s->depth > 0) {
         rc = report_unreadable(s, &s->levels[s->depth - 1], name, -EACCES);
         rc = rc == CSN_CHANGED_AGAIN ? 0 : rc;

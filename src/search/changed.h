@@ -1,5 +1,5 @@
-/* changed.h: find files with certain names that were created, changed or moved since a moment.
- */
+/* changed.h: finds files with certain names that were created, changed or moved since a given
+ * time. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,13 +15,13 @@ typedef struct csn_changed {
     const char *name; /* in dir; may be replaced meanwhile: open with O_NOFOLLOW, then fstat */
     const struct stat *st; /* of the entry itself, not of a link's target */
     uint8_t rule;          /* from csn_name_rules_step */
-    bool moved;    /* it did not change, but its directory may have been renamed to a name
-                    that gives it a meaning; see were */
+    bool moved;    /* the file did not change, but a directory above it may have been renamed
+                    to a protected name; see csn_changed_memory.were */
     bool unlisted; /* not a file: a directory that cannot be listed */
 } csn_changed;
 
-/* Non-zero stops the scan and is returned; but for an unlisted directory CSN_CHANGED_AGAIN
- * means that it can be listed now. */
+/* A result other than 0 stops the scan, which returns it. For an unlisted directory,
+ * CSN_CHANGED_AGAIN instead means that fn made it listable: the scan opens it again. */
 #define CSN_CHANGED_AGAIN 1
 typedef int (*csn_changed_fn)(void *ctx, const csn_changed *hit);
 
@@ -32,19 +32,21 @@ typedef struct csn_changed_count {
     uint64_t mounts;        /* mount points, not entered */
 } csn_changed_count;
 
-/* Kept between scans of one tree with the same rules; zeroed at first. */
+/* State that the caller keeps between scans of one tree with the same rules; zeroed at
+ * first. */
 typedef struct csn_changed_memory {
-    csn_scan_cache known; /* directories without result */
-    /* The places of directories with a meaning: `were` of the last kept scan, `now` of this
-     * one. A directory in `were` has not been moved there since. */
+    csn_scan_cache known; /* directories in which a scan found nothing */
+    /* Directories in a state other than 0, by inode, parent and name: `were` from the last kept
+     * scan, `now` from this one. A directory in `were` has not been moved to its place
+     * since. */
     csn_scan_cache were, now;
 } csn_changed_memory;
-/* After a completed scan: `now` becomes `were`. */
+/* Call it after a completed scan: `now` becomes `were`. */
 void csn_changed_memory_keep(csn_changed_memory *m);
 void csn_changed_memory_release(csn_changed_memory *m);
 
-/* The current time for `since`, from the clock that file systems use: a finer clock is ahead of
- * it, and later changes would look older. */
+/* Returns the current time for `since`, from the coarse clock that file systems use. A finer
+ * clock is ahead of it: a change made after the call could get an older ctime. */
 void csn_changed_now(struct timespec *ret);
 
 /* Reports every entry below root_fd (not O_PATH; stays open) that `names` wants and whose ctime

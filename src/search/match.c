@@ -1,9 +1,9 @@
-/* match.c: one compiled pattern, searched in many buffers.
+/* match.c: compiles a pattern and searches buffers for it.
  *
- * A plain pattern uses memmem; a regular expression, or a pattern that ignores case, PCRE2 with
- * JIT. Pattern and text are hostile: steps, depth, heap and JIT stack of a match are limited,
- * and reaching a limit is CSN_TOO_LARGE; invalid UTF-8 in the text never matches and is no
- * error (MATCH_INVALID_UTF). A pattern that is not UTF-8 is taken as bytes.
+ * A plain pattern uses memmem; a regular expression, or a pattern that ignores case, uses PCRE2
+ * with JIT. Pattern and text are hostile: steps, depth, heap and JIT stack of a match are
+ * limited, and reaching a limit is CSN_TOO_LARGE; invalid UTF-8 in the text never matches and
+ * is no error (MATCH_INVALID_UTF). A pattern that is not UTF-8 is taken as bytes.
  *
  * ^, $ and the dot respect lines, but a class such as [^x] or \s may match a newline. So a
  * match in a text of several lines can extend beyond its line; a caller that wants lines
@@ -29,7 +29,7 @@
 #define JIT_STACK_MAX   (4u * 1024u * 1024u)
 
 struct csn_matcher {
-    char *literal; /* then nothing below is set */
+    char *literal; /* NULL: `code` is used */
     size_t literal_len;
     pcre2_code *code;
     pcre2_match_data *data;

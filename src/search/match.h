@@ -1,5 +1,5 @@
-/* match.h: search bytes literally (memmem) or by regular expression (PCRE2, JIT). A matcher may
- * be used by one thread at a time. */
+/* match.h: searches bytes literally (memmem) or by regular expression (PCRE2, JIT). A matcher
+ * may be used by one thread at a time. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +15,7 @@ csn_status csn_matcher_new(const char *pattern, uint32_t flags, csn_matcher **re
                            csn_error **err);
 void csn_matcher_free(csn_matcher *m);
 CSN_DEFINE_CLEANUP(csn_matcher, csn_matcher_free)
-/* The first match: 1 and its place; 0: none; negative: csn_status. */
+/* Finds the first match from `start` on. Returns 1 and its place, 0 if there is none, or a
+ * negative csn_status. */
 int csn_matcher_find(csn_matcher *m, const char *text, size_t len, size_t start,
                      size_t *ret_from, size_t *ret_to);

@@ -1,12 +1,13 @@
 /* scan_cache.c: an open-addressing hash set with a bounded size.
  *
- * The owner of the tree has some influence on inode numbers, so probing is bounded: crowded
- * entries are dropped, and cost a directory read instead of a slow search. */
+ * The owner of the tree has some influence on inode numbers, so the number of probes is
+ * bounded: if no slot is free within PROBES, the new entry replaces another one. A lost entry
+ * costs one directory read. */
 #include "search/scan_cache.h"
 
 #include <stdlib.h>
 
-#define FIRST_ROOM 16u        /* small: a process may have thousands of these */
+#define FIRST_ROOM 16u        /* entries; small, because a process may have thousands of sets */
 #define ROOM_MAX   (1u << 20) /* 32 MiB */
 #define PROBES     16u
 
@@ -34,7 +35,8 @@ bool csn_scan_cache_has(const csn_scan_cache *b, const csn_scan_cache_dir *d)
     return false;
 }
 
-/* Uses a free slot, the one of the same directory, or the first. */
+/* Stores the entry in the slot of the same directory or a free one; if PROBES slots are taken,
+ * in the first. */
 static void put(csn_scan_cache *b, const csn_scan_cache_dir *d)
 {
     size_t first = slot_of(d, b->room);

@@ -2,7 +2,9 @@
  *
  * A directory is identified by device, inode and ctime. Adding, removing or renaming an entry
  * changes the ctime, which cannot be set, so the same ctime means the same names. Not
- * thread-safe. */
+ * thread-safe.
+ *
+ * changed.c also stores places of directories: then sec and nsec hold parent and name. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

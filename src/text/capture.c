@@ -1,6 +1,6 @@
-/* capture.c: keep command output within its limit, for every backend.
+/* capture.c: keeps command output within its limit, for every backend.
  *
- * The command controls how many bytes come and in which chunks. Invariants: kept bytes never
+ * The command controls the number of bytes and the size of chunks. Invariants: kept bytes never
  * exceed max; total counts every byte, also dropped ones; the head is contiguous from the start
  * of the stream and the ring contiguous to its end. Not thread-safe. */
 #include "text/capture.h"
@@ -30,7 +30,7 @@ void csn_capture_release(csn_capture *c)
     *c = (csn_capture){.keep = c->keep};
 }
 
-/* Doubles, but not beyond the ceiling. */
+/* Doubles the head's buffer, up to head_max. */
 static bool head_reserve(csn_capture *c, size_t need)
 {
     size_t cap = c->head_cap ? c->head_cap : FIRST_CAPACITY;
@@ -49,7 +49,7 @@ static bool head_reserve(csn_capture *c, size_t need)
     return true;
 }
 
-/* Fills the head; returns the bytes used. */
+/* Fills the head; returns how many bytes it took. */
 static size_t head_write(csn_capture *c, const char *data, size_t len)
 {
     size_t take = c->head_max - c->head_len;
@@ -91,7 +91,7 @@ static void ring_write(csn_capture *c, const char *data, size_t len)
     c->ring_len = c->ring_len + len > c->ring_cap ? c->ring_cap : c->ring_len + len;
 }
 
-/* Bytes were dropped: the head ends before them, the ring starts after them. */
+/* Records that bytes were dropped: the head ends before them, the ring starts after them. */
 static void note_gap(csn_capture *c)
 {
     c->head_max = c->head_len;
@@ -132,7 +132,7 @@ size_t csn_capture_copy(const csn_capture *c, char *out)
     if (c->head_len > 0)
         memcpy(out, c->head, c->head_len);
     if (c->ring_len > 0) {
-        /* A full ring starts where it would write next. */
+        /* The oldest byte of a full ring is at the next write position. */
         size_t start = c->ring_len < c->ring_cap ? 0 : c->ring_pos;
         size_t first = c->ring_len - start;
         memcpy(out + c->head_len, c->ring + start, first);

@@ -1,4 +1,4 @@
-/* edit.c: exact replacement in the bytes of a file, with hints when a string is not found.
+/* edit.c: replaces exact strings in the bytes of a file, with hints when a string is not found.
  *
  * File (at most CSN_EDIT_FILE_MAX) and edits are untrusted bytes: nothing in them is a pattern,
  * `$&` in a new string is two literal bytes, NUL and invalid UTF-8 pass through. Invariants:
@@ -15,11 +15,11 @@
 #include "base/path.h"
 #include "base/utf8.h"
 
-#define SHOWN_BYTES   120u               /* of a string in a message */
+#define SHOWN_BYTES   120u               /* bytes of a string in a message */
 #define HINT_LINES    5u                 /* line numbers listed in a hint */
 #define NEAR_LINE     256u               /* bytes of a line that are compared */
 #define NEAR_SCAN_MAX (8u * 1024 * 1024) /* bytes searched for the nearest line */
-#define NEAR_PERCENT  50u                /* less alike than this is not worth showing */
+#define NEAR_PERCENT  50u                /* least similarity of a line in a hint */
 #define PAIRS         1024u              /* buckets for pairs of letters */
 
 /* One edit with its lengths, and its index in the call. */
@@ -30,7 +30,7 @@ typedef struct edit {
     size_t index, count;
 } edit;
 
-/* For messages: one line, cut at a character, controls and bad bytes escaped. */
+/* Appends text for a message: one line, cut at a character, controls and bad bytes escaped. */
 static void show(const char *s, size_t len, csn_buf *out)
 {
     size_t end = len;
@@ -57,7 +57,7 @@ static void show(const char *s, size_t len, csn_buf *out)
         (void)csn_buf_puts(out, "...");
 }
 
-/* Only for messages: the hot path never counts lines. */
+/* Used only for messages: applying edits never counts lines. */
 static uint64_t line_of(const char *text, size_t pos)
 {
     uint64_t line = 1;
@@ -78,7 +78,7 @@ static const char *line_at(const char *text, size_t len, size_t pos, size_t *ret
     return start;
 }
 
-/* ---- why nothing matched ---------------------------------------------------------------- */
+/* ---- hints for a string that was not found ------------------------------------------- */
 
 /* Copies s with \r\n instead of \n (or the other way round). */
 static int turn_line_ends(const char *s, size_t len, bool to_crlf, csn_buf *out)
@@ -97,7 +97,7 @@ static int turn_line_ends(const char *s, size_t len, bool to_crlf, csn_buf *out)
     return rc;
 }
 
-/* The most frequent reason: the model saw \n where the file has \r\n. */
+/* Checks the most frequent cause first: the model saw \n where the file has \r\n. */
 static bool hint_line_ends(const edit *e, const char *text, size_t len, csn_buf *hint)
 {
     for (int to_crlf = 1; to_crlf >= 0; to_crlf--) {
@@ -136,7 +136,7 @@ static size_t squeeze(const char *s, size_t len, char *out)
     return n;
 }
 
-/* Without any white space, does it match then? */
+/* Hints at a place that differs only in white space. */
 static bool hint_white_space(const edit *e, const char *text, size_t len, csn_buf *hint)
 {
     csn_autofree char *want = malloc(e->old_len + 1), *have = malloc(len + 1);
@@ -179,7 +179,7 @@ static const char *trim(const char *s, size_t *len)
     return s;
 }
 
-/* A collision makes two lines look slightly more alike. */
+/* Returns the bucket of a pair. A collision only makes two lines look slightly more alike. */
 static unsigned pair_at(const char *s)
 {
     unsigned a = (unsigned)tolower((unsigned char)s[0]);
@@ -188,8 +188,8 @@ static unsigned pair_at(const char *s)
     return (a * 31u + b) % PAIRS;
 }
 
-/* Per cent of pairs that two lines share (Dice); 100: the same pairs. `want` is left as it was.
- */
+/* Returns the per cent of pairs that two lines share (Dice coefficient). `want` is unchanged on
+ * return. */
 static unsigned alike(pairs *want, const char *s, size_t len)
 {
     size_t shared = 0;
@@ -198,7 +198,7 @@ static unsigned alike(pairs *want, const char *s, size_t len)
     if (len < 2 || want->total == 0)
         return 0;
     size_t total = len - 1, used = 0;
-    /* each pair of `want` counts once; restored below */
+    /* each pair of `want` counts once; the counts are restored below */
     uint16_t spent[NEAR_LINE];
     for (size_t i = 0; i < total; i++) {
         unsigned p = pair_at(s + i);
@@ -213,8 +213,8 @@ static unsigned alike(pairs *want, const char *s, size_t len)
     return (unsigned)(200 * shared / (total + want->total));
 }
 
-/* Compares only the first line of old that is not blank. The score is cheap and ignores order,
- * which is enough to find a typo. */
+/* Hints at the line most similar to the first line of old that is not blank. The score ignores
+ * the order of pairs, which is cheap and enough to find a typo. */
 static void hint_nearest(const edit *e, const char *text, size_t len, csn_buf *hint)
 {
     pairs want = {0};
@@ -250,9 +250,9 @@ static void hint_nearest(const edit *e, const char *text, size_t len, csn_buf *h
     (void)csn_buf_puts(hint, "'");
 }
 
-/* ---- failing ---------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------- */
 
-/* Names the edit if there are several. */
+/* Starts the hint with the number of the edit if there are several. */
 static void hint_begin(const edit *e, csn_buf *hint)
 {
     csn_buf_init(hint, 4096);
@@ -260,7 +260,7 @@ static void hint_begin(const edit *e, csn_buf *hint)
         (void)csn_buf_printf(hint, "edit %zu of %zu: ", e->index + 1, e->count);
 }
 
-/* Without an error to fill in there is no hint to search for. */
+/* Searches for a hint only if the caller wants an error. */
 static csn_status fail_no_match(const char *path, const edit *e, const char *text, size_t len,
                                 csn_error **err)
 {
@@ -318,7 +318,7 @@ static csn_status fail_buffer(int errnum, const char *path, csn_error **err)
     return csn_error_note(st, err, NULL, path);
 }
 
-/* ---- the work --------------------------------------------------------------------------- */
+/* ---- applying ------------------------------------------------------------------------ */
 
 /* A length of 0 means strlen, so an empty new_string needs no length. */
 static csn_status check(const csn_edit_item *item, size_t index, size_t count, edit *ret,
@@ -341,8 +341,8 @@ static csn_status check(const csn_edit_item *item, size_t index, size_t count, e
     return CSN_OK;
 }
 
-/* Uniqueness is checked first. Replacing continues after each match, so the same edit does not
- * match inserted text. */
+/* Checks uniqueness first. Replacing continues after each match, so an edit does not match the
+ * text that it inserted. */
 static csn_status apply_one(const char *path, const edit *e, const char *text, size_t len,
                             csn_buf *out, uint64_t *count, csn_error **err)
 {

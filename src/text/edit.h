@@ -1,4 +1,4 @@
-/* edit.h: exact replacement in a file's bytes. */
+/* edit.h: replaces exact strings in the bytes of a file. */
 #pragma once
 #include "base/buf.h"
 #include "caisson/caisson.h"
@@ -8,7 +8,7 @@
  * CSN_NO_MATCH "String not found in file: '<old>'" with a hint that shows the nearest line and
  * its number (also when only white space or line endings differ). CSN_AMBIGUOUS "String '<old>'
  * appears multiple times. Use replaceAll=true to replace all occurrences." with a hint that
- * lists the first lines where it is. Long strings are shortened in messages. */
+ * lists the first lines with the string. Long strings are shortened in messages. */
 csn_status csn_edit_apply(const char *path, const char *text, size_t len,
                           const csn_edit_item *edits, size_t count, csn_buf *out,
                           uint64_t *ret_occurrences, csn_error **err);

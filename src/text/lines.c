@@ -1,9 +1,10 @@
-/* lines.c: extract the line window of csn_read from a stream.
+/* lines.c: extracts the line window of csn_read from a stream.
  *
- * Chunks may have any size; the result does not depend on them. The content is an attacker's:
- * lines may be endless, so memory is bounded by byte_max (plus the numbers). Invariants: kept
- * content is exact, at most byte_max bytes, and does not end inside a UTF-8 character; lines
- * end at \n only; of cut_by_lines and cut_by_bytes only the first to happen is set. */
+ * Chunks may have any size; the result does not depend on them. An attacker controls the
+ * content: lines may be endless, so memory is bounded by byte_max (plus the numbers).
+ * Invariants: kept content is exact, at most byte_max bytes, and does not end inside a UTF-8
+ * character; lines end at \n only; of cut_by_lines and cut_by_bytes only the first to happen is
+ * set. */
 #include "text/lines.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ void csn_lines_init(csn_lines *w, uint64_t offset, uint64_t limit, size_t byte_m
                      .byte_max = byte_max,
                      .at_line_start = true};
     if (numbers) {
-        /* Every kept line has at least one byte, so this cannot be too little. */
+        /* Every kept line has at least one byte, so at most byte_max lines get a number. */
         uint64_t lines = limit < byte_max ? limit : byte_max;
         size_t extra;
         if (__builtin_mul_overflow(lines, NUMBER_BYTES, &extra) ||
@@ -50,9 +51,9 @@ static bool past_window(const csn_lines *w)
     return w->line >= w->offset && w->line - w->offset >= w->limit;
 }
 
-/* The ceiling was reached and `next` did not fit. If `next` continues a character whose start
- * was kept, the start is removed; bytes that are not UTF-8 stay. Only one byte decides, so that
- * the result does not depend on the chunks. */
+/* Called when byte_max was reached and `next` did not fit. If `next` continues a UTF-8
+ * character, its kept start is removed; bytes that are not UTF-8 stay. Only one further byte is
+ * examined, so that the result does not depend on the chunks. */
 static void drop_cut_char(csn_lines *w, char next)
 {
     unsigned char joined[4];
@@ -74,7 +75,7 @@ static void drop_cut_char(csn_lines *w, char next)
     w->out.data[w->out.len] = '\0';
 }
 
-/* Keeps `len` bytes of the current line, as far as they fit. */
+/* Keeps the bytes of the current line that fit. */
 static int keep(csn_lines *w, const char *data, size_t len)
 {
     size_t room = w->byte_max - w->content_bytes;
@@ -102,7 +103,7 @@ static int keep(csn_lines *w, const char *data, size_t len)
     return 0;
 }
 
-/* After the window lines are only counted. */
+/* Counts the lines after the window. */
 static void count_only(csn_lines *w, const char *data, size_t len)
 {
     uint64_t n = 0;

@@ -1,6 +1,6 @@
 /* edits_json.c: reads a list of edits from JSON.
  *
- * The document comes from a model. json_read.h checks its form; here every key is checked by
+ * A model writes the document. json_read.h checks its syntax; this file checks every key by
  * name and type, so that a misspelt key is an error and not a silent default. The result owns
  * copies and never points into the document. */
 #include "wire/edits_json.h"

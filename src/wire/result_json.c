@@ -1,7 +1,7 @@
-/* result_json.c: where results become JSON.
+/* result_json.c: writes results of the public API as JSON.
  *
- * The command line (--json) and the MCP server both print what is built here, so a member has
- * one name and one meaning everywhere. To add a member, add a line to its function.
+ * The command line (--json) and the MCP server both use these functions, so a member has one
+ * name and one meaning everywhere. To add a member, add a line to its function.
  *
  * Invariants: a member is always present (null when unknown) unless the header calls it
  * optional; no byte of a result is interpreted. An attacker controls file names, file contents,
@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 
-/* A path that is not UTF-8 gets a second member with its exact bytes. */
+/* Writes the path and, if it is not UTF-8, a second member with its exact bytes. */
 static void put_path(csn_json *j, const char *key, const char *path)
 {
     csn_json_kstr(j, key, path);
@@ -36,7 +36,7 @@ static void put_time_ns(csn_json *j, const char *key, int64_t ns)
     csn_json_kstr(j, key, iso);
 }
 
-/* 0 means never or unknown. */
+/* Writes null for 0, which means never or unknown. */
 static void put_time_ms(csn_json *j, const char *key, int64_t ms)
 {
     if (ms == 0)
@@ -51,7 +51,7 @@ static void put_double(csn_json *j, const char *key, double v)
     csn_json_double(j, v);
 }
 
-/* null below `lowest`. */
+/* Writes null for a value below `lowest`. */
 static void put_int_from(csn_json *j, const char *key, int64_t v, int64_t lowest)
 {
     csn_json_key(j, key);
@@ -117,7 +117,7 @@ static bool has_gap(const csn_output *o)
     return o->total > o->len && o->head > 0 && o->head < o->len;
 }
 
-/* The byte offset of the removed middle, if head and tail were kept. */
+/* Writes the byte offset of the removed middle, if head and tail were kept. */
 static void put_gaps(csn_json *j, const csn_exec_result *r)
 {
     if (!has_gap(&r->out) && !has_gap(&r->err) && !has_gap(&r->merged))

@@ -1,4 +1,4 @@
-/* result_json.h: results of the public API as JSON, in one shape for every program.
+/* result_json.h: writes results of the public API as JSON, in one shape for every program.
  *
  * Each function writes one value; errors stick in the writer (json_write.h). Members have the
  * names of the public structs, times are ISO 8601 in UTC, unknown values are null. Bytes that
@@ -10,7 +10,8 @@
 #include "caisson/caisson.h"
 
 void csn_wire_exec(csn_json *j, const csn_exec_result *r);
-/* Members of an object that the caller has opened: known values that an agent can act on. */
+/* Writes members into an object that the caller has opened, for agents: fewer than
+ * csn_wire_exec, and without unknown values. */
 void csn_wire_exec_brief(csn_json *j, const csn_exec_result *r);
 /* Images are always base64. */
 void csn_wire_read(csn_json *j, const csn_read_result *r, bool base64);
@@ -24,7 +25,7 @@ void csn_wire_network(csn_json *j, const csn_net_result *r);
 void csn_wire_sandboxes(csn_json *j, const csn_sandbox_list *l);
 void csn_wire_process(csn_json *j, const csn_process_info *p);
 void csn_wire_processes(csn_json *j, const csn_process_list *l);
-/* The first `len` bytes of the chunk; `stream` is CSN_STDOUT or CSN_STDERR. */
+/* Writes the first `len` bytes of the chunk; `stream` is CSN_STDOUT or CSN_STDERR. */
 void csn_wire_log_chunk(csn_json *j, int stream, const csn_log_chunk *c, size_t len);
 void csn_wire_event(csn_json *j, const csn_event *e);
 void csn_wire_verdict(csn_json *j, const csn_verdict *v);
@@ -33,7 +34,7 @@ void csn_wire_doctor(csn_json *j, const csn_doctor_result *r);
 
 /* {"code","message","op","path","hint","denial"?}. `op` is used if the error names none. */
 void csn_wire_error(csn_json *j, const csn_error *e, const char *op);
-/* The same without an error object. */
+/* As csn_wire_error, from code and texts. */
 void csn_wire_error_text(csn_json *j, csn_status code, const char *op, const char *message,
                          const char *hint);
 

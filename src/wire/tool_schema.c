@@ -1,8 +1,8 @@
 /* tool_schema.c: turns the tool table into JSON Schema and checks arguments against it.
  *
  * Arguments come from a model, which may be steered by a file that it has read: a wrong
- * argument is refused by name with what is accepted, never guessed. Schemas use no unions and
- * no references, because several clients refuse them. */
+ * argument is refused, never guessed, and the error names it and the accepted values. Schemas
+ * use no unions and no references, because several clients refuse them. */
 #include "wire/tool_schema.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
-/* tool_schema.h: the tools of an agent: their names, arguments and results.
+/* tool_schema.h: describes the tools of an agent: their names, arguments and results.
  *
- * One table yields the JSON Schema that clients see and the check of what they send. Results
- * are written by result_json.h and have the members that the table promises. */
+ * The JSON Schema that clients see and the check of their arguments come from one table.
+ * result_json.h writes the results with the members that the table promises. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,8 +48,8 @@ typedef struct csn_tool_schema {
 extern const csn_tool_schema csn_wire_tools[]; /* ends with a name of NULL */
 const csn_tool_schema *csn_wire_tool_find(const char *name);
 
-/* One tool as MCP lists it. `facts` (or NULL) is appended to the description. `hints` replaces
- * those of the table: OPEN_WORLD depends on the sandbox. */
+/* Writes one tool as MCP lists it. `facts` (or NULL) is appended to the description. `hints`
+ * replaces those of the table: OPEN_WORLD depends on the sandbox. */
 void csn_wire_tool(csn_json *j, const csn_tool_schema *t, const char *facts, uint32_t hints);
 
 /* Checks arguments (NULL: none). CSN_INVALID names the wrong one and what is accepted. */

@@ -1,9 +1,9 @@
 /* tool_table.c: the table of an agent's tools.
  *
- * Models read the texts: they say when to use a tool, how, and what it returns. Facts about one
- * sandbox are appended where the tools are listed. Parameters have the names that models know
- * from other agents' tools. `read` has no structured output: clients that receive structured
- * content show nothing else to the model, and an image would be lost. */
+ * Models read the texts, which state when and how to use a tool and what it returns. Facts
+ * about one sandbox are appended where the tools are listed. Parameters have the names that
+ * models know from other agents' tools. `read` has no structured output: clients that receive
+ * structured content show nothing else to the model, and an image would be lost. */
 #include "base/limits.h"
 #include "wire/tool_schema.h"
 
