@@ -1,14 +1,17 @@
-/* batch.c: many files, all or nothing.
+/* batch.c: writes many files, all or nothing.
  *
- * Called by write.c for csn_write_many and imports. First everything is staged beside its
- * target, then, under the commit lock, one after the other takes its name by an exchange that
- * keeps the old file under the temporary name. When one fails, those before it are exchanged
- * back; then all temporary files and all parents that were made are removed. What must hold:
- * after a failure every target is the very file it was. A batch may name thousands of files and
- * directories, so only HELD_MAX descriptors stay open. Directories beyond that are opened again
- * when needed, below the same grant and without links, and must then be the same directory
- * (device and inode); temporary files beyond that have names. Those, and the old files until
- * the last new one is in place, are what a kill in the middle leaves. */
+ * Used by write.c for csn_write_many and imports. All files are staged in the directories of
+ * their targets. Then, under the commit lock, each one is exchanged with its target, so that
+ * the old file is kept under the temporary name. If one fails, the ones before it are exchanged
+ * back; then all temporary files and created parents are removed.
+ *
+ * Invariant: after a failure every target is the same file as before.
+ *
+ * A batch may have thousands of files and directories, so at most HELD_MAX descriptors stay
+ * open. Further directories are reopened by path when needed, below the same grant and
+ * without following links, and must have the same device and inode. Further temporary files
+ * have names. If the process is killed, those named files stay, and old files that were
+ * already exchanged. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,12 +28,12 @@
 #include "runtime/write.h"
 
 #define HELD_MAX 128
-#define SPARE    64 /* descriptors that are left to the rest of the process */
+#define SPARE    64 /* descriptors left for the rest of the process */
 
 typedef struct dir {
     dev_t dev;
     ino_t ino;
-    int fd;     /* or -1: open it by `path` */
+    int fd;     /* or -1: reopen it by `path` */
     char *path; /* below the grant */
     const csn_grant *grant;
 } dir;
@@ -47,8 +50,8 @@ typedef struct batch {
     size_t count;
     dir *dirs;
     size_t dir_count;
-    size_t held; /* descriptors of both kinds */
-    int fd_max;  /* none from here on is held */
+    size_t held; /* open descriptors of directories and temporary files */
+    int fd_max;  /* descriptors from this number on are not kept */
 } batch;
 
 static void batch_free(batch *b)
@@ -62,14 +65,14 @@ static void batch_free(batch *b)
     free(b->steps);
 }
 
-/* The kernel gives the lowest free number, so a high one means that few are left. */
+/* The kernel assigns the lowest free number, so a high one means that few are left. */
 static void count_held(batch *b, int fd)
 {
     if (fd >= 0)
         b->held = fd < b->fd_max ? b->held + 1 : HELD_MAX;
 }
 
-/* Puts the parent's descriptor of a step into the table. */
+/* Moves the descriptor of a step's parent directory to the table. */
 static int park(batch *b, step *s)
 {
     csn_parent *p = &s->job.at;
@@ -87,7 +90,7 @@ static int park(batch *b, step *s)
     }
     dir *d = &b->dirs[b->dir_count];
     *d = (dir){.dev = st.st_dev, .ino = st.st_ino, .fd = -1, .grant = grant};
-    /* Without /proc there is no path to come back by, and the descriptor is kept after all. */
+    /* Without /proc there is no path to reopen, so the descriptor is kept. */
     if (b->held >= HELD_MAX) {
         csn_autofree char *found = csn_runtime_fd_path(p->fd),
                           *top = csn_runtime_fd_path(grant->fd);
@@ -103,7 +106,7 @@ static int park(batch *b, step *s)
     return 0;
 }
 
-/* Gives a step its directory for a while. 0 or -errno. */
+/* Opens the directory of a step until unlend. 0 or -errno. */
 static int lend(batch *b, step *s)
 {
     const dir *d = &b->dirs[s->dir];
@@ -132,7 +135,7 @@ static void unlend(batch *b, step *s)
     s->job.at.fd = -1;
 }
 
-/* The first failure drops its own step; those before it are the caller's to drop. */
+/* Drops the step that failed; the caller drops the ones before it. */
 static csn_status stage_all(batch *b, const csn_write_req *reqs, csn_error **err)
 {
     for (size_t i = 0; i < b->count; i++) {
@@ -157,8 +160,8 @@ static csn_status stage_all(batch *b, const csn_write_req *reqs, csn_error **err
     return CSN_OK;
 }
 
-/* Two paths may be one place by links or dots; after parking, a place is a pair of directory
- * and name, so sorting brings twins together. */
+/* Two paths may name the same file through links or dots. After park, directory index and name
+ * identify it, so sorting puts duplicates next to each other. */
 static int by_place(const void *a, const void *b)
 {
     const step *x = *(const step *const *)a, *y = *(const step *const *)b;
@@ -187,7 +190,7 @@ static csn_status refuse_twins(batch *b, csn_error **err)
     return CSN_OK;
 }
 
-/* Under the commit lock: conditions first, then the names. */
+/* Needs the commit lock. Checks all conditions first, then exchanges the files. */
 static csn_status swap_all(batch *b, csn_error **err)
 {
     csn_status st = CSN_OK;
@@ -213,7 +216,7 @@ static csn_status swap_all(batch *b, csn_error **err)
     return st;
 }
 
-/* In reverse order, so that each name is found as it was left. */
+/* In reverse order, so that each name is in the state that its exchange left. */
 static void unswap_all(batch *b)
 {
     for (size_t i = b->count; i-- > 0;) {
@@ -225,7 +228,7 @@ static void unswap_all(batch *b)
     }
 }
 
-/* Everything is in place; results are returned together or not at all. */
+/* All files are in place. Returns all results or none. */
 static csn_status finish_all(batch *b, csn_written *rets, csn_error **err)
 {
     csn_autofree csn_written *out = calloc(b->count, sizeof(*out));
@@ -248,7 +251,8 @@ static csn_status finish_all(batch *b, csn_written *rets, csn_error **err)
     return st;
 }
 
-/* Old files after a success, new ones after a failure; then parents, the last made first. */
+/* Removes the temporary files: the old content after a success, the new after a failure. Then
+ * removes created parents, the last one first. */
 static void drop_all(batch *b, bool failed)
 {
     for (size_t i = b->count; i-- > 0;) {

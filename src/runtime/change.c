@@ -1,11 +1,15 @@
-/* change.c: mkdir, symlink, remove, rename and cleanup in a local sandbox.
+/* change.c: the file operations mkdir, chmod, symlink, remove, rename and cleanup.
  *
  * Entries of the ops table, called from many threads at once. An attacker controls paths and
- * trees. What must hold: everything happens on the held directory above a plain last name, so
- * remove and rename act on a link itself and never on what it points to; the grants themselves
- * cannot be removed or moved; a refused or failed operation leaves no directory behind that it
- * made on its way. A recursive removal asks the policy about every entry before it touches the
- * first one, so a denied path below it refuses the whole. */
+ * trees.
+ *
+ * Invariants:
+ *  - Each operation uses an open parent directory and a plain last name, so remove and rename
+ *    act on a link itself, never on its target.
+ *  - The grants themselves cannot be removed or moved.
+ *  - A refused or failed operation leaves no directory that it created.
+ *  - A recursive removal checks the policy for every entry before it removes the first one: a
+ *    denied path below refuses the whole removal. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +24,7 @@
 #include "os/tree.h"
 #include "runtime/files.h"
 
-/* Makes what is missing above the name, unless the caller wants none made. */
+/* Creates missing parent directories, unless flags forbid it. */
 static csn_status make_parents(const csn_target *t, csn_parent *p, uint32_t flags,
                                csn_error **err)
 {
@@ -44,7 +48,8 @@ csn_status csn_runtime_mkdir(void *state, const char *path, uint32_t flags, csn_
     csn_autofd int fd = -1;
     csn_error *ignored = NULL;
 
-    /* Most calls are for one that is there; only the kernel may say so of a path with links. */
+    /* Usually the directory exists. Only opening it shows that reliably if the path has
+     * links. */
     csn_status st = csn_target_open(&t, O_PATH | O_DIRECTORY, &fd, &ignored);
     bool missing = st == CSN_NOT_FOUND;
     if (missing || !err)
@@ -61,7 +66,7 @@ csn_status csn_runtime_mkdir(void *state, const char *path, uint32_t flags, csn_
     if (st < 0)
         return st;
     if (mkdirat(p.fd, p.name, 0777) < 0) {
-        /* A dangling link has the name too; mkdir does not make what it points to. */
+        /* EEXIST may also mean a dangling link, which mkdir does not follow. */
         int e = errno;
         struct stat now;
         bool there = fstatat(p.fd, p.name, &now, AT_SYMLINK_NOFOLLOW) == 0;
@@ -82,12 +87,12 @@ csn_status csn_runtime_chmod(void *state, const char *path, uint32_t mode, csn_e
     csn_status st = csn_target_open(&t, O_PATH | O_DIRECTORY, &fd, err);
     if (st < 0)
         return st;
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd); /* fchmod takes no O_PATH */
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd); /* fchmod refuses O_PATH */
     return chmod(link, mode & 0777) < 0 ? csn_target_fail(&t, errno, err) : CSN_OK;
 }
 
-/* The target is data and may say anything: links are inert until a path is resolved through
- * them, and that is refused when it leads out. */
+/* The target may be any text: a link has no effect until a path is resolved through it, and
+ * resolution refuses to leave the grant. */
 csn_status csn_runtime_symlink(void *state, const char *target, const char *path,
                                csn_error **err)
 {
@@ -113,7 +118,7 @@ csn_status csn_runtime_symlink(void *state, const char *target, const char *path
 
 typedef struct censor {
     const csn_target *t;
-    const char *start; /* what the rules call the directory that is walked */
+    const char *start; /* path of the walked directory for the rules */
     csn_status st;
     csn_error **err;
 } censor;
@@ -134,8 +139,8 @@ static int censor_entry(void *ctx, const char *path, const struct stat *st, cons
     return c->st < 0;
 }
 
-/* May the target's operation be done to everything in the directory `fd`, were it at `start`?
- */
+/* Checks the target's operation for every entry of the directory `fd` as if it were at
+ * `start`. */
 static csn_status judge_tree(const csn_target *t, int fd, const char *start, csn_error **err)
 {
     censor c = {.t = t, .start = start, .err = err};
@@ -149,8 +154,8 @@ static csn_status judge_tree(const csn_target *t, int fd, const char *start, csn
     return rc < 0 ? csn_target_fail(t, -rc, err) : CSN_OK;
 }
 
-/* Other processes may add files between the check and the removal. The rules bind agents, not
- * the rest of the host. */
+/* Files that other processes add between check and removal are removed unchecked; the rules
+ * bind agents, not other programs of the host. */
 static csn_status remove_tree(const csn_target *t, const csn_parent *p, csn_error **err)
 {
     if (csn_target_checked(t)) {
@@ -167,8 +172,8 @@ static csn_status remove_tree(const csn_target *t, const csn_parent *p, csn_erro
     return rc < 0 ? csn_target_fail(t, -rc, err) : CSN_OK;
 }
 
-/* One unlink decides most calls. It takes the commit lock, so that a conditional write that has
- * just looked at the file does not bring it back. */
+/* Usually one unlink is enough. It takes the commit lock, so that a conditional write that has
+ * just checked the file does not recreate it. */
 csn_status csn_runtime_remove(void *state, const char *path, uint32_t flags, csn_error **err)
 {
     csn_runtime *rt = state;
@@ -194,7 +199,7 @@ csn_status csn_runtime_remove(void *state, const char *path, uint32_t flags, csn
     return csn_target_fail(&t, e == EEXIST ? ENOTEMPTY : e, err);
 }
 
-/* The held base is emptied, whatever its path names by now. */
+/* Empties the directory that was opened as base, even if its path names another one by now. */
 csn_status csn_runtime_cleanup(void *state, csn_error **err)
 {
     csn_runtime *rt = state;
@@ -217,7 +222,7 @@ csn_status csn_runtime_cleanup(void *state, csn_error **err)
 
 /* ---- rename ---- */
 
-/* EXDEV here is another file system, not an escape: both parents are held already. */
+/* EXDEV here means another file system, not an escape, because both parents are open. */
 static csn_status rename_fail(const csn_target *from, const csn_target *to, int e,
                               csn_error **err)
 {
@@ -244,7 +249,8 @@ static csn_status rename_fail(const csn_target *from, const csn_target *to, int 
     }
 }
 
-/* A directory takes all that is in it along: may every entry leave, and arrive? */
+/* If a directory is moved, checks for every entry in it that it may leave the source and enter
+ * the destination. */
 static csn_status judge_moved(const csn_target *ft, const csn_parent *fp, const csn_target *tt,
                               const csn_parent *tp, csn_error **err)
 {
@@ -272,12 +278,13 @@ static csn_status judge_moved(const csn_target *ft, const csn_parent *fp, const 
     return judge_tree(tt, fd, end, err);
 }
 
-/* Judges both names and all that moves along before the first directory is made. */
+/* Checks both names and all moved entries before any directory is created. */
 csn_status csn_runtime_rename(void *state, const char *from, const char *to, uint32_t flags,
                               csn_error **err)
 {
     csn_runtime *rt = state;
-    /* Also read: what may not be read must not move to where it may. */
+    /* Also needs read permission: a file that may not be read must not be moved to where it
+     * may. */
     csn_target ft = csn_target_of(rt, CSN_OP_DELETE | CSN_OP_READ | CSN_OP_TREE, from, flags);
     csn_target tt = csn_target_of(rt, CSN_OP_WRITE | CSN_OP_TREE, to, flags);
     csn_autoparent fp = CSN_PARENT_NONE, tp = CSN_PARENT_NONE;

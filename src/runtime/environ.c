@@ -1,10 +1,10 @@
-/* environ.c: the environment of commands.
+/* environ.c: builds the environment of commands.
  *
  * Commands get an allow-list of the caller's variables (language, time zone, terminal, PATH),
- * what the sandbox's config names, HOME as the sandbox's home and PWD. Nothing else:
- * credentials in the caller's environment must not reach an agent's commands by accident. HOME
- * cannot be changed by config or call, because files written "at home" must land where the file
- * API looks. */
+ * those of the sandbox's config, HOME and PWD. Everything else is left out, so that credentials
+ * in the caller's environment do not reach an agent's commands by accident. HOME is always the
+ * sandbox's home, regardless of config and call, so that file calls find what commands write to
+ * their home. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* Plus LC_*. None of these carries a secret or loads code. */
+/* Also LC_*. None of these carries a secret or makes a program load code. */
 static const char *const allowed[] = {"PATH", "LANG",    "LANGUAGE", "TZ",       "TERM",
                                       "USER", "LOGNAME", "SHELL",    "COLORTERM"};
 
@@ -47,7 +47,7 @@ static bool is_allowed(const char *assignment)
     return false;
 }
 
-/* Adds it, or replaces the one of the same name. 0 or ENOMEM. */
+/* Adds a variable or replaces the one of the same name. 0 or ENOMEM. */
 static int put(char ***v, const char *assignment)
 {
     for (size_t i = 0; *v && (*v)[i]; i++) {
@@ -74,7 +74,7 @@ static int put_pair(char ***v, const char *name, const char *value)
     return put(v, s);
 }
 
-/* NAME: the caller's, if set. NAME=value: as it is. */
+/* An entry NAME takes the caller's value, if set; NAME=value is used as it is. */
 static int put_config(char ***v, const char *const *config)
 {
     int e = 0;
@@ -109,7 +109,7 @@ csn_status csn_runtime_environ_new(const csn_runtime *rt, char ***ret, csn_error
     return CSN_OK;
 }
 
-/* Is this name given again later, in the call's own list (from index `from` on)? */
+/* True if `extra`, from index `from` on, sets this name again. PWD is always set by us. */
 static bool overridden(const char *assignment, const char *const *extra, size_t from)
 {
     if (strncmp(assignment, "PWD=", 4) == 0)

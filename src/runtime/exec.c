@@ -1,14 +1,14 @@
-/* exec.c: foreground commands.
+/* exec.c: runs foreground commands.
  *
- * The library makes the pipes, sends the child's ends to the keeper with the request, and moves
- * bytes until the keeper reports the end. The command is hostile: it may flood, hang, close its
- * output early, or leave processes that hold the pipes. Output is bounded by the sink, time by
- * the deadline, and the wait after its end by CSN_DRAIN_MS. Pipes that are still held then go
- * to the keeper, which reads and discards them, so that servers started with & do not die of
- * SIGPIPE.
+ * The library makes the pipes, sends the child's ends to the keeper with the request, and
+ * copies data until the keeper reports the end. The command is hostile: it may flood its
+ * output, hang, close it early, or leave processes that hold the pipes. The sink bounds the
+ * output, the deadline the run time, and CSN_DRAIN_MS the wait after the end. Pipes that are
+ * still held then are passed to the keeper, which reads and discards their data, so that
+ * servers started with & do not die of SIGPIPE.
  *
- * Invariant: when this returns, the command has ended, or the error says that it could not be
- * ended; no descriptor of it is left here but one channel, which the next command uses. */
+ * Invariant: on return the command has ended, or the error says that it could not be ended; of
+ * its descriptors only one channel stays open, for the next command. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -31,16 +31,16 @@
 #define EXIT_NOT_FOUND 127
 #define EXIT_NOT_EXEC  126
 
-/* One running command, as the caller's thread sees it. */
+/* One running command. */
 typedef struct run {
     csn_runtime *rt;
     const csn_exec_req *req;
     csn_pump pump;
     int channel;
-    int sockets;     /* to the process that makes its sockets, or -1 */
+    int sockets;     /* to the process that creates the command's sockets, or -1 */
     uint64_t number; /* of the spawn */
-    uint32_t how;    /* of the KILL we sent, or CSN_END_EXITED */
-    bool checked;    /* that the keeper lives, after that took long */
+    uint32_t how;    /* CSN_END_* that our KILL stands for, or CSN_END_EXITED */
+    bool checked;    /* csn_link_check succeeded after the kill timed out */
     csn_exit_msg exit;
 } run;
 
@@ -135,7 +135,7 @@ void csn_runtime_end_fill(const csn_runtime *rt, const csn_exit_msg *b, const ch
     ret->peak_memory = b->peak_memory;
     if (ret->how != CSN_END_EXITED)
         return;
-    /* 128 + n is how a shell reports the signal that ended its child. */
+    /* A shell exits with 128 + n if signal n ended its child. */
     bool too_large = ret->signal == SIGXFSZ || ret->exit_code == 128 + SIGXFSZ;
     if (too_large && rt->file_max != 0)
         csn_runtime_end_limit(ret, CSN_END_DISK, "file size", rt->file_max, 0);
@@ -146,16 +146,16 @@ void csn_runtime_end_fill(const csn_runtime *rt, const csn_exit_msg *b, const ch
 
 /* ---- starting ---- */
 
-/* A pipe has an owner and mode 0600: one that root made would be closed to the command's own
- * /dev/stdout. Without CAP_CHOWN only those names do not work. */
+/* A pipe has mode 0600: if root owned it, the command could not open /dev/stdout. Without
+ * CAP_CHOWN only that open fails. */
 static void give_pipe(const csn_runtime *rt, int fd)
 {
     if (rt->chown_pipes && fchown(fd, rt->file_uid, rt->file_gid) < 0)
         csn_log_debug("pipe of a command: %s", strerrordesc_np(errno));
 }
 
-/* The two ends of a pipe: ours to read, the command's to write. Ours does not block: a command
- * can open its own output and read what poll has reported. */
+/* Makes a pipe for output. Our end is non-blocking: a command can open its own output and read
+ * the data that poll reported to us. */
 static int make_pipe(csn_runtime *rt, csn_pump_out *o, int stream, int *ret_w)
 {
     int p[2];
@@ -169,8 +169,8 @@ static int make_pipe(csn_runtime *rt, csn_pump_out *o, int stream, int *ret_w)
     return 0;
 }
 
-/* A pipe, not a socket: programs open /dev/stdin, which a socket refuses. Our end does not
- * block. */
+/* Makes a pipe for stdin; a socket would not do, because programs open /dev/stdin. Our end is
+ * non-blocking. */
 static int make_feed(csn_runtime *rt, csn_pump *p, const csn_source *input, int *ret_r)
 {
     int fds[2];
@@ -186,8 +186,8 @@ static int make_feed(csn_runtime *rt, csn_pump *p, const csn_source *input, int 
     return 0;
 }
 
-/* The descriptors the command gets, in the order of the wire. own[] are closed after sending.
- */
+/* Collects the command's descriptors in protocol order. The caller closes own[] after
+ * sending. */
 static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[5], int own[3],
                              size_t *ret_count, csn_error **err)
 {
@@ -220,10 +220,10 @@ static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[5], in
 
 /* ---- the channel between two commands ----
  *
- * Making a channel, passing it to the keeper and closing it cost more than the rest of a short
- * command, so the channel of a command that ended normally is kept for the next one. One is
- * kept: commands that run at the same time have their own. It belongs to the process that made
- * it: a fork of the host has the descriptor too and must not use it. */
+ * Creating a channel, passing it to the keeper and closing it takes longer than the rest of a
+ * short command, so the channel of a command that ended normally is kept for the next one. Only
+ * one is kept; concurrent commands create their own. A forked child of the host inherits the
+ * descriptor but must not use it, so the pid is stored with it. */
 
 static int64_t of_this_process(int fd)
 {
@@ -255,7 +255,8 @@ void csn_runtime_channel_drop(csn_runtime *rt)
         close(fd);
 }
 
-/* False: there is none, or the keeper has closed it; nothing was started. */
+/* Sends SPAWN on the kept channel. False: there is none or the keeper closed it; nothing was
+ * started. */
 static bool send_again(run *r, const csn_spawn_msg *b, const int *fds, size_t n)
 {
     csn_autofd int fd = channel_take(r->rt);
@@ -273,7 +274,6 @@ static bool send_again(run *r, const csn_spawn_msg *b, const int *fds, size_t n)
     return sent;
 }
 
-/* No reply is awaited: a start that fails is reported as EXIT. */
 csn_spawn_msg csn_runtime_spawn_msg(const csn_runtime *rt, const csn_exec_req *req,
                                     const csn_runtime_command_env *set)
 {
@@ -283,6 +283,7 @@ csn_spawn_msg csn_runtime_spawn_msg(const csn_runtime *rt, const csn_exec_req *r
                            .env = set->env};
 }
 
+/* Waits for no reply: EXIT reports a failed start. */
 static csn_status send_spawn(run *r, csn_error **err)
 {
     csn_runtime_command_env set;
@@ -309,7 +310,8 @@ static csn_status send_spawn(run *r, csn_error **err)
 
 /* ---- running ---- */
 
-/* Asks for the end of the tree; from now on only its end is waited for, and not for ever. */
+/* Asks the keeper to kill the process tree. From then on only EXIT ends the wait, or the new
+ * deadline. */
 static csn_status ask_kill(run *r, uint32_t how, csn_error **err)
 {
     r->how = how;
@@ -322,7 +324,7 @@ static csn_status ask_kill(run *r, uint32_t how, csn_error **err)
     return CSN_OK;
 }
 
-/* Reads one message of the keeper. *ret_ended: it was EXIT. */
+/* Receives one message. *ret_ended: it was EXIT. */
 static csn_status take_message(run *r, bool *ret_ended, csn_error **err)
 {
     uint8_t buf[512];
@@ -348,7 +350,7 @@ static csn_status take_message(run *r, bool *ret_ended, csn_error **err)
     return st;
 }
 
-/* KILL was sent and no EXIT came in time: a process or the keeper is stuck, or the machine is
+/* After KILL, no EXIT arrived in time: a process or the keeper is stuck, or the machine is
  * overloaded or was suspended. A keeper that answers gets the same time once more. */
 static csn_status give_up(run *r, bool *ret_ended, csn_error **err)
 {
@@ -366,8 +368,8 @@ static csn_status give_up(run *r, bool *ret_ended, csn_error **err)
     return CSN_OK;
 }
 
-/* Until the keeper reports the end. On an error the caller closes the channel, and the keeper
- * kills the command. */
+/* Runs until the keeper reports the end. On an error the caller closes the channel, upon which
+ * the keeper kills the command. */
 static csn_status run_to_end(run *r, csn_error **err)
 {
     csn_status st = CSN_OK;
@@ -388,7 +390,7 @@ static csn_status run_to_end(run *r, csn_error **err)
                 st = ask_kill(r, CSN_END_CANCEL, err);
             break;
         case CSN_PUMP_FEED:
-            st = csn_fail(err, CSN_IO, "the source of stdin failed"); /* hanging up kills it */
+            st = csn_fail(err, CSN_IO, "the source of stdin failed");
             break;
         case CSN_PUMP_CLOSED:
         case CSN_PUMP_CONTROL:
@@ -400,8 +402,8 @@ static csn_status run_to_end(run *r, csn_error **err)
     return st;
 }
 
-/* After EXIT, everything that the command wrote is in the pipes and is delivered, however slow
- * the sink is. If other processes still hold the pipes, they are waited for CSN_DRAIN_MS. */
+/* After EXIT all output of the command is in the pipes and is delivered, however slow the sink
+ * is. Other processes that hold the pipes get CSN_DRAIN_MS. */
 void csn_runtime_drain(csn_runtime *rt, csn_pump *p)
 {
     csn_pump_event ev;
@@ -447,7 +449,7 @@ static csn_status run_foreground(csn_runtime *rt, const csn_exec_req *req, int s
         rt->alone_after = r.number;
     if (st == CSN_OK) {
         csn_runtime_drain(rt, &r.pump);
-        /* One that ended by itself while our KILL was on its way was not killed. */
+        /* A command that ended before our KILL arrived was not killed. */
         *ret =
             (csn_exec_end){.size = sizeof(*ret), .how = r.exit.killed ? r.how : CSN_END_EXITED};
         csn_runtime_end_fill(rt, &r.exit, req->argv[0], ret);

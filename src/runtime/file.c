@@ -1,10 +1,14 @@
-/* file.c: looking at files of a local sandbox: stat, read, list, walk.
+/* file.c: the file operations stat, read, list and walk, and opening a command's cwd.
  *
  * Entries of the ops table, called from many threads at once. An attacker controls the path,
- * the tree and what the files are: fifos, devices, endless or shrinking files. What must hold:
- * only a regular file is read, decided on the open descriptor; nothing blocks (O_NONBLOCK); a
- * read ends, at the size the file had when it was opened; guest files are never mapped, so one
- * that shrinks gives fewer bytes and no SIGBUS. Paths become descriptors in target.c only. */
+ * the tree and the file types: FIFOs, devices, endless or shrinking files. Only target.c turns
+ * paths into descriptors.
+ *
+ * Invariants:
+ *  - Only regular files are read; the type is checked on the open descriptor.
+ *  - Nothing blocks (O_NONBLOCK), and a read ends at the size that the file had when it was
+ *    opened.
+ *  - Files are never mapped: one that shrinks yields fewer bytes, not SIGBUS. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,8 +25,7 @@
 #include "runtime/files.h"
 
 #define CHUNK (128u * 1024u)
-/* For files that say 0 bytes and have more, as those of /proc do: there is no size to stop at.
- */
+/* Limit for files that report size 0 but have content, such as those in /proc. */
 #define UNSIZED_MAX (16u * 1024u * 1024u)
 
 static csn_file_stat stat_of(const struct stat *st)
@@ -37,7 +40,7 @@ static csn_file_stat stat_of(const struct stat *st)
     };
 }
 
-/* NOFOLLOW is about the link itself: a sandbox that refuses all links still shows them. */
+/* With NOFOLLOW, returns the link itself, also in a sandbox that refuses to follow links. */
 csn_status csn_runtime_stat(void *state, const char *path, uint32_t flags, csn_file_stat *ret,
                             char **ret_target, csn_error **err)
 {
@@ -65,7 +68,7 @@ csn_status csn_runtime_stat(void *state, const char *path, uint32_t flags, csn_f
 
 /* ---- read ---- */
 
-/* A sink that only counts gets the rest in one call. */
+/* Passes the number of remaining bytes to a sink that only counts. */
 static void count_rest(const csn_sink *sink, uint64_t left)
 {
     while (left > 0) {
@@ -76,7 +79,7 @@ static void count_rest(const csn_sink *sink, uint64_t left)
     }
 }
 
-/* Up to `left` bytes from `offset` on. 0 or errno. */
+/* Copies up to `left` bytes from `offset` on. 0 or errno. */
 static int stream(int fd, uint64_t offset, uint64_t left, bool sized, const csn_sink *sink)
 {
     size_t room = left < CHUNK ? (size_t)left : CHUNK;
@@ -109,8 +112,8 @@ csn_status csn_runtime_read(void *state, const char *path, uint32_t flags, uint6
     csn_autofd int fd = -1;
     struct stat st;
 
-    /* Opening a fifo or a device this way neither waits nor takes a terminal; what it is, is
-     * asked of the descriptor, so there is nothing to swap in between. */
+    /* csn_target_open adds O_NONBLOCK and O_NOCTTY, so opening a FIFO or a terminal is
+     * harmless. The type is checked on the descriptor, which cannot be swapped. */
     csn_status rc = csn_target_open(&t, O_RDONLY, &fd, err);
     if (rc < 0)
         return rc;
@@ -133,12 +136,12 @@ csn_status csn_runtime_read(void *state, const char *path, uint32_t flags, uint6
 typedef struct teller {
     csn_entry_fn fn;
     void *ctx;
-    const csn_runtime *rt; /* with `start`: what the policy hides is left out */
+    const csn_runtime *rt; /* if `start` is set, unreadable entries are left out */
     char *start;
 } teller;
 
-/* A walk leaves out entries that may not be read, since glob and grep would offer them. Their
- * directories are entered all the same: a more specific rule may allow what is below. */
+/* A walk leaves out entries that may not be read, since glob and grep would return them. It
+ * still enters such directories, because a more specific rule may allow entries below. */
 static int tell(void *ctx, const char *path, const struct stat *st, const char *target)
 {
     teller *w = ctx;
@@ -157,7 +160,7 @@ static int tell(void *ctx, const char *path, const struct stat *st, const char *
     return w->fn(w->ctx, path, &fst, target);
 }
 
-/* A directory that may be read shows all its names: a list has every entry. */
+/* Lists every entry of a readable directory, also those that may not be read. */
 csn_status csn_runtime_list(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
                             void *ctx, csn_error **err)
 {
@@ -172,7 +175,7 @@ csn_status csn_runtime_list(void *state, const char *path, uint32_t flags, csn_e
     return rc < 0 ? csn_target_fail(&t, -rc, err) : CSN_OK;
 }
 
-/* The start is a file: one entry with an empty path. */
+/* Reports a start that is a file as one entry with an empty path. */
 static csn_status walk_file(const csn_target *t, int fd, csn_entry_fn fn, void *ctx,
                             csn_error **err)
 {
@@ -185,7 +188,8 @@ static csn_status walk_file(const csn_target *t, int fd, csn_entry_fn fn, void *
     return CSN_OK;
 }
 
-/* O_PATH first: the start may be a file that cannot, or must not, be opened for reading. */
+/* Opens with O_PATH first, because the start may be a file that cannot or must not be opened
+ * for reading. */
 csn_status csn_runtime_walk(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
                             void *ctx, csn_error **err)
 {
@@ -212,7 +216,7 @@ csn_status csn_runtime_walk(void *state, const char *path, uint32_t flags, csn_e
     return rc < 0 ? csn_target_fail(&t, -rc, err) : CSN_OK;
 }
 
-/* A command's working directory goes to the keeper as a descriptor, never as a path. */
+/* The keeper receives a command's working directory as a descriptor, never as a path. */
 csn_status csn_runtime_open_cwd(csn_runtime *rt, const char *path, int *ret_fd, char **ret_path,
                                 csn_error **err)
 {
@@ -222,7 +226,8 @@ csn_status csn_runtime_open_cwd(csn_runtime *rt, const char *path, int *ret_fd, 
 
     if (st < 0)
         return st;
-    /* Below a grant that was moved meanwhile the rules go by its first name. */
+    /* The path from the rules is the real one only below the root; other grants may have been
+     * moved. */
     bool real = known && (t.how & CSN_BENEATH_ROOTED);
     *ret_path = real ? CSN_STEAL(known) : csn_runtime_fd_path(*ret_fd);
     return CSN_OK;

@@ -1,4 +1,4 @@
-/* find_program.c: where the programs that belong to this library are. */
+/* find_program.c: finds the programs that are installed with this library. */
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include "runtime/link.h"
 
 #define PROGRAM      "caisson-keeper"
-#define PROGRAM_SPAN (64ul << 20) /* how far a program reaches from its headers, at most */
+#define PROGRAM_SPAN (64ul << 20) /* maximum distance of program text from its headers */
 
 static const char *path_for_tests;
 
@@ -23,20 +23,19 @@ void csn_keeper_path_set(const char *path)
     path_for_tests = path;
 }
 
-/* Is this code linked into the program itself, and not into a library that it has loaded? */
+/* True if this code is linked into the program, not into a shared library. */
 static bool linked_in(void)
 {
     uintptr_t here = (uintptr_t)&csn_keeper_path_set;
     unsigned long base = getauxval(AT_PHDR), entry = getauxval(AT_ENTRY);
 
-    /* The text of a program holds both its entry and its headers; a library lies elsewhere. */
+    /* A program's headers and entry are close to its text; a library is mapped elsewhere. */
     return base != 0 && here >= base && here - base < PROGRAM_SPAN && entry >= base &&
            entry - base < PROGRAM_SPAN;
 }
 
-/* The directory of the file this code was mapped from. The kernel is asked, not dladdr, which
- * may return a relative name: that means another file after a chdir. malloc'd, NULL when it
- * cannot be known. */
+/* The directory of the file that contains this code. Read from /proc, because dladdr may return
+ * a relative path, which is wrong after a chdir. malloc'd, NULL if unknown. */
 static char *own_dir(void)
 {
     uintptr_t here = (uintptr_t)&csn_keeper_path_set, lo, hi;
@@ -67,16 +66,15 @@ static char *own_dir(void)
 }
 
 static pthread_once_t own_once = PTHREAD_ONCE_INIT;
-static char *own; /* looked up once: reading /proc/self/maps is slow */
+static char *own; /* cached, because reading /proc/self/maps is slow */
 
 static void find_own(void)
 {
     own = own_dir();
 }
 
-/* The directory of the library first (a build directory), then where programs are installed.
- * There is no environment variable for it: an agent that can set one must not choose what runs
- * here. */
+/* Tries the directory of the library (a build directory), then CSN_LIBEXEC_DIR. No environment
+ * variable overrides this: an agent that can set variables must not choose the program. */
 csn_status csn_program_find(const char *name, char **ret, csn_error **err)
 {
     csn_autofree char *for_tests = path_for_tests ? csn_path_dir(path_for_tests) : NULL;

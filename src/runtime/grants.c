@@ -1,11 +1,12 @@
-/* grants.c: the directories that file calls may touch, held from open to close, and the rules.
+/* grants.c: opens the directories that file calls may access, and makes and checks the rules
+ * for paths.
  *
- * The caller's configuration is trusted; the paths given to csn_runtime_grant_of are the
- * agent's. Each grant is an O_PATH descriptor that is opened once: replacing the directory
- * later changes nothing. The rules are made of resolved paths, since they are compared by text
- * with what the kernel reports. Which grant a path belongs to is decided by name and never
- * decides what is allowed: a path that starts with the host path of a grant is looked up there,
- * everything else below the base, and the kernel keeps it there. */
+ * The caller's configuration is trusted; paths passed to csn_runtime_grant_of come from the
+ * agent. Each grant is an O_PATH descriptor that is opened once: replacing the directory later
+ * has no effect. Rules use resolved paths, because they are compared as text with the paths
+ * that the kernel reports. The grant of a path is chosen by name and only selects where the
+ * kernel starts to resolve: a path that starts with the host path of a grant is resolved there,
+ * any other below the base. The kernel keeps the resolution below the grant. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,7 +23,7 @@
 #include "os/beneath.h"
 #include "runtime/files.h"
 
-/* The kernel bounds the link by one page: a longer path is NULL. */
+/* readlink returns at most one page: NULL for a longer path. */
 char *csn_runtime_fd_path(int fd)
 {
     char link[40], path[PATH_MAX + 1];
@@ -34,8 +35,8 @@ char *csn_runtime_fd_path(int fd)
     return strndup(path, (size_t)n);
 }
 
-/* Some file systems count no links of directories; the kernel marks the path of a removed one
- * in any case. */
+/* st_nlink alone is not enough, because some file systems do not count links of directories;
+ * the kernel also appends " (deleted)" to the path of a removed one. */
 bool csn_runtime_is_removed(int fd)
 {
     static const char mark[] = " (deleted)";
@@ -50,7 +51,8 @@ bool csn_runtime_is_removed(int fd)
 
 /* ---- opening ---- */
 
-/* A path of the configuration: `~` is the caller's home, relative ones start at `from`. */
+/* Expands a path of the configuration: `~` is the caller's home, a relative path starts at
+ * `from`. */
 static char *config_path(const char *path, const char *from)
 {
     const char *home = getenv("HOME");
@@ -63,10 +65,9 @@ static char *config_path(const char *path, const char *from)
     return asprintf(&out, "%s/%s", from, path) < 0 ? NULL : out;
 }
 
-/* realpath first: the rules compare text, and the kernel reports paths without links. Between
- * the two calls the caller's own tree is trusted to stand still. A detached sandbox outlives
- * its directories: a handle of it holds -1 for one that is not there any more, and the calls
- * that need it fail (target.c). */
+/* Resolves the path first, because the rules compare it with paths that the kernel reports. The
+ * caller's own tree is trusted not to change between realpath and open. For a connected sandbox
+ * a missing directory gets fd -1, and calls that need it fail (target.c). */
 static csn_status grant_open(const csn_runtime *rt, const char *option, const char *asked,
                              bool writable, csn_grant *ret, csn_error **err)
 {
@@ -85,7 +86,7 @@ static csn_status grant_open(const csn_runtime *rt, const char *option, const ch
     return CSN_OK;
 }
 
-/* The private home is `home` in the runtime directory. */
+/* Creates `home` in the runtime directory. */
 static csn_status private_home(csn_runtime *rt, csn_error **err)
 {
     csn_autofree char *path = NULL;
@@ -102,7 +103,7 @@ static csn_status private_home(csn_runtime *rt, csn_error **err)
     return grant_open(rt, "home", path, true, &rt->home, err);
 }
 
-/* grant_count grows one by one, so that a half-open list can be closed. */
+/* grant_count counts the grants opened so far, so that a failure closes only those. */
 static csn_status grants_add(csn_runtime *rt, const char *option, const char *const *dirs,
                              bool writable, csn_error **err)
 {
@@ -118,15 +119,15 @@ static csn_status grants_add(csn_runtime *rt, const char *option, const char *co
 
 /* ---- rules ---- */
 
-/* The real path of as much as exists, the rest as it is. What follows a glob character is never
- * looked up. malloc'd. */
+/* Resolves the part of the path that exists and keeps the rest, including everything from the
+ * first component with a glob character on. malloc'd. */
 static char *resolve_prefix(const char *path)
 {
     size_t end = strlen(path), magic = strcspn(path, "*?[{\\");
     char *out = NULL;
 
     if (magic < end && csn_glob_has_magic(path)) {
-        end = magic; /* back to the slash before it */
+        end = magic; /* to the slash before the glob */
         while (end > 0 && path[end - 1] != '/')
             end--;
     }
@@ -158,8 +159,8 @@ static csn_status resolve_all(const csn_runtime *rt, const char *const *in, char
     return CSN_OK;
 }
 
-/* Grants come in the order of the lists (read, then write), and so do their rules: a rule's
- * source is named by its place in the list. */
+/* The rules keep the order of the lists (read, then write), because a rule's source is reported
+ * by its index. */
 static csn_status rules_open(csn_runtime *rt, csn_error **err)
 {
     const csn_config *c = rt->config;
@@ -175,7 +176,8 @@ static csn_status rules_open(csn_runtime *rt, csn_error **err)
     if (st == CSN_OK)
         st = resolve_all(rt, c->deny, &deny, err);
     for (size_t i = 0; st == CSN_OK && i < c->rule_count; i++) {
-        /* Command words and hosts are no paths; they are resolved all the same and not used. */
+        /* Rules for commands and hosts are resolved too, to keep the indexes equal; the result
+         * is not used. */
         const char *const one[] = {c->rules[i].path ? c->rules[i].path : "", NULL};
         st = resolve_all(rt, one, &paths, err);
     }
@@ -219,7 +221,7 @@ csn_status csn_runtime_grants_open(csn_runtime *rt, csn_error **err)
     return st == CSN_OK ? rules_open(rt, err) : st;
 }
 
-/* path is set exactly when fd is ours: a zeroed grant closes nothing. */
+/* path is NULL if the grant was never opened; a zeroed grant has fd 0, which must stay open. */
 static void grant_close(csn_grant *g)
 {
     if (g->path && g->fd >= 0)
@@ -249,9 +251,8 @@ typedef struct best {
     const char *rest;
 } best;
 
-/* Several may match when one is inside another: a writable one is better, then the widest,
- * since
- * `..` may go further in it. */
+/* If several grants match, because one is inside another, prefer a writable one, then the
+ * outermost, since `..` can go further up in it. */
 static void consider(best *b, const csn_grant *g, const char *alias, const char *path)
 {
     if (!g->path)
@@ -271,7 +272,7 @@ const csn_grant *csn_runtime_grant_of(const csn_runtime *rt, const char *path,
     const csn_config *c = rt->config;
     best b = {0};
 
-    /* One tree, which looks like that of the commands. */
+    /* File calls see the same tree as commands: all paths start at the root. */
     if (rt->level != CSN_LEVEL_NONE) {
         *ret_rest = path[0] ? path : ".";
         return &rt->root;
@@ -281,7 +282,7 @@ const csn_grant *csn_runtime_grant_of(const csn_runtime *rt, const char *path,
         consider(&b, &rt->base, c ? c->workspace : NULL, path);
         consider(&b, &rt->home, c ? c->home : NULL, path);
         for (size_t i = 0; i < rt->grant_count; i++) {
-            const char *alias = NULL; /* what the caller called it: lists keep their order */
+            const char *alias = NULL; /* the configured path */
             if (c)
                 alias = i < reads ? c->read[i] : c->write[i - reads];
             consider(&b, &rt->grants[i], alias, path);
@@ -289,14 +290,14 @@ const csn_grant *csn_runtime_grant_of(const csn_runtime *rt, const char *path,
     }
     if (!b.grant)
         b = (best){&rt->base, path + strspn(path, "/")};
-    /* "dir/" keeps its slash only as the end of a name, so a bare rest is the grant itself. */
+    /* An empty rest means the grant itself. */
     *ret_rest = b.rest[0] ? b.rest : ".";
     return b.grant;
 }
 
 /* ---- checking ---- */
 
-/* A path of `deny` is covered whatever else is granted, so the hint is to leave it out. */
+/* No grant overrides `deny`, so the hint for it is to remove that option. */
 static char *hint_for(const csn_runtime *rt, uint32_t op, const char *resolved,
                       const csn_rule_hit *hit)
 {
@@ -317,7 +318,7 @@ csn_status csn_runtime_check_rules(const csn_runtime *rt, uint32_t op, const cha
     if (!rt->rules)
         return CSN_OK;
     csn_rule_hit hit = {.allowed = true};
-    uint32_t bit = 1; /* the operation that is refused, of those asked for */
+    uint32_t bit = 1; /* the first refused operation in `op` */
     for (; bit <= CSN_OP_NET; bit <<= 1) {
         if ((op & bit) != 0)
             hit = csn_rules_check(rt->rules, bit, resolved);
@@ -330,8 +331,7 @@ csn_status csn_runtime_check_rules(const csn_runtime *rt, uint32_t op, const cha
                    : CSN_OK;
     csn_autofree char *hint = hint_for(rt, bit, resolved, &hit);
     csn_autofree char *shown = csn_path_printable(asked);
-    /* Only a directory that was given for reading has rules for one operation and not for all.
-     */
+    /* A refusal without a rule text comes from a directory in `read`, or from Landlock. */
     bool landlock = rt->level == CSN_LEVEL_LANDLOCK_ONLY;
     const char *none = landlock ? "not granted" : "read-only directory";
     const char *rule = hit.rule ? hit.rule : none;
@@ -350,7 +350,7 @@ csn_status csn_runtime_check_rules(const csn_runtime *rt, uint32_t op, const cha
     return csn_error_deny(st, err, &d);
 }
 
-/* The directory cannot be searched, and no rule denies it. */
+/* The error for a path that the file permissions, not a rule, make inaccessible. */
 static csn_status unreadable(const csn_target *t, csn_error **err)
 {
     csn_autofree char *hint = csn_rules_hint(t->op, t->asked);
@@ -367,8 +367,8 @@ static csn_status unreadable(const csn_target *t, csn_error **err)
     return csn_error_deny(st, err, &d);
 }
 
-/* Resolves as far as there is something, so that `why` can answer for files not made yet. A
- * deletion speaks of the link, everything else of what it points to. */
+/* Resolves the part of the path that exists, so that `why` also works for missing files. For a
+ * deletion the last link is not followed. */
 csn_status csn_runtime_check_path(void *state, uint32_t op, const char *path,
                                   char **ret_resolved, csn_error **err)
 {

@@ -1,8 +1,7 @@
-/* host.c: file operations below any host directory, for export and import.
+/* host.c: file operations below a host directory, for export and import.
  *
- * The directory is the caller's own word, not the agent's: no policy, no home, no keeper. The
- * same code as for a sandbox's files, so that what comes out of one is written with the same
- * care. */
+ * The caller, not the agent, names the directory, so there is no policy, home or keeper. Files
+ * are written by the same code as those of a sandbox. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +40,7 @@ csn_status csn_runtime_host_open(const char *dir, bool make, void **ret_state, c
     if (!rt)
         return csn_fail(err, CSN_NOMEM, "host directory '%s'", dir);
     csn_status st = csn_runtime_grants_open(rt, err);
-    rt->config = &plain; /* the lists are open now; what is asked later is only the flags */
+    rt->config = &plain; /* `config` is on the stack; later calls use only its flags */
     if (st < 0) {
         csn_runtime_free(rt);
         return csn_wrap(st, err, "host directory");

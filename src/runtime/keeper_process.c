@@ -1,9 +1,9 @@
-/* keeper_process.c: starts the keeper of a sandbox, finds a detached one again, and ends it.
+/* keeper_process.c: starts the keeper of a sandbox, connects to a detached one, and ends it.
  *
- * Every keeper gets its spec (keeper/spec.h) as the first message on the connection that it
- * is started with. Commands run next to it, so what it says is treated as hostile
- * (link.c). When a keeper was killed, the commands it leaves are found by their tag and killed
- * from here; in a pid namespace the kernel has done that. */
+ * Every keeper receives its spec (keeper/spec.h) as the first message on the connection it is
+ * started with. Commands run next to it, so its messages are treated as hostile (link.c). If a
+ * keeper was killed, its commands are found by their tag and killed here; in a pid namespace
+ * the kernel has done so. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -47,7 +47,7 @@ csn_status csn_keeper_start_begin(csn_keeper_start *s, const char *name, const c
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return csn_fail_errno(err, errno, "start %s", name);
     ours = pair[0];
-    theirs = pair[1]; /* closed on return: a copy here would hide that the program has ended */
+    theirs = pair[1]; /* closed on return: an open copy would hide the program's end */
     s->argv[0] = name;
     s->argv[1] = id;
     s->opts = (csn_spawn_opts){.path = s->program,
@@ -85,7 +85,7 @@ int csn_keeper_send_spec(int control, const csn_keeper_spec *spec)
     return rc;
 }
 
-/* The socket is bound here and not in the keeper, so that a failure is an error of open. */
+/* The socket is bound here, not in the keeper, so that open reports a failure. */
 csn_status csn_runtime_spawn_begin(csn_runtime *rt, const csn_spawn_namespaces *ns,
                                    csn_error **err)
 {
@@ -141,9 +141,9 @@ csn_status csn_runtime_send_orders(csn_runtime *rt, const csn_keeper_spec *spec,
     return rc < 0 ? csn_fail_errno(err, -rc, "orders for the keeper") : CSN_OK;
 }
 
-/* This keeper can reach its socket and its runtime directory (the private home), and removes
- * them at its end: it outlives us when we are killed. No answer is awaited: the first request
- * shows whether it runs, and a command does not pay for a round trip. */
+/* The keeper of an unconfined sandbox removes its socket and its runtime directory (with the
+ * private home) when it ends, since this process may be killed first. No answer is awaited: the
+ * first request shows whether it runs, which saves a round trip per start. */
 static csn_status start_unconfined(csn_runtime *rt, csn_error **err)
 {
     csn_keeper_spec spec = csn_runtime_spec(rt);
@@ -176,11 +176,11 @@ csn_status csn_runtime_ensure_keeper(csn_runtime *rt, csn_error **err)
     return st;
 }
 
-/* ---- a detached one ---- */
+/* ---- connecting to a detached keeper ---- */
 
-/* The kernel reports the process that listens; only one of the caller's own user is trusted. A
- * root caller also trusts others: its jails run as users without account, and only root can
- * write to the directory of the socket. */
+/* Accepts only a listener of the caller's own user, as reported by the kernel. A root caller
+ * accepts any: its jails run as users without account, and only root can write to the directory
+ * of the socket. */
 static int check_peer(csn_runtime *rt, int fd, pid_t *ret_pid)
 {
     struct ucred peer;
@@ -223,7 +223,7 @@ void csn_runtime_sweep_commands(const csn_runtime *rt)
     csn_proctree t = {0};
 
     if (rt->level == CSN_LEVEL_NAMESPACES)
-        return; /* nothing outlives the first process of a pid namespace */
+        return; /* the kernel kills all processes of a pid namespace with pid 1 */
     for (int i = 0; i < SWEEP_PASSES; i++) {
         size_t fresh = 0;
         ssize_t n = csn_proctree_scan(&t, &w, SIGKILL, false, &fresh);
@@ -251,8 +251,8 @@ void csn_runtime_kill_keeper(csn_runtime *rt)
     csn_runtime_sweep_commands(rt);
 }
 
-/* In a pid namespace the kernel ends everything together with the keeper. Waiting for that
- * takes as long as a start; it is not needed when the last command said that no process was
+/* In a pid namespace the kernel kills everything together with the keeper. Waiting for that
+ * takes as long as a start, so skip it if the last command reported that no other process was
  * left and no other handle can have started one since. */
 static void end_namespaces(csn_runtime *rt)
 {
@@ -264,12 +264,12 @@ static void end_namespaces(csn_runtime *rt)
         csn_runtime_kill_keeper(rt);
 }
 
-/* The descriptors stay open until the state is freed: other threads may be using them. */
+/* The descriptors stay open until the state is freed, because other threads may use them. */
 void csn_runtime_end_keeper(csn_runtime *rt)
 {
     csn_autofd int channel = -1;
 
-    (void)csn_runtime_spawn_finish(rt, NULL); /* it cannot be ended before it was started */
+    (void)csn_runtime_spawn_finish(rt, NULL); /* a pending start must be finished first */
     pthread_mutex_lock(&rt->keeper_lock);
     bool runs = rt->keeper_fd >= 0 && rt->keeper_pid != 0;
     rt->keeper_pid = 0;
@@ -282,7 +282,7 @@ void csn_runtime_end_keeper(csn_runtime *rt)
     }
     if (csn_link_send(rt, CSN_MSG_DESTROY, NULL, NULL, 0, &channel, NULL) < 0)
         (void)shutdown(rt->keeper_fd, SHUT_RDWR);
-    /* The keeper gives up on what cannot be killed after CSN_KEEPER_END_MS, and so do we. */
+    /* The keeper waits CSN_KEEPER_END_MS for unkillable processes, then ends. */
     if (csn_spawn_wait(rt->keeper_pidfd, (int)(CSN_KEEPER_END_MS + CSN_KEEPER_ANSWER_MS)) < 0)
         csn_runtime_kill_keeper(rt);
 }

@@ -1,8 +1,8 @@
-/* link.c: one request to the keeper and its answer.
+/* link.c: sends one request to the keeper and receives its answer.
  *
- * The keeper runs next to commands that could attack it: the library treats what it says as
- * hostile. Each answer has a ceiling and a deadline; a keeper that breaks the protocol or is
- * silent is killed with everything it holds, and the caller gets CSN_UNAVAILABLE. */
+ * The keeper runs next to commands that could attack it, so its messages are treated as
+ * hostile: each answer is bounded in size and time. A keeper that breaks the protocol or does
+ * not answer is killed with all its commands, and the caller gets CSN_UNAVAILABLE. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,12 +22,12 @@ csn_status csn_link_lost(csn_runtime *rt, csn_error **err)
 {
     bool expected = rt->detached || rt->connected || rt->ended || rt->config->lifetime_ms != 0;
 
-    if (rt->keeper_pidfd >= 0) /* its sockets close a moment before it has ended */
+    if (rt->keeper_pidfd >= 0) /* the sockets close shortly before the process has ended */
         (void)csn_spawn_wait(rt->keeper_pidfd, (int)CSN_KEEPER_ANSWER_MS);
     bool dead = csn_runtime_keeper_is_dead(rt);
     if (!dead && !rt->ended)
         return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' hung up", rt->id);
-    if (dead) /* commands of a keeper that only dropped our connection must live on */
+    if (dead) /* a keeper that only closed our connection still needs its commands */
         csn_runtime_sweep_commands(rt);
     if (!dead || expected)
         return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", rt->id);
@@ -40,8 +40,8 @@ csn_status csn_link_hostile(csn_runtime *rt, const char *what, csn_error **err)
     return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' was killed: %s", rt->id, what);
 }
 
-/* The workspace is not at its path: the keeper's mounts are gone, or commands have moved a
- * directory above it. */
+/* True if the workspace is no longer at its path: the keeper's mounts are gone, or a command
+ * moved a directory above it. */
 static bool workspace_is_moved(const csn_runtime *rt)
 {
     struct stat was, is;
@@ -52,7 +52,7 @@ static bool workspace_is_moved(const csn_runtime *rt)
            is.st_dev != was.st_dev || is.st_ino != was.st_ino;
 }
 
-/* The mounts of a killed keeper may go a moment before its socket hangs up. */
+/* The mounts of a killed keeper may disappear shortly before its socket hangs up. */
 csn_status csn_link_check_alive(csn_runtime *rt, csn_status st, csn_error **err)
 {
     struct pollfd pf = {.fd = rt->keeper_fd};
@@ -71,7 +71,7 @@ csn_status csn_link_check_alive(csn_runtime *rt, csn_status st, csn_error **err)
 
 /* ---- requests ---- */
 
-/* Each request takes one end of a new socket pair along: the answers come on the other. */
+/* Each request carries one end of a new socket pair; the answers arrive on the other end. */
 csn_status csn_link_send(csn_runtime *rt, csn_msg_type type, const void *msg, const int *fds,
                          size_t nfds, int *ret_channel, csn_error **err)
 {
@@ -157,7 +157,7 @@ csn_status csn_link_call(csn_runtime *rt, csn_msg_type type, const void *msg, cs
     return st;
 }
 
-/* The keeper must be the process that the kernel names, and speak our version. */
+/* Checks that the keeper has the pid that the kernel reported and speaks our version. */
 static csn_status ask_hello(csn_runtime *rt, csn_hello_reply_msg *ret, csn_error **err)
 {
     int64_t pid = rt->level == CSN_LEVEL_NAMESPACES ? 1 : rt->keeper_pid;

@@ -1,8 +1,7 @@
-/* open.c: a sandbox without confinement: opened, found again, committed, destroyed; and the
- * steps of that which the jail backend shares.
+/* open.c: opens, connects to, commits and destroys a sandbox without confinement.
  *
- * A detached sandbox lives as long as its keeper. Invariant: a failure while opening leaves no
- * process and no directory behind. */
+ * The jail backend shares some of the steps. A detached sandbox exists as long as its keeper
+ * runs. Invariant: a failed open leaves no process and no directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -66,7 +65,7 @@ csn_runtime *csn_runtime_new(const char *backend, const csn_config *config, cons
 
 /* ---- directories ---- */
 
-/* The runtime directory is private to the user, so its path is safe to use. */
+/* The runtime directory is private to the user, so its path can be used safely. */
 void csn_runtime_remove_dir(const csn_runtime *rt)
 {
     csn_autofree char *parent = rt->run_path ? csn_path_dir(rt->run_path) : NULL;
@@ -97,7 +96,7 @@ csn_status csn_runtime_find_dir(csn_runtime *rt, csn_error **err)
 
     if (dir < 0 && dir != -ENOENT)
         return csn_fail_errno(err, -dir, "state of '%s'", rt->id);
-    if (n <= 0) { /* its maker was killed before it wrote the link: the usual place */
+    if (n <= 0) { /* the creator was killed before it wrote the link: use the default path */
         fd = csn_statedir_find(CSN_DIR_RUNTIME, rt->id, &rt->run_path);
     } else {
         path[n] = '\0';
@@ -114,8 +113,8 @@ csn_status csn_runtime_find_dir(csn_runtime *rt, csn_error **err)
     return CSN_OK;
 }
 
-/* Other processes may hold the same sandbox, and their writes and ours take turns. Opened here
- * and not when it is needed: file calls of a jail act as another user. */
+/* Opens the lock that serializes writes with other processes that use the same sandbox. It is
+ * opened in advance, because file calls of a jail run as another user. */
 csn_status csn_runtime_open_commit_lock(csn_runtime *rt, csn_error **err)
 {
     if (!rt->detached)
@@ -127,8 +126,7 @@ csn_status csn_runtime_open_commit_lock(csn_runtime *rt, csn_error **err)
 
 /* ---- opening ---- */
 
-/* The keeper is started by the first command, unless other processes must find the sandbox or
- * it must end in time. */
+/* The first command starts the keeper, unless the sandbox is detached or has a lifetime. */
 static csn_status open_steps(csn_runtime *rt, csn_error **err)
 {
     csn_status st = csn_runtime_grants_open(rt, err);
@@ -137,7 +135,7 @@ static csn_status open_steps(csn_runtime *rt, csn_error **err)
         st = csn_runtime_environ_new(rt, &rt->environ_base, err);
     if (st == CSN_OK && (rt->detached || rt->config->lifetime_ms != 0))
         st = csn_runtime_ensure_keeper(rt, err);
-    if (st == CSN_OK && rt->detached) /* when open returns, it must be listening */
+    if (st == CSN_OK && rt->detached) /* the keeper must listen when open returns */
         st = csn_link_check(rt, err);
     return st < 0 ? st : csn_runtime_open_commit_lock(rt, err);
 }
@@ -186,9 +184,9 @@ csn_status csn_runtime_connect(const char *backend, const csn_config *config, co
     return CSN_OK;
 }
 
-/* The keeper watches the link and its socket: when one of them is removed, no process can find
- * the sandbox any more, and it ends. The link is needed because the socket's
- * directory depends on XDG_RUNTIME_DIR, which a later process may have set otherwise. */
+/* The keeper watches the link and its socket: if either is removed, no process can find the
+ * sandbox any more, and it ends. The link is needed because the path of the socket depends on
+ * XDG_RUNTIME_DIR, which may differ in a later process. */
 csn_status csn_runtime_commit(void *state, csn_error **err)
 {
     csn_runtime *rt = state;
@@ -220,8 +218,8 @@ csn_status csn_runtime_commit(void *state, csn_error **err)
 
 /* ---- ending ---- */
 
-/* What the sandbox changed in the workspace is not scanned: the keeper cannot say since when
- * changes count. The sweeper of a jail removes its control groups. */
+/* Changes in the workspace are not scanned, because the start of the period to scan is unknown
+ * here. The sweeper of a jail removes its control groups. */
 csn_status csn_runtime_force_destroy(const char *backend, const csn_config *config,
                                      const char *id, csn_error **err)
 {
@@ -277,7 +275,8 @@ csn_status csn_runtime_info(csn_runtime *rt, csn_info_result *ret, csn_error **e
     pthread_mutex_lock(&rt->keeper_lock);
     ret->keeper_pid = rt->keeper_pid;
     pthread_mutex_unlock(&rt->keeper_lock);
-    /* Another process may have moved the end of a detached one, so the keeper is asked. */
+    /* Another process may have extended the lifetime of a detached sandbox, so ask the
+     * keeper. */
     bool ends = rt->detached || rt->connected || rt->extended || rt->config->lifetime_ms != 0;
     return ends && ret->keeper_pid != 0 ? csn_link_expiry(rt, &ret->expires_ms, err) : CSN_OK;
 }

@@ -1,9 +1,8 @@
-/* process.c: background processes: thin requests to the keeper that holds them.
+/* process.c: starts and controls background processes, which the keeper holds.
  *
  * The keeper owns their pipes and terminals, so they outlive the call, the thread and, in a
  * detached sandbox, this process. Pids in requests are looked up in the keeper's own table.
- * What comes back is bounded and checked; texts in it (the command line) were given by callers.
- */
+ * Replies are bounded and checked; their texts (command lines) come from callers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -35,8 +34,7 @@ typedef struct tie {
 
 /* ---- starting ---- */
 
-/* The text for ps: the shell string, or the arguments with spaces between; cut, never more than
- * a hint. */
+/* The command line for `ps`: the shell string, or the arguments joined by spaces; truncated. */
 static int command_text(const csn_exec_req *req, char *text, size_t size)
 {
     csn_autobuf b;
@@ -56,7 +54,7 @@ static int command_text(const csn_exec_req *req, char *text, size_t size)
     return e == ENOMEM ? ENOMEM : 0;
 }
 
-/* stdin that was given as bytes: a process that outlives the call reads them from a memfd. */
+/* Copies stdin bytes to a memfd, because the process outlives the call. */
 static csn_status input_memfd(const csn_source *input, int *ret, csn_error **err)
 {
     csn_autofd int fd = memfd_create("caisson-stdin", MFD_CLOEXEC);
@@ -84,7 +82,8 @@ static csn_status input_memfd(const csn_source *input, int *ret, csn_error **err
     return CSN_OK;
 }
 
-/* A terminal is stdin, stdout and stderr at once: it wins over a pipe for stdin. */
+/* A terminal serves as stdin, stdout and stderr, so it takes precedence over a pipe for
+ * stdin. */
 static uint32_t start_flags(const csn_exec_req *req)
 {
     uint32_t f = CSN_SPAWN_BACKGROUND | CSN_SPAWN_CWD_FD;
@@ -140,7 +139,7 @@ static csn_status send_start(csn_runtime *rt, const csn_exec_req *req, uint64_t 
     return st;
 }
 
-/* STARTED, or why not. */
+/* Decodes STARTED, or the reason of a failed start. */
 static csn_status read_started(csn_runtime *rt, const csn_msg *m, const char *argv0,
                                int64_t *ret_pid, csn_error **err)
 {
@@ -166,7 +165,7 @@ static csn_status read_started(csn_runtime *rt, const csn_msg *m, const char *ar
     return csn_link_hostile(rt, "it answered something else", err);
 }
 
-/* Waits only until the program runs or could not be run. */
+/* Waits until exec has succeeded or failed. */
 csn_status csn_runtime_start(void *state, const csn_exec_req *req, uint64_t output_max,
                              int64_t *ret_pid, void **ret_tie, csn_error **err)
 {
@@ -201,11 +200,11 @@ void csn_runtime_release_tied(void *p)
 
     if (!t)
         return;
-    close(t->channel); /* the keeper kills the tree when it hangs up */
+    close(t->channel); /* the keeper kills the process tree when the channel is closed */
     free(t);
 }
 
-/* ---- asking ---- */
+/* ---- requests about a process ---- */
 
 static csn_status no_such(csn_error **err, int errnum, int64_t pid, const char *what)
 {
@@ -219,7 +218,7 @@ static csn_status no_such(csn_error **err, int errnum, int64_t pid, const char *
     return csn_fail_errno(err, errnum, "%s process %lld", what, (long long)pid);
 }
 
-/* Exit code and signal only of one that has ended: nothing is made up for a running one. */
+/* Exit code and signal are set only for a process that has ended. */
 static int tell_process(csn_process_fn fn, void *ctx, const csn_process_msg *b)
 {
     int status = (int)b->status;
@@ -254,7 +253,7 @@ csn_status csn_runtime_processes(void *state, int64_t pid, uint64_t wait_ms, csn
     pthread_mutex_lock(&rt->keeper_lock);
     bool none = rt->keeper_fd < 0 && !rt->ended && !rt->connected;
     pthread_mutex_unlock(&rt->keeper_lock);
-    if (none) /* nothing was ever started */
+    if (none) /* no command has been started yet */
         return pid == 0 ? CSN_OK : no_such(err, ESRCH, pid, "ask for");
     csn_status st =
         csn_link_call_long(rt, CSN_MSG_PROCESSES, &ask, wait_ms, CSN_MSG_PROCESS_LIST, NULL,
@@ -275,7 +274,7 @@ csn_status csn_runtime_processes(void *state, int64_t pid, uint64_t wait_ms, csn
     return st;
 }
 
-/* One answer to LOGS: at most CSN_LOG_CHUNK_MAX bytes. */
+/* Sends one LOGS request, answered by at most CSN_LOG_CHUNK_MAX bytes. */
 static csn_status ask_logs(csn_runtime *rt, const csn_logs_msg *ask, uint8_t *buf, csn_msg *m,
                            csn_log_msg *ret, csn_error **err)
 {
@@ -286,7 +285,7 @@ static csn_status ask_logs(csn_runtime *rt, const csn_logs_msg *ask, uint8_t *bu
     return st == CSN_OK && e != 0 ? no_such(err, e, ask->pid, "logs of") : st;
 }
 
-/* As much as there is now, in as many requests as that takes; only the first one waits. */
+/* Delivers all available output by as many requests as needed; only the first one waits. */
 csn_status csn_runtime_logs(void *state, int64_t pid, int stream, uint64_t offset,
                             uint64_t wait_ms, const csn_sink *sink, csn_log_chunk *ret,
                             csn_error **err)
@@ -310,8 +309,7 @@ csn_status csn_runtime_logs(void *state, int64_t pid, int stream, uint64_t offse
             chunk.dropped = log.dropped;
             chunk.total = log.total;
         }
-        /* A gap in the middle ends this chunk: the next call reports how many bytes were
-         * dropped. */
+        /* Dropped bytes end this chunk; the next call reports how many. */
         more = log.bytes.len > 0 && (first || log.dropped == 0);
         if (more &&
             sink->write(sink->ctx, stream, log.bytes.data, log.bytes.len) != CSN_SINK_MORE) {
@@ -356,7 +354,7 @@ csn_status csn_runtime_resize(void *state, int64_t pid, uint16_t rows, uint16_t 
     return ask_done(state, CSN_MSG_RESIZE, &msg, pid, "resize", err);
 }
 
-/* Writes all of it, or says why not. The descriptor does not block. */
+/* Writes all bytes or fails. The descriptor is non-blocking. */
 static csn_status write_all(int fd, int64_t pid, const char *data, size_t len,
                             uint64_t deadline, csn_error **err)
 {
@@ -408,7 +406,7 @@ csn_status csn_runtime_feed(void *state, int64_t pid, const void *data, size_t l
 
 /* ---- ports ---- */
 
-/* In the network of the commands: that may be another one than ours. */
+/* Probes the port in the network namespace of the commands. */
 static csn_status port_open(csn_runtime *rt, uint16_t port, bool *ret, csn_error **err)
 {
     int e = 0;
@@ -427,7 +425,7 @@ static csn_status port_open(csn_runtime *rt, uint16_t port, bool *ret, csn_error
     return CSN_OK;
 }
 
-/* The kernel has no event for a new listener: the port is polled, less and less often. */
+/* Polls the port at growing intervals, since the kernel has no event for a new listener. */
 csn_status csn_runtime_wait_port(void *state, uint16_t port, uint64_t timeout_ms,
                                  csn_error **err)
 {
@@ -443,7 +441,8 @@ csn_status csn_runtime_wait_port(void *state, uint16_t port, uint64_t timeout_ms
         int left = csn_deadline_poll_ms(deadline);
         if (left == 0)
             return csn_fail(err, CSN_TIMEOUT, "nothing listens on port %u", port);
-        /* The keeper's end is the sandbox's end; without one this is only the nap. */
+        /* Sleeps, but returns when the keeper ends. Without a keeper (fd -1) this only
+         * sleeps. */
         struct pollfd pf = {.fd = rt->keeper_pidfd, .events = POLLIN};
         if (poll(&pf, 1, left >= 0 && left < nap ? left : nap) == 1)
             return csn_link_lost(rt, err);

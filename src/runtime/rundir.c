@@ -1,9 +1,10 @@
-/* rundir.c: the runtime directory of a sandbox, and the removal of stale ones.
+/* rundir.c: creates the runtime directory of a sandbox and removes stale ones.
  *
- * A detached sandbox has its socket there, a local one its private home. The process that makes
- * it may be killed before there is a keeper that could clean up. So it holds a lock on the
- * directory as long as it lives, and `list` removes directories that are neither locked nor
- * listened on. Invariant: a directory that is being made is never removed. */
+ * The directory has the socket of a detached sandbox and the private home of a local one. The
+ * process that creates it may be killed before there is a keeper to clean up. It therefore
+ * holds a shared lock on the directory while it lives, and `list` removes directories that are
+ * not locked and on whose socket no keeper listens. Invariant: a directory in use by its
+ * creator is never removed. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,7 @@ csn_status csn_runtime_run_dir(csn_runtime *rt, csn_error **err)
 
     if (rt->run_fd >= 0 && rt->run_path)
         return CSN_OK;
-    while (st.st_nlink == 0) { /* removed between making and locking: once more */
+    while (st.st_nlink == 0) { /* removed between creation and lock: retry */
         if (rt->run_fd >= 0)
             close(csn_steal_fd(&rt->run_fd));
         free(CSN_STEAL(rt->run_path));
@@ -60,8 +61,7 @@ csn_status csn_runtime_run_failed(csn_runtime *rt, int errnum, const char *what,
     return csn_fail_errno(err, errnum, "%s of '%s'", what, rt->id);
 }
 
-/* A path that fits into sun_path; a longer one is reached through its directory's descriptor.
- */
+/* A path too long for sun_path is reached through the descriptor of its directory. */
 static struct sockaddr_un address_of(const csn_runtime *rt, const char *name)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -83,7 +83,7 @@ int csn_runtime_run_listen(const csn_runtime *rt, const char *name, int backlog)
     return csn_steal_fd(&fd);
 }
 
-/* Whoever listens may be stopped, with as many before us as may wait there. */
+/* Has a timeout, since connect blocks if the listener is stopped and its backlog is full. */
 int csn_runtime_run_connect(const csn_runtime *rt, const char *name)
 {
     csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -94,7 +94,7 @@ int csn_runtime_run_connect(const csn_runtime *rt, const char *name)
 
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
         return -errno;
-    do /* being stopped and continued interrupts it, too */
+    do /* SIGSTOP and SIGCONT of this process also interrupt connect */
         rc = connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 ? -errno : 0;
     while (rc == -EINTR && csn_deadline_poll_ms(deadline) > 0);
     if (rc < 0)
@@ -102,7 +102,7 @@ int csn_runtime_run_connect(const csn_runtime *rt, const char *name)
     return csn_steal_fd(&fd);
 }
 
-/* Is there a keeper behind the socket in this directory? One we cannot ask counts as one. */
+/* True if a keeper listens on the socket in this directory, or if that is unknown. */
 static bool listened_on(int dir)
 {
     csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -1,11 +1,11 @@
-/* session.c: commands in a persistent shell.
+/* session.c: runs commands in a persistent shell.
  *
- * The keeper holds one shell per name and lends its script pipe, its output and a status pipe
- * for the time of one command. The command is ONE single-quoted word for `eval`, so that an
- * unfinished quote, a here-document or a syntax error ends with it. The status line carries a
- * random token that the command cannot print. A command that is stopped ends the session,
- * because the rest of its line must not run; the next command gets a new shell. Variables of a
- * call are exported in the shell and stay set. */
+ * The keeper holds one shell per session name and lends its script pipe, status pipe and output
+ * pipes to one command at a time. The command is one single-quoted word for `eval`, so an
+ * unfinished quote, a here-document or a syntax error cannot affect what follows. The status
+ * line starts with a random token that the command does not know. Stopping a command ends the
+ * session, because the rest of its line must not run; the next command gets a new shell.
+ * Variables of a call are exported and stay set in the session. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -24,8 +24,8 @@
 #include "runtime/link.h"
 
 #define SCRIPT_MAX (3u * CSN_ARGV_BYTES_MAX)
-#define TOKEN_LEN  16   /* short: bash reads its script byte by byte */
-#define STATUS_MAX 4096 /* bytes of foreign text before a status that are looked through */
+#define TOKEN_LEN  16   /* short, because bash reads its script byte by byte */
+#define STATUS_MAX 4096 /* bytes to search for our status line */
 
 typedef struct session_exec {
     csn_runtime *rt;
@@ -39,12 +39,12 @@ typedef struct session_exec {
     size_t status_len;
     uint32_t how;
     bool killed, fresh;
-    bool checked; /* that the keeper lives, after killing took long */
+    bool checked; /* csn_link_check succeeded after the kill timed out */
 } session_exec;
 
 /* ---- the script ---- */
 
-/* In single quotes only the quote itself needs care. */
+/* Quotes s with single quotes; only a single quote needs escaping. */
 static int put_quoted(csn_buf *b, const char *s)
 {
     int e = csn_buf_putc(b, '\'');
@@ -71,7 +71,7 @@ static bool is_identifier(const char *s, size_t len)
     return true;
 }
 
-/* Names go into the script as they are, so they must be names. */
+/* Names are not quoted in the script, so only identifiers are accepted. */
 static csn_status put_exports(csn_buf *b, const char *const *env, csn_error **err)
 {
     int e = 0;
@@ -91,8 +91,8 @@ static csn_status put_exports(csn_buf *b, const char *const *env, csn_error **er
     return e ? csn_fail_errno(err, e, "variables of the command") : CSN_OK;
 }
 
-/* The script is the shell's own stdin, so the command gets another one. The empty line before
- * it is for bash, which after a syntax error in eval does not know that a command may begin. */
+/* The shell reads the script from its stdin, so the command gets /dev/null instead. The leading
+ * empty line resets the parser of bash after a syntax error in eval. */
 static csn_status make_script(session_exec *t, const char *cwd, csn_error **err)
 {
     csn_buf *b = &t->script;
@@ -136,8 +136,8 @@ static csn_status make_token(session_exec *t, csn_error **err)
 
 /* ---- taking the session ---- */
 
-/* Waits until the session is free; cancel and the deadline end the wait. 1: timed out, 2:
- * cancelled. */
+/* Waits until the session is free, cancelled or past the deadline. *ret_stopped: 1 timed out, 2
+ * cancelled, else 0. */
 static csn_status await_turn(session_exec *t, int *ret_stopped, csn_error **err)
 {
     csn_pump wait;
@@ -169,7 +169,7 @@ static csn_status ask_session(session_exec *t, const csn_runtime_command_env *se
     return csn_link_ask(t->rt, CSN_MSG_SESSION, &b, &set->cwd_fd, 1, &t->channel, err);
 }
 
-/* The pipes of the session: script, status, output. They are ours until we let go of it. */
+/* Takes the pipes of the session: script, status, output. They are ours until RELEASE. */
 static csn_status take_pipes(session_exec *t, csn_msg *m, csn_error **err)
 {
     bool merge = (t->req->flags & CSN_EXEC_MERGE) != 0;
@@ -186,7 +186,7 @@ static csn_status take_pipes(session_exec *t, csn_msg *m, csn_error **err)
     return CSN_OK;
 }
 
-/* An ERROR instead of a session. CSN_OK: ask again. */
+/* Handles an ERROR reply. CSN_OK with *ret_stopped 0: ask again. */
 static csn_status refused(session_exec *t, const csn_msg *m, int *ret_stopped, csn_error **err)
 {
     csn_error_msg e;
@@ -205,8 +205,8 @@ static csn_status refused(session_exec *t, const csn_msg *m, int *ret_stopped, c
     return csn_fail_errno(err, (int)e.errnum, "start session '%s'", t->req->session);
 }
 
-/* Asks until it is ours: the shell we waited for may have ended meanwhile, or a restart came in
- * between. The deadline bounds it. */
+/* Repeats the request if the shell ended or was restarted while we waited. The deadline bounds
+ * this. */
 static csn_status take_session(session_exec *t, const csn_runtime_command_env *set,
                                int *ret_stopped, csn_error **err)
 {
@@ -236,7 +236,7 @@ static csn_status take_session(session_exec *t, const csn_runtime_command_env *s
 
 /* ---- running ---- */
 
-/* The status of what is being killed is no status: the pipe for it is closed. */
+/* Closes the status pipe, because the status of a killed command is meaningless. */
 static csn_status kill_session(session_exec *t, uint32_t how, csn_error **err)
 {
     t->how = how;
@@ -252,7 +252,7 @@ static csn_status kill_session(session_exec *t, uint32_t how, csn_error **err)
     return CSN_OK;
 }
 
-/* Looks for our status line. The last part of the text is kept when there is too much of it. */
+/* Searches for our status line. If the buffer fills up, keeps only its last TOKEN_LEN bytes. */
 static bool read_status(session_exec *t, int *ret_code)
 {
     ssize_t n = read(t->pump.control_fd, t->status + t->status_len, STATUS_MAX - t->status_len);
@@ -279,7 +279,7 @@ static bool read_status(session_exec *t, int *ret_code)
     return false;
 }
 
-/* The shell itself has ended: by `exit`, by exec, by a signal, or because we asked for it. */
+/* Handles EXIT of the shell: by `exit`, exec, a signal, or our KILL. */
 static csn_status shell_ended(session_exec *t, bool *ret_ended, csn_exec_end *end,
                               csn_error **err)
 {
@@ -306,7 +306,7 @@ static csn_status shell_ended(session_exec *t, bool *ret_ended, csn_exec_end *en
     return CSN_OK;
 }
 
-/* All of its output is in the pipes by now: it was written before the status was. */
+/* The command wrote its output before the status, so all of it is in the pipes. */
 static csn_status finish_command(session_exec *t, int code, csn_exec_end *end, csn_error **err)
 {
     csn_pump_drain_now(&t->pump);
@@ -317,8 +317,7 @@ static csn_status finish_command(session_exec *t, int code, csn_exec_end *end, c
     return CSN_OK;
 }
 
-/* As in exec.c: something of it is stuck in the kernel, or a keeper that answers needs more
- * time. */
+/* As give_up in exec.c: a process is stuck in the kernel, or the keeper needs more time. */
 static csn_status give_up(session_exec *t, bool *ret_ended, csn_exec_end *end, csn_error **err)
 {
     csn_status st = csn_link_check(t->rt, err);

@@ -1,13 +1,14 @@
-/* target.c: from the path an agent asked for to a descriptor that the policy allows.
+/* target.c: resolves a path from an agent to a descriptor and checks it against the policy.
  *
- * An attacker controls the path and the tree. The order of steps is what makes it safe: the
- * kernel resolves the path below a held grant; the name of what was opened is read from
- * /proc/self/fd; the rules are checked for that name; the operation uses the very descriptor
- * that was checked, so a swap in between changes nothing. A path of plain names that was
- * resolved with links refused is its own name. When the rules are about whole directories only,
- * being below the grant decides and no name is read. When the kernel gives no name and the
- * rules need one, the operation is refused. Messages name the path as it was asked, never where
- * it led. */
+ * An attacker controls the path and the tree. The order of steps makes this safe: the kernel
+ * resolves the path below the grant's descriptor; the path of the opened file is read from
+ * /proc/self/fd; the rules are checked for that path; the operation uses the same descriptor,
+ * so a swap in between has no effect. A path of plain components that was opened without
+ * following links needs no lookup in /proc. If the rules only concern whole directories, being
+ * below the grant is enough. If a path is needed and the kernel reports none, the operation is
+ * refused.
+ *
+ * Error messages show the path as it was requested, never the resolved one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,13 +28,14 @@ csn_target csn_target_of(const csn_runtime *rt, uint32_t op, const char *path, u
     t.grant = csn_runtime_grant_of(rt, path, &t.rest);
     if ((flags & CSN_FILE_NOFOLLOW) || (rt->config && (rt->config->flags & CSN_OPEN_NOFOLLOW)))
         t.how |= CSN_BENEATH_NOFOLLOW;
-    /* Nothing is outside the root directory; absolute links are as good as any there. */
+    /* Absolute links cannot lead out of a grant that is the root directory, so they are
+     * followed. */
     if (strcmp(t.grant->path, "/") == 0)
         t.how |= CSN_BENEATH_ROOTED;
     return t;
 }
 
-/* The gravest of several: a rename deletes and reads. */
+/* The name of the highest bit, which is the most severe: a rename both deletes and reads. */
 static const char *op_word(uint32_t op)
 {
     for (uint32_t bit = CSN_OP_NET; bit > 0; bit >>= 1)
@@ -53,15 +55,14 @@ bool csn_target_checked(const csn_target *t)
 char *csn_target_path(const csn_target *t, int fd, const char *more)
 {
     csn_autofree char *found = csn_runtime_fd_path(fd);
-    /* A root is called "/" by the kernel too. */
+    /* The kernel reports "/" for a root directory. */
     bool root = strcmp(t->grant->path, "/") == 0;
     csn_autofree char *top = root ? strdup("/") : csn_runtime_fd_path(t->grant->fd);
     const char *base = t->grant->path,
                *below = found && top ? csn_path_below(found, top) : NULL;
     char *out = NULL;
 
-    /* The grant is held by descriptor and may have been moved; the rules know its first name.
-     */
+    /* The grant may have been moved since it was opened; the rules use its original path. */
     if (!below)
         return NULL;
     int n = asprintf(&out, "%s%s%s%s%s", strcmp(base, "/") == 0 ? "" : base, *below ? "/" : "",
@@ -73,8 +74,7 @@ char *csn_target_path(const csn_target *t, int fd, const char *more)
     return n < 0 ? NULL : out;
 }
 
-/* Is every part of what is below the grant the name of an entry, and written in one way only?
- */
+/* True if every component below the grant is a plain name: no `.`, `..` or doubled slash. */
 static bool is_plain(const csn_target *t)
 {
     const char *p = t->rest + (*t->rest == '/');
@@ -89,7 +89,7 @@ static bool is_plain(const csn_target *t)
     }
 }
 
-/* As csn_target_path, of a path in which no link was met. */
+/* As csn_target_path, for a plain path that was opened without following links. */
 static char *plain_path(const csn_target *t)
 {
     const char *base = strcmp(t->grant->path, "/") == 0 ? "" : t->grant->path;
@@ -98,7 +98,7 @@ static char *plain_path(const csn_target *t)
     return asprintf(&out, "%s/%s", base, t->rest + (*t->rest == '/')) < 0 ? NULL : out;
 }
 
-/* Where `..` leads by text, for the hint only: NULL when the text alone does not leave. */
+/* The path that `..` leads to lexically, for the hint. NULL if it stays below the grant. */
 static char *text_outside(const csn_target *t)
 {
     char *out = strdup(t->grant->path), *grown;
@@ -131,7 +131,7 @@ static char *text_outside(const csn_target *t)
     return out;
 }
 
-/* The hint is made from the text alone: following a link would reveal what exists outside. */
+/* The hint uses the text only: following a link would reveal which files exist outside. */
 static csn_status fail_outside(const csn_target *t, const char *shown, csn_error **err)
 {
     csn_autofree char *where = text_outside(t);
@@ -144,7 +144,7 @@ static csn_status fail_outside(const csn_target *t, const char *shown, csn_error
     return csn_error_deny(csn_error_advise(st, err, "%s", advice), err, &d);
 }
 
-/* With NOFOLLOW the kernel's ELOOP means the first link it met, not a loop. */
+/* With NOFOLLOW, ELOOP means that the path has a link. */
 static csn_status fail_nofollow(const csn_target *t, const char *shown, csn_error **err)
 {
     csn_denial d = {.op = op_word(t->op),
@@ -157,7 +157,7 @@ static csn_status fail_nofollow(const csn_target *t, const char *shown, csn_erro
     return csn_error_deny(st, err, &d);
 }
 
-/* A grant of a connected sandbox that could not be opened. */
+/* The error for a grant that could not be opened when connecting. */
 static csn_status fail_missing_grant(const csn_target *t, csn_error **err)
 {
     csn_autofree char *shown = csn_path_printable(t->grant->path);
@@ -179,7 +179,7 @@ static csn_status fail_not_found(const csn_target *t, const char *shown, csn_err
                     shown, base);
 }
 
-/* Every operation reports the same error for the same errno. */
+/* All operations report the same error for the same errno. */
 csn_status csn_target_fail(const csn_target *t, int errnum, csn_error **err)
 {
     csn_autofree char *printable = csn_path_printable(t->asked);
@@ -212,7 +212,7 @@ csn_status csn_target_fail(const csn_target *t, int errnum, csn_error **err)
     }
 }
 
-/* Checks the rules for a resolved path; NULL: the kernel gave none. */
+/* Checks the rules for a resolved path; NULL: the kernel reported none. */
 static csn_status check_resolved(const csn_target *t, const char *resolved, csn_error **err)
 {
     if (!resolved)
@@ -221,8 +221,8 @@ static csn_status check_resolved(const csn_target *t, const char *resolved, csn_
     return csn_runtime_check_rules(t->rt, t->op | t->tree, t->asked, resolved, err);
 }
 
-/* EACCES: a rule that denies it, too, is named; a device on a mount without devices is reported
- * as no regular file. */
+/* The error after EACCES: if a rule also denies the access, names the rule; for a device on a
+ * nodev mount, reports that it is not a regular file. */
 static csn_status refused(const csn_target *t, csn_error **err)
 {
     csn_autofd int fd = csn_beneath_open(t->grant->fd, t->rest, O_PATH, t->how);
@@ -241,7 +241,7 @@ static csn_status refused(const csn_target *t, csn_error **err)
     return csn_target_fail(t, device ? EMEDIUMTYPE : EACCES, err);
 }
 
-/* *ret_path: what it is called, if that is known already; else NULL. */
+/* Opens the target. *ret_path: its path if that is known without /proc, else NULL. */
 static int open_found(const csn_target *t, int flags, char **ret_path)
 {
     int fd = -ELOOP;
@@ -284,7 +284,7 @@ csn_status csn_target_open(const csn_target *t, int flags, int *ret_fd, csn_erro
     return csn_target_open_path(t, flags, ret_fd, NULL, err);
 }
 
-/* The rules are checked before any directory above it is made. */
+/* Checks the rules before any missing directory is created. */
 csn_status csn_target_parent(const csn_target *t, unsigned how, csn_parent *ret,
                              csn_error **err)
 {

@@ -1,8 +1,8 @@
-/* watch.c: the watch entries of the ops table.
+/* watch.c: the watch operations: change events of a directory, without paths the agent may not
+ * read.
  *
- * Maps os/watch.h to the backend's terms and leaves out what the policy does not let the agent
- * read. One watch belongs to one thread at a time; it holds its own descriptors, so it stays
- * valid when the directory is moved. */
+ * A watch is used by one thread at a time. It holds its own descriptors, so it stays valid when
+ * the directory is moved. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 typedef struct watch {
     const csn_runtime *rt;
     csn_notify *notify;
-    char *start; /* what the rules call the directory; NULL: nothing is hidden */
+    char *start; /* path of the directory for the rules; NULL: report every event */
 } watch;
 
 csn_status csn_runtime_watch(void *state, const char *path, uint32_t flags, void **ret_watch,
@@ -34,7 +34,7 @@ csn_status csn_runtime_watch(void *state, const char *path, uint32_t flags, void
         return csn_fail(err, CSN_NOMEM, "out of memory");
     w->rt = state;
     int rc = csn_notify_new(fd, flags & CSN_FILE_RECURSIVE, &w->notify);
-    /* Rules that cannot be asked hide everything: then there is no watch. */
+    /* Without a path the rules cannot be checked, so the watch is refused. */
     if (rc == 0 && csn_target_checked(&t) && !(w->start = csn_target_path(&t, fd, "")))
         rc = -EIO;
     if (rc < 0) {
@@ -74,7 +74,7 @@ csn_status csn_runtime_watch_next(void *handle, uint64_t timeout_ms, csn_event *
         if (rc == 0)
             return csn_fail(err, CSN_TIMEOUT, "nothing changed");
     } while (hidden(w, &n));
-    ret->kind = n.kind; /* the numbers are the same by design */
+    ret->kind = n.kind; /* both enums have the same values */
     ret->is_dir = n.is_dir;
     snprintf(ret->path, sizeof(ret->path), "%s", n.path);
     return CSN_OK;

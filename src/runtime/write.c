@@ -1,14 +1,17 @@
-/* write.c: whole files, in one step, one or many.
+/* write.c: writes whole files atomically, and appends to files.
  *
- * Each request is staged: the policy is checked, missing
- * parents are made, all content goes to a temporary file beside the target. Then, one commit at
- * a time, conditions are checked and the temporary files take their names. An attacker controls
- * paths, the tree and its timing, and may run the disk full. Invariants: a reader sees old
- * or new, never a mix; a failure at any point leaves every target as it was, no temporary file
- * and no parent that we made; links and hard links at the target are replaced, never written
- * through; set-id bits do not survive. A batch of many keeps the old files at hand (exchange)
- * until the last one is in place. Descriptors do not grow with the batch: see dirs in batch.c.
- */
+ * Each request is staged: check the policy, create missing parents, write all content to a
+ * temporary file in the target's directory. Then, under the commit lock, conditions are checked
+ * and the temporary file is renamed to the target. An attacker controls paths, the tree and its
+ * timing, and may fill the disk.
+ *
+ * Invariants:
+ *  - A reader sees the old content or the new, never a mix.
+ *  - A failure leaves every target unchanged, and no temporary file or parent that we created.
+ *  - A final symbolic link is resolved below the grant first. A link that appears at the target
+ *    later, and a hard link, are replaced, never written through.
+ *  - Set-id bits are dropped.
+ *  - The number of open descriptors does not grow with the batch (dirs in batch.c). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,7 +32,7 @@
 
 /* ---- staging ---- */
 
-/* May we write to what has the name now, as an open for writing would see it? */
+/* Checks that an open for writing would succeed on the existing file. 0 or errno. */
 static int check_old(const csn_runtime *rt, const csn_parent *p)
 {
     const struct stat *st = &p->st;
@@ -58,8 +61,8 @@ static csn_status make_parents(csn_job *j, csn_error **err)
     return rc < 0 ? csn_target_fail(&j->t, -rc, err) : CSN_OK;
 }
 
-/* All of the source into fd. The source is the caller's code: it may be slow, give odd amounts
- * or fail, and no lock is held while it runs. */
+/* Copies the whole source to fd. The source is the caller's code and may be slow or fail, so no
+ * lock is held here. */
 static csn_status copy_source(csn_job *j, int fd, csn_hash *hash, csn_error **err)
 {
     const csn_source *src = &j->req->source;
@@ -85,27 +88,26 @@ static csn_status copy_source(csn_job *j, int fd, csn_hash *hash, csn_error **er
     }
 }
 
-/* Owner and mode of the file that is replaced; set-id bits are dropped. */
+/* Sets owner and mode as on the file that is replaced, without set-id bits. */
 static int take_over(const csn_job *j, int fd)
 {
     const struct stat *old = &j->at.st;
     mode_t mode = j->req->mode ? j->req->mode & 0777 : old->st_mode & 0777;
 
     if (!j->at.exists && !j->req->mode)
-        return 0; /* made with the right one */
+        return 0; /* created with the right mode */
     if (j->at.exists && j->t.rt->file_uid == 0 &&
         (old->st_uid != 0 || old->st_gid != getegid())) {
         if (fchown(fd, old->st_uid, old->st_gid) < 0)
             return errno;
     } else if (j->at.exists && old->st_gid != getegid() &&
                fchown(fd, (uid_t)-1, old->st_gid) < 0) {
-        mode &= (mode_t)~070 | (mode & 07) << 3; /* our group gets no more than others had */
+        mode &= (mode_t)~070 | (mode & 07) << 3; /* our group gets the rights of others */
     }
     return fchmod(fd, mode) < 0 ? errno : 0;
 }
 
-/* A copy of the present content first, for appending to a file that must not be written in
- * place. */
+/* Copies the current content, to append to a file that must not be written in place. */
 static int copy_old(csn_job *j, int fd)
 {
     csn_autofd int old =
@@ -123,9 +125,8 @@ static int copy_old(csn_job *j, int fd)
     return n < 0 ? errno : 0;
 }
 
-/* The temporary file is private until it is complete: an old file may have been 0600, and what
- * will be in it is no more public than that. A new file gets the mode that open gives.
- */
+/* The temporary file has mode 0600 until it is complete, since the old file may be private. A
+ * new file gets the mode that open(2) would give it. */
 static csn_status stage_content(csn_job *j, csn_error **err)
 {
     bool fresh = !j->at.exists && !j->req->mode;
@@ -158,8 +159,8 @@ static csn_status exists_fail(const csn_job *j, csn_error **err)
                     j->req->path);
 }
 
-/* Refuses before anything is made. What is found here may change until the commit; then the
- * rename decides, which replaces whatever has the name but never a directory. */
+/* Reports errors before anything is created. The target may change until the commit; the final
+ * rename replaces any file but never a directory. */
 csn_status csn_job_place(csn_job *j, const csn_runtime *rt, csn_error **err)
 {
     j->t = csn_target_of(rt, CSN_OP_WRITE, j->req->path, j->req->flags);
@@ -170,7 +171,7 @@ csn_status csn_job_place(csn_job *j, const csn_runtime *rt, csn_error **err)
     if (e != 0)
         return csn_target_fail(&j->t, e, err);
     if (j->at.exists && (j->req->flags & CSN_FILE_CREATE))
-        return exists_fail(j, err); /* looked at again when it counts */
+        return exists_fail(j, err); /* checked again by the commit */
     return make_parents(j, err);
 }
 
@@ -181,7 +182,7 @@ csn_status csn_job_stage(csn_job *j, csn_error **err)
 
 /* ---- committing ---- */
 
-/* Reads the file again, under the lock: a time stamp or a size would miss quick changes. */
+/* Reads the file again, under the lock: size and time stamps would miss quick changes. */
 csn_status csn_job_check(const csn_job *j, csn_error **err)
 {
     csn_autofree char *buf = NULL;
@@ -245,7 +246,7 @@ static int publish(csn_job *j, bool fresh)
     return csn_temp_publish(&j->temp, j->at.fd, j->at.name, how);
 }
 
-/* One file needs no exchange: it takes its name or does not. */
+/* A single file needs no exchange: a rename either succeeds or changes nothing. */
 static csn_status publish_one(csn_runtime *rt, csn_job *j, csn_error **err)
 {
     int lock = csn_commit_begin(rt);
@@ -260,7 +261,7 @@ static csn_status publish_one(csn_runtime *rt, csn_job *j, csn_error **err)
     return st;
 }
 
-/* The file is in place. Only putting the directory on disk can still fail. */
+/* The file is in place; only syncing the directory can still fail. */
 csn_status csn_job_finish(csn_job *j, csn_written *ret, csn_error **err)
 {
     if (j->req->flags & CSN_FILE_SYNC) {
@@ -287,7 +288,7 @@ void csn_job_drop(csn_job *j, bool failed)
 
 /* ---- append ---- */
 
-/* The whole source in memory, so that it goes out in one write and lines stay whole. */
+/* Reads the whole source into memory, so that it can be appended by one write(2). */
 static csn_status slurp(csn_job *j, char **ret, size_t *ret_len, csn_error **err)
 {
     csn_autofree char *data = NULL;
@@ -332,7 +333,7 @@ static int64_t memory_read(void *ctx, void *buf, size_t len)
     return (int64_t)n;
 }
 
-/* Takes back what a full disk let through of one write, if no other process wrote after it. */
+/* Truncates a partial write after an error, unless another process has appended since. */
 static void cut_back(int fd, size_t done)
 {
     off_t at = lseek(fd, 0, SEEK_CUR);
@@ -340,10 +341,10 @@ static void cut_back(int fd, size_t done)
 
     if (done > 0 && at >= (off_t)done && fstat(fd, &st) == 0 && st.st_size == at &&
         ftruncate(fd, at - (off_t)done) < 0)
-        return; /* nothing more can be done: the old content is there all the same */
+        return; /* the old content is intact; only the partial append stays */
 }
 
-/* In place. 1: the file must be replaced instead; 0 done; -errno. */
+/* Appends in place. 0, -errno, or 1: the file must be replaced instead. */
 static int append_in_place(csn_job *j, const char *data, size_t len)
 {
     uint64_t max = j->t.rt->file_max;
@@ -360,7 +361,7 @@ static int append_in_place(csn_job *j, const char *data, size_t len)
     if (!S_ISREG(st.st_mode))
         return -EMEDIUMTYPE;
     if (st.st_nlink > 1)
-        return 1; /* the other name may be outside */
+        return 1; /* the other link may be outside the sandbox */
     if (max > 0 && (uint64_t)st.st_size + len > max)
         return -EFBIG;
     int rc = csn_write_full(fd, data, len, &done);
@@ -373,7 +374,7 @@ static int append_in_place(csn_job *j, const char *data, size_t len)
     return rc;
 }
 
-/* A new file with the old content and the new, under the commit lock. */
+/* Writes a new file with the old content and the new. Needs the commit lock. */
 static csn_status append_by_copy(csn_job *j, bool fresh, csn_error **err)
 {
     csn_status st = stage_content(j, err);
@@ -403,7 +404,7 @@ static csn_status append_locked(csn_job *j, const char *data, size_t len, csn_er
         return CSN_OK;
     req.source = (csn_source){memory_read, &m};
     const csn_write_req *asked = j->req;
-    j->req = &req; /* the same, read from memory; only for this call */
+    j->req = &req; /* the same request with the content from memory */
     j->at.exists = j->copy = there;
     j->bytes = 0;
     st = append_by_copy(j, !there, err);
@@ -411,9 +412,9 @@ static csn_status append_locked(csn_job *j, const char *data, size_t len, csn_er
     return st;
 }
 
-/* Appends hold the commit lock: one that has to replace the file (a hard link, a new file)
- * would otherwise lose what another one adds meanwhile. Writers outside caisson are kept whole
- * by O_APPEND and the single write. */
+/* Appends hold the commit lock: one that replaces the file (hard link, new file) would
+ * otherwise lose a concurrent append. Appends by other programs stay intact because of O_APPEND
+ * and the single write. */
 static csn_status append(csn_runtime *rt, csn_job *j, csn_error **err)
 {
     const csn_write_req *req = j->req;

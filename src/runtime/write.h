@@ -1,4 +1,5 @@
-/* write.h: one file on its way to its name; shared by write.c (one) and batch.c (many). */
+/* write.h: writes files atomically: the steps that write.c (one file) and batch.c (many) share.
+ */
 #pragma once
 #include "os/atomic.h"
 #include "runtime/files.h"
@@ -10,22 +11,24 @@ typedef struct csn_job {
     csn_temp temp;
     char hash[65];
     uint64_t bytes;
-    bool copy;  /* the old content comes first */
-    bool named; /* the temporary file must not keep a descriptor */
+    bool copy;  /* append: copy the old content first */
+    bool named; /* use a named temporary file, so that no descriptor stays open */
 } csn_job;
 
-/* Finds the place, asks the policy, looks at what is there, makes parents. */
+/* Finds the parent directory, checks the policy and the existing file, creates missing
+ * parents. */
 csn_status csn_job_place(csn_job *j, const csn_runtime *rt, csn_error **err);
-/* Everything into a temporary file beside it. */
+/* Writes all content to a temporary file in the same directory. */
 csn_status csn_job_stage(csn_job *j, csn_error **err);
-/* Does if_hash hold? Under the commit lock. */
+/* Checks if_hash. Call it under the commit lock. */
 csn_status csn_job_check(const csn_job *j, csn_error **err);
 csn_status csn_job_publish_fail(const csn_job *j, int rc, csn_error **err);
 csn_status csn_job_finish(csn_job *j, csn_written *ret, csn_error **err);
-/* Removes the temporary file and, when it failed, the parents that were made. */
+/* Removes the temporary file and, after a failure, the parents that were created. */
 void csn_job_drop(csn_job *j, bool failed);
 
-/* One commit at a time, also among processes that share a detached sandbox. */
+/* Serialize commits, also between processes that share a detached sandbox. end takes the result
+ * of begin. */
 int csn_commit_begin(csn_runtime *rt);
 void csn_commit_end(csn_runtime *rt, int lock);
 

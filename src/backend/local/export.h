@@ -1,4 +1,4 @@
-/* export.h: what the registry may know of the local backend. */
+/* export.h: the local backend's entry for the backend registry. */
 #pragma once
 #include "caisson/backend.h"
 

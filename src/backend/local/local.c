@@ -1,9 +1,9 @@
-/* local.c: the local backend: processes on this host, files below a base directory.
+/* local.c: the local backend: commands on this host without isolation, file calls below a base
+ * directory.
  *
- * It isolates nothing: commands run as the caller, with the caller's files and network. The
- * kernel holds file calls below the base, commands get a clean environment and no inherited
- * descriptor, and a keeper ends whole process trees. A detached sandbox lives as long as its
- * keeper. */
+ * Commands run as the caller, with the caller's files and network. The kernel keeps file calls
+ * below the base, commands get a clean environment and no inherited descriptors, and a keeper
+ * ends whole process trees. A detached sandbox exists as long as its keeper runs. */
 #include <string.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ static const csn_layer layers[] = {
     {"network", "off", "commands use the host's network"},
 };
 
-/* Is it HOST:INSIDE, HOST:ro or HOST:cow, and not the name of a directory? */
+/* True for HOST:INSIDE, HOST:ro or HOST:cow, unless a file of that name exists. */
 static bool mapped(const char *workspace)
 {
     const char *colon = workspace ? strrchr(workspace, ':') : NULL;
