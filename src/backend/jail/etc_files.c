@@ -1,9 +1,10 @@
-/* etc_files.c: the contents of /etc in a jail.
+/* etc_files.c: provides the contents of /etc in a jail.
  *
- * Generated files (passwd, hosts, resolv.conf) and those files of the host that programs need.
- * Accounts, passwords, keys and administrator configuration of the host are left out. Files are
- * copied into the root template (rootfs_template.h), whose key includes their inode and times:
- * a changed file results in a new template. Directories are bind-mounted on top. */
+ * /etc has generated files (passwd, hosts, resolv.conf) and those files of the host that
+ * programs need. Accounts, passwords, keys and administrator configuration of the host are left
+ * out. Files are copied into the root template (rootfs_template.h), whose key includes their
+ * inode and times: a changed file results in a new template. Directories are bind-mounted on
+ * top. */
 #include "backend/jail/etc_files.h"
 
 #include <errno.h>

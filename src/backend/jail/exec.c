@@ -1,12 +1,12 @@
-/* exec.c: commands in a jail: stdin, the command's own network, the scan of protected files
- * around it, and what the network refused.
+/* exec.c: runs commands in a jail: prepares stdin and the command's own network, scans
+ * protected files afterwards, and reports refused connections.
  *
- * The caller's files are not handed in as stdin: a descriptor is more than what can be read
- * from it. Its owner may chmod the file, set its times and its attributes, and inside a user's
- * jail the owner is that user; neither Landlock nor any other layer restricts that. So a file
- * is read here and fed through a pipe. So is a terminal (stdin_feed.c): a process that has it
+ * A file of the caller is not passed as stdin, because a descriptor permits more than reading:
+ * its owner may change mode, times and attributes of the file, and inside an ordinary user's
+ * jail the owner is that user. Neither Landlock nor any other layer restricts that. The file is
+ * read here and fed through a pipe. So is a terminal (stdin_feed.c): a process that holds it
  * could read what is typed after the command has ended, and change its settings. Pipes and
- * sockets have nothing behind them to change and go in as they are. */
+ * sockets are passed as they are. */
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ static int64_t read_file(void *ctx, void *buf, size_t len)
     return n;
 }
 
-/* The request with a file as stdin replaced by its bytes. `source` lives as long as it does. */
+/* Replaces a file as stdin by a source that reads it. The result borrows `source`. */
 static csn_exec_req without_files(const csn_exec_req *req, csn_source *source)
 {
     csn_exec_req own = *req;
@@ -42,7 +42,7 @@ static csn_exec_req without_files(const csn_exec_req *req, csn_source *source)
     return own;
 }
 
-/* A terminal is fed through a pipe while the command runs. */
+/* Feeds a terminal through a pipe while the command runs. */
 static csn_status feed_terminal(csn_exec_req *req, csn_feed *feed, int *ret_reader,
                                 csn_error **err)
 {
@@ -86,7 +86,7 @@ csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *s
     return st;
 }
 
-/* A terminal is refused: no process would be left to feed what is typed. */
+/* Refuses a terminal as stdin, because no thread feeds it after this call returns. */
 csn_status csn_jail_start(void *state, const csn_exec_req *req, uint64_t output_max,
                           int64_t *ret_pid, void **ret_tie, csn_error **err)
 {

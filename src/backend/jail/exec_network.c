@@ -25,9 +25,10 @@
 #include "runtime/link.h"
 
 #define UNUSED_UID 0x7fffff00u /* doctor as root: has no account */
-/* Subtracted from the uid of a root caller's jail: has no account and is not a jail's. */
+/* Subtracted from the uid of a root caller's jail: the result has no account and belongs to no
+ * jail. */
 #define UID_STEP 0x20000000u
-/* It has neither mounts nor processes of its own to confine. */
+/* The helper has no mounts or processes of its own to confine. */
 #define CONFINEMENT                                                                            \
     (CSN_CONFINE_BIT(CSN_CONFINE_NET) | CSN_CONFINE_BIT(CSN_CONFINE_LIMITS) |                  \
      CSN_CONFINE_BIT(CSN_CONFINE_KEYRING) | CSN_CONFINE_BIT(CSN_CONFINE_LANDLOCK) |            \
@@ -71,7 +72,7 @@ static csn_status start(const program *p, int *ret_control, int *ret_pidfd, csn_
     return rc < 0 ? csn_fail(err, CSN_UNAVAILABLE, "%s", strerrordesc_np(-rc)) : st;
 }
 
-/* 0: READY was received; *m has its descriptors. -errno: also the one from FAILED. */
+/* Waits for READY. 0: received; *m has its descriptors. -errno: also the one from FAILED. */
 static int await(int control, void *buf, size_t size, csn_msg *m, csn_ready_msg *ret)
 {
     csn_failed_msg failed;
@@ -97,7 +98,7 @@ static void stop(int *control, int *pidfd)
     }
 }
 
-/* Starts it and waits for READY. On failure it has been stopped. */
+/* Starts the helper and waits for READY. On failure the helper has been stopped. */
 static csn_status launch(const program *p, int *ret_control, int *ret_pidfd, void *buf,
                          size_t size, csn_msg *m, csn_ready_msg *ret, csn_error **err)
 {

@@ -48,7 +48,8 @@ static bool refuses(void *ctx, const char *call)
     return j->privileged || csn_strv_has(unprivileged, call);
 }
 
-/* 0: a higher limit would not help, because the file system of the workspace is full. */
+/* 0: a higher limit would not help, because there is no private tmpfs or the file system of the
+ * workspace is full. */
 static uint64_t disk_limit(const csn_runtime *rt)
 {
     struct statvfs fs;

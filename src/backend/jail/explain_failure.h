@@ -1,4 +1,5 @@
-/* explain_failure.h: the interface between explain_failure.c and path_probe.c. */
+/* explain_failure.h: finds out why a command failed: the path probe that policy/explain.h
+ * calls. */
 #pragma once
 #include <limits.h>
 

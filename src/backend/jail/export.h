@@ -1,4 +1,4 @@
-/* export.h: what the registry may know of the jail backend. */
+/* export.h: the jail backend's entry for the backend registry. */
 #pragma once
 #include "caisson/backend.h"
 

@@ -1,9 +1,9 @@
-/* files.c: the file operations of a jail.
+/* files.c: the file operations of a jail: those of src/runtime, with the uid of commands.
  *
- * They are those of src/runtime, below the root that the keeper built, so the same mounts,
- * masks and read-only places apply as for commands. For a root caller the thread switches its
- * file-system uid to that of the commands, so permissions agree too; callbacks of the caller
- * (sinks, sources, entry functions) run with the caller's uid. */
+ * Paths are resolved below the root that the keeper built, so the same mounts, masks and
+ * read-only places apply as for commands. For a root caller the thread switches its file-system
+ * uid to that of the commands, so permissions apply as well. Callbacks of the caller (sinks,
+ * sources, entry functions) run with the caller's uid. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ csn_status csn_jail_fsuid_switch(const csn_runtime *rt, csn_fsuid *g, csn_error 
     return rc < 0 ? csn_fail_errno(err, -rc, "switch to the uid of the sandbox") : CSN_OK;
 }
 
-/* For operations that change files: notes the change before the uid is switched. */
+/* Records a change for the next scan, then switches the uid. */
 static csn_status begin_change(csn_runtime *rt, csn_fsuid *g, csn_error **err)
 {
     g->on = false;
@@ -48,7 +48,7 @@ static csn_status finish(csn_runtime *rt, csn_fsuid *g, csn_status st, csn_error
 
 /* ---- callbacks of the caller ---- */
 
-/* Wraps one callback: it runs with the caller's uid. */
+/* Wraps a callback, so that it runs with the caller's uid. */
 typedef struct callbacks {
     const csn_jail *j;
     csn_fsuid *g;
@@ -64,7 +64,7 @@ static bool switch_again(const callbacks *a)
     return csn_fsuid_switch(a->g, a->j->host_uid, a->j->host_gid) == 0;
 }
 
-/* The file is open already, so the uid of the sandbox is not needed again. */
+/* The file is already open, so the uid is not switched again. */
 static int write_as_caller(void *ctx, int stream, const void *data, size_t len)
 {
     const callbacks *a = ctx;

@@ -1,4 +1,4 @@
-/* gateway.h: the gateway process of one sandbox. */
+/* gateway.h: starts and talks to the gateway process of one sandbox. */
 #pragma once
 #include <stdbool.h>
 
@@ -6,7 +6,7 @@
 #include "runtime/runtime.h"
 
 typedef struct csn_gateway {
-    int control; /* SEQPACKET socket, or -1: not running or not reachable */
+    int control; /* SEQPACKET socket; -1: not running or unreachable */
     int pidfd;   /* if this process started it, else -1 */
 } csn_gateway;
 

@@ -1,14 +1,14 @@
 /* host_sockets.c: masks sockets of host programs and caisson's own records inside shares.
  *
  * Neither network namespaces nor Landlock prevent a command from connecting to a unix socket by
- * its path, so each one that a share would show is covered by a mount. The kernel's list of
- * bound sockets names them without a walk through the tree. Sockets that are bound later, or in
- * another network namespace, are not in the list.
+ * its path, so every socket that is visible in a share is masked by a mount. The kernel's list
+ * of bound sockets names them without a walk through the tree. Sockets that are bound later, or
+ * in another network namespace, are not in the list.
  *
  * The list has the name that was passed to bind(2). If the file is still there and has one
  * name, it is masked. Otherwise (renamed, linked, or bound by a relative name) it is searched
- * for in that directory, and then in the shares. Paths and trees may be under the control of an
- * agent: only lstat is used, and the search is bounded. */
+ * for in that directory, and then in the shares. An agent may control paths and trees: only
+ * lstat is used, and the search is bounded. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -112,7 +112,7 @@ static bool may_be_shared(const search *c, const csn_unix_socket *name)
     return false;
 }
 
-/* The directory of a relative name is unknown: tries the root of each share. */
+/* The directory of a relative name is unknown, so tries the root of each share. */
 static bool cover_relative(search *c, const csn_unix_socket *name)
 {
     bool done = false;

@@ -1,9 +1,8 @@
-/* jail.c: the ops table of the jail backend: kernel isolation on this machine, for root and for
- * ordinary users.
+/* jail.c: the ops table of the jail backend, which isolates commands by kernel features.
  *
- * The keeper of a jail is pid 1 of its own namespaces and has taken all steps of
- * keeper/boot/confine.h before it serves anything. Commands are its children; file operations
- * are done below the root it has built. */
+ * The keeper of a jail is pid 1 of its own namespaces and has completed all steps of
+ * keeper/boot/confine.h before it serves requests. Commands are its children; file operations
+ * resolve paths below the root that it has built. Works for root and for ordinary users. */
 #include "backend/jail/jail.h"
 
 #include "backend/jail/export.h"

@@ -1,8 +1,8 @@
 /* jail_open.c: opens a jail, connects to a detached one, and ends it.
  *
- * Opening reads top to bottom in open_steps: plan, spawn the keeper, send its orders, await
- * READY, attach. Connecting attaches from the record that was written at open and plans
- * nothing.
+ * open_steps reads top to bottom: plan, spawn the keeper, send its orders; csn_jail_ready
+ * awaits READY and attaches. Connecting attaches from the record that was written at open and
+ * plans nothing.
  *
  * Invariant: a failed open leaves no process and no directory. */
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static void jail_free(csn_runtime *rt)
     csn_runtime_free(rt);
 }
 
-/* weaker: why it has no namespaces, or NULL. */
+/* weaker: why the host refuses namespaces, or NULL. */
 static csn_runtime *jail_new(const csn_config *config, const char *id,
                              csn_confinement_level level, const char *weaker)
 {
@@ -54,7 +54,7 @@ static csn_runtime *jail_new(const csn_config *config, const char *id,
     rt->jail = j;
     rt->level = level;
     rt->check_change = csn_protected_check;
-    rt->memory_each = 0; /* limits.c bounds memory by other means */
+    rt->memory_each = 0; /* limits.c enforces the memory limit */
     csn_jail_sweeper_init(&j->sweeper);
     j->privileged = geteuid() == 0;
     j->template_lock = -1;
@@ -68,7 +68,7 @@ static csn_runtime *jail_new(const csn_config *config, const char *id,
     return rt;
 }
 
-/* What the keeper does not take along when it ends. */
+/* Removes what remains after the keeper has ended. */
 static void remove_rest(csn_runtime *rt)
 {
     csn_protected_final_scan(rt);
@@ -119,7 +119,7 @@ static const csn_spawn_namespaces *namespaces_of(csn_runtime *rt)
     return &j->namespaces;
 }
 
-/* There may be thousands of sandboxes in one process. */
+/* Frees unused entries, since one process may hold thousands of sandboxes. */
 static void trim_mounts(csn_jail *j)
 {
     csn_mount *fitting = realloc(j->mounts, (j->mount_count + 1) * sizeof(*fitting));
@@ -140,8 +140,8 @@ static csn_status plan(csn_runtime *rt, csn_error **err)
     return st < 0 ? st : csn_runtime_environ_new(rt, &rt->environ_base, err);
 }
 
-/* The keeper's program loads while this process plans. When it could not be started, errors of
- * the plan do not count (os/spawn.h). */
+/* The keeper's program loads while this process plans. If the start fails, its error is
+ * reported rather than one of the plan. */
 static csn_status spawn_and_plan(csn_runtime *rt, csn_error **err)
 {
     enum csn_spawn_stage stage = CSN_SPAWN_AT_CLONE;
@@ -160,7 +160,7 @@ static csn_status spawn_and_plan(csn_runtime *rt, csn_error **err)
 
 /* ---- attach ---- */
 
-/* What file calls and commands need besides the connection; the keeper is confined. */
+/* Prepares the handle for file calls and commands. The keeper is already confined. */
 static csn_status attach(csn_runtime *rt, csn_error **err)
 {
     csn_jail *j = rt->jail;
@@ -201,19 +201,19 @@ csn_status csn_jail_ready(void *state, csn_error **err)
         st = attach(rt, err);
     if (st == CSN_OK && rt->detached)
         st = csn_protected_share(rt, err);
-    if (st == CSN_OK && rt->detached) /* when open returns, it must be listening */
+    if (st == CSN_OK && rt->detached) /* the keeper must listen when open returns */
         st = csn_link_check(rt, err);
     return st;
 }
 
-/* The core has other work while the keeper confines itself, and calls csn_jail_ready
- * afterwards; only what must be known at once is awaited here. */
+/* The core does other work while the keeper confines itself, then calls csn_jail_ready. A
+ * detached jail, and one that may fall back to landlock_only, awaits READY here. */
 static csn_status open_steps(csn_runtime *rt, csn_error **err)
 {
     bool landlock_only = rt->level == CSN_LEVEL_LANDLOCK_ONLY;
     csn_status st = csn_jail_find_shares(rt, err);
 
-    /* The sweeper runs before the directories are made that it is to remove. */
+    /* Start the sweeper before the directories that it removes are created. */
     if (st == CSN_OK && (rt->detached || landlock_only))
         st = csn_jail_sweeper_begin(rt, err);
     if (st == CSN_OK && landlock_only)
@@ -234,7 +234,7 @@ static csn_status open_steps(csn_runtime *rt, csn_error **err)
     return st;
 }
 
-/* *ret_refused: the host refuses namespaces, and that is why it failed. */
+/* *ret_refused: opening failed because the host refuses namespaces. */
 static csn_status open_at(csn_confinement_level level, const char *weaker,
                           const csn_config *config, const char *id, bool *ret_refused,
                           void **ret_state, csn_error **err)

@@ -31,7 +31,7 @@
 #define COUNT(a)    (sizeof(a) / sizeof((a)[0]))
 #define USE         (CSN_LL_READ | CSN_LL_EXEC)
 #define ALL         (USE | CSN_LL_WRITE)
-#define ROOT_PLACES "/tmp" /* private directories of a root caller's users are made here */
+#define ROOT_PLACES "/tmp" /* private directories of a root caller's jails are created here */
 #ifndef SYS_faccessat2
 #define SYS_faccessat2 439
 #endif
@@ -45,8 +45,8 @@ static csn_status make_dir(const csn_jail *j, const char *path, csn_error **err)
     return CSN_OK;
 }
 
-/* A root caller's runtime directory must stay closed to the user of commands. The id makes the
- * name unpredictable. */
+/* A root caller's runtime directory must stay inaccessible to the user of commands, so the
+ * private directories are in /tmp. The id makes their name unpredictable. */
 char *csn_landlock_only_place(const csn_runtime *rt, const char *run)
 {
     const csn_jail *j = rt->jail;
@@ -166,9 +166,9 @@ static void add_each(csn_jail *j, const char *const *paths, size_t count, uint32
         csn_jail_add(j, CSN_MOUNT_BIND, flags | CSN_MOUNT_OPTIONAL, access, paths[i], paths[i]);
 }
 
-/* Like system_mounts.c, but the host's own files. Of /proc only files about the machine: the
- * rest describes all processes, and Landlock has no rule for /proc/self. Commands get no
- * terminals, because /dev/pts also has the user's other ones. */
+/* Grants access to the host's own system files, like system_mounts.c. Of /proc only files about
+ * the machine: the rest describes all processes, and Landlock has no rule for /proc/self.
+ * Commands get no terminals, because /dev/pts also has the user's other ones. */
 static void add_system(csn_jail *j)
 {
     static const char *const programs[] = {"/usr",   "/bin",    "/sbin", "/lib",      "/lib32",
@@ -201,8 +201,8 @@ static void add_system(csn_jail *j)
     add_each(j, processes, COUNT(processes), CSN_MOUNT_KEEPER, CSN_LL_READ);
 }
 
-/* Makes the rules for file calls from the same list. In a connected jail the paths were
- * resolved when it was opened; they may have been removed since. */
+/* Makes the rules for file calls from the same list as the Landlock rules. In a connected jail
+ * the paths were resolved at open and may have been removed since. */
 csn_status csn_landlock_only_rules(csn_runtime *rt, csn_error **err)
 {
     const csn_jail *j = rt->jail;

@@ -1,12 +1,12 @@
-/* layers.c: the descriptions of a jail's layers in `info`.
+/* layers.c: describes a jail's layers for `info`.
  *
  * The kernel's features come from the keeper's READY. Invariant: no layer is described as
- * stronger than what the kernel of this host supports. */
+ * stronger than this host's kernel makes it. */
 #include "backend/jail/layers.h"
 
 #include "os/landlock.h"
 
-/* Without scopes, only the namespaces protect signals and abstract sockets. */
+/* Without scopes, only the namespaces isolate signals and abstract sockets. */
 static csn_layer landlock(uint64_t abi)
 {
     static const char whole[] =

@@ -1,4 +1,4 @@
-/* layers.h: the descriptions of a jail's layers in `info`. */
+/* layers.h: describes a jail's layers for `info`. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -31,7 +31,7 @@
 /* The keeper reports why it kills a process; a failed allocation reports nothing. The rlimit of
  * each process is therefore above the limit of the sandbox. */
 #define DATA_SLACK (64ull << 20)
-#define PIDS_SLACK 64u /* likewise: only the control group counts refusals */
+#define PIDS_SLACK 64u /* likewise: only the control group counts refused forks */
 #define PAGE       4096u
 
 #define BIT(kind) (1u << (kind))
@@ -47,7 +47,7 @@ static unsigned requested(const csn_config *c)
            (c->pids_max ? BIT(CSN_CGROUP_PIDS) : 0) | (c->cpu_milli ? BIT(CSN_CGROUP_CPU) : 0);
 }
 
-/* 1 or 2, or 0 when no control group has this limit. */
+/* The cgroup version that enforces this limit, or 0. */
 static int version_of(const csn_jail_limits *l, int kind)
 {
     for (uint32_t i = 0; i < l->group.count; i++)
@@ -227,7 +227,7 @@ static csn_status make_groups(const csn_runtime *rt, csn_jail_limits *l, csn_err
     return rc < 0 ? group_failed(&fault, rc, err) : CSN_OK;
 }
 
-/* The keeper sends nothing before it is confined, except FAILED. */
+/* True if the keeper has sent FAILED, its only message before it is confined. */
 static bool has_failed(const csn_runtime *rt)
 {
     struct pollfd pf = {.fd = rt->keeper_fd, .events = POLLIN};
@@ -325,7 +325,7 @@ static bool rose(uint64_t before, uint64_t now)
     return before != CSN_CGROUP_UNKNOWN && now != CSN_CGROUP_UNKNOWN && now > before;
 }
 
-/* The kernel counts for the whole sandbox: a failed command during which a counter rose is
+/* The kernel's counters are per sandbox: if one rose during a failed command, the command is
  * reported as having reached the limit. A peak that rose is attributed to this command. */
 void csn_jail_limits_explain(const csn_runtime *rt, const csn_jail_limit_hits *before,
                              csn_exec_end *end)

@@ -1,4 +1,4 @@
-/* limits.h: limits on the resources of a jail, and how each is enforced. */
+/* limits.h: plans, enforces and reports the resource limits of a jail. */
 #pragma once
 #include "os/cgroup.h"
 #include "runtime/runtime.h"
@@ -7,7 +7,7 @@
 #define CSN_JAIL_DISK_DEFAULT (1ull << 30) /* /tmp, the home and /dev/shm together */
 
 typedef struct csn_jail_limits {
-    csn_cgroup group; /* count 0: none. Exists if `made` */
+    csn_cgroup group; /* count 0: none planned; created if `made` */
     bool planned, made;
     bool sampled;     /* memory is sampled by the keeper and limited per process */
     const char *text; /* for the layer `limits` */
@@ -15,7 +15,7 @@ typedef struct csn_jail_limits {
 
 /* Plans the control groups. Fails if a requested limit cannot be enforced at all. */
 csn_status csn_jail_limits_plan(csn_runtime *rt, csn_error **err);
-/* Fills in what the keeper enforces. */
+/* Sets the limits that the keeper enforces. */
 void csn_jail_limits_fill(csn_runtime *rt, csn_confinement *w);
 /* Creates the groups and lets the keeper enter them. The sweeper must run and have the keeper's
  * pidfd, so that it removes them. */
@@ -32,6 +32,7 @@ typedef struct csn_jail_limit_hits {
     uint64_t memory_peak;
 } csn_jail_limit_hits;
 csn_jail_limit_hits csn_jail_limits_hits(const csn_runtime *rt);
-/* After a command: if a limit was reached since `before`, sets that as how it ended. */
+/* After a command: updates peak memory and, if the command failed and a limit was reached since
+ * `before`, sets that as the reason. */
 void csn_jail_limits_explain(const csn_runtime *rt, const csn_jail_limit_hits *before,
                              csn_exec_end *end);

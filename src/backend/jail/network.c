@@ -6,8 +6,7 @@
  *
  * Invariants: rules that cannot be enforced are refused; the sandbox is opened only with a
  * gateway that is set up; when the gateway ends, the sandbox loses its network and nothing
- * else.
- */
+ * else. */
 #include "backend/jail/network.h"
 
 #include <stdio.h>
@@ -22,7 +21,8 @@
 #include "policy/netport.h"
 #include "policy/netrules.h"
 
-/* Below the uid of a root caller's jail (plan.c): has no account and is not a jail's. */
+/* Subtracted from the uid of a root caller's jail: the result has no account and belongs to no
+ * jail. */
 #define GATEWAY_USER_STEP 0x10000000u
 
 /* ---- rules ---- */

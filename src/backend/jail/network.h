@@ -1,7 +1,7 @@
-/* network.h: the network of a jail that has network rules; otherwise j->net is NULL.
+/* network.h: connects a jail that has network rules to a gateway; for others j->net is NULL.
  *
- *   network.c         from rules to a running gateway, and the layer `net`
- *   network_events.c  connections and refusals: for the audit log and for denials
+ *   network.c         turns rules into a running gateway; the layer `net`
+ *   network_events.c  passes connections and refusals to the audit log and to denials
  *   exec_network.c    a stricter network for one command
  *   gateway.c         the gateway process and its protocol */
 #pragma once
@@ -17,11 +17,11 @@ struct csn_jail;
 typedef struct csn_jail_net {
     csn_gateway gateway;
     csn_gateway_net_order order;
-    int fds[CSN_KEEPER_FDS_MAX]; /* from READY to the gateway: link, sockets, listeners */
+    int fds[CSN_KEEPER_FDS_MAX]; /* of READY, for the gateway: link, sockets, listeners */
     size_t fd_count;
     uint32_t npublish;
     csn_gateway_port publish[CSN_GATEWAY_PORTS_MAX], host_ports[CSN_GATEWAY_PORTS_MAX];
-    const char *detail;   /* of the layer */
+    const char *detail;   /* text of the layer `net` */
     pthread_mutex_t lock; /* for the members below */
     bool described[2];    /* see csn_jail.net_layers */
     uint64_t audited;     /* events before this number are in the audit log */
@@ -30,7 +30,7 @@ typedef struct csn_jail_net {
 /* Makes j->net if the configuration has rules or ports. Starts nothing. */
 csn_status csn_jail_net_plan(csn_runtime *rt, csn_error **err);
 void csn_jail_net_release(struct csn_jail *j);
-/* Takes the sockets out of READY. False: they are not those that were ordered. */
+/* Takes the sockets out of READY. False: they do not match the order. */
 bool csn_jail_net_take(struct csn_jail *j, csn_msg *m);
 /* Makes an empty j->net. */
 csn_status csn_jail_net_new(struct csn_jail *j, csn_error **err);
@@ -44,8 +44,8 @@ void csn_jail_net_ended(csn_runtime *rt);
 const char *const *csn_jail_net_variables(const csn_runtime *rt);
 /* The layers with the present state of `net`. Valid as long as the sandbox. */
 const csn_layer *csn_jail_net_layers(const csn_runtime *rt);
-/* Names the step of network setup that failed (net_step, net_detail of FAILED). NULL: unknown
- */
+/* Names the step of network setup that failed (net_step, net_detail of FAILED). NULL:
+ * unknown */
 const char *csn_jail_net_step_name(uint32_t step, uint32_t detail);
 
 /* entries of the ops table */

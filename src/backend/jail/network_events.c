@@ -17,7 +17,7 @@
 #include "base/error.h"
 
 #define MARK_NAME "net.seen"
-#define ENDED     UINT64_MAX /* a position: the gateway has ended, and the log says so */
+#define ENDED     UINT64_MAX /* position after the gateway's end was logged */
 
 /* ---- conversion ---- */
 
@@ -96,7 +96,7 @@ static csn_status mark_read(const csn_runtime *rt, csn_jail_net *n, int *ret_fd,
     return CSN_OK;
 }
 
-/* The end of the gateway, with the events that it had not passed on, is an error once. */
+/* Reads new events. The end of the gateway, whose unread events are lost, is reported once. */
 static csn_status take_new(csn_jail_net *n, const relay *r, uint64_t *ret_lost,
                            csn_status *ret_gone, csn_error **err)
 {

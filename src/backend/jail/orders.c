@@ -1,12 +1,13 @@
-/* orders.c: what the keeper of a jail is sent at its start, and what it answers.
+/* orders.c: sends the keeper of a jail its spec, mounts and control groups, and reads READY or
+ * FAILED.
  *
- * A jail is built the same way for every caller: by a user namespace with one user in it. For a
- * root caller the keeper starts as a user without account (os/spawn.c), and the shares are
- * handed to it as detached mounts on which the workspace's owner is mapped to that user: files
- * of root are writable inside by a user that has no rights outside, without any chown.
+ * Every jail has a user namespace with one user. For a root caller the keeper starts as a user
+ * without account (os/spawn.c). The library passes it the shares as detached mounts that map
+ * the workspace's owner to that user: files of root are then writable inside by a user without
+ * any rights outside, and no file changes its owner.
  *
- * Invariant: a confinement step that cannot be taken refuses the sandbox, with the step, the
- * kernel's reason and what would help. */
+ * Invariant: if a confinement step fails, the sandbox is refused, with the step, the kernel's
+ * reason and a fix. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,8 +26,8 @@
 
 /* ---- orders ---- */
 
-/* A build for tests can leave steps out, to show that each has a test that notices, and that no
- * command gets out when any one of them is missing. No other build reads the variable. */
+/* Test builds can disable steps, to verify that a test notices each missing step and that no
+ * command escapes when one is missing. Other builds do not read the variable. */
 static uint32_t steps_left_out(void)
 {
 #ifdef CSN_TEST_WALLS
@@ -101,15 +102,15 @@ static csn_status send_given(csn_runtime *rt, csn_error **err)
             break;
         int rc = csn_proto_send(rt->keeper_fd, CSN_MSG_MOUNTS, NULL, &fd, 1,
                                 csn_deadline_in(CSN_KEEPER_ANSWER_MS));
-        if (rc < 0 && rc != -EPIPE) /* one that has ended has sent FAILED */
+        if (rc < 0 && rc != -EPIPE) /* EPIPE: the keeper has ended after sending FAILED */
             st = csn_fail_errno(err, -rc, "mounts for the keeper");
     }
     return st;
 }
 
-/* While the keeper confines itself: its mounts, and the control groups, which are made only
- * when the sweeper that removes them runs. A sweeper that could not be started explains any
- * other error (os/spawn.h). */
+/* Sends mounts and control groups while the keeper confines itself. The groups are created only
+ * when the sweeper that removes them runs. If the sweeper could not be started, its error is
+ * reported rather than any other. */
 csn_status csn_jail_send_resources(csn_runtime *rt, csn_error **err)
 {
     csn_error *why = NULL;
@@ -176,8 +177,9 @@ static const char *step_name(uint32_t step)
     return step < CSN_CONFINE_STEPS ? names[step] : "unknown step";
 }
 
-/* Namespaces can be made but not used, as where a security module takes their capabilities:
- * this counts as refused. Any other failure is no reason for a weaker jail. */
+/* True if namespaces can be created but not used, for example because a security module
+ * withholds their capabilities: this counts as refused. Other failures do not permit a weaker
+ * jail. */
 static bool namespaces_useless(const csn_jail *j, const csn_failed_msg *f)
 {
     if (f->errnum != EPERM && f->errnum != EACCES && f->errnum != ENOSPC)
@@ -207,7 +209,6 @@ static csn_status confinement_failed(csn_runtime *rt, const csn_failed_msg *f, c
     return csn_error_advise(st, err, "caisson doctor shows what this host can do");
 }
 
-/* Waits for READY or FAILED. */
 csn_status csn_jail_await_ready(csn_runtime *rt, csn_error **err)
 {
     csn_jail *j = rt->jail;
@@ -230,7 +231,7 @@ csn_status csn_jail_await_ready(csn_runtime *rt, csn_error **err)
     return ready ? CSN_OK : confinement_failed(rt, &failed, err);
 }
 
-/* What READY brought, of a keeper that another process started. */
+/* Gets the contents of READY from a keeper that another process started. */
 csn_status csn_jail_ask_root(csn_runtime *rt, csn_error **err)
 {
     csn_jail *j = rt->jail;

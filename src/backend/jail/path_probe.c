@@ -1,11 +1,13 @@
-/* path_probe.c: finds out what a path is for commands inside a jail and for the caller outside.
+/* path_probe.c: checks whether a path exists and is accessible inside a jail and on the host.
  *
- * The paths come from the output of a failed command, and the trees they lead through may be
- * the command's. Files are therefore opened only with O_PATH (no FIFO blocks, no device is
+ * The paths come from the output of a failed command, and commands may control the trees that
+ * they lead through. Files are therefore opened only with O_PATH (no FIFO blocks, no device is
  * opened), except to read the first line of an executable inside; the kernel resolves paths
  * below a root and follows no magic links. Inside, checks run with the uid of commands;
- * outside, with the caller's. Invariants: a fact says `inside` or `host` only if the file was
- * there, and nothing on the host changes. */
+ * outside, with the caller's.
+ *
+ * Invariants: a fact says `inside` or `host` only if the file was there, and nothing on the
+ * host changes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>

@@ -27,7 +27,7 @@
 #define EPHEMERAL_UID_LOW  0x70000000u
 #define EPHEMERAL_UID_SPAN 0x0ffffffeu
 
-typedef csn_jail_shares shares; /* with room for every path of the configuration */
+typedef csn_jail_shares shares; /* room for each path of the configuration */
 
 void csn_jail_add(csn_jail *j, uint32_t kind, uint32_t flags, uint32_t access, const char *from,
                   const char *to)
@@ -395,7 +395,7 @@ static csn_status add_denied(csn_runtime *rt, csn_jail *j, const shares *s, csn_
     return CSN_OK;
 }
 
-/* True if a rule allows something below this path: a mask would hide that too. */
+/* True if a rule allows something below this path, which a mask would hide. */
 static bool has_allow_below(const csn_config *c, const char *path)
 {
     for (size_t i = 0; i < c->rule_count; i++)

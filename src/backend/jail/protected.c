@@ -50,7 +50,7 @@ typedef struct survey {
 /* ---- places ---- */
 
 /* Without birth times, the change time is used: a file that was changed in place then counts as
- * another one, which is the safe side. */
+ * a different file and is scanned. */
 bool csn_protected_identify(int dir, const char *path, csn_protected_id *ret)
 {
     struct statx st;
@@ -333,7 +333,7 @@ static char *read_config(survey *s, const char *below, size_t *ret_len)
     return CSN_STEAL(text);
 }
 
-/* A config may include further ones under any name; they are protected too. */
+/* A config may include further configs under any name; they are protected as well. */
 static void survey_config(survey *s, const char *below)
 {
     const char *from_dir = s->from_dir;

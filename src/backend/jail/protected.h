@@ -1,14 +1,15 @@
-/* protected.h: prevents a writable workspace from becoming code on the host.
+/* protected.h: keeps commands from planting files in a workspace that programs of the host
+ * would run.
  *
  *   protected.c            read-only mounts for protected files that exist at the start
  *   protected_rules.c      exceptions of the user, and checks for file operations
  *   protected_changes.c    the time from which changes count, and denials of a command
  *   protected_scan.c       finds protected files that a command created or changed
- *   protected_gitconfig.c  a git config that the user changes while a command runs
+ *   protected_gitconfig.c  separates the user's lines of a git config from those of a command
  *   protected_cache.c      results of the last scan, stored between sandboxes
  *   quarantine.c           moves a file out of the workspace
  *
- * The protected names, with reasons, are the table of policy/protected_names.c. */
+ * The protected names, with reasons, are in the table of policy/protected_names.c. */
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
@@ -55,7 +56,7 @@ typedef struct csn_protected_tree {
     bool scanned;              /* by this handle: the cache is saved */
 } csn_protected_tree;
 
-/* A protected path that the user permits to write. */
+/* A protected path that the user allows commands to write. */
 typedef struct csn_protected_exception {
     const char *path; /* inside, absolute; NULL: a glob */
     csn_glob_set *glob;
@@ -109,9 +110,9 @@ bool csn_protected_is_absent(int error);
 /* protected_rules.c */
 csn_status csn_protected_read_rules(csn_runtime *rt, const struct csn_jail_share *shares,
                                     size_t count, csn_error **err);
-/* Does an exception permit to write this path (inside, absolute, resolved)? */
+/* True if an exception allows writing this path (inside, absolute, resolved). */
 bool csn_protected_is_excepted(const csn_protected *g, const char *path);
-/* Is there an exception for this directory or for something in it? */
+/* True if there is an exception for this directory or for something in it. */
 bool csn_protected_has_exception(const csn_protected *g, const char *path);
 /* The reason why a path below the tree is protected, or NULL. tree: CSN_OP_TREE or 0. */
 const char *csn_protected_rule(const csn_protected_tree *t, const char *below, uint32_t tree);

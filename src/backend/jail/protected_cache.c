@@ -1,11 +1,11 @@
 /* protected_cache.c: stores the result of the last scan of a workspace between sandboxes.
  *
  * One sandbox may prepare a directory of hooks under a harmless name, and the next one rename
- * it to its effective name. Its files have not changed then; only the directories that the last
- * scan saw tell it from a repository that was always there. The cache is written when a handle
- * that scanned is closed and read when a scan finds such a directory. It is in the state
- * directory, which only the user can write. The number of files is fixed; an entry that another
- * workspace overwrote is only missing. */
+ * it to its effective name. The files in it are unchanged, so a scan for changes does not find
+ * them; comparing with the directories that the last scan saw does. The cache is written when a
+ * handle that scanned is closed, and read when a scan finds a directory at a new place. It is
+ * in the state directory, which only the user can write. The number of cache files is fixed; if
+ * another workspace overwrites an entry, it counts as missing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -54,7 +54,8 @@ static int put_all(const csn_protected_tree *t, csn_buf *b)
     return rc;
 }
 
-/* If the contents are the same, only the time is set, which is much cheaper than a new file. */
+/* True if the file has these contents: then only its time is set, which is much cheaper than a
+ * new file. */
 static bool is_unchanged(int fd, const csn_buf *b)
 {
     csn_autofree char *have = fd < 0 ? NULL : malloc(b->len + 1);

@@ -1,11 +1,11 @@
 /* protected_changes.c: tracks the time from which changes count, and reports denied changes.
  *
- * A scan examines changes since a time, `since`. It stays the same while a process of the
- * sandbox lives, because a process can change a mapped file without updating its times. While
- * none lives, it is the start of the next command, so that changes by the user do not count.
- * All handles of a detached sandbox share it through a file in the runtime directory. The
- * output of a command is hostile; it only selects among places that are known to be read-only.
- */
+ * A scan examines changes since the time `since`. While a process of the sandbox lives,
+ * `since` does not move, because a process can change a mapped file without updating its
+ * times. While none lives, the next command sets it to its start, so that changes by the
+ * user do not count. All handles of a detached sandbox share it through a file in the
+ * runtime directory. The output of a command is hostile; it only selects among places that
+ * are known to be read-only. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
-/* protected_rules.c: exceptions for protected files, and checks for file operations.
+/* protected_rules.c: reads exceptions for protected files, and checks file operations against
+ * them.
  *
  * The rules are read once; file operations check each path that they write or delete. The paths
  * come from agents and were resolved by the kernel (runtime/target.c). Invariant: only a rule
- * that names a protected file permits to write it; a wide grant (`--write /src`, a rule for
- * `**`) does not. */
+ * that names a protected file allows writing it; a wide grant (`--write /src`, a rule for `**`)
+ * does not. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,8 +61,8 @@ static const char *below_share(const csn_jail_share *share, const char *path, ch
     return below;
 }
 
-/* If a path of --write, which is a host path, names a protected file in this workspace: its
- * path inside, malloc'd. Else NULL. */
+/* The path inside, malloc'd, if `asked` (a host path of --write) names a protected file in this
+ * workspace; else NULL. */
 static char *place_inside(const csn_jail_share *share, const char *asked)
 {
     csn_autofree char *cwd = asked[0] == '/' ? NULL : getcwd(NULL, 0), *path = NULL;

@@ -1,10 +1,11 @@
 /* protected_scan.c: finds protected files that a command created or changed.
  *
- * Runs with the scan lock held, as the caller, on the host's directory. Names, contents, links
- * and permissions are under the control of the agent, whose other processes may still run.
- * Invariants: files are opened by plain names in held directories, never through a link; the
+ * Runs with the scan lock held, as the caller, on the host's directory. The agent, whose other
+ * processes may still run, controls names, contents, links and permissions.
+ *
+ * Invariants: files are opened by plain names in open directories, never through a link; the
  * text that is checked was read from one descriptor; a file that cannot be read or parsed is
- * moved to quarantine; what could not be scanned is reported. */
+ * moved to quarantine; a workspace that could not be scanned is reported. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -116,8 +117,8 @@ static int open_plain(int dir, const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-/* Length of object names according to the config of this index. If it does not have exactly one
- * line about it, 20 is assumed: a sha256 index then fails to parse, which is the safe side. */
+/* Length of object names according to the config of this index. Without exactly one line about
+ * the format, 20 is assumed: a sha256 index then fails to parse and is moved to quarantine. */
 static size_t hash_len(int dir)
 {
     static const char key[] = "objectformat";
@@ -283,9 +284,10 @@ static bool is_first_report(const scan *s, const struct stat *st)
     return true;
 }
 
-/* For an unchanged file in a directory that the last scan did not see under this name. If the
- * file is older than that scan, the directory was renamed since. A newer one is not the
- * sandbox's; without a cache this is unknown. In both cases the file stays. */
+/* Decides about an unchanged file in a directory that the last scan did not see under this
+ * name. True if the file is older than that scan: the directory was renamed since. A newer file
+ * was not made by the sandbox; without a cache the origin is unknown. In both cases the file
+ * stays. */
 static bool was_moved_here(const csn_protected_tree *t, const struct stat *st)
 {
     const struct timespec *then = &t->cached_at, *c = &st->st_ctim;
@@ -303,7 +305,8 @@ static int change_mode(int fd, mode_t mode)
 }
 
 /* Adds read and search permission until restore_modes, if we own the directory. Beyond
- * WIDENED_MAX the mode is not restored. The descriptor ensures that it is the same one. */
+ * WIDENED_MAX directories the mode is not restored. Using the descriptor ensures that the mode
+ * of the same directory is restored. */
 static bool make_readable(scan *s, int fd)
 {
     struct stat st;
@@ -326,7 +329,7 @@ static void restore_modes(scan *s)
     }
 }
 
-/* git can use a directory that it cannot list, so it must be scanned too. */
+/* git can use a directory that it cannot list, so make it readable and scan it. */
 static int open_unlisted(scan *s, const csn_changed *hit)
 {
     csn_autofd int fd =
@@ -405,7 +408,7 @@ static int scan_tree(scan *s)
     struct timespec start;
     int rc = 0;
 
-    /* not the coarse clock: no older file may have a later time */
+    /* not the coarse clock, which may lag behind the times of existing files */
     clock_gettime(CLOCK_REALTIME, &start);
     /* another handle of a detached sandbox may have scanned later */
     s->cache_loaded = t->has_cache && s->g->stamp < 0;

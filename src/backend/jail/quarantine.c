@@ -1,9 +1,11 @@
 /* quarantine.c: moves a file out of a workspace to where no program runs it.
  *
- * Runs after a command, as the caller, possibly root. The file and its directory are under
- * the control of the agent, whose other processes may change them at the same time. Invariants:
- * no link is followed; only a plain name in a held directory is touched; afterwards the name is
- * free, even if the file could not be kept: the file is renamed first and examined then.
+ * Runs after a command, as the caller, possibly root. The agent controls the file and its
+ * directory, and its other processes may change them at the same time.
+ *
+ * Invariants: no link is followed; only a plain name in an open directory is changed;
+ * afterwards the name is free, even if the contents could not be kept, because the file is
+ * renamed before it is examined.
  *
  *   <state>/aside/ID/N/item   the file
  *   <state>/aside/ID/N/from   its former path and the reason */

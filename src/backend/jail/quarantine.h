@@ -8,7 +8,7 @@ typedef struct csn_quarantine {
 } csn_quarantine;
 
 /* Moves `name`, which must not be a directory, out of `dir`. `from` (its path and the reason)
- * is stored with it. *ret_path: where it is now, malloc'd, or NULL if unknown. 0 or -errno;
+ * is stored with it. *ret_path: its new path, malloc'd, or NULL if unknown. 0 or -errno;
  * -ENOENT: it did not exist; after any other error it is still there. */
 int csn_quarantine_file(csn_quarantine *q, const char *id, int dir, const char *name,
                         const char *from, char **ret_path);

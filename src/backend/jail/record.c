@@ -1,11 +1,10 @@
-/* record.c: what another process needs to attach to a detached jail.
+/* record.c: saves and loads the record from which another process attaches to a detached jail.
  *
  * Written once at open, next to the sandbox's metadata (core/state.c). A handle that connects
- * later reads it instead of planning again: the workspace and the other shares may have been
- * changed, moved or removed since, and the jail keeps what it was made with. What only the
- * keeper knows (its user, what the kernel gave it) is asked of the keeper. The directory is
- * private to the user, so the record is trusted as far as the user is; it is read with bounds
- * all the same. */
+ * later reads it instead of planning again: the shares may have been changed, moved or removed
+ * since, but the jail keeps its original mounts. Facts that only the keeper knows (its user,
+ * kernel features) are requested from the keeper. Only the user can write to the directory, so
+ * the record is trusted; it is nevertheless read with bounds. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -24,14 +23,14 @@
 #define VERSION 1u
 #define MAX     (8u << 20)
 
-/* ---- its parts ---- */
+/* ---- format ---- */
 
 typedef struct header {
     uint32_t magic, version, level;
     const char *weaker, *base, *home, *place, *tmp;
     uint64_t file_max;
     uint32_t share_count, mount_count, link_count, denied_count;
-    uint32_t network, port_count; /* network: it has a gateway */
+    uint32_t network, port_count; /* network: 1 if the jail has a gateway */
 } header;
 
 static const csn_field header_fields[] = {

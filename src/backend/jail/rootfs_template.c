@@ -19,7 +19,7 @@
 #include "os/landlock.h"
 #include "os/statedir.h"
 
-#define FORMAT_VERSION "3" /* of the directory that is made from a list of entries */
+#define FORMAT_VERSION "3" /* format of a stored template */
 /* Flags of an entry that is a mount point: for one mount, or for a tmpfs with more paths. */
 #define MOUNTPOINT (1u << 30)
 #define TMPFS_DIR  (1u << 31)
@@ -115,7 +115,8 @@ static void make_key(const csn_rootfs_template *t, char key[CSN_HASH_HEX])
     csn_hash_hex(&h, key);
 }
 
-/* Its path, locked until j is released. NULL: it neither exists nor can be made. */
+/* The path of the template, locked until j is released. NULL: it does not exist and cannot be
+ * created. */
 static const char *find_or_make(csn_jail *j, const csn_rootfs_template *t)
 {
     char key[CSN_HASH_HEX];
@@ -167,7 +168,7 @@ static void mount_each(csn_jail *j, csn_rootfs_template *t)
 
 static const char *const *links_of(const csn_rootfs_template *t)
 {
-    const size_t most = 16; /* more than the system has in its root */
+    const size_t most = 16; /* more links than a root directory has */
     const char **links = csn_arena_array(t->arena, most + 1, sizeof(*links));
     size_t n = 0;
 

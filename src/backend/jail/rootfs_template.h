@@ -1,10 +1,13 @@
-/* rootfs_template.h: directories, links and small files that are the same in many jails' roots.
+/* rootfs_template.h: stores the directories, links and small files that many jails' roots
+ * share.
  *
- * There are about sixty, and creating them would slow down each start. They are created once in
- * the state directory (rootfs_template_store.c); jails mount the result read-only as their
- * root. Its name is a hash of all entries and of the identity of copied files, so that a change
- * on the host results in a new template. Invariants: a jail cannot write to a template; a
- * template shows no file that its user could not read on the host. */
+ * A root has about sixty such entries, and creating them would slow down each start. They are
+ * created once in the state directory (rootfs_template_store.c), and jails mount the result
+ * read-only as their root. The name of a template is a hash of all entries and of the identity
+ * of copied files, so a change on the host results in a new template.
+ *
+ * Invariants: a jail cannot write to a template; a template has no file that its user could not
+ * read on the host. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,11 +22,11 @@ typedef struct csn_rootfs_template {
     csn_arena *arena;
     csn_mount v[CSN_ROOTFS_TEMPLATE_MAX];
     size_t count; /* above the maximum: not usable */
-    bool partial; /* a file could not be read for now: not to be stored */
+    bool partial; /* a file could not be read, possibly temporarily: do not store */
 } csn_rootfs_template;
 
-/* rootfs_template.c. Adds an entry; adds a mount point, which is not needed without a template:
- * a mount then creates it. */
+/* rootfs_template.c. add: adds an entry. mountpoint: adds a mount point, which only a template
+ * needs: without one, the mount creates it. */
 void csn_rootfs_template_add(csn_rootfs_template *t, uint32_t kind, const char *from,
                              const char *to);
 void csn_rootfs_template_mountpoint(csn_rootfs_template *t, const char *to, bool dir);

@@ -25,8 +25,8 @@
 #define TEMP_AGE_S     3600 /* older temporary directories were left by killed processes */
 #define TEMPLATE_AGE_S (30 * 86400) /* older templates are removed */
 
-/* Templates are not synced to disk, so a crash may leave empty files. Those from before the
- * last boot are made again. */
+/* Templates are not synced to disk, so a crash may leave empty files. Templates from before the
+ * last boot are created again. */
 static bool is_of_this_boot(const struct stat *template)
 {
     struct timespec now, up;
@@ -153,7 +153,7 @@ static int count_one(void *ctx, const char *name, const struct stat *st, const c
     return 0;
 }
 
-/* Templates that are locked or new stay. */
+/* Keeps templates that are locked or new. */
 static int remove_unused(void *ctx, const char *name, const struct stat *st, const char *target)
 {
     const cleanup *t = ctx;
@@ -180,7 +180,7 @@ static int remove_unused(void *ctx, const char *name, const struct stat *st, con
     return 0;
 }
 
-/* The lock file exists before the template does. */
+/* Creates the lock file, then renames the template to its final name. */
 static int publish(int store, const char *temp, const char *key)
 {
     char lock_name[NAME_SIZE];

@@ -1,9 +1,10 @@
 /* stdin_feed.c: feeds what is typed at the caller's terminal to a command through a pipe.
  *
- * The terminal is the caller's and is read by other programs after the command; the other end
- * of the pipe is the agent's, which may close it, fill it or keep it open for ever. Invariants:
- * nothing that is typed after the end of the command reaches the sandbox; ending waits neither
- * for input nor for a reader. */
+ * Other programs of the caller read the terminal after the command. The agent has the other end
+ * of the pipe and may close it, fill it or keep it open for ever.
+ *
+ * Invariants: nothing that is typed after the end of the command reaches the sandbox; ending
+ * waits neither for input nor for a reader. */
 #include "backend/jail/stdin_feed.h"
 
 #include <errno.h>

@@ -1,14 +1,14 @@
 /* sweeper.c: starts the program that cleans up after a jail (keeper/sweep.c).
  *
  * A jail's keeper cannot reach the control groups and the runtime directory of its sandbox, and
- * the library may be killed. So a second, unconfined process of the caller's waits for the end
- * of the keeper, or of the library while there is no keeper. It is started when there will be
- * something to remove: a control group, the directory of a detached sandbox, or, without a pid
- * namespace, processes.
+ * the library may be killed. The sweeper is therefore a separate, unconfined process of the
+ * caller that waits for the end of the keeper, or of the library while there is no keeper. It
+ * is started only if there will be something to remove: a control group, the directory of a
+ * detached sandbox, or, without a pid namespace, processes.
  *
- * Invariants: its orders list everything that is made afterwards; directories are made after
- * its start has begun, control groups after it runs in its own session, where no signal to our
- * process group reaches it. */
+ * Invariants: its orders list everything that is created afterwards; directories are created
+ * after its start has begun; control groups are created after it runs in its own session, where
+ * signals to our process group do not reach it. */
 #include "backend/jail/sweeper.h"
 
 #include <errno.h>
@@ -48,8 +48,7 @@ static csn_status send_orders(const csn_runtime *rt, const csn_jail_sweeper *s, 
             return csn_fail_errno(err, errno, "runtime directory of sandbox '%s'", rt->id);
         spec.remove[0] = run;
     }
-    if (rt->level ==
-        CSN_LEVEL_LANDLOCK_ONLY) { /* no pid namespace ends what a killed keeper leaves */
+    if (rt->level == CSN_LEVEL_LANDLOCK_ONLY) { /* no pid namespace */
         spec.flags |= CSN_SPEC_TAGGED;
         spec.user = j->privileged ? j->host_uid : 0;
         place = csn_landlock_only_place(rt, run);

@@ -1,8 +1,8 @@
-/* system_mounts.c: the mounts of the host's system that every jail has.
+/* system_mounts.c: adds the mounts of the host's system that every jail has.
  *
- * Programs and libraries are read-only; /etc comes from etc_files.c; devices are harmless ones.
- * /proc shows only the jail's processes; its files about the host are read-only or masked, in
- * addition to the permissions that already refuse them. There is no /sys. */
+ * Programs and libraries are read-only; /etc comes from etc_files.c; /dev has only harmless
+ * devices. /proc shows only the jail's processes; its files about the host are read-only or
+ * masked, in addition to the permissions that already refuse access. There is no /sys. */
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -88,7 +88,7 @@ static void add_proc(csn_jail *j)
         csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL | BY_HELPER, 0, NULL, covered[i]);
 }
 
-/* Entries outside of any mount, and mount points. */
+/* Adds entries outside of any mount, and mount points. */
 static void fill_template(csn_rootfs_template *t, const char *home)
 {
     static const char *const links[][2] = {{"/proc/self/fd", "/dev/fd"},
