@@ -1,8 +1,8 @@
-/* confine.c: drops the privileges that serving does not need.
+/* confine.c: drops the gateway's privileges after set-up.
  *
- * Runs once, after the host's ports are bound and before the first untrusted byte is read. A
- * gateway taken over by such a byte has no capabilities, can read what a resolver reads, can
- * write no file, and can still open connections. */
+ * Runs once, after the host's ports are bound and before the first untrusted byte is read. If
+ * untrusted input compromises the gateway, the attacker has no capabilities, can read only the
+ * files that a resolver needs, cannot write any file, and can still open connections. */
 #include <errno.h>
 #include <grp.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #define FDS_PER_FLOW (2u + GW_DIAL_PARALLEL_MAX)
 #define FDS_SPARE    256u
 
-/* Best effort: with fewer descriptors there are fewer flows. */
+/* Best effort: a lower limit only reduces the number of concurrent flows. */
 static void raise_fd_limit(size_t flows_max)
 {
     struct rlimit lim;
@@ -44,7 +44,8 @@ static int switch_user(uid_t uid, gid_t gid)
     return 0;
 }
 
-/* /etc/resolv.conf is often a link to a file that a network manager replaces. */
+/* The directory that /etc/resolv.conf points into. The link's target is often a file that a
+ * network manager replaces, so the directory is allowed instead of the file. */
 static char *resolver_directory(void)
 {
     char *path = realpath("/etc/resolv.conf", NULL);
@@ -59,7 +60,7 @@ static char *resolver_directory(void)
 }
 
 /* Allows what getaddrinfo reads: configuration, NSS modules, sockets of caching daemons.
- * Without Landlock in the kernel the other restrictions must do. */
+ * Without Landlock in the kernel, only file permissions restrict access. */
 static void restrict_files(void)
 {
     csn_autofree char *resolver = resolver_directory();

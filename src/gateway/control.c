@@ -1,8 +1,8 @@
-/* control.c: requests of the library, and when the gateway exits.
+/* control.c: serves the library's requests and decides when the gateway exits.
  *
- * The library decides the rules, but its messages are not trusted: proto.c checks every body,
- * and unannounced descriptors are closed. Any process of the user may connect to the socket of
- * a detached sandbox. */
+ * The library sets the rules, but its messages are not trusted: any process of the user may
+ * connect to the socket of a detached sandbox. protocol.c checks every body, and descriptors
+ * that a message does not announce are closed. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ typedef struct gw_control {
 
 /* ---- replies --------------------------------------------------------------------------- */
 
-/* Does not wait: a library that does not read replies must not stop the traffic. */
+/* Does not block: a library that does not read its replies must not stall traffic. */
 static void reply(int channel, uint16_t type, csn_packer *o)
 {
     if (o->error == 0)
@@ -86,7 +86,8 @@ static bool replace_rules(gw_gateway *g, int channel, const csn_gateway_rules *r
     return true;
 }
 
-/* Replies after flows were reset, so that the caller can rely on a removed rule. */
+/* Replies after resetting the flows that are no longer allowed: when the caller has the reply,
+ * no connection uses a removed rule. */
 static void update_rules(gw_control *c, int channel, const csn_msg *m)
 {
     csn_gateway_rules r;
@@ -321,8 +322,8 @@ static void serve(gw_control *c, csn_msg *m)
         reply_failed(channel, "unknown request");
 }
 
-/* A malformed message closes the connection; on the inherited one it ends the gateway, which
- * leaves the sandbox without network. */
+/* A malformed message closes the connection. On the inherited connection it ends the gateway,
+ * and the sandbox has no network. */
 static void on_request(gw_io *io, uint32_t ready)
 {
     control_conn *n = GW_CONTAINER_OF(control_conn, io, io);

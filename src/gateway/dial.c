@@ -1,8 +1,8 @@
-/* dial.c: outgoing connections.
+/* dial.c: opens outgoing connections, trying several addresses in turn.
  *
- * The addresses were checked by the caller and are dialled as given; no name is resolved here,
- * so a DNS answer cannot change between check and use. The server decides how long connecting
- * takes; the caller has its own timeout. */
+ * The caller has checked the addresses, and this file resolves no names, so a DNS answer cannot
+ * change between check and use. A server can delay a connection indefinitely; the caller sets a
+ * timeout. */
 #include "gateway/dial.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ struct gw_dial {
     csn_netaddr addrs[GW_DIAL_ADDRESSES_MAX];
     size_t count, next, active;
     uint16_t port;
-    int error; /* of the first failed attempt: the preferred address */
+    int error; /* of the first failed attempt, which is the preferred address */
     void *owner;
     gw_dial_fn *fn;
 };
@@ -45,7 +45,7 @@ void gw_dial_cancel(gw_dial *d)
     gw_loop_free_later(d->loop, &d->deferred, d);
 }
 
-/* Frees the dial first, so that the owner may start another. */
+/* Frees the dial before the callback, so that the owner may start another. */
 static void finish(gw_dial *d, int fd, const csn_netaddr *addr)
 {
     csn_netaddr peer = addr ? *addr : (csn_netaddr){0};
@@ -96,7 +96,7 @@ static bool is_loopback(const csn_netaddr *a)
     return a->family == 4 ? a->bytes[0] == 127 : csn_netaddr_equal(a, &v6);
 }
 
-/* Owns the socket. */
+/* Owns sock even on failure. */
 static bool start_attempt(gw_dial *d, int sock, size_t index)
 {
     csn_autofd int fd = sock;

@@ -11,11 +11,13 @@ typedef struct gw_dial gw_dial;
  * The dial is freed before the call. */
 typedef void gw_dial_fn(void *owner, int fd, const csn_netaddr *addr);
 
-/* Tries the addresses in order, each 250 ms after the one before or as soon as that failed. fn
- * is called from the loop, never from here. NULL without memory. */
+/* Starts one attempt per address, in order: the next begins 250 ms after the previous one, or
+ * as soon as the previous one has failed. fn is called from the loop, never before
+ * gw_dial_start returns. NULL: out of memory. */
 gw_dial *gw_dial_start(gw_loop *loop, const csn_netaddr *addrs, size_t n, uint16_t port,
                        void *owner, gw_dial_fn *fn);
-/* Uses a socket made in another network namespace. Always owns sock. */
+/* Connects sock, a socket of another network namespace, to one address. Owns sock even on
+ * failure. */
 gw_dial *gw_dial_with(gw_loop *loop, int sock, const csn_netaddr *addr, uint16_t port,
                       void *owner, gw_dial_fn *fn);
 void gw_dial_cancel(gw_dial *d);

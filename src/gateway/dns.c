@@ -1,9 +1,9 @@
 /* dns.c: parses one DNS query and writes its reply.
  *
- * The bytes are the attacker's. Invariants: nothing outside [data, data+len) is read, nothing
- * is allocated, time is linear, and a name has one reading: compression pointers in the
- * question are refused, and a label that contains a dot is never shown as text. Replies repeat
- * the question bytes unchanged. */
+ * An attacker controls every byte. Invariants: the parser reads only [data, data+len),
+ * allocates nothing and takes linear time. A name has one interpretation: compression pointers
+ * in the question are refused, and a label that contains a dot is never converted to text.
+ * Replies repeat the question bytes unchanged. */
 #include "gateway/dns.h"
 
 #include <string.h>
@@ -240,7 +240,8 @@ static void put_record(writer *w, const gw_dns_answer *a)
     put_bytes(w, a->address, a->address_len);
 }
 
-/* SOA of the root zone. Clients cache the absence for the smaller of its TTL and last field. */
+/* SOA of the root zone. Clients cache a negative answer for the smaller of its TTL and its last
+ * field. */
 static void put_soa(writer *w, uint32_t ttl)
 {
     put_bytes(w, "", 1);
@@ -259,7 +260,7 @@ static void put_opt(writer *w, const gw_dns_query *q, enum gw_dns_rcode rcode)
     put_bytes(w, "", 1);
     put16(w, TYPE_OPT);
     put16(w, CSN_DNS_UDP_MAX);
-    put16(w, (uint16_t)((unsigned)rcode >> 4 << 8)); /* and version 0 */
+    put16(w, (uint16_t)((unsigned)rcode >> 4 << 8)); /* extended rcode, then version 0 */
     put16(w, q->dnssec_ok ? EDNS_DO : 0);
     put16(w, 0);
 }

@@ -1,7 +1,7 @@
 /* dns.h: parse DNS queries and write replies.
  *
- * The stub sends no queries, so there is no parser of replies. The bytes of a query are the
- * attacker's. */
+ * The DNS stub forwards no queries (resolve.c uses getaddrinfo), so it needs no parser for
+ * replies. An attacker controls every byte of a query. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,12 +33,13 @@ typedef struct gw_dns_query {
     uint8_t opcode;
     bool recursion_desired, checking_disabled;
     enum gw_dns_rcode rcode; /* for GW_DNS_ERROR */
-    /* The question as sent: clients compare its case with the reply's. Empty if malformed. */
+    /* The question bytes as received, returned unchanged because clients compare upper and
+     * lower case with the reply. Empty if malformed. */
     uint8_t question[CSN_DNS_NAME_MAX + 4];
     size_t question_len;
     uint16_t type, class;
     /* The name as text, without a final dot. Empty for the root, and for a name with a dot or
-     * NUL inside a label, whose text would be another name. */
+     * NUL inside a label: as text it would read as a different name. */
     char name[CSN_DNS_NAME_MAX];
     size_t name_len;
     bool edns, dnssec_ok;
@@ -48,10 +49,10 @@ typedef struct gw_dns_query {
 typedef struct gw_dns_answer {
     enum gw_dns_rcode rcode;
     /* At most one record. NOERROR without an address of the queried type, and NXDOMAIN, carry
-     * an SOA so that the client caches the absence. */
+     * an SOA record so that the client caches the negative answer. */
     const uint8_t *address;
     size_t address_len; /* 4: A, 16: AAAA, 0: none */
-    uint32_t ttl;       /* of the record or of its absence */
+    uint32_t ttl;       /* of the record, or of the negative answer */
     bool truncated;     /* set TC: the client retries over TCP */
 } gw_dns_answer;
 
@@ -59,8 +60,8 @@ enum gw_dns_result gw_dns_parse(const void *data, size_t len, gw_dns_query *ret)
 
 /* The largest reply over UDP. */
 size_t gw_dns_udp_limit(const gw_dns_query *q);
-/* Returns the length of the reply. CSN_DNS_REPLY_MAX always suffices; a reply that does not fit
- * is truncated and says so. 0: not even the question fits. */
+/* Returns the length of the reply. CSN_DNS_REPLY_MAX bytes always suffice; a reply that does
+ * not fit is truncated and has TC set. 0: the question alone does not fit. */
 size_t gw_dns_reply(const gw_dns_query *q, const gw_dns_answer *a, void *out, size_t size);
 
 /* TCP framing: a two-byte length before each message. 1: a complete message of *len_ret bytes

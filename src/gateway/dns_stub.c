@@ -1,8 +1,9 @@
-/* dns_stub.c: the DNS server of the sandbox.
+/* dns_stub.c: answers the DNS queries of the sandbox.
  *
- * An allowed name is answered with an address of the name table, every other name with
- * NXDOMAIN. No query is forwarded, so names cannot carry data out of the sandbox. Any process
- * inside may query at any rate; a token bucket limits how many queries are processed. */
+ * The reply for an allowed name is its address in the name table; every other name gets
+ * NXDOMAIN. The stub forwards no query, so names cannot carry data out of the sandbox.
+ * Processes inside may send queries at any rate; a token bucket limits how many are
+ * processed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +75,7 @@ static void record(gw_dns_stub *s, const char *name, const csn_netverdict *v, co
     gw_events_add(s->gateway->events, &e);
 }
 
-/* Reverse lookups are not recorded: many programs make them unasked. */
+/* Refused reverse lookups are not recorded: many programs make them routinely. */
 static bool is_reverse(const csn_domain *name)
 {
     return name->len > 5 && strcmp(name->text + name->len - 5, ".arpa") == 0;
@@ -124,7 +125,7 @@ static enum gw_dns_rcode answer(gw_dns_stub *s, const gw_exec_rules *exec_rules,
     return GW_DNS_NXDOMAIN;
 }
 
-/* The length of the reply in out; 0: none. */
+/* Writes the reply to out and returns its length; 0: send no reply. */
 static size_t reply(gw_dns_stub *s, const gw_exec_rules *exec_rules, const void *data,
                     size_t len, bool udp, uint8_t out[CSN_DNS_REPLY_MAX])
 {
@@ -199,7 +200,7 @@ static bool serve_client(tcp_client *c)
         if (n == 0)
             return false;
         gw_dns_tcp_length(out, n);
-        /* A client that does not read its replies is closed. */
+        /* Disconnect a client that does not read its replies. */
         if (send(c->io.fd, out, n + 2, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)(n + 2))
             return false;
     }

@@ -1,7 +1,7 @@
 /* events.c: ring buffer of network events.
  *
- * Processes inside choose the names; they are valid domain names, or cut to the limits of the
- * protocol. */
+ * Processes inside choose the names. A name is a valid domain name or is truncated to the
+ * limits of the protocol. */
 #include "gateway/events.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static csn_gateway_event **slot(gw_events *e, uint64_t seq)
     return &e->ring[seq % CSN_GATEWAY_EVENTS_MAX];
 }
 
-/* FNV-1a. A collision merely repeats an event. */
+/* FNV-1a. After a collision a repeated denial is stored as a new event instead of counted. */
 static uint64_t hash_string(uint64_t h, const char *s)
 {
     for (; *s; s++)
@@ -63,7 +63,8 @@ static bool same(const csn_gateway_event *a, const csn_gateway_event *b)
            strcmp(a->address, b->address) == 0 && strcmp(a->why, b->why) == 0;
 }
 
-/* Only undelivered denials are counted: a reader would not see a later change of the count. */
+/* Increments the count of an undelivered denial. The reader of a delivered one would not see
+ * the change. */
 static bool count_repeat(gw_events *e, const csn_gateway_event *ev)
 {
     uint64_t seq = *denial_slot(e, ev);
@@ -93,7 +94,8 @@ static const char **string_at(csn_gateway_event *ev, size_t i)
     return (const char **)(void *)((char *)ev + strings[i].offset);
 }
 
-/* One block: the event and its strings, each cut to the limit of the protocol. */
+/* Copies the event and its strings, each truncated to the limit of the protocol, into one
+ * allocation. */
 static csn_gateway_event *copy(csn_gateway_event *ev)
 {
     size_t size = sizeof(*ev);

@@ -1,13 +1,13 @@
-/* exec_rules.c: network rules of single commands.
+/* exec_rules.c: applies additional network rules to single commands.
  *
- * A call may name the domains that its command needs. The command's sockets live in a network
- * namespace of their own (os/socket_divert.h) whose DNS and redirect listeners are served here,
- * so a connection from them is known to belong to that command. The sandbox's rules are applied
- * first; the command's rules can only refuse more. Whether a resolved address may be dialled is
- * decided by the sandbox's rules alone.
+ * An exec request may list the domains that its command needs. The command's sockets are
+ * created in a separate network namespace (os/socket_divert.h) with its own DNS and redirect
+ * listeners, so every connection through these listeners belongs to that command. The sandbox's
+ * rules apply first; the command's rules can only refuse more. The sandbox's rules alone decide
+ * whether a resolved address may be dialled.
  *
- * Invariants: nothing of a command outlives its lease, the reply channel of the request; a
- * request that fails leaves nothing behind. */
+ * Invariants: the rules and listeners of a command are removed when its lease, the reply
+ * channel of the request, closes; a failed request leaves neither. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -19,7 +19,7 @@
 
 static void refuse(csn_netverdict *v)
 {
-    *v = (csn_netverdict){.rule = NULL}; /* no hint: a sandbox rule would not change it */
+    *v = (csn_netverdict){.rule = NULL}; /* no hint: no sandbox rule would allow it */
     snprintf(v->why, sizeof(v->why), "not in the allowed_domains of this command");
 }
 
@@ -79,7 +79,7 @@ static void end(gw_exec_rules *e)
     e->rules = NULL;
 }
 
-/* The holder of the other end never sends: any event means that it closed. */
+/* The peer never sends on a lease, so any event means that it closed its end. */
 static void on_lease(gw_io *io, uint32_t events)
 {
     (void)events;

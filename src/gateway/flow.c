@@ -1,10 +1,11 @@
 /* flow.c: one proxied connection, from accept to close.
  *
- * The target is resolved and dialled as soon as name and port are allowed, while the client
- * still sends its first bytes; nothing is sent to the server before those were inspected.
+ * The gateway resolves and dials the target as soon as its name and port are allowed, while the
+ * client is still sending its first bytes. It sends nothing to the server before these bytes
+ * have been inspected.
  *
- * A redirected client is told that it is connected before the gateway knows the target. A
- * refused or failed connection therefore ends with a reset. */
+ * For a redirected client, connect() succeeds before the gateway knows the target. A refused or
+ * failed connection therefore ends with a reset. */
 #include "gateway/gateway.h"
 
 #include <errno.h>
@@ -124,8 +125,8 @@ static uint64_t deadline(const gw_flow *f)
     return f->active_ns + f->gateway->idle_ns;
 }
 
-/* The timer is never postponed; if it fires early it is armed again. Activity thus costs no
- * heap operation. */
+/* Activity does not move the timer to a later time, which saves a heap operation; on_timer arms
+ * it again if the deadline has not been reached. */
 static void arm_timer(gw_flow *f)
 {
     uint64_t at = deadline(f);
@@ -200,7 +201,7 @@ void gw_flow_dial(gw_flow *f, const csn_netaddr *addrs, size_t n, uint16_t port)
         gw_flow_failed(f, ENOMEM);
 }
 
-/* Recorded as allowed: the rules did not refuse it. */
+/* The event is recorded as allowed, because the rules did not refuse the connection. */
 void gw_flow_failed(gw_flow *f, int error)
 {
     stop_dialling(f);
@@ -303,8 +304,8 @@ static int discard_input(void *ctx, const uint8_t *data, size_t len, gw_inspecti
     return 0;
 }
 
-/* Input is read and discarded for a moment: closing a socket with unread input sends a reset,
- * which could destroy the reply before the client reads it. */
+/* Reads and discards input for up to GW_LINGER_MS: closing a socket with unread input sends a
+ * reset, and the client could lose the reply. */
 void gw_flow_reply_and_close(gw_flow *f, const void *data, size_t len)
 {
     gw_relay *r = &f->gateway->relay;
@@ -317,7 +318,7 @@ void gw_flow_reply_and_close(gw_flow *f, const void *data, size_t len)
     f->to_server.inspect = discard_input;
     f->lingering = true;
     f->active_ns = f->gateway->loop.now_ns;
-    f->to_client.ended = true; /* shut down after these bytes */
+    f->to_client.ended = true; /* EOF follows these bytes */
     if (gw_pipeline_write(&f->to_client, data, len) < 0)
         gw_flow_reset(f);
     else
@@ -326,8 +327,9 @@ void gw_flow_reply_and_close(gw_flow *f, const void *data, size_t len)
 
 /* ---- relaying -------------------------------------------------------------------------- */
 
-/* Finds errors that neither pipeline met because it waits for the other endpoint. Called after
- * both were moved: reading SO_ERROR clears it, and the next read would look like EOF. */
+/* Finds socket errors that neither pipeline has hit because each is waiting for the other
+ * endpoint. Call it after moving both: reading SO_ERROR clears it, and a later read() would
+ * return EOF instead of the error. */
 static bool has_failed(gw_flow *f)
 {
     if (!f->poll_error)
@@ -337,7 +339,8 @@ static bool has_failed(gw_flow *f)
            (f->server.io.fd >= 0 && gw_socket_error(f->server.io.fd) != 0);
 }
 
-/* Moves both directions. A broken endpoint resets the other, after the bytes it sent before. */
+/* Moves bytes in both directions. When an endpoint fails, the other receives the bytes already
+ * read and then a reset. */
 static void relay(gw_flow *f)
 {
     gw_relay *r = &f->gateway->relay;

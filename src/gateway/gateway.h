@@ -12,8 +12,8 @@
  *   ports.c       published ports and host ports
  *   dns_stub.c    answers DNS queries
  *
- * Everything but the resolver's threads runs in one event loop. Every table has a fixed limit,
- * because processes inside the sandbox decide how fast it fills. */
+ * Everything but the resolver's threads runs in one event loop. Every table has a fixed maximum
+ * size, because processes inside the sandbox can fill it at any rate. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,9 +32,9 @@
 
 #define GW_DIAL_TIMEOUT_MS 30000u /* to resolve and connect */
 #define GW_HEAD_TIMEOUT_MS 30000u /* to complete a request head or ClientHello */
-#define GW_LINGER_MS       1000u  /* for a client to read why it was refused */
+#define GW_LINGER_MS       1000u  /* for a client to read the refusal */
 #define GW_LINK_QUEUE_MAX  256u   /* socket requests waiting for the keeper */
-#define GW_EXEC_RULES_MAX  16u    /* commands with rules of their own at a time */
+#define GW_EXEC_RULES_MAX  16u    /* concurrent commands with additional rules */
 #define GW_LISTENERS_MAX   (3u + 3u * CSN_GATEWAY_PORTS_MAX + 2u * GW_EXEC_RULES_MAX)
 
 typedef struct gw_gateway gw_gateway;
@@ -49,7 +49,7 @@ typedef enum gw_origin {
     GW_ORIGIN_PUBLISHED, /* a program on the host connects to a port inside */
 } gw_origin;
 
-/* How a client learns that it is refused. */
+/* How the gateway reports a refusal to the client. */
 typedef enum gw_refusal_style {
     GW_REFUSE_RESET,
     GW_REFUSE_HTTP,
@@ -66,7 +66,7 @@ typedef struct gw_listener {
     const gw_exec_rules *exec_rules; /* of the command that owns the socket, or NULL */
 } gw_listener;
 
-/* The rules of one command, applied after those of the sandbox. */
+/* The rules of one command, applied after the sandbox's rules. */
 struct gw_exec_rules {
     gw_gateway *gateway;
     gw_io lease;
@@ -146,7 +146,7 @@ struct gw_gateway {
     size_t link_head, link_len;
     csn_netaddr *host_addrs;
     size_t host_addr_count;
-    uint64_t host_addrs_until_ns; /* then they are read again */
+    uint64_t host_addrs_until_ns; /* when the cached addresses expire */
 };
 
 /* ---- flow.c ---------------------------------------------------------------------------- */
@@ -158,14 +158,16 @@ void gw_flow_set_target(gw_flow *f, const gw_target *target);
 /* Dials without consulting the rules. */
 void gw_flow_dial(gw_flow *f, const csn_netaddr *addrs, size_t n, uint16_t port);
 void gw_flow_on_dialled(void *flow, int fd, const csn_netaddr *addr); /* gw_dial_fn */
-/* The target could not be reached: records it, tells the client, ends the flow. */
+/* Handles a failed connection to the target: records it, reports it to the client, ends the
+ * flow. */
 void gw_flow_failed(gw_flow *f, int error);
-/* Records the refusal, tells the client, ends the flow. Not for use in an inspect callback:
- * see gw_policy_refuse_later. */
+/* Records the refusal, reports it to the client, ends the flow. Inspect callbacks must use
+ * gw_policy_refuse_later instead. */
 void gw_flow_refuse(gw_flow *f, const gw_refusal *r);
 /* Sends these bytes as the last ones to the client, discards its input, ends the flow. */
 void gw_flow_reply_and_close(gw_flow *f, const void *data, size_t len);
-/* Makes what progress it can. f may be freed. */
+/* Advances the flow until it must wait for an event. May end the flow: do not use f after the
+ * call. */
 void gw_flow_step(gw_flow *f);
 void gw_flow_defer_step(gw_flow *f);
 /* Ends the flow with a reset to both sides. */
@@ -181,22 +183,22 @@ size_t gw_policy_addresses(gw_flow *f, csn_netaddr *addrs, size_t n, csn_netverd
 /* Checks f->peer after connecting, as the rules may have changed meanwhile. false: the flow was
  * refused and has ended. */
 bool gw_policy_peer(gw_flow *f);
-/* For inspect callbacks, which must return the result: the relay's caller then refuses the
- * flow. name: the host asked for; NULL: the flow's target. */
+/* For inspect callbacks: stores the refusal and returns the error that the callback must
+ * return; flow.c then refuses the flow. name: the requested host; NULL: the flow's target. */
 int gw_policy_refuse_later(gw_flow *f, const csn_domain *name, const char *why);
 void gw_record_refusal(gw_flow *f, const gw_refusal *r);
 void gw_record_connect(gw_flow *f, const char *why); /* why: NULL, or why it failed */
 void gw_record_close(gw_flow *f, const char *why);   /* why: NULL, or why it was cut off */
-/* Resets the flows that the present rules do not allow. */
+/* Resets the flows that the current rules do not allow. */
 void gw_policy_recheck(gw_gateway *g);
 const char *gw_errno_text(int error);
 
 /* ---- inspect.c, proxy.c ---------------------------------------------------------------- */
 
-/* The client's bytes are inspected before any is sent on. -ENOMEM. */
+/* Installs the callback that inspects the client's bytes before they are forwarded. -ENOMEM. */
 int gw_inspect_begin(gw_flow *f);
 int gw_proxy_begin(gw_flow *f);
-/* The reply to a client that speaks HTTP or SOCKS, by f->refusal_style. */
+/* Send the client an HTTP or SOCKS error reply, as f->refusal_style selects. */
 void gw_proxy_refuse(gw_flow *f, const gw_refusal *r);
 void gw_proxy_failed(gw_flow *f, int error);
 
@@ -228,8 +230,8 @@ void gw_dns_stub_close(gw_gateway *g, const gw_exec_rules *exec_rules);
 /* Applies the rules of one command to the sockets of the message until the peer of `lease`
  * closes. Owns lease on success. -EUSERS: too many commands. */
 int gw_exec_rules_begin(gw_gateway *g, int lease, csn_msg *m, const csn_gateway_setup_msg *s);
-/* Turn an allowing verdict of the sandbox's rules into a refusal if the command's rules do not
- * allow it as well. e NULL: no change. */
+/* Change *v from allowed to refused if the command's rules do not allow the name or address. e
+ * NULL: no change. */
 void gw_exec_rules_name(const gw_exec_rules *e, const csn_domain *name, uint16_t port,
                         csn_netverdict *v);
 void gw_exec_rules_address(const gw_exec_rules *e, const csn_netaddr *a, uint16_t port,

@@ -1,9 +1,10 @@
-/* http.c: parses one request head.
+/* http.c: parses one HTTP/1 request head.
  *
- * The bytes are the attacker's. Invariant: the host found here is the one that any server
- * finds. So one reading is accepted (RFC 9112 without what it tolerates) and the rest is BAD;
- * NOT_HTTP, which may pass uninspected, is only what even a lenient server does not take for a
- * request. Time is linear in the bytes however they are segmented; nothing is allocated. */
+ * An attacker controls every byte. Invariant: the parser finds the same host as any server
+ * would. It therefore accepts only the strict form of RFC 9112 and returns BAD for anything
+ * else. NOT_HTTP, which may pass uninspected, is returned only for bytes that no lenient server
+ * would treat as a request. Time is linear in the number of bytes, in whatever segments they
+ * arrive; nothing is allocated. */
 #include "gateway/http.h"
 
 #include <string.h>
@@ -71,8 +72,8 @@ static bool names_a_version(const char *line, size_t len)
     return false;
 }
 
-/* The PROXY protocol header, version 1 or 2, would make the server take another client address
- * and hide the request behind it. */
+/* A PROXY protocol header, version 1 or 2, forges the client address and precedes the request,
+ * which the parser would then not see. */
 static bool is_proxy_header(gw_slice word, char c, const char *data, size_t seen)
 {
     if (word.len == 0)
@@ -100,7 +101,7 @@ static enum gw_http_result classify_word(gw_http_scan *s, const char *data, gw_h
     return GW_HTTP_NEED_MORE;
 }
 
-/* After an unknown method, only a version at the end of the line makes it HTTP. */
+/* A line with an unknown method is HTTP only if it ends with a version. */
 static enum gw_http_result classify_line(gw_http_scan *s, const char *data, gw_http_head *h)
 {
     if (!names_a_version(data + s->word, s->seen - s->word))
@@ -111,7 +112,7 @@ static enum gw_http_result classify_line(gw_http_scan *s, const char *data, gw_h
     return GW_HTTP_NEED_MORE;
 }
 
-/* May the first word be a method? Methods in use consist of letters. */
+/* True if the first word can be a method: methods in use consist of letters. */
 static bool is_word_of_letters(const char *data, const gw_http_scan *s)
 {
     size_t n = s->word;
@@ -177,8 +178,8 @@ static bool read_authority(gw_slice s, gw_http_authority *ret)
     return i == s.len && port > 0 && port <= UINT16_MAX;
 }
 
-/* http://authority[/path]: the authority ends at a slash or at the end, never at a character
- * that servers attribute differently to host or path. */
+/* http://authority[/path]: the authority ends at a slash or at the end. Other delimiters are
+ * refused, because servers disagree whether they belong to host or path. */
 static bool read_absolute(gw_http_head *h)
 {
     gw_slice t = h->target;

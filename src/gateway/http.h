@@ -1,9 +1,9 @@
 /* http.h: find the host and the end of HTTP/1 requests.
  *
  * gw_http_parse reads one head. gw_http_follow_* track a whole connection, so that every
- * request is checked and not only the first. The bytes are forwarded unchanged; therefore
- * whatever two servers might read differently is refused. The bytes are the attacker's. Slices
- * point into the bytes given. */
+ * request is checked and not only the first. An attacker controls every byte. The bytes are
+ * forwarded unchanged, so the parser refuses anything that two servers could interpret
+ * differently. Slices point into the caller's buffer. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,7 +65,8 @@ typedef struct gw_http_scan {
 enum gw_http_result gw_http_parse(gw_http_scan *s, const void *data, size_t len,
                                   gw_http_head *ret);
 
-/* After NEED_MORE at EOF: is this an incomplete request? Some servers would accept it. */
+/* After NEED_MORE at EOF: true if the bytes are the start of a request. Some servers accept an
+ * incomplete head. */
 bool gw_http_has_begun(const gw_http_scan *s, const void *data, size_t len);
 
 /* One connection; zeroed at its start. */
@@ -81,7 +82,7 @@ typedef struct gw_http_follow {
     unsigned status_at, status_code, line_used, interim_count, response_len;
 } gw_http_follow;
 
-/* data: what the client sent and was not passed on yet. Results:
+/* data: bytes from the client that have not been forwarded yet. Results:
  *
  *   HEAD       *pass bytes are a head, parsed into *head: check it, pass them on, call again
  *   BODY       pass on *pass bytes, call again with the rest
@@ -91,9 +92,10 @@ typedef struct gw_http_follow {
  *   BAD, H2C, and at the start NOT_HTTP: as gw_http_parse; final */
 enum gw_http_result gw_http_follow_next(gw_http_follow *f, const void *data, size_t len,
                                         size_t *pass, gw_http_head *head);
-/* True while the decision of the server on the first request's Upgrade or CONNECT is awaited:
- * gw_http_follow_response must then see each byte of the server once, from the first on. Later
- * requests that ask to leave HTTP are not granted: their response could not be located. */
+/* True until the server has accepted or declined the Upgrade or CONNECT of the first request.
+ * While true, pass every byte from the server to gw_http_follow_response once, starting with
+ * the first. An Upgrade or CONNECT in a later request has no effect, because its response
+ * cannot be located in the stream. */
 bool gw_http_follow_wants_response(const gw_http_follow *f);
 void gw_http_follow_response(gw_http_follow *f, const void *data, size_t len);
 

@@ -1,9 +1,10 @@
-/* http_follow.c: follows a connection from request to request.
+/* http_follow.c: finds every request head on an HTTP/1 connection.
  *
- * All bytes are the attacker's. Invariants: a head is found exactly where the server finds it,
- * so bodies are delimited as RFC 9112 says and what it merely tolerates is BAD; a connection
- * leaves HTTP when the server agrees, not when the client asks, or an ignored Upgrade would
- * hide all later requests. Memory is constant; body bytes are counted, not read. */
+ * An attacker controls all bytes. Invariants: a head is found exactly where the server finds
+ * it, so bodies must be delimited strictly as RFC 9112 requires and anything else is BAD. A
+ * connection leaves HTTP when the server accepts an Upgrade, not when the client requests it;
+ * otherwise a declined Upgrade would hide all later requests. Memory is constant; body bytes
+ * are counted, not read. */
 #include "gateway/http.h"
 
 #define CHUNK_DIGITS 15u /* prevents overflow */
@@ -51,7 +52,7 @@ static void end_request(gw_http_follow *f)
 static void begin_body(gw_http_follow *f, const gw_http_head *h)
 {
     f->connect = h->form == GW_HTTP_AUTHORITY;
-    /* h2c is not followed: if the server agrees to it, the next bytes are BAD */
+    /* an h2c upgrade is not followed: if the server accepts it, the next bytes are refused */
     f->switching = !f->not_first && (f->connect || (h->upgrade && !h->h2c));
     f->left = h->body_len;
     f->chunk = C_SIZE;
@@ -157,7 +158,8 @@ static const char *take_trailer_name(gw_http_follow *f, char c)
     if (!gw_http_is_token_byte(c))
         return "malformed trailer";
     if (f->name_len < sizeof(f->name))
-        f->name[f->name_len++] = c; /* longer names are not forbidden ones */
+        f->name[f->name_len++] =
+            c; /* a name that fills the buffer is longer than any forbidden one */
     return NULL;
 }
 
@@ -278,7 +280,7 @@ bool gw_http_follow_wants_response(const gw_http_follow *f)
     return f->switching && f->decision == D_PENDING && f->phase != F_BAD;
 }
 
-/* A final status line decides; interim (1xx) responses do not. */
+/* Reads the decision from the final status line; interim (1xx) responses carry none. */
 static void take_decision(gw_http_follow *f)
 {
     unsigned code = f->status_code;

@@ -1,17 +1,18 @@
 /* inspect.c: compares the host that TLS or HTTP names with the host connected to.
  *
- * The address of a redirected connection tells which name it was opened for. At a server of
- * many hosts, a client that names another host in its ClientHello or request would reach one
- * that the rules do not allow. TLS is decided by the ClientHello, HTTP/1 by every request head;
- * other protocols name no host and pass. All bytes are the attacker's: what the parsers (tls.c,
- * http.c) cannot read with certainty is refused. */
+ * The address of a redirected connection identifies the name that the client looked up. A
+ * server may serve many hosts: a client that connects to an allowed name and then sends another
+ * host name in its ClientHello or request would reach a host that the rules do not allow. For
+ * TLS the ClientHello is checked, for HTTP/1 every request head; other protocols carry no host
+ * name and pass. An attacker controls all bytes: input that the parsers (tls.c, http.c) find
+ * ambiguous is refused. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "gateway/gateway.h"
 
-/* Ends the inspection. */
+/* Forwards everything from here on without inspection. */
 static int pass_all(gw_flow *f, size_t len, gw_inspection *ret)
 {
     f->inspected = true;
@@ -35,7 +36,7 @@ static int check_hello(gw_flow *f, const gw_tls_hello *h, size_t len, gw_inspect
         return gw_policy_refuse_later(f, NULL, "the TLS server name is not a valid host name");
     if (csn_domain_equal(&name, &f->target.name))
         return pass_all(f, len, ret);
-    /* With ECH the readable name is the provider's; the real one is encrypted. */
+    /* With ECH the readable name is that of the hosting provider; the real one is encrypted. */
     snprintf(why, sizeof(why), "the TLS %sserver name is not %.50s, the host connected to",
              h->ech ? "(ECH) " : "", f->target.name.text);
     return gw_policy_refuse_later(f, &name, why);
@@ -43,8 +44,8 @@ static int check_hello(gw_flow *f, const gw_tls_hello *h, size_t len, gw_inspect
 
 /* ---- HTTP ------------------------------------------------------------------------------ */
 
-/* The first request can be refused with an HTTP reply: nothing was sent to the server, so the
- * client cannot mistake it for the server's reply. */
+/* Refuses the first request with an HTTP reply, later ones with a reset: once a request was
+ * forwarded, the client could mistake the reply for the server's response. */
 static int refuse_request(gw_flow *f, const csn_domain *name, const char *why)
 {
     if (!f->parse->request_seen && f->to_client.bytes == 0)
@@ -143,7 +144,8 @@ static int inspect_http(void *ctx, const uint8_t *data, size_t len, gw_inspectio
         f->to_client.inspect = inspect_response;
         f->to_client.inspect_ctx = f;
     }
-    /* A client that closes before a complete head: pass only what cannot become a request. */
+    /* The client closed before the head was complete: pass only bytes that cannot start a
+     * request. */
     if (ret->ended && !f->parse->request_seen)
         return gw_http_has_begun(&follow->scan, data, len) ? refuse_partial(f)
                                                            : pass_all(f, len, ret);
@@ -178,8 +180,8 @@ static int inspect_first(void *ctx, const uint8_t *data, size_t len, gw_inspecti
     }
 }
 
-/* A connection to an address has no name to compare with: the host named in the first segment
- * is only recorded. */
+/* For a connection to an address there is no name to compare: the host named in the first
+ * segment is recorded only. */
 static int observe_first(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
 {
     gw_flow *f = ctx;

@@ -1,7 +1,7 @@
-/* listener.c: accepts connections.
+/* listener.c: accepts connections and starts a flow for each.
  *
- * Processes inside can connect as fast as they like. A connection beyond the limit is reset and
- * recorded; when descriptors run out, the listener pauses instead of spinning. */
+ * Processes inside can connect at any rate. A connection over the limit is reset and recorded.
+ * When no descriptor is left, the listener pauses for a while instead of spinning. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ static void record_overflow(gw_listener *l)
 }
 
 /* The destination before the redirect: from conntrack, or with tproxy the local address of the
- * socket. A direct connection to the listener yields an address that maps to no name. */
+ * socket. For a direct connection to the listener this is an address that maps to no name. */
 static int original_dst(int fd, csn_netaddr *addr, uint16_t *port)
 {
     struct sockaddr_storage ss = {0};
@@ -44,7 +44,8 @@ static int original_dst(int fd, csn_netaddr *addr, uint16_t *port)
     return addr->family == 0 ? -EAFNOSUPPORT : 0;
 }
 
-/* Addresses of the name table lead to the name they were handed out for. */
+/* Sets the target: for an address of the name table the name that it stands for, otherwise the
+ * address itself. Refuses an address of the table that stands for no name. */
 static void start_redirected(gw_flow *f)
 {
     gw_target to = {0};

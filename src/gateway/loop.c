@@ -1,6 +1,7 @@
-/* loop.c: epoll, a binary heap of timers, and a queue of deferred calls.
+/* loop.c: runs the event loop: epoll, a binary heap of timers, and a queue of deferred calls.
  *
- * Reads no payload. An attacker decides only how often callbacks run; each event costs one. */
+ * The loop reads no payload. An attacker controls only how often callbacks run; each event
+ * costs one call. */
 #include "gateway/loop.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ int gw_loop_add_level(gw_loop *l, gw_io *io, int fd, void (*fn)(gw_io *, uint32_
 void gw_loop_close(gw_io *io)
 {
     if (io->fd >= 0)
-        close(io->fd); /* the only reference: this unregisters it */
+        close(io->fd); /* the last reference: close() also unregisters it */
     io->fd = -1;
 }
 
@@ -169,8 +170,8 @@ void gw_loop_free_later(gw_loop *l, gw_deferred *d, void *memory)
     l->to_free = d;
 }
 
-/* Runs what is queued now. A call that queues itself again waits for the next round, so that
- * one busy flow cannot starve the others. */
+/* Runs the calls that are queued at entry. A call that queues itself again runs in the next
+ * round, so one busy flow cannot starve the others. */
 static void run_deferred(gw_loop *l)
 {
     gw_deferred *d = l->queue;
@@ -186,7 +187,7 @@ static void run_deferred(gw_loop *l)
     }
 }
 
-/* Cancelled calls may still be queued: they are unlinked before their memory is freed. */
+/* Unlinks cancelled calls that are still queued before their memory is freed. */
 static void free_pending(gw_loop *l)
 {
     gw_deferred **at = &l->queue;

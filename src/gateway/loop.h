@@ -1,8 +1,8 @@
 /* loop.h: the event loop: descriptors, timers, deferred calls.
  *
- * Single-threaded. Sockets are registered once, edge-triggered: their owner remembers readiness
- * until read() or write() returns EAGAIN, so relaying needs no epoll_ctl. Memory given to
- * gw_loop_free_later is freed after the current batch, so no event refers to freed memory. */
+ * Single-threaded. Sockets are registered once, edge-triggered: the owner stores readiness
+ * until read() or write() returns EAGAIN, so relaying needs no epoll_ctl. gw_loop_free_later
+ * frees memory after the current batch of events, so no event refers to freed memory. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ struct gw_timer {
     void (*fn)(gw_timer *t);
 };
 
-/* A call to be made before the loop sleeps, or memory to be freed then. */
+/* A function to call, or memory to free, before the loop next sleeps. */
 struct gw_deferred {
     gw_deferred *next;
     bool queued;
@@ -61,11 +61,11 @@ int gw_loop_remove(gw_loop *l, gw_io *io);
 /* Reserves heap space, so that arming cannot fail. */
 int gw_timer_reserve(gw_loop *l, gw_timer *t, void (*fn)(gw_timer *));
 void gw_timer_release(gw_loop *l, gw_timer *t);
-/* Fires once; replaces an earlier time. */
+/* Fires once, at due_ns; replaces the time set before. */
 void gw_timer_arm(gw_loop *l, gw_timer *t, uint64_t due_ns);
 void gw_timer_disarm(gw_loop *l, gw_timer *t);
 
 /* Queues the call; no effect if it is queued already. */
 void gw_loop_defer(gw_loop *l, gw_deferred *d, void (*fn)(gw_deferred *));
-/* free()s `memory`, which contains `d`, after this batch and cancels the queued call. */
+/* Cancels the queued call and free()s `memory`, which contains `d`, after the current batch. */
 void gw_loop_free_later(gw_loop *l, gw_deferred *d, void *memory);

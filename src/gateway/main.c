@@ -1,9 +1,9 @@
 /* main.c: start-up of caisson-gateway, which connects one sandbox to the hosts its rules allow.
  *
- * The gateway runs outside the sandbox as the user of the sandbox and never enters it; it holds
+ * The gateway runs outside the sandbox, as the sandbox's user, and never enters it; it holds
  * sockets that were created inside. The library starts it with one descriptor, the control
- * connection, and an empty environment. It serves nothing before SETUP. When it exits, its
- * sockets close and the sandbox has no network. */
+ * connection, and an empty environment. It serves no connection before SETUP. When it exits,
+ * its sockets close and the sandbox has no network. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 static gw_gateway gateway;
 
 /* The library starts the gateway with all signals blocked and some perhaps ignored. SIGPIPE
- * stays ignored: splice() to a closed socket raises it whatever its flags. */
+ * stays ignored: splice() to a closed socket raises it and has no flag to prevent that. */
 static void reset_signals(void)
 {
     sigset_t none;
@@ -42,8 +42,8 @@ static int prepare(gw_gateway *g)
 int main(void)
 {
     reset_signals();
-    /* An empty LOCALDOMAIN disables search domains: an allowed name must not be resolved as
-     * another one. */
+    /* An empty LOCALDOMAIN disables search domains, which would resolve an allowed name as a
+     * different one. */
     if (setenv("LOCALDOMAIN", "", 1) < 0 ||
         fcntl(CSN_GATEWAY_FD_CONTROL, F_SETFD, FD_CLOEXEC) < 0 || prepare(&gateway) < 0)
         return 2;

@@ -1,7 +1,8 @@
 /* name_table.c: maps allowed names to numbers, and numbers to addresses.
  *
- * With a wildcard rule or mode `all` a program inside can invent any number of names: the table
- * is bounded, and its hash is seeded so that collisions cannot be constructed. */
+ * With a wildcard rule or mode `all`, a program inside can invent any number of names. The
+ * table therefore has a maximum size, and its hash is seeded so that collisions cannot be
+ * constructed. */
 #include "gateway/name_table.h"
 
 #include <stdlib.h>
@@ -114,7 +115,7 @@ static void remove_name(gw_names *n, uint32_t i)
     n->slots[i] = (slot){0};
 }
 
-/* Terminates soon: flows, which hold references, are fewer than numbers. */
+/* Skips names that flows hold. There are fewer flows than numbers, so the loop ends soon. */
 static uint32_t evict_oldest(gw_names *n)
 {
     uint32_t i = n->oldest;
@@ -203,7 +204,7 @@ bool gw_names_from_address(const csn_netaddr *a, uint32_t *ret)
         return true;
     }
     if (a->family == 6 && memcmp(b, RANGE6, 6) == 0) {
-        /* bits above the number: in the range, but no number */
+        /* in the range, but with bits set above the number: not assigned */
         bool high = memcmp(b + 6, RANGE6 + 6, 6) != 0 || b[12] != 0;
         *ret = high ? 0 : (uint32_t)b[13] << 16 | (uint32_t)b[14] << 8 | b[15];
         return true;

@@ -1,8 +1,8 @@
-/* name_table.h: addresses that stand for names inside the sandbox.
+/* name_table.h: assign each queried name an address of its own inside the sandbox.
  *
- * Address n of either range stands for name n. A name keeps its number; when the table is full,
- * the least recently queried name without a connection loses it. At the permitted query rate
- * that takes minutes, longer than the TTL of answers. */
+ * Address n of the IPv4 or IPv6 range stands for name n. When the table is full, the least
+ * recently queried name without a connection loses its number. At the permitted query rate,
+ * filling the table takes minutes, longer than the TTL of the answers. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #include "policy/netaddr.h"
 
 #define GW_NAMES_FIRST 2u     /* 1 is the DNS stub */
-#define GW_NAMES_MAX   65536u /* numbers are below */
+#define GW_NAMES_MAX   65536u /* numbers are smaller than this */
 
 typedef struct gw_names gw_names;
 

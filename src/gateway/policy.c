@@ -1,6 +1,6 @@
-/* policy.c: rule decisions about a flow, and the events that record them.
+/* policy.c: decides whether a flow is allowed and records the decision.
  *
- * The rules themselves are policy/netrules. An attacker chooses the names and addresses. */
+ * The rules are evaluated by policy/netrules. An attacker chooses the names and addresses. */
 #include <errno.h>
 #include <ifaddrs.h>
 #include <stdio.h>
@@ -14,8 +14,9 @@
 
 /* ---- host addresses -------------------------------------------------------------------- */
 
-/* The host's own addresses are refused like loopback: services that listen on all interfaces
- * are not meant for programs inside. They change, so they are read again from time to time. */
+/* The host's own addresses are refused like loopback, because services that listen on all
+ * interfaces are not meant for programs inside. The addresses may change and are re-read when
+ * the cached list expires. */
 static void refresh_host_addrs(gw_gateway *g)
 {
     struct ifaddrs *list = NULL;
@@ -50,7 +51,7 @@ static const char *host_range(gw_gateway *g, const csn_netaddr *a)
 
 /* ---- verdicts -------------------------------------------------------------------------- */
 
-/* Copies the rule: an update frees the rules while flows live on. */
+/* Copies the rule's text: an update frees the rules while the flow still exists. */
 bool gw_policy_target(gw_flow *f, csn_netverdict *ret)
 {
     const csn_netrules *rules = f->gateway->rules;
@@ -108,7 +109,7 @@ int gw_policy_refuse_later(gw_flow *f, const csn_domain *name, const char *why)
         return -ENOMEM;
     f->refusal = r;
     if (name) {
-        /* Evaluate the name as if it were the target: that gives the hint. */
+        /* Evaluate the name as if it were the target, to get the hint. */
         csn_netrules_name(f->gateway->rules, name, f->target.port, &r->verdict);
         r->name = *name;
         if (r->verdict.allowed)
@@ -128,7 +129,8 @@ static bool still_allowed(gw_flow *f, csn_netverdict *v)
     return f->server.io.fd < 0 || gw_policy_addresses(f, &peer, 1, v) == 1;
 }
 
-/* Includes flows that are being dialled. Flows without a target are checked later anyway. */
+/* Also rechecks flows that are still dialling. Flows without a target are skipped: they are
+ * checked when the target is set. */
 void gw_policy_recheck(gw_gateway *g)
 {
     for (gw_flow *f = g->flows, *next; f; f = next) {
@@ -148,7 +150,7 @@ void gw_policy_recheck(gw_gateway *g)
 
 /* ---- events ---------------------------------------------------------------------------- */
 
-/* `up` counts bytes leaving the sandbox, whichever side connected. */
+/* `up` counts bytes that leave the sandbox, for connections in either direction. */
 static void record(gw_flow *f, csn_gateway_event *e)
 {
     const csn_netaddr *a = f->peer.family ? &f->peer : &f->target.addr;

@@ -1,9 +1,10 @@
-/* ports.c: published ports and host ports.
+/* ports.c: connects published ports and host ports.
  *
  * Published: the gateway listens on the host's loopback and connects to a port inside through a
- * socket that the keeper creates there. Host port: a listener inside leads to a port of the
- * host's loopback. The user names each port, so the rules for names and addresses do not apply.
- * Any process on the host may connect to a published port. */
+ * socket that the keeper creates there. Host port: the gateway forwards connections to a
+ * listener inside to a port of the host's loopback. The user lists each port explicitly, so the
+ * rules for names and addresses do not apply. Any process on the host may connect to a
+ * published port. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -55,7 +56,7 @@ void gw_ports_cancel(gw_flow *f)
     f->awaited_family = 0;
 }
 
-/* A server inside may listen on IPv6 only. */
+/* Retries over IPv6: a server inside may listen on IPv6 only. */
 static void on_inside_dialled(void *flow, int fd, const csn_netaddr *addr)
 {
     gw_flow *f = flow;
@@ -77,7 +78,7 @@ void gw_ports_connect_inside(gw_flow *f, uint16_t inside)
     request_socket(f, 4);
 }
 
-/* The socket, -errno of the keeper or the link, or 1: no reply yet. */
+/* Returns the socket, -errno from the keeper or the link, or 1 if there is no reply yet. */
 static int recv_socket(int link)
 {
     union {
@@ -129,8 +130,8 @@ static void on_socket_reply(gw_gateway *g, int fd)
         gw_flow_failed(f, ENOMEM);
 }
 
-/* The keeper is not trusted: an unsolicited reply closes the link and thereby ends published
- * ports. */
+/* The keeper is not trusted: an unsolicited reply closes the link, and published ports stop
+ * working. */
 static void on_link(gw_io *io, uint32_t events)
 {
     gw_gateway *g = GW_CONTAINER_OF(gw_gateway, link, io);
@@ -157,7 +158,7 @@ int gw_ports_link(gw_gateway *g, int fd)
 
 /* ---- listening on the host ------------------------------------------------------------- */
 
-/* SO_REUSEADDR: a sandbox that is re-created at once gets its port again. */
+/* SO_REUSEADDR lets a sandbox that is re-created at once bind the same port. */
 static int listen_on(unsigned family, uint16_t port)
 {
     csn_autofd int fd = socket(family == 4 ? AF_INET : AF_INET6,

@@ -1,8 +1,9 @@
-/* protocol.c: the tables behind protocol.h, and what no table can say.
+/* protocol.c: encodes and decodes the messages of protocol.h.
  *
- * Linked into the library and the gateway. Decoded bytes come from the other process, which may
- * be compromised: every value is checked, and an accepted message encodes to the same bytes
- * again. Decoding has no side effects and is fuzzed (fuzz_gateway_proto). */
+ * Field tables describe most messages; functions handle lists. Linked into the library and the
+ * gateway. Decoded bytes come from the other process, which may be compromised: every value is
+ * checked, and encoding an accepted message yields the same bytes. Decoding has no side effects
+ * and is fuzzed (fuzz_gateway_proto). */
 #include "gateway/protocol.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 
 static const csn_field rules_fields[] = {RULES_FIELDS(csn_gateway_rules, ), {0}};
 
-/* SETUP is these, the two lists of ports, and the limits. */
+/* SETUP consists of these fields, the two lists of ports, and the limits. */
 static const csn_field setup_fields[] = {
     CSN_FIELD(csn_gateway_setup_msg, FLAGS, flags, 0, CSN_GATEWAY_ALL_FLAGS),
     CSN_FIELD(csn_gateway_setup_msg, U32, uid, 0, UINT32_MAX),
@@ -201,7 +202,7 @@ void csn_put_gateway_batch(csn_packer *o, const csn_gateway_batch *b)
     csn_put_fields(o, batch_fields, b);
 }
 
-/* A reader would repeat for ever a request whose reply says `more` but has no events. */
+/* Rejects a batch with `more` but no events: the reader would repeat its request forever. */
 int csn_get_gateway_batch(csn_unpacker *in, csn_gateway_batch *ret)
 {
     int rc = csn_get_fields(in, batch_fields, ret);

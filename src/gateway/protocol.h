@@ -2,8 +2,8 @@
  *
  * Messages are those of os/msg.h on a SEQPACKET socket: descriptor 3 of a new gateway, and for
  * a detached sandbox any connection to its listening socket. The first descriptor of a request
- * is one end of a SEQPACKET pair, the channel on which the reply comes. Both sides check
- * everything: the gateway handles hostile bytes and may be compromised.
+ * is one end of a SEQPACKET pair, the channel on which the reply comes. Each side validates
+ * every message: the gateway handles hostile bytes and may be compromised.
  *
  *   request     body                   descriptors after the channel   reply
  *   SETUP       csn_gateway_setup_msg  those of its flags              READY
@@ -13,9 +13,9 @@
  *   EVENTS      u64 since              -                               EVENTS_R; repeat while
  *                                                                      `more` is set
  *
- * Any request may be answered by FAILED with a text. SETUP is sent first and once. The gateway
- * exits when its keeper exits, and when the inherited control connection closes unless
- * CSN_GATEWAY_DETACHED is set.
+ * The reply to any request may be FAILED with an error message. SETUP is the first request and
+ * is sent once. The gateway exits when its keeper exits, and when the inherited control
+ * connection closes unless CSN_GATEWAY_DETACHED is set.
  *
  * The link to the keeper (CSN_GATEWAY_FD_LINK) is another SEQPACKET socket. A one-byte packet,
  * 4 or 6, requests a TCP socket of that family inside; the reply is one byte: 0 with a
@@ -44,8 +44,8 @@
 #define CSN_GATEWAY_CONNECTIONS_MAX     65536u
 #define CSN_GATEWAY_NAMES_DEFAULT       200u /* DNS queries a second; burst: twice that */
 #define CSN_GATEWAY_NAMES_MAX           1000000u
-/* An hour: ssh sessions and slow servers may be silent for long, and idle connections are cheap
- * and bounded. TCP keep-alive finds vanished peers earlier. */
+/* One hour: ssh sessions and slow servers may be silent for long; idle connections are cheap
+ * and their number is limited. TCP keep-alive detects dead peers earlier. */
 #define CSN_GATEWAY_IDLE_MS_DEFAULT 3600000u
 #define CSN_GATEWAY_IDLE_MS_MAX     86400000u
 
@@ -71,8 +71,8 @@ typedef struct csn_gateway_rules {
 
 /* Flags of SETUP. The descriptors come in the order of the bits, then one listener inside for
  * each host port. FD_DNS_* and FD_TCP_*: sockets of the DNS stub and of the redirect. FD_PROXY:
- * a listener on the sandbox's loopback, where there is no redirect. TCP sockets are listening;
- * the gateway makes all sockets non-blocking. */
+ * a listener on the sandbox's loopback, for sandboxes without a redirect. TCP sockets are
+ * listening; the gateway makes all sockets non-blocking. */
 #define CSN_GATEWAY_FD_DNS_UDP4 (1u << 0)
 #define CSN_GATEWAY_FD_DNS_UDP6 (1u << 1)
 #define CSN_GATEWAY_FD_DNS_TCP4 (1u << 2)
@@ -107,7 +107,8 @@ typedef struct csn_gateway_setup_msg {
 } csn_gateway_setup_msg;
 
 void csn_put_gateway_rules(csn_packer *o, const csn_gateway_rules *r);
-/* Do not copy a decoded struct: short lists lie inside it. Release its rules. */
+/* Do not copy a decoded struct: short lists are stored inside it. Release it with
+ * csn_gateway_rules_release. */
 int csn_get_gateway_rules(const void *body, size_t len, csn_gateway_rules *ret);
 void csn_gateway_rules_release(csn_gateway_rules *r); /* frees the lists, not the strings */
 void csn_put_gateway_setup(csn_packer *o, const csn_gateway_setup_msg *s);
@@ -133,7 +134,7 @@ enum csn_gateway_kind {
     CSN_GATEWAY_KINDS
 };
 enum csn_gateway_verdict { CSN_GATEWAY_ALLOW, CSN_GATEWAY_DENY, CSN_GATEWAY_VERDICTS };
-/* The protocol, as far as the gateway recognised it. */
+/* The protocol that the gateway recognised. */
 enum csn_gateway_proto {
     CSN_GATEWAY_DNS,
     CSN_GATEWAY_TCP,
@@ -172,7 +173,7 @@ typedef struct csn_gateway_batch {
 void csn_put_gateway_since(csn_packer *o, uint64_t since);
 int csn_get_gateway_since(const void *body, size_t len, uint64_t *ret);
 void csn_put_gateway_batch(csn_packer *o, const csn_gateway_batch *b);
-/* Then csn_get_gateway_event `count` times, then csn_unpacker_end. */
+/* Afterwards call csn_get_gateway_event `count` times, then csn_unpacker_end. */
 int csn_get_gateway_batch(csn_unpacker *in, csn_gateway_batch *ret);
 void csn_put_gateway_event(csn_packer *o, const csn_gateway_event *e);
 int csn_get_gateway_event(csn_unpacker *in, csn_gateway_event *ret);

@@ -1,10 +1,10 @@
-/* proxy.c: HTTP proxy and SOCKS 5 server, for sandboxes without a redirect.
+/* proxy.c: serves HTTP proxy and SOCKS 5 clients in sandboxes without a redirect.
  *
  * One listener on the sandbox's loopback speaks CONNECT, plain HTTP with absolute targets, and
- * SOCKS 5; the first byte tells which. The target is checked and dialled like any other, and
- * tunnelled bytes are inspected like redirected ones (inspect.c). A plain request is forwarded
- * in origin form, one per connection: the next may be for another host and then needs a
- * decision and a connection of its own. All bytes are the attacker's. */
+ * SOCKS 5; the first byte identifies the protocol. Targets are checked and dialled, and
+ * tunnelled bytes inspected (inspect.c), as for redirected connections. A plain request is
+ * forwarded in origin form, one per connection: the next may name another host, which needs a
+ * separate check and connection. An attacker controls all bytes. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,14 +28,14 @@ static bool parse_target(const char *text, size_t len, bool is_v6, uint16_t port
     return !is_v6 && csn_domain_parse_lookup(text, len, &ret->name, NULL);
 }
 
-/* Deferred: a refusal would end the flow while its pipeline is being moved. */
+/* Defers the step: a refusal would end the flow while its pipeline is in use. */
 static void set_target(gw_flow *f, const gw_target *to)
 {
     gw_flow_set_target(f, to);
     gw_flow_defer_step(f);
 }
 
-/* From here on the client talks to the target. */
+/* Forwards the client's bytes to the target from here on. */
 static void begin_tunnel(gw_flow *f)
 {
     f->refusal_style = GW_REFUSE_RESET;
@@ -114,7 +114,8 @@ static void plain_connected(gw_flow *f)
     f->refusal_style = GW_REFUSE_RESET; /* the server may already be replying */
 }
 
-/* The head to forward. One buffer suffices: the relay copies it when the callback returns. */
+/* The head to forward. One static buffer is enough: the relay copies it when the callback
+ * returns. */
 static char rewritten[REWRITTEN_MAX];
 static size_t rewritten_len;
 
@@ -156,8 +157,8 @@ static void put_fields(const char *at, const char *end)
     }
 }
 
-/* Converts absolute to origin form. Host is set from the target, so that the server is asked
- * for the host that was checked. */
+/* Converts absolute to origin form. Host is set from the target, so the server receives the
+ * host name that was checked. */
 static void rewrite_head(const uint8_t *data, const gw_http_head *h)
 {
     const char *text = (const char *)data, *line = memchr(text, '\n', h->len);
@@ -285,7 +286,7 @@ static void reply_socks(gw_flow *f, enum gw_socks_code code)
     gw_flow_reply_and_close(f, reply, sizeof(reply));
 }
 
-/* A refusal by the SOCKS parser comes with its reply. */
+/* On REFUSE the SOCKS parser has already built the reply. */
 static void refuse_socks(gw_flow *f)
 {
     const gw_socks *s = &f->parse->socks;

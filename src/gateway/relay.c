@@ -1,4 +1,4 @@
-/* relay.c: copy bytes between two sockets.
+/* relay.c: copies bytes from one socket to another, through a buffer or by splice.
  *
  * Both peers are untrusted: each may stop reading, reset, or half-close at any byte.
  * Invariants: bytes keep their order and number; EOF reaches the other side after the last
@@ -21,7 +21,7 @@
 
 void gw_endpoint_update(gw_endpoint *e, uint32_t events)
 {
-    /* On an error the next read() or write() returns it. */
+    /* After an error the next read() or write() returns it. */
     if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
         e->readable = true;
     if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
@@ -46,7 +46,7 @@ void gw_relay_init(gw_relay *r)
     r->idle_count = r->pipe_count = 0;
 }
 
-/* Large pipes count against a quota of the user; a smaller one works too. */
+/* Large pipes count against a per-user quota; if it is exhausted, smaller sizes are tried. */
 static bool take_pipe(gw_relay *r, gw_pipeline *p)
 {
     if (r->idle_count > 0) {
@@ -71,7 +71,7 @@ static void return_pipe(gw_relay *r, gw_pipeline *p)
         return;
     if (p->spliced_len == 0) {
         r->idle_pipes[r->idle_count++] = p->pipe;
-    } else { /* its bytes must not reach another flow */
+    } else { /* not empty: its bytes must not reach another flow */
         close(p->pipe.fds[0]);
         close(p->pipe.fds[1]);
         r->pipe_count--;
@@ -168,7 +168,8 @@ static ssize_t send_some(gw_pipeline *p, gw_endpoint *to, const uint8_t *data, s
     return (ssize_t)done;
 }
 
-/* 1: all that may be sent is sent, 0: the target is not writable. */
+/* Sends the held bytes that passed inspection. 1: all are sent, 0: the target is not
+ * writable. */
 static int flush_held(gw_pipeline *p, gw_endpoint *to)
 {
     if (p->held_at < p->held_ok) {
@@ -229,7 +230,7 @@ static int inspect(gw_pipeline *p, const uint8_t *data, size_t len, gw_inspectio
     return rc;
 }
 
-/* Only called when nothing held is waiting to be sent. */
+/* Call only when no held bytes wait to be sent. */
 static int inspect_held(gw_pipeline *p)
 {
     size_t len = p->held_len - p->held_at;
@@ -254,7 +255,7 @@ static int inspect_held(gw_pipeline *p)
     return 1;
 }
 
-/* Reads behind bytes that the callback could not decide on. */
+/* Appends input to held bytes for which the callback needs more context. */
 static int read_more(gw_pipeline *p, gw_endpoint *from)
 {
     int rc = reserve_held(p, 1);
@@ -313,7 +314,7 @@ static int copy_chunk(gw_relay *r, gw_pipeline *p, gw_endpoint *from, gw_endpoin
         p->ended = true;
         return 1;
     }
-    /* A short read drained the socket; epoll reports what arrives later. */
+    /* A short read means that the socket is empty; epoll reports later input. */
     if ((size_t)n < sizeof(r->chunk)) {
         from->readable = from->hangup;
         p->full_reads = 0;
@@ -372,7 +373,8 @@ static int one_round(gw_relay *r, gw_pipeline *p, gw_endpoint *from, gw_endpoint
     return copy_chunk(r, p, from, to);
 }
 
-/* Bytes still undecided when the source ends, such as half a request, are not sent. */
+/* Bytes that the callback has not passed when the source ends, such as half a request, are
+ * discarded. */
 int gw_pipeline_move(gw_relay *r, gw_pipeline *p, gw_endpoint *from, gw_endpoint *to)
 {
     if (p->shut_down)

@@ -2,8 +2,8 @@
  *
  * A pipeline is one direction of a connection. Small amounts are copied through a buffer that
  * all pipelines share; a busy pipeline splices through a pipe from a small pool. An idle
- * pipeline holds neither. What the target does not take is held, and nothing more is read until
- * it is sent (back-pressure). */
+ * pipeline holds neither. Bytes that the target does not accept are held, and the pipeline
+ * reads no more until they are sent (back-pressure). */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,11 +20,11 @@
 typedef struct gw_endpoint {
     gw_io io;
     bool readable, writable;
-    bool hangup; /* the peer sends no more: stay readable until EOF is read */
+    bool hangup; /* the peer has closed its side: readable until EOF is read */
 } gw_endpoint;
 
 void gw_endpoint_update(gw_endpoint *e, uint32_t events);
-/* Closes with RST, so that the peer does not take it for an orderly end. */
+/* Closes with RST, so that the peer sees an error instead of EOF. */
 void gw_endpoint_reset(gw_endpoint *e);
 
 typedef struct gw_pipe {
@@ -39,8 +39,8 @@ typedef struct gw_relay {
     size_t idle_count, pipe_count;
 } gw_relay;
 
-/* Decision of an inspect callback: the first `drop` bytes are discarded, the next `pass` bytes
- * are sent, the rest is shown again together with what follows. */
+/* Result of an inspect callback: the relay discards the first `drop` bytes, sends the next
+ * `pass` bytes, and calls again with the rest and the bytes that follow it. */
 typedef struct gw_inspection {
     size_t drop, pass;
     const void *insert; /* sent before the passed bytes; copied at once */
@@ -57,12 +57,12 @@ typedef struct gw_pipeline {
     unsigned full_reads; /* consecutive reads that filled the buffer */
     bool use_splice;
     bool ended;     /* EOF was read from the source */
-    bool shut_down; /* and passed on to the target */
+    bool shut_down; /* EOF was passed on to the target */
     bool reinspect, paused;
     size_t injected; /* leading bytes of `held` that the gateway itself wrote */
-    uint64_t bytes;  /* sent, without those */
-    /* Sees every byte before it is sent; prevents splicing. 0, or -errno to stop. NULL: none.
-     */
+    uint64_t bytes;  /* sent, without the injected ones */
+    /* Called with every byte before it is sent; prevents splicing. 0, or -errno to stop. NULL:
+     * none. */
     int (*inspect)(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret);
     void *inspect_ctx;
 } gw_pipeline;
@@ -75,9 +75,9 @@ enum gw_move_result {
 
 void gw_relay_init(gw_relay *r);
 void gw_pipeline_init(gw_pipeline *p);
-/* Sends the gateway's own bytes. Only while the pipeline carries nothing else. -ENOMEM. */
+/* Sends bytes of the gateway itself. The pipeline must be empty. -ENOMEM. */
 int gw_pipeline_write(gw_pipeline *p, const void *data, size_t len);
-/* Ends a pause and shows held bytes to the inspect callback again. */
+/* Ends a pause and calls the inspect callback again with the held bytes. */
 void gw_pipeline_resume(gw_pipeline *p);
 /* gw_move_result, or -errno: an endpoint failed or the callback refused. Before `to` is
  * connected, bytes are read, inspected and held. */

@@ -1,9 +1,9 @@
-/* resolve.c: getaddrinfo in threads.
+/* resolve.c: runs getaddrinfo in threads and caches the answers.
  *
- * Callers pass names that the rules allow. An attacker may own the DNS server that answers, so
- * the caller checks every address before dialling it. The lists `queue` and `finished` are
- * shared with the threads under the lock; everything else belongs to the loop. Answers are
- * cached for a second: many connections to one name cost one lookup. */
+ * Callers pass names that the rules allow. An attacker may control the DNS server that answers,
+ * so the caller checks every address before dialling it. `queue` and `finished` are shared with
+ * the threads and guarded by the lock; the loop alone uses everything else. Answers are cached
+ * for one second, so many connections to one name cost one lookup. */
 #include "gateway/resolve.h"
 
 #include <errno.h>
@@ -43,8 +43,8 @@ struct gw_resolver {
     size_t threads, idle; /* idle: under the lock */
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    gw_resolve_job *queue, **queue_end; /* for the threads */
-    gw_resolve_job *finished;           /* by the threads */
+    gw_resolve_job *queue, **queue_end; /* waiting for a thread */
+    gw_resolve_job *finished;           /* waiting for the loop */
 };
 
 /* ---- threads --------------------------------------------------------------------------- */
@@ -58,9 +58,9 @@ static int error_of(int gai)
     return EHOSTUNREACH;
 }
 
-/* No AI_ADDRCONFIG: it drops addresses such as ::1, and unreachable ones fail at once anyway.
- * main.c empties LOCALDOMAIN, so that the host's search domains, which are names that the rules
- * never saw, are not tried. */
+/* AI_ADDRCONFIG is not set: it would drop addresses such as ::1, and connecting to an
+ * unreachable address fails at once. main.c empties LOCALDOMAIN, so getaddrinfo does not append
+ * the host's search domains: the rules have not checked those names. */
 static void look_up(gw_resolve_job *j)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
@@ -161,7 +161,7 @@ static void on_finished(gw_io *io, uint32_t events)
     sweep(r);
 }
 
-/* Signals are left to the main thread. */
+/* Blocks all signals in the new thread. */
 static int start_thread(gw_resolver *r)
 {
     sigset_t all, before;
@@ -210,7 +210,7 @@ static gw_resolve_job *find(gw_resolver *r, const csn_domain *name)
     return NULL;
 }
 
-/* Starts another thread if all are busy; most sandboxes need one. */
+/* Starts a thread if all are busy; most sandboxes need only one. */
 static int queue(gw_resolver *r, gw_resolve_job *j)
 {
     pthread_mutex_lock(&r->lock);

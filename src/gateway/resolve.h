@@ -1,7 +1,7 @@
-/* resolve.h: addresses of allowed names, from the host's resolver.
+/* resolve.h: look up the addresses of allowed names with the host's resolver.
  *
- * getaddrinfo blocks and therefore runs in threads. /etc/hosts, nsswitch and caching daemons
- * apply as for every program on the host. Concurrent lookups of a name are merged. */
+ * getaddrinfo blocks and therefore runs in threads. It honours /etc/hosts, nsswitch and caching
+ * daemons like any program on the host. Concurrent lookups of one name share one call. */
 #pragma once
 #include "gateway/loop.h"
 #include "policy/domain.h"

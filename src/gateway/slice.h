@@ -1,4 +1,4 @@
-/* slice.h: bytes in another buffer; not terminated. */
+/* slice.h: a pointer and a length into another buffer, without a terminating NUL. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

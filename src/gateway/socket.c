@@ -1,4 +1,4 @@
-/* socket.c: socket options and addresses. */
+/* socket.c: sets socket options and converts addresses. */
 #include "gateway/socket.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <netinet/tcp.h>
 #include <string.h>
 
-/* A vanished peer is noticed after two minutes of silence and three unanswered probes. */
+/* A peer is considered dead after two minutes of silence and three unanswered probes. */
 #define KEEPALIVE_IDLE_S     120
 #define KEEPALIVE_INTERVAL_S 30
 #define KEEPALIVE_PROBES     3

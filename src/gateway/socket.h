@@ -7,10 +7,10 @@
 
 void gw_socket_set_nodelay(int fd);
 int gw_socket_set_nonblock(int fd);
-/* For connections within this machine: the cheapest congestion control. Accepted connections
- * inherit it from their listener. */
+/* Selects the cheapest congestion control, for connections within this machine. Accepted
+ * connections inherit it from their listener. */
 void gw_socket_set_local(int fd);
-/* Probes an idle peer, so that one that vanished is noticed. */
+/* Enables TCP keep-alive, which detects a peer that has disappeared. */
 void gw_socket_set_keepalive(int fd);
 /* Returns and clears SO_ERROR. */
 int gw_socket_error(int fd);

@@ -1,7 +1,8 @@
-/* socks.c: the server side of SOCKS 5, up to the target (RFC 1928, 1929).
+/* socks.c: parses the client's side of a SOCKS 5 handshake (RFC 1928, 1929).
  *
- * The bytes are the attacker's. Invariants: nothing outside [data, data+len) is read; a message
- * is only refused once all of it has arrived, so that a reset does not destroy the reply. */
+ * An attacker controls every byte. Invariants: the parser reads only [data, data+len). It
+ * refuses a message only after the whole message has arrived: closing with unread input would
+ * send a reset, and the client could lose the reply. */
 #include "gateway/socks.h"
 
 #include <string.h>

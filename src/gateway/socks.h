@@ -1,4 +1,4 @@
-/* socks.h: the server side of SOCKS 5, up to the target.
+/* socks.h: parse the client's side of a SOCKS 5 handshake, up to the target address.
  *
  * One zeroed gw_socks per connection. Call gw_socks_next with the unconsumed bytes whenever
  * there are more, and act on the result:
@@ -10,7 +10,8 @@
  *   REFUSE     send .reply and close
  *   NOT_SOCKS  another protocol
  *
- * User names and passwords are accepted and ignored: only processes inside can connect. */
+ * The parser accepts any user name and password and ignores them: only processes inside the
+ * sandbox can connect. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
-/* tls.c: parses a ClientHello split over records and segments in any way.
+/* tls.c: parses a TLS ClientHello incrementally, in whatever records and segments it arrives.
  *
- * The bytes are the attacker's. Invariants: memory is constant and time linear; every length is
- * checked against what encloses it, so no name is found where a server would not find one;
- * whatever some server might accept as a ClientHello is BAD, never NOT_TLS, because NOT_TLS may
- * pass uninspected. */
+ * An attacker controls every byte. Invariants: memory is constant and time linear. Every length
+ * is checked against the enclosing one, so the parser finds a name only where a server finds
+ * it. Input that some server might accept as a ClientHello is BAD, never NOT_TLS, because
+ * NOT_TLS may pass uninspected. */
 #include "gateway/tls.h"
 
 #define RECORD_HANDSHAKE 0x16u
@@ -47,7 +47,7 @@ static void bad(gw_tls *t, const char *why)
     t->why = why;
 }
 
-/* The next field has n of the enclosing bytes. */
+/* Expects a field of n bytes next and subtracts n from the length of its container. */
 static void expect(gw_tls *t, enum field field, size_t n, size_t *enclosing)
 {
     if (n > *enclosing) {
@@ -101,7 +101,7 @@ static void begin_extension(gw_tls *t)
     }
 }
 
-/* Exactly one name of type 0: servers disagree about lists of several. */
+/* Accepts exactly one name of type 0: servers treat longer lists differently. */
 static void after_sni_field(gw_tls *t)
 {
     switch (t->field) {
@@ -174,7 +174,7 @@ static void after_extensions_len(gw_tls *t)
     next_extension(t);
 }
 
-/* The length fields before the extensions. */
+/* Handles the length fields that precede the extensions. */
 static void after_length(gw_tls *t)
 {
     if (t->field == F_SESSION_LEN && t->number > SESSION_MAX)
@@ -275,7 +275,7 @@ static bool is_skipped(int field)
            field == F_COMPRESSION || field == F_EXT_SKIP || field == F_ALPN_PROTO;
 }
 
-/* Bytes of the handshake message, without record headers. */
+/* Consumes bytes of the handshake message, without record headers. */
 static void feed_message(gw_tls *t, const uint8_t *data, size_t len)
 {
     while (len > 0 && t->result == GW_TLS_NEED_MORE) {
@@ -292,7 +292,7 @@ static void feed_message(gw_tls *t, const uint8_t *data, size_t len)
     }
 }
 
-/* Classifies the first record header as soon as its bytes suffice. */
+/* Classifies the first record header as early as its bytes allow. */
 static void classify_first(gw_tls *t)
 {
     const uint8_t *b = t->record;

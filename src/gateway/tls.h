@@ -1,7 +1,7 @@
 /* tls.h: find the server name in a TLS ClientHello.
  *
  * Call gw_tls_parse with everything the client has sent so far, from the first byte on,
- * whenever there is more; each byte is read once. The bytes are the attacker's.
+ * whenever more bytes arrive; each byte is parsed once. An attacker controls every byte.
  *
  * With ECH the server uses an encrypted name instead of the one found here. A second
  * ClientHello after a HelloRetryRequest is not read. */
@@ -25,7 +25,7 @@ typedef struct gw_tls_hello {
     bool has_sni;
     char sni[GW_TLS_NAME_MAX + 1]; /* letters, digits, `-`, `_`, `.`; terminated; as sent */
     size_t sni_len;
-    bool ech; /* real or GREASE: they look the same */
+    bool ech; /* real or GREASE: indistinguishable */
 } gw_tls_hello;
 
 /* Zeroed at the start of a connection. */
