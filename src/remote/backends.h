@@ -12,7 +12,7 @@
      CSN_OPTION_MEMORY | CSN_OPTION_PIDS | CSN_OPTION_CPUS | CSN_OPTION_DISK |                 \
      CSN_OPTION_LIFETIME)
 
-/* X(name, options). The module has a function csn_<name>_backend for each. */
+/* X(name, options). The module defines csn_<name>_backend for each. */
 #define CSN_REMOTE_BACKENDS(X)                                                                 \
     X(e2b, CSN_E2B_OPTIONS)                                                                    \
     X(vercel, CSN_VERCEL_OPTIONS)                                                              \

@@ -1,15 +1,15 @@
-/* base64_stream.c: binary output and exact exit status over a transport for text.
+/* base64_stream.c: carries binary output and the exact exit status over a text-only transport.
  *
- * Such a transport replaces bytes that are not UTF-8, and reports a number as the end: exit
- * code 137 and SIGKILL look alike. Inside the sandbox each stream therefore passes through a
- * loop that encodes every read as lines of base64, and awk waits for the command, because awk,
- * unlike a shell, can tell an exit from a signal. Both streams end with a trailer: the byte
- * 036, the exec id and the status. The end is known from it even while a child that the command
- * left behind holds the pipes open.
+ * A text-only transport replaces bytes that are not UTF-8 and reports exit code 137 and SIGKILL
+ * as the same number. Inside the sandbox each stream therefore passes through a loop that
+ * encodes every read as lines of base64, and awk waits for the command, because awk, unlike a
+ * shell, distinguishes exit codes from signals. Both streams end with a trailer: the byte 036,
+ * the exec id and the status. The trailer marks the end of the command even while one of its
+ * children holds the pipes open.
  *
- * Lines come from the sandbox and are not trusted: their length is bounded, and lines that are
- * not base64 are passed on unchanged. A command that forges a trailer deceives only its own
- * caller. */
+ * Lines come from the sandbox and are not trusted: their length is limited, and lines that are
+ * not base64 are delivered unchanged. A command that forges a trailer falsifies only its own
+ * result. */
 #include "remote/base64_stream.h"
 
 #include <stdio.h>
@@ -23,13 +23,13 @@
 #define LINE_BYTES   4096u /* base64(1) wraps at 76 */
 #define PASS_BYTES   (64u * 1024u)
 #define TRAILER_MAX  128u
-#define TRAILER_BYTE '\036' /* rare in output, so that almost nothing is held back */
+#define TRAILER_BYTE '\036' /* rare in output, so few bytes are held back */
 #define SIGNALLED    256
 
-/* dd reads once and does not wait for a full block. awk's system() takes no arguments: they
- * travel in variables. Descriptors: 6 and 7 are the command's stdout, 8 and 9 the provider's
- * streams. The loops do not have the exec id in their environment, so that killing the command
- * spares them. */
+/* dd reads once and does not wait for a full block. awk's system() takes a command line, so the
+ * arguments are passed in variables. Descriptors: 6 and 7 are the command's stdout, 8 and 9 the
+ * provider's streams. The loops do not have the exec id in their environment, so killing the
+ * command does not kill them. */
 const char csn_base64_stream_script[] =
     "CSN_M=$1 CSN_P=$2; shift 2\n"
     "CSN_N=0; for csn_a; do CSN_N=$((CSN_N + 1)); eval \"CSN_$CSN_N=\\$csn_a\"\n"
@@ -74,7 +74,8 @@ void csn_base64_stream_release(csn_base64_stream *s)
 
 /* ---- the trailer ------------------------------------------------------------------------ */
 
-/* The offset at which the trailer begins or may begin; len: nowhere. */
+/* Returns the offset of the trailer, or of bytes that may be its beginning; len: there is
+ * none. */
 static size_t find_trailer(const csn_base64_stream *s, const char *data, size_t len,
                            int *ret_status, bool *ret_complete)
 {
@@ -101,7 +102,7 @@ static size_t find_trailer(const csn_base64_stream *s, const char *data, size_t 
     return len;
 }
 
-/* Passes decoded bytes on, except what is or may become the trailer. */
+/* Delivers decoded bytes, except the trailer and bytes that may be its beginning. */
 static int pass_decoded(csn_base64_stream *s, int stream)
 {
     csn_buf *decoded = &s->streams[stream - 1].decoded;
@@ -115,7 +116,7 @@ static int pass_decoded(csn_base64_stream *s, int stream)
     if (complete) {
         s->streams[stream - 1].ended = true;
         s->status = status;
-        n = decoded->len; /* bytes after the trailer are not the command's */
+        n = decoded->len; /* discard bytes after the trailer */
     }
     memmove(decoded->data, decoded->data + n, decoded->len - n);
     decoded->len -= n;
@@ -124,7 +125,8 @@ static int pass_decoded(csn_base64_stream *s, int stream)
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
-/* A line that is not base64 was not written by the loop; it may be an error of the provider. */
+/* The loop writes base64 only. Any other line, such as an error of the provider, is delivered
+ * unchanged. */
 static int decode_line(csn_base64_stream *s, int stream)
 {
     csn_buf *line = &s->streams[stream - 1].line, *decoded = &s->streams[stream - 1].decoded;
@@ -182,12 +184,12 @@ static void set_exit(int status, csn_remote_exit *x)
     x->exit_code = status < SIGNALLED ? status : -1;
     x->signal = 0;
     if (status >= SIGNALLED && csn_signal_name(status % SIGNALLED))
-        x->signal = status % SIGNALLED; /* 512 + signal: it dumped core */
+        x->signal = status % SIGNALLED; /* 512 + signal: core dumped */
 }
 
-/* Without a trailer the provider's number for the wrapper is all there is: a shell reports a
- * signal as 128 + n, and 0 proves nothing, because the processes that write the trailer were
- * killed. */
+/* Without a trailer, only the provider's exit number of the wrapper is available. 128 + n is
+ * reported as signal n. 0 is not reported as success: the processes that write the trailer were
+ * killed, so the exit status is unknown. */
 void csn_base64_stream_finish(csn_base64_stream *s, csn_remote_exit *x)
 {
     bool first = s->streams[0].ended, second = s->streams[1].ended;

@@ -1,9 +1,9 @@
-/* exec.c: runs one command in a remote sandbox and reports how it ended.
+/* exec.c: runs one command in a remote sandbox and reports its exit status.
  *
  * Output comes from the sandbox and is not trusted; the connection may break at any byte.
- * Invariants: a command is sent at most once; if the response breaks off, the end is unknown
- * and never reported as success; at the deadline or a cancel the process tree is killed inside
- * the sandbox while its last output is still read, for at most DRAIN_MS. */
+ * Invariants: a command is sent at most once. If the response breaks off, the exit status is
+ * reported as unknown, never as success. At the deadline or on cancellation the process tree is
+ * killed inside the sandbox, and its last output is read for at most DRAIN_MS. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #define SMALL_INPUT (16u * 1024u) /* embedded in the wrapper: one request instead of two */
 #define KILL_MS     10000u        /* for the request that kills */
-#define DRAIN_MS    5000u         /* after it, for the last output */
+#define DRAIN_MS    5000u         /* after the kill, for the last output */
 
 typedef struct running {
     csn_remote *r;
@@ -25,7 +25,7 @@ typedef struct running {
     uint32_t how; /* CSN_END_TIMEOUT or CSN_END_CANCEL after an interrupt */
     bool count_only[3];
     bool sink_stopped;
-    bool ignore_stop;          /* a script of our own, such as the one that kills: not killed */
+    bool ignore_stop;          /* an internal script, such as kill_script: never killed */
     csn_base64_stream *base64; /* or NULL */
 } running;
 
@@ -57,7 +57,8 @@ void csn_remote_kill(csn_remote *r, const char *exec_id)
         (void)csn_remote_run_script(r, &s, &out, &code, NULL);
 }
 
-/* A sandbox that is being destroyed takes its commands along: nothing to kill. */
+/* True while the sandbox is being destroyed, which ends its commands: no kill request is
+ * needed. */
 static bool is_closing(const csn_remote *r)
 {
     struct pollfd p = {.fd = r->stop_fd, .events = POLLIN};
@@ -118,7 +119,8 @@ typedef struct spool {
     uint32_t how;
 } spool;
 
-/* From the source or the descriptor, which may be a pipe without data for long. */
+/* Reads from the source or the descriptor. A descriptor may have no data for a long time, so
+ * the wait also ends at the deadline or on cancellation. */
 static int64_t read_input(spool *s, void *buf, size_t len)
 {
     const csn_exec_req *q = s->req;
@@ -202,7 +204,8 @@ static void set_lost(csn_exec_end *ret, const char *text, const char *reason)
     snprintf(ret->message, sizeof(ret->message), "caisson: %.180s; %s\n", reason, text);
 }
 
-/* A result when the command ran or may have run; an error when it cannot have. */
+/* Returns a result if the command started, was interrupted or could not be spawned; otherwise
+ * an error. */
 static csn_status conclude(running *run, csn_status st, const csn_remote_exit *x,
                            csn_exec_end *ret, csn_error *why, csn_error **err)
 {
@@ -216,7 +219,7 @@ static csn_status conclude(running *run, csn_status st, const csn_remote_exit *x
     }
     if (x->timed_out && run->how == CSN_END_EXITED)
         run->how = CSN_END_TIMEOUT;
-    /* The first kill may have come before the command had started. */
+    /* Kill again: the first kill may have preceded the start of the command. */
     if (run->how != CSN_END_EXITED && !x->ended && x->sent && !run->sink_stopped &&
         !is_closing(run->r))
         csn_remote_kill(run->r, run->exec_id);
@@ -292,7 +295,8 @@ static csn_status run_wrapped(csn_remote *r, const csn_exec_req *req,
     return result;
 }
 
-/* A cancel or deadline that came before the start; CSN_END_EXITED: none. */
+/* CSN_END_CANCEL or CSN_END_TIMEOUT if the request was cancelled or expired before the start;
+ * otherwise CSN_END_EXITED. */
 static uint32_t ended_before_start(const csn_exec_req *req)
 {
     struct pollfd p[] = {{.fd = req->cancel_fds[0], .events = POLLIN},

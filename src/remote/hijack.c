@@ -1,9 +1,9 @@
-/* hijack.c: an HTTP request over a unix socket whose connection becomes a byte stream.
+/* hijack.c: sends an HTTP request and uses its connection as a byte stream afterwards.
  *
- * One poll loop on the calling thread: the socket, stdin, the cancel descriptors, the deadline.
- * The server is not trusted: the head and an error body have a maximum size. Invariant: no byte
- * of stdin is sent before the head of the response has arrived; the server could read it as
- * part of the request and lose it. */
+ * One poll loop on the calling thread waits for the socket, stdin, the cancel descriptors and
+ * the deadline. The server is not trusted: the head and an error body have a maximum size.
+ * Invariant: stdin is sent only after the head of the response has arrived; before that, the
+ * server could read it as part of the request and lose it. */
 #include "remote/hijack.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ typedef struct exchange {
     csn_buf out;    /* to send */
     size_t out_pos; /* sent so far */
     csn_buf head;
-    bool in_stream; /* the server accepted */
+    bool in_stream; /* the head of a successful response has arrived */
     bool keep;      /* csn_hijack_open: done once in_stream */
     bool done;
     bool input_open;
@@ -56,7 +56,7 @@ static csn_status connect_to(const char *path, int *ret, csn_error **err)
     csn_autofd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return csn_fail_errno(err, errno, "socket");
-    /* also limits connect(), when the backlog is full */
+    /* SO_SNDTIMEO also limits connect(), which blocks when the backlog is full */
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
     int rc, tries = 0;
     do /* with a timeout, SIGSTOP and SIGCONT interrupt connect() */
@@ -84,7 +84,7 @@ static int build_request(exchange *x)
 
 /* ---- sending ---------------------------------------------------------------------------- */
 
-/* The peer has stopped reading; its output is still received. */
+/* Stops sending when the peer has stopped reading; its output is still received. */
 static void stop_sending(exchange *x)
 {
     x->input_open = false;

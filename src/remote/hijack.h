@@ -1,8 +1,8 @@
-/* hijack.h: an HTTP request over a unix socket whose connection becomes a byte stream.
+/* hijack.h: send an HTTP request over a unix socket and use its connection as a byte stream.
  *
  * Docker calls this connection hijacking: after the head of the response the connection carries
- * raw bytes in both directions until one side closes it. libcurl cannot do that; all other
- * requests use http.h. A response with any status is a success of the call, as there. */
+ * raw bytes in both directions until one side closes it. libcurl does not support this; all
+ * other requests use http.h. As in http.h, a response with any status is CSN_OK. */
 #pragma once
 #include "remote/http.h"
 
@@ -21,10 +21,10 @@ typedef struct csn_hijack_req {
     void *ctx;
 } csn_hijack_req;
 
-/* Sent at most once. `ret` as csn_http_do's. The stream ends with the connection: whether the
- * output is complete must be asked of the server. */
+/* The request is sent at most once. `ret` as for csn_http_do. The end of the connection ends
+ * the stream: only the server knows whether the output is complete. */
 csn_status csn_hijack_do(const csn_hijack_req *req, csn_http_res *ret, csn_error **err);
-/* Returns the connection once the stream has begun, instead of using on_body and input_fd; -1
- * when the server refused. */
+/* Returns the connection in *ret_fd once the stream has begun; on_body and input_fd are not
+ * used. -1: the server refused. */
 csn_status csn_hijack_open(const csn_hijack_req *req, csn_http_res *ret, int *ret_fd,
                            csn_error **err);

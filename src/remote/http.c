@@ -1,13 +1,14 @@
-/* http.c: HTTP requests over libcurl, driven by the thread that makes them.
+/* http.c: sends HTTP requests with libcurl, on the calling thread.
  *
- * A connection is a multi handle with one easy handle; a request takes an idle one from the
- * pool or makes one, so that no thread of our own and no lock is needed while waiting. Servers
- * are not trusted: bodies have a maximum, and every wait includes the deadline and the cancel
+ * A connection is a multi handle with one easy handle; a request takes an idle connection from
+ * the pool or creates one, so waiting needs neither an extra thread nor a lock. Servers are not
+ * trusted: bodies have a maximum size, and every wait includes the deadline and the cancel
  * descriptors.
  *
  * Invariant: a request that the server may have acted on is repeated only if the caller
- * declared it idempotent. libcurl itself repeats any request, also POST, when a reused
- * connection dies before the first byte of a response; before_request refuses that. */
+ * declared it idempotent. libcurl itself repeats any request, even a POST, when a reused
+ * connection dies before the first byte of a response; before_request aborts such a
+ * repetition. */
 #include "remote/http.h"
 
 #include <curl/curl.h>
@@ -42,12 +43,12 @@ typedef struct connection {
 
 struct csn_http {
     char *agent, *unix_path;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the fields below */
     connection *idle;
     unsigned idle_count;
 };
 
-/* One try of one request. */
+/* One attempt to send a request. */
 typedef struct attempt {
     const csn_http_req *req;
     csn_http_res *res;
@@ -186,7 +187,7 @@ static size_t take_body(char *data, size_t one, size_t len, void *ctx)
         a->delivered = true;
         int next = a->req->on_body(a->req->ctx, data, len);
         if (next == CSN_HTTP_DRAIN && !a->res->stopped) {
-            a->interrupted = true; /* no on_interrupt any more */
+            a->interrupted = true; /* do not call on_interrupt again */
             a->deadline_ns = csn_deadline_in(DRAIN_MS);
         }
         a->res->stopped |= next != 0;
@@ -360,7 +361,8 @@ static csn_status timed_out(const attempt *a, csn_status code, csn_error **err)
                     a->res->sent ? "stopped responding" : "did not respond in time");
 }
 
-/* Deadline or cancel. CSN_OK: the response is read until a new deadline. */
+/* Handles the deadline or a cancellation. CSN_OK: continue to read the response until the new
+ * deadline. */
 static csn_status handle_interrupt(attempt *a, csn_status why, csn_error **err)
 {
     const csn_http_req *q = a->req;
@@ -491,7 +493,7 @@ static uint64_t backoff_ms(unsigned tries)
 
     (void)!getrandom(&noise, sizeof(noise), 0);
     uint64_t ms = (uint64_t)BACKOFF_MS << tries;
-    return ms / 2 + noise % (ms / 2 + 1); /* jitter: clients spread out */
+    return ms / 2 + noise % (ms / 2 + 1); /* jitter spreads the retries of many clients */
 }
 
 /* False: the wait exceeds the deadline or the limit, or was cancelled. */
@@ -520,7 +522,8 @@ static void res_init(csn_http_res *r, const csn_http_req *q)
     csn_buf_init(&r->body, q->body_max ? q->body_max : BODY_MAX);
 }
 
-/* libcurl may write to a closed socket; the host's handling of SIGPIPE must not see it. */
+/* libcurl may write to a closed socket; the SIGPIPE must not reach the handler of the host
+ * process. */
 static bool block_sigpipe(sigset_t *ret_before)
 {
     sigset_t pipe_set, pending;

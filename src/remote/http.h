@@ -2,9 +2,9 @@
  *
  * The only user of libcurl. One client keeps a pool of connections and may be used from several
  * threads at once. TLS certificates are verified (against the system's store, or SSL_CERT_FILE
- * and SSL_CERT_DIR), redirects are not followed because they would carry the credential to
- * another host, and the usual proxy variables are honoured. A response with any status is a
- * success of the call: the caller interprets it. */
+ * and SSL_CERT_DIR), redirects are not followed because they would send the credential to
+ * another host, and the usual proxy variables are honoured. A response with any status is
+ * CSN_OK: the caller interprets the status. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,13 +15,13 @@
 
 typedef struct csn_http csn_http;
 
-/* Whether to retry when the server may have acted on the request. A request that it certainly
- * did not act on (no connection, status 429) is retried in both cases. */
+/* Whether to retry when the server may have acted on the request. A request that the server has
+ * not acted on (no connection, status 429) is retried in both cases. */
 typedef enum { CSN_HTTP_ONCE, CSN_HTTP_IDEMPOTENT } csn_http_retry;
 
 /* Results of on_body. */
 #define CSN_HTTP_STOP  1 /* end the request, without error */
-#define CSN_HTTP_DRAIN 2 /* likewise, unless the response ends by itself within 300 ms */
+#define CSN_HTTP_DRAIN 2 /* wait up to 300 ms for the response to end, then as STOP */
 
 typedef struct csn_http_req {
     const char *method;
@@ -41,9 +41,9 @@ typedef struct csn_http_req {
     const int32_t *cancel_fds; /* each -1, or readable once the request must end */
     size_t cancel_count;
 
-    /* Called once, at the deadline or a cancel (why: CSN_TIMEOUT, CSN_CANCELLED), before the
-     * request fails. Returns a new deadline for the rest of the response, or 0 to fail. It may
-     * make requests of its own. */
+    /* Called once, at the deadline or on cancellation (why: CSN_TIMEOUT, CSN_CANCELLED), before
+     * the request fails. Returns a new deadline for the rest of the response, or 0 to fail. It
+     * may send other requests. */
     uint64_t (*on_interrupt)(void *ctx, csn_status why);
 
     /* Receives the body of a 2xx response on the calling thread; status, content_type and
@@ -54,22 +54,23 @@ typedef struct csn_http_req {
     const char *response_header; /* to keep in the result, or NULL */
 } csn_http_req;
 
-/* Also valid after a failure, as far as the response had arrived. Always release it. */
+/* Also valid after a failure, with the part of the response that had arrived. Always release
+ * it. */
 typedef struct csn_http_res {
     int status;        /* 0: no response */
     bool sent;         /* the server may have acted on the request */
     bool stopped;      /* by on_body */
     unsigned attempts; /* requests made */
-    csn_buf body;      /* collected; of statuses other than 2xx always */
+    csn_buf body;      /* collected; always for a status other than 2xx */
     char content_type[96];
     char header[512];
 } csn_http_res;
 
 #define CSN_HTTP_IDLE_MS        75000u /* E2B sends a heartbeat every 50 s */
 #define CSN_HTTP_ATTEMPTS       4u
-#define CSN_HTTP_RETRY_AFTER_MS 20000u /* a longer Retry-After is not waited for */
+#define CSN_HTTP_RETRY_AFTER_MS 20000u /* a longer Retry-After is not retried */
 
-/* unix_path: a socket to connect to whatever the URL's host is; or NULL. */
+/* unix_path: a socket to connect to instead of the URL's host; or NULL. */
 csn_status csn_http_new(const char *agent, const char *unix_path, csn_http **ret,
                         csn_error **err);
 void csn_http_free(csn_http *h); /* after all requests have returned */

@@ -1,9 +1,10 @@
 /* lifecycle.c: creates, connects, records and destroys remote sandboxes.
  *
  * The core opens a lazy backend exactly once and retries a failed opening with a new state.
- * Invariants: an opening that fails half-way destroys what it created; destroy is idempotent; a
+ * Invariants: a failed opening destroys the sandbox that it created; destroy is idempotent; a
  * record that was removed is never written again. A sandbox that is not detached is destroyed
- * with its handle; if the owner is killed, the provider ends it after its lifetime. */
+ * with its handle; if the owning process is killed, the provider ends the sandbox after its
+ * lifetime. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -170,7 +171,7 @@ csn_status csn_remote_read_record(csn_remote *r, csn_buf *out, csn_error **err)
     return CSN_OK;
 }
 
-/* A missing record that was there before has been removed together with the sandbox. */
+/* If the record was written before and is missing now, the sandbox has been destroyed. */
 csn_status csn_remote_commit(void *state, csn_error **err)
 {
     csn_remote *r = state;
@@ -218,7 +219,7 @@ static csn_status create_or_connect(csn_remote *r, csn_error **err)
     return CSN_OK;
 }
 
-/* The state is not shared yet: no lock. */
+/* Needs no lock: no other thread has the state yet. */
 csn_status csn_remote_ready(void *state, csn_error **err)
 {
     return create_or_connect(state, err);

@@ -1,8 +1,7 @@
 /* load.c: loads caisson-remote.so when the first remote sandbox is opened.
  *
- * Part of the library. libcurl and the thirty libraries that it needs are loaded with the
- * module, so that commands in a jail do not pay for them. A failed load is tried again by the
- * next caller. */
+ * Part of the library. libcurl and its thirty dependencies are loaded with the module, so
+ * commands in a jail do not pay for them. After a failed load the next caller tries again. */
 #include "remote/load.h"
 
 #include <pthread.h>

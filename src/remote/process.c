@@ -1,11 +1,11 @@
-/* process.c: starts background processes in a remote sandbox with provider->run alone.
+/* process.c: starts background processes in a remote sandbox, using only provider->run.
  *
- * A supervisor script stays in the sandbox and keeps a directory for the process: pid, output,
- * exit status. Any handle finds the process again with its output from the first byte;
- * this process keeps no state. process_control.c reads these directories.
+ * For each process a supervisor script runs in the sandbox and keeps a directory with pid,
+ * output and exit status. This file keeps no state: any handle can find the process and read
+ * its output from the first byte. process_control.c reads these directories.
  *
- * Output is kept in files of the sandbox. Of each stream the last output_max bytes can be read,
- * but the files use the sandbox's space for all of it. */
+ * Output is stored in files of the sandbox. The last output_max bytes of each stream can be
+ * read, but the files hold all of it and use the sandbox's disk space. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,9 +21,9 @@
 
 /* DIR EXEC_ID MAX FLAGS TIMEOUT_S STARTED_MS TEXT CWD ARGV...: prints "pid N" or "no REASON".
  * The process runs in the foreground of the supervisor: a POSIX shell ignores SIGINT in
- * background jobs. It prints its own pid before it execs the program. script(1) provides the
- * terminal; it takes a command line, so arguments travel in variables, which need no quoting.
- */
+ * background jobs. A shell prints its own pid and then execs the program. script(1) provides
+ * the terminal; it takes a command line, so arguments are passed in variables, which need no
+ * quoting. */
 static const char supervisor_script[] =
     "d=$1/$2; m=$2; fl=$4; t=$5\n"
     "umask 077; mkdir -p \"$d\" || { echo 'no place'; exit 125; }\n"

@@ -1,8 +1,8 @@
 /* process_control.c: lists background processes, reads their output, signals and feeds them.
  *
- * Each operation runs one script in the sandbox over the directories that the supervisors of
- * process.c keep. Their answers come from the sandbox and are not trusted: bounded, and parsed
- * as numbers and text. */
+ * Each operation runs one script in the sandbox, which reads the directories that the
+ * supervisors of process.c keep. The output of the scripts is not trusted: its size is limited,
+ * and it is parsed as numbers and text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 #define SCRIPT_MS      30000u
 #define LIST_MAX       (4u * 1024u * 1024u)
-#define POLL_MS        50u /* of waiting scripts; see NAP */
+#define POLL_MS        50u /* poll interval of waiting scripts; see NAP */
 #define EXIT_NOT_FOUND 101
 #define EXIT_NO_INPUT  102
 
@@ -134,7 +134,7 @@ static csn_status process_list(void *state, int64_t pid, uint64_t wait_ms, csn_p
             continue;
         if (pid == 0 && fn(ctx, &one) != 0)
             return st;
-        if (one.started_ms >= last.started_ms) /* pids are reused: the latest counts */
+        if (one.started_ms >= last.started_ms) /* pids are reused: take the latest process */
             last = one;
     }
     if (st == CSN_OK && pid != 0 && last.pid == pid)
@@ -190,7 +190,8 @@ static csn_status process_logs(void *state, int64_t pid, int stream, uint64_t of
 
 /* ---- signals, stdin, terminal, ports ---------------------------------------------------- */
 
-/* DIR PID SIGNAL: to every process of the tree; KILL is repeated until none is left. */
+/* DIR PID SIGNAL: signals every process of the tree; KILL is repeated until no process is
+ * left. */
 static const char signal_script[] = FIND ALIVE
     "find \"$1\" \"$2\"; alive \"$d\" 2>\"$d/log\" || exit 101\n"
     "i=0; while [ $i -lt 20 ]; do n=\n"

@@ -1,4 +1,4 @@
-/* provider.c: helpers that the code of several providers needs.
+/* provider.c: helper functions for several providers.
  *
  * Environment, JSON, error mapping, uploads and the state of a response stream. Servers are not
  * trusted: their messages are printed escaped and truncated. */
@@ -222,7 +222,7 @@ void csn_remote_expires_in(csn_remote *r, uint64_t ms)
 
 /* ---- uploads ---------------------------------------------------------------------------- */
 
-/* In memory where the file system has no unnamed files. */
+/* Falls back to a memfd where the file system does not support unnamed files. */
 static int open_unnamed(void)
 {
     const char *dir = getenv("TMPDIR");

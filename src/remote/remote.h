@@ -1,10 +1,10 @@
-/* remote.h: what the backends for other machines and container engines share.
+/* remote.h: the interface between remote backends and the code that they share.
  *
  * A backend is a csn_remote_provider: functions that create, find and destroy a sandbox, run
- * one command and upload one file. This directory implements the rest on top of them: opening
- * on first use, the shell wrapper around each command, timeouts and cancellation, background
- * processes, ripgrep, and the record by which another process connects to the sandbox. The core
- * derives file operations from exec.
+ * one command and upload one file. This directory implements everything else on top of these
+ * functions: opening on first use, the shell wrapper around each command, timeouts and
+ * cancellation, background processes, ripgrep, and the record from which another process
+ * connects to the sandbox. The core implements file operations with exec.
  *
  * Functions on one csn_remote may be called from several threads at once. */
 #pragma once
@@ -20,20 +20,20 @@
 
 typedef struct csn_remote csn_remote;
 
-/* One command for a provider to run as it is, without a shell. */
+/* One command, which the provider runs directly, without a shell. */
 typedef struct csn_remote_cmd {
     const char *const *argv; /* argv[0] is absolute; valid UTF-8 */
     const char *const *env;  /* NAME=value, valid UTF-8; or NULL */
     bool as_root;            /* CSN_EXEC_SUDO */
-    bool detached;           /* a background process: it survives the end of the request */
+    bool detached;           /* a background process: keeps running after the request */
     bool read_only;          /* it changes nothing in the sandbox */
     int32_t input_fd;        /* live stdin, or -1; needs CSN_REMOTE_STDIN */
     uint64_t deadline_ns;    /* of the request; on_interrupt may extend it */
     int32_t cancel_fds[3];
     const char *exec_id; /* unique; CSN_REMOTE_ID_VAR of the command and its descendants */
     uint64_t (*on_interrupt)(void *ctx, csn_status why); /* as csn_http_req's; or NULL */
-    /* Output in order. data NULL: `len` bytes that could not be fetched. CSN_REMOTE_STOP ends
-     * the request. */
+    /* Receives the output in order. data NULL: `len` bytes could not be fetched. Return
+     * CSN_REMOTE_STOP to end the request. */
     int (*on_output)(void *ctx, int stream, const void *data, size_t len);
     /* False: further bytes of this stream need not be fetched, only counted. */
     bool (*wants)(void *ctx, int stream);
@@ -45,24 +45,25 @@ typedef struct csn_remote_cmd {
     2 /* CSN_REMOTE_TEXT_ONLY: the command has ended; drain the response                       \
        */
 
-/* How a command went, as far as the provider knows. */
+/* The outcome of a command, as reported by the provider. */
 typedef struct csn_remote_exit {
-    bool sent;        /* the command may have started */
-    bool started;     /* the provider confirmed the start */
-    bool ended;       /* exit_code or signal is valid */
-    bool timed_out;   /* killed inside the sandbox at its deadline */
-    bool output_lost; /* the connection broke for a while; output of that time is missing */
-    int exit_code;    /* -1: none */
-    int signal;       /* 0: none */
-    char spawn_error[200]; /* why the command could not be started, in the provider's words */
+    bool sent;             /* the command may have started */
+    bool started;          /* the provider confirmed the start */
+    bool ended;            /* exit_code or signal is valid */
+    bool timed_out;        /* killed inside the sandbox at its deadline */
+    bool output_lost;      /* output is missing: the connection was interrupted */
+    int exit_code;         /* -1: none */
+    int signal;            /* 0: none */
+    char spawn_error[200]; /* the provider's message when the start failed */
 } csn_remote_exit;
 
 #define CSN_REMOTE_STDIN (1u << 0) /* run accepts a live input_fd */
-/* run transports UTF-8 text and reports a bare exit number. Output is base64-encoded inside the
- * sandbox and the exit status travels in it (base64_stream.h); detached commands are exempt. */
+/* run carries UTF-8 text only and reports signals and exit codes as one number. The wrapper
+ * therefore encodes output as base64 inside the sandbox and appends the exit status to it
+ * (base64_stream.h), except for detached commands. */
 #define CSN_REMOTE_TEXT_ONLY (1u << 1)
-/* Each command runs in a container of its own: no command can signal another. run enforces the
- * deadline itself, and an abandoned request takes its command along. */
+/* Each command runs in a separate container: commands cannot signal each other. run enforces
+ * the deadline itself, and abandoning a request ends its command. */
 #define CSN_REMOTE_EXEC_ISOLATED (1u << 2)
 
 typedef struct csn_remote_provider {
@@ -71,7 +72,7 @@ typedef struct csn_remote_provider {
     uint32_t flags;
     const csn_layer *layers; /* for csn_info, unless the backend sets its own */
     size_t layer_count;
-    /* Fills r->data from the environment. No request is made. */
+    /* Fills r->data from the environment, without sending a request. */
     csn_status (*configure)(csn_remote *r, csn_error **err);
     /* Creates the sandbox. The request is sent at most once. */
     csn_status (*create)(csn_remote *r, csn_error **err);
@@ -80,21 +81,22 @@ typedef struct csn_remote_provider {
     /* Appends the one-line text that connect needs. 0 or errno. */
     int (*write_record)(const csn_remote *r, csn_buf *out);
     csn_status (*destroy)(csn_remote *r, csn_error **err); /* idempotent */
-    /* CSN_OK: `ret` says how the command went, also when on_output stopped the request.
-     * Failure: ret->sent and ret->started say what may have happened. CSN_GONE: no sandbox. */
+    /* CSN_OK: `ret` has the outcome, also when on_output stopped the request. On failure,
+     * ret->sent and ret->started tell whether the command may have run. CSN_GONE: no
+     * sandbox. */
     csn_status (*run)(csn_remote *r, const csn_remote_cmd *cmd, csn_remote_exit *ret,
                       csn_error **err);
     /* Creates or replaces a file in an existing directory. */
     csn_status (*upload)(csn_remote *r, const char *path, const csn_source *content,
                          csn_error **err);
     csn_status (*extend)(csn_remote *r, uint64_t ms, csn_error **err);
-    void (*release)(csn_remote *r); /* frees r->data, which may be NULL or half built */
+    void (*release)(csn_remote *r); /* frees r->data, which may be NULL or partly initialised */
 } csn_remote_provider;
 
 struct csn_remote {
     const csn_remote_provider *provider;
     const csn_config *config;
-    char *id;   /* of the sandbox, in caisson's words */
+    char *id;   /* caisson's id of the sandbox */
     void *data; /* the provider's */
     csn_http *http;
     int32_t stop_fd;      /* readable once calls must end; or -1 */
@@ -109,7 +111,8 @@ struct csn_remote {
 
 /* ---- operations: named by the ops tables of the providers ---- */
 
-/* A state without a sandbox. csn_remote_ready or csn_remote_info creates it or connects. */
+/* Creates the state only. csn_remote_ready or csn_remote_info later creates the sandbox or
+ * connects to it. */
 csn_status csn_remote_new(const csn_remote_provider *provider, const csn_config *config,
                           const char *id, const char *unix_path, bool connect, void **ret_state,
                           csn_error **err);
@@ -118,7 +121,8 @@ csn_status csn_remote_open(const csn_remote_provider *provider, const csn_config
                            const char *id, bool connect, void **ret_state, csn_error **err);
 void csn_remote_set_stop_fd(void *state, int32_t stop_fd);
 csn_status csn_remote_ready(void *state, csn_error **err);
-/* Writes the record. CSN_GONE when it was written before and has been removed since. */
+/* Writes the record. CSN_GONE if an earlier record has been removed, which means that the
+ * sandbox was destroyed. */
 csn_status csn_remote_commit(void *state, csn_error **err);
 void csn_remote_close(void *state);
 csn_status csn_remote_destroy(void *state, csn_error **err);
@@ -150,12 +154,14 @@ bool csn_remote_header_valid(const char *text); /* printable, no blank; NULL is 
 char *csn_remote_basic_auth(const char *user);
 /* A member with an array of strings. */
 void csn_remote_json_strings(csn_json *j, const char *key, const char *const *list);
-/* NAME=value as an object. A repeated name would be invalid JSON: the last one counts. */
+/* Writes NAME=value strings as a JSON object. Of a repeated name only the last value is
+ * written. */
 void csn_remote_json_env(csn_json *j, const char *const *env);
 /* The body as JSON. CSN_IO when it is not. */
 csn_status csn_remote_parse(const csn_http_res *res, const char *what, csn_jval **ret,
                             csn_error **err);
-/* A failure for an HTTP status; `what` was attempted, `message` (or NULL) is the server's. */
+/* Fails with the error for an HTTP status. what: the attempted action; message: the server's,
+ * or NULL. */
 csn_status csn_remote_http_error(const csn_remote *r, int status, const char *what,
                                  const char *message, csn_error **err);
 /* csn_remote_http_error with the "message" member of a JSON body. */
@@ -168,18 +174,19 @@ csn_status csn_remote_missing_credential(const csn_remote_provider *provider, cs
 uint64_t csn_remote_lifetime_ms(const csn_config *c);
 void csn_remote_expires_in(csn_remote *r, uint64_t ms);
 uint64_t csn_remote_seconds(uint64_t ms); /* rounded up */
-/* Copies a source to an unnamed file: uploads need a length, or a second pass. */
+/* Copies a source to an unnamed file, for uploads that need the length in advance or a second
+ * pass. */
 csn_status csn_remote_spool(const csn_source *content, int *ret_fd, uint64_t *ret_size,
                             csn_error **err);
 int csn_remote_random_id(char id[32]); /* 20 characters; 0 or errno */
 
-/* The response stream of one command; provider.c. The parser's callback reports a malformed
- * stream with csn_remote_output_fail; conclude with `error` and `why`. */
+/* The response stream of one command; provider.c. The parser's callback calls
+ * csn_remote_output_fail for a malformed stream, which sets `error` and `why`. */
 typedef struct csn_remote_output {
     const csn_remote_cmd *cmd;
     csn_remote_exit *exit;
     csn_stream_parser parser;
-    csn_status error; /* the stream was malformed, and why */
+    csn_status error; /* negative: the stream was malformed; see why */
     csn_error *why;
     bool interrupted; /* on_interrupt was called */
     bool drain;       /* on_output returned CSN_REMOTE_DONE */
@@ -189,10 +196,10 @@ int csn_remote_output_fail(csn_remote_output *o, csn_status st); /* non-zero: st
 int csn_remote_output_body(void *output, const void *data, size_t len);
 uint64_t csn_remote_output_interrupt(void *output, csn_status why);
 
-/* lifecycle.c. The record as it is now; another process may have written it. Release `out` in
- * any case. */
+/* lifecycle.c. Reads the current record, which another process may have written. Always release
+ * `out`. */
 csn_status csn_remote_read_record(csn_remote *r, csn_buf *out, csn_error **err);
-/* Another process may have a handle of the same sandbox. */
+/* True if another process may have a handle of the same sandbox. */
 static inline bool csn_remote_shared(const csn_remote *r)
 {
     return r->connected || (r->config->flags & CSN_OPEN_DETACHED);
@@ -204,15 +211,15 @@ typedef struct csn_remote_script {
     const char *const *args; /* at most 7; or NULL */
     const csn_source *input; /* or NULL */
     uint64_t deadline_ns;
-    bool ignore_stop; /* run although the sandbox is being closed */
+    bool ignore_stop; /* run even while the sandbox is being closed */
     bool read_only;   /* it changes nothing in the sandbox */
 } csn_remote_script;
 csn_status csn_remote_run_script(csn_remote *r, const csn_remote_script *script, csn_buf *out,
                                  int *ret_code, csn_error **err);
 
-/* step_lock.c: serialises commands of a sandbox whose state each command replaces, among the
- * threads of this process and among processes that know the sandbox. Waits until the deadline
- * (0: none) or a cancel. */
+/* step_lock.c: serialises the commands of a sandbox whose state each command replaces, across
+ * threads and across processes with a handle of the sandbox. Waits until the deadline (0: none)
+ * or cancellation. */
 typedef struct csn_step_lock csn_step_lock;
 csn_status csn_step_lock_new(csn_step_lock **ret, csn_error **err);
 void csn_step_lock_free(csn_step_lock *l);

@@ -1,9 +1,9 @@
 /* ripgrep.c: provides ripgrep inside a remote sandbox.
  *
- * Runs once, when the sandbox was created or connected. ripgrep of the image is used if there
- * is one. Otherwise a program for the sandbox's architecture (CAISSON_RG, or rg-ARCH beside the
- * modules) is uploaded and kept only if it runs there. Failure is not an error: without ripgrep
- * a search reads the files. */
+ * Runs once, after the sandbox was created or connected. Uses the image's ripgrep if it has
+ * one. Otherwise uploads a program for the sandbox's architecture (CAISSON_RG, or rg-ARCH
+ * beside the modules) and keeps it only if it runs there. Failure is not an error: without
+ * ripgrep a search reads the files. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

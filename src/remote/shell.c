@@ -1,12 +1,12 @@
-/* shell.c: the shell wrapper around every command in a remote sandbox.
+/* shell.c: builds the shell wrapper around every command in a remote sandbox.
  *
  * Providers differ in what they support: working directory, environment, stdin, bytes that are
  * not UTF-8. A POSIX sh supports all of it, so each command is `/bin/sh -c WRAPPER sh ARGS...`,
  * and the wrapper ends with exec of the command.
  *
- * Invariant: no text of the caller is parsed by the shell. It travels as arguments; if some of
- * it is not valid UTF-8, which JSON cannot carry, all arguments are octal escapes for printf.
- * Embedded stdin always is. */
+ * Invariant: the shell never parses the caller's text, which is passed as arguments. If an
+ * argument is not valid UTF-8, which JSON cannot carry, all arguments are passed as octal
+ * escapes for printf. Embedded stdin is always escaped. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static bool all_utf8(const char *const *v)
     return true;
 }
 
-/* Escapes for printf %b: all but common ASCII becomes \0ooo. */
+/* Escapes for printf %b: every byte except common ASCII becomes \0ooo. */
 static int escape_octal(csn_buf *b, const void *data, size_t len)
 {
     const unsigned char *p = data;
@@ -77,8 +77,8 @@ static int add_input(csn_remote_wrapper *w, const csn_buf *small)
 static int add_program(csn_remote_wrapper *w, const csn_exec_req *req, bool octal,
                        const csn_buf *small)
 {
-    /* The base64 script has this text in its own environment, where csn_remote_kill must not
-     * find the id: it uses a variable. */
+    /* The base64 script has this text in its environment. csn_remote_kill searches environments
+     * for the id, so the text contains a variable instead of the id. */
     int e = csn_buf_printf(&w->program, CSN_REMOTE_ID_VAR "=%s; export " CSN_REMOTE_ID_VAR "\n",
                            w->base64 ? "$csn_m" : w->exec_id);
 
@@ -104,7 +104,8 @@ static int push_arg(csn_remote_wrapper *w, const char *arg, bool octal)
     return e ? e : csn_strv_push(&w->argv, b.data ? b.data : "");
 }
 
-/* Only variables in UTF-8, which JSON can carry; set_argv passes the others to env(1). */
+/* Sets only variables that are valid UTF-8, as JSON requires; set_argv passes the others to
+ * env(1). */
 static int set_env(csn_remote_wrapper *w, const csn_exec_req *req)
 {
     size_t n = 0;

@@ -1,8 +1,8 @@
-/* step_lock.c: one command at a time, for sandboxes whose state each command replaces.
+/* step_lock.c: runs one command at a time in sandboxes whose state each command replaces.
  *
- * Two commands that started from the same state would produce two states, and one would be
- * lost. Threads of this process wait on an eventfd, processes on flock() of the record's
- * directory. Both are released by the kernel when the process dies. */
+ * Two commands started from the same state would produce two new states, and one would be lost.
+ * Threads of this process wait on an eventfd, processes on flock() of the record's directory.
+ * The kernel releases both when the process dies. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -79,7 +79,8 @@ static csn_status acquire_event(csn_step_lock *l, uint64_t deadline_ns,
     return CSN_OK;
 }
 
-/* Without a record there is nothing to lock: the caller finds out that the sandbox is gone. */
+/* Succeeds without a lock if there is no record: the caller then finds that the sandbox is
+ * gone. */
 static csn_status acquire_flock(csn_step_lock *l, const csn_remote *r, uint64_t deadline_ns,
                                 const int32_t cancel_fds[3], csn_error **err)
 {

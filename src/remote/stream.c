@@ -1,8 +1,9 @@
-/* stream.c: the framings in which providers stream: NDJSON, Connect-RPC, Docker attach.
+/* stream.c: parses the framings of response streams: NDJSON, Connect-RPC, Docker attach.
  *
  * The bytes come from a server and are not trusted: every length is checked before memory is
- * allocated for it, and memory grows with what arrived, not with what was announced. The cost
- * is linear in the bytes, however small the pieces. Fuzzed by fuzz_stream. */
+ * allocated for it, and memory grows with the bytes received, not with the announced length.
+ * Time is linear in the number of bytes, in whatever pieces they arrive. Fuzzed by
+ * fuzz_stream. */
 #include "remote/stream.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ static csn_status append_part(csn_stream_parser *s, const char *data, size_t len
                : csn_fail(err, CSN_NOMEM, "message of a stream");
 }
 
-/* Delivers the first len bytes of the part; keeps its memory for the next message. */
+/* Delivers the first len bytes of `part` and keeps its memory for the next message. */
 static void deliver(csn_stream_parser *s, size_t len, uint8_t flags)
 {
     const csn_message m = {.data = len ? s->part.data : "", .len = len, .flags = flags};
@@ -86,7 +87,7 @@ static size_t head_size(const csn_stream_parser *s)
     return s->format == CSN_STREAM_CONNECT ? 5 : 8;
 }
 
-/* The last four bytes of either header. */
+/* The length is in the last four bytes of either header. */
 static size_t frame_length(const csn_stream_parser *s)
 {
     const uint8_t *p = s->head + head_size(s) - 4;
@@ -94,7 +95,8 @@ static size_t frame_length(const csn_stream_parser *s)
     return (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
 }
 
-/* Output of a terminal has no frames and would be misread as headers. */
+/* Rejects a Docker header with an unknown stream number or non-zero padding: terminal output
+ * has no frames and must not be parsed as headers. */
 static bool head_valid(const csn_stream_parser *s)
 {
     const uint8_t *h = s->head;

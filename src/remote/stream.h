@@ -1,7 +1,7 @@
 /* stream.h: splits a response body that arrives in pieces into messages.
  *
- * Each complete message is delivered once and in order, however the body is cut. A message has
- * a maximum size. The sender is not trusted. */
+ * The parser delivers each complete message once and in order, in whatever pieces the body
+ * arrives. A message has a maximum size. The sender is not trusted. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ typedef struct csn_message {
     uint8_t flags; /* Connect: flags; Docker: stream number */
 } csn_message;
 
-/* Non-zero stops the parser: it delivers nothing more. */
+/* A non-zero result stops the parser. */
 typedef int (*csn_message_fn)(void *ctx, const csn_message *m);
 
 typedef struct csn_stream_parser {
@@ -42,7 +42,8 @@ void csn_stream_parser_release(csn_stream_parser *s);
 /* CSN_TOO_LARGE: a message over the maximum; CSN_IO: a malformed frame header; CSN_NOMEM. */
 csn_status csn_stream_parser_feed(csn_stream_parser *s, const void *data, size_t len,
                                   csn_error **err);
-/* The body has ended. Delivers a last line without newline; CSN_IO for an incomplete frame. */
+/* Call at the end of the body. Delivers a last line without newline; CSN_IO for an incomplete
+ * frame. */
 csn_status csn_stream_parser_finish(csn_stream_parser *s, csn_error **err);
 
 /* Appends one Connect frame. 0 or errno. */

@@ -1,4 +1,4 @@
-/* ustar.c: a tar stream with one regular file.
+/* ustar.c: generates a tar stream with one regular file.
  *
  * The archive has three parts: headers, content, zeros (padding to a block and two empty
  * blocks). Each read returns bytes of one part. */

@@ -1,7 +1,7 @@
 /* ustar.h: a tar stream with one regular file, generated piece by piece.
  *
- * Uploads of several providers are tar archives. The length is known in advance, the content is
- * read from a descriptor, and no library is needed. */
+ * Several providers accept uploads as tar archives. The length is known before the first byte
+ * is sent, and the content is read from a descriptor. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,11 +10,11 @@
 #include "base/buf.h"
 
 typedef struct csn_ustar_member {
-    const char *name; /* relative; a pax record carries what ustar cannot */
+    const char *name; /* relative; in a pax record if ustar cannot hold it */
     uint32_t mode;
     uint32_t uid, gid;
     int64_t mtime; /* seconds */
-    int fd;        /* the content, read with pread; stays the caller's */
+    int fd;        /* the content, read with pread; not owned */
     uint64_t size; /* of the content */
 } csn_ustar_member;
 
@@ -26,8 +26,9 @@ typedef struct csn_ustar {
     uint64_t pos;
 } csn_ustar;
 
-/* 0 or errno; release it in any case. */
+/* 0 or errno. Always release u. */
 int csn_ustar_init(csn_ustar *u, const csn_ustar_member *m);
 void csn_ustar_release(csn_ustar *u);
-/* The next bytes: their number, 0 at the end, -1 when the content is shorter or unreadable. */
+/* Reads the next bytes of the archive. Returns their number, 0 at the end, -1 if the content is
+ * unreadable or shorter than `size`. */
 int64_t csn_ustar_read(csn_ustar *u, void *buf, size_t len);

@@ -1,7 +1,7 @@
 /* dagger.c: the dagger backend: sandboxes that are containers of a Dagger engine.
  *
- * Operations and options. The engine isolates: each command runs in a container of its own, on
- * the kernel of the engine's machine. */
+ * Contains the operations and options. The engine provides the isolation: each command runs in
+ * a separate container, on the kernel of the engine's machine. */
 #include <stdlib.h>
 
 #include "backend/dagger/dagger.h"
@@ -68,7 +68,8 @@ static csn_status dagger_connect(const csn_config *config, const char *id, void 
 static const csn_snapshot_ops snapshots = {
     .size = sizeof(snapshots), .take = csn_dagger_snapshot, .rollback = csn_dagger_rollback};
 
-/* No background processes: a process cannot outlive the command that started it. */
+/* Background processes are not supported: a process cannot outlive the command that started
+ * it. */
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
     .caps = CSN_CAP_LAZY | CSN_CAP_STEPS | CSN_CAP_FORK,

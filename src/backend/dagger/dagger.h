@@ -1,9 +1,9 @@
-/* dagger.h: what the files of the dagger backend share.
+/* dagger.h: internal interface of the dagger backend.
  *
  * The server is a session of a Dagger engine on the loopback interface: GraphQL with a token. A
  * container is an immutable value with an id; running a command produces another container. A
- * sandbox is the id of its current container, so commands run one after another (step lock),
- * and an abandoned command leaves no trace. */
+ * sandbox is represented by the id of its current container, so commands run one after another
+ * (step lock), and an abandoned command has no effect. */
 #pragma once
 #include "remote/remote.h"
 
@@ -12,9 +12,9 @@ extern const csn_remote_provider csn_dagger_provider;
 typedef struct csn_dagger_session {
     unsigned port; /* 0: none yet */
     char *token;
-    /* Only of a session that caisson started: */
-    int stdin_fd;        /* the session ends when it is closed; -1: it holds the pipe itself */
-    pid_t pid;           /* 0: not ours */
+    /* Only for a session that caisson started: */
+    int stdin_fd;        /* closing it ends the session; -1: the session holds the pipe */
+    pid_t pid;           /* 0: not started by caisson */
     uint64_t start_time; /* of the pid: field 22 of /proc/PID/stat */
 } csn_dagger_session;
 
@@ -29,7 +29,7 @@ typedef struct csn_dagger {
 #define CSN_DAGGER_IMAGE    "python:3.13-slim"
 #define CSN_DAGGER_WORKDIR  "/work"
 #define CSN_DAGGER_SNAPSHOT "snapshot:"    /* prefix of a container id, in place of an image */
-#define CSN_DAGGER_STEP_VAR "CAISSON_TURN" /* set in the wrapper's processes only */
+#define CSN_DAGGER_STEP_VAR "CAISSON_TURN" /* set only in the wrapper's processes */
 
 static inline csn_dagger *csn_dagger_of(const csn_remote *r)
 {
@@ -37,7 +37,7 @@ static inline csn_dagger *csn_dagger_of(const csn_remote *r)
 }
 
 /* session.c */
-/* CSN_AUTH unless the environment names a session or there is a program to start one. */
+/* CSN_AUTH unless the environment names a session or the dagger program is installed. */
 csn_status csn_dagger_session_check(csn_error **err);
 csn_status csn_dagger_session_open(csn_remote *r, csn_error **err);
 /* Uses the session that another process started and recorded. CSN_GONE when it has ended. */
@@ -61,11 +61,11 @@ typedef struct csn_dagger_response {
     csn_jval *root;
     const csn_jval *data; /* of the selection */
     bool sent;            /* the engine may have acted on it */
-    bool exec_error;      /* a command failed, and its changes are lost */
+    bool exec_error;      /* a command failed; its changes are lost */
     char message[200];    /* the engine's, when it reported an error */
 } csn_dagger_response;
 
-/* Release the response in any case. */
+/* Always release the response. */
 csn_status csn_dagger_send(csn_remote *r, const csn_dagger_query *q, csn_dagger_response *ret,
                            csn_error **err);
 void csn_dagger_response_release(csn_dagger_response *a);
@@ -88,10 +88,12 @@ csn_status csn_dagger_destroy(csn_remote *r, csn_error **err);
 void csn_dagger_release(csn_remote *r);
 csn_status csn_dagger_snapshot(void *state, char **ret, csn_error **err);
 csn_status csn_dagger_rollback(void *state, const char *snapshot, csn_error **err);
-/* Takes the step lock and reads the current container, which others may have replaced. */
+/* Takes the step lock and reads the current container, which another process may have
+ * replaced. */
 csn_status csn_dagger_step_begin(csn_remote *r, uint64_t deadline_ns,
                                  const int32_t cancel_fds[3], csn_error **err);
-/* Without the step lock: the container that the last command left; malloc'd. */
+/* Returns the id of the container that the last command produced; malloc'd. Needs no step
+ * lock. */
 csn_status csn_dagger_current(csn_remote *r, char **ret, csn_error **err);
 /* With the step lock: replaces the current container, also in the record. */
 csn_status csn_dagger_commit(csn_remote *r, const char *id, csn_error **err);

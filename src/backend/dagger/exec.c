@@ -1,14 +1,16 @@
-/* exec.c: runs one command: a query that is answered when the command has ended.
+/* exec.c: runs one command with a query that returns when the command has ended.
  *
  * The engine does not stream, transports text only, treats exit codes 128 to 191 as failures of
- * its own (and discards the command's changes), and has no timeout. A wrapper inside therefore
- * runs the command, bounds its output, kills its tree at the deadline and prints a report; the
- * wrapper itself always exits with 0. The report comes from a container in which the command
- * could do anything: it is bounded and checked, and can lie about the command only.
+ * its own (and discards the command's changes), and has no timeout. A wrapper script in the
+ * container therefore runs the command, limits its output, kills its process tree at the
+ * deadline and prints a report; the script itself always exits with 0. The command can
+ * manipulate the report: its size is limited and its format checked, and a forged report
+ * falsifies only the result of that command.
  *
- * Invariants: one request, never repeated. Without a report the end is unknown. The sandbox
- * becomes the new container together with the report or not at all. Output is delivered after
- * the step lock was released: the receiver may use the sandbox. */
+ * Invariants: the request is sent once. Without a complete report the exit status is unknown.
+ * The current container is replaced only by a response that has both the wrapper's output and
+ * the id of the new container. Output is delivered after the step lock has been released,
+ * because the receiver may use the sandbox. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +22,8 @@
 #include "base/error.h"
 
 #define SELECTION_MAX (8u * 1024u * 1024u)
-/* Bytes of a stream that are in the report, kept of its start, and kept of its end if there are
- * more. INLINE is one byte over the default output limit. */
+/* Limits per stream: INLINE bytes are in the report itself; HEAD bytes of the start and TAIL
+ * bytes of the end are kept in files. INLINE is one byte over the default output limit. */
 #define INLINE   1048577u
 #define INLINE_S "1048577"
 #define HEAD     268435456u
@@ -29,14 +31,15 @@
 #define BLOCKS_S "4096" /* of 64 KiB: HEAD */
 #define TAIL     16777216u
 #define TAIL_S   "16777216"
-#define WINDOW   4194304u /* of one fetch */
+#define WINDOW   4194304u /* bytes per fetch */
 #define FETCH_MS 60000u
 
-/* DIR SECONDS ARGV...: creates DIR; SECONDS may be empty. `others` signals every process but
- * pid 1 and those with the step variable: the command and what it left behind. A process in
- * execve has neither arguments nor variables yet and may be ours: it is checked again once it
- * has arguments. Each stream goes to a file up to HEAD bytes; of the rest the end is kept and
- * all is counted. The shell's own message ("Killed") tells a signal from an exit code. */
+/* DIR SECONDS ARGV...: creates DIR; SECONDS may be empty. `others` signals the command and its
+ * descendants, that is every process except pid 1 and those with the step variable. A process
+ * inside execve has no arguments and no variables yet and may belong to the wrapper: it is
+ * skipped until it has arguments. Each stream goes to a file of up to HEAD bytes; the rest is
+ * counted, and its last TAIL bytes are kept. The shell's own message ("Killed") distinguishes a
+ * signal from an exit code. */
 static const char wrapper[] =
     "case ${BASH_VERSION:+x} in x) set +o posix ;; esac\n"
     "d=$1 t=$2; shift 2; u=$(umask); umask 077\n"
@@ -79,7 +82,7 @@ static const char wrapper[] =
     "exit 0\n";
 
 typedef struct stream_report {
-    uint64_t head, rest, tail; /* bytes: kept of the start, after it, kept of the end */
+    uint64_t head, rest, tail; /* bytes: start kept, after the start, end kept */
     char *bytes;               /* the first INLINE bytes */
     size_t len;
 } stream_report;
@@ -135,7 +138,7 @@ static bool parse_report(report *p, const char *text)
 
 /* ---- delivering the output -------------------------------------------------------------- */
 
-/* A part of a file that the wrapper left. */
+/* Reads a part of an output file of the wrapper. */
 static csn_status fetch(const report *p, const char *file, uint64_t from, uint64_t len,
                         char **ret)
 {
@@ -174,7 +177,7 @@ static int deliver(const report *p, int stream, const void *data, uint64_t len)
     return len == 0 ? 0 : p->cmd->on_output(p->cmd->ctx, stream, data, len);
 }
 
-/* Bytes [from, to) of a file; those that cannot be fetched are only counted. */
+/* Delivers bytes [from, to) of a file; bytes that cannot be fetched are only counted. */
 static int deliver_file(const report *p, int stream, const char *suffix, uint64_t from,
                         uint64_t to)
 {
@@ -215,7 +218,8 @@ static int append_args(csn_buf *b, const char *const *list)
     return e;
 }
 
-/* The step variable also makes each command new to the engine's cache. */
+/* The step variable also makes each command unique, so the engine does not return a cached
+ * result. */
 static int append_selection(csn_buf *b, const csn_remote_cmd *cmd, const char *dir)
 {
     unsigned ms = cmd->deadline_ns ? (unsigned)csn_deadline_poll_ms(cmd->deadline_ns) : 0;
@@ -238,7 +242,8 @@ static int append_selection(csn_buf *b, const csn_remote_cmd *cmd, const char *d
                                "\"" CSN_DAGGER_STEP_VAR "\") { sync } } }");
 }
 
-/* The output files stay in output_container; the sandbox becomes a container without them. */
+/* Keeps the output files in output_container; the sandbox's new container does not have
+ * them. */
 static csn_status commit_without_output(report *p, const char *id, csn_error **err)
 {
     static const int32_t none[] = {-1, -1, -1};
@@ -260,11 +265,12 @@ static csn_status commit_without_output(report *p, const char *id, csn_error **e
     return st == CSN_OK ? csn_dagger_commit(p->r, clean, err) : st;
 }
 
-/* The engine could not run the wrapper, or lost it. */
+/* Handles a query that failed: the engine could not start the wrapper, or the wrapper
+ * failed. */
 static csn_status query_failed(report *p, const csn_dagger_response *a, csn_status st)
 {
     if (a->exec_error) {
-        p->exit->started = true; /* and its changes are lost */
+        p->exit->started = true; /* the wrapper failed; its changes are lost */
     } else if (strstr(a->message, "argument list too long")) {
         snprintf(p->exit->spawn_error, sizeof(p->exit->spawn_error), "argument list too long");
         return CSN_OK;

@@ -1,4 +1,4 @@
-/* export.h: what remote/module.c may know of the dagger backend. */
+/* export.h: public entry point of the dagger backend, for remote/module.c. */
 #pragma once
 #include "caisson/backend.h"
 

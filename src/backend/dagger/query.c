@@ -1,11 +1,11 @@
-/* query.c: one GraphQL request to a Dagger session, and the meaning of its response.
+/* query.c: sends a GraphQL request to a Dagger session and interprets the response.
  *
- * The response comes from an engine that ran hostile commands: it is bounded, parsed strictly,
- * and only the requested shape is used. An engine answers 200 also on failure, so `errors` is
- * read whatever the status.
+ * The engine has run hostile commands: its response has a maximum size, is parsed strictly, and
+ * only requested fields are used. An engine may return status 200 on failure, so `errors` is
+ * read for every status.
  *
- * Invariant: a query that may have run something is sent once. The exception is a query that
- * the engine rejected because it does not know a field: nothing of it was executed. */
+ * Invariant: a query that may have run a command is sent once. A query that the engine rejected
+ * because of an unknown field is sent again in another form: no part of it was executed. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,8 @@
 #define QUERY_MAX    (16u * 1024u * 1024u)
 #define RESPONSE_MAX (16u * 1024u * 1024u)
 #define ID_MAX       (200u * 1024u)
-/* An engine sends nothing while a command runs. A session that dies closes its connection. */
+/* Effectively no limit: an engine sends nothing while a command runs, and the connection of a
+ * session that dies is closed. */
 #define IDLE_MS (7u * 24u * 3600u * 1000u)
 
 /* A JSON string is also a GraphQL string. */

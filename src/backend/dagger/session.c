@@ -1,11 +1,12 @@
-/* session.c: the session of a Dagger engine: named by the environment, or started here.
+/* session.c: finds or starts the session of a Dagger engine.
  *
- * DAGGER_SESSION_PORT and DAGGER_SESSION_TOKEN, which every Dagger SDK uses, name a session
- * that something else manages. Otherwise `dagger session` is started: it prints its port and
- * token on one line and serves until its stdin is closed. For a sandbox that ends with its
- * handle, caisson holds that pipe, and the kernel closes it however the process ends. The
- * session of a detached sandbox holds its own pipe and is ended by a signal; its pid is
- * recorded with its start time, so that a reused pid is never signalled. */
+ * DAGGER_SESSION_PORT and DAGGER_SESSION_TOKEN, which every Dagger SDK uses, name an existing
+ * session, which caisson never ends. Otherwise caisson starts `dagger session`, which prints
+ * its port and token on one line and serves until its stdin is closed. For a sandbox that ends
+ * with its handle, caisson holds the write end of this pipe, and the kernel closes it even if
+ * the process is killed. The session of a detached sandbox holds the write end itself and is
+ * ended by a signal; its pid is recorded with its start time, so a reused pid is never
+ * signalled. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,7 +23,7 @@
 #include "base/error.h"
 #include "os/spawn.h"
 
-#define START_MS 600000u /* the first one fetches the engine's image */
+#define START_MS 600000u /* the first start downloads the engine's image */
 #define END_MS   10000
 #define LINE_MAX 4096u
 
@@ -124,7 +125,7 @@ static csn_status read_line(const csn_remote *r, csn_dagger_session *s, int fd, 
     }
 }
 
-/* In clock ticks since boot; 0: no such process. */
+/* Start time of a process in clock ticks since boot; 0: no such process. */
 static uint64_t start_time_of(pid_t pid)
 {
     char path[64], text[1024];
@@ -142,7 +143,8 @@ static uint64_t start_time_of(pid_t pid)
     return rest && sscanf(rest, " %llu", &at) == 1 ? at : 0;
 }
 
-/* The session also gets the read end of its stdout: later output cannot fail with EPIPE. */
+/* The session also inherits the read end of its own stdout, so later output cannot fail with
+ * EPIPE. */
 static csn_status launch(const csn_remote *r, csn_dagger_session *s, csn_error **err)
 {
     csn_autofree char *file = find_program();
@@ -174,7 +176,7 @@ static csn_status launch(const csn_remote *r, csn_dagger_session *s, csn_error *
     }
     s->start_time = start_time_of(s->pid);
     s->stdin_fd = csn_steal_fd(&in_w);
-    close(csn_steal_fd(&out_w)); /* so that EOF is seen */
+    close(csn_steal_fd(&out_w)); /* so that the read end gets EOF */
     return read_line(r, s, out_r, pidfd, err);
 }
 
@@ -223,7 +225,8 @@ csn_status csn_dagger_session_attach(csn_dagger *d, const csn_jval *record, csn_
 
 /* ---- ending ----------------------------------------------------------------------------- */
 
-/* The pidfd is opened before the start time is compared: from then on the pid is not reused. */
+/* Opens the pidfd before comparing the start time: if the times match, the pidfd refers to the
+ * session. */
 void csn_dagger_session_stop(csn_dagger *d)
 {
     csn_dagger_session *s = &d->session;

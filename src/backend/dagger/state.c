@@ -1,9 +1,8 @@
-/* state.c: the container that a sandbox currently is: created, connected, replaced, rolled
- * back.
+/* state.c: creates, connects, replaces and restores the current container of a sandbox.
  *
- * Ids are opaque text of the engine. Invariants: the sandbox becomes another container only as
- * a whole, after the engine has confirmed it; a record is never behind the state that a caller
- * has seen. */
+ * Container ids are opaque strings of the engine. Invariants: the current container is replaced
+ * only after the engine has confirmed the new one; the record is updated before a caller
+ * receives the result of a command. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ static csn_status set_container(csn_remote *r, const char *id, csn_error **err)
     return st;
 }
 
-/* Until the first record is written no other process knows the sandbox. */
+/* False until the first record is written: until then no other process can use the sandbox. */
 static bool is_recorded(const csn_remote *r)
 {
     return r->recorded && csn_remote_shared(r);
@@ -141,7 +140,7 @@ static csn_status create_container(csn_remote *r, csn_error **err)
     return set_state(r, id, csn_jval_get(made, "user"), err);
 }
 
-/* What a missing container means to the caller. */
+/* The error to return if the engine does not have a container. */
 typedef struct missing {
     csn_status st;
     const char *text;
@@ -176,7 +175,7 @@ static csn_status use_container(csn_remote *r, const char *id, const missing *if
     return st == CSN_OK ? set_state(r, id, csn_jval_get(a.data, "user"), err) : st;
 }
 
-/* From an image, or from a snapshot. */
+/* Starts from an image or a snapshot. */
 csn_status csn_dagger_create(csn_remote *r, csn_error **err)
 {
     const char *image = r->config->image;
@@ -223,7 +222,7 @@ int csn_dagger_write_record(const csn_remote *r, csn_buf *out)
     return csn_json_end(&j);
 }
 
-/* A container is a value: the engine forgets it when nothing refers to it. */
+/* Needs no request for the container: the engine garbage-collects it. */
 csn_status csn_dagger_destroy(csn_remote *r, csn_error **err)
 {
     (void)err;
@@ -259,7 +258,8 @@ csn_status csn_dagger_snapshot(void *state, char **ret, csn_error **err)
     return st;
 }
 
-/* With the step lock. A different user means a snapshot of another image. */
+/* With the step lock held. Refuses a snapshot with another user: it belongs to another
+ * image. */
 static csn_status restore(csn_remote *r, const char *id, csn_error **err)
 {
     csn_auto_dagger_response a = {0};

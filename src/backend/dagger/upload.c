@@ -1,9 +1,9 @@
-/* upload.c: writes a file to the sandbox.
+/* upload.c: uploads a file to the sandbox in base64 chunks.
  *
- * Queries carry text: content is sent in chunks of base64 and decoded inside. The file grows on
- * a branch of the container, so that a slow source does not hold the step lock; only the
- * finished file is added to the sandbox. Every step is idempotent: it derives a container from
- * a fixed one. */
+ * Queries carry text only, so content is sent as base64 and decoded inside. The file is built
+ * in a separate container derived from the current one, so a slow source does not hold the step
+ * lock; only the finished file is added to the sandbox. Every step is idempotent: it derives a
+ * container from a fixed id. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 typedef struct upload {
     csn_remote *r;
     const char *path;
-    char *branch; /* the container in which the file grows */
+    char *branch; /* the container in which the file is built */
     bool begun;
 } upload;
 
@@ -43,7 +43,8 @@ static csn_status read_chunk(const csn_source *content, char *buf, size_t *ret_l
     return CSN_OK;
 }
 
-/* Sends `selection` (or e, its error) on a container and returns the id at `result`. */
+/* Sends `selection` for a container and returns the id at `result`. e: errno of building
+ * selection, or 0. */
 static csn_status derive(csn_remote *r, const char *container, const csn_buf *selection, int e,
                          const char *result, char **ret, csn_error **err)
 {
@@ -110,7 +111,7 @@ static csn_status send_chunks(upload *u, const csn_source *content, char **ret_f
     return st < 0 ? st : file_id(u, ret_file, err);
 }
 
-/* With the step lock. */
+/* With the step lock held. */
 static csn_status add_file(const upload *u, const char *file, csn_error **err)
 {
     const csn_dagger *d = csn_dagger_of(u->r);

@@ -1,15 +1,15 @@
-/* container.c: creates, connects, extends and removes containers.
+/* container.c: creates, connects to, extends and removes containers.
  *
- * The first process of a container is the engine's init; under it runs the main process, whose
- * only task is to end. Of a sandbox that is not detached it ends when its stdin is closed,
- * which is a connection of this process: the container ends with its owner, however that ends.
- * Otherwise it ends after the lifetime, if there is one. The engine removes ended containers
- * (AutoRemove). Main process and timer run as a user of their own and commands have no
- * capabilities, so that commands cannot stop them.
+ * Process 1 of a container is the engine's init, which starts the main process. The container
+ * ends when the main process ends. In a sandbox that is not detached, the main process ends
+ * when its stdin is closed; stdin is a connection of this process, so the container ends even
+ * if the owner is killed. A timer ends the container after the lifetime, if there is one. The
+ * engine removes ended containers (AutoRemove). Main process and timer run as a dedicated user
+ * and commands have no capabilities, so commands cannot signal them.
  *
  * Invariants: create is sent at most once; remove is idempotent. If this process is killed
- * between create and start, a container that never ran is left; the next creation removes it.
- */
+ * between create and start, a container that never ran is left behind; a later create removes
+ * it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@
 #define BODY_MAX    (256u * 1024u)
 #define ATTACH_MS   60000u
 #define EXTEND_MS   30000u
-#define STALE_S     600 /* after it, a container that never started is abandoned */
+#define STALE_S     600 /* age at which a container that never started counts as abandoned */
 #define SWEEP_MS    5000u
 #define FOREVER_S   2147483647ull
 #define LABEL       "caisson"
@@ -35,7 +35,7 @@
 #define TIMER_VAR   "CAISSON_TIMER"
 #define EXTRA_PIDS  3u /* init, main process, timer */
 
-/* SECONDS; 0: no limit. `&&`: a timer that is killed does not end the container. */
+/* SECONDS; 0: no limit. `&&`: killing the timer does not end the container. */
 #define START_TIMER                                                                            \
     "[ \"$1\" = 0 ] || " TIMER_VAR "=1 sh -c 'sleep \"$1\" && kill 1' sh \"$1\" &\n"
 static const char main_until_eof[] = START_TIMER "while read -r x; do :; done\n";
@@ -95,7 +95,7 @@ static void json_limits(csn_json *j, const csn_config *c)
         csn_json_kuint(j, "PidsLimit", c->pids_max + EXTRA_PIDS);
     if (is_set(c->cpu_milli))
         csn_json_kuint(j, "NanoCpus", c->cpu_milli * 1000000u);
-    if (is_set(c->disk_max)) { /* an engine without support refuses */
+    if (is_set(c->disk_max)) { /* an engine without support refuses to create the container */
         char size[24];
         snprintf(size, sizeof(size), "%llu", (unsigned long long)c->disk_max);
         csn_json_key(j, "StorageOpt");
@@ -195,7 +195,7 @@ static int create_body(const csn_remote *r, const char *image, csn_buf *b)
 
 /* ---- removing --------------------------------------------------------------------------- */
 
-/* By id or name. CSN_OK when there is none. */
+/* Removes a container by id or name. CSN_OK if there is none. */
 static csn_status remove_container(csn_remote *r, const char *name, csn_error **err)
 {
     csn_autores res = {0};
@@ -223,7 +223,7 @@ csn_status csn_docker_destroy(csn_remote *r, csn_error **err)
     return d->container ? remove_container(r, d->container, err) : CSN_OK;
 }
 
-/* Removes abandoned containers of any caisson process. Best effort. */
+/* Removes containers that any caisson process has abandoned. Best effort. */
 static void remove_abandoned(csn_remote *r)
 {
     static const char path[] = "/containers/json?all=true&filters=%7B%22label%22%3A%5B%22" LABEL
@@ -258,7 +258,8 @@ static csn_status no_image(const char *image, csn_error **err)
     return csn_error_advise(st, err, "docker pull %s", image);
 }
 
-/* The image's user; with mounts the caller, who must own new files there. */
+/* Selects the image's user or, with mounts, the caller's uid, so that new files in the mounts
+ * belong to the caller. */
 static csn_status set_user(csn_docker *d, const char *of_image, csn_error **err)
 {
     free(d->user);
@@ -296,7 +297,8 @@ static csn_status inspect_image(csn_remote *r, const char *image, csn_error **er
     return set_user(csn_docker_of(r), csn_jval_string(csn_jval_get(config, "User")), err);
 }
 
-/* An engine that cannot enforce a limit warns and creates the container anyway. */
+/* Fails if the engine cannot enforce a limit: it returns a warning and creates the container
+ * anyway. */
 static csn_status check_warnings(const csn_config *c, const csn_jval *root, csn_error **err)
 {
     const csn_jval *list = csn_jval_get(root, "Warnings");
@@ -343,7 +345,7 @@ static csn_status create_error(csn_remote *r, const char *image, const csn_http_
     return csn_remote_response_error(r, res, "create a container", err);
 }
 
-/* The container has a known name, by which it is removed if the response is lost. */
+/* If the response is lost, the container is removed by its name, which caisson chooses. */
 static csn_status create(csn_remote *r, const char *image, csn_error **err)
 {
     char name[128];
@@ -371,7 +373,7 @@ static csn_status create(csn_remote *r, const char *image, csn_error **err)
     return st;
 }
 
-/* Before it starts, so that it never outlives this process. */
+/* Called before the container starts, so that it cannot outlive this process. */
 static csn_status attach_stdin(csn_remote *r, csn_error **err)
 {
     csn_docker *d = csn_docker_of(r);
@@ -430,7 +432,7 @@ csn_status csn_docker_create(csn_remote *r, csn_error **err)
     return st;
 }
 
-/* ---- one that is there ------------------------------------------------------------------ */
+/* ---- existing containers ---------------------------------------------------------------- */
 
 int csn_docker_write_record(const csn_remote *r, csn_buf *out)
 {
@@ -439,7 +441,8 @@ int csn_docker_write_record(const csn_remote *r, csn_buf *out)
     return csn_buf_printf(out, "%s %lld %s", d->container, (long long)r->expires_ms, d->socket);
 }
 
-/* Another engine would say that there is no such container, and be believed. */
+/* Refuses another engine: it does not have the container and would report the sandbox as
+ * gone. */
 static csn_status same_engine(const csn_docker *d, const char *socket, csn_error **err)
 {
     if (strcmp(socket, d->socket) == 0)
@@ -469,7 +472,7 @@ static csn_status read_inspected(csn_remote *r, const csn_http_res *res, csn_err
     return csn_remote_set_string(&d->user, user, err);
 }
 
-/* CSN_GONE: it does not exist or does not run. */
+/* CSN_GONE: the container does not exist or does not run. */
 static csn_status inspect(csn_remote *r, const char *id, csn_error **err)
 {
     csn_autores res = {0};
@@ -514,7 +517,7 @@ csn_status csn_docker_connect(csn_remote *r, const char *record, csn_error **err
     return csn_remote_set_string(&d->container, id, err);
 }
 
-/* The timer prints "ok"; then the request ends. */
+/* Ends the request once the timer has printed "ok". */
 static int on_timer_output(void *ctx, int stream, const void *data, size_t len)
 {
     bool *ok = ctx;

@@ -1,6 +1,7 @@
 /* docker.c: the docker backend: a container of an engine on this machine, Docker or Podman.
  *
- * Operations and options. The engine isolates: a container shares this machine's kernel. */
+ * Contains the operations and options. The engine provides the isolation: a container shares
+ * this machine's kernel. */
 #include <stdlib.h>
 #include <unistd.h>
 

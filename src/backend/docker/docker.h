@@ -1,8 +1,8 @@
-/* docker.h: what the files of the docker backend share.
+/* docker.h: internal interface of the docker backend.
  *
  * The server is a container engine of this machine (Docker, or Podman with the same API) behind
- * a unix socket. Access to that socket is equivalent to root on this machine; the caller has it
- * already, and no container ever gets it. */
+ * a unix socket. Access to this socket is equivalent to root on this machine: the caller
+ * already has it, and no container ever gets it. */
 #pragma once
 #include "remote/remote.h"
 
@@ -17,19 +17,19 @@ typedef struct csn_docker_mount {
 typedef struct csn_docker {
     char *socket;
     char *container; /* id, 64 hexadecimal digits; NULL: none yet */
-    /* Of commands: the image's ("0" if it has none) or, with mounts, the caller. */
+    /* User of commands: the image's ("0" if it has none) or, with mounts, the caller. */
     char *user;
     csn_docker_mount mounts[CSN_DOCKER_MOUNTS_MAX]; /* the first is the working directory */
     size_t mount_count;
     bool has_healthcheck; /* of the image */
-    int stdin_fd;         /* of the main process: the container ends when it is closed; or -1 */
+    int stdin_fd;         /* of the main process: closing it ends the container; or -1 */
     pthread_mutex_t lock;
     bool owner_known; /* guarded by lock: uid and gid of `user` */
     unsigned uid, gid;
 } csn_docker;
 
-/* The user of the main process and of the lifetime timer. No command runs as it, so that none
- * can signal them. */
+/* The user of the main process and the lifetime timer. Commands run as other users, without
+ * capabilities, and therefore cannot signal them. */
 #define CSN_DOCKER_MAIN_USER "65533:65533"
 
 static inline csn_docker *csn_docker_of(const csn_remote *r)
@@ -45,9 +45,9 @@ typedef struct csn_docker_call {
     const char *id, *action; /* appended to the path: "/ID" and the action; or NULL */
     const csn_buf *body;     /* JSON, or NULL */
     csn_http_retry retry;
-    bool ignore_stop;          /* send it although the sandbox is being closed */
-    uint64_t deadline_ns;      /* 0: in a minute */
-    const int32_t *cancel_fds; /* three, in place of the sandbox's; or NULL */
+    bool ignore_stop;          /* send it even while the sandbox is being closed */
+    uint64_t deadline_ns;      /* 0: one minute from now */
+    const int32_t *cancel_fds; /* three, instead of the sandbox's; or NULL */
     uint64_t (*on_interrupt)(void *ctx, csn_status why);
     void *ctx;
 } csn_docker_call;
@@ -61,7 +61,7 @@ csn_status csn_docker_create(csn_remote *r, csn_error **err);
 csn_status csn_docker_connect(csn_remote *r, const char *record, csn_error **err);
 int csn_docker_write_record(const csn_remote *r, csn_buf *out);
 csn_status csn_docker_destroy(csn_remote *r, csn_error **err);
-bool csn_docker_has_ended(csn_remote *r); /* asks the engine */
+bool csn_docker_has_ended(csn_remote *r); /* queries the engine */
 csn_status csn_docker_extend(csn_remote *r, uint64_t ms, csn_error **err);
 bool csn_docker_image_valid(const char *image);
 const char *csn_docker_image(const csn_config *c); /* configured, else the variable; or NULL */

@@ -1,8 +1,8 @@
 /* engine.c: finds the socket of the container engine and sends requests to it.
  *
- * DOCKER_HOST is honoured if it names a unix socket; no context file is read and no program is
- * run. Paths have no API version: the requests used here exist in every supported version, and
- * engines reject versions that they do not know. */
+ * DOCKER_HOST is honoured if it names a unix socket; Docker contexts are ignored. Request paths
+ * have no API version: the requests used exist in every supported version, and engines reject
+ * versions that they do not know. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static csn_status docker_host(const char *host, char **ret, csn_error **err)
     return *ret ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
 }
 
-/* Rootless Podman. malloc'd, or NULL. */
+/* The socket of rootless Podman; malloc'd, or NULL. */
 static char *user_podman(void)
 {
     const char *dir = getenv("XDG_RUNTIME_DIR");

@@ -1,15 +1,15 @@
 /* exec.c: runs one command in a container with the engine's exec API.
  *
  * Requests: create (nothing runs yet), start (the connection becomes the command's streams),
- * and inspect if the streams do not say how the command ended. The engine's stream has no end
- * marker: a broken connection looks like a command without further output. A shell therefore
- * stays around the command and prints a trailer on both streams: the byte 036, a random token
- * and the exit code. Without it the end is unknown, unless the engine reports that the shell
- * itself was killed. The trailer also ends the request while children that the command left
- * behind hold its output open. A command that forges it deceives only its own caller.
+ * and inspect if the streams do not contain the exit code. The engine's stream has no end
+ * marker: a broken connection looks like a command without further output. The command is
+ * therefore run by a shell that prints a trailer on both streams: the byte 036, a random token
+ * and the exit code. Without a trailer the exit status is unknown, unless the engine reports
+ * that the shell itself was killed. The trailer also ends the request while children of the
+ * command hold its output open. A command that forges a trailer falsifies only its own result.
  *
- * An engine reports exit codes only: a signal is 128 + n, as in a shell. It is reported as a
- * signal only when caisson sent it.
+ * An engine reports exit codes only: signal n is 128 + n, as in a shell. caisson reports such a
+ * code as a signal only if it sent the signal.
  *
  * Invariant: start is sent at most once. */
 #include <poll.h>
@@ -48,16 +48,16 @@ typedef struct exec {
     } streams[3];
 } exec;
 
-/* TOKEN ARGV...: signals to the process group are for the command, not for the shell; the
- * shell's message about a killed command is discarded. */
+/* TOKEN ARGV...: the shell survives signals to the process group, which are meant for the
+ * command; its message about a killed command is discarded. */
 static const char shell_script[] = "trap : HUP INT QUIT TERM PIPE ALRM USR1 USR2\n"
                                    "exec 3>&2 2>/dev/null\n"
                                    "(exec 2>&3 3>&-; exec \"$@\")\n"
                                    "c=$?; printf '\\036%s%03d' \"$0\" $c\n"
                                    "printf '\\036%s%03d' \"$0\" $c >&3; exit $c\n";
 
-/* 404 and 409: the container does not exist or does not run. If no command ever ran in it, the
- * image is the reason. */
+/* 404 and 409: the container does not exist or does not run. If no command has run in it yet,
+ * the image is the cause. */
 static csn_status exec_error(const exec *x, const csn_http_res *res, csn_error **err)
 {
     bool gone = res->status == 404 || res->status == 409;
@@ -69,7 +69,7 @@ static csn_status exec_error(const exec *x, const csn_http_res *res, csn_error *
     return gone ? csn_remote_gone(x->r, err) : csn_remote_response_error(x->r, res, WHAT, err);
 }
 
-/* The engine would report a longer string as a failure of the command. */
+/* Checked in advance: the engine reports a longer string as a failure of the command. */
 static bool all_fit(const char *const *list)
 {
     for (size_t i = 0; list && list[i]; i++)
@@ -154,7 +154,7 @@ static int emit(exec *x, int stream, const char *data, size_t len)
     return len > 0 ? cmd->on_output(cmd->ctx, stream, data, len) : 0;
 }
 
-/* Whether the byte continues the trailer: the token, then three digits. */
+/* True if the byte continues the trailer: the token, then three digits. */
 static bool match_trailer(exec *x, int stream, char c)
 {
     size_t matched = x->streams[stream].matched;
@@ -170,7 +170,8 @@ static bool match_trailer(exec *x, int stream, char c)
     return true;
 }
 
-/* What was matched is output after all; digits after a token are dropped. */
+/* Delivers the matched bytes, which turned out to be output; digits after a token are
+ * dropped. */
 static int emit_matched(exec *x, int stream)
 {
     size_t matched = x->streams[stream].matched;
@@ -180,7 +181,7 @@ static int emit_matched(exec *x, int stream)
     return emit(x, stream, x->trailer, matched < 1 + TOKEN_LEN ? matched : 1 + TOKEN_LEN);
 }
 
-/* Passes on everything up to the trailer; a possible beginning of it is held back. */
+/* Delivers everything up to the trailer; bytes that may be its beginning are held back. */
 static int emit_output(exec *x, int stream, const char *p, size_t len)
 {
     const char *end = p + len;
@@ -303,8 +304,8 @@ static csn_status inspect(exec *x, csn_error **err)
     return st;
 }
 
-/* From the trailer, else from the engine, which closes the stream and stores the exit code at
- * about the same time. */
+/* Reads the exit code from the trailer or, without one, from the engine, which may store it
+ * shortly after closing the stream. */
 static csn_status read_exit(exec *x, csn_error **err)
 {
     uint64_t until = csn_deadline_in(EXIT_WAIT_MS);
@@ -358,8 +359,9 @@ csn_status csn_docker_run(csn_remote *r, const csn_remote_cmd *cmd, csn_remote_e
     csn_status st = csn_docker_run_as(r, csn_docker_of(r)->user, cmd, ret, &why);
     bool not_started = !ret->started && !ret->ended && !ret->spawn_error[0];
 
-    /* While a container ends, the engine answers a start with an error of its own, or hangs up.
-     * Before the first command this may be the fault of the image, which `why` explains. */
+    /* While a container is ending, the engine answers a start with an error or closes the
+     * connection. Before the first command the cause may be the image: keep the error in
+     * `why`. */
     if ((st == CSN_OK || st == CSN_UNAVAILABLE) && not_started &&
         (r->workdir || r->connected) && csn_docker_has_ended(r)) {
         csn_error_free(why);

@@ -1,8 +1,8 @@
-/* mounts.c: parses and checks the host directories that a container gets.
+/* mounts.c: parses and checks the host directories to mount in a container.
  *
- * None unless the configuration names some: HOST[:INSIDE] with `:ro` or `:rw`, as for a jail.
- * Both ends are resolved and checked before the container is created. Invariant: the engine's
- * socket is never inside a mount: access to it is equivalent to root. */
+ * By default there are none. The configuration has the form HOST[:INSIDE] with `:ro` or `:rw`,
+ * as for a jail. Both ends are resolved and checked before the container is created. Invariant:
+ * the engine's socket is never inside a mount, because access to it is equivalent to root. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +22,7 @@ void csn_docker_mounts_release(csn_docker *d)
     d->mount_count = 0;
 }
 
-/* Cuts the suffixes off `host`. An existing directory with a colon in its name is used as is.
- */
+/* Removes the suffixes from `host`, unless the whole string is an existing path. */
 static csn_status split(char *host, const char **ret_inside, bool *ret_writable,
                         csn_error **err)
 {

@@ -1,8 +1,8 @@
-/* upload.c: writes a file to a container, as a tar archive with one member.
+/* upload.c: uploads a file to a container as a tar archive with one member.
  *
- * The archive API needs the size in advance and sets the owner that the archive names: the
- * content is spooled to an unnamed file, and uid and gid of the commands' user are asked for
- * once. The request is not repeated. */
+ * The archive API needs the size in advance, so the content is spooled to an unnamed file. It
+ * sets the owner from the archive, so uid and gid of the commands' user are read from the
+ * container once. The request is sent at most once. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
 #define OWNER_MS  60000u
 #define FILE_MODE 0600u
 
-/* With the lock held. */
+/* With the lock held: reads uid and gid of the commands' user. */
 static csn_status read_owner(csn_remote *r, csn_error **err)
 {
     const csn_remote_script s = {.text = "id -u; id -g",

@@ -1,8 +1,9 @@
-/* api.c: the E2B control plane: creates, finds, extends, pauses and kills sandboxes.
+/* api.c: creates, finds, extends, pauses and kills sandboxes through the E2B control plane.
  *
- * REST with JSON and an API key. The key is sent to the API's host only; envd gets the access
- * token that create returns. Creation is sent at most once; every other request is idempotent.
- * A sandbox whose creation has an unknown outcome is found by its metadata and killed. */
+ * REST with JSON and an API key. The key is sent only to the API's host; envd receives the
+ * access token that create returns. A create request is sent at most once; every other request
+ * is idempotent. If the outcome of create is unknown, the sandbox is found by its metadata and
+ * killed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,8 @@ void csn_e2b_release(csn_remote *r)
     r->data = NULL;
 }
 
-/* E2B's own clouds route all sandboxes through one host; others give each a host name. */
+/* E2B's own clouds route all sandboxes through one host; other servers give each sandbox a host
+ * name. */
 static csn_status set_envd_url(csn_e2b *e, const char *domain, csn_error **err)
 {
     static const char *const shared[] = {"e2b.app", "e2b.dev", "e2b.pro", "e2b-staging.dev",
@@ -90,7 +92,7 @@ typedef struct api_call {
     const char *id, *action; /* appended to the path: "/ID" and the action; or NULL */
     const csn_buf *body;
     csn_http_retry retry;
-    bool ignore_stop; /* send it although the sandbox is being closed */
+    bool ignore_stop; /* send it even while the sandbox is being closed */
 } api_call;
 
 static csn_status send_call(csn_remote *r, const api_call *c, csn_http_res *res,
@@ -118,7 +120,7 @@ static csn_status send_call(csn_remote *r, const api_call *c, csn_http_res *res,
     return csn_http_do(r->http, &q, res, err);
 }
 
-/* CSN_OK is a 2xx; CSN_GONE a 404. */
+/* CSN_OK for a 2xx, CSN_GONE for a 404. */
 static csn_status call(csn_remote *r, const api_call *c, csn_http_res *res, csn_error **err)
 {
     csn_status st = send_call(r, c, res, err);
@@ -140,8 +142,8 @@ static csn_status timeout_body(csn_buf *b, uint64_t ms, csn_error **err)
                : csn_fail(err, CSN_NOMEM, "lifetime");
 }
 
-/* The response of create, get and connect. Id, token and domain become parts of URLs and
- * headers and are checked for that. */
+/* Reads the response of create, get and connect. Checks that id, token and domain are safe in
+ * URLs and headers. */
 static csn_status read_sandbox(csn_remote *r, const csn_http_res *res, csn_error **err)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
@@ -188,7 +190,7 @@ static int create_body(const csn_remote *r, csn_buf *b)
     return csn_json_end(&j);
 }
 
-/* After a create request without a definite response. Best effort: the sandbox also ends with
+/* Called after a create request with unknown outcome. Best effort: the sandbox also ends with
  * its lifetime. */
 static void kill_by_metadata(csn_remote *r)
 {
@@ -284,7 +286,7 @@ static void set_expiry(csn_remote *r, int64_t expires_ms)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Reads the end of its lifetime; true: the sandbox is paused. */
+/* Reads the end of the sandbox's lifetime. True: the sandbox is paused. */
 static bool read_state(csn_remote *r, const csn_http_res *res)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
@@ -296,7 +298,8 @@ static bool read_state(csn_remote *r, const csn_http_res *res)
     return state && strcmp(state, "paused") == 0;
 }
 
-/* A running sandbox is only queried: the API's connect would restart its lifetime. */
+/* Queries a running sandbox instead of using the API's connect, which would restart its
+ * lifetime. */
 csn_status csn_e2b_connect(csn_remote *r, const char *record, csn_error **err)
 {
     csn_autores res = {0};
@@ -343,7 +346,7 @@ csn_status csn_e2b_pause(void *state, csn_error **err)
     return CSN_OK;
 }
 
-/* URL and token stay valid: other threads use them. */
+/* Leaves URL and token unchanged: they stay valid, and other threads use them. */
 csn_status csn_e2b_resume(void *state, csn_error **err)
 {
     csn_remote *r = state;

@@ -1,9 +1,9 @@
 /* e2b.c: the e2b backend: sandboxes of the E2B cloud, or of a server with its protocol.
  *
- * Operations and options. E2B isolates: each sandbox is a microVM. envd's file service is used
- * for content (files.c) and events (watch.c) only. Its stat, list, mkdir, move and remove act
- * as root, do not report links, special files or names that are not UTF-8, and save no request.
- */
+ * Contains the operations and options. E2B provides the isolation: each sandbox is a microVM.
+ * envd's file service is used only for content (files.c) and events (watch.c). Its stat, list,
+ * mkdir, move and remove act as root, do not report links, special files or names that are not
+ * UTF-8, and would save no requests. */
 #include "backend/e2b/e2b.h"
 #include "backend/e2b/export.h"
 

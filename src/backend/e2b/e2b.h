@@ -1,8 +1,8 @@
-/* e2b.h: what the files of the e2b backend share.
+/* e2b.h: internal interface of the e2b backend.
  *
  * E2B has two servers: the control plane, which manages sandboxes (REST, api.c), and envd in
- * each sandbox, which runs processes (Connect-RPC) and serves files (HTTP). envd is reached
- * through one host; headers name the sandbox. */
+ * each sandbox, which runs processes (Connect-RPC) and serves files (HTTP). Headers identify
+ * the sandbox, because many share one host name. */
 #pragma once
 #include <stdatomic.h>
 
@@ -49,7 +49,7 @@ typedef struct csn_e2b_headers {
     size_t count;
     bool failed;
 } csn_e2b_headers;
-/* The headers of every request to envd. user: to act as; or NULL. */
+/* Sets the headers that every request to envd needs. user: the user to act as, or NULL. */
 void csn_e2b_headers_init(csn_e2b_headers *h, const csn_remote *r, const char *content_type,
                           const char *user);
 void csn_e2b_headers_add(csn_e2b_headers *h, const char *fmt, ...)
@@ -65,7 +65,8 @@ csn_status csn_e2b_request(csn_remote *r, const char *what, const char *path,
 /* A unary Connect-RPC call with a JSON body; the response is discarded. */
 csn_status csn_e2b_call(csn_remote *r, const char *method, const csn_buf *body, uint64_t ms,
                         csn_error **err);
-/* A failure for a Connect error object {code, message}, or for the bare status. */
+/* Fails with the error for a Connect error object {code, message}, or for the HTTP status if
+ * there is none. */
 csn_status csn_e2b_error(const csn_remote *r, int status, const csn_jval *error,
                          const char *what, csn_error **err);
 

@@ -1,8 +1,8 @@
-/* envd.c: requests to envd, the server inside each sandbox.
+/* envd.c: sends requests to envd, the server inside each sandbox.
  *
- * envd runs beside hostile commands: its responses are bounded, and its messages are printed
- * escaped. Connect-RPC errors carry a code, which is mapped to the HTTP status that the Connect
- * specification assigns to it. */
+ * envd runs in the same VM as hostile commands: its responses have a maximum size, and its
+ * messages are printed escaped. The code of a Connect-RPC error is mapped to the HTTP status
+ * that the Connect specification assigns to it. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

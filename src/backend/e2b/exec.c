@@ -1,12 +1,13 @@
 /* exec.c: runs one command through envd's process service (Connect-RPC).
  *
- * One Start request starts the process and streams its events; live stdin is sent by requests
- * of its own from a thread that lives as long as the command. Events come from the sandbox:
- * sizes, order and JSON are checked, and anything else is a broken stream.
+ * One Start request starts the process and streams its events; a thread that lives as long as
+ * the command sends live stdin in separate requests. Events come from the sandbox: sizes, order
+ * and JSON are checked, and an invalid event counts as a broken stream.
  *
- * Invariants: Start is sent at most once. Without an end event the end is unknown. If the
- * connection breaks, Connect attaches to the process again by its tag (pids are reused, tags
- * are not). envd keeps no output: what was written meanwhile is reported as lost. */
+ * Invariants: Start is sent at most once. Without an end event the exit status is unknown. If
+ * the connection breaks, a Connect request attaches to the process again by its tag (pids are
+ * reused, tags are not). envd stores no output: output written in between is reported as
+ * lost. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -27,13 +28,13 @@
 #define INPUT_CHUNK     32768u
 #define INPUT_MS        60000u
 #define REQUEST_MAX     (32u * 1024u * 1024u)
-#define SERVER_EXTRA_MS 20000u /* the server's deadline comes after ours */
+#define SERVER_EXTRA_MS 20000u /* added to the client's deadline */
 #define RECONNECTS      8u
 
 typedef struct process {
     csn_remote *r;
     csn_remote_output out;
-    bool finished; /* the end frame came */
+    bool finished; /* the end frame has arrived */
     char tag[32];
     int64_t pid;
     /* live stdin: */
@@ -44,7 +45,7 @@ typedef struct process {
 
 /* ---- live stdin ------------------------------------------------------------------------- */
 
-/* data NULL closes it. */
+/* Sends input to the command; data NULL closes its stdin. */
 static csn_status send_input(const process *p, const void *data, size_t len)
 {
     csn_autobuf body;
@@ -99,7 +100,7 @@ static void start_feeding(process *p)
 
     if (p->out.cmd->input_fd < 0 || p->feeding)
         return;
-    sigfillset(&all); /* signals are for the host's threads */
+    sigfillset(&all); /* leave signals to the host's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     p->stop_feeding = eventfd(0, EFD_CLOEXEC);
     p->feeding = p->stop_feeding >= 0 && pthread_create(&p->feeder, NULL, feed, p) == 0;
@@ -281,20 +282,20 @@ static csn_status request_frame(const process *p, bool reconnect, csn_buf *frame
 static void add_headers(csn_e2b_headers *h, const csn_remote *r, const csn_remote_cmd *cmd)
 {
     csn_e2b_headers_init(h, r, "application/connect+json", cmd->as_root ? "root" : NULL);
-    /* The server kills the command if this process is gone by then. */
+    /* The server kills the command at this time even if this process is gone. */
     if (cmd->deadline_ns && !cmd->detached)
         csn_e2b_headers_add(h, "Connect-Timeout-Ms: %u",
                             (unsigned)csn_deadline_poll_ms(cmd->deadline_ns) + SERVER_EXTRA_MS);
 }
 
-/* Combines the status of the transport with that of the stream in it. */
+/* Combines the status of the HTTP request with that of the event stream. */
 static csn_status conclude(process *p, csn_status st, const csn_http_res *res, csn_error **err)
 {
     csn_remote_output *o = &p->out;
 
     if (res->status != 0 && res->status / 100 != 2)
         return st;
-    if (o->error < 0 || o->exit->ended) { /* what broke after the end event does not matter */
+    if (o->error < 0 || o->exit->ended) { /* ignore failures after the end event */
         csn_error_free(*err);
         *err = o->error < 0 ? CSN_STEAL(o->why) : NULL;
         return o->error;
@@ -335,8 +336,8 @@ static csn_status stream_events(process *p, bool reconnect, csn_http_res *res, c
     return conclude(p, st, res, err);
 }
 
-/* Whether the connection broke while the command ran and reconnecting helps. With live stdin it
- * does not: input may be lost as well. */
+/* True if the connection broke while the command ran and can be restored. With live stdin it
+ * cannot: input may be lost as well. */
 static bool can_reconnect(const process *p, csn_status st)
 {
     const csn_remote_output *o = &p->out;
@@ -365,7 +366,7 @@ csn_status csn_e2b_run(csn_remote *r, const csn_remote_cmd *cmd, csn_remote_exit
         bool found =
             ret->ended || p.out.interrupted || again.stopped || can_reconnect(&p, new_st);
         csn_error_free(found ? why : new_why);
-        if (!found) /* the process is gone: the first error is the reason */
+        if (!found) /* the process is gone: keep the first error */
             break;
         why = new_why;
         st = new_st;

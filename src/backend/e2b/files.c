@@ -1,9 +1,9 @@
 /* files.c: uploads and downloads file content over envd's HTTP interface.
  *
- * Content only. Path resolution, permissions, links, modes, names that are not UTF-8, atomic
- * replacement and exact errors are the job of the core's derived operations, which run commands
- * as the sandbox's user. envd acts as root, removes `..` textually and blocks on a FIFO, so the
- * core checks a path first and calls here for the bytes. */
+ * Transfers content only. The core handles path resolution, permissions, links, modes, names
+ * that are not UTF-8, atomic replacement and exact errors by running commands as the sandbox's
+ * user. envd acts as root, removes `..` textually and blocks on a FIFO, so the core checks a
+ * path before it calls these functions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ typedef struct download {
     csn_http_res res;
     uint64_t size, offset, length, received;
     bool begun;
-    bool mismatch; /* the response is not the range, or not of the file, that was requested */
+    bool mismatch; /* the response is not the requested range or file */
 } download;
 
 static bool is_requested_range(const download *d)
@@ -79,7 +79,7 @@ static int receive(void *ctx, const void *data, size_t len)
     return d->sink->write(d->sink->ctx, CSN_STDOUT, data, len) == CSN_SINK_STOP;
 }
 
-/* Whether envd resolves the path as the kernel does. */
+/* True if envd resolves the path like the kernel. */
 static bool is_plain_path(const char *path)
 {
     size_t len = strlen(path);
@@ -116,7 +116,7 @@ csn_status csn_e2b_fetch(void *state, const char *file, uint64_t file_size, uint
     csn_e2b_headers_add(&h, "Range: bytes=%llu-%llu", (unsigned long long)offset,
                         (unsigned long long)(offset + length - 1));
     st = csn_e2b_send(r, "read", path.data, &h, &q, &d.res, err);
-    /* The derived read of the core gives the exact error. */
+    /* Fall back to the core's read by command, which returns the exact error. */
     if (st == CSN_OK && (!d.begun || d.mismatch))
         st = csn_fail(err, CSN_UNSUPPORTED, "read by a command instead");
     else if (st == CSN_OK && !d.res.stopped && d.received != length)

@@ -1,7 +1,7 @@
-/* network.c: translates network rules to E2B's.
+/* network.c: translates network rules to the lists of the E2B API.
  *
- * E2B has lists of allowed and denied hosts, without ports; it denies addresses but not names,
- * and an allowed host wins over a denied one, while caisson's rules say the opposite. Rules
+ * E2B has lists of allowed and denied hosts, without ports. It can deny addresses but not
+ * names, and an allowed host overrides a denied one; in caisson deny overrides allow. Rules
  * that would change their meaning are refused before a sandbox is created. */
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ csn_status csn_e2b_check_network(const csn_config *c, csn_error **err)
     return st;
 }
 
-/* As name, *.name or address/bits. */
+/* Writes the rule as name, *.name or address/bits. */
 static void json_rule(csn_json *j, const char *text)
 {
     char out[CSN_NETRULE_TEXT], addr[CSN_NETADDR_TEXT];
@@ -84,7 +84,7 @@ static void json_rules(csn_json *j, const char *key, const char *const *list)
     csn_json_array_end(j);
 }
 
-/* An allow list denies everything else. */
+/* With an allow list, everything else is denied explicitly. */
 void csn_e2b_json_network(csn_json *j, const csn_config *c)
 {
     static const char *const all[] = {ALL_TRAFFIC, NULL};

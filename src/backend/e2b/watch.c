@@ -1,13 +1,12 @@
 /* watch.c: reports changes in a directory from envd's stream of file events.
  *
  * Each watch has a thread that reads the stream and queues events until watch_next takes them.
- * Invariant: no event is lost silently. A full queue and a stream that was opened again are
- * reported as one overflow event. Events come from the sandbox: sizes, names and JSON are
- * checked.
+ * Invariant: no event is lost silently. A full queue or a reopened stream is reported as one
+ * overflow event. Events come from the sandbox: sizes, names and JSON are checked.
  *
  * envd reports a rename as RENAME of the old name followed by CREATE of the new one; a CREATE
- * right after a RENAME is reported as the rename. It does not say whether a removed name was a
- * directory. */
+ * within PAIR_NS of a RENAME is reported as the rename. envd does not report whether a removed
+ * name was a directory. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -27,7 +26,7 @@
 #include "base/utf8.h"
 
 #define EVENTS_MAX   32768u
-#define PAIR_NS      1000000000ull /* between the two events of a rename */
+#define PAIR_NS      1000000000ull /* maximum time between the two events of a rename */
 #define RESOLVE_MS   60000u
 #define RETRY_MS     500u
 #define RETRY_MS_MAX 30000u
@@ -42,20 +41,20 @@ typedef struct queued_event {
 typedef struct watch {
     csn_remote *r;
     csn_buf frame; /* the request */
-    /* of the thread alone: */
+    /* used by the thread only: */
     csn_stream_parser parser;
-    csn_status refused; /* envd rejected the watch, and why */
+    csn_status refused; /* negative: envd rejected the watch */
     csn_error *refused_why;
-    uint64_t renamed_ns; /* when the last RENAME came; 0: none */
+    uint64_t renamed_ns; /* time of the last RENAME; 0: none */
     pthread_t thread;
     int stop;             /* eventfd */
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
     queued_event *first, **last;
     size_t count;
     bool started;
     bool overflow;
-    csn_status ended; /* for good, and why */
+    csn_status ended; /* negative: the watch has ended for good */
     csn_error *ended_why;
 } watch;
 
@@ -128,7 +127,8 @@ static void start_event(watch *w)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* The end frame, possibly {"error":{...}}. Internal errors of envd are worth another try. */
+/* Reads the end frame, possibly {"error":{...}}. After an internal error of envd the stream is
+ * reopened. */
 static int end_of_stream(watch *w, const csn_jval *root)
 {
     const csn_jval *error = csn_jval_get(root, "error");
@@ -220,14 +220,14 @@ static void *watch_thread(void *arg)
         csn_error_free(err);
         err = NULL;
         if (csn_now_ns() - since > RETRY_MS_MAX * 1000000ull)
-            ms = RETRY_MS; /* it had worked for a while */
+            ms = RETRY_MS; /* the stream had worked: reset the back-off */
         if (stopped_within(w, ms)) {
             st = CSN_CANCELLED;
             break;
         }
     }
     pthread_mutex_lock(&w->lock);
-    w->ended = st == CSN_OK ? CSN_IO : st; /* before it started */
+    w->ended = st == CSN_OK ? CSN_IO : st; /* CSN_OK: the stream ended before it started */
     w->ended_why = err;
     pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->lock);
@@ -236,7 +236,7 @@ static void *watch_thread(void *arg)
 
 /* ---- operations ------------------------------------------------------------------------- */
 
-/* The canonical path: envd removes `..` textually. */
+/* Prints the canonical path, because envd removes `..` textually. */
 static const char resolve_script[] = "[ -e \"$1\" ] || [ -L \"$1\" ] || exit 101\n"
                                      "[ -d \"$1\" ] || exit 102\n"
                                      "cd -P \"$1\" && [ -r . ] || exit 103\n"
@@ -292,7 +292,7 @@ static csn_status start_thread(watch *w, csn_error **err)
     w->stop = eventfd(0, EFD_CLOEXEC);
     if (w->stop < 0)
         return csn_fail_errno(err, errno, "watch");
-    sigfillset(&all); /* signals are for the host's threads */
+    sigfillset(&all); /* leave signals to the host's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int e = pthread_create(&w->thread, NULL, watch_thread, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -388,7 +388,8 @@ csn_status csn_e2b_watch(void *state, const char *path, uint32_t flags, void **r
     return st;
 }
 
-/* With the lock held: the oldest event; after the last one, a pending overflow. */
+/* With the lock held: returns the oldest event, or a pending overflow once the queue is
+ * empty. */
 static bool dequeue(watch *w, csn_event *ret)
 {
     queued_event *n = w->first;

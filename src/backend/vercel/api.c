@@ -1,9 +1,9 @@
 /* api.c: creates, connects, extends, snapshots and deletes Vercel sandboxes and sessions.
  *
- * caisson chooses the name of a sandbox, so one whose creation has an unknown outcome is found
- * by its name and deleted. Creation is sent at most once. A sandbox that is not detached has
- * one session and ends with it; a detached one is persistent: Vercel keeps its files when a
- * session ends and starts another on request. */
+ * caisson chooses the name of a sandbox. A create request is sent at most once; if its outcome
+ * is unknown, the sandbox is deleted by name. A sandbox that is not detached has one session
+ * and ends with it. A detached sandbox is persistent: Vercel keeps its files when a session
+ * ends and starts another session on request. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +18,11 @@
 #define SNAPSHOT       "snapshot:"
 #define KEEP_SNAPSHOTS " kept" /* in the record, after the name */
 #define SNAPSHOT_MS    600000u
-#define BODY_MAX       (8u * 1024u * 1024u) /* there may be many network rules */
+#define BODY_MAX       (8u * 1024u * 1024u) /* network rules can be long */
 
 /* ---- sessions --------------------------------------------------------------------------- */
 
-/* By the session's own times and this host's clock. */
+/* Uses the times in the session object and this host's clock. */
 static uint64_t remaining_ms(const csn_jval *session)
 {
     int64_t start = 0, timeout = 0;
@@ -115,7 +115,7 @@ static bool is_runtime(const char *image)
     return !image || csn_strv_has(runtimes, image);
 }
 
-/* A runtime of Vercel's, a snapshot, or an image. */
+/* Writes the image as one of Vercel's runtimes, a snapshot, or a container image. */
 static void json_image(csn_json *j, const char *image)
 {
     if (is_runtime(image)) {
@@ -178,7 +178,7 @@ csn_status csn_vercel_create(csn_remote *r, csn_error **err)
     csn_status st = csn_vercel_request_json(r, c, &body, &root, &res, err);
     if (st == CSN_OK)
         st = read_session(r, root, err);
-    if (st < 0 && res.sent) /* it may have been created */
+    if (st < 0 && res.sent) /* the sandbox may have been created */
         (void)csn_vercel_destroy(r, NULL);
     if (st == CSN_OK)
         csn_remote_expires_in(r, csn_remote_lifetime_ms(r->config));
@@ -208,7 +208,8 @@ int csn_vercel_write_record(const csn_remote *r, csn_buf *out)
     return csn_buf_printf(out, "%s%s", v->name, v->keep_snapshots ? KEEP_SNAPSHOTS : "");
 }
 
-/* Recorded before the first snapshot is taken: an extra one is better than a deleted one. */
+/* Called before a snapshot is taken: if the process dies in between, a leftover snapshot is
+ * better than a deleted one. */
 static csn_status record_keep_snapshots(csn_remote *r, csn_error **err)
 {
     csn_vercel *v = csn_vercel_of(r);
@@ -220,7 +221,7 @@ static csn_status record_keep_snapshots(csn_remote *r, csn_error **err)
     return st;
 }
 
-/* Another process may have taken the snapshot. */
+/* Reads the record too: another process may have taken a snapshot. */
 static bool must_keep_snapshots(csn_remote *r)
 {
     csn_vercel *v = csn_vercel_of(r);
@@ -285,8 +286,9 @@ static csn_status stop_or_delete(csn_remote *r, csn_vercel_call c, csn_error **e
     return st;
 }
 
-/* The API does not promise that deleting stops the session, so it is stopped first. The path is
- * given in full: with in_session an ended session would be replaced. */
+/* Stops the session first, because the API does not guarantee that deleting the sandbox does.
+ * Uses the full path of the session: with in_session an ended session would be replaced by a
+ * new one. */
 csn_status csn_vercel_destroy(csn_remote *r, csn_error **err)
 {
     csn_vercel *v = csn_vercel_of(r);
@@ -311,7 +313,7 @@ csn_status csn_vercel_destroy(csn_remote *r, csn_error **err)
     return stop_or_delete(r, delete, err);
 }
 
-/* The API adds to a lifetime; it cannot shorten it. */
+/* The API can only lengthen a lifetime. */
 csn_status csn_vercel_extend(csn_remote *r, uint64_t ms, csn_error **err)
 {
     const csn_vercel_call c = {.what = "extend the lifetime",

@@ -1,12 +1,12 @@
-/* exec.c: runs one command; its output is a stream of JSON lines.
+/* exec.c: runs one command in a Vercel session and reads its output as JSON lines.
  *
- * One request starts a command and carries its output. A detached command is started without
- * waiting, so that a broken connection cannot end it, and its log is read until the caller has
- * what it needs. Lines come from the sandbox: sizes, order and JSON are checked, and anything
- * else is a broken stream.
+ * One request starts a command and returns its output. A detached command is started by a
+ * request that does not wait, so a broken connection cannot end it; a second request reads its
+ * log until the caller stops it. Lines come from the sandbox: sizes, order and JSON are
+ * checked, and an invalid line counts as a broken stream.
  *
- * Invariants: the command is sent at most once. Without the line that has an exit code the end
- * is unknown. */
+ * Invariants: the command is sent at most once. Without a line that has an exit code, the exit
+ * status is unknown. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +18,13 @@
 
 #define REQUEST_MAX     (32u * 1024u * 1024u)
 #define LINE_BYTES_MAX  (16u * 1024u * 1024u)
-#define SERVER_EXTRA_MS 20000u                     /* the server's deadline comes after ours */
+#define SERVER_EXTRA_MS 20000u                     /* added to the client's deadline */
 #define IDLE_MS         (7u * 24u * 3600u * 1000u) /* the server sends no heartbeat */
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
-/* The first such line says that the command started, one with an exit code that it ended. */
+/* The first line with a command object means that the command started; one with an exit code,
+ * that it ended. */
 static int command_line(csn_remote_output *o, const csn_jval *command)
 {
     int64_t code = -1;
@@ -98,7 +99,7 @@ static int command_body(const csn_remote_cmd *cmd, csn_buf *b)
         csn_json_kbool(&j, "wait", true);
         csn_json_kbool(&j, "logs", true);
     }
-    /* The server kills the command if this process is gone by then. */
+    /* The server kills the command at this time even if this process is gone. */
     if (cmd->deadline_ns && !cmd->detached)
         csn_json_kuint(&j, "timeout",
                        (unsigned)csn_deadline_poll_ms(cmd->deadline_ns) + SERVER_EXTRA_MS);
@@ -106,7 +107,7 @@ static int command_body(const csn_remote_cmd *cmd, csn_buf *b)
     return csn_json_end(&j);
 }
 
-/* Combines the status of the transport with that of the stream in it. */
+/* Combines the status of the HTTP request with that of the output stream. */
 static csn_status conclude(csn_remote_output *o, csn_status st, const csn_http_res *res,
                            csn_error **err)
 {
@@ -168,7 +169,7 @@ static csn_status run_detached(csn_remote *r, const csn_vercel_call *c, const cs
     return stream_lines(r, read, o, &logs, err);
 }
 
-/* The server understood the request and could not run the command: that is a result. */
+/* Turns a response that the command could not be run into a result instead of an error. */
 static csn_status spawn_failed(csn_remote_exit *ret, csn_error **err)
 {
     snprintf(ret->spawn_error, sizeof(ret->spawn_error), "%s",

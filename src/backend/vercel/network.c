@@ -1,8 +1,8 @@
-/* network.c: translates network rules to Vercel's policy.
+/* network.c: translates network rules to a Vercel network policy.
  *
  * Vercel can allow everything, nothing, or a list of names and networks, minus a list of
- * networks. It has no ports and denies no names: such rules are refused before a sandbox is
- * created. */
+ * networks. It supports neither ports nor denied names: rules that need them are refused before
+ * a sandbox is created. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +52,7 @@ csn_status csn_vercel_check_network(const csn_config *c, csn_error **err)
     return CSN_OK;
 }
 
-/* With prefix length, without brackets. */
+/* Writes the address with a prefix length and without brackets. */
 static void json_network(csn_json *j, const char *rule)
 {
     bool six = rule[0] == '[';

@@ -1,8 +1,8 @@
-/* request.c: the credential, the base URL, and one request to the Vercel API.
+/* request.c: reads the credential and sends requests to the Vercel API.
  *
- * The token is sent to the host of the base URL only. Invariant: a request to a session that
- * has ended was not acted on, and is sent once more in a new session; nothing else that may
- * change something is repeated. */
+ * The token is sent only to the host of the base URL. Invariant: a request to a session that
+ * has ended had no effect and is sent once more in a new session; apart from that, only
+ * idempotent requests are repeated. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,8 @@ static char *decode_base64url(const char *text, size_t len)
     return out;
 }
 
-/* Team and project are claims of an OIDC token. The server verifies the signature. */
+/* Reads team and project from the claims of an OIDC token. The server verifies the
+ * signature. */
 static bool read_claims(const char *token, credential *c)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
@@ -78,7 +79,7 @@ static bool read_claims(const char *token, credential *c)
     return true;
 }
 
-/* The three variables, else VERCEL_OIDC_TOKEN. */
+/* Reads the token, team and project variables or, without them, VERCEL_OIDC_TOKEN. */
 static csn_status read_credential(credential *c, csn_error **err)
 {
     const char *const names[] = {"VERCEL_TOKEN", "VERCEL_TEAM_ID", "VERCEL_PROJECT_ID"};
@@ -264,7 +265,7 @@ csn_status csn_vercel_request(csn_remote *r, const csn_vercel_call *c, csn_http_
             st = request_error(r, ret->status, &e, c->what, err);
         else
             st = csn_vercel_resume(r, session, &c->http, err);
-        ret->sent = ret->sent && ret->status >= 500; /* rejected */
+        ret->sent = ret->sent && ret->status >= 500; /* below 500: the server rejected it */
         free(e.message);
         if (st < 0)
             return st;

@@ -1,7 +1,7 @@
-/* targz.c: a gzipped tar with one file.
+/* targz.c: generates a gzipped tar with one file.
  *
- * gzip is a header, stored deflate blocks (final bit, length and its complement), the CRC-32
- * and the length of the tar. */
+ * The gzip stream consists of a header, stored deflate blocks (final bit, length and its
+ * complement), the CRC-32 and the length of the tar. */
 #include "backend/vercel/targz.h"
 
 #include <errno.h>

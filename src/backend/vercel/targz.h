@@ -14,7 +14,7 @@ typedef struct csn_targz {
     unsigned char block[CSN_TARGZ_BLOCK + 32];
 } csn_targz;
 
-/* 0 or errno; release it in any case. */
+/* 0 or errno. Always release t. */
 int csn_targz_init(csn_targz *t, const csn_ustar_member *m);
 void csn_targz_release(csn_targz *t);
 void csn_targz_rewind(csn_targz *t);

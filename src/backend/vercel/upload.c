@@ -1,7 +1,8 @@
-/* upload.c: writes a file to the sandbox, as a gzipped tar with one member.
+/* upload.c: uploads a file to the sandbox as a gzipped tar with one member.
  *
- * A tar header contains the size, which a source does not know: the content is spooled to an
- * unnamed file first. That also lets it be sent again in a new session. */
+ * A tar header contains the file's size, which is not known until the source ends. The content
+ * is therefore spooled to an unnamed file first, from which it can also be sent again in a new
+ * session. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* vercel.c: the vercel backend: Vercel Sandbox, or a server with its protocol.
  *
- * Operations and options. Vercel isolates: each session is a microVM. */
+ * Contains the operations and options. Vercel provides the isolation: each session is a
+ * microVM. */
 #include "backend/vercel/vercel.h"
 
 #include "backend/vercel/export.h"

@@ -1,9 +1,9 @@
-/* vercel.h: what the files of the vercel backend share.
+/* vercel.h: internal interface of the vercel backend.
  *
  * Vercel has one server with two kinds of objects: sandboxes, which have a name and may be
  * persistent, and sessions, the microVMs that run them. Commands and files go to a session.
- * When the session of a persistent sandbox has ended, the next request starts another one; its
- * files are kept, its processes are not. */
+ * When the session of a persistent sandbox has ended, the next request starts another session,
+ * with the same files and without the old processes. */
 #pragma once
 #include "remote/remote.h"
 
@@ -11,7 +11,7 @@ extern const csn_remote_provider csn_vercel_provider;
 
 typedef struct csn_vercel {
     char *token, *team, *project;
-    bool from_triple;     /* token, team and project variables, not VERCEL_OIDC_TOKEN */
+    bool from_triple;     /* credential from the token, team and project variables */
     char *url;            /* without trailing slash */
     char *name;           /* of the sandbox */
     pthread_mutex_t lock; /* guards session and keep_snapshots; held while a session starts */
@@ -39,11 +39,13 @@ typedef struct csn_vercel_call {
     csn_http_req http;          /* all but url and headers */
 } csn_vercel_call;
 
-/* Sends the request; once more, in a new session, when the session of a persistent sandbox has
- * ended. CSN_OK is a 2xx; ret->sent is true only if the server may have acted on it. */
+/* Sends the request. If the session of a persistent sandbox has ended, starts a new session and
+ * sends the request once more. CSN_OK for a 2xx; ret->sent is true only if the server may have
+ * acted on the request. */
 csn_status csn_vercel_request(csn_remote *r, const csn_vercel_call *c, csn_http_res *ret,
                               csn_error **err);
-/* With a JSON body (or NULL) and a parsed response (or NULL), within a minute by default. */
+/* csn_vercel_request with a JSON body (or NULL) and a parsed response (or NULL). The default
+ * deadline is one minute. */
 csn_status csn_vercel_request_json(csn_remote *r, csn_vercel_call c, const csn_buf *body,
                                    csn_jval **ret, csn_http_res *res, csn_error **err);
 
@@ -54,8 +56,8 @@ int csn_vercel_write_record(const csn_remote *r, csn_buf *out);
 csn_status csn_vercel_destroy(csn_remote *r, csn_error **err);
 csn_status csn_vercel_extend(csn_remote *r, uint64_t ms, csn_error **err);
 csn_status csn_vercel_snapshot(void *state, char **ret, csn_error **err);
-/* Starts a session unless another thread has replaced `ended` already. Deadline and cancel
- * descriptors are those of `needs`, the request that waits for it. */
+/* Starts a session unless another thread has already replaced the session `ended`. Uses the
+ * deadline and cancel descriptors of `needs`, the request that needs the session. */
 csn_status csn_vercel_resume(csn_remote *r, const char *ended, const csn_http_req *needs,
                              csn_error **err);
 
