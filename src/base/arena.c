@@ -14,8 +14,8 @@
 
 #include "base/strv.h"
 
-/* The first fits a result with a path and a few numbers; the last stays below malloc's mmap
- * threshold. */
+/* The first block fits a result with a path and a few numbers; the largest block stays below
+ * malloc's mmap threshold. */
 #define FIRST_BLOCK 2048u
 #define LAST_BLOCK  (256u * 1024u)
 #define ALIGN       alignof(max_align_t)
@@ -77,7 +77,7 @@ static void *take(csn_arena *a, size_t size)
         b->used += size;
         return p;
     }
-    /* A large allocation does not end the use of the current block. */
+    /* A large allocation gets a block of its own; the current block stays in use. */
     size_t room = a->next_size - sizeof(block);
     block *fresh = block_new(size > room / 4 ? size : room);
     if (!fresh)

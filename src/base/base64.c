@@ -1,7 +1,7 @@
 /* base64.c: base64 for bytes in JSON (RFC 4648, section 4).
  *
- * Decoding is strict, so that no two texts mean the same bytes: padding is required and last,
- * unused bits must be zero. White space between symbols is skipped, because base64(1) wraps
+ * Decoding is strict, so that each byte string has one encoding: padding is required and last,
+ * and unused bits must be zero. White space between symbols is skipped, because base64(1) wraps
  * lines. */
 #include "base/base64.h"
 

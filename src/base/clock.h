@@ -9,8 +9,8 @@ int64_t csn_wall_ms(void); /* since the epoch */
 uint64_t csn_deadline_in(uint64_t ms);
 /* For poll(): milliseconds left, rounded up; 0: passed; -1: no deadline. */
 int csn_deadline_poll_ms(uint64_t deadline_ns);
-/* Seconds and nanoseconds since the epoch as one number; saturates before 1678 and after 2262.
- */
+/* Seconds and nanoseconds since the epoch as one number; saturates before 1678 and after
+ * 2262. */
 int64_t csn_epoch_ns(int64_t seconds, int64_t ns);
 /* ISO 8601 in UTC with milliseconds, any year: "2026-11-15T07:43:00.000Z". */
 #define CSN_ISO_SIZE 40

@@ -1,6 +1,6 @@
 /* error.c: csn_error and its public accessors.
  *
- * Invariants: failing never fails. Without memory *err becomes a static error that
+ * Invariants: setting an error always succeeds. Without memory *err becomes a static error that
  * csn_error_free ignores, and additions (wrap, note, advise, deny) that cannot be stored are
  * dropped. *err is not read before it is written, since a caller may leave it uninitialised:
  * additions read it only if their status says that it was set. Messages may contain text of an
@@ -30,11 +30,10 @@ struct csn_error {
     csn_denial *denial; /* one block: the struct, then its texts */
 };
 
-/* For when memory is exhausted. */
+/* Used when memory is exhausted. */
 static csn_error oom = {.code = CSN_NOMEM, .errnum = ENOMEM};
 
-/* ---- formatting and storing ---------------------------------------------------------------
- */
+/* ---- formatting and storing ---- */
 
 /* malloc'd text, or NULL when out of memory. */
 __attribute__((format(printf, 1, 0))) static char *format(const char *fmt, va_list ap)
@@ -118,7 +117,7 @@ csn_status csn_fail_errno(csn_error **err, int errnum, const char *fmt, ...)
     return put(err, code, errnum, msg);
 }
 
-/* Without memory the message stays as it was. */
+/* Without memory the message stays unchanged. */
 csn_status csn_wrap(csn_status st, csn_error **err, const char *fmt, ...)
 {
     csn_error *e = open_error(st, err);
@@ -138,8 +137,7 @@ csn_status csn_wrap(csn_status st, csn_error **err, const char *fmt, ...)
     return st;
 }
 
-/* ---- additions ----------------------------------------------------------------------------
- */
+/* ---- additions ---- */
 
 csn_status csn_error_note(csn_status st, csn_error **err, const char *op, const char *path)
 {
@@ -170,7 +168,7 @@ csn_status csn_error_advise(csn_status st, csn_error **err, const char *fmt, ...
     return st;
 }
 
-/* Copies the denial with its texts into one block. */
+/* Bytes that a text takes in the block of csn_error_deny, NUL included. */
 static size_t text_size(const char *s)
 {
     return s ? strlen(s) + 1 : 0;
@@ -259,8 +257,7 @@ void csn_error_replace_start(csn_error *err, size_t len, const char *to)
     err->msg = msg;
 }
 
-/* ---- statuses -----------------------------------------------------------------------------
- */
+/* ---- statuses ---- */
 
 /* Grouped by what the caller can do about it. */
 csn_status csn_status_of_errno(int errnum)
@@ -350,8 +347,7 @@ int csn_status_http(csn_status s)
     return 500;
 }
 
-/* ---- accessors ----------------------------------------------------------------------------
- */
+/* ---- accessors ---- */
 
 const char *csn_version(void)
 {

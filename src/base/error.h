@@ -6,8 +6,7 @@
 csn_status csn_fail(csn_error **err, csn_status code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4), warn_unused_result));
 
-/* As csn_fail with the status that errnum maps to (csn_status_of_errno) and ": <errno text>".
- */
+/* As csn_fail, with the status of errnum (csn_status_of_errno) and ": <errno text>". */
 csn_status csn_fail_errno(csn_error **err, int errnum, const char *fmt, ...)
     __attribute__((format(printf, 3, 4), warn_unused_result));
 

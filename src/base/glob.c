@@ -29,8 +29,7 @@ struct csn_glob_set {
 
 CSN_DEFINE_CLEANUP(csn_glob_set, csn_glob_free)
 
-/* ---- pieces of a pattern ------------------------------------------------------------------
- */
+/* ---- pieces of a pattern ---- */
 
 /* The ']' that closes the bracket before p in this component, or NULL. */
 static const char *bracket_end(const char *p)
@@ -122,8 +121,7 @@ static const char *next_component(const char **s, size_t *ret_len)
     return start;
 }
 
-/* ---- compiling ----------------------------------------------------------------------------
- */
+/* ---- compiling ---- */
 
 /* A pattern to be expanded; there are no braces before `done`. */
 typedef struct pending {
@@ -280,8 +278,7 @@ void csn_glob_free(csn_glob_set *g)
         csn_arena_free(g->arena);
 }
 
-/* ---- matching -----------------------------------------------------------------------------
- */
+/* ---- matching ---- */
 
 /* Like component_match, with components as letters and ** as the star. */
 static bool path_match(const alternative *alt, const char *path)

@@ -65,8 +65,7 @@ static size_t skip_digits(parser *p)
     return (size_t)(p->at - from);
 }
 
-/* ---- numbers ------------------------------------------------------------------------------
- */
+/* ---- numbers ---- */
 
 static bool parse_integer(parser *p, const char *digits, bool negative, csn_jval *v)
 {
@@ -124,8 +123,7 @@ static bool parse_number(parser *p, csn_jval *v)
     return parse_integer(p, digits, negative, v);
 }
 
-/* ---- strings ------------------------------------------------------------------------------
- */
+/* ---- strings ---- */
 
 static int hex_digit(char c)
 {
@@ -240,8 +238,7 @@ static bool parse_string(parser *p, const char **ret)
     return true;
 }
 
-/* ---- containers ---------------------------------------------------------------------------
- */
+/* ---- containers ---- */
 
 static bool push(parser *p, const csn_jval *v)
 {
@@ -339,8 +336,7 @@ static bool parse_container(parser *p, unsigned depth, csn_jval *v)
     return close_container(p, mark, v);
 }
 
-/* ---- documents ----------------------------------------------------------------------------
- */
+/* ---- documents ---- */
 
 static bool parse_word(parser *p, csn_jval *v)
 {

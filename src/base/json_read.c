@@ -1,7 +1,7 @@
 /* json_read.c: typed access to a parsed JSON document.
  *
- * Invariant: a getter never guesses. A key of the wrong type is an error that names it; only an
- * absent key or null means "the default". */
+ * Invariant: a getter converts no type. A key of the wrong type is an error that names it; only
+ * an absent key or null means "the default". */
 #include "base/json_read.h"
 
 #include <string.h>
@@ -12,8 +12,7 @@
 #include "base/path.h"
 #include "base/strv.h"
 
-/* ---- looking ------------------------------------------------------------------------------
- */
+/* ---- lookup ---- */
 
 static bool is(const csn_jval *v, csn_jtype type)
 {
@@ -97,8 +96,7 @@ const char *csn_jval_string(const csn_jval *v)
     return csn_jval_is_string(v) ? v->string : NULL;
 }
 
-/* ---- getters ------------------------------------------------------------------------------
- */
+/* ---- getters ---- */
 
 /* The value of a key, NULL if absent; an error if obj is not an object (NULL is empty). */
 static csn_status find(const csn_jval *obj, const char *key, const csn_jval **ret,

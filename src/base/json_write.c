@@ -35,8 +35,7 @@ static void fail(csn_json *j, int err)
         j->err = err;
 }
 
-/* ---- strings ------------------------------------------------------------------------------
- */
+/* ---- strings ---- */
 
 /* The high bit of each byte of x that cannot be copied as it is: a control, '"', '\\' or not
  * ASCII. Borrows can mark clean bytes above a marked one, so only the lowest mark counts. */
@@ -122,8 +121,7 @@ static void put_string(csn_json *j, const char *text, size_t len)
     put(j, block, (size_t)(out - block));
 }
 
-/* ---- structure ----------------------------------------------------------------------------
- */
+/* ---- structure ---- */
 
 void csn_json_begin(csn_json *j, csn_buf *out)
 {
@@ -209,8 +207,7 @@ void csn_json_key(csn_json *j, const char *key)
     j->after_key = true;
 }
 
-/* ---- values -------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 void csn_json_raw(csn_json *j, const char *json, size_t len)
 {

@@ -24,8 +24,8 @@
 #define CSN_ARGV_COUNT_MAX       65536u
 #define CSN_GRACE_MS             200u   /* between SIGTERM and SIGKILL */
 #define CSN_DRAIN_MS             100u   /* for output of a grandchild that holds the pipe */
-#define CSN_KEEPER_SPEC_MS       60000u /* that a detached keeper waits for its spec */
-#define CSN_KEEPER_ANSWER_MS     5000u  /* a keeper that is silent for longer is broken */
+#define CSN_KEEPER_SPEC_MS       60000u /* how long a detached keeper waits for its spec */
+#define CSN_KEEPER_ANSWER_MS     5000u  /* after this silence a keeper counts as broken */
 #define CSN_JSON_BYTES_MAX       (64u * 1024u * 1024u) /* of one document read */
 #define CSN_JSON_DEPTH_MAX       512u                  /* containers in containers */
 #define CSN_AUDIT_LINE_MAX       16384u
@@ -38,10 +38,10 @@
 #define CSN_RPC_ID_MAX          256u   /* of an id as JSON, NUL included */
 #define CSN_MCP_ANSWER_MAX      (64u * 1024u * 1024u)
 #define CSN_MCP_CALLS_MAX       256u    /* tool calls running at once */
-#define CSN_MCP_QUEUE_MAX       1024u   /* and waiting for one of those to end */
-#define CSN_MCP_TIMEOUT_MS      120000u /* of a command, by default */
-#define CSN_MCP_TIMEOUT_MS_MAX  600000u /* that a model may request */
-#define CSN_MCP_OUTPUT_MAX      30000u  /* bytes of a stream that a model is shown */
+#define CSN_MCP_QUEUE_MAX       1024u   /* tool calls queued while all of those run */
+#define CSN_MCP_TIMEOUT_MS      120000u /* default timeout of a command */
+#define CSN_MCP_TIMEOUT_MS_MAX  600000u /* longest timeout that a model may request */
+#define CSN_MCP_OUTPUT_MAX      30000u  /* bytes of one stream in a reply to the model */
 #define CSN_MCP_OUTPUT_CEILING  (8u * 1024u * 1024u)
 #define CSN_MCP_READ_MAX        (100u * 1024u)
 #define CSN_MCP_IMAGE_MAX       (3840u * 1024u) /* 5 MiB in base64: models take no more */
@@ -49,9 +49,9 @@
 #define CSN_MCP_GREP_MAX        250u            /* lines of one answer, by default */
 #define CSN_MCP_CURSORS_MAX     256u     /* processes whose output is read step by step */
 #define CSN_MCP_SESSIONS_MAX    64u      /* conversations over HTTP at once */
-#define CSN_MCP_SESSION_IDLE_MS 3600000u /* after which an idle one is closed */
+#define CSN_MCP_SESSION_IDLE_MS 3600000u /* idle time after which one is closed */
 #define CSN_HTTP_CONNS_MAX      1024u
-#define CSN_HTTP_ARRIVE_MS      30000u /* for a whole request to arrive */
+#define CSN_HTTP_ARRIVE_MS      30000u /* time for a whole request to arrive */
 #define CSN_HTTP_IDLE_S         60u
 /* the keeper and its clients */
 #define CSN_KEEPER_MSG_MAX      (64u * 1024u) /* one packet; larger bodies travel in a memfd */
@@ -64,26 +64,26 @@
 #define CSN_KEEPER_ENDED_BYTES  (64ull * 1024u * 1024u) /* of their logs, together */
 #define CSN_KEEPER_WAITERS_MAX  4096u                   /* deferred replies */
 #define CSN_KEEPER_KEPT_MAX     8u                      /* channels kept for the next command */
-#define CSN_KEEPER_DRAINS_MAX   256u /* pipes of background grandchildren that are emptied */
+#define CSN_KEEPER_DRAINS_MAX   256u /* pipes read after their command has ended */
 #define CSN_KEEPER_SESSIONS_MAX 256u
-#define CSN_KEEPER_REMOVE_MAX   16u    /* directories a keeper removes at its end */
-#define CSN_KEEPER_END_MS       10000u /* that an ending keeper waits for unkillable processes */
-#define CSN_LOG_CHUNK_MAX       (60u * 1024u)   /* bytes of one answer to LOGS */
-#define CSN_COMMAND_TEXT_MAX    1024u           /* of a background process, for ps */
-#define CSN_PROC_SCAN_MAX       262144u         /* processes one scan of /proc remembers */
-#define CSN_SOCKET_SEARCH_MAX   20000u          /* entries one search for sockets looks at */
-#define CSN_PIPE_GROW_BYTES     (1024u * 1024u) /* size of a pipe that proved busy */
+#define CSN_KEEPER_REMOVE_MAX   16u           /* directories a keeper removes at its end */
+#define CSN_KEEPER_END_MS       10000u        /* wait for unkillable processes at its end */
+#define CSN_LOG_CHUNK_MAX       (60u * 1024u) /* bytes of one answer to LOGS */
+#define CSN_COMMAND_TEXT_MAX    1024u         /* of a background process, for ps */
+#define CSN_PROC_SCAN_MAX       262144u       /* processes one scan of /proc remembers */
+#define CSN_SOCKET_SEARCH_MAX   20000u        /* entries that one search for sockets examines */
+#define CSN_PIPE_GROW_BYTES     (1024u * 1024u)       /* size of a pipe that proved busy */
 #define CSN_START_INPUT_MAX     (64u * 1024u * 1024u) /* stdin given to a background process */
 /* the gateway: input before the destination of a connection is known */
 #define CSN_DNS_NAME_MAX        255u  /* bytes of a name as sent, the root's NUL included */
-#define CSN_DNS_QUERY_MAX       4096u /* of one query by TCP; by UDP it is less anyway */
+#define CSN_DNS_QUERY_MAX       4096u /* bytes of one query over TCP; UDP queries are shorter */
 #define CSN_DNS_ADDITIONAL_MAX  8u    /* records after the question */
 #define CSN_DNS_UDP_MIN         512u
 #define CSN_DNS_UDP_MAX         1232u /* fits every path without fragments */
 #define CSN_DNS_REPLY_MAX       512u  /* longest answer of the stub */
 #define CSN_TLS_RECORD_MAX      16384u
 #define CSN_TLS_HELLO_MAX       65536u  /* of one ClientHello */
-#define CSN_TLS_PEEK_MAX        131072u /* the same in records; tiny records end here first */
+#define CSN_TLS_PEEK_MAX        131072u /* bytes of the records that carry it */
 #define CSN_HTTP_HEAD_MAX       32768u
 #define CSN_HTTP_FIELDS_MAX     256u
 #define CSN_HTTP_CHUNK_LINE_MAX 256u   /* a chunk's size with its extensions */

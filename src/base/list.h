@@ -1,6 +1,7 @@
-/* list.h: intrusive lists of structs with a `next` pointer and a `link` to what points to them.
+/* list.h: intrusive lists whose items can be removed without their head.
  *
- * next and link are the names of the members. A `link` of NULL: in no list. */
+ * `next` and `link` name two members of the item: `next` points to the next item, `link` to the
+ * pointer that points to this item. An item with a NULL link is in no list. */
 #pragma once
 
 #define CSN_LIST_PUSH(head, item, next, link)                                                  \

@@ -1,8 +1,8 @@
 /* name_rules.h: the interface between a walk over a hostile tree and a set of rules about
  * names.
  *
- * The rules (policy/protected_names) know names and no file system; the walk (search/changed)
- * knows the file system and no names. `at` is the state of the rules for one directory: the
+ * The rules (policy/protected_names) see only names; the walk (search/changed) sees only the
+ * file system. `at` is the state of the rules for one directory: the
  * walk starts with 0, stores one per directory and does not interpret it. */
 #pragma once
 #include <stdbool.h>

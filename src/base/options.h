@@ -1,7 +1,7 @@
 /* options.h: every option of a sandbox, in one table.
  *
  * A row describes one field of csn_config: its type, its name in JSON, its flag on the command
- * line, and the bit with which a backend says that it honours the option. The JSON reader and
+ * line, and the bit by which a backend declares that it honours the option. The JSON reader and
  * writer, the command line and its help, the refusal of options that a backend does not honour,
  * the capability words and the table in caisson-policy(5) all use these rows. */
 #pragma once
@@ -14,7 +14,7 @@
 /* The type of the field, and the forms that its value has in JSON and on the command line. */
 typedef enum csn_option_type {
     CSN_TYPE_STRING,   /* const char * */
-    CSN_TYPE_LIST,     /* const char *const *; in JSON one string will do */
+    CSN_TYPE_LIST,     /* const char *const *; JSON also accepts one string */
     CSN_TYPE_ENV,      /* a list of NAME or NAME=value; in JSON also {NAME: value} */
     CSN_TYPE_RULES,    /* rules and rule_count */
     CSN_TYPE_FLAG,     /* one bit of csn_config.flags */
@@ -32,7 +32,7 @@ typedef struct csn_option {
     const char *flag;    /* on the command line, without the dashes; or NULL */
     const char *metavar; /* of its value; NULL: it takes none */
     const char *help;    /* NULL: not one of the options that run and create share */
-    const char *word;    /* the capability that says that a backend honours it; or NULL */
+    const char *word;    /* the capability of backends that honour it; or NULL */
     const char *choices; /* "a|b", or NULL: any value */
     uint32_t open_flag;  /* CSN_TYPE_FLAG: the CSN_OPEN_* bit */
 } csn_option;

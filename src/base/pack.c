@@ -1,7 +1,7 @@
 /* pack.c: encodes and decodes the bodies of messages.
  *
  * Linked into the library, the keeper and the gateway. Each treats the bytes of the others as
- * hostile: a length is checked before it is used, and a string ends where its length says. The
+ * hostile: a length is checked before it is used, and a string must end at its length. The
  * functions have no side effects; fuzz_keeper_proto and fuzz_gateway_proto exercise them. */
 #include "base/pack.h"
 
@@ -13,7 +13,7 @@
 
 #define NULL_STR UINT32_MAX /* the length that encodes NULL */
 
-/* ---- encoding -------------------------------------------------------------------------- */
+/* ---- encoding ---- */
 
 void csn_packer_init(csn_packer *o, void *buf, size_t size)
 {
@@ -27,8 +27,8 @@ void csn_packer_release(csn_packer *o)
     *o = (csn_packer){.error = EINVAL};
 }
 
-/* Callers put a whole body and check the error once. Most bodies fit into the caller's buffer
- * and use no heap. */
+/* Errors stick in o->error, so callers check once per body. Most bodies fit into the caller's
+ * buffer and use no heap. */
 static bool make_room(csn_packer *o, size_t more)
 {
     if (o->error != 0)
@@ -94,7 +94,7 @@ void csn_put_str(csn_packer *o, const char *s)
     csn_put_bytes(o, s, len + 1);
 }
 
-/* ---- decoding -------------------------------------------------------------------------- */
+/* ---- decoding ---- */
 
 void csn_unpacker_init(csn_unpacker *in, const void *data, size_t len)
 {
@@ -149,8 +149,8 @@ const char *csn_get_str(csn_unpacker *in, size_t max, bool may_be_null)
         in->error = EPROTO;
         return NULL;
     }
-    /* The NUL is sent, so that the string can be used in place. A NUL inside would make it a
-     * shorter string for exec than the one that was checked. */
+    /* The sender includes the NUL, so that the string can be used in place. A NUL inside is
+     * refused: exec would see a shorter string than the one that was checked. */
     const char *s = (const char *)csn_get_bytes(in, (size_t)len + 1);
     if (s && (s[len] != '\0' || memchr(s, '\0', len))) {
         in->error = EPROTO;

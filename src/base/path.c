@@ -1,8 +1,8 @@
 /* path.c: join, compare and print paths as text; never resolve them.
  *
- * The path is the agent's: any bytes but NUL, any length, any `..`. Invariants: no component is
- * dropped or reordered, because only the kernel can resolve `link/../x`; comparison is by whole
- * components, so /base is not a parent of /basement. */
+ * An agent controls the path: any bytes but NUL, any length, any `..`. Invariants: no component
+ * is dropped or reordered, because only the kernel can resolve `link/../x`; comparison is by
+ * whole components, so /base is not a parent of /basement. */
 #include "base/path.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 
-/* Only the start of the path, which may be megabytes long. */
+/* The message shows only the start of the path, which may be megabytes long. */
 static csn_status too_long(const char *path, csn_error **err)
 {
     char start[65];
@@ -43,7 +43,7 @@ csn_status csn_path_join(const char *workdir, const char *home, const char *path
         return csn_fail(err, CSN_INVALID, "path '%c...': there is no %s", path[0],
                         path[0] == '~' ? "home" : "working directory");
     size_t front_len = strlen(front), rest_len = strlen(rest);
-    /* "~" alone is the home; no second slash after one at the end of the front. */
+    /* No slash for "~" alone (rest is empty), and none after a front that ends with one. */
     bool slash = front_len > 0 && front[front_len - 1] != '/' && rest_len > 0;
     /* The kernel's limit applies to the part below an open directory; the working directory is
      * not counted. */

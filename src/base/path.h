@@ -11,8 +11,8 @@ csn_status csn_path_join(const char *workdir, const char *home, const char *path
 /* Is `path` the directory `dir` or below it, by whole components? Both absolute. Returns what
  * comes after dir without leading slashes ("" for dir itself), or NULL. */
 const char *csn_path_below(const char *path, const char *dir);
-/* The last component with trailing slashes ("b/" of "a/b/"); and a copy of all before it ("."
- * if there is none, malloc'd). */
+/* csn_path_base returns the last component with trailing slashes ("b/" of "a/b/"); csn_path_dir
+ * a copy of everything before it ("." if there is nothing, malloc'd). */
 const char *csn_path_base(const char *path);
 char *csn_path_dir(const char *path);
 /* A name for sandboxes and sessions: [A-Za-z0-9._-], not starting with . or -, at most 63. */

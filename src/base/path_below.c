@@ -1,7 +1,7 @@
-/* path_below.c: is a path below a directory, compared as text?
+/* path_below.c: test by text comparison whether a path is below a directory.
  *
- * In a file of its own because the keeper needs nothing else of path.c. `..` is compared like
- * any name; callers resolve paths first. */
+ * Separate from path.c because the keeper links only this function. `..` is compared like any
+ * name; callers resolve paths first. */
 #include <string.h>
 
 #include "base/path.h"

@@ -1,6 +1,6 @@
 /* sniff.c: recognise the image and document formats that a model can view.
  *
- * The bytes are an attacker's, and a false match would hide text from the model, so the
+ * An attacker controls the bytes, and a false match would hide text from the model, so the
  * signatures are strict: for BMP the header is checked too, and SVG must open with <svg>. */
 #include "base/sniff.h"
 

@@ -1,8 +1,8 @@
 /* strv.c: lists of strings; parsing of durations, sizes and signals.
  *
- * The texts are a user's or an agent's: a number that does not fit is refused, and the whole
- * word must match. Signal names have a table because they must not depend on the C library (the
- * keeper uses another one) or its locale. */
+ * A user or an agent wrote the texts: a number that does not fit is refused, and the whole word
+ * must match. Signal names come from a table here, because they must not depend on the C
+ * library (the keeper uses another one) or its locale. */
 #include "base/strv.h"
 
 #include <errno.h>
@@ -14,8 +14,7 @@
 
 #include "base/cleanup.h"
 
-/* ---- lists --------------------------------------------------------------------------------
- */
+/* ---- lists ---- */
 
 size_t csn_strv_len(const char *const *v)
 {
@@ -65,8 +64,7 @@ bool csn_str_starts(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------
- */
+/* ---- numbers ---- */
 
 /* Parses the digits at s; returns their end, NULL if there are none or too many. */
 static const char *scan_u64(const char *s, uint64_t *ret)
@@ -184,8 +182,7 @@ const char *csn_size_text(uint64_t bytes, char buf[CSN_SIZE_TEXT])
     return buf;
 }
 
-/* ---- signals ------------------------------------------------------------------------------
- */
+/* ---- signals ---- */
 
 #define FIRST_REALTIME 34 /* the C library keeps 32 and 33 for itself */
 #define SIGNAL_MAX     64

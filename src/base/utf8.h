@@ -7,5 +7,5 @@
  * forms, surrogates and anything above U+10FFFF. */
 size_t csn_utf8_char(const unsigned char *s, size_t len);
 bool csn_utf8_valid(const char *s, size_t len);
-/* How many bytes at the end of s are the start of a character that is cut off there (0-3). */
+/* Returns the length (0-3) of an incomplete character at the end of s. */
 size_t csn_utf8_cut_tail(const char *s, size_t len);

@@ -1,8 +1,9 @@
-/* deferred_replies.c: requests about background processes.
+/* deferred_replies.c: serves requests about background processes, some of which must wait.
  *
  * A request that waits for the end of a process or for output becomes a waiter: its channel,
- * the condition, a deadline. A change of a process wakes its waiters; hanging up frees one. A
- * pid in a request is looked up in the list of jobs and never passed to kill(). */
+ * the condition, a deadline. A change of a process wakes its waiters; a channel that hangs up
+ * frees its waiter. A pid in a request is looked up in the list of jobs and never passed to
+ * kill(). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -112,7 +113,7 @@ static const kp_stream *stream_of(const kp_job *job, uint32_t number)
     return number == 2 ? &job->err : &job->out;
 }
 
-/* There are bytes after the offset, or there will be none. */
+/* Is there a byte after the offset, or has the stream ended? */
 static bool has_more(const kp_job *job, const csn_logs_msg *ask)
 {
     const kp_stream *s = stream_of(job, ask->stream);

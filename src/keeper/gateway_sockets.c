@@ -2,9 +2,9 @@
  *
  * The gateway runs outside; only the keeper is in that network. During boot the keeper creates
  * the listening sockets (os/gateway_net.h) and sends them with READY. It closes its own copies,
- * so that none listens when the gateway has ended. Later the gateway asks on the link for
- * sockets to connect to ports inside: a request is one byte, and anything else ends the link,
- * because the gateway parses hostile input and may be compromised. */
+ * so that the ports are closed when the gateway has ended. Later the gateway asks on the link
+ * for sockets to connect to ports inside: a request is one byte, and any other packet closes
+ * the link, because the gateway parses hostile input and may be compromised. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,13 @@
-/* jobs.c: commands while they run and after their end.
+/* jobs.c: tracks commands, their output and their end.
  *
  * A foreground job is a child and a channel, and is freed when it has sent EXIT. A background
  * job also has rings for its output and stays listed after its end. Commands decide how much
  * they write and how long they hold their pipes open, so both are bounded here.
  *
  * Invariants:
- *  - Every child is reaped, orphans included: the keeper is their subreaper.
- *  - EXIT is sent once, after the child was reaped and, if it was killed, its tree is gone.
- *  - A channel that hangs up kills its job. */
+ *   - Every child is reaped, orphans included: the keeper is their subreaper.
+ *   - EXIT is sent once, after the child was reaped and, if it was killed, its tree is gone.
+ *   - A channel that hangs up kills its job. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 
 #define REAP_READS 64 /* of a pipe whose writer has ended, before other events are handled */
 
-/* Sets all but the channel. */
+/* Initializes all members but the channel. */
 static void job_begin(kp_keeper *k, kp_job *job, kp_job_kind kind)
 {
     job->kind = kind;
@@ -47,7 +47,7 @@ kp_job *kp_job_new(kp_keeper *k, kp_job_kind kind)
     return job;
 }
 
-/* The channel stays where it is: the epoll set points to it. */
+/* The channel keeps its address, because the epoll set points to it. */
 void kp_job_reuse(kp_keeper *k, kp_job *job)
 {
     kp_watch channel = job->channel;
@@ -58,7 +58,7 @@ void kp_job_reuse(kp_keeper *k, kp_job *job)
     job_begin(k, job, KP_JOB_FOREGROUND);
 }
 
-/* Tags repeat after 16 million commands. A process that runs so long shares its tag with one
+/* Tags repeat after 16 million commands: a process that still runs then shares its tag with one
  * new command. */
 uint64_t kp_next_tag(kp_keeper *k)
 {
@@ -131,8 +131,7 @@ void kp_job_send_exit(const kp_job *job, uint32_t stage, uint32_t errnum, bool k
 
 /* ---- output ---- */
 
-/* When there are too many, the oldest pipe is closed: its writer is the least likely to be in
- * use. */
+/* With too many pipes, the oldest is closed: its writer is the least likely to be in use. */
 void kp_drain_add(kp_keeper *k, int fd)
 {
     kp_drain *d = NULL;
@@ -160,7 +159,8 @@ void kp_drain_read(kp_keeper *k, kp_watch *w)
     if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
         return;
     if (w->kind == KP_WATCH_SESSION_OUTPUT) {
-        /* the shell has closed it: its next user will see that */
+        /* the shell has closed the pipe: keep it, so that the next user reads the end of
+         * file */
         w->fd = kp_watch_release(k, w);
         return;
     }
@@ -219,7 +219,7 @@ static void move_to_ended(kp_keeper *k, kp_job *job)
     trim_ended(k);
 }
 
-/* Reads once. False: nothing more to read now. */
+/* Reads once. False: there is nothing to read now. */
 static bool stream_step(kp_keeper *k, kp_stream *s)
 {
     if (s->watch.fd < 0)
@@ -247,8 +247,8 @@ void kp_stream_read(kp_keeper *k, kp_stream *s)
     move_to_ended(k, job);
 }
 
-/* Reads what the ended process left in its pipes. Others that hold them open have CSN_DRAIN_MS
- * more. */
+/* Reads what the ended process left in its pipes. Other processes that hold the pipes open may
+ * write for CSN_DRAIN_MS more. */
 static void streams_finish(kp_keeper *k, kp_job *job)
 {
     for (int i = 0; i < REAP_READS && stream_step(k, &job->out); i++)
@@ -261,8 +261,8 @@ static void streams_finish(kp_keeper *k, kp_job *job)
 
 /* ---- ends ---- */
 
-/* Creating a channel is the most expensive part of a short command, so it is kept for the next
- * one. Not after a KILL: another may be on its way. */
+/* Creating a channel is the most expensive part of a short command, so the channel is kept for
+ * the next one, except after a KILL: a second KILL may be on its way. */
 static void end_foreground(kp_keeper *k, kp_job *job)
 {
     bool keep = job->keep_channel && !job->killed && job->channel.fd >= 0 &&
@@ -316,7 +316,7 @@ static void job_reaped(kp_keeper *k, kp_job *job, int status, const struct rusag
         k->want.root = 0; /* the pid may be reused from now on */
 }
 
-/* A child that is no job is an orphan. */
+/* A child that belongs to no job is an orphan. */
 void kp_jobs_collect(kp_keeper *k)
 {
     struct rusage ru;
@@ -356,7 +356,7 @@ void kp_jobs_reap(kp_keeper *k)
     }
 }
 
-/* The peer has ended or broke the protocol. No grace: no peer would read the last output. */
+/* The peer has ended or broken the protocol. No grace period: the last output has no reader. */
 static void hang_up(kp_keeper *k, kp_job *job)
 {
     kp_watch_close(k, &job->channel);

@@ -1,16 +1,18 @@
 /* keeper.h: the state of a running keeper, shared by its files.
  *
- *   main.c              the life of a keeper
+ *   main.c              starts, runs and ends the keeper
  *   boot/boot.c         receives the spec
- *   boot/confine.c      confines the keeper, from clone to READY; has the timeline of both
- *   serve.c             the event loop, connections, and which handler serves a request
+ *   boot/confine.c      confines the keeper, from clone to READY; has a timeline of the boot
+ *   serve.c             the event loop, connections, and the table of request handlers
  *   start_command.c     SPAWN: from a request to a running program
  *   jobs.c              commands: their output, their end
- *   deferred_replies.c  PROCESSES and LOGS, whose replies may have to wait; SIGNAL, FEED,
- * RESIZE session.c           SESSION: persistent shells treekill.c          kills a command
- * with all its descendants meter.c             enforces a memory limit where no control group
- * does gateway_sockets.c   the sockets that the gateway has inside the jail sweep.c removes
- * what a sandbox leaves; the sweeper program ring.c              the newest bytes of a stream
+ *   deferred_replies.c  PROCESSES, LOGS (replies may wait); SIGNAL, FEED, RESIZE
+ *   session.c           SESSION: persistent shells
+ *   treekill.c          kills a command with all its descendants
+ *   meter.c             enforces a memory limit where no control group does
+ *   gateway_sockets.c   creates the gateway's sockets inside the jail
+ *   sweep.c             removes what a sandbox leaves; the sweeper program
+ *   ring.c              keeps the newest bytes of a stream
  *   protocol.c, spec.c  encode and decode; also linked into the library
  *
  * One thread, no locks. Objects are in linked lists with ceilings (base/limits.h). An object
@@ -54,7 +56,7 @@ typedef enum kp_watch_kind {
     KP_WATCH_WAITER,
     KP_WATCH_DRAIN,
     KP_WATCH_NET,            /* the link to the gateway */
-    KP_WATCH_SESSION_OUTPUT, /* of a session without user */
+    KP_WATCH_SESSION_OUTPUT, /* of a session that no caller has leased */
 } kp_watch_kind;
 
 /* A descriptor, in the epoll set while `on`. fd -1: none. */
@@ -82,7 +84,7 @@ typedef struct kp_stream {
     kp_ring ring;
     struct kp_job *job;
     bool ended;   /* the ring gets no more bytes */
-    bool discard; /* read and discard: the process has ended, others hold the pipe open */
+    bool discard; /* the process has ended and others hold the pipe open: read and discard */
 } kp_stream;
 
 typedef enum kp_kill_phase {
@@ -98,12 +100,12 @@ typedef struct kp_job {
     kp_job_kind kind;
     pid_t pid;
     uint64_t tag;
-    bool running; /* the direct child was not reaped yet */
-    bool reaped;  /* it was, and kp_jobs_reap has not handled that yet */
+    bool running; /* the direct child is not reaped yet */
+    bool reaped;  /* the child is reaped, but kp_jobs_reap has not finished the job */
     bool tied;
     bool keep_channel;
     bool pty;
-    bool killed;      /* on request */
+    bool killed;      /* by a request */
     bool over_memory; /* killed by the meter */
     kp_watch channel;
     kp_stream out, err;
@@ -121,13 +123,13 @@ typedef struct kp_job {
 } kp_job;
 
 typedef struct kp_session {
-    kp_link link; /* next NULL: its name is free for a new shell */
+    kp_link link; /* next NULL: the session has given up its name */
     char *name;
     kp_job *job;
     int script_w, ctl_r;
     kp_watch out, err;
     bool merge;
-    bool busy; /* a caller has it */
+    bool busy; /* leased to a caller */
 } kp_session;
 
 /* A request whose reply is deferred. */
@@ -158,10 +160,10 @@ typedef struct kp_meter {
 #define KP_CHILD_STACK    (15u * KP_PAGE + 1280u) /* of a child between clone and exec */
 #define KP_INLINE_OBJECTS 2u                      /* the control connection and one job */
 
-/* There may be thousands of keepers, and each page that a keeper writes to is its own. So all
- * that one command needs is contiguous: the used end of the child's stack, the state, the first
- * objects, the start of the message. A keeper that runs one command at a time calls no malloc
- * and has no heap. */
+/* There may be thousands of keepers, and each page that a keeper writes to is private to it. So
+ * all that one command needs is contiguous: the used end of the child's stack, the state, the
+ * first objects, the start of the message. A keeper that runs one command at a time calls no
+ * malloc and has no heap. */
 typedef struct kp_keeper {
     _Alignas(KP_PAGE) char child_stack[KP_CHILD_STACK];
     csn_keeper_spec spec;
@@ -178,7 +180,7 @@ typedef struct kp_keeper {
     uint64_t sequence;
     int64_t started_ms, ends_ms; /* epoch; 0: never */
     uint64_t ends_ns;            /* monotonic; 0: never */
-    bool reaped;                 /* some job has `reaped` */
+    bool reaped;                 /* some job has its `reaped` set */
     bool ending;
     bool committed;          /* detached: the sandbox is recorded and outlives its creator */
     int record[2];           /* O_PATH of the files by which it is found, after COMMIT */
@@ -191,23 +193,23 @@ typedef struct kp_keeper {
     uint8_t packet[CSN_KEEPER_MSG_MAX];
 } kp_keeper;
 
-/* boot/boot.c. Receives the spec and confines the keeper, unless it is a sweeper: 0 or -errno.
- */
+/* boot/boot.c. Receives the spec and confines the keeper, unless it is a sweeper: 0 or
+ * -errno. */
 int kp_boot(kp_keeper *k);
-/* Waits for a message or a hang-up on the control connection, before the loop runs. 0, or
- * -errno: the owner has died. */
+/* Waits for a message or a hang-up on the control connection, before the event loop runs.
+ * Returns 0, or -errno: the owner has died. */
 int kp_await_message(void);
 void kp_reset_signals(int first, int last); /* to their default dispositions */
 /* Gives whole pages between these back to the kernel; their contents are lost. */
 void kp_release_pages(void *start, void *end);
 
-/* boot/confine.c. Room for the mounts of the spec (CSN_MOUNTS_MAX), until kp_confine returns.
- */
+/* boot/confine.c. Room for the mounts of the spec (CSN_MOUNTS_MAX), until kp_confine
+ * returns. */
 csn_mount *kp_confine_mount_list(void);
-/* Begins with what every jail needs before the spec is there. kp_confine repeats what failed.
- */
+/* Runs the steps that every jail needs, before the spec arrives. kp_confine repeats those that
+ * failed. */
 void kp_confine_begin(void);
-/* Takes all steps of the spec and reports READY or FAILED. On -errno the keeper must end. */
+/* Runs all steps of the spec and reports READY or FAILED. On -errno the keeper must exit. */
 int kp_confine(kp_keeper *k);
 
 /* gateway_sockets.c. Builds the network of the spec, if it has one. Fills the net fields of
@@ -235,19 +237,20 @@ void kp_free_later(kp_keeper *k, kp_link *item); /* after this batch of events *
 int kp_watch_open(kp_keeper *k, kp_watch *w, kp_watch_kind kind, int fd, void *owner);
 void kp_watch_close(kp_keeper *k, kp_watch *w);  /* closes the descriptor */
 int kp_watch_release(kp_keeper *k, kp_watch *w); /* returns the descriptor */
-/* Replies never wait: one that does not fit into the channel is dropped. */
+/* Replies never block: one that does not fit into the channel is dropped. */
 void kp_reply(int channel, csn_msg_type type, const void *msg);
 void kp_reply_error(int channel, int errnum, csn_stage stage);
 
-/* A decoded request. The loop closes the channel, and the descriptors of `m`, that the handler
- * did not take. */
+/* A decoded request. The event loop closes the channel and the descriptors of `m` that the
+ * handler did not take. */
 typedef struct kp_request {
     csn_msg *m;
     int channel;
     csn_any_request body;
 } kp_request;
 
-/* Handlers return 0: reply DONE; -errno: reply ERROR; KP_REPLIED: nothing more to send. */
+/* A handler returns 0 (the loop replies DONE), -errno (the loop replies ERROR), or KP_REPLIED
+ * (the handler has replied or will). */
 #define KP_REPLIED 1
 
 /* start_command.c */
@@ -257,7 +260,7 @@ typedef struct kp_child {
     int ctl;               /* session: becomes descriptor 9; otherwise -1 */
     int sockets;           /* see os/socket_divert.h; -1: not diverted */
     const char *file;      /* the program; NULL: search for argv[0] */
-    const kp_keeper *k;    /* set by kp_job_start, as are */
+    const kp_keeper *k;    /* this and the members below are set by kp_job_start */
     uint64_t tag;
     uint32_t stage, errnum; /* why it failed before exec */
 } kp_child;
@@ -276,7 +279,8 @@ void kp_jobs_reap(kp_keeper *k);    /* reaps all children, finishes their jobs *
 void kp_jobs_collect(kp_keeper *k); /* reaps only: frees no job */
 /* The child is reaped and the tree, if it was killed, is gone. May free the job. */
 void kp_job_finish(kp_keeper *k, kp_job *job);
-/* In a pid namespace all orphans become children of the keeper: then no process is left. */
+/* True: no process is left, because in a pid namespace all orphans become children of the
+ * keeper. */
 bool kp_has_no_children(void);
 /* keep: the channel stays open for the next command. */
 void kp_job_send_exit(const kp_job *job, uint32_t stage, uint32_t errnum, bool keep);
@@ -294,8 +298,8 @@ int kp_logs_serve(kp_keeper *k, kp_request *r);
 int kp_signal_serve(kp_keeper *k, kp_request *r);
 int kp_feed_serve(kp_keeper *k, kp_request *r);
 int kp_resize_serve(kp_keeper *k, kp_request *r);
-/* Takes the channel of the request, and w->name also on failure. Returns KP_REPLIED, or
- * -EAGAIN: there are too many. */
+/* Takes ownership of the request's channel, and of w->name even on failure. Returns KP_REPLIED,
+ * or -EAGAIN if there are too many waiters. */
 int kp_waiter_add(kp_keeper *k, kp_request *r, const kp_waiter *w);
 void kp_waiter_free(kp_keeper *k, kp_waiter *w);
 void kp_waiters_notify(kp_keeper *k, int64_t pid); /* its state or output has changed */

@@ -1,11 +1,12 @@
-/* main.c: the life of a keeper.
+/* main.c: starts a keeper, runs its event loop and ends everything it has started.
  *
  * caisson-keeper holds one sandbox: it starts commands, reaps them, keeps the output of
  * background processes, and kills everything on request, when its owner dies or when its
  * lifetime is over. The library starts it with the descriptors of spec.h and an empty
- * environment. It reads no configuration and loads no plug-ins. By flags of the spec the same
- * program is a sweeper (sweep.c), or creates the sockets of one command (os/socket_divert.h).
- * Exit status 2: the spec or the descriptors are wrong, or the confinement has failed. */
+ * environment. It reads no configuration and loads no plug-ins. Flags of the spec make the same
+ * program a sweeper (sweep.c), or a process that creates the sockets of one command
+ * (os/socket_divert.h). Exit status 2: the spec or the descriptors are wrong, or the
+ * confinement has failed. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -18,9 +19,9 @@
 
 static kp_keeper keeper;
 
-/* Commands would inherit the dispositions of the library's host: an ignored SIGPIPE breaks
- * `yes | head`. SIGCHLD and SIGTERM (an orderly end) come through the signalfd; SIGHUP and
- * SIGINT of a terminal are not meant for the keeper. */
+/* Resets the dispositions, because commands would inherit those of the library's host: an
+ * ignored SIGPIPE breaks `yes | head`. SIGCHLD and SIGTERM (an orderly end) arrive through the
+ * signalfd; SIGHUP and SIGINT of a terminal, and SIGPIPE, are blocked. */
 static int watch_signals(kp_keeper *k)
 {
     sigset_t set;

@@ -6,8 +6,8 @@
  * can allocate between two scans. Expensive scans are less frequent. Over the limit, the keeper
  * kills the command that has the most memory with its tree; if that does not help, everything.
  *
- * Invariant: no process is killed before shared memory was counted once, not once per process.
- */
+ * Invariant: no process is killed before shared memory was counted once, not once per
+ * process. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -142,7 +142,8 @@ static void kill_all(kp_keeper *k)
     }
 }
 
-/* Without a running command, the tag belongs to processes it left, or was changed by them. */
+/* Without a running command, the tag belongs to processes that an ended command left, or that
+ * changed their tag. */
 static void kill_tag(kp_keeper *k, const tag_usage *o)
 {
     csn_proctree_query w = {.tag_lo = o->tag, .tag_hi = o->tag};

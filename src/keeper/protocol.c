@@ -1,5 +1,6 @@
-/* protocol.c: the tables behind protocol.h, and what no table can say.
+/* protocol.c: validates, encodes and decodes the messages of protocol.h.
  *
+ * Tables give each message its fields and ceilings; rules between fields are functions here.
  * Linked into the library and the keeper. Decoding has no side effects and is fuzzed
  * (fuzz_keeper_proto). */
 #include "keeper/protocol.h"

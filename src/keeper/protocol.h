@@ -204,7 +204,7 @@ typedef enum csn_stage {
     F(T, I64, started_ms, 0, 0)                                                                \
     F(T, TEXT, command, 0, CSN_COMMAND_TEXT_MAX)
 
-/* dropped: bytes between the offset that was asked for and `offset`. */
+/* dropped: bytes between the requested offset and `offset`. */
 #define CSN_LOG_FIELDS(F, T)                                                                   \
     F(T, U64, offset, 0, UINT64_MAX)                                                           \
     F(T, U64, dropped, 0, UINT64_MAX)                                                          \
@@ -221,14 +221,14 @@ typedef enum csn_stage {
 
 #define CSN_SESSION_REPLY_FIELDS(F, T) F(T, U32, fresh, 0, 1)
 
-/* The network is what became of the order in the spec; NONE: nothing was ordered. */
+/* The net_ fields report the network that was built; NONE: the spec ordered no network. */
 #define CSN_READY_FIELDS(F, T)                                                                 \
     F(T, FLAGS, steps, 0, CSN_CONFINE_ALL)                                                     \
     F(T, U32, landlock_abi, 0, UINT32_MAX)                                                     \
     F(T, U32, nesting_errnum, 0, CSN_ERRNO_MAX) /* why user namespaces are not limited */      \
     F(T, U32, net_mode, 0, CSN_GATEWAY_NET_PROXY)                                              \
     F(T, FLAGS, net_sockets, 0, (1u << CSN_GATEWAY_NET_SOCKETS) - 1)                           \
-    F(T, U32, net_lacking, 0, CSN_ERRNO_MAX) /* why it is a proxy although more was ordered */ \
+    F(T, U32, net_lacking, 0, CSN_ERRNO_MAX) /* errno for which EITHER became PROXY */         \
     F(T, U32, proxy_port, 0, UINT16_MAX)     /* on its loopback; 0: none */
 
 #define CSN_FAILED_FIELDS(F, T)                                                                \

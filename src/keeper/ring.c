@@ -1,8 +1,8 @@
-/* ring.c: the newest bytes of a stream.
+/* ring.c: keeps the newest bytes of a stream.
  *
- * Each output stream of a background process has one. It keeps the newest `cap` bytes, counts
- * all, and reads from the pipe into place. Its memory is mapped with MAP_NORESERVE at the first
- * byte, so a silent process costs nothing. */
+ * Each output stream of a background process has a ring. It keeps the newest `cap` bytes,
+ * counts all bytes, and reads from the pipe directly into its memory. The memory is mapped with
+ * MAP_NORESERVE at the first byte, so a silent process costs nothing. */
 #include "keeper/ring.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ size_t kp_ring_copy(const kp_ring *r, uint64_t offset, void *buf, size_t max,
         offset = r->total;
     size_t n = r->total - offset < max ? (size_t)(r->total - offset) : max;
     *ret_offset = offset;
-    if (n == 0) /* nothing new, or not opened: a terminal has one stream */
+    if (n == 0) /* nothing new, or a ring that was never opened: a terminal has one stream */
         return 0;
     size_t at = (size_t)(offset % r->cap);
     size_t first = r->cap - at < n ? r->cap - at : n;

@@ -15,7 +15,7 @@ void kp_ring_release(kp_ring *r);
 size_t kp_ring_kept(const kp_ring *r);
 /* Reads once from fd into the ring, over the oldest bytes. As read(): bytes, 0, or -errno. */
 ssize_t kp_ring_fill(kp_ring *r, int fd);
-/* Copies up to max bytes from `offset` on. *ret_offset is where they start: later than asked if
- * older bytes were overwritten, the total if there are none yet. */
+/* Copies up to max bytes from `offset` on. *ret_offset is where they start: later than
+ * requested if older bytes were overwritten, the total if there are none yet. */
 size_t kp_ring_copy(const kp_ring *r, uint64_t offset, void *buf, size_t max,
                     uint64_t *ret_offset);

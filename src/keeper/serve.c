@@ -165,8 +165,8 @@ static int root_serve(kp_keeper *k, kp_request *r)
     return KP_REPLIED;
 }
 
-/* Keeps the link in the state directory and the socket: without one of them no process can find
- * the sandbox. */
+/* Keeps descriptors of the link in the state directory and of the socket: without either of
+ * them no process can find the sandbox. */
 static int commit_serve(kp_keeper *k, kp_request *r)
 {
     if (k->committed)
@@ -179,8 +179,8 @@ static int commit_serve(kp_keeper *k, kp_request *r)
     return 0;
 }
 
-/* Ends the keeper if one of the files was removed. By the number of links, because the keeper
- * of a jail does not see the paths of the host. */
+/* Ends the keeper if one of the files was removed. Tests the number of links, because the
+ * keeper of a jail does not see the paths of the host. */
 static void check_record(kp_keeper *k, uint64_t now)
 {
     struct stat st;
@@ -270,8 +270,8 @@ static void conn_close(kp_keeper *k, kp_conn *c)
 }
 
 /* Without confinement the peer must be of the same user. A confined keeper cannot know the
- * peer's user id; there the directory of the socket, which only the owner can enter and which
- * does not exist inside, protects it. */
+ * peer's user id; there the directory of the socket protects it: only the owner can enter it,
+ * and it does not exist inside the jail. */
 static void accept_conn(kp_keeper *k)
 {
     csn_autofd int fd = accept4(k->listen.fd, NULL, NULL, SOCK_CLOEXEC);
@@ -350,7 +350,7 @@ static void dispatch(kp_keeper *k, kp_watch *w)
         kp_stream_read(k, w->owner);
         break;
     case KP_WATCH_WAITER:
-        kp_waiter_free(k, w->owner); /* it hung up */
+        kp_waiter_free(k, w->owner); /* the peer hung up */
         break;
     case KP_WATCH_NET:
         kp_net_serve(k);

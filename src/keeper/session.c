@@ -1,11 +1,11 @@
-/* session.c: persistent shells.
+/* session.c: persistent shells, each leased to one caller at a time.
  *
  * A session is a shell that reads commands from one pipe and writes their status to another
- * (its descriptor 9); stdout and stderr are pipes as well. One caller at a time has it: the
- * caller gets the other ends of the pipes, and its channel is the lease. RELEASE passes the
- * session to the next waiter. A channel that hangs up, or KILL, ends the whole tree and frees
- * the name for a new shell. While no caller has the session, the keeper reads and discards its
- * output, so that background jobs of the shell do not block. */
+ * (its descriptor 9); stdout and stderr are pipes as well. The caller gets the other ends of
+ * the pipes, and its channel is the lease. RELEASE passes the session to the next waiter. A
+ * channel that hangs up, or KILL, ends the whole tree and frees the name for a new shell. While
+ * the session is not leased, the keeper reads and discards its output, so that background jobs
+ * of the shell do not block. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void close_if(int fd)
         close(fd);
 }
 
-/* bash if there is one. From a pipe it reads one command at a time, without reading ahead. */
+/* Uses bash if it exists. From a pipe it reads one command at a time, without reading ahead. */
 static const char *shell_file(const char ***ret_argv)
 {
     static const char *bash[] = {NULL, "bash", "--noprofile", "--norc", "-s", NULL};
@@ -68,7 +68,7 @@ static const char *shell_file(const char ***ret_argv)
     return "/bin/sh";
 }
 
-/* On failure the session has the pipes as well; kp_session_free closes them. */
+/* On failure the session owns the pipes too; kp_session_free closes them. */
 static int start_shell(kp_keeper *k, kp_session *s, const csn_session_msg *b, int cwd,
                        uint32_t *ret_stage)
 {
@@ -105,7 +105,7 @@ void kp_session_detach(kp_keeper *k, kp_session *s)
         return;
     kp_list_drop(&k->sessions, &s->link);
     s->link.next = NULL;
-    /* Its waiters ask again, and get a new shell. */
+    /* ERESTART makes the waiters repeat their request, which starts a new shell. */
     KP_EACH(&k->waiters, item, safe)
     {
         kp_waiter *w = (kp_waiter *)item;
@@ -119,8 +119,8 @@ void kp_session_detach(kp_keeper *k, kp_session *s)
 void kp_session_free(kp_keeper *k, kp_session *s)
 {
     kp_session_detach(k, s);
-    /* If it ended by itself without a user, its background jobs may still write. A user reads
-     * the pipes to their end and returns them with DRAIN. */
+    /* A shell that ended by itself while it was not leased may leave background jobs that still
+     * write. A caller with a lease reads the pipes to their end and returns them with DRAIN. */
     if (s->job && !s->job->killed && !s->busy) {
         if (s->out.fd >= 0)
             kp_drain_add(k, kp_watch_release(k, &s->out));
@@ -165,7 +165,7 @@ static kp_session *create(kp_keeper *k, const csn_session_msg *b, int cwd, int c
     return s;
 }
 
-/* Gives the session to the caller with this channel, which it owns from now on. */
+/* Leases the session to a caller, and takes ownership of its channel. */
 static void lease(kp_keeper *k, kp_session *s, int channel, bool fresh)
 {
     if (s->out.on)
@@ -178,7 +178,7 @@ static void lease(kp_keeper *k, kp_session *s, int channel, bool fresh)
     if (rc == 0)
         rc = csn_proto_send(channel, CSN_MSG_SESSION_REPLY,
                             &(csn_session_reply_msg){.fresh = fresh}, fds, s->merge ? 3 : 4, 1);
-    if (rc < 0) { /* the caller does not wait: as if it had hung up */
+    if (rc < 0) { /* the reply could not be sent: treated as a hang-up */
         kp_watch_close(k, &s->job->channel);
         kp_session_detach(k, s);
         kp_job_kill(k, s->job, 0);
@@ -193,7 +193,7 @@ void kp_session_idle(kp_keeper *k, kp_session *s)
     if (s->err.fd >= 0 && kp_watch_open(k, &s->err, KP_WATCH_SESSION_OUTPUT, s->err.fd, s) < 0)
         s->err.on = false;
     if (!s->link.next)
-        return; /* it is being killed */
+        return; /* the shell is being killed */
     KP_EACH(&k->waiters, item, safe)
     {
         kp_waiter *w = (kp_waiter *)item;
@@ -206,14 +206,13 @@ void kp_session_idle(kp_keeper *k, kp_session *s)
             lease(k, s, channel, false);
             return;
         }
-        kp_reply_error(channel, ERESTART,
-                       0); /* it wants a new shell or other pipes, and asks again */
+        kp_reply_error(channel, ERESTART, 0); /* the caller repeats its request */
         close(channel);
     }
 }
 
-/* One shell per name; a busy one makes the caller wait. The pipes of a running shell cannot be
- * changed: asking for others is EINVAL. */
+/* One shell per name; if it is leased, the caller waits. The pipes of a running shell cannot be
+ * changed: a request for others is EINVAL. */
 int kp_session_serve(kp_keeper *k, kp_request *r)
 {
     const csn_session_msg *b = &r->body.session;

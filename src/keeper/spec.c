@@ -2,7 +2,7 @@
  *
  * The library writes it; the keeper reads it once, before it does anything else. A spec of
  * another version is refused: library and keeper are installed together. An attacker does not
- * control it while the library is sound. The decoder checks it all the same and is fuzzed
+ * control it while the library is sound. The decoder checks it nevertheless and is fuzzed
  * (fuzz_keeper_spec), because the keeper removes the paths and kills the groups it lists. */
 #include "keeper/spec.h"
 
@@ -24,7 +24,7 @@ uint64_t csn_spec_tag_base(const char *id)
     return CSN_TAG_MARK | (h & (CSN_TAG_MARK - 1) & ~CSN_TAG_SEQ_MASK);
 }
 
-/* ---- what is encoded ---- */
+/* ---- fields and their checks ---- */
 
 static const csn_field spec_fields[] = {
     CSN_FIELD(csn_keeper_spec, FLAGS, flags, 0, CSN_SPEC_ALL),
@@ -104,7 +104,7 @@ void csn_spec_put(csn_packer *o, const csn_keeper_spec *spec)
     put_confinement(o, &spec->confinement);
 }
 
-/* It will be removed with all it contains: absolute, not the root, no `..`. */
+/* The keeper removes this directory with all its contents: absolute, not the root, no `..`. */
 static bool is_removable(const char *path)
 {
     size_t len = strlen(path);
@@ -114,7 +114,8 @@ static bool is_removable(const char *path)
     return !strstr(path, "/../") && !(len >= 3 && strcmp(path + len - 3, "/..") == 0);
 }
 
-/* Every process in it will be killed: its name must be one that this project gives. */
+/* The sweeper kills every process in this group: its name must be one that this project
+ * gives. */
 static bool is_own_group(const char *path)
 {
     const char *last = strrchr(path, '/');
@@ -204,7 +205,7 @@ static int get_mounts(csn_unpacker *in, csn_confinement *c, csn_mount *room, csn
     return 0;
 }
 
-/* Only a network namespace of its own can be given a way out. */
+/* Only a network namespace of the jail's own can have a gateway. */
 static int get_net(csn_unpacker *in, const csn_confinement *c, csn_gateway_net_order *ret)
 {
     ret->mode = csn_get_u32(in);
@@ -238,14 +239,14 @@ static int get_confinement(csn_unpacker *in, csn_mount *room, csn_keeper_spec *s
         return -EPROTO;
     c->mounts.size = csn_get_u64(in);
     c->mounts.inodes = csn_get_u64(in);
-    /* Over this limit the keeper kills every process it sees, so it must be in a pid namespace
-     * of its own. */
+    /* Over memory_max the keeper kills every process it sees, so it must have its own pid
+     * namespace. */
     if (c->memory_max != 0 && !(c->on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)))
         return -EPROTO;
     return get_mounts(in, c, room, &s->mounts);
 }
 
-/* ret is all NULL before. */
+/* The caller has set all of ret to NULL. */
 static int get_list(csn_unpacker *in, const char **ret, uint32_t max)
 {
     uint32_t n = csn_get_u32(in);

@@ -1,4 +1,5 @@
-/* spec.h: what a keeper has to do; the first message on its connection (CSN_MSG_SPEC). */
+/* spec.h: the spec of a keeper, with its role, lifetime and confinement; the first
+ * message on its connection (CSN_MSG_SPEC). */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,14 +40,14 @@
 typedef struct csn_keeper_spec {
     uint32_t flags;
     uint64_t lifetime_ms;     /* 0: none */
-    uint64_t record_check_ms; /* detached: how often to check that it can be found; 0: never */
+    uint64_t record_check_ms; /* detached: how often to check that its files exist; 0: never */
     uint64_t tag_base;
     const char *id;
     const char *socket;                            /* to unlink at the end, or NULL */
     const char *remove[CSN_KEEPER_REMOVE_MAX + 1]; /* directories to remove at the end */
     const char *groups[CSN_CGROUP_KINDS + 1]; /* SWEEP: control groups to kill and remove */
     /* TAGGED: the user id that only this sandbox has, all of whose processes are killed; 0:
-     * kill those with its tags. Root cannot always read tags, but can spare a user id. */
+     * kill those with its tags. Root cannot always read tags, but can reserve a user id. */
     uint32_t user;
     csn_confinement confinement;
     csn_mount *mounts; /* owns confinement.mounts.list if that is on the heap */

@@ -140,8 +140,8 @@ IN_CHILD static int set_limits(const kp_child *c)
     return 0;
 }
 
-/* What is not given stays the keeper's /dev/null. Descriptors that came by message are above 2,
- * so dup2 overwrites none that is still needed. */
+/* Streams that are not given stay the keeper's /dev/null. Descriptors that came by message are
+ * above 2, so dup2 overwrites none that is still needed. */
 IN_CHILD static int set_stdio(const kp_child *c)
 {
     bool merge = (c->spawn->flags & (CSN_SPAWN_MERGE | CSN_SPAWN_PTY)) != 0;

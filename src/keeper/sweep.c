@@ -1,15 +1,14 @@
-/* sweep.c: removes what a sandbox leaves, and the sweeper, a program that does only that.
+/* sweep.c: removes the directories and control groups of a sandbox; also the sweeper program.
  *
  * A keeper without confinement removes its own directories. A confined one cannot, and a killed
- * one does not. For these the library starts this program a second time, as the caller, with a
- * spec that says SWEEP and lists the directories and control groups before they are created.
- * The library sends it the pidfd of the keeper (KEEPER); the sweeper waits for its end, removes
- * what is listed, and exits. If the library hangs up or dies first, there is no keeper to wait
- * for. All signals are blocked. spec.c has checked the paths; commands control what is in the
- * directories.
+ * one does not. For these the library starts this program a second time, as the caller's user,
+ * with a spec that says SWEEP and lists the directories and control groups before they are
+ * created. The library sends it the pidfd of the keeper (KEEPER); the sweeper waits for the end
+ * of the keeper, removes what is listed, and exits. If the library hangs up or dies first,
+ * there is no keeper to wait for. All signals are blocked. spec.c has checked the paths;
+ * commands control the contents of the directories.
  *
- * Invariants: nothing is removed while the keeper lives. What does not exist is not an error.
- */
+ * Invariants: nothing is removed while the keeper lives. A missing path is not an error. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +30,7 @@
 #define STALE_S      10u /* age at which an empty group without a keeper is stale */
 #define TRIES        5   /* each waits up to a second for processes to vanish */
 
-/* Commands made what it contains: any depth, any names, links to anywhere. */
+/* An attacker controls the contents: any depth, any names, links to anywhere. */
 static void remove_dir(const char *path)
 {
     char parent[CSN_PATH_MAX + 1];
@@ -118,7 +117,7 @@ static void sweep_tagged(const csn_keeper_spec *spec)
 
 /* ---- the sweeper ---- */
 
-/* The pidfd of the keeper; -ENOENT: there will be none. */
+/* Returns the pidfd of the keeper; -ENOENT: the library has hung up or sent another message. */
 static int receive_keeper(void)
 {
     uint8_t buf[sizeof(csn_msg_head)];
@@ -134,8 +133,8 @@ static int receive_keeper(void)
     return fd;
 }
 
-/* A process that the owner forked may hold the connection open after the owner has died, so the
- * pidfd is watched as well. A message that came before counts. */
+/* Watches the owner's pidfd too: a process that the owner forked may hold the connection open
+ * after the owner has died. A message that the owner sent before its death counts. */
 static int await_keeper(void)
 {
     struct pollfd pf[] = {{.fd = CSN_KEEPER_FD_CONTROL, .events = POLLIN},
@@ -178,7 +177,7 @@ int kp_sweeper_run(const csn_keeper_spec *spec)
         sweep_tagged(spec);
     kp_sweep_listed(spec);
     int rc = spec->groups[0] ? sweep_groups(spec) : 0;
-    if (spec->groups[0]) /* also what killed sweepers have left */
+    if (spec->groups[0]) /* includes groups that killed sweepers have left */
         (void)csn_cgroup_sweep(NULL, STALE_S);
     return rc;
 }

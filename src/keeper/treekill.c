@@ -35,8 +35,8 @@ static const csn_proctree_query *job_tree(kp_keeper *k, const kp_job *job)
                                    .tag_hi = job->tag,
                                    .reap = meanwhile,
                                    .ctx = k};
-    /* A process can remove its tag. In a jail all processes without a tag have done so, and are
-     * killed with the next tree. */
+    /* A process can remove its tag. In a jail every process starts with a tag, so those without
+     * one are killed with the next tree. */
     if (k->spec.confinement.on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) {
         k->want.ours_lo = k->spec.tag_base;
         k->want.ours_hi = k->spec.tag_base | CSN_TAG_SEQ_MASK;
@@ -75,9 +75,9 @@ static ssize_t freeze_and_kill(kp_keeper *k, const csn_proctree_query *w)
 }
 
 /* Returns how many processes got the signal, 0 or -errno. On a busy machine some process ends
- * between readdir and the check in nearly every scan; the pass then reports "not certain that
- * none is left", which is not the same as a member that got the signal. So it is repeated. A
- * member that the signal has killed before the scan saw it again counts. */
+ * between readdir and the check in nearly every scan, and the scan then returns 1 although no
+ * member got the signal; so such a scan is repeated. A member that the signal killed during the
+ * scan counts. */
 ssize_t kp_job_signal_tree(kp_keeper *k, const kp_job *job, int signo)
 {
     const csn_proctree_query *w = job_tree(k, job);
@@ -141,9 +141,9 @@ uint64_t kp_kill_tick(kp_keeper *k, kp_job *job, uint64_t now)
     return at;
 }
 
-/* At the end of the keeper. It is the subreaper of all descendants, so when it has no child,
- * none is left. A process that is stuck in the kernel delays it by CSN_KEEPER_END_MS at most.
- */
+/* Called when the keeper ends. The keeper is the subreaper of all descendants, so when it has
+ * no child, none is left. A process that is stuck in the kernel delays the end by
+ * CSN_KEEPER_END_MS at most. */
 void kp_kill_everything(kp_keeper *k)
 {
     uint64_t deadline = csn_deadline_in(CSN_KEEPER_END_MS);

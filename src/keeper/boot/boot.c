@@ -1,8 +1,8 @@
-/* boot.c: the keeper receives its spec, and confines itself if that says so (confine.c).
+/* boot.c: receives the keeper's spec and confines the keeper if the spec orders it (confine.c).
  *
- * The spec is the first message. The library may have started the keeper before the spec is
- * complete; a keeper that is pid 1 will be a jail's and begins meanwhile with what every jail
- * needs. A spec or descriptors that are not as spec.h says end the keeper. */
+ * The spec is the first message. The library may start the keeper before the spec is complete;
+ * a keeper that is pid 1 belongs to a jail, and runs the steps that every jail needs while it
+ * waits. The keeper exits if the spec or its descriptors do not match spec.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,10 +17,10 @@
 
 static _Alignas(KP_PAGE) char spec_bytes[sizeof(csn_msg_head) + CSN_SPEC_MAX];
 
-/* The connection alone does not show that the owner has died: a child that it forked may hold
- * the other end. A message that it sent before counts. An owner that is stopped may continue,
- * so there is no deadline, except for a detached keeper, which has a listening socket in place
- * of the owner's pidfd. */
+/* Watches the owner's pidfd too: a child that the owner forked may hold the connection open
+ * after the owner has died. A message that the owner sent before its death is still served. A
+ * stopped owner may continue, so there is no deadline, except for a detached keeper, which has
+ * a listening socket in place of the owner's pidfd. */
 int kp_await_message(void)
 {
     struct stat st;
@@ -66,7 +66,8 @@ void kp_release_pages(void *start, void *end)
         (void)madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
-/* The spec's strings borrow from spec_bytes; those that are needed at the end keep it alive. */
+/* The spec's strings point into spec_bytes. Its pages are released only if no string (socket,
+ * remove, groups) is needed when the keeper ends. */
 static void release_spec(kp_keeper *k)
 {
     csn_keeper_spec *s = &k->spec;
@@ -76,7 +77,7 @@ static void release_spec(kp_keeper *k)
         kp_release_pages(spec_bytes, spec_bytes + sizeof(spec_bytes));
 }
 
-/* Not by sigaction(): libc does not let its own signals (32 and 33) be changed. */
+/* Uses the system call because libc's sigaction() refuses its own signals (32 and 33). */
 void kp_reset_signals(int first, int last)
 {
     unsigned long dfl[8] = {0}; /* the kernel's struct with SIG_DFL */
@@ -87,8 +88,8 @@ void kp_reset_signals(int first, int last)
 
 int kp_boot(kp_keeper *k)
 {
-    kp_reset_signals(SIGCHLD,
-                     SIGCHLD); /* if ignored, helper processes could not be waited for */
+    /* With an ignored SIGCHLD the keeper could not wait for its helper processes. */
+    kp_reset_signals(SIGCHLD, SIGCHLD);
     for (int fd = CSN_KEEPER_FD_CONTROL; fd <= CSN_KEEPER_FD_OWNER; fd++)
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
             return -errno;

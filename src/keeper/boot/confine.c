@@ -59,23 +59,23 @@ typedef struct boot_state {
     const csn_confinement *c;
     csn_mount mounts[CSN_MOUNTS_MAX]; /* the list of the spec */
     csn_landlock_rule rules[CSN_MOUNTS_MAX + 1];
-    int given[CSN_SPEC_GIVEN_MAX]; /* detached mounts, in the order of the spec */
+    int given[CSN_SPEC_GIVEN_MAX]; /* detached mounts from MOUNTS, in the order of the spec */
     size_t given_count;
-    csn_confine_step step; /* the one that runs, */
-    size_t mount;          /* and the entry of the list, if it is the mounts */
+    csn_confine_step step; /* the step that is running */
+    size_t mount;          /* CSN_CONFINE_MOUNTS: the entry being mounted */
     csn_ready_msg ready;
     csn_failed_msg failed;
-    int ruleset;         /* Landlock's for the keeper, or -1 */
-    int command_ruleset; /* and for commands alone, or -1 */
-    bool begun_early;    /* before the spec was there */
+    int ruleset;         /* of the keeper, or -1 */
+    int command_ruleset; /* of commands only, or -1 */
+    bool begun_early;    /* kp_confine_begin has run the first steps */
     kp_helper net_helper;
-    int netns;                         /* which it has created */
+    int netns;                         /* made by the network helper */
     int ready_fds[CSN_KEEPER_FDS_MAX]; /* the root, then the network's */
     size_t net_fd_count;
     kp_rootfs rootfs; /* with the mount helper */
 } boot_state;
 
-/* In pages of its own, which are released at the end: there may be thousands of keepers. */
+/* In pages of its own, which are released after the boot: there may be thousands of keepers. */
 static _Alignas(KP_PAGE) boot_state boot;
 
 csn_mount *kp_confine_mount_list(void)
@@ -157,21 +157,21 @@ static int enter_rootfs(boot_state *b)
     return rc;
 }
 
-/* Where /proc/sys is read-only, only seccomp prevents nested user namespaces; READY says so.
- * With a root of its own this is the new /proc, which is faster: the kernel searches the files
- * of all namespaces that have the same /proc. */
+/* Where /proc/sys is read-only, only seccomp prevents nested user namespaces; READY reports
+ * that. In a jail with its own root this writes to the new /proc, which is faster: the kernel
+ * searches the files of all namespaces that share one /proc. */
 static int limit_nesting(void *arg)
 {
     boot_state *b = arg;
     int rc = csn_userns_limit(CSN_NESTED_USERNS_LIMIT);
 
-    if (rc == 0 && b->c->given == 0) /* otherwise the user id is the sandbox's own */
+    if (rc == 0 && b->c->given == 0) /* GIVEN mounts imply a uid that only this sandbox uses */
         csn_userns_halve_inotify();
     b->ready.nesting_errnum = (uint32_t)-rc;
-    return rc == -ENOENT ? rc : 0; /* every /proc has the file: this one is not mounted */
+    return rc == -ENOENT ? rc : 0; /* ENOENT: /proc is not mounted */
 }
 
-/* With a root of its own, the mount helper does it. */
+/* In a jail with its own root, the mount helper calls limit_nesting. */
 static int nesting_step(boot_state *b)
 {
     if (!has_step(b, CSN_CONFINE_MOUNTS))
@@ -183,8 +183,8 @@ static int nesting_step(boot_state *b)
 
 /* ---- Landlock ---- */
 
-/* With a root of its own, directories can be listed everywhere; without one their names are the
- * host's and stay hidden. Contents are accessible where a mount says so. */
+/* In a jail with its own root, directories can be listed everywhere; without one, the names are
+ * the host's and stay hidden. Contents are accessible where a mount grants access. */
 static csn_landlock_spec landlock_spec(boot_state *b, uint32_t leave_out)
 {
     bool rootfs = has_step(b, CSN_CONFINE_MOUNTS);
@@ -197,8 +197,8 @@ static csn_landlock_spec landlock_spec(boot_state *b, uint32_t leave_out)
         const csn_mount *m = &b->c->mounts.list[i];
         bool scratch = m->kind == CSN_MOUNT_SCRATCH;
         if (m->access == 0 || (m->flags & unfit) != 0 || (scratch && !rootfs))
-            continue; /* the path of a scratch space that was not mounted is the host's */
-        /* A share may cover a scratch space, as one at /var covers /var/tmp. */
+            continue; /* without a rootfs this path is a directory of the host */
+        /* A scratch space may be missing: a share at /var covers one at /var/tmp. */
         b->rules[n++] =
             (csn_landlock_rule){.path = m->to,
                                 .access = m->access,
@@ -208,9 +208,9 @@ static csn_landlock_spec landlock_spec(boot_state *b, uint32_t leave_out)
         .rules = b->rules, .count = n, .no_tcp = b->c->no_tcp != 0, .scope = true};
 }
 
-/* Without a root of its own, the keeper must see the host's /proc to find its processes, and
- * commands must not. They get a second ruleset, which also keeps them from signalling the
- * keeper. */
+/* In a jail without its own root, the keeper needs the host's /proc to find its processes, and
+ * commands must not have it. Commands get a second ruleset, which also prevents them from
+ * signalling the keeper. */
 static int prepare_rulesets(boot_state *b)
 {
     int abi = 0;
@@ -248,7 +248,7 @@ static int create_netns(void *arg)
     return b->netns < 0 ? b->netns : 0;
 }
 
-/* Prepares the Landlock rules while the helper is still at work. */
+/* Prepares the Landlock rules while the network helper runs. */
 static int net_step(kp_keeper *k, boot_state *b)
 {
     if (has_step(b, CSN_CONFINE_LANDLOCK)) {
@@ -270,8 +270,8 @@ static int net_step(kp_keeper *k, boot_state *b)
 
 /* ---- limits and privileges ---- */
 
-/* Before a helper shares the memory of the keeper: afterwards the kernel would search all
- * processes of the host for others that share it, now and for each command. */
+/* Call it before a helper process shares the keeper's memory: with shared memory the kernel
+ * searches all processes of the host for others that share it, now and for each command. */
 static int raise_oom_score(void)
 {
     csn_autofd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -305,7 +305,8 @@ static int set_limits(const csn_confinement *c)
     return rc;
 }
 
-/* Where an outer filter refuses keyring calls, commands cannot make them either. */
+/* Without namespaces EPERM is accepted: an outer seccomp filter refuses keyring calls, to
+ * commands too. */
 static int leave_keyring(const boot_state *b)
 {
     int rc = csn_keyring_join_new();
@@ -353,7 +354,7 @@ static int run_step(kp_keeper *k, boot_state *b, csn_confine_step step)
     return -EINVAL;
 }
 
-/* Waits for the ends of the helpers; no step depends on these. */
+/* Reaps the helpers. No other step depends on the work they finish here. */
 static int join_helpers(boot_state *b)
 {
     int rc = 0;
@@ -384,7 +385,7 @@ static int run_steps(kp_keeper *k, boot_state *b)
     return rc < 0 ? rc : join_helpers(b);
 }
 
-/* ---- before the spec is there ---- */
+/* ---- before the spec arrives ---- */
 
 /* A private futex hash would take 2 kB for the few waits of this process. Kernels without one
  * refuse the call. Must come before a helper shares the memory. */

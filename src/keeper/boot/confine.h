@@ -1,5 +1,6 @@
-/* confine.h: the part of the spec (spec.h) that says how a keeper confines itself. A step that
- * is ordered and fails ends the keeper. */
+/* confine.h: the part of the spec (spec.h) that orders how a keeper confines itself.
+ *
+ * If an ordered step fails, the keeper exits. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -7,7 +8,7 @@
 #include "os/gateway_net.h"
 #include "os/mount_list.h"
 
-/* In the order in which the keeper takes them. The clone has created the namespaces. */
+/* In the order in which the keeper runs them. The clone has created the namespaces. */
 typedef enum csn_confine_step {
     CSN_CONFINE_NAMESPACES = 0, /* a host name of its own */
     CSN_CONFINE_NESTED,         /* no further user namespaces */
@@ -30,10 +31,10 @@ typedef struct csn_confinement {
     uint32_t uid, gid;             /* of commands, inside */
     uint32_t seccomp;              /* CSN_SECCOMP_* */
     uint32_t given;                /* detached mounts that will come in MOUNTS messages */
-    uint32_t no_tcp;               /* Landlock refuses TCP, for want of a network namespace */
+    uint32_t no_tcp;               /* Landlock refuses TCP: the jail has no network namespace */
     uint64_t pids_max, nofile_max; /* 0: unchanged */
     uint64_t data_max;             /* RLIMIT_DATA of commands; 0: unchanged */
     uint64_t memory_max;           /* of all processes, see meter.c; 0: not enforced */
-    csn_gateway_net_order net;     /* what the network has besides loopback */
+    csn_gateway_net_order net;     /* the network besides loopback */
     csn_rootfs mounts;             /* see csn_spec_get for its list */
 } csn_confinement;

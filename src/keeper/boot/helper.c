@@ -1,4 +1,6 @@
-/* helper.c: see helper.h. */
+/* helper.c: runs one function in a cloned process and synchronizes with it by futexes.
+ *
+ * The keeper's waits have a timeout, after which it checks that the helper is alive. */
 #include "keeper/boot/helper.h"
 
 #include <errno.h>

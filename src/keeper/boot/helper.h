@@ -1,6 +1,6 @@
-/* helper.h: runs one function in a second process while the keeper goes on booting.
+/* helper.h: runs one function in a second process while the keeper continues to boot.
  *
- * Some system calls make the kernel wait for all CPUs; meanwhile the keeper has other work. */
+ * For system calls that make the kernel wait for all CPUs. */
 #pragma once
 #include <stdbool.h>
 
@@ -23,11 +23,11 @@ int kp_helper_result(kp_helper *h);
 /* The same, and reaps the process. */
 int kp_helper_join(kp_helper *h);
 
-/* Steps synchronize the two processes: an int that is 0 until kp_step_done sets it to 1. All of
- * these leave errno alone. */
+/* Steps synchronize the two processes: a step is an int that is 0 until kp_step_done sets it to
+ * 1. All of these functions leave errno alone. */
 void kp_step_done(int *step);
 bool kp_step_is_done(const int *step);
-/* By the helper. */
+/* Called by the helper. */
 void kp_step_await(const int *step);
-/* By the keeper. -EINTR: the helper has ended without the step. */
+/* Called by the keeper. -EINTR: the helper has ended without the step. */
 int kp_helper_await(kp_helper *h, const int *step);

@@ -17,8 +17,8 @@ typedef struct kp_rootfs {
     /* ---- private to boot/rootfs*.c ---- */
     kp_helper helper;
     csn_rootfs m;               /* its list stays valid until kp_rootfs_join */
-    int source[CSN_MOUNTS_MAX]; /* detached mounts, opened while the old root is there; -errno
-                                 */
+    int source[CSN_MOUNTS_MAX]; /* detached mounts, opened before the old root is detached; or
+                                   -errno */
     int root, old;
     int scratch; /* the tmpfs: the root itself, or hidden under /proc of a template */
     int deferred_rdonly[KP_DEFERRED_RDONLY_MAX]; /* read-only when all entries are mounted */
@@ -27,7 +27,7 @@ typedef struct kp_rootfs {
     size_t failed_at;        /* entry of the helper that failed */
     int ready;               /* step: everything that marked entries lie in is mounted */
     int filled;              /* step: all unmarked entries are mounted */
-    int detached, detach_rc; /* step: the old root is gone, or why not */
+    int detached, detach_rc; /* step: the old root is detached; the result of that */
     int proc_done;           /* step: on_proc has returned, or will not be called */
     char path[2][4096];      /* of the keeper, of the helper */
 } kp_rootfs;

@@ -52,7 +52,7 @@ static int make_parents(const kp_mounter *b, const char *to)
         *p = '\0';
         int fd = find(b, path);
         int rc = fd == -ENOENT ? (int)csn_raw(SYS_mkdirat, b->w->root, path + 1, 0755) : fd;
-        if (rc < 0 && rc != -EEXIST) /* the other process may have made it */
+        if (rc < 0 && rc != -EEXIST) /* the other process may have created it */
             return rc;
         if (fd >= 0)
             close(fd);
