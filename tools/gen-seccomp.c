@@ -5,16 +5,16 @@
  *
  * libseccomp serves only to translate names and numbers. It cannot express "any number above N"
  * or "one of these arguments", and its programs are longer: installing its tree takes 80 us,
- * its list 200, this 60 (kernel 6.18; a call costs the same with each).
+ * its list 200 us, this program 60 us (kernel 6.18); a call costs the same with each.
  *
  * The numbers of an ABI are divided into intervals with the same answer. A binary search tree
  * over them, found by dynamic programming, has frequent calls near the root. It uses only
  * instructions that the kernel evaluates at install time (5.11 and later: load, and, jump,
  * return); a call that is always allowed then costs one bit test and the program does not run.
  *
- * Programs are written backwards, last instruction first, so that every jump knows its
- * distance. Invariants: the same table gives the same bytes; a row that names no call is an
- * error. */
+ * Programs are written backwards, last instruction first, so that the target of
+ * each jump is written before the jump. Invariants: the same table gives the same bytes; a row
+ * that names no call is an error. */
 #include <seccomp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -50,8 +50,8 @@
 #define CHAIN_MAX    8   /* exceptions tested one by one at a leaf of the tree */
 #define INSN_COST    66  /* of installing an instruction, in executions of one; measured */
 
-/* An answer: ANSWER_ALLOW, an errno, or ANSWER_RULES + the index of the first row of the call.
- */
+/* An answer: ANSWER_ALLOW, an errno, or ANSWER_RULES + the index of the first row of the
+ * call. */
 #define ANSWER_ALLOW 0u
 #define ANSWER_RULES 0x10000u
 
@@ -145,7 +145,7 @@ static bool has_rule(const csn_seccomp_rule *r, uint32_t variant)
     return true;
 }
 
-/* A misspelt row would refuse nothing. */
+/* Refuses misspelt rows, which would match no call. */
 static void check_rules(const abi *abis, size_t count)
 {
     for (size_t i = 0; i < COUNT(csn_seccomp_rules); i++) {
@@ -164,7 +164,7 @@ static uint32_t answer_for(uint32_t variant, const abi *a, uint32_t number)
 {
     const char *call = number < NUMBERS ? a->calls[number] : NULL;
 
-    if (number == UINT32_MAX) /* a debugger skips a call with it */
+    if (number == UINT32_MAX) /* the number with which ptrace skips a call */
         return ANSWER_ALLOW;
     if (a->audit == SCMP_ARCH_ARM && number - ARM_PRIVATE < ARM_PRIVATES)
         return ANSWER_ALLOW;
@@ -311,8 +311,8 @@ static int put_cond(program *p, const csn_seccomp_cond *c, int yes, int no)
     return put(p, LOAD, 0, 0, AT_ARG(c->arg));
 }
 
-/* The rows of one call, in table order; code is written backwards, so the last row comes first.
- */
+/* The rows of one call, in table order; code is written backwards, so the last row comes
+ * first. */
 static int put_rules(program *p, const char *call)
 {
     int next = put_ret(p, ANSWER_ALLOW);

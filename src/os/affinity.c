@@ -1,4 +1,4 @@
-/* affinity.c: see affinity.h. */
+/* affinity.c: reads and sets CPU masks with raw system calls. */
 #include "os/affinity.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* atomic.c: temporary files and the steps that publish them.
+/* atomic.c: creates temporary files and publishes them under their final name.
  *
  * Invariants: a reader sees the old file or the new one, whole; a failure leaves the old one; a
  * name that is a symlink, a hard link or a fifo at the time of the rename is replaced, never
@@ -171,7 +171,7 @@ static bool is_refusal(int rc)
            rc == -EINVAL || rc == -ENOSYS || rc == -EXDEV || rc == -EMLINK;
 }
 
-/* Copies owner, mode and times, and syncs. */
+/* Copies owner, mode and times, and syncs the new file. */
 static int copy_attributes(int from, int to)
 {
     struct stat want, have;
@@ -203,7 +203,7 @@ static int copy_file(int from, int to)
     return n < 0 ? -errno : copy_attributes(from, to);
 }
 
-/* For a file that cannot be linked. */
+/* Names a file that cannot be linked by copying it. */
 static int name_by_copy(csn_temp *t, int dir)
 {
     csn_temp copy;

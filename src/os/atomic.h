@@ -14,7 +14,7 @@
 
 typedef struct csn_temp {
     int fd;                   /* open for writing; -1: closed */
-    char name[CSN_TEMP_SIZE]; /* "" when it has none (yet, or any more) */
+    char name[CSN_TEMP_SIZE]; /* "" while the file has no name */
 } csn_temp;
 
 #define CSN_TEMP_NONE ((csn_temp){.fd = -1})
@@ -37,7 +37,7 @@ void csn_temp_drop(csn_temp *t, int dir);
 int csn_write_full(int fd, const void *data, size_t len, size_t *ret_done);
 
 #define CSN_TEMP_EXCL    (1u << 0) /* -EEXIST if the name exists */
-#define CSN_TEMP_REPLACE (1u << 1) /* the name exists: skips an attempt */
+#define CSN_TEMP_REPLACE (1u << 1) /* the name exists: do not try to create it */
 
 /* Gives the temporary file the name. Call csn_temp_drop afterwards in any case. */
 int csn_temp_publish(csn_temp *t, int dir, const char *name, unsigned how);

@@ -257,7 +257,8 @@ static int walk_once(int root, const char *path, int flags, unsigned how)
     return rc < 0 ? rc : w.result;
 }
 
-/* EPERM may also be about the file, so openat2 of ".", which is always allowed, decides. */
+/* An openat2 of ".", which is always allowed, distinguishes a filtered call from an EPERM of
+ * the file. */
 static bool openat2_is_missing(int root, int rc)
 {
     int m = atomic_load_explicit(&mode, memory_order_relaxed);

@@ -38,11 +38,11 @@ static bool has_setpcap(void)
     struct cap_data has[2] = {{0}, {0}};
 
     if (syscall(SYS_capget, &head, has) < 0)
-        return true; /* dropping fails then, and reports it */
+        return true; /* csn_caps_drop then fails and reports the error */
     return (has[0].effective & (1u << CAP_SETPCAP)) != 0;
 }
 
-/* EINVAL from a seccomp filter must not pass for the end of the set. */
+/* Distinguishes an unknown capability from an EINVAL that a seccomp filter returns. */
 static bool is_unknown(unsigned long cap)
 {
     return prctl(PR_CAPBSET_READ, cap, 0L, 0L, 0L) < 0 && errno == EINVAL;

@@ -1,4 +1,4 @@
-/* cgroup.c: entering, killing, reading and removing the groups of one sandbox.
+/* cgroup.c: enters, kills, reads and removes the groups of one sandbox.
  *
  * The processes inside are hostile and fork while they are being killed. A process with SIGKILL
  * pending cannot finish a fork, so passes over the group converge; if they do not, pids.max

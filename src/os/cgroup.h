@@ -72,9 +72,9 @@ typedef struct csn_cgroup_events {
     uint64_t pids_limit_hits; /* forks refused */
 } csn_cgroup_events;
 
-/* Replaces parts of the machine in tests; NULL members are the real thing. Plain files do not
- * appear in a new directory and prevent its removal, hence mkdir and rmdir (0, or -1 with
- * errno). */
+/* Replaces parts of the machine in tests; NULL members mean the real machine. In tests the
+ * groups are plain directories: mkdir and rmdir (0, or -1 with errno) create and remove the
+ * files that the kernel would. */
 typedef struct csn_cgroup_host {
     const char *self_cgroup; /* /proc/self/cgroup */
     const char *mountinfo;   /* /proc/self/mountinfo */
@@ -85,8 +85,8 @@ typedef struct csn_cgroup_host {
 
 const char *csn_cgroup_why_text(csn_cgroup_why why);
 
-/* Fills one entry for each controller and changes nothing. Fails only when /proc is unreadable.
- */
+/* Fills one entry for each controller and changes nothing. Fails only when /proc is
+ * unreadable. */
 int csn_cgroup_probe(const csn_cgroup_host *host, csn_cgroup_offer ret[CSN_CGROUP_KINDS]);
 
 /* Computes the groups that these limits need, without creating them, so that the sweeper knows
@@ -115,8 +115,8 @@ void csn_cgroup_read_events(const csn_cgroup *g, csn_cgroup_events *ret);
 /* Kills every process in the groups but the caller; -EBUSY when some live on after a second. */
 int csn_cgroup_kill(const csn_cgroup *g);
 
-/* Removes the groups; missing ones are success. -EBUSY when processes are left after a second.
- */
+/* Removes the groups; missing ones are success. -EBUSY when processes are left after a
+ * second. */
 int csn_cgroup_remove(const csn_cgroup *g);
 
 /* Removes groups `caisson-*` of this user that have no process and are at least min_age_s old

@@ -114,7 +114,7 @@ static int add_group(plan *p, int version, unsigned kinds, const char *parent)
     return 0;
 }
 
-/* v2 comes last because it may change something. */
+/* Plans v2 last, because only v2 may change something. */
 static int plan_groups(plan *p, unsigned kinds)
 {
     csn_cgroup_hierarchies all;
@@ -248,7 +248,7 @@ static void set_text(new_group *n, const char *file, bool optional, const char *
     n->rc = fail(n->fault, CSN_CGROUP_REFUSED, path, rc);
 }
 
-/* optional: kernels without the file are fine. */
+/* optional: the kernel may lack the file. */
 static void set(new_group *n, const char *file, bool optional, uint64_t value)
 {
     char text[24];
@@ -268,13 +268,14 @@ static void set_memory(new_group *n, uint64_t max)
     }
     set(n, "memory.limit_in_bytes", false, max);
     /* Memory and swap together; may not be below the first limit, so it is written second.
-     * Kernels that do not account swap lack it; swappiness 0 then keeps the group out of swap.
-     */
+     * Kernels that do not account swap lack it; swappiness 0 then keeps the group out of
+     * swap. */
     set(n, "memory.memsw.limit_in_bytes", true, max);
     set(n, "memory.swappiness", true, 0);
 }
 
-/* Small shares need a long period: 5 of 1000 are 500 us of the usual one, below the minimum. */
+/* Small shares need a long period: 5 thousandths of the usual period are 500 us, below the
+ * kernel's minimum. */
 static void set_cpu(new_group *n, uint64_t milli)
 {
     uint64_t period = milli * (PERIOD_US / 1000) < QUOTA_MIN_US ? PERIOD_MAX_US : PERIOD_US;
@@ -295,7 +296,7 @@ static int set_limits(const csn_cgroup_dir *d, const csn_cgroup_limits *l,
 {
     new_group n = {.dir = d, .fault = fault};
 
-    if (d->version == 2) /* should the sandbox ever get to write here */
+    if (d->version == 2) /* no nested groups, should the sandbox be able to write here */
         set(&n, "cgroup.max.descendants", true, 0);
     if (d->kinds & 1u << CSN_CGROUP_MEMORY)
         set_memory(&n, l->memory_max);

@@ -110,7 +110,7 @@ static void unescape(char *s)
 }
 
 /* A hierarchy is often mounted a second time, read-only or in part. A later mount replaces the
- * first when it covers it, shows the caller's group, or is writable. */
+ * first if it has the same mount point, shows the caller's group, or is writable. */
 static void add_mount(csn_cgroup_hierarchy *h, const char *root, const char *point,
                       bool read_only)
 {
@@ -121,7 +121,7 @@ static void add_mount(csn_cgroup_hierarchy *h, const char *root, const char *poi
 
     if (!h->listed || strlen(point) >= sizeof(h->top))
         return;
-    /* Another file system may cover it: only cgroup directories have this file. */
+    /* Another file system may hide the directory: only cgroup directories have this file. */
     if (rest && h->self[0] == '/' &&
         (csn_cgroup_join(own, point, rest) < 0 ||
          csn_cgroup_join(procs, own, "cgroup.procs") < 0 || access(procs, F_OK) < 0))

@@ -12,7 +12,7 @@
 
 #include "os/cgroup_internal.h"
 
-#define GROUPS_MAX 20000 /* visited by one sweep: it must end soon, not find everything */
+#define GROUPS_MAX 20000 /* visited by one sweep, to bound its time */
 
 typedef struct sweep {
     const csn_cgroup_host *host;

@@ -51,8 +51,8 @@ static csn_cgroup_why file_writable(const char *dir, const char *file)
                                                 : csn_cgroup_writable(path);
 }
 
-/* Can groups with these controllers be created in dir? *ret_missing: those to be enabled first.
- */
+/* Can groups with these controllers be created in dir? *ret_missing: those to be enabled
+ * first. */
 static csn_cgroup_why examine(const char *dir, unsigned kinds, unsigned *ret_missing)
 {
     csn_cgroup_why why = csn_cgroup_writable(dir);
@@ -63,7 +63,8 @@ static csn_cgroup_why examine(const char *dir, unsigned kinds, unsigned *ret_mis
         return why;
     if (kinds & ~controllers_in(dir, "cgroup.controllers"))
         return CSN_CGROUP_NOT_ENABLED;
-    /* Enabling pids or cpu would succeed there and make all children unusable. */
+    /* In a group with processes, enabling pids or cpu would succeed and make all children
+     * unusable. */
     if (!is_root_group(dir) && csn_cgroup_has_process(dir))
         return CSN_CGROUP_OCCUPIED;
     *ret_missing = kinds & ~controllers_in(dir, "cgroup.subtree_control");

@@ -1,4 +1,4 @@
-/* fsuid.c: the file-system uid and gid of a thread.
+/* fsuid.c: switches the file-system uid and gid of a thread.
  *
  * A root caller switches around every file operation of a jail, so that file calls may do
  * exactly what commands, which have an unprivileged uid, may do. Raw system calls, because libc
@@ -15,8 +15,8 @@
 
 #include "os/vfork_lock.h"
 
-/* setfsuid makes the shared memory undumpable, and a vfork child in that memory can then not
- * write its own files in /proc. `frozen` excludes such changes while a child starts. */
+/* setfsuid makes the memory undumpable; a vfork child that shares it can then not write its own
+ * files in /proc. `frozen` excludes such changes while a child starts. */
 static pthread_rwlock_t switching = PTHREAD_RWLOCK_INITIALIZER;
 static csn_vfork_lock frozen;
 

@@ -1,11 +1,11 @@
 /* gateway_net.c: addresses, routes and sockets inside a jail whose network has a gateway.
  *
- * A keeper calls this before anything of the sandbox runs; the order comes from the library.
- * Loopback gets one address that is not a loopback address, so that programs find a network,
- * and everything is routed to it: every connection meets the packet rules and ends at a socket
- * made here. Invariants: without the packet rules none of these routes exists; a kernel without
- * IPv6 has an IPv4 network. No system call fails on the successful path: a helper process may
- * share our errno. */
+ * A keeper calls this before any command runs; the order comes from the library. Loopback gets
+ * one address outside 127.0.0.0/8, so that programs detect a network, and everything is routed
+ * to it: every connection passes the packet rules and ends at a socket made here. Invariants:
+ * without the packet rules none of these routes exists; on a kernel without IPv6 the network is
+ * IPv4 only. No system call fails on the successful path: a helper process may share our
+ * errno. */
 #include "os/gateway_net.h"
 
 #include <errno.h>
@@ -97,14 +97,14 @@ static void add_route(csn_nl *b, uint8_t family, bool local, const void *to, uin
     if (self)
         csn_nl_put(b, ATTR_RTA_PREFSRC, self, address_len(family));
     csn_nl_put(b, ATTR_RTA_OIF, &loopback, sizeof(loopback));
-    /* Loopback is never congested: the cheapest algorithm will do. */
+    /* Loopback is never congested, so the cheapest algorithm is used. */
     size_t metrics = csn_nl_open(b, ATTR_RTA_METRICS);
     csn_nl_put_text(b, METRIC_CC_ALGO, "reno");
     csn_nl_close(b, metrics);
     csn_nl_end(b);
 }
 
-/* The unicast default route is for programs that look for one. */
+/* The unicast default route serves programs that check for one. */
 static void add_family(csn_nl *b, csn_nft_method method, uint8_t family, const void *self,
                        const void *range, uint8_t bits)
 {
@@ -116,7 +116,8 @@ static void add_family(csn_nl *b, csn_nft_method method, uint8_t family, const v
     add_route(b, family, false, NULL, 0, NULL);
 }
 
-/* *ret_ipv6: is there IPv6? The kernel carries out all requests, also after one has failed. */
+/* *ret_ipv6: the kernel has IPv6. The kernel executes all requests, even after one has
+ * failed. */
 static int add_routes(csn_nft_method method, bool *ret_ipv6)
 {
     const uint32_t self = htonl(CSN_NET_SELF4), range = htonl(CSN_NET_RANGE4);

@@ -22,8 +22,8 @@ typedef struct csn_gateway_net_order {
     bool translate;      /* for tests: CSN_NFT_DNAT as on a kernel without nft_tproxy */
     uint16_t proxy_port; /* 0: any */
     uint32_t host_port_count;
-    uint16_t
-        host_ports[CSN_GATEWAY_NET_HOST_PORTS_MAX]; /* listeners on loopback inside, by port */
+    /* A listener on loopback inside for each of these ports. */
+    uint16_t host_ports[CSN_GATEWAY_NET_HOST_PORTS_MAX];
 } csn_gateway_net_order;
 
 /* The sockets, in the order in which they are sent to the library. */

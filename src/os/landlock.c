@@ -1,12 +1,12 @@
 /* landlock.c: builds a Landlock ruleset and enforces it.
  *
- * The keeper of a jail enforces it when its mounts are in place and its capabilities are gone;
+ * The keeper of a jail enforces it after the mounts and before it drops its capabilities;
  * commands inherit it. An attacker controls the contents of the granted directories and runs
  * under the ruleset later; paths and rights come from the library.
  *
- * Invariants: every file right that the kernel knows is handled, so that what no rule grants is
- * refused; after an error nothing is enforced. No allocation, no lock, no kernel header (the
- * keeper is built with musl alone), and no descriptor leaks. */
+ * Invariants: every file right that the kernel knows is handled, so that a right that no rule
+ * grants is refused; after an error nothing is enforced. No allocation, no lock, no kernel
+ * header (the keeper is built with musl alone), and no descriptor leaks. */
 #include "os/landlock.h"
 
 #include <errno.h>
@@ -48,8 +48,7 @@
 /* For a rule on a file, any other right is EINVAL. */
 #define FILE_RIGHTS (FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
 
-/* Fields were added with ABI 4 and 6. Older kernels accept the longer struct if the rest is
- * zero. */
+/* ABI 4 and 6 added fields. Older kernels accept the longer struct if the rest is zero. */
 struct ruleset_attr {
     uint64_t fs, net, scoped;
 };
@@ -101,7 +100,7 @@ static int add_rights(int ruleset, int fd, uint64_t rights)
     return syscall(SYS_landlock_add_rule, ruleset, RULE_BENEATH, &a, 0) < 0 ? -errno : 0;
 }
 
-/* Retrying with fewer rights is cheaper than an fstat that tells the type first. */
+/* Retrying with fewer rights is cheaper than an fstat to learn the type. */
 static int add_fd(int ruleset, int fd, uint64_t rights)
 {
     int rc = add_rights(ruleset, fd, rights);

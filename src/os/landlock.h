@@ -6,14 +6,14 @@
  *
  * Landlock does not mediate stat, chdir, readlink, O_PATH, chmod, chown, utimes, xattrs and
  * flock; connecting to named unix sockets; and, with no_tcp, UDP, MPTCP, listen() on an
- * ephemeral port and sendto(MSG_FASTOPEN). Other layers must. Under a ruleset mount(2) and its
- * family fail with EPERM, so that a sandbox inside cannot use mounts. */
+ * ephemeral port and sendto(MSG_FASTOPEN). Other layers must mediate these. Under a ruleset
+ * mount(2) and its family fail with EPERM, so that a sandbox inside cannot use mounts. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* The ABI version that introduced a right: below it the kernel ... */
+/* The ABI version that introduced a right. An older kernel: */
 #define CSN_LL_ABI_REFER    2 /* refuses all moves and links between directories */
 #define CSN_LL_ABI_TRUNCATE 3 /* allows truncate(2) on every file the user may write */
 #define CSN_LL_ABI_NET      4 /* ignores no_tcp */

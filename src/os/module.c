@@ -1,7 +1,7 @@
 /* module.c: finds and loads caisson's own modules.
  *
- * A module is code: this file alone decides where it comes from, and no environment variable
- * changes that. Modules stay loaded. Thread-safe. */
+ * A module is code, so its location is fixed in this file; no environment variable changes it.
+ * Modules stay loaded. Thread-safe. */
 #include "os/module.h"
 
 #include <dlfcn.h>

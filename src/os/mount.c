@@ -1,4 +1,4 @@
-/* mount.c: open_tree, move_mount, fsopen and mount_setattr.
+/* mount.c: creates, copies and attaches detached mounts with open_tree, fsopen and move_mount.
  *
  * Invariants:
  *  - Every mount is nosuid, and nodev unless CSN_MOUNT_DEVICES asks for devices.

@@ -29,12 +29,12 @@ typedef enum csn_mount_kind {
 #define CSN_MOUNT_NOEXEC   (1u << 3)
 #define CSN_MOUNT_STICKY   (1u << 4) /* SCRATCH: mode 1777 instead of 0755 */
 #define CSN_MOUNT_KEEPER   (1u << 5) /* Landlock: for the keeper, not for its commands */
-/* For Landlock only. WIDE: one rule that covers a tree, used when the mounts decide what the
- * tree contains. NARROW: the rules it replaces, used when there are no mounts. */
+/* For Landlock only. WIDE: one rule for a whole tree, used when the mounts decide what the tree
+ * contains. NARROW: the rules that WIDE replaces, used when there are no mounts. */
 #define CSN_MOUNT_WIDE   (1u << 6)
 #define CSN_MOUNT_NARROW (1u << 7)
-/* BIND, GIVEN: the tree holds no link that an agent may have planted to redirect a later mount.
- */
+/* BIND, GIVEN: the tree holds no link that an agent may have planted to redirect a later
+ * mount. */
 #define CSN_MOUNT_TRUSTED (1u << 8)
 /* LINK, BIND, SELF, MASK: the keeper's helper process mounts it, after all unmarked entries
  * that precede the first marked one. The entry it lies in is not marked and precedes the first
@@ -45,7 +45,7 @@ typedef enum csn_mount_kind {
 
 typedef struct csn_mount {
     uint32_t kind, flags;
-    uint32_t access;  /* CSN_LL_*: rights that Landlock grants there; not used here */
+    uint32_t access;  /* CSN_LL_*: rights that Landlock grants there; ignored when mounting */
     int32_t fd;       /* GIVEN */
     const char *from; /* or NULL */
     const char *to;   /* absolute, below the new root */
@@ -57,7 +57,7 @@ typedef struct csn_rootfs {
     const csn_mount *list;
     size_t count;
     uint64_t size;   /* bytes of the scratch space; 0: the kernel's default (half the memory) */
-    uint64_t inodes; /* likewise */
+    uint64_t inodes; /* as size */
 } csn_rootfs;
 
 #define CSN_MOUNTS_MAX 256u

@@ -47,9 +47,9 @@ int csn_sealed_memfd(const char *name, const void *data, size_t len)
     return csn_steal_fd(&fd);
 }
 
-/* Waits until the socket is ready; -ETIMEDOUT. The deadline may pass while both processes are
- * stopped or frozen. The peer has timed out only after a grace period in which this process
- * ran. */
+/* Waits until the socket is ready; -ETIMEDOUT. Both processes may be stopped or frozen until
+ * after the deadline, so the peer gets a grace period, repeated until this process has run
+ * throughout it. */
 static int await_ready(int sock, short events, uint64_t deadline_ns)
 {
     struct pollfd pf = {.fd = sock, .events = events};
@@ -86,8 +86,8 @@ static int send_waiting(int sock, const struct msghdr *mh, uint64_t deadline_ns)
         int rc = await_ready(sock, POLLOUT, deadline_ns);
         if (rc < 0)
             return rc;
-        late += csn_deadline_poll_ms(deadline_ns) ==
-                0; /* other threads may fill the buffer again */
+        /* Another thread may have filled the buffer again. */
+        late += csn_deadline_poll_ms(deadline_ns) == 0;
     }
     return -ETIMEDOUT;
 }
@@ -204,7 +204,7 @@ int csn_msg_recv(int sock, void *buf, size_t size, csn_msg *ret)
     ssize_t n;
 
     /* ECONNRESET: the peer closed with our message unread. The kernel reports it once, before
-     * the peer's last messages: those are read first. */
+     * the peer's last messages, so the loop reads on. */
     int resets = 0;
     do
         n = recvmsg(sock, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
@@ -260,7 +260,7 @@ int csn_msg_request(int sock, uint16_t type, const void *body, size_t len, const
     if (nfds > 0)
         memcpy(all + 1, fds, nfds * sizeof(*fds));
     int rc = csn_msg_send(sock, type, body, len, all, nfds + 1, deadline_ns);
-    close(pair[1]); /* open here, it would hide that the peer has hung up */
+    close(pair[1]); /* an open copy would hide that the peer has hung up */
     if (rc == -ECONNRESET || rc == -ENOTCONN)
         return -EPIPE;
     if (rc == 0)

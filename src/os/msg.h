@@ -25,7 +25,7 @@ typedef struct csn_msg_head {
 
 typedef struct csn_msg {
     uint16_t type;
-    const uint8_t *body; /* in the caller's buffer, or in heap */
+    const uint8_t *body; /* points into the caller's buffer or into `heap` */
     size_t len;
     int fds[CSN_KEEPER_FDS_MAX];
     size_t nfds;
@@ -34,8 +34,8 @@ typedef struct csn_msg {
 
 /* Returns a memfd with these bytes, sealed against any change, or -errno. */
 int csn_sealed_memfd(const char *name, const void *data, size_t len);
-/* Sends one message. Waits for buffer space until deadline_ns (0: forever; 1: does not wait).
- */
+/* Sends one message. Waits for buffer space until deadline_ns (0: forever; 1: does not
+ * wait). */
 int csn_msg_send(int sock, uint16_t type, const void *body, size_t len, const int *fds,
                  size_t nfds, uint64_t deadline_ns);
 /* Receives one message without waiting; the caller releases it. Returns 1, 0 when the peer hung
@@ -48,8 +48,8 @@ int csn_msg_request(int sock, uint16_t type, const void *body, size_t len, const
                     size_t nfds, uint64_t deadline_ns, int *ret_channel);
 /* As csn_msg_recv, but waits; -ETIMEDOUT. */
 int csn_msg_await(int sock, uint64_t deadline_ns, void *buf, size_t size, csn_msg *ret);
-void csn_msg_release(
-    csn_msg *m); /* closes the descriptors that were not taken, frees the body */
-int csn_msg_take_fd(csn_msg *m, size_t i); /* the caller owns it then; -1: none */
+/* Closes the descriptors that were not taken and frees the body. */
+void csn_msg_release(csn_msg *m);
+int csn_msg_take_fd(csn_msg *m, size_t i); /* the caller then owns it; -1: none */
 /* Checks the header of a packet of n bytes that came with nfds descriptors. */
 int csn_msg_check(const void *packet, size_t n, size_t nfds, csn_msg_head *ret);

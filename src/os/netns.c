@@ -18,8 +18,9 @@
 #define SIOCGSKNS 0x894C /* the network namespace of a socket, as a descriptor */
 #endif
 
-/* Brings loopback up and returns a descriptor of the namespace. /proc/self/ns is no way to it:
- * the process that builds the root file system at the same time may have covered /proc. */
+/* Brings loopback up and returns a descriptor of the namespace. It comes from a socket
+ * (SIOCGSKNS), because the process that builds the root file system at the same time may have
+ * covered /proc/self/ns. */
 static int loopback_up(void)
 {
     csn_autofd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -1,12 +1,12 @@
 /* nft.c: installs one fixed nf_tables ruleset as one nfnetlink batch.
  *
- * A keeper calls this while it builds the network of a jail, before anything of the sandbox
- * runs; the rules have no input. Commands run in a second user namespace, made later, and
- * therefore cannot change them. Invariants: the kernel applies all rules or none, and its
- * answer is read; nothing is allocated and only the stack is written, because the caller may
- * share its memory with another process (keeper/boot/helper.h).
+ * A keeper calls this while it builds the network of a jail, before any command runs; the rules
+ * have no input. Commands run in a second user namespace, made later, and therefore cannot
+ * change them. Invariants: the kernel applies all rules or none, and its answer is read;
+ * nothing is allocated and only the stack is written, because the caller may share its memory
+ * with another process (keeper/boot/helper.h).
  *
- * Constants are the kernel's; a musl compiler has no kernel headers. */
+ * The constants are copies of the kernel's, because a musl compiler has no kernel headers. */
 #include "os/nft.h"
 
 #include <errno.h>
@@ -118,8 +118,8 @@ typedef struct rule {
 #define UDP         L4PROTO(IPPROTO_UDP)
 
 static const rule rules[] = {
-    /* Every TCP connection ends at the listener, but for loopback and the resolver. Packets of
-     * open connections are nearly all packets and find their socket by themselves. */
+    /* Every TCP connection ends at the listener, except to loopback and the resolver. Most
+     * packets belong to open connections; the kernel finds their socket without a rule. */
     {TPROXY, TO_GATEWAY, ACCEPT, {TCP, NOT_SYN}},
     {BOTH, TO_GATEWAY, ACCEPT, {LOOPBACK4}},
     {BOTH, TO_GATEWAY, ACCEPT, {LOOPBACK6}},
@@ -127,11 +127,11 @@ static const rule rules[] = {
     {BOTH, TO_GATEWAY, ACCEPT, {DST6(CSN_NET_SELF6), TCP, DPORT_DNS}},
     {BOTH, TO_GATEWAY, TO_LISTENER4, {NFPROTO(FAMILY_IPV4), TCP}},
     {BOTH, TO_GATEWAY, TO_LISTENER6, {NFPROTO(FAMILY_IPV6), TCP}},
-    /* Without a listener the packet must not reach another socket. */
+    /* Without a listener the packet is reset, so that it reaches no other socket. */
     {TPROXY, TO_GATEWAY, RESET, {TCP}},
 
-    /* Nothing else leaves. Connections are not tracked, which would cost a tenth of a request,
-     * except by DNAT, which sends them to the range. */
+    /* Everything else is rejected. Connection tracking would cost a tenth of a request, so only
+     * DNAT, which rewrites destinations into the range, uses it. */
     {TPROXY, CLOSED, ACCEPT, {TCP}},
     {DNAT, CLOSED, ACCEPT, {TCP, DST4_RANGE}},
     {DNAT, CLOSED, ACCEPT, {TCP, DST6_RANGE}},
@@ -141,7 +141,7 @@ static const rule rules[] = {
     {BOTH, CLOSED, ACCEPT, {DST6(CSN_NET_SELF6), UDP, DPORT_DNS}},
     {BOTH, CLOSED, ACCEPT, {SRC4(CSN_NET_SELF4), UDP, SPORT_DNS}},
     {BOTH, CLOSED, ACCEPT, {SRC6(CSN_NET_SELF6), UDP, SPORT_DNS}},
-    /* So that clients notice at once when the resolver is gone. */
+    /* Lets ICMP errors through, so that clients notice at once when the resolver has ended. */
     {BOTH, CLOSED, ACCEPT, {DST4(CSN_NET_SELF4), L4PROTO(IPPROTO_ICMP), ICMP(ICMP_UNREACHABLE)}},
     {BOTH, CLOSED, ACCEPT, {DST6(CSN_NET_SELF6), L4PROTO(IPPROTO_ICMPV6), ICMP(ICMPV6_UNREACHABLE)}},
     {BOTH, CLOSED, REJECT, {{0}}},
@@ -345,7 +345,7 @@ static void put_chain(csn_nl *b, const char *name, const char *type, uint32_t ho
     csn_nl_end(b);
 }
 
-/* The last rule asks for an acknowledgement: the kernel always answers the batch. */
+/* The last rule asks for an acknowledgement, so that the kernel always answers the batch. */
 static void put_rule(csn_nl *b, csn_nft_method method, const rule *r)
 {
     static const uint8_t steps[] = {[ACCEPT] = CSN_NFT_MATCH,

@@ -32,12 +32,12 @@ typedef enum csn_nft_step {
 /* How connections reach the listener. */
 typedef enum csn_nft_method {
     CSN_NFT_TPROXY, /* unchanged: the listener is IP_TRANSPARENT, all addresses are local, and
-                       getsockname() tells the destination */
-    CSN_NFT_DNAT,   /* with the listener's address; SO_ORIGINAL_DST tells the destination */
+                       getsockname() returns the destination */
+    CSN_NFT_DNAT,   /* with the listener's address; SO_ORIGINAL_DST returns the destination */
 } csn_nft_method;
 
 /* Installs all rules or none. Returns 0, or -errno with the failed step in *ret_step. */
 int csn_nft_redirect(csn_nft_method method, csn_nft_step *ret_step);
-/* Does this -errno say that the kernel lacks a module? */
+/* True: this -errno means that the kernel lacks a module. */
 bool csn_nft_unsupported(int error);
 const char *csn_nft_step_name(uint64_t step);

@@ -3,9 +3,10 @@
  * An attacker controls the path, the links on it and the moment they change. Invariant: each
  * directory is reached from the root by csn_beneath_open or, when it is new, by one plain name
  * from an open descriptor without following a link; so nothing is ever made outside the root. A
- * final symlink is followed as text to a new path, which is then resolved from the root: a link
- * out is -EXDEV, a dangling one inside names the file it would be. csn_parent_undo removes what
- * was made, so that a refused operation leaves nothing. */
+ * final symlink is replaced in the path by its target, and the new path is resolved from the
+ * root: a link out of the root is -EXDEV, a dangling link inside names the file to create.
+ * csn_parent_undo removes the directories that were made, so that a refused operation leaves
+ * nothing. */
 #include "os/parent.h"
 
 #include <errno.h>
@@ -54,8 +55,8 @@ static int open_prefix(const csn_parent *p, const char *path, size_t len, int fl
     return csn_beneath_open(p->root, text, flags | O_DIRECTORY, p->how);
 }
 
-/* Opens the longest existing prefix of path[0..len). `..` among the missing names is refused.
- */
+/* Opens the longest existing prefix of path[0..len). `..` among the missing names is
+ * refused. */
 static int find_prefix(csn_parent *p, size_t len)
 {
     for (;;) {
@@ -83,7 +84,7 @@ static int replace_by_link(csn_parent *p, size_t above, bool slash)
     ssize_t n = readlinkat(p->fd, p->name, text, PATH_MAX);
 
     if (n < 0)
-        return errno == EINVAL ? -EAGAIN : -errno; /* no longer a link: try again */
+        return errno == EINVAL ? -EAGAIN : -errno; /* not a link any more */
     text[n] = '\0';
     bool absolute = text[0] == '/';
     if (absolute && !(p->how & CSN_BENEATH_ROOTED))
@@ -204,7 +205,7 @@ char *csn_parent_missing(const csn_parent *p)
 int csn_parent_make(csn_parent *p)
 {
     size_t at = p->have, len;
-    bool ours = false; /* everything from p->made on is new */
+    bool ours = false; /* all directories after p->made are ours */
 
     while (next_missing(p, &at, &len)) {
         char name[NAME_MAX + 1];
@@ -217,8 +218,8 @@ int csn_parent_make(csn_parent *p)
                 p->made = p->have;
             ours = true;
         } else if (errno == EEXIST) {
-            p->made =
-                (size_t)(p->name - p->path); /* not ours, and in use: so are those above */
+            /* Another process made and uses this one, so undo must keep its parents too. */
+            p->made = (size_t)(p->name - p->path);
             ours = false;
         } else {
             return -errno;

@@ -231,8 +231,8 @@ static int check_tag(const scan_state *s, pid_t pid)
     return tag;
 }
 
-/* Decides whether a listed pid is a member; one with the tag has been signalled. 0 or -errno.
- */
+/* Decides whether a listed pid is a member; one with the tag has been signalled. 0 or
+ * -errno. */
 static int check_pid(scan_state *s, pid_t pid, int tag)
 {
     csn_proc p;
@@ -246,7 +246,7 @@ static int check_pid(scan_state *s, pid_t pid, int tag)
         return 0;
     int alive = read_stat(s->procfd, pid, &p);
     if (alive != 1) {
-        s->lost |= tag == 1; /* it may have forked before */
+        s->lost |= tag == 1; /* it may have forked before it ended */
         return 0;
     }
     p.member = pid == s->w->root ? s->w->include_root : tag == 1 || was_member(s->before, &p);
@@ -317,7 +317,7 @@ static ssize_t scan(csn_proctree *t, const csn_proctree_query *w, int signo, boo
     if (procfd < 0)
         return -errno;
     if (before.whose != whose)
-        before.count = 0; /* of another tree */
+        before.count = 0; /* those are of another tree */
     *t = (csn_proctree){.whose = whose};
     int rc = list_procs(&s);
     if (rc == 0) {

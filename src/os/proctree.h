@@ -27,8 +27,8 @@ typedef struct csn_proctree_query {
     pid_t root;              /* 0: none. Must not have been reaped */
     bool include_root;       /* the root itself is a member, not only its descendants */
     uint64_t tag_lo, tag_hi; /* 0, 0: none */
-    /* Not 0: every process in this pid namespace was started with a tag of this range, so one
-     * with another tag has changed it and counts as a member of every tree. */
+    /* Not 0: every process in this pid namespace was started with a tag of this range. A
+     * process with another tag has changed it and counts as a member of every tree. */
     uint64_t ours_lo, ours_hi;
     /* Called repeatedly during a scan, to reap: a tree that forks and exits endlessly makes
      * zombies faster than a scan ends. May set root to 0. */
@@ -45,11 +45,12 @@ int csn_proctree_mark(uint64_t tag);
 
 /* Scans /proc and sends signo (0: none; cont: followed by SIGCONT) to every living member as
  * soon as it is found, never to a recycled pid. Returns the number of living members (0 only
- * when certain), or -errno. A member stays one in later scans of the same tree, also when its
- * parent has died. *ret_fresh (may be NULL): members that the scan before did not have. */
+ * when certain), or -errno. A member remains a member in later scans of the same tree, even
+ * after its parent has died. *ret_fresh (may be NULL): members that the previous scan did not
+ * have. */
 ssize_t csn_proctree_scan(csn_proctree *t, const csn_proctree_query *w, int signo, bool cont,
                           size_t *ret_fresh);
-/* Scans only tagged processes and known members: much cheaper, proves nothing. Returns how many
- * it found, or -errno. */
+/* Scans only tagged processes and known members: much cheaper, but a result of 0 is not
+ * certain. Returns how many it found, or -errno. */
 ssize_t csn_proctree_scan_tagged(csn_proctree *t, const csn_proctree_query *w, int signo,
                                  size_t *ret_fresh);

@@ -1,8 +1,8 @@
 /* pty.c: opens and sizes a pseudo-terminal.
  *
- * The size is set before a program sees the terminal: 0 x 0 breaks editors and pagers. The
- * slave is opened through the master (TIOCGPTPEER): its name may be another terminal in a
- * sandbox. */
+ * The size is set before a program opens the terminal: 0 x 0 breaks editors and pagers. The
+ * slave is opened through the master (TIOCGPTPEER): in a sandbox its name may refer to another
+ * terminal. */
 #include "os/pty.h"
 
 #include <errno.h>

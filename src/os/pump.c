@@ -132,7 +132,7 @@ static bool pump_feed(csn_pump *p)
     if (n > 0)
         p->feed_at += (size_t)n;
     else if (n != -EAGAIN && n != -EINTR)
-        close_fd(&p->feed_fd); /* it does not read its stdin, which is no error */
+        close_fd(&p->feed_fd); /* the command has closed its stdin, which is not an error */
     return true;
 }
 

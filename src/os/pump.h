@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A sink's return values; those of the public header. */
+/* A sink's return values, equal to those of the public header. */
 #define CSN_PUMP_SINK_MORE  0
 #define CSN_PUMP_SINK_COUNT 1
 #define CSN_PUMP_SINK_STOP  2
@@ -12,10 +12,10 @@
 typedef enum csn_pump_event {
     CSN_PUMP_CLOSED,   /* every output has ended and no other event can come */
     CSN_PUMP_MESSAGE,  /* message_fd is readable or hung up */
-    CSN_PUMP_CONTROL,  /* likewise control_fd */
-    CSN_PUMP_CANCEL,   /* likewise one of cancel_fds */
+    CSN_PUMP_CONTROL,  /* control_fd is readable or hung up */
+    CSN_PUMP_CANCEL,   /* one of cancel_fds is readable or hung up */
     CSN_PUMP_STOP,     /* the sink asks to stop */
-    CSN_PUMP_DEADLINE, /* has passed */
+    CSN_PUMP_DEADLINE, /* the deadline has passed */
     CSN_PUMP_FEED,     /* the source of stdin failed */
     CSN_PUMP_ERROR,    /* poll or a read failed: output may be lost */
 } csn_pump_event;

@@ -1,15 +1,15 @@
 /* raw_syscall.h: system calls that leave errno alone.
  *
- * Two processes that share memory share errno: one of them (a child between vfork and exec, or
- * a keeper's helper) must not write to it while the other may be about to read it. */
+ * Two processes that share memory share errno: a child between vfork and exec, or a keeper's
+ * helper, must not write to it while the other process may be about to read it. */
 #pragma once
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
 
-/* Sanitizers record each thread in shared memory, and take the child for the thread that made
- * it: code of a child must not be instrumented. clang's thread sanitizer needs an attribute of
- * its own; without it, it still counts function entries and exits. */
+/* Sanitizers record each thread in shared memory and mistake the child for the thread that made
+ * it, so code of a child must not be instrumented. clang's thread sanitizer needs an attribute
+ * of its own; without it, it still counts function entries and exits. */
 #if defined(__has_attribute)
 #if __has_attribute(disable_sanitizer_instrumentation)
 #define CSN_NO_SANITIZE                                                                        \

@@ -5,7 +5,7 @@
  *
  * Invariants: no allocation and no lock, because a child between vfork and exec may call this;
  * no kernel header, because the keeper is built with musl alone. After an error there is no
- * filter, and the caller must not go on. */
+ * filter, and the caller must stop. */
 #include "os/seccomp.h"
 
 #include <errno.h>

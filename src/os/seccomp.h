@@ -34,8 +34,8 @@ typedef struct csn_seccomp_program {
     const csn_seccomp_insn *insns;
 } csn_seccomp_program;
 
-/* Returns the static program of a variant, or NULL: no such variant, or no policy for this
- * architecture. */
+/* Returns the static program of a variant, or NULL if the variant does not exist or this
+ * architecture has no policy. */
 const csn_seccomp_program *csn_seccomp_find(uint32_t variant);
 
 /* Installs the filter for the calling thread and its children, for good; sets no_new_privs. A

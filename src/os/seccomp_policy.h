@@ -1,9 +1,9 @@
-/* seccomp_policy.h: which system calls a jail refuses. This table is the policy; read it.
+/* seccomp_policy.h: the table of system calls that a jail refuses.
  *
  * Included by tools/gen-seccomp.c and the tests only. A call without a row is allowed, unless
- * it is unassigned or newer than CSN_SECCOMP_NEWEST: those answer ENOSYS, so that a new kernel
- * brings no new call before it was reviewed. The rows hold for every ABI of the host (x86_64
- * and i386, or aarch64 and arm); x32 and any other ABI answer ENOSYS.
+ * it is unassigned or newer than CSN_SECCOMP_NEWEST: those answer ENOSYS, so that a call of a
+ * new kernel stays refused until it is reviewed. The rows hold for every ABI of the host
+ * (x86_64 and i386, or aarch64 and arm); x32 and any other ABI answer ENOSYS.
  *
  * A row is a call, the errno it gets, the variants that have the row, and conditions on
  * arguments. The first row of a call whose conditions are true decides; if there is none the
@@ -88,7 +88,8 @@ typedef struct csn_seccomp_rule {
 #define K_O_CREATES     020000100u  /* O_CREAT, and the bit that makes O_TMPFILE */
 
 static const csn_seccomp_rule csn_seccomp_rules[] = {
-    /* Namespaces: each new one opens kernel code that otherwise only root reaches. */
+    /* Namespaces: each new one makes kernel code reachable that otherwise only root can
+     * call. */
     NO_USERNS_IF("clone", EPERM, "new namespaces", HAS_ANY(0, K_CLONE_NEW)),
     NO_USERNS_IF("unshare", EPERM, "new namespaces", HAS_ANY(0, K_CLONE_NEW | K_CLONE_NEWTIME)),
     NO_USERNS("clone3", ENOSYS, "flags behind a pointer; libc falls back on clone"),
@@ -123,7 +124,7 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     DENY_IF("renameat2", EINVAL, "leaves a device node in place of the file",
             HAS_ANY(4, K_WHITEOUT)),
 
-    /* The kernel itself: modules, programs in it, what it logs and keeps. */
+    /* Kernel modules, BPF, keyrings, the kernel log, other processes, hardware. */
     DENY("init_module", EPERM, "code into the kernel"),
     DENY("finit_module", EPERM, "code into the kernel"),
     DENY("delete_module", EPERM, "code out of the kernel"),
@@ -155,7 +156,7 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     DENY("pciconfig_read", EPERM, "hardware"),
     DENY("pciconfig_write", EPERM, "hardware"),
 
-    /* The machine as a whole. */
+    /* State of the whole host: power, swap, clock, memory placement. */
     DENY("reboot", EPERM, "stops the machine"),
     DENY("swapon", EPERM, "the host's memory"),
     DENY("swapoff", EPERM, "the host's memory"),
@@ -222,7 +223,7 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     DENY_IF("ioctl", EPERM, "TIOCSTI types into the caller's terminal; consoles; line disciplines",
             IS(1, K_TIOCSTI, K_TIOCLINUX, K_TIOCSETD)),
     DENY_IF("personality", EPERM, "other than what setarch and debuggers need",
-            HAS_ANY(0, ~K_PERSONALITIES), IS_NOT(0, UINT32_MAX /* asks */)),
+            HAS_ANY(0, ~K_PERSONALITIES), IS_NOT(0, UINT32_MAX /* query */)),
 
     /* Only with CSN_SECCOMP_NOSUID: see os/seccomp.h. */
     NOSUID("chmod", EPERM, "setuid file", HAS_ANY(1, K_S_ISUGID)),

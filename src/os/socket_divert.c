@@ -1,12 +1,12 @@
 /* socket_divert.c: answers socket() of one command with sockets of another network namespace.
  *
- * The keeper's child installs the filter before it execs; csn_socket_divert_serve is the whole
- * life of a second process (keeper/main.c) that the library starts for that command. The
- * command is hostile. It reaches the supervisor only by the three arguments of socket(), which
- * are passed by value and cannot change after the check. Invariants: no internet socket is made
- * without notification, on any ABI of the host; the supervisor only makes ordinary,
- * unprivileged sockets; after its end every further call fails with ENOSYS and none falls back
- * on the jail's own network.
+ * The keeper's child installs the filter before it execs; a second process (keeper/main.c) that
+ * the library starts for that command runs only csn_socket_divert_serve. The command is
+ * hostile. It reaches the supervisor only by the three arguments of socket(), which are passed
+ * by value and cannot change after the check. Invariants: on every ABI of the host, each
+ * internet socket is made by notification; the supervisor only makes ordinary, unprivileged
+ * sockets; after its end every further call fails with ENOSYS instead of using the jail's own
+ * network.
  *
  * No kernel header: the keeper is built with musl alone. */
 #include "os/socket_divert.h"

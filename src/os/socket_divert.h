@@ -6,9 +6,9 @@
  * Static programs link this. */
 #pragma once
 
-/* Has the internet sockets of the caller and its children made, for good, by the process that
- * serves the other end of `to`, a SEQPACKET pair. For a child between vfork and exec with
- * no_new_privs set. Returns 0, or -errno: the command must not run then. */
+/* Makes the process at the other end of `to`, a SEQPACKET pair, create all further internet
+ * sockets of the caller and its children. For a child between vfork and exec with no_new_privs
+ * set. Returns 0, or -errno: then the command must not run. */
 int csn_socket_divert_install(int to);
 /* Makes sockets in the caller's network namespace for the command at the other end of `from`.
  * Returns 0 when all copies of that end are closed, or -errno. */

@@ -4,8 +4,8 @@
  * start must not copy the host's memory, raise SIGCHLD, or leave a child for the host's wait().
  * Two clones:
  *
- *   host          shares memory and descriptors with
- *   intermediate  exits without a signal (exit_signal 0, which only __WALL sees); it makes
+ *   host          clones the intermediate process, which shares its memory and descriptors
+ *   intermediate  clones the program and exits without a signal (exit_signal 0: __WALL only)
  *   program       orphaned by that exit; CLONE_VFORK until exec
  *
  * The intermediate process shares the host's descriptor table, so the pidfd it receives is the
@@ -14,11 +14,10 @@
  *
  * Invariants:
  *  - Both children have all signals blocked and run only system calls on their own stacks.
- *  - The host's thread may continue meanwhile: the children leave errno alone
+ *  - The host's thread may run at the same time: the children leave errno alone
  *    (os/raw_syscall.h) and are not instrumented by sanitizers.
  *  - With namespaces, a root caller becomes an unprivileged user first; that user makes the
- * user namespace and writes its maps from inside. No sandbox is ever mapped to uid 0 of the
- * host.
+ *    user namespace and writes its maps from inside. No sandbox is mapped to the host's uid 0.
  */
 #include "os/spawn.h"
 
@@ -59,7 +58,7 @@ typedef struct csn_spawn_pending {
     int transfer_fd;          /* for csn_fd_transfer_take */
     csn_fd_transfer transfer; /* state of the descriptors */
     bool frozen;              /* no thread switches its fsuid until the maps are written */
-    int dumpable;             /* of the host, before */
+    int dumpable;             /* value of the host, to be restored */
     int intermediate, pid, pidfd;
     csn_affinity cpus; /* of the host's thread */
     int error;         /* errno of the start */
@@ -189,8 +188,8 @@ CSN_IN_CHILD static int become_user(const csn_spawn_namespaces *w)
     return (int)(rc < 0 ? rc : csn_raw(SYS_prctl, PR_SET_DUMPABLE, 1L, 0L, 0L, 0L));
 }
 
-/* Resets the handlers, which are the host's, before the mask. The table of handlers is not
- * shared. Failures are signals that cannot have a handler. */
+/* Resets the handlers, which are the host's, before the signal mask. The child has its own
+ * table of handlers. The call fails only for signals that cannot have a handler. */
 CSN_IN_CHILD static void reset_signals(void)
 {
     const struct {
@@ -204,7 +203,7 @@ CSN_IN_CHILD static void reset_signals(void)
     (void)csn_raw(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 }
 
-/* Called by the child that is done first, or by the host. */
+/* Called by whichever process finishes first: a child or the host. */
 CSN_IN_CHILD static void thaw_host(pending *s)
 {
     if (!s->frozen)
@@ -392,7 +391,7 @@ int csn_spawn_wait(int pidfd, int timeout_ms)
     siginfo_t si;
     int n;
 
-    do /* the host may have interval timers */
+    do /* EINTR: the host may have interval timers */
         n = poll(&pf, 1, csn_deadline_poll_ms(deadline));
     while (n < 0 && errno == EINTR);
     if (n <= 0)

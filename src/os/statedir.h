@@ -6,16 +6,16 @@
  *            <id>/sock  <id>/home/
  *   config   $XDG_CONFIG_HOME/caisson, else ~/.config/caisson          read only
  *
- * A directory that another user owns or may write to is refused. Functions return 0 or -errno.
- */
+ * A directory that another user owns or may write to is refused. Functions return 0 or
+ * -errno. */
 #pragma once
 #include <stddef.h>
 
 /* In sandboxes/<id>/: a symlink to the runtime directory of a detached sandbox. */
 #define CSN_STATE_RUN_LINK "run"
-/* Likewise: what another process needs to attach to a detached jail. */
+/* In the same place: what another process needs to attach to a detached jail. */
 #define CSN_STATE_JAIL "jail"
-/* Likewise: one line that identifies a remote sandbox. */
+/* In the same place: one line that identifies a remote sandbox. */
 #define CSN_STATE_NOTE "remote"
 
 #define CSN_DIR_STATE   0
@@ -25,7 +25,7 @@
 /* Opens the directory `sub` (may have slashes, may be NULL) below one of these; makes it if
  * necessary. Returns a descriptor; *ret_path (may be NULL) is its malloc'd absolute path. */
 int csn_statedir_open(int which, const char *sub, char **ret_path);
-/* As above, but makes nothing: -ENOENT. */
+/* As csn_statedir_open, but makes nothing: -ENOENT. */
 int csn_statedir_find(int which, const char *sub, char **ret_path);
 /* Returns the path, whether it exists or not: malloc'd, or NULL with errno set. */
 char *csn_statedir_path(int which, const char *sub);

@@ -1,10 +1,10 @@
 /* tree.c: lists, walks and removes directories with getdents.
  *
- * An attacker controls the tree meanwhile: names, depth, and replaced entries. Invariants:
- * every directory is entered by a plain name with O_NOFOLLOW from an open one (or, in a walk,
- * by openat2 from the start without links), so the work cannot leave the tree; depth costs
- * memory for names only, neither stack nor descriptors. Removal goes up by `..` and stops if
- * that is not the directory it came from. */
+ * An attacker may change the tree at any moment: names, depth, and replaced entries.
+ * Invariants: every directory is entered by a plain name with O_NOFOLLOW from an open one (or,
+ * in a walk, by openat2 from the start without links), so the work cannot leave the tree; depth
+ * costs memory for names only, neither stack nor descriptors. Removal goes up by `..` and stops
+ * if that is not the directory it came from. */
 #include "os/tree.h"
 
 #include <dirent.h>
@@ -124,7 +124,7 @@ static int scan(int fd, const char *at, reader *r, pending *todo, csn_tree_fn fn
         bool is_dir;
         memcpy(path + len, d->d_name, strlen(d->d_name) + 1);
         if (len + strlen(d->d_name) >= PATH_MAX)
-            continue; /* no call could name it */
+            continue; /* longer than PATH_MAX: no call could name it */
         rc = visit(fd, d->d_name, path, fn, ctx, &is_dir);
         if (rc == 0 && todo && is_dir)
             rc = pending_push(todo, path);
@@ -164,7 +164,7 @@ int csn_tree_walk(int fd, csn_tree_fn fn, void *ctx)
         if (sub >= 0)
             rc = scan(sub, path, r, &todo, fn, ctx);
         if (rc < 0 && rc != -ENOMEM)
-            rc = 0; /* unreadable */
+            rc = 0; /* an unreadable directory is skipped */
     }
     return rc < 0 ? rc : 0;
 }
@@ -179,7 +179,7 @@ typedef struct level {
 
 typedef struct remover {
     int cur;      /* the directory being emptied; at depth 0 the caller's */
-    bool by_name; /* only one entry of the directory at depth 0 goes: O_PATH is enough for it */
+    bool by_name; /* removes one entry of the directory at depth 0, which may be O_PATH */
     bool force;   /* chmod own directories that are not writable */
     level *levels;
     size_t depth, room;
@@ -227,7 +227,7 @@ static int go_up(remover *w)
         return -errno;
     if (fstat(up, &st) < 0 || st.st_dev != l->dev || st.st_ino != l->ino) {
         close(up);
-        return -EBUSY; /* moved away: the directory above is another one */
+        return -EBUSY; /* the directory was moved away, so `..` is another one */
     }
     close(w->cur);
     w->cur = up;
@@ -273,7 +273,7 @@ static int remove_entry(remover *w, const char *name)
         } else if (errno != ENOTDIR) {
             return -errno;
         }
-        /* replaced meanwhile: once more */
+        /* another process has replaced the entry: try again */
     }
     return -EBUSY;
 }

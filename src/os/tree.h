@@ -17,6 +17,6 @@ int csn_tree_walk(int fd, csn_tree_fn fn, void *ctx);
 int csn_tree_remove(int dir, const char *name);
 /* The same, also in own directories that are not writable (mode 0500). */
 int csn_tree_remove_force(int dir, const char *name);
-/* Removes the contents of the open directory `fd` (not O_PATH), as csn_tree_remove_force does.
- */
+/* Removes the contents of the open directory `fd` (not O_PATH), as csn_tree_remove_force
+ * does. */
 int csn_tree_empty(int fd);

@@ -134,7 +134,7 @@ static int list_by_proc(name_fn fn, void *ctx)
     return 0;
 }
 
-/* sock_diag may be a missing module. */
+/* The module for sock_diag may be missing; then /proc/net/unix is read. */
 int csn_unix_sockets_each(name_fn fn, void *ctx)
 {
     return list_by_netlink(fn, ctx) == 0 ? 0 : list_by_proc(fn, ctx);

@@ -1,4 +1,4 @@
-/* userns.c: the second user namespace of a jail.
+/* userns.c: enters the second user namespace of a jail and limits further ones.
  *
  * The first namespace, made by os/spawn.c, owns the mounts, network and processes of the jail;
  * the second owns nothing, and commands run in it. The limit on the first namespace counts its
@@ -50,8 +50,8 @@ static unsigned long read_number(const char *path)
     return n;
 }
 
-/* inotify use is charged in every namespace up to the initial one, to the user who made it, and
- * there counts together with that user's own. */
+/* The kernel charges inotify use to the creator of each namespace up to the initial one, where
+ * it counts together with that user's own use. */
 void csn_userns_halve_inotify(void)
 {
     static const char *const paths[][2] = {

@@ -1,7 +1,7 @@
 /* userns_diagnose.c: finds the setting of this host that forbids user namespaces.
  *
- * The kernel answers only EPERM. Distributions and containers forbid them by few settings, all
- * of which can be read. */
+ * The kernel reports only EPERM. The settings by which distributions and containers forbid user
+ * namespaces are few and readable. */
 #include "os/userns_diagnose.h"
 
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* vfork_lock.h: a lock that one process takes and another one releases.
  *
- * The host takes it; a child that shares the host's memory until exec (os/spawn.c) releases it,
- * long before the host looks again, with a system call that leaves errno alone. A lock that was
- * held when this process was forked is free in it. */
+ * The host takes it; a child that shares the host's memory until exec (os/spawn.c) releases it
+ * with a system call that leaves errno alone, while the host may be running other code. A
+ * forked process does not hold the locks of its parent: the holder is a pid. */
 #pragma once
 #include <stdbool.h>
 #include <sys/syscall.h>

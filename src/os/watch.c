@@ -1,11 +1,11 @@
-/* watch.c: inotify, one descriptor for a whole tree.
+/* watch.c: reports changes of a whole tree through one inotify descriptor.
  *
  * inotify takes paths; these are /proc/self/fd/N of directories that csn_beneath_open opened,
  * so that a watch cannot leave the tree. An attacker controls the names and the rate of
  * changes: memory is bounded (WATCHES_MAX directories, QUEUE_MAX entries of new trees), and
  * when a bound or the kernel's queue is exceeded, an overflow is reported. A directory that
- * moves loses its watches and is watched anew under its new name, so that paths stay correct.
- */
+ * moves loses its watches and is watched anew under its new name, so that paths stay
+ * correct. */
 #include "os/watch.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ struct csn_notify {
     _Alignas(struct inotify_event) char buf[16384];
 };
 
-/* Linear: for thousands of watches still cheaper than one system call. */
+/* A linear search: even with thousands of watches cheaper than one system call. */
 static watched_dir *find_wd(csn_notify *n, int wd)
 {
     for (size_t i = 0; i < n->count; i++)
@@ -266,7 +266,8 @@ static bool handle_event(csn_notify *n, csn_notify_event *ret)
     ret->kind = kind_of(e->mask);
     if (!s || ret->kind == 0 || e->len == 0 || is_temp(e))
         return false;
-    /* A batch of writes exchanges names: the old file gets a temporary name. */
+    /* A batch of writes exchanges names (os/atomic.h): the move of the old file to its
+     * temporary name is not reported. */
     const struct inotify_event *next = peek(n);
     if ((e->mask & IN_MOVED_FROM) && next && next->cookie == e->cookie && is_temp(next))
         return false;
@@ -285,7 +286,7 @@ static bool handle_event(csn_notify *n, csn_notify_event *ret)
     return true;
 }
 
-/* Without waiting: an overflow first, then the queue, then the buffer. */
+/* Returns an event without waiting: an overflow first, then the queue, then the buffer. */
 static bool next_ready(csn_notify *n, csn_notify_event *ret)
 {
     for (;;) {

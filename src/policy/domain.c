@@ -1,10 +1,10 @@
-/* domain.c: parse a domain name into its canonical form, or say why it is not one.
+/* domain.c: parse a domain name into its canonical form, or give the reason why it has none.
  *
  * Used for rules and, in the gateway, for every name that a program in the sandbox looks up or
  * sends; an attacker controls all bytes. Invariants: an accepted name is at most 253 bytes of
  * a-z 0-9 - . (and _ for lookups) without empty labels, so it can be compared byte by byte; a
- * name that some resolver would take for an address (127.1, 0x7f.1, 017700000001) is refused.
- */
+ * name that some resolver would take for an address (127.1, 0x7f.1, 017700000001) is
+ * refused. */
 #include "policy/domain.h"
 
 #include <stdint.h>
@@ -13,8 +13,7 @@
 #define ACE_PREFIX     "xn--"
 #define ACE_PREFIX_LEN 4u
 
-/* ---- A-labels -----------------------------------------------------------------------------
- */
+/* ---- A-labels ---- */
 
 /* Parameters of punycode, RFC 3492 section 5. */
 enum { BASE = 36, TMIN = 1, TMAX = 26, SKEW = 38, DAMP = 700, FIRST_BIAS = 72, FIRST_N = 0x80 };
@@ -83,8 +82,7 @@ static bool is_punycode(const char *text, size_t len)
     return true;
 }
 
-/* ---- labels -------------------------------------------------------------------------------
- */
+/* ---- labels ---- */
 
 static bool is_number(const char *label, size_t len)
 {
@@ -181,8 +179,7 @@ bool csn_domain_parse_lookup(const char *text, size_t len, csn_domain *out, cons
     return parse(text, len, true, out, why);
 }
 
-/* ---- comparing ----------------------------------------------------------------------------
- */
+/* ---- comparing ---- */
 
 bool csn_domain_equal(const csn_domain *a, const csn_domain *b)
 {

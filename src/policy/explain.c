@@ -26,7 +26,7 @@ typedef struct stretch {
     const char *start, *end;
 } stretch;
 
-/* Exists on both sides, writable only on the host. */
+/* Exists inside and on the host, writable only on the host. */
 static bool is_held_back(const csn_explain_fact *f)
 {
     return f->inside && !f->inside_writable && f->host && f->host_writable;
@@ -38,8 +38,8 @@ static bool is_left_out(const csn_explain_fact *f)
     return !f->inside && f->host && f->host_writable;
 }
 
-/* "cp: cannot create regular file '/data/': Not a directory": the directory is missing inside.
- */
+/* "cp: cannot create regular file '/data/': Not a directory": the directory is missing
+ * inside. */
 static bool is_into_dir(const csn_explain_state *w, csn_text_span s, const csn_probed_path *a)
 {
     return s.at[s.len - 1] == '/' && a->fact.dir && csn_line_creates(&w->line);
@@ -76,8 +76,8 @@ static bool explain_read_only(csn_explain_state *w, csn_text_span s, const csn_p
     return true;
 }
 
-/* File permissions are no denial unless the host would permit the access: a read of what cannot
- * be read inside, or a write in a line about writing. */
+/* A refused permission is a denial only if the host would permit the access: a read of a path
+ * that cannot be read inside, or a write in a line about writing. */
 static bool explain_access(csn_explain_state *w, csn_text_span s, const csn_probed_path *a,
                            bool exec)
 {
@@ -182,7 +182,7 @@ static void explain_net(csn_explain_state *w, const csn_phrase_match *match)
     csn_explain_deny(w, &d);
 }
 
-/* In the largest unit that divides it, as the options take it. */
+/* The size in the largest unit that divides it, in the syntax of the options. */
 static const char *size_text(csn_explain_state *w, uint64_t n)
 {
     static const char units[] = {'\0', 'K', 'M', 'G', 'T'};
@@ -197,7 +197,7 @@ static const char *size_text(csn_explain_state *w, uint64_t n)
     return text ? text : "";
 }
 
-/* The need is unknown; the hint offers twice the limit. */
+/* The command's need is unknown, so the hint offers twice the limit. */
 static void explain_limit(csn_explain_state *w, const char *name, uint64_t max,
                           const char *option_name)
 {
@@ -295,7 +295,8 @@ static void explain_file(csn_explain_state *w, const csn_phrase_match *match, st
         return;
     if (runs || script || lines_contain(rest, "_execute_child")) {
         csn_text_span names[CSN_SPANS_MAX];
-        /* Only here is a bare name a command. A path may be a script without interpreter. */
+        /* Only in these lines is a bare name a command. A path may be a script without
+         * interpreter. */
         if (csn_line_paths(l, match, names) > 0)
             explain_command(w, names[0]);
     }

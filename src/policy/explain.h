@@ -2,19 +2,19 @@
  *
  * Runs once after a command that failed; the command is neither traced nor slowed. The output
  * only yields candidates. A candidate becomes a denial only if the host has the path, this user
- * could use it there, and the sandbox keeps it from the command. A file that is missing in both
- * places gives none.
+ * could use it there, and the sandbox withholds it from the command. A file that is missing in
+ * both places is no denial.
  *
  * The command controls its output and may name paths to learn whether they exist. So the result
- * is for the owner of the sandbox, and at most CSN_EXPLAIN_PROBES_MAX paths are examined. */
+ * is for the owner of the sandbox, and at most CSN_EXPLAIN_PROBES_MAX paths are probed. */
 #pragma once
 #include <stdbool.h>
 
 #include "base/arena.h"
 #include "caisson/caisson.h"
 
-/* What one absolute path is. The strings belong to the callback and are valid until its next
- * call. */
+/* The result of probing one absolute path. The strings belong to the callback and are valid
+ * until its next call. */
 typedef struct csn_explain_fact {
     bool inside;          /* the command sees something there (links followed) */
     bool inside_readable; /* and its grant lets it be read */
@@ -30,7 +30,8 @@ typedef struct csn_explain_fact {
     const char *needs;  /* the interpreter in the first line of a script, or NULL */
     const char *source; /* the grant it lies in: "config.read[0]"; may be NULL */
     /* The option that forbids it ("deny /x", "read /x" if it is also in `write`), or NULL. No
-     * grant helps then: the hint is to leave it out. source is where it comes from. */
+     * grant overrides it, so the hint is to leave the option out; `source` is where it comes
+     * from. */
     const char *rule;
 } csn_explain_fact;
 

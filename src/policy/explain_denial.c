@@ -222,8 +222,8 @@ static const char *resolved_path(const csn_probed_path *a)
     return a->fact.resolved ? a->fact.resolved : a->path;
 }
 
-/* A link that is itself missing inside needs a grant for its own directory too, resolved as all
- * others. */
+/* If the link itself is missing inside, its directory needs a grant too, by its resolved
+ * path. */
 static const char *offer_link(csn_explain_state *w, const csn_probed_path *a,
                               csn_grant_target p, const char *target)
 {
@@ -249,7 +249,8 @@ static const char *leave_out(csn_explain_state *w, const char *rule)
     return hint;
 }
 
-/* Names the resolved path: the command may have made a link, or change it before the grant. */
+/* The hint names the resolved path: the command may have made a link, or may change it before
+ * the grant. */
 static const char *hint_for(csn_explain_state *w, uint32_t op, const csn_probed_path *a,
                             bool tool)
 {

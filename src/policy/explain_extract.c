@@ -181,7 +181,8 @@ static csn_text_span unquote(const csn_line *l, csn_text_span s)
     return s.len > 2 * n ? (csn_text_span){s.at + n, s.len - 2 * n} : s;
 }
 
-/* A relative name is accepted only if the phrase is about nothing else. */
+/* A relative name is accepted only if the text before the phrase is one word, or ends in a word
+ * with a slash. */
 static csn_text_span relative_before(const csn_line *l, size_t at)
 {
     csn_text_span s = segment_before(l, at);
@@ -273,8 +274,7 @@ csn_text_span csn_line_name(const csn_line *l, const csn_phrase_match *s)
     return name;
 }
 
-/* The digits of the port after a host: ":80", " port 22", " (port 9418)", "/80", "', port=443".
- */
+/* The port after a host: ":80", " port 22", " (port 9418)", "/80", "', port=443". */
 static csn_text_span port_behind(const char *s)
 {
     static const char *const marks[] = {":", " port ", " (port ", "/", "', port=", NULL};

@@ -4,7 +4,7 @@
  * (the directory of a file, the tree of a tool, never a home or a top-level directory), and a
  * grant that would expose keys, a service of the host or the host's own programs is not
  * offered. The path as requested and its target are both checked: a link with a harmless name
- * does not help. */
+ * does not bypass the check. */
 #include <string.h>
 
 #include "base/path.h"

@@ -54,8 +54,8 @@ size_t csn_line_paths(const csn_line *l, const csn_phrase_match *s,
                       csn_text_span out[CSN_SPANS_MAX]);
 /* The program or library that the phrase names; len 0: none. */
 csn_text_span csn_line_name(const csn_line *l, const csn_phrase_match *s);
-/* Did a program that starts others print it (env, xargs, make)? Then a bare name is a command.
- */
+/* Did a program that starts others print it (env, xargs, make)? Then a bare name is a
+ * command. */
 bool csn_line_is_runner(const csn_line *l);
 bool csn_line_is_shell(const csn_line *l); /* did a shell print it? */
 bool csn_line_creates(const csn_line *l);  /* about creating or writing something */
@@ -66,8 +66,8 @@ const char *csn_line_syscall(const csn_line *l);
 /* Writes "host" or "host:port" to out. UNFIT: loopback, or not a valid host. */
 typedef enum { CSN_HOST_NONE, CSN_HOST_NAMED, CSN_HOST_UNFIT } csn_host;
 csn_host csn_line_host(const csn_line *l, const csn_phrase_match *s, char *out, size_t size);
-/* Valid UTF-8 shorter than PATH_MAX, without control and direction characters and backslashes.
- */
+/* Valid UTF-8 shorter than PATH_MAX, without control and direction characters and
+ * backslashes. */
 bool csn_span_is_clean(csn_text_span s);
 
 typedef struct csn_grant_target {

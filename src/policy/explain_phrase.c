@@ -1,7 +1,7 @@
 /* explain_phrase.c: find the error phrase in one line of output.
  *
  * The command controls the bytes and may try to mislead. Work is linear in the line, and a
- * match is only a reason to look closer: facts decide later. The phrases are those that common
+ * match only makes the line a candidate: probes decide later. The phrases are those that common
  * programs print, compared in lower case, since libc prints "No such file" and Go "no such
  * file". */
 #include <string.h>
@@ -118,7 +118,7 @@ static bool has(const csn_line *l, const char *low)
     return memmem(l->low, l->len, low, strlen(low)) != NULL;
 }
 
-/* As a word of its own: "mount" is not in "amount". */
+/* Only as a whole word: "mount" is not in "amount". */
 static bool has_word(const csn_line *l, const char *low)
 {
     size_t n = strlen(low);

@@ -1,8 +1,8 @@
 /* gitconfig.c: a strict reader of git's configuration syntax with an allow-list of keys.
  *
- * The text is the attacker's. Invariants: a key that git would see is seen here, and whatever
- * git and this reader could read differently (control bytes, a byte order mark, old spellings)
- * is refused. Only keys in the table pass, with values of their kind: every release of git adds
+ * An attacker controls the text. Invariants: this reader sees every key that git would see, and
+ * refuses whatever git could read differently (control bytes, a byte order mark, old
+ * spellings). Only keys in the table pass, with values of their kind: every release of git adds
  * keys that run programs, so a deny-list would always be incomplete. */
 #include "policy/gitconfig.h"
 
@@ -295,7 +295,7 @@ static bool read_variable(parser *p, int c)
     return c != -2 && at_line_end(c);
 }
 
-/* ---- the verdict ---- */
+/* ---- the check ---- */
 
 static const char *value_of(const parser *p)
 {
@@ -338,7 +338,7 @@ static bool variable_is_fine(parser *p)
     return false;
 }
 
-/* *ret_understood: stopped at a key, not at a syntax error. */
+/* *ret_understood: a refused key, not a syntax error, stopped the reading. */
 static bool all_is_fine(parser *p, bool *ret_understood)
 {
     int c;
@@ -394,7 +394,7 @@ bool csn_gitconfig_is_harmless(const char *text, size_t len, char **ret_key,
     return fine;
 }
 
-/* ---- what it includes ---- */
+/* ---- included files ---- */
 
 static bool is_include(const parser *p)
 {

@@ -1,8 +1,8 @@
-/* gitconfig.h: does a git config contain a key that makes git run a program or write elsewhere?
+/* gitconfig.h: check whether a git config can make git run a program or write elsewhere.
  *
- * An allow-list: what `git init`, `clone`, `remote`, `branch`, `submodule`, `worktree` and
- * `sparse-checkout` write is harmless; every other key and every byte that is not understood is
- * not. */
+ * An allow-list: the keys that `git init`, `clone`, `remote`, `branch`, `submodule`, `worktree`
+ * and `sparse-checkout` write are harmless. A config with any other key, or with bytes that are
+ * not understood, is not harmless. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* gitindex.c: check the paths in a git index, versions 2 to 4.
  *
- * Counts, lengths and names are the attacker's. Invariants: no byte outside [data, data+len) is
- * read; a file that git would read differently is not harmless, so every length is checked and
- * nothing unknown is skipped. */
+ * An attacker controls counts, lengths and names. Invariants: no byte outside [data, data+len)
+ * is read; a file that git would read differently is not harmless, so every length is checked
+ * and nothing unknown is skipped. */
 #include "policy/gitindex.h"
 
 #include <stdint.h>
@@ -174,11 +174,11 @@ bool csn_gitindex_is_harmless(const void *data, size_t len, size_t hash_len)
     cursor c = {.at = data, .hash_len = hash_len};
 
     if (len == 0)
-        return true; /* not an index to git */
+        return true; /* git ignores an empty index */
     if ((hash_len != 20 && hash_len != 32) || len < HEADER + hash_len ||
         memcmp(data, "DIRC", 4) != 0)
         return false;
-    c.end = c.at + len - hash_len; /* the checksum, which git does not verify either */
+    c.end = c.at + len - hash_len; /* git ignores the checksum, too */
     c.version = get32(c.at + 4);
     uint32_t count = get32(c.at + 8);
     c.at += HEADER;

@@ -1,4 +1,4 @@
-/* gitindex.h: does a git index contain a path that git itself would refuse?
+/* gitindex.h: check whether a git index contains a path that git itself would refuse.
  *
  * git checks paths when they enter the index, not when it reads the file: with a crafted index
  * `git checkout -- .` writes .git/hooks/post-checkout and runs it. */

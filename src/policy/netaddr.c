@@ -11,8 +11,7 @@
 
 #include "base/strv.h"
 
-/* ---- values -------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 csn_netaddr csn_netaddr_v4(const uint8_t bytes[4])
 {
@@ -64,8 +63,7 @@ const char *csn_netaddr_text(const csn_netaddr *a, char buf[CSN_NETADDR_TEXT])
     return buf;
 }
 
-/* ---- networks -----------------------------------------------------------------------------
- */
+/* ---- networks ---- */
 
 static unsigned width(const csn_netaddr *a)
 {
@@ -142,8 +140,7 @@ bool csn_netcidr_parse(const char *text, size_t len, csn_netcidr *ret, const cha
     return true;
 }
 
-/* ---- v4 inside v6 -------------------------------------------------------------------------
- */
+/* ---- v4 inside v6 ---- */
 
 static bool starts(const csn_netaddr *a, const uint8_t *prefix, size_t len)
 {
@@ -189,8 +186,7 @@ bool csn_netaddr_embedded(const csn_netaddr *a, csn_netaddr *ret)
     return true;
 }
 
-/* ---- ranges -------------------------------------------------------------------------------
- */
+/* ---- ranges ---- */
 
 #define V4(a, b, c, d, n)                                                                      \
     {                                                                                          \
@@ -213,7 +209,7 @@ static const csn_netrange v4_ranges[] = {
     {"metadata",              V4(169, 254, 42, 42, 32),   false},
     {"metadata",              V4(169, 254, 0, 23, 32),    false},
     {"metadata",              V4(100, 100, 100, 200, 32), false},
-    {"metadata",              V4(168, 63, 129, 16, 32),   false}, /* public by number only */
+    {"metadata",              V4(168, 63, 129, 16, 32),   false}, /* Azure; a public address */
     {"metadata",              V4(192, 0, 0, 192, 32),     false},
     {"unspecified",           V4(0, 0, 0, 0, 32),         false},
     {"broadcast",             V4(255, 255, 255, 255, 32), false},
@@ -224,7 +220,7 @@ static const csn_netrange v4_ranges[] = {
     {"documentation",         V4(203, 0, 113, 0, 24),     true},
     {"link-local",            V4(169, 254, 0, 0, 16),     true},
     {"private",               V4(192, 168, 0, 0, 16),     true},
-    {"benchmarking",          V4(198, 18, 0, 0, 15),      true}, /* synthetic addresses too */
+    {"benchmarking",          V4(198, 18, 0, 0, 15),      true}, /* also the gateway's */
     {"private",               V4(172, 16, 0, 0, 12),      true},
     {"carrier-grade NAT",     V4(100, 64, 0, 0, 10),      true},
     {"this network",          V4(0, 0, 0, 0, 8),          false},

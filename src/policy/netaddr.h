@@ -1,5 +1,5 @@
-/* netaddr.h: IP addresses and networks as values, and the ranges that need a rule of their own.
- */
+/* netaddr.h: IP addresses and networks as values, and the ranges that need a rule of their
+ * own. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,15 +21,15 @@ typedef struct csn_netcidr {
  * which the kernel sends it. */
 csn_netaddr csn_netaddr_v4(const uint8_t bytes[4]);
 csn_netaddr csn_netaddr_v6(const uint8_t bytes[16]);
-/* "192.0.2.1" (four decimal parts, no leading zeros) or "2001:db8::1" (no brackets, no zone).
- */
+/* "192.0.2.1" (four decimal parts, no leading zeros) or "2001:db8::1" (no brackets, no
+ * zone). */
 bool csn_netaddr_parse(const char *text, size_t len, csn_netaddr *ret);
 /* The canonical text, without brackets. Returns buf. */
 const char *csn_netaddr_text(const csn_netaddr *a, char buf[CSN_NETADDR_TEXT]);
 bool csn_netaddr_equal(const csn_netaddr *a, const csn_netaddr *b);
 
-/* ADDRESS or ADDRESS/BITS; bits set after the prefix are refused. *why as for csn_domain_parse.
- */
+/* ADDRESS or ADDRESS/BITS; bits set after the prefix are refused. *why as for
+ * csn_domain_parse. */
 bool csn_netcidr_parse(const char *text, size_t len, csn_netcidr *ret, const char **why);
 bool csn_netcidr_has(const csn_netcidr *net, const csn_netaddr *a);
 /* Is all of `inner` in `outer`? */

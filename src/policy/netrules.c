@@ -1,9 +1,9 @@
 /* netrules.c: decide whether a name may be looked up, a connection opened, an address dialled.
  *
  * An attacker controls names, ports and, through DNS, the addresses of allowed names, but not
- * the rules. Invariants: nothing is allowed that no rule (or the mode) names; a deny rule beats
- * every allow rule; an address in a refused range is reached only by a rule inside that range.
- */
+ * the rules. Invariants: only what a rule or the mode names is allowed; a deny rule beats
+ * every allow rule; an address in a refused range is reached only by a rule inside that
+ * range. */
 #include "policy/netrules.h"
 
 #include <stdio.h>
@@ -20,8 +20,7 @@ struct csn_netrules {
     csn_netside allow, deny;
 };
 
-/* ---- compiling ----------------------------------------------------------------------------
- */
+/* ---- compiling ---- */
 
 void csn_netrules_free(csn_netrules *r)
 {
@@ -114,8 +113,7 @@ bool csn_netrules_is_closed(const csn_netrules *r)
     return !r->all && r->allow.count == 0;
 }
 
-/* ---- names --------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 static void allowed(csn_netverdict *v, const char *rule)
 {
@@ -207,7 +205,7 @@ void csn_netrules_lookup(const csn_netrules *r, const csn_domain *name, csn_netv
         return;
     }
     csn_netside_names(&r->allow, CSN_NETRULE_NAME, name, &allow);
-    /* some port is left */
+    /* at least one port remains allowed */
     rule = csn_nethits_every(&allow);
     if (!rule)
         rule = open_port(&allow, &deny);
@@ -222,8 +220,7 @@ void csn_netrules_lookup(const csn_netrules *r, const csn_domain *name, csn_netv
     }
 }
 
-/* ---- addresses ----------------------------------------------------------------------------
- */
+/* ---- addresses ---- */
 
 static void hint_address(csn_netverdict *v, const csn_netaddr *a, uint16_t port)
 {
@@ -292,7 +289,7 @@ static const char *allowing(const csn_netrules *r, const csn_netaddr *a, uint16_
     return rule;
 }
 
-/* literal: the program used the address itself, so being public is not enough */
+/* literal: the program used the address itself, so a public address alone is not enough. */
 static void check_address(const csn_netrules *r, const csn_netaddr *a, uint16_t port,
                           const char *own, bool literal, csn_netverdict *ret)
 {
@@ -337,8 +334,7 @@ void csn_netrules_dial(const csn_netrules *r, const csn_netaddr *a, uint16_t por
     check_address(r, a, port, own, false, ret);
 }
 
-/* ---- rules of one call --------------------------------------------------------------------
- */
+/* ---- rules of one call ---- */
 
 static bool hits_within(const csn_netrules *r, const csn_netrule *rule,
                         const csn_nethits *allow, const csn_nethits *deny)

@@ -1,11 +1,12 @@
-/* netrules.h: the network rules of a policy, compiled once and asked often.
+/* netrules.h: the network rules of a policy, compiled once and queried for each connection.
  *
  *   rule     = host [":" port *("," port)] ["/tcp"]       no port: every port
  *   host     = name / "*." name / IPv4 ["/" bits] / "[" IPv6 ["/" bits] "]"
  *
  * `*.ok.test` covers everything below ok.test, at any depth, and not ok.test itself. Deny rules
- * have the same form, and one that matches always wins. What no rule names is refused, unless
- * the mode is `all`: then every name and every public address is allowed that is not denied.
+ * have the same form, and one that matches always wins. A name or address without a rule is
+ * refused, unless the mode is `all`: then every name and every public address is allowed that
+ * is not denied.
  *
  * Names and addresses are checked separately, and a connection must pass both: a rule for a
  * name does not open a refused range (netaddr.h) to which it resolves. Only an address rule
@@ -25,8 +26,7 @@
 #define CSN_NETRULE_PORTS_MAX 64u
 #define CSN_NETRULE_TEXT      272u /* "[*.]name:port" and a NUL */
 
-/* ---- one rule -----------------------------------------------------------------------------
- */
+/* ---- one rule ---- */
 
 typedef enum csn_netrule_kind {
     CSN_NETRULE_NAME,  /* exactly `name` */
@@ -45,8 +45,7 @@ typedef struct csn_netrule {
 /* *why (may be NULL) completes "RULE is no network rule: ..."; static. */
 bool csn_netrule_parse(const char *text, csn_netrule *ret, const char **why);
 
-/* ---- a set of rules -----------------------------------------------------------------------
- */
+/* ---- a set of rules ---- */
 
 typedef struct csn_netrules csn_netrules;
 
@@ -55,23 +54,23 @@ typedef struct csn_netrules csn_netrules;
 csn_status csn_netrules_new(const char *mode, const char *const *allow, const char *const *deny,
                             csn_netrules **ret, csn_error **err);
 void csn_netrules_free(csn_netrules *r);
-/* Can nothing be reached? Then no gateway is needed. */
+/* True: the rules allow nothing, so no gateway is needed. */
 bool csn_netrules_is_closed(const csn_netrules *r);
 
 typedef struct csn_netverdict {
     bool allowed;
-    const char *rule;  /* "allow *.ok.test:443", "deny x.test", "network all", "network none";
-                          NULL: no  rule matched. Borrowed from the rules */
-    const char *range; /* its refused range ("private" ...), static, or NULL */
-    char
-        hint[CSN_NETRULE_TEXT]; /* the smallest rule that would allow it; "": none is offered */
-    char why[128];              /* the reason of a refusal; "" if allowed */
+    /* "allow *.ok.test:443", "deny x.test", "network all", "network none"; NULL: no rule
+     * matched. Borrowed from the rules. */
+    const char *rule;
+    const char *range; /* the refused range of the address ("private" ...), static, or NULL */
+    char hint[CSN_NETRULE_TEXT]; /* the smallest rule that would allow it; "": none */
+    char why[128];               /* the reason of a refusal; "" if allowed */
 } csn_netverdict;
 
-/* May a connection to this name and port be opened? Its address: csn_netrules_dial. */
+/* May a connection to this name and port be opened? csn_netrules_dial checks its address. */
 void csn_netrules_name(const csn_netrules *r, const csn_domain *name, uint16_t port,
                        csn_netverdict *ret);
-/* For DNS: is there a port of this name that is allowed? */
+/* For DNS: is any port of this name allowed? */
 void csn_netrules_lookup(const csn_netrules *r, const csn_domain *name, csn_netverdict *ret);
 /* A connection to an address without a lookup: needs an address rule or mode all. */
 void csn_netrules_address(const csn_netrules *r, const csn_netaddr *a, uint16_t port,

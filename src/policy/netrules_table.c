@@ -12,8 +12,8 @@
 #define HASH_START  0x811c9dc5u
 #define HASH_STEP   0x01000193u
 
-/* From the last byte to the first, so that one pass over a name yields the hashes of all of its
- * parents. */
+/* Hashes from the last byte to the first, so that one pass over a name yields the hashes of all
+ * of its parents. */
 static uint32_t hash_byte(uint32_t h, char c)
 {
     return (h ^ (uint8_t)c) * HASH_STEP;
@@ -173,8 +173,7 @@ void csn_netside_release(csn_netside *s)
     *s = (csn_netside){.count = 0};
 }
 
-/* ---- asking -------------------------------------------------------------------------------
- */
+/* ---- queries ---- */
 
 static void hit(csn_nethits *h, const csn_netentry *e)
 {

@@ -1,10 +1,10 @@
 /* package_config.c: find the hosts in configuration files of package managers.
  *
- * The files are the user's and the system's, never what a sandbox can write, but other programs
+ * The user and the system own the files, and no sandbox can write them, but other programs
  * wrote them, in any version and dialect. So the reader is tolerant, bounded and linear, and
- * knows of each format only the keys that name a host. Invariants: a host comes out only if it
- * stands in the address of such a key, in a form that the parser of network rules accepts; a
- * password never comes out. */
+ * knows of each format only the keys that name a host. Invariants: a host is reported only from
+ * the address of such a key, and only if the parser of network rules accepts it; a password is
+ * never reported. */
 #include "policy/package_config.h"
 
 #include <ctype.h>
@@ -15,9 +15,7 @@
 #include "policy/netport.h"
 #include "policy/netrules.h"
 
-#define KEY_BYTES_MAX                                                                          \
-    256u /* of a TOML key or table; a longer one is not in the table below                     \
-          */
+#define KEY_BYTES_MAX 256u /* bytes of a TOML key or table name */
 
 /* A piece of the text that is being read; not NUL-terminated. */
 typedef struct span {
@@ -31,8 +29,7 @@ typedef struct scan_state {
     size_t count; /* hosts reported so far */
 } scan_state;
 
-/* ---- addresses ----------------------------------------------------------------------------
- */
+/* ---- addresses ---- */
 
 /* What comes after the last c, or all of s. */
 static span after_last(span s, char c)
@@ -73,7 +70,8 @@ static bool split_port(span *host, unsigned *port)
     return true;
 }
 
-/* Not this machine, whose loopback a sandbox does not share, and no metadata service. */
+/* False for loopback, which a sandbox does not share with the host, and for metadata
+ * services. */
 static bool is_elsewhere(const csn_netrule *rule)
 {
     static const csn_domain localhost = {"localhost", 9};
@@ -86,7 +84,7 @@ static bool is_elsewhere(const csn_netrule *rule)
     return !range || range->offer;
 }
 
-/* `where` is what stands between "://" and the path. */
+/* `where` is the text between "://" and the path. */
 static void report_host(scan_state *scan, span scheme, span where)
 {
     unsigned port = scheme_port(scheme);
@@ -123,7 +121,7 @@ static void read_urls(scan_state *scan, span text)
         const char *scheme = sep, *stop = sep + 3;
         while (scheme > p && is_scheme_byte(scheme[-1]))
             scheme--;
-        while (stop < end && !strchr("/?#\\ \t\r\n\f\v\"'<>,;|", *stop)) /* nor a NUL */
+        while (stop < end && !strchr("/?#\\ \t\r\n\f\v\"'<>,;|", *stop)) /* or NUL */
             stop++;
         report_host(scan, (span){scheme, (size_t)(sep - scheme)},
                     (span){sep + 3, (size_t)(stop - sep - 3)});
@@ -131,18 +129,17 @@ static void read_urls(scan_state *scan, span text)
     }
 }
 
-/* ---- files made of lines ------------------------------------------------------------------
- */
+/* ---- files made of lines ---- */
 
 enum row_flags {
-    FOLD = 1,     /* - and _ and either case are alike, leading dashes do not count */
-    INDENTED = 2, /* the value goes on in lines that are indented */
-    DASHED = 4,   /* ... in lines that begin with a dash */
+    FOLD = 1,     /* ignore case, leading dashes, and - versus _ */
+    INDENTED = 2, /* the value continues in indented lines */
+    DASHED = 4,   /* the value continues in lines that begin with a dash */
     SOURCE = 8,   /* only a value with --source */
     SUMDB = 16,   /* NAME[+KEY] [URL]: without the URL the name is the host */
 };
 
-/* The keys that name a host; one * at either end stands for anything. */
+/* The keys that name a host; a * at the start or end matches anything. */
 static const struct row {
     csn_registry_format format;
     const char *separators; /* the first of them ends the key */
@@ -250,7 +247,7 @@ static void report_value(scan_state *scan, const struct row *row, span value)
 
 static void read_lines(scan_state *scan, csn_registry_format format, span rest)
 {
-    const struct row *row = NULL; /* whose value may go on */
+    const struct row *row = NULL; /* the row whose value may continue in the next line */
     span value = {0};
 
     while (rest.len > 0 && scan->count < CSN_REGISTRY_HOSTS_MAX) {
@@ -269,8 +266,7 @@ static void read_lines(scan_state *scan, csn_registry_format format, span rest)
     }
 }
 
-/* ---- settings.xml -------------------------------------------------------------------------
- */
+/* ---- settings.xml ---- */
 
 /* Text of <url> elements outside comments. The address of a proxy is not in a <url>. */
 static void read_maven(scan_state *scan, span rest)
@@ -293,8 +289,7 @@ static void read_maven(scan_state *scan, span rest)
     }
 }
 
-/* ---- TOML ---------------------------------------------------------------------------------
- */
+/* ---- TOML ---- */
 
 /* Not a parser: it follows tables, keys, strings, arrays and inline tables far enough to know
  * under which key a string stands, in one pass, and skips everything else. */
@@ -319,8 +314,8 @@ static void skip_line(toml *t)
     skip(t, nl ? (size_t)(nl - t->rest.at) : t->rest.len);
 }
 
-/* A string in any of the four quotings, without them; escapes stay as they are written, and no
- * address has any. An unfinished one ends with its line. */
+/* A string in any of the four quotings, without its quotes. Escapes stay undecoded, because no
+ * address has any. An unterminated string ends with its line. */
 static span take_string(toml *t)
 {
     char quote = t->rest.at[0];
@@ -343,7 +338,8 @@ static span take_string(toml *t)
     return s;
 }
 
-/* A key or the name of a table. Bounded, so that no input has it looked at again and again. */
+/* A key or the name of a table; empty if it is longer than any key in the table, which keeps
+ * the scan linear. */
 static span name_from(const char *from, const char *end)
 {
     size_t n = (size_t)(end - from);

@@ -1,6 +1,8 @@
-/* package_config.h: the hosts that a package manager needs: the domains of its public service
- * (a table of presets) and the hosts in its configuration, such as a company's mirror. Which
- * files and variables are read: core/packages.c. */
+/* package_config.h: the hosts that a package manager needs, from presets and from its
+ * configuration.
+ *
+ * A preset lists the domains of the public service; the configuration may name others, such as
+ * a company's mirror. core/packages.c decides which files and variables are read. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,8 +15,8 @@ bool csn_preset_known(const char *name);
 /* "apt, cargo, ..." for messages. */
 const char *csn_preset_names(void);
 
-/* `rule` is a network rule ("mirror.corp.test:8443", "*.ok.test:443") and lives for the call.
- */
+/* `rule` is a network rule ("mirror.corp.test:8443", "*.ok.test:443") and lives for the
+ * call. */
 typedef void (*csn_registry_fn)(void *ctx, const char *rule);
 
 /* The rules of the public service. */

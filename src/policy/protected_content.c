@@ -1,8 +1,8 @@
 /* protected_content.c: check whether a changed protected file is harmless as git wrote it.
  *
- * Path and content are the attacker's. Invariants: only content that was understood completely
- * is harmless, and never a link. What depends on the file system is left to the caller: a path
- * that looks fine as text may lead through a new link. */
+ * An attacker controls path and content. Invariants: content is harmless only if it was
+ * understood completely; a link never is. The caller checks what depends on the file system: a
+ * path that is fine as text may lead through a new link. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static char *lead(const char *workspace, const char *dir, const char *target)
     return CSN_STEAL(path);
 }
 
-/* The scan skips .git/objects, so nothing may lead there. */
+/* The scan skips .git/objects, so no accepted path may lead there. */
 static bool has_component(const char *path, const char *name)
 {
     while (*path) {
@@ -104,8 +104,8 @@ static char *one_line(const csn_protected_content *doc)
     return strndup(text, len);
 }
 
-/* `gitdir: PATH` of submodules and worktrees. The files of that repository are checked
- * themselves; its config also for the directory to which it checks out. */
+/* `gitdir: PATH` of submodules and worktrees. The scan checks the files of that repository; the
+ * caller also checks its config for the directory to which it checks out. */
 static const char *check_gitfile(const csn_protected_content *doc,
                                  csn_protected_content_verdict *v)
 {

@@ -9,7 +9,7 @@
  *    transports are off by default, and `git submodule add` must work.
  *  - package.json, .npmrc, Makefile, .husky, .pre-commit-config.yaml, .cargo, conftest.py:
  * project files. Running the project on the host runs what the agent wrote, knowingly.
- *  - .venv, .direnv, node_modules: build results, likewise.
+ *  - .venv, .direnv, node_modules: build results; the same holds.
  *  - .cursor/rules, CLAUDE.md, AGENTS.md: text for a model, not commands.
  *  - mise.toml, .dir-locals.el: their programs ask the user before they trust them. */
 #include "policy/protected_names.h"
@@ -148,7 +148,7 @@ _Static_assert(ROW_COUNT < 256, "a rule's number is a byte");
  * length of the matched part, and flags. */
 #define AT_LEN(at) ((at)&0xffu)
 #define AT_ROW(at) (((at) >> 8) & 0xffu)
-#define AT_COVERED (1u << 16) /* the whole row: everything below is protected */
+#define AT_COVERED (1u << 16) /* the whole row has matched: everything below is protected */
 #define AT_DEEP    (1u << 17) /* below .git/modules or .git/worktrees: repositories may follow */
 #define AT_LAYOUT  (1u << 18) /* a repository by its content, not by its name */
 #define AT_TEXT    (1u << 19) /* only the path is known: below AT_DEEP names decide alone */
@@ -286,7 +286,7 @@ static bool follow(csn_name_rules_step *s, size_t like, size_t prefix, const cha
     for (size_t i = like; i < ROW_COUNT; i++) {
         const char *rest = rows[i].name + prefix;
         if (prefix > 0 && strncmp(rows[i].name, rows[like].name, prefix) != 0)
-            break; /* they are adjacent */
+            break; /* rows with the same prefix are adjacent */
         if (strncmp(rest, folded, n) != 0 || (rest[n] != '\0' && rest[n] != '/'))
             continue;
         s->rule = (uint8_t)i;
@@ -295,7 +295,7 @@ static bool follow(csn_name_rules_step *s, size_t like, size_t prefix, const cha
         s->at = s->wanted ? AT_COVERED | (uint32_t)i << 8
                           : (uint32_t)(prefix + n + 1) | (uint32_t)i << 8;
         if (i == 0)
-            s->at = AT_GIT; /* a directory .git does not redirect */
+            s->at = AT_GIT; /* a directory .git: match its entries instead */
         return true;
     }
     return false;
@@ -325,9 +325,9 @@ static csn_name_rules_step step_covered(uint32_t at, const char *name, size_t le
     return s;
 }
 
-/* Directories of git that contain further repositories; and `objects`, which has most of the
- * files. The latter is skipped only in a real .git: any directory can be made to look like a
- * repository, and `objects` in it would be a hiding place. */
+/* `modules` and `worktrees` contain further repositories; `objects` has most of the files and
+ * is skipped, but only in a real .git: an agent can make any directory look like a repository
+ * and hide files in its `objects`. */
 static void step_git(csn_name_rules_step *s, uint32_t at, const char *folded)
 {
     if (strcmp(folded, "modules") == 0 || strcmp(folded, "worktrees") == 0)
@@ -422,7 +422,7 @@ const char *csn_protected_name_rule_text(uint8_t rule)
 
 /* ---- the workspace root ---- */
 
-/* Does the row before i not have the same first `len` bytes, a parent directory? */
+/* True if row i is the first with this parent directory (its first `len` bytes). */
 static bool is_new_parent(size_t i, size_t len)
 {
     return i == 0 || strncmp(rows[i].name, rows[i - 1].name, len + 1) != 0;

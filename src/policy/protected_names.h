@@ -1,8 +1,8 @@
 /* protected_names.h: names in a repository that become code on the host.
  *
  * A sandbox may write the user's repository; programs outside (git, shells, editors, agents)
- * run these files, or what they name, without being asked to. The table in protected_names.c
- * has the reason for each row, and names what is not protected and why.
+ * run these files, or programs named in them, without a request of the user. The table in
+ * protected_names.c has the reason for each row, and names what is not protected and why.
  *
  * Paths are relative to the workspace and resolved by the kernel; a path with `..` counts as
  * protected. Case is ignored, and so are the other spellings that a case-folding file system
@@ -52,22 +52,24 @@ const char *csn_protected_name_rule_text(uint8_t rule);
 typedef struct csn_protected_content {
     uint8_t rule;
     const char *path; /* below the workspace */
-    const char
-        *workspace; /* its absolute path as git sees it; NULL: absolute paths are refused */
-    bool link;      /* it is a symlink */
+    /* The absolute path of the workspace as git sees it; NULL: absolute paths are refused. */
+    const char *workspace;
+    bool link; /* it is a symlink */
     const void *text;
     size_t len;      /* of the complete file */
     size_t hash_len; /* of object names, for an index: 20, or 32 in a SHA-256 repository */
 } csn_protected_content;
 
-/* Harmless only if the caller also verifies the last two. Strings are malloc'd. */
+/* Harmless only if the caller also verifies real_dir and `also`. Strings are malloc'd. */
 typedef struct csn_protected_content_verdict {
     bool harmless;
     char *why; /* if not harmless: what was found ("core.hookspath"); NULL: out of memory */
-    char *real_dir; /* below the workspace ("": itself): must be reached without a link, and be
-                       a directory or absent */
-    char
-        *also; /* below the workspace: a git config to check too if it exists, changed or not */
+    /* A path below the workspace ("": itself) that must lead through no link, to a directory or
+     * to nothing. */
+    char *real_dir;
+    /* A git config below the workspace that must be checked too if it exists, even
+     * unchanged. */
+    char *also;
 } csn_protected_content_verdict;
 void csn_protected_content_check(const csn_protected_content *doc,
                                  csn_protected_content_verdict *ret);

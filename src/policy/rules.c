@@ -202,7 +202,7 @@ static csn_status add_rules(csn_rules *r, const csn_rule *rules, size_t count, c
     return CSN_OK;
 }
 
-/* The order decides only which of two equal rules is named. */
+/* The order decides only which of two equal rules a refusal names. */
 csn_status csn_rules_new(const csn_rules_input *in, csn_rules **ret, csn_error **err)
 {
     CSN_CLEANUP(csn_rules_freep) csn_rules *r = calloc(1, sizeof(*r));
@@ -306,7 +306,7 @@ csn_rule_hit csn_rules_check(const csn_rules *r, uint32_t op, const char *path)
     return hit;
 }
 
-/* In single quotes, with each quote between two quoted parts. */
+/* Puts the text in single quotes; a quote in it becomes '\''. */
 static char *quoted(const char *s)
 {
     char *out = malloc(4 * strlen(s) + 3), *to = out;
@@ -325,8 +325,8 @@ static char *quoted(const char *s)
     return out;
 }
 
-/* As a shell word for exactly this name, since people paste hints. One with control bytes is
- * escaped instead. */
+/* The name as one shell word, since people paste hints. A name with control bytes is escaped
+ * instead. */
 static char *shell_word(const char *s)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

@@ -16,7 +16,7 @@ typedef struct csn_rule_hit {
     bool allowed;
     bool outside;       /* no rule matches */
     const char *rule;   /* "deny /srv/x/secret"; borrowed from the rules; NULL if outside */
-    const char *source; /* "config.deny[0]"; likewise */
+    const char *source; /* "config.deny[0]"; borrowed; NULL if outside */
 } csn_rule_hit;
 
 /* All paths must be absolute and resolved. base or home may be NULL. The lists of the config
@@ -30,7 +30,7 @@ typedef struct csn_rules_input {
 
 csn_status csn_rules_new(const csn_rules_input *in, csn_rules **ret, csn_error **err);
 void csn_rules_free(csn_rules *r);
-/* Is there more than plain whole directories? If not, containment in a root is enough. */
+/* True: some rule is not a plain whole directory. If false, containment in a root is enough. */
 bool csn_rules_has_carveouts(const csn_rules *r);
 /* op may have several bits: all must be allowed; returns the first refusal. */
 csn_rule_hit csn_rules_check(const csn_rules *r, uint32_t op, const char *path);

@@ -1,10 +1,9 @@
-/* shell_builtin.c: which builtins of a shell can run, or change the meaning of, a command.
+/* shell_builtin.c: decide which shell builtins can run a command or change its meaning.
  *
- * A builtin is not a file, so the list of commands cannot name the program that runs. Three
- * groups: harmless whatever the arguments; harmless with arguments that are checked here; and
- * open, which can run anything. The checks know bash's habit to evaluate a name given as an
- * argument: `test -v 'a[$(rm x)]'`, `printf -v`, `wait -p` and `RANDOM='a[$(rm x)]'` all run
- * rm. */
+ * A builtin runs without a program file, so the command allow-list does not apply to it. Three
+ * groups: harmless with any arguments; harmless with arguments that are checked here; and open,
+ * which can run anything. The checks cover names that bash evaluates when they are arguments:
+ * `test -v 'a[$(rm x)]'`, `printf -v`, `wait -p` and `RANDOM='a[$(rm x)]'` all run rm. */
 #include <string.h>
 
 #include "base/path.h"
@@ -40,7 +39,7 @@ static const char *check_export(const csn_shell_word *args, size_t count)
     return NULL;
 }
 
-/* The options of a careful script; others switch on history or -k. */
+/* The options that careful scripts set; others enable history or -k. */
 static const char *check_set(const csn_shell_word *args, size_t count)
 {
     static const char *const names[] = {"errexit", "nounset", "pipefail", "xtrace",

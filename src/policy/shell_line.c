@@ -1,10 +1,10 @@
 /* shell_line.c: split a shell line into simple commands without running it.
  *
- * The line is written by an agent that may want to run a program that is not on the list, so
+ * An agent wrote the line and may want to run a program that is not on the allow-list, so
  * nothing is guessed: a construct outside the small grammar of shell_line.h stops the reading,
  * and the caller refuses the line. Invariants: every command word that bash or a POSIX sh would
- * run is reported before the reading ends well; a command word contains no expansion; there is
- * no recursion, and time and memory are linear in the line. */
+ * run is reported before csn_shell_line returns success; a command word contains no expansion;
+ * there is no recursion, and time and memory are linear in the line. */
 #include "policy/shell_line.h"
 
 #include <ctype.h>
@@ -49,7 +49,7 @@ static bool put(reader *r, char c)
     return csn_buf_putc(&r->text, c) == 0 || nomem(r);
 }
 
-/* A backslash before a newline is removed before the shell looks at anything else. */
+/* The shell removes a backslash before a newline before it splits the line into tokens. */
 static const char *past_continuation(const char *p)
 {
     while (p[0] == '\\' && p[1] == '\n')
@@ -57,8 +57,7 @@ static const char *past_continuation(const char *p)
     return p;
 }
 
-/* ---- words --------------------------------------------------------------------------------
- */
+/* ---- words ---- */
 
 size_t csn_shell_name_length(const char *s)
 {
@@ -77,7 +76,7 @@ static void mark_expansion(reader *r, csn_shell_word *w, bool splits)
     w->splits |= splits;
 }
 
-/* At a $. In double quotes $' and $" are no quotes of their own. */
+/* At a $. In double quotes $' and $" open no quote. */
 static bool read_dollar(reader *r, csn_shell_word *w, bool in_quotes)
 {
     char c = r->p[1];
@@ -93,7 +92,7 @@ static bool read_dollar(reader *r, csn_shell_word *w, bool in_quotes)
     if (past_continuation(r->p + 1) != r->p + 1)
         return stop(r, "a line is continued after $");
     r->dollar = true;
-    if (c != '\0' && strchr("?#$!", c)) { /* always a number, or nothing */
+    if (c != '\0' && strchr("?#$!", c)) { /* expands to a number, or to nothing */
         r->p += 2;
         return put(r, '0');
     }
@@ -213,8 +212,7 @@ static bool read_word(reader *r, csn_shell_word *w)
     return ok && (w->text || nomem(r));
 }
 
-/* ---- commands -----------------------------------------------------------------------------
- */
+/* ---- commands ---- */
 
 /* A # begins a comment where a word could begin. */
 static void skip_blanks(reader *r)
@@ -260,7 +258,7 @@ static bool check_descriptor(reader *r, const csn_shell_word *w, bool *ret)
     return !*ret || len == 1 || stop(r, "a descriptor above 9");
 }
 
-/* Decides what a word at the place of a command is. */
+/* Decides what a word in command position is. */
 static bool check_command_word(reader *r, const char *start, const csn_shell_word *w,
                                bool *ret_skip)
 {
