@@ -324,14 +324,15 @@ static csn_status run_in_backend(csn_call *c, csn_exec_req *req, const csn_exec_
 }
 
 /* Runs bash, or sh if there is no bash. A backend with CSN_CAP_SPAWN reports a missing program,
- * so bash is tried directly; other backends are probed once. */
+ * so bash is tried directly; other backends are probed once, and so are all of them when the
+ * stdin is a descriptor: the first attempt could consume some of it. */
 static csn_status run_shell(csn_call *c, csn_exec_req *req, const char **argv,
                             const csn_exec_opts *o, collector *col, csn_exec_end *end,
                             csn_error **err)
 {
     csn_sandbox *sb = c->sb;
 
-    if (!(sb->ops->caps & CSN_CAP_SPAWN)) {
+    if (!(sb->ops->caps & CSN_CAP_SPAWN) || req->input_fd >= 0) {
         csn_status st = csn_exec_shell(c, &argv[0], err);
         return st < 0 ? st : run_in_backend(c, req, o, col, end, err);
     }

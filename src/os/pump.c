@@ -22,11 +22,23 @@
 #define BUF_SIZE   (64u * 1024u)
 #define GROW_AFTER (256u * 1024u) /* bytes after which a stream is worth a larger pipe */
 
-enum { AT_OUT = 0, AT_FEED = 2, AT_MESSAGE, AT_CONTROL, AT_CANCEL, AT_COUNT = AT_CANCEL + 2 };
+enum {
+    AT_OUT = 0,
+    AT_FEED = 2,
+    AT_INPUT,
+    AT_MESSAGE,
+    AT_CONTROL,
+    AT_CANCEL,
+    AT_COUNT = AT_CANCEL + 2
+};
 
 void csn_pump_init(csn_pump *p)
 {
-    *p = (csn_pump){.feed_fd = -1, .message_fd = -1, .control_fd = -1, .null_fd = -1};
+    *p = (csn_pump){.feed_fd = -1,
+                    .input = CSN_INPUT_NONE,
+                    .message_fd = -1,
+                    .control_fd = -1,
+                    .null_fd = -1};
     p->out[0] = p->out[1] = (csn_pump_out){.fd = -1};
     p->cancel_fds[0] = p->cancel_fds[1] = -1;
 }
@@ -37,11 +49,17 @@ static void close_fd(int *fd)
         close(csn_steal_fd(fd));
 }
 
+void csn_pump_end_feed(csn_pump *p)
+{
+    close_fd(&p->feed_fd);
+    csn_input_close(&p->input);
+}
+
 void csn_pump_release(csn_pump *p)
 {
     close_fd(&p->out[0].fd);
     close_fd(&p->out[1].fd);
-    close_fd(&p->feed_fd);
+    csn_pump_end_feed(p);
     close_fd(&p->null_fd);
     if (p->buf != p->spare[0])
         free(p->buf);
@@ -112,28 +130,66 @@ static bool pump_out(csn_pump *p, csn_pump_out *o, size_t max)
     return deliver(p, o, drop ? NULL : p->buf, (size_t)n);
 }
 
+/* Fills the empty feed buffer. False: the source failed. */
+static bool fill_feed(csn_pump *p)
+{
+    int64_t n = p->input.fd >= 0 ? csn_input_read(&p->input, p->feed_buf, p->feed_size)
+                                 : p->feed(p->feed_ctx, p->feed_buf, p->feed_size);
+    p->feed_at = p->feed_len = 0;
+    if (p->input.fd >= 0 && n == -EAGAIN)
+        return true;
+    if (n < 0 || (uint64_t)n > p->feed_size) {
+        p->feed_error = p->input.fd >= 0 ? (int)-n : 0;
+        return false;
+    }
+    if (n == 0)
+        csn_pump_end_feed(p);
+    p->feed_len = (size_t)n;
+    return true;
+}
+
+/* EAGAIN does not say which side is not ready: poll asks the other one next. */
+static bool splice_feed(csn_pump *p)
+{
+    ssize_t n = csn_input_splice(&p->input, p->feed_fd, CSN_PIPE_GROW_BYTES);
+
+    p->feed_full = n == -EAGAIN && !p->feed_full;
+    if (n == 0 || n == -EPIPE)
+        csn_pump_end_feed(p);
+    else if (n < 0 && n != -EAGAIN)
+        p->feed_error = (int)-n;
+    return p->feed_error == 0;
+}
+
 /* Writes some stdin to the command. False: the source failed. */
 static bool pump_feed(csn_pump *p)
 {
+    if (csn_input_splices(&p->input))
+        return splice_feed(p);
     ensure_buf(&p->feed_buf, &p->feed_size, p->spare[1], sizeof(p->spare[1]));
-    if (p->feed_at == p->feed_len) {
-        int64_t n = p->feed(p->feed_ctx, p->feed_buf, p->feed_size);
-        if (n < 0 || (uint64_t)n > p->feed_size)
-            return false;
-        if (n == 0) {
-            close_fd(&p->feed_fd);
-            return true;
-        }
-        p->feed_at = 0;
-        p->feed_len = (size_t)n;
-    }
+    if (p->feed_at == p->feed_len && !fill_feed(p))
+        return false;
+    if (p->feed_fd < 0 || p->feed_at == p->feed_len)
+        return true;
     ssize_t n =
         csn_write_quietly(p->feed_fd, p->feed_buf + p->feed_at, p->feed_len - p->feed_at);
     if (n > 0)
         p->feed_at += (size_t)n;
     else if (n != -EAGAIN && n != -EINTR)
-        close_fd(&p->feed_fd); /* the command has closed its stdin, which is not an error */
+        csn_pump_end_feed(p); /* the command has closed its stdin, which is not an error */
     return true;
+}
+
+/* Waits for input, or for room in the pipe, never for both: one of them that is ready would end
+ * every poll at once. A pipe without a reader is reported as POLLERR in either case. */
+static void fill_poll_feed(const csn_pump *p, struct pollfd pf[AT_COUNT])
+{
+    bool wait_input = p->input.fd >= 0 && p->feed_at == p->feed_len && !p->feed_full;
+    bool nap = wait_input && csn_deadline_poll_ms(p->input.retry_ns) > 0;
+
+    pf[AT_FEED] = (struct pollfd){.fd = p->feed_fd, .events = wait_input ? 0 : POLLOUT};
+    pf[AT_INPUT] =
+        (struct pollfd){.fd = wait_input && !nap ? p->input.fd : -1, .events = POLLIN};
 }
 
 /* poll skips descriptors that are -1. */
@@ -143,7 +199,7 @@ static void fill_poll(const csn_pump *p, struct pollfd pf[AT_COUNT])
         pf[AT_OUT + i] = (struct pollfd){.fd = p->out[i].fd, .events = POLLIN};
         pf[AT_CANCEL + i] = (struct pollfd){.fd = p->cancel_fds[i], .events = POLLIN};
     }
-    pf[AT_FEED] = (struct pollfd){.fd = p->feed_fd, .events = POLLOUT};
+    fill_poll_feed(p, pf);
     pf[AT_MESSAGE] = (struct pollfd){.fd = p->message_fd, .events = POLLIN};
     pf[AT_CONTROL] = (struct pollfd){.fd = p->control_fd, .events = POLLIN};
 }
@@ -164,12 +220,22 @@ static bool move_bytes(csn_pump *p, const struct pollfd pf[AT_COUNT], csn_pump_e
             return false;
         }
     }
-    if (pf[AT_FEED].revents != 0 && !pump_feed(p)) {
-        close_fd(&p->feed_fd);
+    if (p->input.fd >= 0 && (pf[AT_FEED].revents & (POLLERR | POLLNVAL)))
+        csn_pump_end_feed(p);
+    if (p->feed_fd >= 0 && (pf[AT_FEED].revents | pf[AT_INPUT].revents) != 0 && !pump_feed(p)) {
+        csn_pump_end_feed(p);
         *ret = CSN_PUMP_FEED;
         return false;
     }
     return true;
+}
+
+static int timeout_ms(const csn_pump *p)
+{
+    int deadline = csn_deadline_poll_ms(p->deadline_ns);
+    int nap = p->feed_fd >= 0 ? csn_deadline_poll_ms(p->input.retry_ns) : -1;
+
+    return nap > 0 && (deadline < 0 || nap < deadline) ? nap : deadline;
 }
 
 /* Bytes first, then events: output that a command wrote before its end is delivered before its
@@ -183,7 +249,7 @@ csn_pump_event csn_pump_wait(csn_pump *p)
         if (p->out[0].fd < 0 && p->out[1].fd < 0 && p->message_fd < 0 && p->control_fd < 0)
             return CSN_PUMP_CLOSED;
         fill_poll(p, pf);
-        int n = poll(pf, AT_COUNT, csn_deadline_poll_ms(p->deadline_ns));
+        int n = poll(pf, AT_COUNT, timeout_ms(p));
         if (n < 0 && errno != EINTR)
             return CSN_PUMP_ERROR;
         if (n < 0)
@@ -198,7 +264,7 @@ csn_pump_event csn_pump_wait(csn_pump *p)
             return CSN_PUMP_MESSAGE;
         if (n > 0 && (pf[AT_CANCEL].revents != 0 || pf[AT_CANCEL + 1].revents != 0))
             return CSN_PUMP_CANCEL;
-        if (p->deadline_ns != 0 && (n == 0 || csn_deadline_poll_ms(p->deadline_ns) == 0))
+        if (p->deadline_ns != 0 && csn_deadline_poll_ms(p->deadline_ns) == 0)
             return CSN_PUMP_DEADLINE;
     }
 }

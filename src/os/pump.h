@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/input.h"
+
 /* A sink's return values, equal to those of the public header. */
 #define CSN_PUMP_SINK_MORE  0
 #define CSN_PUMP_SINK_COUNT 1
@@ -28,13 +30,14 @@ typedef struct csn_pump_out {
     uint64_t total;
 } csn_pump_out;
 
-/* Outputs that have ended and a finished feed are closed and become -1; other descriptors stay
- * the caller's. Unused members are -1 or NULL. */
+/* Outputs that have ended, a finished feed and its input are closed and become -1; other
+ * descriptors stay the caller's. Unused members are -1 or NULL. */
 typedef struct csn_pump {
     csn_pump_out out[2];
     int (*sink)(void *ctx, int stream, const void *data, size_t len);
     void *sink_ctx;
-    int feed_fd; /* non-blocking */
+    int feed_fd; /* non-blocking; its bytes come from `input`, or from `feed` */
+    csn_input input;
     int64_t (*feed)(void *ctx, void *buf, size_t len);
     void *feed_ctx;
     int message_fd, control_fd;
@@ -45,13 +48,16 @@ typedef struct csn_pump {
     size_t buf_size, feed_size;
     char spare[2][512]; /* used when malloc fails */
     size_t feed_len, feed_at;
+    bool feed_full; /* the last splice found no room */
+    int feed_error; /* errno of CSN_PUMP_FEED, or 0 */
     int null_fd;
     bool mute;   /* after STOP: output is discarded */
     bool broken; /* a read failed */
 } csn_pump;
 
 void csn_pump_init(csn_pump *p);
-void csn_pump_release(csn_pump *p); /* closes outputs and feed that are still open */
+void csn_pump_release(csn_pump *p);  /* closes outputs and feed that are still open */
+void csn_pump_end_feed(csn_pump *p); /* the command sees the end of its stdin */
 /* Moves bytes until an event. */
 csn_pump_event csn_pump_wait(csn_pump *p);
 /* Moves the bytes that are in the output pipes now. */

@@ -400,21 +400,37 @@ int csn_spawn_wait(int pidfd, int timeout_ms)
     return 0;
 }
 
-ssize_t csn_write_quietly(int fd, const void *data, size_t len)
+void csn_sigpipe_hold(csn_sigpipe *s)
 {
-    const struct timespec now = {0};
-    sigset_t pipe_set, raised, old;
+    sigset_t pipe_set, raised;
 
     sigemptyset(&pipe_set);
     sigaddset(&pipe_set, SIGPIPE);
     sigpending(&raised);
-    bool was_pending = sigismember(&raised, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_set, &old);
-    ssize_t n = write(fd, data, len);
-    int e = errno;
-    if (n < 0 && e == EPIPE && !was_pending)
+    s->was_pending = sigismember(&raised, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_set, &s->old);
+}
+
+void csn_sigpipe_release(const csn_sigpipe *s, bool raised)
+{
+    const struct timespec now = {0};
+    sigset_t pipe_set;
+
+    sigemptyset(&pipe_set);
+    sigaddset(&pipe_set, SIGPIPE);
+    if (raised && !s->was_pending)
         while (sigtimedwait(&pipe_set, NULL, &now) < 0 && errno == EINTR)
             ;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_sigmask(SIG_SETMASK, &s->old, NULL);
+}
+
+ssize_t csn_write_quietly(int fd, const void *data, size_t len)
+{
+    csn_sigpipe hold;
+
+    csn_sigpipe_hold(&hold);
+    ssize_t n = write(fd, data, len);
+    int e = n < 0 ? errno : 0;
+    csn_sigpipe_release(&hold, e == EPIPE);
     return n < 0 ? -e : n;
 }

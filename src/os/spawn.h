@@ -1,5 +1,6 @@
 /* spawn.h: starts programs (keeper, gateway, sweeper) from inside a host process. */
 #pragma once
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,6 +52,15 @@ int csn_spawn_finish(csn_spawn_pending *b, pid_t *ret_pid, int *ret_pidfd,
 /* Waits until the process of a pidfd has ended; 0 or -ETIMEDOUT. Reaps it if it is a child of
  * the host (which is pid 1 or a subreaper). */
 int csn_spawn_wait(int pidfd, int timeout_ms);
+
+/* Keeps SIGPIPE from the host while this thread writes: hold, the call, release. `raised`: the
+ * call failed with EPIPE. */
+typedef struct csn_sigpipe {
+    sigset_t old;
+    bool was_pending;
+} csn_sigpipe;
+void csn_sigpipe_hold(csn_sigpipe *s);
+void csn_sigpipe_release(const csn_sigpipe *s, bool raised);
 
 /* write() that never raises SIGPIPE in the host. Bytes written, or -errno. */
 ssize_t csn_write_quietly(int fd, const void *data, size_t len);

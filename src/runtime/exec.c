@@ -170,18 +170,24 @@ static int make_pipe(csn_runtime *rt, csn_pump_out *o, int stream, int *ret_w)
 }
 
 /* Makes a pipe for stdin; a socket would not do, because programs open /dev/stdin. Our end is
- * non-blocking. */
-static int make_feed(csn_runtime *rt, csn_pump *p, const csn_source *input, int *ret_r)
+ * non-blocking. A descriptor of the caller is read here and never passed on (os/input.c). */
+static int make_feed(csn_runtime *rt, csn_pump *p, const csn_exec_req *req, int *ret_r)
 {
-    int fds[2];
+    int fds[2], rc = 0;
 
+    if (req->input_fd >= 0)
+        rc = csn_input_open(&p->input, req->input_fd);
+    if (rc < 0)
+        return rc;
     if (pipe2(fds, O_CLOEXEC) < 0)
         return -errno;
     give_pipe(rt, fds[0]);
     (void)fcntl(fds[1], F_SETFL, O_NONBLOCK);
     p->feed_fd = fds[1];
-    p->feed = input->read;
-    p->feed_ctx = input->ctx;
+    if (req->input) {
+        p->feed = req->input->read;
+        p->feed_ctx = req->input->ctx;
+    }
     *ret_r = fds[0];
     return 0;
 }
@@ -197,13 +203,13 @@ static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[5], in
 
     fds[n++] = cwd_fd;
     *flags = CSN_SPAWN_CWD_FD | CSN_SPAWN_STDOUT_FD | (merge ? CSN_SPAWN_MERGE : 0);
-    if (r->req->input_fd >= 0)
-        fds[n++] = r->req->input_fd;
-    else if (r->req->input && (rc = make_feed(r->rt, &r->pump, r->req->input, &own[0])) == 0)
+    if (r->req->input_fd >= 0 || r->req->input) {
+        if ((rc = make_feed(r->rt, &r->pump, r->req, &own[0])) < 0)
+            return csn_fail_errno(err, -rc, "standard input");
         fds[n++] = own[0];
-    if (n == 2)
         *flags |= CSN_SPAWN_STDIN_FD;
-    if (rc == 0 && (rc = make_pipe(r->rt, &r->pump.out[0], CSN_STDOUT, &own[1])) == 0)
+    }
+    if ((rc = make_pipe(r->rt, &r->pump.out[0], CSN_STDOUT, &own[1])) == 0)
         fds[n++] = own[1];
     if (rc == 0 && !merge &&
         (rc = make_pipe(r->rt, &r->pump.out[1], CSN_STDERR, &own[2])) == 0) {
@@ -390,7 +396,8 @@ static csn_status run_to_end(run *r, csn_error **err)
                 st = ask_kill(r, CSN_END_CANCEL, err);
             break;
         case CSN_PUMP_FEED:
-            st = csn_fail(err, CSN_IO, "the source of stdin failed");
+            st = r->pump.feed_error ? csn_fail_errno(err, r->pump.feed_error, "standard input")
+                                    : csn_fail(err, CSN_IO, "the source of stdin failed");
             break;
         case CSN_PUMP_CLOSED:
         case CSN_PUMP_CONTROL:
@@ -411,8 +418,7 @@ void csn_runtime_drain(csn_runtime *rt, csn_pump *p)
     size_t n = 0;
 
     p->message_fd = p->control_fd = p->cancel_fds[0] = p->cancel_fds[1] = -1;
-    if (p->feed_fd >= 0)
-        close(csn_steal_fd(&p->feed_fd));
+    csn_pump_end_feed(p);
     if (p->out[0].fd < 0 && p->out[1].fd < 0)
         return;
     csn_pump_drain_now(p);

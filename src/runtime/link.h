@@ -84,6 +84,8 @@ typedef struct csn_runtime_command_env {
 csn_status csn_runtime_command_env_make(csn_runtime *rt, const csn_exec_req *req,
                                         csn_runtime_command_env *ret, csn_error **err);
 void csn_runtime_command_env_release(csn_runtime_command_env *s);
+/* *ret: a file with all of the stdin that `req` gives to a background process. */
+csn_status csn_runtime_process_input(const csn_exec_req *req, int *ret, csn_error **err);
 /* The fields of SPAWN that foreground and background commands share. Add new options that reach
  * the child here. */
 csn_spawn_msg csn_runtime_spawn_msg(const csn_runtime *rt, const csn_exec_req *req,

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,34 +53,6 @@ static int command_text(const csn_exec_req *req, char *text, size_t size)
     return e == ENOMEM ? ENOMEM : 0;
 }
 
-/* Copies stdin bytes to a memfd, because the process outlives the call. */
-static csn_status input_memfd(const csn_source *input, int *ret, csn_error **err)
-{
-    csn_autofd int fd = memfd_create("caisson-stdin", MFD_CLOEXEC);
-    uint64_t total = 0;
-    char buf[16384];
-
-    if (fd < 0)
-        return csn_fail_errno(err, errno, "stdin of the process");
-    for (;;) {
-        int64_t n = input->read(input->ctx, buf, sizeof(buf));
-        if (n == 0)
-            break;
-        if (n < 0 || n > (int64_t)sizeof(buf))
-            return csn_fail(err, CSN_IO, "the source of stdin failed");
-        total += (uint64_t)n;
-        if (total > CSN_START_INPUT_MAX)
-            return csn_fail(err, CSN_TOO_LARGE, "stdin of the process is over %u bytes",
-                            CSN_START_INPUT_MAX);
-        if (write(fd, buf, (size_t)n) != n)
-            return csn_fail_errno(err, errno, "stdin of the process");
-    }
-    if (lseek(fd, 0, SEEK_SET) < 0)
-        return csn_fail_errno(err, errno, "stdin of the process");
-    *ret = csn_steal_fd(&fd);
-    return CSN_OK;
-}
-
 /* A terminal serves as stdin, stdout and stderr, so it takes precedence over a pipe for
  * stdin. */
 static uint32_t start_flags(const csn_exec_req *req)
@@ -113,8 +84,8 @@ static csn_status send_start(csn_runtime *rt, const csn_exec_req *req, uint64_t 
     csn_status st = CSN_OK;
     uint32_t flags = start_flags(req);
     bool own_stdin = (flags & (CSN_SPAWN_PTY | CSN_SPAWN_STDIN_PIPE)) != 0;
-    if (!own_stdin && req->input_fd < 0 && req->input)
-        st = input_memfd(req->input, &memfd, err);
+    if (!own_stdin && (req->input_fd >= 0 || req->input))
+        st = csn_runtime_process_input(req, &memfd, err);
     if (st == CSN_OK)
         st = csn_runtime_command_env_make(rt, req, &set, err);
     if (st < 0)
@@ -129,8 +100,8 @@ static csn_status send_start(csn_runtime *rt, const csn_exec_req *req, uint64_t 
     b.deadline_ns = req->deadline_ns;
     b.command = text;
     fds[0] = set.cwd_fd;
-    if (!own_stdin && (memfd >= 0 || req->input_fd >= 0)) {
-        fds[n++] = memfd >= 0 ? memfd : req->input_fd;
+    if (memfd >= 0) {
+        fds[n++] = memfd;
         b.flags |= CSN_SPAWN_STDIN_FD;
     }
     rt->spawns++;

@@ -209,6 +209,112 @@ static void pump_survives_a_reader_that_goes_away(void **state)
     close(out[1]);
 }
 
+/* Feeds what `fd` provides to a pipe; *ret: what came out of it. */
+static csn_pump_event feed_from(int fd, char *text, size_t size)
+{
+    heard h = {0};
+    csn_pump p;
+    int in[2], out[2];
+
+    assert_int_equal(pipe2(in, O_CLOEXEC | O_NONBLOCK), 0);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    pump_on(&p, &h, out[0]);
+    p.feed_fd = in[1];
+    assert_int_equal(csn_input_open(&p.input, fd), 0);
+    csn_pump_event ev = CSN_PUMP_DEADLINE;
+    while (ev == CSN_PUMP_DEADLINE && p.feed_fd >= 0) { /* until the end was passed on */
+        p.deadline_ns = csn_deadline_in(20);
+        ev = csn_pump_wait(&p);
+    }
+    ssize_t n = read(in[0], text, size - 1);
+    text[n > 0 ? n : 0] = '\0';
+    csn_pump_release(&p);
+    close(in[0]);
+    close(out[1]);
+    return ev;
+}
+
+static void pump_forwards_every_kind_of_descriptor(void **state)
+{
+    char text[64], path[] = "/tmp/csn-input.XXXXXX";
+    int p[2], file = mkostemp(path, O_CLOEXEC);
+
+    (void)state;
+    assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+    assert_int_equal(write(p[1], "pipe", 4), 4);
+    close(p[1]);
+    assert_int_equal(feed_from(p[0], text, sizeof(text)), CSN_PUMP_DEADLINE);
+    assert_string_equal(text, "pipe");
+    assert_int_equal(fcntl(p[0], F_GETFL) & O_NONBLOCK, 0); /* other programs share it */
+    close(p[0]);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
+    assert_int_equal(write(p[1], "socket", 6), 6);
+    assert_int_equal(shutdown(p[1], SHUT_WR), 0);
+    assert_int_equal(feed_from(p[0], text, sizeof(text)), CSN_PUMP_DEADLINE);
+    assert_string_equal(text, "socket");
+    close(p[0]);
+    close(p[1]);
+    assert_int_equal(write(file, "file", 4), 4);
+    assert_int_equal(lseek(file, 0, SEEK_SET), 0);
+    assert_int_equal(feed_from(file, text, sizeof(text)), CSN_PUMP_DEADLINE);
+    assert_string_equal(text, "file");
+    close(file);
+    unlink(path);
+    file = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(feed_from(file, text, sizeof(text)), CSN_PUMP_FEED);
+    close(file);
+}
+
+static void input_that_cannot_be_read_is_refused(void **state)
+{
+    csn_input in;
+    int p[2];
+
+    (void)state;
+    assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+    assert_int_equal(csn_input_open(&in, p[1]),
+                     -EBADF); /* only written: poll never reports it */
+    close(p[0]);
+    close(p[1]);
+    assert_int_equal(csn_input_open(&in, p[0]), -EBADF);
+}
+
+/* A pipe that is full on both sides must neither spin nor lose bytes, and a reader that goes
+ * away must not raise SIGPIPE here. */
+static void pump_splices_only_as_much_as_is_read(void **state)
+{
+    static char bytes[65536];
+    heard h = {0};
+    csn_pump p;
+    int from[2], in[2], out[2];
+    uint64_t sent = 0;
+
+    (void)state;
+    assert_int_equal(pipe2(from, O_CLOEXEC | O_NONBLOCK), 0);
+    assert_int_equal(pipe2(in, O_CLOEXEC | O_NONBLOCK), 0);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    pump_on(&p, &h, out[0]);
+    p.feed_fd = in[1];
+    assert_int_equal(csn_input_open(&p.input, from[0]), 0);
+    for (int i = 0; i < 4; i++) {
+        ssize_t n;
+        while ((n = write(from[1], bytes, sizeof(bytes))) > 0)
+            sent += (uint64_t)n;
+        p.deadline_ns = csn_deadline_in(20);
+        assert_int_equal(csn_pump_wait(&p), CSN_PUMP_DEADLINE);
+    }
+    assert_int_equal(sent, 2 * sizeof(bytes));
+    assert_true(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
+    close(in[0]);
+    p.deadline_ns = csn_deadline_in(20);
+    assert_int_equal(csn_pump_wait(&p), CSN_PUMP_DEADLINE);
+    assert_int_equal(p.feed_fd, -1);
+    csn_pump_release(&p);
+    close(from[0]);
+    close(from[1]);
+    close(out[1]);
+}
+
 static void drain_moves_only_what_is_in_the_pipe(void **state)
 {
     heard h = {0};
@@ -475,6 +581,9 @@ int main(void)
         cmocka_unit_test(pump_reports_stop_once_and_discards_the_rest),
         cmocka_unit_test(pump_ends_at_deadline_and_cancel),
         cmocka_unit_test(pump_survives_a_reader_that_goes_away),
+        cmocka_unit_test(pump_forwards_every_kind_of_descriptor),
+        cmocka_unit_test(input_that_cannot_be_read_is_refused),
+        cmocka_unit_test(pump_splices_only_as_much_as_is_read),
         cmocka_unit_test(drain_moves_only_what_is_in_the_pipe),
         cmocka_unit_test(tree_is_found_by_tag_and_killed),
         cmocka_unit_test(tree_is_found_by_ancestry),

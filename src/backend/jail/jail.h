@@ -13,7 +13,7 @@
  *   limits.h           resource limits, and whether one ended a command
  *   network.h          the network, if there are rules for it
  *   protected.h        files of the workspace that commands must not change
- *   exec.c             foreground and background commands; stdin_feed.h: a terminal as stdin
+ *   exec.c             foreground and background commands
  *   jail_environ.c     the environment of commands
  *   files.c            the file operations, with the uid of commands
  *   landlock_only.c    a jail without namespaces, if the host refuses them
