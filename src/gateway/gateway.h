@@ -87,7 +87,7 @@ typedef struct gw_target {
 
 /* Parsers of the client's bytes, for inspect.c and proxy.c. */
 typedef struct gw_parse_state {
-    gw_tls tls;
+    gw_tls_follow tls;
     gw_http_follow follow;
     gw_socks socks;
     bool request_seen; /* a request head was accepted */

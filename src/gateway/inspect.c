@@ -3,9 +3,9 @@
  * The address of a redirected connection identifies the name that the client looked up. A
  * server may serve many hosts: a client that connects to an allowed name and then sends another
  * host name in its ClientHello or request would reach a host that the rules do not allow. For
- * TLS the ClientHello is checked, for HTTP/1 every request head; other protocols carry no host
- * name and pass. An attacker controls all bytes: input that the parsers (tls.c, http.c) find
- * ambiguous is refused. */
+ * TLS every plaintext ClientHello is checked, for HTTP/1 every request head; other protocols
+ * carry no host name and pass. An attacker controls all bytes: input that the parsers (tls.c,
+ * http.c) find ambiguous is refused. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static int pass_all(gw_flow *f, size_t len, gw_inspection *ret)
 
 /* ---- TLS ------------------------------------------------------------------------------- */
 
-static int check_hello(gw_flow *f, const gw_tls_hello *h, size_t len, gw_inspection *ret)
+static int check_hello(gw_flow *f, const gw_tls_hello *h)
 {
     char why[128];
     csn_domain name;
@@ -35,11 +35,73 @@ static int check_hello(gw_flow *f, const gw_tls_hello *h, size_t len, gw_inspect
     if (!csn_domain_parse_lookup(h->sni, h->sni_len, &name, NULL))
         return gw_policy_refuse_later(f, NULL, "the TLS server name is not a valid host name");
     if (csn_domain_equal(&name, &f->target.name))
-        return pass_all(f, len, ret);
+        return 0;
     /* With ECH the readable name is that of the hosting provider; the real one is encrypted. */
     snprintf(why, sizeof(why), "the TLS %sserver name is not %.50s, the host connected to",
              h->ech ? "(ECH) " : "", f->target.name.text);
     return gw_policy_refuse_later(f, &name, why);
+}
+
+static int refuse_tls(gw_flow *f, const char *what)
+{
+    char why[128];
+
+    f->proto = CSN_GATEWAY_TLS;
+    snprintf(why, sizeof(why), "malformed TLS: %.90s", what ? what : "malformed");
+    return gw_policy_refuse_later(f, NULL, why);
+}
+
+static int watch_answer(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
+{
+    gw_flow *f = ctx;
+
+    ret->pass = len;
+    gw_tls_follow_server(&f->parse->tls, data, len);
+    if (!gw_tls_follow_wants_server(&f->parse->tls))
+        f->to_client.inspect = NULL;
+    return 0;
+}
+
+static int inspect_tls(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
+{
+    gw_flow *f = ctx;
+    gw_tls_follow *tls = &f->parse->tls;
+
+    for (size_t n = 1; n > 0 && ret->pass < len; ret->pass += n) {
+        enum gw_tls_follow_result r =
+            gw_tls_follow_client(tls, data + ret->pass, len - ret->pass, &n);
+        int rc = 0;
+        if (r == GW_TLS_FOLLOW_OPAQUE)
+            f->to_server.inspect = NULL;
+        else if (r == GW_TLS_FOLLOW_BAD)
+            rc = refuse_tls(f, tls->why);
+        else if (r == GW_TLS_FOLLOW_HELLO)
+            rc = check_hello(f, &tls->hello.hello);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* Passes the first ClientHello and follows the handshake behind it. A TLS server sends nothing
+ * before it: to read its answer, the whole of its bytes must be seen. */
+static int accept_hello(gw_flow *f, const uint8_t *data, size_t len, gw_inspection *ret)
+{
+    gw_tls_follow *tls = &f->parse->tls;
+    int rc = check_hello(f, &tls->hello.hello);
+
+    if (rc < 0)
+        return rc;
+    if (f->to_client.bytes > 0)
+        return refuse_tls(f, "the server spoke before the ClientHello");
+    f->inspected = true;
+    gw_flow_defer_step(f); /* records the connect event */
+    ret->pass = tls->hello.seen;
+    gw_tls_follow_begin(tls);
+    f->to_client.inspect = watch_answer;
+    f->to_client.inspect_ctx = f;
+    f->to_server.inspect = inspect_tls;
+    return inspect_tls(f, data, len, ret);
 }
 
 /* ---- HTTP ------------------------------------------------------------------------------ */
@@ -161,17 +223,16 @@ static int inspect_http(void *ctx, const uint8_t *data, size_t len, gw_inspectio
 static int inspect_first(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
 {
     gw_flow *f = ctx;
-    gw_tls *tls = &f->parse->tls;
-    char why[128];
+    gw_tls *hello = &f->parse->tls.hello;
 
-    switch (gw_tls_parse(tls, data, len)) {
+    switch (gw_tls_parse(hello, data, len)) {
     case GW_TLS_HELLO:
-        return check_hello(f, &tls->hello, len, ret);
+        return accept_hello(f, data, len, ret);
     case GW_TLS_BAD:
-        f->proto = CSN_GATEWAY_TLS;
-        snprintf(why, sizeof(why), "malformed TLS: %.90s", tls->why ? tls->why : "malformed");
-        return gw_policy_refuse_later(f, NULL, why);
+        return refuse_tls(f, hello->why);
     case GW_TLS_NEED_MORE:
+        if (ret->ended && hello->started)
+            return refuse_tls(f, "the client closed within the ClientHello");
         return ret->ended ? pass_all(f, len, ret) : 0;
     case GW_TLS_NOT_TLS:
     default:
@@ -185,7 +246,7 @@ static int inspect_first(void *ctx, const uint8_t *data, size_t len, gw_inspecti
 static int observe_first(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
 {
     gw_flow *f = ctx;
-    gw_tls *tls = &f->parse->tls;
+    gw_tls *tls = &f->parse->tls.hello;
     gw_http_head head;
     gw_http_scan scan = {0};
 

@@ -275,9 +275,11 @@ static bool is_skipped(int field)
            field == F_COMPRESSION || field == F_EXT_SKIP || field == F_ALPN_PROTO;
 }
 
-/* Consumes bytes of the handshake message, without record headers. */
+/* Consumes bytes of the handshake message, without record headers. The message must end with
+ * its record: another one behind it would not be inspected. */
 static void feed_message(gw_tls *t, const uint8_t *data, size_t len)
 {
+    t->record_left -= len;
     while (len > 0 && t->result == GW_TLS_NEED_MORE) {
         size_t n = 1;
         if (is_skipped(t->field))
@@ -290,6 +292,8 @@ static void feed_message(gw_tls *t, const uint8_t *data, size_t len)
         while (t->field_left == 0 && t->result == GW_TLS_NEED_MORE)
             after_field(t);
     }
+    if (t->result == GW_TLS_HELLO && (len > 0 || t->record_left > 0))
+        bad(t, "bytes after the ClientHello in its record");
 }
 
 /* Classifies the first record header as early as its bytes allow. */
@@ -351,7 +355,6 @@ enum gw_tls_result gw_tls_parse(gw_tls *t, const void *data, size_t len)
                 n = CSN_TLS_PEEK_MAX - t->seen;
             feed_message(t, bytes + t->seen, n);
             t->seen += n;
-            t->record_left -= n;
         }
     }
     return t->result;

@@ -6,8 +6,11 @@ the host beside it, by the scripts of this directory.
     flood N NAME                      how many answers of each code N questions get
     raw HOST PORT TEXT...             sends the texts one after another (\\r\\n and \\xNN are understood),
                                       prints what comes back; then `closed`, `reset` or `silent`
-    tls HOST PORT SNI REQUEST-HOST [segments=N] [records=N] [ech] [h2]
+    tls HOST PORT SNI REQUEST-HOST [segments=N] [records=N] [ech] [h2] [old]
                                       an own ClientHello (SNI `-`: none), then a request
+      [again=NAME] [segments2=N] [records2=N]
+                                      the second flight, that name in place of SNI (as long as it)
+      [after=TEXT]                    sends that behind the first ClientHello, at once
     udp HOST PORT TEXT [WORD...]      one datagram
     tcp HOST PORT [WORD...]           connects, says `ping`, waits for anything
     socket FAMILY TYPE PROTOCOL       by number
@@ -162,6 +165,15 @@ def in_segments(s, data, count):
         time.sleep(0.05)  # so that it is read before the next
 
 
+def second_flight(s, data, sni, opts):
+    """A ClientHello after a HelloRetryRequest, behind a change_cipher_spec."""
+    if "again" in opts:
+        data = data.replace(sni.encode(), opts["again"].encode())
+    change = data[:6] if data[:1] == b"\x14" else b""
+    hello = data[len(change):]
+    in_segments(s, change + in_records(hello, int(opts.get("records2", 1))), int(opts.get("segments2", 1)))
+
+
 H2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 
 
@@ -175,17 +187,19 @@ def h2_request(authority):
 
 
 def tls(host, port, sni, request_host, *words):
-    opts = dict(w.split("=") for w in words if "=" in w)
+    opts = dict(w.split("=", 1) for w in words if "=" in w)
     ctx = ssl.create_default_context(cafile="ca.pem")
     ctx.check_hostname = False
     if "h2" in words:
         ctx.set_alpn_protocols(["h2"])
+    if "old" in words:
+        ctx.maximum_version = ssl.TLSVersion.TLSv1_2
     came, goes = ssl.MemoryBIO(), ssl.MemoryBIO()
     t = ctx.wrap_bio(came, goes, server_hostname=None if sni == "-" else sni)
     s = socket.create_connection((host, int(port)), PATIENCE)
     request = h2_request(request_host) if "h2" in words else \
         ("GET /tls HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % request_host).encode()
-    first = True
+    flight = 0
     try:
         while True:
             try:
@@ -194,21 +208,22 @@ def tls(host, port, sni, request_host, *words):
             except ssl.SSLWantReadError:
                 pass
             data = goes.read()
-            if first and "ech" in words:
-                data = add_ech(data)
-            if first and "records" in opts:
-                data = in_records(data, int(opts["records"]))
-            if first and data:
+            flight += len(data) > 0
+            if flight == 1 and data:
+                data = add_ech(data) if "ech" in words else data
+                data = in_records(data, int(opts.get("records", 1))) + unescape(opts.get("after", ""))
                 in_segments(s, data, int(opts.get("segments", 1)))
+            elif flight == 2 and data and int(port) == 444:
+                second_flight(s, data, sni, opts)
             elif data:
                 s.sendall(data)
-            first = first and not data
             more = s.recv(65536)
             if not more:
                 print("closed")
                 return
-            if "ech" in words:  # our transcript is another one: what counts is that it answered
-                print("answered")
+            # our transcript is another one: what counts is that it answered
+            if "ech" in words or (flight == 2 and "again" in opts):
+                print("alert" if more[:1] == b"\x15" else "answered")
                 return
             came.write(more)
         t.write(request)

@@ -3,10 +3,11 @@
 # name, later requests on a connection. Bytes are sent as they are here, by client.py.
 # shellcheck source=tests/net/lib.sh
 . "${0%/*}/lib.sh"
-NET=(--allow 'ok.test:443,80')
+NET=(--allow 'ok.test:443,444,80')
 BOTH=(--allow 'ok.test:443,80' --allow 'evil.test:443,80')
 ASK='GET / HTTP/1.1\r\nHost: ok.test\r\n\r\n'
 TLS="server 93.184.216.10:443 host ok.test path /tls"
+RETRY="server 93.184.216.10:444 host ok.test path /tls"
 # nothing NAME: since the last `mark` no server saw anything that was for evil.test, by name or address
 mark() { marked=$(served '^93.184.216.66\| evil.test'); }
 nothing() { is "$1: nothing of it came anywhere" "$(served '^93.184.216.66\| evil.test')" "$marked"; }
@@ -18,7 +19,7 @@ holds "case 19: or to its address" ! get -L http://ok.test/to/http://93.184.216.
 nothing "case 19"
 NET=("${BOTH[@]}")
 is "case 19: the control: with a rule for it" "$(get -L http://ok.test/to/http://evil.test/)" "server 93.184.216.66:80 host evil.test path /"
-NET=(--allow 'ok.test:443,80')
+NET=(--allow 'ok.test:443,444,80')
 is "case 19: the control: to an allowed one" "$(get -L http://ok.test/to/http://ok.test/x)" "server 93.184.216.10:80 host ok.test path /x"
 
 # ---- 20: forms that proxies use ----
@@ -67,7 +68,14 @@ is "case 21: an encrypted hello below another name" "$(try tls ok.test 443 evil.
 is "case 21: an encrypted hello without a name" "$(try tls ok.test 443 - ok.test ech)" reset
 is "case 21: a warning before the hello" "$(try raw ok.test 443 '\x15\x03\x01\x00\x02\x01\x5a\x16\x03\x01')" reset
 is "case 21: a hello in the form of SSL 2" "$(try raw ok.test 443 '\x80\x2e\x01\x03\x01\x00\x15\x00\x00\x00\x10')" reset
+is "case 21: a second hello without a question for it" "$(try tls ok.test 443 ok.test ok.test 'after=\x16\x03\x01\x00\x01\x01')" reset
+is "case 21: the control: a hello after a HelloRetryRequest" "$(try tls ok.test 444 ok.test ok.test)" "$RETRY"
+is "case 21: in records and segments" "$(try tls ok.test 444 ok.test ok.test records2=5 segments2=7)" "$RETRY"
+is "case 21: another name in the second hello" "$(try tls ok.test 444 ok.test ok.test again=no.test)" reset
+is "case 21: in records and segments" "$(try tls ok.test 444 ok.test ok.test again=no.test records2=5 segments2=7)" reset
+is "case 21: the control: TLS 1.2" "$(try tls ok.test 443 ok.test ok.test old)" "$TLS"
 nothing "case 21"
+is "case 21: the control: the server takes another name in the second hello" "$(beside tls 93.184.216.10 444 ok.test ok.test again=no.test)" answered
 is "case 21: the control: the server takes another name" "$(beside tls 93.184.216.10 443 evil.test ok.test)" "$TLS"
 is "case 21: the control: and none" "$(beside tls 93.184.216.10 443 - ok.test)" "$TLS"
 is "case 21: the control: and an encrypted one" "$(beside tls 93.184.216.10 443 evil.test ok.test ech)" answered

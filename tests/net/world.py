@@ -5,7 +5,7 @@
 
 Two network namespaces joined by one cable. On one side servers with public addresses: a DNS
 server that knows the zone below and writes down every question, and for each address HTTP on 80,
-HTTPS on 443 (certificates of a CA made for the run), an echo on 7 and 853 and a server that speaks
+HTTPS on 443 (certificates of a CA made for the run) and on 444 after a HelloRetryRequest, an echo on 7 and 853 and a server that speaks
 first on 22 (at ssh.test a real sshd, if there is one); datagrams to any of them are written down.
 On the other side COMMAND, with that DNS server in /etc/resolv.conf and nothing else to reach. Works
 as root and, through a user namespace that maps the caller to itself, as anybody: COMMAND has the
@@ -311,6 +311,9 @@ def serve_everything(where):
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(where + "/server.pem", where + "/server.key")
     tls.set_alpn_protocols(["http/1.1", "h2"])  # the latter for who has nothing else
+    retry = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    retry.load_cert_chain(where + "/server.pem", where + "/server.key")
+    retry.set_ecdh_curve("secp521r1")  # of which no client sends a share at first
     start(serve_dns, queries)
     for port in UDP_PORTS:
         start(serve_udp, socket.AF_INET, port, served)
@@ -319,6 +322,7 @@ def serve_everything(where):
         for a in addresses:
             start(listen, family, a, 80, serve_http, None, served)
             start(listen, family, a, 443, serve_http, tls, served)
+            start(listen, family, a, 444, serve_http, retry, served)
             start(listen, family, a, 7, serve_echo, None, served)
             start(listen, family, a, 853, serve_echo, None, served)
             real = a == SSH and os.path.exists(where + "/sshd_config")
