@@ -89,6 +89,7 @@ typedef struct gw_target {
 typedef struct gw_parse_state {
     gw_tls_follow tls;
     gw_http_follow follow;
+    gw_http_watch watch;
     gw_socks socks;
     bool request_seen; /* a request head was accepted */
 } gw_parse_state;

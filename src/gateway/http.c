@@ -2,9 +2,9 @@
  *
  * An attacker controls every byte. Invariant: the parser finds the same host as any server
  * would. It therefore accepts only the strict form of RFC 9112 and returns BAD for anything
- * else. NOT_HTTP, which may pass uninspected, is returned only for bytes that no lenient server
- * would treat as a request. Time is linear in the number of bytes, in whatever segments they
- * arrive; nothing is allocated. */
+ * else. NOT_HTTP is returned only for bytes that no lenient server would treat as a request;
+ * the rest of such a line is watched for a version (gw_http_watch_line). Time is linear in the
+ * number of bytes, in whatever segments they arrive; nothing is allocated. */
 #include "gateway/http.h"
 
 #include <string.h>
@@ -101,11 +101,32 @@ static enum gw_http_result classify_word(gw_http_scan *s, const char *data, gw_h
     return GW_HTTP_NEED_MORE;
 }
 
-/* A line with an unknown method is HTTP only if it ends with a version. */
+/* True if the second word of a line is a request target. Without a version the line is a
+ * request of HTTP/0.9, to which lenient servers still read the fields. */
+static bool has_target(const char *line, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && !is_gap(line[n]))
+        n++;
+    while (n < len && is_gap(line[n]))
+        n++;
+    if (n < len && line[n] == '/')
+        return true;
+    for (; n + 3 <= len && !is_gap(line[n]); n++)
+        if (memcmp(line + n, "://", 3) == 0)
+            return true;
+    return false;
+}
+
+/* A line with an unknown method is HTTP if it has a version or a target. */
 static enum gw_http_result classify_line(gw_http_scan *s, const char *data, gw_http_head *h)
 {
-    if (!names_a_version(data + s->word, s->seen - s->word))
-        return GW_HTTP_NOT_HTTP;
+    size_t len = s->seen - s->word;
+
+    if (!names_a_version(data + s->word, len))
+        return has_target(data + s->word, len) ? bad(h, "request without a version")
+                                               : GW_HTTP_NOT_HTTP;
     if (s->word > 0)
         return bad(h, "space before the request line");
     s->phase = P_LINES;
@@ -278,9 +299,15 @@ static enum gw_http_result read_upgrade(gw_http_head *h, gw_slice list)
     gw_slice word;
 
     while (next_word(&list, &word)) {
+        const char *slash = memchr(word.at, '/', word.len);
+        if (slash)
+            word.len = (size_t)(slash - word.at); /* NAME/VERSION */
         h->upgrade = true;
         if (gw_slice_equals_nocase(word, "h2c"))
             h->h2c = true;
+        else if (gw_slice_equals_nocase(word, "tls") || gw_slice_equals_nocase(word, "http") ||
+                 gw_slice_equals_nocase(word, "h2"))
+            return bad(h, "Upgrade to TLS or another version of HTTP");
     }
     return GW_HTTP_HEAD;
 }
@@ -429,5 +456,28 @@ bool gw_http_has_begun(const gw_http_scan *s, const void *data, size_t len)
     const char *text = data;
 
     return s->phase == P_LINES ||
-           (s->phase == P_REST && names_a_version(text + s->word, len - s->word));
+           (s->phase == P_REST && (names_a_version(text + s->word, len - s->word) ||
+                                   has_target(text + s->word, len - s->word)));
+}
+
+/* "HTTP/" begins with the only H that can be followed by all of it, so no bytes are kept. */
+enum gw_http_result gw_http_watch_line(gw_http_watch *w, const void *data, size_t len)
+{
+    static const char version[] = "http/";
+    const char *text = data;
+
+    for (size_t i = 0; i < len; i++) {
+        char c = text[i];
+        if (!w->begun && (is_gap(c) || c == '\n'))
+            continue;
+        w->begun = true;
+        if (c == '\n' || c == '\0' || ++w->seen > CSN_HTTP_HEAD_MAX)
+            return GW_HTTP_NOT_HTTP;
+        if (c >= 'A' && c <= 'Z')
+            c = (char)(c | 0x20);
+        w->matched = c == version[w->matched] ? w->matched + 1 : c == 'h';
+        if (w->matched == sizeof(version) - 1)
+            return GW_HTTP_BAD;
+    }
+    return GW_HTTP_NEED_MORE;
 }

@@ -69,6 +69,19 @@ enum gw_http_result gw_http_parse(gw_http_scan *s, const void *data, size_t len,
  * incomplete head. */
 bool gw_http_has_begun(const gw_http_scan *s, const void *data, size_t len);
 
+/* The first line of a connection after NOT_HTTP; zeroed at its start. */
+typedef struct gw_http_watch {
+    bool begun;
+    unsigned matched;
+    size_t seen;
+} gw_http_watch;
+
+/* Some servers accept any bytes as a method, so a line whose first word is none may still be a
+ * request, but it cannot be held until its end: a client of another protocol may wait for an
+ * answer. Pass every byte from the first on once. BAD: the line names a version of HTTP; its
+ * end has not been passed on. NOT_HTTP: it has ended, or contains a zero byte. */
+enum gw_http_result gw_http_watch_line(gw_http_watch *w, const void *data, size_t len);
+
 /* One connection; zeroed at its start. */
 typedef struct gw_http_follow {
     const char *why; /* of BAD */

@@ -140,7 +140,9 @@ static int check_head(gw_flow *f, const gw_http_head *h)
         rc = refuse_request(f, NULL, "HTTP/2 without TLS is not supported");
     else if (h->form == GW_HTTP_ABSOLUTE)
         rc = check_authority(f, &h->authority);
-    if (rc == 0 && h->has_host)
+    if (rc == 0 && !h->has_host) /* HTTP/1.0: the server would choose the host */
+        rc = refuse_request(f, NULL, "the request names no host; add a Host field");
+    else if (rc == 0)
         rc = check_authority(f, &h->host);
     f->parse->request_seen = f->parse->request_seen || rc == 0;
     return rc;
@@ -178,6 +180,21 @@ static int refuse_partial(gw_flow *f)
     return refuse_request(f, NULL, "ambiguous HTTP: the client closed within a request head");
 }
 
+static int watch_line(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
+{
+    gw_flow *f = ctx;
+    enum gw_http_result r = gw_http_watch_line(&f->parse->watch, data, len);
+
+    if (r == GW_HTTP_BAD) {
+        f->proto = CSN_GATEWAY_HTTP;
+        return refuse_request(f, NULL, "ambiguous HTTP: malformed method");
+    }
+    (void)pass_all(f, len, ret);
+    if (r == GW_HTTP_NEED_MORE)
+        f->to_server.inspect = watch_line;
+    return 0;
+}
+
 static int inspect_http(void *ctx, const uint8_t *data, size_t len, gw_inspection *ret)
 {
     gw_flow *f = ctx;
@@ -189,8 +206,10 @@ static int inspect_http(void *ctx, const uint8_t *data, size_t len, gw_inspectio
         enum gw_http_result r =
             gw_http_follow_next(follow, data + ret->pass, len - ret->pass, &n, &head);
         int rc = 0;
-        if (r == GW_HTTP_OPAQUE || (r == GW_HTTP_NOT_HTTP && !f->parse->request_seen))
+        if (r == GW_HTTP_OPAQUE)
             return pass_all(f, len, ret);
+        if (r == GW_HTTP_NOT_HTTP && !f->parse->request_seen)
+            return watch_line(f, data, len, ret);
         if (r == GW_HTTP_HEAD)
             rc = check_head(f, &head);
         else if (r == GW_HTTP_BAD || r == GW_HTTP_H2C || r == GW_HTTP_NOT_HTTP)

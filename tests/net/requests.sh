@@ -3,7 +3,7 @@
 # name, later requests on a connection. Bytes are sent as they are here, by client.py.
 # shellcheck source=tests/net/lib.sh
 . "${0%/*}/lib.sh"
-NET=(--allow 'ok.test:443,444,80')
+NET=(--allow 'ok.test:443,444,80,7')
 BOTH=(--allow 'ok.test:443,80' --allow 'evil.test:443,80')
 ASK='GET / HTTP/1.1\r\nHost: ok.test\r\n\r\n'
 TLS="server 93.184.216.10:443 host ok.test path /tls"
@@ -19,7 +19,7 @@ holds "case 19: or to its address" ! get -L http://ok.test/to/http://93.184.216.
 nothing "case 19"
 NET=("${BOTH[@]}")
 is "case 19: the control: with a rule for it" "$(get -L http://ok.test/to/http://evil.test/)" "server 93.184.216.66:80 host evil.test path /"
-NET=(--allow 'ok.test:443,444,80')
+NET=(--allow 'ok.test:443,444,80,7')
 is "case 19: the control: to an allowed one" "$(get -L http://ok.test/to/http://ok.test/x)" "server 93.184.216.10:80 host ok.test path /x"
 
 # ---- 20: forms that proxies use ----
@@ -47,9 +47,24 @@ GET / HTTP/9.9
 GET / HTTP/1.0
 GET /\x00 HTTP/1.1
 GET / HTTP/1.1\r
+FOO / HTTP/1.1
+FOO /
+get /
+FOO http://evil.test/
+F(O / HTTP/1.1
+(FOO / HTTP/1.1
+F\x01O / HTTP/1.1
+\x80 / HTTP/1.1
 R
+like "case 20: no Host at all" "$(try raw ok.test 80 'GET / HTTP/1.0\r\n\r\n')" "HTTP/1.1 403*"
+like "case 20: a malformed method in pieces" "$(try raw ok.test 7 '(FOO / HT' 'TP/1.1\r\nHost: evil.test\r\n\r\n')" "*reset"
+like "case 20: an upgrade to TLS, which could name another host" "$(try raw ok.test 80 'GET / HTTP/1.1\r\nHost: ok.test\r\nConnection: Upgrade\r\nUpgrade: TLS/1.0\r\n\r\n')" "HTTP/1.1 403*"
 nothing "case 20"
 like "case 20: the control: a good absolute target" "$(try raw ok.test 80 'GET http://ok.test/abs HTTP/1.1\r\nHost: ok.test\r\n\r\n')" "*server 93.184.216.10:80 host ok.test path http://ok.test/abs*"
+like "case 20: the control: another method" "$(try raw ok.test 80 'PROPFIND /dav HTTP/1.1\r\nHost: ok.test\r\n\r\n')" "*server 93.184.216.10:80 host ok.test path /dav*"
+like "case 20: the control: HTTP/1.0 with a Host" "$(try raw ok.test 80 'GET /old HTTP/1.0\r\nHost: OK.test.\r\n\r\n')" "*host OK.test. path /old*"
+is "case 20: the control: another protocol" "$(try raw ok.test 7 'EHLO ok.test\r\n' | tr '\n' '|')" "EHLO ok.test|silent|"
+is "case 20: the control: another one without a line end" "$(try raw ok.test 7 '( 2 ( edit-pipeline ) )' | tr '\n' '|')" "( 2 ( edit-pipeline ) )silent|"
 like "case 20: the control: sent to the server itself, it answers" "$(beside raw 93.184.216.10 80 'GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n')" "*host evil.test*"
 
 # ---- 21: what a ClientHello says ----

@@ -226,6 +226,65 @@ static void a_zero_byte_hides_no_request(void **state)
     assert_int_equal(gw_http_parse(&scan, BYTES(words), &h), GW_HTTP_BAD);
 }
 
+static void a_request_needs_a_version(void **state)
+{
+    static const struct {
+        const char *text;
+        enum gw_http_result want;
+    } cases[] = {
+        {"FOO /x\r\n", GW_HTTP_BAD},
+        {"get /x\r\n", GW_HTTP_BAD},
+        {"FOO\t/x\r\n", GW_HTTP_BAD},
+        {"FOO  /x\n", GW_HTTP_BAD},
+        {"FOO http://a/\r\n", GW_HTTP_BAD},
+        {"FOO / HTTP 1.1\r\n", GW_HTTP_BAD},
+        {"PROPFIND / HTTP/1.1\r\nHost: a\r\n\r\n", GW_HTTP_HEAD},
+        {"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n\r\n", GW_HTTP_HEAD},
+        {"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: x, TLS/1.2\r\n\r\n", GW_HTTP_BAD},
+        {"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: HTTP/2.0\r\n\r\n", GW_HTTP_BAD},
+        {"EHLO ok.test\r\n", GW_HTTP_NOT_HTTP},
+        {"get key\r\n", GW_HTTP_NOT_HTTP},
+        {"a1 LOGIN u p\r\n", GW_HTTP_NOT_HTTP},
+        {"PING\r\n", GW_HTTP_NOT_HTTP},
+        {"/file\r\n", GW_HTTP_NOT_HTTP},
+    };
+    gw_http_head h;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (head_of(cases[i].text, &h) != cases[i].want)
+            fail_msg("wrong: %s", cases[i].text);
+}
+
+/* Whole and byte by byte; in pieces the verdict comes before the end of the line. */
+static void the_first_line_of_another_protocol_is_watched(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+        enum gw_http_result want;
+    } cases[] = {
+        {BYTES("(FOO / HTTP/1.1\r\n"), GW_HTTP_BAD},
+        {BYTES("\r\n \1 / hTTp/1.1"), GW_HTTP_BAD},
+        {BYTES("{ HTHHTTP/"), GW_HTTP_BAD},
+        {BYTES("{ HTTTP/\n"), GW_HTTP_NOT_HTTP},
+        {BYTES("{}\nGET / HTTP/1.1\r\n"), GW_HTTP_NOT_HTTP},
+        {BYTES("\5\1\0GET / HTTP/1.1\r\n"), GW_HTTP_NOT_HTTP},
+        {BYTES("( 2 ( edit-pipeline ) )"), GW_HTTP_NEED_MORE},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        gw_http_watch whole = {0}, bytes = {0};
+        enum gw_http_result r = GW_HTTP_NEED_MORE;
+        assert_int_equal(gw_http_watch_line(&whole, cases[i].text, cases[i].len),
+                         cases[i].want);
+        for (size_t n = 0; n < cases[i].len && r == GW_HTTP_NEED_MORE; n++)
+            r = gw_http_watch_line(&bytes, cases[i].text + n, 1);
+        assert_int_equal(r, cases[i].want);
+    }
+}
+
 /* ---- SOCKS ---- */
 
 static void a_socks_client_says_where_to(void **state)
@@ -280,6 +339,8 @@ int main(void)
         cmocka_unit_test(the_host_of_a_request_is_found),
         cmocka_unit_test(heads_that_servers_read_differently_are_bad),
         cmocka_unit_test(a_zero_byte_hides_no_request),
+        cmocka_unit_test(a_request_needs_a_version),
+        cmocka_unit_test(the_first_line_of_another_protocol_is_watched),
         cmocka_unit_test(a_socks_client_says_where_to),
         cmocka_unit_test(what_socks_offers_beside_is_refused),
     };

@@ -490,8 +490,8 @@ static void socks_obeys_the_same_rules(void **state)
     int c = socks_ask(r, "ok.test", 80, &code);
     assert_int_equal(code, 0);
     s = gwt_accept(r->server);
-    assert_true(gwt_say(c, "GET / HTTP/1.0\r\n\r\n"));
-    assert_true(gwt_hears(s, "GET / HTTP/1.0\r\n\r\n"));
+    assert_true(gwt_say(c, "GET / HTTP/1.0\r\nHost: ok.test\r\n\r\n"));
+    assert_true(gwt_hears(s, "GET / HTTP/1.0\r\nHost: ok.test\r\n\r\n"));
     close(c);
     close(s);
     c = socks_ask(r, "evil.test", 80, &code);
