@@ -169,6 +169,7 @@ typedef struct kp_keeper {
     csn_keeper_spec spec;
     csn_ready_msg ready; /* as reported; ROOT repeats it */
     int command_ruleset; /* Landlock's for commands alone, see boot/confine.c; -1: none */
+    int proc;            /* a /proc that can be written to; -1: not confined */
     int epfd;
     kp_watch signals, owner, listen;
     kp_watch net; /* the gateway asks for sockets here; fd -1: there is none */

@@ -117,11 +117,10 @@ IN_CHILD static int set_limit(int what, uint64_t value)
 }
 
 /* When memory runs out, commands are killed before their keeper. The kernel gives a vfork child
- * a value of its own. */
-IN_CHILD static void raise_oom_score(void)
+ * a value of its own. Commands cannot lower it: their /proc is read-only. */
+IN_CHILD static void raise_oom_score(int proc)
 {
-    int fd =
-        (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
+    int fd = (int)syscall(SYS_openat, proc, "self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
 
     if (fd < 0)
         return;
@@ -200,7 +199,7 @@ IN_CHILD static int child_main(void *arg)
     if (set_limits(c) < 0)
         goto failed;
     if (c->k->spec.confinement.on != 0)
-        raise_oom_score();
+        raise_oom_score(c->k->proc);
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
     c->stage = CSN_STAGE_EXEC;
     c->errnum = (uint32_t)search_exec(c);

@@ -15,7 +15,8 @@ typedef enum csn_mount_kind {
     CSN_MOUNT_GIVEN,   /* a detached mount made by the library: descriptor `fd` */
     CSN_MOUNT_SCRATCH, /* a writable directory; all of them share one size limit. RDONLY takes
                           effect when all entries are mounted */
-    CSN_MOUNT_PROC,    /* the processes of this pid namespace */
+    CSN_MOUNT_PROC,    /* the processes of this pid namespace. RDONLY does not apply to the
+                          keeper, which has a mount of its own */
     CSN_MOUNT_PTS,     /* a new instance of devpts */
     CSN_MOUNT_QUEUES,  /* the POSIX message queues of this ipc namespace */
     CSN_MOUNT_SELF,    /* what is at `to`, mounted over itself, so that it cannot be moved */

@@ -79,6 +79,9 @@ typedef struct csn_seccomp_rule {
 #define K_TIOCSTI       0x5412
 #define K_TIOCLINUX     0x541c
 #define K_TIOCSETD      0x5423
+#define K_PRIO_USER     2
+#define K_IOPRIO_USER   3
+#define K_PR_SCHED_CORE 62
 #define K_PERSONALITIES 0x08a60008u /* LINUX32 UNAME26 ADDR_{NO_RANDOMIZE,COMPAT_LAYOUT,LIMIT*} */
 #define K_S_IFMT        0170000u
 #define K_WHITEOUT      4u          /* RENAME_WHITEOUT */
@@ -146,7 +149,6 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     DENY("lookup_dcookie", EPERM, "paths by kernel address"),
     DENY("kcmp", EPERM, "kernel pointers of other processes"),
     DENY("pidfd_getfd", EPERM, "takes descriptors out of other processes"),
-    DENY_IF("prlimit64", EPERM, "limits of the keeper, pid 1", IS(0, 1)),
     DENY("modify_ldt", EPERM, "segments; long record of kernel bugs"),
     DENY("vm86", EPERM, "16-bit mode"),
     DENY("vm86old", EPERM, "16-bit mode"),
@@ -174,6 +176,27 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     DENY("set_mempolicy_home_node", EPERM, "placement of memory on the host's nodes"),
     DENY("migrate_pages", EPERM, "placement of memory on the host's nodes"),
     DENY("move_pages", EPERM, "placement, and a look at where pages lie"),
+
+    /* The keeper has the user id of the commands, so the kernel would let them slow it down:
+     * then no timeout is enforced in time. It is pid 1, alone in process group 1. */
+    DENY_IF("prlimit64", EPERM, "limits of the keeper", IS(0, 1)),
+    DENY_IF("setpriority", EPERM, "priority of the keeper", IS(1, 1)),
+    DENY_IF("setpriority", EPERM, "priority of all processes of the user", IS(0, K_PRIO_USER)),
+    DENY_IF("ioprio_set", EPERM, "priority of the keeper", IS(1, 1)),
+    DENY_IF("ioprio_set", EPERM, "priority of all processes of the user",
+            IS(0, K_IOPRIO_USER)),
+    DENY_IF("sched_setscheduler", EPERM, "scheduling of the keeper", IS(0, 1)),
+    DENY_IF("sched_setparam", EPERM, "scheduling of the keeper", IS(0, 1)),
+    DENY_IF("sched_setattr", EPERM, "scheduling of the keeper", IS(0, 1)),
+    DENY_IF("sched_setaffinity", EPERM, "processors of the keeper", IS(0, 1)),
+    DENY_IF("prctl", EINVAL, "keeps the other threads of a core idle", IS(0, K_PR_SCHED_CORE)),
+    /* Without a pid namespace: all processes of the user on the host. */
+    NO_SOCKETS("setpriority", EPERM, "priority of other processes", IS_NOT(1, 0)),
+    NO_SOCKETS("ioprio_set", EPERM, "priority of other processes", IS_NOT(1, 0)),
+    NO_SOCKETS("sched_setscheduler", EPERM, "scheduling of other processes", IS_NOT(0, 0)),
+    NO_SOCKETS("sched_setparam", EPERM, "scheduling of other processes", IS_NOT(0, 0)),
+    NO_SOCKETS("sched_setattr", EPERM, "scheduling of other processes", IS_NOT(0, 0)),
+    NO_SOCKETS("sched_setaffinity", EPERM, "processors of other processes", IS_NOT(0, 0)),
 
     /* Obsolete: no program needs them, old kernel code implements them. */
     DENY("nfsservctl", EPERM, "obsolete"),

@@ -18,9 +18,9 @@
 #include "base/cleanup.h"
 #include "os/raw_syscall.h"
 
-static int write_file(const char *path, const char *text)
+static int write_file(int proc, const char *path, const char *text)
 {
-    csn_autofd int fd = (int)csn_raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
+    csn_autofd int fd = (int)csn_raw(SYS_openat, proc, path, O_WRONLY | O_CLOEXEC);
     size_t len = strlen(text);
 
     if (fd < 0)
@@ -29,18 +29,18 @@ static int write_file(const char *path, const char *text)
     return n == (long)len ? 0 : n < 0 ? (int)n : -EIO;
 }
 
-int csn_userns_limit(unsigned n)
+int csn_userns_limit(int proc, unsigned n)
 {
     char text[16];
 
     snprintf(text, sizeof(text), "%u", n);
-    return write_file("/proc/sys/user/max_user_namespaces", text);
+    return write_file(proc, "sys/user/max_user_namespaces", text);
 }
 
 /* Returns the number in the file, or 0. */
-static unsigned long read_number(const char *path)
+static unsigned long read_number(int proc, const char *path)
 {
-    csn_autofd int fd = (int)csn_raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    csn_autofd int fd = (int)csn_raw(SYS_openat, proc, path, O_RDONLY | O_CLOEXEC);
     char text[24] = "";
     long len = fd < 0 ? 0 : csn_raw(SYS_read, fd, text, sizeof(text));
     unsigned long n = 0;
@@ -52,22 +52,22 @@ static unsigned long read_number(const char *path)
 
 /* The kernel charges inotify use to the creator of each namespace up to the initial one, where
  * it counts together with that user's own use. */
-void csn_userns_halve_inotify(void)
+void csn_userns_halve_inotify(int proc)
 {
     static const char *const paths[][2] = {
-        {"/proc/sys/fs/inotify/max_user_instances", "/proc/sys/user/max_inotify_instances"},
-        {"/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"}};
+        {"sys/fs/inotify/max_user_instances", "sys/user/max_inotify_instances"},
+        {"sys/fs/inotify/max_user_watches", "sys/user/max_inotify_watches"}};
 
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        unsigned long all = read_number(paths[i][0]);
+        unsigned long all = read_number(proc, paths[i][0]);
         char text[24];
         snprintf(text, sizeof(text), "%lu", all / 2);
         if (all > 1)
-            (void)write_file(paths[i][1], text);
+            (void)write_file(proc, paths[i][1], text);
     }
 }
 
-int csn_userns_enter_nested(unsigned uid, unsigned gid)
+int csn_userns_enter_nested(int proc, unsigned uid, unsigned gid)
 {
     unsigned old_uid = geteuid(), old_gid = getegid();
     char map[64];
@@ -75,7 +75,7 @@ int csn_userns_enter_nested(unsigned uid, unsigned gid)
     if (unshare(CLONE_NEWUSER) < 0)
         return -errno;
     snprintf(map, sizeof(map), "%u %u 1", uid, old_uid);
-    int rc = write_file("/proc/self/uid_map", map);
+    int rc = write_file(proc, "self/uid_map", map);
     snprintf(map, sizeof(map), "%u %u 1", gid, old_gid);
-    return rc < 0 ? rc : write_file("/proc/self/gid_map", map);
+    return rc < 0 ? rc : write_file(proc, "self/gid_map", map);
 }

@@ -1,13 +1,15 @@
-/* userns.h: the user namespaces of a jail. Static programs link this. */
+/* userns.h: the user namespaces of a jail. Static programs link this.
+ *
+ * `proc` is the directory of a proc file system that can be written to. */
 #pragma once
 
 /* Enters a new user namespace that owns nothing: even all its capabilities give no power over
- * the jail's mounts and network. The caller's user and group become `uid` and `gid`. /proc must
- * be mounted. Returns 0 or -errno. */
-int csn_userns_enter_nested(unsigned uid, unsigned gid);
+ * the jail's mounts and network. The caller's user and group become `uid` and `gid`. Returns 0
+ * or -errno. */
+int csn_userns_enter_nested(int proc, unsigned uid, unsigned gid);
 /* Limits the user namespaces below the caller's own to `n`. Does not touch errno
  * (os/raw_syscall.h). Returns 0 or -errno. */
-int csn_userns_limit(unsigned n);
+int csn_userns_limit(int proc, unsigned n);
 /* Limits inotify use in the caller's namespace to half of the kernel's limit for a user, so
  * that the user's other programs keep the other half. Best effort; does not touch errno. */
-void csn_userns_halve_inotify(void);
+void csn_userns_halve_inotify(int proc);

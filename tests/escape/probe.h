@@ -19,7 +19,8 @@ typedef struct attempt {
 } attempt;
 
 extern const attempt read_attempts[], write_attempts[], suid_attempts[], share_attempts[],
-    socket_attempts[], rights_attempts[], call_attempts[], bomb_attempts[], without_attempts[];
+    socket_attempts[], rights_attempts[], call_attempts[], bomb_attempts[], keeper_attempts[],
+    without_attempts[];
 
 /* Words for the line of an escape: what was seen. */
 void detail(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -193,7 +193,7 @@ static int attaching(void)
     TRY(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status));
     TRY(ptrace(PTRACE_DETACH, pid, NULL, NULL) == 0);
     snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-    TRY(open(path, O_RDWR | O_CLOEXEC) >= 0);
+    TRY(open(path, O_RDONLY | O_CLOEXEC) >= 0); /* written with ptrace */
     TRY(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
     TRY(personality(0xffffffff) >= 0 && personality(ADDR_NO_RANDOMIZE) >= 0);
     return 0;

@@ -1,7 +1,7 @@
 /* system_mounts.c: adds the mounts of the host's system that every jail has.
  *
  * Programs and libraries are read-only; /etc comes from etc_files.c; /dev has only harmless
- * devices. /proc shows only the jail's processes; its files about the host are read-only or
+ * devices. /proc is read-only and shows only the jail's processes; files about the host are
  * masked, in addition to the permissions that already refuse access. There is no /sys. */
 #include <limits.h>
 #include <stdlib.h>
@@ -72,18 +72,12 @@ static void mount_dev(csn_jail *j)
 
 static void add_proc(csn_jail *j)
 {
-    static const char *const fixed[] = {"/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq",
-                                        "/proc/sysrq-trigger"};
     /* Others can be opened only by root. */
     static const char *const covered[] = {"/proc/acpi",      "/proc/kallsyms",    "/proc/kcore",
                                           "/proc/key-users", "/proc/keys",        "/proc/kmsg",
                                           "/proc/modules",   "/proc/sched_debug", "/proc/scsi",
                                           "/proc/timer_list"};
 
-    for (size_t i = 0; i < COUNT(fixed); i++)
-        csn_jail_add(j, CSN_MOUNT_SELF,
-                     CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NOEXEC | BY_HELPER, 0,
-                     NULL, fixed[i]);
     for (size_t i = 0; i < COUNT(covered); i++)
         csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL | BY_HELPER, 0, NULL, covered[i]);
 }
@@ -130,8 +124,9 @@ void csn_jail_add_system(const csn_runtime *rt, csn_jail *j, const char *home,
     if (packages)
         csn_rootfs_template_mountpoint(t, PACKAGES, true);
     csn_jail_add_template(rt, j, t, shares, count);
-    csn_jail_add(j, CSN_MOUNT_PROC, CSN_MOUNT_NOEXEC, CSN_LL_READ | CSN_LL_WRITE, NULL,
-                 "/proc");
+    /* Landlock lets the keeper write to its own mount of it. */
+    csn_jail_add(j, CSN_MOUNT_PROC, CSN_MOUNT_RDONLY | CSN_MOUNT_NOEXEC,
+                 CSN_LL_READ | CSN_LL_WRITE, NULL, "/proc");
     csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_DEVICE, NULL, "/dev");
     /* One Landlock rule for the whole directory, since each rule costs time. */
     csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_READ, NULL, "/etc");

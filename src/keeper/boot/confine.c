@@ -73,6 +73,7 @@ typedef struct boot_state {
     int ready_fds[CSN_KEEPER_FDS_MAX]; /* the root, then the network's */
     size_t net_fd_count;
     kp_rootfs rootfs; /* with the mount helper */
+    int proc;         /* without a rootfs: the host's /proc */
 } boot_state;
 
 /* In pages of its own, which are released after the boot: there may be thousands of keepers. */
@@ -157,16 +158,22 @@ static int enter_rootfs(boot_state *b)
     return rc;
 }
 
+/* A /proc that can be written to: the one that commands see cannot. */
+static int proc_dir(const boot_state *b)
+{
+    return has_step(b, CSN_CONFINE_MOUNTS) ? b->rootfs.proc : b->proc;
+}
+
 /* Where /proc/sys is read-only, only seccomp prevents nested user namespaces; READY reports
  * that. In a jail with its own root this writes to the new /proc, which is faster: the kernel
  * searches the files of all namespaces that share one /proc. */
 static int limit_nesting(void *arg)
 {
     boot_state *b = arg;
-    int rc = csn_userns_limit(CSN_NESTED_USERNS_LIMIT);
+    int rc = csn_userns_limit(proc_dir(b), CSN_NESTED_USERNS_LIMIT);
 
     if (rc == 0 && b->c->given == 0) /* GIVEN mounts imply a uid that only this sandbox uses */
-        csn_userns_halve_inotify();
+        csn_userns_halve_inotify(proc_dir(b));
     b->ready.nesting_errnum = (uint32_t)-rc;
     return rc == -ENOENT ? rc : 0; /* ENOENT: /proc is not mounted */
 }
@@ -322,7 +329,7 @@ static int second_userns_step(boot_state *b)
         b->step = CSN_CONFINE_MOUNTS;
         return rc;
     }
-    return csn_userns_enter_nested(b->c->uid, b->c->gid);
+    return csn_userns_enter_nested(proc_dir(b), b->c->uid, b->c->gid);
 }
 
 /* ---- all steps ---- */
@@ -438,10 +445,14 @@ int kp_confine(kp_keeper *k)
 
     b->c = &k->spec.confinement;
     b->ruleset = b->command_ruleset = -1;
-    k->command_ruleset = -1;
+    k->command_ruleset = k->proc = -1;
     if (b->c->on == 0)
         return 0;
     int rc = b->begun_early ? 0 : begin(b);
+    if (rc == 0 && !has_step(b, CSN_CONFINE_MOUNTS)) {
+        b->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        rc = b->proc < 0 ? -errno : 0;
+    }
     /* only a test build orders a jail without a network namespace */
     if (b->begun_early && !has_step(b, CSN_CONFINE_NET) && kp_helper_join(&b->net_helper) == 0)
         close(b->netns);
@@ -457,6 +468,7 @@ int kp_confine(kp_keeper *k)
     b->ready.steps = b->c->on;
     k->ready = b->ready;
     k->command_ruleset = b->command_ruleset;
+    k->proc = proc_dir(b);
     b->ready_fds[0] = root;
     report_to_library(CSN_MSG_READY, &b->ready, b->ready_fds, 1 + b->net_fd_count);
     kp_net_release();

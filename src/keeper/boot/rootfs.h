@@ -14,6 +14,9 @@ typedef struct kp_rootfs {
      * returns 0 or -errno and leaves errno alone. */
     int (*on_proc)(void *arg);
     void *arg;
+    /* Set when a CSN_MOUNT_PROC is mounted: another mount of the same file system, attached
+     * nowhere, that can be written to. The caller closes it. */
+    int proc;
     /* ---- private to boot/rootfs*.c ---- */
     kp_helper helper;
     csn_rootfs m;               /* its list stays valid until kp_rootfs_join */

@@ -270,6 +270,19 @@ static int mount_mask(const kp_mounter *b, const csn_mount *m)
     return copy < 0 ? copy : csn_mount_attach(copy, at, "");
 }
 
+/* /proc is read-only inside: its owner could otherwise change the scheduling, the OOM score and
+ * the limits of the keeper and of other commands. The keeper keeps a mount of it that is not.
+ * Only an attached mount can be cloned before Linux 6.15. */
+static int mount_proc(kp_mounter *b, const csn_mount *m, int source)
+{
+    int rc = source < 0 ? source : attach(b, source, m->to, true);
+
+    if (rc < 0)
+        return rc;
+    b->w->proc = csn_mount_clone(source, "", false);
+    return b->w->proc < 0 ? b->w->proc : csn_mount_set(source, m->flags, false);
+}
+
 static int mount_one(kp_mounter *b, const csn_mount *m, int source)
 {
     switch ((csn_mount_kind)m->kind) {
@@ -290,6 +303,7 @@ static int mount_one(kp_mounter *b, const csn_mount *m, int source)
     case CSN_MOUNT_SCRATCH:
         return mount_scratch(b, m);
     case CSN_MOUNT_PROC:
+        return mount_proc(b, m, source);
     case CSN_MOUNT_PTS:
     case CSN_MOUNT_QUEUES:
         return source < 0 ? source : attach(b, source, m->to, true);
@@ -317,7 +331,7 @@ int kp_rootfs_open_source(const csn_mount *m)
     if (m->kind == CSN_MOUNT_BIND)
         return csn_mount_clone(AT_FDCWD, m->from, true);
     if (m->kind == CSN_MOUNT_PROC)
-        return csn_mount_new_fs("proc", none, m->flags);
+        return csn_mount_new_fs("proc", none, m->flags & ~CSN_MOUNT_RDONLY);
     if (m->kind == CSN_MOUNT_PTS)
         return csn_mount_new_fs("devpts", pts, m->flags);
     return m->kind == CSN_MOUNT_QUEUES ? csn_mount_new_fs("mqueue", none, m->flags) : -1;
