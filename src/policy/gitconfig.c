@@ -394,19 +394,37 @@ bool csn_gitconfig_is_harmless(const char *text, size_t len, char **ret_key,
     return fine;
 }
 
-/* ---- included files ---- */
+/* ---- what a config refers to ---- */
 
-static bool is_include(const parser *p)
+static bool ends_with(const char *name, const char *end)
 {
-    bool section = strcmp(p->section, p->sub ? "includeif" : "include") == 0;
+    size_t n = strlen(name), m = strlen(end);
 
-    return section && p->has_value && strcmp(p->name, "path") == 0;
+    return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-void csn_gitconfig_includes(const char *text, size_t len,
-                            void (*fn)(void *ctx, const char *path), void *ctx)
+/* False: the key names neither a config nor a program. */
+static bool use_of(parser *p, csn_gitconfig_use *ret)
+{
+    if (!p->has_value)
+        return false;
+    *ret = CSN_GITCONFIG_INCLUDE;
+    if (strcmp(p->section, p->sub ? "includeif" : "include") == 0)
+        return strcmp(p->name, "path") == 0;
+    *ret = CSN_GITCONFIG_HOOKS;
+    if (strcmp(p->section, "core") == 0 && strcmp(p->name, "hookspath") == 0)
+        return true;
+    *ret = CSN_GITCONFIG_PROGRAM;
+    return strcmp(p->section, "alias") != 0 && !ends_with(p->name, "file") &&
+           !ends_with(p->name, "template") && !variable_is_fine(p);
+}
+
+void csn_gitconfig_uses(const char *text, size_t len,
+                        void (*fn)(void *ctx, csn_gitconfig_use use, const char *value),
+                        void *ctx)
 {
     parser p = {.at = text, .end = text + len, .lenient = true};
+    csn_gitconfig_use use;
     int c;
 
     if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
@@ -416,8 +434,8 @@ void csn_gitconfig_includes(const char *text, size_t len,
         bool fine = is_blank(c) || c == '\n';
         if (c == '[')
             fine = read_section(&p);
-        else if (c < 0x80 && isalpha(c) && (fine = read_variable(&p, c)) && is_include(&p))
-            fn(ctx, value_of(&p));
+        else if (c < 0x80 && isalpha(c) && (fine = read_variable(&p, c)) && use_of(&p, &use))
+            fn(ctx, use, value_of(&p));
         while (!fine && p.at[-1] != '\n' && next(&p) >= 0)
             ; /* a comment or unreadable: try the next line */
     }

@@ -13,9 +13,15 @@
  * NULL the key is not harmless. */
 bool csn_gitconfig_is_harmless(const char *text, size_t len, char **ret_key,
                                char **ret_worktree);
-/* Calls fn for each file that a config includes under any condition, as written. For configs of
- * the user: text that is not understood is skipped. */
-void csn_gitconfig_includes(const char *text, size_t len,
-                            void (*fn)(void *ctx, const char *path), void *ctx);
+typedef enum csn_gitconfig_use {
+    CSN_GITCONFIG_INCLUDE, /* a further config, under any condition */
+    CSN_GITCONFIG_HOOKS,   /* core.hooksPath */
+    CSN_GITCONFIG_PROGRAM, /* any other key that may name a program; aliases are left out */
+} csn_gitconfig_use;
+/* Calls fn for each value that makes git read a further config or run something, as written.
+ * For configs of the user: text that is not understood is skipped. */
+void csn_gitconfig_uses(const char *text, size_t len,
+                        void (*fn)(void *ctx, csn_gitconfig_use use, const char *value),
+                        void *ctx);
 /* A git-rebase-todo with commands that only move commits, without `exec`. */
 bool csn_gittodo_is_harmless(const char *text, size_t len);

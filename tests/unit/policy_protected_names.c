@@ -589,15 +589,17 @@ static void an_index_whose_table_of_blocks_lies_is_not_harmless(void **state)
 
 /* ---- includes ---- */
 
-static void add_include(void *ctx, const char *path)
+static void add_use(void *ctx, csn_gitconfig_use use, const char *path)
 {
     char *all = ctx;
 
+    if (use != CSN_GITCONFIG_INCLUDE)
+        strncat(all, use == CSN_GITCONFIG_HOOKS ? "hooks " : "program ", 200 - strlen(all));
     strncat(all, path, 200 - strlen(all));
     strncat(all, "|", 200 - strlen(all));
 }
 
-static void what_a_config_includes_is_found(void **state)
+static void what_a_config_refers_to_is_found(void **state)
 {
     static const struct {
         const char *text, *want;
@@ -609,16 +611,23 @@ static void what_a_config_includes_is_found(void **state)
         {"[includeif \"onbranch:x\"]\r\n\tpath = c\r\n", "c|"},
         {"\xef\xbb\xbf[include]path=a\\\nb\n", "ab|"},
         {"[alias]\n x = \"!f() { a\\nb; }\"\n[include]\npath=d\n", "d|"},
-        {"[a.b]\nc=d\n[include]\npath=e", "e|"},
+        {"[a.b]\nc=d\n[include]\npath=e", "program d|e|"},
+        {"[core]\nhooksPath = .husky/_\nbare = false\n[core \"x\"]y=z\n",
+         "hooks .husky/_|program z|"},
+        {"[CORE]\n\tHOOKSPATH=a\n\tfsmonitor = tools/mon\n\tfsmonitor = true\n",
+         "hooks a|program tools/mon|program true|"},
+        {"[filter \"x\"]clean = node tools/c %f\n[alias]\nx = !tools/y\n",
+         "program node tools/c %f|"},
+        {"[blame]ignoreRevsFile=a/b\n[commit]template=a/b\n[user]name=a/b\n", ""},
         {"not understood ]\n[include]\n# path = no\npath = f\npath\n", "f|"},
-        {"[include \"x\"]\npath=no\n[core]\npath=no\n[includeif]\npath=no\n", ""},
+        {"[include \"x\"]\npath=a\n[includeif]\npath=b\n", "program a|program b|"},
         {"[include]\npath=\"no\n[include]\npath=g\n", "g|"},
     };
 
     (void)state;
     for (size_t i = 0; i < LEN(rows); i++) {
         char all[201] = "";
-        csn_gitconfig_includes(rows[i].text, strlen(rows[i].text), add_include, all);
+        csn_gitconfig_uses(rows[i].text, strlen(rows[i].text), add_use, all);
         if (strcmp(all, rows[i].want) != 0)
             fail_msg("%s: %s instead of %s", rows[i].text, all, rows[i].want);
     }
@@ -641,7 +650,7 @@ int main(void)
         cmocka_unit_test(configs_that_git_writes_are_harmless),
         cmocka_unit_test(an_index_with_paths_git_refuses_is_not_harmless),
         cmocka_unit_test(an_index_whose_table_of_blocks_lies_is_not_harmless),
-        cmocka_unit_test(what_a_config_includes_is_found),
+        cmocka_unit_test(what_a_config_refers_to_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

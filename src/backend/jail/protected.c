@@ -4,13 +4,13 @@
  * an agent in an earlier run. Only the names of the table are checked, in the root of the
  * workspace; nothing is walked. What exists is mounted over itself read-only, and every
  * directory above it is mounted over itself, so that neither can be renamed, removed or
- * replaced. Links are followed as far as they stay in the workspace. The scan after each
- * command (protected_scan.c) handles replaced links, files that do not exist yet, and deeper
- * ones.
+ * replaced. Links in the workspace are followed (protected_targets.c), and so is the git config
+ * (protected_git.c). The scan after each command (protected_scan.c) handles replaced links,
+ * files that do not exist yet, and deeper ones.
  *
  * A place with an unchanged inode was not changed by the sandbox: the kernel removes a mount
  * only if the host removes or replaces the file below it. */
-#include "backend/jail/protected.h"
+#include "backend/jail/protected_survey.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -27,25 +27,11 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "os/beneath.h"
-#include "policy/gitconfig.h"
 #include "policy/protected_names.h"
 #include "search/changed.h"
 
-#define STAMP_NAME    "protected"
-#define CONFIG_MAX    (1u << 20)
-#define INCLUDE_DEPTH 10 /* as in git */
-#define INCLUDED      "included by .git/config, from which git runs programs"
-
-/* The search for protected files in one workspace. */
-typedef struct survey {
-    csn_jail *j;
-    csn_protected_tree *t;
-    int error;            /* the first errno: open fails */
-    int depth;            /* of includes */
-    const char *from_dir; /* directory of the current config, below the workspace */
-    uint64_t name_bits;   /* see name_bits */
-    char missing[64];     /* a directory that does not exist, with a slash */
-} survey;
+#define STAMP_NAME "protected"
+#define CONFIG_MAX (1u << 20)
 
 /* ---- places ---- */
 
@@ -66,7 +52,7 @@ bool csn_protected_identify(int dir, const char *path, csn_protected_id *ret)
     return true;
 }
 
-static csn_protected_place *find_place(csn_protected_tree *t, const char *path)
+static csn_protected_place *find_place(const csn_protected_tree *t, const char *path)
 {
     for (size_t i = 0; i < t->place_count; i++)
         if (strcmp(t->places[i].path, path) == 0)
@@ -92,7 +78,7 @@ static int put_place(csn_protected_tree *t, const csn_protected_place *one)
     return 0;
 }
 
-static void fail_with(survey *s, int error)
+void csn_survey_fail(csn_survey *s, int error)
 {
     if (s->error == 0)
         s->error = error;
@@ -104,13 +90,13 @@ bool csn_protected_is_absent(int error)
            error == EXDEV || error == ENAMETOOLONG;
 }
 
-static void fail_unless_absent(survey *s, int error)
+void csn_survey_fail_unless_absent(csn_survey *s, int error)
 {
     if (!csn_protected_is_absent(error))
-        fail_with(s, error);
+        csn_survey_fail(s, error);
 }
 
-static void add_place(survey *s, const char *path, const char *rule)
+void csn_survey_add(csn_survey *s, const char *path, const char *rule)
 {
     csn_protected_tree *t = s->t;
     csn_protected_place *old = find_place(t, path);
@@ -120,7 +106,7 @@ static void add_place(survey *s, const char *path, const char *rule)
     if ((old && (old->rule || !rule)) || s->error != 0)
         return;
     if (!csn_protected_identify(t->fd, path, &one.id)) {
-        fail_unless_absent(s, errno);
+        csn_survey_fail_unless_absent(s, errno);
         return;
     }
     s->error = !one.path || !to ? ENOMEM : put_place(t, &one);
@@ -129,61 +115,109 @@ static void add_place(survey *s, const char *path, const char *rule)
     csn_jail_add(s->j, CSN_MOUNT_SELF, rule ? CSN_MOUNT_RDONLY : 0, 0, NULL, to);
 }
 
-static void pin_parents(survey *s, const char *path)
+void csn_survey_watch(csn_survey *s, const csn_protected_place *how)
+{
+    csn_protected_place one = *how, *old = find_place(s->t, how->path);
+
+    if (old)
+        old->shared = old->shared || how->shared;
+    if (old || s->error != 0)
+        return;
+    one.path = csn_arena_strdup(s->j->arena, how->path);
+    if (how->link && !csn_protected_identify(s->t->fd, how->path, &one.id)) {
+        csn_survey_fail_unless_absent(s, errno);
+        return;
+    }
+    s->error = one.path ? put_place(s->t, &one) : ENOMEM;
+}
+
+const csn_protected_place *csn_survey_covering(const csn_survey *s, const char *path)
+{
+    for (size_t i = 0; i < s->t->place_count; i++) {
+        const csn_protected_place *p = &s->t->places[i];
+        if (p->rule && !p->absent && !p->link && csn_path_below(path, p->path))
+            return p;
+    }
+    return NULL;
+}
+
+void csn_survey_pin_parents(csn_survey *s, const char *path)
 {
     for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
         csn_autofree char *dir = strndup(path, (size_t)(slash - path));
         if (dir)
-            add_place(s, dir, NULL);
+            csn_survey_add(s, dir, NULL);
         else
-            fail_with(s, ENOMEM);
+            csn_survey_fail(s, ENOMEM);
     }
 }
 
 /* Resolves links. The result is below the workspace, malloc'd; NULL: outside or absent. */
-static char *resolve_below(survey *s, const char *path, struct stat *ret)
+static char *resolve_below(csn_survey *s, const char *path, struct stat *ret)
 {
     csn_autofd int fd = csn_beneath_open(s->t->fd, path, O_PATH, 0);
 
     if (fd < 0) {
-        fail_unless_absent(s, -fd);
+        csn_survey_fail_unless_absent(s, -fd);
         return NULL;
     }
     csn_autofree char *real = fstat(fd, ret) < 0 ? NULL : csn_runtime_fd_path(fd);
     const char *below = real ? csn_path_below(real, s->t->host) : NULL;
     char *out = below && *below ? strdup(below) : NULL;
     if (!real || (below && *below && !out))
-        fail_with(s, errno);
+        csn_survey_fail(s, errno);
     return out;
 }
 
+/* Adds the place that p leads to. */
+static void add_found(csn_survey *s, const csn_protected_name_place *p, const char *inside,
+                      const char *real, const struct stat *st)
+{
+    bool dir = S_ISDIR(st->st_mode);
+    bool open = dir && csn_protected_has_exception(s->j->protected, inside);
+
+    csn_survey_pin_parents(s, real);
+    /* A directory with an exception stays writable; the scan checks it after each command. */
+    if (p->pin || (dir && p->file_only) || open) {
+        if (dir)
+            csn_survey_add(s, real, NULL);
+        if (open && !p->pin && !p->file_only)
+            csn_survey_dir(s, real, p->rule);
+        return;
+    }
+    csn_survey_add(s, real, p->rule);
+    if (dir)
+        csn_survey_dir(s, real, p->rule);
+    else
+        csn_survey_file(s, real, p->rule, st);
+}
+
 /* True: the path exists. */
-static bool survey_place(survey *s, const csn_protected_name_place *p)
+static bool survey_place(csn_survey *s, const csn_protected_name_place *p)
 {
     csn_protected_tree *t = s->t;
-    const csn_protected *g = s->j->protected;
     char inside[PATH_MAX];
     struct stat st;
 
+    snprintf(inside, sizeof(inside), "%s/%s", t->inside, p->path);
     if (fstatat(t->fd, p->path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
-        fail_unless_absent(s, errno);
+        csn_survey_fail_unless_absent(s, errno);
+        /* The scan knows it by its name only if no link leads to its directory. */
+        if (!p->pin && strncmp(p->path, s->via, strlen(s->via)) == 0 &&
+            !csn_protected_is_excepted(s->j->protected, inside))
+            csn_survey_target(s, p->path, p->rule);
         return false;
     }
-    snprintf(inside, sizeof(inside), "%s/%s", t->inside, p->path);
-    if (csn_protected_is_excepted(g, inside))
+    if (csn_protected_is_excepted(s->j->protected, inside))
         return true;
     csn_autofree char *real = resolve_below(s, p->path, &st);
-    if (!real)
-        return true;
-    bool dir = S_ISDIR(st.st_mode);
-    pin_parents(s, real);
-    /* A directory with an exception stays writable; the scan checks it after each command. */
-    if (p->pin || (dir && (p->file_only || csn_protected_has_exception(g, inside)))) {
-        if (dir)
-            add_place(s, real, NULL);
-    } else {
-        add_place(s, real, p->rule);
-    }
+    bool linked = !real || strcmp(real, p->path) != 0;
+    if (linked)
+        csn_survey_target(s, p->path, p->pin || p->file_only ? NULL : p->rule);
+    if (linked && p->pin && strcmp(p->path, ".git") != 0)
+        snprintf(s->via, sizeof(s->via), "%s/", p->path);
+    if (real)
+        add_found(s, p, inside, real, &st);
     return true;
 }
 
@@ -224,143 +258,13 @@ static uint64_t name_bits(int dir)
 
 static void survey_name(void *ctx, const csn_protected_name_place *p)
 {
-    survey *s = ctx;
+    csn_survey *s = ctx;
 
     if (!(s->name_bits & name_bit(p->path)) ||
         strncmp(p->path, s->missing, strlen(s->missing)) == 0)
         return;
     if (!survey_place(s, p) && p->pin)
         snprintf(s->missing, sizeof(s->missing), "%s/", p->path);
-}
-
-/* ---- files that git configs include ---- */
-
-/* Removes `.`, `..` and doubled slashes lexically, for a file that does not exist. */
-static void clean_text(char *path)
-{
-    char *to = path;
-
-    for (const char *p = path; *p;) {
-        p += strspn(p, "/");
-        size_t len = strcspn(p, "/");
-        if (len == 2 && memcmp(p, "..", 2) == 0) {
-            while (to > path && *--to != '/')
-                ;
-        } else if (len > 0 && !(len == 1 && *p == '.')) {
-            *to++ = '/';
-            memmove(to, p, len);
-            to += len;
-        }
-        p += len;
-    }
-    *to = '\0';
-}
-
-static char *include_path(const survey *s, const char *path)
-{
-    const char *home = getenv("HOME");
-    char *out = NULL;
-
-    if (path[0] == '~' && path[1] == '/' && home)
-        return asprintf(&out, "%s%s", home, path + 1) < 0 ? NULL : out;
-    if (path[0] == '/')
-        return strdup(path);
-    return asprintf(&out, "%s/%s/%s", s->t->host, s->from_dir, path) < 0 ? NULL : out;
-}
-
-static void add_absent(survey *s, const char *below)
-{
-    const csn_protected_place one = {
-        .path = csn_arena_strdup(s->j->arena, below), .rule = INCLUDED, .absent = true};
-
-    fail_with(s, one.path ? put_place(s->t, &one) : ENOMEM);
-}
-
-static void survey_config(survey *s, const char *below);
-
-static void survey_include(void *ctx, const char *asked)
-{
-    survey *s = ctx;
-    csn_autofree char *path = include_path(s, asked);
-    csn_autofree char *real = path ? realpath(path, NULL) : NULL;
-
-    if (!real)
-        fail_unless_absent(s, path ? errno : ENOMEM);
-    if (s->error != 0)
-        return;
-    if (!real)
-        clean_text(path);
-    const char *below = csn_path_below(real ? real : path, s->t->host);
-    if (!below || !*below)
-        return; /* outside of the workspace */
-    csn_autofree char *inside = NULL;
-    if (asprintf(&inside, "%s/%s", s->t->inside, below) < 0) {
-        inside = NULL;
-        fail_with(s, ENOMEM);
-        return;
-    }
-    if (csn_protected_is_excepted(s->j->protected, inside))
-        return;
-    if (!real) {
-        add_absent(s, below);
-        return;
-    }
-    pin_parents(s, below);
-    add_place(s, below, INCLUDED);
-    survey_config(s, below);
-}
-
-/* malloc'd; NULL: it is absent, empty or not a file. */
-static char *read_config(survey *s, const char *below, size_t *ret_len)
-{
-    csn_autofd int fd = csn_beneath_open(s->t->fd, below, O_RDONLY, 0);
-    struct stat st;
-
-    if (fd < 0) {
-        fail_unless_absent(s, -fd);
-        return NULL;
-    }
-    if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
-        return NULL;
-    csn_autofree char *text = malloc(CONFIG_MAX + 1);
-    ssize_t n = text ? read(fd, text, CONFIG_MAX) : -1;
-    if (n < 0)
-        fail_with(s, text ? errno : ENOMEM);
-    if (n <= 0)
-        return NULL;
-    text[n] = '\0';
-    *ret_len = (size_t)n;
-    return CSN_STEAL(text);
-}
-
-/* A config may include further configs under any name; they are protected as well. */
-static void survey_config(survey *s, const char *below)
-{
-    const char *from_dir = s->from_dir;
-    size_t n = 0;
-    csn_autofree char *text = s->depth < INCLUDE_DEPTH ? read_config(s, below, &n) : NULL;
-
-    if (!text)
-        return;
-    if (s->depth == 0 && !(s->t->config = csn_arena_memdup(s->j->arena, text, n)))
-        fail_with(s, ENOMEM);
-    if (!strcasestr(text, "include"))
-        return;
-    csn_autofree char *dir = csn_path_dir(below);
-    s->from_dir = dir ? dir : ".";
-    s->depth++;
-    csn_gitconfig_includes(text, n, survey_include, s);
-    s->depth--;
-    s->from_dir = from_dir;
-}
-
-static void survey_git(survey *s)
-{
-    struct stat st;
-    csn_autofree char *config = resolve_below(s, ".git/config", &st);
-
-    if (config && find_place(s->t, config))
-        survey_config(s, config);
 }
 
 /* ---- all workspaces ---- */
@@ -390,10 +294,11 @@ static csn_status open_tree(csn_protected *g, const csn_jail_share *share, csn_e
 
 static csn_status survey_tree(csn_runtime *rt, csn_protected_tree *t, csn_error **err)
 {
-    survey s = {.j = rt->jail, .t = t, .name_bits = name_bits(t->fd), .missing = "\n"};
+    csn_survey s = {
+        .j = rt->jail, .t = t, .name_bits = name_bits(t->fd), .missing = "\n", .via = "\n"};
 
     csn_protected_name_each_place(survey_name, &s);
-    survey_git(&s);
+    csn_survey_git(&s);
     if (s.error == E2BIG)
         return csn_fail(err, CSN_TOO_LARGE, "workspace %s: more than %u protected files",
                         t->host, CSN_PROTECTED_PLACES);
@@ -515,6 +420,8 @@ void csn_protected_put(const csn_protected *g, csn_packer *o)
         for (size_t n = 0; n < t->place_count; n++) {
             csn_put_fields(o, place_fields, &t->places[n]);
             csn_put_u32(o, t->places[n].absent);
+            csn_put_u32(o, t->places[n].link);
+            csn_put_u32(o, t->places[n].shared);
         }
     }
 }
@@ -543,6 +450,8 @@ static int get_tree(csn_protected *g, const csn_jail_share *share, csn_unpacker 
         csn_protected_place p = {0};
         rc = csn_get_fields(in, place_fields, &p);
         p.absent = csn_get_u32(in) != 0;
+        p.link = csn_get_u32(in) != 0;
+        p.shared = csn_get_u32(in) != 0;
         rc = rc < 0 ? rc : -put_place(t, &p);
     }
     return rc;

@@ -2,18 +2,23 @@
  * would run.
  *
  *   protected.c            read-only mounts for protected files that exist at the start
+ *   protected_targets.c    where links and hard links of these files lead
+ *   protected_git.c        what git configs and .git files refer to
  *   protected_rules.c      exceptions of the user, and checks for file operations
  *   protected_changes.c    the time from which changes count, and denials of a command
  *   protected_scan.c       finds protected files that a command created or changed
+ *   protected_places.c     checks targets that could not be made read-only
  *   protected_gitconfig.c  separates the user's lines of a git config from those of a command
  *   protected_cache.c      results of the last scan, stored between sandboxes
  *   quarantine.c           moves a file out of the workspace
  *
  * The protected names, with reasons, are in the table of policy/protected_names.c. */
 #pragma once
+#include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "backend/jail/quarantine.h"
@@ -23,7 +28,7 @@
 #include "runtime/runtime.h"
 #include "search/changed.h"
 
-#define CSN_PROTECTED_PLACES 128u
+#define CSN_PROTECTED_PLACES 256u
 
 struct csn_jail_share;
 
@@ -38,7 +43,10 @@ typedef struct csn_protected_place {
     const char *path; /* below the workspace, without links */
     const char *rule; /* why it is read-only; NULL: it is pinned but writable */
     csn_protected_id id;
-    bool absent; /* included by a git config but does not exist: not mounted */
+    /* Checked by each scan; absent and link are not mounted. */
+    bool absent; /* a protected file leads to it, and it does not exist yet */
+    bool link;   /* a link on the way from a protected file to another place */
+    bool shared; /* it, or a file in it, has further hard links, which may be writable */
 } csn_protected_place;
 
 /* A writable workspace. */
@@ -62,6 +70,7 @@ typedef struct csn_protected_exception {
     csn_glob_set *glob;
     const char *pattern; /* the text of the glob */
     bool from_base;      /* relative to the first workspace */
+    bool target;         /* not a protected name: counts for targets of protected files only */
 } csn_protected_exception;
 
 /* Contents of the file that handles of a detached sandbox share. */
@@ -107,15 +116,33 @@ bool csn_protected_identify(int dir, const char *path, csn_protected_id *ret);
  * exist. */
 bool csn_protected_is_absent(int error);
 
+/* protected_targets.c. A path as the host resolves it, below a workspace. */
+typedef struct csn_protected_path {
+    const csn_protected_tree *t;
+    void (*on_link)(void *ctx, const char *link); /* each link on the way; may be NULL */
+    void *ctx;
+    char at[PATH_MAX];   /* what was reached, below the workspace, without links */
+    char rest[PATH_MAX]; /* what is missing after that */
+    struct stat st;      /* of `at` */
+    int links;
+} csn_protected_path;
+/* path: below the workspace, or absolute on the host. 1: it exists; 0: it is outside of the
+ * workspace; -ENOENT, -ENOTDIR: `rest` is missing; other -errno: unknown. */
+int csn_protected_resolve(csn_protected_path *p, const char *path);
+
 /* protected_rules.c */
 csn_status csn_protected_read_rules(csn_runtime *rt, const struct csn_jail_share *shares,
                                     size_t count, csn_error **err);
 /* True if an exception allows writing this path (inside, absolute, resolved). */
 bool csn_protected_is_excepted(const csn_protected *g, const char *path);
+/* The same for a file to which a protected one leads, which --write may name too. */
+bool csn_protected_is_excepted_target(const csn_protected *g, const char *path);
 /* True if there is an exception for this directory or for something in it. */
 bool csn_protected_has_exception(const csn_protected *g, const char *path);
-/* The reason why a path below the tree is protected, or NULL. tree: CSN_OP_TREE or 0. */
-const char *csn_protected_rule(const csn_protected_tree *t, const char *below, uint32_t tree);
+/* The reason why a path below the tree is protected, or NULL. tree: CSN_OP_TREE or 0. ret_place
+ * (may be NULL): NULL if the name is the reason, else the place. */
+const char *csn_protected_rule(const csn_protected_tree *t, const char *below, uint32_t tree,
+                               const char **ret_place);
 /* csn_runtime.check_change */
 csn_status csn_protected_check(const csn_runtime *rt, uint32_t op, const char *asked,
                                const char *resolved, csn_error **err);
@@ -152,6 +179,13 @@ char *csn_protected_gitconfig_strip(const csn_protected_tree *t, const char *tex
 /* protected_cache.c. The result of the last scan of this workspace by any sandbox. */
 void csn_protected_cache_load(csn_protected_tree *t);
 void csn_protected_cache_save(csn_protected *g);
+
+/* protected_places.c. Calls move for everything that must not be at a place that is absent, a
+ * link or shared. 0 or -errno: something could not be checked. */
+typedef void (*csn_protected_move_fn)(void *ctx, int dir, const char *name, const char *below,
+                                      const char *rule);
+int csn_protected_check_places(const csn_protected_tree *t, const struct timespec *since,
+                               csn_protected_move_fn move, void *ctx);
 
 /* protected_scan.c. Scans all workspaces and quarantines protected files that are not harmless;
  * denials may be NULL. 0 or -errno: something could not be scanned. Needs the scan lock. */

@@ -175,7 +175,7 @@ static void report_refused(const csn_protected *g, const csn_deny_sink *denials,
         const csn_protected_tree *t = &g->trees[i];
         for (size_t n = 0; n < t->place_count; n++) {
             const csn_protected_place *p = &t->places[n];
-            if (!p->absent && (is_refused_in(out, p) || is_refused_in(text, p)))
+            if (!p->absent && !p->link && (is_refused_in(out, p) || is_refused_in(text, p)))
                 csn_protected_report(denials, t, p->path, p->rule ? p->rule : pinned, NULL);
         }
     }
@@ -195,7 +195,7 @@ static void report_others(void *ctx, const csn_denial *d)
 
     for (size_t i = 0; path && strcmp(d->op, "write") == 0 && i < f->g->tree_count; i++) {
         const char *below = csn_path_below(path, f->g->trees[i].inside);
-        if (below && csn_protected_rule(&f->g->trees[i], below, CSN_OP_TREE) &&
+        if (below && csn_protected_rule(&f->g->trees[i], below, CSN_OP_TREE, NULL) &&
             !csn_protected_is_excepted(f->g, path))
             return;
     }

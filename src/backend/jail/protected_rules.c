@@ -35,7 +35,10 @@ static csn_status add_rule(csn_protected *g, const char *path, csn_error **err)
     csn_protected_exception one = {.from_base = relative};
     const char *text = path + strspn(path, "/");
 
-    if (!csn_protected_name_match_tree(text, NULL) || strstr(path, ".."))
+    if (strstr(path, ".."))
+        return CSN_OK;
+    one.target = !csn_protected_name_match_tree(text, NULL);
+    if (one.target && csn_glob_has_magic(path))
         return CSN_OK;
     if (!csn_glob_has_magic(path)) {
         one.path = relative ? csn_arena_printf(g->arena, "%s/%s", g->base, path)
@@ -61,9 +64,9 @@ static const char *below_share(const csn_jail_share *share, const char *path, ch
     return below;
 }
 
-/* The path inside, malloc'd, if `asked` (a host path of --write) names a protected file in this
- * workspace; else NULL. */
-static char *place_inside(const csn_jail_share *share, const char *asked)
+/* The path inside, malloc'd, if `asked` (a host path of --write) is in this workspace; else
+ * NULL. *ret_target: it has no protected name. */
+static char *place_inside(const csn_jail_share *share, const char *asked, bool *ret_target)
 {
     csn_autofree char *cwd = asked[0] == '/' ? NULL : getcwd(NULL, 0), *path = NULL;
     csn_autofree char *hold = NULL;
@@ -73,8 +76,9 @@ static char *place_inside(const csn_jail_share *share, const char *asked)
         asprintf(&path, "%s%s%s", cwd ? cwd : "", cwd ? "/" : "", asked) < 0)
         return NULL;
     const char *below = below_share(share, path, &hold);
-    if (!below || !*below || strstr(below, "..") || !csn_protected_name_match_tree(below, NULL))
+    if (!below || !*below || strstr(below, ".."))
         return NULL;
+    *ret_target = !csn_protected_name_match_tree(below, NULL);
     size_t len = strlen(below);
     while (len > 1 && below[len - 1] == '/')
         len--;
@@ -84,8 +88,9 @@ static char *place_inside(const csn_jail_share *share, const char *asked)
 bool csn_protected_is_rule_for(const csn_jail_share *shares, size_t count, const char *path)
 {
     for (size_t i = 0; i < count; i++) {
-        csn_autofree char *place = place_inside(&shares[i], path);
-        if (place)
+        bool target = false;
+        csn_autofree char *place = place_inside(&shares[i], path, &target);
+        if (place && !target)
             return true;
     }
     return false;
@@ -95,10 +100,11 @@ static csn_status add_written(csn_protected *g, const csn_jail_share *shares, si
                               const char *path, csn_error **err)
 {
     for (size_t i = 0; i < count; i++) {
-        csn_autofree char *place = place_inside(&shares[i], path);
+        csn_protected_exception one = {0};
+        csn_autofree char *place = place_inside(&shares[i], path, &one.target);
+        one.path = place ? csn_arena_strdup(g->arena, place) : NULL;
         if (place)
-            return push_exception(
-                g, (csn_protected_exception){.path = csn_arena_strdup(g->arena, place)}, err);
+            return push_exception(g, one, err);
     }
     return CSN_OK;
 }
@@ -127,6 +133,8 @@ csn_status csn_protected_read_rules(csn_runtime *rt, const csn_jail_share *share
 static bool matches(const csn_protected *g, const csn_protected_exception *one,
                     const char *path)
 {
+    if (one->target)
+        return false;
     if (one->path)
         return csn_path_below(path, one->path) != NULL;
     const char *text = one->from_base ? csn_path_below(path, g->base) : path + 1;
@@ -141,10 +149,20 @@ bool csn_protected_is_excepted(const csn_protected *g, const char *path)
     return false;
 }
 
+bool csn_protected_is_excepted_target(const csn_protected *g, const char *path)
+{
+    for (size_t i = 0; i < g->exception_count; i++)
+        if (g->exceptions[i].target && strcmp(g->exceptions[i].path, path) == 0)
+            return true;
+    return csn_protected_is_excepted(g, path);
+}
+
 bool csn_protected_has_exception(const csn_protected *g, const char *path)
 {
     for (size_t i = 0; i < g->exception_count; i++) {
         const csn_protected_exception *one = &g->exceptions[i];
+        if (one->target)
+            continue;
         if (matches(g, one, path) || (one->path && csn_path_below(one->path, path)))
             return true;
         const char *text = one->from_base ? csn_path_below(path, g->base) : path + 1;
@@ -156,18 +174,24 @@ bool csn_protected_has_exception(const csn_protected *g, const char *path)
 
 /* ---- file operations ---- */
 
-const char *csn_protected_rule(const csn_protected_tree *t, const char *below, uint32_t tree)
+const char *csn_protected_rule(const csn_protected_tree *t, const char *below, uint32_t tree,
+                               const char **ret_place)
 {
     const char *rule = NULL;
 
+    if (ret_place)
+        *ret_place = NULL;
     if (tree ? csn_protected_name_match_tree(below, &rule)
              : csn_protected_name_match(below, &rule))
         return rule;
     for (size_t i = 0; i < t->place_count; i++) {
         const csn_protected_place *p = &t->places[i];
         size_t n = strlen(p->path);
-        if (p->rule && strncmp(below, p->path, n) == 0 && (!below[n] || below[n] == '/'))
-            return p->rule;
+        if (!p->rule || strncmp(below, p->path, n) != 0 || (below[n] && below[n] != '/'))
+            continue;
+        if (ret_place)
+            *ret_place = p->path;
+        return p->rule;
     }
     return NULL;
 }
@@ -176,16 +200,20 @@ csn_status csn_protected_check(const csn_runtime *rt, uint32_t op, const char *a
                                const char *resolved, csn_error **err)
 {
     const csn_protected *g = rt->jail->protected;
-    const char *rule = NULL;
+    const char *rule = NULL, *place = NULL, *inside = "";
 
     for (size_t i = 0; i < g->tree_count && !rule; i++) {
-        const char *below = csn_path_below(resolved, g->trees[i].inside);
+        inside = g->trees[i].inside;
+        const char *below = csn_path_below(resolved, inside);
         if (below && *below)
-            rule = csn_protected_rule(&g->trees[i], below, op & CSN_OP_TREE);
+            rule = csn_protected_rule(&g->trees[i], below, op & CSN_OP_TREE, &place);
     }
     if (!rule || csn_protected_is_excepted(g, resolved))
         return CSN_OK;
-    csn_autofree char *hint = csn_rules_hint(CSN_OP_WRITE, resolved);
+    csn_autofree char *opens = NULL; /* of a target, only the whole can be permitted */
+    if (place && asprintf(&opens, "%s/%s", inside, place) < 0)
+        opens = NULL;
+    csn_autofree char *hint = csn_rules_hint(CSN_OP_WRITE, opens ? opens : resolved);
     csn_autofree char *shown = csn_path_printable(asked);
     const csn_denial d = {.op = (op & CSN_OP_DELETE) != 0 ? "delete" : "write",
                           .target = asked,

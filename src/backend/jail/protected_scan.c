@@ -50,6 +50,15 @@ typedef struct scan {
 
 /* ---- files that need no check ---- */
 
+/* True if a file has, or had at the start, further names: then it may change below a mount. */
+static bool is_shared(const csn_protected_tree *t, const char *path)
+{
+    for (size_t i = 0; i < t->place_count; i++)
+        if (t->places[i].shared && csn_path_below(path, t->places[i].path))
+            return true;
+    return false;
+}
+
 /* True below a read-only mount whose file is still the same. */
 static bool is_still_mounted(const csn_protected_tree *t, const char *path)
 {
@@ -58,7 +67,7 @@ static bool is_still_mounted(const csn_protected_tree *t, const char *path)
     for (size_t i = 0; i < t->place_count; i++) {
         const csn_protected_place *p = &t->places[i];
         size_t n = strlen(p->path);
-        if (!p->rule || p->absent || strncmp(path, p->path, n) != 0 ||
+        if (!p->rule || p->absent || p->link || strncmp(path, p->path, n) != 0 ||
             (path[n] != '\0' && path[n] != '/'))
             continue;
         if (csn_protected_identify(t->fd, p->path, &id) && memcmp(&id, &p->id, sizeof(id)) == 0)
@@ -229,9 +238,7 @@ static bool may_exist(int dir, const char *name)
 {
     struct stat st;
 
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno != ENOENT;
-    return !S_ISDIR(st.st_mode);
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
 /* Repeats until the name is free, since another process may put the file back. */
@@ -358,7 +365,8 @@ static int check_hit(void *ctx, const csn_changed *hit)
 
     if (hit->unlisted)
         return open_unlisted(s, hit);
-    if (is_excepted(s, hit->path) || is_still_mounted(s->t, hit->path))
+    if (is_excepted(s, hit->path) ||
+        (is_still_mounted(s->t, hit->path) && !is_shared(s->t, hit->path)))
         return 0;
     csn_autofree char *why = check_file(s, hit);
     if (!why)
@@ -377,19 +385,10 @@ static int check_hit(void *ctx, const csn_changed *hit)
     return 0;
 }
 
-/* Checks for a file that a git config includes and that did not exist at the start. 0 or
- * -errno: unknown. */
-static int check_absent(const scan *s, const csn_protected_place *p)
+static void quarantine_place(void *ctx, int dir, const char *name, const char *below,
+                             const char *rule)
 {
-    csn_autofree char *dir = csn_path_dir(p->path);
-    csn_autofd int fd =
-        dir ? csn_beneath_open(s->t->fd, dir, O_RDONLY | O_DIRECTORY, 0) : -ENOMEM;
-
-    if (fd < 0)
-        return csn_protected_is_absent(-fd) ? 0 : fd;
-    if (may_exist(fd, csn_path_base(p->path)) && !is_excepted(s, p->path))
-        quarantine_file(s, fd, csn_path_base(p->path), p->path, p->rule);
-    return 0;
+    quarantine_file(ctx, dir, name, below, rule);
 }
 
 /* A command may have removed permissions of the workspace itself. */
@@ -424,10 +423,8 @@ static int scan_tree(scan *s)
             rc = csn_changed_scan(t->fd, &csn_protected_name_rules, s->since, check_hit, s,
                                   &t->cache, NULL);
     } while (rc == 0 && s->needs_cache);
-    for (size_t n = 0; n < t->place_count; n++) {
-        int lost = t->places[n].absent ? check_absent(s, &t->places[n]) : 0;
-        rc = rc == 0 ? lost : rc;
-    }
+    int lost = csn_protected_check_places(t, s->since, quarantine_place, s);
+    rc = rc == 0 ? lost : rc;
     restore_modes(s);
     if (rc < 0)
         return rc;

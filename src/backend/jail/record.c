@@ -20,7 +20,7 @@
 #include "os/statedir.h"
 
 #define MAGIC   0x4a4e5343u /* "CSNJ" */
-#define VERSION 1u
+#define VERSION 2u
 #define MAX     (8u << 20)
 
 /* ---- format ---- */

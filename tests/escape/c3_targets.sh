@@ -1,0 +1,172 @@
+#!/bin/bash
+# C3, targets: a protected file may be a link, a hard link or a value of the user's git config that
+# leads to another file of the workspace. A command that changes that file must not change what the
+# host runs. After each attempt the host's own git is used; a control with the backend local shows
+# that it starts the planted program where nothing protects.
+# shellcheck source=tests/escape/lib.sh
+. "${0%/*}/lib.sh"
+command -v git >/dev/null || { skip "all of it" "needs git" && exit 0; }
+export GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+git config --global init.defaultBranch main
+cp "$HOME/.gitconfig" "$T/gitconfig"
+RAN=$OUT/ran
+# Shell functions for both sides: a program that leaves a trace on the host, and one that does not.
+TOOLS="export GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+evil() { mkdir -p \"\$(dirname \"\$1\")\"; printf '#!/bin/sh\ntouch $RAN\n' >\"\$1\"; chmod +x \"\$1\"; }
+good() { mkdir -p \"\$(dirname \"\$1\")\"; printf '#!/bin/sh\nexit 0\n' >\"\$1\"; chmod +x \"\$1\"; }"
+eval "$TOOLS"
+
+denials() { python3 -c '
+import json, sys
+for d in json.load(sys.stdin).get("denials", []):
+    if d.get("source") == "protected by default":
+        print(d["target"][len(sys.argv[1]) + 1:], "|", d["rule"], "|", d.get("resolved") or "-", "|", d.get("hint") or "-")' "$WS"; }
+do_inside() { out=$(cs run --json --workspace "$WS" --timeout 60s "${MORE[@]}" -c "$TOOLS
+$1" 2>"$T/.err"); code=$?; told=$(printf '%s' "$out" | denials); }
+told_of() { grep -q "^$1 | " <<<"$told"; }
+MORE=()
+
+fresh()
+{
+    cd "$WS" || return
+    chmod -R u+rwX "$WS"
+    find "$WS" -mindepth 1 -not -name probe -delete
+    cp "$T/gitconfig" "$HOME/.gitconfig"
+    git init -q . && echo 1 >file && git add file && git commit -qm one || return
+    eval "$1" || fail "setup: $1"
+    sleep 0.02 # the clock of file systems ticks: what follows is later
+}
+# What a user does afterwards, in the workspace and in a repository below it.
+host_works()
+{
+    local d
+    rm -f "$RAN"
+    for d in "$WS" "$WS"/nested; do
+        [ -d "$d" ] || continue
+        (cd "$d" && date +%N >file && git status && git diff && git add file && git commit -qm more) >/dev/null 2>&1 </dev/null
+    done
+}
+# attempt_git NAME SETUP ATTACK
+attempt_git()
+{
+    fresh "$2"
+    host_works
+    holds "$1: the host starts nothing before" test ! -e "$RAN"
+    do_inside "$3"
+    host_works
+    holds "$1: the host starts nothing after" test ! -e "$RAN"
+    fresh "$2"
+    id=$(cs create --backend local --workspace "$WS")
+    cs exec "$id" -c "$TOOLS
+$3" >/dev/null 2>&1
+    cs destroy "$id" >/dev/null
+    host_works
+    [ -e "$RAN" ] || fail "control of $1"
+}
+HOOK='good scripts/pre-commit; ln -s ../../scripts/pre-commit .git/hooks/pre-commit'
+attempt_git "a hook that is a link" "$HOOK" 'evil scripts/pre-commit'
+attempt_git "its target replaced" "$HOOK" 'evil new; mv -f new scripts/pre-commit'
+attempt_git "its target removed first" "$HOOK" 'rm -f scripts/pre-commit; evil scripts/pre-commit'
+attempt_git "the directory of its target exchanged" "$HOOK" 'evil e/pre-commit; ./probe exchange $PWD/e $PWD/scripts || { rm -rf scripts; mv e scripts; }'
+attempt_git "the directory of its target moved" "$HOOK" 'mv scripts old; evil scripts/pre-commit'
+attempt_git "an absolute link" 'good scripts/x; ln -s "$WS/scripts/x" .git/hooks/pre-commit' 'evil scripts/x'
+attempt_git "an absolute link by another name of the workspace" 'good scripts/x; ln -sfn "$WS" "$T/alias"; ln -s "$T/alias/scripts/x" .git/hooks/pre-commit' 'evil scripts/x'
+attempt_git "a link that leaves the workspace and returns" 'good scripts/x; ln -s "../../../${WS##*/}/scripts/x" .git/hooks/pre-commit' 'evil scripts/x'
+attempt_git "a chain of links, its end" 'good scripts/x; ln -s scripts/x a; ln -s ../../a .git/hooks/pre-commit' 'evil scripts/x'
+attempt_git "a chain of links, one in between" 'good scripts/x; ln -s scripts/x a; ln -s ../../a .git/hooks/pre-commit' 'evil e; ln -sfn e a'
+attempt_git "a chain of links, a file in between" 'good scripts/x; ln -s scripts/x a; ln -s ../../a .git/hooks/pre-commit' 'rm a; evil a'
+attempt_git "a chain of links, a moved one" 'good scripts/x; mkdir d; ln -s ../scripts/x d/a; ln -s ../../d/a .git/hooks/pre-commit' 'mv d old; evil d/a'
+attempt_git "a link in the middle of a path" 'good real/x; ln -s real way; ln -s ../../way/x .git/hooks/pre-commit' 'evil e/x; ln -sfn e way'
+attempt_git "a directory in place of that link" 'good real/x; ln -s real way; ln -s ../../way/x .git/hooks/pre-commit' 'rm way; evil way/x'
+attempt_git "hooks that is a link" 'good team/pre-commit; rm -rf .git/hooks; ln -s ../team .git/hooks' 'evil team/pre-commit'
+attempt_git "a new hook there" 'good team/pre-push; rm -rf .git/hooks; ln -s ../team .git/hooks' 'evil team/pre-commit'
+attempt_git "a link in the directory it leads to" 'good s/x; mkdir team; ln -s ../s/x team/pre-commit; rm -rf .git/hooks; ln -s ../team .git/hooks' 'evil s/x'
+attempt_git "a link to nothing" 'mkdir tools; ln -s ../../tools/x .git/hooks/pre-commit' 'evil tools/x'
+attempt_git "a link to nothing in nothing" 'ln -s ../../tools/deep/x .git/hooks/pre-commit' 'evil tools/deep/x'
+attempt_git "a link to nothing, filled by a link" 'ln -s ../../tools/x .git/hooks/pre-commit' 'evil e/x; ln -s e tools'
+attempt_git "a link to nothing, filled by a renamed directory" 'ln -s ../../tools/x .git/hooks/pre-commit' 'evil e/x; mv e tools'
+attempt_git "hooks that is a link to nothing" 'rm -rf .git/hooks; ln -s ../team .git/hooks' 'evil team/pre-commit'
+attempt_git "a hard link" 'good .git/hooks/pre-commit; ln .git/hooks/pre-commit other' 'evil other'
+attempt_git "a hard link, removed after" 'good .git/hooks/pre-commit; ln .git/hooks/pre-commit other' 'evil other; rm other'
+attempt_git "a hard link of a target" 'good s/x; ln -s ../../s/x .git/hooks/pre-commit; ln s/x other' 'evil other'
+attempt_git "hard links, many" 'good .git/hooks/pre-commit; for i in 1 2 3 4 5 6 7 8 9; do good .git/hooks/h$i; ln .git/hooks/h$i o$i; done; ln .git/hooks/pre-commit other' 'evil other; rm o?'
+attempt_git "a hard link of the config" 'ln .git/config other' 'evil e; git config -f other core.fsmonitor $PWD/e; cat other >keep; rm other; ln .git/config other 2>/dev/null; cat keep >other'
+attempt_git "core.hooksPath" 'good .githooks/pre-commit; git config core.hooksPath .githooks' 'evil .githooks/pre-commit'
+attempt_git "core.hooksPath, a new hook" 'good .githooks/pre-push; git config core.hooksPath .githooks' 'evil .githooks/pre-commit'
+attempt_git "core.hooksPath, absolute" 'good h/pre-push; git config core.hooksPath "$WS/h"' 'evil h/pre-commit'
+attempt_git "core.hooksPath that does not exist" 'git config core.hooksPath hooks.d' 'evil hooks.d/pre-commit'
+attempt_git "core.hooksPath through a link" 'good h/pre-push; ln -s h way; git config core.hooksPath way' 'evil e/pre-commit; ln -sfn e way'
+attempt_git "core.hooksPath of an included file" 'good h/pre-push; git config -f inc core.hooksPath h; git config include.path ../inc' 'evil h/pre-commit'
+attempt_git "core.hooksPath of the worktree's config" 'good h/pre-push; git config extensions.worktreeConfig true; git config --worktree core.hooksPath h' 'evil h/pre-commit'
+attempt_git "core.hooksPath of the user's config" 'good h/pre-push; git config --global core.hooksPath h' 'evil h/pre-commit'
+attempt_git "core.hooksPath as husky sets it" 'mkdir -p .husky/_; good .husky/pre-push; printf "#!/bin/sh\nexec \"\$(dirname \"\$0\")/../pre-commit\"\n" >.husky/_/pre-commit; chmod +x .husky/_/pre-commit; good .husky/pre-commit; git config core.hooksPath .husky/_' 'evil .husky/pre-commit'
+attempt_git "a program of the config" 'good tools/mon; git config core.fsmonitor tools/mon' 'evil tools/mon'
+attempt_git "a script of the config" 'good tools/c; echo "file diff=x" >.gitattributes; git config diff.x.textconv "sh tools/c"' 'evil tools/c'
+attempt_git "an included file" 'git config -f inc user.name b; git config include.path ../inc' 'evil e; git config -f inc core.fsmonitor $PWD/e'
+attempt_git "an included file that is a link" 'git config -f real user.name b; ln -s real inc; git config include.path ../inc' 'evil e; git config -f e2 core.fsmonitor $PWD/e; ln -sfn e2 inc'
+attempt_git "a .git file, hooks of its repository" 'mv .git .bare; echo "gitdir: .bare" >.git' 'evil .bare/hooks/pre-commit'
+attempt_git "a .git file, config of its repository" 'mv .git .bare; echo "gitdir: .bare" >.git' 'evil e; git config -f .bare/config core.fsmonitor $PWD/e'
+attempt_git "a .git link" 'mv .git store; ln -s store .git' 'evil store/hooks/pre-commit'
+
+# ---- other protected names that are links ----
+# attempt_file NAME SETUP ATTACK: .vscode/tasks.json must stay as it is, or be gone
+attempt_file()
+{
+    fresh "$2"
+    do_inside "$3"
+    like "$1" "$(cat "$WS/.vscode/tasks.json" "$WS/.claude/settings.json" 2>/dev/null)" "@(|original)"
+    fresh "$2"
+    id=$(cs create --backend local --workspace "$WS")
+    cs exec "$id" -c "$TOOLS
+$3" >/dev/null 2>&1
+    cs destroy "$id" >/dev/null
+    is "control of $1" "$(cat "$WS/.vscode/tasks.json" "$WS/.claude/settings.json" 2>/dev/null)" evil
+}
+shopt -s extglob
+attempt_file ".vscode that is a link" 'mkdir cfg; echo original >cfg/tasks.json; ln -s cfg .vscode' 'echo evil >cfg/tasks.json'
+attempt_file ".vscode that is an absolute link" 'mkdir cfg; echo original >cfg/tasks.json; ln -s "$WS/cfg" .vscode' 'echo evil >cfg/tasks.json'
+attempt_file ".vscode that is a link to nothing" 'ln -s cfg .vscode' 'mkdir cfg; echo evil >cfg/tasks.json'
+attempt_file "a file of .vscode that is a link" 'mkdir .vscode; echo original >t.json; ln -s ../t.json .vscode/tasks.json' 'echo evil >t.json'
+attempt_file ".claude that is a link, settings of it" 'mkdir cfg; echo original >cfg/settings.json; ln -s cfg .claude' 'echo evil >cfg/settings.json'
+attempt_file ".claude that is a link, no settings yet" 'mkdir cfg; ln -s cfg .claude' 'echo evil >cfg/settings.json'
+attempt_file ".claude that is a link to nothing" 'ln -s cfg .claude' 'mkdir cfg; echo evil >cfg/settings.json'
+
+# ---- the message, and what opens it ----
+fresh "$HOOK"
+do_inside 'echo evil >scripts/pre-commit'
+like "the denial names the target and what would open it" "$told" "scripts/pre-commit | *.git/hooks/pre-commit is a link to it* | --write $WS/scripts/pre-commit"
+MORE=(--write "$WS/scripts/pre-commit")
+do_inside 'echo mine >scripts/pre-commit'
+is "--write of the target opens it" "$code ${told:-nothing told} $(cat scripts/pre-commit)" "0 nothing told mine"
+MORE=(--write "$WS/scripts")
+do_inside 'echo evil >scripts/pre-commit'
+is "a wide --write does not" "$(cat scripts/pre-commit)" mine
+MORE=(--write .git/hooks)
+do_inside 'echo too >scripts/pre-commit'
+is "--write of what leads to it opens it" "$(cat scripts/pre-commit)" too
+MORE=()
+fresh 'good .githooks/pre-commit; git config core.hooksPath .githooks'
+MORE=(--write .githooks)
+do_inside 'echo mine >.githooks/pre-commit'
+is "--write opens core.hooksPath" "$code ${told:-nothing told} $(cat .githooks/pre-commit)" "0 nothing told mine"
+MORE=()
+fresh "$HOOK"
+id=$(cs create --workspace "$WS")
+err=$(cs write "$id" scripts/pre-commit <file 2>&1)
+like "a file call to the target is refused" "$? $err" "[1-9]*protected by default*--write $WS/scripts/pre-commit*"
+cs destroy "$id"
+fresh 'ln -s ../../tools/x .git/hooks/pre-commit'
+id=$(cs create --workspace "$WS")
+err=$(cs write "$id" tools/x <file 2>&1)
+like "a file call that makes the target is refused" "$? $err" "[1-9]*protected by default*"
+cs write "$id" tools/y <file
+out=$(cs exec --json "$id" -c "$TOOLS; evil tools/x")
+told=$(printf '%s' "$out" | denials)
+holds "a detached sandbox looks at it too" told_of tools/x
+is "what is beside it is written and stays" "$(cat tools/y)" 1
+cs destroy "$id"
+
+# ---- ordinary work passes ----
+fresh "$HOOK; good .githooks/x; ln scripts/pre-commit other; ln -s file shown; mkdir .vscode; ln -s ../file .vscode/readme"
+do_inside 'set -e; echo 2 >b; git add b; git commit -qm b; echo 3 >scripts/other; mkdir tools; echo 4 >tools/x; git status; rm -rf tools'
+is "ordinary work" "$code ${told:-nothing told}" "0 nothing told"
