@@ -135,28 +135,29 @@ typedef int (*csn_process_fn)(void *ctx, const csn_process_info *info);
 /* csn_backend_ops.options: which options of csn_config a backend honours. csn_open refuses an
  * option that is set and whose bit is not (CSN_UNSUPPORTED). The core itself honours options
  * that have no bit here, on every backend. */
-#define CSN_OPTION_WORKSPACE  (1ull << 0)
-#define CSN_OPTION_WORKSPACES (1ull << 1)
-#define CSN_OPTION_READ       (1ull << 2)
-#define CSN_OPTION_WRITE      (1ull << 3)
-#define CSN_OPTION_DENY       (1ull << 4)
-#define CSN_OPTION_RULES      (1ull << 5)
-#define CSN_OPTION_HOME       (1ull << 6)
-#define CSN_OPTION_NOFOLLOW   (1ull << 7)
-#define CSN_OPTION_NETWORK    (1ull << 8) /* "none" and "all" */
-#define CSN_OPTION_NET_ALLOW  (1ull << 9)
-#define CSN_OPTION_NET_DENY   (1ull << 10)
-#define CSN_OPTION_PACKAGES   (1ull << 11)
-#define CSN_OPTION_PUBLISH    (1ull << 12)
-#define CSN_OPTION_HOST_PORTS (1ull << 13)
-#define CSN_OPTION_MEMORY     (1ull << 14)
-#define CSN_OPTION_PIDS       (1ull << 15)
-#define CSN_OPTION_CPUS       (1ull << 16)
-#define CSN_OPTION_DISK       (1ull << 17)
-#define CSN_OPTION_FILE_SIZE  (1ull << 18)
-#define CSN_OPTION_LIFETIME   (1ull << 19)
-#define CSN_OPTION_IMAGE      (1ull << 20)
-#define CSN_OPTION_DETACHED   (1ull << 21) /* set by the core when there is a `connect` */
+#define CSN_OPTION_WORKSPACE    (1ull << 0)
+#define CSN_OPTION_WORKSPACES   (1ull << 1)
+#define CSN_OPTION_READ         (1ull << 2)
+#define CSN_OPTION_WRITE        (1ull << 3)
+#define CSN_OPTION_DENY         (1ull << 4)
+#define CSN_OPTION_RULES        (1ull << 5)
+#define CSN_OPTION_HOME         (1ull << 6)
+#define CSN_OPTION_NOFOLLOW     (1ull << 7)
+#define CSN_OPTION_NETWORK      (1ull << 8) /* "none" and "all" */
+#define CSN_OPTION_NET_ALLOW    (1ull << 9)
+#define CSN_OPTION_NET_DENY     (1ull << 10)
+#define CSN_OPTION_PACKAGES     (1ull << 11)
+#define CSN_OPTION_PUBLISH      (1ull << 12)
+#define CSN_OPTION_HOST_PORTS   (1ull << 13)
+#define CSN_OPTION_MEMORY       (1ull << 14)
+#define CSN_OPTION_PIDS         (1ull << 15)
+#define CSN_OPTION_CPUS         (1ull << 16)
+#define CSN_OPTION_DISK         (1ull << 17)
+#define CSN_OPTION_FILE_SIZE    (1ull << 18)
+#define CSN_OPTION_LIFETIME     (1ull << 19)
+#define CSN_OPTION_IMAGE        (1ull << 20)
+#define CSN_OPTION_DETACHED     (1ull << 21) /* set by the core when there is a `connect` */
+#define CSN_OPTION_DENY_MISSING (1ull << 30)
 
 /* csn_backend_ops.caps: properties that neither the functions nor the options show. */
 
@@ -190,6 +191,10 @@ typedef int (*csn_process_fn)(void *ctx, const csn_process_info *info);
 #define CSN_CAP_STEPS (1u << 12)
 /* A snapshot costs nothing and needs no removal, so csn_fork may take one. */
 #define CSN_CAP_FORK (1u << 13)
+
+/* `deny` and `rules` on paths hold for commands as well; without it they hold for file calls.
+ */
+#define CSN_CAP_BINDS (1u << 20)
 
 /* File operations. The core derives each of stat to walk and cleanup that is NULL from exec;
  * watch, check_path and fetch have no derived form. */

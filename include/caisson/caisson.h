@@ -120,13 +120,16 @@ CSN_API void csn_cancel_free(csn_cancel *c);
 #define CSN_OP_DELETE (1u << 2)
 #define CSN_OP_EXEC   (1u << 3)
 #define CSN_OP_NET    (1u << 4)
+/* Added to the operations of a rule on paths: it holds for file calls only. Without it the rule
+ * also holds for commands, and csn_open refuses one that the backend cannot enforce there. */
+#define CSN_RULE_FILES (1u << 30)
 
 /* One rule. `path` is a directory or file (the rule covers everything below it), or a glob if
- * it contains one of *?[{ . For exec it is a command word. For net it is a host, and the rule
- * counts as an entry of net_allow or net_deny. In all other cases the most specific rule wins,
- * and deny wins ties. */
+ * it contains one of *?[{ ; a relative one is below the workspace. For exec it is a command
+ * word. For net it is a host, and the rule counts as an entry of net_allow or net_deny. In all
+ * other cases the most specific rule wins, and deny wins ties. */
 typedef struct csn_rule {
-    uint32_t ops;   /* CSN_OP_* */
+    uint32_t ops;   /* CSN_OP_*, CSN_RULE_FILES */
     uint32_t allow; /* 1 allow, 0 deny */
     const char *path;
 } csn_rule;
@@ -142,7 +145,7 @@ typedef struct csn_config {
     const char *home;        /* host directory for HOME; NULL: a private one */
     const char *const *read; /* further readable host directories, NULL-terminated */
     const char *const *write;    /* further writable host directories */
-    const char *const *deny;     /* refused paths inside the above */
+    const char *const *deny;     /* refused paths inside the above, or globs; they exist */
     const char *const *commands; /* if not NULL: only these command words may run */
     const char *const *env;      /* NAME (taken from the caller) or NAME=value */
     const csn_rule *rules;
@@ -163,7 +166,8 @@ typedef struct csn_config {
     const char *const *host_ports; /* ports of the host's loopback, reachable inside */
     const char *image;             /* docker, dagger, e2b template */
     const char *audit; /* file for the audit log; NULL: default place; "none": off */
-    const char *const *workspaces; /* further HOST[:INSIDE][:rw|ro|cow] */
+    const char *const *workspaces;      /* further HOST[:INSIDE][:rw|ro|cow] */
+    const char *const *deny_missing_ok; /* as deny; the paths need not exist yet */
 } csn_config;
 
 /* Parses the JSON of a policy or configuration file. Keys are the names of csn_config; an
@@ -196,6 +200,13 @@ typedef struct csn_layer {
     const char *detail; /* one sentence */
 } csn_layer;
 
+/* A denied path, or a rule of the config. */
+typedef struct csn_rule_info {
+    const char *rule;     /* "deny .env", "deny write,delete LICENSE" */
+    const char *source;   /* "config.deny[0]" */
+    const char *enforced; /* by what, for commands: "mount ...", "file calls only" ... */
+} csn_rule_info;
+
 typedef struct csn_info_result {
     uint32_t size;
     uint32_t detached;
@@ -215,6 +226,8 @@ typedef struct csn_info_result {
     int64_t created_ms; /* since the epoch */
     int64_t expires_ms; /* 0: never */
     int64_t keeper_pid; /* 0: none yet */
+    const csn_rule_info *rules;
+    size_t rule_count;
 } csn_info_result;
 
 CSN_API csn_status csn_info(csn_sandbox *sb, csn_info_result **ret, csn_error **err);
@@ -703,7 +716,9 @@ CSN_API csn_status csn_import_tar(csn_sandbox *sb, const char *path, csn_read_fn
 
 typedef struct csn_verdict {
     uint32_t allowed;
-    csn_denial why; /* rule and source are also set if a rule allowed the operation */
+    csn_denial why;       /* rule and source are also set if a rule allowed the operation */
+    const char *enforced; /* what enforces that rule for commands; NULL: not a rule of the
+                             config */
 } csn_verdict;
 
 /* Checks an operation (CSN_OP_*) on a path, command or host against the policy, without doing

@@ -92,8 +92,9 @@ int csn_answer_end(const csn_cli *c, csn_answer *a); /* 0, or an exit status aft
 /* Ends a command whose call has no result: {"ok":true} with --json, nothing without. A failed
  * call is reported and its error freed. */
 int csn_cli_finish(const csn_cli *c, csn_status st, csn_error **err);
-/* Prints the id of a new sandbox, with its name (may be NULL) in JSON. */
-int csn_cli_print_id(const csn_cli *c, const csn_sandbox *sb, const char *name);
+/* Prints the id of a new sandbox, with its name (may be NULL) in JSON. rules: also what
+ * enforces its rules, on stderr or in the object. */
+int csn_cli_print_id(const csn_cli *c, csn_sandbox *sb, const char *name, bool rules);
 
 /* Writes all bytes; waits if the descriptor is non-blocking and full. Returns 0 or errno; EINTR
  * after a caught signal. */

@@ -23,7 +23,8 @@ static int run(csn_cli *c, void *opts)
     if (csn_open(&config, &c->sb, &err) < 0)
         return csn_sandbox_opts_fail(c, opts, &config, err);
     csn_sandbox_opts_warn(c, &config);
-    int status = csn_cli_print_id(c, c->sb, config.name);
+    int status = csn_cli_print_id(c, c->sb, config.name,
+                                  config.deny || config.deny_missing_ok || config.rules);
     if (status != 0)
         csn_destroy(c->sb, NULL);
     csn_close(c->sb);

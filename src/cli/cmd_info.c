@@ -37,6 +37,13 @@ static void print_info(const csn_info_result *r)
     for (size_t i = 0; i < r->layer_count; i++)
         printf("  %-14s%-12s%s\n", r->layers[i].name, r->layers[i].status,
                r->layers[i].detail ? r->layers[i].detail : "");
+    if (r->rule_count > 0)
+        puts("rules");
+    for (size_t i = 0; i < r->rule_count; i++) {
+        fputs("  ", stdout);
+        csn_cli_put_name(r->rules[i].rule);
+        printf(": %s\n", r->rules[i].enforced);
+    }
 }
 
 static int run(csn_cli *c, void *opts)

@@ -51,7 +51,7 @@ static int run_fork(csn_cli *c, void *opts)
 
     if (csn_fork(c->sb, o->name, &other, &err) < 0)
         return csn_cli_fail(c, err);
-    int status = csn_cli_print_id(c, other, o->name);
+    int status = csn_cli_print_id(c, other, o->name, false);
     if (status != 0)
         csn_destroy(other, NULL);
     csn_close(other);

@@ -63,6 +63,7 @@ static int run(csn_cli *c, void *opts)
         line("resolved", v->why.resolved);
         line("rule", v->why.rule);
         line("source", v->why.source);
+        line("enforced", v->enforced);
         line("to allow", v->allowed ? NULL : v->why.hint);
     }
     csn_verdict_free(v);

@@ -111,11 +111,18 @@ int csn_cli_finish(const csn_cli *c, csn_status st, csn_error **err)
     return csn_answer_end(c, &a);
 }
 
-int csn_cli_print_id(const csn_cli *c, const csn_sandbox *sb, const char *name)
+int csn_cli_print_id(const csn_cli *c, csn_sandbox *sb, const char *name, bool rules)
 {
+    csn_info_result *r = NULL;
+    csn_error *err = NULL;
     csn_answer a;
 
+    if (rules && csn_info(sb, &r, &err) < 0)
+        return csn_cli_fail(c, err);
     if (!c->json) {
+        for (size_t i = 0; r && i < r->rule_count; i++)
+            csn_cli_note(c, "%s: %s", r->rules[i].rule, r->rules[i].enforced);
+        csn_info_free(r);
         printf("%s\n", csn_id(sb));
         return csn_cli_flush(c, 0);
     }
@@ -123,6 +130,9 @@ int csn_cli_print_id(const csn_cli *c, const csn_sandbox *sb, const char *name)
     csn_json_object(j);
     csn_json_kstr(j, "id", csn_id(sb));
     csn_json_kstr(j, "name", name);
+    if (r)
+        csn_wire_rules(j, r->rules, r->rule_count);
+    csn_info_free(r);
     csn_json_object_end(j);
     return csn_answer_end(c, &a);
 }

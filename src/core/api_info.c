@@ -10,6 +10,7 @@
 #include "core/internal.h"
 #include "core/layers.h"
 #include "core/result.h"
+#include "core/rule_info.h"
 #include "core/state.h"
 
 #define CAPABILITIES_MAX 48
@@ -116,6 +117,8 @@ static csn_status fill_info(csn_sandbox *sb, csn_info_result *r, csn_error **err
         if (csn_layers_copy(a, from.layers, from.layer_count, &r->layers) != 0)
             st = csn_fail(err, CSN_NOMEM, "info");
     }
+    if (st == CSN_OK && csn_rule_info_list(a, sb->ops, sb->config, r) != 0)
+        st = csn_fail(err, CSN_NOMEM, "info");
     if (live) {
         pthread_mutex_lock(&sb->lock);
         sb->running--;

@@ -10,6 +10,7 @@
 #include "core/denials.h"
 #include "core/internal.h"
 #include "core/result.h"
+#include "core/rule_info.h"
 #include "policy/rules.h"
 
 static csn_status check(csn_call *c, uint32_t op, const char *target, char **ret_resolved,
@@ -55,6 +56,7 @@ static csn_status decide(csn_call *c, uint32_t op, const char *target, csn_verdi
         return st;
     }
     v->allowed = st == CSN_OK;
+    v->enforced = csn_rule_info_enforced(c->sb->ops, c->sb->config, d.source);
     int e = csn_denial_copy(a, &d, &v->why);
     csn_error_free(why);
     return e == 0 ? CSN_OK : csn_fail(err, CSN_NOMEM, "would_allow");

@@ -24,6 +24,7 @@
 #include "policy/rules.h"
 
 #define OPEN_FLAGS (CSN_OPEN_DETACHED | CSN_OPEN_NOFOLLOW | CSN_OPEN_ALLOW_WEAKER)
+#define PATH_OPS   (CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE)
 #define ALL_OPS    (CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE | CSN_OP_EXEC | CSN_OP_NET)
 
 typedef struct owned {
@@ -78,8 +79,11 @@ static csn_status check_rules(const csn_config *c, csn_error **err)
                         c->rule_count);
     for (size_t i = 0; i < c->rule_count; i++) {
         const csn_rule *r = &c->rules[i];
-        if (r->ops == 0 || (r->ops & ~ALL_OPS) != 0)
+        if ((r->ops & ALL_OPS) == 0 || (r->ops & ~(ALL_OPS | CSN_RULE_FILES)) != 0)
             return csn_fail(err, CSN_INVALID, "rules[%zu]: no known operation", i);
+        if ((r->ops & CSN_RULE_FILES) && (r->ops & ~(PATH_OPS | CSN_RULE_FILES)) != 0)
+            return csn_fail(err, CSN_INVALID,
+                            "rules[%zu]: scope 'files' is for read, write and delete", i);
         if (r->allow > 1)
             return csn_fail(err, CSN_INVALID, "rules[%zu]: allow must be 0 or 1", i);
         if (!r->path || !r->path[0])
@@ -301,9 +305,9 @@ static csn_status get_cpus(const csn_jval *obj, const char *key, uint64_t *ret, 
 static csn_status get_rule(const csn_jval *v, size_t i, owned *o, csn_rule *ret,
                            csn_error **err)
 {
-    static const char *const known[] = {"op", "effect", "path", NULL};
+    static const char *const known[] = {"op", "effect", "path", "scope", NULL};
     const char *const *ops = NULL;
-    const char *effect = NULL, *path = NULL;
+    const char *effect = NULL, *path = NULL, *scope = NULL;
     csn_status st = csn_jval_only(v, known, "rule", err);
 
     if (st == CSN_OK)
@@ -312,8 +316,12 @@ static csn_status get_rule(const csn_jval *v, size_t i, owned *o, csn_rule *ret,
         st = csn_jget_str(v, "effect", &effect, err);
     if (st == CSN_OK)
         st = csn_jget_str(v, "path", &path, err);
+    if (st == CSN_OK)
+        st = csn_jget_str(v, "scope", &scope, err);
     if (st < 0)
         return csn_wrap(st, err, "rules[%zu]", i);
+    if (scope && strcmp(scope, "files") != 0 && strcmp(scope, "all") != 0)
+        return csn_fail(err, CSN_INVALID, "rules[%zu]: 'scope' is neither all nor files", i);
     for (size_t k = 0; ops && ops[k]; k++) {
         uint32_t op = csn_op_of_name(ops[k]);
         if (op == 0)
@@ -324,6 +332,7 @@ static csn_status get_rule(const csn_jval *v, size_t i, owned *o, csn_rule *ret,
     if (!effect || (strcmp(effect, "allow") != 0 && strcmp(effect, "deny") != 0))
         return csn_fail(err, CSN_INVALID, "rules[%zu]: 'effect' is neither allow nor deny", i);
     ret->allow = strcmp(effect, "allow") == 0;
+    ret->ops |= scope && strcmp(scope, "files") == 0 ? CSN_RULE_FILES : 0;
     if (path && !(ret->path = csn_arena_strdup(o->arena, path)))
         return csn_fail(err, CSN_NOMEM, "config");
     return CSN_OK;

@@ -80,6 +80,8 @@ static void put_rules(csn_json *j, const char *key, const csn_config *c)
         csn_json_array_end(j);
         csn_json_kstr(j, "effect", c->rules[i].allow ? "allow" : "deny");
         put_str(j, "path", c->rules[i].path);
+        if (c->rules[i].ops & CSN_RULE_FILES)
+            csn_json_kstr(j, "scope", "files");
         csn_json_object_end(j);
     }
     csn_json_array_end(j);

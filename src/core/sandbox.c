@@ -22,6 +22,7 @@
 #include "core/exec_probe.h"
 #include "core/internal.h"
 #include "core/open.h"
+#include "core/rule_info.h"
 #include "core/state.h"
 
 #define ID_RANDOM 8 /* base36 digits */
@@ -95,7 +96,7 @@ static csn_status check_options(const csn_backend_ops *ops, const csn_config *c,
                      o->name, ops->name);
         return advise_backends(st, o->bit, err);
     }
-    return CSN_OK;
+    return csn_rule_info_check(ops, c, err);
 }
 
 /* Stores the config's variables as NAME=value in sb->env, for backends without CSN_CAP_ENV. */

@@ -240,10 +240,13 @@ static const char *offer_link(csn_explain_state *w, const csn_probed_path *a,
     return both;
 }
 
-/* `rule` is an option that no grant overrides: "deny PATH". */
+/* `rule` is an option that no grant overrides, "deny PATH", or a rule: "rules[0]: ...". */
 static const char *leave_out(csn_explain_state *w, const char *rule)
 {
-    const char *hint = csn_arena_printf(w->arena, "leave out --%s", rule);
+    bool listed = strncmp(rule, "rules[", 6) == 0;
+    size_t len = listed ? strcspn(rule, ":") : strlen(rule);
+    const char *hint =
+        csn_arena_printf(w->arena, "leave out %s%.*s", listed ? "" : "--", (int)len, rule);
 
     w->out_of_memory = w->out_of_memory || !hint;
     return hint;

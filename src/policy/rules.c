@@ -163,8 +163,7 @@ static csn_status add_list(csn_rules *r, const char *const *paths, draft d, csn_
     return CSN_OK;
 }
 
-/* "deny read,write" */
-static void rule_word(const csn_rule *rule, char *out, size_t size)
+void csn_rule_word(const csn_rule *rule, char *out, size_t size)
 {
     int n = snprintf(out, size, "%s", rule->allow ? "allow" : "deny");
     char sep = ' ';
@@ -186,7 +185,7 @@ static csn_status add_rules(csn_rules *r, const csn_rule *rules, size_t count, c
         uint32_t ops = rules[i].ops & PATH_OPS;
         if (ops == 0)
             continue;
-        rule_word(&rules[i], word, sizeof(word));
+        csn_rule_word(&rules[i], word, sizeof(word));
         draft d = {.ops = ops,
                    .allow = rules[i].allow != 0,
                    .may_glob = true,
@@ -194,6 +193,24 @@ static csn_status add_rules(csn_rules *r, const csn_rule *rules, size_t count, c
                    .path = rules[i].path,
                    .list = "config.rules",
                    .index = (long)i};
+        csn_status st = add(r, &d, err);
+        if (st < 0)
+            return st;
+        r->carveouts = true;
+    }
+    return CSN_OK;
+}
+
+static csn_status add_denied(csn_rules *r, const csn_denied *denied, size_t count,
+                             csn_error **err)
+{
+    for (size_t i = 0; i < count; i++) {
+        const draft d = {.ops = denied[i].ops & PATH_OPS,
+                         .may_glob = true,
+                         .word = denied[i].word,
+                         .path = denied[i].path,
+                         .list = denied[i].list,
+                         .index = denied[i].index};
         csn_status st = add(r, &d, err);
         if (st < 0)
             return st;
@@ -223,6 +240,8 @@ csn_status csn_rules_new(const csn_rules_input *in, csn_rules **ret, csn_error *
         st = add_list(r, in->write, write, err);
     if (st == CSN_OK)
         st = add_list(r, in->deny, deny, err);
+    if (st == CSN_OK)
+        st = add_denied(r, in->denied, in->denied_count, err);
     if (st == CSN_OK)
         st = add_rules(r, in->rules, in->rule_count, err);
     if (st < 0)

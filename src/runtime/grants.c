@@ -147,6 +147,24 @@ static char *resolve_prefix(const char *path)
     }
 }
 
+/* A misspelt denial would permit what it was meant to deny. */
+static csn_status check_exists(const csn_runtime *rt, const char *const *deny, csn_error **err)
+{
+    for (size_t i = 0; !rt->connected && deny && deny[i]; i++) {
+        csn_autofree char *path = config_path(deny[i], rt->base.path);
+        struct stat st;
+        if (path && (csn_glob_has_magic(path) || lstat(path, &st) == 0 ||
+                     (errno != ENOENT && errno != ENOTDIR)))
+            continue;
+        csn_autofree char *shown = csn_path_printable(deny[i]);
+        csn_status failed =
+            csn_fail_errno(err, path ? errno : ENOMEM, "deny %s", shown ? shown : "");
+        return csn_error_advise(failed, err,
+                                "--deny-missing-ok denies a path that may not exist yet");
+    }
+    return CSN_OK;
+}
+
 static csn_status resolve_all(const csn_runtime *rt, const char *const *in, char ***ret,
                               csn_error **err)
 {
@@ -165,9 +183,12 @@ static csn_status rules_open(csn_runtime *rt, csn_error **err)
 {
     const csn_config *c = rt->config;
     CSN_CLEANUP(csn_strv_freep)
-    char **read = NULL, **write = NULL, **deny = NULL, **paths = NULL;
+    char **read = NULL, **write = NULL, **deny = NULL, **missing = NULL, **paths = NULL;
+    size_t missing_count = csn_strv_len(c->deny_missing_ok);
     csn_autofree csn_rule *rules = calloc(c->rule_count + 1, sizeof(*rules));
-    csn_status st = rules ? CSN_OK : csn_fail(err, CSN_NOMEM, "out of memory");
+    csn_autofree csn_denied *later = calloc(missing_count + 1, sizeof(*later));
+    csn_status st = rules && later ? check_exists(rt, c->deny, err)
+                                   : csn_fail(err, CSN_NOMEM, "out of memory");
 
     for (size_t i = 0; st == CSN_OK && i < rt->grant_count; i++) {
         if (csn_strv_push(rt->grants[i].writable ? &write : &read, rt->grants[i].path) != 0)
@@ -175,6 +196,8 @@ static csn_status rules_open(csn_runtime *rt, csn_error **err)
     }
     if (st == CSN_OK)
         st = resolve_all(rt, c->deny, &deny, err);
+    if (st == CSN_OK)
+        st = resolve_all(rt, c->deny_missing_ok, &missing, err);
     for (size_t i = 0; st == CSN_OK && i < c->rule_count; i++) {
         /* Rules for commands and hosts are resolved too, to keep the indexes equal; the result
          * is not used. */
@@ -188,8 +211,16 @@ static csn_status rules_open(csn_runtime *rt, csn_error **err)
         rules[i] = c->rules[i];
         rules[i].path = file ? paths[i] : c->rules[i].path;
     }
+    for (size_t i = 0; i < missing_count; i++)
+        later[i] = (csn_denied){.path = missing[i],
+                                .ops = CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE,
+                                .word = "deny",
+                                .list = "config.deny_missing_ok",
+                                .index = (long)i};
     const csn_rules_input in = {.base = rt->base.path,
                                 .home = rt->home.path,
+                                .denied = later,
+                                .denied_count = missing_count,
                                 .read = (const char *const *)read,
                                 .write = (const char *const *)write,
                                 .deny = (const char *const *)deny,
@@ -297,19 +328,31 @@ const csn_grant *csn_runtime_grant_of(const csn_runtime *rt, const char *path,
 
 /* ---- checking ---- */
 
-/* No grant overrides `deny`, so the hint for it is to remove that option. */
+/* No grant overrides `deny` or a rule that denies, so the hint is to remove it. */
 static char *hint_for(const csn_runtime *rt, uint32_t op, const char *resolved,
                       const csn_rule_hit *hit)
 {
-    static const char list[] = "config.deny[";
-    const char *const *deny = rt->config ? rt->config->deny : NULL;
+    static const char list[] = "config.deny[", later[] = "config.deny_missing_ok[",
+                      rules[] = "config.rules[";
+    const char *source = hit->source ? hit->source : "";
+    bool missing_ok = csn_str_starts(source, later);
+    const char *const *deny = !rt->config  ? NULL
+                              : missing_ok ? rt->config->deny_missing_ok
+                                           : rt->config->deny;
 
-    if (!hit->source || !csn_str_starts(hit->source, list))
-        return csn_rules_hint(op, resolved);
-    size_t i = strtoul(hit->source + strlen(list), NULL, 10);
-    csn_autofree char *shown = i < csn_strv_len(deny) ? csn_path_printable(deny[i]) : NULL;
     char *hint = NULL;
-    return shown && asprintf(&hint, "leave out --deny %s", shown) >= 0 ? hint : NULL;
+
+    if (csn_str_starts(source, rules) && rt->config &&
+        strtoul(source + strlen(rules), NULL, 10) < rt->config->rule_count)
+        return asprintf(&hint, "leave out %s", source + strlen("config.")) < 0 ? NULL : hint;
+    if (!missing_ok && !csn_str_starts(source, list))
+        return csn_rules_hint(op, resolved);
+    size_t i = strtoul(strchr(source, '[') + 1, NULL, 10);
+    csn_autofree char *shown = i < csn_strv_len(deny) ? csn_path_printable(deny[i]) : NULL;
+    return shown && asprintf(&hint, "leave out --deny%s %s", missing_ok ? "-missing-ok" : "",
+                             shown) >= 0
+               ? hint
+               : NULL;
 }
 
 csn_status csn_runtime_check_rules(const csn_runtime *rt, uint32_t op, const char *asked,

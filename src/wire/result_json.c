@@ -106,6 +106,20 @@ static void put_layers(csn_json *j, const csn_layer *layers, size_t count)
     csn_json_array_end(j);
 }
 
+void csn_wire_rules(csn_json *j, const csn_rule_info *rules, size_t count)
+{
+    csn_json_key(j, "rules");
+    csn_json_array(j);
+    for (size_t i = 0; i < count; i++) {
+        csn_json_object(j);
+        csn_json_kstr(j, "rule", rules[i].rule);
+        csn_json_kstr(j, "source", rules[i].source);
+        csn_json_kstr(j, "enforced", rules[i].enforced);
+        csn_json_object_end(j);
+    }
+    csn_json_array_end(j);
+}
+
 static void put_output(csn_json *j, const char *key, const csn_output *o)
 {
     csn_json_key(j, key);
@@ -290,6 +304,7 @@ void csn_wire_info(csn_json *j, const csn_info_result *r)
     csn_json_kstr(j, "rg_path", r->rg_path);
     put_strings(j, "capabilities", r->capabilities);
     put_layers(j, r->layers, r->layer_count);
+    csn_wire_rules(j, r->rules, r->rule_count);
     put_time_ms(j, "created_at", r->created_ms);
     put_time_ms(j, "expires_at", r->expires_ms);
     put_int_from(j, "keeper_pid", r->keeper_pid, 1);
@@ -418,6 +433,7 @@ void csn_wire_verdict(csn_json *j, const csn_verdict *v)
     csn_json_object(j);
     csn_json_kbool(j, "allowed", v->allowed != 0);
     put_denial_members(j, &v->why);
+    csn_json_kstr(j, "enforced", v->enforced);
     csn_json_object_end(j);
 }
 

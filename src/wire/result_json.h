@@ -21,6 +21,8 @@ void csn_wire_file(csn_json *j, const csn_file_info *f);
 void csn_wire_files(csn_json *j, const csn_file_list *l);
 void csn_wire_grep(csn_json *j, const csn_grep_result *r);
 void csn_wire_info(csn_json *j, const csn_info_result *r);
+/* The member "rules" of an open object. */
+void csn_wire_rules(csn_json *j, const csn_rule_info *rules, size_t count);
 void csn_wire_network(csn_json *j, const csn_net_result *r);
 void csn_wire_sandboxes(csn_json *j, const csn_sandbox_list *l);
 void csn_wire_process(csn_json *j, const csn_process_info *p);

@@ -22,6 +22,14 @@ json "why yes" "$(cs why "$id" write file --json)" 'v["allowed"] is True'
 json "why exec" "$(cs why "$id" exec ls --json)" 'v["allowed"] is False'
 status "both answers are answers" 0 cs why "$id" exec ls
 
+json "why tells what enforces it" "$(cs why "$id" read secret/key --json)" 'v["enforced"] == "file calls only"'
+json "info tells what enforces each rule" "$(cs info "$id" --json)" 'v["rules"] == [
+    {"rule": "deny secret", "source": "config.deny[0]", "enforced": "file calls only"}]'
+like "also for people" "$(cs info "$id")" "*rules*deny secret: file calls only*"
+status "a denied path that is not there" 1 cs create --workspace "$w" --deny secrt
+like "is named, with the option that permits it" "$err" "*--deny 'secrt': No such file*hint: --deny-missing-ok *"
+is "with that option it is no error" "$(cs run --workspace "$w" --deny-missing-ok secrt -- echo x)" x
+
 status "log" 0 cs log "$id"
 is "every line is an object with its verdict" "$(python3 -c '
 import json, sys
@@ -85,6 +93,15 @@ status "broken JSON" 1 cs policy check p.json
 like "names the file" "$err" "*p.json*"
 status "no file" 1 cs policy check none.json
 echo '{"rules": [{"op": "delete", "effect": "deny", "path": "keep"}]}' >p.json
+status "a rule that local cannot enforce for commands" 1 cs create --workspace "$w" --policy p.json
+like "is refused by name" "$err" "*rules[[]0[]]: deny delete 'keep': backend 'local' does not confine commands*hint: *scope*files*"
+echo '{"rules": [{"op": "delete", "effect": "deny", "path": "keep", "scope": "none"}]}' >p.json
+status "a scope that is none" 1 cs policy check p.json
+like "is refused by name" "$err" "*rules[[]0[]]: 'scope' is neither all nor files*"
+echo '{"rules": [{"op": "exec", "effect": "deny", "path": "ls", "scope": "files"}]}' >p.json
+status "a scope of a rule for commands" 1 cs policy check p.json
+like "is refused by name" "$err" "*rules[[]0[]]: scope 'files' is for read, write and delete*"
+echo '{"rules": [{"op": "delete", "effect": "deny", "path": "keep", "scope": "files"}]}' >p.json
 if cs policy check p.json >"$T/o" 2>"$T/e"; then
     like "rules are explained" "$(cat "$T/o")" "*refuse delete of keep*"
     id=$(new --policy p.json)

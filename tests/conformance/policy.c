@@ -157,10 +157,10 @@ static void deny_holds_for_trees(csn_fx *f)
 static void rules_speak_of_single_operations(csn_fx *f)
 {
     csn_rule rules[] = {
-        {.ops = CSN_OP_WRITE | CSN_OP_DELETE, .allow = 0, .path = csn_fx_host(f, "ro")},
+        {.ops = CSN_OP_WRITE | CSN_OP_DELETE | CSN_RULE_FILES, .path = csn_fx_host(f, "ro")},
         {.ops = CSN_OP_WRITE, .allow = 1, .path = csn_fx_host(f, "ro/scratch")},
-        {.ops = CSN_OP_READ, .allow = 0, .path = csn_fx_host(f, "**/*.pem")},
-        {.ops = CSN_OP_DELETE, .allow = 0, .path = csn_fx_host(f, "keep")},
+        {.ops = CSN_OP_READ | CSN_RULE_FILES, .path = csn_fx_host(f, "**/*.pem")},
+        {.ops = CSN_OP_DELETE | CSN_RULE_FILES, .path = csn_fx_host(f, "keep")},
     };
 
     csn_fx_run(f, "mkdir -p ro/scratch && echo a > ro/a && echo k > ro/x.pem && echo k > keep");

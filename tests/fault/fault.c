@@ -79,9 +79,9 @@ static csn_status do_open(room *r, csn_error **err)
 {
     csn_sandbox *sb = MARK;
     csn_config c = config_of(r);
-    csn_rule rule = {.ops = CSN_OP_READ, .path = "/nowhere/**/*.pem"};
+    csn_rule rule = {.ops = CSN_OP_READ | CSN_RULE_FILES, .path = "/nowhere/**/*.pem"};
 
-    c.deny = ARGV("/nowhere/secret");
+    c.deny_missing_ok = ARGV("/nowhere/secret");
     c.rules = &rule;
     c.rule_count = 1;
     c.env = ARGV("PATH", "A=b");

@@ -228,7 +228,10 @@ static void denied_file_is_refused_by_every_name(void **state)
 static void denied_path_that_is_not_there_yet_cannot_be_made(void **state)
 {
     (void)state;
-    with_deny(in_root("later/hooks"), NULL);
+    denied[0] = in_root("later/hooks");
+    denied[1] = NULL;
+    rm.config.deny_missing_ok = denied;
+    room_again(&rm);
     assert_int_equal(room_write(&rm, "/later/hooks/pre-commit", "x", 0), CSN_DENIED);
     assert_int_equal(csn_runtime_mkdir(&rm.l, "/later/hooks", 0, NULL), CSN_DENIED);
     assert_false(room_has(&rm, "later"));
@@ -238,6 +241,23 @@ static void denied_path_that_is_not_there_yet_cannot_be_made(void **state)
     assert_int_equal(csn_runtime_remove(&rm.l, "/later", CSN_FILE_RECURSIVE, NULL), CSN_OK);
     assert_int_equal(csn_runtime_rename(&rm.l, "/tmpdir", "/later", 0, NULL), CSN_DENIED);
     assert_false(room_has(&rm, "later"));
+    rm.config.deny_missing_ok = NULL;
+}
+
+static void denied_path_that_is_missing_is_refused_by_name(void **state)
+{
+    const char *const typo[] = {"b/targt", NULL};
+    csn_config config = rm.config;
+    csn_error *err = NULL;
+    void *other = NULL;
+
+    (void)state;
+    config.deny = typo;
+    assert_int_equal(csn_runtime_open("local", &config, "local-1-typo", &other, &err),
+                     CSN_NOT_FOUND);
+    assert_non_null(strstr(csn_error_message(err), "b/targt"));
+    assert_non_null(strstr(csn_error_hint(err), "--deny-missing-ok"));
+    csn_error_free(err);
 }
 
 static void tree_with_a_denied_path_is_not_removed_or_moved(void **state)
@@ -374,6 +394,7 @@ static void watch_hides_what_is_denied(void **state)
     void *w = NULL;
 
     (void)state;
+    put_file(rm.fx.fd, "dir/secret", "");
     with_deny(in_root("dir/secret"), NULL);
     assert_int_equal(csn_runtime_watch(&rm.l, "/", CSN_FILE_RECURSIVE, &w, NULL), CSN_OK);
     put_file(rm.fx.fd, "dir/secret", "");
@@ -413,6 +434,7 @@ int main(void)
         T(read_grant_is_read_only),
         T(denied_file_is_refused_by_every_name),
         T(denied_path_that_is_not_there_yet_cannot_be_made),
+        T(denied_path_that_is_missing_is_refused_by_name),
         T(tree_with_a_denied_path_is_not_removed_or_moved),
         T(walk_hides_and_list_shows_what_is_denied),
         T(rules_speak_of_single_operations),

@@ -5,6 +5,7 @@
  * descriptor permits more than reading: a pipe can be opened again for writing, a socket is
  * both, the owner of a file may change its mode and times, and a terminal can be read and
  * changed after the command. No layer of the jail restricts that. */
+#include "backend/jail/cover.h"
 #include "backend/jail/jail.h"
 #include "base/error.h"
 
@@ -16,6 +17,8 @@ csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *s
     struct timespec began;
     csn_status st = csn_protected_check_trees(rt, err);
 
+    if (st == CSN_OK)
+        st = csn_cover_renew(rt, err);
     if (st == CSN_OK && req->net_allow)
         st = csn_exec_network_begin(rt, req->net_allow, &net, err);
     if (st == CSN_OK) {
@@ -37,6 +40,8 @@ csn_status csn_jail_start(void *state, const csn_exec_req *req, uint64_t output_
 {
     csn_status st = csn_protected_check_trees(state, err);
 
+    if (st == CSN_OK)
+        st = csn_cover_renew(state, err);
     if (st < 0)
         return st;
     csn_protected_note_change(state);

@@ -53,15 +53,16 @@ static const csn_network_ops network = {.size = sizeof(network),
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
     .caps = CSN_CAP_CWD | CSN_CAP_SESSION | CSN_CAP_SPAWN | CSN_CAP_ENV | CSN_CAP_USAGE |
-            CSN_CAP_OWNED,
+            CSN_CAP_OWNED | CSN_CAP_BINDS,
     .name = "jail",
     .isolation = "kernel",
     .options = CSN_OPTION_WORKSPACE | CSN_OPTION_WORKSPACES | CSN_OPTION_READ |
-               CSN_OPTION_WRITE | CSN_OPTION_DENY | CSN_OPTION_RULES | CSN_OPTION_HOME |
-               CSN_OPTION_NOFOLLOW | CSN_OPTION_NETWORK | CSN_OPTION_NET_ALLOW |
-               CSN_OPTION_NET_DENY | CSN_OPTION_PACKAGES | CSN_OPTION_PUBLISH |
-               CSN_OPTION_HOST_PORTS | CSN_OPTION_MEMORY | CSN_OPTION_PIDS | CSN_OPTION_CPUS |
-               CSN_OPTION_DISK | CSN_OPTION_FILE_SIZE | CSN_OPTION_LIFETIME,
+               CSN_OPTION_WRITE | CSN_OPTION_DENY | CSN_OPTION_DENY_MISSING | CSN_OPTION_RULES |
+               CSN_OPTION_HOME | CSN_OPTION_NOFOLLOW | CSN_OPTION_NETWORK |
+               CSN_OPTION_NET_ALLOW | CSN_OPTION_NET_DENY | CSN_OPTION_PACKAGES |
+               CSN_OPTION_PUBLISH | CSN_OPTION_HOST_PORTS | CSN_OPTION_MEMORY |
+               CSN_OPTION_PIDS | CSN_OPTION_CPUS | CSN_OPTION_DISK | CSN_OPTION_FILE_SIZE |
+               CSN_OPTION_LIFETIME,
     .exec = csn_jail_exec,
     .files = &csn_jail_file_ops,
     .processes = &processes,

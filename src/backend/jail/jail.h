@@ -56,8 +56,8 @@ typedef struct csn_jail {
     csn_arena *arena;   /* owns all strings here */
     const char *weaker; /* CSN_LEVEL_LANDLOCK_ONLY: why the host refuses namespaces */
     csn_jail_shares *shares;
-    char **denied;     /* masked paths, inside */
-    csn_mount *mounts; /* CSN_MOUNTS_MAX entries while planning, then trimmed */
+    struct csn_covers *covers; /* what is denied; see cover.h */
+    csn_mount *mounts;         /* CSN_MOUNTS_MAX entries while planning, then trimmed */
     size_t mount_count;
     bool privileged; /* root caller: the library mounts the shares (see orders.c) */
     const csn_jail_share *given[CSN_SPEC_GIVEN_MAX];
@@ -114,8 +114,9 @@ csn_status csn_jail_check_cwd(csn_error **err);
 csn_status csn_jail_find_shares(csn_runtime *rt, csn_error **err);
 /* Fills mounts, given, and the sandbox's base, home and rules. */
 csn_status csn_jail_plan(csn_runtime *rt, csn_error **err);
-/* The rules for file calls, from shares and denied. */
-csn_status csn_jail_make_rules(csn_runtime *rt, csn_error **err);
+/* Removes doubled slashes, `.` and a trailing slash. NULL for a path with `..`, which only the
+ * kernel may resolve, or without memory. */
+char *csn_jail_clean_path(csn_arena *a, const char *path);
 /* Adds an entry. If the list is full, csn_jail_plan fails at its end. */
 void csn_jail_add(csn_jail *j, uint32_t kind, uint32_t flags, uint32_t access, const char *from,
                   const char *to);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/jail/cover.h"
 #include "backend/jail/jail.h"
 #include "base/error.h"
 #include "base/strv.h"
@@ -32,7 +33,8 @@ static void jail_free(csn_runtime *rt)
         if (j->template_lock >= 0)
             close(j->template_lock);
         csn_jail_net_release(j);
-        csn_strv_free(j->denied);
+        csn_cover_caches_save(rt);
+        csn_covers_release(j);
         free(j->mounts);
         csn_arena_free(j->arena);
         free(j);

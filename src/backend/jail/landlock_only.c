@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "backend/jail/cover.h"
 #include "backend/jail/jail.h"
 #include "base/error.h"
 #include "base/path.h"
@@ -115,6 +116,16 @@ static csn_status refuse_unsupported(const csn_runtime *rt, const csn_jail_share
 
     if (c->deny && c->deny[0])
         return refuse(err, "deny", c->deny[0], "");
+    if (c->deny_missing_ok && c->deny_missing_ok[0])
+        return refuse(err, "deny_missing_ok", c->deny_missing_ok[0], "");
+    for (size_t i = 0; i < c->rule_count; i++) {
+        char rule[32];
+        snprintf(rule, sizeof(rule), "rules[%zu]:", i);
+        if (!c->rules[i].allow && !(c->rules[i].ops & CSN_RULE_FILES) &&
+            (c->rules[i].ops & (CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE)))
+            return refuse(err, rule, c->rules[i].path,
+                          "without \"scope\": \"files\" a denial ");
+    }
     if (c->disk_max)
         return refuse(err, "limits.disk", "", "");
     for (size_t i = 0; i < count; i++) {
@@ -207,6 +218,7 @@ csn_status csn_landlock_only_rules(csn_runtime *rt, csn_error **err)
 {
     const csn_jail *j = rt->jail;
     CSN_CLEANUP(csn_strv_freep) char **read = NULL, **write = NULL;
+    csn_autofree csn_rule *rules = calloc(rt->config->rule_count + 1, sizeof(*rules));
     char real[PATH_MAX];
     int e = 0;
 
@@ -218,12 +230,12 @@ csn_status csn_landlock_only_rules(csn_runtime *rt, csn_error **err)
         if (for_all && path)
             e = csn_strv_push((m->access & CSN_LL_WRITE) ? &write : &read, path);
     }
-    if (e != 0)
+    if (e != 0 || !rules)
         return csn_fail(err, CSN_NOMEM, "rules");
     const csn_rules_input in = {.read = (const char *const *)read,
                                 .write = (const char *const *)write,
-                                .rules = rt->config->rules,
-                                .rule_count = rt->config->rule_count};
+                                .rules = rules,
+                                .rule_count = csn_cover_other_rules(rt, rules)};
     return csn_rules_new(&in, &rt->rules, err);
 }
 

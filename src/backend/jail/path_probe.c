@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -54,24 +55,39 @@ static void find_source(csn_path_probe_ctx *p, const char *asked)
         prefer_longest(p, asked, c->write[i], "write", i, &longest);
 }
 
-/* Finds the --deny option that covers `asked`. Relative ones are below the workspace. */
-static bool find_denial(csn_path_probe_ctx *p, const char *asked)
+/* The text of item i of a list of the config, or NULL. */
+static const char *item(const char *const *list, size_t i)
 {
-    const csn_runtime *rt = p->rt;
-    const char *const *deny = rt->config->deny;
+    return i < csn_strv_len(list) ? list[i] : NULL;
+}
 
-    for (int i = 0; deny && deny[i]; i++) {
-        const char *name = deny[i];
-        const char *rest = name[0] == '/' ? asked : csn_path_below(asked, rt->base.path);
-        while (csn_str_starts(name, "./"))
-            name += 2;
-        if (!rest || !csn_path_below(rest, name))
+/* Finds the denial that covers `asked`, and the first operation that it refuses; 0: none. Rules
+ * for file calls alone do not explain the failure of a command. */
+static uint32_t find_denial(csn_path_probe_ctx *p, const char *asked)
+{
+    static const char deny[] = "config.deny[", missing[] = "config.deny_missing_ok[",
+                      rules[] = "config.rules[";
+    const csn_runtime *rt = p->rt;
+    const csn_config *c = rt->config;
+
+    for (uint32_t op = CSN_OP_READ; rt->rules && op <= CSN_OP_DELETE; op <<= 1) {
+        const csn_rule_hit hit = csn_rules_check(rt->rules, op, asked);
+        const char *source = hit.allowed || !hit.source ? "" : hit.source, *name = NULL;
+        size_t i =
+            *source ? strtoul(strchr(source, '[') ? strchr(source, '[') + 1 : "", NULL, 10) : 0;
+        if (csn_str_starts(source, deny) && (name = item(c->deny, i)))
+            snprintf(p->rule, sizeof(p->rule), "deny %s", name);
+        else if (csn_str_starts(source, missing) && (name = item(c->deny_missing_ok, i)))
+            snprintf(p->rule, sizeof(p->rule), "deny-missing-ok %s", name);
+        else if (csn_str_starts(source, rules) && i < c->rule_count && !c->rules[i].allow &&
+                 !(c->rules[i].ops & CSN_RULE_FILES))
+            snprintf(p->rule, sizeof(p->rule), "rules[%zu]: %s", i, hit.rule);
+        else
             continue;
-        snprintf(p->rule, sizeof(p->rule), "deny %s", deny[i]);
-        snprintf(p->source, sizeof(p->source), "config.deny[%d]", i);
-        return true;
+        snprintf(p->source, sizeof(p->source), "%s", source);
+        return op;
     }
-    return false;
+    return 0;
 }
 
 /* A directory that is both in `read` and in `write` is read-only (plan.c). Leaving it out of
@@ -214,9 +230,11 @@ void csn_path_probe(void *ctx, const char *path, csn_explain_fact *ret)
     if (!ret->inside)
         return;
     find_source(p, path);
-    if (find_denial(p, path)) {
+    uint32_t denied = p->rt->level == CSN_LEVEL_NAMESPACES ? find_denial(p, path) : 0;
+    if (denied) {
         ret->rule = p->rule;
-        ret->inside_readable = ret->inside_writable = false;
+        ret->inside_readable = ret->inside_readable && denied != CSN_OP_READ;
+        ret->inside_writable = false;
     } else if (!ret->inside_writable && find_read_and_write(p, path)) {
         ret->rule = p->rule;
     }

@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/jail/cover.h"
 #include "backend/jail/jail.h"
 #include "base/error.h"
-#include "base/glob.h"
 #include "base/path.h"
 #include "base/strv.h"
 #include "os/landlock.h"
@@ -47,9 +47,7 @@ void csn_jail_give(csn_jail *j, const csn_jail_share *share)
     j->given[j->given_count++] = share;
 }
 
-/* Removes doubled slashes, `.` and a trailing slash. NULL for a path with `..`, which only the
- * kernel may resolve, or without memory. */
-static char *clean_path(csn_arena *a, const char *path)
+char *csn_jail_clean_path(csn_arena *a, const char *path)
 {
     char *out = csn_arena_alloc(a, strlen(path) + 2), *to = out;
 
@@ -162,7 +160,7 @@ static csn_status add_share(csn_jail *j, shares *s, csn_jail_share share, csn_er
     bool mapped = share.inside != NULL;
     if (!mapped)
         share.inside = share.host[0] == '/' ? share.host : real;
-    share.inside = clean_path(j->arena, share.inside);
+    share.inside = csn_jail_clean_path(j->arena, share.inside);
     if (!share.inside && !mapped)
         share.inside = csn_arena_strdup(j->arena, real);
     share.host = csn_arena_strdup(j->arena, real);
@@ -265,21 +263,7 @@ static csn_status choose_user(csn_jail *j, const csn_jail_share *workspace, csn_
     return CSN_OK;
 }
 
-/* ---- masks and read-only paths ---- */
-
-/* Resolves a path inside, or else of the host, through all links. The agent may have made the
- * links: what is masked is the file they lead to now. */
-static bool find_on_host(csn_jail *j, const shares *s, const char *path, char real[PATH_MAX])
-{
-    for (size_t i = 0; i < s->count; i++) {
-        const char *rest = csn_path_below(path, s->v[i].inside);
-        const char *host =
-            rest ? csn_arena_printf(j->arena, "%s/%s", s->v[i].host, rest) : NULL;
-        if (host && realpath(host, real))
-            return true;
-    }
-    return realpath(path, real) != NULL;
-}
+/* ---- denials ---- */
 
 void csn_jail_pin_parents(csn_jail *j, const csn_jail_share *share, const char *rest)
 {
@@ -294,184 +278,6 @@ void csn_jail_pin_parents(csn_jail *j, const csn_jail_share *share, const char *
         if (!again)
             csn_jail_add(j, CSN_MOUNT_SELF, CSN_MOUNT_OPTIONAL, 0, NULL, dir);
     }
-}
-
-/* Refuses to mask a directory that contains something the sandbox needs, or another share. */
-static csn_status check_mask(const csn_runtime *rt, const shares *s, const char *path,
-                             const char *given, csn_error **err)
-{
-    const char *const own[] = {"/proc", "/dev", rt->base.path, rt->home.path};
-    const char *lost = NULL;
-
-    for (size_t i = 0; !lost && i < sizeof(own) / sizeof(own[0]); i++)
-        lost = csn_path_below(own[i], path) ? own[i] : NULL;
-    for (size_t i = 0; !lost && i < s->count; i++) {
-        const char *rest = csn_path_below(s->v[i].inside, path);
-        lost = rest && *rest ? s->v[i].inside : NULL;
-    }
-    if (!lost)
-        return CSN_OK;
-    csn_status st = csn_fail(err, CSN_INVALID, "deny %s: the sandbox needs %s, which %s", given,
-                             lost, strcmp(lost, path) == 0 ? "would be masked" : "is inside");
-    return csn_error_advise(st, err, "deny single paths below it");
-}
-
-/* A mask or a read-only mount. */
-typedef struct covered {
-    const char *given; /* for messages */
-    uint32_t kind, flags;
-    char ***paths; /* collects the paths, or NULL */
-} covered;
-
-/* Landlock rules below a mask are dropped. */
-static csn_status cover_at(csn_runtime *rt, csn_jail *j, const shares *s, const covered *c,
-                           const char *to, csn_error **err)
-{
-    size_t count = j->mount_count < CSN_MOUNTS_MAX ? j->mount_count : CSN_MOUNTS_MAX;
-    csn_status st = CSN_OK;
-
-    if (!to || (c->paths && csn_strv_push(c->paths, to) != 0))
-        return csn_fail(err, CSN_NOMEM, "deny %s", c->given);
-    if (c->kind == CSN_MOUNT_MASK)
-        st = check_mask(rt, s, to, c->given, err);
-    if (st < 0)
-        return st;
-    for (size_t i = 0; c->kind == CSN_MOUNT_MASK && i < count; i++)
-        if (j->mounts[i].to && csn_path_below(j->mounts[i].to, to))
-            j->mounts[i].access = 0;
-    csn_jail_add(j, c->kind, c->flags | CSN_MOUNT_OPTIONAL, 0, NULL, to);
-    return CSN_OK;
-}
-
-/* Covers the file in every share that contains it, and pins the directories above. */
-static csn_status cover_names(csn_runtime *rt, csn_jail *j, const shares *s, const covered *c,
-                              const char *path, csn_error **err)
-{
-    char real[PATH_MAX];
-    bool there = find_on_host(j, s, path, real), shared = false;
-    csn_status st = CSN_OK;
-
-    for (size_t i = 0; st == CSN_OK && there && i < s->count; i++) {
-        const char *rest = csn_path_below(real, s->v[i].host);
-        if (!rest)
-            continue;
-        shared = true;
-        csn_jail_pin_parents(j, &s->v[i], rest);
-        st = cover_at(
-            rt, j, s, c,
-            csn_arena_printf(j->arena, "%s%s%s", s->v[i].inside, *rest ? "/" : "", rest), err);
-    }
-    if (shared)
-        return st;
-    /* Not in a share: the path as given, and the target of its links. */
-    st = cover_at(rt, j, s, c, path, err);
-    if (st == CSN_OK && there && strcmp(real, path) != 0)
-        st = cover_at(rt, j, s, c, csn_arena_strdup(j->arena, real), err);
-    return st;
-}
-
-static csn_status add_denied(csn_runtime *rt, csn_jail *j, const shares *s, csn_error **err)
-{
-    const char *const *deny = rt->config->deny;
-
-    for (size_t i = 0; deny && deny[i]; i++) {
-        const char *path = deny[i][0] == '/'
-                               ? deny[i]
-                               : csn_arena_printf(j->arena, "%s/%s", rt->base.path, deny[i]);
-        if (csn_glob_has_magic(deny[i]))
-            return csn_fail(err, CSN_UNSUPPORTED,
-                            "deny %s: a jail cannot deny patterns, only paths", deny[i]);
-        const char *clean = path ? clean_path(j->arena, path) : NULL;
-        if (!path)
-            return csn_fail(err, CSN_NOMEM, "deny");
-        if (!clean)
-            return csn_fail(err, CSN_INVALID, "deny %s: the path must not contain '..'",
-                            deny[i]);
-        const covered c = {.given = deny[i], .kind = CSN_MOUNT_MASK, .paths = &j->denied};
-        csn_status st = cover_names(rt, j, s, &c, clean, err);
-        if (st < 0)
-            return st;
-    }
-    return CSN_OK;
-}
-
-/* True if a rule allows something below this path, which a mask would hide. */
-static bool has_allow_below(const csn_config *c, const char *path)
-{
-    for (size_t i = 0; i < c->rule_count; i++)
-        if (c->rules[i].allow && c->rules[i].path && csn_path_below(c->rules[i].path, path))
-            return true;
-    return false;
-}
-
-/* A rule that denies reading or writing a plain path also applies to commands. Rules with
- * patterns or exceptions, and those that only deny deletion, apply to file calls alone. */
-static csn_status add_rule_covers(csn_runtime *rt, csn_jail *j, const shares *s,
-                                  csn_error **err)
-{
-    const csn_config *c = rt->config;
-
-    for (size_t i = 0; i < c->rule_count; i++) {
-        const csn_rule *r = &c->rules[i];
-        if (r->allow || !(r->ops & (CSN_OP_READ | CSN_OP_WRITE)) || !r->path ||
-            r->path[0] != '/' || csn_glob_has_magic(r->path) || has_allow_below(c, r->path))
-            continue;
-        const char *clean = clean_path(j->arena, r->path);
-        const bool read = (r->ops & CSN_OP_READ) != 0;
-        const covered what = {.given = r->path,
-                              .kind = read ? CSN_MOUNT_MASK : CSN_MOUNT_SELF,
-                              .flags = read ? 0 : CSN_MOUNT_RDONLY};
-        csn_status st = clean
-                            ? cover_names(rt, j, s, &what, clean, err)
-                            : csn_fail(err, CSN_INVALID,
-                                       "rule for %s: the path must not contain '..'", r->path);
-        if (st < 0)
-            return st;
-    }
-    return CSN_OK;
-}
-
-/* Commands cannot read the keeper's /proc/1; file calls run as its owner and could, so a rule
- * denies it. */
-static csn_status add_covers(csn_runtime *rt, csn_jail *j, const shares *s, csn_error **err)
-{
-    csn_status st = add_denied(rt, j, s, err);
-
-    if (st == CSN_OK && csn_strv_push(&j->denied, "/proc/1") != 0)
-        st = csn_fail(err, CSN_NOMEM, "rules");
-    return st < 0 ? st : add_rule_covers(rt, j, s, err);
-}
-
-/* The mounts enforce access; the rules repeat it for error messages. Private directories and
- * writable shares are writable, everything else is read-only. */
-csn_status csn_jail_make_rules(csn_runtime *rt, csn_error **err)
-{
-    static const char *const read[] = {"/", NULL};
-    const char *write[CSN_JAIL_SHARES_MAX + 4] = {"/tmp", "/var/tmp", "/dev/shm"};
-    const csn_config *c = rt->config;
-    const shares *s = rt->jail->shares;
-    size_t writes = 3, n = c->rule_count;
-    csn_autofree csn_rule *rules = calloc(n + CSN_JAIL_SHARES_MAX, sizeof(*rules));
-
-    if (!rules)
-        return csn_fail(err, CSN_NOMEM, "rules");
-    if (n > 0)
-        memcpy(rules, c->rules, n * sizeof(*rules));
-    for (size_t i = 0; i < s->count; i++) {
-        if (s->v[i].writable)
-            write[writes++] = s->v[i].inside;
-        else /* it may be inside a writable share */
-            rules[n++] =
-                (csn_rule){.ops = CSN_OP_WRITE | CSN_OP_DELETE, .path = s->v[i].inside};
-    }
-    const csn_rules_input in = {.base = s->v[0].writable ? rt->base.path : NULL,
-                                .home = rt->home.path,
-                                .read = read,
-                                .write = write,
-                                .deny = (const char *const *)rt->jail->denied,
-                                .rules = rules,
-                                .rule_count = n};
-    return csn_rules_new(&in, &rt->rules, err);
 }
 
 /* The keeper's helper process makes its mounts in parallel. A mount that is above or below one
@@ -490,15 +296,18 @@ static void clear_helper_conflicts(csn_jail *j, size_t first)
 /* The private home moves if a share or a denied path contains its usual place. */
 static const char *choose_home(const csn_runtime *rt, const csn_jail *j, const shares *s)
 {
-    const char *const *deny = rt->config->deny;
+    const char *const *const denied[] = {rt->config->deny, rt->config->deny_missing_ok};
 
     for (size_t i = 0; i < s->count; i++)
         if (csn_path_below(HOME_INSIDE, s->v[i].inside))
             return HOME_FALLBACK;
-    for (size_t i = 0; deny && deny[i]; i++) {
-        const char *clean = deny[i][0] == '/' ? clean_path(j->arena, deny[i]) : NULL;
-        if (clean && csn_path_below(HOME_INSIDE, clean))
-            return HOME_FALLBACK;
+    for (size_t k = 0; k < 2; k++) {
+        for (size_t i = 0; denied[k] && denied[k][i]; i++) {
+            const char *clean =
+                denied[k][i][0] == '/' ? csn_jail_clean_path(j->arena, denied[k][i]) : NULL;
+            if (clean && csn_path_below(HOME_INSIDE, clean))
+                return HOME_FALLBACK;
+        }
     }
     return HOME_INSIDE;
 }
@@ -529,7 +338,7 @@ csn_status csn_jail_plan(csn_runtime *rt, csn_error **err)
         return st < 0 ? st : csn_protected_plan(rt, s->v, s->count, err);
     }
     const char *own = choose_home(rt, j, s);
-    const char *home = rt->config->home ? clean_path(j->arena, rt->config->home) : own;
+    const char *home = rt->config->home ? csn_jail_clean_path(j->arena, rt->config->home) : own;
     /* Total use of shares cannot be limited; at least no single file may exceed --disk. */
     if (rt->config->disk_max && (rt->file_max == 0 || rt->config->disk_max < rt->file_max))
         rt->file_max = rt->config->disk_max;
@@ -547,9 +356,7 @@ csn_status csn_jail_plan(csn_runtime *rt, csn_error **err)
     if (st == CSN_OK)
         st = csn_protected_plan(rt, s->v, s->count, err);
     if (st == CSN_OK)
-        st = add_covers(rt, j, s, err);
-    if (st == CSN_OK)
-        st = csn_jail_make_rules(rt, err);
+        st = csn_cover_plan(rt, err);
     clear_helper_conflicts(j, first);
     if (st == CSN_OK && j->mount_count > CSN_MOUNTS_MAX)
         st = csn_fail(err, CSN_TOO_LARGE, "more than %u mounts", CSN_MOUNTS_MAX);

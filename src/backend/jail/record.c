@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/jail/cover.h"
 #include "backend/jail/jail.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -29,7 +30,7 @@ typedef struct header {
     uint32_t magic, version, level;
     const char *weaker, *base, *home, *place, *tmp;
     uint64_t file_max;
-    uint32_t share_count, mount_count, link_count, denied_count;
+    uint32_t share_count, mount_count, link_count, covered_count;
     uint32_t network, port_count; /* network: 1 if the jail has a gateway */
 } header;
 
@@ -46,7 +47,7 @@ static const csn_field header_fields[] = {
     CSN_FIELD(header, U32, share_count, 1, CSN_JAIL_SHARES_MAX),
     CSN_FIELD(header, U32, mount_count, 0, CSN_MOUNTS_MAX),
     CSN_FIELD(header, U32, link_count, 0, CSN_MOUNTS_MAX),
-    CSN_FIELD(header, U32, denied_count, 0, MAX),
+    CSN_FIELD(header, U32, covered_count, 0, CSN_COVER_NAMES_MAX),
     CSN_FIELD(header, U32, network, 0, 1),
     CSN_FIELD(header, U32, port_count, 0, CSN_GATEWAY_PORTS_MAX),
     {0}};
@@ -86,7 +87,7 @@ static void put_record(const csn_runtime *rt, csn_packer *o)
                       .share_count = (uint32_t)j->shares->count,
                       .mount_count = (uint32_t)j->mount_count,
                       .link_count = (uint32_t)csn_strv_len(j->links),
-                      .denied_count = (uint32_t)csn_strv_len((const char *const *)j->denied),
+                      .covered_count = j->covers ? (uint32_t)j->covers->name_count : 0,
                       .network = j->net != NULL,
                       .port_count = j->net ? j->net->npublish : 0};
 
@@ -98,7 +99,10 @@ static void put_record(const csn_runtime *rt, csn_packer *o)
     for (size_t i = 0; i < j->mount_count; i++)
         csn_put_fields(o, mount_fields, &j->mounts[i]);
     put_strv(o, j->links);
-    put_strv(o, (const char *const *)j->denied);
+    for (uint32_t i = 0; i < h.covered_count; i++) {
+        csn_put_str(o, j->covers->names[i].path);
+        csn_put_u32(o, j->covers->names[i].cover);
+    }
     for (uint32_t i = 0; i < h.port_count; i++) {
         csn_put_u32(o, j->net->publish[i].inside);
         csn_put_u32(o, j->net->publish[i].outside);
@@ -150,8 +154,25 @@ static int get_shares(csn_jail *j, csn_unpacker *in, uint32_t count)
     return 0;
 }
 
-static int get_lists(csn_jail *j, csn_unpacker *in, const header *h)
+/* The denials are those of the config; the record has the paths that were covered. */
+static int get_covers(csn_runtime *rt, csn_unpacker *in, uint32_t count)
 {
+    int rc = csn_cover_read(rt, NULL) < 0 ? -EPROTO : 0;
+
+    for (uint32_t i = 0; rc == 0 && in->error == 0 && i < count; i++) {
+        const char *path = csn_get_str(in, CSN_PATH_MAX, false);
+        uint32_t cover = csn_get_u32(in);
+        if (!path || cover >= rt->jail->covers->count)
+            rc = -EPROTO;
+        else if (csn_cover_add_name(rt, cover, path, NULL) < 0)
+            rc = -ENOMEM;
+    }
+    return rc;
+}
+
+static int get_lists(csn_runtime *rt, csn_unpacker *in, const header *h)
+{
+    csn_jail *j = rt->jail;
     const char **links = csn_arena_array(j->arena, h->link_count + 1, sizeof(*links));
     int rc = links ? 0 : -ENOMEM;
 
@@ -160,11 +181,8 @@ static int get_lists(csn_jail *j, csn_unpacker *in, const header *h)
     for (uint32_t i = 0; rc == 0 && i < h->link_count; i++)
         links[i] = csn_get_str(in, CSN_PATH_MAX, false);
     j->links = links;
-    for (uint32_t i = 0; rc == 0 && in->error == 0 && i < h->denied_count; i++) {
-        const char *path = csn_get_str(in, CSN_PATH_MAX, false);
-        rc = path ? -csn_strv_push(&j->denied, path) : -EPROTO;
-    }
-    return rc;
+    return rc == 0 && rt->level == CSN_LEVEL_NAMESPACES ? get_covers(rt, in, h->covered_count)
+                                                        : rc;
 }
 
 static int get_network(csn_jail *j, csn_unpacker *in, const header *h)
@@ -194,7 +212,7 @@ static int get_record(csn_runtime *rt, csn_unpacker *in, const header *h)
     if (rc == 0 && (!rt->base.path || !rt->home.path))
         rc = -ENOMEM;
     if (rc == 0)
-        rc = get_lists(j, in, h);
+        rc = get_lists(rt, in, h);
     if (rc == 0)
         rc = get_network(j, in, h);
     if (rc == 0 && in->error == 0)
@@ -224,7 +242,7 @@ csn_status csn_jail_record_load(csn_runtime *rt, csn_error **err)
     if (rc < 0)
         return csn_fail(err, rc == -ENOMEM ? CSN_NOMEM : CSN_UNAVAILABLE,
                         "record of sandbox '%s': %s", rt->id, strerrordesc_np(-rc));
-    csn_status got = rt->level == CSN_LEVEL_NAMESPACES ? csn_jail_make_rules(rt, err)
+    csn_status got = rt->level == CSN_LEVEL_NAMESPACES ? csn_cover_make_rules(rt, err)
                                                        : csn_landlock_only_rules(rt, err);
     return got < 0 ? got : csn_protected_join(rt, err);
 }

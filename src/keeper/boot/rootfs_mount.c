@@ -37,6 +37,15 @@ static int find(const kp_mounter *b, const char *to)
     return csn_beneath_open(b->w->root, to, O_PATH, CSN_BENEATH_NOFOLLOW | CSN_BENEATH_ROOTED);
 }
 
+/* The same, also for a link at the end of the path. */
+static int find_link(const kp_mounter *b, const char *to)
+{
+    if (b->trusted)
+        return find(b, to);
+    return csn_beneath_open(b->w->root, to, O_PATH | O_NOFOLLOW,
+                            CSN_BENEATH_NOFOLLOW | CSN_BENEATH_ROOTED);
+}
+
 /* Creates all directories above the last component of an absolute path. */
 static int make_parents(const kp_mounter *b, const char *to)
 {
@@ -254,11 +263,11 @@ int kp_rootfs_make_masks(const kp_mounter *b)
     return b->w->mask_dir < 0 ? b->w->mask_dir : b->w->mask_file < 0 ? b->w->mask_file : 0;
 }
 
-/* Looks the place up before the mask is cloned: discarding an unattached mount makes the kernel
- * wait for an RCU grace period. */
+/* A link is covered itself, not what it leads to. Looks the place up before the mask is cloned:
+ * discarding an unattached mount makes the kernel wait for an RCU grace period. */
 static int mount_mask(const kp_mounter *b, const csn_mount *m)
 {
-    csn_autofd int at = find(b, m->to);
+    csn_autofd int at = find_link(b, m->to);
     bool dir;
 
     if (at < 0)

@@ -1,0 +1,112 @@
+/* cover.h: what a policy denies (`deny`, `deny_missing_ok`, and `rules` that deny), enforced
+ * for commands by mounts.
+ *
+ *   cover.c         reads the denials of the config, and plans the mounts of paths that exist
+ *   cover_links.c   finds other names (hard links) of what is denied
+ *   cover_find.c    finds what matches a pattern
+ *   cover_later.c   covers what appeared after the sandbox was opened
+ *
+ * A denial of reading is a mask (the path can be neither read, written nor moved), one of
+ * writing a read-only mount, one of deletion alone a mount of a file over itself. A mount point
+ * can be neither removed, renamed nor replaced, and has no hard links to other mounts. A denial
+ * that cannot be enforced this way is refused when the sandbox is opened, by name. */
+#pragma once
+#include "backend/jail/jail.h"
+#include "base/glob.h"
+#include "search/find_names.h"
+
+/* One denial of the config. A pattern that holds in several shares has one for each. */
+typedef struct csn_cover {
+    const char *label; /* for messages: "deny .env", "rules[0]: deny write /x" */
+    const char *word;  /* "deny", "deny write" */
+    const char *list;  /* "config.deny" */
+    long index;
+    uint32_t ops; /* CSN_OP_*: what is denied */
+    bool missing_ok;
+    bool anywhere;      /* a pattern that holds wherever a file is moved to in its share */
+    const char *path;   /* inside, absolute; or a pattern */
+    csn_glob_set *glob; /* of a pattern: matches the path without its first slash; else NULL */
+} csn_cover;
+
+/* A path inside with a mount that enforces a denial. */
+typedef struct csn_cover_name {
+    const char *path;
+    uint32_t cover; /* index */
+} csn_cover_name;
+
+#define CSN_COVER_NAMES_MAX 4096u
+
+/* A denied file with several hard links. */
+typedef struct csn_cover_link {
+    uint64_t dev, ino;
+    uint64_t nlink, seen; /* seen: names that are denied themselves */
+    uint32_t cover;
+} csn_cover_link;
+
+/* What the last search found in a share. */
+typedef struct csn_cover_cache {
+    csn_find_cache c;
+    bool loaded, changed;
+} csn_cover_cache;
+
+typedef struct csn_covers {
+    csn_cover *v;
+    size_t count;
+    csn_cover_name *names; /* malloc'd */
+    size_t name_count;
+    csn_cover_link *links; /* malloc'd, while planning; sorted */
+    size_t link_count;
+    csn_cover_cache *caches; /* of the shares; NULL before the first search */
+    pthread_mutex_t lock;    /* held by csn_cover_renew */
+} csn_covers;
+
+/* cover.c. Reads the denials; needs base and shares. */
+csn_status csn_cover_read(csn_runtime *rt, csn_error **err);
+/* Adds the mounts and makes the rules of file calls; call it after all other mounts. */
+csn_status csn_cover_plan(csn_runtime *rt, csn_error **err);
+/* The rules of file calls, from shares and covers. */
+csn_status csn_cover_make_rules(csn_runtime *rt, csn_error **err);
+/* The rules of the config that are not among the covers, with absolute paths; `ret` has room
+ * for all. Returns their number. */
+size_t csn_cover_other_rules(const csn_runtime *rt, csn_rule *ret);
+/* A path of the config inside: absolute, without `.`; NULL with `..` or without memory. */
+const char *csn_cover_path(const csn_runtime *rt, const char *text);
+void csn_covers_release(const csn_jail *j);
+/* The kind and flags of the mount that denies these operations. */
+uint32_t csn_cover_kind(uint32_t ops, uint32_t *ret_flags);
+/* Refuses a cover of the path `to` if the sandbox needs something in it, or a rule allows it.
+ */
+csn_status csn_cover_check(const csn_runtime *rt, const csn_cover *c, const char *to,
+                           csn_error **err);
+/* Plans the cover of a path inside. */
+csn_status csn_cover_at(csn_runtime *rt, uint32_t cover, const char *to, csn_error **err);
+/* Plans the cover of what `real` (on the host, resolved) is in every share, and makes the
+ * directories above it immovable, unless `loose`. *ret_shared: some share has it. */
+csn_status csn_cover_real(csn_runtime *rt, uint32_t cover, const char *real, bool loose,
+                          bool *ret_shared, csn_error **err);
+/* Remembers a path inside that is covered. */
+csn_status csn_cover_add_name(csn_runtime *rt, uint32_t cover, const char *path,
+                              csn_error **err);
+
+/* cover_links.c. Notes the files with several links that `real` is or contains; then covers
+ * their other names in all shares. */
+csn_status csn_cover_links_collect(csn_runtime *rt, uint32_t cover, const char *real,
+                                   csn_error **err);
+csn_status csn_cover_links_find(csn_runtime *rt, csn_error **err);
+
+/* cover_find.c. Plans the covers of what matches patterns now; needs the rules. */
+csn_status csn_cover_find(csn_runtime *rt, csn_error **err);
+/* A path in a share that matches the pattern of a denial; a failure stops the search. */
+typedef csn_status (*csn_cover_fn)(void *ctx, uint32_t cover, size_t share, const char *path,
+                                   const char *inside, csn_error **err);
+/* Searches all shares, on the host or (inside_root) below the root of the jail. */
+csn_status csn_cover_search(csn_runtime *rt, int inside_root, csn_cover_fn fn, void *ctx,
+                            csn_error **err);
+/* True for a directory that commands can neither read nor make readable. */
+bool csn_cover_is_closed(const csn_jail *j, int root, const char *path);
+/* Stores the caches for the next sandbox. */
+void csn_cover_caches_save(const csn_runtime *rt);
+
+/* cover_later.c. Call it before each command: covers what has appeared since, and what the host
+ * has replaced. Fails if something cannot be covered. */
+csn_status csn_cover_renew(csn_runtime *rt, csn_error **err);
