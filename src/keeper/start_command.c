@@ -188,6 +188,8 @@ IN_CHILD static int child_main(void *arg)
     }
     (void)setsid(); /* no controlling terminal, and a process group of its own */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it dies with the keeper */
+    if (c->k->spec.confinement.on != 0)
+        raise_oom_score(c->k->proc); /* before its descriptor is closed */
     c->stage = CSN_STAGE_CWD;
     if (set_cwd(c) < 0)
         goto failed;
@@ -198,8 +200,6 @@ IN_CHILD static int child_main(void *arg)
     (void)csn_proctree_mark(c->tag); /* without a tag, ancestry still finds the child */
     if (set_limits(c) < 0)
         goto failed;
-    if (c->k->spec.confinement.on != 0)
-        raise_oom_score(c->k->proc);
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
     c->stage = CSN_STAGE_EXEC;
     c->errnum = (uint32_t)search_exec(c);
