@@ -15,7 +15,6 @@ typedef struct csn_name_rules_step {
     uint8_t rule;     /* the rule that matched, if wanted or wanted_link */
     bool wanted;      /* report it, unless it is a directory */
     bool wanted_link; /* report it if it is a symlink */
-    bool skip;        /* do not enter it */
 } csn_name_rules_step;
 
 typedef struct csn_name_rules {

@@ -325,14 +325,15 @@ static csn_name_rules_step step_covered(uint32_t at, const char *name, size_t le
     return s;
 }
 
-/* `modules` and `worktrees` contain further repositories; `objects` has most of the files and
- * is skipped, but only in a real .git: an agent can make any directory look like a repository
- * and hide files in its `objects`. */
+/* `modules` and `worktrees` contain further repositories. `objects` has most of the files, but
+ * a walk enters it as any other directory: names decide what is in it, not the place. It is not
+ * AT_DEEP in a walk, because directories in a state other than 0 are not cached. */
 static void step_git(csn_name_rules_step *s, uint32_t at, const char *folded)
 {
     if (strcmp(folded, "modules") == 0 || strcmp(folded, "worktrees") == 0)
         s->at = AT_DEEP;
-    s->skip = ((at & AT_LAYOUT) == 0 || (at & AT_DEEP) != 0) && strcmp(folded, "objects") == 0;
+    else if ((at & AT_DEEP) != 0 && ((at & AT_TEXT) != 0 || strcmp(folded, "objects") != 0))
+        s->at |= AT_DEEP;
 }
 
 static csn_name_rules_step protect_step(uint32_t at, const char *name, size_t len)
@@ -359,7 +360,7 @@ static csn_name_rules_step protect_step(uint32_t at, const char *name, size_t le
         found = follow_suffix(&s, name, len);
     if (!found && (at & AT_PLACE) == AT_GIT && n > 0)
         step_git(&s, at, folded);
-    if ((at & AT_DEEP) != 0 && (s.at & AT_COVERED) == 0)
+    else if ((at & AT_DEEP) != 0 && (s.at & AT_COVERED) == 0)
         s.at |= AT_DEEP;
     return s;
 }

@@ -9,7 +9,9 @@
  * Invariants: every directory is opened by one plain name with O_NOFOLLOW below an open one, so
  * the walk stays inside; at most OPEN_MAX_DIRS descriptors are open, and a closed directory is
  * reopened by `..` and its inode compared; a directory that cannot be read is reported or
- * counted. */
+ * counted; memory grows with the depth of the tree only (a directory with too many
+ * subdirectories is read again in pieces), so that no tree is too large; only a tree that is
+ * changed all the time ends the walk early. */
 #include "search/changed.h"
 
 #include <dirent.h>
@@ -23,29 +25,41 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "search/place.h"
 
 #define DIR_FLAGS     (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
 #define BUFFER_SIZE   32768u
-#define OPEN_MAX_DIRS 32u          /* directories open at once, the innermost ones */
-#define WAITING_MAX   (64u << 20)  /* bytes of names of directories not yet entered */
-#define PATH_CEIL     (256u << 20) /* bytes of a path; an attacker controls the depth */
+#define OPEN_MAX_DIRS 32u         /* directories open at once, the innermost ones */
+#define WAITING_MAX   (4u << 20)  /* bytes of names of directories not yet entered, */
+#define WAITING_EACH  (1u << 20)  /* and of those in one directory */
+#define PATH_KEPT     (64u << 10) /* bytes of a path; the rest of a longer one is left out */
+#define PATH_CUT      ".../"
+#define PATIENCE_MS   30000
 
 /* A directory on the path from the root to the current one. */
 typedef struct level {
     int fd; /* -1: closed */
-    uint64_t dev, ino;
-    size_t waiting;  /* offset of its subdirectories in scan.waiting */
-    size_t path_len; /* with a trailing slash, except for the root */
     uint32_t at;
-    uint32_t name_hash;
-    bool changed, moved;
+    uint64_t dev, ino;
+    int64_t born_sec;
+    uint32_t born_nsec;
+    uint32_t first;  /* `at` before its entries were known */
+    size_t waiting;  /* offset of its subdirectories in scan.waiting */
+    int64_t next;    /* if `more`: where the entries begin that were not queued yet */
+    size_t path_len; /* with a trailing slash, except for the root */
+    bool changed;
+    bool came;  /* it, or a directory above it, may have been moved since */
+    bool moved; /* and it was not seen at this place before */
+    bool cut;   /* the path does not contain its name */
+    bool more;
     bool uninteresting; /* no subdirectory and no wanted name so far */
+    bool wanted;        /* has a wanted name that is not a directory */
 } level;
 
-/* Stored after the name of a queued directory; the name has no NUL. */
+/* Stored after the name of a queued directory and its NUL. */
 typedef struct waiting {
     uint32_t at;
-    uint16_t len;
+    uint32_t len;
 } waiting;
 
 typedef struct scan {
@@ -56,7 +70,10 @@ typedef struct scan {
     csn_changed_count count;
     csn_changed_memory *memory; /* or NULL */
     struct timespec start;      /* time when the scan began */
-    uint64_t mount;             /* mount id of the root */
+    struct timespec late;       /* a change after this time disturbs the walk, */
+    int64_t give_up_ms;         /* which then ends at this time */
+    bool disturbed;
+    uint64_t mount; /* mount id of the root */
     uid_t user;
     level *levels;
     size_t depth, room;
@@ -67,17 +84,25 @@ typedef struct scan {
 typedef struct dir_facts {
     csn_scan_cache_dir id;
     uint64_t mount;
+    int64_t born_sec;
+    uint32_t born_nsec;
     bool changed, stable; /* stable: last changed before this scan */
+    bool late;            /* changed while this scan runs */
     bool shut;            /* owned by this user, without search permission */
 } dir_facts;
 
 void csn_changed_now(struct timespec *ret)
 {
     clock_gettime(CLOCK_REALTIME_COARSE, ret);
+    ret->tv_nsec -= ret->tv_nsec % 1000; /* some file systems store microseconds */
 }
 
+/* Some file systems store whole seconds, FAT every second one: without nanoseconds, the time
+ * may have been up to two seconds later. */
 static bool not_before(const struct timespec *since, int64_t sec, int64_t nsec)
 {
+    if (nsec == 0)
+        return sec + 2 > since->tv_sec;
     return sec > since->tv_sec || (sec == since->tv_sec && nsec >= since->tv_nsec);
 }
 
@@ -88,7 +113,8 @@ static int dir_stat(const scan *s, int fd, const char *name, dir_facts *ret)
     struct statx st;
 
     if (statx(fd, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-              STATX_INO | STATX_CTIME | STATX_MNT_ID | STATX_MODE | STATX_UID, &st) < 0)
+              STATX_INO | STATX_CTIME | STATX_BTIME | STATX_MNT_ID | STATX_MODE | STATX_UID,
+              &st) < 0)
         return -errno;
     ret->id = (csn_scan_cache_dir){.dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor,
                                    .ino = st.stx_ino,
@@ -96,6 +122,9 @@ static int dir_stat(const scan *s, int fd, const char *name, dir_facts *ret)
                                    .nsec = st.stx_ctime.tv_nsec};
     ret->changed = not_before(&s->since, ret->id.sec, ret->id.nsec);
     ret->stable = !not_before(&s->start, ret->id.sec, ret->id.nsec);
+    ret->late = ret->id.sec > s->late.tv_sec;
+    ret->born_sec = (st.stx_mask & STATX_BTIME) != 0 ? st.stx_btime.tv_sec : 0;
+    ret->born_nsec = (st.stx_mask & STATX_BTIME) != 0 ? st.stx_btime.tv_nsec : 0;
     ret->shut = !(st.stx_mode & S_IXUSR) && st.stx_uid == s->user && s->user != 0;
     ret->mount = (st.stx_mask & STATX_MNT_ID) != 0 ? st.stx_mnt_id : ret->id.dev;
     return 0;
@@ -103,38 +132,36 @@ static int dir_stat(const scan *s, int fd, const char *name, dir_facts *ret)
 
 /* ---- detecting moved directories ---- */
 
-/* FNV-1a of a name that ends in a slash. A collision matters only for the same inode. */
-static uint32_t hash_name(const char *name)
-{
-    uint32_t h = 2166136261u;
-
-    for (; *name && *name != '/'; name++)
-        h = (h ^ (unsigned char)*name) * 16777619u;
-    return h;
-}
-
-/* Identifies a directory at its place by its inode, the inode of its parent, and its name. */
 static csn_scan_cache_dir place_of(const scan *s, const level *l)
 {
-    const level *up = l > s->levels ? l - 1 : l;
+    const level *up = l > s->levels ? l - 1 : NULL;
+    const csn_place p = {.dev = l->dev,
+                         .ino = l->ino,
+                         .parent_dev = up ? up->dev : 0,
+                         .parent_ino = up ? up->ino : 0,
+                         .born_sec = l->born_sec,
+                         .born_nsec = l->born_nsec,
+                         .state = l->at};
 
-    return (csn_scan_cache_dir){
-        .dev = l->dev, .ino = l->ino, .sec = (int64_t)up->ino, .nsec = l->name_hash};
+    return csn_place_id(&p, up ? s->path.data + up->path_len : "",
+                        up ? l->path_len - up->path_len : 0);
 }
 
+/* True if the last scan saw the directory at this place, in the same state. */
 static bool was_here(const scan *s, const level *l)
 {
+    if (!s->memory || s->memory->were.count == 0 || l->cut)
+        return false;
     const csn_scan_cache_dir place = place_of(s, l);
-
-    return s->memory && csn_scan_cache_has(&s->memory->were, &place);
+    return csn_scan_cache_has(&s->memory->were, &place);
 }
 
 static void remember(scan *s, const level *l)
 {
+    if (!s->memory || l->cut)
+        return;
     const csn_scan_cache_dir place = place_of(s, l);
-
-    if (s->memory)
-        csn_scan_cache_add(&s->memory->now, &place);
+    csn_scan_cache_add(&s->memory->now, &place);
 }
 
 void csn_changed_memory_keep(csn_changed_memory *m)
@@ -156,14 +183,28 @@ void csn_changed_memory_release(csn_changed_memory *m)
 /* Appends to the current path; undone by path_truncate. */
 static int path_append(scan *s, const char *name, size_t len)
 {
-    int e = csn_buf_append(&s->path, name, len);
-
-    return e == ENOSPC ? -E2BIG : -e;
+    return -csn_buf_append(&s->path, name, len);
 }
 
 static void path_truncate(scan *s, size_t len)
 {
     s->path.len = len;
+}
+
+/* Appends the name of a directory, unless the path is too long: no program accepts it, and
+ * relative references from such a place are refused. */
+static int path_enter(scan *s, const char *name, size_t len, bool *ret_cut)
+{
+    bool was_cut = s->depth > 0 && s->levels[s->depth - 1].cut;
+    int rc = 0;
+
+    *ret_cut = was_cut || s->path.len + len + 1 > PATH_KEPT;
+    if (was_cut)
+        return 0;
+    if (*ret_cut)
+        return path_append(s, PATH_CUT, strlen(PATH_CUT));
+    rc = path_append(s, name, len);
+    return rc < 0 ? rc : path_append(s, "/", 1);
 }
 
 static int report(scan *s, const level *l, const char *name, csn_changed *hit)
@@ -188,7 +229,7 @@ static int ignore_vanished(int error)
 }
 
 /* Reports an entry with a wanted name, unless it is a directory. */
-static int check_file(scan *s, const level *l, const char *name, csn_name_rules_step step)
+static int check_file(scan *s, level *l, const char *name, csn_name_rules_step step)
 {
     struct stat st;
 
@@ -197,22 +238,36 @@ static int check_file(scan *s, const level *l, const char *name, csn_name_rules_
     if (S_ISDIR(st.st_mode) || (!step.wanted && !S_ISLNK(st.st_mode)))
         return 0;
     bool changed = not_before(&s->since, st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+    /* Of the directories in state 0, only those with a wanted name are remembered. */
+    if (!l->wanted && l->at == 0)
+        l->moved = l->moved && !was_here(s, l);
+    l->wanted = true;
     if (!changed && !l->moved)
         return 0;
     csn_changed hit = {.st = &st, .rule = step.rule, .moved = !changed};
     return report(s, l, name, &hit);
 }
 
-static int queue_dir(scan *s, const char *name, size_t len, uint32_t at)
+static bool has_room(const scan *s, const level *l, size_t more)
 {
-    waiting w = {.at = at, .len = (uint16_t)len};
-    int e = csn_buf_reserve(&s->waiting, len + sizeof(w));
+    size_t own = s->waiting.len - l->waiting;
 
+    return own == 0 || (own + more <= WAITING_EACH && s->waiting.len + more <= WAITING_MAX);
+}
+
+/* 0, -errno, or 1: no room. */
+static int queue_dir(scan *s, const level *l, const char *name, size_t len, uint32_t at)
+{
+    waiting w = {.at = at, .len = (uint32_t)len + 1};
+
+    if (!has_room(s, l, w.len + sizeof(w)))
+        return 1;
+    int e = csn_buf_reserve(&s->waiting, w.len + sizeof(w));
     if (e == 0)
-        e = csn_buf_append(&s->waiting, name, len);
+        e = csn_buf_append(&s->waiting, name, w.len);
     if (e == 0)
         e = csn_buf_append(&s->waiting, &w, sizeof(w));
-    return e == ENOSPC ? -E2BIG : -e;
+    return -e;
 }
 
 static bool is_dir(int dir, const struct dirent64 *d)
@@ -226,78 +281,138 @@ static bool is_dir(int dir, const struct dirent64 *d)
     return S_ISDIR(st.st_mode);
 }
 
-/* `first` is the state of the directory in the first reading; l->at differs from it in the
- * second one. The second reading reports only names that the first one did not want, and a
- * subdirectory to which the first one gave a state keeps it: making a directory look like a
- * repository must not remove protection. */
-static int entry(scan *s, level *l, uint32_t first, const struct dirent64 *d, uint8_t *marks)
+/* One reading of a directory. */
+typedef struct reading {
+    uint8_t marks;
+    bool dirs_only; /* the files were checked before */
+    bool full;      /* not all subdirectories were queued */
+} reading;
+
+/* In the second reading l->at differs from l->first. It reports only names that the first one
+ * did not want, and a subdirectory to which the first one gave a state keeps it: making a
+ * directory look like a repository must not remove protection. */
+static int entry(scan *s, level *l, const struct dirent64 *d, reading *rd)
 {
     size_t len = strlen(d->d_name);
-    csn_name_rules_step step = s->names->step(first, d->d_name, len);
+    csn_name_rules_step step = s->names->step(l->first, d->d_name, len);
     bool wanted = step.wanted || step.wanted_link;
 
-    *marks |= step.marks;
-    if (first != l->at && !wanted && (step.at == 0 || step.at == first))
+    rd->marks |= step.marks;
+    if (l->first != l->at && !wanted && (step.at == 0 || step.at == l->first))
         step = s->names->step(l->at, d->d_name, len);
     bool dir = is_dir(l->fd, d);
     l->uninteresting = l->uninteresting && !dir && !wanted && !step.marks;
-    if (dir)
-        return step.skip ? 0 : queue_dir(s, d->d_name, len, step.at);
-    if (!step.wanted && !(step.wanted_link && (d->d_type == DT_LNK || d->d_type == DT_UNKNOWN)))
+    if (dir) {
+        int rc = rd->full ? 0 : queue_dir(s, l, d->d_name, len, step.at);
+        rd->full = rd->full || rc == 1;
+        return rc < 0 ? rc : 0;
+    }
+    if (rd->dirs_only || (!step.wanted && !(step.wanted_link &&
+                                            (d->d_type == DT_LNK || d->d_type == DT_UNKNOWN))))
         return 0;
-    return wanted && first != l->at ? 0 : check_file(s, l, d->d_name, step);
+    return wanted && l->first != l->at ? 0 : check_file(s, l, d->d_name, step);
 }
 
 /* ---- one directory ---- */
 
-static int read_all(scan *s, level *l, uint32_t first, uint8_t *marks)
+/* A process of the sandbox that is left may add or move directories faster than they are read.
+ * Its changes are scanned again when it has ended. */
+static int check_patience(const scan *s)
 {
-    for (;;) {
+    struct timespec now;
+
+    if (!s->disturbed)
+        return 0;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000 > s->give_up_ms ? -EAGAIN : 0;
+}
+
+/* True for the directory itself and its parent. */
+static bool is_dots(const char *name)
+{
+    return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+/* Reads from the current position to the end, or until a subdirectory finds no room; then
+ * l->next is its position. */
+static int read_on(scan *s, level *l, reading *rd)
+{
+    dir_facts f;
+
+    for (unsigned part = 1;; part++) {
         long n = syscall(SYS_getdents64, l->fd, s->dents, sizeof(s->dents));
         if (n <= 0)
             return n == 0 || errno == ENOENT ? 0
                                              : -errno; /* ENOENT: the directory was removed */
         for (long at = 0; at < n;) {
             const struct dirent64 *d = (const void *)(s->dents + at);
-            const char *name = d->d_name;
             at += d->d_reclen;
-            if (name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2])))
-                continue;
-            s->count.entries++;
-            int rc = entry(s, l, first, d, marks);
-            if (rc != 0)
+            int rc = is_dots(d->d_name) ? 0 : entry(s, l, d, rd);
+            if (rc != 0 || (rd->full && rd->dirs_only))
                 return rc;
+            s->count.entries++;
+            l->next = d->d_off;
         }
+        if (part % 64 == 0 && !s->disturbed && dir_stat(s, l->fd, "", &f) == 0)
+            s->disturbed = f.late;
+        int rc = check_patience(s);
+        if (rc < 0)
+            return rc;
     }
+}
+
+/* The first reading in a state. If not all subdirectories find room, they are queued in pieces
+ * later: from the start, because removing files may have moved the positions. */
+static int read_all(scan *s, level *l, reading *rd)
+{
+    *rd = (reading){0};
+    int rc = read_on(s, l, rd);
+
+    l->more = rd->full;
+    if (rd->full) {
+        s->waiting.len = l->waiting;
+        l->next = 0;
+    }
+    return rc;
+}
+
+static int queue_more(scan *s, level *l)
+{
+    reading rd = {.dirs_only = true};
+    int rc = lseek(l->fd, l->next, SEEK_SET) < 0 ? -errno : read_on(s, l, &rd);
+
+    l->more = rd.full;
+    return rc;
 }
 
 /* Reports or queues all entries of the innermost directory. */
 static int read_dir(scan *s, const dir_facts *f)
 {
     level *l = &s->levels[s->depth - 1];
-    uint32_t first = l->at;
-    uint8_t marks = 0;
-    int rc = read_all(s, l, first, &marks);
+    reading rd;
+    int rc = read_all(s, l, &rd);
 
     if (rc != 0)
         return rc;
+    if (l->wanted && l->at == 0)
+        remember(s, l);
     /* Cached only in state 0: in another state the same names have another meaning. */
-    if (s->memory && first == 0 && l->uninteresting && f->stable)
+    if (s->memory && l->first == 0 && l->uninteresting && f->stable)
         csn_scan_cache_add(&s->memory->known, &f->id);
-    uint32_t state = s->names->classify(first, marks);
-    if (state == first)
+    uint32_t state = s->names->classify(l->first, rd.marks);
+    if (state == l->first)
         return 0;
     /* The marks changed the state of the directory, and with it the meaning of all its names;
      * one added file is enough for that. Read the directory again. */
     l->at = state;
-    l->moved = l->moved || (l->changed && !was_here(s, l));
+    l->moved = (l->came || l->changed) && !was_here(s, l);
     remember(s, l);
     s->waiting.len = l->waiting;
-    return lseek(l->fd, 0, SEEK_SET) < 0 ? -errno : read_all(s, l, first, &marks);
+    return lseek(l->fd, 0, SEEK_SET) < 0 ? -errno : read_all(s, l, &rd);
 }
 
 /* Makes fd the innermost directory. */
-static int level_push(scan *s, int fd, const dir_facts *f, uint32_t at)
+static int level_push(scan *s, int fd, const dir_facts *f, uint32_t at, bool cut)
 {
     if (s->depth == s->room) {
         size_t room = s->room ? s->room * 2 : 16;
@@ -320,20 +435,26 @@ static int level_push(scan *s, int fd, const dir_facts *f, uint32_t at)
         .fd = fd,
         .dev = f->id.dev,
         .ino = f->id.ino,
+        .born_sec = f->born_sec,
+        .born_nsec = f->born_nsec,
         .waiting = s->waiting.len,
         .path_len = s->path.len,
         .at = at,
+        .first = at,
         .changed = f->changed,
-        .name_hash = up ? hash_name(s->path.data + up->path_len) : 0,
+        .cut = cut,
         .uninteresting = true,
     };
     level *l = &s->levels[s->depth - 1];
     /* A rename changes the ctime of the directory and of its parent. */
-    l->moved = at != 0 && up && (up->moved || (f->changed && up->changed && !was_here(s, l)));
-    if (at != 0)
+    l->came = l->moved = up && (up->moved || (f->changed && up->changed));
+    if (at != 0) {
+        l->moved = l->moved && !was_here(s, l);
         remember(s, l);
+    }
+    s->disturbed = s->disturbed || f->late;
     s->count.dirs++;
-    return 0;
+    return check_patience(s);
 }
 
 /* Returns to the parent directory and reopens it if it was closed. */
@@ -366,10 +487,10 @@ static int report_unreadable(scan *s, const level *l, const char *name, int erro
 {
     struct stat st;
 
-    if (error == -ENOMEM || error == -EMFILE || error == -ENFILE)
-        return error;
     if (error == -ENOENT || error == -ENOTDIR || error == -ELOOP)
         return 0; /* removed or replaced meanwhile */
+    if (error != -EACCES && error != -EPERM)
+        return error;
     if (fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
         return ignore_vanished(errno);
     if (error == -EACCES && faccessat(l->fd, name, X_OK, AT_EACCESS) < 0 &&
@@ -381,18 +502,15 @@ static int report_unreadable(scan *s, const level *l, const char *name, int erro
     return report(s, l, name, &hit);
 }
 
-/* Removes the last queued subdirectory of the innermost directory and returns its state. */
-static uint32_t dequeue_dir(scan *s, char name[NAME_MAX + 1], size_t *ret_len)
+/* Removes the last queued subdirectory of the innermost directory. Its name is valid until
+ * another one is queued. */
+static const char *dequeue_dir(scan *s, waiting *ret)
 {
-    waiting w;
-
-    s->waiting.len -= sizeof(w);
-    memcpy(&w, s->waiting.data + s->waiting.len, sizeof(w));
-    s->waiting.len -= w.len;
-    memcpy(name, s->waiting.data + s->waiting.len, w.len);
-    name[w.len] = '\0';
-    *ret_len = w.len;
-    return w.at;
+    s->waiting.len -= sizeof(*ret);
+    memcpy(ret, s->waiting.data + s->waiting.len, sizeof(*ret));
+    s->waiting.len -= ret->len;
+    ret->len--;
+    return s->waiting.data + s->waiting.len;
 }
 
 /* True if the directory was read before without a result and has not changed since. */
@@ -411,6 +529,7 @@ static bool is_cached(scan *s, int dir, const char *name, uint32_t at)
 static int enter(scan *s, int fd, const char *name, size_t len, uint32_t at)
 {
     dir_facts f;
+    bool cut = false;
     int rc = dir_stat(s, fd, "", &f);
 
     if (rc == 0 && f.mount != s->mount) {
@@ -424,25 +543,22 @@ static int enter(scan *s, int fd, const char *name, size_t len, uint32_t at)
         rc = rc == CSN_CHANGED_AGAIN ? 0 : rc;
     }
     if (rc == 0)
-        rc = path_append(s, name, len);
-    if (rc == 0)
-        rc = path_append(s, "/", 1);
+        rc = path_enter(s, name, len, &cut);
     if (rc != 0) {
         close(fd);
         return rc;
     }
-    rc = level_push(s, fd, &f, at);
+    rc = level_push(s, fd, &f, at, cut);
     return rc < 0 ? rc : read_dir(s, &f);
 }
 
 static int enter_next(scan *s)
 {
     const level *l = &s->levels[s->depth - 1];
-    char name[NAME_MAX + 1];
-    size_t len;
-    uint32_t at = dequeue_dir(s, name, &len);
+    waiting w;
+    const char *name = dequeue_dir(s, &w);
 
-    if (is_cached(s, l->fd, name, at))
+    if (is_cached(s, l->fd, name, w.at))
         return 0;
     int fd = openat(l->fd, name, DIR_FLAGS);
     int rc = fd < 0 ? report_unreadable(s, l, name, -errno) : 0;
@@ -451,7 +567,17 @@ static int enter_next(scan *s)
         s->count.closed += fd < 0;
         rc = 0;
     }
-    return fd < 0 ? rc : enter(s, fd, name, len, at);
+    return fd < 0 ? rc : enter(s, fd, name, w.len, w.at);
+}
+
+/* The next step of the walk. */
+static int advance(scan *s)
+{
+    level *l = &s->levels[s->depth - 1];
+
+    if (s->waiting.len > l->waiting)
+        return enter_next(s);
+    return l->more ? queue_more(s, l) : level_pop(s);
 }
 
 static int walk(scan *s, int root_fd)
@@ -468,12 +594,25 @@ static int walk(scan *s, int root_fd)
         return rc;
     }
     s->mount = f.mount;
-    rc = level_push(s, fd, &f, 0);
+    rc = level_push(s, fd, &f, 0, false);
     if (rc == 0)
         rc = read_dir(s, &f);
     while (rc == 0 && s->depth > 0)
-        rc = s->waiting.len > s->levels[s->depth - 1].waiting ? enter_next(s) : level_pop(s);
+        rc = advance(s);
     return rc;
+}
+
+static void set_clocks(scan *s)
+{
+    struct timespec now;
+
+    csn_changed_now(&s->start);
+    s->late = s->start;
+    s->late.tv_sec++;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    s->give_up_ms =
+        now.tv_sec * 1000 + now.tv_nsec / 1000000 +
+        (s->memory && s->memory->patience_ms ? s->memory->patience_ms : PATIENCE_MS);
 }
 
 int csn_changed_scan(int root_fd, const csn_name_rules *names, const struct timespec *since,
@@ -493,9 +632,9 @@ int csn_changed_scan(int root_fd, const csn_name_rules *names, const struct time
     s->memory = memory;
     if (memory)
         csn_scan_cache_release(&memory->now);
-    csn_changed_now(&s->start);
-    csn_buf_init(&s->waiting, WAITING_MAX);
-    csn_buf_init(&s->path, PATH_CEIL);
+    set_clocks(s);
+    csn_buf_init(&s->waiting, SIZE_MAX / 2);
+    csn_buf_init(&s->path, SIZE_MAX / 2);
     int rc = walk(s, root_fd);
     for (size_t i = 0; i < s->depth; i++)
         if (s->levels[i].fd >= 0)

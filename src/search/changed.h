@@ -15,8 +15,8 @@ typedef struct csn_changed {
     const char *name; /* in dir; may be replaced meanwhile: open with O_NOFOLLOW, then fstat */
     const struct stat *st; /* of the entry itself, not of a link's target */
     uint8_t rule;          /* from csn_name_rules_step */
-    bool moved;    /* the file did not change, but a directory above it may have been renamed
-                    to a protected name; see csn_changed_memory.were */
+    bool moved;    /* the file did not change, but its directory, or one above it, may have been
+                    moved, and was not seen there before; see csn_changed_memory.were */
     bool unlisted; /* not a file: a directory that cannot be listed */
 } csn_changed;
 
@@ -36,10 +36,13 @@ typedef struct csn_changed_count {
  * first. */
 typedef struct csn_changed_memory {
     csn_scan_cache known; /* directories in which a scan found nothing */
-    /* Directories in a state other than 0, by inode, parent and name: `were` from the last kept
-     * scan, `now` from this one. A directory in `were` has not been moved to its place
-     * since. */
+    /* Places (search/place.h) of the directories in a state other than 0 and of those with a
+     * wanted name: `were` from the last kept scan, `now` from this one. A directory in `were`
+     * has not been moved to its place since; its files were seen in the same state. */
     csn_scan_cache were, now;
+    /* How long a walk may take if the tree is changed meanwhile; 0: the default. Others take as
+     * long as necessary. */
+    int64_t patience_ms;
 } csn_changed_memory;
 /* Call it after a completed scan: `now` becomes `were`. */
 void csn_changed_memory_keep(csn_changed_memory *m);
@@ -52,8 +55,8 @@ void csn_changed_now(struct timespec *ret);
 /* Reports every entry below root_fd (not O_PATH; stays open) that `names` wants and whose ctime
  * is not before `since`. Follows no link and crosses no mount. memory and count may be NULL;
  * memory makes the next scan several times faster. Returns 0, the value of fn, or -errno:
- * -EAGAIN if a directory was moved during a deep scan, -E2BIG if too many directories are
- * queued. After an error the tree must be treated as changed. */
+ * -EAGAIN if a directory was moved during a deep scan, or if the tree is changed all the time.
+ * After an error the tree must be treated as changed. */
 int csn_changed_scan(int root_fd, const csn_name_rules *names, const struct timespec *since,
                      csn_changed_fn fn, void *ctx, csn_changed_memory *memory,
                      csn_changed_count *count);

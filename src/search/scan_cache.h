@@ -4,7 +4,7 @@
  * changes the ctime, which cannot be set, so the same ctime means the same names. Not
  * thread-safe.
  *
- * changed.c also stores places of directories: then sec and nsec hold parent and name. */
+ * Also holds places of directories (place.h); then the members are parts of a hash. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

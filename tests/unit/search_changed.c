@@ -8,6 +8,7 @@
 #include "child.h"
 #include "git_fixture.h"
 #include "policy/protected_names.h"
+#include "search/place.h"
 
 #define LEN(array) (sizeof(array) / sizeof(*(array)))
 #define HIT_MAX    64
@@ -127,6 +128,7 @@ static void names_are_found_at_any_depth_and_others_are_not(void **state)
                                        "node_modules/x/.vscode/s/tasks.json",
                                        "x.code-workspace",
                                        "a/.claude/settings.json",
+                                       "a/.git/objects/.git/hooks/x",
                                        "a/.claude/hooks",
                                        "l/.claude",
                                        "g/.git"};
@@ -146,7 +148,6 @@ static void names_are_found_at_any_depth_and_others_are_not(void **state)
     link_to("../a", "l/.claude");
     link_to("../a/.git", "g/.git");
     room_put(&r, "a/.git/hooks/pre-commit.sample", "x");
-    room_put(&r, "a/.git/objects/.git/hooks/x", "x");
     room_put(&r, "a/.git/HEAD", "x");
     room_put(&r, "a/config", "x");
     room_put(&r, "hooks/pre-commit", "x");
@@ -197,6 +198,40 @@ static void a_directory_renamed_to_a_protected_name_is_told_as_moved(void **stat
     assert_true(found(&h, "a/.git/config")->moved);
     assert_true(found(&h, "a/.git/hooks/pre-commit")->moved);
     hits_free(&h);
+}
+
+/* No place of a repository hides files; what git itself writes there is not told. */
+static void nothing_hides_among_the_objects(void **state)
+{
+    static const char *const want[] = {
+        ".git/objects/zz/proj/.git/config",
+        ".git/objects/ab/.envrc",
+        ".git/objects/ab/cd/.git/hooks/pre-commit",
+        ".git/objects/pack/x/.git/config",
+        ".git/objects/info/.vscode/tasks.json",
+        ".git/objects/.git/config",
+        ".git/lfs/objects/ab/.bashrc",
+        ".git/modules/m/objects/zz/.mcp.json",
+        ".git/worktrees/w/objects/zz/.mcp.json",
+        "bare/objects/ab/.git/config",
+    };
+    static const char *const plain[] = {
+        ".git/objects/ab/0123456789012345678901234567890123456789",
+        ".git/objects/pack/pack-0123456789012345678901234567890123456789.idx",
+        ".git/objects/info/packs", "bare/HEAD", "bare/refs/x"};
+    char dir[100];
+
+    (void)state;
+    for (size_t i = 0; i < LEN(want) + LEN(plain); i++) {
+        const char *path = i < LEN(want) ? want[i] : plain[i - LEN(want)];
+        snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(path, '/') - path), path);
+        room_mkdir(&r, dir);
+        room_put(&r, path, "x");
+    }
+    link_to("/etc", ".git/objects/ab/.git");
+    const char *all[LEN(want) + 1] = {".git/objects/ab/.git"};
+    memcpy(all + 1, want, sizeof(want));
+    must_find(all, LEN(all), NULL);
 }
 
 /* ---- repositories by what is in them ---- */
@@ -444,6 +479,65 @@ static void depth_costs_no_descriptors_and_has_no_end(void **state)
     hits_free(&h);
 }
 
+/* Longer than what is kept of a path. */
+static void the_length_of_a_path_has_no_end(void **state)
+{
+    char name[201];
+    hits h;
+    int fd = dup(r.fd);
+
+    (void)state;
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(mkdirat(fd, name, 0755), 0);
+        int next = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(next >= 0);
+        close(fd);
+        fd = next;
+    }
+    int file = openat(fd, ".bashrc", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_true(file >= 0);
+    close(file);
+    close(fd);
+    room_put(&r, ".envrc", "x");
+    look(&h, NULL);
+    assert_int_equal(h.rc, 0);
+    assert_int_equal(h.stats.dirs, 1001);
+    assert_int_equal(h.count, 2);
+    assert_non_null(found(&h, ".envrc"));
+    assert_string_equal(h.paths[1] + strlen(h.paths[1]) - 13, "n/.../.bashrc");
+    hits_free(&h);
+}
+
+/* Makes the next directory, which is there, one like that of the file that is told. */
+static int grow(void *ctx, const csn_changed *hit)
+{
+    (void)ctx;
+    usleep(5000);
+    assert_int_equal(mkdirat(hit->dir, "d/d", 0755), 0);
+    int d = openat(hit->dir, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int file = openat(d, ".envrc", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_true(file >= 0);
+    close(file);
+    close(d);
+    return 0;
+}
+
+static void a_tree_that_grows_all_the_time_ends_the_scan(void **state)
+{
+    static const struct timespec ever = {0};
+    csn_changed_memory memory = {.patience_ms = 1};
+
+    (void)state;
+    room_mkdir(&r, "d");
+    room_put(&r, ".envrc", "x");
+    int rc =
+        csn_changed_scan(r.fd, &csn_protected_name_rules, &ever, grow, NULL, &memory, NULL);
+    assert_int_equal(rc, -EAGAIN);
+    csn_changed_memory_release(&memory);
+}
+
 static int move_away(void *ctx, const csn_changed *hit)
 {
     (void)hit;
@@ -595,24 +689,37 @@ static void the_callback_can_stop_it(void **state)
     hits_free(&h);
 }
 
-/* More directories in one than a buffer of names holds. */
+static int remove_hit(void *ctx, const csn_changed *hit)
+{
+    ++*(size_t *)ctx;
+    return unlinkat(hit->dir, hit->name, 0);
+}
+
+/* More directories in one than are queued at once, while files of it are removed. */
 static void a_wide_directory_is_seen_to_its_end(void **state)
 {
+    static const struct timespec ever = {0};
     char name[300];
-    hits h;
+    csn_changed_count stats;
+    size_t told = 0;
 
     (void)state;
-    for (int i = 0; i < 1500; i++) {
-        snprintf(name, sizeof(name), "%0200d", i);
+    for (int i = 0; i < 6000; i++) {
+        snprintf(name, sizeof(name), "w/%0200d", i);
         room_mkdir(&r, name);
+        if (i % 6 == 0) {
+            snprintf(name, sizeof(name), "w/%0200d/.envrc", i);
+            room_put(&r, name, "x");
+        } else if (i % 6 == 1) {
+            snprintf(name, sizeof(name), "w/%d.run.xml", i);
+            room_put(&r, name, "x");
+        }
     }
-    snprintf(name, sizeof(name), "%0200d/.envrc", 777);
-    room_put(&r, name, "x");
-    look(&h, NULL);
-    assert_int_equal(h.rc, 0);
-    assert_int_equal(h.stats.dirs, 1501);
-    assert_non_null(found(&h, name));
-    hits_free(&h);
+    int rc = csn_changed_scan(r.fd, &csn_protected_name_rules, &ever, remove_hit, &told, NULL,
+                              &stats);
+    assert_int_equal(rc, 0);
+    assert_int_equal(stats.dirs, 6002);
+    assert_int_equal(told, 2000);
 }
 
 /* ---- remembering ---- */
@@ -764,6 +871,91 @@ static void what_was_there_at_the_last_scan_was_not_moved_there(void **state)
     csn_changed_memory_release(&memory);
 }
 
+/* The same directory at the same place, but what is in it got a meaning. */
+static void what_becomes_a_repository_was_not_seen_as_one(void **state)
+{
+    csn_changed_memory memory = {0};
+    hits h;
+
+    (void)state;
+    room_mkdir(&r, ".git/modules/m/hooks");
+    room_put(&r, ".git/modules/m/hooks/pre-commit", "x");
+    room_put(&r, ".git/modules/m/config", "x");
+    remember_all(&memory);
+    struct timespec since = a_moment();
+    room_put(&r, ".git/modules/m/HEAD", "x");
+    room_mkdir(&r, ".git/modules/m/objects");
+    room_mkdir(&r, ".git/modules/m/refs");
+    look(&h, &since);
+    assert_int_equal(h.count, 2);
+    assert_true(found(&h, ".git/modules/m/hooks/pre-commit")->moved);
+    assert_true(found(&h, ".git/modules/m/config")->moved);
+    hits_free(&h);
+    known = NULL;
+    csn_changed_memory_release(&memory);
+}
+
+/* What comes from where no scan was is told, however old it is and however deep it lies. What
+ * was seen is not: its files were checked then, or are the user's. */
+static void a_tree_that_was_not_seen_before_is_told(void **state)
+{
+    static const char *const unseen[] = {"outside/a/p/.git/config", "outside/a/p/.git/hooks/x",
+                                         "outside/a/p/.envrc", "outside/a/p/q/.bashrc"};
+    csn_changed_memory memory = {0};
+    hits h;
+
+    (void)state;
+    room_mkdir(&r, "in/seen/a/.git/hooks");
+    room_put(&r, "in/seen/a/.git/hooks/pre-commit", "x");
+    room_put(&r, "in/seen/a/.envrc", "x");
+    room_mkdir(&r, "outside/a/p/.git/hooks");
+    room_mkdir(&r, "outside/a/p/q");
+    for (size_t i = 0; i < LEN(unseen); i++)
+        room_put(&r, unseen[i], "x");
+    int top = csn_steal_fd(&r.fd);
+    r.fd = openat(top, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    remember_all(&memory);
+    struct timespec since = a_moment();
+    must_find(NULL, 0, &since);
+    assert_int_equal(renameat(top, "outside/a", r.fd, "seen/b"), 0);
+    assert_int_equal(renameat(r.fd, "seen", r.fd, "other"), 0);
+    room_put(&r, "other/a/new", "x");
+    for (int i = 0; i < 2; i++) {
+        look(&h, &since);
+        assert_int_equal(h.count, LEN(unseen));
+        assert_true(found(&h, "other/b/p/.git/config")->moved);
+        assert_true(found(&h, "other/b/p/.git/hooks/x")->moved);
+        assert_true(found(&h, "other/b/p/.envrc")->moved);
+        assert_true(found(&h, "other/b/p/q/.bashrc")->moved);
+        hits_free(&h);
+    }
+    close(r.fd);
+    r.fd = top;
+    known = NULL;
+    csn_changed_memory_release(&memory);
+}
+
+/* A directory that has the inode number of a removed one is another directory. */
+static void a_new_name_or_inode_is_another_place(void **state)
+{
+    csn_place p = {.dev = 1, .ino = 2, .parent_ino = 3, .born_sec = 4, .state = 5}, q = p;
+    csn_scan_cache set = {0};
+    csn_scan_cache_dir id = csn_place_id(&p, "hooks/", 6), other = csn_place_id(&p, "dull/", 5);
+
+    (void)state;
+    csn_scan_cache_add(&set, &id);
+    assert_true(csn_scan_cache_has(&set, &id));
+    assert_false(csn_scan_cache_has(&set, &other));
+    q.born_nsec = 1;
+    other = csn_place_id(&q, "hooks/", 6);
+    assert_false(csn_scan_cache_has(&set, &other));
+    q = p;
+    q.state = 0;
+    other = csn_place_id(&q, "hooks/", 6);
+    assert_false(csn_scan_cache_has(&set, &other));
+    csn_scan_cache_release(&set);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -772,6 +964,7 @@ int main(void)
         TEST(names_are_found_at_any_depth_and_others_are_not),
         TEST(only_what_changed_since_is_told),
         TEST(a_directory_renamed_to_a_protected_name_is_told_as_moved),
+        TEST(nothing_hides_among_the_objects),
         TEST(a_bare_repository_is_one_by_what_is_in_it),
         TEST(completing_a_bare_repository_around_an_old_config_is_told),
         TEST(a_directory_that_is_two_things_is_both),
@@ -781,6 +974,8 @@ int main(void)
         TEST(what_an_agent_plants_in_them_is_not),
         TEST(links_fifos_and_odd_names_do_not_mislead),
         TEST(depth_costs_no_descriptors_and_has_no_end),
+        TEST(the_length_of_a_path_has_no_end),
+        TEST(a_tree_that_grows_all_the_time_ends_the_scan),
         TEST(a_directory_moved_away_under_a_deep_scan_is_an_error),
         TEST(mounts_are_counted_and_not_entered),
         TEST(running_out_of_descriptors_is_an_error),
@@ -790,6 +985,9 @@ int main(void)
         TEST(what_is_remembered_hides_nothing),
         TEST(a_change_in_the_same_tick_is_not_missed),
         TEST(what_was_there_at_the_last_scan_was_not_moved_there),
+        TEST(what_becomes_a_repository_was_not_seen_as_one),
+        TEST(a_tree_that_was_not_seen_before_is_told),
+        cmocka_unit_test(a_new_name_or_inode_is_another_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
