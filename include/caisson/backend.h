@@ -352,6 +352,10 @@ typedef struct csn_backend_ops {
     /* For csn_doctor, without a sandbox: reports which of the backend's needs the host meets.
      */
     csn_status (*diagnose)(const char *workspace, csn_check_fn fn, void *ctx, csn_error **err);
+    /* Called before destroy, and before a close that ends the sandbox: both report to `denials`
+     * what exec would report, for everything since the last command. The sink lives until they
+     * return. NULL: there is nothing to report. */
+    void (*report_end)(void *state, const csn_deny_sink *denials);
 } csn_backend_ops;
 
 /* Makes `ops` available to csn_open as ops->name; CSN_EXISTS if the name is taken. The tables

@@ -192,6 +192,15 @@ CSN_API csn_status csn_destroy(csn_sandbox *sb, csn_error **err);
  * sandbox does not answer, its processes are killed from outside. CSN_OK if it has ended by
  * itself; CSN_NOT_FOUND if it has no record, because it was destroyed before. */
 CSN_API csn_status csn_destroy_id(const char *id, csn_error **err);
+/* Receives one denial; *d is valid until the function returns. */
+typedef void (*csn_denial_fn)(void *ctx, const csn_denial *d);
+/* Sets the function that csn_destroy, and csn_close of a sandbox that is not detached, call for
+ * each denial that belongs to no result: the last scan for protected files also finds what file
+ * operations and background processes left after the last command. fn NULL: not reported. */
+CSN_API void csn_on_denial(csn_sandbox *sb, csn_denial_fn fn, void *ctx);
+/* As csn_destroy_id, with a function as for csn_on_denial. */
+CSN_API csn_status csn_destroy_id_report(const char *id, csn_denial_fn fn, void *ctx,
+                                         csn_error **err);
 CSN_API const char *csn_id(const csn_sandbox *sb);
 
 typedef struct csn_layer {

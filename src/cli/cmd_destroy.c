@@ -1,28 +1,34 @@
 /* cmd_destroy.c: `destroy`: ends sandboxes and removes their files.
  *
  * A failure is reported and the other ids are still destroyed. --json prints one object: the
- * ids that were destroyed, and the first error. */
+ * ids that were destroyed, what the last scan moved to quarantine, and the first error. */
 #include "base/strv.h"
 #include "cli/commands.h"
+#include "cli/exec_opts.h"
 #include "wire/result_json.h"
 
-static int answer(const csn_cli *c, char *const *gone, const csn_error *first)
-{
-    csn_answer a;
-    csn_json *j = csn_answer_begin(&a);
+/* The denials as they come, as elements of a JSON array. */
+typedef struct report {
+    csn_cli *c;
+    csn_json *denials;
+} report;
 
-    csn_json_object(j);
+static void note_denial(void *ctx, const csn_denial *d)
+{
+    const report *r = ctx;
+
+    csn_cli_end_denial(r->c, d);
+    if (r->c->json)
+        csn_wire_denial(r->denials, d);
+}
+
+static void put_destroyed(csn_json *j, char *const *gone)
+{
     csn_json_key(j, "destroyed");
     csn_json_array(j);
     for (; gone && *gone; gone++)
         csn_json_str(j, *gone);
     csn_json_array_end(j);
-    if (first) {
-        csn_json_key(j, "error");
-        csn_wire_error(j, first, c->cmd->name);
-    }
-    csn_json_object_end(j);
-    return csn_answer_end(c, &a);
 }
 
 static int run(csn_cli *c, void *opts)
@@ -31,12 +37,20 @@ static int run(csn_cli *c, void *opts)
     char **gone = NULL;
     int status = 0;
     csn_cli plain = *c;
+    csn_answer a;
+    report r = {.c = c};
 
     (void)opts;
     plain.json = false; /* errors of single ids go to stderr only */
+    if (c->json) {
+        r.denials = csn_answer_begin(&a);
+        csn_json_object(r.denials);
+        csn_json_key(r.denials, "denials");
+        csn_json_array(r.denials);
+    }
     for (const char *const *id = c->arg; *id; id++) {
         csn_error *err = NULL;
-        if (csn_destroy_id(*id, &err) == CSN_OK) {
+        if (csn_destroy_id_report(*id, note_denial, &r, &err) == CSN_OK) {
             if (csn_strv_push(&gone, *id) != 0)
                 status = CSN_EXIT_FAILED;
             continue;
@@ -48,7 +62,14 @@ static int run(csn_cli *c, void *opts)
             csn_cli_fail(&plain, err);
     }
     if (c->json) {
-        int failed = answer(c, gone, first);
+        csn_json_array_end(r.denials);
+        put_destroyed(r.denials, gone);
+        if (first) {
+            csn_json_key(r.denials, "error");
+            csn_wire_error(r.denials, first, c->cmd->name);
+        }
+        csn_json_object_end(r.denials);
+        int failed = csn_answer_end(c, &a);
         status = failed ? failed : status;
     }
     if (first)
@@ -66,7 +87,8 @@ const csn_command csn_cmd_destroy = {
         "Ends every process of the sandbox and removes what belongs to it. Your workspace\n"
         "directory stays as it is. Several ids or names may be given. One that does not\n"
         "answer is killed; the rest of one that has ended is removed. An id that does not\n"
-        "exist, or was destroyed before, is an error.",
+        "exist, or was destroyed before, is an error. Protected files that were made since\n"
+        "the last command are moved to quarantine and reported.",
     .examples = "  caisson destroy $id\n"
                 "  caisson destroy build test --json\n",
     .run = run,

@@ -43,6 +43,7 @@ static int run(csn_cli *c, void *opts)
     if (csn_open(&config, &c->sb, &err) < 0)
         return csn_sandbox_opts_fail(c, &o->sandbox, &config, err);
     csn_sandbox_opts_warn(c, &config);
+    csn_on_denial(c->sb, csn_cli_end_denial, c);
     int status = csn_exec_opts_run(c, &o->exec);
     csn_close(c->sb);
     return status;

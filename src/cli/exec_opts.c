@@ -150,6 +150,11 @@ void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bo
     }
 }
 
+void csn_cli_end_denial(void *ctx, const csn_denial *d)
+{
+    csn_cli_denials(ctx, d, 1, true);
+}
+
 /* Prints why the command was ended and what was denied; --json reports the same. */
 static void explain(const csn_cli *c, const csn_exec_result *r)
 {

@@ -19,6 +19,8 @@ int csn_exec_opts_check(const csn_cli *c, const csn_exec_cli *x);
 int csn_exec_opts_run(csn_cli *c, const csn_exec_cli *x);
 /* Prints on stderr what the sandbox denied a command, and files it quarantined. */
 void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bool failed);
+/* For csn_on_denial; ctx is the csn_cli. */
+void csn_cli_end_denial(void *ctx, const csn_denial *d);
 
 /* terminal.c: connects a process with a pty to this terminal until it ends; frees it. If a
  * signal ended it after the deadline (0: none), the status is that of a timeout. */

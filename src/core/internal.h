@@ -40,6 +40,7 @@ struct csn_sandbox {
     char *workdir;       /* as agents name it; NULL: the backend's own */
     char *home;          /* as agents name it, or NULL */
     const char *shell;   /* "bash" or "sh" once known */
+    csn_deny_sink end;   /* of csn_on_denial; tell NULL: none */
 };
 
 /* One public call, from begin to end. */

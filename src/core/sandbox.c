@@ -371,7 +371,28 @@ static csn_status force_destroy(const char *id, csn_error **err)
     return st;
 }
 
+/* Has the backend report what it finds while it ends the sandbox. */
+static void report_end(csn_sandbox *sb)
+{
+    if (sb->opened && sb->end.tell && sb->ops->report_end)
+        sb->ops->report_end(sb->state, &sb->end);
+}
+
+void csn_on_denial(csn_sandbox *sb, csn_denial_fn fn, void *ctx)
+{
+    if (!sb)
+        return;
+    pthread_mutex_lock(&sb->lock);
+    sb->end = (csn_deny_sink){fn, ctx};
+    pthread_mutex_unlock(&sb->lock);
+}
+
 csn_status csn_destroy_id(const char *id, csn_error **err)
+{
+    return csn_destroy_id_report(id, NULL, NULL, err);
+}
+
+csn_status csn_destroy_id_report(const char *id, csn_denial_fn fn, void *ctx, csn_error **err)
 {
     csn_autofree char *real = NULL;
     csn_sandbox *sb = NULL;
@@ -380,8 +401,10 @@ csn_status csn_destroy_id(const char *id, csn_error **err)
     csn_status st = csn_state_lookup(id, &real, &why);
     if (st == CSN_OK)
         st = connect_id(real, &sb, &why);
-    if (st == CSN_OK)
+    if (st == CSN_OK) {
+        csn_on_denial(sb, fn, ctx);
         st = csn_destroy(sb, &why);
+    }
     csn_close(sb);
     if (!sb && real && st == CSN_UNAVAILABLE) {
         csn_error_free(CSN_STEAL(why));
@@ -419,6 +442,8 @@ void csn_close(csn_sandbox *sb)
     stop_calls(sb);
     pthread_mutex_unlock(&sb->lock);
     (void)csn_network_log(sb, NULL);
+    if ((sb->config->flags & CSN_OPEN_DETACHED) == 0)
+        report_end(sb);
     if (sb->opened && sb->ops->close)
         sb->ops->close(sb->state);
     sandbox_free(sb);
@@ -438,6 +463,7 @@ csn_status csn_destroy(csn_sandbox *sb, csn_error **err)
         return CSN_OK;
     csn_status st = CSN_OK;
     (void)csn_network_log(sb, NULL);
+    report_end(sb);
     if (sb->opened && sb->ops->destroy)
         st = sb->ops->destroy(sb->state, err);
     if (sb->config->flags & CSN_OPEN_DETACHED)

@@ -80,15 +80,19 @@ static void put_denial_members(csn_json *j, const csn_denial *d)
     csn_json_kstr(j, "hint", d->hint);
 }
 
+void csn_wire_denial(csn_json *j, const csn_denial *d)
+{
+    csn_json_object(j);
+    put_denial_members(j, d);
+    csn_json_object_end(j);
+}
+
 static void put_denials(csn_json *j, const csn_denial *denials, size_t count)
 {
     csn_json_key(j, "denials");
     csn_json_array(j);
-    for (size_t i = 0; i < count; i++) {
-        csn_json_object(j);
-        put_denial_members(j, &denials[i]);
-        csn_json_object_end(j);
-    }
+    for (size_t i = 0; i < count; i++)
+        csn_wire_denial(j, &denials[i]);
     csn_json_array_end(j);
 }
 

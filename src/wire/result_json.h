@@ -34,6 +34,8 @@ void csn_wire_verdict(csn_json *j, const csn_verdict *v);
 void csn_wire_audit_report(csn_json *j, const csn_audit_report *r);
 void csn_wire_doctor(csn_json *j, const csn_doctor_result *r);
 
+/* {"op","target","resolved","rule","source","hint"}: an element of "denials". */
+void csn_wire_denial(csn_json *j, const csn_denial *d);
 /* {"code","message","op","path","hint","denial"?}. `op` is used if the error names none. */
 void csn_wire_error(csn_json *j, const csn_error *e, const char *op);
 /* As csn_wire_error, from code and texts. */

@@ -147,3 +147,26 @@ status "exec" 1 cs exec "$id" -- cat "$o/data/file"
 like "says it as well" "$err" "*caisson: exec: denied read '$o/data/file'; to allow it: --read $o/data"
 status "in a session" 1 cs exec "$id" --session s -c "cat $o/data/file"
 like "it does too" "$err$out" "*; to allow it: --read $o/data"
+
+# ---- what the end of a sandbox moves to quarantine ----
+planted() # ID: a process that makes a protected file after its command has ended
+{
+    cs exec "$1" -c '(while sleep 0.05; do mkdir -p bg; echo evil >bg/.envrc; done) >/dev/null 2>&1 &' >/dev/null
+    eventually test -e "$w/bg/.envrc"
+}
+id=$(cs create)
+planted "$id"
+status "destroy of a sandbox with a planted file" 0 cs destroy "$id"
+like "says where it is now" "$err" "*bg/.envrc' was quarantined: it is now $XDG_STATE_HOME/*"
+is "and nothing else" "$(wc -l <<<"$err") $out" "2 "
+holds "it is not there any more" test ! -e "$w/bg/.envrc"
+id=$(cs create)
+planted "$id"
+status "the same as JSON" 0 cs destroy --json "$id"
+json "names the file, its place and the option" "$out" \
+    'len(v["denials"]) == 1 and v["denials"][0]["target"].endswith("/bg/.envrc") and "/aside/" in v["denials"][0]["resolved"] and v["denials"][0]["hint"].startswith("--write ") and len(v["destroyed"]) == 1'
+id=$(cs create)
+status "destroy of a sandbox without one" 0 cs destroy --json "$id"
+json "has an empty list" "$out" 'v["denials"] == []'
+status "run reports it as well" 0 cs run -c '(while sleep 0.05; do mkdir -p bg; echo evil >bg/.envrc; done) >/dev/null 2>&1 & until [ -e bg/.envrc ]; do sleep 0.01; done'
+like "with its place" "$err" "*bg/.envrc' was quarantined: it is now *"

@@ -43,6 +43,11 @@ static csn_status jail_info(void *state, csn_info_result *ret, csn_error **err)
     return csn_runtime_info(state, ret, err);
 }
 
+static void jail_report_end(void *state, const csn_deny_sink *denials)
+{
+    ((csn_runtime *)state)->jail->end_denials = denials;
+}
+
 static const csn_process_ops processes = {CSN_RUNTIME_PROCESS_OPS, .start = csn_jail_start,
                                           .rescan = csn_protected_rescan};
 
@@ -79,6 +84,7 @@ static const csn_backend_ops ops = {
     .info = jail_info,
     .explain = csn_protected_explain,
     .diagnose = csn_jail_diagnose,
+    .report_end = jail_report_end,
 };
 
 const csn_backend_ops *csn_jail_backend(void)

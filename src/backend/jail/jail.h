@@ -74,9 +74,10 @@ typedef struct csn_jail {
     csn_ready_msg ready; /* contents of READY */
     csn_jail_limits limits;
     csn_jail_sweeper sweeper;
-    csn_jail_net *net;        /* NULL: only loopback */
-    csn_protected *protected; /* NULL until planned */
-    const char *host_path;    /* the caller's PATH, before entries were dropped */
+    csn_jail_net *net;                /* NULL: only loopback */
+    csn_protected *protected;         /* NULL until planned */
+    const csn_deny_sink *end_denials; /* for the last scan; or NULL */
+    const char *host_path;            /* the caller's PATH, before entries were dropped */
     csn_layer layers[CSN_JAIL_LAYERS_MAX];
     size_t layer_count;
     csn_layer net_layers[2][CSN_JAIL_LAYERS_MAX]; /* [0]: the gateway runs; [1]: it has ended */

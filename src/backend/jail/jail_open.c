@@ -73,7 +73,7 @@ static csn_runtime *jail_new(const csn_config *config, const char *id,
 /* Removes what remains after the keeper has ended. */
 static void remove_rest(csn_runtime *rt)
 {
-    csn_protected_final_scan(rt);
+    csn_protected_final_scan(rt, rt->jail->end_denials);
     csn_jail_net_ended(rt);
     csn_jail_limits_ended(rt);
     csn_landlock_only_ended(rt);

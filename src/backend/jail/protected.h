@@ -165,8 +165,8 @@ csn_status csn_protected_explain(void *state, const csn_exec_req *req, const csn
 void csn_protected_rescan(void *state, const csn_deny_sink *denials);
 /* Call before a file operation that changes something. */
 void csn_protected_note_change(csn_runtime *rt);
-/* Call when no process of the sandbox runs. */
-void csn_protected_final_scan(csn_runtime *rt);
+/* Call when no process of the sandbox runs; denials may be NULL. */
+void csn_protected_final_scan(csn_runtime *rt, const csn_deny_sink *denials);
 /* Reads and writes the stamp file: the time from which changes count. */
 void csn_protected_stamp_read(csn_protected *g);
 void csn_protected_stamp_write(const csn_protected *g);

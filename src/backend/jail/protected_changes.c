@@ -125,7 +125,7 @@ static void scan_after(csn_runtime *rt, csn_protected *g, const struct timespec 
     pthread_mutex_unlock(&g->scan_lock);
 }
 
-void csn_protected_final_scan(csn_runtime *rt)
+void csn_protected_final_scan(csn_runtime *rt, const csn_deny_sink *denials)
 {
     csn_protected *g = protected_of(rt);
 
@@ -138,7 +138,7 @@ void csn_protected_final_scan(csn_runtime *rt)
     bool clean = g->clean;
     g->clean = true;
     pthread_mutex_unlock(&g->lock);
-    if (!clean && csn_protected_scan(rt, &since, NULL) < 0)
+    if (!clean && csn_protected_scan(rt, &since, denials) < 0)
         csn_log_debug("workspace of '%s' could not be scanned at the end", rt->id);
     pthread_mutex_unlock(&g->scan_lock);
 }
