@@ -381,7 +381,10 @@ const csn_name_rules csn_protected_name_rules = {protect_step, protect_classify}
 
 /* ---- paths ---- */
 
-static bool match(const char *path, bool tree, const char **ret_rule)
+#define NO_RULE   (-1)
+#define DOTS_RULE 256 /* a path that was not resolved */
+
+static int find(const char *path, bool tree)
 {
     csn_name_rules_step s = {0};
 
@@ -392,13 +395,27 @@ static bool match(const char *path, bool tree, const char **ret_rule)
         if (len > 0 && !(len == 1 && *path == '.') && !dots)
             s = protect_step((s.at & AT_DEEP) != 0 ? s.at | AT_TEXT : s.at, path, len);
         if (dots || (s.at & AT_COVERED) != 0 || (last && (s.wanted || (tree && s.at != 0)))) {
-            if (ret_rule)
-                *ret_rule = dots ? "..: a path that was not resolved" : rows[s.rule].rule;
-            return true;
+            return dots ? DOTS_RULE : s.rule;
         }
         path += len + (path[len] == '/');
     }
-    return false;
+    return NO_RULE;
+}
+
+static bool match(const char *path, bool tree, const char **ret_rule)
+{
+    int rule = find(path, tree);
+
+    if (rule != NO_RULE && ret_rule)
+        *ret_rule = rule == DOTS_RULE ? "..: a path that was not resolved" : rows[rule].rule;
+    return rule != NO_RULE;
+}
+
+int csn_protected_name_rule(const char *path, bool tree)
+{
+    int rule = find(path, tree);
+
+    return rule == DOTS_RULE ? 0 : rule;
 }
 
 bool csn_protected_name_match(const char *path, const char **ret_rule)

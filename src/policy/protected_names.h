@@ -31,6 +31,9 @@ bool csn_protected_name_match(const char *path, const char **ret_rule);
  * directories that contain protected names (.claude, .git/modules). */
 bool csn_protected_name_match_tree(const char *path, const char **ret_rule);
 
+/* The number of the rule that matches, for csn_protected_name_rule_kind; -1: none. */
+int csn_protected_name_rule(const char *path, bool tree);
+
 /* A path to cover in the workspace root when the sandbox starts. */
 typedef struct csn_protected_name_place {
     char path[48];    /* below the workspace */

@@ -203,7 +203,7 @@ static csn_status swap_all(batch *b, csn_error **err)
                 return csn_target_fail(&s->job.t, -rc, err);
             if (pass == 0) {
                 st = csn_job_check(&s->job, err);
-            } else {
+            } else if ((st = csn_job_judge(&s->job, true, err)) == CSN_OK) {
                 rc = csn_temp_swap(&s->job.temp, s->job.at.fd, s->job.at.name,
                                    s->job.req->flags & CSN_FILE_CREATE, &s->swapped);
                 s->done = rc == 0;

@@ -70,6 +70,12 @@ struct csn_runtime {
      * CSN_OP_* and CSN_OP_TREE; the path is resolved. NULL: only the rules apply. */
     csn_status (*check_change)(const csn_runtime *rt, uint32_t op, const char *asked,
                                const char *resolved, csn_error **err);
+    /* Called before a written file takes its name, with a descriptor of its content, if
+     * wants_content is true for that name or several files are written at once; may refuse it.
+     * Both may be NULL. */
+    csn_status (*check_content)(const csn_runtime *rt, const char *asked, const char *resolved,
+                                int content, csn_error **err);
+    bool (*wants_content)(const char *name);
     char *run_path; /* runtime directory of this sandbox, or NULL before it is needed */
     int run_fd;     /* or -1 */
     pthread_mutex_t commit_lock; /* serializes check-and-rename of writes */

@@ -217,6 +217,21 @@ csn_status csn_job_check(const csn_job *j, csn_error **err)
                     fd < 0 ? "is not there any more" : "was changed by another process");
 }
 
+csn_status csn_job_judge(const csn_job *j, bool one_of_several, csn_error **err)
+{
+    const csn_runtime *rt = j->t.rt;
+
+    if (!rt->check_content || !(one_of_several || rt->wants_content(j->at.name)))
+        return CSN_OK;
+    csn_autofree char *resolved = csn_target_path(&j->t, j->at.fd, j->at.name);
+    csn_autofd int own = j->temp.fd >= 0 ? -1
+                                         : openat(j->at.fd, j->temp.name,
+                                                  O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
+    if (!resolved || (j->temp.fd < 0 && own < 0))
+        return csn_target_fail(&j->t, resolved ? errno : ENOMEM, err);
+    return rt->check_content(rt, j->t.asked, resolved, own >= 0 ? own : j->temp.fd, err);
+}
+
 int csn_commit_begin(csn_runtime *rt)
 {
     pthread_mutex_lock(&rt->commit_lock);
@@ -252,6 +267,8 @@ static csn_status publish_one(csn_runtime *rt, csn_job *j, csn_error **err)
     int lock = csn_commit_begin(rt);
     csn_status st = csn_job_check(j, err);
 
+    if (st == CSN_OK)
+        st = csn_job_judge(j, false, err);
     if (st == CSN_OK) {
         int rc = publish(j, j->req->flags & CSN_FILE_CREATE);
         if (rc < 0)
@@ -379,6 +396,8 @@ static csn_status append_by_copy(csn_job *j, bool fresh, csn_error **err)
 {
     csn_status st = stage_content(j, err);
 
+    if (st == CSN_OK)
+        st = csn_job_judge(j, false, err);
     if (st < 0)
         return st;
     int rc = publish(j, fresh);
@@ -396,7 +415,9 @@ static csn_status append_locked(csn_job *j, const char *data, size_t len, csn_er
     bool there = fstatat(j->at.fd, j->at.name, &j->at.st, AT_SYMLINK_NOFOLLOW) == 0;
     if (there && (req.flags & CSN_FILE_CREATE))
         return exists_fail(j, err);
-    int rc = there ? append_in_place(j, data, len) : 1;
+    /* the whole content is checked before it takes effect */
+    bool whole = j->t.rt->wants_content && j->t.rt->wants_content(j->at.name);
+    int rc = there && !whole ? append_in_place(j, data, len) : 1;
     j->bytes = len;
     if (rc < 0)
         return csn_target_fail(&j->t, -rc, err);

@@ -22,6 +22,9 @@ csn_status csn_job_place(csn_job *j, const csn_runtime *rt, csn_error **err);
 csn_status csn_job_stage(csn_job *j, csn_error **err);
 /* Checks if_hash. Call it under the commit lock. */
 csn_status csn_job_check(const csn_job *j, csn_error **err);
+/* Checks the content that was staged, by name or, for one of several files, in any case. Call
+ * it under the commit lock. */
+csn_status csn_job_judge(const csn_job *j, bool one_of_several, csn_error **err);
 csn_status csn_job_publish_fail(const csn_job *j, int rc, csn_error **err);
 csn_status csn_job_finish(csn_job *j, csn_written *ret, csn_error **err);
 /* Removes the temporary file and, after a failure, the parents that were created. */

@@ -239,12 +239,7 @@ unharmed "file calls"
 for f in plain/x .git/info/exclude .gitignore .github/workflows/x.yml src/.env; do
     status "file call: $f may be written" 0 cs write "$id" "$f"
 done
-# A repository is one by what is in it: the last piece makes the rest count.
 cs destroy "$id" >/dev/null
-id=$(new)
-for f in config HEAD objects/x refs/x; do cs write "$id" "bare/$f" <"$WS/.git/HEAD" >/dev/null; done
-cs destroy "$id" >/dev/null
-holds "a bare repository made by file calls alone loses its config at the end" test ! -e "$WS/bare/config"
 
 # ---- in the background, in sessions, between commands ----
 fresh

@@ -166,6 +166,98 @@ holds "a detached sandbox looks at it too" told_of tools/x
 is "what is beside it is written and stays" "$(cat tools/y)" 1
 cs destroy "$id"
 
+# ---- file calls: a repository is one by its layout ----
+# The pieces of a bare repository, in every order, with a config that names a program. The host then
+# uses git in it: it must start nothing.
+bare_works() { rm -f "$RAN"; for d in "$WS"/bare*; do (cd "$d" && git status; cd "$WS" && git push "$d" HEAD:refs/heads/x) >/dev/null 2>&1 </dev/null; done; }
+EVIL="$(printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = %s/e' "$WS")"
+piece() # ID WHAT [DIR]: one file call
+{
+    local d=${3-bare}
+    case $2 in
+    config) printf '%s\n' "$EVIL" | cs write "$1" "$d/config" ;;
+    plain) git config -f "$T/plain" core.bare true && cs write "$1" "$d/config" <"$T/plain" ;;
+    HEAD) echo 'ref: refs/heads/main' | cs write "$1" "$d/HEAD" ;;
+    objects) cs mkdir "$1" "$d/objects/info" ;;
+    refs) cs mkdir "$1" "$d/refs/heads" ;;
+    hook) cs import "$1" "$T/hooks" "$d/hooks" ;;
+    esac
+} >/dev/null 2>"$T/.err"
+evil "$T/hooks/pre-receive"
+orders() { python3 -c 'import itertools, sys
+for p in itertools.permutations(sys.argv[1:]): print(*p, sep=",")' "$@"; }
+for what in config hook; do
+    fresh 'evil e'
+    id=$(cs create --workspace "$WS")
+    n=0
+    for order in $(orders $what HEAD objects refs); do
+        refused=0 n=$((n + 1))
+        for p in ${order//,/ }; do piece "$id" "$p" "bare$n" || refused=$((refused + 1)); done
+        is "file calls $order: exactly one is refused" "$refused" 1
+    done
+    bare_works
+    holds "file calls with an evil $what: the host starts nothing" test ! -e "$RAN"
+    out=$(cs destroy --json "$id")
+    is "and nothing is left to quarantine" "$(printf '%s' "$out" | denials)" ""
+    fresh 'evil e'
+    id=$(cs create --backend local --workspace "$WS")
+    for p in $what HEAD objects refs; do piece "$id" "$p"; done
+    cs destroy "$id" >/dev/null
+    bare_works
+    holds "control: the host starts it ($what)" test -e "$RAN"
+done
+fresh 'evil e'
+id=$(cs create --workspace "$WS")
+for p in plain HEAD objects refs plain; do piece "$id" "$p" || fail "harmless piece $p" "$(cat "$T/.err")"; done
+printf '[core]\n\tpager = evil\n' >"$T/pager"
+appended() { cs write --append "$id" bare/config <"$T/pager"; }
+status "a harmless bare repository made by file calls works" 0 git -C "$WS" push -q ./bare HEAD:refs/heads/x
+refused() # NAME COMMAND...: a file call that is refused
+{
+    local name=$1
+    shift
+    err=$("$@" 2>&1 <"$WS/file")
+    like "file call: $name" "$? $err" "[1-9]*protected by default*"
+}
+echo x | cs write "$id" h/pre-receive
+printf '%s\n' "$EVIL" | cs write "$id" evil.cfg
+refused "a directory renamed to hooks" cs mv "$id" h bare/hooks
+refused "a file renamed to config" cs mv "$id" evil.cfg bare/config
+refused "a file renamed into hooks" cs mv "$id" evil.cfg bare/hooks/pre-receive
+refused "a file written into hooks" cs write "$id" bare/hooks/update
+refused "an edit of the config" cs edit "$id" bare/config 'bare = true' 'fsmonitor = evil'
+refused "more of the config" appended
+refused "a commondir" cs write "$id" bare/commondir
+refused "a repository below" cs write "$id" bare/modules/m/config
+status "samples may be written" 0 cs write "$id" bare/hooks/update.sample
+status "so may objects" 0 cs write "$id" bare/objects/xx
+mkdir -p "$T/in/hooks" && ln -s ../h "$T/in/hooks/update"
+refused "a link in hooks, by import" cs import "$id" "$T/in" bare
+rm -rf "$T/in" && git init -q --bare "$T/in" && cp -r "$T/in" "$T/in2" && git -C "$T/in2" config core.fsmonitor evil
+status "import of what git init --bare writes" 0 cs import "$id" "$T/in" imported
+refused "import of a bare repository with a program" cs import "$id" "$T/in2" imported2
+tar -C "$T" -cf "$T/in.tar" in && tar -C "$T" -cf "$T/in2.tar" in2
+in_tar() { cs "$@" <"$T/in2.tar"; }
+refused "the same as tar" in_tar import "$id" - imported3
+# All files of a tar at once, in any order: the pieces do not exist yet when the first is judged.
+mkdir -p "$T/p/q/objects" "$T/p/q/refs" && cp "$T/in2/config" "$T/in/HEAD" "$T/p/q" && touch "$T/p/q/objects/x" "$T/p/q/refs/x"
+n=0
+for order in $(orders q/config q/HEAD q/objects/x q/refs/x); do
+    n=$((n + 1))
+    tar -C "$T/p" -cf "$T/in2.tar" ${order//,/ }
+    refused "all at once, $order" in_tar write "$id" "many$n" --tar
+    is "and nothing of it is there" "$(ls -A "$WS/many$n" 2>/dev/null)" ""
+done
+cs destroy "$id" >/dev/null
+for last in HEAD objects refs; do
+    fresh 'evil e'
+    id=$(cs create --workspace "$WS")
+    for p in config HEAD objects refs; do [ $p = $last ] || piece "$id" $p; done
+    case $last in HEAD) echo 'ref: refs/heads/main' | cs write "$id" spare ;; *) cs mkdir "$id" spare ;; esac
+    refused "$last renamed into place" cs mv "$id" spare bare/$last
+    cs destroy "$id" >/dev/null
+done
+
 # ---- ordinary work passes ----
 fresh "$HOOK; good .githooks/x; ln scripts/pre-commit other; ln -s file shown; mkdir .vscode; ln -s ../file .vscode/readme"
 do_inside 'set -e; echo 2 >b; git add b; git commit -qm b; echo 3 >scripts/other; mkdir tools; echo 4 >tools/x; git status; rm -rf tools'

@@ -56,6 +56,8 @@ static csn_runtime *jail_new(const csn_config *config, const char *id,
     rt->jail = j;
     rt->level = level;
     rt->check_change = csn_protected_check;
+    rt->check_content = csn_protected_check_content;
+    rt->wants_content = csn_protected_wants_content;
     rt->memory_each = 0; /* limits.c enforces the memory limit */
     csn_jail_sweeper_init(&j->sweeper);
     j->privileged = geteuid() == 0;

@@ -4,6 +4,7 @@
  *   protected.c            read-only mounts for protected files that exist at the start
  *   protected_targets.c    where links and hard links of these files lead
  *   protected_git.c        what git configs and .git files refer to
+ *   protected_layout.c     file operations in directories that look like a repository
  *   protected_rules.c      exceptions of the user, and checks for file operations
  *   protected_changes.c    the time from which changes count, and denials of a command
  *   protected_scan.c       finds protected files that a command created or changed
@@ -130,6 +131,14 @@ typedef struct csn_protected_path {
  * workspace; -ENOENT, -ENOTDIR: `rest` is missing; other -errno: unknown. */
 int csn_protected_resolve(csn_protected_path *p, const char *path);
 
+/* protected_layout.c. csn_runtime.wants_content: names that are judged by their content, or
+ * that make a directory a repository. */
+bool csn_protected_wants_content(const char *name);
+/* Why writing the path is refused, malloc'd: a directory above it is a repository, or becomes
+ * one. tree: rename or symlink. content: what the file will hold, or -1 while it is unknown. */
+char *csn_protected_layout(const csn_runtime *rt, const csn_protected_tree *t,
+                           const char *below, bool tree, int content);
+
 /* protected_rules.c */
 csn_status csn_protected_read_rules(csn_runtime *rt, const struct csn_jail_share *shares,
                                     size_t count, csn_error **err);
@@ -146,6 +155,9 @@ const char *csn_protected_rule(const csn_protected_tree *t, const char *below, u
 /* csn_runtime.check_change */
 csn_status csn_protected_check(const csn_runtime *rt, uint32_t op, const char *asked,
                                const char *resolved, csn_error **err);
+/* csn_runtime.check_content */
+csn_status csn_protected_check_content(const csn_runtime *rt, const char *asked,
+                                       const char *resolved, int content, csn_error **err);
 /* Reports one denial. resolved may be NULL. */
 void csn_protected_report(const csn_deny_sink *denials, const csn_protected_tree *t,
                           const char *below, const char *rule, const char *resolved);

@@ -169,7 +169,7 @@ static void survey_gitdir(csn_survey *s, const char *dir, int depth)
         struct stat st;
         if (!path || lstat(path, &st) < 0)
             continue; /* the scan knows new ones by the layout of the directory */
-        csn_survey_target(s, path, "a .git file leads to it, and git runs programs from it");
+        csn_survey_target(s, path, "part of a repository, from which git runs programs");
         if (i < 2)
             survey_config(s, path);
         if (i == 2)
@@ -215,9 +215,14 @@ void csn_survey_git(csn_survey *s)
         csn_survey_fail(s, ENOMEM);
         return;
     }
-    if (stat(git, &st) < 0)
+    bool found = stat(git, &st) == 0;
+    if (!found && fstatat(s->t->fd, "HEAD", &st, AT_SYMLINK_NOFOLLOW) < 0)
         return;
-    if (S_ISDIR(st.st_mode)) {
+    if (!found) { /* the workspace is a bare repository */
+        if (fstatat(s->t->fd, "objects", &st, 0) < 0 || fstatat(s->t->fd, "refs", &st, 0) < 0)
+            return;
+        survey_gitdir(s, s->t->host, 0);
+    } else if (S_ISDIR(st.st_mode)) {
         keep_config(s, config);
         survey_config(s, config);
         survey_config(s, worktree);

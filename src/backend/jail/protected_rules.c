@@ -196,23 +196,10 @@ const char *csn_protected_rule(const csn_protected_tree *t, const char *below, u
     return NULL;
 }
 
-csn_status csn_protected_check(const csn_runtime *rt, uint32_t op, const char *asked,
-                               const char *resolved, csn_error **err)
+/* opens: the path that --write must name; NULL: the resolved one. */
+static csn_status refuse(uint32_t op, const char *asked, const char *resolved, const char *rule,
+                         const char *opens, csn_error **err)
 {
-    const csn_protected *g = rt->jail->protected;
-    const char *rule = NULL, *place = NULL, *inside = "";
-
-    for (size_t i = 0; i < g->tree_count && !rule; i++) {
-        inside = g->trees[i].inside;
-        const char *below = csn_path_below(resolved, inside);
-        if (below && *below)
-            rule = csn_protected_rule(&g->trees[i], below, op & CSN_OP_TREE, &place);
-    }
-    if (!rule || csn_protected_is_excepted(g, resolved))
-        return CSN_OK;
-    csn_autofree char *opens = NULL; /* of a target, only the whole can be permitted */
-    if (place && asprintf(&opens, "%s/%s", inside, place) < 0)
-        opens = NULL;
     csn_autofree char *hint = csn_rules_hint(CSN_OP_WRITE, opens ? opens : resolved);
     csn_autofree char *shown = csn_path_printable(asked);
     const csn_denial d = {.op = (op & CSN_OP_DELETE) != 0 ? "delete" : "write",
@@ -226,6 +213,57 @@ csn_status csn_protected_check(const csn_runtime *rt, uint32_t op, const char *a
     if (hint)
         st = csn_error_advise(st, err, "%s", hint);
     return csn_error_deny(st, err, &d);
+}
+
+/* The workspace that contains the path; *ret_below: its path there. NULL: none. */
+static const csn_protected_tree *tree_of(const csn_protected *g, const char *resolved,
+                                         const char **ret_below)
+{
+    for (size_t i = 0; i < g->tree_count; i++) {
+        *ret_below = csn_path_below(resolved, g->trees[i].inside);
+        if (*ret_below && **ret_below)
+            return &g->trees[i];
+    }
+    return NULL;
+}
+
+static csn_status check_layout(const csn_runtime *rt, uint32_t op, const char *asked,
+                               const char *resolved, int content, csn_error **err)
+{
+    const csn_protected *g = rt->jail->protected;
+    const char *below = NULL;
+    const csn_protected_tree *t = tree_of(g, resolved, &below);
+    csn_autofree char *rule =
+        t ? csn_protected_layout(rt, t, below, (op & CSN_OP_TREE) != 0, content) : NULL;
+
+    if (!rule || csn_protected_is_excepted_target(g, resolved))
+        return CSN_OK;
+    return refuse(op, asked, resolved, rule, NULL, err);
+}
+
+csn_status csn_protected_check_content(const csn_runtime *rt, const char *asked,
+                                       const char *resolved, int content, csn_error **err)
+{
+    return check_layout(rt, CSN_OP_WRITE, asked, resolved, content, err);
+}
+
+csn_status csn_protected_check(const csn_runtime *rt, uint32_t op, const char *asked,
+                               const char *resolved, csn_error **err)
+{
+    const csn_protected *g = rt->jail->protected;
+    const char *place = NULL, *below = NULL;
+    const csn_protected_tree *t = tree_of(g, resolved, &below);
+    const char *rule = t ? csn_protected_rule(t, below, op & CSN_OP_TREE, &place) : NULL;
+
+    if (!rule)
+        return (op & CSN_OP_WRITE) != 0 ? check_layout(rt, op, asked, resolved, -1, err)
+                                        : CSN_OK;
+    if (csn_protected_is_excepted(g, resolved))
+        return CSN_OK;
+    csn_autofree char *opens = NULL; /* of a target, only the whole can be permitted */
+    if (place && asprintf(&opens, "%s/%s", t->inside, place) < 0)
+        opens = NULL;
+    return refuse(op, asked, resolved, rule, opens, err);
 }
 
 void csn_protected_report(const csn_deny_sink *denials, const csn_protected_tree *t,

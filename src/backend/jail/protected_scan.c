@@ -86,7 +86,7 @@ static bool is_excepted(const scan *s, const char *below)
         path = NULL;
         return false;
     }
-    return csn_protected_is_excepted(s->g, path);
+    return csn_protected_is_excepted_target(s->g, path);
 }
 
 /* ---- checking contents ---- */
