@@ -92,6 +92,19 @@ bool csn_name_valid(const char *name)
     return !name[len] && len <= CSN_NAME_BYTES_MAX;
 }
 
+bool csn_id_valid(const char *id)
+{
+    const char *tail = csn_name_valid(id) ? strrchr(id, '-') : NULL;
+    const char *time = tail;
+
+    if (!tail || strlen(tail + 1) != CSN_ID_RANDOM ||
+        tail[1 + strspn(tail + 1, "0123456789abcdefghijklmnopqrstuvwxyz")])
+        return false;
+    while (time > id && time[-1] >= '0' && time[-1] <= '9')
+        time--;
+    return time < tail && time > id + 1 && time[-1] == '-';
+}
+
 /* Is the valid character at s (n bytes) an ASCII or C1 control? */
 static bool is_control(const unsigned char *s, size_t n)
 {

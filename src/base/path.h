@@ -17,5 +17,7 @@ const char *csn_path_base(const char *path);
 char *csn_path_dir(const char *path);
 /* A name for sandboxes and sessions: [A-Za-z0-9._-], not starting with . or -, at most 63. */
 bool csn_name_valid(const char *name);
+/* An id that we made: <backend>-<milliseconds>-<CSN_ID_RANDOM base36 digits>. */
+bool csn_id_valid(const char *id);
 /* For messages: quotes and escapes control and invalid bytes. malloc'd. */
 char *csn_path_printable(const char *path);

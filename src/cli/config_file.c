@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -140,10 +141,35 @@ bool csn_config_file_exists(void)
     return path[0] && (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR));
 }
 
+/* The file decides what sandboxes may do, so it must be ours: sudo -E keeps the HOME of another
+ * user. */
+static csn_status check_owner(const char *path, csn_error **err)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return csn_fail_errno(err, errno, "cannot open '%s'", path);
+    if (st.st_uid != 0 && st.st_uid != geteuid()) {
+        csn_status bad =
+            csn_fail(err, CSN_DENIED, "'%s' belongs to user %u, and we are user %u", path,
+                     (unsigned)st.st_uid, (unsigned)geteuid());
+        return csn_error_advise(bad, err, "%sset HOME or XDG_CONFIG_HOME to your own",
+                                geteuid() == 0 ? "use sudo without -E, or " : "");
+    }
+    if (st.st_mode & S_IWOTH) {
+        csn_status bad = csn_fail(err, CSN_DENIED, "other users can write to '%s'", path);
+        return csn_error_advise(bad, err, "chmod o-w %s", path);
+    }
+    return CSN_OK;
+}
+
 csn_status csn_config_file_defaults(csn_arena *a, csn_config *base, csn_error **err)
 {
     char path[DEFAULT_PATH_MAX];
 
     default_path(path);
-    return csn_config_file_exists() ? csn_config_file_overlay(a, base, path, err) : CSN_OK;
+    if (!csn_config_file_exists())
+        return CSN_OK;
+    csn_status st = check_owner(path, err);
+    return st < 0 ? st : csn_config_file_overlay(a, base, path, err);
 }

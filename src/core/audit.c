@@ -496,15 +496,11 @@ static int lock_log(csn_audit *a, uint64_t *ret_size)
 /* The message names the directory, which helps a caller without a usable home. */
 static csn_status append_failed(const csn_audit *a, int rc, csn_error **err)
 {
-    csn_autofree char *path =
-        a->place.dir < 0 ? csn_statedir_path(CSN_DIR_STATE, "audit") : NULL;
-    csn_status st = csn_fail(err, rc == ENOMEM ? CSN_NOMEM : CSN_IO, "audit log of %s%s%s: %s",
-                             a->id, path ? " in " : "", path ? path : "", strerrordesc_np(rc));
-
-    return a->place.dir < 0 && rc != ENOMEM
-               ? csn_error_advise(st, err,
-                                  "set XDG_STATE_HOME to a directory that you can write")
-               : st;
+    if (a->place.dir < 0 && rc != ENOMEM)
+        return csn_wrap(csn_statedir_fail(err, rc, CSN_DIR_STATE, "audit"), err,
+                        "audit log of %s", a->id);
+    return csn_fail(err, rc == ENOMEM ? CSN_NOMEM : CSN_IO, "audit log of %s: %s", a->id,
+                    strerrordesc_np(rc));
 }
 
 /* The mutex excludes threads of this handle, flock other handles and processes. */

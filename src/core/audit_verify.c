@@ -116,6 +116,8 @@ static csn_status find_log(const char *id, found *ret, csn_error **err)
     int rc = find_default(id, ret);
     if (rc == 0)
         return CSN_OK;
+    if (rc == EPERM || rc == ELOOP)
+        return csn_statedir_fail(err, rc, CSN_DIR_STATE, "audit");
     if (rc != ENOENT)
         return csn_fail_errno(err, rc, "audit log of %s", id);
     csn_autofree char *real = NULL;

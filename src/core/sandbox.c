@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/options.h"
 #include "base/path.h"
 #include "base/strv.h"
@@ -24,8 +25,6 @@
 #include "core/open.h"
 #include "core/rule_info.h"
 #include "core/state.h"
-
-#define ID_RANDOM 8 /* base36 digits */
 
 static void sandbox_free(csn_sandbox *sb)
 {
@@ -53,15 +52,15 @@ CSN_DEFINE_CLEANUP(csn_sandbox, sandbox_free)
 static char *make_id(const char *backend, int64_t now_ms)
 {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
-    unsigned char raw[ID_RANDOM];
-    char tail[ID_RANDOM + 1];
+    unsigned char raw[CSN_ID_RANDOM];
+    char tail[CSN_ID_RANDOM + 1];
     char *id = NULL;
 
     if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
         return NULL;
     for (size_t i = 0; i < sizeof(raw); i++)
         tail[i] = digits[raw[i] % 36];
-    tail[ID_RANDOM] = '\0';
+    tail[CSN_ID_RANDOM] = '\0';
     return asprintf(&id, "%s-%lld-%s", backend, (long long)now_ms, tail) < 0 ? NULL : id;
 }
 

@@ -47,10 +47,8 @@ static csn_status open_dir(const char *sub, int *ret, csn_error **err)
 {
     int fd = csn_statedir_open(CSN_DIR_STATE, sub, NULL);
 
-    if (fd < 0) {
-        csn_status st = csn_fail_errno(err, -fd, "state directory '%s'", sub);
-        return csn_error_advise(st, err, "set XDG_STATE_HOME to a directory of your own");
-    }
+    if (fd < 0)
+        return csn_statedir_fail(err, -fd, CSN_DIR_STATE, sub);
     *ret = fd;
     return CSN_OK;
 }
@@ -198,8 +196,8 @@ csn_status csn_state_lookup(const char *id_or_name, char **ret_id, csn_error **e
                         id_or_name ? id_or_name : "");
     char *id = NULL;
     int there = has_meta(id_or_name);
-    if (there == -ENOMEM)
-        return csn_fail(err, CSN_NOMEM, "look up '%s'", id_or_name);
+    if (there < 0)
+        return csn_statedir_fail(err, -there, CSN_DIR_STATE, "sandboxes");
     if (there == 1) {
         id = strdup(id_or_name);
     } else {
@@ -226,10 +224,13 @@ static csn_status read_meta(const char *id, csn_buf *text, csn_error **err)
         return csn_fail(err, CSN_NOMEM, "state of '%s'", id);
     }
     csn_autofd int dir = csn_statedir_find(CSN_DIR_STATE, sub, NULL);
-    csn_autofd int fd = dir < 0 ? -1 : openat(dir, "meta.json", O_RDONLY | O_CLOEXEC);
+    csn_autofd int fd =
+        dir < 0 ? -1 : openat(dir, "meta.json", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     int e = fd >= 0 ? 0 : dir < 0 ? -dir : errno;
     if (e == ENOENT || e == ENOTDIR)
         return csn_fail(err, CSN_NOT_FOUND, "no sandbox '%s'", id);
+    if (dir < 0)
+        return csn_statedir_fail(err, e, CSN_DIR_STATE, sub);
     if (e != 0)
         return csn_fail_errno(err, e, "state of '%s'", id);
     while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
@@ -295,7 +296,8 @@ void csn_state_remove(const char *id, const char *name)
         if (holder && strcmp(holder, id) == 0)
             unlinkat(names, name, 0);
     }
-    csn_autofd int dir = all < 0 ? -1 : openat(all, id, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    csn_autofd int dir =
+        all < 0 ? -1 : openat(all, id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
         return;
     unlinkat(dir, "meta.json", 0);
@@ -323,7 +325,7 @@ static bool abandoned(int sandboxes, const char *id)
 
     if (dir < 0 || faccessat(dir, "meta.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return false;
-    if (fstat(dir, &st) == 0 && time(NULL) - st.st_mtime > ABANDONED_S)
+    if (csn_id_valid(id) && fstat(dir, &st) == 0 && time(NULL) - st.st_mtime > ABANDONED_S)
         csn_state_remove(id, NULL);
     return true;
 }
@@ -333,6 +335,8 @@ csn_status csn_state_ids(char ***ret, csn_error **err)
     char **ids = NULL;
     struct dirent *d;
     int fd = csn_statedir_find(CSN_DIR_STATE, "sandboxes", NULL);
+    if (fd < 0 && fd != -ENOENT)
+        return csn_statedir_fail(err, -fd, CSN_DIR_STATE, "sandboxes");
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 
     while (dir && (d = readdir(dir)) != NULL) {

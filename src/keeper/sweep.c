@@ -23,6 +23,7 @@
 
 #include "base/cleanup.h"
 #include "keeper/keeper.h"
+#include "os/checked_dir.h"
 #include "os/tree.h"
 
 #define PROCESS_NAME "caisson-sweeper"
@@ -39,7 +40,7 @@ static void remove_dir(const char *path)
 
     memcpy(parent, path, len);
     parent[len] = '\0';
-    csn_autofd int dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    csn_autofd int dir = csn_checked_dir_open(parent, CSN_CHECKED_PARENT, NULL);
     if (dir >= 0 && slash[1] != '\0')
         (void)csn_tree_remove_force(dir, slash + 1);
 }

@@ -1,21 +1,24 @@
-/* statedir.c: finds, makes and checks the user's state, runtime and configuration directories.
+/* statedir.c: finds and makes the user's state, runtime and configuration directories.
  *
- * Invariant: every directory returned belongs to the user and only the user can write to it,
- * because sockets in it are trusted by name. HOME is used before the user database, which
- * serves daemons without an environment. */
+ * Invariant: every directory returned belongs to the user, and no other user or sandbox can
+ * redirect its path (os/checked_dir.c), because sockets in it are trusted by name. HOME is used
+ * before the user database, which serves daemons without an environment. */
 #include "os/statedir.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "os/checked_dir.h"
+
+static const char *const variables[] = {[CSN_DIR_STATE] = "XDG_STATE_HOME",
+                                        [CSN_DIR_RUNTIME] = "XDG_RUNTIME_DIR",
+                                        [CSN_DIR_CONFIG] = "XDG_CONFIG_HOME"};
 
 static char *home_dir(void)
 {
@@ -34,10 +37,7 @@ static char *home_dir(void)
 /* Returns the malloc'd path of a root directory, or NULL with errno set. */
 static char *root_path(int which)
 {
-    static const char *const names[] = {[CSN_DIR_STATE] = "XDG_STATE_HOME",
-                                        [CSN_DIR_RUNTIME] = "XDG_RUNTIME_DIR",
-                                        [CSN_DIR_CONFIG] = "XDG_CONFIG_HOME"};
-    const char *xdg = getenv(names[which]);
+    const char *xdg = getenv(variables[which]);
     char *path = NULL;
 
     if (xdg && xdg[0] == '/')
@@ -55,38 +55,6 @@ static char *root_path(int which)
     return asprintf(&path, "%s/%s/caisson%s", home, below, tail) < 0 ? NULL : path;
 }
 
-/* Makes every missing directory above an absolute path. */
-static int make_parents(char *path)
-{
-    for (char *p = path + 1; *p; p++) {
-        if (*p != '/')
-            continue;
-        *p = '\0';
-        int rc = mkdir(path, 0700);
-        int e = errno;
-        *p = '/';
-        if (rc < 0 && e != EEXIST && e != EISDIR && e != EROFS && e != EACCES)
-            return -e;
-    }
-    return 0;
-}
-
-static int check_private(int fd)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    return st.st_uid == geteuid() && (st.st_mode & 0022) == 0 ? 0 : -EPERM;
-}
-
-static int open_dir(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    return fd < 0 ? -errno : fd;
-}
-
 char *csn_statedir_path(int which, const char *sub)
 {
     csn_autofree char *root = root_path(which);
@@ -97,29 +65,30 @@ char *csn_statedir_path(int which, const char *sub)
     return asprintf(&path, "%s%s%s", root, sub ? "/" : "", sub ? sub : "") < 0 ? NULL : path;
 }
 
+char *csn_statedir_default(int which, const char *home, unsigned i)
+{
+    char *path = NULL;
+    int n = -1;
+
+    if (i == 0)
+        n = asprintf(&path, "%s/%s/caisson%s", home,
+                     which == CSN_DIR_CONFIG ? ".config" : ".local/state",
+                     which == CSN_DIR_RUNTIME ? "/run" : "");
+    else if (i == 1 && which == CSN_DIR_RUNTIME)
+        n = asprintf(&path, "/run/user/%u/caisson", (unsigned)geteuid());
+    return n < 0 ? NULL : path;
+}
+
 static int locate(int which, const char *sub, bool make, char **ret_path)
 {
     csn_autofree char *path = csn_statedir_path(which, sub);
 
     if (!path)
         return errno ? -errno : -ENOMEM;
-    csn_autofd int fd = open_dir(path);
-    if (fd == -ENOENT && make) {
-        int rc = make_parents(path);
-        if (rc < 0)
-            return rc;
-        if (mkdir(path, 0700) < 0 && errno != EEXIST)
-            return -errno;
-        fd = open_dir(path);
-    }
-    if (fd < 0)
-        return fd;
-    int rc = check_private(fd);
-    if (rc < 0)
-        return rc;
-    if (ret_path)
+    csn_autofd int fd = csn_checked_dir_open(path, make ? CSN_CHECKED_MAKE : 0, NULL);
+    if (fd >= 0 && ret_path)
         *ret_path = CSN_STEAL(path);
-    return csn_steal_fd(&fd);
+    return fd < 0 ? fd : csn_steal_fd(&fd);
 }
 
 int csn_statedir_open(int which, const char *sub, char **ret_path)
@@ -130,4 +99,54 @@ int csn_statedir_open(int which, const char *sub, char **ret_path)
 int csn_statedir_find(int which, const char *sub, char **ret_path)
 {
     return locate(which, sub, false, ret_path);
+}
+
+/* ---- errors ---- */
+
+static csn_status fail_owner(csn_error **err, int which, const char *path,
+                             const csn_dir_fault *f)
+{
+    csn_status st =
+        csn_fail(err, CSN_UNAVAILABLE, "%s: %s belongs to user %u, and we are user %u", path,
+                 f->path, (unsigned)f->owner, (unsigned)geteuid());
+
+    return csn_error_advise(st, err, "%sset HOME and %s to directories of your own",
+                            geteuid() == 0 ? "use sudo without -E, or " : "", variables[which]);
+}
+
+csn_status csn_statedir_fail(csn_error **err, int errnum, int which, const char *sub)
+{
+    static const char *const names[] = {[CSN_DIR_STATE] = "state",
+                                        [CSN_DIR_RUNTIME] = "runtime",
+                                        [CSN_DIR_CONFIG] = "configuration"};
+    csn_autofree char *path = csn_statedir_path(which, sub);
+    csn_dir_fault f = {0};
+
+    int fd = path ? csn_checked_dir_open(path, 0, &f) : -1;
+    if (fd >= 0)
+        close(fd);
+    csn_status st = CSN_OK;
+    switch (f.kind) {
+    case CSN_DIR_FAULT_OWNER:
+        st = fail_owner(err, which, path, &f);
+        break;
+    case CSN_DIR_FAULT_LINK:
+        st = csn_fail(err, CSN_UNAVAILABLE,
+                      "%s: %s is a symlink, which a sandbox could have made", path, f.path);
+        st = csn_error_advise(st, err, "set %s to the directory that it leads to",
+                              variables[which]);
+        break;
+    case CSN_DIR_FAULT_WRITABLE:
+        st = csn_fail(err, CSN_UNAVAILABLE, "%s: other users can write to %s", path, f.path);
+        st = csn_error_advise(st, err, "chmod go-w %s, or set %s to a directory of your own",
+                              f.path, variables[which]);
+        break;
+    case CSN_DIR_FAULT_NONE:
+        st = csn_fail(err, errnum == ENOMEM ? CSN_NOMEM : CSN_IO, "%s: %s",
+                      path ? path : "no home directory", strerrordesc_np(errnum));
+        st = csn_error_advise(st, err, "set %s to a directory that only you can write",
+                              variables[which]);
+        break;
+    }
+    return csn_wrap(st, err, "%s directory", names[which]);
 }

@@ -6,10 +6,12 @@
  *            <id>/sock  <id>/home/
  *   config   $XDG_CONFIG_HOME/caisson, else ~/.config/caisson          read only
  *
- * A directory that another user owns or may write to is refused. Functions return 0 or
- * -errno. */
+ * A path that another user or a sandbox could redirect is refused (os/checked_dir.h). Functions
+ * return 0 or -errno. */
 #pragma once
 #include <stddef.h>
+
+#include "base/error.h"
 
 /* In sandboxes/<id>/: a symlink to the runtime directory of a detached sandbox. */
 #define CSN_STATE_RUN_LINK "run"
@@ -27,5 +29,11 @@
 int csn_statedir_open(int which, const char *sub, char **ret_path);
 /* As csn_statedir_open, but makes nothing: -ENOENT. */
 int csn_statedir_find(int which, const char *sub, char **ret_path);
+/* The error of one of them: names the component that was refused, the reason and the fix. */
+csn_status csn_statedir_fail(csn_error **err, int errnum, int which, const char *sub);
 /* Returns the path, whether it exists or not: malloc'd, or NULL with errno set. */
 char *csn_statedir_path(int which, const char *sub);
+/* The paths that callers with another environment use, whether they exist or not: the default
+ * below `home`, for the runtime directory also /run/user/UID. Entry `i`: malloc'd, or NULL
+ * after the last. */
+char *csn_statedir_default(int which, const char *home, unsigned i);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -13,6 +14,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "base/strv.h"
+#include "os/checked_dir.h"
 #include "os/statedir.h"
 #include "os/tree.h"
 #include "runtime/link.h"
@@ -69,9 +71,12 @@ csn_runtime *csn_runtime_new(const char *backend, const csn_config *config, cons
 void csn_runtime_remove_dir(const csn_runtime *rt)
 {
     csn_autofree char *parent = rt->run_path ? csn_path_dir(rt->run_path) : NULL;
-    csn_autofd int fd = parent ? open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    csn_autofd int fd = parent ? csn_checked_dir_open(parent, 0, NULL) : -1;
+    struct stat named, held;
 
-    if (fd >= 0)
+    if (fd >= 0 && rt->run_fd >= 0 && fstat(rt->run_fd, &held) == 0 &&
+        fstatat(fd, rt->id, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == held.st_ino &&
+        named.st_dev == held.st_dev)
         (void)csn_tree_remove_force(fd, rt->id);
 }
 
@@ -95,7 +100,7 @@ csn_status csn_runtime_find_dir(csn_runtime *rt, csn_error **err)
     int fd;
 
     if (dir < 0 && dir != -ENOENT)
-        return csn_fail_errno(err, -dir, "state of '%s'", rt->id);
+        return csn_statedir_fail(err, -dir, CSN_DIR_STATE, "sandboxes");
     if (n <= 0) { /* the creator was killed before it wrote the link: use the default path */
         fd = csn_statedir_find(CSN_DIR_RUNTIME, rt->id, &rt->run_path);
     } else {
@@ -103,8 +108,8 @@ csn_status csn_runtime_find_dir(csn_runtime *rt, csn_error **err)
         rt->run_path = strdup(path);
         if (!rt->run_path)
             return csn_fail(err, CSN_NOMEM, "state of '%s'", rt->id);
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        fd = fd < 0 ? -errno : fd;
+        fd = strcmp(csn_path_base(path), rt->id) == 0 ? csn_checked_dir_open(path, 0, NULL)
+                                                      : -EINVAL;
     }
     if (fd < 0)
         return fd == -ENOENT ? csn_fail(err, CSN_GONE, "sandbox '%s' has ended", rt->id)
@@ -198,7 +203,7 @@ csn_status csn_runtime_commit(void *state, csn_error **err)
         return CSN_OK;
     csn_autofd int dir = csn_runtime_state_dir(rt, true);
     if (dir < 0)
-        return csn_fail_errno(err, -dir, "state of '%s'", rt->id);
+        return csn_statedir_fail(err, -dir, CSN_DIR_STATE, "sandboxes");
     if (symlinkat(rt->run_path, dir, CSN_STATE_RUN_LINK) < 0 ||
         (link = openat(dir, CSN_STATE_RUN_LINK, O_PATH | O_NOFOLLOW | O_CLOEXEC)) < 0)
         return csn_fail_errno(err, errno, "state of '%s'", rt->id);

@@ -39,13 +39,8 @@ csn_status csn_runtime_run_dir(csn_runtime *rt, csn_error **err)
             close(csn_steal_fd(&rt->run_fd));
         free(CSN_STEAL(rt->run_path));
         int fd = csn_statedir_open(CSN_DIR_RUNTIME, rt->id, &rt->run_path);
-        if (fd < 0) {
-            csn_autofree char *path = csn_statedir_path(CSN_DIR_RUNTIME, rt->id);
-            csn_status told = csn_fail_errno(err, -fd, "runtime directory of the sandbox: %s",
-                                             path ? path : rt->id);
-            return csn_error_advise(told, err,
-                                    "XDG_RUNTIME_DIR names the directory it is made in");
-        }
+        if (fd < 0)
+            return csn_statedir_fail(err, -fd, CSN_DIR_RUNTIME, rt->id);
         rt->run_fd = fd;
         if (flock(fd, LOCK_SH) < 0 || fstat(fd, &st) < 0)
             return csn_fail_errno(err, errno, "runtime directory of sandbox '%s'", rt->id);
@@ -117,8 +112,11 @@ static bool listened_on(int dir)
 static void sweep_one(int top, const char *id)
 {
     csn_autofd int dir = openat(top, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
 
-    if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0 && !listened_on(dir))
+    if (dir < 0 || fstat(dir, &st) < 0 || st.st_uid != geteuid())
+        return;
+    if (flock(dir, LOCK_EX | LOCK_NB) == 0 && !listened_on(dir))
         (void)csn_tree_remove_force(top, id);
 }
 
@@ -128,7 +126,7 @@ void csn_runtime_sweep(void)
     DIR *d = top >= 0 ? fdopendir(top) : NULL;
 
     for (const struct dirent *e; d && (e = readdir(d));)
-        if (csn_name_valid(e->d_name) &&
+        if (csn_id_valid(e->d_name) &&
             (strncmp(e->d_name, "jail-", 5) == 0 || strncmp(e->d_name, "local-", 6) == 0))
             sweep_one(dirfd(d), e->d_name);
     if (d)

@@ -81,6 +81,8 @@ cannot '*--disk: needs namespaces*' --disk 10M
 cannot '*--read *: a read-only share inside a writable one needs namespaces*' --read "$WS/sub"
 status "refused: a place inside" 125 "${no_userns[@]}" "$CAISSON" run --allow-weaker --workspace "$WS:/elsewhere" -- touch "$WS/no"
 like "and it says why" "$err" '*--workspace /elsewhere: a different path inside needs namespaces*'
+status "refused: a share with our own directories" 125 "${no_userns[@]}" "$CAISSON" run --allow-weaker --workspace "$T" -- touch "$WS/no"
+like "and it says why" "$err" "*--workspace $T: it contains caisson's own directory $T/*"
 holds "nothing ran" test ! -e "$WS/no"
 if [ "$ROOT" = yes ]; then
     mkdir -m 755 "$T/roots"

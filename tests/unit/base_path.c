@@ -132,6 +132,32 @@ static void names_are_plain_words(void **state)
     assert_false(csn_name_valid(NULL));
 }
 
+static void ids_have_the_form_that_we_make(void **state)
+{
+    static const char *const good[] = {"jail-1700000000000-0a9z8b7c", "my-backend-1-aaaaaaaa",
+                                       NULL};
+    static const char *const bad[] = {"etc",
+                                      "jail",
+                                      "jail-1-aaaaaaa",
+                                      "jail-1-aaaaaaaaa",
+                                      "jail-1-AAAAAAAA",
+                                      "jail--aaaaaaaa",
+                                      "-1-aaaaaaaa",
+                                      "1-aaaaaaaa",
+                                      "jail-1x-aaaaaaaa",
+                                      "jail-1-aaaa/aaa",
+                                      "jail-1-aaaaaaaa.lock",
+                                      "",
+                                      NULL};
+
+    (void)state;
+    for (size_t i = 0; good[i]; i++)
+        assert_true(csn_id_valid(good[i]));
+    for (size_t i = 0; bad[i]; i++)
+        assert_false(csn_id_valid(bad[i]));
+    assert_false(csn_id_valid(NULL));
+}
+
 static void check_printable(const char *path, const char *want)
 {
     csn_autofree char *got = csn_path_printable(path);
@@ -161,6 +187,7 @@ int main(void)
         cmocka_unit_test(below_goes_by_whole_components),
         cmocka_unit_test(split_gives_directory_and_last_component),
         cmocka_unit_test(names_are_plain_words),
+        cmocka_unit_test(ids_have_the_form_that_we_make),
         cmocka_unit_test(printable_escapes_what_a_terminal_acts_upon),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

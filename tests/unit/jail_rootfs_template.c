@@ -24,7 +24,7 @@
 #include "os/tree.h"
 #include "skip.h"
 
-#define KEY   "0123abcd"
+#define KEY   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define OTHER "9999ffff"
 
 #define NO_FILTERS 77
@@ -289,15 +289,17 @@ static void of_many_only_the_young_stay(void **state)
 
     (void)state;
     for (int i = 0; i < 64; i++) {
-        char key[16];
-        snprintf(key, sizeof(key), "k%d", i);
+        char key[65];
+        snprintf(key, sizeof(key), "%064x", (unsigned)i);
         assert_int_equal(csn_rootfs_template_make(store, key, list, n), 0);
         assert_int_equal(utimensat(store, key, t, 0), 0);
     }
     assert_int_equal(csn_rootfs_template_make(store, KEY, list, n), 0);
     assert_true(is_there(store, KEY "/etc/text"));
-    assert_false(is_there(store, "k0"));
-    assert_false(is_there(store, "k63"));
+    assert_false(
+        is_there(store, "0000000000000000000000000000000000000000000000000000000000000000"));
+    assert_false(
+        is_there(store, "000000000000000000000000000000000000000000000000000000000000003f"));
     assert_int_equal(room_count("store"), 2);
     close(store);
 }

@@ -268,16 +268,16 @@ static void directory(const report *r, const char *name, int which)
 {
     csn_autofree char *path = NULL;
     csn_autofd int fd = csn_statedir_open(which, NULL, &path);
+    csn_error *why = NULL;
 
-    if (fd >= 0 && faccessat(fd, ".", W_OK, 0) == 0)
+    if (fd >= 0 && faccessat(fd, ".", W_OK, 0) == 0) {
         add_check(r, name, "ok", NULL, "%s", path);
-    else
-        add_check(
-            r, name, "missing",
-            which == CSN_DIR_STATE
-                ? "set XDG_STATE_HOME to a directory that only you can access (chmod 700)"
-                : "set XDG_RUNTIME_DIR to a directory that only you can access (chmod 700)",
-            "not usable: %s", strerrordesc_np(fd < 0 ? -fd : errno));
+        return;
+    }
+    (void)csn_statedir_fail(&why, fd < 0 ? -fd : errno, which, NULL);
+    add_check(r, name, "missing", csn_error_hint(why), "not usable: %s",
+              csn_error_message(why));
+    csn_error_free(why);
 }
 
 csn_status csn_jail_diagnose(const char *workspace, csn_check_fn fn, void *ctx, csn_error **err)

@@ -1,4 +1,4 @@
-/* host_sockets.c: masks sockets of host programs and caisson's own records inside shares.
+/* host_sockets.c: masks sockets of host programs inside shares.
  *
  * Neither network namespaces nor Landlock prevent a command from connecting to a unix socket by
  * its path, so every socket that is visible in a share is masked by a mount. The kernel's list
@@ -19,17 +19,14 @@
 #include <unistd.h>
 
 #include "backend/jail/jail.h"
-#include "base/error.h"
 #include "base/limits.h"
 #include "base/path.h"
-#include "os/statedir.h"
 #include "os/tree.h"
 #include "os/unix_sockets.h"
 
 #define MISPLACED_MAX 32u /* with more, every socket in the shares is masked */
 
-/* Masks `path` of the host in every share that contains it. */
-static void cover(csn_jail *j, const csn_jail_share *shares, size_t count, const char *path)
+void csn_jail_cover(csn_jail *j, const csn_jail_share *shares, size_t count, const char *path)
 {
     for (size_t i = 0; i < count; i++) {
         const char *rest = csn_path_below(path, shares[i].host);
@@ -61,7 +58,7 @@ static bool cover_at(search *c, const char *path, const csn_unix_socket *name)
 
     if (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
         return false;
-    cover(c->j, c->shares, c->count, path);
+    csn_jail_cover(c->j, c->shares, c->count, path);
     return name->known && (uint32_t)st.st_ino == name->ino && st.st_nlink == 1;
 }
 
@@ -83,7 +80,7 @@ static int search_entry(void *ctx, const char *path, const struct stat *st, cons
         const char *full = csn_arena_printf(c->j->arena, "%s/%s", c->in, path);
         c->found = c->found || st->st_nlink == 1;
         if (full)
-            cover(c->j, c->shares, c->count, full);
+            csn_jail_cover(c->j, c->shares, c->count, full);
     }
     return ++c->seen >= CSN_SOCKET_SEARCH_MAX;
 }
@@ -144,14 +141,14 @@ static int cover_name(void *ctx, const csn_unix_socket *name)
          absolute = name->path[0] == '/';
 
     if (absolute && !may_be_inside)
-        cover(c->j, c->shares, c->count, name->path);
+        csn_jail_cover(c->j, c->shares, c->count, name->path);
     else if (!(absolute ? cover_absolute(c, name) : cover_relative(c, name)) && may_be_inside &&
              name->known && c->misplaced_count++ < MISPLACED_MAX)
         c->misplaced[c->misplaced_count - 1] = name->ino;
     return 0;
 }
 
-static void cover_sockets(csn_jail *j, const csn_jail_share *shares, size_t count)
+void csn_jail_cover_sockets(csn_jail *j, const csn_jail_share *shares, size_t count)
 {
     search c = {.j = j, .shares = shares, .count = count};
     struct stat st;
@@ -167,44 +164,4 @@ static void cover_sockets(csn_jail *j, const csn_jail_share *shares, size_t coun
         if (fd >= 0)
             (void)csn_tree_walk(fd, search_entry, &c);
     }
-}
-
-/* Masks one of caisson's own directories. It is created first if a share could contain it:
- * otherwise a command could create it and plant records in it. A share inside such a directory
- * cannot be masked; it may only be read, since write access would give control over later
- * sandboxes. */
-static csn_status cover_records(csn_jail *j, const csn_jail_share *shares, size_t count,
-                                int which, csn_error **err)
-{
-    csn_autofree char *path = csn_statedir_path(which, NULL);
-    char real[PATH_MAX];
-    const char *home = getenv("HOME");
-    bool wide = false;
-
-    for (size_t i = 0; i < count; i++)
-        wide = wide || (home && csn_path_below(home, shares[i].host)) ||
-               (path && csn_path_below(path, shares[i].host));
-    int fd = wide ? csn_statedir_open(which, NULL, NULL) : -1;
-    if (fd >= 0)
-        close(fd);
-    if (!path || !realpath(path, real))
-        return CSN_OK;
-    for (size_t i = 0; i < count; i++)
-        if (shares[i].writable && csn_path_below(shares[i].host, real))
-            return csn_fail(
-                err, CSN_INVALID,
-                "%s %s: part of caisson's own records, which can only be shared read-only",
-                shares[i].option, shares[i].host);
-    cover(j, shares, count, real);
-    return CSN_OK;
-}
-
-csn_status csn_jail_cover_host(csn_jail *j, const csn_jail_share *shares, size_t count,
-                               csn_error **err)
-{
-    cover_sockets(j, shares, count);
-    csn_status st = cover_records(j, shares, count, CSN_DIR_STATE, err);
-    if (st == CSN_OK)
-        st = cover_records(j, shares, count, CSN_DIR_RUNTIME, err);
-    return st < 0 ? st : cover_records(j, shares, count, CSN_DIR_CONFIG, err);
 }

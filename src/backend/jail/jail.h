@@ -6,6 +6,7 @@
  *   system_mounts.c    the mounts that every jail has; etc_files.h: /etc
  *   rootfs_template.h  a prepared root file system that many jails share
  *   host_sockets.c     masks sockets of host programs inside shares
+ *   own_records.c      masks caisson's own directories inside shares
  *   cwd_check.c        refuses to share a system directory by default
  *   orders.c           sends the keeper its spec and resources, reads READY or FAILED
  *   record.c           saves and loads what a process needs to attach to a detached jail
@@ -130,10 +131,17 @@ void csn_jail_give(csn_jail *j, const csn_jail_share *share);
  * the next sandbox would mount its cover in the wrong place. */
 void csn_jail_pin_parents(csn_jail *j, const csn_jail_share *share, const char *rest);
 
-/* host_sockets.c. Masks sockets of host programs and caisson's own records inside shares. Call
- * it after the shares were added. */
-csn_status csn_jail_cover_host(csn_jail *j, const csn_jail_share *shares, size_t count,
-                               csn_error **err);
+/* host_sockets.c. Masks sockets of host programs inside shares. Call it after the shares were
+ * added. */
+void csn_jail_cover_sockets(csn_jail *j, const csn_jail_share *shares, size_t count);
+/* Masks `path` of the host in every share that contains it. */
+void csn_jail_cover(csn_jail *j, const csn_jail_share *shares, size_t count, const char *path);
+
+/* own_records.c. Masks caisson's own directories inside shares, likewise. */
+csn_status csn_jail_cover_records(csn_jail *j, const csn_jail_share *shares, size_t count,
+                                  csn_error **err);
+/* Where nothing can be masked: refuses writable shares that contain one of them. */
+csn_status csn_jail_refuse_records(const csn_jail_share *shares, size_t count, csn_error **err);
 
 /* system_mounts.c. Adds programs, libraries, devices, /proc and /etc, if the host has them. */
 void csn_jail_add_system(const csn_runtime *rt, csn_jail *j, const char *home,

@@ -137,7 +137,7 @@ static csn_status refuse_unsupported(const csn_runtime *rt, const csn_jail_share
                 return refuse(err, v[i].option, v[i].host,
                               "a read-only share inside a writable one ");
     }
-    return CSN_OK;
+    return csn_jail_refuse_records(v, count, err);
 }
 
 /* Commands of a root caller run as a user without account, and no mount maps files to it. */

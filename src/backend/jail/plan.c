@@ -352,7 +352,8 @@ csn_status csn_jail_plan(csn_runtime *rt, csn_error **err)
                      own);
     size_t first = j->mount_count;
     mount_shares(j, s);
-    st = csn_jail_cover_host(j, s->v, s->count, err);
+    csn_jail_cover_sockets(j, s->v, s->count);
+    st = csn_jail_cover_records(j, s->v, s->count, err);
     if (st == CSN_OK)
         st = csn_protected_plan(rt, s->v, s->count, err);
     if (st == CSN_OK)

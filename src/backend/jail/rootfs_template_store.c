@@ -14,6 +14,7 @@
 
 #include "backend/jail/rootfs_template.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "os/atomic.h"
 #include "os/tree.h"
@@ -153,23 +154,35 @@ static int count_one(void *ctx, const char *name, const struct stat *st, const c
     return 0;
 }
 
+/* True for the names that are made here: temporary ones and keys. */
+static bool is_temp(const char *name)
+{
+    return strncmp(name, CSN_TEMP_PREFIX, strlen(CSN_TEMP_PREFIX)) == 0 &&
+           strlen(name) == CSN_TEMP_SIZE - 1;
+}
+
+static bool is_key(const char *name)
+{
+    return strlen(name) == CSN_HASH_HEX - 1 && !name[strspn(name, "0123456789abcdef")];
+}
+
 /* Keeps templates that are locked or new. */
 static int remove_unused(void *ctx, const char *name, const struct stat *st, const char *target)
 {
     const cleanup *t = ctx;
     const time_t age = t->count < CROWDED ? TEMPLATE_AGE_S : TEMP_AGE_S;
     char lock_name[NAME_SIZE];
-    size_t len = strlen(name);
     int store = t->store;
 
     (void)target;
-    if (strncmp(name, CSN_TEMP_PREFIX, strlen(CSN_TEMP_PREFIX)) == 0) {
+    if (!S_ISDIR(st->st_mode) || st->st_uid != geteuid())
+        return 0;
+    if (is_temp(name)) {
         if (time(NULL) - st->st_mtim.tv_sec > TEMP_AGE_S)
             (void)csn_tree_remove_force(store, name);
         return 0;
     }
-    if (!S_ISDIR(st->st_mode) || len + sizeof(LOCK_SUFFIX) > sizeof(lock_name) ||
-        (time(NULL) - st->st_mtim.tv_sec < age && is_of_this_boot(st)))
+    if (!is_key(name) || (time(NULL) - st->st_mtim.tv_sec < age && is_of_this_boot(st)))
         return 0;
     snprintf(lock_name, sizeof(lock_name), "%s" LOCK_SUFFIX, name);
     csn_autofd int lock = openat(store, lock_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
