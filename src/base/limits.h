@@ -23,7 +23,9 @@
 #define CSN_NAME_BYTES_MAX       63u   /* of a sandbox's or session's name */
 #define CSN_ARGV_BYTES_MAX       (2u * 1024u * 1024u)
 #define CSN_ARGV_COUNT_MAX       65536u
-#define CSN_GRACE_MS             200u   /* between SIGTERM and SIGKILL */
+#define CSN_GRACE_MS             200u /* between SIGTERM and SIGKILL */
+#define CSN_KILL_STEP_MS         300u /* after the grace: a keeper that has not run is killed */
+#define CSN_KILL_MAX_MS          1000u  /* after the grace: one that still has not finished */
 #define CSN_DRAIN_MS             100u   /* for output of a grandchild that holds the pipe */
 #define CSN_KEEPER_SPEC_MS       60000u /* how long a detached keeper waits for its spec */
 #define CSN_KEEPER_ANSWER_MS     5000u  /* after this silence a keeper counts as broken */

@@ -37,10 +37,10 @@ typedef struct run {
     const csn_exec_req *req;
     csn_pump pump;
     int channel;
-    int sockets;     /* to the process that creates the command's sockets, or -1 */
-    uint64_t number; /* of the spawn */
-    uint32_t how;    /* CSN_END_* that our KILL stands for, or CSN_END_EXITED */
-    bool checked;    /* csn_link_check succeeded after the kill timed out */
+    int sockets;             /* to the process that creates the command's sockets, or -1 */
+    uint64_t number;         /* of the spawn */
+    uint32_t how;            /* CSN_END_* that our KILL stands for, or CSN_END_EXITED */
+    csn_kill_wait kill_wait; /* after KILL */
     csn_exit_msg exit;
 } run;
 
@@ -322,7 +322,7 @@ static csn_status ask_kill(run *r, uint32_t how, csn_error **err)
 {
     r->how = how;
     r->pump.cancel_fds[0] = r->pump.cancel_fds[1] = -1;
-    r->pump.deadline_ns = csn_deadline_in(CSN_GRACE_MS + CSN_KEEPER_ANSWER_MS);
+    r->pump.deadline_ns = csn_kill_wait_begin(r->rt, &r->kill_wait);
     int rc = csn_proto_send(r->channel, CSN_MSG_KILL, &(csn_kill_msg){.grace_ms = CSN_GRACE_MS},
                             NULL, 0, 1);
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
@@ -357,21 +357,14 @@ static csn_status take_message(run *r, bool *ret_ended, csn_error **err)
 }
 
 /* After KILL, no EXIT arrived in time: a process or the keeper is stuck, or the machine is
- * overloaded or was suspended. A keeper that answers gets the same time once more. */
-static csn_status give_up(run *r, bool *ret_ended, csn_error **err)
+ * overloaded or was suspended. */
+static bool give_up(run *r)
 {
-    csn_status st = csn_link_check(r->rt, err);
-
-    if (st < 0)
-        return st;
-    if (!r->checked) {
-        r->checked = true;
-        r->pump.deadline_ns = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
-        return CSN_OK;
-    }
+    r->pump.deadline_ns = csn_kill_wait_next(r->rt, &r->kill_wait);
+    if (r->pump.deadline_ns != 0)
+        return false;
     r->exit = (csn_exit_msg){.killed = 1, .status = SIGKILL};
-    *ret_ended = true;
-    return CSN_OK;
+    return true;
 }
 
 /* Runs until the keeper reports the end. On an error the caller closes the channel, upon which
@@ -387,8 +380,10 @@ static csn_status run_to_end(run *r, csn_error **err)
             st = take_message(r, &ended, err);
             break;
         case CSN_PUMP_DEADLINE:
-            st = r->how == CSN_END_EXITED ? ask_kill(r, CSN_END_TIMEOUT, err)
-                                          : give_up(r, &ended, err);
+            if (r->how == CSN_END_EXITED)
+                st = ask_kill(r, CSN_END_TIMEOUT, err);
+            else
+                ended = give_up(r);
             break;
         case CSN_PUMP_CANCEL:
         case CSN_PUMP_STOP:

@@ -1,8 +1,9 @@
 /* link.c: sends one request to the keeper and receives its answer.
  *
  * The keeper runs next to commands that could attack it, so its messages are treated as
- * hostile: each answer is bounded in size and time. A keeper that breaks the protocol or does
- * not answer is killed with all its commands, and the caller gets CSN_UNAVAILABLE. */
+ * hostile: each answer is bounded in size and time. A keeper that breaks the protocol is killed
+ * with all its commands. One that does not answer may only be slow, so a question does not kill
+ * it; kill_wait.c does, at the deadline of a command. The caller gets CSN_UNAVAILABLE. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -90,7 +91,7 @@ csn_status csn_link_send(csn_runtime *rt, csn_msg_type type, const void *msg, co
     if (rc == -EPIPE)
         return csn_link_lost(rt, err);
     if (rc == -ETIMEDOUT)
-        return csn_link_hostile(rt, "it takes no requests", err);
+        return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' takes no requests", rt->id);
     return rc < 0 ? csn_fail_errno(err, -rc, "request to the keeper") : CSN_OK;
 }
 
@@ -109,7 +110,7 @@ csn_status csn_link_answer(csn_runtime *rt, int channel, uint64_t deadline_ns, v
         deadline_ns = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
     int rc = csn_msg_await(channel, deadline_ns, buf, size, ret);
     if (rc == -ETIMEDOUT)
-        return csn_link_hostile(rt, "it did not answer", err);
+        return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' did not answer", rt->id);
     if (rc == 0)
         return csn_link_lost(rt, err);
     if (rc == -EPROTO)

@@ -39,7 +39,8 @@ csn_status csn_link_ask(csn_runtime *rt, csn_msg_type type, const void *msg, con
 csn_status csn_link_send(csn_runtime *rt, csn_msg_type type, const void *msg, const int *fds,
                          size_t nfds, int *ret_channel, csn_error **err);
 /* Receives the next message on a channel, which may be ERROR; the caller releases it. A keeper
- * that sends nothing until the deadline (0: CSN_KEEPER_ANSWER_MS from now) is killed. */
+ * that sends nothing until the deadline (0: CSN_KEEPER_ANSWER_MS from now) is an error; it is
+ * not killed. */
 csn_status csn_link_answer(csn_runtime *rt, int channel, uint64_t deadline_ns, void *buf,
                            size_t size, csn_msg *ret, csn_error **err);
 /* Sends one request without descriptors and receives one reply, which must be of type `want`
@@ -52,7 +53,7 @@ csn_status csn_link_call(csn_runtime *rt, csn_msg_type type, const void *msg, cs
 csn_status csn_link_call_long(csn_runtime *rt, csn_msg_type type, const void *msg,
                               uint64_t wait_ms, csn_msg_type want, void *reply, void *buf,
                               size_t size, csn_msg *m, int *ret_errno, csn_error **err);
-/* Checks that the keeper answers; kills it if it does not. */
+/* Checks that the keeper answers. */
 csn_status csn_link_check(csn_runtime *rt, csn_error **err);
 /* The time at which the keeper ends by itself, in ms since the epoch; 0: never. */
 csn_status csn_link_expiry(csn_runtime *rt, int64_t *ret_ms, csn_error **err);
@@ -62,8 +63,17 @@ csn_status csn_link_lost(csn_runtime *rt, csn_error **err);
 /* Call after resolving a path in the keeper's mounts, with the result st. Returns st, or
  * csn_link_lost if the keeper ended meanwhile, which makes the result meaningless. */
 csn_status csn_link_check_alive(csn_runtime *rt, csn_status st, csn_error **err);
-/* Call when the keeper broke the protocol or does not answer: kills it and all its commands. */
+/* Call when the keeper broke the protocol: kills it and all its commands. */
 csn_status csn_link_hostile(csn_runtime *rt, const char *what, csn_error **err);
+
+/* kill_wait.c. Call begin when KILL was sent, and next at each deadline that they return, until
+ * the command has ended or next returns 0: then it was killed, with its keeper if that did not
+ * run, or a process of it is stuck in the kernel. */
+typedef struct csn_kill_wait {
+    uint64_t end_ns, switches;
+} csn_kill_wait;
+uint64_t csn_kill_wait_begin(const csn_runtime *rt, csn_kill_wait *w);
+uint64_t csn_kill_wait_next(csn_runtime *rt, csn_kill_wait *w);
 
 /* environ.c: merges the sandbox's variables, those of the call, and PWD; each name occurs once.
  * `extra` and `pwd` may be NULL. The array is malloc'd; its strings borrow from the arguments

@@ -39,7 +39,7 @@ typedef struct session_exec {
     size_t status_len;
     uint32_t how;
     bool killed, fresh;
-    bool checked; /* csn_link_check succeeded after the kill timed out */
+    csn_kill_wait kill_wait; /* after KILL */
 } session_exec;
 
 /* ---- the script ---- */
@@ -244,7 +244,7 @@ static csn_status kill_session(session_exec *t, uint32_t how, csn_error **err)
     t->pump.cancel_fds[0] = t->pump.cancel_fds[1] = -1;
     if (t->pump.control_fd >= 0)
         close(csn_steal_fd(&t->pump.control_fd));
-    t->pump.deadline_ns = csn_deadline_in(CSN_GRACE_MS + CSN_KEEPER_ANSWER_MS);
+    t->pump.deadline_ns = csn_kill_wait_begin(t->rt, &t->kill_wait);
     int rc = csn_proto_send(t->channel, CSN_MSG_KILL, &(csn_kill_msg){.grace_ms = CSN_GRACE_MS},
                             NULL, 0, 1);
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
@@ -317,19 +317,14 @@ static csn_status finish_command(session_exec *t, int code, csn_exec_end *end, c
     return CSN_OK;
 }
 
-/* As give_up in exec.c: a process is stuck in the kernel, or the keeper needs more time. */
-static csn_status give_up(session_exec *t, bool *ret_ended, csn_exec_end *end, csn_error **err)
+/* As give_up in exec.c. */
+static bool give_up(session_exec *t, csn_exec_end *end)
 {
-    csn_status st = csn_link_check(t->rt, err);
-
-    if (st == CSN_OK && !t->checked) {
-        t->checked = true;
-        t->pump.deadline_ns = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
-    } else if (st == CSN_OK) {
-        end->how = t->how;
-        *ret_ended = true;
-    }
-    return st;
+    t->pump.deadline_ns = csn_kill_wait_next(t->rt, &t->kill_wait);
+    if (t->pump.deadline_ns != 0)
+        return false;
+    end->how = t->how;
+    return true;
 }
 
 static csn_status run_turn(session_exec *t, csn_exec_end *end, csn_error **err)
@@ -352,7 +347,7 @@ static csn_status run_turn(session_exec *t, csn_exec_end *end, csn_error **err)
             if (!t->killed)
                 st = kill_session(t, CSN_END_TIMEOUT, err);
             else
-                st = give_up(t, &ended, end, err);
+                ended = give_up(t, end);
             break;
         case CSN_PUMP_CANCEL:
         case CSN_PUMP_STOP:

@@ -40,6 +40,31 @@ taskset -p 1 $!
 prlimit --pid $! --nofile=64
 kill $!'
 
+# ---- a keeper that does not run: the caller ends the command, and all others with it ----
+id=$(cs create --workspace "$WS")
+keeper=$(cs info "$id" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["keeper_pid"])')
+kill -STOP "$keeper"
+status "a stopped keeper answers no question" 1 cs ps "$id"
+kill -CONT "$keeper"
+status "and a question does not kill it" 0 cs exec "$id" -- true
+
+# stop_during NAME OPTION...: a timeout while the keeper is stopped
+stop_during()
+{
+    local name=$1
+    shift
+    rm -f "$WS/runs"
+    cs exec "$id" --json --timeout 2s "$@" -c 'touch runs; sleep 1000' >"$T/stopped" &
+    eventually test -e "$WS/runs" && kill -STOP "$keeper"
+    wait $!
+    json "$name" "$(cat "$T/stopped")" 'v["killed_by"] == "timeout" and v["timed_out"]'
+    holds "$name: the keeper is killed" gone "$keeper"
+}
+stop_during "a timeout is kept without the keeper"
+id=$(cs create --workspace "$WS")
+keeper=$(cs info "$id" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["keeper_pid"])')
+stop_during "so is that of a session" --session s
+
 # ---- all processes of the user: the keeper has the same. The control slows this script. ----
 attempt "setpriority, the user" of-user nice
 attempt "ioprio_set, the user" of-user ioprio
