@@ -143,7 +143,9 @@ void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bo
         if (d->hint &&
             csn_str_starts(d->hint,
                            "--")) /* otherwise the hint explains why no option is offered */
-            how = "; to allow it: ";
+            how = d->rule && strcmp(d->rule, "outside the sandbox") == 0
+                      ? "; to allow it, if the host has it: "
+                      : "; to allow it: ";
         csn_cli_note(c, "denied %s%s%s%s%s%s", d->op, d->target ? " '" : "",
                      d->target ? d->target : "", d->target ? "'" : "", how,
                      d->hint ? d->hint : "");

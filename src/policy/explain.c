@@ -1,9 +1,9 @@
 /* explain.c: derive the denials from the output of a failed command.
  *
- * The command controls every byte of the text. Invariants: no denial without a fact (the host
- * has the path, this user could use it there, the sandbox withholds it); work is bounded (the
- * first and last 128 KiB, at most CSN_EXPLAIN_PROBES_MAX paths); text of the command reaches a
- * hint only as a path that exists or a host name of plain letters.
+ * The command controls every byte of the text. Invariants: no denial without a fact (the
+ * sandbox does not show that path, or the command may not use what it sees there); work is
+ * bounded (the first and last 128 KiB, at most CSN_EXPLAIN_PROBES_MAX paths); text of the
+ * command reaches a hint only as a quoted path or a host name of plain letters.
  *
  * Lines are read from the last to the first: a program prints the reason of its failure last,
  * and a noisy start must not use up the probes. */
@@ -32,32 +32,34 @@ static bool is_held_back(const csn_explain_fact *f)
     return f->inside && !f->inside_writable && f->host && f->host_writable;
 }
 
-/* Writable on the host, absent inside. */
+/* Absent inside, and writable on the host or unknown. */
 static bool is_left_out(const csn_explain_fact *f)
 {
-    return !f->inside && f->host && f->host_writable;
+    return f->hidden || (!f->inside && f->host && f->host_writable);
 }
 
 /* "cp: cannot create regular file '/data/': Not a directory": the directory is missing
  * inside. */
 static bool is_into_dir(const csn_explain_state *w, csn_text_span s, const csn_probed_path *a)
 {
-    return s.at[s.len - 1] == '/' && a->fact.dir && csn_line_creates(&w->line);
+    return s.at[s.len - 1] == '/' && (a->fact.dir || a->fact.hidden) &&
+           csn_line_creates(&w->line);
 }
 
 static bool explain_missing(csn_explain_state *w, csn_text_span s, const csn_probed_path *a,
                             bool exec)
 {
     bool into = is_into_dir(w, s, a);
-
-    if (!into && csn_explain_deny_missing(w, s, a, exec))
-        return true;
     /* A path that exists on neither side is a denial only if it was to be created in a
      * directory that is missing inside. A shell does not print which operation failed. */
     bool made = csn_line_creates(&w->line) || (!exec && csn_line_is_redirect(&w->line));
+
+    if (!into && !(made && a->fact.hidden) && csn_explain_deny_missing(w, s, a, exec))
+        return true;
     if (!into && (a->fact.host || a->fact.inside || !made))
         return false;
-    const csn_probed_path *dir = into ? a : csn_explain_probe_above(w, a->path);
+    const char *named = a->fact.hidden && a->fact.resolved ? a->fact.resolved : a->path;
+    const csn_probed_path *dir = into ? a : csn_explain_probe_above(w, named);
     if (!dir || !is_left_out(&dir->fact))
         return false;
     csn_explain_deny_write(w, s, dir, a->path);
@@ -70,6 +72,8 @@ static bool explain_read_only(csn_explain_state *w, csn_text_span s, const csn_p
 
     if (!a->fact.inside && !a->fact.host)
         where = csn_explain_probe_above(w, a->path);
+    if (a->fact.hidden && where && !where->fact.hidden)
+        where = a; /* to be created in a directory that the jail made */
     if (!where || (!is_held_back(&where->fact) && !is_left_out(&where->fact)))
         return false;
     csn_explain_deny_write(w, s, where, a->path);
@@ -81,7 +85,8 @@ static bool explain_read_only(csn_explain_state *w, csn_text_span s, const csn_p
 static bool explain_access(csn_explain_state *w, csn_text_span s, const csn_probed_path *a,
                            bool exec)
 {
-    if (csn_explain_deny_missing(w, s, a, exec))
+    if (!(a->fact.hidden && csn_line_creates(&w->line)) &&
+        csn_explain_deny_missing(w, s, a, exec))
         return true;
     bool fresh = !a->fact.inside && !a->fact.host;
     return (fresh || csn_line_creates(&w->line)) && explain_read_only(w, s, a);
@@ -117,6 +122,23 @@ static void explain_interpreter(csn_explain_state *w, csn_text_span script)
     csn_explain_deny_missing(w, needs, csn_explain_probe_span(w, needs), true);
 }
 
+/* A bare name. The directories of the host's PATH that the sandbox does not show are not named:
+ * the command does not know them. */
+static void explain_name(csn_explain_state *w, csn_text_span name)
+{
+    const csn_explain_in *in = w->in;
+    const csn_probed_path *a = csn_explain_search(w, name, in->path);
+    bool same_path = in->path && in->host_path && strcmp(in->path, in->host_path) == 0;
+
+    if (csn_explain_deny_missing(w, name, a, true) || !in->host_path || same_path)
+        return;
+    csn_denial d = {.op = "exec",
+                    .target = csn_explain_span_text(w, name),
+                    .rule = CSN_EXPLAIN_OUTSIDE,
+                    .hint = "--read DIRECTORY"};
+    csn_explain_deny(w, &d);
+}
+
 static void explain_command(csn_explain_state *w, csn_text_span name)
 {
     if (name.len == 0)
@@ -124,7 +146,7 @@ static void explain_command(csn_explain_state *w, csn_text_span name)
     if (memchr(name.at, '/', name.len))
         explain_interpreter(w, name);
     else
-        csn_explain_deny_missing(w, name, csn_explain_search(w, name, w->in->host_path), true);
+        explain_name(w, name);
 }
 
 static void explain_library(csn_explain_state *w, csn_text_span name)
@@ -134,31 +156,18 @@ static void explain_library(csn_explain_state *w, csn_text_span name)
     if (memchr(name.at, '/', name.len))
         csn_explain_deny_missing(w, name, csn_explain_probe_span(w, name), false);
     else
-        csn_explain_deny_missing(w, name, csn_explain_search(w, name, w->in->host_libs), false);
+        csn_explain_deny_missing(w, name, csn_explain_search(w, name, w->in->libs), false);
 }
 
 /* rustup's programs look for toolchains in HOME, which is a different directory inside, so the
- * hint also sets RUSTUP_HOME. The path must need no quoting in a shell. */
+ * hint also sets RUSTUP_HOME. The shell of its reader knows the home. */
 static void explain_toolchain(csn_explain_state *w)
 {
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
-    const char *home = w->in->host_home;
-    const char *dir = home ? csn_arena_printf(w->arena, "%s/.rustup", home) : NULL;
-    const csn_probed_path *a =
-        dir && dir[strspn(dir, plain)] == '\0' ? csn_explain_probe(w, dir) : NULL;
-
-    if (!a || !a->fact.host || !a->fact.dir || !a->fact.host_readable || a->fact.rule)
-        return;
-    bool there = a->fact.inside && a->fact.inside_readable;
-    const char *grant = there ? "" : csn_explain_option(w, CSN_OP_READ, dir);
     csn_denial d = {.op = "read",
-                    .target = dir,
-                    .resolved = dir,
-                    .rule = there ? "HOME is a different directory inside" : "not granted",
-                    .hint = csn_arena_printf(w->arena, "%s%s--env RUSTUP_HOME=%s",
-                                             grant ? grant : "", there ? "" : " ", dir)};
-    w->out_of_memory = w->out_of_memory || !d.hint;
+                    .target = "~/.rustup",
+                    .rule = CSN_EXPLAIN_OUTSIDE,
+                    .hint = "--read \"$HOME/.rustup\" --env \"RUSTUP_HOME=$HOME/.rustup\""};
+
     csn_explain_deny(w, &d);
 }
 

@@ -1,12 +1,14 @@
 /* explain.h: find out from its output why a command failed, and which option would have helped.
  *
  * Runs once after a command that failed; the command is neither traced nor slowed. The output
- * only yields candidates. A candidate becomes a denial only if the host has the path, this user
- * could use it there, and the sandbox withholds it from the command. A file that is missing in
- * both places is no denial.
+ * only yields candidates. A candidate becomes a denial if the sandbox withholds the path from
+ * the command: it is in a part of the host that the sandbox does not show, or the command sees
+ * it and may not use it. A file that is missing in a directory that the command sees is no
+ * denial.
  *
- * The command controls its output and may name paths to learn whether they exist. So the result
- * is for the owner of the sandbox, and at most CSN_EXPLAIN_PROBES_MAX paths are probed. */
+ * The command controls its output, may name paths to learn whether they exist, and may see the
+ * result. So nothing here depends on what the host has where the command cannot look, and at
+ * most CSN_EXPLAIN_PROBES_MAX paths are probed. */
 #pragma once
 #include <stdbool.h>
 
@@ -19,13 +21,14 @@ typedef struct csn_explain_fact {
     bool inside;          /* the command sees something there (links followed) */
     bool inside_readable; /* and its grant lets it be read */
     bool inside_writable; /* and written; of a directory: names made in it */
+    bool hidden;          /* the sandbox does not show it; whether the host has it is unknown */
     bool host;            /* the host has something there (links followed) */
     bool host_readable;   /* this user may read it there, or enter it */
     bool host_writable;
-    bool dir, socket; /* what the host has */
+    bool dir, socket; /* what is there */
     bool link;        /* the last component itself is a symbolic link on the host */
-    /* The path on the host with every link and `..` resolved; NULL: the path itself. Hints name
-     * this one, so that a link made by the command is never granted. */
+    /* The path with every link and `..` resolved; NULL: the path itself. Hints name this one,
+     * so that a link made by the command is never granted. */
     const char *resolved;
     const char *needs;  /* the interpreter in the first line of a script, or NULL */
     const char *source; /* the grant it lies in: "config.read[0]"; may be NULL */
@@ -50,8 +53,9 @@ typedef struct csn_explain_in {
     const char *cwd;           /* absolute, as seen by the command */
     const char *home;          /* HOME of the command */
     const char *host_home;     /* of the user, resolved; never offered as a whole */
-    const char *host_path;     /* PATH on the host */
-    const char *host_libs;     /* library directories of the host, separated by colons */
+    const char *host_path;     /* PATH on the host; never in a text */
+    const char *path;          /* PATH of the command */
+    const char *libs;          /* library directories of the command, separated by colons */
     /* Fills *ret, which is zeroed. `path` is absolute and may contain `..`. */
     void (*probe)(void *ctx, const char *path, csn_explain_fact *ret);
     /* Does the sandbox refuse this system call, and would the host permit it to this user?
@@ -61,6 +65,9 @@ typedef struct csn_explain_in {
     const char *net_rule; /* the rule that limits the network ("network none"), or NULL */
     uint64_t disk_max, file_max, memory_max, pids_max; /* 0: no limit */
 } csn_explain_in;
+
+/* The rule of a denial whose path may or may not exist on the host. */
+#define CSN_EXPLAIN_OUTSIDE "outside the sandbox"
 
 #define CSN_EXPLAIN_DENIALS_MAX 8u
 #define CSN_EXPLAIN_PROBES_MAX  64u

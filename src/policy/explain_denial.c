@@ -2,7 +2,7 @@
  *
  * A path becomes absolute and is probed at most once; explain_hint.c decides which option a
  * denial offers. Invariants: the number of probes is bounded; a path with `..` counts only as
- * what the host resolves it to; all texts live in the arena of the call. Running out of memory
+ * what it resolves to; all texts live in the arena of the call. Running out of memory
  * is recorded and ends the call. */
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +125,7 @@ static const csn_probed_path *probe_parent(csn_explain_state *w, const char *pat
         return NULL;
     }
     const csn_probed_path *a = has_dotdot(path) ? NULL : csn_explain_probe(w, dir);
-    return a && a->fact.dir ? a : NULL;
+    return a && (a->fact.dir || a->fact.hidden) ? a : NULL;
 }
 
 const csn_probed_path *csn_explain_probe_above(csn_explain_state *w, const char *path)
@@ -141,8 +141,8 @@ const csn_probed_path *csn_explain_probe_above(csn_explain_state *w, const char 
             return NULL;
         }
         const csn_probed_path *a = csn_explain_probe(w, dir);
-        if (!a || a->fact.host || a->fact.inside)
-            return a && a->fact.dir ? a : NULL;
+        if (!a || a->fact.host || a->fact.inside || a->fact.hidden)
+            return a && (a->fact.dir || a->fact.hidden) ? a : NULL;
     }
     return NULL;
 }
@@ -163,7 +163,7 @@ const csn_probed_path *csn_explain_search(csn_explain_state *w, csn_text_span na
             tried++;
             const csn_probed_path *a =
                 has_dotdot(w->path) ? NULL : csn_explain_probe(w, w->path);
-            if (a && a->fact.host && !a->fact.dir)
+            if (a && (a->fact.hidden || (a->fact.host && !a->fact.dir)))
                 return a;
         }
         at += next;
@@ -258,12 +258,14 @@ static const char *hint_for(csn_explain_state *w, uint32_t op, const csn_probed_
                             bool tool)
 {
     const csn_explain_fact *f = &a->fact;
+    bool write = op == CSN_OP_WRITE; /* then `a` is a directory to write in, or exists inside */
     csn_grant_target p = {.asked = a->path,
                           .path = resolved_path(a),
-                          .dir = f->dir,
+                          .dir = f->dir || (f->hidden && write),
                           .socket = f->socket,
                           .tool = tool,
-                          .write = op == CSN_OP_WRITE};
+                          .write = write,
+                          .unknown = f->hidden && !write};
     const char *hint = f->rule ? leave_out(w, f->rule) : offer(w, op, &p);
 
     return f->link && op == CSN_OP_READ ? offer_link(w, a, p, hint) : hint;
@@ -280,13 +282,14 @@ const char *csn_explain_span_text(csn_explain_state *w, csn_text_span s)
 bool csn_explain_deny_missing(csn_explain_state *w, csn_text_span target,
                               const csn_probed_path *a, bool exec)
 {
-    if (!a || !a->fact.host || !a->fact.host_readable ||
-        (a->fact.inside && a->fact.inside_readable))
+    if (!a || (!a->fact.hidden && (!a->fact.host || !a->fact.host_readable ||
+                                   (a->fact.inside && a->fact.inside_readable))))
         return false;
+    const char *held = a->fact.hidden ? CSN_EXPLAIN_OUTSIDE : "not granted";
     csn_denial d = {.op = exec ? "exec" : "read",
                     .target = csn_explain_span_text(w, target),
                     .resolved = resolved_path(a),
-                    .rule = a->fact.rule ? a->fact.rule : "not granted",
+                    .rule = a->fact.rule ? a->fact.rule : held,
                     .source = a->fact.source,
                     .hint = hint_for(w, CSN_OP_READ, a, exec && !a->fact.dir)};
     csn_explain_deny(w, &d);
@@ -297,6 +300,8 @@ void csn_explain_deny_write(csn_explain_state *w, csn_text_span target,
                             const csn_probed_path *where, const char *resolved)
 {
     const char *held = where->fact.inside ? "read-only" : "not granted";
+    if (where->fact.hidden)
+        held = CSN_EXPLAIN_OUTSIDE;
     csn_denial d = {.op = "write",
                     .target = csn_explain_span_text(w, target),
                     .resolved = resolved,

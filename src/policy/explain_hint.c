@@ -239,10 +239,20 @@ static bool is_tool_dir(const char *dir)
     return csn_strv_has(names, csn_path_base(dir));
 }
 
+/* A path of unknown type counts as a file if its name has an extension. */
+static bool is_file_name(const char *path)
+{
+    const char *dot = strrchr(csn_path_base(path), '.');
+
+    return dot && dot != csn_path_base(path);
+}
+
 /* The smallest useful grant; the path itself if its directory is wide. */
 static const char *narrowest(csn_arena *a, const csn_explain_in *in, const csn_grant_target *p)
 {
-    if (p->dir && !p->tool)
+    bool whole = p->unknown ? !is_file_name(p->path) : p->dir;
+
+    if (whole && !p->tool)
         return p->path;
     const char *dir = parent_of(a, p->path);
     if (!dir)

@@ -74,6 +74,7 @@ typedef struct csn_grant_target {
     const char *asked; /* as the command named it, absolute; may contain `..` */
     const char *path;  /* resolved: no link, no `..` */
     bool dir, socket, tool, write;
+    bool unknown; /* `dir` and `socket` are not known */
 } csn_grant_target;
 
 /* The directory or file to grant (in the arena), or NULL and the reason in *ret_refusal; both
@@ -111,7 +112,8 @@ const csn_probed_path *csn_explain_probe(csn_explain_state *w, const char *path)
 const csn_probed_path *csn_explain_probe_span(csn_explain_state *w, csn_text_span s);
 /* The nearest parent directory that exists, on the host or inside. */
 const csn_probed_path *csn_explain_probe_above(csn_explain_state *w, const char *path);
-/* Searches the directories of `dirs` (separated by colons); the first that the host has. */
+/* Searches the directories of `dirs` (separated by colons); the first that the host has or may
+ * have. */
 const csn_probed_path *csn_explain_search(csn_explain_state *w, csn_text_span name,
                                           const char *dirs);
 void csn_explain_deny(csn_explain_state *w, const csn_denial *d);

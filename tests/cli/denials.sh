@@ -1,5 +1,5 @@
 #!/bin/bash
-# Why a command in a jail failed: the grant it lacked is named, and only where one was lacking.
+# Why a command in a jail failed: the grant it may lack is named, whether the host has the path or not.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 export CAISSON_BACKEND=jail
@@ -39,14 +39,15 @@ print("; ".join(d["hint"] or "-" for d in json.load(sys.stdin)))'; }
 # files
 status "a file outside the grants" 1 cs run -- cat "$o/data/file"
 is "the command's own output, then one line" "$err" "cat: $o/data/file: No such file or directory
-caisson: run: denied read '$o/data/file'; to allow it: --read $o/data"
+caisson: run: denied read '$o/data/file'; to allow it, if the host has it: --read $o/data/file"
 is "nothing of it is on stdout" "$out" ""
 json "as data" "$(denials -- cat "$o/data/file")" "v == [{'op': 'read', 'target': '$o/data/file',
-    'resolved': '$o/data/file', 'rule': 'not granted', 'source': None, 'hint': '--read $o/data'}]"
-is "with that grant it works" "$(cs run --read "$o/data" -- cat "$o/data/file")" content
-is "in a shell string, at its end" "$(hints -c "cd /tmp; cat $o/data/file")" "--read $o/data"
-is "merged" "$(hints --merge -- cat "$o/data/file")" "--read $o/data"
-is "through a link of the workspace" "$(hints -- cat link)" "--read $o/data"
+    'resolved': '$o/data/file', 'rule': 'outside the sandbox', 'source': None, 'hint': '--read $o/data/file'}]"
+is "with that grant it works" "$(cs run --read "$o/data/file" -- cat "$o/data/file")" content
+is "a name with an extension is a file in a directory" "$(hints -- cat "$o/data/a.csv")" "--read $o/data"
+is "in a shell string, at its end" "$(hints -c "cd /tmp; cat $o/data/file")" "--read $o/data/file"
+is "merged" "$(hints --merge -- cat "$o/data/file")" "--read $o/data/file"
+is "through a link of the workspace" "$(hints -- cat link)" "--read $o/data/file"
 status "a name with a quote" 1 cs run -- cat "$o/data/it's"
 json "what holds a key is not offered" "$(denials -- cat "$o/.ssh/id_rsa")" \
     'v[0]["op"] == "read" and v[0]["hint"].startswith("no grant is offered: ")'
@@ -54,7 +55,7 @@ status "nor is it offered in words" 1 cs run -- cat "$o/.ssh/id_rsa"
 like "that is said without the words for an option" "$err" "*denied read *; no grant is offered: *"
 holds "an option is none of it" ! grep -q "to allow it" <<<"$err"
 is "several, in their order" "$(hints -c "cat $o/data/file; cat $o/.ssh/id_rsa; false" |
-    sed 's/: it may.*//')" "--read $o/data; no grant is offered"
+    sed 's/: it may.*//')" "--read $o/data/file; no grant is offered"
 
 # writes
 mkdir "$o/ro" && echo x >"$o/ro/f"
@@ -65,10 +66,10 @@ status "and with the other it works" 0 cs run --write "$o/ro" -- touch "$o/ro/ne
 is "one that is also given for reading stays read-only" \
     "$(hints --read "$o/ro" --write "$o/ro" -- touch "$o/ro/other")" "leave out --read $o/ro"
 is "a directory that is not there" "$(hints -- mkdir "$o/data/new")" "--write $o/data"
-is "several levels of it" "$(hints -- mkdir "$o/data/new/deeper")" "--write $o/data"
+is "several levels of it" "$(hints -- mkdir "$o/data/new/deeper")" "--write $o/data/new"
 is "written to by a shell" "$(hints -c "echo y >$o/data/new")" "--write $o/data"
 is "one that is copied into" "$(hints -- cp script "$o/data/")" "--write $o/data"
-is "what is nowhere is not ours" "$(denials -c "cd $o/data/none")$(denials -- cat "$o/data/none")" "[][]"
+is "what the host does not have gets the same answer" "$(hints -c "cd $o/data/none")" "--read $o/data/none"
 if [ "$(id -u)" = 0 ]; then # whose home is not below a directory that is private inside
     json "a home is not, and is never offered as a whole" "$(denials -- mkdir -p /root/csn/new)" 'len(v) == 1 and
         v[0]["op"] == "write" and v[0]["target"] == "/root" and v[0]["hint"].startswith("no grant is offered: ")'
@@ -98,11 +99,13 @@ json "or that directory's" "$(mkdir d && echo s >d/f; denials --deny ./d -- cat 
 
 # tools
 status "a tool that was not granted" 127 cs run -- csn-tool
-like "names its tree" "$err" "*denied exec 'csn-tool'; to allow it: --read $o/kit"
-is "in a shell string" "$(hints -c 'csn-tool || exit 3')" "--read $o/kit"
+like "says that its directory is needed" "$err" "*denied exec 'csn-tool'; to allow it, if the host has it: --read DIRECTORY"
+is "in a shell string" "$(hints -c 'csn-tool || exit 3')" "--read DIRECTORY"
+is "by its path, its tree" "$(hints -- "$o/kit/bin/csn-tool")" "--read $o/kit"
 is "with that grant it works" "$(cs run --read "$o/kit" -- csn-tool)" tool
 is "what a script needs" "$(hints -- ./script)" "--read $o/kit"
-is "a tool that nobody has" "$(hints -- csn-no-such-tool)" ""
+is "a tool that the host does not have gets the same answer" "$(hints -- csn-no-such-tool)" "--read DIRECTORY"
+is "where the sandbox shows all of PATH there is no other place" "$(PATH=/usr/bin:/bin hints -- csn-no-such-tool)" ""
 
 # network, system calls, limits
 if command -v curl >/dev/null; then
@@ -125,7 +128,8 @@ is "private space that is full" "$(hints --disk 4M -- dd if=/dev/zero of=/tmp/x 
 
 # nothing to say
 is "an ordinary missing file" "$(hints -- cat csn-no-such-file)" ""
-is "an ordinary missing path" "$(hints -- cat /csn/no/such/file)" ""
+is "an ordinary missing file of the system" "$(hints -- cat /usr/lib/csn-no-such-file)" ""
+is "an ordinary missing file of the private /tmp" "$(hints -- cat /tmp/csn-no-such-file)" ""
 is "what the keeper hides of itself" "$(hints -- cat /proc/1/environ)" ""
 is "a magic link is not followed" "$(hints -c "echo 'cat: /proc/self/root$o/data/file: No such \
 file or directory' >&2; false")" ""
@@ -144,9 +148,9 @@ json "and no denial" "$(denials -c "cat $o/data/file; true")" 'v == []'
 # a sandbox that stays, and its sessions
 id=$(new)
 status "exec" 1 cs exec "$id" -- cat "$o/data/file"
-like "says it as well" "$err" "*caisson: exec: denied read '$o/data/file'; to allow it: --read $o/data"
+like "says it as well" "$err" "*caisson: exec: denied read '$o/data/file'; to allow it, if the host has it: --read $o/data/file"
 status "in a session" 1 cs exec "$id" --session s -c "cat $o/data/file"
-like "it does too" "$err$out" "*; to allow it: --read $o/data"
+like "it does too" "$err$out" "*; to allow it, if the host has it: --read $o/data/file"
 
 # ---- what the end of a sandbox moves to quarantine ----
 planted() # ID: a process that makes a protected file after its command has ended

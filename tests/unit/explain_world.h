@@ -19,6 +19,7 @@ enum {
     SOCK = 64,
     LINK = 128,
     DENIED = 256,
+    HIDDEN = 512,
     MINE = HOST | HOST_R | HOST_W,
     BOTH_RW = IN | IN_W | MINE,
     BOTH_RO = IN | MINE
@@ -93,9 +94,19 @@ static const thing world[] = {
     {"/tmp/note", MINE, NULL, NULL},
     {"/data", MINE | DIR, NULL, NULL},
     {"/data/set.csv", MINE, NULL, NULL},
+    {"/hidden", HIDDEN, NULL, NULL},
+    {"/hidden/f", HIDDEN, NULL, NULL},
+    {"/hidden/f.c", HIDDEN, NULL, NULL},
+    {"/hidden/id_rsa", HIDDEN, NULL, NULL},
+    {"/hidden/new", HIDDEN, NULL, NULL},
+    {"/hidden/kit/bin/tool", HIDDEN, NULL, NULL},
     {"/evil", MINE, "/home/\x1b[2Jme", NULL},
     {NULL, 0, NULL, NULL},
 };
+
+#define EXPLAIN_PATH                                                                           \
+    "/home/me/.nvm/versions/node/v20/bin:/home/me/.cargo/bin:relative::"                       \
+    "/home/me/.local/bin:/usr/bin"
 
 static unsigned looks;
 
@@ -111,6 +122,7 @@ static void look(void *ctx, const char *path, csn_explain_fact *ret)
         *ret = (csn_explain_fact){.inside = t->is & IN,
                                   .inside_readable = (t->is & IN) && !(t->is & DENIED),
                                   .inside_writable = t->is & IN_W,
+                                  .hidden = t->is & HIDDEN,
                                   .host = t->is & HOST,
                                   .host_readable = t->is & HOST_R,
                                   .host_writable = t->is & HOST_W,
@@ -140,9 +152,9 @@ static inline csn_explain_in input(const char *text)
         .cwd = "/proj",
         .home = "/home/me",
         .host_home = "/home/me",
-        .host_path = "/home/me/.nvm/versions/node/v20/bin:/home/me/.cargo/bin:relative::"
-                     "/home/me/.local/bin:/usr/bin",
-        .host_libs = "/home/me/libs",
+        .host_path = EXPLAIN_PATH,
+        .path = EXPLAIN_PATH,
+        .libs = "/home/me/libs",
         .probe = look,
         .refuses = refuses,
         .net_rule = "network none",

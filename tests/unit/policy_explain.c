@@ -212,10 +212,33 @@ static void finds_the_tool_that_was_not_granted(void **state)
 static void finds_the_toolchains_that_a_home_lacks(void **state)
 {
     (void)state;
-    check(
-        "error: rustup could not choose a version of cargo to run, because one wasn't "
-        "specified explicitly, and no default is configured.\n",
-        "read /home/me/.rustup -> --read /home/me/.rustup --env RUSTUP_HOME=/home/me/.rustup");
+    check("error: rustup could not choose a version of cargo to run, because one wasn't "
+          "specified explicitly, and no default is configured.\n",
+          "read ~/.rustup -> --read \"$HOME/.rustup\" --env \"RUSTUP_HOME=$HOME/.rustup\"");
+}
+
+/* Whether the host has it is not known; the text decides. */
+static void offers_what_the_sandbox_does_not_show(void **state)
+{
+    csn_explain_in in = input("bash: line 1: tool: command not found\n");
+
+    (void)state;
+    check("cat: /hidden/f: No such file or directory\n", "read /hidden/f -> --read /hidden/f");
+    check("cat: /hidden/f.c: No such file or directory\n",
+          "read /hidden/f.c -> --read /hidden");
+    check("cat: /hidden/f: Permission denied\n", "read /hidden/f -> --read /hidden/f");
+    check("cat: /hidden/id_rsa: No such file or directory\n",
+          "read /hidden/id_rsa -> no grant is offered: it may hold keys or passwords");
+    check("mkdir: cannot create directory '/hidden/new': No such file or directory\n",
+          "write /hidden/new -> --write /hidden");
+    check("bash: line 1: /hidden/new: No such file or directory\n",
+          "write /hidden/new -> --write /hidden");
+    check("env: '/hidden/kit/bin/tool': No such file or directory\n",
+          "exec /hidden/kit/bin/tool -> --read /hidden/kit");
+    in.exit_code = 127;
+    check_in(&in, "");
+    in.path = "/usr/bin"; /* the sandbox shows less of PATH than the host has */
+    check_in(&in, "exec tool -> --read DIRECTORY");
 }
 
 static void finds_the_missing_interpreter_and_library(void **state)
@@ -458,6 +481,7 @@ int main(void)
         cmocka_unit_test(stays_silent_about_ordinary_failures),
         cmocka_unit_test(finds_the_tool_that_was_not_granted),
         cmocka_unit_test(finds_the_toolchains_that_a_home_lacks),
+        cmocka_unit_test(offers_what_the_sandbox_does_not_show),
         cmocka_unit_test(finds_the_missing_interpreter_and_library),
         cmocka_unit_test(explains_a_program_that_never_started),
         cmocka_unit_test(finds_what_is_read_only),

@@ -101,7 +101,7 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
     csn_runtime *rt = state;
     const csn_config *c = rt->config;
     const csn_jail *j = rt->jail;
-    const char *path = value_in(req->env, "PATH"), *user_home = getenv("HOME");
+    const char *user_home = getenv("HOME");
     csn_explain_out found;
 
     if (rt->ended || !req->denials)
@@ -122,8 +122,9 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
         .cwd = req->cwd ? req->cwd : rt->base.path,
         .home = rt->home.path,
         .host_home = host_home,
-        .host_path = path ? path : j->host_path,
-        .host_libs = env_value(rt, req, "LD_LIBRARY_PATH"),
+        .host_path = j->host_path,
+        .path = env_value(rt, req, "PATH"),
+        .libs = env_value(rt, req, "LD_LIBRARY_PATH"),
         .probe = csn_path_probe,
         .refuses = refuses,
         .ctx = p,
