@@ -13,7 +13,8 @@
 #define CSN_SECCOMP_USERNS 1u
 /* Refuses set-user-id and set-group-id bits. For an id-mapped workspace of a root caller: a
  * setuid file made inside would be setuid root for every user of the host. openat2 answers
- * ENOSYS, because its mode is behind a pointer. */
+ * ENOSYS, because its mode is behind a pointer. Leases are refused too: root's commands may own
+ * files of the system. */
 #define CSN_SECCOMP_NOSUID 2u
 /* Refuses all sockets but connected pairs, and System V ipc: for a jail without network and ipc
  * namespaces. Unix sockets too: nothing else restricts the path they connect to, and services

@@ -76,6 +76,7 @@ typedef struct csn_seccomp_rule {
 #define K_SOCK_STREAM   1
 #define K_SOCK_DGRAM    2
 #define K_SOCK_SEQ      5
+#define K_F_SETLEASE    1024
 #define K_TIOCSTI       0x5412
 #define K_TIOCLINUX     0x541c
 #define K_TIOCSETD      0x5423
@@ -227,6 +228,11 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     NO_SOCKETS("ipc", ENOSYS, "all of these in one call", {0}),
     NO_SOCKETS("mq_open", ENOSYS, "messages of other programs", {0}),
     NO_SOCKETS("mq_unlink", ENOSYS, "messages of other programs", {0}),
+    NO_SOCKETS("prlimit64", EPERM, "limits of the user's other processes", IS_NOT(0, 0)),
+    NO_SOCKETS("setpriority", EPERM, "the user's other processes", IS_NOT(0, 0)),
+    NO_SOCKETS("setpriority", EPERM, "the user's other processes", IS_NOT(1, 0)),
+    NO_SOCKETS("ioprio_set", EPERM, "the user's other processes", IS_NOT(0, 1)),
+    NO_SOCKETS("ioprio_set", EPERM, "the user's other processes", IS_NOT(1, 0)),
 
     /* Sockets: unix, TCP, UDP, ping, and the netlink that lists interfaces. Other families load
      * rarely used kernel code or (vsock, packet) leave the namespace. */
@@ -259,6 +265,8 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     NOSUID("openat2", ENOSYS, "mode behind a pointer; callers fall back on openat", {0}),
     NOSUID("mknod", EPERM, "setuid file", HAS_ANY(1, K_S_ISUGID)),
     NOSUID("mknodat", EPERM, "setuid file", HAS_ANY(2, K_S_ISUGID)),
+    NOSUID("fcntl", EPERM, "leases on files that root owns make others wait", IS(1, K_F_SETLEASE)),
+    NOSUID("fcntl64", EPERM, "leases on files that root owns make others wait", IS(1, K_F_SETLEASE)),
 };
 
 /* Calls that libseccomp may be too old to name. From 424 on numbers are the same on every ABI.
