@@ -20,7 +20,7 @@ static const char *conclusion(const char *rung)
     if (strcmp(rung, "full") == 0)
         return "the backend jail has every layer of isolation here";
     if (strcmp(rung, "weaker") == 0)
-        return "the backend jail works here only with --allow-weaker, without namespaces";
+        return "the backend jail works here only with --allow-weaker, with less isolation";
     return "the backend jail does not work here";
 }
 

@@ -209,18 +209,35 @@ static csn_status open_jail(const char *workspace, uint32_t flags, csn_sandbox *
     return csn_open(&config, ret, err);
 }
 
-/* Returns "weaker" if a sandbox without namespaces opens, else "none". */
+/* Adds what the layer "rung" of the sandbox says. */
+static void add_rung(checkup *c, csn_sandbox *sb)
+{
+    csn_check check = {"weaker rung", "info", "opens with --allow-weaker", NULL};
+    csn_info_result *r = NULL;
+    char text[1024];
+
+    if (csn_info(sb, &r, NULL) < 0)
+        return add(c, &check);
+    for (size_t i = 0; i < r->layer_count; i++)
+        if (strcmp(r->layers[i].name, "rung") == 0) {
+            snprintf(text, sizeof(text), "opens with --allow-weaker: %s", r->layers[i].detail);
+            check.detail = text;
+        }
+    add(c, &check);
+    csn_info_free(r);
+}
+
+/* Returns "weaker" if a sandbox with less isolation opens, else "none". */
 static const char *try_weaker(checkup *c, const char *workspace)
 {
     csn_sandbox *sb = NULL;
     csn_error *err = NULL;
-    csn_check check = {"weaker rung", "info", NULL, NULL};
 
     csn_status st = open_jail(workspace, CSN_OPEN_ALLOW_WEAKER, &sb, &err);
-    check.detail = st == CSN_OK
-                       ? "with --allow-weaker a jail of Landlock, seccomp and rlimits opens"
-                       : csn_error_message(err);
-    add(c, &check);
+    if (st == CSN_OK)
+        add_rung(c, sb);
+    else
+        add(c, &(csn_check){"weaker rung", "info", csn_error_message(err), NULL});
     csn_error_free(err);
     csn_close(sb);
     return st == CSN_OK ? "weaker" : "none";

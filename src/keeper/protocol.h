@@ -226,6 +226,7 @@ typedef enum csn_stage {
     F(T, FLAGS, steps, 0, CSN_CONFINE_ALL)                                                     \
     F(T, U32, landlock_abi, 0, UINT32_MAX)                                                     \
     F(T, U32, nesting_errnum, 0, CSN_ERRNO_MAX) /* why user namespaces are not limited */      \
+    F(T, U32, pid_max_errnum, 0, CSN_ERRNO_MAX) /* why the spec's pid_max is not in force */   \
     F(T, U32, net_mode, 0, CSN_GATEWAY_NET_PROXY)                                              \
     F(T, FLAGS, net_sockets, 0, (1u << CSN_GATEWAY_NET_SOCKETS) - 1)                           \
     F(T, U32, net_lacking, 0, CSN_ERRNO_MAX) /* errno for which EITHER became PROXY */         \

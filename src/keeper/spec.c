@@ -41,6 +41,8 @@ static const csn_field confinement_fields[] = {
     CSN_FIELD(csn_confinement, U32, seccomp, 0, UINT32_MAX),
     CSN_FIELD(csn_confinement, U32, given, 0, CSN_SPEC_GIVEN_MAX),
     CSN_FIELD(csn_confinement, U32, no_tcp, 0, UINT32_MAX),
+    CSN_FIELD(csn_confinement, U32, guard, 0, 1),
+    CSN_FIELD(csn_confinement, U32, pid_max, 0, INT32_MAX),
     CSN_FIELD(csn_confinement, U64, pids_max, 0, UINT64_MAX),
     CSN_FIELD(csn_confinement, U64, nofile_max, 0, UINT64_MAX),
     CSN_FIELD(csn_confinement, U64, data_max, 0, UINT64_MAX),
@@ -99,8 +101,10 @@ void csn_spec_put(csn_packer *o, const csn_keeper_spec *spec)
     csn_put_fields(o, spec_fields, spec);
     put_list(o, spec->remove, CSN_KEEPER_REMOVE_MAX);
     put_list(o, spec->groups, CSN_CGROUP_KINDS);
-    if (spec->flags & CSN_SPEC_TAGGED)
+    if (spec->flags & CSN_SPEC_TAGGED) {
         csn_put_u32(o, spec->user);
+        csn_put_u32(o, spec->tags_as);
+    }
     put_confinement(o, &spec->confinement);
 }
 
@@ -277,8 +281,10 @@ int csn_spec_get(const void *data, size_t len, csn_mount *room, csn_keeper_spec 
         rc = get_list(&in, s.remove, CSN_KEEPER_REMOVE_MAX);
     if (rc == 0)
         rc = get_list(&in, s.groups, CSN_CGROUP_KINDS);
-    if (rc == 0 && (s.flags & CSN_SPEC_TAGGED))
+    if (rc == 0 && (s.flags & CSN_SPEC_TAGGED)) {
         s.user = csn_get_u32(&in);
+        s.tags_as = csn_get_u32(&in);
+    }
     if (rc == 0)
         rc = get_confinement(&in, room, &s);
     if (rc == 0 && (csn_unpacker_end(&in) < 0 || !is_valid(&s)))

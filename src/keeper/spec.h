@@ -10,7 +10,7 @@
 #include "os/cgroup.h"
 
 #define CSN_SPEC_MAGIC     0x534e5343u /* "CSNS" */
-#define CSN_SPEC_VERSION   6u
+#define CSN_SPEC_VERSION   7u
 #define CSN_SPEC_ID_MAX    127u
 #define CSN_SPEC_TEXT_MAX  8192u
 #define CSN_SPEC_GIVEN_MAX 64u
@@ -49,6 +49,7 @@ typedef struct csn_keeper_spec {
     /* TAGGED: the user id that only this sandbox has, all of whose processes are killed; 0:
      * kill those with its tags. Root cannot always read tags, but can reserve a user id. */
     uint32_t user;
+    uint32_t tags_as; /* TAGGED: the user that may read the tags; 0: the sweeper's own */
     csn_confinement confinement;
     csn_mount *mounts; /* owns confinement.mounts.list if that is on the heap */
 } csn_keeper_spec;

@@ -100,11 +100,13 @@ static void sweep_user(uid_t user)
     }
 }
 
+/* Tags can be read as the user of the processes, without CAP_SYS_PTRACE. */
 static void sweep_tagged(const csn_keeper_spec *spec)
 {
     csn_proctree_query w = {.tag_lo = spec->tag_base,
                             .tag_hi = spec->tag_base | CSN_TAG_SEQ_MASK};
     csn_proctree t = {0};
+    uid_t old = spec->tags_as != 0 ? (uid_t)syscall(SYS_setfsuid, spec->tags_as) : 0;
 
     for (int i = 0; i < PASSES; i++) {
         size_t fresh = 0;
@@ -114,6 +116,8 @@ static void sweep_tagged(const csn_keeper_spec *spec)
             (void)poll(NULL, 0, 2);
     }
     csn_proctree_release(&t);
+    if (spec->tags_as != 0)
+        (void)syscall(SYS_setfsuid, old);
 }
 
 /* ---- the sweeper ---- */

@@ -181,6 +181,9 @@ CSN_IN_CHILD static int become_user(const csn_spawn_namespaces *w)
 {
     long rc = csn_raw(SYS_setgroups, 0, NULL);
 
+    /* A user namespace may deny setgroups; as the same user nothing is lost. */
+    if (rc == -EPERM && (unsigned)csn_raw(SYS_geteuid) == w->uid)
+        rc = 0;
     if (rc == 0)
         rc = csn_raw(SYS_setresgid, w->gid, w->gid, w->gid);
     if (rc == 0)

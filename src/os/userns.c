@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -35,6 +36,21 @@ int csn_userns_limit(int proc, unsigned n)
 
     snprintf(text, sizeof(text), "%u", n);
     return write_file(proc, "sys/user/max_user_namespaces", text);
+}
+
+/* In an older kernel the setting is the whole host's, and uid 0 of the host could change it
+ * without a capability. */
+int csn_userns_limit_pids(int proc, unsigned n)
+{
+    struct utsname u;
+    unsigned major = 0, minor = 0;
+    char text[16];
+
+    if (uname(&u) < 0 || sscanf(u.release, "%u.%u", &major, &minor) != 2 || major < 6 ||
+        (major == 6 && minor < 14))
+        return -EOPNOTSUPP;
+    snprintf(text, sizeof(text), "%u", n);
+    return write_file(proc, "sys/kernel/pid_max", text);
 }
 
 /* Returns the number in the file, or 0. */
@@ -65,6 +81,19 @@ void csn_userns_halve_inotify(int proc)
         if (all > 1)
             (void)write_file(proc, paths[i][1], text);
     }
+}
+
+/* The file shows ids of the parent namespace, which may be mapped in turn. */
+bool csn_userns_root_may_be_global(void)
+{
+    csn_autofd int fd =
+        (int)csn_raw(SYS_openat, AT_FDCWD, "/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+    char text[64] = "";
+    unsigned inside = 0, outside = 0;
+
+    if (fd < 0 || csn_raw(SYS_read, fd, text, sizeof(text) - 1) <= 0)
+        return true;
+    return sscanf(text, "%u %u", &inside, &outside) != 2 || inside != 0 || outside == 0;
 }
 
 int csn_userns_enter_nested(int proc, unsigned uid, unsigned gid)

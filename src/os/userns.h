@@ -2,11 +2,17 @@
  *
  * `proc` is the directory of a proc file system that can be written to. */
 #pragma once
+#include <stdbool.h>
 
 /* Enters a new user namespace that owns nothing: even all its capabilities give no power over
  * the jail's mounts and network. The caller's user and group become `uid` and `gid`. Returns 0
  * or -errno. */
 int csn_userns_enter_nested(int proc, unsigned uid, unsigned gid);
+/* Limits the process numbers of this pid namespace, of which the kernel assigns those below 300
+ * only once. Since Linux 6.14; 0 or -errno. */
+int csn_userns_limit_pids(int proc, unsigned n);
+/* False if uid 0 of this user namespace is certainly not uid 0 of the host. */
+bool csn_userns_root_may_be_global(void);
 /* Limits the user namespaces below the caller's own to `n`. Does not touch errno
  * (os/raw_syscall.h). Returns 0 or -errno. */
 int csn_userns_limit(int proc, unsigned n);

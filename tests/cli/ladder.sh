@@ -86,10 +86,12 @@ like "and it says why" "$err" "*--workspace $T: it contains caisson's own direct
 holds "nothing ran" test ! -e "$WS/no"
 if [ "$ROOT" = yes ]; then
     mkdir -m 755 "$T/roots"
-    status "root's own directory is not written to by anybody else" 125 "${no_userns[@]}" "$CAISSON" run --allow-weaker --workspace "$T/roots" -- true
-    like "and it says what to do" "$err" "*--workspace $T/roots: not writable for the sandbox user (uid *)*hint: run caisson as the owner of $T/roots*:ro*"
-    status "but it is read" 0 "${no_userns[@]}" "$CAISSON" run --allow-weaker --workspace "$T/roots:ro" -- ls
-    like "commands are never root" "$(weak_sh 'id -u; id -G')" "[1-9]*"
+    is "a directory that only root may write needs root, without capabilities (tests/container)" \
+        "$("${no_userns[@]}" "$CAISSON" run --allow-weaker --workspace "$T/roots" -- id -u 2>/dev/null)" 0
+    like "one that others may use does not" "$(weak_sh 'id -u; id -G')" "[1-9]*"
+    mkdir -m 700 "$T/roots/others" && chown 54321 "$T/roots/others" && chmod 700 "$T/roots"
+    status "a directory that no such user can use is refused" 125 "${no_userns[@]}" "$CAISSON" run --allow-weaker --workspace "$T/roots/others" -- true
+    like "and it says what to do" "$err" "*--workspace $T/roots/others: not writable for the sandbox user (uid 0)*hint: run caisson as the owner of $T/roots/others*:ro*"
 fi
 
 # ---- files ----

@@ -568,6 +568,10 @@ static void only_a_sweeper_ends_processes_and_never_those_of_an_account(void **s
     assert_int_equal(r.user, s.user);
     s.user = 1000;
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
+    s.user = 0;
+    s.tags_as = 1000;
+    assert_int_equal(through_the_wire(&s, &r), 0);
+    assert_int_equal(r.tags_as, 1000);
     s.user = UINT32_MAX;
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
     s = sample_spec();
@@ -673,6 +677,7 @@ static int ready_through_the_wire(const csn_ready_msg *in, csn_ready_msg *ret)
     csn_put_u32(&o, in->steps);
     csn_put_u32(&o, in->landlock_abi);
     csn_put_u32(&o, in->nesting_errnum);
+    csn_put_u32(&o, in->pid_max_errnum);
     csn_put_u32(&o, in->net_mode);
     csn_put_u32(&o, in->net_sockets);
     csn_put_u32(&o, in->net_lacking);

@@ -66,10 +66,12 @@ static int try_namespaces(const char *program, uint64_t flags)
 {
     const char *argv[] = {"caisson-keeper", NULL};
     char map[64];
+    const unsigned uid = csn_fsuid_may_become(UNUSED_UID) ? UNUSED_UID : geteuid();
+    const unsigned gid = uid == UNUSED_UID ? uid : getegid();
     csn_spawn_namespaces w = {.namespaces = flags,
                               .become = geteuid() == 0,
-                              .uid = UNUSED_UID,
-                              .gid = UNUSED_UID,
+                              .uid = uid,
+                              .gid = gid,
                               .uid_map = map,
                               .gid_map = map + sizeof(map) / 2};
     csn_autofd int exe = open(program, O_RDONLY | O_CLOEXEC);
@@ -82,9 +84,8 @@ static int try_namespaces(const char *program, uint64_t flags)
     pid_t pid = 0;
     int pidfd = -1;
 
-    snprintf(map, sizeof(map) / 2, "0 %u 1", w.become ? UNUSED_UID : geteuid());
-    snprintf(map + sizeof(map) / 2, sizeof(map) / 2, "0 %u 1",
-             w.become ? UNUSED_UID : getegid());
+    snprintf(map, sizeof(map) / 2, "0 %u 1", uid);
+    snprintf(map + sizeof(map) / 2, sizeof(map) / 2, "0 %u 1", gid);
     int rc = csn_spawn(&o, &pid, &pidfd, NULL);
     if (rc < 0)
         return rc;

@@ -40,7 +40,7 @@ typedef struct program {
     const char *id;
     uint32_t flags; /* of its spec */
     uint32_t confine;
-    uint32_t user; /* uid for a root caller */
+    uint32_t user; /* uid for a root caller; 0: its own */
     csn_gateway_net_order order;
 } program;
 
@@ -118,7 +118,7 @@ csn_status csn_jail_net_probe(csn_ready_msg *ret, csn_error **err)
 {
     const program p = {.id = "doctor",
                        .confine = CSN_CONFINE_BIT(CSN_CONFINE_NET),
-                       .user = UNUSED_UID,
+                       .user = csn_fsuid_may_become(UNUSED_UID) ? UNUSED_UID : 0,
                        .order = {.mode = CSN_GATEWAY_NET_EITHER}};
     int control = -1, pidfd = -1;
     uint8_t buf[256];
@@ -162,7 +162,7 @@ csn_status csn_exec_network_begin(csn_runtime *rt, const char *const *rules,
         .id = rt->id,
         .flags = CSN_SPEC_SOCKETS,
         .confine = CONFINEMENT,
-        .user = j->host_uid - UID_STEP,
+        .user = j->spare_uid != 0 ? j->spare_uid - UID_STEP : 0,
         .order = {.mode = j->ready.net_mode, .proxy_port = (uint16_t)j->ready.proxy_port}};
     csn_status st = launch(&p, &ret->sockets, &ret->pidfd, buf, sizeof(buf), &m, &ready, err);
     if (st < 0)

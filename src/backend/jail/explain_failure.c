@@ -45,7 +45,7 @@ static bool refuses(void *ctx, const char *call)
 
     if (strcmp(call, "ptrace") == 0)
         return false;
-    return j->privileged || csn_strv_has(unprivileged, call);
+    return j->root || csn_strv_has(unprivileged, call);
 }
 
 /* 0: a higher limit would not help, because there is no private tmpfs or the file system of the

@@ -22,7 +22,7 @@ csn_status csn_jail_fsuid_switch(const csn_runtime *rt, csn_fsuid *g, csn_error 
     g->on = false;
     if (rt->ended)
         return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", rt->id);
-    if (!j->privileged)
+    if (!j->root)
         return CSN_OK;
     int rc = csn_fsuid_switch(g, j->host_uid, j->host_gid);
     return rc < 0 ? csn_fail_errno(err, -rc, "switch to the uid of the sandbox") : CSN_OK;

@@ -17,6 +17,7 @@
  *   exec.c             foreground and background commands
  *   jail_environ.c     the environment of commands
  *   files.c            the file operations, with the uid of commands
+ *   weaker_user.c      the user of a root caller's commands, if the host refuses id mapping
  *   landlock_only.c    a jail without namespaces, if the host refuses them
  *   layers.c           the layers of `info`
  *   explain_failure.c  finds out why a command failed; path_probe.c: the paths it names
@@ -55,18 +56,23 @@ typedef struct csn_jail_shares {
  * record.c stores. */
 typedef struct csn_jail {
     csn_arena *arena;   /* owns all strings here */
-    const char *weaker; /* CSN_LEVEL_LANDLOCK_ONLY: why the host refuses namespaces */
+    const char *weaker; /* why the host refuses what a full jail needs, or NULL */
     csn_jail_shares *shares;
     struct csn_covers *covers; /* what is denied; see cover.h */
     csn_mount *mounts;         /* CSN_MOUNTS_MAX entries while planning, then trimmed */
     size_t mount_count;
-    bool privileged; /* root caller: the library mounts the shares (see orders.c) */
+    bool root;       /* the caller is uid 0 of its user namespace */
+    bool idmapped;   /* root caller: the library mounts the shares (see orders.c) */
+    bool other_user; /* root caller: commands run as another uid than the caller */
+    bool as_root;    /* commands run as uid 0 of the host: see weaker_user.c */
     const csn_jail_share *given[CSN_SPEC_GIVEN_MAX];
     size_t given_count;
     csn_jail_share template;     /* if used; see rootfs_template.c */
     int template_lock;           /* or -1 */
     const char *const *links;    /* links in the root directory (merged /usr); ends with NULL */
     unsigned host_uid, host_gid; /* uid of commands on the host */
+    unsigned spare_uid;          /* root caller: a uid without account, if it may change to it;
+                                    from it derive those of the gateway and its helpers */
     unsigned disk_uid, disk_gid; /* root caller: owner of the workspace, mapped to that uid */
     unsigned uid, gid;           /* uid of commands inside */
     csn_spawn_namespaces namespaces;
@@ -82,7 +88,7 @@ typedef struct csn_jail {
     csn_layer layers[CSN_JAIL_LAYERS_MAX];
     size_t layer_count;
     csn_layer net_layers[2][CSN_JAIL_LAYERS_MAX]; /* [0]: the gateway runs; [1]: it has ended */
-    bool no_namespaces;      /* opening failed because the host refuses namespaces */
+    bool refused;            /* opening failed because the host refuses what this level needs */
     const char *place, *tmp; /* landlock_only.c: the private directories; else NULL */
 } csn_jail;
 
@@ -155,6 +161,17 @@ void csn_jail_add_template(const csn_runtime *rt, csn_jail *j, struct csn_rootfs
 csn_status csn_jail_environ(csn_runtime *rt, csn_error **err);
 /* The login shell of the user inside. */
 const char *csn_jail_shell(void);
+
+/* weaker_user.c. Chooses the user of commands without id-mapped mounts. */
+csn_status csn_weaker_user_choose(const csn_runtime *rt, csn_jail *j, csn_error **err);
+/* Fails if the user of commands cannot use a share. */
+csn_status csn_weaker_user_check(const csn_jail *j, const csn_jail_share *s, csn_error **err);
+/* Sets other_user and as_root from host_uid. */
+void csn_weaker_user_classify(csn_jail *j);
+/* Masks what only root may read in /proc. */
+void csn_weaker_user_cover_proc(csn_jail *j);
+/* Describes the level in the layers of a jail with namespaces. */
+csn_status csn_weaker_user_layers(csn_runtime *rt, csn_error **err);
 
 /* landlock_only.c. The path of the private directories; run: the runtime directory. malloc'd,
  * or NULL. */

@@ -42,7 +42,7 @@ static void jail_free(csn_runtime *rt)
     csn_runtime_free(rt);
 }
 
-/* weaker: why the host refuses namespaces, or NULL. */
+/* weaker: why the host refuses a stronger level, or NULL. */
 static csn_runtime *jail_new(const csn_config *config, const char *id,
                              csn_confinement_level level, const char *weaker)
 {
@@ -60,7 +60,8 @@ static csn_runtime *jail_new(const csn_config *config, const char *id,
     rt->wants_content = csn_protected_wants_content;
     rt->memory_each = 0; /* limits.c enforces the memory limit */
     csn_jail_sweeper_init(&j->sweeper);
-    j->privileged = geteuid() == 0;
+    j->root = geteuid() == 0;
+    j->idmapped = j->root && level == CSN_LEVEL_NAMESPACES && !weaker;
     j->template_lock = -1;
     j->arena = csn_arena_new();
     j->mounts = calloc(CSN_MOUNTS_MAX, sizeof(*j->mounts));
@@ -114,7 +115,7 @@ static const csn_spawn_namespaces *namespaces_of(csn_runtime *rt)
 
     j->namespaces =
         (csn_spawn_namespaces){.namespaces = rt->level == CSN_LEVEL_NAMESPACES ? NAMESPACES : 0,
-                               .become = j->privileged,
+                               .become = j->root,
                                .keep_caps = j->disk_uid != 0,
                                .uid = j->host_uid,
                                .gid = j->host_gid,
@@ -174,10 +175,12 @@ static csn_status attach(csn_runtime *rt, csn_error **err)
 
     rt->file_uid = j->host_uid;
     rt->file_gid = j->host_gid;
-    rt->chown_pipes = j->privileged;
+    rt->chown_pipes = j->other_user;
     j->layer_count = csn_jail_layers(&told, j->limits.text, j->layers);
     if (st == CSN_OK && rt->level == CSN_LEVEL_LANDLOCK_ONLY)
         st = csn_landlock_only_layers(rt, err);
+    else if (st == CSN_OK && j->weaker)
+        st = csn_weaker_user_layers(rt, err);
     if (st < 0)
         return st;
     rt->root.path = strdup("/");
@@ -199,6 +202,8 @@ csn_status csn_jail_ready(void *state, csn_error **err)
         return CSN_OK;
     j->pending = false;
     csn_status st = csn_jail_await_ready(rt, err);
+    if (st == CSN_OK && j->as_root) /* READY has told what limits processes */
+        st = csn_jail_limits_describe(rt, err);
     if (st == CSN_OK)
         st = csn_jail_net_set_up(rt, err);
     if (st == CSN_OK)
@@ -238,43 +243,51 @@ static csn_status open_steps(csn_runtime *rt, csn_error **err)
     return st;
 }
 
-/* *ret_refused: opening failed because the host refuses namespaces. */
-static csn_status open_at(csn_confinement_level level, const char *weaker,
-                          const csn_config *config, const char *id, bool *ret_refused,
-                          void **ret_state, csn_error **err)
+/* *refused: in, why the level above was refused, or NULL; out, the error if this one is refused
+ * as well, and the host may offer a weaker one. */
+static csn_status open_at(csn_confinement_level level, const csn_config *config, const char *id,
+                          csn_error **refused, void **ret_state, csn_error **err)
 {
-    csn_runtime *rt = jail_new(config, id, level, weaker);
+    csn_runtime *rt =
+        jail_new(config, id, level, *refused ? csn_error_message(*refused) : NULL);
+    csn_error *why = NULL;
 
+    csn_error_free(CSN_STEAL(*refused));
     if (!rt)
         return csn_fail(err, CSN_NOMEM, "open jail sandbox");
-    csn_status st = open_steps(rt, err);
-    if (st < 0) {
-        csn_runtime_end_keeper(rt);
-        *ret_refused = rt->jail->no_namespaces;
-        remove_rest(rt);
-        jail_free(rt);
-        return st;
+    csn_status st = open_steps(rt, &why);
+    if (st == CSN_OK) {
+        *ret_state = rt;
+        return CSN_OK;
     }
-    *ret_state = rt;
-    return CSN_OK;
+    csn_runtime_end_keeper(rt);
+    if (rt->jail->refused && (config->flags & CSN_OPEN_ALLOW_WEAKER))
+        *refused = CSN_STEAL(why);
+    else if (err)
+        *err = CSN_STEAL(why);
+    csn_error_free(why);
+    remove_rest(rt);
+    jail_free(rt);
+    return st;
 }
 
+/* With CSN_OPEN_ALLOW_WEAKER a level that the host refuses is followed by the next:
+ *   namespaces; for a root caller with id-mapped mounts and a user that only this sandbox has
+ *   root callers: namespaces, without id-mapped mounts (weaker_user.c)
+ *   no namespaces (landlock_only.c) */
 csn_status csn_jail_open(const csn_config *config, const char *id, void **ret_state,
                          csn_error **err)
 {
-    csn_error *why = NULL;
-    bool refused = false;
-    csn_status st = open_at(CSN_LEVEL_NAMESPACES, NULL, config, id, &refused, ret_state, &why);
+    csn_error *refused = NULL;
+    csn_status st = open_at(CSN_LEVEL_NAMESPACES, config, id, &refused, ret_state, err);
 
-    if (st < 0 && refused && (config->flags & CSN_OPEN_ALLOW_WEAKER)) {
-        st = open_at(CSN_LEVEL_LANDLOCK_ONLY, csn_error_message(why), config, id, &refused,
-                     ret_state, err);
-        csn_error_free(why);
-        return st;
-    }
-    if (st < 0 && err)
-        *err = CSN_STEAL(why);
-    csn_error_free(why);
+    if (refused && geteuid() == 0)
+        st = open_at(CSN_LEVEL_NAMESPACES, config, id, &refused, ret_state, err);
+    if (refused)
+        st = open_at(CSN_LEVEL_LANDLOCK_ONLY, config, id, &refused, ret_state, err);
+    if (refused && err)
+        *err = CSN_STEAL(refused);
+    csn_error_free(refused);
     return st;
 }
 
@@ -299,6 +312,8 @@ static csn_status connect_steps(csn_runtime *rt, csn_error **err)
         return st;
     j->host_uid = rt->keeper_uid;
     j->host_gid = rt->keeper_gid;
+    j->idmapped = j->root && rt->level == CSN_LEVEL_NAMESPACES && !j->weaker;
+    csn_weaker_user_classify(j);
     st = csn_jail_limits_find(rt, err);
     if (st == CSN_OK)
         st = csn_jail_net_find(rt, err);

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "backend/jail/cover.h"
@@ -24,7 +23,6 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/strv.h"
-#include "os/fsuid.h"
 #include "os/landlock.h"
 #include "os/seccomp.h"
 #include "os/tree.h"
@@ -33,15 +31,12 @@
 #define USE         (CSN_LL_READ | CSN_LL_EXEC)
 #define ALL         (USE | CSN_LL_WRITE)
 #define ROOT_PLACES "/tmp" /* private directories of a root caller's jails are created here */
-#ifndef SYS_faccessat2
-#define SYS_faccessat2 439
-#endif
 
 /* ---- private directories ---- */
 
 static csn_status make_dir(const csn_jail *j, const char *path, csn_error **err)
 {
-    if (mkdir(path, 0700) < 0 || (j->privileged && lchown(path, j->host_uid, j->host_gid) < 0))
+    if (mkdir(path, 0700) < 0 || (j->other_user && lchown(path, j->host_uid, j->host_gid) < 0))
         return csn_fail_errno(err, errno, "private directory %s", path);
     return CSN_OK;
 }
@@ -53,7 +48,7 @@ char *csn_landlock_only_place(const csn_runtime *rt, const char *run)
     const csn_jail *j = rt->jail;
     char *path = NULL;
 
-    if (!j->privileged)
+    if (!j->other_user)
         return strdup(run);
     return asprintf(&path, ROOT_PLACES "/caisson-%s", rt->id) < 0 ? NULL : path;
 }
@@ -70,7 +65,7 @@ static csn_status make_places(csn_runtime *rt, csn_jail *j, csn_error **err)
     const char *home = csn_arena_printf(j->arena, "%s/home", j->place ? j->place : "");
     if (!j->place || !j->tmp || !home)
         return csn_fail(err, CSN_NOMEM, "private directories");
-    if (j->privileged)
+    if (j->other_user)
         st = make_dir(j, j->place, err);
     if (st == CSN_OK)
         st = make_dir(j, j->tmp, err);
@@ -87,7 +82,7 @@ void csn_landlock_only_ended(const csn_runtime *rt)
 {
     const csn_jail *j = rt->jail;
 
-    if (!j->place || !j->privileged)
+    if (!j->place || !j->other_user)
         return; /* it is removed with the runtime directory */
     csn_autofd int dir = open(ROOT_PLACES, O_PATH | O_DIRECTORY | O_CLOEXEC);
     const char *name = strrchr(j->place, '/');
@@ -138,34 +133,6 @@ static csn_status refuse_unsupported(const csn_runtime *rt, const csn_jail_share
                               "a read-only share inside a writable one ");
     }
     return csn_jail_refuse_records(v, count, err);
-}
-
-/* Commands of a root caller run as a user without account, and no mount maps files to it. */
-static csn_status check_access(const csn_jail *j, const csn_jail_share *s, csn_error **err)
-{
-    csn_fsuid g;
-
-    if (!j->privileged)
-        return CSN_OK;
-    int rc = csn_fsuid_switch(&g, j->host_uid, j->host_gid);
-    if (rc < 0)
-        return csn_fail(err, CSN_UNAVAILABLE,
-                        "commands of root must run as another user, and this host refuses "
-                        "setfsuid: %s",
-                        strerrordesc_np(-rc));
-    int mode = R_OK | X_OK | (s->writable ? W_OK : 0);
-    rc = syscall(SYS_faccessat2, AT_FDCWD, s->host, mode, AT_EACCESS) < 0 ? -errno : 0;
-    csn_fsuid_restore(&g);
-    if (rc == 0)
-        return CSN_OK;
-    csn_status st =
-        csn_fail(err, CSN_UNAVAILABLE, "%s %s: not %s for the sandbox user (uid %u)", s->option,
-                 s->host, s->writable ? "writable" : "readable", j->host_uid);
-    if (s->writable && strcmp(s->option, "workspace") == 0)
-        return csn_error_advise(
-            st, err, "run caisson as the owner of %s, or share it read-only: --workspace %s:ro",
-            s->host, s->host);
-    return csn_error_advise(st, err, "run caisson as the owner of %s", s->host);
 }
 
 /* ---- accessible paths ---- */
@@ -245,8 +212,14 @@ csn_status csn_landlock_only_plan(csn_runtime *rt, const csn_jail_share *v, size
     csn_jail *j = rt->jail;
     csn_status st = refuse_unsupported(rt, v, count, err);
 
+    /* An older kernel lets the owner truncate any file. */
+    if (st == CSN_OK && j->as_root && csn_landlock_abi() < CSN_LL_ABI_TRUNCATE)
+        st = csn_fail(err, CSN_UNAVAILABLE,
+                      "root's own files cannot be protected: Landlock ABI %d does not restrict "
+                      "truncate(2); run caisson as an ordinary user, or use Linux 6.2 or later",
+                      csn_landlock_abi());
     for (size_t i = 0; st == CSN_OK && i < count; i++)
-        st = check_access(j, &v[i], err);
+        st = csn_weaker_user_check(j, &v[i], err);
     if (st == CSN_OK)
         st = make_places(rt, j, err);
     if (st < 0)
@@ -278,8 +251,9 @@ void csn_landlock_only_confinement(const csn_jail *j, csn_confinement *w)
               CSN_CONFINE_BIT(CSN_CONFINE_SECCOMP),
         .uid = j->uid,
         .gid = j->gid,
-        .seccomp = CSN_SECCOMP_NO_SOCKETS,
+        .seccomp = CSN_SECCOMP_NO_SOCKETS | (j->root ? CSN_SECCOMP_NOSUID : 0),
         .no_tcp = 1,
+        .guard = j->as_root,
         .mounts = {.list = j->mounts, .count = j->mount_count},
     };
 }
@@ -309,7 +283,7 @@ void csn_landlock_only_limits(const csn_runtime *rt, csn_confinement *w)
 {
     const csn_jail *j = rt->jail;
 
-    if (!j->privileged)
+    if (!j->other_user)
         w->pids_max += user_tasks();
     w->memory_max = 0;
     w->data_max = j->limits.sampled ? rt->config->memory_max : 0;
@@ -327,6 +301,22 @@ static const char *landlock_text(csn_arena *a, uint64_t abi)
         abi < CSN_LL_ABI_SCOPE ? "; signals to your other processes are not refused" : "");
 }
 
+static const char *user_text(const csn_jail *j)
+{
+    if (j->other_user && j->host_uid >= CSN_SPEC_USER_LOW)
+        return "no namespace; commands run as a user without account and groups";
+    if (j->as_root)
+        return "no namespace; commands run as root without capabilities; modes, owners and "
+               "times "
+               "of files can be changed in writable directories only";
+    return j->other_user
+               ? "no namespace; commands run as the owner of the workspace and can change "
+                 "mode, "
+                 "owner, times and attributes of all files of that user"
+               : "no namespace; commands run as you and can change mode, owner, times and "
+                 "attributes of all your files";
+}
+
 csn_status csn_landlock_only_layers(csn_runtime *rt, csn_error **err)
 {
     csn_jail *j = rt->jail;
@@ -336,11 +326,7 @@ csn_status csn_landlock_only_layers(csn_runtime *rt, csn_error **err)
     const char *landlock = landlock_text(j->arena, abi);
     const csn_layer layers[] = {
         {"rung", "weaker", level},
-        {"user", j->privileged ? "weaker" : "off",
-         j->privileged
-             ? "no namespace; commands run as a user without account and groups"
-             : "no namespace; commands run as you and can change mode, owner, times and "
-               "attributes of all your files"},
+        {"user", j->root ? "weaker" : "off", user_text(j)},
         {"mount", "weaker",
          "no namespace; Landlock allows the workspace, granted paths and the system "
          "(read-only); "

@@ -33,6 +33,8 @@
 #define DATA_SLACK (64ull << 20)
 #define PIDS_SLACK 64u /* likewise: only the control group counts refused forks */
 #define PAGE       4096u
+/* The kernel assigns process numbers below this one only once. */
+#define PIDS_RESERVED 300u
 
 #define BIT(kind) (1u << (kind))
 
@@ -82,10 +84,21 @@ static csn_status group_failed(const csn_cgroup_fault *fault, int rc, csn_error 
                     strerrordesc_np(-rc));
 }
 
+/* RLIMIT_NPROC does not count processes of the host's uid 0. */
+static csn_status refuse_pids(csn_cgroup_why why, csn_error **err)
+{
+    csn_status st =
+        csn_fail(err, CSN_UNSUPPORTED,
+                 "limits.pids: needs a control group, because commands run as root: %s",
+                 csn_cgroup_why_text(why));
+
+    return csn_error_advise(st, err, "run caisson as an ordinary user");
+}
+
 /* Finds the limits for which a control group is available. Fails if one of the others has no
  * fallback. */
-static csn_status choose_kinds(csn_jail_limits *l, unsigned kinds, unsigned *ret_can,
-                               csn_error **err)
+static csn_status choose_kinds(const csn_jail *j, csn_jail_limits *l, unsigned kinds,
+                               unsigned *ret_can, csn_error **err)
 {
     csn_cgroup_offer offer[CSN_CGROUP_KINDS];
     int rc = csn_cgroup_probe(NULL, offer);
@@ -97,6 +110,8 @@ static csn_status choose_kinds(csn_jail_limits *l, unsigned kinds, unsigned *ret
         *ret_can |= offer[i].version != 0 ? kinds & BIT(i) : 0;
     if (kinds & ~*ret_can & BIT(CSN_CGROUP_CPU))
         return refuse_cpu(offer[CSN_CGROUP_CPU].why, err);
+    if (j->as_root && (kinds & ~*ret_can & BIT(CSN_CGROUP_PIDS)))
+        return refuse_pids(offer[CSN_CGROUP_PIDS].why, err);
     l->sampled = (kinds & ~*ret_can & BIT(CSN_CGROUP_MEMORY)) != 0;
     return CSN_OK;
 }
@@ -122,7 +137,7 @@ csn_status csn_jail_limits_plan(csn_runtime *rt, csn_error **err)
     l->planned = true;
     int rc = plan_groups(rt, l, kinds, &fault);
     if (rc == -EACCES || rc == -ENOTSUP) {
-        st = choose_kinds(l, kinds, &kinds, err);
+        st = choose_kinds(rt->jail, l, kinds, &kinds, err);
         rc = st < 0 ? 0 : plan_groups(rt, l, kinds, &fault);
     }
     if (st < 0 || rc < 0)
@@ -172,13 +187,33 @@ static uint64_t at_most(const csn_runtime *rt, int what, const char *name, uint6
     return hard < value ? hard : value;
 }
 
+/* "N processes by ..." */
+static void describe_pids(const csn_runtime *rt, char *ret, size_t size)
+{
+    const csn_jail *j = rt->jail;
+    uint64_t pids = rt->config->pids_max ? rt->config->pids_max : CSN_JAIL_PIDS_DEFAULT;
+    uint64_t processes = at_most(rt, RLIMIT_NPROC, "Max processes", pids + 1);
+
+    processes -= processes > 0; /* the keeper is one of them */
+    bool exempt = j->as_root && version_of(&j->limits, CSN_CGROUP_PIDS) == 0;
+    if (exempt && (rt->level == CSN_LEVEL_LANDLOCK_ONLY || j->ready.pid_max_errnum != 0))
+        snprintf(ret, size, "no limit on processes, because commands run as root");
+    else if (exempt)
+        snprintf(ret, size, "about %llu processes by the pid namespace",
+                 (unsigned long long)pids);
+    else
+        snprintf(ret, size, "%llu processes by %s", (unsigned long long)processes,
+                 processes < pids ? "the caller's own rlimit"
+                                  : means(&j->limits, CSN_CGROUP_PIDS, "rlimit"));
+}
+
 csn_status csn_jail_limits_describe(csn_runtime *rt, csn_error **err)
 {
     const csn_config *c = rt->config;
     csn_jail *j = rt->jail;
     csn_jail_limits *l = &j->limits;
     char memory[96] = "", cpu[64] = "", file[64] = "", private[96] = "no limit on disk; ";
-    char size[CSN_SIZE_TEXT];
+    char size[CSN_SIZE_TEXT], processes[96];
 
     if (c->memory_max)
         snprintf(memory, sizeof(memory), "memory %s by %s; ",
@@ -200,15 +235,10 @@ csn_status csn_jail_limits_describe(csn_runtime *rt, csn_error **err)
         snprintf(private, sizeof(private), "private disk %s and %llu files by tmpfs; ",
                  csn_size_text(disk, size),
                  (unsigned long long)(disk / INODES_PER + INODES_LEAST));
-    uint64_t pids = c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT;
-    uint64_t processes = at_most(rt, RLIMIT_NPROC, "Max processes", pids + 1);
-    processes -= processes > 0; /* the keeper is one of them */
+    describe_pids(rt, processes, sizeof(processes));
     l->text = csn_arena_printf(
-        j->arena, "%s%s%llu processes by %s; %s%s%llu descriptors by rlimit", memory, cpu,
-        (unsigned long long)processes,
-        processes < pids ? "the caller's own rlimit" : means(l, CSN_CGROUP_PIDS, "rlimit"),
-        private, file,
-        (unsigned long long)at_most(rt, RLIMIT_NOFILE, "Max open files", NOFILE));
+        j->arena, "%s%s%s; %s%s%llu descriptors by rlimit", memory, cpu, processes, private,
+        file, (unsigned long long)at_most(rt, RLIMIT_NOFILE, "Max open files", NOFILE));
     return l->text ? CSN_OK : csn_fail(err, CSN_NOMEM, "limits of the jail");
 }
 
@@ -268,6 +298,8 @@ void csn_jail_limits_fill(csn_runtime *rt, csn_confinement *w)
 
     w->pids_max = c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT;
     w->pids_max += version_of(l, CSN_CGROUP_PIDS) ? PIDS_SLACK : 1;
+    if (rt->jail->as_root)
+        w->pid_max = (uint32_t)(w->pids_max < INT32_MAX / 2 ? w->pids_max + PIDS_RESERVED : 0);
     w->nofile_max = NOFILE;
     /* Slightly smaller than the file limit, so that a full disk is ENOSPC, not EFBIG. */
     w->mounts.size = disk > 2 * PAGE ? disk - PAGE : disk;

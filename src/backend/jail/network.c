@@ -234,8 +234,8 @@ static csn_status set_up_gateway(csn_runtime *rt, csn_error **err)
                                .nhost_ports = n->order.host_port_count};
 
     s.rules = wire_rules(&o);
-    if (j->privileged)
-        s.uid = s.gid = j->host_uid - GATEWAY_USER_STEP;
+    if (j->spare_uid != 0)
+        s.uid = s.gid = j->spare_uid - GATEWAY_USER_STEP;
     memcpy(s.publish, n->publish, sizeof(s.publish));
     memcpy(s.host_ports, n->host_ports, sizeof(s.host_ports));
     return pass_sockets(rt, &s, err);

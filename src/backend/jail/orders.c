@@ -49,7 +49,7 @@ csn_status csn_jail_send_orders(csn_runtime *rt, csn_error **err)
         .on = CSN_CONFINE_ALL,
         .uid = j->uid,
         .gid = j->gid,
-        .seccomp = j->privileged ? CSN_SECCOMP_NOSUID : CSN_SECCOMP_DEFAULT,
+        .seccomp = j->root ? CSN_SECCOMP_NOSUID : CSN_SECCOMP_DEFAULT,
         .given = (uint32_t)j->given_count,
         .mounts = {.list = j->mounts, .count = j->mount_count},
     };
@@ -62,15 +62,25 @@ csn_status csn_jail_send_orders(csn_runtime *rt, csn_error **err)
     return csn_runtime_send_orders(rt, &spec, err);
 }
 
-static csn_status make_given(const csn_jail_share *s, int userns, int *ret, csn_error **err)
+#define OWN_UID                                                                                \
+    "--allow-weaker runs commands with your own uid in namespaces, or without namespaces if "  \
+    "those are refused too"
+
+static csn_status make_given(csn_jail *j, const csn_jail_share *s, int userns, int *ret,
+                             csn_error **err)
 {
     int fd =
         csn_mount_detached(s->host, s->as_is ? -1 : userns, s->writable ? 0 : CSN_MOUNT_RDONLY);
     bool lacking = fd == -ENOSYS || fd == -EPERM; /* an old kernel, or a seccomp filter */
     if (lacking || fd == -EINVAL || fd == -EOPNOTSUPP) {
-        csn_status st = csn_fail(err, CSN_UNAVAILABLE, "%s %s: %s refuses id-mapped mounts",
-                                 s->option, s->host, lacking ? "this host" : "its file system");
-        return csn_error_advise(st, err, "run caisson as the user who owns the directory");
+        csn_status st =
+            lacking ? csn_fail(err, CSN_UNAVAILABLE, "this host refuses id-mapped mounts")
+                    : csn_fail(err, CSN_UNAVAILABLE,
+                               "%s %s: its file system refuses id-mapped mounts", s->option,
+                               s->host);
+        j->refused = true;
+        return csn_error_advise(st, err,
+                                "run caisson as the user who owns the directory; " OWN_UID);
     }
     if (fd < 0)
         return csn_fail_errno(err, -fd, "%s %s", s->option, s->host);
@@ -80,7 +90,7 @@ static csn_status make_given(const csn_jail_share *s, int userns, int *ret, csn_
 
 static csn_status send_given(csn_runtime *rt, csn_error **err)
 {
-    const csn_jail *j = rt->jail;
+    csn_jail *j = rt->jail;
     char path[64];
     csn_status st = CSN_OK;
 
@@ -89,15 +99,17 @@ static csn_status send_given(csn_runtime *rt, csn_error **err)
     snprintf(path, sizeof(path), "/proc/%lld/ns/user", (long long)rt->keeper_pid);
     csn_autofd int userns = open(path, O_RDONLY | O_CLOEXEC);
     if (userns < 0) {
-        st = csn_fail(err, CSN_UNAVAILABLE, "user namespace of the keeper: %s",
+        st = csn_fail(err, CSN_UNAVAILABLE,
+                      "id-mapped mounts need the user namespace of the keeper: %s",
                       strerrordesc_np(errno));
+        j->refused = true;
         return csn_error_advise(st, err,
                                 "run caisson as the user who owns the directory; root needs "
-                                "CAP_SYS_PTRACE and CAP_SYS_ADMIN here");
+                                "CAP_SYS_PTRACE and CAP_SYS_ADMIN here; " OWN_UID);
     }
     for (size_t i = 0; st == CSN_OK && i < j->given_count; i++) {
         csn_autofd int fd = -1;
-        st = make_given(j->given[i], userns, &fd, err);
+        st = make_given(j, j->given[i], userns, &fd, err);
         if (st < 0)
             break;
         int rc = csn_proto_send(rt->keeper_fd, CSN_MSG_MOUNTS, NULL, &fd, 1,
@@ -132,9 +144,11 @@ static csn_status advise_userns(csn_status st, csn_error **err)
 {
     csn_userns_diagnosis why = csn_userns_diagnose();
 
-    return csn_error_advise(st, err,
-                            "%s%scaisson doctor shows more; --allow-weaker does without",
-                            why.fix ? why.fix : "", why.fix ? "; " : "");
+    return csn_error_advise(
+        st, err,
+        "%s%scaisson doctor shows more; --allow-weaker does without namespaces, "
+        "with Landlock and seccomp",
+        why.fix ? why.fix : "", why.fix ? "; " : "");
 }
 
 csn_status csn_jail_spawn_failed(csn_runtime *rt, enum csn_spawn_stage stage, int errnum,
@@ -147,21 +161,24 @@ csn_status csn_jail_spawn_failed(csn_runtime *rt, enum csn_spawn_stage stage, in
     if (stage == CSN_SPAWN_AT_CLONE &&
         (errnum == EPERM || errnum == ENOSPC || errnum == EINVAL || errnum == EACCES ||
          errnum == EUSERS)) {
-        j->no_namespaces = rt->level == CSN_LEVEL_NAMESPACES;
+        j->refused = rt->level == CSN_LEVEL_NAMESPACES;
         st = csn_fail(err, CSN_UNAVAILABLE, "this host refuses user namespaces: %s", why);
         return advise_userns(st, err);
     }
     if (stage == CSN_SPAWN_AT_MAP) {
-        j->no_namespaces = true;
+        j->refused = true;
         st = csn_fail(err, CSN_UNAVAILABLE,
                       "this host gives user namespaces no user or capability: %s", why);
         return advise_userns(st, err);
     }
-    if (stage == CSN_SPAWN_AT_USER)
-        return csn_fail(err, CSN_UNAVAILABLE,
-                        "root's commands need another user to be, and this host refuses to "
-                        "change it: %s",
-                        why);
+    if (stage == CSN_SPAWN_AT_USER) {
+        j->refused = j->idmapped;
+        st = csn_fail(err, CSN_UNAVAILABLE,
+                      "root's commands need another user to be, and this host refuses to "
+                      "change it: %s",
+                      why);
+        return csn_error_advise(st, err, "root needs CAP_SETUID and CAP_SETGID here; " OWN_UID);
+    }
     return csn_fail(err, CSN_UNAVAILABLE, "start the keeper: %s", why);
 }
 
@@ -203,8 +220,8 @@ static csn_status confinement_failed(csn_runtime *rt, const csn_failed_msg *f, c
     csn_status st =
         csn_fail(err, CSN_UNAVAILABLE, "the jail's %s cannot be built: %s%s%s",
                  step_name(f->step), to ? to : "", to ? ": " : "", why ? why : "unknown error");
-    j->no_namespaces = namespaces_useless(j, f);
-    if (j->no_namespaces)
+    j->refused = namespaces_useless(j, f);
+    if (j->refused)
         return advise_userns(st, err);
     return csn_error_advise(st, err, "caisson doctor shows what this host can do");
 }

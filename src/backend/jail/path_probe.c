@@ -113,9 +113,8 @@ static bool find_read_and_write(csn_path_probe_ctx *p, const char *asked)
 static bool is_shared(const csn_runtime *rt, const char *path)
 {
     const csn_jail *j = rt->jail;
-    bool mapped = j->privileged && rt->level == CSN_LEVEL_NAMESPACES;
 
-    for (size_t i = 0; mapped && i < j->shares->count; i++)
+    for (size_t i = 0; j->idmapped && i < j->shares->count; i++)
         if (csn_path_below(path, j->shares->v[i].inside))
             return true;
     return false;

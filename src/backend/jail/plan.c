@@ -231,36 +231,63 @@ static void mount_shares(csn_jail *j, const shares *s)
         uint32_t flags = one->writable ? 0 : CSN_MOUNT_RDONLY;
         uint32_t access = CSN_LL_READ | CSN_LL_EXEC | (one->writable ? CSN_LL_WRITE : 0);
         csn_jail_add(j, CSN_MOUNT_BIND, flags, access, one->host, one->inside);
-        if (j->privileged)
+        if (j->idmapped)
             csn_jail_give(j, one);
     }
 }
 
 /* ---- the user ---- */
 
-/* Commands of a root caller run with a random uid without account. An id-mapped mount shows the
- * files of the workspace's owner as theirs. */
-static csn_status choose_user(csn_jail *j, const csn_jail_share *workspace, csn_error **err)
+/* A random uid without account, or 0 if the caller may not change to it. */
+static csn_status choose_spare(csn_jail *j, csn_error **err)
 {
-    struct stat st;
     uint32_t r = 0;
 
-    j->host_uid = j->uid = geteuid();
-    j->host_gid = j->gid = getegid();
-    if (j->privileged) {
-        if (stat(workspace->host, &st) < 0)
-            return csn_fail_errno(err, errno, "workspace");
-        if (getrandom(&r, sizeof(r), 0) != sizeof(r))
-            return csn_fail_errno(err, errno, "random number");
-        j->host_uid = j->host_gid = EPHEMERAL_UID_LOW + r % EPHEMERAL_UID_SPAN;
-        j->disk_uid = st.st_uid;
-        j->disk_gid = st.st_gid;
-        j->uid = st.st_uid != 0 ? st.st_uid : USER_INSIDE;
-        j->gid = st.st_gid != 0 ? st.st_gid : USER_INSIDE;
+    if (getrandom(&r, sizeof(r), 0) != sizeof(r))
+        return csn_fail_errno(err, errno, "random number");
+    j->spare_uid = EPHEMERAL_UID_LOW + r % EPHEMERAL_UID_SPAN;
+    /* In a full jail the start of the keeper reports it. */
+    if (!j->idmapped && !csn_fsuid_may_become(j->spare_uid))
+        j->spare_uid = 0;
+    return CSN_OK;
+}
+
+/* Commands of a root caller run with a uid without account. An id-mapped mount shows the files
+ * of the workspace's owner as theirs. */
+static csn_status choose_idmapped_user(csn_jail *j, csn_error **err)
+{
+    struct stat st;
+
+    if (stat(j->shares->v[0].host, &st) < 0)
+        return csn_fail_errno(err, errno, "workspace");
+    j->host_uid = j->host_gid = j->spare_uid;
+    j->disk_uid = st.st_uid;
+    j->disk_gid = st.st_gid;
+    j->other_user = true;
+    j->uid = st.st_uid;
+    j->gid = st.st_gid;
+    return CSN_OK;
+}
+
+static csn_status choose_user(const csn_runtime *rt, csn_jail *j, csn_error **err)
+{
+    csn_status st = j->root ? choose_spare(j, err) : CSN_OK;
+
+    j->host_uid = geteuid();
+    j->host_gid = getegid();
+    if (st == CSN_OK && j->root && !j->idmapped)
+        st = csn_weaker_user_choose(rt, j, err);
+    j->uid = j->host_uid;
+    j->gid = j->host_gid;
+    if (st == CSN_OK && j->idmapped)
+        st = choose_idmapped_user(j, err);
+    if (j->root) {
+        j->uid = j->uid != 0 ? j->uid : USER_INSIDE;
+        j->gid = j->gid != 0 ? j->gid : USER_INSIDE;
     }
     snprintf(j->uid_map, sizeof(j->uid_map), "%u %u 1", j->disk_uid, j->host_uid);
     snprintf(j->gid_map, sizeof(j->gid_map), "%u %u 1", j->disk_gid, j->host_gid);
-    return CSN_OK;
+    return st;
 }
 
 /* ---- denials ---- */
@@ -324,7 +351,7 @@ csn_status csn_jail_find_shares(csn_runtime *rt, csn_error **err)
     if (!j->shares)
         return csn_fail(err, CSN_NOMEM, "plan of the jail");
     csn_status st = add_all(rt, j, j->shares, err);
-    return st < 0 ? st : choose_user(j, &j->shares->v[0], err);
+    return st < 0 ? st : choose_user(rt, j, err);
 }
 
 csn_status csn_jail_plan(csn_runtime *rt, csn_error **err)

@@ -143,7 +143,7 @@ static void mount_template(csn_jail *j, const csn_rootfs_template *t, const char
     csn_jail_add(j, CSN_MOUNT_BIND, CSN_MOUNT_RDONLY | CSN_MOUNT_TRUSTED, 0, path, "/");
     j->template =
         (csn_jail_share){.option = "root", .host = path, .inside = "/", .as_is = true};
-    if (j->privileged) /* only root can reach its path */
+    if (j->idmapped) /* only root can reach its path */
         csn_jail_give(j, &j->template);
     for (size_t i = 0; i < t->count; i++)
         if (t->v[i].flags & TMPFS_DIR)
@@ -189,7 +189,8 @@ void csn_jail_add_template(const csn_runtime *rt, csn_jail *j, csn_rootfs_templa
     j->links = links_of(t);
     for (size_t i = 0; i < count; i++)
         place_share(t, &shares[i]);
-    if (!rt->detached)
+    /* Without an id-mapped mount only the caller itself can reach its path. */
+    if (!rt->detached && (j->idmapped || !j->other_user))
         path = find_or_make(j, t);
     if (path) {
         mount_template(j, t, path);

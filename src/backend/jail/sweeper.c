@@ -50,7 +50,9 @@ static csn_status send_orders(const csn_runtime *rt, const csn_jail_sweeper *s, 
     }
     if (rt->level == CSN_LEVEL_LANDLOCK_ONLY) { /* no pid namespace */
         spec.flags |= CSN_SPEC_TAGGED;
-        spec.user = j->privileged ? j->host_uid : 0;
+        bool unused = j->host_uid >= CSN_SPEC_USER_LOW;
+        spec.user = unused ? j->host_uid : 0;
+        spec.tags_as = j->other_user && !unused ? j->host_uid : 0;
         place = csn_landlock_only_place(rt, run);
         if (!place)
             return csn_fail(err, CSN_NOMEM, "orders for the sweeper");

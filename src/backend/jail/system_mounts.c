@@ -66,7 +66,8 @@ static void mount_dev(csn_jail *j)
                  CSN_LL_READ | CSN_LL_WRITE, NULL, "/dev/mqueue");
     for (size_t i = 0; i < COUNT(nodes); i++)
         csn_jail_add(j, CSN_MOUNT_BIND,
-                     CSN_MOUNT_DEVICES | CSN_MOUNT_NOEXEC | CSN_MOUNT_NARROW | BY_HELPER,
+                     CSN_MOUNT_DEVICES | CSN_MOUNT_NOEXEC | CSN_MOUNT_NARROW | BY_HELPER |
+                         (j->as_root ? CSN_MOUNT_RDONLY : 0), /* keeps the owner from chmod */
                      CSN_LL_DEVICE, nodes[i], nodes[i]);
 }
 
@@ -78,6 +79,8 @@ static void add_proc(csn_jail *j)
                                           "/proc/modules",   "/proc/sched_debug", "/proc/scsi",
                                           "/proc/timer_list"};
 
+    if (j->as_root)
+        csn_weaker_user_cover_proc(j);
     for (size_t i = 0; i < COUNT(covered); i++)
         csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL | BY_HELPER, 0, NULL, covered[i]);
 }

@@ -39,6 +39,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "keeper/boot/guard.h"
 #include "keeper/boot/helper.h"
 #include "keeper/boot/rootfs.h"
 #include "keeper/keeper.h"
@@ -175,6 +176,8 @@ static int limit_nesting(void *arg)
     if (rc == 0 && b->c->given == 0) /* GIVEN mounts imply a uid that only this sandbox uses */
         csn_userns_halve_inotify(proc_dir(b));
     b->ready.nesting_errnum = (uint32_t)-rc;
+    if (b->c->pid_max != 0)
+        b->ready.pid_max_errnum = (uint32_t)-csn_userns_limit_pids(proc_dir(b), b->c->pid_max);
     return rc == -ENOENT ? rc : 0; /* ENOENT: /proc is not mounted */
 }
 
@@ -332,6 +335,18 @@ static int second_userns_step(boot_state *b)
     return csn_userns_enter_nested(proc_dir(b), b->c->uid, b->c->gid);
 }
 
+static int seccomp_step(const boot_state *b)
+{
+    int guard = b->c->guard ? kp_guard_begin(&b->c->mounts) : -1;
+
+    if (b->c->guard && guard < 0)
+        return guard;
+    int rc = csn_seccomp_install(b->c->seccomp);
+    if (guard < 0)
+        return rc;
+    return rc < 0 ? rc : kp_guard_finish(guard);
+}
+
 /* ---- all steps ---- */
 
 static int run_step(kp_keeper *k, boot_state *b, csn_confine_step step)
@@ -356,7 +371,7 @@ static int run_step(kp_keeper *k, boot_state *b, csn_confine_step step)
     case CSN_CONFINE_LANDLOCK:
         return landlock_step(b);
     case CSN_CONFINE_SECCOMP:
-        return csn_seccomp_install(b->c->seccomp);
+        return seccomp_step(b);
     }
     return -EINVAL;
 }

@@ -32,6 +32,8 @@ typedef struct csn_confinement {
     uint32_t seccomp;              /* CSN_SECCOMP_* */
     uint32_t given;                /* detached mounts that will come in MOUNTS messages */
     uint32_t no_tcp;               /* Landlock refuses TCP: the jail has no network namespace */
+    uint32_t guard;                /* boot/guard.h decides about attributes of files */
+    uint32_t pid_max;              /* of the pid namespace; 0: unchanged */
     uint64_t pids_max, nofile_max; /* 0: unchanged */
     uint64_t data_max;             /* RLIMIT_DATA of commands; 0: unchanged */
     uint64_t memory_max;           /* of all processes, see meter.c; 0: not enforced */
