@@ -12,6 +12,10 @@
 
 #include "base/cleanup.h"
 
+#define UNCONFINED                                                                             \
+    "start the container with --security-opt seccomp=unconfined --security-opt "               \
+    "systempaths=unconfined"
+
 /* -1: no such setting. */
 static long read_setting(const char *path)
 {
@@ -65,7 +69,9 @@ csn_userns_diagnosis csn_userns_diagnose(void)
         return (csn_userns_diagnosis){
             "a seccomp filter around this process refuses them, as those of "
             "containers do",
-            "start the container with --security-opt seccomp=unconfined "
-            "--security-opt systempaths=unconfined"};
+            geteuid() == 0 ? UNCONFINED ", and caisson as an ordinary user, or with --cap-add "
+                                        "SYS_ADMIN --cap-add SYS_PTRACE and a workspace on a "
+                                        "volume"
+                           : UNCONFINED};
     return (csn_userns_diagnosis){0};
 }

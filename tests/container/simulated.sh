@@ -10,6 +10,7 @@
 #   masked     a /proc with covers, so that no further one can be mounted
 #   owner      no CAP_SYS_ADMIN, and a workspace of an ordinary user
 #   owner-filter  the same without namespaces
+# shellcheck disable=SC2016 # expanded inside
 PROBE=${PROBE:?set PROBE to the program that tries}
 script=$(cd "${0%/*}" && pwd)/situation.sh
 skip_all()
@@ -27,7 +28,7 @@ userns-user)
     if [ "$(id -u)" -eq 0 ]; then
         uid=$((50000 + $$ % 10000))
         setpriv --reuid $uid --regid $uid --clear-groups -- test -x "$CAISSON" || skip_all "a user cannot reach the programs"
-        run=(setpriv --reuid $uid --regid $uid --clear-groups -- "${run[@]}")
+        run=(setpriv --reuid "$uid" --regid "$uid" --clear-groups -- "${run[@]}")
     fi
     exec "${run[@]}"
     ;;

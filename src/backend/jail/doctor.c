@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "backend/jail/jail.h"
@@ -39,6 +40,7 @@
 #else
 #define HAS_SECCOMP_POLICY false
 #endif
+#define OVERLAYFS  0x794c7630u
 #define EXIT_MS    1000
 #define UNUSED_UID 0x7fffff00u /* root's attempts run as this user, which has no account */
 
@@ -173,9 +175,12 @@ static void limits(const report *r)
                       geteuid() == 0 ? "mount /sys/fs/cgroup writable"
                                      : "under systemd: sudo systemctl edit user@.service, "
                                        "[Service] Delegate=cpu memory pids",
-                      "%s: %s",
+                      "%s: %s%s",
                       rc < 0 ? strerrordesc_np(-rc) : csn_cgroup_why_text(offer[i].why),
-                      fallbacks[i]);
+                      fallbacks[i],
+                      i == CSN_CGROUP_PIDS && geteuid() == 0
+                          ? "; --pids is refused where --allow-weaker runs commands as root"
+                          : "");
     }
 }
 
@@ -245,6 +250,8 @@ static void overlay(const report *r)
 static void idmap(const report *r, const char *workspace)
 {
     static const char fix[] = "run caisson as the owner of the workspace";
+    static const char volume[] =
+        "use a workspace on another file system, such as a volume, or run caisson as its owner";
     struct {
         uint64_t set, clear, propagation, userns;
     } nothing = {0};
@@ -253,7 +260,11 @@ static void idmap(const report *r, const char *workspace)
         return;
     csn_autofd int fd = (int)syscall(SYS_open_tree, AT_FDCWD, workspace,
                                      OPEN_TREE_CLONE_ | (unsigned)O_CLOEXEC);
-    if (fd < 0)
+    struct statfs fs;
+    if (statfs(workspace, &fs) == 0 && (uint32_t)fs.f_type == OVERLAYFS)
+        add_check(r, "idmap", "missing", volume,
+                  "%s is on overlayfs, which cannot be id-mapped", workspace);
+    else if (fd < 0)
         add_check(r, "idmap", "missing", fix, "%s cannot be mounted detached: %s", workspace,
                   strerrordesc_np(errno));
     else if (syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &nothing, sizeof(nothing)) < 0)
