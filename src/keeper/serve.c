@@ -315,10 +315,13 @@ static void on_signals(kp_keeper *k)
     struct signalfd_siginfo si[4];
     ssize_t n = read(k->signals.fd, si, sizeof(si));
 
-    /* In a jail, commands can signal the keeper. A sender outside has pid 0 here. */
+    /* In a jail, commands can signal the keeper. kill() from outside has pid 0 here; so have
+     * signals of a descriptor (F_SETSIG) and of rt_sigqueueinfo(), which come from inside too,
+     * but their code is never SI_USER. */
     bool jail = (k->spec.confinement.on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)) != 0;
     for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(si[0]); i++)
-        if (si[i].ssi_signo == SIGTERM && (!jail || si[i].ssi_pid == 0))
+        if (si[i].ssi_signo == SIGTERM &&
+            (!jail || (si[i].ssi_code == SI_USER && si[i].ssi_pid == 0)))
             k->ending = true;
     kp_jobs_reap(k);
 }
