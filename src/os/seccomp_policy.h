@@ -191,13 +191,6 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     DENY_IF("sched_setattr", EPERM, "scheduling of the keeper", IS(0, 1)),
     DENY_IF("sched_setaffinity", EPERM, "processors of the keeper", IS(0, 1)),
     DENY_IF("prctl", EINVAL, "keeps the other threads of a core idle", IS(0, K_PR_SCHED_CORE)),
-    /* Without a pid namespace: all processes of the user on the host. */
-    NO_SOCKETS("setpriority", EPERM, "priority of other processes", IS_NOT(1, 0)),
-    NO_SOCKETS("ioprio_set", EPERM, "priority of other processes", IS_NOT(1, 0)),
-    NO_SOCKETS("sched_setscheduler", EPERM, "scheduling of other processes", IS_NOT(0, 0)),
-    NO_SOCKETS("sched_setparam", EPERM, "scheduling of other processes", IS_NOT(0, 0)),
-    NO_SOCKETS("sched_setattr", EPERM, "scheduling of other processes", IS_NOT(0, 0)),
-    NO_SOCKETS("sched_setaffinity", EPERM, "processors of other processes", IS_NOT(0, 0)),
 
     /* Obsolete: no program needs them, old kernel code implements them. */
     DENY("nfsservctl", EPERM, "obsolete"),
@@ -233,6 +226,10 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     NO_SOCKETS("setpriority", EPERM, "the user's other processes", IS_NOT(1, 0)),
     NO_SOCKETS("ioprio_set", EPERM, "the user's other processes", IS_NOT(0, 1)),
     NO_SOCKETS("ioprio_set", EPERM, "the user's other processes", IS_NOT(1, 0)),
+    NO_SOCKETS("sched_setscheduler", EPERM, "the user's other processes", IS_NOT(0, 0)),
+    NO_SOCKETS("sched_setparam", EPERM, "the user's other processes", IS_NOT(0, 0)),
+    NO_SOCKETS("sched_setattr", EPERM, "the user's other processes", IS_NOT(0, 0)),
+    NO_SOCKETS("sched_setaffinity", EPERM, "the user's other processes", IS_NOT(0, 0)),
 
     /* Sockets: unix, TCP, UDP, ping, and the netlink that lists interfaces. Other families load
      * rarely used kernel code or (vsock, packet) leave the namespace. */

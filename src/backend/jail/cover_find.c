@@ -115,7 +115,7 @@ static int found(void *ctx, const char *path)
 bool csn_cover_is_closed(const csn_jail *j, int root, const char *path)
 {
     struct statx st;
-    unsigned uid = j->privileged ? j->host_uid : geteuid();
+    unsigned uid = j->other_user ? j->host_uid : geteuid();
 
     if (statx(root, path, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
               STATX_MODE | STATX_UID, &st) < 0)
