@@ -80,7 +80,8 @@ static void add_rule(lines *l, const csn_rule *r)
         if (r->ops & ops[i].op)
             n += (size_t)snprintf(words + n, sizeof(words) - n, "%s%s", n ? ", " : "",
                                   ops[i].word);
-    add(l, "rule: %s %s of %s", r->allow ? "allow" : "refuse", words, r->path);
+    add(l, "rule: %s %s of %s%s", r->allow ? "allow" : "refuse", words, r->path,
+        r->ops & CSN_RULE_FILES ? ", for file calls only" : "");
 }
 
 static void add_files(lines *l, const csn_config *c)
@@ -94,6 +95,7 @@ static void add_files(lines *l, const csn_config *c)
     add_list(l, "may be read", c->read, false);
     add_list(l, "may be written", c->write, false);
     add_list(l, "refused, also inside the above", c->deny, false);
+    add_list(l, "refused as soon as it exists", c->deny_missing_ok, false);
     if (c->flags & CSN_OPEN_NOFOLLOW)
         add(l, "file calls refuse every symlink");
     for (size_t i = 0; i < c->rule_count; i++)

@@ -207,8 +207,9 @@ static int use_names(walk *w, size_t dir_len, const char *names, size_t len)
 
     for (size_t at = 0; rc >= 0 && at < len; at += strlen(names + at) + 1) {
         unsigned kind = (unsigned char)names[at];
+        w->path[dir_len] = '\0';
         if (!join(w, dir_len, names + at + 1))
-            return -ENAMETOOLONG;
+            return w->f->unreadable(w->f->ctx, w->path, -ENAMETOOLONG);
         rc = kind & IS_WANTED ? w->f->found(w->f->ctx, w->path) : 0;
         if (rc == 0 && (kind & IS_DIR))
             rc = queue(w, w->path, strlen(w->path));
@@ -240,8 +241,10 @@ static int read_names(walk *w, int fd, size_t dir_len, csn_buf *names)
             at += d->d_reclen;
             if (name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2])))
                 continue;
-            if (!join(w, dir_len, name))
-                return -ENAMETOOLONG;
+            if (!join(w, dir_len, name)) {
+                w->path[dir_len] = '\0';
+                return w->f->unreadable(w->f->ctx, w->path, -ENAMETOOLONG);
+            }
             unsigned kind = w->f->wanted(w->f->ctx, w->path) ? IS_WANTED : 0;
             if (is_dir(fd, d) && (kind || w->f->enters(w->f->ctx, w->path)))
                 kind |= IS_DIR;

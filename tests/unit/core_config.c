@@ -40,9 +40,11 @@ static void refused(const char *json, const char *part)
 static const char full[] =
     "{\"backend\":\"local\",\"name\":\"n-1\",\"workspace\":\"w\",\"workdir\":\"/w/x\","
     "\"home\":\"/h\",\"read\":[\"/etc\",\"rel\"],\"write\":\"/srv\",\"deny\":[\"/w/.git\"],"
+    "\"deny_missing_ok\":[\".env\"],"
     "\"commands\":[\"git\"],\"env\":[\"PATH\",\"A=b=c\",\"E=\"],"
     "\"rules\":[{\"op\":\"read\",\"effect\":\"allow\",\"path\":\"/x\"},"
-    "{\"op\":[\"write\",\"delete\"],\"effect\":\"deny\",\"path\":\"/x/*\"}],"
+    "{\"op\":[\"write\",\"delete\"],\"effect\":\"deny\",\"path\":\"/x/"
+    "*\",\"scope\":\"files\"}],"
     "\"timeout\":\"30s\",\"output_max\":\"512K\",\"lifetime\":60000,"
     "\"limits\":{\"memory\":\"512M\",\"pids\":64,\"cpus\":1.5,\"disk\":\"2G\",\"file_size\":7},"
     "\"network\":{\"mode\":\"none\",\"allow\":[\"a.b:443\"],\"deny\":[\"x\"],"
@@ -62,13 +64,14 @@ static void check_full(const csn_config *c)
     assert_null(c->read[2]);
     assert_string_equal(c->write[0], "/srv");
     assert_string_equal(c->deny[0], "/w/.git");
+    assert_string_equal(c->deny_missing_ok[0], ".env");
     assert_string_equal(c->commands[0], "git");
     assert_string_equal(c->env[1], "A=b=c");
     assert_string_equal(c->env[2], "E=");
     assert_int_equal(c->rule_count, 2);
     assert_int_equal(c->rules[0].ops, CSN_OP_READ);
     assert_int_equal(c->rules[0].allow, 1);
-    assert_int_equal(c->rules[1].ops, CSN_OP_WRITE | CSN_OP_DELETE);
+    assert_int_equal(c->rules[1].ops, CSN_OP_WRITE | CSN_OP_DELETE | CSN_RULE_FILES);
     assert_int_equal(c->rules[1].allow, 0);
     assert_string_equal(c->rules[1].path, "/x/*");
     assert_int_equal(c->timeout_ms, 30000);

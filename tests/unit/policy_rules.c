@@ -71,6 +71,31 @@ static void the_root_as_a_directory_covers_everything(void **state)
     csn_rules_free(r);
 }
 
+static void denied_paths_keep_their_source(void **state)
+{
+    const csn_denied denied[] = {
+        {"/w/.env", CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE, "deny", "config.deny", 3},
+        {"/w/**/*.lock", CSN_OP_WRITE, "deny write", "config.rules", 0},
+        {"/proc/1", CSN_OP_READ, "deny", "jail", -1}};
+    csn_rules *r = compiled(&(csn_rules_input){.base = "/w",
+                                               .read = (const char *const[]){"/proc", NULL},
+                                               .denied = denied,
+                                               .denied_count = 3});
+
+    (void)state;
+    judge(r, CSN_OP_READ, "/w/.env", '-');
+    assert_string_equal(csn_rules_check(r, CSN_OP_READ, "/w/.env").source, "config.deny[3]");
+    judge(r, CSN_OP_DELETE, "/w/.env/below", '-');
+    judge(r, CSN_OP_READ, "/w/a/x.lock", '+');
+    judge(r, CSN_OP_WRITE, "/w/a/x.lock", '-');
+    assert_string_equal(csn_rules_check(r, CSN_OP_WRITE, "/w/a/x.lock").rule,
+                        "deny write /w/**/*.lock");
+    judge(r, CSN_OP_DELETE, "/w/a/x.lock", '+');
+    assert_string_equal(csn_rules_check(r, CSN_OP_READ, "/proc/1/environ").source, "jail");
+    assert_true(csn_rules_has_carveouts(r));
+    csn_rules_free(r);
+}
+
 static void the_longest_rule_wins_and_deny_wins_ties(void **state)
 {
     csn_rule rules[] = {{CSN_OP_READ, 1, "/w/secret/public"},
@@ -273,6 +298,7 @@ int main(void)
         cmocka_unit_test(directories_cover_whole_components_only),
         cmocka_unit_test(the_root_as_a_directory_covers_everything),
         cmocka_unit_test(the_longest_rule_wins_and_deny_wins_ties),
+        cmocka_unit_test(denied_paths_keep_their_source),
         cmocka_unit_test(a_base_that_is_denied_itself_is_denied),
         cmocka_unit_test(globs_that_deny_cover_what_is_below_and_globs_that_allow_do_not),
         cmocka_unit_test(a_whole_path_beats_a_glob_of_the_same_length),

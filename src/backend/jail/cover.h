@@ -36,7 +36,7 @@ typedef struct csn_cover_name {
 
 #define CSN_COVER_NAMES_MAX 4096u
 
-/* A denied file with several hard links. */
+/* A name of a denied file with several hard links; later all its names together. */
 typedef struct csn_cover_link {
     uint64_t dev, ino;
     uint64_t nlink, seen; /* seen: names that are denied themselves */
@@ -54,7 +54,7 @@ typedef struct csn_covers {
     size_t count;
     csn_cover_name *names; /* malloc'd */
     size_t name_count;
-    csn_cover_link *links; /* malloc'd, while planning; sorted */
+    csn_cover_link *links; /* malloc'd, while planning */
     size_t link_count;
     csn_cover_cache *caches; /* of the shares; NULL before the first search */
     pthread_mutex_t lock;    /* held by csn_cover_renew */
@@ -110,3 +110,6 @@ void csn_cover_caches_save(const csn_runtime *rt);
 /* cover_later.c. Call it before each command: covers what has appeared since, and what the host
  * has replaced. Fails if something cannot be covered. */
 csn_status csn_cover_renew(csn_runtime *rt, csn_error **err);
+/* Call it after each command: reports files that match a pattern and were created meanwhile.
+ * The next csn_cover_renew covers them. */
+void csn_cover_report(csn_runtime *rt, const csn_deny_sink *denials);

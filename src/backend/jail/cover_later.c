@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -51,7 +52,7 @@ static cover_state state_of(const csn_runtime *rt, const char *path, uint32_t op
     if (!(ret->stx_attributes & STATX_ATTR_MOUNT_ROOT))
         return BARE;
     if (ops & CSN_OP_READ)
-        return ret->stx_mode & 0777 || ret->stx_size > 0 ? BARE : COVERED;
+        return ret->stx_mode & 0777 ? BARE : COVERED;
     if (ops & CSN_OP_WRITE)
         return fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY) ? COVERED : BARE;
     return COVERED;
@@ -154,6 +155,53 @@ static csn_status mount_all(const bare *b, csn_error **err)
     at = at < b->count ? at : 0;
     return refuse(&rt->jail->covers->v[b->cover[at]], b->list[at].to, strerrordesc_np(-rc),
                   err);
+}
+
+/* ---- what a command created ---- */
+
+typedef struct report {
+    csn_runtime *rt;
+    const csn_deny_sink *denials;
+} report;
+
+static csn_status report_match(void *ctx, uint32_t cover, size_t share, const char *path,
+                               const char *inside, csn_error **err)
+{
+    const report *r = ctx;
+    const csn_cover *c = &r->rt->jail->covers->v[cover];
+    struct statx st = {0};
+    char rule[256], source[48];
+
+    (void)share;
+    (void)path;
+    (void)err;
+    if (state_of(r->rt, inside, c->ops, &st) != BARE)
+        return CSN_OK;
+    snprintf(rule, sizeof(rule), "%s", c->label);
+    snprintf(source, sizeof(source), "%s[%ld]", c->list, c->index);
+    const csn_denial d = {.op = "write",
+                          .target = inside,
+                          .resolved = inside,
+                          .rule = rule,
+                          .source = source,
+                          .hint = "later commands cannot access it; give it another name"};
+    r->denials->tell(r->denials->ctx, &d);
+    return CSN_OK;
+}
+
+void csn_cover_report(csn_runtime *rt, const csn_deny_sink *denials)
+{
+    csn_covers *all = rt->jail->covers;
+    const report r = {.rt = rt, .denials = denials};
+    bool patterns = false;
+
+    for (size_t i = 0; all && i < all->count; i++)
+        patterns = patterns || all->v[i].glob;
+    if (!patterns || !denials || !denials->tell)
+        return;
+    pthread_mutex_lock(&all->lock);
+    (void)csn_cover_search(rt, rt->root.fd, report_match, (void *)(uintptr_t)&r, NULL);
+    pthread_mutex_unlock(&all->lock);
 }
 
 csn_status csn_cover_renew(csn_runtime *rt, csn_error **err)

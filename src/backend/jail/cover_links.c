@@ -19,7 +19,7 @@
 #include "base/path.h"
 #include "search/find_names.h"
 
-#define LINKS_MAX 65536u
+#define LINKS_MAX (1u << 18)
 
 /* A search, of a denied directory or of a share. */
 typedef struct search {
@@ -43,37 +43,55 @@ static int by_inode(const void *a, const void *b)
     return x->ino < y->ino ? -1 : x->ino > y->ino;
 }
 
-static csn_cover_link *find_link(const csn_covers *all, const struct stat *st)
+/* NULL: it has no other names, or they were all seen. Needs merge_names. */
+static const csn_cover_link *find_link(const csn_covers *all, const struct stat *st)
 {
     const csn_cover_link key = {.dev = st->st_dev, .ino = st->st_ino};
+    const csn_cover_link *found =
+        all->link_count == 0
+            ? NULL
+            : bsearch(&key, all->links, all->link_count, sizeof(*all->links), by_inode);
 
-    return all->link_count == 0
-               ? NULL
-               : bsearch(&key, all->links, all->link_count, sizeof(*all->links), by_inode);
+    return found && found->seen < found->nlink ? found : NULL;
 }
 
-/* Counts a name of a denied file. 0 or -errno. */
-static int count_name(csn_covers *all, uint32_t cover, const struct stat *st)
+/* 0 or -errno. */
+static int add_name(csn_covers *all, uint32_t cover, const struct stat *st)
 {
-    csn_cover_link *known = find_link(all, st);
+    const size_t step = 256;
 
-    if (known) {
-        known->seen++;
-        return 0;
-    }
     if (all->link_count == LINKS_MAX)
         return -E2BIG;
-    csn_cover_link *grown = reallocarray(all->links, all->link_count + 1, sizeof(*all->links));
-    if (!grown)
-        return -ENOMEM;
-    all->links = grown;
-    const csn_cover_link one = {
+    if (all->link_count % step == 0) {
+        csn_cover_link *grown =
+            reallocarray(all->links, all->link_count + step, sizeof(*all->links));
+        if (!grown)
+            return -ENOMEM;
+        all->links = grown;
+    }
+    all->links[all->link_count++] = (csn_cover_link){
         .dev = st->st_dev, .ino = st->st_ino, .nlink = st->st_nlink, .seen = 1, .cover = cover};
-    size_t at = all->link_count++;
-    for (; at > 0 && by_inode(&grown[at - 1], &one) > 0; at--)
-        grown[at] = grown[at - 1];
-    grown[at] = one;
     return 0;
+}
+
+/* Leaves one entry for each file. A file that two denials name is covered by the stricter. */
+static void merge_names(csn_covers *all)
+{
+    size_t n = 0;
+
+    if (all->link_count > 0)
+        qsort(all->links, all->link_count, sizeof(*all->links), by_inode);
+    for (size_t i = 0; i < all->link_count; i++) {
+        csn_cover_link *to = n > 0 ? &all->links[n - 1] : NULL;
+        if (!to || by_inode(to, &all->links[i]) != 0) {
+            all->links[n++] = all->links[i];
+            continue;
+        }
+        to->seen++;
+        if (all->v[all->links[i].cover].ops & CSN_OP_READ)
+            to->cover = all->links[i].cover;
+    }
+    all->link_count = n;
 }
 
 /* ---- the callbacks of the search ---- */
@@ -95,17 +113,19 @@ static int unreadable(void *ctx, const char *path, int error)
     return error;
 }
 
-/* True if a planned mask covers the path. */
-static bool is_below_mask(const csn_covers *all, const char *inside)
+/* True if a planned mount refuses these operations on the path. */
+static bool is_below_cover(const csn_covers *all, const char *inside, uint32_t ops)
 {
-    for (size_t i = 0; i < all->name_count; i++)
-        if ((all->v[all->names[i].cover].ops & CSN_OP_READ) &&
+    for (size_t i = 0; i < all->name_count; i++) {
+        uint32_t has = all->v[all->names[i].cover].ops;
+        if ((has & CSN_OP_READ || (has & CSN_OP_WRITE && !(ops & CSN_OP_READ))) &&
             csn_path_below(inside, all->names[i].path))
             return true;
+    }
     return false;
 }
 
-static bool is_covered_everywhere(const search *s, const char *real)
+static bool is_covered_everywhere(const search *s, const char *real, uint32_t ops)
 {
     const csn_jail_shares *shares = s->rt->jail->shares;
     char inside[PATH_MAX];
@@ -115,7 +135,7 @@ static bool is_covered_everywhere(const search *s, const char *real)
         if (!rest)
             continue;
         snprintf(inside, sizeof(inside), "%s/%s", shares->v[i].inside, rest);
-        if (!is_below_mask(s->all, inside))
+        if (!is_below_cover(s->all, inside, ops))
             return false;
     }
     return true;
@@ -133,13 +153,13 @@ static int found(void *ctx, const char *path)
     if (!S_ISREG(st.st_mode) || st.st_nlink < 2)
         return 0;
     if (s->collects)
-        return count_name(s->all, s->cover, &st);
+        return add_name(s->all, s->cover, &st);
     const csn_cover_link *link = find_link(s->all, &st);
-    if (!link || link->seen >= link->nlink)
+    if (!link)
         return 0;
     if (snprintf(real, sizeof(real), "%s/%s", s->host, path) >= (int)sizeof(real))
         return -ENAMETOOLONG;
-    if (is_covered_everywhere(s, real))
+    if (is_covered_everywhere(s, real, s->all->v[link->cover].ops))
         return 0;
     s->st = csn_cover_real(s->rt, link->cover, real, false, &shared, s->err);
     return s->st < 0 ? -ECANCELED : 0;
@@ -182,7 +202,7 @@ csn_status csn_cover_links_collect(csn_runtime *rt, uint32_t cover, const char *
         return CSN_OK;
     if (S_ISDIR(st.st_mode))
         return search_dir(&s, c->label, err);
-    int rc = S_ISREG(st.st_mode) && st.st_nlink > 1 ? count_name(all, cover, &st) : 0;
+    int rc = S_ISREG(st.st_mode) && st.st_nlink > 1 ? add_name(all, cover, &st) : 0;
     return rc < 0 ? csn_fail_errno(err, -rc, "%s", c->label) : CSN_OK;
 }
 
@@ -193,6 +213,7 @@ csn_status csn_cover_links_find(csn_runtime *rt, csn_error **err)
     const csn_cover *first = NULL;
     csn_status st = CSN_OK;
 
+    merge_names(all);
     for (size_t i = 0; i < all->link_count && !first; i++)
         if (all->links[i].seen < all->links[i].nlink)
             first = &all->v[all->links[i].cover];
@@ -204,7 +225,7 @@ csn_status csn_cover_links_find(csn_runtime *rt, csn_error **err)
             continue;
         }
         const csn_cover_link *link = stat(s.host, &other) == 0 ? find_link(all, &other) : NULL;
-        if (link && link->seen < link->nlink)
+        if (link)
             st = csn_fail(err, CSN_INVALID, "%s: %s %s is another name of the same file",
                           all->v[link->cover].label, shares->v[i].option, s.host);
     }

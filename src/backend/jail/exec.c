@@ -29,6 +29,7 @@ csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *s
         if (st == CSN_OK)
             csn_jail_limits_explain(rt, &before, ret);
         csn_protected_command_end(rt, &began, req->denials);
+        csn_cover_report(rt, req->denials);
         csn_jail_net_report(rt, since, req->denials);
     }
     csn_exec_network_end(&net);
