@@ -56,6 +56,7 @@ uint64_t csn_kill_wait_begin(const csn_runtime *rt, csn_kill_wait *w)
 {
     w->switches = count_switches(rt);
     w->end_ns = csn_deadline_in(CSN_GRACE_MS + CSN_KILL_MAX_MS);
+    w->answered = false;
     return csn_deadline_in(CSN_GRACE_MS + CSN_KILL_STEP_MS);
 }
 
@@ -64,13 +65,16 @@ uint64_t csn_kill_wait_next(csn_runtime *rt, csn_kill_wait *w)
     uint64_t now = csn_now_ns(), switches = count_switches(rt);
     bool ran = switches == UNKNOWN || switches != w->switches;
 
-    w->switches = switches;
+    if (ran && now >= w->end_ns && !w->answered && answers(rt)) {
+        w->answered = true; /* it has much to kill, or the machine is busy */
+        w->end_ns = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
+    }
     if (ran && now < w->end_ns) {
         uint64_t next = csn_deadline_in(CSN_KILL_STEP_MS);
         return next < w->end_ns ? next : w->end_ns;
     }
-    /* A keeper that answers has done what can be done: a process is stuck in the kernel. */
-    if (!ran || !answers(rt))
+    /* A keeper that answered has done what can be done: a process is stuck in the kernel. */
+    if (!ran || !w->answered)
         csn_runtime_kill_keeper(rt);
     return 0;
 }

@@ -71,6 +71,7 @@ csn_status csn_link_hostile(csn_runtime *rt, const char *what, csn_error **err);
  * run, or a process of it is stuck in the kernel. */
 typedef struct csn_kill_wait {
     uint64_t end_ns, switches;
+    bool answered; /* the keeper, after end_ns */
 } csn_kill_wait;
 uint64_t csn_kill_wait_begin(const csn_runtime *rt, csn_kill_wait *w);
 uint64_t csn_kill_wait_next(csn_runtime *rt, csn_kill_wait *w);

@@ -4,6 +4,7 @@
 #include <linux/sockios.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -497,6 +498,20 @@ static pid_t start_sleeper(int *ret_pidfd)
     return pid;
 }
 
+/* Unlike the sleeper it is scheduled all the time. */
+static pid_t start_waker(int *ret_pidfd)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            usleep(10000);
+    }
+    *ret_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    return pid;
+}
+
 static void keeper_that_lies_is_killed(void **state)
 {
     (void)state;
@@ -580,7 +595,7 @@ static void keeper_that_is_slow_to_kill_is_waited_for(void **state)
     csn_runtime *l = d.state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0);
     l->keeper_fd = sv[0];
-    l->keeper_pid = start_sleeper(&l->keeper_pidfd);
+    l->keeper_pid = start_waker(&l->keeper_pidfd);
     impostor im = {.sock = sv[1], .how = (int)l->keeper_pid};
     pthread_create(&t, NULL, dawdle, &im);
     req.deadline_ns = csn_deadline_in(1);
@@ -593,8 +608,8 @@ static void keeper_that_is_slow_to_kill_is_waited_for(void **state)
     den_clean(&d);
 }
 
-/* It takes the request and never answers: the wait has an end. */
-static void keeper_that_is_silent_is_killed(void **state)
+/* It takes the request and never answers: the wait has an end. It may only be slow. */
+static void keeper_that_is_silent_survives_a_question(void **state)
 {
     den d;
     int sv[2];
@@ -608,7 +623,33 @@ static void keeper_that_is_silent_is_killed(void **state)
     l->keeper_fd = sv[0];
     l->keeper_pid = pid;
     assert_int_equal(d.ops->extend(d.state, 1000, &err), CSN_UNAVAILABLE);
+    assert_non_null(strstr(csn_error_message(err), "did not answer"));
     csn_error_free(err);
+    assert_true(den_pid_alive(pid));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    close(sv[1]);
+    den_clean(&d);
+}
+
+/* It takes a command, does not run, and does not end the command at its deadline. */
+static void keeper_that_does_not_run_is_killed_at_the_deadline(void **state)
+{
+    den d;
+    out o = {0};
+    const char *argv[] = {"/bin/true", NULL};
+    csn_exec_req req = den_req(argv);
+    int sv[2];
+
+    (void)state;
+    den_make(&d);
+    csn_runtime *l = d.state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0);
+    pid_t pid = start_sleeper(&l->keeper_pidfd);
+    l->keeper_fd = sv[0];
+    l->keeper_pid = pid;
+    req.deadline_ns = csn_deadline_in(1);
+    den_run(&d, &req, &o);
+    assert_int_equal(o.end.how, CSN_END_TIMEOUT);
     assert_false(den_pid_alive(pid));
     close(sv[1]);
     den_clean(&d);
@@ -755,7 +796,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(keeper_inherits_no_descriptor),
         cmocka_unit_test(keeper_that_lies_is_killed),
         cmocka_unit_test(keeper_that_is_slow_to_kill_is_waited_for),
-        cmocka_unit_test(keeper_that_is_silent_is_killed),
+        cmocka_unit_test(keeper_that_is_silent_survives_a_question),
+        cmocka_unit_test(keeper_that_does_not_run_is_killed_at_the_deadline),
         cmocka_unit_test(keeper_refuses_nonsense),
         cmocka_unit_test(keeper_answers_bad_bodies_with_an_error),
         cmocka_unit_test(keeper_runs_a_command_without_a_heap),
