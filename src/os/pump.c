@@ -187,9 +187,10 @@ static void fill_poll_feed(const csn_pump *p, struct pollfd pf[AT_COUNT])
     bool wait_input = p->input.fd >= 0 && p->feed_at == p->feed_len && !p->feed_full;
     bool nap = wait_input && csn_deadline_poll_ms(p->input.retry_ns) > 0;
 
-    pf[AT_FEED] = (struct pollfd){.fd = p->feed_fd, .events = wait_input ? 0 : POLLOUT};
-    pf[AT_INPUT] =
-        (struct pollfd){.fd = wait_input && !nap ? p->input.fd : -1, .events = POLLIN};
+    pf[AT_FEED] = (struct pollfd){.fd = p->feed_failed ? -1 : p->feed_fd,
+                                  .events = wait_input ? 0 : POLLOUT};
+    pf[AT_INPUT] = (struct pollfd){
+        .fd = wait_input && !nap && !p->feed_failed ? p->input.fd : -1, .events = POLLIN};
 }
 
 /* poll skips descriptors that are -1. */
@@ -223,7 +224,7 @@ static bool move_bytes(csn_pump *p, const struct pollfd pf[AT_COUNT], csn_pump_e
     if (p->input.fd >= 0 && (pf[AT_FEED].revents & (POLLERR | POLLNVAL)))
         csn_pump_end_feed(p);
     if (p->feed_fd >= 0 && (pf[AT_FEED].revents | pf[AT_INPUT].revents) != 0 && !pump_feed(p)) {
-        csn_pump_end_feed(p);
+        p->feed_failed = true;
         *ret = CSN_PUMP_FEED;
         return false;
     }

@@ -50,6 +50,9 @@ typedef struct csn_pump {
     size_t feed_len, feed_at;
     bool feed_full; /* the last splice found no room */
     int feed_error; /* errno of CSN_PUMP_FEED, or 0 */
+    /* After CSN_PUMP_FEED. The pipe stays open: its end would tell the command that the input
+     * is complete. */
+    bool feed_failed;
     int null_fd;
     bool mute;   /* after STOP: output is discarded */
     bool broken; /* a read failed */

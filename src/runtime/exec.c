@@ -368,7 +368,8 @@ static bool give_up(run *r)
 }
 
 /* Runs until the keeper reports the end. On an error the caller closes the channel, upon which
- * the keeper kills the command. */
+ * the keeper kills the command. If the source of stdin fails, the command is killed first, so
+ * that it can undo what it has done with the incomplete input. */
 static csn_status run_to_end(run *r, csn_error **err)
 {
     csn_status st = CSN_OK;
@@ -391,8 +392,8 @@ static csn_status run_to_end(run *r, csn_error **err)
                 st = ask_kill(r, CSN_END_CANCEL, err);
             break;
         case CSN_PUMP_FEED:
-            st = r->pump.feed_error ? csn_fail_errno(err, r->pump.feed_error, "standard input")
-                                    : csn_fail(err, CSN_IO, "the source of stdin failed");
+            if (r->how == CSN_END_EXITED)
+                st = ask_kill(r, CSN_END_CANCEL, err);
             break;
         case CSN_PUMP_CLOSED:
         case CSN_PUMP_CONTROL:
@@ -401,7 +402,10 @@ static csn_status run_to_end(run *r, csn_error **err)
             break;
         }
     }
-    return st;
+    if (st < 0 || !r->pump.feed_failed)
+        return st;
+    return r->pump.feed_error ? csn_fail_errno(err, r->pump.feed_error, "standard input")
+                              : csn_fail(err, CSN_IO, "the source of stdin failed");
 }
 
 /* After EXIT all output of the command is in the pipes and is delivered, however slow the sink
