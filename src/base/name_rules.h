@@ -15,6 +15,8 @@ typedef struct csn_name_rules_step {
     uint8_t rule;     /* the rule that matched, if wanted or wanted_link */
     bool wanted;      /* report it, unless it is a directory */
     bool wanted_link; /* report it if it is a symlink */
+    bool refers;      /* report it even if it did not change: it refers to other files */
+    bool refers_link; /* the same, if it is a symlink */
 } csn_name_rules_step;
 
 typedef struct csn_name_rules {

@@ -173,6 +173,7 @@ static const char *check_content(const csn_protected_content *doc,
     case CSN_PROTECTED_NAME_TODO:
         return csn_gittodo_is_harmless(doc->text, doc->len) ? NULL : "exec in a rebase";
     case CSN_PROTECTED_NAME_ALWAYS:
+    case CSN_PROTECTED_NAME_FILE:
         break;
     }
     return csn_protected_name_rule_text(doc->rule);

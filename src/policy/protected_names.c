@@ -7,11 +7,18 @@
  *    protected (or the user's own), makes a filter a program.
  *  - .gitmodules: git takes no command from it (update=!x is refused since 2.17.3), helper
  *    transports are off by default, and `git submodule add` must work.
- *  - package.json, .npmrc, Makefile, .husky, .pre-commit-config.yaml, .cargo, conftest.py:
- * project files. Running the project on the host runs what the agent wrote, knowingly.
+ *  - package.json, .npmrc, .yarnrc.yml, .pnpmfile.cjs, Makefile, .bazelrc, .cargo, .mvn,
+ *    conftest.py, .husky, lefthook.yml, .pre-commit-config.yaml, .eslintrc.js, .pylintrc:
+ *    project files. Running, building, installing or checking the project on the host runs what
+ *    the agent wrote, knowingly. (.husky is protected where core.hooksPath names it.)
+ *  - .env: an ordinary project file. Programs that load it get variables, not commands; agents
+ *    that took their own settings from it have been corrected (CVE-2025-61260).
  *  - .venv, .direnv, node_modules: build results; the same holds.
- *  - .cursor/rules, CLAUDE.md, AGENTS.md: text for a model, not commands.
- *  - mise.toml, .dir-locals.el: their programs ask the user before they trust them. */
+ *  - CLAUDE.md, AGENTS.md, .cursor/rules, .windsurf/rules, .clinerules, .roo/rules,
+ * .goosehints, .github/copilot-instructions.md: text for a model, not commands.
+ *  - mise.toml, .tool-versions, .autoenv, .dir-locals.el, .luarc.json: their programs ask the
+ *    user before they trust them, or run nothing.
+ *  - .editorconfig, .netrc, .curlrc: no commands. */
 #include "policy/protected_names.h"
 
 #include <stdio.h>
@@ -39,9 +46,12 @@ typedef struct row {
 #define MCP(name)    ROW(name, "names programs that agents start as MCP servers")
 #define AGENT(name)  ROW(name, "holds commands or permissions of an agent")
 #define EDITOR(name) ROW(name, "an editor runs what it names")
+#define START(name)  ROW(name, "its interpreter or debugger runs it when it starts")
 
 /* Rows with the same directory are adjacent; csn_protected_name_each_place relies on it. A row
- * also covers everything below it, except for `.git` itself. */
+ * also covers everything below it, except for those of kind FILE and `.git` itself. A row is
+ * here if a program of the host reads it from the current directory, a parent directory or the
+ * home, and then runs code although its user did not ask to run the project. */
 static const row rows[] = {
     /* git; also in submodules, worktrees and bare repositories */
     KIND(".git", GITFILE, true, "as a file or link it sends git to another repository"),
@@ -55,9 +65,13 @@ static const row rows[] = {
     /* other version control */
     ROW(".hg/hgrc", "Mercurial runs hooks and extensions that it names"),
     ROW(".hg/hgrc-not-shared", "Mercurial runs hooks and extensions that it names"),
+    ROW(".hg/sharedpath", "sends Mercurial to the hgrc of another repository"),
+    ROW(".hgrc", "Mercurial runs hooks and extensions that it names"),
+    KIND(".jj/repo", FILE, true, "as a file it sends Jujutsu to another repository"),
     ROW(".jj/repo/config.toml", "Jujutsu runs programs that it names"),
     ROW(".jj/workspace-config.toml", "Jujutsu runs programs that it names"),
-    /* shells and what they load */
+    ROW(".jjconfig.toml", "Jujutsu runs programs that it names"),
+    /* shells, what they load, and what starts with a session */
     SHELL(".bashrc"),
     SHELL(".bash_profile"),
     SHELL(".bash_login"),
@@ -71,35 +85,90 @@ static const row rows[] = {
     SHELL(".zlogout"),
     SHELL(".kshrc"),
     SHELL(".mkshrc"),
+    SHELL(".shrc"),
     SHELL(".cshrc"),
     SHELL(".tcshrc"),
     SHELL(".login"),
     SHELL(".logout"),
+    SHELL(".xonshrc"),
     ROW(".inputrc", "binds keys to commands"),
     ROW(".envrc", "direnv runs it on cd"),
+    ROW(".xprofile", "run at login"),
+    ROW(".xsession", "run at login"),
+    ROW(".xsessionrc", "run at login"),
+    ROW(".xinitrc", "run at login"),
+    ROW(".pam_environment", "sets the environment of every program of a session"),
+    ROW(".tmux.conf", "tmux runs commands from it when it starts"),
+    ROW(".screenrc", "screen runs commands from it when it starts"),
     ROW(".ssh", "ssh runs programs that its config names; authorized_keys admits users"),
+    ROW(".gnupg", "gpg runs programs that its config names"),
     ROW(".config/caisson", "says what later sandboxes may do"),
     ROW(".config/git", "git runs programs that its config names"),
+    ROW(".config/jj", "Jujutsu runs programs that its config names"),
     ROW(".config/fish", "shells run it when they start or end"),
+    ROW(".config/nushell", "shells run it when they start or end"),
+    ROW(".config/powershell", "shells run it when they start or end"),
+    ROW(".config/xonsh", "shells run it when they start or end"),
+    ROW(".config/direnv", "direnv runs its direnvrc and trusts what its config names"),
+    ROW(".config/tmux", "tmux runs commands from it when it starts"),
+    ROW(".config/nvim", "an editor runs what it names"),
+    ROW(".config/emacs", "an editor runs what it names"),
+    ROW(".config/helix", "an editor runs what it names"),
+    ROW(".config/zed", "an editor runs what it names"),
     ROW(".config/autostart", "started at login"),
+    ROW(".config/plasma-workspace", "started at login"),
     ROW(".config/systemd", "started at login"),
     ROW(".config/environment.d", "sets the environment of every program of a session"),
+    ROW(".local/share/applications", "desktops start programs that it names"),
+    ROW(".local/share/dbus-1", "the session bus starts programs that it names"),
+    ROW(".local/share/systemd", "started at login"),
+    /* interpreters and debuggers, which run these files when they start, with any program */
+    START(".Rprofile"),
+    ROW(".Renviron", "can name a file that R runs when it starts"),
+    START(".octaverc"),
+    START(".ghci"),
+    START(".irbrc"),
+    START(".pryrc"),
+    START(".rdbgrc"),
+    START(".byebugrc"),
+    START(".iex.exs"),
+    START(".erlang"),
+    START(".ocamlinit"),
+    START(".sbclrc"),
+    START(".guile"),
+    START(".gnuplot"),
+    START(".psysh.php"),
+    START(".perldb"),
+    START(".pdbrc"),
+    START(".gdbinit"),
+    START(".gdbearlyinit"),
+    START(".lldbinit"),
+    START(".ipython"),
+    START(".jupyter"),
+    START(".julia/config"),
+    START(".psqlrc"),
+    START(".sqliterc"),
     /* tools */
     ROW(".ripgreprc", "can name a program to run on each file"),
-    ROW(".gdbinit", "debuggers run it when they start"),
-    ROW(".lldbinit", "debuggers run it when they start"),
+    ROW(".lessfilter", "less runs it on each file"),
+    ROW(".mailcap", "names programs that open files"),
     EDITOR(".vimrc"),
     EDITOR(".gvimrc"),
+    EDITOR(".vim"),
     EDITOR(".exrc"),
     EDITOR(".nvimrc"),
     EDITOR(".nvim.lua"),
     EDITOR(".emacs"),
     EDITOR(".emacs.d"),
     EDITOR(".vscode"),
+    EDITOR(".vs/mcp.json"),
+    EDITOR(".vs/tasks.vs.json"),
     EDITOR(".idea"),
     EDITOR(".zed"),
     EDITOR(".fleet"),
+    EDITOR(".theia"),
     EDITOR(".helix"),
+    ROW(".externalToolBuilders", "Eclipse runs the builders that it names on every change"),
     ROW(".devcontainer", "its initializeCommand runs on the host"),
     ROW(".devcontainer.json", "its initializeCommand runs on the host"),
     /* agents */
@@ -107,6 +176,7 @@ static const row rows[] = {
     AGENT(".claude.json"),
     AGENT(".claude/settings.json"),
     AGENT(".claude/settings.local.json"),
+    AGENT(".claude/launch.json"),
     AGENT(".claude/commands"),
     AGENT(".claude/agents"),
     AGENT(".claude/hooks"),
@@ -114,22 +184,55 @@ static const row rows[] = {
     AGENT(".claude/plugins"),
     MCP(".cursor/mcp.json"),
     AGENT(".cursor/hooks.json"),
+    AGENT(".cursor/hooks"),
     AGENT(".cursor/cli.json"),
+    AGENT(".cursor/sandbox.json"),
+    AGENT(".cursor/worktrees.json"),
     AGENT(".codex"),
     AGENT(".agents"),
+    AGENT(".agent/skills"),
+    AGENT(".agent/workflows"),
     AGENT(".gemini/settings.json"),
     AGENT(".gemini/commands"),
     AGENT(".gemini/extensions"),
+    AGENT(".gemini/agents"),
+    AGENT(".gemini/skills"),
+    AGENT(".gemini/policies"),
     AGENT(".gemini/hooks"),
     AGENT(".gemini/.env"),
     AGENT(".qwen/settings.json"),
+    AGENT(".qwen/commands"),
+    AGENT(".qwen/extensions"),
+    AGENT(".qwen/agents"),
+    AGENT(".qwen/skills"),
+    AGENT(".qwen/.env"),
     AGENT("crush.json"),
     AGENT(".crush.json"),
     MCP(".roo/mcp.json"),
+    MCP(".kilocode/mcp.json"),
+    MCP(".trae/mcp.json"),
+    MCP(".junie/mcp"),
     MCP(".amazonq/mcp.json"),
-    MCP(".kiro/settings/mcp.json"),
+    AGENT(".amazonq/cli-agents"),
+    AGENT(".kiro/settings"),
+    AGENT(".kiro/agents"),
     AGENT(".kiro/hooks"),
+    AGENT(".windsurf/hooks.json"),
+    AGENT(".clinerules/hooks"),
+    AGENT(".cline"),
+    AGENT(".amp"),
+    AGENT(".augment/settings.json"),
+    AGENT(".augment/settings.local.json"),
+    AGENT(".augment/commands"),
+    AGENT(".augment/agents"),
+    AGENT(".factory"),
+    AGENT(".devin"),
+    AGENT(".github/hooks"),
+    AGENT(".pi"),
+    MCP(".warp/.mcp.json"),
+    MCP(".deepagents/.mcp.json"),
     AGENT(".continue"),
+    AGENT(".continuerc.json"),
     AGENT(".opencode"),
     AGENT("opencode.json"),
     AGENT("opencode.jsonc"),
@@ -287,7 +390,7 @@ static bool follow(csn_name_rules_step *s, size_t like, size_t prefix, const cha
         const char *rest = rows[i].name + prefix;
         if (prefix > 0 && strncmp(rows[i].name, rows[like].name, prefix) != 0)
             break; /* rows with the same prefix are adjacent */
-        if (strncmp(rest, folded, n) != 0 || (rest[n] != '\0' && rest[n] != '/'))
+        if (strncasecmp(rest, folded, n) != 0 || (rest[n] != '\0' && rest[n] != '/'))
             continue;
         s->rule = (uint8_t)i;
         s->wanted = rest[n] == '\0';
@@ -296,6 +399,8 @@ static bool follow(csn_name_rules_step *s, size_t like, size_t prefix, const cha
                           : (uint32_t)(prefix + n + 1) | (uint32_t)i << 8;
         if (i == 0)
             s->at = AT_GIT; /* a directory .git: match its entries instead */
+        else if (s->wanted && rows[i].kind == CSN_PROTECTED_NAME_FILE)
+            s->at = (uint32_t)(prefix + n + 1) | (uint32_t)(i + 1) << 8; /* the next row */
         return true;
     }
     return false;
@@ -322,6 +427,7 @@ static csn_name_rules_step step_covered(uint32_t at, const char *name, size_t le
     s.wanted_link = true;
     if (strcmp(rows[s.rule].name, ".git/hooks") == 0 && ends_with(name, len, ".sample"))
         s.wanted = s.wanted_link = false;
+    s.refers_link = s.wanted_link;
     return s;
 }
 
@@ -362,6 +468,8 @@ static csn_name_rules_step protect_step(uint32_t at, const char *name, size_t le
         step_git(&s, at, folded);
     else if ((at & AT_DEEP) != 0 && (s.at & AT_COVERED) == 0)
         s.at |= AT_DEEP;
+    s.refers_link = s.wanted_link;
+    s.refers = s.wanted && rows[s.rule].kind == CSN_PROTECTED_NAME_GITCONFIG;
     return s;
 }
 
@@ -433,6 +541,11 @@ csn_protected_name_kind csn_protected_name_rule_kind(uint8_t rule)
     return rule < ROW_COUNT ? rows[rule].kind : CSN_PROTECTED_NAME_ALWAYS;
 }
 
+const char *csn_protected_name_row(size_t i)
+{
+    return i < ROW_COUNT ? rows[i].name : NULL;
+}
+
 const char *csn_protected_name_rule_text(uint8_t rule)
 {
     return rule < ROW_COUNT ? rows[rule].rule : "";
@@ -461,7 +574,8 @@ void csn_protected_name_each_place(void (*fn)(void *ctx, const csn_protected_nam
             memcpy(dir.path, r->name, len);
             fn(ctx, &dir);
         }
-        csn_protected_name_place place = {.file_only = r->kind == CSN_PROTECTED_NAME_GITFILE,
+        csn_protected_name_place place = {.file_only = r->kind == CSN_PROTECTED_NAME_GITFILE ||
+                                                       r->kind == CSN_PROTECTED_NAME_FILE,
                                           .rule = r->rule};
         memcpy(place.path, r->name, strlen(r->name));
         fn(ctx, &place);

@@ -16,6 +16,7 @@
 
 typedef enum csn_protected_name_kind {
     CSN_PROTECTED_NAME_ALWAYS,  /* with any content */
+    CSN_PROTECTED_NAME_FILE,    /* with any content, unless it is a directory */
     CSN_PROTECTED_NAME_GITFILE, /* `.git` that is not a directory; harmless if it points inside
                                  */
     CSN_PROTECTED_NAME_GITCONFIG, /* harmless while its keys run nothing */
@@ -50,6 +51,9 @@ void csn_protected_name_each_place(void (*fn)(void *ctx, const csn_protected_nam
 extern const csn_name_rules csn_protected_name_rules;
 csn_protected_name_kind csn_protected_name_rule_kind(uint8_t rule);
 const char *csn_protected_name_rule_text(uint8_t rule);
+
+/* For tests: the name of row i, with `*` for any beginning; NULL: there are no more. */
+const char *csn_protected_name_row(size_t i);
 
 /* A changed file. */
 typedef struct csn_protected_content {

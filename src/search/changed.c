@@ -242,9 +242,10 @@ static int check_file(scan *s, level *l, const char *name, csn_name_rules_step s
     if (!l->wanted && l->at == 0)
         l->moved = l->moved && !was_here(s, l);
     l->wanted = true;
-    if (!changed && !l->moved)
+    bool old = !changed && !l->moved;
+    if (old && !step.refers && !(step.refers_link && S_ISLNK(st.st_mode)))
         return 0;
-    csn_changed hit = {.st = &st, .rule = step.rule, .moved = !changed};
+    csn_changed hit = {.st = &st, .rule = step.rule, .moved = !changed && !old, .old = old};
     return report(s, l, name, &hit);
 }
 

@@ -17,6 +17,7 @@ typedef struct csn_changed {
     uint8_t rule;          /* from csn_name_rules_step */
     bool moved;    /* the file did not change, but its directory, or one above it, may have been
                     moved, and was not seen there before; see csn_changed_memory.were */
+    bool old;      /* neither changed nor moved, but it refers to other files */
     bool unlisted; /* not a file: a directory that cannot be listed */
 } csn_changed;
 

@@ -3,8 +3,9 @@
 # leads to another file of the workspace. A command that changes that file must not change what the
 # host runs. After each attempt the host's own git is used; a control with the backend local shows
 # that it starts the planted program where nothing protects.
+HERE=$(cd "${0%/*}" && pwd)
 # shellcheck source=tests/escape/lib.sh
-. "${0%/*}/lib.sh"
+. "$HERE/lib.sh"
 command -v git >/dev/null || { skip "all of it" "needs git" && exit 0; }
 export GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
 git config --global init.defaultBranch main
@@ -107,6 +108,36 @@ attempt_git "an included file that is a link" 'git config -f real user.name b; l
 attempt_git "a .git file, hooks of its repository" 'mv .git .bare; echo "gitdir: .bare" >.git' 'evil .bare/hooks/pre-commit'
 attempt_git "a .git file, config of its repository" 'mv .git .bare; echo "gitdir: .bare" >.git' 'evil e; git config -f .bare/config core.fsmonitor $PWD/e'
 attempt_git "a .git link" 'mv .git store; ln -s store .git' 'evil store/hooks/pre-commit'
+
+# ---- repositories below the root: nothing is read-only there, the scan finds what changed ----
+NEST='git init -q nested && (cd nested && date >file && git add file && git commit -qm one)'
+attempt_git "nested: a hook that is a link" "$NEST; good scripts/x; ln -s ../../../scripts/x nested/.git/hooks/pre-commit" 'evil scripts/x'
+attempt_git "nested: a link to nothing" "$NEST; ln -s ../../../scripts/x nested/.git/hooks/pre-commit" 'evil scripts/x'
+attempt_git "nested: a link in between" "$NEST; good s/x; ln -s s way; ln -s ../../../way/x nested/.git/hooks/pre-commit" 'evil e/x; ln -sfn e way'
+attempt_git "nested: hooks that is a link" "$NEST; good team/pre-push; rm -rf nested/.git/hooks; ln -s ../../team nested/.git/hooks" 'evil team/pre-commit'
+attempt_git "nested: a hard link" "$NEST; good nested/.git/hooks/pre-commit; ln nested/.git/hooks/pre-commit other" 'evil other; rm other'
+attempt_git "nested: a hard link made inside" "$NEST; good nested/.git/hooks/pre-commit" 'ln nested/.git/hooks/pre-commit other; evil other'
+attempt_git "nested: core.hooksPath" "$NEST; good nested/h/pre-push; git -C nested config core.hooksPath h" 'evil nested/h/pre-commit'
+attempt_git "nested: an included file" "$NEST; git config -f inc user.name b; git -C nested config include.path ../../inc" 'evil e; git config -f inc core.fsmonitor $PWD/e'
+attempt_git "nested: a program of the config" "$NEST; good nested/mon; git -C nested config core.fsmonitor ./mon" 'evil nested/mon'
+# in two steps: prepared under another name, renamed later, so that the file itself is old
+for way in 'mv scripts old; mv e scripts' './probe exchange $PWD/e $PWD/scripts'; do
+    fresh "$NEST; good scripts/x; ln -s ../../../scripts/x nested/.git/hooks/pre-commit"
+    do_inside 'evil e/x'
+    sleep 0.02
+    do_inside "$way"
+    host_works
+    holds "nested, renamed later: $way" test ! -e "$RAN"
+done
+# what the user does between two commands stays
+fresh "$NEST; good scripts/x; ln -s ../../../scripts/x nested/.git/hooks/pre-commit"
+do_inside true
+good scripts/y && mv scripts/y scripts/x && sleep 0.02
+do_inside 'echo 1 >scripts/z'
+is "nested: a target that the user replaced stays" "$(ls scripts | tr '\n' ' ')${told:-nothing told}" "x z nothing told"
+mv scripts other && mkdir scripts && mv other/x scripts && sleep 0.02
+do_inside 'echo 1 >file2'
+is "nested: so does one that the user moved" "$(ls scripts)${told:-nothing told}" "xnothing told"
 
 # ---- other protected names that are links ----
 # attempt_file NAME SETUP ATTACK: .vscode/tasks.json must stay as it is, or be gone
@@ -256,6 +287,43 @@ for last in HEAD objects refs; do
     case $last in HEAD) echo 'ref: refs/heads/main' | cs write "$id" spare ;; *) cs mkdir "$id" spare ;; esac
     refused "$last renamed into place" cs mv "$id" spare bare/$last
     cs destroy "$id" >/dev/null
+done
+
+# ---- every row of the table: absent, a link to nothing, a directory, by rename, by a renamed parent ----
+mapfile -t rows < <(sed -nE 's/^ *(ROW|KIND|SHELL|MCP|AGENT|EDITOR|START)\("([^"]+)".*/\2/p' "$HERE/../../src/policy/protected_names.c" | sed 's/^\*/any/')
+holds "the table is read" test ${#rows[@]} -gt 100
+LOOP='each() { while read -r f; do mkdir -p "$2$(dirname "$f")" 2>/dev/null; '
+DONE='done <rows; }; n=0; each "$1" "$2"'
+ways=(
+    "absent||$LOOP echo evil >\"\$f\"; $DONE"
+    "below||$LOOP echo evil >\"\$2\$f\"; ${DONE/'"$2"'/deep/er/}"
+    "a link to nothing|n=0; while read -r f; do n=\$((n + 1)); mkdir -p \"\$(dirname \"\$f\")\"; ln -s \"\$WS/to\$n\" \"\$f\"; done <rows|n=0; while read -r f; do n=\$((n + 1)); echo evil >to\$n; done <rows"
+    "by rename||$LOOP echo evil >new; mv new \"\$f\"; $DONE"
+    "by a renamed parent||while read -r f; do d=\$(dirname \"x/\$f\"); mkdir -p src; echo evil >src/\"\${f##*/}\"; if [ -d \$d ]; then mv src/* src/.[!.]* \$d/ 2>/dev/null; rmdir src; else mkdir -p \"\$(dirname \$d)\"; mv src \$d; fi; done <rows"
+    "a directory in its place||$LOOP case \$f in .git | .jj/repo) ;; *) mkdir -p \"\$f\"; echo evil >\"\$f/x\" ;; esac; $DONE"
+)
+for way in "${ways[@]}"; do
+    name=${way%%|*} setup=${way#*|} attack=${way#*|*|}
+    setup=${setup%%|"$attack"}
+    for part in file dir; do
+        for ((from = 0; from < ${#rows[@]}; from += 110)); do
+            fresh 'rm -rf .git'
+            # .git as a file cannot be there together with .git/config
+            printf '%s\n' "${rows[@]:from:110}" | if [ $part = file ]; then grep -xE '\.git|\.jj/repo'; else grep -vxE '\.git|\.jj/repo'; fi >rows
+            [ -s rows ] || continue
+            eval "$setup"
+            sleep 0.02
+            do_inside "set --; $attack"
+            left=
+            while read -r f; do
+                for at in "$f" "deep/er/$f" "x/$f" "$f/x" "deep/er/$f/x"; do
+                    [ "$(cat "$WS/$at" 2>/dev/null)" != evil ] || left+=" $at"
+                done
+            done <rows
+            is "every row, $name, $part $from" "$left" ""
+            [ -n "$told" ] || [ "$name$part" = "a directory in its placefile" ] || fail "every row, $name: it is told"
+        done
+    done
 done
 
 # ---- ordinary work passes ----

@@ -105,7 +105,15 @@ static void ordinary_paths_are_not(void **state)
         ".cursor/rules/a.mdc",
         ".claude/notes.md",
         "CLAUDE.md",
-        ".config/nvim/init.lua",
+        ".config/htop/htoprc",
+        ".jj/repo/store/x",
+        ".github/CODEOWNERS",
+        ".windsurf/rules/a.md",
+        ".clinerules/a.md",
+        ".local/bin/x",
+        ".irbrc2",
+        ".Rproj.user/x",
+        ".yarnrc.yml",
         ".run.xml",
         ".code-workspace",
         "a.run.xmlx",
@@ -155,8 +163,9 @@ static void other_spellings_of_the_same_name_are_protected(void **state)
 static void what_brings_a_tree_may_not_become_the_parent_of_protected_names(void **state)
 {
     static const char *const parents[] = {
-        ".claude",          "a/.cursor", ".config",           ".git/modules",  ".git/modules/x",
-        ".git/worktrees/w", ".hg",       ".git/rebase-merge", ".kiro/settings"};
+        ".claude",        "a/.cursor",        ".config", ".git/modules",
+        ".git/modules/x", ".git/worktrees/w", ".hg",     ".git/rebase-merge",
+        ".kiro",          ".local/share",     ".github"};
 
     (void)state;
     for (size_t i = 0; i < LEN(parents); i++) {
@@ -166,12 +175,38 @@ static void what_brings_a_tree_may_not_become_the_parent_of_protected_names(void
             fail_msg("%s may be replaced", parents[i]);
     }
     assert_false(csn_protected_name_match_tree("src", NULL));
-    assert_false(csn_protected_name_match_tree(".github", NULL));
-    assert_false(csn_protected_name_match_tree(".config/nvim", NULL));
+    assert_false(csn_protected_name_match_tree(".github/workflows", NULL));
+    assert_false(csn_protected_name_match_tree(".config/htop", NULL));
+}
+
+/* Every row, at the root and below, in its own and in upper case. */
+static void every_row_is_found(void **state)
+{
+    const char *name;
+    size_t rows = 0;
+
+    (void)state;
+    for (; (name = csn_protected_name_row(rows)); rows++) {
+        char deep[100], upper[100];
+        snprintf(deep, sizeof(deep), "a/b/%s%s", *name == '*' ? "x" : "",
+                 name + (*name == '*'));
+        for (size_t i = 0; i <= strlen(deep); i++)
+            upper[i] = (char)(deep[i] >= 'a' && deep[i] <= 'z' ? deep[i] - 32 : deep[i]);
+        bool found = csn_protected_name_match(deep + 4, NULL) &&
+                     csn_protected_name_match(deep, NULL) &&
+                     csn_protected_name_match(upper, NULL);
+        if (!found)
+            fail_msg("%s is not found", name);
+        if (csn_protected_name_rule(deep, false) != (int)rows)
+            fail_msg(
+                "%s is found as %s", name,
+                csn_protected_name_rule_text((uint8_t)csn_protected_name_rule(deep, false)));
+    }
+    assert_true(rows > 100 && rows < 256);
 }
 
 typedef struct places {
-    csn_protected_name_place seen[200];
+    csn_protected_name_place seen[400];
     size_t n;
     bool config, hooks, index;
 } places;
@@ -196,7 +231,8 @@ static void check_place(void *ctx, const csn_protected_name_place *p)
     assert_true(csn_protected_name_match_tree(p->path, NULL));
     assert_true(p->pin == (p->rule == NULL));
     assert_true(p->pin || csn_protected_name_match(p->path, NULL));
-    assert_true(p->file_only == (!p->pin && strcmp(p->path, ".git") == 0));
+    bool pointer = strcmp(p->path, ".git") == 0 || strcmp(p->path, ".jj/repo") == 0;
+    assert_true(p->file_only == (!p->pin && pointer));
     all->config = all->config || strcmp(p->path, ".git/config") == 0;
     all->hooks = all->hooks || strcmp(p->path, ".git/hooks") == 0;
     all->index = all->index || strcmp(p->path, ".git/index") == 0;
@@ -637,6 +673,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(protected_paths_are_found_at_any_depth),
+        cmocka_unit_test(every_row_is_found),
         cmocka_unit_test(ordinary_paths_are_not),
         cmocka_unit_test(other_spellings_of_the_same_name_are_protected),
         cmocka_unit_test(what_brings_a_tree_may_not_become_the_parent_of_protected_names),

@@ -176,13 +176,13 @@ static void add_found(csn_survey *s, const csn_protected_name_place *p, const ch
     bool dir = S_ISDIR(st->st_mode);
     bool open = dir && csn_protected_has_exception(s->j->protected, inside);
 
+    if (p->pin || (dir && p->file_only))
+        return; /* pinned with the first protected file in it */
     csn_survey_pin_parents(s, real);
     /* A directory with an exception stays writable; the scan checks it after each command. */
-    if (p->pin || (dir && p->file_only) || open) {
-        if (dir)
-            csn_survey_add(s, real, NULL);
-        if (open && !p->pin && !p->file_only)
-            csn_survey_dir(s, real, p->rule);
+    if (open) {
+        csn_survey_add(s, real, NULL);
+        csn_survey_dir(s, real, p->rule);
         return;
     }
     csn_survey_add(s, real, p->rule);
@@ -516,6 +516,7 @@ void csn_protected_release(csn_protected *g)
             close(g->trees[i].fd);
         free(g->trees[i].places);
         csn_changed_memory_release(&g->trees[i].cache);
+        csn_scan_cache_release(&g->trees[i].plain);
     }
     for (size_t i = 0; i < g->exception_count; i++)
         csn_glob_free(g->exceptions[i].glob);

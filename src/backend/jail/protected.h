@@ -9,6 +9,7 @@
  *   protected_changes.c    the time from which changes count, and denials of a command
  *   protected_scan.c       finds protected files that a command created or changed
  *   protected_places.c     checks targets that could not be made read-only
+ *   protected_refers.c     checks what protected files below the root lead to
  *   protected_gitconfig.c  separates the user's lines of a git config from those of a command
  *   protected_cache.c      results of the last scan, stored between sandboxes
  *   quarantine.c           moves a file out of the workspace
@@ -60,6 +61,7 @@ typedef struct csn_protected_tree {
     size_t place_count;
     const char *config; /* text of .git/config at the start, or NULL */
     csn_changed_memory cache;
+    csn_scan_cache plain;      /* git configs that refer to no other file */
     bool has_cache;            /* cache.were is from a complete scan */
     struct timespec cached_at; /* when that scan began */
     bool scanned;              /* by this handle: the cache is saved */
@@ -198,6 +200,16 @@ typedef void (*csn_protected_move_fn)(void *ctx, int dir, const char *name, cons
                                       const char *rule);
 int csn_protected_check_places(const csn_protected_tree *t, const struct timespec *since,
                                csn_protected_move_fn move, void *ctx);
+
+/* Moves what is at this path, below the workspace. */
+void csn_protected_move_path(const csn_protected_tree *t, const char *path, const char *rule,
+                             csn_protected_move_fn move, void *ctx);
+
+/* protected_refers.c. Checks what a hit with `old` leads to. False: it leads somewhere, and the
+ * result of the last scan is not loaded. */
+bool csn_protected_check_refers(csn_protected_tree *t, const struct timespec *since,
+                                bool loaded, const csn_changed *hit, csn_protected_move_fn move,
+                                void *ctx);
 
 /* protected_scan.c. Scans all workspaces and quarantines protected files that are not harmless;
  * denials may be NULL. 0 or -errno: something could not be scanned. Needs the scan lock. */

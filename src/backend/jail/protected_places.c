@@ -25,16 +25,20 @@ typedef struct check {
     void *ctx;
 } check;
 
-/* Moves out what must not exist at this path, a directory too. */
-static void quarantine_place(const check *s, const char *path, const csn_protected_place *p)
+void csn_protected_move_path(const csn_protected_tree *t, const char *path, const char *rule,
+                             csn_protected_move_fn move, void *ctx)
 {
     csn_autofree char *dir = csn_path_dir(path);
     csn_autofd int fd =
-        dir ? csn_beneath_open(s->t->fd, dir, O_RDONLY | O_DIRECTORY, CSN_BENEATH_NOFOLLOW)
-            : -1;
+        dir ? csn_beneath_open(t->fd, dir, O_RDONLY | O_DIRECTORY, CSN_BENEATH_NOFOLLOW) : -1;
 
     if (fd >= 0)
-        s->move(s->ctx, fd, csn_path_base(path), path, p->rule);
+        move(ctx, fd, csn_path_base(path), path, rule);
+}
+
+static void quarantine_place(const check *s, const char *path, const csn_protected_place *p)
+{
+    csn_protected_move_path(s->t, path, p->rule, s->move, s->ctx);
 }
 
 /* A place to which a protected file leads and which did not exist at the start. What exists of

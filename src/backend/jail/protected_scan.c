@@ -209,7 +209,7 @@ static char *check_file(const scan *s, const csn_changed *hit)
         .rule = hit->rule, .path = hit->path, .link = S_ISLNK(hit->st->st_mode)};
     csn_autofree char *text = NULL;
 
-    if (doc.link || kind == CSN_PROTECTED_NAME_ALWAYS)
+    if (doc.link || kind == CSN_PROTECTED_NAME_ALWAYS || kind == CSN_PROTECTED_NAME_FILE)
         return strdup(doc.link ? "a symbolic link" : "");
     csn_autofd int fd = open_plain(hit->dir, hit->name);
     int rc = read_all(fd, kind == CSN_PROTECTED_NAME_GITINDEX ? INDEX_MAX : TEXT_MAX, &text,
@@ -359,12 +359,42 @@ static char *rule_text(const csn_changed *hit, const char *why, const char *more
     return n < 0 ? NULL : text;
 }
 
+/* For places to which a protected file leads. */
+static void quarantine_place(void *ctx, int dir, const char *name, const char *below,
+                             const char *rule)
+{
+    const scan *s = ctx;
+
+    if (!is_excepted(s, below) && (!is_still_mounted(s->t, below) || is_shared(s->t, below)))
+        quarantine_file(s, dir, name, below, rule);
+}
+
+/* Packages that are installed below an agent's directory have hundreds of links. */
+static bool is_installed(const char *path)
+{
+    return strstr(path, "/node_modules/") != NULL;
+}
+
+/* Follows an unchanged file; nothing that an exception or a mount covers. */
+static void check_old(scan *s, const csn_changed *hit)
+{
+    if (is_excepted(s, hit->path) || is_still_mounted(s->t, hit->path) ||
+        is_installed(hit->path))
+        return;
+    if (!csn_protected_check_refers(s->t, s->since, s->cache_loaded, hit, quarantine_place, s))
+        s->needs_cache = true;
+}
+
 static int check_hit(void *ctx, const csn_changed *hit)
 {
     scan *s = ctx;
 
     if (hit->unlisted)
         return open_unlisted(s, hit);
+    if (hit->old) {
+        check_old(s, hit);
+        return 0;
+    }
     if (is_excepted(s, hit->path) ||
         (is_still_mounted(s->t, hit->path) && !is_shared(s->t, hit->path)))
         return 0;
@@ -383,12 +413,6 @@ static int check_hit(void *ctx, const csn_changed *hit)
     else if (is_first_report(s, hit->st))
         csn_protected_report(s->denials, s->t, hit->path, rule, NULL);
     return 0;
-}
-
-static void quarantine_place(void *ctx, int dir, const char *name, const char *below,
-                             const char *rule)
-{
-    quarantine_file(ctx, dir, name, below, rule);
 }
 
 /* A command may have removed permissions of the workspace itself. */
