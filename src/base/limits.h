@@ -77,6 +77,12 @@
 #define CSN_SOCKET_SEARCH_MAX   20000u        /* entries that one search for sockets examines */
 #define CSN_PIPE_GROW_BYTES     (1024u * 1024u)       /* size of a pipe that proved busy */
 #define CSN_START_INPUT_MAX     (64u * 1024u * 1024u) /* stdin given to a background process */
+/* quarantine (backend/jail/quarantine.c): of one sandbox, and of all in a state directory */
+#define CSN_ASIDE_FILES_MAX     1000u
+#define CSN_ASIDE_BYTES_MAX     (256ull * 1024u * 1024u) /* allocated, not the length */
+#define CSN_ASIDE_ALL_FILES_MAX 10000u
+#define CSN_ASIDE_ALL_BYTES_MAX (1024ull * 1024u * 1024u)
+#define CSN_ASIDE_COPY_MS       5000u /* time that one handle spends on copying */
 /* the gateway: input before the destination of a connection is known */
 #define CSN_DNS_NAME_MAX        255u  /* bytes of a name as sent, the root's NUL included */
 #define CSN_DNS_QUERY_MAX       4096u /* bytes of one query over TCP; UDP queries are shorter */
