@@ -386,6 +386,8 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
         (fill_result(r, c, &col, &end) != 0 || fill_denials(c, &req, &end, o, &found, r) != 0))
         st = csn_fail(err, CSN_NOMEM, "result of the command");
     collector_release(&col);
+    c->event.denials = found.items;
+    c->event.denial_count = found.count;
     if (st == CSN_OK) {
         c->event.has_exit_code = r->exit_code >= 0;
         c->event.exit_code = r->exit_code;

@@ -288,6 +288,9 @@ static csn_status rescan(csn_call *c, csn_process_list *l, csn_error **err)
     c->sb->ops->processes->rescan(c->sb->state, &sink);
     l->denials = found.items;
     l->denial_count = found.count;
+    c->event.denials = found.items;
+    c->event.denial_count = found.count;
+    c->quiet = c->quiet && found.count == 0; /* what was moved away is logged */
     return found.failed ? csn_fail(err, CSN_NOMEM, "wait") : CSN_OK;
 }
 

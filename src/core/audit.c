@@ -340,6 +340,27 @@ static void put_env(csn_json *j, const char *const *env)
     csn_json_array_end(j);
 }
 
+/* Protected files that were moved, by the paths that they had. */
+static void put_aside(csn_json *j, const csn_audit_event *e)
+{
+    size_t room = LIST_MAX, count = 0;
+    bool more = true;
+
+    for (size_t i = 0; i < e->denial_count && more; i++) {
+        const csn_denial *d = &e->denials[i];
+        if (!d->resolved || !d->target || !d->source ||
+            strcmp(d->source, "protected by default") != 0)
+            continue;
+        if (count++ == 0) {
+            csn_json_key(j, "aside");
+            csn_json_array(j);
+        }
+        more = put_item(j, d->target, 16, &room);
+    }
+    if (count > 0)
+        csn_json_array_end(j);
+}
+
 static void put_word(csn_json *j, const char *key, const char *s)
 {
     csn_json_key(j, key);
@@ -385,6 +406,7 @@ static int compose(const csn_audit *a, const csn_audit_event *e, csn_buf *line)
         csn_json_kuint(&j, "bytes", e->bytes);
     if (e->hash)
         put_word(&j, "hash", e->hash);
+    put_aside(&j, e);
     csn_json_key(&j, "duration_ms");
     csn_json_double(&j, (double)e->duration_ns / 1e6);
     csn_json_kstr(&j, "prev", a->last.hash);

@@ -4,11 +4,12 @@
  * last one, so that a truncated log is detected too. Each line is
  *
  *     {"seq","time","sandbox","op","target","args","verdict","rule","result",
- *      "code"?,"bytes"?,"hash"?,"duration_ms","prev","sha256"}
+ *      "code"?,"bytes"?,"hash"?,"aside"?,"duration_ms","prev","sha256"}
  *
- * where sha256 is the hash of the line without that field, and prev is the sha256 of the line
- * before ("" at first). Several processes may append to one log: each takes flock and reads
- * the head again if it changed. */
+ * where aside lists protected files that were moved out of the way after a command, sha256 is
+ * the hash of the line without that field, and prev is the sha256 of the line before ("" at
+ * first). Several processes may append to one log: each takes flock and reads the head again if
+ * it changed. */
 #pragma once
 #include <stdint.h>
 
@@ -29,7 +30,9 @@ typedef struct csn_audit_event {
     int has_exit_code, exit_code;
     const char *killed_by;
     uint64_t bytes;
-    const char *hash; /* of written content */
+    const char *hash;          /* of written content */
+    const csn_denial *denials; /* of these, protected files that were moved are logged */
+    size_t denial_count;
     uint64_t duration_ns;
 } csn_audit_event;
 

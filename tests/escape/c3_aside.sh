@@ -1,5 +1,5 @@
 #!/bin/bash
-# C3: taking protected files out of a workspace costs no more than what they hold and ends;
+# C3: taking protected files out of a workspace costs no more than what they hold, ends, and is logged;
 # what does not fit is made harmless in its place.
 # shellcheck source=tests/escape/lib.sh
 . "${0%/*}/lib.sh"
@@ -63,3 +63,16 @@ for store in "${stores[@]}"; do
     rm -rf "$store/caisson"
 done
 rm -rf "${far:-/nonexistent}"
+
+# ---- the log ----
+fresh && cp -r "$T/template" n
+id=$(new)
+cs exec "$id" -c 'mkdir -p n/.git/hooks; echo x >n/.git/hooks/pre-commit; echo x >.zshenv' >/dev/null 2>&1
+last() { cs log "$id" | tail -n 1; }
+json "the line of the command lists what was moved" "$(last)" \
+    "v['op'] == 'exec' and sorted(v['aside']) == ['$WS/.zshenv', '$WS/n/.git/hooks/pre-commit']"
+cs exec "$id" -c 'echo harmless >file' >/dev/null
+json "and of another one, nothing" "$(last)" "v['op'] == 'exec' and 'aside' not in v"
+cs exec "$id" -c 'mkdir -p n/.git/hooks; for i in $(seq 200); do echo x >n/.git/hooks/a-rather-long-name-of-a-hook-$i; done' >/dev/null 2>&1
+json "the list is bounded" "$(last)" "0 < len(v['aside']) <= 64"
+status "the chain of the log is whole" 0 cs log "$id" --verify
