@@ -21,17 +21,22 @@
 
 static pid_t child;
 
+/* The child has a session of its own, so that its autogroup is not that of the test. */
 static long who(const char *word)
 {
-    if (strcmp(word, "child") != 0)
+    int ready[2];
+    char c;
+
+    if (strcmp(word, "child") != 0 || pipe(ready) < 0)
         return strtol(word, NULL, 0);
     child = fork();
     if (child == 0) {
-        (void)setpgid(0, 0);
+        (void)setsid();
+        (void)!write(ready[1], "x", 1);
         for (;;)
             pause();
     }
-    (void)setpgid(child, child);
+    (void)!read(ready[0], &c, 1);
     return child;
 }
 
