@@ -5,7 +5,9 @@
  * ambiguous framing (two lengths, length and chunks) enables request smuggling. No callback
  * blocks: a request waiting for its response and a stream without data are suspended. A watcher
  * thread closes connections whose request does not arrive in time and notices clients that
- * disconnect while suspended.
+ * disconnect while suspended. Clients without a token can open connections too: when there are
+ * too many, the oldest that no owner has claimed is closed, so that one peer cannot keep the
+ * others out.
  *
  * Invariants: connection and handler each hold a reference to a request; while a connection is
  * suspended, only the response functions touch it. */
@@ -32,6 +34,7 @@
 #define STREAM_LAG  (1024u * 1024u) /* push fails if the client has more unread bytes */
 #define BLOCK       (32u * 1024u)
 #define WATCH_MS    500
+#define UNCLAIMED   64u /* connections that are never claimed, so that new ones can arrive */
 #define HALF_NS     2000000000u /* time to finish a request after the client half-closed */
 
 typedef enum state { ARRIVING, WAITING, ANSWERED } state;
@@ -58,6 +61,8 @@ typedef struct conn {
     int fd;
     uint64_t arriving_ns; /* when its request began to arrive; 0: no request is arriving */
     csn_httpd_req *waiting;
+    unsigned owner; /* plus 1; 0: unclaimed */
+    bool closing;
 } conn;
 
 struct csn_httpd {
@@ -67,7 +72,7 @@ struct csn_httpd {
     pthread_cond_t wake;
     pthread_t watcher;
     bool stopping;
-    conn *conns;
+    conn *conns; /* the newest first */
 };
 
 /* ---- requests --------------------------------------------------------------------------- */
@@ -474,6 +479,47 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
 
 /* ---- connections ------------------------------------------------------------------------ */
 
+static unsigned owner_share(const csn_httpd *f)
+{
+    unsigned all = f->config.conns_max > 2 * UNCLAIMED ? f->config.conns_max - UNCLAIMED
+                                                       : f->config.conns_max / 2;
+
+    return f->config.owners > 1 ? all / f->config.owners : all;
+}
+
+static bool api_claim(csn_httpd_req *r, unsigned owner)
+{
+    csn_httpd *f = r->httpd;
+    conn *own = conn_of(r->connection);
+    unsigned count = 0;
+
+    pthread_mutex_lock(&f->lock);
+    for (const conn *c = f->conns; c; c = c->next)
+        count += c != own && !c->closing && c->owner == owner + 1;
+    bool room = own && count < owner_share(f);
+    if (room)
+        own->owner = owner + 1;
+    pthread_mutex_unlock(&f->lock);
+    return room;
+}
+
+/* Call it with the lock held. Closes the oldest unclaimed connection if there are too many. */
+static void make_room(csn_httpd *f)
+{
+    conn *oldest = NULL;
+    unsigned count = 0;
+
+    for (conn *c = f->conns; c; c = c->next) {
+        count += !c->closing;
+        if (!c->closing && c->owner == 0)
+            oldest = c;
+    }
+    if (count <= f->config.conns_max || !oldest)
+        return;
+    oldest->closing = true;
+    shutdown(oldest->fd, SHUT_RDWR);
+}
+
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
@@ -488,6 +534,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
         if (c) {
             *c = (conn){.fd = info->connect_fd, .arriving_ns = csn_now_ns()};
             CSN_LIST_PUSH(&f->conns, c, next, link);
+            make_room(f);
         }
         *context = c;
     } else if (c) {
@@ -553,10 +600,12 @@ static struct MHD_Daemon *start_daemon(csn_httpd *f)
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL,
         NULL, on_access, f, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
         MHD_OPTION_LISTEN_SOCKET, c->listen_fd, MHD_OPTION_THREAD_POOL_SIZE, c->threads,
-        MHD_OPTION_CONNECTION_LIMIT, c->conns_max, MHD_OPTION_CONNECTION_TIMEOUT, c->idle_s,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONN_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT,
-        1, MHD_OPTION_NOTIFY_COMPLETED, on_completed, f, MHD_OPTION_NOTIFY_CONNECTION,
-        on_connection, f, MHD_OPTION_END);
+        /* each thread of the pool has an equal part of this limit; make_room enforces conns_max
+         */
+        MHD_OPTION_CONNECTION_LIMIT, (c->conns_max + UNCLAIMED) * c->threads,
+        MHD_OPTION_CONNECTION_TIMEOUT, c->idle_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONN_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED,
+        on_completed, f, MHD_OPTION_NOTIFY_CONNECTION, on_connection, f, MHD_OPTION_END);
 }
 
 static csn_status api_start(const csn_httpd_config *config, csn_httpd **ret, csn_error **err)
@@ -618,6 +667,7 @@ const csn_httpd_api *csn_httpd_module(void)
         .body = api_body,
         .set_data = api_set_data,
         .data = api_data,
+        .claim = api_claim,
         .reply = api_reply,
         .stream = api_stream,
         .push = api_push,

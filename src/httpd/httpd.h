@@ -10,7 +10,7 @@
 
 #include "caisson/caisson.h"
 
-#define CSN_HTTPD_API_VERSION 1u
+#define CSN_HTTPD_API_VERSION 2u
 
 typedef struct csn_httpd csn_httpd;
 typedef struct csn_httpd_req csn_httpd_req; /* a request, until its response */
@@ -27,9 +27,11 @@ typedef struct csn_httpd_refusal {
 } csn_httpd_refusal;
 
 typedef struct csn_httpd_config {
-    int listen_fd;      /* listening socket; owned by the server */
-    uint64_t body_max;  /* bytes; a longer body gets 413 */
-    unsigned conns_max; /* connections at once */
+    int listen_fd;     /* listening socket; owned by the server */
+    uint64_t body_max; /* bytes; a longer body gets 413 */
+    unsigned
+        conns_max;   /* connections at once; beyond that the oldest unclaimed one is closed */
+    unsigned owners; /* who may claim connections; each has an equal share */
     uint64_t arrive_ms; /* time for a complete request to arrive */
     unsigned idle_s;    /* timeout of an idle connection */
     unsigned threads;
@@ -59,6 +61,10 @@ typedef struct csn_httpd_api {
     const char *(*body)(const csn_httpd_req *r, size_t *ret_len);
     void (*set_data)(csn_httpd_req *r, void *data);
     void *(*data)(const csn_httpd_req *r);
+
+    /* In `admit`: the request's connection is one of this owner (0 to owners - 1) from now on.
+     * False: the owner has its share of connections already; refuse the request. */
+    bool (*claim)(csn_httpd_req *r, unsigned owner);
 
     /* reply and finish release the request. Bytes are copied. */
     void (*reply)(csn_httpd_req *r, int status, const csn_httpd_header *headers,

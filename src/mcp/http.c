@@ -6,12 +6,14 @@
  *
  * Invariant: every accepted request is answered exactly once and is in the list of exchanges
  * until then, so on_disconnect never finds a freed exchange. admit() refuses every request
- * without a valid token. */
+ * without a valid token. Sessions, connections and running requests are divided equally between
+ * the tokens, so that the holder of one cannot use up those of another. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/resource.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -105,6 +107,8 @@ static bool admit(void *ctx, csn_httpd_req *r, csn_httpd_refusal *refusal)
     int token = tokens == 1 ? csn_httpd_access_token(sv->access, authorization) : -1;
     if (token < 0)
         return refuse(refusal, 401, challenge, NULL);
+    if (!api->claim(r, (unsigned)token))
+        return refuse(refusal, 503, NULL, NULL);
     if (strcmp(api->path(r), ENDPOINT) != 0)
         return refuse(refusal, 404, NULL, NULL);
     api->set_data(r, (void *)(uintptr_t)token);
@@ -117,9 +121,20 @@ static bool admit(void *ctx, csn_httpd_req *r, csn_httpd_refusal *refusal)
 
 /* ---- exchanges -------------------------------------------------------------------------- */
 
+/* The requests of one token that may run or wait. Beside other tokens no request waits for a
+ * thread: the shares together are the threads. */
+static unsigned share(const service *sv)
+{
+    unsigned tokens = csn_httpd_access_tokens(sv->access);
+
+    return tokens > 1 ? CSN_MCP_CALLS_MAX / tokens : CSN_MCP_CALLS_MAX + CSN_MCP_QUEUE_MAX;
+}
+
+/* Returns NULL if the token has its share already, or without memory. */
 static exchange *exchange_new(service *sv, csn_httpd_req *r)
 {
     exchange *x = calloc(1, sizeof(*x));
+    unsigned count = 0;
 
     if (!x)
         return NULL;
@@ -127,9 +142,15 @@ static exchange *exchange_new(service *sv, csn_httpd_req *r)
     x->req = r;
     x->token = (unsigned)(uintptr_t)sv->api->data(r);
     pthread_mutex_lock(&sv->lock);
-    CSN_LIST_PUSH(&sv->exchanges, x, next, link);
+    for (const exchange *o = sv->exchanges; o; o = o->next)
+        count += o->token == x->token;
+    bool room = count < share(sv);
+    if (room)
+        CSN_LIST_PUSH(&sv->exchanges, x, next, link);
     pthread_mutex_unlock(&sv->lock);
-    return x;
+    if (!room)
+        free(x);
+    return room ? x : NULL;
 }
 
 /* Call it after the response was sent: shut_down waits until the list is empty. */
@@ -460,13 +481,24 @@ static csn_status prepare(service *sv, const csn_config *config, const csn_mcp_h
     return sv->registry ? CSN_OK : csn_fail(err, CSN_NOMEM, "mcp");
 }
 
+/* Connections leave half of the descriptors to sandboxes. */
+static unsigned conns_max(void)
+{
+    struct rlimit lim;
+
+    if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur / 2 >= CSN_HTTP_CONNS_MAX)
+        return CSN_HTTP_CONNS_MAX;
+    return lim.rlim_cur / 2 > 16 ? (unsigned)(lim.rlim_cur / 2) : 16;
+}
+
 static csn_status serve(service *sv, int *fd, int stop, const csn_mcp_http_opts *o,
                         const char *bound, bool loopback, csn_error **err)
 {
     csn_httpd *httpd = NULL;
     csn_httpd_config hc = {.listen_fd = *fd,
                            .body_max = CSN_RPC_BYTES_MAX,
-                           .conns_max = CSN_HTTP_CONNS_MAX,
+                           .conns_max = conns_max(),
+                           .owners = csn_httpd_access_tokens(sv->access),
                            .arrive_ms = CSN_HTTP_ARRIVE_MS,
                            .idle_s = CSN_HTTP_IDLE_S,
                            .threads = THREADS,

@@ -2,8 +2,8 @@
  *
  * A session id is 128 random bits and valid only with the token that opened it, so a client can
  * neither guess nor use the sandbox of another one. Invariants: ending a session destroys its
- * sandbox at once, even under running calls; the number of sessions is bounded, and idle ones
- * end. */
+ * sandbox at once, even under running calls; the number of sessions is bounded, each token has
+ * an equal share of it, and idle ones end. */
 #include "mcp/session_registry.h"
 
 #include <pthread.h>
@@ -83,6 +83,17 @@ static entry *find(csn_mcp_registry *r, unsigned token, const char *id)
     return NULL;
 }
 
+/* Call it with the lock held. The shares of all tokens fit, so a token that has room finds a
+ * free entry whatever the others do. */
+static bool has_room(const csn_mcp_registry *r, unsigned token)
+{
+    unsigned count = 0, share = CSN_MCP_SESSIONS_MAX / (r->tokens ? r->tokens : 1);
+
+    for (size_t i = 0; i < CSN_MCP_SESSIONS_MAX; i++)
+        count += r->entries[i].session && r->entries[i].token == token;
+    return count < (share ? share : 1);
+}
+
 csn_status csn_mcp_registry_open(csn_mcp_registry *r, unsigned token,
                                  char ret_id[CSN_MCP_SESSION_ID], csn_mcp_session **ret,
                                  csn_error **err)
@@ -94,7 +105,7 @@ csn_status csn_mcp_registry_open(csn_mcp_registry *r, unsigned token,
     opened.session = opened.sandbox ? csn_mcp_session_new(r->server, opened.sandbox) : NULL;
     bool ok = opened.session && new_id(opened.id);
     pthread_mutex_lock(&r->lock);
-    entry *e = ok && !r->closed ? find(r, token, NULL) : NULL;
+    entry *e = ok && !r->closed && has_room(r, token) ? find(r, token, NULL) : NULL;
     if (e) {
         *e = opened;
         *ret = csn_mcp_session_ref(opened.session);
@@ -105,7 +116,8 @@ csn_status csn_mcp_registry_open(csn_mcp_registry *r, unsigned token,
         return CSN_OK;
     csn_mcp_session_unref(opened.session);
     csn_mcp_sandbox_unref(opened.sandbox);
-    return ok ? csn_fail(err, CSN_TOO_LARGE, "too many sessions; end one with DELETE")
+    return ok ? csn_fail(err, CSN_TOO_LARGE,
+                         "too many sessions of this token; end one with DELETE")
               : csn_fail(err, CSN_NOMEM, "session");
 }
 
