@@ -112,6 +112,19 @@ bool csn_cli_reader_gone(void);
  * or file gets the bytes unchanged. */
 void csn_cli_put_name(const char *name);
 void csn_cli_put_text(const char *text, size_t len); /* as csn_cli_put_name; keeps tabs */
+void csn_cli_put_json(const char *text, size_t len); /* the same for a JSON document */
+bool csn_cli_on_terminal(void);                      /* stdout is one */
+/* Print in visible form wherever it goes; line ends and tabs are kept. */
+void csn_cli_put_lines(const char *text, size_t len);
+/* The same for a file that comes in chunks: csn_write_fn, ctx is a csn_cli_shown; then the end.
+ */
+typedef struct csn_cli_shown {
+    char tail[4];
+    size_t tail_len;
+    int error;
+} csn_cli_shown;
+int csn_cli_show_chunk(void *ctx, const void *data, size_t len);
+void csn_cli_show_end(csn_cli_shown *s);
 /* Prints text with control bytes and invalid UTF-8 escaped, also if `to` is not a terminal. */
 void csn_cli_escape(FILE *to, const char *text, size_t len);
 #define CSN_HUMAN_SIZE 32

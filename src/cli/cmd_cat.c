@@ -1,5 +1,6 @@
 /* cmd_cat.c: `cat`: copies a file to stdout, byte for byte.
  *
+ * On a terminal control and direction characters are shown in a visible form, unless --raw.
  * The content is streamed, so a file of any size needs little memory; only --json holds all of
  * it, up to a ceiling. The library refuses fifos and devices. If the reader of stdout closes
  * it, the exit status is 141. */
@@ -11,7 +12,7 @@
 #define JSON_FILE_MAX ((size_t)1 << 30)
 
 typedef struct cat_opts {
-    bool nofollow;
+    bool nofollow, raw;
 } cat_opts;
 
 static int keep(void *ctx, const void *data, size_t len)
@@ -43,6 +44,17 @@ static int cat_json(csn_cli *c, const csn_read_opts *ro)
     return csn_answer_end(c, &a);
 }
 
+static int cat_visible(csn_cli *c, const csn_read_opts *ro)
+{
+    csn_cli_shown shown = {0};
+    csn_error *err = NULL;
+
+    if (csn_read_bytes(c->sb, c->arg[1], ro, csn_cli_show_chunk, &shown, &err) < 0)
+        return csn_cli_fail(c, err);
+    csn_cli_show_end(&shown);
+    return shown.error ? csn_cli_write_failed(c, shown.error) : csn_cli_flush(c, 0);
+}
+
 static int run(csn_cli *c, void *opts)
 {
     const cat_opts *o = opts;
@@ -52,6 +64,8 @@ static int run(csn_cli *c, void *opts)
 
     if (c->json)
         return cat_json(c, &ro);
+    if (!o->raw && csn_cli_on_terminal())
+        return cat_visible(c, &ro);
     if (csn_read_bytes(c->sb, c->arg[1], &ro, csn_cli_write_stdout, &write_error, &err) < 0)
         return csn_cli_fail(c, err);
     return write_error ? csn_cli_write_failed(c, write_error) : 0;
@@ -60,6 +74,8 @@ static int run(csn_cli *c, void *opts)
 static const csn_opt options[] = {
     {CSN_OPT_FLAG, 0, "nofollow", offsetof(cat_opts, nofollow), NULL,
      "refuse symlinks in the path", NULL},
+    {CSN_OPT_FLAG, 0, "raw", offsetof(cat_opts, raw), NULL,
+     "send control characters to a terminal", NULL},
     {CSN_OPT_END},
 };
 
@@ -69,7 +85,8 @@ const csn_command csn_cmd_cat = {
     .summary = "the bytes of a file",
     .intro =
         "Copies a file to stdout, byte for byte, whatever its size. Only regular files can\n"
-        "be read. With --json the content is base64.",
+        "be read. With --json the content is base64. On a terminal control and direction\n"
+        "characters are shown as \\xNN and <U+NNNN>, unless --raw is given.",
     .examples = "  caisson cat $id build/app > app\n",
     .groups = {{"Options", options, 0}},
     .opts_size = sizeof(cat_opts),

@@ -34,9 +34,11 @@ static void print_info(const csn_info_result *r)
     for (const char *const *w = r->capabilities; w && *w; w++)
         printf("%s%s", *w, w[1] ? ", " : "");
     printf("\nlayers\n");
-    for (size_t i = 0; i < r->layer_count; i++)
-        printf("  %-14s%-12s%s\n", r->layers[i].name, r->layers[i].status,
-               r->layers[i].detail ? r->layers[i].detail : "");
+    for (size_t i = 0; i < r->layer_count; i++) {
+        printf("  %-14s%-12s", r->layers[i].name, r->layers[i].status);
+        csn_cli_put_name(r->layers[i].detail ? r->layers[i].detail : "");
+        putchar('\n');
+    }
     if (r->rule_count > 0)
         puts("rules");
     for (size_t i = 0; i < r->rule_count; i++) {

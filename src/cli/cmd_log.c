@@ -1,8 +1,9 @@
 /* cmd_log.c: `log`: prints or verifies the audit log of a sandbox.
  *
  * The lines are hash-chained JSON and are printed unchanged, with or without --json, so that a
- * reader can check them. --verify recomputes the chain and finds any edit, cut or reordering;
- * the exit status is 1 if it finds one. The sandbox need not exist any more. */
+ * reader can check them; on a terminal invisible characters become escapes of JSON. --verify
+ * recomputes the chain and finds any edit, cut or reordering; the exit status is 1 if it finds
+ * one. The sandbox need not exist any more. */
 #include <inttypes.h>
 #include <stddef.h>
 
@@ -16,7 +17,7 @@ typedef struct log_opts {
 static int print_line(void *ctx, const char *line, size_t len)
 {
     (void)ctx;
-    fwrite(line, 1, len, stdout);
+    csn_cli_put_json(line, len);
     putchar('\n');
     return ferror(stdout);
 }

@@ -78,7 +78,7 @@ static int answer(const csn_cli *c, csn_file_list *l, const ls_opts *o)
     for (size_t i = 0; i < l->count && !c->json; i++) {
         if (o->details)
             print_details(&l->items[i], width);
-        else if (o->nul)
+        else if (o->nul && !csn_cli_on_terminal())
             fputs(l->items[i].path, stdout);
         else
             csn_cli_put_name(l->items[i].path);

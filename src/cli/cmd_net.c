@@ -54,7 +54,9 @@ static void print_event(const csn_net_event *e)
 
 static void print_network(const csn_net_result *r)
 {
-    printf("%-14s%s%s%s\n", "mode", r->mode, r->detail ? ": " : "", r->detail ? r->detail : "");
+    printf("%-14s%s%s", "mode", r->mode, r->detail ? ": " : "");
+    csn_cli_put_name(r->detail ? r->detail : "");
+    putchar('\n');
     printf("%-14s%s\n", "network", r->network);
     print_list("allow", r->net_allow);
     print_list("deny", r->net_deny);

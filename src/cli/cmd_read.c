@@ -1,7 +1,8 @@
 /* cmd_read.c: `read`: prints a window of lines of a file.
  *
  * Invariant: stdout gets the content and nothing else, byte for byte (CRLF and invalid UTF-8
- * included); a note on stderr says how to read the rest. Images are not written to a terminal.
+ * included); a note on stderr says how to read the rest. On a terminal control and direction
+ * characters are shown in a visible form, unless --raw; images are not written to one.
  * --json includes the hash of the file, for a later write --if-hash. */
 #include <inttypes.h>
 #include <stddef.h>
@@ -16,7 +17,7 @@
 typedef struct read_opts {
     uint64_t offset, limit;
     const char *encoding;
-    bool numbers, nofollow;
+    bool numbers, nofollow, raw;
 } read_opts;
 
 static int print_base64(const csn_cli *c, const csn_read_result *r)
@@ -39,7 +40,10 @@ static int print_content(const csn_cli *c, const csn_read_result *r, const read_
                      r->bytes);
         return 0;
     }
-    fwrite(r->content, 1, r->content_len, stdout);
+    if (!o->raw && csn_cli_on_terminal())
+        csn_cli_put_lines(r->content, r->content_len);
+    else
+        fwrite(r->content, 1, r->content_len, stdout);
     if (r->truncated)
         csn_cli_note(c,
                      "truncated by %s: %" PRIu64 " of %s%" PRIu64
@@ -77,6 +81,7 @@ static const csn_opt options[] = {
     {CSN_OPT_COUNT, 0, "limit", AT(limit), "N", "lines to show, default 2000", NULL},
     {CSN_OPT_FLAG, 'n', "numbers", AT(numbers), NULL, "line numbers, from 1", NULL},
     {CSN_OPT_FLAG, 0, "nofollow", AT(nofollow), NULL, "refuse symlinks in the path", NULL},
+    {CSN_OPT_FLAG, 0, "raw", AT(raw), NULL, "send control characters to a terminal", NULL},
     {CSN_OPT_STR, 0, "encoding", AT(encoding), "text|base64", "how the content is printed",
      "text|base64"},
     {CSN_OPT_END},

@@ -90,6 +90,11 @@ int csn_answer_end(const csn_cli *c, csn_answer *a)
         csn_buf_release(&a->buf);
         return c->cmd->flags & CSN_CMD_RUNS ? CSN_EXIT_BROKEN : CSN_EXIT_FAILED;
     }
+    if (csn_cli_on_terminal()) {
+        csn_cli_put_json(a->buf.data, a->buf.len);
+        csn_buf_release(&a->buf);
+        return csn_cli_flush(c, 0);
+    }
     fflush(stdout);
     e = csn_cli_write(STDOUT_FILENO, a->buf.data, a->buf.len);
     csn_buf_release(&a->buf);

@@ -1,45 +1,34 @@
 /* text.c: prints untrusted text, sizes and times for people.
  *
  * Names and lines come from inside sandboxes: on a terminal an escape sequence in a file name
- * could move the cursor, retitle the window or fake output. On a terminal, control bytes and
- * invalid UTF-8 are therefore printed as \xNN. A pipe or file gets the bytes unchanged, because
+ * could move the cursor, retitle the window or fake output. On a terminal they are therefore
+ * printed in a visible form (base/visible.h). A pipe or file gets the bytes unchanged, because
  * scripts need the real name. Messages on stderr are always escaped. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/utf8.h"
+#include "base/visible.h"
 #include "cli/cli.h"
 
-/* True for C0, DEL, and the C1 controls encoded as two bytes of UTF-8. */
-static bool is_control(const unsigned char *s, size_t n)
-{
-    if (n == 1)
-        return *s < 0x20 || *s == 0x7f;
-    return n == 2 && s[0] == 0xc2 && s[1] < 0xa0;
-}
-
-static void escape(FILE *to, const char *text, size_t len, bool keep_tabs)
+static void escape(FILE *to, const char *text, size_t len, csn_visible_kind kind)
 {
     const unsigned char *s = (const unsigned char *)text;
+    char form[CSN_VISIBLE_SIZE];
 
-    for (size_t i = 0; i < len;) {
-        size_t n = csn_utf8_char(s + i, len - i);
-        if (n > 0 && (!is_control(s + i, n) || (keep_tabs && s[i] == '\t'))) {
+    for (size_t i = 0, n; i < len; i += n) {
+        n = csn_visible_next(s + i, len - i, kind, form);
+        if (form[0])
+            fputs(form, to);
+        else
             fwrite(s + i, 1, n, to);
-            i += n;
-            continue;
-        }
-        size_t bad = n > 0 ? n : 1;
-        for (size_t k = 0; k < bad; k++)
-            fprintf(to, "\\x%02x", s[i + k]);
-        i += bad;
     }
 }
 
-static bool on_terminal(void)
+bool csn_cli_on_terminal(void)
 {
     static int answer = -1; /* cached: isatty is a system call */
 
@@ -50,23 +39,67 @@ static bool on_terminal(void)
 
 void csn_cli_put_name(const char *name)
 {
-    if (on_terminal())
-        escape(stdout, name, strlen(name), false);
+    if (csn_cli_on_terminal())
+        escape(stdout, name, strlen(name), CSN_VISIBLE_NAME);
     else
         fputs(name, stdout);
 }
 
 void csn_cli_put_text(const char *text, size_t len)
 {
-    if (on_terminal())
-        escape(stdout, text, len, true);
+    if (csn_cli_on_terminal())
+        escape(stdout, text, len, CSN_VISIBLE_TEXT);
     else
         fwrite(text, 1, len, stdout);
 }
 
 void csn_cli_escape(FILE *to, const char *text, size_t len)
 {
-    escape(to, text, len, false);
+    escape(to, text, len, CSN_VISIBLE_NAME);
+}
+
+void csn_cli_put_lines(const char *text, size_t len)
+{
+    escape(stdout, text, len, CSN_VISIBLE_LINES);
+}
+
+void csn_cli_put_json(const char *text, size_t len)
+{
+    if (csn_cli_on_terminal())
+        escape(stdout, text, len, CSN_VISIBLE_JSON);
+    else
+        fwrite(text, 1, len, stdout);
+}
+
+int csn_cli_show_chunk(void *ctx, const void *data, size_t len)
+{
+    csn_cli_shown *s = ctx;
+    const char *text = data;
+
+    for (size_t i = 0; i < len;) {
+        char joined[8];
+        if (s->tail_len > 0) { /* complete what the last chunk began, byte by byte */
+            memcpy(joined, s->tail, s->tail_len);
+            joined[s->tail_len] = text[i++];
+            size_t have = s->tail_len + 1;
+            s->tail_len = csn_visible_tail(joined, have);
+            csn_cli_put_lines(joined, have - s->tail_len);
+            memmove(s->tail, joined + have - s->tail_len, s->tail_len);
+            continue;
+        }
+        s->tail_len = csn_visible_tail(text + i, len - i);
+        csn_cli_put_lines(text + i, len - i - s->tail_len);
+        memcpy(s->tail, text + len - s->tail_len, s->tail_len);
+        i = len;
+    }
+    s->error = ferror(stdout) ? errno : 0;
+    return s->error != 0;
+}
+
+void csn_cli_show_end(csn_cli_shown *s)
+{
+    csn_cli_put_lines(s->tail, s->tail_len);
+    s->tail_len = 0;
 }
 
 const char *csn_cli_human_size(uint64_t bytes, char buf[CSN_HUMAN_SIZE])
