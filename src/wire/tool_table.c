@@ -145,6 +145,12 @@ static const csn_tool_field layer[] = {
     {STR("detail", false, NULL)},
     {0},
 };
+static const csn_tool_field rule[] = {
+    {STR("rule", true, NULL)},
+    {STR("source", true, NULL)},
+    {STR("enforced", true, "by what, for commands")},
+    {0},
+};
 static const csn_tool_field info_out[] = {
     {STR("id", true, NULL)},
     {STR("name", false, NULL)},
@@ -161,6 +167,7 @@ static const csn_tool_field info_out[] = {
     {STR("rg_path", false, NULL)},
     {WORDS("capabilities", false, NULL)},
     {LIST("layers", false, layer, "what is really enforced")},
+    {LIST("rules", false, rule, "denied paths and rules")},
     {STR("created_at", false, NULL)},
     {STR("expires_at", false, NULL)},
     {INT("keeper_pid", false, 0, 0, NULL)},

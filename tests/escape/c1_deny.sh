@@ -62,6 +62,25 @@ policy "$(rule '["write","delete"]' keys/id)"
 is "nor is it written under that name" "$("${IN[@]}" --policy "$T/policy.json" -c 'echo x >dir/id' 2>/dev/null; cat "$WS/keys/id")" secret
 rm -f "$OUT/beyond"
 
+rm -f "$OUT"/* && put "$OUT/key" secret && ln "$OUT/key" "$WS/dir/key"
+denied "another name of a file that is not granted" --deny "$OUT/key" -- 'cat dir/key'
+denied "of one in a directory that is not granted" --deny "$OUT" -- 'cat dir/key'
+rm -f "$OUT/key"
+if [ "$ROOT" = yes ]; then
+    fresh && mkdir "$WS/bind" && put "$WS/one" x
+    bound() # COMMAND...: runs it where keys is also bind, and .env also one
+    {
+        unshare -m --propagation private bash -c \
+            "mount --bind '$WS/keys' '$WS/bind' && mount --bind '$WS/.env' '$WS/one' && exec \"\$@\"" - "$@"
+    }
+    inner() { bound "$CAISSON" run --workspace "$WS" --timeout 300s "$@" 2>/dev/null; }
+    script='cat bind/id; cat one'
+    is "where a mount of the host shows it again: control" "$(inner -c "$script" | grep -c secret)" 2
+    is "where a mount of the host shows it again" "$(inner --deny keys/id --deny .env -c "$script")" ""
+    is "with the directory" "$(inner --deny keys --deny one -c "$script; cat .env")" ""
+    is "by the path of the mount" "$(inner --deny bind -c 'cat keys/id')" ""
+fi
+
 # ---- rules ----
 fresh
 policy "$(rule '"read"' .env),$(rule '"write"' plain),$(rule '"delete"' dir/plain)"
@@ -149,7 +168,9 @@ like "is refused by name" "$err" "*/.env.linked' cannot be covered: it has other
 rm "$WS/.env.linked" "$WS/a"
 is "and accepted without" "$(cs exec "$id" -- echo ran)" ran
 status "file calls refuse it too" 1 cs cat "$id" dir/.env
-is "a command's own file" "$(cs exec "$id" -c 'echo mine >.env.own; cat .env.own')" mine
+is "a command's own file" "$(cs exec "$id" -c 'echo mine >.env.own; cat .env.own' 2>"$T/notes")" mine
+like "is reported" "$(cat "$T/notes")" "*denied write '*/.env.own'*"
 is "is covered for the next" "$(cs exec "$id" -c 'cat .env.own' 2>/dev/null)" ""
+is "covers are not mounted twice" "$(cs exec "$id" -c 'wc -l </proc/self/mountinfo')" "$(cs exec "$id" -c 'wc -l </proc/self/mountinfo')"
 is "control: the host reads them" "$(cat "$WS/dir/.env" "$WS/later/key" "$WS/keys/id" | grep -c secret)" 3
 cs destroy "$id"

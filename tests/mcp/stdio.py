@@ -300,9 +300,9 @@ def commands():
 
 
 def denials():
-    s = Stdio(place, "--deny", place.ws + "/secret")
     with open(place.ws + "/secret", "w", encoding="utf-8") as f:
         f.write("s")
+    s = Stdio(place, "--deny", place.ws + "/secret")
     r = s.call("read", file_path="secret")
     tap.ok(r["isError"] and "denied" in text_of(r) and "rule" in text_of(r),
            "a denial names its rule", text_of(r))

@@ -167,6 +167,7 @@ void csn_covers_release(const csn_jail *j)
         csn_find_cache_release(&c->caches[i].c);
     free(c->names);
     free(c->links);
+    csn_mount_table_release(&c->mounts);
     pthread_mutex_destroy(&c->lock);
 }
 
@@ -363,19 +364,19 @@ static csn_status check_delete(const csn_cover *c, const char *real, csn_error *
                             "\"files\" to bind file calls only");
 }
 
-csn_status csn_cover_real(csn_runtime *rt, uint32_t cover, const char *real, bool loose,
-                          bool *ret_shared, csn_error **err)
+csn_status csn_cover_in_shares(csn_runtime *rt, uint32_t cover, const char *real, bool loose,
+                               unsigned *ret_where, csn_error **err)
 {
     csn_jail *j = rt->jail;
     const shares *s = j->shares;
     csn_status st = check_delete(&j->covers->v[cover], real, err);
 
-    *ret_shared = false;
+    *ret_where = 0;
     for (size_t i = 0; st == CSN_OK && i < s->count; i++) {
         const char *rest = csn_path_below(real, s->v[i].host);
         if (!rest)
             continue;
-        *ret_shared = true;
+        *ret_where = CSN_COVER_OWN;
         if (!loose)
             csn_jail_pin_parents(j, &s->v[i], rest);
         st = csn_cover_at(
@@ -488,7 +489,7 @@ static csn_status cover_path(csn_runtime *rt, uint32_t cover, csn_error **err)
 {
     csn_jail *j = rt->jail;
     const csn_cover *c = &j->covers->v[cover];
-    bool shared = false;
+    unsigned where = 0;
     place p;
 
     find_place(j, c->path, &p);
@@ -497,9 +498,11 @@ static csn_status cover_path(csn_runtime *rt, uint32_t cover, csn_error **err)
         return c->missing_ok ? await_path(rt, cover, &p, err) : missing(c, &p, err);
     csn_status st = p.error == 0 ? check_links(rt, cover, &p, err) : CSN_OK;
     if (st == CSN_OK && p.error == 0)
-        st = csn_cover_real(rt, cover, p.real, false, &shared, err);
-    if (st < 0 || shared)
-        return st < 0 ? st : csn_cover_links_collect(rt, cover, p.real, err);
+        st = csn_cover_real(rt, cover, p.real, false, &where, err);
+    if (st == CSN_OK && p.error == 0)
+        st = csn_cover_links_collect(rt, cover, p.real, where != 0, err);
+    if (st < 0 || (where & CSN_COVER_OWN))
+        return st;
     /* Not in a share: the path as given, and the target of its links. */
     st = csn_cover_at(rt, cover, c->path, err);
     if (st == CSN_OK && p.error == 0 && strcmp(p.real, c->path) != 0)
@@ -521,5 +524,6 @@ csn_status csn_cover_plan(csn_runtime *rt, csn_error **err)
     st = csn_cover_find(rt, err);
     if (st == CSN_OK)
         st = csn_cover_links_find(rt, err);
+    csn_mount_table_release(&all->mounts);
     return st < 0 ? st : csn_cover_make_rules(rt, err); /* with the other names */
 }

@@ -2,6 +2,7 @@
  * for commands by mounts.
  *
  *   cover.c         reads the denials of the config, and plans the mounts of paths that exist
+ *   cover_aliases.c finds other paths (bind mounts) of what is denied
  *   cover_links.c   finds other names (hard links) of what is denied
  *   cover_find.c    finds what matches a pattern
  *   cover_later.c   covers what appeared after the sandbox was opened
@@ -13,6 +14,7 @@
 #pragma once
 #include "backend/jail/jail.h"
 #include "base/glob.h"
+#include "os/mount_table.h"
 #include "search/find_names.h"
 
 /* One denial of the config. A pattern that holds in several shares has one for each. */
@@ -56,6 +58,7 @@ typedef struct csn_covers {
     size_t name_count;
     csn_cover_link *links; /* malloc'd, while planning */
     size_t link_count;
+    csn_mount_table mounts;  /* of the host, while planning */
     csn_cover_cache *caches; /* of the shares; NULL before the first search */
     pthread_mutex_t lock;    /* held by csn_cover_renew */
 } csn_covers;
@@ -81,17 +84,25 @@ csn_status csn_cover_check(const csn_runtime *rt, const csn_cover *c, const char
 /* Plans the cover of a path inside. */
 csn_status csn_cover_at(csn_runtime *rt, uint32_t cover, const char *to, csn_error **err);
 /* Plans the cover of what `real` (on the host, resolved) is in every share, and makes the
- * directories above it immovable, unless `loose`. *ret_shared: some share has it. */
+ * directories above it immovable, unless `loose`. *ret_where: CSN_COVER_OWN if some share has
+ * it. Call csn_cover_real. */
+#define CSN_COVER_OWN   1u
+#define CSN_COVER_ALIAS 2u
+csn_status csn_cover_in_shares(csn_runtime *rt, uint32_t cover, const char *real, bool loose,
+                               unsigned *ret_where, csn_error **err);
+/* cover_aliases.c. The same, also where a mount of the host shows it again (CSN_COVER_ALIAS).
+ */
 csn_status csn_cover_real(csn_runtime *rt, uint32_t cover, const char *real, bool loose,
-                          bool *ret_shared, csn_error **err);
+                          unsigned *ret_where, csn_error **err);
 /* Remembers a path inside that is covered. */
 csn_status csn_cover_add_name(csn_runtime *rt, uint32_t cover, const char *path,
                               csn_error **err);
 
 /* cover_links.c. Notes the files with several links that `real` is or contains; then covers
- * their other names in all shares. */
+ * their other names in all shares. shared: commands could reach it, so that the search must be
+ * complete. */
 csn_status csn_cover_links_collect(csn_runtime *rt, uint32_t cover, const char *real,
-                                   csn_error **err);
+                                   bool shared, csn_error **err);
 csn_status csn_cover_links_find(csn_runtime *rt, csn_error **err);
 
 /* cover_find.c. Plans the covers of what matches patterns now; needs the rules. */

@@ -299,7 +299,7 @@ static csn_status cover_match(void *ctx, uint32_t cover, size_t share, const cha
     csn_runtime *rt = ctx;
     const csn_cover *c = &rt->jail->covers->v[cover];
     char host[PATH_MAX], real[PATH_MAX];
-    bool shared;
+    unsigned where;
     struct stat st;
 
     if (snprintf(host, sizeof(host), "%s/%s", rt->jail->shares->v[share].host, path) >=
@@ -308,16 +308,17 @@ static csn_status cover_match(void *ctx, uint32_t cover, size_t share, const cha
     if (lstat(host, &st) < 0)
         return CSN_OK; /* removed meanwhile */
     if (!S_ISLNK(st.st_mode)) {
-        csn_status done = csn_cover_real(rt, cover, host, c->anywhere, &shared, err);
-        return done < 0 ? done : csn_cover_links_collect(rt, cover, host, err);
+        csn_status done = csn_cover_real(rt, cover, host, c->anywhere, &where, err);
+        return done < 0 ? done : csn_cover_links_collect(rt, cover, host, true, err);
     }
     csn_status ok =
         c->ops & CSN_OP_READ
             ? csn_cover_at(rt, cover, csn_arena_strdup(rt->jail->arena, inside), err)
             : CSN_OK;
     if (ok == CSN_OK && realpath(host, real) && stat(real, &st) == 0 && S_ISREG(st.st_mode))
-        ok = csn_cover_real(rt, cover, real, false, &shared, err);
-    return ok < 0 || !S_ISREG(st.st_mode) ? ok : csn_cover_links_collect(rt, cover, real, err);
+        ok = csn_cover_real(rt, cover, real, false, &where, err);
+    return ok < 0 || !S_ISREG(st.st_mode) ? ok
+                                          : csn_cover_links_collect(rt, cover, real, true, err);
 }
 
 csn_status csn_cover_find(csn_runtime *rt, csn_error **err)

@@ -29,6 +29,7 @@ typedef struct search {
     const char *host; /* the directory */
     int root;
     bool collects; /* of a denied directory */
+    bool lenient;  /* leaves out what cannot be read */
     csn_status st; /* if found fails */
     char bad[PATH_MAX];
     csn_error **err;
@@ -107,7 +108,7 @@ static int unreadable(void *ctx, const char *path, int error)
 {
     search *s = ctx;
 
-    if (error == -EACCES && csn_cover_is_closed(s->rt->jail, s->root, path))
+    if (s->lenient || (error == -EACCES && csn_cover_is_closed(s->rt->jail, s->root, path)))
         return 0;
     snprintf(s->bad, sizeof(s->bad), "%s", path);
     return error;
@@ -145,7 +146,7 @@ static int found(void *ctx, const char *path)
 {
     search *s = ctx;
     char real[PATH_MAX];
-    bool shared;
+    unsigned where;
     struct stat st;
 
     if (fstatat(s->root, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
@@ -161,7 +162,7 @@ static int found(void *ctx, const char *path)
         return -ENAMETOOLONG;
     if (is_covered_everywhere(s, real, s->all->v[link->cover].ops))
         return 0;
-    s->st = csn_cover_real(s->rt, link->cover, real, false, &shared, s->err);
+    s->st = csn_cover_real(s->rt, link->cover, real, false, &where, s->err);
     return s->st < 0 ? -ECANCELED : 0;
 }
 
@@ -191,14 +192,20 @@ static csn_status search_dir(search *s, const char *label, csn_error **err)
 /* ---- both steps ---- */
 
 csn_status csn_cover_links_collect(csn_runtime *rt, uint32_t cover, const char *real,
-                                   csn_error **err)
+                                   bool shared, csn_error **err)
 {
     csn_covers *all = rt->jail->covers;
     const csn_cover *c = &all->v[cover];
-    search s = {.rt = rt, .all = all, .cover = cover, .host = real, .collects = true};
+    search s = {.rt = rt,
+                .all = all,
+                .cover = cover,
+                .host = real,
+                .collects = true,
+                .lenient = !shared};
     struct stat st;
 
-    if (!(c->ops & (CSN_OP_READ | CSN_OP_WRITE)) || lstat(real, &st) < 0)
+    if (!(c->ops & (CSN_OP_READ | CSN_OP_WRITE)) || lstat(real, &st) < 0 ||
+        csn_path_below(real, "/proc") || csn_path_below(real, "/sys"))
         return CSN_OK;
     if (S_ISDIR(st.st_mode))
         return search_dir(&s, c->label, err);
