@@ -145,10 +145,7 @@ static int open_namespaces(pid_t pid, int pidfd, order *o)
     /* If the process still runs, the number was not given to another one. */
     if (poll(&alive, 1, 0) != 0)
         return -ESRCH;
-    if (geteuid() == 0)
-        return 0;
-    o->user_ns = ioctl(o->mount_ns, NS_GET_USERNS);
-    return o->user_ns < 0 ? -errno : 0;
+    return 0;
 }
 
 static int run_child(order *o)
@@ -176,9 +173,15 @@ int csn_mount_inside(pid_t pid, int pidfd, const csn_mount *list, size_t count, 
 {
     order o = {.mount_ns = -1, .user_ns = -1, .list = list, .count = count, .error = -EIO};
     int rc = open_namespaces(pid, pidfd, &o);
+    bool root = geteuid() == 0;
 
-    if (rc == 0)
+    /* Root has the capabilities in every namespace, unless it lacks them here (a container). */
+    if (rc == 0 && root)
         rc = run_child(&o);
+    if ((rc == 0 && !root) || (rc == -EPERM && root && o.at == 0)) {
+        o.user_ns = ioctl(o.mount_ns, NS_GET_USERNS);
+        rc = o.user_ns < 0 ? -errno : run_child(&o);
+    }
     *ret_at = o.at;
     if (o.mount_ns >= 0)
         close(o.mount_ns);

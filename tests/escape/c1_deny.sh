@@ -53,6 +53,14 @@ denied "a link" --deny link -- 'cat link'
 denied "what it leads to" --deny link -- 'cat .env'
 is "the link stays" "$("${IN[@]}" --deny link -c 'rm -f link; ln -sfn plain link; readlink link' 2>/dev/null; readlink "$WS/link")" .env
 refused "through a link to a directory" "*--deny 'dlink/plain': it leads through a link*hint: name *dir/plain*" --deny dlink/plain
+ln -s dlink/plain "$WS/link2" && ln -s link "$WS/link3"
+refused "a link through another" "*--deny 'link2': it leads through a link*hint: name *dir/plain*" --deny link2
+refused "a link to a link" "*--deny 'link3': it leads through a link*hint: name *.env*" --deny link3
+policy "$(rule '"write"' link)"
+refused "a rule that denies writing a link" "*rules[[]0[]]: deny write 'link': it leads through a link*" --policy "$T/policy.json"
+mkdir "$WS/sub" && ln -s ../plain "$WS/sub/up" && ln -s "$HOME" "$WS/sub/out"
+is "a link in a directory stays where it is" "$("${IN[@]}" --deny sub/up -c 'mv sub x; cat plain sub/up' 2>/dev/null)" ""
+is "a link out of the workspace is covered" "$("${IN[@]}" --deny sub/out -c 'rm -f sub/out; readlink sub/out' 2>/dev/null; readlink "$WS/sub/out")" "$HOME"
 mv "$WS/.env" "$WS/env" && ln "$WS/env" "$WS/dir/copy" && ln "$WS/env" "$OUT/beyond"
 denied "another name of the file" --deny env -- 'cat dir/copy'
 is "which is not there twice" "$("${IN[@]}" --deny env -c 'cat env dir/copy' 2>/dev/null | wc -l)" 0
@@ -86,6 +94,7 @@ fresh
 policy "$(rule '"read"' .env),$(rule '"write"' plain),$(rule '"delete"' dir/plain)"
 denied "a rule that denies reading" --policy "$T/policy.json" -- 'cat .env'
 rules=(--policy "$T/policy.json")
+like "the denial names its rule" "$("${IN[@]}" "${rules[@]}" -- cat .env 2>&1)" "*denied read '.env'; leave out rules[[]0[]]*"
 is "writing" "$("${IN[@]}" "${rules[@]}" -c 'echo secret >>plain; cat plain' 2>/dev/null)" plain
 is "by another file in its place" "$("${IN[@]}" "${rules[@]}" -c 'echo secret >x; mv -f x plain; cat plain; rm x' 2>/dev/null)" plain
 is "removal" "$("${IN[@]}" "${rules[@]}" -c 'rm -f dir/plain; mv dir/plain x; echo x >x; mv -f x dir/plain; rm -rf dir; cat dir/plain; rm -f x' 2>/dev/null)" plain

@@ -1,7 +1,8 @@
 /* cover.h: what a policy denies (`deny`, `deny_missing_ok`, and `rules` that deny), enforced
  * for commands by mounts.
  *
- *   cover.c         reads the denials of the config, and plans the mounts of paths that exist
+ *   cover.c         reads the denials of the config, and makes the rules of file calls
+ *   cover_plan.c    plans the mounts of paths that exist
  *   cover_aliases.c finds other paths (bind mounts) of what is denied
  *   cover_links.c   finds other names (hard links) of what is denied
  *   cover_find.c    finds what matches a pattern
@@ -65,8 +66,6 @@ typedef struct csn_covers {
 
 /* cover.c. Reads the denials; needs base and shares. */
 csn_status csn_cover_read(csn_runtime *rt, csn_error **err);
-/* Adds the mounts and makes the rules of file calls; call it after all other mounts. */
-csn_status csn_cover_plan(csn_runtime *rt, csn_error **err);
 /* The rules of file calls, from shares and covers. */
 csn_status csn_cover_make_rules(csn_runtime *rt, csn_error **err);
 /* The rules of the config that are not among the covers, with absolute paths; `ret` has room
@@ -75,6 +74,10 @@ size_t csn_cover_other_rules(const csn_runtime *rt, csn_rule *ret);
 /* A path of the config inside: absolute, without `.`; NULL with `..` or without memory. */
 const char *csn_cover_path(const csn_runtime *rt, const char *text);
 void csn_covers_release(const csn_jail *j);
+
+/* cover_plan.c. Adds the mounts and makes the rules of file calls; call it after all other
+ * mounts. */
+csn_status csn_cover_plan(csn_runtime *rt, csn_error **err);
 /* The kind and flags of the mount that denies these operations. */
 uint32_t csn_cover_kind(uint32_t ops, uint32_t *ret_flags);
 /* Refuses a cover of the path `to` if the sandbox needs something in it, or a rule allows it.
