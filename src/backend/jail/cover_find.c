@@ -115,14 +115,13 @@ static int found(void *ctx, const char *path)
 bool csn_cover_is_closed(const csn_jail *j, int root, const char *path)
 {
     struct statx st;
-    unsigned uid = j->other_user ? j->host_uid : geteuid();
 
     if (statx(root, path, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
               STATX_MODE | STATX_UID, &st) < 0)
         return errno == ENOENT || errno == ENOTDIR || errno == EACCES;
     if ((st.stx_attributes & STATX_ATTR_MOUNT_ROOT) && !(st.stx_mode & 0777))
         return true; /* a mask */
-    return st.stx_uid != uid && !(st.stx_mode & (S_IXGRP | S_IXOTH));
+    return st.stx_uid != j->host_uid && !(st.stx_mode & (S_IXGRP | S_IXOTH));
 }
 
 static int unreadable(void *ctx, const char *path, int error)
