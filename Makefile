@@ -6,7 +6,7 @@ STRESS ?= 200000
 TESTS ?= # of meson test: --no-suite conformance-remote, or a test's name
 
 .NOTPARALLEL:
-.PHONY: all run test conformance lint bench fuzz stress coverage install clean
+.PHONY: all run test conformance lint bench fuzz stress advisories coverage install clean
 all: deps-build
 	@tools/build $(BUILD)
 	@ninja -C $(BUILD)
@@ -41,6 +41,10 @@ fuzz: deps-build-clang
 
 stress: deps-build-test all
 	@tools/stress $(BUILD) $(STRESS)
+
+# docs/advisories.md: published advisories, in caisson and in other products
+advisories: deps-build-test all
+	@tests/advisories/compare $(BUILD)
 
 coverage: deps-build-test-coverage
 	@tools/build $(BUILD)-cov -Db_coverage=true -Dkeeper=native \

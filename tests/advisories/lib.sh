@@ -43,7 +43,7 @@ esac
 # shellcheck source=tests/advisories/sandboxes.sh
 . "$here/sandboxes.sh"
 must_work() { [ "${CSN_MUST_WORK:-0}" != 0 ]; }
-rounds=0 outcome=held which="" shown=""
+rounds=0 outcome=held which="" shown="" ran=""
 export GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
 git config --global init.defaultBranch main 2>/dev/null
 
@@ -52,6 +52,7 @@ advisory_end()
 {
     local code=$?
     [ "$outcome" = held ] && [ -z "$shown" ] && outcome=n/a which="the attack is not possible on this host"
+    [ "$outcome" = held ] && [ -z "$ran" ] && outcome=n/a
     echo "# outcome: $outcome${which:+ (${which#;})}"
     [ "$SANDBOX" = caisson ] || tap_failed=0
     (exit $code)
@@ -100,11 +101,12 @@ attempt()
     if one_round "$SANDBOX"; then
         fail "$SANDBOX: $name" "$(tail -n 20 "$LOG")"
         [ "$outcome" = ESCAPED ] || which=
-        outcome=ESCAPED which="$which;$name"
+        outcome=ESCAPED ran=yes which="$which;$name"
     elif [ "$idle" -ne 0 ] && [ -z "${MAY_REFUSE-}" ]; then
         fail "$SANDBOX: $name" "nothing ran inside" "$(tail -n 20 "$LOG")"
-        outcome=n/a which="$which;$name: nothing ran inside"
+        which="$which;$name: it did not start"
     else
+        ran=yes
         pass "$SANDBOX: $name"
     fi
     return 0
@@ -210,7 +212,8 @@ naive_start()
     /usr/bin/python3 "$here/naive_proxy.py" "$R/proxy" &
     naive=$!
     eventually test -s "$R/proxy"
-    export ALL_PROXY="socks5h://127.0.0.1:$(cat "$R/proxy")" HTTP_PROXY="http://127.0.0.1:$(cat "$R/proxy")"
+    ALL_PROXY=socks5h://127.0.0.1:$(cat "$R/proxy") HTTP_PROXY=http://127.0.0.1:$(cat "$R/proxy")
+    export ALL_PROXY HTTP_PROXY
 }
 naive_stop()
 {

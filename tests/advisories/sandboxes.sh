@@ -44,7 +44,8 @@ lacks()
         esac
     done
     [ -n "${NO_JAIL-}" ] && return 0
-    BOX=$SANDBOX WS=$T/ws OUT=$T R=$T DENY=() READ=() WRITE=() ALLOW=() EXTRA=() CAISSON_RUN=("$CAISSON")
+    mkdir -p "$T/out"
+    BOX=$SANDBOX WS=$T/ws OUT=$T/out R=$T DENY=() READ=() WRITE=() ALLOW=() EXTRA=() CAISSON_RUN=("$CAISSON")
     (cd "$WS" && box_run 'echo runs' 2>&1) | grep -q '^runs' && return 0
     echo "$SANDBOX does not run here: $( (cd "$WS" && box_run 'echo runs' 2>&1) | tail -n 1)"
     return 1
@@ -107,7 +108,7 @@ run_firejail()
     for x in "${WRITE[@]}"; do more+=("--whitelist=$x"); done
     for x in "${DENY[@]}"; do more+=("--blacklist=$x"); done
     "$FIREJAIL" --quiet --noprofile --caps.drop=all --nonewprivs --noroot --seccomp --net=none \
-        --private-dev "--whitelist=$WS" "${more[@]}" -- bash -c "$1"
+        --private-dev --private-tmp "--whitelist=$WS" "${more[@]}" -- bash -c "$1"
 }
 
 json_list()
@@ -121,15 +122,24 @@ json_list()
 run_srt()
 {
     printf '{"network":{"allowedDomains":%s,"deniedDomains":[]},"filesystem":{"denyRead":%s,"allowWrite":%s,"denyWrite":%s}}\n' \
-        "$(json_list "${ALLOW[@]}")" "$(json_list "$OUT" "${DENY[@]}")" "$(json_list "$WS" "${WRITE[@]}")" "$(json_list "${READ[@]}")" \
+        "$(json_list "${ALLOW[@]}")" "$(case " ${READ[*]} " in *" $OUT "*) json_list "${DENY[@]}" ;; *) json_list "$OUT" "${DENY[@]}" ;; esac)" "$(json_list "$WS" "${WRITE[@]}")" "$(json_list "${READ[@]}")" \
         >"$R/srt.json"
     "$SRT" -s "$R/srt.json" -c "$1"
 }
 
-# Its workspace-write sandbox in the project.
+# Its permission profile :workspace, extended by what is denied; what is outside is not readable.
 run_codex()
 {
-    CODEX_HOME=$R/codex "$CODEX" sandbox linux --full-auto bash -c "$1"
+    local x
+    mkdir -p "$R/codex"
+    {
+        printf '[permissions.agent]\nextends = ":workspace"\n[permissions.agent.filesystem]\n'
+        for x in "${DENY[@]}"; do printf '"%s" = "none"\n' "$x"; done
+        for x in "${READ[@]}"; do printf '"%s" = "read"\n' "$x"; done
+        for x in "${WRITE[@]}"; do printf '"%s" = "write"\n' "$x"; done
+        case " ${READ[*]} ${WRITE[*]} " in *" $OUT "*) ;; *) printf '"%s" = "none"\n' "$OUT" ;; esac
+    } >"$R/codex/config.toml"
+    CODEX_HOME=$R/codex "$CODEX" sandbox -P agent -- bash -c "$1"
 }
 
 # ---- a sandbox that stays, for file calls; the control does with the host's tools what they do ----

@@ -7,7 +7,7 @@
 
 set -u
 CAISSON=${CAISSON:?set CAISSON to the program to test}
-T=$(mktemp -d /tmp/csn-cli.XXXXXX) || exit 1
+T=$(mktemp -d "${CSN_TEST_TOP:-/tmp}/csn-cli.XXXXXX") || exit 1
 export XDG_STATE_HOME=$T/state XDG_RUNTIME_DIR=$T/run XDG_CONFIG_HOME=$T/config HOME=$T/home
 export CAISSON_BACKEND=local LC_ALL=C.UTF-8
 mkdir -p "$XDG_STATE_HOME" "$XDG_RUNTIME_DIR" "$XDG_CONFIG_HOME" "$HOME" "$T/ws"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# CVE-2026-25725, Claude Code before 2.1.2: a settings file was protected only if it existed when the
+# CVE-2026-25725, Claude Code before 2.1.2, as a link: a settings file was protected only if it existed when the
 # sandbox started; a command created it, with a start-up hook that the host ran at the next start.
 # Escaped: a protected name of the project has the attacker's text after the command. Here the name is a
 # link at the start, and what it points to, in the project, is created or changed by the command.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Claude Code 2.0.24 to 2.1.89 (no CVE): a zero byte in the host name of a SOCKS5 request; the check saw the
+# SOCKS5 name with a zero byte, Claude Code 2.0.24 to 2.1.89 (no CVE): a zero byte in the host name of a SOCKS5 request; the check saw the
 # allowed end of the text, the resolver the part before the byte.
 # Escaped: a server that no rule allows receives the request.
 # shellcheck disable=SC2317,SC2034

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The mechanism of CVE-2026-112346 and CVE-2026-32064 from the other side: code inside calls the service that
+# Control plane, seen from inside (the mechanism of CVE-2026-112346 and CVE-2026-32064): code inside calls the service that
 # controls its own sandbox.
 # Escaped: code inside finds a socket, a record or a port of caisson, and uses it.
 # shellcheck disable=SC2317,SC2034,SC2016

@@ -1,6 +1,6 @@
 #!/bin/bash
-# io_uring, Linux (its operations pass no seccomp filter; the source of many of the kernel exploits since 2021): a ring performs
-# operations that a filter on system calls does not see.
+# io_uring, Linux: a ring performs operations that a filter on system calls does not see; it is the source of many
+# kernel exploits since 2021.
 # Escaped: the code is reached from inside. Whether this kernel has the bug is not the question.
 # shellcheck disable=SC2317,SC2034
 NEEDS="syscalls"
