@@ -703,7 +703,14 @@ typedef struct csn_transfer_opts {
     void (*on_progress)(void *ctx, uint64_t entries, uint64_t bytes);
     void *on_progress_ctx;
     csn_cancel *cancel;
+    /* Called by an export for each file that programs of the host would run, such as a git
+     * hook, with the reason. csn_export leaves it out unless CSN_TRANSFER_PROTECTED is set; a
+     * tar contains it. */
+    void (*on_protected)(void *ctx, const char *path, const char *rule);
+    void *on_protected_ctx;
 } csn_transfer_opts;
+
+#define CSN_TRANSFER_PROTECTED (1u << 0) /* csn_export: protected files are written too */
 
 /* csn_export copies a directory of the sandbox to a host directory (created if missing),
  * csn_import copies back. Symlinks are copied as links, set-id bits are dropped, devices,

@@ -6,10 +6,14 @@
  * it. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/path.h"
+#include "base/strv.h"
 #include "cli/commands.h"
 
 #define SHOW_AFTER_NS 500000000u
@@ -20,7 +24,25 @@ typedef struct progress {
     uint64_t entries, bytes;
     uint64_t next_ns;
     bool terminal, shown;
+    const csn_cli *cli;
+    bool kept; /* protected files are written as well */
+    char **protected;
 } progress;
+
+/* Prints a note, or collects the paths for --json. */
+static void on_protected(void *ctx, const char *path, const char *rule)
+{
+    progress *p = ctx;
+    csn_autofree char *shown = csn_path_printable(path);
+
+    if (p->shown)
+        fputs("\r\033[K", stderr);
+    if (p->cli->json)
+        (void)csn_strv_push(&p->protected, path);
+    else
+        csn_cli_note(p->cli, "%s %s: %s", shown ? shown : "a file",
+                     p->kept ? "is protected and was written" : "was left out", rule);
+}
 
 static void on_progress(void *ctx, uint64_t entries, uint64_t bytes)
 {
@@ -51,6 +73,13 @@ static int answer(const csn_cli *c, const progress *p)
     csn_json_kbool(j, "ok", true);
     csn_json_kuint(j, "entries", p->entries);
     csn_json_kuint(j, "bytes", p->bytes);
+    if (strcmp(p->verb, "export") == 0) {
+        csn_json_key(j, "protected");
+        csn_json_array(j);
+        for (size_t i = 0; p->protected && p->protected[i]; i++)
+            csn_json_str(j, p->protected[i]);
+        csn_json_array_end(j);
+    }
     csn_json_object_end(j);
     return csn_answer_end(c, &a);
 }
@@ -82,9 +111,15 @@ static int check_export(csn_cli *c, void *opts)
     return 0;
 }
 
-static int run_transfer(csn_cli *c, bool in)
+typedef struct export_opts {
+    bool include_protected;
+} export_opts;
+
+/* x: NULL for an import. */
+static int run_transfer(csn_cli *c, const export_opts *x)
 {
-    progress p = {.verb = c->cmd->name, .terminal = isatty(STDERR_FILENO)};
+    const bool in = x == NULL;
+    progress p = {.verb = c->cmd->name, .terminal = isatty(STDERR_FILENO), .cli = c};
     csn_cancel *cancel = NULL;
     csn_error *err = NULL;
     int out_error = 0, status;
@@ -97,6 +132,12 @@ static int run_transfer(csn_cli *c, bool in)
                             .on_progress = on_progress,
                             .on_progress_ctx = &p,
                             .cancel = cancel};
+    if (!in) {
+        p.kept = x->include_protected || strcmp(c->arg[2], "-") == 0;
+        to.flags = x->include_protected ? CSN_TRANSFER_PROTECTED : 0;
+        to.on_protected = on_protected;
+        to.on_protected_ctx = &p;
+    }
     csn_status st = transfer(c, in, &to, &out_error, &err);
     if (p.shown)
         fputs("\r\033[K", stderr);
@@ -110,6 +151,7 @@ static int run_transfer(csn_cli *c, bool in)
     } else {
         status = answer(c, &p);
     }
+    csn_strv_free(p.protected);
     csn_cli_catch_signals(NULL);
     csn_cancel_free(cancel);
     return status;
@@ -118,14 +160,19 @@ static int run_transfer(csn_cli *c, bool in)
 static int run_import(csn_cli *c, void *opts)
 {
     (void)opts;
-    return run_transfer(c, true);
+    return run_transfer(c, NULL);
 }
 
 static int run_export(csn_cli *c, void *opts)
 {
-    (void)opts;
-    return run_transfer(c, false);
+    return run_transfer(c, opts);
 }
+
+static const csn_opt export_options[] = {
+    {CSN_OPT_FLAG, 0, "include-protected", offsetof(export_opts, include_protected), NULL,
+     "write protected files too", NULL},
+    {CSN_OPT_END},
+};
 
 const csn_command csn_cmd_import = {
     .name = "import",
@@ -149,9 +196,13 @@ const csn_command csn_cmd_export = {
     .summary = "copy a directory out of a sandbox",
     .intro = "Copies the directory PATH of the sandbox to HOSTDIR, which is made if it is\n"
              "missing. With - instead of HOSTDIR it writes a tar to stdout. Symlinks stay\n"
-             "symlinks, set-id bits are dropped; devices, sockets and fifos are left out.",
+             "symlinks, set-id bits are dropped; devices, sockets and fifos are left out.\n"
+             "So are protected files, which programs of the host would run (git hooks, shell\n"
+             "start files), with a note for each; a tar contains them.",
     .examples = "  caisson export $id dist ./dist\n"
                 "  caisson export $id . - | gzip > work.tar.gz\n",
+    .groups = {{"Options", export_options, 0}},
+    .opts_size = sizeof(export_opts),
     .flags = CSN_CMD_SANDBOX,
     .check = check_export,
     .run = run_export,

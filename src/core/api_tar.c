@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "core/api_transfer.h"
 #include "core/api_write.h"
+#include "core/export_guard.h"
 
 #define WRITE_TAR_MAX (1024ull * 1024u * 1024u) /* content of csn_write_tar, held in memory */
 
@@ -25,6 +26,7 @@ typedef struct packer {
     csn_tar_writer *w;
     const csn_fs *fs;
     const char *root;
+    csn_export_guard guard;
     csn_write_fn sink;
     void *sink_ctx;
     bool stopped;  /* the sink returned non-zero */
@@ -92,9 +94,15 @@ static int pack_entry(void *ctx, const char *rel, const csn_file_stat *fst, cons
     csn_autofree char *path = csn_transfer_join(p->root, rel);
     p->t.entries++;
     p->st = path ? csn_transfer_count(&p->t, 0, p->err) : csn_fail(p->err, CSN_NOMEM, "tar");
+    const char *rule =
+        p->t.opts->on_protected ? csn_export_guard_rule(&p->guard, NULL, rel, fst) : NULL;
+    if (rule)
+        csn_transfer_protected(&p->t, rel, rule);
     if (p->st == CSN_OK && type == S_IFREG) {
         e.file_size = fst->file_size;
-        p->st = pack_file(p, path, &e);
+        p->st = csn_transfer_room(&p->t, rel, e.file_size, p->err);
+        if (p->st == CSN_OK)
+            p->st = pack_file(p, path, &e);
     } else if (p->st == CSN_OK) {
         p->st = p->api->writer_entry(p->w, &e, p->err);
     }
@@ -106,6 +114,8 @@ static csn_status pack(packer *p, csn_error **err)
     csn_sink sink = {.write = packed_bytes, .ctx = p};
 
     csn_status st = csn_fs_check_dir(p->fs, p->root, 0, p->root, err);
+    if (st == CSN_OK && p->t.opts->on_protected)
+        st = csn_export_guard_begin(&p->guard, p->fs, p->root, NULL, err);
     if (st == CSN_OK)
         st = p->api->writer_new(&sink, &p->w, err);
     if (st < 0)
@@ -143,11 +153,12 @@ csn_status csn_export_tar(csn_sandbox *sb, const char *path, csn_write_fn sink, 
     p.fs = &c.fs;
     st = csn_tar_load(&p.api, err);
     if (st == CSN_OK)
-        st = csn_transfer_begin(&p.t, &o, err);
+        st = csn_transfer_begin(&p.t, &o, CSN_TRANSFER_PROTECTED, err);
     if (st == CSN_OK)
         st = csn_call_path(&c, path ? path : ".", &p.root, err);
     if (st == CSN_OK)
         st = pack(&p, err);
+    csn_export_guard_end(&p.guard);
     c.event.bytes = p.t.bytes;
     return csn_call_end(&c, st, err);
 }
@@ -239,7 +250,7 @@ csn_status csn_import_tar(csn_sandbox *sb, const char *path, csn_read_fn source,
     u.fs = &c.fs;
     st = csn_tar_load(&api, err);
     if (st == CSN_OK)
-        st = csn_transfer_begin(&u.t, &o, err);
+        st = csn_transfer_begin(&u.t, &o, 0, err);
     if (st == CSN_OK)
         st = csn_call_path(&c, path ? path : ".", &u.root, err);
     if (st == CSN_OK)

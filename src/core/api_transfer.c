@@ -14,7 +14,9 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "base/path.h"
 #include "core/cancel.h"
+#include "core/export_guard.h"
 
 /* Bytes per read. The target's atomic write collects the chunks in its temporary file. */
 #define CHUNK (256u * 1024u)
@@ -47,12 +49,30 @@ csn_status csn_transfer_count(csn_transfer *t, uint64_t bytes, csn_error **err)
     return CSN_OK;
 }
 
-csn_status csn_transfer_begin(csn_transfer *t, const csn_transfer_opts *o, csn_error **err)
+csn_status csn_transfer_room(const csn_transfer *t, const char *path, uint64_t size,
+                             csn_error **err)
+{
+    if (t->bytes <= t->max_bytes && size <= t->max_bytes - t->bytes)
+        return CSN_OK;
+    csn_autofree char *shown = csn_path_printable(path);
+    return csn_fail(err, CSN_TOO_LARGE, "more than %llu bytes with %s, which has %llu",
+                    (unsigned long long)t->max_bytes, shown ? shown : "a file",
+                    (unsigned long long)size);
+}
+
+void csn_transfer_protected(const csn_transfer *t, const char *path, const char *rule)
+{
+    if (t->opts->on_protected)
+        t->opts->on_protected(t->opts->on_protected_ctx, path, rule);
+}
+
+csn_status csn_transfer_begin(csn_transfer *t, const csn_transfer_opts *o, uint32_t flags,
+                              csn_error **err)
 {
     *t = (csn_transfer){.opts = o,
                         .max_entries = o->max_entries ? o->max_entries : CSN_TAR_ENTRIES_MAX,
                         .max_bytes = o->max_bytes ? o->max_bytes : CSN_TAR_BYTES_MAX};
-    return csn_flags_check(o->flags, 0, "transfer", err);
+    return csn_flags_check(o->flags, flags, "transfer", err);
 }
 
 csn_status csn_dirmodes_add(csn_dirmodes *d, const char *path, uint32_t mode, csn_error **err)
@@ -184,9 +204,33 @@ typedef struct tree_copy {
     csn_dirmodes modes;
     const csn_fs *from, *to;
     const char *from_root, *to_root;
+    const csn_export_guard *guard; /* or NULL */
     csn_status st;
     csn_error **err;
 } tree_copy;
+
+/* True if the entry is protected and left out. */
+static bool is_left_out(const tree_copy *tc, const char *rel, const csn_file_stat *fst)
+{
+    const char *rule = tc->guard ? csn_export_guard_rule(tc->guard, NULL, rel, fst) : NULL;
+
+    if (rule)
+        csn_transfer_protected(&tc->t, rel, rule);
+    return rule && !(tc->t.opts->flags & CSN_TRANSFER_PROTECTED);
+}
+
+/* The sandbox may have changed the file after is_left_out. */
+static csn_status check_written(const tree_copy *tc, const char *rel, const char *to,
+                                const csn_file_stat *fst)
+{
+    if (!tc->guard || tc->t.opts->flags & CSN_TRANSFER_PROTECTED)
+        return CSN_OK;
+    const char *rule = csn_export_guard_rule(tc->guard, tc->to, rel, fst);
+    if (!rule)
+        return CSN_OK;
+    csn_transfer_protected(&tc->t, rel, rule);
+    return csn_fs_remove(tc->to, to, 0, tc->err);
+}
 
 static csn_status copy_link(tree_copy *tc, const char *path, const char *target)
 {
@@ -219,25 +263,36 @@ static int copy_entry(void *ctx, const char *rel, const csn_file_stat *fst, cons
                         : csn_fail(tc->err, CSN_NOMEM, "transfer");
     if (tc->st < 0)
         return 1;
+    if (is_left_out(tc, rel, fst))
+        return 0;
     if (type == S_IFDIR) {
         tc->st = csn_fs_mkdir(tc->to, to, 0, tc->err);
         if (tc->st == CSN_OK)
             tc->st = csn_dirmodes_add(&tc->modes, to, fst->mode, tc->err);
-    } else if (type == S_IFREG)
-        tc->st = copy_file(&tc->t, tc->from, from, tc->to, to, fst->mode & 0777u, tc->err);
-    else if (type == S_IFLNK && target)
+    } else if (type == S_IFREG) {
+        tc->st = csn_transfer_room(&tc->t, rel, fst->file_size, tc->err);
+        if (tc->st == CSN_OK)
+            tc->st = copy_file(&tc->t, tc->from, from, tc->to, to, fst->mode & 0777u, tc->err);
+        if (tc->st == CSN_OK)
+            tc->st = check_written(tc, rel, to, fst);
+    } else if (type == S_IFLNK && target) {
         tc->st = copy_link(tc, to, target);
+    }
     return tc->st < 0;
 }
 
 static csn_status copy_tree(const csn_transfer_opts *o, const csn_fs *from,
                             const char *from_root, const csn_fs *to, const char *to_root,
-                            uint64_t *ret_bytes, csn_error **err)
+                            const csn_export_guard *guard, uint64_t *ret_bytes, csn_error **err)
 {
-    tree_copy tc = {
-        .from = from, .to = to, .from_root = from_root, .to_root = to_root, .err = err};
+    tree_copy tc = {.from = from,
+                    .to = to,
+                    .from_root = from_root,
+                    .to_root = to_root,
+                    .guard = guard,
+                    .err = err};
 
-    csn_status st = csn_transfer_begin(&tc.t, o, err);
+    csn_status st = csn_transfer_begin(&tc.t, o, guard ? CSN_TRANSFER_PROTECTED : 0, err);
     if (st == CSN_OK)
         st = csn_fs_check_dir(from, from_root, 0, from_root, err);
     if (st == CSN_OK)
@@ -251,13 +306,17 @@ static csn_status export_to(csn_call *c, const char *path, const char *host_dir,
 {
     csn_file_stat fst;
     csn_fs host = {0};
+    csn_export_guard guard = {0};
 
     /* Checked first: a failed export must not leave an empty directory on the host. */
     csn_status st = csn_fs_stat(&c->fs, path, 0, &fst, NULL, err);
     if (st == CSN_OK)
         st = csn_registry_host_open(host_dir, true, &host, err);
     if (st == CSN_OK)
-        st = copy_tree(o, &c->fs, path, &host, "/", &c->event.bytes, err);
+        st = csn_export_guard_begin(&guard, &c->fs, path, host_dir, err);
+    if (st == CSN_OK)
+        st = copy_tree(o, &c->fs, path, &host, "/", &guard, &c->event.bytes, err);
+    csn_export_guard_end(&guard);
     csn_registry_host_close(&host);
     return st;
 }
@@ -271,7 +330,7 @@ static csn_status import_from(csn_call *c, const char *path, const char *host_di
     if (st == CSN_OK)
         st = csn_fs_mkdir(&c->fs, path, 0, err);
     if (st == CSN_OK)
-        st = copy_tree(o, &host, "/", &c->fs, path, &c->event.bytes, err);
+        st = copy_tree(o, &host, "/", &c->fs, path, NULL, &c->event.bytes, err);
     csn_registry_host_close(&host);
     return st;
 }

@@ -9,9 +9,16 @@ typedef struct csn_transfer {
     uint64_t entries, bytes;
 } csn_transfer;
 
-csn_status csn_transfer_begin(csn_transfer *t, const csn_transfer_opts *o, csn_error **err);
+/* flags: the known ones. */
+csn_status csn_transfer_begin(csn_transfer *t, const csn_transfer_opts *o, uint32_t flags,
+                              csn_error **err);
+/* Calls on_protected. */
+void csn_transfer_protected(const csn_transfer *t, const char *path, const char *rule);
 /* Adds `bytes`, reports progress, and checks limits and cancel. */
 csn_status csn_transfer_count(csn_transfer *t, uint64_t bytes, csn_error **err);
+/* Fails if a file of this size would exceed the limit; its holes count. */
+csn_status csn_transfer_room(const csn_transfer *t, const char *path, uint64_t size,
+                             csn_error **err);
 /* dir/rel; dir itself for "". malloc'd. */
 char *csn_transfer_join(const char *dir, const char *rel);
 

@@ -28,6 +28,7 @@
 #include "os/atomic.h"
 #include "runtime/write.h"
 
+#define BLOCK 4096u /* a shorter run of zeros is written */
 #define CHUNK (128u * 1024u)
 
 /* ---- staging ---- */
@@ -61,6 +62,38 @@ static csn_status make_parents(csn_job *j, csn_error **err)
     return rc < 0 ? csn_target_fail(&j->t, -rc, err) : CSN_OK;
 }
 
+static bool is_zero(const char *p, size_t len)
+{
+    return p[0] == '\0' && memcmp(p, p + 1, len - 1) == 0;
+}
+
+/* Writes the bytes; blocks of zeros become holes, so that a copy of a sparse file is one.
+ * *ret_hole: the file ends with a hole. */
+static int write_sparse(int fd, const char *p, size_t len, bool *ret_hole)
+{
+    while (len > 0) {
+        size_t n = 0;
+        bool hole = len >= BLOCK && is_zero(p, BLOCK);
+        do
+            n += len - n < BLOCK ? len - n : BLOCK;
+        while (n < len && (len - n >= BLOCK && is_zero(p + n, BLOCK)) == hole);
+        int rc = hole ? (lseek(fd, (off_t)n, SEEK_CUR) < 0 ? -errno : 0)
+                      : csn_write_full(fd, p, n, NULL);
+        if (rc < 0)
+            return rc;
+        *ret_hole = hole;
+        p += n;
+        len -= n;
+    }
+    return 0;
+}
+
+/* Gives a file that ends with a hole its length. */
+static int end_sparse(int fd)
+{
+    return lseek(fd, -1, SEEK_CUR) < 0 ? -errno : csn_write_full(fd, "", 1, NULL);
+}
+
 /* Copies the whole source to fd. The source is the caller's code and may be slow or fail, so no
  * lock is held here. */
 static csn_status copy_source(csn_job *j, int fd, csn_hash *hash, csn_error **err)
@@ -68,6 +101,7 @@ static csn_status copy_source(csn_job *j, int fd, csn_hash *hash, csn_error **er
     const csn_source *src = &j->req->source;
     uint64_t max = j->t.rt->file_max;
     csn_autofree char *buf = malloc(CHUNK);
+    bool hole = false;
 
     if (!buf)
         return csn_fail(err, CSN_NOMEM, "out of memory");
@@ -75,14 +109,16 @@ static csn_status copy_source(csn_job *j, int fd, csn_hash *hash, csn_error **er
         int64_t n = src->read ? src->read(src->ctx, buf, CHUNK) : 0;
         if (n < 0 || n > (int64_t)CHUNK)
             return csn_fail(err, CSN_IO, "the content could not be read to its end");
-        if (n == 0)
-            return CSN_OK;
+        if (n == 0) {
+            int rc = hole ? end_sparse(fd) : 0;
+            return rc < 0 ? csn_target_fail(&j->t, -rc, err) : CSN_OK;
+        }
         j->bytes += (uint64_t)n;
         if (max > 0 && j->bytes > max)
             return csn_target_fail(&j->t, EFBIG, err);
         if (hash)
             csn_hash_add(hash, buf, (size_t)n);
-        int rc = csn_write_full(fd, buf, (size_t)n, NULL);
+        int rc = write_sparse(fd, buf, (size_t)n, &hole);
         if (rc < 0)
             return csn_target_fail(&j->t, -rc, err);
     }
