@@ -77,6 +77,7 @@ typedef struct csn_seccomp_rule {
 #define K_SOCK_DGRAM    2
 #define K_SOCK_SEQ      5
 #define K_F_SETLEASE    1024
+#define K_F_NOTIFY      1026
 #define K_TIOCSTI       0x5412
 #define K_TIOCLINUX     0x541c
 #define K_TIOCSETD      0x5423
@@ -248,6 +249,9 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     /* Arguments of ordinary calls. */
     DENY_IF("ioctl", EPERM, "TIOCSTI types into the caller's terminal; consoles; line disciplines",
             IS(1, K_TIOCSTI, K_TIOCLINUX, K_TIOCSETD)),
+    DENY_IF("fcntl", EPERM, "leases make others wait at open; dnotify is obsolete",
+            IS(1, K_F_SETLEASE, K_F_NOTIFY)),
+    DENY_IF("fcntl64", EPERM, "as fcntl", IS(1, K_F_SETLEASE, K_F_NOTIFY)),
     DENY_IF("personality", EPERM, "other than what setarch and debuggers need",
             HAS_ANY(0, ~K_PERSONALITIES), IS_NOT(0, UINT32_MAX /* query */)),
 
@@ -262,8 +266,6 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     NOSUID("openat2", ENOSYS, "mode behind a pointer; callers fall back on openat", {0}),
     NOSUID("mknod", EPERM, "setuid file", HAS_ANY(1, K_S_ISUGID)),
     NOSUID("mknodat", EPERM, "setuid file", HAS_ANY(2, K_S_ISUGID)),
-    NOSUID("fcntl", EPERM, "leases on files that root owns make others wait", IS(1, K_F_SETLEASE)),
-    NOSUID("fcntl64", EPERM, "leases on files that root owns make others wait", IS(1, K_F_SETLEASE)),
 };
 
 /* Calls that libseccomp may be too old to name. From 424 on numbers are the same on every ABI.

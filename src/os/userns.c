@@ -83,6 +83,19 @@ void csn_userns_halve_inotify(int proc)
     }
 }
 
+/* Objects of System V stay when their processes have ended, and the kernel's memory for them is
+ * charged to no process. */
+void csn_userns_limit_ipc(int proc, uint64_t shm_bytes)
+{
+    char text[24];
+
+    (void)write_file(proc, "sys/kernel/msgmni", CSN_MSG_QUEUES);
+    (void)write_file(proc, "sys/kernel/sem", CSN_SEMAPHORES);
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)(shm_bytes / 4096 + 1));
+    if (shm_bytes != 0)
+        (void)write_file(proc, "sys/kernel/shmall", text);
+}
+
 /* The file shows ids of the parent namespace, which may be mapped in turn. */
 bool csn_userns_root_may_be_global(void)
 {

@@ -158,9 +158,10 @@ const char *errno_name(int e)
 
 static const attempt *find(const char *name)
 {
-    static const attempt *const tables[] = {
-        read_attempts,   write_attempts, suid_attempts, share_attempts,  socket_attempts,
-        rights_attempts, call_attempts,  bomb_attempts, keeper_attempts, without_attempts};
+    static const attempt *const tables[] = {read_attempts,   write_attempts,  suid_attempts,
+                                            share_attempts,  socket_attempts, rights_attempts,
+                                            call_attempts,   bomb_attempts,   keeper_attempts,
+                                            kernel_attempts, without_attempts};
 
     for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)
         for (const attempt *a = tables[t]; a->name; a++)

@@ -20,7 +20,7 @@ typedef struct attempt {
 
 extern const attempt read_attempts[], write_attempts[], suid_attempts[], share_attempts[],
     socket_attempts[], rights_attempts[], call_attempts[], bomb_attempts[], keeper_attempts[],
-    without_attempts[];
+    kernel_attempts[], without_attempts[];
 
 /* Words for the line of an escape: what was seen. */
 void detail(const char *format, ...) __attribute__((format(printf, 1, 2)));

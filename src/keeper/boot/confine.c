@@ -178,6 +178,8 @@ static int limit_nesting(void *arg)
     b->ready.nesting_errnum = (uint32_t)-rc;
     if (b->c->pid_max != 0)
         b->ready.pid_max_errnum = (uint32_t)-csn_userns_limit_pids(proc_dir(b), b->c->pid_max);
+    if (has_step(b, CSN_CONFINE_NAMESPACES))
+        csn_userns_limit_ipc(proc_dir(b), b->c->mounts.size);
     return rc == -ENOENT ? rc : 0; /* ENOENT: /proc is not mounted */
 }
 
@@ -303,10 +305,28 @@ static int lower_limit(int what, uint64_t value)
     return syscall(SYS_prlimit64, 0, what, &r, NULL) < 0 ? -errno : 0;
 }
 
-/* Processes are counted per user namespace. Core files would contain the memory of commands. */
+static int halve_limit(int what)
+{
+    struct {
+        uint64_t soft, hard;
+    } r = {0, 0};
+
+    if (syscall(SYS_prlimit64, 0, what, NULL, &r) < 0)
+        return -errno;
+    return r.hard == UINT64_MAX ? 0 : lower_limit(what, r.hard / 2);
+}
+
+/* Processes are counted per user namespace. Core files would contain the memory of commands.
+ * Queued signals with timers, and POSIX message queues, count for the user outside too, who
+ * keeps the other half. */
 static int set_limits(const csn_confinement *c)
 {
     int rc = lower_limit(RLIMIT_CORE, 0);
+
+    if (rc == 0)
+        rc = halve_limit(RLIMIT_SIGPENDING);
+    if (rc == 0)
+        rc = halve_limit(RLIMIT_MSGQUEUE);
 
     if (rc == 0 && c->pids_max != 0)
         rc = lower_limit(RLIMIT_NPROC, c->pids_max);

@@ -22,6 +22,8 @@
 #include "os/mount.h"
 #include "os/raw_syscall.h"
 
+#define PTYS_MAX "64" /* the kernel has 3072 for all sandboxes together */
+
 bool kp_rootfs_has_template(const csn_rootfs *m)
 {
     return m->count > 0 && strcmp(m->list[0].to, "/") == 0;
@@ -335,7 +337,8 @@ static bool may_skip(const csn_mount *m, int rc)
 int kp_rootfs_open_source(const csn_mount *m)
 {
     static const char *const none[] = {NULL};
-    static const char *const pts[] = {"ptmxmode", "0666", "mode", "0620", NULL};
+    static const char *const pts[] = {"ptmxmode", "0666",   "mode", "0620",
+                                      "max",      PTYS_MAX, NULL};
 
     if (m->kind == CSN_MOUNT_BIND)
         return csn_mount_clone(AT_FDCWD, m->from, true);
