@@ -20,7 +20,8 @@ typedef enum csn_mount_kind {
     CSN_MOUNT_PTS,     /* a new instance of devpts */
     CSN_MOUNT_QUEUES,  /* the POSIX message queues of this ipc namespace */
     CSN_MOUNT_SELF,    /* what is at `to`, mounted over itself, so that it cannot be moved */
-    CSN_MOUNT_MASK,    /* what is at `to` can be neither read nor written nor moved */
+    CSN_MOUNT_MASK,    /* what is at `to` can be neither read nor written nor moved. RDONLY: a
+                          directory looks empty instead */
 } csn_mount_kind;
 #define CSN_MOUNT_KINDS 11u
 

@@ -17,9 +17,15 @@
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* Also LC_*. None of these carries a secret or makes a program load code. */
+/* None of these carries a secret or makes a program load code. */
 static const char *const allowed[] = {"PATH", "LANG",    "LANGUAGE", "TZ",       "TERM",
                                       "USER", "LOGNAME", "SHELL",    "COLORTERM"};
+/* Allowed with the name of a locale as value. Others whose name begins with LC_ are not known
+ * to libc: they carry what their user sends through SSH, which passes LC_*. */
+static const char *const locales[] = {
+    "LC_ALL",       "LC_CTYPE",          "LC_COLLATE",    "LC_MESSAGES", "LC_MONETARY",
+    "LC_NUMERIC",   "LC_TIME",           "LC_ADDRESS",    "LC_NAME",     "LC_PAPER",
+    "LC_TELEPHONE", "LC_IDENTIFICATION", "LC_MEASUREMENT"};
 
 static size_t name_len(const char *assignment)
 {
@@ -33,18 +39,52 @@ static bool same_name(const char *a, const char *b)
     return n == name_len(b) && memcmp(a, b, n) == 0;
 }
 
+/* The length of a part of a locale's name, or 0. */
+static size_t part_len(const char *s, const char *bytes, size_t max)
+{
+    size_t n = strspn(s, bytes);
+
+    return n <= max ? n : 0;
+}
+
+/* C, POSIX, or language[_TERRITORY][.codeset][@modifier]. */
+static bool is_locale(const char *s)
+{
+    static const char lower[] = "abcdefghijklmnopqrstuvwxyz",
+                      upper[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
+                      any[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
+    size_t n = strncmp(s, "POSIX", 5) == 0 ? 5 : *s == 'C' ? 1 : part_len(s, lower, 3);
+
+    if (n == 0)
+        return *s == '\0';
+    for (s += n; *s; s += n + 1) {
+        n = *s == '_'   ? part_len(s + 1, upper, 3)
+            : *s == '.' ? part_len(s + 1, any, 16)
+            : *s == '@' ? part_len(s + 1, any, 16)
+                        : 0;
+        if (n == 0)
+            return false;
+    }
+    return true;
+}
+
+static bool is_in(const char *const *names, size_t count, const char *assignment, size_t n)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strlen(names[i]) == n && memcmp(names[i], assignment, n) == 0)
+            return true;
+    return false;
+}
+
 static bool is_allowed(const char *assignment)
 {
     size_t n = name_len(assignment);
 
     if (assignment[n] != '=')
         return false;
-    if (strncmp(assignment, "LC_", 3) == 0)
-        return true;
-    for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
-        if (strlen(allowed[i]) == n && memcmp(allowed[i], assignment, n) == 0)
-            return true;
-    return false;
+    return is_in(allowed, sizeof(allowed) / sizeof(allowed[0]), assignment, n) ||
+           (is_in(locales, sizeof(locales) / sizeof(locales[0]), assignment, n) &&
+            is_locale(assignment + n + 1));
 }
 
 /* Adds a variable or replaces the one of the same name. 0 or ENOMEM. */

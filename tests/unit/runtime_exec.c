@@ -339,6 +339,11 @@ static void environment_is_an_allow_list(void **state)
     setenv("LD_PRELOAD", "", 1);
     setenv("TAKEN", "yes", 1);
     setenv("LC_ALL", "C", 1);
+    setenv("LC_TIME", "de_DE.UTF-8@euro", 1);
+    setenv("LC_PAPER", "POSIX", 1);
+    setenv("LC_NAME", "hunter2", 1);          /* no locale */
+    setenv("LC_CTYPE", "en_US.UTF-8:key", 1); /* more than one */
+    setenv("LC_TOKEN", "C", 1);               /* no category */
     den_dirs(&d);
     d.config.env = env;
     den_open(&d);
@@ -354,6 +359,11 @@ static void environment_is_an_allow_list(void **state)
     assert_non_null(strstr(o.text[0], "TAKEN=yes\n"));
     assert_non_null(strstr(o.text[0], "CALL=2\n"));
     assert_non_null(strstr(o.text[0], "LC_ALL=C\n"));
+    assert_non_null(strstr(o.text[0], "LC_TIME=de_DE.UTF-8@euro\n"));
+    assert_non_null(strstr(o.text[0], "LC_PAPER=POSIX\n"));
+    assert_null(strstr(o.text[0], "LC_NAME"));
+    assert_null(strstr(o.text[0], "LC_CTYPE"));
+    assert_null(strstr(o.text[0], "LC_TOKEN"));
     assert_null(strstr(o.text[0], "AWS_"));
     assert_null(strstr(o.text[0], "evil"));
     assert_null(strstr(o.text[0], "LD_PRELOAD"));

@@ -1,8 +1,9 @@
 /* system_mounts.c: adds the mounts of the host's system that every jail has.
  *
- * Programs and libraries are read-only; /etc comes from etc_files.c; /dev has only harmless
- * devices. /proc is read-only and shows only the jail's processes; files about the host are
- * masked, in addition to the permissions that already refuse access. There is no /sys. */
+ * Programs and libraries are read-only, without the administrator's settings in their trees;
+ * /etc comes from etc_files.c; /dev has only harmless devices. /proc is read-only and shows
+ * only the jail's processes; files about the host are masked, in addition to the permissions
+ * that already refuse access. There is no /sys. */
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -22,6 +23,14 @@
 
 static const char *const programs[] = {"/usr",   "/bin",    "/sbin", "/lib",      "/lib32",
                                        "/lib64", "/libx32", "/opt",  "/nix/store"};
+/* Settings of the administrator in the trees of programs. Like those in /etc they may contain
+ * tokens (npmrc, gitconfig, pip.conf), and programs work without them. */
+static const char *const settings[] = {
+    "/usr/local/etc",      /* of programs installed with the prefix /usr/local */
+    "/usr/etc",            /* npm's npmrc for the prefix /usr */
+    "/usr/local/pip.conf", /* pip's, for a Python of that prefix */
+    "/usr/pip.conf",
+};
 static const char *const nodes[] = {"/dev/null",   "/dev/zero",    "/dev/full",
                                     "/dev/random", "/dev/urandom", "/dev/tty"};
 
@@ -53,6 +62,16 @@ static void mount_programs(csn_jail *j, uint32_t found)
     for (size_t i = 0; i < COUNT(programs); i++)
         if (found & (1u << i))
             csn_jail_add(j, CSN_MOUNT_BIND, SYSTEM, USE, programs[i], programs[i]);
+}
+
+/* Directories look empty: programs may fail if they cannot search one. */
+static void hide_settings(csn_jail *j)
+{
+    for (size_t i = 0; i < COUNT(settings); i++)
+        if (access(settings[i], F_OK) == 0)
+            csn_jail_add(j, CSN_MOUNT_MASK,
+                         CSN_MOUNT_OPTIONAL | CSN_MOUNT_RDONLY | CSN_MOUNT_TRUSTED, 0, NULL,
+                         settings[i]);
 }
 
 static void mount_dev(csn_jail *j)
@@ -137,6 +156,7 @@ void csn_jail_add_system(const csn_runtime *rt, csn_jail *j, const char *home,
     mount_dev(j);
     add_proc(j);
     mount_programs(j, programs_found);
+    hide_settings(j);
     if (packages)
         csn_jail_add(j, CSN_MOUNT_BIND, SYSTEM | CSN_MOUNT_OPTIONAL, CSN_LL_READ, PACKAGES,
                      PACKAGES);

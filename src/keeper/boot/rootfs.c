@@ -212,6 +212,8 @@ int kp_rootfs_join(kp_rootfs *w, size_t *ret_at)
     *ret_at = w->failed_at;
     close(w->mask_dir);
     close(w->mask_file);
+    if (w->mask_empty >= 0)
+        close(w->mask_empty);
     close(w->root);
     close(w->scratch);
     close(w->old);

@@ -27,6 +27,7 @@ typedef struct kp_rootfs {
     int deferred_rdonly[KP_DEFERRED_RDONLY_MAX]; /* read-only when all entries are mounted */
     size_t deferred_count;
     int mask_dir, mask_file; /* mounts that CSN_MOUNT_MASK copies */
+    int mask_empty;          /* the same with RDONLY; -1: no entry needs it */
     size_t failed_at;        /* entry of the helper that failed */
     int ready;               /* step: everything that marked entries lie in is mounted */
     int filled;              /* step: all unmarked entries are mounted */

@@ -238,10 +238,10 @@ static int mount_scratch(const kp_mounter *b, const csn_mount *m)
     return at < 0 ? at : mount_self(b, m);
 }
 
-/* A read-only mount of an empty file or directory with mode 0: its owner, the sandbox, cannot
- * change the mode. Both keep their names, because the kernel appends "(deleted)" to the path of
- * a mount on something unlinked. They are created in /proc, where the mount of /proc hides
- * them. */
+/* A read-only mount of an empty file or directory, of mode 0 unless it may be read: its owner,
+ * the sandbox, cannot change the mode. All keep their names, because the kernel appends
+ * "(deleted)" to the path of a mount on something unlinked. They are created in /proc, where
+ * the mount of /proc hides them. */
 static int make_mask(const kp_mounter *b, const char *path)
 {
     csn_autofd int copy = csn_mount_clone(b->w->root, path, false);
@@ -252,9 +252,18 @@ static int make_mask(const kp_mounter *b, const char *path)
     return rc < 0 ? rc : csn_steal_fd(&copy);
 }
 
+static bool needs_empty(const csn_rootfs *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if (m->list[i].kind == CSN_MOUNT_MASK && (m->list[i].flags & CSN_MOUNT_RDONLY))
+            return true;
+    return false;
+}
+
 int kp_rootfs_make_masks(const kp_mounter *b)
 {
-    static const char dir[] = "proc/.mask-dir", file[] = "proc/.mask-file";
+    static const char dir[] = "proc/.mask-dir", file[] = "proc/.mask-file",
+                      empty[] = "proc/.mask-empty";
 
     if (!kp_rootfs_has_template(&b->w->m) && mkdirat(b->w->root, "proc", 0755) < 0)
         return -errno;
@@ -262,6 +271,14 @@ int kp_rootfs_make_masks(const kp_mounter *b)
         return -errno;
     b->w->mask_dir = make_mask(b, dir);
     b->w->mask_file = make_mask(b, file);
+    b->w->mask_empty = -1;
+    if (needs_empty(&b->w->m)) {
+        if (mkdirat(b->w->root, empty, 0555) < 0)
+            return -errno;
+        b->w->mask_empty = make_mask(b, empty);
+        if (b->w->mask_empty < 0)
+            return b->w->mask_empty;
+    }
     return b->w->mask_dir < 0 ? b->w->mask_dir : b->w->mask_file < 0 ? b->w->mask_file : 0;
 }
 
@@ -277,7 +294,10 @@ static int mount_mask(const kp_mounter *b, const csn_mount *m)
     int rc = is_dir(at, &dir);
     if (rc < 0)
         return rc;
-    csn_autofd int copy = csn_mount_clone(dir ? b->w->mask_dir : b->w->mask_file, "", false);
+    int what = dir ? b->w->mask_dir : b->w->mask_file;
+    if (dir && (m->flags & CSN_MOUNT_RDONLY))
+        what = b->w->mask_empty;
+    csn_autofd int copy = csn_mount_clone(what, "", false);
     return copy < 0 ? copy : csn_mount_attach(copy, at, "");
 }
 
