@@ -6,11 +6,19 @@
 
 # ---- environment and command lines ----
 export CSN_TEST_TOKEN=tell-nobody AWS_SECRET_ACCESS_KEY=tell-nobody SSH_AUTH_SOCK=$T/agent LD_PRELOAD_NOT=x
-for name in CSN_TEST_TOKEN AWS_SECRET_ACCESS_KEY SSH_AUTH_SOCK XDG_RUNTIME_DIR; do
+export LC_TOKEN=tell-nobody LC_NAME=tell-nobody
+for name in CSN_TEST_TOKEN AWS_SECRET_ACCESS_KEY SSH_AUTH_SOCK XDG_RUNTIME_DIR LC_TOKEN LC_NAME; do
     attempt "the variable $name" env $name
 done
 attempt "a variable of any process" word-in-procs tell-,nobody
-unset CSN_TEST_TOKEN AWS_SECRET_ACCESS_KEY
+unset CSN_TEST_TOKEN AWS_SECRET_ACCESS_KEY LC_TOKEN LC_NAME
+
+# ---- settings of the administrator beside programs ----
+for d in /usr/local/etc /usr/etc; do
+    [ -d $d ] || { skip "$d looks empty" "there is none" && continue; }
+    is "$d looks empty" "$(inside_sh "ls -A $d")" ""
+    is "$d can be granted" "$(cs run --workspace "$WS" --read $d -- ls -A $d)" "$(ls -A $d)"
+done
 (exec -a tell-nobody sleep 1000) &
 host=$!
 eventually grep -qsa '^tell-nobody' /proc/$host/cmdline
