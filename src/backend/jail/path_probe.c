@@ -424,7 +424,9 @@ static void probe_host(csn_path_probe_ctx *p, const char *path, csn_explain_fact
 
     if (csn_jail_fsuid_switch(p->rt, &fsuid, NULL) < 0)
         return;
-    csn_autofd int fd = probe_inside(p, path, ret);
+    int fd = probe_inside(p, path, ret);
+    if (fd >= 0)
+        close(fd);
     ret->dir = ret->socket = false;
     probe_outside(p, path, ret);
     csn_fsuid_restore(&fsuid);
