@@ -113,6 +113,7 @@ CSN_API void csn_cancel_free(csn_cancel *c);
 #define CSN_OPEN_DETACHED     (1u << 0) /* outlives csn_close and this process */
 #define CSN_OPEN_NOFOLLOW     (1u << 1) /* file calls refuse every symlink */
 #define CSN_OPEN_ALLOW_WEAKER (1u << 2) /* accept less isolation than the backend promises */
+#define CSN_OPEN_NESTED       (1u << 3) /* commands may make namespaces and mounts */
 
 /* Operations of a rule. */
 #define CSN_OP_READ   (1u << 0)

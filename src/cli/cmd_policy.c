@@ -202,6 +202,8 @@ static void explain(lines *l, const csn_config *c)
     add_limits(l, c);
     if (c->flags & CSN_OPEN_ALLOW_WEAKER)
         add(l, "less isolation than the backend promises is accepted");
+    if (c->flags & CSN_OPEN_NESTED)
+        add(l, "commands may make namespaces and mounts, for sandboxes inside");
     if (c->backend && strcmp(c->backend, "local") == 0)
         add(l, "warning: the backend local does not isolate commands; file rules apply to file "
                "calls only");

@@ -191,10 +191,13 @@ void csn_sandbox_opts_warn(const csn_cli *c, const csn_config *config)
 {
     csn_info_result *r = NULL;
 
-    if (!(config->flags & CSN_OPEN_ALLOW_WEAKER) || csn_info(c->sb, &r, NULL) < 0)
+    if (!(config->flags & (CSN_OPEN_ALLOW_WEAKER | CSN_OPEN_NESTED)) ||
+        csn_info(c->sb, &r, NULL) < 0)
         return;
     for (size_t i = 0; i < r->layer_count; i++)
         if (strcmp(r->layers[i].name, "rung") == 0 && strcmp(r->layers[i].status, "on") != 0)
             csn_cli_note(c, "weaker isolation: %s", r->layers[i].detail);
+        else if (strcmp(r->layers[i].name, "nested") == 0)
+            csn_cli_note(c, "nested: %s", r->layers[i].detail);
     csn_info_free(r);
 }

@@ -23,9 +23,10 @@
 #include "core/internal.h"
 #include "policy/rules.h"
 
-#define OPEN_FLAGS (CSN_OPEN_DETACHED | CSN_OPEN_NOFOLLOW | CSN_OPEN_ALLOW_WEAKER)
-#define PATH_OPS   (CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE)
-#define ALL_OPS    (CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE | CSN_OP_EXEC | CSN_OP_NET)
+#define OPEN_FLAGS                                                                             \
+    (CSN_OPEN_DETACHED | CSN_OPEN_NOFOLLOW | CSN_OPEN_ALLOW_WEAKER | CSN_OPEN_NESTED)
+#define PATH_OPS (CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE)
+#define ALL_OPS  (CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE | CSN_OP_EXEC | CSN_OP_NET)
 
 typedef struct owned {
     csn_config config; /* first, so that a csn_config * made here can be cast to owned * */

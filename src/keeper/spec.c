@@ -43,6 +43,7 @@ static const csn_field confinement_fields[] = {
     CSN_FIELD(csn_confinement, U32, no_tcp, 0, UINT32_MAX),
     CSN_FIELD(csn_confinement, U32, guard, 0, 1),
     CSN_FIELD(csn_confinement, U32, pid_max, 0, INT32_MAX),
+    CSN_FIELD(csn_confinement, U32, nested, 0, 1),
     CSN_FIELD(csn_confinement, U64, pids_max, 0, UINT64_MAX),
     CSN_FIELD(csn_confinement, U64, nofile_max, 0, UINT64_MAX),
     CSN_FIELD(csn_confinement, U64, data_max, 0, UINT64_MAX),

@@ -140,7 +140,7 @@ int csn_landlock_abi(void)
 static int prepare(const csn_landlock_spec *spec, int abi)
 {
     struct ruleset_attr a = {
-        .fs = known_rights(abi),
+        .fs = spec->no_fs ? 0 : known_rights(abi),
         .net = spec->no_tcp && abi >= CSN_LL_ABI_NET ? NET_TCP : 0,
         .scoped = spec->scope && abi >= CSN_LL_ABI_SCOPE ? SCOPE_ALL : 0,
     };

@@ -40,6 +40,7 @@ typedef struct csn_landlock_spec {
     const csn_landlock_rule *rules;
     size_t count;
     bool no_tcp; /* refuse bind and connect of TCP sockets; ABI 4 */
+    bool no_fs;  /* leave files alone, so that mounts work; needs `scope` and ABI 6 */
     bool scope;  /* refuse signals and abstract unix sockets to processes outside; ABI 6 */
 } csn_landlock_spec;
 

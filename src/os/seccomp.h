@@ -8,8 +8,8 @@
 
 /* Variants: bits, which index the table of programs. */
 #define CSN_SECCOMP_DEFAULT 0u
-/* Allows nested namespaces (for bwrap, podman or a browser inside): only the kernel checks
- * unshare, setns, clone3 and the mount calls. */
+/* Allows nested namespaces (for bwrap, a jail or a browser inside): only the kernel checks
+ * unshare, setns, clone3 and the mount calls, apart from their newer flags. */
 #define CSN_SECCOMP_USERNS 1u
 /* Refuses set-user-id and set-group-id bits. For an id-mapped workspace of a root caller: a
  * setuid file made inside would be setuid root for every user of the host. openat2 answers

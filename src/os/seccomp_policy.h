@@ -78,6 +78,10 @@ typedef struct csn_seccomp_rule {
 #define K_SOCK_SEQ      5
 #define K_F_SETLEASE    1024
 #define K_F_NOTIFY      1026
+#define K_OPEN_TREE     0x00089901u /* CLONE, CLOEXEC, AT_{SYMLINK_NOFOLLOW,NO_AUTOMOUNT,EMPTY_PATH,RECURSIVE} */
+#define K_MOVE_MOUNT    0x00000177u /* {F,T}_{SYMLINKS,AUTOMOUNTS,EMPTY_PATH}, SET_GROUP */
+#define K_FSMOUNT       0x00000001u /* CLOEXEC */
+#define K_KEYCTL_JOIN   1
 #define K_TIOCSTI       0x5412
 #define K_TIOCLINUX     0x541c
 #define K_TIOCSETD      0x5423
@@ -106,16 +110,21 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     NO_USERNS("umount2", EPERM, "uncovers what a mount hides"),
     NO_USERNS("pivot_root", EPERM, "changes the root"),
     NO_USERNS("chroot", EPERM, "changes the root"),
+    DENY_IF("open_tree", EPERM, "newer flags: a namespace without the mounts that hide something",
+            HAS_ANY(2, ~K_OPEN_TREE)),
     NO_USERNS("open_tree", EPERM, "changes the mounts"),
-    NO_USERNS("open_tree_attr", EPERM, "changes the mounts"),
+    DENY("open_tree_attr", EPERM, "attributes behind a pointer, and flags as open_tree"),
+    DENY_IF("move_mount", EPERM, "newer flags: a mount beneath one that hides something",
+            HAS_ANY(4, ~K_MOVE_MOUNT)),
     NO_USERNS("move_mount", EPERM, "changes the mounts"),
     NO_USERNS("fsopen", EPERM, "changes the mounts"),
     NO_USERNS("fsconfig", EPERM, "changes the mounts"),
+    DENY_IF("fsmount", EPERM, "newer flags: as open_tree", HAS_ANY(1, ~K_FSMOUNT)),
     NO_USERNS("fsmount", EPERM, "changes the mounts"),
     NO_USERNS("fspick", EPERM, "changes the mounts"),
     NO_USERNS("mount_setattr", EPERM, "makes a read-only mount writable"),
-    NO_USERNS("statmount", ENOSYS, "shows mounts of the host; libmount reads mountinfo instead"),
-    NO_USERNS("listmount", ENOSYS, "shows mounts of the host; libmount reads mountinfo instead"),
+    DENY("statmount", ENOSYS, "shows mounts of the host; libmount reads mountinfo instead"),
+    DENY("listmount", ENOSYS, "shows mounts of the host; libmount reads mountinfo instead"),
     NO_USERNS("sethostname", EPERM, "belongs to the jail"),
     NO_USERNS("setdomainname", EPERM, "belongs to the jail"),
     DENY("open_by_handle_at", EPERM, "opens files by number, past every mount"),
@@ -146,7 +155,8 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     DENY("io_uring_register", EPERM, "as io_uring_setup"),
     DENY("add_key", EPERM, "keyrings are not in any namespace"),
     DENY("request_key", EPERM, "runs a helper of the host"),
-    DENY("keyctl", EPERM, "keyrings are not in any namespace"),
+    DENY_IF("keyctl", EPERM, "keyrings are not in any namespace", IS_NOT(0, K_KEYCTL_JOIN)),
+    NO_USERNS("keyctl", EPERM, "a jail inside leaves the session keyring"),
     DENY("syslog", EPERM, "the host's kernel log"),
     DENY("lookup_dcookie", EPERM, "paths by kernel address"),
     DENY("kcmp", EPERM, "kernel pointers of other processes"),

@@ -55,9 +55,24 @@ static void unlimited_nested_namespaces_are_reported(void **state)
     assert_non_null(strstr(l.detail, "by seccomp only"));
 }
 
+static void nested_is_reported_by_every_layer_it_weakens(void **state)
+{
+    static const char *const weakened[] = {"user", "landlock", "seccomp"};
+    const csn_jail_kernel kernel = {.landlock_abi = 6, .nested_limited = true, .nested = true};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(weakened) / sizeof(weakened[0]); i++) {
+        assert_string_equal(layer(&kernel, weakened[i]).status, "weaker");
+        assert_non_null(strstr(layer(&kernel, weakened[i]).detail, "--nested"));
+    }
+    assert_non_null(strstr(layer(&kernel, "nested").detail, "Landlock"));
+    assert_string_equal(layer(&kernel, "mount").status, "on");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nested_is_reported_by_every_layer_it_weakens),
         cmocka_unit_test(everything_is_on_where_the_kernel_has_it),
         cmocka_unit_test(old_landlock_claims_nothing_it_does_not_do),
         cmocka_unit_test(unlimited_nested_namespaces_are_reported),

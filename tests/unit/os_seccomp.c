@@ -301,7 +301,7 @@ static void userns_allows_only_namespaces_and_mounts(void **state)
         if (strict != nested)
             assert_int_equal(nested, ALLOW);
     }
-    assert_int_equal(lifted, 20); /* clone unshare clone3 setns, 14 of mounts, 2 of names */
+    assert_int_equal(lifted, 17); /* clone unshare clone3 setns, 11 of mounts, 2 of names */
     const uint64_t vsock[6] = {40, 1, 0};
     assert_int_equal(run(&x86_64_filters[1], oracle_x86_64.audit, SYS_socket, vsock, &steps),
                      ERRNO | EAFNOSUPPORT);

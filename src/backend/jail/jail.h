@@ -65,6 +65,7 @@ typedef struct csn_jail {
     bool idmapped;   /* root caller: the library mounts the shares (see orders.c) */
     bool other_user; /* root caller: commands run as another uid than the caller */
     bool as_root;    /* commands run as uid 0 of the host: see weaker_user.c */
+    bool nested;     /* commands may make namespaces and mounts */
     const csn_jail_share *given[CSN_SPEC_GIVEN_MAX];
     size_t given_count;
     csn_jail_share template;     /* if used; see rootfs_template.c */

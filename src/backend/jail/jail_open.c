@@ -59,6 +59,7 @@ static csn_runtime *jail_new(const csn_config *config, const char *id,
     rt->check_content = csn_protected_check_content;
     rt->wants_content = csn_protected_wants_content;
     rt->memory_each = 0; /* limits.c enforces the memory limit */
+    j->nested = (config->flags & CSN_OPEN_NESTED) != 0;
     csn_jail_sweeper_init(&j->sweeper);
     j->root = geteuid() == 0;
     j->idmapped = j->root && level == CSN_LEVEL_NAMESPACES && !weaker;
@@ -170,7 +171,8 @@ static csn_status attach(csn_runtime *rt, csn_error **err)
 {
     csn_jail *j = rt->jail;
     const csn_jail_kernel told = {.landlock_abi = j->ready.landlock_abi,
-                                  .nested_limited = j->ready.nesting_errnum == 0};
+                                  .nested_limited = j->ready.nesting_errnum == 0,
+                                  .nested = j->nested};
     csn_status st = csn_jail_environ(rt, err);
 
     rt->file_uid = j->host_uid;
@@ -243,6 +245,15 @@ static csn_status open_steps(csn_runtime *rt, csn_error **err)
     return st;
 }
 
+/* What is mounted over files of root protects them only if no command can mount as well. */
+static csn_status refuse_nested(const csn_error *why, csn_error **err)
+{
+    csn_status st =
+        csn_fail(err, CSN_UNAVAILABLE, "nested: needs a full jail: %s", csn_error_message(why));
+
+    return csn_error_advise(st, err, "caisson doctor shows what this host needs for it");
+}
+
 /* *refused: in, why the level above was refused, or NULL; out, the error if this one is refused
  * as well, and the host may offer a weaker one. */
 static csn_status open_at(csn_confinement_level level, const csn_config *config, const char *id,
@@ -261,7 +272,9 @@ static csn_status open_at(csn_confinement_level level, const csn_config *config,
         return CSN_OK;
     }
     csn_runtime_end_keeper(rt);
-    if (rt->jail->refused && (config->flags & CSN_OPEN_ALLOW_WEAKER))
+    if (rt->jail->refused && rt->jail->nested)
+        st = refuse_nested(why, err);
+    else if (rt->jail->refused && (config->flags & CSN_OPEN_ALLOW_WEAKER))
         *refused = CSN_STEAL(why);
     else if (err)
         *err = CSN_STEAL(why);

@@ -4,6 +4,8 @@
  * stronger than this host's kernel makes it. */
 #include "backend/jail/layers.h"
 
+#include <string.h>
+
 #include "os/landlock.h"
 
 /* Without scopes, only the namespaces isolate signals and abstract sockets. */
@@ -30,6 +32,31 @@ static csn_layer landlock(uint64_t abi)
                        abi >= CSN_LL_ABI_TRUNCATE ? unscoped
                        : abi >= CSN_LL_ABI_REFER  ? untruncated
                                                   : unmoved};
+}
+
+/* What --nested allows and takes away. */
+static void allow_nested(csn_layer *layers, size_t count, uint64_t abi)
+{
+    const csn_layer nested[] = {
+        {"user", "weaker",
+         "a user namespace with one user that is never root on the host; commands may make "
+         "further ones (--nested), in which they have capabilities"},
+        {"landlock", "weaker",
+         abi >= CSN_LL_ABI_SCOPE
+             ? "only signals and abstract sockets scoped: rules on files would refuse mounts "
+               "(--nested)"
+             : "off: rules on files would refuse mounts (--nested), and this kernel cannot "
+               "scope "
+               "signals and abstract sockets"},
+        {"seccomp", "weaker",
+         "as without --nested, but namespaces and mounts are allowed: kernel code for them is "
+         "reachable"},
+    };
+
+    for (size_t i = 0; i < count; i++)
+        for (size_t n = 0; n < sizeof(nested) / sizeof(nested[0]); n++)
+            if (strcmp(layers[i].name, nested[n].name) == 0)
+                layers[i] = nested[n];
 }
 
 static csn_layer user(bool nested_limited)
@@ -64,9 +91,18 @@ size_t csn_jail_layers(const csn_jail_kernel *kernel, const char *limits,
         {"environment", "on", "an allow-list of variables, no inherited descriptors"},
     };
     const size_t count = sizeof(all) / sizeof(all[0]);
-    _Static_assert(sizeof(all) / sizeof(all[0]) <= CSN_JAIL_LAYERS_MAX, "room for all");
+    _Static_assert(sizeof(all) / sizeof(all[0]) < CSN_JAIL_LAYERS_MAX, "room for all");
 
     for (size_t i = 0; i < count; i++)
         ret[i] = all[i];
-    return count;
+    if (!kernel->nested)
+        return count;
+    allow_nested(ret, count, kernel->landlock_abi);
+    ret[count] = (csn_layer){
+        "nested", "on",
+        "commands may make namespaces and mounts: the mounts alone protect files, without "
+        "Landlock behind them; a tmpfs that they mount is limited by --memory only; more "
+        "kernel "
+        "code is reachable"};
+    return count + 1;
 }

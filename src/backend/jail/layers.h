@@ -8,10 +8,11 @@
 
 #define CSN_JAIL_LAYERS_MAX 16u
 
-/* Features of the kernel, as READY reports them. */
+/* Features of the kernel, as READY reports them, and what was requested. */
 typedef struct csn_jail_kernel {
     uint64_t landlock_abi;
     bool nested_limited; /* the kernel limits nested user namespaces, besides seccomp */
+    bool nested;         /* --nested: they are allowed */
 } csn_jail_kernel;
 
 /* Fills the layers of a jail with namespaces and returns their number. `limits` is the text of

@@ -116,6 +116,32 @@ static csn_status choose_kinds(const csn_jail *j, csn_jail_limits *l, unsigned k
     return CSN_OK;
 }
 
+/* Who owns a group may mount and change it from inside, unless it is the root of a namespace on
+ * a hierarchy with this option. A root caller's commands own none. */
+static csn_status check_nested(const csn_jail *j, csn_error **err)
+{
+    csn_autofree char *line = NULL;
+    bool delegates = false;
+    size_t cap = 0;
+
+    if (!j->nested || j->root || j->limits.group.count == 0)
+        return CSN_OK;
+    FILE *f = fopen("/proc/self/mountinfo", "re");
+    while (f && getline(&line, &cap, f) > 0)
+        delegates = delegates || (strstr(line, " - cgroup2 ") && strstr(line, "nsdelegate"));
+    if (f)
+        fclose(f);
+    if (delegates && version_of(&j->limits, CSN_CGROUP_MEMORY) != 1 &&
+        version_of(&j->limits, CSN_CGROUP_PIDS) != 1 &&
+        version_of(&j->limits, CSN_CGROUP_CPU) != 1)
+        return CSN_OK;
+    csn_status st =
+        csn_fail(err, CSN_UNSUPPORTED,
+                 "nested: commands could change the control group that limits them");
+    return csn_error_advise(
+        st, err, "leave out memory, pids and cpus, or mount cgroup2 with nsdelegate");
+}
+
 static int plan_groups(const csn_runtime *rt, csn_jail_limits *l, unsigned kinds,
                        csn_cgroup_fault *fault)
 {
@@ -144,7 +170,7 @@ csn_status csn_jail_limits_plan(csn_runtime *rt, csn_error **err)
         return st < 0 ? st : group_failed(&fault, rc, err);
     if (version_of(l, CSN_CGROUP_MEMORY) != 0 && rt->config->memory_max < MEMORY_LEAST)
         return csn_fail(err, CSN_INVALID, "limits.memory: a jail needs at least 4 MiB");
-    return CSN_OK;
+    return check_nested(rt->jail, err);
 }
 
 /* ---- description ---- */

@@ -49,7 +49,9 @@ csn_status csn_jail_send_orders(csn_runtime *rt, csn_error **err)
         .on = CSN_CONFINE_ALL,
         .uid = j->uid,
         .gid = j->gid,
-        .seccomp = j->root ? CSN_SECCOMP_NOSUID : CSN_SECCOMP_DEFAULT,
+        .seccomp = (j->root ? CSN_SECCOMP_NOSUID : CSN_SECCOMP_DEFAULT) |
+                   (j->nested ? CSN_SECCOMP_USERNS : 0),
+        .nested = j->nested,
         .given = (uint32_t)j->given_count,
         .mounts = {.list = j->mounts, .count = j->mount_count},
     };

@@ -189,8 +189,10 @@ void csn_jail_add_template(const csn_runtime *rt, csn_jail *j, csn_rootfs_templa
     j->links = links_of(t);
     for (size_t i = 0; i < count; i++)
         place_share(t, &shares[i]);
-    /* Without an id-mapped mount only the caller itself can reach its path. */
-    if (!rt->detached && (j->idmapped || !j->other_user))
+    /* Without an id-mapped mount only the caller itself can reach its path. Sandboxes inside
+     * read the list of mounts: with a template, places of the tmpfs seem to exist below /proc
+     * too. */
+    if (!rt->detached && !j->nested && (j->idmapped || !j->other_user))
         path = find_or_make(j, t);
     if (path) {
         mount_template(j, t, path);

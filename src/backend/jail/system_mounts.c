@@ -15,11 +15,12 @@
 #include "os/landlock.h"
 
 /* the package database, for programs in /usr */
-#define PACKAGES  "/var/lib/dpkg"
-#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
-#define USE       (CSN_LL_READ | CSN_LL_EXEC)
-#define SYSTEM    (CSN_MOUNT_RDONLY | CSN_MOUNT_TRUSTED)
-#define BY_HELPER (CSN_MOUNT_TRUSTED | CSN_MOUNT_BY_HELPER)
+#define PACKAGES   "/var/lib/dpkg"
+#define WHOLE_PROC "/run/.nested"
+#define COUNT(a)   (sizeof(a) / sizeof((a)[0]))
+#define USE        (CSN_LL_READ | CSN_LL_EXEC)
+#define SYSTEM     (CSN_MOUNT_RDONLY | CSN_MOUNT_TRUSTED)
+#define BY_HELPER  (CSN_MOUNT_TRUSTED | CSN_MOUNT_BY_HELPER)
 
 static const char *const programs[] = {"/usr",   "/bin",    "/sbin", "/lib",      "/lib32",
                                        "/lib64", "/libx32", "/opt",  "/nix/store"};
@@ -100,8 +101,18 @@ static void add_proc(csn_jail *j)
 
     if (j->as_root)
         csn_weaker_user_cover_proc(j);
+    if (j->nested) /* commands, which have the keeper's uid, could change its OOM score */
+        csn_jail_add(j, CSN_MOUNT_MASK, 0, 0, NULL, "/proc/1");
     for (size_t i = 0; i < COUNT(covered); i++)
         csn_jail_add(j, CSN_MOUNT_MASK, CSN_MOUNT_OPTIONAL | BY_HELPER, 0, NULL, covered[i]);
+}
+
+/* The kernel lets a namespace mount a /proc only if it has a whole one, without covers,
+ * wherever that is. Nothing inside can reach this one. */
+static void mount_whole_proc(csn_jail *j)
+{
+    csn_jail_add(j, CSN_MOUNT_PROC, CSN_MOUNT_NOEXEC, 0, NULL, WHOLE_PROC "/proc");
+    csn_jail_add(j, CSN_MOUNT_MASK, 0, 0, NULL, WHOLE_PROC);
 }
 
 /* Adds entries outside of any mount, and mount points. */
@@ -140,15 +151,20 @@ void csn_jail_add_system(const csn_runtime *rt, csn_jail *j, const char *home,
     }
     t->arena = j->arena;
     fill_template(t, rt->config->home ? NULL : home);
+    if (j->nested)
+        csn_rootfs_template_mountpoint(t, WHOLE_PROC "/proc", true);
     csn_etc_add_generated(t, j, home, etc);
     uint32_t programs_found = find_programs(t);
     bool packages = access(PACKAGES, F_OK) == 0;
     if (packages)
         csn_rootfs_template_mountpoint(t, PACKAGES, true);
     csn_jail_add_template(rt, j, t, shares, count);
-    /* Landlock lets the keeper write to its own mount of it. */
-    csn_jail_add(j, CSN_MOUNT_PROC, CSN_MOUNT_RDONLY | CSN_MOUNT_NOEXEC,
+    /* Landlock lets the keeper write to its own mount of it. Who makes a user namespace writes
+     * its maps there. */
+    csn_jail_add(j, CSN_MOUNT_PROC, (j->nested ? 0 : CSN_MOUNT_RDONLY) | CSN_MOUNT_NOEXEC,
                  CSN_LL_READ | CSN_LL_WRITE, NULL, "/proc");
+    if (j->nested)
+        mount_whole_proc(j);
     csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_DEVICE, NULL, "/dev");
     /* One Landlock rule for the whole directory, since each rule costs time. */
     csn_jail_add(j, CSN_MOUNT_DIR, CSN_MOUNT_WIDE, CSN_LL_READ, NULL, "/etc");

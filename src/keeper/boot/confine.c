@@ -171,7 +171,8 @@ static int proc_dir(const boot_state *b)
 static int limit_nesting(void *arg)
 {
     boot_state *b = arg;
-    int rc = csn_userns_limit(proc_dir(b), CSN_NESTED_USERNS_LIMIT);
+    int rc = csn_userns_limit(proc_dir(b),
+                              b->c->nested ? CSN_NESTED_USERNS_MANY : CSN_NESTED_USERNS_LIMIT);
 
     if (rc == 0 && b->c->given == 0) /* GIVEN mounts imply a uid that only this sandbox uses */
         csn_userns_halve_inotify(proc_dir(b));
@@ -234,6 +235,8 @@ static int prepare_rulesets(boot_state *b)
             return b->command_ruleset;
     }
     csn_landlock_spec spec = landlock_spec(b, 0);
+    if (b->c->nested) /* rules on files would refuse every mount */
+        spec = (csn_landlock_spec){.no_fs = true, .scope = true};
     b->ruleset = csn_landlock_prepare(&spec, &abi);
     b->ready.landlock_abi = (uint32_t)abi;
     return b->ruleset < 0 ? b->ruleset : 0;

@@ -24,7 +24,8 @@ typedef enum csn_confine_step {
 #define CSN_CONFINE_STEPS       10u
 #define CSN_CONFINE_BIT(w)      (1u << (w))
 #define CSN_CONFINE_ALL         ((1u << CSN_CONFINE_STEPS) - 1)
-#define CSN_NESTED_USERNS_LIMIT 1u /* user namespaces below the first */
+#define CSN_NESTED_USERNS_LIMIT 1u   /* user namespaces below the first */
+#define CSN_NESTED_USERNS_MANY  256u /* the same with `nested` */
 
 typedef struct csn_confinement {
     uint32_t on;                   /* CSN_CONFINE_BIT; 0: none, the rest is not used */
@@ -34,6 +35,7 @@ typedef struct csn_confinement {
     uint32_t no_tcp;               /* Landlock refuses TCP: the jail has no network namespace */
     uint32_t guard;                /* boot/guard.h decides about attributes of files */
     uint32_t pid_max;              /* of the pid namespace; 0: unchanged */
+    uint32_t nested;               /* commands may make namespaces and mounts */
     uint64_t pids_max, nofile_max; /* 0: unchanged */
     uint64_t data_max;             /* RLIMIT_DATA of commands; 0: unchanged */
     uint64_t memory_max;           /* of all processes, see meter.c; 0: not enforced */

@@ -308,7 +308,7 @@ static int mount_proc(kp_mounter *b, const csn_mount *m, int source)
 {
     int rc = source < 0 ? source : attach(b, source, m->to, true);
 
-    if (rc < 0)
+    if (rc < 0 || strcmp(m->to, "/proc") != 0)
         return rc;
     b->w->proc = csn_mount_clone(source, "", false);
     return b->w->proc < 0 ? b->w->proc : csn_mount_set(source, m->flags, false);
