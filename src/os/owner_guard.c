@@ -59,20 +59,23 @@
 #endif
 #define X32 0x40000000u /* set in the numbers of x32 calls only */
 
-/* ioctls that the owner of a file may make on a descriptor that can only read it */
-#define IOC_SETFLAGS      0x40086602u
-#define IOC_SETFLAGS_32   0x40046602u
-#define IOC_SETVERSION    0x40087602u
-#define IOC_FSSETXATTR    0x401c5820u
-#define IOC_ENABLE_VERITY 0x40806685u
-#define IOC_SET_POLICY    0x800c6613u
+/* File systems have ioctls that change a file, or make one in a directory, for the owner of a
+ * descriptor that can only read. Of their types only these, which read or need a writable
+ * descriptor, are allowed. */
+#define IOC_TYPE       0xff00u
+#define IOC_GETFLAGS   0x80086601u
+#define IOC_FIEMAP     0xc020660bu
+#define IOC_FSGETXATTR 0x801c581fu
+#define IOC_CLONE      0x40049409u
+#define IOC_CLONERANGE 0x4020940du
+#define IOC_DEDUPE     0xc0189436u
 
 /* clang-format off */
 #define LOAD(at)         {0x20, 0, 0, (at)}
 #define UNLESS(v, skip)  {0x15, 0, (skip), (v)}
 #define RETURN(v)        {0x06, 0, 0, (v)}
 #define CALL(nr, answer) UNLESS(nr, 1), RETURN(answer)
-#define IOCTL(v)         UNLESS(v, 1), RETURN(RET_ERRNO(EPERM))
+#define MASK(v)          {0x54, 0, 0, (v)}
 
 static const csn_seccomp_insn insns[] = {
     LOAD(AT_ABI),
@@ -107,12 +110,18 @@ static const csn_seccomp_insn insns[] = {
     {0x15, 1, 0, SYS_ioctl},
     RETURN(RET_ALLOW),
     LOAD(AT_ARG1),
-    IOCTL(IOC_SETFLAGS),
-    IOCTL(IOC_SETFLAGS_32),
-    IOCTL(IOC_SETVERSION),
-    IOCTL(IOC_FSSETXATTR),
-    IOCTL(IOC_ENABLE_VERITY),
-    IOCTL(IOC_SET_POLICY),
+    CALL(IOC_GETFLAGS, RET_ALLOW),
+    CALL(IOC_FIEMAP, RET_ALLOW),
+    CALL(IOC_FSGETXATTR, RET_ALLOW),
+    CALL(IOC_CLONE, RET_ALLOW),
+    CALL(IOC_CLONERANGE, RET_ALLOW),
+    CALL(IOC_DEDUPE, RET_ALLOW),
+    MASK(IOC_TYPE),
+    CALL('f' << 8, RET_ERRNO(EPERM)), /* ext4, all of VFS */
+    CALL('v' << 8, RET_ERRNO(EPERM)), /* ext4 */
+    CALL('X' << 8, RET_ERRNO(EPERM)), /* xfs, all of VFS */
+    CALL(0x94 << 8, RET_ERRNO(EPERM)), /* btrfs, all of VFS */
+    CALL(0xf5 << 8, RET_ERRNO(EPERM)), /* f2fs */
     RETURN(RET_ALLOW),
 };
 /* clang-format on */

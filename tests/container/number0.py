@@ -108,6 +108,8 @@ ATTEMPTS = {
     "passwd-times": same_times("/etc/passwd"),
     "passwd-owner": lambda: os.chown("/etc/passwd", 0, 0),
     "passwd-flags": get_flags("/etc/passwd"),
+    "passwd-verity": lambda: fcntl.ioctl(os.open("/etc/passwd", os.O_RDONLY), 0x40806685, bytes(128)),
+    "etc-subvolume": lambda: fcntl.ioctl(os.open("/usr", os.O_RDONLY), 0x5000940E, bytearray(4096)),
     "passwd-xattr": lambda: os.setxattr("/etc/passwd", "user.csn", b"x"),
     "passwd-lease": lease("/etc/passwd"),
     "shadow-mode": same_mode("/etc/shadow"),
