@@ -7,7 +7,8 @@
  * Landlock does not mediate stat, chdir, readlink, O_PATH, chmod, chown, utimes, xattrs and
  * flock; connecting to named unix sockets; and, with no_tcp, UDP, MPTCP, listen() on an
  * ephemeral port and sendto(MSG_FASTOPEN). Other layers must mediate these. Under a ruleset
- * mount(2) and its family fail with EPERM, so that a sandbox inside cannot use mounts. */
+ * mount(2) and its family fail with EPERM, so that a sandbox inside cannot use mounts, unless
+ * the ruleset leaves files alone (no_fs). */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

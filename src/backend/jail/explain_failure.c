@@ -40,10 +40,12 @@ static bool refuses(void *ctx, const char *call)
 {
     static const char *const unprivileged[] = {"unshare", "clone",   "io_uring_setup",
                                                "keyctl",  "add_key", NULL};
+    static const char *const nested[] = {"unshare", "clone",  "mount",
+                                         "umount2", "chroot", NULL};
     const csn_path_probe_ctx *p = ctx;
     const csn_jail *j = p->rt->jail;
 
-    if (strcmp(call, "ptrace") == 0)
+    if (strcmp(call, "ptrace") == 0 || (j->nested && csn_strv_has(nested, call)))
         return false;
     return j->root || csn_strv_has(unprivileged, call);
 }
