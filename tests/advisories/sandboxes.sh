@@ -15,7 +15,7 @@ SRT=${SRT:-$PEERS/node_modules/.bin/srt} CODEX=${CODEX:-$PEERS/node_modules/.bin
 # filecalls: reads and writes files of the sandbox for a caller on the host. service: is reached by a
 # socket or a protocol of its own. keeps: a sandbox that outlives a command.
 declare -A OFFERS=(
-    [caisson]="commands deny readonly protect nonet netrules filecalls service keeps privatetmp syscalls landlock world caisson"
+    [caisson]="commands deny readonly protect nonet netrules filecalls service keeps privatetmp syscalls landlock anycase commandlist world caisson"
     [bwrap]="commands deny readonly nonet privatetmp world"
     [firejail]="commands deny readonly nonet privatetmp syscalls world"
     [srt]="commands deny readonly protect nonet netrules world"
@@ -24,6 +24,9 @@ declare -A OFFERS=(
 declare -A LACKS=(
     [deny]="cannot hide a path inside a granted directory"
     [protect]="makes no promise about files inside the writable directory"
+    [netrules-codex]="has no rules for host names in its sandbox command"
+    [commandlist]="has no list of allowed commands"
+    [anycase]="the file system of this host tells letter cases apart"
     [netrules]="has no rules for host names"
     [filecalls]="has no file operations on the host side"
     [service]="has no service that a process inside could call"
@@ -40,14 +43,15 @@ lacks()
     for need in $NEEDS; do
         case " ${OFFERS[$SANDBOX]} " in
         *" $need "*) ;;
-        *) echo "${LACKS[$need]:-does not offer $need}" && return 1 ;;
+        *) echo "${LACKS[$need-$SANDBOX]:-${LACKS[$need]:-does not offer $need}}" && return 1 ;;
         esac
     done
     [ -n "${NO_JAIL-}" ] && return 0
     mkdir -p "$T/out"
     BOX=$SANDBOX WS=$T/ws OUT=$T/out R=$T DENY=() READ=() WRITE=() ALLOW=() EXTRA=() CAISSON_RUN=("$CAISSON")
     (cd "$WS" && box_run 'echo runs' 2>&1) | grep -q '^runs' && return 0
-    echo "$SANDBOX does not run here: $( (cd "$WS" && box_run 'echo runs' 2>&1) | tail -n 1)"
+    why=$( (cd "$WS" && box_run 'echo runs') 2>&1 | grep -v "$here" | tail -n 1)
+    echo "does not start here${why:+: $why}"
     return 1
 }
 

@@ -4,13 +4,9 @@
 # Escaped: a protected name in another spelling, which such a file system or a copy to one takes for the
 # name itself, stays in the project.
 # shellcheck disable=SC2317,SC2034
-NEEDS=protect
+NEEDS="protect anycase"
 . "${0%/*}/../lib.sh"
-case $SANDBOX in
-codex) names=".GIT/hooks/pre-commit .Codex/config.toml" ;;
-srt) names=".GIT/hooks/pre-commit .VSCode/tasks.json .MCP.json .Bashrc" ;;
-*) names=".GIT/hooks/pre-commit .Git/config .VSCode/tasks.json .MCP.json .Bashrc .CLAUDE/settings.json .Cursor/mcp.json .EnvRC" ;;
-esac
+names=".GIT/hooks/pre-commit .Git/config .VSCode/tasks.json .MCP.json .Bashrc .CLAUDE/settings.json .Cursor/mcp.json .EnvRC"
 prepare() { git init -q "$WS/other"; }
 attack() { inside "cp other/.git/HEAD .; for n in $names; do mkdir -p \$(dirname \$n); printf '[core]\n\tfsmonitor = evil\n' >\$n; done"; }
 escaped() { local n; for n in $names; do grep -qs evil "$WS/$n" && echo "$n" && return 0; done; return 1; }

@@ -3,7 +3,7 @@
 # shell does.
 # Escaped: with a list of allowed commands, such a form runs another command.
 # shellcheck disable=SC2317,SC2034,SC2016
-NEEDS="caisson"
+NEEDS="commandlist"
 . "${0%/*}/../lib.sh"
 prepare() { [ "$BOX" = none ] || EXTRA=(--allow-command echo --allow-command cat); MAY_REFUSE=1; }
 escaped() { [ -e "$WS/ran" ]; }

@@ -4,7 +4,7 @@
 # Escaped: with a list of allowed commands, a program that is not on it runs because of PATH or another
 # variable that an earlier call set. (The list is a filter, not the wall; the jail is.)
 # shellcheck disable=SC2317,SC2034,SC2016
-NEEDS="caisson keeps"
+NEEDS="commandlist keeps"
 . "${0%/*}/../lib.sh"
 prepare() { mkdir "$WS/bin" && printf '#!/bin/sh\ntouch %s/ran\n' "$WS" | tee "$WS/bin/ls" "$WS/bin/git" >"$WS/rc" && chmod +x "$WS/bin/"*; [ "$BOX" = none ] || EXTRA=(--allow-command ls --allow-command git); }
 escaped() { [ -e "$WS/ran" ]; }

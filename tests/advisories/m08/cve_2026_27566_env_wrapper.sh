@@ -2,7 +2,7 @@
 # CVE-2026-27566, OpenClaw: `env` in front of a command was not seen by the list of allowed commands.
 # Escaped: with a list, a command that is not on it runs behind a wrapper.
 # shellcheck disable=SC2317,SC2034,SC2016
-NEEDS="caisson"
+NEEDS="commandlist"
 . "${0%/*}/../lib.sh"
 prepare() { [ "$BOX" = none ] || EXTRA=(--allow-command ls); MAY_REFUSE=1; }
 escaped() { [ -e "$WS/ran" ]; }

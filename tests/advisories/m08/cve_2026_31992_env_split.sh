@@ -2,7 +2,7 @@
 # CVE-2026-31992, OpenClaw: `env -S` splits one word into a command line, which the check took for a word.
 # Escaped: with a list that has neither, `env -S` or a word with spaces runs a command.
 # shellcheck disable=SC2317,SC2034,SC2016
-NEEDS="caisson"
+NEEDS="commandlist"
 . "${0%/*}/../lib.sh"
 prepare() { [ "$BOX" = none ] || EXTRA=(--allow-command ls --allow-command 'l*'); MAY_REFUSE=1; }
 escaped() { [ -e "$WS/ran" ]; }

@@ -3,7 +3,7 @@
 # allowed program executes.
 # Escaped: with a list, a variable of the dynamic loader or the shell runs something else.
 # shellcheck disable=SC2317,SC2034,SC2016
-NEEDS="caisson"
+NEEDS="commandlist"
 . "${0%/*}/../lib.sh"
 prepare()
 {
