@@ -138,6 +138,13 @@ is "nested: a target that the user replaced stays" "$(ls scripts | tr '\n' ' ')$
 mv scripts other && mkdir scripts && mv other/x scripts && sleep 0.02
 do_inside 'echo 1 >file2'
 is "nested: so does one that the user moved" "$(ls scripts)${told:-nothing told}" "xnothing told"
+# a .git that is a link, with links in it: commits and harmless settings are ordinary work
+fresh "$NEST; mv nested/.git store; ln -s ../store nested/.git; mv store/config store/cfg; ln -s cfg store/config; mkdir x conf; echo 1 >conf/notes.md; ln -s ../conf x/.claude"
+do_inside true
+do_inside 'set -e; echo 2 >conf/notes.md; cd nested; echo 2 >b; git add b; git commit -qm b; git branch c; git config user.name b'
+is "nested: a linked .git keeps working" "$code ${told:-nothing told} $(git -C nested config user.name) $(cat conf/notes.md)" "0 nothing told b 2"
+do_inside 'echo evil >conf/settings.json; echo evil >store/hooks/pre-commit; git config -f store/cfg core.pager evil'
+is "nested: but not what it protects" "$(ls conf store/hooks/pre-commit store/cfg 2>/dev/null | tr '\n' ' ')" "conf: notes.md "
 
 # ---- other protected names that are links ----
 # attempt_file NAME SETUP ATTACK: .vscode/tasks.json must stay as it is, or be gone

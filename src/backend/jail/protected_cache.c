@@ -19,9 +19,11 @@
 #include "os/atomic.h"
 #include "os/statedir.h"
 
-#define DIRECTORY "scans"
-#define SLOTS     512u
-#define BYTES_MAX (8u << 20)
+#define DIRECTORY  "scans"
+#define SLOTS      512u
+#define FORMAT     "2\n"
+#define FORMAT_LEN (sizeof(FORMAT) - 1)
+#define BYTES_MAX  (8u << 20)
 
 static int open_store(void)
 {
@@ -37,13 +39,16 @@ static void slot_name(const csn_protected_tree *t, char name[16])
     snprintf(name, 16, "%u", h % SLOTS);
 }
 
-/* Format: path of the workspace with its NUL, its inode, the directories. */
+/* Format: its version, path of the workspace with its NUL, its inode, the directories and the
+ * targets of links. */
 static int put_all(const csn_protected_tree *t, csn_buf *b)
 {
     struct stat st;
     int rc = fstat(t->fd, &st) < 0 ? errno : 0;
     const csn_scan_cache *were = &t->cache.were;
 
+    if (rc == 0)
+        rc = csn_buf_append(b, FORMAT, FORMAT_LEN);
     if (rc == 0)
         rc = csn_buf_append(b, t->host, strlen(t->host) + 1);
     if (rc == 0)
@@ -101,12 +106,13 @@ void csn_protected_cache_save(csn_protected *g)
 
 static bool load_all(csn_protected_tree *t, const char *data, size_t len)
 {
-    size_t at = strlen(t->host) + 1;
+    size_t at = FORMAT_LEN + strlen(t->host) + 1;
     csn_scan_cache_dir one;
     struct stat st;
     ino_t ino;
 
-    if (len < at + sizeof(ino) || memcmp(data, t->host, at) != 0 || fstat(t->fd, &st) < 0)
+    if (len < at + sizeof(ino) || memcmp(data, FORMAT, FORMAT_LEN) != 0 ||
+        memcmp(data + FORMAT_LEN, t->host, at - FORMAT_LEN) != 0 || fstat(t->fd, &st) < 0)
         return false;
     memcpy(&ino, data + at, sizeof(ino));
     if (ino != st.st_ino)

@@ -145,6 +145,23 @@ void csn_protected_final_scan(csn_runtime *rt, const csn_deny_sink *denials)
 
 /* ---- denials ---- */
 
+static bool is_name_byte(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           c == '_' || c == '-' || c == '.';
+}
+
+/* The path in a line, as whole components: a target may have a name as short as `x`. */
+static const char *find_path(const char *line, size_t len, const char *path, size_t n)
+{
+    const char *end = line + len;
+
+    for (const char *at = line; (at = memmem(at, (size_t)(end - at), path, n)); at++)
+        if ((at == line || !is_name_byte(at[-1])) && (at + n == end || !is_name_byte(at[n])))
+            return at;
+    return NULL;
+}
+
 /* True if a line of the output names the place in an error about a read-only or busy file. */
 static bool is_refused_in(const csn_output *text, const csn_protected_place *p)
 {
@@ -157,7 +174,7 @@ static bool is_refused_in(const csn_output *text, const csn_protected_place *p)
         size_t len = (size_t)((eol ? eol : end) - line);
         bool is_error = memmem(line, len, words[0], strlen(words[0])) ||
                         memmem(line, len, words[1], strlen(words[1]));
-        const char *at = is_error ? memmem(line, len, p->path, n) : NULL;
+        const char *at = is_error ? find_path(line, len, p->path, n) : NULL;
         /* Files in a directory that is only pinned can be changed. */
         if (at && (p->rule || at + n == line + len || at[n] != '/'))
             return true;

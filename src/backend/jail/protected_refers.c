@@ -25,6 +25,7 @@
 #include "policy/protected_names.h"
 
 #define CONFIG_MAX  (1u << 20)
+#define TARGET_MAX  (64u << 20) /* a larger index counts as unreadable */
 #define ENTRIES_MAX 4096u
 #define DEPTH_MAX   8
 
@@ -35,6 +36,8 @@ typedef struct refers {
     csn_protected_move_fn move;
     void *ctx;
     char rule[200];
+    size_t at_len;    /* of the directory to which a link leads */
+    bool use;         /* a value of a config leads there: every file in it counts */
     bool loaded;      /* the result of the last scan, if there is one */
     bool found;       /* the file refers to something */
     unsigned entries; /* that were listed */
@@ -57,6 +60,51 @@ static void move_path(const refers *r, const char *path)
 
 /* ---- one target ---- */
 
+static bool by_content(csn_protected_name_kind kind)
+{
+    return kind != CSN_PROTECTED_NAME_ALWAYS && kind != CSN_PROTECTED_NAME_FILE;
+}
+
+/* A link to a file that is judged by its content, such as a config. */
+static bool is_harmless(const refers *r, int path_fd)
+{
+    csn_protected_content doc = {
+        .rule = r->hit->rule, .path = r->hit->path, .workspace = r->t->named, .hash_len = 20};
+    csn_protected_content_verdict v;
+    char self[40];
+
+    if (r->use || !by_content(csn_protected_name_rule_kind(r->hit->rule)))
+        return false;
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
+    csn_autofd int fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    csn_autofree char *text = malloc(TARGET_MAX);
+    ssize_t n = fd >= 0 && text ? read(fd, text, TARGET_MAX) : -1;
+    if (n < 0 || n == TARGET_MAX)
+        return false;
+    doc.text = text;
+    doc.len = (size_t)n;
+    csn_protected_content_check(&doc, &v);
+    bool harmless = v.harmless && !v.real_dir && !v.also;
+    csn_protected_content_verdict_release(&v);
+    return harmless;
+}
+
+/* Is a file in the directory to which a link leads protected under the name of the link? Those
+ * of a linked .git are found by the layout of that directory. */
+static bool is_covered(const refers *r, const char *path)
+{
+    csn_autofree char *seen = NULL;
+
+    if (r->use || r->at_len == 0)
+        return true;
+    if (asprintf(&seen, "%s%s", r->hit->path, path + r->at_len) < 0) {
+        seen = NULL;
+        return true;
+    }
+    int rule = csn_protected_name_rule(seen, false);
+    return rule >= 0 && !by_content(csn_protected_name_rule_kind((uint8_t)rule));
+}
+
 static void check_entry(void *ctx, const char *path)
 {
     const refers *r = ctx;
@@ -64,8 +112,10 @@ static void check_entry(void *ctx, const char *path)
     csn_autofd int fd =
         csn_beneath_open(r->t->fd, path, O_PATH | O_NOFOLLOW, CSN_BENEATH_NOFOLLOW);
 
-    if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode) && is_new(r, &st) &&
-        strcmp(path, r->hit->path) != 0)
+    if (fd < 0 || fstat(fd, &st) < 0 || S_ISDIR(st.st_mode) || !is_new(r, &st) ||
+        strcmp(path, r->hit->path) == 0 || !is_covered(r, path))
+        return;
+    if (!S_ISREG(st.st_mode) || !is_harmless(r, fd))
         move_path(r, path);
 }
 
@@ -129,6 +179,8 @@ static bool was_moved_here(const refers *r, const csn_scan_cache_dir *place,
 {
     const csn_protected_tree *t = r->t;
 
+    if (csn_protected_name_rule_kind(r->hit->rule) == CSN_PROTECTED_NAME_GITFILE)
+        return false; /* the walk itself recognises the moved repository */
     return t->has_cache && !csn_scan_cache_has(&t->cache.were, place) &&
            not_before(&t->cached_at, &r->hit->st->st_ctim) &&
            (S_ISDIR(p->st.st_mode) || not_before(&t->cached_at, &p->st.st_ctim)) &&
@@ -144,12 +196,15 @@ static void check_target(refers *r, const char *path)
         return; /* later, or it is outside of the workspace or absent */
     const csn_scan_cache_dir place = place_of(path, &p.st);
     csn_scan_cache_add(&r->t->cache.now, &place);
-    if (was_moved_here(r, &place, &p))
-        move_path(r, p.at);
-    else if (S_ISDIR(p.st.st_mode))
+    if (was_moved_here(r, &place, &p)) {
+        move_path(r, r->use ? p.at : r->hit->path); /* removing the link is enough */
+    } else if (S_ISDIR(p.st.st_mode)) {
+        r->at_len = strlen(p.at);
         check_dir(r, p.at, 0);
-    else
+        r->at_len = 0;
+    } else {
         check_entry(r, p.at);
+    }
 }
 
 /* ---- configs ---- */
@@ -180,6 +235,7 @@ static void check_use(void *ctx, csn_gitconfig_use use, const char *value)
         use == CSN_GITCONFIG_INCLUDE ? csn_path_dir(r->hit->path) : work_dir(r->hit->path);
     csn_autofree char *path = NULL;
 
+    r->use = true;
     if (use != CSN_GITCONFIG_PROGRAM) {
         path = join(from, value);
         size_t len = path ? strlen(path) : 0;
