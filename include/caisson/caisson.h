@@ -154,11 +154,12 @@ typedef struct csn_config {
     uint64_t timeout_ms;  /* of one command; 0: 30 000 */
     uint64_t output_max;  /* bytes kept per stream; 0: 1 MiB */
     uint64_t lifetime_ms; /* of the sandbox; 0: the backend's default (local: unlimited) */
-    uint64_t memory_max;  /* bytes; 0: unlimited */
-    uint64_t pids_max;
-    uint64_t cpu_milli; /* 1000 = one cpu */
-    uint64_t disk_max;
-    uint64_t file_max;            /* size of one file */
+    /* Limits of the sandbox; CSN_NO_LIMIT: none; 0: the backend's default, for a jail: */
+    uint64_t memory_max;          /* bytes; three quarters of the host's memory, sampled */
+    uint64_t pids_max;            /* 1024 */
+    uint64_t cpu_milli;           /* 1000 = one cpu; none */
+    uint64_t disk_max;            /* bytes of the private places; 1 GiB */
+    uint64_t file_max;            /* size of one file; none */
     const char *network;          /* "none", "all"; NULL: the backend's default */
     const char *const *net_allow; /* host[:port] */
     const char *const *net_deny;

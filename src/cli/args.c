@@ -144,12 +144,18 @@ static bool parse_cpus(const char *s, uint64_t *ret)
     return (!dot || strlen(dot + 1) <= 3) && csn_parse_milli(s, ret) && *ret > 0;
 }
 
+static bool parse_none(const char *s, uint64_t *ret)
+{
+    if (strcmp(s, "none") != 0)
+        return false;
+    *ret = CSN_NO_LIMIT;
+    return true;
+}
+
 static bool parse_duration(const char *s, uint64_t *ret)
 {
-    if (strcmp(s, "none") == 0) {
-        *ret = CSN_NO_LIMIT;
+    if (parse_none(s, ret))
         return true;
-    }
     if (!csn_parse_duration_ms(s, ret))
         return false;
     if (*ret == 0)
@@ -164,8 +170,10 @@ static bool parse_number(csn_opt_kind kind, const char *value, uint64_t *ret)
         return csn_parse_u64(value, ret);
     case CSN_OPT_COUNT:
         return csn_parse_u64(value, ret) && *ret > 0;
+    case CSN_OPT_LIMIT:
+        return parse_none(value, ret) || (csn_parse_u64(value, ret) && *ret > 0);
     case CSN_OPT_SIZE:
-        return csn_parse_size(value, ret) && *ret > 0;
+        return parse_none(value, ret) || (csn_parse_size(value, ret) && *ret > 0);
     case CSN_OPT_DURATION:
         return parse_duration(value, ret);
     case CSN_OPT_CPUS:
@@ -186,8 +194,10 @@ static const char *kind_text(csn_opt_kind kind)
         return "a whole number";
     case CSN_OPT_COUNT:
         return "a whole number above 0";
+    case CSN_OPT_LIMIT:
+        return "a whole number above 0, or none";
     case CSN_OPT_SIZE:
-        return "a size above 0, such as 512K, 64M or 2G";
+        return "a size above 0, such as 512K, 64M or 2G, or none";
     case CSN_OPT_DURATION:
         return "a duration, such as 500ms, 30s, 10m or 1h, or none";
     case CSN_OPT_CPUS:

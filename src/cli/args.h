@@ -15,7 +15,8 @@ typedef enum csn_opt_kind {
     CSN_OPT_LIST,     /* char **, one item for each use */
     CSN_OPT_U64,      /* uint64_t, may be 0 */
     CSN_OPT_COUNT,    /* uint64_t, at least 1 */
-    CSN_OPT_SIZE,     /* uint64_t, 512K 64M 2G, at least 1 */
+    CSN_OPT_LIMIT,    /* the same; "none" is CSN_NO_LIMIT */
+    CSN_OPT_SIZE,     /* uint64_t, 512K 64M 2G, at least 1; "none" is CSN_NO_LIMIT */
     CSN_OPT_DURATION, /* uint64_t in ms; 0 and "none" are CSN_NO_LIMIT */
     CSN_OPT_CPUS,     /* uint64_t in thousandths: 0.5, 2 */
 } csn_opt_kind;

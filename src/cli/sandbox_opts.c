@@ -45,7 +45,7 @@ static csn_opt_kind kind_of(csn_option_type type)
     case CSN_TYPE_SIZE:
         return CSN_OPT_SIZE;
     case CSN_TYPE_COUNT:
-        return CSN_OPT_COUNT;
+        return CSN_OPT_LIMIT;
     case CSN_TYPE_CPUS:
         return CSN_OPT_CPUS;
     case CSN_TYPE_DURATION:

@@ -1,10 +1,11 @@
 /* meter.c: enforces a memory limit on all processes, where no control group does.
  *
- * For jails of users that cannot create control groups. The keeper is pid 1 of its namespace,
- * so /proc has the processes of the sandbox and no others. They are hostile: they allocate as
- * fast as the kernel allows, fork, and remove their tag. RLIMIT_DATA bounds what one process
- * can allocate between two scans. Expensive scans are less frequent. Over the limit, the keeper
- * kills the command that has the most memory with its tree; if that does not help, everything.
+ * For jails of users that cannot create control groups, and for the ceiling that every jail
+ * has. The keeper is pid 1 of its namespace, so /proc has the processes of the sandbox and no
+ * others. They are hostile: they allocate as fast as the kernel allows, fork, and remove their
+ * tag. RLIMIT_DATA bounds what one process can allocate between two scans. Expensive scans are
+ * less frequent. Over the limit, the keeper kills the command that has the most memory with its
+ * tree; if that does not help, everything.
  *
  * Invariant: no process is killed before shared memory was counted once, not once per
  * process. */
@@ -25,9 +26,11 @@
 #define MS             1000000ull
 #define PERIOD_NS      (50 * MS)
 #define PERIOD_NEAR    (10 * MS) /* with more than half of the limit in use */
-#define COST_PARTS     20u       /* a scan may take 1/20 of the time */
-#define OVER_SCANS_MAX 4u        /* scans over the limit before everything is killed */
-#define TAGS_MAX       64u       /* further tags are counted together */
+#define PERIOD_MAX     (1000 * MS)
+#define BYTES_PER_MS   (8ull << 20) /* faster than a machine fills memory */
+#define COST_PARTS     20u          /* a scan may take 1/20 of the time */
+#define OVER_SCANS_MAX 4u           /* scans over the limit before everything is killed */
+#define TAGS_MAX       64u          /* further tags are counted together */
 
 /* The memory of all processes with one tag. */
 typedef struct tag_usage {
@@ -77,7 +80,7 @@ static uint64_t memory_of(const scan *l, pid_t pid)
     if (!read_text(l->proc, pid, "status", text, sizeof(text)))
         return 0;
     return bytes_of(text, "\nRssAnon:") + bytes_of(text, "\nRssShmem:") +
-           bytes_of(text, "\nVmSwap:");
+           bytes_of(text, "\nVmSwap:") + bytes_of(text, "\nVmPTE:");
 }
 
 static void add_usage(scan *l, pid_t pid, uint64_t bytes)
@@ -176,6 +179,15 @@ static void enforce_limit(kp_keeper *k, const scan *l)
         kill_tag(k, most);
 }
 
+/* Longer while the limit is so far away that it cannot be reached meanwhile. */
+static uint64_t period_for(uint64_t bytes, uint64_t max)
+{
+    if (bytes > max / 2)
+        return PERIOD_NEAR;
+    uint64_t far = (max - bytes) / 2 / BYTES_PER_MS * MS;
+    return far < PERIOD_NS ? PERIOD_NS : far < PERIOD_MAX ? far : PERIOD_MAX;
+}
+
 uint64_t kp_meter_tick(kp_keeper *k, uint64_t now)
 {
     uint64_t max = k->spec.confinement.memory_max;
@@ -188,8 +200,10 @@ uint64_t kp_meter_tick(kp_keeper *k, uint64_t now)
         m->next_ns = 0;
         return 0;
     }
-    if (m->next_ns == 0) /* a command has started since */
-        return m->next_ns = now + PERIOD_NEAR;
+    if (m->next_ns == 0) { /* a command has started since */
+        uint64_t first = period_for(0, max);
+        return m->next_ns = now + (first > PERIOD_NS ? first : PERIOD_NEAR);
+    }
     int rc = scan_proc(&l);
     if (rc == 0 && l.bytes > max) {
         l = (scan){.exact = true};
@@ -202,7 +216,7 @@ uint64_t kp_meter_tick(kp_keeper *k, uint64_t now)
     else
         m->over_count = 0;
     uint64_t after = csn_now_ns(), pause = (after - now) * COST_PARTS;
-    uint64_t period = l.bytes > max / 2 ? PERIOD_NEAR : PERIOD_NS;
+    uint64_t period = period_for(l.bytes, max);
     if (l.bytes > max)
         pause = 0; /* scan again soon, at any cost */
     return m->next_ns = after + (pause > period ? pause : period);

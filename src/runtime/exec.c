@@ -140,8 +140,7 @@ void csn_runtime_end_fill(const csn_runtime *rt, const csn_exit_msg *b, const ch
     if (too_large && rt->file_max != 0)
         csn_runtime_end_limit(ret, CSN_END_DISK, "file size", rt->file_max, 0);
     else if (b->killed & CSN_KILLED_MEMORY)
-        csn_runtime_end_limit(ret, CSN_END_MEMORY, "memory", rt->config->memory_max,
-                              b->peak_memory);
+        csn_runtime_end_limit(ret, CSN_END_MEMORY, "memory", rt->memory_all, b->peak_memory);
 }
 
 /* ---- starting ---- */

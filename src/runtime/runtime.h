@@ -93,6 +93,7 @@ struct csn_runtime {
     gid_t file_gid;
     bool chown_pipes;     /* chown pipes to that user, so that a command can open /dev/stdout */
     uint64_t file_max;    /* maximum size of a file that a command writes; 0: no limit */
+    uint64_t memory_all;  /* maximum of all commands together, for messages; 0: no limit */
     uint64_t memory_each; /* maximum address space of one process; 0: no limit */
     char **environ_base;  /* NAME=value for every command */
 };

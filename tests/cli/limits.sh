@@ -28,11 +28,22 @@ swarm='pipe R, W; for (1..30) { if (!fork) { close W; $x = "x" x 8388608; sysrea
 
 # what is said
 said=$(layer "$(cs run --json -- true)")
-like "without a limit on memory there is none" "$said" "4096 processes by rlimit; private disk 1 GiB*"
+like "by default there are limits" "$said" "memory * by sampling; 1024 processes by rlimit; private disk 1 GiB and 66560 files by tmpfs; *"
+said=$(layer "$(cs run --json --memory none --pids none --disk none -- true)")
+like "none lifts them" "$said" "* processes*; no limit on disk; *"
+holds "none lifts that on memory" test "${said#memory}" = "$said"
 said=$(layer "$(cs run --json --memory 64M --limit-file 1M -- true)")
-like "memory has its means" "$said" "memory 64 MiB by *; 4096 processes by rlimit;*a file 1 MiB by rlimit*"
+like "memory has its means" "$said" "memory 64 MiB by *; 1024 processes by rlimit;*a file 1 MiB by rlimit*"
 case $said in *"memory 64 MiB by cgroup"*) groups=1 ;; *) groups=0 ;; esac
 [ "$groups" = 1 ] || like "or is sampled" "$said" "memory 64 MiB by sampling*"
+
+# the default: three quarters of what the container has, told by a file of its control group
+if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
+    j=$(unshare -m sh -c 'mount -t tmpfs none /sys/fs/cgroup && echo 268435456 >/sys/fs/cgroup/memory.max &&
+        exec "$CAISSON" run --json -- perl -e "$1"' sh "$bomb")
+    json "without --memory a bomb stops too" "$j" 'v["killed_by"] == "memory" and any(
+        d["rule"].startswith("memory limit 192 MiB reached, peak ") for d in v["denials"])'
+fi
 
 # memory
 neighbour=$(new)
@@ -103,7 +114,7 @@ if [ "$groups" = 1 ] && cs run --cpus 0.2 -- true 2>"$T/why"; then
     j=$(cs run --cpus 0.2 --json -- timeout 2 sh -c 'while :; do :; done')
     json "half of a cpu at the very most" "$j" \
         'v["usage"]["cpu_ms"] < v["duration_ms"] / 2 and v["duration_ms"] > 1000'
-    like "by a control group" "$(layer "$j")" "cpu 0.200 by cgroup*"
+    like "by a control group" "$(layer "$j")" "*; cpu 0.200 by cgroup*"
 elif [ "$(id -u)" = 0 ]; then
     skip "a share of the cpu" "$(head -n 1 "$T/why")"
 else
@@ -130,8 +141,8 @@ print(next(l["detail"] for l in json.load(sys.stdin)["layers"] if l["name"] == "
     cs create --name low
 ) >/dev/null
 is "the caller may have fewer" "$(tr '\n' ' ' <"$T/really")" "500 300 "
-like "then that is told" "$(cat "$T/told")" "299 processes by the caller's own rlimit;*; 500 descriptors by rlimit"
-like "by another process too" "$(cs info low --json | limits_of)" "299 processes*; 500 descriptors*"
+like "then that is told" "$(cat "$T/told")" "*; 299 processes by the caller's own rlimit;*; 500 descriptors by rlimit"
+like "by another process too" "$(cs info low --json | limits_of)" "*; 299 processes*; 500 descriptors*"
 cs destroy low
 
 # nothing stays behind

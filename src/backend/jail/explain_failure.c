@@ -60,7 +60,7 @@ static uint64_t disk_limit(const csn_runtime *rt)
         return 0; /* no private tmpfs */
     if (fstatvfs(rt->base.fd, &fs) == 0 && (fs.f_bavail == 0 || (fs.f_files && !fs.f_favail)))
         return 0;
-    return rt->config->disk_max ? rt->config->disk_max : CSN_JAIL_DISK_DEFAULT;
+    return csn_jail_limit_disk(rt);
 }
 
 static csn_explain_text text_of(const csn_output *o)
@@ -133,8 +133,8 @@ csn_status csn_jail_explain(void *state, const csn_exec_req *req, const csn_exec
         .net_rule = !c->network || strcmp(c->network, "none") == 0 ? "network none" : NULL,
         .disk_max = disk_limit(rt),
         .file_max = rt->file_max,
-        .memory_max = c->memory_max,
-        .pids_max = c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT,
+        .memory_max = c->memory_max == CSN_NO_LIMIT ? 0 : c->memory_max,
+        .pids_max = csn_jail_limit_pids(rt),
     };
     if (text->len == 0) /* merged, or a program that complains on its stdout */
         in.out = text_of(out);

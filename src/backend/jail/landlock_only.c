@@ -121,7 +121,7 @@ static csn_status refuse_unsupported(const csn_runtime *rt, const csn_jail_share
             return refuse(err, rule, c->rules[i].path,
                           "without \"scope\": \"files\" a denial ");
     }
-    if (c->disk_max)
+    if (c->disk_max && c->disk_max != CSN_NO_LIMIT)
         return refuse(err, "limits.disk", "", "");
     for (size_t i = 0; i < count; i++) {
         char real[PATH_MAX];
@@ -283,7 +283,7 @@ void csn_landlock_only_limits(const csn_runtime *rt, csn_confinement *w)
 {
     const csn_jail *j = rt->jail;
 
-    if (!j->other_user)
+    if (!j->other_user && w->pids_max != 0)
         w->pids_max += user_tasks();
     w->memory_max = 0;
     w->data_max = j->limits.sampled ? rt->config->memory_max : 0;

@@ -1,8 +1,9 @@
 /* limits.c: decides how each limit of a jail is enforced, and whether one ended a command.
  *
- * By default processes are limited by an rlimit that counts per user namespace, and private
- * disk space by the size of the tmpfs. --memory, --pids and --cpus use a control group if the
- * caller may create one. Otherwise the keeper samples memory, each process has an rlimit, and
+ * By default processes are limited by an rlimit that counts per user namespace, private disk
+ * space by the size of the tmpfs, and memory by a ceiling that the keeper samples. --memory,
+ * --pids and --cpus use a control group if the caller may create one. Otherwise the keeper
+ * samples memory, each process has an rlimit, and
  * --cpus is refused.
  *
  * Invariants: a requested limit is enforced, and the layer `limits` names the mechanism; a
@@ -10,10 +11,13 @@
 #include "backend/jail/limits.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "backend/jail/jail.h"
@@ -36,6 +40,8 @@
 /* The kernel assigns process numbers below this one only once. */
 #define PIDS_RESERVED 300u
 
+#define NO_TMPFS_LIMIT (1ull << 48)
+
 #define BIT(kind) (1u << (kind))
 
 static csn_jail_limits *limits_of(const csn_runtime *rt)
@@ -43,10 +49,73 @@ static csn_jail_limits *limits_of(const csn_runtime *rt)
     return &rt->jail->limits;
 }
 
+static bool is_set(uint64_t limit)
+{
+    return limit != 0 && limit != CSN_NO_LIMIT;
+}
+
 static unsigned requested(const csn_config *c)
 {
-    return (c->memory_max ? BIT(CSN_CGROUP_MEMORY) : 0) |
-           (c->pids_max ? BIT(CSN_CGROUP_PIDS) : 0) | (c->cpu_milli ? BIT(CSN_CGROUP_CPU) : 0);
+    return (is_set(c->memory_max) ? BIT(CSN_CGROUP_MEMORY) : 0) |
+           (is_set(c->pids_max) ? BIT(CSN_CGROUP_PIDS) : 0) |
+           (is_set(c->cpu_milli) ? BIT(CSN_CGROUP_CPU) : 0);
+}
+
+/* ---- the limits in force ---- */
+
+static uint64_t limit_of(uint64_t configured, uint64_t by_default)
+{
+    return configured == 0 ? by_default : configured == CSN_NO_LIMIT ? 0 : configured;
+}
+
+/* The number in the file, or UINT64_MAX. */
+static uint64_t read_limit(const char *path)
+{
+    char text[32];
+    csn_autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+    if (n <= 0 || text[0] < '0' || text[0] > '9') /* "max" */
+        return UINT64_MAX;
+    text[n] = '\0';
+    return strtoull(text, NULL, 10);
+}
+
+/* Three quarters. A control group inside a container is the container's own: on the host the
+ * root has no such file (v2), or no limit (v1). */
+static uint64_t host_ceiling(void)
+{
+    struct sysinfo s;
+    uint64_t v2 = read_limit("/sys/fs/cgroup/memory.max");
+    uint64_t v1 = v2 != UINT64_MAX ? UINT64_MAX
+                                   : read_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes");
+    uint64_t all =
+        sysinfo(&s) == 0 ? (uint64_t)s.totalram * s.mem_unit : (uint64_t)SIZE_MAX / 2;
+
+    all = v2 < all ? v2 : all;
+    all = v1 < all ? v1 : all;
+    return all / 4 * 3;
+}
+
+uint64_t csn_jail_limit_memory(csn_runtime *rt)
+{
+    csn_jail_limits *l = limits_of(rt);
+
+    if (rt->config->memory_max != 0 || rt->level == CSN_LEVEL_LANDLOCK_ONLY)
+        return limit_of(rt->config->memory_max, 0);
+    if (l->ceiling == 0)
+        l->ceiling = host_ceiling();
+    return l->ceiling;
+}
+
+uint64_t csn_jail_limit_pids(const csn_runtime *rt)
+{
+    return limit_of(rt->config->pids_max, CSN_JAIL_PIDS_DEFAULT);
+}
+
+uint64_t csn_jail_limit_disk(const csn_runtime *rt)
+{
+    return limit_of(rt->config->disk_max, CSN_JAIL_DISK_DEFAULT);
 }
 
 /* The cgroup version that enforces this limit, or 0. */
@@ -217,9 +286,14 @@ static uint64_t at_most(const csn_runtime *rt, int what, const char *name, uint6
 static void describe_pids(const csn_runtime *rt, char *ret, size_t size)
 {
     const csn_jail *j = rt->jail;
-    uint64_t pids = rt->config->pids_max ? rt->config->pids_max : CSN_JAIL_PIDS_DEFAULT;
-    uint64_t processes = at_most(rt, RLIMIT_NPROC, "Max processes", pids + 1);
+    uint64_t pids = csn_jail_limit_pids(rt);
+    uint64_t most = pids != 0 ? pids + 1 : RLIM_INFINITY;
+    uint64_t processes = at_most(rt, RLIMIT_NPROC, "Max processes", most);
 
+    if (processes == RLIM_INFINITY) {
+        snprintf(ret, size, "no limit on processes");
+        return;
+    }
     processes -= processes > 0; /* the keeper is one of them */
     bool exempt = j->as_root && version_of(&j->limits, CSN_CGROUP_PIDS) == 0;
     if (exempt && (rt->level == CSN_LEVEL_LANDLOCK_ONLY || j->ready.pid_max_errnum != 0))
@@ -229,8 +303,8 @@ static void describe_pids(const csn_runtime *rt, char *ret, size_t size)
                  (unsigned long long)pids);
     else
         snprintf(ret, size, "%llu processes by %s", (unsigned long long)processes,
-                 processes < pids ? "the caller's own rlimit"
-                                  : means(&j->limits, CSN_CGROUP_PIDS, "rlimit"));
+                 processes + 1 < most ? "the caller's own rlimit"
+                                      : means(&j->limits, CSN_CGROUP_PIDS, "rlimit"));
 }
 
 csn_status csn_jail_limits_describe(csn_runtime *rt, csn_error **err)
@@ -241,23 +315,24 @@ csn_status csn_jail_limits_describe(csn_runtime *rt, csn_error **err)
     char memory[96] = "", cpu[64] = "", file[64] = "", private[96] = "no limit on disk; ";
     char size[CSN_SIZE_TEXT], processes[96];
 
-    if (c->memory_max)
+    rt->memory_all = csn_jail_limit_memory(rt);
+    if (rt->memory_all)
         snprintf(memory, sizeof(memory), "memory %s by %s; ",
-                 csn_size_text(c->memory_max, size),
+                 csn_size_text(rt->memory_all, size),
                  means(l, CSN_CGROUP_MEMORY,
-                       rt->level == CSN_LEVEL_LANDLOCK_ONLY
-                           ? "an rlimit for each process"
-                           : "sampling and an rlimit for each process"));
-    if (c->cpu_milli)
+                       rt->level == CSN_LEVEL_LANDLOCK_ONLY ? "an rlimit for each process"
+                       : is_set(c->memory_max) ? "sampling and an rlimit for each process"
+                                               : "sampling"));
+    if (is_set(c->cpu_milli))
         snprintf(cpu, sizeof(cpu), "cpu %llu.%03llu by %s; ",
                  (unsigned long long)(c->cpu_milli / 1000),
                  (unsigned long long)(c->cpu_milli % 1000),
                  means(l, CSN_CGROUP_CPU, "nothing"));
-    if (rt->file_max)
+    if (is_set(rt->file_max))
         snprintf(file, sizeof(file), "a file %s by rlimit; ",
                  csn_size_text(rt->file_max, size));
-    uint64_t disk = c->disk_max ? c->disk_max : CSN_JAIL_DISK_DEFAULT;
-    if (rt->level == CSN_LEVEL_NAMESPACES)
+    uint64_t disk = csn_jail_limit_disk(rt);
+    if (rt->level == CSN_LEVEL_NAMESPACES && disk != 0)
         snprintf(private, sizeof(private), "private disk %s and %llu files by tmpfs; ",
                  csn_size_text(disk, size),
                  (unsigned long long)(disk / INODES_PER + INODES_LEAST));
@@ -320,22 +395,27 @@ void csn_jail_limits_fill(csn_runtime *rt, csn_confinement *w)
 {
     const csn_config *c = rt->config;
     const csn_jail_limits *l = limits_of(rt);
-    uint64_t disk = c->disk_max ? c->disk_max : CSN_JAIL_DISK_DEFAULT;
+    uint64_t disk = csn_jail_limit_disk(rt);
 
-    w->pids_max = c->pids_max ? c->pids_max : CSN_JAIL_PIDS_DEFAULT;
-    w->pids_max += version_of(l, CSN_CGROUP_PIDS) ? PIDS_SLACK : 1;
-    if (rt->jail->as_root)
+    w->pids_max = csn_jail_limit_pids(rt);
+    if (w->pids_max != 0)
+        w->pids_max += version_of(l, CSN_CGROUP_PIDS) ? PIDS_SLACK : 1;
+    if (rt->jail->as_root && w->pids_max != 0)
         w->pid_max = (uint32_t)(w->pids_max < INT32_MAX / 2 ? w->pids_max + PIDS_RESERVED : 0);
     w->nofile_max = NOFILE;
     /* Slightly smaller than the file limit, so that a full disk is ENOSPC, not EFBIG. */
     w->mounts.size = disk > 2 * PAGE ? disk - PAGE : disk;
     w->mounts.inodes = disk / INODES_PER + INODES_LEAST;
+    if (disk == 0) /* 0 would be the kernel's default */
+        w->mounts.size = w->mounts.inodes = NO_TMPFS_LIMIT;
     if (rt->level == CSN_LEVEL_LANDLOCK_ONLY) {
         csn_landlock_only_limits(rt, w);
     } else if (l->sampled) {
         uint64_t slack = c->memory_max / 2 > DATA_SLACK ? c->memory_max / 2 : DATA_SLACK;
         w->memory_max = c->memory_max;
         w->data_max = c->memory_max < UINT64_MAX - slack ? c->memory_max + slack : UINT64_MAX;
+    } else if (c->memory_max == 0) {
+        w->memory_max = csn_jail_limit_memory(rt);
     }
 }
 

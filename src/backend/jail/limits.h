@@ -3,16 +3,22 @@
 #include "os/cgroup.h"
 #include "runtime/runtime.h"
 
-#define CSN_JAIL_PIDS_DEFAULT 4096u
+#define CSN_JAIL_PIDS_DEFAULT 1024u
 #define CSN_JAIL_DISK_DEFAULT (1ull << 30) /* /tmp, the home and /dev/shm together */
 
 typedef struct csn_jail_limits {
     csn_cgroup group; /* count 0: none planned; created if `made` */
     bool planned, made;
-    bool sampled;     /* memory is sampled by the keeper and limited per process */
+    bool sampled;     /* --memory is sampled by the keeper and limited per process */
+    uint64_t ceiling; /* of memory, sampled, without --memory; 0: not known yet */
     const char *text; /* for the layer `limits` */
 } csn_jail_limits;
 
+/* The limits in force; 0: none. Without --memory it is three quarters of the memory of the host,
+ * or of the control group at the root of the caller's container. */
+uint64_t csn_jail_limit_memory(csn_runtime *rt);
+uint64_t csn_jail_limit_pids(const csn_runtime *rt);
+uint64_t csn_jail_limit_disk(const csn_runtime *rt);
 /* Plans the control groups. Fails if a requested limit cannot be enforced at all. */
 csn_status csn_jail_limits_plan(csn_runtime *rt, csn_error **err);
 /* Sets the limits that the keeper enforces. */

@@ -367,7 +367,8 @@ csn_status csn_jail_plan(csn_runtime *rt, csn_error **err)
     const char *own = choose_home(rt, j, s);
     const char *home = rt->config->home ? csn_jail_clean_path(j->arena, rt->config->home) : own;
     /* Total use of shares cannot be limited; at least no single file may exceed --disk. */
-    if (rt->config->disk_max && (rt->file_max == 0 || rt->config->disk_max < rt->file_max))
+    if (rt->config->disk_max && rt->config->disk_max != CSN_NO_LIMIT &&
+        (rt->file_max == 0 || rt->config->disk_max < rt->file_max))
         rt->file_max = rt->config->disk_max;
     rt->base.path = strdup(s->v[0].inside);
     rt->home.path = strdup(home ? home : HOME_INSIDE);
