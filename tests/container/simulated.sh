@@ -19,7 +19,21 @@ skip_all()
     exit 0
 }
 
+# cannot WHY: this host has not what the situation is made of
+cannot()
+{
+    [ "${CSN_MUST_WORK:-0}" = 0 ] && skip_all "$1"
+    printf '1..1\nnot ok 1 - %s\n' "$1"
+    exit 1
+}
+
 [ "$(id -u)" -eq 0 ] || [ "$1" = userns-user ] || skip_all "needs root"
+case $1 in
+userns*) unshare -Ur true 2>/dev/null || cannot "no user namespaces here" ;;
+overlay) grep -q overlay /proc/filesystems || cannot "no overlayfs here" ;;
+filter | bare | masked | owner-filter)
+    "$CAISSON" doctor 2>/dev/null | grep -q '^landlock *\(ok\|weaker\)' || cannot "no Landlock here" ;;
+esac
 caps() { setpriv --bounding-set "$1" --inh-caps "$1" -- "${@:2}"; }
 case $1 in
 userns) exec unshare -Ur bash "$script" OWN ;;
