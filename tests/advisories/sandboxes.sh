@@ -50,6 +50,7 @@ lacks()
     mkdir -p "$T/out"
     BOX=$SANDBOX WS=$T/ws OUT=$T/out R=$T DENY=() READ=() WRITE=() ALLOW=() EXTRA=() CAISSON_RUN=("$CAISSON")
     (cd "$WS" && box_run 'echo runs' 2>&1) | grep -q '^runs' && return 0
+    # shellcheck disable=SC2154 # lib.sh sets it
     why=$( (cd "$WS" && box_run 'echo runs') 2>&1 | grep -v "$here" | tail -n 1)
     echo "does not start here${why:+: $why}"
     return 1
