@@ -100,6 +100,7 @@ typedef struct csn_exec_end {
     uint64_t cpu_ns;
     uint64_t peak_memory;
     char message[256];
+    uint32_t unchecked; /* not all changes could be checked for protected files */
 } csn_exec_end;
 
 typedef struct csn_file_stat {

@@ -177,10 +177,22 @@ static int exit_status(const csn_exec_result *r)
     return csn_cli_command_status(r->exit_code, r->signal);
 }
 
+/* Printed with --json too, because a person must act on it. */
+static void warn_unchecked(const csn_cli *c, const csn_exec_result *r)
+{
+    if (r->unchecked)
+        csn_cli_note(c,
+                     "not all changes in the workspace could be checked for files that "
+                     "programs outside run (git hooks, editor tasks, ...); use no git, editor "
+                     "or shell in it before a later command in a sandbox on it, for example "
+                     "caisson run -- true, ends without this message");
+}
+
 static int answer(const csn_cli *c, const csn_exec_result *r, const live *l)
 {
     int status = exit_status(r);
 
+    warn_unchecked(c, r);
     if (c->json) {
         int failed = CSN_CLI_JSON(c, csn_wire_exec, r);
         if (failed)

@@ -240,6 +240,7 @@ static int fill_result(csn_exec_result *r, csn_call *c, collector *col, const cs
     r->timed_out = end->how == CSN_END_TIMEOUT;
     r->interrupted = r->timed_out || end->how == CSN_END_CANCEL;
     r->failed = r->exit_code != 0;
+    r->unchecked = end->unchecked;
     r->cpu_ms = (double)end->cpu_ns / 1e6;
     r->peak_memory = end->peak_memory;
     r->duration_ms = (double)(csn_now_ns() - c->started_ns) / 1e6;

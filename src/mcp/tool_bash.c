@@ -90,6 +90,11 @@ static void put_text(csn_buf *to, const csn_exec_result *r, const char *note)
         csn_tool_denial_text(to, &r->denials[i]);
         csn_buf_putc(to, ']');
     }
+    if (r->unchecked) {
+        start_line(to);
+        csn_buf_puts(to, "[unchecked: not all changes in the workspace could be checked for "
+                         "files that programs outside run; the next command tries again]");
+    }
     if (note) {
         start_line(to);
         csn_buf_printf(to, "[note: %s]", note);

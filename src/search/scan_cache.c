@@ -75,6 +75,16 @@ void csn_scan_cache_add(csn_scan_cache *b, const csn_scan_cache_dir *d)
     put(b, d);
 }
 
+bool csn_scan_cache_same(const csn_scan_cache *a, const csn_scan_cache *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->room; i++)
+        if (a->slots[i].used && !csn_scan_cache_has(b, &a->slots[i]))
+            return false;
+    return true;
+}
+
 void csn_scan_cache_release(csn_scan_cache *b)
 {
     free(b->slots);

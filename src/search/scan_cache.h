@@ -25,4 +25,6 @@ typedef struct csn_scan_cache {
 bool csn_scan_cache_has(const csn_scan_cache *b, const csn_scan_cache_dir *d);
 /* Does nothing if out of memory: an uncached directory is only read again. */
 void csn_scan_cache_add(csn_scan_cache *b, const csn_scan_cache_dir *d);
+/* True if both have the same members. */
+bool csn_scan_cache_same(const csn_scan_cache *a, const csn_scan_cache *b);
 void csn_scan_cache_release(csn_scan_cache *b);

@@ -185,6 +185,7 @@ void csn_wire_exec(csn_json *j, const csn_exec_result *r)
     csn_json_kuint(j, "peak_memory", r->peak_memory);
     csn_json_object_end(j);
     put_denials(j, r->denials, r->denial_count);
+    csn_json_kbool(j, "unchecked", r->unchecked != 0);
     put_layers(j, r->layers, r->layer_count);
     csn_json_object_end(j);
 }
@@ -206,6 +207,8 @@ void csn_wire_exec_brief(csn_json *j, const csn_exec_result *r)
         csn_json_kstr(j, "killed_by", r->killed_by);
     if (r->denial_count > 0)
         put_denials(j, r->denials, r->denial_count);
+    if (r->unchecked)
+        csn_json_kbool(j, "unchecked", true);
 }
 
 void csn_wire_read(csn_json *j, const csn_read_result *r, bool base64)

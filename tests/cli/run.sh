@@ -61,7 +61,7 @@ j=$(cs run --json -c 'echo out; echo err >&2; exit 3')
 is "--json exits as the command does" "$?" 3
 json "--json has every field" "$j" 'set(v) >= {"stdout", "stderr", "output", "exit_code", "signal",
     "duration_ms", "timed_out", "interrupted", "failed", "truncated", "truncated_by", "total_bytes",
-    "killed_by", "usage", "denials", "layers"}'
+    "killed_by", "usage", "denials", "unchecked", "layers"}'
 json "values" "$j" 'v["stdout"] == "out\n" and v["stderr"] == "err\n" and v["exit_code"] == 3 and
     v["signal"] is None and v["failed"] is True and v["timed_out"] is False and
     v["truncated"] is False and v["truncated_by"] is None and v["killed_by"] is None'

@@ -76,3 +76,84 @@ for one in "${cases[@]}"; do
     is "control: $name" "$(host_runs)" ran
     rm -rf /tmp/y
 done
+
+# ---- killed before the scan ----
+said() { python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+print(r["unchecked"], *sorted(d["target"][len(sys.argv[1]) + 1:] for d in r["denials"] if d["source"] == "protected by default"))' "$WS"; }
+# killed STEP: the process that opened the sandbox is killed while the step waits for its end.
+killed()
+{
+    "$CAISSON" run --workspace "$WS" -c "$ENV; $1; touch ready; sleep 1000" >/dev/null 2>&1 &
+    local pid=$!
+    eventually test -e "$WS/ready"
+    kill -9 $pid
+    wait $pid 2>/dev/null
+    rm -f "$WS/ready"
+}
+# Until the processes of a killed sandbox have ended, its changes are its own: these try again.
+tells() { [ "$(cs run --json --workspace "$WS" -- true | said)" = "False $1" ]; }
+opening_removes()
+{
+    id=$(new)
+    [ ! -e "$1" ] && return
+    cs destroy "$id" >/dev/null
+    return 1
+}
+fresh
+killed 'evil p; echo evil >.zshenv'
+holds "what a killed sandbox made is there at first" test -e p/.git/config -a -e .zshenv
+git config alias.mine '!mine' # of the user, after the end of the sandbox, in a file that was read-only in it
+holds "the next sandbox finds it" eventually tells '.zshenv p/.git/config'
+is "and nothing runs" "$(host_runs)" nothing
+is "what the user changed in a file that was read-only stays" "$(git config alias.mine)" '!mine'
+is "it is told once" "$(cs run --json --workspace "$WS" -- true | said)" "False"
+fresh
+killed 'evil p'
+holds "opening one is enough" eventually opening_removes p/.git/config
+killed 'evil q'
+said_by_open() { [ "$(cs exec --json "$id" -- true | said)" = "False $1" ]; }
+holds "one that was open before finds it too" eventually said_by_open q/.git/config
+is "and nothing runs that" "$(host_runs)" nothing
+cs destroy "$id" >/dev/null
+
+# A detached sandbox whose keeper ends takes no part in a scan any more.
+fresh
+id=$(new)
+cs exec "$id" -c "$ENV"'; (while [ ! -e go ]; do sleep 0.02; done; evil p; touch ready; sleep 1000) >/dev/null 2>&1 &' >/dev/null
+touch go
+eventually test -e ready
+holds "what a process in the background made is there at first" test -e p/.git/config
+is "a sandbox beside it leaves it alone while it lives" "$(cs run --json --workspace "$WS" -- true | said)" "False"
+if [ "$ROOT" = yes ]; then
+    keepers=$(grep -lsF " $WS " /proc/[0-9]*/mountinfo | cut -d/ -f3)
+elif [ "${CSN_TEST_UID_IS_OURS:-}" = 1 ]; then
+    keepers=$(pgrep -u "$(id -u)" caisson)
+fi
+keeper=$(for p in $keepers; do grep -qsa '^caisson-keeper' "/proc/$p/cmdline" && echo "$p"; done | head -n 1)
+if [ -n "$keeper" ]; then
+    kill -9 "$keeper"
+    holds "after its end the next one finds it" eventually tells p/.git/config
+    is "and nothing of it runs" "$(host_runs)" nothing
+else
+    skip "after its end the next one finds it" "its keeper cannot be told from others"
+fi
+cs destroy "$id" >/dev/null 2>&1
+
+# ---- a scan that cannot be finished ----
+fresh
+deep=$(printf 'd/%.0s' {1..60})
+"$CAISSON" run --json --workspace "$WS" -c "$ENV; mkdir -p $deep; evil ${deep}p; touch ready; while [ -e ready ]; do sleep 0.02; done; exit 7" >"$T/.json" 2>"$T/.err" &
+pid=$!
+eventually test -e ready
+prlimit --pid $pid --nofile=20 # fewer than a deep scan needs
+rm ready
+wait $pid
+is "the status of the command is kept" "$?" 7
+out=$(cat "$T/.json")
+like "what was not checked is said" "$(said <<<"$out")" "True*"
+like "also to people" "$(cat "$T/.err")" "*could be checked for files that programs outside run*"
+holds "it is there" test -e "${deep}p/.git/config"
+is "the next command finishes it" "$(cs run --json --workspace "$WS" -- true | said)" "False ${deep}p/.git/config"
+is "and nothing runs" "$(host_runs)" nothing

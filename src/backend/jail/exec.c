@@ -28,7 +28,7 @@ csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *s
         st = csn_runtime_exec_with(rt, req, net.sockets, sink, ret, err);
         if (st == CSN_OK)
             csn_jail_limits_explain(rt, &before, ret);
-        csn_protected_command_end(rt, &began, req->denials);
+        ret->unchecked = csn_protected_command_end(rt, &began, req->denials) < 0;
         csn_cover_report(rt, req->denials);
         csn_jail_net_report(rt, since, req->denials);
     }

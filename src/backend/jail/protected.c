@@ -284,7 +284,9 @@ static csn_status open_tree(csn_protected *g, const csn_jail_share *share, csn_e
 
     *t = (csn_protected_tree){.host = share->host,
                               .inside = share->inside,
-                              .named = has_same_path(share) ? share->inside : NULL};
+                              .named = has_same_path(share) ? share->inside : NULL,
+                              .mark_fd = -1,
+                              .mark_slot = -1};
     t->fd = open(share->host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (t->fd < 0)
         return csn_fail_errno(err, errno, "workspace %s", share->host);
@@ -317,7 +319,7 @@ static csn_status new_state(csn_runtime *rt, size_t tree_max, csn_error **err)
     if (!g)
         return csn_fail(err, CSN_NOMEM, "workspace");
     *g = (csn_protected){.arena = j->arena, .base = rt->base.path, .clean = true, .stamp = -1};
-    g->quarantine.fd = g->children = -1;
+    g->quarantine.fd = g->children = g->store = -1;
     pthread_mutex_init(&g->lock, NULL);
     pthread_mutex_init(&g->scan_lock, NULL);
     j->protected = g;
@@ -342,6 +344,8 @@ csn_status csn_protected_plan(csn_runtime *rt, const csn_jail_share *shares, siz
     for (size_t i = 0; st == CSN_OK && i < count; i++)
         if (is_protected(&shares[i]))
             st = open_tree(g, &shares[i], err);
+    if (st == CSN_OK)
+        csn_protected_finish(rt);
     /* Without mounts, only the scan protects files. */
     for (size_t i = 0; st == CSN_OK && rt->level == CSN_LEVEL_NAMESPACES && i < g->tree_count;
          i++)
@@ -441,7 +445,9 @@ static int get_tree(csn_protected *g, const csn_jail_share *share, csn_unpacker 
     *t = (csn_protected_tree){.host = share->host,
                               .inside = share->inside,
                               .named = has_same_path(share) ? share->inside : NULL,
-                              .config = h.config};
+                              .config = h.config,
+                              .mark_fd = -1,
+                              .mark_slot = -1};
     t->fd = open(share->host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (t->fd >= 0 && (fstat(t->fd, &st) < 0 || st.st_dev != h.dev || st.st_ino != h.ino))
         close(csn_steal_fd(&t->fd));
@@ -510,10 +516,11 @@ void csn_protected_release(csn_protected *g)
 {
     if (!g)
         return;
-    csn_protected_cache_save(g);
     for (size_t i = 0; i < g->tree_count; i++) {
         if (g->trees[i].fd >= 0)
             close(g->trees[i].fd);
+        if (g->trees[i].mark_fd >= 0)
+            close(g->trees[i].mark_fd);
         free(g->trees[i].places);
         csn_changed_memory_release(&g->trees[i].cache);
         csn_scan_cache_release(&g->trees[i].plain);
@@ -524,6 +531,8 @@ void csn_protected_release(csn_protected *g)
         close(g->stamp);
     if (g->children >= 0)
         close(g->children);
+    if (g->store >= 0)
+        close(g->store);
     csn_scan_cache_release(&g->reported);
     csn_quarantine_release(&g->quarantine);
     pthread_mutex_destroy(&g->lock);

@@ -12,6 +12,7 @@
  *   protected_refers.c     checks what protected files below the root lead to
  *   protected_gitconfig.c  separates the user's lines of a git config from those of a command
  *   protected_cache.c      results of the last scan, stored between sandboxes
+ *   protected_marks.c      changes that no scan has seen yet, stored between processes
  *   quarantine.c           moves a file out of the workspace
  *
  * The protected names, with reasons, are in the table of policy/protected_names.c. */
@@ -64,8 +65,22 @@ typedef struct csn_protected_tree {
     csn_scan_cache plain;      /* git configs that refer to no other file */
     bool has_cache;            /* cache.were is from a complete scan */
     struct timespec cached_at; /* when that scan began */
-    bool scanned;              /* by this handle: the cache is saved */
+    ino_t record_ino;          /* of the file with this cache; 0: none */
+    int mark_fd;               /* of protected_marks.c; -1: not open */
+    int64_t mark_slot;         /* -1: none */
 } csn_protected_tree;
+
+#define CSN_PROTECTED_ADOPTED 16u
+
+/* Changes of sandboxes that ended before they were scanned. */
+typedef struct csn_protected_adopted {
+    struct timespec since; /* if count > 0: of the oldest one */
+    size_t count;
+    int64_t slots[CSN_PROTECTED_ADOPTED];
+    uint32_t held[CSN_PROTECTED_PLACES]; /* what was read-only in all of them */
+    size_t held_count;
+    bool others; /* a sandbox that lives has changes that were not scanned */
+} csn_protected_adopted;
 
 /* A protected path that the user allows commands to write. */
 typedef struct csn_protected_exception {
@@ -81,23 +96,31 @@ typedef struct csn_protected_stamp {
     int64_t sec, nsec, clean;
 } csn_protected_stamp;
 
+typedef struct csn_protected_found {
+    struct csn_protected_found *next;
+    csn_denial denial;
+} csn_protected_found;
+
 typedef struct csn_protected {
     csn_arena *arena; /* the jail's */
     csn_protected_tree *trees;
     size_t tree_count;
     csn_protected_exception *exceptions;
     size_t exception_count;
-    const char *base;          /* the first workspace, inside */
-    pthread_mutex_t lock;      /* never held during a scan */
-    struct timespec since;     /* changes before this time were scanned */
-    bool clean;                /* and the sandbox has changed nothing since */
-    unsigned running;          /* commands of this handle that run */
-    uint64_t change_count;     /* commands and file operations so far */
-    int stamp;                 /* the file of csn_protected_stamp; -1: not detached */
-    int children;              /* /proc/PID/task/PID/children of the keeper, or -1 */
-    pthread_mutex_t scan_lock; /* taken before `lock`; also for the caches of the trees */
-    csn_scan_cache reported;   /* files that stay in place and were reported */
+    const char *base;           /* the first workspace, inside */
+    pthread_mutex_t lock;       /* never held during a scan */
+    struct timespec since;      /* changes before this time were scanned */
+    bool clean;                 /* and the sandbox has changed nothing since */
+    unsigned running;           /* commands of this handle that run */
+    uint64_t change_count;      /* commands and file operations so far */
+    int stamp;                  /* the file of csn_protected_stamp; -1: not detached */
+    int children;               /* /proc/PID/task/PID/children of the keeper, or -1 */
+    pthread_mutex_t scan_lock;  /* taken before `lock`; also for the caches of the trees */
+    csn_scan_cache reported;    /* files that stay in place and were reported */
+    csn_protected_found *found; /* when the sandbox was opened; told with the first command */
     csn_quarantine quarantine;
+    bool prepared; /* it is known what is where in the workspaces */
+    int store;     /* directory of the records and marks; -1: not open */
 } csn_protected;
 
 /* protected.c. Adds mounts; call it after the shares were added. */
@@ -170,8 +193,9 @@ bool csn_protected_is_rule_for(const struct csn_jail_share *shares, size_t count
 
 /* protected_changes.c. Call these before and after each command, however it ended. */
 void csn_protected_command_begin(csn_runtime *rt, struct timespec *ret_began);
-void csn_protected_command_end(csn_runtime *rt, const struct timespec *began,
-                               const csn_deny_sink *denials);
+/* 0 or -errno: not all changes could be checked. */
+int csn_protected_command_end(csn_runtime *rt, const struct timespec *began,
+                              const csn_deny_sink *denials);
 /* Entries of the ops table. */
 csn_status csn_protected_explain(void *state, const csn_exec_req *req, const csn_exec_end *end,
                                  const csn_output *out, const csn_output *text,
@@ -181,6 +205,9 @@ void csn_protected_rescan(void *state, const csn_deny_sink *denials);
 void csn_protected_note_change(csn_runtime *rt);
 /* Call when no process of the sandbox runs; denials may be NULL. */
 void csn_protected_final_scan(csn_runtime *rt, const csn_deny_sink *denials);
+/* Call when the sandbox is opened, before its protected files are mounted: scans what sandboxes
+ * left that ended before a scan. */
+void csn_protected_finish(csn_runtime *rt);
 /* Reads and writes the stamp file: the time from which changes count. */
 void csn_protected_stamp_read(csn_protected *g);
 void csn_protected_stamp_write(const csn_protected *g);
@@ -190,9 +217,23 @@ void csn_protected_stamp_write(const csn_protected *g);
 char *csn_protected_gitconfig_strip(const csn_protected_tree *t, const char *text, size_t len,
                                     size_t *ret_len);
 
-/* protected_cache.c. The result of the last scan of this workspace by any sandbox. */
-void csn_protected_cache_load(csn_protected_tree *t);
-void csn_protected_cache_save(csn_protected *g);
+/* protected_cache.c. The result of the last scan of this workspace by any sandbox. load does
+ * nothing if the tree has a later one; same: it has the places that were loaded or saved. */
+void csn_protected_cache_load(csn_protected *g, csn_protected_tree *t);
+void csn_protected_cache_save(csn_protected *g, csn_protected_tree *t, bool same);
+/* The directory in the state directory; a descriptor that stays open, or -errno. */
+int csn_protected_store(csn_protected *g);
+
+/* protected_marks.c. Marks all workspaces as changed since g->since, or as scanned. */
+void csn_protected_marks_set(const csn_runtime *rt, csn_protected *g);
+void csn_protected_marks_clear(const csn_protected *g);
+/* Finds marks whose owner has ended and locks them until release. */
+void csn_protected_marks_adopt(csn_runtime *rt, csn_protected_tree *t,
+                               csn_protected_adopted *ret);
+void csn_protected_marks_release(const csn_protected_tree *t, const csn_protected_adopted *a,
+                                 bool scanned);
+/* True if the path was read-only for all adopted ones. */
+bool csn_protected_marks_held(const csn_protected_adopted *a, const char *path);
 
 /* protected_places.c. Calls move for everything that must not be at a place that is absent, a
  * link or shared. 0 or -errno: something could not be checked. */
@@ -212,6 +253,9 @@ bool csn_protected_check_refers(csn_protected_tree *t, const struct timespec *si
                                 void *ctx);
 
 /* protected_scan.c. Scans all workspaces and quarantines protected files that are not harmless;
- * denials may be NULL. 0 or -errno: something could not be scanned. Needs the scan lock. */
+ * denials may be NULL. Includes changes of sandboxes that ended before they were scanned; since
+ * NULL: only those. 0 or -errno: something could not be scanned. Needs the scan lock. */
 int csn_protected_scan(csn_runtime *rt, const struct timespec *since,
                        const csn_deny_sink *denials);
+/* Call before the first change: finds out which directories are where. */
+void csn_protected_prepare(csn_runtime *rt);

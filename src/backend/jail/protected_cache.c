@@ -2,10 +2,10 @@
  *
  * One sandbox may prepare a directory of hooks under a harmless name, and the next one rename
  * it to its effective name. The files in it are unchanged, so a scan for changes does not find
- * them; comparing with the directories that the last scan saw does. The cache is written when a
- * handle that scanned is closed, and read when a scan finds a directory at a new place. It is
- * in the state directory, which only the user can write. The number of cache files is fixed; if
- * another workspace overwrites an entry, it counts as missing. */
+ * them; comparing with the directories that the last scan saw does. The record is written after
+ * each scan and read before the first command. It is in the state directory, which only the
+ * user can write. The number of files is fixed; if another workspace overwrites a record, it is
+ * missing, and the workspace is surveyed before the next command. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,15 +19,16 @@
 #include "os/atomic.h"
 #include "os/statedir.h"
 
-#define DIRECTORY  "scans"
-#define SLOTS      512u
-#define FORMAT     "2\n"
-#define FORMAT_LEN (sizeof(FORMAT) - 1)
-#define BYTES_MAX  (8u << 20)
+#define DIRECTORY "scans"
+#define FORMAT    "3:" /* before the path of the workspace */
+#define SLOTS     4096u
+#define BYTES_MAX (8u << 20)
 
-static int open_store(void)
+int csn_protected_store(csn_protected *g)
 {
-    return csn_statedir_open(CSN_DIR_STATE, DIRECTORY, NULL);
+    if (g->store < 0)
+        g->store = csn_statedir_open(CSN_DIR_STATE, DIRECTORY, NULL);
+    return g->store;
 }
 
 static void slot_name(const csn_protected_tree *t, char name[16])
@@ -39,7 +40,7 @@ static void slot_name(const csn_protected_tree *t, char name[16])
     snprintf(name, 16, "%u", h % SLOTS);
 }
 
-/* Format: its version, path of the workspace with its NUL, its inode, the directories and the
+/* Format: its version, path of the workspace with its NUL, its inode, the places and the
  * targets of links. */
 static int put_all(const csn_protected_tree *t, csn_buf *b)
 {
@@ -48,7 +49,7 @@ static int put_all(const csn_protected_tree *t, csn_buf *b)
     const csn_scan_cache *were = &t->cache.were;
 
     if (rc == 0)
-        rc = csn_buf_append(b, FORMAT, FORMAT_LEN);
+        rc = csn_buf_puts(b, FORMAT);
     if (rc == 0)
         rc = csn_buf_append(b, t->host, strlen(t->host) + 1);
     if (rc == 0)
@@ -59,60 +60,62 @@ static int put_all(const csn_protected_tree *t, csn_buf *b)
     return rc;
 }
 
-/* True if the file has these contents: then only its time is set, which is much cheaper than a
- * new file. */
-static bool is_unchanged(int fd, const csn_buf *b)
-{
-    csn_autofree char *have = fd < 0 ? NULL : malloc(b->len + 1);
-
-    return have && pread(fd, have, b->len + 1, 0) == (ssize_t)b->len &&
-           memcmp(have, b->data, b->len) == 0;
-}
-
-/* The modification time of the file is the time of the scan. */
-static void write_tree(int store, const csn_protected_tree *t)
+/* The modification time of the file is the time of the scan. A record that is too large is
+ * removed: an old one would be wrong. */
+static int write_record(int store, csn_protected_tree *t, const char *name)
 {
     const struct timespec times[2] = {t->cached_at, t->cached_at};
+    struct stat st;
     csn_temp temp;
-    char name[16];
     csn_autobuf b;
 
     csn_buf_init(&b, BYTES_MAX);
-    slot_name(t, name);
-    if (put_all(t, &b) != 0)
-        return;
-    csn_autofd int old = openat(store, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (is_unchanged(old, &b) && futimens(old, times) == 0)
-        return;
-    if (csn_temp_create(&temp, store, 0600) < 0)
-        return;
-    if (csn_write_full(temp.fd, b.data, b.len, NULL) == 0 && futimens(temp.fd, times) == 0)
-        (void)csn_temp_publish(&temp, store, name, old >= 0 ? CSN_TEMP_REPLACE : 0);
+    int rc = -put_all(t, &b);
+    if (rc == 0)
+        rc = csn_temp_create(&temp, store, 0600);
+    if (rc < 0)
+        return rc;
+    rc = csn_write_full(temp.fd, b.data, b.len, NULL);
+    if (rc == 0)
+        rc = futimens(temp.fd, times) < 0 || fstat(temp.fd, &st) < 0 ? -errno : 0;
+    if (rc == 0)
+        rc = csn_temp_publish(&temp, store, name, 0);
+    if (rc == 0)
+        t->record_ino = st.st_ino;
     csn_temp_drop(&temp, store);
+    return rc;
 }
 
-void csn_protected_cache_save(csn_protected *g)
+void csn_protected_cache_save(csn_protected *g, csn_protected_tree *t, bool same)
 {
-    csn_autofd int store = -1;
+    const struct timespec times[2] = {t->cached_at, t->cached_at};
+    int store = csn_protected_store(g);
+    struct stat st;
+    char name[16];
 
-    for (size_t i = 0; i < g->tree_count; i++) {
-        if (!g->trees[i].scanned)
-            continue;
-        if (store < 0 && (store = open_store()) < 0)
-            return;
-        write_tree(store, &g->trees[i]);
+    if (store < 0)
+        return;
+    slot_name(t, name);
+    /* the same places as in the record, which is still ours: only the time changes */
+    if (same && t->record_ino != 0 && fstatat(store, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        st.st_ino == t->record_ino && utimensat(store, name, times, AT_SYMLINK_NOFOLLOW) == 0)
+        return;
+    if (write_record(store, t, name) < 0) {
+        t->record_ino = 0;
+        (void)unlinkat(store, name, 0);
     }
 }
 
 static bool load_all(csn_protected_tree *t, const char *data, size_t len)
 {
-    size_t at = FORMAT_LEN + strlen(t->host) + 1;
+    const size_t format = strlen(FORMAT);
+    size_t at = format + strlen(t->host) + 1;
     csn_scan_cache_dir one;
     struct stat st;
     ino_t ino;
 
-    if (len < at + sizeof(ino) || memcmp(data, FORMAT, FORMAT_LEN) != 0 ||
-        memcmp(data + FORMAT_LEN, t->host, at - FORMAT_LEN) != 0 || fstat(t->fd, &st) < 0)
+    if (len < at + sizeof(ino) || memcmp(data, FORMAT, format) != 0 ||
+        memcmp(data + format, t->host, at - format) != 0 || fstat(t->fd, &st) < 0)
         return false;
     memcpy(&ino, data + at, sizeof(ino));
     if (ino != st.st_ino)
@@ -125,20 +128,27 @@ static bool load_all(csn_protected_tree *t, const char *data, size_t len)
     return true;
 }
 
-void csn_protected_cache_load(csn_protected_tree *t)
+static bool is_later(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
+
+void csn_protected_cache_load(csn_protected *g, csn_protected_tree *t)
 {
     char name[16];
-    csn_autofd int store = open_store();
+    int store = csn_protected_store(g);
     struct stat st;
 
     slot_name(t, name);
     csn_autofd int fd = store < 0 ? -1 : openat(store, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > BYTES_MAX)
+    if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > BYTES_MAX ||
+        (t->has_cache && !is_later(&st.st_mtim, &t->cached_at)))
         return;
     csn_autofree char *data = malloc((size_t)st.st_size);
     ssize_t n = data ? read(fd, data, (size_t)st.st_size) : -1;
-    if (n <= 0 || !load_all(t, data, (size_t)n))
+    if (n != st.st_size || !load_all(t, data, (size_t)n))
         return;
     t->cached_at = st.st_mtim;
     t->has_cache = true;
+    t->record_ino = st.st_ino;
 }

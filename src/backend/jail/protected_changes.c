@@ -4,8 +4,8 @@
  * `since` does not move, because a process can change a mapped file without updating its
  * times. While none lives, the next command sets it to its start, so that changes by the
  * user do not count. All handles of a detached sandbox share it through a file in the
- * runtime directory. The output of a command is hostile; it only selects among places that
- * are known to be read-only. */
+ * runtime directory; a mark (protected_marks.c) keeps it if no scan follows. The output of a
+ * command is hostile; it only selects among places that are known to be read-only. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -69,8 +69,20 @@ static void begin_change(csn_runtime *rt, csn_protected *g)
     csn_protected_stamp_read(g);
     if (g->clean && !(shared && has_processes(rt, g)))
         csn_changed_now(&g->since);
+    if (g->clean || shared)
+        csn_protected_marks_set(rt, g);
     g->clean = false;
     csn_protected_stamp_write(g);
+}
+
+/* The lock is not held during a scan. */
+static void prepare(csn_runtime *rt, csn_protected *g)
+{
+    pthread_mutex_lock(&g->lock);
+    bool prepared = g->prepared;
+    pthread_mutex_unlock(&g->lock);
+    if (!prepared)
+        csn_protected_prepare(rt);
 }
 
 void csn_protected_note_change(csn_runtime *rt)
@@ -79,6 +91,7 @@ void csn_protected_note_change(csn_runtime *rt)
 
     if (g->tree_count == 0)
         return;
+    prepare(rt, g);
     pthread_mutex_lock(&g->lock);
     if (g->clean || g->stamp >= 0)
         begin_change(rt, g);
@@ -95,8 +108,8 @@ static bool is_later(const struct timespec *a, const struct timespec *b)
 /* Scans after a command that began at `began`, or after a background process (NULL). `since`
  * moves to the start of the scan only if no process of the sandbox ran before, during and after
  * it. Another handle may have moved it beyond `began`. */
-static void scan_after(csn_runtime *rt, csn_protected *g, const struct timespec *began,
-                       const csn_deny_sink *denials)
+static int scan_after(csn_runtime *rt, csn_protected *g, const struct timespec *began,
+                      const csn_deny_sink *denials)
 {
     struct timespec start;
 
@@ -120,9 +133,12 @@ static void scan_after(csn_runtime *rt, csn_protected *g, const struct timespec 
             quiet && change_count == g->change_count && !(shared && has_processes(rt, g));
         g->since = g->clean ? start : since;
         csn_protected_stamp_write(g);
+        if (g->clean)
+            csn_protected_marks_clear(g);
     }
     pthread_mutex_unlock(&g->lock);
     pthread_mutex_unlock(&g->scan_lock);
+    return nothing ? 0 : rc;
 }
 
 void csn_protected_final_scan(csn_runtime *rt, const csn_deny_sink *denials)
@@ -138,9 +154,48 @@ void csn_protected_final_scan(csn_runtime *rt, const csn_deny_sink *denials)
     bool clean = g->clean;
     g->clean = true;
     pthread_mutex_unlock(&g->lock);
-    if (!clean && csn_protected_scan(rt, &since, denials) < 0)
+    int rc = clean ? 0 : csn_protected_scan(rt, &since, denials);
+    if (rc < 0) /* the mark stays: the next sandbox on this workspace scans it */
         csn_log_debug("workspace of '%s' could not be scanned at the end", rt->id);
+    else if (!clean)
+        csn_protected_marks_clear(g);
     pthread_mutex_unlock(&g->scan_lock);
+}
+
+/* ---- what earlier sandboxes left ---- */
+
+static void keep_found(void *ctx, const csn_denial *d)
+{
+    csn_protected *g = ctx;
+    csn_protected_found *one = csn_arena_alloc(g->arena, sizeof(*one));
+
+    if (!one)
+        return;
+    *one = (csn_protected_found){.next = g->found,
+                                 .denial = {.op = csn_arena_strdup(g->arena, d->op),
+                                            .target = csn_arena_strdup(g->arena, d->target),
+                                            .resolved = csn_arena_strdup(g->arena, d->resolved),
+                                            .rule = csn_arena_strdup(g->arena, d->rule),
+                                            .source = csn_arena_strdup(g->arena, d->source),
+                                            .hint = csn_arena_strdup(g->arena, d->hint)}};
+    g->found = one;
+}
+
+void csn_protected_finish(csn_runtime *rt)
+{
+    csn_protected *g = protected_of(rt);
+    const csn_deny_sink sink = {keep_found, g};
+
+    if (csn_protected_scan(rt, NULL, &sink) < 0)
+        csn_log_debug("changes of an earlier sandbox could not be scanned; tried again after "
+                      "each command");
+}
+
+/* Needs the lock. */
+static void report_found(csn_protected *g, const csn_deny_sink *denials)
+{
+    for (; denials && g->found; g->found = g->found->next)
+        denials->tell(denials->ctx, &g->found->denial);
 }
 
 /* ---- denials ---- */
@@ -241,6 +296,7 @@ void csn_protected_command_begin(csn_runtime *rt, struct timespec *ret_began)
 
     if (g->tree_count == 0)
         return;
+    prepare(rt, g);
     csn_changed_now(ret_began);
     pthread_mutex_lock(&g->lock);
     begin_change(rt, g);
@@ -248,11 +304,17 @@ void csn_protected_command_begin(csn_runtime *rt, struct timespec *ret_began)
     pthread_mutex_unlock(&g->lock);
 }
 
-void csn_protected_command_end(csn_runtime *rt, const struct timespec *began,
-                               const csn_deny_sink *denials)
+int csn_protected_command_end(csn_runtime *rt, const struct timespec *began,
+                              const csn_deny_sink *denials)
 {
-    if (protected_of(rt)->tree_count > 0)
-        scan_after(rt, protected_of(rt), began, denials);
+    csn_protected *g = protected_of(rt);
+
+    if (g->tree_count == 0)
+        return 0;
+    pthread_mutex_lock(&g->lock);
+    report_found(g, denials);
+    pthread_mutex_unlock(&g->lock);
+    return scan_after(rt, g, began, denials);
 }
 
 void csn_protected_rescan(void *state, const csn_deny_sink *denials)
@@ -260,5 +322,5 @@ void csn_protected_rescan(void *state, const csn_deny_sink *denials)
     csn_protected *g = protected_of(state);
 
     if (g->tree_count > 0)
-        scan_after(state, g, NULL, denials);
+        (void)scan_after(state, g, NULL, denials);
 }

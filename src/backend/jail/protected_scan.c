@@ -29,6 +29,7 @@
 #define LEFT      "not changed, but possibly moved here; left in place"
 
 #define WIDENED_MAX 64u
+#define WALKS       3 /* while directories are moved */
 
 /* A directory whose mode was changed for the scan, and the mode it had. */
 typedef struct widened {
@@ -40,10 +41,12 @@ typedef struct scan {
     csn_runtime *rt;
     csn_protected *g;
     csn_protected_tree *t;
-    const struct timespec *since;
+    const struct timespec *own;   /* from when changes of this sandbox count; NULL: none */
+    const struct timespec *since; /* may be earlier: see adopted */
+    csn_protected_adopted adopted;
     const csn_deny_sink *denials;
-    bool cache_loaded; /* protected_cache_load was called, or is not needed */
-    bool needs_cache;  /* a hit cannot be decided without the cache */
+    bool cache_loaded; /* with what other sandboxes scanned meanwhile */
+    bool needs_cache;  /* a hit cannot be decided without it */
     widened widened[WIDENED_MAX];
     size_t widened_count;
 } scan;
@@ -291,16 +294,15 @@ static bool is_first_report(const scan *s, const struct stat *st)
     return true;
 }
 
-/* Decides about an unchanged file in a directory that the last scan did not see under this
- * name. True if the file is older than that scan: the directory was renamed since. A newer file
- * was not made by the sandbox; without a cache the origin is unknown. In both cases the file
- * stays. */
+/* Decides about an unchanged file in a directory that the last scan did not see at this place.
+ * True if the file is older than that scan: the directory was moved since. A newer file was not
+ * made by a sandbox and stays. If there was no scan, the file counts as moved. */
 static bool was_moved_here(const csn_protected_tree *t, const struct stat *st)
 {
     const struct timespec *then = &t->cached_at, *c = &st->st_ctim;
 
-    return t->has_cache && (c->tv_sec < then->tv_sec ||
-                            (c->tv_sec == then->tv_sec && c->tv_nsec <= then->tv_nsec));
+    return !t->has_cache || c->tv_sec < then->tv_sec ||
+           (c->tv_sec == then->tv_sec && c->tv_nsec <= then->tv_nsec);
 }
 
 static int change_mode(int fd, mode_t mode)
@@ -381,8 +383,20 @@ static void check_old(scan *s, const csn_changed *hit)
     if (is_excepted(s, hit->path) || is_still_mounted(s->t, hit->path) ||
         is_installed(hit->path))
         return;
-    if (!csn_protected_check_refers(s->t, s->since, s->cache_loaded, hit, quarantine_place, s))
+    if (!csn_protected_check_refers(s->t, s->since, s->cache_loaded || s->t->has_cache, hit,
+                                    quarantine_place, s))
         s->needs_cache = true;
+}
+
+static bool is_earlier(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
+}
+
+/* Changed before this sandbox: by one that ended without a scan. */
+static bool is_adopted(const scan *s, const struct stat *st)
+{
+    return s->adopted.count > 0 && (!s->own || is_earlier(&st->st_ctim, s->own));
 }
 
 static int check_hit(void *ctx, const csn_changed *hit)
@@ -396,16 +410,18 @@ static int check_hit(void *ctx, const csn_changed *hit)
         return 0;
     }
     if (is_excepted(s, hit->path) ||
-        (is_still_mounted(s->t, hit->path) && !is_shared(s->t, hit->path)))
+        (is_adopted(s, hit->st)
+             ? csn_protected_marks_held(&s->adopted, hit->path)
+             : is_still_mounted(s->t, hit->path) && !is_shared(s->t, hit->path)))
         return 0;
     csn_autofree char *why = check_file(s, hit);
     if (!why)
         return 0;
-    if (hit->moved && !s->cache_loaded) {
+    bool moved = hit->moved && was_moved_here(s->t, hit->st), stays = hit->moved && !moved;
+    if (stays && !s->cache_loaded) {
         s->needs_cache = true;
         return 0;
     }
-    bool moved = hit->moved && was_moved_here(s->t, hit->st), stays = hit->moved && !moved;
     csn_autofree char *text = rule_text(hit, why, stays ? LEFT : moved ? MOVED : "");
     const char *rule = text ? text : csn_protected_name_rule_text(hit->rule);
     if (!stays)
@@ -425,6 +441,44 @@ static bool make_root_readable(scan *s)
            make_readable(s, s->t->fd);
 }
 
+/* The places of this walk are those of the last scan from now on. A record is only saved if no
+ * other sandbox has changes that this scan left to it. */
+static void keep_memory(csn_protected *g, csn_protected_tree *t, const struct timespec *start,
+                        bool save)
+{
+    bool same = csn_scan_cache_same(&t->cache.now, &t->cache.were);
+
+    csn_changed_memory_keep(&t->cache);
+    t->cached_at = *start;
+    t->has_cache = true;
+    if (save)
+        csn_protected_cache_save(g, t, same);
+    else if (!same)
+        t->record_ino = 0;
+}
+
+static int ignore_hit(void *ctx, const csn_changed *hit)
+{
+    (void)ctx;
+    (void)hit;
+    return 0;
+}
+
+/* One walk; again if a directory was moved meanwhile. */
+static int walk(scan *s)
+{
+    csn_protected_tree *t = s->t;
+    int rc = -EAGAIN;
+
+    for (int i = 0; i < WALKS && rc == -EAGAIN; i++) {
+        rc = csn_changed_scan(t->fd, &csn_protected_name_rules, s->since, check_hit, s,
+                              &t->cache, NULL);
+        if (rc == -EACCES && make_root_readable(s))
+            rc = -EAGAIN;
+    }
+    return rc;
+}
+
 static int scan_tree(scan *s)
 {
     csn_protected_tree *t = s->t;
@@ -433,29 +487,71 @@ static int scan_tree(scan *s)
 
     /* not the coarse clock, which may lag behind the times of existing files */
     clock_gettime(CLOCK_REALTIME, &start);
-    /* another handle of a detached sandbox may have scanned later */
-    s->cache_loaded = t->has_cache && s->g->stamp < 0;
     do {
         if (s->needs_cache) {
-            csn_protected_cache_load(t);
+            csn_protected_cache_load(s->g, t);
             s->cache_loaded = true;
             s->needs_cache = false;
         }
-        rc = csn_changed_scan(t->fd, &csn_protected_name_rules, s->since, check_hit, s,
-                              &t->cache, NULL);
-        if (rc == -EACCES && make_root_readable(s))
-            rc = csn_changed_scan(t->fd, &csn_protected_name_rules, s->since, check_hit, s,
-                                  &t->cache, NULL);
+        rc = walk(s);
     } while (rc == 0 && s->needs_cache);
     int lost = csn_protected_check_places(t, s->since, quarantine_place, s);
     rc = rc == 0 ? lost : rc;
     restore_modes(s);
     if (rc < 0)
         return rc;
-    csn_changed_memory_keep(&t->cache);
-    t->cached_at = start;
-    t->has_cache = t->scanned = true;
+    keep_memory(s->g, t, &start, !s->adopted.others);
     return 0;
+}
+
+/* Reads what the last scan of each workspace saw, or walks it. */
+static void survey_tree(csn_protected *g, csn_protected_tree *t, bool clean)
+{
+    struct timespec start;
+
+    csn_protected_cache_load(g, t);
+    /* What this sandbox has changed already must not count as seen. */
+    if (t->has_cache || !clean || t->fd < 0)
+        return;
+    clock_gettime(CLOCK_REALTIME, &start);
+    int rc = csn_changed_scan(t->fd, &csn_protected_name_rules, &start, ignore_hit, NULL,
+                              &t->cache, NULL);
+    if (rc < 0)
+        csn_log_debug("workspace %s cannot be surveyed: %s", t->host, strerrordesc_np(-rc));
+    else
+        keep_memory(g, t, &start, false);
+}
+
+void csn_protected_prepare(csn_runtime *rt)
+{
+    csn_protected *g = rt->jail->protected;
+
+    pthread_mutex_lock(&g->scan_lock);
+    pthread_mutex_lock(&g->lock);
+    bool prepared = g->prepared, clean = g->clean;
+    pthread_mutex_unlock(&g->lock);
+    for (size_t i = 0; !prepared && i < g->tree_count; i++)
+        survey_tree(g, &g->trees[i], clean);
+    pthread_mutex_lock(&g->lock);
+    g->prepared = true;
+    pthread_mutex_unlock(&g->lock);
+    pthread_mutex_unlock(&g->scan_lock);
+}
+
+/* Scans one workspace, with the changes of sandboxes that ended before they were scanned. */
+static int scan_all(scan *s)
+{
+    csn_protected_adopted *a = &s->adopted;
+
+    if (s->t->fd < 0)
+        return -ENOENT;
+    csn_protected_marks_adopt(s->rt, s->t, a);
+    if (!s->own && a->count == 0)
+        return 0;
+    s->since = a->count > 0 && (!s->own || is_earlier(&a->since, s->own)) ? &a->since : s->own;
+    int rc = scan_tree(s);
+    csn_protected_marks_release(s->t, a, rc == 0);
+    return rc;
 }
 
 int csn_protected_scan(csn_runtime *rt, const struct timespec *since,
@@ -465,9 +561,9 @@ int csn_protected_scan(csn_runtime *rt, const struct timespec *since,
     int worst = 0;
 
     for (size_t i = 0; i < g->tree_count; i++) {
-        scan s = {.rt = rt, .g = g, .t = &g->trees[i], .since = since, .denials = denials};
+        scan s = {.rt = rt, .g = g, .t = &g->trees[i], .own = since, .denials = denials};
         csn_autofree char *text = NULL;
-        int rc = s.t->fd < 0 ? -ENOENT : scan_tree(&s);
+        int rc = scan_all(&s);
         if (rc == 0)
             continue;
         worst = rc;
