@@ -536,6 +536,19 @@ bool csn_protected_name_match_tree(const char *path, const char **ret_rule)
     return match(path, true, ret_rule);
 }
 
+uint64_t csn_protected_name_version(void)
+{
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
+
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        for (const char *p = rows[i].name;; p++) {
+            h = (h ^ (unsigned char)*p) * 1099511628211u;
+            if (!*p)
+                break;
+        }
+    return h;
+}
+
 csn_protected_name_kind csn_protected_name_rule_kind(uint8_t rule)
 {
     return rule < ROW_COUNT ? rows[rule].kind : CSN_PROTECTED_NAME_ALWAYS;

@@ -49,6 +49,9 @@ void csn_protected_name_each_place(void (*fn)(void *ctx, const csn_protected_nam
 
 /* For csn_changed_scan; `rule` of a reported entry is the number for these two. */
 extern const csn_name_rules csn_protected_name_rules;
+/* Differs between versions with other names: what a scan has stored is of use with the same
+ * names only. */
+uint64_t csn_protected_name_version(void);
 csn_protected_name_kind csn_protected_name_rule_kind(uint8_t rule);
 const char *csn_protected_name_rule_text(uint8_t rule);
 

@@ -113,7 +113,8 @@ static int dir_stat(const scan *s, int fd, const char *name, dir_facts *ret)
     struct statx st;
 
     if (statx(fd, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-              STATX_INO | STATX_CTIME | STATX_BTIME | STATX_MNT_ID | STATX_MODE | STATX_UID,
+              (name[0] ? 0 : STATX_BTIME) | STATX_INO | STATX_CTIME | STATX_MNT_ID |
+                  STATX_MODE | STATX_UID,
               &st) < 0)
         return -errno;
     ret->id = (csn_scan_cache_dir){.dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor,

@@ -56,7 +56,7 @@ static void put(csn_scan_cache *b, const csn_scan_cache_dir *d)
 
 static bool grow(csn_scan_cache *b)
 {
-    csn_scan_cache next = {.room = b->room ? b->room * 2 : FIRST_ROOM};
+    csn_scan_cache next = {.room = b->room ? b->room * 2 : FIRST_ROOM, .added = b->added};
 
     if (next.room > ROOM_MAX || !(next.slots = calloc(next.room, sizeof(*next.slots))))
         return false;
@@ -73,6 +73,7 @@ void csn_scan_cache_add(csn_scan_cache *b, const csn_scan_cache_dir *d)
     if (b->count * 2 >= b->room && !grow(b) && b->room == 0)
         return;
     put(b, d);
+    b->added++;
 }
 
 bool csn_scan_cache_same(const csn_scan_cache *a, const csn_scan_cache *b)

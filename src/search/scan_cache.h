@@ -20,6 +20,7 @@ typedef struct csn_scan_cache_dir {
 typedef struct csn_scan_cache {
     csn_scan_cache_dir *slots;
     size_t count, room; /* room: a power of two, or 0 */
+    size_t added;       /* entries added so far, also in place of others */
 } csn_scan_cache;
 
 bool csn_scan_cache_has(const csn_scan_cache *b, const csn_scan_cache_dir *d);

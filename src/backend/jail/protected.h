@@ -66,6 +66,7 @@ typedef struct csn_protected_tree {
     bool has_cache;            /* cache.were is from a complete scan */
     struct timespec cached_at; /* when that scan began */
     ino_t record_ino;          /* of the file with this cache; 0: none */
+    size_t recorded;           /* cache.known.added when it was loaded or saved */
     int mark_fd;               /* of protected_marks.c; -1: not open */
     int64_t mark_slot;         /* -1: none */
 } csn_protected_tree;

@@ -18,11 +18,13 @@
 #include "base/buf.h"
 #include "os/atomic.h"
 #include "os/statedir.h"
+#include "policy/protected_names.h"
 
 #define DIRECTORY "scans"
 #define FORMAT    "3:" /* before the path of the workspace */
 #define SLOTS     4096u
 #define BYTES_MAX (8u << 20)
+#define KNOWN_MAX (64u << 10)
 
 int csn_protected_store(csn_protected *g)
 {
@@ -40,23 +42,43 @@ static void slot_name(const csn_protected_tree *t, char name[16])
     snprintf(name, 16, "%u", h % SLOTS);
 }
 
-/* Format: its version, path of the workspace with its NUL, its inode, the places and the
- * targets of links. */
+/* After the path of the workspace with its NUL. The places of directories and the
+ * targets of links follow, then the directories without protected names, which are left out if
+ * they are many. */
+typedef struct head {
+    uint64_t ino;     /* of the workspace */
+    uint64_t version; /* of the names */
+    uint64_t places;
+} head;
+
+static int put_set(csn_buf *b, const csn_scan_cache *set)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < set->room; i++)
+        if (set->slots[i].used)
+            rc = csn_buf_append(b, &set->slots[i], sizeof(set->slots[i]));
+    return rc;
+}
+
 static int put_all(const csn_protected_tree *t, csn_buf *b)
 {
     struct stat st;
     int rc = fstat(t->fd, &st) < 0 ? errno : 0;
-    const csn_scan_cache *were = &t->cache.were;
+    const head h = {.ino = st.st_ino,
+                    .version = csn_protected_name_version(),
+                    .places = t->cache.were.count};
 
     if (rc == 0)
         rc = csn_buf_puts(b, FORMAT);
     if (rc == 0)
         rc = csn_buf_append(b, t->host, strlen(t->host) + 1);
     if (rc == 0)
-        rc = csn_buf_append(b, &st.st_ino, sizeof(st.st_ino));
-    for (size_t i = 0; rc == 0 && i < were->room; i++)
-        if (were->slots[i].used)
-            rc = csn_buf_append(b, &were->slots[i], sizeof(were->slots[i]));
+        rc = csn_buf_append(b, &h, sizeof(h));
+    if (rc == 0)
+        rc = put_set(b, &t->cache.were);
+    if (rc == 0 && t->cache.known.count <= KNOWN_MAX)
+        rc = put_set(b, &t->cache.known);
     return rc;
 }
 
@@ -80,8 +102,10 @@ static int write_record(int store, csn_protected_tree *t, const char *name)
         rc = futimens(temp.fd, times) < 0 || fstat(temp.fd, &st) < 0 ? -errno : 0;
     if (rc == 0)
         rc = csn_temp_publish(&temp, store, name, 0);
-    if (rc == 0)
+    if (rc == 0) {
         t->record_ino = st.st_ino;
+        t->recorded = t->cache.known.added;
+    }
     csn_temp_drop(&temp, store);
     return rc;
 }
@@ -96,9 +120,12 @@ void csn_protected_cache_save(csn_protected *g, csn_protected_tree *t, bool same
     if (store < 0)
         return;
     slot_name(t, name);
-    /* the same places as in the record, which is still ours: only the time changes */
-    if (same && t->record_ino != 0 && fstatat(store, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        st.st_ino == t->record_ino && utimensat(store, name, times, AT_SYMLINK_NOFOLLOW) == 0)
+    /* The same places as in the record, which is still ours: only the time changes. A few
+     * directories more that have no protected names are not worth a new file. */
+    size_t more = t->cache.known.added - t->recorded;
+    if (same && t->record_ino != 0 && more <= 64 + t->cache.known.count / 16 &&
+        fstatat(store, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == t->record_ino &&
+        utimensat(store, name, times, AT_SYMLINK_NOFOLLOW) == 0)
         return;
     if (write_record(store, t, name) < 0) {
         t->record_ino = 0;
@@ -108,23 +135,25 @@ void csn_protected_cache_save(csn_protected *g, csn_protected_tree *t, bool same
 
 static bool load_all(csn_protected_tree *t, const char *data, size_t len)
 {
-    const size_t format = strlen(FORMAT);
-    size_t at = format + strlen(t->host) + 1;
+    const size_t format = strlen(FORMAT), path = strlen(t->host) + 1;
+    size_t at = format + path;
     csn_scan_cache_dir one;
     struct stat st;
-    ino_t ino;
+    head h;
 
-    if (len < at + sizeof(ino) || memcmp(data, FORMAT, format) != 0 ||
-        memcmp(data + format, t->host, at - format) != 0 || fstat(t->fd, &st) < 0)
+    if (len < at + sizeof(h) || memcmp(data, FORMAT, format) != 0 ||
+        memcmp(data + format, t->host, path) != 0 || fstat(t->fd, &st) < 0)
         return false;
-    memcpy(&ino, data + at, sizeof(ino));
-    if (ino != st.st_ino)
+    memcpy(&h, data + at, sizeof(h));
+    if (h.ino != st.st_ino || h.version != csn_protected_name_version())
         return false;
     csn_scan_cache_release(&t->cache.were);
-    for (at += sizeof(ino); at + sizeof(one) <= len; at += sizeof(one)) {
+    at += sizeof(h);
+    for (uint64_t i = 0; at + sizeof(one) <= len; i++, at += sizeof(one)) {
         memcpy(&one, data + at, sizeof(one));
-        csn_scan_cache_add(&t->cache.were, &one);
+        csn_scan_cache_add(i < h.places ? &t->cache.were : &t->cache.known, &one);
     }
+    t->recorded = t->cache.known.added;
     return true;
 }
 

@@ -24,8 +24,9 @@
 #include "base/hash.h"
 #include "base/log.h"
 
-#define FILES     256u
-#define SLOTS_MAX 65536
+#define FILES      256u
+#define SLOTS_MAX  65536
+#define SLOTS_READ 8
 
 typedef struct text_hash {
     char hex[32]; /* 128 bits, without NUL */
@@ -244,26 +245,40 @@ static void adopt_slot(csn_protected_adopted *a, int64_t slot, const mark *m)
     a->slots[a->count++] = slot;
 }
 
+/* Adopts a mark of this workspace if its owner has ended. */
+static void adopt_if_ended(const csn_runtime *rt, const csn_protected_tree *t, int64_t slot,
+                           csn_protected_adopted *a)
+{
+    const text_hash own = hash_text(t->host), me = hash_text(rt->id);
+    mark m;
+
+    if (slot == t->mark_slot || !read_slot(t->mark_fd, slot, &m) || !m.dirty ||
+        !same(&m.workspace, &own))
+        return;
+    bool mine = same(&m.owner, &me); /* of another handle of this sandbox */
+    bool locked = a->count < CSN_PROTECTED_ADOPTED && lock_slot(t->mark_fd, slot, F_WRLCK) == 0;
+    if (locked && read_slot(t->mark_fd, slot, &m) && m.dirty && (mine || !is_alive(&m))) {
+        adopt_slot(a, slot, &m);
+        return;
+    }
+    a->others = a->others || !mine;
+    if (locked)
+        (void)lock_slot(t->mark_fd, slot, F_UNLCK);
+}
+
 void csn_protected_marks_adopt(csn_runtime *rt, csn_protected_tree *t,
                                csn_protected_adopted *ret)
 {
-    const text_hash own = hash_text(t->host), me = hash_text(rt->id);
     int fd = open_file(rt->jail->protected, t);
-    mark m;
+    mark part[SLOTS_READ];
+    int64_t first = 0;
 
     *ret = (csn_protected_adopted){0};
-    for (int64_t i = 0; fd >= 0 && read_slot(fd, i, &m); i++) {
-        if (!m.dirty || i == t->mark_slot || !same(&m.workspace, &own))
-            continue;
-        bool mine = same(&m.owner, &me); /* of another handle of this sandbox */
-        bool free = ret->count < CSN_PROTECTED_ADOPTED && lock_slot(fd, i, F_WRLCK) == 0;
-        if (free && read_slot(fd, i, &m) && m.dirty && (mine || !is_alive(&m))) {
-            adopt_slot(ret, i, &m);
-            continue;
-        }
-        ret->others = ret->others || !mine;
-        if (free)
-            (void)lock_slot(fd, i, F_UNLCK);
+    for (ssize_t n = sizeof(part); fd >= 0 && n == sizeof(part); first += SLOTS_READ) {
+        n = pread(fd, part, sizeof(part), at(first));
+        for (int64_t i = 0; (i + 1) * (int64_t)sizeof(mark) <= n; i++)
+            if (part[i].dirty)
+                adopt_if_ended(rt, t, first + i, ret);
     }
 }
 
