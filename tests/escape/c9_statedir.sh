@@ -118,3 +118,16 @@ for where in .local/state/caisson .config/caisson; do
     done
 done
 holds "control: outside it can be" sh -c "mkdir -p $T/c/.config/caisson && echo '{}' >$T/c/.config/caisson/config.json"
+
+# ---- an audit log that commands could write ----
+mkdir -p "$WS/logs" "$T/logs"
+ln -s "$T/logs" "$WS/out"
+for log in "$WS/log" "$WS/logs/log" "$T/ws/../ws/log" "$WS/out/log"; do
+    echo "{ \"audit\": \"$log\" }" >"$T/audit.json"
+    status "an audit log at ${log#"$T/"} is refused" 125 cs run --workspace "$WS" --policy "$T/audit.json" -- touch "$WS/ran"
+    like "by name" "$err" "*audit '$log': commands can write to $WS*"
+done
+holds "and nothing ran" test ! -e "$WS/ran"
+echo "{ \"audit\": \"$T/logs/log\" }" >"$T/audit.json"
+status "one beside the workspace is not" 0 cs run --workspace "$WS" --policy "$T/audit.json" -- true
+holds "it is written" test -s "$T/logs/log"

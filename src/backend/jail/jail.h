@@ -149,6 +149,8 @@ csn_status csn_jail_cover_records(csn_jail *j, const csn_jail_share *shares, siz
                                   csn_error **err);
 /* Where nothing can be masked: refuses writable shares that contain one of them. */
 csn_status csn_jail_refuse_records(const csn_jail_share *shares, size_t count, csn_error **err);
+/* Refuses an audit log in a directory that commands can write. */
+csn_status csn_jail_check_audit(const csn_runtime *rt, csn_error **err);
 
 /* system_mounts.c. Adds programs, libraries, devices, /proc and /etc, if the host has them. */
 void csn_jail_add_system(const csn_runtime *rt, csn_jail *j, const char *home,

@@ -182,3 +182,30 @@ csn_status csn_jail_refuse_records(const csn_jail_share *shares, size_t count, c
 {
     return each(NULL, shares, count, refuse_one, err);
 }
+
+/* A log that commands can write proves nothing, and a link in its path could lead anywhere. */
+csn_status csn_jail_check_audit(const csn_runtime *rt, csn_error **err)
+{
+    const csn_jail_shares *s = rt->jail->shares;
+    const char *place = rt->config->audit;
+    char real[PATH_MAX];
+
+    if (!place || !*place || strcmp(place, "none") == 0)
+        return CSN_OK;
+    csn_autofree char *dir = csn_path_dir(place);
+    if (!dir)
+        return csn_fail(err, CSN_NOMEM, "audit log");
+    if (!realpath(dir, real))
+        return CSN_OK; /* opening the log reports it */
+    for (size_t i = 0; i < s->count; i++) {
+        csn_autofree char *shown = NULL;
+        if (!s->v[i].writable ||
+            (!csn_path_below(real, s->v[i].host) && !csn_path_below(place, s->v[i].host)))
+            continue;
+        shown = csn_path_printable(place);
+        csn_status st = csn_fail(err, CSN_INVALID, "audit %s: commands can write to %s",
+                                 shown ? shown : "", s->v[i].host);
+        return csn_error_advise(st, err, "choose a directory that the sandbox cannot write");
+    }
+    return CSN_OK;
+}

@@ -351,6 +351,8 @@ csn_status csn_jail_find_shares(csn_runtime *rt, csn_error **err)
     if (!j->shares)
         return csn_fail(err, CSN_NOMEM, "plan of the jail");
     csn_status st = add_all(rt, j, j->shares, err);
+    if (st == CSN_OK)
+        st = csn_jail_check_audit(rt, err);
     return st < 0 ? st : choose_user(rt, j, err);
 }
 
