@@ -44,13 +44,13 @@ status "without openat2 it works" 0 "$PROBE" without openat2 "$CAISSON" run --wo
 
 # ---- what this build cannot honour ----
 for option in "--image debian" \
-    "--workspace $WS:cow" "--deny *.pem"; do
+    "--workspace $WS:cow" "--deny *.pe[m"; do
     # shellcheck disable=SC2086
     status "$option is refused" 125 cs run --workspace "$WS" $option -- touch "$WS/no"
 done
 for path in / /proc /dev "$(dirname "$WS")" "$WS"; do
     status "--deny $path is refused" 125 cs run --workspace "$WS" --deny "$path" -- touch "$WS/no"
-    like "and says what would go" "$err" "*deny $path: the sandbox needs *hint: deny single paths below it*"
+    like "and says what would go" "$err" "*--deny '$path': the sandbox needs *hint: deny single paths below it*"
 done
 for place in /proc /proc/sys /dev /dev/pts; do
     status "a workspace at $place is refused" 125 cs run --workspace "$WS:$place" -- touch no

@@ -316,7 +316,9 @@ static csn_status cover_path(csn_runtime *rt, uint32_t cover, csn_error **err)
     bool absent = p.error == ENOENT || p.error == ENOTDIR;
     if (absent)
         return c->missing_ok ? await_path(rt, cover, &p, err) : missing(c, &p, err);
-    csn_status st = p.error == 0 ? check_links(rt, cover, &p, err) : CSN_OK;
+    csn_status st = csn_cover_check(rt, c, c->path, err);
+    if (st == CSN_OK && p.error == 0)
+        st = check_links(rt, cover, &p, err);
     if (st == CSN_OK && p.error == 0)
         st = csn_cover_real(rt, cover, p.real, false, &where, err);
     if (st == CSN_OK && p.error == 0)
