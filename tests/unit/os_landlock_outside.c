@@ -163,7 +163,9 @@ static void try_abi(int abi)
 
     put_file(top_fd, "in/file", "again\n");
     run_restricted(
-        (restricted){.spec = {rules, 4, true, true}, .abi = abi, .body = any_abi_body});
+        (restricted){.spec = {.rules = rules, .count = 4, .no_tcp = true, .scope = true},
+                     .abi = abi,
+                     .body = any_abi_body});
 }
 
 static void each_abi_enforces_what_it_knows(void **state)
