@@ -14,8 +14,8 @@ typedef struct csn_jail_limits {
     const char *text; /* for the layer `limits` */
 } csn_jail_limits;
 
-/* The limits in force; 0: none. Without --memory it is three quarters of the memory of the host,
- * or of the control group at the root of the caller's container. */
+/* The limits in force; 0: none. Without --memory it is three quarters of the memory of the
+ * host, or of the control group at the root of the caller's container. */
 uint64_t csn_jail_limit_memory(csn_runtime *rt);
 uint64_t csn_jail_limit_pids(const csn_runtime *rt);
 uint64_t csn_jail_limit_disk(const csn_runtime *rt);
