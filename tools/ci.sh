@@ -62,7 +62,7 @@ with_sanitizers()
     compile "$build/asan" -Db_sanitize=address,undefined -Db_lundef=false -Dkeeper=native &&
         tools/run-tests "$build/asan" --timeout-multiplier 4 --suite unit --suite conformance \
             --suite cli --suite escape --suite net-brief --suite fault --suite fuzz --suite mcp \
-            --suite remote --no-suite conformance-busybox
+            --suite remote --no-suite conformance-busybox --no-suite many-starts
 }
 
 # The keeper has one thread and starts as a static program. Of the official clients one is enough.
@@ -116,7 +116,7 @@ SECONDS=0
 stage packages tools/deps build test engine lint clang valgrind user
 stage lint make lint
 # What an ordinary user is given and refused is what the last stage runs.
-stage test make test TESTS='--no-suite net-user --no-suite escape-user'
+stage test make test TESTS='--no-suite net-user --no-suite escape-user --no-suite advisories-user'
 stage clang with_clang
 stage walls with_walls_off
 stage sanitize with_sanitizers
