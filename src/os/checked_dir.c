@@ -25,8 +25,9 @@
 
 typedef struct walk {
     unsigned flags, links;
-    int fd;                      /* of the directory reached so far, O_PATH */
-    struct stat st;              /* its status */
+    int fd;         /* of the directory reached so far, O_PATH */
+    struct stat st; /* its status */
+    uid_t me;
     uid_t root;                  /* owner of /: in a user namespace root may have no number */
     char at[CSN_PATH_MAX + 1];   /* its path */
     char rest[CSN_PATH_MAX + 1]; /* what follows */
@@ -62,39 +63,39 @@ static bool others_write(const walk *w)
 
 static int check(const walk *w, bool last)
 {
-    const uid_t me = geteuid();
     const struct stat *st = &w->st;
 
-    if (st->st_uid != me && (last || !is_of_root(w, st)))
+    if (st->st_uid != w->me && (last || !is_of_root(w, st)))
         return refuse(w, CSN_DIR_FAULT_OWNER, "", st);
     if (last ? (st->st_mode & (S_IWGRP | S_IWOTH)) != 0 : others_write(w))
         return refuse(w, CSN_DIR_FAULT_WRITABLE, "", st);
     return 0;
 }
 
-static int step_to(walk *w, int fd, const char *name)
+static void step_to(walk *w, int fd, const struct stat *st, const char *name)
 {
-    if (fd < 0)
-        return -errno;
     if (w->fd >= 0)
         close(w->fd);
     w->fd = fd;
-    if (fstat(fd, &w->st) < 0)
-        return -errno;
+    w->st = *st;
     size_t len = strlen(w->at);
     if (strcmp(name, "/") == 0)
         snprintf(w->at, sizeof(w->at), "/");
     else
         snprintf(w->at + len, sizeof(w->at) - len, "%s%s", len > 1 ? "/" : "", name);
-    return 0;
 }
 
 static int to_root(walk *w)
 {
+    struct stat st;
+    csn_autofd int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
     w->at[0] = '\0';
-    int rc = step_to(w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), "/");
-    w->root = w->st.st_uid;
-    return rc;
+    step_to(w, csn_steal_fd(&fd), &st, "/");
+    w->root = st.st_uid;
+    return 0;
 }
 
 /* True if the links in the directory reached are the system's. */
@@ -166,7 +167,10 @@ static int step(walk *w)
         return -errno;
     if (S_ISLNK(st.st_mode))
         return follow(w, fd, name, &st);
-    return S_ISDIR(st.st_mode) ? step_to(w, csn_steal_fd(&fd), name) : -ENOTDIR;
+    if (!S_ISDIR(st.st_mode))
+        return -ENOTDIR;
+    step_to(w, csn_steal_fd(&fd), &st, name);
+    return 0;
 }
 
 int csn_checked_dir_open(const char *path, unsigned flags, csn_dir_fault *fault)
@@ -179,6 +183,8 @@ int csn_checked_dir_open(const char *path, unsigned flags, csn_dir_fault *fault)
         return path[0] != '/' ? -EINVAL : -ENAMETOOLONG;
     w->flags = flags;
     w->links = 0;
+    w->me = geteuid();
+    w->st = (struct stat){0};
     w->fd = -1;
     w->fault = fault;
     if (fault)
