@@ -31,7 +31,7 @@ typedef struct csn_httpd_config {
     uint64_t body_max; /* bytes; a longer body gets 413 */
     unsigned
         conns_max;   /* connections at once; beyond that the oldest unclaimed one is closed */
-    unsigned owners; /* who may claim connections; each has an equal share */
+    unsigned owners; /* number of tokens; each has an equal share of connections */
     uint64_t arrive_ms; /* time for a complete request to arrive */
     unsigned idle_s;    /* timeout of an idle connection */
     unsigned threads;
