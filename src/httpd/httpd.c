@@ -1,6 +1,6 @@
 /* httpd.c: an HTTP server on libmicrohttpd, built as the module caisson-httpd.so.
  *
- * No other file uses libmicrohttpd. An attacker who can reach the port controls every byte.
+ * No other file uses libmicrohttpd. An attacker that reaches the port controls every byte.
  * libmicrohttpd parses; the framing is checked again before a request is admitted, because
  * ambiguous framing (two lengths, length and chunks) enables request smuggling. No callback
  * blocks: a request waiting for its response and a stream without data are suspended. A watcher

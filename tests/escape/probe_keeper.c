@@ -1,6 +1,7 @@
 /* probe_keeper.c: slows, limits or stops one process, which inside is the keeper.
  *
- * WHO is a number, or `child`: a child of the probe, for the control outside. */
+ * The target WHO is a number or `child`, a child of the probe; the control outside uses
+ * `child`. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
