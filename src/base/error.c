@@ -43,6 +43,40 @@ __attribute__((format(printf, 1, 0))) static char *format(const char *fmt, va_li
     return vasprintf(&text, fmt, ap) < 0 ? NULL : text;
 }
 
+#define TOO_MANY_HERE "the limit of open descriptors of this process (RLIMIT_NOFILE) is too low"
+#define TOO_MANY_ALL  "the limit of open files of this system (fs.file-max) is reached"
+
+/* The C library's texts of EMFILE and ENFILE do not say which limit to raise. */
+const char *csn_errno_text(int errnum)
+{
+    if (errnum == EMFILE)
+        return TOO_MANY_HERE;
+    if (errnum == ENFILE)
+        return TOO_MANY_ALL;
+#ifdef __GLIBC__
+    const char *text = (strerrordesc_np)(errnum);
+#else
+    const char *text = (strerror)(errnum); /* musl returns constants */
+#endif
+    return text ? text : "unknown error";
+}
+
+/* The hint for a message with one of the two texts above; NULL for every other message. */
+static const char *limit_hint(const char *msg)
+{
+    if (strstr(msg, TOO_MANY_HERE))
+        return "raise the limit: ulimit -n 256, or more";
+    return strstr(msg, TOO_MANY_ALL) ? "raise the limit: sysctl fs.file-max" : NULL;
+}
+
+/* The text of errnum, except for two values to which callers give their own meaning. */
+static const char *errno_text(int errnum)
+{
+    if (errnum == EXDEV)
+        return csn_status_text(CSN_OUTSIDE);
+    return errnum == EMEDIUMTYPE ? "not a regular file" : csn_errno_text(errnum);
+}
+
 /* Takes msg, which may be NULL when formatting it failed. */
 static csn_status put(csn_error **err, csn_status code, int errnum, char *msg)
 {
@@ -56,6 +90,8 @@ static csn_status put(csn_error **err, csn_status code, int errnum, char *msg)
         return code;
     }
     *e = (csn_error){.code = code, .errnum = errnum, .msg = CSN_STEAL(owned)};
+    const char *hint = limit_hint(e->msg);
+    e->hint = hint ? strdup(hint) : NULL;
     *err = e;
     return code;
 }
@@ -64,17 +100,6 @@ static csn_status put(csn_error **err, csn_status code, int errnum, char *msg)
 static csn_error *open_error(csn_status st, csn_error **err)
 {
     return st < 0 && err && *err && (*err)->msg ? *err : NULL;
-}
-
-/* strerror, except for two values to which callers give their own meaning. */
-static const char *errno_text(int errnum)
-{
-    if (errnum == EXDEV)
-        return csn_status_text(CSN_OUTSIDE);
-    if (errnum == EMEDIUMTYPE)
-        return "not a regular file";
-    const char *text = strerrordesc_np(errnum);
-    return text ? text : "unknown error";
 }
 
 csn_status csn_fail(csn_error **err, csn_status code, const char *fmt, ...)
@@ -150,13 +175,14 @@ csn_status csn_error_note(csn_status st, csn_error **err, const char *op, const 
     return st;
 }
 
-/* Unlike op and path, the latest hint wins: the outer layers know what the user can change. */
+/* Unlike op and path, the latest hint wins: the outer layers know what the user can change. But
+ * where a limit of descriptors is the cause, only raising it helps. */
 csn_status csn_error_advise(csn_status st, csn_error **err, const char *fmt, ...)
 {
     csn_error *e = open_error(st, err);
     va_list ap;
 
-    if (!e)
+    if (!e || limit_hint(e->msg))
         return st;
     va_start(ap, fmt);
     char *hint = format(fmt, ap);

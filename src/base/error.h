@@ -2,6 +2,13 @@
 #pragma once
 #include "caisson/caisson.h"
 
+/* The text of an errno for a message. It names the limit behind EMFILE and ENFILE; an error
+ * whose message contains it has the hint to raise that limit, and csn_error_advise does not
+ * replace that hint. */
+const char *csn_errno_text(int errnum);
+#undef strerrordesc_np
+#define strerrordesc_np(errnum) csn_errno_text(errnum)
+
 /* Set *err (when err is not NULL) and return `code`. */
 csn_status csn_fail(csn_error **err, csn_status code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4), warn_unused_result));

@@ -74,6 +74,10 @@ int csn_cli_usage(const csn_cli *c, const char *hint, const char *fmt, ...)
 /* Prints a notice, not a failure, on stderr. */
 void csn_cli_note(const csn_cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Prints `caisson: OP: MESSAGE` and `hint: HINT` on stderr with one write. op and hint may be
+ * NULL. */
+void csn_cli_message(const char *op, const char *message, const char *hint);
+
 /* Builds one JSON value and prints it as one line of stdout. */
 typedef struct csn_answer {
     csn_buf buf;
@@ -125,8 +129,8 @@ typedef struct csn_cli_shown {
 } csn_cli_shown;
 int csn_cli_show_chunk(void *ctx, const void *data, size_t len);
 void csn_cli_show_end(csn_cli_shown *s);
-/* Prints text with control bytes and invalid UTF-8 escaped, also if `to` is not a terminal. */
-void csn_cli_escape(FILE *to, const char *text, size_t len);
+/* Appends text with control bytes and invalid UTF-8 escaped. */
+void csn_cli_escape(csn_buf *to, const char *text, size_t len);
 #define CSN_HUMAN_SIZE 32
 const char *csn_cli_human_size(uint64_t bytes, char buf[CSN_HUMAN_SIZE]);
 const char *csn_cli_human_ms(uint64_t ms, char buf[CSN_HUMAN_SIZE]);

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/options.h"
+#include "base/path.h"
 #include "base/strv.h"
 #include "cli/cli.h"
 
@@ -133,12 +134,28 @@ static void default_path(char ret[DEFAULT_PATH_MAX])
         snprintf(ret, DEFAULT_PATH_MAX, "%s/.config/caisson/config.json", home);
 }
 
+/* True for a symlink that leads nowhere, and for a file in place of the directory. */
+static bool dir_is_broken(const char *path)
+{
+    csn_autofree char *dir = csn_path_dir(path);
+    struct stat st;
+
+    return !dir || (lstat(dir, &st) == 0 && (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)));
+}
+
+/* Without the file a sandbox has fewer rules, so only a file that was never made counts as
+ * missing. */
 bool csn_config_file_exists(void)
 {
     char path[DEFAULT_PATH_MAX];
+    struct stat st;
 
     default_path(path);
-    return path[0] && (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR));
+    if (!path[0])
+        return false;
+    if (lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR))
+        return true;
+    return dir_is_broken(path);
 }
 
 /* The file decides what sandboxes may do, so it must be ours: sudo -E keeps the HOME of another
@@ -147,8 +164,15 @@ static csn_status check_owner(const char *path, csn_error **err)
 {
     struct stat st;
 
-    if (stat(path, &st) < 0)
-        return csn_fail_errno(err, errno, "cannot open '%s'", path);
+    if (stat(path, &st) < 0) {
+        int e = errno;
+        csn_status bad = csn_fail_errno(err, e, "cannot open '%s'", path);
+        if (e == ENOENT || e == ENOTDIR)
+            csn_error_advise(bad, err,
+                             "a symlink in this path leads nowhere, or its "
+                             "directory is a file: correct or remove that");
+        return bad;
+    }
     if (st.st_uid != 0 && st.st_uid != geteuid()) {
         csn_status bad =
             csn_fail(err, CSN_DENIED, "'%s' belongs to user %u, and we are user %u", path,

@@ -62,26 +62,33 @@ const csn_command *csn_cli_find(const char *name)
 static int unknown_command(const char *name)
 {
     const char *names[sizeof(csn_cli_commands) / sizeof(csn_cli_commands[0])];
-    char quoted[128];
+    char quoted[128], message[160], hint[64];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         names[i] = csn_cli_commands[i] ? csn_cli_commands[i]->name : NULL;
     const char *near = csn_args_nearest(name, names);
     csn_args_quote(name, quoted, sizeof(quoted));
-    fprintf(stderr, "caisson: unknown command '%s'\n", quoted);
-    if (near)
-        fprintf(stderr, "hint: did you mean %s?\n", near);
-    else
-        fputs("hint: caisson help lists the commands\n", stderr);
+    snprintf(message, sizeof(message), "unknown command '%s'", quoted);
+    snprintf(hint, sizeof(hint), "did you mean %s?", near ? near : "");
+    csn_cli_message(NULL, message, near ? hint : "caisson help lists the commands");
+    return CSN_EXIT_USAGE;
+}
+
+/* With a buffer, so that it is one write. */
+static int no_command(void)
+{
+    static char buffer[16384];
+
+    setvbuf(stderr, buffer, _IOFBF, sizeof(buffer));
+    csn_cli_help_overview(stderr);
+    fflush(stderr);
     return CSN_EXIT_USAGE;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 2) {
-        csn_cli_help_overview(stderr);
-        return CSN_EXIT_USAGE;
-    }
+    if (argc < 2)
+        return no_command();
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         name = "help";

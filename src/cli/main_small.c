@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/strv.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
@@ -94,10 +95,12 @@ static void exec_full(char **argv)
 int main(int argc, char **argv)
 {
     const csn_command *cmd = find_command(argv);
+    char message[256];
 
     if (cmd)
         return csn_cli_dispatch(cmd, argc - 2, argv + 2);
     exec_full(argv);
-    fprintf(stderr, "caisson: cannot run " FULL ": %s\n", strerrordesc_np(errno));
+    snprintf(message, sizeof(message), "cannot run " FULL ": %s", csn_errno_text(errno));
+    csn_cli_message(NULL, message, NULL);
     return CSN_EXIT_FAILED;
 }

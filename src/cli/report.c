@@ -4,8 +4,9 @@
  * prints it as an object on stdout.
  *
  * Invariants: a message is one line, whatever text of a sandbox it quotes (control bytes are
- * escaped); a failed write is never reported as success; if the reader of stdout closes it, the
- * program exits with 141 and no message, as SIGPIPE would do. */
+ * escaped); a message with its hint is one write, so that programs with the same stderr do not
+ * mix their lines; a failed write is never reported as success; if the reader of stdout closes
+ * it, the program exits with 141 and no message, as SIGPIPE would do. */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -17,8 +18,9 @@
 #include "cli/cli.h"
 #include "wire/result_json.h"
 
-/* Larger than any list the library returns. */
-#define ANSWER_MAX ((size_t)8 << 30)
+/* Larger than any list, and than any message, that the library returns. */
+#define ANSWER_MAX  ((size_t)8 << 30)
+#define MESSAGE_MAX ((size_t)8 << 20)
 
 /* ---- writing ------------------------------------------------------------------------- */
 
@@ -57,8 +59,7 @@ int csn_cli_write_failed(const csn_cli *c, int error)
         return CSN_EXIT_BROKEN_PIPE;
     if (csn_cli_caught())
         return csn_cli_exit_of(CSN_EXIT_FAILED);
-    fprintf(stderr, "caisson: %s: cannot write to standard output: %s\n", c->cmd->name,
-            strerrordesc_np(error));
+    csn_cli_note(c, "cannot write to standard output: %s", strerrordesc_np(error));
     return c->cmd->flags & CSN_CMD_RUNS ? CSN_EXIT_BROKEN : CSN_EXIT_FAILED;
 }
 
@@ -85,8 +86,7 @@ int csn_answer_end(const csn_cli *c, csn_answer *a)
     if (e == 0)
         e = csn_buf_putc(&a->buf, '\n');
     if (e != 0) {
-        fprintf(stderr, "caisson: %s: cannot build the answer: %s\n", c->cmd->name,
-                strerrordesc_np(e));
+        csn_cli_note(c, "cannot build the answer: %s", strerrordesc_np(e));
         csn_buf_release(&a->buf);
         return c->cmd->flags & CSN_CMD_RUNS ? CSN_EXIT_BROKEN : CSN_EXIT_FAILED;
     }
@@ -144,20 +144,28 @@ int csn_cli_print_id(const csn_cli *c, csn_sandbox *sb, const char *name, bool r
 
 /* ---- failures ------------------------------------------------------------------------ */
 
-static void print_failure(const char *op, const char *message, const char *hint)
+void csn_cli_message(const char *op, const char *message, const char *hint)
 {
-    fputs("caisson: ", stderr);
+    static const char no_memory[] = "caisson: out of memory\n";
+    csn_autobuf text;
+
+    csn_buf_init(&text, MESSAGE_MAX);
+    csn_buf_puts(&text, "caisson: ");
     if (op) {
-        csn_cli_escape(stderr, op, strlen(op));
-        fputs(": ", stderr);
+        csn_cli_escape(&text, op, strlen(op));
+        csn_buf_puts(&text, ": ");
     }
-    csn_cli_escape(stderr, message, strlen(message));
-    fputc('\n', stderr);
-    if (!hint)
-        return;
-    fputs("hint: ", stderr);
-    csn_cli_escape(stderr, hint, strlen(hint));
-    fputc('\n', stderr);
+    csn_cli_escape(&text, message, strlen(message));
+    csn_buf_putc(&text, '\n');
+    if (hint) {
+        csn_buf_puts(&text, "hint: ");
+        csn_cli_escape(&text, hint, strlen(hint));
+        csn_buf_putc(&text, '\n');
+    }
+    if (text.err == 0)
+        (void)csn_cli_write(STDERR_FILENO, text.data, text.len);
+    else
+        (void)csn_cli_write(STDERR_FILENO, no_memory, sizeof(no_memory) - 1);
 }
 
 /* The exit status for a failed call. */
@@ -194,12 +202,16 @@ static void put_error_text(csn_json *j, const csn_cli *c, csn_status code, const
 int csn_cli_fail(const csn_cli *c, csn_error *err)
 {
     const char *op = csn_error_op(err) ? csn_error_op(err) : c->cmd->name;
+    bool refused_by_system = csn_error_errno(err) != 0 && !csn_error_denial(err);
     int status = status_of(c, csn_error_code(err));
+
+    if (status == CSN_EXIT_REFUSED && refused_by_system) /* and not by a policy */
+        status = CSN_EXIT_BROKEN;
 
     if (c->json)
         (void)CSN_CLI_JSON(c, put_error, c, err);
     fflush(stdout);
-    print_failure(op, csn_error_message(err), csn_error_hint(err));
+    csn_cli_message(op, csn_error_message(err), csn_error_hint(err));
     csn_error_free(err);
     return status;
 }
@@ -209,7 +221,7 @@ static void fail_text(const csn_cli *c, csn_status code, const char *hint, const
     if (c->json)
         (void)CSN_CLI_JSON(c, put_error_text, c, code, message, hint);
     fflush(stdout);
-    print_failure(c->cmd->name, message, hint);
+    csn_cli_message(c->cmd->name, message, hint);
 }
 
 int csn_cli_fail_text(const csn_cli *c, csn_status code, const char *fmt, ...)
@@ -246,5 +258,5 @@ void csn_cli_note(const csn_cli *c, const char *fmt, ...)
     vsnprintf(message, sizeof(message), fmt, ap);
     va_end(ap);
     fflush(stdout);
-    print_failure(c->cmd->name, message, NULL);
+    csn_cli_message(c->cmd->name, message, NULL);
 }

@@ -14,7 +14,7 @@
 #include "base/visible.h"
 #include "cli/cli.h"
 
-static void escape(FILE *to, const char *text, size_t len, csn_visible_kind kind)
+static void escape(const char *text, size_t len, csn_visible_kind kind)
 {
     const unsigned char *s = (const unsigned char *)text;
     char form[CSN_VISIBLE_SIZE];
@@ -22,9 +22,9 @@ static void escape(FILE *to, const char *text, size_t len, csn_visible_kind kind
     for (size_t i = 0, n; i < len; i += n) {
         n = csn_visible_next(s + i, len - i, kind, form);
         if (form[0])
-            fputs(form, to);
+            fputs(form, stdout);
         else
-            fwrite(s + i, 1, n, to);
+            fwrite(s + i, 1, n, stdout);
     }
 }
 
@@ -40,7 +40,7 @@ bool csn_cli_on_terminal(void)
 void csn_cli_put_name(const char *name)
 {
     if (csn_cli_on_terminal())
-        escape(stdout, name, strlen(name), CSN_VISIBLE_NAME);
+        escape(name, strlen(name), CSN_VISIBLE_NAME);
     else
         fputs(name, stdout);
 }
@@ -48,25 +48,34 @@ void csn_cli_put_name(const char *name)
 void csn_cli_put_text(const char *text, size_t len)
 {
     if (csn_cli_on_terminal())
-        escape(stdout, text, len, CSN_VISIBLE_TEXT);
+        escape(text, len, CSN_VISIBLE_TEXT);
     else
         fwrite(text, 1, len, stdout);
 }
 
-void csn_cli_escape(FILE *to, const char *text, size_t len)
+void csn_cli_escape(csn_buf *to, const char *text, size_t len)
 {
-    escape(to, text, len, CSN_VISIBLE_NAME);
+    const unsigned char *s = (const unsigned char *)text;
+    char form[CSN_VISIBLE_SIZE];
+
+    for (size_t i = 0, n; i < len; i += n) {
+        n = csn_visible_next(s + i, len - i, CSN_VISIBLE_NAME, form);
+        if (form[0])
+            csn_buf_puts(to, form);
+        else
+            csn_buf_append(to, s + i, n);
+    }
 }
 
 void csn_cli_put_lines(const char *text, size_t len)
 {
-    escape(stdout, text, len, CSN_VISIBLE_LINES);
+    escape(text, len, CSN_VISIBLE_LINES);
 }
 
 void csn_cli_put_json(const char *text, size_t len)
 {
     if (csn_cli_on_terminal())
-        escape(stdout, text, len, CSN_VISIBLE_JSON);
+        escape(text, len, CSN_VISIBLE_JSON);
     else
         fwrite(text, 1, len, stdout);
 }

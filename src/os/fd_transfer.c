@@ -159,6 +159,8 @@ CSN_IN_CHILD int csn_fd_transfer_take(int at, int *fds, size_t n)
     if (rc != 1)
         return rc < 0 ? (int)rc : -EPROTO;
     const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    if (m.msg_flags & MSG_CTRUNC)
+        return -EMFILE; /* the kernel drops what exceeds the limit of descriptors */
     if (n > 0 && (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int) * n)))
         return -EPROTO;
     csn_vfork_lock_release(&full);

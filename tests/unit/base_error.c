@@ -199,6 +199,29 @@ static void failing_to_format_gives_the_static_error(void **state)
     csn_error_free(err);
 }
 
+static void limit_of_descriptors_is_named_with_its_remedy(void **state)
+{
+    static const struct {
+        int errnum;
+        const char *text, *hint;
+    } rows[] = {{EMFILE, "(RLIMIT_NOFILE) is too low", "ulimit -n"},
+                {ENFILE, "(fs.file-max) is reached", "sysctl fs.file-max"}};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        csn_error *err = NULL;
+        csn_status st = csn_fail_errno(&err, rows[i].errnum, "open");
+        csn_error_advise(st, &err, "another remedy"); /* which would not help */
+        assert_non_null(strstr(csn_error_message(err), rows[i].text));
+        assert_non_null(strstr(csn_error_hint(err), rows[i].hint));
+        csn_error_free(err);
+        st = csn_fail(&err, CSN_UNAVAILABLE, "start: %s", csn_errno_text(rows[i].errnum));
+        assert_int_equal(st, CSN_UNAVAILABLE);
+        assert_non_null(strstr(csn_error_hint(err), rows[i].hint));
+        csn_error_free(err);
+    }
+}
+
 static void version_is_the_build_version(void **state)
 {
     (void)state;
@@ -217,6 +240,7 @@ int main(void)
         cmocka_unit_test(a_wrapper_that_knows_better_changes_the_code),
         cmocka_unit_test(denial_is_copied_and_belongs_to_denials_only),
         cmocka_unit_test(failing_to_format_gives_the_static_error),
+        cmocka_unit_test(limit_of_descriptors_is_named_with_its_remedy),
         cmocka_unit_test(version_is_the_build_version),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
