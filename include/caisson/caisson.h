@@ -170,6 +170,9 @@ typedef struct csn_config {
     const char *audit; /* file for the audit log; NULL: default place; "none": off */
     const char *const *workspaces;      /* further HOST[:INSIDE][:rw|ro|cow] */
     const char *const *deny_missing_ok; /* as deny; the paths need not exist yet */
+    /* Retention of the audit logs of ended sandboxes; CSN_NO_LIMIT: no limit. */
+    uint64_t audit_keep; /* days of use after the last line; 0: 30 */
+    uint64_t audit_max;  /* bytes of all logs of the user; 0: 1 GiB */
 } csn_config;
 
 /* Parses the JSON of a policy or configuration file. Keys are the names of csn_config; an
@@ -756,9 +759,11 @@ typedef struct csn_audit_report {
     uint64_t lines;     /* number of lines checked */
     uint64_t bad_line;  /* 1-based; 0: none */
     const char *reason; /* NULL when ok */
+    uint64_t gaps;      /* operations that began and have no recorded result; 0 when ok */
 } csn_audit_report;
 
-/* Recomputes the hash chain, which detects changed, removed and reordered lines. */
+/* Recomputes the hash chain, which detects changed, removed and reordered lines. An operation
+ * that runs is not a gap; one whose caller was killed is. */
 CSN_API csn_status csn_audit_verify(const char *id, csn_audit_report **ret, csn_error **err);
 CSN_API void csn_audit_report_free(csn_audit_report *r);
 

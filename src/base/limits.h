@@ -29,9 +29,15 @@
 #define CSN_DRAIN_MS             100u   /* for output of a grandchild that holds the pipe */
 #define CSN_KEEPER_SPEC_MS       60000u /* how long a detached keeper waits for its spec */
 #define CSN_KEEPER_ANSWER_MS     5000u  /* after this silence a keeper counts as broken */
+#define CSN_GATEWAY_AUDIT_MS     250u   /* wait for events that a later call can read as well */
+#define CSN_GATEWAY_CONNECT_MS   500u   /* for a place in the queue of its socket */
+#define CSN_GATEWAY_END_MS       300u   /* then one that should end by itself is killed */
 #define CSN_JSON_BYTES_MAX       (64u * 1024u * 1024u) /* of one document read */
 #define CSN_JSON_DEPTH_MAX       512u                  /* containers in containers */
 #define CSN_AUDIT_LINE_MAX       16384u
+#define CSN_AUDIT_KEEP_DAYS      30u          /* days of use, by default */
+#define CSN_AUDIT_MAX            (1ull << 30) /* bytes of all logs, by default */
+#define CSN_AUDIT_DAYS_MAX       4000u        /* days of use that are remembered */
 #define CSN_TAR_ENTRIES_MAX      1000000u
 #define CSN_TAR_BYTES_MAX        (16ull * 1024u * 1024u * 1024u)
 /* the MCP server */

@@ -79,7 +79,12 @@ const csn_option csn_options[] = {
      .help = "commands may make namespaces and mounts, for sandboxes inside",
      .open_flag = CSN_OPEN_NESTED},
     {"detached", CSN_TYPE_FLAG, AT(flags), CSN_OPTION_DETACHED, .open_flag = CSN_OPEN_DETACHED},
-    {"audit", CSN_TYPE_STRING, AT(audit), 0, .flag = NULL},
+    {"audit", CSN_TYPE_STRING, AT(audit), 0, .flag = "audit", .metavar = "FILE|none",
+     .help = "file for the audit log, or no log; default: one per sandbox"},
+    {"audit_keep", CSN_TYPE_COUNT, AT(audit_keep), 0, .flag = "audit-keep", .metavar = "DAYS",
+     .help = "days of use that logs of ended sandboxes are kept, default 30"},
+    {"audit_max", CSN_TYPE_SIZE, AT(audit_max), 0, .flag = "audit-max", .metavar = "SIZE",
+     .help = "of all logs together, default 1G; the oldest are removed"},
     {.name = NULL},
 };
 _Static_assert(sizeof(csn_options) / sizeof(csn_options[0]) <= CSN_OPTION_COUNT,

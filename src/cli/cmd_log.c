@@ -2,8 +2,9 @@
  *
  * The lines are hash-chained JSON and are printed unchanged, with or without --json, so that a
  * reader can check them; on a terminal invisible characters become escapes of JSON. --verify
- * recomputes the chain and finds any edit, cut or reordering; the exit status is 1 if it finds
- * one. The sandbox need not exist any more. */
+ * recomputes the chain and finds any edit, cut or reordering, and operations that have no
+ * recorded result; the exit status is 1 if it finds one. The sandbox need not exist any
+ * more. */
 #include <inttypes.h>
 #include <stddef.h>
 
@@ -70,8 +71,8 @@ const csn_command csn_cmd_log = {
     .summary = "the audit log of a sandbox",
     .intro = "Prints the operations on a sandbox, one JSON object per line: time, operation,\n"
              "target, verdict, result. The log lies outside the sandbox and outlives it. With\n"
-             "--verify: \"ok, N lines\", or the first line that was tampered with and exit\n"
-             "status 1.",
+             "--verify: \"ok, N lines\", or with exit status 1 the first line that was\n"
+             "tampered with, or the number of operations without a recorded result.",
     .examples = "  caisson log $id\n"
                 "  caisson log $id --verify\n",
     .groups = {{"Options", options, 0}},

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/pid.h"
@@ -42,7 +43,7 @@ static int print_chunk(const csn_cli *c, const stream *s, const csn_log_chunk *c
     if (e == EPIPE)
         return CSN_EXIT_BROKEN_PIPE;
     if (e != 0)
-        return csn_cli_fail_text(c, CSN_IO, "cannot write: %s", strerrordesc_np(e));
+        return csn_cli_fail_text(c, CSN_IO, "cannot write: %s", csn_errno_text(e));
     return 0;
 }
 

@@ -211,7 +211,6 @@ csn_status csn_sandboxes(csn_sandbox_list **ret, csn_error **err)
         l->count += added;
     }
     csn_strv_free(ids);
-    csn_audit_sweep();
     if (st < 0) {
         csn_result_free(l);
         return st;

@@ -1,10 +1,8 @@
 /* audit.c: appends one line per operation to the audit log.
  *
- * Threads and processes may append at the same time. Texts (paths, commands, names of
- * variables) are untrusted: they are escaped, truncated and stripped of secrets. Invariants: a
- * line is appended under flock with the hash of the line before; a damaged log is continued and
- * never repaired, so that csn_audit_verify finds the damage; a partial line is removed and
- * reported. */
+ * Threads and processes may append at the same time. Invariants: a line is appended under flock
+ * with the hash of the line before; a damaged log is continued and never repaired, so that
+ * csn_audit_verify finds the damage; a partial line is removed and reported. */
 #include "core/audit.h"
 
 #include <errno.h>
@@ -17,20 +15,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/json_read.h"
-#include "base/json_write.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "core/audit_chain.h"
-#include "core/audit_net.h"
-#include "core/redact.h"
+#include "core/audit_in_flight.h"
+#include "core/audit_space.h"
 #include "os/statedir.h"
-
-#define TEXT_MAX  4096u /* encoded bytes of one text */
-#define LIST_MAX  4096u /* of all arguments, and of all variable names, of one command */
-#define SMALL_MAX 512u  /* rule, hash and other words */
 
 struct csn_audit {
     char *id;
@@ -41,6 +33,8 @@ struct csn_audit {
     int fd, head_fd;      /* -1: not open, or (head) lost */
     csn_audit_head last;  /* last known head; the head file takes precedence */
     csn_audit_head_text written; /* text of the head file as this handle wrote it */
+    csn_audit_in_flight in_flight;
+    csn_audit_space space;
 };
 
 static bool is_default(const char *place)
@@ -79,7 +73,7 @@ csn_status csn_audit_open(const char *id, const char *place, csn_audit **ret, cs
     csn_audit *a = calloc(1, sizeof(*a));
     if (!a)
         return csn_fail(err, CSN_NOMEM, "audit log");
-    a->fd = a->head_fd = a->place.dir = -1;
+    a->fd = a->head_fd = a->place.dir = a->space.fd = -1;
     a->default_place = is_default(place);
     pthread_mutex_init(&a->lock, NULL);
     a->id = strdup(id);
@@ -96,6 +90,7 @@ csn_status csn_audit_open(const char *id, const char *place, csn_audit **ret, cs
 
 static void close_files(csn_audit *a)
 {
+    csn_audit_space_close(&a->space);
     if (a->fd >= 0)
         close(a->fd);
     if (a->head_fd >= 0)
@@ -184,6 +179,8 @@ static int open_files(csn_audit *a)
     a->fd = fd;
     if (a->head_fd < 0)
         a->head_fd = csn_audit_open_at(&a->place, a->place.head, O_RDWR);
+    csn_audit_use_mark(a->head_fd);
+    csn_audit_in_flight_renew(&a->in_flight, a->head_fd);
     return 0;
 }
 
@@ -211,19 +208,25 @@ static int recover_tail(csn_audit *a, uint64_t size)
     return 0;
 }
 
-/* Accepts a line whose writer died before it updated the head. */
+/* Accepts a line whose writer died before it updated the head. The operation has its line, so
+ * it is not in flight any more. */
 static int adopt_line(csn_audit *a, uint64_t size)
 {
     char text[CSN_AUDIT_LINE_MAX + 1];
     const char *reason = NULL;
+    csn_audit_line_info info = {.effect = false};
     uint64_t more = size - a->last.bytes;
 
     if (more > CSN_AUDIT_LINE_MAX ||
         pread(a->fd, text, (size_t)more, (off_t)a->last.bytes) != (ssize_t)more ||
         memchr(text, '\n', (size_t)more) != text + more - 1)
         return 0;
-    return csn_audit_line_check(text, (size_t)more - 1, a->default_place ? a->id : NULL,
-                                &a->last, &reason);
+    int rc = csn_audit_line_check(text, (size_t)more - 1, a->default_place ? a->id : NULL,
+                                  &a->last, &info, &reason);
+    if (rc != 0 || reason)
+        return rc;
+    csn_audit_head_ends(&a->last, &info);
+    return csn_audit_head_write(a->head_fd, &a->last, &a->written);
 }
 
 /* With the lock held: sets a->last to the last line of the log. *ret_same: no other handle has
@@ -241,6 +244,8 @@ static int catch_up(csn_audit *a, uint64_t size, bool *ret_same)
         /* An old head that was restored must not lead to repeated sequence numbers. */
         if (head.lines >= a->last.lines)
             a->last = head;
+        else if ((rc = csn_audit_head_write(a->head_fd, &a->last, &a->written)) != 0)
+            return rc; /* with another line it would be two behind */
         return size > a->last.bytes ? adopt_line(a, size) : 0;
     }
     if (rc == ENOENT || rc == EBADMSG) {
@@ -252,167 +257,7 @@ static int catch_up(csn_audit *a, uint64_t size, bool *ret_same)
     return rc;
 }
 
-/* ---- one line --------------------------------------------------------------------------- */
-
-/* Writes a JSON string of at most `max` encoded bytes; a longer text is truncated. */
-static void put_cut(csn_json *j, const char *s, size_t max)
-{
-    size_t len = strnlen(s, max);
-
-    if (len * 6 + 2 <= max) { /* fits even if every byte is escaped */
-        csn_json_strn(j, s, len);
-        return;
-    }
-    for (;;) {
-        csn_autobuf text;
-        csn_json one;
-        csn_buf_init(&text, max + 2);
-        csn_json_begin(&one, &text);
-        csn_json_strn(&one, s, len);
-        int rc = csn_json_end(&one);
-        if (rc == 0)
-            csn_json_raw(j, text.data, text.len);
-        else if (rc == ENOSPC && len > 0) {
-            len = len * 3 / 4;
-            continue;
-        } else
-            csn_json_null(j);
-        return;
-    }
-}
-
-/* Redacts before truncating: a truncated secret would not be recognised. */
-static void put_redacted(csn_json *j, const char *key, const char *s)
-{
-    csn_autofree char *clean = s ? csn_redact_line(s) : NULL;
-
-    csn_json_key(j, key);
-    if (clean)
-        put_cut(j, clean, TEXT_MAX);
-    else
-        csn_json_null(j);
-}
-
-/* Writes one item of a list. Items share a budget in order, so the first ones (the command) are
- * always present. Returns false when the budget is used up. */
-static bool put_item(csn_json *j, const char *s, size_t least, size_t *room)
-{
-    size_t before = j->out->len;
-
-    if (*room < least) {
-        csn_json_str(j, "...");
-        return false;
-    }
-    put_cut(j, s, *room);
-    size_t used = j->out->len - before;
-    *room = used < *room ? *room - used : 0;
-    return true;
-}
-
-static void put_argv(csn_json *j, const char *const *argv)
-{
-    size_t room = LIST_MAX;
-    bool more = true;
-
-    csn_json_key(j, "argv");
-    csn_json_array(j);
-    for (int i = 0; argv[i] && more; i++) {
-        csn_autofree char *clean = csn_redact_arg(argv, i);
-        more = put_item(j, clean ? clean : "", 16, &room);
-    }
-    csn_json_array_end(j);
-}
-
-/* Writes names only: values may be secrets. An entry without = is a name. */
-static void put_env(csn_json *j, const char *const *env)
-{
-    size_t room = LIST_MAX;
-    bool more = true;
-
-    csn_json_key(j, "env");
-    csn_json_array(j);
-    for (; *env && more; env++) {
-        char name[SMALL_MAX];
-        size_t len = strcspn(*env, "=");
-        snprintf(name, sizeof(name), "%.*s", (int)(len < SMALL_MAX ? len : SMALL_MAX), *env);
-        more = put_item(j, name, strlen(name) + 16, &room);
-    }
-    csn_json_array_end(j);
-}
-
-/* Protected files that were moved, by the paths that they had. */
-static void put_aside(csn_json *j, const csn_audit_event *e)
-{
-    size_t room = LIST_MAX, count = 0;
-    bool more = true;
-
-    for (size_t i = 0; i < e->denial_count && more; i++) {
-        const csn_denial *d = &e->denials[i];
-        if (!d->resolved || !d->target || !d->source ||
-            strcmp(d->source, "protected by default") != 0)
-            continue;
-        if (count++ == 0) {
-            csn_json_key(j, "aside");
-            csn_json_array(j);
-        }
-        more = put_item(j, d->target, 16, &room);
-    }
-    if (count > 0)
-        csn_json_array_end(j);
-}
-
-static void put_word(csn_json *j, const char *key, const char *s)
-{
-    csn_json_key(j, key);
-    if (s)
-        put_cut(j, s, SMALL_MAX);
-    else
-        csn_json_null(j);
-}
-
-/* Writes the fields in their documented order; prev is last, and csn_audit_line_seal adds the
- * hash. */
-static int compose(const csn_audit *a, const csn_audit_event *e, csn_buf *line)
-{
-    char when[CSN_ISO_SIZE];
-    csn_json j;
-    bool denied = e->status == CSN_DENIED || e->status == CSN_OUTSIDE;
-
-    csn_iso8601(csn_wall_ms() * 1000000, when);
-    csn_json_begin(&j, line);
-    csn_json_object(&j);
-    csn_json_kuint(&j, "seq", a->last.lines + 1);
-    csn_json_kstr(&j, "time", when);
-    csn_json_kstr(&j, "sandbox", a->id);
-    put_word(&j, "op", e->op);
-    put_redacted(&j, "target", e->target);
-    csn_json_key(&j, "args");
-    csn_json_object(&j);
-    if (e->argv)
-        put_argv(&j, e->argv);
-    if (e->env)
-        put_env(&j, e->env);
-    if (e->net)
-        csn_audit_put_net(&j, e->net);
-    csn_json_object_end(&j);
-    csn_json_kstr(&j, "verdict", denied ? "deny" : "allow");
-    put_word(&j, "rule", e->rule);
-    csn_json_kstr(&j, "result", csn_status_name(e->status));
-    if (e->has_exit_code)
-        csn_json_kint(&j, "code", e->exit_code);
-    if (e->killed_by)
-        put_word(&j, "killed_by", e->killed_by);
-    if (e->bytes)
-        csn_json_kuint(&j, "bytes", e->bytes);
-    if (e->hash)
-        put_word(&j, "hash", e->hash);
-    put_aside(&j, e);
-    csn_json_key(&j, "duration_ms");
-    csn_json_double(&j, (double)e->duration_ns / 1e6);
-    csn_json_kstr(&j, "prev", a->last.hash);
-    csn_json_object_end(&j);
-    return csn_json_end(&j);
-}
+/* ---- appending --------------------------------------------------------------------------- */
 
 /* Ends a partial line of another writer. */
 static int end_torn_line(int fd, uint64_t *size)
@@ -440,53 +285,101 @@ static int write_line(int fd, const csn_buf *line, uint64_t size)
     return rc;
 }
 
+/* The same, with the space that was kept free if the disk is full. */
+static int write_line_anyway(csn_audit *a, const csn_buf *line, uint64_t size)
+{
+    int rc = write_line(a->fd, line, size);
+
+    if ((rc == ENOSPC || rc == EDQUOT) && csn_audit_space_release(&a->space))
+        rc = write_line(a->fd, line, size);
+    return rc;
+}
+
 /* Writes the line, then the head. A crash in between leaves a head that is one line behind,
  * which the next writer and csn_audit_verify accept. */
-static int append_locked(csn_audit *a, const csn_audit_event *e, uint64_t size)
+static int put_line(csn_audit *a, const csn_audit_event *e, uint64_t *size)
 {
     csn_autobuf line;
     char hash[CSN_HASH_HEX];
-    bool same;
-    int rc = catch_up(a, size, &same);
 
     csn_buf_init(&line, CSN_AUDIT_LINE_MAX);
-    if (rc == 0)
-        rc = compose(a, e, &line);
+    int rc = csn_audit_line_compose(a->id, &a->last, e, &line);
     if (rc == 0)
         rc = csn_audit_line_seal(&line, hash);
-    if (rc == 0 && !same)
-        rc = end_torn_line(a->fd, &size);
     if (rc == 0)
-        rc = write_line(a->fd, &line, size);
+        rc = e->begun || e->done ? write_line_anyway(a, &line, *size)
+                                 : write_line(a->fd, &line, *size);
     if (rc != 0)
         return rc;
+    *size += line.len;
     a->last.lines++;
-    a->last.bytes = size + line.len;
+    a->last.bytes = *size;
     memcpy(a->last.hash, hash, sizeof(hash));
+    csn_audit_head_ends(&a->last, &(csn_audit_line_info){.effect = e->begun, .gap = e->count});
     return a->head_fd >= 0 ? csn_audit_head_write(a->head_fd, &a->last, &a->written) : 0;
 }
 
-void csn_audit_prepare(csn_audit *a)
+/* Sets a->last to the end of the log, and appends a gap line for operations that are lost. If
+ * that line does not fit, they stay counted for the next writer. */
+static int bring_up_to_date(csn_audit *a, uint64_t *size)
 {
-    if (!a)
-        return;
-    pthread_mutex_lock(&a->lock);
-    a->fresh = a->default_place;
-    (void)open_files(a); /* the first event tries again and reports the error */
-    pthread_mutex_unlock(&a->lock);
+    bool same;
+    int rc = catch_up(a, *size, &same);
+
+    if (rc == 0 && !same)
+        rc = end_torn_line(a->fd, size);
+    if (rc != 0 || a->last.open == a->in_flight.count)
+        return rc;
+    uint64_t lost = csn_audit_in_flight_lost(a->head_fd, a->last.open, a->in_flight.count);
+    const csn_audit_event gap = {
+        .op = CSN_AUDIT_GAP, .count = lost, .status = CSN_IO, .done = true};
+    if (lost > 0)
+        (void)put_line(a, &gap, size);
+    return 0;
 }
 
-void csn_audit_forget(csn_audit *a)
+static int append_locked(csn_audit *a, const csn_audit_event *e, uint64_t size)
 {
-    if (!a || !a->fresh || a->fd < 0)
-        return;
-    pthread_mutex_lock(&a->lock);
-    if (a->last.lines == 0) {
-        (void)unlinkat(a->place.dir, a->place.log, 0);
-        (void)unlinkat(a->place.dir, a->place.head, 0);
-        close_files(a);
+    int rc = bring_up_to_date(a, &size);
+
+    if (rc == 0)
+        rc = put_line(a, e, &size);
+    if (rc != 0 && e->done && !e->begun && a->head_fd >= 0) {
+        a->last.open++; /* without a lock: lost */
+        (void)csn_audit_head_write(a->head_fd, &a->last, &a->written);
     }
-    pthread_mutex_unlock(&a->lock);
+    return rc;
+}
+
+static int begin_locked(csn_audit *a, const csn_audit_event *e, uint64_t size)
+{
+    (void)e;
+    int rc = bring_up_to_date(a, &size);
+
+    if (rc == 0)
+        rc = csn_audit_space_reserve(&a->space, &a->place, a->default_place, a->head_fd);
+    if (rc != 0)
+        return rc;
+    csn_audit_in_flight_add(&a->in_flight, a->head_fd);
+    a->last.open++;
+    if (a->head_fd >= 0)
+        rc = csn_audit_head_write(a->head_fd, &a->last, &a->written);
+    if (rc != 0) {
+        a->last.open--;
+        csn_audit_in_flight_drop(&a->in_flight, a->head_fd);
+    }
+    return rc;
+}
+
+static int cancel_locked(csn_audit *a, const csn_audit_event *e, uint64_t size)
+{
+    (void)e;
+    int rc = bring_up_to_date(a, &size);
+
+    if (rc != 0 || a->last.open == 0)
+        return rc;
+    a->last.open--;
+    return a->head_fd >= 0 ? csn_audit_head_write(a->head_fd, &a->last, &a->written) : 0;
 }
 
 /* Opens and locks the log; returns its size. Times are not requested: the kernel would have to
@@ -515,29 +408,110 @@ static int lock_log(csn_audit *a, uint64_t *ret_size)
     return 0;
 }
 
-/* The message names the directory, which helps a caller without a usable home. */
-static csn_status append_failed(const csn_audit *a, int rc, csn_error **err)
+/* What the caller can do about it. A log that is not the default one has been chosen. */
+static csn_status advise(csn_status st, const csn_audit *a, int rc, csn_error **err)
 {
-    if (a->place.dir < 0 && rc != ENOMEM)
-        return csn_wrap(csn_statedir_fail(err, rc, CSN_DIR_STATE, "audit"), err,
-                        "audit log of %s", a->id);
-    return csn_fail(err, rc == ENOMEM ? CSN_NOMEM : CSN_IO, "audit log of %s: %s", a->id,
-                    strerrordesc_np(rc));
+    const char *what = rc == ENOSPC || rc == EDQUOT ? "free space there" : "make it writable";
+
+    if (!a->fresh)
+        return csn_error_advise(st, err, "%s", what);
+    return csn_error_advise(st, err,
+                            "%s, set XDG_STATE_HOME to another directory, or start without a "
+                            "log: --audit none",
+                            what);
 }
 
-/* The mutex excludes threads of this handle, flock other handles and processes. */
-csn_status csn_audit_append(csn_audit *a, const csn_audit_event *e, csn_error **err)
+/* The message names the directory, which helps a caller without a usable home. */
+static csn_status log_failed(const csn_audit *a, int rc, csn_error **err)
+{
+    csn_autofree char *dir =
+        a->default_place ? csn_statedir_path(CSN_DIR_STATE, "audit") : NULL;
+
+    if (rc == ENOMEM)
+        return csn_fail(err, CSN_NOMEM, "audit log of %s", a->id);
+    if (a->place.dir < 0 && rc != ENOSPC && rc != EDQUOT && rc != EROFS)
+        return csn_wrap(csn_statedir_fail(err, rc, CSN_DIR_STATE, "audit"), err,
+                        "audit log of %s", a->id);
+    csn_status st = csn_fail(err, CSN_IO, "audit log of %s: %s: %s", a->id,
+                             dir ? dir : a->place.log, strerrordesc_np(rc));
+    return rc == ENOSPC || rc == EDQUOT || rc == EROFS || rc == EACCES ? advise(st, a, rc, err)
+                                                                       : st;
+}
+
+/* Calls fn with the log open, locked and measured. The mutex excludes threads of this handle,
+ * flock other handles and processes. */
+static int with_log(csn_audit *a, const csn_audit_event *e,
+                    int (*fn)(csn_audit *a, const csn_audit_event *e, uint64_t size))
 {
     uint64_t size = 0;
+    int rc = lock_log(a, &size);
 
+    if (rc != 0)
+        return rc;
+    rc = fn(a, e, size);
+    flock(a->fd, LOCK_UN);
+    return rc;
+}
+
+csn_status csn_audit_begin(csn_audit *a, csn_error **err)
+{
     if (!a)
         return CSN_OK;
     pthread_mutex_lock(&a->lock);
-    int rc = lock_log(a, &size);
-    if (rc == 0) {
-        rc = append_locked(a, e, size);
-        flock(a->fd, LOCK_UN);
-    }
+    int rc = with_log(a, NULL, begin_locked);
     pthread_mutex_unlock(&a->lock);
-    return rc == 0 ? CSN_OK : append_failed(a, rc, err);
+    return rc == 0 ? CSN_OK : log_failed(a, rc, err);
+}
+
+csn_status csn_audit_append(csn_audit *a, const csn_audit_event *e, csn_error **err)
+{
+    if (!a)
+        return CSN_OK;
+    pthread_mutex_lock(&a->lock);
+    int rc = with_log(a, e, append_locked);
+    if (e->begun)
+        csn_audit_in_flight_drop(&a->in_flight, a->head_fd);
+    pthread_mutex_unlock(&a->lock);
+    return rc == 0 ? CSN_OK : log_failed(a, rc, err);
+}
+
+void csn_audit_cancel(csn_audit *a)
+{
+    if (!a)
+        return;
+    pthread_mutex_lock(&a->lock);
+    (void)with_log(a, NULL, cancel_locked);
+    csn_audit_in_flight_drop(&a->in_flight, a->head_fd);
+    pthread_mutex_unlock(&a->lock);
+}
+
+csn_status csn_audit_prepare(csn_audit *a, csn_error **err)
+{
+    if (a)
+        a->fresh = a->default_place;
+    return csn_audit_begin(a, err);
+}
+
+void csn_audit_forget(csn_audit *a)
+{
+    if (!a || a->place.dir < 0)
+        return;
+    if (!a->fresh || a->last.lines > 0) {
+        if (a->in_flight.count > 0)
+            csn_audit_cancel(a);
+        return;
+    }
+    pthread_mutex_lock(&a->lock);
+    (void)unlinkat(a->place.dir, a->place.log, 0);
+    (void)unlinkat(a->place.dir, a->place.head, 0);
+    a->in_flight.count = 0;
+    a->last = (csn_audit_head){.lines = 0};
+    close_files(a);
+    pthread_mutex_unlock(&a->lock);
+}
+
+void csn_audit_retain(csn_audit *a, uint64_t keep, uint64_t max)
+{
+    if (a && a->default_place && a->place.dir >= 0)
+        csn_audit_retain_in(a->place.dir, keep, max);
 }

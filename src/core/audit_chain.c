@@ -3,20 +3,20 @@
  * A line is one JSON object whose last field is "sha256": the hash of all its bytes without
  * that field. "prev" is the hash of the line before, "seq" counts from 1. The hash covers the
  * text itself, so no other spelling of a line passes. The head file holds the number of lines,
- * the bytes and the last hash; it is created before the log, so a log without head was tampered
- * with. Files are opened relative to an open directory without following symlinks, which could
- * point at another file of this user. */
+ * the bytes, the last hash and the number of operations in flight; it is created before the
+ * log, so a log without head was tampered with. Files are opened relative to an open directory
+ * without following symlinks, which could point at another file of this user. */
 #include "core/audit_chain.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json_read.h"
+#include "core/audit_in_flight.h"
 
 #define TAIL     ",\"sha256\":\""
 #define TAIL_LEN (sizeof(TAIL) - 1 + 64 + 2) /* including the hash and `"}` */
@@ -76,6 +76,7 @@ int csn_audit_head_read(int fd, csn_audit_head *ret)
         return ENOMEM;
     if (st < 0 || csn_jget_u64(v, "lines", &h.lines, NULL) < 0 ||
         csn_jget_u64(v, "bytes", &h.bytes, NULL) < 0 ||
+        csn_jget_u64(v, "open", &h.open, NULL) < 0 || /* heads of old logs lack it */
         csn_jget_str(v, "sha256", &hash, NULL) < 0)
         return EBADMSG;
     if (h.lines == UINT64_MAX || h.bytes == UINT64_MAX || !hash ||
@@ -94,19 +95,41 @@ bool csn_audit_head_is(int fd, const csn_audit_head_text *t)
            memcmp(text, t->text, t->len) == 0;
 }
 
+static char *put_number(char *to, uint64_t n)
+{
+    char digits[20];
+    size_t at = sizeof(digits);
+
+    do
+        digits[--at] = (char)('0' + n % 10);
+    while ((n /= 10) > 0);
+    return mempcpy(to, digits + at, sizeof(digits) - at);
+}
+
 /* Writes with one pwrite: an interrupted writer leaves the old head or the new one. The text
- * never shrinks, so no old bytes remain behind it. */
+ * always has the same length, so no old bytes remain behind it, and writing it needs no space
+ * on a full disk. Every line of the log pays for this function: it does without printf. */
 int csn_audit_head_write(int fd, const csn_audit_head *h, csn_audit_head_text *ret)
 {
-    int n = snprintf(ret->text, sizeof(ret->text),
-                     "{\"lines\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"sha256\":\"%s\"}\n",
-                     h->lines, h->bytes, h->hash);
-    ssize_t put = pwrite(fd, ret->text, (size_t)n, 0);
+    char *p = put_number(stpcpy(ret->text, "{\"lines\":"), h->lines);
 
-    ret->len = put == n ? (size_t)n : 0;
+    p = put_number(stpcpy(p, ",\"bytes\":"), h->bytes);
+    p = stpcpy(stpcpy(stpcpy(p, ",\"sha256\":\""), h->hash), "\"");
+    p = stpcpy(put_number(stpcpy(p, ",\"open\":"), h->open), "}");
+    memset(p, ' ', (size_t)(ret->text + CSN_AUDIT_HEAD_SIZE - p));
+    ret->text[CSN_AUDIT_HEAD_SIZE - 1] = '\n';
+    ssize_t put = pwrite(fd, ret->text, CSN_AUDIT_HEAD_SIZE, 0);
+    ret->len = put == CSN_AUDIT_HEAD_SIZE ? CSN_AUDIT_HEAD_SIZE : 0;
     if (put < 0)
         return errno;
-    return put == n ? 0 : EIO;
+    return ret->len ? 0 : EIO;
+}
+
+void csn_audit_head_ends(csn_audit_head *h, const csn_audit_line_info *line)
+{
+    uint64_t ended = line->gap + line->effect;
+
+    h->open -= ended < h->open ? ended : h->open;
 }
 
 int csn_audit_line_seal(csn_buf *line, char ret_hash[CSN_HASH_HEX])
@@ -159,13 +182,29 @@ static const char *why_bad(const csn_jval *v, const char *line, size_t len, cons
     return NULL;
 }
 
+static csn_audit_line_info line_info(const csn_jval *v)
+{
+    csn_audit_line_info info = {.effect = false};
+    const char *op = NULL;
+
+    if (csn_jget_str(v, "op", &op, NULL) < 0 || !op)
+        return info;
+    info.effect = csn_audit_has_effect(op);
+    if (strcmp(op, CSN_AUDIT_GAP) == 0)
+        (void)csn_jget_u64(v, "count", &info.gap, NULL);
+    return info;
+}
+
 int csn_audit_line_check(const char *line, size_t len, const char *sandbox,
-                         csn_audit_head *after, const char **ret_reason)
+                         csn_audit_head *after, csn_audit_line_info *ret_info,
+                         const char **ret_reason)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *v = NULL;
 
     if (csn_json_parse(line, len, "line", &v, NULL) == CSN_NOMEM)
         return ENOMEM;
     *ret_reason = why_bad(v, line, len, sandbox, after);
+    if (!*ret_reason)
+        *ret_info = line_info(v);
     return 0;
 }

@@ -7,10 +7,11 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
-#include "caisson/caisson.h"
+#include "core/audit.h"
 
-#define CSN_AUDIT_NAME_MAX 256u
-#define CSN_AUDIT_HEAD_MAX 256u
+#define CSN_AUDIT_NAME_MAX  256u
+#define CSN_AUDIT_HEAD_MAX  256u
+#define CSN_AUDIT_HEAD_SIZE 192u /* bytes of the text; spaces fill it up */
 
 /* The location of a log: an open directory and two names in it. */
 typedef struct csn_audit_place {
@@ -19,10 +20,10 @@ typedef struct csn_audit_place {
     char head[CSN_AUDIT_NAME_MAX];
 } csn_audit_place;
 
-/* Content of the head file: number of lines, their bytes, hash of the last one ("" at
- * first). */
+/* Content of the head file: number of lines, their bytes, hash of the last one ("" at first),
+ * and the operations that have begun and have no line yet. */
 typedef struct csn_audit_head {
-    uint64_t lines, bytes;
+    uint64_t lines, bytes, open;
     char hash[CSN_HASH_HEX];
 } csn_audit_head;
 
@@ -44,11 +45,24 @@ int csn_audit_head_write(int fd, const csn_audit_head *h, csn_audit_head_text *r
 /* Does the file still hold exactly this text? */
 bool csn_audit_head_is(int fd, const csn_audit_head_text *t);
 
+/* What a line that was checked says about operations. */
+typedef struct csn_audit_line_info {
+    bool effect;  /* the line of an operation that was counted in csn_audit_head.open */
+    uint64_t gap; /* a gap line: number of operations that have no line; else 0 */
+} csn_audit_line_info;
+
+/* Counts the operations in flight that end with a line. */
+void csn_audit_head_ends(csn_audit_head *h, const csn_audit_line_info *line);
 /* Checks that a line follows `after`. *ret_reason is NULL and `after` advances to the line, or
  * *ret_reason is why not. `sandbox` may be NULL. `len` is without the newline. Returns 0, or
  * ENOMEM: not checked. */
 int csn_audit_line_check(const char *line, size_t len, const char *sandbox,
-                         csn_audit_head *after, const char **ret_reason);
+                         csn_audit_head *after, csn_audit_line_info *ret_info,
+                         const char **ret_reason);
+/* audit_line.c: writes the event as a JSON object, as the line after `last` of the sandbox
+ * `id`. Without the hash. 0 or errno. */
+int csn_audit_line_compose(const char *id, const csn_audit_head *last, const csn_audit_event *e,
+                           csn_buf *line);
 /* Adds its hash to the JSON object in `line`, and a newline. ret_hash is the hash. 0 or
  * errno. */
 int csn_audit_line_seal(csn_buf *line, char ret_hash[CSN_HASH_HEX]);

@@ -1,12 +1,13 @@
-/* audit_verify.c: csn_audit_read, csn_audit_verify, and removal of old logs.
+/* audit_verify.c: csn_audit_read and csn_audit_verify read and check the log of a sandbox.
  *
  * The id or name is checked before it becomes a file name. The content of a log is untrusted:
  * lines are bounded, and the hash chain covers every byte. Invariants: verify reports the first
  * wrong line; a head that is exactly one line behind passes, because an interrupted writer
- * leaves it; a head that is missing, unreadable, ahead or further behind does not pass. */
-#include <dirent.h>
+ * leaves it; a head that is missing, unreadable, ahead or further behind does not pass; an
+ * operation that began and has no line is a gap, unless a process is still doing it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -14,19 +15,19 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "core/audit.h"
 #include "core/audit_chain.h"
+#include "core/audit_in_flight.h"
 #include "core/result.h"
 #include "core/state.h"
 #include "os/statedir.h"
 
 #define CHUNK    65536u
-#define KEEP_MS  (30ll * 24 * 3600 * 1000)
 #define SUFFIX   ".jsonl"
+#define LOST     "the caller was killed, or the log could not be written"
 #define HEADLESS "the head file is missing or damaged, so a cut at the end would not show"
 
 /* A log that was found, open for reading. */
@@ -116,10 +117,9 @@ static csn_status find_log(const char *id, found *ret, csn_error **err)
     int rc = find_default(id, ret);
     if (rc == 0)
         return CSN_OK;
-    if (rc == EPERM || rc == ELOOP)
-        return csn_statedir_fail(err, rc, CSN_DIR_STATE, "audit");
     if (rc != ENOENT)
-        return csn_fail_errno(err, rc, "audit log of %s", id);
+        return csn_wrap(csn_statedir_fail(err, rc, CSN_DIR_STATE, "audit"), err,
+                        "audit log of %s", id);
     csn_autofree char *real = NULL;
     csn_status st = csn_state_lookup(id, &real, NULL);
     if (st == CSN_OK && csn_name_valid(real)) {
@@ -215,6 +215,8 @@ typedef struct checker {
     const char *sandbox;
     csn_audit_head now;        /* after the last good line */
     char before[CSN_HASH_HEX]; /* hash of the line before that */
+    csn_audit_line_info last;  /* what that line says */
+    uint64_t gaps, gap_line;   /* operations without a line, and the first line that says so */
     const char *reason;
     int error; /* errno: the log could not be checked */
 } checker;
@@ -226,12 +228,25 @@ static int check_one(void *ctx, const char *line, size_t len, bool whole)
     csn_audit_head last = c->now;
 
     if (whole)
-        c->error = csn_audit_line_check(line, len, c->sandbox, &c->now, &c->reason);
+        c->error = csn_audit_line_check(line, len, c->sandbox, &c->now, &c->last, &c->reason);
     else
         c->reason = "the line has no end: it was cut, or is longer than any line of ours";
-    if (c->error == 0 && !c->reason)
+    if (c->error == 0 && !c->reason) {
         memcpy(c->before, last.hash, sizeof(c->before));
+        if (c->last.gap > 0 && c->gaps == 0)
+            c->gap_line = c->now.lines;
+        c->gaps += c->last.gap;
+    }
     return c->error != 0 || c->reason != NULL;
+}
+
+/* Adds the operations that the head counts and that no process is doing. A head that is one
+ * line behind still counts the operation of that line. */
+static void count_lost(checker *c, int fd, csn_audit_head *head)
+{
+    if (head->lines < c->now.lines)
+        csn_audit_head_ends(head, &c->last);
+    c->gaps += csn_audit_in_flight_lost(fd, head->open, 0);
 }
 
 /* Compares the head with the lines read. If they differ, sets the reason and the bad line. */
@@ -256,6 +271,8 @@ static void check_head(checker *c, const found *f, uint64_t *bad)
         *bad = head.lines + 1;
         c->reason = "lines were added that the head file does not know";
     }
+    if (rc == 0 && !c->reason)
+        count_lost(c, fd, &head);
 }
 
 static csn_status make_report(const checker *c, uint64_t bad, csn_audit_report **ret,
@@ -265,10 +282,19 @@ static csn_status make_report(const checker *c, uint64_t bad, csn_audit_report *
 
     if (!r)
         return csn_fail(err, CSN_NOMEM, "audit report");
-    r->ok = c->reason == NULL;
     r->lines = c->now.lines;
-    r->bad_line = c->reason ? bad : 0;
+    r->bad_line = c->reason ? bad : c->gap_line;
     r->reason = c->reason; /* a string literal */
+    r->gaps = c->gaps;
+    if (!c->reason && c->gaps > 0)
+        r->reason = csn_arena_printf(csn_result_arena(r),
+                                     "%" PRIu64 " operation%s no recorded result: " LOST,
+                                     c->gaps, c->gaps == 1 ? " has" : "s have");
+    if (c->gaps > 0 && !r->reason) {
+        csn_result_free(r);
+        return csn_fail(err, CSN_NOMEM, "audit report");
+    }
+    r->ok = r->reason == NULL;
     *ret = r;
     return CSN_OK;
 }
@@ -305,43 +331,4 @@ csn_status csn_audit_verify(const char *id, csn_audit_report **ret, csn_error **
 void csn_audit_report_free(csn_audit_report *r)
 {
     csn_result_free(r);
-}
-
-/* ---- sweep ------------------------------------------------------------------------------ */
-
-static void sweep_one(int dir, const char *name)
-{
-    char id[CSN_AUDIT_NAME_MAX], head[CSN_AUDIT_NAME_MAX + 8];
-    csn_autofree char *alive = NULL;
-    struct stat st;
-    size_t len = strlen(name), end = sizeof(SUFFIX) - 1;
-
-    if (len <= end || len >= sizeof(id) || strcmp(name + len - end, SUFFIX) != 0 ||
-        fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
-        return;
-    if (csn_wall_ms() - (int64_t)st.st_mtim.tv_sec * 1000 < KEEP_MS)
-        return;
-    snprintf(id, sizeof(id), "%.*s", (int)(len - end), name);
-    /* Only if the sandbox certainly does not exist: an error must not remove a log. */
-    if (!csn_name_valid(id) || csn_state_lookup(id, &alive, NULL) != CSN_NOT_FOUND)
-        return;
-    snprintf(head, sizeof(head), "%s.head", id);
-    unlinkat(dir, name, 0);
-    unlinkat(dir, head, 0);
-}
-
-/* Called when sandboxes are listed; failures are retried the next time. */
-void csn_audit_sweep(void)
-{
-    int fd = csn_statedir_find(CSN_DIR_STATE, "audit", NULL);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-
-    if (!dir) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    for (struct dirent *d; (d = readdir(dir)) != NULL;)
-        sweep_one(dirfd(dir), d->d_name);
-    closedir(dir);
 }

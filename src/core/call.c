@@ -2,8 +2,9 @@
  *
  * csn_call_begin refuses a handle that is closing or gone, opens a lazy backend once for all
  * threads (after a failure the next call tries again), and counts the call, so that close and
- * destroy can wait for it. csn_call_end writes the audit line. The lock is not held during a
- * call of the backend. */
+ * destroy can wait for it. It begins an operation with an effect in the audit log, and refuses
+ * one that could not be recorded. csn_call_end writes the audit line. The lock is not held
+ * during a call of the backend. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "core/audit_in_flight.h"
 #include "core/internal.h"
 #include "core/open.h"
 #include "core/result.h"
@@ -64,6 +66,15 @@ static csn_status ensure_open(csn_sandbox *sb, csn_error **err)
     return st;
 }
 
+/* The call is over: close and destroy need not wait for it. */
+static void count_down(csn_sandbox *sb)
+{
+    pthread_mutex_lock(&sb->lock);
+    sb->running--;
+    pthread_cond_broadcast(&sb->idle);
+    pthread_mutex_unlock(&sb->lock);
+}
+
 csn_status csn_call_begin(csn_call *c, csn_sandbox *sb, const char *op, const char *target,
                           csn_error **err)
 {
@@ -81,6 +92,12 @@ csn_status csn_call_begin(csn_call *c, csn_sandbox *sb, const char *op, const ch
         c->fs = (csn_fs){.ops = sb->ops, .state = sb->state, .cancel_fds = c->stop_fds};
     }
     pthread_mutex_unlock(&sb->lock);
+    if (st == CSN_OK && csn_audit_has_effect(op)) {
+        st = csn_audit_begin(sb->audit, err);
+        c->event.begun = st == CSN_OK;
+        if (st < 0)
+            count_down(sb);
+    }
     return st == CSN_OK ? st : csn_error_note(st, err, op, target);
 }
 
@@ -130,7 +147,9 @@ csn_status csn_call_end(csn_call *c, csn_status st, csn_error **err)
         csn_error_note(st, err, c->event.op, c->event.target);
     csn_error *audit_err = NULL;
     csn_status logged = c->quiet ? CSN_OK : csn_audit_append(sb->audit, &c->event, &audit_err);
-    if (logged < 0 && st == CSN_OK) {
+    /* An operation with an effect is done: its own result is the truth, and the log counts a
+     * gap. A read fails and returns nothing. */
+    if (logged < 0 && st == CSN_OK && !c->event.begun) {
         st = logged;
         if (err) {
             *err = audit_err;
@@ -142,10 +161,7 @@ csn_status csn_call_end(csn_call *c, csn_status st, csn_error **err)
                   (unsigned long long)(c->event.duration_ns / 1000));
     for (unsigned i = 0; i < c->path_count; i++)
         free(c->paths[i]);
-    pthread_mutex_lock(&sb->lock);
-    sb->running--;
-    pthread_cond_broadcast(&sb->idle);
-    pthread_mutex_unlock(&sb->lock);
+    count_down(sb);
     return st;
 }
 

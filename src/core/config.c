@@ -136,6 +136,9 @@ static csn_status validate(const csn_config *c, csn_error **err)
         st = check_env(c->env[i], i, err);
     if (st == CSN_OK)
         st = check_rules(c, err);
+    if (st == CSN_OK && c->audit_keep >= CSN_AUDIT_DAYS_MAX && c->audit_keep != CSN_NO_LIMIT)
+        st = csn_fail(err, CSN_INVALID, "audit_keep: more than %u days; use \"none\"",
+                      CSN_AUDIT_DAYS_MAX - 1);
     if (st == CSN_OK && c->output_max > CSN_OUTPUT_MAX_CEILING && c->output_max != CSN_NO_LIMIT)
         st = csn_fail(err, CSN_INVALID, "output_max: more than %u bytes",
                       CSN_OUTPUT_MAX_CEILING);

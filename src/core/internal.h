@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "caisson/backend.h"
 #include "core/audit.h"
 #include "core/command_policy.h"
@@ -56,15 +57,16 @@ typedef struct csn_call {
     bool quiet; /* a query: no audit line */
 } csn_call;
 
-/* Checks the handle, opens a lazy backend (once for all threads), counts the call. */
+/* Checks the handle, opens a lazy backend (once for all threads), counts the call. An operation
+ * with an effect that the audit log could not record is refused. */
 csn_status csn_call_begin(csn_call *c, csn_sandbox *sb, const char *op, const char *target,
                           csn_error **err);
 /* Joins the caller's path to the working directory. *ret is valid until csn_call_end. */
 csn_status csn_call_path(csn_call *c, const char *asked, const char **ret, csn_error **err);
 /* Replaces joined paths in the message with the paths that the caller gave. */
 csn_status csn_call_rephrase(const csn_call *c, csn_status st, csn_error **err);
-/* Sets op and path of the error, writes the audit line, ends the call. Returns `st`, or the
- * failure of the audit log: an operation that cannot be recorded has failed. */
+/* Sets op and path of the error, writes the audit line, ends the call. Returns `st`; for a
+ * question or a read also the failure of the audit log. */
 csn_status csn_call_end(csn_call *c, csn_status st, csn_error **err);
 /* csn_call_end for a call with a result: stores it in *ret (a T **) on success; frees it on
  * failure or if ret is NULL. */

@@ -222,16 +222,24 @@ static csn_status check_workdir(csn_sandbox *sb, csn_error **err)
 
 static csn_status start(csn_sandbox *sb, bool connect, csn_error **err)
 {
-    csn_status st = backend_open(sb, connect, err);
+    /* The log first: what cannot be recorded does not start. A backend with await_ready starts
+     * to work there or is confined until then, so the log is made while it starts. A sandbox
+     * that is opened by its first call has its line already. */
+    bool wait = !connect && sb->ops->await_ready != NULL, record = !connect && !sb->opening;
+    csn_status st = record && !wait ? csn_audit_prepare(sb->audit, err) : CSN_OK;
 
-    if (st < 0)
+    if (st == CSN_OK)
+        st = backend_open(sb, connect, err);
+    if (st < 0) {
+        csn_audit_forget(sb->audit);
         return st;
+    }
     if (sb->ops->set_stop_fd)
         sb->ops->set_stop_fd(sb->state, sb->stop_fd);
-    if (!connect && sb->ops->await_ready) {
-        csn_audit_prepare(sb->audit); /* meanwhile the sandbox starts */
+    if (wait && record)
+        st = csn_audit_prepare(sb->audit, err);
+    if (wait && st == CSN_OK)
         st = sb->ops->await_ready(sb->state, err);
-    }
     if (st == CSN_OK)
         st = take_over_dirs(sb, err);
     if (st == CSN_OK && !connect)
@@ -284,11 +292,13 @@ csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err
     if (!(sb->ops->caps & CSN_CAP_LAZY) || detached) {
         st = start(sb, false, err);
         sb->opened = st == CSN_OK;
+    } else {
+        st = csn_audit_prepare(sb->audit, err);
     }
     if (st == CSN_OK && detached)
         st = save_state(sb, true, err);
     if (st == CSN_OK) {
-        csn_audit_event e = {.op = "open", .target = sb->config->workspace};
+        csn_audit_event e = {.op = "open", .target = sb->config->workspace, .begun = true};
         st = csn_audit_append(sb->audit, &e, err);
         if (st == CSN_OK && detached && sb->ops->commit)
             st = sb->ops->commit(sb->state, err);
@@ -300,8 +310,10 @@ csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err
             (void)sb->ops->destroy(sb->state, NULL);
         if (sb->opened && sb->ops->close)
             sb->ops->close(sb->state);
+        csn_audit_forget(sb->audit);
         return csn_error_note(st, err, "open", NULL);
     }
+    csn_audit_retain(sb->audit, sb->config->audit_keep, sb->config->audit_max);
     *ret = CSN_STEAL(sb);
     return CSN_OK;
 }
@@ -349,12 +361,22 @@ csn_status csn_connect(const char *id, csn_sandbox **ret, csn_error **err)
     return st < 0 ? csn_error_note(st, err, "connect", id) : st;
 }
 
+/* Writes the line of destroy, which is done even if the log cannot record it: a sandbox must
+ * always end. The log then has a gap. */
+static void end_in_log(csn_audit *audit, bool begun, csn_status st)
+{
+    csn_audit_event e = {.op = "destroy", .status = st, .begun = begun, .done = true};
+
+    (void)csn_audit_append(audit, &e, NULL);
+}
+
 /* Destroys a sandbox whose keeper does not answer or has another protocol version. */
 static csn_status force_destroy(const char *id, csn_error **err)
 {
     CSN_CLEANUP(sandbox_freep) csn_sandbox *sb = NULL;
     csn_state_meta *m = NULL;
     csn_status st = from_record(id, &m, &sb, err);
+    bool begun = st == CSN_OK && csn_audit_begin(sb->audit, NULL) == CSN_OK;
 
     if (st == CSN_OK)
         st = sb->ops->force_destroy
@@ -363,10 +385,8 @@ static csn_status force_destroy(const char *id, csn_error **err)
     if (m && (st == CSN_OK || st == CSN_GONE))
         csn_state_remove(id, m->name);
     csn_state_meta_free(m);
-    if (st == CSN_OK) {
-        csn_audit_event e = {.op = "destroy"};
-        st = csn_audit_append(sb->audit, &e, err);
-    }
+    if (sb)
+        end_in_log(sb->audit, begun, st);
     return st;
 }
 
@@ -462,15 +482,13 @@ csn_status csn_destroy(csn_sandbox *sb, csn_error **err)
         return CSN_OK;
     csn_status st = CSN_OK;
     (void)csn_network_log(sb, NULL);
+    bool begun = csn_audit_begin(sb->audit, NULL) == CSN_OK;
     report_end(sb);
     if (sb->opened && sb->ops->destroy)
         st = sb->ops->destroy(sb->state, err);
     if (sb->config->flags & CSN_OPEN_DETACHED)
         csn_state_remove(sb->id, sb->config->name);
-    csn_audit_event e = {.op = "destroy", .status = st};
-    csn_status logged = csn_audit_append(sb->audit, &e, st == CSN_OK ? err : NULL);
-    if (st == CSN_OK)
-        st = logged;
+    end_in_log(sb->audit, begun, st);
     return st < 0 ? csn_error_note(st, err, "destroy", sb->id) : st;
 }
 

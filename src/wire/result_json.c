@@ -451,6 +451,7 @@ void csn_wire_audit_report(csn_json *j, const csn_audit_report *r)
     csn_json_kuint(j, "lines", r->lines);
     put_int_from(j, "bad_line", (int64_t)r->bad_line, 1);
     csn_json_kstr(j, "reason", r->reason);
+    csn_json_kuint(j, "gaps", r->gaps);
     csn_json_object_end(j);
 }
 
