@@ -358,6 +358,9 @@ typedef struct csn_backend_ops {
      * what exec would report, for everything since the last command. The sink lives until they
      * return. NULL: there is nothing to report. */
     void (*report_end)(void *state, const csn_deny_sink *denials);
+    /* The state of a detached sandbox, for csn_sandboxes: a word with static storage. "gone":
+     * it has certainly ended, and its record is removed. NULL: csn_sandboxes connects to it. */
+    csn_status (*probe)(const char *id, void *register_data, const char **ret, csn_error **err);
 } csn_backend_ops;
 
 /* Makes `ops` available to csn_open as ops->name; CSN_EXISTS if the name is taken. The tables

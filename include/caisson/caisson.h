@@ -194,8 +194,8 @@ CSN_API void csn_close(csn_sandbox *sb);
  * on it is CSN_GONE. Destroying twice is CSN_OK. */
 CSN_API csn_status csn_destroy(csn_sandbox *sb, csn_error **err);
 /* Destroys a sandbox by id or name without a handle, from any process of the same user. If the
- * sandbox does not answer, its processes are killed from outside. CSN_OK if it has ended by
- * itself; CSN_NOT_FOUND if it has no record, because it was destroyed before. */
+ * sandbox does not answer, its processes are killed from outside. CSN_OK if it has ended
+ * already; CSN_NOT_FOUND for an unknown name. */
 CSN_API csn_status csn_destroy_id(const char *id, csn_error **err);
 /* Receives one denial; *d is valid until the function returns. */
 typedef void (*csn_denial_fn)(void *ctx, const csn_denial *d);
@@ -251,7 +251,8 @@ typedef struct csn_sandbox_entry {
     const char *id;
     const char *name; /* or NULL */
     const char *backend;
-    const char *state; /* "running", "gone" */
+    const char *state; /* "running", "starting", "not answering", "other version", "other boot",
+                          "other host": see list in caisson(1) */
     const char *workspace;
     int64_t created_ms;
 } csn_sandbox_entry;
@@ -261,8 +262,8 @@ typedef struct csn_sandbox_list {
     size_t count;
 } csn_sandbox_list;
 
-/* Lists the detached sandboxes of this user, oldest first. Removes the remains of crashed
- * ones. */
+/* Lists the detached sandboxes of this user, oldest first. Removes the remains of those whose
+ * keeper is known to have ended; ends none. */
 CSN_API csn_status csn_sandboxes(csn_sandbox_list **ret, csn_error **err);
 CSN_API void csn_sandbox_list_free(csn_sandbox_list *l);
 
@@ -639,7 +640,9 @@ typedef struct csn_event {
 
 CSN_API csn_status csn_watch_open(csn_sandbox *sb, const char *path, uint32_t flags,
                                   csn_watch **ret, csn_error **err);
-/* CSN_TIMEOUT if there was no event. */
+/* CSN_TIMEOUT: no event; CSN_GONE: the sandbox has ended; CSN_NOT_FOUND: the directory itself
+ * was removed. The last two come after all events before them, except that csn_destroy and
+ * csn_close of this handle end the call at once. timeout_ms may be CSN_NO_LIMIT. */
 CSN_API csn_status csn_watch_next(csn_watch *w, uint64_t timeout_ms, csn_event *ret,
                                   csn_error **err);
 CSN_API void csn_watch_free(csn_watch *w);

@@ -51,15 +51,19 @@ uint64_t csn_deadline_in(uint64_t ms)
     return ms < (UINT64_MAX - now) / NS_PER_MS ? now + ms * NS_PER_MS : UINT64_MAX;
 }
 
-int csn_deadline_poll_ms(uint64_t deadline_ns)
+int csn_deadline_left_ms(uint64_t deadline_ns, uint64_t now_ns)
 {
     if (deadline_ns == 0)
         return -1;
-    uint64_t now = csn_now_ns();
-    if (deadline_ns <= now)
+    if (deadline_ns <= now_ns)
         return 0;
-    uint64_t left = (deadline_ns - now - 1) / NS_PER_MS + 1;
+    uint64_t left = (deadline_ns - now_ns - 1) / NS_PER_MS + 1;
     return left < INT_MAX ? (int)left : INT_MAX;
+}
+
+int csn_deadline_poll_ms(uint64_t deadline_ns)
+{
+    return deadline_ns == 0 ? -1 : csn_deadline_left_ms(deadline_ns, csn_now_ns());
 }
 
 /* Gregorian date of a day counted from 1970-01-01, in eras of 400 years that begin in March, so

@@ -9,6 +9,7 @@ int64_t csn_wall_ms(void); /* since the epoch */
 uint64_t csn_deadline_in(uint64_t ms);
 /* For poll(): milliseconds left, rounded up; 0: passed; -1: no deadline. */
 int csn_deadline_poll_ms(uint64_t deadline_ns);
+int csn_deadline_left_ms(uint64_t deadline_ns, uint64_t now_ns); /* the same, at this time */
 /* Seconds and nanoseconds since the epoch as one number; saturates before 1678 and after
  * 2262. */
 int64_t csn_epoch_ns(int64_t seconds, int64_t ns);

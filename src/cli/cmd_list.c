@@ -16,8 +16,8 @@ static void print_row(const csn_sandbox_entry *e)
 {
     char when[CSN_HUMAN_SIZE];
 
-    printf("%-28s %-16s %-8s %-8s %-17s ", e->id, e->name ? e->name : "-", e->backend, e->state,
-           csn_cli_human_time(e->created_ms, when));
+    printf("%-28s %-16s %-8s %-13s %-17s ", e->id, e->name ? e->name : "-", e->backend,
+           e->state, csn_cli_human_time(e->created_ms, when));
     csn_cli_put_name(e->workspace ? e->workspace : "-");
     putchar('\n');
 }
@@ -35,7 +35,7 @@ static int run(csn_cli *c, void *opts)
         status = CSN_CLI_JSON(c, csn_wire_sandboxes, l);
     } else {
         if (l->count > 0 && !o->quiet)
-            printf("%-28s %-16s %-8s %-8s %-17s %s\n", "ID", "NAME", "BACKEND", "STATE",
+            printf("%-28s %-16s %-8s %-13s %-17s %s\n", "ID", "NAME", "BACKEND", "STATE",
                    "CREATED (UTC)", "WORKSPACE");
         for (size_t i = 0; i < l->count; i++) {
             if (o->quiet)

@@ -44,6 +44,9 @@ static int run(csn_cli *c, void *opts)
         return csn_sandbox_opts_fail(c, &o->sandbox, &config, err);
     csn_sandbox_opts_warn(c, &config);
     csn_on_denial(c->sb, csn_cli_end_denial, c);
+    /* A terminal has no default timeout, so one that was typed counts and no other. */
+    if (o->exec.pty && o->exec.timeout == 0)
+        o->exec.timeout = o->sandbox.given.timeout_ms;
     int status = csn_exec_opts_run(c, &o->exec);
     csn_close(c->sb);
     return status;

@@ -93,8 +93,9 @@ const csn_command csn_cmd_watch = {
     .summary = "follow changes of files",
     .intro =
         "Prints a line for each file that is created, modified, deleted or renamed in a\n"
-        "directory (default: the working directory) until it is stopped. The line overflow\n"
-        "means that events were lost: look again. With --json one object a line.",
+        "directory (default: the working directory) until it is stopped or the sandbox ends.\n"
+        "The line overflow means that events were lost: look again. With --json one object a\n"
+        "line.",
     .examples = "  caisson watch $id src -r\n"
                 "  caisson watch $id --max 1 --timeout 1m --json\n",
     .groups = {{"Options", options, 0}},

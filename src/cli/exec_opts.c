@@ -197,7 +197,8 @@ static int answer(const csn_cli *c, const csn_exec_result *r, const live *l)
         int failed = CSN_CLI_JSON(c, csn_wire_exec, r);
         if (failed)
             return failed;
-    } else if (l->out_error == EPIPE || (l->out_error != 0 && !csn_cli_caught())) {
+    } else if (l->out_error == EPIPE ? !r->timed_out : l->out_error != 0 && !csn_cli_caught()) {
+        /* A reader that leaves after the timeout does not change how the command ended. */
         return csn_cli_write_failed(c, l->out_error);
     } else {
         explain(c, r);

@@ -218,7 +218,8 @@ int csn_cli_terminal(csn_cli *c, csn_process *p, uint64_t deadline)
     (void)n;
     if (threaded)
         pthread_join(input, NULL);
-    if (st == CSN_OK && out_error == 0)
+    /* A reader that leaves after the timeout does not change how the process ended. */
+    if (st == CSN_OK && (out_error == 0 || csn_deadline_poll_ms(deadline) == 0))
         status = finish(c, p, deadline);
     else
         status = CSN_EXIT_BROKEN_PIPE;

@@ -207,6 +207,7 @@ csn_status csn_rename(csn_sandbox *sb, const char *from, const char *to, uint32_
 struct csn_watch {
     csn_sandbox *sb;
     void *of_backend;
+    char *asked; /* path of the directory as the caller gave it */
 };
 
 csn_status csn_watch_open(csn_sandbox *sb, const char *path, uint32_t flags, csn_watch **ret,
@@ -226,7 +227,8 @@ csn_status csn_watch_open(csn_sandbox *sb, const char *path, uint32_t flags, csn
         st = csn_fail(err, CSN_UNSUPPORTED, "backend '%s' cannot watch files", sb->ops->name);
     if (st == CSN_OK)
         st = csn_call_path(&c, path ? path : ".", &joined, err);
-    if (st == CSN_OK && !(w = calloc(1, sizeof(*w))))
+    if (st == CSN_OK &&
+        (!(w = calloc(1, sizeof(*w))) || !(w->asked = strdup(path ? path : "."))))
         st = csn_fail(err, CSN_NOMEM, "watch");
     if (st == CSN_OK)
         st = sb->ops->files->watch(sb->state, joined, flags, &w->of_backend, err);
@@ -234,6 +236,8 @@ csn_status csn_watch_open(csn_sandbox *sb, const char *path, uint32_t flags, csn
     if (st < 0) {
         if (w && w->of_backend)
             sb->ops->files->watch_free(w->of_backend);
+        if (w)
+            free(w->asked);
         free(w);
         return st;
     }
@@ -242,11 +246,37 @@ csn_status csn_watch_open(csn_sandbox *sb, const char *path, uint32_t flags, csn
     return CSN_OK;
 }
 
+/* A backend that was stopped cannot tell destroy from close. */
+static csn_status say_gone(csn_sandbox *sb, csn_status st, csn_error **err)
+{
+    pthread_mutex_lock(&sb->lock);
+    bool gone = sb->gone;
+    pthread_mutex_unlock(&sb->lock);
+    if (!gone)
+        return st;
+    if (err)
+        csn_error_free(CSN_STEAL(*err));
+    return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", sb->id);
+}
+
+/* Counted as a call, so that close and destroy wait until it has returned. The log has a line
+ * for the watch, not one for each event. */
 csn_status csn_watch_next(csn_watch *w, uint64_t timeout_ms, csn_event *ret, csn_error **err)
 {
+    csn_call c;
+
     if (!w || !ret)
         return csn_fail(err, CSN_INVALID, "watch: no watch given");
-    return w->sb->ops->files->watch_next(w->of_backend, timeout_ms, ret, err);
+    csn_status st = csn_call_begin(&c, w->sb, "watch", w->asked, err);
+    if (st < 0)
+        return st;
+    c.quiet = true;
+    st = w->sb->ops->files->watch_next(w->of_backend, timeout_ms, ret, err);
+    if (st == CSN_CANCELLED)
+        st = say_gone(w->sb, st, err);
+    if (st == CSN_NOT_FOUND)
+        st = csn_wrap(st, err, "'%s'", w->asked);
+    return csn_call_end(&c, st, err);
 }
 
 void csn_watch_free(csn_watch *w)
@@ -254,5 +284,6 @@ void csn_watch_free(csn_watch *w)
     if (!w)
         return;
     w->sb->ops->files->watch_free(w->of_backend);
+    free(w->asked);
     free(w);
 }

@@ -4,7 +4,10 @@
  * layers that it enforces. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/cleanup.h"
+#include "base/limits.h"
 #include "base/options.h"
 #include "base/strv.h"
 #include "core/internal.h"
@@ -160,8 +163,11 @@ void csn_info_free(csn_info_result *r)
     csn_result_free(r);
 }
 
-/* Tries to connect; csn_connect also removes the record of a sandbox that is gone. */
-static bool is_alive(const char *id)
+/* ---- the list ---- */
+
+/* For backends that cannot be probed: tries to connect, which also removes the record of a
+ * sandbox that is gone. */
+static const char *state_by_connecting(const char *id)
 {
     csn_sandbox *sb = NULL;
     csn_error *err = NULL;
@@ -169,37 +175,75 @@ static bool is_alive(const char *id)
 
     csn_error_free(err);
     csn_close(sb);
-    return st != CSN_GONE && st != CSN_NOT_FOUND;
+    return st == CSN_GONE || st == CSN_NOT_FOUND ? CSN_STATE_GONE : "running";
+}
+
+csn_status csn_sandbox_state(const char *id, const char **ret, csn_error **err)
+{
+    const csn_backend_ops *ops = NULL;
+    char backend[CSN_NAME_BYTES_MAX + 1];
+    void *data = NULL;
+
+    csn_id_backend(id, backend);
+    if (csn_registry_find(backend, &ops, &data, NULL) == CSN_OK && ops->probe)
+        return ops->probe(id, data, ret, err);
+    *ret = state_by_connecting(id);
+    return CSN_OK;
+}
+
+/* A record that cannot be understood is shown too: its keeper may live. */
+static csn_status fill_entry(csn_arena *a, csn_sandbox_entry *e, const char *id,
+                             csn_error **err)
+{
+    char backend[CSN_NAME_BYTES_MAX + 1];
+    csn_state_meta *m = NULL;
+    csn_status st = csn_state_load(id, &m, err);
+
+    if (st < 0 && st != CSN_INVALID && st != CSN_INTERNAL && st != CSN_NOT_FOUND)
+        return st;
+    if (st < 0 && err)
+        csn_error_free(CSN_STEAL(*err));
+    csn_id_backend(id, backend);
+    *e = (csn_sandbox_entry){.id = csn_arena_strdup(a, id),
+                             .name = m ? csn_arena_strdup(a, m->name) : NULL,
+                             .backend = csn_arena_strdup(a, m ? m->config->backend : backend),
+                             .state = "running",
+                             .workspace = m ? csn_arena_strdup(a, m->config->workspace) : NULL,
+                             .created_ms = m ? m->created_ms : 0};
+    csn_state_meta_free(m);
+    return e->id && e->backend ? CSN_OK : csn_fail(err, CSN_NOMEM, "list sandboxes");
 }
 
 static csn_status add_entry(csn_arena *a, csn_sandbox_entry *e, const char *id, bool *ret_added,
                             csn_error **err)
 {
-    csn_state_meta *m = NULL;
+    const char *state = NULL;
+    csn_status st = fill_entry(a, e, id, err);
 
     *ret_added = false;
-    if (!is_alive(id) || csn_state_load(id, &m, NULL) < 0)
-        return CSN_OK;
-    *e = (csn_sandbox_entry){.id = csn_arena_strdup(a, m->id),
-                             .name = csn_arena_strdup(a, m->name),
-                             .backend = csn_arena_strdup(a, m->config->backend),
-                             .state = "running",
-                             .workspace = csn_arena_strdup(a, m->config->workspace),
-                             .created_ms = m->created_ms};
-    csn_state_meta_free(m);
-    *ret_added = e->id && e->backend;
-    return *ret_added ? CSN_OK : csn_fail(err, CSN_NOMEM, "list sandboxes");
+    if (st == CSN_OK)
+        st = csn_sandbox_state(id, &state, err);
+    if (st < 0)
+        return st;
+    e->state = state;
+    bool gone = strcmp(state, CSN_STATE_GONE) == 0;
+    if (gone)
+        csn_state_remove(id, e->name);
+    /* Without metadata it is being created, or has lost them. */
+    *ret_added = !gone && (e->created_ms != 0 || strcmp(state, "starting") != 0);
+    return CSN_OK;
 }
 
 csn_status csn_sandboxes(csn_sandbox_list **ret, csn_error **err)
 {
     char **ids = NULL;
-    csn_status st = csn_state_ids(&ids, err);
 
+    csn_registry_sweep(true);
+    csn_state_sweep_names();
+    csn_status st = csn_state_ids(&ids, err);
     if (st < 0)
         return st;
     size_t count = csn_strv_len((const char *const *)ids);
-    csn_registry_sweep();
     csn_sandbox_list *l = csn_result_new(sizeof(*l));
     csn_sandbox_entry *items =
         l ? csn_arena_array(csn_result_arena(l), count + 1, sizeof(*items)) : NULL;

@@ -80,6 +80,12 @@ csn_status csn_opts_take(const void *opts, void *out, size_t size, const char *w
                          csn_error **err);
 csn_status csn_flags_check(uint32_t flags, uint32_t known, const char *what, csn_error **err);
 
+/* api_info.c. The state of a detached sandbox, as in csn_sandbox_entry, or CSN_STATE_GONE. */
+#define CSN_STATE_GONE "gone"
+csn_status csn_sandbox_state(const char *id, const char **ret, csn_error **err);
+/* The name of the backend, which is the first part of an id; "" if there is none. */
+void csn_id_backend(const char *id, char ret[CSN_NAME_BYTES_MAX + 1]);
+
 /* fs.c: the file operations, native or derived. */
 csn_status csn_fs_stat(const csn_fs *fs, const char *path, uint32_t flags, csn_file_stat *ret,
                        char **ret_target, csn_error **err);
@@ -114,8 +120,9 @@ uint64_t csn_registry_options(const csn_backend_ops *ops);
 /* The names of the built-in backends that honour an option; returns their number. */
 #define CSN_BUILT_IN_MAX 8u
 size_t csn_registry_honouring(uint64_t option, const char *names[CSN_BUILT_IN_MAX]);
-/* Removes the remains of this user's sandboxes whose owner was killed while it opened them. */
-void csn_registry_sweep(void);
+/* Removes the remains of this user's sandboxes whose owner or keeper was killed; all: of every
+ * one, else of a few, so that the caller is not delayed. */
+void csn_registry_sweep(bool all);
 /* Opens a host directory with the file operations of the local backend, for export and
  * import. */
 csn_status csn_registry_host_open(const char *dir, bool make, csn_fs *ret, csn_error **err);

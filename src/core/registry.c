@@ -189,7 +189,7 @@ void csn_registry_host_close(csn_fs *fs)
     *fs = (csn_fs){0};
 }
 
-void csn_registry_sweep(void)
+void csn_registry_sweep(bool all)
 {
-    csn_runtime_sweep();
+    csn_runtime_sweep(all);
 }

@@ -206,6 +206,13 @@ static csn_status backend_open(csn_sandbox *sb, bool connect, csn_error **err)
     return CSN_OK;
 }
 
+void csn_id_backend(const char *id, char ret[CSN_NAME_BYTES_MAX + 1])
+{
+    size_t len = strcspn(id, "-");
+
+    snprintf(ret, CSN_NAME_BYTES_MAX + 1, "%.*s", id[len] ? (int)len : 0, id);
+}
+
 /* Fails at open, not at the first command, when the working directory does not exist. */
 static csn_status check_workdir(csn_sandbox *sb, csn_error **err)
 {
@@ -238,6 +245,8 @@ static csn_status start(csn_sandbox *sb, bool connect, csn_error **err)
         sb->ops->set_stop_fd(sb->state, sb->stop_fd);
     if (wait && record)
         st = csn_audit_prepare(sb->audit, err);
+    if (!connect)
+        csn_registry_sweep(false);
     if (wait && st == CSN_OK)
         st = sb->ops->await_ready(sb->state, err);
     if (st == CSN_OK)
@@ -276,6 +285,20 @@ csn_status csn_sandbox_save(csn_sandbox *sb, csn_error **err)
     return save_state(sb, false, err);
 }
 
+/* Frees the name of a sandbox that has ended, even if its record is kept (other boot). */
+static void free_dead_name(const char *name)
+{
+    csn_autofree char *holder = name ? csn_state_name_holder(name) : NULL;
+    const char *state = NULL;
+
+    if (!holder || csn_sandbox_state(holder, &state, NULL) < 0)
+        return;
+    if (strcmp(state, CSN_STATE_GONE) == 0)
+        csn_state_remove(holder, name);
+    else if (strcmp(state, "other boot") == 0)
+        csn_state_release_name(name, holder);
+}
+
 csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err)
 {
     CSN_CLEANUP(sandbox_freep) csn_sandbox *sb = NULL;
@@ -295,8 +318,10 @@ csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err
     } else {
         st = csn_audit_prepare(sb->audit, err);
     }
-    if (st == CSN_OK && detached)
+    if (st == CSN_OK && detached) {
+        free_dead_name(sb->config->name);
         st = save_state(sb, true, err);
+    }
     if (st == CSN_OK) {
         csn_audit_event e = {.op = "open", .target = sb->config->workspace, .begun = true};
         st = csn_audit_append(sb->audit, &e, err);
@@ -370,23 +395,31 @@ static void end_in_log(csn_audit *audit, bool begun, csn_status st)
     (void)csn_audit_append(audit, &e, NULL);
 }
 
-/* Destroys a sandbox whose keeper does not answer or has another protocol version. */
+/* Destroys a sandbox that cannot be connected to: its keeper does not answer or has another
+ * protocol version, or its record cannot be understood. Needs nothing but the id. */
 static csn_status force_destroy(const char *id, csn_error **err)
 {
-    CSN_CLEANUP(sandbox_freep) csn_sandbox *sb = NULL;
+    const csn_config none = {.size = sizeof(none)};
+    const csn_backend_ops *ops = NULL;
+    char backend[CSN_NAME_BYTES_MAX + 1];
     csn_state_meta *m = NULL;
-    csn_status st = from_record(id, &m, &sb, err);
-    bool begun = st == CSN_OK && csn_audit_begin(sb->audit, NULL) == CSN_OK;
+    csn_audit *audit = NULL;
+    void *data = NULL;
 
+    csn_id_backend(id, backend);
+    (void)csn_state_load(id, &m, NULL);
+    (void)csn_audit_open(id, m ? m->config->audit : NULL, &audit, NULL);
+    csn_status st = csn_registry_find(m ? m->config->backend : backend, &ops, &data, err);
+    bool begun = st == CSN_OK && csn_audit_begin(audit, NULL) == CSN_OK;
     if (st == CSN_OK)
-        st = sb->ops->force_destroy
-                 ? sb->ops->force_destroy(sb->config, id, sb->register_data, err)
-                 : csn_fail(err, CSN_UNAVAILABLE, "'%s' does not answer", id);
-    if (m && (st == CSN_OK || st == CSN_GONE))
-        csn_state_remove(id, m->name);
+        st = ops->force_destroy
+                 ? ops->force_destroy(m ? m->config : &none, id, data, err)
+                 : csn_fail(err, CSN_UNAVAILABLE, "sandbox '%s' is not answering", id);
+    if (st == CSN_OK || st == CSN_GONE)
+        csn_state_remove(id, m ? m->name : NULL);
     csn_state_meta_free(m);
-    if (sb)
-        end_in_log(sb->audit, begun, st);
+    end_in_log(audit, begun, st);
+    csn_audit_close(audit);
     return st;
 }
 
@@ -418,6 +451,8 @@ csn_status csn_destroy_id_report(const char *id, csn_denial_fn fn, void *ctx, cs
     csn_error *why = NULL;
 
     csn_status st = csn_state_lookup(id, &real, &why);
+    if (st == CSN_NOT_FOUND && csn_id_valid(id))
+        st = CSN_GONE; /* a sandbox that has ended leaves no record */
     if (st == CSN_OK)
         st = connect_id(real, &sb, &why);
     if (st == CSN_OK) {
@@ -425,7 +460,7 @@ csn_status csn_destroy_id_report(const char *id, csn_denial_fn fn, void *ctx, cs
         st = csn_destroy(sb, &why);
     }
     csn_close(sb);
-    if (!sb && real && st == CSN_UNAVAILABLE) {
+    if (!sb && real && st != CSN_GONE && st != CSN_NOMEM) {
         csn_error_free(CSN_STEAL(why));
         st = force_destroy(real, &why);
     }
@@ -486,9 +521,14 @@ csn_status csn_destroy(csn_sandbox *sb, csn_error **err)
     report_end(sb);
     if (sb->opened && sb->ops->destroy)
         st = sb->ops->destroy(sb->state, err);
-    if (sb->config->flags & CSN_OPEN_DETACHED)
+    if ((sb->config->flags & CSN_OPEN_DETACHED) && st == CSN_OK)
         csn_state_remove(sb->id, sb->config->name);
     end_in_log(sb->audit, begun, st);
+    if (st < 0) { /* the next call tries again */
+        pthread_mutex_lock(&sb->lock);
+        sb->gone = false;
+        pthread_mutex_unlock(&sb->lock);
+    }
     return st < 0 ? csn_error_note(st, err, "destroy", sb->id) : st;
 }
 

@@ -1,6 +1,7 @@
 /* state.c: reads and writes the records of detached sandboxes in the state directory.
  *
- *   <state>/sandboxes/<id>/meta.json   configuration and working directory
+ *   <state>/sandboxes/<id>/meta.json   configuration and working directory; backends have
+ *                                      files of their own in this directory
  *   <state>/names/<name>               a symlink whose text is the id
  *
  * symlinkat reserves a name atomically: of several callers exactly one succeeds. Files are
@@ -30,6 +31,8 @@
 
 #define ABANDONED_S 10
 #define META_MAX    (1024u * 1024u)
+#define SUB_MAX     272u
+#define TEMP_PREFIX "." CSN_STATE_META "." /* of a writer, which may have been killed */
 
 void csn_state_meta_free(csn_state_meta *m)
 {
@@ -42,6 +45,13 @@ void csn_state_meta_free(csn_state_meta *m)
     free(m);
 }
 CSN_DEFINE_CLEANUP(csn_state_meta, csn_state_meta_free)
+
+/* The directory of a record, below the state directory. */
+static const char *sub_of(const char *id, char ret[SUB_MAX])
+{
+    snprintf(ret, SUB_MAX, "sandboxes/%.255s", id);
+    return ret;
+}
 
 static csn_status open_dir(const char *sub, int *ret, csn_error **err)
 {
@@ -105,24 +115,28 @@ static int replace_file(int dir, const char *name, const csn_buf *content)
     return e;
 }
 
-csn_status csn_state_update(const csn_state_meta *m, csn_error **err)
+static csn_status write_meta(const csn_state_meta *m, int dir, csn_error **err)
 {
-    csn_autofree char *sub = NULL;
-    csn_autofd int dir = -1;
     csn_autobuf text;
 
     csn_buf_init(&text, 2 * META_MAX);
-    if (asprintf(&sub, "sandboxes/%s", m->id) < 0) {
-        sub = NULL;
-        return csn_fail(err, CSN_NOMEM, "state of '%s'", m->id);
-    }
-    csn_status st = open_dir(sub, &dir, err);
-    if (st < 0)
-        return st;
     int e = encode_meta(m, &text);
     if (e == 0)
-        e = replace_file(dir, "meta.json", &text);
+        e = replace_file(dir, CSN_STATE_META, &text);
     return e == 0 ? CSN_OK : csn_fail_errno(err, e, "write state of '%s'", m->id);
+}
+
+/* Makes no directory: the sandbox may have ended, and with it its record. */
+csn_status csn_state_update(const csn_state_meta *m, csn_error **err)
+{
+    char sub[SUB_MAX];
+    csn_autofd int dir = csn_statedir_find(CSN_DIR_STATE, sub_of(m->id, sub), NULL);
+
+    if (dir == -ENOENT)
+        return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", m->id);
+    if (dir < 0)
+        return csn_statedir_fail(err, -dir, CSN_DIR_STATE, sub);
+    return write_meta(m, dir, err);
 }
 
 /* Returns the malloc'd id of a name, or NULL. */
@@ -137,21 +151,29 @@ static char *read_name(int names, const char *name)
     return csn_name_valid(id) ? strdup(id) : NULL;
 }
 
-/* 1: the sandbox exists; 0: it does not; -errno: unknown. */
-static int has_meta(const char *id)
+/* A sandbox that lost its metadata still has a keeper. 1, 0, or -errno: unknown. */
+static int is_record(int dir)
 {
-    csn_autofree char *sub = NULL;
+    static const char *const files[] = {CSN_STATE_META, CSN_STATE_KEEPER};
 
-    if (asprintf(&sub, "sandboxes/%s", id) < 0) {
-        sub = NULL;
-        return -ENOMEM;
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        if (faccessat(dir, files[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            return 1;
+        if (errno != ENOENT)
+            return -errno;
     }
-    csn_autofd int dir = csn_statedir_find(CSN_DIR_STATE, sub, NULL);
+    return 0;
+}
+
+/* 1: the sandbox exists; 0: it does not; -errno: unknown. */
+static int has_record(const char *id)
+{
+    char sub[SUB_MAX];
+    csn_autofd int dir = csn_statedir_find(CSN_DIR_STATE, sub_of(id, sub), NULL);
+
     if (dir < 0)
         return dir == -ENOENT ? 0 : dir;
-    if (faccessat(dir, "meta.json", F_OK, 0) == 0)
-        return 1;
-    return errno == ENOENT ? 0 : -errno;
+    return is_record(dir);
 }
 
 static csn_status take_name(const csn_state_meta *m, csn_error **err)
@@ -167,7 +189,7 @@ static csn_status take_name(const csn_state_meta *m, csn_error **err)
         if (errno != EEXIST)
             return csn_fail_errno(err, errno, "take name '%s'", m->name);
         csn_autofree char *holder = read_name(names, m->name);
-        if (holder && has_meta(holder) != 0)
+        if (holder && has_record(holder) != 0)
             return csn_fail(err, CSN_EXISTS, "sandbox name '%s' is taken by %s", m->name,
                             holder);
         /* The name's sandbox does not exist (a crash left the link): remove it and try
@@ -177,11 +199,48 @@ static csn_status take_name(const csn_state_meta *m, csn_error **err)
     return csn_fail(err, CSN_EXISTS, "sandbox name '%s' is taken", m->name);
 }
 
+char *csn_state_name_holder(const char *name)
+{
+    csn_autofd int names = csn_statedir_find(CSN_DIR_STATE, "names", NULL);
+
+    return names < 0 ? NULL : read_name(names, name);
+}
+
+void csn_state_release_name(const char *name, const char *id)
+{
+    csn_autofd int names = csn_statedir_find(CSN_DIR_STATE, "names", NULL);
+    csn_autofree char *holder = names < 0 ? NULL : read_name(names, name);
+
+    if (holder && strcmp(holder, id) == 0)
+        unlinkat(names, name, 0);
+}
+
+/* A record is written before its name, so a name without record is one of an ended sandbox. */
+void csn_state_sweep_names(void)
+{
+    int fd = csn_statedir_find(CSN_DIR_STATE, "names", NULL);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+    if (!dir && fd >= 0)
+        close(fd);
+    for (const struct dirent *d; dir && (d = readdir(dir)) != NULL;) {
+        csn_autofree char *id = csn_name_valid(d->d_name) ? read_name(fd, d->d_name) : NULL;
+        if (id && has_record(id) == 0)
+            unlinkat(fd, d->d_name, 0);
+    }
+    if (dir)
+        closedir(dir);
+}
+
 csn_status csn_state_create(const csn_state_meta *m, csn_error **err)
 {
+    char sub[SUB_MAX];
+    csn_autofd int dir = -1;
     /* Write the record before the name, so that a name always has a record. */
-    csn_status st = csn_state_update(m, err);
+    csn_status st = open_dir(sub_of(m->id, sub), &dir, err);
 
+    if (st == CSN_OK)
+        st = write_meta(m, dir, err);
     if (st == CSN_OK && m->name)
         st = take_name(m, err);
     if (st < 0)
@@ -195,15 +254,19 @@ csn_status csn_state_lookup(const char *id_or_name, char **ret_id, csn_error **e
         return csn_fail(err, CSN_INVALID, "'%s' is not the id or name of a sandbox",
                         id_or_name ? id_or_name : "");
     char *id = NULL;
-    int there = has_meta(id_or_name);
+    int there = has_record(id_or_name);
     if (there < 0)
         return csn_statedir_fail(err, -there, CSN_DIR_STATE, "sandboxes");
     if (there == 1) {
         id = strdup(id_or_name);
     } else {
         csn_autofd int names = csn_statedir_find(CSN_DIR_STATE, "names", NULL);
-        errno = names == -ENOMEM ? ENOMEM : ENOENT;
+        if (names < 0 && names != -ENOENT)
+            return csn_statedir_fail(err, -names, CSN_DIR_STATE, "names");
+        errno = ENOENT;
         id = names >= 0 ? read_name(names, id_or_name) : NULL;
+        if (!id && errno != ENOMEM && errno != ENOENT && errno != EINVAL)
+            return csn_statedir_fail(err, errno, CSN_DIR_STATE, "names");
         if (!id && errno != ENOMEM)
             return csn_fail(err, CSN_NOT_FOUND, "no sandbox '%s'", id_or_name);
     }
@@ -215,24 +278,19 @@ csn_status csn_state_lookup(const char *id_or_name, char **ret_id, csn_error **e
 
 static csn_status read_meta(const char *id, csn_buf *text, csn_error **err)
 {
-    csn_autofree char *sub = NULL;
-    char chunk[4096];
+    char sub[SUB_MAX], chunk[4096];
     ssize_t n;
 
-    if (asprintf(&sub, "sandboxes/%s", id) < 0) {
-        sub = NULL;
-        return csn_fail(err, CSN_NOMEM, "state of '%s'", id);
-    }
-    csn_autofd int dir = csn_statedir_find(CSN_DIR_STATE, sub, NULL);
+    csn_autofd int dir = csn_statedir_find(CSN_DIR_STATE, sub_of(id, sub), NULL);
     csn_autofd int fd =
-        dir < 0 ? -1 : openat(dir, "meta.json", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        dir < 0 ? -1 : openat(dir, CSN_STATE_META, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     int e = fd >= 0 ? 0 : dir < 0 ? -dir : errno;
     if (e == ENOENT || e == ENOTDIR)
         return csn_fail(err, CSN_NOT_FOUND, "no sandbox '%s'", id);
     if (dir < 0)
         return csn_statedir_fail(err, e, CSN_DIR_STATE, sub);
     if (e != 0)
-        return csn_fail_errno(err, e, "state of '%s'", id);
+        return csn_fail_errno(err, e, "state of '%s' (%s/" CSN_STATE_META ")", id, sub);
     while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
         e = csn_buf_append(text, chunk, (size_t)n);
         if (e != 0)
@@ -286,21 +344,33 @@ csn_status csn_state_load(const char *id, csn_state_meta **ret, csn_error **err)
     return CSN_OK;
 }
 
+/* Removes what killed writers of meta.json have left in the directory of a record. */
+static void remove_temps(int record)
+{
+    int fd = openat(record, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+    if (!dir && fd >= 0)
+        close(fd);
+    for (const struct dirent *d; dir && (d = readdir(dir)) != NULL;)
+        if (csn_str_starts(d->d_name, TEMP_PREFIX))
+            unlinkat(fd, d->d_name, 0);
+    if (dir)
+        closedir(dir);
+}
+
 void csn_state_remove(const char *id, const char *name)
 {
-    csn_autofd int names = csn_statedir_find(CSN_DIR_STATE, "names", NULL);
     csn_autofd int all = csn_statedir_find(CSN_DIR_STATE, "sandboxes", NULL);
 
-    if (name && names >= 0) {
-        csn_autofree char *holder = read_name(names, name);
-        if (holder && strcmp(holder, id) == 0)
-            unlinkat(names, name, 0);
-    }
+    if (name)
+        csn_state_release_name(name, id);
     csn_autofd int dir =
         all < 0 ? -1 : openat(all, id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
         return;
-    unlinkat(dir, "meta.json", 0);
+    remove_temps(dir);
+    unlinkat(dir, CSN_STATE_META, 0);
     unlinkat(dir, CSN_STATE_RUN_LINK, 0);
     unlinkat(dir, CSN_STATE_JAIL, 0);
     unlinkat(dir, CSN_STATE_NOTE, 0);
@@ -316,17 +386,17 @@ static int by_time(const void *a, const void *b)
     return c != 0 ? c : strcmp(x, y);
 }
 
-/* Does the directory have no record? Its sandbox is being created, or its creator was killed;
- * after ABANDONED_S it is removed. */
+/* Does the directory have no record? Its sandbox is being created, or its creator was killed.
+ * Backends remove their own remains; an empty directory is removed here. */
 static bool abandoned(int sandboxes, const char *id)
 {
     struct stat st;
     csn_autofd int dir = openat(sandboxes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-    if (dir < 0 || faccessat(dir, "meta.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    if (dir < 0 || is_record(dir) != 0)
         return false;
     if (csn_id_valid(id) && fstat(dir, &st) == 0 && time(NULL) - st.st_mtime > ABANDONED_S)
-        csn_state_remove(id, NULL);
+        unlinkat(sandboxes, id, AT_REMOVEDIR);
     return true;
 }
 
@@ -339,6 +409,10 @@ csn_status csn_state_ids(char ***ret, csn_error **err)
         return csn_statedir_fail(err, -fd, CSN_DIR_STATE, "sandboxes");
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 
+    if (!dir && fd >= 0) {
+        close(fd);
+        return csn_fail_errno(err, errno, "list sandboxes");
+    }
     while (dir && (d = readdir(dir)) != NULL) {
         if (!csn_name_valid(d->d_name) || abandoned(fd, d->d_name))
             continue;

@@ -16,7 +16,14 @@ typedef struct csn_state_meta {
 void csn_state_meta_free(csn_state_meta *m);
 /* CSN_EXISTS if another sandbox has the name. */
 csn_status csn_state_create(const csn_state_meta *m, csn_error **err);
+/* CSN_GONE if the record was removed. */
 csn_status csn_state_update(const csn_state_meta *m, csn_error **err);
+/* The id that a name stands for, malloc'd; NULL: none. */
+char *csn_state_name_holder(const char *name);
+/* Frees the name if it stands for this id. */
+void csn_state_release_name(const char *name, const char *id);
+/* Frees the names of sandboxes that have no record. */
+void csn_state_sweep_names(void);
 /* Finds the id for an id or name; CSN_NOT_FOUND names it. */
 csn_status csn_state_lookup(const char *id_or_name, char **ret_id, csn_error **err);
 csn_status csn_state_load(const char *id, csn_state_meta **ret, csn_error **err);

@@ -7,7 +7,8 @@
  * Invariants:
  *   - Every child is reaped, orphans included: the keeper is their subreaper.
  *   - EXIT is sent once, after the child was reaped and, if it was killed, its tree is gone.
- *   - A channel that hangs up kills its job. */
+ *   - A channel that hangs up kills its job.
+ *   - A deadline kills its job, whatever the library does at that time. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -123,7 +124,8 @@ void kp_job_send_exit(const kp_job *job, uint32_t stage, uint32_t errnum, bool k
                              .errnum = errnum,
                              .status = job->status,
                              .killed = (job->killed ? CSN_KILLED_ASKED : 0) |
-                                       (job->over_memory ? CSN_KILLED_MEMORY : 0),
+                                       (job->over_memory ? CSN_KILLED_MEMORY : 0) |
+                                       (job->timed_out ? CSN_KILLED_DEADLINE : 0),
                              .cpu_ns = job->cpu_ns,
                              .peak_memory = job->peak_memory,
                              .after = after});
@@ -365,6 +367,23 @@ static void hang_up(kp_keeper *k, kp_job *job)
     kp_job_kill(k, job, 0);
 }
 
+/* False: the message is none of a session. A RELEASE of a shell that is being killed is
+ * ignored: the caller gets EXIT, which says why. */
+static bool session_message(kp_keeper *k, kp_job *job, const csn_msg *m)
+{
+    if (csn_proto_decode(m, CSN_MSG_ENDED, NULL) == 0) {
+        job->deadline_ns = 0;
+        return true;
+    }
+    if (csn_proto_decode(m, CSN_MSG_RELEASE, NULL) < 0)
+        return false;
+    if (job->phase == KP_KILL_NONE) {
+        kp_watch_close(k, &job->channel);
+        kp_session_idle(k, job->session);
+    }
+    return true;
+}
+
 void kp_job_channel_read(kp_keeper *k, kp_job *job)
 {
     uint8_t buf[256];
@@ -382,14 +401,24 @@ void kp_job_channel_read(kp_keeper *k, kp_job *job)
         if (job->kind == KP_JOB_SESSION)
             kp_session_detach(k, job->session);
         kp_job_kill(k, job, ask.grace_ms);
-    } else if (job->kind == KP_JOB_SESSION &&
-               csn_proto_decode(&m, CSN_MSG_RELEASE, NULL) == 0) {
-        kp_watch_close(k, &job->channel);
-        kp_session_idle(k, job->session);
-    } else {
+    } else if (job->kind != KP_JOB_SESSION || !session_message(k, job, &m)) {
         hang_up(k, job);
     }
     csn_msg_release(&m);
+}
+
+/* As a KILL does. A session whose command has ended in time is left alone: its caller is late
+ * with RELEASE, because it is stopped or still writes the output. */
+static void time_out(kp_keeper *k, kp_job *job)
+{
+    if (job->kind == KP_JOB_SESSION && kp_session_has_status(job->session)) {
+        job->deadline_ns = 0;
+        return;
+    }
+    if (job->kind == KP_JOB_SESSION)
+        kp_session_detach(k, job->session);
+    job->timed_out = true;
+    kp_job_kill(k, job, CSN_GRACE_MS);
 }
 
 /* Three timers: the deadline, the end of draining, the next step of killing. */
@@ -399,7 +428,7 @@ uint64_t kp_job_tick(kp_keeper *k, kp_job *job, uint64_t now)
 
     if (job->deadline_ns != 0 && job->running && job->phase == KP_KILL_NONE) {
         if (now >= job->deadline_ns)
-            kp_job_kill(k, job, CSN_GRACE_MS);
+            time_out(k, job);
         else
             next = job->deadline_ns;
     }

@@ -105,7 +105,8 @@ typedef struct kp_job {
     bool tied;
     bool keep_channel;
     bool pty;
-    bool killed;      /* by a request */
+    bool killed;      /* by a request or at its deadline */
+    bool timed_out;   /* killed at its deadline */
     bool over_memory; /* killed by the meter */
     kp_watch channel;
     kp_stream out, err;
@@ -183,9 +184,11 @@ typedef struct kp_keeper {
     uint64_t ends_ns;            /* monotonic; 0: never */
     bool reaped;                 /* some job has its `reaped` set */
     bool ending;
-    bool committed;          /* detached: the sandbox is recorded and outlives its creator */
-    int record[2];           /* O_PATH of the files by which it is found, after COMMIT */
-    uint64_t record_next_ns; /* when to check them next; 0: never */
+    bool committed; /* detached: the sandbox is recorded and outlives its creator */
+    int record;     /* after COMMIT: the file by which it is found, with its lock */
+    int held[CSN_KEEPER_FDS_MAX]; /* after COMMIT, see protocol.h */
+    size_t held_count;
+    uint64_t record_next_ns; /* when to check the record next; 0: never */
     kp_meter meter;
     struct {
         _Alignas(16) char bytes[sizeof(kp_job)];
@@ -317,3 +320,5 @@ int kp_session_serve(kp_keeper *k, kp_request *r);
 void kp_session_idle(kp_keeper *k, kp_session *s);   /* its user has released it */
 void kp_session_detach(kp_keeper *k, kp_session *s); /* frees its name for a new shell */
 void kp_session_free(kp_keeper *k, kp_session *s);
+/* The shell has written a status that its caller has not read yet. */
+bool kp_session_has_status(const kp_session *s);

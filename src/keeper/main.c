@@ -45,8 +45,11 @@ static int prepare(kp_keeper *k)
     int rc = kp_boot(k);
     if (rc < 0 || (k->spec.flags & CSN_SPEC_SWEEP))
         return rc;
+    /* Without confinement, commands have the rights of the keeper anyway, and /proc/PID/fd is
+     * the way to the socket of a detached keeper when its file was removed. */
+    bool hide = k->spec.confinement.on != 0 || !(k->spec.flags & CSN_SPEC_DETACHED);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L) < 0 ||
-        prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0)
+        (hide && prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0))
         return -errno;
     k->started_ms = csn_wall_ms();
     if (k->spec.lifetime_ms != 0) {

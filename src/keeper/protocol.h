@@ -47,11 +47,12 @@
     M(SESSION, 11, session, CSN_LARGE_BODY, 0, 1)    /* SESSION_REPLY, and EXIT at its end */  \
     M(PORT, 12, port, CSN_SMALL_BODY, 0, 0)          /* DONE if a socket listens there */      \
     M(ROOT, 13, none, 0, 0, 0)                       /* ROOT_REPLY */                          \
-    M(COMMIT, 14, none, 0, 2, 2)                     /* DONE. Recorded: link, socket */        \
+    M(COMMIT, 14, none, 0, 1, CSN_COMMIT_MAX)        /* DONE. See CSN_COMMIT_RECORD */         \
     /* To the keeper, on the channel of a running command or session. After an EXIT with       \
      * CSN_AFTER_CHANNEL, the next SPAWN may come there, too. */                               \
     M(KILL, 32, kill, CSN_SMALL_BODY, 0, 0)                                                    \
     M(RELEASE, 33, none, 0, 0, 0) /* the session is free for its next user */                  \
+    M(ENDED, 34, none, 0, 0, 0)   /* the session's command has ended, RELEASE follows */       \
     /* Replies. */                                                                             \
     M(DONE, 64, none, 0, 0, 0)                                                                 \
     M(ERROR, 65, error, CSN_SMALL_BODY, 0, 0)                                                  \
@@ -62,7 +63,8 @@
     M(HELLO_REPLY, 70, hello_reply, CSN_SMALL_BODY, 0, 0)                                      \
     M(FEED_REPLY, 71, none, 0, 1, 1)                          /* write end of its stdin */     \
     M(SESSION_REPLY, 72, session_reply, CSN_SMALL_BODY, 3, 4) /* script, status, out, err */   \
-    M(ROOT_REPLY, 73, ready, CSN_SMALL_BODY, 1, 1)            /* O_PATH of the root */         \
+    /* O_PATH of the root; without confinement the directories that COMMIT brought. */         \
+    M(ROOT_REPLY, 73, ready, CSN_SMALL_BODY, 1, CSN_KEEPER_FDS_MAX)                            \
     /* To a keeper that has not reported READY or FAILED yet. */                               \
     M(MOUNTS, 96, none, 0, 1, CSN_KEEPER_FDS_MAX) /* detached mounts, in spec order */         \
     M(SPEC, 99, raw, CSN_SPEC_MAX, 0, 0)          /* its body is spec.h's */                   \
@@ -72,7 +74,8 @@
     M(READY, 97, ready, CSN_SMALL_BODY, 1, CSN_KEEPER_FDS_MAX)                                 \
     M(FAILED, 98, failed, CSN_SMALL_BODY, 0, 0)                                                \
     /* To a sweeper. */                                                                        \
-    M(KEEPER, 101, none, 0, 1, 1) /* pidfd of the keeper to wait for */
+    /* pidfd to wait for, then files to hold */                                                \
+    M(KEEPER, 101, none, 0, 1, CSN_KEEPER_FDS_MAX - 1)
 
 typedef enum csn_msg_type {
 #define CSN_MESSAGE_NUMBER(name, number, fields, body, fds_min, fds_max)                       \
@@ -101,6 +104,16 @@ typedef enum csn_msg_type {
 #define CSN_SPAWN_ALL          0x7ffu
 #define CSN_SESSION_ALL        (CSN_SPAWN_CWD_FD | CSN_SPAWN_MERGE | CSN_SPAWN_RESTART)
 
+/* Descriptors of a COMMIT, in this order: the record of the sandbox with its lock; without
+ * confinement also O_PATH of the socket, of the base and of the granted directories. The keeper
+ * ends when the record is unlinked. It holds the others so that a process that connects later
+ * gets the directories that were opened, whatever their paths mean by then, and can reach an
+ * unlinked socket through /proc. */
+#define CSN_COMMIT_RECORD 0
+#define CSN_COMMIT_SOCKET 1
+#define CSN_COMMIT_DIRS   2
+#define CSN_COMMIT_MAX    (CSN_KEEPER_FDS_MAX - 2) /* one for the channel, one for a body */
+
 /* The step at which a command could not be started. */
 typedef enum csn_stage {
     CSN_STAGE_NONE,
@@ -115,8 +128,10 @@ typedef enum csn_stage {
     CSN_STAGES
 } csn_stage;
 
-#define CSN_KILLED_ASKED  (1u << 0) /* a KILL came before its end */
-#define CSN_KILLED_MEMORY (1u << 1) /* by the keeper: the sandbox was over its memory limit */
+#define CSN_KILLED_ASKED    (1u << 0) /* a KILL or the deadline came before its end */
+#define CSN_KILLED_MEMORY   (1u << 1) /* by the keeper: the sandbox was over its memory limit */
+#define CSN_KILLED_DEADLINE (1u << 2) /* by the keeper: the deadline came before any KILL */
+#define CSN_KILLED_ALL      0x7u
 
 #define CSN_AFTER_ALONE   (1u << 0) /* known: no other process is left in the sandbox */
 #define CSN_AFTER_CHANNEL (1u << 1) /* the channel stays open for the next SPAWN */
@@ -126,7 +141,9 @@ typedef enum csn_stage {
 /* ---- fields: F(struct, kind, name, min, max), see base/pack.h ---- */
 
 /* The limits of a command: 0 leaves the keeper's own. cwd: a path, unless CWD_FD is set; NULL
- * is the keeper's own directory. */
+ * is the keeper's own directory. deadline_ns is a time of CLOCK_MONOTONIC, which library and
+ * keeper share: caisson creates no time namespace. The keeper enforces it, because the library
+ * may be stopped or blocked then. */
 #define CSN_SPAWN_FIELDS(F, T)                                                                 \
     F(T, FLAGS, flags, 0, CSN_SPAWN_ALL)                                                       \
     F(T, U32, rows, 0, UINT16_MAX)                                                             \
@@ -135,7 +152,7 @@ typedef enum csn_stage {
     F(T, U64, file_max, 0, UINT64_MAX)                                                         \
     F(T, U64, nofile_max, 0, UINT64_MAX)                                                       \
     F(T, U64, ring_max, 0, CSN_OUTPUT_MAX_CEILING) /* background: bytes kept per stream */     \
-    F(T, U64, deadline_ns, 0, UINT64_MAX)          /* background: when to kill it; 0: never */ \
+    F(T, U64, deadline_ns, 0, UINT64_MAX)          /* when to kill it; 0: never */             \
     F(T, OPTIONAL_TEXT, cwd, 0, CSN_PATH_MAX)                                                  \
     F(T, OPTIONAL_TEXT, command, 0, CSN_COMMAND_TEXT_MAX) /* background: text for ps */        \
     F(T, LIST, argv, 1, CSN_ARGV_COUNT_MAX)                                                    \
@@ -146,7 +163,7 @@ typedef enum csn_stage {
     F(T, FLAGS, flags, 0, CSN_SESSION_ALL)                                                     \
     F(T, U64, memory_max, 0, UINT64_MAX)                                                       \
     F(T, U64, file_max, 0, UINT64_MAX)                                                         \
-    F(T, U64, deadline_ns, 0, UINT64_MAX) /* how long to wait for its present user */          \
+    F(T, U64, deadline_ns, 0, UINT64_MAX) /* of the wait for it and of the command */          \
     F(T, TEXT, name, 1, CSN_NAME_BYTES_MAX)                                                    \
     F(T, LIST, env, 0, CSN_ARGV_COUNT_MAX)                                                     \
     F(T, STRINGS, strings, 0, 0)
@@ -187,7 +204,7 @@ typedef enum csn_stage {
     F(T, U32, stage, 0, CSN_STAGES - 1)                                                        \
     F(T, U32, errnum, 0, CSN_ERRNO_MAX)                                                        \
     F(T, U32, status, 0, UINT32_MAX)                                                           \
-    F(T, FLAGS, killed, 0, CSN_KILLED_ASKED | CSN_KILLED_MEMORY)                               \
+    F(T, FLAGS, killed, 0, CSN_KILLED_ALL)                                                     \
     F(T, U64, cpu_ns, 0, UINT64_MAX)                                                           \
     F(T, U64, peak_memory, 0, UINT64_MAX)                                                      \
     F(T, FLAGS, after, 0, CSN_AFTER_ALONE | CSN_AFTER_CHANNEL)

@@ -153,11 +153,19 @@ static int port_serve(kp_keeper *k, kp_request *r)
     return csn_port_probe((uint16_t)r->body.port.port);
 }
 
-/* For a library that attaches to a running sandbox: what READY reported. */
+/* For a library that attaches to a running sandbox: what READY reported, or the directories of
+ * a sandbox without confinement. */
 static int root_serve(kp_keeper *k, kp_request *r)
 {
-    if (k->spec.confinement.on == 0)
+    const size_t dirs = CSN_COMMIT_DIRS - CSN_COMMIT_SOCKET; /* in `held` */
+
+    if (k->spec.confinement.on == 0 && k->held_count <= dirs)
         return -EINVAL;
+    if (k->spec.confinement.on == 0) {
+        (void)csn_proto_send(r->channel, CSN_MSG_ROOT_REPLY, &k->ready, k->held + dirs,
+                             k->held_count - dirs, 1);
+        return KP_REPLIED;
+    }
     csn_autofd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return -errno;
@@ -165,31 +173,29 @@ static int root_serve(kp_keeper *k, kp_request *r)
     return KP_REPLIED;
 }
 
-/* Keeps descriptors of the link in the state directory and of the socket: without either of
- * them no process can find the sandbox. */
 static int commit_serve(kp_keeper *k, kp_request *r)
 {
     if (k->committed)
         return -EINVAL;
-    for (size_t i = 0; i < 2; i++)
-        k->record[i] = csn_msg_take_fd(r->m, i);
+    k->record = csn_msg_take_fd(r->m, CSN_COMMIT_RECORD);
+    for (size_t i = CSN_COMMIT_SOCKET; i < r->m->nfds; i++)
+        k->held[k->held_count++] = csn_msg_take_fd(r->m, i);
     if (k->spec.record_check_ms != 0)
         k->record_next_ns = csn_deadline_in(k->spec.record_check_ms);
     k->committed = true;
     return 0;
 }
 
-/* Ends the keeper if one of the files was removed. Tests the number of links, because the
- * keeper of a jail does not see the paths of the host. */
+/* Ends the keeper if its record was removed: no process can find the sandbox any more. Tests
+ * the number of links, because the keeper of a jail does not see the paths of the host. */
 static void check_record(kp_keeper *k, uint64_t now)
 {
     struct stat st;
 
     if (now < k->record_next_ns)
         return;
-    for (size_t i = 0; i < 2; i++)
-        if (fstat(k->record[i], &st) == 0 && st.st_nlink == 0)
-            k->ending = true;
+    if (fstat(k->record, &st) == 0 && st.st_nlink == 0)
+        k->ending = true;
     k->record_next_ns = csn_deadline_in(k->spec.record_check_ms);
 }
 
@@ -370,14 +376,15 @@ static uint64_t sooner(uint64_t a, uint64_t b)
     return a == 0 ? b : b == 0 ? a : a < b ? a : b;
 }
 
-/* Runs all timers that are due. Returns the time of the next one; 0: none. */
-static uint64_t tick(kp_keeper *k)
+/* Runs all timers that are due. Returns the milliseconds to the next one; -1: none. The clock
+ * is read once, since that is a system call in the keeper. */
+static int tick(kp_keeper *k)
 {
     uint64_t next = sooner(k->ends_ns, k->record_next_ns);
 
     if (k->jobs.count == 0 && k->waiters.count == 0 && next == 0 &&
         k->spec.confinement.memory_max == 0)
-        return 0;
+        return -1;
     uint64_t now = csn_now_ns();
     if (k->record_next_ns != 0) {
         check_record(k, now);
@@ -390,7 +397,7 @@ static uint64_t tick(kp_keeper *k)
     next = sooner(next, kp_job_tick(k, (kp_job *)item, now));
     KP_EACH(&k->waiters, item, safe)
     next = sooner(next, kp_waiter_tick(k, (kp_waiter *)item, now));
-    return next;
+    return csn_deadline_left_ms(next, now);
 }
 
 static int start_serving(kp_keeper *k)
@@ -421,11 +428,11 @@ int kp_serve(kp_keeper *k)
     int rc = start_serving(k);
 
     while (rc == 0 && !k->ending) {
-        uint64_t next = tick(k);
+        int next_ms = tick(k);
         free_deferred(k);
         if (k->ending)
             break;
-        int n = epoll_wait(k->epfd, events, BATCH, csn_deadline_poll_ms(next));
+        int n = epoll_wait(k->epfd, events, BATCH, next_ms);
         if (n < 0 && errno != EINTR)
             rc = -errno;
         for (int i = 0; i < n; i++)

@@ -3,13 +3,15 @@
  * A session is a shell that reads commands from one pipe and writes their status to another
  * (its descriptor 9); stdout and stderr are pipes as well. The caller gets the other ends of
  * the pipes, and its channel is the lease. RELEASE passes the session to the next waiter. A
- * channel that hangs up, or KILL, ends the whole tree and frees the name for a new shell. While
+ * channel that hangs up, KILL, or the deadline of the command ends the whole tree and frees the
+ * name for a new shell. The deadline holds from the lease to ENDED or RELEASE. While
  * the session is not leased, the keeper reads and discards its output, so that background jobs
  * of the shell do not block. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -166,7 +168,7 @@ static kp_session *create(kp_keeper *k, const csn_session_msg *b, int cwd, int c
 }
 
 /* Leases the session to a caller, and takes ownership of its channel. */
-static void lease(kp_keeper *k, kp_session *s, int channel, bool fresh)
+static void lease(kp_keeper *k, kp_session *s, int channel, bool fresh, uint64_t deadline_ns)
 {
     if (s->out.on)
         s->out.fd = kp_watch_release(k, &s->out);
@@ -174,6 +176,7 @@ static void lease(kp_keeper *k, kp_session *s, int channel, bool fresh)
         s->err.fd = kp_watch_release(k, &s->err);
     int fds[4] = {s->script_w, s->ctl_r, s->out.fd, s->err.fd};
     s->busy = true;
+    s->job->deadline_ns = deadline_ns;
     int rc = kp_watch_open(k, &s->job->channel, KP_WATCH_CHANNEL, channel, s->job);
     if (rc == 0)
         rc = csn_proto_send(channel, CSN_MSG_SESSION_REPLY,
@@ -185,9 +188,17 @@ static void lease(kp_keeper *k, kp_session *s, int channel, bool fresh)
     }
 }
 
+bool kp_session_has_status(const kp_session *s)
+{
+    int bytes = 0;
+
+    return ioctl(s->ctl_r, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
 void kp_session_idle(kp_keeper *k, kp_session *s)
 {
     s->busy = false;
+    s->job->deadline_ns = 0;
     if (s->out.fd >= 0 && kp_watch_open(k, &s->out, KP_WATCH_SESSION_OUTPUT, s->out.fd, s) < 0)
         s->out.on = false;
     if (s->err.fd >= 0 && kp_watch_open(k, &s->err, KP_WATCH_SESSION_OUTPUT, s->err.fd, s) < 0)
@@ -201,9 +212,10 @@ void kp_session_idle(kp_keeper *k, kp_session *s)
             continue;
         bool same = w->flags == (s->merge ? CSN_SPAWN_MERGE : 0);
         int channel = kp_watch_release(k, &w->watch);
+        uint64_t deadline_ns = w->deadline_ns;
         kp_waiter_free(k, w);
         if (same) {
-            lease(k, s, channel, false);
+            lease(k, s, channel, false, deadline_ns);
             return;
         }
         kp_reply_error(channel, ERESTART, 0); /* the caller repeats its request */
@@ -243,6 +255,6 @@ int kp_session_serve(kp_keeper *k, kp_request *r)
         fresh = true;
     }
     if (s)
-        lease(k, s, csn_steal_fd(&r->channel), fresh);
+        lease(k, s, csn_steal_fd(&r->channel), fresh, b->deadline_ns);
     return KP_REPLIED;
 }

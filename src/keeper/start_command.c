@@ -293,10 +293,10 @@ static int background_stdio(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, i
 
 static void started(kp_keeper *k, kp_job *job, const csn_spawn_msg *b)
 {
+    job->deadline_ns = b->deadline_ns;
     if (job->kind != KP_JOB_BACKGROUND)
         return;
     job->started_ms = csn_wall_ms();
-    job->deadline_ns = b->deadline_ns;
     kp_reply(job->channel.fd, CSN_MSG_STARTED, &(csn_started_msg){.pid = (uint64_t)job->pid});
     if (!job->tied)
         kp_watch_close(k, &job->channel);

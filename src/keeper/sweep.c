@@ -133,7 +133,14 @@ static int receive_keeper(void)
         return rc;
     if (rc <= 0)
         return -ENOENT;
-    int fd = csn_proto_decode(&m, CSN_MSG_KEEPER, NULL) == 0 ? csn_msg_take_fd(&m, 0) : -ENOENT;
+    if (csn_proto_decode(&m, CSN_MSG_KEEPER, NULL) < 0) {
+        csn_msg_release(&m);
+        return -ENOENT;
+    }
+    /* Files that stay open: see backend/jail/sweeper.h. */
+    for (size_t i = 1; i < m.nfds; i++)
+        (void)csn_msg_take_fd(&m, i);
+    int fd = csn_msg_take_fd(&m, 0);
     csn_msg_release(&m);
     return fd;
 }

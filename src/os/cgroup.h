@@ -122,3 +122,5 @@ int csn_cgroup_remove(const csn_cgroup *g);
 /* Removes groups `caisson-*` of this user that have no process and are at least min_age_s old
  * (a new group has no process yet). Returns how many, or -errno. */
 int csn_cgroup_sweep(const csn_cgroup_host *host, unsigned min_age_s);
+/* Removes those of one sandbox, whose keeper has ended. */
+int csn_cgroup_sweep_id(const csn_cgroup_host *host, const char *id);

@@ -13,21 +13,25 @@
 #include "os/cgroup_internal.h"
 
 #define GROUPS_MAX 20000 /* visited by one sweep, to bound its time */
+#define SECOND     1     /* the kernel rounds times up */
 
 typedef struct sweep {
     const csn_cgroup_host *host;
     uid_t uid;
-    time_t newest; /* groups made later are left alone */
+    const char *id; /* only this sandbox's; NULL: all */
+    time_t newest;  /* groups made later are left alone */
     unsigned depth, visited;
     int removed;
 } sweep;
 
-static bool has_prefix(const char *path)
+/* The id of the sandbox that has the group; NULL: it is not one of ours. */
+static const char *id_of(const char *path)
 {
     const char *name = strrchr(path, '/');
     size_t n = strlen(CSN_CGROUP_PREFIX);
 
-    return name && strncmp(name + 1, CSN_CGROUP_PREFIX, n) == 0 && name[1 + n];
+    return name && strncmp(name + 1, CSN_CGROUP_PREFIX, n) == 0 && name[1 + n] ? name + 1 + n
+                                                                               : NULL;
 }
 
 static int sweep_group(void *ctx, const char *path)
@@ -37,7 +41,10 @@ static int sweep_group(void *ctx, const char *path)
 
     if (++s->visited > GROUPS_MAX)
         return -E2BIG;
-    if (has_prefix(path)) {
+    const char *id = id_of(path);
+    if (id) {
+        if (s->id && strcmp(s->id, id) != 0)
+            return 0;
         if (stat(path, &st) == 0 && st.st_uid == s->uid && st.st_mtime <= s->newest &&
             st.st_ctime <= s->newest && !csn_cgroup_has_process(path))
             s->removed += csn_cgroup_rmdir(s->host, path) == 0;
@@ -66,12 +73,11 @@ static bool highest_writable(const csn_cgroup_hierarchy *h, char ret[CSN_CGROUP_
     return any;
 }
 
-int csn_cgroup_sweep(const csn_cgroup_host *host, unsigned min_age_s)
+static int sweep_all(sweep *s)
 {
+    const csn_cgroup_host *host = s->host;
     csn_cgroup_hierarchies all;
     char from[CSN_CGROUP_PATH_MAX];
-    sweep s = {
-        .host = host, .uid = csn_cgroup_uid(host), .newest = time(NULL) - (time_t)min_age_s};
     int rc = csn_cgroup_find(host, &all);
 
     if (rc < 0)
@@ -83,7 +89,19 @@ int csn_cgroup_sweep(const csn_cgroup_host *host, unsigned min_age_s)
         for (int j = 0; j < k && k < CSN_CGROUP_KINDS; j++)
             duplicate = duplicate || strcmp(all.v1[j].top, h->top) == 0;
         if (!duplicate && highest_writable(h, from))
-            (void)csn_cgroup_each_child(from, sweep_group, &s);
+            (void)csn_cgroup_each_child(from, sweep_group, s);
     }
-    return s.removed;
+    return s->removed;
+}
+
+int csn_cgroup_sweep(const csn_cgroup_host *host, unsigned min_age_s)
+{
+    return sweep_all(&(sweep){
+        .host = host, .uid = csn_cgroup_uid(host), .newest = time(NULL) - (time_t)min_age_s});
+}
+
+int csn_cgroup_sweep_id(const csn_cgroup_host *host, const char *id)
+{
+    return sweep_all(&(sweep){
+        .host = host, .uid = csn_cgroup_uid(host), .id = id, .newest = time(NULL) + SECOND});
 }

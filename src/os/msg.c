@@ -188,6 +188,15 @@ static void collect_fds(struct msghdr *mh, csn_msg *m)
     }
 }
 
+/* The kernel drops descriptors that exceed the limit of this process; a sender that breaks the
+ * protocol sends more than there is room for. */
+static int truncated(const struct msghdr *mh, const csn_msg *m)
+{
+    bool dropped = !(mh->msg_flags & MSG_TRUNC) && m->nfds < CSN_KEEPER_FDS_MAX;
+
+    return dropped ? -EMFILE : -EPROTO;
+}
+
 int csn_msg_recv(int sock, void *buf, size_t size, csn_msg *ret)
 {
     union {
@@ -215,7 +224,7 @@ int csn_msg_recv(int sock, void *buf, size_t size, csn_msg *ret)
     if (n == 0 && m.nfds == 0)
         return 0;
     int rc = (mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-                 ? -EPROTO
+                 ? truncated(&mh, &m)
                  : csn_msg_check(buf, (size_t)n, m.nfds, &head);
     if (rc == 0) {
         m.type = head.type;

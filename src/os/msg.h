@@ -11,7 +11,7 @@
 #include "base/limits.h"
 
 #define CSN_MSG_MAGIC   0x4b4e5343u /* "CSNK" */
-#define CSN_MSG_VERSION 5u          /* of every protocol: all programs are installed together */
+#define CSN_MSG_VERSION 6u          /* of every protocol: all programs are installed together */
 
 #define CSN_MSG_BODY_FD (1u << 0) /* head.flags: the body is in the last descriptor */
 

@@ -240,11 +240,13 @@ static int timeout_ms(const csn_pump *p)
 }
 
 /* Bytes first, then events: output that a command wrote before its end is delivered before its
- * end is reported. */
+ * end is reported. The sink may block until after the deadline; what happened meanwhile is
+ * looked for before the deadline is reported. */
 csn_pump_event csn_pump_wait(csn_pump *p)
 {
     struct pollfd pf[AT_COUNT];
     csn_pump_event ev;
+    bool late = false;
 
     for (;;) {
         if (p->out[0].fd < 0 && p->out[1].fd < 0 && p->message_fd < 0 && p->control_fd < 0)
@@ -265,9 +267,21 @@ csn_pump_event csn_pump_wait(csn_pump *p)
             return CSN_PUMP_MESSAGE;
         if (n > 0 && (pf[AT_CANCEL].revents != 0 || pf[AT_CANCEL + 1].revents != 0))
             return CSN_PUMP_CANCEL;
-        if (p->deadline_ns != 0 && csn_deadline_poll_ms(p->deadline_ns) == 0)
+        bool passed = p->deadline_ns != 0 && csn_deadline_poll_ms(p->deadline_ns) == 0;
+        if (passed && (n == 0 || late))
             return CSN_PUMP_DEADLINE;
+        late = passed;
     }
+}
+
+bool csn_pump_has_output(const csn_pump *p)
+{
+    for (int i = 0; i < 2; i++) {
+        int avail = 0;
+        if (p->out[i].fd >= 0 && ioctl(p->out[i].fd, FIONREAD, &avail) == 0 && avail > 0)
+            return true;
+    }
+    return false;
 }
 
 void csn_pump_drain_now(csn_pump *p)

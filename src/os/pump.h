@@ -65,3 +65,4 @@ void csn_pump_end_feed(csn_pump *p); /* the command sees the end of its stdin */
 csn_pump_event csn_pump_wait(csn_pump *p);
 /* Moves the bytes that are in the output pipes now. */
 void csn_pump_drain_now(csn_pump *p);
+bool csn_pump_has_output(const csn_pump *p); /* there are such bytes */

@@ -1,9 +1,9 @@
 /* statedir.h: caisson's directories on this host. Private to the user (0700), never in /tmp.
  *
  *   state    $XDG_STATE_HOME/caisson, else ~/.local/state/caisson      survives reboots
- *            audit/<id>.jsonl  audit/<id>.head  sandboxes/<id>/meta.json  etc/
- *   runtime  $XDG_RUNTIME_DIR/caisson, else <state>/run                sockets, private homes
- *            <id>/sock  <id>/home/
+ *            audit/<id>.jsonl  audit/<id>.head  sandboxes/<id>/  names/<name>
+ *   runtime  $XDG_RUNTIME_DIR/caisson, else <state>/run                private homes
+ *            <id>/home/
  *   config   $XDG_CONFIG_HOME/caisson, else ~/.config/caisson          read only
  *
  * A path that another user or a sandbox could redirect is refused (os/checked_dir.h). Functions
@@ -13,7 +13,12 @@
 
 #include "base/error.h"
 
-/* In sandboxes/<id>/: a symlink to the runtime directory of a detached sandbox. */
+/* In sandboxes/<id>/: configuration and working directory of a detached sandbox. */
+#define CSN_STATE_META "meta.json"
+/* In the same place: which process keeps it (runtime/keeper_record.h). */
+#define CSN_STATE_KEEPER "keeper"
+/* In the same place, of sandboxes that an earlier version made: a symlink to their runtime
+ * directory. */
 #define CSN_STATE_RUN_LINK "run"
 /* In the same place: what another process needs to attach to a detached jail. */
 #define CSN_STATE_JAIL "jail"

@@ -5,7 +5,11 @@
  * changes: memory is bounded (WATCHES_MAX directories, QUEUE_MAX entries of new trees), and
  * when a bound or the kernel's queue is exceeded, an overflow is reported. A directory that
  * moves loses its watches and is watched anew under its new name, so that paths stay
- * correct. */
+ * correct.
+ *
+ * The kernel reports the removal of a directory when its last descriptor is closed, and this
+ * file holds one of the start directory. Its removal is therefore noticed through its parent,
+ * whose own changes are not reported. */
 #include "os/watch.h"
 
 #include <errno.h>
@@ -15,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,6 +34,8 @@
 #define MASK                                                                                   \
     (IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR |            \
      IN_EXCL_UNLINK)
+/* A rename onto an empty directory removes that one and is no IN_DELETE. */
+#define PARENT_MASK (IN_DELETE | IN_MOVED_TO | IN_ONLYDIR | IN_MASK_ADD)
 
 typedef struct watched_dir {
     int wd;
@@ -42,7 +49,11 @@ typedef struct found_entry {
 
 struct csn_notify {
     int fd, root;
+    int parent_wd; /* watch of the parent of `root`, or -1 */
     bool recursive, lost;
+    bool removed; /* `root` was removed */
+    bool ending;  /* the wait's end_fd was readable */
+    int left;     /* when ending: bytes of the kernel's queue still to be read */
     watched_dir *dirs;
     size_t count, room;
     found_entry *queue; /* entries of a new directory, created before it was watched */
@@ -73,19 +84,26 @@ static int grow(void **items, size_t count, size_t *room, size_t size)
     return 0;
 }
 
-/* The magic link leads to the open directory itself, whatever its path is by now. */
-static int add_dir(csn_notify *n, int dir, const char *path)
+/* The magic link leads to the open directory itself, whatever its path is by now. Returns a
+ * watch descriptor or -errno. */
+static int add_watch(const csn_notify *n, int dir, uint32_t mask)
 {
     char link[40];
 
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+    int wd = inotify_add_watch(n->fd, link, mask);
+    return wd < 0 ? -errno : wd;
+}
+
+static int add_dir(csn_notify *n, int dir, const char *path)
+{
     if (n->count >= WATCHES_MAX)
         return -ENOSPC;
     if (grow((void **)&n->dirs, n->count, &n->room, sizeof(*n->dirs)) < 0)
         return -ENOMEM;
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
-    int wd = inotify_add_watch(n->fd, link, MASK);
+    int wd = add_watch(n, dir, *path ? MASK : MASK | IN_MOVE_SELF);
     if (wd < 0)
-        return -errno;
+        return wd;
     char *copy = strdup(path);
     if (!copy)
         return -ENOMEM;
@@ -189,6 +207,51 @@ static int add_tree(csn_notify *n, const char *path, bool report)
     return csn_tree_walk(fd, visit_entry, &v);
 }
 
+/* True if the directory has no name any more. The kernel appends " (deleted)" to its path then,
+ * but a directory may also have such a name. st_nlink says nothing on some file systems. */
+static bool is_removed(int dir)
+{
+    static const char mark[] = " (deleted)";
+    char link[40], path[PATH_MAX];
+    struct stat own, named;
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+    ssize_t len = readlink(link, path, sizeof(path) - 1);
+    if (len < (ssize_t)sizeof(mark))
+        return false;
+    path[len] = '\0';
+    const char *name = strrchr(path, '/');
+    if (!name || strcmp(path + len - (sizeof(mark) - 1), mark) != 0)
+        return false;
+    csn_autofd int parent = openat(dir, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (parent < 0 || fstat(dir, &own) < 0)
+        return false;
+    return fstatat(parent, name + 1, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+           named.st_ino != own.st_ino || named.st_dev != own.st_dev;
+}
+
+/* Watches the directory that `root` is in now. Without permission to read that directory, a
+ * removal of `root` is not noticed. */
+static void watch_parent(csn_notify *n)
+{
+    csn_autofd int parent = openat(n->root, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int wd = parent < 0 ? -1 : add_watch(n, parent, PARENT_MASK);
+
+    if (n->parent_wd >= 0 && n->parent_wd != wd && !find_wd(n, n->parent_wd))
+        inotify_rm_watch(n->fd, n->parent_wd);
+    n->parent_wd = wd;
+    n->removed = is_removed(n->root); /* before its parent was watched */
+}
+
+/* inotify_init1 fails with EMFILE for two limits: that of descriptors, and that of inotify
+ * instances of the user. */
+static bool has_free_fd(int fd)
+{
+    csn_autofd int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+    return copy >= 0;
+}
+
 int csn_notify_new(int dir, bool recursive, csn_notify **ret)
 {
     csn_notify *n = calloc(1, sizeof(*n));
@@ -196,13 +259,17 @@ int csn_notify_new(int dir, bool recursive, csn_notify **ret)
     if (!n)
         return -ENOMEM;
     n->recursive = recursive;
+    n->parent_wd = -1;
     n->root = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     n->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     int rc = n->root < 0 || n->fd < 0 ? -errno : add_tree(n, "", false);
+    if (rc == -EMFILE && n->root >= 0 && n->fd < 0 && has_free_fd(n->root))
+        rc = -EUSERS;
     if (rc < 0) {
         csn_notify_free(n);
         return rc;
     }
+    watch_parent(n);
     *ret = n;
     return 0;
 }
@@ -254,6 +321,10 @@ static bool handle_event(csn_notify *n, csn_notify_event *ret)
     const struct inotify_event *e = peek(n);
 
     n->at += sizeof(*e) + e->len;
+    if (e->mask & IN_MOVE_SELF)
+        watch_parent(n);
+    if (e->wd == n->parent_wd || (e->mask & IN_Q_OVERFLOW))
+        n->removed = is_removed(n->root);
     if (e->mask & IN_Q_OVERFLOW) {
         n->lost = true;
         return false;
@@ -311,23 +382,53 @@ static bool next_ready(csn_notify *n, csn_notify_event *ret)
     }
 }
 
-/* Reads before it waits, so that many events cost few system calls. */
-int csn_notify_next(csn_notify *n, uint64_t deadline_ns, csn_notify_event *ret)
+/* Returns 1 if the kernel's queue should be read, else as csn_notify_next. */
+static int wait_for_events(csn_notify *n, const csn_notify_wait *wait)
+{
+    struct pollfd p[] = {{.fd = n->fd, .events = POLLIN},
+                         {.fd = wait->end_fd, .events = POLLIN},
+                         {.fd = wait->stop_fd, .events = POLLIN}};
+    int rc = poll(p, 3, csn_deadline_poll_ms(wait->deadline_ns));
+
+    if (rc < 0)
+        return errno == EINTR ? 1 : -errno;
+    if (rc == 0)
+        return 0;
+    if (p[2].revents)
+        return -ECANCELED;
+    if (p[1].revents && !n->ending) {
+        n->ending = true;
+        if (ioctl(n->fd, FIONREAD, &n->left) < 0)
+            n->left = 0;
+    }
+    return 1;
+}
+
+static int read_events(csn_notify *n)
+{
+    ssize_t got = read(n->fd, n->buf, sizeof(n->buf));
+
+    n->at = 0;
+    n->len = got > 0 ? (size_t)got : 0;
+    n->left = got > 0 ? n->left - (int)got : 0;
+    return got < 0 && errno != EAGAIN && errno != EINTR ? -errno : 0;
+}
+
+/* After end_fd became readable, it reads only what was in the queue at that moment: other
+ * processes may change the directory for ever. */
+int csn_notify_next(csn_notify *n, const csn_notify_wait *wait, csn_notify_event *ret)
 {
     while (!next_ready(n, ret)) {
-        ssize_t got = read(n->fd, n->buf, sizeof(n->buf));
-        n->at = 0;
-        n->len = got > 0 ? (size_t)got : 0;
-        if (got > 0)
-            continue;
-        if (got < 0 && errno != EAGAIN && errno != EINTR)
-            return -errno;
-        struct pollfd p = {.fd = n->fd, .events = POLLIN};
-        int rc = poll(&p, 1, csn_deadline_poll_ms(deadline_ns));
-        if (rc == 0)
-            return 0;
-        if (rc < 0 && errno != EINTR)
-            return -errno;
+        if (n->removed)
+            return -ENOENT;
+        if (n->ending && n->left <= 0)
+            return -ESHUTDOWN;
+        int rc = wait_for_events(n, wait);
+        if (rc <= 0)
+            return rc;
+        rc = read_events(n);
+        if (rc < 0)
+            return rc;
     }
     return 1;
 }

@@ -23,9 +23,19 @@ typedef struct csn_notify_event {
     char path[PATH_MAX];
 } csn_notify_event;
 
-/* Watches `dir`, which may be O_PATH and is duplicated. Returns 0 or -errno. */
+/* Watches `dir`, which may be O_PATH and is duplicated. Returns 0 or -errno; -EUSERS: the user
+ * has no inotify instance left. */
 int csn_notify_new(int dir, bool recursive, csn_notify **ret);
 void csn_notify_free(csn_notify *n);
-/* Returns 1 with *ret filled, 0 when the deadline (CLOCK_MONOTONIC, 0: none) has passed, or
- * -errno. */
-int csn_notify_next(csn_notify *n, uint64_t deadline_ns, csn_notify_event *ret);
+/* What ends a wait for the next event. */
+typedef struct csn_notify_wait {
+    uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none */
+    int end_fd;           /* readable: no event after this moment is of interest; -1: none */
+    int stop_fd;          /* readable: return at once; -1: none */
+} csn_notify_wait;
+
+/* Returns 1 with *ret filled, 0 when the deadline has passed, or -errno. -ECANCELED: stop_fd is
+ * readable. -ESHUTDOWN: end_fd is readable, and every event before it was returned. -ENOENT:
+ * the directory was removed, and every event before that was returned; a directory that was
+ * moved is still watched. */
+int csn_notify_next(csn_notify *n, const csn_notify_wait *wait, csn_notify_event *ret);

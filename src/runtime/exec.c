@@ -3,7 +3,9 @@
  * The library makes the pipes, sends the child's ends to the keeper with the request, and
  * copies data until the keeper reports the end. The command is hostile: it may flood its
  * output, hang, close it early, or leave processes that hold the pipes. The sink bounds the
- * output, the deadline the run time, and CSN_DRAIN_MS the wait after the end. Pipes that are
+ * output, the deadline the run time, and CSN_DRAIN_MS the wait after the end. The keeper kills
+ * the command at its deadline, since this process may be stopped or blocked in the sink; this
+ * process does it as well, for the case that the keeper does not run. Pipes that are
  * still held then are passed to the keeper, which reads and discards their data, so that
  * servers started with & do not die of SIGPIPE.
  *
@@ -69,7 +71,8 @@ csn_status csn_runtime_command_env_make(csn_runtime *rt, const csn_exec_req *req
         return rt->level == CSN_LEVEL_NAMESPACES ? csn_link_check_alive(rt, st, err) : st;
     }
     if (csn_runtime_is_removed(s.cwd_fd)) {
-        st = csn_fail(err, CSN_NOT_FOUND, "working directory %s was removed", cwd);
+        st = csn_fail(err, CSN_NOT_FOUND, "%s %s was removed",
+                      strcmp(cwd, rt->base.path) == 0 ? "workspace" : "working directory", cwd);
         csn_runtime_command_env_release(&s);
         return st;
     }
@@ -114,6 +117,13 @@ void csn_runtime_end_limit(csn_exec_end *end, uint32_t how, const char *what, ui
     if (peak != 0 && n > 0 && (size_t)n < sizeof(end->message))
         snprintf(end->message + n, sizeof(end->message) - (size_t)n, ", peak %s",
                  csn_size_text(peak, was));
+}
+
+uint32_t csn_runtime_end_how(const csn_exit_msg *b, uint32_t asked)
+{
+    if (b->killed & CSN_KILLED_DEADLINE)
+        return CSN_END_TIMEOUT;
+    return b->killed ? asked : CSN_END_EXITED;
 }
 
 void csn_runtime_end_fill(const csn_runtime *rt, const csn_exit_msg *b, const char *argv0,
@@ -284,6 +294,7 @@ csn_spawn_msg csn_runtime_spawn_msg(const csn_runtime *rt, const csn_exec_req *r
 {
     return (csn_spawn_msg){.memory_max = rt->memory_each,
                            .file_max = rt->file_max,
+                           .deadline_ns = req->deadline_ns,
                            .argv = (const char **)(uintptr_t)req->argv,
                            .env = set->env};
 }
@@ -453,9 +464,7 @@ static csn_status run_foreground(csn_runtime *rt, const csn_exec_req *req, int s
         rt->alone_after = r.number;
     if (st == CSN_OK) {
         csn_runtime_drain(rt, &r.pump);
-        /* A command that ended before our KILL arrived was not killed. */
-        *ret =
-            (csn_exec_end){.size = sizeof(*ret), .how = r.exit.killed ? r.how : CSN_END_EXITED};
+        *ret = (csn_exec_end){.size = sizeof(*ret), .how = csn_runtime_end_how(&r.exit, r.how)};
         csn_runtime_end_fill(rt, &r.exit, req->argv[0], ret);
     }
     if (st == CSN_OK && r.how == CSN_END_EXITED && (r.exit.after & CSN_AFTER_CHANNEL))

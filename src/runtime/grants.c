@@ -65,6 +65,19 @@ static char *config_path(const char *path, const char *from)
     return asprintf(&out, "%s/%s", from, path) < 0 ? NULL : out;
 }
 
+/* Takes directory `i` of those that the keeper holds: the one that was opened, with the path
+ * that it had then. False: there is none. */
+static bool take_held(csn_runtime *rt, size_t i, bool writable, csn_grant *ret)
+{
+    bool held = i < rt->dir_count && i < csn_strv_len((const char *const *)rt->record.dirs);
+    char *path = held ? strdup(rt->record.dirs[i]) : NULL;
+
+    if (!path)
+        return false;
+    *ret = (csn_grant){.path = path, .fd = csn_steal_fd(&rt->dirs[i]), .writable = writable};
+    return true;
+}
+
 /* Resolves the path first, because the rules compare it with paths that the kernel reports. The
  * caller's own tree is trusted not to change between realpath and open. For a connected sandbox
  * a missing directory gets fd -1, and calls that need it fail (target.c). */
@@ -86,7 +99,7 @@ static csn_status grant_open(const csn_runtime *rt, const char *option, const ch
     return CSN_OK;
 }
 
-/* Creates `home` in the runtime directory. */
+/* Creates `home` in the directory of the sandbox. */
 static csn_status private_home(csn_runtime *rt, csn_error **err)
 {
     csn_autofree char *path = NULL;
@@ -108,8 +121,10 @@ static csn_status grants_add(csn_runtime *rt, const char *option, const char *co
                              bool writable, csn_error **err)
 {
     for (size_t i = 0; dirs && dirs[i]; i++) {
-        csn_status st =
-            grant_open(rt, option, dirs[i], writable, &rt->grants[rt->grant_count], err);
+        csn_grant *g = &rt->grants[rt->grant_count];
+        csn_status st = CSN_OK;
+        if (!take_held(rt, 1 + rt->grant_count, writable, g))
+            st = grant_open(rt, option, dirs[i], writable, g, err);
         if (st < 0)
             return st;
         rt->grant_count++;
@@ -235,8 +250,10 @@ csn_status csn_runtime_grants_open(csn_runtime *rt, csn_error **err)
     size_t count = csn_strv_len(c->read) + csn_strv_len(c->write);
 
     rt->base.fd = rt->home.fd = -1;
-    csn_status st =
-        grant_open(rt, "workspace", c->workspace ? c->workspace : ".", true, &rt->base, err);
+    csn_status st = CSN_OK;
+    if (!take_held(rt, 0, true, &rt->base))
+        st = grant_open(rt, "workspace", c->workspace ? c->workspace : ".", true, &rt->base,
+                        err);
     if (st < 0)
         return st;
     st =

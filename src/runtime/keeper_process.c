@@ -141,7 +141,7 @@ csn_status csn_runtime_send_orders(csn_runtime *rt, const csn_keeper_spec *spec,
     return rc < 0 ? csn_fail_errno(err, -rc, "orders for the keeper") : CSN_OK;
 }
 
-/* The keeper of an unconfined sandbox removes its socket and its runtime directory (with the
+/* The keeper of an unconfined sandbox removes its socket and its own directory (with the
  * private home) when it ends, since this process may be killed first. No answer is awaited: the
  * first request shows whether it runs, which saves a round trip per start. */
 static csn_status start_unconfined(csn_runtime *rt, csn_error **err)
@@ -176,54 +176,14 @@ csn_status csn_runtime_ensure_keeper(csn_runtime *rt, csn_error **err)
     return st;
 }
 
-/* ---- connecting to a detached keeper ---- */
-
-/* Accepts only a listener of the caller's own user, as reported by the kernel. A root caller
- * accepts any: its jails run as users without account, and only root can write to the directory
- * of the socket. */
-static int check_peer(csn_runtime *rt, int fd, pid_t *ret_pid)
-{
-    struct ucred peer;
-    socklen_t len = sizeof(peer);
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-        return -errno;
-    if ((peer.uid != geteuid() && geteuid() != 0) || peer.pid == getpid())
-        return -EPERM;
-    *ret_pid = peer.pid;
-    rt->keeper_uid = peer.uid;
-    rt->keeper_gid = peer.gid;
-    return 0;
-}
-
-csn_status csn_runtime_reach_keeper(csn_runtime *rt, csn_error **err)
-{
-    csn_autofd int fd = csn_runtime_run_connect(rt, CSN_KEEPER_SOCKET);
-    pid_t pid = 0;
-
-    if (fd == -ECONNREFUSED || fd == -ENOENT)
-        return csn_link_lost(rt, err);
-    if (fd < 0)
-        return csn_fail_errno(err, -fd, "connect to sandbox '%s'", rt->id);
-    int rc = check_peer(rt, fd, &pid);
-    if (rc < 0)
-        return csn_fail_errno(err, -rc, "sandbox '%s' belongs to another user", rt->id);
-    rt->keeper_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    rt->keeper_pid = pid;
-    rt->keeper_fd = csn_steal_fd(&fd);
-    return CSN_OK;
-}
-
 /* ---- the end ---- */
 
-void csn_runtime_sweep_commands(const csn_runtime *rt)
+void csn_runtime_sweep_tagged(const char *id)
 {
-    uint64_t base = csn_spec_tag_base(rt->id);
+    uint64_t base = csn_spec_tag_base(id);
     csn_proctree_query w = {.tag_lo = base, .tag_hi = base | CSN_TAG_SEQ_MASK};
     csn_proctree t = {0};
 
-    if (rt->level == CSN_LEVEL_NAMESPACES)
-        return; /* the kernel kills all processes of a pid namespace with pid 1 */
     for (int i = 0; i < SWEEP_PASSES; i++) {
         size_t fresh = 0;
         ssize_t n = csn_proctree_scan(&t, &w, SIGKILL, false, &fresh);
@@ -235,10 +195,20 @@ void csn_runtime_sweep_commands(const csn_runtime *rt)
     csn_proctree_release(&t);
 }
 
+/* In a pid namespace the kernel kills all processes with pid 1. */
+void csn_runtime_sweep_commands(const csn_runtime *rt)
+{
+    if (rt->level != CSN_LEVEL_NAMESPACES)
+        csn_runtime_sweep_tagged(rt->id);
+}
+
+/* The keeper of another pid namespace has no pidfd here; its record tells. */
 bool csn_runtime_keeper_is_dead(const csn_runtime *rt)
 {
     struct pollfd pf = {.fd = rt->keeper_pidfd, .events = POLLIN};
 
+    if (rt->keeper_pidfd < 0 && rt->connected && rt->run_fd >= 0)
+        return csn_keeper_record_life(rt->run_fd, &rt->record) == CSN_KEEPER_ENDED;
     return rt->keeper_pidfd < 0 || (poll(&pf, 1, 0) == 1 && pf.revents != 0);
 }
 
@@ -264,25 +234,43 @@ static void end_namespaces(csn_runtime *rt)
         csn_runtime_kill_keeper(rt);
 }
 
-/* The descriptors stay open until the state is freed, because other threads may use them. */
-void csn_runtime_end_keeper(csn_runtime *rt)
+/* Asks the keeper to end everything. It waits CSN_KEEPER_END_MS for unkillable processes, then
+ * ends, and with it the channel closes. */
+static void ask_end(csn_runtime *rt)
 {
+    const uint64_t patience = CSN_KEEPER_END_MS + CSN_KEEPER_ANSWER_MS;
     csn_autofd int channel = -1;
+    uint8_t buf[64];
+    csn_msg m;
 
-    (void)csn_runtime_spawn_finish(rt, NULL); /* a pending start must be finished first */
-    pthread_mutex_lock(&rt->keeper_lock);
-    bool runs = rt->keeper_fd >= 0 && rt->keeper_pid != 0;
-    rt->keeper_pid = 0;
-    pthread_mutex_unlock(&rt->keeper_lock);
-    if (!runs)
-        return;
-    if (rt->level == CSN_LEVEL_NAMESPACES) {
-        end_namespaces(rt);
-        return;
-    }
     if (csn_link_send(rt, CSN_MSG_DESTROY, NULL, NULL, 0, &channel, NULL) < 0)
         (void)shutdown(rt->keeper_fd, SHUT_RDWR);
-    /* The keeper waits CSN_KEEPER_END_MS for unkillable processes, then ends. */
-    if (csn_spawn_wait(rt->keeper_pidfd, (int)(CSN_KEEPER_END_MS + CSN_KEEPER_ANSWER_MS)) < 0)
+    if (rt->keeper_pidfd >= 0) {
+        if (csn_spawn_wait(rt->keeper_pidfd, (int)patience) < 0)
+            csn_runtime_kill_keeper(rt);
+    } else if (channel >= 0 &&
+               csn_msg_await(channel, csn_deadline_in(patience), buf, sizeof(buf), &m) == 1) {
+        csn_msg_release(&m);
+    }
+}
+
+/* The descriptors stay open until the state is freed, because other threads may use them. */
+bool csn_runtime_end_keeper(csn_runtime *rt)
+{
+    (void)csn_runtime_spawn_finish(rt, NULL); /* a pending start must be finished first */
+    pthread_mutex_lock(&rt->keeper_lock);
+    int64_t pid = rt->keeper_fd >= 0 ? rt->keeper_pid : 0;
+    rt->keeper_pid = 0;
+    pthread_mutex_unlock(&rt->keeper_lock);
+    if (pid == 0)
+        return true;
+    if (rt->level == CSN_LEVEL_NAMESPACES && rt->keeper_pidfd >= 0) {
+        end_namespaces(rt);
+        return true;
+    }
+    if (pid > 0 && csn_pid_is_stopped((pid_t)pid)) /* it would not answer */
         csn_runtime_kill_keeper(rt);
+    else
+        ask_end(rt);
+    return csn_runtime_keeper_is_dead(rt);
 }

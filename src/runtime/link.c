@@ -21,7 +21,8 @@
 
 csn_status csn_link_lost(csn_runtime *rt, csn_error **err)
 {
-    bool expected = rt->detached || rt->connected || rt->ended || rt->config->lifetime_ms != 0;
+    bool expected = rt->detached || rt->connected || rt->ended || rt->extended ||
+                    rt->config->lifetime_ms != 0;
 
     if (rt->keeper_pidfd >= 0) /* the sockets close shortly before the process has ended */
         (void)csn_spawn_wait(rt->keeper_pidfd, (int)CSN_KEEPER_ANSWER_MS);
@@ -49,6 +50,8 @@ static bool workspace_is_moved(const csn_runtime *rt)
     csn_autofd int fd =
         csn_beneath_open(rt->root.fd, rt->base.path, O_PATH | O_DIRECTORY, CSN_BENEATH_ROOTED);
 
+    if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+        return false; /* says nothing about the workspace */
     return fd < 0 || rt->base.fd < 0 || fstat(fd, &is) < 0 || fstat(rt->base.fd, &was) < 0 ||
            is.st_dev != was.st_dev || is.st_ino != was.st_ino;
 }
@@ -91,7 +94,10 @@ csn_status csn_link_send(csn_runtime *rt, csn_msg_type type, const void *msg, co
     if (rc == -EPIPE)
         return csn_link_lost(rt, err);
     if (rc == -ETIMEDOUT)
-        return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' takes no requests", rt->id);
+        return csn_fail(err, CSN_UNAVAILABLE,
+                        "sandbox '%s' is not answering: its keeper takes "
+                        "no requests",
+                        rt->id);
     return rc < 0 ? csn_fail_errno(err, -rc, "request to the keeper") : CSN_OK;
 }
 
@@ -110,7 +116,7 @@ csn_status csn_link_answer(csn_runtime *rt, int channel, uint64_t deadline_ns, v
         deadline_ns = csn_deadline_in(CSN_KEEPER_ANSWER_MS);
     int rc = csn_msg_await(channel, deadline_ns, buf, size, ret);
     if (rc == -ETIMEDOUT)
-        return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' did not answer", rt->id);
+        return csn_fail(err, CSN_UNAVAILABLE, "sandbox '%s' is not answering", rt->id);
     if (rc == 0)
         return csn_link_lost(rt, err);
     if (rc == -EPROTO)
@@ -161,13 +167,14 @@ csn_status csn_link_call(csn_runtime *rt, csn_msg_type type, const void *msg, cs
 /* Checks that the keeper has the pid that the kernel reported and speaks our version. */
 static csn_status ask_hello(csn_runtime *rt, csn_hello_reply_msg *ret, csn_error **err)
 {
-    int64_t pid = rt->level == CSN_LEVEL_NAMESPACES ? 1 : rt->keeper_pid;
     int e = 0;
     csn_status st = csn_link_call(rt, CSN_MSG_HELLO, NULL, CSN_MSG_HELLO_REPLY, ret, &e, err);
 
     if (st < 0)
         return st;
-    if (e != 0 || ret->version != CSN_KEEPER_VERSION || ret->pid != pid)
+    /* In a pid namespace of its own it is 1; -1: it is in another one, and its pid unknown. */
+    bool known = ret->pid == 1 || ret->pid == rt->keeper_pid || rt->keeper_pid == -1;
+    if (e != 0 || ret->version != CSN_KEEPER_VERSION || !known)
         return csn_fail(err, CSN_UNAVAILABLE, "the keeper of '%s' is of another version",
                         rt->id);
     return CSN_OK;

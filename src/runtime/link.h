@@ -5,7 +5,7 @@
 #include "os/pump.h"
 #include "runtime/runtime.h"
 
-#define CSN_KEEPER_SOCKET "sock" /* in the runtime directory of a detached sandbox */
+#define CSN_KEEPER_SOCKET "sock" /* in the directory of a detached sandbox */
 
 /* find_program.c. For tests, which are not installed next to the keeper: sets its path. Not
  * thread-safe. */
@@ -29,6 +29,7 @@ bool csn_runtime_keeper_is_dead(const csn_runtime *rt);
 void csn_runtime_kill_keeper(csn_runtime *rt);
 /* Kills the commands of a dead keeper. In a pid namespace the kernel has done so. */
 void csn_runtime_sweep_commands(const csn_runtime *rt);
+void csn_runtime_sweep_tagged(const char *id);
 
 /* link.c. Sends a request, after starting the keeper if it is not running, and returns the
  * channel for its replies. `msg` is the struct of the type (keeper/protocol.h) or NULL. The
@@ -65,6 +66,13 @@ csn_status csn_link_lost(csn_runtime *rt, csn_error **err);
 csn_status csn_link_check_alive(csn_runtime *rt, csn_status st, csn_error **err);
 /* Call when the keeper broke the protocol: kills it and all its commands. */
 csn_status csn_link_hostile(csn_runtime *rt, const char *what, csn_error **err);
+
+/* reconnect.c. Ends what a dead keeper has left: commands, gateway and control groups. */
+void csn_runtime_end_rest(const char *id, const csn_keeper_record *r);
+/* Gets the directories that the keeper of a sandbox without confinement holds. */
+csn_status csn_runtime_ask_dirs(csn_runtime *rt, csn_error **err);
+/* The error after csn_runtime_end_keeper has failed. */
+csn_status csn_runtime_not_ended(const csn_runtime *rt, csn_error **err);
 
 /* kill_wait.c. Call begin when KILL was sent, and next at each deadline that they return, until
  * the command has ended or next returns 0: then it was killed, with its keeper if that did not
@@ -104,6 +112,10 @@ csn_spawn_msg csn_runtime_spawn_msg(const csn_runtime *rt, const csn_exec_req *r
 /* Records that a limit ended the command: `what` names it; peak 0: unknown. */
 void csn_runtime_end_limit(csn_exec_end *end, uint32_t how, const char *what, uint64_t limit,
                            uint64_t peak);
+/* Why it ended: CSN_END_TIMEOUT, `asked` (what our KILL stood for, if one was sent), or
+ * CSN_END_EXITED, also if it ended before our KILL arrived. The result is the same whether the
+ * keeper or this process notices the deadline first. */
+uint32_t csn_runtime_end_how(const csn_exit_msg *b, uint32_t asked);
 /* Fills how, exit_code, signal, message and usage from the keeper's EXIT. */
 void csn_runtime_end_fill(const csn_runtime *rt, const csn_exit_msg *b, const char *argv0,
                           csn_exec_end *ret);

@@ -4,6 +4,7 @@
  * runs. Invariant: a failed open leaves no process and no directory. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,16 +20,23 @@
 #include "os/tree.h"
 #include "runtime/link.h"
 
+#define COMMIT_LOCK "commit.lock"
+
 void csn_runtime_free(csn_runtime *rt)
 {
     if (!rt)
         return;
     csn_runtime_grants_close(rt);
     csn_runtime_channel_drop(rt);
-    const int fds[] = {rt->keeper_fd, rt->keeper_pidfd, rt->run_fd, rt->commit_fd};
+    const int fds[] = {rt->keeper_fd, rt->keeper_pidfd, rt->run_fd, rt->commit_fd,
+                       rt->record_fd};
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
             close(fds[i]);
+    for (size_t i = 0; i < rt->dir_count; i++)
+        if (rt->dirs[i] >= 0)
+            close(rt->dirs[i]);
+    csn_keeper_record_release(&rt->record);
     csn_strv_free(rt->environ_base);
     pthread_mutex_destroy(&rt->commit_lock);
     pthread_mutex_destroy(&rt->keeper_lock);
@@ -52,7 +60,8 @@ csn_runtime *csn_runtime_new(const char *backend, const csn_config *config, cons
     rt->file_max = config->file_max;
     rt->memory_each = config->memory_max;
     rt->detached = (config->flags & CSN_OPEN_DETACHED) != 0;
-    rt->run_fd = rt->keeper_fd = rt->keeper_pidfd = rt->commit_fd = -1;
+    rt->run_fd = rt->keeper_fd = rt->keeper_pidfd = rt->commit_fd = rt->record_fd =
+        rt->stop_fd = -1;
     rt->base.fd = rt->home.fd = rt->root.fd = -1;
     rt->idle_channel = -1;
     pthread_mutex_init(&rt->commit_lock, NULL);
@@ -67,7 +76,7 @@ csn_runtime *csn_runtime_new(const char *backend, const csn_config *config, cons
 
 /* ---- directories ---- */
 
-/* The runtime directory is private to the user, so its path can be used safely. */
+/* The directory is private to the user, so its path can be used safely. */
 void csn_runtime_remove_dir(const csn_runtime *rt)
 {
     csn_autofree char *parent = rt->run_path ? csn_path_dir(rt->run_path) : NULL;
@@ -80,52 +89,18 @@ void csn_runtime_remove_dir(const csn_runtime *rt)
         (void)csn_tree_remove_force(fd, rt->id);
 }
 
-int csn_runtime_state_dir(const csn_runtime *rt, bool make)
-{
-    csn_autofree char *sub = NULL;
-
-    if (asprintf(&sub, "sandboxes/%s", rt->id) < 0) {
-        sub = NULL;
-        return -ENOMEM;
-    }
-    return make ? csn_statedir_open(CSN_DIR_STATE, sub, NULL)
-                : csn_statedir_find(CSN_DIR_STATE, sub, NULL);
-}
-
-csn_status csn_runtime_find_dir(csn_runtime *rt, csn_error **err)
-{
-    csn_autofd int dir = csn_runtime_state_dir(rt, false);
-    char path[CSN_PATH_MAX];
-    ssize_t n = dir < 0 ? -1 : readlinkat(dir, CSN_STATE_RUN_LINK, path, sizeof(path) - 1);
-    int fd;
-
-    if (dir < 0 && dir != -ENOENT)
-        return csn_statedir_fail(err, -dir, CSN_DIR_STATE, "sandboxes");
-    if (n <= 0) { /* the creator was killed before it wrote the link: use the default path */
-        fd = csn_statedir_find(CSN_DIR_RUNTIME, rt->id, &rt->run_path);
-    } else {
-        path[n] = '\0';
-        rt->run_path = strdup(path);
-        if (!rt->run_path)
-            return csn_fail(err, CSN_NOMEM, "state of '%s'", rt->id);
-        fd = strcmp(csn_path_base(path), rt->id) == 0 ? csn_checked_dir_open(path, 0, NULL)
-                                                      : -EINVAL;
-    }
-    if (fd < 0)
-        return fd == -ENOENT ? csn_fail(err, CSN_GONE, "sandbox '%s' has ended", rt->id)
-                             : csn_fail_errno(err, -fd, "runtime directory of '%s'", rt->id);
-    rt->run_fd = fd;
-    return CSN_OK;
-}
-
 /* Opens the lock that serializes writes with other processes that use the same sandbox. It is
  * opened in advance, because file calls of a jail run as another user. */
 csn_status csn_runtime_open_commit_lock(csn_runtime *rt, csn_error **err)
 {
     if (!rt->detached)
         return CSN_OK;
-    rt->commit_fd =
-        openat(rt->run_fd, "commit.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    /* A connected handle needs no writable file system to lock a file that exists. */
+    if (rt->connected)
+        rt->commit_fd = openat(rt->run_fd, COMMIT_LOCK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (rt->commit_fd < 0)
+        rt->commit_fd =
+            openat(rt->run_fd, COMMIT_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     return rt->commit_fd < 0 ? csn_runtime_run_failed(rt, errno, "lock", err) : CSN_OK;
 }
 
@@ -154,7 +129,7 @@ csn_status csn_runtime_open(const char *backend, const csn_config *config, const
         return csn_fail(err, CSN_NOMEM, "open %s sandbox", backend);
     csn_status st = open_steps(rt, err);
     if (st < 0) {
-        csn_runtime_end_keeper(rt);
+        (void)csn_runtime_end_keeper(rt);
         csn_runtime_remove_dir(rt);
         return st;
     }
@@ -170,13 +145,13 @@ csn_status csn_runtime_connect(const char *backend, const csn_config *config, co
     if (!rt)
         return csn_fail(err, CSN_NOMEM, "connect to %s sandbox", backend);
     rt->connected = true;
-    csn_status st = csn_runtime_find_dir(rt, err);
+    csn_status st = csn_runtime_find(rt, err);
     if (st == CSN_OK)
         st = csn_runtime_reach_keeper(rt, err);
     if (st == CSN_OK)
-        st = csn_link_check(rt, err);
+        st = csn_runtime_ask_dirs(rt, err);
     if (st == CSN_GONE)
-        csn_runtime_remove_dir(rt);
+        csn_runtime_bury(rt);
     if (st == CSN_OK)
         st = csn_runtime_grants_open(rt, err);
     if (st == CSN_OK)
@@ -189,29 +164,50 @@ csn_status csn_runtime_connect(const char *backend, const csn_config *config, co
     return CSN_OK;
 }
 
-/* The keeper watches the link and its socket: if either is removed, no process can find the
- * sandbox any more, and it ends. The link is needed because the path of the socket depends on
- * XDG_RUNTIME_DIR, which may differ in a later process. */
-csn_status csn_runtime_commit(void *state, csn_error **err)
+/* ---- committing ---- */
+
+/* The process that holds the descriptors of COMMIT: with confinement the sweeper, which runs
+ * outside of it. */
+static int identify_keeper(const csn_runtime *rt, csn_keeper_record *r)
 {
-    csn_runtime *rt = state;
-    csn_autofd int channel = -1, link = -1, sock = -1;
+    struct stat st;
+    int rc = csn_pid_identify((pid_t)rt->keeper_pid, &r->keeper);
+
+    if (rc == 0)
+        rc = csn_host_identify(&r->host);
+    if (rc == 0 && fstatat(rt->run_fd, CSN_KEEPER_SOCKET, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        rc = -errno;
+    if (rc < 0)
+        return rc;
+    r->sock_dev = st.st_dev;
+    r->sock_ino = st.st_ino;
+    r->holder = rt->level == CSN_LEVEL_NONE ? r->keeper : rt->record.holder;
+    r->gateway = rt->record.gateway;
+    r->protocol = CSN_KEEPER_VERSION;
+    snprintf(r->version, sizeof(r->version), "%s", csn_version());
+    return 0;
+}
+
+/* Lists the directories that the keeper is to hold, with their paths in the record. */
+static int collect_dirs(const csn_runtime *rt, csn_keeper_record *r, int *fds, size_t *count)
+{
+    int rc = csn_strv_push(&r->dirs, rt->base.path);
+
+    fds[(*count)++] = rt->base.fd;
+    for (size_t i = 0; rc == 0 && i < rt->grant_count && *count < CSN_COMMIT_MAX; i++) {
+        rc = csn_strv_push(&r->dirs, rt->grants[i].path);
+        fds[(*count)++] = rt->grants[i].fd;
+    }
+    return -rc;
+}
+
+static csn_status send_commit(csn_runtime *rt, const int *fds, size_t count, csn_error **err)
+{
+    csn_autofd int channel = -1;
     uint8_t buf[256];
     csn_msg m;
 
-    if (!rt->detached)
-        return CSN_OK;
-    csn_autofd int dir = csn_runtime_state_dir(rt, true);
-    if (dir < 0)
-        return csn_statedir_fail(err, -dir, CSN_DIR_STATE, "sandboxes");
-    if (symlinkat(rt->run_path, dir, CSN_STATE_RUN_LINK) < 0 ||
-        (link = openat(dir, CSN_STATE_RUN_LINK, O_PATH | O_NOFOLLOW | O_CLOEXEC)) < 0)
-        return csn_fail_errno(err, errno, "state of '%s'", rt->id);
-    sock = openat(rt->run_fd, CSN_KEEPER_SOCKET, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (sock < 0)
-        return csn_runtime_run_failed(rt, errno, "socket", err);
-    const int watched[] = {link, sock};
-    csn_status st = csn_link_ask(rt, CSN_MSG_COMMIT, NULL, watched, 2, &channel, err);
+    csn_status st = csn_link_ask(rt, CSN_MSG_COMMIT, NULL, fds, count, &channel, err);
     if (st == CSN_OK)
         st = csn_link_answer(rt, channel, 0, buf, sizeof(buf), &m, err);
     if (st < 0)
@@ -221,42 +217,44 @@ csn_status csn_runtime_commit(void *state, csn_error **err)
     return done ? CSN_OK : csn_link_hostile(rt, "it answered something else", err);
 }
 
-/* ---- ending ---- */
-
-/* Changes in the workspace are not scanned, because the start of the period to scan is unknown
- * here. The sweeper of a jail removes its control groups. */
-csn_status csn_runtime_force_destroy(const char *backend, const csn_config *config,
-                                     const char *id, csn_error **err)
+/* Fills the record and passes its lock to the keeper: the sandbox then exists as long as the
+ * keeper lives. */
+csn_status csn_runtime_commit(void *state, csn_error **err)
 {
-    CSN_CLEANUP(csn_runtime_freep) csn_runtime *rt = csn_runtime_new(backend, config, id);
+    csn_runtime *rt = state;
+    csn_keeper_record r = {0};
+    csn_autofd int sock = -1;
+    int fds[CSN_COMMIT_MAX] = {rt->record_fd};
+    size_t count = 1;
 
-    if (!rt)
-        return csn_fail(err, CSN_NOMEM, "end of %s sandbox", backend);
-    rt->connected = true;
-    csn_status st = csn_runtime_find_dir(rt, err);
-    if (st == CSN_OK)
-        st = csn_runtime_reach_keeper(rt, err);
-    if (st == CSN_OK) {
-        csn_runtime_kill_keeper(rt);
-        if (!csn_runtime_keeper_is_dead(rt))
-            st = csn_fail(err, CSN_UNAVAILABLE,
-                          "the keeper of '%s' (process %lld) cannot be killed", rt->id,
-                          (long long)rt->keeper_pid);
+    if (!rt->detached)
+        return CSN_OK;
+    int rc = identify_keeper(rt, &r);
+    if (rc == 0 && rt->level == CSN_LEVEL_NONE) {
+        sock = openat(rt->run_fd, CSN_KEEPER_SOCKET, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        fds[count++] = sock;
+        rc = sock < 0 ? -errno : collect_dirs(rt, &r, fds, &count);
     }
-    if (st == CSN_OK || st == CSN_GONE)
-        csn_runtime_remove_dir(rt);
+    if (rc == 0)
+        rc = csn_keeper_record_write(rt->run_fd, &r);
+    csn_keeper_record_release(&r);
+    csn_status st = rc < 0 ? csn_runtime_run_failed(rt, -rc, "record", err)
+                           : send_commit(rt, fds, count, err);
+    close(csn_steal_fd(&rt->record_fd));
     return st;
 }
+
+/* ---- ending ---- */
 
 csn_status csn_runtime_destroy(void *state, csn_error **err)
 {
     csn_runtime *rt = state;
 
-    (void)err;
     if (rt->ended)
         return CSN_OK;
+    if (!csn_runtime_end_keeper(rt))
+        return csn_runtime_not_ended(rt, err);
     rt->ended = true;
-    csn_runtime_end_keeper(rt);
     csn_runtime_remove_dir(rt);
     return CSN_OK;
 }
@@ -278,10 +276,11 @@ csn_status csn_runtime_info(csn_runtime *rt, csn_info_result *ret, csn_error **e
     ret->workdir = rt->base.path;
     ret->home = rt->home.path;
     pthread_mutex_lock(&rt->keeper_lock);
-    ret->keeper_pid = rt->keeper_pid;
+    int64_t pid = rt->keeper_pid;
     pthread_mutex_unlock(&rt->keeper_lock);
+    ret->keeper_pid = pid > 0 ? pid : 0;
     /* Another process may have extended the lifetime of a detached sandbox, so ask the
      * keeper. */
     bool ends = rt->detached || rt->connected || rt->extended || rt->config->lifetime_ms != 0;
-    return ends && ret->keeper_pid != 0 ? csn_link_expiry(rt, &ret->expires_ms, err) : CSN_OK;
+    return ends && pid != 0 ? csn_link_expiry(rt, &ret->expires_ms, err) : CSN_OK;
 }

@@ -97,7 +97,6 @@ static csn_status send_start(csn_runtime *rt, const csn_exec_req *req, uint64_t 
     b.ring_max = output_max ? output_max : CSN_OUTPUT_MAX_DEFAULT;
     if (b.ring_max > CSN_OUTPUT_MAX_CEILING)
         b.ring_max = CSN_OUTPUT_MAX_CEILING;
-    b.deadline_ns = req->deadline_ns;
     b.command = text;
     fds[0] = set.cwd_fd;
     if (memfd >= 0) {

@@ -9,7 +9,9 @@
  *   link.c            one request to the keeper and its answer
  *   exec.c session.c process.c   foreground commands, persistent shells, background processes
  *   environ.c         the environment of commands
- *   rundir.c          the runtime directory
+ *   rundir.c          the directory of one sandbox
+ *   keeper_record.c   which process keeps a detached sandbox, and whether it lives
+ *   reconnect.c       finds a detached sandbox again, and ends one that cannot be used
  *   grants.c          base, home and granted directories, and the rules for paths below them
  *   target.c          resolves a path and checks it against the policy (files.h)
  *   file.c change.c write.c batch.c watch.c   the file operations
@@ -23,6 +25,7 @@
 #include "keeper/spec.h"
 #include "os/spawn.h"
 #include "policy/rules.h"
+#include "runtime/keeper_record.h"
 
 typedef struct csn_grant {
     char *path; /* resolved, absolute */
@@ -76,15 +79,22 @@ struct csn_runtime {
     csn_status (*check_content)(const csn_runtime *rt, const char *asked, const char *resolved,
                                 int content, csn_error **err);
     bool (*wants_content)(const char *name);
-    char *run_path; /* runtime directory of this sandbox, or NULL before it is needed */
+    char *run_path; /* directory of this sandbox (rundir.c), or NULL before it is needed */
     int run_fd;     /* or -1 */
+    int record_fd;  /* a detached sandbox that is being made: its record, locked; or -1 */
+    csn_keeper_record record;     /* connected: of its keeper */
+    bool stopped;                 /* connected: its keeper was when it was found */
+    csn_keeper_life life;         /* connected */
+    int dirs[CSN_KEEPER_FDS_MAX]; /* connected: O_PATH of record.dirs, until they are used */
+    size_t dir_count;
     pthread_mutex_t commit_lock; /* serializes check-and-rename of writes */
     int commit_fd; /* file lock that does the same between processes; -1 when not detached */
     pthread_mutex_t keeper_lock; /* held while the keeper is started */
     csn_keeper_start start;
-    int keeper_fd;    /* SEQPACKET to the keeper, or -1 */
-    int keeper_pidfd; /* or -1 */
-    int64_t keeper_pid;
+    int keeper_fd;      /* SEQPACKET to the keeper, or -1 */
+    int keeper_pidfd;   /* or -1 */
+    int64_t keeper_pid; /* 0: not running; -1: running in another pid namespace */
+    int stop_fd; /* readable when the sandbox is being closed; see csn_runtime_set_stop_fd */
     unsigned keeper_uid, keeper_gid; /* set when connecting to a running keeper */
     _Atomic int64_t idle_channel; /* channel kept for the next command, see exec.c; -1: none */
     _Atomic uint64_t spawns;      /* number of commands sent to the keeper so far */
@@ -106,9 +116,6 @@ csn_status csn_runtime_open(const char *backend, const csn_config *config, const
                             void **ret_state, csn_error **err);
 csn_status csn_runtime_connect(const char *backend, const csn_config *config, const char *id,
                                void **ret_state, csn_error **err);
-/* Kills a detached sandbox of any level that cannot be connected to. */
-csn_status csn_runtime_force_destroy(const char *backend, const csn_config *config,
-                                     const char *id, csn_error **err);
 /* Called when the sandbox's metadata is on disk: from then on a detached sandbox outlives the
  * process that created it. */
 csn_status csn_runtime_commit(void *state, csn_error **err);
@@ -116,20 +123,32 @@ csn_status csn_runtime_destroy(void *state, csn_error **err);
 void csn_runtime_close(void *state);
 /* Fills *ret except for the layers. */
 csn_status csn_runtime_info(csn_runtime *rt, csn_info_result *ret, csn_error **err);
-/* Steps that the jail backend shares. find_dir sets run_path and run_fd of a detached sandbox;
- * CSN_GONE if its directory does not exist. Call open_commit_lock when the runtime directory is
- * known. */
-csn_status csn_runtime_find_dir(csn_runtime *rt, csn_error **err);
+/* Steps that the jail backend shares. Call open_commit_lock when the directory of the sandbox
+ * is known. */
 csn_status csn_runtime_open_commit_lock(csn_runtime *rt, csn_error **err);
 void csn_runtime_remove_dir(const csn_runtime *rt);
-/* The directory of this sandbox's metadata; a descriptor or -errno. */
-int csn_runtime_state_dir(const csn_runtime *rt, bool make);
+
+/* reconnect.c. Finds the directory and the record of a detached sandbox and sets `life`.
+ * CSN_GONE: its keeper has ended. */
+csn_status csn_runtime_find(csn_runtime *rt, csn_error **err);
+/* Connects to its keeper. */
+csn_status csn_runtime_reach_keeper(csn_runtime *rt, csn_error **err);
+/* An entry of the ops table: the state of a detached sandbox as a word for `list`. */
+csn_status csn_runtime_state(const char *id, const char **ret, csn_error **err);
+/* Kills a detached sandbox of any level that cannot be connected to. */
+csn_status csn_runtime_force_destroy(const char *backend, const csn_config *config,
+                                     const char *id, csn_error **err);
+/* Removes what is left of a detached sandbox whose keeper has ended. */
+void csn_runtime_bury(csn_runtime *rt);
 
 /* exec.c. Closes the channel that is kept for the next command, if any. */
 void csn_runtime_channel_drop(csn_runtime *rt);
 
-/* rundir.c. Creates and locks run_path, unless this handle already has it. */
+/* rundir.c. Creates and locks run_path, unless this handle already has it. A detached sandbox
+ * also gets its record. */
 csn_status csn_runtime_run_dir(csn_runtime *rt, csn_error **err);
+/* The path that csn_runtime_run_dir will create: malloc'd, or NULL with errno set. */
+char *csn_runtime_run_path(const csn_runtime *rt);
 /* Error for a file in run_path that could not be opened. If the directory is gone, reports that
  * the keeper has died. */
 csn_status csn_runtime_run_failed(csn_runtime *rt, int errnum, const char *what,
@@ -138,8 +157,10 @@ csn_status csn_runtime_run_failed(csn_runtime *rt, int errnum, const char *what,
  * the connection. */
 int csn_runtime_run_listen(const csn_runtime *rt, const char *name, int backlog);
 int csn_runtime_run_connect(const csn_runtime *rt, const char *name);
-/* Removes runtime directories whose creator was killed. */
-void csn_runtime_sweep(void);
+/* The same for the file behind any path. */
+int csn_runtime_connect_path(const char *path);
+/* Removes the directories of sandboxes whose creator or keeper was killed: all, or a few. */
+void csn_runtime_sweep(bool all);
 
 /* host.c. Opens a state for file operations below a host directory: no home, no commands, no
  * policy. Close it with csn_runtime_close. */
@@ -183,6 +204,8 @@ csn_status csn_runtime_list(void *state, const char *path, uint32_t flags, csn_e
 csn_status csn_runtime_walk(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
                             void *ctx, csn_error **err);
 csn_status csn_runtime_cleanup(void *state, csn_error **err);
+/* Call it after open or connect, before the first watch. */
+void csn_runtime_set_stop_fd(void *state, int32_t stop_fd);
 csn_status csn_runtime_watch(void *state, const char *path, uint32_t flags, void **ret_watch,
                              csn_error **err);
 csn_status csn_runtime_watch_next(void *watch, uint64_t timeout_ms, csn_event *ret,
@@ -207,11 +230,9 @@ csn_status csn_runtime_send_orders(csn_runtime *rt, const csn_keeper_spec *spec,
                                    csn_error **err);
 /* Starts the keeper of a sandbox without confinement if it is not running. */
 csn_status csn_runtime_ensure_keeper(csn_runtime *rt, csn_error **err);
-/* Connects to the keeper of a detached sandbox; CSN_GONE if it has ended. */
-csn_status csn_runtime_reach_keeper(csn_runtime *rt, csn_error **err);
 /* Ends the keeper and all its commands. Waits, unless no command can be left (see
- * end_namespaces). */
-void csn_runtime_end_keeper(csn_runtime *rt);
+ * end_namespaces). False: the keeper still runs. */
+bool csn_runtime_end_keeper(csn_runtime *rt);
 
 /* exec.c and process.c: entries of the ops table */
 csn_status csn_runtime_exec(void *state, const csn_exec_req *req, const csn_sink *sink,

@@ -279,7 +279,7 @@ static bool read_status(session_exec *t, int *ret_code)
     return false;
 }
 
-/* Handles EXIT of the shell: by `exit`, exec, a signal, or our KILL. */
+/* Handles EXIT of the shell: by `exit`, exec, a signal, our KILL, or the deadline. */
 static csn_status shell_ended(session_exec *t, bool *ret_ended, csn_exec_end *end,
                               csn_error **err)
 {
@@ -297,7 +297,7 @@ static csn_status shell_ended(session_exec *t, bool *ret_ended, csn_exec_end *en
         csn_msg_release(&m);
     if (!good)
         return csn_link_hostile(t->rt, "it broke the protocol", err);
-    end->how = b.killed && t->killed ? t->how : CSN_END_EXITED;
+    end->how = csn_runtime_end_how(&b, t->killed ? t->how : CSN_END_EXITED);
     csn_runtime_end_fill(t->rt, &b, "session", end);
     *ret_ended = true;
     if (t->pump.control_fd >= 0)
@@ -306,15 +306,53 @@ static csn_status shell_ended(session_exec *t, bool *ret_ended, csn_exec_end *en
     return CSN_OK;
 }
 
-/* The command wrote its output before the status, so all of it is in the pipes. */
-static csn_status finish_command(session_exec *t, int code, csn_exec_end *end, csn_error **err)
+static csn_status tell_keeper(session_exec *t, csn_msg_type type, csn_error **err)
 {
-    csn_pump_drain_now(&t->pump);
-    int rc = csn_proto_send(t->channel, CSN_MSG_RELEASE, NULL, NULL, 0, 1);
+    int rc = csn_proto_send(t->channel, type, NULL, NULL, 0, 1);
+
     if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
         return csn_link_hostile(t->rt, "it takes no requests", err);
-    end->exit_code = code;
     return CSN_OK;
+}
+
+/* A status that is read after the deadline may be that of a command which the keeper has
+ * killed. The keeper then ignores RELEASE and reports EXIT; otherwise it closes the channel. */
+static csn_status check_late_status(session_exec *t, csn_exec_end *end, csn_error **err)
+{
+    uint8_t buf[512];
+    csn_exit_msg b;
+    csn_msg m;
+    int rc = csn_msg_await(t->channel, csn_deadline_in(CSN_GRACE_MS + CSN_KILL_MAX_MS), buf,
+                           sizeof(buf), &m);
+
+    if (rc != 1)
+        return CSN_OK;
+    bool good = csn_proto_decode(&m, CSN_MSG_EXIT, &b) == 0;
+    csn_msg_release(&m);
+    if (!good)
+        return csn_link_hostile(t->rt, "it broke the protocol", err);
+    if (b.killed & CSN_KILLED_DEADLINE) {
+        end->how = CSN_END_TIMEOUT;
+        csn_runtime_end_fill(t->rt, &b, "session", end);
+    }
+    return CSN_OK;
+}
+
+/* The command wrote its output before the status, so all of it is in the pipes. Writing it to
+ * the sink may take any time; ENDED tells the keeper that the command needs no more of it. */
+static csn_status finish_command(session_exec *t, int code, csn_exec_end *end, csn_error **err)
+{
+    bool late = csn_deadline_poll_ms(t->req->deadline_ns) == 0;
+    csn_status st = CSN_OK;
+
+    if (csn_pump_has_output(&t->pump)) {
+        st = tell_keeper(t, CSN_MSG_ENDED, err);
+        csn_pump_drain_now(&t->pump);
+    }
+    if (st == CSN_OK)
+        st = tell_keeper(t, CSN_MSG_RELEASE, err);
+    end->exit_code = code;
+    return st == CSN_OK && late ? check_late_status(t, end, err) : st;
 }
 
 /* As give_up in exec.c. */

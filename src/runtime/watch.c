@@ -2,7 +2,8 @@
  * read.
  *
  * A watch is used by one thread at a time. It holds its own descriptors, so it stays valid when
- * the directory is moved. */
+ * the directory is moved. It ends with the keeper: a wait also polls the keeper's pidfd, and
+ * the descriptor that the core makes readable when the sandbox is closed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,12 +14,20 @@
 #include "base/error.h"
 #include "os/watch.h"
 #include "runtime/files.h"
+#include "runtime/link.h"
 
 typedef struct watch {
-    const csn_runtime *rt;
+    csn_runtime *rt;
     csn_notify *notify;
     char *start; /* path of the directory for the rules; NULL: report every event */
 } watch;
+
+static csn_status no_instance(csn_error **err)
+{
+    csn_status st = csn_fail(err, CSN_UNAVAILABLE, "this user has no inotify instance left");
+
+    return csn_error_advise(st, err, "raise the limit: sysctl fs.inotify.max_user_instances");
+}
 
 csn_status csn_runtime_watch(void *state, const char *path, uint32_t flags, void **ret_watch,
                              csn_error **err)
@@ -39,7 +48,7 @@ csn_status csn_runtime_watch(void *state, const char *path, uint32_t flags, void
         rc = -EIO;
     if (rc < 0) {
         csn_runtime_watch_free(w);
-        return csn_target_fail(&t, -rc, err);
+        return rc == -EUSERS ? no_instance(err) : csn_target_fail(&t, -rc, err);
     }
     *ret_watch = w;
     return CSN_OK;
@@ -60,19 +69,51 @@ static bool hidden(const watch *w, const csn_notify_event *n)
     return !csn_rules_check(w->rt->rules, CSN_OP_READ, full).allowed;
 }
 
+void csn_runtime_set_stop_fd(void *state, int32_t stop_fd)
+{
+    csn_runtime *rt = state;
+
+    rt->stop_fd = stop_fd;
+}
+
+static csn_status fail(watch *w, int rc, csn_error **err)
+{
+    switch (rc) {
+    case 0:
+        return csn_fail(err, CSN_TIMEOUT, "nothing changed");
+    case -ESHUTDOWN:
+        return csn_link_lost(w->rt, err);
+    case -ECANCELED:
+        return csn_fail(err, CSN_CANCELLED, "sandbox '%s' is being closed", w->rt->id);
+    case -ENOENT:
+        return csn_fail(err, CSN_NOT_FOUND, "the watched directory was removed");
+    default:
+        return csn_fail_errno(err, -rc, "watch");
+    }
+}
+
+/* A thread may start the keeper during the call. */
+static int keeper_pidfd(csn_runtime *rt)
+{
+    pthread_mutex_lock(&rt->keeper_lock);
+    int fd = rt->keeper_pidfd;
+    pthread_mutex_unlock(&rt->keeper_lock);
+    return fd;
+}
+
 csn_status csn_runtime_watch_next(void *handle, uint64_t timeout_ms, csn_event *ret,
                                   csn_error **err)
 {
     watch *w = handle;
     csn_notify_event n;
-    uint64_t deadline = csn_deadline_in(timeout_ms);
+    const csn_notify_wait wait = {.deadline_ns = csn_deadline_in(timeout_ms),
+                                  .end_fd = keeper_pidfd(w->rt),
+                                  .stop_fd = w->rt->stop_fd};
 
     do {
-        int rc = csn_notify_next(w->notify, deadline, &n);
-        if (rc < 0)
-            return csn_fail_errno(err, -rc, "watch");
-        if (rc == 0)
-            return csn_fail(err, CSN_TIMEOUT, "nothing changed");
+        int rc = csn_notify_next(w->notify, &wait, &n);
+        if (rc <= 0)
+            return fail(w, rc, err);
     } while (hidden(w, &n));
     ret->kind = n.kind; /* both enums have the same values */
     ret->is_dir = n.is_dir;

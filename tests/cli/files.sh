@@ -183,3 +183,37 @@ json "watch --json: one object a line" "$(head -n 1 "$T/events")" \
     'v["event"] == "create" and v["path"].startswith("w") and v["is_dir"] is False'
 is "as many as were wanted" "$(wc -l <"$T/events")" 2
 status "watch ends after its timeout" 0 timeout 60 "$CAISSON" watch "$id" --timeout 300ms
+
+# watch ends with its sandbox: it is waiting when its inotify descriptor is open
+watching() { find "/proc/$1/fd" -lname '*inotify*' 2>/dev/null | grep -q .; }
+# ends_with NAME BACKEND WANT COMMAND...: COMMAND, given the id, ends a watch with the message
+ends_with()
+{
+    local name=$1 backend=$2 want=$3 box pid
+    shift 3
+    box=$(cs create --backend "$backend" --workspace "$w")
+    mkdir -p "$w/watched"
+    "$CAISSON" watch "$box" watched 2>"$T/.watch" >/dev/null &
+    pid=$!
+    eventually watching "$pid"
+    "$@" "$box"
+    wait "$pid"
+    is "$name: exit status ($backend)" $? 1
+    # shellcheck disable=SC2059
+    is "$name: message ($backend)" "$(cat "$T/.watch")" "$(printf "$want" "$box")"
+    cs destroy "$box"
+}
+kill_keeper()
+{
+    kill -9 "$(cs info "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["keeper_pid"])')"
+}
+shorten_life() { cs extend "$1" 100ms >/dev/null; }
+remove_watched() { rmdir "$w/watched"; }
+for backend in local jail; do
+    ended="caisson: watch: sandbox '%s' has ended"
+    ends_with "watch ends with destroy" $backend "$ended" cs destroy
+    ends_with "watch ends with the keeper" $backend "$ended" kill_keeper
+    ends_with "watch ends with the lifetime" $backend "$ended" shorten_life
+    ends_with "watch ends with its directory" $backend \
+        "caisson: watch: 'watched': the watched directory was removed" remove_watched
+done

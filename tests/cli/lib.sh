@@ -105,7 +105,11 @@ eventually()
 new() { cs create --workspace "$T/ws" "$@"; }
 
 # What there is of our sandboxes, as files and as processes.
-files_left() { find "$XDG_RUNTIME_DIR" -mindepth 1 -not -name caisson 2>/dev/null; }
+files_left()
+{
+    find "$XDG_RUNTIME_DIR" -mindepth 1 -not -name caisson 2>/dev/null
+    find "$XDG_STATE_HOME"/caisson/{sandboxes,names} -mindepth 1 2>/dev/null
+}
 processes_left()
 {
     grep -lsa "XDG_RUNTIME_DIR=$XDG_RUNTIME_DIR" /proc/[0-9]*/environ 2>/dev/null |
@@ -123,7 +127,7 @@ finish()
     # shellcheck disable=SC2086
     [ -n "$ids" ] && cs destroy $ids >/dev/null 2>&1
     eventually nothing_is_left # the last one may be ending just now
-    is "nothing is left in the runtime directory" "$(files_left)" ""
+    is "no file of a sandbox is left" "$(files_left)" ""
     is "no process of caisson is left" "$(processes_left)" ""
     cd / && rm -rf "$T"
     echo "1..$tap_n"

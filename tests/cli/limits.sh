@@ -151,16 +151,20 @@ cs destroy low
 groups_of() { find /sys/fs/cgroup -maxdepth 6 -name "caisson-$1" 2>/dev/null; }
 sweeper_of() { pgrep -f "^caisson-sweeper $1"; }
 has_sweeper() { [ -n "$(sweeper_of "$1")" ]; }
-nothing_of() { [ -z "$(groups_of "$1")" ] && [ ! -e "$XDG_RUNTIME_DIR/caisson/$1" ]; }
+nothing_of() { [ -z "$(groups_of "$1")" ] && [ ! -e "$XDG_STATE_HOME/caisson/sandboxes/$1" ]; }
 
 id=$(new --memory 64M)
 holds "a detached sandbox has a sweeper" eventually has_sweeper "$id"
 sweeper=$(sweeper_of "$id")
-has_a_pidfd()
+holds_these()
 {
-    [ "$(find "/proc/$sweeper/fd" -type l -printf '%l\n' | grep -v /dev/null | sed 's/:.*//')" = anon_inode ]
+    [ "$(find "/proc/$sweeper/fd" -type l -printf '%l\n' | grep -v /dev/null | sed 's/:.*//' | sort)" = "$1" ]
 }
-holds "with the pidfd and nothing else" eventually has_a_pidfd
+mount= # of the workspace, for a root caller
+[ "$(id -u)" != 0 ] || mount=/
+# shellcheck disable=SC2086
+holds "with the pidfd, the socket, a mount and nothing else" eventually holds_these \
+    "$(printf '%s\n' anon_inode $mount "$XDG_STATE_HOME/caisson/sandboxes/$id/sock" | sort)"
 rss() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
 holds "and as small as a keeper" test "$(rss "$sweeper")" -lt \
     $(($(rss "$(pgrep -f "^caisson-keeper $id")") + 256))

@@ -107,13 +107,14 @@ status "destroy several" 0 cs destroy "$id" build
 holds "their processes are gone" gone "$pid"
 holds "the workspace is not" test -d ws
 status "a destroyed sandbox is gone" 1 cs ls "$id"
+status "destroy of one that has ended" 0 cs destroy "$id"
 status "destroy of nothing fails" 1 cs destroy no-such
 status "one failure does not stop the others" 1 cs destroy no-such third --json
 json "and JSON says both" "$out" 'v["destroyed"] == ["third"] and v["error"]["code"] == "not_found"'
 
 # one that takes no more connections, because somebody has all of them
 id=$(cs create --name full)
-sock=$(readlink "$XDG_STATE_HOME/caisson/sandboxes/$id/run")/sock
+sock=$XDG_STATE_HOME/caisson/sandboxes/$id/sock
 pid=$(cs exec "$id" -d -- sleep 1000)
 status "a keeper that hangs up is ended all the same" 0 python3 -c '
 import socket, subprocess, sys
@@ -132,14 +133,16 @@ status "found with another XDG_RUNTIME_DIR" 0 env XDG_RUNTIME_DIR="$T/elsewhere"
 is "and listed" "$(XDG_RUNTIME_DIR="$T/elsewhere" cs list -q)" "$id"
 status "and ended" 0 cs destroy "$id"
 
-# a maker that was killed half-way leaves a record without a place to run, or an unfinished one
+# a creator that was killed before it had finished leaves an empty record that no process has locked
 for backend in local jail; do
-    id=$(new --backend $backend) || { skip "half made on $backend" "no $backend here"; continue; }
-    run=$(readlink "$XDG_STATE_HOME/caisson/sandboxes/$id/run")
-    kill -9 "$(cs info "$id" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["keeper_pid"])')"
-    rm -rf "$run" "$XDG_STATE_HOME/caisson/sandboxes/$id/run"
-    is "a $backend sandbox without a place is not listed" "$(cs list -q 2>&1)" ""
-    holds "and its record is gone" test ! -e "$XDG_STATE_HOME/caisson/sandboxes/$id"
+    half=$XDG_STATE_HOME/caisson/sandboxes/$backend-1794000000000-aaaaaaaa
+    for what in nothing record both; do
+        mkdir -p "$half"
+        [ $what = nothing ] || : >"$half/keeper"
+        [ $what != both ] || echo '{"config":{"backend":"'$backend'"}}' >"$half/meta.json"
+        is "a half-made $backend sandbox ($what) is not listed" "$(cs list -q 2>&1)" ""
+        holds "and its record is gone" test ! -e "$half"
+    done
 done
 
 # a detached sandbox outlives its workspace: it is listed, says what is wrong and can be ended
@@ -155,10 +158,16 @@ for backend in local jail; do
         replaced) rm -r "$T/short" && echo text >"$T/short" ;;
         esac
         is "$backend: a sandbox whose workspace was $how is listed" "$(cs list -q)" "$id"
-        status "$backend: exec fails when the workspace was $how" 125 cs exec "$id" -- true
-        like "$backend: and names the workspace" "$err" "*workspace*$T/short*removed*"
-        status "$backend: write fails when the workspace was $how" 1 cs write "$id" other <<<text
-        if [ $backend = jail ] && [ $how = renamed ]; then
+        if [ $backend = local ] && [ $how = renamed ]; then
+            is "$backend: a renamed workspace can be used" "$(cs exec "$id" -- cat file)" text
+            status "$backend: and written" 0 cs write "$id" other <<<text
+            holds "$backend: it is the one that was opened" test -e "$T/moved/other"
+        else
+            status "$backend: exec fails when the workspace was $how" 125 cs exec "$id" -- true
+            like "$backend: and names the workspace" "$err" "*workspace*$T/short*removed*"
+            status "$backend: write fails when the workspace was $how" 1 cs write "$id" other <<<text
+        fi
+        if [ $how = renamed ]; then
             is "$backend: a renamed workspace can still be read" "$(cs cat "$id" file)" text
         else
             status "$backend: read fails when the workspace was $how" 1 cs cat "$id" file
@@ -171,16 +180,30 @@ for backend in local jail; do
     done
 done
 
-# one that an older version made has no record to attach from
+# one whose files are damaged
+for backend in local jail; do
+    for file in meta.json keeper; do
+        id=$(new --backend $backend) || { skip "damaged files on $backend" "no $backend here"; continue; }
+        keeper=$(cs info "$id" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["keeper_pid"])')
+        echo garbage >"$XDG_STATE_HOME/caisson/sandboxes/$id/$file"
+        is "$backend: one with a damaged $file is listed" "$(cs list -q)" "$id"
+        status "$backend: it cannot be used" 125 cs exec "$id" -- true
+        status "$backend: it can be destroyed" 0 cs destroy "$id"
+        holds "$backend: with its keeper" gone "$keeper"
+        is "$backend: and is gone" "$(cs list -q)" ""
+    done
+done
+
+# one that another version made
 if id=$(new --backend jail); then
-    rm "$XDG_STATE_HOME/caisson/sandboxes/$id/jail"
-    is "a jail without its record is listed" "$(cs list -q)" "$id"
+    sed -i 's/"protocol":[0-9]*/"protocol":1/' "$XDG_STATE_HOME/caisson/sandboxes/$id/keeper"
+    json "a jail of another version is listed" "$(cs list --json)" 'v[0]["state"] == "other version"'
     status "it cannot be used" 125 cs exec "$id" -- true
-    like "and says why" "$err" "*another version*destroy*"
+    like "and says why" "$err" "*made by caisson * (protocol 1)*destroy*"
     status "it can be destroyed" 0 cs destroy "$id"
     is "and is gone" "$(cs list -q)" ""
 else
-    skip "a jail without its record" "no jail here"
+    skip "a jail of another version" "no jail here"
 fi
 
 # configuration: file, then --policy, then options
@@ -199,6 +222,21 @@ echo '{"timeout": "700ms"}' >"$XDG_CONFIG_HOME/caisson/config.json"
 status "single values of the file hold" 124 cs run -- sleep 600
 status "and are overridden" 0 cs run --timeout 60s -- sleep 1
 rm "$XDG_CONFIG_HOME/caisson/config.json"
+# configuration that cannot be read is an error: without it a sandbox would have fewer rules
+ln -s "$T/none" "$XDG_CONFIG_HOME/caisson/config.json"
+status "a configuration file that is a link to nothing" 125 cs run -- true
+like "it is named" "$err" "*'$XDG_CONFIG_HOME/caisson/config.json': No such file*hint: a symlink*"
+status "also for create" 1 cs create
+rm "$XDG_CONFIG_HOME/caisson/config.json"
+mv "$XDG_CONFIG_HOME/caisson" "$XDG_CONFIG_HOME/away"
+ln -s "$T/none" "$XDG_CONFIG_HOME/caisson"
+status "a configuration directory that is a link to nothing" 125 cs run -- true
+rm "$XDG_CONFIG_HOME/caisson"
+: >"$XDG_CONFIG_HOME/caisson"
+status "a configuration directory that is a file" 125 cs run -- true
+rm "$XDG_CONFIG_HOME/caisson"
+status "a configuration directory that does not exist" 0 cs run -- true
+mv "$XDG_CONFIG_HOME/away" "$XDG_CONFIG_HOME/caisson"
 status "lists append" 0 cs run --policy ../policy.json --allow-command true -- true
 status "a policy restricts" 126 cs run --policy ../policy.json -- ls
 status "a missing policy file" 125 cs run --policy nope.json -- true

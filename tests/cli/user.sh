@@ -33,4 +33,25 @@ if [ -n "$sock" ]; then
     chmod -R go-rwx "$XDG_RUNTIME_DIR"
 fi
 is "we still can" "$(cs exec mine -- echo yes)" yes
+# directories without permission are errors, not empty ones
+mkdir -p "$T/nobody/.config/caisson" && chmod 000 "$T/nobody/.config/caisson"
+chown -R 65534:65534 "$T/nobody/.config"
+status "configuration without permission" 125 other env -u XDG_CONFIG_HOME "${own[@]}" run -- true
+like "is named" "$err" "*'$T/nobody/.config/caisson/config.json': Permission denied*"
+rmdir "$T/nobody/.config/caisson"
+box=$(cd "$T/nobody" && other "${own[@]}" create)
+for dir in caisson caisson/sandboxes; do
+    chmod 000 "$T/nobody/$dir"
+    for command in list "info $box" "destroy $box" create; do
+        # shellcheck disable=SC2086
+        status "$command with $dir of mode 000" 1 other "${own[@]}" $command
+        like "$command names the directory" "$err" "*$T/nobody/caisson*Permission denied*"
+    done
+    status "exec with $dir of mode 000" 125 other "${own[@]}" exec "$box" -- true
+    chmod 700 "$T/nobody/$dir"
+done
+chmod 000 "$T/nobody/caisson/sandboxes/$box/meta.json"
+status "exec with a record of mode 000" 125 other "${own[@]}" exec "$box" -- true
+chmod 600 "$T/nobody/caisson/sandboxes/$box/meta.json"
+status "the sandbox is still there" 0 other "${own[@]}" destroy "$box"
 is "an ordinary user can run its own" "$(cd "$T/nobody" && other "${own[@]}" run -- id -u)" 65534

@@ -1,6 +1,7 @@
 /* watch.c: events of files that change below a directory, whoever changes them. */
 #include "conformance/conformance.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #define SOON 60000
@@ -174,6 +175,93 @@ static void burst_is_reported_or_flagged(csn_fx *f)
     assert_true(created == 30000 || overflow); /* nothing is lost in silence */
 }
 
+/* ---- the end ---- */
+
+typedef struct waiter {
+    pthread_t thread;
+    csn_watch *w;
+    csn_status st;
+    csn_error *err;
+} waiter;
+
+static void *wait_for_the_end(void *ctx)
+{
+    waiter *x = ctx;
+    csn_event e;
+
+    do {
+        x->st = csn_watch_next(x->w, CSN_NO_LIMIT, &e, &x->err);
+    } while (x->st == CSN_OK);
+    return NULL;
+}
+
+/* A moment to wait is given, so that most runs end it while it waits. */
+static void waiter_start(waiter *x, csn_watch *w)
+{
+    *x = (waiter){.w = w};
+    assert_int_equal(pthread_create(&x->thread, NULL, wait_for_the_end, x), 0);
+    csn_test_nap(50);
+}
+
+static void waiter_ends(waiter *x, csn_status want, const char *text)
+{
+    pthread_join(x->thread, NULL);
+    if (x->st != want)
+        print_message("# %s: %s\n", csn_status_name(x->st), csn_error_message(x->err));
+    assert_int_equal(x->st, want);
+    has(csn_error_message(x->err), text);
+    csn_error_free(x->err);
+}
+
+static void watch_ends_when_its_handle_is_destroyed(csn_fx *f)
+{
+    AUTO(csn_watch, w);
+    waiter x;
+    csn_event e;
+
+    w = watch(f, ".", 0);
+    waiter_start(&x, w);
+    ok(csn_destroy(f->sb, E));
+    waiter_ends(&x, CSN_GONE, "has ended");
+    fails(CSN_GONE, csn_watch_next(w, CSN_NO_LIMIT, &e, E));
+}
+
+static void watch_ends_when_the_sandbox_is_destroyed_elsewhere(csn_fx *f)
+{
+    AUTO(csn_watch, w);
+    waiter x;
+
+    csn_fx_open(f, CFG(.flags = CSN_OPEN_DETACHED));
+    w = watch(f, ".", 0);
+    waiter_start(&x, w);
+    ok(csn_destroy_id(csn_id(f->sb), E));
+    waiter_ends(&x, CSN_GONE, "has ended");
+}
+
+static void watch_ends_with_the_lifetime(csn_fx *f)
+{
+    AUTO(csn_watch, w);
+    waiter x;
+
+    csn_fx_open(f, CFG(.lifetime_ms = 3600000));
+    w = watch(f, ".", 0);
+    waiter_start(&x, w);
+    ok(csn_extend(f->sb, 100, E));
+    waiter_ends(&x, CSN_GONE, "has ended");
+}
+
+static void watch_ends_when_its_directory_is_removed(csn_fx *f)
+{
+    AUTO(csn_watch, w);
+    waiter x;
+
+    csn_fx_run(f, "mkdir -p sub/below");
+    w = watch(f, "sub", CSN_FILE_RECURSIVE);
+    waiter_start(&x, w);
+    csn_fx_run(f, "rm -r sub");
+    waiter_ends(&x, CSN_NOT_FOUND, "'sub': the watched directory was removed");
+}
+
 const csn_conf_test csn_conf_watch[] = {
     T_NEED(watch_reports_what_commands_do, CAP_WATCH),
     T_NEED(watch_reports_what_the_api_does, CAP_WATCH),
@@ -184,5 +272,10 @@ const csn_conf_test csn_conf_watch[] = {
     T_NEED(watch_refuses_what_is_no_directory, CAP_WATCH),
     T_FULL(watch_cannot_look_outside, CAP_WATCH, CONF_BENEATH, 0),
     T_NEED(burst_is_reported_or_flagged, CAP_WATCH),
+    T_NEED(watch_ends_when_its_handle_is_destroyed, CAP_WATCH),
+    T_FULL(watch_ends_when_the_sandbox_is_destroyed_elsewhere, CAP_WATCH, CONF_HERE,
+           CONF_CLOSED),
+    T_FULL(watch_ends_with_the_lifetime, CAP_WATCH, CONF_HERE, CONF_CLOSED),
+    T_FULL(watch_ends_when_its_directory_is_removed, CAP_WATCH, CONF_HERE, 0),
     T_END,
 };

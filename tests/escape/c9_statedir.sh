@@ -38,7 +38,7 @@ done
 home=$T/h-run
 mkdir -p "$home/ws" "$T/elsewhere"
 ln -s "$T/elsewhere" "$T/rt"
-status "a symlink as the runtime directory" 1 env "XDG_STATE_HOME=$home" "XDG_RUNTIME_DIR=$T/rt" "$CAISSON" create --workspace "$home/ws"
+status "a symlink as the runtime directory" 125 env "XDG_STATE_HOME=$home" "XDG_RUNTIME_DIR=$T/rt" "$CAISSON" run --backend local --workspace "$home/ws" -- true
 like "is named" "$err" "*runtime directory: $T/rt/caisson/*: $T/rt is a symlink*hint: set XDG_RUNTIME_DIR*"
 mkdir -p "$T/open/dir" && chmod 777 "$T/open"
 status "a component that others can write" 125 env "XDG_STATE_HOME=$T/open/dir" "$CAISSON" run --workspace "$home/ws" -- true
@@ -88,14 +88,14 @@ holds "a record without our files stays" test -e "$home/.local/state/caisson/san
 id=$(at "$home" create --workspace "$home/ws")
 record=$home/.local/state/caisson/sandboxes/$id
 mkdir -p "$T/victim/$id/keep" "$T/victim/else/keep"
-mv "$record/run" "$record/kept"
+mv "$record/keeper" "$record/kept" # as if an earlier version had made it
 for to in "$T/victim" "$T/victim/else"; do
     ln -s "$to" "$record/run"
     status "a record that names another directory" 1 at "$home" destroy "$id"
     holds "nothing there is deleted" test -d "$T/victim/$id/keep" -a -d "$T/victim/else/keep"
     rm "$record/run"
 done
-mv "$record/kept" "$record/run"
+mv "$record/kept" "$record/keeper"
 status "the right one is deleted" 0 at "$home" destroy "$id"
 
 # ---- planted from inside ----

@@ -22,7 +22,7 @@ __attribute__((unused)) static csn_status room_try_open(room *r, csn_error **err
 {
     memset(&r->l, 0, sizeof(r->l));
     r->l.config = &r->config;
-    r->l.run_fd = -1;
+    r->l.run_fd = r->l.keeper_fd = r->l.keeper_pidfd = r->l.stop_fd = -1;
     r->l.base.fd = r->l.home.fd = -1;
     r->l.id = strdup("local-1-test");
     pthread_mutex_init(&r->l.commit_lock, NULL);

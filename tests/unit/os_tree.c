@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 
 #include <cmocka.h>
@@ -126,11 +127,19 @@ static csn_notify *watch_new(bool recursive)
     return w;
 }
 
+static int next_within(csn_notify *w, uint64_t ms, csn_notify_event *ret)
+{
+    const csn_notify_wait wait = {
+        .deadline_ns = csn_deadline_in(ms), .end_fd = -1, .stop_fd = -1};
+
+    return csn_notify_next(w, &wait, ret);
+}
+
 static void expect(csn_notify *w, uint32_t kind, const char *path)
 {
     csn_notify_event n;
 
-    assert_int_equal(csn_notify_next(w, csn_deadline_in(60000), &n), 1);
+    assert_int_equal(next_within(w, 60000, &n), 1);
     if (strcmp(n.path, path) != 0)
         print_message("# %u %s, not %s\n", n.kind, n.path, path);
     assert_string_equal(n.path, path);
@@ -141,7 +150,7 @@ static void expect_nothing(csn_notify *w)
 {
     csn_notify_event n;
 
-    assert_int_equal(csn_notify_next(w, csn_deadline_in(20), &n), 0);
+    assert_int_equal(next_within(w, 20, &n), 0);
 }
 
 static void watch_reports_changes_of_files(void **state)
@@ -191,7 +200,7 @@ static void watch_hides_temporary_files(void **state)
     expect_nothing(w);
     /* a new file comes by a link or, with a name before, by a rename */
     publish("fresh", CSN_TEMP_EXCL);
-    assert_int_equal(csn_notify_next(w, csn_deadline_in(60000), &n), 1);
+    assert_int_equal(next_within(w, 60000, &n), 1);
     assert_string_equal(n.path, "fresh");
     assert_true(n.kind == CSN_NOTIFY_CREATE || n.kind == CSN_NOTIFY_RENAME);
     expect_nothing(w);
@@ -239,14 +248,106 @@ static void flood_is_reported_as_overflow(void **state)
         must(mkdirat(fx.fd, name, 0700) == 0, name);
         must(unlinkat(fx.fd, name, AT_REMOVEDIR) == 0, name);
     }
-    while (csn_notify_next(w, csn_deadline_in(20), &n) == 1 && n.kind != CSN_NOTIFY_OVERFLOW)
+    while (next_within(w, 20, &n) == 1 && n.kind != CSN_NOTIFY_OVERFLOW)
         events++;
     assert_int_equal(n.kind, CSN_NOTIFY_OVERFLOW);
     assert_true(events < 40000);
     put_file(fx.fd, "after", "");
-    while (csn_notify_next(w, csn_deadline_in(60000), &n) == 1 && strcmp(n.path, "after") != 0)
+    while (next_within(w, 60000, &n) == 1 && strcmp(n.path, "after") != 0)
         events++;
     assert_string_equal(n.path, "after");
+    csn_notify_free(w);
+}
+
+/* ---- the end of a watch ---- */
+
+/* A descriptor that is readable: the end of the sandbox, or the wish to stop. */
+static int readable_fd(void)
+{
+    int fd = eventfd(1, EFD_CLOEXEC);
+
+    must(fd >= 0, "eventfd");
+    return fd;
+}
+
+static void watch_returns_earlier_events_and_then_the_end(void **state)
+{
+    csn_notify *w = watch_new(false);
+    csn_notify_wait wait = {.end_fd = readable_fd(), .stop_fd = -1};
+    csn_notify_event n;
+
+    (void)state;
+    put_file(fx.fd, "before", "");
+    assert_int_equal(csn_notify_next(w, &wait, &n), 1);
+    assert_string_equal(n.path, "before");
+    put_file(fx.fd, "after", "");
+    assert_int_equal(csn_notify_next(w, &wait, &n), -ESHUTDOWN);
+    assert_int_equal(csn_notify_next(w, &wait, &n), -ESHUTDOWN);
+    close(wait.end_fd);
+    csn_notify_free(w);
+}
+
+static void watch_stops_at_once(void **state)
+{
+    csn_notify *w = watch_new(false);
+    csn_notify_wait wait = {.end_fd = -1, .stop_fd = readable_fd()};
+    csn_notify_event n;
+
+    (void)state;
+    assert_int_equal(csn_notify_next(w, &wait, &n), -ECANCELED);
+    close(wait.stop_fd);
+    csn_notify_free(w);
+}
+
+/* Watches the directory `name`, which it makes. */
+static csn_notify *watch_sub(const char *name, bool recursive)
+{
+    csn_notify *w = NULL;
+
+    must(mkdirat(fx.fd, name, 0700) == 0, name);
+    int fd = openat(fx.fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(csn_notify_new(fd, recursive, &w), 0);
+    close(fd);
+    return w;
+}
+
+static void watch_ends_when_its_directory_is_removed(void **state)
+{
+    const csn_notify_wait wait = {.end_fd = -1, .stop_fd = -1};
+    csn_notify_event n;
+
+    (void)state;
+    for (int recursive = 0; recursive < 2; recursive++) {
+        csn_notify *w = watch_sub("d (deleted)", recursive);
+        must(mkdirat(fx.fd, "d (deleted)/x", 0700) == 0, "x");
+        must(unlinkat(fx.fd, "d (deleted)/x", AT_REMOVEDIR) == 0, "x");
+        expect(w, CSN_NOTIFY_CREATE, "x");
+        expect(w, CSN_NOTIFY_DELETE, "x");
+        must(mkdirat(fx.fd, "other", 0700) == 0, "other");
+        must(unlinkat(fx.fd, "other", AT_REMOVEDIR) == 0, "other");
+        expect_nothing(w);
+        must(unlinkat(fx.fd, "d (deleted)", AT_REMOVEDIR) == 0, "d");
+        assert_int_equal(csn_notify_next(w, &wait, &n), -ENOENT);
+        csn_notify_free(w);
+    }
+}
+
+static void watch_follows_its_directory_and_notices_its_removal_there(void **state)
+{
+    csn_notify *w = watch_sub("d", false);
+    const csn_notify_wait wait = {.end_fd = -1, .stop_fd = -1};
+    csn_notify_event n;
+
+    (void)state;
+    must(mkdirat(fx.fd, "to", 0700) == 0, "to");
+    must(renameat(fx.fd, "d", fx.fd, "to/e") == 0, "rename");
+    put_file(fx.fd, "to/e/f", "");
+    expect(w, CSN_NOTIFY_CREATE, "f");
+    must(unlinkat(fx.fd, "to/e/f", 0) == 0, "f");
+    expect(w, CSN_NOTIFY_DELETE, "f");
+    must(mkdirat(fx.fd, "hollow", 0700) == 0, "hollow");
+    must(renameat(fx.fd, "hollow", fx.fd, "to/e") == 0, "rename onto it");
+    assert_int_equal(csn_notify_next(w, &wait, &n), -ENOENT);
     csn_notify_free(w);
 }
 
@@ -266,6 +367,10 @@ int main(void)
         T(watch_reports_changes_of_files),
         T(watch_hides_temporary_files),
         T(recursive_watch_follows_new_and_moved_directories),
+        T(watch_returns_earlier_events_and_then_the_end),
+        T(watch_stops_at_once),
+        T(watch_ends_when_its_directory_is_removed),
+        T(watch_follows_its_directory_and_notices_its_removal_there),
         T(flood_is_reported_as_overflow),
     };
 

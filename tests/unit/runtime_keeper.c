@@ -2,6 +2,7 @@
 #include <elf.h>
 #include <linux/sockios.h>
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -203,8 +204,8 @@ static int listener_at(const char *path)
     return fd;
 }
 
-/* A detached keeper that is on record under these two files and checks them all the time. */
-static int recorded_keeper(const char *link, const char *sock, int *ret_ours)
+/* A detached keeper with this record, which it checks all the time, and this socket. */
+static int recorded_keeper(const char *record, const char *sock, int *ret_ours)
 {
     const csn_keeper_spec spec = {.flags = CSN_SPEC_DETACHED,
                                   .tag_base = csn_spec_tag_base("x"),
@@ -215,42 +216,45 @@ static int recorded_keeper(const char *link, const char *sock, int *ret_ours)
     csn_msg m;
     int channel, keeper = unordered_keeper(listener_at(sock), ret_ours);
 
-    assert_int_equal(symlink("/nowhere", link), 0);
-    const int watched[] = {open(link, O_PATH | O_NOFOLLOW | O_CLOEXEC),
-                           open(sock, O_PATH | O_NOFOLLOW | O_CLOEXEC)};
-    assert_true(watched[0] >= 0 && watched[1] >= 0);
+    const int fds[] = {open(record, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600),
+                       open(sock, O_PATH | O_NOFOLLOW | O_CLOEXEC)};
+    assert_true(fds[0] >= 0 && fds[1] >= 0);
+    assert_int_equal(flock(fds[0], LOCK_EX | LOCK_NB), 0);
     csn_packer_init(&o, buf, sizeof(buf));
     csn_spec_put(&o, &spec);
     assert_int_equal(csn_msg_send(*ret_ours, CSN_MSG_SPEC, o.data, o.len, NULL, 0, 0), 0);
     csn_packer_release(&o);
-    assert_int_equal(
-        csn_msg_request(*ret_ours, CSN_MSG_COMMIT, NULL, 0, watched, 2, 0, &channel), 0);
+    assert_int_equal(csn_msg_request(*ret_ours, CSN_MSG_COMMIT, NULL, 0, fds, 2, 0, &channel),
+                     0);
     assert_int_equal(csn_msg_await(channel, 0, buf, sizeof(buf), &m), 1);
     assert_int_equal(m.type, CSN_MSG_DONE);
     csn_msg_release(&m);
     close(channel);
-    close(watched[0]);
-    close(watched[1]);
+    close(fds[0]);
+    close(fds[1]);
     return keeper;
 }
 
-static void detached_keeper_ends_when_it_cannot_be_found_any_more(void **state)
+/* It holds the lock of its record while it lives, and a removed socket does not end it. */
+static void detached_keeper_ends_with_its_record(void **state)
 {
-    char top[] = "/tmp/csn-record-XXXXXX", link[64], sock[64];
+    char top[] = "/tmp/csn-record-XXXXXX", record[64], sock[64];
 
     (void)state;
     assert_non_null(mkdtemp(top));
-    snprintf(link, sizeof(link), "%s/run", top);
+    snprintf(record, sizeof(record), "%s/keeper", top);
     snprintf(sock, sizeof(sock), "%s/sock", top);
-    for (int round = 0; round < 2; round++) {
-        int ours, keeper = recorded_keeper(link, sock, &ours);
-        close(ours); /* its maker has ended */
-        assert_int_equal(csn_spawn_wait(keeper, 50), -ETIMEDOUT);
-        assert_int_equal(unlink(round == 0 ? link : sock), 0);
-        assert_int_equal(csn_spawn_wait(keeper, 30000), 0);
-        assert_int_equal(unlink(round == 0 ? sock : link), 0);
-        close(keeper);
-    }
+    int ours, keeper = recorded_keeper(record, sock, &ours);
+    int probe = open(record, O_RDONLY | O_CLOEXEC);
+    close(ours); /* its creator has ended */
+    assert_int_equal(unlink(sock), 0);
+    assert_int_equal(csn_spawn_wait(keeper, 50), -ETIMEDOUT);
+    assert_int_equal(flock(probe, LOCK_SH | LOCK_NB), -1);
+    assert_int_equal(unlink(record), 0);
+    assert_int_equal(csn_spawn_wait(keeper, 30000), 0);
+    assert_int_equal(flock(probe, LOCK_SH | LOCK_NB), 0);
+    close(probe);
+    close(keeper);
     assert_int_equal(rmdir(top), 0);
 }
 
@@ -508,7 +512,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(keeper_without_orders_ends_with_whoever_made_it),
         cmocka_unit_test(keeper_waits_as_long_as_its_owner_lives),
         cmocka_unit_test(keeper_takes_nothing_else_for_its_orders),
-        cmocka_unit_test(detached_keeper_ends_when_it_cannot_be_found_any_more),
+        cmocka_unit_test(detached_keeper_ends_with_its_record),
         cmocka_unit_test(missing_keeper_says_where_it_looked),
         cmocka_unit_test(nothing_survives_a_caller_that_is_killed),
         cmocka_unit_test(detached_sandbox_is_found_again_and_destroyed),

@@ -192,7 +192,7 @@ static void keeper_that_is_silent_survives_a_question(void **state)
     l->keeper_fd = sv[0];
     l->keeper_pid = pid;
     assert_int_equal(d.ops->extend(d.state, 1000, &err), CSN_UNAVAILABLE);
-    assert_non_null(strstr(csn_error_message(err), "did not answer"));
+    assert_non_null(strstr(csn_error_message(err), "is not answering"));
     csn_error_free(err);
     assert_true(den_pid_alive(pid));
     assert_int_equal(kill(pid, SIGKILL), 0);

@@ -425,6 +425,7 @@ static void caller_that_dies_takes_its_session_along(void **state)
     d.config.flags = CSN_OPEN_DETACHED;
     d.config.lifetime_ms = 600000; /* should the test fail */
     den_open(&d);
+    assert_int_equal(d.ops->commit(d.state, NULL), CSN_OK);
     char *id = strdup(((csn_runtime *)d.state)->id);
     snprintf(text, sizeof(text), "sh -c 'sleep 600; : %s'; echo no > ran", mark);
     pid_t pid = fork();

@@ -24,7 +24,7 @@
 #include "os/beneath.h"
 #include "os/statedir.h"
 
-#define DIRECTORY "names" /* of the caches, in the state directory */
+#define DIRECTORY "denied" /* of the caches, in the state directory */
 #define SLOTS     512u
 #define CACHE_MAX (64u << 20)
 #ifndef STATX_ATTR_MOUNT_ROOT

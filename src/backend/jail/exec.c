@@ -20,7 +20,7 @@ csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *s
     if (st == CSN_OK)
         st = csn_cover_renew(rt, err);
     if (st == CSN_OK && req->net_allow)
-        st = csn_exec_network_begin(rt, req->net_allow, &net, err);
+        st = csn_exec_network_begin(rt, req->net_allow, req->deadline_ns, &net, err);
     if (st == CSN_OK) {
         const csn_jail_net_since since = csn_jail_net_begin(rt);
         const csn_jail_limit_hits before = csn_jail_limits_hits(rt);
@@ -30,7 +30,7 @@ csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *s
             csn_jail_limits_explain(rt, &before, ret);
         ret->unchecked = csn_protected_command_end(rt, &began, req->denials) < 0;
         csn_cover_report(rt, req->denials);
-        csn_jail_net_report(rt, since, req->denials);
+        csn_jail_net_report(rt, since, req->deadline_ns, req->denials);
     }
     csn_exec_network_end(&net);
     return st;

@@ -11,9 +11,11 @@
  * with the call; processes that the command leaves behind then have no network. */
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "backend/jail/jail.h"
@@ -40,7 +42,8 @@ typedef struct program {
     const char *id;
     uint32_t flags; /* of its spec */
     uint32_t confine;
-    uint32_t user; /* uid for a root caller; 0: its own */
+    uint32_t user;     /* uid for a root caller; 0: its own */
+    uint64_t until_ns; /* how long to wait for it */
     csn_gateway_net_order order;
 } program;
 
@@ -73,10 +76,11 @@ static csn_status start(const program *p, int *ret_control, int *ret_pidfd, csn_
 }
 
 /* Waits for READY. 0: received; *m has its descriptors. -errno: also the one from FAILED. */
-static int await(int control, void *buf, size_t size, csn_msg *m, csn_ready_msg *ret)
+static int await(int control, uint64_t until_ns, void *buf, size_t size, csn_msg *m,
+                 csn_ready_msg *ret)
 {
     csn_failed_msg failed;
-    int rc = csn_msg_await(control, csn_deadline_in(CSN_KEEPER_ANSWER_MS), buf, size, m);
+    int rc = csn_msg_await(control, until_ns, buf, size, m);
 
     if (rc != 1)
         return rc < 0 ? rc : -EPIPE;
@@ -93,7 +97,10 @@ static void stop(int *control, int *pidfd)
     if (*control >= 0)
         close(csn_steal_fd(control));
     if (*pidfd >= 0) {
-        (void)csn_spawn_wait(*pidfd, (int)CSN_KEEPER_ANSWER_MS);
+        if (csn_spawn_wait(*pidfd, (int)CSN_GATEWAY_END_MS) < 0) {
+            (void)syscall(SYS_pidfd_send_signal, *pidfd, SIGKILL, NULL, 0);
+            (void)csn_spawn_wait(*pidfd, (int)CSN_KEEPER_ANSWER_MS);
+        }
         close(csn_steal_fd(pidfd));
     }
 }
@@ -105,7 +112,7 @@ static csn_status launch(const program *p, int *ret_control, int *ret_pidfd, voi
     csn_status st = start(p, ret_control, ret_pidfd, err);
 
     if (st == CSN_OK) {
-        int rc = await(*ret_control, buf, size, m, ret);
+        int rc = await(*ret_control, p->until_ns, buf, size, m, ret);
         if (rc < 0)
             st = csn_fail(err, CSN_UNAVAILABLE, "%s", strerrordesc_np(-rc));
     }
@@ -119,6 +126,7 @@ csn_status csn_jail_net_probe(csn_ready_msg *ret, csn_error **err)
     const program p = {.id = "doctor",
                        .confine = CSN_CONFINE_BIT(CSN_CONFINE_NET),
                        .user = csn_fsuid_may_become(UNUSED_UID) ? UNUSED_UID : 0,
+                       .until_ns = csn_deadline_in(CSN_KEEPER_ANSWER_MS),
                        .order = {.mode = CSN_GATEWAY_NET_EITHER}};
     int control = -1, pidfd = -1;
     uint8_t buf[256];
@@ -135,8 +143,9 @@ csn_status csn_jail_net_probe(csn_ready_msg *ret, csn_error **err)
 /* ---- for one command ---- */
 
 /* Passes the sockets of the new namespace, which follow the root and the link in `m`. */
-static csn_status pass_sockets(const csn_gateway *g, csn_msg *m, const csn_ready_msg *ready,
-                               const char *const *rules, int *ret_lease, csn_error **err)
+static csn_status pass_sockets(csn_gateway *g, csn_msg *m, const csn_ready_msg *ready,
+                               const char *const *rules, uint64_t until_ns, int *ret_lease,
+                               csn_error **err)
 {
     csn_gateway_setup_msg s = {
         .flags = ready->net_sockets,
@@ -145,11 +154,11 @@ static csn_status pass_sockets(const csn_gateway *g, csn_msg *m, const csn_ready
     if (m->nfds != 2 + (size_t)__builtin_popcount(ready->net_sockets))
         return csn_fail(err, CSN_UNAVAILABLE,
                         "the network of the command has unexpected sockets");
-    return csn_gateway_exec_rules(g, &s, m->fds + 2, m->nfds - 2, ret_lease, err);
+    return csn_gateway_exec_rules(g, &s, m->fds + 2, m->nfds - 2, until_ns, ret_lease, err);
 }
 
 csn_status csn_exec_network_begin(csn_runtime *rt, const char *const *rules,
-                                  csn_exec_network *ret, csn_error **err)
+                                  uint64_t deadline_ns, csn_exec_network *ret, csn_error **err)
 {
     const csn_jail *j = rt->jail;
     uint8_t buf[256];
@@ -163,11 +172,12 @@ csn_status csn_exec_network_begin(csn_runtime *rt, const char *const *rules,
         .flags = CSN_SPEC_SOCKETS,
         .confine = CONFINEMENT,
         .user = j->spare_uid != 0 ? j->spare_uid - UID_STEP : 0,
+        .until_ns = csn_gateway_patience(deadline_ns),
         .order = {.mode = j->ready.net_mode, .proxy_port = (uint16_t)j->ready.proxy_port}};
     csn_status st = launch(&p, &ret->sockets, &ret->pidfd, buf, sizeof(buf), &m, &ready, err);
     if (st < 0)
         return csn_wrap(st, err, "a network for one command");
-    st = pass_sockets(&j->net->gateway, &m, &ready, rules, &ret->lease, err);
+    st = pass_sockets(&j->net->gateway, &m, &ready, rules, p.until_ns, &ret->lease, err);
     csn_msg_release(&m);
     if (st < 0)
         csn_exec_network_end(ret);

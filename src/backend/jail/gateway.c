@@ -3,19 +3,24 @@
  * The gateway runs outside the jail as the caller and holds sockets that the keeper created
  * inside. It ends with the keeper, whose pidfd it has; without CSN_GATEWAY_DETACHED it also
  * ends when the control socket is closed. It parses bytes of the sandbox, so its messages are
- * checked as hostile input, and every wait has a deadline.
+ * checked as hostile input, and every wait has a deadline: that of the command, where there is
+ * one. After a request that it did not answer it is not asked again until that answer arrives.
  *
  * Invariants: the sandbox has network access only after the gateway answered READY; calls that
  * need no network do not fail because of the gateway. */
 #include "backend/jail/gateway.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -29,6 +34,7 @@
 #define SOCKET_NAME "net.sock"
 #define BACKLOG     16
 #define ROUNDS_MAX  64 /* event packets that are read in one call */
+#define RETRY_MS    5  /* between two attempts to connect */
 
 /* ---- starting ---- */
 
@@ -50,8 +56,10 @@ csn_status csn_gateway_start(csn_runtime *rt, csn_gateway *g, csn_error **err)
     const csn_spawn_opts o = {
         .path = program, .argv = argv, .fds = {-1, -1, -1, theirs}, .nfds = 4};
     int rc = csn_spawn(&o, &pid, &g->pidfd, NULL);
+    if (rc == 0 && rt->detached)
+        rc = csn_pid_identify(pid, &rt->record.gateway);
     if (rc < 0) {
-        csn_gateway_release(g, false);
+        csn_gateway_release(g);
         return csn_fail(err, CSN_UNAVAILABLE, "start %s: %s", program, strerrordesc_np(-rc));
     }
     return CSN_OK;
@@ -71,13 +79,48 @@ static csn_status has_ended(csn_error **err)
     return csn_error_advise(st, err, "the sandbox continues without network; open a new one");
 }
 
-/* Receives the next message of a channel; the caller releases it. */
-static csn_status await(int channel, void *buf, size_t size, csn_msg *ret, csn_error **err)
+uint64_t csn_gateway_patience(uint64_t deadline_ns)
 {
-    int rc = csn_msg_await(channel, csn_deadline_in(CSN_KEEPER_ANSWER_MS), buf, size, ret);
+    uint64_t usual = csn_deadline_in(CSN_KEEPER_ANSWER_MS), now = csn_now_ns();
 
-    if (rc == -ETIMEDOUT)
+    if (deadline_ns == 0 || deadline_ns > usual)
+        return usual;
+    return deadline_ns > now ? deadline_ns : now;
+}
+
+static void remember(csn_gateway *g, int channel)
+{
+    int before = atomic_exchange(&g->unanswered, channel);
+
+    if (before >= 0)
+        close(before);
+}
+
+static bool is_silent(csn_gateway *g)
+{
+    int channel = atomic_exchange(&g->unanswered, -1);
+    struct pollfd pf = {.fd = channel, .events = POLLIN};
+
+    if (channel < 0)
+        return g->busy;
+    if (poll(&pf, 1, 0) == 0) {
+        remember(g, channel);
+        return true;
+    }
+    close(channel);
+    return false;
+}
+
+/* Receives the next message of a channel; the caller releases it. */
+static csn_status await(csn_gateway *g, int *channel, uint64_t until_ns, void *buf, size_t size,
+                        csn_msg *ret, csn_error **err)
+{
+    int rc = csn_msg_await(*channel, until_ns, buf, size, ret);
+
+    if (rc == -ETIMEDOUT) {
+        remember(g, csn_steal_fd(channel));
         return no_answer(err);
+    }
     if (rc == 0)
         return has_ended(err);
     return rc < 0 ? csn_fail(err, CSN_UNAVAILABLE, "the gateway broke the protocol") : CSN_OK;
@@ -97,49 +140,56 @@ static csn_status unexpected(csn_msg *m, csn_error **err)
     return st;
 }
 
-static csn_status request(const csn_gateway *g, uint16_t type, const csn_packer *body,
-                          const int *fds, size_t nfds, int *ret_channel, csn_error **err)
+/* What is asked, and until when the answer is awaited. */
+typedef struct question {
+    uint16_t type, want; /* of the request and of its answer */
+    const int *fds;
+    size_t nfds;
+    uint64_t until_ns;
+} question;
+
+/* Sends a request and receives its answer, which the caller releases. */
+static csn_status ask(csn_gateway *g, const question *q, const csn_packer *body, void *buf,
+                      size_t size, csn_msg *ret, int *ret_channel, csn_error **err)
 {
+    csn_autofd int channel = -1;
+
+    if (is_silent(g))
+        return no_answer(err);
     if (g->control < 0)
         return has_ended(err);
     if (body->error != 0)
         return csn_fail_errno(err, body->error, "request to the gateway");
-    int rc = csn_msg_request(g->control, type, body->data, body->len, fds, nfds,
-                             csn_deadline_in(CSN_KEEPER_ANSWER_MS), ret_channel);
+    int rc = csn_msg_request(g->control, q->type, body->data, body->len, q->fds, q->nfds,
+                             q->until_ns, &channel);
     if (rc == -EPIPE)
         return has_ended(err);
     if (rc == -ETIMEDOUT)
         return no_answer(err);
-    return rc < 0 ? csn_fail_errno(err, -rc, "request to the gateway") : CSN_OK;
-}
-
-/* Sends a request and receives an answer of type `want`, which the caller releases. */
-static csn_status call(const csn_gateway *g, uint16_t type, const csn_packer *body,
-                       const int *fds, size_t nfds, uint16_t want, void *buf, size_t size,
-                       csn_msg *ret, csn_error **err)
-{
-    csn_autofd int channel = -1;
-    csn_status st = request(g, type, body, fds, nfds, &channel, err);
-
-    if (st == CSN_OK)
-        st = await(channel, buf, size, ret, err);
+    if (rc < 0)
+        return csn_fail_errno(err, -rc, "request to the gateway");
+    csn_status st = await(g, &channel, q->until_ns, buf, size, ret, err);
     if (st < 0)
         return st;
-    return ret->type == want ? CSN_OK : unexpected(ret, err);
+    if (ret->type != q->want)
+        return unexpected(ret, err);
+    if (ret_channel)
+        *ret_channel = csn_steal_fd(&channel);
+    return CSN_OK;
 }
 
-csn_status csn_gateway_setup(const csn_gateway *g, const csn_gateway_setup_msg *s,
-                             const int *fds, size_t nfds, csn_gateway_ready *ret,
-                             csn_error **err)
+csn_status csn_gateway_setup(csn_gateway *g, const csn_gateway_setup_msg *s, const int *fds,
+                             size_t nfds, csn_gateway_ready *ret, csn_error **err)
 {
+    const question q = {CSN_GATEWAY_SETUP, CSN_GATEWAY_READY, fds, nfds,
+                        csn_gateway_patience(0)};
     uint8_t buf[2048];
     csn_packer o;
     csn_msg m;
 
     csn_packer_init(&o, NULL, 0);
     csn_put_gateway_setup(&o, s);
-    csn_status st =
-        call(g, CSN_GATEWAY_SETUP, &o, fds, nfds, CSN_GATEWAY_READY, buf, sizeof(buf), &m, err);
+    csn_status st = ask(g, &q, &o, buf, sizeof(buf), &m, NULL, err);
     csn_packer_release(&o);
     if (st < 0)
         return st;
@@ -150,43 +200,38 @@ csn_status csn_gateway_setup(const csn_gateway *g, const csn_gateway_setup_msg *
     return CSN_OK;
 }
 
-csn_status csn_gateway_update(const csn_gateway *g, const csn_gateway_rules *r, csn_error **err)
+csn_status csn_gateway_update(csn_gateway *g, const csn_gateway_rules *r, csn_error **err)
 {
+    const question q = {CSN_GATEWAY_UPDATE, CSN_GATEWAY_OK, NULL, 0, csn_gateway_patience(0)};
     uint8_t buf[2048];
     csn_packer o;
     csn_msg m;
 
     csn_packer_init(&o, NULL, 0);
     csn_put_gateway_rules(&o, r);
-    csn_status st =
-        call(g, CSN_GATEWAY_UPDATE, &o, NULL, 0, CSN_GATEWAY_OK, buf, sizeof(buf), &m, err);
+    csn_status st = ask(g, &q, &o, buf, sizeof(buf), &m, NULL, err);
     csn_packer_release(&o);
     if (st == CSN_OK)
         csn_msg_release(&m);
     return st;
 }
 
-csn_status csn_gateway_exec_rules(const csn_gateway *g, const csn_gateway_setup_msg *s,
-                                  const int *fds, size_t nfds, int *ret_lease, csn_error **err)
+csn_status csn_gateway_exec_rules(csn_gateway *g, const csn_gateway_setup_msg *s,
+                                  const int *fds, size_t nfds, uint64_t until_ns,
+                                  int *ret_lease, csn_error **err)
 {
-    csn_autofd int channel = -1;
+    const question q = {CSN_GATEWAY_EXEC_RULES, CSN_GATEWAY_OK, fds, nfds, until_ns};
     uint8_t buf[2048];
     csn_packer o;
     csn_msg m;
 
     csn_packer_init(&o, NULL, 0);
     csn_put_gateway_setup(&o, s);
-    csn_status st = request(g, CSN_GATEWAY_EXEC_RULES, &o, fds, nfds, &channel, err);
+    csn_status st = ask(g, &q, &o, buf, sizeof(buf), &m, ret_lease, err);
     csn_packer_release(&o);
     if (st == CSN_OK)
-        st = await(channel, buf, sizeof(buf), &m, err);
-    if (st < 0)
-        return st;
-    if (m.type != CSN_GATEWAY_OK)
-        return unexpected(&m, err);
-    csn_msg_release(&m);
-    *ret_lease = csn_steal_fd(&channel);
-    return CSN_OK;
+        csn_msg_release(&m);
+    return st;
 }
 
 /* ---- events ---- */
@@ -212,9 +257,11 @@ static int read_batch(const csn_msg *m, csn_gateway_batch *ret, csn_gateway_even
     return csn_unpacker_end(&in);
 }
 
-csn_status csn_gateway_events(const csn_gateway *g, uint64_t *seq, csn_gateway_event_fn fn,
-                              void *ctx, uint64_t *ret_lost, csn_error **err)
+csn_status csn_gateway_events(csn_gateway *g, uint64_t until_ns, uint64_t *seq,
+                              csn_gateway_event_fn fn, void *ctx, uint64_t *ret_lost,
+                              csn_error **err)
 {
+    const question q = {CSN_GATEWAY_EVENTS, CSN_GATEWAY_EVENTS_R, NULL, 0, until_ns};
     csn_autofree uint8_t *buf = malloc(CSN_KEEPER_MSG_MAX);
     csn_gateway_batch b = {.more = 1};
 
@@ -227,8 +274,7 @@ csn_status csn_gateway_events(const csn_gateway *g, uint64_t *seq, csn_gateway_e
         csn_msg m;
         csn_packer_init(&o, small, sizeof(small));
         csn_put_gateway_since(&o, *seq);
-        csn_status st = call(g, CSN_GATEWAY_EVENTS, &o, NULL, 0, CSN_GATEWAY_EVENTS_R, buf,
-                             CSN_KEEPER_MSG_MAX, &m, err);
+        csn_status st = ask(g, &q, &o, buf, CSN_KEEPER_MSG_MAX, &m, NULL, err);
         if (st < 0)
             return st;
         int rc = read_batch(&m, &b, fn, ctx);
@@ -258,12 +304,31 @@ csn_status csn_gateway_listen(csn_runtime *rt, int *ret, csn_error **err)
     return CSN_OK;
 }
 
+/* The queue of connections that the gateway has not accepted is full if it is stopped. */
+static int connect_soon(int fd, const struct sockaddr_un *to)
+{
+    uint64_t deadline = csn_deadline_in(CSN_GATEWAY_CONNECT_MS);
+    int rc;
+
+    while ((rc = connect(fd, (const struct sockaddr *)to, sizeof(*to)) < 0 ? -errno : 0) ==
+               -EAGAIN &&
+           csn_deadline_poll_ms(deadline) > 0)
+        (void)poll(NULL, 0, RETRY_MS);
+    return rc;
+}
+
 /* Only the caller can write to the directory, so the listener is the sandbox's gateway. */
 void csn_gateway_find(const csn_runtime *rt, csn_gateway *g)
 {
-    int fd = csn_runtime_run_connect(rt, SOCKET_NAME);
+    csn_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    int n = snprintf(to.sun_path, sizeof(to.sun_path), "%s/" SOCKET_NAME, rt->run_path);
 
-    g->control = fd < 0 ? -1 : fd;
+    if (n < 0 || (size_t)n >= sizeof(to.sun_path))
+        snprintf(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/%d/" SOCKET_NAME, rt->run_fd);
+    int rc = fd < 0 ? -errno : connect_soon(fd, &to);
+    g->busy = rc == -EAGAIN;
+    g->control = rc < 0 ? -1 : csn_steal_fd(&fd);
 }
 
 /* ---- end ---- */
@@ -273,20 +338,31 @@ bool csn_gateway_is_alive(const csn_gateway *g)
     struct pollfd pf[2] = {{.fd = g->control, .events = POLLIN},
                            {.fd = g->pidfd, .events = POLLIN}};
 
+    if (g->busy)
+        return true;
     if (g->control < 0 || poll(pf, 2, 0) < 0)
         return false;
     return (pf[0].revents & (POLLHUP | POLLERR)) == 0 && pf[1].revents == 0;
 }
 
-void csn_gateway_release(csn_gateway *g, bool wait)
+void csn_gateway_release(csn_gateway *g)
 {
     if (g->control >= 0)
         close(csn_steal_fd(&g->control));
-    if (g->pidfd < 0)
-        return;
-    if (wait && csn_spawn_wait(g->pidfd, (int)CSN_KEEPER_ANSWER_MS) < 0) {
+    if (g->pidfd >= 0)
+        close(csn_steal_fd(&g->pidfd));
+    remember(g, -1);
+}
+
+void csn_gateway_end(const csn_runtime *rt, csn_gateway *g)
+{
+    if (g->pidfd < 0) /* another process has started it */
+        g->pidfd = csn_keeper_record_open_gateway(&rt->record);
+    if (g->control >= 0)
+        close(csn_steal_fd(&g->control));
+    if (g->pidfd >= 0 && csn_spawn_wait(g->pidfd, (int)CSN_GATEWAY_END_MS) < 0) {
         (void)syscall(SYS_pidfd_send_signal, g->pidfd, SIGKILL, NULL, 0);
         (void)csn_spawn_wait(g->pidfd, (int)CSN_KEEPER_ANSWER_MS);
     }
-    close(csn_steal_fd(&g->pidfd));
+    csn_gateway_release(g);
 }

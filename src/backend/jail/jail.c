@@ -34,6 +34,13 @@ static csn_status jail_force_destroy(const csn_config *config, const char *id,
     return csn_runtime_force_destroy("jail", config, id, err);
 }
 
+static csn_status jail_probe(const char *id, void *register_data, const char **ret,
+                             csn_error **err)
+{
+    (void)register_data;
+    return csn_runtime_state(id, ret, err);
+}
+
 static csn_status jail_info(void *state, csn_info_result *ret, csn_error **err)
 {
     const csn_jail *j = ((csn_runtime *)state)->jail;
@@ -75,6 +82,7 @@ static const csn_backend_ops ops = {
     .check = jail_check,
     .open = jail_open,
     .connect = jail_connect,
+    .set_stop_fd = csn_runtime_set_stop_fd,
     .await_ready = csn_jail_ready,
     .force_destroy = jail_force_destroy,
     .close = csn_jail_close,
@@ -85,6 +93,7 @@ static const csn_backend_ops ops = {
     .explain = csn_protected_explain,
     .diagnose = csn_jail_diagnose,
     .report_end = jail_report_end,
+    .probe = jail_probe,
 };
 
 const csn_backend_ops *csn_jail_backend(void)

@@ -176,8 +176,8 @@ void csn_weaker_user_cover_proc(csn_jail *j);
 /* Describes the level in the layers of a jail with namespaces. */
 csn_status csn_weaker_user_layers(csn_runtime *rt, csn_error **err);
 
-/* landlock_only.c. The path of the private directories; run: the runtime directory. malloc'd,
- * or NULL. */
+/* landlock_only.c. The path of the private directories; run: the directory of the sandbox.
+ * malloc'd, or NULL. */
 char *csn_landlock_only_place(const csn_runtime *rt, const char *run);
 csn_status csn_landlock_only_plan(csn_runtime *rt, const csn_jail_share *v, size_t count,
                                   csn_error **err);

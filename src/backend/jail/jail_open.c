@@ -88,11 +88,11 @@ csn_status csn_jail_destroy(void *state, csn_error **err)
 {
     csn_runtime *rt = state;
 
-    (void)err;
     if (rt->ended)
         return CSN_OK;
+    if (!csn_runtime_end_keeper(rt))
+        return csn_runtime_not_ended(rt, err);
     rt->ended = true;
-    csn_runtime_end_keeper(rt);
     remove_rest(rt);
     return CSN_OK;
 }
@@ -271,7 +271,7 @@ static csn_status open_at(csn_confinement_level level, const csn_config *config,
         *ret_state = rt;
         return CSN_OK;
     }
-    csn_runtime_end_keeper(rt);
+    (void)csn_runtime_end_keeper(rt);
     if (rt->jail->refused && rt->jail->nested)
         st = refuse_nested(why, err);
     else if (rt->jail->refused && (config->flags & CSN_OPEN_ALLOW_WEAKER))
@@ -309,20 +309,19 @@ csn_status csn_jail_open(const csn_config *config, const char *id, void **ret_st
 static csn_status connect_steps(csn_runtime *rt, csn_error **err)
 {
     csn_jail *j = rt->jail;
-    csn_status st = csn_runtime_find_dir(rt, err);
+    csn_status st = csn_runtime_find(rt, err);
 
     if (st == CSN_OK)
         st = csn_runtime_reach_keeper(rt, err);
     if (st == CSN_OK)
         st = csn_jail_record_load(rt, err);
     if (st == CSN_OK)
-        st = csn_link_check(rt, err);
-    if (st == CSN_OK)
         st = csn_jail_ask_root(rt, err);
     if (st == CSN_GONE)
-        csn_runtime_remove_dir(rt);
+        csn_runtime_bury(rt);
     if (st < 0)
         return st;
+    csn_protected_reopen(rt);
     j->host_uid = rt->keeper_uid;
     j->host_gid = rt->keeper_gid;
     j->idmapped = j->root && rt->level == CSN_LEVEL_NAMESPACES && !j->weaker;

@@ -41,8 +41,8 @@ static csn_status make_dir(const csn_jail *j, const char *path, csn_error **err)
     return CSN_OK;
 }
 
-/* A root caller's runtime directory must stay inaccessible to the user of commands, so the
- * private directories are in /tmp. The id makes their name unpredictable. */
+/* Of a root caller, the directory of the sandbox must stay inaccessible to the user of
+ * commands, so the private directories are in /tmp. The id makes their name unpredictable. */
 char *csn_landlock_only_place(const csn_runtime *rt, const char *run)
 {
     const csn_jail *j = rt->jail;
@@ -83,7 +83,7 @@ void csn_landlock_only_ended(const csn_runtime *rt)
     const csn_jail *j = rt->jail;
 
     if (!j->place || !j->other_user)
-        return; /* it is removed with the runtime directory */
+        return; /* it is removed with the directory of the sandbox */
     csn_autofd int dir = open(ROOT_PLACES, O_PATH | O_DIRECTORY | O_CLOEXEC);
     const char *name = strrchr(j->place, '/');
     if (dir >= 0 && name)

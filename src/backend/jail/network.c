@@ -144,7 +144,7 @@ void csn_jail_net_release(csn_jail *j)
     if (!j->net)
         return;
     close_fds(j->net);
-    csn_gateway_release(&j->net->gateway, false);
+    csn_gateway_release(&j->net->gateway);
     pthread_mutex_destroy(&j->net->lock);
     j->net = NULL;
 }
@@ -291,7 +291,7 @@ csn_status csn_jail_net_find(csn_runtime *rt, csn_error **err)
 void csn_jail_net_ended(csn_runtime *rt)
 {
     if (rt->jail->net)
-        csn_gateway_release(&rt->jail->net->gateway, true);
+        csn_gateway_end(rt, &rt->jail->net->gateway);
 }
 
 /* ---- variables and layers ---- */

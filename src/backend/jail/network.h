@@ -64,15 +64,16 @@ typedef struct csn_exec_network {
 } csn_exec_network;
 #define CSN_EXEC_NETWORK_NONE ((csn_exec_network){.sockets = -1, .pidfd = -1, .lease = -1})
 csn_status csn_exec_network_begin(csn_runtime *rt, const char *const *rules,
-                                  csn_exec_network *ret, csn_error **err);
+                                  uint64_t deadline_ns, csn_exec_network *ret, csn_error **err);
 void csn_exec_network_end(csn_exec_network *n);
 
 /* Called before and after a command; report passes on the connections that were refused in
- * between, also if the command succeeded. */
+ * between, also if the command succeeded. deadline_ns is the command's: a gateway that does not
+ * answer delays the result little longer. The audit log then says that it did not answer. */
 typedef struct csn_jail_net_since {
     uint64_t seq;
     int64_t time_ms;
 } csn_jail_net_since;
 csn_jail_net_since csn_jail_net_begin(const csn_runtime *rt);
-void csn_jail_net_report(csn_runtime *rt, csn_jail_net_since since,
+void csn_jail_net_report(csn_runtime *rt, csn_jail_net_since since, uint64_t deadline_ns,
                          const csn_deny_sink *denials);

@@ -6,6 +6,7 @@
  * them, the protocol bounds them, and they are only copied here. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -15,9 +16,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 
 #define MARK_NAME "net.seen"
 #define ENDED     UINT64_MAX /* position after the gateway's end was logged */
+#define RETRY_MS  5          /* between two attempts to lock the position */
 
 /* ---- conversion ---- */
 
@@ -77,9 +80,23 @@ static int relay_event(void *ctx, const csn_gateway_event *e)
 
 /* ---- audit log ---- */
 
-/* *ret_fd: the position file, locked until it is closed; -1 if the sandbox is not detached. */
-static csn_status mark_read(const csn_runtime *rt, csn_jail_net *n, int *ret_fd,
-                            csn_error **err)
+/* The process that has the lock may be stopped. */
+static int lock_until(int fd, uint64_t until_ns)
+{
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return -errno;
+        if (csn_deadline_poll_ms(until_ns) == 0)
+            return -ETIMEDOUT;
+        (void)poll(NULL, 0, RETRY_MS);
+    }
+    return 0;
+}
+
+/* *ret_fd: the position file, locked until it is closed; -1 if the sandbox is not detached.
+ * until_ns 0: it is only read and not locked; an older position repeats events. */
+static csn_status mark_read(const csn_runtime *rt, csn_jail_net *n, uint64_t until_ns,
+                            int *ret_fd, csn_error **err)
 {
     csn_autofd int fd = -1;
     uint64_t seen = 0;
@@ -88,8 +105,9 @@ static csn_status mark_read(const csn_runtime *rt, csn_jail_net *n, int *ret_fd,
     if (!rt->detached || rt->run_fd < 0)
         return CSN_OK;
     fd = openat(rt->run_fd, MARK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || flock(fd, LOCK_EX) < 0)
-        return csn_fail_errno(err, errno, "network events");
+    int rc = fd < 0 ? -errno : until_ns != 0 ? lock_until(fd, until_ns) : 0;
+    if (rc < 0)
+        return csn_fail_errno(err, -rc, "network events");
     if (pread(fd, &seen, sizeof(seen), 0) == sizeof(seen) && seen > n->audited)
         n->audited = seen;
     *ret_fd = csn_steal_fd(&fd);
@@ -97,16 +115,16 @@ static csn_status mark_read(const csn_runtime *rt, csn_jail_net *n, int *ret_fd,
 }
 
 /* Reads new events. The end of the gateway, whose unread events are lost, is reported once. */
-static csn_status take_new(csn_jail_net *n, const relay *r, uint64_t *ret_lost,
-                           csn_status *ret_gone, csn_error **err)
+static csn_status take_new(csn_jail_net *n, const relay *r, uint64_t until_ns,
+                           uint64_t *ret_lost, csn_status *ret_gone, csn_error **err)
 {
     csn_status st = CSN_OK;
 
     if (n->audited == ENDED)
         return CSN_OK;
     if (csn_gateway_is_alive(&n->gateway))
-        st =
-            csn_gateway_events(&n->gateway, &n->audited, relay_event, (void *)r, ret_lost, err);
+        st = csn_gateway_events(&n->gateway, until_ns, &n->audited, relay_event, (void *)r,
+                                ret_lost, err);
     if (csn_gateway_is_alive(&n->gateway))
         return st;
     n->audited = ENDED; /* also if it ended during the request */
@@ -114,16 +132,18 @@ static csn_status take_new(csn_jail_net *n, const relay *r, uint64_t *ret_lost,
     return CSN_OK;
 }
 
+/* Waits briefly: events that could not be read now are read by the next call. */
 static csn_status take_once(csn_runtime *rt, csn_jail_net *n, const relay *r,
                             uint64_t *ret_lost, csn_error **err)
 {
+    uint64_t until_ns = csn_deadline_in(CSN_GATEWAY_AUDIT_MS);
     csn_autofd int mark = -1;
     csn_status gone = CSN_OK;
 
     pthread_mutex_lock(&n->lock);
-    csn_status st = mark_read(rt, n, &mark, err);
+    csn_status st = mark_read(rt, n, until_ns, &mark, err);
     if (st == CSN_OK)
-        st = take_new(n, r, ret_lost, &gone, err);
+        st = take_new(n, r, until_ns, ret_lost, &gone, err);
     if (st == CSN_OK && mark >= 0 &&
         pwrite(mark, &n->audited, sizeof(n->audited), 0) != (ssize_t)sizeof(n->audited))
         st = csn_fail_errno(err, errno, "network events");
@@ -145,7 +165,8 @@ csn_status csn_jail_network_events(void *state, uint64_t *since, csn_net_event_f
         return take_once(rt, j->net, &r, ret_lost, err);
     if (!csn_gateway_is_alive(&j->net->gateway))
         return CSN_OK;
-    return csn_gateway_events(&j->net->gateway, since, relay_event, &r, ret_lost, err);
+    return csn_gateway_events(&j->net->gateway, csn_gateway_patience(0), since, relay_event, &r,
+                              ret_lost, err);
 }
 
 /* ---- denials ---- */
@@ -160,7 +181,7 @@ csn_jail_net_since csn_jail_net_begin(const csn_runtime *rt)
         return since;
     since.time_ms = csn_wall_ms();
     pthread_mutex_lock(&j->net->lock);
-    (void)mark_read(rt, j->net, &mark, NULL);
+    (void)mark_read(rt, j->net, 0, &mark, NULL);
     if (j->net->audited != ENDED)
         since.seq = j->net->audited;
     pthread_mutex_unlock(&j->net->lock);
@@ -192,13 +213,17 @@ static int report_denied(void *ctx, const csn_gateway_event *e)
     return 0;
 }
 
-void csn_jail_net_report(csn_runtime *rt, csn_jail_net_since since,
+void csn_jail_net_report(csn_runtime *rt, csn_jail_net_since since, uint64_t deadline_ns,
                          const csn_deny_sink *denials)
 {
     const csn_jail *j = rt->jail;
     refusals r = {.to = denials, .since_ms = since.time_ms};
     uint64_t lost = 0;
 
-    if (j->net && denials && csn_gateway_is_alive(&j->net->gateway))
-        (void)csn_gateway_events(&j->net->gateway, &since.seq, report_denied, &r, &lost, NULL);
+    if (!j->net || !denials || !csn_gateway_is_alive(&j->net->gateway))
+        return;
+    if (csn_gateway_events(&j->net->gateway, csn_gateway_patience(deadline_ns), &since.seq,
+                           report_denied, &r, &lost, NULL) < 0)
+        csn_log_debug("sandbox=%s refused connections are unknown: no answer of the gateway",
+                      rt->id);
 }

@@ -167,7 +167,8 @@ csn_status csn_jail_spawn_failed(csn_runtime *rt, enum csn_spawn_stage stage, in
         st = csn_fail(err, CSN_UNAVAILABLE, "this host refuses user namespaces: %s", why);
         return advise_userns(st, err);
     }
-    if (stage == CSN_SPAWN_AT_MAP) {
+    bool scarce = errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM;
+    if (stage == CSN_SPAWN_AT_MAP && !scarce) {
         j->refused = true;
         st = csn_fail(err, CSN_UNAVAILABLE,
                       "this host gives user namespaces no user or capability: %s", why);

@@ -27,6 +27,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "os/beneath.h"
+#include "os/mount.h"
 #include "policy/protected_names.h"
 #include "search/changed.h"
 
@@ -370,6 +371,8 @@ csn_status csn_protected_join(csn_runtime *rt, csn_error **err)
     csn_protected *g = rt->jail->protected;
 
     g->stamp = openat(rt->run_fd, STAMP_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (g->stamp < 0 && errno == EROFS) /* nothing that changes files can start */
+        g->stamp = openat(rt->run_fd, STAMP_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (g->stamp < 0)
         return csn_runtime_run_failed(rt, errno, "state of protected files", err);
     csn_protected_stamp_read(g);
@@ -430,14 +433,69 @@ void csn_protected_put(const csn_protected *g, csn_packer *o)
     }
 }
 
-/* If another directory has the path of the workspace by now, the tree has no descriptor and
- * commands are refused (csn_protected_check_trees). The keeper holds the old directory, so its
- * inode number is not reused. */
+static bool is_mounted_dir(const csn_protected_tree *t)
+{
+    struct stat st;
+
+    return t->fd >= 0 && fstat(t->fd, &st) == 0 && st.st_dev == t->dev && st.st_ino == t->ino;
+}
+
+/* Opens the directory that was mounted, not another one that has its path by now. The jail
+ * mounts it, so its inode number is not reused. */
+static void open_mounted(csn_protected_tree *t)
+{
+    t->fd = open(t->host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    t->moved = t->fd >= 0 || errno == ENOTDIR ? ENOENT : errno;
+    if (is_mounted_dir(t))
+        t->moved = 0;
+    else if (t->fd >= 0)
+        close(csn_steal_fd(&t->fd));
+}
+
+size_t csn_protected_clone_trees(const csn_runtime *rt, int *ret, size_t max)
+{
+    const csn_protected *g = rt->jail->protected;
+    size_t n = 0;
+
+    for (size_t i = 0; i < g->tree_count && n < max; i++) {
+        int fd = csn_mount_clone(g->trees[i].fd, "", true);
+        if (fd >= 0)
+            ret[n++] = fd;
+    }
+    return n;
+}
+
+/* The jail's mount of a root caller is id-mapped: root cannot move files there. The sweeper has
+ * another one. */
+static int open_moved(const csn_runtime *rt, const csn_protected_tree *t)
+{
+    char held[CSN_FD_PATH_SIZE];
+
+    if (csn_keeper_record_is_near(&rt->record) == 1 &&
+        csn_pid_find_fd(&rt->record.holder, t->dev, t->ino, held) == 0)
+        return open(held, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return csn_beneath_open(rt->root.fd, t->inside, O_RDONLY | O_DIRECTORY, CSN_BENEATH_ROOTED);
+}
+
+void csn_protected_reopen(csn_runtime *rt)
+{
+    csn_protected *g = rt->jail->protected;
+
+    for (size_t i = 0; i < g->tree_count; i++) {
+        csn_protected_tree *t = &g->trees[i];
+        if (t->moved == 0)
+            continue;
+        int fd = open_moved(rt, t);
+        t->fd = fd < 0 ? -1 : fd;
+        if (fd >= 0 && !is_mounted_dir(t))
+            close(csn_steal_fd(&t->fd));
+    }
+}
+
 static int get_tree(csn_protected *g, const csn_jail_share *share, csn_unpacker *in)
 {
     csn_protected_tree *t = &g->trees[g->tree_count];
     tree_head h;
-    struct stat st;
     int rc = csn_get_fields(in, tree_fields, &h);
 
     if (rc < 0)
@@ -445,12 +503,12 @@ static int get_tree(csn_protected *g, const csn_jail_share *share, csn_unpacker 
     *t = (csn_protected_tree){.host = share->host,
                               .inside = share->inside,
                               .named = has_same_path(share) ? share->inside : NULL,
+                              .dev = h.dev,
+                              .ino = h.ino,
                               .config = h.config,
                               .mark_fd = -1,
                               .mark_slot = -1};
-    t->fd = open(share->host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (t->fd >= 0 && (fstat(t->fd, &st) < 0 || st.st_dev != h.dev || st.st_ino != h.ino))
-        close(csn_steal_fd(&t->fd));
+    open_mounted(t);
     g->tree_count++;
     for (uint32_t i = 0; rc == 0 && i < h.place_count; i++) {
         csn_protected_place p = {0};
@@ -501,12 +559,15 @@ csn_status csn_protected_check_trees(const csn_runtime *rt, csn_error **err)
     const csn_protected *g = rt->jail->protected;
 
     for (size_t i = 0; i < g->tree_count; i++) {
-        if (g->trees[i].fd >= 0)
+        const csn_protected_tree *t = &g->trees[i];
+        if (t->moved == 0)
             continue;
+        if (t->moved != ENOENT)
+            return csn_fail_errno(err, t->moved, "workspace %s", t->host);
         csn_status st = csn_fail(
             err, CSN_NOT_FOUND,
             "workspace %s was removed, renamed or replaced since this sandbox was opened",
-            g->trees[i].host);
+            t->host);
         return csn_error_advise(st, err, "destroy the sandbox and open a new one");
     }
     return CSN_OK;

@@ -57,7 +57,10 @@ typedef struct csn_protected_tree {
     const char *host, *inside;
     const char
         *named; /* its absolute path if it is the same inside and on the host, else NULL */
-    int fd;     /* the host's directory; -1 if another one has its path by now */
+    int fd;     /* the host's directory; if it was moved, through another mount, or -1 */
+    int moved;  /* 0, or why its path does not lead to it any more (errno; ENOENT: removed,
+                 * renamed or replaced): commands are refused, changes still scanned */
+    uint64_t dev, ino;
     csn_protected_place *places; /* up to CSN_PROTECTED_PLACES */
     size_t place_count;
     const char *config; /* text of .git/config at the start, or NULL */
@@ -134,7 +137,12 @@ csn_status csn_protected_join(csn_runtime *rt, csn_error **err);
 /* The part of a detached sandbox's record; get needs the shares. */
 void csn_protected_put(const csn_protected *g, csn_packer *o);
 int csn_protected_get(csn_runtime *rt, csn_unpacker *in); /* 0 or -errno */
-/* Fails if a workspace was replaced after the sandbox was opened: it cannot be scanned. */
+/* Makes mounts of up to `max` workspaces, which do not keep the host from unmounting them, for
+ * the sweeper to hold. Returns their number; the caller closes them. */
+size_t csn_protected_clone_trees(const csn_runtime *rt, int *ret, size_t max);
+/* Call when a connected handle has the root of the jail: opens workspaces that were moved. */
+void csn_protected_reopen(csn_runtime *rt);
+/* Fails if a workspace was removed, renamed or replaced after the sandbox was opened. */
 csn_status csn_protected_check_trees(const csn_runtime *rt, csn_error **err);
 void csn_protected_release(csn_protected *g);
 /* Identifies a path without following a link. False: absent. */

@@ -4,8 +4,8 @@
  * `since` does not move, because a process can change a mapped file without updating its
  * times. While none lives, the next command sets it to its start, so that changes by the
  * user do not count. All handles of a detached sandbox share it through a file in the
- * runtime directory; a mark (protected_marks.c) keeps it if no scan follows. The output of a
- * command is hostile; it only selects among places that are known to be read-only. */
+ * directory of the sandbox; a mark (protected_marks.c) keeps it if no scan follows. The output
+ * of a command is hostile; it only selects among places that are known to be read-only. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -21,6 +21,7 @@
 
 #include "backend/jail/jail.h"
 #include "backend/jail/protected.h"
+#include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
 
@@ -188,7 +189,7 @@ void csn_protected_marks_set(const csn_runtime *rt, csn_protected *g)
         int rc = set_mark(rt, g, &g->trees[i]);
         if (rc < 0)
             csn_log_debug("workspace %s cannot be marked as changed: %s", g->trees[i].host,
-                          strerrordesc_np(-rc));
+                          csn_errno_text(-rc));
     }
 }
 
@@ -198,7 +199,7 @@ static void clear_slot(int fd, int64_t slot)
 
     if (pwrite(fd, &clean, sizeof(clean), at(slot)) < 0)
         csn_log_debug("a mark of a scanned workspace cannot be removed: %s",
-                      strerrordesc_np(errno));
+                      csn_errno_text(errno));
 }
 
 void csn_protected_marks_clear(const csn_protected *g)

@@ -16,6 +16,7 @@
 
 #include "backend/jail/jail.h"
 #include "backend/jail/protected.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "os/beneath.h"
@@ -274,7 +275,7 @@ static void quarantine_file(const scan *s, int dir, const char *name, const char
     if (rc == -ENOENT && !now)
         return; /* it was removed meanwhile */
     if (rc < 0 &&
-        asprintf(&worse, "%s; it could not be removed: %s", rule, strerrordesc_np(-rc)) < 0)
+        asprintf(&worse, "%s; it could not be removed: %s", rule, csn_errno_text(-rc)) < 0)
         worse = NULL;
     csn_log_debug("sandbox '%s': %s was moved to quarantine", s->rt->id, shown ? shown : "?");
     csn_protected_report(s->denials, s->t, below, worse ? worse : rule, now);
@@ -517,7 +518,7 @@ static void survey_tree(csn_protected *g, csn_protected_tree *t, bool clean)
     int rc = csn_changed_scan(t->fd, &csn_protected_name_rules, &start, ignore_hit, NULL,
                               &t->cache, NULL);
     if (rc < 0)
-        csn_log_debug("workspace %s cannot be surveyed: %s", t->host, strerrordesc_np(-rc));
+        csn_log_debug("workspace %s cannot be surveyed: %s", t->host, csn_errno_text(-rc));
     else
         keep_memory(g, t, &start, false);
 }
@@ -567,7 +568,7 @@ int csn_protected_scan(csn_runtime *rt, const struct timespec *since,
         if (rc == 0)
             continue;
         worst = rc;
-        if (asprintf(&text, "could not be scanned: %s", strerrordesc_np(-rc)) < 0)
+        if (asprintf(&text, "could not be scanned: %s", csn_errno_text(-rc)) < 0)
             text = NULL;
         csn_protected_report(denials, s.t, "", text ? text : "could not be scanned", NULL);
     }

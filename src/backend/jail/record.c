@@ -112,15 +112,12 @@ static void put_record(const csn_runtime *rt, csn_packer *o)
 
 csn_status csn_jail_record_save(csn_runtime *rt, csn_error **err)
 {
-    csn_autofd int dir = csn_runtime_state_dir(rt, true);
-    csn_autofd int fd =
-        dir < 0 ? dir
-                : openat(dir, CSN_STATE_JAIL,
-                         O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    csn_autofd int fd = openat(rt->run_fd, CSN_STATE_JAIL,
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     csn_packer o;
 
     if (fd < 0)
-        return csn_fail_errno(err, dir < 0 ? -dir : errno, "record of sandbox '%s'", rt->id);
+        return csn_runtime_run_failed(rt, errno, "record", err);
     csn_packer_init(&o, NULL, 0);
     put_record(rt, &o);
     int rc = o.error != 0 ? -o.error : o.len > MAX ? -EFBIG : 0;
@@ -222,14 +219,14 @@ static int get_record(csn_runtime *rt, csn_unpacker *in, const header *h)
 
 csn_status csn_jail_record_load(csn_runtime *rt, csn_error **err)
 {
-    csn_autofd int dir = csn_runtime_state_dir(rt, false);
-    csn_autofd int fd =
-        dir < 0 ? -1 : openat(dir, CSN_STATE_JAIL, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    csn_autofd int fd = openat(rt->run_fd, CSN_STATE_JAIL, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     csn_unpacker in;
     struct stat st;
     header h;
 
-    if (fd < 0 || fstat(fd, &st) < 0 || st.st_size > MAX)
+    if (fd < 0)
+        return csn_runtime_run_failed(rt, errno, "record", err);
+    if (fstat(fd, &st) < 0 || st.st_size > MAX)
         return another_version(rt, err);
     uint8_t *data = csn_arena_alloc(rt->jail->arena, (size_t)st.st_size + 1);
     ssize_t n = data ? read(fd, data, (size_t)st.st_size) : -1;

@@ -63,11 +63,28 @@ static csn_status local_force_destroy(const csn_config *config, const char *id,
     return csn_runtime_force_destroy("local", config, id, err);
 }
 
+static csn_status local_probe(const char *id, void *register_data, const char **ret,
+                              csn_error **err)
+{
+    (void)register_data;
+    return csn_runtime_state(id, ret, err);
+}
+
 static csn_status local_info(void *state, csn_info_result *ret, csn_error **err)
 {
     ret->layers = layers;
     ret->layer_count = sizeof(layers) / sizeof(layers[0]);
     return csn_runtime_info(state, ret, err);
+}
+
+/* The watch ends with the keeper, so there must be one: csn_extend may give the sandbox a
+ * lifetime while the watch waits. */
+static csn_status local_watch(void *state, const char *path, uint32_t flags, void **ret_watch,
+                              csn_error **err)
+{
+    csn_status st = csn_runtime_ensure_keeper(state, err);
+
+    return st < 0 ? st : csn_runtime_watch(state, path, flags, ret_watch, err);
 }
 
 static const csn_file_ops files = {
@@ -83,7 +100,7 @@ static const csn_file_ops files = {
     .list = csn_runtime_list,
     .walk = csn_runtime_walk,
     .cleanup = csn_runtime_cleanup,
-    .watch = csn_runtime_watch,
+    .watch = local_watch,
     .watch_next = csn_runtime_watch_next,
     .watch_free = csn_runtime_watch_free,
     .check_path = csn_runtime_check_path,
@@ -107,12 +124,14 @@ static const csn_backend_ops ops = {
     .check = local_check,
     .open = local_open,
     .connect = local_connect,
+    .set_stop_fd = csn_runtime_set_stop_fd,
     .force_destroy = local_force_destroy,
     .close = csn_runtime_close,
     .destroy = csn_runtime_destroy,
     .commit = csn_runtime_commit,
     .extend = csn_runtime_extend,
     .info = local_info,
+    .probe = local_probe,
 };
 
 const csn_backend_ops *csn_local_backend(void)
