@@ -115,6 +115,7 @@ as_user()
 SECONDS=0
 stage packages tools/deps build test engine lint clang valgrind user
 stage lint make lint
+stage release tools/last-release build
 # What an ordinary user is given and refused is what the last stage runs.
 stage test make test TESTS='--no-suite net-user --no-suite escape-user --no-suite advisories-user'
 stage clang with_clang
