@@ -115,6 +115,11 @@ static int replace_file(int dir, const char *name, const csn_buf *content)
     return e;
 }
 
+static csn_status has_ended(const char *id, csn_error **err)
+{
+    return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", id);
+}
+
 static csn_status write_meta(const csn_state_meta *m, int dir, csn_error **err)
 {
     csn_autobuf text;
@@ -123,6 +128,8 @@ static csn_status write_meta(const csn_state_meta *m, int dir, csn_error **err)
     int e = encode_meta(m, &text);
     if (e == 0)
         e = replace_file(dir, CSN_STATE_META, &text);
+    if (e == ENOENT) /* the sweeper removed the directory: its keeper has ended */
+        return has_ended(m->id, err);
     return e == 0 ? CSN_OK : csn_fail_errno(err, e, "write state of '%s'", m->id);
 }
 
@@ -133,7 +140,7 @@ csn_status csn_state_update(const csn_state_meta *m, csn_error **err)
     csn_autofd int dir = csn_statedir_find(CSN_DIR_STATE, sub_of(m->id, sub), NULL);
 
     if (dir == -ENOENT)
-        return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", m->id);
+        return has_ended(m->id, err);
     if (dir < 0)
         return csn_statedir_fail(err, -dir, CSN_DIR_STATE, sub);
     return write_meta(m, dir, err);

@@ -1,9 +1,9 @@
 /* leftover.c: looks for what sandboxes left: processes, mounts, control groups, directories.
  *
  * Called by programs that kill and that make sandboxes by the thousand. It only looks, and
- * removes directories it has told of. Command lines and process names are written by whoever
- * runs; they are read as bytes and compared whole. A process, group or mount may vanish while
- * it is looked at, and then it was not left behind. */
+ * removes directories it has reported. Command lines and process names are written by any
+ * process; they are read as bytes and compared whole. A process, group or mount may vanish
+ * while it is looked at, and then it was not left behind. */
 #include "leftover.h"
 
 #include <dirent.h>
@@ -110,7 +110,8 @@ static bool parse_stat(const char *pid, char name[64], char *state, pid_t *paren
 
 typedef struct child_search {
     pid_t except, found;
-    const char *not_named;
+    const char *name;
+    bool named; /* look for a child with that name, else for one without */
 } child_search;
 
 static void match_child(const char *pid, void *ctx)
@@ -121,13 +122,21 @@ static void match_child(const char *pid, void *ctx)
 
     /* One that is dead but not yet reaped by us cannot be killed again. */
     if (self != s->except && parse_stat(pid, name, &state, &parent) && parent == getpid() &&
-        state != 'Z' && state != 'X' && strcmp(name, s->not_named) != 0)
+        state != 'Z' && state != 'X' && (strcmp(name, s->name) == 0) == s->named)
         s->found = self;
+}
+
+pid_t leftover_child_named(const char *name)
+{
+    child_search s = {.name = name, .named = true};
+
+    each_process(match_child, &s);
+    return s.found;
 }
 
 pid_t leftover_child(pid_t except, const char *not_named)
 {
-    child_search s = {.except = except, .not_named = not_named};
+    child_search s = {.except = except, .name = not_named};
 
     each_process(match_child, &s);
     return s.found;
@@ -197,60 +206,62 @@ size_t leftover_mounts(const leftover_base *b)
     return n > b->mounts ? n - b->mounts : 0;
 }
 
-/* What belongs there: the memory of scans, the copy of /etc; and a record without metadata,
- * which is removed when it is old enough to be known as abandoned. */
-static bool stays(const char *dir, const char *name)
+/* What belongs there: the memory of scans and the copy of /etc. */
+static bool stays(const char *name)
 {
-    char *record = csn_test_format("%s/%s/meta.json", dir, name);
-    size_t len = strlen(dir);
-    bool records = len > 10 && strcmp(dir + len - 10, "/sandboxes") == 0;
-    bool fresh = records && access(record, F_OK) != 0;
+    static const char *const names[] = {".", "..", "scans", "frames"};
 
-    free(record);
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, "scans") == 0 ||
-           strcmp(name, "frames") == 0 || fresh;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
 }
 
-static size_t count_entries(const char *dir, const char *sub)
+/* remove: also prints each and removes it. */
+static size_t count_entries(const char *dir, const char *sub, bool remove)
 {
     char *path = sub ? csn_test_join(dir, sub) : csn_test_format("%s", dir);
     DIR *d = opendir(path);
     struct dirent *e;
     size_t n = 0;
 
-    while (d && (e = readdir(d)))
-        if (!stays(path, e->d_name)) {
-            char *left = csn_test_join(path, e->d_name);
+    while (d && (e = readdir(d))) {
+        if (stays(e->d_name))
+            continue;
+        char *left = csn_test_join(path, e->d_name);
+        if (remove) {
             printf("# left: %s\n", left);
             csn_test_remove(left);
-            free(left);
-            n++;
         }
+        free(left);
+        n++;
+    }
     if (d)
         closedir(d);
     free(path);
     return n;
 }
 
-static size_t count_directories(const leftover_base *b)
+static size_t count_directories(const leftover_base *b, bool remove)
 {
-    return count_entries(b->run, NULL) + count_entries(b->state, "sandboxes") +
-           count_entries(b->state, "names");
+    return count_entries(b->run, NULL, remove) + count_entries(b->state, "sandboxes", remove) +
+           count_entries(b->state, "names", remove);
 }
 
-/* A sweeper removes what is nobody's any more, and nobody waits for it. */
+/* Sweepers remove directories in the background. */
 size_t leftover_directories(const leftover_base *b)
 {
     int64_t until = csn_child_now_ms() + SWEEP_MS;
 
-    while (count_directories(b) > 0 && csn_child_now_ms() < until)
+    while (count_directories(b, false) > 0 && csn_child_now_ms() < until)
         csn_child_nap(20);
-    return count_directories(b);
+    return count_directories(b, true);
 }
 
-static size_t count_unkept(const char *run, bool print)
+static size_t count_unkept(const char *dir, bool print)
 {
-    DIR *d = opendir(run);
+    char *path = csn_test_join(dir, "sandboxes");
+    DIR *d = opendir(path);
     struct dirent *e;
     size_t n = 0;
 
@@ -259,21 +270,22 @@ static size_t count_unkept(const char *run, bool print)
             faccessat(dirfd(d), e->d_name, F_OK, 0) == 0) {
             n++;
             if (print)
-                printf("# nobody's: %s/%s\n", run, e->d_name);
+                printf("# without a process: %s/%s\n", path, e->d_name);
         }
     if (d)
         closedir(d);
+    free(path);
     return n;
 }
 
-/* A sweeper that is still on its way has no arguments yet. */
+/* A sweeper that has just been started has no arguments yet. */
 size_t leftover_unkept(const leftover_base *b)
 {
     int64_t until = csn_child_now_ms() + GROUP_WHILE_MS;
 
-    while (count_unkept(b->run, false) > 0 && csn_child_now_ms() < until)
+    while (count_unkept(b->state, false) > 0 && csn_child_now_ms() < until)
         csn_child_nap(50);
-    return count_unkept(b->run, true);
+    return count_unkept(b->state, true);
 }
 
 /* ---- control groups ---- */

@@ -29,10 +29,11 @@ bool leftover_no_children(void);
 size_t leftover_processes(const char *word);
 /* Prints each thing found as a TAP comment, and counts them. */
 size_t leftover_mounts(const leftover_base *b);
-/* The same for directories; and removes them, so that each is told once. */
+/* The same for directories, after they had time to go; removes them, so that each is reported
+ * once. */
 size_t leftover_directories(const leftover_base *b);
-/* Runtime directories of sandboxes without a process that has their id as an argument: neither
- * keeper nor sweeper, so nobody will ever remove them but who lists next. */
+/* Directories of detached sandboxes without a process that has their id as an argument: neither
+ * keeper nor sweeper, so only the next list removes them. */
 size_t leftover_unkept(const leftover_base *b);
 /* New groups without a process that stay so. One of somebody else may look like that for a
  * moment, so each is looked at for a while. They are noted, so that each is told once. */
@@ -41,5 +42,7 @@ size_t leftover_groups(leftover_base *b);
 /* A child of ours that is not `except`, lives, and is not named `not_named`; or 0. It cannot be
  * another process by the time it is used: nobody but us reaps it. */
 pid_t leftover_child(pid_t except, const char *not_named);
+/* A child of ours with this name that lives, or 0. */
+pid_t leftover_child_named(const char *name);
 /* How many different namespaces of this kind ("net", "pid") processes are in. */
 size_t leftover_namespaces(const char *kind);
