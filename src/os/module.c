@@ -12,26 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/limits.h"
-#include "base/path.h"
-
-/* The directory of the object that contains this function, malloc'd, or NULL. */
-static char *own_dir(void)
-{
-    char exe[CSN_PATH_MAX];
-    Dl_info info;
-
-    if (dladdr((void *)csn_module_load, &info) == 0 || !info.dli_fname)
-        return NULL;
-    if (info.dli_fname[0] == '/')
-        return csn_path_dir(info.dli_fname);
-    /* For the main program dli_fname is argv[0]. */
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-    if (n <= 0)
-        return NULL;
-    exe[n] = '\0';
-    return exe[0] == '/' ? csn_path_dir(exe) : NULL;
-}
+#include "os/own_dir.h"
 
 static int load(const char *path, const char *symbol, void **ret, char *why, size_t size)
 {
@@ -54,7 +35,7 @@ int csn_module_load(const char *file, const char *symbol, void **ret, char *why,
 {
     if (strchr(file, '/'))
         return load(file, symbol, ret, why, size);
-    csn_autofree char *dir = own_dir();
+    const char *dir = csn_own_dir();
     csn_autofree char *local = NULL, *installed = NULL;
     if (dir && asprintf(&local, "%s/%s", dir, file) < 0)
         local = NULL;
