@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.." || exit 1
 top=$PWD
 build='build-ci'
 export CSN_MUST_WORK=1
+export MESON_OPTIONS='-Dwerror=true -Dtests=enabled'
 unset CAISSON_BACKEND VERCEL
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d)
@@ -108,7 +109,7 @@ as_user()
     (
         cd "$home/t" && exec setpriv --reuid 65534 --regid 65534 --clear-groups env -i \
             PATH=/usr/local/bin:/usr/bin:/bin HOME="$home/h" TMPDIR="$home/tmp" \
-            LANG=C.UTF-8 CSN_MUST_WORK=1 make test TESTS="$same_for_all"
+            LANG=C.UTF-8 CSN_MUST_WORK=1 MESON_OPTIONS="$MESON_OPTIONS" make test TESTS="$same_for_all"
     )
 }
 
