@@ -8,7 +8,7 @@ export MESON_OPTIONS
 TESTS ?= # of meson test: --no-suite conformance-remote, or a test's name
 
 .NOTPARALLEL:
-.PHONY: all everything run test conformance lint bench fuzz stress advisories coverage install clean
+.PHONY: all everything run test conformance lint bench fuzz stress advisories coverage install uninstall clean
 all: deps-build
 	@tools/build $(BUILD)
 	@ninja -C $(BUILD) product
@@ -61,10 +61,21 @@ coverage: deps-build-test-coverage
 	    --suite cli --suite escape --suite net # not as another user: who may not write the counters
 	@tools/coverage $(BUILD)-cov
 
+# meson would take a relative one for one below the build directory
+AT = $(if $(DESTDIR),DESTDIR="$$(realpath -m "$(DESTDIR)")")
+
+# A library in a directory of the system is found after ldconfig.
 install: deps-build
 	@tools/build $(BUILD) --prefix=$(PREFIX)
 	@ninja -C $(BUILD) product
-	@meson install -C $(BUILD) --no-rebuild
+	@$(AT) meson install -C $(BUILD) --no-rebuild
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
+
+# what install with the same PREFIX and DESTDIR puts there
+uninstall: deps-build
+	@tools/build $(BUILD) --prefix=$(PREFIX)
+	@ninja -C $(BUILD) product
+	@$(AT) tools/uninstall $(BUILD)
 
 clean:
 	@rm -rf $(BUILD) $(BUILD)-fuzz $(BUILD)-cov $(BUILD)-ci

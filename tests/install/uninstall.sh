@@ -1,0 +1,19 @@
+#!/bin/bash
+# make uninstall removes what make install put there, and nothing else.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/../cli/lib.sh"
+
+root=$T/root
+status "it is installed" 0 env DESTDIR="$root" meson install -C "$BUILD" --no-rebuild
+program=$(find "$root" -path '*/bin/caisson')
+prefix=${program%/bin/caisson}
+holds "the program is there" test -x "$program"
+holds "and pages" test -e "$prefix/share/man/man3/csn_exec.3"
+: >"$prefix/bin/other"
+: >"$prefix/include/caisson/other.h"
+status "it is removed" 0 env DESTDIR="$root" "$SOURCE/tools/uninstall" "$BUILD"
+is "only what others put there is left" "$(find "$root" ! -type d | sort)" "$prefix/bin/other
+$prefix/include/caisson/other.h"
+is "of caisson's directories only one with a file of others" "$(find "$root" -name caisson)" \
+    "$prefix/include/caisson"
+status "a second time there is nothing to do" 0 env DESTDIR="$root" "$SOURCE/tools/uninstall" "$BUILD"
