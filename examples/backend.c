@@ -3,12 +3,17 @@
  * Only `name` and `exec` are needed: the core derives every file operation from exec. This one
  * starts commands with posix_spawn and gives all their output to the sink. It honours cwd,
  * input and the exit status, and leaves out what a real one must have: the deadline and cancel
- * descriptors of the request. See caisson-backends(7). */
+ * descriptors of the request. See caisson-backends(7).
+ *
+ *   cc -std=c11 -Wall backend.c $(pkg-config --cflags --libs caisson) -o backend && ./backend
+ */
+#define _GNU_SOURCE
 #include <caisson/backend.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,8 @@
 /* hello.c: the example of README.md. Opens a sandbox on the current directory, runs one command
  * in it and prints what came back. No configuration is the default: the backend `jail`. On a
- * host that refuses what a jail is made of, csn_open fails and says why. */
+ * host that refuses what a jail is made of, csn_open fails and says why.
+ *
+ *   cc -std=c11 -Wall hello.c $(pkg-config --cflags --libs caisson) -o hello && ./hello */
 #include <caisson/caisson.h>
 #include <stdio.h>
 
