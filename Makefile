@@ -8,7 +8,7 @@ export MESON_OPTIONS
 TESTS ?= # of meson test: --no-suite conformance-remote, or a test's name
 
 .NOTPARALLEL:
-.PHONY: all everything run test conformance lint bench fuzz stress advisories coverage install uninstall clean
+.PHONY: all everything run test conformance lint bench fuzz stress advisories coverage install uninstall dist clean
 all: deps-build
 	@tools/build $(BUILD)
 	@ninja -C $(BUILD) product
@@ -77,5 +77,9 @@ uninstall: deps-build
 	@ninja -C $(BUILD) product
 	@$(AT) tools/uninstall $(BUILD)
 
+# one archive, to be unpacked anywhere: caisson-VERSION-linux-ARCH.tar.gz
+dist: deps-build
+	@tools/dist $(BUILD)-dist
+
 clean:
-	@rm -rf $(BUILD) $(BUILD)-fuzz $(BUILD)-cov $(BUILD)-ci
+	@rm -rf $(BUILD) $(BUILD)-fuzz $(BUILD)-cov $(BUILD)-ci $(BUILD)-dist

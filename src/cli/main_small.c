@@ -74,10 +74,10 @@ static const csn_command *find_command(char **argv)
     return local ? cmd : NULL;
 }
 
-/* Executes caisson-full from the directory of this program (a build directory), else from the
- * libexec directory. No environment variable changes that. Returns only on failure, with errno
- * set. */
-static void exec_full(char **argv)
+/* Executes caisson-full from the directory of this program (a build directory, an unpacked
+ * archive), else from the libexec directory. No environment variable changes that. Returns only
+ * on failure, with errno set and the hint for the user. */
+static const char *exec_full(char **argv)
 {
     char path[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - sizeof(FULL));
@@ -87,9 +87,16 @@ static void exec_full(char **argv)
         memcpy(slash + 1, FULL, sizeof(FULL));
         execv(path, argv);
         if (errno != ENOENT)
-            return;
+            return NULL;
+        if (access(path, F_OK) == 0) {
+            errno = ENOENT;
+            return "it needs the GNU C library, which this system does not have; run and exec "
+                   "in a jail do not need it";
+        }
     }
     execv(CSN_LIBEXEC_DIR "/" FULL, argv);
+    return "caisson needs its other files in its own directory or in " CSN_LIBEXEC_DIR
+           "; link to it instead of copying it";
 }
 
 int main(int argc, char **argv)
@@ -99,8 +106,8 @@ int main(int argc, char **argv)
 
     if (cmd)
         return csn_cli_dispatch(cmd, argc - 2, argv + 2);
-    exec_full(argv);
+    const char *hint = exec_full(argv);
     snprintf(message, sizeof(message), "cannot run " FULL ": %s", csn_errno_text(errno));
-    csn_cli_message(NULL, message, NULL);
+    csn_cli_message(NULL, message, hint);
     return CSN_EXIT_FAILED;
 }

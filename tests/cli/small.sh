@@ -88,4 +88,10 @@ if "$T/alone/caisson" version >/dev/null 2>&1; then
 else
     status "without the other program" 1 "$T/alone/caisson" version
     like "it says what is missing" "$err" "caisson: cannot run caisson-full: No such file*"
+    like "and what to do" "$err" "*link to it instead of copying it*"
 fi
+# A program whose loader is missing: the kernel says the same as for one that is not there.
+printf '#!/nowhere/ld.so\n' >"$T/alone/caisson-full" && chmod 755 "$T/alone/caisson-full"
+status "with a program that this system cannot load" 1 "$T/alone/caisson" version
+like "it says what is missing" "$err" "caisson: cannot run caisson-full: *needs the GNU C library*"
+rm "$T/alone/caisson-full"
