@@ -11,7 +11,8 @@
  *  - A result is one block. Free it with its own _free function, which accepts NULL. All
  *    pointers in it become invalid then.
  *  - An options struct starts with `size` = sizeof(the struct), which serves as its version.
- *    NULL options and zero fields mean defaults. An option that the backend cannot honour is
+ *    NULL options and zero fields mean defaults, except where a field says otherwise (`limit`
+ *    of csn_read_opts). An option that the backend cannot honour is
  *    CSN_UNSUPPORTED.
  *  - Several threads may use one sandbox at the same time. csn_close() ends their running
  *    calls.
@@ -480,13 +481,19 @@ typedef struct csn_file_list {
 #define CSN_FILE_NO_PARENTS (1u << 7) /* write, mkdir: do not create missing directories */
 #define CSN_FILE_HASH       (1u << 8) /* read: fill `hash` */
 
+#define CSN_LINES_DEFAULT (UINT64_MAX - 1) /* csn_read: 2000 lines */
+
+/* With NULL options csn_read returns CSN_LINES_DEFAULT lines. `limit` is the exception to the
+ * rule for zero fields: 0 asks for no lines, only for the counts. Programs compiled with a
+ * csn_read_opts that ends at `cancel` get CSN_LINES_DEFAULT for 0. */
 typedef struct csn_read_opts {
     uint32_t size;
     uint32_t flags;
     uint64_t offset;   /* first line, 0-based; read_bytes: first byte */
-    uint64_t limit;    /* lines; 0: 2000; read_bytes: bytes, 0: to the end */
+    uint64_t limit;    /* lines, CSN_LINES_DEFAULT or 0; read_bytes: bytes, 0: to the end */
     uint64_t byte_max; /* of the content; 0: 256 KiB text, 16 MiB image */
     csn_cancel *cancel;
+    uint64_t reserved; /* 0; tells limit 0 of this version from the one before */
 } csn_read_opts;
 
 typedef struct csn_read_result {

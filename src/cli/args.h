@@ -41,7 +41,7 @@ typedef struct csn_opt_group {
 
 typedef struct csn_args {
     const csn_opt_group *groups; /* at most CSN_ARGS_GROUPS */
-    void *into;                  /* the command's struct, zeroed */
+    void *into;                  /* the command's struct, with its defaults */
     bool rest_ok;                /* "--" starts an argument vector of its own */
     bool json, help;             /* --json and -h are options of every command */
     const char **pos;            /* positional arguments, NULL-terminated */

@@ -2,7 +2,8 @@
  * input and signals.
  *
  * A subcommand is one csn_command, defined in its cmd_*.c and declared in commands.h.
- * dispatch.c parses the options into a zeroed struct of opts_size bytes, connects the sandbox
+ * dispatch.c parses the options into a struct of opts_size bytes (zeroed, or a copy of
+ * `defaults`), connects the sandbox
  * named by the first argument when CSN_CMD_SANDBOX is set, and calls run, whose result is the
  * exit status. */
 #pragma once
@@ -40,7 +41,8 @@ typedef struct csn_command {
     const char *examples; /* one a line */
     csn_opt_group groups[CSN_ARGS_GROUPS + 1];
     size_t opts_size;
-    uint32_t flags; /* CSN_CMD_* */
+    const void *defaults; /* opts_size bytes, or NULL: zeros */
+    uint32_t flags;       /* CSN_CMD_* */
     /* NULL, or checks options and arguments before anything is opened. Returns 0, or an exit
      * status after printing a message. c->sb is not set. */
     int (*check)(csn_cli *c, void *opts);

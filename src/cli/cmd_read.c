@@ -44,7 +44,10 @@ static int print_content(const csn_cli *c, const csn_read_result *r, const read_
         csn_cli_put_lines(r->content, r->content_len);
     else
         fwrite(r->content, 1, r->content_len, stdout);
-    if (r->truncated)
+    if (o->limit == 0 && !r->is_image)
+        csn_cli_note(c, "%s%" PRIu64 " lines, %" PRIu64 " bytes",
+                     r->total_lines_exact ? "" : "more than ", r->total_lines, r->bytes);
+    else if (r->truncated)
         csn_cli_note(c,
                      "truncated by %s: %" PRIu64 " of %s%" PRIu64
                      " lines shown, continue with --offset %" PRIu64,
@@ -78,7 +81,8 @@ static int run(csn_cli *c, void *opts)
 
 static const csn_opt options[] = {
     {CSN_OPT_U64, 0, "offset", AT(offset), "N", "lines to skip, default 0", NULL},
-    {CSN_OPT_COUNT, 0, "limit", AT(limit), "N", "lines to show, default 2000", NULL},
+    {CSN_OPT_U64, 0, "limit", AT(limit), "N", "lines to show, default 2000; 0: count them",
+     NULL},
     {CSN_OPT_FLAG, 'n', "numbers", AT(numbers), NULL, "line numbers, from 1", NULL},
     {CSN_OPT_FLAG, 0, "nofollow", AT(nofollow), NULL, "refuse symlinks in the path", NULL},
     {CSN_OPT_FLAG, 0, "raw", AT(raw), NULL, "send control characters to a terminal", NULL},
@@ -100,6 +104,7 @@ const csn_command csn_cmd_read = {
                 "  caisson read $id logo.png --json\n",
     .groups = {{"Options", options, 0}},
     .opts_size = sizeof(read_opts),
+    .defaults = &(const read_opts){.limit = CSN_LINES_DEFAULT},
     .flags = CSN_CMD_SANDBOX,
     .run = run,
 };

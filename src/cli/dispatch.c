@@ -108,6 +108,8 @@ static int parse_and_run(const csn_command *cmd, int argc, char **argv)
 
     if (!opts)
         return csn_cli_fail_text(&c, CSN_NOMEM, "out of memory");
+    if (cmd->defaults)
+        memcpy(opts, cmd->defaults, cmd->opts_size);
     bool ok = csn_args_parse(&args, argc, argv, &why);
     c.json = args.json || (!ok && c.json);
     c.arg = args.pos;

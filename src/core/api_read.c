@@ -3,6 +3,7 @@
  * The file is streamed and only the window is kept. The first bytes decide whether it is an
  * image. Content is untrusted: every count is bounded and nothing is interpreted. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,8 +94,18 @@ static void reader_init(reader *r, const csn_read_opts *o)
                   .sniffed = (o->flags & CSN_FILE_TEXT) != 0};
     csn_hash_init(&r->hash);
     csn_buf_init(&r->image, (size_t)image);
-    csn_lines_init(&r->lines, o->offset, o->limit ? o->limit : CSN_READ_LINES_DEFAULT,
-                   (size_t)bytes, (o->flags & CSN_FILE_NUMBERS) != 0);
+    csn_lines_init(&r->lines, o->offset, o->limit, (size_t)bytes,
+                   (o->flags & CSN_FILE_NUMBERS) != 0);
+}
+
+/* For callers without options, or with those of the version in which 0 was the default. */
+static uint64_t line_limit(const csn_read_opts *given, uint64_t limit)
+{
+    bool zero_is_default = !given || given->size <= offsetof(csn_read_opts, reserved);
+
+    if (limit == CSN_LINES_DEFAULT || (limit == 0 && zero_is_default))
+        return CSN_READ_LINES_DEFAULT;
+    return limit;
 }
 
 static csn_status fill_text(reader *r, csn_read_result *res, uint32_t flags, csn_error **err)
@@ -185,12 +196,15 @@ csn_status csn_read(csn_sandbox *sb, const char *path, const csn_read_opts *opts
 
     if (st == CSN_OK && !ret)
         st = csn_fail(err, CSN_INVALID, "read: no place for the result given");
+    if (st == CSN_OK && o.reserved != 0)
+        st = csn_fail(err, CSN_INVALID, "read options: reserved is not 0");
     if (st == CSN_OK)
         st = csn_flags_check(o.flags, READ_FLAGS, "read", err);
     if (st == CSN_OK)
         st = csn_call_begin(&c, sb, "read", path, err);
     if (st < 0)
         return csn_error_note(st, err, "read", path);
+    o.limit = line_limit(opts, o.limit);
     csn_read_result *r = csn_result_new(sizeof(*r));
     st = r ? read_inner(&c, path, &o, r, err) : csn_fail(err, CSN_NOMEM, "read");
     return csn_call_return(&c, st, r, ret, err);

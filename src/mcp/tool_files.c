@@ -28,14 +28,17 @@ typedef struct window {
     uint64_t from, to; /* lines, from 1; to < from: none */
     bool cut_in_line;  /* the last line does not fit */
     bool more_follows;
+    bool counts_only; /* limit 0 */
 } window;
 
 /* Cuts text at the end of a line, if there is one. */
-static window choose_window(const csn_read_result *r, uint64_t offset)
+static window choose_window(const csn_read_result *r, const csn_read_opts *o)
 {
+    uint64_t offset = o->offset;
     window w = {.bytes = r->content_len,
                 .from = offset + 1,
                 .to = offset + r->output_lines,
+                .counts_only = o->limit == 0,
                 .cut_in_line = r->truncated_by && strcmp(r->truncated_by, "bytes") == 0,
                 .more_follows = r->truncated != 0};
 
@@ -55,6 +58,9 @@ static int put_window_note(csn_buf *to, const csn_read_result *r, const window *
 {
     const char *about = r->total_lines_exact ? "" : "more than ";
 
+    if (w->counts_only)
+        return csn_buf_printf(to, "[%s%" PRIu64 " lines, %" PRIu64 " bytes]", about,
+                              r->total_lines, r->bytes);
     if (r->bytes > 0 && w->to < w->from)
         return csn_buf_printf(to, "[the file has only %" PRIu64 " lines]", r->total_lines);
     if (w->cut_in_line)
@@ -71,10 +77,10 @@ static int put_window_note(csn_buf *to, const csn_read_result *r, const window *
 }
 
 static csn_status put_lines(csn_tool_call *c, const char *path, const csn_read_result *r,
-                            uint64_t offset, csn_error **err)
+                            const csn_read_opts *o, csn_error **err)
 {
     csn_autobuf text;
-    window w = choose_window(r, offset);
+    window w = choose_window(r, o);
 
     csn_buf_init(&text, CSN_MCP_ANSWER_MAX);
     if (csn_sniff_binary(r->content, r->content_len)) {
@@ -106,6 +112,7 @@ csn_status csn_tool_read(csn_tool_call *c, csn_error **err)
 {
     csn_read_opts o = {.size = sizeof(o),
                        .flags = CSN_FILE_NUMBERS,
+                       .limit = CSN_LINES_DEFAULT,
                        .byte_max = CSN_MCP_IMAGE_MAX,
                        .cancel = c->cancel};
     const char *path = NULL;
@@ -132,7 +139,7 @@ csn_status csn_tool_read(csn_tool_call *c, csn_error **err)
         return csn_error_advise(st, err, "make a smaller one with a tool in bash");
     if (st < 0)
         return st;
-    st = r->is_image ? put_media(c, path, r) : put_lines(c, path, r, o.offset, err);
+    st = r->is_image ? put_media(c, path, r) : put_lines(c, path, r, &o, err);
     csn_read_result_free(r);
     return st;
 }

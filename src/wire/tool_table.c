@@ -206,7 +206,8 @@ static const csn_tool_field process_in[] = {
 static const csn_tool_field read_in[] = {
     {STR("file_path", true, "The file: absolute, or relative to the working directory.")},
     {INT("offset", false, 1, BIG, "First line to show, counted from 1; default 1.")},
-    {INT("limit", false, 1, BIG, "How many lines; default 2000.")},
+    {INT("limit", false, 0, BIG,
+         "How many lines; default 2000. 0: only the number of lines and bytes.")},
     {0},
 };
 static const csn_tool_field write_in[] = {

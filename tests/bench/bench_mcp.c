@@ -82,8 +82,9 @@ static void library_read(void)
 {
     csn_read_result *r = NULL;
 
-    if (csn_read(sandbox, "four", CSN_OPTS(csn_read_opts, .flags = CSN_FILE_NUMBERS), &r,
-                 NULL) < 0 ||
+    if (csn_read(sandbox, "four",
+                 CSN_OPTS(csn_read_opts, .flags = CSN_FILE_NUMBERS, .limit = CSN_LINES_DEFAULT),
+                 &r, NULL) < 0 ||
         r->output_lines == 0)
         bench_die("read");
     csn_read_result_free(r);

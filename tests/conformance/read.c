@@ -29,7 +29,8 @@ static void read_returns_the_text_and_its_measures(csn_fx *f)
     AUTO(csn_read_result, r);
 
     csn_fx_put(f, "a.txt", "hello\nworld\n");
-    ok(csn_read(f->sb, "a.txt", READ(.flags = CSN_FILE_HASH), &r, E));
+    ok(csn_read(f->sb, "a.txt", READ(.flags = CSN_FILE_HASH, .limit = CSN_LINES_DEFAULT), &r,
+                E));
     assert_int_equal(r->size, sizeof(*r));
     same_bytes(r->content, r->content_len, "hello\nworld\n", 12);
     assert_int_equal(r->bytes, 12);
@@ -67,7 +68,9 @@ static void read_window_of_lines(csn_fx *f)
         uint32_t truncated;
         uint64_t output_lines;
     } cases[] = {
-        {0, 0, "1\n2\n3\n4\n5\n", 0, 5},
+        {0, CSN_LINES_DEFAULT, "1\n2\n3\n4\n5\n", 0, 5},
+        {0, 0, "", 1, 0},
+        {2, 0, "", 1, 0},
         {0, 5, "1\n2\n3\n4\n5\n", 0, 5},
         {0, 2, "1\n2\n", 1, 2},
         {1, 2, "2\n3\n", 1, 2},
@@ -97,6 +100,36 @@ static void read_window_of_lines(csn_fx *f)
         else
             assert_null(r->truncated_by);
     }
+}
+
+/* A caller compiled before CSN_LINES_DEFAULT has a shorter struct, in which 0 is the default.
+ */
+static void read_limit_0_counts_lines(csn_fx *f)
+{
+    AUTO(csn_read_result, r);
+    AUTO(csn_read_result, old);
+    AUTO(csn_read_result, empty);
+    csn_read_opts before = {.size = offsetof(csn_read_opts, reserved)};
+    char *text = csn_fx_fill(f, 300000);
+
+    memset(text, 'x', 300000);
+    for (size_t i = 99; i < 300000; i += 100)
+        text[i] = '\n';
+    csn_fx_putn(f, "f", text, 300000);
+    csn_fx_put(f, "empty", "");
+    ok(csn_read(f->sb, "f", READ(.limit = 0), &r, E));
+    assert_int_equal(r->content_len, 0);
+    assert_int_equal(r->output_lines, 0);
+    assert_int_equal(r->total_lines, 3000);
+    assert_int_equal(r->total_lines_exact, 1);
+    assert_int_equal(r->bytes, 300000);
+    assert_string_equal(r->truncated_by, "lines");
+    ok(csn_read(f->sb, "empty", READ(.limit = 0), &empty, E));
+    assert_int_equal(empty->total_lines, 0);
+    assert_int_equal(empty->truncated, 0);
+    ok(csn_read(f->sb, "f", &before, &old, E));
+    assert_int_equal(old->output_lines, 2000);
+    fails(CSN_INVALID, csn_read(f->sb, "f", READ(.reserved = 1), &r, E));
 }
 
 static void read_keeps_two_thousand_lines(csn_fx *f)
@@ -134,7 +167,7 @@ static void read_keeps_256_kibibytes(csn_fx *f)
     assert_string_equal(more->truncated_by, "bytes");
     same_bytes(more->content, more->content_len, text, 262144);
     assert_int_equal(more->bytes, 262145);
-    ok(csn_read(f->sb, "more", READ(.byte_max = 10), &few, E));
+    ok(csn_read(f->sb, "more", READ(.byte_max = 10, .limit = CSN_LINES_DEFAULT), &few, E));
     same_bytes(few->content, few->content_len, text, 10);
     assert_string_equal(few->truncated_by, "bytes");
 }
@@ -152,7 +185,8 @@ static void read_of_an_empty_file(csn_fx *f)
     assert_int_equal(r->total_lines, 0);
     assert_int_equal(r->truncated, 0);
     /* S0's text, for models that read the numbered form */
-    ok(csn_read(f->sb, "empty", READ(.flags = CSN_FILE_NUMBERS), &n, E));
+    ok(csn_read(f->sb, "empty", READ(.flags = CSN_FILE_NUMBERS, .limit = CSN_LINES_DEFAULT), &n,
+                E));
     assert_string_equal(n->content, "System reminder: File exists but has empty contents");
 }
 
@@ -164,14 +198,15 @@ static void read_numbers_lines(csn_fx *f)
     AUTO(csn_read_result, e);
 
     csn_fx_put(f, "f", "a\n\nc");
-    ok(csn_read(f->sb, "f", READ(.flags = CSN_FILE_NUMBERS), &r, E));
+    ok(csn_read(f->sb, "f", READ(.flags = CSN_FILE_NUMBERS, .limit = CSN_LINES_DEFAULT), &r,
+                E));
     assert_string_equal(r->content, "     1\ta\n     2\t\n     3\tc");
     assert_int_equal(r->output_lines, 3);
     csn_fx_put(f, "many", lines(f, 1200));
     ok(csn_read(f->sb, "many", READ(.flags = CSN_FILE_NUMBERS, .offset = 998, .limit = 3), &w,
                 E));
     assert_string_equal(w->content, "   999\t999\n  1000\t1000\n  1001\t1001\n");
-    ok(csn_read(f->sb, "f", READ(.flags = CSN_FILE_NUMBERS, .offset = 3), &e, E));
+    ok(csn_read(f->sb, "f", READ(.flags = CSN_FILE_NUMBERS, .offset = 3, .limit = 9), &e, E));
     assert_string_equal(e->content, "");
 }
 
@@ -250,7 +285,8 @@ static void read_tells_images_by_their_bytes(csn_fx *f)
         assert_string_equal(r->mime_type, cases[i].mime);
         same_bytes(r->content, r->content_len, cases[i].data, cases[i].len);
         assert_int_equal(r->bytes, cases[i].len);
-        ok(csn_read(f->sb, cases[i].name, READ(.flags = CSN_FILE_TEXT), &t, E));
+        ok(csn_read(f->sb, cases[i].name,
+                    READ(.flags = CSN_FILE_TEXT, .limit = CSN_LINES_DEFAULT), &t, E));
         assert_int_equal(t->is_image, 0);
         assert_null(t->mime_type);
     }
@@ -441,6 +477,7 @@ const csn_conf_test csn_conf_read[] = {
     T(read_returns_the_text_and_its_measures),
     T(read_of_a_missing_file_names_it),
     T(read_window_of_lines),
+    T(read_limit_0_counts_lines),
     T(read_keeps_two_thousand_lines),
     T(read_keeps_256_kibibytes),
     T(read_of_an_empty_file),

@@ -169,9 +169,10 @@ static csn_status do_logs(room *r, csn_error **err)
 static csn_status do_read(room *r, csn_error **err)
 {
     csn_read_result *x = MARK;
-    csn_status st =
-        csn_read(r->sb, "text",
-                 CSN_OPTS(csn_read_opts, .flags = CSN_FILE_NUMBERS | CSN_FILE_HASH), &x, err);
+    csn_status st = csn_read(r->sb, "text",
+                             CSN_OPTS(csn_read_opts, .flags = CSN_FILE_NUMBERS | CSN_FILE_HASH,
+                                      .limit = CSN_LINES_DEFAULT),
+                             &x, err);
 
     DONE(st, x, csn_read_result_free);
 }
