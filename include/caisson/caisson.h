@@ -577,8 +577,8 @@ typedef struct csn_edit_result {
     const char *hash;
 } csn_edit_result;
 
-/* Applies the edits in order, all or none. CSN_CONFLICT if the file changed between the read
- * and the write. */
+/* Applies the edits in order, all or none. An edit with equal strings changes nothing and
+ * counts its occurrences. CSN_CONFLICT if the file changed between the read and the write. */
 CSN_API csn_status csn_edit(csn_sandbox *sb, const char *path, const csn_edit_item *edits,
                             size_t count, uint32_t flags, csn_edit_result **ret,
                             csn_error **err);

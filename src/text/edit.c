@@ -335,9 +335,6 @@ static csn_status check(const csn_edit_item *item, size_t index, size_t count, e
     ret->new_len = item->new_len && item->new_string ? item->new_len : strlen(ret->new);
     if (ret->old_len == 0)
         return csn_fail(err, CSN_INVALID, "edit %zu: old_string is empty", index + 1);
-    if (ret->old_len == ret->new_len && memcmp(ret->old, ret->new, ret->old_len) == 0)
-        return csn_fail(err, CSN_INVALID, "edit %zu: old_string and new_string are the same",
-                        index + 1);
     return CSN_OK;
 }
 

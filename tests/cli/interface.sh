@@ -16,3 +16,8 @@ json 'read --limit 0 --json has all counts' "$out" \
 status 'read without --limit succeeds' 0 cs read "$id" five
 is 'read without --limit prints the file' "$out" "$(seq 5)"
 
+# --- an edit that changes nothing -------------------------------------------------------------
+status 'edit with equal strings succeeds' 0 cs edit "$id" five 3 3 --json
+json 'edit with equal strings counts' "$out" 'v["occurrences"] == 1 and v["bytes"] == 10'
+status 'edit with equal strings that are not there fails' 1 cs edit "$id" five 9 9
+

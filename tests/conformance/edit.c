@@ -50,6 +50,24 @@ static void edit_replaces_all_when_asked(csn_fx *f)
     csn_fx_holds(f, "f", "aa");
 }
 
+static void edit_with_equal_strings_counts(csn_fx *f)
+{
+    AUTO(csn_edit_result, one);
+    AUTO(csn_edit_result, all);
+    csn_edit_item b = item("b", "b"), a = {.old_string = "a", .new_string = "a"};
+
+    csn_fx_put(f, "f", "a b a\n");
+    ok(csn_edit(f->sb, "f", &b, 1, 0, &one, E));
+    assert_int_equal(one->occurrences, 1);
+    assert_int_equal(one->bytes, 6);
+    fails(CSN_AMBIGUOUS, csn_edit(f->sb, "f", &a, 1, 0, NULL, E));
+    a.replace_all = 1;
+    ok(csn_edit(f->sb, "f", &a, 1, 0, &all, E));
+    assert_int_equal(all->occurrences, 2);
+    csn_fx_holds(f, "f", "a b a\n");
+    fails(CSN_NO_MATCH, edit(f, "f", "zz", "zz", 0, E));
+}
+
 static void edit_of_several_places_without_all_is_ambiguous(csn_fx *f)
 {
     csn_fx_put(f, "f", "one\ntwo\none\n");
@@ -166,7 +184,6 @@ static void edit_refuses_nonsense(csn_fx *f)
     says("File 'missing' not found");
     fails(CSN_INVALID, edit(f, "f", "", "b", 0, E));
     fails(CSN_INVALID, edit(f, "f", NULL, "b", 0, E));
-    fails(CSN_INVALID, edit(f, "f", "a", "a", 0, E));
     fails(CSN_INVALID, csn_edit(f->sb, "f", &e, 0, 0, NULL, E));
     fails(CSN_INVALID, csn_edit(f->sb, "f", NULL, 1, 0, NULL, E));
     csn_fx_run(f, "mkdir dir && mkfifo pipe");
@@ -236,6 +253,7 @@ static void edits_at_once_lose_nothing(csn_fx *f)
 const csn_conf_test csn_conf_edit[] = {
     T(edit_replaces_the_only_occurrence),
     T(edit_replaces_all_when_asked),
+    T(edit_with_equal_strings_counts),
     T(edit_of_several_places_without_all_is_ambiguous),
     T(edit_that_misses_shows_the_nearest_line),
     T(edit_is_literal),

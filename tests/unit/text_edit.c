@@ -95,6 +95,20 @@ static void several_edits_happen_in_order(void **state)
                CSN_NO_MATCH, "String not found in file: 'zz'", "edit 2 of 2");
 }
 
+/* Nothing changes, and the answer says that the text is there. */
+static void equal_strings_count(void **state)
+{
+    (void)state;
+    EDIT("a b a", "a b a", 1, {"b", 0, "b", 0, 0});
+    EDIT("a b a", "a b a", 2, {"a", 0, "a", 0, 1});
+    check_fail("a b a", (const csn_edit_item[]){{"a", 0, "a", 0, 0}}, 1, CSN_AMBIGUOUS,
+               "String 'a' appears multiple times. Use replaceAll=true to replace all "
+               "occurrences.",
+               NULL);
+    check_fail("a b", (const csn_edit_item[]){{"zz", 0, "zz", 0, 0}}, 1, CSN_NO_MATCH,
+               "String not found in file: 'zz'", NULL);
+}
+
 static void wrong_requests_are_invalid(void **state)
 {
     (void)state;
@@ -103,8 +117,6 @@ static void wrong_requests_are_invalid(void **state)
                "edit 1: old_string is empty", NULL);
     check_fail("a", (const csn_edit_item[]){{NULL, 0, "x", 0, 0}}, 1, CSN_INVALID,
                "edit 1: old_string is missing", NULL);
-    check_fail("a", (const csn_edit_item[]){{"a", 0, "a", 0, 0}}, 1, CSN_INVALID,
-               "edit 1: old_string and new_string are the same", NULL);
 }
 
 static void a_miss_names_the_nearest_line(void **state)
@@ -225,6 +237,7 @@ int main(void)
         cmocka_unit_test(overlapping_matches_count_once_from_the_left),
         cmocka_unit_test(new_text_is_literal),
         cmocka_unit_test(several_edits_happen_in_order),
+        cmocka_unit_test(equal_strings_count),
         cmocka_unit_test(wrong_requests_are_invalid),
         cmocka_unit_test(a_miss_names_the_nearest_line),
         cmocka_unit_test(a_miss_says_when_only_line_endings_or_blanks_differ),
