@@ -89,7 +89,7 @@ CSN_API int csn_status_http(csn_status s);
 CSN_API csn_status csn_error_code(const csn_error *e); /* NULL: CSN_OK */
 CSN_API const char *csn_error_message(const csn_error *e);
 CSN_API const char *csn_error_op(const csn_error *e);   /* may be NULL */
-CSN_API const char *csn_error_path(const csn_error *e); /* may be NULL */
+CSN_API const char *csn_error_path(const csn_error *e); /* of a file; may be NULL */
 CSN_API const char *csn_error_hint(const csn_error *e); /* may be NULL */
 CSN_API int csn_error_errno(const csn_error *e);        /* 0 when no system call failed */
 CSN_API const csn_denial *csn_error_denial(const csn_error *e); /* NULL unless DENIED/OUTSIDE */

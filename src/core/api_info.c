@@ -152,7 +152,7 @@ csn_status csn_info(csn_sandbox *sb, csn_info_result **ret, csn_error **err)
         st = csn_fail(err, CSN_NOMEM, "info");
     if (st < 0) {
         csn_result_free(r);
-        return csn_error_note(st, err, "info", sb->id);
+        return csn_error_note(st, err, "info", NULL);
     }
     *ret = r;
     return CSN_OK;

@@ -73,7 +73,7 @@ csn_status csn_would_allow(csn_sandbox *sb, uint32_t op, const char *target, csn
     if (st == CSN_OK)
         st = csn_call_begin(&c, sb, "would_allow", target, err);
     if (st < 0)
-        return csn_error_note(st, err, "would_allow", target);
+        return csn_error_note(st, err, "would_allow", NULL);
     csn_verdict *v = csn_result_new(sizeof(*v));
     st = v ? decide(&c, op, target, v, err) : csn_fail(err, CSN_NOMEM, "would_allow");
     return csn_call_return(&c, st, v, ret, err);

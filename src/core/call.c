@@ -75,6 +75,21 @@ static void count_down(csn_sandbox *sb)
     pthread_mutex_unlock(&sb->lock);
 }
 
+/* The path of the call's errors: that of the first path that was joined, or the target of an
+ * operation whose target is a path. A command, a pattern or a list of rules is none. */
+static const char *error_path(const csn_call *c)
+{
+    static const char *const no_path[] = {"exec",        "start",       "glob",     "grep",
+                                          "network_set", "would_allow", "wait_log", "rollback"};
+
+    if (c->path_count > 0)
+        return c->asked[0];
+    for (size_t i = 0; i < sizeof(no_path) / sizeof(no_path[0]); i++)
+        if (strcmp(c->event.op, no_path[i]) == 0)
+            return NULL;
+    return c->event.target;
+}
+
 csn_status csn_call_begin(csn_call *c, csn_sandbox *sb, const char *op, const char *target,
                           csn_error **err)
 {
@@ -98,7 +113,7 @@ csn_status csn_call_begin(csn_call *c, csn_sandbox *sb, const char *op, const ch
         if (st < 0)
             count_down(sb);
     }
-    return st == CSN_OK ? st : csn_error_note(st, err, op, target);
+    return st == CSN_OK ? st : csn_error_note(st, err, op, error_path(c));
 }
 
 char *csn_sandbox_workdir(csn_sandbox *sb)
@@ -144,7 +159,7 @@ csn_status csn_call_end(csn_call *c, csn_status st, csn_error **err)
     if (d)
         c->event.rule = d->rule ? d->rule : "outside";
     if (st < 0)
-        csn_error_note(st, err, c->event.op, c->event.target);
+        csn_error_note(st, err, c->event.op, error_path(c));
     csn_error *audit_err = NULL;
     csn_status logged = c->quiet ? CSN_OK : csn_audit_append(sb->audit, &c->event, &audit_err);
     /* An operation with an effect is done: its own result is the truth, and the log counts a

@@ -383,7 +383,7 @@ csn_status csn_connect(const char *id, csn_sandbox **ret, csn_error **err)
     csn_status st = csn_state_lookup(id, &real, err);
     if (st == CSN_OK)
         st = connect_id(real, ret, err);
-    return st < 0 ? csn_error_note(st, err, "connect", id) : st;
+    return st < 0 ? csn_error_note(st, err, "connect", NULL) : st;
 }
 
 /* Writes the line of destroy, which is done even if the log cannot record it: a sandbox must
@@ -468,7 +468,7 @@ csn_status csn_destroy_id_report(const char *id, csn_denial_fn fn, void *ctx, cs
         csn_error_free(why);
         return CSN_OK;
     }
-    st = csn_error_note(st, &why, "destroy", id);
+    st = csn_error_note(st, &why, "destroy", NULL);
     if (err)
         *err = why;
     else
@@ -529,7 +529,7 @@ csn_status csn_destroy(csn_sandbox *sb, csn_error **err)
         sb->gone = false;
         pthread_mutex_unlock(&sb->lock);
     }
-    return st < 0 ? csn_error_note(st, err, "destroy", sb->id) : st;
+    return st < 0 ? csn_error_note(st, err, "destroy", NULL) : st;
 }
 
 const char *csn_id(const csn_sandbox *sb)

@@ -109,6 +109,32 @@ static void errors_name_operation_and_path(csn_fx *f)
     assert_null(csn_error_denial(csn_conf_err)); /* not a refusal */
 }
 
+/* A command, a pattern, the id of a sandbox: none of them is a path. */
+static void path_of_an_error_is_a_path(csn_fx *f)
+{
+    csn_exec_result *x = NULL;
+    csn_grep_result *g = NULL;
+    csn_process *p = NULL;
+    csn_sandbox *sb = NULL;
+
+    fails(CSN_NOT_FOUND, csn_sh(f->sb, "true", EXEC(.cwd = "missing"), &x, E));
+    assert_string_equal(csn_error_path(csn_conf_err), "missing");
+    fails(CSN_NOT_FOUND, csn_exec(f->sb, ARGV("true"), EXEC(.cwd = "missing"), &x, E));
+    assert_string_equal(csn_error_path(csn_conf_err), "missing");
+    fails(CSN_INVALID, csn_sh(f->sb, "true", EXEC(.flags = CSN_EXEC_RESTART), &x, E));
+    assert_null(csn_error_path(csn_conf_err));
+    csn_conf_reset(); /* invalid, or unsupported without background processes */
+    assert_int_not_equal(csn_start_sh(f->sb, "true", EXEC(.session = "s"), &p, E), CSN_OK);
+    assert_null(csn_error_path(csn_conf_err));
+    fails(CSN_INVALID,
+          csn_grep(f->sb, "(", CSN_OPTS(csn_grep_opts, .flags = CSN_GREP_REGEX), &g, E));
+    assert_null(csn_error_path(csn_conf_err));
+    fails(CSN_NOT_FOUND, csn_grep(f->sb, "x", CSN_OPTS(csn_grep_opts, .path = "no"), &g, E));
+    assert_string_equal(csn_error_path(csn_conf_err), "no");
+    fails(CSN_NOT_FOUND, csn_connect("no-such-name", &sb, E));
+    assert_null(csn_error_path(csn_conf_err));
+}
+
 /* Untrusted text in a message stays one printable line. */
 static void messages_escape_what_they_quote(csn_fx *f)
 {
@@ -273,6 +299,7 @@ const csn_conf_test csn_conf_errors[] = {
     T(error_place_is_optional),
     T(results_and_errors_exclude_each_other),
     T(errors_name_operation_and_path),
+    T(path_of_an_error_is_a_path),
     T(messages_escape_what_they_quote),
     T(long_paths_fail_cleanly),
     T(library_is_silent),
