@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/strv.h"
 #include "cli/cli.h"
 #include "wire/result_json.h"
 
@@ -126,7 +127,8 @@ int csn_cli_print_id(const csn_cli *c, csn_sandbox *sb, const char *name, bool r
         return csn_cli_fail(c, err);
     if (!c->json) {
         for (size_t i = 0; r && i < r->rule_count; i++)
-            csn_cli_note(c, "%s: %s", r->rules[i].rule, r->rules[i].enforced);
+            if (!csn_str_starts(r->rules[i].source, "keys of the home")) /* told already */
+                csn_cli_note(c, "%s: %s", r->rules[i].rule, r->rules[i].enforced);
         csn_info_free(r);
         printf("%s\n", csn_id(sb));
         return csn_cli_flush(c, 0);

@@ -14,10 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/strv.h"
 #include "cli/config_file.h"
+
+#define KEYS_NAMED_MAX 8u
+#define KEYS_TEXT_MAX  65536u
 
 #define AT(field) offsetof(csn_sandbox_opts, field)
 
@@ -187,17 +191,44 @@ int csn_sandbox_opts_fail(csn_cli *c, const csn_sandbox_opts *o, const csn_confi
     return csn_cli_fail(c, err);
 }
 
+/* Names the first places; `info` has all. The smallest share is the one to name. */
+static void note_hidden_keys(const csn_cli *c, const csn_info_result *r)
+{
+    static const char source[] = "keys of the home", hide[] = "hide ";
+    const char *home = getenv("HOME"), *first = NULL;
+    csn_autobuf names;
+    size_t count = 0;
+
+    csn_buf_init(&names, KEYS_TEXT_MAX);
+    for (size_t i = 0; i < r->rule_count; i++) {
+        const char *path = r->rules[i].rule + strlen(hide);
+        if (!csn_str_starts(r->rules[i].source, source))
+            continue;
+        size_t len = home && csn_str_starts(path, home) ? strlen(home) : 0;
+        bool below = len > 0 && path[len] == '/';
+        first = first ? first : path;
+        if (++count <= KEYS_NAMED_MAX)
+            (void)csn_buf_printf(&names, " %s", below ? path + len + 1 : path);
+    }
+    if (count > KEYS_NAMED_MAX)
+        (void)csn_buf_printf(&names, " and %zu more", count - KEYS_NAMED_MAX);
+    if (first && names.err == 0)
+        csn_cli_note(c, "keys of your home are hidden:%s; --read %s shows one", names.data,
+                     first);
+}
+
 void csn_sandbox_opts_warn(const csn_cli *c, const csn_config *config)
 {
     csn_info_result *r = NULL;
+    bool weaker = config->flags & (CSN_OPEN_ALLOW_WEAKER | CSN_OPEN_NESTED);
 
-    if (!(config->flags & (CSN_OPEN_ALLOW_WEAKER | CSN_OPEN_NESTED)) ||
-        csn_info(c->sb, &r, NULL) < 0)
+    if (csn_info(c->sb, &r, NULL) < 0)
         return;
-    for (size_t i = 0; i < r->layer_count; i++)
+    for (size_t i = 0; weaker && i < r->layer_count; i++)
         if (strcmp(r->layers[i].name, "rung") == 0 && strcmp(r->layers[i].status, "on") != 0)
             csn_cli_note(c, "weaker isolation: %s", r->layers[i].detail);
         else if (strcmp(r->layers[i].name, "nested") == 0)
             csn_cli_note(c, "nested: %s", r->layers[i].detail);
+    note_hidden_keys(c, r);
     csn_info_free(r);
 }

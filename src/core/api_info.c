@@ -120,7 +120,7 @@ static csn_status fill_info(csn_sandbox *sb, csn_info_result *r, csn_error **err
         if (csn_layers_copy(a, from.layers, from.layer_count, &r->layers) != 0)
             st = csn_fail(err, CSN_NOMEM, "info");
     }
-    if (st == CSN_OK && csn_rule_info_list(a, sb->ops, sb->config, r) != 0)
+    if (st == CSN_OK && csn_rule_info_list(a, sb->ops, sb->config, &from, r) != 0)
         st = csn_fail(err, CSN_NOMEM, "info");
     if (live) {
         pthread_mutex_lock(&sb->lock);

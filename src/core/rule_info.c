@@ -58,11 +58,20 @@ static int put(csn_arena *a, csn_rule_info *to, const char *word, const char *pa
     return to->rule && to->source ? 0 : ENOMEM;
 }
 
+static int copy(csn_arena *a, csn_rule_info *to, const csn_rule_info *from)
+{
+    *to = (csn_rule_info){.rule = csn_arena_strdup(a, from->rule),
+                          .source = csn_arena_strdup(a, from->source),
+                          .enforced = csn_arena_strdup(a, from->enforced)};
+    return to->rule && to->source && to->enforced ? 0 : ENOMEM;
+}
+
 int csn_rule_info_list(csn_arena *a, const csn_backend_ops *ops, const csn_config *c,
-                       csn_info_result *r)
+                       const csn_info_result *from, csn_info_result *r)
 {
     size_t denied = csn_strv_len(c->deny), missing = csn_strv_len(c->deny_missing_ok), n = 0;
-    csn_rule_info *all = csn_arena_array(a, denied + missing + c->rule_count + 1, sizeof(*all));
+    csn_rule_info *all = csn_arena_array(
+        a, denied + missing + c->rule_count + from->rule_count + 1, sizeof(*all));
     int e = all ? 0 : ENOMEM;
     char word[64];
 
@@ -76,6 +85,8 @@ int csn_rule_info_list(csn_arena *a, const csn_backend_ops *ops, const csn_confi
         csn_rule_word(&c->rules[i], word, sizeof(word));
         e = put(a, &all[n++], word, c->rules[i].path, "rules", i, rule_by(ops, &c->rules[i]));
     }
+    for (size_t i = 0; e == 0 && i < from->rule_count; i++)
+        e = copy(a, &all[n++], &from->rules[i]);
     r->rules = all;
     r->rule_count = n;
     return e;
@@ -102,6 +113,8 @@ const char *csn_rule_info_enforced(const csn_backend_ops *ops, const csn_config 
          missing = source ? index_in(source, "deny_missing_ok") : -1,
          rule = source ? index_in(source, "rules") : -1;
 
+    if (source && csn_str_starts(source, "keys of the home"))
+        return mount_text(CSN_OP_READ, false);
     if (deny >= 0 && (size_t)deny < csn_strv_len(c->deny))
         return denied_by(ops, PATH_OPS, c->deny[deny], false);
     if (missing >= 0 && (size_t)missing < csn_strv_len(c->deny_missing_ok))

@@ -4,9 +4,10 @@
 #include "base/arena.h"
 #include "caisson/backend.h"
 
-/* Fills rules and rule_count of *r. 0 or ENOMEM. */
+/* Fills rules and rule_count of *r: those of the config, then those that the backend added by
+ * itself (`from`). 0 or ENOMEM. */
 int csn_rule_info_list(csn_arena *a, const csn_backend_ops *ops, const csn_config *c,
-                       csn_info_result *r);
+                       const csn_info_result *from, csn_info_result *r);
 /* What enforces the rule with this source ("config.deny[0]") for commands; NULL: none has it.
  */
 const char *csn_rule_info_enforced(const csn_backend_ops *ops, const csn_config *c,

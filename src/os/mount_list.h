@@ -43,7 +43,9 @@ typedef enum csn_mount_kind {
  * marked one; no entry lies in it; no untrusted tree is on its path; Landlock has no rule for
  * it. */
 #define CSN_MOUNT_BY_HELPER (1u << 9)
-#define CSN_MOUNT_ALL       0x3ffu
+/* SELF: a link at `to` is mounted over itself, so that it cannot be replaced */
+#define CSN_MOUNT_NOFOLLOW (1u << 10)
+#define CSN_MOUNT_ALL      0x7ffu
 
 typedef struct csn_mount {
     uint32_t kind, flags;

@@ -240,9 +240,12 @@ static const char *offer_link(csn_explain_state *w, const csn_probed_path *a,
     return both;
 }
 
-/* `rule` is an option that no grant overrides, "deny PATH", or a rule: "rules[0]: ...". */
+/* `rule` is an option that no grant overrides, "deny PATH", or a rule: "rules[0]: ...", or
+ * "hide PATH" for a place of keys. */
 static const char *leave_out(csn_explain_state *w, const char *rule)
 {
+    if (strncmp(rule, "hide ", 5) == 0)
+        return "hidden by default: it may hold keys or passwords";
     bool listed = strncmp(rule, "rules[", 6) == 0;
     size_t len = listed ? strcspn(rule, ":") : strlen(rule);
     const char *hint =

@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "base/strv.h"
 #include "policy/explain_internal.h"
+#include "policy/key_places.h"
 
 #define NO_GRANT "no grant is offered: "
 
@@ -21,43 +22,10 @@ static const char why_executed[] = NO_GRANT "what is written there, the host wou
 static const char why_wide[] = NO_GRANT "it holds too much; grant something below it";
 static const char why_metadata[] = NO_GRANT "it gives out the credentials of this machine";
 
-/* Whole components, anywhere in a path. */
+/* Whole components, anywhere in a path; those of policy/key_places.h as well. */
 static const char *const secret_parts[] = {
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
     ".docker",
-    ".password-store",
-    ".netrc",
-    "_netrc",
-    ".git-credentials",
-    ".npmrc",
     ".yarnrc",
-    ".pypirc",
-    ".pgpass",
-    ".my.cnf",
-    ".vault-token",
-    ".mozilla",
-    ".thunderbird",
-    ".bash_history",
-    ".zsh_history",
-    ".python_history",
-    ".Xauthority",
-    ".ICEauthority",
-    ".config/gh",
-    ".config/hub",
-    ".config/op",
-    ".config/gcloud",
-    ".config/rclone",
-    ".config/chromium",
-    ".config/google-chrome",
-    ".config/git/credentials",
-    ".local/share/keyrings",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".gem/credentials",
     NULL,
 };
 static const char *const service_parts[] = {
@@ -122,6 +90,14 @@ static bool has_any_part(const char *path, const char *const *parts)
 {
     for (; *parts; parts++)
         if (has_part(path, *parts))
+            return true;
+    return false;
+}
+
+static bool has_key_place(const char *path)
+{
+    for (const csn_key_place *k = csn_key_places; k->path; k++)
+        if (has_part(path, k->path))
             return true;
     return false;
 }
@@ -200,7 +176,7 @@ static const char *refusal(const csn_explain_in *in, const char *path, bool writ
     if (is_service(path))
         return why_service;
     if (is_below_any(path, secret_dirs) || has_any_part(path, secret_parts) ||
-        is_key_file(path))
+        has_key_place(path) || is_key_file(path))
         return why_secret;
     return write ? write_refusal(in, path) : NULL;
 }

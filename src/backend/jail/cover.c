@@ -207,6 +207,8 @@ csn_status csn_cover_make_rules(csn_runtime *rt, csn_error **err)
     for (size_t i = 0; i < all->count + all->name_count; i++) {
         bool name = i >= all->count;
         const csn_cover *c = &all->v[name ? all->names[i - all->count].cover : i];
+        if (!name && c->key)
+            continue; /* only the names that exist */
         denied[d++] = (csn_denied){.path = name ? all->names[i - all->count].path : c->path,
                                    .ops = c->ops,
                                    .word = c->word,

@@ -1,11 +1,12 @@
 /* cover.h: what a policy denies (`deny`, `deny_missing_ok`, and `rules` that deny), enforced
- * for commands by mounts.
+ * for commands by mounts; and the keys of the user's home, which are denied by default.
  *
  *   cover.c         reads the denials of the config, and makes the rules of file calls
  *   cover_plan.c    plans the mounts of paths that exist
  *   cover_aliases.c finds other paths (bind mounts) of what is denied
  *   cover_links.c   finds other names (hard links) of what is denied
  *   cover_find.c    finds what matches a pattern
+ *   cover_keys.c    plans the mounts over keys of the user's home
  *   cover_later.c   covers what appeared after the sandbox was opened
  *
  * A denial of reading is a mask (the path can be neither read, written nor moved), one of
@@ -27,7 +28,8 @@ typedef struct csn_cover {
     uint32_t ops; /* CSN_OP_*: what is denied */
     bool missing_ok;
     bool anywhere;      /* a pattern that holds wherever a file is moved to in its share */
-    const char *path;   /* inside, absolute; or a pattern */
+    const char *path;   /* inside, absolute; or a pattern; NULL: of keys */
+    const char *key;    /* a row of policy/key_places.h: its path; else NULL */
     csn_glob_set *glob; /* of a pattern: matches the path without its first slash; else NULL */
 } csn_cover;
 
@@ -53,8 +55,10 @@ typedef struct csn_cover_cache {
 } csn_cover_cache;
 
 typedef struct csn_covers {
-    csn_cover *v;
+    csn_cover *v; /* those of the config, then either none or all rows of key_places.h */
     size_t count;
+    uint32_t first_key;    /* index of the first row */
+    bool keys;             /* the rows are there */
     csn_cover_name *names; /* malloc'd */
     size_t name_count;
     csn_cover_link *links; /* malloc'd, while planning */
@@ -107,6 +111,16 @@ csn_status csn_cover_add_name(csn_runtime *rt, uint32_t cover, const char *path,
 csn_status csn_cover_links_collect(csn_runtime *rt, uint32_t cover, const char *real,
                                    bool shared, csn_error **err);
 csn_status csn_cover_links_find(csn_runtime *rt, csn_error **err);
+
+/* cover_keys.c. Plans the covers of keys in the homes that a share contains. */
+csn_status csn_cover_keys_plan(csn_runtime *rt, csn_error **err);
+/* True if a share contains a home or a place of keys; where nothing can be mounted, they are
+ * visible. */
+bool csn_cover_keys_shared(csn_runtime *rt);
+/* Adds a cover for each row of the table, once. */
+csn_status csn_cover_keys_read(csn_runtime *rt, csn_error **err);
+/* Describes the keys that are covered, for `info`. Call it when all names are known. */
+csn_status csn_cover_keys_describe(csn_runtime *rt, csn_error **err);
 
 /* cover_find.c. Plans the covers of what matches patterns now; needs the rules. */
 csn_status csn_cover_find(csn_runtime *rt, csn_error **err);

@@ -83,7 +83,8 @@ static csn_status add_bare(bare *b, uint32_t cover, const char *path, const stru
         return csn_fail(err, CSN_NOMEM, "deny");
     if (S_ISDIR(st->stx_mode) && !(c->ops & (CSN_OP_READ | CSN_OP_WRITE)))
         return refuse(c, path, "it is a directory", err);
-    if (S_ISREG(st->stx_mode) && st->stx_nlink > 1 && (c->ops & (CSN_OP_READ | CSN_OP_WRITE)))
+    if (S_ISREG(st->stx_mode) && st->stx_nlink > 1 && !c->key &&
+        (c->ops & (CSN_OP_READ | CSN_OP_WRITE)))
         return refuse(c, path, "it has other names (hard links)", err);
     csn_status ok = csn_cover_check(b->rt, c, path, err);
     if (ok == CSN_OK)

@@ -340,6 +340,8 @@ csn_status csn_cover_plan(csn_runtime *rt, csn_error **err)
     for (uint32_t i = 0; st == CSN_OK && i < all->count; i++)
         st = all->v[i].glob ? CSN_OK : cover_path(rt, i, err);
     if (st == CSN_OK)
+        st = csn_cover_keys_plan(rt, err);
+    if (st == CSN_OK)
         st = csn_cover_make_rules(rt, err);
     if (st < 0 || all->count == 0)
         return st;

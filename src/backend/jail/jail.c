@@ -47,6 +47,8 @@ static csn_status jail_info(void *state, csn_info_result *ret, csn_error **err)
 
     ret->layers = csn_jail_net_layers(state);
     ret->layer_count = j->layer_count;
+    ret->rules = j->hidden;
+    ret->rule_count = j->hidden_count;
     return csn_runtime_info(state, ret, err);
 }
 

@@ -7,6 +7,7 @@
  *   rootfs_template.h  a prepared root file system that many jails share
  *   host_sockets.c     masks sockets of host programs inside shares
  *   own_records.c      masks caisson's own directories inside shares
+ *   cover.h            masks what a policy denies, and keys of the user's home
  *   cwd_check.c        refuses to share a system directory by default
  *   orders.c           sends the keeper its spec and resources, reads READY or FAILED
  *   record.c           saves and loads what a process needs to attach to a detached jail
@@ -59,6 +60,8 @@ typedef struct csn_jail {
     const char *weaker; /* why the host refuses what a full jail needs, or NULL */
     csn_jail_shares *shares;
     struct csn_covers *covers; /* what is denied; see cover.h */
+    csn_rule_info *hidden;     /* places of keys that are hidden, for `info` */
+    size_t hidden_count;
     csn_mount *mounts;         /* CSN_MOUNTS_MAX entries while planning, then trimmed */
     size_t mount_count;
     bool root;       /* the caller is uid 0 of its user namespace */
@@ -151,6 +154,9 @@ csn_status csn_jail_cover_records(csn_jail *j, const csn_jail_share *shares, siz
 csn_status csn_jail_refuse_records(const csn_jail_share *shares, size_t count, csn_error **err);
 /* Refuses an audit log in a directory that commands can write. */
 csn_status csn_jail_check_audit(const csn_runtime *rt, csn_error **err);
+
+/* listed_home.c. The home directory of a user in /etc/passwd. false: not listed. */
+bool csn_jail_listed_home(unsigned uid, char home[4096]);
 
 /* system_mounts.c. Adds programs, libraries, devices, /proc and /etc, if the host has them. */
 void csn_jail_add_system(const csn_runtime *rt, csn_jail *j, const char *home,

@@ -322,7 +322,8 @@ csn_status csn_landlock_only_layers(csn_runtime *rt, csn_error **err)
     csn_jail *j = rt->jail;
     uint64_t abi = j->ready.landlock_abi;
     const char *level = csn_arena_printf(
-        j->arena, "%s: only Landlock, seccomp and rlimits (--allow-weaker)", j->weaker);
+        j->arena, "%s: only Landlock, seccomp and rlimits (--allow-weaker)%s", j->weaker,
+        csn_cover_keys_shared(rt) ? "; the keys of a shared home are not hidden" : "");
     const char *landlock = landlock_text(j->arena, abi);
     const csn_layer layers[] = {
         {"rung", "weaker", level},

@@ -56,27 +56,6 @@ static bool is_shared(const csn_jail_share *shares, size_t count, const char *re
     return false;
 }
 
-/* The caller's home directory in the user database of this machine; other databases would be
- * slow, and HOME has what they say. */
-static bool listed_home(char home[PATH_MAX])
-{
-    FILE *f = fopen("/etc/passwd", "re");
-    char line[1024];
-    bool found = false;
-
-    while (f && !found && fgets(line, sizeof(line), f)) {
-        char *at = line, *field[7] = {NULL};
-        for (size_t i = 0; i < 7 && at; i++)
-            field[i] = strsep(&at, ":");
-        found = field[5] && field[5][0] == '/' &&
-                strtoul(field[2], NULL, 10) == (unsigned long)geteuid() &&
-                snprintf(home, PATH_MAX, "%s", field[5]) < PATH_MAX;
-    }
-    if (f)
-        fclose(f);
-    return found;
-}
-
 static csn_status each_below(csn_jail *j, const csn_jail_share *shares, size_t count,
                              const char *home, record_fn fn, csn_error **err)
 {
@@ -114,7 +93,7 @@ static csn_status each(csn_jail *j, const csn_jail_share *shares, size_t count, 
     }
     if (st == CSN_OK && home && home[0] == '/')
         st = each_below(j, shares, count, home, fn, err);
-    if (st == CSN_OK && !all_in_home && listed_home(listed) &&
+    if (st == CSN_OK && !all_in_home && csn_jail_listed_home(geteuid(), listed) &&
         !(home && strcmp(home, listed) == 0))
         st = each_below(j, shares, count, listed, fn, err);
     return st;

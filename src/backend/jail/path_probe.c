@@ -85,6 +85,8 @@ static uint32_t find_denial(csn_path_probe_ctx *p, const char *asked)
         else if (csn_str_starts(source, rules) && i < c->rule_count && !c->rules[i].allow &&
                  !(c->rules[i].ops & CSN_RULE_FILES))
             snprintf(p->rule, sizeof(p->rule), "rules[%zu]: %s", i, hit.rule);
+        else if (csn_str_starts(source, "keys of the home"))
+            snprintf(p->rule, sizeof(p->rule), "%s", hit.rule);
         else
             continue;
         snprintf(p->source, sizeof(p->source), "%s", source);

@@ -140,6 +140,18 @@ static csn_status place_share(shares *s, const csn_jail_share *share, csn_error 
     return CSN_OK;
 }
 
+/* True if the path that the option names leads through a link that another share shows: nothing
+ * can be mounted there, and the link leads to the real path inside as well. */
+static bool is_behind_link(const shares *s, const csn_jail_share *share)
+{
+    for (size_t i = 0; i < s->count && strcmp(share->inside, share->host) != 0; i++)
+        if (strcmp(s->v[i].inside, s->v[i].host) == 0 &&
+            csn_path_below(share->inside, s->v[i].inside) &&
+            csn_path_below(share->host, s->v[i].host))
+            return true;
+    return false;
+}
+
 /* Inside, a share has the path that the option names, so that paths in scripts stay valid. */
 static csn_status add_share(csn_jail *j, shares *s, csn_jail_share share, csn_error **err)
 {
@@ -169,6 +181,8 @@ static csn_status add_share(csn_jail *j, shares *s, csn_jail_share share, csn_er
                         share.option);
     if (!share.inside || !share.host)
         return csn_fail(err, CSN_NOMEM, "%s", share.option);
+    if (!mapped && is_behind_link(s, &share))
+        share.inside = share.host;
     csn_status ok = check_share(&share, &st, err);
     return ok < 0 ? ok : place_share(s, &share, err);
 }

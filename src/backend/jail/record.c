@@ -23,6 +23,7 @@
 #define MAGIC   0x4a4e5343u /* "CSNJ" */
 #define VERSION 2u
 #define MAX     (8u << 20)
+#define KEY     (1u << 31) /* in the number of a cover: a row of policy/key_places.h */
 
 /* ---- format ---- */
 
@@ -101,7 +102,8 @@ static void put_record(const csn_runtime *rt, csn_packer *o)
     put_strv(o, j->links);
     for (uint32_t i = 0; i < h.covered_count; i++) {
         csn_put_str(o, j->covers->names[i].path);
-        csn_put_u32(o, j->covers->names[i].cover);
+        uint32_t cover = j->covers->names[i].cover;
+        csn_put_u32(o, j->covers->v[cover].key ? KEY | (cover - j->covers->first_key) : cover);
     }
     for (uint32_t i = 0; i < h.port_count; i++) {
         csn_put_u32(o, j->net->publish[i].inside);
@@ -151,7 +153,8 @@ static int get_shares(csn_jail *j, csn_unpacker *in, uint32_t count)
     return 0;
 }
 
-/* The denials are those of the config; the record has the paths that were covered. */
+/* The denials are those of the config, and the keys; the record has the paths that were
+ * covered. */
 static int get_covers(csn_runtime *rt, csn_unpacker *in, uint32_t count)
 {
     int rc = csn_cover_read(rt, NULL) < 0 ? -EPROTO : 0;
@@ -159,6 +162,10 @@ static int get_covers(csn_runtime *rt, csn_unpacker *in, uint32_t count)
     for (uint32_t i = 0; rc == 0 && in->error == 0 && i < count; i++) {
         const char *path = csn_get_str(in, CSN_PATH_MAX, false);
         uint32_t cover = csn_get_u32(in);
+        if ((cover & KEY) && csn_cover_keys_read(rt, NULL) < 0)
+            return -ENOMEM;
+        if (cover & KEY)
+            cover = rt->jail->covers->first_key + (cover & ~KEY);
         if (!path || cover >= rt->jail->covers->count)
             rc = -EPROTO;
         else if (csn_cover_add_name(rt, cover, path, NULL) < 0)
@@ -241,5 +248,7 @@ csn_status csn_jail_record_load(csn_runtime *rt, csn_error **err)
                         "record of sandbox '%s': %s", rt->id, strerrordesc_np(-rc));
     csn_status got = rt->level == CSN_LEVEL_NAMESPACES ? csn_cover_make_rules(rt, err)
                                                        : csn_landlock_only_rules(rt, err);
+    if (got == CSN_OK)
+        got = csn_cover_keys_describe(rt, err);
     return got < 0 ? got : csn_protected_join(rt, err);
 }

@@ -186,7 +186,8 @@ static int mount_given(kp_mounter *b, const csn_mount *m)
 
 static int mount_self(const kp_mounter *b, const csn_mount *m)
 {
-    csn_autofd int at = b->trusted ? -1 : find(b, m->to);
+    bool link = m->flags & CSN_MOUNT_NOFOLLOW;
+    csn_autofd int at = b->trusted ? -1 : link ? find_link(b, m->to) : find(b, m->to);
 
     if (!b->trusted && at < 0)
         return at;
