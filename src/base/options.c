@@ -53,7 +53,7 @@ const csn_option csn_options[] = {
     {"env", CSN_TYPE_ENV, AT(env), 0, .flag = "env", .metavar = "NAME[=VALUE]",
      .help = "a variable for every command"},
     {"timeout", CSN_TYPE_DURATION, AT(timeout_ms), 0, .flag = "timeout", .metavar = "DURATION",
-     .help = "of one command, default 30s; none: no limit"},
+     .help = "of one command; default: none for run, 120s for mcp, else 30s"},
     {"output_max", CSN_TYPE_SIZE, AT(output_max), 0, .flag = "max-output", .metavar = "SIZE",
      .help = "bytes kept per stream with --json, default 1M"},
     {"limits.memory", CSN_TYPE_SIZE, AT(memory_max), CSN_OPTION_MEMORY, .flag = "memory",

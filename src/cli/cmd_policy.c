@@ -174,8 +174,10 @@ static void add_limits(lines *l, const csn_config *c)
 {
     char text[CSN_HUMAN_SIZE];
 
-    add(l, "one command runs at most: %s",
-        csn_cli_human_ms(c->timeout_ms ? c->timeout_ms : 30000, text));
+    if (c->timeout_ms)
+        add(l, "one command runs at most: %s", csn_cli_human_ms(c->timeout_ms, text));
+    else
+        add(l, "one command runs at most: 30s, with caisson run as long as it likes");
     if (c->lifetime_ms)
         add(l, "the sandbox lives at most: %s", csn_cli_human_ms(c->lifetime_ms, text));
     add_size(l, "output kept per stream", c->output_max);

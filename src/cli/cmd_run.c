@@ -44,9 +44,10 @@ static int run(csn_cli *c, void *opts)
         return csn_sandbox_opts_fail(c, &o->sandbox, &config, err);
     csn_sandbox_opts_warn(c, &config);
     csn_on_denial(c->sb, csn_cli_end_denial, c);
-    /* A terminal has no default timeout, so one that was typed counts and no other. */
-    if (o->exec.pty && o->exec.timeout == 0)
-        o->exec.timeout = o->sandbox.given.timeout_ms;
+    /* The sandbox of another machine costs money, so the library's default stays there. */
+    bool here = csn_cli_is_here(c);
+    if (here)
+        o->exec.timeout = config.timeout_ms ? config.timeout_ms : CSN_NO_LIMIT;
     int status = csn_exec_opts_run(c, &o->exec);
     csn_close(c->sb);
     return status;
@@ -61,7 +62,7 @@ const csn_command csn_cmd_run = {
         "Opens a sandbox, runs one command in it and destroys the sandbox, whatever\n"
         "happens. After -- the words are passed as they are, no shell sees them; -c runs a\n"
         "shell string. Output is passed on as it comes; stdin is empty unless you give\n"
-        "--stdin or -t.\n"
+        "--stdin or -t. It may run as long as it likes, unless --timeout says otherwise.\n"
         "\n"
         "Exit status: the command's own; 124 timeout; 125 caisson failed; 126 refused by\n"
         "policy or not executable; 127 not found; 128+n ended by signal n; 2 wrong usage of\n"

@@ -29,7 +29,7 @@ const csn_opt csn_exec_opt_table[] = {
     {CSN_OPT_LIST, 0, "package-manager", AT(package_managers), "NAME",
      "the same for the hosts of npm, pip ...", NULL},
     {CSN_OPT_DURATION, 0, "timeout", AT(timeout), "DURATION",
-     "end it after this long, default 30s; none: never", NULL},
+     "end it after this long; default 30s, or none with -d or -t", NULL},
     {CSN_OPT_FLAG, 0, "stdin", AT(use_stdin), NULL, "pass standard input to the command", NULL},
     {CSN_OPT_SIZE, 0, "max-output", AT(output_max), "SIZE",
      "bytes kept per stream with --json, default 1M", NULL},
@@ -46,6 +46,14 @@ const csn_opt csn_exec_opt_table[] = {
     {CSN_OPT_FLAG, 't', "pty", AT(pty), NULL, "run on a terminal, connected to this one", NULL},
     {CSN_OPT_END},
 };
+
+/* An id begins with its backend. */
+bool csn_cli_is_here(const csn_cli *c)
+{
+    const char *id = csn_id(c->sb);
+
+    return id && (csn_str_starts(id, "jail-") || csn_str_starts(id, "local-"));
+}
 
 int csn_exec_opts_check(const csn_cli *c, const csn_exec_cli *x)
 {

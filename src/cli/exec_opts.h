@@ -17,6 +17,8 @@ extern const csn_opt csn_exec_opt_table[];
 int csn_exec_opts_check(const csn_cli *c, const csn_exec_cli *x);
 /* Runs the command in c->sb and returns the exit status of caisson. */
 int csn_exec_opts_run(csn_cli *c, const csn_exec_cli *x);
+/* True if the sandbox is one of this machine (jail, local). */
+bool csn_cli_is_here(const csn_cli *c);
 /* Prints on stderr what the sandbox denied a command, and files it quarantined. */
 void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bool failed);
 /* For csn_on_denial; ctx is the csn_cli. */
