@@ -194,6 +194,9 @@ typedef int (*csn_process_fn)(void *ctx, const csn_process_info *info);
 /* A snapshot costs nothing and needs no removal, so csn_fork may take one. */
 #define CSN_CAP_FORK (1u << 13)
 
+/* exec supports CSN_EXEC_PTY. */
+#define CSN_CAP_PTY (1u << 14)
+
 /* `deny` and `rules` on paths hold for commands as well; without it they hold for file calls.
  */
 #define CSN_CAP_BINDS (1u << 20)

@@ -308,7 +308,7 @@ CSN_API csn_status csn_resume(csn_sandbox *sb, csn_error **err);
 #define CSN_EXEC_STDIN_FD  (1u << 3) /* stdin comes from stdin_fd */
 #define CSN_EXEC_RESTART   (1u << 4) /* restart the session */
 #define CSN_EXEC_SUDO      (1u << 5) /* if the backend supports it */
-#define CSN_EXEC_PTY       (1u << 6) /* csn_start only: a terminal, rows x cols */
+#define CSN_EXEC_PTY       (1u << 6) /* a terminal, rows x cols; csn_exec(3), csn_start(3) */
 #define CSN_EXEC_STDIN     (1u << 7) /* csn_start only: open a pipe for csn_process_write */
 #define CSN_EXEC_TIED      (1u << 8) /* csn_start only: ends with its handle or its owner */
 

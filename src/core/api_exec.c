@@ -22,10 +22,11 @@
 #include "core/layers.h"
 #include "core/result.h"
 #include "text/capture.h"
+#include "text/plain.h"
 
 #define EXEC_FLAGS                                                                             \
     (CSN_EXEC_MERGE | CSN_EXEC_KEEP_TAIL | CSN_EXEC_KEEP_BOTH | CSN_EXEC_STDIN_FD |            \
-     CSN_EXEC_RESTART | CSN_EXEC_SUDO)
+     CSN_EXEC_RESTART | CSN_EXEC_SUDO | CSN_EXEC_PTY)
 
 /* The sink of one command. */
 typedef struct collector {
@@ -267,8 +268,17 @@ static void explain_failure(csn_call *c, const csn_exec_req *req, const csn_exec
     bool by_itself = end->how == CSN_END_EXITED || end->how == CSN_END_SPAWN;
     bool crashed = end->signal != 0 && end->signal != SIGSYS;
 
-    if (r->failed && by_itself && !crashed && c->sb->ops->explain)
-        (void)c->sb->ops->explain(c->sb->state, req, end, &r->out, &r->err, NULL);
+    if (!r->failed || !by_itself || crashed || !c->sb->ops->explain)
+        return;
+    csn_output out = r->out;
+    csn_autofree char *plain = req->flags & CSN_EXEC_PTY ? malloc(out.len + 1) : NULL;
+    if (plain) {
+        size_t head = (size_t)out.head;
+        uint64_t cut = out.total - out.len;
+        out.len = csn_plain_text(out.data, out.len, plain, &head);
+        out = (csn_output){plain, out.len, out.len + cut, head};
+    }
+    (void)c->sb->ops->explain(c->sb->state, req, end, &out, &r->err, NULL);
 }
 
 static int fill_denials(csn_call *c, const csn_exec_req *req, const csn_exec_end *end,
@@ -351,6 +361,19 @@ static csn_status run_shell(csn_call *c, csn_exec_req *req, const char **argv,
     return run_in_backend(c, req, o, col, end, err);
 }
 
+static csn_status check_terminal(const csn_sandbox *sb, const csn_exec_opts *o, csn_error **err)
+{
+    if (!(o->flags & CSN_EXEC_PTY))
+        return CSN_OK;
+    if (o->session)
+        return csn_fail(err, CSN_INVALID, "a session has no terminal");
+    if (!(sb->ops->caps & CSN_CAP_PTY))
+        return csn_fail(err, CSN_UNSUPPORTED,
+                        "backend '%s' has terminals for background processes only",
+                        sb->ops->name);
+    return CSN_OK;
+}
+
 static csn_status exec_inner(csn_call *c, const char *const *argv, const char *command,
                              const csn_exec_opts *o, csn_exec_result *r, csn_error **err)
 {
@@ -360,14 +383,19 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
     csn_denials found = {.arena = csn_result_arena(r)};
     const csn_deny_sink denials = {csn_denials_add, &found};
     const char *shell[] = {"bash", "-c", command, NULL};
-    csn_exec_req req = {.flags = o->flags & (CSN_EXEC_MERGE | CSN_EXEC_RESTART | CSN_EXEC_SUDO),
-                        .argv = command ? shell : argv,
-                        .command = command,
-                        .denials = &denials};
+    csn_exec_req req = {
+        .flags = o->flags & (CSN_EXEC_MERGE | CSN_EXEC_RESTART | CSN_EXEC_SUDO | CSN_EXEC_PTY),
+        .argv = command ? shell : argv,
+        .command = command,
+        .rows = o->rows,
+        .cols = o->cols,
+        .denials = &denials};
     csn_exec_end end;
     collector col;
 
     csn_status st = csn_exec_check(c->sb, o, command, err);
+    if (st == CSN_OK)
+        st = check_terminal(c->sb, o, err);
     if (st == CSN_OK)
         st = csn_policy_command(c->sb->policy, command, argv, o->env, err);
     if (st == CSN_OK)

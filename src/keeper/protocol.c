@@ -46,18 +46,21 @@ size_t csn_spawn_fd_count(uint32_t flags)
 }
 
 /* A background process is given no output descriptors, and at most one stdin. It outlives its
- * channel and the process that creates its sockets. */
+ * channel and the process that creates its sockets. The terminal of a foreground command is the
+ * caller's: it comes as stdin and stdout. */
 static bool spawn_is_valid(const csn_spawn_msg *s, size_t nfds)
 {
     uint32_t foreground_only = CSN_SPAWN_STDOUT_FD | CSN_SPAWN_STDERR_FD |
                                CSN_SPAWN_SOCKETS_FD | CSN_SPAWN_KEEP_CHANNEL;
-    uint32_t background_only = CSN_SPAWN_PTY | CSN_SPAWN_TIED | CSN_SPAWN_STDIN_PIPE;
+    uint32_t background_only = CSN_SPAWN_TIED | CSN_SPAWN_STDIN_PIPE;
+    uint32_t terminal = CSN_SPAWN_STDIN_FD | CSN_SPAWN_STDOUT_FD;
     uint32_t in = s->flags & (CSN_SPAWN_STDIN_FD | CSN_SPAWN_STDIN_PIPE | CSN_SPAWN_PTY);
 
     if (nfds != csn_spawn_fd_count(s->flags))
         return false;
     if (!(s->flags & CSN_SPAWN_BACKGROUND))
-        return (s->flags & background_only) == 0;
+        return (s->flags & background_only) == 0 &&
+               (!(s->flags & CSN_SPAWN_PTY) || (s->flags & terminal) == terminal);
     return (s->flags & foreground_only) == 0 && (in & (in - 1)) == 0 && s->ring_max != 0;
 }
 

@@ -96,7 +96,7 @@ typedef enum csn_msg_type {
 /* Options of a SPAWN. */
 #define CSN_SPAWN_MERGE        (1u << 5) /* stderr goes where stdout goes */
 #define CSN_SPAWN_BACKGROUND   (1u << 6)
-#define CSN_SPAWN_PTY          (1u << 7)  /* background */
+#define CSN_SPAWN_PTY          (1u << 7)  /* stdin is its controlling terminal */
 #define CSN_SPAWN_STDIN_PIPE   (1u << 8)  /* background */
 #define CSN_SPAWN_TIED         (1u << 9)  /* background: killed when the channel closes */
 #define CSN_SPAWN_KEEP_CHANNEL (1u << 10) /* foreground: the next SPAWN may use it again */

@@ -143,7 +143,8 @@ IN_CHILD static int set_limits(const kp_child *c)
  * above 2, so dup2 overwrites none that is still needed. */
 IN_CHILD static int set_stdio(const kp_child *c)
 {
-    bool merge = (c->spawn->flags & (CSN_SPAWN_MERGE | CSN_SPAWN_PTY)) != 0;
+    uint32_t flags = c->spawn->flags;
+    bool merge = (flags & CSN_SPAWN_MERGE) || ((flags & CSN_SPAWN_PTY) && c->err < 0);
     int err = merge ? c->out : c->err;
 
     if (c->in >= 0 && dup2(c->in, 0) < 0)
@@ -152,7 +153,7 @@ IN_CHILD static int set_stdio(const kp_child *c)
         return -1;
     if (err >= 0 && dup2(err, 2) < 0)
         return -1;
-    if ((c->spawn->flags & CSN_SPAWN_PTY) && ioctl(0, TIOCSCTTY, 0) < 0)
+    if ((flags & CSN_SPAWN_PTY) && ioctl(0, TIOCSCTTY, 0) < 0)
         return -1;
     if (c->ctl >= 0 && dup2(c->ctl, FD_CTL) < 0)
         return -1;

@@ -15,12 +15,17 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "os/spawn.h"
 
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 0x8
+#endif
 #define BACKGROUND_MS 200 /* interval of checks whether we are in the foreground again */
 
 /* A separate open file description, because O_NONBLOCK must not affect other users of the
@@ -98,6 +103,18 @@ static ssize_t read_terminal(csn_input *in, void *buf, size_t len)
     return -EAGAIN;
 }
 
+/* Another reader may have taken what poll reported. Kernels that cannot read a pipe without
+ * waiting wait then. */
+static ssize_t read_pipe(int fd, void *buf, size_t len)
+{
+    const struct iovec iov = {.iov_base = buf, .iov_len = len};
+    ssize_t n = syscall(SYS_preadv2, fd, &iov, 1, -1L, -1L, RWF_NOWAIT);
+
+    if (n < 0 && errno == EOPNOTSUPP)
+        n = read(fd, buf, len);
+    return n < 0 ? -errno : n;
+}
+
 ssize_t csn_input_read(csn_input *in, void *buf, size_t len)
 {
     ssize_t n;
@@ -105,6 +122,8 @@ ssize_t csn_input_read(csn_input *in, void *buf, size_t len)
     in->retry_ns = 0;
     if (in->terminal)
         n = read_terminal(in, buf, len);
+    else if (in->splices)
+        n = read_pipe(in->fd, buf, len);
     else if ((n = in->socket ? recv(in->fd, buf, len, MSG_DONTWAIT) : read(in->fd, buf, len)) <
              0)
         n = -errno;

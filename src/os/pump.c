@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -19,8 +20,10 @@
 #include "base/limits.h"
 #include "os/spawn.h"
 
-#define BUF_SIZE   (64u * 1024u)
-#define GROW_AFTER (256u * 1024u) /* bytes after which a stream is worth a larger pipe */
+#define BUF_SIZE     (64u * 1024u)
+#define GROW_AFTER   (256u * 1024u) /* bytes after which a stream is worth a larger pipe */
+#define EOF_MS_FIRST 100u
+#define EOF_MS_MAX   5000u
 
 enum {
     AT_OUT = 0,
@@ -38,6 +41,7 @@ void csn_pump_init(csn_pump *p)
                     .input = CSN_INPUT_NONE,
                     .message_fd = -1,
                     .control_fd = -1,
+                    .size_fd = -1,
                     .null_fd = -1};
     p->out[0] = p->out[1] = (csn_pump_out){.fd = -1};
     p->cancel_fds[0] = p->cancel_fds[1] = -1;
@@ -119,7 +123,8 @@ static bool pump_out(csn_pump *p, csn_pump_out *o, size_t max)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
     if (n <= 0) {
-        p->broken = p->broken || n < 0;
+        bool hung_up = p->terminal && errno == EIO; /* its last user has ended */
+        p->broken = p->broken || (n < 0 && !hung_up);
         close_fd(&o->fd);
         return true;
     }
@@ -128,6 +133,30 @@ static bool pump_out(csn_pump *p, csn_pump_out *o, size_t max)
         o->grown = true;
     }
     return deliver(p, o, drop ? NULL : p->buf, (size_t)n);
+}
+
+/* The end of what a terminal has to say. */
+void csn_pump_no_input(csn_pump *p)
+{
+    if (!p->terminal) {
+        csn_pump_end_feed(p);
+        return;
+    }
+    csn_input_close(&p->input);
+    p->feed = NULL;
+    p->eof_ns = 1;
+    p->eof_ms = EOF_MS_FIRST;
+}
+
+/* A ^D is consumed by its first reader, and lost if a shell changes the mode of the terminal
+ * before it reads. Every reader must see the end, so it is typed repeatedly. */
+static void type_eof(csn_pump *p)
+{
+    if (p->eof_ns == 0 || p->feed_fd < 0 || csn_deadline_poll_ms(p->eof_ns) > 0)
+        return;
+    (void)csn_write_quietly(p->feed_fd, "\004", 1);
+    p->eof_ns = csn_deadline_in(p->eof_ms);
+    p->eof_ms = p->eof_ms < EOF_MS_MAX ? p->eof_ms * 2 : p->eof_ms;
 }
 
 /* Fills the empty feed buffer. False: the source failed. */
@@ -143,7 +172,7 @@ static bool fill_feed(csn_pump *p)
         return false;
     }
     if (n == 0)
-        csn_pump_end_feed(p);
+        csn_pump_no_input(p);
     p->feed_len = (size_t)n;
     return true;
 }
@@ -164,7 +193,7 @@ static bool splice_feed(csn_pump *p)
 /* Writes some stdin to the command. False: the source failed. */
 static bool pump_feed(csn_pump *p)
 {
-    if (csn_input_splices(&p->input))
+    if (csn_input_splices(&p->input) && !p->terminal)
         return splice_feed(p);
     ensure_buf(&p->feed_buf, &p->feed_size, p->spare[1], sizeof(p->spare[1]));
     if (p->feed_at == p->feed_len && !fill_feed(p))
@@ -186,9 +215,10 @@ static void fill_poll_feed(const csn_pump *p, struct pollfd pf[AT_COUNT])
 {
     bool wait_input = p->input.fd >= 0 && p->feed_at == p->feed_len && !p->feed_full;
     bool nap = wait_input && csn_deadline_poll_ms(p->input.retry_ns) > 0;
+    bool none = p->feed_failed || (p->eof_ns != 0 && p->feed_at == p->feed_len);
 
-    pf[AT_FEED] = (struct pollfd){.fd = p->feed_failed ? -1 : p->feed_fd,
-                                  .events = wait_input ? 0 : POLLOUT};
+    pf[AT_FEED] =
+        (struct pollfd){.fd = none ? -1 : p->feed_fd, .events = wait_input ? 0 : POLLOUT};
     pf[AT_INPUT] = (struct pollfd){
         .fd = wait_input && !nap && !p->feed_failed ? p->input.fd : -1, .events = POLLIN};
 }
@@ -221,9 +251,11 @@ static bool move_bytes(csn_pump *p, const struct pollfd pf[AT_COUNT], csn_pump_e
             return false;
         }
     }
-    if (p->input.fd >= 0 && (pf[AT_FEED].revents & (POLLERR | POLLNVAL)))
+    short feed = pf[AT_FEED].revents;
+    if ((p->input.fd >= 0 && (feed & (POLLERR | POLLNVAL))) ||
+        (p->terminal && (feed & POLLHUP)))
         csn_pump_end_feed(p);
-    if (p->feed_fd >= 0 && (pf[AT_FEED].revents | pf[AT_INPUT].revents) != 0 && !pump_feed(p)) {
+    if (p->feed_fd >= 0 && (feed | pf[AT_INPUT].revents) != 0 && !pump_feed(p)) {
         p->feed_failed = true;
         *ret = CSN_PUMP_FEED;
         return false;
@@ -236,7 +268,54 @@ static int timeout_ms(const csn_pump *p)
     int deadline = csn_deadline_poll_ms(p->deadline_ns);
     int nap = p->feed_fd >= 0 ? csn_deadline_poll_ms(p->input.retry_ns) : -1;
 
+    if (p->feed_fd >= 0 && p->eof_ns != 0)
+        nap = csn_deadline_poll_ms(p->eof_ns);
     return nap > 0 && (deadline < 0 || nap < deadline) ? nap : deadline;
+}
+
+/* ---- the size of a terminal ---- */
+
+void csn_pump_follow_size(csn_pump *p, int terminal)
+{
+    struct winsize ws;
+
+    if (ioctl(terminal, TIOCGWINSZ, &ws) < 0)
+        return;
+    p->size_fd = terminal;
+    p->size = (uint32_t)ws.ws_row << 16 | ws.ws_col;
+}
+
+static void copy_size(csn_pump *p)
+{
+    struct winsize ws;
+
+    if (ioctl(p->size_fd, TIOCGWINSZ, &ws) < 0 ||
+        p->size == ((uint32_t)ws.ws_row << 16 | ws.ws_col))
+        return;
+    p->size = (uint32_t)ws.ws_row << 16 | ws.ws_col;
+    if (p->out[0].fd >= 0)
+        (void)ioctl(p->out[0].fd, TIOCSWINSZ, &ws);
+}
+
+/* A change of size is noticed when SIGWINCH, if the host handles it, interrupts the poll; it is
+ * blocked in between, so none is missed. */
+static int wait_ready(csn_pump *p, struct pollfd pf[AT_COUNT])
+{
+    int ms = timeout_ms(p);
+    struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+    sigset_t winch, old;
+
+    if (p->size_fd < 0)
+        return poll(pf, AT_COUNT, ms);
+    sigemptyset(&winch);
+    sigaddset(&winch, SIGWINCH);
+    pthread_sigmask(SIG_BLOCK, &winch, &old);
+    copy_size(p);
+    int n = ppoll(pf, AT_COUNT, ms < 0 ? NULL : &ts, &old);
+    int e = errno;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    errno = e;
+    return n;
 }
 
 /* Bytes first, then events: output that a command wrote before its end is delivered before its
@@ -251,8 +330,9 @@ csn_pump_event csn_pump_wait(csn_pump *p)
     for (;;) {
         if (p->out[0].fd < 0 && p->out[1].fd < 0 && p->message_fd < 0 && p->control_fd < 0)
             return CSN_PUMP_CLOSED;
+        type_eof(p);
         fill_poll(p, pf);
-        int n = poll(pf, AT_COUNT, timeout_ms(p));
+        int n = wait_ready(p, pf);
         if (n < 0 && errno != EINTR)
             return CSN_PUMP_ERROR;
         if (n < 0)

@@ -43,6 +43,9 @@ typedef struct csn_pump {
     int message_fd, control_fd;
     int cancel_fds[2];
     uint64_t deadline_ns;
+    /* out[0] and feed_fd are the master of a terminal: the end of the input is typed as ^D. */
+    bool terminal;
+    int size_fd; /* or -1: a terminal whose changes of size `out[0]` follows */
     /* private */
     char *buf, *feed_buf;
     size_t buf_size, feed_size;
@@ -54,13 +57,20 @@ typedef struct csn_pump {
      * is complete. */
     bool feed_failed;
     int null_fd;
-    bool mute;   /* after STOP: output is discarded */
-    bool broken; /* a read failed */
+    uint64_t eof_ns; /* when ^D is typed next; 0: there is input */
+    unsigned eof_ms; /* then after this long again */
+    uint32_t size;   /* of size_fd, rows and columns */
+    bool mute;       /* after STOP: output is discarded */
+    bool broken;     /* a read failed */
 } csn_pump;
 
 void csn_pump_init(csn_pump *p);
 void csn_pump_release(csn_pump *p);  /* closes outputs and feed that are still open */
 void csn_pump_end_feed(csn_pump *p); /* the command sees the end of its stdin */
+/* Ends the input of a terminal that has none. */
+void csn_pump_no_input(csn_pump *p);
+/* Sets size_fd, if it is a terminal. */
+void csn_pump_follow_size(csn_pump *p, int terminal);
 /* Moves bytes until an event. */
 csn_pump_event csn_pump_wait(csn_pump *p);
 /* Moves the bytes that are in the output pipes now. */

@@ -27,6 +27,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/strv.h"
+#include "os/pty.h"
 #include "os/pump.h"
 #include "runtime/link.h"
 
@@ -201,6 +202,40 @@ static int make_feed(csn_runtime *rt, csn_pump *p, const csn_exec_req *req, int 
     return 0;
 }
 
+/* Makes a terminal whose master we hold. In a jail it is one of the jail's own devpts, so that
+ * its name inside is right; the user inside owns it, as one who logs in does. */
+static int make_terminal(csn_runtime *rt, csn_pump *p, const csn_exec_req *req, int *ret_slave)
+{
+    csn_autofd int slave = -1;
+    int master = -1, rc = 0;
+
+    if (req->input_fd >= 0)
+        rc = csn_input_open(&p->input, req->input_fd);
+    if (rc == 0)
+        rc = rt->level == CSN_LEVEL_NAMESPACES
+                 ? csn_pty_open_at(rt->root.fd, req->rows, req->cols, &master, &slave)
+                 : csn_pty_open(req->rows, req->cols, &master, &slave);
+    if (rc < 0)
+        return rc;
+    give_pipe(rt, slave);
+    (void)fcntl(master, F_SETFL, O_NONBLOCK);
+    p->out[0] = (csn_pump_out){.fd = master, .stream = CSN_STDOUT};
+    p->feed_fd = fcntl(master, F_DUPFD_CLOEXEC, 3);
+    if (p->feed_fd < 0)
+        return -errno;
+    p->terminal = true;
+    if (req->input) {
+        p->feed = req->input->read;
+        p->feed_ctx = req->input->ctx;
+    } else if (req->input_fd < 0) {
+        csn_pump_no_input(p);
+    }
+    if (req->input_fd >= 0)
+        csn_pump_follow_size(p, req->input_fd);
+    *ret_slave = csn_steal_fd(&slave);
+    return 0;
+}
+
 /* Collects the command's descriptors in protocol order. The caller closes own[] after
  * sending. */
 static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[5], int own[3],
@@ -212,13 +247,20 @@ static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[5], in
 
     fds[n++] = cwd_fd;
     *flags = CSN_SPAWN_CWD_FD | CSN_SPAWN_STDOUT_FD | (merge ? CSN_SPAWN_MERGE : 0);
-    if (r->req->input_fd >= 0 || r->req->input) {
+    if (r->req->flags & CSN_EXEC_PTY) {
+        if ((rc = make_terminal(r->rt, &r->pump, r->req, &own[0])) < 0)
+            return csn_fail_errno(err, -rc, "terminal");
+        fds[n++] = own[0];
+        fds[n++] = own[0];
+        *flags |= CSN_SPAWN_STDIN_FD | CSN_SPAWN_PTY;
+    } else if (r->req->input_fd >= 0 || r->req->input) {
         if ((rc = make_feed(r->rt, &r->pump, r->req, &own[0])) < 0)
             return csn_fail_errno(err, -rc, "standard input");
         fds[n++] = own[0];
         *flags |= CSN_SPAWN_STDIN_FD;
     }
-    if ((rc = make_pipe(r->rt, &r->pump.out[0], CSN_STDOUT, &own[1])) == 0)
+    if (!(r->req->flags & CSN_EXEC_PTY) &&
+        (rc = make_pipe(r->rt, &r->pump.out[0], CSN_STDOUT, &own[1])) == 0)
         fds[n++] = own[1];
     if (rc == 0 && !merge &&
         (rc = make_pipe(r->rt, &r->pump.out[1], CSN_STDERR, &own[2])) == 0) {

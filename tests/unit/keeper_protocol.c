@@ -208,6 +208,7 @@ static void spawn_flags_that_contradict_one_another_are_refused(void **state)
     assert_spawn_refused((csn_spawn_msg){.flags = CSN_SPAWN_RESTART}, 0);
     assert_spawn_refused((csn_spawn_msg){.rows = 65536}, 0);
     assert_spawn_refused((csn_spawn_msg){.flags = CSN_SPAWN_PTY}, 0);
+    assert_spawn_refused((csn_spawn_msg){.flags = CSN_SPAWN_PTY | CSN_SPAWN_STDIN_FD}, 1);
     assert_spawn_refused((csn_spawn_msg){.flags = CSN_SPAWN_TIED}, 0);
     assert_spawn_refused((csn_spawn_msg){.flags = bg}, 0); /* no room for its output */
     assert_spawn_refused((csn_spawn_msg){.flags = bg | CSN_SPAWN_KEEP_CHANNEL, .ring_max = 1},

@@ -129,6 +129,40 @@ static void exec_survives_a_command_that_ignores_stdin(void **state)
     den_clean(&d);
 }
 
+/* The end of the input is typed on the terminal; stderr is no part of it without MERGE. */
+static void exec_gives_a_terminal(void **state)
+{
+    den d;
+    out o = {0};
+    const char *argv[] = {"/bin/sh", "-c",
+                          "test -t 0 && test -t 1 && stty size && cat; test -t 2 || echo e >&2",
+                          NULL};
+    const char text[] = "typed\n";
+    source s = {text, strlen(text), 0};
+    csn_source input = {source_read, &s};
+    csn_exec_req req = den_req(argv);
+
+    (void)state;
+    den_make(&d);
+    req.flags = CSN_EXEC_PTY;
+    req.rows = 12;
+    req.cols = 34;
+    req.input = &input;
+    den_run(&d, &req, &o);
+    assert_int_equal(o.end.how, CSN_END_EXITED);
+    assert_int_equal(o.end.exit_code, 0);
+    assert_non_null(strstr(o.text[0], "12 34\r\n"));
+    assert_non_null(strstr(o.text[0], "typed\r\n"));
+    assert_string_equal(o.text[1], "e\n");
+    req.flags |= CSN_EXEC_MERGE;
+    req.input = NULL;
+    o = (out){0};
+    den_run(&d, &req, &o);
+    assert_string_equal(o.text[0], "12 34\r\n");
+    assert_string_equal(o.text[1], "");
+    den_clean(&d);
+}
+
 static void exec_takes_a_descriptor_as_stdin(void **state)
 {
     den d;
@@ -682,6 +716,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(exec_survives_a_command_that_ignores_stdin),
         cmocka_unit_test(exec_takes_a_descriptor_as_stdin),
         cmocka_unit_test(exec_gives_an_empty_stdin_by_default),
+        cmocka_unit_test(exec_gives_a_terminal),
         cmocka_unit_test(exec_runs_in_the_given_directory),
         cmocka_unit_test(exec_in_a_missing_directory_is_an_error),
         cmocka_unit_test(missing_program_is_127_with_the_shells_message),

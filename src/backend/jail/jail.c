@@ -66,8 +66,8 @@ static const csn_network_ops network = {.size = sizeof(network),
 
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
-    .caps = CSN_CAP_CWD | CSN_CAP_SESSION | CSN_CAP_SPAWN | CSN_CAP_ENV | CSN_CAP_USAGE |
-            CSN_CAP_OWNED | CSN_CAP_BINDS,
+    .caps = CSN_CAP_CWD | CSN_CAP_SESSION | CSN_CAP_SPAWN | CSN_CAP_PTY | CSN_CAP_ENV |
+            CSN_CAP_USAGE | CSN_CAP_OWNED | CSN_CAP_BINDS,
     .name = "jail",
     .isolation = "kernel",
     .options = CSN_OPTION_WORKSPACE | CSN_OPTION_WORKSPACES | CSN_OPTION_READ |

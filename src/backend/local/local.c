@@ -110,8 +110,8 @@ static const csn_process_ops processes = {CSN_RUNTIME_PROCESS_OPS, .start = csn_
 
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
-    .caps = CSN_CAP_BENEATH | CSN_CAP_CWD | CSN_CAP_SESSION | CSN_CAP_SPAWN | CSN_CAP_ENV |
-            CSN_CAP_USAGE | CSN_CAP_OWNED,
+    .caps = CSN_CAP_BENEATH | CSN_CAP_CWD | CSN_CAP_SESSION | CSN_CAP_SPAWN | CSN_CAP_PTY |
+            CSN_CAP_ENV | CSN_CAP_USAGE | CSN_CAP_OWNED,
     .name = "local",
     .isolation = "none",
     .options = CSN_OPTION_WORKSPACE | CSN_OPTION_READ | CSN_OPTION_WRITE | CSN_OPTION_DENY |
