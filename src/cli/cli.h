@@ -149,6 +149,10 @@ int csn_cli_exit_of(int status);
 /* The exit status for a command that exited with `exit_code` (-1: a signal ended it). */
 int csn_cli_command_status(int exit_code, const char *signal);
 
+/* terminal.c: restores the terminal; for signal handlers. */
+void csn_cli_raw_restore(void);
+bool csn_cli_is_raw(void); /* terminal.c: a line on the terminal needs a carriage return */
+
 /* ---- input.c: bytes from files and stdin --------------------------------------------- */
 
 /* Reads a whole file ("-": stdin) of at most max bytes and adds a NUL. *ret is malloc'd. */

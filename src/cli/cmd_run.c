@@ -46,8 +46,10 @@ static int run(csn_cli *c, void *opts)
     csn_on_denial(c->sb, csn_cli_end_denial, c);
     /* The sandbox of another machine costs money, so the library's default stays there. */
     bool here = csn_cli_is_here(c);
-    if (here)
+    if (here) {
         o->exec.timeout = config.timeout_ms ? config.timeout_ms : CSN_NO_LIMIT;
+        csn_cli_choose_stdio(&o->exec, c->json);
+    }
     int status = csn_exec_opts_run(c, &o->exec);
     csn_close(c->sb);
     return status;
@@ -61,8 +63,12 @@ const csn_command csn_cmd_run = {
     .intro =
         "Opens a sandbox, runs one command in it and destroys the sandbox, whatever\n"
         "happens. After -- the words are passed as they are, no shell sees them; -c runs a\n"
-        "shell string. Output is passed on as it comes; stdin is empty unless you give\n"
-        "--stdin or -t. It may run as long as it likes, unless --timeout says otherwise.\n"
+        "shell string. It may run as long as it likes, unless --timeout says otherwise.\n"
+        "\n"
+        "Output is passed on as it comes, and so is standard input, if it is a pipe or a\n"
+        "file. If standard input and output are your terminal, the command has one, too:\n"
+        "colours, line editing, ^C and the window size work as without a sandbox. -T: no\n"
+        "terminal, --no-stdin: no input.\n"
         "\n"
         "Exit status: the command's own; 124 timeout; 125 caisson failed; 126 refused by\n"
         "policy or not executable; 127 not found; 128+n ended by signal n; 2 wrong usage of\n"
@@ -71,7 +77,8 @@ const csn_command csn_cmd_run = {
     .examples = "  caisson run -- make test\n"
                 "  caisson run --backend local --timeout 5m -c 'npm ci && npm test'\n"
                 "  caisson run --read /usr/share/dict --deny .git --json -- ./untrusted\n"
-                "  caisson run -t -- python3\n",
+                "  caisson run -- python3\n"
+                "  caisson run -- sort <names.txt\n",
     .groups = {{"Sandbox options", csn_sandbox_opt_table, offsetof(run_opts, sandbox)},
                {"Exec options", csn_exec_opt_table, offsetof(run_opts, exec)}},
     .opts_size = sizeof(run_opts),

@@ -1,7 +1,7 @@
 /* exec_opts.c: runs the command of `run` and `exec`.
  *
  * A command runs in the foreground, with its output copied as it comes (captured with --json),
- * in the background (-d), or on a terminal (-t, terminal.c). The exit status is that of the
+ * in the background (-d), or on a terminal (-t). The exit status is that of the
  * command; 124 to 127 and 128+n report timeouts, refusals and signals.
  *
  * Invariants: output is copied byte for byte and never truncated; if the reader closes stdout
@@ -31,6 +31,7 @@ const csn_opt csn_exec_opt_table[] = {
     {CSN_OPT_DURATION, 0, "timeout", AT(timeout), "DURATION",
      "end it after this long; default 30s, or none with -d or -t", NULL},
     {CSN_OPT_FLAG, 0, "stdin", AT(use_stdin), NULL, "pass standard input to the command", NULL},
+    {CSN_OPT_FLAG, 0, "no-stdin", AT(no_stdin), NULL, "its standard input is /dev/null", NULL},
     {CSN_OPT_SIZE, 0, "max-output", AT(output_max), "SIZE",
      "bytes kept per stream with --json, default 1M", NULL},
     {CSN_OPT_SIZE, 0, "output-max", AT(output_max), "SIZE", NULL, NULL},
@@ -44,6 +45,7 @@ const csn_opt csn_exec_opt_table[] = {
     {CSN_OPT_FLAG, 'd', "detach", AT(detach), NULL, "run in the background and print the pid",
      NULL},
     {CSN_OPT_FLAG, 't', "pty", AT(pty), NULL, "run on a terminal, connected to this one", NULL},
+    {CSN_OPT_FLAG, 'T', "no-pty", AT(no_pty), NULL, "run without a terminal", NULL},
     {CSN_OPT_END},
 };
 
@@ -69,6 +71,15 @@ int csn_exec_opts_check(const csn_cli *c, const csn_exec_cli *x)
         return csn_cli_usage(c, NULL, "--restart needs --session");
     if (x->detach && x->pty)
         return csn_cli_usage(c, NULL, "-d and -t exclude each other");
+    if (x->pty && x->no_pty)
+        return csn_cli_usage(c, NULL, "-t and -T exclude each other");
+    if (x->use_stdin && x->no_stdin)
+        return csn_cli_usage(c, NULL, "--stdin and --no-stdin exclude each other");
+    if (x->pty && x->no_stdin)
+        return csn_cli_usage(c, "-t passes on what you type",
+                             "-t and --no-stdin exclude each other");
+    if (x->pty && x->session)
+        return csn_cli_usage(c, NULL, "-t and --session exclude each other");
     if (x->pty && c->json)
         return csn_cli_usage(c, NULL, "-t and --json exclude each other");
     if (x->pty && x->use_stdin)
@@ -97,10 +108,15 @@ static void fill(const csn_exec_cli *x, csn_exec_opts *o)
         o->flags |= CSN_EXEC_KEEP_BOTH;
     if (x->restart)
         o->flags |= CSN_EXEC_RESTART;
-    if (x->use_stdin) {
+    if (x->use_stdin || x->pty) {
         o->flags |= CSN_EXEC_STDIN_FD;
         o->stdin_fd = STDIN_FILENO;
     }
+    if (!x->pty)
+        return;
+    o->flags |= CSN_EXEC_PTY | (x->own_stderr ? 0 : CSN_EXEC_MERGE);
+    csn_cli_terminal_size(&o->rows, &o->cols);
+    o->timeout_ms = x->timeout ? x->timeout : CSN_NO_LIMIT;
 }
 
 /* ---- in the foreground --------------------------------------------------------------- */
@@ -232,8 +248,11 @@ static int run_foreground(csn_cli *c, const csn_exec_cli *x)
         o.on_output = pass_on;
         o.on_output_ctx = &l;
     }
+    if (x->pty)
+        csn_cli_raw_begin();
     csn_status st = x->command ? csn_sh(c->sb, x->command, &o, &r, &err)
                                : csn_exec(c->sb, c->argv, &o, &r, &err);
+    csn_cli_raw_end();
     if (st < 0 && l.out_error == EPIPE) {
         csn_error_free(err);
         status = CSN_EXIT_BROKEN_PIPE;
@@ -279,15 +298,16 @@ static int run_background(csn_cli *c, const csn_exec_cli *x)
     return csn_cli_flush(c, 0);
 }
 
-static int run_terminal(csn_cli *c, const csn_exec_cli *x)
+/* For backends whose terminals belong to background processes. */
+static int run_remote_terminal(csn_cli *c, const csn_exec_cli *x)
 {
     csn_process *p = NULL;
     csn_error *err = NULL;
     csn_exec_opts o;
 
     fill(x, &o);
-    o.flags |= CSN_EXEC_PTY | CSN_EXEC_TIED;
-    csn_cli_terminal_size(&o.rows, &o.cols);
+    o.flags = (o.flags & ~CSN_EXEC_STDIN_FD) | CSN_EXEC_TIED;
+    o.timeout_ms = x->timeout;
     /* Computed before the start, so that it is never later than the timeout in the sandbox. */
     uint64_t deadline = x->timeout ? csn_deadline_in(x->timeout) : 0;
     if (start(c, x, &o, &p, &err) < 0)
@@ -299,7 +319,7 @@ int csn_exec_opts_run(csn_cli *c, const csn_exec_cli *x)
 {
     if (x->detach)
         return run_background(c, x);
-    if (x->pty)
-        return run_terminal(c, x);
+    if (x->pty && !csn_cli_is_here(c))
+        return run_remote_terminal(c, x);
     return run_foreground(c, x);
 }

@@ -8,7 +8,8 @@ typedef struct csn_exec_cli {
     char **env;
     char **allowed_domains, **package_managers;
     uint64_t timeout, output_max;
-    bool use_stdin, merge, restart, detach, pty;
+    bool use_stdin, no_stdin, merge, restart, detach, pty, no_pty;
+    bool own_stderr; /* with pty: stderr is no part of the terminal */
 } csn_exec_cli;
 
 extern const csn_opt csn_exec_opt_table[];
@@ -24,7 +25,16 @@ void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bo
 /* For csn_on_denial; ctx is the csn_cli. */
 void csn_cli_end_denial(void *ctx, const csn_denial *d);
 
-/* terminal.c: connects a process with a pty to this terminal until it ends; frees it. If a
+/* stdio.c: decides for `run` what the command has as stdin, from what this program has. */
+void csn_cli_choose_stdio(csn_exec_cli *x, bool json);
+
+/* terminal.c: puts the terminal on stdin, if there is one, in raw mode, so that each byte typed
+ * reaches the command; and back. Signals that stop or end this program restore it. */
+void csn_cli_raw_begin(void);
+void csn_cli_raw_end(void);
+/* True if this program may use its terminal: it is not a background job. */
+bool csn_cli_in_foreground(void);
+/* Connects a process with a pty to this terminal until it ends; frees it. If a
  * signal ended it after the deadline (0: none), the status is that of a timeout. */
 int csn_cli_terminal(csn_cli *c, csn_process *p, uint64_t deadline);
 /* The size of this terminal, 24 x 80 if there is none. */

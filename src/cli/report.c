@@ -149,6 +149,7 @@ int csn_cli_print_id(const csn_cli *c, csn_sandbox *sb, const char *name, bool r
 void csn_cli_message(const char *op, const char *message, const char *hint)
 {
     static const char no_memory[] = "caisson: out of memory\n";
+    const char *eol = csn_cli_is_raw() ? "\r\n" : "\n";
     csn_autobuf text;
 
     csn_buf_init(&text, MESSAGE_MAX);
@@ -158,11 +159,11 @@ void csn_cli_message(const char *op, const char *message, const char *hint)
         csn_buf_puts(&text, ": ");
     }
     csn_cli_escape(&text, message, strlen(message));
-    csn_buf_putc(&text, '\n');
+    csn_buf_puts(&text, eol);
     if (hint) {
         csn_buf_puts(&text, "hint: ");
         csn_cli_escape(&text, hint, strlen(hint));
-        csn_buf_putc(&text, '\n');
+        csn_buf_puts(&text, eol);
     }
     if (text.err == 0)
         (void)csn_cli_write(STDERR_FILENO, text.data, text.len);

@@ -31,6 +31,7 @@ static void on_signal(int signo)
 
     if (caught == 0)
         caught = signo;
+    csn_cli_raw_restore(); /* the same signal again ends this program at once */
     if (to_cancel)
         csn_cancel_fire(to_cancel);
     setitimer(ITIMER_REAL, &ticks, NULL);

@@ -1,13 +1,16 @@
-/* terminal.c: connects this terminal to a process with a pty.
+/* terminal.c: the raw mode of this terminal, and processes on terminals of remote sandboxes.
  *
- * The main thread copies output of the process to stdout; a second thread copies input and
+ * In raw mode this terminal interprets nothing: ^C, ^Z and ^D reach the command, whose own
+ * terminal interprets them. Invariant: the mode is restored on every way out (end of the
+ * command, error, signal, exit()), while this program is stopped (SIGTSTP), and never by a
+ * background job.
+ *
+ * The library connects a command in a sandbox of this machine to the terminal. For a process of
+ * another backend, the main thread copies output to stdout; a second thread copies input and
  * window size changes. Signal handlers only write a byte to a pipe that the second thread
- * reads.
+ * reads. The process is tied to its handle, so it ends with this program.
  *
- * Invariants: the terminal is in raw mode during the run and is restored on every way out (end
- * of the process, error, signal, exit()). The process is tied to its handle, so it ends with
- * this program. Its output is untrusted and is written to the terminal unchanged, as with ssh.
- */
+ * The output is untrusted and is written to the terminal unchanged, as with ssh. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,30 +29,102 @@
 #define EOF_RETRY_MS     100 /* doubled after each retry, up to EOF_RETRY_MAX_MS */
 #define EOF_RETRY_MAX_MS 5000
 
-static struct termios before;
-static volatile sig_atomic_t is_raw;
+static struct termios before, raw;
+static volatile sig_atomic_t is_raw, wants_raw;
 static int wake[2] = {-1, -1}; /* bytes: 'W' size changed, 'S' a signal, 'E' the end */
 static volatile sig_atomic_t stopped_by;
 
-static void restore(void)
+/* ---- raw mode ------------------------------------------------------------------------ */
+
+bool csn_cli_in_foreground(void)
 {
-    if (is_raw)
-        tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
+    return tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+bool csn_cli_is_raw(void)
+{
+    return is_raw;
+}
+
+void csn_cli_raw_restore(void)
+{
+    if (is_raw && csn_cli_in_foreground())
+        tcsetattr(STDIN_FILENO, TCSANOW, &before);
     is_raw = 0;
+}
+
+static void on_stop(int signo)
+{
+    int saved = errno;
+
+    (void)signo;
+    csn_cli_raw_restore();
+    kill(getpid(), SIGSTOP);
+    errno = saved;
+}
+
+/* Also after SIGSTOP, which cannot be caught: the shell has set its own mode since. */
+static void on_continue(int signo)
+{
+    int saved = errno;
+
+    (void)signo;
+    if (wants_raw && csn_cli_in_foreground()) {
+        tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+        is_raw = 1;
+    }
+    errno = saved;
+}
+
+static void on_quit(int signo)
+{
+    csn_cli_raw_restore();
+    raise(signo); /* its handler was reset */
+}
+
+/* Only interrupts the library, which then copies the size. */
+static void on_resize(int signo)
+{
+    (void)signo;
+}
+
+static void handle(int signo, void (*handler)(int), int flags)
+{
+    struct sigaction sa = {.sa_handler = handler, .sa_flags = flags};
+
+    sigemptyset(&sa.sa_mask);
+    sigaction(signo, &sa, NULL);
 }
 
 static void make_raw(void)
 {
-    struct termios raw;
-
     if (tcgetattr(STDIN_FILENO, &before) < 0)
         return; /* not a terminal */
     raw = before;
     cfmakeraw(&raw);
-    atexit(restore);
-    is_raw = 1;
+    atexit(csn_cli_raw_restore);
+    is_raw = wants_raw = 1;
     tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
 }
+
+void csn_cli_raw_begin(void)
+{
+    handle(SIGWINCH, on_resize, 0);
+    handle(SIGTSTP, on_stop, SA_RESTART);
+    handle(SIGCONT, on_continue, SA_RESTART);
+    handle(SIGQUIT, on_quit, (int)SA_RESETHAND | SA_NODEFER);
+    make_raw();
+}
+
+void csn_cli_raw_end(void)
+{
+    wants_raw = 0;
+    if (is_raw && csn_cli_in_foreground())
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &before); /* after what the command has written */
+    is_raw = 0;
+}
+
+/* ---- remote processes: signals ------------------------------------------------------- */
 
 static void on_signal(int signo)
 {
@@ -191,7 +266,7 @@ static int finish(csn_cli *c, csn_process *p, uint64_t deadline)
     csn_error *err = NULL;
 
     csn_status st = csn_process_wait(p, 5000, &l, &err);
-    restore(); /* messages need a terminal that is not raw */
+    csn_cli_raw_end(); /* messages need a terminal that is not raw */
     if (st < 0)
         return csn_cli_fail(c, err);
     bool late = deadline != 0 && csn_now_ns() >= deadline;
@@ -224,7 +299,7 @@ int csn_cli_terminal(csn_cli *c, csn_process *p, uint64_t deadline)
     else
         status = CSN_EXIT_BROKEN_PIPE;
     csn_process_free(p);
-    restore();
+    csn_cli_raw_end();
     if (st < 0)
         status = csn_cli_fail(c, err);
     return stopped_by ? CSN_EXIT_SIGNAL + stopped_by : status;

@@ -35,8 +35,9 @@ is "stdout goes to stdout" "$(cat "$T/o")" out
 is "stderr goes to stderr" "$(cat "$T/e")" err
 cs run --merge -c 'echo out; echo err >&2; echo out2' >"$T/o" 2>"$T/e"
 is "--merge: all on stdout, in order" "$(tr '\n' ' ' <"$T/o")" "out err out2 "
-is "stdin is empty without --stdin" "$(echo data | cs run -- cat)" ""
-is "--stdin passes it on" "$(echo data | cs run --stdin -- cat)" data
+is "a pipe is passed on as stdin" "$(echo data | cs run -- cat)" data
+is "--stdin: likewise" "$(echo data | cs run --stdin -- cat)" data
+is "--no-stdin: it is empty" "$(echo data | cs run --no-stdin -- cat)" ""
 is "--stdin from a file" "$(cs run --stdin -- wc -c <"$CAISSON")" "$(wc -c <"$CAISSON")"
 is "bytes are passed on as they are" "$(cs run -c 'printf "\0\377\n\r"' | od -An -tx1)" " 00 ff 0a 0d"
 is "output is never cut when it streams" "$(cs run -c 'head -c 5000000 /dev/zero' | wc -c)" 5000000
