@@ -146,6 +146,8 @@ static csn_status set_rules(csn_sandbox *sb, const csn_net_opts *o, csn_error **
         given.packages = NULL;
     }
     if (st == CSN_OK)
+        st = csn_config_lends(sb->expanded ? sb->expanded : sb->config, given.net_allow, err);
+    if (st == CSN_OK)
         st = sb->ops->network->set_rules(sb->state, &given, err);
     if (st < 0)
         return st;

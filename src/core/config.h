@@ -12,10 +12,14 @@ csn_status csn_config_take(const csn_config *config, csn_config **ret, csn_error
 /* Checks network rules, presets and ports; CSN_INVALID names the first wrong one. */
 csn_status csn_config_check_net(const csn_config *c, csn_error **err);
 /* Rules with the operation net are network rules. csn_config_check_host checks one of them;
- * csn_config_move_net moves all to net_allow and net_deny and returns false if out of
- * memory. */
+ * csn_config_move_net moves all to net_allow and net_deny, adds the ports of localhost:PORT to
+ * host_ports, and returns false if out of memory. */
 csn_status csn_config_check_host(const char *host, size_t i, csn_error **err);
 bool csn_config_move_net(csn_arena *a, csn_config *c);
+/* For rules that replace those of a sandbox: CSN_UNSUPPORTED names the first port of loopback
+ * in `allow` that its configuration does not lend. */
+csn_status csn_config_lends(const csn_config *c, const char *const *allow, csn_error **err);
+bool csn_config_lends_port(const csn_config *c, uint16_t port); /* is it in host_ports? */
 /* Writes the JSON that csn_config_parse reads back. 0 or errno. */
 int csn_config_encode(const csn_config *c, csn_buf *out);
 /* Makes relative host paths absolute, so that another process can connect later. cwd_default: a

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/strv.h"
 #include "core/api_network.h"
+#include "core/config.h"
 #include "core/internal.h"
 #include "core/packages.h"
 #include "core/state.h"
@@ -75,6 +76,12 @@ static csn_status take_domains(const csn_netrules *policy, const char *const *do
 {
     for (size_t i = 0; domains && domains[i]; i++) {
         const char *const one[] = {domains[i], NULL};
+        csn_netrule rule;
+        if (csn_netrule_parse(domains[i], &rule, NULL) && csn_netrule_is_loopback(&rule))
+            return csn_fail(err, CSN_UNSUPPORTED,
+                            "allowed_domains[%zu]: %s: a command with network rules of its own "
+                            "has a loopback of its own, without the ports of this machine",
+                            i, domains[i]);
         csn_status st = csn_netrules_subset(policy, "allowed_domains", one, err);
         if (st == CSN_DENIED) {
             csn_autofree char *hint = NULL;
@@ -145,6 +152,30 @@ csn_status csn_network_restrict(csn_sandbox *sb, const csn_exec_opts *o, char **
 
 /* ---- csn_would_allow ---- */
 
+/* A port of this machine. The loopback inside is the sandbox's own: only a lent port leads out.
+ */
+static csn_status would_lend(const csn_sandbox *sb, const char *target, uint16_t port,
+                             csn_error **err)
+{
+    const csn_config *c = sb->expanded ? sb->expanded : sb->config;
+    csn_autofree char *shown = csn_path_printable(target);
+    char hint[32];
+
+    if (csn_config_lends_port(c, port))
+        return CSN_OK;
+    snprintf(hint, sizeof(hint), "--host-port %u", port);
+    const csn_denial d = {.op = "net",
+                          .target = target,
+                          .rule = "loopback is private to the sandbox",
+                          .source = "config.network",
+                          .hint = hint};
+    return csn_error_deny(csn_fail(err, CSN_DENIED,
+                                   "%s: loopback is private to the sandbox, and this port of "
+                                   "this machine is not lent",
+                                   shown ? shown : "it"),
+                          err, &d);
+}
+
 /* A name without a port is allowed if any port of it is. The name is not resolved: a check must
  * not send a DNS query. */
 csn_status csn_network_would_allow(csn_sandbox *sb, const char *target, csn_error **err)
@@ -160,6 +191,8 @@ csn_status csn_network_would_allow(csn_sandbox *sb, const char *target, csn_erro
                         shown ? shown : "it", why ? ": " : "", why ? why : "");
     if (t.kind == CSN_NETRULE_NET && t.port_count == 0)
         return csn_fail(err, CSN_INVALID, "an address needs a port, such as %s:443", shown);
+    if (csn_netrule_is_loopback(&t) && t.port_count > 0)
+        return would_lend(sb, target, t.ports[0], err);
     csn_status st = rules_now(sb, &policy, err);
     if (st < 0)
         return st;

@@ -73,7 +73,7 @@ size_t gw_policy_addresses(gw_flow *f, csn_netaddr *addrs, size_t n, csn_netverd
 
     for (size_t i = 0; i < n; i++) {
         csn_netverdict v;
-        csn_netrules_dial(f->gateway->rules, &addrs[i], f->target.port,
+        csn_netrules_dial(f->gateway->rules, &f->target.name, &addrs[i], f->target.port,
                           host_range(f->gateway, &addrs[i]), &v);
         if (v.allowed)
             addrs[good++] = addrs[i];

@@ -18,6 +18,7 @@ struct csn_netrules {
     csn_arena *arena; /* keys and texts of the rules */
     bool all;
     csn_netside allow, deny;
+    csn_netside inward; /* the allow rules with /private, a second time */
 };
 
 /* ---- compiling ---- */
@@ -28,6 +29,7 @@ void csn_netrules_free(csn_netrules *r)
         return;
     csn_netside_release(&r->allow);
     csn_netside_release(&r->deny);
+    csn_netside_release(&r->inward);
     csn_arena_free(r->arena);
     free(r);
 }
@@ -77,13 +79,20 @@ static csn_status add_all(csn_netrules *r, bool allow, const char *const *list, 
             return csn_fail(err, CSN_INVALID, "%s: more than %u rules", what, CSN_NETRULES_MAX);
         if (!csn_netrule_parse(list[i], &rule, &why))
             return bad_rule(what, i, list[i], why, err);
-        if (allow && rule.kind != CSN_NETRULE_NET && is_localhost(&rule.name))
+        if (allow && rule.kind != CSN_NETRULE_NET && is_localhost(&rule.name)) {
+            if (csn_netrule_is_loopback(&rule) && rule.port_count > 0)
+                continue;
             return refuse_localhost(what, i, list[i], &rule, err);
+        }
         const char *text = csn_arena_printf(r->arena, "%s %s", word, list[i]);
         if (!text || csn_netside_add(allow ? &r->allow : &r->deny, r->arena, &rule, text) != 0)
             return csn_fail(err, CSN_NOMEM, "network rules");
+        if (allow && rule.to_private && csn_netside_add(&r->inward, r->arena, &rule, text) != 0)
+            return csn_fail(err, CSN_NOMEM, "network rules");
     }
     csn_netside_seal(allow ? &r->allow : &r->deny);
+    if (allow)
+        csn_netside_seal(&r->inward);
     return CSN_OK;
 }
 
@@ -328,10 +337,31 @@ void csn_netrules_address(const csn_netrules *r, const csn_netaddr *a, uint16_t 
     check_address(r, a, port, NULL, true, ret);
 }
 
-void csn_netrules_dial(const csn_netrules *r, const csn_netaddr *a, uint16_t port,
-                       const char *own, csn_netverdict *ret)
+/* The rule with /private that covers this address of the name. Other refused ranges stay
+ * closed: the DNS server of the name must not select loopback, a metadata service or a
+ * translation. */
+static const char *private_rule(const csn_netrules *r, const csn_domain *name,
+                                const csn_netaddr *a, uint16_t port)
 {
-    check_address(r, a, port, own, false, ret);
+    const csn_netrange *range = csn_netaddr_refused(a);
+    csn_nethits hits;
+
+    if (!name || name->len == 0 || !range || strcmp(range->name, "private") != 0 ||
+        !csn_netcidr_has(&range->net, a))
+        return NULL;
+    csn_netside_names(&r->inward, CSN_NETRULE_NAME, name, &hits);
+    return csn_nethits_port(&hits, port);
+}
+
+void csn_netrules_dial(const csn_netrules *r, const csn_domain *name, const csn_netaddr *a,
+                       uint16_t port, const char *own, csn_netverdict *ret)
+{
+    const char *rule = own ? NULL : private_rule(r, name, a, port);
+
+    if (rule && !denied(r, a, port))
+        allowed(ret, rule);
+    else
+        check_address(r, a, port, own, false, ret);
 }
 
 /* ---- rules of one call ---- */

@@ -1,6 +1,6 @@
 /* netrules.h: the network rules of a policy, compiled once and queried for each connection.
  *
- *   rule     = host [":" port *("," port)] ["/tcp"]       no port: every port
+ *   rule     = host [":" port *("," port)] ["/tcp"] ["/private"]       no port: every port
  *   host     = name / "*." name / IPv4 ["/" bits] / "[" IPv6 ["/" bits] "]"
  *
  * `*.ok.test` covers everything below ok.test, at any depth, and not ok.test itself. Deny rules
@@ -12,6 +12,12 @@
  * name does not open a refused range (netaddr.h) to which it resolves. Only an address rule
  * inside the range does: 10.0.0.0/8 opens private addresses, but neither 0.0.0.0/0 nor
  * 100.0.0.0/8 opens carrier-grade NAT, and 169.254.0.0/16 does not open the metadata service.
+ * The one exception is a rule for a name that ends in /private: the name may resolve to an
+ * address of the range "private", and to no other refused range. The hosts of a package
+ * manager's configuration have it (core/packages.c).
+ *
+ * localhost:PORT is accepted and opens nothing here: the configuration makes it a host port
+ * (core/config_net.c).
  *
  * The library and the gateway compile the same texts. Immutable after csn_netrules_new. */
 #pragma once
@@ -38,12 +44,15 @@ typedef struct csn_netrule {
     csn_netrule_kind kind;
     csn_domain name;
     csn_netcidr net;
+    bool to_private;   /* the name may resolve to a private address */
     size_t port_count; /* 0: every port */
     uint16_t ports[CSN_NETRULE_PORTS_MAX];
 } csn_netrule;
 
 /* *why (may be NULL) completes "RULE is no network rule: ..."; static. */
 bool csn_netrule_parse(const char *text, csn_netrule *ret, const char **why);
+/* Is it exactly localhost, 127.0.0.1 or [::1]? */
+bool csn_netrule_is_loopback(const csn_netrule *rule);
 
 /* ---- a set of rules ---- */
 
@@ -75,10 +84,11 @@ void csn_netrules_lookup(const csn_netrules *r, const csn_domain *name, csn_netv
 /* A connection to an address without a lookup: needs an address rule or mode all. */
 void csn_netrules_address(const csn_netrules *r, const csn_netaddr *a, uint16_t port,
                           csn_netverdict *ret);
-/* May this address of an allowed name be dialled? Checks the address alone. `own`: a refused
- * range that only the caller knows ("this host" for one of its interfaces), or NULL. */
-void csn_netrules_dial(const csn_netrules *r, const csn_netaddr *a, uint16_t port,
-                       const char *own, csn_netverdict *ret);
+/* May this address of the allowed name be dialled? Checks the address; the name (NULL: none)
+ * counts only for /private. `own`: a refused range that only the caller knows ("this host" for
+ * one of its interfaces), or NULL. */
+void csn_netrules_dial(const csn_netrules *r, const csn_domain *name, const csn_netaddr *a,
+                       uint16_t port, const char *own, csn_netverdict *ret);
 
 /* Is each rule of `list`, an option of one call named `what` in messages, within the policy?
  * CSN_DENIED names the first that is not, CSN_INVALID the first that is no rule. A rule without

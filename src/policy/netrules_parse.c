@@ -107,11 +107,18 @@ static const char *parse(span s, csn_netrule *ret)
         return "it is a URL; name only its host";
     if (memchr(s.at, '@', s.len))
         return "it has a user or a password; name only the host";
+    if (ends(s, "/private")) {
+        s.len -= strlen("/private");
+        ret->to_private = true;
+    }
     if (ends(s, "/udp"))
         return "udp is not supported; only tcp can be allowed";
     if (ends(s, "/tcp"))
         s.len -= strlen("/tcp");
-    return s.len > 0 && s.at[0] == '[' ? parse_bracket(s, ret) : parse_plain(s, ret);
+    const char *why = s.len > 0 && s.at[0] == '[' ? parse_bracket(s, ret) : parse_plain(s, ret);
+    if (!why && ret->to_private && ret->kind == CSN_NETRULE_NET)
+        return "/private is for names; a rule for an address covers that address";
+    return why;
 }
 
 bool csn_netrule_parse(const char *text, csn_netrule *ret, const char **why)
@@ -121,4 +128,17 @@ bool csn_netrule_parse(const char *text, csn_netrule *ret, const char **why)
     if (fault && why)
         *why = fault;
     return !fault;
+}
+
+bool csn_netrule_is_loopback(const csn_netrule *rule)
+{
+    static const csn_netaddr v4 = {4, {127, 0, 0, 1}}, v6 = {6, {[15] = 1}};
+    static const csn_domain localhost = {"localhost", 9};
+
+    if (rule->kind == CSN_NETRULE_NAME)
+        return csn_domain_equal(&rule->name, &localhost);
+    return rule->kind == CSN_NETRULE_NET &&
+           (csn_netaddr_equal(&rule->net.base, &v4)
+                ? rule->net.bits == 32
+                : csn_netaddr_equal(&rule->net.base, &v6) && rule->net.bits == 128);
 }

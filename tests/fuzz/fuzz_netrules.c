@@ -74,8 +74,8 @@ static void ask_address(const csn_netrules *r, char **deny, const char *text)
     if (!csn_netaddr_parse(text, strlen(text), &a))
         return;
     csn_netrules_address(r, &a, 443, &literal);
-    csn_netrules_dial(r, &a, 443, NULL, &dial);
-    csn_netrules_dial(r, &a, 443, "this host", &own);
+    csn_netrules_dial(r, NULL, &a, 443, NULL, &dial);
+    csn_netrules_dial(r, NULL, &a, 443, "this host", &own);
     must(!literal.allowed || dial.allowed);
     must(!own.allowed || dial.allowed);
     check_hint(&literal, deny, NULL, &a);

@@ -88,7 +88,20 @@ static csn_netverdict dial(const csn_netrules *r, const char *text, const char *
     csn_netverdict v;
     csn_netaddr a = addr(text);
 
-    csn_netrules_dial(r, &a, 443, own, &v);
+    csn_netrules_dial(r, NULL, &a, 443, own, &v);
+    check(&v, text, want);
+    return v;
+}
+
+static csn_netverdict dial_name(const csn_netrules *r, const char *name, const char *text,
+                                uint16_t port, const char *own, bool want)
+{
+    csn_netverdict v;
+    csn_netaddr a = addr(text);
+    csn_domain d;
+
+    assert_true(csn_domain_parse(name, strlen(name), &d, NULL));
+    csn_netrules_dial(r, &d, &a, port, own, &v);
     check(&v, text, want);
     return v;
 }
@@ -326,6 +339,11 @@ static void bad_rules_are_named(void **state)
         {"localhost", "private to the sandbox"},
         {"a.localhost:80", "private to the sandbox"},
         {"/tcp", "empty"},
+        {"/private", "empty"},
+        {"10.0.0.0/8:443/private", "for names"},
+        {"[fd00::1]/private", "for names"},
+        {"ok.test/private/tcp", "neither"},
+        {"localhost:80-90", "list them"},
         {":443", "empty"},
     };
 
@@ -389,6 +407,59 @@ static void hints_are_rules_that_would_do(void **state)
     v = name(r, "localhost", 443, false); /* no rule would help */
     assert_string_equal(v.hint, "");
     csn_netrules_free(r);
+}
+
+static void private_names_open_private_addresses_only(void **state)
+{
+    static const char *const never[] = {
+        "127.0.0.1",       "::1",        "169.254.169.254",   "169.254.1.1",
+        "100.100.100.200", "100.64.0.1", "fd00:ec2::254",     "fe80::1",
+        "0.0.0.0",         "192.0.2.1",  "64:ff9b::10.1.2.3", "2002:a01:203::1"};
+    csn_netrules *r = rules(
+        NULL,
+        LIST("mirror.test:8081/private", "plain.test:8081", "*.corp.test:443/tcp/private"),
+        LIST("10.6.6.6"));
+
+    (void)state;
+    name(r, "mirror.test", 8081, true);
+    name(r, "mirror.test", 8082, false);
+    dial_name(r, "mirror.test", "10.1.2.3", 8081, NULL, true);
+    dial_name(r, "mirror.test", "172.16.0.9", 8081, NULL, true);
+    dial_name(r, "mirror.test", "192.168.7.1", 8081, NULL, true);
+    dial_name(r, "mirror.test", "fd00::1", 8081, NULL, true);
+    dial_name(r, "mirror.test", "8.8.8.8", 8081, NULL, true);
+    dial_name(r, "a.corp.test", "10.1.2.3", 443, NULL, true);
+    dial_name(r, "mirror.test", "10.1.2.3", 80, NULL, false);
+    dial_name(r, "plain.test", "10.1.2.3", 8081, NULL, false);
+    dial_name(r, "corp.test", "10.1.2.3", 443, NULL, false);
+    dial_name(r, "mirror.test", "10.6.6.6", 8081, NULL, false);
+    dial_name(r, "mirror.test", "10.1.2.3", 8081, "this host", false);
+    literal(r, "10.1.2.3", 8081, false);
+    dial(r, "10.1.2.3", NULL, false);
+    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+        dial_name(r, "mirror.test", never[i], 8081, NULL, false);
+    csn_netrules_free(r);
+}
+
+static void loopback_with_a_port_is_no_rule_of_the_gateway(void **state)
+{
+    csn_netrules *r = rules(NULL, LIST("localhost:5432", "LOCALHOST:80,81"), NULL);
+    static const struct {
+        const char *text;
+        bool want;
+    } rows[] = {{"localhost", true},      {"localhost:80", true},  {"127.0.0.1:80", true},
+                {"[::1]:80", true},       {"127.0.0.2:80", false}, {"127.0.0.0/8", false},
+                {"a.localhost:1", false}, {"[::]:80", false},      {"*.localhost", false}};
+
+    (void)state;
+    assert_true(csn_netrules_is_closed(r));
+    csn_netrules_free(r);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        csn_netrule rule;
+        assert_true(csn_netrule_parse(rows[i].text, &rule, NULL));
+        if (csn_netrule_is_loopback(&rule) != rows[i].want)
+            fail_msg("%s", rows[i].text);
+    }
 }
 
 static void within(const csn_netrules *r, csn_status want, const char *rule)
@@ -491,6 +562,8 @@ int main(void)
         cmocka_unit_test(bad_rules_are_named),
         cmocka_unit_test(odd_but_right_rules),
         cmocka_unit_test(hints_are_rules_that_would_do),
+        cmocka_unit_test(private_names_open_private_addresses_only),
+        cmocka_unit_test(loopback_with_a_port_is_no_rule_of_the_gateway),
         cmocka_unit_test(lists_of_one_call_stay_within),
         cmocka_unit_test(ten_thousand_rules),
     };
