@@ -33,7 +33,7 @@ _caisson_value()
     --net) _caisson_reply "none all" ;;
     --keep) _caisson_reply "head tail both" ;;
     --encoding) _caisson_reply "text base64" ;;
-    --packages | --package-manager) _caisson_reply "npm pip uv cargo go maven apt gem github" ;;
+    --packages | --package-manager) _caisson_reply "npm pnpm yarn bun pip uv poetry cargo go maven gradle apt gem composer github" ;;
     *) return 1 ;;
     esac
 }

@@ -42,7 +42,7 @@ const csn_option csn_options[] = {
     {"network.deny", CSN_TYPE_LIST, AT(net_deny), CSN_OPTION_NET_DENY, .flag = NULL},
     {"network.packages", CSN_TYPE_LIST, AT(packages), CSN_OPTION_PACKAGES, .flag = "packages",
      .metavar = "LIST",
-     .help = "hosts of package managers: npm,pip,uv,cargo,go,maven,apt,gem,github",
+     .help = "hosts of package managers: npm,pip,cargo,go ... (caisson(1) lists all)",
      .word = "packages"},
     {"network.publish", CSN_TYPE_LIST, AT(publish), CSN_OPTION_PUBLISH, .flag = "publish",
      .metavar = "PORT", .help = "make a port inside reachable on the host's loopback",

@@ -4,7 +4,12 @@
  * configured for. Files read here widen the network, so a file that the sandbox can write is
  * never read: not the project's own configuration (.npmrc, .cargo/config.toml, pom.xml), and
  * not a file of the user that lies below the workspace or another writable share. The path of
- * the open descriptor is checked. A missing or malformed file is not an error. */
+ * the open descriptor is checked. A missing or malformed file is not an error.
+ *
+ * A host that this configuration names is the index that the user selected, so its name may
+ * resolve to a private address (/private, policy/netrules.h), and a port of localhost is lent.
+ * The hosts of the public services get neither, even if the configuration repeats them: their
+ * DNS servers have no reason to name an address of the local network. */
 #include "core/packages.h"
 
 #include <dirent.h>
@@ -21,6 +26,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/strv.h"
+#include "policy/netrules.h"
 #include "policy/package_config.h"
 
 #define RULES_MAX     1024u /* from all files and variables together */
@@ -42,6 +48,9 @@ static const file_source files[] = {
     {"npm", CSN_REGISTRY_NPMRC, NULL, "/usr/local/etc/npmrc", ""},
     {"npm", CSN_REGISTRY_YARNRC, NULL, ".yarnrc", ""},
     {"npm", CSN_REGISTRY_YARNRC, NULL, ".yarnrc.yml", ""},
+    {"pnpm", CSN_REGISTRY_NPMRC, XDG, "pnpm/rc"},
+    {"bun", CSN_REGISTRY_NPMRC, XDG, ".bunfig.toml"}, /* registry = "..." */
+    {"bun", CSN_REGISTRY_NPMRC, NULL, ".bunfig.toml", ""},
     {"pip", CSN_REGISTRY_PIP, "PIP_CONFIG_FILE", NULL, ""},
     {"pip", CSN_REGISTRY_PIP, XDG, "pip/pip.conf"},
     {"pip", CSN_REGISTRY_PIP, NULL, ".pip/pip.conf", ""},
@@ -75,6 +84,7 @@ static const struct {
     {"npm", "npm_config_@*"},
     {"npm", "YARN_REGISTRY"},
     {"npm", "YARN_NPM_REGISTRY_SERVER"},
+    {"bun", "BUN_CONFIG_REGISTRY"},
     {"pip", "PIP_INDEX_URL"},
     {"pip", "PIP_EXTRA_INDEX_URL"},
     {"pip", "PIP_FIND_LINKS"},
@@ -91,9 +101,15 @@ static const struct {
     {"gem", "BUNDLE_MIRROR__*"},
 };
 
+/* Managers that also read the configuration of another. */
+static const struct {
+    const char *preset, *other;
+} readers[] = {{"yarn", "npm"}, {"pnpm", "npm"}, {"bun", "npm"}};
+
 typedef struct expansion {
     char ***rules;
-    char **writable; /* real paths of directories that the sandbox may write */
+    csn_netrules *service; /* those of the preset's public service */
+    char **writable;       /* real paths of directories that the sandbox may write */
     size_t count;
     bool nomem;
 } expansion;
@@ -108,6 +124,22 @@ static void add_rule(void *ctx, const char *rule)
         return;
     g->nomem = csn_strv_push(g->rules, rule) != 0;
     g->count++;
+}
+
+/* A rule that the configuration adds to those of the public service. */
+static void add_configured(void *ctx, const char *text)
+{
+    expansion *g = ctx;
+    const char *const one[] = {text, NULL};
+    char own[CSN_NETRULE_TEXT + sizeof("/private")];
+    csn_netrule rule;
+
+    if (csn_netrules_subset(g->service, "packages", one, NULL) == CSN_OK ||
+        !csn_netrule_parse(text, &rule, NULL))
+        return;
+    bool named = rule.kind == CSN_NETRULE_NAME && !csn_netrule_is_loopback(&rule);
+    (void)snprintf(own, sizeof(own), "%s%s", text, named ? "/private" : "");
+    add_rule(g, own);
 }
 
 /* ---- directories that the sandbox may write --------------------------------------------- */
@@ -199,7 +231,7 @@ static void read_file(expansion *g, int dir, const char *path, csn_registry_form
     if (!text)
         g->nomem = true;
     else
-        csn_registry_hosts(format, text, read_some(fd, text, size), add_rule, g);
+        csn_registry_hosts(format, text, read_some(fd, text, size), add_configured, g);
 }
 
 static void read_dir(expansion *g, const char *path, const char *ending,
@@ -275,7 +307,7 @@ static void read_variables(expansion *g, const char *preset)
             bool go = strcmp(preset, "go") == 0; /* parsed like its file of NAME=value */
             const char *text = go ? *e : value + 1;
             csn_registry_hosts(go ? CSN_REGISTRY_GOENV : CSN_REGISTRY_URLS, text, strlen(text),
-                               add_rule, g);
+                               add_configured, g);
         }
     }
 }
@@ -293,6 +325,36 @@ csn_status csn_packages_check(const char *const *names, const char *what, csn_er
     return CSN_OK;
 }
 
+static void read_configuration(expansion *g, const char *preset)
+{
+    read_variables(g, preset);
+    for (size_t k = 0; k < sizeof(files) / sizeof(files[0]) && !g->nomem; k++)
+        if (strcmp(files[k].preset, preset) == 0)
+            read_source(g, &files[k]);
+}
+
+static void expand(expansion *g, const char *preset)
+{
+    char **service = NULL;
+    expansion own = {.rules = &service};
+
+    csn_preset_rules(preset, add_rule, &own);
+    g->nomem =
+        g->nomem || own.nomem ||
+        csn_netrules_new(NULL, (const char *const *)service, NULL, &g->service, NULL) < 0;
+    for (size_t i = 0; !g->nomem && service && service[i]; i++)
+        add_rule(g, service[i]);
+    csn_strv_free(service);
+    if (g->nomem)
+        return;
+    read_configuration(g, preset);
+    for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++)
+        if (strcmp(readers[i].preset, preset) == 0)
+            read_configuration(g, readers[i].other);
+    csn_netrules_free(g->service);
+    g->service = NULL;
+}
+
 csn_status csn_packages_rules(const csn_config *config, const char *const *names, char ***rules,
                               csn_error **err)
 {
@@ -302,13 +364,8 @@ csn_status csn_packages_rules(const csn_config *config, const char *const *names
     if (st < 0 || !names || !names[0])
         return st;
     find_writable(&g, config);
-    for (size_t i = 0; names[i] && !g.nomem; i++) {
-        csn_preset_rules(names[i], add_rule, &g);
-        read_variables(&g, names[i]);
-        for (size_t k = 0; k < sizeof(files) / sizeof(files[0]) && !g.nomem; k++)
-            if (strcmp(files[k].preset, names[i]) == 0)
-                read_source(&g, &files[k]);
-    }
+    for (size_t i = 0; names[i] && !g.nomem; i++)
+        expand(&g, names[i]);
     csn_strv_free(g.writable);
     return g.nomem ? csn_fail(err, CSN_NOMEM, "packages") : CSN_OK;
 }

@@ -70,13 +70,15 @@ static bool split_port(span *host, unsigned *port)
     return true;
 }
 
-/* False for loopback, which a sandbox does not share with the host, and for metadata
- * services. */
-static bool is_elsewhere(const csn_netrule *rule)
+/* False for what cannot be offered: metadata services, and loopback addresses other than those
+ * of localhost, whose ports can be lent. */
+static bool may_be_reported(const csn_netrule *rule)
 {
     static const csn_domain localhost = {"localhost", 9};
     const csn_netrange *range;
 
+    if (csn_netrule_is_loopback(rule))
+        return true;
     if (rule->kind != CSN_NETRULE_NET)
         return !csn_domain_equal(&rule->name, &localhost) &&
                !csn_domain_below(&rule->name, &localhost);
@@ -100,7 +102,7 @@ static void report_host(scan_state *scan, span scheme, span where)
     for (char *c = text; *c; c++)
         if (*c >= 'A' && *c <= 'Z')
             *c = (char)(*c - 'A' + 'a');
-    if (csn_netrule_parse(text, &rule, NULL) && is_elsewhere(&rule) &&
+    if (csn_netrule_parse(text, &rule, NULL) && may_be_reported(&rule) &&
         scan->count < CSN_REGISTRY_HOSTS_MAX) {
         scan->count++;
         scan->fn(scan->ctx, text);

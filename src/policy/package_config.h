@@ -38,7 +38,8 @@ typedef enum csn_registry_format {
 } csn_registry_format;
 
 /* Reports each host that the configuration names, with the port, as a rule; the same one may
- * come twice. Credentials in addresses are dropped. Not reported: what is not a valid rule,
- * this machine, and addresses that no hint offers (netaddr.h). */
+ * come twice. Credentials in addresses are dropped. Not reported: what is not a valid rule, and
+ * addresses that no hint offers (netaddr.h), except localhost:PORT, 127.0.0.1:PORT and
+ * [::1]:PORT. */
 void csn_registry_hosts(csn_registry_format format, const char *text, size_t len,
                         csn_registry_fn fn, void *ctx);

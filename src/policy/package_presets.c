@@ -1,7 +1,7 @@
 /* package_presets.c: package managers and the domains of their public services.
  *
  * `bare` means that the service also answers at the domain itself. Only the ports for fetching
- * packages are opened. */
+ * packages are opened. A row without "*." names one host. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 typedef struct preset_row {
     const char *preset;
-    const char *below; /* "*.domain" */
+    const char *below; /* "*.domain", or a host */
     bool bare;
     const char *ports;
 } preset_row;
@@ -18,11 +18,19 @@ typedef struct preset_row {
 static const preset_row rows[] = {
     {"apt", "*.debian.org", false, "80,443"},
     {"apt", "*.ubuntu.com", false, "80,443"},
+    {"bun", "*.npmjs.org", false, "443"},
     {"cargo", "*.crates.io", true, "443"},
+    /* packagist has the metadata; it refers to archives of the code host */
+    {"composer", "*.packagist.org", true, "443"},
+    {"composer", "api.github.com", false, "443"},
+    {"composer", "codeload.github.com", false, "443"},
     {"gem", "*.rubygems.org", true, "443"},
     {"github", "*.github.com", true, "22,443"},
     {"github", "*.githubusercontent.com", false, "443"},
     {"go", "*.golang.org", true, "443"},
+    {"gradle", "*.gradle.org", false, "443"},
+    {"gradle", "*.maven.org", false, "443"},
+    {"gradle", "*.maven.apache.org", false, "443"},
     {"maven", "*.maven.org", false, "443"},
     {"maven", "*.maven.apache.org", false, "443"},
     {"npm", "*.npmjs.org", false, "443"},
@@ -30,15 +38,21 @@ static const preset_row rows[] = {
     {"npm", "*.yarnpkg.com", false, "443"},
     {"pip", "*.pypi.org", true, "443"},
     {"pip", "*.pythonhosted.org", false, "443"},
+    {"pnpm", "*.npmjs.org", false, "443"},
+    {"poetry", "*.pypi.org", true, "443"},
+    {"poetry", "*.pythonhosted.org", false, "443"},
     {"uv", "*.pypi.org", true, "443"},
     {"uv", "*.pythonhosted.org", false, "443"},
     {"uv", "*.astral.sh", true, "443"},
+    {"yarn", "*.npmjs.org", false, "443"},
+    {"yarn", "*.yarnpkg.com", false, "443"},
 };
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
 
 const char *csn_preset_names(void)
 {
-    return "apt, cargo, gem, github, go, maven, npm, pip, uv";
+    return "apt, bun, cargo, composer, gem, github, go, gradle, maven, npm, pip, pnpm, poetry, "
+           "uv, yarn";
 }
 
 bool csn_preset_known(const char *name)

@@ -106,9 +106,11 @@ static char **expand(const csn_config *c, const char *const *names)
 
 static void has(const csn_config *c, const char *name, const char *rule, bool want)
 {
-    char **rules = expand(c, LIST(name));
+    char **rules = expand(c, LIST(name)), own[CSN_NETRULE_TEXT + 16];
 
-    if (csn_strv_has((const char *const *)rules, rule) != want)
+    /* a name that only the configuration has may be of the local network */
+    (void)snprintf(own, sizeof(own), "%s/private", rule);
+    if (csn_strv_has((const char *const *)rules, own) != want)
         fail_msg("%s: %s is %s", name, rule, want ? "missing" : "there");
     csn_strv_free(rules);
 }
@@ -248,6 +250,44 @@ static void odd_files_hold_nobody_up(void **state)
     has(&c, "npm", "early.test:443", false);
 }
 
+static void lists(const csn_config *c, const char *name, const char *rule, bool want)
+{
+    char **rules = expand(c, LIST(name));
+
+    if (csn_strv_has((const char *const *)rules, rule) != want)
+        fail_msg("%s: %s is %s", name, rule, want ? "missing" : "there");
+    csn_strv_free(rules);
+}
+
+/* The index that the user selected may be anywhere but at a metadata service. */
+static void configured_hosts_may_be_private(void **state)
+{
+    const place *p = *state;
+    csn_config c = {.size = sizeof(c), .workspace = p->work};
+
+    put(p->home, ".npmrc",
+        "registry=http://mirror.corp.test:8081/\n@a:registry=http://10.1.2.3:8082/\n"
+        "@b:registry=http://localhost:4873/\n@c:registry=http://169.254.169.254/x\n"
+        "@d:registry=https://registry.npmjs.org/\n");
+    static const char *const readers[] = {"npm", "yarn", "pnpm", "bun"};
+    for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
+        lists(&c, readers[i], "mirror.corp.test:8081/private", true);
+        lists(&c, readers[i], "mirror.corp.test:8081", false);
+        lists(&c, readers[i], "10.1.2.3:8082", true);
+        lists(&c, readers[i], "localhost:4873", true);
+        lists(&c, readers[i], "169.254.169.254:80", false);
+        /* the public service is covered already, and stays public */
+        lists(&c, readers[i], "registry.npmjs.org:443/private", false);
+        lists(&c, readers[i], "*.npmjs.org:443", true);
+    }
+    put(p->home, ".config/pnpm/rc", "registry=https://pnpm.corp.test\n");
+    put(p->home, ".bunfig.toml", "[install]\nregistry = \"https://bun.corp.test\"\n");
+    has(&c, "pnpm", "pnpm.corp.test:443", true);
+    has(&c, "npm", "pnpm.corp.test:443", false);
+    has(&c, "bun", "bun.corp.test:443", true);
+    has(&c, "poetry", "mirror.corp.test:8081", false);
+}
+
 static void presets_are_known_by_name(void **state)
 {
     csn_error *err = NULL;
@@ -279,6 +319,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(files_of_the_project_do_not_count, make_place,
                                         remove_place),
         cmocka_unit_test_setup_teardown(odd_files_hold_nobody_up, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(configured_hosts_may_be_private, make_place,
+                                        remove_place),
         cmocka_unit_test_setup_teardown(presets_are_known_by_name, make_place, remove_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,10 @@ static void addresses(void **state)
     reads(CSN_REGISTRY_URLS, "https://[fd00::5]:8443/ https://[fd00::6]",
           "[fd00::5]:8443 [fd00::6]:443 ");
     reads(CSN_REGISTRY_URLS, "https://m.test:/x", "m.test:443 ");
+    reads(CSN_REGISTRY_URLS, "http://10.1.2.3:8081/x http://LOCALHOST:4873/",
+          "10.1.2.3:8081 localhost:4873 ");
+    reads(CSN_REGISTRY_URLS, "http://127.0.0.1:3141/ http://[::1]:3142",
+          "127.0.0.1:3141 [::1]:3142 ");
 }
 
 static void what_is_no_host_is_passed_over(void **state)
@@ -81,10 +85,9 @@ static void what_is_no_host_is_passed_over(void **state)
                                         "https://127.1/",
                                         "https://[::1/",
                                         "https://a b",
-                                        "https://localhost:4873/",
                                         "https://x.localhost/",
-                                        "http://127.0.0.1:3141/",
-                                        "http://[::1]:3141",
+                                        "http://127.0.0.2:3141/",
+                                        "http://[::ffff:127.0.0.2]:3141",
                                         "http://0.0.0.0/",
                                         "http://169.254.169.254/latest",
                                         "https://user@/",
@@ -243,8 +246,9 @@ static void hostile_texts_are_linear(void **state)
 
 static void presets_are_rules(void **state)
 {
-    static const char *const all[] = {"npm",   "pip", "uv",  "cargo", "go",
-                                      "maven", "apt", "gem", "github"};
+    static const char *const all[] = {"npm",   "pip", "uv",     "cargo",    "go",
+                                      "maven", "apt", "gem",    "github",   "yarn",
+                                      "pnpm",  "bun", "poetry", "composer", "gradle"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -256,6 +260,11 @@ static void presets_are_rules(void **state)
         assert_non_null(found.data);
         assert_non_null(strstr(found.data, "*."));
     }
+    csn_autobuf composer;
+    csn_buf_init(&composer, 4096);
+    csn_preset_rules("composer", collect, &composer);
+    assert_string_equal(composer.data, "*.packagist.org:443 packagist.org:443 "
+                                       "api.github.com:443 codeload.github.com:443 ");
     assert_false(csn_preset_known("cpan"));
     assert_false(csn_preset_known(""));
     assert_false(csn_preset_known("NPM"));
