@@ -348,10 +348,10 @@ typedef struct csn_backend_ops {
     /* Fills in what the backend knows: workspace, workdir, home, layers, keeper_pid and so on.
      * The strings must live as long as the state. */
     csn_status (*info)(void *state, csn_info_result *ret, csn_error **err);
-    /* Called after a command that failed by itself: reports to req->denials what the sandbox
-     * refused to it and what would allow it. req and end are those of exec (the input has been
-     * read), out and text the kept part of stdout and stderr. The output is untrusted: use it
-     * to choose what to check, never as proof. NULL: no explanations. */
+    /* Called after a command that failed by itself or ran out of time: reports to req->denials
+     * what the sandbox refused to it and what would allow it. req and end are those of exec
+     * (the input has been read), out and text the kept part of stdout and stderr. The output is
+     * untrusted: use it to choose what to check, never as proof. NULL: no explanations. */
     csn_status (*explain)(void *state, const csn_exec_req *req, const csn_exec_end *end,
                           const csn_output *out, const csn_output *text, csn_error **err);
     /* For csn_doctor, without a sandbox: reports which of the backend's needs the host meets.

@@ -260,15 +260,16 @@ static int fill_result(csn_exec_result *r, csn_call *c, collector *col, const cs
     return csn_layers_copy(a, c->sb->layers, c->sb->layer_count, &r->layers);
 }
 
-/* Asks the backend to explain a command that failed by itself; limits, deadlines and cancels
- * have their own explanation. A failure to explain is ignored. */
+/* Asks the backend to explain a command that failed by itself, or that did not end in time: it
+ * may have waited for what it was refused. Limits and cancels have their own explanation. A
+ * failure to explain is ignored. */
 static void explain_failure(csn_call *c, const csn_exec_req *req, const csn_exec_end *end,
                             const csn_exec_result *r)
 {
     bool by_itself = end->how == CSN_END_EXITED || end->how == CSN_END_SPAWN;
     bool crashed = end->signal != 0 && end->signal != SIGSYS;
 
-    if (!r->failed || !by_itself || crashed || !c->sb->ops->explain)
+    if ((!(r->failed && by_itself && !crashed) && !r->timed_out) || !c->sb->ops->explain)
         return;
     csn_output out = r->out;
     csn_autofree char *plain = req->flags & CSN_EXEC_PTY ? malloc(out.len + 1) : NULL;

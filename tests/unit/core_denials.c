@@ -185,7 +185,7 @@ static void what_is_not_a_failure_of_its_own_is_not_explained(void **state)
     } rows[] = {
         {0, 0, CSN_END_EXITED, 0},   {1, 0, CSN_END_EXITED, 1},
         {127, 0, CSN_END_SPAWN, 1},  {-1, 31 /* SIGSYS */, CSN_END_EXITED, 1},
-        {-1, 11, CSN_END_EXITED, 0}, {-1, 15, CSN_END_TIMEOUT, 0},
+        {-1, 11, CSN_END_EXITED, 0}, {-1, 15, CSN_END_TIMEOUT, 1},
         {-1, 9, CSN_END_CANCEL, 0},  {1, 0, CSN_END_MEMORY, 0},
     };
     csn_sandbox *sb = sandbox();
