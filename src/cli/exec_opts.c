@@ -145,10 +145,10 @@ static void note_protected(const csn_cli *c, const csn_denial *d)
 {
     if (!d->source || strcmp(d->source, "protected by default") != 0 || !d->target)
         return;
+    if (d->rule)
+        csn_cli_note(c, "'%s': %s", d->target, d->rule);
     if (d->resolved)
         csn_cli_note(c, "'%s' was quarantined: it is now %s", d->target, d->resolved);
-    else if (d->rule)
-        csn_cli_note(c, "'%s': %s", d->target, d->rule);
 }
 
 void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bool failed)

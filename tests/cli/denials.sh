@@ -162,7 +162,7 @@ id=$(cs create)
 planted "$id"
 status "destroy of a sandbox with a planted file" 0 cs destroy "$id"
 like "says where it is now" "$err" "*bg/.envrc' was quarantined: it is now $XDG_STATE_HOME/*"
-is "and nothing else" "$(wc -l <<<"$err") $out" "2 "
+is "with the reason and the option, and nothing else" "$(wc -l <<<"$err") $out" "3 "
 holds "it is not there any more" test ! -e "$w/bg/.envrc"
 id=$(cs create)
 planted "$id"
