@@ -314,8 +314,10 @@ static void explain_file(csn_explain_state *w, const csn_phrase_match *match, st
 static void explain_line(csn_explain_state *w, stretch rest)
 {
     const csn_explain_in *in = w->in;
-    csn_phrase_match match = csn_line_find_phrase(&w->line);
 
+    if (csn_explain_advise(w))
+        return;
+    csn_phrase_match match = csn_line_find_phrase(&w->line);
     switch (match.what) {
     case CSN_PHRASE_NONE:
         break;

@@ -59,7 +59,7 @@ typedef struct csn_explain_in {
     /* Fills *ret, which is zeroed. `path` is absolute and may contain `..`. */
     void (*probe)(void *ctx, const char *path, csn_explain_fact *ret);
     /* Does the sandbox refuse this system call, and would the host permit it to this user?
-     * NULL: no denials of system calls. */
+     * "set-id bits" is chmod with them. NULL: no denials of system calls. */
     bool (*refuses)(void *ctx, const char *syscall);
     void *ctx;
     const char *net_rule; /* the rule that limits the network ("network none"), or NULL */

@@ -125,8 +125,9 @@ static const char *take_bare(const csn_line *l, finds *f, const char *s)
 {
     const char *end = s;
     bool whole = s >= l->text + 2 && s[-1] == ' ' && s[-2] == ':';
+    bool url = s >= l->text + 7 && memcmp(s - 7, "unix://", 7) == 0; /* has no spaces */
 
-    while (*end && !goes_on(end))
+    while (*end && !goes_on(end) && !(url && *end == ' '))
         end++;
     size_t len = trim_end(s, (size_t)(end - s));
     found(f, s, len);

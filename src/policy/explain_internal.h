@@ -1,6 +1,7 @@
 /* explain_internal.h: shared by the files of explain. A line passes through them in this order:
- * explain.c selects it, explain_phrase.c finds the error phrase, explain_extract.c the path,
- * name or host, explain_denial.c verifies it, explain_hint.c chooses the option to offer. */
+ * explain.c selects it, explain_advice.c knows the lines of some programs, explain_phrase.c
+ * finds the error phrase, explain_extract.c the path, name or host, explain_denial.c verifies
+ * it, explain_hint.c chooses the option to offer. */
 #pragma once
 #include "base/limits.h"
 #include "policy/explain.h"
@@ -117,6 +118,8 @@ const csn_probed_path *csn_explain_probe_above(csn_explain_state *w, const char 
 const csn_probed_path *csn_explain_search(csn_explain_state *w, csn_text_span name,
                                           const char *dirs);
 void csn_explain_deny(csn_explain_state *w, const csn_denial *d);
+/* The line of a well-known program (explain_advice.c); false: another line. */
+bool csn_explain_advise(csn_explain_state *w);
 /* false: not a denial. `a` may be NULL. */
 bool csn_explain_deny_missing(csn_explain_state *w, csn_text_span target,
                               const csn_probed_path *a, bool exec);

@@ -33,6 +33,7 @@ static const phrase phrases[] = {
     {"cannot open shared object file", CSN_PHRASE_NO_LIBRARY, 0},
     {"rustup could not choose a version of", CSN_PHRASE_NO_TOOLCHAIN, 0},
     {"cannot execute: required file not found", CSN_PHRASE_NO_INTERPRETER, 0},
+    {"failed to connect to the docker api at unix://", CSN_PHRASE_MISSING, 0},
     {"could not resolve host: ", CSN_PHRASE_NET, HOST_NEXT},
     {"could not resolve hostname ", CSN_PHRASE_NET, HOST_NEXT},
     {"could not resolve '", CSN_PHRASE_NET, HOST_NEXT},
@@ -62,6 +63,10 @@ static const phrase phrases[] = {
     {"no space left on device", CSN_PHRASE_DISK, 0},
     {"disk quota exceeded", CSN_PHRASE_DISK, 0},
     {"enospc", CSN_PHRASE_DISK, 0},
+    {"wrote only ", CSN_PHRASE_DISK, WEAK},           /* tar */
+    {"(disk full?)", CSN_PHRASE_DISK, 0},             /* unzip */
+    {"out of diskspace", CSN_PHRASE_DISK, 0},         /* git */
+    {"database or disk is full", CSN_PHRASE_DISK, 0}, /* sqlite */
     {"file too large", CSN_PHRASE_FILE, 0},
     {"efbig", CSN_PHRASE_FILE, 0},
     {"cannot fork", CSN_PHRASE_PIDS, 0},
@@ -204,6 +209,8 @@ static bool weak_holds(const csn_line *l, const phrase *p, size_t at)
         return memmem(l->low, at, "spawn ", 6) != NULL;
     if (p->what == CSN_PHRASE_MISSING) /* for reads it is no denial */
         return csn_line_creates(l);
+    if (p->what == CSN_PHRASE_DISK) /* "Wrote only 512 of 10240 bytes" */
+        return has(l, " bytes");
     if (p->what == CSN_PHRASE_PIDS) /* a socket can be unavailable as well */
         return has(l, "fork") || has(l, "thread") || has(l, "/bin/sh") || has(l, "clone") ||
                has(l, "blockingioerror");

@@ -35,11 +35,12 @@ static const char *env_value(const csn_runtime *rt, const csn_exec_req *req, con
 }
 
 /* True for system calls that fail inside (by seccomp or for lack of capabilities) but would
- * succeed for the caller: all of them for root, else those that need no capability. */
+ * succeed for the caller: all of them for root, also set-id bits (CSN_SECCOMP_NOSUID), else
+ * those that need no capability. */
 static bool refuses(void *ctx, const char *call)
 {
-    static const char *const unprivileged[] = {"unshare", "clone",   "io_uring_setup",
-                                               "keyctl",  "add_key", NULL};
+    static const char *const unprivileged[] = {
+        "unshare", "clone", "io_uring_setup", "keyctl", "add_key", "perf_event_open", NULL};
     static const char *const nested[] = {"unshare", "clone",  "mount",
                                          "umount2", "chroot", NULL};
     const csn_path_probe_ctx *p = ctx;
