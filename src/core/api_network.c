@@ -98,16 +98,25 @@ static csn_status all_rules(const csn_config *c, const char *const *allow,
 
 csn_status csn_network_expand(csn_sandbox *sb, csn_error **err)
 {
-    CSN_CLEANUP(csn_strv_freep) char **v = NULL;
+    CSN_CLEANUP(csn_strv_freep) char **v = NULL, **env = NULL;
     csn_config c = *sb->config;
+    int e = 0;
 
     if (!sb->ops->network || !c.packages || !c.packages[0] || sb->expanded)
         return CSN_OK;
     csn_status st = all_rules(&c, c.net_allow, c.packages, &v, err);
+    for (size_t i = 0; c.env && c.env[i] && e == 0; i++)
+        e = csn_strv_push(&env, c.env[i]);
+    if (st == CSN_OK && e != 0)
+        st = csn_fail(err, CSN_NOMEM, "environment");
+    if (st == CSN_OK)
+        st = csn_packages_env(&c, c.packages, &env, err);
     if (st < 0)
         return st;
     c.net_allow = (const char *const *)v;
     c.packages = NULL;
+    if (env)
+        c.env = (const char *const *)env;
     return csn_config_take(&c, &sb->expanded, err);
 }
 

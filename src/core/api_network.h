@@ -3,8 +3,8 @@
 #pragma once
 #include "caisson/caisson.h"
 
-/* Sets sb->expanded, in which presets are replaced by rules, if the backend has network
- * rules. */
+/* Sets sb->expanded, in which presets are replaced by rules, and by variables that name the
+ * configured index, if the backend has network rules. */
 csn_status csn_network_expand(csn_sandbox *sb, csn_error **err);
 /* exec_network.c. Builds the malloc'd rules of one call from allowed_domains and
  * package_managers. *ret is NULL if the call has neither: it uses the sandbox's network.

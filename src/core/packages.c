@@ -108,6 +108,8 @@ static const struct {
 
 typedef struct expansion {
     char ***rules;
+    char ***env; /* not NULL: collect variables instead of rules */
+    const csn_config *config;
     csn_netrules *service; /* those of the preset's public service */
     char **writable;       /* real paths of directories that the sandbox may write */
     size_t count;
@@ -140,6 +142,58 @@ static void add_configured(void *ctx, const char *text)
     bool named = rule.kind == CSN_NETRULE_NAME && !csn_netrule_is_loopback(&rule);
     (void)snprintf(own, sizeof(own), "%s%s", text, named ? "/private" : "");
     add_rule(g, own);
+}
+
+/* ---- variables -------------------------------------------------------------------------- */
+
+static bool names_variable(const char *const *env, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (size_t i = 0; env && env[i]; i++)
+        if (strncmp(env[i], name, n) == 0 && (env[i][n] == '\0' || env[i][n] == '='))
+            return true;
+    return false;
+}
+
+/* A variable would take precedence over the project's own .npmrc. */
+static bool project_decides(const expansion *g, const char *name)
+{
+    csn_autofree char *path = NULL;
+
+    if (strcmp(name, "npm_config_registry") != 0)
+        return false;
+    if (asprintf(&path, "%s/.npmrc", g->config->workspace ? g->config->workspace : ".") < 0) {
+        path = NULL;
+        return true;
+    }
+    return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* The first source wins, as in the tools: a variable, then the user's file, then the system's.
+ */
+static void add_setting(void *ctx, const char *name, const char *value)
+{
+    expansion *g = ctx;
+    csn_autofree char *pair = NULL;
+
+    if (g->nomem || names_variable(g->config->env, name) || project_decides(g, name) ||
+        names_variable((const char *const *)*g->env, name))
+        return;
+    if (asprintf(&pair, "%s=%s", name, value) < 0)
+        pair = NULL;
+    g->nomem = !pair || csn_strv_push(g->env, pair) != 0;
+}
+
+/* Not those whose name is a prefix: CARGO_REGISTRIES_* has tokens as well. A value without an
+ * address is a directory, except for go (GOPROXY=off). */
+static void pass_variable(expansion *g, const char *name, const char *value, bool go)
+{
+    char clean[CSN_REGISTRY_VALUE_MAX];
+
+    if (!strchr(name, '*') && (go || strstr(value, "://")) &&
+        csn_registry_clean(value, strlen(value), clean, sizeof(clean)))
+        add_setting(g, name, clean);
 }
 
 /* ---- directories that the sandbox may write --------------------------------------------- */
@@ -230,6 +284,8 @@ static void read_file(expansion *g, int dir, const char *path, csn_registry_form
     csn_autofree char *text = malloc(size ? size : 1);
     if (!text)
         g->nomem = true;
+    else if (g->env)
+        csn_registry_settings(format, text, read_some(fd, text, size), add_setting, g);
     else
         csn_registry_hosts(format, text, read_some(fd, text, size), add_configured, g);
 }
@@ -306,6 +362,10 @@ static void read_variables(expansion *g, const char *preset)
                 continue;
             bool go = strcmp(preset, "go") == 0; /* parsed like its file of NAME=value */
             const char *text = go ? *e : value + 1;
+            if (g->env) {
+                pass_variable(g, variables[i].name, value + 1, go);
+                continue;
+            }
             csn_registry_hosts(go ? CSN_REGISTRY_GOENV : CSN_REGISTRY_URLS, text, strlen(text),
                                add_configured, g);
         }
@@ -333,6 +393,14 @@ static void read_configuration(expansion *g, const char *preset)
             read_source(g, &files[k]);
 }
 
+static void read_all(expansion *g, const char *preset)
+{
+    read_configuration(g, preset);
+    for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++)
+        if (strcmp(readers[i].preset, preset) == 0)
+            read_configuration(g, readers[i].other);
+}
+
 static void expand(expansion *g, const char *preset)
 {
     char **service = NULL;
@@ -347,10 +415,7 @@ static void expand(expansion *g, const char *preset)
     csn_strv_free(service);
     if (g->nomem)
         return;
-    read_configuration(g, preset);
-    for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++)
-        if (strcmp(readers[i].preset, preset) == 0)
-            read_configuration(g, readers[i].other);
+    read_all(g, preset);
     csn_netrules_free(g->service);
     g->service = NULL;
 }
@@ -358,7 +423,7 @@ static void expand(expansion *g, const char *preset)
 csn_status csn_packages_rules(const csn_config *config, const char *const *names, char ***rules,
                               csn_error **err)
 {
-    expansion g = {.rules = rules};
+    expansion g = {.rules = rules, .config = config};
     csn_status st = csn_packages_check(names, "packages", err);
 
     if (st < 0 || !names || !names[0])
@@ -366,6 +431,18 @@ csn_status csn_packages_rules(const csn_config *config, const char *const *names
     find_writable(&g, config);
     for (size_t i = 0; names[i] && !g.nomem; i++)
         expand(&g, names[i]);
+    csn_strv_free(g.writable);
+    return g.nomem ? csn_fail(err, CSN_NOMEM, "packages") : CSN_OK;
+}
+
+csn_status csn_packages_env(const csn_config *config, const char *const *names, char ***env,
+                            csn_error **err)
+{
+    expansion g = {.env = env, .config = config};
+
+    find_writable(&g, config);
+    for (size_t i = 0; names && names[i] && !g.nomem; i++)
+        read_all(&g, names[i]);
     csn_strv_free(g.writable);
     return g.nomem ? csn_fail(err, CSN_NOMEM, "packages") : CSN_OK;
 }

@@ -10,3 +10,7 @@ csn_status csn_packages_check(const char *const *names, const char *what, csn_er
  * Files that the sandbox of `config` can write are not read. */
 csn_status csn_packages_rules(const csn_config *config, const char *const *names, char ***rules,
                               csn_error **err);
+/* Appends variables (NAME=value) to *env that give the tools inside the index of the same
+ * variables and files, without credentials. A variable that config->env names is left out. */
+csn_status csn_packages_env(const csn_config *config, const char *const *names, char ***env,
+                            csn_error **err);

@@ -9,6 +9,7 @@
 
 #define CSN_REGISTRY_TEXT_MAX  (1024u * 1024u) /* bytes read of one configuration */
 #define CSN_REGISTRY_HOSTS_MAX 256u            /* reported of one configuration */
+#define CSN_REGISTRY_VALUE_MAX 2048u           /* bytes of one setting, with its NUL */
 
 /* Is there a preset of this name? */
 bool csn_preset_known(const char *name);
@@ -43,3 +44,13 @@ typedef enum csn_registry_format {
  * [::1]:PORT. */
 void csn_registry_hosts(csn_registry_format format, const char *text, size_t len,
                         csn_registry_fn fn, void *ctx);
+
+/* Reports the index that the configuration (of npm, pip or go) selects, as the variable that
+ * the tool reads for it: "PIP_INDEX_URL", "https://mirror.corp.test/simple". Without
+ * credentials. */
+typedef void (*csn_setting_fn)(void *ctx, const char *name, const char *value);
+void csn_registry_settings(csn_registry_format format, const char *text, size_t len,
+                           csn_setting_fn fn, void *ctx);
+/* Copies the value of such a variable without credentials. false: empty, too long, or with
+ * bytes that a tool would expand. */
+bool csn_registry_clean(const char *value, size_t len, char *ret, size_t size);

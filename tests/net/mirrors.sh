@@ -1,6 +1,7 @@
 #!/bin/bash
 # The index that the user's package manager is configured for, at a private address, on this host's loopback
 # and where no configuration helps; and a port of loopback as a network rule.
+# shellcheck disable=SC2016 # expanded inside
 # shellcheck source=tests/net/lib.sh
 . "${0%/*}/lib.sh"
 unset "${!npm_config_@}" "${!NPM_CONFIG_@}" "${!PIP_@}"
@@ -29,11 +30,27 @@ conf http://10.1.2.3/
 NET=(--packages npm)
 like "an index that is configured by its address" "$(get http://10.1.2.3/)" "server 10.1.2.3:80*"
 
+# ---- the tool inside uses it ----
+conf http://user:password@private.bad.test/npm/
+NET=(--packages npm)
+is "the tool inside gets the index, without the password" "$("${IN[@]}" "${NET[@]}" -c 'echo $npm_config_registry')" \
+    http://private.bad.test/npm/
+if has npm "npm asks the index for a package"; then
+    before=$(served /npm/left-pad)
+    "${IN[@]}" "${NET[@]}" -- npm view left-pad --fetch-retries 0 >/dev/null 2>&1
+    holds "npm asks the index for a package" comes /npm/left-pad "$before"
+fi
+NET=(--packages npm --env npm_config_registry=http://ok.test/)
+is "unless the variable is given" "$("${IN[@]}" "${NET[@]}" -c 'echo $npm_config_registry')" http://ok.test/
+NET=(--packages pip)
+is "others do not get it" "$("${IN[@]}" "${NET[@]}" -c 'echo $npm_config_registry')" ""
+
 # ---- what a configured name never opens ----
 port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 /usr/bin/python3 client.py serve "$port" >/dev/null &
 server=$!
 eventually curl -s "http://127.0.0.1:$port/"
+NET=(--packages npm)
 for name in four.bad.test six.bad.test mapped.bad.test lan.bad.test; do
     conf "http://$name:$port/"
     holds "a configured name that resolves to this host: $name" ! get "http://$name:$port/"

@@ -288,6 +288,50 @@ static void configured_hosts_may_be_private(void **state)
     has(&c, "poetry", "mirror.corp.test:8081", false);
 }
 
+static void env_has(const csn_config *c, const char *name, const char *want)
+{
+    char **env = NULL;
+    csn_error *err = NULL;
+
+    if (csn_packages_env(c, LIST(name), &env, &err) != CSN_OK)
+        fail_msg("%s", csn_error_message(err));
+    const char *first = env ? env[0] : "";
+    if (strcmp(first, want) != 0 || (env && env[1]))
+        fail_msg("%s: %s, want %s", name, first, want);
+    csn_strv_free(env);
+}
+
+static void the_index_is_passed_on(void **state)
+{
+    const place *p = *state;
+    csn_config c = {.size = sizeof(c), .workspace = p->work};
+
+    put(p->home, ".npmrc", "registry=http://u:p@mirror.corp.test:8081/\n");
+    env_has(&c, "npm", "npm_config_registry=http://mirror.corp.test:8081/");
+    env_has(&c, "yarn", "npm_config_registry=http://mirror.corp.test:8081/");
+    env_has(&c, "pip", "");
+    assert_int_equal(setenv("NPM_CONFIG_REGISTRY", "https://u:p@var.test/", 1), 0);
+    env_has(&c, "npm", "npm_config_registry=https://var.test/");
+    unsetenv("NPM_CONFIG_REGISTRY");
+    c.env = LIST("npm_config_registry=https://mine.test");
+    env_has(&c, "npm", "");
+    c.env = LIST("npm_config_registry");
+    env_has(&c, "npm", "");
+    c.env = NULL;
+    /* the project's file would lose against a variable */
+    put(p->work, ".npmrc", "registry=https://evil.test/\n");
+    env_has(&c, "npm", "");
+    assert_int_equal(setenv("CARGO_REGISTRIES_C_TOKEN", "https://secret", 1), 0);
+    env_has(&c, "cargo", "");
+    unsetenv("CARGO_REGISTRIES_C_TOKEN");
+    assert_int_equal(setenv("PIP_FIND_LINKS", "/opt/wheels", 1), 0);
+    env_has(&c, "pip", "");
+    unsetenv("PIP_FIND_LINKS");
+    /* a file that the sandbox may write does not count */
+    csn_config own = {.size = sizeof(own), .workspace = p->home};
+    env_has(&own, "npm", "");
+}
+
 static void presets_are_known_by_name(void **state)
 {
     csn_error *err = NULL;
@@ -321,6 +365,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(odd_files_hold_nobody_up, make_place, remove_place),
         cmocka_unit_test_setup_teardown(configured_hosts_may_be_private, make_place,
                                         remove_place),
+        cmocka_unit_test_setup_teardown(the_index_is_passed_on, make_place, remove_place),
         cmocka_unit_test_setup_teardown(presets_are_known_by_name, make_place, remove_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

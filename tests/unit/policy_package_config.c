@@ -244,6 +244,51 @@ static void hostile_texts_are_linear(void **state)
     }
 }
 
+static void put_setting(void *ctx, const char *name, const char *value)
+{
+    assert_int_equal(csn_buf_puts(ctx, name), 0);
+    assert_int_equal(csn_buf_puts(ctx, "="), 0);
+    assert_int_equal(csn_buf_puts(ctx, value), 0);
+    assert_int_equal(csn_buf_puts(ctx, ";"), 0);
+}
+
+static void sets(csn_registry_format format, const char *text, const char *want)
+{
+    csn_autobuf found;
+
+    csn_buf_init(&found, 1u << 16);
+    csn_registry_settings(format, text, strlen(text), put_setting, &found);
+    if (strcmp(found.data ? found.data : "", want) != 0)
+        fail_msg("%s\n  found: %s\n  want:  %s", text, found.data ? found.data : "", want);
+}
+
+static void the_index_becomes_a_variable_without_its_password(void **state)
+{
+    (void)state;
+    sets(CSN_REGISTRY_NPMRC, "registry=http://u:p@m.test:8081/npm/\n//m.test/:_authToken=x\n",
+         "npm_config_registry=http://m.test:8081/npm/;");
+    sets(CSN_REGISTRY_NPMRC, "registry = \"https://m.test/\"\r\n@a:registry=https://b.test\n",
+         "npm_config_registry=https://m.test/;");
+    sets(CSN_REGISTRY_NPMRC, "registry = { url = \"https://m.test\", token = \"secret\" }\n",
+         "");
+    sets(CSN_REGISTRY_NPMRC, "registry=https://${TOKEN}@m.test/\n;registry=https://c.test\n",
+         "npm_config_registry=https://m.test/;");
+    sets(CSN_REGISTRY_NPMRC, "registry=https://m.test/${TOKEN}/\n", "");
+    sets(CSN_REGISTRY_NPMRC, "registry=https://u:p,w@m.test/\n", "");
+    sets(CSN_REGISTRY_NPMRC, "registry=https://u:p/w@m.test/\n", "");
+    sets(CSN_REGISTRY_NPMRC, "registry=https://u:p@w@m.test/\n",
+         "npm_config_registry=https://m.test/;");
+    sets(CSN_REGISTRY_NPMRC, "registry=\nregistry\nregistry=file:///srv\n", "");
+    sets(CSN_REGISTRY_PIP,
+         "[global]\nIndex_URL: https://u:p@m.test/simple\ntrusted-host = m.test\n"
+         "extra-index-url =\n  https://a:b@x.test/1\n  https://y.test/2\nfind-links = /w\n",
+         "PIP_INDEX_URL=https://m.test/simple;PIP_TRUSTED_HOST=m.test;"
+         "PIP_EXTRA_INDEX_URL=https://x.test/1 https://y.test/2;");
+    sets(CSN_REGISTRY_GOENV, "GOPROXY=https://u:p@m.test/go,direct\nGOSUMDB=off\nGOFLAGS=-x\n",
+         "GOPROXY=https://m.test/go,direct;GOSUMDB=off;");
+    sets(CSN_REGISTRY_CARGO, "[registries.c]\nindex = \"https://m.test/\"\n", "");
+}
+
 static void presets_are_rules(void **state)
 {
     static const char *const all[] = {"npm",   "pip", "uv",     "cargo",    "go",
@@ -281,6 +326,7 @@ int main(void)
         cmocka_unit_test(the_others),
         cmocka_unit_test(much_is_bounded),
         cmocka_unit_test(hostile_texts_are_linear),
+        cmocka_unit_test(the_index_becomes_a_variable_without_its_password),
         cmocka_unit_test(presets_are_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
