@@ -61,14 +61,14 @@ static void add_home(keys *k, const char *home)
 
 static void find_homes(keys *k)
 {
-    const csn_jail *j = k->rt->jail;
-    char listed[PATH_MAX];
+    csn_jail *j = k->rt->jail;
+    const char *home = getenv("HOME"), *listed = csn_jail_listed_home(j, geteuid());
 
-    add_home(k, getenv("HOME"));
-    if (csn_jail_listed_home(geteuid(), listed))
+    add_home(k, home);
+    if (listed && !(home && strcmp(home, listed) == 0))
         add_home(k, listed);
-    if (j->root && j->disk_uid != geteuid() && csn_jail_listed_home(j->disk_uid, listed))
-        add_home(k, listed);
+    if (j->root && j->disk_uid != geteuid())
+        add_home(k, csn_jail_listed_home(j, j->disk_uid));
 }
 
 /* True if some share has the place `row` of the home, and more than only that. */

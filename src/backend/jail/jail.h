@@ -62,7 +62,7 @@ typedef struct csn_jail {
     struct csn_covers *covers; /* what is denied; see cover.h */
     csn_rule_info *hidden;     /* places of keys that are hidden, for `info` */
     size_t hidden_count;
-    csn_mount *mounts;         /* CSN_MOUNTS_MAX entries while planning, then trimmed */
+    csn_mount *mounts; /* CSN_MOUNTS_MAX entries while planning, then trimmed */
     size_t mount_count;
     bool root;       /* the caller is uid 0 of its user namespace */
     bool idmapped;   /* root caller: the library mounts the shares (see orders.c) */
@@ -89,6 +89,9 @@ typedef struct csn_jail {
     csn_protected *protected;         /* NULL until planned */
     const csn_deny_sink *end_denials; /* for the last scan; or NULL */
     const char *host_path;            /* the caller's PATH, before entries were dropped */
+    const char *listed_home;          /* what listed_home.c found last, for listed_uid */
+    unsigned listed_uid;
+    bool listed_known;
     csn_layer layers[CSN_JAIL_LAYERS_MAX];
     size_t layer_count;
     csn_layer net_layers[2][CSN_JAIL_LAYERS_MAX]; /* [0]: the gateway runs; [1]: it has ended */
@@ -151,12 +154,13 @@ void csn_jail_cover(csn_jail *j, const csn_jail_share *shares, size_t count, con
 csn_status csn_jail_cover_records(csn_jail *j, const csn_jail_share *shares, size_t count,
                                   csn_error **err);
 /* Where nothing can be masked: refuses writable shares that contain one of them. */
-csn_status csn_jail_refuse_records(const csn_jail_share *shares, size_t count, csn_error **err);
+csn_status csn_jail_refuse_records(csn_jail *j, const csn_jail_share *shares, size_t count,
+                                   csn_error **err);
 /* Refuses an audit log in a directory that commands can write. */
 csn_status csn_jail_check_audit(const csn_runtime *rt, csn_error **err);
 
-/* listed_home.c. The home directory of a user in /etc/passwd. false: not listed. */
-bool csn_jail_listed_home(unsigned uid, char home[4096]);
+/* listed_home.c. The home directory of a user in /etc/passwd, or NULL. */
+const char *csn_jail_listed_home(csn_jail *j, unsigned uid);
 
 /* system_mounts.c. Adds programs, libraries, devices, /proc and /etc, if the host has them. */
 void csn_jail_add_system(const csn_runtime *rt, csn_jail *j, const char *home,

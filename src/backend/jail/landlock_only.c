@@ -132,7 +132,7 @@ static csn_status refuse_unsupported(const csn_runtime *rt, const csn_jail_share
                 return refuse(err, v[i].option, v[i].host,
                               "a read-only share inside a writable one ");
     }
-    return csn_jail_refuse_records(v, count, err);
+    return csn_jail_refuse_records(rt->jail, v, count, err);
 }
 
 /* ---- accessible paths ---- */

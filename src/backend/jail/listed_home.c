@@ -8,7 +8,7 @@
 
 #include "backend/jail/jail.h"
 
-bool csn_jail_listed_home(unsigned uid, char home[PATH_MAX])
+static bool find(unsigned uid, char home[PATH_MAX])
 {
     FILE *f = fopen("/etc/passwd", "re");
     char line[1024];
@@ -24,4 +24,15 @@ bool csn_jail_listed_home(unsigned uid, char home[PATH_MAX])
     if (f)
         fclose(f);
     return found;
+}
+
+const char *csn_jail_listed_home(csn_jail *j, unsigned uid)
+{
+    char home[PATH_MAX];
+
+    if (!j->listed_known || j->listed_uid != uid)
+        j->listed_home = find(uid, home) ? csn_arena_strdup(j->arena, home) : NULL;
+    j->listed_known = true;
+    j->listed_uid = uid;
+    return j->listed_home;
 }

@@ -80,7 +80,7 @@ static csn_status each(csn_jail *j, const csn_jail_share *shares, size_t count, 
                        csn_error **err)
 {
     const char *home = getenv("HOME");
-    char listed[PATH_MAX], real[PATH_MAX];
+    char real[PATH_MAX];
     csn_status st = CSN_OK;
     bool all_in_home = home && home[0] == '/' && realpath(home, real);
 
@@ -93,8 +93,9 @@ static csn_status each(csn_jail *j, const csn_jail_share *shares, size_t count, 
     }
     if (st == CSN_OK && home && home[0] == '/')
         st = each_below(j, shares, count, home, fn, err);
-    if (st == CSN_OK && !all_in_home && csn_jail_listed_home(geteuid(), listed) &&
-        !(home && strcmp(home, listed) == 0))
+    const char *listed =
+        st == CSN_OK && !all_in_home ? csn_jail_listed_home(j, geteuid()) : NULL;
+    if (listed && !(home && strcmp(home, listed) == 0))
         st = each_below(j, shares, count, listed, fn, err);
     return st;
 }
@@ -157,9 +158,10 @@ static csn_status refuse_one(csn_jail *j, const csn_jail_share *shares, size_t c
     return CSN_OK;
 }
 
-csn_status csn_jail_refuse_records(const csn_jail_share *shares, size_t count, csn_error **err)
+csn_status csn_jail_refuse_records(csn_jail *j, const csn_jail_share *shares, size_t count,
+                                   csn_error **err)
 {
-    return each(NULL, shares, count, refuse_one, err);
+    return each(j, shares, count, refuse_one, err);
 }
 
 /* A log that commands can write proves nothing, and a link in its path could lead anywhere. */
