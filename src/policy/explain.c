@@ -51,8 +51,10 @@ static bool explain_missing(csn_explain_state *w, csn_text_span s, const csn_pro
 {
     bool into = is_into_dir(w, s, a);
     /* A path that exists on neither side is a denial only if it was to be created in a
-     * directory that is missing inside. A shell does not print which operation failed. */
-    bool made = csn_line_creates(&w->line) || (!exec && csn_line_is_redirect(&w->line));
+     * directory that is missing inside. A shell does not print which operation failed; in /etc
+     * it is reading, since no option permits to write there. */
+    bool redirect = !exec && csn_line_is_redirect(&w->line) && !csn_path_below(a->path, "/etc");
+    bool made = csn_line_creates(&w->line) || redirect;
 
     if (!into && !(made && a->fact.hidden) && csn_explain_deny_missing(w, s, a, exec))
         return true;

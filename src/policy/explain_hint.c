@@ -9,6 +9,7 @@
 
 #include "base/path.h"
 #include "base/strv.h"
+#include "policy/etc_places.h"
 #include "policy/explain_internal.h"
 #include "policy/key_places.h"
 
@@ -48,11 +49,6 @@ static const char *const executed_parts[] = {
     ".zlogin",         ".xprofile",     ".xsession",    ".gitconfig",
     ".git/hooks",      ".config/git",   ".config/fish", ".config/autostart",
     ".config/systemd", ".vimrc",        ".emacs",       NULL,
-};
-static const char *const secret_dirs[] = {
-    "/etc/shadow",      "/etc/shadow-",          "/etc/gshadow", "/etc/gshadow-",
-    "/etc/sudoers",     "/etc/sudoers.d",        "/etc/ssh",     "/etc/ssl/private",
-    "/etc/krb5.keytab", "/etc/security/opasswd", NULL,
 };
 static const char *const machine_dirs[] = {"/proc", "/sys", "/dev", "/boot", NULL};
 static const char *const system_dirs[] = {
@@ -175,8 +171,8 @@ static const char *refusal(const csn_explain_in *in, const char *path, bool writ
         return why_machine;
     if (is_service(path))
         return why_service;
-    if (is_below_any(path, secret_dirs) || has_any_part(path, secret_parts) ||
-        has_key_place(path) || is_key_file(path))
+    if (csn_etc_is_secret(path) || has_any_part(path, secret_parts) || has_key_place(path) ||
+        is_key_file(path))
         return why_secret;
     return write ? write_refusal(in, path) : NULL;
 }

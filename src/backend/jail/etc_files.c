@@ -1,12 +1,13 @@
 /* etc_files.c: provides the contents of /etc in a jail.
  *
- * /etc has generated files (passwd, hosts, resolv.conf) and those files of the host that
- * programs need. Accounts, passwords, keys and administrator configuration of the host are left
- * out. Files are copied into the root template (rootfs_template.h), whose key includes their
- * inode and times: a changed file results in a new template. Directories are bind-mounted on
- * top. */
+ * /etc has generated files (passwd, hosts, resolv.conf) and those files and directories of the
+ * host that programs need (policy/etc_places.h). Accounts, passwords, keys and administrator
+ * configuration of the host are left out. Files are copied into the root template
+ * (rootfs_template.h), whose key includes their inode and times: a changed file results in a
+ * new template. Directories are bind-mounted on top. */
 #include "backend/jail/etc_files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,8 +21,9 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "os/landlock.h"
+#include "policy/etc_places.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define ETC      "/etc"
 #define COPY_MAX 4096
 #define ZONE     "/etc/localtime"
 #define PART     (CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NARROW | CSN_MOUNT_TRUSTED)
@@ -29,23 +31,121 @@
 /* The address of the gateway; without a gateway, queries fail at once. */
 #define RESOLV_CONF "nameserver 198.18.0.1\n"
 
-/* Files that packages install and their programs require. Files that administrators edit
- * (gitconfig, npmrc, pip.conf, profile.d, apt) may contain passwords and are left out. */
-static const char *const files[] = {
-    "/etc/ld.so.cache",    "/etc/timezone",       "/etc/ssl/openssl.cnf", "/etc/ssl/cert.pem",
-    "/etc/protocols",      "/etc/services",       "/etc/bash.bashrc",     "/etc/profile",
-    "/etc/debian_version", "/etc/manpath.config", "/etc/maven/m2.conf",   "/etc/fpc.cfg",
-};
-static const char *const dirs[] = {
-    "/etc/alternatives",           "/etc/ssl/certs",       "/etc/pki/tls/certs",
-    "/etc/pki/ca-trust/extracted", "/etc/fonts",           "/etc/groff",
-    "/etc/maven/logging",          "/etc/gnucobol",        "/etc/java-8-openjdk",
-    "/etc/java-11-openjdk",        "/etc/java-17-openjdk", "/etc/java-21-openjdk",
-    "/etc/java-25-openjdk",
-};
+/* ---- what the host has ---- */
+
+typedef struct finder {
+    csn_arena *arena;
+    csn_etc *etc;
+    uid_t owner; /* of /etc */
+    bool as_root;
+} finder;
+
+/* Only settings that every user of the host may read, and that only root could have written. A
+ * command that is root on the host could read more than that in a directory. */
+static bool is_shown(const finder *f, const struct stat *st, const csn_etc_place *row)
+{
+    bool dir = row->dir;
+    mode_t wanted = dir ? S_IROTH | S_IXOTH : S_IROTH;
+
+    if (dir ? !S_ISDIR(st->st_mode) : !S_ISREG(st->st_mode))
+        return false;
+    return st->st_uid == f->owner && (st->st_mode & wanted) == wanted &&
+           !(st->st_mode & S_IWOTH) && !(st->st_mode & S_IWGRP && st->st_gid != 0) &&
+           !(dir && f->as_root && !row->open);
+}
+
+/* A link may lead to a secret; *st: of the path itself, or of what it leads to. */
+static bool look(const char *path, bool plain, struct stat *st)
+{
+    char real[PATH_MAX];
+
+    if (lstat(path, st) < 0 || csn_etc_is_secret(path))
+        return false;
+    if (plain && !S_ISLNK(st->st_mode))
+        return true;
+    return stat(path, st) == 0 && realpath(path, real) && !csn_etc_is_secret(real);
+}
+
+static csn_etc_sign sign_of(const struct stat *st)
+{
+    return (csn_etc_sign){.dev = st->st_dev,
+                          .ino = st->st_ino,
+                          .size = (uint64_t)st->st_size,
+                          .mtime = st->st_mtim.tv_sec,
+                          .mtime_ns = st->st_mtim.tv_nsec,
+                          .ctime = st->st_ctim.tv_sec,
+                          .ctime_ns = st->st_ctim.tv_nsec};
+}
+
+/* plain: no link leads to the path */
+static void take(finder *f, const char *path, bool plain, const csn_etc_place *row)
+{
+    csn_etc *e = f->etc;
+    struct stat st;
+
+    if (!look(path, plain, &st) || !is_shown(f, &st, row))
+        return;
+    const char *kept = csn_arena_strdup(f->arena, path);
+    if (kept && row->dir && e->dir_count < CSN_ETC_MAX) {
+        e->dirs[e->dir_count++] = kept;
+    } else if (kept && !row->dir && e->file_count < CSN_ETC_MAX) {
+        e->signs[e->file_count] = sign_of(&st);
+        e->files[e->file_count++] = kept;
+    }
+}
+
+/* Follows the rest of a row below `at`, an entry of /etc. */
+static void expand(finder *f, const csn_etc_place *row, const char *at, bool plain,
+                   const char *rest)
+{
+    const char *star = strchr(rest, '*'), *after = NULL;
+    char path[PATH_MAX];
+    const struct dirent *e;
+
+    if (!star) {
+        snprintf(path, sizeof(path), "%s%s%s", at, *rest ? "/" : "", rest);
+        take(f, path, plain && !strchr(rest, '/'), row);
+        return;
+    }
+    DIR *d = opendir(at); /* the only star of the rest is its first component: php/(*)/cli */
+    while (d && (e = readdir(d)))
+        if (e->d_name[0] != '.' && csn_etc_component_matches(rest, e->d_name, &after) &&
+            snprintf(path, sizeof(path), "%s/%s", at, e->d_name) < (int)sizeof(path))
+            expand(f, row, path, false, after);
+    if (d)
+        closedir(d);
+}
+
+/* One pass over /etc costs less than looking each row up. */
+csn_etc *csn_etc_find(const csn_jail *j)
+{
+    finder f = {.arena = j->arena,
+                .etc = csn_arena_alloc(j->arena, sizeof(csn_etc)),
+                .as_root = j->as_root};
+    DIR *d = opendir(ETC);
+    struct stat st;
+    const struct dirent *e;
+    const char *rest = NULL;
+    char path[PATH_MAX];
+
+    if (d && f.etc && fstat(dirfd(d), &st) == 0) {
+        f.owner = st.st_uid;
+        while ((e = readdir(d)))
+            for (const csn_etc_place *row = csn_etc_places; row->path; row++)
+                if (row->path[0] == e->d_name[0] &&
+                    csn_etc_component_matches(row->path, e->d_name, &rest) &&
+                    snprintf(path, sizeof(path), ETC "/%s", e->d_name) < (int)sizeof(path))
+                    expand(&f, row, path, e->d_type != DT_LNK && e->d_type != DT_UNKNOWN, rest);
+    }
+    if (d)
+        closedir(d);
+    return f.etc;
+}
+
+/* ---- the template ---- */
 
 void csn_etc_add_generated(csn_rootfs_template *t, const csn_jail *j, const char *home,
-                           uint32_t found)
+                           const csn_etc *etc)
 {
     csn_rootfs_template_add(
         t, CSN_MOUNT_TEXT,
@@ -72,9 +172,8 @@ void csn_etc_add_generated(csn_rootfs_template *t, const csn_jail *j, const char
     csn_rootfs_template_add(t, CSN_MOUNT_TEXT, RESOLV_CONF, "/etc/resolv.conf");
     csn_rootfs_template_add(t, CSN_MOUNT_LINK, "../usr/lib/os-release", "/etc/os-release");
     csn_rootfs_template_add(t, CSN_MOUNT_LINK, "/proc/self/mounts", "/etc/mtab");
-    for (size_t i = 0; i < COUNT(dirs); i++)
-        if (found & (1u << i))
-            csn_rootfs_template_mountpoint(t, dirs[i], true);
+    for (size_t i = 0; i < etc->dir_count; i++)
+        csn_rootfs_template_mountpoint(t, etc->dirs[i], true);
 }
 
 /* A small file is written rather than mounted: both its creation and its removal are faster. */
@@ -112,55 +211,35 @@ static void add_zone(csn_rootfs_template *t)
                             csn_arena_strdup(t->arena, real), ZONE);
 }
 
-void csn_etc_add_copies(csn_rootfs_template *t)
+void csn_etc_add_copies(csn_rootfs_template *t, const csn_etc *etc)
 {
     add_zone(t);
-    for (size_t i = 0; i < COUNT(files); i++)
-        add_file(t, files[i]);
+    for (size_t i = 0; i < etc->file_count; i++)
+        add_file(t, etc->files[i]);
 }
 
-uint32_t csn_etc_find_dirs(void)
+void csn_etc_mount_dirs(csn_jail *j, const csn_etc *etc)
 {
-    uint32_t found = 0;
-    struct stat st;
-
-    for (size_t i = 0; i < COUNT(dirs); i++)
-        if (stat(dirs[i], &st) == 0 && S_ISDIR(st.st_mode))
-            found |= 1u << i;
-    return found;
+    for (size_t i = 0; i < etc->dir_count; i++)
+        csn_jail_add(j, CSN_MOUNT_BIND, DIR_PART, CSN_LL_READ, etc->dirs[i], etc->dirs[i]);
 }
 
-void csn_etc_mount_dirs(csn_jail *j, uint32_t found)
-{
-    for (size_t i = 0; i < COUNT(dirs); i++)
-        if (found & (1u << i))
-            csn_jail_add(j, CSN_MOUNT_BIND, DIR_PART, CSN_LL_READ, dirs[i], dirs[i]);
-}
-
-static void hash_file(csn_hash *h, const char *path, int flags)
+static void hash_path(csn_hash *h, const char *path, int flags)
 {
     struct stat st;
-    struct {
-        uint64_t dev, ino, size;
-        int64_t mtime, mtime_ns, ctime, ctime_ns;
-    } sign = {0};
+    csn_etc_sign sign = {0};
 
-    if (fstatat(AT_FDCWD, path, &st, flags) == 0) {
-        sign.dev = st.st_dev;
-        sign.ino = st.st_ino;
-        sign.size = (uint64_t)st.st_size;
-        sign.mtime = st.st_mtim.tv_sec;
-        sign.mtime_ns = st.st_mtim.tv_nsec;
-        sign.ctime = st.st_ctim.tv_sec;
-        sign.ctime_ns = st.st_ctim.tv_nsec;
-    }
+    if (fstatat(AT_FDCWD, path, &st, flags) == 0)
+        sign = sign_of(&st);
     csn_hash_add(h, &sign, sizeof(sign));
 }
 
-void csn_etc_hash(csn_hash *h)
+void csn_etc_hash(csn_hash *h, const csn_etc *etc)
 {
-    hash_file(h, ZONE, 0);
-    hash_file(h, ZONE, AT_SYMLINK_NOFOLLOW);
-    for (size_t i = 0; i < COUNT(files); i++)
-        hash_file(h, files[i], 0);
+    hash_path(h, ZONE, 0);
+    hash_path(h, ZONE, AT_SYMLINK_NOFOLLOW);
+    for (size_t i = 0; i < etc->file_count; i++) {
+        csn_hash_add(h, etc->files[i], strlen(etc->files[i]) + 1);
+        csn_hash_add(h, &etc->signs[i], sizeof(etc->signs[i]));
+    }
 }

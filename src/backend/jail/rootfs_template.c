@@ -111,7 +111,7 @@ static void make_key(const csn_rootfs_template *t, char key[CSN_HASH_HEX])
         if (t->v[i].from)
             csn_hash_add(&h, t->v[i].from, strlen(t->v[i].from) + 1);
     }
-    csn_etc_hash(&h);
+    csn_etc_hash(&h, t->etc);
     csn_hash_hex(&h, key);
 }
 
@@ -129,7 +129,7 @@ static const char *find_or_make(csn_jail *j, const csn_rootfs_template *t)
     int rc = csn_rootfs_template_hold(store, key, &j->template_lock);
     if (rc < 0) {
         csn_rootfs_template all = *t;
-        csn_etc_add_copies(&all);
+        csn_etc_add_copies(&all, t->etc);
         rc = is_complete(&all) ? csn_rootfs_template_make(store, key, all.v, all.count)
                                : -ENOMEM;
         if (rc == 0)
@@ -155,7 +155,7 @@ static void mount_each(csn_jail *j, csn_rootfs_template *t)
     const uint32_t copied =
         CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NARROW | CSN_MOUNT_TRUSTED;
 
-    csn_etc_add_copies(t);
+    csn_etc_add_copies(t, t->etc);
     for (size_t i = 0; i < t->count && i < CSN_ROOTFS_TEMPLATE_MAX; i++) {
         const csn_mount *m = &t->v[i];
         bool bind = m->kind == CSN_MOUNT_BIND;

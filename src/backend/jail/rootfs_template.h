@@ -15,11 +15,13 @@
 #include "base/arena.h"
 #include "os/mount_list.h"
 
-#define CSN_ROOTFS_TEMPLATE_MAX 128u
+#define CSN_ROOTFS_TEMPLATE_MAX 192u
 
 /* Entries are TEXT, LINK, DIR, or BIND for a file to copy. Paths are absolute. */
+struct csn_etc;
 typedef struct csn_rootfs_template {
     csn_arena *arena;
+    const struct csn_etc *etc; /* what the host's /etc has, see etc_files.h */
     csn_mount v[CSN_ROOTFS_TEMPLATE_MAX];
     size_t count; /* above the maximum: not usable */
     bool partial; /* a file could not be read, possibly temporarily: do not store */

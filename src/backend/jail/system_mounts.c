@@ -143,13 +143,14 @@ void csn_jail_add_system(const csn_runtime *rt, csn_jail *j, const char *home,
                          const csn_jail_share *shares, size_t count)
 {
     csn_autofree csn_rootfs_template *t = calloc(1, sizeof(*t));
-    uint32_t etc = csn_etc_find_dirs();
+    const csn_etc *etc = csn_etc_find(j);
 
-    if (!t) {
+    if (!t || !etc) {
         j->mount_count = CSN_MOUNTS_MAX + 1; /* csn_jail_plan fails */
         return;
     }
     t->arena = j->arena;
+    t->etc = etc;
     fill_template(t, rt->config->home ? NULL : home);
     if (j->nested)
         csn_rootfs_template_mountpoint(t, WHOLE_PROC "/proc", true);
