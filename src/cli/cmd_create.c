@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "cli/commands.h"
 #include "cli/sandbox_opts.h"
+#include "cli/tool_dirs.h"
 
 static int run(csn_cli *c, void *opts)
 {
@@ -20,6 +21,8 @@ static int run(csn_cli *c, void *opts)
     if (csn_sandbox_opts_config(opts, a, &config, &err) < 0)
         return csn_cli_fail(c, err);
     config.flags |= CSN_OPEN_DETACHED;
+    if (csn_tool_dirs_add(c, a, &config, NULL, &err) < 0)
+        return csn_cli_fail(c, err);
     if (csn_open(&config, &c->sb, &err) < 0)
         return csn_sandbox_opts_fail(c, opts, &config, err);
     csn_sandbox_opts_warn(c, &config);

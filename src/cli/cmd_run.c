@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/exec_opts.h"
 #include "cli/sandbox_opts.h"
+#include "cli/tool_dirs.h"
 
 typedef struct run_opts {
     csn_sandbox_opts sandbox;
@@ -40,6 +41,10 @@ static int run(csn_cli *c, void *opts)
     /* defaults for detached sandboxes do not apply */
     config.name = NULL;
     config.flags &= ~CSN_OPEN_DETACHED;
+    const char *first = c->argv ? c->argv[0] : NULL;
+    bool any = !first || csn_tool_starts_others(first);
+    if (csn_tool_dirs_add(c, a, &config, any ? NULL : first, &err) < 0)
+        return csn_cli_fail(c, err);
     if (csn_open(&config, &c->sb, &err) < 0)
         return csn_sandbox_opts_fail(c, &o->sandbox, &config, err);
     csn_sandbox_opts_warn(c, &config);
