@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
-#include "gateway/dns.h"
+#include "base/dns.h"
 #include "gateway/gateway.h"
 #include "gateway/socket.h"
 
@@ -81,40 +81,41 @@ static bool is_reverse(const csn_domain *name)
     return name->len > 5 && strcmp(name->text + name->len - 5, ".arpa") == 0;
 }
 
-static enum gw_dns_rcode allocate_address(gw_dns_stub *s, const csn_domain *name, uint16_t type,
-                                          const csn_netverdict *v, csn_netaddr *ret)
+static enum csn_dns_rcode allocate_address(gw_dns_stub *s, const csn_domain *name,
+                                           uint16_t type, const csn_netverdict *v,
+                                           csn_netaddr *ret)
 {
     bool is_new;
 
-    if (type != GW_DNS_TYPE_A && type != GW_DNS_TYPE_AAAA)
-        return GW_DNS_NOERROR;
+    if (type != CSN_DNS_TYPE_A && type != CSN_DNS_TYPE_AAAA)
+        return CSN_DNS_NOERROR;
     uint32_t number = gw_names_number(s->gateway->names, name, &is_new);
     if (number == 0)
-        return GW_DNS_SERVFAIL;
+        return CSN_DNS_SERVFAIL;
     if (is_new)
         record(s, name->text, v, NULL);
-    if (type == GW_DNS_TYPE_AAAA && !s->gateway->has_ipv6)
-        return GW_DNS_NOERROR; /* IPv6 is not redirected */
-    *ret = gw_names_address(number, type == GW_DNS_TYPE_A ? 4 : 6);
-    return GW_DNS_NOERROR;
+    if (type == CSN_DNS_TYPE_AAAA && !s->gateway->has_ipv6)
+        return CSN_DNS_NOERROR; /* IPv6 is not redirected */
+    *ret = gw_names_address(number, type == CSN_DNS_TYPE_A ? 4 : 6);
+    return CSN_DNS_NOERROR;
 }
 
-static enum gw_dns_rcode answer(gw_dns_stub *s, const gw_exec_rules *exec_rules,
-                                const gw_dns_query *q, csn_netaddr *ret)
+static enum csn_dns_rcode answer(gw_dns_stub *s, const gw_exec_rules *exec_rules,
+                                 const csn_dns_query *q, csn_netaddr *ret)
 {
     csn_netverdict v;
     csn_domain name;
 
     if (!take_token(s)) {
         record(s, "", NULL, "DNS query rate limit exceeded");
-        return GW_DNS_REFUSED;
+        return CSN_DNS_REFUSED;
     }
     if (!csn_domain_parse_lookup(q->name, q->name_len, &name, NULL))
-        return GW_DNS_NXDOMAIN;
+        return CSN_DNS_NXDOMAIN;
     if (strcmp(name.text, "localhost") == 0) { /* RFC 6761 */
-        if (q->type == GW_DNS_TYPE_A || q->type == GW_DNS_TYPE_AAAA)
-            *ret = gw_loopback(q->type == GW_DNS_TYPE_A ? 4 : 6);
-        return GW_DNS_NOERROR;
+        if (q->type == CSN_DNS_TYPE_A || q->type == CSN_DNS_TYPE_AAAA)
+            *ret = gw_loopback(q->type == CSN_DNS_TYPE_A ? 4 : 6);
+        return CSN_DNS_NOERROR;
     }
     csn_netrules_lookup(s->gateway->rules, &name, &v);
     gw_exec_rules_lookup(exec_rules, &name, &v);
@@ -122,7 +123,7 @@ static enum gw_dns_rcode answer(gw_dns_stub *s, const gw_exec_rules *exec_rules,
         return allocate_address(s, &name, q->type, &v, ret);
     if (!is_reverse(&name))
         record(s, name.text, &v, v.why);
-    return GW_DNS_NXDOMAIN;
+    return CSN_DNS_NXDOMAIN;
 }
 
 /* Writes the reply to out and returns its length; 0: send no reply. */
@@ -130,17 +131,17 @@ static size_t reply(gw_dns_stub *s, const gw_exec_rules *exec_rules, const void 
                     size_t len, bool udp, uint8_t out[CSN_DNS_REPLY_MAX])
 {
     csn_netaddr addr = {0};
-    gw_dns_answer a = {0};
-    gw_dns_query q;
+    csn_dns_answer a = {0};
+    csn_dns_query q;
 
-    switch (gw_dns_parse(data, len, &q)) {
-    case GW_DNS_QUERY:
+    switch (csn_dns_parse(data, len, &q)) {
+    case CSN_DNS_QUERY:
         a.rcode = answer(s, exec_rules, &q, &addr);
         break;
-    case GW_DNS_ERROR:
+    case CSN_DNS_ERROR:
         a.rcode = q.rcode;
         break;
-    case GW_DNS_DROP:
+    case CSN_DNS_DROP:
     default:
         return 0;
     }
@@ -149,8 +150,8 @@ static size_t reply(gw_dns_stub *s, const gw_exec_rules *exec_rules, const void 
         a.address_len = addr.family == 4 ? 4 : 16;
     }
     a.ttl = addr.family != 0 ? TTL : TTL_NEGATIVE;
-    size_t room = udp ? gw_dns_udp_limit(&q) : CSN_DNS_REPLY_MAX;
-    return gw_dns_reply(&q, &a, out, room < CSN_DNS_REPLY_MAX ? room : CSN_DNS_REPLY_MAX);
+    size_t room = udp ? csn_dns_udp_limit(&q) : CSN_DNS_REPLY_MAX;
+    return csn_dns_reply(&q, &a, out, room < CSN_DNS_REPLY_MAX ? room : CSN_DNS_REPLY_MAX);
 }
 
 /* ---- UDP ------------------------------------------------------------------------------- */
@@ -194,12 +195,12 @@ static bool serve_client(tcp_client *c)
     size_t len, used = 0;
     int rc;
 
-    while ((rc = gw_dns_tcp_message(c->in + used, c->len - used, &len)) == 1) {
+    while ((rc = csn_dns_tcp_message(c->in + used, c->len - used, &len)) == 1) {
         size_t n = reply(c->stub, c->exec_rules, c->in + used + 2, len, false, out + 2);
         used += 2 + len;
         if (n == 0)
             return false;
-        gw_dns_tcp_length(out, n);
+        csn_dns_tcp_length(out, n);
         /* Disconnect a client that does not read its replies. */
         if (send(c->io.fd, out, n + 2, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)(n + 2))
             return false;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "gateway/dns.h"
+#include "base/dns.h"
 #include "gateway/http.h"
 #include "gateway/socks.h"
 #include "gateway/tls.h"
@@ -22,30 +22,30 @@
 
 static void a_question_is_read_as_it_was_sent(void **state)
 {
-    gw_dns_query q;
+    csn_dns_query q;
 
     (void)state;
-    assert_int_equal(gw_dns_parse(BYTES(QUESTION), &q), GW_DNS_QUERY);
+    assert_int_equal(csn_dns_parse(BYTES(QUESTION), &q), CSN_DNS_QUERY);
     assert_int_equal(q.id, 0x1234);
-    assert_int_equal(q.type, GW_DNS_TYPE_A);
+    assert_int_equal(q.type, CSN_DNS_TYPE_A);
     assert_string_equal(q.name, "oK.Test");
     assert_true(q.recursion_desired && !q.edns);
-    assert_int_equal(gw_dns_udp_limit(&q), 512);
+    assert_int_equal(csn_dns_udp_limit(&q), 512);
 }
 
 static void the_answer_has_the_address_and_the_question(void **state)
 {
     static const uint8_t address[4] = {198, 18, 0, 2};
-    const gw_dns_answer a = {.address = address, .address_len = 4, .ttl = 60};
+    const csn_dns_answer a = {.address = address, .address_len = 4, .ttl = 60};
     uint8_t out[CSN_DNS_REPLY_MAX];
-    gw_dns_query q;
+    csn_dns_query q;
 
     (void)state;
-    assert_int_equal(gw_dns_parse(BYTES(QUESTION), &q), GW_DNS_QUERY);
-    size_t n = gw_dns_reply(&q, &a, out, sizeof(out));
+    assert_int_equal(csn_dns_parse(BYTES(QUESTION), &q), CSN_DNS_QUERY);
+    size_t n = csn_dns_reply(&q, &a, out, sizeof(out));
     assert_true(n > 12 + q.question_len + 4);
     assert_memory_equal(out, "\x12\x34", 2);
-    assert_true((out[2] & 0x80) && (out[3] & 0x0f) == GW_DNS_NOERROR);
+    assert_true((out[2] & 0x80) && (out[3] & 0x0f) == CSN_DNS_NOERROR);
     assert_memory_equal(out + 4, "\0\1\0\1", 4);
     assert_memory_equal(out + 12, q.question, q.question_len);
     assert_memory_equal(out + n - 4, address, 4);
@@ -56,33 +56,34 @@ static void what_is_no_question_is_dropped_or_told(void **state)
     static const struct {
         const char *bytes;
         size_t len;
-        enum gw_dns_result want;
+        enum csn_dns_result want;
     } cases[] = {
-        {BYTES(""), GW_DNS_DROP},
-        {BYTES("\x12\x34\1"), GW_DNS_DROP},
+        {BYTES(""), CSN_DNS_DROP},
+        {BYTES("\x12\x34\1"), CSN_DNS_DROP},
         {BYTES("\x12\x34\x81\x80\0\1\0\0\0\0\0\0\2ok\4test\0\0\1\0\1"),
-         GW_DNS_DROP}, /* answer */
-        {BYTES("\x12\x34\1\0\0\2\0\0\0\0\0\0\1a\0\0\1\0\1\1b\0\0\1\0\1"), GW_DNS_ERROR},
-        {BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\xc0\x0c\0\1\0\1"), GW_DNS_ERROR}, /* a pointer */
-        {BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\2ok\4test\0\0\1"), GW_DNS_ERROR}, /* cut */
+         CSN_DNS_DROP}, /* answer */
+        {BYTES("\x12\x34\1\0\0\2\0\0\0\0\0\0\1a\0\0\1\0\1\1b\0\0\1\0\1"), CSN_DNS_ERROR},
+        {BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\xc0\x0c\0\1\0\1"), CSN_DNS_ERROR}, /* a pointer */
+        {BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\2ok\4test\0\0\1"), CSN_DNS_ERROR}, /* cut */
         {BYTES("\x12\x34\x20\0\0\1\0\0\0\0\0\0\2ok\4test\0\0\1\0\1"),
-         GW_DNS_ERROR}, /* opcode */
+         CSN_DNS_ERROR}, /* opcode */
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        gw_dns_query q;
-        assert_int_equal(gw_dns_parse(cases[i].bytes, cases[i].len, &q), cases[i].want);
+        csn_dns_query q;
+        assert_int_equal(csn_dns_parse(cases[i].bytes, cases[i].len, &q), cases[i].want);
     }
 }
 
 static void a_dot_inside_a_label_is_no_name(void **state)
 {
-    gw_dns_query q;
+    csn_dns_query q;
 
     (void)state;
-    assert_int_equal(gw_dns_parse(BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\7ok.test\0\0\1\0\1"), &q),
-                     GW_DNS_QUERY);
+    assert_int_equal(
+        csn_dns_parse(BYTES("\x12\x34\1\0\0\1\0\0\0\0\0\0\7ok.test\0\0\1\0\1"), &q),
+        CSN_DNS_QUERY);
     assert_int_equal(q.name_len, 0);
 }
 

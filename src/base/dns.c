@@ -4,7 +4,7 @@
  * allocates nothing and takes linear time. A name has one interpretation: compression pointers
  * in the question are refused, and a label that contains a dot is never converted to text.
  * Replies repeat the question bytes unchanged. */
-#include "gateway/dns.h"
+#include "base/dns.h"
 
 #include <string.h>
 
@@ -55,7 +55,7 @@ static bool skip(cursor *c, size_t n)
     return true;
 }
 
-static void add_label(gw_dns_query *q, const uint8_t *label, size_t n, bool *plain)
+static void add_label(csn_dns_query *q, const uint8_t *label, size_t n, bool *plain)
 {
     if (memchr(label, '.', n) || memchr(label, '\0', n))
         *plain = false;
@@ -65,7 +65,7 @@ static void add_label(gw_dns_query *q, const uint8_t *label, size_t n, bool *pla
     q->name_len += n;
 }
 
-static bool read_question_name(cursor *c, gw_dns_query *q)
+static bool read_question_name(cursor *c, csn_dns_query *q)
 {
     size_t start = c->at;
     bool plain = true;
@@ -87,7 +87,7 @@ static bool read_question_name(cursor *c, gw_dns_query *q)
     return true;
 }
 
-static bool read_question(cursor *c, gw_dns_query *q)
+static bool read_question(cursor *c, csn_dns_query *q)
 {
     size_t start = c->at;
 
@@ -131,7 +131,7 @@ static bool options_are_whole(const uint8_t *data, size_t len)
     return true;
 }
 
-static bool read_additional(cursor *c, gw_dns_query *q)
+static bool read_additional(cursor *c, csn_dns_query *q)
 {
     bool is_root;
     uint16_t type, class, ext, flags, len;
@@ -151,11 +151,11 @@ static bool read_additional(cursor *c, gw_dns_query *q)
     if (class > CSN_DNS_UDP_MIN)
         q->udp_size = class;
     if ((ext & 0xffu) != 0)
-        q->rcode = GW_DNS_BADVERS;
+        q->rcode = CSN_DNS_BADVERS;
     return true;
 }
 
-static bool read_body(cursor *c, gw_dns_query *q)
+static bool read_body(cursor *c, csn_dns_query *q)
 {
     const uint8_t *counts = c->data + 4;
     uint16_t more = get16(counts + 6);
@@ -169,28 +169,28 @@ static bool read_body(cursor *c, gw_dns_query *q)
     return c->at == c->len;
 }
 
-enum gw_dns_result gw_dns_parse(const void *data, size_t len, gw_dns_query *ret)
+enum csn_dns_result csn_dns_parse(const void *data, size_t len, csn_dns_query *ret)
 {
     cursor c = {.data = data, .len = len, .at = HEADER};
 
     memset(ret, 0, sizeof(*ret));
     ret->udp_size = CSN_DNS_UDP_MIN;
     if (len < HEADER || len > CSN_DNS_QUERY_MAX)
-        return GW_DNS_DROP;
+        return CSN_DNS_DROP;
     uint16_t flags = get16(c.data + 2);
     if ((flags & FLAG_ANSWER) != 0)
-        return GW_DNS_DROP; /* replying to replies could loop */
+        return CSN_DNS_DROP; /* replying to replies could loop */
     ret->id = get16(c.data);
     ret->opcode = (uint8_t)(flags >> 11 & 0xfu);
     ret->recursion_desired = (flags & FLAG_RD) != 0;
     ret->checking_disabled = (flags & FLAG_CD) != 0;
     if (ret->opcode != 0)
-        ret->rcode = GW_DNS_NOTIMP; /* the body may have another format */
+        ret->rcode = CSN_DNS_NOTIMP; /* the body may have another format */
     else if (!read_body(&c, ret))
-        ret->rcode = GW_DNS_FORMERR;
-    else if (ret->rcode == GW_DNS_NOERROR && ret->class != CLASS_IN)
-        ret->rcode = GW_DNS_REFUSED;
-    return ret->rcode == GW_DNS_NOERROR ? GW_DNS_QUERY : GW_DNS_ERROR;
+        ret->rcode = CSN_DNS_FORMERR;
+    else if (ret->rcode == CSN_DNS_NOERROR && ret->class != CLASS_IN)
+        ret->rcode = CSN_DNS_REFUSED;
+    return ret->rcode == CSN_DNS_NOERROR ? CSN_DNS_QUERY : CSN_DNS_ERROR;
 }
 
 static void put16(writer *w, uint16_t v)
@@ -211,7 +211,7 @@ static void put_bytes(writer *w, const void *data, size_t n)
     w->len += n;
 }
 
-static void put_header(writer *w, const gw_dns_query *q, const gw_dns_answer *a, bool record,
+static void put_header(writer *w, const csn_dns_query *q, const csn_dns_answer *a, bool record,
                        bool soa, bool truncated)
 {
     unsigned flags = FLAG_ANSWER | FLAG_RA | (unsigned)q->opcode << 11 | (a->rcode & 0xfu);
@@ -230,10 +230,10 @@ static void put_header(writer *w, const gw_dns_query *q, const gw_dns_answer *a,
     put16(w, q->edns);
 }
 
-static void put_record(writer *w, const gw_dns_answer *a)
+static void put_record(writer *w, const csn_dns_answer *a)
 {
     put16(w, QUESTION_PTR);
-    put16(w, a->address_len == 4 ? GW_DNS_TYPE_A : GW_DNS_TYPE_AAAA);
+    put16(w, a->address_len == 4 ? CSN_DNS_TYPE_A : CSN_DNS_TYPE_AAAA);
     put16(w, CLASS_IN);
     put32(w, a->ttl);
     put16(w, (uint16_t)a->address_len);
@@ -255,7 +255,7 @@ static void put_soa(writer *w, uint32_t ttl)
         put32(w, ttl);
 }
 
-static void put_opt(writer *w, const gw_dns_query *q, enum gw_dns_rcode rcode)
+static void put_opt(writer *w, const csn_dns_query *q, enum csn_dns_rcode rcode)
 {
     put_bytes(w, "", 1);
     put16(w, TYPE_OPT);
@@ -265,18 +265,18 @@ static void put_opt(writer *w, const gw_dns_query *q, enum gw_dns_rcode rcode)
     put16(w, 0);
 }
 
-size_t gw_dns_udp_limit(const gw_dns_query *q)
+size_t csn_dns_udp_limit(const csn_dns_query *q)
 {
     return q->udp_size < CSN_DNS_UDP_MAX ? q->udp_size : CSN_DNS_UDP_MAX;
 }
 
-size_t gw_dns_reply(const gw_dns_query *q, const gw_dns_answer *a, void *out, size_t size)
+size_t csn_dns_reply(const csn_dns_query *q, const csn_dns_answer *a, void *out, size_t size)
 {
     writer w = {.data = out};
     bool record =
-        a->rcode == GW_DNS_NOERROR && ((q->type == GW_DNS_TYPE_A && a->address_len == 4) ||
-                                       (q->type == GW_DNS_TYPE_AAAA && a->address_len == 16));
-    bool soa = !record && (a->rcode == GW_DNS_NOERROR || a->rcode == GW_DNS_NXDOMAIN);
+        a->rcode == CSN_DNS_NOERROR && ((q->type == CSN_DNS_TYPE_A && a->address_len == 4) ||
+                                        (q->type == CSN_DNS_TYPE_AAAA && a->address_len == 16));
+    bool soa = !record && (a->rcode == CSN_DNS_NOERROR || a->rcode == CSN_DNS_NXDOMAIN);
     size_t fixed = HEADER + q->question_len + (q->edns ? 11u : 0u);
     size_t more = record ? 12u + a->address_len : soa ? 11u + SOA_LEN : 0u;
     bool truncated = a->truncated || (record && fixed + more > size);
@@ -296,7 +296,7 @@ size_t gw_dns_reply(const gw_dns_query *q, const gw_dns_answer *a, void *out, si
     return w.len;
 }
 
-int gw_dns_tcp_message(const void *data, size_t len, size_t *len_ret)
+int csn_dns_tcp_message(const void *data, size_t len, size_t *len_ret)
 {
     if (len < 2)
         return 0;
@@ -307,7 +307,7 @@ int gw_dns_tcp_message(const void *data, size_t len, size_t *len_ret)
     return len - 2 >= n;
 }
 
-void gw_dns_tcp_length(uint8_t out[2], size_t len)
+void csn_dns_tcp_length(uint8_t out[2], size_t len)
 {
     out[0] = (uint8_t)(len >> 8);
     out[1] = (uint8_t)len;
