@@ -77,6 +77,9 @@ typedef struct csn_exec_req {
     const csn_deny_sink *denials; /* or NULL; called before exec returns */
     const char *const *net_allow; /* only with a network group: the rules for this command, all
                                      within the sandbox's; NULL: the sandbox's own rules */
+    /* As `denials`, for those that the backend learns of while the command runs: the caller is
+     * told at once. On the thread of exec. NULL: use `denials`. */
+    const csn_deny_sink *live_denials;
 } csn_exec_req;
 
 #define CSN_END_EXITED  0u /* the command ended: exit_code or signal */
@@ -101,6 +104,7 @@ typedef struct csn_exec_end {
     uint64_t peak_memory;
     char message[256];
     uint32_t unchecked; /* not all changes could be checked for protected files */
+    uint32_t unrouted;  /* a process tried to reach an address, not known, without a network */
 } csn_exec_end;
 
 typedef struct csn_file_stat {

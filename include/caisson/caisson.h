@@ -106,8 +106,7 @@ CSN_API csn_status csn_cancel_new(csn_cancel **ret, csn_error **err);
 CSN_API void csn_cancel_fire(csn_cancel *c);
 CSN_API void csn_cancel_free(csn_cancel *c);
 
-/* ---- configuration ------------------------------------------------------------------------
- */
+/* ---- configuration ------------------------------------------------------------------ */
 
 #define CSN_NO_LIMIT UINT64_MAX /* times and sizes: unlimited */
 
@@ -183,8 +182,7 @@ CSN_API csn_status csn_config_parse(const char *json, size_t len, const char *so
                                     csn_config **ret, csn_error **err);
 CSN_API void csn_config_free(csn_config *c);
 
-/* ---- sandboxes ----------------------------------------------------------------------------
- */
+/* ---- sandboxes ---------------------------------------------------------------------- */
 
 CSN_API csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err);
 /* Opens a handle by id or name; works from any process of the same user. */
@@ -296,8 +294,7 @@ CSN_API csn_status csn_fork(csn_sandbox *sb, const char *name, csn_sandbox **ret
 CSN_API csn_status csn_pause(csn_sandbox *sb, csn_error **err);
 CSN_API csn_status csn_resume(csn_sandbox *sb, csn_error **err);
 
-/* ---- commands -----------------------------------------------------------------------------
- */
+/* ---- commands ----------------------------------------------------------------------- */
 
 #define CSN_STDOUT 1
 #define CSN_STDERR 2
@@ -338,6 +335,12 @@ typedef struct csn_exec_opts {
     csn_output_fn on_output;
     void *on_output_ctx;
     csn_cancel *cancel;
+    /* Called on the calling thread while the command runs, at most once for each host, when the
+     * sandbox refuses it the network. The result lists these denials again, and those that are
+     * known only at the end, such as a connection to an address in a sandbox without a network.
+     * Backends other than jail do not call it. CSN_INVALID for background processes. */
+    csn_denial_fn on_denial;
+    void *on_denial_ctx;
 } csn_exec_opts;
 
 #define CSN_OPTS(type, ...) (&(type){.size = sizeof(type), __VA_ARGS__})
@@ -378,8 +381,7 @@ CSN_API csn_status csn_sh(csn_sandbox *sb, const char *command, const csn_exec_o
                           csn_exec_result **ret, csn_error **err);
 CSN_API void csn_exec_result_free(csn_exec_result *r);
 
-/* ---- background processes -----------------------------------------------------------------
- */
+/* ---- background processes ----------------------------------------------------------- */
 
 /* Start a process and return at once. timeout_ms 0 means no timeout here; on_output and session
  * are CSN_INVALID. */
@@ -448,8 +450,7 @@ CSN_API csn_status csn_wait_port(csn_sandbox *sb, uint16_t port, uint64_t timeou
 CSN_API csn_status csn_wait_log(csn_sandbox *sb, const char *text, uint64_t timeout_ms,
                                 csn_error **err);
 
-/* ---- files --------------------------------------------------------------------------------
- */
+/* ---- files -------------------------------------------------------------------------- */
 
 /* Paths are relative to the working directory; `~` is the home; a leading `/` is the sandbox's
  * root. Any byte but NUL may occur in a name. */
@@ -654,8 +655,7 @@ CSN_API csn_status csn_watch_next(csn_watch *w, uint64_t timeout_ms, csn_event *
                                   csn_error **err);
 CSN_API void csn_watch_free(csn_watch *w);
 
-/* ---- network ------------------------------------------------------------------------------
- */
+/* ---- network ------------------------------------------------------------------------ */
 
 /* Fields have the same meaning as in csn_config. */
 typedef struct csn_net_opts {
@@ -708,8 +708,7 @@ CSN_API csn_status csn_network(csn_sandbox *sb, uint64_t since, csn_net_result *
                                csn_error **err);
 CSN_API void csn_network_free(csn_net_result *r);
 
-/* ---- transfer -----------------------------------------------------------------------------
- */
+/* ---- transfer ----------------------------------------------------------------------- */
 
 typedef struct csn_transfer_opts {
     uint32_t size;
@@ -743,8 +742,7 @@ CSN_API csn_status csn_import_tar(csn_sandbox *sb, const char *path, csn_read_fn
                                   void *source_ctx, const csn_transfer_opts *opts,
                                   csn_error **err);
 
-/* ---- policy and audit ---------------------------------------------------------------------
- */
+/* ---- policy and audit --------------------------------------------------------------- */
 
 typedef struct csn_verdict {
     uint32_t allowed;
@@ -777,8 +775,7 @@ typedef struct csn_audit_report {
 CSN_API csn_status csn_audit_verify(const char *id, csn_audit_report **ret, csn_error **err);
 CSN_API void csn_audit_report_free(csn_audit_report *r);
 
-/* ---- self-check ---------------------------------------------------------------------------
- */
+/* ---- self-check --------------------------------------------------------------------- */
 
 typedef struct csn_check {
     const char *name;   /* user, mount, pid, net, ipc, limits ..., or a directory, a program */

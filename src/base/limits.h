@@ -75,6 +75,7 @@
 #define CSN_KEEPER_KEPT_MAX     8u                      /* channels kept for the next command */
 #define CSN_KEEPER_DRAINS_MAX   256u /* pipes read after their command has ended */
 #define CSN_KEEPER_SESSIONS_MAX 256u
+#define CSN_KEEPER_REFUSED_MAX  16u           /* refused names told to one command */
 #define CSN_KEEPER_REMOVE_MAX   16u           /* directories a keeper removes at its end */
 #define CSN_KEEPER_END_MS       10000u        /* wait for unkillable processes at its end */
 #define CSN_LOG_CHUNK_MAX       (60u * 1024u) /* bytes of one answer to LOGS */

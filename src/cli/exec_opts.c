@@ -139,6 +139,14 @@ static int pass_on(void *ctx, int stream, const void *data, size_t len)
     return l->out_error != 0;
 }
 
+/* Printed at once, because a program may retry for minutes. The line at the end has the hint,
+ * too. */
+static void tell_denial(void *ctx, const csn_denial *d)
+{
+    csn_cli_note(ctx, "denied %s '%s': the sandbox's network does not allow it", d->op,
+                 d->target ? d->target : "");
+}
+
 /* Prints where a protected file was moved. The sandbox finds such files after the command
  * ended. */
 static void note_protected(const csn_cli *c, const csn_denial *d)
@@ -160,6 +168,11 @@ void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bo
         if (strcmp(d->op, "limit") == 0 && d->rule) {
             csn_cli_note(c, "%s%s%s", d->rule, d->hint ? "; to allow more: " : "",
                          d->hint ? d->hint : "");
+            continue;
+        }
+        if (strcmp(d->op, "net") == 0 && !d->target) {
+            csn_cli_note(c, "denied net: a connection to an address outside the sandbox; to "
+                            "allow it: --allow HOST:PORT");
             continue;
         }
         const char *how = d->hint ? "; " : "";
@@ -247,6 +260,8 @@ static int run_foreground(csn_cli *c, const csn_exec_cli *x)
     if (!c->json) {
         o.on_output = pass_on;
         o.on_output_ctx = &l;
+        o.on_denial = tell_denial;
+        o.on_denial_ctx = c;
     }
     if (x->pty)
         csn_cli_raw_begin();

@@ -288,6 +288,7 @@ static int fill_denials(csn_call *c, const csn_exec_req *req, const csn_exec_end
     csn_denials_add_limit(found, end);
     csn_denials_add_env(found, o->env);
     explain_failure(c, req, end, r);
+    csn_denials_add_unrouted(found, end);
     r->denials = found->items;
     r->denial_count = found->count;
     return found->failed ? ENOMEM : 0;
@@ -382,7 +383,9 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
     csn_autofree char *workdir = NULL;
     CSN_CLEANUP(csn_strv_freep) char **net_allow = NULL;
     csn_denials found = {.arena = csn_result_arena(r)};
+    csn_live_denials told = {&found, o->on_denial, o->on_denial_ctx};
     const csn_deny_sink denials = {csn_denials_add, &found};
+    const csn_deny_sink live = {csn_denials_add_live, &told};
     const char *shell[] = {"bash", "-c", command, NULL};
     csn_exec_req req = {
         .flags = o->flags & (CSN_EXEC_MERGE | CSN_EXEC_RESTART | CSN_EXEC_SUDO | CSN_EXEC_PTY),
@@ -390,7 +393,8 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
         .command = command,
         .rows = o->rows,
         .cols = o->cols,
-        .denials = &denials};
+        .denials = &denials,
+        .live_denials = &live};
     csn_exec_end end;
     collector col;
 

@@ -47,7 +47,7 @@ static csn_status start_check(const csn_sandbox *sb, const csn_exec_opts *o,
 
     if (st < 0)
         return st;
-    if (o->session || o->on_output || o->stdin_data)
+    if (o->session || o->on_output || o->on_denial || o->stdin_data)
         return csn_fail(err, CSN_INVALID,
                         "a background process takes no session, callback or stdin bytes");
     if (o->allowed_domains || o->package_managers)

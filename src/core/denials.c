@@ -35,11 +35,24 @@ static bool same(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* Of the network: the later one names no host, or the same host with a port (a lookup comes
+ * before the connection that the program complains about). */
+static bool covers(const csn_denial *first, const csn_denial *later)
+{
+    size_t len = first->target ? strlen(first->target) : 0;
+
+    if (strcmp(first->op, "net") != 0 || strcmp(later->op, "net") != 0)
+        return false;
+    return !later->target || (len > 0 && strncmp(first->target, later->target, len) == 0 &&
+                              later->target[len] == ':');
+}
+
 static bool is_known(const csn_denials *ds, const csn_denial *d)
 {
     for (size_t i = 0; i < ds->count; i++) {
         const csn_denial *k = &ds->items[i];
-        if (same(k->op, d->op) && same(k->target, d->target) && same(k->rule, d->rule))
+        if (covers(k, d) ||
+            (same(k->op, d->op) && same(k->target, d->target) && same(k->rule, d->rule)))
             return true;
     }
     return false;
@@ -57,6 +70,27 @@ void csn_denials_add(void *ctx, const csn_denial *d)
         ds->failed = true;
     else
         ds->count++;
+}
+
+void csn_denials_add_live(void *ctx, const csn_denial *d)
+{
+    const csn_live_denials *live = ctx;
+    size_t before = live->found->count;
+
+    csn_denials_add(live->found, d);
+    if (live->fn && live->found->count > before)
+        live->fn(live->ctx, &live->found->items[before]);
+}
+
+void csn_denials_add_unrouted(csn_denials *ds, const csn_exec_end *end)
+{
+    static const csn_denial d = {.op = "net",
+                                 .rule = "network none; the kernel does not tell the address",
+                                 .source = "config.net",
+                                 .hint = "--allow HOST:PORT"};
+
+    if (end->unrouted)
+        csn_denials_add(ds, &d);
 }
 
 void csn_denials_add_limit(csn_denials *ds, const csn_exec_end *end)

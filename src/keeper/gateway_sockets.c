@@ -44,8 +44,10 @@ int kp_net_build(kp_keeper *k, csn_ready_msg *ready, int *ret_fds, size_t *ret_c
     int pair[2];
 
     *ret_count = 0;
-    if (order->mode == CSN_GATEWAY_NET_NONE)
+    if (order->mode == CSN_GATEWAY_NET_NONE) {
+        kp_names_open(k);
         return 0;
+    }
     int rc = csn_gateway_net_build(order, &built);
     failed->net_step = built.step;
     failed->net_detail = built.detail;

@@ -31,6 +31,7 @@ static void job_begin(kp_keeper *k, kp_job *job, kp_job_kind kind)
     job->out.job = job->err.job = job;
     job->out.ended = job->err.ended = true;
     job->tag = kp_next_tag(k);
+    kp_unrouted_begin(k, job);
     kp_list_add(&k->jobs, &job->link);
 }
 
@@ -112,13 +113,16 @@ bool kp_has_no_children(void)
     return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
 }
 
-void kp_job_send_exit(const kp_job *job, uint32_t stage, uint32_t errnum, bool keep)
+void kp_job_send_exit(kp_keeper *k, const kp_job *job, uint32_t stage, uint32_t errnum,
+                      bool keep)
 {
     if (job->channel.fd < 0)
         return;
     uint32_t after = keep ? CSN_AFTER_CHANNEL : 0;
     if (getpid() == 1 && kp_has_no_children())
         after |= CSN_AFTER_ALONE;
+    if (stage == CSN_STAGE_NONE && kp_unrouted_since(k, job))
+        after |= CSN_AFTER_UNROUTED;
     kp_reply(job->channel.fd, CSN_MSG_EXIT,
              &(csn_exit_msg){.stage = stage,
                              .errnum = errnum,
@@ -270,7 +274,7 @@ static void end_foreground(kp_keeper *k, kp_job *job)
     bool keep = job->keep_channel && !job->killed && job->channel.fd >= 0 &&
                 k->kept_channels.count < CSN_KEEPER_KEPT_MAX;
 
-    kp_job_send_exit(job, CSN_STAGE_NONE, 0, keep);
+    kp_job_send_exit(k, job, CSN_STAGE_NONE, 0, keep);
     if (!keep) {
         kp_job_free(k, job);
         return;
@@ -293,7 +297,7 @@ void kp_job_finish(kp_keeper *k, kp_job *job)
         move_to_ended(k, job);
         break;
     case KP_JOB_SESSION:
-        kp_job_send_exit(job, CSN_STAGE_NONE, 0, false);
+        kp_job_send_exit(k, job, CSN_STAGE_NONE, 0, false);
         kp_session_free(k, job->session);
         kp_job_free(k, job);
         break;

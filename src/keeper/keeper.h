@@ -11,6 +11,7 @@
  *   treekill.c          kills a command with all its descendants
  *   meter.c             enforces a memory limit where no control group does
  *   gateway_sockets.c   creates the gateway's sockets inside the jail
+ *   name_stub.c         answers DNS queries in a jail without a network
  *   sweep.c             removes what a sandbox leaves; the sweeper program
  *   ring.c              keeps the newest bytes of a stream
  *   protocol.c, spec.c  encode and decode; also linked into the library
@@ -56,6 +57,7 @@ typedef enum kp_watch_kind {
     KP_WATCH_WAITER,
     KP_WATCH_DRAIN,
     KP_WATCH_NET,            /* the link to the gateway */
+    KP_WATCH_NAMES,          /* DNS queries */
     KP_WATCH_SESSION_OUTPUT, /* of a session that no caller has leased */
 } kp_watch_kind;
 
@@ -121,6 +123,9 @@ typedef struct kp_job {
     uint32_t kill_nap_ms;
     char *command;
     struct kp_session *session;
+    uint32_t refused[CSN_KEEPER_REFUSED_MAX]; /* hashes of the names that it was told */
+    uint32_t refused_count;
+    uint64_t unrouted_before; /* see kp_unrouted_since */
 } kp_job;
 
 typedef struct kp_session {
@@ -173,7 +178,9 @@ typedef struct kp_keeper {
     int proc;            /* a /proc that can be written to; -1: not confined */
     int epfd;
     kp_watch signals, owner, listen;
-    kp_watch net; /* the gateway asks for sockets here; fd -1: there is none */
+    kp_watch net;      /* the gateway asks for sockets here; fd -1: there is none */
+    kp_watch names;    /* DNS queries of a jail without a network; fd -1: there is one */
+    uint64_t unrouted; /* the kernel's counter when it was read last */
     kp_list conns, jobs, ended, waiters, sessions, drains;
     kp_list kept_channels; /* ended foreground jobs whose channel waits for the next command */
     kp_list deferred_free;
@@ -224,6 +231,17 @@ int kp_net_build(kp_keeper *k, csn_ready_msg *ready, int *ret_fds, size_t *ret_c
 void kp_net_release(void);
 int kp_net_watch(kp_keeper *k);  /* adds the link to the epoll set, if there is one */
 void kp_net_serve(kp_keeper *k); /* the link is readable */
+
+/* name_stub.c. Opens the resolver's socket; call it in the network of the jail, while the
+ * keeper may bind to port 53. */
+void kp_names_open(kp_keeper *k);
+int kp_names_watch(kp_keeper *k);  /* adds it to the epoll set, if there is one */
+void kp_names_serve(kp_keeper *k); /* it is readable */
+/* Since kp_unrouted_begin(job), did a process try to reach an address outside? In a jail
+ * without a network the kernel counts packets for which it has no route, and does not tell
+ * where they were to go. Not known after a quick success. */
+void kp_unrouted_begin(const kp_keeper *k, kp_job *job);
+bool kp_unrouted_since(kp_keeper *k, const kp_job *job);
 
 /* sweep.c. Removes the socket and the directories of the spec. */
 void kp_sweep_listed(const csn_keeper_spec *spec);
@@ -287,7 +305,8 @@ void kp_job_finish(kp_keeper *k, kp_job *job);
  * keeper. */
 bool kp_has_no_children(void);
 /* keep: the channel stays open for the next command. */
-void kp_job_send_exit(const kp_job *job, uint32_t stage, uint32_t errnum, bool keep);
+void kp_job_send_exit(kp_keeper *k, const kp_job *job, uint32_t stage, uint32_t errnum,
+                      bool keep);
 void kp_job_channel_read(kp_keeper *k, kp_job *job); /* it is readable or hung up */
 void kp_stream_read(kp_keeper *k, kp_stream *s);
 uint64_t kp_job_tick(kp_keeper *k, kp_job *job, uint64_t now); /* returns the next time */

@@ -41,7 +41,7 @@ static int watch_signals(kp_keeper *k)
 
 static int prepare(kp_keeper *k)
 {
-    k->signals.fd = k->owner.fd = k->listen.fd = k->net.fd = -1;
+    k->signals.fd = k->owner.fd = k->listen.fd = k->net.fd = k->names.fd = -1;
     int rc = kp_boot(k);
     if (rc < 0 || (k->spec.flags & CSN_SPEC_SWEEP))
         return rc;

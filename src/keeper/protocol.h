@@ -26,6 +26,7 @@
 #define CSN_KEEPER_VERSION CSN_MSG_VERSION
 
 #define CSN_SMALL_BODY 64u /* numbers only */
+#define CSN_NAME_BODY  (CSN_DNS_NAME_MAX + 64u)
 #define CSN_LOG_BODY   (CSN_LOG_CHUNK_MAX + 64u)
 #define CSN_LARGE_BODY CSN_KEEPER_BODY_MAX
 #define CSN_SPEC_MAX   (64u * 1024u)
@@ -65,6 +66,9 @@
     M(SESSION_REPLY, 72, session_reply, CSN_SMALL_BODY, 3, 4) /* script, status, out, err */   \
     /* O_PATH of the root; without confinement the directories that COMMIT brought. */         \
     M(ROOT_REPLY, 73, ready, CSN_SMALL_BODY, 1, CSN_KEEPER_FDS_MAX)                            \
+    /* On the channel of a running command, before its EXIT, at most CSN_KEEPER_REFUSED_MAX    \
+     * times: a name that a process looked up in a jail without a network. */                  \
+    M(REFUSED, 74, refused, CSN_NAME_BODY, 0, 0)                                               \
     /* To a keeper that has not reported READY or FAILED yet. */                               \
     M(MOUNTS, 96, none, 0, 1, CSN_KEEPER_FDS_MAX) /* detached mounts, in spec order */         \
     M(SPEC, 99, raw, CSN_SPEC_MAX, 0, 0)          /* its body is spec.h's */                   \
@@ -135,6 +139,9 @@ typedef enum csn_stage {
 
 #define CSN_AFTER_ALONE   (1u << 0) /* known: no other process is left in the sandbox */
 #define CSN_AFTER_CHANNEL (1u << 1) /* the channel stays open for the next SPAWN */
+/* Without a network: a process tried to reach an address that is not of the sandbox. */
+#define CSN_AFTER_UNROUTED (1u << 2)
+#define CSN_AFTER_ALL      0x7u
 
 #define CSN_ERRNO_MAX 4095u
 
@@ -207,8 +214,9 @@ typedef enum csn_stage {
     F(T, FLAGS, killed, 0, CSN_KILLED_ALL)                                                     \
     F(T, U64, cpu_ns, 0, UINT64_MAX)                                                           \
     F(T, U64, peak_memory, 0, UINT64_MAX)                                                      \
-    F(T, FLAGS, after, 0, CSN_AFTER_ALONE | CSN_AFTER_CHANNEL)
+    F(T, FLAGS, after, 0, CSN_AFTER_ALL)
 
+#define CSN_REFUSED_FIELDS(F, T) F(T, TEXT, name, 1, CSN_DNS_NAME_MAX)
 #define CSN_STARTED_FIELDS(F, T) F(T, U64, pid, 1, INT32_MAX)
 
 #define CSN_PROCESS_FIELDS(F, T)                                                               \
@@ -273,6 +281,7 @@ typedef enum csn_stage {
     S(kill, KILL)                                                                              \
     S(error, ERROR)                                                                            \
     S(exit, EXIT)                                                                              \
+    S(refused, REFUSED)                                                                        \
     S(started, STARTED)                                                                        \
     S(process, PROCESS)                                                                        \
     S(log, LOG)                                                                                \

@@ -364,6 +364,9 @@ static void dispatch(kp_keeper *k, kp_watch *w)
     case KP_WATCH_NET:
         kp_net_serve(k);
         break;
+    case KP_WATCH_NAMES:
+        kp_names_serve(k);
+        break;
     case KP_WATCH_DRAIN:
     case KP_WATCH_SESSION_OUTPUT:
         kp_drain_read(k, w);
@@ -411,6 +414,8 @@ static int start_serving(kp_keeper *k)
 
     if (rc == 0)
         rc = kp_net_watch(k);
+    if (rc == 0)
+        rc = kp_names_watch(k);
     if (rc < 0)
         return rc;
     if (!(k->spec.flags & CSN_SPEC_DETACHED))

@@ -177,6 +177,8 @@ static void lease(kp_keeper *k, kp_session *s, int channel, bool fresh, uint64_t
     int fds[4] = {s->script_w, s->ctl_r, s->out.fd, s->err.fd};
     s->busy = true;
     s->job->deadline_ns = deadline_ns;
+    s->job->refused_count = 0;
+    kp_unrouted_begin(k, s->job);
     int rc = kp_watch_open(k, &s->job->channel, KP_WATCH_CHANNEL, channel, s->job);
     if (rc == 0)
         rc = csn_proto_send(channel, CSN_MSG_SESSION_REPLY,

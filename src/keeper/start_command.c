@@ -318,7 +318,7 @@ static void spawn_job(kp_keeper *k, kp_job *job, const csn_spawn_msg *b, int fds
         started(k, job, b);
         return;
     }
-    kp_job_send_exit(job, c.stage, rc < 0 ? (uint32_t)-rc : c.errnum, false);
+    kp_job_send_exit(k, job, c.stage, rc < 0 ? (uint32_t)-rc : c.errnum, false);
     kp_job_free(k, job);
 }
 

@@ -327,6 +327,13 @@ void csn_gateway_net_close(csn_gateway_net *n)
             close(csn_steal_fd(&n->host_ports[i]));
 }
 
+int csn_gateway_net_resolver(void)
+{
+    sock_address a = loopback_address(CSN_NET_RESOLVER_PORT);
+
+    return open_bound(SOCK_DGRAM, &a, 0);
+}
+
 int csn_gateway_net_tcp_socket(uint8_t family)
 {
     if (family != 4 && family != 6)

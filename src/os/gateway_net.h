@@ -63,5 +63,7 @@ typedef struct csn_gateway_net {
  * Returns 0, or -errno with step and detail set and nothing left open. */
 int csn_gateway_net_build(const csn_gateway_net_order *order, csn_gateway_net *ret);
 void csn_gateway_net_close(csn_gateway_net *n);
+/* For a network without a gateway: the UDP socket of a resolver on 127.0.0.1, or -errno. */
+int csn_gateway_net_resolver(void);
 /* Returns a non-blocking TCP socket (family 4 or 6) of the caller's network, or -errno. */
 int csn_gateway_net_tcp_socket(uint8_t family);

@@ -1,11 +1,15 @@
-/* netns.c: makes a network namespace with loopback only, and probes ports. */
+/* netns.c: makes a network namespace with loopback only, probes its ports and reads its
+ * counters. */
 #include "os/netns.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -43,6 +47,50 @@ int csn_netns_make(void)
 int csn_netns_enter(int ns)
 {
     return setns(ns, CLONE_NEWNET) < 0 ? -errno : 0;
+}
+
+/* Reads the beginning of a file: the length, 0 on failure. */
+static size_t read_start(int proc, const char *path, char *buf, size_t size)
+{
+    csn_autofd int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, buf, size - 1);
+
+    buf[n > 0 ? n : 0] = '\0';
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* The value in the second line that stands where the first line has the name. */
+static uint64_t column_of(const char *text, const char *name)
+{
+    const char *values = strchr(text, '\n');
+
+    for (const char *at = text; values && *at && *at != '\n';) {
+        size_t len = strcspn(at, " \n");
+        if (values[0] == '\n' || values[0] == ' ')
+            values++;
+        if (len == strlen(name) && memcmp(at, name, len) == 0)
+            return strtoull(values, NULL, 10);
+        at += len + (at[len] == ' ');
+        values += strcspn(values, " \n");
+        if (*values != ' ')
+            break;
+    }
+    return 0;
+}
+
+uint64_t csn_netns_unrouted(int proc)
+{
+    static const char v6[] = "\nIp6OutNoRoutes";
+    char text[2048]; /* both stand near the beginning */
+    uint64_t count = 0;
+
+    if (read_start(proc, "self/net/snmp", text, sizeof(text)) > 0)
+        count = column_of(text, "OutNoRoutes");
+    if (read_start(proc, "self/net/snmp6", text, sizeof(text)) > 0) {
+        const char *at = strstr(text, v6);
+        count += at ? strtoull(at + strlen(v6), NULL, 10) : 0;
+    }
+    return count;
 }
 
 static int probe(int family, const void *addr, socklen_t len)

@@ -16,6 +16,10 @@ bool csn_preset_known(const char *name);
 /* "apt, cargo, ..." for messages. */
 const char *csn_preset_names(void);
 
+/* The preset whose public service has this host, or NULL. program: the one that is preferred if
+ * several do, e.g. the name of the running program; may be NULL. */
+const char *csn_preset_of_host(const char *host, const char *program);
+
 /* `rule` is a network rule ("mirror.corp.test:8443", "*.ok.test:443") and lives for the
  * call. */
 typedef void (*csn_registry_fn)(void *ctx, const char *rule);

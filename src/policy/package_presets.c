@@ -63,6 +63,30 @@ bool csn_preset_known(const char *name)
     return false;
 }
 
+static bool covers(const preset_row *r, const char *host)
+{
+    const char *dot = r->below + 1; /* ".domain" */
+    size_t len = strlen(host), tail = strlen(dot);
+
+    if (r->bare && strcmp(host, dot + 1) == 0)
+        return true;
+    return len > tail && strcmp(host + len - tail, dot) == 0;
+}
+
+const char *csn_preset_of_host(const char *host, const char *program)
+{
+    const char *first = NULL;
+
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        if (!covers(&rows[i], host))
+            continue;
+        if (program && strcmp(rows[i].preset, program) == 0)
+            return rows[i].preset;
+        first = first ? first : rows[i].preset;
+    }
+    return first;
+}
+
 void csn_preset_rules(const char *name, csn_registry_fn fn, void *ctx)
 {
     char rule[CSN_NETRULE_TEXT];

@@ -44,6 +44,7 @@ typedef struct run {
     uint64_t number;         /* of the spawn */
     uint32_t how;            /* CSN_END_* that our KILL stands for, or CSN_END_EXITED */
     csn_kill_wait kill_wait; /* after KILL */
+    uint32_t refused;        /* messages REFUSED */
     csn_exit_msg exit;
 } run;
 
@@ -142,6 +143,7 @@ void csn_runtime_end_fill(const csn_runtime *rt, const csn_exit_msg *b, const ch
         ret->exit_code = WEXITSTATUS(status);
     else if (WIFSIGNALED(status))
         ret->signal = WTERMSIG(status);
+    ret->unrouted = (b->after & CSN_AFTER_UNROUTED) != 0;
     ret->cpu_ns = b->cpu_ns;
     ret->peak_memory = b->peak_memory;
     if (ret->how != CSN_END_EXITED)
@@ -382,6 +384,19 @@ static csn_status ask_kill(run *r, uint32_t how, csn_error **err)
     return CSN_OK;
 }
 
+bool csn_runtime_take_refused(csn_runtime *rt, const csn_exec_req *req, const csn_msg *m,
+                              uint32_t *count)
+{
+    csn_refused_msg b;
+
+    if (*count >= CSN_KEEPER_REFUSED_MAX || csn_proto_decode(m, CSN_MSG_REFUSED, &b) < 0)
+        return false;
+    ++*count;
+    if (rt->name_refused)
+        rt->name_refused(rt, req, b.name);
+    return true;
+}
+
 /* Receives one message. *ret_ended: it was EXIT. */
 static csn_status take_message(run *r, bool *ret_ended, csn_error **err)
 {
@@ -402,7 +417,7 @@ static csn_status take_message(run *r, bool *ret_ended, csn_error **err)
         *ret_ended = true;
     else if (csn_proto_decode(&m, CSN_MSG_ERROR, &refused) == 0)
         st = csn_fail_errno(err, (int)refused.errnum, "the keeper cannot start the command");
-    else
+    else if (!csn_runtime_take_refused(r->rt, r->req, &m, &r->refused))
         st = csn_link_hostile(r->rt, "it answered something else", err);
     csn_msg_release(&m);
     return st;

@@ -119,6 +119,10 @@ uint32_t csn_runtime_end_how(const csn_exit_msg *b, uint32_t asked);
 /* Fills how, exit_code, signal, message and usage from the keeper's EXIT. */
 void csn_runtime_end_fill(const csn_runtime *rt, const csn_exit_msg *b, const char *argv0,
                           csn_exec_end *ret);
+/* True: the message is a REFUSED, and was reported. A command gets a bounded number of them;
+ * *count begins with 0. */
+bool csn_runtime_take_refused(csn_runtime *rt, const csn_exec_req *req, const csn_msg *m,
+                              uint32_t *count);
 /* After EXIT: delivers the rest of the output, waits up to CSN_DRAIN_MS for other processes
  * that hold the pipes, then passes the pipes to the keeper. */
 void csn_runtime_drain(csn_runtime *rt, csn_pump *p);

@@ -79,6 +79,9 @@ struct csn_runtime {
     csn_status (*check_content)(const csn_runtime *rt, const char *asked, const char *resolved,
                                 int content, csn_error **err);
     bool (*wants_content)(const char *name);
+    /* Called while a command runs: a process looked up this name in a sandbox without a
+     * network. The sandbox chose the name. NULL: not reported. */
+    void (*name_refused)(const csn_runtime *rt, const csn_exec_req *req, const char *name);
     char *run_path; /* directory of this sandbox (rundir.c), or NULL before it is needed */
     int run_fd;     /* or -1 */
     int record_fd;  /* a detached sandbox that is being made: its record, locked; or -1 */

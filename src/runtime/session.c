@@ -40,6 +40,7 @@ typedef struct session_exec {
     uint32_t how;
     bool killed, fresh;
     csn_kill_wait kill_wait; /* after KILL */
+    uint32_t refused;        /* messages REFUSED */
 } session_exec;
 
 /* ---- the script ---- */
@@ -292,9 +293,12 @@ static csn_status shell_ended(session_exec *t, bool *ret_ended, csn_exec_end *en
         return CSN_OK;
     if (rc == 0)
         return csn_link_lost(t->rt, err);
-    bool good = rc == 1 && csn_proto_decode(&m, CSN_MSG_EXIT, &b) == 0;
+    bool told = rc == 1 && csn_runtime_take_refused(t->rt, t->req, &m, &t->refused);
+    bool good = rc == 1 && !told && csn_proto_decode(&m, CSN_MSG_EXIT, &b) == 0;
     if (rc == 1)
         csn_msg_release(&m);
+    if (told)
+        return CSN_OK;
     if (!good)
         return csn_link_hostile(t->rt, "it broke the protocol", err);
     end->how = csn_runtime_end_how(&b, t->killed ? t->how : CSN_END_EXITED);
@@ -322,9 +326,12 @@ static csn_status check_late_status(session_exec *t, csn_exec_end *end, csn_erro
     uint8_t buf[512];
     csn_exit_msg b;
     csn_msg m;
-    int rc = csn_msg_await(t->channel, csn_deadline_in(CSN_GRACE_MS + CSN_KILL_MAX_MS), buf,
-                           sizeof(buf), &m);
+    uint64_t until_ns = csn_deadline_in(CSN_GRACE_MS + CSN_KILL_MAX_MS);
+    int rc;
 
+    while ((rc = csn_msg_await(t->channel, until_ns, buf, sizeof(buf), &m)) == 1 &&
+           csn_runtime_take_refused(t->rt, t->req, &m, &t->refused))
+        csn_msg_release(&m);
     if (rc != 1)
         return CSN_OK;
     bool good = csn_proto_decode(&m, CSN_MSG_EXIT, &b) == 0;

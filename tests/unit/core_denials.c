@@ -37,6 +37,62 @@ static void copies_are_kept_once_and_in_order(void **state)
     csn_arena_free(ds.arena);
 }
 
+static void one_denial_of_the_network_is_enough_for_a_host(void **state)
+{
+    csn_denials ds = {.arena = csn_arena_new()};
+
+    (void)state;
+    csn_denials_add(&ds, &(csn_denial){.op = "net", .target = "a.test"});
+    csn_denials_add(&ds, &(csn_denial){.op = "net", .target = "a.test:443", .rule = "x"});
+    csn_denials_add(&ds, &(csn_denial){.op = "net"});
+    csn_denials_add_unrouted(&ds, &(csn_exec_end){.unrouted = 1});
+    assert_int_equal(ds.count, 1);
+    csn_denials_add(&ds, &(csn_denial){.op = "net", .target = "a.test.org:443"});
+    csn_denials_add(&ds, &(csn_denial){.op = "net", .target = "b.test:443"});
+    csn_denials_add(&ds, &(csn_denial){.op = "net", .target = "b.test"});
+    csn_denials_add(&ds, &(csn_denial){.op = "read"});
+    assert_int_equal(ds.count, 5);
+    csn_arena_free(ds.arena);
+}
+
+static void a_connection_to_an_unknown_address_is_a_denial(void **state)
+{
+    csn_denials ds = {.arena = csn_arena_new()};
+
+    (void)state;
+    csn_denials_add_unrouted(&ds, &(csn_exec_end){.unrouted = 0});
+    assert_int_equal(ds.count, 0);
+    csn_denials_add_unrouted(&ds, &(csn_exec_end){.unrouted = 1});
+    assert_int_equal(ds.count, 1);
+    assert_string_equal(ds.items[0].op, "net");
+    assert_null(ds.items[0].target);
+    csn_arena_free(ds.arena);
+}
+
+static void count_denial(void *ctx, const csn_denial *d)
+{
+    assert_string_equal(d->op, "net");
+    ++*(int *)ctx;
+}
+
+static void a_live_denial_is_passed_on_once(void **state)
+{
+    csn_denials ds = {.arena = csn_arena_new()};
+    int told = 0;
+    csn_live_denials live = {&ds, count_denial, &told};
+
+    (void)state;
+    csn_denials_add_live(&live, &(csn_denial){.op = "net", .target = "a.test"});
+    csn_denials_add_live(&live, &(csn_denial){.op = "net", .target = "a.test"});
+    csn_denials_add_live(&live, &(csn_denial){.op = "net", .target = "b.test"});
+    assert_int_equal(told, 2);
+    assert_int_equal(ds.count, 2);
+    live.fn = NULL;
+    csn_denials_add_live(&live, &(csn_denial){.op = "net", .target = "c.test"});
+    assert_int_equal(ds.count, 3);
+    csn_arena_free(ds.arena);
+}
+
 static void there_is_a_ceiling(void **state)
 {
     csn_denials ds = {.arena = csn_arena_new()};
@@ -215,6 +271,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_are_kept_once_and_in_order),
+        cmocka_unit_test(one_denial_of_the_network_is_enough_for_a_host),
+        cmocka_unit_test(a_connection_to_an_unknown_address_is_a_denial),
+        cmocka_unit_test(a_live_denial_is_passed_on_once),
         cmocka_unit_test(there_is_a_ceiling),
         cmocka_unit_test(a_failure_is_explained_with_what_was_printed),
         cmocka_unit_test(a_failure_in_a_session_is_too),

@@ -230,7 +230,7 @@ static void exit_of_every_stage_comes_back(void **state)
                           .killed = CSN_KILLED_ASKED | CSN_KILLED_MEMORY,
                           .cpu_ns = 4,
                           .peak_memory = 5,
-                          .after = CSN_AFTER_ALONE | CSN_AFTER_CHANNEL},
+                          .after = CSN_AFTER_ALL},
                      r;
         csn_packer o;
         csn_packer_init(&o, NULL, 0);
@@ -240,14 +240,37 @@ static void exit_of_every_stage_comes_back(void **state)
         assert_int_equal(r.status, 256);
         assert_int_equal(r.killed, 3);
         assert_int_equal(r.peak_memory, 5);
-        assert_int_equal(r.after, 3);
+        assert_int_equal(r.after, 7);
         assert_int_equal(decode_bytes(CSN_MSG_EXIT, o.data, o.len - 1, 0, &r), -EPROTO);
         assert_int_equal(decode_bytes(CSN_MSG_EXIT, o.data, o.len, 1, &r), -EPROTO);
-        o.data[o.len - 4] = 4; /* an unknown flag of `after` */
+        o.data[o.len - 4] = 8; /* an unknown flag of `after` */
         assert_int_equal(decode_bytes(CSN_MSG_EXIT, o.data, o.len, 0, &r), -EPROTO);
         o.data[o.len - 4] = 0;
         o.data[0] = CSN_STAGES;
         assert_int_equal(decode_bytes(CSN_MSG_EXIT, o.data, o.len, 0, &r), -EPROTO);
+        csn_packer_release(&o);
+    }
+}
+
+static void refused_name_has_a_ceiling(void **state)
+{
+    char name[CSN_DNS_NAME_MAX + 2];
+    csn_refused_msg r;
+
+    (void)state;
+    memset(name, 'a', sizeof(name));
+    for (size_t len = 0; len < sizeof(name); len++) {
+        csn_packer o;
+        name[len] = '\0';
+        csn_packer_init(&o, NULL, 0);
+        csn_proto_encode(&o, CSN_MSG_REFUSED, &(csn_refused_msg){.name = name}, 0);
+        bool fits = len >= 1 && len <= CSN_DNS_NAME_MAX;
+        assert_int_equal(o.error == 0, fits);
+        if (fits) {
+            assert_int_equal(decode_bytes(CSN_MSG_REFUSED, o.data, o.len, 0, &r), 0);
+            assert_string_equal(r.name, name);
+        }
+        name[len] = 'a';
         csn_packer_release(&o);
     }
 }
@@ -731,6 +754,7 @@ int main(void)
         cmocka_unit_test(spawn_has_room_for_any_number_of_arguments),
         cmocka_unit_test(spawn_flags_that_contradict_one_another_are_refused),
         cmocka_unit_test(exit_of_every_stage_comes_back),
+        cmocka_unit_test(refused_name_has_a_ceiling),
         cmocka_unit_test(log_holds_no_more_than_its_stream),
         cmocka_unit_test(numbers_out_of_range_are_refused),
         cmocka_unit_test(message_of_another_type_is_refused),

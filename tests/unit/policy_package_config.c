@@ -315,6 +315,29 @@ static void presets_are_rules(void **state)
     assert_false(csn_preset_known("NPM"));
 }
 
+static void a_host_of_a_public_service_has_a_preset(void **state)
+{
+    static const struct {
+        const char *host, *program, *preset;
+    } rows[] = {
+        {"crates.io", NULL, "cargo"},   {"static.crates.io", NULL, "cargo"},
+        {"pypi.org", NULL, "pip"},      {"pypi.org", "uv", "uv"},
+        {"pypi.org", "npm", "pip"},     {"pythonhosted.org", NULL, NULL},
+        {"a.b.npmjs.org", "sh", "npm"}, {"npmjs.org", NULL, NULL},
+        {"evilcrates.io", NULL, NULL},  {"crates.io.test", NULL, NULL},
+        {".crates.io", NULL, NULL},     {"", NULL, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *found = csn_preset_of_host(rows[i].host, rows[i].program);
+        if (rows[i].preset)
+            assert_string_equal(found, rows[i].preset);
+        else
+            assert_null(found);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +351,7 @@ int main(void)
         cmocka_unit_test(hostile_texts_are_linear),
         cmocka_unit_test(the_index_becomes_a_variable_without_its_password),
         cmocka_unit_test(presets_are_rules),
+        cmocka_unit_test(a_host_of_a_public_service_has_a_preset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,6 +45,11 @@ static void *lie(void *arg)
         case 3: /* more descriptors than anybody asked for */
             (void)csn_msg_send(chan, CSN_MSG_EXIT, NULL, 0, (int[]){0, 0, 0, 0}, 4, 1);
             break;
+        case 4: /* more refused names than a command can have */
+            for (uint32_t i = 0; i <= CSN_KEEPER_REFUSED_MAX; i++)
+                (void)csn_proto_send(chan, CSN_MSG_REFUSED, &(csn_refused_msg){.name = "a"},
+                                     NULL, 0, 1);
+            break;
         default: /* a body far over what was asked, in a memfd */
             (void)csn_msg_send(chan, CSN_MSG_PROCESS_LIST, packet, sizeof(packet), NULL, 0, 1);
             break;
@@ -84,7 +89,7 @@ static pid_t start_waker(int *ret_pidfd)
 static void keeper_that_lies_is_killed(void **state)
 {
     (void)state;
-    for (int how = 0; how < 5; how++) {
+    for (int how = 0; how < 6; how++) {
         den d;
         out o = {0};
         const char *argv[] = {"/bin/true", NULL};
@@ -103,7 +108,7 @@ static void keeper_that_lies_is_killed(void **state)
         l->keeper_pid = pid;
         pthread_create(&t, NULL, lie, &im);
         size_t before = den_fds(getpid());
-        csn_status st = how < 4 ? d.ops->exec(d.state, &req, &sink, &o.end, &err)
+        csn_status st = how < 5 ? d.ops->exec(d.state, &req, &sink, &o.end, &err)
                                 : d.ops->extend(d.state, 1000, &err);
         assert_int_equal(st, CSN_UNAVAILABLE);
         assert_non_null(strstr(csn_error_message(err), "was killed"));

@@ -28,8 +28,9 @@
 #define ZONE     "/etc/localtime"
 #define PART     (CSN_MOUNT_RDONLY | CSN_MOUNT_OPTIONAL | CSN_MOUNT_NARROW | CSN_MOUNT_TRUSTED)
 #define DIR_PART (PART | CSN_MOUNT_BY_HELPER)
-/* The address of the gateway; without a gateway, queries fail at once. */
-#define RESOLV_CONF "nameserver 198.18.0.1\n"
+/* The stub of the gateway, or that of the keeper, for which no name exists. */
+#define RESOLV_GATEWAY "nameserver 198.18.0.1\n"
+#define RESOLV_KEEPER  "nameserver 127.0.0.1\n"
 
 /* ---- what the host has ---- */
 
@@ -169,7 +170,8 @@ void csn_etc_add_generated(csn_rootfs_template *t, const csn_jail *j, const char
     csn_rootfs_template_add(t, CSN_MOUNT_TEXT,
                             "passwd: files\ngroup: files\nhosts: files dns\n",
                             "/etc/nsswitch.conf");
-    csn_rootfs_template_add(t, CSN_MOUNT_TEXT, RESOLV_CONF, "/etc/resolv.conf");
+    csn_rootfs_template_add(t, CSN_MOUNT_TEXT, j->net ? RESOLV_GATEWAY : RESOLV_KEEPER,
+                            "/etc/resolv.conf");
     csn_rootfs_template_add(t, CSN_MOUNT_LINK, "../usr/lib/os-release", "/etc/os-release");
     csn_rootfs_template_add(t, CSN_MOUNT_LINK, "/proc/self/mounts", "/etc/mtab");
     for (size_t i = 0; i < etc->dir_count; i++)

@@ -30,7 +30,7 @@ csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *s
             csn_jail_limits_explain(rt, &before, ret);
         ret->unchecked = csn_protected_command_end(rt, &began, req->denials) < 0;
         csn_cover_report(rt, req->denials);
-        csn_jail_net_report(rt, since, req->deadline_ns, req->denials);
+        csn_jail_net_report(rt, since, req);
     }
     csn_exec_network_end(&net);
     return st;

@@ -76,15 +76,12 @@ static void report_net(const csn_runtime *rt, const csn_exec_req *req, csn_denia
 {
     char hint[CSN_NETRULE_TEXT + 16];
     const csn_jail *j = rt->jail;
-    csn_netrule rule;
 
     if (j->net)
         return;
     d.hint = NULL;
-    if (d.target && rt->level == CSN_LEVEL_NAMESPACES &&
-        csn_netrule_parse(d.target, &rule, NULL) &&
-        snprintf(hint, sizeof(hint), "--allow %s", d.target) < (int)sizeof(hint))
-        d.hint = hint;
+    if (d.target && rt->level == CSN_LEVEL_NAMESPACES)
+        d.hint = csn_jail_net_hint(req, d.target, hint, sizeof(hint));
     req->denials->tell(req->denials->ctx, &d);
 }
 

@@ -58,6 +58,7 @@ static csn_runtime *jail_new(const csn_config *config, const char *id,
     rt->check_change = csn_protected_check;
     rt->check_content = csn_protected_check_content;
     rt->wants_content = csn_protected_wants_content;
+    rt->name_refused = csn_jail_net_name_refused;
     rt->memory_each = 0; /* limits.c enforces the memory limit */
     j->nested = (config->flags & CSN_OPEN_NESTED) != 0;
     csn_jail_sweeper_init(&j->sweeper);
@@ -136,11 +137,11 @@ static void trim_mounts(csn_jail *j)
 
 static csn_status plan(csn_runtime *rt, csn_error **err)
 {
-    csn_status st = csn_jail_plan(rt, err);
+    csn_status st = csn_jail_net_plan(rt, err); /* first: resolv.conf depends on it */
 
-    trim_mounts(rt->jail);
     if (st == CSN_OK)
-        st = csn_jail_net_plan(rt, err);
+        st = csn_jail_plan(rt, err);
+    trim_mounts(rt->jail);
     if (st == CSN_OK)
         st = csn_jail_sweeper_begin(rt, err);
     return st < 0 ? st : csn_runtime_environ_new(rt, &rt->environ_base, err);

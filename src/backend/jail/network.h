@@ -67,13 +67,21 @@ csn_status csn_exec_network_begin(csn_runtime *rt, const char *const *rules,
                                   uint64_t deadline_ns, csn_exec_network *ret, csn_error **err);
 void csn_exec_network_end(csn_exec_network *n);
 
+/* network_denials.c. The option that allows `target`, a host with or without a port: the preset
+ * of a package manager, or a rule; written to buf. NULL: there is none. */
+const char *csn_jail_net_hint(const csn_exec_req *req, const char *target, char *buf,
+                              size_t size);
+/* csn_runtime.name_refused of a jail */
+void csn_jail_net_name_refused(const csn_runtime *rt, const csn_exec_req *req,
+                               const char *name);
+
 /* Called before and after a command; report passes on the connections that were refused in
- * between, also if the command succeeded. deadline_ns is the command's: a gateway that does not
- * answer delays the result little longer. The audit log then says that it did not answer. */
+ * between, also if the command succeeded. After the deadline of the command, a gateway that
+ * does not answer delays the result little longer. The audit log then says that it did not
+ * answer. */
 typedef struct csn_jail_net_since {
     uint64_t seq;
     int64_t time_ms;
 } csn_jail_net_since;
 csn_jail_net_since csn_jail_net_begin(const csn_runtime *rt);
-void csn_jail_net_report(csn_runtime *rt, csn_jail_net_since since, uint64_t deadline_ns,
-                         const csn_deny_sink *denials);
+void csn_jail_net_report(csn_runtime *rt, csn_jail_net_since since, const csn_exec_req *req);

@@ -189,6 +189,7 @@ csn_jail_net_since csn_jail_net_begin(const csn_runtime *rt)
 }
 
 typedef struct refusals {
+    const csn_exec_req *req;
     const csn_deny_sink *to;
     int64_t since_ms;
 } refusals;
@@ -202,27 +203,27 @@ static int report_denied(void *ctx, const csn_gateway_event *e)
     if (e->verdict != CSN_GATEWAY_DENY || e->time_ms < r->since_ms)
         return 0;
     snprintf(target, sizeof(target), e->port ? "%s:%u" : "%s", host, e->port);
-    snprintf(hint, sizeof(hint), "--allow %s", e->hint);
+    const char *option =
+        e->hint[0] ? csn_jail_net_hint(r->req, e->hint, hint, sizeof(hint)) : NULL;
     const csn_denial d = {.op = "net",
                           .target = or_null(target),
                           .resolved = or_null(e->address),
                           .rule = e->rule[0] ? e->rule : e->why,
                           .source = "config.network",
-                          .hint = e->hint[0] ? hint : or_null(e->why)};
+                          .hint = option ? option : or_null(e->why)};
     r->to->tell(r->to->ctx, &d);
     return 0;
 }
 
-void csn_jail_net_report(csn_runtime *rt, csn_jail_net_since since, uint64_t deadline_ns,
-                         const csn_deny_sink *denials)
+void csn_jail_net_report(csn_runtime *rt, csn_jail_net_since since, const csn_exec_req *req)
 {
     const csn_jail *j = rt->jail;
-    refusals r = {.to = denials, .since_ms = since.time_ms};
+    refusals r = {.req = req, .to = req->denials, .since_ms = since.time_ms};
     uint64_t lost = 0;
 
-    if (!j->net || !denials || !csn_gateway_is_alive(&j->net->gateway))
+    if (!j->net || !req->denials || !csn_gateway_is_alive(&j->net->gateway))
         return;
-    if (csn_gateway_events(&j->net->gateway, csn_gateway_patience(deadline_ns), &since.seq,
+    if (csn_gateway_events(&j->net->gateway, csn_gateway_patience(req->deadline_ns), &since.seq,
                            report_denied, &r, &lost, NULL) < 0)
         csn_log_debug("sandbox=%s refused connections are unknown: no answer of the gateway",
                       rt->id);
