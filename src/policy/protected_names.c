@@ -206,6 +206,7 @@ static const row rows[] = {
     AGENT(".qwen/agents"),
     AGENT(".qwen/skills"),
     AGENT(".qwen/.env"),
+    ROW("caisson.json", "says what later sandboxes of the project may do"),
     AGENT("crush.json"),
     AGENT(".crush.json"),
     MCP(".roo/mcp.json"),
@@ -344,8 +345,8 @@ static bool may_start(const char *name, size_t len)
     if (len > 8 && (last | 0x20) == (name[len - 8] == '.' ? 'l' : 'e'))
         return true; /* *.run.xml, *.code-workspace */
     switch (c | 0x20) {
-    case 'c': /* commondir, crush.json */
-        return len == 9 || len == 10 || !is_ascii(name, len);
+    case 'c': /* commondir, crush.json, caisson.json */
+        return len == 9 || len == 10 || len == 12 || !is_ascii(name, len);
     case 'w': /* worktrees */
         return len == 9 || !is_ascii(name, len);
     case 'h': /* HEAD */
