@@ -91,6 +91,14 @@ const csn_jval *csn_jval_at(const csn_jval *arr, size_t i)
     return i < csn_jval_count(arr) ? &arr->items[i] : NULL;
 }
 
+const csn_jval *csn_jval_member(const csn_jval *obj, size_t i, const char **ret_key)
+{
+    if (!csn_jval_is_object(obj) || i >= obj->count)
+        return NULL;
+    *ret_key = obj->items[i].key;
+    return &obj->items[i];
+}
+
 const char *csn_jval_string(const csn_jval *v)
 {
     return csn_jval_is_string(v) ? v->string : NULL;

@@ -27,6 +27,8 @@ const csn_jval *csn_jval_get(const csn_jval *obj, const char *key); /* NULL: abs
 size_t csn_jval_count(const csn_jval *arr);
 const csn_jval *csn_jval_at(const csn_jval *arr, size_t i);
 const char *csn_jval_string(const csn_jval *v); /* NULL: not a string */
+/* Member i of an object in the order of the document, with its key; NULL after the last. */
+const csn_jval *csn_jval_member(const csn_jval *obj, size_t i, const char **ret_key);
 
 /* Absent keys leave *ret untouched and are CSN_OK. */
 csn_status csn_jget_str(const csn_jval *obj, const char *key, const char **ret,

@@ -361,36 +361,27 @@ static csn_status get_rules(const csn_jval *list, owned *o, csn_error **err)
     return CSN_OK;
 }
 
-/* Reads {NAME: value} in order. The JSON reader cannot list the keys of an object, so they are
- * taken from its compact text: a valid name needs no escape, and so ends at the next quote. */
+/* Reads {NAME: value} in order. */
 static csn_status get_env_object(const csn_jval *obj, owned *o, csn_error **err)
 {
-    csn_autofree char *text = csn_jval_dump(obj);
-    char **list = NULL;
+    const csn_jval *v;
+    const char *name = NULL;
     size_t count = 0;
 
-    if (!text)
-        return csn_fail(err, CSN_NOMEM, "config");
-    list = csn_arena_array(o->arena, strlen(text) / 4 + 2, sizeof(*list));
-    for (char *p = text + 1; list && *p == '"'; p += *p == ',') {
-        char *name = p + 1, *end = strpbrk(name, "\"\\");
-        const char *value = NULL;
-        if (!end || *end == '\\')
-            return csn_fail(err, CSN_INVALID, "'env': a name is not the name of a variable");
-        *end = '\0';
-        csn_status st = csn_jget_str(obj, name, &value, err);
-        if (st < 0)
-            return csn_wrap(st, err, "env");
-        if (!value || strchr(name, '='))
-            return csn_fail(err, CSN_INVALID, "env: '%s' is no variable with a value", name);
-        if (!(list[count++] = csn_arena_printf(o->arena, "%s=%s", name, value)))
-            return csn_fail(err, CSN_NOMEM, "config");
-        for (p = end + 3; *p && *p != '"'; p++) /* skip `":"`, up to the closing quote */
-            p += *p == '\\' && p[1];
-        p += *p == '"';
-    }
+    while (csn_jval_member(obj, count, &name))
+        count++;
+    char **list = csn_arena_array(o->arena, count + 1, sizeof(*list));
     if (!list)
         return csn_fail(err, CSN_NOMEM, "config");
+    for (size_t i = 0; (v = csn_jval_member(obj, i, &name)); i++) {
+        const char *value = csn_jval_string(v);
+        csn_autofree char *shown = csn_path_printable(name);
+        if (!value || strchr(name, '='))
+            return csn_fail(err, CSN_INVALID, "env: %s is no variable with a value",
+                            shown ? shown : "it");
+        if (!(list[i] = csn_arena_printf(o->arena, "%s=%s", name, value)))
+            return csn_fail(err, CSN_NOMEM, "config");
+    }
     o->config.env = (const char *const *)list;
     return CSN_OK;
 }
@@ -454,8 +445,9 @@ static csn_status get_option(const csn_jval *obj, const char *key, const csn_opt
 static csn_status get_options(const csn_jval *obj, const char *group, owned *to,
                               csn_error **err)
 {
-    const char *known[CSN_OPTION_COUNT + 4] = {"allow_commands", "limits", "network"};
-    size_t n = group ? 0 : 3;
+    const char *known[CSN_OPTION_COUNT + 6] = {"allow_commands", "limits", "network", "$schema",
+                                               "profiles"};
+    size_t n = group ? 0 : 5;
 
     for (const csn_option *o = csn_options; o->name; o++)
         if (csn_option_key(o, group))
@@ -511,6 +503,42 @@ static csn_status get_all(const csn_jval *root, owned *o, csn_error **err)
     return st;
 }
 
+static csn_status check_profile(const csn_jval *profile, csn_error **err)
+{
+    static const char *const top[] = {"$schema", "profiles"};
+    owned *o = NULL;
+
+    for (size_t i = 0; i < sizeof(top) / sizeof(top[0]); i++)
+        if (csn_jval_has(profile, top[i]))
+            return csn_fail(err, CSN_INVALID, "'%s' is a key of the whole file", top[i]);
+    csn_status st = owned_new(&o, err);
+    if (st < 0)
+        return st;
+    CSN_CLEANUP(csn_config_freep) csn_config *c = &o->config;
+    (void)c;
+    return get_all(profile, o, err);
+}
+
+/* `$schema` is for editors. `profiles` has named configurations, which the command line applies
+ * with --profile; here they are checked. */
+static csn_status check_document_keys(const csn_jval *root, csn_error **err)
+{
+    const csn_jval *all = csn_jval_get(root, "profiles"), *profile;
+    const char *name = NULL;
+    csn_status st = csn_jget_str(root, "$schema", &name, err);
+
+    if (st == CSN_OK && all && !csn_jval_is_object(all))
+        st = csn_fail(err, CSN_INVALID, "'profiles': expected an object");
+    for (size_t i = 0; st == CSN_OK && (profile = csn_jval_member(all, i, &name)); i++) {
+        csn_autofree char *shown = csn_path_printable(name);
+        if (!csn_name_valid(name))
+            st = csn_fail(err, CSN_INVALID, "profiles: %s is not a name", shown ? shown : "");
+        else if ((st = check_profile(profile, err)) < 0)
+            st = csn_wrap(st, err, "profiles.%s", name);
+    }
+    return st;
+}
+
 csn_status csn_config_parse(const char *json, size_t len, const char *source, csn_config **ret,
                             csn_error **err)
 {
@@ -527,6 +555,8 @@ csn_status csn_config_parse(const char *json, size_t len, const char *source, cs
         return st;
     CSN_CLEANUP(csn_config_freep) csn_config *c = &o->config;
     st = get_all(root, o, err);
+    if (st == CSN_OK)
+        st = check_document_keys(root, err);
     if (st < 0)
         return csn_wrap(st, err, "%s", what);
     *ret = CSN_STEAL(c);

@@ -171,6 +171,26 @@ static void numbers_and_words_for_times_sizes_and_cpus(void **state)
     csn_config_free(c);
 }
 
+static void profiles_are_checked_and_not_applied(void **state)
+{
+    csn_config *c = parsed("{\"$schema\":\"x\",\"deny\":[\"a\"],\"profiles\":{\"t\":"
+                           "{\"deny\":[\"b\"],\"network\":\"all\"},\"u\":{}}}");
+
+    (void)state;
+    assert_string_equal(c->deny[0], "a");
+    assert_null(c->deny[1]);
+    assert_null(c->network);
+    csn_config_free(c);
+    refused("{\"$schema\":1}", "$schema");
+    refused("{\"profiles\":[]}", "profiles");
+    refused("{\"profiles\":{\"t\":null}}", "profiles.t");
+    refused("{\"profiles\":{\"t\":{\"dney\":[]}}}", "profiles.t");
+    refused("{\"profiles\":{\"-t\":{}}}", "-t");
+    refused("{\"profiles\":{\"t\":{\"profiles\":{}}}}", "profiles.t");
+    refused("{\"profiles\":{\"t\":{\"$schema\":\"x\"}}}", "profiles.t");
+    refused("{\"limits\":{\"profiles\":{}}}", "profiles");
+}
+
 static void env_may_be_a_list_or_an_object(void **state)
 {
     csn_config *c =
@@ -453,6 +473,7 @@ int main(void)
         cmocka_unit_test(size_is_the_version),
         cmocka_unit_test(the_backend_comes_from_config_then_environment_then_jail),
         cmocka_unit_test(env_entries_must_be_names),
+        cmocka_unit_test(profiles_are_checked_and_not_applied),
         cmocka_unit_test(names_rules_and_limits_are_checked),
         cmocka_unit_test(rules_for_hosts_are_network_rules),
     };
