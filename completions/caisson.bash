@@ -61,7 +61,7 @@ _caisson()
     help) [ "$COMP_CWORD" -eq 2 ] && _caisson_reply "$(_caisson_words)" ;;
     completion) [ "$COMP_CWORD" -eq 2 ] && _caisson_reply bash ;;
     run | create | list | version) ;;
-    doctor) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+    doctor | trust | untrust) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
     policy)
         if [ "$COMP_CWORD" -eq 2 ]; then
             _caisson_reply check

@@ -3,6 +3,9 @@
 
 #define CSN_TIMEOUT_MS_DEFAULT   30000u
 #define CSN_OUTPUT_MAX_DEFAULT   (1024u * 1024u)
+#define CSN_PIDS_DEFAULT         1024u
+#define CSN_DISK_DEFAULT         (1ull << 30) /* /tmp, the home and /dev/shm together */
+#define CSN_LIFETIME_MS_DEFAULT  300000u      /* of sandboxes on other machines */
 #define CSN_OUTPUT_MAX_CEILING   (1024u * 1024u * 1024u)
 #define CSN_READ_LINES_DEFAULT   2000u
 #define CSN_READ_BYTES_DEFAULT   (256u * 1024u)

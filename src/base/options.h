@@ -24,6 +24,23 @@ typedef enum csn_option_type {
     CSN_TYPE_DURATION, /* uint64_t, milliseconds: 30s */
 } csn_option_type;
 
+/* What a value of the option in a project's caisson.json may do before the user has trusted the
+ * file (cli/narrow.c): nothing but narrow what a sandbox may do. */
+typedef enum csn_direction {
+    CSN_DIRECTION_UNDECIDED, /* counts as WIDENS */
+    CSN_DIRECTION_WIDENS,    /* every value needs trust */
+    CSN_DIRECTION_NARROWS,   /* no value grants anything */
+    CSN_DIRECTION_SMALLER,   /* a number that is at most the one that holds without the file */
+    CSN_DIRECTION_SUBSET,    /* a list of what the list that holds without the file also has */
+    CSN_DIRECTION_DENIALS,   /* rules that deny */
+    CSN_DIRECTION_NONE,      /* the word "none" */
+    CSN_DIRECTION_SAME,      /* the value that holds without the file */
+    CSN_DIRECTION_PROJECT,   /* the project's own directory */
+} csn_direction;
+
+/* As `usual`: three quarters of the machine's memory. */
+#define CSN_USUAL_MEMORY 0u
+
 typedef struct csn_option {
     const char *name; /* in JSON; "limits.memory" is the key "memory" of the object "limits" */
     csn_option_type type;
@@ -35,6 +52,8 @@ typedef struct csn_option {
     const char *word;    /* the capability of backends that honour it; or NULL */
     const char *choices; /* "a|b", or NULL: any value */
     uint32_t open_flag;  /* CSN_TYPE_FLAG: the CSN_OPEN_* bit */
+    csn_direction direction;
+    uint64_t usual; /* SMALLER: what holds when no value is set, on the strictest backend */
 } csn_option;
 
 extern const csn_option csn_options[]; /* ends with a NULL name */

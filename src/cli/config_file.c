@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/json_read.h"
 #include "base/limits.h"
 #include "base/options.h"
 #include "base/path.h"
@@ -106,15 +107,49 @@ csn_status csn_config_file_read(const char *path, csn_config **ret, csn_error **
     return csn_config_parse(text, len, path, ret, err);
 }
 
-csn_status csn_config_file_overlay(csn_arena *a, csn_config *base, const char *path,
-                                   csn_error **err)
+/* Parses the profile; *ret stays NULL if the document, which is valid, has none of this name.
+ */
+static csn_status parse_profile(const char *text, size_t len, const char *source,
+                                const char *name, csn_config **ret, csn_error **err)
 {
-    CSN_CLEANUP(csn_config_freep) csn_config *c = NULL;
+    CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
 
-    csn_status st = csn_config_file_read(path, &c, err);
-    if (st < 0)
+    csn_status st = csn_json_parse(text, len, source, &root, err);
+    const csn_jval *all = st == CSN_OK ? csn_jval_get(root, "profiles") : NULL;
+    const csn_jval *one = all ? csn_jval_get(all, name) : NULL;
+    if (!one)
         return st;
-    return csn_config_overlay(a, base, c, err);
+    csn_autofree char *json = csn_jval_dump(one);
+    if (!json)
+        return csn_fail(err, CSN_NOMEM, "%s", source);
+    return csn_config_parse(json, strlen(json), source, ret, err);
+}
+
+csn_status csn_config_text_overlay(csn_arena *a, csn_config *base, const char *text, size_t len,
+                                   const char *source, csn_profile *profile, csn_error **err)
+{
+    CSN_CLEANUP(csn_config_freep) csn_config *c = NULL, *special = NULL;
+
+    csn_status st = csn_config_parse(text, len, source, &c, err);
+    if (st == CSN_OK)
+        st = csn_config_overlay(a, base, c, err);
+    if (st < 0 || !profile || !profile->name)
+        return st;
+    st = parse_profile(text, len, source, profile->name, &special, err);
+    if (st < 0 || !special)
+        return st;
+    profile->found = true;
+    return csn_config_overlay(a, base, special, err);
+}
+
+csn_status csn_config_file_overlay(csn_arena *a, csn_config *base, const char *path,
+                                   csn_profile *profile, csn_error **err)
+{
+    csn_autofree char *text = NULL;
+    size_t len = 0;
+
+    csn_status st = csn_cli_slurp(path, CSN_CONFIG_FILE_MAX, &text, &len, err);
+    return st < 0 ? st : csn_config_text_overlay(a, base, text, len, path, profile, err);
 }
 
 /* Longer than any path the kernel accepts: an overlong path fails with ENAMETOOLONG instead of
@@ -187,7 +222,8 @@ static csn_status check_owner(const char *path, csn_error **err)
     return CSN_OK;
 }
 
-csn_status csn_config_file_defaults(csn_arena *a, csn_config *base, csn_error **err)
+csn_status csn_config_file_defaults(csn_arena *a, csn_config *base, csn_profile *profile,
+                                    csn_error **err)
 {
     char path[DEFAULT_PATH_MAX];
 
@@ -195,5 +231,5 @@ csn_status csn_config_file_defaults(csn_arena *a, csn_config *base, csn_error **
     if (!csn_config_file_exists())
         return CSN_OK;
     csn_status st = check_owner(path, err);
-    return st < 0 ? st : csn_config_file_overlay(a, base, path, err);
+    return st < 0 ? st : csn_config_file_overlay(a, base, path, profile, err);
 }

@@ -18,6 +18,7 @@
 #include "base/strv.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
+#include "cli/project.h"
 
 #define FULL "caisson-full"
 
@@ -47,6 +48,24 @@ static bool environment_is_local(void)
     return !backend || !backend[0] || csn_strv_has(backends, backend);
 }
 
+/* True if a project's caisson.json applies, which can select a backend. The file of the first
+ * --workspace counts; without one, that of the current directory. */
+static bool has_project(char **argv)
+{
+    static const char option[] = "--workspace";
+    const size_t len = sizeof(option) - 1;
+    const char *workspace = NULL;
+
+    for (; *argv && strcmp(*argv, "--") != 0; argv++) {
+        if (strcmp(*argv, "--no-project") == 0)
+            return false;
+        if (!workspace && csn_str_starts(*argv, option))
+            workspace = (*argv)[len] == '=' ? *argv + len + 1 : argv[1];
+    }
+    csn_autofree char *host = workspace ? csn_workspace_host(workspace) : NULL;
+    return csn_project_exists(host ? host : ".");
+}
+
 /* An id begins with its backend. Any other word may be a sandbox name, which caisson-full
  * resolves. */
 static bool is_local_id(const char *id)
@@ -69,8 +88,9 @@ static const csn_command *find_command(char **argv)
             cmd = commands[i];
     if (!cmd || has_full_option(argv + 2) || !environment_is_local())
         return NULL;
-    bool local =
-        cmd->flags & CSN_CMD_SANDBOX ? is_local_id(argv[2]) : !csn_config_file_exists();
+    bool local = cmd->flags & CSN_CMD_SANDBOX
+                     ? is_local_id(argv[2])
+                     : !csn_config_file_exists() && !has_project(argv + 2);
     return local ? cmd : NULL;
 }
 

@@ -1,8 +1,9 @@
 /* sandbox_opts.c: turns SANDBOX OPTIONS into one csn_config.
  *
- * The flags come from the rows of base/options.h. Three sources are merged: the user's own
- * config.json, the files of --policy, the options. Lists append, so a later source cannot
- * remove a denial; single values override. The library checks the values; this file only splits
+ * The flags come from the rows of base/options.h. Four sources are merged: the user's own
+ * config.json, the project's caisson.json, the files of --policy, the options. Lists append, so
+ * a later source cannot remove a denial; single values override. A project file that the user
+ * has not trusted only narrows. The library checks the values; this file only splits
  * the forms that the command line adds (repeated --workspace, comma lists).
  *
  * No option is dropped: a value that the backend does not support still reaches the library,
@@ -17,18 +18,24 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "base/path.h"
 #include "base/strv.h"
 #include "cli/config_file.h"
+#include "cli/project.h"
 
 #define KEYS_NAMED_MAX 8u
 #define KEYS_TEXT_MAX  65536u
 
 #define AT(field) offsetof(csn_sandbox_opts, field)
 
-/* Options without a row in base/options.h: an alias, and --policy. */
+/* Options without a row in base/options.h: an alias, and where rules come from. */
 static const csn_opt own_options[] = {
     {CSN_OPT_SIZE, 0, "output-max", AT(values.output_max), "SIZE", NULL, NULL},
     {CSN_OPT_LIST, 0, "policy", AT(policy), "FILE.json", "rules from a file, caisson-policy(5)",
+     NULL},
+    {CSN_OPT_STR, 0, "profile", AT(profile), "NAME", "a profile of caisson.json or a policy",
+     NULL},
+    {CSN_OPT_FLAG, 0, "no-project", AT(no_project), NULL, "ignore the project's caisson.json",
      NULL},
     {CSN_OPT_END},
 };
@@ -132,25 +139,52 @@ static csn_status take_workspaces(const csn_sandbox_opts *o, csn_arena *a, csn_c
     return CSN_OK;
 }
 
-csn_status csn_sandbox_opts_config(csn_sandbox_opts *o, csn_arena *a, csn_config *ret,
-                                   csn_error **err)
+/* The command line alone. */
+static csn_status take_given(csn_sandbox_opts *o, csn_arena *a, csn_error **err)
 {
-    csn_config all = {.size = sizeof(all)};
-
-    csn_status st = csn_config_file_defaults(a, &all, err);
-    for (char *const *p = o->policy; st == CSN_OK && p && *p; p++)
-        st = csn_config_file_overlay(a, &all, *p, err);
-    if (st < 0)
-        return st;
     o->given = o->values;
     o->given.size = sizeof(o->given);
     for (size_t i = 0; i < CSN_OPTION_COUNT; i++)
         o->given.flags |= o->on[i] ? csn_options[i].open_flag : 0;
     if (split_commas(o->values.packages, a, &o->given.packages) != 0)
         return csn_fail(err, CSN_NOMEM, "packages");
-    st = take_workspaces(o, a, &o->given, err);
+    return take_workspaces(o, a, &o->given, err);
+}
+
+static csn_status check_profile(const csn_profile *p, csn_error **err)
+{
+    if (!p->name || p->found)
+        return CSN_OK;
+    csn_autofree char *shown = csn_path_printable(p->name);
+    csn_status st = csn_fail(err, CSN_INVALID, "--profile %s: no file has such a profile",
+                             shown ? shown : p->name);
+    return csn_error_advise(st, err,
+                            "it is a key of \"profiles\" in caisson.json, a --policy file or "
+                            "the user's config.json");
+}
+
+csn_status csn_sandbox_opts_config(csn_sandbox_opts *o, csn_arena *a, csn_config *ret,
+                                   csn_error **err)
+{
+    csn_config all = {.size = sizeof(all)}, policy = {.size = sizeof(policy)};
+    csn_profile profile = {.name = o->profile};
+    const char *const *narrowed = NULL;
+
+    csn_status st = csn_config_file_defaults(a, &all, &profile, err);
+    for (char *const *p = o->policy; st == CSN_OK && p && *p; p++)
+        st = csn_config_file_overlay(a, &policy, *p, &profile, err);
+    if (st == CSN_OK)
+        st = take_given(o, a, err);
+    if (st == CSN_OK && !o->no_project)
+        st = csn_project_overlay(a, &all, &policy, &o->given, &profile, &narrowed, err);
+    if (st == CSN_OK)
+        st = csn_config_overlay(a, &all, &policy, err);
     if (st == CSN_OK)
         st = csn_config_overlay(a, &all, &o->given, err);
+    if (narrowed) /* a list of commands that does not grow */
+        all.commands = narrowed;
+    if (st == CSN_OK)
+        st = check_profile(&profile, err);
     if (st == CSN_OK)
         *ret = all;
     return st;

@@ -11,6 +11,8 @@ typedef struct csn_sandbox_opts {
     bool on[CSN_OPTION_COUNT]; /* likewise, for rows of CSN_TYPE_FLAG */
     char **workspace;          /* each --workspace */
     char **policy;
+    const char *profile;
+    bool no_project;
     csn_config given; /* set by csn_sandbox_opts_config: the command line alone */
 } csn_sandbox_opts;
 
@@ -19,8 +21,9 @@ typedef struct csn_sandbox_opts {
 extern csn_opt csn_sandbox_opt_table[];
 void csn_sandbox_opts_init(void);
 
-/* Merges the user's config.json, each --policy file and the options, in this order; lists
- * append, single values override. Everything in *ret lives in the arena. */
+/* Merges the user's config.json, the project's caisson.json, each --policy file and the
+ * options, in this order; lists append, single values override. Everything in *ret lives in the
+ * arena. */
 csn_status csn_sandbox_opts_config(csn_sandbox_opts *o, csn_arena *a, csn_config *ret,
                                    csn_error **err);
 /* As csn_cli_fail, for an error of csn_open. The message names an option of the command line as

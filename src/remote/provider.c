@@ -15,11 +15,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/path.h"
 #include "remote/remote.h"
 
-#define LIFETIME_MS 300000u
-#define ID_MAX      128u
+#define ID_MAX 128u
 
 /* ---- strings ---------------------------------------------------------------------------- */
 
@@ -205,7 +205,7 @@ csn_status csn_remote_missing_credential(const csn_remote_provider *provider, cs
 
 uint64_t csn_remote_lifetime_ms(const csn_config *c)
 {
-    return c->lifetime_ms ? c->lifetime_ms : LIFETIME_MS;
+    return c->lifetime_ms ? c->lifetime_ms : CSN_LIFETIME_MS_DEFAULT;
 }
 
 uint64_t csn_remote_seconds(uint64_t ms)

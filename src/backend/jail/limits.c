@@ -24,6 +24,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/strv.h"
 #include "runtime/link.h"
@@ -110,12 +111,12 @@ uint64_t csn_jail_limit_memory(csn_runtime *rt)
 
 uint64_t csn_jail_limit_pids(const csn_runtime *rt)
 {
-    return limit_of(rt->config->pids_max, CSN_JAIL_PIDS_DEFAULT);
+    return limit_of(rt->config->pids_max, CSN_PIDS_DEFAULT);
 }
 
 uint64_t csn_jail_limit_disk(const csn_runtime *rt)
 {
-    return limit_of(rt->config->disk_max, CSN_JAIL_DISK_DEFAULT);
+    return limit_of(rt->config->disk_max, CSN_DISK_DEFAULT);
 }
 
 /* The cgroup version that enforces this limit, or 0. */

@@ -3,9 +3,6 @@
 #include "os/cgroup.h"
 #include "runtime/runtime.h"
 
-#define CSN_JAIL_PIDS_DEFAULT 1024u
-#define CSN_JAIL_DISK_DEFAULT (1ull << 30) /* /tmp, the home and /dev/shm together */
-
 typedef struct csn_jail_limits {
     csn_cgroup group; /* count 0: none planned; created if `made` */
     bool planned, made;
