@@ -61,10 +61,10 @@ _caisson()
     help) [ "$COMP_CWORD" -eq 2 ] && _caisson_reply "$(_caisson_words)" ;;
     completion) [ "$COMP_CWORD" -eq 2 ] && _caisson_reply bash ;;
     run | create | list | version) ;;
-    doctor | trust | untrust) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+    doctor | init | trust | untrust) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
     policy)
         if [ "$COMP_CWORD" -eq 2 ]; then
-            _caisson_reply check
+            _caisson_reply "check schema"
         else
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         fi
