@@ -64,7 +64,9 @@ _caisson()
     doctor | init | trust | untrust) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
     policy)
         if [ "$COMP_CWORD" -eq 2 ]; then
-            _caisson_reply "check schema"
+            _caisson_reply "check import schema"
+        elif [ "$COMP_CWORD" -eq 3 ] && [ "${COMP_WORDS[2]}" = import ]; then
+            _caisson_reply "srt codex"
         else
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         fi

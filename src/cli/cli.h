@@ -17,6 +17,7 @@
 
 #define CSN_EXIT_FAILED      1
 #define CSN_EXIT_USAGE       2
+#define CSN_EXIT_PARTLY      3 /* policy import: a key has no equal */
 #define CSN_EXIT_TIMEOUT     124
 #define CSN_EXIT_BROKEN      125 /* run, exec: caisson itself failed */
 #define CSN_EXIT_REFUSED     126

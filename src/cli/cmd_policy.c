@@ -1,4 +1,5 @@
-/* cmd_policy.c: `policy`: explains a policy file in words, prints the schema.
+/* cmd_policy.c: `policy`: explains a policy file in words, prints the schema, and translates
+ * policies of other sandboxes.
  *
  * The library parses the file as --policy does; policy_explain.c describes the result, one
  * sentence per line, or as an array with --json. */
@@ -8,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/config_file.h"
 #include "cli/policy_explain.h"
+#include "cli/policy_import.h"
 #include "cli/policy_schema.h"
 
 static int answer(const csn_cli *c, const char *source, const csn_lines *l)
@@ -58,6 +60,97 @@ static int run_schema(csn_cli *c)
     return csn_answer_end(c, &a);
 }
 
+/* ---- import -------------------------------------------------------------------------- */
+
+typedef struct losses {
+    const csn_cli *c;
+    csn_json *json; /* NULL: lines on stderr */
+    size_t count;
+} losses;
+
+static void note_loss(void *ctx, const char *key, const char *reason)
+{
+    losses *l = ctx;
+
+    l->count++;
+    if (!l->json) {
+        csn_cli_note(l->c, "%s has no equal: %s", key, reason);
+        return;
+    }
+    csn_json_object(l->json);
+    csn_json_kstr(l->json, "key", key);
+    csn_json_kstr(l->json, "reason", reason);
+    csn_json_object_end(l->json);
+}
+
+/* Prints a compact object with one member of an object a line. */
+static void print_lines(const char *json, size_t len)
+{
+    bool in_string = false;
+    int depth = 0, lists = 0; /* a list is printed on one line */
+
+    for (size_t i = 0; i < len; i++) {
+        char c = json[i];
+        if (!in_string && c == '}' && lists == 0)
+            printf("\n%*s", 2 * --depth, "");
+        lists += !in_string && c == '[' ? 1 : !in_string && c == ']' ? -1 : 0;
+        putchar(c);
+        if (in_string && c == '\\')
+            putchar(json[++i]);
+        else if (c == '"')
+            in_string = !in_string;
+        else if (!in_string && (c == ':' || (c == ',' && lists > 0)))
+            putchar(' ');
+        if (!in_string && lists == 0 && (c == '{' || c == ','))
+            printf("\n%*s", 2 * (depth += c == '{'), "");
+    }
+    putchar('\n');
+}
+
+static int run_import(csn_cli *c)
+{
+    csn_autofree char *text = NULL;
+    csn_autobuf policy;
+    size_t len = 0;
+    csn_error *err = NULL;
+    csn_config *config = NULL;
+    csn_answer a;
+    losses l = {.c = c};
+
+    csn_buf_init(&policy, 8 * CSN_CONFIG_FILE_MAX);
+    if (strcmp(c->arg[1], "srt") != 0 && strcmp(c->arg[1], "codex") != 0)
+        return csn_cli_usage(c, "caisson policy import srt|codex FILE",
+                             "unknown format '%.64s'", c->arg[1]);
+    if (csn_cli_slurp(c->arg[2], CSN_CONFIG_FILE_MAX, &text, &len, &err) < 0)
+        return csn_cli_fail(c, err);
+    if (c->json) {
+        l.json = csn_answer_begin(&a);
+        csn_json_object(l.json);
+        csn_json_key(l.json, "lost");
+        csn_json_array(l.json);
+    }
+    csn_status st =
+        csn_policy_import(c->arg[1], text, len, c->arg[2], &policy, note_loss, &l, &err);
+    if (st == CSN_OK) /* the result must be a policy */
+        st = csn_config_parse(policy.data, policy.len, c->arg[2], &config, &err);
+    csn_config_free(config);
+    if (st < 0 && c->json)
+        csn_buf_release(&a.buf);
+    if (st < 0)
+        return csn_cli_fail(c, err);
+    int status = l.count > 0 ? CSN_EXIT_PARTLY : 0;
+    if (!c->json) {
+        print_lines(policy.data, policy.len);
+        return status;
+    }
+    csn_json_array_end(l.json);
+    csn_json_key(l.json, "policy");
+    csn_json_raw(l.json, policy.data, policy.len);
+    csn_json_object_end(l.json);
+    int failed = csn_answer_end(c, &a);
+    return failed ? failed : status;
+}
+
 static const struct {
     const char *name;
     size_t args; /* after the word */
@@ -66,6 +159,7 @@ static const struct {
 } words[] = {
     {"check", 1, "caisson policy check FILE", run_check},
     {"schema", 0, "caisson policy schema", run_schema},
+    {"import", 2, "caisson policy import srt|codex FILE", run_import},
 };
 
 static int run(csn_cli *c, void *opts)
@@ -85,15 +179,21 @@ static int run(csn_cli *c, void *opts)
 
 const csn_command csn_cmd_policy = {
     .name = "policy",
-    .args = "WORD [FILE]",
-    .usage = "check FILE | schema",
+    .args = "WORD [FORMAT] [FILE]",
+    .usage = "check FILE | import srt|codex FILE | schema",
     .summary = "check a policy file and explain it in words",
     .intro =
         "check reads a policy file as --policy would and says in words what it allows and\n"
         "refuses. A mistake in the file is an error that names it, and exit status 1. The\n"
         "format is described in caisson-policy(5). - is stdin.\n"
         "\n"
+        "import translates the settings of srt (JSON) or the config.toml of codex to a policy\n"
+        "on stdout, and names each key that has no equal on stderr, with the reason. Exit\n"
+        "status 0: everything was translated; 3: some of it.\n"
+        "\n"
         "schema prints the JSON Schema of the format, for editors.",
-    .examples = "  caisson policy check agent.json\n",
+    .examples = "  caisson policy check agent.json\n"
+                "  caisson policy import srt ~/.srt-settings.json >caisson.json\n"
+                "  caisson policy import codex ~/.codex/config.toml >agent.json\n",
     .run = run,
 };
