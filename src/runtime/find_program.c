@@ -19,9 +19,9 @@ void csn_keeper_path_set(const char *path)
     path_for_tests = path;
 }
 
-/* Tries the directory of the library (a build directory, or the unpacked archive of `make dist`),
- * then CSN_LIBEXEC_DIR. No environment variable overrides this: an agent that can set variables
- * must not choose the program. */
+/* Tries the directory of the library (a build directory, or the unpacked archive of `make
+ * dist`), then CSN_LIBEXEC_DIR. No environment variable overrides this: an agent that can set
+ * variables must not choose the program. */
 csn_status csn_program_find(const char *name, char **ret, csn_error **err)
 {
     csn_autofree char *for_tests = path_for_tests ? csn_path_dir(path_for_tests) : NULL;
