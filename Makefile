@@ -8,7 +8,7 @@ export MESON_OPTIONS
 TESTS ?= # of meson test: --no-suite conformance-remote, or a test's name
 
 .NOTPARALLEL:
-.PHONY: all everything run test conformance lint bench fuzz stress advisories coverage install uninstall dist clean
+.PHONY: all everything run test conformance lint bench fuzz stress advisories coverage install uninstall dist deb clean
 all: deps-build
 	@tools/build $(BUILD)
 	@ninja -C $(BUILD) product
@@ -81,5 +81,9 @@ uninstall: deps-build
 dist: deps-build
 	@tools/dist $(BUILD)-dist
 
+# Debian packages, checked by lintian
+deb: deps-build-deb
+	@tools/deb $(BUILD)-deb
+
 clean:
-	@rm -rf $(BUILD) $(BUILD)-fuzz $(BUILD)-cov $(BUILD)-ci $(BUILD)-dist
+	@rm -rf $(BUILD) $(BUILD)-fuzz $(BUILD)-cov $(BUILD)-ci $(BUILD)-dist $(BUILD)-deb
