@@ -8,7 +8,7 @@ export MESON_OPTIONS
 TESTS ?= # of meson test: --no-suite conformance-remote, or a test's name
 
 .NOTPARALLEL:
-.PHONY: all everything run test conformance lint bench fuzz stress advisories coverage install uninstall dist deb clean
+.PHONY: all everything run test conformance lint bench fuzz stress advisories coverage install uninstall dist deb dist-test clean
 all: deps-build
 	@tools/build $(BUILD)
 	@ninja -C $(BUILD) product
@@ -85,5 +85,9 @@ dist: deps-build
 deb: deps-build-deb
 	@tools/deb $(BUILD)-deb
 
+# both, in fresh roots of Debian 12 and 13 and one without glibc; minutes, as root
+dist-test: deps-roots dist deb
+	@tests/install/roots.sh $(BUILD)-dist $(BUILD)-deb $(BUILD)-roots
+
 clean:
-	@rm -rf $(BUILD) $(BUILD)-fuzz $(BUILD)-cov $(BUILD)-ci $(BUILD)-dist $(BUILD)-deb
+	@rm -rf $(BUILD) $(BUILD)-fuzz $(BUILD)-cov $(BUILD)-ci $(BUILD)-dist $(BUILD)-deb $(BUILD)-roots
