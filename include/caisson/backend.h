@@ -245,6 +245,9 @@ typedef struct csn_file_ops {
     csn_status (*fetch)(void *state, const char *path, uint64_t file_size, uint64_t offset,
                         uint64_t length, const int32_t *cancel_fds, const csn_sink *sink,
                         csn_error **err);
+    /* What a caller should know about a file that was just written at this resolved path, as a
+     * sentence with static storage, or NULL: that it is in a private place. */
+    const char *(*note_write)(void *state, const char *resolved);
 } csn_file_ops;
 
 /* Background processes. start, list, logs and signal are required. */
@@ -368,6 +371,9 @@ typedef struct csn_backend_ops {
     /* The state of a detached sandbox, for csn_sandboxes: a word with static storage. "gone":
      * it has certainly ended, and its record is removed. NULL: csn_sandboxes connects to it. */
     csn_status (*probe)(const char *id, void *register_data, const char **ret, csn_error **err);
+    /* The path of a program that commands find by this name, as the agent names it: malloc'd,
+     * or NULL. For csn_info, where `info` sets no rg_path. */
+    char *(*find_program)(void *state, const char *name);
 } csn_backend_ops;
 
 /* Makes `ops` available to csn_open as ops->name; CSN_EXISTS if the name is taken. The tables

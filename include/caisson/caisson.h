@@ -241,6 +241,11 @@ typedef struct csn_info_result {
     int64_t keeper_pid; /* 0: none yet */
     const csn_rule_info *rules;
     size_t rule_count;
+    /* Directories of the host that the sandbox may write, and those that it may only read, as
+     * the agent names them; NULL-terminated; NULL: the backend shares none. A jail's own system
+     * directories and private places are in neither. */
+    const char *const *write_dirs;
+    const char *const *read_dirs;
 } csn_info_result;
 
 CSN_API csn_status csn_info(csn_sandbox *sb, csn_info_result **ret, csn_error **err);
@@ -536,6 +541,8 @@ typedef struct csn_write_result {
     const char *resolved_path;
     uint64_t bytes;
     const char *hash; /* SHA-256 of the new content; NULL after append */
+    const char *note; /* a sentence if the file is in a private place of the sandbox, which the
+                         host does not see and which ends with the sandbox; else NULL */
 } csn_write_result;
 
 CSN_API csn_status csn_write(csn_sandbox *sb, const char *path, const void *data, size_t len,

@@ -12,6 +12,13 @@ static void line(const char *key, const char *value)
     putchar('\n');
 }
 
+/* One line for each directory. */
+static void lines(const char *key, const char *const *list)
+{
+    for (size_t i = 0; list && list[i]; i++)
+        line(i == 0 ? key : "", list[i]);
+}
+
 static void print_info(const csn_info_result *r)
 {
     char when[CSN_HUMAN_SIZE];
@@ -24,6 +31,8 @@ static void print_info(const csn_info_result *r)
     line("workspace", r->workspace);
     line("workdir", r->workdir);
     line("home", r->home);
+    lines("writes", r->write_dirs);
+    lines("reads", r->read_dirs);
     line("created", csn_cli_human_time(r->created_ms, when));
     line("expires", r->expires_ms ? csn_cli_human_time(r->expires_ms, when) : "never");
     if (r->keeper_pid > 0)

@@ -58,6 +58,8 @@ static int run(csn_cli *c, void *opts)
         return csn_cli_fail(c, err);
     if (c->json)
         status = CSN_CLI_JSON(c, csn_wire_write, r);
+    else if (r->note)
+        csn_cli_note(c, "%s: %s", r->resolved_path, r->note);
     csn_write_result_free(r);
     return status;
 }

@@ -93,6 +93,18 @@ static const char *const *capabilities(csn_arena *a, const csn_backend_ops *o)
     return words;
 }
 
+static int copy_list(csn_arena *a, const char *const *from, const char *const **ret)
+{
+    size_t count = csn_strv_len(from);
+    const char **to = csn_arena_array(a, count + 1, sizeof(*to));
+
+    for (size_t i = 0; to && i < count; i++)
+        if (!(to[i] = csn_arena_strdup(a, from[i])))
+            return ENOMEM;
+    *ret = from ? to : NULL;
+    return to ? 0 : ENOMEM;
+}
+
 static csn_status fill_info(csn_sandbox *sb, csn_info_result *r, csn_error **err)
 {
     csn_arena *a = csn_result_arena(r);
@@ -114,10 +126,16 @@ static csn_status fill_info(csn_sandbox *sb, csn_info_result *r, csn_error **err
         r->workspace =
             csn_arena_strdup(a, from.workspace ? from.workspace : sb->config->workspace);
         r->rg_path = csn_arena_strdup(a, from.rg_path);
+        if (live && !from.rg_path && sb->ops->find_program) {
+            csn_autofree char *rg = sb->ops->find_program(sb->state, "rg");
+            r->rg_path = csn_arena_strdup(a, rg);
+        }
         r->expires_ms = from.expires_ms;
         r->keeper_pid = from.keeper_pid;
         r->layer_count = from.layer_count;
-        if (csn_layers_copy(a, from.layers, from.layer_count, &r->layers) != 0)
+        if (csn_layers_copy(a, from.layers, from.layer_count, &r->layers) != 0 ||
+            copy_list(a, from.write_dirs, &r->write_dirs) != 0 ||
+            copy_list(a, from.read_dirs, &r->read_dirs) != 0)
             st = csn_fail(err, CSN_NOMEM, "info");
     }
     if (st == CSN_OK && csn_rule_info_list(a, sb->ops, sb->config, &from, r) != 0)

@@ -60,6 +60,8 @@ static csn_status write_inner(csn_call *c, const char *path, csn_source source,
     r->resolved_path = csn_arena_strdup(a, w.resolved_path ? w.resolved_path : req.path);
     r->bytes = w.bytes;
     r->hash = w.hash[0] ? csn_arena_strdup(a, w.hash) : NULL;
+    if (w.resolved_path && csn_fs_files(&c->fs)->note_write)
+        r->note = csn_fs_files(&c->fs)->note_write(c->fs.state, w.resolved_path);
     free(w.resolved_path);
     c->event.bytes = w.bytes;
     c->event.hash = r->hash;

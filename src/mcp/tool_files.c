@@ -172,6 +172,8 @@ csn_status csn_tool_write(csn_tool_call *c, csn_error **err)
         return st;
     snprintf(verb, sizeof(verb), "Wrote %" PRIu64 " bytes to", r->bytes);
     put_summary(c, verb, path);
+    if (r->note)
+        csn_tool_result_text(c->out, r->note, strlen(r->note));
     csn_wire_write(csn_tool_result_data(c->out), r);
     csn_write_result_free(r);
     return st;

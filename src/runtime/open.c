@@ -38,6 +38,8 @@ void csn_runtime_free(csn_runtime *rt)
             close(rt->dirs[i]);
     csn_keeper_record_release(&rt->record);
     csn_strv_free(rt->environ_base);
+    csn_strv_free(rt->write_dirs);
+    csn_strv_free(rt->read_dirs);
     pthread_mutex_destroy(&rt->commit_lock);
     pthread_mutex_destroy(&rt->keeper_lock);
     free(rt->start.program);
@@ -270,8 +272,37 @@ void csn_runtime_close(void *state)
     csn_runtime_free(rt);
 }
 
+csn_status csn_runtime_info_dir(csn_runtime *rt, const char *path, bool writable,
+                                csn_error **err)
+{
+    char ***list = writable ? &rt->write_dirs : &rt->read_dirs;
+
+    if (csn_strv_has((const char *const *)*list, path))
+        return CSN_OK;
+    return csn_strv_push(list, path) == 0 ? CSN_OK : csn_fail(err, CSN_NOMEM, "info");
+}
+
+/* The core calls info at open, before another thread has the handle. */
+static csn_status list_dirs(csn_runtime *rt, csn_error **err)
+{
+    if (rt->write_dirs || rt->read_dirs)
+        return CSN_OK;
+    csn_status st = csn_runtime_info_dir(rt, rt->base.path, rt->base.writable, err);
+    if (st == CSN_OK && rt->config->home)
+        st = csn_runtime_info_dir(rt, rt->home.path, true, err);
+    for (size_t i = 0; st == CSN_OK && i < rt->grant_count; i++)
+        st = csn_runtime_info_dir(rt, rt->grants[i].path, rt->grants[i].writable, err);
+    return st;
+}
+
 csn_status csn_runtime_info(csn_runtime *rt, csn_info_result *ret, csn_error **err)
 {
+    csn_status st = list_dirs(rt, err);
+
+    if (st < 0)
+        return st;
+    ret->write_dirs = (const char *const *)rt->write_dirs;
+    ret->read_dirs = (const char *const *)rt->read_dirs;
     ret->workspace = rt->base.path;
     ret->workdir = rt->base.path;
     ret->home = rt->home.path;

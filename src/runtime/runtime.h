@@ -109,6 +109,7 @@ struct csn_runtime {
     uint64_t memory_all;  /* maximum of all commands together, for messages; 0: no limit */
     uint64_t memory_each; /* maximum address space of one process; 0: no limit */
     char **environ_base;  /* NAME=value for every command */
+    char **write_dirs, **read_dirs; /* of csn_info; made by its first call, at open */
 };
 
 /* open.c */
@@ -124,8 +125,11 @@ csn_status csn_runtime_connect(const char *backend, const csn_config *config, co
 csn_status csn_runtime_commit(void *state, csn_error **err);
 csn_status csn_runtime_destroy(void *state, csn_error **err);
 void csn_runtime_close(void *state);
-/* Fills *ret except for the layers. */
+/* Fills *ret except for the layers. Directories that csn_runtime_info_dir added before replace
+ * those of the grants. */
 csn_status csn_runtime_info(csn_runtime *rt, csn_info_result *ret, csn_error **err);
+csn_status csn_runtime_info_dir(csn_runtime *rt, const char *path, bool writable,
+                                csn_error **err);
 /* Steps that the jail backend shares. Call open_commit_lock when the directory of the sandbox
  * is known. */
 csn_status csn_runtime_open_commit_lock(csn_runtime *rt, csn_error **err);
@@ -143,6 +147,9 @@ csn_status csn_runtime_force_destroy(const char *backend, const csn_config *conf
                                      const char *id, csn_error **err);
 /* Removes what is left of a detached sandbox whose keeper has ended. */
 void csn_runtime_bury(csn_runtime *rt);
+
+/* find_program.c: an entry of the ops table */
+char *csn_runtime_find_program(void *state, const char *name);
 
 /* exec.c. Closes the channel that is kept for the next command, if any. */
 void csn_runtime_channel_drop(csn_runtime *rt);
@@ -186,6 +193,14 @@ bool csn_runtime_is_removed(int fd);
  * it is refused. */
 csn_status csn_runtime_check_rules(const csn_runtime *rt, uint32_t op, const char *asked,
                                    const char *resolved, csn_error **err);
+
+/* For note_write of the ops table. */
+#define CSN_NOTE_PRIVATE_HOME                                                                  \
+    "this is the sandbox's private home: the host does not see it, and it ends with the "      \
+    "sandbox; the workspace and granted directories are kept"
+#define CSN_NOTE_PRIVATE_PLACE                                                                 \
+    "this is a private directory of the sandbox: the host does not see it, and it ends with "  \
+    "the sandbox; the workspace and granted directories are kept"
 
 /* file.c and write.c: entries of the ops table */
 csn_status csn_runtime_stat(void *state, const char *path, uint32_t flags, csn_file_stat *ret,

@@ -240,6 +240,7 @@ void csn_wire_write(csn_json *j, const csn_write_result *r)
     csn_json_kuint(j, "bytes", r->bytes);
     put_path(j, "resolved_path", r->resolved_path);
     csn_json_kstr(j, "hash", r->hash);
+    csn_json_kstr(j, "note", r->note);
     csn_json_object_end(j);
 }
 
@@ -309,6 +310,12 @@ void csn_wire_info(csn_json *j, const csn_info_result *r)
     put_path(j, "workdir", r->workdir);
     put_path(j, "home", r->home);
     csn_json_kstr(j, "rg_path", r->rg_path);
+    csn_json_key(j, "permissions");
+    csn_json_object(j);
+    put_path(j, "working_dir", r->workdir);
+    put_strings(j, "write_dirs", r->write_dirs);
+    put_strings(j, "read_dirs", r->read_dirs);
+    csn_json_object_end(j);
     put_strings(j, "capabilities", r->capabilities);
     put_layers(j, r->layers, r->layer_count);
     csn_wire_rules(j, r->rules, r->rule_count);

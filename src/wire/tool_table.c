@@ -77,6 +77,7 @@ static const csn_tool_field write_out[] = {
     {STR("resolved_path", false, "the file it really is")},
     {STR("resolved_path_base64", false, NULL)},
     {STR("hash", false, "SHA-256 of the content")},
+    {STR("note", false, "set if the file is in a place that ends with the sandbox")},
     {0},
 };
 static const csn_tool_field edit_out[] = {
@@ -151,6 +152,13 @@ static const csn_tool_field rule[] = {
     {STR("enforced", true, "by what, for commands")},
     {0},
 };
+static const csn_tool_field permissions[] = {
+    {STR("working_dir", false, "where relative paths begin")},
+    {STR("working_dir_base64", false, NULL)},
+    {WORDS("write_dirs", true, "directories of the host that may be written")},
+    {WORDS("read_dirs", true, "directories of the host that may only be read")},
+    {0},
+};
 static const csn_tool_field info_out[] = {
     {STR("id", true, NULL)},
     {STR("name", false, NULL)},
@@ -164,7 +172,8 @@ static const csn_tool_field info_out[] = {
     {STR("workdir_base64", false, NULL)},
     {STR("home", false, "HOME inside")},
     {STR("home_base64", false, NULL)},
-    {STR("rg_path", false, NULL)},
+    {STR("rg_path", false, "ripgrep inside")},
+    {OBJ("permissions", false, permissions, "besides a jail's own system and private places")},
     {WORDS("capabilities", false, NULL)},
     {LIST("layers", false, layer, "what is really enforced")},
     {LIST("rules", false, rule, "denied paths and rules")},

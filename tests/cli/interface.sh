@@ -21,3 +21,39 @@ status 'edit with equal strings succeeds' 0 cs edit "$id" five 3 3 --json
 json 'edit with equal strings counts' "$out" 'v["occurrences"] == 1 and v["bytes"] == 10'
 status 'edit with equal strings that are not there fails' 1 cs edit "$id" five 9 9
 
+
+# --- a write to a private place ---------------------------------------------------------------
+private() # BACKEND PATH
+{
+    local box
+    box=$(cs create --backend "$1" --workspace "$T/ws") || return
+    status "$1: write to $2" 0 cs write "$box" "$2"
+    like "$1: write to $2 says that it is private" "$err" '*private*ends with the sandbox*'
+    status "$1: write to $2 --json" 0 cs write "$box" "$2" --json
+    json "$1: write to $2 --json has the note" "$out" '"private" in v["note"]'
+    status "$1: write to the workspace" 0 cs write "$box" here
+    is "$1: write to the workspace says nothing" "$err" ''
+    json "$1: and has no note" "$(cs write "$box" here --json </dev/null)" 'v["note"] is None'
+    cs destroy "$box"
+}
+private local '~/f'
+private jail '~/f'
+private jail /tmp/f
+
+# --- info -------------------------------------------------------------------------------------
+mkdir "$T/in" "$T/out" "$T/bin"
+printf '#!/bin/sh\n' >"$T/bin/rg" && chmod 755 "$T/bin/rg"
+for backend in local jail; do
+    box=$(PATH=$T/bin:$PATH cs create --backend $backend --workspace "$T/ws" --read "$T/in" \
+        --read "$T/bin" --write "$T/out") || exit 1
+    json "$backend: info lists directories" "$(cs info "$box" --json)" \
+        "v['permissions'] == {'working_dir': v['workdir'], 'write_dirs': ['$T/ws', '$T/out'],
+            'read_dirs': ['$T/in', '$T/bin']}"
+    like "$backend: also as text" "$(cs info "$box")" "*writes*$T/ws*$T/out*reads*$T/in*"
+    json "$backend: info has the rg that commands find" \
+        "$(PATH=$T/bin:$PATH cs info "$box" --json)" "v['rg_path'] == '$T/bin/rg'"
+    is "$backend: and they do" "$(PATH=$T/bin:$PATH cs exec "$box" -- sh -c 'command -v rg')" \
+        "$T/bin/rg"
+    json "$backend: no rg, no path" "$(PATH=$T/in cs info "$box" --json)" 'v["rg_path"] is None'
+    cs destroy "$box"
+done

@@ -241,6 +241,18 @@ static csn_status jail_cleanup(void *state, csn_error **err)
     return finish(state, &g, st, err);
 }
 
+static const char *jail_note_write(void *state, const char *resolved)
+{
+    const csn_runtime *rt = state;
+    const csn_jail_shares *s = rt->jail->shares;
+
+    for (size_t i = 0; i < s->count; i++)
+        if (csn_path_below(resolved, s->v[i].inside))
+            return NULL;
+    return csn_path_below(resolved, rt->home.path) ? CSN_NOTE_PRIVATE_HOME
+                                                   : CSN_NOTE_PRIVATE_PLACE;
+}
+
 static csn_status jail_watch(void *state, const char *path, uint32_t flags, void **ret_watch,
                              csn_error **err)
 {
@@ -310,4 +322,5 @@ const csn_file_ops csn_jail_file_ops = {
     .watch_next = csn_runtime_watch_next,
     .watch_free = csn_runtime_watch_free,
     .check_path = jail_check_path,
+    .note_write = jail_note_write,
 };

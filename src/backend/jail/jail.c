@@ -43,8 +43,16 @@ static csn_status jail_probe(const char *id, void *register_data, const char **r
 
 static csn_status jail_info(void *state, csn_info_result *ret, csn_error **err)
 {
-    const csn_jail *j = ((csn_runtime *)state)->jail;
+    csn_runtime *rt = state;
+    const csn_jail *j = rt->jail;
+    bool listed = rt->write_dirs || rt->read_dirs;
 
+    for (size_t i = 0; !listed && i < j->shares->count; i++) {
+        const csn_jail_share *s = &j->shares->v[i];
+        csn_status st = csn_runtime_info_dir(rt, s->inside, s->writable, err);
+        if (st < 0)
+            return st;
+    }
     ret->layers = csn_jail_net_layers(state);
     ret->layer_count = j->layer_count;
     ret->rules = j->hidden;
@@ -91,6 +99,7 @@ static const csn_backend_ops ops = {
     .destroy = csn_jail_destroy,
     .commit = csn_jail_commit,
     .extend = csn_runtime_extend,
+    .find_program = csn_runtime_find_program,
     .info = jail_info,
     .explain = csn_protected_explain,
     .diagnose = csn_jail_diagnose,

@@ -9,6 +9,7 @@
 
 #include "backend/local/export.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "runtime/runtime.h"
 
 static const csn_layer layers[] = {
@@ -87,6 +88,14 @@ static csn_status local_watch(void *state, const char *path, uint32_t flags, voi
     return st < 0 ? st : csn_runtime_watch(state, path, flags, ret_watch, err);
 }
 
+static const char *local_note_write(void *state, const char *resolved)
+{
+    const csn_runtime *rt = state;
+    bool private = !rt->config->home && csn_path_below(resolved, rt->home.path);
+
+    return private ? CSN_NOTE_PRIVATE_HOME : NULL;
+}
+
 static const csn_file_ops files = {
     .size = sizeof(files),
     .stat = csn_runtime_stat,
@@ -104,6 +113,7 @@ static const csn_file_ops files = {
     .watch_next = csn_runtime_watch_next,
     .watch_free = csn_runtime_watch_free,
     .check_path = csn_runtime_check_path,
+    .note_write = local_note_write,
 };
 
 static const csn_process_ops processes = {CSN_RUNTIME_PROCESS_OPS, .start = csn_runtime_start};
@@ -132,6 +142,7 @@ static const csn_backend_ops ops = {
     .extend = csn_runtime_extend,
     .info = local_info,
     .probe = local_probe,
+    .find_program = csn_runtime_find_program,
 };
 
 const csn_backend_ops *csn_local_backend(void)
