@@ -114,6 +114,7 @@ CSN_API void csn_cancel_free(csn_cancel *c);
 #define CSN_OPEN_NOFOLLOW     (1u << 1) /* file calls refuse every symlink */
 #define CSN_OPEN_ALLOW_WEAKER (1u << 2) /* accept less isolation than the backend promises */
 #define CSN_OPEN_NESTED       (1u << 3) /* commands may make namespaces and mounts */
+#define CSN_OPEN_CREATE       (1u << 4) /* make the workspace if it is missing */
 
 /* Operations of a rule. */
 #define CSN_OP_READ   (1u << 0)
@@ -272,8 +273,12 @@ CSN_API csn_status csn_sandboxes(csn_sandbox_list **ret, csn_error **err);
 CSN_API void csn_sandbox_list_free(csn_sandbox_list *l);
 
 CSN_API csn_status csn_set_workdir(csn_sandbox *sb, const char *path, csn_error **err);
-/* Removes everything in the workspace; the directory itself stays. */
+/* Removes everything in the workspace; the directory itself stays. CSN_DENIED if the workspace
+ * is a directory of the host that this sandbox did not make (CSN_OPEN_CREATE), and where the
+ * rules forbid to delete something in it. */
 CSN_API csn_status csn_cleanup(csn_sandbox *sb, csn_error **err);
+#define CSN_CLEANUP_FORCE (1u << 0) /* also a workspace that existed before the sandbox */
+CSN_API csn_status csn_cleanup_with(csn_sandbox *sb, uint32_t flags, csn_error **err);
 /* Sets the end of the sandbox to `ms` milliseconds from now. */
 CSN_API csn_status csn_extend(csn_sandbox *sb, uint64_t ms, csn_error **err);
 

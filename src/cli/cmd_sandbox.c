@@ -3,15 +3,51 @@
  *
  * `cleanup` cannot be undone, so it takes exactly one sandbox and no patterns. A wrong duration
  * is refused before the sandbox is connected. */
+#include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
+
 #include "base/strv.h"
 #include "cli/commands.h"
 
-static int run_cleanup(csn_cli *c, void *opts)
+typedef struct cleanup_opts {
+    bool force;
+} cleanup_opts;
+
+static bool confirmed(const csn_info_result *info)
 {
+    char answer[16], shown[512];
+
+    csn_args_quote(info->workspace ? info->workspace : info->workdir, shown, sizeof(shown));
+    fprintf(stderr, "Remove everything in %s? [y/N] ", shown);
+    return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+/* A person at a terminal is asked; a program is not. */
+static int ask(csn_cli *c)
+{
+    csn_info_result *info = NULL;
     csn_error *err = NULL;
 
-    (void)opts;
-    return csn_cli_finish(c, csn_cleanup(c->sb, &err), &err);
+    if (c->json || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+        return 0;
+    if (csn_info(c->sb, &info, &err) < 0)
+        return csn_cli_fail(c, err);
+    bool yes = confirmed(info);
+    csn_info_free(info);
+    return yes ? 0 : csn_cli_fail_text(c, CSN_CANCELLED, "nothing was removed");
+}
+
+static int run_cleanup(csn_cli *c, void *opts)
+{
+    const cleanup_opts *o = opts;
+    csn_error *err = NULL;
+    int status = o->force ? 0 : ask(c);
+
+    if (status != 0)
+        return status;
+    return csn_cli_finish(c, csn_cleanup_with(c->sb, o->force ? CSN_CLEANUP_FORCE : 0, &err),
+                          &err);
 }
 
 static int check_extend(csn_cli *c, void *opts)
@@ -45,13 +81,24 @@ static int run_cd(csn_cli *c, void *opts)
     return csn_cli_finish(c, csn_set_workdir(c->sb, c->arg[1], &err), &err);
 }
 
+static const csn_opt cleanup_options[] = {
+    {CSN_OPT_FLAG, 0, "force", offsetof(cleanup_opts, force), NULL,
+     "do not ask; also a directory that existed before", NULL},
+    {CSN_OPT_END},
+};
+
 const csn_command csn_cmd_cleanup = {
     .name = "cleanup",
     .args = "ID",
     .summary = "empty the workspace of a sandbox",
     .intro =
-        "Removes everything in the workspace; the directory itself stays. There is no undo.",
-    .examples = "  caisson cleanup $id\n",
+        "Removes everything in the workspace; the directory itself stays. There is no undo.\n"
+        "Asks first on a terminal. A directory that the sandbox did not make with\n"
+        "--create-workspace is emptied only with --force.",
+    .examples = "  caisson cleanup $id\n"
+                "  caisson cleanup $id --force\n",
+    .groups = {{"Options", cleanup_options, 0}},
+    .opts_size = sizeof(cleanup_opts),
     .flags = CSN_CMD_SANDBOX,
     .run = run_cleanup,
 };

@@ -24,7 +24,8 @@
 #include "policy/rules.h"
 
 #define OPEN_FLAGS                                                                             \
-    (CSN_OPEN_DETACHED | CSN_OPEN_NOFOLLOW | CSN_OPEN_ALLOW_WEAKER | CSN_OPEN_NESTED)
+    (CSN_OPEN_DETACHED | CSN_OPEN_NOFOLLOW | CSN_OPEN_ALLOW_WEAKER | CSN_OPEN_NESTED |         \
+     CSN_OPEN_CREATE)
 #define PATH_OPS (CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE)
 #define ALL_OPS  (CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE | CSN_OP_EXEC | CSN_OP_NET)
 

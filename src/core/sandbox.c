@@ -25,6 +25,7 @@
 #include "core/open.h"
 #include "core/rule_info.h"
 #include "core/state.h"
+#include "core/workspace.h"
 
 static void sandbox_free(csn_sandbox *sb)
 {
@@ -312,6 +313,11 @@ csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err
     if (st < 0)
         return csn_error_note(st, err, "open", NULL);
     bool detached = (sb->config->flags & CSN_OPEN_DETACHED) != 0;
+    st = csn_workspace_create(sb->config, err);
+    if (st < 0) {
+        csn_workspace_undo(sb->config);
+        return csn_error_note(st, err, "open", NULL);
+    }
     if (!(sb->ops->caps & CSN_CAP_LAZY) || detached) {
         st = start(sb, false, err);
         sb->opened = st == CSN_OK;
@@ -336,7 +342,8 @@ csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err
         if (sb->opened && sb->ops->close)
             sb->ops->close(sb->state);
         csn_audit_forget(sb->audit);
-        return csn_error_note(st, err, "open", NULL);
+        csn_workspace_undo(sb->config);
+        return csn_error_note(csn_workspace_advise(st, sb->config, err), err, "open", NULL);
     }
     csn_audit_retain(sb->audit, sb->config->audit_keep, sb->config->audit_max);
     *ret = CSN_STEAL(sb);
@@ -561,22 +568,6 @@ csn_status csn_set_workdir(csn_sandbox *sb, const char *path, csn_error **err)
         if (sb->config->flags & CSN_OPEN_DETACHED)
             st = save_state(sb, false, err);
         pthread_mutex_unlock(&sb->lock);
-    }
-    return csn_call_end(&c, st, err);
-}
-
-csn_status csn_cleanup(csn_sandbox *sb, csn_error **err)
-{
-    csn_call c;
-    csn_status st = csn_call_begin(&c, sb, "cleanup", NULL, err);
-
-    if (st < 0)
-        return st;
-    if (csn_fs_files(&c.fs)->cleanup) {
-        st = sb->ops->files->cleanup(sb->state, err);
-    } else {
-        csn_autofree char *workdir = csn_sandbox_workdir(sb);
-        st = csn_derive_cleanup(&c.fs, workdir ? workdir : ".", err);
     }
     return csn_call_end(&c, st, err);
 }

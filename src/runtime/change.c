@@ -199,6 +199,20 @@ csn_status csn_runtime_remove(void *state, const char *path, uint32_t flags, csn
     return csn_target_fail(&t, e == EEXIST ? ENOTEMPTY : e, err);
 }
 
+csn_status csn_runtime_cleanup_dir(csn_runtime *rt, int fd, csn_error **err)
+{
+    csn_target t = csn_target_of(rt, CSN_OP_DELETE | CSN_OP_BY_USER, rt->base.path, 0);
+
+    t.grant = &rt->base;
+    if (csn_target_checked(&t)) {
+        csn_status st = judge_tree(&t, fd, rt->base.path, err);
+        if (st < 0)
+            return st;
+    }
+    int rc = csn_tree_empty(fd);
+    return rc < 0 ? csn_target_fail(&t, -rc, err) : CSN_OK;
+}
+
 /* Empties the directory that was opened as base, even if its path names another one by now. */
 csn_status csn_runtime_cleanup(void *state, csn_error **err)
 {
@@ -208,16 +222,7 @@ csn_status csn_runtime_cleanup(void *state, csn_error **err)
     if (strcmp(rt->base.path, "/") == 0)
         return csn_fail(err, CSN_INVALID, "the workspace is the host's root directory");
     csn_autofd int fd = openat(rt->base.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return csn_target_fail(&t, errno, err);
-    t.grant = &rt->base;
-    if (csn_target_checked(&t)) {
-        csn_status st = judge_tree(&t, fd, rt->base.path, err);
-        if (st < 0)
-            return st;
-    }
-    int rc = csn_tree_empty(fd);
-    return rc < 0 ? csn_target_fail(&t, -rc, err) : CSN_OK;
+    return fd < 0 ? csn_target_fail(&t, errno, err) : csn_runtime_cleanup_dir(rt, fd, err);
 }
 
 /* ---- rename ---- */

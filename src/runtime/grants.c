@@ -386,7 +386,8 @@ csn_status csn_runtime_check_rules(const csn_runtime *rt, uint32_t op, const cha
             break;
     }
     if (hit.allowed)
-        return rt->check_change && (op & (CSN_OP_WRITE | CSN_OP_DELETE)) != 0
+        return rt->check_change && !(op & CSN_OP_BY_USER) &&
+                       (op & (CSN_OP_WRITE | CSN_OP_DELETE)) != 0
                    ? rt->check_change(rt, op, asked, resolved, err)
                    : CSN_OK;
     csn_autofree char *hint = hint_for(rt, bit, resolved, &hit);

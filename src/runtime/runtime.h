@@ -45,6 +45,8 @@ typedef struct csn_runtime csn_runtime;
 /* Added to CSN_OP_*: the operation affects everything below the path, or creates a symbolic
  * link at it. */
 #define CSN_OP_TREE (1u << 31)
+/* The user asks for it, not an agent: check_change does not apply. */
+#define CSN_OP_BY_USER (1u << 29)
 
 /* State of a start that csn_spawn_begin borrows until csn_spawn_finish. */
 typedef struct csn_keeper_start {
@@ -222,6 +224,9 @@ csn_status csn_runtime_list(void *state, const char *path, uint32_t flags, csn_e
 csn_status csn_runtime_walk(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
                             void *ctx, csn_error **err);
 csn_status csn_runtime_cleanup(void *state, csn_error **err);
+/* Empties the directory `fd`, which is the base, as the user's own act: the rules hold, files
+ * that are protected from the agent are removed. */
+csn_status csn_runtime_cleanup_dir(csn_runtime *rt, int fd, csn_error **err);
 /* Call it after open or connect, before the first watch. */
 void csn_runtime_set_stop_fd(void *state, int32_t stop_fd);
 csn_status csn_runtime_watch(void *state, const char *path, uint32_t flags, void **ret_watch,

@@ -128,7 +128,7 @@ json "stat of a link" "$(cs stat "$id" inside --nofollow --json)" \
 json "stat follows" "$(cs stat "$id" inside --json)" 'not v["is_symlink"] and v["size"] == 5'
 
 # ls, glob
-cs cleanup "$id"
+cs cleanup "$id" --force
 mkdir -p "$w/src/.hid" && touch "$w/b" "$w/a" "$w/.dot" "$w/src/x.c" "$w/src/y.h" "$w/src/.hid/z.c"
 touch "$w/"$'new\nline' "$w/"$'bad\377'
 is "ls is sorted and complete" "$(cs ls "$id" -0 | tr '\0' '|')" ".dot|a|b|bad"$'\377'"|new

@@ -57,3 +57,42 @@ for backend in local jail; do
     json "$backend: no rg, no path" "$(PATH=$T/in cs info "$box" --json)" 'v["rg_path"] is None'
     cs destroy "$box"
 done
+
+# --- a workspace that is missing --------------------------------------------------------------
+for backend in local jail; do
+    new=$T/new-$backend/ws
+    status "$backend: a missing workspace is an error" 1 cs create --backend $backend --workspace "$new"
+    like "$backend: with the option that makes it" "$err" '*hint: --create-workspace*'
+    status "$backend: --create-workspace makes it" 0 \
+        cs create --backend $backend --workspace "$new" --create-workspace
+    box=$out
+    is "$backend: for the user only" "$(stat -c %a "$new")" 700
+    git init -q "$new" && touch "$new/f"
+    status "$backend: cleanup of a workspace that it made" 0 cs cleanup "$box"
+    is "$backend: empties it, .git included" "$(ls -A "$new")" ''
+    status "$backend: the sandbox works after it" 0 cs exec "$box" -- touch again
+    cs destroy "$box"
+    box=$(cs create --backend $backend --workspace "$new" --create-workspace) || exit 1
+    git init -q "$new"
+    status "$backend: cleanup of one that existed is refused" 1 cs cleanup "$box"
+    like "$backend: and says how" "$err" "*$new*existed*hint: --force*"
+    holds "$backend: nothing is removed" test -e "$new/again" -a -e "$new/.git"
+    status "$backend: cleanup --force" 0 cs cleanup "$box" --force
+    is "$backend: empties it" "$(ls -A "$new")" ''
+    cs destroy "$box"
+done
+status 'jail: HOST:INSIDE is made as well' 0 \
+    cs run --backend jail --workspace "$T/mapped/x:/work" --create-workspace -- touch /work/f
+holds 'jail: and has the file' test -f "$T/mapped/x/f"
+ask() { script -qec "$CAISSON cleanup $box" /dev/null <<<"$1" 2>&1; }
+if command -v script >/dev/null; then
+    box=$(cs create --workspace "$T/asked" --create-workspace) || exit 1
+    touch "$T/asked/f"
+    like 'cleanup asks on a terminal' "$(ask n)" "*Remove everything in*asked*nothing was removed*"
+    holds 'no means no' test -e "$T/asked/f"
+    ask y >/dev/null
+    holds 'yes means yes' ! test -e "$T/asked/f"
+    cs destroy "$box"
+else
+    skip 'cleanup asks on a terminal' 'script is not installed'
+fi

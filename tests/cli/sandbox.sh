@@ -86,7 +86,7 @@ status "cd out of the base" 1 cs cd "$id" ../../..
 status "cd back" 0 cs cd "$id" /
 json "cd --json" "$(cs cd "$id" / --json)" 'v["ok"] is True'
 
-status "cleanup" 0 cs cleanup "$id"
+status "cleanup" 0 cs cleanup "$id" --force
 is "the workspace is empty" "$(find ws -mindepth 1)" ""
 holds "and still there" test -d ws
 

@@ -276,7 +276,7 @@ static void cleanup_empties_the_workspace_and_keeps_it(csn_fx *f)
                "echo 3 > -dash && ln -s a/b link && mkfifo pipe && chmod 500 a/b");
     assert_int_equal(symlink(f->outside, csn_fx_host(f, "out")), 0);
     assert_int_equal(stat(f->ws, &before), 0);
-    ok(csn_cleanup(f->sb, E));
+    ok(csn_cleanup_with(f->sb, CSN_CLEANUP_FORCE, E));
     assert_int_equal(csn_fx_strays(f, NULL), 0);
     assert_int_equal(stat(f->ws, &after), 0);
     assert_int_equal(before.st_ino, after.st_ino);
@@ -287,8 +287,58 @@ static void cleanup_empties_the_workspace_and_keeps_it(csn_fx *f)
 
 static void cleanup_of_an_empty_workspace_is_fine(csn_fx *f)
 {
+    ok(csn_cleanup_with(f->sb, CSN_CLEANUP_FORCE, E));
+    ok(csn_cleanup_with(f->sb, CSN_CLEANUP_FORCE, E));
+    fails(CSN_INVALID, csn_cleanup_with(f->sb, 1u << 30, E));
+}
+
+/* A directory of the user is emptied by force only; one that the sandbox made, without. */
+static void cleanup_keeps_what_the_sandbox_did_not_make(csn_fx *f)
+{
+    csn_fx_put(f, "f", "mine");
+    if (!(f->be->traits & CONF_HOSTDIR)) { /* the workspace is not the user's */
+        ok(csn_cleanup(f->sb, E));
+        assert_false(csn_fx_exists(f, "f"));
+        return;
+    }
+    fails(CSN_DENIED, csn_cleanup(f->sb, E));
+    hints("--force");
+    csn_fx_holds(f, "f", "mine");
+    ok(csn_cleanup_with(f->sb, CSN_CLEANUP_FORCE, E));
+    assert_false(csn_fx_exists(f, "f"));
+}
+
+static void missing_workspace_is_made_when_asked(csn_fx *f)
+{
+    char *deep = csn_fx_host(f, "new/deep/ws"), *file = csn_fx_host(f, "file");
+    csn_sandbox *sb = NULL;
+    struct stat st;
+
+    csn_fx_put(f, "file", "x");
+    csn_fx_close(f);
+    fails(CSN_NOT_FOUND, csn_fx_try_open(f, CFG(.workspace = deep), &sb, E));
+    hints("--create-workspace");
+    csn_fx_open(f, CFG(.workspace = deep, .flags = CSN_OPEN_CREATE));
+    assert_int_equal(stat(deep, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0700);
+    csn_fx_run(f, "echo made > here");
+    csn_fx_holds(f, "here", "made\n");
     ok(csn_cleanup(f->sb, E));
-    ok(csn_cleanup(f->sb, E));
+    assert_false(csn_fx_exists(f, "here"));
+    csn_fx_put(f, "kept", "x");
+    csn_fx_open(f, CFG(.workspace = deep, .flags = CSN_OPEN_CREATE)); /* it exists by now */
+    fails(CSN_DENIED, csn_cleanup(f->sb, E));
+    csn_fx_holds(f, "kept", "x");
+    csn_fx_close(f);
+    csn_conf_reset();
+    assert_int_not_equal(
+        csn_fx_try_open(f, CFG(.workspace = file, .flags = CSN_OPEN_CREATE), &sb, E), CSN_OK);
+    char *left = csn_fx_host(f, "left");
+    fails(
+        CSN_NOT_FOUND,
+        csn_fx_try_open(
+            f, CFG(.workspace = left, .flags = CSN_OPEN_CREATE, .workdir = "missing"), &sb, E));
+    assert_false(csn_test_exists(left)); /* a failed open leaves nothing */
 }
 
 /* S1: TestLocalSandbox_SetWorkdir */
@@ -462,6 +512,8 @@ const csn_conf_test csn_conf_lifecycle[] = {
     T(close_ends_running_calls),
     T(cleanup_empties_the_workspace_and_keeps_it),
     T(cleanup_of_an_empty_workspace_is_fine),
+    T(cleanup_keeps_what_the_sandbox_did_not_make),
+    T_TRAIT(missing_workspace_is_made_when_asked, CONF_HOSTDIR),
     T(set_workdir_moves_files_and_commands),
     T(set_workdir_refuses_what_is_no_directory),
     T_TRAIT(set_workdir_refuses_to_leave, CONF_BENEATH),

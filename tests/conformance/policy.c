@@ -147,7 +147,8 @@ static void deny_holds_for_trees(csn_fx *f)
     assert_int_equal(l->count, 0);
     fails(CSN_DENIED, csn_delete(f->sb, "d", CSN_FILE_RECURSIVE, E));
     fails(CSN_DENIED, csn_rename(f->sb, "d", "e", 0, E));
-    fails(CSN_DENIED, csn_cleanup(f->sb, E));
+    fails(CSN_DENIED, csn_cleanup_with(f->sb, CSN_CLEANUP_FORCE, E));
+    says("secret");
     assert_true(csn_test_exists(csn_fx_host(f, "d/secret/key")));
     csn_conf_reset();
     (void)csn_export(f->sb, "d", out, NULL, E); /* refused or without it */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backend/jail/jail.h"
@@ -231,14 +232,24 @@ static csn_status jail_walk(void *state, const char *path, uint32_t flags, csn_e
     return visit(csn_runtime_walk, state, path, flags, fn, ctx, err);
 }
 
+/* Works on the directory of the host, as the caller: inside, files that the agent must not
+ * change are mount points. */
 static csn_status jail_cleanup(void *state, csn_error **err)
 {
-    csn_fsuid g;
-    csn_status st = begin_change(state, &g, err);
+    csn_runtime *rt = state;
+    const char *host = rt->jail->shares->v[0].host;
+    struct stat named, held;
 
-    if (st == CSN_OK)
-        st = csn_runtime_cleanup(state, err);
-    return finish(state, &g, st, err);
+    if (rt->ended)
+        return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", rt->id);
+    csn_autofd int fd = open(host, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &named) < 0 || fstat(rt->base.fd, &held) < 0)
+        return csn_fail_errno(err, errno, "workspace %s", host);
+    if (named.st_dev != held.st_dev || named.st_ino != held.st_ino)
+        return csn_fail(err, CSN_CONFLICT, "workspace %s: another directory has this name now",
+                        host);
+    csn_protected_note_change(rt);
+    return csn_link_check_alive(rt, csn_runtime_cleanup_dir(rt, fd, err), err);
 }
 
 static const char *jail_note_write(void *state, const char *resolved)

@@ -1,0 +1,11 @@
+/* workspace.h: makes the workspace of a sandbox that is being opened. */
+#pragma once
+#include "caisson/caisson.h"
+
+/* With CSN_OPEN_CREATE: makes missing workspaces, private to the user, with their parents.
+ * Clears the flag if the first one exists already. */
+csn_status csn_workspace_create(csn_config *c, csn_error **err);
+/* Adds the hint to an error of opening that is due to a missing workspace. */
+csn_status csn_workspace_advise(csn_status st, const csn_config *c, csn_error **err);
+/* The sandbox could not be opened: removes the workspace that was made for it. */
+void csn_workspace_undo(const csn_config *c);
