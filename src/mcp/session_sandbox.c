@@ -209,6 +209,8 @@ void csn_mcp_shell_give(csn_mcp_sandbox *s)
 char *csn_mcp_shell_cwd(csn_mcp_sandbox *s)
 {
     pthread_mutex_lock(&s->lock);
+    while (s->shell_busy && s->shell_finishing)
+        pthread_cond_wait(&s->shell_free, &s->lock);
     char *copy = s->cwd ? strdup(s->cwd) : NULL;
     pthread_mutex_unlock(&s->lock);
     return copy;

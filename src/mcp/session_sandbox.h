@@ -35,7 +35,8 @@ bool csn_mcp_shell_take(csn_mcp_sandbox *s, csn_cancel *cancel, bool restart);
  * that sends commands one after the other always gets the same shell. */
 void csn_mcp_shell_finish(csn_mcp_sandbox *s);
 void csn_mcp_shell_give(csn_mcp_sandbox *s);
-/* Returns the last known directory of the shell, malloc'd; NULL: the working directory. */
+/* Returns the last known directory of the shell, malloc'd; NULL: the working directory. Waits
+ * for a call that has sent its reply and asks the shell. */
 char *csn_mcp_shell_cwd(csn_mcp_sandbox *s);
 void csn_mcp_shell_cwd_set(csn_mcp_sandbox *s,
                            const char *path); /* NULL: the working directory */

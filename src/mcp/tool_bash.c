@@ -22,7 +22,56 @@ typedef struct bash_args {
     const char *command;
     uint64_t timeout_ms;
     bool background, restart;
+    const char *cwd;
+    const char *const *env, *const *allowed_domains, *const *package_managers;
+    csn_arena *arena; /* of the lists */
 } bash_args;
+
+/* Such a command has a shell of its own: what it asks for must not stay in the session's. */
+static bool is_apart(const bash_args *q)
+{
+    return q->cwd || q->env || q->allowed_domains || q->package_managers;
+}
+
+/* {NAME: value} as NAME=value. */
+static csn_status get_env(const csn_jval *env, bash_args *q, csn_error **err)
+{
+    const char *name = NULL;
+    size_t count = 0;
+
+    while (csn_jval_member(env, count, &name))
+        count++;
+    const char **list = csn_arena_array(q->arena, count + 1, sizeof(*list));
+    for (size_t i = 0; list && i < count; i++) {
+        const char *value = csn_jval_string(csn_jval_member(env, i, &name));
+        if (!value)
+            return csn_fail(err, CSN_INVALID, "bash: 'env': '%s' has no text", name);
+        if (!*name || strchr(name, '='))
+            return csn_fail(err, CSN_INVALID, "bash: 'env': '%s' is not the name of a variable",
+                            name);
+        if (!(list[i] = csn_arena_printf(q->arena, "%s=%s", name, value)))
+            list = NULL;
+    }
+    q->env = list;
+    return list ? CSN_OK : csn_fail(err, CSN_NOMEM, "bash");
+}
+
+static csn_status parse_apart(csn_tool_call *c, bash_args *q, csn_error **err)
+{
+    const csn_jval *env = csn_jval_get(c->args, "env");
+    csn_status st =
+        csn_jget_strv(c->args, "allowed_domains", q->arena, &q->allowed_domains, err);
+
+    if (st == CSN_OK)
+        st = csn_jget_strv(c->args, "package_managers", q->arena, &q->package_managers, err);
+    if (st == CSN_OK && env)
+        st = get_env(env, q, err);
+    if (st == CSN_OK && q->restart && is_apart(q))
+        st = csn_fail(err, CSN_INVALID,
+                      "bash: 'restart' is for the shell; cwd, env, allowed_domains and "
+                      "package_managers are for a command of its own");
+    return st;
+}
 
 static csn_status parse_args(csn_tool_call *c, bash_args *q, csn_error **err)
 {
@@ -33,11 +82,26 @@ static csn_status parse_args(csn_tool_call *c, bash_args *q, csn_error **err)
                                        {"timeout", .number = &q->timeout_ms},
                                        {"run_in_background", .flag = &q->background},
                                        {"restart", .flag = &q->restart},
+                                       {"cwd", .text = &q->cwd},
                                        {0}},
                       err);
     if (st == CSN_OK && !q->command[0] && !q->restart)
         st = csn_fail(err, CSN_INVALID, "bash: 'command' is empty");
-    return st;
+    return st == CSN_OK ? parse_apart(c, q, err) : st;
+}
+
+/* The directory of a command outside of the shell: relative to that of the shell. malloc'd, or
+ * NULL: the working directory. */
+static char *cwd_apart(csn_tool_call *c, const bash_args *q)
+{
+    csn_autofree char *shell = csn_mcp_shell_cwd(c->session_sandbox);
+    char *joined = NULL;
+
+    if (!q->cwd)
+        return CSN_STEAL(shell);
+    if (!shell || q->cwd[0] == '/' || q->cwd[0] == '~')
+        return strdup(q->cwd);
+    return asprintf(&joined, "%s/%s", shell, q->cwd) < 0 ? NULL : joined;
 }
 
 /* ---- text for the model ----------------------------------------------------------------- */
@@ -149,6 +213,9 @@ static csn_exec_opts options(csn_tool_call *c, const bash_args *q)
                            .flags = CSN_EXEC_KEEP_BOTH,
                            .timeout_ms = q->timeout_ms,
                            .output_max = c->output_max,
+                           .env = q->env,
+                           .allowed_domains = q->allowed_domains,
+                           .package_managers = q->package_managers,
                            .on_output = c->printed ? count_output : NULL,
                            .on_output_ctx = c->printed,
                            .cancel = c->cancel};
@@ -223,7 +290,7 @@ static csn_status run_in_shell(csn_tool_call *c, const bash_args *q, csn_error *
 static csn_status run_separately(csn_tool_call *c, const bash_args *q, bool no_shell,
                                  csn_error **err)
 {
-    csn_autofree char *cwd = csn_mcp_shell_cwd(c->session_sandbox);
+    csn_autofree char *cwd = cwd_apart(c, q);
     csn_exec_opts o = options(c, q);
     csn_exec_result *r = NULL;
     const char *note = c->note;
@@ -232,7 +299,7 @@ static csn_status run_separately(csn_tool_call *c, const bash_args *q, bool no_s
     csn_status st = csn_sh(c->sb, command_of(q), &o, &r, err);
     /* The shell's directory may have been removed, or be one where no command may start
      * (local). */
-    if (cwd && (st == CSN_OUTSIDE || st == CSN_NOT_FOUND || st == CSN_DENIED)) {
+    if (cwd && !q->cwd && (st == CSN_OUTSIDE || st == CSN_NOT_FOUND || st == CSN_DENIED)) {
         csn_error_free(*err);
         *err = NULL;
         o.cwd = NULL;
@@ -253,13 +320,15 @@ static csn_status run_separately(csn_tool_call *c, const bash_args *q, bool no_s
 
 static csn_status background(csn_tool_call *c, const bash_args *q, csn_error **err)
 {
-    csn_autofree char *cwd = csn_mcp_shell_cwd(c->session_sandbox);
+    csn_autofree char *cwd = cwd_apart(c, q);
     csn_process *p = NULL;
     char text[160];
 
-    csn_status st =
-        csn_start_sh(c->sb, q->command,
-                     CSN_OPTS(csn_exec_opts, .flags = CSN_EXEC_STDIN, .cwd = cwd), &p, err);
+    csn_status st = csn_start_sh(c->sb, q->command,
+                                 CSN_OPTS(csn_exec_opts, .flags = CSN_EXEC_STDIN, .cwd = cwd,
+                                          .env = q->env, .allowed_domains = q->allowed_domains,
+                                          .package_managers = q->package_managers),
+                                 &p, err);
     if (st < 0)
         return st;
     int64_t pid = csn_process_pid(p);
@@ -281,13 +350,18 @@ static csn_status background(csn_tool_call *c, const bash_args *q, csn_error **e
 
 csn_status csn_tool_bash(csn_tool_call *c, csn_error **err)
 {
-    bash_args q = {.command = ""};
-    csn_status st = parse_args(c, &q, err);
+    CSN_CLEANUP(csn_arena_freep) csn_arena *arena = csn_arena_new();
+    bash_args q = {.command = "", .arena = arena};
 
+    if (!arena)
+        return csn_fail(err, CSN_NOMEM, "bash");
+    csn_status st = parse_args(c, &q, err);
     if (st < 0)
         return st;
     if (q.background && q.command[0])
         return background(c, &q, err);
+    if (is_apart(&q))
+        return run_separately(c, &q, true, err);
     if (!csn_mcp_shell_take(c->session_sandbox, c->cancel, q.restart))
         return run_separately(c, &q, false, err);
     st = run_in_shell(c, &q, err);

@@ -73,7 +73,7 @@ static int put_window_note(csn_buf *to, const csn_read_result *r, const window *
     return csn_buf_printf(to,
                           "\n[lines %" PRIu64 " to %" PRIu64 " of %s%" PRIu64
                           "; go on with offset %" PRIu64 "]",
-                          w->from, w->to, about, r->total_lines, w->to + 1);
+                          w->from, w->to, about, r->total_lines, w->to);
 }
 
 static csn_status put_lines(csn_tool_call *c, const char *path, const csn_read_result *r,
@@ -116,16 +116,14 @@ csn_status csn_tool_read(csn_tool_call *c, csn_error **err)
                        .byte_max = CSN_MCP_IMAGE_MAX,
                        .cancel = c->cancel};
     const char *path = NULL;
-    uint64_t first = 1;
     csn_read_result *r = NULL;
 
     csn_status st = csn_tool_args(c,
                                   (csn_tool_arg[]){{"file_path", .text = &path},
-                                                   {"offset", .number = &first},
+                                                   {"offset", .number = &o.offset},
                                                    {"limit", .number = &o.limit},
                                                    {0}},
                                   err);
-    o.offset = first - 1;
     if (st == CSN_OK)
         st = csn_read(c->sb, path, &o, &r, err);
     /* A model reads SVG as text. */
@@ -160,17 +158,26 @@ static void put_summary(csn_tool_call *c, const char *verb, const char *path)
 csn_status csn_tool_write(csn_tool_call *c, csn_error **err)
 {
     const char *path = NULL, *content = "";
+    bool append = false;
     char verb[64];
     csn_write_result *r = NULL;
 
-    csn_status st = csn_tool_args(
-        c, (csn_tool_arg[]){{"file_path", .text = &path}, {"content", .text = &content}, {0}},
-        err);
+    csn_status st = csn_tool_args(c,
+                                  (csn_tool_arg[]){{"file_path", .text = &path},
+                                                   {"content", .text = &content},
+                                                   {"append", .flag = &append},
+                                                   {0}},
+                                  err);
     if (st == CSN_OK)
-        st = csn_write(c->sb, path, content, strlen(content), NULL, &r, err);
+        st =
+            csn_write(c->sb, path, content, strlen(content),
+                      CSN_OPTS(csn_write_opts, .flags = append ? CSN_FILE_APPEND : 0), &r, err);
     if (st < 0)
         return st;
-    snprintf(verb, sizeof(verb), "Wrote %" PRIu64 " bytes to", r->bytes);
+    if (append)
+        snprintf(verb, sizeof(verb), "Appended %zu bytes to", strlen(content));
+    else
+        snprintf(verb, sizeof(verb), "Wrote %" PRIu64 " bytes to", r->bytes);
     put_summary(c, verb, path);
     if (r->note)
         csn_tool_result_text(c->out, r->note, strlen(r->note));

@@ -20,6 +20,7 @@ static const char *const type_names[] = {
     [CSN_TOOL_OBJECT] = "object",
     [CSN_TOOL_OBJECTS] = "array",
     [CSN_TOOL_STRINGS] = "array",
+    [CSN_TOOL_MAP] = "object",
 };
 
 const csn_tool_schema *csn_wire_tool_find(const char *name)
@@ -66,6 +67,12 @@ static void put_field(csn_json *j, const csn_tool_field *f)
         csn_json_kstr(j, "type", f->kind == CSN_TOOL_STRINGS ? "string" : "object");
         if (f->kind == CSN_TOOL_OBJECTS)
             put_members(j, f->fields);
+        csn_json_object_end(j);
+    }
+    if (f->kind == CSN_TOOL_MAP) {
+        csn_json_key(j, "additionalProperties");
+        csn_json_object(j);
+        csn_json_kstr(j, "type", "string");
         csn_json_object_end(j);
     }
     csn_json_object_end(j);
@@ -149,6 +156,7 @@ static bool has_type(const csn_tool_field *f, const csn_jval *v)
     case CSN_TOOL_BOOLEAN:
         return csn_jval_is_bool(v);
     case CSN_TOOL_OBJECT:
+    case CSN_TOOL_MAP:
         return csn_jval_is_object(v);
     case CSN_TOOL_OBJECTS:
     case CSN_TOOL_STRINGS:

@@ -19,6 +19,7 @@ typedef enum csn_tool_field_kind {
     CSN_TOOL_OBJECT,  /* with `fields` */
     CSN_TOOL_OBJECTS, /* list of objects */
     CSN_TOOL_STRINGS, /* list of strings */
+    CSN_TOOL_MAP,     /* object whose members are strings, with any names */
 } csn_tool_field_kind;
 
 typedef struct csn_tool_field {

@@ -12,6 +12,7 @@
 #define BOOL(n, need, t)        FIELD(BOOLEAN, n, need, t)
 #define NUM(n, need, t)         FIELD(NUMBER, n, need, t)
 #define WORDS(n, need, t)       FIELD(STRINGS, n, need, t)
+#define MAP(n, need, t)         FIELD(MAP, n, need, t)
 #define INT(n, need, lo, hi, t) FIELD(INTEGER, n, need, t), .min = lo, .max = hi
 #define WORD(n, need, words, t) FIELD(STRING, n, need, t), .choices = words
 #define OBJ(n, need, table, t)  FIELD(OBJECT, n, need, t), .fields = table
@@ -73,7 +74,7 @@ static const csn_tool_field process_out[] = {
 static const csn_tool_field write_out[] = {
     {STR("path", true, "as asked")},
     {STR("path_base64", false, NULL)},
-    {INT("bytes", true, 0, 0, "size of the file now")},
+    {INT("bytes", true, 0, 0, "how many were written")},
     {STR("resolved_path", false, "the file it really is")},
     {STR("resolved_path_base64", false, NULL)},
     {STR("hash", false, "SHA-256 of the content")},
@@ -197,6 +198,16 @@ static const csn_tool_field bash_in[] = {
     {BOOL("restart", false,
           "First end the shell with everything it runs, and begin a new one. With an empty "
           "command that is all.")},
+    {STR("cwd", false, "Directory to run it in, if not that of the shell.")},
+    {MAP("env", false, "Variables for this command: {\"NAME\": \"value\"}.")},
+    {WORDS(
+        "allowed_domains", false,
+        "Hosts that this command may reach, host or host:port; others are refused. Only hosts "
+        "that the sandbox allows. An empty list: none.")},
+    {WORDS(
+        "package_managers", false,
+        "Package managers whose hosts this command may reach, such as npm or pip; only those "
+        "that the sandbox allows.")},
     {0},
 };
 static const csn_tool_field process_in[] = {
@@ -214,14 +225,15 @@ static const csn_tool_field process_in[] = {
 };
 static const csn_tool_field read_in[] = {
     {STR("file_path", true, "The file: absolute, or relative to the working directory.")},
-    {INT("offset", false, 1, BIG, "First line to show, counted from 1; default 1.")},
+    {INT("offset", false, 0, BIG, "How many lines to skip; default 0.")},
     {INT("limit", false, 0, BIG,
          "How many lines; default 2000. 0: only the number of lines and bytes.")},
     {0},
 };
 static const csn_tool_field write_in[] = {
     {STR("file_path", true, "The file; missing directories are made.")},
-    {STR("content", true, "All of its new content.")},
+    {STR("content", true, "All of its new content, or what to append.")},
+    {BOOL("append", false, "Add the content to the end of the file instead.")},
     {0},
 };
 static const csn_tool_field edit_in[] = {
@@ -272,7 +284,8 @@ const csn_tool_schema csn_wire_tools[] = {
             "Run a shell command in the sandbox. The shell stays between calls: its directory "
             "and its variables are those the last command left. Calls that overlap run side by "
             "side; one that finds the shell busy gets a shell of its own in the same "
-            "directory.\n"
+            "directory. So does one with cwd, env, allowed_domains or package_managers: they "
+            "hold for this command only.\n"
             "Returns stdout, stderr and the exit code; a code other than 0 is a result, not a "
             "failure of the tool. There is no terminal and no standard input: use options that "
             "ask nothing (-y). For servers and anything that does not end use "
@@ -307,11 +320,12 @@ const csn_tool_schema csn_wire_tools[] = {
     {
         .name = "write",
         .title = "Write a file",
-        .text = "Create a file or replace all of its content atomically. To change a part of a "
-                "file use edit.",
+        .text =
+            "Create a file or replace all of its content atomically; with append, add to its "
+            "end. To change a part of a file use edit.",
         .input = write_in,
         .output = write_out,
-        .hints = CSN_TOOL_DESTRUCTIVE | CSN_TOOL_IDEMPOTENT,
+        .hints = CSN_TOOL_DESTRUCTIVE,
     },
     {
         .name = "edit",

@@ -166,9 +166,17 @@ def files():
     r = s.call("read", file_path="d/one.txt")
     tap.ok(text_of(r) == "     1\tα\n     2\tbeta\n     3\tgamma\n" and "structuredContent" not in r,
            "read numbers lines from 1", r)
-    r = s.call("read", file_path="d/one.txt", offset=2, limit=1)
-    tap.ok(text_of(r) == "     2\tbeta\n\n[lines 2 to 2 of 3; go on with offset 3]",
+    r = s.call("read", file_path="d/one.txt", offset=1, limit=1)
+    tap.ok(text_of(r) == "     2\tbeta\n\n[lines 2 to 2 of 3; go on with offset 2]",
            "a window says where to go on", r)
+    r = s.call("read", file_path="d/one.txt", offset=2)
+    tap.ok(text_of(r) == "     3\tgamma\n", "and that is where it goes on", r)
+    r = s.call("read", file_path="d/one.txt", limit=0)
+    tap.ok(text_of(r) == "[3 lines, 14 bytes]", "limit 0 only counts", r)
+    r = s.call("write", file_path="logs/log", content="one\n", append=True)
+    r = s.call("write", file_path="logs/log", content="two\n", append=True)
+    tap.ok(data_of(r)["bytes"] == 4 and "Appended 4 bytes" in text_of(r), "write appends", r)
+    tap.ok(text_of(s.call("read", file_path="logs/log")).endswith("2\ttwo\n"), "to the file")
     r = s.call("read", file_path="d/one.txt", offset=9)
     tap.ok("only 3 lines" in text_of(r), "an offset behind the end is told", r)
     put("empty", b"")
