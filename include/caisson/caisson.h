@@ -366,6 +366,9 @@ typedef struct csn_exec_result {
     uint32_t size;
     int32_t exit_code;  /* -1: unknown or ended by a signal */
     const char *signal; /* "SIGKILL", or NULL */
+    /* Both streams, and the two of them in the order of their arrival. Bytes that wait in both
+     * pipes at the same time have no known order: there stdout is first. CSN_EXEC_MERGE is
+     * exact, and leaves err empty. */
     csn_output out, err, merged;
     double duration_ms;
     uint32_t timed_out;

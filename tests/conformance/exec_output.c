@@ -138,6 +138,34 @@ static void a_flood_is_counted_exactly(csn_fx *f)
     assert_int_equal(r->exit_code, 0);
 }
 
+/* Creates the file for which the command waits before it prints more. */
+static int answer(void *ctx, int stream, const void *data, size_t len)
+{
+    csn_fx *f = ctx;
+    char name[8] = {'g', 'o'};
+
+    (void)stream;
+    (void)len;
+    name[2] = *(const char *)data;
+    csn_test_put(csn_fx_host(f, name), "", 0);
+    return 0;
+}
+
+/* What was printed before the next line was there is before it, and the streams stay split. */
+static void merged_output_has_arrival_order(csn_fx *f)
+{
+    AUTO(csn_exec_result, r);
+
+    ok(csn_sh(f->sb,
+              "await() { while ! test -e go$1; do sleep 0.01; done; }; "
+              "echo 1; await 1; echo 2 >&2; await 2; echo 3; await 3; echo 4 >&2; await 4; "
+              "echo 5 >&2",
+              EXEC(.on_output = answer, .on_output_ctx = f), &r, E));
+    same_bytes(r->merged.data, r->merged.len, "1\n2\n3\n4\n5\n", 10);
+    same_bytes(r->out.data, r->out.len, "1\n3\n", 4);
+    same_bytes(r->err.data, r->err.len, "2\n4\n5\n", 6);
+}
+
 static void merged_output_has_the_ceiling_too(csn_fx *f)
 {
     AUTO(csn_exec_result, r);
@@ -343,6 +371,7 @@ const csn_conf_test csn_conf_exec_output[] = {
     T(keep_tail_of_a_long_stream),
     T_CLOSED(config_sets_the_ceiling),
     T(a_flood_is_counted_exactly),
+    T_TRAIT(merged_output_has_arrival_order, CONF_HERE),
     T(merged_output_has_the_ceiling_too),
     T(every_byte_value_survives),
     T(live_output_is_complete_although_the_result_is_cut),
