@@ -44,6 +44,7 @@ const csn_opt csn_exec_opt_table[] = {
     {CSN_OPT_FLAG, 0, "restart", AT(restart), NULL, "start the session again", NULL},
     {CSN_OPT_FLAG, 'd', "detach", AT(detach), NULL, "run in the background and print the pid",
      NULL},
+    {CSN_OPT_FLAG, 0, "sudo", AT(sudo), NULL, "run as root inside; only e2b and vercel", NULL},
     {CSN_OPT_FLAG, 't', "pty", AT(pty), NULL, "run on a terminal, connected to this one", NULL},
     {CSN_OPT_FLAG, 'T', "no-pty", AT(no_pty), NULL, "run without a terminal", NULL},
     {CSN_OPT_END},
@@ -108,6 +109,8 @@ static void fill(const csn_exec_cli *x, csn_exec_opts *o)
         o->flags |= CSN_EXEC_KEEP_BOTH;
     if (x->restart)
         o->flags |= CSN_EXEC_RESTART;
+    if (x->sudo)
+        o->flags |= CSN_EXEC_SUDO;
     if (x->use_stdin || x->pty) {
         o->flags |= CSN_EXEC_STDIN_FD;
         o->stdin_fd = STDIN_FILENO;

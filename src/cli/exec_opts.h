@@ -8,7 +8,7 @@ typedef struct csn_exec_cli {
     char **env;
     char **allowed_domains, **package_managers;
     uint64_t timeout, output_max;
-    bool use_stdin, no_stdin, merge, restart, detach, pty, no_pty;
+    bool use_stdin, no_stdin, merge, restart, detach, sudo, pty, no_pty;
     bool own_stderr; /* with pty: stderr is no part of the terminal */
 } csn_exec_cli;
 

@@ -85,7 +85,13 @@ static csn_status check_backend(const csn_sandbox *sb, const csn_exec_opts *o, c
         missing = "network rules of one call";
     if (!missing)
         return CSN_OK;
-    return csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no %s", sb->ops->name, missing);
+    csn_status st =
+        csn_fail(err, CSN_UNSUPPORTED, "backend '%s' has no %s", sb->ops->name, missing);
+    return o->flags & CSN_EXEC_SUDO
+               ? csn_error_advise(st, err,
+                                  "e2b and vercel have machines of their own, with sudo; "
+                                  "here commands keep the rights of their user")
+               : st;
 }
 
 csn_status csn_exec_check(const csn_sandbox *sb, const csn_exec_opts *o, const char *command,

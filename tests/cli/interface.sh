@@ -96,3 +96,29 @@ if command -v script >/dev/null; then
 else
     skip 'cleanup asks on a terminal' 'script is not installed'
 fi
+
+# --- sudo -------------------------------------------------------------------------------------
+for backend in local jail; do
+    status "$backend: --sudo is refused" 125 cs run --backend $backend --workspace "$T/ws" --sudo -- true
+    like "$backend: and says which backends have it" "$err" "*'$backend' has no sudo*hint: e2b and vercel*"
+done
+status 'jail: a workspace at / is refused' 125 cs run --backend jail --workspace "$T/ws:/" -- true
+like 'jail: and says where it can be' "$err" "*own root directory*hint: $T/ws:/work*"
+
+# --- the executor of document 003, as caisson-policy(5) shows it ---------------------------------
+cat >"$T/executor.json" <<'EOF'
+{"backend": "local", "workspace": ".sandbox", "create_workspace": true, "timeout": "10s",
+ "commands": ["python3", "node", "ls", "cat", "echo"]}
+EOF
+mkdir "$T/task" && cd "$T/task" || exit 1
+id=$(cs create --policy "$T/executor.json") || exit 1
+holds 'its files are in .sandbox' test -d "$T/task/.sandbox"
+is 'a file is written there' "$(echo hi | cs write "$id" a/b && cat .sandbox/a/b)" hi
+is 'an allowed command runs there' "$(cs exec "$id" -- ls)" a
+status 'another one does not' 126 cs exec "$id" -- touch x
+status 'a missing file has the code that an adapter turns into null' 1 cs read "$id" nope --json
+json 'not_found' "$out" 'v["error"]["code"] == "not_found" and v["error"]["path"] == "nope"'
+status 'cleanup' 0 cs cleanup "$id"
+is 'leaves the empty directory' "$(ls -A .sandbox)" ''
+status 'destroy' 0 cs destroy "$id"
+status 'destroy twice' 0 cs destroy "$id"

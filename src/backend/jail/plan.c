@@ -111,9 +111,14 @@ static csn_status check_share(const csn_jail_share *share, const struct stat *st
             ? "/dev"
             : NULL;
 
-    if (strcmp(share->inside, "/") == 0 || strcmp(share->host, "/") == 0)
+    if (strcmp(share->host, "/") == 0)
         return csn_fail(err, CSN_INVALID, "%s: the root directory cannot be shared",
                         share->option);
+    if (strcmp(share->inside, "/") == 0) {
+        csn_status no = csn_fail(err, CSN_INVALID, "%s %s:/: a jail has its own root directory",
+                                 share->option, share->host);
+        return csn_error_advise(no, err, "%s:/work, or any other directory", share->host);
+    }
     if (own || csn_path_below(share->host, "/proc"))
         return csn_fail(err, CSN_INVALID, "%s %s: a jail has its own %s", share->option,
                         share->inside, own ? own : "/proc");
