@@ -36,7 +36,9 @@ private() # BACKEND PATH
     json "$1: and has no note" "$(cs write "$box" here --json </dev/null)" 'v["note"] is None'
     cs destroy "$box"
 }
+# shellcheck disable=SC2088 # the sandbox's home
 private local '~/f'
+# shellcheck disable=SC2088
 private jail '~/f'
 private jail /tmp/f
 
