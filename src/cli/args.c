@@ -12,10 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/strv.h"
 #include "caisson/caisson.h"
 
-#define WORD_MAX 64 /* longest word that csn_args_nearest compares */
+#define WORD_MAX 64 /* longest name of an option that a message shows */
 
 void csn_args_quote(const char *text, char *ret, size_t size)
 {
@@ -32,53 +33,6 @@ void csn_args_quote(const char *text, char *ret, size_t size)
             ret[n++] = (char)*p;
     }
     ret[n] = '\0';
-}
-
-/* Levenshtein distance, computed with one row. A word longer than WORD_MAX counts as
- * unrelated. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[WORD_MAX + 1], la = strlen(a), lb = strlen(b);
-
-    if (la > WORD_MAX || lb > WORD_MAX)
-        return WORD_MAX;
-    for (size_t k = 0; k <= lb; k++)
-        row[k] = k;
-    for (size_t i = 1; i <= la; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t k = 1; k <= lb; k++) {
-            size_t best = diagonal + (a[i - 1] != b[k - 1]);
-            if (row[k] + 1 < best)
-                best = row[k] + 1;
-            if (row[k - 1] + 1 < best)
-                best = row[k - 1] + 1;
-            diagonal = row[k];
-            row[k] = best;
-        }
-    }
-    return row[lb];
-}
-
-/* True if `d` edits in a word of this length are likely a typing error. */
-static bool near(size_t d, const char *word)
-{
-    return d <= 1 + strlen(word) / 4;
-}
-
-const char *csn_args_nearest(const char *word, const char *const *words)
-{
-    const char *best = NULL;
-    size_t best_d = WORD_MAX;
-
-    for (; *words; words++) {
-        size_t d = distance(word, *words);
-        if (d < best_d) {
-            best_d = d;
-            best = *words;
-        }
-    }
-    return best && near(best_d, word) ? best : NULL;
 }
 
 /* ---- messages ------------------------------------------------------------------------ */
@@ -103,7 +57,7 @@ static bool unknown_long(const csn_args *a, const char *name, csn_usage *why)
         for (const csn_opt *o = a->groups[g].opts; o->kind != CSN_OPT_END && n < 127; o++)
             if (o->name)
                 words[n++] = o->name;
-    const char *near_name = csn_args_nearest(name, words);
+    const char *near_name = csn_nearest(name, words);
     if (near_name)
         snprintf(why->hint, sizeof(why->hint), "did you mean --%s?", near_name);
     csn_args_quote(name, quoted, sizeof(quoted));
@@ -221,12 +175,14 @@ static const char *shown(const csn_opt *o, char buf[80])
     return buf;
 }
 
-static bool set_value(const csn_opt *o, char *base, const char *value, csn_usage *why)
+static bool set_value(csn_args *a, const csn_opt *o, char *base, const char *value,
+                      csn_usage *why)
 {
-    char opt[80], quoted[128];
+    char opt[80], quoted[128], meant[CSN_NEAREST_MAX];
     void *field = base + o->at;
     uint64_t number;
 
+    a->typed[a->ntyped++] = (csn_typed){o, value};
     if (o->kind == CSN_OPT_LIST) {
         if (csn_strv_push((char ***)field, value) != 0)
             return wrong(why, "out of memory");
@@ -234,8 +190,11 @@ static bool set_value(const csn_opt *o, char *base, const char *value, csn_usage
     }
     csn_args_quote(value, quoted, sizeof(quoted));
     if (o->kind == CSN_OPT_STR) {
-        if (o->choices && !choice_ok(o->choices, value))
+        if (o->choices && !choice_ok(o->choices, value)) {
+            if (csn_nearest_in(value, o->choices, meant))
+                snprintf(why->hint, sizeof(why->hint), "did you mean %s?", meant);
             return wrong(why, "%s takes %s, not '%s'", shown(o, opt), o->choices, quoted);
+        }
         *(const char **)field = value;
         return true;
     }
@@ -278,7 +237,7 @@ static bool take_next(walk *w, const csn_opt *o, char *base)
 
     if (w->i + 1 >= w->argc)
         return wrong(w->why, "%s needs a value: %s", shown(o, opt), o->metavar);
-    return set_value(o, base, w->argv[++w->i], w->why);
+    return set_value(w->a, o, base, w->argv[++w->i], w->why);
 }
 
 static bool take_long(walk *w, const char *word)
@@ -302,7 +261,7 @@ static bool take_long(walk *w, const char *word)
     if (!o)
         return unknown_long(w->a, name, w->why);
     if (o->kind != CSN_OPT_FLAG)
-        return value ? set_value(o, base, value, w->why) : take_next(w, o, base);
+        return value ? set_value(w->a, o, base, value, w->why) : take_next(w, o, base);
     if (value)
         return wrong(w->why, "--%s takes no value", o->name);
     *(bool *)(void *)(base + o->at) = true;
@@ -321,7 +280,8 @@ static bool take_brief(walk *w, const char *letters)
         if (!o)
             return unknown_brief(w->a, *letters, w->why);
         if (o->kind != CSN_OPT_FLAG)
-            return letters[1] ? set_value(o, base, letters + 1, w->why) : take_next(w, o, base);
+            return letters[1] ? set_value(w->a, o, base, letters + 1, w->why)
+                              : take_next(w, o, base);
         *(bool *)(void *)(base + o->at) = true;
     }
     return true;
@@ -333,7 +293,8 @@ bool csn_args_parse(csn_args *a, int argc, char **argv, csn_usage *why)
 
     why->message[0] = why->hint[0] = '\0';
     a->pos = calloc((size_t)argc + 1, sizeof(*a->pos));
-    if (!a->pos)
+    a->typed = calloc((size_t)argc + 1, sizeof(*a->typed));
+    if (!a->pos || !a->typed)
         return wrong(why, "out of memory");
     for (; w.i < argc; w.i++) {
         const char *word = argv[w.i];
@@ -358,6 +319,21 @@ bool csn_args_parse(csn_args *a, int argc, char **argv, csn_usage *why)
     return true;
 }
 
+const char *csn_args_typed(const csn_args *a, const char *name, size_t nth)
+{
+    const char *last = NULL;
+
+    for (size_t i = 0; i < a->ntyped; i++) {
+        const csn_opt *o = a->typed[i].opt;
+        if (!o->name || strcmp(o->name, name) != 0)
+            continue;
+        last = a->typed[i].value;
+        if (o->kind == CSN_OPT_LIST && nth-- == 0)
+            return last;
+    }
+    return last;
+}
+
 void csn_args_release(csn_args *a)
 {
     for (size_t g = 0; g < CSN_ARGS_GROUPS && a->groups && a->groups[g].opts; g++) {
@@ -370,5 +346,7 @@ void csn_args_release(csn_args *a)
         }
     }
     free(a->pos);
+    free(a->typed);
     a->pos = NULL;
+    a->typed = NULL;
 }

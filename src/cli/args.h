@@ -39,6 +39,12 @@ typedef struct csn_opt_group {
 
 #define CSN_ARGS_GROUPS 3
 
+/* An option with the value that was typed for it. */
+typedef struct csn_typed {
+    const csn_opt *opt;
+    const char *value;
+} csn_typed;
+
 typedef struct csn_args {
     const csn_opt_group *groups; /* at most CSN_ARGS_GROUPS */
     void *into;                  /* the command's struct, with its defaults */
@@ -46,6 +52,8 @@ typedef struct csn_args {
     bool json, help;             /* --json and -h are options of every command */
     const char **pos;            /* positional arguments, NULL-terminated */
     size_t npos;
+    csn_typed *typed; /* options with values, in the order of the command line */
+    size_t ntyped;
     const char *const *rest; /* after "--" when rest_ok; NULL: no "--" */
 } csn_args;
 
@@ -60,8 +68,8 @@ typedef struct csn_usage {
 bool csn_args_parse(csn_args *a, int argc, char **argv, csn_usage *why);
 void csn_args_release(csn_args *a);
 
-/* The word of `words` (NULL-terminated) most similar to `word`, or NULL when none is similar.
- */
-const char *csn_args_nearest(const char *word, const char *const *words);
+/* The value that was typed for option `name`: the last one, or the nth of a list. NULL if it
+ * was not typed. */
+const char *csn_args_typed(const csn_args *a, const char *name, size_t nth);
 /* Copies untrusted text for a message: escapes control bytes, shortens long text. */
 void csn_args_quote(const char *text, char *ret, size_t size);

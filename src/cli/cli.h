@@ -56,21 +56,32 @@ struct csn_cli {
     const char *const *arg; /* positional, NULL-terminated: arg[n] is NULL when not given */
     size_t nargs;
     const char *const *argv; /* after "--", or NULL */
+    const csn_args *args;    /* the parsed command line */
     csn_sandbox *sb;         /* with CSN_CMD_SANDBOX; dispatch.c closes it */
 };
 
 extern const csn_command *const csn_cli_commands[]; /* NULL-terminated, in the order of help */
 const csn_command *csn_cli_find(const char *name);
+/* Reports that there is no such command and suggests one; returns CSN_EXIT_USAGE. */
+int csn_cli_unknown_command(const char *name);
 /* Parses argv, the words after the subcommand's name, and runs it. Returns the exit status. */
 int csn_cli_dispatch(const csn_command *cmd, int argc, char **argv);
 
 /* ---- report.c: results and failures -------------------------------------------------- */
 
-/* Prints and frees the error; returns the exit status for this subcommand. */
+/* Prints and frees the error; returns the exit status for this subcommand: CSN_EXIT_USAGE if
+ * the library does not accept the value of an option that was typed. */
 int csn_cli_fail(const csn_cli *c, csn_error *err);
+/* The same for a call whose arguments are words of the command line: each one that is not
+ * accepted is wrong usage. */
+int csn_cli_fail_value(const csn_cli *c, csn_error *err);
 /* As csn_cli_fail, for a failure of the command-line program itself. */
 int csn_cli_fail_text(const csn_cli *c, csn_status code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* Reports a word that is none of `words` ("a|b"): `what` names its place, such as "a shell".
+ * Suggests a similar one; returns CSN_EXIT_USAGE. */
+int csn_cli_unknown_word(const csn_cli *c, const char *what, const char *word,
+                         const char *words);
 /* Reports wrong usage in one line, with a hint (may be NULL); returns CSN_EXIT_USAGE. */
 int csn_cli_usage(const csn_cli *c, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -112,6 +123,16 @@ int csn_cli_write_failed(const csn_cli *c, int error);
 int csn_cli_flush(const csn_cli *c, int status);
 /* True if the reader of stdout has closed it. For loops that may not write for a long time. */
 bool csn_cli_reader_gone(void);
+
+/* ---- flag_names.c: options in messages of the library --------------------------------- */
+
+/* Replaces the name of a field at the start of the message by the option that was typed for it.
+ * Returns false if there is none. */
+bool csn_cli_name_flags(const csn_cli *c, csn_error *err);
+/* Replaces the first `len` bytes of the message by --flag, with the value that was typed (the
+ * nth of a list) if the message does not show it. */
+void csn_cli_name_flag(const csn_cli *c, csn_error *err, size_t len, const char *flag,
+                       size_t nth);
 
 /* ---- text.c: text for people --------------------------------------------------------- */
 

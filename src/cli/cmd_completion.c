@@ -45,8 +45,6 @@ static int words(csn_cli *c)
 
 static int run(csn_cli *c, void *opts)
 {
-    char quoted[64];
-
     (void)opts;
     if (strcmp(c->arg[0], "words") == 0)
         return words(c);
@@ -54,8 +52,7 @@ static int run(csn_cli *c, void *opts)
         fputs(bash_script, stdout);
         return 0;
     }
-    csn_args_quote(c->arg[c->nargs - 1], quoted, sizeof(quoted));
-    return csn_cli_usage(c, "caisson completion bash", "'%s' is not known here", quoted);
+    return csn_cli_unknown_word(c, "a shell that is known here", c->arg[0], "bash");
 }
 
 const csn_command csn_cmd_completion = {

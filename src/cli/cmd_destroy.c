@@ -55,7 +55,9 @@ static int run(csn_cli *c, void *opts)
                 status = CSN_EXIT_FAILED;
             continue;
         }
-        status = CSN_EXIT_FAILED;
+        /* 2 if all that failed have no valid syntax */
+        bool wrong = csn_error_code(err) == CSN_INVALID && status != CSN_EXIT_FAILED;
+        status = wrong ? CSN_EXIT_USAGE : CSN_EXIT_FAILED;
         if (c->json && !first)
             first = err;
         else

@@ -46,7 +46,7 @@ static int search(csn_cli *c, const grep_opts *o, csn_cancel *cancel)
 
     go.flags = (o->regex ? CSN_GREP_REGEX : 0) | (o->ignore_case ? CSN_GREP_IGNORE_CASE : 0);
     if (csn_grep(c->sb, c->arg[1], &go, &r, &err) < 0)
-        return csn_cli_fail(c, err);
+        return csn_cli_fail_value(c, err);
     if (c->json)
         status = CSN_CLI_JSON(c, csn_wire_grep, r);
     else
@@ -62,7 +62,8 @@ static int check(csn_cli *c, void *opts)
     const grep_opts *o = opts;
 
     if (o->context > CONTEXT_MAX)
-        return csn_cli_usage(c, NULL, "-C takes at most %d lines", CONTEXT_MAX);
+        return csn_cli_usage(c, NULL, "-C takes at most %d lines, not %" PRIu64, CONTEXT_MAX,
+                             o->context);
     return 0;
 }
 
@@ -72,7 +73,7 @@ static int run(csn_cli *c, void *opts)
     csn_error *err = NULL;
 
     if (csn_cancel_new(&cancel, &err) < 0)
-        return csn_cli_fail(c, err);
+        return csn_cli_fail_value(c, err);
     csn_cli_catch_signals(cancel);
     int status = search(c, opts, cancel);
     csn_cli_catch_signals(NULL);

@@ -27,19 +27,14 @@ void csn_cli_help_overview(FILE *to)
 
 static int run_help(csn_cli *c, void *opts)
 {
-    char quoted[64];
-
     (void)opts;
     if (c->nargs == 0) {
         csn_cli_help_overview(stdout);
         return 0;
     }
     const csn_command *cmd = csn_cli_find(c->arg[0]);
-    if (!cmd) {
-        csn_args_quote(c->arg[0], quoted, sizeof(quoted));
-        return csn_cli_usage(c, "caisson help lists the commands", "unknown command '%s'",
-                             quoted);
-    }
+    if (!cmd)
+        return csn_cli_unknown_command(c->arg[0]);
     csn_cli_help_command(cmd);
     return 0;
 }

@@ -30,7 +30,7 @@ static int verify(csn_cli *c)
     int status = 0;
 
     if (csn_audit_verify(c->arg[0], &r, &err) < 0)
-        return csn_cli_fail(c, err);
+        return csn_cli_fail_value(c, err);
     if (c->json) {
         status = CSN_CLI_JSON(c, csn_wire_audit_report, r);
     } else if (r->ok) {
@@ -54,7 +54,7 @@ static int run(csn_cli *c, void *opts)
     if (o->verify)
         return verify(c);
     if (csn_audit_read(c->arg[0], print_line, NULL, &err) < 0)
-        return csn_cli_fail(c, err);
+        return csn_cli_fail_value(c, err);
     return 0;
 }
 

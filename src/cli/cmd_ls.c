@@ -109,7 +109,7 @@ static int run_glob(csn_cli *c, void *opts)
     csn_error *err = NULL;
 
     if (csn_glob(c->sb, c->arg[1], c->nargs > 2 ? c->arg[2] : NULL, 0, &l, &err) < 0)
-        return csn_cli_fail(c, err);
+        return csn_cli_fail_value(c, err);
     return answer(c, l, opts);
 }
 

@@ -4,8 +4,10 @@
  * configuration that cannot work is refused at the start, not at the agent's first call; the
  * HTTP server always requires a token. */
 #include <stddef.h>
+#include <string.h>
 
 #include "base/arena.h"
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/sandbox_opts.h"
 #include "mcp/mcp.h"
@@ -61,6 +63,10 @@ static int run(csn_cli *c, void *opts)
                           &err);
     else
         st = csn_mcp_stdio(&config, &err);
+    if (st == CSN_INVALID && o->http && strstr(csn_error_message(err), "not ADDRESS:PORT")) {
+        csn_error_replace_start(err, 0, "--http: ");
+        return csn_cli_fail_value(c, err);
+    }
     return st < 0 ? csn_sandbox_opts_fail(c, &o->sandbox, &config, err) : 0;
 }
 

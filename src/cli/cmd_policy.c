@@ -119,8 +119,7 @@ static int run_import(csn_cli *c)
 
     csn_buf_init(&policy, 8 * CSN_CONFIG_FILE_MAX);
     if (strcmp(c->arg[1], "srt") != 0 && strcmp(c->arg[1], "codex") != 0)
-        return csn_cli_usage(c, "caisson policy import srt|codex FILE",
-                             "unknown format '%.64s'", c->arg[1]);
+        return csn_cli_unknown_word(c, "a format of policy import", c->arg[1], "srt|codex");
     if (csn_cli_slurp(c->arg[2], CSN_CONFIG_FILE_MAX, &text, &len, &err) < 0)
         return csn_cli_fail(c, err);
     if (c->json) {
@@ -174,7 +173,7 @@ static int run(csn_cli *c, void *opts)
                                  words[i].name);
         return words[i].run(c);
     }
-    return csn_cli_usage(c, "caisson policy check FILE", "unknown word '%.64s'", c->arg[0]);
+    return csn_cli_unknown_word(c, "a word of policy", c->arg[0], "check|schema|import");
 }
 
 const csn_command csn_cmd_policy = {

@@ -93,13 +93,10 @@ static int signal_of(const csn_cli *c)
 
 static int check_kill(csn_cli *c, void *opts)
 {
-    char quoted[64];
-
     (void)opts;
-    if (signal_of(c) == 0) {
-        csn_args_quote(c->arg[2], quoted, sizeof(quoted));
-        return csn_cli_usage(c, "such as TERM, KILL or 2", "'%s' is not a signal", quoted);
-    }
+    if (signal_of(c) == 0)
+        return csn_cli_unknown_word(c, "a signal", c->arg[2],
+                                    "TERM|KILL|INT|HUP|QUIT|STOP|CONT|USR1|USR2");
     return csn_cli_check_pid(c);
 }
 

@@ -20,7 +20,8 @@ static int check(csn_cli *c, void *opts)
     if (!o->port == !o->log)
         return csn_cli_usage(c, NULL, "give either --port or --log");
     if (o->port > UINT16_MAX)
-        return csn_cli_usage(c, NULL, "--port takes 1 to 65535");
+        return csn_cli_usage(c, NULL, "--port takes 1 to 65535, not '%s'",
+                             csn_args_typed(c->args, "port", 0));
     return 0;
 }
 

@@ -36,14 +36,10 @@ static void line(const char *key, const char *value)
 
 static int check(csn_cli *c, void *opts)
 {
-    char quoted[64];
-
     (void)opts;
     if (op_of(c->arg[1]) != 0)
         return 0;
-    csn_args_quote(c->arg[1], quoted, sizeof(quoted));
-    return csn_cli_usage(c, "read, write, delete, exec or net", "'%s' is not an operation",
-                         quoted);
+    return csn_cli_unknown_word(c, "an operation", c->arg[1], "read|write|delete|exec|net");
 }
 
 static int run(csn_cli *c, void *opts)
@@ -55,7 +51,7 @@ static int run(csn_cli *c, void *opts)
 
     (void)opts;
     if (csn_would_allow(c->sb, op, c->arg[2], &v, &err) < 0)
-        return csn_cli_fail(c, err);
+        return csn_cli_fail_value(c, err);
     if (c->json) {
         status = CSN_CLI_JSON(c, csn_wire_verdict, v);
     } else {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "cli/cli.h"
 #include "cli/sandbox_opts.h"
 
@@ -82,15 +83,26 @@ static bool wants_json(int argc, char **argv)
 
 /* ---- running ------------------------------------------------------------------------- */
 
-static int run_command(csn_cli *c, void *opts)
+static int connect_sandbox(csn_cli *c)
 {
     csn_error *err = NULL;
+    char quoted[128];
 
+    csn_args_quote(c->arg[0], quoted, sizeof(quoted));
+    if (!csn_name_valid(c->arg[0]))
+        return csn_cli_usage(c, "caisson list shows the ids and names",
+                             "'%s' is not the id or name of a sandbox", quoted);
+    return csn_connect(c->arg[0], &c->sb, &err) < 0 ? csn_cli_fail(c, err) : 0;
+}
+
+static int run_command(csn_cli *c, void *opts)
+{
     int status = c->cmd->check ? c->cmd->check(c, opts) : 0;
     if (status)
         return status;
-    if ((c->cmd->flags & CSN_CMD_SANDBOX) && csn_connect(c->arg[0], &c->sb, &err) < 0)
-        return csn_cli_fail(c, err);
+    status = c->cmd->flags & CSN_CMD_SANDBOX ? connect_sandbox(c) : 0;
+    if (status)
+        return status;
     status = c->cmd->run(c, opts);
     if (c->cmd->flags & CSN_CMD_SANDBOX)
         csn_close(c->sb);
@@ -115,6 +127,7 @@ static int parse_and_run(const csn_command *cmd, int argc, char **argv)
     c.arg = args.pos;
     c.nargs = args.npos;
     c.argv = args.rest;
+    c.args = &args;
     if (args.help) {
         csn_cli_help_command(cmd);
         status = csn_cli_flush(&c, 0);

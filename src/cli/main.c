@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "cli/commands.h"
 
 /* One a line, so that a line can be added without changing others. */
@@ -65,14 +66,14 @@ const csn_command *csn_cli_find(const char *name)
     return NULL;
 }
 
-static int unknown_command(const char *name)
+int csn_cli_unknown_command(const char *name)
 {
     const char *names[sizeof(csn_cli_commands) / sizeof(csn_cli_commands[0])];
     char quoted[128], message[160], hint[64];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         names[i] = csn_cli_commands[i] ? csn_cli_commands[i]->name : NULL;
-    const char *near = csn_args_nearest(name, names);
+    const char *near = csn_nearest(name, names);
     csn_args_quote(name, quoted, sizeof(quoted));
     snprintf(message, sizeof(message), "unknown command '%s'", quoted);
     snprintf(hint, sizeof(hint), "did you mean %s?", near ? near : "");
@@ -101,5 +102,5 @@ int main(int argc, char **argv)
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
         name = "version";
     const csn_command *cmd = csn_cli_find(name);
-    return cmd ? csn_cli_dispatch(cmd, argc - 2, argv + 2) : unknown_command(name);
+    return cmd ? csn_cli_dispatch(cmd, argc - 2, argv + 2) : csn_cli_unknown_command(name);
 }

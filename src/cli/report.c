@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/strv.h"
 #include "cli/cli.h"
 #include "wire/result_json.h"
@@ -202,7 +203,7 @@ static void put_error_text(csn_json *j, const csn_cli *c, csn_status code, const
     csn_json_object_end(j);
 }
 
-int csn_cli_fail(const csn_cli *c, csn_error *err)
+static int fail(const csn_cli *c, csn_error *err)
 {
     const char *op = csn_error_op(err) ? csn_error_op(err) : c->cmd->name;
     bool refused_by_system = csn_error_errno(err) != 0 && !csn_error_denial(err);
@@ -217,6 +218,21 @@ int csn_cli_fail(const csn_cli *c, csn_error *err)
     csn_cli_message(op, csn_error_message(err), csn_error_hint(err));
     csn_error_free(err);
     return status;
+}
+
+int csn_cli_fail_value(const csn_cli *c, csn_error *err)
+{
+    /* with an errno the system did not accept something, for example a file system */
+    bool wrong = csn_error_code(err) == CSN_INVALID && csn_error_errno(err) == 0;
+
+    csn_cli_name_flags(c, err);
+    int status = fail(c, err);
+    return wrong && !csn_cli_caught() ? CSN_EXIT_USAGE : status;
+}
+
+int csn_cli_fail(const csn_cli *c, csn_error *err)
+{
+    return csn_cli_name_flags(c, err) ? csn_cli_fail_value(c, err) : fail(c, err);
 }
 
 static void fail_text(const csn_cli *c, csn_status code, const char *hint, const char *message)
@@ -250,6 +266,19 @@ int csn_cli_usage(const csn_cli *c, const char *hint, const char *fmt, ...)
     snprintf(help, sizeof(help), "caisson help %s", c->cmd->name);
     fail_text(c, CSN_INVALID, hint && hint[0] ? hint : help, message);
     return CSN_EXIT_USAGE;
+}
+
+int csn_cli_unknown_word(const csn_cli *c, const char *what, const char *word,
+                         const char *words)
+{
+    char quoted[128], meant[CSN_NEAREST_MAX], hint[160];
+
+    csn_args_quote(word, quoted, sizeof(quoted));
+    if (csn_nearest_in(word, words, meant))
+        snprintf(hint, sizeof(hint), "did you mean %s?", meant);
+    else
+        snprintf(hint, sizeof(hint), "one of: %s", words);
+    return csn_cli_usage(c, hint, "'%s' is not %s", quoted, what);
 }
 
 void csn_cli_note(const csn_cli *c, const char *fmt, ...)

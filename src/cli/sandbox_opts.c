@@ -192,12 +192,14 @@ csn_status csn_sandbox_opts_config(csn_sandbox_opts *o, csn_arena *a, csn_config
 
 /* Returns how many bytes at the start of `message` name option `o`: its JSON name, with an
  * index for a list item. Returns 0 if the message names another option, or a value that the
- * command line did not set. Command-line items are the last ones of a list. */
+ * command line did not set. Command-line items are the last ones of a list; *ret_nth is the
+ * position among them. */
 static size_t named_length(const char *message, const csn_option *o, const csn_config *given,
-                           const csn_config *config)
+                           const csn_config *config, size_t *ret_nth)
 {
     size_t len = strlen(o->name);
 
+    *ret_nth = 0;
     if (!o->flag || strncmp(message, o->name, len) != 0 || !csn_option_is_set(o, given))
         return 0;
     if (message[len] != '[')
@@ -206,23 +208,59 @@ static size_t named_length(const char *message, const csn_option *o, const csn_c
     size_t i = strtoul(message + len + 1, &end, 10);
     size_t ours = csn_strv_len(*csn_option_list(o, given));
     size_t total = csn_strv_len(*csn_option_list(o, config));
-    return *end == ']' && i + ours >= total ? (size_t)(end + 1 - message) : 0;
+    if (*end != ']' || i + ours < total)
+        return 0;
+    *ret_nth = i + ours - total;
+    return (size_t)(end + 1 - message);
+}
+
+/* The message about an unknown backend has no field name, and the name may come from the
+ * environment. Returns false for another message. */
+static bool name_backend(csn_cli *c, const csn_config *config, csn_error *err)
+{
+    if (!csn_str_starts(csn_error_message(err), "unknown sandbox type: "))
+        return false;
+    if (csn_args_typed(c->args, "backend", 0))
+        csn_error_replace_start(err, 0, "--backend: ");
+    else if (!config->backend)
+        csn_error_replace_start(err, 0, "CAISSON_BACKEND: ");
+    return true;
+}
+
+/* True if the value itself is wrong. What is at a path decides otherwise whether it is
+ * accepted, and that is not wrong usage. */
+static bool is_wrong_value(const csn_option *o, const char *rest)
+{
+    static const char *const paths[] = {"workspace", "workspaces", "workdir",         "read",
+                                        "write",     "deny",       "deny_missing_ok", "home",
+                                        "audit",     NULL};
+
+    return !csn_strv_has(paths, o->name) || strcmp(rest, " is empty") == 0 ||
+           strstr(rest, "glob pattern");
 }
 
 int csn_sandbox_opts_fail(csn_cli *c, const csn_sandbox_opts *o, const csn_config *config,
                           csn_error *err)
 {
+    bool wrong = name_backend(c, config, err);
+    size_t nth = 0;
+    char flag[64];
+
     for (const csn_option *p = csn_options; p->name; p++) {
-        char flag[64];
-        size_t len = named_length(csn_error_message(err), p, &o->given, config);
+        size_t len = named_length(csn_error_message(err), p, &o->given, config, &nth);
         if (len == 0)
             continue;
-        bool repeated = p->type == CSN_TYPE_LIST && !p->help; /* a further --workspace */
-        snprintf(flag, sizeof(flag), "%s--%s", repeated ? "repeated " : "", p->flag);
+        wrong = is_wrong_value(p, csn_error_message(err) + len);
+        bool further = p->type == CSN_TYPE_LIST && !p->help; /* a further --workspace */
+        if (wrong && !further) {
+            csn_cli_name_flag(c, err, len, p->flag, nth);
+            break;
+        }
+        snprintf(flag, sizeof(flag), "%s--%s", further ? "repeated " : "", p->flag);
         csn_error_replace_start(err, len, flag);
         break;
     }
-    return csn_cli_fail(c, err);
+    return wrong ? csn_cli_fail_value(c, err) : csn_cli_fail(c, err);
 }
 
 /* Names the first places; `info` has all. The smallest share is the one to name. */

@@ -24,6 +24,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/path.h"
 #include "base/strv.h"
 #include "policy/netrules.h"
@@ -380,6 +381,10 @@ csn_status csn_packages_check(const char *const *names, const char *what, csn_er
         csn_autofree char *shown = csn_path_printable(names[i]);
         csn_status st = csn_fail(err, CSN_INVALID, "%s[%zu]: %s is not a known package manager",
                                  what, i, shown ? shown : "it");
+        char near[CSN_NEAREST_MAX];
+        if (csn_nearest_in(names[i], csn_preset_names(), near))
+            return csn_error_advise(st, err, "did you mean %s? known package managers: %s",
+                                    near, csn_preset_names());
         return csn_error_advise(st, err, "known package managers: %s", csn_preset_names());
     }
     return CSN_OK;

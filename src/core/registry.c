@@ -4,12 +4,14 @@
  * csn_register_backend. A remote backend whose module cannot be loaded is CSN_UNSUPPORTED; an
  * unknown name is CSN_INVALID. One backend is never substituted for another. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend/jail/export.h"
 #include "backend/local/export.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "core/internal.h"
 #include "remote/load.h"
 #include "runtime/runtime.h"
@@ -62,6 +64,20 @@ static const registered *find_registered(const char *name)
     return found;
 }
 
+static csn_status unknown(const char *name, csn_error **err)
+{
+    char names[256] = "", near[CSN_NEAREST_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; built_in[i].name; i++)
+        n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "",
+                              built_in[i].name);
+    csn_status st = csn_fail(err, CSN_INVALID, "unknown sandbox type: %s", name);
+    if (csn_nearest_in(name, names, near))
+        return csn_error_advise(st, err, "did you mean %s? backends: %s", near, names);
+    return csn_error_advise(st, err, "backends: %s", names);
+}
+
 csn_status csn_registry_find(const char *name, const csn_backend_ops **ret, void **ret_data,
                              csn_error **err)
 {
@@ -69,7 +85,7 @@ csn_status csn_registry_find(const char *name, const csn_backend_ops **ret, void
     const registered *other = i < 0 ? find_registered(name) : NULL;
 
     if (i < 0 && !other)
-        return csn_fail(err, CSN_INVALID, "unknown sandbox type: %s", name);
+        return unknown(name, err);
     if (i >= 0 && !built_in[i].get) {
         csn_status st = csn_remote_find(name, ret, err);
         if (st < 0)

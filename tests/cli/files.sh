@@ -167,7 +167,7 @@ json "grep --json" "$(cs grep "$id" -C 1 gamma --json)" '[(x["path"], x["line"],
     ("src/t", 3, "gamma", False), ("src/t", 4, "beta.*", True)]'
 json "no match is an empty array" "$(cs grep "$id" zzz --json)" 'v == []'
 status "no match is not a failure" 0 cs grep "$id" zzz
-status "a bad expression" 1 cs grep "$id" --regex '('
+status "a bad expression" 2 cs grep "$id" --regex '('
 status "a place that is not there" 1 cs grep "$id" x none
 
 # watch

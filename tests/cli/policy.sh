@@ -120,11 +120,11 @@ like "by its flag" "$err" "*: --pids: backend 'local' does not support this opti
 echo '{"limits": {"pids": 5}, "network": {"allow": ["ok.test"]}}' >p.json
 status "the same in a file" 125 cs run --backend local --policy p.json -- true
 like "by its key" "$err" "*: network.allow: backend 'local' does not support this option*"
-status "a value that is wrong" 125 cs run --policy p.json --allow 'not a host' -- true
+status "a value that is wrong" 2 cs run --policy p.json --allow 'not a host' -- true
 like "by its flag" "$err" "*: --allow: 'not a host' is no network rule*"
-status "loopback without a port" 125 cs run --backend jail --allow localhost -- true
+status "loopback without a port" 2 cs run --backend jail --allow localhost -- true
 like "with the option that helps" "$err" "*: --allow: 'localhost' has no port: loopback is private*hint: name the port: --allow localhost:PORT or --host-port PORT"
-status "a range of its ports" 125 cs run --backend jail --allow localhost:8000-8010 -- true
+status "a range of its ports" 2 cs run --backend jail --allow localhost:8000-8010 -- true
 like "with the way to write them" "$err" "*: --allow: 'localhost:8000-8010' is no network rule: *list them: host:80,443"
 status "a second workspace" 125 cs run --backend local --workspace "$w" --workspace "$T/extra" -- true
 like "by its flag" "$err" "*: repeated --workspace: backend 'local'*"

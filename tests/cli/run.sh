@@ -16,7 +16,7 @@ status "ended by TERM" 143 cs run -c 'kill -TERM $$'
 status "timeout" 124 cs run --timeout 300ms -- sleep 600
 like "a timeout is explained" "$err" "*timeout*"
 status "timeout in seconds without a unit" 124 cs run --timeout=1 -- sleep 600
-status "no such backend" 125 cs run --backend nonsense -- true
+status "no such backend" 2 cs run --backend nonsense -- true
 like "is explained" "$err" "caisson: *nonsense*"
 status "no such workspace" 125 cs run --workspace "$T/missing" -- true
 printf x >"$T/file"
@@ -89,7 +89,7 @@ status "a refusal with --json" 126 cs run --json --allow-command ls -- echo no
 json "is an error with its denial" "$out" 'v["error"]["code"] == "denied" and
     v["error"]["denial"]["op"] == "exec" and v["error"]["denial"]["target"] == "echo" and
     v["error"]["denial"]["hint"] and set(v["error"]) >= {"message", "op", "path", "hint"}'
-status "a failure with --json" 125 cs run --json --backend nonsense -- true
+status "a failure with --json" 2 cs run --json --backend nonsense -- true
 json "is an error" "$out" 'v["error"]["message"]'
 status "what local cannot do is said" 125 cs run --allow example.org -- true
 like "by name" "$err" "*local*"

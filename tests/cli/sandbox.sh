@@ -15,7 +15,7 @@ status "a name" 0 new --name build
 named=$out
 status "a name that is taken" 1 new --name build
 json "create --json" "$(new --json --name third)" 'v["name"] == "third" and v["id"].startswith("local-")'
-status "a bad name" 1 new --name "a/b"
+status "a bad name" 2 new --name "a/b"
 json "list --json has all three, oldest first" "$(cs list --json)" \
     '[x["name"] for x in v] == [None, "build", "third"] and
      all(set(x) == {"id", "name", "backend", "state", "workspace", "created_at"} for x in v) and

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/nearest.h"
 #include "base/strv.h"
 #include "caisson/caisson.h"
 #include "cli/args.h"
@@ -192,12 +193,18 @@ static void reads_numbers_of_each_kind(void **state)
 static void suggests_only_what_is_near(void **state)
 {
     static const char *const words[] = {"timeout", "time", "read", NULL};
+    char found[CSN_NEAREST_MAX];
 
     (void)state;
-    assert_string_equal(csn_args_nearest("tiemout", words), "timeout");
-    assert_string_equal(csn_args_nearest("reed", words), "read");
-    assert_null(csn_args_nearest("workspace", words));
-    assert_null(csn_args_nearest("", words));
+    assert_string_equal(csn_nearest("tiemout", words), "timeout");
+    assert_string_equal(csn_nearest("reed", words), "read");
+    assert_null(csn_nearest("workspace", words));
+    assert_null(csn_nearest("", words));
+    assert_string_equal(csn_nearest("READ", words), "read");
+    assert_string_equal(csn_nearest_in("nmp", "npm, pip|uv", found), "npm");
+    assert_string_equal(csn_nearest_in("vu", "npm, pip|uv", found), "uv");
+    assert_null(csn_nearest_in("spaceship", "npm, pip|uv", found));
+    assert_null(csn_nearest_in("x", "", found));
 }
 
 static void quoting_escapes_and_cuts(void **state)
