@@ -26,7 +26,7 @@
 #define CSN_EXIT_BROKEN_PIPE 141 /* as a shell reports SIGPIPE */
 
 #define CSN_CMD_SANDBOX                                                                        \
-    (1u << 0) /* the first argument is a sandbox, which dispatch.c connects */
+    (1u << 0) /* the first argument, if given, is a sandbox, which dispatch.c connects */
 #define CSN_CMD_REST    (1u << 1) /* "--" starts a command to run */
 #define CSN_CMD_RUNS    (1u << 2) /* failures exit 125..127, not 1 */
 #define CSN_CMD_NO_JSON (1u << 3) /* --json changes nothing; help does not list it */
@@ -61,6 +61,12 @@ struct csn_cli {
 };
 
 extern const csn_command *const csn_cli_commands[]; /* NULL-terminated, in the order of help */
+/* A task in help: its title, and the first of its commands. */
+typedef struct csn_cli_group {
+    const char *title; /* NULL ends the list */
+    const csn_command *first;
+} csn_cli_group;
+extern const csn_cli_group csn_cli_groups[];
 const csn_command *csn_cli_find(const char *name);
 /* Reports that there is no such command and suggests one; returns CSN_EXIT_USAGE. */
 int csn_cli_unknown_command(const char *name);

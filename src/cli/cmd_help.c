@@ -6,23 +6,32 @@
 
 #include "cli/commands.h"
 
+/* The title of the group that begins with this command, or NULL. */
+static const char *title_at(const csn_command *cmd)
+{
+    for (const csn_cli_group *g = csn_cli_groups; g->title; g++)
+        if (g->first == cmd)
+            return g->title;
+    return NULL;
+}
+
 void csn_cli_help_overview(FILE *to)
 {
     fputs("usage: caisson COMMAND [ARGUMENTS]\n"
           "\n"
-          "Sandboxes for programs you do not trust: run commands and work on files in a place\n"
-          "of their own, the same way on every backend. ID is an id or a name.\n"
-          "\n",
+          "  caisson run -- make test             one command in a sandbox of its own\n"
+          "  id=$(caisson create)                 a sandbox that stays; ID: its id or name\n"
+          "  caisson help COMMAND                 more about a command\n",
           to);
-    for (size_t i = 0; csn_cli_commands[i]; i++)
+    for (size_t i = 0; csn_cli_commands[i]; i++) {
+        const char *title = title_at(csn_cli_commands[i]);
+        if (title)
+            fprintf(to, "\n%s:\n", title);
         fprintf(to, "  %-11s %s\n", csn_cli_commands[i]->name, csn_cli_commands[i]->summary);
-    fputs("\n"
-          "One command in a sandbox of its own:   caisson run -- make test\n"
-          "A sandbox that stays:                  id=$(caisson create); caisson exec $id -c "
-          "'ls'\n"
-          "More about one command:                caisson help COMMAND\n"
-          "Exit status: 0 done, 1 failed, 2 wrong usage; run and exec: see caisson help run\n",
-          to);
+    }
+    fputs(
+        "\nExit status: 0 done, 1 failed, 2 wrong usage; run and exec: see caisson help run\n",
+        to);
 }
 
 static int run_help(csn_cli *c, void *opts)

@@ -1,62 +1,81 @@
 /* main.c: main() of the full program, and its table of all subcommands.
  *
  * The program is named caisson-full, or caisson where no small program is built (main_small.c).
- * Rows are in the order of help; each is defined in a cmd_*.c. */
+ * Rows are in the order of help, by task; each is defined in a cmd_*.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/nearest.h"
 #include "cli/commands.h"
 
-/* One a line, so that a line can be added without changing others. */
-/* clang-format off */
-const csn_command *const csn_cli_commands[] = {&csn_cmd_run,
-                                               &csn_cmd_create,
-                                               &csn_cmd_exec,
-                                               &csn_cmd_list,
-                                               &csn_cmd_info,
-                                               &csn_cmd_destroy,
-                                               &csn_cmd_cleanup,
-                                               &csn_cmd_extend,
-                                               &csn_cmd_cd,
-                                               &csn_cmd_net,
-                                               &csn_cmd_snapshot,
-                                               &csn_cmd_rollback,
-                                               &csn_cmd_fork,
-                                               &csn_cmd_pause,
-                                               &csn_cmd_resume,
-                                               &csn_cmd_read,
-                                               &csn_cmd_cat,
-                                               &csn_cmd_write,
-                                               &csn_cmd_edit,
-                                               &csn_cmd_rm,
-                                               &csn_cmd_mkdir,
-                                               &csn_cmd_mv,
-                                               &csn_cmd_stat,
-                                               &csn_cmd_ls,
-                                               &csn_cmd_glob,
-                                               &csn_cmd_grep,
-                                               &csn_cmd_import,
-                                               &csn_cmd_export,
-                                               &csn_cmd_watch,
-                                               &csn_cmd_ps,
-                                               &csn_cmd_logs,
-                                               &csn_cmd_kill,
-                                               &csn_cmd_shell,
-                                               &csn_cmd_wait,
-                                               &csn_cmd_why,
-                                               &csn_cmd_log,
-                                               &csn_cmd_policy,
-                                               &csn_cmd_init,
-                                               &csn_cmd_trust,
-                                               &csn_cmd_untrust,
-                                               &csn_cmd_doctor,
-                                               &csn_cmd_mcp,
-                                               &csn_cmd_version,
-                                               &csn_cmd_help,
-                                               &csn_cmd_completion,
-                                               NULL};
-/* clang-format on */
+const csn_command *const csn_cli_commands[] = {
+    /* Run something */
+    &csn_cmd_run,
+    &csn_cmd_exec,
+    &csn_cmd_shell,
+    /* Sandboxes that stay */
+    &csn_cmd_create,
+    &csn_cmd_list,
+    &csn_cmd_info,
+    &csn_cmd_destroy,
+    &csn_cmd_cleanup,
+    &csn_cmd_extend,
+    &csn_cmd_cd,
+    &csn_cmd_snapshot,
+    &csn_cmd_rollback,
+    &csn_cmd_fork,
+    &csn_cmd_pause,
+    &csn_cmd_resume,
+    /* Files */
+    &csn_cmd_read,
+    &csn_cmd_cat,
+    &csn_cmd_write,
+    &csn_cmd_edit,
+    &csn_cmd_rm,
+    &csn_cmd_mkdir,
+    &csn_cmd_mv,
+    &csn_cmd_stat,
+    &csn_cmd_ls,
+    &csn_cmd_glob,
+    &csn_cmd_grep,
+    &csn_cmd_import,
+    &csn_cmd_export,
+    &csn_cmd_watch,
+    /* Processes */
+    &csn_cmd_ps,
+    &csn_cmd_logs,
+    &csn_cmd_kill,
+    &csn_cmd_wait,
+    /* Network */
+    &csn_cmd_net,
+    /* Policy and records */
+    &csn_cmd_policy,
+    &csn_cmd_init,
+    &csn_cmd_trust,
+    &csn_cmd_untrust,
+    &csn_cmd_why,
+    &csn_cmd_log,
+    /* Servers */
+    &csn_cmd_mcp,
+    /* caisson itself */
+    &csn_cmd_doctor,
+    &csn_cmd_version,
+    &csn_cmd_help,
+    &csn_cmd_completion,
+    NULL,
+};
+
+const csn_cli_group csn_cli_groups[] = {
+    {"Run something", &csn_cmd_run},
+    {"Sandboxes that stay", &csn_cmd_create},
+    {"Files", &csn_cmd_read},
+    {"Processes", &csn_cmd_ps},
+    {"Network", &csn_cmd_net},
+    {"Policy and records", &csn_cmd_policy},
+    {"Servers", &csn_cmd_mcp},
+    {"caisson itself", &csn_cmd_doctor},
+    {NULL, NULL},
+};
 
 const csn_command *csn_cli_find(const char *name)
 {
