@@ -11,8 +11,9 @@ _caisson_words()
 _caisson_sandboxes()
 {
     "${COMP_WORDS[0]}" list 2>/dev/null |
-        while read -r id name _; do
-            [ "$id" = ID ] && continue
+        while read -r id name _ state _; do
+            # an attached sandbox belongs to the process that runs it
+            if [ "$id" = ID ] || [ "$state" = attached ]; then continue; fi
             printf '%s\n' "$id"
             [ "$name" = - ] || printf '%s\n' "$name"
         done

@@ -383,7 +383,8 @@ typedef struct csn_exec_result {
     size_t denial_count;
     const csn_layer *layers;
     size_t layer_count;
-    uint32_t unchecked; /* changes could not all be checked for protected files; see denials */
+    uint32_t unchecked;  /* changes could not all be checked for protected files; see denials */
+    const char *sandbox; /* the id of the sandbox */
 } csn_exec_result;
 
 /* Runs argv unchanged, without a shell. A non-zero exit status is a result, not an error. */

@@ -1,10 +1,19 @@
-/* cmd_list.c: `list`: prints the detached sandboxes of this user, oldest first.
+/* cmd_list.c: `list`: prints the sandboxes of this user: detached ones, oldest first, then
+ * attached ones.
  *
- * The library call also removes the remains of crashed sandboxes. -q prints ids and nothing
- * else, for scripts; the format of the table may change. Workspace paths may contain any byte
- * and are printed with csn_cli_put_name. */
+ * An attached sandbox (run, mcp) ends with its process and has no record. It is found by its
+ * audit log, which its process has locked; one without a log at the default place is not
+ * listed. The library call also removes the remains of crashed sandboxes. -q prints ids and
+ * nothing else, for scripts; the format of the table may change. Workspace paths may contain
+ * any byte and are printed with csn_cli_put_name. */
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/arena.h"
+#include "base/json_read.h"
+#include "caisson/records.h"
 #include "cli/commands.h"
 #include "wire/result_json.h"
 
@@ -22,34 +31,112 @@ static void print_row(const csn_sandbox_entry *e)
     putchar('\n');
 }
 
+/* ---- attached sandboxes -------------------------------------------------------------- */
+
+/* Takes the workspace from the first line of a log. ctx: a csn_arena pointer and the result. */
+typedef struct first_line {
+    csn_arena *arena;
+    const char *workspace;
+} first_line;
+
+static int take_workspace(void *ctx, const char *line, size_t len)
+{
+    CSN_CLEANUP(csn_jval_freep) csn_jval *v = NULL;
+    first_line *f = ctx;
+
+    if (csn_json_parse(line, len, "line", &v, NULL) == CSN_OK && csn_jval_is_object(v)) {
+        const char *target = csn_jval_string(csn_jval_get(v, "target"));
+        f->workspace = target ? csn_arena_strdup(f->arena, target) : NULL;
+    }
+    return 1;
+}
+
+static bool has_id(const csn_sandbox_list *l, const char *id)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (strcmp(l->items[i].id, id) == 0)
+            return true;
+    return false;
+}
+
+/* A sandbox of a process that runs has no record; its audit log is locked. The id has the
+ * backend and the time of its creation: BACKEND-MILLISECONDS-RANDOM. */
+static csn_sandbox_entry attached_entry(csn_arena *a, const char *id)
+{
+    first_line f = {.arena = a};
+    size_t n = strcspn(id, "-");
+
+    (void)csn_audit_read(id, take_workspace, &f, NULL);
+    return (csn_sandbox_entry){.id = csn_arena_strdup(a, id),
+                               .backend = csn_arena_printf(a, "%.*s", (int)n, id),
+                               .state = "attached",
+                               .workspace = f.workspace,
+                               .created_ms = id[n] ? strtoll(id + n + 1, NULL, 10) : 0};
+}
+
+/* Adds the attached sandboxes to those of `l`. The logs were listed first: a sandbox that is
+ * created between both is in `l`. */
+static csn_sandbox_list with_attached(csn_arena *a, const csn_sandbox_list *l,
+                                      const csn_audit_logs_result *logs)
+{
+    csn_sandbox_entry *all = csn_arena_array(a, l->count + logs->count + 1, sizeof(*all));
+    size_t n = 0;
+
+    for (; all && n < l->count; n++)
+        all[n] = l->items[n];
+    for (size_t i = 0; all && i < logs->count; i++) {
+        if (!logs->items[i].in_use || has_id(l, logs->items[i].id))
+            continue;
+        all[n] = attached_entry(a, logs->items[i].id);
+        n += all[n].id && all[n].backend;
+    }
+    return (csn_sandbox_list){.items = all ? all : l->items, .count = all ? n : l->count};
+}
+
+static void print_list(const csn_sandbox_list *l, bool quiet)
+{
+    if (l->count > 0 && !quiet)
+        printf("%-28s %-16s %-8s %-13s %-17s %s\n", "ID", "NAME", "BACKEND", "STATE",
+               "CREATED (UTC)", "WORKSPACE");
+    for (size_t i = 0; i < l->count; i++) {
+        if (quiet)
+            printf("%s\n", l->items[i].id);
+        else
+            print_row(&l->items[i]);
+    }
+}
+
 static int run(csn_cli *c, void *opts)
 {
+    CSN_CLEANUP(csn_arena_freep) csn_arena *a = csn_arena_new();
     const list_opts *o = opts;
+    csn_audit_logs_result *logs = NULL;
     csn_sandbox_list *l = NULL;
     csn_error *err = NULL;
     int status = 0;
 
-    if (csn_sandboxes(&l, &err) < 0)
+    if (!a)
+        return csn_cli_fail_text(c, CSN_NOMEM, "out of memory");
+    /* without the logs the list has the detached sandboxes */
+    if (!o->quiet)
+        (void)csn_audit_logs(&logs, NULL);
+    if (csn_sandboxes(&l, &err) < 0) {
+        csn_audit_logs_free(logs);
         return csn_cli_fail(c, err);
-    if (c->json) {
-        status = CSN_CLI_JSON(c, csn_wire_sandboxes, l);
-    } else {
-        if (l->count > 0 && !o->quiet)
-            printf("%-28s %-16s %-8s %-13s %-17s %s\n", "ID", "NAME", "BACKEND", "STATE",
-                   "CREATED (UTC)", "WORKSPACE");
-        for (size_t i = 0; i < l->count; i++) {
-            if (o->quiet)
-                printf("%s\n", l->items[i].id);
-            else
-                print_row(&l->items[i]);
-        }
     }
+    const csn_sandbox_list all = logs ? with_attached(a, l, logs) : *l;
+    if (c->json)
+        status = CSN_CLI_JSON(c, csn_wire_sandboxes, &all);
+    else
+        print_list(&all, o->quiet);
     csn_sandbox_list_free(l);
+    csn_audit_logs_free(logs);
     return status;
 }
 
 static const csn_opt options[] = {
-    {CSN_OPT_FLAG, 'q', "quiet", offsetof(list_opts, quiet), NULL, "only the ids", NULL},
+    {CSN_OPT_FLAG, 'q', "quiet", offsetof(list_opts, quiet), NULL,
+     "only the ids of those that stay", NULL},
     {CSN_OPT_END},
 };
 
@@ -58,8 +145,10 @@ const csn_command csn_cmd_list = {
     .args = "",
     .usage = "[-q]",
     .summary = "list your sandboxes",
-    .intro = "Lists the sandboxes that you created and did not destroy, oldest first. Removes\n"
-             "what crashed sandboxes left behind.",
+    .intro =
+        "Lists the sandboxes that you created and did not destroy, oldest first, then those\n"
+        "that end with their process (state attached), such as run. Removes what crashed\n"
+        "sandboxes left behind.",
     .examples = "  caisson list\n"
                 "  caisson list -q | xargs -r caisson destroy\n",
     .groups = {{"Options", options, 0}},

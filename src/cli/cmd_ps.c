@@ -45,7 +45,8 @@ int csn_cli_open_process(const csn_cli *c, csn_process **ret)
     return 0;
 }
 
-static void print_row(const csn_process_info *p)
+/* id: of its sandbox, or NULL to print no id. */
+static void print_row(const char *id, const csn_process_info *p)
 {
     char how[48], out[CSN_HUMAN_SIZE], when[CSN_HUMAN_SIZE];
 
@@ -57,11 +58,93 @@ static void print_row(const csn_process_info *p)
         snprintf(how, sizeof(how), "exit %d", p->exit_code);
     else
         snprintf(how, sizeof(how), "%s", p->state);
+    if (id)
+        printf("%-28s ", id);
     printf("%8" PRId64 "  %-10s  %-16s  %-11s  ", p->pid, how,
            csn_cli_human_time(p->started_ms, when),
            csn_cli_human_size(p->out_total + p->err_total, out));
     csn_cli_put_text(p->command, strlen(p->command));
     putchar('\n');
+}
+
+static void print_table(const char *id, const csn_process_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        print_row(id, &l->items[i]);
+}
+
+static void print_heading(bool with_id)
+{
+    if (with_id)
+        printf("%-28s ", "ID");
+    printf("%8s  %-10s  %-16s  %-11s  %s\n", "PID", "STATE", "STARTED (UTC)", "OUTPUT",
+           "COMMAND");
+}
+
+/* Lists the processes of one of several sandboxes. One that ended meanwhile has none. Returns 0
+ * or an exit status. */
+static int ps_of(csn_cli *c, const char *id, csn_process_list **ret)
+{
+    csn_sandbox *sb = NULL;
+    csn_error *err = NULL;
+    csn_cli plain = *c;
+
+    plain.json = false; /* the answer has the other sandboxes; errors go to stderr only */
+    csn_status st = csn_connect(id, &sb, &err);
+    if (st == CSN_OK)
+        st = csn_processes(sb, ret, &err);
+    csn_close(sb);
+    if (st == CSN_OK)
+        return 0;
+    if (st != CSN_GONE && st != CSN_NOT_FOUND)
+        return csn_cli_fail(&plain, err);
+    csn_error_free(err);
+    return 0;
+}
+
+static void put_processes(csn_json *j, const char *id, const csn_process_list *l)
+{
+    csn_json_object(j);
+    csn_json_kstr(j, "sandbox", id);
+    csn_json_key(j, "processes");
+    csn_wire_processes(j, l);
+    csn_json_object_end(j);
+}
+
+/* A sandbox that does not answer is reported, and the others are still listed. */
+static int ps_all(csn_cli *c)
+{
+    csn_sandbox_list *all = NULL;
+    csn_error *err = NULL;
+    int status = 0, written = 0;
+    bool any = false;
+    csn_answer a;
+
+    if (csn_sandboxes(&all, &err) < 0)
+        return csn_cli_fail(c, err);
+    csn_json *j = c->json ? csn_answer_begin(&a) : NULL;
+    if (j)
+        csn_json_array(j);
+    for (size_t i = 0; i < all->count; i++) {
+        csn_process_list *l = NULL;
+        int failed = ps_of(c, all->items[i].id, &l);
+        status = failed ? failed : status;
+        if (l && j) {
+            put_processes(j, all->items[i].id, l);
+        } else if (l && l->count > 0) {
+            if (!any)
+                print_heading(true);
+            any = true;
+            print_table(all->items[i].id, l);
+        }
+        csn_process_list_free(l);
+    }
+    csn_sandbox_list_free(all);
+    if (j) {
+        csn_json_array_end(j);
+        written = csn_answer_end(c, &a);
+    }
+    return written ? written : status;
 }
 
 static int run_ps(csn_cli *c, void *opts)
@@ -71,15 +154,15 @@ static int run_ps(csn_cli *c, void *opts)
     int status = 0;
 
     (void)opts;
+    if (c->nargs == 0)
+        return ps_all(c);
     if (csn_processes(c->sb, &l, &err) < 0)
         return csn_cli_fail(c, err);
     if (c->json) {
         status = CSN_CLI_JSON(c, csn_wire_processes, l);
     } else if (l->count > 0) {
-        printf("%8s  %-10s  %-16s  %-11s  %s\n", "PID", "STATE", "STARTED (UTC)", "OUTPUT",
-               "COMMAND");
-        for (size_t i = 0; i < l->count; i++)
-            print_row(&l->items[i]);
+        print_heading(false);
+        print_table(NULL, l);
     }
     csn_process_list_free(l);
     return status;
@@ -116,10 +199,13 @@ static int run_kill(csn_cli *c, void *opts)
 
 const csn_command csn_cmd_ps = {
     .name = "ps",
-    .args = "ID",
-    .summary = "list the background processes of a sandbox",
-    .intro = "Lists the processes started with exec -d. Those that ended have their exit code.",
-    .examples = "  caisson ps $id\n"
+    .args = "[ID]",
+    .summary = "list the background processes of a sandbox, or of all",
+    .intro =
+        "Lists the processes started with exec -d. Those that ended have their exit code.\n"
+        "Without ID: of all your sandboxes, with a column for the id.",
+    .examples = "  caisson ps\n"
+                "  caisson ps $id\n"
                 "  caisson ps $id --json\n",
     .flags = CSN_CMD_SANDBOX,
     .run = run_ps,

@@ -100,11 +100,12 @@ static int run_command(csn_cli *c, void *opts)
     int status = c->cmd->check ? c->cmd->check(c, opts) : 0;
     if (status)
         return status;
-    status = c->cmd->flags & CSN_CMD_SANDBOX ? connect_sandbox(c) : 0;
+    bool connect = (c->cmd->flags & CSN_CMD_SANDBOX) && c->nargs > 0;
+    status = connect ? connect_sandbox(c) : 0;
     if (status)
         return status;
     status = c->cmd->run(c, opts);
-    if (c->cmd->flags & CSN_CMD_SANDBOX)
+    if (connect)
         csn_close(c->sb);
     return csn_cli_flush(c, status);
 }

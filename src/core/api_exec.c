@@ -262,6 +262,9 @@ static int fill_result(csn_exec_result *r, csn_call *c, collector *col, const cs
         r->merged = r->out;
     else if (fill_output(a, &col->merged, &r->merged) != 0)
         return ENOMEM;
+    r->sandbox = csn_arena_strdup(a, c->sb->id);
+    if (!r->sandbox)
+        return ENOMEM;
     r->layer_count = c->sb->layer_count;
     return csn_layers_copy(a, c->sb->layers, c->sb->layer_count, &r->layers);
 }

@@ -70,3 +70,5 @@ csn_status csn_audit_append(csn_audit *a, const csn_audit_event *e, csn_error **
 void csn_audit_retain(csn_audit *a, uint64_t keep, uint64_t max);
 /* audit_retain.c: the same for an open directory. */
 void csn_audit_retain_in(int audit_dir, uint64_t keep, uint64_t max);
+/* Removes the log of `id` if its sandbox has certainly ended. False: it stays. */
+bool csn_audit_remove_in(int audit_dir, const char *id);

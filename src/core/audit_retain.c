@@ -119,7 +119,7 @@ typedef struct sweep {
     uint64_t bytes; /* of all logs */
 } sweep;
 
-static bool has_ended(const sweep *s, const char *id)
+static bool has_ended(int dir, const char *id)
 {
     char head[CSN_AUDIT_NAME_MAX + 8];
     csn_autofree char *record = NULL;
@@ -127,21 +127,21 @@ static bool has_ended(const sweep *s, const char *id)
     if (!csn_name_valid(id) || csn_state_lookup(id, &record, NULL) != CSN_NOT_FOUND)
         return false;
     snprintf(head, sizeof(head), "%s.head", id);
-    csn_autofd int fd = openat(s->dir, head, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    csn_autofd int fd = openat(dir, head, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     return fd < 0 ? errno == ENOENT : !csn_audit_in_use(fd);
 }
 
-static bool remove_log(const sweep *s, const char *id)
+bool csn_audit_remove_in(int dir, const char *id)
 {
     char name[CSN_AUDIT_NAME_MAX + 8];
 
-    if (!has_ended(s, id))
+    if (!has_ended(dir, id))
         return false;
     snprintf(name, sizeof(name), "%s" SUFFIX, id);
-    if (unlinkat(s->dir, name, 0) < 0)
+    if (unlinkat(dir, name, 0) < 0)
         return false;
     snprintf(name, sizeof(name), "%s.head", id);
-    (void)unlinkat(s->dir, name, 0);
+    (void)unlinkat(dir, name, 0);
     return true;
 }
 
@@ -176,7 +176,8 @@ static void examine(sweep *s, const char *name)
      * noted no days. Its age counts from today. */
     if (age < 0)
         (void)utimensat(s->dir, name, NULL, AT_SYMLINK_NOFOLLOW);
-    if (s->keep != CSN_NO_LIMIT && age >= 0 && (uint64_t)age >= s->keep && remove_log(s, l.id))
+    if (s->keep != CSN_NO_LIMIT && age >= 0 && (uint64_t)age >= s->keep &&
+        csn_audit_remove_in(s->dir, l.id))
         return;
     s->bytes += l.bytes;
     remember(s, &l);
@@ -196,7 +197,7 @@ static void shrink(sweep *s)
         return;
     qsort(s->logs, s->count, sizeof(s->logs[0]), by_age);
     for (size_t i = 0; i < s->count && s->bytes > s->max; i++)
-        if (remove_log(s, s->logs[i].id))
+        if (csn_audit_remove_in(s->dir, s->logs[i].id))
             s->bytes -= s->logs[i].bytes;
 }
 

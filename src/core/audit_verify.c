@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "caisson/records.h"
 #include "core/audit.h"
 #include "core/audit_chain.h"
 #include "core/audit_in_flight.h"
@@ -77,6 +78,27 @@ static int find_default(const char *id, found *ret)
     return 0;
 }
 
+/* Opens the log at a path. 0 or errno. */
+static int find_path(const char *path, found *ret)
+{
+    csn_autofree char *dir = csn_path_dir(path);
+    found f = {.fd = -1, .custom = true};
+    int dirfd = dir ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (dirfd < 0)
+        return dir ? errno : ENOMEM;
+    int rc = csn_audit_place_set(&f.place, dirfd, csn_path_base(path));
+    if (rc == 0) {
+        f.fd = csn_audit_open_at(&f.place, f.place.log, O_RDONLY);
+        rc = f.fd < 0 ? -f.fd : 0;
+    }
+    if (rc == 0)
+        *ret = f;
+    else
+        close(dirfd);
+    return rc;
+}
+
 /* Opens the log at the path in the record of a detached sandbox. 0 or errno. */
 static int find_custom(const char *id, found *ret)
 {
@@ -86,21 +108,10 @@ static int find_custom(const char *id, found *ret)
     if (csn_state_load(id, &meta, NULL) < 0)
         return ENOENT;
     const char *place = meta->config ? meta->config->audit : NULL;
-    if (place && place[0] && strcmp(place, "none") != 0) {
-        csn_autofree char *dir = csn_path_dir(place);
-        found f = {.fd = -1, .custom = true};
-        int dirfd = dir ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-        rc = dirfd < 0 ? ENOENT : csn_audit_place_set(&f.place, dirfd, csn_path_base(place));
-        if (rc == 0) {
-            f.fd = csn_audit_open_at(&f.place, f.place.log, O_RDONLY);
-            rc = f.fd < 0 ? -f.fd : 0;
-        }
-        if (rc != 0 && dirfd >= 0)
-            close(dirfd);
-        snprintf(f.id, sizeof(f.id), "%s", id);
-        if (rc == 0)
-            *ret = f;
-    }
+    if (place && place[0] && strcmp(place, "none") != 0)
+        rc = find_path(place, ret);
+    if (rc == 0)
+        snprintf(ret->id, sizeof(ret->id), "%s", id);
     csn_state_meta_free(meta);
     return rc;
 }
@@ -130,6 +141,14 @@ static csn_status find_log(const char *id, found *ret, csn_error **err)
             return CSN_OK;
     }
     return csn_fail(err, CSN_NOT_FOUND, "there is no audit log of '%s'", id);
+}
+
+static csn_status find_file(const char *path, found *ret, csn_error **err)
+{
+    if (!path || !path[0])
+        return csn_fail(err, CSN_INVALID, "audit log: no path given");
+    int rc = find_path(path, ret);
+    return rc == 0 ? CSN_OK : csn_fail_errno(err, rc, "audit log '%s'", path);
 }
 
 /* ---- lines ------------------------------------------------------------------------------ */
@@ -193,20 +212,36 @@ static void lock_shared(int fd)
         ;
 }
 
+/* Releases `f`. Without the lock: the callback may be slow, and appends never change old
+ * bytes. */
+static csn_status read_found(found *f, const char *what, csn_line_fn fn, void *ctx,
+                             csn_error **err)
+{
+    reader r = {.fn = fn, .ctx = ctx};
+
+    int rc = f->fd >= 0 ? each_line(f->fd, read_one, &r) : 0;
+    found_release(f);
+    return rc == 0 ? CSN_OK : csn_fail_errno(err, rc, "read the audit log of %s", what);
+}
+
 csn_status csn_audit_read(const char *id, csn_line_fn fn, void *ctx, csn_error **err)
 {
     found f = {0};
-    reader r = {.fn = fn, .ctx = ctx};
 
     if (!fn)
         return csn_fail(err, CSN_INVALID, "audit: no function to give the lines to");
     csn_status st = find_log(id, &f, err);
-    if (st < 0)
-        return st;
-    /* Without the lock: the callback may be slow, and appends never change old bytes. */
-    int rc = f.fd >= 0 ? each_line(f.fd, read_one, &r) : 0;
-    found_release(&f);
-    return rc == 0 ? CSN_OK : csn_fail_errno(err, rc, "read the audit log of %s", id);
+    return st < 0 ? st : read_found(&f, id, fn, ctx, err);
+}
+
+csn_status csn_audit_read_file(const char *path, csn_line_fn fn, void *ctx, csn_error **err)
+{
+    found f = {0};
+
+    if (!fn)
+        return csn_fail(err, CSN_INVALID, "audit: no function to give the lines to");
+    csn_status st = find_file(path, &f, err);
+    return st < 0 ? st : read_found(&f, path, fn, ctx, err);
 }
 
 /* ---- verify ----------------------------------------------------------------------------- */
@@ -299,33 +334,48 @@ static csn_status make_report(const checker *c, uint64_t bad, csn_audit_report *
     return CSN_OK;
 }
 
-/* Takes a shared lock: a log between the writes of a line and its head would look damaged. */
-csn_status csn_audit_verify(const char *id, csn_audit_report **ret, csn_error **err)
+/* Releases `f`. Takes a shared lock: a log between the writes of a line and its head would look
+ * damaged. */
+static csn_status verify_found(found *f, const char *what, csn_audit_report **ret,
+                               csn_error **err)
 {
-    found f = {0};
-    checker c = {0};
+    checker c = {.sandbox = f->custom ? NULL : f->id};
     uint64_t bad = 0;
-
-    if (!ret)
-        return csn_fail(err, CSN_INVALID, "audit: no place for the report");
-    csn_status st = find_log(id, &f, err);
-    if (st < 0)
-        return st;
-    c.sandbox = f.custom ? NULL : f.id;
     int rc = 0;
-    if (f.fd >= 0) {
-        lock_shared(f.fd);
-        rc = each_line(f.fd, check_one, &c);
+
+    if (f->fd >= 0) {
+        lock_shared(f->fd);
+        rc = each_line(f->fd, check_one, &c);
     }
     if (c.reason)
         bad = c.now.lines + 1;
     else if (rc == 0 && c.error == 0)
-        check_head(&c, &f, &bad);
-    found_release(&f);
+        check_head(&c, f, &bad);
     rc = c.error != 0 ? c.error : rc;
-    if (rc != 0)
-        return csn_fail_errno(err, rc, "read the audit log of %s", id);
-    return make_report(&c, bad, ret, err);
+    csn_status st = rc != 0 ? csn_fail_errno(err, rc, "read the audit log of %s", what)
+                            : make_report(&c, bad, ret, err);
+    found_release(f);
+    return st;
+}
+
+csn_status csn_audit_verify(const char *id, csn_audit_report **ret, csn_error **err)
+{
+    found f = {0};
+
+    if (!ret)
+        return csn_fail(err, CSN_INVALID, "audit: no place for the report");
+    csn_status st = find_log(id, &f, err);
+    return st < 0 ? st : verify_found(&f, id, ret, err);
+}
+
+csn_status csn_audit_verify_file(const char *path, csn_audit_report **ret, csn_error **err)
+{
+    found f = {0};
+
+    if (!ret)
+        return csn_fail(err, CSN_INVALID, "audit: no place for the report");
+    csn_status st = find_file(path, &f, err);
+    return st < 0 ? st : verify_found(&f, path, ret, err);
 }
 
 void csn_audit_report_free(csn_audit_report *r)

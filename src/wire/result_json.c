@@ -187,6 +187,7 @@ void csn_wire_exec(csn_json *j, const csn_exec_result *r)
     put_denials(j, r->denials, r->denial_count);
     csn_json_kbool(j, "unchecked", r->unchecked != 0);
     put_layers(j, r->layers, r->layer_count);
+    csn_json_kstr(j, "sandbox", r->sandbox);
     csn_json_object_end(j);
 }
 

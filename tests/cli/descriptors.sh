@@ -62,7 +62,7 @@ for backend in local jail; do
     each list "$id" "$CAISSON" list
     each info "$id" "$CAISSON" info "$id"
     each ps "" "$CAISSON" ps "$id"
-    each log '"op":"open"' "$CAISSON" log "$id"
+    each log '"op":"open"' "$CAISSON" log --json "$id"
     each watch "" "$CAISSON" watch "$id" --timeout 1ms
     each destroy "" "$CAISSON" destroy BOX
     each exec content "$CAISSON" exec "$id" -- cat file

@@ -15,7 +15,7 @@ mount -t tmpfs -o size=2m,mode=0700 tmpfs "$S" || exit 1
 
 fill() { cat /dev/zero >"$S/fill" 2>"$T/.fill" && exit 1; }
 free_space() { rm "$S/fill"; }
-lines() { cs log "$1" | grep -c "\"op\":\"$2\""; }
+lines() { cs log "$1" --json | grep -c "\"op\":\"$2\""; }
 
 id=$(cs create --workspace "$W") || exit 1
 printf old >"$W/kept"
@@ -93,7 +93,7 @@ wait "$caller" 2>"$T/.err"
 status "a caller that was killed leaves a gap" 1 cs log "$id" --verify
 cs destroy "$id"
 status "which its log keeps" 1 cs log "$id" --verify
-is "before the line of destroy" "$(cs log "$id" | sed -n 's/.*"op":"\([a-z]*\)".*/\1/p' | tr '\n' ' ')" "open gap destroy "
+is "before the line of destroy" "$(cs log "$id" --json | sed -n 's/.*"op":"\([a-z]*\)".*/\1/p' | tr '\n' ' ')" "open gap destroy "
 
 # ---- read-only ----
 id=$(cs create --workspace "$W") || exit 1

@@ -30,13 +30,13 @@ status "a denied path that is not there" 1 cs create --workspace "$w" --deny sec
 like "is named, with the option that permits it" "$err" "*--deny 'secrt': No such file*hint: --deny-missing-ok *"
 is "with that option it is no error" "$(cs run --workspace "$w" --deny-missing-ok secrt -- echo x)" x
 
-status "log" 0 cs log "$id"
+status "log" 0 cs log "$id" --json
 is "every line is an object with its verdict" "$(python3 -c '
 import json, sys
 rows = [json.loads(l) for l in sys.stdin]
 print(len(rows) >= 6, all({"seq", "time", "sandbox", "op", "verdict", "sha256"} <= set(r) for r in rows),
       any(r["verdict"] != rows[0]["verdict"] for r in rows))' <<<"$out")" "True True True"
-is "secrets are not in it" "$(cs exec "$id" --env TOKEN=hush-hush -- echo x >/dev/null; cs log "$id" | grep -c hush-hush)" 0
+is "secrets are not in it" "$(cs exec "$id" --env TOKEN=hush-hush -- echo x >/dev/null; cs log "$id" --json | grep -c hush-hush)" 0
 status "log --verify" 0 cs log "$id" --verify
 like "says ok" "$out" "ok, [0-9]* lines"
 json "log --verify --json" "$(cs log "$id" --verify --json)" 'v["ok"] is True and v["bad_line"] is None'

@@ -124,6 +124,7 @@ for c in exec info read ls ps log destroy cleanup; do
     case $c in
     exec) row - "a/b" exec a/b -- true ;;
     read) row - "a/b" read a/b f ;;
+    log) row - "a b" log 'a b' ;; # a slash makes it a path
     *) row - "a/b" "$c" a/b ;;
     esac
 done

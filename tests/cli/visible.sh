@@ -39,5 +39,5 @@ pid=$(cs exec "$id" -d -- sh -c 'sleep 300' $'\e[31m\xe2\x80\xae')
 like "ps" "$(tty ps "$id")" '*\\x1b[[]31m<U+202E>*'
 cs kill "$id" "$pid"
 holds "log" ! grep -q $'\xe2\x80\xae' <<<"$(tty log "$id")"
-holds "log to a pipe has the bytes" grep -q $'\xe2\x80\xae' <<<"$(cs log "$id")"
+holds "log to a pipe has the bytes" grep -q $'\xe2\x80\xae' <<<"$(cs log "$id" --json)"
 cs destroy "$id"

@@ -68,7 +68,7 @@ rm -rf "${far:-/nonexistent}"
 fresh && cp -r "$T/template" n
 id=$(new)
 cs exec "$id" -c 'mkdir -p n/.git/hooks; echo x >n/.git/hooks/pre-commit; echo x >.zshenv' >/dev/null 2>&1
-last() { cs log "$id" | tail -n 1; }
+last() { cs log "$id" --json | tail -n 1; }
 json "the line of the command lists what was moved" "$(last)" \
     "v['op'] == 'exec' and sorted(v['aside']) == ['$WS/.zshenv', '$WS/n/.git/hooks/pre-commit']"
 cs exec "$id" -c 'echo harmless >file' >/dev/null

@@ -70,7 +70,7 @@ json "and the connections" "$(cs net "$id" --json)" \
      any(e["verdict"] == "deny" and e["host"] == "ok.test" for e in v["events"])'
 status "a wrong rule changes nothing" 1 cs net "$id" --allow 'a..b'
 status "as before" 0 fetch http://other.test/four
-json "each connection is in the audit log once" "$(cs log "$id" | python3 -c 'import json,sys
+json "each connection is in the audit log once" "$(cs log "$id" --json | python3 -c 'import json,sys
 print(json.dumps([json.loads(x) for x in sys.stdin]))')" \
     'len([x for x in v if x["op"] == "net" and x["args"]["kind"] == "connect" and x["target"] == "ok.test:80"]) == 1 and
      [x for x in v if x["op"] == "net" and x["args"]["kind"] == "connect"][0]["args"]["address"] == "93.184.216.10" and
@@ -82,7 +82,7 @@ is_off() { [ "$(layer "$id")" = off ]; }
 holds "without its gateway: off" eventually is_off
 status "and everything else works" 0 cs exec "$id" -- true
 cs exec "$id" -- true
-is "which is on record, once" "$(cs log "$id" | grep -c '"target":"the network gateway has ended"')" 1
+is "which is on record, once" "$(cs log "$id" --json | grep -c '"target":"the network gateway has ended"')" 1
 status "a connection is refused, not left waiting" 7 fetch http://93.184.216.20/
 status "and so does a question" 6 fetch http://other.test/
 status "new rules cannot be had" 1 cs net "$id" --allow ok.test
