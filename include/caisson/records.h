@@ -1,4 +1,5 @@
-/* records.h: what caisson keeps outside of sandboxes: the list of audit logs.
+/* records.h: what caisson keeps outside of sandboxes: audit logs, and protected files that were
+ * moved out of a workspace.
  * SPDX-License-Identifier: Apache-2.0
  *
  * The rules for calls are those of caisson.h. A log is read with csn_audit_read. */
@@ -33,6 +34,37 @@ CSN_API csn_status csn_audit_logs(csn_audit_logs_result **ret, csn_error **err);
 CSN_API void csn_audit_logs_free(csn_audit_logs_result *r);
 /* Removes the log of a sandbox that has ended; CSN_CONFLICT: it has not. */
 CSN_API csn_status csn_audit_remove(const char *id, csn_error **err);
+
+/* ---- files that were moved away ---- */
+
+typedef struct csn_aside_entry {
+    const char *id;      /* SANDBOX/NUMBER */
+    const char *sandbox; /* id of the sandbox that made or changed it */
+    const char *path;    /* where it was; NULL: not known */
+    const char *reason;  /* why it was moved; NULL: not known */
+    const char *kept;    /* where it is now */
+    const char *type;    /* "file", "directory", "symlink" or "other" */
+    uint64_t bytes;
+    int64_t moved_ms;
+} csn_aside_entry;
+
+typedef struct csn_aside_list_result {
+    const csn_aside_entry *items; /* the last moved one last */
+    size_t count;
+} csn_aside_list_result;
+
+/* Lists the protected files that were moved out of workspaces of this user. */
+CSN_API csn_status csn_aside_list(csn_aside_list_result **ret, csn_error **err);
+CSN_API void csn_aside_list_free(csn_aside_list_result *r);
+
+#define CSN_ASIDE_REPLACE (1u << 0) /* replace a file that is at its place by now */
+
+/* Moves one back to where it was, and removes the entry. Programs of the host may run it from
+ * then on, so the caller must trust it. No symlink on the path is followed. CSN_EXISTS: there
+ * is something at its place; CSN_NOT_FOUND: no such entry, or its directory is gone. */
+CSN_API csn_status csn_aside_restore(const char *id, uint32_t flags, csn_error **err);
+/* Deletes one. */
+CSN_API csn_status csn_aside_remove(const char *id, csn_error **err);
 
 #ifdef __cplusplus
 }

@@ -162,6 +162,63 @@ static void note_protected(const csn_cli *c, const csn_denial *d)
         csn_cli_note(c, "'%s' was quarantined: it is now %s", d->target, d->resolved);
 }
 
+/* A protected file that was moved away, by its full path. */
+static bool is_protected(const csn_denial *d)
+{
+    return d->source && strcmp(d->source, "protected by default") == 0 && d->target &&
+           d->target[0] == '/' && d->resolved && d->resolved[0] == '/';
+}
+
+/* True for two protected files in one directory. */
+static bool same_dir(const csn_denial *a, const csn_denial *b)
+{
+    size_t n = (size_t)(strrchr(a->target, '/') - a->target);
+
+    return (size_t)(strrchr(b->target, '/') - b->target) == n &&
+           memcmp(a->target, b->target, n) == 0;
+}
+
+#define NAMES_SHOWN 4u
+
+/* Prints one line for all protected files that are in the directory of items[at]. Returns
+ * false, and prints nothing, if there is only this one. */
+static bool note_directory(const csn_cli *c, const csn_denial *items, size_t count, size_t at)
+{
+    int dir = (int)(strrchr(items[at].target, '/') - items[at].target);
+    size_t files = 0, hidden = 0;
+    csn_autobuf names;
+    char rest[96] = "";
+
+    csn_buf_init(&names, NAMES_SHOWN * 1024);
+    for (size_t i = at; i < count; i++) {
+        if (!is_protected(&items[i]) || !same_dir(&items[i], &items[at]))
+            continue;
+        hidden += items[i].resolved &&
+                  same_dir(&(csn_denial){.target = items[i].resolved}, &items[at]);
+        if (files++ < NAMES_SHOWN)
+            csn_buf_printf(&names, "%s%s", names.len ? ", " : "", items[i].target + dir + 1);
+    }
+    if (files < 2)
+        return false;
+    if (hidden > 0)
+        snprintf(rest, sizeof(rest), "; %zu of them stay there as .csn-aside-*", hidden);
+    csn_cli_note(c,
+                 "%zu files in '%.*s' were quarantined: %s%s; caisson aside shows them%s; to "
+                 "allow them: --write %.*s",
+                 files, dir, items[at].target, names.data ? names.data : "",
+                 files > NAMES_SHOWN ? ", ..." : "", rest, dir, items[at].target);
+    return true;
+}
+
+/* True if an earlier item is a protected file of the same directory. */
+static bool noted_before(const csn_denial *items, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (is_protected(&items[i]) && same_dir(&items[i], &items[at]))
+            return true;
+    return false;
+}
+
 void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bool failed)
 {
     for (size_t i = 0; i < count; i++) {
@@ -178,6 +235,8 @@ void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bo
                             "allow it: --allow HOST:PORT");
             continue;
         }
+        if (is_protected(d) && (noted_before(items, i) || note_directory(c, items, count, i)))
+            continue;
         const char *how = d->hint ? "; " : "";
         note_protected(c, d);
         if (d->hint &&

@@ -55,6 +55,7 @@ const csn_command *const csn_cli_commands[] = {
     &csn_cmd_untrust,
     &csn_cmd_why,
     &csn_cmd_log,
+    &csn_cmd_aside,
     /* Servers */
     &csn_cmd_mcp,
     /* caisson itself */
