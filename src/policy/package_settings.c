@@ -16,19 +16,19 @@ typedef struct span {
 } span;
 
 static const struct row {
-    csn_registry_format format;
     const char *key, *variable;
+    csn_registry_format format;
     bool list; /* several, which may continue in indented lines */
     bool url;
 } rows[] = {
-    {CSN_REGISTRY_NPMRC, "registry", "npm_config_registry", false, true},
-    {CSN_REGISTRY_PIP, "index-url", "PIP_INDEX_URL", false, true},
-    {CSN_REGISTRY_PIP, "extra-index-url", "PIP_EXTRA_INDEX_URL", true, true},
-    {CSN_REGISTRY_PIP, "trusted-host", "PIP_TRUSTED_HOST", true, false},
-    {CSN_REGISTRY_GOENV, "GOPROXY", "GOPROXY", false, false},
-    {CSN_REGISTRY_GOENV, "GOSUMDB", "GOSUMDB", false, false},
-    {CSN_REGISTRY_GOENV, "GONOSUMDB", "GONOSUMDB", false, false},
-    {CSN_REGISTRY_GOENV, "GOPRIVATE", "GOPRIVATE", false, false},
+    {"registry", "npm_config_registry", CSN_REGISTRY_NPMRC, false, true},
+    {"index-url", "PIP_INDEX_URL", CSN_REGISTRY_PIP, false, true},
+    {"extra-index-url", "PIP_EXTRA_INDEX_URL", CSN_REGISTRY_PIP, true, true},
+    {"trusted-host", "PIP_TRUSTED_HOST", CSN_REGISTRY_PIP, true, false},
+    {"GOPROXY", "GOPROXY", CSN_REGISTRY_GOENV, false, false},
+    {"GOSUMDB", "GOSUMDB", CSN_REGISTRY_GOENV, false, false},
+    {"GONOSUMDB", "GONOSUMDB", CSN_REGISTRY_GOENV, false, false},
+    {"GOPRIVATE", "GOPRIVATE", CSN_REGISTRY_GOENV, false, false},
 };
 
 static span trim(span s, const char *what)
@@ -121,7 +121,7 @@ static void report(const struct row *row, span value, csn_setting_fn fn, void *c
         return;
     for (size_t i = 0; i < value.len; i++) {
         bool blank = value.at[i] && strchr(" \t\r\n", value.at[i]);
-        if (!blank || joined[n - 1] != ' ') /* the first byte is no blank */
+        if (!blank || (n > 0 && joined[n - 1] != ' '))
             joined[n++] = (char)(blank ? ' ' : value.at[i]);
     }
     if (csn_registry_clean(joined, n, clean, sizeof(clean)) && words_fit(row, clean))
