@@ -15,22 +15,15 @@ typedef struct preset_row {
     const char *ports;
 } preset_row;
 
+/* The first preset that covers a host is the one that a hint offers. */
 static const preset_row rows[] = {
     {"apt", "*.debian.org", false, "80,443"},
     {"apt", "*.ubuntu.com", false, "80,443"},
-    {"bun", "*.npmjs.org", false, "443"},
     {"cargo", "*.crates.io", true, "443"},
-    /* packagist has the metadata; it refers to archives of the code host */
-    {"composer", "*.packagist.org", true, "443"},
-    {"composer", "api.github.com", false, "443"},
-    {"composer", "codeload.github.com", false, "443"},
     {"gem", "*.rubygems.org", true, "443"},
     {"github", "*.github.com", true, "22,443"},
     {"github", "*.githubusercontent.com", false, "443"},
     {"go", "*.golang.org", true, "443"},
-    {"gradle", "*.gradle.org", false, "443"},
-    {"gradle", "*.maven.org", false, "443"},
-    {"gradle", "*.maven.apache.org", false, "443"},
     {"maven", "*.maven.org", false, "443"},
     {"maven", "*.maven.apache.org", false, "443"},
     {"npm", "*.npmjs.org", false, "443"},
@@ -38,12 +31,21 @@ static const preset_row rows[] = {
     {"npm", "*.yarnpkg.com", false, "443"},
     {"pip", "*.pypi.org", true, "443"},
     {"pip", "*.pythonhosted.org", false, "443"},
-    {"pnpm", "*.npmjs.org", false, "443"},
-    {"poetry", "*.pypi.org", true, "443"},
-    {"poetry", "*.pythonhosted.org", false, "443"},
     {"uv", "*.pypi.org", true, "443"},
     {"uv", "*.pythonhosted.org", false, "443"},
     {"uv", "*.astral.sh", true, "443"},
+    /* those that share a service with one above */
+    {"bun", "*.npmjs.org", false, "443"},
+    /* packagist has the metadata; it refers to archives of the code host */
+    {"composer", "*.packagist.org", true, "443"},
+    {"composer", "api.github.com", false, "443"},
+    {"composer", "codeload.github.com", false, "443"},
+    {"gradle", "*.gradle.org", false, "443"},
+    {"gradle", "*.maven.org", false, "443"},
+    {"gradle", "*.maven.apache.org", false, "443"},
+    {"pnpm", "*.npmjs.org", false, "443"},
+    {"poetry", "*.pypi.org", true, "443"},
+    {"poetry", "*.pythonhosted.org", false, "443"},
     {"yarn", "*.npmjs.org", false, "443"},
     {"yarn", "*.yarnpkg.com", false, "443"},
 };
@@ -68,6 +70,8 @@ static bool covers(const preset_row *r, const char *host)
     const char *dot = r->below + 1; /* ".domain" */
     size_t len = strlen(host), tail = strlen(dot);
 
+    if (r->below[0] != '*')
+        return strcmp(host, r->below) == 0;
     if (r->bare && strcmp(host, dot + 1) == 0)
         return true;
     return len > tail && strcmp(host + len - tail, dot) == 0;

@@ -320,12 +320,26 @@ static void a_host_of_a_public_service_has_a_preset(void **state)
     static const struct {
         const char *host, *program, *preset;
     } rows[] = {
-        {"crates.io", NULL, "cargo"},   {"static.crates.io", NULL, "cargo"},
-        {"pypi.org", NULL, "pip"},      {"pypi.org", "uv", "uv"},
-        {"pypi.org", "npm", "pip"},     {"pythonhosted.org", NULL, NULL},
-        {"a.b.npmjs.org", "sh", "npm"}, {"npmjs.org", NULL, NULL},
-        {"evilcrates.io", NULL, NULL},  {"crates.io.test", NULL, NULL},
-        {".crates.io", NULL, NULL},     {"", NULL, NULL},
+        {"crates.io", NULL, "cargo"},
+        {"static.crates.io", NULL, "cargo"},
+        {"pypi.org", NULL, "pip"},
+        {"pypi.org", "uv", "uv"},
+        {"pypi.org", "npm", "pip"},
+        {"pythonhosted.org", NULL, NULL},
+        {"a.b.npmjs.org", "sh", "npm"},
+        {"npmjs.org", NULL, NULL},
+        {"evilcrates.io", NULL, NULL},
+        {"crates.io.test", NULL, NULL},
+        {".crates.io", NULL, NULL},
+        {"", NULL, NULL},
+        {"registry.npmjs.org", "bun", "bun"},
+        {"registry.yarnpkg.com", NULL, "npm"},
+        {"api.github.com", NULL, "github"},
+        {"api.github.com", "composer", "composer"},
+        {"xpi.github.com", "composer", "github"},
+        {"repo1.maven.org", NULL, "maven"},
+        {"plugins.gradle.org", NULL, "gradle"},
+        {"repo.packagist.org", NULL, "composer"},
     };
 
     (void)state;
