@@ -403,7 +403,7 @@ static csn_status exec_inner(csn_call *c, const char *const *argv, const char *c
         .rows = o->rows,
         .cols = o->cols,
         .denials = &denials,
-        .live_denials = &live};
+        .live_denials = o->on_denial ? &live : NULL};
     csn_exec_end end;
     collector col;
 

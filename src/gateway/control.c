@@ -17,6 +17,7 @@
 
 #define CONNS_MAX           64u
 #define REQUESTS_PER_WAKEUP 8
+#define WATCHERS_MAX        64u /* commands that run at the same time */
 
 typedef struct control_conn {
     gw_io io;
@@ -28,6 +29,7 @@ typedef struct gw_control {
     gw_gateway *gateway;
     gw_io listener;
     control_conn conns[CONNS_MAX];
+    gw_io watchers[WATCHERS_MAX]; /* channels of WATCH */
     bool set_up, detached;
     uint8_t packet[CSN_KEEPER_MSG_MAX];
 } gw_control;
@@ -136,6 +138,46 @@ static void send_events(gw_control *c, int channel, const csn_msg *m)
     csn_packer_init(&o, NULL, 0);
     gw_events_put(c->gateway->events, since, &o);
     reply(channel, CSN_GATEWAY_EVENTS_R, &o);
+}
+
+/* Does not block: a watcher that does not read misses denials, which EVENTS still has. */
+static void tell_watchers(void *ctx, const csn_gateway_event *ev)
+{
+    gw_control *c = ctx;
+    csn_packer o;
+
+    csn_packer_init(&o, NULL, 0);
+    for (size_t i = 0; i < WATCHERS_MAX; i++) {
+        if (c->watchers[i].fd < 0)
+            continue;
+        if (o.len == 0)
+            csn_put_gateway_event(&o, ev);
+        if (o.error == 0)
+            (void)csn_msg_send(c->watchers[i].fd, CSN_GATEWAY_DENIED, o.data, o.len, NULL, 0,
+                               1);
+    }
+    csn_packer_release(&o);
+}
+
+/* The peer never sends on this channel, so any event means that it closed its end. */
+static void on_watcher(gw_io *io, uint32_t ready)
+{
+    (void)ready;
+    gw_loop_close(io);
+}
+
+static void add_watcher(gw_control *c, int *channel)
+{
+    gw_io *w = c->watchers;
+
+    while (w < c->watchers + WATCHERS_MAX && w->fd >= 0)
+        w++;
+    if (w == c->watchers + WATCHERS_MAX)
+        return; /* the channel closes */
+    if (gw_loop_add_level(&c->gateway->loop, w, *channel, on_watcher) == 0)
+        (void)csn_steal_fd(channel);
+    else
+        w->fd = -1;
 }
 
 /* ---- set-up ---------------------------------------------------------------------------- */
@@ -318,6 +360,8 @@ static void serve(gw_control *c, csn_msg *m)
         send_events(c, channel, m);
     else if (m->type == CSN_GATEWAY_EXEC_RULES)
         begin_exec_rules(c, &channel, m);
+    else if (m->type == CSN_GATEWAY_WATCH)
+        add_watcher(c, &channel);
     else
         reply_failed(channel, "unknown request");
 }
@@ -357,5 +401,8 @@ int gw_control_init(gw_gateway *g, int fd)
     c->listener.fd = -1;
     for (size_t i = 0; i < CONNS_MAX; i++)
         c->conns[i].io.fd = -1;
+    for (size_t i = 0; i < WATCHERS_MAX; i++)
+        c->watchers[i].fd = -1;
+    gw_events_on_denial(g->events, tell_watchers, c);
     return add_conn(c, fd, true) ? 0 : -EINVAL;
 }

@@ -17,6 +17,8 @@ struct gw_events {
     uint64_t next;                                   /* seq of the next event, from 1 */
     uint64_t read;                                   /* events before this seq were delivered */
     uint64_t denials[DENIAL_SLOTS]; /* seq of a denial, by hash of its subject */
+    void (*on_denial)(void *ctx, const csn_gateway_event *ev); /* or NULL */
+    void *on_denial_ctx;
 };
 
 gw_events *gw_events_new(void)
@@ -33,6 +35,13 @@ void gw_events_free(gw_events *e)
     for (size_t i = 0; e && i < CSN_GATEWAY_EVENTS_MAX; i++)
         free(e->ring[i]);
     free(e);
+}
+
+void gw_events_on_denial(gw_events *e, void (*fn)(void *ctx, const csn_gateway_event *ev),
+                         void *ctx)
+{
+    e->on_denial = fn;
+    e->on_denial_ctx = ctx;
 }
 
 static csn_gateway_event **slot(gw_events *e, uint64_t seq)
@@ -133,6 +142,9 @@ void gw_events_add(gw_events *e, const csn_gateway_event *ev)
     *slot(e, full.seq) = copy(&full);
     if (full.verdict == CSN_GATEWAY_DENY)
         *denial_slot(e, &full) = full.seq;
+    const csn_gateway_event *kept = *slot(e, full.seq);
+    if (kept && kept->verdict == CSN_GATEWAY_DENY && e->on_denial)
+        e->on_denial(e->on_denial_ctx, kept);
 }
 
 void gw_events_put(gw_events *e, uint64_t since, csn_packer *o)

@@ -11,6 +11,9 @@ typedef struct gw_events gw_events;
 /* NULL: out of memory. */
 gw_events *gw_events_new(void);
 void gw_events_free(gw_events *e);
+/* Calls fn for each new denial, not for repetitions. */
+void gw_events_on_denial(gw_events *e, void (*fn)(void *ctx, const csn_gateway_event *ev),
+                         void *ctx);
 /* Copies the strings; NULL becomes "". Sets seq, time and count. Out of memory, the event
  * counts as dropped. */
 void gw_events_add(gw_events *e, const csn_gateway_event *ev);

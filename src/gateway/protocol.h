@@ -12,6 +12,8 @@
  *               (flags and rules)                                      channel closes
  *   EVENTS      u64 since              -                               EVENTS_R; repeat while
  *                                                                      `more` is set
+ *   WATCH       -                      -                               DENIED for each new
+ * denial, until the channel closes
  *
  * The reply to any request may be FAILED with an error message. SETUP is the first request and
  * is sent once. The gateway exits when its keeper exits, and when the inherited control
@@ -54,10 +56,12 @@ enum csn_gateway_type {
     CSN_GATEWAY_UPDATE,
     CSN_GATEWAY_EVENTS,
     CSN_GATEWAY_EXEC_RULES,
+    CSN_GATEWAY_WATCH,
     CSN_GATEWAY_READY = 160,
     CSN_GATEWAY_OK,
     CSN_GATEWAY_EVENTS_R,
     CSN_GATEWAY_FAILED,
+    CSN_GATEWAY_DENIED, /* one csn_gateway_event */
 };
 
 enum csn_gateway_mode { CSN_GATEWAY_LISTED, CSN_GATEWAY_ALL };

@@ -146,6 +146,14 @@ int csn_msg_check(const void *packet, size_t n, size_t nfds, csn_msg_head *ret)
     return ret->length == n - sizeof(*ret) ? 0 : -EPROTO;
 }
 
+int csn_msg_next_type(int sock)
+{
+    csn_msg_head head;
+    ssize_t n = recv(sock, &head, sizeof(head), MSG_PEEK | MSG_DONTWAIT);
+
+    return n == (ssize_t)sizeof(head) ? head.type : -1;
+}
+
 /* Copies the body out of the last descriptor, which must be a sealed memfd. */
 static int read_body_fd(csn_msg *m, size_t len)
 {

@@ -41,6 +41,8 @@ int csn_msg_send(int sock, uint16_t type, const void *body, size_t len, const in
 /* Receives one message without waiting; the caller releases it. Returns 1, 0 when the peer hung
  * up, -EAGAIN when there is none, -EPROTO when it is malformed. */
 int csn_msg_recv(int sock, void *buf, size_t size, csn_msg *ret);
+/* The type of the message that csn_msg_recv would return; -1: there is none. */
+int csn_msg_next_type(int sock);
 /* Sends a request whose answers come on a channel of its own: one end of a socket pair is sent
  * as the first descriptor, the other is *ret_channel. -EPIPE: the peer is gone. -ETIMEDOUT: it
  * read nothing until the deadline. */

@@ -31,6 +31,7 @@ enum {
     AT_INPUT,
     AT_MESSAGE,
     AT_CONTROL,
+    AT_NOTICE,
     AT_CANCEL,
     AT_COUNT = AT_CANCEL + 2
 };
@@ -42,6 +43,7 @@ void csn_pump_init(csn_pump *p)
                     .message_fd = -1,
                     .control_fd = -1,
                     .size_fd = -1,
+                    .notice_fd = -1,
                     .null_fd = -1};
     p->out[0] = p->out[1] = (csn_pump_out){.fd = -1};
     p->cancel_fds[0] = p->cancel_fds[1] = -1;
@@ -233,6 +235,7 @@ static void fill_poll(const csn_pump *p, struct pollfd pf[AT_COUNT])
     fill_poll_feed(p, pf);
     pf[AT_MESSAGE] = (struct pollfd){.fd = p->message_fd, .events = POLLIN};
     pf[AT_CONTROL] = (struct pollfd){.fd = p->control_fd, .events = POLLIN};
+    pf[AT_NOTICE] = (struct pollfd){.fd = p->notice_fd, .events = POLLIN};
 }
 
 /* Moves bytes for all ready descriptors. False: *ret must be reported at once. */
@@ -345,6 +348,8 @@ csn_pump_event csn_pump_wait(csn_pump *p)
             return CSN_PUMP_CONTROL;
         if (n > 0 && pf[AT_MESSAGE].revents != 0)
             return CSN_PUMP_MESSAGE;
+        if (n > 0 && pf[AT_NOTICE].revents != 0)
+            return CSN_PUMP_NOTICE;
         if (n > 0 && (pf[AT_CANCEL].revents != 0 || pf[AT_CANCEL + 1].revents != 0))
             return CSN_PUMP_CANCEL;
         bool passed = p->deadline_ns != 0 && csn_deadline_poll_ms(p->deadline_ns) == 0;

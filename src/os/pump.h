@@ -15,6 +15,7 @@ typedef enum csn_pump_event {
     CSN_PUMP_CLOSED,   /* every output has ended and no other event can come */
     CSN_PUMP_MESSAGE,  /* message_fd is readable or hung up */
     CSN_PUMP_CONTROL,  /* control_fd is readable or hung up */
+    CSN_PUMP_NOTICE,   /* notice_fd is readable or hung up */
     CSN_PUMP_CANCEL,   /* one of cancel_fds is readable or hung up */
     CSN_PUMP_STOP,     /* the sink asks to stop */
     CSN_PUMP_DEADLINE, /* the deadline has passed */
@@ -40,7 +41,7 @@ typedef struct csn_pump {
     csn_input input;
     int64_t (*feed)(void *ctx, void *buf, size_t len);
     void *feed_ctx;
-    int message_fd, control_fd;
+    int message_fd, control_fd, notice_fd;
     int cancel_fds[2];
     uint64_t deadline_ns;
     /* out[0] and feed_fd are the master of a terminal: the end of the input is typed as ^D. */

@@ -40,7 +40,7 @@ typedef struct run {
     const csn_exec_req *req;
     csn_pump pump;
     int channel;
-    int sockets;             /* to the process that creates the command's sockets, or -1 */
+    const csn_exec_extra *extra;
     uint64_t number;         /* of the spawn */
     uint32_t how;            /* CSN_END_* that our KILL stands for, or CSN_END_EXITED */
     csn_kill_wait kill_wait; /* after KILL */
@@ -269,8 +269,8 @@ static csn_status make_stdio(run *r, int cwd_fd, uint32_t *flags, int fds[5], in
         fds[n++] = own[2];
         *flags |= CSN_SPAWN_STDERR_FD;
     }
-    if (r->sockets >= 0) {
-        fds[n++] = r->sockets;
+    if (r->extra->sockets >= 0) {
+        fds[n++] = r->extra->sockets;
         *flags |= CSN_SPAWN_SOCKETS_FD;
     }
     *ret_count = n;
@@ -397,6 +397,12 @@ bool csn_runtime_take_refused(csn_runtime *rt, const csn_exec_req *req, const cs
     return true;
 }
 
+void csn_runtime_take_notice(csn_pump *p, const csn_exec_extra *extra)
+{
+    if (!extra->take_notice(extra->ctx, p->notice_fd))
+        p->notice_fd = -1;
+}
+
 /* Receives one message. *ret_ended: it was EXIT. */
 static csn_status take_message(run *r, bool *ret_ended, csn_error **err)
 {
@@ -453,6 +459,9 @@ static csn_status run_to_end(run *r, csn_error **err)
             else
                 ended = give_up(r);
             break;
+        case CSN_PUMP_NOTICE:
+            csn_runtime_take_notice(&r->pump, r->extra);
+            break;
         case CSN_PUMP_CANCEL:
         case CSN_PUMP_STOP:
             if (r->how == CSN_END_EXITED)
@@ -483,7 +492,7 @@ void csn_runtime_drain(csn_runtime *rt, csn_pump *p)
     int left[2];
     size_t n = 0;
 
-    p->message_fd = p->control_fd = p->cancel_fds[0] = p->cancel_fds[1] = -1;
+    p->message_fd = p->control_fd = p->notice_fd = p->cancel_fds[0] = p->cancel_fds[1] = -1;
     csn_pump_end_feed(p);
     if (p->out[0].fd < 0 && p->out[1].fd < 0)
         return;
@@ -501,10 +510,11 @@ void csn_runtime_drain(csn_runtime *rt, csn_pump *p)
     }
 }
 
-static csn_status run_foreground(csn_runtime *rt, const csn_exec_req *req, int sockets,
-                                 const csn_sink *sink, csn_exec_end *ret, csn_error **err)
+static csn_status run_foreground(csn_runtime *rt, const csn_exec_req *req,
+                                 const csn_exec_extra *extra, const csn_sink *sink,
+                                 csn_exec_end *ret, csn_error **err)
 {
-    run r = {.rt = rt, .req = req, .channel = -1, .sockets = sockets, .how = CSN_END_EXITED};
+    run r = {.rt = rt, .req = req, .channel = -1, .extra = extra, .how = CSN_END_EXITED};
 
     csn_pump_init(&r.pump);
     r.pump.sink = sink->write;
@@ -512,6 +522,7 @@ static csn_status run_foreground(csn_runtime *rt, const csn_exec_req *req, int s
     csn_status st = send_spawn(&r, err);
     if (st == CSN_OK) {
         r.pump.message_fd = r.channel;
+        r.pump.notice_fd = extra->notice_fd;
         r.pump.cancel_fds[0] = req->cancel_fds[0];
         r.pump.cancel_fds[1] = req->cancel_fds[1];
         r.pump.deadline_ns = req->deadline_ns;
@@ -535,12 +546,13 @@ static csn_status run_foreground(csn_runtime *rt, const csn_exec_req *req, int s
 csn_status csn_runtime_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
                             csn_exec_end *ret, csn_error **err)
 {
-    return csn_runtime_exec_with(state, req, -1, sink, ret, err);
+    return csn_runtime_exec_with(state, req, &CSN_EXEC_EXTRA_NONE, sink, ret, err);
 }
 
-csn_status csn_runtime_exec_with(csn_runtime *rt, const csn_exec_req *req, int sockets,
-                                 const csn_sink *sink, csn_exec_end *ret, csn_error **err)
+csn_status csn_runtime_exec_with(csn_runtime *rt, const csn_exec_req *req,
+                                 const csn_exec_extra *extra, const csn_sink *sink,
+                                 csn_exec_end *ret, csn_error **err)
 {
-    return req->session ? csn_runtime_session_exec(rt, req, sink, ret, err)
-                        : run_foreground(rt, req, sockets, sink, ret, err);
+    return req->session ? csn_runtime_session_exec(rt, req, extra, sink, ret, err)
+                        : run_foreground(rt, req, extra, sink, ret, err);
 }

@@ -123,6 +123,8 @@ void csn_runtime_end_fill(const csn_runtime *rt, const csn_exit_msg *b, const ch
  * *count begins with 0. */
 bool csn_runtime_take_refused(csn_runtime *rt, const csn_exec_req *req, const csn_msg *m,
                               uint32_t *count);
+/* After CSN_PUMP_NOTICE. */
+void csn_runtime_take_notice(csn_pump *p, const csn_exec_extra *extra);
 /* After EXIT: delivers the rest of the output, waits up to CSN_DRAIN_MS for other processes
  * that hold the pipes, then passes the pipes to the keeper. */
 void csn_runtime_drain(csn_runtime *rt, csn_pump *p);
@@ -133,4 +135,5 @@ int csn_runtime_spawn_text(uint32_t stage, int errnum, const char *argv0, char *
 
 /* session.c */
 csn_status csn_runtime_session_exec(csn_runtime *rt, const csn_exec_req *req,
-                                    const csn_sink *sink, csn_exec_end *ret, csn_error **err);
+                                    const csn_exec_extra *extra, const csn_sink *sink,
+                                    csn_exec_end *ret, csn_error **err);

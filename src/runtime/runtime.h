@@ -260,10 +260,17 @@ bool csn_runtime_end_keeper(csn_runtime *rt);
 /* exec.c and process.c: entries of the ops table */
 csn_status csn_runtime_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
                             csn_exec_end *ret, csn_error **err);
-/* The same; sockets: connected to the process that creates the command's sockets
- * (os/socket_divert.h), or -1. */
-csn_status csn_runtime_exec_with(csn_runtime *rt, const csn_exec_req *req, int sockets,
-                                 const csn_sink *sink, csn_exec_end *ret, csn_error **err);
+/* The same. Descriptors stay the caller's; -1: none. */
+typedef struct csn_exec_extra {
+    int sockets;   /* to the process that creates the command's sockets (os/socket_divert.h) */
+    int notice_fd; /* while it is readable and the command runs, take_notice is called */
+    bool (*take_notice)(void *ctx, int fd); /* false: not to be called again */
+    void *ctx;
+} csn_exec_extra;
+#define CSN_EXEC_EXTRA_NONE ((csn_exec_extra){.sockets = -1, .notice_fd = -1})
+csn_status csn_runtime_exec_with(csn_runtime *rt, const csn_exec_req *req,
+                                 const csn_exec_extra *extra, const csn_sink *sink,
+                                 csn_exec_end *ret, csn_error **err);
 csn_status csn_runtime_start(void *state, const csn_exec_req *req, uint64_t output_max,
                              int64_t *ret_pid, void **ret_tie, csn_error **err);
 void csn_runtime_release_tied(void *tie);

@@ -41,6 +41,7 @@ typedef struct session_exec {
     bool killed, fresh;
     csn_kill_wait kill_wait; /* after KILL */
     uint32_t refused;        /* messages REFUSED */
+    const csn_exec_extra *extra;
 } session_exec;
 
 /* ---- the script ---- */
@@ -345,6 +346,20 @@ static csn_status check_late_status(session_exec *t, csn_exec_end *end, csn_erro
     return CSN_OK;
 }
 
+/* Names that the command looked up before it wrote its status are in the channel. */
+static void take_refused(session_exec *t)
+{
+    uint8_t buf[512];
+    bool good = true;
+    csn_msg m;
+
+    while (good && csn_msg_next_type(t->channel) == CSN_MSG_REFUSED &&
+           csn_msg_recv(t->channel, buf, sizeof(buf), &m) == 1) {
+        good = csn_runtime_take_refused(t->rt, t->req, &m, &t->refused);
+        csn_msg_release(&m);
+    }
+}
+
 /* The command wrote its output before the status, so all of it is in the pipes. Writing it to
  * the sink may take any time; ENDED tells the keeper that the command needs no more of it. */
 static csn_status finish_command(session_exec *t, int code, csn_exec_end *end, csn_error **err)
@@ -352,6 +367,7 @@ static csn_status finish_command(session_exec *t, int code, csn_exec_end *end, c
     bool late = csn_deadline_poll_ms(t->req->deadline_ns) == 0;
     csn_status st = CSN_OK;
 
+    take_refused(t);
     if (csn_pump_has_output(&t->pump)) {
         st = tell_keeper(t, CSN_MSG_ENDED, err);
         csn_pump_drain_now(&t->pump);
@@ -394,6 +410,9 @@ static csn_status run_turn(session_exec *t, csn_exec_end *end, csn_error **err)
             else
                 ended = give_up(t, end);
             break;
+        case CSN_PUMP_NOTICE:
+            csn_runtime_take_notice(&t->pump, t->extra);
+            break;
         case CSN_PUMP_CANCEL:
         case CSN_PUMP_STOP:
             if (!t->killed)
@@ -435,6 +454,7 @@ static csn_status run_in_session(session_exec *t, const csn_sink *sink, csn_exec
     t->pump.feed = feed_script;
     t->pump.feed_ctx = t;
     t->pump.message_fd = t->channel;
+    t->pump.notice_fd = t->extra->notice_fd;
     t->pump.cancel_fds[0] = t->req->cancel_fds[0];
     t->pump.cancel_fds[1] = t->req->cancel_fds[1];
     t->pump.deadline_ns = t->req->deadline_ns;
@@ -442,7 +462,8 @@ static csn_status run_in_session(session_exec *t, const csn_sink *sink, csn_exec
 }
 
 csn_status csn_runtime_session_exec(csn_runtime *rt, const csn_exec_req *req,
-                                    const csn_sink *sink, csn_exec_end *ret, csn_error **err)
+                                    const csn_exec_extra *extra, const csn_sink *sink,
+                                    csn_exec_end *ret, csn_error **err)
 {
     csn_exec_end end = {.size = sizeof(end), .exit_code = -1};
 
@@ -459,6 +480,7 @@ csn_status csn_runtime_session_exec(csn_runtime *rt, const csn_exec_req *req,
         return csn_fail(err, CSN_NOMEM, "session '%s'", req->session);
     t->rt = rt;
     t->req = req;
+    t->extra = extra;
     t->channel = -1;
     csn_pump_init(&t->pump);
     csn_buf_init(&t->script, SCRIPT_MAX);

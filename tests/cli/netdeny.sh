@@ -116,3 +116,34 @@ kill -TERM "$run"
 wait "$run"
 is "after a signal too" "$? $(tail -n 1 "$T/err")" \
     "143 caisson: run: denied net 'int.test'; to allow it: --allow int.test"
+
+# with rules: the gateway reports
+if [ "$(told --allow ok.test -- getent hosts evil.test)" != "net|evil.test|--allow evil.test" ]; then
+    skip "refusals of a gateway" "this host has no transparent network"
+    exit 0
+fi
+status "a host that no rule allows" 2 cs run --allow ok.test -- getent hosts evil.test
+is "is reported at once too" "$err" "caisson: run: denied net 'evil.test$live
+caisson: run: denied net 'evil.test'; to allow it: --allow evil.test"
+is "an address of a quiet program" "$(told --allow ok.test -- python3 -c "$connect" 192.0.2.1)" \
+    "net|192.0.2.1:80|--allow 192.0.2.1:80"
+is "a host of a package manager" "$(told --allow ok.test -- getent hosts index.crates.io)" \
+    "net|index.crates.io|--packages cargo"
+cs run --allow ok.test -c 'getent hosts now.test; while [ ! -e go ]; do sleep 0.02; done; echo end' \
+    >"$T/out" 2>"$T/err" &
+run=$!
+while kill -0 "$run" 2>/dev/null && ! grep -qs "denied net 'now.test$live" "$T/err"; do sleep 0.02; done
+holds "before the command ends" grep -qx "caisson: run: denied net 'now.test$live" "$T/err"
+touch go
+wait "$run"
+is "whose output is not touched" "$? $(cat "$T/out")" "0 end"
+id=$(cs create --allow ok.test)
+status "in a session of a detached sandbox" 1 cs exec "$id" --session s -c 'getent hosts s2.test; false'
+is "as well" "$err" "caisson: exec: denied net 's2.test$live
+caisson: exec: denied net 's2.test'; to allow it: --allow s2.test"
+status "and for its next command" 1 cs exec "$id" -c 'getent hosts s2.test; false'
+is "again" "$err" "caisson: exec: denied net 's2.test$live
+caisson: exec: denied net 's2.test'; to allow it: --allow s2.test"
+cs destroy "$id"
+status "after a timeout" 124 cs run --allow ok.test --timeout 1s -c 'getent hosts late.test; sleep 60'
+like "with the option" "$err" "*its timeout passed*denied net 'late.test'; to allow it: --allow late.test"

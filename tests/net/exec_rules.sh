@@ -61,7 +61,7 @@ t = [threading.Thread(target=work) for _ in range(8)]
 
 # ---- beside it ----
 rm -f up go
-cs exec "$id" "${ONLY[@]}" --timeout 300s -c 'curl -sS http://ok.test/ >up; while [ ! -e go ]; do sleep 0.05; done; curl -sS http://ok.test/' >"$T/beside" 2>&1 &
+cs exec "$id" "${ONLY[@]}" --timeout 300s -c 'curl -sS http://ok.test/ >up; while [ ! -e go ]; do sleep 0.05; done; curl -sS http://ok.test/' >"$T/beside" 2>"$T/beside.err" &
 holds "exec rules: one runs" eventually test -s "$WS/up"
 ONLY=()
 is "exec rules: others are as before meanwhile" "$(fetch http://other.test/)" "$OTHER"

@@ -188,6 +188,35 @@ static void only_the_same_refusal_is_counted(void **state)
     gw_events_free(e);
 }
 
+static void count_denial(void *ctx, const csn_gateway_event *ev)
+{
+    assert_int_equal(ev->verdict, CSN_GATEWAY_DENY);
+    assert_string_equal(ev->why, "");
+    ++*(int *)ctx;
+}
+
+static void a_new_denial_is_told_at_once_and_is_not_delivered_by_that(void **state)
+{
+    csn_gateway_event ev = {.kind = CSN_GATEWAY_NAME, .name = "a.test"}, first;
+    gw_events *e = gw_events_new();
+    int told = 0;
+
+    (void)state;
+    gw_events_on_denial(e, count_denial, &told);
+    gw_events_add(e, &ev);
+    assert_int_equal(told, 0);
+    ev.verdict = CSN_GATEWAY_DENY;
+    gw_events_add(e, &ev);
+    gw_events_add(e, &ev);
+    assert_int_equal(told, 1);
+    ev.name = "b.test";
+    gw_events_add(e, &ev);
+    assert_int_equal(told, 2);
+    assert_int_equal(read_batch(e, 2, &first).count, 2);
+    assert_int_equal(first.count, 2);
+    gw_events_free(e);
+}
+
 /* ---- timers ------------------------------------------------------------------------------ */
 
 static gw_loop loop;
@@ -315,6 +344,7 @@ int main(void)
         cmocka_unit_test(a_full_table_forgets_the_oldest_that_is_free),
         cmocka_unit_test(the_ring_tells_what_it_lost),
         cmocka_unit_test(only_the_same_refusal_is_counted),
+        cmocka_unit_test(a_new_denial_is_told_at_once_and_is_not_delivered_by_that),
         cmocka_unit_test(timers_fire_in_their_order_and_the_disarmed_do_not),
         cmocka_unit_test(an_inspection_passes_drops_inserts_and_holds_back),
     };

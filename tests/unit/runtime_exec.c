@@ -695,7 +695,8 @@ static void sockets_that_cannot_be_diverted_fail_the_command_alone(void **state)
     pid_t keeper = den_keeper(&d);
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     req.size = sizeof(req);
-    assert_int_equal(csn_runtime_exec_with(d.state, &req, fd, &sink, &o.end, &err), CSN_OK);
+    const csn_exec_extra extra = {.sockets = fd, .notice_fd = -1};
+    assert_int_equal(csn_runtime_exec_with(d.state, &req, &extra, &sink, &o.end, &err), CSN_OK);
     assert_int_equal(o.end.how, CSN_END_SPAWN);
     assert_int_equal(o.end.exit_code, 1);
     den_sh(&d, "echo alive", 0, &o);

@@ -14,6 +14,8 @@ csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *s
 {
     csn_runtime *rt = state;
     csn_exec_network net = CSN_EXEC_NETWORK_NONE;
+    csn_exec_extra extra = CSN_EXEC_EXTRA_NONE;
+    csn_jail_net_watch watch = {.req = req};
     struct timespec began;
     csn_status st = csn_protected_check_trees(rt, err);
 
@@ -25,7 +27,10 @@ csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *s
         const csn_jail_net_since since = csn_jail_net_begin(rt);
         const csn_jail_limit_hits before = csn_jail_limits_hits(rt);
         csn_protected_command_begin(rt, &began);
-        st = csn_runtime_exec_with(rt, req, net.sockets, sink, ret, err);
+        extra.sockets = net.sockets;
+        csn_jail_net_watch_begin(rt, &watch, &extra);
+        st = csn_runtime_exec_with(rt, req, &extra, sink, ret, err);
+        csn_jail_net_watch_end(&extra);
         if (st == CSN_OK)
             csn_jail_limits_explain(rt, &before, ret);
         ret->unchecked = csn_protected_command_end(rt, &began, req->denials) < 0;

@@ -289,6 +289,37 @@ csn_status csn_gateway_events(csn_gateway *g, uint64_t until_ns, uint64_t *seq,
     return CSN_OK;
 }
 
+int csn_gateway_watch(csn_gateway *g)
+{
+    int channel = -1;
+
+    if (g->control < 0 || is_silent(g) ||
+        csn_msg_request(g->control, CSN_GATEWAY_WATCH, NULL, 0, NULL, 0, 1, &channel) < 0)
+        return -1;
+    return channel;
+}
+
+bool csn_gateway_take_denied(int channel, csn_gateway_event_fn fn, void *ctx)
+{
+    uint8_t buf[4096]; /* larger than any event */
+    csn_gateway_event e;
+    csn_unpacker in;
+    csn_msg m;
+    int rc = csn_msg_recv(channel, buf, sizeof(buf), &m);
+
+    if (rc == -EAGAIN)
+        return true;
+    if (rc != 1)
+        return false;
+    csn_unpacker_init(&in, m.body, m.len);
+    bool good = m.type == CSN_GATEWAY_DENIED && csn_get_gateway_event(&in, &e) == 0 &&
+                csn_unpacker_end(&in) == 0;
+    if (good)
+        (void)fn(ctx, &e);
+    csn_msg_release(&m);
+    return good;
+}
+
 /* ---- detached sandboxes ---- */
 
 csn_status csn_gateway_listen(csn_runtime *rt, int *ret, csn_error **err)

@@ -50,6 +50,12 @@ csn_status csn_gateway_events(csn_gateway *g, uint64_t until_ns, uint64_t *seq,
                               csn_gateway_event_fn fn, void *ctx, uint64_t *ret_lost,
                               csn_error **err);
 
+/* Asks to be told denials when they happen. Waits for nothing. Returns the channel on which
+ * they come, or -1. */
+int csn_gateway_watch(csn_gateway *g);
+/* Passes the next one to fn. False: there will be none. */
+bool csn_gateway_take_denied(int channel, csn_gateway_event_fn fn, void *ctx);
+
 /* Closes the control socket. */
 void csn_gateway_release(csn_gateway *g);
 /* After the end of its keeper: waits until the process has ended too, and kills it if it does

@@ -83,5 +83,15 @@ typedef struct csn_jail_net_since {
     uint64_t seq;
     int64_t time_ms;
 } csn_jail_net_since;
+/* Tells req->live_denials what the gateway refuses while the command runs. */
+typedef struct csn_jail_net_watch {
+    const csn_exec_req *req;
+    int64_t since_ms;
+    unsigned count;
+} csn_jail_net_watch;
+/* Fills the notice members of *ret. end: tells what is left, closes notice_fd. */
+void csn_jail_net_watch_begin(const csn_runtime *rt, csn_jail_net_watch *w,
+                              csn_exec_extra *ret);
+void csn_jail_net_watch_end(csn_exec_extra *extra);
 csn_jail_net_since csn_jail_net_begin(const csn_runtime *rt);
 void csn_jail_net_report(csn_runtime *rt, csn_jail_net_since since, const csn_exec_req *req);

@@ -20,6 +20,7 @@
 
 #define MARK_NAME "net.seen"
 #define ENDED     UINT64_MAX /* position after the gateway's end was logged */
+#define LIVE_MAX  64u        /* denials told while one command runs */
 #define RETRY_MS  5          /* between two attempts to lock the position */
 
 /* ---- conversion ---- */
@@ -213,6 +214,38 @@ static int report_denied(void *ctx, const csn_gateway_event *e)
                           .hint = option ? option : or_null(e->why)};
     r->to->tell(r->to->ctx, &d);
     return 0;
+}
+
+/* Events that were recorded before the request are not told, and so many at most. */
+static bool take_denied(void *ctx, int fd)
+{
+    csn_jail_net_watch *w = ctx;
+    refusals r = {.req = w->req, .to = w->req->live_denials, .since_ms = w->since_ms};
+
+    return ++w->count <= LIVE_MAX && csn_gateway_take_denied(fd, report_denied, &r);
+}
+
+void csn_jail_net_watch_begin(const csn_runtime *rt, csn_jail_net_watch *w, csn_exec_extra *ret)
+{
+    const csn_jail *j = rt->jail;
+
+    if (!j->net || !w->req->live_denials)
+        return;
+    w->since_ms = csn_wall_ms();
+    ret->take_notice = take_denied;
+    ret->ctx = w;
+    ret->notice_fd = csn_gateway_watch(&j->net->gateway);
+}
+
+void csn_jail_net_watch_end(csn_exec_extra *extra)
+{
+    struct pollfd pf = {.fd = extra->notice_fd, .events = POLLIN};
+
+    if (extra->notice_fd < 0)
+        return;
+    while (poll(&pf, 1, 0) == 1 && take_denied(extra->ctx, extra->notice_fd))
+        ;
+    close(csn_steal_fd(&extra->notice_fd));
 }
 
 void csn_jail_net_report(csn_runtime *rt, csn_jail_net_since since, const csn_exec_req *req)
