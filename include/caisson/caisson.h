@@ -348,7 +348,8 @@ typedef struct csn_exec_opts {
     /* Called on the calling thread while the command runs, at most once for each host, when the
      * sandbox refuses it the network. The result lists these denials again, and those that are
      * known only at the end, such as a connection to an address in a sandbox without a network.
-     * Backends other than jail do not call it. CSN_INVALID for background processes. */
+     * Both may include those of other commands that run at the same time. Backends other than
+     * jail do not call it. CSN_INVALID for background processes. */
     csn_denial_fn on_denial;
     void *on_denial_ctx;
 } csn_exec_opts;
