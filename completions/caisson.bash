@@ -30,7 +30,7 @@ _caisson_value()
     case $1 in
     --backend) _caisson_reply "local jail e2b vercel dagger docker" ;;
     --workspace | --read | --write | --home) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
-    --policy | --edits | --token-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+    --policy | --edits | --token-file | --file) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
     --net) _caisson_reply "none all" ;;
     --keep) _caisson_reply "head tail both" ;;
     --encoding) _caisson_reply "text base64" ;;
@@ -60,9 +60,10 @@ _caisson()
     fi
     case $cmd in
     help) [ "$COMP_CWORD" -eq 2 ] && _caisson_reply "$(_caisson_words)" ;;
-    completion) [ "$COMP_CWORD" -eq 2 ] && _caisson_reply bash ;;
+    completion) [ "$COMP_CWORD" -eq 2 ] && _caisson_reply "bash zsh fish" ;;
     run | create | list | version) ;;
     doctor | init | trust | untrust) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+    aside) [ "$COMP_CWORD" -eq 2 ] && _caisson_reply "list restore clear" ;;
     policy)
         if [ "$COMP_CWORD" -eq 2 ]; then
             _caisson_reply "check import schema"

@@ -15,5 +15,5 @@ extern const csn_command csn_cmd_ps, csn_cmd_logs, csn_cmd_kill, csn_cmd_shell, 
 /* a project's own configuration */
 extern const csn_command csn_cmd_init, csn_cmd_trust, csn_cmd_untrust;
 /* policy, audit, the program itself */
-extern const csn_command csn_cmd_why, csn_cmd_log, csn_cmd_aside, csn_cmd_policy, csn_cmd_doctor,
-    csn_cmd_version, csn_cmd_help, csn_cmd_completion, csn_cmd_mcp;
+extern const csn_command csn_cmd_why, csn_cmd_log, csn_cmd_aside, csn_cmd_policy,
+    csn_cmd_doctor, csn_cmd_version, csn_cmd_help, csn_cmd_completion, csn_cmd_mcp;

@@ -107,4 +107,4 @@ comp=$(
     printf '%s,' "${COMPREPLY[@]}"
 )
 is "it completes commands and options" "$comp" "exec,--ignore-case,"
-status "an unknown shell" 2 cs completion fish
+status "an unknown shell" 2 cs completion tcsh
