@@ -32,7 +32,7 @@ hint "cp of a directory" cp "$disk" "${small[@]}" -- cp -r pkg /tmp/
 hint "a redirection" cat "$disk" "${small[@]}" -c 'cat big >/tmp/x'
 hint "git" git "$disk" "${small[@]}" -c 'git init -q /tmp/r && git --git-dir=/tmp/r/.git --work-tree=. add big'
 hint "python" python3 "$disk" "${small[@]}" -- /usr/bin/python3 -c 'open("/tmp/x", "wb").write(bytes(4000000))'
-hint "npm" npm "$disk" "${small[@]}" -- npm pack --pack-destination /tmp ./pkg
+hint "npm" npm "$disk" "${small[@]}" -- npm pack --offline --no-update-notifier --pack-destination /tmp ./pkg
 if /usr/bin/python3 -m pip --version >/dev/null 2>&1; then
     (cd "$WS" && /usr/bin/python3 - <<'END'
 import zipfile
