@@ -214,10 +214,10 @@ typedef struct csn_layer {
     const char *detail; /* one sentence */
 } csn_layer;
 
-/* A denied path, or a rule of the config. */
+/* A denied path, a rule of the config, or a place of keys that a jail hides. */
 typedef struct csn_rule_info {
-    const char *rule;     /* "deny .env", "deny write,delete LICENSE" */
-    const char *source;   /* "config.deny[0]" */
+    const char *rule;     /* "deny .env", "deny write,delete LICENSE", "hide /home/me/.ssh" */
+    const char *source;   /* "config.deny[0]", "keys of the home: private keys of ssh" */
     const char *enforced; /* by what, for commands: "mount ...", "file calls only" ... */
 } csn_rule_info;
 
