@@ -243,8 +243,7 @@ typedef struct csn_info_result {
     const csn_rule_info *rules;
     size_t rule_count;
     /* Directories of the host that the sandbox may write, and those that it may only read, as
-     * the agent names them; NULL-terminated; NULL: the backend shares none. A jail's own system
-     * directories and private places are in neither. */
+     * commands name them; NULL-terminated; NULL: none. A jail's own ones are in neither. */
     const char *const *write_dirs;
     const char *const *read_dirs;
 } csn_info_result;
@@ -345,11 +344,8 @@ typedef struct csn_exec_opts {
     csn_output_fn on_output;
     void *on_output_ctx;
     csn_cancel *cancel;
-    /* Called on the calling thread while the command runs, at most once for each host, when the
-     * sandbox refuses it the network. The result lists these denials again, and those that are
-     * known only at the end, such as a connection to an address in a sandbox without a network.
-     * Both may include those of other commands that run at the same time. Backends other than
-     * jail do not call it. CSN_INVALID for background processes. */
+    /* Called on the calling thread while the command runs, at most once for each host that a
+     * jail refuses; csn_exec(3). CSN_INVALID for background processes. */
     csn_denial_fn on_denial;
     void *on_denial_ctx;
 } csn_exec_opts;
@@ -499,9 +495,8 @@ typedef struct csn_file_list {
 
 #define CSN_LINES_DEFAULT (UINT64_MAX - 1) /* csn_read: 2000 lines */
 
-/* With NULL options csn_read returns CSN_LINES_DEFAULT lines. `limit` is the exception to the
- * rule for zero fields: 0 asks for no lines, only for the counts. Programs compiled with a
- * csn_read_opts that ends at `cancel` get CSN_LINES_DEFAULT for 0. */
+/* NULL: CSN_LINES_DEFAULT lines. `limit` 0 asks for the counts alone; from a program whose
+ * csn_read_opts ends at `cancel` it means CSN_LINES_DEFAULT. */
 typedef struct csn_read_opts {
     uint32_t size;
     uint32_t flags;
@@ -759,7 +754,7 @@ CSN_API csn_status csn_import_tar(csn_sandbox *sb, const char *path, csn_read_fn
                                   void *source_ctx, const csn_transfer_opts *opts,
                                   csn_error **err);
 
-/* ---- policy and audit --------------------------------------------------------------- */
+/* ---- policy ------------------------------------------------------------------------- */
 
 typedef struct csn_verdict {
     uint32_t allowed;
@@ -773,24 +768,6 @@ typedef struct csn_verdict {
 CSN_API csn_status csn_would_allow(csn_sandbox *sb, uint32_t op, const char *target,
                                    csn_verdict **ret, csn_error **err);
 CSN_API void csn_verdict_free(csn_verdict *v);
-
-/* Calls fn for every line (JSON, without the newline) of a sandbox's audit log. Takes an id or
- * name, also after the sandbox has ended. */
-typedef int (*csn_line_fn)(void *ctx, const char *line, size_t len);
-CSN_API csn_status csn_audit_read(const char *id, csn_line_fn fn, void *ctx, csn_error **err);
-
-typedef struct csn_audit_report {
-    uint32_t ok;
-    uint64_t lines;     /* number of lines checked */
-    uint64_t bad_line;  /* 1-based; 0: none */
-    const char *reason; /* NULL when ok */
-    uint64_t gaps;      /* operations that began and have no recorded result; 0 when ok */
-} csn_audit_report;
-
-/* Recomputes the hash chain, which detects changed, removed and reordered lines. An operation
- * that runs is not a gap; one whose caller was killed is. */
-CSN_API csn_status csn_audit_verify(const char *id, csn_audit_report **ret, csn_error **err);
-CSN_API void csn_audit_report_free(csn_audit_report *r);
 
 /* ---- self-check --------------------------------------------------------------------- */
 
@@ -818,4 +795,6 @@ CSN_API void csn_doctor_result_free(csn_doctor_result *r);
 #ifdef __cplusplus
 }
 #endif
+
+#include "caisson/records.h"
 #endif

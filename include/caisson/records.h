@@ -2,7 +2,7 @@
  * moved out of a workspace.
  * SPDX-License-Identifier: Apache-2.0
  *
- * The rules for calls are those of caisson.h. A log is read with csn_audit_read. */
+ * A part of caisson.h, which includes it; the rules for calls are explained there. */
 #ifndef CAISSON_RECORDS_H
 #define CAISSON_RECORDS_H
 
@@ -11,6 +11,26 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- audit logs ---- */
+
+/* Calls fn for every line (JSON, without the newline) of a sandbox's audit log. Takes an id or
+ * name, also after the sandbox has ended. */
+typedef int (*csn_line_fn)(void *ctx, const char *line, size_t len);
+CSN_API csn_status csn_audit_read(const char *id, csn_line_fn fn, void *ctx, csn_error **err);
+
+typedef struct csn_audit_report {
+    uint32_t ok;
+    uint64_t lines;     /* number of lines checked */
+    uint64_t bad_line;  /* 1-based; 0: none */
+    const char *reason; /* NULL when ok */
+    uint64_t gaps;      /* operations that began and have no recorded result; 0 when ok */
+} csn_audit_report;
+
+/* Recomputes the hash chain, which detects changed, removed and reordered lines. An operation
+ * that runs is not a gap; one whose caller was killed is. */
+CSN_API csn_status csn_audit_verify(const char *id, csn_audit_report **ret, csn_error **err);
+CSN_API void csn_audit_report_free(csn_audit_report *r);
 
 typedef struct csn_audit_log {
     const char *id;     /* of the sandbox */

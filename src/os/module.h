@@ -1,7 +1,8 @@
 /* module.h: loads code on first use.
  *
- * A module is searched in the directory of the file that contains this code (os/own_dir.h), then in the installation directory; never in the working
- * directory or the loader's search path. */
+ * A module is searched in the directory of the file that contains this code (os/own_dir.h),
+ * then in the installation directory; never in the working directory or the loader's search
+ * path. */
 #pragma once
 #include <stddef.h>
 
