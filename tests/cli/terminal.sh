@@ -114,5 +114,17 @@ else
     skip "jail: terminals" "this host has no jail"
 fi
 
+# ---- shell without an id
+got=$(drive 'echo in-$((40+2)) >made; cat made; [ -t 0 ] && exit 3\n' "$CAISSON" shell --env A=b)
+has "shell without an id is one in a new sandbox" "$got" in-42 '[status=3 raw=1 restored=1]'
+is "which works in the current directory" "$(cat made)" in-42
+is "and leaves no sandbox" "$(cs list -q)" ""
+has "its options are those of a sandbox" "$(A=mine drive 'exit $((${#A}+1))\n' "$CAISSON" shell --env A --workspace "$T")" 'status=5'
+has "--timeout ends it" "$(drive 'sleep 600\n' "$CAISSON" shell --timeout 1s)" 'status=124'
+status "no options for a sandbox that exists" 2 cs shell some-id --workspace "$T"
+like "is explained" "$err" "*'some-id' exists*without ID*"
+status "a sandbox that does not exist" 125 cs shell jail-none
+status "an option that cannot be honoured" 125 cs shell --backend local --allow example.org
+
 wait "$unlimited"
 is "run has no time limit of its own" "$?" 7
