@@ -18,7 +18,7 @@ const csn_option csn_options[] = {
     {"name", CSN_TYPE_STRING, AT(name), 0, .flag = "name", .direction = CSN_DIRECTION_WIDENS},
     {"workspace", CSN_TYPE_STRING, AT(workspace), CSN_OPTION_WORKSPACE, .flag = "workspace",
      .metavar = "HOST[:INSIDE][:rw|ro|cow]",
-     .help = "the directory to work in; default: the current one",
+     .help = "the directory to work in; default: the current one; auto: its git repository",
      .direction = CSN_DIRECTION_PROJECT},
     {"workspaces", CSN_TYPE_LIST, AT(workspaces), CSN_OPTION_WORKSPACES, .flag = "workspace",
      .direction = CSN_DIRECTION_WIDENS},

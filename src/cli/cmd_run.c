@@ -3,7 +3,10 @@
  * The sandbox is not detached, so the keeper ends it when this process ends, SIGKILL included.
  * Invariant: the sandbox is never detached and has no name, even if the user's configuration
  * sets both. With a name, two runs at the same time would collide. */
+#include <string.h>
+
 #include "base/arena.h"
+#include "base/strv.h"
 #include "cli/commands.h"
 #include "cli/exec_opts.h"
 #include "cli/sandbox_opts.h"
@@ -25,6 +28,13 @@ static int check(csn_cli *c, void *opts)
         return csn_cli_usage(c, "caisson create, then caisson exec ID -d",
                              "-d needs a sandbox that stays");
     return 0;
+}
+
+#define GIT_FATAL 128 /* git's exit status outside of a repository */
+
+static bool is_git(const csn_cli *c, const csn_exec_cli *x)
+{
+    return x->command ? csn_str_starts(x->command, "git ") : strcmp(c->argv[0], "git") == 0;
 }
 
 static int run(csn_cli *c, void *opts)
@@ -56,6 +66,8 @@ static int run(csn_cli *c, void *opts)
         csn_cli_choose_stdio(&o->exec, c->json);
     }
     int status = csn_exec_opts_run(c, &o->exec);
+    if (status == GIT_FATAL && is_git(c, &o->exec) && !c->json)
+        csn_sandbox_opts_hint_repository(c, &config);
     csn_close(c->sb);
     return status;
 }

@@ -10,10 +10,12 @@
  * which refuses it. */
 #include "cli/sandbox_opts.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -22,6 +24,7 @@
 #include "base/strv.h"
 #include "cli/config_file.h"
 #include "cli/project.h"
+#include "cli/repository.h"
 
 #define KEYS_NAMED_MAX 8u
 #define KEYS_TEXT_MAX  65536u
@@ -139,6 +142,30 @@ static csn_status take_workspaces(const csn_sandbox_opts *o, csn_arena *a, csn_c
     return CSN_OK;
 }
 
+/* `auto` stands for the git repository of the current directory, which is then the working
+ * directory; without a repository for the current directory itself. */
+static csn_status find_workspace(csn_arena *a, csn_config *c, csn_error **err)
+{
+    char cwd[CSN_PATH_MAX], top[CSN_PATH_MAX];
+    const char *mode =
+        c->workspace && csn_str_starts(c->workspace, "auto") ? c->workspace + 4 : NULL;
+
+    if (!mode || (*mode && *mode != ':'))
+        return CSN_OK;
+    if (*mode && strcmp(mode, ":rw") != 0 && strcmp(mode, ":ro") != 0)
+        return csn_fail(err, CSN_INVALID, "--workspace %s: auto takes :rw or :ro and no path",
+                        c->workspace);
+    if (!getcwd(cwd, sizeof(cwd)))
+        return csn_fail_errno(err, errno, "--workspace auto: current directory");
+    if (!csn_repository_find(cwd, top))
+        memcpy(top, cwd, sizeof(top));
+    else if (!c->workdir && strcmp(top, cwd) != 0 && !(c->workdir = csn_arena_strdup(a, cwd)))
+        return csn_fail(err, CSN_NOMEM, "workspace");
+    const bool ro = strcmp(mode, ":ro") == 0;
+    c->workspace = ro ? csn_arena_printf(a, "%s:ro", top) : csn_arena_strdup(a, top);
+    return c->workspace ? CSN_OK : csn_fail(err, CSN_NOMEM, "workspace");
+}
+
 /* The command line alone. */
 static csn_status take_given(csn_sandbox_opts *o, csn_arena *a, csn_error **err)
 {
@@ -175,6 +202,9 @@ csn_status csn_sandbox_opts_config(csn_sandbox_opts *o, csn_arena *a, csn_config
         st = csn_config_file_overlay(a, &policy, *p, &profile, err);
     if (st == CSN_OK)
         st = take_given(o, a, err);
+    csn_config *const sources[] = {&all, &policy, &o->given};
+    for (size_t i = 0; i < 3 && st == CSN_OK; i++)
+        st = find_workspace(a, sources[i], err);
     if (st == CSN_OK && !o->no_project)
         st = csn_project_overlay(a, &all, &policy, &o->given, &profile, &narrowed, err);
     if (st == CSN_OK)
@@ -287,6 +317,18 @@ static void note_hidden_keys(const csn_cli *c, const csn_info_result *r)
     if (first && names.err == 0)
         csn_cli_note(c, "keys of your home are hidden:%s; --read %s shows one", names.data,
                      first);
+}
+
+void csn_sandbox_opts_hint_repository(const csn_cli *c, const csn_config *config)
+{
+    char cwd[CSN_PATH_MAX], top[CSN_PATH_MAX];
+
+    if (!config->workspace && getcwd(cwd, sizeof(cwd)) && csn_repository_find(cwd, top) &&
+        strcmp(top, cwd) != 0)
+        csn_cli_note(c,
+                     "the git repository '%s' is not in the sandbox, the current directory is; "
+                     "to work in it: --workspace auto",
+                     top);
 }
 
 void csn_sandbox_opts_warn(const csn_cli *c, const csn_config *config)

@@ -30,5 +30,8 @@ csn_status csn_sandbox_opts_config(csn_sandbox_opts *o, csn_arena *a, csn_config
  * the user typed it (--memory), any other one by its JSON name (limits.memory). */
 int csn_sandbox_opts_fail(csn_cli *c, const csn_sandbox_opts *o, const csn_config *config,
                           csn_error *err);
+/* Prints one line on stderr if no workspace was given and the current directory is a
+ * subdirectory of a git repository, whose top is then not in the sandbox. */
+void csn_sandbox_opts_hint_repository(const csn_cli *c, const csn_config *config);
 /* Prints one line on stderr when the sandbox has less isolation than its backend promises. */
 void csn_sandbox_opts_warn(const csn_cli *c, const csn_config *config);

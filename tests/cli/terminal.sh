@@ -126,5 +126,38 @@ like "is explained" "$err" "*'some-id' exists*without ID*"
 status "a sandbox that does not exist" 125 cs shell jail-none
 status "an option that cannot be honoured" 125 cs shell --backend local --allow example.org
 
+# ---- --workspace auto
+repo=$T/repo
+mkdir -p "$repo/src/deep" && git -C "$repo" init -q
+cd "$repo/src/deep" || exit 1
+try_auto()
+{
+    is "$1: auto is the repository, the current directory stays" "$(cs run --workspace auto -c 'pwd; git rev-parse --show-toplevel')" "$repo/src/deep
+$repo"
+    status "$1: git works in a subdirectory" 0 cs run --workspace auto -- git status
+    is "$1: --workdir wins" "$(cs run --workspace auto --workdir "$repo/src" -- pwd)" "$repo/src"
+}
+try_auto local
+mkdir -p "$T/auto/caisson" && echo '{"workspace": "auto"}' >"$T/auto/caisson/config.json"
+is "from the configuration file" "$(XDG_CONFIG_HOME=$T/auto cs run -- git rev-parse --show-toplevel)" "$repo"
+status "no path inside" 125 cs run --workspace auto:/x -- true
+like "is explained" "$err" "*auto takes :rw or :ro*"
+if (unset CAISSON_BACKEND; cs run -- true) >/dev/null 2>&1; then
+    export CAISSON_BACKEND=jail
+    try_auto jail
+    is "jail: without auto the current directory is all there is" "$(cs run -c 'ls -a ../..' 2>/dev/null)" "$(cs run -c 'ls -a ../..' 2>/dev/null | grep -vx .git)"
+    status "jail: git that fails there" 128 cs run -- git status
+    like "is explained" "$err" "*'$repo'*--workspace auto*"
+    status "jail: HOME is never taken" 1 env HOME="$repo" "$CAISSON" run --workspace auto -- test -e "$repo/.git"
+    if [ "$(id -u)" = 0 ]; then
+        chown 65534 "$repo/.git"
+        status "jail: nor the repository of another user" 1 cs run --workspace auto -- test -e "$repo/.git"
+    fi
+    export CAISSON_BACKEND=local
+else
+    skip "jail: --workspace auto" "this host has no jail"
+fi
+cd "$T/ws" || exit 1
+
 wait "$unlimited"
 is "run has no time limit of its own" "$?" 7
