@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "cli/commands.h"
+#include "cli/git_identity.h"
 #include "cli/sandbox_opts.h"
 #include "cli/tool_dirs.h"
 
@@ -26,6 +27,7 @@ static int run(csn_cli *c, void *opts)
     if (csn_open(&config, &c->sb, &err) < 0)
         return csn_sandbox_opts_fail(c, opts, &config, err);
     csn_sandbox_opts_warn(c, &config);
+    csn_cli_git_identity(c, &config);
     int status = csn_cli_print_id(c, c->sb, config.name,
                                   config.deny || config.deny_missing_ok || config.rules);
     if (status != 0)

@@ -9,6 +9,7 @@
 #include "base/strv.h"
 #include "cli/commands.h"
 #include "cli/exec_opts.h"
+#include "cli/git_identity.h"
 #include "cli/sandbox_opts.h"
 #include "cli/tool_dirs.h"
 
@@ -59,6 +60,7 @@ static int run(csn_cli *c, void *opts)
         return csn_sandbox_opts_fail(c, &o->sandbox, &config, err);
     csn_sandbox_opts_warn(c, &config);
     csn_on_denial(c->sb, csn_cli_end_denial, c);
+    csn_cli_git_identity(c, &config);
     /* The sandbox of another machine costs money, so the library's default stays there. */
     bool here = csn_cli_is_here(c);
     if (here) {

@@ -11,6 +11,7 @@
 #include "base/strv.h"
 #include "cli/commands.h"
 #include "cli/exec_opts.h"
+#include "cli/git_identity.h"
 #include "cli/sandbox_opts.h"
 #include "cli/tool_dirs.h"
 
@@ -90,6 +91,7 @@ static int run_in_new(csn_cli *c, shell_opts *o)
         return csn_sandbox_opts_fail(c, &o->sandbox, &config, err);
     csn_sandbox_opts_warn(c, &config);
     csn_on_denial(c->sb, csn_cli_end_denial, c);
+    csn_cli_git_identity(c, &config);
     csn_sandbox_opts_hint_repository(c, &config);
     const shell_opts own = {.cwd = o->cwd};
     int status = run_shell(c, &own, o->sandbox.given.timeout_ms);

@@ -159,5 +159,45 @@ else
 fi
 cd "$T/ws" || exit 1
 
+# ---- the caller's name for commits
+if (unset CAISSON_BACKEND; cs run -- true) >/dev/null 2>&1; then
+    export CAISSON_BACKEND=jail
+    mkdir -p "$T/commits" && git -C "$T/commits" init -q && cd "$T/commits" || exit 1
+    is "without a name there is no file" "$(cs run -c 'ls -A ~ | grep gitconfig')" ""
+    mkdir -p "$XDG_CONFIG_HOME/git"
+    printf '[user]\n\tname = Other\n\temail = xdg@example.test\n' >"$XDG_CONFIG_HOME/git/config"
+    cat >"$HOME/.gitconfig" <<X
+[include]
+    path = $T/included
+[User] name = "A \"quoted\" Name" ; comment
+    signingkey = SECRET
+[user "other"]
+    email = wrong@example.test
+[credential]
+    helper = store
+[alias]
+    evil = !true
+X
+    printf '[user]\n\temail = included@example.test\n' >"$T/included"
+    status "git commits" 0 cs run -- git commit -q --allow-empty -m one
+    is "under the caller's name" "$(git log -1 --format='%an <%ae>, %cn')" 'A "quoted" Name <xdg@example.test>, A "quoted" Name'
+    is "git config knows it" "$(cs run -- git config user.name)" 'A "quoted" Name'
+    is "nothing else is taken" "$(cs run -c 'cat ~/.gitconfig; env' | grep -c 'SECRET\|store\|evil\|wrong\|include\|^GIT_')" 0
+    git config user.name Local
+    is "the repository's own name wins" "$(cs run -- git config user.name)" Local
+    id=$(cs create)
+    is "create: likewise" "$(cs exec "$id" -- git config user.email)" xdg@example.test
+    cs destroy "$id"
+    mkdir -p "$T/given"
+    is "a home that is given is not touched" "$(cs run --home "$T/given" -c 'ls -A ~ | grep gitconfig')" ""
+    head -c 70000 /dev/zero | tr '\0' '#' >>"$HOME/.gitconfig"
+    rm "$XDG_CONFIG_HOME/git/config" && mkfifo "$XDG_CONFIG_HOME/git/config"
+    is "a huge file and a fifo are not read" "$(cs run -c 'ls -A ~ | grep gitconfig')" ""
+    export CAISSON_BACKEND=local
+    cd "$T/ws" || exit 1
+else
+    skip "jail: the caller's name for commits" "this host has no jail"
+fi
+
 wait "$unlimited"
 is "run has no time limit of its own" "$?" 7
