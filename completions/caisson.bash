@@ -30,7 +30,7 @@ _caisson_value()
     case $1 in
     --backend) _caisson_reply "local jail e2b vercel dagger docker" ;;
     --workspace | --read | --write | --home) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
-    --policy | --edits | --token-file | --file) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+    --policy | --ask-file | --edits | --token-file | --file) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
     --net) _caisson_reply "none all" ;;
     --keep) _caisson_reply "head tail both" ;;
     --encoding) _caisson_reply "text base64" ;;

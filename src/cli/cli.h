@@ -58,6 +58,7 @@ struct csn_cli {
     const char *const *argv; /* after "--", or NULL */
     const csn_args *args;    /* the parsed command line */
     csn_sandbox *sb;         /* with CSN_CMD_SANDBOX; dispatch.c closes it */
+    char ***hints;           /* NULL, or the hints of all denials are collected here */
 };
 
 extern const csn_command *const csn_cli_commands[]; /* NULL-terminated, in the order of help */

@@ -11,6 +11,7 @@
 #include "cli/policy_explain.h"
 #include "cli/policy_import.h"
 #include "cli/policy_schema.h"
+#include "cli/project_edit.h"
 
 static int answer(const csn_cli *c, const char *source, const csn_lines *l)
 {
@@ -83,28 +84,16 @@ static void note_loss(void *ctx, const char *key, const char *reason)
     csn_json_object_end(l->json);
 }
 
-/* Prints a compact object with one member of an object a line. */
-static void print_lines(const char *json, size_t len)
+static int print_policy(const csn_cli *c, const csn_buf *policy, int status)
 {
-    bool in_string = false;
-    int depth = 0, lists = 0; /* a list is printed on one line */
+    csn_autobuf text;
 
-    for (size_t i = 0; i < len; i++) {
-        char c = json[i];
-        if (!in_string && c == '}' && lists == 0)
-            printf("\n%*s", 2 * --depth, "");
-        lists += !in_string && c == '[' ? 1 : !in_string && c == ']' ? -1 : 0;
-        putchar(c);
-        if (in_string && c == '\\')
-            putchar(json[++i]);
-        else if (c == '"')
-            in_string = !in_string;
-        else if (!in_string && (c == ':' || (c == ',' && lists > 0)))
-            putchar(' ');
-        if (!in_string && lists == 0 && (c == '{' || c == ','))
-            printf("\n%*s", 2 * (depth += c == '{'), "");
-    }
-    putchar('\n');
+    csn_buf_init(&text, 16 * CSN_CONFIG_FILE_MAX);
+    csn_json_lines(&text, policy->data, policy->len);
+    if (text.err)
+        return csn_cli_fail_text(c, CSN_NOMEM, "out of memory");
+    csn_cli_put_json(text.data, text.len);
+    return status;
 }
 
 static int run_import(csn_cli *c)
@@ -138,10 +127,8 @@ static int run_import(csn_cli *c)
     if (st < 0)
         return csn_cli_fail(c, err);
     int status = l.count > 0 ? CSN_EXIT_PARTLY : 0;
-    if (!c->json) {
-        print_lines(policy.data, policy.len);
-        return status;
-    }
+    if (!c->json)
+        return print_policy(c, &policy, status);
     csn_json_array_end(l.json);
     csn_json_key(l.json, "policy");
     csn_json_raw(l.json, policy.data, policy.len);

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/strv.h"
+#include "cli/ask.h"
 #include "cli/commands.h"
 #include "cli/exec_opts.h"
 #include "cli/git_identity.h"
@@ -16,6 +17,7 @@
 typedef struct run_opts {
     csn_sandbox_opts sandbox;
     csn_exec_cli exec;
+    csn_ask_opts ask;
 } run_opts;
 
 static int check(csn_cli *c, void *opts)
@@ -28,7 +30,7 @@ static int check(csn_cli *c, void *opts)
     if (o->exec.detach)
         return csn_cli_usage(c, "caisson create, then caisson exec ID -d",
                              "-d needs a sandbox that stays");
-    return 0;
+    return csn_ask_check(c, &o->ask);
 }
 
 #define GIT_FATAL 128 /* git's exit status outside of a repository */
@@ -36,6 +38,50 @@ static int check(csn_cli *c, void *opts)
 static bool is_git(const csn_cli *c, const csn_exec_cli *x)
 {
     return x->command ? csn_str_starts(x->command, "git ") : strcmp(c->argv[0], "git") == 0;
+}
+
+static int run_once(csn_cli *c, run_opts *o, const csn_config *config)
+{
+    csn_exec_cli exec = o->exec;
+    csn_error *err = NULL;
+
+    if (csn_open(config, &c->sb, &err) < 0)
+        return csn_sandbox_opts_fail(c, &o->sandbox, config, err);
+    csn_sandbox_opts_warn(c, config);
+    csn_on_denial(c->sb, csn_cli_end_denial, c);
+    csn_cli_git_identity(c, config);
+    /* The sandbox of another machine costs money, so the library's default stays there. */
+    if (csn_cli_is_here(c)) {
+        exec.timeout = config->timeout_ms ? config->timeout_ms : CSN_NO_LIMIT;
+        csn_cli_choose_stdio(&exec, c->json);
+    }
+    int status = csn_exec_opts_run(c, &exec);
+    if (status == GIT_FATAL && is_git(c, &exec) && !c->json)
+        csn_sandbox_opts_hint_repository(c, config);
+    csn_close(c->sb);
+    return status;
+}
+
+/* Runs the command again as long as the user allows something more. */
+static int run_and_ask(csn_cli *c, run_opts *o, csn_arena *a, csn_config *config)
+{
+    bool again = true;
+    int status = 0;
+
+    while (again) {
+        char **hints = NULL;
+        c->hints = &hints;
+        again = false;
+        status = run_once(c, o, config);
+        int failed = csn_cli_caught() ? 0
+                     : o->ask.file
+                         ? csn_ask_write(c, &o->ask, (const char *const *)hints)
+                         : csn_ask_user(c, a, (const char *const *)hints, config, &again);
+        csn_strv_free(hints);
+        if (failed)
+            return failed;
+    }
+    return csn_cli_exit_of(status);
 }
 
 static int run(csn_cli *c, void *opts)
@@ -56,22 +102,7 @@ static int run(csn_cli *c, void *opts)
     bool any = !first || csn_tool_starts_others(first);
     if (csn_tool_dirs_add(c, a, &config, any ? NULL : first, &err) < 0)
         return csn_cli_fail(c, err);
-    if (csn_open(&config, &c->sb, &err) < 0)
-        return csn_sandbox_opts_fail(c, &o->sandbox, &config, err);
-    csn_sandbox_opts_warn(c, &config);
-    csn_on_denial(c->sb, csn_cli_end_denial, c);
-    csn_cli_git_identity(c, &config);
-    /* The sandbox of another machine costs money, so the library's default stays there. */
-    bool here = csn_cli_is_here(c);
-    if (here) {
-        o->exec.timeout = config.timeout_ms ? config.timeout_ms : CSN_NO_LIMIT;
-        csn_cli_choose_stdio(&o->exec, c->json);
-    }
-    int status = csn_exec_opts_run(c, &o->exec);
-    if (status == GIT_FATAL && is_git(c, &o->exec) && !c->json)
-        csn_sandbox_opts_hint_repository(c, &config);
-    csn_close(c->sb);
-    return status;
+    return o->ask.ask || o->ask.file ? run_and_ask(c, o, a, &config) : run_once(c, o, &config);
 }
 
 const csn_command csn_cmd_run = {
@@ -99,7 +130,8 @@ const csn_command csn_cmd_run = {
                 "  caisson run -- python3\n"
                 "  caisson run -- sort <names.txt\n",
     .groups = {{"Sandbox options", csn_sandbox_opt_table, offsetof(run_opts, sandbox)},
-               {"Exec options", csn_exec_opt_table, offsetof(run_opts, exec)}},
+               {"Exec options", csn_exec_opt_table, offsetof(run_opts, exec)},
+               {"After denials", csn_ask_opt_table, offsetof(run_opts, ask)}},
     .opts_size = sizeof(run_opts),
     .flags = CSN_CMD_REST | CSN_CMD_RUNS,
     .check = check,

@@ -219,12 +219,23 @@ static bool noted_before(const csn_denial *items, size_t at)
     return false;
 }
 
+/* For --ask. A grant for a file that programs outside run is not offered in passing. */
+static void collect_hint(const csn_cli *c, const csn_denial *d)
+{
+    bool protected = d->source && strcmp(d->source, "protected by default") == 0;
+
+    if (c->hints && d->hint && !protected &&
+        !csn_strv_has((const char *const *)*c->hints, d->hint))
+        (void)csn_strv_push(c->hints, d->hint);
+}
+
 void csn_cli_denials(const csn_cli *c, const csn_denial *items, size_t count, bool failed)
 {
     for (size_t i = 0; i < count; i++) {
         const csn_denial *d = &items[i];
         if (!failed && strcmp(d->op, "net") == 0)
             continue; /* the command succeeded without it; --json and `net` report it */
+        collect_hint(c, d);
         if (strcmp(d->op, "limit") == 0 && d->rule) {
             csn_cli_note(c, "%s%s%s", d->rule, d->hint ? "; to allow more: " : "",
                          d->hint ? d->hint : "");

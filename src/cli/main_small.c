@@ -24,8 +24,8 @@
 
 static const csn_command *const commands[] = {&csn_cmd_run, &csn_cmd_exec};
 static const char *const backends[] = {"jail", "local", NULL};
-/* These options can select a backend that only caisson-full has. */
-static const char *const full_options[] = {"--backend", "--policy"};
+/* These options can select a backend that only caisson-full has, or wait for a person. */
+static const char *const full_options[] = {"--backend", "--policy", "--ask"};
 
 static bool has_full_option(char **argv)
 {

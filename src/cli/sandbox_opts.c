@@ -166,8 +166,7 @@ static csn_status find_workspace(csn_arena *a, csn_config *c, csn_error **err)
     return c->workspace ? CSN_OK : csn_fail(err, CSN_NOMEM, "workspace");
 }
 
-/* The command line alone. */
-static csn_status take_given(csn_sandbox_opts *o, csn_arena *a, csn_error **err)
+csn_status csn_sandbox_opts_given(csn_sandbox_opts *o, csn_arena *a, csn_error **err)
 {
     o->given = o->values;
     o->given.size = sizeof(o->given);
@@ -201,7 +200,7 @@ csn_status csn_sandbox_opts_config(csn_sandbox_opts *o, csn_arena *a, csn_config
     for (char *const *p = o->policy; st == CSN_OK && p && *p; p++)
         st = csn_config_file_overlay(a, &policy, *p, &profile, err);
     if (st == CSN_OK)
-        st = take_given(o, a, err);
+        st = csn_sandbox_opts_given(o, a, err);
     csn_config *const sources[] = {&all, &policy, &o->given};
     for (size_t i = 0; i < 3 && st == CSN_OK; i++)
         st = find_workspace(a, sources[i], err);

@@ -26,6 +26,8 @@ void csn_sandbox_opts_init(void);
  * arena. */
 csn_status csn_sandbox_opts_config(csn_sandbox_opts *o, csn_arena *a, csn_config *ret,
                                    csn_error **err);
+/* Sets o->given: the command line alone. */
+csn_status csn_sandbox_opts_given(csn_sandbox_opts *o, csn_arena *a, csn_error **err);
 /* As csn_cli_fail, for an error of csn_open. The message names an option of the command line as
  * the user typed it (--memory), any other one by its JSON name (limits.memory). */
 int csn_sandbox_opts_fail(csn_cli *c, const csn_sandbox_opts *o, const csn_config *config,

@@ -92,6 +92,6 @@ like "with its place" "$err" "*codex.toml: line 1, column 5: only strings*"
 
 # ---- usage ----
 status "another format" 2 cs policy import seatbelt srt.json
-like "is named" "$err" "*'seatbelt'*hint: caisson policy import srt|codex FILE*"
+like "is named" "$err" "*'seatbelt'*srt|codex*"
 status "no file" 2 cs policy import srt
 status "a file that does not exist" 1 cs policy import srt none.json
