@@ -193,6 +193,9 @@ CSN_API void csn_close(csn_sandbox *sb);
 /* Ends every process and removes the sandbox. The handle must still be closed; every later call
  * on it is CSN_GONE. Destroying twice is CSN_OK. */
 CSN_API csn_status csn_destroy(csn_sandbox *sb, csn_error **err);
+/* As csn_destroy, but the next call opens a new sandbox with the same id, once for all threads.
+ * Only for backends that open at the first call (capability: lazy), and not when detached. */
+CSN_API csn_status csn_reset(csn_sandbox *sb, csn_error **err);
 /* Destroys a sandbox by id or name without a handle, from any process of the same user. If the
  * sandbox does not answer, its processes are killed from outside. CSN_OK if it has ended
  * already; CSN_NOT_FOUND for an unknown name. */
@@ -242,10 +245,8 @@ typedef struct csn_info_result {
     int64_t keeper_pid; /* 0: none yet */
     const csn_rule_info *rules;
     size_t rule_count;
-    /* Directories of the host that the sandbox may write, and those that it may only read, as
-     * commands name them; NULL-terminated; NULL: none. A jail's own ones are in neither. */
-    const char *const *write_dirs;
-    const char *const *read_dirs;
+    /* Shared directories of the host as commands name them, NULL-terminated, or NULL. */
+    const char *const *write_dirs, *const *read_dirs; /* read_dirs: those only to be read */
 } csn_info_result;
 
 CSN_API csn_status csn_info(csn_sandbox *sb, csn_info_result **ret, csn_error **err);
@@ -272,9 +273,8 @@ CSN_API csn_status csn_sandboxes(csn_sandbox_list **ret, csn_error **err);
 CSN_API void csn_sandbox_list_free(csn_sandbox_list *l);
 
 CSN_API csn_status csn_set_workdir(csn_sandbox *sb, const char *path, csn_error **err);
-/* Removes everything in the workspace; the directory itself stays. CSN_DENIED if the workspace
- * is a directory of the host that this sandbox did not make (CSN_OPEN_CREATE), and where the
- * rules forbid to delete something in it. */
+/* Removes everything in the workspace, not the directory itself. CSN_DENIED for a directory of
+ * the host that this sandbox did not make (CSN_OPEN_CREATE), and where rules forbid it. */
 CSN_API csn_status csn_cleanup(csn_sandbox *sb, csn_error **err);
 #define CSN_CLEANUP_FORCE (1u << 0) /* also a workspace that existed before the sandbox */
 CSN_API csn_status csn_cleanup_with(csn_sandbox *sb, uint32_t flags, csn_error **err);
@@ -363,9 +363,8 @@ typedef struct csn_exec_result {
     uint32_t size;
     int32_t exit_code;  /* -1: unknown or ended by a signal */
     const char *signal; /* "SIGKILL", or NULL */
-    /* Both streams, and the two of them in the order of their arrival. Bytes that wait in both
-     * pipes at the same time have no known order: there stdout is first. CSN_EXEC_MERGE is
-     * exact, and leaves err empty. */
+    /* merged: both in the order of arrival, where bytes that wait in both pipes have no known
+     * order. With CSN_EXEC_MERGE it is exact, and err is empty. */
     csn_output out, err, merged;
     double duration_ms;
     uint32_t timed_out;
@@ -493,10 +492,9 @@ typedef struct csn_file_list {
 #define CSN_FILE_NO_PARENTS (1u << 7) /* write, mkdir: do not create missing directories */
 #define CSN_FILE_HASH       (1u << 8) /* read: fill `hash` */
 
-#define CSN_LINES_DEFAULT (UINT64_MAX - 1) /* csn_read: 2000 lines */
-
-/* NULL: CSN_LINES_DEFAULT lines. `limit` 0 asks for the counts alone; from a program whose
- * csn_read_opts ends at `cancel` it means CSN_LINES_DEFAULT. */
+/* The lines of NULL options: 2000. `limit` 0 asks only for the counts; programs compiled with a
+ * csn_read_opts that ends at `cancel` get the default for 0. */
+#define CSN_LINES_DEFAULT (UINT64_MAX - 1)
 typedef struct csn_read_opts {
     uint32_t size;
     uint32_t flags;
@@ -546,8 +544,7 @@ typedef struct csn_write_result {
     const char *resolved_path;
     uint64_t bytes;
     const char *hash; /* SHA-256 of the new content; NULL after append */
-    const char *note; /* a sentence if the file is in a private place of the sandbox, which the
-                         host does not see and which ends with the sandbox; else NULL */
+    const char *note; /* if the file is in a private place, which ends with the sandbox */
 } csn_write_result;
 
 CSN_API csn_status csn_write(csn_sandbox *sb, const char *path, const void *data, size_t len,

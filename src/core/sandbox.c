@@ -395,9 +395,10 @@ csn_status csn_connect(const char *id, csn_sandbox **ret, csn_error **err)
 
 /* Writes the line of destroy, which is done even if the log cannot record it: a sandbox must
  * always end. The log then has a gap. */
-static void end_in_log(csn_audit *audit, bool begun, csn_status st)
+static void end_in_log(csn_audit *audit, bool for_good, bool begun, csn_status st)
 {
-    csn_audit_event e = {.op = "destroy", .status = st, .begun = begun, .done = true};
+    csn_audit_event e = {
+        .op = for_good ? "destroy" : "reset", .status = st, .begun = begun, .done = for_good};
 
     (void)csn_audit_append(audit, &e, NULL);
 }
@@ -425,7 +426,7 @@ static csn_status force_destroy(const char *id, csn_error **err)
     if (st == CSN_OK || st == CSN_GONE)
         csn_state_remove(id, m ? m->name : NULL);
     csn_state_meta_free(m);
-    end_in_log(audit, begun, st);
+    end_in_log(audit, true, begun, st);
     csn_audit_close(audit);
     return st;
 }
@@ -510,19 +511,11 @@ void csn_close(csn_sandbox *sb)
     sandbox_free(sb);
 }
 
-csn_status csn_destroy(csn_sandbox *sb, csn_error **err)
+/* Ends the sandbox; `opening` is set meanwhile, so that no other thread does the same. */
+static csn_status end_backend(csn_sandbox *sb, bool for_good, csn_error **err)
 {
-    if (!sb)
-        return csn_fail(err, CSN_INVALID, "destroy: no sandbox given");
-    pthread_mutex_lock(&sb->lock);
-    bool first = !sb->gone;
-    sb->gone = true;
-    if (first)
-        stop_calls(sb);
-    pthread_mutex_unlock(&sb->lock);
-    if (!first)
-        return CSN_OK;
     csn_status st = CSN_OK;
+
     (void)csn_network_log(sb, NULL);
     bool begun = csn_audit_begin(sb->audit, NULL) == CSN_OK;
     report_end(sb);
@@ -530,13 +523,96 @@ csn_status csn_destroy(csn_sandbox *sb, csn_error **err)
         st = sb->ops->destroy(sb->state, err);
     if ((sb->config->flags & CSN_OPEN_DETACHED) && st == CSN_OK)
         csn_state_remove(sb->id, sb->config->name);
-    end_in_log(sb->audit, begun, st);
-    if (st < 0) { /* the next call tries again */
-        pthread_mutex_lock(&sb->lock);
-        sb->gone = false;
-        pthread_mutex_unlock(&sb->lock);
+    end_in_log(sb->audit, for_good, begun, st);
+    return st;
+}
+
+csn_status csn_destroy(csn_sandbox *sb, csn_error **err)
+{
+    if (!sb)
+        return csn_fail(err, CSN_INVALID, "destroy: no sandbox given");
+    pthread_mutex_lock(&sb->lock);
+    bool first = !sb->gone;
+    sb->gone = true;
+    if (first) {
+        stop_calls(sb);
+        sb->opening = true;
     }
+    pthread_mutex_unlock(&sb->lock);
+    if (!first)
+        return CSN_OK;
+    csn_status st = end_backend(sb, true, err);
+    pthread_mutex_lock(&sb->lock);
+    sb->gone = st == CSN_OK; /* else the next call tries again */
+    sb->opening = false;
+    pthread_cond_broadcast(&sb->idle);
+    pthread_mutex_unlock(&sb->lock);
     return st < 0 ? csn_error_note(st, err, "destroy", NULL) : st;
+}
+
+/* With the lock held: the handle is as csn_open returned it. */
+static void forget_state(csn_sandbox *sb)
+{
+    if (sb->opened && sb->ops->close)
+        sb->ops->close(sb->state);
+    csn_config_free(sb->expanded);
+    csn_config_free(sb->current);
+    free(sb->workdir);
+    free(sb->home);
+    sb->expanded = sb->current = NULL;
+    sb->workdir = sb->home = NULL;
+    sb->state = NULL;
+    sb->layers = NULL;
+    sb->layer_count = 0;
+    sb->shell = NULL;
+    sb->opened = sb->gone = false;
+}
+
+static csn_status check_reset(const csn_sandbox *sb, csn_error **err)
+{
+    if (!sb)
+        return csn_fail(err, CSN_INVALID, "reset: no sandbox given");
+    if (!(sb->ops->caps & CSN_CAP_LAZY))
+        return csn_fail(err, CSN_UNSUPPORTED,
+                        "backend '%s' does not open its sandboxes at the first call",
+                        sb->ops->name);
+    if (sb->config->flags & CSN_OPEN_DETACHED)
+        return csn_fail(err, CSN_UNSUPPORTED,
+                        "a detached sandbox is not reset: other processes use it by its id");
+    return CSN_OK;
+}
+
+csn_status csn_reset(csn_sandbox *sb, csn_error **err)
+{
+    csn_status st = check_reset(sb, err);
+    uint64_t fire = 1;
+
+    if (st < 0)
+        return csn_error_note(st, err, "reset", NULL);
+    pthread_mutex_lock(&sb->lock);
+    while (sb->opening && !sb->closing)
+        pthread_cond_wait(&sb->idle, &sb->lock);
+    if (sb->closing) {
+        pthread_mutex_unlock(&sb->lock);
+        return csn_error_note(
+            csn_fail(err, CSN_CANCELLED, "sandbox %s is being closed", sb->id), err, "reset",
+            NULL);
+    }
+    sb->opening = true; /* new calls wait */
+    (void)!write(sb->stop_fd, &fire, sizeof(fire));
+    while (sb->running > 0)
+        pthread_cond_wait(&sb->idle, &sb->lock);
+    pthread_mutex_unlock(&sb->lock);
+    if (sb->opened && !sb->gone)
+        st = end_backend(sb, false, err);
+    pthread_mutex_lock(&sb->lock);
+    if (st == CSN_OK)
+        forget_state(sb);
+    (void)!read(sb->stop_fd, &fire, sizeof(fire));
+    sb->opening = false;
+    pthread_cond_broadcast(&sb->idle);
+    pthread_mutex_unlock(&sb->lock);
+    return st < 0 ? csn_error_note(st, err, "reset", NULL) : st;
 }
 
 const char *csn_id(const csn_sandbox *sb)

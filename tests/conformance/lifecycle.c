@@ -308,6 +308,30 @@ static void cleanup_keeps_what_the_sandbox_did_not_make(csn_fx *f)
     assert_false(csn_fx_exists(f, "f"));
 }
 
+/* S2: a lazy singleton with reset */
+static void reset_lets_the_next_call_open_a_new_sandbox(csn_fx *f)
+{
+    char *id = csn_fx_keep(f, strdup(csn_id(f->sb)));
+
+    if (!csn_fx_can(f->sb, "lazy")) {
+        fails(CSN_UNSUPPORTED, csn_reset(f->sb, E));
+        csn_fx_run(f, "true");
+        return;
+    }
+    ok(csn_reset(f->sb, E)); /* nothing was opened yet, or it is ended */
+    csn_fx_run(f, "echo first > /tmp/mark && test -e /tmp/mark");
+    ok(csn_reset(f->sb, E));
+    ok(csn_reset(f->sb, E));
+    if (f->be->traits & CONF_LIVES) /* the double of dagger has one /tmp for all containers */
+        csn_fx_run(f, "test ! -e /tmp/mark");
+    csn_fx_run(f, "true");
+    assert_string_equal(csn_id(f->sb), id);
+    ok(csn_destroy(f->sb, E));
+    ok(csn_reset(f->sb, E));
+    csn_fx_put(f, "g", "of the last");
+    csn_fx_holds(f, "g", "of the last");
+}
+
 static void missing_workspace_is_made_when_asked(csn_fx *f)
 {
     char *deep = csn_fx_host(f, "new/deep/ws"), *file = csn_fx_host(f, "file");
@@ -512,6 +536,7 @@ const csn_conf_test csn_conf_lifecycle[] = {
     T(close_ends_running_calls),
     T(cleanup_empties_the_workspace_and_keeps_it),
     T(cleanup_of_an_empty_workspace_is_fine),
+    T(reset_lets_the_next_call_open_a_new_sandbox),
     T(cleanup_keeps_what_the_sandbox_did_not_make),
     T_TRAIT(missing_workspace_is_made_when_asked, CONF_HOSTDIR),
     T(set_workdir_moves_files_and_commands),
