@@ -1,9 +1,10 @@
 #!/bin/bash
 # A jail without a network: names do not exist, and every refusal is reported, while the command runs
 # and after it, whether the program complains or not.
+here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
-export CAISSON_BACKEND=jail
+export CAISSON_BACKEND=jail PATH=/usr/bin:/bin # not those of version managers
 cd "$T/ws" || exit 1
 
 if ! cs run -- true 2>"$T/why"; then
@@ -85,6 +86,7 @@ is "of two commands, the one that did it" "$(
     grep -c '"op":"net"' "$T/a" "$T/b" | sed 's/.*://' | tr '\n' ' ')" "1 0 "
 
 # while it runs
+rm -f "$T/err"
 cs run -c 'getent hosts now.test; while [ ! -e go ]; do sleep 0.02; done; echo end' >"$T/out" 2>"$T/err" &
 run=$!
 while kill -0 "$run" 2>/dev/null && ! grep -qs "denied net 'now.test$live" "$T/err"; do sleep 0.02; done
@@ -93,6 +95,11 @@ touch go
 wait "$run"
 is "its output is not touched" "$? $(cat "$T/out")" "0 end"
 rm -f go
+
+# on a terminal a program may draw: only at its end
+shown=$(timeout -s KILL 300 python3 "$here/pty_drive.py" '' "$CAISSON" run -t -c 'getent hosts tty.test')
+is "on a terminal only the line at the end" "$(grep -c "denied net 'tty.test'" <<<"$shown")" 1
+like "with the option" "$shown" "*denied net 'tty.test'; to allow it: --allow tty.test*"
 
 # sessions
 id=$(cs create)
@@ -109,6 +116,7 @@ is "it is reported with the option" "$err" "caisson: run: denied net 'late.test$
 caisson: run: the command was ended: its timeout passed (--timeout)
 caisson: run: denied net 'late.test'; to allow it: --allow late.test"
 is "as data" "$(told --timeout 1s -c 'getent hosts late.test; sleep 60')" "net|late.test|--allow late.test"
+rm -f "$T/err"
 "$CAISSON" run -c 'getent hosts int.test; sleep 60' >"$T/out" 2>"$T/err" &
 run=$!
 while kill -0 "$run" 2>/dev/null && ! grep -qs "denied net" "$T/err"; do sleep 0.02; done
@@ -129,6 +137,7 @@ is "an address of a quiet program" "$(told --allow ok.test -- python3 -c "$conne
     "net|192.0.2.1:80|--allow 192.0.2.1:80"
 is "a host of a package manager" "$(told --allow ok.test -- getent hosts index.crates.io)" \
     "net|index.crates.io|--packages cargo"
+rm -f "$T/err" go
 cs run --allow ok.test -c 'getent hosts now.test; while [ ! -e go ]; do sleep 0.02; done; echo end' \
     >"$T/out" 2>"$T/err" &
 run=$!
