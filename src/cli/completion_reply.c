@@ -1,13 +1,12 @@
 /* completion_reply.c: `completion reply`: says what may follow on a command line, for zsh and
  * fish.
  *
- * It runs while the user types: it prints no errors and opens no sandbox. All words come from
- * the tables of the parser and of the options. */
+ * It runs while the user types: it prints no errors and opens no sandbox. Commands,
+ * options and choices come from the tables of the parser. */
 #include "cli/completion_reply.h"
 
 #include <string.h>
 
-#include "base/options.h"
 #include "base/strv.h"
 #include "cli/commands.h"
 
@@ -91,19 +90,8 @@ static const csn_opt *option_of(const csn_command *cmd, const char *word)
     return NULL;
 }
 
-/* Names that are only in the help text of an option, after the colon: "hosts of package
- * managers: npm,pip". */
-static void put_named_in_help(const char *option, const char *last)
-{
-    for (const csn_option *o = csn_options; o->name; o++) {
-        if (!o->flag || strcmp(o->flag, option) != 0 || !o->help)
-            continue;
-        const char *colon = strchr(o->help, ':');
-        if (colon)
-            put_words(colon + 1, option, last);
-        return;
-    }
-}
+/* Those that the library knows; a test compares them. */
+#define PACKAGES "apt|bun|cargo|composer|gem|github|go|gradle|maven|npm|pip|pnpm|poetry|uv|yarn"
 
 static void put_value(const typed *t, const csn_opt *o)
 {
@@ -112,7 +100,7 @@ static void put_value(const typed *t, const csn_opt *o)
     else if (strcmp(o->name, "backend") == 0)
         put_words("jail|local|e2b|vercel|dagger|docker", "backend", t->last);
     else if (strcmp(o->name, "packages") == 0 || strcmp(o->name, "package-manager") == 0)
-        put_named_in_help("packages", t->last);
+        put_words(PACKAGES, "package manager", t->last);
 }
 
 /* ---- arguments ----------------------------------------------------------------------- */
