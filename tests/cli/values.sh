@@ -97,7 +97,7 @@ row --since x net "$id" --since x
 row --net nun net "$id" --net nun
 row - "'never'" extend "$id" never
 row --offset x read "$id" f --offset x
-row --limit "'0'" read "$id" f --limit 0
+row --limit "'x'" read "$id" f --limit x
 row --encoding hex read "$id" f --encoding hex
 row --if-hash zz write "$id" f --if-hash zz
 row -C 100000 grep "$id" x -C 100000
