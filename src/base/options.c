@@ -22,7 +22,7 @@ const csn_option csn_options[] = {
      .direction = CSN_DIRECTION_PROJECT},
     {"workspaces", CSN_TYPE_LIST, AT(workspaces), CSN_OPTION_WORKSPACES, .flag = "workspace",
      .direction = CSN_DIRECTION_WIDENS},
-    {"create_workspace", CSN_TYPE_FLAG, AT(flags), CSN_OPTION_WORKSPACE,
+    {"create_workspace", CSN_TYPE_FLAG, AT(flags), CSN_OPTION_CREATE,
      .flag = "create-workspace", .help = "make the workspace if it is missing",
      .open_flag = CSN_OPEN_CREATE, .direction = CSN_DIRECTION_WIDENS},
     {"workdir", CSN_TYPE_STRING, AT(workdir), 0, .flag = "workdir", .metavar = "PATH",

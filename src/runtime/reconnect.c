@@ -44,8 +44,10 @@ static csn_status find_earlier(csn_runtime *rt, csn_error **err)
     if (n <= 0)
         return gone(rt, err);
     path[n] = '\0';
-    int fd = strcmp(csn_path_base(path), rt->id) == 0 ? csn_checked_dir_open(path, 0, NULL)
-                                                      : -EINVAL;
+    if (strcmp(csn_path_base(path), rt->id) != 0)
+        return csn_fail(err, CSN_UNAVAILABLE, "the record of '%s' names another directory",
+                        rt->id);
+    int fd = csn_checked_dir_open(path, 0, NULL);
     if (fd == -ENOENT)
         return gone(rt, err);
     if (fd < 0)

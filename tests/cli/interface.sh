@@ -84,7 +84,7 @@ for backend in local jail; do
     cs destroy "$box"
 done
 status 'jail: HOST:INSIDE is made as well' 0 \
-    cs run --backend jail --workspace "$T/mapped/x:/work" --create-workspace -- touch /work/f
+    cs run --backend jail --workspace "$T/mapped/x:/srv/x" --create-workspace -- touch /srv/x/f
 holds 'jail: and has the file' test -f "$T/mapped/x/f"
 ask() { script -qec "$CAISSON cleanup $box" /dev/null <<<"$1" 2>&1; }
 if command -v script >/dev/null; then

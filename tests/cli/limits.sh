@@ -82,7 +82,7 @@ shared='$x = "x" x 20971520; for (1..12) { if (!fork) { select undef, undef, und
 status "memory that is shared counts once" 0 cs exec "$id" -- perl -e "$shared"
 status "destroy" 0 cs destroy "$id"
 if [ "$groups" = 1 ]; then
-    status "too little to live on" 125 cs run --memory 1M -- true
+    status "too little to live on" 2 cs run --memory 1M -- true
     like "is refused" "$err" "*at least 4 MiB*"
 fi
 

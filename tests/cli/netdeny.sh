@@ -96,9 +96,9 @@ wait "$run"
 is "its output is not touched" "$? $(cat "$T/out")" "0 end"
 rm -f go
 
-# on a terminal a program may draw: only at its end
+# on a terminal: while it runs, and with the option at its end
 shown=$(timeout -s KILL 300 python3 "$here/pty_drive.py" '' "$CAISSON" run -t -c 'getent hosts tty.test')
-is "on a terminal only the line at the end" "$(grep -c "denied net 'tty.test'" <<<"$shown")" 1
+is "on a terminal, too" "$(grep -c "denied net 'tty.test'" <<<"$shown")" 2
 like "with the option" "$shown" "*denied net 'tty.test'; to allow it: --allow tty.test*"
 
 # sessions

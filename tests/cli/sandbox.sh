@@ -30,7 +30,7 @@ json "info --json" "$(cs info build --json)" 'v["id"] == "'"$named"'" and v["nam
     v["workspace"] == "'"$(cd ws && pwd -P)"'" and v["expires_at"] is None and
     isinstance(v["capabilities"], list) and len(v["layers"]) > 0 and
     set(v) == {"id", "name", "backend", "state", "isolation", "detached", "workspace", "workdir",
-               "home", "rg_path", "capabilities", "layers", "rules", "created_at", "expires_at", "keeper_pid"}'
+               "home", "rg_path", "permissions", "capabilities", "layers", "rules", "created_at", "expires_at", "keeper_pid"}'
 json "local says that it does not isolate commands" "$(cs info build --json)" \
     'any(x["status"] == "off" for x in v["layers"])'
 

@@ -271,7 +271,6 @@ static void options_that_do_not_fit_are_refused(csn_fx *f)
     csn_exec_result *r = NULL;
 
     fails(CSN_INVALID, csn_sh(f->sb, "true", EXEC(.flags = 1u << 30), &r, E));
-    fails(CSN_INVALID, csn_sh(f->sb, "true", EXEC(.flags = CSN_EXEC_PTY), &r, E));
     fails(CSN_INVALID, csn_sh(f->sb, "true", EXEC(.flags = CSN_EXEC_STDIN), &r, E));
     fails(CSN_INVALID, csn_sh(f->sb, "true", EXEC(.flags = CSN_EXEC_TIED), &r, E));
     fails(CSN_INVALID, csn_exec(f->sb, ARGV("true"), EXEC(.session = "s"), &r, E));

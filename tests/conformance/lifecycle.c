@@ -538,7 +538,7 @@ const csn_conf_test csn_conf_lifecycle[] = {
     T(cleanup_of_an_empty_workspace_is_fine),
     T(reset_lets_the_next_call_open_a_new_sandbox),
     T(cleanup_keeps_what_the_sandbox_did_not_make),
-    T_TRAIT(missing_workspace_is_made_when_asked, CONF_HOSTDIR),
+    T_TRAIT(missing_workspace_is_made_when_asked, CONF_HOSTDIR | CONF_HERE),
     T(set_workdir_moves_files_and_commands),
     T(set_workdir_refuses_what_is_no_directory),
     T_TRAIT(set_workdir_refuses_to_leave, CONF_BENEATH),

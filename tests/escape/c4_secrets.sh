@@ -95,7 +95,7 @@ fi
 tty() { "$PROBE" with-tty "$@" 2>&1 | tr -d '\r' | grep -a -m1 -E '^x*(ESCAPED|held)' | sed 's/^x*//'; }
 for what in tty tiocsti tiocsti-high tiocsetd; do
     control=$(tty "$PROBE" $what)
-    judge "the caller's terminal: $what" "$(tty "$CAISSON" run --workspace "$WS" -- "$WS/probe" $what)" "$control"
+    judge "the caller's terminal: $what" "$(tty "$CAISSON" run -T --workspace "$WS" -- "$WS/probe" $what)" "$control"
     [ $what = tty ] && continue
     judge "a terminal of its own: $what" "$(tty "$CAISSON" run -t --workspace "$WS" -- "$WS/probe" $what)" "$control"
 done

@@ -191,7 +191,7 @@ static void arguments_are_checked_by_name_type_and_range(void **state)
         {"bash", "{\"command\":\"x\",\"timeout\":0}", "must be between 1 and 600000"},
         {"bash", "{\"command\":\"x\",\"timeout\":\"5\"}", "must be of type integer"},
         {"bash", "{\"command\":\"x\",\"cmd\":1}", "unknown key 'cmd'"},
-        {"read", "{\"file_path\":\"x\",\"offset\":0}", "between 1 and"},
+        {"read", "{\"file_path\":\"x\",\"offset\":-1}", "between 0 and"},
         {"grep", "{\"pattern\":\"x\",\"output_mode\":\"all\"}", "must be one of files_with"},
         {"sandbox_info", "{\"x\":1}", "unknown key 'x'"},
     };

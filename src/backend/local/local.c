@@ -124,8 +124,8 @@ static const csn_backend_ops ops = {
             CSN_CAP_ENV | CSN_CAP_USAGE | CSN_CAP_OWNED,
     .name = "local",
     .isolation = "none",
-    .options = CSN_OPTION_WORKSPACE | CSN_OPTION_READ | CSN_OPTION_WRITE | CSN_OPTION_DENY |
-               CSN_OPTION_DENY_MISSING | CSN_OPTION_RULES | CSN_OPTION_HOME |
+    .options = CSN_OPTION_WORKSPACE | CSN_OPTION_CREATE | CSN_OPTION_READ | CSN_OPTION_WRITE |
+               CSN_OPTION_DENY | CSN_OPTION_DENY_MISSING | CSN_OPTION_RULES | CSN_OPTION_HOME |
                CSN_OPTION_NOFOLLOW | CSN_OPTION_MEMORY | CSN_OPTION_FILE_SIZE |
                CSN_OPTION_LIFETIME,
     .exec = csn_runtime_exec,

@@ -27,8 +27,9 @@ prepare()
 }
 attack()
 {
-    [ "$BOX" = none ] && export "E2B_API_URL=http://127.0.0.1:$port"
-    E2B_API_KEY=e2b_$SECRET timeout 60 "$CAISSON" run --backend e2b -- true
+    local own=() # the user names the address: the files of the project are not read
+    [ "$BOX" = none ] && export "E2B_API_URL=http://127.0.0.1:$port" && own=(--no-project)
+    E2B_API_KEY=e2b_$SECRET timeout 60 "$CAISSON" run "${own[@]}" --backend e2b -- true
     unset E2B_API_URL
     kill "$listener"
     wait "$listener"
