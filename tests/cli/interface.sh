@@ -1,5 +1,5 @@
 #!/bin/bash
-# interface.sh: what the documents that caisson unites ask of the command line.
+# interface.sh: what the sandbox interfaces of agents ask of the command line.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -107,7 +107,7 @@ done
 status 'jail: a workspace at / is refused' 125 cs run --backend jail --workspace "$T/ws:/" -- true
 like 'jail: and says where it can be' "$err" "*own root directory*hint: $T/ws:/work*"
 
-# --- the executor of document 003, as caisson-policy(5) shows it ---------------------------------
+# --- a SandboxExecutor, as caisson-policy(5) shows it ---------------------------------
 cat >"$T/executor.json" <<'EOF'
 {"backend": "local", "workspace": ".sandbox", "create_workspace": true, "timeout": "10s",
  "commands": ["python3", "node", "ls", "cat", "echo"]}

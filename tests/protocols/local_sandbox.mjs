@@ -1,7 +1,7 @@
-// local_sandbox.mjs: the class LocalSandbox of document 000 (SandboxBackendProtocol), on caisson.
+// local_sandbox.mjs: the class LocalSandbox of SandboxBackendProtocol, on caisson.
 //
 // A thin view of the command line: each method is one `caisson ... --json`. Paths that begin with
-// `/` are those of the workspace, as the document's tests use them; a path below the workspace
+// `/` are those of the workspace, as its tests use them; a path below the workspace
 // names itself. The backend is that of CAISSON_BACKEND.
 import { execFileSync, spawn } from "node:child_process";
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// document000.mjs: the seven tests of document 000, in their order and with their names, on the
+// backend_protocol.mjs: the seven tests of LocalSandbox (SandboxBackendProtocol), by name, on the
 // backend of CAISSON_BACKEND; then what else its interface promises. TAP.
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { LocalSandbox } from "./local_sandbox.mjs";
 
-const top = fs.mkdtempSync(path.join(os.tmpdir(), "csn-document."));
+const top = fs.mkdtempSync(path.join(os.tmpdir(), "csn-protocol."));
 for (const name of ["STATE_HOME", "RUNTIME_DIR", "CONFIG_HOME"]) {
   process.env[`XDG_${name}`] = path.join(top, name);
   fs.mkdirSync(path.join(top, name), { mode: 0o700 });
