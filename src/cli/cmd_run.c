@@ -18,6 +18,7 @@ typedef struct run_opts {
     csn_sandbox_opts sandbox;
     csn_exec_cli exec;
     csn_ask_opts ask;
+    char **hints; /* of one run */
 } run_opts;
 
 static int check(csn_cli *c, void *opts)
@@ -69,15 +70,14 @@ static int run_and_ask(csn_cli *c, run_opts *o, csn_arena *a, csn_config *config
     int status = 0;
 
     while (again) {
-        char **hints = NULL;
-        c->hints = &hints;
+        c->hints = &o->hints;
         again = false;
         status = run_once(c, o, config);
         int failed = csn_cli_caught() ? 0
                      : o->ask.file
-                         ? csn_ask_write(c, &o->ask, (const char *const *)hints)
-                         : csn_ask_user(c, a, (const char *const *)hints, config, &again);
-        csn_strv_free(hints);
+                         ? csn_ask_write(c, &o->ask, (const char *const *)o->hints)
+                         : csn_ask_user(c, a, (const char *const *)o->hints, config, &again);
+        csn_strv_free(CSN_STEAL(o->hints));
         if (failed)
             return failed;
     }

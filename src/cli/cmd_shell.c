@@ -21,14 +21,24 @@ typedef struct shell_opts {
     csn_sandbox_opts sandbox;
 } shell_opts;
 
+/* The parser fills a struct of zeros. */
+static bool is_any_set(const csn_sandbox_opts *o)
+{
+    const unsigned char *bytes = (const unsigned char *)o;
+
+    for (size_t i = 0; i < sizeof(*o); i++)
+        if (bytes[i] != 0)
+            return true;
+    return false;
+}
+
 static int check(csn_cli *c, void *opts)
 {
-    static const csn_sandbox_opts none;
     const shell_opts *o = opts;
 
     if (c->json)
         return csn_cli_usage(c, "caisson exec ID --json", "--json cannot be used with a shell");
-    if (c->nargs > 0 && memcmp(&o->sandbox, &none, sizeof(none)) != 0)
+    if (c->nargs > 0 && is_any_set(&o->sandbox))
         return csn_cli_usage(c, "without ID the options make a new sandbox",
                              "the options of a sandbox cannot be changed: '%s' exists",
                              c->arg[0]);
