@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backend/jail/jail.h"
@@ -20,6 +21,8 @@
 #include "base/path.h"
 #include "os/checked_dir.h"
 #include "os/statedir.h"
+
+#define TICK_MS_MAX 50 /* longer than a tick of any kernel */
 
 static const int kinds[] = {CSN_DIR_STATE, CSN_DIR_RUNTIME, CSN_DIR_CONFIG};
 
@@ -100,15 +103,37 @@ static csn_status each(csn_jail *j, const csn_jail_share *shares, size_t count, 
     return st;
 }
 
+/* Waits until the coarse clock has passed this moment. The scan of protected files counts what
+ * was made in the tick in which a command starts as made by the command. */
+static void await_tick(void)
+{
+    const struct timespec nap = {.tv_nsec = 1000000};
+    struct timespec made, tick;
+
+    clock_gettime(CLOCK_REALTIME, &made);
+    for (int i = 0; i < TICK_MS_MAX; i++) {
+        clock_gettime(CLOCK_REALTIME_COARSE, &tick);
+        if (tick.tv_sec > made.tv_sec ||
+            (tick.tv_sec == made.tv_sec && tick.tv_nsec > made.tv_nsec))
+            return;
+        nanosleep(&nap, NULL);
+    }
+}
+
 /* Creates a directory that is missing. A path that is refused is never used (os/checked_dir.c),
  * except that the configuration is read through links. */
 static csn_status make(int which, const char *path, csn_error **err)
 {
+    bool missing = access(path, F_OK) < 0;
     csn_autofd int fd = csn_checked_dir_open(path, CSN_CHECKED_MAKE, NULL);
+    bool linked = fd == -ELOOP && which == CSN_DIR_CONFIG;
+    bool made = fd >= 0 || (linked && mkdir(path, 0700) == 0);
 
-    if (fd >= 0 || which != CSN_DIR_CONFIG || fd != -ELOOP)
+    if (missing && made)
+        await_tick();
+    if (made || !linked)
         return CSN_OK;
-    if (mkdir(path, 0700) == 0 || access(path, F_OK) == 0 || errno == EACCES || errno == EROFS)
+    if (access(path, F_OK) == 0 || errno == EACCES || errno == EROFS)
         return CSN_OK;
     csn_status st =
         csn_fail(err, CSN_INVALID, "%s leads to a directory that a command could create", path);
