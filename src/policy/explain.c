@@ -382,7 +382,7 @@ static stretch whole_lines(const char *data, size_t from, size_t to, bool from_c
 static void explain_text(csn_explain_state *w, const csn_explain_text *t, size_t budget)
 {
     bool cut = t->cut;
-    size_t half = budget / 2, head = t->head, tail = t->len;
+    size_t half = budget / 2, head = t->head;
 
     if (!t->data || t->len == 0)
         return;
@@ -392,7 +392,7 @@ static void explain_text(csn_explain_state *w, const csn_explain_text *t, size_t
     }
     if (!cut || head > t->len)
         head = cut ? t->len : half;
-    tail = t->len - head < half ? head : t->len - half;
+    size_t tail = t->len - head < half ? head : t->len - half;
     head = head < half ? head : half;
     explain_stretch(w, whole_lines(t->data, tail, t->len, true, false));
     explain_stretch(w, whole_lines(t->data, 0, head, false, true));
