@@ -280,22 +280,6 @@ static bool run_kind(const kind *k, unsigned stride)
 
 /* ---- the program ---- */
 
-static void make_place(void)
-{
-    top = csn_test_tmpdir();
-    char *run = csn_test_join(top, "run"), *state = csn_test_join(top, "state");
-
-    csn_test_mkdir(run);
-    csn_test_mkdir(state);
-    setenv("XDG_RUNTIME_DIR", run, 1);
-    setenv("XDG_STATE_HOME", state, 1);
-    run_dir = csn_test_join(run, "caisson");
-    state_dir = csn_test_join(state, "caisson");
-    free(run);
-    free(state);
-    leftover_note(&base, top, run_dir, state_dir);
-}
-
 int main(int argc, char **argv)
 {
     unsigned stride = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
@@ -308,7 +292,8 @@ int main(int argc, char **argv)
         return 99;
     setvbuf(stdout, NULL, _IOLBF, 0);
     csn_child_adopt();
-    make_place();
+    top = leftover_make_place(&run_dir, &state_dir);
+    leftover_note(&base, top, run_dir, state_dir);
     for (size_t i = 0; i < count; i++) {
         bool ok = run_kind(&kinds[i], stride ? stride : 1);
         printf("%sok %zu - %s: may be killed at any call\n", ok ? "" : "not ", i + 1,

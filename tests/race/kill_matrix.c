@@ -519,22 +519,6 @@ static void run_all(size_t n, int only)
            over_promise, PROMISE_MS, (long long)slowest_notice);
 }
 
-static void make_place(void)
-{
-    top = csn_test_tmpdir();
-    char *run = csn_test_join(top, "run"), *state = csn_test_join(top, "state");
-
-    csn_test_mkdir(run);
-    csn_test_mkdir(state);
-    setenv("XDG_RUNTIME_DIR", run, 1);
-    setenv("XDG_STATE_HOME", state, 1);
-    run_dir = csn_test_join(run, "caisson");
-    state_dir = csn_test_join(state, "caisson");
-    free(run);
-    free(state);
-    leftover_note(&base, top, run_dir, state_dir);
-}
-
 int main(int argc, char **argv)
 {
     size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
@@ -547,7 +531,8 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     srandom((unsigned)csn_child_now_ms() ^ (unsigned)getpid());
     csn_child_adopt();
-    make_place();
+    top = leftover_make_place(&run_dir, &state_dir);
+    leftover_note(&base, top, run_dir, state_dir);
     if (calibrate()) {
         run_all(n ? n : N_DEFAULT, only);
         printf("1..%d\n# a turn takes %lld ms here\n", number, (long long)span_ms / 2);

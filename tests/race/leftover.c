@@ -26,6 +26,24 @@
 #define SWEEP_MS       60000 /* on a machine that does much else */
 #define KINDS_MAX      4096
 
+/* ---- the place ---- */
+
+char *leftover_make_place(char **ret_run, char **ret_state)
+{
+    char *top = csn_test_tmpdir();
+    char *run = csn_test_join(top, "run"), *state = csn_test_join(top, "state");
+
+    csn_test_mkdir(run);
+    csn_test_mkdir(state);
+    setenv("XDG_RUNTIME_DIR", run, 1);
+    setenv("XDG_STATE_HOME", state, 1);
+    *ret_run = csn_test_join(run, "caisson");
+    *ret_state = csn_test_join(state, "caisson");
+    free(run);
+    free(state);
+    return top;
+}
+
 /* ---- processes ---- */
 
 bool leftover_no_children(void)

@@ -19,6 +19,10 @@ typedef struct leftover_base {
     size_t group_count;
 } leftover_base;
 
+/* Makes a private directory with the runtime and state directories of all sandboxes to come
+ * ($XDG_RUNTIME_DIR, $XDG_STATE_HOME). Returns it; *ret_run and *ret_state are caisson's own
+ * places in there. All malloc'd. */
+char *leftover_make_place(char **ret_run, char **ret_state);
 /* Notes what there is now. The strings stay the caller's. */
 void leftover_note(leftover_base *b, const char *top, const char *run, const char *state);
 void leftover_release(leftover_base *b);
