@@ -7,6 +7,10 @@
  * or "one of these arguments", and its programs are longer: installing its tree takes 80 us,
  * its list 200 us, this program 60 us (kernel 6.18); a call costs the same with each.
  *
+ * A start pays for each instruction (0.2 us), because the kernel translates the program and
+ * runs it for every number when it is installed. Hence conditions of several calls are written
+ * once, and so is the tree of the numbers that both ABIs have.
+ *
  * The numbers of an ABI are divided into intervals with the same answer. A binary search tree
  * over them, found by dynamic programming, has frequent calls near the root. It uses only
  * instructions that the kernel evaluates at install time (5.11 and later: load, and, jump,
@@ -48,10 +52,10 @@
 #define INTERVAL_MAX 400
 #define NEAR         250 /* a conditional jump reaches 255; slack for jumps put between */
 #define CHAIN_MAX    8   /* exceptions tested one by one at a leaf of the tree */
-#define INSN_COST    66  /* of installing an instruction, in executions of one; measured */
+#define INSN_COST    400 /* of installing an instruction, in executions of one; measured */
 
-/* An answer: ANSWER_ALLOW, an errno, or ANSWER_RULES + the index of the first row of the
- * call. */
+/* An answer: ANSWER_ALLOW, an errno, or ANSWER_RULES + the position of the code of the call's
+ * rows. */
 #define ANSWER_ALLOW 0u
 #define ANSWER_RULES 0x10000u
 
@@ -67,17 +71,27 @@ typedef struct interval {
     uint32_t weight;
 } interval;
 
+/* The code of a condition, and where it leads. */
+typedef struct test {
+    const csn_seccomp_cond *cond;
+    int yes, no, at;
+} test;
+
 typedef struct program {
     uint32_t variant;
     const abi *abi;
     csn_seccomp_insn insns[PROGRAM_MAX]; /* last instruction first */
     int len;
-    int blocks[COUNT(csn_seccomp_rules)]; /* position of the code of a call's rows, or -1 */
+    int blocks[COUNT(csn_seccomp_rules)]; /* code of a call's rows, by the first one; or -1 */
+    test tests[COUNT(csn_seccomp_rules) * CSN_SECCOMP_CONDS];
+    int test_count;
     interval intervals[INTERVAL_MAX];
     int count;
 } program;
 
-/* The tree over intervals i..j: its cost and where it splits (< 0: a chain of exceptions). */
+/* The tree over intervals i..j: its cost and where it splits. LEAF, LEAF - 1: it is a chain of
+ * tests, and else the answer of interval i, i + 1. */
+#define LEAF (-1)
 static uint64_t tree_cost[INTERVAL_MAX][INTERVAL_MAX];
 static int tree_split[INTERVAL_MAX][INTERVAL_MAX];
 
@@ -134,8 +148,29 @@ static void abi_free(abi *a)
         free(a->calls[n]);
 }
 
-static bool has_rule(const csn_seccomp_rule *r, uint32_t variant)
+static bool has_call(const abi *a, const char *call)
 {
+    for (size_t n = 0; n < NUMBERS; n++) {
+        if (a->calls[n] && strcmp(a->calls[n], call) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* i386 and arm have chown with ids of 16 bits, and chown32. */
+static bool has_short_ids(const abi *a, const char *call)
+{
+    char longer[64];
+
+    snprintf(longer, sizeof(longer), "%s32", call);
+    return has_call(a, longer);
+}
+
+static bool has_rule(const csn_seccomp_rule *r, const abi *a, uint32_t variant)
+{
+    if (r->variants == CSN_RULE_ONE_ID)
+        return !(variant & (CSN_SECCOMP_USERNS | CSN_SECCOMP_NO_SOCKETS)) &&
+               !has_short_ids(a, r->call);
     if (r->variants == CSN_RULE_NO_USERNS)
         return !(variant & CSN_SECCOMP_USERNS);
     if (r->variants == CSN_RULE_NOSUID)
@@ -151,16 +186,26 @@ static void check_rules(const abi *abis, size_t count)
     for (size_t i = 0; i < COUNT(csn_seccomp_rules); i++) {
         const char *call = csn_seccomp_rules[i].call;
         bool found = false;
-        for (size_t a = 0; a < count; a++) {
-            for (size_t n = 0; n < NUMBERS; n++)
-                found = found || (abis[a].calls[n] && strcmp(abis[a].calls[n], call) == 0);
-        }
+        for (size_t a = 0; a < count; a++)
+            found = found || has_call(&abis[a], call);
         if (!found)
             die("no ABI has the call", call);
     }
 }
 
-static uint32_t answer_for(uint32_t variant, const abi *a, uint32_t number)
+/* The index of the first row of a call, or -1. */
+static int first_rule(const program *p, const abi *a, const char *call)
+{
+    for (size_t i = 0; i < COUNT(csn_seccomp_rules); i++) {
+        const csn_seccomp_rule *r = &csn_seccomp_rules[i];
+        if (strcmp(r->call, call) == 0 && has_rule(r, a, p->variant))
+            return (int)i;
+    }
+    return -1;
+}
+
+/* The code of rows must have been written. */
+static uint32_t answer_for(const program *p, const abi *a, uint32_t number)
 {
     const char *call = number < NUMBERS ? a->calls[number] : NULL;
 
@@ -170,13 +215,13 @@ static uint32_t answer_for(uint32_t variant, const abi *a, uint32_t number)
         return ANSWER_ALLOW;
     if (!call)
         return ENOSYS;
-    for (size_t i = 0; i < COUNT(csn_seccomp_rules); i++) {
-        const csn_seccomp_rule *r = &csn_seccomp_rules[i];
-        if (strcmp(r->call, call) != 0 || !has_rule(r, variant))
-            continue;
-        return r->conds[0].op == CSN_COND_NONE ? r->error : ANSWER_RULES + (uint32_t)i;
-    }
-    return ANSWER_ALLOW;
+    int rule = first_rule(p, a, call);
+    if (rule < 0)
+        return ANSWER_ALLOW;
+    const csn_seccomp_insn *in = &p->insns[p->blocks[rule]];
+    if (in->code != RET)
+        return ANSWER_RULES + (uint32_t)p->blocks[rule];
+    return in->k == ALLOW ? ANSWER_ALLOW : in->k - ERRNO;
 }
 
 static uint32_t weight_for(const abi *a, uint32_t number)
@@ -192,7 +237,7 @@ static uint32_t weight_for(const abi *a, uint32_t number)
 
 static void add_number(program *p, uint32_t number)
 {
-    uint32_t answer = answer_for(p->variant, p->abi, number);
+    uint32_t answer = answer_for(p, p->abi, number);
 
     if (p->count == 0 || p->intervals[p->count - 1].answer != answer) {
         if (p->count == INTERVAL_MAX)
@@ -202,39 +247,64 @@ static void add_number(program *p, uint32_t number)
     p->intervals[p->count - 1].weight += weight_for(p->abi, number);
 }
 
-static void make_intervals(program *p)
+/* Of the numbers first..last. Those that are left out have the answer of the one before. */
+static void make_intervals(program *p, uint32_t first, uint32_t last)
 {
     p->count = 0;
-    for (uint32_t n = 0; n < NUMBERS; n++)
+    for (uint32_t n = first; n < NUMBERS && n <= last; n++)
         add_number(p, n);
-    for (uint32_t n = 0; n <= ARM_PRIVATES; n++)
-        add_number(p, ARM_PRIVATE + n);
-    add_number(p, UINT32_MAX);
+    for (uint32_t n = ARM_PRIVATE; n <= ARM_PRIVATE + ARM_PRIVATES && n <= last; n++)
+        add_number(p, n);
+    if (last == UINT32_MAX)
+        add_number(p, UINT32_MAX);
 }
 
 /* ---- the tree ---- */
 
-/* Intervals i..j have one answer, with exceptions of a single number each. */
-static bool is_chain(const program *p, int i, int j)
+static uint32_t width(const program *p, int k)
 {
-    if ((j - i) % 2 != 0 || (j - i) / 2 > CHAIN_MAX)
-        return false;
-    for (int k = i + 1; k < j; k += 2) {
-        if (p->intervals[k + 1].first - p->intervals[k].first != 1 ||
-            p->intervals[k + 1].answer != p->intervals[i].answer)
-            return false;
-    }
-    return true;
+    return k + 1 < p->count ? p->intervals[k + 1].first - p->intervals[k].first : UINT32_MAX;
 }
 
-/* Weighted number of instructions executed when the exceptions are tested in order. */
-static uint64_t chain_cost(const program *p, int i, int j)
+/* The cost of testing, number by number, the intervals of i..j that have another answer:
+ * instructions and the weighted number of those executed. UINT64_MAX: too many numbers. */
+static uint64_t chain_cost(const program *p, int i, int j, uint32_t answer)
 {
-    uint64_t cost = 0, tests = (uint64_t)(j - i) / 2;
+    uint64_t cost = 0, others = 0, tests = 0;
 
-    for (int k = i; k <= j; k++)
-        cost += p->intervals[k].weight * ((k - i) % 2 ? ((uint64_t)(k - i) + 1) / 2 : tests);
-    return cost + tests * INSN_COST;
+    for (int k = i; k <= j; k++) {
+        if (p->intervals[k].answer == answer) {
+            others += p->intervals[k].weight;
+            continue;
+        }
+        if (width(p, k) > CHAIN_MAX || tests + width(p, k) > CHAIN_MAX)
+            return UINT64_MAX;
+        tests += width(p, k);
+        cost += p->intervals[k].weight * tests;
+    }
+    return cost + (others + INSN_COST) * tests;
+}
+
+static void plan_node(const program *p, int i, int j, uint64_t weight)
+{
+    uint64_t best = UINT64_MAX;
+
+    tree_split[i][j] = LEAF;
+    for (int k = i; k <= j && k <= i + 1; k++) {
+        uint64_t cost = chain_cost(p, i, j, p->intervals[k].answer);
+        if (cost < best) {
+            best = cost;
+            tree_split[i][j] = LEAF - (k - i);
+        }
+    }
+    for (int k = i; k < j; k++) {
+        uint64_t cost = tree_cost[i][k] + tree_cost[k + 1][j] + weight + INSN_COST;
+        if (cost < best) {
+            best = cost;
+            tree_split[i][j] = k;
+        }
+    }
+    tree_cost[i][j] = best;
 }
 
 static void plan_tree(const program *p)
@@ -242,19 +312,8 @@ static void plan_tree(const program *p)
     for (int i = p->count - 1; i >= 0; i--) {
         uint64_t weight = 0;
         for (int j = i; j < p->count; j++) {
-            uint64_t best = UINT64_MAX;
             weight += p->intervals[j].weight;
-            tree_split[i][j] = -1;
-            if (is_chain(p, i, j))
-                best = chain_cost(p, i, j);
-            for (int k = i; k < j; k++) {
-                uint64_t cost = tree_cost[i][k] + tree_cost[k + 1][j] + weight + INSN_COST;
-                if (cost < best) {
-                    best = cost;
-                    tree_split[i][j] = k;
-                }
-            }
-            tree_cost[i][j] = best;
+            plan_node(p, i, j, weight);
         }
     }
 }
@@ -293,7 +352,13 @@ static int put_ret(program *p, uint32_t answer)
     return put(p, RET, 0, 0, k);
 }
 
-static int put_cond(program *p, const csn_seccomp_cond *c, int yes, int no)
+static bool same_cond(const csn_seccomp_cond *a, const csn_seccomp_cond *b)
+{
+    return a->op == b->op && a->arg == b->arg && a->mask == b->mask && a->count == b->count &&
+           memcmp(a->values, b->values, a->count * sizeof(a->values[0])) == 0;
+}
+
+static int write_cond(program *p, const csn_seccomp_cond *c, int yes, int no)
 {
     if (c->op == CSN_COND_NOT_IN) {
         int other = yes;
@@ -311,15 +376,30 @@ static int put_cond(program *p, const csn_seccomp_cond *c, int yes, int no)
     return put(p, LOAD, 0, 0, AT_ARG(c->arg));
 }
 
+/* Writes a condition, or finds it where another row has it. */
+static int put_cond(program *p, const csn_seccomp_cond *c, int yes, int no)
+{
+    if (yes == no)
+        return yes;
+    for (int i = 0; i < p->test_count; i++) {
+        const test *t = &p->tests[i];
+        if (t->yes == yes && t->no == no && same_cond(t->cond, c))
+            return t->at;
+    }
+    int at = write_cond(p, c, yes, no);
+    p->tests[p->test_count++] = (test){.cond = c, .yes = yes, .no = no, .at = at};
+    return at;
+}
+
 /* The rows of one call, in table order; code is written backwards, so the last row comes
- * first. */
-static int put_rules(program *p, const char *call)
+ * first. Calls whose last rows are the same share their code. */
+static int put_rules(program *p, const abi *a, const char *call)
 {
     int next = put_ret(p, ANSWER_ALLOW);
 
     for (size_t i = COUNT(csn_seccomp_rules); i-- > 0;) {
         const csn_seccomp_rule *r = &csn_seccomp_rules[i];
-        if (strcmp(r->call, call) != 0 || !has_rule(r, p->variant))
+        if (strcmp(r->call, call) != 0 || !has_rule(r, a, p->variant))
             continue;
         int yes = put_ret(p, r->error);
         for (int c = CSN_SECCOMP_CONDS - 1; c >= 0; c--) {
@@ -335,58 +415,88 @@ static int put_rules(program *p, const char *call)
 static void put_blocks(program *p, const abi *a)
 {
     for (uint32_t n = 0; n < NUMBERS; n++) {
-        uint32_t answer = answer_for(p->variant, a, n);
-        if (answer >= ANSWER_RULES && p->blocks[answer - ANSWER_RULES] < 0)
-            p->blocks[answer - ANSWER_RULES] = put_rules(p, a->calls[n]);
+        int rule = a->calls[n] ? first_rule(p, a, a->calls[n]) : -1;
+        if (rule >= 0 && p->blocks[rule] < 0)
+            p->blocks[rule] = put_rules(p, a, a->calls[n]);
     }
 }
 
 static int put_answer(program *p, uint32_t answer)
 {
-    return answer >= ANSWER_RULES ? p->blocks[answer - ANSWER_RULES] : put_ret(p, answer);
+    return answer >= ANSWER_RULES ? (int)(answer - ANSWER_RULES) : put_ret(p, answer);
+}
+
+/* The intervals of i..j that have another answer are tested number by number. */
+static int put_chain(program *p, int i, int j, uint32_t answer)
+{
+    int no = put_answer(p, answer);
+
+    for (int k = j; k >= i; k--) {
+        uint32_t other = p->intervals[k].answer;
+        for (uint32_t n = other == answer ? 0 : width(p, k); n-- > 0;)
+            no = put_test(p, JEQ, p->intervals[k].first + n, put_answer(p, other), no);
+    }
+    return no;
 }
 
 static int put_tree(program *p, int i, int j)
 {
     int split = tree_split[i][j];
 
-    if (i == j)
-        return put_answer(p, p->intervals[i].answer);
-    if (split >= 0) {
-        int right = put_tree(p, split + 1, j);
-        int left = put_tree(p, i, split);
-        return put_test(p, JGE, p->intervals[split + 1].first, right, left);
-    }
-    int no = put_answer(p, p->intervals[i].answer);
-    for (int k = j - 1; k > i; k -= 2)
-        no = put_test(p, JEQ, p->intervals[k].first, put_answer(p, p->intervals[k].answer), no);
-    return no;
+    if (split < 0)
+        return put_chain(p, i, j, p->intervals[i + LEAF - split].answer);
+    int right = put_tree(p, split + 1, j);
+    int left = put_tree(p, i, split);
+    return put_test(p, JGE, p->intervals[split + 1].first, right, left);
 }
 
-/* Writes the tree of one ABI. Returns the position of its first instruction. */
-static int put_abi(program *p, const abi *a)
+/* Writes the tree of the numbers first..last. */
+static int put_range(program *p, const abi *a, uint32_t first, uint32_t last)
 {
     p->abi = a;
-    make_intervals(p);
+    make_intervals(p, first, last);
     plan_tree(p);
-    if (put_tree(p, 0, p->count - 1) != p->len - 1)
-        die("the tree does not begin with its root", a->name);
+    return put_tree(p, 0, p->count - 1);
+}
+
+/* From this number on both ABIs have the same calls, but for arm's private ones. */
+static uint32_t first_shared(const program *p, const abi *native, const abi *compat)
+{
+    uint32_t n = NUMBERS;
+
+    while (n > 1 && answer_for(p, native, n - 1) == answer_for(p, compat, n - 1))
+        n--;
+    return n;
+}
+
+/* Writes the tree of one ABI; that of the numbers from `from` on is at `shared`. Returns the
+ * position of its first instruction. */
+static int put_abi(program *p, const abi *a, uint32_t from, int shared)
+{
+    if (a->audit == SCMP_ARCH_ARM)
+        shared =
+            put_test(p, JGE, ARM_PRIVATE, put_range(p, a, ARM_PRIVATE, UINT32_MAX), shared);
+    int below = put_range(p, a, 0, from - 1);
+    put_test(p, JGE, from, shared, below);
     return put(p, LOAD, 0, 0, AT_NUMBER);
 }
 
-/* In order of execution: the test of the ABI, the native tree, the other tree, the rows. */
+/* In order of execution: the test of the ABI, the native tree, the other tree, the tree of the
+ * numbers that both have, the rows. */
 static void build(program *p, const abi *native, const abi *compat, uint32_t variant)
 {
     p->variant = variant;
-    p->len = 0;
+    p->len = p->test_count = 0;
     p->abi = native;
     for (size_t i = 0; i < COUNT(p->blocks); i++)
         p->blocks[i] = -1;
     put_blocks(p, native);
     put_blocks(p, compat);
-    int second = put_abi(p, compat);
+    uint32_t from = first_shared(p, native, compat);
+    int shared = put_range(p, native, from, UINT32_MAX);
+    int second = put_abi(p, compat, from, shared);
     int other = put_test(p, JEQ, compat->audit, second, put_ret(p, ENOSYS));
-    int first = put_abi(p, native);
+    int first = put_abi(p, native, from, shared);
     put_test(p, JEQ, native->audit, first, other);
     put(p, LOAD, 0, 0, AT_ARCH);
 }
@@ -395,9 +505,12 @@ static void build(program *p, const abi *native, const abi *compat, uint32_t var
 
 static void print_family(program *p, const char *macro, const abi *native, const abi *compat)
 {
+    int longest = 0;
+
     printf("#if defined(%s) || defined(CSN_SECCOMP_FAMILIES)\n", macro);
     for (uint32_t v = 0; v < CSN_SECCOMP_VARIANTS; v++) {
         build(p, native, compat, v);
+        longest = p->len > longest ? p->len : longest;
         printf("static const csn_seccomp_insn %s_%u[] = {\n", native->name, v);
         for (int i = p->len - 1; i >= 0; i--) {
             const csn_seccomp_insn *in = &p->insns[i];
@@ -405,6 +518,7 @@ static void print_family(program *p, const char *macro, const abi *native, const
         }
         printf("};\n");
     }
+    printf("enum { %s_longest = %d };\n", native->name, longest);
     printf("static const csn_seccomp_program %s_filters[] = {\n", native->name);
     for (uint32_t v = 0; v < CSN_SECCOMP_VARIANTS; v++)
         printf("    {sizeof(%s_%u) / sizeof(%s_%u[0]), %s_%u},\n", native->name, v,
@@ -419,9 +533,12 @@ static void print_filters(const abi *abis)
     printf("/* Generated by gen-seccomp from os/seccomp_policy.h; do not edit. */\n");
     print_family(&p, "__x86_64__", &abis[0], &abis[1]);
     print_family(&p, "__aarch64__", &abis[2], &abis[3]);
-    printf("#if defined(__x86_64__)\n#define filters x86_64_filters\n"
-           "#elif defined(__aarch64__)\n#define filters aarch64_filters\n"
+    printf("#if defined(__x86_64__)\n"
+           "#define filters x86_64_filters\n#define FILTER_LONGEST x86_64_longest\n"
+           "#elif defined(__aarch64__)\n"
+           "#define filters aarch64_filters\n#define FILTER_LONGEST aarch64_longest\n"
            "#else /* no policy for this processor */\n"
+           "#define FILTER_LONGEST 1\n"
            "static const csn_seccomp_program filters[%u];\n#endif\n",
            CSN_SECCOMP_VARIANTS);
 }

@@ -38,6 +38,7 @@ enum {
     CSN_RULE_NO_USERNS,  /* those without CSN_SECCOMP_USERNS */
     CSN_RULE_NOSUID,     /* those with CSN_SECCOMP_NOSUID */
     CSN_RULE_NO_SOCKETS, /* those with CSN_SECCOMP_NO_SOCKETS */
+    CSN_RULE_ONE_ID,     /* those without CSN_SECCOMP_USERNS and CSN_SECCOMP_NO_SOCKETS */
 };
 
 typedef struct csn_seccomp_rule {
@@ -64,6 +65,16 @@ typedef struct csn_seccomp_rule {
 #define NO_USERNS_IF(call, e, why, ...) {call, e, CSN_RULE_NO_USERNS, why, {__VA_ARGS__}}
 #define NOSUID(call, e, why, ...)       {call, e, CSN_RULE_NOSUID, why, {__VA_ARGS__}}
 #define NO_SOCKETS(call, e, why, ...)   {call, e, CSN_RULE_NO_SOCKETS, why, {__VA_ARGS__}}
+
+/* Calls with the arguments of chown, fchownat, setuid, setreuid and setresuid. Those of setuid
+ * end the rows of the others, so that the compiled programs have them once. */
+#define FOREIGN(call, id, n) \
+    {call, EPERM, CSN_RULE_ONE_ID, "an id that the jail does not map", {IS_NOT(n, UINT32_MAX, id)}}
+#define FOREIGN_OWNER(call, n) \
+    FOREIGN(call, CSN_SECCOMP_OWN_UID, n), FOREIGN(call, CSN_SECCOMP_OWN_GID, (n) + 1)
+#define FOREIGN_1(call, id) FOREIGN(call, id, 0)
+#define FOREIGN_2(call, id) FOREIGN(call, id, 1), FOREIGN_1(call, id)
+#define FOREIGN_3(call, id) FOREIGN(call, id, 2), FOREIGN_2(call, id)
 
 /* Constants of the kernel's interface, the same on every ABI above. */
 #define K_CLONE_NEW     0x7e020000u /* CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET} */
@@ -276,6 +287,29 @@ static const csn_seccomp_rule csn_seccomp_rules[] = {
     NOSUID("openat2", ENOSYS, "mode behind a pointer; callers fall back on openat", {0}),
     NOSUID("mknod", EPERM, "setuid file", HAS_ANY(1, K_S_ISUGID)),
     NOSUID("mknodat", EPERM, "setuid file", HAS_ANY(2, K_S_ISUGID)),
+
+    /* Ids that do not exist inside. The kernel answers EINVAL, but programs expect what an
+     * ordinary user gets, EPERM. -1 means no change. setgroups needs a capability, and setfsuid
+     * has no errors. The calls of i386 and arm with ids of 16 bits have no rows. */
+    FOREIGN_OWNER("chown", 1),
+    FOREIGN_OWNER("lchown", 1),
+    FOREIGN_OWNER("fchown", 1),
+    FOREIGN_OWNER("fchownat", 2),
+    FOREIGN_OWNER("chown32", 1),
+    FOREIGN_OWNER("lchown32", 1),
+    FOREIGN_OWNER("fchown32", 1),
+    FOREIGN_1("setuid", CSN_SECCOMP_OWN_UID),
+    FOREIGN_1("setgid", CSN_SECCOMP_OWN_GID),
+    FOREIGN_2("setreuid", CSN_SECCOMP_OWN_UID),
+    FOREIGN_2("setregid", CSN_SECCOMP_OWN_GID),
+    FOREIGN_3("setresuid", CSN_SECCOMP_OWN_UID),
+    FOREIGN_3("setresgid", CSN_SECCOMP_OWN_GID),
+    FOREIGN_1("setuid32", CSN_SECCOMP_OWN_UID),
+    FOREIGN_1("setgid32", CSN_SECCOMP_OWN_GID),
+    FOREIGN_2("setreuid32", CSN_SECCOMP_OWN_UID),
+    FOREIGN_2("setregid32", CSN_SECCOMP_OWN_GID),
+    FOREIGN_3("setresuid32", CSN_SECCOMP_OWN_UID),
+    FOREIGN_3("setresgid32", CSN_SECCOMP_OWN_GID),
 };
 
 /* Calls that libseccomp may be too old to name. From 424 on numbers are the same on every ABI.

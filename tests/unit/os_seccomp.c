@@ -7,6 +7,7 @@
  * tests/escape/seccomp_table.c. */
 #include "os/seccomp.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,6 +78,16 @@ static const char *const refused[] = {
     "vhangup", "uselib", "ustat", "sysfs", "_sysctl", "create_module", "query_module",
     "get_kernel_syms", "move_pages", "mbind", "set_mempolicy", "set_mempolicy_home_node",
     "migrate_pages", "pidfd_getfd", "kcmp", "modify_ldt", "sethostname", "setdomainname",
+};
+
+/* Calls that set ids: which arguments are user ids and group ids, as bits. */
+static const struct {
+    const char *call;
+    unsigned uids, gids;
+} setters[] = {
+    {"chown", 2, 4}, {"lchown", 2, 4}, {"fchown", 2, 4}, {"fchownat", 4, 8},
+    {"setuid", 1, 0}, {"setreuid", 3, 0}, {"setresuid", 7, 0},
+    {"setgid", 0, 1}, {"setregid", 0, 3}, {"setresgid", 0, 7},
 };
 
 static const char *const allowed[] = {
@@ -274,6 +285,63 @@ static void host_calls_are_refused(void **state)
     }
 }
 
+/* What a call answers when each argument named in `foreign` is an id that is not the caller's,
+ * the others that are ids are the caller's or -1, and the rest is neither. */
+static uint32_t set_ids(const csn_seccomp_program *p, const oracle_abi *abi, size_t setter,
+                        unsigned foreign, bool none)
+{
+    uint64_t args[6] = {77, 77, 77, 77, 77, 77};
+    const char *call = setters[setter].call;
+    char longer[32];
+    int steps;
+
+    for (unsigned i = 0; i < 6; i++) {
+        if ((setters[setter].uids | setters[setter].gids) & 1u << i)
+            args[i] = none                             ? UINT32_MAX
+                      : setters[setter].uids & 1u << i ? CSN_SECCOMP_OWN_UID
+                                                       : CSN_SECCOMP_OWN_GID;
+        if (foreign & 1u << i)
+            args[i] = 4242;
+    }
+    snprintf(longer, sizeof(longer), "%s32", call);
+    int n = oracle_number(abi, longer);
+    n = n >= 0 ? n : oracle_number(abi, call);
+    return n < 0 ? NOTHING : run(p, abi->audit, (uint32_t)n, args, &steps);
+}
+
+static void only_the_callers_own_ids_can_be_set(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ORACLE_COUNT(setters); i++) {
+        const unsigned ids = setters[i].uids | setters[i].gids;
+        for (unsigned a = 0; a < 2; a++) {
+            const oracle_abi *abi = families[0].abis[a];
+            const csn_seccomp_program *p = &x86_64_filters[a ? CSN_SECCOMP_NOSUID : 0];
+            for (unsigned foreign = 0; foreign <= ids; foreign++) {
+                if (foreign & ~ids)
+                    continue;
+                const uint32_t want = foreign ? ERRNO | EPERM : ALLOW;
+                assert_int_equal(set_ids(p, abi, i, foreign, true), want);
+                assert_int_equal(set_ids(p, abi, i, foreign, false), want);
+            }
+            assert_int_equal(set_ids(&x86_64_filters[1], abi, i, ids, true), ALLOW);
+            assert_int_equal(set_ids(&x86_64_filters[4], abi, i, ids, true), ALLOW);
+        }
+    }
+}
+
+static void calls_with_ids_of_16_bits_are_the_kernels(void **state)
+{
+    const uint64_t args[6] = {4242, 4242, 4242, 4242};
+    int steps;
+
+    (void)state;
+    assert_int_equal(run(&x86_64_filters[0], oracle_i386.audit, 23 /* setuid */, args, &steps),
+                     ALLOW);
+    assert_int_equal(run(&x86_64_filters[0], oracle_i386.audit, 182 /* chown */, args, &steps),
+                     ALLOW);
+}
+
 static void debuggers_and_self_sandboxing_programs_keep_their_calls(void **state)
 {
     const uint64_t args[6] = {0};
@@ -301,7 +369,8 @@ static void userns_allows_only_namespaces_and_mounts(void **state)
         if (strict != nested)
             assert_int_equal(nested, ALLOW);
     }
-    assert_int_equal(lifted, 17); /* clone unshare clone3 setns, 11 of mounts, 2 of names */
+    assert_int_equal(lifted,
+                     27); /* clone unshare clone3 setns, 11 of mounts, 2 of names, 10 of ids */
     const uint64_t vsock[6] = {40, 1, 0};
     assert_int_equal(run(&x86_64_filters[1], oracle_x86_64.audit, SYS_socket, vsock, &steps),
                      ERRNO | EAFNOSUPPORT);
@@ -372,6 +441,36 @@ static int install_and_look(void *ctx)
     return csn_seccomp_install(variant) == 0 ? 0 : 14; /* a second wall */
 }
 
+/* In a user namespace without a map, where the kernel answers EINVAL for every id. */
+static int install_and_set_ids(void *ctx)
+{
+    const uid_t uid = 4242;
+
+    (void)ctx;
+    if (unshare(CLONE_NEWUSER) < 0)
+        return 77;
+    if (setresuid(uid, uid, uid) == 0 || errno != EINVAL)
+        return 10;
+    if (csn_seccomp_install(CSN_SECCOMP_DEFAULT) != 0)
+        return 11;
+    if (setresuid(uid, uid, uid) == 0 || errno != EPERM)
+        return 12;
+    if (setresgid((gid_t)-1, uid, (gid_t)-1) == 0 || errno != EPERM)
+        return 13;
+    if (setresuid((uid_t)-1, (uid_t)-1, (uid_t)-1) != 0)
+        return 14;
+    return setuid(geteuid()) < 0 && errno == EINVAL ? 0 : 15; /* the kernel's own answer */
+}
+
+static void the_ids_of_the_caller_are_filled_in(void **state)
+{
+    (void)state;
+    csn_child_end end = csn_child_run(install_and_set_ids, NULL, -1, 60000);
+    if (end.exit_code == 77) /* no user namespaces: a jail, a container */
+        skip();
+    assert_int_equal(end.exit_code, 0);
+}
+
 static void an_ordinary_user_can_install_every_variant(void **state)
 {
     (void)state;
@@ -409,10 +508,13 @@ int main(void)
         cmocka_unit_test(foreign_architectures_get_enosys_for_everything),
         cmocka_unit_test(names_mean_the_numbers_of_the_system_headers),
         cmocka_unit_test(host_calls_are_refused),
+        cmocka_unit_test(only_the_callers_own_ids_can_be_set),
+        cmocka_unit_test(calls_with_ids_of_16_bits_are_the_kernels),
         cmocka_unit_test(debuggers_and_self_sandboxing_programs_keep_their_calls),
         cmocka_unit_test(userns_allows_only_namespaces_and_mounts),
         cmocka_unit_test(rows_have_a_reason_and_none_is_unreachable),
         cmocka_unit_test(hot_calls_are_answered_early),
+        cmocka_unit_test(the_ids_of_the_caller_are_filled_in),
         cmocka_unit_test(an_ordinary_user_can_install_every_variant),
         cmocka_unit_test(unknown_variants_change_nothing),
     };

@@ -64,9 +64,22 @@ static inline bool oracle_cond_holds(const csn_seccomp_cond *c, const uint64_t a
     return listed == (c->op == CSN_COND_IN);
 }
 
-static inline bool oracle_rule_applies(const csn_seccomp_rule *r, uint32_t variant)
+/* On i386 and arm only chown32 and the like, and fchownat, have ids of 32 bits. */
+static inline bool oracle_short_ids(const oracle_abi *abi, const char *call)
+{
+    size_t len = strlen(call);
+
+    return (abi == &oracle_i386 || abi == &oracle_arm) && strcmp(call, "fchownat") != 0 &&
+           strcmp(call + len - 2, "32") != 0;
+}
+
+static inline bool oracle_rule_applies(const oracle_abi *abi, const csn_seccomp_rule *r,
+                                       uint32_t variant)
 {
     switch (r->variants) {
+    case CSN_RULE_ONE_ID:
+        return (variant & (CSN_SECCOMP_USERNS | CSN_SECCOMP_NO_SOCKETS)) == 0 &&
+               !oracle_short_ids(abi, r->call);
     case CSN_RULE_NO_USERNS:
         return (variant & CSN_SECCOMP_USERNS) == 0;
     case CSN_RULE_NOSUID:
@@ -92,7 +105,7 @@ static inline int oracle_errno(const oracle_abi *abi, uint32_t variant, uint32_t
         return ENOSYS;
     for (size_t i = 0; i < ORACLE_COUNT(csn_seccomp_rules); i++) {
         const csn_seccomp_rule *r = &csn_seccomp_rules[i];
-        if (strcmp(r->call, call) == 0 && oracle_rule_applies(r, variant) &&
+        if (strcmp(r->call, call) == 0 && oracle_rule_applies(abi, r, variant) &&
             oracle_cond_holds(&r->conds[0], args) && oracle_cond_holds(&r->conds[1], args))
             return r->error;
     }

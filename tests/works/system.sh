@@ -76,6 +76,31 @@ fallocate -l 1M full && dd if=/dev/zero of=z bs=1M count=3 conv=fsync 2>/dev/nul
 works "chmod, umask, touch -d, stat, chown to oneself" "stat touch" '
 touch -d "2001-02-03 UTC" f && [ "$(stat -c %Y f)" = 981158400 ] && chmod 640 f && [ "$(stat -c %a f)" = 640 ]
 chown "$(id -u):$(id -g)" f && umask 077 && touch g && [ "$(stat -c %a g)" = 600 ] && [ "$(stat -c %U g)" = "$(id -un)" ]'
+works "python3: ids of other users are refused as outside, with EPERM" python3 '
+cat >p.py <<"P"
+import errno, os
+open("f", "w").close()
+own = {"u": os.getuid(), "g": os.getgid()}
+calls = [("chown", "ug", ["f"]), ("lchown", "ug", ["f"]), ("fchown", "ug", [os.open("f", os.O_RDWR)]),
+         ("setreuid", "uu", []), ("setregid", "gg", []), ("setresuid", "uuu", []), ("setresgid", "ggg", [])]
+for name, kinds, first in calls:
+    call = getattr(os, name)
+    call(*first, *[-1] * len(kinds))
+    call(*first, *[own[k] for k in kinds])
+    for i in range(len(kinds)):
+        ids = [4242 if i == n else -1 for n in range(len(kinds))]
+        try:
+            call(*first, *ids)
+            raise SystemExit(f"{name} {ids}: allowed")
+        except OSError as e:
+            assert e.errno == errno.EPERM, f"{name} {ids}: {e}"
+P
+python3 p.py'
+works "tar: an archive with owners of another machine" tar '
+mkdir d && echo x >d/f && tar --owner=4242 --group=4243 -cf a.tar d && mkdir o && tar -xf a.tar -C o && [ "$(cat o/d/f)" = x ]
+! tar --same-owner -xf a.tar -C o 2>err && grep -q "uid 4242, gid 4243: Operation not permitted" err'
+works "fakeroot: owners that only it remembers" fakeroot '
+[ "$(fakeroot sh -c "touch f && chown 12:34 f && stat -c %u:%g f")" = 12:34 ]'
 works "grep, sed -i, awk, sort, xargs -P, find -exec, diff" "grep sed awk xargs find diff" '
 seq 100 | sort -R | sort -n | awk "{ s += \$1 } END { print s }" | grep -qx 5050 && echo a >f && sed -i s/a/b/ f && grep -q b f
 seq 20 | xargs -P 4 -n 1 sh -c "echo \$0" | wc -l | grep -qx 20 && find . -name f -exec grep -l b {} + | grep -q f
