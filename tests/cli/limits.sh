@@ -81,9 +81,12 @@ shared='$x = "x" x 20971520; for (1..12) { if (!fork) { select undef, undef, und
     1 while wait > 0'
 status "memory that is shared counts once" 0 cs exec "$id" -- perl -e "$shared"
 status "destroy" 0 cs destroy "$id"
-if [ "$groups" = 1 ]; then
-    status "too little to live on" 2 cs run --memory 1M -- true
-    like "is refused" "$err" "*at least 4 MiB*"
+for little in 1 1M 4095K; do
+    status "$little is too little to live on" 2 cs run --memory "$little" -- true
+    is "and refused" "$err" "caisson: run: --memory '$little': a jail needs at least 4 MiB"
+done
+if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
+    status "without a control group, too" 2 unshare -m sh -c 'mount -t tmpfs none /sys/fs/cgroup && exec "$0" run --memory 1M -- true' "$CAISSON"
 fi
 
 json "commands go before their keeper" "$(cs run --json -c 'cat /proc/self/oom_score_adj /proc/1/oom_score_adj')" \

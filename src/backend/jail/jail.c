@@ -10,7 +10,9 @@
 
 static csn_status jail_check(const csn_config *c, csn_error **err)
 {
-    return c->workspace ? CSN_OK : csn_jail_check_cwd(err);
+    csn_status st = csn_jail_limits_check(c, err);
+
+    return st < 0 || c->workspace ? st : csn_jail_check_cwd(err);
 }
 
 static csn_status jail_open(const csn_config *config, const char *id, void *register_data,

@@ -32,7 +32,7 @@
 #define INODES_PER   16384u /* bytes of disk for each file */
 #define INODES_LEAST 1024u
 #define NOFILE       65536u
-#define MEMORY_LEAST (4ull << 20) /* of a control group: fits the keeper and one command */
+#define MEMORY_LEAST (4ull << 20) /* fits the keeper and one command in a control group */
 /* The keeper reports why it kills a process; a failed allocation reports nothing. The rlimit of
  * each process is therefore above the limit of the sandbox. */
 #define DATA_SLACK (64ull << 20)
@@ -220,6 +220,14 @@ static int plan_groups(const csn_runtime *rt, csn_jail_limits *l, unsigned kinds
     return csn_cgroup_plan(NULL, rt->id, &want, &l->group, fault);
 }
 
+/* Sampling would end each command at its first sample: short ones succeed, others do not. */
+csn_status csn_jail_limits_check(const csn_config *c, csn_error **err)
+{
+    if (is_set(c->memory_max) && c->memory_max < MEMORY_LEAST)
+        return csn_fail(err, CSN_INVALID, "limits.memory: a jail needs at least 4 MiB");
+    return CSN_OK;
+}
+
 /* Probing is slow, so it is done only after a plan with groups for all limits has failed. */
 csn_status csn_jail_limits_plan(csn_runtime *rt, csn_error **err)
 {
@@ -238,8 +246,6 @@ csn_status csn_jail_limits_plan(csn_runtime *rt, csn_error **err)
     }
     if (st < 0 || rc < 0)
         return st < 0 ? st : group_failed(&fault, rc, err);
-    if (version_of(l, CSN_CGROUP_MEMORY) != 0 && rt->config->memory_max < MEMORY_LEAST)
-        return csn_fail(err, CSN_INVALID, "limits.memory: a jail needs at least 4 MiB");
     return check_nested(rt->jail, err);
 }
 

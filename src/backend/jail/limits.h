@@ -16,6 +16,8 @@ typedef struct csn_jail_limits {
 uint64_t csn_jail_limit_memory(csn_runtime *rt);
 uint64_t csn_jail_limit_pids(const csn_runtime *rt);
 uint64_t csn_jail_limit_disk(const csn_runtime *rt);
+/* Refuses a limit with which no command could run, however it is enforced. */
+csn_status csn_jail_limits_check(const csn_config *c, csn_error **err);
 /* Plans the control groups. Fails if a requested limit cannot be enforced at all. */
 csn_status csn_jail_limits_plan(csn_runtime *rt, csn_error **err);
 /* Sets the limits that the keeper enforces. */
