@@ -1,7 +1,11 @@
 /* cmd_destroy.c: `destroy`: ends sandboxes and removes their files.
  *
- * A failure is reported and the other ids are still destroyed. --json prints one object: the
- * ids that were destroyed, what the last scan moved to quarantine, and the first error. */
+ * A failure is reported and the other ids are still destroyed. A name that no sandbox has is no
+ * failure, because nothing is left to destroy, as with an id whose sandbox has ended. It may
+ * also be a typing error, so a line on stderr says so. --json prints one object: the ids that
+ * were destroyed, the names that no sandbox has, what the last scan moved to quarantine, and
+ * the first error. */
+#include "base/nearest.h"
 #include "base/strv.h"
 #include "cli/commands.h"
 #include "cli/exec_opts.h"
@@ -22,19 +26,35 @@ static void note_denial(void *ctx, const csn_denial *d)
         csn_wire_denial(r->denials, d);
 }
 
-static void put_destroyed(csn_json *j, char *const *gone)
+static void put_names(csn_json *j, const char *key, char *const *names)
 {
-    csn_json_key(j, "destroyed");
+    csn_json_key(j, key);
     csn_json_array(j);
-    for (; gone && *gone; gone++)
-        csn_json_str(j, *gone);
+    for (; names && *names; names++)
+        csn_json_str(j, *names);
     csn_json_array_end(j);
+}
+
+/* Names the nearest sandbox, if there is one of a similar name. */
+static void note_absent(const csn_cli *c, const char *name)
+{
+    csn_sandbox_list *l = NULL;
+    const char *meant = NULL;
+
+    (void)csn_sandboxes(&l, NULL);
+    for (size_t i = 0; l && i < l->count && !meant; i++)
+        meant = l->items[i].name
+                    ? csn_nearest(name, (const char *const[]){l->items[i].name, NULL})
+                    : NULL;
+    csn_cli_note(c, "no sandbox has the name '%s', so there is nothing to destroy%s%s%s", name,
+                 meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
+    csn_sandbox_list_free(l);
 }
 
 static int run(csn_cli *c, void *opts)
 {
     csn_error *first = NULL;
-    char **gone = NULL;
+    char **gone = NULL, **absent = NULL;
     int status = 0;
     csn_cli plain = *c;
     csn_answer a;
@@ -50,9 +70,13 @@ static int run(csn_cli *c, void *opts)
     }
     for (const char *const *id = c->arg; *id; id++) {
         csn_error *err = NULL;
-        if (csn_destroy_id_report(*id, note_denial, &r, &err) == CSN_OK) {
-            if (csn_strv_push(&gone, *id) != 0)
+        csn_status st = csn_destroy_id_report(*id, note_denial, &r, &err);
+        if (st == CSN_OK || st == CSN_NOT_FOUND) {
+            if (csn_strv_push(st == CSN_OK ? &gone : &absent, *id) != 0)
                 status = CSN_EXIT_FAILED;
+            if (st == CSN_NOT_FOUND)
+                note_absent(c, *id);
+            csn_error_free(err);
             continue;
         }
         /* 2 if all that failed have no valid syntax */
@@ -65,7 +89,8 @@ static int run(csn_cli *c, void *opts)
     }
     if (c->json) {
         csn_json_array_end(r.denials);
-        put_destroyed(r.denials, gone);
+        put_names(r.denials, "destroyed", gone);
+        put_names(r.denials, "absent", absent);
         if (first) {
             csn_json_key(r.denials, "error");
             csn_wire_error(r.denials, first, c->cmd->name);
@@ -77,6 +102,7 @@ static int run(csn_cli *c, void *opts)
     if (first)
         csn_cli_fail(&plain, first);
     csn_strv_free(gone);
+    csn_strv_free(absent);
     return status;
 }
 
@@ -88,9 +114,9 @@ const csn_command csn_cmd_destroy = {
     .intro =
         "Ends every process of the sandbox and removes what belongs to it. Your workspace\n"
         "directory stays as it is. Several ids or names may be given. One that does not\n"
-        "answer is killed; the rest of one that has ended is removed. An id that does not\n"
-        "exist, or was destroyed before, is an error. Protected files that were made since\n"
-        "the last command are moved to quarantine and reported.",
+        "answer is killed; the rest of one that has ended is removed. One that has ended\n"
+        "already is no error; a name that no sandbox has is named on stderr. Protected files\n"
+        "that were made since the last command are moved to quarantine and reported.",
     .examples = "  caisson destroy $id\n"
                 "  caisson destroy build test --json\n",
     .run = run,

@@ -108,9 +108,13 @@ holds "their processes are gone" gone "$pid"
 holds "the workspace is not" test -d ws
 status "a destroyed sandbox is gone" 1 cs ls "$id"
 status "destroy of one that has ended" 0 cs destroy "$id"
-status "destroy of nothing fails" 1 cs destroy no-such
-status "one failure does not stop the others" 1 cs destroy no-such third --json
-json "and JSON says both" "$out" 'v["destroyed"] == ["third"] and v["error"]["code"] == "not_found"'
+status "destroy of a name that is gone succeeds" 0 cs destroy build
+is "and says so" "$err" "caisson: destroy: no sandbox has the name 'build', so there is nothing to destroy"
+status "a typing error" 0 cs destroy thirt --json
+is "is not silent" "$err" "caisson: destroy: no sandbox has the name 'thirt', so there is nothing to destroy; did you mean third?"
+json "and destroys nothing" "$out" 'v["destroyed"] == [] and v["absent"] == ["thirt"] and "error" not in v'
+status "one failure does not stop the others" 2 cs destroy a/b third --json
+json "and JSON says both" "$out" 'v["destroyed"] == ["third"] and v["error"]["code"] == "invalid"'
 
 # one that takes no more connections, because somebody has all of them
 id=$(cs create --name full)

@@ -129,7 +129,7 @@ for c in exec info read ls ps log destroy cleanup; do
     esac
 done
 status "an id of good syntax that does not exist is not wrong usage" 1 cs info nosuch
-status "of two wrong ids one does not exist" 1 cs destroy a/b nosuch
+status "of two ids one is wrong, and one does not exist" 2 cs destroy a/b nosuch
 
 # ---- what was meant ----
 meant jail run --backend jial -- true

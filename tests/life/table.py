@@ -238,7 +238,7 @@ def ask_name(w, _sb, _through):
     if a.status != 0:
         return failure(a)
     end = w.call("destroy", NAME)
-    return "works" if end.status == 0 else f"the new one cannot be destroyed: {end}"
+    return "works" if end.status == 0 and not end.err else f"the new one cannot be destroyed: {end}"
 
 
 def prepare_watch(w, sb):
