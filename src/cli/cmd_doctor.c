@@ -38,7 +38,7 @@ static int run(csn_cli *c, void *opts)
     } else {
         for (size_t i = 0; i < r->count; i++)
             print_check(&r->items[i]);
-        printf("%-15s%-9s%s\n", "rung", r->rung, conclusion(r->rung));
+        printf("%-15s%-9s%s\n", "isolation", r->rung, conclusion(r->rung));
     }
     if (status == 0 && !r->ok)
         status = CSN_EXIT_FAILED;

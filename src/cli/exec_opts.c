@@ -127,6 +127,7 @@ static void fill(const csn_exec_cli *x, csn_exec_opts *o)
 typedef struct live {
     int out_error; /* errno of a failed write to stdout */
     bool err_gone; /* stderr has no reader; the command continues */
+    bool in_line;  /* the last byte on stdout was no newline */
 } live;
 
 static int pass_on(void *ctx, int stream, const void *data, size_t len)
@@ -138,6 +139,7 @@ static int pass_on(void *ctx, int stream, const void *data, size_t len)
             l->err_gone = true;
         return csn_cli_caught() != 0;
     }
+    l->in_line = len > 0 && ((const char *)data)[len - 1] != '\n';
     l->out_error = csn_cli_write(STDOUT_FILENO, data, len);
     return l->out_error != 0;
 }
@@ -341,6 +343,8 @@ static int run_foreground(csn_cli *c, const csn_exec_cli *x)
     csn_status st = x->command ? csn_sh(c->sb, x->command, &o, &r, &err)
                                : csn_exec(c->sb, c->argv, &o, &r, &err);
     csn_cli_raw_end();
+    if (x->pty && st == CSN_OK && r->signal != 0 && l.in_line) /* "^C", as a shell does */
+        (void)csn_cli_write(STDERR_FILENO, "\n", 1);
     if (st < 0 && l.out_error == EPIPE) {
         csn_error_free(err);
         status = CSN_EXIT_BROKEN_PIPE;

@@ -203,9 +203,18 @@ static void put_error_text(csn_json *j, const csn_cli *c, csn_status code, const
     csn_json_object_end(j);
 }
 
+/* The library has no hint for an id or name of no sandbox: how to list them is ours to say. */
+static const char *hint_of(const csn_error *err)
+{
+    const char *op = csn_error_op(err), *hint = csn_error_hint(err);
+
+    if (!hint && op && strcmp(op, "connect") == 0 && csn_error_code(err) == CSN_NOT_FOUND)
+        return "caisson list shows your sandboxes";
+    return hint;
+}
+
 static int fail(const csn_cli *c, csn_error *err)
 {
-    const char *op = csn_error_op(err) ? csn_error_op(err) : c->cmd->name;
     bool refused_by_system = csn_error_errno(err) != 0 && !csn_error_denial(err);
     int status = status_of(c, csn_error_code(err));
 
@@ -215,7 +224,7 @@ static int fail(const csn_cli *c, csn_error *err)
     if (c->json)
         (void)CSN_CLI_JSON(c, put_error, c, err);
     fflush(stdout);
-    csn_cli_message(op, csn_error_message(err), csn_error_hint(err));
+    csn_cli_message(c->cmd->name, csn_error_message(err), hint_of(err));
     csn_error_free(err);
     return status;
 }

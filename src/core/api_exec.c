@@ -34,6 +34,7 @@ typedef struct collector {
     csn_output_fn live;
     void *live_ctx;
     bool one_stream; /* CSN_EXEC_MERGE: stderr goes to `out` too */
+    bool terminal;   /* and `out` is what a terminal shows */
     bool stopped;    /* the callback returned non-zero */
 } collector;
 
@@ -60,7 +61,8 @@ static void collector_init(collector *c, const csn_exec_opts *o, uint64_t max)
 
     *c = (collector){.live = o->on_output,
                      .live_ctx = o->on_output_ctx,
-                     .one_stream = (o->flags & CSN_EXEC_MERGE) != 0};
+                     .one_stream = (o->flags & CSN_EXEC_MERGE) != 0,
+                     .terminal = (o->flags & CSN_EXEC_PTY) && (o->flags & CSN_EXEC_MERGE)};
     csn_capture_init(&c->out, (size_t)max, keep);
     csn_capture_init(&c->err, (size_t)max, keep);
     csn_capture_init(&c->merged, (size_t)max, keep);
@@ -231,8 +233,14 @@ static int fill_output(csn_arena *a, const csn_capture *c, csn_output *ret)
 /* Adds the message of a command that did not start, or whose connection was lost, to stderr. */
 static void explain_spawn(collector *c, const csn_exec_end *end)
 {
-    if ((end->how == CSN_END_SPAWN || end->how == CSN_END_LOST) && end->message[0])
-        collect(c, CSN_STDERR, end->message, strlen(end->message));
+    size_t len = strlen(end->message);
+
+    if ((end->how != CSN_END_SPAWN && end->how != CSN_END_LOST) || len == 0)
+        return;
+    bool line = c->terminal && end->message[len - 1] == '\n';
+    collect(c, CSN_STDERR, end->message, line ? len - 1 : len);
+    if (line)
+        collect(c, CSN_STDERR, "\r\n", 2);
 }
 
 static int fill_result(csn_exec_result *r, csn_call *c, collector *col, const csn_exec_end *end)

@@ -23,7 +23,7 @@ on "ok is: nothing is missing" "v['ok'] == ('missing' not in s.values()) and (v[
 "$CAISSON" doctor >"$T/text"
 code=$?
 json "the exit status says the same" "$(cs doctor --json)" "v['ok'] == ($code == 0)"
-like "for people" "$(cat "$T/text")" "keeper *rung *"
+like "for people" "$(cat "$T/text")" "keeper *isolation *"
 is "it takes a directory" "$(cs doctor "$T/ws" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["rung"])')" \
     "$(cs doctor --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["rung"])')"
 status "and works in the root" "$code" sh -c 'cd / && "$0" doctor' "$CAISSON"

@@ -38,7 +38,7 @@ is "and changes nothing" "$(cat "$W/kept")" old
 status "delete too" 1 cs rm "$id" kept
 holds "the file is there" test -e "$W/kept"
 status "create is refused" 1 cs create --workspace "$W"
-like "with all that helps" "$err" "caisson: open: audit log of local-*: $S/caisson/audit: No space left on device*hint: free space there, set XDG_STATE_HOME to another directory, or start without a log: --audit none*"
+like "with all that helps" "$err" "caisson: create: audit log of local-*: $S/caisson/audit: No space left on device*hint: free space there, set XDG_STATE_HOME to another directory, or start without a log: --audit none*"
 status "run is refused" 125 cs run --workspace "$W" -- touch "$W/ran"
 holds "before it starts" test ! -e "$W/ran"
 status "without a log it runs" 0 cs run --workspace "$W" --audit none -- touch "$W/without"

@@ -21,9 +21,9 @@ like "is explained" "$err" "caisson: *nonsense*"
 status "no such workspace" 125 cs run --workspace "$T/missing" -- true
 printf x >"$T/file"
 status "no place for the log" 125 env XDG_STATE_HOME="$T/file" "$CAISSON" run -- true
-like "names it, and what changes it" "$err" "caisson: open: audit log of *: state directory: $T/file/caisson/audit: *hint: set XDG_STATE_HOME *"
+like "names it, and what changes it" "$err" "caisson: run: audit log of *: state directory: $T/file/caisson/audit: *hint: set XDG_STATE_HOME *"
 status "no place for a record" 1 env XDG_STATE_HOME="$T/file" "$CAISSON" create
-like "likewise" "$err" "caisson: open: *state directory: $T/file/caisson/*hint: set XDG_STATE_HOME *"
+like "likewise" "$err" "caisson: create: *state directory: $T/file/caisson/*hint: set XDG_STATE_HOME *"
 status "refused by policy" 126 cs run --allow-command ls -- echo no
 like "with a hint" "$err" "*hint: *allow-command*"
 status "allowed by policy" 0 cs run --allow-command ls --allow-command echo -- echo yes

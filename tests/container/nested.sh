@@ -24,7 +24,7 @@ json "each layer says so" "$out" \
 status "a backend without jails refuses it" 125 cs run --backend local --nested -- true
 like "by name" "$err" "*--nested*"
 status "without namespaces it is refused" 125 "$PROBE" without userns "$CAISSON" run --allow-weaker --nested --workspace "$WS" -- true
-like "by name, with the reason" "$err" "caisson: open: --nested: needs a full jail: *"
+like "by name, with the reason" "$err" "caisson: run: --nested: needs a full jail: *"
 
 # ---- what works ----
 is "a jail in a jail" "$(nest_sh "'$CAISSON' run -c 'echo in >made; unshare -U true 2>/dev/null || cat made'")" in

@@ -28,7 +28,7 @@ if [ "$want" = FULL ]; then
 else
     status "refused without --allow-weaker" 125 cs run --workspace "$WS" -- touch ran
     holds "nothing ran" test ! -e ran
-    like "one line says why" "${err%%$'\n'*}" "caisson: open: *[a-z]*"
+    like "one line says why" "${err%%$'\n'*}" "caisson: run: *[a-z]*"
     [ "$want" = NONE ] || like "a hint says what --allow-weaker gives" "${err#*$'\n'}" "hint: *--allow-weaker *"
 fi
 doctor=$(cs doctor --json 2>/dev/null)
