@@ -69,7 +69,7 @@ const csn_option csn_options[] = {
      .help = "a variable for every command", .direction = CSN_DIRECTION_WIDENS},
     {"timeout", CSN_TYPE_DURATION, AT(timeout_ms), 0, .flag = "timeout", .metavar = "DURATION",
      .help = "of one command; default: none for run, 120s for mcp, else 30s",
-     .direction = CSN_DIRECTION_SMALLER, .usual = CSN_NO_LIMIT},
+     .direction = CSN_DIRECTION_SMALLER, .usual = CSN_TIMEOUT_MS_DEFAULT},
     {"output_max", CSN_TYPE_SIZE, AT(output_max), 0, .flag = "max-output", .metavar = "SIZE",
      .help = "bytes kept per stream with --json, default 1M",
      .direction = CSN_DIRECTION_SMALLER, .usual = CSN_OUTPUT_MAX_DEFAULT},

@@ -53,7 +53,8 @@ typedef struct csn_option {
     const char *choices; /* "a|b", or NULL: any value */
     uint32_t open_flag;  /* CSN_TYPE_FLAG: the CSN_OPEN_* bit */
     csn_direction direction;
-    uint64_t usual; /* SMALLER: what holds when no value is set, on the strictest backend */
+    uint64_t usual; /* SMALLER: what holds when no value is set, for the strictest backend and
+                       command */
 } csn_option;
 
 extern const csn_option csn_options[]; /* ends with a NULL name */

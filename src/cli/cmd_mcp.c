@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "cli/commands.h"
 #include "cli/sandbox_opts.h"
 #include "mcp/mcp.h"
@@ -50,6 +51,7 @@ static int run(csn_cli *c, void *opts)
 
     if (!a)
         return csn_cli_fail_text(c, CSN_NOMEM, "out of memory");
+    o->sandbox.timeout_ms = CSN_MCP_TIMEOUT_MS;
     csn_status st = csn_sandbox_opts_config(&o->sandbox, a, &config, &err);
     if (st < 0)
         return csn_cli_fail(c, err);

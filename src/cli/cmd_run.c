@@ -93,6 +93,7 @@ static int run(csn_cli *c, void *opts)
 
     if (!a)
         return csn_cli_fail_text(c, CSN_NOMEM, "out of memory");
+    o->sandbox.timeout_ms = CSN_NO_LIMIT;
     if (csn_sandbox_opts_config(&o->sandbox, a, &config, &err) < 0)
         return csn_cli_fail(c, err);
     /* defaults for detached sandboxes do not apply */

@@ -89,6 +89,7 @@ static int run_in_new(csn_cli *c, shell_opts *o)
 
     if (!a)
         return csn_cli_fail_text(c, CSN_NOMEM, "out of memory");
+    o->sandbox.timeout_ms = CSN_NO_LIMIT; /* of the shell, which ignores a file's */
     if (csn_sandbox_opts_config(&o->sandbox, a, &config, &err) < 0)
         return csn_cli_fail(c, err);
     if (!add_env(a, o, &config))

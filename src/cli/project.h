@@ -39,8 +39,10 @@ csn_status csn_project_resolve(const csn_project *p, csn_config *c, const char *
 
 /* Overlays *all, the user's own configuration, with the project's file, if there is one.
  * `policy` and `given` (--policy and the options) come after it and are not changed; they
- * decide where the workspace is. *ret_commands: the commands of a file that is not trusted,
+ * decide where the workspace is. `timeout_ms`: of a command if none of them sets one, on this
+ * machine; 0: the library's default. *ret_commands: the commands of a file that is not trusted,
  * which replace all others; else NULL. */
 csn_status csn_project_overlay(csn_arena *a, csn_config *all, const csn_config *policy,
-                               const csn_config *given, csn_profile *profile,
-                               const char *const **ret_commands, csn_error **err);
+                               const csn_config *given, uint64_t timeout_ms,
+                               csn_profile *profile, const char *const **ret_commands,
+                               csn_error **err);

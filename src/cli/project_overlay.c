@@ -68,6 +68,7 @@ typedef struct merge {
     const csn_config *policy, *given;
     const char *workspace; /* of the user's files and options, or NULL */
     char *real;            /* its directory */
+    uint64_t timeout_ms;   /* of a command on this machine, by default; or 0 */
 } merge;
 
 static csn_status apply(merge *m, const csn_project *p, csn_profile *profile,
@@ -81,6 +82,9 @@ static csn_status apply(merge *m, const csn_project *p, csn_profile *profile,
                    : m->policy->backend ? m->policy->backend
                    : m->all->backend    ? m->all->backend
                                         : default_backend();
+    bool here = strcmp(base.backend, "jail") == 0 || strcmp(base.backend, "local") == 0;
+    if (!base.timeout_ms && here)
+        base.timeout_ms = m->timeout_ms;
     csn_status st = csn_project_parse(p, profile, m->arena, &c, err);
     if (st == CSN_OK)
         st = user_commands(m->arena, m->all, m->policy, m->given, &narrow.commands, err);
@@ -103,10 +107,12 @@ static csn_status apply(merge *m, const csn_project *p, csn_profile *profile,
 }
 
 csn_status csn_project_overlay(csn_arena *a, csn_config *all, const csn_config *policy,
-                               const csn_config *given, csn_profile *profile,
-                               const char *const **ret_commands, csn_error **err)
+                               const csn_config *given, uint64_t timeout_ms,
+                               csn_profile *profile, const char *const **ret_commands,
+                               csn_error **err)
 {
-    merge m = {.arena = a, .all = all, .policy = policy, .given = given};
+    merge m = {
+        .arena = a, .all = all, .policy = policy, .given = given, .timeout_ms = timeout_ms};
     csn_project p = {0};
 
     m.workspace = given->workspace    ? given->workspace

@@ -205,7 +205,8 @@ csn_status csn_sandbox_opts_config(csn_sandbox_opts *o, csn_arena *a, csn_config
     for (size_t i = 0; i < 3 && st == CSN_OK; i++)
         st = find_workspace(a, sources[i], err);
     if (st == CSN_OK && !o->no_project)
-        st = csn_project_overlay(a, &all, &policy, &o->given, &profile, &narrowed, err);
+        st = csn_project_overlay(a, &all, &policy, &o->given, o->timeout_ms, &profile,
+                                 &narrowed, err);
     if (st == CSN_OK)
         st = csn_config_overlay(a, &all, &policy, err);
     if (st == CSN_OK)

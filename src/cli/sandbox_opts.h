@@ -13,7 +13,8 @@ typedef struct csn_sandbox_opts {
     char **policy;
     const char *profile;
     bool no_project;
-    csn_config given; /* set by csn_sandbox_opts_config: the command line alone */
+    uint64_t timeout_ms; /* set by the command: its default on this machine; 0: the library's */
+    csn_config given;    /* set by csn_sandbox_opts_config: the command line alone */
 } csn_sandbox_opts;
 
 /* The rows of base/options.h that have a flag, and --policy. Filled by csn_sandbox_opts_init,

@@ -42,6 +42,23 @@ like "mcp uses it" "$(cs mcp 2>/dev/null <<'J'
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":{"file_path":"secret"}}}
 J
 )" '*denied*'
+# ---- a timeout may only become shorter ----
+write '{"timeout": "10m"}'
+status "run has no timeout: any is shorter" 0 cs run -- true
+status "create has 30s: 10m is longer" 1 cs create
+like "and needs trust" "$err" "*you have not trusted it: timeout*"
+status "mcp has 120s" 1 cs mcp
+like "and needs trust, too" "$err" "*you have not trusted it: timeout*"
+write '{"timeout": "100s"}'
+status "less than that is accepted" 0 cs mcp
+write '{"timeout": "none"}'
+status "create: it cannot be removed" 1 cs create
+mkdir -p "$XDG_CONFIG_HOME/caisson" && echo '{"timeout": "1m"}' >"$XDG_CONFIG_HOME/caisson/config.json"
+status "nor the user's own, by run" 125 cs run -- true
+like "it is named" "$err" "*you have not trusted it: timeout*"
+write '{"timeout": "59s"}'
+status "a shorter one holds" 0 cs run -- true
+rm "$XDG_CONFIG_HOME/caisson/config.json"
 write '{"workspace": ".:ro"}'
 status "a read-only workspace" 1 cs run -- touch new
 holds "nothing was written" ! test -e new
