@@ -117,7 +117,9 @@ static void put_list(csn_buf *to, const char *const *list)
 
 static void put_file(csn_buf *to, const findings *f)
 {
-    csn_buf_puts(to, "{\n  \"$schema\": \"file://" CSN_POLICY_SCHEMA_FILE "\"");
+    csn_buf_puts(to, "{\n  \"$schema\": \"");
+    csn_policy_schema_uri(to);
+    csn_buf_putc(to, '"');
     if (f->deny) {
         csn_buf_puts(to, ",\n  \"deny\": ");
         put_list(to, (const char *const *)f->deny);

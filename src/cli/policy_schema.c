@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/options.h"
+#include "wire/tool_schema.h"
 
 static void put_type(csn_json *j, const char *type)
 {
@@ -22,19 +23,6 @@ static void put_strings(csn_json *j)
     csn_json_key(j, "items");
     put_type(j, "string");
     csn_json_object_end(j);
-}
-
-/* "a|b" as "enum": ["a", "b"]. */
-static void put_choices(csn_json *j, const char *choices)
-{
-    csn_json_key(j, "enum");
-    csn_json_array(j);
-    for (const char *p = choices; *p;) {
-        size_t n = strcspn(p, "|");
-        csn_json_strn(j, p, n);
-        p += n + (p[n] == '|');
-    }
-    csn_json_array_end(j);
 }
 
 static void put_any(csn_json *j, const char *first, const char *second)
@@ -63,7 +51,7 @@ static void put_choice_member(csn_json *j, const char *key, const char *choices)
 {
     csn_json_key(j, key);
     csn_json_object(j);
-    put_choices(j, choices);
+    csn_wire_choices(j, choices);
     csn_json_object_end(j);
 }
 
@@ -89,7 +77,7 @@ static void put_rules(csn_json *j)
     csn_json_key(j, "anyOf");
     csn_json_array(j);
     csn_json_object(j);
-    put_choices(j, ops);
+    csn_wire_choices(j, ops);
     csn_json_object_end(j);
     csn_json_object(j);
     csn_json_kstr(j, "type", "array");
@@ -114,7 +102,7 @@ static void put_option(csn_json *j, const char *key, const csn_option *o)
     switch (o->type) {
     case CSN_TYPE_STRING:
         if (o->choices)
-            put_choices(j, o->choices);
+            csn_wire_choices(j, o->choices);
         else
             csn_json_kstr(j, "type", "string");
         break;
@@ -180,7 +168,7 @@ static void put_policy(csn_json *j, bool document)
     csn_json_key(j, "anyOf");
     csn_json_array(j);
     csn_json_object(j);
-    put_choices(j, "none|all");
+    csn_wire_choices(j, "none|all");
     csn_json_object_end(j);
     put_group(j, "network");
     csn_json_array_end(j);

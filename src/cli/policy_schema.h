@@ -4,5 +4,6 @@
 
 void csn_policy_schema(csn_json *j);
 
-/* Where it is installed. */
-#define CSN_POLICY_SCHEMA_FILE CSN_DATA_DIR "/policy.schema.json"
+/* Appends the URI of the installed file: that of the tree that contains this program, which may
+ * have been moved, else that of the prefix it was compiled for. It needs no escapes in JSON. */
+void csn_policy_schema_uri(csn_buf *to);

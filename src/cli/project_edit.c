@@ -198,15 +198,20 @@ static void put_object(csn_json *j, const char *group, const csn_jval *old,
 csn_status csn_project_edit(const char *text, size_t len, const char *what,
                             const csn_config *add, csn_buf *out, csn_error **err)
 {
-    static const char empty[] = "{\"$schema\":\"file://" CSN_POLICY_SCHEMA_FILE "\"}";
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
     csn_config *check = NULL;
-    csn_autobuf json;
+    csn_autobuf empty, json;
     csn_json j;
 
+    csn_buf_init(&empty, CSN_CONFIG_FILE_MAX);
     csn_buf_init(&json, CSN_CONFIG_FILE_MAX);
+    csn_buf_puts(&empty, "{\"$schema\":\"");
+    csn_policy_schema_uri(&empty);
+    csn_buf_puts(&empty, "\"}");
+    if (empty.err)
+        return csn_fail(err, CSN_NOMEM, "%s", what);
     csn_status st =
-        csn_json_parse(text ? text : empty, text ? len : sizeof(empty) - 1, what, &root, err);
+        csn_json_parse(text ? text : empty.data, text ? len : empty.len, what, &root, err);
     if (st < 0)
         return st;
     if (add->env && csn_jval_is_object(csn_jval_get(root, "env")))

@@ -33,7 +33,7 @@ const csn_tool_schema *csn_wire_tool_find(const char *name)
 
 /* ---- schemas --------------------------------------------------------------------------- */
 
-static void put_choices(csn_json *j, const char *choices)
+void csn_wire_choices(csn_json *j, const char *choices)
 {
     csn_json_key(j, "enum");
     csn_json_array(j);
@@ -54,7 +54,7 @@ static void put_field(csn_json *j, const csn_tool_field *f)
     if (f->text)
         csn_json_kstr(j, "description", f->text);
     if (f->choices)
-        put_choices(j, f->choices);
+        csn_wire_choices(j, f->choices);
     if (f->min != 0 || f->max != 0) {
         csn_json_kint(j, "minimum", f->min);
         csn_json_kint(j, "maximum", f->max);

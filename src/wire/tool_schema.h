@@ -53,5 +53,8 @@ const csn_tool_schema *csn_wire_tool_find(const char *name);
  * replaces those of the table: OPEN_WORLD depends on the sandbox. */
 void csn_wire_tool(csn_json *j, const csn_tool_schema *t, const char *facts, uint32_t hints);
 
+/* Writes "a|b" as the schema member "enum": ["a", "b"]. */
+void csn_wire_choices(csn_json *j, const char *choices);
+
 /* Checks arguments (NULL: none). CSN_INVALID names the wrong one and what is accepted. */
 csn_status csn_wire_tool_check(const csn_tool_schema *t, const csn_jval *args, csn_error **err);
