@@ -5,12 +5,12 @@
 
 _caisson_words()
 {
-    "${COMP_WORDS[0]}" completion words "$@" 2>/dev/null
+    "${COMP_WORDS[0]/#\~/$HOME}" completion words "$@" 2>/dev/null
 }
 
 _caisson_sandboxes()
 {
-    "${COMP_WORDS[0]}" list 2>/dev/null |
+    "${COMP_WORDS[0]/#\~/$HOME}" list 2>/dev/null |
         while read -r id name _ state _; do
             # an attached sandbox belongs to the process that runs it
             if [ "$id" = ID ] || [ "$state" = attached ]; then continue; fi

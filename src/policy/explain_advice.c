@@ -44,6 +44,7 @@ static const advice rows[] = {
     {"must be superuser to unmount", "umount2", "syscall", "umount2", "system call refused",
      NO_MOUNT},
     {"^ping: socket: ", NULL, "syscall", "socket", "no raw sockets", NO_PING},
+    {"^ping: prctl: ", NULL, "syscall", "socket", "no raw sockets", NO_PING},
     {"^ping: socktype: ", NULL, "syscall", "socket", "no raw sockets", NO_PING},
     {"^ping: permission denied (are you root?)", NULL, "syscall", "socket", "no raw sockets",
      NO_PING},

@@ -45,38 +45,43 @@ for shell in zsh fish; do
     status "completion $shell" 0 cs completion $shell
     is "prints the file" "$out" "$(cat "$top/completions/caisson.$shell")"
 done
+touch some.json
+ln -s "$T/bin/caisson" "$HOME/caisson"
+# line:completed, in every shell; a program may be named by a path below ~
+# shellcheck disable=SC2088 # the shells expand it
+lines=("caisson pa:caisson pause" "caisson run --keep t:caisson run --keep tail" "caisson run --keep=t:caisson run --keep=tail"
+    "caisson run --policy so:caisson run --policy some.json" "caisson run --policy=so:caisson run --policy=some.json"
+    "caisson run -- ls so:caisson run -- ls some.json" "caisson run -- some-pro:caisson run -- some-program"
+    "~/caisson run --works:~/caisson run --workspace")
+printf '#!/bin/sh\n' >bin/some-program && chmod 755 bin/some-program
 if command -v zsh >/dev/null; then
-    cs completion zsh >_caisson
-    is "zsh: the script parses" "$(zsh -fn _caisson 2>&1)" ""
-    # the functions of zsh that the script calls print what they get
+    mkdir zsh && cs completion zsh >zsh/_caisson
+    is "zsh: the script parses" "$(zsh -fn zsh/_caisson 2>&1)" ""
+    # An interactive zsh on a terminal, in which the key TAB completes, prints the line, and empties it.
     cat >drive.zsh <<'Z'
-compdef() { print -r -- "compdef $*"; }
-_describe() { print -rl -- "${(@P)2}"; }
-_files() { print files; }
-source ./_caisson
-words=(caisson pa) CURRENT=2
-_caisson
-words=(caisson run --keep "") CURRENT=4
-_caisson
-words=(caisson run --policy "") CURRENT=4
-_caisson
+zmodload zsh/zpty
+zpty -b z zsh -f -i
+zpty -w z "PS1=; fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; zle -N tab; bindkey '^I' tab
+    tab() { zle complete-word; print -r -- \"<\$BUFFER>\"; zle kill-whole-line }; print RE''ADY"
+zpty -r z seen '*READY*'
+zpty -w -n z "$2"$'\t'
+zpty -r z seen '*<*>*'
+print -r -- "${${seen##*<}%>*}"
 Z
-    is "zsh: it completes" "$(zsh -f drive.zsh 2>&1)" "compdef _caisson caisson
-pause:suspend a sandbox
-head:keep
-tail:keep
-both:keep
-files"
+    for line in "${lines[@]}"; do
+        is "zsh: ${line%:*}" "$(zsh -f drive.zsh "$T/zsh" "${line%:*}")" "${line#*:} "
+    done
 else
     skip "zsh completes" "no zsh on this host"
 fi
 if command -v fish >/dev/null; then
     cs completion fish >caisson.fish
     is "fish: the script parses" "$(fish -n caisson.fish 2>&1)" ""
-    touch some.json
-    is "fish: it completes commands" "$(fish -N -c 'source caisson.fish; complete -C "caisson pa"')" $'pause\tsuspend a sandbox'
-    is "fish: it completes values" "$(fish -N -c 'source caisson.fish; complete -C "caisson run --keep t"' | cut -f 1)" tail
-    like "fish: it completes files" "$(fish -N -c 'source caisson.fish; complete -C "caisson run --policy some"')" "some.json*"
+    for line in "${lines[@]}"; do
+        is "fish: ${line%:*}" "$(fish -N -c "source caisson.fish; complete -C '${line%:*}'" | cut -f 1)" "${line##*[: ]}"
+    done
+    is "fish: descriptions" "$(fish -N -c 'source caisson.fish; complete -C "caisson pa"')" $'pause\tsuspend a sandbox'
+    is "fish: of a program that is gone" "$(fish -N -c 'source caisson.fish; complete -C "./gone/caisson ru"' 2>&1)" ""
 else
     skip "fish completes" "no fish on this host"
 fi

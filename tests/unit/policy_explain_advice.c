@@ -51,6 +51,7 @@ static const struct {
     {"ping: socktype: SOCK_RAW\nping: socket: Operation not permitted\n"
      "ping: => missing cap_net_raw+p capability or setuid?\n",
      "syscall socket -> " PING, true},
+    {"ping: prctl: Operation not permitted\n", "syscall socket -> " PING, true},
     {"ping: permission denied (are you root?)\n", "syscall socket -> " PING, true},
     {"/bin/ping: Lacking privilege for icmp socket.\n", "syscall socket -> " PING, true},
     {"Error:\nNo permission to enable task-clock event.\n\n\n",

@@ -153,7 +153,7 @@ E
 ! grep -i "no job control\|cannot set terminal" out && grep -q "Running.*sleep 60" out && tr -d "\r" <out | grep -q "done$"'
 works "tmux" tmux '
 tmux -L x new-session -d "echo hi >f; sleep 600" && for i in $(seq 600); do [ -s f ] && break; sleep 0.1; done; [ -s f ] && tmux -L x ls && tmux -L x kill-server'
-works "screen" screen 'screen -dm sh -c "echo hi >f" && for i in $(seq 600); do [ -s f ] && break; sleep 0.1; done; [ -s f ]'
+works "screen, in a directory of its own" screen 'mkdir -pm 700 ~/.screen && export SCREENDIR=~/.screen && screen -dm sh -c "echo hi >f" && for i in $(seq 600); do [ -s f ] && break; sleep 0.1; done; [ -s f ]'
 works "setsid, nohup, timeout, stdbuf, sleep" "setsid nohup timeout" '
 setsid -w true && nohup true && timeout 9 sleep 0.01 && stdbuf -oL echo x | grep -q x
 st=0; timeout 0.05 sleep 9 || st=$?; [ $st = 124 ]'
