@@ -81,6 +81,29 @@ char *csn_path_dir(const char *path)
     return strndup(path, len);
 }
 
+void csn_workspace_split(char *text, bool (*exists)(const char *path), const char **ret_inside,
+                         const char **ret_mode)
+{
+    const char *inside = NULL, *mode = NULL;
+    bool whole = exists(text);
+    char *colon = whole ? NULL : strrchr(text, ':');
+
+    if (colon && (strcmp(colon, ":rw") == 0 || strcmp(colon, ":ro") == 0 ||
+                  strcmp(colon, ":cow") == 0)) {
+        mode = colon + 1;
+        *colon = '\0';
+    }
+    colon = whole ? NULL : strrchr(text, ':');
+    if (colon && colon[1] == '/' && !exists(text)) {
+        inside = colon + 1;
+        *colon = '\0';
+    }
+    if (ret_inside)
+        *ret_inside = inside;
+    if (ret_mode)
+        *ret_mode = mode;
+}
+
 bool csn_name_valid(const char *name)
 {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

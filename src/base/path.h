@@ -15,6 +15,11 @@ const char *csn_path_below(const char *path, const char *dir);
  * a copy of everything before it ("." if there is nothing, malloc'd). */
 const char *csn_path_base(const char *path);
 char *csn_path_dir(const char *path);
+/* Splits HOST[:INSIDE][:rw|ro|cow] in place: `text` becomes HOST. *ret_inside and *ret_mode
+ * (each may be NULL) point to the other parts, or are NULL where the text has none. A host path
+ * that exists with the colon in its name is not split there; `exists` tells. */
+void csn_workspace_split(char *text, bool (*exists)(const char *path), const char **ret_inside,
+                         const char **ret_mode);
 /* A name for sandboxes and sessions: [A-Za-z0-9._-], not starting with . or -, at most 63. */
 bool csn_name_valid(const char *name);
 /* An id that we made: <backend>-<milliseconds>-<CSN_ID_RANDOM base36 digits>. */

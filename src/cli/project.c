@@ -239,24 +239,22 @@ csn_status csn_project_check(const csn_project *p, const csn_config *c,
 
 /* ---- paths --------------------------------------------------------------------------- */
 
+static bool exists(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0;
+}
+
 char *csn_workspace_host(const char *workspace)
 {
     const char *home = getenv("HOME");
     bool tilde = workspace[0] == '~' && (workspace[1] == '/' || !workspace[1]);
     char *host = NULL;
-    struct stat st;
 
     if (asprintf(&host, "%s%s", tilde && home ? home : "", workspace + (tilde && home)) < 0)
         return NULL;
-    if (stat(host, &st) == 0)
-        return host;
-    char *colon = strrchr(host, ':');
-    if (colon &&
-        (strcmp(colon, ":rw") == 0 || strcmp(colon, ":ro") == 0 || strcmp(colon, ":cow") == 0))
-        *colon = '\0';
-    colon = strrchr(host, ':');
-    if (colon && colon[1] == '/' && stat(host, &st) < 0)
-        *colon = '\0';
+    csn_workspace_split(host, exists, NULL, NULL);
     return host;
 }
 

@@ -12,23 +12,23 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "core/internal.h"
+
+static bool exists(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0;
+}
 
 /* The host directory of HOST[:INSIDE][:rw|ro|cow], which is malloc'd; NULL: out of memory. */
 static char *host_of(const char *text)
 {
     char *host = strdup(text);
-    struct stat st;
 
-    if (!host || stat(text, &st) == 0)
-        return host;
-    char *colon = strrchr(host, ':');
-    if (colon &&
-        (strcmp(colon, ":rw") == 0 || strcmp(colon, ":ro") == 0 || strcmp(colon, ":cow") == 0))
-        *colon = '\0';
-    colon = strrchr(host, ':');
-    if (colon && colon[1] == '/' && stat(host, &st) < 0)
-        *colon = '\0';
+    if (host)
+        csn_workspace_split(host, exists, NULL, NULL);
     return host;
 }
 

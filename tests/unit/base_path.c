@@ -179,6 +179,38 @@ static void printable_escapes_what_a_terminal_acts_upon(void **state)
                     "'\\xc2\\x9b31m \xc2\xa0'");
 }
 
+static bool only_with_colon(const char *path)
+{
+    return strcmp(path, "/a:/b") == 0;
+}
+
+static void check_workspace(const char *text, const char *host, const char *inside,
+                            const char *mode)
+{
+    char *copy = strdup(text);
+    const char *in = "unset", *how = "unset";
+
+    csn_workspace_split(copy, only_with_colon, &in, &how);
+    assert_string_equal(copy, host);
+    assert_string_equal(in ? in : "-", inside);
+    assert_string_equal(how ? how : "-", mode);
+    free(copy);
+}
+
+static void a_workspace_has_a_host_an_inside_and_a_mode(void **state)
+{
+    (void)state;
+    check_workspace("/w", "/w", "-", "-");
+    check_workspace("/w:ro", "/w", "-", "ro");
+    check_workspace("/w:/in", "/w", "/in", "-");
+    check_workspace("/w:/in:cow", "/w", "/in", "cow");
+    check_workspace("/w:rw", "/w", "-", "rw");
+    check_workspace("/w:no", "/w:no", "-", "-");
+    check_workspace("/a:/b", "/a:/b", "-", "-");
+    check_workspace("/a:/b:ro", "/a:/b", "-", "ro");
+    check_workspace("/a:/b:/in:ro", "/a:/b", "/in", "ro");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +220,7 @@ int main(void)
         cmocka_unit_test(split_gives_directory_and_last_component),
         cmocka_unit_test(names_are_plain_words),
         cmocka_unit_test(ids_have_the_form_that_we_make),
+        cmocka_unit_test(a_workspace_has_a_host_an_inside_and_a_mode),
         cmocka_unit_test(printable_escapes_what_a_terminal_acts_upon),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

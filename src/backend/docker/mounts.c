@@ -22,30 +22,11 @@ void csn_docker_mounts_release(csn_docker *d)
     d->mount_count = 0;
 }
 
-/* Removes the suffixes from `host`, unless the whole string is an existing path. */
-static csn_status split(char *host, const char **ret_inside, bool *ret_writable,
-                        csn_error **err)
+static bool exists(const char *path)
 {
     struct stat st;
 
-    *ret_writable = true;
-    *ret_inside = NULL;
-    if (stat(host, &st) == 0)
-        return CSN_OK;
-    char *colon = strrchr(host, ':');
-    if (colon && (strcmp(colon, ":rw") == 0 || strcmp(colon, ":ro") == 0)) {
-        *ret_writable = colon[2] == 'w';
-        *colon = '\0';
-    } else if (colon && strcmp(colon, ":cow") == 0) {
-        return csn_fail(err, CSN_UNSUPPORTED,
-                        "workspace %s: backend 'docker' has no copy-on-write", host);
-    }
-    colon = strrchr(host, ':');
-    if (colon && colon[1] == '/' && stat(host, &st) < 0) {
-        *ret_inside = colon + 1;
-        *colon = '\0';
-    }
-    return CSN_OK;
+    return stat(path, &st) == 0;
 }
 
 static bool contains_path(const char *dir, const char *path)
@@ -79,17 +60,17 @@ static csn_status check_ends(const csn_docker *d, const char *real, const char *
 static csn_status add_mount(csn_docker *d, const char *text, csn_error **err)
 {
     csn_autofree char *host = strdup(text), *real = NULL;
-    const char *inside = NULL;
-    bool writable = true;
+    const char *inside, *mode;
 
     if (!host)
         return csn_fail(err, CSN_NOMEM, "workspace");
     if (d->mount_count == CSN_DOCKER_MOUNTS_MAX)
         return csn_fail(err, CSN_TOO_LARGE, "at most %u directories can be shared",
                         CSN_DOCKER_MOUNTS_MAX);
-    csn_status st = split(host, &inside, &writable, err);
-    if (st < 0)
-        return st;
+    csn_workspace_split(host, exists, &inside, &mode);
+    if (mode && strcmp(mode, "cow") == 0)
+        return csn_fail(err, CSN_UNSUPPORTED,
+                        "workspace %s: backend 'docker' has no copy-on-write", text);
     real = realpath(host, NULL);
     if (!real) {
         int e = errno;
@@ -97,11 +78,12 @@ static csn_status add_mount(csn_docker *d, const char *text, csn_error **err)
         return csn_fail_errno(err, e, "workspace: %s", shown ? shown : "");
     }
     inside = inside ? inside : real;
-    st = check_ends(d, real, inside, err);
+    csn_status st = check_ends(d, real, inside, err);
     if (st < 0)
         return st;
     csn_docker_mount *m = &d->mounts[d->mount_count++];
-    *m = (csn_docker_mount){.inside = strdup(inside), .writable = writable};
+    *m = (csn_docker_mount){.inside = strdup(inside),
+                            .writable = !mode || strcmp(mode, "ro") != 0};
     m->host = CSN_STEAL(real);
     return m->inside ? CSN_OK : csn_fail(err, CSN_NOMEM, "workspace");
 }
