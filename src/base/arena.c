@@ -14,9 +14,10 @@
 
 #include "base/strv.h"
 
-/* The first block fits a result with a path and a few numbers; the largest block stays below
- * malloc's mmap threshold. */
-#define FIRST_BLOCK 2048u
+/* The first block fits a result with a path and a few numbers, and shares a page with others:
+ * musl's malloc maps and unmaps larger ones one by one. The largest block stays below malloc's
+ * mmap threshold. */
+#define FIRST_BLOCK 1024u
 #define LAST_BLOCK  (256u * 1024u)
 #define ALIGN       alignof(max_align_t)
 

@@ -103,3 +103,16 @@ char *csn_buf_take(csn_buf *b)
     csn_buf_init(b, b->max);
     return data;
 }
+
+int64_t csn_memory_read(void *ctx, void *buf, size_t len)
+{
+    csn_memory_source *b = ctx;
+    size_t n = len < b->left ? len : b->left;
+
+    if (n > 0) {
+        memcpy(buf, b->data, n);
+        b->data += n;
+        b->left -= n;
+    }
+    return (int64_t)n;
+}

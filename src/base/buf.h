@@ -28,3 +28,11 @@ int csn_buf_putc(csn_buf *b, char c);
 int csn_buf_printf(csn_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int csn_buf_reserve(csn_buf *b, size_t more);
 char *csn_buf_take(csn_buf *b); /* malloc'd, "" if nothing was appended; b is empty after */
+
+/* Bytes in memory as a csn_source (caisson/backend.h). csn_memory_read only copies, so it
+ * can be called under any identity. */
+typedef struct csn_memory_source {
+    const char *data;
+    size_t left;
+} csn_memory_source;
+int64_t csn_memory_read(void *ctx, void *buf, size_t len);

@@ -30,48 +30,56 @@
 typedef struct climb {
     int dir;     /* O_PATH */
     unsigned up; /* levels above the start */
-    struct stat st;
+    struct statx at, home;
 } climb;
 
-static bool same_file(const struct stat *a, const struct stat *b)
+static bool look_at(int dir, const char *path, struct statx *ret)
 {
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+    const unsigned wanted = STATX_INO | STATX_UID | STATX_MNT_ID;
+
+    return statx(dir, path, path[0] ? 0 : AT_EMPTY_PATH, wanted, ret) == 0;
 }
 
-static bool is_home(const struct stat *st)
+static bool same_device(const struct statx *a, const struct statx *b)
 {
-    const char *home = getenv("HOME");
-    struct stat h;
-
-    return home && home[0] == '/' && stat(home, &h) == 0 && same_file(st, &h);
+    return a->stx_dev_major == b->stx_dev_major && a->stx_dev_minor == b->stx_dev_minor;
 }
 
-/* Of the mount that the directory is on; 0: unknown. */
-static uint64_t mount_of(int dir)
+static bool same_file(const struct statx *a, const struct statx *b)
 {
-    struct statx x;
+    return same_device(a, b) && a->stx_ino == b->stx_ino;
+}
 
-    if (statx(dir, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) < 0 || !(x.stx_mask & STATX_MNT_ID))
-        return 0;
-    return x.stx_mnt_id;
+/* Where the kernel does not tell the mount, both are 0. */
+static bool same_mount(const struct statx *a, const struct statx *b)
+{
+    uint64_t one = a->stx_mask & STATX_MNT_ID ? a->stx_mnt_id : 0;
+    uint64_t other = b->stx_mask & STATX_MNT_ID ? b->stx_mnt_id : 0;
+
+    return one == other;
+}
+
+static bool is_home(const climb *c, const struct statx *x)
+{
+    return c->home.stx_mask != 0 && same_file(x, &c->home);
 }
 
 /* Goes to the parent directory. Returns false where the search ends. */
 static bool go_up(climb *c)
 {
-    struct stat st;
+    struct statx x;
 
-    if (is_home(&c->st))
+    if (is_home(c, &c->at))
         return false;
     csn_autofd int up = openat(c->dir, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (up < 0 || fstat(up, &st) < 0 || same_file(&st, &c->st))
+    if (up < 0 || !look_at(up, "", &x) || same_file(&x, &c->at))
         return false;
-    if (st.st_dev != c->st.st_dev || st.st_uid != geteuid() || is_home(&st) ||
-        mount_of(up) != mount_of(c->dir))
+    if (!same_device(&x, &c->at) || x.stx_uid != geteuid() || is_home(c, &x) ||
+        !same_mount(&x, &c->at))
         return false;
     close(c->dir);
     c->dir = csn_steal_fd(&up);
-    c->st = st;
+    c->at = x;
     c->up++;
     return true;
 }
@@ -80,11 +88,15 @@ static bool go_up(climb *c)
  * return *c is where it was found; close c->dir. */
 static int climb_to_file(const char *start, climb *c)
 {
+    const char *home = getenv("HOME");
+
     *c = (climb){.dir = open(start, O_PATH | O_DIRECTORY | O_CLOEXEC)};
-    if (c->dir < 0 || fstat(c->dir, &c->st) < 0) {
+    if (c->dir < 0 || !look_at(c->dir, "", &c->at)) {
         errno = ENOENT; /* the library reports a workspace that does not exist */
         return -1;
     }
+    if (!home || home[0] != '/' || !look_at(AT_FDCWD, home, &c->home))
+        c->home.stx_mask = 0;
     do {
         int fd = openat(c->dir, CSN_PROJECT_FILE,
                         O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -95,6 +107,9 @@ static int climb_to_file(const char *start, climb *c)
     return -1;
 }
 
+/* Where csn_project_exists found no file: this process does not search there again. */
+static char *searched;
+
 bool csn_project_exists(const char *start)
 {
     climb c;
@@ -103,6 +118,8 @@ bool csn_project_exists(const char *start)
 
     if (c.dir >= 0)
         close(c.dir);
+    if (e == ENOENT && !searched)
+        searched = strdup(start);
     return e != ENOENT;
 }
 
@@ -170,9 +187,10 @@ static csn_status read_file(csn_project *p, int fd, csn_error **err)
 csn_status csn_project_find(const char *start, csn_project *ret, csn_error **err)
 {
     csn_project p = {0};
-    climb c;
-    csn_autofd int fd = climb_to_file(start, &c);
-    int e = fd < 0 ? errno : 0;
+    climb c = {.dir = -1};
+    bool known = searched && strcmp(searched, start) == 0;
+    csn_autofd int fd = known ? -1 : climb_to_file(start, &c);
+    int e = known ? ENOENT : fd < 0 ? errno : 0;
     csn_status st = CSN_OK;
 
     if (e != ENOENT) {

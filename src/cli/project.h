@@ -20,7 +20,8 @@ typedef struct csn_project {
  * cannot be used is an error: a sandbox must not run with fewer rules than the project has. */
 csn_status csn_project_find(const char *start, csn_project *ret, csn_error **err);
 void csn_project_release(csn_project *p);
-/* True if csn_project_find would not answer that there is none. */
+/* True if csn_project_find would not answer that there is none. After false csn_project_find
+ * gives that answer for the same `start` without a second search. */
 bool csn_project_exists(const char *start);
 
 /* The directory of the host that a `workspace` names; malloc'd, NULL: out of memory. */

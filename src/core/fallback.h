@@ -9,14 +9,8 @@
  * Signatures are those of csn_file_ops. A relative path starts where the backend starts its
  * commands. Several threads may use one csn_fs. */
 #pragma once
+#include "base/buf.h"
 #include "caisson/backend.h"
-
-/* Bytes in memory as a csn_source. */
-typedef struct csn_memory_source {
-    const char *data;
-    size_t left;
-} csn_memory_source;
-int64_t csn_memory_read(void *ctx, void *buf, size_t len);
 
 /* The file operations of one sandbox: native ones, and those that are derived from exec. */
 typedef struct csn_fs {

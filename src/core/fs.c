@@ -16,19 +16,6 @@ const csn_file_ops *csn_fs_files(const csn_fs *fs)
     return fs->ops->files ? fs->ops->files : &none;
 }
 
-int64_t csn_memory_read(void *ctx, void *buf, size_t len)
-{
-    csn_memory_source *b = ctx;
-    size_t n = len < b->left ? len : b->left;
-
-    if (n > 0) {
-        memcpy(buf, b->data, n);
-        b->data += n;
-        b->left -= n;
-    }
-    return (int64_t)n;
-}
-
 /* Calls the backend's `op`, or `derive`, which has the same parameters. */
 #define NATIVE_OR(derive, op, ...)                                                             \
     (csn_fs_files(fs)->op ? csn_fs_files(fs)->op(fs->state, __VA_ARGS__)                       \

@@ -88,7 +88,7 @@ static void step_to(walk *w, int fd, const struct stat *st, const char *name)
 static int to_root(walk *w)
 {
     struct stat st;
-    csn_autofd int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    csn_autofd int fd = openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0 || fstat(fd, &st) < 0)
         return -errno;
@@ -175,27 +175,25 @@ static int step(walk *w)
 
 int csn_checked_dir_open(const char *path, unsigned flags, csn_dir_fault *fault)
 {
-    csn_autofree walk *w = malloc(sizeof(*w));
+    walk w; /* not initialized as a whole: it holds two paths */
 
-    if (!w)
-        return -ENOMEM;
-    if (path[0] != '/' || strlen(path) >= sizeof(w->rest))
+    if (path[0] != '/' || strlen(path) >= sizeof(w.rest))
         return path[0] != '/' ? -EINVAL : -ENAMETOOLONG;
-    w->flags = flags;
-    w->links = 0;
-    w->me = geteuid();
-    w->st = (struct stat){0};
-    w->fd = -1;
-    w->fault = fault;
+    w.flags = flags;
+    w.links = 0;
+    w.me = geteuid();
+    w.st = (struct stat){0};
+    w.fd = -1;
+    w.fault = fault;
     if (fault)
         fault->kind = CSN_DIR_FAULT_NONE;
-    memcpy(w->rest, path, strlen(path) + 1);
-    int rc = to_root(w);
-    while (rc == 0 && w->rest[0] != '\0')
-        rc = step(w);
+    memcpy(w.rest, path, strlen(path) + 1);
+    int rc = to_root(&w);
+    while (rc == 0 && w.rest[0] != '\0')
+        rc = step(&w);
     if (rc == 0)
-        rc = check(w, !(flags & CSN_CHECKED_PARENT));
-    csn_autofd int at = w->fd;
+        rc = check(&w, !(flags & CSN_CHECKED_PARENT));
+    csn_autofd int at = w.fd;
     if (rc < 0)
         return rc;
     int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

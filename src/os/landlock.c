@@ -117,7 +117,8 @@ static int add_rule(int ruleset, const csn_landlock_rule *rule, int abi)
         return -EINVAL;
     if (!rule->path)
         return add_fd(ruleset, rule->fd, rights);
-    csn_autofd int fd = open(rule->path, O_PATH | O_CLOEXEC);
+    /* not open: musl's sets FD_CLOEXEC a second time */
+    csn_autofd int fd = openat(AT_FDCWD, rule->path, O_PATH | O_CLOEXEC);
     if (fd >= 0)
         return add_fd(ruleset, fd, rights);
     return rule->optional && (errno == ENOENT || errno == ENOTDIR) ? 0 : -errno;

@@ -21,7 +21,7 @@
 
 #include "base/cleanup.h"
 
-#define ANSWER_MAX 32768u
+#define ANSWER_MAX 8192u /* the kernel's NLMSG_GOODSIZE has at most so many bytes */
 
 #define DEV_MINOR_BITS 20 /* the kernel's own form of a device number */
 
@@ -88,11 +88,9 @@ static int handle_answer(const char *data, size_t len, name_fn fn, void *ctx)
 
 static int list_by_netlink(name_fn fn, void *ctx)
 {
-    csn_autofree char *answer = malloc(ANSWER_MAX);
+    _Alignas(struct nlmsghdr) char answer[ANSWER_MAX];
     csn_autofd int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 
-    if (!answer)
-        return -ENOMEM;
     int rc = fd < 0 ? -errno : send_dump_request(fd);
     for (rc = rc == 0 ? 1 : rc; rc == 1;) {
         ssize_t n = recv(fd, answer, ANSWER_MAX, 0);

@@ -191,8 +191,8 @@ bool csn_etc_is_secret(const char *path)
     const char *rest = csn_path_below(path, "/etc");
 
     for (const char *const *s = secrets; rest && *s; s++) {
-        size_t len = strlen(*s);
-        if (strncmp(rest, *s, len) == 0 && (!rest[len] || rest[len] == '/'))
+        size_t len = (*s)[0] == rest[0] ? strlen(*s) : 0; /* few begin with the same letter */
+        if (len > 0 && strncmp(rest, *s, len) == 0 && (!rest[len] || rest[len] == '/'))
             return true;
     }
     return false;

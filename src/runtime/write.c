@@ -100,14 +100,16 @@ static csn_status copy_source(csn_job *j, int fd, csn_hash *hash, csn_error **er
 {
     const csn_source *src = &j->req->source;
     uint64_t max = j->t.rt->file_max;
-    csn_autofree char *buf = malloc(CHUNK);
+    char first[BLOCK]; /* most files fit; a larger buffer is made for the others */
+    csn_autofree char *large = NULL;
     bool hole = false;
 
-    if (!buf)
-        return csn_fail(err, CSN_NOMEM, "out of memory");
     for (;;) {
-        int64_t n = src->read ? src->read(src->ctx, buf, CHUNK) : 0;
-        if (n < 0 || n > (int64_t)CHUNK)
+        /* cppcheck-suppress legacyUninitvar */
+        char *buf = large ? large : first;
+        const size_t room = large ? CHUNK : sizeof(first);
+        int64_t n = src->read ? src->read(src->ctx, buf, room) : 0;
+        if (n < 0 || n > (int64_t)room)
             return csn_fail(err, CSN_IO, "the content could not be read to its end");
         if (n == 0) {
             int rc = hole ? end_sparse(fd) : 0;
@@ -121,6 +123,8 @@ static csn_status copy_source(csn_job *j, int fd, csn_hash *hash, csn_error **er
         int rc = write_sparse(fd, buf, (size_t)n, &hole);
         if (rc < 0)
             return csn_target_fail(&j->t, -rc, err);
+        if (!large && n == (int64_t)room && !(large = malloc(CHUNK)))
+            return csn_fail(err, CSN_NOMEM, "out of memory");
     }
 }
 

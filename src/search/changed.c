@@ -78,7 +78,7 @@ typedef struct scan {
     level *levels;
     size_t depth, room;
     csn_buf waiting, path;
-    _Alignas(struct dirent64) char dents[BUFFER_SIZE];
+    char *dents; /* BUFFER_SIZE bytes, or NULL before the first directory is read */
 } scan;
 
 typedef struct dir_facts {
@@ -341,8 +341,10 @@ static int read_on(scan *s, level *l, reading *rd)
 {
     dir_facts f;
 
+    if (!s->dents && !(s->dents = malloc(BUFFER_SIZE)))
+        return -ENOMEM;
     for (unsigned part = 1;; part++) {
-        long n = syscall(SYS_getdents64, l->fd, s->dents, sizeof(s->dents));
+        long n = syscall(SYS_getdents64, l->fd, s->dents, BUFFER_SIZE);
         if (n <= 0)
             return n == 0 || errno == ENOENT ? 0
                                              : -errno; /* ENOENT: the directory was removed */
@@ -621,17 +623,14 @@ int csn_changed_scan(int root_fd, const csn_name_rules *names, const struct time
                      csn_changed_fn fn, void *ctx, csn_changed_memory *memory,
                      csn_changed_count *count)
 {
-    csn_autofree scan *s = malloc(sizeof(*s));
+    scan one = {.names = names,
+                .since = *since,
+                .user = geteuid(),
+                .fn = fn,
+                .ctx = ctx,
+                .memory = memory};
+    scan *s = &one;
 
-    if (!s)
-        return -ENOMEM;
-    memset(s, 0, offsetof(scan, dents));
-    s->names = names;
-    s->since = *since;
-    s->user = geteuid();
-    s->fn = fn;
-    s->ctx = ctx;
-    s->memory = memory;
     if (memory)
         csn_scan_cache_release(&memory->now);
     set_clocks(s);
@@ -642,6 +641,7 @@ int csn_changed_scan(int root_fd, const csn_name_rules *names, const struct time
         if (s->levels[i].fd >= 0)
             close(s->levels[i].fd);
     free(s->levels);
+    free(s->dents);
     csn_buf_release(&s->waiting);
     csn_buf_release(&s->path);
     if (count)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "backend/jail/jail.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/path.h"
 #include "os/beneath.h"
@@ -124,15 +125,16 @@ static csn_status jail_read(void *state, const char *path, uint32_t flags, uint6
 static csn_status write_with_callbacks(csn_runtime *rt, csn_fsuid *g, const csn_write_req *reqs,
                                        size_t count, csn_written *rets, csn_error **err)
 {
-    csn_autofree csn_write_req *own = calloc(count, sizeof(*own));
-    csn_autofree callbacks *a = calloc(count, sizeof(*a));
+    csn_autofree csn_write_req *own = calloc(count + 1, sizeof(*own));
+    csn_autofree callbacks *a = calloc(count + 1, sizeof(*a));
 
     if (!own || !a)
         return csn_fail(err, CSN_NOMEM, "write");
     for (size_t i = 0; i < count; i++) {
         a[i] = (callbacks){.j = rt->jail, .g = g, .source = &reqs[i].source};
         own[i] = reqs[i];
-        own[i].source = (csn_source){read_as_caller, &a[i]};
+        if (own[i].source.read != csn_memory_read) /* which is no code of the caller */
+            own[i].source = (csn_source){read_as_caller, &a[i]};
     }
     return csn_runtime_write(rt, own, count, rets, err);
 }
