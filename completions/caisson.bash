@@ -32,6 +32,7 @@ _caisson_value()
     --workspace | --read | --write | --home) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
     --policy | --ask-file | --edits | --token-file | --file) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
     --net) _caisson_reply "none all" ;;
+    --agent) _caisson_reply "claude codex gemini" ;;
     --keep) _caisson_reply "head tail both" ;;
     --encoding) _caisson_reply "text base64" ;;
     --packages | --package-manager) _caisson_reply "npm pnpm yarn bun pip uv poetry cargo go maven gradle apt gem composer github" ;;
@@ -66,9 +67,11 @@ _caisson()
     aside) [ "$COMP_CWORD" -eq 2 ] && _caisson_reply "list restore clear" ;;
     policy)
         if [ "$COMP_CWORD" -eq 2 ]; then
-            _caisson_reply "check import schema"
+            _caisson_reply "agent check import schema"
         elif [ "$COMP_CWORD" -eq 3 ] && [ "${COMP_WORDS[2]}" = import ]; then
             _caisson_reply "srt codex"
+        elif [ "$COMP_CWORD" -eq 3 ] && [ "${COMP_WORDS[2]}" = agent ]; then
+            _caisson_reply "claude codex gemini"
         else
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         fi

@@ -163,6 +163,7 @@ typedef int (*csn_process_fn)(void *ctx, const csn_process_info *info);
 #define CSN_OPTION_IMAGE        (1ull << 20)
 #define CSN_OPTION_DETACHED     (1ull << 21) /* set by the core when there is a `connect` */
 #define CSN_OPTION_NESTED       (1ull << 22)
+#define CSN_OPTION_AGENT        (1ull << 23)
 #define CSN_OPTION_DENY_MISSING (1ull << 30)
 #define CSN_OPTION_CREATE       (1ull << 31) /* of the workspace; the core does it */
 

@@ -174,6 +174,8 @@ typedef struct csn_config {
     /* Retention of the audit logs of ended sandboxes; CSN_NO_LIMIT: no limit. */
     uint64_t audit_keep; /* days of use after the last line; 0: 30 */
     uint64_t audit_max;  /* bytes of all logs of the user; 0: 1 GiB */
+    const char *agent;   /* preset for a coding agent that runs inside: "claude", "codex",
+                            "gemini". Adds a home that is kept, hosts and variables */
 } csn_config;
 
 /* Parses the JSON of a policy or configuration file. Keys are the names of csn_config; an

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/agent_presets.h"
 #include "base/limits.h"
 #include "caisson/backend.h"
 
@@ -40,6 +41,9 @@ const csn_option csn_options[] = {
      .help = "the same for a path that may not exist yet", .direction = CSN_DIRECTION_NARROWS},
     {"rules", CSN_TYPE_RULES, AT(rules), CSN_OPTION_RULES, .flag = NULL,
      .direction = CSN_DIRECTION_DENIALS},
+    {"agent", CSN_TYPE_STRING, AT(agent), CSN_OPTION_AGENT, .flag = "agent", .metavar = "NAME",
+     .help = "home, hosts and variables for claude, codex or gemini; caisson policy agent NAME",
+     .choices = CSN_AGENT_NAMES, .direction = CSN_DIRECTION_WIDENS},
     {"home", CSN_TYPE_STRING, AT(home), CSN_OPTION_HOME, .flag = "home", .metavar = "DIR",
      .help = "host directory for HOME; default: a private one",
      .direction = CSN_DIRECTION_WIDENS},

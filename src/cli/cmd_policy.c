@@ -5,6 +5,7 @@
  * sentence per line, or as an array with --json. */
 #include <string.h>
 
+#include "base/agent_presets.h"
 #include "base/strv.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
@@ -59,6 +60,47 @@ static int run_schema(csn_cli *c)
 
     csn_policy_schema(csn_answer_begin(&a));
     return csn_answer_end(c, &a);
+}
+
+/* ---- agent --------------------------------------------------------------------------- */
+
+static void put_agent_json(csn_json *j, const char *agent)
+{
+    csn_json_object(j);
+    csn_json_kbool(j, "ok", true);
+    csn_json_kstr(j, "agent", agent);
+    csn_json_key(j, "grants");
+    csn_json_array(j);
+    for (const csn_agent_row *r = csn_agent_rows; r->agent; r++) {
+        if (strcmp(r->agent, agent) != 0)
+            continue;
+        csn_json_object(j);
+        csn_json_kstr(j, "option", r->option);
+        csn_json_kstr(j, "value", r->value);
+        csn_json_kstr(j, "reason", r->why);
+        csn_json_object_end(j);
+    }
+    csn_json_array_end(j);
+    csn_json_object_end(j);
+}
+
+static int run_agent(csn_cli *c)
+{
+    const char *agent = c->arg[1];
+    csn_lines l = {0};
+    csn_answer a;
+
+    if (!csn_agent_known(agent))
+        return csn_cli_unknown_word(c, "an agent with a preset", agent, CSN_AGENT_NAMES);
+    if (c->json) {
+        put_agent_json(csn_answer_begin(&a), agent);
+        return csn_answer_end(c, &a);
+    }
+    csn_policy_explain_agent(&l, agent);
+    int status =
+        l.failed ? csn_cli_fail_text(c, CSN_NOMEM, "out of memory") : answer(c, agent, &l);
+    csn_strv_free(l.v);
+    return status;
 }
 
 /* ---- import -------------------------------------------------------------------------- */
@@ -144,6 +186,7 @@ static const struct {
     int (*run)(csn_cli *c);
 } words[] = {
     {"check", 1, "caisson policy check FILE", run_check},
+    {"agent", 1, "caisson policy agent " CSN_AGENT_NAMES, run_agent},
     {"schema", 0, "caisson policy schema", run_schema},
     {"import", 2, "caisson policy import srt|codex FILE", run_import},
 };
@@ -160,18 +203,20 @@ static int run(csn_cli *c, void *opts)
                                  words[i].name);
         return words[i].run(c);
     }
-    return csn_cli_unknown_word(c, "a word of policy", c->arg[0], "check|schema|import");
+    return csn_cli_unknown_word(c, "a word of policy", c->arg[0], "check|agent|schema|import");
 }
 
 const csn_command csn_cmd_policy = {
     .name = "policy",
-    .args = "WORD [FORMAT] [FILE]",
-    .usage = "check FILE | import srt|codex FILE | schema",
+    .args = "WORD [NAME] [FILE]",
+    .usage = "check FILE | agent NAME | import srt|codex FILE | schema",
     .summary = "check a policy file and explain it in words",
     .intro =
         "check reads a policy file as --policy would and says in words what it allows and\n"
         "refuses. A mistake in the file is an error that names it, and exit status 1. The\n"
         "format is described in caisson-policy(5). - is stdin.\n"
+        "\n"
+        "agent lists what --agent NAME grants, each with its reason.\n"
         "\n"
         "import translates the settings of srt (JSON) or the config.toml of codex to a policy\n"
         "on stdout, and names each key that has no equal on stderr, with the reason. Exit\n"
@@ -179,6 +224,7 @@ const csn_command csn_cmd_policy = {
         "\n"
         "schema prints the JSON Schema of the format, for editors.",
     .examples = "  caisson policy check agent.json\n"
+                "  caisson policy agent claude\n"
                 "  caisson policy import srt ~/.srt-settings.json >caisson.json\n"
                 "  caisson policy import codex ~/.codex/config.toml >agent.json\n",
     .run = run,

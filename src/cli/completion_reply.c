@@ -110,7 +110,7 @@ static const struct {
     const char *command;
     size_t at; /* 1: the first argument */
     const char *words;
-} fixed[] = {{"policy", 1, "check|import|schema"},
+} fixed[] = {{"policy", 1, "agent|check|import|schema"},
              {"aside", 1, "list|restore|clear"},
              {"completion", 1, "bash|zsh|fish"},
              {"why", 2, "read|write|delete|exec|net"}};

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/agent_presets.h"
 #include "base/strv.h"
 #include "cli/cli.h"
 #include "cli/config_file.h"
@@ -87,7 +88,8 @@ static void add_files(csn_lines *l, const csn_config *c)
         c->workspace ? c->workspace : "the current directory");
     if (c->workdir)
         add(l, "commands start in: %s", c->workdir);
-    add(l, "home: %s", c->home ? c->home : "a private directory, removed with the sandbox");
+    if (c->home || !c->agent)
+        add(l, "home: %s", c->home ? c->home : "a private directory, removed with the sandbox");
     add_list(l, "further workspaces", c->workspaces, false);
     add_list(l, "may be read", c->read, false);
     add_list(l, "may be written", c->write, false);
@@ -157,7 +159,7 @@ static void add_network(csn_lines *l, const csn_config *c)
         add(l, "network: only the hosts named here");
     else if (c->network)
         add(l, "network: %s", c->network);
-    else if (!c->net_allow && !c->packages)
+    else if (!c->net_allow && !c->packages && !c->agent)
         add(l, "network: the default of the backend");
     add_list(l, "hosts that may be reached", c->net_allow, false);
     add_list(l, "hosts that are refused", c->net_deny, false);
@@ -189,10 +191,36 @@ static void add_limits(csn_lines *l, const csn_config *c)
         add(l, "audit log: %s", strcmp(c->audit, "none") == 0 ? "off" : c->audit);
 }
 
+/* What a row grants, in the words of the other lines. */
+static const char *label_of(const csn_agent_row *r)
+{
+    static const struct {
+        const char *option, *label;
+    } labels[] = {{"home", "home, kept in caisson's data directory"},
+                  {CSN_AGENT_LOGIN, "its login, in that home"},
+                  {"network.allow", "host that may be reached"},
+                  {"network.packages", "package manager that may be reached"},
+                  {"env", "variable"}};
+
+    for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
+        if (strcmp(labels[i].option, r->option) == 0)
+            return labels[i].label;
+    return r->option;
+}
+
+void csn_policy_explain_agent(csn_lines *l, const char *agent)
+{
+    for (const csn_agent_row *r = csn_agent_rows; r->agent; r++)
+        if (strcmp(r->agent, agent) == 0)
+            add(l, "%s: %s: %s (%s)", agent, label_of(r), r->value, r->why);
+}
+
 void csn_policy_explain(csn_lines *l, const csn_config *c)
 {
     if (c->backend)
         add(l, "backend: %s", c->backend);
+    if (c->agent)
+        csn_policy_explain_agent(l, c->agent);
     if (c->image)
         add(l, "image: %s", c->image);
     add_files(l, c);

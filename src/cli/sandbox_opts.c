@@ -22,6 +22,7 @@
 #include "base/options.h"
 #include "base/path.h"
 #include "base/strv.h"
+#include "cli/agent.h"
 #include "cli/config_file.h"
 #include "cli/project.h"
 #include "cli/repository.h"
@@ -344,5 +345,6 @@ void csn_sandbox_opts_warn(const csn_cli *c, const csn_config *config)
         else if (strcmp(r->layers[i].name, "nested") == 0)
             csn_cli_note(c, "nested: %s", r->layers[i].detail);
     note_hidden_keys(c, r);
+    csn_cli_agent_note(c, config, r->home);
     csn_info_free(r);
 }

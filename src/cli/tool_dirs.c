@@ -63,6 +63,8 @@ static const tool tools[] = {
     {NULL, ".ghcup", "", "", true, NULL},
     {"ELAN_HOME", ".elan", "", "", true, NULL},
     {NULL, ".juliaup", "", "", true, NULL},
+    {NULL, ".local/share/claude/versions", "", "", true, NULL},
+    {NULL, ".claude/local", "", "", true, NULL}, /* an earlier installer's node_modules */
     {NULL, ".local/bin", "", "", false, NULL},
     {NULL, "go/bin", "", "", false, NULL},
 };

@@ -20,6 +20,7 @@
 #include "base/options.h"
 #include "base/path.h"
 #include "base/strv.h"
+#include "core/agent.h"
 #include "core/internal.h"
 #include "policy/rules.h"
 
@@ -132,6 +133,8 @@ static csn_status validate(const csn_config *c, csn_error **err)
     if (st == CSN_OK)
         st = check_name(c->name, err);
     if (st == CSN_OK)
+        st = csn_agent_check(c->agent, err);
+    if (st == CSN_OK)
         st = csn_config_check_net(c, err);
     for (size_t i = 0; st == CSN_OK && c->env && c->env[i]; i++)
         st = check_env(c->env[i], i, err);
@@ -212,6 +215,18 @@ csn_status csn_config_take(const csn_config *config, csn_config **ret, csn_error
         return csn_fail(err, CSN_NOMEM, "config");
     *ret = CSN_STEAL(c);
     return CSN_OK;
+}
+
+csn_status csn_config_take_new(const csn_config *config, csn_config **ret, csn_error **err)
+{
+    CSN_CLEANUP(csn_config_freep) csn_config *c = NULL;
+    csn_status st = csn_config_take(config, &c, err);
+
+    if (st == CSN_OK)
+        st = csn_agent_expand(((owned *)c)->arena, c, err);
+    if (st == CSN_OK)
+        *ret = CSN_STEAL(c);
+    return st;
 }
 
 static const char *absolute(csn_arena *a, const char *cwd, const char *path)

@@ -9,6 +9,9 @@
 /* A deep copy with the backend's name filled in (see csn_config.backend), after all checks that
  * need no backend. Free with csn_config_free. */
 csn_status csn_config_take(const csn_config *config, csn_config **ret, csn_error **err);
+/* As csn_config_take, with what the preset of `agent` grants (core/agent.h); for a new sandbox.
+ */
+csn_status csn_config_take_new(const csn_config *config, csn_config **ret, csn_error **err);
 /* Checks network rules, presets and ports; CSN_INVALID names the first wrong one. */
 csn_status csn_config_check_net(const csn_config *c, csn_error **err);
 /* Rules with the operation net are network rules. csn_config_check_host checks one of them;

@@ -18,6 +18,7 @@
 #include "base/options.h"
 #include "base/path.h"
 #include "base/strv.h"
+#include "core/agent.h"
 #include "core/api_network.h"
 #include "core/config.h"
 #include "core/exec_probe.h"
@@ -307,13 +308,15 @@ csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err
 
     if (!ret)
         return csn_fail(err, CSN_INVALID, "open: no place for the sandbox given");
-    csn_status st = csn_config_take(config, &own, err);
+    csn_status st = csn_config_take_new(config, &own, err);
     if (st == CSN_OK)
         st = sandbox_new(own, NULL, &sb, err);
     if (st < 0)
         return csn_error_note(st, err, "open", NULL);
     bool detached = (sb->config->flags & CSN_OPEN_DETACHED) != 0;
     st = csn_workspace_create(sb->config, err);
+    if (st == CSN_OK) /* the backend has accepted the option */
+        st = csn_agent_make_home(sb->config, err);
     if (st < 0) {
         csn_workspace_undo(sb->config);
         return csn_error_note(st, err, "open", NULL);

@@ -18,7 +18,13 @@
 
 static const char *const variables[] = {[CSN_DIR_STATE] = "XDG_STATE_HOME",
                                         [CSN_DIR_RUNTIME] = "XDG_RUNTIME_DIR",
-                                        [CSN_DIR_CONFIG] = "XDG_CONFIG_HOME"};
+                                        [CSN_DIR_CONFIG] = "XDG_CONFIG_HOME",
+                                        [CSN_DIR_DATA] = "XDG_DATA_HOME"};
+/* Below the home. */
+static const char *const places[] = {[CSN_DIR_STATE] = ".local/state",
+                                     [CSN_DIR_RUNTIME] = ".local/state",
+                                     [CSN_DIR_CONFIG] = ".config",
+                                     [CSN_DIR_DATA] = ".local/share"};
 
 static char *home_dir(void)
 {
@@ -44,15 +50,14 @@ static char *root_path(int which)
         return asprintf(&path, "%s/caisson", xdg) < 0 ? NULL : path;
     const char *state = getenv("XDG_STATE_HOME");
     const char *tail = which == CSN_DIR_RUNTIME ? "/run" : "";
-    if (which != CSN_DIR_CONFIG && state && state[0] == '/')
+    if (which == CSN_DIR_RUNTIME && state && state[0] == '/')
         return asprintf(&path, "%s/caisson%s", state, tail) < 0 ? NULL : path;
     csn_autofree char *home = home_dir();
     if (!home) {
         errno = ENOENT;
         return NULL;
     }
-    const char *below = which == CSN_DIR_CONFIG ? ".config" : ".local/state";
-    return asprintf(&path, "%s/%s/caisson%s", home, below, tail) < 0 ? NULL : path;
+    return asprintf(&path, "%s/%s/caisson%s", home, places[which], tail) < 0 ? NULL : path;
 }
 
 char *csn_statedir_path(int which, const char *sub)
@@ -71,8 +76,7 @@ char *csn_statedir_default(int which, const char *home, unsigned i)
     int n = -1;
 
     if (i == 0)
-        n = asprintf(&path, "%s/%s/caisson%s", home,
-                     which == CSN_DIR_CONFIG ? ".config" : ".local/state",
+        n = asprintf(&path, "%s/%s/caisson%s", home, places[which],
                      which == CSN_DIR_RUNTIME ? "/run" : "");
     else if (i == 1 && which == CSN_DIR_RUNTIME)
         n = asprintf(&path, "/run/user/%u/caisson", (unsigned)geteuid());
@@ -118,7 +122,8 @@ csn_status csn_statedir_fail(csn_error **err, int errnum, int which, const char 
 {
     static const char *const names[] = {[CSN_DIR_STATE] = "state",
                                         [CSN_DIR_RUNTIME] = "runtime",
-                                        [CSN_DIR_CONFIG] = "configuration"};
+                                        [CSN_DIR_CONFIG] = "configuration",
+                                        [CSN_DIR_DATA] = "data"};
     csn_autofree char *path = csn_statedir_path(which, sub);
     csn_dir_fault f = {0};
 

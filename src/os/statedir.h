@@ -5,6 +5,8 @@
  *   runtime  $XDG_RUNTIME_DIR/caisson, else <state>/run                private homes
  *            <id>/home/
  *   config   $XDG_CONFIG_HOME/caisson, else ~/.config/caisson          read only
+ *   data     $XDG_DATA_HOME/caisson, else ~/.local/share/caisson       survives reboots
+ *            agents/<name>/: homes of agents, which sandboxes write
  *
  * A path that another user or a sandbox could redirect is refused (os/checked_dir.h). Functions
  * return 0 or -errno. */
@@ -28,6 +30,7 @@
 #define CSN_DIR_STATE   0
 #define CSN_DIR_RUNTIME 1
 #define CSN_DIR_CONFIG  2
+#define CSN_DIR_DATA    3
 
 /* Opens the directory `sub` (may have slashes, may be NULL) below one of these; makes it if
  * necessary. Returns a descriptor; *ret_path (may be NULL) is its malloc'd absolute path. */

@@ -173,6 +173,7 @@ const csn_key_place csn_key_places[] = {
     {".gemini/google_accounts.json", AGENT},
     {".qwen/oauth_creds.json", AGENT},
     {".factory/auth.json", AGENT},
+    {".local/share/caisson/agents", "the logins of agents that caisson runs"},
     {".local/share/opencode/auth.json", AGENT},
     {".local/share/amp/secrets.json", AGENT},
     {".config/goose/secrets.yaml", AGENT},

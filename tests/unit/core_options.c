@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/agent_presets.h"
 #include "base/buf.h"
 #include "base/options.h"
 #include "core/internal.h"
@@ -89,6 +90,39 @@ static void every_field_has_a_row(void **state)
     }
 }
 
+/* Rows of one agent with that option. */
+static size_t rows_of(const char *agent, const char *option)
+{
+    size_t n = 0;
+
+    for (const csn_agent_row *r = csn_agent_rows; r->agent; r++)
+        n += strcmp(r->agent, agent) == 0 && strcmp(r->option, option) == 0;
+    return n;
+}
+
+/* core/agent.c adds lists, variables and the home; another type would need code there. */
+static void every_row_of_an_agent_is_an_option_and_has_a_reason(void **state)
+{
+    (void)state;
+    for (const csn_agent_row *r = csn_agent_rows; r->agent; r++) {
+        const csn_option *found = NULL;
+        for (const csn_option *o = csn_options; o->name; o++)
+            found = strcmp(o->name, r->option) == 0 ? o : found;
+        if (strcmp(r->option, CSN_AGENT_LOGIN) != 0)
+            assert_true(found && (found->type == CSN_TYPE_LIST || found->type == CSN_TYPE_ENV ||
+                                  strcmp(found->name, "home") == 0));
+        assert_true(r->why && r->why[0] && r->value[0] && r->value[0] != '/');
+        if (strcmp(r->option, "network.allow") == 0) /* one host each, encrypted */
+            assert_true(strstr(r->value, ":443") && !strchr(r->value, '*'));
+        assert_int_equal(rows_of(r->agent, "home"), 1);
+        assert_int_equal(rows_of(r->agent, CSN_AGENT_LOGIN), 1);
+        assert_non_null(strstr("|" CSN_AGENT_NAMES "|", r->agent));
+    }
+    assert_true(csn_agent_known("claude") && csn_agent_known("codex") &&
+                csn_agent_known("gemini"));
+    assert_false(csn_agent_known("claud"));
+}
+
 static csn_status never(void *state, const csn_exec_req *req, const csn_sink *sink,
                         csn_exec_end *ret, csn_error **err)
 {
@@ -107,7 +141,7 @@ static void set(const csn_option *o, csn_config *c)
     static const csn_rule rule = {.ops = CSN_OP_READ, .path = "/x"};
 
     if (o->type == CSN_TYPE_STRING)
-        *csn_option_string(o, c) = "all";
+        *csn_option_string(o, c) = strcmp(o->name, "agent") == 0 ? "claude" : "all";
     else if (o->type == CSN_TYPE_FLAG)
         c->flags |= o->open_flag;
     else if (o->type == CSN_TYPE_RULES)
@@ -155,6 +189,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(names_flags_and_bits_are_unique),
         cmocka_unit_test(every_field_has_a_row),
         cmocka_unit_test(the_manual_has_the_same_rows),
+        cmocka_unit_test(every_row_of_an_agent_is_an_option_and_has_a_reason),
         cmocka_unit_test(a_backend_without_options_refuses_each_by_name),
     };
 

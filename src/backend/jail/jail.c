@@ -86,7 +86,7 @@ static const csn_backend_ops ops = {
                CSN_OPTION_NET_ALLOW | CSN_OPTION_NET_DENY | CSN_OPTION_PACKAGES |
                CSN_OPTION_PUBLISH | CSN_OPTION_HOST_PORTS | CSN_OPTION_MEMORY |
                CSN_OPTION_PIDS | CSN_OPTION_CPUS | CSN_OPTION_DISK | CSN_OPTION_FILE_SIZE |
-               CSN_OPTION_LIFETIME | CSN_OPTION_NESTED,
+               CSN_OPTION_LIFETIME | CSN_OPTION_NESTED | CSN_OPTION_AGENT,
     .exec = csn_jail_exec,
     .files = &csn_jail_file_ops,
     .processes = &processes,
