@@ -13,6 +13,8 @@
 #define CSN_READ_BYTES_CEILING   (1024u * 1024u * 1024u)
 #define CSN_COUNT_LINES_MAX      (64u * 1024u * 1024u) /* bytes scanned for total_lines */
 #define CSN_EDIT_FILE_MAX        (64u * 1024u * 1024u)
+#define CSN_DIFF_LINES_MAX       (1u << 20)   /* of one side, that are compared one by one */
+#define CSN_DIFF_STEPS_MAX       (1ull << 27) /* comparisons of one diff */
 #define CSN_LIST_MAX             1000000u
 #define CSN_GLOB_MAX             1000000u
 #define CSN_GLOB_BRACES_MAX      256u  /* patterns that braces may expand to */
