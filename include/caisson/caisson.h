@@ -796,4 +796,5 @@ CSN_API void csn_doctor_result_free(csn_doctor_result *r);
 #endif
 
 #include "caisson/records.h"
+#include "caisson/workspace.h"
 #endif

@@ -45,6 +45,11 @@
 #define CSN_AUDIT_DAYS_MAX       4000u        /* days of use that are remembered */
 #define CSN_TAR_ENTRIES_MAX      1000000u
 #define CSN_TAR_BYTES_MAX        (16ull * 1024u * 1024u * 1024u)
+/* copy-on-write workspaces: commands decide what their layers contain */
+#define CSN_LAYER_CHANGES_MAX     1000000u /* of one list; also the names of one directory */
+#define CSN_LAYER_PATH_MAX        65536u   /* bytes of one path, NUL included */
+#define CSN_LAYER_PATHS_BYTES_MAX (512ull * 1024u * 1024u) /* of all paths of one list */
+#define CSN_DIFF_FILE_MAX         (16u * 1024u * 1024u) /* larger files: by hash in patches */
 /* the MCP server */
 #define CSN_RPC_BYTES_MAX       (32u * 1024u * 1024u) /* of one message */
 #define CSN_RPC_DEPTH_MAX       64u
