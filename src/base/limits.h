@@ -50,6 +50,10 @@
 #define CSN_LAYER_PATH_MAX        65536u   /* bytes of one path, NUL included */
 #define CSN_LAYER_PATHS_BYTES_MAX (512ull * 1024u * 1024u) /* of all paths of one list */
 #define CSN_DIFF_FILE_MAX         (16u * 1024u * 1024u) /* larger files: by hash in patches */
+/* commits of copy-on-write workspaces */
+#define CSN_MERGE_TEXT_MAX    (1024u * 1024u) /* of a file that both sides changed */
+#define CSN_JOURNAL_BYTES_MAX (1024u * 1024u * 1024u)
+#define CSN_ORIGINAL_MAX      (1024u * 1024u) /* of a file of the base whose content is kept */
 /* the MCP server */
 #define CSN_RPC_BYTES_MAX       (32u * 1024u * 1024u) /* of one message */
 #define CSN_RPC_DEPTH_MAX       64u
