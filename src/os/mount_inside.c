@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -26,6 +27,7 @@
 
 #include "base/cleanup.h"
 #include "os/mount.h"
+#include "os/overlay.h"
 #include "os/raw_syscall.h"
 
 #ifndef NS_GET_USERNS
@@ -39,10 +41,15 @@
 #ifndef SYS_openat2
 #define SYS_openat2 437
 #endif
-#define STACK_SIZE 65536u
+#define STACK_SIZE   65536u
+#define MOVE_EMPTY   0x00000044u /* both paths are empty */
+#define MOVE_BENEATH 0x00000200u
 
 typedef struct order {
-    int mount_ns, user_ns; /* user_ns -1: stay in ours */
+    int mount_ns, user_ns;             /* user_ns -1: stay in ours */
+    const csn_overlay_switch *overlay; /* NULL: only the list */
+    csn_overlay options;
+    int lost; /* the old overlay is gone, the new one is not in its place */
     const csn_mount *list;
     size_t count, at;
     int error; /* -errno */
@@ -117,14 +124,58 @@ CSN_IN_CHILD static int mount_one(const csn_mount *m)
     return rc;
 }
 
+/* What the layers contain belongs to this user; the kernel does the overlay's own work, as in
+ * the directory `work`, as the user that mounted it. */
+CSN_IN_CHILD static long become_owner(const csn_overlay_switch *s)
+{
+    long rc = csn_raw(SYS_setresgid, s->gid, s->gid, s->gid);
+
+    return rc < 0 ? rc : csn_raw(SYS_setresuid, s->uid, s->uid, s->uid);
+}
+
+/* Beneath the old overlay, so that the new one appears when the old one is detached. */
+CSN_IN_CHILD static long replace_overlay(order *o, int overlay, int at)
+{
+    long rc = csn_raw(SYS_move_mount, overlay, "", at, "", MOVE_EMPTY | MOVE_BENEATH);
+    bool beneath = rc == 0;
+
+    if (rc < 0 && rc != -EINVAL) /* EINVAL: before Linux 6.5 */
+        return rc;
+    rc = csn_raw(SYS_umount2, o->overlay->place, MNT_DETACH);
+    if (rc < 0 || beneath)
+        return rc;
+    at = find(o->overlay->place, 0);
+    rc = at < 0 ? at : csn_mount_attach(overlay, at, "");
+    o->lost = rc < 0;
+    return rc;
+}
+
+CSN_IN_CHILD static long switch_overlay(order *o)
+{
+    const csn_overlay_switch *s = o->overlay;
+    int overlay = csn_overlay_new(s->tree, &o->options);
+    int at = overlay < 0 ? overlay : find(s->place, 0);
+    long rc = at < 0 ? at : replace_overlay(o, overlay, at);
+
+    for (size_t i = 0; rc == 0 && i < s->cover_count; i++) {
+        rc = mount_one(&s->cover[i]);
+        rc = rc == -ENOENT || rc == -ENOTDIR ? 0 : rc;
+    }
+    return rc;
+}
+
 CSN_IN_CHILD static int run(void *arg)
 {
     order *o = arg;
 
     /* A user that has the capabilities of the namespace by owning it must be in it. */
     long rc = o->user_ns >= 0 ? csn_raw(SYS_setns, o->user_ns, CLONE_NEWUSER) : 0;
+    if (rc == 0 && o->overlay)
+        rc = become_owner(o->overlay);
     if (rc == 0)
         rc = csn_raw(SYS_setns, o->mount_ns, CLONE_NEWNS);
+    if (rc == 0 && o->overlay)
+        rc = switch_overlay(o);
     for (o->at = 0; rc == 0 && o->at < o->count; o->at += rc == 0)
         rc = mount_one(&o->list[o->at]);
     o->error = (int)rc;
@@ -183,6 +234,25 @@ int csn_mount_inside(pid_t pid, int pidfd, const csn_mount *list, size_t count, 
         rc = o.user_ns < 0 ? -errno : run_child(&o);
     }
     *ret_at = o.at;
+    if (o.mount_ns >= 0)
+        close(o.mount_ns);
+    if (o.user_ns >= 0)
+        close(o.user_ns);
+    return rc;
+}
+
+int csn_overlay_replace(const csn_overlay_switch *s, int *ret_lost)
+{
+    order o = {.mount_ns = -1, .user_ns = -1, .overlay = s, .error = -EIO};
+    int rc = csn_overlay_describe(s->names, &o.options);
+
+    if (rc == 0)
+        rc = open_namespaces(s->pid, s->pidfd, &o);
+    if (rc == 0) {
+        o.user_ns = ioctl(o.mount_ns, NS_GET_USERNS);
+        rc = o.user_ns < 0 ? -errno : run_child(&o);
+    }
+    *ret_lost = o.lost;
     if (o.mount_ns >= 0)
         close(o.mount_ns);
     if (o.user_ns >= 0)
