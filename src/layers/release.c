@@ -1,0 +1,71 @@
+/* release.c: removes what an ended sandbox leaves of its copy-on-write workspace.
+ *
+ * Runs in the library when a sandbox is destroyed and in the sweeper when its keeper has ended,
+ * possibly at the same time. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "layers/store.h"
+#include "os/checked_dir.h"
+#include "os/tree.h"
+
+/* Made by this sandbox, and used by no other. */
+static bool is_own(int tree, const char *name, const char *id)
+{
+    char path[CSN_OVERLAY_NAME + CSN_NAME_BYTES_MAX + 8];
+
+    if (strlen(name) != CSN_OVERLAY_NAME)
+        return false;
+    snprintf(path, sizeof(path), "%s/shared", name);
+    if (faccessat(tree, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return false;
+    snprintf(path, sizeof(path), "%s/by-%s", name, id);
+    return faccessat(tree, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void remove_own_layers(int tree, const char *id)
+{
+    int fd = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!d && fd >= 0)
+        close(fd);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (is_own(tree, e->d_name, id))
+            (void)csn_tree_remove_force(tree, e->d_name);
+    if (d)
+        closedir(d);
+}
+
+void csn_layer_tree_release(const char *path, const char *id)
+{
+    char name[CSN_NAME_BYTES_MAX + 16], parent[CSN_PATH_MAX + 1];
+    const char *slash = strrchr(path, '/');
+
+    if (!slash || slash == path || (size_t)(slash - path) > CSN_PATH_MAX)
+        return;
+    memcpy(parent, path, (size_t)(slash - path));
+    parent[slash - path] = '\0';
+    csn_autofd int dir = csn_checked_dir_open(parent, 0, NULL);
+    csn_autofd int tree =
+        dir < 0 ? -1 : openat(dir, slash + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (tree < 0 || flock(tree, LOCK_EX) < 0)
+        return;
+    remove_own_layers(tree, id);
+    snprintf(name, sizeof(name), "stacks/%s", id);
+    (void)unlinkat(tree, name, 0);
+    snprintf(name, sizeof(name), "lock-%s", id);
+    (void)unlinkat(tree, name, 0);
+    snprintf(name, sizeof(name), "originals-%s", id);
+    (void)csn_tree_remove_force(tree, name);
+    /* A fork adds its record while it holds the lock, or finds the directory gone. */
+    if (unlinkat(tree, "stacks", AT_REMOVEDIR) == 0 || errno == ENOENT)
+        (void)csn_tree_remove_force(dir, slash + 1);
+}
