@@ -23,9 +23,10 @@
 #define CSN_GREP_LINE_MAX        (64u * 1024u) /* bytes of one line that are kept */
 #define CSN_GREP_FILE_MAX        (1024u * 1024u * 1024u)
 #define CSN_WRITE_MANY_MAX       10000u
-#define CSN_ID_RANDOM            8u    /* base36 digits at the end of an id */
-#define CSN_PATH_MAX             4096u /* as the kernel's, NUL included */
-#define CSN_NAME_BYTES_MAX       63u   /* of a sandbox's or session's name */
+#define CSN_ID_RANDOM            8u     /* base36 digits at the end of an id */
+#define CSN_PATH_MAX             4096u  /* as the kernel's, NUL included */
+#define CSN_KEEPER_PAUSE_MS      10000u /* processes are stopped at most this long */
+#define CSN_NAME_BYTES_MAX       63u    /* of a sandbox's or session's name */
 #define CSN_ARGV_BYTES_MAX       (2u * 1024u * 1024u)
 #define CSN_ARGV_COUNT_MAX       65536u
 #define CSN_GRACE_MS             200u /* between SIGTERM and SIGKILL */

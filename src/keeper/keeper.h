@@ -174,6 +174,10 @@ typedef struct kp_keeper {
     _Alignas(KP_PAGE) char child_stack[KP_CHILD_STACK];
     csn_keeper_spec spec;
     csn_ready_msg ready; /* as reported; ROOT repeats it */
+    uint64_t resume_ns;  /* when paused processes continue; 0: they are not paused */
+    pid_t *stopped;      /* were stopped before the pause */
+    size_t stopped_count;
+    int layers;          /* the tree below the overlay of the workspace (O_PATH), or -1 */
     int command_ruleset; /* Landlock's for commands alone, see boot/confine.c; -1: none */
     int proc;            /* a /proc that can be written to; -1: not confined */
     int epfd;
@@ -291,6 +295,10 @@ typedef struct kp_child {
 bool kp_job_start(kp_keeper *k, kp_job *job, kp_child *c);
 int kp_spawn_serve(kp_keeper *k, kp_request *r);
 void kp_kept_channel_read(kp_keeper *k, kp_job *job); /* it is readable or hung up */
+
+/* pause.c */
+int kp_pause_serve(kp_keeper *k, kp_request *r);
+uint64_t kp_pause_tick(kp_keeper *k, uint64_t now);
 
 /* jobs.c */
 kp_job *kp_job_new(kp_keeper *k, kp_job_kind kind); /* in the list; NULL: see errno */

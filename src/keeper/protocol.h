@@ -49,6 +49,8 @@
     M(PORT, 12, port, CSN_SMALL_BODY, 0, 0)          /* DONE if a socket listens there */      \
     M(ROOT, 13, none, 0, 0, 0)                       /* ROOT_REPLY */                          \
     M(COMMIT, 14, none, 0, 1, CSN_COMMIT_MAX)        /* DONE. See CSN_COMMIT_RECORD */         \
+    M(LAYERS, 15, none, 0, 0, 0)                     /* LAYERS_REPLY */                        \
+    M(PAUSE, 16, pause, CSN_SMALL_BODY, 0, 0)        /* DONE, see pause.c */                   \
     /* To the keeper, on the channel of a running command or session. After an EXIT with       \
      * CSN_AFTER_CHANNEL, the next SPAWN may come there, too. */                               \
     M(KILL, 32, kill, CSN_SMALL_BODY, 0, 0)                                                    \
@@ -69,6 +71,7 @@
     /* On the channel of a running command, before its EXIT, at most CSN_KEEPER_REFUSED_MAX    \
      * times: a name that a process looked up in a jail without a network. */                  \
     M(REFUSED, 74, refused, CSN_NAME_BODY, 0, 0)                                               \
+    M(LAYERS_REPLY, 75, layers, CSN_SMALL_BODY, 0, 1) /* the tree, see os/overlay.h */         \
     /* To a keeper that has not reported READY or FAILED yet. */                               \
     M(MOUNTS, 96, none, 0, 1, CSN_KEEPER_FDS_MAX) /* detached mounts, in spec order */         \
     M(SPEC, 99, raw, CSN_SPEC_MAX, 0, 0)          /* its body is spec.h's */                   \
@@ -200,6 +203,7 @@ typedef enum csn_stage {
 
 #define CSN_EXTEND_FIELDS(F, T) F(T, U64, ms, 1, UINT64_MAX)
 #define CSN_PORT_FIELDS(F, T)   F(T, U32, port, 1, UINT16_MAX)
+#define CSN_PAUSE_FIELDS(F, T)  F(T, U32, on, 0, 1)
 #define CSN_KILL_FIELDS(F, T)   F(T, U64, grace_ms, 0, UINT64_MAX)
 
 #define CSN_ERROR_FIELDS(F, T)                                                                 \
@@ -257,6 +261,11 @@ typedef enum csn_stage {
     F(T, U32, net_lacking, 0, CSN_ERRNO_MAX) /* errno for which EITHER became PROXY */         \
     F(T, U32, proxy_port, 0, UINT16_MAX)     /* on its loopback; 0: none */
 
+/* commands: foreground and background commands that have not ended. shells: sessions. */
+#define CSN_LAYERS_FIELDS(F, T)                                                                \
+    F(T, U32, commands, 0, UINT32_MAX)                                                         \
+    F(T, U32, shells, 0, UINT32_MAX)
+
 #define CSN_FAILED_FIELDS(F, T)                                                                \
     F(T, U32, errnum, 1, CSN_ERRNO_MAX)                                                        \
     F(T, U32, step, 0, CSN_CONFINE_STEPS - 1)                                                  \
@@ -277,6 +286,7 @@ typedef enum csn_stage {
     S(feed, FEED)                                                                              \
     S(resize, RESIZE)                                                                          \
     S(extend, EXTEND)                                                                          \
+    S(pause, PAUSE)                                                                            \
     S(port, PORT)                                                                              \
     S(kill, KILL)                                                                              \
     S(error, ERROR)                                                                            \
@@ -287,6 +297,7 @@ typedef enum csn_stage {
     S(log, LOG)                                                                                \
     S(hello_reply, HELLO_REPLY)                                                                \
     S(session_reply, SESSION_REPLY)                                                            \
+    S(layers, LAYERS)                                                                          \
     S(ready, READY)                                                                            \
     S(failed, FAILED)
 CSN_MESSAGE_STRUCTS(CSN_MESSAGE_STRUCT)
@@ -303,6 +314,7 @@ typedef union csn_any_request {
     csn_resize_msg resize;
     csn_extend_msg extend;
     csn_port_msg port;
+    csn_pause_msg pause;
 } csn_any_request;
 
 /* ---- encode, decode, send ---- */

@@ -4,6 +4,7 @@
  * output of background processes. Requests may come from a hostile program of the same user: a
  * packet that is no request ends the connection, a malformed body gets an ERROR. The loop never
  * waits for a peer. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -173,6 +174,58 @@ static int root_serve(kp_keeper *k, kp_request *r)
     return KP_REPLIED;
 }
 
+static bool is_idle_shell(const kp_keeper *k, pid_t pid)
+{
+    KP_EACH(&k->sessions, item, safe)
+    {
+        const kp_session *s = (const kp_session *)item;
+        if (s->job && s->job->pid == pid)
+            return !s->busy;
+    }
+    return false;
+}
+
+/* Every process of the pid namespace counts, whatever started it. Without a pid namespace only
+ * commands are known. */
+static int count_processes(kp_keeper *k, csn_layers_msg *ret)
+{
+    DIR *d = getpid() == 1 ? opendir("/proc") : NULL;
+
+    if (getpid() == 1 && !d)
+        return -errno;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        pid_t pid = (pid_t)strtol(e->d_name, NULL, 10); /* 0: not a process */
+        bool shell = pid > 1 && is_idle_shell(k, pid);
+        ret->shells += shell;
+        ret->commands += pid > 1 && !shell;
+    }
+    if (d) {
+        closedir(d);
+        return 0;
+    }
+    KP_EACH(&k->jobs, item, safe)
+    {
+        const kp_job *job = (const kp_job *)item;
+        bool shell = is_idle_shell(k, job->pid);
+        ret->shells += job->running && shell;
+        ret->commands += job->running && !shell;
+    }
+    return 0;
+}
+
+/* For a library that is about to change the layers of the workspace: the tree, and how many
+ * processes would notice. */
+static int layers_serve(kp_keeper *k, kp_request *r)
+{
+    csn_layers_msg found = {0};
+    int rc = count_processes(k, &found);
+
+    if (rc == 0)
+        (void)csn_proto_send(r->channel, CSN_MSG_LAYERS_REPLY, &found, &k->layers,
+                             k->layers >= 0, 1);
+    return rc < 0 ? rc : KP_REPLIED;
+}
+
 static int commit_serve(kp_keeper *k, kp_request *r)
 {
     if (k->committed)
@@ -220,6 +273,7 @@ static serve_fn handler(uint16_t type)
         [CSN_MSG_EXTEND] = extend_serve,      [CSN_MSG_DESTROY] = destroy_serve,
         [CSN_MSG_SESSION] = kp_session_serve, [CSN_MSG_PORT] = port_serve,
         [CSN_MSG_ROOT] = root_serve,          [CSN_MSG_COMMIT] = commit_serve,
+        [CSN_MSG_LAYERS] = layers_serve,      [CSN_MSG_PAUSE] = kp_pause_serve,
     };
 
     return type < sizeof(handlers) / sizeof(handlers[0]) ? handlers[type] : NULL;
@@ -383,7 +437,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
  * is read once, since that is a system call in the keeper. */
 static int tick(kp_keeper *k)
 {
-    uint64_t next = sooner(k->ends_ns, k->record_next_ns);
+    uint64_t next = sooner(sooner(k->ends_ns, k->record_next_ns), k->resume_ns);
 
     if (k->jobs.count == 0 && k->waiters.count == 0 && next == 0 &&
         k->spec.confinement.memory_max == 0)
@@ -393,6 +447,7 @@ static int tick(kp_keeper *k)
         check_record(k, now);
         next = sooner(k->ends_ns, k->record_next_ns);
     }
+    next = sooner(next, kp_pause_tick(k, now));
     next = sooner(next, kp_meter_tick(k, now)); /* before the jobs: it may kill one */
     if (k->ends_ns != 0 && now >= k->ends_ns)
         k->ending = true;

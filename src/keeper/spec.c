@@ -33,6 +33,7 @@ static const csn_field spec_fields[] = {
     CSN_FIELD(csn_keeper_spec, U64, tag_base, CSN_TAG_MARK, 2 * CSN_TAG_MARK - 1),
     CSN_FIELD(csn_keeper_spec, TEXT, id, 0, CSN_SPEC_ID_MAX),
     CSN_FIELD(csn_keeper_spec, OPTIONAL_TEXT, socket, 0, CSN_PATH_MAX),
+    CSN_FIELD(csn_keeper_spec, OPTIONAL_TEXT, layers, 0, CSN_PATH_MAX),
     {0}};
 
 static const csn_field confinement_fields[] = {
@@ -150,6 +151,8 @@ static bool is_valid(const csn_keeper_spec *s)
         return false;
     if (s->user != 0 && (s->user < CSN_SPEC_USER_LOW || s->user == UINT32_MAX))
         return false;
+    if (s->layers && (!sweeps || !is_removable(s->layers)))
+        return false;
     if (s->socket && s->socket[0] != '/')
         return false;
     return (s->tag_base & CSN_TAG_SEQ_MASK) == 0;
@@ -172,6 +175,7 @@ static bool mount_is_valid(const csn_mount *m, bool first, uint32_t given)
     switch ((csn_mount_kind)m->kind) {
     case CSN_MOUNT_LINK:
     case CSN_MOUNT_TEXT:
+    case CSN_MOUNT_OVERLAY:
         return m->from != NULL;
     case CSN_MOUNT_BIND:
         return m->from && m->from[0] == '/';

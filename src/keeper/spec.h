@@ -10,7 +10,7 @@
 #include "os/cgroup.h"
 
 #define CSN_SPEC_MAGIC     0x534e5343u /* "CSNS" */
-#define CSN_SPEC_VERSION   8u
+#define CSN_SPEC_VERSION   9u
 #define CSN_SPEC_ID_MAX    127u
 #define CSN_SPEC_TEXT_MAX  8192u
 #define CSN_SPEC_GIVEN_MAX 64u
@@ -43,7 +43,8 @@ typedef struct csn_keeper_spec {
     uint64_t record_check_ms; /* detached: how often to check that its files exist; 0: never */
     uint64_t tag_base;
     const char *id;
-    const char *socket;                            /* to unlink at the end, or NULL */
+    const char *socket; /* to unlink at the end, or NULL */
+    const char *layers; /* SWEEP: the tree from which to remove what `id` made, or NULL */
     const char *remove[CSN_KEEPER_REMOVE_MAX + 1]; /* directories to remove at the end */
     const char *groups[CSN_CGROUP_KINDS + 1]; /* SWEEP: control groups to kill and remove */
     /* TAGGED: the user id that only this sandbox has, all of whose processes are killed; 0:

@@ -23,6 +23,7 @@
 
 #include "base/cleanup.h"
 #include "keeper/keeper.h"
+#include "layers/store.h"
 #include "os/checked_dir.h"
 #include "os/tree.h"
 
@@ -51,6 +52,8 @@ void kp_sweep_listed(const csn_keeper_spec *spec)
         (void)unlink(spec->socket);
     for (size_t i = 0; spec->remove[i]; i++)
         remove_dir(spec->remove[i]);
+    if (spec->layers)
+        csn_layer_tree_release(spec->layers, spec->id);
 }
 
 static int sweep_groups(const csn_keeper_spec *spec)

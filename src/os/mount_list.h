@@ -22,8 +22,10 @@ typedef enum csn_mount_kind {
     CSN_MOUNT_SELF,    /* what is at `to`, mounted over itself, so that it cannot be moved */
     CSN_MOUNT_MASK,    /* what is at `to` can be neither read nor written nor moved. RDONLY: a
                           directory looks empty instead */
+    CSN_MOUNT_OVERLAY, /* an overlay of the layers `from` (os/overlay.h) of the tree that is
+                          mounted at `to`; it covers the tree */
 } csn_mount_kind;
-#define CSN_MOUNT_KINDS 11u
+#define CSN_MOUNT_KINDS 12u
 
 #define CSN_MOUNT_RDONLY   (1u << 0)
 #define CSN_MOUNT_OPTIONAL (1u << 1) /* skipped when the source or the place is missing */

@@ -107,6 +107,7 @@ struct csn_runtime {
     uid_t file_uid;               /* user of file calls: the caller, or the jail's user */
     gid_t file_gid;
     bool chown_pipes;     /* chown pipes to that user, so that a command can open /dev/stdout */
+    bool remounted;       /* other mounts may take the place of the workspace's (cow.h) */
     uint64_t file_max;    /* maximum size of a file that a command writes; 0: no limit */
     uint64_t memory_all;  /* maximum of all commands together, for messages; 0: no limit */
     uint64_t memory_each; /* maximum address space of one process; 0: no limit */

@@ -27,6 +27,11 @@
 #define TOKEN_LEN  16   /* short, because bash reads its script byte by byte */
 #define STATUS_MAX 4096 /* bytes to search for our status line */
 
+/* If another file system was mounted over the shell's directory, enters the one at its path. */
+#define ENTER_AGAIN                                                                            \
+    "[ . -ef \"$PWD\" ] || { CSN_OLDPWD=$OLDPWD; command cd -- \"$PWD\"; "                     \
+    "OLDPWD=$CSN_OLDPWD; unset CSN_OLDPWD; } 2>/dev/null\n"
+
 typedef struct session_exec {
     csn_runtime *rt;
     const csn_exec_req *req;
@@ -98,7 +103,7 @@ static csn_status put_exports(csn_buf *b, const char *const *env, csn_error **er
 static csn_status make_script(session_exec *t, const char *cwd, csn_error **err)
 {
     csn_buf *b = &t->script;
-    int e = csn_buf_puts(b, "\n{ ");
+    int e = csn_buf_puts(b, t->rt->remounted ? "\n" ENTER_AGAIN "{ " : "\n{ ");
 
     csn_status st = e ? CSN_OK : put_exports(b, t->req->env, err);
     if (st < 0)

@@ -483,7 +483,7 @@ int kp_confine(kp_keeper *k)
 
     b->c = &k->spec.confinement;
     b->ruleset = b->command_ruleset = -1;
-    k->command_ruleset = k->proc = -1;
+    k->command_ruleset = k->proc = k->layers = -1;
     if (b->c->on == 0)
         return 0;
     int rc = b->begun_early ? 0 : begin(b);
@@ -507,6 +507,7 @@ int kp_confine(kp_keeper *k)
     k->ready = b->ready;
     k->command_ruleset = b->command_ruleset;
     k->proc = proc_dir(b);
+    k->layers = has_step(b, CSN_CONFINE_MOUNTS) ? b->rootfs.layers : -1;
     b->ready_fds[0] = root;
     report_to_library(CSN_MSG_READY, &b->ready, b->ready_fds, 1 + b->net_fd_count);
     kp_net_release();

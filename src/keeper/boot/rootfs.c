@@ -190,6 +190,7 @@ int kp_rootfs_enter(const csn_rootfs *m, kp_rootfs *w, size_t *ret_at)
     w->m = *m;
     w->detached = w->ready = w->filled = w->proc_done = 0;
     w->deferred_count = 0;
+    w->layers = -1;
     for (size_t i = 0; i < m->count; i++)
         w->source[i] = kp_rootfs_open_source(&m->list[i]);
     int rc = enter_new_root(w);

@@ -17,6 +17,9 @@ typedef struct kp_rootfs {
     /* Set when a CSN_MOUNT_PROC is mounted: another mount of the same file system, attached
      * nowhere, that can be written to. The caller closes it. */
     int proc;
+    /* -1, or set when a CSN_MOUNT_OVERLAY is mounted: O_PATH of the tree that it covers. The
+     * caller closes it. */
+    int layers;
     /* ---- private to boot/rootfs*.c ---- */
     kp_helper helper;
     csn_rootfs m;               /* its list stays valid until kp_rootfs_join */

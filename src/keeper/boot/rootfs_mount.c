@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "os/beneath.h"
 #include "os/mount.h"
+#include "os/overlay.h"
 #include "os/raw_syscall.h"
 
 #define PTYS_MAX "64" /* the kernel has 3072 for all sandboxes together */
@@ -315,6 +316,25 @@ static int mount_proc(kp_mounter *b, const csn_mount *m, int source)
     return b->w->proc < 0 ? b->w->proc : csn_mount_set(source, m->flags, false);
 }
 
+/* The tree at `to` was mounted by the entry before, and base in it. The path of the tree is the
+ * overlay's from now on; only the descriptor still leads to the tree. */
+static int mount_overlay(const kp_mounter *b, const csn_mount *m)
+{
+    csn_overlay o;
+    csn_autofd int tree = find(b, m->to);
+    int rc = tree < 0 ? tree : csn_overlay_describe(m->from, &o);
+    csn_autofd int overlay = rc < 0 ? rc : csn_overlay_new(tree, &o);
+
+    if (overlay < 0)
+        return overlay;
+    rc = (int)csn_raw(SYS_fchdir, b->w->root);
+    if (rc == 0)
+        rc = csn_mount_attach(overlay, tree, "");
+    if (rc == 0)
+        b->w->layers = csn_steal_fd(&tree);
+    return rc;
+}
+
 static int mount_one(kp_mounter *b, const csn_mount *m, int source)
 {
     switch ((csn_mount_kind)m->kind) {
@@ -343,6 +363,8 @@ static int mount_one(kp_mounter *b, const csn_mount *m, int source)
         return mount_self(b, m);
     case CSN_MOUNT_MASK:
         return mount_mask(b, m);
+    case CSN_MOUNT_OVERLAY:
+        return mount_overlay(b, m);
     }
     return -EINVAL;
 }
