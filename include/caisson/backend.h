@@ -164,6 +164,9 @@ typedef int (*csn_process_fn)(void *ctx, const csn_process_info *info);
 #define CSN_OPTION_DETACHED     (1ull << 21) /* set by the core when there is a `connect` */
 #define CSN_OPTION_NESTED       (1ull << 22)
 #define CSN_OPTION_AGENT        (1ull << 23)
+#define CSN_OPTION_COW          (1ull << 24)
+#define CSN_OPTION_UNDO         (1ull << 25) /* this and the next: set by the core with COW */
+#define CSN_OPTION_RECORD       (1ull << 26)
 #define CSN_OPTION_DENY_MISSING (1ull << 30)
 #define CSN_OPTION_CREATE       (1ull << 31) /* of the workspace; the core does it */
 
@@ -304,6 +307,41 @@ typedef struct csn_snapshot_ops {
     csn_status (*rollback)(void *state, const char *snapshot, csn_error **err);
 } csn_snapshot_ops;
 
+#define CSN_WORKSPACE_LAYERS_MAX 30
+
+/* The layers of a copy-on-write workspace, as open directories (see src/layers/changes.h for
+ * their format). The core compares and commits them, and closes the descriptors. */
+typedef struct csn_workspace_layers {
+    int32_t base;      /* the host's directory */
+    int32_t store;     /* private to the user: journal of a commit */
+    int32_t originals; /* likewise: the host's files as they were; -1: none */
+    uint32_t count;
+    int32_t layers[CSN_WORKSPACE_LAYERS_MAX]; /* the newest is the first */
+    int64_t since_s, since_ns; /* when the base was taken: a later change is the host's */
+    uint32_t running;          /* commands may change the first layer now */
+} csn_workspace_layers;
+
+#define CSN_SNAPSHOT_AUTOMATIC (1u << 0) /* see csn_snapshot_entry */
+#define CSN_SNAPSHOT_FORK      (1u << 1) /* only for csn_fork: it is not listed */
+
+/* One snapshot. Strings are valid until the callback returns. */
+typedef int (*csn_snapshot_fn)(void *ctx, const csn_snapshot_entry *e);
+
+/* Copy-on-write workspaces. All are required. A sandbox whose workspace is not copy-on-write
+ * returns CSN_UNSUPPORTED. Names come from the caller and may be any text. */
+typedef struct csn_workspace_ops {
+    uint32_t size; /* sizeof(csn_workspace_ops) */
+    /* Calls fn once, with the new snapshot. name NULL: one is made up. */
+    csn_status (*snapshot)(void *state, const char *name, uint32_t flags, csn_snapshot_fn fn,
+                           void *ctx, csn_error **err);
+    csn_status (*snapshots)(void *state, csn_snapshot_fn fn, void *ctx, csn_error **err);
+    /* name NULL: the newest, or the base if there is none. remove: 1 if the snapshot ends. */
+    csn_status (*rollback)(void *state, const char *name, uint32_t remove, csn_error **err);
+    /* Drops all layers and snapshots; what the base has now becomes the start. */
+    csn_status (*discard)(void *state, csn_error **err);
+    csn_status (*open_layers)(void *state, csn_workspace_layers *ret, csn_error **err);
+} csn_workspace_ops;
+
 /* One finding of `diagnose`. Strings are valid until the callback returns. */
 typedef void (*csn_check_fn)(void *ctx, const csn_check *check);
 
@@ -376,6 +414,7 @@ typedef struct csn_backend_ops {
     /* The path of a program that commands find by this name, as the agent names it: malloc'd,
      * or NULL. For csn_info, where `info` sets no rg_path. */
     char *(*find_program)(void *state, const char *name);
+    const csn_workspace_ops *workspace; /* NULL: no copy-on-write workspaces */
 } csn_backend_ops;
 
 /* Makes `ops` available to csn_open as ops->name; CSN_EXISTS if the name is taken. The tables

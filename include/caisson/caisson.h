@@ -115,6 +115,9 @@ CSN_API void csn_cancel_free(csn_cancel *c);
 #define CSN_OPEN_ALLOW_WEAKER (1u << 2) /* accept less isolation than the backend promises */
 #define CSN_OPEN_NESTED       (1u << 3) /* commands may make namespaces and mounts */
 #define CSN_OPEN_CREATE       (1u << 4) /* make the workspace if it is missing */
+#define CSN_OPEN_COW          (1u << 5) /* the workspace is copy-on-write: workspace.h */
+#define CSN_OPEN_UNDO         (1u << 6) /* a snapshot before each command: csn_undo */
+#define CSN_OPEN_RECORD       (1u << 7) /* each command's changes go to the audit log */
 
 /* Operations of a rule. */
 #define CSN_OP_READ   (1u << 0)
@@ -262,6 +265,7 @@ typedef struct csn_sandbox_entry {
                           "other host": see list in caisson(1) */
     const char *workspace;
     int64_t created_ms;
+    const char *forked_from; /* the id of the sandbox that csn_fork copied, or NULL */
 } csn_sandbox_entry;
 
 typedef struct csn_sandbox_list {
@@ -283,25 +287,8 @@ CSN_API csn_status csn_cleanup_with(csn_sandbox *sb, uint32_t flags, csn_error *
 /* Sets the end of the sandbox to `ms` milliseconds from now. */
 CSN_API csn_status csn_extend(csn_sandbox *sb, uint64_t ms, csn_error **err);
 
-/* The next calls work on some backends only (capabilities: snapshot, rollback, fork, pause);
- * the others return CSN_UNSUPPORTED. */
-typedef struct csn_snapshot_result {
-    uint32_t size;
-    const char *snapshot; /* opaque, and valid as `image` of a config of the same backend */
-} csn_snapshot_result;
-
-/* Saves the present files. If the provider has to stop the machine for this, running commands
- * and processes end. */
-CSN_API csn_status csn_snapshot(csn_sandbox *sb, csn_snapshot_result **ret, csn_error **err);
-CSN_API void csn_snapshot_result_free(csn_snapshot_result *r);
-/* Replaces the sandbox's files with those of one of its snapshots. */
-CSN_API csn_status csn_rollback(csn_sandbox *sb, const char *snapshot, csn_error **err);
-/* Opens another sandbox with the same files and configuration; `name` may be NULL. It is
- * detached if this one is. */
-CSN_API csn_status csn_fork(csn_sandbox *sb, const char *name, csn_sandbox **ret,
-                            csn_error **err);
-/* csn_pause suspends all processes and the lifetime of the sandbox until csn_resume or
- * csn_connect. Pausing or resuming twice is CSN_OK. */
+/* Capability `pause`. csn_pause suspends all processes and the lifetime of the sandbox until
+ * csn_resume or csn_connect. Pausing or resuming twice is CSN_OK. */
 CSN_API csn_status csn_pause(csn_sandbox *sb, csn_error **err);
 CSN_API csn_status csn_resume(csn_sandbox *sb, csn_error **err);
 

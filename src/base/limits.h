@@ -40,10 +40,11 @@
 #define CSN_GATEWAY_END_MS       300u   /* then one that should end by itself is killed */
 #define CSN_JSON_BYTES_MAX       (64u * 1024u * 1024u) /* of one document read */
 #define CSN_JSON_DEPTH_MAX       512u                  /* containers in containers */
-#define CSN_AUDIT_LINE_MAX       16384u
-#define CSN_AUDIT_KEEP_DAYS      30u          /* days of use, by default */
-#define CSN_AUDIT_MAX            (1ull << 30) /* bytes of all logs, by default */
-#define CSN_AUDIT_DAYS_MAX       4000u        /* days of use that are remembered */
+#define CSN_AUDIT_LINE_MAX       32768u
+#define CSN_AUDIT_KEEP_DAYS      30u                     /* days of use, by default */
+#define CSN_AUDIT_MAX            (1ull << 30)            /* bytes of all logs, by default */
+#define CSN_AUDIT_DAYS_MAX       4000u                   /* days of use that are remembered */
+#define CSN_PATCH_BYTES_MAX      (1024u * 1024u * 1024u) /* of csn_diff */
 #define CSN_TAR_ENTRIES_MAX      1000000u
 #define CSN_TAR_BYTES_MAX        (16ull * 1024u * 1024u * 1024u)
 /* copy-on-write workspaces: commands decide what their layers contain */

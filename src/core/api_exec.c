@@ -16,6 +16,7 @@
 #include "core/api_exec.h"
 #include "core/api_network.h"
 #include "core/cancel.h"
+#include "core/command_record.h"
 #include "core/denials.h"
 #include "core/exec_probe.h"
 #include "core/internal.h"
@@ -480,9 +481,15 @@ static csn_status exec_any(csn_sandbox *sb, const char *const *argv, const char 
     if (st < 0)
         return st;
     csn_exec_result *r = csn_result_new(sizeof(*r));
-    st = r ? exec_inner(&c, argv, command, &o, r, err) : csn_fail(err, CSN_NOMEM, "exec");
+    csn_command_record *record = NULL;
+    st = r ? csn_command_record_begin(&c, &record, err) : csn_fail(err, CSN_NOMEM, "exec");
+    if (st == CSN_OK)
+        st = exec_inner(&c, argv, command, &o, r, err);
+    csn_command_record_end(&c, record);
     (void)csn_network_log(sb, NULL); /* the command has run; what is not logged is a gap */
-    return csn_call_return(&c, st, r, ret, err);
+    st = csn_call_return(&c, st, r, ret, err);
+    csn_command_record_free(record);
+    return st;
 }
 
 csn_status csn_exec(csn_sandbox *sb, const char *const *argv, const csn_exec_opts *opts,

@@ -42,8 +42,10 @@ static bool has_all(uint64_t options, uint64_t wanted)
     return (options & wanted) == wanted;
 }
 
-static const char *const *capabilities(csn_arena *a, const csn_backend_ops *o)
+static const char *const *capabilities(csn_arena *a, const csn_sandbox *sb)
 {
+    const csn_backend_ops *o = sb->ops;
+    const bool cow = csn_sandbox_is_cow(sb);
     const char **words = csn_arena_array(a, CAPABILITIES_MAX, sizeof(*words));
     const csn_file_ops *files = csn_fs_files(&(csn_fs){.ops = o});
     const uint64_t options = csn_registry_options(o);
@@ -75,9 +77,10 @@ static const char *const *capabilities(csn_arena *a, const csn_backend_ops *o)
         {"live", !(o->caps & CSN_CAP_STEPS)},
         {"usage", (o->caps & CSN_CAP_USAGE) != 0},
         {"ends_with_owner", (o->caps & CSN_CAP_OWNED) != 0},
-        {"snapshot", o->snapshots != NULL},
-        {"rollback", o->snapshots && o->snapshots->rollback},
-        {"fork", o->snapshots && (o->caps & CSN_CAP_FORK)},
+        {"snapshot", cow || o->snapshots},
+        {"rollback", cow || (o->snapshots && o->snapshots->rollback)},
+        {"fork", cow || (o->snapshots && (o->caps & CSN_CAP_FORK))},
+        {"diff", cow},
         {"pause", o->pause && o->resume},
         {"lifetime", (o->caps & CSN_CAP_EXPIRES) != 0},
         {"limits", has_all(options, LIMIT_OPTIONS)},
@@ -164,7 +167,7 @@ csn_status csn_info(csn_sandbox *sb, csn_info_result **ret, csn_error **err)
     r->backend = csn_arena_strdup(a, sb->ops->name);
     r->isolation = csn_arena_strdup(a, sb->ops->isolation ? sb->ops->isolation : "custom");
     r->created_ms = sb->created_ms;
-    r->capabilities = capabilities(a, sb->ops);
+    r->capabilities = capabilities(a, sb);
     csn_status st = fill_info(sb, r, err);
     if (st == CSN_OK && (!r->id || !r->backend || !r->isolation || !r->capabilities))
         st = csn_fail(err, CSN_NOMEM, "info");
@@ -227,7 +230,8 @@ static csn_status fill_entry(csn_arena *a, csn_sandbox_entry *e, const char *id,
                              .backend = csn_arena_strdup(a, m ? m->config->backend : backend),
                              .state = "running",
                              .workspace = m ? csn_arena_strdup(a, m->config->workspace) : NULL,
-                             .created_ms = m ? m->created_ms : 0};
+                             .created_ms = m ? m->created_ms : 0,
+                             .forked_from = m ? csn_arena_strdup(a, m->forked_from) : NULL};
     csn_state_meta_free(m);
     return e->id && e->backend ? CSN_OK : csn_fail(err, CSN_NOMEM, "list sandboxes");
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "core/api_exec.h"
+#include "core/command_record.h"
 #include "core/denials.h"
 #include "core/internal.h"
 #include "core/result.h"
@@ -110,7 +111,11 @@ static csn_status start_any(csn_sandbox *sb, const char *const *argv, const char
     csn_process *p = calloc(1, sizeof(*p));
     if (p)
         p->sb = sb;
-    st = p ? start_inner(&c, argv, command, &o, p, err) : csn_fail(err, CSN_NOMEM, "start");
+    csn_command_record *record = NULL; /* a process that goes on has no list of changes */
+    st = p ? csn_command_record_begin(&c, &record, err) : csn_fail(err, CSN_NOMEM, "start");
+    csn_command_record_free(record);
+    if (st == CSN_OK)
+        st = start_inner(&c, argv, command, &o, p, err);
     st = csn_call_end(&c, st, err);
     if (st < 0) {
         csn_process_free(p);

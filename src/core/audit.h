@@ -4,9 +4,12 @@
  * last one, so that a truncated log is detected too. Each line is
  *
  *     {"seq","time","sandbox","op","target","args","verdict","rule","result","count"?,
- *      "code"?,"bytes"?,"hash"?,"aside"?,"duration_ms","prev","sha256"}
+ *      "code"?,"bytes"?,"hash"?,"aside"?,"changes"?,"changes_total"?,"duration_ms","prev",
+ *      "sha256"}
  *
- * where aside lists protected files that were moved out of the way after a command, sha256 is
+ * where aside lists protected files that were moved out of the way after a command, changes the
+ * files that it changed (csn_audit_change; changes_total is their number if some are left out,
+ * and null if they could not be determined), sha256 is
  * the hash of the line without that field, and prev is the sha256 of the line before ("" at
  * first). Several processes may append to one log: each takes flock and reads the head again if
  * it changed.
@@ -25,6 +28,14 @@ typedef struct csn_audit csn_audit;
 
 #define CSN_AUDIT_GAP "gap" /* op of the line for operations whose own lines are missing */
 
+/* One file that a command changed. */
+typedef struct csn_audit_change {
+    const char *path;
+    bool existed, exists;       /* before and after the command */
+    const char *before, *after; /* SHA-256; NULL: not known, or no regular file */
+} csn_audit_change;
+#define CSN_AUDIT_CHANGES_MAX 1000u /* of one line; its length is bounded, too */
+
 /* Every field except op may be empty. The writer redacts secrets: values of env assignments,
  * options like --password=x, token=..., Authorization headers in command lines. */
 typedef struct csn_audit_event {
@@ -41,6 +52,10 @@ typedef struct csn_audit_event {
     const char *hash;          /* of written content */
     const csn_denial *denials; /* of these, protected files that were moved are logged */
     size_t denial_count;
+    const csn_audit_change *changes; /* NULL: not recorded */
+    size_t change_count;
+    uint64_t change_total; /* more than change_count: the others are left out */
+    bool changes_unknown;
     uint64_t duration_ns;
     uint64_t count; /* of a gap line */
     bool begun;     /* csn_audit_begin has counted it; the line ends it */

@@ -24,10 +24,11 @@
 bool csn_audit_has_effect(const char *op)
 {
     static const char *const ops[] = {
-        "exec",    "start",       "write",       "write_many",  "edit",     "delete",   "mkdir",
-        "rename",  "import",      "export",      "cleanup",     "extend",   "signal",   "stdin",
-        "fork",    "close_stdin", "pause",       "resume",      "snapshot", "rollback", "open",
-        "destroy", "reset",       "set_workdir", "network_set",
+        "exec",        "start",    "write",   "write_many",  "edit",    "delete",
+        "mkdir",       "rename",   "import",  "export",      "cleanup", "extend",
+        "signal",      "stdin",    "fork",    "close_stdin", "pause",   "resume",
+        "snapshot",    "rollback", "open",    "destroy",     "reset",   "set_workdir",
+        "network_set", "undo",     "discard", "commit",
     };
 
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)

@@ -15,9 +15,10 @@
 #include "core/audit_net.h"
 #include "core/redact.h"
 
-#define TEXT_MAX  4096u /* encoded bytes of one text */
-#define LIST_MAX  4096u /* of all arguments, and of all variable names, of one command */
-#define SMALL_MAX 512u  /* rule, hash and other words */
+#define TEXT_MAX    4096u  /* encoded bytes of one text */
+#define LIST_MAX    4096u  /* of all arguments, and of all variable names, of one command */
+#define CHANGES_MAX 12288u /* of all changed files of one command, and one more */
+#define SMALL_MAX   512u   /* rule, hash and other words */
 
 /* Writes a JSON string of at most `max` encoded bytes; a longer text is truncated. */
 static void put_cut(csn_json *j, const char *s, size_t max)
@@ -126,6 +127,35 @@ static void put_aside(csn_json *j, const csn_audit_event *e)
         csn_json_array_end(j);
 }
 
+/* Writes {"path","before","after"} for each file: the hashes; null if the file did not exist,
+ * "" if its content is not known. */
+static void put_changes(csn_json *j, const csn_audit_event *e)
+{
+    size_t shown = 0, begin;
+
+    if (!e->changes && !e->changes_unknown)
+        return;
+    csn_json_key(j, "changes");
+    csn_json_array(j);
+    begin = j->out->len;
+    for (; shown < e->change_count && j->out->len - begin < CHANGES_MAX; shown++) {
+        const csn_audit_change *c = &e->changes[shown];
+        csn_json_object(j);
+        csn_json_key(j, "path");
+        put_cut(j, c->path, TEXT_MAX);
+        csn_json_kstr(j, "before", !c->existed ? NULL : c->before ? c->before : "");
+        csn_json_kstr(j, "after", !c->exists ? NULL : c->after ? c->after : "");
+        csn_json_object_end(j);
+    }
+    csn_json_array_end(j);
+    if (e->changes_unknown) {
+        csn_json_key(j, "changes_total");
+        csn_json_null(j);
+    } else if (shown < e->change_total) {
+        csn_json_kuint(j, "changes_total", e->change_total);
+    }
+}
+
 static void put_word(csn_json *j, const char *key, const char *s)
 {
     csn_json_key(j, key);
@@ -175,6 +205,7 @@ int csn_audit_line_compose(const char *id, const csn_audit_head *last, const csn
     if (e->hash)
         put_word(&j, "hash", e->hash);
     put_aside(&j, e);
+    put_changes(&j, e);
     csn_json_key(&j, "duration_ms");
     csn_json_double(&j, (double)e->duration_ns / 1e6);
     csn_json_kstr(&j, "prev", last->hash);

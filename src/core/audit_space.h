@@ -11,8 +11,8 @@
 
 #include "core/audit_chain.h"
 
-/* Enough for 16 of the longest lines, or for hundreds of ordinary ones. */
-#define CSN_AUDIT_SPACE (16u * CSN_AUDIT_LINE_MAX)
+/* Enough for eight of the longest lines, or for hundreds of ordinary ones. */
+#define CSN_AUDIT_SPACE (8u * CSN_AUDIT_LINE_MAX)
 
 typedef struct csn_audit_space {
     int fd;           /* the file with the blocks; -1: not open */

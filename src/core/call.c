@@ -79,8 +79,9 @@ static void count_down(csn_sandbox *sb)
  * operation whose target is a path. A command, a pattern or a list of rules is none. */
 static const char *error_path(const csn_call *c)
 {
-    static const char *const no_path[] = {"exec",        "start",       "glob",     "grep",
-                                          "network_set", "would_allow", "wait_log", "rollback"};
+    static const char *const no_path[] = {"exec",     "start",       "glob",
+                                          "grep",     "network_set", "would_allow",
+                                          "wait_log", "rollback",    "snapshot"};
 
     if (c->path_count > 0)
         return c->asked[0];

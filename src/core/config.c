@@ -26,7 +26,7 @@
 
 #define OPEN_FLAGS                                                                             \
     (CSN_OPEN_DETACHED | CSN_OPEN_NOFOLLOW | CSN_OPEN_ALLOW_WEAKER | CSN_OPEN_NESTED |         \
-     CSN_OPEN_CREATE)
+     CSN_OPEN_CREATE | CSN_OPEN_COW | CSN_OPEN_UNDO | CSN_OPEN_RECORD)
 #define PATH_OPS (CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE)
 #define ALL_OPS  (CSN_OP_READ | CSN_OP_WRITE | CSN_OP_DELETE | CSN_OP_EXEC | CSN_OP_NET)
 

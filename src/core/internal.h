@@ -38,6 +38,7 @@ struct csn_sandbox {
     csn_status open_status;
     char *open_why;
     csn_config *current; /* config after csn_network_set; NULL: as opened */
+    char *forked_from;   /* the id of the sandbox that csn_fork copied, or NULL */
     char *workdir;       /* as agents name it; NULL: the backend's own */
     char *home;          /* as agents name it, or NULL */
     const char *shell;   /* "bash" or "sh" once known */
@@ -73,6 +74,10 @@ csn_status csn_call_end(csn_call *c, csn_status st, csn_error **err);
 csn_status csn_call_return(csn_call *c, csn_status st, void *result, void *ret,
                            csn_error **err);
 char *csn_sandbox_workdir(csn_sandbox *sb); /* malloc'd copy, or NULL */
+static inline bool csn_sandbox_is_cow(const csn_sandbox *sb)
+{
+    return sb->ops->workspace && (sb->config->flags & CSN_OPEN_COW);
+}
 
 /* Copies an options struct of any version to `out` of `size` bytes. A shorter struct is from an
  * older caller; a longer one is accepted if its unknown tail is zero. NULL: all defaults. */

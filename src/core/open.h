@@ -2,6 +2,9 @@
 #pragma once
 #include "caisson/caisson.h"
 
+/* csn_open. forked_from: the id of the sandbox whose snapshot is the image, or NULL. */
+csn_status csn_sandbox_open(const csn_config *config, const char *forked_from,
+                            csn_sandbox **ret, csn_error **err);
 /* Calls the backend's open or connect and reads its directories. The lock is not held: the
  * caller ensures that only one thread does this. */
 csn_status csn_sandbox_start(csn_sandbox *sb, csn_error **err);

@@ -24,6 +24,7 @@ typedef struct registered {
     csn_process_ops processes;
     csn_network_ops network;
     csn_snapshot_ops snapshots;
+    csn_workspace_ops workspace;
     void *data;
 } registered;
 
@@ -101,7 +102,8 @@ csn_status csn_registry_find(const char *name, const csn_backend_ops **ret, void
 
 uint64_t csn_registry_options(const csn_backend_ops *ops)
 {
-    return ops->options | (ops->connect ? CSN_OPTION_DETACHED : 0);
+    return ops->options | (ops->connect ? CSN_OPTION_DETACHED : 0) |
+           (ops->options & CSN_OPTION_COW ? CSN_OPTION_UNDO | CSN_OPTION_RECORD : 0);
 }
 
 size_t csn_registry_honouring(uint64_t option, const char *names[CSN_BUILT_IN_MAX])
@@ -132,6 +134,7 @@ static csn_status take_groups(registered *r, csn_error **err)
     TAKE(processes)
     TAKE(network)
     TAKE(snapshots)
+    TAKE(workspace)
 #undef TAKE
     return st;
 }
@@ -140,6 +143,7 @@ static const char *missing_entry(const registered *r)
 {
     const csn_backend_ops *o = &r->ops;
     const csn_process_ops *p = &r->processes;
+    const csn_workspace_ops *w = &r->workspace;
 
     if (!o->name || !o->exec)
         return "name and exec are required";
@@ -149,6 +153,9 @@ static const char *missing_entry(const registered *r)
         return "processes requires start, list, logs and signal";
     if (o->network && (!r->network.set_rules || !r->network.events))
         return "network requires set_rules and events";
+    if (o->workspace &&
+        (!w->snapshot || !w->snapshots || !w->rollback || !w->discard || !w->open_layers))
+        return "workspace requires all of its entries";
     return o->snapshots && !r->snapshots.take ? "snapshots requires take" : NULL;
 }
 

@@ -41,6 +41,7 @@ static void sandbox_free(csn_sandbox *sb)
         close(sb->stop_fd);
     csn_strv_free(sb->env);
     free(sb->id);
+    free(sb->forked_from);
     free(sb->workdir);
     free(sb->home);
     free(sb->open_why);
@@ -144,6 +145,8 @@ static csn_status sandbox_new(csn_config *config, const char *id, csn_sandbox **
         st = check_options(sb->ops, config, err);
     if (st == CSN_OK && !id && sb->ops->check)
         st = sb->ops->check(config, err);
+    if (st == CSN_OK)
+        st = csn_workspace_mode(config, err);
     if (st == CSN_OK)
         st = csn_config_resolve(config, (sb->ops->caps & CSN_CAP_CWD) != 0, err);
     if (st < 0)
@@ -277,6 +280,7 @@ static csn_status save_state(csn_sandbox *sb, bool create, csn_error **err)
                         .name = (char *)sb->config->name,
                         .created_ms = sb->created_ms,
                         .workdir = sb->workdir,
+                        .forked_from = sb->forked_from,
                         .config = sb->current ? sb->current : sb->config};
 
     return create ? csn_state_create(&m, err) : csn_state_update(&m, err);
@@ -303,6 +307,12 @@ static void free_dead_name(const char *name)
 
 csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err)
 {
+    return csn_sandbox_open(config, NULL, ret, err);
+}
+
+csn_status csn_sandbox_open(const csn_config *config, const char *forked_from,
+                            csn_sandbox **ret, csn_error **err)
+{
     CSN_CLEANUP(sandbox_freep) csn_sandbox *sb = NULL;
     csn_config *own = NULL;
 
@@ -311,6 +321,8 @@ csn_status csn_open(const csn_config *config, csn_sandbox **ret, csn_error **err
     csn_status st = csn_config_take_new(config, &own, err);
     if (st == CSN_OK)
         st = sandbox_new(own, NULL, &sb, err);
+    if (st == CSN_OK && forked_from && !(sb->forked_from = strdup(forked_from)))
+        st = csn_fail(err, CSN_NOMEM, "open sandbox");
     if (st < 0)
         return csn_error_note(st, err, "open", NULL);
     bool detached = (sb->config->flags & CSN_OPEN_DETACHED) != 0;
@@ -372,6 +384,7 @@ static csn_status connect_id(const char *id, csn_sandbox **ret, csn_error **err)
     if (st == CSN_OK) {
         sb->created_ms = m->created_ms;
         sb->workdir = CSN_STEAL(m->workdir);
+        sb->forked_from = CSN_STEAL(m->forked_from);
         st = start(sb, true, err);
         if (st == CSN_GONE)
             csn_state_remove(id, m->name);

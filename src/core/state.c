@@ -41,6 +41,7 @@ void csn_state_meta_free(csn_state_meta *m)
     free(m->id);
     free(m->name);
     free(m->workdir);
+    free(m->forked_from);
     csn_config_free(m->config);
     free(m);
 }
@@ -78,6 +79,8 @@ static int encode_meta(const csn_state_meta *m, csn_buf *out)
     csn_json_kstr(&j, "name", m->name);
     csn_json_kint(&j, "created_ms", m->created_ms);
     csn_json_kstr(&j, "workdir", m->workdir);
+    if (m->forked_from)
+        csn_json_kstr(&j, "forked_from", m->forked_from);
     csn_json_key(&j, "config");
     csn_json_raw(&j, config.data, config.len);
     csn_json_object_end(&j);
@@ -308,18 +311,21 @@ static csn_status read_meta(const char *id, csn_buf *text, csn_error **err)
 
 static csn_status decode_meta(const csn_jval *root, csn_state_meta *m, csn_error **err)
 {
-    const char *name = NULL, *workdir = NULL;
+    const char *name = NULL, *workdir = NULL, *from = NULL;
     csn_status st = csn_jget_str(root, "name", &name, err);
 
     if (st == CSN_OK)
         st = csn_jget_str(root, "workdir", &workdir, err);
     if (st == CSN_OK)
         st = csn_jget_i64(root, "created_ms", &m->created_ms, err);
+    if (st == CSN_OK)
+        st = csn_jget_str(root, "forked_from", &from, err);
     if (st < 0)
         return st;
     m->name = name ? strdup(name) : NULL;
     m->workdir = workdir ? strdup(workdir) : NULL;
-    if ((name && !m->name) || (workdir && !m->workdir))
+    m->forked_from = from ? strdup(from) : NULL;
+    if ((name && !m->name) || (workdir && !m->workdir) || (from && !m->forked_from))
         return csn_fail(err, CSN_NOMEM, "state of '%s'", m->id);
     return CSN_OK;
 }

@@ -10,6 +10,7 @@ typedef struct csn_state_meta {
     char *name; /* or NULL */
     int64_t created_ms;
     char *workdir;      /* NULL: the backend's default */
+    char *forked_from;  /* the id of another sandbox, or NULL */
     csn_config *config; /* owned */
 } csn_state_meta;
 

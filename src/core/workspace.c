@@ -1,4 +1,5 @@
-/* workspace.c: makes a missing workspace (CSN_OPEN_CREATE) and empties one (csn_cleanup).
+/* workspace.c: the mode of a workspace; makes a missing one (CSN_OPEN_CREATE) and empties one
+ * (csn_cleanup).
  *
  * Invariant: after csn_workspace_create the flag CSN_OPEN_CREATE of a config means that this
  * sandbox made its workspace. The record of a detached sandbox keeps it, so that a later
@@ -13,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/strv.h"
 #include "core/internal.h"
 
 static bool exists(const char *path)
@@ -20,6 +22,26 @@ static bool exists(const char *path)
     struct stat st;
 
     return stat(path, &st) == 0;
+}
+
+csn_status csn_workspace_mode(csn_config *c, csn_error **err)
+{
+    csn_autofree char *host = c->workspace ? strdup(c->workspace) : NULL;
+    const char *mode = NULL;
+    const char *needs = c->flags & CSN_OPEN_UNDO     ? "undo"
+                        : c->flags & CSN_OPEN_RECORD ? "record_changes"
+                                                     : NULL;
+
+    if (c->workspace && !host)
+        return csn_fail(err, CSN_NOMEM, "workspace");
+    if (host)
+        csn_workspace_split(host, exists, NULL, &mode);
+    if (mode && csn_str_starts(mode, "cow"))
+        c->flags |= CSN_OPEN_COW;
+    if (!needs || (c->flags & CSN_OPEN_COW))
+        return CSN_OK;
+    csn_status st = csn_fail(err, CSN_INVALID, "%s: the workspace is not copy-on-write", needs);
+    return csn_error_advise(st, err, "add --cow, or give the workspace as DIR:cow");
 }
 
 /* The host directory of HOST[:INSIDE][:rw|ro|cow], which is malloc'd; NULL: out of memory. */
