@@ -58,7 +58,7 @@ typedef struct csn_option {
 } csn_option;
 
 extern const csn_option csn_options[]; /* ends with a NULL name */
-#define CSN_OPTION_COUNT 41u           /* at least the number of rows */
+#define CSN_OPTION_COUNT 44u           /* at least the number of rows */
 
 /* The option's key if it belongs to the JSON object `group` (NULL: to the top level), else
  * NULL. */

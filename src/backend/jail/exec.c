@@ -6,6 +6,7 @@
  * both, the owner of a file may change its mode and times, and a terminal can be read and
  * changed after the command. No layer of the jail restricts that. */
 #include "backend/jail/cover.h"
+#include "backend/jail/cow.h"
 #include "backend/jail/jail.h"
 #include "base/error.h"
 
@@ -16,7 +17,7 @@ csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *s
     csn_exec_network net = CSN_EXEC_NETWORK_NONE;
     csn_exec_extra extra = CSN_EXEC_EXTRA_NONE;
     csn_jail_net_watch watch = {.req = req};
-    struct timespec began;
+    struct timespec began, changed_from;
     csn_status st = csn_protected_check_trees(rt, err);
 
     if (st == CSN_OK)
@@ -27,6 +28,7 @@ csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *s
         const csn_jail_net_since since = csn_jail_net_begin(rt);
         const csn_jail_limit_hits before = csn_jail_limits_hits(rt);
         csn_protected_command_begin(rt, &began);
+        (void)clock_gettime(CLOCK_REALTIME_COARSE, &changed_from);
         extra.sockets = net.sockets;
         csn_jail_net_watch_begin(rt, &watch, &extra);
         st = csn_runtime_exec_with(rt, req, &extra, sink, ret, err);
@@ -34,6 +36,7 @@ csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *s
         if (st == CSN_OK)
             csn_jail_limits_explain(rt, &before, ret);
         ret->unchecked = csn_protected_command_end(rt, &began, req->denials) < 0;
+        csn_cow_collect(rt, changed_from);
         csn_cover_report(rt, req->denials);
         csn_jail_net_report(rt, since, req);
     }

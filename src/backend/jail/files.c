@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/jail/cow.h"
 #include "backend/jail/jail.h"
 #include "base/buf.h"
 #include "base/error.h"
@@ -143,8 +144,10 @@ static csn_status jail_write(void *state, const csn_write_req *reqs, size_t coun
                              csn_written *rets, csn_error **err)
 {
     csn_fsuid g;
-    csn_status st = begin_change(state, &g, err);
 
+    for (size_t i = 0; ((csn_runtime *)state)->jail->cow && i < count; i++)
+        csn_cow_keep(state, reqs[i].path);
+    csn_status st = begin_change(state, &g, err);
     if (st == CSN_OK && g.on)
         st = write_with_callbacks(state, &g, reqs, count, rets, err);
     else if (st == CSN_OK)
@@ -234,6 +237,16 @@ static csn_status jail_walk(void *state, const char *path, uint32_t flags, csn_e
     return visit(csn_runtime_walk, state, path, flags, fn, ctx, err);
 }
 
+static csn_status cleanup_layers(csn_runtime *rt, csn_error **err)
+{
+    csn_fsuid g;
+    csn_status st = begin_change(rt, &g, err);
+
+    if (st == CSN_OK)
+        st = csn_runtime_cleanup(rt, err);
+    return finish(rt, &g, st, err);
+}
+
 /* Works on the directory of the host, as the caller: inside, files that the agent must not
  * change are mount points. */
 static csn_status jail_cleanup(void *state, csn_error **err)
@@ -244,6 +257,8 @@ static csn_status jail_cleanup(void *state, csn_error **err)
 
     if (rt->ended)
         return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", rt->id);
+    if (rt->jail->cow) /* the host's directory stays as it is */
+        return cleanup_layers(rt, err);
     csn_autofd int fd = open(host, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &named) < 0 || fstat(rt->base.fd, &held) < 0)
         return csn_fail_errno(err, errno, "workspace %s", host);

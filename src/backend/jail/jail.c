@@ -5,6 +5,7 @@
  * resolve paths below the root that it has built. Works for root and for ordinary users. */
 #include "backend/jail/jail.h"
 
+#include "backend/jail/cow.h"
 #include "backend/jail/export.h"
 #include "base/error.h"
 
@@ -86,7 +87,8 @@ static const csn_backend_ops ops = {
                CSN_OPTION_NET_ALLOW | CSN_OPTION_NET_DENY | CSN_OPTION_PACKAGES |
                CSN_OPTION_PUBLISH | CSN_OPTION_HOST_PORTS | CSN_OPTION_MEMORY |
                CSN_OPTION_PIDS | CSN_OPTION_CPUS | CSN_OPTION_DISK | CSN_OPTION_FILE_SIZE |
-               CSN_OPTION_LIFETIME | CSN_OPTION_NESTED | CSN_OPTION_AGENT,
+               CSN_OPTION_LIFETIME | CSN_OPTION_NESTED | CSN_OPTION_AGENT | CSN_OPTION_COW |
+               CSN_OPTION_IMAGE,
     .exec = csn_jail_exec,
     .files = &csn_jail_file_ops,
     .processes = &processes,
@@ -106,6 +108,7 @@ static const csn_backend_ops ops = {
     .explain = csn_protected_explain,
     .diagnose = csn_jail_diagnose,
     .report_end = jail_report_end,
+    .workspace = &csn_cow_ops,
     .probe = jail_probe,
 };
 

@@ -8,6 +8,7 @@
  *   host_sockets.c     masks sockets of host programs inside shares
  *   own_records.c      masks caisson's own directories inside shares
  *   cover.h            masks what a policy denies, and keys of the user's home
+ *   cow.h              a workspace whose changes go to layers
  *   cwd_check.c        refuses to share a system directory by default
  *   orders.c           sends the keeper its spec and resources, reads READY or FAILED
  *   record.c           saves and loads what a process needs to attach to a detached jail
@@ -44,6 +45,7 @@ typedef struct csn_jail_share {
     bool dir;   /* must be a directory */
     bool file;  /* is not a directory */
     bool as_is; /* mounted without id mapping */
+    bool cow;   /* changes go to layers: see cow.h */
 } csn_jail_share;
 
 #define CSN_JAIL_SHARES_MAX (CSN_SPEC_GIVEN_MAX - 1) /* one is reserved for the template */
@@ -59,6 +61,9 @@ typedef struct csn_jail {
     csn_arena *arena;   /* owns all strings here */
     const char *weaker; /* why the host refuses what a full jail needs, or NULL */
     csn_jail_shares *shares;
+    bool cow_copy;             /* the workspace is copied: no overlay is possible */
+    bool cow_refused;          /* opening failed because of the overlay */
+    struct csn_cow *cow;       /* if the workspace is copy-on-write; see cow.h */
     struct csn_covers *covers; /* what is denied; see cover.h */
     csn_rule_info *hidden;     /* places of keys that are hidden, for `info` */
     size_t hidden_count;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "backend/jail/cover.h"
+#include "backend/jail/cow.h"
 #include "backend/jail/jail.h"
 #include "base/error.h"
 #include "base/strv.h"
@@ -35,6 +36,7 @@ static void jail_free(csn_runtime *rt)
         csn_jail_net_release(j);
         csn_cover_caches_save(rt);
         csn_covers_release(j);
+        csn_cow_release(j->cow);
         free(j->mounts);
         csn_arena_free(j->arena);
         free(j);
@@ -82,6 +84,7 @@ static void remove_rest(csn_runtime *rt)
     csn_jail_net_ended(rt);
     csn_jail_limits_ended(rt);
     csn_landlock_only_ended(rt);
+    csn_cow_ended(rt);
     csn_runtime_remove_dir(rt);
 }
 
@@ -173,7 +176,9 @@ static csn_status attach(csn_runtime *rt, csn_error **err)
     csn_jail *j = rt->jail;
     const csn_jail_kernel told = {.landlock_abi = j->ready.landlock_abi,
                                   .nested_limited = j->ready.nesting_errnum == 0,
-                                  .nested = j->nested};
+                                  .nested = j->nested,
+                                  .cow = j->cow != NULL,
+                                  .cow_copy = j->cow_copy};
     csn_status st = csn_jail_environ(rt, err);
 
     rt->file_uid = j->host_uid;
@@ -226,10 +231,12 @@ static csn_status open_steps(csn_runtime *rt, csn_error **err)
     csn_status st = csn_jail_find_shares(rt, err);
 
     /* Start the sweeper before the directories that it removes are created. */
-    if (st == CSN_OK && (rt->detached || landlock_only))
+    if (st == CSN_OK && (rt->detached || landlock_only || rt->jail->shares->v[0].cow))
         st = csn_jail_sweeper_begin(rt, err);
     if (st == CSN_OK && landlock_only)
         st = csn_jail_sweeper_ready(rt, err);
+    if (st == CSN_OK)
+        st = csn_cow_create(rt, err);
     if (st == CSN_OK)
         st = spawn_and_plan(rt, err);
     if (st == CSN_OK)
@@ -257,22 +264,35 @@ static csn_status refuse_nested(const csn_error *why, csn_error **err)
 
 /* *refused: in, why the level above was refused, or NULL; out, the error if this one is refused
  * as well, and the host may offer a weaker one. */
-static csn_status open_at(csn_confinement_level level, const csn_config *config, const char *id,
-                          csn_error **refused, void **ret_state, csn_error **err)
+static csn_status open_at(csn_confinement_level level, bool copy, const csn_config *config,
+                          const char *id, csn_error **refused, void **ret_state,
+                          csn_error **err)
 {
     csn_runtime *rt =
         jail_new(config, id, level, *refused ? csn_error_message(*refused) : NULL);
     csn_error *why = NULL;
 
-    csn_error_free(CSN_STEAL(*refused));
     if (!rt)
         return csn_fail(err, CSN_NOMEM, "open jail sandbox");
+    rt->jail->cow_copy = copy;
     csn_status st = open_steps(rt, &why);
+    /* A copy-on-write workspace whose overlay the kernel refuses is copied. */
+    if (st == CSN_OK && rt->jail->cow && !copy && !rt->jail->cow_copy)
+        st = csn_jail_ready(rt, &why);
+    bool again = st < 0 && rt->jail->cow_refused && !copy;
     if (st == CSN_OK) {
+        csn_error_free(CSN_STEAL(*refused));
         *ret_state = rt;
         return CSN_OK;
     }
     (void)csn_runtime_end_keeper(rt);
+    if (again) {
+        csn_error_free(why);
+        remove_rest(rt);
+        jail_free(rt);
+        return open_at(level, true, config, id, refused, ret_state, err);
+    }
+    csn_error_free(CSN_STEAL(*refused));
     if (rt->jail->refused && rt->jail->nested)
         st = refuse_nested(why, err);
     else if (rt->jail->refused && (config->flags & CSN_OPEN_ALLOW_WEAKER))
@@ -293,12 +313,12 @@ csn_status csn_jail_open(const csn_config *config, const char *id, void **ret_st
                          csn_error **err)
 {
     csn_error *refused = NULL;
-    csn_status st = open_at(CSN_LEVEL_NAMESPACES, config, id, &refused, ret_state, err);
+    csn_status st = open_at(CSN_LEVEL_NAMESPACES, false, config, id, &refused, ret_state, err);
 
     if (refused && geteuid() == 0)
-        st = open_at(CSN_LEVEL_NAMESPACES, config, id, &refused, ret_state, err);
+        st = open_at(CSN_LEVEL_NAMESPACES, false, config, id, &refused, ret_state, err);
     if (refused)
-        st = open_at(CSN_LEVEL_LANDLOCK_ONLY, config, id, &refused, ret_state, err);
+        st = open_at(CSN_LEVEL_LANDLOCK_ONLY, false, config, id, &refused, ret_state, err);
     if (refused && err)
         *err = CSN_STEAL(refused);
     csn_error_free(refused);
@@ -316,6 +336,8 @@ static csn_status connect_steps(csn_runtime *rt, csn_error **err)
         st = csn_runtime_reach_keeper(rt, err);
     if (st == CSN_OK)
         st = csn_jail_record_load(rt, err);
+    if (st == CSN_OK)
+        st = csn_cow_find(rt, err);
     if (st == CSN_OK)
         st = csn_jail_ask_root(rt, err);
     if (st == CSN_GONE)
@@ -357,5 +379,7 @@ csn_status csn_jail_commit(void *state, csn_error **err)
     csn_runtime *rt = state;
     csn_status st = rt->detached ? csn_jail_record_save(rt, err) : CSN_OK;
 
+    if (st == CSN_OK && rt->detached)
+        st = csn_cow_save(rt, err);
     return st < 0 ? st : csn_runtime_commit(rt, err);
 }

@@ -90,11 +90,19 @@ size_t csn_jail_layers(const csn_jail_kernel *kernel, const char *limits,
         {"files", "on", "file calls are resolved below the sandbox's root, with its uid"},
         {"environment", "on", "an allow-list of variables, no inherited descriptors"},
     };
-    const size_t count = sizeof(all) / sizeof(all[0]);
-    _Static_assert(sizeof(all) / sizeof(all[0]) < CSN_JAIL_LAYERS_MAX, "room for all");
+    size_t count = sizeof(all) / sizeof(all[0]);
+    _Static_assert(sizeof(all) / sizeof(all[0]) + 2 <= CSN_JAIL_LAYERS_MAX, "room for all");
 
     for (size_t i = 0; i < count; i++)
         ret[i] = all[i];
+    if (kernel->cow)
+        ret[count++] = (csn_layer){
+            "workspace", "on",
+            kernel->cow_copy
+                ? "copy-on-write, by a copy, since this host refuses an overlay here: the "
+                  "host's directory is not shared, changes wait for commit"
+                : "copy-on-write, by an overlay: the host's directory is read-only, changes "
+                  "wait for commit"};
     if (!kernel->nested)
         return count;
     allow_nested(ret, count, kernel->landlock_abi);

@@ -13,6 +13,8 @@ typedef struct csn_jail_kernel {
     uint64_t landlock_abi;
     bool nested_limited; /* the kernel limits nested user namespaces, besides seccomp */
     bool nested;         /* --nested: they are allowed */
+    bool cow;            /* the workspace is copy-on-write */
+    bool cow_copy;       /* by a copy, because an overlay is not possible */
 } csn_jail_kernel;
 
 /* Fills the layers of a jail with namespaces and returns their number. `limits` is the text of

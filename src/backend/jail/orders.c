@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/jail/cow.h"
 #include "backend/jail/jail.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -80,6 +81,10 @@ static csn_status make_given(csn_jail *j, const csn_jail_share *s, int userns, i
                     : csn_fail(err, CSN_UNAVAILABLE,
                                "%s %s: its file system refuses id-mapped mounts", s->option,
                                s->host);
+        if (j->cow && s->host == j->cow->path)
+            return csn_error_advise(st, err,
+                                    "XDG_STATE_HOME can name a directory on another file "
+                                    "system");
         j->refused = true;
         return csn_error_advise(st, err,
                                 "run caisson as the user who owns the directory; " OWN_UID);
@@ -224,6 +229,8 @@ static csn_status confinement_failed(csn_runtime *rt, const csn_failed_msg *f, c
         csn_fail(err, CSN_UNAVAILABLE, "the jail's %s cannot be built: %s%s%s",
                  step_name(f->step), to ? to : "", to ? ": " : "", why ? why : "unknown error");
     j->refused = namespaces_useless(j, f);
+    j->cow_refused = f->step == CSN_CONFINE_MOUNTS && f->mount < j->mount_count &&
+                     j->mounts[f->mount].kind == CSN_MOUNT_OVERLAY;
     if (j->refused)
         return advise_userns(st, err);
     return csn_error_advise(st, err, "caisson doctor shows what this host can do");

@@ -140,13 +140,20 @@ static csn_status make(int which, const char *path, csn_error **err)
     return csn_error_advise(st, err, "create it, or share another directory");
 }
 
+/* The copy of a workspace is kept in the state directory (cow.h). */
+static bool is_copy(const csn_jail *j, const csn_jail_share *share)
+{
+    return share->cow && j->cow_copy;
+}
+
 static csn_status cover_one(csn_jail *j, const csn_jail_share *shares, size_t count, int which,
                             const char *path, const char *real, csn_error **err)
 {
     char now[PATH_MAX];
 
     for (size_t i = 0; i < count; i++)
-        if (shares[i].writable && csn_path_below(shares[i].host, real))
+        if (shares[i].writable && !is_copy(j, &shares[i]) &&
+            csn_path_below(shares[i].host, real))
             return csn_fail(
                 err, CSN_INVALID,
                 "%s %s: part of caisson's own records, which can only be shared read-only",
@@ -168,10 +175,9 @@ csn_status csn_jail_cover_records(csn_jail *j, const csn_jail_share *shares, siz
 static csn_status refuse_one(csn_jail *j, const csn_jail_share *shares, size_t count, int which,
                              const char *path, const char *real, csn_error **err)
 {
-    (void)j;
     (void)which;
     for (size_t i = 0; i < count; i++) {
-        if (!shares[i].writable ||
+        if (!shares[i].writable || is_copy(j, &shares[i]) ||
             (!csn_path_below(real, shares[i].host) && !csn_path_below(shares[i].host, real)))
             continue;
         csn_status st = csn_fail(err, CSN_UNSUPPORTED,

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "backend/jail/cover.h"
+#include "backend/jail/cow.h"
 #include "backend/jail/jail.h"
 #include "base/error.h"
 #include "base/path.h"
@@ -86,11 +87,11 @@ static csn_status parse_workspace(csn_arena *a, const char *text, csn_jail_share
     if (stat(text, &st) == 0)
         return CSN_OK;
     char *colon = strrchr(host, ':');
-    if (colon && (strcmp(colon, ":rw") == 0 || strcmp(colon, ":ro") == 0)) {
-        ret->writable = colon[2] == 'w';
+    bool cow = colon && strcmp(colon, ":cow") == 0;
+    if (cow || (colon && (strcmp(colon, ":rw") == 0 || strcmp(colon, ":ro") == 0))) {
+        ret->writable = cow || colon[2] == 'w';
+        ret->cow = cow;
         *colon = '\0';
-    } else if (colon && strcmp(colon, ":cow") == 0) {
-        return csn_fail(err, CSN_UNSUPPORTED, "workspace %s: mode cow is not supported", text);
     }
     colon = strrchr(host, ':');
     if (colon && colon[1] == '/' && stat(host, &st) < 0) {
@@ -213,6 +214,9 @@ static csn_status add_all(csn_runtime *rt, csn_jail *j, shares *s, csn_error **e
     csn_jail_share one;
     csn_status st = parse_workspace(j->arena, c->workspace ? c->workspace : ".", &one, err);
 
+    if (st == CSN_OK && (c->flags & CSN_OPEN_COW) && !one.writable)
+        st = csn_fail(err, CSN_INVALID, "--cow: the workspace %s is read-only", c->workspace);
+    one.cow = st == CSN_OK && (one.cow || (c->flags & CSN_OPEN_COW));
     if (st == CSN_OK)
         st = add_share(j, s, one, err);
     for (size_t i = 0; st == CSN_OK && c->workspaces && c->workspaces[i]; i++) {
@@ -247,6 +251,10 @@ static void mount_shares(csn_jail *j, const shares *s)
     qsort(sorted, s->count, sizeof(*sorted), by_depth);
     for (size_t i = 0; i < s->count; i++) {
         const csn_jail_share *one = &sorted[i];
+        if (one->cow && !j->cow_copy) {
+            csn_cow_plan(j, one);
+            continue;
+        }
         uint32_t flags = one->writable ? 0 : CSN_MOUNT_RDONLY;
         uint32_t access = CSN_LL_READ | CSN_LL_EXEC | (one->writable ? CSN_LL_WRITE : 0);
         csn_jail_add(j, CSN_MOUNT_BIND, flags, access, one->host, one->inside);
@@ -370,6 +378,8 @@ csn_status csn_jail_find_shares(csn_runtime *rt, csn_error **err)
     if (!j->shares)
         return csn_fail(err, CSN_NOMEM, "plan of the jail");
     csn_status st = add_all(rt, j, j->shares, err);
+    if (st == CSN_OK)
+        st = csn_cow_check(rt, err);
     if (st == CSN_OK)
         st = csn_jail_check_audit(rt, err);
     return st < 0 ? st : choose_user(rt, j, err);

@@ -331,7 +331,7 @@ static csn_status new_state(csn_runtime *rt, size_t tree_max, csn_error **err)
 
 static bool is_protected(const csn_jail_share *share)
 {
-    return share->writable && strcmp(share->option, "workspace") == 0;
+    return share->writable && !share->cow && strcmp(share->option, "workspace") == 0;
 }
 
 csn_status csn_protected_plan(csn_runtime *rt, const csn_jail_share *shares, size_t count,

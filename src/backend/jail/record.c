@@ -20,10 +20,12 @@
 #include "os/atomic.h"
 #include "os/statedir.h"
 
-#define MAGIC   0x4a4e5343u /* "CSNJ" */
-#define VERSION 2u
-#define MAX     (8u << 20)
-#define KEY     (1u << 31) /* in the number of a cover: a row of policy/key_places.h */
+#define MAGIC    0x4a4e5343u /* "CSNJ" */
+#define VERSION  2u
+#define MAX      (8u << 20)
+#define WRITABLE (1u << 0) /* of a share */
+#define COW      (1u << 1)
+#define KEY      (1u << 31) /* in the number of a cover: a row of policy/key_places.h */
 
 /* ---- format ---- */
 
@@ -95,7 +97,8 @@ static void put_record(const csn_runtime *rt, csn_packer *o)
     csn_put_fields(o, header_fields, &h);
     for (size_t i = 0; i < j->shares->count; i++) {
         csn_put_fields(o, share_fields, &j->shares->v[i]);
-        csn_put_u32(o, j->shares->v[i].writable);
+        csn_put_u32(o, (j->shares->v[i].writable ? WRITABLE : 0) |
+                           (j->shares->v[i].cow ? COW : 0));
     }
     for (size_t i = 0; i < j->mount_count; i++)
         csn_put_fields(o, mount_fields, &j->mounts[i]);
@@ -148,7 +151,9 @@ static int get_shares(csn_jail *j, csn_unpacker *in, uint32_t count)
         csn_jail_share *s = &j->shares->v[j->shares->count++];
         if (csn_get_fields(in, share_fields, s) < 0)
             return -EPROTO;
-        s->writable = csn_get_u32(in) != 0;
+        uint32_t flags = csn_get_u32(in);
+        s->writable = (flags & WRITABLE) != 0;
+        s->cow = (flags & COW) != 0;
     }
     return 0;
 }

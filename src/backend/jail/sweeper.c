@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/jail/cow.h"
 #include "backend/jail/jail.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -40,7 +41,7 @@ static csn_status send_orders(const csn_runtime *rt, const csn_jail_sweeper *s, 
 {
     const csn_jail *j = rt->jail;
     const csn_cgroup *g = &j->limits.group;
-    csn_autofree char *run = NULL, *place = NULL;
+    csn_autofree char *run = NULL, *place = NULL, *layers = NULL;
     csn_keeper_spec spec = {
         .flags = CSN_SPEC_SWEEP, .tag_base = csn_spec_tag_base(rt->id), .id = rt->id};
 
@@ -59,6 +60,11 @@ static csn_status send_orders(const csn_runtime *rt, const csn_jail_sweeper *s, 
         if (!place)
             return csn_fail(err, CSN_NOMEM, "orders for the sweeper");
         spec.remove[1] = strcmp(place, run) == 0 ? NULL : place;
+    }
+    if (j->shares->v[0].cow) {
+        spec.layers = layers = csn_cow_tree_path(rt);
+        if (!layers)
+            return csn_fail_errno(err, errno, "orders for the sweeper");
     }
     for (uint32_t i = 0; i < g->count; i++)
         spec.groups[i] = g->dirs[i].path;
@@ -95,8 +101,8 @@ csn_status csn_jail_sweeper_begin(csn_runtime *rt, csn_error **err)
     if (s->start.program)
         return CSN_OK;
     csn_status st = csn_jail_limits_plan(rt, err);
-    if (st < 0 ||
-        (!rt->detached && rt->level == CSN_LEVEL_NAMESPACES && j->limits.group.count == 0))
+    if (st < 0 || (!rt->detached && rt->level == CSN_LEVEL_NAMESPACES &&
+                   j->limits.group.count == 0 && !j->shares->v[0].cow))
         return st;
     st = csn_keeper_start_begin(&s->start, "caisson-sweeper", rt->id, NULL, -1, &s->control,
                                 err);
