@@ -148,8 +148,8 @@ static csn_mcp_call *call_new(csn_rpc_msg *m, const csn_mcp_out *out, bool moder
 }
 
 /* Returns NULL, or the message of an error. */
-static const char *check_params(const csn_rpc_msg *m, const csn_tool_schema **ret_tool,
-                                const csn_jval **ret_args)
+static const char *check_params(const csn_rpc_msg *m, bool cow,
+                                const csn_tool_schema **ret_tool, const csn_jval **ret_args)
 {
     const char *name = csn_jval_string(csn_jval_get(m->params, "name"));
 
@@ -159,14 +159,15 @@ static const char *check_params(const csn_rpc_msg *m, const csn_tool_schema **re
     if (*ret_args && !csn_jval_is_object(*ret_args))
         return "\"arguments\" must be an object";
     *ret_tool = csn_wire_tool_find(name);
-    return *ret_tool ? NULL : "unknown tool";
+    bool known = *ret_tool && (cow || !((*ret_tool)->hints & CSN_TOOL_COW));
+    return known ? NULL : "unknown tool";
 }
 
 void csn_mcp_call_start(csn_mcp_session *s, csn_rpc_msg *m, const csn_mcp_out *out, bool modern)
 {
     const csn_tool_schema *tool = NULL;
     const csn_jval *args = NULL;
-    const char *wrong = check_params(m, &tool, &args);
+    const char *wrong = check_params(m, s->server->cow, &tool, &args);
 
     if (wrong) {
         csn_mcp_answer_error(out, m->id, CSN_RPC_PARAMS, wrong, NULL);

@@ -33,6 +33,7 @@ struct csn_mcp_server {
     const csn_config *config;
     csn_pool *pool;
     csn_buf tools;        /* JSON array */
+    bool cow;             /* sandboxes have a copy-on-write workspace */
     csn_buf instructions; /* for the model */
     pthread_mutex_t lock; /* protects the following */
     pthread_cond_t tick;

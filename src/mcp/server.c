@@ -58,6 +58,9 @@ static void put_facts(csn_buf *to, const csn_config *c, const csn_info_result *i
         put_words(to, c->packages, "-packages");
         csn_buf_putc(to, '.');
     }
+    if (has_word(info->capabilities, "diff"))
+        csn_buf_puts(to, "\nThe workspace is copy-on-write: changes stay in the sandbox until "
+                         "commit.");
     if (c->commands) {
         csn_buf_puts(to, "\nOnly these commands may be run:");
         put_words(to, c->commands, "");
@@ -67,7 +70,7 @@ static void put_facts(csn_buf *to, const csn_config *c, const csn_info_result *i
                          "working directory.");
 }
 
-static int put_tools(csn_buf *to, const char *facts, bool network)
+static int put_tools(csn_buf *to, const char *facts, bool network, bool cow)
 {
     csn_json j;
 
@@ -75,6 +78,8 @@ static int put_tools(csn_buf *to, const char *facts, bool network)
     csn_json_array(&j);
     for (const csn_tool_schema *t = csn_wire_tools; t->name; t++) {
         bool runs = (t->hints & CSN_TOOL_OPEN_WORLD) != 0;
+        if ((t->hints & CSN_TOOL_COW) && !cow)
+            continue;
         csn_wire_tool(&j, t, runs ? facts : NULL,
                       network ? t->hints : t->hints & ~CSN_TOOL_OPEN_WORLD);
     }
@@ -98,7 +103,8 @@ static int describe(csn_mcp_server *s, const csn_info_result *info)
         "directory. When something is refused, the answer names the rule and what the user "
         "could allow; do not try to get around it, tell the user.\n%s",
         facts.data);
-    int e = put_tools(&s->tools, facts.data, has_network(s->config, info));
+    s->cow = has_word(info->capabilities, "diff");
+    int e = put_tools(&s->tools, facts.data, has_network(s->config, info), s->cow);
     return e != 0 ? e : s->instructions.err;
 }
 

@@ -7,10 +7,14 @@ static const struct {
     const char *name;
     csn_tool_fn run;
 } tools[] = {
-    {"bash", csn_tool_bash},         {"process", csn_tool_process}, {"read", csn_tool_read},
-    {"write", csn_tool_write},       {"edit", csn_tool_edit},       {"ls", csn_tool_ls},
-    {"glob", csn_tool_glob},         {"grep", csn_tool_grep},       {"delete", csn_tool_delete},
-    {"sandbox_info", csn_tool_info},
+    {"bash", csn_tool_bash},         {"process", csn_tool_process},
+    {"read", csn_tool_read},         {"write", csn_tool_write},
+    {"edit", csn_tool_edit},         {"ls", csn_tool_ls},
+    {"glob", csn_tool_glob},         {"grep", csn_tool_grep},
+    {"delete", csn_tool_delete},     {"sandbox_info", csn_tool_info},
+    {"diff", csn_tool_diff},         {"commit", csn_tool_commit},
+    {"discard", csn_tool_discard},   {"snapshot", csn_tool_snapshot},
+    {"rollback", csn_tool_rollback}, {"undo", csn_tool_undo},
 };
 
 csn_tool_fn csn_tool_find(const char *name)

@@ -16,8 +16,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 
-/* Writes the path and, if it is not UTF-8, a second member with its exact bytes. */
-static void put_path(csn_json *j, const char *key, const char *path)
+void csn_wire_path(csn_json *j, const char *key, const char *path)
 {
     csn_json_kstr(j, key, path);
     if (!path || csn_utf8_valid(path, strlen(path)))
@@ -73,8 +72,8 @@ static void put_strings(csn_json *j, const char *key, const char *const *v)
 static void put_denial_members(csn_json *j, const csn_denial *d)
 {
     csn_json_kstr(j, "op", d->op);
-    put_path(j, "target", d->target);
-    put_path(j, "resolved", d->resolved);
+    csn_wire_path(j, "target", d->target);
+    csn_wire_path(j, "resolved", d->resolved);
     csn_json_kstr(j, "rule", d->rule);
     csn_json_kstr(j, "source", d->source);
     csn_json_kstr(j, "hint", d->hint);
@@ -237,9 +236,9 @@ void csn_wire_read(csn_json *j, const csn_read_result *r, bool base64)
 void csn_wire_write(csn_json *j, const csn_write_result *r)
 {
     csn_json_object(j);
-    put_path(j, "path", r->path);
+    csn_wire_path(j, "path", r->path);
     csn_json_kuint(j, "bytes", r->bytes);
-    put_path(j, "resolved_path", r->resolved_path);
+    csn_wire_path(j, "resolved_path", r->resolved_path);
     csn_json_kstr(j, "hash", r->hash);
     csn_json_kstr(j, "note", r->note);
     csn_json_object_end(j);
@@ -248,10 +247,10 @@ void csn_wire_write(csn_json *j, const csn_write_result *r)
 void csn_wire_edit(csn_json *j, const csn_edit_result *r)
 {
     csn_json_object(j);
-    put_path(j, "path", r->path);
+    csn_wire_path(j, "path", r->path);
     csn_json_kuint(j, "occurrences", r->occurrences);
     csn_json_kuint(j, "bytes", r->bytes);
-    put_path(j, "resolved_path", r->resolved_path);
+    csn_wire_path(j, "resolved_path", r->resolved_path);
     csn_json_kstr(j, "hash", r->hash);
     csn_json_object_end(j);
 }
@@ -262,14 +261,14 @@ void csn_wire_file(csn_json *j, const csn_file_info *f)
 
     snprintf(mode, sizeof(mode), "%04" PRIo32, f->mode & 07777);
     csn_json_object(j);
-    put_path(j, "path", f->path);
+    csn_wire_path(j, "path", f->path);
     csn_json_kbool(j, "is_dir", f->is_dir != 0);
     csn_json_kuint(j, "size", f->file_size);
     put_time_ns(j, "modified_at", f->modified_ns);
     csn_json_kstr(j, "mode", mode);
     csn_json_kbool(j, "is_symlink", f->is_symlink != 0);
     if (f->target)
-        put_path(j, "target", f->target);
+        csn_wire_path(j, "target", f->target);
     csn_json_object_end(j);
 }
 
@@ -287,7 +286,7 @@ void csn_wire_grep(csn_json *j, const csn_grep_result *r)
     for (size_t i = 0; i < r->count; i++) {
         const csn_grep_match *m = &r->items[i];
         csn_json_object(j);
-        put_path(j, "path", m->path);
+        csn_wire_path(j, "path", m->path);
         csn_json_kuint(j, "line", m->line);
         csn_json_key(j, "text");
         csn_json_strn(j, m->text, m->text_len);
@@ -307,13 +306,13 @@ void csn_wire_info(csn_json *j, const csn_info_result *r)
     csn_json_kstr(j, "state", r->state);
     csn_json_kstr(j, "isolation", r->isolation);
     csn_json_kbool(j, "detached", r->detached != 0);
-    put_path(j, "workspace", r->workspace);
-    put_path(j, "workdir", r->workdir);
-    put_path(j, "home", r->home);
+    csn_wire_path(j, "workspace", r->workspace);
+    csn_wire_path(j, "workdir", r->workdir);
+    csn_wire_path(j, "home", r->home);
     csn_json_kstr(j, "rg_path", r->rg_path);
     csn_json_key(j, "permissions");
     csn_json_object(j);
-    put_path(j, "working_dir", r->workdir);
+    csn_wire_path(j, "working_dir", r->workdir);
     put_strings(j, "write_dirs", r->write_dirs);
     put_strings(j, "read_dirs", r->read_dirs);
     csn_json_object_end(j);
@@ -376,8 +375,9 @@ void csn_wire_sandboxes(csn_json *j, const csn_sandbox_list *l)
         csn_json_kstr(j, "name", e->name);
         csn_json_kstr(j, "backend", e->backend);
         csn_json_kstr(j, "state", e->state);
-        put_path(j, "workspace", e->workspace);
+        csn_wire_path(j, "workspace", e->workspace);
         put_time_ms(j, "created_at", e->created_ms);
+        csn_json_kstr(j, "forked_from", e->forked_from);
         csn_json_object_end(j);
     }
     csn_json_array_end(j);
@@ -438,7 +438,7 @@ void csn_wire_event(csn_json *j, const csn_event *e)
 {
     csn_json_object(j);
     csn_json_kstr(j, "event", csn_wire_event_name(e->kind));
-    put_path(j, "path", e->path);
+    csn_wire_path(j, "path", e->path);
     csn_json_kbool(j, "is_dir", e->is_dir != 0);
     csn_json_object_end(j);
 }
@@ -492,7 +492,7 @@ void csn_wire_error(csn_json *j, const csn_error *e, const char *op)
     csn_json_kstr(j, "code", csn_status_name(csn_error_code(e)));
     csn_json_kstr(j, "message", csn_error_message(e));
     csn_json_kstr(j, "op", own ? own : op);
-    put_path(j, "path", csn_error_path(e));
+    csn_wire_path(j, "path", csn_error_path(e));
     csn_json_kstr(j, "hint", csn_error_hint(e));
     if (d) {
         csn_json_key(j, "denial");

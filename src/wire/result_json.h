@@ -9,6 +9,8 @@
 #include "base/json_write.h"
 #include "caisson/caisson.h"
 
+/* A member with the path and, if it is not UTF-8, a second one with its exact bytes. */
+void csn_wire_path(csn_json *j, const char *key, const char *path);
 void csn_wire_exec(csn_json *j, const csn_exec_result *r);
 /* Writes members into an object that the caller has opened, for agents: fewer than
  * csn_wire_exec, and without unknown values. */

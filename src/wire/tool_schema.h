@@ -36,6 +36,7 @@ typedef struct csn_tool_field {
 #define CSN_TOOL_DESTRUCTIVE (1u << 1)
 #define CSN_TOOL_IDEMPOTENT  (1u << 2)
 #define CSN_TOOL_OPEN_WORLD  (1u << 3) /* may reach the network */
+#define CSN_TOOL_COW         (1u << 4) /* only for a copy-on-write workspace */
 
 typedef struct csn_tool_schema {
     const char *name;

@@ -274,6 +274,75 @@ static const csn_tool_field delete_in[] = {
 };
 static const csn_tool_field nothing_in[] = {{0}};
 
+/* ---- copy-on-write workspaces ---------------------------------------------------------- */
+
+static const csn_tool_field change_entry[] = {
+    {STR("path", true, "relative to the workspace")},
+    {STR("path_base64", false, NULL)},
+    {STR("kind", true, "added, deleted, modified, metadata or type")},
+    {STR("mode_before", false, NULL)},
+    {STR("mode_after", false, NULL)},
+    {INT("size_before", true, 0, 0, NULL)},
+    {INT("size_after", true, 0, 0, NULL)},
+    {BOOL("binary", true, NULL)},
+    {BOOL("host_changed", true, "the user changed it meanwhile")},
+    {INT("lines_added", true, 0, 0, NULL)},
+    {INT("lines_removed", true, 0, 0, NULL)},
+    {STR("hash_before", false, NULL)},
+    {STR("hash_after", false, NULL)},
+    {STR("held", false, "why commit leaves it out; only the user can allow it")},
+    {STR("outcome", false, "applied, merged, same, conflict, kept or held")},
+    {STR("why", false, NULL)},
+    {0},
+};
+static const csn_tool_field diff_in[] = {
+    {WORDS("paths", false, "Only these files and directories; default: all.")},
+    {BOOL("patch", false, "Also a patch, default true.")},
+    {0},
+};
+static const csn_tool_field diff_out[] = {
+    {LIST("changes", true, change_entry, "sorted by path")},
+    {INT("files", true, 0, 0, NULL)},
+    {INT("lines_added", true, 0, 0, NULL)},
+    {INT("lines_removed", true, 0, 0, NULL)},
+    {STR("patch", false, NULL)},
+    {STR("patch_base64", false, NULL)},
+    {0},
+};
+static const csn_tool_field commit_in[] = {
+    {WORDS("paths", false, "Only these files and directories; default: all.")},
+    {BOOL("dry_run", false, "Only tell what would be done.")},
+    {WORD("conflicts", false, "mine|theirs",
+          "Where the user changed a file too: keep the user's (mine) or take the sandbox's "
+          "(theirs). Ask the user first.")},
+    {0},
+};
+static const csn_tool_field conflict_entry[] = {{STR("path", true, NULL)}, {0}};
+static const csn_tool_field commit_out[] = {
+    {BOOL("written", true, "false: nothing was written")},
+    {INT("applied", true, 0, 0, NULL)},
+    {INT("merged", true, 0, 0, NULL)},
+    {INT("held", true, 0, 0, NULL)},
+    {LIST("changes", true, change_entry, "what was done with each")},
+    {LIST("conflicts", true, conflict_entry, "always empty; see outcome")},
+    {0},
+};
+static const csn_tool_field snapshot_in[] = {
+    {STR("name", false, "A name for it; default: one is made up.")},
+    {0},
+};
+static const csn_tool_field snapshot_out[] = {
+    {STR("snapshot", true, NULL)},
+    {STR("name", true, "for rollback")},
+    {STR("how", false, NULL)},
+    {0},
+};
+static const csn_tool_field rollback_in[] = {
+    {STR("name", false, "A snapshot; default: the newest, or the start.")},
+    {0},
+};
+static const csn_tool_field done_out[] = {{BOOL("ok", true, NULL)}, {0}};
+
 /* ---- tools ----------------------------------------------------------------------------- */
 
 const csn_tool_schema csn_wire_tools[] = {
@@ -382,6 +451,61 @@ const csn_tool_schema csn_wire_tools[] = {
         .input = nothing_in,
         .output = info_out,
         .hints = CSN_TOOL_READ_ONLY | CSN_TOOL_IDEMPOTENT,
+    },
+    {
+        .name = "diff",
+        .title = "Show all changes",
+        .text = "Show what this sandbox changed in the workspace, compared with the user's "
+                "files, which stay as they are until commit.",
+        .input = diff_in,
+        .output = diff_out,
+        .hints = CSN_TOOL_COW | CSN_TOOL_READ_ONLY | CSN_TOOL_IDEMPOTENT,
+    },
+    {
+        .name = "commit",
+        .title = "Write changes to the user's files",
+        .text = "Write changes of this sandbox to the user's files: all, or those of paths. "
+                "Files that the user changed too are merged; if that is not possible nothing "
+                "is written. No command may run meanwhile. Commit only what the user wants.",
+        .input = commit_in,
+        .output = commit_out,
+        .hints = CSN_TOOL_COW | CSN_TOOL_DESTRUCTIVE,
+    },
+    {
+        .name = "discard",
+        .title = "Throw all changes away",
+        .text = "Throw away all changes and snapshots: the workspace has the user's files "
+                "again. There is no undo.",
+        .input = nothing_in,
+        .output = done_out,
+        .hints = CSN_TOOL_COW | CSN_TOOL_DESTRUCTIVE | CSN_TOOL_IDEMPOTENT,
+    },
+    {
+        .name = "snapshot",
+        .title = "Save the workspace",
+        .text = "Save the files of the workspace under a name, in a moment, before something "
+                "risky; rollback restores them.",
+        .input = snapshot_in,
+        .output = snapshot_out,
+        .hints = CSN_TOOL_COW,
+    },
+    {
+        .name = "rollback",
+        .title = "Restore a snapshot",
+        .text = "Restore the files of a snapshot; later changes are lost. No command may run "
+                "meanwhile; the shell keeps its directory and variables.",
+        .input = rollback_in,
+        .output = done_out,
+        .hints = CSN_TOOL_COW | CSN_TOOL_DESTRUCTIVE,
+    },
+    {
+        .name = "undo",
+        .title = "Take back the last command",
+        .text = "Restore the files that the workspace had before the last command, if the "
+                "server was started with --undo.",
+        .input = nothing_in,
+        .output = done_out,
+        .hints = CSN_TOOL_COW | CSN_TOOL_DESTRUCTIVE,
     },
     {.name = NULL},
 };

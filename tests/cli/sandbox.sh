@@ -18,7 +18,7 @@ json "create --json" "$(new --json --name third)" 'v["name"] == "third" and v["i
 status "a bad name" 2 new --name "a/b"
 json "list --json has all three, oldest first" "$(cs list --json)" \
     '[x["name"] for x in v] == [None, "build", "third"] and
-     all(set(x) == {"id", "name", "backend", "state", "workspace", "created_at"} for x in v) and
+     all(set(x) == {"id", "name", "backend", "state", "workspace", "created_at", "forked_from"} for x in v) and
      v[0]["id"] == "'"$id"'" and v[0]["state"] == "running" and v[0]["created_at"].endswith("Z")'
 is "list -q prints ids" "$(cs list -q | head -n 1)" "$id"
 like "list prints a table" "$(cs list)" "ID *NAME*$named*build*"

@@ -489,9 +489,44 @@ def options():
                f"{what} is told at once", (p.returncode, p.stdout, p.stderr))
 
 
+def copy_on_write():
+    s = Stdio(place)
+    r = s.ask("tools/call", {"name": "diff", "arguments": {}})
+    tap.ok(r.get("error", {}).get("code") == -32602, "without --cow there is no diff", r)
+    s.end()
+    mine, kept = (os.path.join(place.ws, n) for n in ("mine", "kept"))
+    for path in (mine, kept):
+        with open(path, "w", encoding="ascii") as f:
+            f.write("user\n")
+    s = Stdio(place, "--cow", "--undo", "--backend", "jail")
+    tools = [t["name"] for t in s.ask("tools/list")["result"]["tools"]]
+    tap.ok(tools[-6:] == ["diff", "commit", "discard", "snapshot", "rollback", "undo"],
+           "with it there are six more tools", tools)
+    s.call("bash", command="echo agent >mine; echo agent >kept; mkdir -p .git/hooks; echo x >.git/hooks/x")
+    r = s.call("diff")
+    tap.ok("+agent" in data_of(r)["patch"] and "+agent" in text_of(r) and data_of(r)["files"] == 5,
+           "diff has a patch", r)
+    tap.ok(data_of(s.call("snapshot", name="one"))["name"] == "one", "snapshot")
+    s.call("bash", command="rm mine")
+    tap.ok(not s.call("undo")["isError"] and "agent" in text_of(s.call("read", file_path="mine")),
+           "undo takes back a command")
+    s.call("write", file_path="mine", content="later\n")
+    tap.ok(not s.call("rollback", name="one")["isError"] and
+           "agent" in text_of(s.call("read", file_path="mine")), "rollback restores")
+    r = s.call("commit", paths=["kept", ".git"])
+    with open(kept, encoding="ascii") as f:
+        tap.ok(data_of(r)["written"] and data_of(r)["held"] == 1 and f.read() == "agent\n" and
+               not os.path.exists(os.path.join(place.ws, ".git/hooks/x")),
+               "commit writes what it may", r)
+    tap.ok(not s.call("discard")["isError"] and
+           "user" in text_of(s.call("read", file_path="mine")), "discard leaves the user's files")
+    code, _, _, err = s.end()
+    tap.ok(code == 0 and err == "", "the end is silent", (code, err))
+
+
 try:
     for part in (protocol, stateless, malformed, files, commands, denials, cancelling, progress,
-                 background, ends, replaced, options):
+                 background, ends, replaced, options, copy_on_write):
         part()
 finally:
     place.remove()
