@@ -18,15 +18,17 @@
 #include "wire/result_json.h"
 
 typedef struct list_opts {
-    bool quiet;
+    bool quiet, tree;
 } list_opts;
 
-static void print_row(const csn_sandbox_entry *e)
+/* depth: of forks; the sandbox is `depth` forks away from one that was created. */
+static void print_row(const csn_sandbox_entry *e, int depth)
 {
     char when[CSN_HUMAN_SIZE];
 
-    printf("%-28s %-16s %-8s %-13s %-17s ", e->id, e->name ? e->name : "-", e->backend,
-           e->state, csn_cli_human_time(e->created_ms, when));
+    printf("%*s%-*s %-16s %-8s %-13s %-17s ", 2 * depth, "", 28 - 2 * depth, e->id,
+           e->name ? e->name : "-", e->backend, e->state,
+           csn_cli_human_time(e->created_ms, when));
     csn_cli_put_name(e->workspace ? e->workspace : "-");
     putchar('\n');
 }
@@ -93,16 +95,60 @@ static csn_sandbox_list with_attached(csn_arena *a, const csn_sandbox_list *l,
     return (csn_sandbox_list){.items = all ? all : l->items, .count = all ? n : l->count};
 }
 
-static void print_list(const csn_sandbox_list *l, bool quiet)
+/* ---- trees of forks ------------------------------------------------------------------ */
+
+#define DEPTH_MAX 12 /* deeper forks are printed at this depth */
+
+static bool is_fork_of(const csn_sandbox_entry *e, const char *id)
+{
+    return e->forked_from && strcmp(e->forked_from, id) == 0;
+}
+
+/* Prints the forks of `id`, each followed by its own. A fork is younger than what it was made
+ * from, and the list is in order of age: so this ends even for a forged record. */
+static void print_forks(const csn_sandbox_list *l, size_t from, int depth)
+{
+    for (size_t i = from + 1; i < l->count; i++) {
+        if (!is_fork_of(&l->items[i], l->items[from].id))
+            continue;
+        print_row(&l->items[i], depth);
+        print_forks(l, i, depth < DEPTH_MAX ? depth + 1 : depth);
+    }
+}
+
+/* False if the list has the sandbox from which the ith was forked, before it. */
+static bool is_root(const csn_sandbox_list *l, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (is_fork_of(&l->items[i], l->items[k].id))
+            return false;
+    return true;
+}
+
+static void print_tree(const csn_sandbox_list *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        if (!is_root(l, i))
+            continue;
+        print_row(&l->items[i], 0);
+        print_forks(l, i, 1);
+    }
+}
+
+static void print_list(const csn_sandbox_list *l, bool quiet, bool tree)
 {
     if (l->count > 0 && !quiet)
         printf("%-28s %-16s %-8s %-13s %-17s %s\n", "ID", "NAME", "BACKEND", "STATE",
                "CREATED (UTC)", "WORKSPACE");
+    if (tree) {
+        print_tree(l);
+        return;
+    }
     for (size_t i = 0; i < l->count; i++) {
         if (quiet)
             printf("%s\n", l->items[i].id);
         else
-            print_row(&l->items[i]);
+            print_row(&l->items[i], 0);
     }
 }
 
@@ -128,7 +174,7 @@ static int run(csn_cli *c, void *opts)
     if (c->json)
         status = CSN_CLI_JSON(c, csn_wire_sandboxes, &all);
     else
-        print_list(&all, o->quiet);
+        print_list(&all, o->quiet, o->tree && !o->quiet);
     csn_sandbox_list_free(l);
     csn_audit_logs_free(logs);
     return status;
@@ -137,13 +183,15 @@ static int run(csn_cli *c, void *opts)
 static const csn_opt options[] = {
     {CSN_OPT_FLAG, 'q', "quiet", offsetof(list_opts, quiet), NULL,
      "only the ids of those that stay", NULL},
+    {CSN_OPT_FLAG, 0, "tree", offsetof(list_opts, tree), NULL,
+     "forks below the sandbox that they copied", NULL},
     {CSN_OPT_END},
 };
 
 const csn_command csn_cmd_list = {
     .name = "list",
     .args = "",
-    .usage = "[-q]",
+    .usage = "[-q] [--tree]",
     .summary = "list your sandboxes",
     .intro =
         "Lists the sandboxes that you created and did not destroy, oldest first, then those\n"

@@ -1,37 +1,55 @@
-/* cmd_snapshot.c: `snapshot`, `rollback`, `fork`, `pause` and `resume`: save, restore, copy and
- * suspend a sandbox.
+/* cmd_snapshot.c: `snapshot`, `snapshots`, `rollback`, `undo`, `discard`, `pause` and `resume`:
+ * save, restore and suspend a sandbox.
  *
- * snapshot and fork print the name of the result and nothing else, for scripts. A fork whose id
- * cannot be printed is destroyed. */
+ * snapshot prints the name of the result and nothing else, for scripts. */
 #include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
+#include "wire/workspace_json.h"
 
-typedef struct fork_opts {
-    const char *name;
-} fork_opts;
+typedef struct discard_opts {
+    bool yes;
+} discard_opts;
 
 static int run_snapshot(csn_cli *c, void *opts)
 {
     csn_snapshot_result *r = NULL;
     csn_error *err = NULL;
-    csn_answer a;
+    int status = 0;
 
     (void)opts;
-    if (csn_snapshot(c->sb, &r, &err) < 0)
+    if (csn_snapshot_as(c->sb, c->arg[1], &r, &err) < 0)
         return csn_cli_fail(c, err);
-    int status = 0;
-    if (!c->json) {
-        printf("%s\n", r->snapshot);
-        status = csn_cli_flush(c, 0);
-    } else {
-        csn_json *j = csn_answer_begin(&a);
-        csn_json_object(j);
-        csn_json_kstr(j, "snapshot", r->snapshot);
-        csn_json_object_end(j);
-        status = csn_answer_end(c, &a);
-    }
+    if (c->json)
+        status = CSN_CLI_JSON(c, csn_wire_snapshot, r);
+    else
+        printf("%s\n", r->name ? r->name : r->snapshot);
     csn_snapshot_result_free(r);
+    return csn_cli_flush(c, status);
+}
+
+static int run_snapshots(csn_cli *c, void *opts)
+{
+    csn_snapshot_list *l = NULL;
+    csn_error *err = NULL;
+    char when[CSN_HUMAN_SIZE];
+    int status = 0;
+
+    (void)opts;
+    if (csn_snapshots(c->sb, &l, &err) < 0)
+        return csn_cli_fail(c, err);
+    if (c->json)
+        status = CSN_CLI_JSON(c, csn_wire_snapshots, l);
+    for (size_t i = 0; i < l->count && !c->json; i++) {
+        const csn_snapshot_entry *e = &l->items[i];
+        printf("%-17s %-7s %-10s ", csn_cli_human_time(e->created_ms, when),
+               e->how ? e->how : "-", e->automatic ? "automatic" : "-");
+        csn_cli_put_name(e->name);
+        putchar('\n');
+    }
+    csn_snapshot_list_free(l);
     return status;
 }
 
@@ -43,19 +61,33 @@ static int run_rollback(csn_cli *c, void *opts)
     return csn_cli_finish(c, csn_rollback(c->sb, c->arg[1], &err), &err);
 }
 
-static int run_fork(csn_cli *c, void *opts)
+static int run_undo(csn_cli *c, void *opts)
 {
-    const fork_opts *o = opts;
-    csn_sandbox *other = NULL;
     csn_error *err = NULL;
 
-    if (csn_fork(c->sb, o->name, &other, &err) < 0)
-        return csn_cli_fail(c, err);
-    int status = csn_cli_print_id(c, other, o->name, false);
-    if (status != 0)
-        csn_destroy(other, NULL);
-    csn_close(other);
-    return status;
+    (void)opts;
+    return csn_cli_finish(c, csn_undo(c->sb, &err), &err);
+}
+
+/* A person at a terminal is asked; a program is not. */
+static bool confirmed(const csn_cli *c)
+{
+    char answer[16];
+
+    if (c->json || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+        return true;
+    fprintf(stderr, "Throw away all changes and snapshots of %s? [y/N] ", csn_id(c->sb));
+    return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static int run_discard(csn_cli *c, void *opts)
+{
+    const discard_opts *o = opts;
+    csn_error *err = NULL;
+
+    if (!o->yes && !confirmed(c))
+        return csn_cli_fail_text(c, CSN_CANCELLED, "nothing was thrown away");
+    return csn_cli_finish(c, csn_discard(c->sb, &err), &err);
 }
 
 static int run_pause(csn_cli *c, void *opts)
@@ -74,47 +106,76 @@ static int run_resume(csn_cli *c, void *opts)
     return csn_cli_finish(c, csn_resume(c->sb, &err), &err);
 }
 
-static const csn_opt fork_options[] = {
-    {CSN_OPT_STR, 0, "name", offsetof(fork_opts, name), "NAME",
-     "a name to use instead of the id", NULL},
+static const csn_opt discard_options[] = {
+    {CSN_OPT_FLAG, 'y', "yes", offsetof(discard_opts, yes), NULL, "do not ask", NULL},
     {CSN_OPT_END},
 };
 
 const csn_command csn_cmd_snapshot = {
     .name = "snapshot",
-    .args = "ID",
+    .args = "ID [NAME]",
     .summary = "save the files of a sandbox",
     .intro =
-        "Prints the name of the snapshot, which create --image takes. Supported by dagger\n"
-        "and vercel.",
-    .examples = "  snapshot=$(caisson snapshot $id)\n"
-                "  caisson create --backend dagger --image \"$snapshot\"\n",
+        "Prints the name of the snapshot. On a copy-on-write workspace (--cow) rollback takes\n"
+        "it, and saving takes the same time for any number of files if no command runs.\n"
+        "On dagger and vercel the name is made up, and create --image takes it.",
+    .examples = "  caisson snapshot $id before-refactoring\n"
+                "  snapshot=$(caisson snapshot $id)\n",
     .flags = CSN_CMD_SANDBOX,
     .run = run_snapshot,
 };
 
+const csn_command csn_cmd_snapshots = {
+    .name = "snapshots",
+    .args = "ID",
+    .summary = "list the snapshots of a sandbox",
+    .intro =
+        "Lists the snapshots of a copy-on-write workspace, oldest first: time (UTC), how it\n"
+        "was made (frozen: nothing was copied), whether --undo made it, and its name.",
+    .examples = "  caisson snapshots $id\n",
+    .flags = CSN_CMD_SANDBOX,
+    .run = run_snapshots,
+};
+
 const csn_command csn_cmd_rollback = {
     .name = "rollback",
-    .args = "ID SNAPSHOT",
+    .args = "ID [SNAPSHOT]",
     .summary = "restore a snapshot of a sandbox",
-    .intro = "Restores the files of the snapshot; later changes are lost. Supported by dagger.",
-    .examples = "  caisson rollback $id \"$snapshot\"\n",
+    .intro =
+        "Restores the files of the snapshot; later changes are lost. On a copy-on-write\n"
+        "workspace the newest one is the default, or the host's files if there is none, and\n"
+        "no command may run. Supported by dagger, too, which needs the name.",
+    .examples = "  caisson rollback $id before-refactoring\n",
     .flags = CSN_CMD_SANDBOX,
     .run = run_rollback,
 };
 
-const csn_command csn_cmd_fork = {
-    .name = "fork",
+const csn_command csn_cmd_undo = {
+    .name = "undo",
     .args = "ID",
-    .usage = "ID [--name NAME]",
-    .summary = "copy a sandbox in its present state",
-    .intro = "Prints the id of the copy. Supported by dagger; with other backends create a\n"
-             "sandbox from a snapshot.",
-    .examples = "  other=$(caisson fork $id)\n",
-    .groups = {{"Options", fork_options, 0}},
-    .opts_size = sizeof(fork_opts),
+    .summary = "take back the last command of a sandbox",
+    .intro =
+        "Restores the files that the sandbox had before its last command. Needs a sandbox\n"
+        "that was created with --cow --undo. Each further undo goes back one command.",
+    .examples = "  id=$(caisson create --cow --undo)\n"
+                "  caisson exec $id -- rm -r src\n"
+                "  caisson undo $id\n",
     .flags = CSN_CMD_SANDBOX,
-    .run = run_fork,
+    .run = run_undo,
+};
+
+const csn_command csn_cmd_discard = {
+    .name = "discard",
+    .args = "ID",
+    .usage = "ID [-y]",
+    .summary = "throw away all changes of a sandbox",
+    .intro = "Throws away all changes and snapshots of a copy-on-write workspace: it is the\n"
+             "directory on the host again. Asks first on a terminal.",
+    .examples = "  caisson discard $id\n",
+    .groups = {{"Options", discard_options, 0}},
+    .opts_size = sizeof(discard_opts),
+    .flags = CSN_CMD_SANDBOX,
+    .run = run_discard,
 };
 
 const csn_command csn_cmd_pause = {

@@ -21,11 +21,17 @@ const csn_command *const csn_cli_commands[] = {
     &csn_cmd_cleanup,
     &csn_cmd_extend,
     &csn_cmd_cd,
-    &csn_cmd_snapshot,
-    &csn_cmd_rollback,
-    &csn_cmd_fork,
     &csn_cmd_pause,
     &csn_cmd_resume,
+    /* Changes */
+    &csn_cmd_diff,
+    &csn_cmd_commit,
+    &csn_cmd_discard,
+    &csn_cmd_snapshot,
+    &csn_cmd_snapshots,
+    &csn_cmd_rollback,
+    &csn_cmd_undo,
+    &csn_cmd_fork,
     /* Files */
     &csn_cmd_read,
     &csn_cmd_cat,
@@ -69,6 +75,7 @@ const csn_command *const csn_cli_commands[] = {
 const csn_cli_group csn_cli_groups[] = {
     {"Run something", &csn_cmd_run},
     {"Sandboxes that stay", &csn_cmd_create},
+    {"Try, compare, keep or throw away", &csn_cmd_diff},
     {"Files", &csn_cmd_read},
     {"Processes", &csn_cmd_ps},
     {"Network", &csn_cmd_net},

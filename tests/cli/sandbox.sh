@@ -96,7 +96,7 @@ for verb in snapshot fork pause resume; do
     status "$verb where there is none" 1 cs "$verb" build
 done
 status "rollback where there is none" 1 cs rollback build x
-status "rollback to nothing" 2 cs rollback build
+status "rollback to the newest" 1 cs rollback build
 short=$(new --lifetime 1s)
 ended() { ! cs ls "$short"; }
 holds "a lifetime ends" eventually ended
