@@ -37,7 +37,7 @@ typedef struct csn_opt_group {
     size_t at;           /* offset of the group's struct in the command's */
 } csn_opt_group;
 
-#define CSN_ARGS_GROUPS 3
+#define CSN_ARGS_GROUPS 4
 
 /* An option with the value that was typed for it. */
 typedef struct csn_typed {

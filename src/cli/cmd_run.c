@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/exec_opts.h"
 #include "cli/git_identity.h"
+#include "cli/run_review.h"
 #include "cli/sandbox_opts.h"
 #include "cli/tool_dirs.h"
 
@@ -18,6 +19,7 @@ typedef struct run_opts {
     csn_sandbox_opts sandbox;
     csn_exec_cli exec;
     csn_ask_opts ask;
+    csn_review_opts review;
     char **hints; /* of one run */
 } run_opts;
 
@@ -59,6 +61,8 @@ static int run_once(csn_cli *c, run_opts *o, const csn_config *config)
     int status = csn_exec_opts_run(c, &exec);
     if (status == GIT_FATAL && is_git(c, &exec) && !c->json)
         csn_sandbox_opts_hint_repository(c, config);
+    if (csn_review_is_cow(config))
+        status = csn_review_run(c, &o->review, status);
     csn_close(c->sb);
     return status;
 }
@@ -99,6 +103,9 @@ static int run(csn_cli *c, void *opts)
     /* defaults for detached sandboxes do not apply */
     config.name = NULL;
     config.flags &= ~CSN_OPEN_DETACHED;
+    int wrong = csn_review_check(c, &o->review, &config);
+    if (wrong)
+        return wrong;
     const char *first = c->argv ? c->argv[0] : NULL;
     bool any = !first || csn_tool_starts_others(first);
     if (csn_tool_dirs_add(c, a, &config, any ? NULL : first, &err) < 0)
@@ -121,6 +128,10 @@ const csn_command csn_cmd_run = {
         "colours, line editing, ^C and the window size work as without a sandbox. -T: no\n"
         "terminal, --no-stdin: no input.\n"
         "\n"
+        "With --cow the command works on a copy-on-write workspace. At its end caisson lists\n"
+        "the changes on stderr and asks on a terminal what to keep. Without a terminal they\n"
+        "are thrown away, unless --commit-on says otherwise.\n"
+        "\n"
         "Exit status: the command's own; 124 timeout; 125 caisson failed; 126 refused by\n"
         "policy or not executable; 127 not found; 128+n ended by signal n; 2 wrong usage of\n"
         "caisson.\n"
@@ -128,11 +139,13 @@ const csn_command csn_cmd_run = {
     .examples = "  caisson run -- make test\n"
                 "  caisson run --backend local --timeout 5m -c 'npm ci && npm test'\n"
                 "  caisson run --read /usr/share/dict --deny .git --json -- ./untrusted\n"
+                "  caisson run --cow --commit-on success -- make format\n"
                 "  caisson run -- python3\n"
                 "  caisson run -- sort <names.txt\n",
     .groups = {{"Sandbox options", csn_sandbox_opt_table, offsetof(run_opts, sandbox)},
                {"Exec options", csn_exec_opt_table, offsetof(run_opts, exec)},
-               {"After denials", csn_ask_opt_table, offsetof(run_opts, ask)}},
+               {"After denials", csn_ask_opt_table, offsetof(run_opts, ask)},
+               {"Copy-on-write workspace", csn_review_opt_table, offsetof(run_opts, review)}},
     .opts_size = sizeof(run_opts),
     .flags = CSN_CMD_REST | CSN_CMD_RUNS,
     .check = check,

@@ -32,6 +32,7 @@ const csn_command *const csn_cli_commands[] = {
     &csn_cmd_rollback,
     &csn_cmd_undo,
     &csn_cmd_fork,
+    &csn_cmd_race,
     /* Files */
     &csn_cmd_read,
     &csn_cmd_cat,

@@ -1,0 +1,200 @@
+#!/bin/bash
+# shellcheck disable=SC2016 # expanded inside
+# Copy-on-write workspaces: an agent runs, its changes are compared, kept in part, thrown away.
+if [ "${1:-caller}" = user ] && [ "$(id -u)" -eq 0 ]; then
+    exec setpriv --reuid 65534 --regid 65534 --clear-groups -- \
+        env -i PATH=/usr/bin:/bin CAISSON="$CAISSON" VFORK_LOOP="$VFORK_LOOP" "$0"
+fi
+here=$(cd "${0%/*}" && pwd)
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+unset CAISSON_BACKEND
+chmod 711 "$T"
+p=$T/p
+mkdir -p "$p/src" "$p/old"
+chmod a+rwx "$p" "$p/src" "$p/old"
+cd "$p" || exit 1
+printf '1\n2\n3\n' >src/a && echo b >src/b && echo o >old/file
+if ! reason=$(cs run -- true 2>&1); then
+    skip "all of it" "no jail: ${reason%%$'\n'*}"
+    exit 0
+fi
+
+# ---- the story ----
+id=$(cs create --cow --undo --record-changes)
+cs exec "$id" -- sh -c 'echo 4 >>src/a; echo new >src/new; echo x >src/b; rm -r old; mkdir -p .git/hooks; echo "#!/bin/sh" >.git/hooks/pre-commit'
+is "the host's files stay" "$(cat src/a src/b old/file | tr '\n' ' ')" "1 2 3 b o "
+status "diff --stat" 0 cs diff "$id" --stat
+like "has letters and lines" "$out" "*A .git/hooks/pre-commit*held back: .git/hooks*D old/file*M src/a*+1*A src/new*"
+status "diff --name-only of a directory" 0 cs diff "$id" --name-only src
+is "leaves the rest out" "$out" "$(printf 'src/a\nsrc/b\nsrc/new')"
+cs diff "$id" src >"$T/patch" 2>/dev/null
+mkdir "$T/copy" && cp -r src "$T/copy/"
+holds "git applies the patch" git -C "$T/copy" apply "$T/patch"
+is "to the same files" "$(cat "$T/copy/src/a" "$T/copy/src/new" | tr '\n' ' ')" "1 2 3 4 new "
+status "diff --json" 0 cs diff "$id" --json --patch
+json "has changes" "$out" '[c["kind"] for c in v["changes"] if c["path"] == "src/b"] == ["modified"] and v["files"] == len(v["changes"]) and "diff --git" in v["patch"]'
+status "commit --dry-run" 0 cs commit "$id" --dry-run src
+is "writes nothing" "$(cat src/b)" b
+status "commit of two files" 0 cs commit "$id" src/a src/new
+is "writes them" "$(cat src/a src/new src/b | tr '\n' ' ')" "1 2 3 4 new b "
+status "the rest" 0 cs commit "$id" old .git
+like "protected files are held back" "$out$err" "*held back*.git/hooks/pre-commit*--allow-protected*"
+holds "and not written" ! test -e .git/hooks/pre-commit
+holds "deletions are" ! test -e old
+status "--allow-protected" 0 cs commit "$id" --allow-protected .git
+holds "writes them" test -e .git/hooks/pre-commit
+status "discard" 0 cs discard "$id"
+is "leaves nothing" "$(cs diff "$id" --stat)" "0 files, +0 -0"
+is "and the host's file inside" "$(cs exec "$id" -- cat src/b)" b
+
+# ---- snapshots ----
+cs exec "$id" -- sh -c 'echo one >src/b'
+is "snapshot prints its name" "$(cs snapshot "$id" first)" first
+status "a name is taken once" 1 cs snapshot "$id" first
+cs exec "$id" -- sh -c 'echo two >src/b; rm src/a'
+status "undo" 0 cs undo "$id"
+is "takes back one command" "$(cs exec "$id" -- cat src/b src/a | head -n 1)" one
+like "snapshots lists" "$(cs snapshots "$id")" "*automatic*first*"
+cs exec "$id" -- sh -c 'echo three >src/b'
+status "rollback" 0 cs rollback "$id" first
+is "restores" "$(cs exec "$id" -- cat src/b)" one
+status "an unknown snapshot" 1 cs rollback "$id" nothing
+json "the log has hashes" "$(cs log "$id" --json | grep -m 1 '"path":"src/a"')" \
+    '[len(c["before"]) == len(c["after"]) == 64 for c in v["changes"] if c["path"] == "src/a"] == [True]'
+
+# ---- forks ----
+status "fork" 0 cs fork "$id"
+fork=$out
+is "has the files" "$(cs exec "$fork" -- cat src/b)" one
+cs exec "$fork" -- sh -c 'echo fork >src/b'
+is "and its own changes" "$(cs exec "$id" -- cat src/b)" one
+status "fork -n --json" 0 cs fork "$id" -n 2 --name t --json
+json "is an array" "$out" '[e["name"] for e in v] == ["t-1", "t-2"]'
+like "list --tree" "$(cs list --tree)" "*$id *  $fork*"
+status "a taken name" 1 cs fork "$id" -n 2 --name t
+cs destroy "$fork" t-1 t-2
+
+# ---- conflicts ----
+cs discard "$id"
+cs exec "$id" -- sh -c 'echo sandbox >src/b; echo more >src/c'
+echo host >src/b
+status "a conflict" 1 cs commit "$id" --conflicts "$T/conflicts"
+like "is named" "$err" "*1 conflict, nothing was written: src/b*--mine*--theirs*"
+holds "nothing is written" ! test -e src/c
+is "its versions are there" "$(cat "$T/conflicts/src/b.host" "$T/conflicts/src/b.sandbox" | tr '\n' ' ')" "host sandbox "
+status "an existing directory" 2 cs commit "$id" --conflicts "$T/conflicts"
+echo both >"$T/both"
+status "--resolved" 0 cs commit "$id" --resolved "src/b=$T/both"
+is "is written with the rest" "$(cat src/b src/c | tr '\n' ' ')" "both more "
+status "--mine with --theirs" 2 cs commit "$id" --mine --theirs
+status "a path that is nowhere" 1 cs commit "$id" nowhere
+
+# ---- while something runs ----
+cs exec "$id" -d -- sleep 600 >/dev/null
+status "commit is refused" 1 cs commit "$id"
+like "and says why" "$err" "*a command runs*hint: wait for the command or end it*"
+cs destroy "$id"
+
+# ---- run ----
+status "run --cow" 3 cs run --cow -- sh -c 'echo x >src/run; exit 3'
+like "tells what it threw away" "$err" "*A src/run*1 change is thrown away; --commit-on success keeps them*"
+status "--commit-on success after a failure" 3 cs run --cow --commit-on success -- sh -c 'echo x >src/run; exit 3'
+holds "keeps nothing" ! test -e src/run
+status "--commit-on always" 3 cs run --cow --commit-on always -- sh -c 'echo x >src/run; exit 3'
+is "keeps it" "$(cat src/run)" x
+status "--workspace DIR:cow" 0 cs run --workspace "$p:cow" --commit-on success -- rm src/run
+holds "is the same" ! test -e src/run
+status "--commit-on without --cow" 2 cs run --commit-on always -- true
+like "names it" "$err" "*--commit-on needs a copy-on-write workspace*--cow*"
+status "--undo without --cow" 2 cs run --undo -- true
+like "names it, too" "$err" "*--undo: the workspace is not copy-on-write*--cow*"
+status "--cow on local" 125 cs run --backend local --cow -- true
+keep() { python3 "$here/pty_drive.py" "$@" "$CAISSON" run --cow -- sh -c 'echo x >src/one; echo x >src/two'; }
+keep '*|=discard [d]:|c\n|=src/one ?|y\n|=src/two ?|n\n' >"$T/.pty"
+is "a terminal chooses" "$(echo src/*)" "src/a src/b src/c src/new src/one"
+keep '*|=discard [d]:|d\n' >"$T/.pty"
+like "or discards" "$(cat "$T/.pty")" "*2 changes are thrown away*"
+
+# ---- race ----
+printf 'echo a >src/raced; sleep 600\necho b >src/raced\n' >"$T/ways"
+status "race --each" 0 cs race --each "$T/ways" --commit first-success
+like "stops the rest" "$out" "*1 *stopped*2 *exit 0*"
+is "keeps the first that succeeds" "$(cat src/raced)" b
+status "race -n without a success" 1 cs race -n 2 --commit first-success -c 'echo c >src/raced; false'
+like "has a row for each" "$out" "*1 *exit 1*2 *exit 1*"
+is "keeps nothing" "$(cat src/raced)" b
+status "race --json" 0 cs race -n 2 --commit 2 --json -c 'echo c >src/raced; echo out'
+json "has results" "$out" '[(e["committed"], e["result"]["stdout"], e["diff"]["files"]) for e in v] == [(False, "out\n", 1), (True, "out\n", 1)]'
+status "race without a command" 2 cs race -n 2
+
+# ---- the host changes files, too ----
+seq 1 9 >src/lines
+id=$(cs create --cow)
+cs exec "$id" -- sed -i 's/^1$/one/' src/lines
+sed -i 's/^9$/nine/' src/lines
+like "diff says so" "$(cs diff "$id" --stat)" "*M src/lines*the host changed it too*"
+status "commit merges text" 0 cs commit "$id"
+is "of both" "$(tr '\n' ' ' <src/lines)" "one 2 3 4 5 6 7 8 nine "
+status "a second commit" 0 cs commit "$id"
+is "keeps the host's part" "$(tail -n 1 src/lines)" nine
+cs exec "$id" -- sed -i 's/^one$/uno/' src/lines
+sed -i 's/^one$/eins/' src/lines
+status "the same line on both sides" 1 cs commit "$id"
+like "is a conflict" "$out$err" "*conflict*src/lines*"
+is "nothing is written" "$(head -n 1 src/lines)" eins
+status "--conflicts" 1 cs commit "$id" --conflicts "$T/versions"
+is "writes the versions" "$(cat "$T/versions/src/lines.host" | head -n 1)$(cat "$T/versions/src/lines.sandbox" | head -n 1)" "einsuno"
+cs discard "$id" >/dev/null
+cs exec "$id" -- sh -c 'echo x >>src/lines'
+status "after discard" 0 cs commit "$id"
+cs exec "$id" -- sh -c 'echo y >>src/lines'
+status "a committed file can change again" 0 cs commit "$id"
+is "and is written again" "$(tail -n 2 src/lines | tr '\n' ' ')" "x y "
+cs destroy "$id"
+
+# ---- while something runs, and after ----
+echo secret >.secret
+cp "$VFORK_LOOP" .
+id=$(cs create --cow --deny .secret 2>/dev/null)
+cs exec "$id" --session s -c 'cd src; V=kept'
+cs exec "$id" -c 'echo 1 >count'
+pid=$(cs exec "$id" -d -- sh -c 'while :; do echo >>busy; sleep 0.01; done')
+status "snapshot while it runs" 0 cs snapshot "$id" busy
+like "is a copy" "$(cs snapshots "$id")" "*copied*busy*"
+status "rollback while it runs" 1 cs rollback "$id" busy
+like "names the processes" "$err" "*still run*hint:*caisson ps*"
+status "a fork while it runs" 0 cs fork "$id"
+fork=$out
+is "has the files" "$(cs exec "$fork" -- cat count)" 1
+cs destroy "$fork"
+spawner=$(cs exec "$id" -d -- ./vfork_loop)
+status "a snapshot while a process waits for its vfork child" 0 cs snapshot "$id"
+cs kill "$id" "$spawner" KILL
+status "commit while it runs" 1 cs commit "$id"
+cs kill "$id" "$pid" KILL
+cs logs "$id" "$pid" -f >/dev/null
+cs exec "$id" -c 'echo 2 >count; rm -rf src'
+status "rollback" 0 cs rollback "$id" busy
+is "brings the files back" "$(cs exec "$id" -- cat count)" 1
+is "the session has its directory and variable" "$(cs exec "$id" --session s -c 'echo "${PWD##*/} $V $(ls b)"')" "src kept b"
+status "what is denied stays denied" 1 cs exec "$id" -- cat .secret
+n=0
+while [ $n -lt 30 ]; do
+    n=$((n + 1))
+    cs exec "$id" -c "echo $n >n$n; rm -f n$((n - 2))"
+    cs snapshot "$id" "s$n" >/dev/null
+done
+is "thirty snapshots are merged" "$(cs exec "$id" -c 'echo n*')" "n29 n30"
+cs rollback "$id" s3
+is "and all can be reached" "$(cs exec "$id" -c 'echo n*')" "n2 n3"
+cs destroy "$id"
+holds "the host has none of it" ! test -e count
+rm .secret vfork_loop
+
+# ---- without cow ----
+id=$(cs create)
+status "diff without --cow" 1 cs diff "$id"
+like "names the option" "$err" "*not copy-on-write*hint:*--cow*"
+cs destroy "$id"
+holds "no layer is left" test -z "$(ls -A "$XDG_STATE_HOME/caisson/layers" 2>/dev/null)"
