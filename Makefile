@@ -8,7 +8,7 @@ export MESON_OPTIONS
 TESTS ?= # of meson test: --no-suite conformance-remote, or a test's name
 
 .NOTPARALLEL:
-.PHONY: all everything run test conformance lint bench fuzz stress advisories coverage install uninstall dist deb dist-test clean
+.PHONY: all everything run test conformance lint bench fuzz stress advisories coverage install uninstall dist screens deb dist-test clean
 all: deps-build
 	@tools/build $(BUILD)
 	@ninja -C $(BUILD) product
@@ -80,6 +80,11 @@ uninstall: deps-build
 # one archive, to be unpacked anywhere: caisson-VERSION-linux-ARCH.tar.gz
 dist: deps-build
 	@tools/dist $(BUILD)-dist
+
+# the screens of tests/cli/screens, played with that archive
+screens: deps-build-test dist
+	@ARCHIVE=$$(ls $(BUILD)-dist/caisson-*.tar.gz) tests/cli/screens.sh caller
+	@ARCHIVE=$$(ls $(BUILD)-dist/caisson-*.tar.gz) tests/cli/screens.sh user
 
 # Debian packages, checked by lintian
 deb: deps-build-deb
