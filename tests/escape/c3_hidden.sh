@@ -49,7 +49,7 @@ cases=(
     'a gitfile into objects|evil .git/objects/zz/p; mkdir q; echo "gitdir: ../.git/objects/zz/p/.git" >q/.git'
     'a gitfile that points to nothing yet|mkdir q; echo "gitdir: ../later" >q/.git|evil p; mv p/.git later'
     'a gitfile in another place among the objects|mkdir -p .git/objects/ab; echo "gitdir: ../../modules/x" >.git/objects/ab/.git; mkdir -p .git/modules|evil p; mv p/.git .git/modules/x'
-    'a gitfile among the objects, changed in place|mkdir -p .git/objects/ab .git/modules; git init -q p; mv p/.git .git/modules/x; echo "gitdir: ../../modules/x" >.git/objects/ab/.git|evil /tmp/y; cp -r /tmp/y/.git .git/modules/y; echo "gitdir: ../../modules/y" >.git/objects/ab/.git'
+    'a gitfile among the objects, changed in place|mkdir -p .git/objects/ab .git/modules; git init -q p; mv p/.git .git/modules/x; echo "gitdir: ../../modules/x" >.git/objects/ab/.git|y=$(mktemp -d); evil "$y"; cp -r "$y/.git" .git/modules/y; rm -rf "$y"; echo "gitdir: ../../modules/y" >.git/objects/ab/.git'
     'a link to nothing yet|mkdir q; ln -s ../later q/.git|evil p; mv p/.git later'
     'a hidden directory of packages|evil node_modules/x/.hidden; ln -s node_modules/x/.hidden proj'
     'among the references|evil .git/refs/p|mv .git/refs/p p'
@@ -74,7 +74,6 @@ for one in "${cases[@]}"; do
     fresh
     for step in "${steps[@]}"; do (cd "$WS" && bash -c "$ENV; $step") >/dev/null 2>&1; done
     is "control: $name" "$(host_runs)" ran
-    rm -rf /tmp/y
 done
 
 # ---- killed before the scan ----
