@@ -7,7 +7,7 @@
 
 int main(void)
 {
-    static const struct timespec before_exec = {.tv_nsec = 5000000};
+    static const struct timespec before_exec = {.tv_nsec = 20000000};
 
     for (;;) {
         pid_t pid = vfork();
