@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "layers/store.h"
+#include "os/atomic.h"
 #include "os/checked_dir.h"
 #include "os/tree.h"
 
@@ -44,6 +45,22 @@ static void remove_own_layers(int tree, const char *id)
         closedir(d);
 }
 
+/* What a process left that was killed while it replaced a record. Records are written under the
+ * lock of the tree, so none of these files is in use. */
+static void remove_temporary_records(int tree)
+{
+    int fd = openat(tree, "stacks", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!d && fd >= 0)
+        close(fd);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (strncmp(e->d_name, CSN_TEMP_PREFIX, strlen(CSN_TEMP_PREFIX)) == 0)
+            (void)unlinkat(fd, e->d_name, 0);
+    if (d)
+        closedir(d);
+}
+
 void csn_layer_tree_release(const char *path, const char *id)
 {
     char name[CSN_NAME_BYTES_MAX + 16], parent[CSN_PATH_MAX + 1];
@@ -65,6 +82,7 @@ void csn_layer_tree_release(const char *path, const char *id)
     (void)unlinkat(tree, name, 0);
     snprintf(name, sizeof(name), "originals-%s", id);
     (void)csn_tree_remove_force(tree, name);
+    remove_temporary_records(tree);
     /* A fork adds its record while it holds the lock, or finds the directory gone. */
     if (unlinkat(tree, "stacks", AT_REMOVEDIR) == 0 || errno == ENOENT)
         (void)csn_tree_remove_force(dir, slash + 1);

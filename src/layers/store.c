@@ -20,6 +20,7 @@
 #include "os/tree.h"
 
 #define MAGIC          "caisson-layers 1"
+#define SWITCHING      MAGIC "\nswitching " /* first, so that the flag has a fixed place */
 #define LINE_MAX_BYTES 1024
 #define SEARCH         (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
@@ -174,9 +175,8 @@ int csn_layer_record_read(int tree, const char *id, csn_layer_record *ret)
 
 static void print_record(FILE *f, const csn_layer_record *r)
 {
-    (void)fprintf(f, MAGIC "\nsince %lld %ld\ncopy %d\nswitching %d\nstack %s\n",
-                  (long long)r->since.tv_sec, r->since.tv_nsec, r->copy, r->switching,
-                  r->names);
+    (void)fprintf(f, SWITCHING "%d\nsince %lld %ld\ncopy %d\nstack %s\n", r->switching,
+                  (long long)r->since.tv_sec, r->since.tv_nsec, r->copy, r->names);
     for (size_t i = 0; i < r->snapshot_count; i++) {
         const csn_layer_snapshot *s = &r->snapshots[i];
         (void)fprintf(f, "snapshot %s %lld %d %d %s\n", s->name, (long long)s->created_ms,
@@ -184,11 +184,15 @@ static void print_record(FILE *f, const csn_layer_record *r)
     }
 }
 
+/* The old record is exchanged and then removed: ext4 and btrfs begin to write a file to the
+ * disk when it replaces another one by rename, which takes longer than all the rest. A record
+ * need not survive the machine, which ends its sandbox. */
 int csn_layer_record_write(int tree, const char *id, const csn_layer_record *r)
 {
     csn_autofree char *text = NULL;
     size_t len = 0;
     csn_temp t = CSN_TEMP_NONE;
+    bool ignored;
     csn_autofd int dir = openat(tree, "stacks", SEARCH);
     FILE *f = dir < 0 ? NULL : open_memstream(&text, &len);
 
@@ -201,9 +205,19 @@ int csn_layer_record_write(int tree, const char *id, const csn_layer_record *r)
     if (rc == 0)
         rc = csn_write_full(t.fd, text, len, NULL);
     if (rc == 0)
-        rc = csn_temp_publish(&t, dir, id, 0);
+        rc = csn_temp_swap(&t, dir, id, false, &ignored);
     csn_temp_drop(&t, dir);
     return rc;
+}
+
+int csn_layer_record_settle(int tree, const char *id)
+{
+    csn_autofd int dir = openat(tree, "stacks", SEARCH);
+    csn_autofd int fd = dir < 0 ? -1 : openat(dir, id, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    return pwrite(fd, "0", 1, sizeof(SWITCHING) - 1) == 1 ? 0 : -errno;
 }
 
 /* ---- layers ---- */

@@ -50,6 +50,8 @@ typedef struct csn_layer_record {
 int csn_layer_record_read(int tree, const char *id, csn_layer_record *ret);
 /* Replaces the record atomically. */
 int csn_layer_record_write(int tree, const char *id, const csn_layer_record *r);
+/* Sets `switching` of the record to false: one byte, without replacing it. */
+int csn_layer_record_settle(int tree, const char *id);
 void csn_layer_record_release(csn_layer_record *r);
 /* NULL: there is none of that name. */
 csn_layer_snapshot *csn_layer_find(const csn_layer_record *r, const char *name);

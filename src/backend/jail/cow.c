@@ -161,21 +161,28 @@ static csn_status busy(const cow_call *c, csn_error **err)
                             c->rt->id);
 }
 
-/* A call that was killed may have left the mount of the stack before. */
-static csn_status finish_switch(cow_call *c, csn_error **err)
-{
-    if (!c->r.switching)
-        return CSN_OK;
-    csn_status st = change_mount(c, err);
-    c->r.switching = false;
-    return st;
-}
-
 static csn_status save(cow_call *c, csn_error **err)
 {
     int rc = csn_layer_record_write(c->cow->tree, c->rt->id, &c->r);
 
     return rc < 0 ? csn_fail_errno(err, -rc, "layers of sandbox '%s'", c->rt->id) : CSN_OK;
+}
+
+/* The record says `switching`, and the mount is now that of its stack. */
+static csn_status settle(cow_call *c, csn_error **err)
+{
+    int rc = csn_layer_record_settle(c->cow->tree, c->rt->id);
+
+    c->r.switching = false;
+    return rc < 0 ? csn_fail_errno(err, -rc, "layers of sandbox '%s'", c->rt->id) : CSN_OK;
+}
+
+/* A call that was killed may have left the mount of the stack before. */
+static csn_status finish_switch(cow_call *c, csn_error **err)
+{
+    csn_status st = change_mount(c, err);
+
+    return st < 0 ? st : settle(c, err);
 }
 
 /* A long stack becomes one layer. Snapshots keep the layers that they have. */
@@ -255,9 +262,9 @@ static csn_status switch_to(cow_call *c, const char *names, csn_error **err)
     st = save(c, err);
     if (st == CSN_OK)
         st = change_mount(c, err);
-    c->r.switching = false;
     if (st == CSN_OK)
-        st = save(c, err);
+        st = settle(c, err);
+    c->r.switching = false;
     if (st == CSN_OK) {
         csn_layer_drop(c->cow->tree, old, &c->r);
         return st;
@@ -280,12 +287,10 @@ static void present_layers(const cow_call *c, char ret[CSN_LAYER_NAMES])
     csn_layer_names_copy(ret, empty ? rest + (*rest == ' ') : c->r.names);
 }
 
-/* Freezes `names`, which present_layers has found. */
-static csn_status freeze(cow_call *c, const char *names, csn_error **err)
+/* names: from present_layers. False: the first layer, which is written to, is one of them. */
+static bool is_frozen(const cow_call *c, const char *names)
 {
-    bool frozen = strlen(names) < strlen(c->r.names);
-
-    return frozen ? save(c, err) : switch_to(c, names, err);
+    return strlen(names) < strlen(c->r.names);
 }
 
 static csn_status choose_name(const cow_call *c, const char *name, const char *kind,
@@ -390,7 +395,8 @@ static csn_status copy_first(cow_call *c, csn_layer_snapshot *s, csn_error **err
 /* For a fork: no snapshot remains, but its layers are shared from now on. */
 static csn_status take_for_fork(cow_call *c, csn_layer_snapshot *s, csn_error **err)
 {
-    csn_status st = s->copied ? CSN_OK : freeze(c, s->names, err);
+    bool done = s->copied || is_frozen(c, s->names);
+    csn_status st = done ? CSN_OK : switch_to(c, s->names, err);
     int rc = st < 0 ? 0 : csn_layer_share(c->cow->tree, s->names);
 
     return rc < 0 ? csn_fail_errno(err, -rc, "layers of the workspace") : st;
@@ -410,7 +416,8 @@ static csn_status take_named(cow_call *c, const char *name, csn_layer_snapshot *
         return csn_fail(err, CSN_NOMEM, "snapshot");
     c->r.snapshots = grown;
     grown[c->r.snapshot_count++] = *s;
-    st = s->copied ? save(c, err) : freeze(c, s->names, err);
+    bool done = s->copied || is_frozen(c, s->names);
+    st = done ? save(c, err) : switch_to(c, s->names, err);
     if (st < 0) {
         c->r.snapshot_count--;
         (void)save(c, NULL);
@@ -433,8 +440,7 @@ static csn_status cow_snapshot(void *state, const char *name, uint32_t flags,
         st = c.commands > 0 ? busy(&c, err) : finish_switch(&c, err);
     if (st == CSN_OK)
         present_layers(&c, s.names);
-    bool written = strlen(s.names) == strlen(c.r.names); /* the first layer is one of them */
-    if (st == CSN_OK && (c.r.copy || (c.commands > 0 && written)))
+    if (st == CSN_OK && (c.r.copy || (c.commands > 0 && !is_frozen(&c, s.names))))
         st = copy_first(&c, &s, err);
     if (st == CSN_OK)
         st = flags & CSN_SNAPSHOT_FORK ? take_for_fork(&c, &s, err)
