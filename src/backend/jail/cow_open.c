@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "backend/jail/cow.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/path.h"
@@ -18,6 +20,8 @@
 #include "os/atomic.h"
 #include "os/landlock.h"
 #include "os/statedir.h"
+
+#define SWEEP_EACH_NS (60 * UINT64_C(1000000000))
 
 /* ---- options ---- */
 
@@ -184,17 +188,20 @@ static struct timespec base_time(const csn_cow *c, const char *names)
     return since;
 }
 
-/* Its process was killed, and it is not, or no longer, detached. */
+/* Its process was killed, and it is not, or no longer, detached. The lock is tried first: a
+ * process that detaches a sandbox gives it up when the directory exists. */
 static bool is_dead(int tree, const char *id)
 {
     char sub[CSN_NAME_BYTES_MAX + 16];
 
     if (id[0] == '.' || strlen(id) > CSN_NAME_BYTES_MAX)
         return false;
+    csn_autofd int lock = csn_layer_lock(tree, id);
+    if (lock < 0)
+        return false;
     snprintf(sub, sizeof(sub), "sandboxes/%s", id);
     csn_autofd int detached = csn_statedir_find(CSN_DIR_STATE, sub, NULL);
-    csn_autofd int lock = detached == -ENOENT ? csn_layer_lock(tree, id) : -1;
-    return lock >= 0;
+    return detached == -ENOENT;
 }
 
 static void sweep_tree(const char *name)
@@ -215,8 +222,7 @@ static void sweep_tree(const char *name)
         closedir(d);
 }
 
-/* Removes the layers of sandboxes that were killed together with their sweeper. */
-static void sweep(void)
+static void sweep_all(void)
 {
     int fd = csn_statedir_find(CSN_DIR_STATE, "layers", NULL);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -228,6 +234,18 @@ static void sweep(void)
             sweep_tree(e->d_name);
     if (d)
         closedir(d);
+}
+
+/* Removes the layers of sandboxes that were killed together with their sweeper. These belong to
+ * other processes, so a process that opens many sandboxes looks for them only now and then: it
+ * takes time for each sandbox of the user. */
+static void sweep(void)
+{
+    static _Atomic uint64_t next;
+    uint64_t now = csn_now_ns(), due = atomic_load(&next);
+
+    if (now >= due && atomic_compare_exchange_strong(&next, &due, now + SWEEP_EACH_NS))
+        sweep_all();
 }
 
 /* Copies the base, or the layer of a snapshot. Nothing of the base shows through. */
