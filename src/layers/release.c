@@ -17,18 +17,19 @@
 #include "os/checked_dir.h"
 #include "os/tree.h"
 
-/* Made by this sandbox, and used by no other. */
+/* Made by this sandbox, and used by no other. Most layers of a tree with many sandboxes are not
+ * made by this one. */
 static bool is_own(int tree, const char *name, const char *id)
 {
     char path[CSN_OVERLAY_NAME + CSN_NAME_BYTES_MAX + 8];
 
     if (strlen(name) != CSN_OVERLAY_NAME)
         return false;
-    snprintf(path, sizeof(path), "%s/shared", name);
-    if (faccessat(tree, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        return false;
     snprintf(path, sizeof(path), "%s/by-%s", name, id);
-    return faccessat(tree, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (faccessat(tree, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    snprintf(path, sizeof(path), "%s/shared", name);
+    return faccessat(tree, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
 static void remove_own_layers(int tree, const char *id)
@@ -61,9 +62,21 @@ static void remove_temporary_records(int tree)
         closedir(d);
 }
 
+static void remove_sandbox(int tree, const char *id)
+{
+    char name[CSN_NAME_BYTES_MAX + 16];
+
+    remove_own_layers(tree, id);
+    snprintf(name, sizeof(name), "stacks/%s", id);
+    (void)unlinkat(tree, name, 0);
+    snprintf(name, sizeof(name), "originals-%s", id);
+    (void)csn_tree_remove_force(tree, name);
+    remove_temporary_records(tree);
+}
+
 void csn_layer_tree_release(const char *path, const char *id)
 {
-    char name[CSN_NAME_BYTES_MAX + 16], parent[CSN_PATH_MAX + 1];
+    char lock[CSN_NAME_BYTES_MAX + 16], parent[CSN_PATH_MAX + 1];
     const char *slash = strrchr(path, '/');
 
     if (!slash || slash == path || (size_t)(slash - path) > CSN_PATH_MAX)
@@ -75,14 +88,11 @@ void csn_layer_tree_release(const char *path, const char *id)
         dir < 0 ? -1 : openat(dir, slash + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (tree < 0 || flock(tree, LOCK_EX) < 0)
         return;
-    remove_own_layers(tree, id);
-    snprintf(name, sizeof(name), "stacks/%s", id);
-    (void)unlinkat(tree, name, 0);
-    snprintf(name, sizeof(name), "lock-%s", id);
-    (void)unlinkat(tree, name, 0);
-    snprintf(name, sizeof(name), "originals-%s", id);
-    (void)csn_tree_remove_force(tree, name);
-    remove_temporary_records(tree);
+    /* The first file of a sandbox, and the last to be removed. */
+    snprintf(lock, sizeof(lock), "lock-%s", id);
+    if (faccessat(tree, lock, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        remove_sandbox(tree, id);
+    (void)unlinkat(tree, lock, 0);
     /* A fork adds its record while it holds the lock, or finds the directory gone. */
     if (unlinkat(tree, "stacks", AT_REMOVEDIR) == 0 || errno == ENOENT)
         (void)csn_tree_remove_force(dir, slash + 1);

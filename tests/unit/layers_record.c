@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -151,28 +152,76 @@ static void leave_temporary_record(void)
     close(fd);
 }
 
+/* As an open does it: the lock, a layer, the record. */
+static void make_sandbox(const char *id, char layer[CSN_OVERLAY_NAME + 1])
+{
+    const struct stat like = {.st_mode = S_IFDIR | 0755, .st_uid = geteuid()};
+    csn_layer_record r = example(false);
+    int lock = csn_layer_lock(tree, id);
+
+    assert_true(lock >= 0);
+    assert_int_equal(csn_layer_create(tree, id, &like, layer), 0);
+    assert_int_equal(csn_layer_record_write(tree, id, &r), 0);
+    close(lock);
+}
+
+static bool exists(const char *name)
+{
+    return faccessat(tree, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static void tree_is_removed_although_a_record_was_being_replaced(void **state)
 {
-    csn_layer_record r = example(false);
+    char layer[CSN_OVERLAY_NAME + 1];
 
     (void)state;
-    assert_int_equal(csn_layer_record_write(tree, "one", &r), 0);
+    make_sandbox("one", layer);
     leave_temporary_record();
     csn_layer_tree_release(path, "one");
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void tree_stays_for_another_sandbox(void **state)
+static void tree_without_a_sandbox_is_removed(void **state)
 {
-    csn_layer_record r = example(false);
+    (void)state;
+    csn_layer_tree_release(path, "one");
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static void release_leaves_what_other_sandboxes_use(void **state)
+{
+    char one[CSN_OVERLAY_NAME + 1], two[CSN_OVERLAY_NAME + 1], shared[CSN_OVERLAY_NAME + 1];
+    const struct stat like = {.st_mode = S_IFDIR | 0755, .st_uid = geteuid()};
 
     (void)state;
-    assert_int_equal(csn_layer_record_write(tree, "one", &r), 0);
-    assert_int_equal(csn_layer_record_write(tree, "two", &r), 0);
-    leave_temporary_record();
+    make_sandbox("one", one);
+    make_sandbox("two", two);
+    assert_int_equal(csn_layer_create(tree, "two", &like, shared), 0);
+    assert_int_equal(csn_layer_share(tree, shared), 0);
     csn_layer_tree_release(path, "two");
+    assert_true(exists(one));
+    assert_true(exists("lock-one"));
+    assert_true(exists(shared));
+    assert_false(exists(two));
+    assert_false(exists("lock-two"));
     assert_example(false);
     assert_int_equal(count_records(), 1);
+}
+
+/* The lock is removed last, so a release that was killed is repeated. */
+static void release_continues_one_that_was_killed(void **state)
+{
+    char one[CSN_OVERLAY_NAME + 1], two[CSN_OVERLAY_NAME + 1];
+
+    (void)state;
+    make_sandbox("one", one);
+    make_sandbox("two", two);
+    assert_int_equal(unlinkat(tree, "stacks/two", 0), 0);
+    csn_layer_tree_release(path, "two");
+    assert_false(exists(two));
+    assert_false(exists("lock-two"));
+    csn_layer_tree_release(path, "two");
+    assert_true(exists(one));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -186,7 +235,9 @@ int main(void)
         TEST(settle_changes_only_switching),
         TEST(settle_without_a_record_makes_none),
         TEST(tree_is_removed_although_a_record_was_being_replaced),
-        TEST(tree_stays_for_another_sandbox),
+        TEST(tree_without_a_sandbox_is_removed),
+        TEST(release_leaves_what_other_sandboxes_use),
+        TEST(release_continues_one_that_was_killed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
