@@ -27,6 +27,7 @@ typedef struct csn_cow {
     int alive;                   /* lock-ID; -1: detached, and found by its directory */
     char names[CSN_LAYER_NAMES]; /* of the overlay at the start */
     const char *host;            /* the host's directory */
+    bool like_source;            /* a fork of a sandbox for which the kernel made an overlay */
     csn_jail_share layers, base; /* what is mounted; for a root caller id-mapped */
     pthread_mutex_t lock;        /* held while layers are switched */
 } csn_cow;

@@ -168,7 +168,7 @@ static csn_status check_layers(const csn_runtime *rt, const char *names, csn_err
 
 /* A fork starts with the changes of another sandbox, so its base was taken when that one's
  * was. */
-static struct timespec base_time(const csn_cow *c, const char *names)
+static struct timespec base_time(csn_cow *c, const char *names)
 {
     char owner[CSN_NAME_BYTES_MAX + 1];
     struct timespec since;
@@ -181,6 +181,7 @@ static struct timespec base_time(const csn_cow *c, const char *names)
     if (csn_layer_owner(c->tree, names, owner) == 0 &&
         csn_layer_record_read(c->tree, owner, &r) == 0) {
         since = r.since;
+        c->like_source = !r.copy;
         csn_layer_record_release(&r);
     } else if (fstatat(c->tree, CSN_OVERLAY_BASE, &st, AT_SYMLINK_NOFOLLOW) == 0) {
         since = st.st_mtim; /* that of the tree */
@@ -318,6 +319,7 @@ csn_status csn_cow_create(csn_runtime *rt, csn_error **err)
     c->host = rt->jail->shares->v[0].host;
     sweep();
     csn_status st = open_tree_dir(rt, names, err);
+    c->like_source = rt->config->image && !*names; /* a copy has a layer */
     if (st == CSN_OK)
         st = check_layers(rt, names, err);
     if (st == CSN_OK)

@@ -276,8 +276,10 @@ static csn_status open_at(csn_confinement_level level, bool copy, const csn_conf
         return csn_fail(err, CSN_NOMEM, "open jail sandbox");
     rt->jail->cow_copy = copy;
     csn_status st = open_steps(rt, &why);
-    /* A copy-on-write workspace whose overlay the kernel refuses is copied. */
-    if (st == CSN_OK && rt->jail->cow && !copy && !rt->jail->cow_copy)
+    /* A copy-on-write workspace whose overlay the kernel refuses is copied. That of a fork is
+     * not refused, and the changes that it starts with could not be copied. */
+    if (st == CSN_OK && rt->jail->cow && !copy && !rt->jail->cow_copy &&
+        !rt->jail->cow->like_source)
         st = csn_jail_ready(rt, &why);
     bool again = st < 0 && rt->jail->cow_refused && !copy;
     if (st == CSN_OK) {
