@@ -162,9 +162,9 @@ typedef struct csn_commit_result {
     size_t conflict_count;
 } csn_commit_result;
 
-/* Writes changes to the host's directory: atomically per file; after a crash the next use of
- * the workspace completes it or takes it back. If there are conflicts nothing is written and
- * the call is CSN_OK with `conflicts`: check `written`. */
+/* Writes changes to the host's directory: atomically per file. If the process is killed, the
+ * next csn_open or csn_connect on the directory completes the commit or takes it back. If there
+ * are conflicts nothing is written and the call is CSN_OK with `conflicts`: check `written`. */
 CSN_API csn_status csn_commit(csn_sandbox *sb, const csn_commit_opts *opts,
                               csn_commit_result **ret, csn_error **err);
 CSN_API void csn_commit_result_free(csn_commit_result *r);

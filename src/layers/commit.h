@@ -127,3 +127,10 @@ typedef struct csn_commit_recovery {
  * base. Call it before any other use of store and base. CSN_CONFLICT: a commit is running.
  * After any other failure the journal is still there, and a later call tries again. */
 csn_status csn_commit_recover(int store, int base, csn_commit_recovery *ret, csn_error **err);
+
+/* Opens the directory for the journal of commits to `host`, an absolute path without links. All
+ * sandboxes on it share one: a commit may have to be completed when its sandbox is gone. */
+csn_status csn_commit_store_open(const char *host, int *ret, csn_error **err);
+/* csn_commit_recover for `host`, which must come before the first command on it. Costs one
+ * system call where there is nothing to recover. A commit that is running is not an error. */
+csn_status csn_commit_recover_host(const char *host, csn_error **err);

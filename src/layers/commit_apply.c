@@ -115,13 +115,14 @@ static csn_status recover_locked(int store, int base, csn_commit_recovery *ret, 
     st = load(store, CSN_JOURNAL_STAGING, &l, &found, err);
     if (st != CSN_OK)
         return st;
-    int rc = found ? csn_ops_unstage(base, &l) : 0;
+    bool executed = l.final;
+    int rc = found && !executed ? csn_ops_unstage(base, &l) : 0;
     csn_oplist_release(&l);
     if (rc < 0)
         return csn_commit_fail(err, -rc, "remove temporary files below", ".");
     st = remove_lists(store, err); /* also one that was not complete yet */
     if (st == CSN_OK && found)
-        ret->outcome = CSN_COMMIT_UNDONE;
+        ret->outcome = executed ? CSN_COMMIT_DONE : CSN_COMMIT_UNDONE;
     return st;
 }
 
@@ -206,6 +207,7 @@ static csn_status prepare(const csn_commit_request *r, const csn_commit_plan *pl
     csn_status st = csn_ops_stage(r, plan, l, err);
     if (st == CSN_OK)
         st = check_again(plan, base, l, err);
+    l->final = true;
     rc = st == CSN_OK ? csn_journal_save(store, CSN_JOURNAL_FINAL, l) : 0;
     if (rc < 0) {
         st = csn_commit_fail(err, -rc, "write", CSN_JOURNAL_FINAL);

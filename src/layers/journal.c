@@ -120,6 +120,7 @@ int csn_journal_save(int store, const char *name, const csn_oplist *l)
     csn_buf_init(&b, CSN_JOURNAL_BYTES_MAX);
     put_u64(&b, MAGIC);
     put_str(&b, l->token);
+    put_u64(&b, l->final);
     put_u64(&b, l->count);
     for (size_t i = 0; i < l->count; i++)
         put_op(&b, &l->v[i]);
@@ -149,13 +150,15 @@ int csn_journal_remove(int store, const char *name)
     return sync_dir(store);
 }
 
-/* A staging list alone would say that nothing was committed. */
-static const char *const all_lists[] = {CSN_JOURNAL_STAGING ".new", CSN_JOURNAL_STAGING,
-                                        CSN_JOURNAL_FINAL ".new", CSN_JOURNAL_FINAL};
+static const char *const all_lists[] = {CSN_JOURNAL_FINAL ".new", CSN_JOURNAL_FINAL,
+                                        CSN_JOURNAL_STAGING ".new", CSN_JOURNAL_STAGING};
 #define LISTS (sizeof(all_lists) / sizeof(all_lists[0]))
 
 int csn_journal_remove_all(int store)
 {
+    /* A staging list of its own would say that nothing was committed. */
+    if (renameat(store, CSN_JOURNAL_FINAL, store, CSN_JOURNAL_STAGING) < 0 && errno != ENOENT)
+        return -errno;
     for (size_t i = 0; i < LISTS; i++) {
         if (unlinkat(store, all_lists[i], 0) < 0 && errno != ENOENT)
             return -errno;
@@ -228,6 +231,7 @@ static int parse(const char *data, size_t len, csn_oplist *l)
     if (csn_get_u64(&in) != MAGIC)
         return -EBADMSG;
     const char *token = csn_get_str(&in, CSN_COMMIT_TOKEN, false);
+    l->final = csn_get_u64(&in) != 0;
     uint64_t count = csn_get_u64(&in);
     if (in.error != 0 || strchr(token, '/'))
         return -EBADMSG;

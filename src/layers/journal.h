@@ -2,7 +2,8 @@
  *
  * The store has `commit.staging` while temporary files are made: it names them, so that they
  * can be removed. It has `commit.journal` from the commit point until every operation is done.
- * Both have the same format. Operations are idempotent and executed in their order. */
+ * Both have the same format. While there is anything to finish or to undo, `commit.staging`
+ * exists: a commit that is complete renames its journal to that before it removes it. Operations are idempotent and executed in their order. */
 #pragma once
 #include <sys/types.h>
 
@@ -51,6 +52,7 @@ typedef struct csn_oplist {
     csn_op *v;        /* malloc'd */
     size_t count, room;
     char token[CSN_COMMIT_TOKEN + 1];
+    bool final; /* saved at the commit point, or later */
 } csn_oplist;
 
 void csn_oplist_release(csn_oplist *l);
@@ -64,7 +66,7 @@ int csn_journal_save(int store, const char *name, const csn_oplist *l);
 int csn_journal_load(int store, const char *name, csn_oplist *ret);
 /* Returns when the removal is durable. */
 int csn_journal_remove(int store, const char *name);
-/* Removes all lists, complete or not; the journal last. */
+/* Removes all lists, complete or not. */
 int csn_journal_remove_all(int store);
 /* Is there one? true also if that cannot be told. */
 bool csn_journal_any(int store);

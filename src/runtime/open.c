@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "base/strv.h"
+#include "layers/commit.h"
 #include "os/checked_dir.h"
 #include "os/statedir.h"
 #include "os/tree.h"
@@ -114,6 +115,8 @@ static csn_status open_steps(csn_runtime *rt, csn_error **err)
     csn_status st = csn_runtime_grants_open(rt, err);
 
     if (st == CSN_OK)
+        st = csn_commit_recover_host(rt->base.path, err);
+    if (st == CSN_OK)
         st = csn_runtime_environ_new(rt, &rt->environ_base, err);
     if (st == CSN_OK && (rt->detached || rt->config->lifetime_ms != 0))
         st = csn_runtime_ensure_keeper(rt, err);
@@ -156,6 +159,8 @@ csn_status csn_runtime_connect(const char *backend, const csn_config *config, co
         csn_runtime_bury(rt);
     if (st == CSN_OK)
         st = csn_runtime_grants_open(rt, err);
+    if (st == CSN_OK) /* a sandbox that runs can be used and destroyed anyway */
+        (void)csn_commit_recover_host(rt->base.path, NULL);
     if (st == CSN_OK)
         st = csn_runtime_environ_new(rt, &rt->environ_base, err);
     if (st == CSN_OK)

@@ -3,7 +3,7 @@
 # Copy-on-write workspaces: an agent runs, its changes are compared, kept in part, thrown away.
 if [ "${1:-caller}" = user ] && [ "$(id -u)" -eq 0 ]; then
     exec setpriv --reuid 65534 --regid 65534 --clear-groups -- \
-        env -i PATH=/usr/bin:/bin CAISSON="$CAISSON" VFORK_LOOP="$VFORK_LOOP" "$0"
+        env -i PATH=/usr/bin:/bin CAISSON="$CAISSON" VFORK_LOOP="$VFORK_LOOP" DIE_AT="$DIE_AT" "$0"
 fi
 here=$(cd "${0%/*}" && pwd)
 # shellcheck source=tests/cli/lib.sh
@@ -191,6 +191,49 @@ is "and all can be reached" "$(cs exec "$id" -c 'echo n*')" "n2 n3"
 cs destroy "$id"
 holds "the host has none of it" ! test -e count
 rm .secret vfork_loop
+
+# ---- a commit that is killed ----
+# interrupted CALL: a commit of a change, a removal and a new directory is killed before CALL.
+interrupted()
+{
+    cs destroy "$id"
+    mkdir -p "$p/cut" && rm -rf "$p/cut/"* && cd "$p/cut" || exit 1
+    echo old >f && echo old >gone
+    id=$(cs create --cow)
+    cs exec "$id" -c 'echo new >f; rm gone; mkdir d; echo new >d/g'
+    { "$DIE_AT" "$1" "$CAISSON" commit "$id"; } >/dev/null 2>&1
+}
+tree() { find . -type f -name '[!.]*' -exec grep . /dev/null {} + | sort | tr '\n' ' '; }
+temps() { find . -name '.csn-*' | wc -l; }
+interrupted utimensat
+is "killed before its commit point" "$(tree)$(temps)" "./f:old ./gone:old 1"
+status "the next run on the directory" 0 cs run -c 'cat f gone'
+is "finds the old files" "$out" "$(printf 'old\nold')"
+is "and undoes it" "$(temps)" 0
+interrupted unlinkat
+is "killed after its commit point" "$(tree)$(temps)" "./f:old ./gone:old 2"
+status "the next run" 0 cs run -c 'cat f d/g; test ! -e gone'
+is "finds the new files" "$out" "$(printf 'new\nnew')"
+is "all of them" "$(tree)$(temps)" "./d/g:new ./f:new 0"
+interrupted renameat2
+is "killed between a removal and a new file" "$(tree)$(temps)" "./f:old 2"
+status "create" 0 cs create
+is "finishes it" "$(tree)$(temps)" "./d/g:new ./f:new 0"
+plain=$out
+interrupted renameat2
+status "exec in a sandbox that is not copy-on-write" 0 cs exec "$plain" -- cat d/g
+is "finishes it first" "$out$(temps)" new0
+cs destroy "$plain"
+interrupted renameat2
+status "a run on local" 0 cs run --backend local -c 'cat d/g'
+is "finishes it, too" "$out$(temps)" new0
+interrupted renameat2
+printf broken >"$(echo "$XDG_STATE_HOME"/caisson/commits/*/commit.journal)"
+status "a damaged journal" 125 cs run -- true
+like "is named" "$err" "*finish the interrupted commit to '$p/cut': commit.journal*damaged*hint:*rm -r $XDG_STATE_HOME/caisson/commits/*"
+cs destroy "$id"
+rm -r "$XDG_STATE_HOME/caisson/commits/"*
+cd "$p" && rm -rf cut
 
 # ---- without cow ----
 id=$(cs create)

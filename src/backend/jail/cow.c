@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "layers/commit.h"
 #include "layers/copy_tree.h"
 #include "layers/flatten.h"
 #include "layers/originals.h"
@@ -563,7 +564,7 @@ static csn_status cow_open_layers(void *state, csn_workspace_layers *ret, csn_er
     l.running = c.commands > 0;
     st = open_all(&c, &l, err);
     if (st == CSN_OK)
-        st = csn_cow_open_store(c.rt, &l.store, err);
+        st = csn_commit_store_open(c.cow->host, &l.store, err);
     if (st == CSN_OK) {
         l.originals = csn_layer_originals(c.cow->tree, c.rt->id);
         if (l.originals < 0)

@@ -45,9 +45,9 @@ char *csn_cow_tree_path(const csn_runtime *rt);
 void csn_cow_plan(csn_jail *j, const csn_jail_share *share);
 /* Saves where the layers of a detached sandbox are. */
 csn_status csn_cow_save(csn_runtime *rt, csn_error **err);
-/* Opens the directory for the journal of a commit to this workspace, which all its sandboxes
- * share: a commit may have to be completed when its sandbox is gone. */
-csn_status csn_cow_open_store(const csn_runtime *rt, int *ret, csn_error **err);
+/* Finishes or undoes a commit to a workspace of the sandbox whose process was killed. Before
+ * the first command, whether the workspace is copy-on-write or not. */
+csn_status csn_cow_recover(const csn_runtime *rt, csn_error **err);
 /* Removes the layers after the end of the sandbox. */
 void csn_cow_ended(const csn_runtime *rt);
 void csn_cow_release(csn_cow *c);

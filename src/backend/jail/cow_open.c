@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/path.h"
 #include "layers/commit.h"
 #include "os/atomic.h"
@@ -292,21 +291,6 @@ static csn_status make_first(csn_runtime *rt, const char *names, csn_error **err
     return rc < 0 ? csn_fail_errno(err, -rc, "layers of the workspace") : CSN_OK;
 }
 
-/* A commit to this workspace whose process was killed. If this fails, or another one is
- * running, diff and commit report it. */
-static void recover_commit(const csn_runtime *rt)
-{
-    csn_commit_recovery ignored;
-    int store = -1;
-    csn_status st = csn_cow_open_store(rt, &store, NULL);
-
-    csn_autofd int base = open(rt->jail->cow->host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (st == CSN_OK && base >= 0)
-        (void)csn_commit_recover(store, base, &ignored, NULL);
-    if (st == CSN_OK)
-        close(store);
-}
-
 csn_status csn_cow_create(csn_runtime *rt, csn_error **err)
 {
     char names[CSN_LAYER_NAMES] = "";
@@ -322,8 +306,6 @@ csn_status csn_cow_create(csn_runtime *rt, csn_error **err)
     c->like_source = rt->config->image && !*names; /* a copy has a layer */
     if (st == CSN_OK)
         st = check_layers(rt, names, err);
-    if (st == CSN_OK)
-        recover_commit(rt);
     if (st == CSN_OK)
         st = make_first(rt, names, err);
     if (c->tree >= 0)
@@ -377,15 +359,17 @@ csn_status csn_cow_find(csn_runtime *rt, csn_error **err)
     return CSN_OK;
 }
 
-csn_status csn_cow_open_store(const csn_runtime *rt, int *ret, csn_error **err)
+csn_status csn_cow_recover(const csn_runtime *rt, csn_error **err)
 {
-    const char *host = rt->jail->cow->host;
-    char hash[CSN_HASH_HEX], sub[64];
+    const csn_jail_shares *s = rt->jail->shares;
+    csn_status st = CSN_OK;
 
-    csn_hash_bytes(host, strlen(host), hash);
-    snprintf(sub, sizeof(sub), "commits/%.32s", hash);
-    *ret = csn_statedir_open(CSN_DIR_STATE, sub, NULL);
-    return *ret < 0 ? csn_statedir_fail(err, -*ret, CSN_DIR_STATE, sub) : CSN_OK;
+    if (rt->jail->cow)
+        return csn_commit_recover_host(rt->jail->cow->host, err);
+    for (size_t i = 0; st == CSN_OK && i < s->count; i++)
+        if (i == 0 || (s->v[i].option && strcmp(s->v[i].option, "workspace") == 0))
+            st = csn_commit_recover_host(s->v[i].host, err);
+    return st;
 }
 
 void csn_cow_ended(const csn_runtime *rt)

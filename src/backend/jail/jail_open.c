@@ -230,6 +230,8 @@ static csn_status open_steps(csn_runtime *rt, csn_error **err)
     bool landlock_only = rt->level == CSN_LEVEL_LANDLOCK_ONLY;
     csn_status st = csn_jail_find_shares(rt, err);
 
+    if (st == CSN_OK)
+        st = csn_cow_recover(rt, err);
     /* Start the sweeper before the directories that it removes are created. */
     if (st == CSN_OK && (rt->detached || landlock_only || rt->jail->shares->v[0].cow))
         st = csn_jail_sweeper_begin(rt, err);
@@ -346,6 +348,7 @@ static csn_status connect_steps(csn_runtime *rt, csn_error **err)
         csn_runtime_bury(rt);
     if (st < 0)
         return st;
+    (void)csn_cow_recover(rt, NULL); /* a sandbox that runs can be used and destroyed anyway */
     csn_protected_reopen(rt);
     j->host_uid = rt->keeper_uid;
     j->host_gid = rt->keeper_gid;
