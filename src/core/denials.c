@@ -97,10 +97,12 @@ void csn_denials_add_limit(csn_denials *ds, const csn_exec_end *end)
 {
     static const struct {
         uint32_t how;
+        const char *text; /* how its message starts */
         const char *name, *source, *hint;
-    } rows[] = {{CSN_END_MEMORY, "memory", "config.memory_max", "--memory SIZE"},
-                {CSN_END_PIDS, "pids", "config.pids_max", "--pids N"},
-                {CSN_END_DISK, "disk", "config.file_max", "--limit-file SIZE"}};
+    } rows[] = {{CSN_END_MEMORY, "", "memory", "config.memory_max", "--memory SIZE"},
+                {CSN_END_PIDS, "", "pids", "config.pids_max", "--pids N"},
+                {CSN_END_DISK, "file", "disk", "config.file_max", "--limit-file SIZE"},
+                {CSN_END_DISK, "disk", "disk", "config.disk_max", "--disk SIZE"}};
 
     for (size_t i = 0; end->message[0] && i < sizeof(rows) / sizeof(rows[0]); i++) {
         csn_denial d = {.op = "limit",
@@ -108,7 +110,7 @@ void csn_denials_add_limit(csn_denials *ds, const csn_exec_end *end)
                         .rule = end->message,
                         .source = rows[i].source,
                         .hint = rows[i].hint};
-        if (rows[i].how == end->how)
+        if (rows[i].how == end->how && csn_str_starts(end->message, rows[i].text))
             csn_denials_add(ds, &d);
     }
 }

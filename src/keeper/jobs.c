@@ -127,8 +127,7 @@ void kp_job_send_exit(kp_keeper *k, const kp_job *job, uint32_t stage, uint32_t 
              &(csn_exit_msg){.stage = stage,
                              .errnum = errnum,
                              .status = job->status,
-                             .killed = (job->killed ? CSN_KILLED_ASKED : 0) |
-                                       (job->over_memory ? CSN_KILLED_MEMORY : 0) |
+                             .killed = (job->killed ? CSN_KILLED_ASKED : 0) | job->over |
                                        (job->timed_out ? CSN_KILLED_DEADLINE : 0),
                              .cpu_ns = job->cpu_ns,
                              .peak_memory = job->peak_memory,
@@ -316,7 +315,7 @@ static void job_reaped(kp_keeper *k, kp_job *job, int status, const struct rusag
     job->status = (uint32_t)status;
     job->cpu_ns = usage_ns(&ru->ru_utime) + usage_ns(&ru->ru_stime);
     job->peak_memory = (uint64_t)ru->ru_maxrss * 1024u;
-    if (job->over_memory && job->peak_memory < k->meter.peak)
+    if (job->over == CSN_KILLED_MEMORY && job->peak_memory < k->meter.peak)
         job->peak_memory = k->meter.peak; /* of all processes, as is the limit */
     if (k->want.root == job->pid)
         k->want.root = 0; /* the pid may be reused from now on */

@@ -10,6 +10,7 @@
  *   session.c           SESSION: persistent shells
  *   treekill.c          kills a command with all its descendants
  *   meter.c             enforces a memory limit where no control group does
+ *   disk_meter.c        enforces a limit of what is written to a copy-on-write workspace
  *   gateway_sockets.c   creates the gateway's sockets inside the jail
  *   name_stub.c         answers DNS queries in a jail without a network
  *   sweep.c             removes what a sandbox leaves; the sweeper program
@@ -107,9 +108,9 @@ typedef struct kp_job {
     bool tied;
     bool keep_channel;
     bool pty;
-    bool killed;      /* by a request or at its deadline */
-    bool timed_out;   /* killed at its deadline */
-    bool over_memory; /* killed by the meter */
+    bool killed;    /* by a request or at its deadline */
+    bool timed_out; /* killed at its deadline */
+    uint32_t over;  /* killed by a meter: the CSN_KILLED_* of its limit */
     kp_watch channel;
     kp_stream out, err;
     int stdin_w;
@@ -162,6 +163,8 @@ typedef struct kp_meter {
     unsigned over_count; /* successive scans above the limit */
 } kp_meter;
 
+struct kp_disk_meter;
+
 #define KP_PAGE           4096u /* with larger pages less memory is released */
 #define KP_CHILD_STACK    (15u * KP_PAGE + 1280u) /* of a child between clone and exec */
 #define KP_INLINE_OBJECTS 2u                      /* the control connection and one job */
@@ -201,6 +204,7 @@ typedef struct kp_keeper {
     size_t held_count;
     uint64_t record_next_ns; /* when to check the record next; 0: never */
     kp_meter meter;
+    struct kp_disk_meter *disk; /* NULL: there is no limit */
     struct {
         _Alignas(16) char bytes[sizeof(kp_job)];
         bool taken;
@@ -253,6 +257,14 @@ int kp_sweeper_run(const csn_keeper_spec *spec);
 
 /* meter.c. Checks the memory limit of the spec. Returns the time of the next check; 0: none. */
 uint64_t kp_meter_tick(kp_keeper *k, uint64_t now);
+/* Kills the command that has written the most with its tree; everything, if all: one killed
+ * before did not help. why: CSN_KILLED_*. */
+void kp_meter_kill_writer(kp_keeper *k, uint32_t why, bool all);
+
+/* disk_meter.c. Prepares what the spec orders, whose strings are gone afterwards. 0 or
+ * -errno. */
+int kp_disk_meter_open(kp_keeper *k);
+uint64_t kp_disk_meter_tick(kp_keeper *k, uint64_t now); /* as kp_meter_tick */
 
 /* serve.c */
 int kp_serve(kp_keeper *k);

@@ -41,18 +41,24 @@ typedef struct tag_usage {
 
 typedef struct scan {
     int proc;
-    bool exact; /* count shared memory once, and per tag */
+    bool exact;  /* count shared memory once, and per tag */
+    bool writes; /* count what was written instead of memory */
     uint64_t bytes;
     tag_usage tags[TAGS_MAX];
     size_t tag_count;
 } scan;
 
-/* A line "Key:   123 kB". A process name cannot fake one: the kernel escapes newlines. */
-static uint64_t bytes_of(const char *text, const char *key)
+/* A line "Key:   123". A process name cannot fake one: the kernel escapes newlines. */
+static uint64_t number_of(const char *text, const char *key)
 {
     const char *p = strstr(text, key);
 
-    return p ? (uint64_t)strtoull(p + strlen(key), NULL, 10) * 1024u : 0;
+    return p ? (uint64_t)strtoull(p + strlen(key), NULL, 10) : 0;
+}
+
+static uint64_t bytes_of(const char *text, const char *key)
+{
+    return number_of(text, key) * 1024u;
 }
 
 static bool read_text(int proc, pid_t pid, const char *file, char *buf, size_t size)
@@ -81,6 +87,17 @@ static uint64_t memory_of(const scan *l, pid_t pid)
         return 0;
     return bytes_of(text, "\nRssAnon:") + bytes_of(text, "\nRssShmem:") +
            bytes_of(text, "\nVmSwap:") + bytes_of(text, "\nVmPTE:");
+}
+
+/* By the process and those of its children that have ended. Some file systems have only one of
+ * the two counters. */
+static uint64_t written_by(const scan *l, pid_t pid)
+{
+    char text[512];
+
+    if (!read_text(l->proc, pid, "io", text, sizeof(text)))
+        return 0;
+    return number_of(text, "wchar:") + number_of(text, "\nwrite_bytes:");
 }
 
 static void add_usage(scan *l, pid_t pid, uint64_t bytes)
@@ -115,7 +132,7 @@ static int scan_proc(scan *l)
         long pid = strtol(e->d_name, NULL, 10);
         if (pid <= 1 || pid > INT32_MAX)
             continue; /* not a process, or the keeper */
-        uint64_t bytes = memory_of(l, (pid_t)pid);
+        uint64_t bytes = l->writes ? written_by(l, (pid_t)pid) : memory_of(l, (pid_t)pid);
         l->bytes += bytes;
         if (l->exact && bytes > 0)
             add_usage(l, (pid_t)pid, bytes);
@@ -126,28 +143,28 @@ static int scan_proc(scan *l)
 
 /* ---- over the limit ---- */
 
-static void kill_job(kp_keeper *k, kp_job *job)
+static void kill_job(kp_keeper *k, kp_job *job, uint32_t why)
 {
-    job->over_memory = true;
+    job->over = why;
     if (job->kind == KP_JOB_SESSION)
         kp_session_detach(k, job->session);
     kp_job_kill(k, job, 0);
 }
 
 /* All processes of the namespace but the keeper, with any tag. */
-static void kill_all(kp_keeper *k)
+static void kill_all(kp_keeper *k, uint32_t why)
 {
     (void)kill(-1, SIGKILL);
     KP_EACH(&k->jobs, item, safe)
     {
         if (((kp_job *)item)->running)
-            kill_job(k, (kp_job *)item);
+            kill_job(k, (kp_job *)item, why);
     }
 }
 
 /* Without a running command, the tag belongs to processes that an ended command left, or that
  * changed their tag. */
-static void kill_tag(kp_keeper *k, const tag_usage *o)
+static void kill_tag(kp_keeper *k, const tag_usage *o, uint32_t why)
 {
     csn_proctree_query w = {.tag_lo = o->tag, .tag_hi = o->tag};
     size_t fresh = 0;
@@ -156,7 +173,7 @@ static void kill_tag(kp_keeper *k, const tag_usage *o)
     {
         kp_job *job = (kp_job *)item;
         if (job->running && job->tag == o->tag) {
-            kill_job(k, job);
+            kill_job(k, job, why);
             return;
         }
     }
@@ -166,17 +183,25 @@ static void kill_tag(kp_keeper *k, const tag_usage *o)
         (void)kill(o->largest, SIGKILL);
 }
 
-static void enforce_limit(kp_keeper *k, const scan *l)
+static void kill_most(kp_keeper *k, const scan *l, uint32_t why, bool all)
 {
     const tag_usage *most = NULL;
 
     for (size_t i = 0; i < l->tag_count; i++)
         if (!most || l->tags[i].bytes > most->bytes)
             most = &l->tags[i];
-    if (++k->meter.over_count > OVER_SCANS_MAX)
-        kill_all(k);
+    if (all)
+        kill_all(k, why);
     else if (most)
-        kill_tag(k, most);
+        kill_tag(k, most, why);
+}
+
+void kp_meter_kill_writer(kp_keeper *k, uint32_t why, bool all)
+{
+    scan l = {.exact = true, .writes = true};
+
+    (void)scan_proc(&l);
+    kill_most(k, &l, why, all || l.tag_count == 0);
 }
 
 /* Longer while the limit is so far away that it cannot be reached meanwhile. */
@@ -212,7 +237,7 @@ uint64_t kp_meter_tick(kp_keeper *k, uint64_t now)
     if (rc == 0 && l.bytes > m->peak)
         m->peak = l.bytes;
     if (rc == 0 && l.bytes > max)
-        enforce_limit(k, &l);
+        kill_most(k, &l, CSN_KILLED_MEMORY, ++m->over_count > OVER_SCANS_MAX);
     else
         m->over_count = 0;
     uint64_t after = csn_now_ns(), pause = (after - now) * COST_PARTS;

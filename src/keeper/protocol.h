@@ -138,7 +138,9 @@ typedef enum csn_stage {
 #define CSN_KILLED_ASKED    (1u << 0) /* a KILL or the deadline came before its end */
 #define CSN_KILLED_MEMORY   (1u << 1) /* by the keeper: the sandbox was over its memory limit */
 #define CSN_KILLED_DEADLINE (1u << 2) /* by the keeper: the deadline came before any KILL */
-#define CSN_KILLED_ALL      0x7u
+#define CSN_KILLED_DISK     (1u << 3) /* by the keeper: its workspace was over the disk limit */
+#define CSN_KILLED_FILES    (1u << 4) /* the same, with the number of files */
+#define CSN_KILLED_ALL      0x1fu
 
 #define CSN_AFTER_ALONE   (1u << 0) /* known: no other process is left in the sandbox */
 #define CSN_AFTER_CHANNEL (1u << 1) /* the channel stays open for the next SPAWN */

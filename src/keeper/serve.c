@@ -440,7 +440,7 @@ static int tick(kp_keeper *k)
     uint64_t next = sooner(sooner(k->ends_ns, k->record_next_ns), k->resume_ns);
 
     if (k->jobs.count == 0 && k->waiters.count == 0 && next == 0 &&
-        k->spec.confinement.memory_max == 0)
+        k->spec.confinement.memory_max == 0 && !k->disk)
         return -1;
     uint64_t now = csn_now_ns();
     if (k->record_next_ns != 0) {
@@ -449,6 +449,7 @@ static int tick(kp_keeper *k)
     }
     next = sooner(next, kp_pause_tick(k, now));
     next = sooner(next, kp_meter_tick(k, now)); /* before the jobs: it may kill one */
+    next = sooner(next, kp_disk_meter_tick(k, now));
     if (k->ends_ns != 0 && now >= k->ends_ns)
         k->ending = true;
     KP_EACH(&k->jobs, item, safe)

@@ -49,6 +49,9 @@ static const csn_field confinement_fields[] = {
     CSN_FIELD(csn_confinement, U64, nofile_max, 0, UINT64_MAX),
     CSN_FIELD(csn_confinement, U64, data_max, 0, UINT64_MAX),
     CSN_FIELD(csn_confinement, U64, memory_max, 0, UINT64_MAX),
+    CSN_FIELD(csn_confinement, U64, disk_max, 0, UINT64_MAX),
+    CSN_FIELD(csn_confinement, U64, disk_files, 0, UINT64_MAX),
+    CSN_FIELD(csn_confinement, OPTIONAL_TEXT, disk_dir, 0, CSN_PATH_MAX),
     {0}};
 
 static const csn_field mount_fields[] = {
@@ -248,9 +251,10 @@ static int get_confinement(csn_unpacker *in, csn_mount *room, csn_keeper_spec *s
         return -EPROTO;
     c->mounts.size = csn_get_u64(in);
     c->mounts.inodes = csn_get_u64(in);
-    /* Over memory_max the keeper kills every process it sees, so it must have its own pid
-     * namespace. */
-    if (c->memory_max != 0 && !(c->on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)))
+    /* Over memory_max and disk_max the keeper kills every process it sees, so it must have its
+     * own pid namespace. */
+    if ((c->memory_max != 0 || c->disk_max != 0) &&
+        !(c->on & CSN_CONFINE_BIT(CSN_CONFINE_NAMESPACES)))
         return -EPROTO;
     return get_mounts(in, c, room, &s->mounts);
 }

@@ -10,7 +10,7 @@
 #include "os/cgroup.h"
 
 #define CSN_SPEC_MAGIC     0x534e5343u /* "CSNS" */
-#define CSN_SPEC_VERSION   9u
+#define CSN_SPEC_VERSION   10u
 #define CSN_SPEC_ID_MAX    127u
 #define CSN_SPEC_TEXT_MAX  8192u
 #define CSN_SPEC_GIVEN_MAX 64u

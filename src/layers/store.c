@@ -224,7 +224,7 @@ int csn_layer_record_settle(int tree, const char *id)
 
 int csn_layer_tree_init(int tree)
 {
-    if (fchmod(tree, 0711) < 0 || mkdirat(tree, CSN_OVERLAY_BASE, 0755) < 0 ||
+    if (fchmod(tree, 0755) < 0 || mkdirat(tree, CSN_OVERLAY_BASE, 0755) < 0 ||
         mkdirat(tree, "stacks", 0700) < 0)
         return -errno;
     return 0;

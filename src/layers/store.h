@@ -1,8 +1,9 @@
 /* store.h: where the layers of copy-on-write workspaces are kept.
  *
- *   <state>/layers/TREE/             one tree for a sandbox and all its forks; 0711, like what
- * is in it: the state directory above is private, and a root caller's keeper enters as another
- * user base/                          empty; the host's directory is mounted on it, in a jail
+ *   <state>/layers/TREE/             one tree for a sandbox and all its forks; 0755, what is in
+ *                                    it 0711: the state directory above is private, and a root
+ *                                    caller's keeper enters, and lists it, as another user
+ *     base/                          empty; the host's directory is mounted on it, in a jail
  *     lock-ID                        locked (flock) while the process of sandbox ID lives
  *     originals-ID/                  see originals.h
  *     stacks/ID                      the layers and snapshots of sandbox ID (csn_layer_record)

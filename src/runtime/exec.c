@@ -154,6 +154,10 @@ void csn_runtime_end_fill(const csn_runtime *rt, const csn_exit_msg *b, const ch
         csn_runtime_end_limit(ret, CSN_END_DISK, "file size", rt->file_max, 0);
     else if (b->killed & CSN_KILLED_MEMORY)
         csn_runtime_end_limit(ret, CSN_END_MEMORY, "memory", rt->memory_all, b->peak_memory);
+    else if (b->killed & (CSN_KILLED_DISK | CSN_KILLED_FILES))
+        csn_runtime_end_limit(ret, CSN_END_DISK,
+                              b->killed & CSN_KILLED_FILES ? "disk (number of files)" : "disk",
+                              rt->disk_all, 0);
 }
 
 /* ---- starting ---- */

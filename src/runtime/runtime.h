@@ -110,6 +110,7 @@ struct csn_runtime {
     bool remounted;       /* other mounts may take the place of the workspace's (cow.h) */
     uint64_t file_max;    /* maximum size of a file that a command writes; 0: no limit */
     uint64_t memory_all;  /* maximum of all commands together, for messages; 0: no limit */
+    uint64_t disk_all;    /* the same of what they write to the layers of the workspace */
     uint64_t memory_each; /* maximum address space of one process; 0: no limit */
     char **environ_base;  /* NAME=value for every command */
     char **write_dirs, **read_dirs; /* of csn_info; made by its first call, at open */

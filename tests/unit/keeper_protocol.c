@@ -603,18 +603,20 @@ static void only_a_sweeper_ends_processes_and_never_those_of_an_account(void **s
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
 }
 
-static void memory_is_only_watched_in_a_pid_namespace(void **state)
+static void memory_and_disk_are_only_watched_in_a_pid_namespace(void **state)
 {
     csn_keeper_spec s = sample_spec(), r;
 
     (void)state;
-    s.confinement = (csn_confinement){.on = CSN_CONFINE_ALL, .memory_max = 1};
+    s.confinement = (csn_confinement){.on = CSN_CONFINE_ALL, .memory_max = 1, .disk_max = 1};
     assert_int_equal(through_the_wire(&s, &r), 0);
     csn_spec_release(&r);
     s.confinement.on =
         CSN_CONFINE_BIT(CSN_CONFINE_LANDLOCK) | CSN_CONFINE_BIT(CSN_CONFINE_SECCOMP);
     assert_int_equal(through_the_wire(&s, &r), -EPROTO);
     s.confinement.memory_max = 0;
+    assert_int_equal(through_the_wire(&s, &r), -EPROTO);
+    s.confinement.disk_max = 0;
     assert_int_equal(through_the_wire(&s, &r), 0);
     csn_spec_release(&r);
 }
@@ -674,12 +676,18 @@ static void limits_of_walls_come_back(void **state)
                                       .pids_max = 5,
                                       .nofile_max = 6,
                                       .data_max = 1ull << 33,
-                                      .memory_max = 1ull << 32};
+                                      .memory_max = 1ull << 32,
+                                      .disk_max = 1ull << 34,
+                                      .disk_files = 7,
+                                      .disk_dir = "/p"};
     assert_int_equal(through_the_wire(&s, &r), 0);
     assert_int_equal(r.confinement.pids_max, 5);
     assert_int_equal(r.confinement.nofile_max, 6);
     assert_int_equal(r.confinement.data_max, 1ull << 33);
     assert_int_equal(r.confinement.memory_max, 1ull << 32);
+    assert_int_equal(r.confinement.disk_max, 1ull << 34);
+    assert_int_equal(r.confinement.disk_files, 7);
+    assert_string_equal(r.confinement.disk_dir, "/p");
     csn_spec_release(&r);
 }
 
@@ -768,7 +776,7 @@ int main(void)
         cmocka_unit_test(spec_of_a_sweeper_comes_back),
         cmocka_unit_test(only_a_sweeper_removes_groups_and_only_ours),
         cmocka_unit_test(only_a_sweeper_ends_processes_and_never_those_of_an_account),
-        cmocka_unit_test(memory_is_only_watched_in_a_pid_namespace),
+        cmocka_unit_test(memory_and_disk_are_only_watched_in_a_pid_namespace),
         cmocka_unit_test(only_who_has_walls_enters_groups),
         cmocka_unit_test(limits_of_walls_come_back),
         cmocka_unit_test(tags_of_two_sandboxes_differ),

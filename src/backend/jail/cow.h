@@ -15,6 +15,7 @@
 #pragma once
 #include "backend/jail/jail.h"
 #include "layers/store.h"
+#include "layers/usage.h"
 
 /* In the directory of a detached sandbox: the path of its tree. */
 #define CSN_STATE_LAYERS "layers"
@@ -28,6 +29,7 @@ typedef struct csn_cow {
     char names[CSN_LAYER_NAMES]; /* of the overlay at the start */
     const char *host;            /* the host's directory */
     bool like_source;            /* a fork of a sandbox for which the kernel made an overlay */
+    csn_usage start;             /* of the copy, when it was made */
     csn_jail_share layers, base; /* what is mounted; for a root caller id-mapped */
     pthread_mutex_t lock;        /* held while layers are switched */
 } csn_cow;

@@ -249,14 +249,16 @@ static void sweep(void)
 }
 
 /* Copies the base, or the layer of a snapshot. Nothing of the base shows through. */
-static int fill_copy(const csn_cow *c, const char *names, const char *layer)
+static int fill_copy(csn_cow *c, const char *names, const char *layer)
 {
     csn_autofd int from = *names ? csn_layer_open_fs(c->tree, names, 0)
                                  : open(c->host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     csn_autofd int to = csn_layer_open_fs(c->tree, layer, 0);
     int rc = from < 0 ? (*names ? from : -errno) : to < 0 ? to : 0;
 
-    return rc < 0 ? rc : csn_layer_copy(from, to);
+    if (rc == 0)
+        rc = csn_layer_copy(from, to);
+    return rc < 0 ? rc : csn_usage_measure(to, &c->start);
 }
 
 static csn_status make_first(csn_runtime *rt, const char *names, csn_error **err)

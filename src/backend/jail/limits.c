@@ -1,7 +1,8 @@
 /* limits.c: decides how each limit of a jail is enforced, and whether one ended a command.
  *
  * By default processes are limited by an rlimit that counts per user namespace, private disk
- * space by the size of the tmpfs, and memory by a ceiling that the keeper samples. --memory,
+ * space by the size of the tmpfs, and memory by a ceiling that the keeper samples, as it does
+ * with the layers of a copy-on-write workspace. --memory,
  * --pids and --cpus use a control group if the caller may create one. Otherwise the keeper
  * samples memory, each process has an rlimit, and
  * --cpus is refused.
@@ -20,6 +21,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "backend/jail/cow.h"
 #include "backend/jail/jail.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -117,6 +119,11 @@ uint64_t csn_jail_limit_pids(const csn_runtime *rt)
 uint64_t csn_jail_limit_disk(const csn_runtime *rt)
 {
     return limit_of(rt->config->disk_max, CSN_DISK_DEFAULT);
+}
+
+static uint64_t files_of(uint64_t disk)
+{
+    return disk / INODES_PER + INODES_LEAST;
 }
 
 /* The cgroup version that enforces this limit, or 0. */
@@ -320,6 +327,7 @@ csn_status csn_jail_limits_describe(csn_runtime *rt, csn_error **err)
     csn_jail *j = rt->jail;
     csn_jail_limits *l = &j->limits;
     char memory[96] = "", cpu[64] = "", file[64] = "", private[96] = "no limit on disk; ";
+    char layers[96] = "";
     char size[CSN_SIZE_TEXT], processes[96];
 
     rt->memory_all = csn_jail_limit_memory(rt);
@@ -341,12 +349,16 @@ csn_status csn_jail_limits_describe(csn_runtime *rt, csn_error **err)
     uint64_t disk = csn_jail_limit_disk(rt);
     if (rt->level == CSN_LEVEL_NAMESPACES && disk != 0)
         snprintf(private, sizeof(private), "private disk %s and %llu files by tmpfs; ",
-                 csn_size_text(disk, size),
-                 (unsigned long long)(disk / INODES_PER + INODES_LEAST));
+                 csn_size_text(disk, size), (unsigned long long)files_of(disk));
+    rt->disk_all = rt->level == CSN_LEVEL_NAMESPACES && j->cow ? disk : 0;
+    if (rt->disk_all != 0)
+        snprintf(layers, sizeof(layers),
+                 "changes of the workspace %s and %llu files by sampling; ",
+                 csn_size_text(disk, size), (unsigned long long)files_of(disk));
     describe_pids(rt, processes, sizeof(processes));
     l->text = csn_arena_printf(
-        j->arena, "%s%s%s; %s%s%llu descriptors by rlimit", memory, cpu, processes, private,
-        file, (unsigned long long)at_most(rt, RLIMIT_NOFILE, "Max open files", NOFILE));
+        j->arena, "%s%s%s; %s%s%s%llu descriptors by rlimit", memory, cpu, processes, private,
+        layers, file, (unsigned long long)at_most(rt, RLIMIT_NOFILE, "Max open files", NOFILE));
     return l->text ? CSN_OK : csn_fail(err, CSN_NOMEM, "limits of the jail");
 }
 
@@ -412,9 +424,15 @@ void csn_jail_limits_fill(csn_runtime *rt, csn_confinement *w)
     w->nofile_max = NOFILE;
     /* Slightly smaller than the file limit, so that a full disk is ENOSPC, not EFBIG. */
     w->mounts.size = disk > 2 * PAGE ? disk - PAGE : disk;
-    w->mounts.inodes = disk / INODES_PER + INODES_LEAST;
+    w->mounts.inodes = files_of(disk);
     if (disk == 0) /* 0 would be the kernel's default */
         w->mounts.size = w->mounts.inodes = NO_TMPFS_LIMIT;
+    if (disk != 0 && rt->jail->cow && rt->level == CSN_LEVEL_NAMESPACES) {
+        const csn_usage *start = &rt->jail->cow->start;
+        w->disk_max = disk + start->bytes;
+        w->disk_files = files_of(disk) + start->files;
+        w->disk_dir = rt->jail->cow_copy ? rt->jail->shares->v[0].inside : NULL;
+    }
     if (rt->level == CSN_LEVEL_LANDLOCK_ONLY) {
         csn_landlock_only_limits(rt, w);
     } else if (l->sampled) {

@@ -508,6 +508,9 @@ int kp_confine(kp_keeper *k)
     k->command_ruleset = b->command_ruleset;
     k->proc = proc_dir(b);
     k->layers = has_step(b, CSN_CONFINE_MOUNTS) ? b->rootfs.layers : -1;
+    rc = kp_disk_meter_open(k);
+    if (rc < 0)
+        return report_failure(b, rc);
     b->ready_fds[0] = root;
     report_to_library(CSN_MSG_READY, &b->ready, b->ready_fds, 1 + b->net_fd_count);
     kp_net_release();

@@ -39,6 +39,9 @@ typedef struct csn_confinement {
     uint64_t pids_max, nofile_max; /* 0: unchanged */
     uint64_t data_max;             /* RLIMIT_DATA of commands; 0: unchanged */
     uint64_t memory_max;           /* of all processes, see meter.c; 0: not enforced */
-    csn_gateway_net_order net;     /* the network besides loopback */
-    csn_rootfs mounts;             /* see csn_spec_get for its list */
+    uint64_t disk_max,
+        disk_files;            /* of the workspace's layers, see disk_meter.c; 0: likewise */
+    const char *disk_dir;      /* what that measures; NULL: the layers below the overlay */
+    csn_gateway_net_order net; /* the network besides loopback */
+    csn_rootfs mounts;         /* see csn_spec_get for its list */
 } csn_confinement;
