@@ -1,0 +1,3 @@
+module caisson.dev/go
+
+go 1.25
