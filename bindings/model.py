@@ -143,7 +143,7 @@ def struct(name, body, doc, enums):
 
 def read_header(name, model):
     text = (TOP / "include/caisson" / name).read_text()
-    for m in re.finditer(r"^#define (CSN_[A-Z_]+?)\s+\(1u << (\d+)\)(?:\s*/\*(.*?)\*/)?", text,
+    for m in re.finditer(r"^#define (CSN_[A-Z_]+?)\s+\(1u << (\d+)\)(?:[ ]*/\*(.*?)\*/)?", text,
                          re.M | re.S):
         comment = m.group(3) or ""
         model["flags"].append({"name": m.group(1), "value": 1 << int(m.group(2)),
