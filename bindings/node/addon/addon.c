@@ -18,6 +18,7 @@ void instance_unref(instance *in)
         return;
     pthread_mutex_destroy(&in->lock);
     pthread_cond_destroy(&in->changed);
+    shared_list_release(in);
     free(in);
 }
 

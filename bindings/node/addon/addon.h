@@ -27,6 +27,7 @@ typedef enum field_kind {
     K_TEXT,    /* bytes that are a string where they are UTF-8 */
     K_DATA,    /* bytes, always a Buffer */
     K_CONTENT, /* of csn_read_result: bytes of an image, else text */
+    K_SHARED,  /* a list of structs of strings that rarely changes */
     K_LIST,    /* pointer to structs and a count */
     K_INNER,   /* a struct inside this one */
     K_BOOL,
@@ -76,6 +77,13 @@ typedef struct handle handle;
 typedef struct call call;
 typedef struct ask ask;
 
+/* See shared_list.c. */
+typedef struct shared_list {
+    char *text;
+    size_t used, cap;
+    napi_ref list;
+} shared_list;
+
 struct instance {
     unsigned refs;
     pthread_mutex_t lock;
@@ -86,6 +94,7 @@ struct instance {
     unsigned pending; /* promises; the event loop lives while there are any */
     napi_ref factories;
     napi_ref log;
+    shared_list kept, candidate;
     handle *handles;
     call *calls;
     ask *asks;
@@ -241,6 +250,9 @@ bool args_read(napi_env env, call *c, const napi_value *argv);
 napi_value convert_struct(instance *in, napi_env env, const shape *s, const void *p);
 napi_value convert_list(instance *in, napi_env env, const shape *s, const void *items,
                         size_t count);
+napi_value shared_list_convert(instance *in, napi_env env, const shape *s, const void *items,
+                               size_t count);
+void shared_list_release(instance *in);
 napi_value convert_string(napi_env env, const char *s);
 napi_value convert_buffer(napi_env env, const void *data, size_t len);
 napi_value convert_error(instance *in, napi_env env, csn_status st, const csn_error *e);

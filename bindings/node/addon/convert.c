@@ -237,6 +237,9 @@ static napi_value field_value(instance *in, napi_env env, const field *f, const 
     case K_LIST:
         return convert_list(in, env, f->of, pointer_at(p, f->offset),
                             f->narrow ? u32_at(p, f->extra) : (size_t)u64_at(p, f->extra));
+    case K_SHARED:
+        return shared_list_convert(in, env, f->of, pointer_at(p, f->offset),
+                                   (size_t)u64_at(p, f->extra));
     case K_INNER:
         return convert_struct(in, env, f->of, p + f->offset);
     default:

@@ -90,7 +90,7 @@ static const field fields_shape_csn_exec_result[] = {
     {.name = "cpuMs", .kind = K_F64, .offset = offsetof(csn_exec_result, cpu_ms)},
     {.name = "peakMemory", .kind = K_U64, .offset = offsetof(csn_exec_result, peak_memory)},
     {.name = "denials", .kind = K_LIST, .offset = offsetof(csn_exec_result, denials), .extra = offsetof(csn_exec_result, denial_count), .of = &shape_csn_denial},
-    {.name = "layers", .kind = K_LIST, .offset = offsetof(csn_exec_result, layers), .extra = offsetof(csn_exec_result, layer_count), .of = &shape_csn_layer},
+    {.name = "layers", .kind = K_SHARED, .offset = offsetof(csn_exec_result, layers), .extra = offsetof(csn_exec_result, layer_count), .of = &shape_csn_layer},
     {.name = "unchecked", .kind = K_BOOL, .offset = offsetof(csn_exec_result, unchecked)},
     {.name = "sandbox", .kind = K_STR, .offset = offsetof(csn_exec_result, sandbox)},
 };

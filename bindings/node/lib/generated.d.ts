@@ -291,7 +291,7 @@ export interface ExecResult {
   /** bytes */
   peakMemory: number;
   denials: Denial[];
-  layers: Layer[];
+  layers: readonly Layer[];
   /** changes could not all be checked for protected files; see denials */
   unchecked: boolean;
   /** the id of the sandbox */
