@@ -153,6 +153,7 @@ void handle_unref(handle *h);
 /* Begins a use of the handle in the library; false if it is closed. */
 bool handle_enter(handle *h);
 void handle_leave(handle *h);
+bool handle_is_closing(handle *h);
 /* Refuses new calls. A sandbox: ends running calls except `own`, waits for them, and frees all
  * that the library has. A process or watch is freed after its last call. */
 void handle_close(handle *h, const call *own);

@@ -123,6 +123,14 @@ bool handle_enter(handle *h)
     return open;
 }
 
+bool handle_is_closing(handle *h)
+{
+    pthread_mutex_lock(&h->in->lock);
+    bool closing = h->closing || root_of(h)->closing;
+    pthread_mutex_unlock(&h->in->lock);
+    return closing;
+}
+
 /* With the lock held: takes what the library has of a process or watch that is not used any
  * more; the caller frees it without the lock. */
 static void *take_idle_child(handle *h)

@@ -96,6 +96,17 @@ static slices slices_begin(uint64_t ms)
                     .length = ms < SLICE_MS ? ms : SLICE_MS};
 }
 
+/* The status of a wait that came to its end, or was stopped. */
+static csn_status slices_end(call *c, csn_status st)
+{
+    if (st != CSN_TIMEOUT || !must_stop(c))
+        return st;
+    csn_error_free(c->err);
+    c->err = NULL;
+    return handle_is_closing(c->h) ? call_closed(c)
+                                   : csn_error_set(&c->err, CSN_CANCELLED, "cancelled");
+}
+
 /* True if another slice is to be waited for. */
 static bool slices_next(slices *s, call *c)
 {
@@ -128,7 +139,7 @@ csn_status run_wait_port(call *c)
     do
         st = csn_wait_port(c->target, (uint16_t)c->a[0].i, s.length, &c->err);
     while (st == CSN_TIMEOUT && slices_next(&s, c));
-    return st;
+    return slices_end(c, st);
 }
 
 csn_status run_wait_log(call *c)
@@ -139,7 +150,7 @@ csn_status run_wait_log(call *c)
     do
         st = csn_wait_log(c->target, c->a[0].s, s.length, &c->err);
     while (st == CSN_TIMEOUT && slices_next(&s, c));
-    return st;
+    return slices_end(c, st);
 }
 
 csn_status run_process_wait(call *c)
@@ -152,7 +163,7 @@ csn_status run_process_wait(call *c)
         st = csn_process_wait(c->target, s.length, &l, &c->err);
     while (st == CSN_TIMEOUT && slices_next(&s, c));
     c->ret = l;
-    return st;
+    return slices_end(c, st);
 }
 
 csn_status run_process_logs(call *c)
@@ -185,7 +196,7 @@ csn_status run_watch_next(call *c)
     while (st == CSN_TIMEOUT && slices_next(&s, c));
     if (st < 0) {
         free(e);
-        return st;
+        return slices_end(c, st);
     }
     c->ret = e;
     return st;

@@ -36,7 +36,7 @@ async function runWithSignal(verb, handle, args, signal) {
     return result;
   } catch (reason) {
     const error = asError(reason);
-    throw signal.aborted && error.code !== 'cancelled' ? abortError(signal) : error;
+    throw signal.aborted && error.name !== 'AbortError' ? abortError(signal) : error;
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
