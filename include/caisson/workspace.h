@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A workspace of the mode `cow` (HOST:cow) keeps the changes of a sandbox in layers above the
- * host's directory, which stays as it is until csn_commit. Snapshots and forks work on some
+ * host's directory, which stays as it is until csn_commit; the backend local copies the
+ * directory. Snapshots and forks work on some
  * other backends too. Where a call does not work it returns CSN_UNSUPPORTED.
  *
  * A part of caisson.h, which includes it; the rules for calls are explained there. */

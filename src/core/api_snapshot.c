@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "core/internal.h"
 #include "core/open.h"
 #include "core/result.h"
@@ -249,6 +250,17 @@ static csn_status fork_inner(csn_sandbox *sb, taken *t, csn_error **err)
     return not_cow(sb, "fork a sandbox", err);
 }
 
+/* The workspace of a fork may have another path, if it is a copy. */
+static const char *below_workspace(const csn_sandbox *sb, const char *workdir)
+{
+    csn_info_result info = {.size = sizeof(info)};
+    bool known = workdir && csn_sandbox_is_cow(sb) && sb->ops->info &&
+                 sb->ops->info(sb->state, &info, NULL) == CSN_OK && info.workspace;
+    const char *below = known ? csn_path_below(workdir, info.workspace) : NULL;
+
+    return below ? (*below ? below : NULL) : workdir;
+}
+
 csn_status csn_fork(csn_sandbox *sb, const char *name, csn_sandbox **ret, csn_error **err)
 {
     CSN_CLEANUP(csn_arena_freep) csn_arena *a = csn_arena_new();
@@ -268,7 +280,7 @@ csn_status csn_fork(csn_sandbox *sb, const char *name, csn_sandbox **ret, csn_er
     csn_config config = *sb->config;
     config.name = name;
     config.image = t.entry.snapshot;
-    config.workdir = workdir;
+    config.workdir = below_workspace(sb, workdir);
     config.flags &= ~CSN_OPEN_CREATE;
     return csn_sandbox_open(&config, sb->id, ret, err);
 }

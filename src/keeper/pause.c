@@ -200,9 +200,12 @@ static int pause_all(kp_keeper *k)
     return rc;
 }
 
-/* After the deadline they have continued, so what the library copied may be inconsistent. */
+/* After the deadline they have continued, so what the library copied may be inconsistent.
+ * Without a pid namespace, kill(-1) would stop all processes of the user. */
 int kp_pause_serve(kp_keeper *k, kp_request *r)
 {
+    if (getpid() != 1)
+        return -EOPNOTSUPP;
     if (r->body.pause.on)
         return pause_all(k);
     if (k->resume_ns == 0)

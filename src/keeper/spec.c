@@ -154,7 +154,8 @@ static bool is_valid(const csn_keeper_spec *s)
         return false;
     if (s->user != 0 && (s->user < CSN_SPEC_USER_LOW || s->user == UINT32_MAX))
         return false;
-    if (s->layers && (!sweeps || !is_removable(s->layers)))
+    /* A confined keeper cannot reach them. */
+    if (s->layers && ((!sweeps && s->confinement.on != 0) || !is_removable(s->layers)))
         return false;
     if (s->socket && s->socket[0] != '/')
         return false;

@@ -44,7 +44,8 @@ typedef struct csn_keeper_spec {
     uint64_t tag_base;
     const char *id;
     const char *socket; /* to unlink at the end, or NULL */
-    const char *layers; /* SWEEP: the tree from which to remove what `id` made, or NULL */
+    const char
+        *layers; /* not confined: the tree from which to remove what `id` made, or NULL */
     const char *remove[CSN_KEEPER_REMOVE_MAX + 1]; /* directories to remove at the end */
     const char *groups[CSN_CGROUP_KINDS + 1]; /* SWEEP: control groups to kill and remove */
     /* TAGGED: the user id that only this sandbox has, all of whose processes are killed; 0:

@@ -21,6 +21,7 @@
 #include "base/path.h"
 #include "base/strv.h"
 #include "os/beneath.h"
+#include "runtime/cow.h"
 #include "runtime/files.h"
 
 /* readlink returns at most one page: NULL for a longer path. */
@@ -180,12 +181,26 @@ static csn_status check_exists(const csn_runtime *rt, const char *const *deny, c
     return CSN_OK;
 }
 
+/* A rule for the host's directory holds for its copy (cow.h), which file calls use. Owns real.
+ */
+static char *move_to_copy(const csn_runtime *rt, char *real)
+{
+    const char *below = real && rt->cow ? csn_path_below(real, rt->cow->host) : NULL;
+    char *moved = NULL;
+
+    if (!below)
+        return real;
+    int n = asprintf(&moved, "%s%s%s", rt->base.path, *below ? "/" : "", below);
+    free(real);
+    return n < 0 ? NULL : moved;
+}
+
 static csn_status resolve_all(const csn_runtime *rt, const char *const *in, char ***ret,
                               csn_error **err)
 {
     for (size_t i = 0; in && in[i]; i++) {
         csn_autofree char *path = config_path(in[i], rt->base.path);
-        csn_autofree char *real = path ? resolve_prefix(path) : NULL;
+        csn_autofree char *real = path ? move_to_copy(rt, resolve_prefix(path)) : NULL;
         if (!real || csn_strv_push(ret, real) != 0)
             return csn_fail(err, CSN_NOMEM, "out of memory");
     }
@@ -247,13 +262,13 @@ static csn_status rules_open(csn_runtime *rt, csn_error **err)
 csn_status csn_runtime_grants_open(csn_runtime *rt, csn_error **err)
 {
     const csn_config *c = rt->config;
+    const char *workspace = rt->cow ? rt->cow->copy : c->workspace ? c->workspace : ".";
     size_t count = csn_strv_len(c->read) + csn_strv_len(c->write);
 
     rt->base.fd = rt->home.fd = -1;
     csn_status st = CSN_OK;
     if (!take_held(rt, 0, true, &rt->base))
-        st = grant_open(rt, "workspace", c->workspace ? c->workspace : ".", true, &rt->base,
-                        err);
+        st = grant_open(rt, "workspace", workspace, true, &rt->base, err);
     if (st < 0)
         return st;
     st =
@@ -327,7 +342,8 @@ const csn_grant *csn_runtime_grant_of(const csn_runtime *rt, const char *path,
     }
     if (path[0] == '/') {
         size_t reads = c ? csn_strv_len(c->read) : 0;
-        consider(&b, &rt->base, c ? c->workspace : NULL, path);
+        const char *named = rt->cow ? rt->cow->host : c ? c->workspace : NULL;
+        consider(&b, &rt->base, named, path);
         consider(&b, &rt->home, c ? c->home : NULL, path);
         for (size_t i = 0; i < rt->grant_count; i++) {
             const char *alias = NULL; /* the configured path */

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "os/proctree.h"
+#include "runtime/cow.h"
 #include "runtime/link.h"
 
 #define PROCESS_NAME "caisson-keeper"
@@ -160,6 +161,7 @@ static csn_status start_unconfined(csn_runtime *rt, csn_error **err)
         return csn_fail(err, CSN_NOMEM, "keeper");
     spec.socket = sock;
     spec.remove[0] = rt->run_path;
+    spec.layers = rt->cow ? rt->cow->path : NULL;
     return csn_runtime_send_orders(rt, &spec, err);
 }
 

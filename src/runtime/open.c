@@ -19,6 +19,7 @@
 #include "os/checked_dir.h"
 #include "os/statedir.h"
 #include "os/tree.h"
+#include "runtime/cow.h"
 #include "runtime/link.h"
 
 #define COMMIT_LOCK "commit.lock"
@@ -29,6 +30,7 @@ void csn_runtime_free(csn_runtime *rt)
         return;
     csn_runtime_grants_close(rt);
     csn_runtime_channel_drop(rt);
+    csn_cow_release(rt->cow);
     const int fds[] = {rt->keeper_fd, rt->keeper_pidfd, rt->run_fd, rt->commit_fd,
                        rt->record_fd};
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
@@ -109,12 +111,40 @@ csn_status csn_runtime_open_commit_lock(csn_runtime *rt, csn_error **err)
 
 /* ---- opening ---- */
 
+static bool exists(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0;
+}
+
+/* Without namespaces a copy-on-write workspace is a copy. */
+static csn_status copy_workspace(csn_runtime *rt, csn_error **err)
+{
+    const csn_config *c = rt->config;
+    bool cow = (c->flags & CSN_OPEN_COW) != 0;
+    csn_status st = csn_cow_check_image(rt, cow, err);
+
+    if (st < 0 || !cow)
+        return st;
+    csn_autofree char *named = strdup(c->workspace ? c->workspace : ".");
+    if (named)
+        csn_workspace_split(named, exists, NULL, NULL);
+    csn_autofree char *host = named ? realpath(named, NULL) : NULL;
+    if (!host)
+        return csn_fail_errno(err, named ? errno : ENOMEM, "workspace: %s", c->workspace);
+    st = csn_commit_recover_host(host, err);
+    return st < 0 ? st : csn_cow_create(rt, host, true, err);
+}
+
 /* The first command starts the keeper, unless the sandbox is detached or has a lifetime. */
 static csn_status open_steps(csn_runtime *rt, csn_error **err)
 {
-    csn_status st = csn_runtime_grants_open(rt, err);
+    csn_status st = copy_workspace(rt, err);
 
     if (st == CSN_OK)
+        st = csn_runtime_grants_open(rt, err);
+    if (st == CSN_OK && !rt->cow)
         st = csn_commit_recover_host(rt->base.path, err);
     if (st == CSN_OK)
         st = csn_runtime_environ_new(rt, &rt->environ_base, err);
@@ -135,6 +165,7 @@ csn_status csn_runtime_open(const char *backend, const csn_config *config, const
     csn_status st = open_steps(rt, err);
     if (st < 0) {
         (void)csn_runtime_end_keeper(rt);
+        csn_cow_ended(rt);
         csn_runtime_remove_dir(rt);
         return st;
     }
@@ -158,9 +189,11 @@ csn_status csn_runtime_connect(const char *backend, const csn_config *config, co
     if (st == CSN_GONE)
         csn_runtime_bury(rt);
     if (st == CSN_OK)
+        st = csn_cow_find(rt, err);
+    if (st == CSN_OK)
         st = csn_runtime_grants_open(rt, err);
     if (st == CSN_OK) /* a sandbox that runs can be used and destroyed anyway */
-        (void)csn_commit_recover_host(rt->base.path, NULL);
+        (void)csn_commit_recover_host(rt->cow ? rt->cow->host : rt->base.path, NULL);
     if (st == CSN_OK)
         st = csn_runtime_environ_new(rt, &rt->environ_base, err);
     if (st == CSN_OK)
@@ -262,6 +295,7 @@ csn_status csn_runtime_destroy(void *state, csn_error **err)
     if (!csn_runtime_end_keeper(rt))
         return csn_runtime_not_ended(rt, err);
     rt->ended = true;
+    csn_cow_ended(rt);
     csn_runtime_remove_dir(rt);
     return CSN_OK;
 }

@@ -23,6 +23,7 @@
 #include "os/cgroup.h"
 #include "os/checked_dir.h"
 #include "os/statedir.h"
+#include "runtime/cow.h"
 #include "runtime/link.h"
 
 CSN_DEFINE_CLEANUP(csn_runtime, csn_runtime_free)
@@ -347,6 +348,9 @@ void csn_runtime_bury(csn_runtime *rt)
         (known && csn_keeper_record_life(rt->run_fd, &rt->record) != CSN_KEEPER_ENDED))
         return;
     csn_runtime_end_rest(rt->id, &rt->record);
+    if (!rt->cow)
+        (void)csn_cow_find(rt, NULL);
+    csn_cow_ended(rt);
     csn_runtime_remove_dir(rt);
 }
 

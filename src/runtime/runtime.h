@@ -15,6 +15,7 @@
  *   grants.c          base, home and granted directories, and the rules for paths below them
  *   target.c          resolves a path and checks it against the policy (files.h)
  *   file.c change.c write.c batch.c watch.c   the file operations
+ *   cow.c cow_open.c cow_originals.c   a workspace whose changes go to layers (cow.h)
  *   host.c            file operations below a host directory, for export and import */
 #pragma once
 #include <pthread.h>
@@ -60,6 +61,7 @@ struct csn_runtime {
     const char *backend; /* for messages */
     csn_confinement_level level;
     struct csn_jail *jail;    /* the jail backend's part; NULL in every other sandbox */
+    struct csn_cow *cow;      /* if the workspace is copy-on-write; see cow.h */
     const csn_config *config; /* owned by the core, which frees it after this handle */
     char *id;
     bool detached;

@@ -6,9 +6,9 @@
  * both, the owner of a file may change its mode and times, and a terminal can be read and
  * changed after the command. No layer of the jail restricts that. */
 #include "backend/jail/cover.h"
-#include "backend/jail/cow.h"
 #include "backend/jail/jail.h"
 #include "base/error.h"
+#include "runtime/cow.h"
 
 csn_status csn_jail_exec(void *state, const csn_exec_req *req, const csn_sink *sink,
                          csn_exec_end *ret, csn_error **err)

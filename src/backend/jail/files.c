@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/jail/cow.h"
 #include "backend/jail/jail.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/path.h"
 #include "os/beneath.h"
+#include "runtime/cow.h"
 #include "runtime/link.h"
 
 csn_status csn_jail_fsuid_switch(const csn_runtime *rt, csn_fsuid *g, csn_error **err)

@@ -5,9 +5,9 @@
  * resolve paths below the root that it has built. Works for root and for ordinary users. */
 #include "backend/jail/jail.h"
 
-#include "backend/jail/cow.h"
 #include "backend/jail/export.h"
 #include "base/error.h"
+#include "runtime/cow.h"
 
 static csn_status jail_check(const csn_config *c, csn_error **err)
 {

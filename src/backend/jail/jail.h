@@ -8,7 +8,7 @@
  *   host_sockets.c     masks sockets of host programs inside shares
  *   own_records.c      masks caisson's own directories inside shares
  *   cover.h            masks what a policy denies, and keys of the user's home
- *   cow.h              a workspace whose changes go to layers
+ *   cow_mount.c        mounts a workspace whose changes go to layers (runtime/cow.h)
  *   cwd_check.c        refuses to share a system directory by default
  *   orders.c           sends the keeper its spec and resources, reads READY or FAILED
  *   record.c           saves and loads what a process needs to attach to a detached jail
@@ -45,7 +45,7 @@ typedef struct csn_jail_share {
     bool dir;   /* must be a directory */
     bool file;  /* is not a directory */
     bool as_is; /* mounted without id mapping */
-    bool cow;   /* changes go to layers: see cow.h */
+    bool cow;   /* changes go to layers: see runtime/cow.h */
 } csn_jail_share;
 
 #define CSN_JAIL_SHARES_MAX (CSN_SPEC_GIVEN_MAX - 1) /* one is reserved for the template */
@@ -63,7 +63,7 @@ typedef struct csn_jail {
     csn_jail_shares *shares;
     bool cow_copy;             /* the workspace is copied: no overlay is possible */
     bool cow_refused;          /* opening failed because of the overlay */
-    struct csn_cow *cow;       /* if the workspace is copy-on-write; see cow.h */
+    struct csn_cow *cow;       /* rt->cow */
     struct csn_covers *covers; /* what is denied; see cover.h */
     csn_rule_info *hidden;     /* places of keys that are hidden, for `info` */
     size_t hidden_count;
@@ -76,8 +76,9 @@ typedef struct csn_jail {
     bool nested;     /* commands may make namespaces and mounts */
     const csn_jail_share *given[CSN_SPEC_GIVEN_MAX];
     size_t given_count;
-    csn_jail_share template;     /* if used; see rootfs_template.c */
-    int template_lock;           /* or -1 */
+    csn_jail_share cow_layers, cow_base; /* what is mounted below an overlay */
+    csn_jail_share template;             /* if used; see rootfs_template.c */
+    int template_lock;                   /* or -1 */
     const char *const *links;    /* links in the root directory (merged /usr); ends with NULL */
     unsigned host_uid, host_gid; /* uid of commands on the host */
     unsigned spare_uid;          /* root caller: a uid without account, if it may change to it;
@@ -163,6 +164,19 @@ csn_status csn_jail_refuse_records(csn_jail *j, const csn_jail_share *shares, si
                                    csn_error **err);
 /* Refuses an audit log in a directory that commands can write. */
 csn_status csn_jail_check_audit(const csn_runtime *rt, csn_error **err);
+
+/* cow_mount.c. Checks the options that concern the workspace, before anything is created. */
+csn_status csn_jail_cow_check(const csn_runtime *rt, csn_error **err);
+/* Makes, or finds, the layers if the workspace is copy-on-write. */
+csn_status csn_jail_cow_create(csn_runtime *rt, csn_error **err);
+/* Finishes or undoes a commit to a workspace of the sandbox whose process was killed. Before
+ * the first command, whether the workspace is copy-on-write or not. */
+csn_status csn_jail_cow_recover(const csn_runtime *rt, csn_error **err);
+csn_status csn_jail_cow_find(csn_runtime *rt, csn_error **err);
+/* Adds the mounts. */
+void csn_jail_cow_plan(csn_jail *j, const csn_jail_share *share);
+/* Mounts an overlay of other layers. */
+csn_status csn_jail_cow_change(csn_runtime *rt, int tree, const char *names, csn_error **err);
 
 /* listed_home.c. The home directory of a user in /etc/passwd, or NULL. */
 const char *csn_jail_listed_home(csn_jail *j, unsigned uid);

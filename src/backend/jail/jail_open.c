@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "backend/jail/cover.h"
-#include "backend/jail/cow.h"
 #include "backend/jail/jail.h"
 #include "base/error.h"
 #include "base/strv.h"
 #include "os/beneath.h"
+#include "runtime/cow.h"
 #include "runtime/link.h"
 
 #define NAMESPACES                                                                             \
@@ -36,7 +36,6 @@ static void jail_free(csn_runtime *rt)
         csn_jail_net_release(j);
         csn_cover_caches_save(rt);
         csn_covers_release(j);
-        csn_cow_release(j->cow);
         free(j->mounts);
         csn_arena_free(j->arena);
         free(j);
@@ -231,14 +230,14 @@ static csn_status open_steps(csn_runtime *rt, csn_error **err)
     csn_status st = csn_jail_find_shares(rt, err);
 
     if (st == CSN_OK)
-        st = csn_cow_recover(rt, err);
+        st = csn_jail_cow_recover(rt, err);
     /* Start the sweeper before the directories that it removes are created. */
     if (st == CSN_OK && (rt->detached || landlock_only || rt->jail->shares->v[0].cow))
         st = csn_jail_sweeper_begin(rt, err);
     if (st == CSN_OK && landlock_only)
         st = csn_jail_sweeper_ready(rt, err);
     if (st == CSN_OK)
-        st = csn_cow_create(rt, err);
+        st = csn_jail_cow_create(rt, err);
     if (st == CSN_OK)
         st = spawn_and_plan(rt, err);
     if (st == CSN_OK)
@@ -280,8 +279,7 @@ static csn_status open_at(csn_confinement_level level, bool copy, const csn_conf
     csn_status st = open_steps(rt, &why);
     /* A copy-on-write workspace whose overlay the kernel refuses is copied. That of a fork is
      * not refused, and the changes that it starts with could not be copied. */
-    if (st == CSN_OK && rt->jail->cow && !copy && !rt->jail->cow_copy &&
-        !rt->jail->cow->like_source)
+    if (st == CSN_OK && rt->jail->cow && !copy && !rt->jail->cow_copy && !rt->cow->like_source)
         st = csn_jail_ready(rt, &why);
     bool again = st < 0 && rt->jail->cow_refused && !copy;
     if (st == CSN_OK) {
@@ -341,14 +339,15 @@ static csn_status connect_steps(csn_runtime *rt, csn_error **err)
     if (st == CSN_OK)
         st = csn_jail_record_load(rt, err);
     if (st == CSN_OK)
-        st = csn_cow_find(rt, err);
+        st = csn_jail_cow_find(rt, err);
     if (st == CSN_OK)
         st = csn_jail_ask_root(rt, err);
     if (st == CSN_GONE)
         csn_runtime_bury(rt);
     if (st < 0)
         return st;
-    (void)csn_cow_recover(rt, NULL); /* a sandbox that runs can be used and destroyed anyway */
+    (void)csn_jail_cow_recover(rt,
+                               NULL); /* a sandbox that runs can be used and destroyed anyway */
     csn_protected_reopen(rt);
     j->host_uid = rt->keeper_uid;
     j->host_gid = rt->keeper_gid;

@@ -21,7 +21,6 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include "backend/jail/cow.h"
 #include "backend/jail/jail.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -29,6 +28,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/strv.h"
+#include "runtime/cow.h"
 #include "runtime/link.h"
 
 #define INODES_PER   16384u /* bytes of disk for each file */

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/jail/cow.h"
 #include "backend/jail/jail.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -23,6 +22,7 @@
 #include "os/mount.h"
 #include "os/seccomp.h"
 #include "os/userns_diagnose.h"
+#include "runtime/cow.h"
 #include "runtime/link.h"
 
 /* ---- orders ---- */

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "backend/jail/cover.h"
-#include "backend/jail/cow.h"
 #include "backend/jail/jail.h"
 #include "base/error.h"
 #include "base/path.h"
@@ -252,7 +251,7 @@ static void mount_shares(csn_jail *j, const shares *s)
     for (size_t i = 0; i < s->count; i++) {
         const csn_jail_share *one = &sorted[i];
         if (one->cow && !j->cow_copy) {
-            csn_cow_plan(j, one);
+            csn_jail_cow_plan(j, one);
             continue;
         }
         uint32_t flags = one->writable ? 0 : CSN_MOUNT_RDONLY;
@@ -379,7 +378,7 @@ csn_status csn_jail_find_shares(csn_runtime *rt, csn_error **err)
         return csn_fail(err, CSN_NOMEM, "plan of the jail");
     csn_status st = add_all(rt, j, j->shares, err);
     if (st == CSN_OK)
-        st = csn_cow_check(rt, err);
+        st = csn_jail_cow_check(rt, err);
     if (st == CSN_OK)
         st = csn_jail_check_audit(rt, err);
     return st < 0 ? st : choose_user(rt, j, err);

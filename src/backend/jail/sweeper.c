@@ -18,12 +18,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/jail/cow.h"
 #include "backend/jail/jail.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "os/statedir.h"
+#include "runtime/cow.h"
 #include "runtime/link.h"
 
 #define END_MS   2000

@@ -4,15 +4,20 @@
  * Commands run as the caller, with the caller's files and network. The kernel keeps file calls
  * below the base, commands get a clean environment and no inherited descriptors, and a keeper
  * ends whole process trees. A detached sandbox exists as long as its keeper runs. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "backend/local/export.h"
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "runtime/cow.h"
 #include "runtime/runtime.h"
 
-static const csn_layer layers[] = {
+#define COMMON 5u /* the last is only for a copy-on-write workspace */
+
+static const csn_layer layers[COMMON + 1] = {
     {"isolation", "off",
      "local isolates nothing: commands run as you, with your files and your network"},
     {"files", "on",
@@ -22,24 +27,29 @@ static const csn_layer layers[] = {
     {"environment", "on",
      "commands get an allow-list of variables and no inherited descriptor"},
     {"network", "off", "commands use the host's network"},
+    {"workspace", "weaker",
+     "copy-on-write, by a copy: commands start in it and file calls use it, changes wait for "
+     "commit; commands that use the path of the host's directory change that"},
 };
 
-/* True for HOST:INSIDE, HOST:ro or HOST:cow, unless a file of that name exists. */
-static bool mapped(const char *workspace)
+static bool exists(const char *path)
 {
-    const char *colon = workspace ? strrchr(workspace, ':') : NULL;
-
-    return colon && access(workspace, F_OK) != 0 &&
-           (colon[1] == '/' || strcmp(colon, ":ro") == 0 || strcmp(colon, ":cow") == 0);
+    return access(path, F_OK) == 0;
 }
 
 static csn_status local_check(const csn_config *c, csn_error **err)
 {
-    if (!mapped(c->workspace))
+    const char *inside = NULL, *mode = NULL;
+    csn_autofree char *host = strdup(c->workspace ? c->workspace : ".");
+
+    if (!host)
+        return csn_fail(err, CSN_NOMEM, "workspace");
+    csn_workspace_split(host, exists, &inside, &mode);
+    if (!inside && (!mode || strcmp(mode, "cow") == 0))
         return CSN_OK;
-    csn_status st =
-        csn_fail(err, CSN_UNSUPPORTED,
-                 "workspace %s: backend 'local' supports only a plain directory", c->workspace);
+    csn_status st = csn_fail(
+        err, CSN_UNSUPPORTED,
+        "workspace %s: backend 'local' supports only a directory, or DIR:cow", c->workspace);
     return csn_error_advise(st, err, "jail and docker support HOST:INSIDE and :ro");
 }
 
@@ -73,9 +83,19 @@ static csn_status local_probe(const char *id, void *register_data, const char **
 
 static csn_status local_info(void *state, csn_info_result *ret, csn_error **err)
 {
+    const csn_runtime *rt = state;
+
     ret->layers = layers;
-    ret->layer_count = sizeof(layers) / sizeof(layers[0]);
+    ret->layer_count = COMMON + (rt->cow != NULL);
     return csn_runtime_info(state, ret, err);
+}
+
+static csn_status local_commit(void *state, csn_error **err)
+{
+    csn_runtime *rt = state;
+    csn_status st = rt->detached ? csn_cow_save(rt, err) : CSN_OK;
+
+    return st < 0 ? st : csn_runtime_commit(rt, err);
 }
 
 /* The watch ends with the keeper, so there must be one: csn_extend may give the sandbox a
@@ -127,10 +147,11 @@ static const csn_backend_ops ops = {
     .options = CSN_OPTION_WORKSPACE | CSN_OPTION_CREATE | CSN_OPTION_READ | CSN_OPTION_WRITE |
                CSN_OPTION_DENY | CSN_OPTION_DENY_MISSING | CSN_OPTION_RULES | CSN_OPTION_HOME |
                CSN_OPTION_NOFOLLOW | CSN_OPTION_MEMORY | CSN_OPTION_FILE_SIZE |
-               CSN_OPTION_LIFETIME,
+               CSN_OPTION_LIFETIME | CSN_OPTION_COW | CSN_OPTION_IMAGE,
     .exec = csn_runtime_exec,
     .files = &files,
     .processes = &processes,
+    .workspace = &csn_cow_ops,
     .check = local_check,
     .open = local_open,
     .connect = local_connect,
@@ -138,7 +159,7 @@ static const csn_backend_ops ops = {
     .force_destroy = local_force_destroy,
     .close = csn_runtime_close,
     .destroy = csn_runtime_destroy,
-    .commit = csn_runtime_commit,
+    .commit = local_commit,
     .extend = csn_runtime_extend,
     .info = local_info,
     .probe = local_probe,

@@ -67,11 +67,13 @@ void kp_release_pages(void *start, void *end)
 }
 
 /* The spec's strings point into spec_bytes. Its pages are released only if no string (socket,
- * remove, groups) is needed when the keeper ends. */
+ * remove, groups, layers with id) is needed when the keeper ends. */
 static void release_spec(kp_keeper *k)
 {
     csn_keeper_spec *s = &k->spec;
 
+    if (s->layers)
+        return;
     s->id = "";
     if (!s->socket && !s->remove[0] && !s->groups[0])
         kp_release_pages(spec_bytes, spec_bytes + sizeof(spec_bytes));

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/jail/cow.h"
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "layers/originals.h"
+#include "runtime/cow.h"
 
 #define COLLECT_MAX 10000u /* files after one command */
 
@@ -18,7 +18,7 @@ typedef struct places {
 
 static int open_places(const csn_runtime *rt, places *ret)
 {
-    const csn_cow *c = rt->jail->cow;
+    const csn_cow *c = rt->cow;
 
     ret->originals = csn_layer_originals(c->tree, rt->id);
     ret->base = open(c->host, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -35,7 +35,7 @@ static void close_places(places *p)
 
 void csn_cow_collect(const csn_runtime *rt, struct timespec began)
 {
-    const csn_cow *c = rt->jail->cow;
+    const csn_cow *c = rt->cow;
     csn_layer_record r;
     places p;
 
@@ -51,8 +51,7 @@ void csn_cow_collect(const csn_runtime *rt, struct timespec began)
 
 void csn_cow_keep(const csn_runtime *rt, const char *path)
 {
-    const char *below =
-        rt->jail->cow ? csn_path_below(path, rt->jail->shares->v[0].inside) : NULL;
+    const char *below = rt->cow ? csn_path_below(path, rt->base.path) : NULL;
     places p;
 
     if (!below || !*below || strstr(below, "..") || strstr(below, "//") || strstr(below, "/./"))

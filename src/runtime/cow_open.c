@@ -10,15 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend/jail/cow.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/path.h"
-#include "layers/commit.h"
 #include "os/atomic.h"
-#include "os/landlock.h"
 #include "os/statedir.h"
+#include "runtime/cow.h"
 
 #define SWEEP_EACH_NS (60 * UINT64_C(1000000000))
 
@@ -43,19 +41,21 @@ static bool split_image(const char *image, char tree[CSN_NAME_BYTES_MAX + 1],
     return !*names || csn_overlay_describe(names, &ignored) == 0;
 }
 
-static csn_status check_image(const csn_config *c, bool cow, csn_error **err)
+csn_status csn_cow_check_image(const csn_runtime *rt, bool cow, csn_error **err)
 {
+    const csn_config *c = rt->config;
     char tree[CSN_NAME_BYTES_MAX + 1], names[CSN_LAYER_NAMES];
     csn_status st;
 
     if (!c->image)
         return CSN_OK;
     if (strncmp(c->image, CSN_COW_IMAGE, strlen(CSN_COW_IMAGE)) != 0) {
-        st = csn_fail(err, CSN_UNSUPPORTED, "--image %s: backend 'jail' has no images",
-                      c->image);
+        st = csn_fail(err, CSN_UNSUPPORTED, "--image %s: backend '%s' has no images", c->image,
+                      rt->backend);
         return csn_error_advise(st, err,
-                                "docker, dagger and e2b have; a jail takes a snapshot of "
-                                "another jail: caisson snapshot ID");
+                                "docker, dagger and e2b have; %s takes a snapshot of "
+                                "another sandbox: caisson snapshot ID",
+                                rt->backend);
     }
     if (!cow)
         return csn_fail(err, CSN_INVALID, "--image %s: needs a copy-on-write workspace (--cow)",
@@ -63,37 +63,6 @@ static csn_status check_image(const csn_config *c, bool cow, csn_error **err)
     return split_image(c->image, tree, names)
                ? CSN_OK
                : csn_fail(err, CSN_INVALID, "--image %s: is not a snapshot", c->image);
-}
-
-csn_status csn_cow_check(const csn_runtime *rt, csn_error **err)
-{
-    const csn_jail_shares *s = rt->jail->shares;
-    const csn_jail_share *w = &s->v[0];
-    csn_status st = check_image(rt->config, w->cow, err);
-
-    for (size_t i = 1; st == CSN_OK && i < s->count; i++)
-        if (s->v[i].cow)
-            st = csn_fail(err, CSN_UNSUPPORTED,
-                          "workspace %s:cow: only the first workspace can be copy-on-write",
-                          s->v[i].host);
-    if (st < 0 || !w->cow)
-        return st;
-    if (rt->level != CSN_LEVEL_NAMESPACES || rt->jail->weaker)
-        rt->jail->cow_copy = true;
-    if (rt->jail->cow_copy && rt->jail->root && rt->jail->weaker) {
-        st = csn_fail(err, CSN_UNAVAILABLE,
-                      "workspace %s: root's copy-on-write workspace needs id-mapped mounts: %s",
-                      w->host, rt->jail->weaker);
-        return csn_error_advise(st, err, "run caisson as the user who owns the directory");
-    }
-    if (!rt->jail->cow_copy && strrchr(w->inside, '/') == w->inside) {
-        st = csn_fail(err, CSN_INVALID,
-                      "workspace %s: a copy-on-write workspace cannot be at %s, in the root "
-                      "directory",
-                      w->host, w->inside);
-        return csn_error_advise(st, err, "--workspace %s:/work%s:cow", w->host, w->inside);
-    }
-    return CSN_OK;
 }
 
 /* ---- the tree ---- */
@@ -109,12 +78,12 @@ char *csn_cow_tree_path(const csn_runtime *rt)
 
 static csn_cow *new_cow(csn_runtime *rt)
 {
-    csn_cow *c = csn_arena_alloc(rt->jail->arena, sizeof(*c));
+    csn_cow *c = malloc(sizeof(*c));
 
     if (c) {
         *c = (csn_cow){.tree = -1, .alive = -1};
         pthread_mutex_init(&c->lock, NULL);
-        rt->jail->cow = c;
+        rt->cow = c;
         rt->remounted = true;
     }
     return c;
@@ -129,13 +98,16 @@ void csn_cow_release(csn_cow *c)
     if (c->alive >= 0)
         close(c->alive);
     free(c->path);
+    free(c->host);
+    free(c->copy);
     pthread_mutex_destroy(&c->lock);
+    free(c);
 }
 
 /* A new tree, or that of the sandbox from which this one is forked. */
 static csn_status open_tree_dir(csn_runtime *rt, char *names, csn_error **err)
 {
-    csn_cow *c = rt->jail->cow;
+    csn_cow *c = rt->cow;
     char tree[CSN_NAME_BYTES_MAX + 1], sub[sizeof(tree) + 16];
     bool forked = rt->config->image && split_image(rt->config->image, tree, names);
 
@@ -157,7 +129,7 @@ static csn_status check_layers(const csn_runtime *rt, const char *names, csn_err
     size_t count = csn_layer_count(names);
 
     for (size_t i = 0; i < count; i++) {
-        csn_autofd int fd = csn_layer_open_fs(rt->jail->cow->tree, names, i);
+        csn_autofd int fd = csn_layer_open_fs(rt->cow->tree, names, i);
         if (fd < 0)
             return csn_fail(err, CSN_NOT_FOUND, "--image %s: the snapshot is gone",
                             rt->config->image);
@@ -261,18 +233,27 @@ static int fill_copy(csn_cow *c, const char *names, const char *layer)
     return rc < 0 ? rc : csn_usage_measure(to, &c->start);
 }
 
-static csn_status make_first(csn_runtime *rt, const char *names, csn_error **err)
+static int set_copy(csn_cow *c, const char *names)
 {
-    csn_cow *c = rt->jail->cow;
+    int n = asprintf(&c->copy, "%s/%.*s/fs", c->path, (int)CSN_OVERLAY_NAME, names);
+
+    if (n < 0)
+        c->copy = NULL;
+    return n < 0 ? -ENOMEM : 0;
+}
+
+static csn_status make_first(csn_runtime *rt, const char *names, bool copy, csn_error **err)
+{
+    csn_cow *c = rt->cow;
     csn_layer_record r = {0};
     char layer[CSN_OVERLAY_NAME + 1];
     struct stat like;
 
     csn_autofd int top = *names ? csn_layer_open_fs(c->tree, names, 0) : -1;
-    if (top >= 0 ? fstat(top, &like) < 0 : stat(rt->jail->shares->v[0].host, &like) < 0)
+    if (top >= 0 ? fstat(top, &like) < 0 : stat(c->host, &like) < 0)
         return csn_fail_errno(err, errno, "workspace");
     r.since = base_time(c, names);
-    r.copy = rt->jail->cow_copy;
+    r.copy = copy;
     csn_layer_names_copy(r.names, r.copy ? "" : names);
     c->alive = csn_layer_lock(c->tree, rt->id);
     int rc = c->alive < 0 ? c->alive : csn_layer_create(c->tree, rt->id, &like, layer);
@@ -286,30 +267,26 @@ static csn_status make_first(csn_runtime *rt, const char *names, csn_error **err
         rc = csn_layer_record_write(c->tree, rt->id, &r);
     csn_layer_names_copy(c->names, r.names);
     if (rc == 0 && r.copy)
-        rt->jail->shares->v[0].host =
-            csn_arena_printf(rt->jail->arena, "%s/%s/fs", c->path, layer);
-    if (!rt->jail->shares->v[0].host)
-        rc = -ENOMEM;
+        rc = set_copy(c, layer);
     return rc < 0 ? csn_fail_errno(err, -rc, "layers of the workspace") : CSN_OK;
 }
 
-csn_status csn_cow_create(csn_runtime *rt, csn_error **err)
+csn_status csn_cow_create(csn_runtime *rt, const char *host, bool copy, csn_error **err)
 {
     char names[CSN_LAYER_NAMES] = "";
-
-    if (!rt->jail->shares->v[0].cow)
-        return CSN_OK;
     csn_cow *c = new_cow(rt);
-    if (!c)
+
+    if (c)
+        c->host = strdup(host);
+    if (!c || !c->host)
         return csn_fail(err, CSN_NOMEM, "layers of the workspace");
-    c->host = rt->jail->shares->v[0].host;
     sweep();
     csn_status st = open_tree_dir(rt, names, err);
     c->like_source = rt->config->image && !*names; /* a copy has a layer */
     if (st == CSN_OK)
         st = check_layers(rt, names, err);
     if (st == CSN_OK)
-        st = make_first(rt, names, err);
+        st = make_first(rt, names, copy, err);
     if (c->tree >= 0)
         (void)flock(c->tree, LOCK_UN);
     return st;
@@ -317,7 +294,7 @@ csn_status csn_cow_create(csn_runtime *rt, csn_error **err)
 
 csn_status csn_cow_save(csn_runtime *rt, csn_error **err)
 {
-    csn_cow *c = rt->jail->cow;
+    csn_cow *c = rt->cow;
 
     if (!c)
         return CSN_OK;
@@ -346,7 +323,7 @@ csn_status csn_cow_find(csn_runtime *rt, csn_error **err)
         c->path = strdup(path);
     if (!c || !c->path)
         return csn_fail(err, CSN_NOMEM, "layers of the workspace");
-    c->host = csn_arena_strdup(rt->jail->arena, strlen(path) + path + 1);
+    c->host = strdup(strlen(path) + path + 1);
     c->tree = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (!c->host)
         return csn_fail(err, CSN_NOMEM, "layers of the workspace");
@@ -356,51 +333,13 @@ csn_status csn_cow_find(csn_runtime *rt, csn_error **err)
     int rc = csn_layer_record_read(c->tree, rt->id, &r);
     if (rc < 0)
         return csn_fail_errno(err, -rc, "layers of sandbox '%s'", rt->id);
-    rt->jail->cow_copy = r.copy;
+    rc = r.copy ? set_copy(c, r.names) : 0;
     csn_layer_record_release(&r);
-    return CSN_OK;
-}
-
-csn_status csn_cow_recover(const csn_runtime *rt, csn_error **err)
-{
-    const csn_jail_shares *s = rt->jail->shares;
-    csn_status st = CSN_OK;
-
-    if (rt->jail->cow)
-        return csn_commit_recover_host(rt->jail->cow->host, err);
-    for (size_t i = 0; st == CSN_OK && i < s->count; i++)
-        if (i == 0 || (s->v[i].option && strcmp(s->v[i].option, "workspace") == 0))
-            st = csn_commit_recover_host(s->v[i].host, err);
-    return st;
+    return rc < 0 ? csn_fail(err, CSN_NOMEM, "layers of the workspace") : CSN_OK;
 }
 
 void csn_cow_ended(const csn_runtime *rt)
 {
-    if (rt->jail->cow && rt->jail->cow->path)
-        csn_layer_tree_release(rt->jail->cow->path, rt->id);
-}
-
-/* ---- mounts ---- */
-
-void csn_cow_plan(csn_jail *j, const csn_jail_share *share)
-{
-    csn_cow *c = j->cow;
-    const char *slash = strrchr(share->inside, '/');
-    const char *parent =
-        csn_arena_printf(j->arena, "%.*s", (int)(slash - share->inside), share->inside);
-    const char *base = csn_arena_printf(j->arena, "%s/" CSN_OVERLAY_BASE, share->inside);
-
-    c->layers = (csn_jail_share){.option = "layers of the workspace",
-                                 .host = c->path,
-                                 .inside = share->inside,
-                                 .writable = true};
-    c->base = (csn_jail_share){.option = share->option, .host = share->host, .inside = base};
-    csn_jail_add(j, CSN_MOUNT_BIND, CSN_MOUNT_TRUSTED, 0, c->path, share->inside);
-    if (j->idmapped)
-        csn_jail_give(j, &c->layers);
-    csn_jail_add(j, CSN_MOUNT_BIND, CSN_MOUNT_RDONLY, 0, share->host, base);
-    if (j->idmapped)
-        csn_jail_give(j, &c->base);
-    csn_jail_add(j, CSN_MOUNT_OVERLAY, 0, 0, c->names, share->inside);
-    csn_jail_add(j, CSN_MOUNT_DIR, 0, CSN_LL_READ | CSN_LL_EXEC | CSN_LL_WRITE, NULL, parent);
+    if (rt->cow && rt->cow->path)
+        csn_layer_tree_release(rt->cow->path, rt->id);
 }

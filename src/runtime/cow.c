@@ -10,7 +10,7 @@
  * Order, for a process that is killed at any point: the new layer is made, the record names it
  * and says `switching`, the mount is changed, the record no longer says so. A record that says
  * `switching` makes the next call repeat the change of the mount first. */
-#include "backend/jail/cow.h"
+#include "runtime/cow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,12 +23,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/path.h"
 #include "layers/commit.h"
 #include "layers/copy_tree.h"
 #include "layers/flatten.h"
 #include "layers/originals.h"
-#include "os/beneath.h"
 #include "os/tree.h"
 #include "runtime/link.h"
 
@@ -44,10 +42,9 @@ typedef struct cow_call {
 
 static csn_status not_cow(const csn_runtime *rt, csn_error **err)
 {
-    const char *host = rt->jail->shares->v[0].host;
     csn_status st =
         csn_fail(err, CSN_UNSUPPORTED,
-                 "workspace %s: is not copy-on-write, changes are the host's", host);
+                 "workspace %s: is not copy-on-write, changes are the host's", rt->base.path);
 
     return csn_error_advise(st, err, "open the sandbox with --cow");
 }
@@ -84,7 +81,7 @@ static csn_status begin(void *state, cow_call *c, csn_error **err)
 {
     csn_runtime *rt = state;
 
-    *c = (cow_call){.rt = rt, .cow = rt->jail->cow, .tree = -1};
+    *c = (cow_call){.rt = rt, .cow = rt->cow, .tree = -1};
     if (rt->ended)
         return csn_fail(err, CSN_GONE, "sandbox '%s' has ended", rt->id);
     if (!c->cow)
@@ -102,54 +99,9 @@ static csn_status begin(void *state, cow_call *c, csn_error **err)
 
 /* ---- changing the mount ---- */
 
-/* Mounts that the overlay had inside and the next one must have. */
-static const csn_mount *covers_inside(const csn_jail *j, size_t *ret)
-{
-    const char *place = j->shares->v[0].inside;
-    csn_mount *list = calloc(j->mount_count + 1, sizeof(*list));
-
-    *ret = 0;
-    for (size_t i = 0; list && i < j->mount_count; i++) {
-        const csn_mount *m = &j->mounts[i];
-        const char *below = csn_path_below(m->to, place);
-        if (below && *below && (m->kind == CSN_MOUNT_MASK || m->kind == CSN_MOUNT_SELF))
-            list[(*ret)++] = *m;
-    }
-    return list;
-}
-
-static csn_status reopen_base(csn_runtime *rt, csn_error **err)
-{
-    int fd =
-        csn_beneath_open(rt->root.fd, rt->base.path, O_PATH | O_DIRECTORY, CSN_BENEATH_ROOTED);
-
-    if (fd < 0)
-        return csn_fail_errno(err, -fd, "workspace");
-    int rc = dup3(fd, rt->base.fd, O_CLOEXEC) < 0 ? -errno : 0; /* threads may be using it */
-    close(fd);
-    return rc < 0 ? csn_fail_errno(err, -rc, "workspace") : CSN_OK;
-}
-
 static csn_status change_mount(cow_call *c, csn_error **err)
 {
-    csn_jail *j = c->rt->jail;
-    csn_overlay_switch s = {.pid = (pid_t)c->rt->keeper_pid,
-                            .pidfd = c->rt->keeper_pidfd,
-                            .tree = c->tree,
-                            .names = c->r.names,
-                            .place = j->shares->v[0].inside,
-                            .uid = j->root ? j->disk_uid : 0,
-                            .gid = j->root ? j->disk_gid : 0};
-    csn_autofree csn_mount *cover = (csn_mount *)covers_inside(j, &s.cover_count);
-    int lost = 0;
-
-    if (!cover)
-        return csn_fail(err, CSN_NOMEM, "layers");
-    s.cover = cover;
-    int rc = csn_overlay_replace(&s, &lost);
-    if (rc < 0)
-        return csn_fail_errno(err, -rc, "workspace: change its layers");
-    return reopen_base(c->rt, err);
+    return c->cow->change_mount(c->rt, c->tree, c->r.names, err);
 }
 
 static csn_status busy(const cow_call *c, csn_error **err)
