@@ -115,6 +115,15 @@ typedef struct csn_file_stat {
     uint64_t dev, ino; /* 0: unknown */
 } csn_file_stat;
 
+/* A directory to be searched. */
+typedef struct csn_search_root {
+    int32_t dir; /* open for reading */
+    /* May this path below it be read? NULL: every one. Called by one thread at a time. */
+    int (*may_read)(void *ctx, const char *path);
+    void *ctx;
+} csn_search_root;
+typedef void (*csn_search_fn)(void *ctx, const csn_search_root *root);
+
 /* One entry of list or walk. `path` is the name (list) or the path below the start (walk);
  * `target` is that of a symbolic link if known. Non-zero stops. The core sorts the entries. */
 typedef int (*csn_entry_fn)(void *ctx, const char *path, const csn_file_stat *st,
@@ -253,6 +262,11 @@ typedef struct csn_file_ops {
     /* What a caller should know about a file that was just written at this resolved path, as a
      * sentence with static storage, or NULL: that it is in a private place. */
     const char *(*note_write)(void *state, const char *resolved);
+    /* Calls fn with the directory `path`. Until fn returns, the calling thread and those that
+     * it starts access files as commands do. CSN_UNSUPPORTED without an error: it is no
+     * directory, and the core uses walk and read, as it does when this is NULL. */
+    csn_status (*search)(void *state, const char *path, csn_search_fn fn, void *ctx,
+                         csn_error **err);
 } csn_file_ops;
 
 /* Background processes. start, list, logs and signal are required. */

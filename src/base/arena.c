@@ -65,6 +65,17 @@ void csn_arena_free(csn_arena *a)
     }
 }
 
+/* The blocks go behind the current one of `a`, so its first block stays the last. */
+void csn_arena_adopt(csn_arena *a, csn_arena *other)
+{
+    block *first = other->current, *last = first;
+
+    while (last->next)
+        last = last->next;
+    last->next = a->current->next;
+    a->current->next = first;
+}
+
 /* Aligned, not cleared. */
 static void *take(csn_arena *a, size_t size)
 {

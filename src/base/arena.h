@@ -12,6 +12,9 @@ csn_arena *csn_arena_new(void); /* NULL: out of memory */
 void csn_arena_free(csn_arena *a);
 CSN_DEFINE_CLEANUP(csn_arena, csn_arena_free)
 
+/* Makes the memory of `other`, which ends, part of `a`. */
+void csn_arena_adopt(csn_arena *a, csn_arena *other);
+
 /* Zeroed, aligned for any type. NULL when out of memory. */
 void *csn_arena_alloc(csn_arena *a, size_t size);
 void *csn_arena_array(csn_arena *a, size_t count, size_t size);  /* checks the product */

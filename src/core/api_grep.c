@@ -1,6 +1,8 @@
 /* api_grep.c: csn_grep: finds matching lines in a file or a tree.
  *
- * Files are read in sorted order and streamed to search/line_scan. */
+ * A backend on this machine opens the directory, and search/tree_grep searches it on several
+ * threads. For other backends, and for a single file, the backend walks and reads: the files
+ * go to search/line_scan in sorted order. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@
 #include "core/entries.h"
 #include "core/internal.h"
 #include "core/result.h"
-#include "search/line_scan.h"
+#include "search/tree_grep.h"
 
 /* One file of a derived search. */
 typedef struct reading {
@@ -50,42 +52,45 @@ static bool grep_file(csn_call *c, reading *r, const char *joined, const char *s
     return h->st == CSN_OK && !h->truncated;
 }
 
-/* ---- which files --------------------------------------------------------------------------
- */
+/* ---- which files ---- */
+
+typedef struct chosen {
+    csn_glob_set *glob; /* or NULL: all */
+    bool by_name;       /* the glob has no slash and matches names at any depth */
+    const csn_search_root *root;
+} chosen;
+
+static bool is_chosen(const chosen *ch, const char *path)
+{
+    return !ch->glob || csn_glob_match(ch->glob, ch->by_name ? csn_path_base(path) : path);
+}
+
+/* ---- by walk and read ---- */
 
 typedef struct finder {
     csn_entries entries;
-    const csn_glob_set *glob; /* or NULL: all */
-    bool by_name;             /* the glob has no slash and matches names at any depth */
+    const chosen *chosen;
 } finder;
 
 static int find_entry(void *ctx, const char *path, const csn_file_stat *st, const char *target)
 {
     finder *f = ctx;
 
-    if (!S_ISREG(st->mode))
-        return 0;
-    if (f->glob && *path && !csn_glob_match(f->glob, f->by_name ? csn_path_base(path) : path))
+    if (!S_ISREG(st->mode) || (*path && !is_chosen(f->chosen, path)))
         return 0;
     return csn_entries_add(&f->entries, path, st, target);
 }
 
-static csn_status grep_tree(csn_call *c, csn_hits *h, const csn_grep_opts *o, const char *asked,
-                            const char *joined, csn_error **err)
+static csn_status grep_derived(csn_call *c, csn_hits *h, const csn_grep_opts *o,
+                               const chosen *ch, const char *joined, csn_error **err)
 {
-    csn_glob_set *set = NULL;
-    csn_status st = o->glob ? csn_glob_compile(o->glob, &set, err) : CSN_OK;
+    finder f = {.entries = {.arena = h->arena, .max = CSN_GLOB_MAX}, .chosen = ch};
+    csn_status st = csn_fs_walk(&c->fs, joined, 0, find_entry, &f, err);
+    reading r = {.cancel = o->cancel};
 
-    if (st < 0)
-        return st;
-    finder f = {.entries = {.arena = h->arena, .max = CSN_GLOB_MAX},
-                .glob = set,
-                .by_name = o->glob && !strchr(o->glob, '/')};
-    st = csn_fs_walk(&c->fs, joined, 0, find_entry, &f, err);
+    csn_line_scan_init(&r.scan, h);
     csn_entries_sort(&f.entries);
     bool more = f.entries.err == 0;
-    reading r = {.cancel = o->cancel};
-    csn_line_scan_init(&r.scan, h);
     for (size_t i = 0; st == CSN_OK && more && i < f.entries.count; i++) {
         csn_autofree char *full = NULL;
         const char *rel = f.entries.items[i].path;
@@ -94,13 +99,71 @@ static csn_status grep_tree(csn_call *c, csn_hits *h, const csn_grep_opts *o, co
             f.entries.err = ENOMEM;
             break;
         }
-        more = grep_file(c, &r, full, *rel ? rel : asked);
+        more = grep_file(c, &r, full, *rel ? rel : o->path ? o->path : ".");
     }
     csn_line_scan_release(&r.scan);
     if (st == CSN_OK && f.entries.err != 0)
         st = csn_fail(err, CSN_NOMEM, "grep");
     free(f.entries.items);
-    csn_glob_free(set);
+    return st;
+}
+
+/* ---- in a directory of this machine ---- */
+
+typedef struct tree {
+    csn_hits *hits;
+    const csn_cancel *cancel;
+    chosen chosen;
+} tree;
+
+static bool tree_file(void *ctx, const char *path)
+{
+    const tree *t = ctx;
+    const csn_search_root *root = t->chosen.root;
+
+    return is_chosen(&t->chosen, path) && (!root->may_read || root->may_read(root->ctx, path));
+}
+
+/* Enters also directories that may not be read: a more specific rule may allow entries. */
+static bool tree_dir(void *ctx, const char *path)
+{
+    const tree *t = ctx;
+
+    return !t->chosen.glob || t->chosen.by_name || csn_glob_may_descend(t->chosen.glob, path);
+}
+
+static bool tree_cancelled(void *ctx)
+{
+    return csn_cancel_fired(((const tree *)ctx)->cancel);
+}
+
+static void tree_run(void *ctx, const csn_search_root *root)
+{
+    tree *t = ctx;
+    const csn_tree_grep g = {.dir = root->dir,
+                             .filter = {.file = tree_file, .dir = tree_dir, .ctx = t},
+                             .cancelled = t->cancel ? tree_cancelled : NULL,
+                             .ctx = t};
+
+    t->chosen.root = root;
+    csn_tree_grep_run(&g, t->hits);
+}
+
+static csn_status grep_tree(csn_call *c, csn_hits *h, const csn_grep_opts *o,
+                            const char *joined, csn_error **err)
+{
+    const csn_file_ops *files = csn_fs_files(&c->fs);
+    tree t = {.hits = h, .cancel = o->cancel};
+    csn_status st = o->glob ? csn_glob_compile(o->glob, &t.chosen.glob, err) : CSN_OK;
+
+    if (st < 0)
+        return st;
+    t.chosen.by_name = o->glob && !strchr(o->glob, '/');
+    st =
+        files->search ? files->search(c->fs.state, joined, tree_run, &t, err) : CSN_UNSUPPORTED;
+    if (st == CSN_UNSUPPORTED)
+        st = grep_derived(c, h, o, &t.chosen, joined, err);
+    csn_glob_free(t.chosen.glob);
     return st;
 }
 
@@ -108,19 +171,18 @@ static csn_status grep_inner(csn_call *c, const char *pattern, const csn_grep_op
                              csn_grep_result *r, csn_error **err)
 {
     CSN_CLEANUP(csn_matcher_freep) csn_matcher *m = NULL;
-    const char *asked = o->path ? o->path : ".";
     const char *joined = NULL;
 
     csn_status st = csn_matcher_new(pattern, o->flags, &m, err);
     if (st == CSN_OK)
-        st = csn_call_path(c, asked, &joined, err);
+        st = csn_call_path(c, o->path ? o->path : ".", &joined, err);
     if (st < 0)
         return st;
     csn_hits s = {.arena = csn_result_arena(r),
                   .matcher = m,
                   .context = o->context,
                   .max = o->max ? o->max : CSN_GREP_MATCHES_DEFAULT};
-    st = grep_tree(c, &s, o, asked, joined, err);
+    st = grep_tree(c, &s, o, joined, err);
     if (st == CSN_OK && s.st < 0)
         st = csn_fail(err, s.st, "grep '%s': %s", pattern,
                       s.st == CSN_TOO_LARGE ? "the pattern takes too many steps"

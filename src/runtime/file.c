@@ -140,6 +140,18 @@ typedef struct teller {
     char *start;
 } teller;
 
+/* Do the rules allow to read `path` below the directory `start`? */
+static bool may_read_below(const csn_runtime *rt, const char *start, const char *path)
+{
+    csn_autofree char *full = NULL;
+
+    if (asprintf(&full, "%s/%s", strcmp(start, "/") == 0 ? "" : start, path) < 0) {
+        full = NULL;
+        return false;
+    }
+    return csn_rules_check(rt->rules, CSN_OP_READ, full).allowed;
+}
+
 /* A walk leaves out entries that may not be read, since glob and grep would return them. It
  * still enters such directories, because a more specific rule may allow entries below. */
 static int tell(void *ctx, const char *path, const struct stat *st, const char *target)
@@ -147,16 +159,8 @@ static int tell(void *ctx, const char *path, const struct stat *st, const char *
     teller *w = ctx;
     csn_file_stat fst = stat_of(st);
 
-    if (w->start) {
-        csn_autofree char *full = NULL;
-        const char *base = strcmp(w->start, "/") == 0 ? "" : w->start;
-        if (asprintf(&full, "%s/%s", base, path) < 0) {
-            full = NULL;
-            return 0;
-        }
-        if (!csn_rules_check(w->rt->rules, CSN_OP_READ, full).allowed)
-            return 0;
-    }
+    if (w->start && !may_read_below(w->rt, w->start, path))
+        return 0;
     return w->fn(w->ctx, path, &fst, target);
 }
 
@@ -189,31 +193,70 @@ static csn_status walk_file(const csn_target *t, int fd, csn_entry_fn fn, void *
 }
 
 /* Opens with O_PATH first, because the start may be a file that cannot or must not be opened
- * for reading. */
+ * for reading. *ret_dir: -ENOTDIR for such a file. *ret_start: the path for the rules, NULL if
+ * they need none. */
+static csn_status open_start(const csn_target *t, int *ret_fd, int *ret_dir, char **ret_start,
+                             csn_error **err)
+{
+    csn_autofd int fd = -1;
+    csn_autofree char *start = NULL;
+
+    csn_status st = csn_target_open(t, O_PATH, &fd, err);
+    if (st < 0)
+        return st;
+    csn_autofd int dir = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 && errno != ENOTDIR)
+        return csn_target_fail(t, errno, err);
+    if (dir >= 0 && csn_target_checked(t) && !(start = csn_target_path(t, fd, "")))
+        return csn_fail(err, CSN_UNAVAILABLE,
+                        "the kernel does not report where the path leads");
+    *ret_dir = dir < 0 ? -ENOTDIR : csn_steal_fd(&dir);
+    *ret_fd = csn_steal_fd(&fd);
+    *ret_start = CSN_STEAL(start);
+    return CSN_OK;
+}
+
 csn_status csn_runtime_walk(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
                             void *ctx, csn_error **err)
 {
     csn_target t = csn_target_of(state, CSN_OP_READ, path, flags);
-    csn_autofd int fd = -1;
+    csn_autofd int fd = -1, dir = -1;
     csn_autofree char *start = NULL;
     teller w = {.fn = fn, .ctx = ctx, .rt = t.rt};
 
-    csn_status st = csn_target_open(&t, O_PATH, &fd, err);
+    csn_status st = open_start(&t, &fd, &dir, &start, err);
     if (st < 0)
         return st;
-    csn_autofd int dir = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0 && errno == ENOTDIR)
-        return walk_file(&t, fd, fn, ctx, err);
     if (dir < 0)
-        return csn_target_fail(&t, errno, err);
-    if (csn_target_checked(&t)) {
-        w.start = start = csn_target_path(&t, fd, "");
-        if (!start)
-            return csn_fail(err, CSN_UNAVAILABLE,
-                            "the kernel does not report where the path leads");
-    }
+        return walk_file(&t, fd, fn, ctx, err);
+    w.start = start;
     int rc = csn_tree_walk(dir, tell, &w);
     return rc < 0 ? csn_target_fail(&t, -rc, err) : CSN_OK;
+}
+
+static int may_read(void *ctx, const char *path)
+{
+    const teller *w = ctx;
+
+    return may_read_below(w->rt, w->start, path);
+}
+
+csn_status csn_runtime_search(void *state, const char *path, csn_search_fn fn, void *ctx,
+                              csn_error **err)
+{
+    csn_target t = csn_target_of(state, CSN_OP_READ, path, 0);
+    csn_autofd int fd = -1, dir = -1;
+    csn_autofree char *start = NULL;
+
+    csn_status st = open_start(&t, &fd, &dir, &start, err);
+    if (st < 0)
+        return st;
+    if (dir < 0)
+        return CSN_UNSUPPORTED;
+    teller w = {.rt = t.rt, .start = start};
+    csn_search_root root = {.dir = dir, .may_read = start ? may_read : NULL, .ctx = &w};
+    fn(ctx, &root);
+    return CSN_OK;
 }
 
 /* The keeper receives a command's working directory as a descriptor, never as a path. */

@@ -227,6 +227,8 @@ csn_status csn_runtime_list(void *state, const char *path, uint32_t flags, csn_e
                             void *ctx, csn_error **err);
 csn_status csn_runtime_walk(void *state, const char *path, uint32_t flags, csn_entry_fn fn,
                             void *ctx, csn_error **err);
+csn_status csn_runtime_search(void *state, const char *path, csn_search_fn fn, void *ctx,
+                              csn_error **err);
 csn_status csn_runtime_cleanup(void *state, csn_error **err);
 /* Empties the directory `fd`, which is the base, as the user's own act: the rules hold, files
  * that are protected from the agent are removed. */

@@ -237,6 +237,19 @@ static csn_status jail_walk(void *state, const char *path, uint32_t flags, csn_e
     return visit(csn_runtime_walk, state, path, flags, fn, ctx, err);
 }
 
+/* fn is code of the core and calls none of the caller. */
+static csn_status jail_search(void *state, const char *path, csn_search_fn fn, void *ctx,
+                              csn_error **err)
+{
+    csn_fsuid g;
+    csn_status st = csn_jail_fsuid_switch(state, &g, err);
+
+    if (st == CSN_OK)
+        st = csn_runtime_search(state, path, fn, ctx, err);
+    csn_fsuid_restore(&g);
+    return st == CSN_UNSUPPORTED ? st : csn_link_check_alive(state, st, err);
+}
+
 static csn_status cleanup_layers(csn_runtime *rt, csn_error **err)
 {
     csn_fsuid g;
@@ -345,6 +358,7 @@ const csn_file_ops csn_jail_file_ops = {
     .rename = jail_rename,
     .list = jail_list,
     .walk = jail_walk,
+    .search = jail_search,
     .cleanup = jail_cleanup,
     .watch = jail_watch,
     .watch_next = csn_runtime_watch_next,

@@ -128,6 +128,7 @@ static const csn_file_ops files = {
     .rename = csn_runtime_rename,
     .list = csn_runtime_list,
     .walk = csn_runtime_walk,
+    .search = csn_runtime_search,
     .cleanup = csn_runtime_cleanup,
     .watch = local_watch,
     .watch_next = csn_runtime_watch_next,
