@@ -24,6 +24,23 @@ static bool exists(const char *path)
     return stat(path, &st) == 0;
 }
 
+/* HOST:cow,tmpfs would be layers in memory. It must not be taken for the name of a directory,
+ * which --create-workspace makes. */
+static csn_status check_layers(const char *text, csn_error **err)
+{
+    const char *mode = text ? strstr(text, ":cow,") : NULL;
+
+    if (!mode || strchr(mode, '/') || exists(text))
+        return CSN_OK;
+    csn_status st = csn_fail(err, CSN_UNSUPPORTED, "workspace %s: '%s' is not supported", text,
+                             mode + strlen(":cow,"));
+    return csn_error_advise(
+        st, err,
+        "%.*s keeps the layers in the state directory, which XDG_STATE_HOME "
+        "can put on a tmpfs",
+        (int)(mode - text + (ptrdiff_t)strlen(":cow")), text);
+}
+
 csn_status csn_workspace_mode(csn_config *c, csn_error **err)
 {
     csn_autofree char *host = c->workspace ? strdup(c->workspace) : NULL;
@@ -34,13 +51,18 @@ csn_status csn_workspace_mode(csn_config *c, csn_error **err)
 
     if (c->workspace && !host)
         return csn_fail(err, CSN_NOMEM, "workspace");
+    csn_status st = check_layers(c->workspace, err);
+    for (size_t i = 0; st == CSN_OK && c->workspaces && c->workspaces[i]; i++)
+        st = check_layers(c->workspaces[i], err);
+    if (st < 0)
+        return st;
     if (host)
         csn_workspace_split(host, exists, NULL, &mode);
     if (mode && csn_str_starts(mode, "cow"))
         c->flags |= CSN_OPEN_COW;
     if (!needs || (c->flags & CSN_OPEN_COW))
         return CSN_OK;
-    csn_status st = csn_fail(err, CSN_INVALID, "%s: the workspace is not copy-on-write", needs);
+    st = csn_fail(err, CSN_INVALID, "%s: the workspace is not copy-on-write", needs);
     return csn_error_advise(st, err, "add --cow, or give the workspace as DIR:cow");
 }
 

@@ -34,6 +34,18 @@ holds "and says so" test "${said%changes of the workspace*}" = "$said"
 said=$(cs run --disk 8M --json -- true 2>/dev/null | limits)
 holds "the host's own directory has none" test "${said%changes of the workspace*}" = "$said"
 
+# ---- layers in memory ----
+status "DIR:cow,tmpfs is refused" 125 cs run --create-workspace --workspace "$p:cow,tmpfs" -- true
+like "with a reason and a way" "$err" "*$p:cow,tmpfs: 'tmpfs' is not supported*hint: $p:cow *XDG_STATE_HOME*tmpfs*"
+holds "no directory of that name is made" test ! -e "$p:cow,tmpfs"
+if [ -w /dev/shm ]; then
+    shm=$(mktemp -d /dev/shm/csn-cli.XXXXXX)
+    json "a state directory in memory has the layers" "$(XDG_STATE_HOME=$shm cs run --cow --json -c 'echo x >new' 2>/dev/null)" \
+        'v["exit_code"] == 0 and "workspace" in [l["name"] for l in v["layers"]]'
+    is "they are gone after it" "$(ls -A "$shm/caisson/layers")" ""
+    rm -rf "$shm"
+fi
+
 # ---- what ends ----
 full() # NAME SCRIPT [OPTIONS]
 {
