@@ -4,7 +4,8 @@
  *                                    it 0711: the state directory above is private, and a root
  *                                    caller's keeper enters, and lists it, as another user
  *     base/                          empty; the host's directory is mounted on it, in a jail
- *     lock-ID                        locked (flock) while the process of sandbox ID lives
+ *     lock-ID                        locked (flock) while the process of sandbox ID lives; made
+ *                                    before all else of the sandbox, and removed after it
  *     originals-ID/                  see originals.h
  *     stacks/ID                      the layers and snapshots of sandbox ID (csn_layer_record)
  *     NAME/fs  NAME/work             one layer: an upper directory of an overlay

@@ -16,6 +16,7 @@
 
 #include "jail.h"
 #include "measure.h"
+#include "memory.h"
 
 #define TAKES        3
 #define EXECS        200
@@ -25,56 +26,6 @@
 #define NAP_MS       500 /* the kernel takes namespaces apart after the fact */
 
 /* ---- what is in memory ---- */
-
-/* The number of KB after `key` in a file such as /proc/meminfo, or -1. */
-static long kb_in(const char *path, const char *key)
-{
-    FILE *f = fopen(path, "re");
-    char line[256];
-    long kb = -1;
-
-    while (f && kb < 0 && fgets(line, sizeof(line), f))
-        if (strncmp(line, key, strlen(key)) == 0)
-            kb = strtol(line + strlen(key), NULL, 10);
-    if (f)
-        fclose(f);
-    return kb;
-}
-
-/* Free pages that processors keep for themselves. The kernel counts them neither as free nor as
- * available, and they are what is used first: a hundred MB of them would hide a fifth of a
- * thousand jails. */
-static long kept_free_kb(void)
-{
-    FILE *f = fopen("/proc/zoneinfo", "re");
-    char line[256], rest;
-    long pages = 0, count;
-
-    while (f && fgets(line, sizeof(line), f))
-        if (sscanf(line, " count: %ld %c", &count, &rest) == 1)
-            pages += count;
-    if (f)
-        fclose(f);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
-typedef struct memory {
-    long kernel, available, own;
-} memory;
-
-static memory memory_now(void)
-{
-    static const char *const keys[] = {
-        "Slab:", "KernelStack:", "PageTables:", "SecPageTables:", "Percpu:", "Shmem:"};
-    memory m = {.available = kb_in("/proc/meminfo", "MemAvailable:") + kept_free_kb(),
-                .own = kb_in("/proc/self/status", "RssAnon:")};
-
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        long kb = kb_in("/proc/meminfo", keys[i]);
-        m.kernel += kb > 0 ? kb : 0;
-    }
-    return m;
-}
 
 /* A keeper cannot be looked into by other users: they see at least how many pages are its own.
  */
@@ -87,11 +38,11 @@ static long keeper_kb(csn_sandbox *sb, bool *ret_exact)
     if (csn_info(sb, &info, &err) < 0)
         bench_die("info: %s", csn_error_message(err));
     snprintf(path, sizeof(path), "/proc/%lld/smaps_rollup", (long long)info->keeper_pid);
-    long kb = kb_in(path, "Pss:");
+    long kb = bench_kb_in(path, "Pss:");
     *ret_exact = kb >= 0;
     if (kb < 0) {
         snprintf(path, sizeof(path), "/proc/%lld/status", (long long)info->keeper_pid);
-        kb = kb_in(path, "RssAnon:");
+        kb = bench_kb_in(path, "RssAnon:");
     }
     csn_info_free(info);
     return kb > 0 ? kb : 0;
@@ -154,9 +105,9 @@ static void take_once(take *t, size_t at, size_t n, bool scale)
 
     if (scale)
         exec_and_create(one, 1, &e1, &c1);
-    memory before = memory_now();
+    bench_memory before = bench_memory_now();
     csn_sandbox **all = open_many(n);
-    memory after = memory_now();
+    bench_memory after = bench_memory_now();
     for (size_t i = 0; i < n; i++)
         keepers += (double)keeper_kb(all[i], &t->exact);
     if (scale)
