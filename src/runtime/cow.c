@@ -199,11 +199,12 @@ static csn_status refill(cow_call *c, const char *names, csn_error **err)
 }
 
 /* Puts a new layer on `names`, which may be part of the record, and mounts that stack. The rest
- * of the record is saved as it is. After a failure the record is as it was, but for the changes
- * of the caller. */
+ * of the record is saved as it is. After a failure the record has the old stack and the changes
+ * of the caller, and the next call mounts it again, because it is not known which of the two
+ * stacks is mounted. */
 static csn_status switch_to(cow_call *c, const char *names, csn_error **err)
 {
-    char old[CSN_LAYER_NAMES], failed[CSN_LAYER_NAMES];
+    char old[CSN_LAYER_NAMES];
 
     if (c->r.copy)
         return refill(c, names, err);
@@ -217,14 +218,13 @@ static csn_status switch_to(cow_call *c, const char *names, csn_error **err)
         st = change_mount(c, err);
     if (st == CSN_OK)
         st = settle(c, err);
-    c->r.switching = false;
     if (st == CSN_OK) {
         csn_layer_drop(c->cow->tree, old, &c->r);
         return st;
     }
-    csn_layer_names_copy(failed, c->r.names);
+    c->r.switching = true;
     csn_layer_names_copy(c->r.names, old);
-    csn_layer_drop(c->cow->tree, failed, &c->r);
+    (void)save(c, NULL);
     return st;
 }
 
