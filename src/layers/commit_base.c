@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/strv.h"
 #include "layers/commit_internal.h"
+#include "layers/entry.h"
 #include "os/beneath.h"
 
 #define ATTR_VALUE_MAX 65536u /* of the kernel */
@@ -134,6 +135,7 @@ static int list_names(int fd, char **ret, size_t *ret_len)
 
 int csn_attrs_read(int fd, csn_arena *arena, const void **ret, uint64_t *ret_len)
 {
+    const csn_entry_tree layer = {.root = -1, .unlock = true};
     csn_autofree char *names = NULL;
     csn_autofree char *value = NULL;
     csn_autobuf b;
@@ -146,11 +148,11 @@ int csn_attrs_read(int fd, csn_arena *arena, const void **ret, uint64_t *ret_len
             continue;
         if (!value && !(value = malloc(ATTR_VALUE_MAX)))
             return -ENOMEM;
-        ssize_t n = fgetxattr(fd, names + at, value, ATTR_VALUE_MAX);
-        if (n < 0 && errno == ENODATA)
+        ssize_t n = csn_entry_get_xattr(&layer, fd, names + at, value, ATTR_VALUE_MAX);
+        if (n == -ENODATA)
             continue;
         if (n < 0)
-            return -errno;
+            return (int)n;
         uint64_t size = (uint64_t)n;
         (void)csn_buf_append(&b, names + at, strlen(names + at) + 1);
         (void)csn_buf_append(&b, &size, sizeof(size));

@@ -179,14 +179,16 @@ static int op_finish(executor *x, const csn_op *op)
         return by_host(-fd) ? 0 : fd;
     if (op->flags & CSN_OP_OWNER && fchown(fd, op->uid, op->gid) < 0)
         return -errno;
-    if (fchmod(fd, op->mode) < 0)
-        return -errno;
-    /* An access control list has the mode in it and comes after it. */
     if (op->flags & CSN_OP_ATTRS) {
-        int rc = csn_attrs_write(fd, op->attrs, op->attrs_len, true);
+        /* The mode may deny the attributes to their owner. */
+        int rc = make_accessible(fd, ".");
+        if (rc == 0)
+            rc = csn_attrs_write(fd, op->attrs, op->attrs_len, true);
         if (rc < 0)
             return rc;
     }
+    if (fchmod(fd, op->mode) < 0)
+        return -errno;
     return op->flags & CSN_OP_MTIME && futimens(fd, times) < 0 ? -errno : 0;
 }
 

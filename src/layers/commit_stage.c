@@ -150,10 +150,11 @@ static int write_file(stager *s, const csn_commit_item *i, int fd)
         rc = -errno;
     if (rc == 0)
         rc = set_owner(s, fd, i, has_layer ? &st : NULL);
-    if (rc == 0 && fchmod(fd, (merge ? i->mode : c->after.mode) & 07777 & ~SET_ID) < 0)
-        rc = -errno;
     if (rc == 0)
         rc = set_attrs(s, fd, from);
+    /* Last: the mode may deny the attributes to their owner. */
+    if (rc == 0 && fchmod(fd, (merge ? i->mode : c->after.mode) & 07777 & ~SET_ID) < 0)
+        rc = -errno;
     if (rc == 0 && !merge && futimens(fd, times) < 0)
         rc = -errno;
     return rc;

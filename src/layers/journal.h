@@ -94,7 +94,7 @@ int csn_side_read(int dir, const char *name, csn_change_side *ret);
  * device is not compared: its number can be another one after the next boot. */
 bool csn_side_same(const csn_change_side *a, const csn_change_side *b);
 
-/* The attributes of a file that a commit keeps, as NAME NUL LENGTH BYTES ..., in the arena. */
+/* The attributes of a file of a layer that a commit keeps, as NAME NUL LENGTH BYTES ..., in the arena. */
 int csn_attrs_read(int fd, csn_arena *arena, const void **ret, uint64_t *ret_len);
 /* Sets them. exact: removes the others. */
 int csn_attrs_write(int fd, const void *attrs, uint64_t len, bool exact);

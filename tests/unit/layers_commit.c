@@ -464,6 +464,27 @@ static void closed_directories_are_opened_for_the_commit(void **state)
     commit_left_nothing(&cw);
 }
 
+/* Attributes need permissions that the mode takes away. */
+static void attributes_of_closed_files_are_committed(void **state)
+{
+    static const char *const paths[] = {"0/mod", "0/new", "0/wo", "0/dir", "0/made"};
+
+    (void)state;
+    PUT(&cw, "base/mod=old", "base/dir/");
+    PUT(&cw, "0/mod=new", "0/new=n", "0/wo=w", "0/dir/", "0/made/");
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        world_xattr(&cw.lw, paths[i], "user.color", "red");
+    PUT(&cw, "base/dir@555", "0/mod@400", "0/new@444", "0/wo@200", "0/dir@555", "0/made@500");
+    commit_all(&cw);
+    assert_int_equal(base_stat("wo").st_mode & 07777, 0200);
+    PUT(&cw, "base/wo@600");
+    csn_autofree char *tree = commit_tree(&cw, "base", 0);
+    assert_string_equal(tree, "dir 40555  user.color=red\nmade 40500  user.color=red\n"
+                              "mod 100400 new user.color=red\nnew 100444 n user.color=red\n"
+                              "wo 100600 w user.color=red\n");
+    commit_left_nothing(&cw);
+}
+
 static void link_of_the_host_is_replaced_not_followed(void **state)
 {
     (void)state;
@@ -695,6 +716,7 @@ int main(void)
         BOTH(small_commit_is_synchronized),
         BOTH(sparse_file_stays_sparse),
         BOTH(closed_directories_are_opened_for_the_commit),
+        BOTH(attributes_of_closed_files_are_committed),
         BOTH(link_of_the_host_is_replaced_not_followed),
         BOTH(change_of_the_host_after_the_plan_stops_the_commit),
         BOTH(link_above_a_path_after_the_plan_stops_the_commit),
