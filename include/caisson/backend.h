@@ -354,6 +354,9 @@ typedef struct csn_workspace_ops {
     /* Drops all layers and snapshots; what the base has now becomes the start. */
     csn_status (*discard)(void *state, csn_error **err);
     csn_status (*open_layers)(void *state, csn_workspace_layers *ret, csn_error **err);
+    /* Before a commit: what commands change from now on is in another layer, where the removal
+     * of a file that the commit is about to write can be seen. CSN_CONFLICT: one runs. */
+    csn_status (*freeze)(void *state, csn_error **err);
 } csn_workspace_ops;
 
 /* One finding of `diagnose`. Strings are valid until the callback returns. */

@@ -239,6 +239,17 @@ _Static_assert(sizeof(csn_commit_resolution) == sizeof(csn_resolution) &&
                    offsetof(csn_commit_resolution, size) == offsetof(csn_resolution, size),
                "the public struct is passed on as it is");
 
+/* The overlay that is mounted has not seen the files that are about to be committed in its
+ * base. If they are removed where it thinks that the upper layer alone has them, no trace of
+ * that remains, and the next mount would show them again. In a frozen layer it knows them. */
+static csn_status freeze(commit *c, csn_error **err)
+{
+    csn_status st = c->sb->ops->workspace->freeze(c->sb->state, err);
+
+    csn_layer_access_close(&c->access);
+    return st < 0 ? st : csn_layer_access_open(c->sb, &c->access, err);
+}
+
 static csn_status commit_inner(commit *c, csn_commit_result *r, csn_error **err)
 {
     bool dry = (c->opts.flags & CSN_COMMIT_DRY_RUN) != 0;
@@ -249,6 +260,8 @@ static csn_status commit_inner(commit *c, csn_commit_result *r, csn_error **err)
         return csn_error_advise(st, err,
                                 "wait for the command or end it; a dry run is possible");
     }
+    if (st == CSN_OK && !dry)
+        st = freeze(c, err);
     if (st == CSN_OK)
         st = make_plan(c, err);
     if (st == CSN_OK)

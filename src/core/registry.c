@@ -153,8 +153,8 @@ static const char *missing_entry(const registered *r)
         return "processes requires start, list, logs and signal";
     if (o->network && (!r->network.set_rules || !r->network.events))
         return "network requires set_rules and events";
-    if (o->workspace &&
-        (!w->snapshot || !w->snapshots || !w->rollback || !w->discard || !w->open_layers))
+    if (o->workspace && (!w->snapshot || !w->snapshots || !w->rollback || !w->discard ||
+                         !w->open_layers || !w->freeze))
         return "workspace requires all of its entries";
     return o->snapshots && !r->snapshots.take ? "snapshots requires take" : NULL;
 }

@@ -68,6 +68,28 @@ static csn_status ask_keeper(cow_call *c, csn_error **err)
     return CSN_OK;
 }
 
+static csn_status change_mount(cow_call *c, csn_error **err)
+{
+    return c->cow->change_mount(c->rt, c->tree, c->r.names, err);
+}
+
+/* The record says `switching`, and the mount is now that of its stack. */
+static csn_status settle(cow_call *c, csn_error **err)
+{
+    int rc = csn_layer_record_settle(c->cow->tree, c->rt->id);
+
+    c->r.switching = false;
+    return rc < 0 ? csn_fail_errno(err, -rc, "layers of sandbox '%s'", c->rt->id) : CSN_OK;
+}
+
+/* A call that was killed may have left the mount of the stack before. */
+static csn_status finish_switch(cow_call *c, csn_error **err)
+{
+    csn_status st = change_mount(c, err);
+
+    return st < 0 ? st : settle(c, err);
+}
+
 static void end(cow_call *c)
 {
     csn_layer_record_release(&c->r);
@@ -92,17 +114,22 @@ static csn_status begin(void *state, cow_call *c, csn_error **err)
                  : csn_layer_record_read(c->cow->tree, rt->id, &c->r);
     csn_status st = rc < 0 ? csn_fail_errno(err, -rc, "layers of sandbox '%s'", rt->id)
                            : ask_keeper(c, err);
+    if (st == CSN_OK && c->r.switching && c->commands == 0)
+        st = finish_switch(c, err);
     if (st < 0)
         end(c);
     return st;
 }
 
-/* ---- changing the mount ---- */
-
-static csn_status change_mount(cow_call *c, csn_error **err)
+void csn_cow_finish(csn_runtime *rt)
 {
-    return c->cow->change_mount(c->rt, c->tree, c->r.names, err);
+    cow_call c;
+
+    if (rt->cow && rt->cow->switching && begin(rt, &c, NULL) == CSN_OK)
+        end(&c);
 }
+
+/* ---- changing the mount ---- */
 
 static csn_status busy(const cow_call *c, csn_error **err)
 {
@@ -119,23 +146,6 @@ static csn_status save(cow_call *c, csn_error **err)
     int rc = csn_layer_record_write(c->cow->tree, c->rt->id, &c->r);
 
     return rc < 0 ? csn_fail_errno(err, -rc, "layers of sandbox '%s'", c->rt->id) : CSN_OK;
-}
-
-/* The record says `switching`, and the mount is now that of its stack. */
-static csn_status settle(cow_call *c, csn_error **err)
-{
-    int rc = csn_layer_record_settle(c->cow->tree, c->rt->id);
-
-    c->r.switching = false;
-    return rc < 0 ? csn_fail_errno(err, -rc, "layers of sandbox '%s'", c->rt->id) : CSN_OK;
-}
-
-/* A call that was killed may have left the mount of the stack before. */
-static csn_status finish_switch(cow_call *c, csn_error **err)
-{
-    csn_status st = change_mount(c, err);
-
-    return st < 0 ? st : settle(c, err);
 }
 
 /* A long stack becomes one layer. Snapshots keep the layers that they have. */
@@ -350,6 +360,10 @@ static csn_status take_for_fork(cow_call *c, csn_layer_snapshot *s, csn_error **
 {
     bool done = s->copied || is_frozen(c, s->names);
     csn_status st = done ? CSN_OK : switch_to(c, s->names, err);
+    const char *rest = c->r.names + CSN_OVERLAY_NAME;
+
+    if (st == CSN_OK && !done) /* a long stack was merged */
+        csn_layer_names_copy(s->names, rest + (*rest == ' '));
     int rc = st < 0 ? 0 : csn_layer_share(c->cow->tree, s->names);
 
     return rc < 0 ? csn_fail_errno(err, -rc, "layers of the workspace") : st;
@@ -390,7 +404,7 @@ static csn_status cow_snapshot(void *state, const char *name, uint32_t flags,
     if (st < 0)
         return st;
     if (c.r.switching)
-        st = c.commands > 0 ? busy(&c, err) : finish_switch(&c, err);
+        st = busy(&c, err);
     if (st == CSN_OK)
         present_layers(&c, s.names);
     if (st == CSN_OK && (c.r.copy || (c.commands > 0 && !is_frozen(&c, s.names))))
@@ -470,6 +484,7 @@ static csn_status cow_discard(void *state, csn_error **err)
 
     if (st < 0)
         return st;
+    const struct timespec since = c.r.since;
     size_t count = c.r.snapshot_count;
     if (c.commands > 0)
         st = busy(&c, err);
@@ -477,6 +492,11 @@ static csn_status cow_discard(void *state, csn_error **err)
         (void)clock_gettime(CLOCK_REALTIME, &c.r.since);
         c.r.snapshot_count = 0;
         st = switch_to(&c, "", err);
+        if (st < 0) {
+            c.r.since = since;
+            c.r.snapshot_count = count;
+            (void)save(&c, NULL);
+        }
     }
     for (size_t i = 0; st == CSN_OK && i < count; i++)
         csn_layer_drop(c.cow->tree, c.r.snapshots[i].names, &c.r);
@@ -488,6 +508,23 @@ static csn_status cow_discard(void *state, csn_error **err)
 }
 
 /* ---- layers as directories ---- */
+
+static csn_status cow_freeze(void *state, csn_error **err)
+{
+    char names[CSN_LAYER_NAMES];
+    cow_call c;
+    csn_status st = begin(state, &c, err);
+
+    if (st < 0)
+        return st;
+    if (c.commands > 0)
+        st = busy(&c, err);
+    present_layers(&c, names);
+    if (st == CSN_OK && !c.r.copy && !is_frozen(&c, names))
+        st = switch_to(&c, names, err);
+    end(&c);
+    return st;
+}
 
 static csn_status open_all(const cow_call *c, csn_workspace_layers *ret, csn_error **err)
 {
@@ -543,4 +580,5 @@ const csn_workspace_ops csn_cow_ops = {
     .rollback = cow_rollback,
     .discard = cow_discard,
     .open_layers = cow_open_layers,
+    .freeze = cow_freeze,
 };

@@ -31,6 +31,7 @@ typedef struct csn_cow {
     char *copy;                  /* the directory that commands use instead; NULL: an overlay */
     bool like_source;            /* a fork of a sandbox for which the kernel made an overlay */
     csn_usage start;             /* of the copy, when it was made */
+    bool switching;              /* a killed call has not changed the mount yet */
     pthread_mutex_t lock;        /* held while layers are switched */
     /* Mounts an overlay of other layers in place of the present one; NULL: a copy. */
     csn_status (*change_mount)(csn_runtime *rt, int tree, const char *names, csn_error **err);
@@ -62,3 +63,5 @@ int csn_cow_inherit(const csn_cow *c, const char *names, const char *id);
 
 /* cow.c */
 extern const csn_workspace_ops csn_cow_ops;
+/* Changes the mount of a sandbox that was connected to, if a killed call has not. */
+void csn_cow_finish(csn_runtime *rt);

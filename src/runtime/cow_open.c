@@ -333,6 +333,7 @@ csn_status csn_cow_find(csn_runtime *rt, csn_error **err)
     int rc = csn_layer_record_read(c->tree, rt->id, &r);
     if (rc < 0)
         return csn_fail_errno(err, -rc, "layers of sandbox '%s'", rt->id);
+    c->switching = r.switching;
     rc = r.copy ? set_copy(c, r.names) : 0;
     csn_layer_record_release(&r);
     return rc < 0 ? csn_fail(err, CSN_NOMEM, "layers of the workspace") : CSN_OK;

@@ -153,6 +153,19 @@ status "a committed file can change again" 0 cs commit "$id"
 is "and is written again" "$(tail -n 2 src/lines | tr '\n' ' ')" "x y "
 cs destroy "$id"
 
+# ---- what is removed after a commit ----
+id=$(cs create --cow)
+cs exec "$id" -c 'mkdir -p made/in; echo x >made/in/f; echo x >made/g; mkdir moved; echo x >moved/h'
+status "a commit of new directories" 0 cs commit "$id"
+cs exec "$id" -c 'rm -r made/in; mv moved away 2>/dev/null || { cp -r moved away; rm -r moved; }'
+like "their removal is a change" "$(cs diff "$id" --stat)" "*A away/h*D made/in/f*D moved/h*"
+cs snapshot "$id" >/dev/null
+is "a snapshot does not bring them back" "$(cs exec "$id" -c 'echo made/* away/* moved*')" "made/g away/h moved*"
+status "and is committed" 0 cs commit "$id"
+is "to the host" "$(echo made/* away/* moved*)" "made/g away/h moved*"
+cs destroy "$id"
+rm -r made away
+
 # ---- while something runs, and after ----
 echo secret >.secret
 cp "$VFORK_LOOP" .
@@ -205,7 +218,7 @@ interrupted()
 }
 tree() { find . -type f -name '[!.]*' -exec grep . /dev/null {} + | sort | tr '\n' ' '; }
 temps() { find . -name '.csn-*' | wc -l; }
-interrupted utimensat
+interrupted copy_file_range
 is "killed before its commit point" "$(tree)$(temps)" "./f:old ./gone:old 1"
 status "the next run on the directory" 0 cs run -c 'cat f gone'
 is "finds the old files" "$out" "$(printf 'old\nold')"

@@ -12,8 +12,9 @@
 static const struct {
     const char *name;
     unsigned number;
-} calls[] = {
-    {"renameat2", SYS_renameat2}, {"unlinkat", SYS_unlinkat}, {"utimensat", SYS_utimensat}};
+} calls[] = {{"renameat2", SYS_renameat2},
+             {"unlinkat", SYS_unlinkat},
+             {"copy_file_range", SYS_copy_file_range}};
 
 static int forbid(unsigned number)
 {

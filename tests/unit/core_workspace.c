@@ -101,6 +101,13 @@ static csn_status fake_discard(void *state, csn_error **err)
     return CSN_OK;
 }
 
+static csn_status fake_freeze(void *state, csn_error **err)
+{
+    (void)state;
+    (void)err;
+    return CSN_OK;
+}
+
 static csn_status fake_open_layers(void *state, csn_workspace_layers *ret, csn_error **err)
 {
     struct stat st;
@@ -178,7 +185,8 @@ static const csn_workspace_ops workspace_ops = {.size = sizeof(workspace_ops),
                                                 .snapshots = fake_snapshots,
                                                 .rollback = fake_rollback,
                                                 .discard = fake_discard,
-                                                .open_layers = fake_open_layers};
+                                                .open_layers = fake_open_layers,
+                                                .freeze = fake_freeze};
 static const csn_backend_ops fake_ops = {.size = sizeof(fake_ops),
                                          .name = "fakecow",
                                          .options = CSN_OPTION_COW | CSN_OPTION_IMAGE |

@@ -358,7 +358,11 @@ static csn_status connect_steps(csn_runtime *rt, csn_error **err)
         st = csn_jail_net_find(rt, err);
     if (st == CSN_OK)
         st = csn_runtime_environ_new(rt, &rt->environ_base, err);
-    return st < 0 ? st : attach(rt, err);
+    if (st == CSN_OK)
+        st = attach(rt, err);
+    if (st == CSN_OK)
+        csn_cow_finish(rt);
+    return st;
 }
 
 csn_status csn_jail_connect(const csn_config *config, const char *id, void **ret_state,
