@@ -196,6 +196,11 @@ n=0
 while [ $n -lt 30 ]; do
     n=$((n + 1))
     cs exec "$id" -c "echo $n >n$n; rm -f n$((n - 2))"
+    if [ $n -gt 20 ] && [ $n -lt 26 ]; then # when the stack is merged
+        cs fork "$id" --name "at$n" >/dev/null
+        is "fork $n has the files" "$(cs exec "at$n" -c 'echo n*')" "n$((n - 1)) n$n"
+        cs destroy "at$n"
+    fi
     cs snapshot "$id" "s$n" >/dev/null
 done
 is "thirty snapshots are merged" "$(cs exec "$id" -c 'echo n*')" "n29 n30"
