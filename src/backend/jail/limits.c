@@ -121,6 +121,15 @@ uint64_t csn_jail_limit_disk(const csn_runtime *rt)
     return limit_of(rt->config->disk_max, CSN_DISK_DEFAULT);
 }
 
+/* Of the layers of a copy-on-write workspace; 0: none. Only on request: an ordinary workspace has
+ * no limit either, and the default is less than many builds write. */
+static uint64_t limit_of_layers(const csn_runtime *rt)
+{
+    bool layers = rt->level == CSN_LEVEL_NAMESPACES && rt->jail->cow;
+
+    return layers && is_set(rt->config->disk_max) ? rt->config->disk_max : 0;
+}
+
 static uint64_t files_of(uint64_t disk)
 {
     return disk / INODES_PER + INODES_LEAST;
@@ -350,7 +359,7 @@ csn_status csn_jail_limits_describe(csn_runtime *rt, csn_error **err)
     if (rt->level == CSN_LEVEL_NAMESPACES && disk != 0)
         snprintf(private, sizeof(private), "private disk %s and %llu files by tmpfs; ",
                  csn_size_text(disk, size), (unsigned long long)files_of(disk));
-    rt->disk_all = rt->level == CSN_LEVEL_NAMESPACES && j->cow ? disk : 0;
+    rt->disk_all = limit_of_layers(rt);
     if (rt->disk_all != 0)
         snprintf(layers, sizeof(layers),
                  "changes of the workspace %s and %llu files by sampling; ",
@@ -427,7 +436,7 @@ void csn_jail_limits_fill(csn_runtime *rt, csn_confinement *w)
     w->mounts.inodes = files_of(disk);
     if (disk == 0) /* 0 would be the kernel's default */
         w->mounts.size = w->mounts.inodes = NO_TMPFS_LIMIT;
-    if (disk != 0 && rt->jail->cow && rt->level == CSN_LEVEL_NAMESPACES) {
+    if (limit_of_layers(rt) != 0) {
         const csn_usage *start = &rt->jail->cow->start;
         w->disk_max = disk + start->bytes;
         w->disk_files = files_of(disk) + start->files;
