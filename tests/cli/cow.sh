@@ -211,7 +211,8 @@ holds "the host has none of it" ! test -e count
 rm .secret vfork_loop
 
 # ---- a commit that is killed ----
-# interrupted CALL: a commit of a change, a removal and a new directory is killed before CALL.
+# interrupted CALL: a commit of a change, a removal and a new directory is killed before CALL. The
+# layer is frozen before that, so that the calls of freezing it are not those of the commit.
 interrupted()
 {
     cs destroy "$id"
@@ -219,6 +220,7 @@ interrupted()
     echo old >f && echo old >gone
     id=$(cs create --cow)
     cs exec "$id" -c 'echo new >f; rm gone; mkdir d; echo new >d/g'
+    cs snapshot "$id" >/dev/null
     { "$DIE_AT" "$1" "$CAISSON" commit "$id"; } >/dev/null 2>&1
 }
 tree() { find . -type f -name '[!.]*' -exec grep . /dev/null {} + | sort | tr '\n' ' '; }

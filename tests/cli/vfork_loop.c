@@ -1,6 +1,5 @@
 /* vfork_loop: spends most of its time waiting for a vfork child that has not called exec. Such
  * a process cannot be stopped; cow.sh takes a snapshot while it runs. */
-#define _GNU_SOURCE
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>

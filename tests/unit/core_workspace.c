@@ -308,12 +308,15 @@ static void undo_without_cow_is_refused(void **state)
 
 static void a_backend_without_layers_refuses_cow(void **state)
 {
+    const csn_backend_ops plain = {
+        .size = sizeof(plain), .name = "plain", .isolation = "custom", .exec = fake_exec};
     const csn_config config = {
-        .size = sizeof(config), .backend = "local", .audit = "none", .flags = CSN_OPEN_COW};
+        .size = sizeof(config), .backend = "plain", .audit = "none", .flags = CSN_OPEN_COW};
     csn_sandbox *sb = NULL;
     csn_error *err = NULL;
 
     (void)state;
+    NO_ERROR(csn_register_backend(&plain, NULL, &err), err);
     assert_int_equal(csn_open(&config, &sb, &err), CSN_UNSUPPORTED);
     csn_error_free(err);
 }
