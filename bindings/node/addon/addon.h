@@ -157,6 +157,9 @@ bool handle_is_closing(handle *h);
 /* Refuses new calls. A sandbox: ends running calls except `own`, waits for them, and frees all
  * that the library has. A process or watch is freed after its last call. */
 void handle_close(handle *h, const call *own);
+/* After close, on the thread of JavaScript: frees the descriptor of the cancel handle, which
+ * else stays until the object is collected. */
+void handle_closed(handle *h);
 /* Callbacks of calls on this sandbox are not waited for any more: it is about to end. */
 void handle_release_asks(handle *h);
 

@@ -56,6 +56,8 @@ napi_value cancel_fire(napi_env env, napi_callback_info info)
     canceller *k = canceller_from_js(env, arg);
     if (!k)
         return NULL;
+    if (!k->cancel) /* the call has ended */
+        return NULL;
     csn_cancel_fire(k->cancel);
     pthread_mutex_lock(&k->in->lock);
     for (call *c = k->in->calls; c; c = c->next)
@@ -122,13 +124,28 @@ static void unlink_call(call *c)
     pthread_mutex_unlock(&c->in->lock);
 }
 
+/* Frees the cancel handle with its call: the object may live until the next garbage collection,
+ * and each has a descriptor. */
+static void release_canceller(call *c, napi_env env)
+{
+    napi_value object = NULL;
+
+    if (!env || !c->canceller)
+        return;
+    if (napi_get_reference_value(env, c->canceller, &object) == napi_ok && object) {
+        canceller *k = canceller_from_js(env, object);
+        csn_cancel_free(k->cancel);
+        k->cancel = NULL;
+    }
+    napi_delete_reference(env, c->canceller);
+}
+
 /* env NULL: its references have ended with it. */
 static void call_free(call *c, napi_env env)
 {
     for (unsigned i = 0; env && i < c->callback_count; i++)
         napi_delete_reference(env, c->callbacks[i]);
-    if (env && c->canceller)
-        napi_delete_reference(env, c->canceller);
+    release_canceller(c, env);
     while (c->memory) {
         memory *m = c->memory;
         c->memory = m->next;
@@ -189,6 +206,8 @@ static void deliver(message *m, instance *in, napi_env env)
         settle(c, in, env);
         instance_pending(in, -1);
     }
+    if (env && c->verb->args[0] == 'h')
+        handle_closed(c->h);
     release_result(c);
     call_free(c, env);
 }
@@ -265,13 +284,12 @@ static call *call_new(napi_env env, const verb *v, const napi_value *argv)
     return c;
 }
 
-static bool link_call(call *c)
+static void link_call(call *c)
 {
     pthread_mutex_lock(&c->in->lock);
     c->next = c->in->calls;
     c->in->calls = c;
     pthread_mutex_unlock(&c->in->lock);
-    return true;
 }
 
 /* Arguments: cancel object, handle, and those of the verb. Returns a promise. */

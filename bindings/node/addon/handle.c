@@ -241,6 +241,20 @@ void handle_close(handle *h, const call *own)
         close_child(h);
 }
 
+void handle_closed(handle *h)
+{
+    bool used = false;
+
+    pthread_mutex_lock(&h->in->lock);
+    for (call *c = h->in->calls; c && !used; c = c->next)
+        used = c->cancel == h->cancel;
+    pthread_mutex_unlock(&h->in->lock);
+    if (used) /* it ends with the handle */
+        return;
+    csn_cancel_free(h->cancel);
+    h->cancel = NULL;
+}
+
 void handle_release_asks(handle *h)
 {
     pthread_mutex_lock(&h->in->lock);

@@ -134,6 +134,26 @@ test('an AbortSignal ends a command with its processes', async (t) => {
   await assert.rejects(sb.exec(['true'], { signal: AbortSignal.abort() }), { name: 'AbortError' });
 });
 
+test('a call with a signal leaves no descriptor', async (t) => {
+  const sb = await sandbox(t);
+  const { signal } = new AbortController();
+  const descriptors = () => fs.readdirSync('/proc/self/fd').length;
+  await sb.write('f', 'x');
+  await sb.read('f', { signal });
+  const before = descriptors();
+  for (let i = 0; i < 100; i++) await sb.read('f', { signal });
+  assert.equal(descriptors(), before);
+});
+
+test('open and close leave no descriptor', async (t) => {
+  const dir = workspace(t);
+  const descriptors = () => fs.readdirSync('/proc/self/fd').length;
+  await (await open({ backend: 'local', workspace: dir })).close();
+  const before = descriptors();
+  for (let i = 0; i < 20; i++) await (await open({ backend: 'local', workspace: dir })).close();
+  assert.equal(descriptors(), before);
+});
+
 test('waits end by their signal', async (t) => {
   const sb = await sandbox(t);
   const process = await sb.start(['sleep', '600']);
