@@ -9,6 +9,8 @@
 
 #include "caisson/caisson.h"
 
+#define CALLS_MAX 10000
+
 static double now_us(void)
 {
     struct timespec t;
@@ -24,17 +26,20 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int one_exec(csn_sandbox *sb)
+/* The microseconds that the command itself took, negative on failure. */
+static double one_exec(csn_sandbox *sb)
 {
     const char *argv[] = {"true", NULL};
     csn_exec_result *r = NULL;
-    int rc = csn_exec(sb, argv, NULL, &r, NULL) == CSN_OK && r->exit_code == 0 ? 0 : -1;
+    double took = -1;
 
+    if (csn_exec(sb, argv, NULL, &r, NULL) == CSN_OK && r->exit_code == 0)
+        took = r->duration_ms * 1000;
     csn_exec_result_free(r);
-    return rc;
+    return took;
 }
 
-static int one_read(csn_sandbox *sb)
+static double one_read(csn_sandbox *sb)
 {
     csn_read_result *r = NULL;
     int rc = csn_read(sb, "4k", NULL, &r, NULL) == CSN_OK && r->content_len == 4096 ? 0 : -1;
@@ -43,22 +48,25 @@ static int one_read(csn_sandbox *sb)
     return rc;
 }
 
-static double median(csn_sandbox *sb, int (*call)(csn_sandbox *), int count)
+static double middle(double *list, int count)
 {
-    double *took = malloc((size_t)count * sizeof(*took));
+    qsort(list, (size_t)count, sizeof(*list), by_value);
+    return list[count / 2];
+}
 
-    for (int i = 0; took && i < count; i++) {
-        double begin = now_us();
-        if (call(sb) < 0)
+/* Prints the median of `count` calls, and for exec that of the time around the command. */
+static void measure(csn_sandbox *sb, double (*call)(csn_sandbox *), int count)
+{
+    static double all[CALLS_MAX], around[CALLS_MAX];
+
+    for (int i = 0; i < count; i++) {
+        double begin = now_us(), inner = call(sb);
+        if (inner < 0)
             exit(1);
-        took[i] = now_us() - begin;
+        all[i] = now_us() - begin;
+        around[i] = all[i] - inner;
     }
-    if (!took)
-        exit(1);
-    qsort(took, (size_t)count, sizeof(*took), by_value);
-    double m = took[count / 2];
-    free(took);
-    return m;
+    printf("%.1f %.1f ", middle(all, count), middle(around, count));
 }
 
 int main(int argc, char **argv)
@@ -77,8 +85,11 @@ int main(int argc, char **argv)
         return 1;
     }
     int count = (int)strtol(argv[3], NULL, 10);
+    count = count < 1 ? 1 : count > CALLS_MAX ? CALLS_MAX : count;
     while (fgets(line, sizeof(line), stdin)) {
-        printf("%.1f %.1f\n", median(sb, one_exec, count), median(sb, one_read, count));
+        measure(sb, one_exec, count);
+        measure(sb, one_read, count);
+        printf("\n");
         fflush(stdout);
     }
     csn_close(sb);

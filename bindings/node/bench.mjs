@@ -13,33 +13,36 @@ fs.chmodSync(dir, 0o755);
 fs.writeFileSync(path.join(dir, '4k'), Buffer.alloc(4096, 'x'.repeat(63) + '\n'));
 const middle = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
 
-async function median(count, call) {
-  const took = [];
+/** Medians of calls: [all of it, without the time that the command itself took]. */
+async function measure(count, call) {
+  const all = [], around = [];
   for (let i = 0; i < count; i++) {
     const begin = process.hrtime.bigint();
-    await call();
-    took.push(Number(process.hrtime.bigint() - begin) / 1000);
+    const { durationMs = 0 } = await call();
+    all.push(Number(process.hrtime.bigint() - begin) / 1000);
+    around.push(all[i] - durationMs * 1000);
   }
-  return middle(took);
+  return [middle(all), middle(around)];
 }
 
 /** Rounds of C and Node alternate, so that both meet the same machine. */
 async function overhead(sandbox) {
   const c = spawn(plain, [dir, backend, calls], { stdio: ['pipe', 'pipe', 'inherit'] });
   const lines = readline.createInterface({ input: c.stdout })[Symbol.asyncIterator]();
-  const all = { execC: [], readC: [], exec: [], read: [] };
+  const rows = { exec: [], 'exec without the command': [], read: [] };
   for (let i = 0; i < Number(rounds); i++) {
     c.stdin.write('\n');
-    const [execC, readC] = (await lines.next()).value.split(' ').map(Number);
-    all.execC.push(execC);
-    all.readC.push(readC);
-    all.exec.push(await median(Number(calls), () => sandbox.exec(['true'])));
-    all.read.push(await median(Number(calls), () => sandbox.read('4k')));
+    const [execC, aroundC, readC] = (await lines.next()).value.split(' ').map(Number);
+    const [exec, around] = await measure(Number(calls), () => sandbox.exec(['true']));
+    const [read] = await measure(Number(calls), () => sandbox.read('4k'));
+    rows.exec.push([execC, exec]);
+    rows['exec without the command'].push([aroundC, around]);
+    rows.read.push([readC, read]);
   }
   c.stdin.end();
-  for (const what of ['exec', 'read']) {
-    const [withC, withNode] = [middle(all[`${what}C`]), middle(all[what])];
-    const more = middle(all[what].map((took, i) => took - all[`${what}C`][i]));
+  for (const [what, pairs] of Object.entries(rows)) {
+    const [withC, withNode] = [middle(pairs.map((p) => p[0])), middle(pairs.map((p) => p[1]))];
+    const more = middle(pairs.map((p) => p[1] - p[0]));
     console.log(`${backend} ${what}: C ${withC.toFixed(1)} us, Node ${withNode.toFixed(1)} us, median of differences ${more.toFixed(1)} us`);
   }
 }

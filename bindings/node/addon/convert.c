@@ -301,7 +301,7 @@ napi_value convert_struct(instance *in, napi_env env, const shape *s, const void
 napi_value convert_list(instance *in, napi_env env, const shape *s, const void *items,
                         size_t count)
 {
-    napi_value list = NULL, make = factory(in, env, s);
+    napi_value list = NULL, make = count > 0 ? factory(in, env, s) : NULL;
     napi_handle_scope scope = NULL;
 
     napi_create_array_with_length(env, count, &list);

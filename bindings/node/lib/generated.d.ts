@@ -106,7 +106,7 @@ export interface SandboxOptions {
   network?: 'none' | 'all' | Network;
 }
 
-/** A refusal: the target as given, the path it resolved to, the rule that refused it, the source of the rule, and the smallest rule that would allow it. Every field except op may be NULL. */
+/** A refusal: the target as given, the path it resolved to, the rule that refused it, the source of the rule, and the smallest rule that would allow it. Every field except op may be null. */
 export interface Denial {
   /** read, write, delete, exec, env, net, limit, syscall */
   op: string;
@@ -165,7 +165,7 @@ export interface SandboxInfo {
   id: string;
   /** The bytes of `id`, if they are not UTF-8. */
   idBytes?: Buffer;
-  /** or NULL */
+  /** or null */
   name: string | null;
   /** The bytes of `name`, if they are not UTF-8. */
   nameBytes?: Buffer;
@@ -180,7 +180,7 @@ export interface SandboxInfo {
   isolation: string;
   /** The bytes of `isolation`, if they are not UTF-8. */
   isolationBytes?: Buffer;
-  /** host directory, or NULL */
+  /** host directory, or null */
   workspace: string | null;
   /** The bytes of `workspace`, if they are not UTF-8. */
   workspaceBytes?: Buffer;
@@ -192,11 +192,11 @@ export interface SandboxInfo {
   home: string | null;
   /** The bytes of `home`, if they are not UTF-8. */
   homeBytes?: Buffer;
-  /** ripgrep inside, or NULL */
+  /** ripgrep inside, or null */
   rgPath: string | null;
   /** The bytes of `rgPath`, if they are not UTF-8. */
   rgPathBytes?: Buffer;
-  /** words, NULL-terminated: calls that work here, native or derived */
+  /** words, null-terminated: calls that work here, native or derived */
   capabilities: string[];
   layers: Layer[];
   /** since the epoch */
@@ -216,7 +216,7 @@ export interface SandboxEntry {
   id: string;
   /** The bytes of `id`, if they are not UTF-8. */
   idBytes?: Buffer;
-  /** or NULL */
+  /** or null */
   name: string | null;
   /** The bytes of `name`, if they are not UTF-8. */
   nameBytes?: Buffer;
@@ -231,7 +231,7 @@ export interface SandboxEntry {
   /** The bytes of `workspace`, if they are not UTF-8. */
   workspaceBytes?: Buffer;
   createdMs: number;
-  /** the id of the sandbox that csn_fork copied, or NULL */
+  /** the id of the sandbox that csn_fork copied, or null */
   forkedFrom: string | null;
   /** The bytes of `forkedFrom`, if they are not UTF-8. */
   forkedFromBytes?: Buffer;
@@ -244,7 +244,7 @@ export interface SandboxList {
 export interface ExecResult {
   /** -1: unknown or ended by a signal */
   exitCode: number | null;
-  /** "SIGKILL", or NULL */
+  /** "SIGKILL", or null */
   signal: string | null;
   /** The bytes of `signal`, if they are not UTF-8. */
   signalBytes?: Buffer;
@@ -279,11 +279,11 @@ export interface ExecResult {
   /** not started, non-zero exit, or ended by a signal */
   failed: boolean;
   truncated: boolean;
-  /** "bytes" or NULL */
+  /** "bytes" or null */
   truncatedBy: string | null;
   /** The bytes of `truncatedBy`, if they are not UTF-8. */
   truncatedByBytes?: Buffer;
-  /** timeout cancel memory pids cpu disk policy signal, or NULL */
+  /** timeout cancel memory pids cpu disk policy signal, or null */
   killedBy: string | null;
   /** The bytes of `killedBy`, if they are not UTF-8. */
   killedByBytes?: Buffer;
@@ -311,7 +311,7 @@ export interface ProcessInfo {
   stateBytes?: Buffer;
   /** -1: running, unknown or signalled */
   exitCode: number | null;
-  /** or NULL */
+  /** or null */
   signal: string | null;
   /** The bytes of `signal`, if they are not UTF-8. */
   signalBytes?: Buffer;
@@ -345,7 +345,7 @@ export interface ReadResult {
   content: string;
   /** The bytes of `content`. */
   readonly contentBytes: Buffer;
-  /** or NULL */
+  /** or null */
   mimeType: string | null;
   /** The bytes of `mimeType`, if they are not UTF-8. */
   mimeTypeBytes?: Buffer;
@@ -356,11 +356,11 @@ export interface ReadResult {
   /** 0: the file is so large that counting stopped early */
   totalLinesExact: boolean;
   truncated: boolean;
-  /** "lines", "bytes" or NULL */
+  /** "lines", "bytes" or null */
   truncatedBy: string | null;
   /** The bytes of `truncatedBy`, if they are not UTF-8. */
   truncatedByBytes?: Buffer;
-  /** with CSN_FILE_HASH: SHA-256 of the file; NULL when not read whole */
+  /** with CSN_FILE_HASH: SHA-256 of the file; null when not read whole */
   hash: string | null;
   /** The bytes of `hash`, if they are not UTF-8. */
   hashBytes?: Buffer;
@@ -375,7 +375,7 @@ export interface WriteResult {
   /** The bytes of `resolvedPath`, if they are not UTF-8. */
   resolvedPathBytes?: Buffer;
   bytes: number;
-  /** SHA-256 of the new content; NULL after append */
+  /** SHA-256 of the new content; null after append */
   hash: string | null;
   /** The bytes of `hash`, if they are not UTF-8. */
   hashBytes?: Buffer;
@@ -405,7 +405,7 @@ export interface FileInfo {
   path: string;
   /** The bytes of `path`, if they are not UTF-8. */
   pathBytes?: Buffer;
-  /** of a symlink, else NULL */
+  /** of a symlink, else null */
   target: string | null;
   /** The bytes of `target`, if they are not UTF-8. */
   targetBytes?: Buffer;
@@ -472,7 +472,7 @@ export interface NetworkEvent {
   protocol: string | null;
   /** The bytes of `protocol`, if they are not UTF-8. */
   protocolBytes?: Buffer;
-  /** or NULL, here and below */
+  /** or null, here and below */
   host: string | null;
   /** The bytes of `host`, if they are not UTF-8. */
   hostBytes?: Buffer;
@@ -515,7 +515,7 @@ export interface NetworkInfo {
   network: string | null;
   /** The bytes of `network`, if they are not UTF-8. */
   networkBytes?: Buffer;
-  /** NULL-terminated; never NULL, here and below */
+  /** null-terminated; never null, here and below */
   netAllow: string[];
   netDeny: string[];
   packages: string[];
@@ -531,7 +531,7 @@ export interface Verdict {
   allowed: boolean;
   /** rule and source are also set if a rule allowed the operation */
   why: Denial;
-  /** what enforces that rule for commands; NULL: not a rule of the config */
+  /** what enforces that rule for commands; null: not a rule of the config */
   enforced: string | null;
   /** The bytes of `enforced`, if they are not UTF-8. */
   enforcedBytes?: Buffer;
@@ -550,7 +550,7 @@ export interface Check {
   detail: string | null;
   /** The bytes of `detail`, if they are not UTF-8. */
   detailBytes?: Buffer;
-  /** how to fix it, a command if possible; or NULL */
+  /** how to fix it, a command if possible; or null */
   fix: string | null;
   /** The bytes of `fix`, if they are not UTF-8. */
   fixBytes?: Buffer;
@@ -572,11 +572,11 @@ export interface SnapshotResult {
   snapshot: string;
   /** The bytes of `snapshot`, if they are not UTF-8. */
   snapshotBytes?: Buffer;
-  /** of csn_snapshot_as, or NULL */
+  /** of csn_snapshot_as, or null */
   name: string | null;
   /** The bytes of `name`, if they are not UTF-8. */
   nameBytes?: Buffer;
-  /** as in csn_snapshot_entry, or NULL */
+  /** as in csn_snapshot_entry, or null */
   how: string | null;
   /** The bytes of `how`, if they are not UTF-8. */
   howBytes?: Buffer;
@@ -623,20 +623,20 @@ export interface Change {
   linesAdded: number;
   /** CSN_DIFF_COUNTS; text only */
   linesRemoved: number;
-  /** CSN_DIFF_HASHES: SHA-256 in hex; or NULL */
+  /** CSN_DIFF_HASHES: SHA-256 in hex; or null */
   hashBefore: string | null;
   /** The bytes of `hashBefore`, if they are not UTF-8. */
   hashBeforeBytes?: Buffer;
-  /** CSN_DIFF_HASHES: SHA-256 in hex; or NULL */
+  /** CSN_DIFF_HASHES: SHA-256 in hex; or null */
   hashAfter: string | null;
   /** The bytes of `hashAfter`, if they are not UTF-8. */
   hashAfterBytes?: Buffer;
-  /** why commit holds it back, or NULL */
+  /** why commit holds it back, or null */
   held: string | null;
   /** The bytes of `held`, if they are not UTF-8. */
   heldBytes?: Buffer;
   outcome: 'none' | 'applied' | 'merged' | 'same' | 'conflict' | 'kept' | 'held';
-  /** of the outcome, or NULL */
+  /** of the outcome, or null */
   why: string | null;
   /** The bytes of `why`, if they are not UTF-8. */
   whyBytes?: Buffer;
@@ -645,13 +645,13 @@ export interface Change {
 export interface DiffResult {
   /** sorted by path */
   changes: Change[];
-  /** or NULL; may contain any byte */
+  /** or null; may contain any byte */
   patch: string | null;
   /** The bytes of `patch`, if they are not UTF-8. */
   patchBytes?: Buffer;
 }
 
-/** The versions of a file with a conflict; text NULL: absent, too large, or not known. */
+/** The versions of a file with a conflict; text null: absent, too large, or not known. */
 export interface Conflict {
   path: string;
   /** The bytes of `path`, if they are not UTF-8. */
@@ -668,7 +668,7 @@ export interface Conflict {
   sandbox: string | null;
   /** The bytes of `sandbox`, if they are not UTF-8. */
   sandboxBytes?: Buffer;
-  /** with conflict markers, or NULL */
+  /** with conflict markers, or null */
   merged: string | null;
   /** The bytes of `merged`, if they are not UTF-8. */
   mergedBytes?: Buffer;
@@ -693,7 +693,7 @@ export interface AuditReport {
   lines: number;
   /** 1-based; 0: none */
   badLine: number;
-  /** NULL when ok */
+  /** null when ok */
   reason: string | null;
   /** The bytes of `reason`, if they are not UTF-8. */
   reasonBytes?: Buffer;
@@ -728,11 +728,11 @@ export interface AsideEntry {
   sandbox: string;
   /** The bytes of `sandbox`, if they are not UTF-8. */
   sandboxBytes?: Buffer;
-  /** where it was; NULL: not known */
+  /** where it was; null: not known */
   path: string | null;
   /** The bytes of `path`, if they are not UTF-8. */
   pathBytes?: Buffer;
-  /** why it was moved; NULL: not known */
+  /** why it was moved; null: not known */
   reason: string | null;
   /** The bytes of `reason`, if they are not UTF-8. */
   reasonBytes?: Buffer;

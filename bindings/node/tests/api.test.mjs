@@ -380,8 +380,11 @@ test('a detached sandbox is found by its name, and destroyed', async (t) => {
   assert.ok(!(await caisson.sandboxes()).some((s) => s.id === sb.id));
 });
 
-test('a protected file that appears late is told by close, and can be restored', async (t) => {
+test('a protected file that appears late is told by close and logged, and can be restored', async (t) => {
   const dir = workspace(t);
+  const lines = [];
+  caisson.setLog((line) => { lines.push(line); });
+  t.after(() => caisson.setLog(undefined));
   const sb = await open({ backend: 'jail', workspace: dir });
   await sb.startSh(`mkdir -p sub/.git/hooks sub/.git/objects sub/.git/refs
     echo ref: refs/heads/x >sub/.git/HEAD; echo '#!/bin/sh' >sub/.git/hooks/pre-commit; touch made; sleep 600`);
@@ -389,6 +392,7 @@ test('a protected file that appears late is told by close, and can be restored',
   const hook = path.join(dir, 'sub/.git/hooks/pre-commit');
   assert.deepEqual((await sb.close()).map((d) => d.target), [hook]);
   assert.equal(fs.existsSync(hook), false);
+  assert.ok(lines.some((line) => line.includes('moved to quarantine')), lines.join());
   const entry = (await caisson.asideList()).find((e) => e.path === hook);
   fs.writeFileSync(hook, 'there is one');
   await assert.rejects(caisson.asideRestore(entry.id), { code: 'exists' });
@@ -454,13 +458,37 @@ test('the audit log is read and verified', async (t) => {
   await assert.rejects(caisson.auditVerify(sb.id), { code: 'not_found' });
 });
 
-test('a log function gets lines of the library', async (t) => {
-  const lines = [];
-  caisson.setLog((line) => lines.push(line));
-  t.after(() => caisson.setLog(undefined));
-  const sb = await sandbox(t);
-  await sb.exec(['true']);
-  assert.ok(lines.every((line) => typeof line === 'string'));
+test('an audit log at a path of its own', async (t) => {
+  const file = path.join(workspace(t), 'log');
+  const sb = await sandbox(t, { audit: file });
+  await sb.write('f', 'x');
+  await assert.rejects(sb.reset(), { code: 'unsupported' });
+  await sb.close();
+  const ops = [];
+  for await (const { op } of caisson.auditReadFile(file)) ops.push(op);
+  assert.ok(ops.includes('write'), String(ops));
+  const report = await caisson.auditVerifyFile(file);
+  assert.equal(report.ok, true);
+  assert.equal(report.lines, ops.length);
+});
+
+test('an export tells protected files and leaves them out, unless asked', async (t) => {
+  const dir = workspace(t), host = workspace(t);
+  fs.mkdirSync(path.join(dir, '.git/hooks'), { recursive: true });
+  for (const [name, text] of [['.git/HEAD', 'ref: refs/heads/x\n'], ['.git/hooks/pre-commit', '#!/bin/sh\n']]) fs.writeFileSync(path.join(dir, name), text);
+  const sb = await open({ backend: 'jail', workspace: dir });
+  t.after(() => sb.close());
+  const told = [];
+  await sb.export('.', path.join(host, 'a'), { onProtected: (file) => { told.push(file); } });
+  assert.ok(told.some((file) => file.endsWith('.git/hooks/pre-commit')), String(told));
+  assert.equal(fs.existsSync(path.join(host, 'a/.git/hooks/pre-commit')), false);
+  await sb.export('.', path.join(host, 'b'), { protected: true });
+  assert.equal(fs.existsSync(path.join(host, 'b/.git/hooks/pre-commit')), true);
+});
+
+test('the package has the command', () => {
+  const out = execFileSync('node_modules/.bin/caisson', ['--version'], { cwd: import.meta.dirname });
+  assert.match(out.toString(), new RegExp(caisson.version().replaceAll('.', '\\.')));
 });
 
 // ---- a backend of one's own ----
