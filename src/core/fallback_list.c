@@ -9,7 +9,8 @@
  *     "//E" exit-code "\n"                                the end; else the list is truncated
  *
  * Every path starts with "./" and contains no "//", so a name with newlines cannot look like
- * the next record; the size of a symlink is the length of its target. An attacker chooses names
+ * the next record; the size of a symlink is the length of its target, except in /proc. An
+ * attacker chooses names
  * and targets, and with replaced tools the whole output: text that does not parse ends the list
  * with CSN_IO, a record has a maximum size, and only relative paths without `..` are
  * reported. */
@@ -26,6 +27,7 @@
 #include "core/fallback_run.h"
 
 #define RECORD_MAX (256u * 1024u)
+#define PROC_SIZE  64u /* that /proc gives its links to open files, whatever their target */
 
 /* $1 directory, $2 "n": refuse symlinks in its path, $3 "w": walk. busybox's find runs -exec +
  * only outside of parentheses, so conditions are repeated. */
@@ -63,8 +65,10 @@ static const char list_script[] =
     "case $(find . -prune -exec printf %s {} + 2>&1) in .)\n"
     "  [ -n \"$W\" ] && p= || p=-prune\n"
     "  if [ $tool = stat ]; then\n"
-    "    find . ! -name . $p -type l -exec stat -c \"$S\" {} + -o "
-    "! -name . -exec stat -c \"$s\" {} +\n"
+    /* After a command that fails, busybox's find does not run the other -exec. */
+    "    t='stat -c \"$0\" \"$@\" || :'\n"
+    "    find . ! -name . $p -type l -exec sh -c \"$t\" \"$S\" {} + -o "
+    "! -name . -exec sh -c \"$t\" \"$s\" {} +\n"
     "  else find . ! -name . $p -exec sh -c \"$lister\" sh {} +; fi\n"
     "  finish $? ;;\n"
     "esac\n"
@@ -199,6 +203,7 @@ typedef struct lister {
     csn_buf buf; /* starts with the record being received */
     size_t seen; /* bytes of buf already searched for the end of the record */
     bool stopped, bad, ended;
+    bool last; /* no more bytes will come */
     int exit_code;
 } lister;
 
@@ -228,6 +233,24 @@ static char *skip_name(char *s, size_t len, const char *path, size_t *ret_quote)
     return s + n + 4 + 3 * quote;
 }
 
+/* True if stat could not read the target of a link in /proc: it prints nothing (busybox) or the
+ * name alone (GNU). */
+static bool is_unreadable(const char *line, const char *nl, const char *path)
+{
+    size_t len = (size_t)(nl - line), n = strlen(path), quote = len == n + 2;
+
+    return len == 0 || (len == n + 2 * quote && memcmp(line + quote, path, n) == 0);
+}
+
+/* A size of PROC_SIZE is the length of the target only if the record ends there. 1: it does;
+ * 0: it does not; -1: not known yet. */
+static int ends_at(const lister *l, const char *at, const char *end)
+{
+    if (end - at < 3)
+        return l->last ? 0 : -1;
+    return memcmp(at, "\n//", 3) == 0;
+}
+
 /* Finds the target of a symlink's record. Returns the offset after the record's newline, 0 if
  * the record is incomplete, -1 if it is malformed. */
 static long link_end(const lister *l, char *path_end, uint64_t size, bool with_name,
@@ -235,7 +258,14 @@ static long link_end(const lister *l, char *path_end, uint64_t size, bool with_n
 {
     char *end = l->buf.data + l->buf.len, *target = path_end + 2;
     size_t quote = 0;
+    char *line_end = memchr(target, '\n', (size_t)(end - target));
+    bool in_proc = size == 0 || size == PROC_SIZE;
 
+    if (with_name && in_proc && line_end && is_unreadable(target, line_end, path)) {
+        *ret_target = line_end;
+        *ret_len = 0;
+        return line_end + 1 - l->buf.data;
+    }
     if (with_name) {
         if ((size_t)(end - target) < strlen(path) + 7)
             return 0;
@@ -245,7 +275,15 @@ static long link_end(const lister *l, char *path_end, uint64_t size, bool with_n
     }
     if (size > RECORD_MAX)
         return -1;
-    if (size == 0) { /* symlinks in /proc have size 0; the target is one line */
+    if (size == PROC_SIZE) {
+        int whole = (size_t)(end - target) < size + quote
+                        ? (l->last ? 0 : -1)
+                        : ends_at(l, target + size + quote, end);
+        if (whole < 0)
+            return 0;
+        size = whole ? size : 0;
+    }
+    if (size == 0) { /* in /proc; the target is one line */
         char *nl = memchr(target, '\n', (size_t)(end - target));
         if (!nl)
             return 0;
@@ -321,15 +359,9 @@ static size_t take_record(lister *l)
     return entry_out(l, from, &st, target) ? (size_t)used : 0;
 }
 
-static int lister_out(void *ctx, const void *data, size_t len)
+static void take_records(lister *l)
 {
-    lister *l = ctx;
     size_t used, done = 0;
-
-    if (!data || l->ended || csn_buf_append(&l->buf, data, len) != 0) {
-        l->bad = true;
-        return CSN_SINK_STOP;
-    }
     char *start = l->buf.data;
     size_t all = l->buf.len;
     while ((used = take_record(l)) > 0) {
@@ -341,6 +373,17 @@ static int lister_out(void *ctx, const void *data, size_t len)
     memmove(start, l->buf.data, l->buf.len);
     l->buf.data = start;
     l->buf.len = all - done;
+}
+
+static int lister_out(void *ctx, const void *data, size_t len)
+{
+    lister *l = ctx;
+
+    if (!data || l->ended || csn_buf_append(&l->buf, data, len) != 0) {
+        l->bad = true;
+        return CSN_SINK_STOP;
+    }
+    take_records(l);
     if (l->buf.len > RECORD_MAX)
         l->bad = true;
     return l->bad || l->stopped ? CSN_SINK_STOP : CSN_SINK_MORE;
@@ -369,6 +412,9 @@ static csn_status list(const csn_fs *fs, const char *verb, const char *path, uin
         .out_ctx = &l,
     };
     st = csn_derive_do(&job, verb, path, err);
+    l.last = true;
+    if (st == CSN_OK && !l.bad && !l.stopped && !l.ended && l.buf.len > 0)
+        take_records(&l);
     csn_buf_release(&l.buf);
     if (st < 0 || l.stopped)
         return st;

@@ -1,4 +1,4 @@
-/* ustar.c: generates a tar stream with one regular file.
+/* ustar.c: generates a tar stream with one file or directory.
  *
  * The archive has three parts: headers, content, zeros (padding to a block and two empty
  * blocks). Each read returns bytes of one part. */
@@ -86,7 +86,9 @@ int csn_ustar_init(csn_ustar *u, const csn_ustar_member *m)
     *u = (csn_ustar){.fd = m->fd, .size = m->size};
     csn_buf_init(&u->head, HEAD_MAX);
     int e = plain ? 0 : add_pax_path(&u->head, m);
-    e = e ? e : add_header(&u->head, m, plain ? m->name : "PaxHeader", m->size, '0');
+    e = e ? e
+          : add_header(&u->head, m, plain ? m->name : "PaxHeader", m->size,
+                       m->is_dir ? '5' : '0');
     u->length = u->head.len + (m->size + BLOCK - 1) / BLOCK * BLOCK + 2ull * BLOCK;
     return e;
 }

@@ -1,4 +1,4 @@
-/* ustar.h: a tar stream with one regular file, generated piece by piece.
+/* ustar.h: a tar stream with one file or directory, generated piece by piece.
  *
  * Several providers accept uploads as tar archives. The length is known before the first byte
  * is sent, and the content is read from a descriptor. */
@@ -16,6 +16,7 @@ typedef struct csn_ustar_member {
     int64_t mtime; /* seconds */
     int fd;        /* the content, read with pread; not owned */
     uint64_t size; /* of the content */
+    bool is_dir;   /* without content */
 } csn_ustar_member;
 
 typedef struct csn_ustar {

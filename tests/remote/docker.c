@@ -213,6 +213,69 @@ static void options_it_lacks_are_refused(void **state)
     assert_int_equal(csn_open(CFG(.file_max = 4096), &sb, E), CSN_UNSUPPORTED);
 }
 
+/* ---- working directory ------------------------------------------------------------------ */
+
+/* Tags an image that differs from the test's as `changes` says. */
+static void derive_image(const char *name, const char *changes)
+{
+    char *body = csn_test_format("{\"Image\":\"%s\",\"Cmd\":[\"true\"]}",
+                                 getenv("CAISSON_DOCKER_IMAGE"));
+    char *made = ask("POST", "/containers/create", body), id[65] = "";
+
+    assert_int_equal(sscanf(strstr(made, "\"Id\":"), "\"Id\":\"%64[0-9a-f]", id), 1);
+    char *path = csn_test_format("/commit?container=%s&repo=%s&tag=1&%s", id, name, changes);
+    free(ask("POST", path, NULL));
+    free(path);
+    path = csn_test_format("/containers/%s?force=true", id);
+    free(ask("DELETE", path, NULL));
+    free(path);
+    free(made);
+    free(body);
+}
+
+static void image_without_a_directory_gets_a_workspace(void **state)
+{
+    (void)state;
+    derive_image("bare", "changes=WORKDIR%20/");
+    derive_image("bare-user", "changes=WORKDIR%20/&changes=USER%201000");
+    opened(CFG(0));
+    gives("pwd", "/work\n"); /* the image's own */
+    csn_close(sb);
+    opened(CFG(.image = "bare:1"));
+    gives("pwd; echo x >file; ls", "/workspace\nfile\n");
+    csn_close(sb);
+    opened(CFG(.image = "bare-user:1"));
+    gives("id -u; pwd; echo x >file; ls", "1000\n/workspace\nfile\n");
+}
+
+/* /proc has links that no command may read and links whose size is not that of their target. */
+static void search_from_the_root_skips_what_it_may_not_read(void **state)
+{
+    csn_grep_result *lines = NULL;
+    csn_file_list *found = NULL;
+
+    (void)state;
+    opened(CFG(0));
+    gives("mkdir -p /work/shut; echo needle >/work/shut/in; echo needle >/work/plain-text; "
+          "chmod 0 /work/shut",
+          "");
+    csn_status st = csn_glob(sb, "**/{plain-text,shut,in}", "/", 0, &found, E);
+    if (st < 0)
+        print_message("%s\n", csn_error_message(err));
+    assert_int_equal(st, CSN_OK);
+    assert_int_equal(found->count, 2);
+    assert_string_equal(found->items[0].path, "work/plain-text");
+    assert_string_equal(found->items[1].path, "work/shut");
+    csn_file_list_free(found);
+    assert_int_equal(csn_grep(sb, "needle",
+                              CSN_OPTS(csn_grep_opts, .path = "/", .glob = "plain-text"),
+                              &lines, E),
+                     CSN_OK);
+    assert_int_equal(lines->count, 1);
+    assert_string_equal(lines->items[0].path, "work/plain-text");
+    csn_grep_result_free(lines);
+}
+
 /* ---- host directories ------------------------------------------------------------------- */
 
 static void named_directories_are_mounted(void **state)
@@ -488,6 +551,8 @@ int main(int argc, char **argv)
         T(image_that_is_not_there),
         T(engines_elsewhere_are_refused),
         T(options_it_lacks_are_refused),
+        T(image_without_a_directory_gets_a_workspace),
+        T(search_from_the_root_skips_what_it_may_not_read),
         T(named_directories_are_mounted),
         T(it_ends_with_an_owner_that_is_killed),
         T(lifetime_cannot_be_stopped_from_inside),

@@ -521,6 +521,32 @@ static void walk_goes_deep_and_never_through_links(void **state)
     assert_false(there(p, "deep"));
 }
 
+/* /proc gives links to open files a size that is not the length of their target. */
+static void list_gives_targets_of_links_in_proc(void **state)
+{
+    place *p = *state;
+    founds *f = calloc(1, sizeof(*f));
+    char target[PATH_MAX], path[64], name[16];
+
+    if (p->busybox) { /* it has another /proc */
+        free(f);
+        return;
+    }
+    assert_non_null(f);
+    puts_to(p, "open", "1");
+    int fd = open(on_host(p, "open"), O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_non_null(realpath(on_host(p, "open"), target));
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)getpid());
+    snprintf(name, sizeof(name), "%d", fd);
+    OK(csn_derive_walk(&p->fs, path, 0, note, f, &err));
+    assert_non_null(find_in(f, name));
+    assert_string_equal(find_in(f, name)->target, target);
+    close(fd);
+    forget(f);
+    free(f);
+}
+
 /* ---- making, moving, removing ----------------------------------------------------------- */
 
 static void mkdir_makes_parents_and_minds_what_is_there(void **state)
@@ -734,6 +760,7 @@ int main(void)
         BODY(list_of_two_thousand_costs_one_command),
         BODY(list_says_why_it_cannot),
         BODY(walk_goes_deep_and_never_through_links),
+        BODY(list_gives_targets_of_links_in_proc),
         BODY(mkdir_makes_parents_and_minds_what_is_there),
         BODY(symlink_takes_any_target_and_no_taken_name),
         BODY(remove_takes_the_link_and_never_its_target),

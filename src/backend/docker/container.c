@@ -188,6 +188,8 @@ static int create_body(const csn_remote *r, const char *image, csn_buf *b)
     json_labels(&j, r);
     if (d->mount_count > 0)
         csn_json_kstr(&j, "WorkingDir", d->mounts[0].inside);
+    else if (d->own_workdir)
+        csn_json_kstr(&j, "WorkingDir", CSN_DOCKER_WORKDIR);
     json_host_config(&j, r);
     csn_json_object_end(&j);
     return csn_json_end(&j);
@@ -271,7 +273,15 @@ static csn_status set_user(csn_docker *d, const char *of_image, csn_error **err)
     return d->user ? CSN_OK : csn_fail(err, CSN_NOMEM, "open");
 }
 
-/* Checks that the engine has the image; reads its user and health check. */
+/* "/" is what builders record for an image that names no working directory. */
+static bool names_workdir(const csn_jval *config)
+{
+    const char *dir = csn_jval_string(csn_jval_get(config, "WorkingDir"));
+
+    return dir && *dir && strcmp(dir, "/") != 0;
+}
+
+/* Checks that the engine has the image; reads its user, working directory and health check. */
 static csn_status inspect_image(csn_remote *r, const char *image, csn_error **err)
 {
     CSN_CLEANUP(csn_jval_freep) csn_jval *root = NULL;
@@ -293,8 +303,10 @@ static csn_status inspect_image(csn_remote *r, const char *image, csn_error **er
     if (st < 0)
         return st;
     const csn_jval *config = csn_jval_get(root, "Config");
-    csn_docker_of(r)->has_healthcheck = csn_jval_get(config, "Healthcheck") != NULL;
-    return set_user(csn_docker_of(r), csn_jval_string(csn_jval_get(config, "User")), err);
+    csn_docker *d = csn_docker_of(r);
+    d->has_healthcheck = csn_jval_get(config, "Healthcheck") != NULL;
+    d->own_workdir = d->mount_count == 0 && !names_workdir(config);
+    return set_user(d, csn_jval_string(csn_jval_get(config, "User")), err);
 }
 
 /* Fails if the engine cannot enforce a limit: it returns a warning and creates the container
@@ -411,6 +423,14 @@ static csn_status start_container(csn_remote *r, csn_error **err)
     return st;
 }
 
+/* The engine creates working directories for root. */
+static bool is_root(const char *user)
+{
+    size_t n = strcspn(user, ":");
+
+    return (n == 1 && user[0] == '0') || (n == 4 && strncmp(user, "root", n) == 0);
+}
+
 csn_status csn_docker_create(csn_remote *r, csn_error **err)
 {
     const char *image = csn_docker_image(r->config);
@@ -421,7 +441,9 @@ csn_status csn_docker_create(csn_remote *r, csn_error **err)
         st = create(r, image, err);
     if (st < 0)
         return st;
-    if (ends_with_owner(r))
+    if (csn_docker_of(r)->own_workdir && !is_root(csn_docker_of(r)->user))
+        st = csn_docker_open_workdir(r, err);
+    if (st == CSN_OK && ends_with_owner(r))
         st = attach_stdin(r, err);
     if (st == CSN_OK)
         st = start_container(r, err);

@@ -22,11 +22,14 @@ typedef struct csn_docker {
     csn_docker_mount mounts[CSN_DOCKER_MOUNTS_MAX]; /* the first is the working directory */
     size_t mount_count;
     bool has_healthcheck; /* of the image */
+    bool own_workdir;     /* the image names none: CSN_DOCKER_WORKDIR */
     int stdin_fd;         /* of the main process: closing it ends the container; or -1 */
     pthread_mutex_t lock;
     bool owner_known; /* guarded by lock: uid and gid of `user` */
     unsigned uid, gid;
 } csn_docker;
+
+#define CSN_DOCKER_WORKDIR "/workspace"
 
 /* The user of the main process and the lifetime timer. Commands run as other users, without
  * capabilities, and therefore cannot signal them. */
@@ -77,5 +80,7 @@ csn_status csn_docker_mounts(csn_docker *d, const csn_config *c, csn_error **err
 void csn_docker_mounts_release(csn_docker *d);
 
 /* upload.c */
+/* Makes CSN_DOCKER_WORKDIR writable for the commands' user, before the container starts. */
+csn_status csn_docker_open_workdir(csn_remote *r, csn_error **err);
 csn_status csn_docker_upload(csn_remote *r, const char *path, const csn_source *content,
                              csn_error **err);

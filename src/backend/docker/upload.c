@@ -12,9 +12,10 @@
 #include "base/error.h"
 #include "remote/ustar.h"
 
-#define UPLOAD_MS 600000u
-#define OWNER_MS  60000u
-#define FILE_MODE 0600u
+#define UPLOAD_MS    600000u
+#define OWNER_MS     60000u
+#define FILE_MODE    0600u
+#define WORKDIR_MODE 0777u /* the user of commands is known by name only */
 
 /* With the lock held: reads uid and gid of the commands' user. */
 static csn_status read_owner(csn_remote *r, csn_error **err)
@@ -93,4 +94,19 @@ csn_status csn_docker_upload(csn_remote *r, const char *path, const csn_source *
                                             : csn_fail(err, CSN_NOMEM, "upload");
     csn_ustar_release(&u);
     return st;
+}
+
+csn_status csn_docker_open_workdir(csn_remote *r, csn_error **err)
+{
+    const csn_ustar_member m = {.name = &CSN_DOCKER_WORKDIR[1],
+                                .mode = WORKDIR_MODE,
+                                .mtime = csn_wall_ms() / 1000,
+                                .fd = -1,
+                                .is_dir = true};
+    csn_ustar u;
+
+    csn_status st = csn_ustar_init(&u, &m) == 0 ? send_archive(r, "/", &u, err)
+                                                : csn_fail(err, CSN_NOMEM, "create");
+    csn_ustar_release(&u);
+    return csn_wrap(st, err, "create " CSN_DOCKER_WORKDIR);
 }
