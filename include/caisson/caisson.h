@@ -262,7 +262,7 @@ typedef struct csn_sandbox_entry {
     const char *name; /* or NULL */
     const char *backend;
     const char *state; /* "running", "starting", "not answering", "other version", "other boot",
-                          "other host": see list in caisson(1) */
+                          "other host", "unknown": see list in caisson(1) */
     const char *workspace;
     int64_t created_ms;
     const char *forked_from; /* the id of the sandbox that csn_fork copied, or NULL */
@@ -277,6 +277,9 @@ typedef struct csn_sandbox_list {
  * keeper is known to have ended; ends none. */
 CSN_API csn_status csn_sandboxes(csn_sandbox_list **ret, csn_error **err);
 CSN_API void csn_sandbox_list_free(csn_sandbox_list *l);
+/* Removes the record of a sandbox in the state "unknown", and nothing else. CSN_CONFLICT: it
+ * has another state. */
+CSN_API csn_status csn_forget(const char *id, csn_error **err);
 
 CSN_API csn_status csn_set_workdir(csn_sandbox *sb, const char *path, csn_error **err);
 /* Removes everything in the workspace, not the directory itself. CSN_DENIED for a directory of

@@ -18,7 +18,7 @@
 #include "wire/result_json.h"
 
 typedef struct list_opts {
-    bool quiet, tree;
+    bool quiet, tree, forget;
 } list_opts;
 
 /* depth: of forks; the sandbox is `depth` forks away from one that was created. */
@@ -152,6 +152,35 @@ static void print_list(const csn_sandbox_list *l, bool quiet, bool tree)
     }
 }
 
+/* Removes the records in the state "unknown"; stderr says which. */
+static csn_status forget_unknown(const csn_cli *c, const csn_sandbox_list *l, csn_error **err)
+{
+    csn_status st = CSN_OK;
+
+    for (size_t i = 0; i < l->count && st == CSN_OK; i++) {
+        if (strcmp(l->items[i].state, "unknown") != 0)
+            continue;
+        st = csn_forget(l->items[i].id, err);
+        if (st == CSN_OK)
+            csn_cli_note(c, "the record of %s was removed", l->items[i].id);
+    }
+    return st;
+}
+
+/* With --forget the list is read again: it has what is left. */
+static csn_status read_list(const csn_cli *c, bool forget, csn_sandbox_list **ret,
+                            csn_error **err)
+{
+    csn_status st = csn_sandboxes(ret, err);
+
+    if (st < 0 || !forget)
+        return st;
+    st = forget_unknown(c, *ret, err);
+    csn_sandbox_list_free(*ret);
+    *ret = NULL;
+    return st == CSN_OK ? csn_sandboxes(ret, err) : st;
+}
+
 static int run(csn_cli *c, void *opts)
 {
     CSN_CLEANUP(csn_arena_freep) csn_arena *a = csn_arena_new();
@@ -166,7 +195,7 @@ static int run(csn_cli *c, void *opts)
     /* without the logs the list has the detached sandboxes */
     if (!o->quiet)
         (void)csn_audit_logs(&logs, NULL);
-    if (csn_sandboxes(&l, &err) < 0) {
+    if (read_list(c, o->forget, &l, &err) < 0) {
         csn_audit_logs_free(logs);
         return csn_cli_fail(c, err);
     }
@@ -185,13 +214,15 @@ static const csn_opt options[] = {
      "only the ids of those that stay", NULL},
     {CSN_OPT_FLAG, 0, "tree", offsetof(list_opts, tree), NULL,
      "forks below the sandbox that they copied", NULL},
+    {CSN_OPT_FLAG, 0, "forget", offsetof(list_opts, forget), NULL,
+     "remove the records of unknown sandboxes", NULL},
     {CSN_OPT_END},
 };
 
 const csn_command csn_cmd_list = {
     .name = "list",
     .args = "",
-    .usage = "[-q] [--tree]",
+    .usage = "[-q] [--tree] [--forget]",
     .summary = "list your sandboxes",
     .intro =
         "Lists the sandboxes that you created and did not destroy, oldest first, then those\n"

@@ -187,15 +187,18 @@ void csn_info_free(csn_info_result *r)
 /* ---- the list ---- */
 
 /* For backends that cannot be probed: tries to connect, which also removes the record of a
- * sandbox that is gone. */
+ * sandbox that is gone. One that the provider does not know may belong to another key. */
 static const char *state_by_connecting(const char *id)
 {
+    csn_autofree char *real = NULL;
     csn_sandbox *sb = NULL;
     csn_error *err = NULL;
     csn_status st = csn_connect(id, &sb, &err);
 
     csn_error_free(err);
     csn_close(sb);
+    if (st == CSN_NOT_FOUND && csn_state_lookup(id, &real, NULL) == CSN_OK)
+        return CSN_STATE_UNKNOWN;
     return st == CSN_GONE || st == CSN_NOT_FOUND ? CSN_STATE_GONE : "running";
 }
 
@@ -289,4 +292,24 @@ csn_status csn_sandboxes(csn_sandbox_list **ret, csn_error **err)
 void csn_sandbox_list_free(csn_sandbox_list *l)
 {
     csn_result_free(l);
+}
+
+csn_status csn_forget(const char *id, csn_error **err)
+{
+    csn_autofree char *real = NULL;
+    csn_state_meta *m = NULL;
+    const char *state = NULL;
+
+    csn_status st = csn_state_lookup(id, &real, err);
+    if (st == CSN_OK)
+        st = csn_sandbox_state(real, &state, err);
+    if (st == CSN_OK && strcmp(state, CSN_STATE_UNKNOWN) != 0)
+        st = csn_fail(err, CSN_CONFLICT, "sandbox '%s' is in the state '%s', not 'unknown'",
+                      real, state);
+    if (st < 0)
+        return csn_error_note(st, err, "forget", NULL);
+    (void)csn_state_load(real, &m, NULL);
+    csn_state_remove(real, m ? m->name : NULL);
+    csn_state_meta_free(m);
+    return CSN_OK;
 }

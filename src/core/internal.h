@@ -86,7 +86,8 @@ csn_status csn_opts_take(const void *opts, void *out, size_t size, const char *w
 csn_status csn_flags_check(uint32_t flags, uint32_t known, const char *what, csn_error **err);
 
 /* api_info.c. The state of a detached sandbox, as in csn_sandbox_entry, or CSN_STATE_GONE. */
-#define CSN_STATE_GONE "gone"
+#define CSN_STATE_GONE    "gone"
+#define CSN_STATE_UNKNOWN "unknown" /* its provider knows no such sandbox */
 csn_status csn_sandbox_state(const char *id, const char **ret, csn_error **err);
 /* The name of the backend, which is the first part of an id; "" if there is none. */
 void csn_id_backend(const char *id, char ret[CSN_NAME_BYTES_MAX + 1]);

@@ -242,6 +242,42 @@ csn_status csn_remote_destroy(void *state, csn_error **err)
     return csn_wrap(st, err, "destroy the sandbox");
 }
 
+/* A sandbox that is unknown to the server is destroyed nevertheless, but a 404 proves nothing:
+ * the error says so and the record stays. */
+static csn_status destroy_recorded(csn_remote *r, csn_error **err)
+{
+    csn_error *why = NULL;
+    csn_autobuf text;
+
+    csn_buf_init(&text, RECORD_MAX);
+    csn_status st = csn_remote_read_record(r, &text, err);
+    if (st == CSN_OK)
+        st = r->provider->connect(r, text.data, err);
+    if (st != CSN_OK && st != CSN_NOT_FOUND)
+        return st;
+    csn_status ended = r->provider->destroy(r, &why);
+    if (ended == CSN_OK)
+        return st == CSN_OK ? st : csn_wrap(CSN_UNAVAILABLE, err, "destroy the sandbox");
+    if (err) {
+        csn_error_free(*err);
+        *err = CSN_STEAL(why);
+    }
+    csn_error_free(why);
+    return ended;
+}
+
+csn_status csn_remote_force_destroy(const csn_remote_provider *provider,
+                                    const csn_config *config, const char *id, csn_error **err)
+{
+    void *state = NULL;
+    csn_status st = csn_remote_open(provider, config, id, true, &state, err);
+
+    if (st == CSN_OK)
+        st = destroy_recorded(state, err);
+    csn_remote_close(state);
+    return st;
+}
+
 void csn_remote_close(void *state)
 {
     csn_remote *r = state;

@@ -191,6 +191,22 @@ csn_status csn_remote_gone(const csn_remote *r, csn_error **err)
     return csn_fail(err, CSN_GONE, "sandbox %s has ended", r->id);
 }
 
+csn_status csn_remote_unknown(const csn_remote *r, csn_error **err)
+{
+    const char *const *key = r->provider->credentials;
+
+    while (key[1] && !csn_remote_getenv(*key))
+        key++;
+    csn_status st = csn_fail(err, CSN_NOT_FOUND,
+                             "'%s' knows no sandbox %s with the key in %s: it has ended, or it "
+                             "belongs to another key or team",
+                             r->provider->name, r->id, *key);
+    return csn_error_advise(st, err,
+                            "set %s to the key that created it, or remove the record: "
+                            "caisson list --forget",
+                            *key);
+}
+
 csn_status csn_remote_missing_credential(const csn_remote_provider *provider, csn_error **err)
 {
     const char *const *names = provider->credentials;

@@ -76,7 +76,8 @@ typedef struct csn_remote_provider {
     csn_status (*configure)(csn_remote *r, csn_error **err);
     /* Creates the sandbox. The request is sent at most once. */
     csn_status (*create)(csn_remote *r, csn_error **err);
-    /* Connects to the sandbox that `record` names. CSN_GONE when it has ended. */
+    /* Connects to the sandbox that `record` names. CSN_GONE when it has ended; CSN_NOT_FOUND
+     * when the server does not know it: then destroy can be called nevertheless. */
     csn_status (*connect)(csn_remote *r, const char *record, csn_error **err);
     /* Appends the one-line text that connect needs. 0 or errno. */
     int (*write_record)(const csn_remote *r, csn_buf *out);
@@ -126,6 +127,9 @@ csn_status csn_remote_ready(void *state, csn_error **err);
 csn_status csn_remote_commit(void *state, csn_error **err);
 void csn_remote_close(void *state);
 csn_status csn_remote_destroy(void *state, csn_error **err);
+/* For csn_backend_ops.force_destroy. */
+csn_status csn_remote_force_destroy(const csn_remote_provider *provider,
+                                    const csn_config *config, const char *id, csn_error **err);
 csn_status csn_remote_extend(void *state, uint64_t ms, csn_error **err);
 csn_status csn_remote_info(void *state, csn_info_result *ret, csn_error **err);
 
@@ -168,6 +172,9 @@ csn_status csn_remote_http_error(const csn_remote *r, int status, const char *wh
 csn_status csn_remote_response_error(const csn_remote *r, const csn_http_res *res,
                                      const char *what, csn_error **err);
 csn_status csn_remote_gone(const csn_remote *r, csn_error **err); /* CSN_GONE: it has ended */
+/* CSN_NOT_FOUND: the look-up of a recorded sandbox was answered with 404, which is also the
+ * answer to another key. */
+csn_status csn_remote_unknown(const csn_remote *r, csn_error **err);
 /* CSN_AUTH naming the variables of the provider. */
 csn_status csn_remote_missing_credential(const csn_remote_provider *provider, csn_error **err);
 /* The configured lifetime, or 300 s. */

@@ -13,7 +13,7 @@ is "with its description" "$(cs completion reply -- vers)" $'version\tprint the 
 is "commands that begin with" "$(reply pa)" "pause "
 is "options" "$(reply run --works)" "--workspace "
 is "options with their help" "$(cs completion reply -- ls x --no)" $'--nofollow\trefuse symlinks in the path'
-is "all of them" "$(reply list -)" "--quiet --tree --json --help "
+is "all of them" "$(reply list -)" "--quiet --tree --forget --json --help "
 is "choices" "$(reply run --keep "")" "head tail both "
 is "of net" "$(reply run --net a)" "all "
 is "backends" "$(reply create --backend d)" "dagger docker "

@@ -434,6 +434,53 @@ static void ended_sandbox_is_gone(void **state)
     assert_int_equal(count(double_port, "/_double/counts", of->create_seen), 1);
 }
 
+/* The state of the only sandbox in the list; "": it is empty. */
+static void has_state(const char *want)
+{
+    csn_sandbox_list *l = NULL;
+
+    assert_int_equal(csn_sandboxes(&l, E), CSN_OK);
+    assert_int_equal(l->count, want[0] ? 1 : 0);
+    if (l->count > 0)
+        assert_string_equal(l->items[0].state, want);
+    csn_sandbox_list_free(l);
+}
+
+/* Another key is told the same as one whose sandbox has ended. */
+static void sandbox_that_is_not_found_is_kept(void **state)
+{
+    (void)state;
+    ready_with(CSN_OPEN_DETACHED);
+    char *id = strdup(csn_id(sb));
+    csn_close(sb);
+    sb = NULL;
+    assert_int_equal(csn_forget(id, E), CSN_CONFLICT);
+    fault("GET .*sandboxes/", "\"mode\":\"status\",\"status\":404,\"times\":1000");
+    assert_int_equal(csn_connect(id, &sb, E), CSN_NOT_FOUND);
+    assert_non_null(strstr(csn_error_message(err), of->key));
+    assert_non_null(strstr(csn_error_hint(err), "--forget"));
+    has_state("unknown");
+    no_fault();
+    has_state("running");
+    fault("(GET|DELETE) .*sandboxes/", "\"mode\":\"status\",\"status\":404,\"times\":1000");
+    assert_int_equal(csn_destroy_id(id, E), CSN_UNAVAILABLE);
+    assert_non_null(strstr(csn_error_message(err), of->key));
+    char *seen = ask(proxy_port, "/_fault", NULL);
+    assert_non_null(strstr(seen, "\"DELETE ")); /* it was tried */
+    free(seen);
+    has_state("unknown");
+    no_fault();
+    assert_int_equal(csn_destroy_id(id, E), CSN_OK);
+    has_state("");
+    ready_with(CSN_OPEN_DETACHED);
+    fault("GET .*sandboxes/", "\"mode\":\"status\",\"status\":404,\"times\":1000");
+    assert_int_equal(csn_forget(csn_id(sb), E), CSN_OK);
+    has_state("");
+    no_fault();
+    assert_int_equal(csn_destroy(sb, E), CSN_OK);
+    free(id);
+}
+
 static size_t resident_kb(void)
 {
     unsigned long pages = 0, resident = 0;
@@ -483,17 +530,12 @@ int main(int argc, char **argv)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(cut_anywhere_is_an_unknown_end),
-        T(refusals_before_and_after),
-        T(too_many_requests_are_waited_out),
-        T(nothing_hangs_beyond_its_deadline),
-        T(destroy_ends_a_call_that_hangs),
-        T(one_create_for_sixty_four_first_calls),
-        T(failed_create_is_shared_and_forgotten),
-        T(refused_key_names_the_variable),
-        T(ended_session_is_replaced_once),
-        T(ended_sandbox_is_gone),
-        T(nothing_grows),
+        T(cut_anywhere_is_an_unknown_end),        T(refusals_before_and_after),
+        T(too_many_requests_are_waited_out),      T(nothing_hangs_beyond_its_deadline),
+        T(destroy_ends_a_call_that_hangs),        T(one_create_for_sixty_four_first_calls),
+        T(failed_create_is_shared_and_forgotten), T(refused_key_names_the_variable),
+        T(ended_session_is_replaced_once),        T(ended_sandbox_is_gone),
+        T(sandbox_that_is_not_found_is_kept),     T(nothing_grows),
     };
 
     of = find_provider(argc > 1 ? argv[1] : "");

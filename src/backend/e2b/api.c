@@ -312,9 +312,15 @@ csn_status csn_e2b_connect(csn_remote *r, const char *record, csn_error **err)
 
     if (!csn_remote_id_valid(record))
         return csn_fail(err, CSN_GONE, "the record of sandbox %s is damaged", r->id);
-    csn_status st = call(r, &c, &res, err);
+    csn_status st = csn_remote_set_string(&csn_e2b_of(r)->sandbox, record, err);
+    if (st == CSN_OK)
+        st = send_call(r, &c, &res, err);
     if (st < 0)
         return st;
+    if (res.status == 404)
+        return csn_remote_unknown(r, err);
+    if (res.status / 100 != 2)
+        return csn_remote_response_error(r, &res, c.what, err);
     if (!read_state(r, &res))
         return read_sandbox(r, &res, err);
     st = api_connect(r, record, &resumed, err);

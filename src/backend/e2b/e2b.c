@@ -65,6 +65,13 @@ static const csn_file_ops files = {.size = sizeof(files),
                                    .watch_free = csn_e2b_watch_free,
                                    .fetch = csn_e2b_fetch};
 
+static csn_status e2b_force_destroy(const csn_config *config, const char *id,
+                                    void *register_data, csn_error **err)
+{
+    (void)register_data;
+    return csn_remote_force_destroy(&csn_e2b_provider, config, id, err);
+}
+
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
     .caps = CSN_CAP_LAZY | CSN_CAP_SUDO | CSN_CAP_EXPIRES,
@@ -74,6 +81,7 @@ static const csn_backend_ops ops = {
     .check = e2b_check,
     .open = e2b_open,
     .connect = e2b_connect,
+    .force_destroy = e2b_force_destroy,
     CSN_REMOTE_OPS,
     .files = &files,
     .processes = &csn_remote_process_ops,

@@ -198,7 +198,12 @@ csn_status csn_vercel_connect(csn_remote *r, const char *record, csn_error **err
         return csn_fail(err, CSN_NOMEM, "connect");
     if (!csn_remote_id_valid(v->name))
         return csn_fail(err, CSN_GONE, "the record of sandbox %s is damaged", r->id);
-    return get_session(r, NULL, err);
+    csn_status st = get_session(r, NULL, err);
+    if (st != CSN_GONE)
+        return st;
+    if (err)
+        csn_error_free(CSN_STEAL(*err));
+    return csn_remote_unknown(r, err);
 }
 
 int csn_vercel_write_record(const csn_remote *r, csn_buf *out)

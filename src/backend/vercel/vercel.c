@@ -61,6 +61,13 @@ static csn_status vercel_connect(const csn_config *config, const char *id, void 
 static const csn_snapshot_ops snapshots = {.size = sizeof(snapshots),
                                            .take = csn_vercel_snapshot};
 
+static csn_status vercel_force_destroy(const csn_config *config, const char *id,
+                                       void *register_data, csn_error **err)
+{
+    (void)register_data;
+    return csn_remote_force_destroy(&csn_vercel_provider, config, id, err);
+}
+
 static const csn_backend_ops ops = {
     .size = sizeof(ops),
     .caps = CSN_CAP_LAZY | CSN_CAP_SUDO | CSN_CAP_EXPIRES | CSN_CAP_LENGTHEN,
@@ -70,6 +77,7 @@ static const csn_backend_ops ops = {
     .check = vercel_check,
     .open = vercel_open,
     .connect = vercel_connect,
+    .force_destroy = vercel_force_destroy,
     CSN_REMOTE_OPS,
     .processes = &csn_remote_process_ops,
     .extend = csn_remote_extend,
