@@ -82,12 +82,47 @@ static csn_status settle(cow_call *c, csn_error **err)
     return rc < 0 ? csn_fail_errno(err, -rc, "layers of sandbox '%s'", c->rt->id) : CSN_OK;
 }
 
-/* A call that was killed may have left the mount of the stack before. */
+static csn_status save(cow_call *c, csn_error **err)
+{
+    int rc = csn_layer_record_write(c->cow->tree, c->rt->id, &c->r);
+
+    return rc < 0 ? csn_fail_errno(err, -rc, "layers of sandbox '%s'", c->rt->id) : CSN_OK;
+}
+
+/* Puts another empty layer in the place of the first. */
+static csn_status renew_first(cow_call *c, csn_error **err)
+{
+    char layer[CSN_OVERLAY_NAME + 1];
+    struct stat like;
+
+    csn_autofd int first = csn_layer_open_fs(c->cow->tree, c->r.names, 0);
+    int rc = first < 0 ? first : fstat(first, &like) < 0 ? -errno : 0;
+    if (rc == 0)
+        rc = csn_layer_create(c->cow->tree, c->rt->id, &like, layer);
+    if (rc < 0)
+        return csn_fail_errno(err, -rc, "layers of the workspace");
+    memcpy(c->r.names, layer, CSN_OVERLAY_NAME);
+    return save(c, err);
+}
+
+/* A call was killed before or after it changed the mount. If the first layer has been written
+ * to, it is mounted. Otherwise a new one is: the kernel mounts no layer twice. */
 static csn_status finish_switch(cow_call *c, csn_error **err)
 {
-    csn_status st = change_mount(c, err);
+    char old[CSN_LAYER_NAMES];
+    csn_status st = CSN_OK;
 
-    return st < 0 ? st : settle(c, err);
+    csn_layer_names_copy(old, c->r.names);
+    if (csn_layer_is_empty(c->cow->tree, old, 0)) {
+        st = renew_first(c, err);
+        if (st == CSN_OK)
+            st = change_mount(c, err);
+    }
+    if (st == CSN_OK)
+        st = settle(c, err);
+    if (st == CSN_OK)
+        csn_layer_drop(c->cow->tree, old, &c->r);
+    return st;
 }
 
 static void end(cow_call *c)
@@ -139,13 +174,6 @@ static csn_status busy(const cow_call *c, csn_error **err)
 
     return csn_error_advise(st, err, "wait for it, or end it: caisson ps %s, caisson kill",
                             c->rt->id);
-}
-
-static csn_status save(cow_call *c, csn_error **err)
-{
-    int rc = csn_layer_record_write(c->cow->tree, c->rt->id, &c->r);
-
-    return rc < 0 ? csn_fail_errno(err, -rc, "layers of sandbox '%s'", c->rt->id) : CSN_OK;
 }
 
 /* A long stack becomes one layer. Snapshots keep the layers that they have. */
