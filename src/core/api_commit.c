@@ -61,6 +61,8 @@ static void keep_originals(const commit *c)
             (void)csn_original_replace(c->access.originals, c->access.stack.base,
                                        item->change->path);
     }
+    if (c->access.originals >= 0)
+        csn_originals_intend_end(c->access.originals);
 }
 
 static csn_status check_opts(const csn_commit_opts *o, csn_error **err)
@@ -268,6 +270,8 @@ static csn_status commit_inner(commit *c, csn_commit_result *r, csn_error **err)
         st = fill_result(c, r, err);
     if (st < 0 || dry || c->plan.conflicts > 0)
         return st;
+    if (c->access.originals >= 0)
+        (void)csn_originals_intend(c->access.originals, &c->plan);
     st = csn_commit_apply(&c->request, &c->plan, c->access.store, err);
     r->written = st == CSN_OK;
     if (st == CSN_OK)

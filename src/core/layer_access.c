@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "layers/commit.h"
+#include "layers/originals.h"
 
 _Static_assert(CSN_WORKSPACE_LAYERS_MAX <= CSN_LAYERS_MAX, "a stack holds all layers");
 
@@ -47,6 +48,8 @@ csn_status csn_layer_access_recover(csn_sandbox *sb, csn_layer_access *ret, csn_
 
     if (st == CSN_OK)
         st = csn_commit_recover(ret->store, ret->stack.base, &recovery, err);
+    if (st == CSN_OK && ret->originals >= 0)
+        st = csn_originals_settle(ret->originals, &ret->stack, err);
     return st;
 }
 

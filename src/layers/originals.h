@@ -8,6 +8,7 @@
  *
  *   NAME        SHA-256 of the path, in hex: a header (csn_change_side) and the content
  *   collected   when csn_originals_collect was last complete
+ *   pending     paths that a commit is about to write
  *
  * Paths are relative to the base, without `.`, `..` and doubled slashes. They are resolved
  * below it without following links. Commands control the layer. Records are written atomically.
@@ -46,6 +47,14 @@ bool csn_original_is_current(const csn_original *o, const csn_change_side *now);
 
 /* After a commit: the base's present version, of any type or absent, becomes the original. */
 int csn_original_replace(int dir, int base, const char *path);
+
+/* originals_pending.c. Before a commit: notes whose originals it replaces; after they are
+ * replaced. */
+int csn_originals_intend(int dir, const csn_commit_plan *plan);
+void csn_originals_intend_end(int dir);
+/* Replaces what a killed commit has noted, where sandbox and host are equal now. After
+ * csn_commit_recover. Costs one system call if there is nothing noted. */
+csn_status csn_originals_settle(int dir, const csn_layer_stack *stack, csn_error **err);
 
 /* Removes all records. */
 int csn_originals_clear(int dir);
