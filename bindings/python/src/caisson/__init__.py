@@ -23,4 +23,15 @@ from ._sandbox import Sandbox
 from ._stream import Chunk, Stream
 
 __version__ = version()
-__all__ = [name for name in dir() if not name.startswith("_")]
+__all__ = ["AsideEntry", "AsyncProcess", "AsyncSandbox", "AsyncStream", "AsyncWatch",
+           "AuditLog", "AuditReport", "Backend", "BackendRequest", "BackendResult", "Cancel",
+           "Change", "Check", "Chunk", "Code", "CommitResult", "Conflict", "Data", "Denial",
+           "Denied", "DiffResult", "DoctorResult", "Edit", "EditResult", "Error", "Event",
+           "ExecResult", "Exists", "FileContent", "FileInfo", "FileList", "GrepMatch",
+           "GrepResult", "Info", "Layer", "Limits", "LogChunk", "NO_LIMIT", "NetEvent",
+           "NetResult", "Network", "NotFound", "Path", "Process", "ProcessInfo", "ReadResult",
+           "RuleInfo", "Sandbox", "SandboxEntry", "SandboxOptions", "Sink", "SnapshotEntry",
+           "SnapshotResult", "Source", "Stream", "TimedOut", "Verdict", "Watch", "WriteResult",
+           "aio", "aside_list", "aside_remove", "aside_restore", "audit_logs", "audit_read",
+           "audit_read_file", "audit_remove", "audit_verify", "audit_verify_file", "destroy_id",
+           "doctor", "register_backend", "sandboxes", "set_log", "version"]

@@ -189,7 +189,7 @@ def wait_in_slices(handle: Handle, timeout_ms: int | None, cancel: Cancel | None
     end = None if timeout_ms is None or timeout_ms == NO_LIMIT \
         else time.monotonic() + timeout_ms / 1000
     while True:
-        if cancel is not None and cancel.fired or handle.is_closing():
+        if cancel is not None and cancel.fired:
             raise make("cancelled", "cancelled by caller")
         left = None if end is None else max(0, round((end - time.monotonic()) * 1000))
         last = left is not None and left <= SLICE_MS
@@ -198,3 +198,5 @@ def wait_in_slices(handle: Handle, timeout_ms: int | None, cancel: Cancel | None
         except TimedOut:
             if last:
                 raise
+            if handle.is_closing():
+                raise make("cancelled", "the sandbox is being closed") from None
