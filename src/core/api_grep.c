@@ -183,6 +183,8 @@ static csn_status grep_inner(csn_call *c, const char *pattern, const csn_grep_op
                   .context = o->context,
                   .max = o->max ? o->max : CSN_GREP_MATCHES_DEFAULT};
     st = grep_tree(c, &s, o, joined, err);
+    if (st == CSN_OK && s.st == CSN_UNAVAILABLE) /* no more descriptors */
+        st = csn_fail_errno(err, EMFILE, "grep '%s'", pattern);
     if (st == CSN_OK && s.st < 0)
         st = csn_fail(err, s.st, "grep '%s': %s", pattern,
                       s.st == CSN_TOO_LARGE ? "the pattern takes too many steps"
