@@ -8,7 +8,7 @@ export MESON_OPTIONS
 TESTS ?= # of meson test: --no-suite conformance-remote, or a test's name
 
 .NOTPARALLEL:
-.PHONY: all everything run test conformance lint bench fuzz stress advisories coverage install uninstall dist screens deb dist-test clean
+.PHONY: all everything run test conformance lint bench bindings-test fuzz stress advisories coverage install uninstall dist screens deb dist-test clean
 all: deps-build
 	@tools/build $(BUILD)
 	@ninja -C $(BUILD) product
@@ -40,6 +40,10 @@ lint: deps-lint all
 
 bench: deps-bench everything
 	@tools/bench $(BUILD)
+
+# the packages for Node, Python and Go, installed from their files; downloads their tools
+bindings-test: deps-build-bindings all
+	@tools/bindings-test $(BUILD)
 
 fuzz: deps-build-test-clang
 	@CC=clang tools/build $(BUILD)-fuzz -Dtests=enabled -Dfuzz=true -Db_sanitize=address,undefined \

@@ -6,7 +6,7 @@ METHODS = {
     "csn_version": "Version", "csn_set_log": "SetLog",
     "csn_open": "New Open", "csn_connect": "Connect", "csn_close": "Caisson.Close",
     "csn_destroy": "Caisson.Destroy", "csn_reset": "Caisson.Reset",
-    "csn_on_denial": "Caisson.OnDenial", "csn_destroy_id_report": "DestroyID",
+    "csn_on_denial": "Caisson.OnDenial", "csn_destroy_id_report": "DestroyID", "csn_forget": "Forget",
     "csn_id": "Caisson.ID", "csn_info": "Caisson.Info", "csn_sandboxes": "Sandboxes",
     "csn_set_workdir": "Caisson.SetWorkdir", "csn_cleanup_with": "Caisson.Cleanup",
     "csn_extend": "Caisson.Extend", "csn_pause": "Caisson.Pause", "csn_resume": "Caisson.Resume",

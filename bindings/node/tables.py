@@ -5,7 +5,7 @@ function, names and types in JavaScript, and which flags an option type has."""
 METHODS = {
     "csn_version": "version", "csn_set_log": "setLog", "csn_open": "open",
     "csn_connect": "connect", "csn_close": "Sandbox.close", "csn_destroy": "Sandbox.destroy",
-    "csn_reset": "Sandbox.reset", "csn_destroy_id_report": "destroyId", "csn_id": "Sandbox.id",
+    "csn_reset": "Sandbox.reset", "csn_destroy_id_report": "destroyId", "csn_forget": "forget", "csn_id": "Sandbox.id",
     "csn_info": "Sandbox.info", "csn_sandboxes": "sandboxes",
     "csn_set_workdir": "Sandbox.setWorkdir", "csn_cleanup_with": "Sandbox.cleanup",
     "csn_extend": "Sandbox.extend", "csn_pause": "Sandbox.pause", "csn_resume": "Sandbox.resume",

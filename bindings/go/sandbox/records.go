@@ -80,6 +80,14 @@ func AuditRemove(id string) error {
 	})
 }
 
+// Forget removes the record of a sandbox in the state "unknown", and nothing else. ErrConflict: it
+// has another state.
+func Forget(id string) error {
+	return guard(func(m *arena, e **C.csn_error) C.csn_status {
+		return C.csn_forget(m.str(id), e)
+	})
+}
+
 // AsideList lists the protected files that were moved out of workspaces of this user.
 func AsideList() ([]AsideEntry, error) {
 	var r *C.csn_aside_list_result

@@ -81,8 +81,8 @@ type SandboxEntry struct {
 	// or empty
 	Name    string `json:"name"`
 	Backend string `json:"backend"`
-	// "running", "starting", "not answering", "other version", "other boot", "other host": see
-	// list in caisson(1)
+	// "running", "starting", "not answering", "other version", "other boot", "other host",
+	// "unknown": see list in caisson(1)
 	State     string    `json:"state"`
 	Workspace string    `json:"workspace"`
 	Created   time.Time `json:"created"`

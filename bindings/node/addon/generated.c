@@ -589,6 +589,11 @@ static csn_status run_sandboxes(call *c)
     return st;
 }
 
+static csn_status run_forget(call *c)
+{
+    return csn_forget(c->a[0].s, &c->err);
+}
+
 static csn_status run_set_workdir(call *c)
 {
     return csn_set_workdir(c->target, c->a[0].s, &c->err);
@@ -975,6 +980,7 @@ const verb verbs[] = {
     {.name = "destroyIdReport", .args = "s", .names = {"id"}, .run = run_destroy_id_report, .returns = R_DENIALS},
     {.name = "info", .args = "H", .target = H_SANDBOX, .run = run_info, .returns = R_RESULT, .result = &shape_csn_info_result, .release = release_csn_info_result},
     {.name = "sandboxes", .args = "", .run = run_sandboxes, .returns = R_RESULT, .result = &shape_csn_sandbox_list, .release = release_csn_sandbox_list},
+    {.name = "forget", .args = "s", .names = {"id"}, .run = run_forget, .returns = R_NONE},
     {.name = "setWorkdir", .args = "Hs", .target = H_SANDBOX, .names = {"path"}, .run = run_set_workdir, .returns = R_NONE},
     {.name = "cleanupWith", .args = "Hu", .target = H_SANDBOX, .names = {"flags"}, .run = run_cleanup_with, .returns = R_NONE},
     {.name = "extend", .args = "HU", .target = H_SANDBOX, .names = {"ms"}, .run = run_extend, .returns = R_NONE},

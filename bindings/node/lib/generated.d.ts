@@ -223,7 +223,7 @@ export interface SandboxEntry {
   backend: string;
   /** The bytes of `backend`, if they are not UTF-8. */
   backendBytes?: Buffer;
-  /** "running", "starting", "not answering", "other version", "other boot", "other host": see list in caisson(1) */
+  /** "running", "starting", "not answering", "other version", "other boot", "other host", "unknown": see list in caisson(1) */
   state: string;
   /** The bytes of `state`, if they are not UTF-8. */
   stateBytes?: Buffer;

@@ -210,6 +210,8 @@ export function auditReadFile(path: Path): AsyncGenerator<Record<string, unknown
 export function auditVerify(id: string): Promise<AuditReport>;
 export function auditVerifyFile(path: Path): Promise<AuditReport>;
 export function auditLogs(): Promise<AuditLog[]>;
+/** Removes the record of a sandbox in the state "unknown", and nothing else. */
+export function forget(id: string): Promise<void>;
 export function auditRemove(id: string): Promise<void>;
 /** Protected files that were moved out of workspaces. */
 export function asideList(): Promise<AsideEntry[]>;

@@ -3,7 +3,7 @@ import caisson from './index.cjs';
 
 export const {
   open, connect, Sandbox, Process, Watch, CaissonError, STATUSES, registerBackend, version, setLog, sandboxes,
-  destroyId, doctor, auditRead, auditReadFile, auditVerify, auditVerifyFile, auditLogs, auditRemove, asideList,
+  destroyId, doctor, auditRead, auditReadFile, auditVerify, auditVerifyFile, auditLogs, auditRemove, forget, asideList,
   asideRestore, asideRemove,
 } = caisson;
 export default caisson;

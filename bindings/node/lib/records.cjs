@@ -53,6 +53,7 @@ async function auditVerifyFile(path) { return run('auditVerifyFile', undefined, 
 
 async function auditLogs() { return (await run('auditLogs', undefined, [])).items; }
 
+async function forget(id) { return run('forget', undefined, [id]); }
 async function auditRemove(id) { return run('auditRemove', undefined, [id]); }
 
 async function asideList() { return (await run('asideList', undefined, [])).items; }
@@ -65,5 +66,5 @@ async function asideRemove(id) { return run('asideRemove', undefined, [id]); }
 
 module.exports = {
   version, setLog, sandboxes, destroyId, doctor, auditRead, auditReadFile, auditVerify, auditVerifyFile,
-  auditLogs, auditRemove, asideList, asideRestore, asideRemove,
+  auditLogs, auditRemove, forget, asideList, asideRestore, asideRemove,
 };

@@ -7,7 +7,7 @@ METHODS = {
     "csn_version": "version", "csn_set_log": "set_log", "csn_cancel_new": "Cancel",
     "csn_cancel_fire": "Cancel.fire", "csn_open": "Sandbox", "csn_connect": "Sandbox.connect",
     "csn_close": "Sandbox.close", "csn_destroy": "Sandbox.destroy", "csn_reset": "Sandbox.reset",
-    "csn_destroy_id": "destroy_id", "csn_destroy_id_report": "destroy_id",
+    "csn_destroy_id": "destroy_id", "csn_destroy_id_report": "destroy_id", "csn_forget": "forget",
     "csn_on_denial": "Sandbox.on_denial", "csn_id": "Sandbox.id", "csn_info": "Sandbox.info",
     "csn_sandboxes": "sandboxes", "csn_set_workdir": "Sandbox.set_workdir",
     "csn_cleanup": "Sandbox.cleanup", "csn_cleanup_with": "Sandbox.cleanup",

@@ -10,7 +10,7 @@ from ._errors import Denied, Error, Exists, NotFound, TimedOut
 from ._files import Edit, FileContent
 from ._functions import (aside_list, aside_remove, aside_restore, audit_logs, audit_read,
                          audit_read_file, audit_remove, audit_verify, audit_verify_file, destroy_id,
-                         doctor, sandboxes, set_log, version)
+                         doctor, forget, sandboxes, set_log, version)
 from ._handle import Cancel
 from ._options import Limits, Network, SandboxOptions
 from ._process import Process, Watch
@@ -33,5 +33,5 @@ __all__ = ["AsideEntry", "AsyncProcess", "AsyncSandbox", "AsyncStream", "AsyncWa
            "RuleInfo", "Sandbox", "SandboxEntry", "SandboxOptions", "Sink", "SnapshotEntry",
            "SnapshotResult", "Source", "Stream", "TimedOut", "Verdict", "Watch", "WriteResult",
            "aio", "aside_list", "aside_remove", "aside_restore", "audit_logs", "audit_read",
-           "audit_read_file", "audit_remove", "audit_verify", "audit_verify_file", "destroy_id",
+           "audit_read_file", "audit_remove", "audit_verify", "audit_verify_file", "destroy_id", "forget",
            "doctor", "register_backend", "sandboxes", "set_log", "version"]

@@ -465,6 +465,11 @@ async def audit_remove(id: str) -> None:
     await call(lambda: _functions.audit_remove(id))
 
 
+async def forget(id: str) -> None:
+    """Removes the record of a sandbox in the state "unknown", and nothing else."""
+    await call(lambda: _functions.forget(id))
+
+
 async def aside_list() -> List[AsideEntry]:
     """The protected files that were moved out of workspaces of this user."""
     return await call(lambda: _functions.aside_list())

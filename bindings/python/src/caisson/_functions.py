@@ -131,6 +131,11 @@ def audit_remove(id: str) -> None:
     _call(lib.csn_audit_remove, fsname(id))
 
 
+def forget(id: str) -> None:
+    """Removes the record of a sandbox in the state "unknown", and nothing else."""
+    _call(lib.csn_forget, fsname(id))
+
+
 # ---- files that were moved away ----
 
 def aside_list() -> list[AsideEntry]:

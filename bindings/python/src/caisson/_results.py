@@ -204,8 +204,8 @@ class SandboxEntry:
     #: or NULL
     name: str | None
     backend: str
-    #: "running", "starting", "not answering", "other version", "other boot", "other host": see
-    #: list in caisson(1)
+    #: "running", "starting", "not answering", "other version", "other boot", "other host",
+    #: "unknown": see list in caisson(1)
     state: str
     workspace: str | None
     created_ms: int
