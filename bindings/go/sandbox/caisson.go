@@ -7,9 +7,9 @@ import "C"
 
 import (
 	"context"
-	"errors"
 	"runtime/cgo"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,6 +19,7 @@ type Caisson struct {
 	id       string
 	detached bool
 	gate     gate
+	layers   atomic.Pointer[[]Layer] // of the last command
 
 	mu       sync.Mutex
 	cancels  map[*canceller]struct{} // of the calls that are under way
@@ -121,37 +122,11 @@ func (c *Caisson) doCancel(ctx context.Context,
 		return err
 	}
 	defer k.retire()
-	err = guard(func(m *arena, e **C.csn_error) C.csn_status { return fn(m, k.handle, e) })
+	err = guard(func(m *arena, e **C.csn_error) C.csn_status { return fn(m, k.forC(), e) })
 	if err != nil && ctx.Err() != nil {
 		return contextError(ctx)
 	}
 	return err
-}
-
-// waitStep bounds one wait inside of the library, which has no cancel handle for it.
-const waitStep = 100 * time.Millisecond
-
-// doWait repeats a call that waits, in steps, until it is something else than ErrTimeout, the time
-// has passed or ctx is done.
-func (c *Caisson) doWait(ctx context.Context, timeout time.Duration,
-	fn func(m *arena, ms C.uint64_t, e **C.csn_error) C.csn_status) error {
-	end := time.Now().Add(timeout)
-	for {
-		left := time.Until(end)
-		if timeout == NoLimit {
-			left = NoLimit
-		}
-		step := min(left, waitStep)
-		err := c.do(ctx, func(m *arena, e **C.csn_error) C.csn_status {
-			return fn(m, cSpan(step), e)
-		})
-		if !errors.Is(err, ErrTimeout) || left <= waitStep {
-			return err
-		}
-		if ctx.Err() != nil {
-			return contextError(ctx)
-		}
-	}
 }
 
 func (c *Caisson) adopt(p child) {

@@ -23,8 +23,12 @@ type canceller struct {
 	retired bool
 }
 
-// newCanceller registers a cancel handle for a call of c.
+// newCanceller registers a cancel handle for a call of c; nil if nothing would fire it: the end of a
+// sandbox that is not detached stops its calls by itself.
 func newCanceller(ctx context.Context, c *Caisson) (*canceller, error) {
+	if ctx.Done() == nil && !c.detached {
+		return nil, nil
+	}
 	k := &canceller{c: c}
 	select {
 	case k.handle = <-unused:
@@ -56,8 +60,18 @@ func (k *canceller) fire() {
 	}
 }
 
+func (k *canceller) forC() *C.csn_cancel {
+	if k == nil {
+		return nil
+	}
+	return k.handle
+}
+
 // retire ends the use of the handle. The call that had it has returned.
 func (k *canceller) retire() {
+	if k == nil {
+		return
+	}
 	if k.stop != nil {
 		k.stop()
 	}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -79,12 +80,14 @@ func (c *Caisson) exec(ctx context.Context, opts *ExecOptions, call execCall) (*
 	if r == nil {
 		return nil, err
 	}
-	return finish(ctx, r, err, input)
+	return c.finish(ctx, r, err, input)
 }
 
 // finish converts a result and adds the error of a context or of the input.
-func finish(ctx context.Context, r *C.csn_exec_result, err error, in *input) (*ExecResult, error) {
+func (c *Caisson) finish(ctx context.Context, r *C.csn_exec_result, err error,
+	in *input) (*ExecResult, error) {
 	res := toExecResult(r)
+	res.Layers = c.layersOf(r.layers, r.layer_count)
 	merged := viewOf(unsafe.Pointer(r.merged.data), r.merged.len)
 	if string(merged) == res.Stdout { // no second copy
 		res.Output = res.Stdout
@@ -98,6 +101,31 @@ func finish(ctx context.Context, r *C.csn_exec_result, err error, in *input) (*E
 		err = in.failure()
 	}
 	return &res, err
+}
+
+// layersOf converts the layers of a result. They are the same after most commands: the strings of
+// the last conversion are used again.
+func (c *Caisson) layersOf(items *C.csn_layer, count C.size_t) []Layer {
+	last := c.layers.Load()
+	if last == nil || !sameLayers(unsafe.Slice(items, int(count)), *last) {
+		list := toLayers(items, count)
+		c.layers.Store(&list)
+		last = &list
+	}
+	return slices.Clone(*last)
+}
+
+func sameLayers(items []C.csn_layer, list []Layer) bool {
+	if len(items) != len(list) {
+		return false
+	}
+	for i := range items {
+		if !sameText(items[i].name, list[i].Name) || !sameText(items[i].status, list[i].Status) ||
+			!sameText(items[i].detail, list[i].Detail) {
+			return false
+		}
+	}
+	return true
 }
 
 func cBool(on bool) C.int {

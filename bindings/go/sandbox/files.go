@@ -283,6 +283,10 @@ func (c *Caisson) ListDirectory(ctx context.Context, path string) ([]string, err
 	if err != nil {
 		return nil, err
 	}
+	if list.Truncated { // names without a word that some are missing would mislead
+		return nil, fail(ErrTooLarge, "%s: more than %d entries; List returns the first ones", path,
+			len(list.Items))
+	}
 	names := make([]string, len(list.Items))
 	for i, item := range list.Items {
 		names[i] = item.Path

@@ -19,11 +19,15 @@ const NoLimit = math.MaxInt64
 
 const arenaBlock = 2048
 
+// blocks has first blocks of arenas, for reuse.
+var blocks = make(chan unsafe.Pointer, 64)
+
 // arena holds the arguments of one call in C memory. Data of the caller that is only read stays in
 // Go memory, pinned.
 type arena struct {
 	free   []byte // the unused part of the last block
-	blocks []unsafe.Pointer
+	first  unsafe.Pointer
+	more   []unsafe.Pointer
 	pinned runtime.Pinner
 }
 
@@ -34,20 +38,41 @@ type nulError struct{ text string }
 func (m *arena) alloc(size int) unsafe.Pointer {
 	size = (size + 7) &^ 7
 	if size > len(m.free) {
-		n := max(size, arenaBlock)
-		block := C.malloc(C.size_t(n))
-		m.blocks = append(m.blocks, block)
-		m.free = unsafe.Slice((*byte)(block), n)
-		clear(m.free)
+		m.grow(size)
 	}
 	at := unsafe.Pointer(unsafe.SliceData(m.free))
 	m.free = m.free[size:]
 	return at
 }
 
+func (m *arena) grow(size int) {
+	n := max(size, arenaBlock)
+	var block unsafe.Pointer
+	if m.first == nil && n == arenaBlock {
+		select {
+		case block = <-blocks:
+		default:
+			block = C.malloc(arenaBlock)
+		}
+		m.first = block
+	} else {
+		block = C.malloc(C.size_t(n))
+		m.more = append(m.more, block)
+	}
+	m.free = unsafe.Slice((*byte)(block), n)
+	clear(m.free)
+}
+
 func (m *arena) release() {
-	for _, block := range m.blocks {
+	for _, block := range m.more {
 		C.free(block)
+	}
+	if m.first != nil {
+		select {
+		case blocks <- m.first:
+		default:
+			C.free(m.first)
+		}
 	}
 	m.pinned.Unpin()
 }
@@ -113,6 +138,19 @@ func stringsOf(list **C.char) []string {
 		list = (**C.char)(unsafe.Add(unsafe.Pointer(list), unsafe.Sizeof(uintptr(0))))
 	}
 	return found
+}
+
+// sameText compares a string of C with one of Go, without a copy.
+func sameText(p *C.char, s string) bool {
+	if p == nil {
+		return s == ""
+	}
+	for i := range len(s) { // a NUL byte, the end of p, is never equal
+		if *(*byte)(unsafe.Add(unsafe.Pointer(p), i)) != s[i] {
+			return false
+		}
+	}
+	return *(*byte)(unsafe.Add(unsafe.Pointer(p), len(s))) == 0
 }
 
 func timeOfMs(ms C.int64_t) time.Time {

@@ -108,14 +108,14 @@ func (c *Caisson) Processes(ctx context.Context) ([]ProcessInfo, error) {
 
 // WaitPort waits until a process listens on this port of the sandbox's loopback.
 func (c *Caisson) WaitPort(ctx context.Context, port uint16, timeout time.Duration) error {
-	return c.doWait(ctx, timeout, func(_ *arena, ms C.uint64_t, e **C.csn_error) C.csn_status {
+	return c.doRecordedWait(ctx, timeout, func(_ *arena, ms C.uint64_t, e **C.csn_error) C.csn_status {
 		return C.csn_wait_port(c.handle, C.uint16_t(port), ms, e)
 	})
 }
 
 // WaitLog waits until the log of a background process contains text.
 func (c *Caisson) WaitLog(ctx context.Context, text string, timeout time.Duration) error {
-	return c.doWait(ctx, timeout, func(m *arena, ms C.uint64_t, e **C.csn_error) C.csn_status {
+	return c.doRecordedWait(ctx, timeout, func(m *arena, ms C.uint64_t, e **C.csn_error) C.csn_status {
 		return C.csn_wait_log(c.handle, m.str(text), ms, e)
 	})
 }

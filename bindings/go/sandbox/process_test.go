@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -110,4 +111,28 @@ func TestATiedProcessEndsWithItsHandle(t *testing.T) {
 	must(t, p.Close())
 	_, err = other.Wait(ctx, long)
 	must(t, err)
+}
+
+// A wait is one operation of the audit log, not one for each step of the wait.
+func TestWaitsAreRecordedOnce(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "audit")
+	sb := open(t, "jail", sandbox.WithAudit(log))
+	p, err := sb.Start(ctx, []string{"sleep", "600"}, nil)
+	must(t, err)
+	_, err = p.Wait(ctx, 350*time.Millisecond)
+	wantCode(t, "wait", err, "timeout")
+	wantCode(t, "log", sb.WaitLog(ctx, "never", 350*time.Millisecond), "timeout")
+	short, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wantCode(t, "port", sb.WaitPort(short, 81, 350*time.Millisecond), "timeout")
+	lines := 0
+	for line, err := range sandbox.AuditReadFile(log) {
+		must(t, err)
+		if strings.Contains(line, `"op":"wait`) {
+			lines++
+		}
+	}
+	if lines != 2 {
+		t.Fatalf("%d lines", lines)
+	}
 }

@@ -132,10 +132,8 @@ csn_status caisson_go_audit_read(const char *id, int is_file, uintptr_t handle, 
 
 csn_status caisson_go_register(const char *name, uintptr_t handle, csn_error **err)
 {
-    const csn_backend_ops ops = {.size = sizeof(ops),
-                                 .name = name,
-                                 .isolation = "custom",
-                                 .exec = on_exec};
+    const csn_backend_ops ops = {
+        .size = sizeof(ops), .name = name, .isolation = "custom", .exec = on_exec};
 
     return csn_register_backend(&ops, (void *)handle, err);
 }

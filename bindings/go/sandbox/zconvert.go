@@ -97,7 +97,6 @@ func toExecResult(r *C.csn_exec_result) ExecResult {
 		CPU:         spanOf(float64(r.cpu_ms)),
 		PeakMemory:  int64(r.peak_memory),
 		Denials:     toDenials(r.denials, C.size_t(r.denial_count)),
-		Layers:      toLayers(r.layers, C.size_t(r.layer_count)),
 		Unchecked:   r.unchecked != 0,
 		Sandbox:     C.GoString(r.sandbox),
 	}

@@ -38,7 +38,7 @@ type ExecOptions struct {
 	Stdin io.Reader
 	Rows  uint16
 	Cols  uint16
-	// a persistent shell of this name; Exec only
+	// a persistent shell of this name; Sh only
 	Session string
 	// Restrict the network of this command and its children to these hosts (rules as in net_allow)
 	// and the hosts of these presets; an empty list allows none. Both nil: no restriction. A host
@@ -119,7 +119,7 @@ type NetworkOptions struct {
 // TransferOptions are those of Export, Import, ExportTar and ImportTar. Zero values mean
 // defaults.
 type TransferOptions struct {
-	// ExportDirectory: protected files are written too
+	// Export: protected files are written too
 	Protected bool
 	// 0: 16 GiB
 	MaxBytes int64
