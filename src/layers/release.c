@@ -67,6 +67,8 @@ static void remove_sandbox(int tree, const char *id)
     char name[CSN_NAME_BYTES_MAX + 16];
 
     remove_own_layers(tree, id);
+    snprintf(name, sizeof(name), CSN_LAYER_UNFINISHED "%s", id);
+    (void)csn_tree_remove_force(tree, name);
     snprintf(name, sizeof(name), "stacks/%s", id);
     (void)unlinkat(tree, name, 0);
     snprintf(name, sizeof(name), "originals-%s", id);

@@ -272,18 +272,24 @@ static int fill_layer(int tree, const char *name, const char *id, const struct s
     return rc < 0 ? rc : make_like(dir, "work", like);
 }
 
+/* It has its final name when it can be told whose it is. */
 int csn_layer_create(int tree, const char *id, const struct stat *like,
                      char ret_name[CSN_OVERLAY_NAME + 1])
 {
-    int rc;
+    char unfinished[CSN_NAME_BYTES_MAX + 16];
 
+    snprintf(unfinished, sizeof(unfinished), CSN_LAYER_UNFINISHED "%s", id);
+    (void)csn_tree_remove_force(tree, unfinished); /* of a process that was killed */
+    int rc = mkdirat(tree, unfinished, 0700) < 0 ? -errno : 0;
+    if (rc == 0)
+        rc = fill_layer(tree, unfinished, id, like);
+    if (rc < 0)
+        return rc;
     do {
         rc = random_name(ret_name);
-        if (rc == 0 && mkdirat(tree, ret_name, 0700) < 0)
+        if (rc == 0 && renameat2(tree, unfinished, tree, ret_name, RENAME_NOREPLACE) < 0)
             rc = -errno;
     } while (rc == -EEXIST);
-    if (rc == 0)
-        rc = fill_layer(tree, ret_name, id, like);
     return rc;
 }
 

@@ -11,6 +11,7 @@
  *     NAME/fs  NAME/work             one layer: an upper directory of an overlay
  *     NAME/by-ID                     the sandbox that made it
  *     NAME/shared                    exists: another sandbox of the tree uses the layer
+ *     new-ID/                        a layer that is being made
  *
  * A layer is written to while it is the first of one stack; below that it is frozen and never
  * changes. A shared layer lives until the last sandbox of the tree has ended; others until no
@@ -28,10 +29,11 @@
 #include "base/limits.h"
 #include "os/overlay.h"
 
-#define CSN_LAYER_NAMES    (CSN_OVERLAY_MAX * (CSN_OVERLAY_NAME + 1)) /* with the NUL */
-#define CSN_SNAPSHOT_NAME  64u
-#define CSN_SNAPSHOTS_MAX  1000u
-#define CSN_LAYERS_FLATTEN 24u /* a stack of more is merged */
+#define CSN_LAYER_NAMES      (CSN_OVERLAY_MAX * (CSN_OVERLAY_NAME + 1)) /* with the NUL */
+#define CSN_SNAPSHOT_NAME    64u
+#define CSN_SNAPSHOTS_MAX    1000u
+#define CSN_LAYERS_FLATTEN   24u    /* a stack of more is merged */
+#define CSN_LAYER_UNFINISHED "new-" /* and the id of a sandbox: a layer that is being made */
 
 typedef struct csn_layer_snapshot {
     char name[CSN_SNAPSHOT_NAME + 1];
