@@ -8,6 +8,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -133,10 +135,18 @@ static void draw(const race *r, bool again, uint64_t start)
         (void)csn_cli_write(STDERR_FILENO, text.data, text.len);
 }
 
+/* Lines that have left the screen cannot be drawn again. */
+static bool fits(size_t lines)
+{
+    struct winsize w;
+
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && (w.ws_row == 0 || lines < w.ws_row);
+}
+
 /* Waits for all, and draws meanwhile if there is a terminal. */
 static void wait_all(race *r)
 {
-    bool live = !r->c->json && isatty(STDERR_FILENO), drawn = false;
+    bool live = !r->c->json && fits(r->count), drawn = false;
     uint64_t start = csn_now_ns();
     struct timespec until;
 
@@ -246,12 +256,30 @@ static size_t index_of(const char *text, size_t count)
     return *end == '\0' && n >= 1 && n <= count ? n : 0;
 }
 
+static bool is_none(const char *line)
+{
+    return strchr("\r\n", line[0]) || strcasecmp(line, "n\n") == 0 ||
+           strcasecmp(line, "none\n") == 0;
+}
+
+/* Asks again after a mistake: the work of all candidates would be gone. */
 static size_t ask(const race *r)
 {
     char line[32];
+    size_t chosen = 0;
 
-    fprintf(stderr, "commit which [1-%zu], none [N]: ", r->count);
-    return fgets(line, sizeof(line), stdin) ? index_of(line, r->count) : 0;
+    for (;;) {
+        fprintf(stderr, "commit which [1-%zu], none [N]: ", r->count);
+        if (!fgets(line, sizeof(line), stdin) || is_none(line))
+            return 0;
+        chosen = index_of(line, r->count);
+        if (chosen > 0)
+            return chosen;
+        for (const char *end = strchr(line, '\n'); !end; end = strchr(line, '\n'))
+            if (!fgets(line, sizeof(line), stdin))
+                return 0;
+        fprintf(stderr, "answer 1 to %zu, or n\n", r->count);
+    }
 }
 
 static size_t choose(const race *r)
@@ -277,6 +305,8 @@ static int finish(race *r)
     int status = chosen > 0 || r->first > 0 ? 0 : CSN_EXIT_FAILED;
     if (is_first_success(r) && chosen == 0)
         csn_cli_note(r->c, "no candidate succeeded: nothing is kept");
+    else if (chosen == 0 && !csn_cli_caught())
+        csn_cli_note(r->c, "nothing is kept");
     if (chosen > 0) {
         r->c->sb = r->v[chosen - 1].sb;
         status = csn_review_keep(r->c, &r->o->review, NULL);
@@ -291,10 +321,16 @@ static int finish(race *r)
 
 /* ---- the command --------------------------------------------------------------------- */
 
+static bool names_index(const race_opts *o)
+{
+    static const char *const words[] = {"first-success", "ask", "none", NULL};
+
+    return o->commit && !csn_strv_has(words, o->commit);
+}
+
 static int check(csn_cli *c, void *opts)
 {
     const race_opts *o = opts;
-    static const char *const words[] = {"first-success", "ask", "none", NULL};
 
     if ((o->each != NULL) + (o->command != NULL) + (c->argv != NULL) != 1)
         return csn_cli_usage(c, "caisson race -n 4 -- COMMAND, or --each FILE",
@@ -305,7 +341,7 @@ static int check(csn_cli *c, void *opts)
         return csn_cli_usage(c, NULL, "--each has one candidate a line: no -n");
     if (o->count > COUNT_MAX)
         return csn_cli_usage(c, NULL, "-n: at most %u", COUNT_MAX);
-    if (o->commit && !csn_strv_has(words, o->commit) && !index_of(o->commit, COUNT_MAX))
+    if (names_index(o) && !index_of(o->commit, COUNT_MAX))
         return csn_cli_usage(
             c, NULL, "--commit '%.64s' is not first-success, ask, none or an index", o->commit);
     return 0;
@@ -347,6 +383,9 @@ static int race_in(race *r, csn_arena *a, const csn_config *config)
         r->v[i].race = r;
     if (r->count == 0)
         return csn_cli_fail_text(r->c, CSN_INVALID, "--each '%s': no command", r->o->each);
+    if (names_index(r->o) && !index_of(r->o->commit, r->count))
+        return csn_cli_usage(r->c, NULL, "--commit %s: there %s %zu candidate%s", r->o->commit,
+                             r->count == 1 ? "is" : "are", r->count, r->count == 1 ? "" : "s");
     if (csn_open(config, &r->c->sb, &err) < 0)
         return csn_sandbox_opts_fail(r->c, &r->o->sandbox, config, err);
     int status = 0;

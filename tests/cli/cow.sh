@@ -127,6 +127,23 @@ is "keeps nothing" "$(cat src/raced)" b
 status "race --json" 0 cs race -n 2 --commit 2 --json -c 'echo c >src/raced; echo out'
 json "has results" "$out" '[(e["committed"], e["result"]["stdout"], e["diff"]["files"]) for e in v] == [(False, "out\n", 1), (True, "out\n", 1)]'
 status "race without a command" 2 cs race -n 2
+status "race --commit of an index that is not there" 2 cs race -n 2 --commit 3 -c 'echo d >src/raced'
+like "is refused before anything runs" "$err" "*--commit 3: there are 2 candidates*"
+printf 'echo d >src/raced\necho e >src/raced; sleep 0.3\n' >"$T/ways"
+watch() { python3 "$here/pty_drive.py" "$1" "$CAISSON" race "${@:2}" >"$T/.pty"; }
+watch '*|=none [N]:|3 is not one of them, and this line is long\n|=answer 1 to 2, or n|2\n' --each "$T/ways"
+like "race on a terminal draws its lines again" "$(cat "$T/.pty")" $'*[[]1] running*\e[[]2A\e[[]K[[]1] exit 0*\e[[]K[[]2] exit 0*INDEX*'
+like "asks again after a mistake" "$(cat "$T/.pty")" "*none [[]N]: 3 is not*answer 1 to 2, or n*none [[]N]: 2*1 change is written*status=0*"
+is "and keeps that" "$(cat src/raced)" e
+watch '*|=none [N]:|\n' -n 2 --commit ask -c 'echo f >src/raced'
+like "an empty answer is none" "$(cat "$T/.pty")" "*nothing is kept*status=0*"
+watch '*|=none [N]:|\x03' -n 2 -c 'echo f >src/raced'
+like "^C at the question ends it" "$(cat "$T/.pty")" "*status=130*"
+watch '*|=[2] running|\x03' -n 2 -c 'echo f >src/raced; sleep 600'
+like "^C stops the candidates" "$(cat "$T/.pty")" "*1 *stopped*2 *stopped*status=130*"
+watch '*|=none [N]:|n\n' -n 31 -c true
+like "too many for the screen are not drawn" "$(cat "$T/.pty")" "INDEX*31 *exit 0*"
+is "nothing of these is kept" "$(cat src/raced)" e
 
 # ---- the host changes files, too ----
 seq 1 9 >src/lines
@@ -144,7 +161,7 @@ status "the same line on both sides" 1 cs commit "$id"
 like "is a conflict" "$out$err" "*conflict*src/lines*"
 is "nothing is written" "$(head -n 1 src/lines)" eins
 status "--conflicts" 1 cs commit "$id" --conflicts "$T/versions"
-is "writes the versions" "$(cat "$T/versions/src/lines.host" | head -n 1)$(cat "$T/versions/src/lines.sandbox" | head -n 1)" "einsuno"
+is "writes the versions" "$(head -n 1 "$T/versions/src/lines.host")$(head -n 1 "$T/versions/src/lines.sandbox")" "einsuno"
 cs discard "$id" >/dev/null
 cs exec "$id" -- sh -c 'echo x >>src/lines'
 status "after discard" 0 cs commit "$id"
