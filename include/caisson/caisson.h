@@ -483,6 +483,7 @@ typedef struct csn_file_list {
 #define CSN_FILE_TEXT       (1u << 6) /* read: no image detection */
 #define CSN_FILE_NO_PARENTS (1u << 7) /* write, mkdir: do not create missing directories */
 #define CSN_FILE_HASH       (1u << 8) /* read: fill `hash` */
+#define CSN_FILE_GITIGNORE  (1u << 9) /* glob: leave out what .gitignore files name */
 
 /* The lines of NULL options: 2000. `limit` 0 asks only for the counts; programs compiled with a
  * csn_read_opts that ends at `cancel` get the default for 0. */
@@ -605,6 +606,7 @@ CSN_API void csn_file_list_free(csn_file_list *l);
 
 #define CSN_GREP_REGEX       (1u << 0)
 #define CSN_GREP_IGNORE_CASE (1u << 1)
+#define CSN_GREP_GITIGNORE   (1u << 2) /* leave out what .gitignore files name, and .git */
 
 typedef struct csn_grep_opts {
     uint32_t size;

@@ -15,7 +15,7 @@
 typedef struct grep_opts {
     const char *glob;
     uint64_t context, max;
-    bool regex, ignore_case;
+    bool regex, ignore_case, gitignore;
 } grep_opts;
 
 static void print_matches(const csn_grep_result *r, bool groups)
@@ -44,7 +44,8 @@ static int search(csn_cli *c, const grep_opts *o, csn_cancel *cancel)
     csn_error *err = NULL;
     int status = 0;
 
-    go.flags = (o->regex ? CSN_GREP_REGEX : 0) | (o->ignore_case ? CSN_GREP_IGNORE_CASE : 0);
+    go.flags = (o->regex ? CSN_GREP_REGEX : 0) | (o->ignore_case ? CSN_GREP_IGNORE_CASE : 0) |
+               (o->gitignore ? CSN_GREP_GITIGNORE : 0);
     if (csn_grep(c->sb, c->arg[1], &go, &r, &err) < 0)
         return csn_cli_fail_value(c, err);
     if (c->json)
@@ -89,6 +90,8 @@ static const csn_opt options[] = {
      NULL},
     {CSN_OPT_FLAG, 'i', "ignore-case", AT(ignore_case), NULL, "upper and lower case match",
      NULL},
+    {CSN_OPT_FLAG, 0, "gitignore", AT(gitignore), NULL,
+     "leave out what .gitignore files name, and .git", NULL},
     {CSN_OPT_U64, 'C', "context", AT(context), "N", "lines around each match", NULL},
     {CSN_OPT_COUNT, 0, "max", AT(max), "N", "stop after this many matches, default 10000",
      NULL},

@@ -11,7 +11,7 @@
 #include "wire/result_json.h"
 
 typedef struct ls_opts {
-    bool details, nul, nofollow;
+    bool details, nul, nofollow, gitignore;
 } ls_opts;
 
 static void mode_text(uint32_t mode, char ret[11])
@@ -105,10 +105,12 @@ static int run_ls(csn_cli *c, void *opts)
 
 static int run_glob(csn_cli *c, void *opts)
 {
+    const ls_opts *o = opts;
+    uint32_t flags = o->gitignore ? CSN_FILE_GITIGNORE : 0;
     csn_file_list *l = NULL;
     csn_error *err = NULL;
 
-    if (csn_glob(c->sb, c->arg[1], c->nargs > 2 ? c->arg[2] : NULL, 0, &l, &err) < 0)
+    if (csn_glob(c->sb, c->arg[1], c->nargs > 2 ? c->arg[2] : NULL, flags, &l, &err) < 0)
         return csn_cli_fail_value(c, err);
     return answer(c, l, opts);
 }
@@ -162,6 +164,8 @@ static const csn_opt list_options[] = {
 
 static const csn_opt glob_options[] = {
     {CSN_OPT_FLAG, 'l', NULL, AT(details), NULL, "mode, size and time of each", NULL},
+    {CSN_OPT_FLAG, 0, "gitignore", AT(gitignore), NULL,
+     "leave out what .gitignore files name, and .git", NULL},
     {CSN_OPT_FLAG, '0', NULL, AT(nul), NULL, "end each name with NUL, for xargs -0", NULL},
     {CSN_OPT_END},
 };

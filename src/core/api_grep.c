@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "core/cancel.h"
 #include "core/entries.h"
+#include "core/ignore_files.h"
 #include "core/internal.h"
 #include "core/result.h"
 #include "search/tree_grep.h"
@@ -57,6 +58,7 @@ static bool grep_file(csn_call *c, reading *r, const char *joined, const char *s
 typedef struct chosen {
     csn_glob_set *glob; /* or NULL: all */
     bool by_name;       /* the glob has no slash and matches names at any depth */
+    csn_ignore *ignore; /* or NULL */
     const csn_search_root *root;
 } chosen;
 
@@ -69,6 +71,7 @@ static bool is_chosen(const chosen *ch, const char *path)
 
 typedef struct finder {
     csn_entries entries;
+    csn_ignore_files ignores;
     const chosen *chosen;
 } finder;
 
@@ -76,6 +79,10 @@ static int find_entry(void *ctx, const char *path, const csn_file_stat *st, cons
 {
     finder *f = ctx;
 
+    if (f->chosen->ignore && csn_ignore_files_note(&f->ignores, path, st) != 0) {
+        f->entries.err = ENOMEM;
+        return 1;
+    }
     if (!S_ISREG(st->mode) || (*path && !is_chosen(f->chosen, path)))
         return 0;
     return csn_entries_add(&f->entries, path, st, target);
@@ -90,10 +97,14 @@ static csn_status grep_derived(csn_call *c, csn_hits *h, const csn_grep_opts *o,
 
     csn_line_scan_init(&r.scan, h);
     csn_entries_sort(&f.entries);
+    if (st == CSN_OK && ch->ignore)
+        st = csn_ignore_files_load(&f.ignores, &c->fs, joined, ch->ignore, err);
     bool more = f.entries.err == 0;
     for (size_t i = 0; st == CSN_OK && more && i < f.entries.count; i++) {
         csn_autofree char *full = NULL;
         const char *rel = f.entries.items[i].path;
+        if (*rel && ch->ignore && csn_ignore_hides(ch->ignore, rel, false))
+            continue; /* a file that the caller named is searched */
         if (asprintf(&full, "%s%s%s", joined, *rel ? "/" : "", rel) < 0) {
             full = NULL;
             f.entries.err = ENOMEM;
@@ -105,6 +116,7 @@ static csn_status grep_derived(csn_call *c, csn_hits *h, const csn_grep_opts *o,
     if (st == CSN_OK && f.entries.err != 0)
         st = csn_fail(err, CSN_NOMEM, "grep");
     free(f.entries.items);
+    csn_ignore_files_release(&f.ignores);
     return st;
 }
 
@@ -116,12 +128,16 @@ typedef struct tree {
     chosen chosen;
 } tree;
 
+static bool tree_may_read(void *ctx, const char *path)
+{
+    const csn_search_root *root = ((const tree *)ctx)->chosen.root;
+
+    return !root->may_read || root->may_read(root->ctx, path);
+}
+
 static bool tree_file(void *ctx, const char *path)
 {
-    const tree *t = ctx;
-    const csn_search_root *root = t->chosen.root;
-
-    return is_chosen(&t->chosen, path) && (!root->may_read || root->may_read(root->ctx, path));
+    return is_chosen(&((const tree *)ctx)->chosen, path) && tree_may_read(ctx, path);
 }
 
 /* Enters also directories that may not be read: a more specific rule may allow entries. */
@@ -141,7 +157,11 @@ static void tree_run(void *ctx, const csn_search_root *root)
 {
     tree *t = ctx;
     const csn_tree_grep g = {.dir = root->dir,
-                             .filter = {.file = tree_file, .dir = tree_dir, .ctx = t},
+                             .filter = {.file = tree_file,
+                                        .dir = tree_dir,
+                                        .ctx = t,
+                                        .ignore = t->chosen.ignore,
+                                        .may_read = tree_may_read},
                              .cancelled = t->cancel ? tree_cancelled : NULL,
                              .ctx = t};
 
@@ -159,11 +179,15 @@ static csn_status grep_tree(csn_call *c, csn_hits *h, const csn_grep_opts *o,
     if (st < 0)
         return st;
     t.chosen.by_name = o->glob && !strchr(o->glob, '/');
-    st =
-        files->search ? files->search(c->fs.state, joined, tree_run, &t, err) : CSN_UNSUPPORTED;
+    if (o->flags & CSN_GREP_GITIGNORE)
+        st = csn_ignore_files_above(&c->fs, joined, &t.chosen.ignore, err);
+    if (st == CSN_OK)
+        st = files->search ? files->search(c->fs.state, joined, tree_run, &t, err)
+                           : CSN_UNSUPPORTED;
     if (st == CSN_UNSUPPORTED)
         st = grep_derived(c, h, o, &t.chosen, joined, err);
     csn_glob_free(t.chosen.glob);
+    csn_ignore_free(t.chosen.ignore);
     return st;
 }
 
@@ -208,7 +232,8 @@ csn_status csn_grep(csn_sandbox *sb, const char *pattern, const csn_grep_opts *o
     csn_status st = csn_opts_take(opts, &o, sizeof(o), "grep options", err);
 
     if (st == CSN_OK)
-        st = csn_flags_check(o.flags, CSN_GREP_REGEX | CSN_GREP_IGNORE_CASE, "grep", err);
+        st = csn_flags_check(
+            o.flags, CSN_GREP_REGEX | CSN_GREP_IGNORE_CASE | CSN_GREP_GITIGNORE, "grep", err);
     if (st == CSN_OK && (!ret || !pattern || !*pattern))
         st = csn_fail(err, CSN_INVALID, "grep: no pattern given");
     if (st == CSN_OK && o.context > CSN_SCAN_CONTEXT_MAX)

@@ -90,13 +90,18 @@ csn_status csn_tool_glob(csn_tool_call *c, csn_error **err)
     CSN_CLEANUP(csn_file_list_freep) csn_file_list *l = NULL;
     csn_autobuf text, note;
     const char *pattern = NULL, *path = NULL;
+    bool gitignore = false;
 
     csn_buf_init(&text, CSN_MCP_ANSWER_MAX);
     csn_buf_init(&note, 1024);
-    csn_status st = csn_tool_args(
-        c, (csn_tool_arg[]){{"pattern", .text = &pattern}, {"path", .text = &path}, {0}}, err);
+    csn_status st = csn_tool_args(c,
+                                  (csn_tool_arg[]){{"pattern", .text = &pattern},
+                                                   {"path", .text = &path},
+                                                   {"gitignore", .flag = &gitignore},
+                                                   {0}},
+                                  err);
     if (st == CSN_OK)
-        st = csn_glob(c->sb, pattern, path, 0, &l, err);
+        st = csn_glob(c->sb, pattern, path, gitignore ? CSN_FILE_GITIGNORE : 0, &l, err);
     if (st < 0)
         return st;
     size_t n = l->count < CSN_MCP_LIST_MAX ? l->count : CSN_MCP_LIST_MAX;
@@ -132,7 +137,7 @@ typedef struct grep_args {
 static csn_status parse_args(csn_tool_call *c, grep_args *q, csn_error **err)
 {
     const char *mode = "files_with_matches";
-    bool ignore_case = false;
+    bool ignore_case = false, gitignore = false;
     uint64_t context = 0;
 
     csn_status st = csn_tool_args(c,
@@ -141,12 +146,14 @@ static csn_status parse_args(csn_tool_call *c, grep_args *q, csn_error **err)
                                                    {"glob", .text = &q->opts.glob},
                                                    {"output_mode", .text = &mode},
                                                    {"-i", .flag = &ignore_case},
+                                                   {"gitignore", .flag = &gitignore},
                                                    {"-C", .number = &context},
                                                    {"head_limit", .number = &q->limit},
                                                    {0}},
                                   err);
     q->mode = mode[0] == 'f' ? MODE_FILES : mode[2] == 'n' ? MODE_CONTENT : MODE_COUNT;
-    q->opts.flags = CSN_GREP_REGEX | (ignore_case ? CSN_GREP_IGNORE_CASE : 0);
+    q->opts.flags = CSN_GREP_REGEX | (ignore_case ? CSN_GREP_IGNORE_CASE : 0) |
+                    (gitignore ? CSN_GREP_GITIGNORE : 0);
     q->opts.context = q->mode == MODE_CONTENT ? (uint32_t)context : 0;
     return st;
 }

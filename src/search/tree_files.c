@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -43,6 +44,9 @@ typedef struct level {
     csn_buf names;
     entry *entries;
     size_t count, room, at;
+    size_t mark;     /* of the ignore rules before this directory */
+    bool has_ignore; /* an ignore file */
+    bool has_git;    /* a directory .git */
 } level;
 
 struct csn_tree_files {
@@ -141,6 +145,8 @@ static int add_entry(level *l, int dir, const struct dirent64 *d)
 
     if (type == DT_UNKNOWN || l->path_len + len >= PATH_MAX)
         return 0;
+    l->has_ignore |= type == DT_REG && strcmp(name, CSN_IGNORE_FILE) == 0;
+    l->has_git |= type == DT_DIR && strcmp(name, ".git") == 0;
     if (l->count == l->room) {
         size_t room = l->room ? 2 * l->room : 64;
         entry *more = reallocarray(l->entries, room, sizeof(*more));
@@ -178,6 +184,50 @@ static int read_entries(csn_tree_files *t, level *l)
     return rc;
 }
 
+/* ---- ignore files ---- */
+
+/* Adds one ignore file of the directory. One that cannot be read counts as absent. */
+static int add_ignore(csn_tree_files *t, const level *l, const char *name)
+{
+    csn_autofree char *text = NULL;
+    struct stat st;
+    char path[PATH_MAX + NAME_MAX + 2];
+
+    memcpy(path, t->path, l->path_len);
+    snprintf(path + l->path_len, sizeof(path) - l->path_len, "%s", name);
+    if (t->filter.may_read && !t->filter.may_read(t->filter.ctx, path))
+        return 0;
+    csn_autofd int fd = csn_beneath_open(l->dir->fd, name, O_RDONLY, CSN_BENEATH_NOFOLLOW);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return fd == -EMFILE || fd == -ENFILE ? fd : 0;
+    size_t len = st.st_size > CSN_IGNORE_FILE_MAX ? CSN_IGNORE_FILE_MAX : (size_t)st.st_size;
+    text = malloc(len + 1);
+    if (!text)
+        return -ENOMEM;
+    ssize_t n = read(fd, text, len);
+    path[l->path_len] = '\0';
+    return n <= 0 ? 0 : csn_ignore_add(t->filter.ignore, path, false, text, (size_t)n);
+}
+
+static int add_ignores(csn_tree_files *t, level *l)
+{
+    int rc = 0;
+
+    if (!t->filter.ignore)
+        return 0;
+    l->mark = csn_ignore_mark(t->filter.ignore);
+    if (l->has_git)
+        rc = add_ignore(t, l, ".git/info/exclude");
+    if (rc == 0 && l->has_ignore)
+        rc = add_ignore(t, l, CSN_IGNORE_FILE);
+    return rc;
+}
+
+static bool is_ignored(const csn_tree_files *t, bool is_dir)
+{
+    return t->filter.ignore && csn_ignore_match(t->filter.ignore, t->path, is_dir);
+}
+
 /* ---- going down and up ---- */
 
 /* Makes `fd` the innermost directory; it is closed on failure. */
@@ -202,8 +252,10 @@ static int enter(csn_tree_files *t, int fd, size_t path_len)
     l->names.max = NAMES_MAX;
     l->names.len = l->count = l->at = 0;
     l->path_len = path_len;
+    l->has_ignore = l->has_git = false;
     t->depth++;
-    return read_entries(t, l);
+    int rc = read_entries(t, l);
+    return rc < 0 ? rc : add_ignores(t, l);
 }
 
 static void leave(csn_tree_files *t)
@@ -212,6 +264,8 @@ static void leave(csn_tree_files *t)
 
     let_go(l->dir);
     l->dir = NULL;
+    if (t->filter.ignore)
+        csn_ignore_reset(t->filter.ignore, l->mark);
 }
 
 /* A failure that concerns one entry only is 0. */
@@ -290,6 +344,8 @@ static int next_entry(csn_tree_files *t, csn_batch *b)
     memcpy(name, l->names.data + e->name, len);
     name[len] = '\0';
     memcpy(t->path + l->path_len, name, len + 1);
+    if (is_ignored(t, e->is_dir))
+        return 0;
     int rc = reopen(t, l);
     if (rc < 0)
         return pass_over(-rc);

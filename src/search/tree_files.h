@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "search/ignore.h"
 
 #define CSN_BATCH_FILES 64u
 #define CSN_BATCH_DIRS  8u
@@ -32,6 +33,8 @@ typedef struct csn_tree_filter {
     bool (*file)(void *ctx, const char *path);
     bool (*dir)(void *ctx, const char *path); /* false: do not enter */
     void *ctx;
+    csn_ignore *ignore; /* honours .gitignore files, in addition to the rules that it has */
+    bool (*may_read)(void *ctx, const char *path); /* such a file */
 } csn_tree_filter;
 
 typedef struct csn_tree_files csn_tree_files;

@@ -179,17 +179,16 @@ static void add_ready(search *s)
 static void hand_in(worker *w, uint64_t number)
 {
     search *s = w->s;
-    bool any = w->hits.count > 0;
+    batch_result r = {
+        .count = w->hits.count, .matches = w->hits.matches, .st = w->hits.st, .done = true};
 
-    pthread_mutex_lock(&s->lock);
-    s->ring[number % RING] = (batch_result){.items = any ? CSN_STEAL(w->hits.items) : NULL,
-                                            .count = w->hits.count,
-                                            .matches = w->hits.matches,
-                                            .st = w->hits.st,
-                                            .done = true};
-    if (any)
+    if (r.count > 0) {
+        r.items = CSN_STEAL(w->hits.items);
         w->hits.cap = 0;
-    s->waiting += w->hits.matches;
+    }
+    pthread_mutex_lock(&s->lock);
+    s->ring[number % RING] = r;
+    s->waiting += r.matches;
     if (s->added == number) {
         add_ready(s);
         pthread_cond_broadcast(&s->progress);

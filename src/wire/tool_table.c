@@ -253,6 +253,7 @@ static const csn_tool_field ls_in[] = {
 static const csn_tool_field glob_in[] = {
     {STR("pattern", true, "Such as **/*.c or src/**/test_*.{py,js}; ** is any depth.")},
     {STR("path", false, "The directory to search; default: the working directory.")},
+    {BOOL("gitignore", false, "Leave out what .gitignore files name, and .git.")},
     {0},
 };
 static const csn_tool_field grep_in[] = {
@@ -263,6 +264,7 @@ static const csn_tool_field grep_in[] = {
           "files_with_matches (default): names only. content: the lines, with numbers. count: "
           "how many lines of each file.")},
     {BOOL("-i", false, "Ignore case.")},
+    {BOOL("gitignore", false, "Leave out what .gitignore files name, and .git.")},
     {INT("-C", false, 0, 100, "content: lines to show before and after each match.")},
     {INT("head_limit", false, 1, 10000, "At most this many lines or names; default 250.")},
     {0},

@@ -169,6 +169,12 @@ json "no match is an empty array" "$(cs grep "$id" zzz --json)" 'v == []'
 status "no match is not a failure" 0 cs grep "$id" zzz
 status "a bad expression" 2 cs grep "$id" --regex '('
 status "a place that is not there" 1 cs grep "$id" x none
+mkdir -p "$w/repo/.git" "$w/repo/out"
+printf 'out/\n*.o\n' >"$w/repo/.gitignore"
+echo pin >"$w/repo/a.c" && echo pin >"$w/repo/a.o" && echo pin >"$w/repo/out/b.c"
+is "grep --gitignore" "$(cs grep "$id" pin repo --gitignore)" "a.c:1:pin"
+is "glob --gitignore" "$(cs glob "$id" "**/a.*" repo --gitignore)" "a.c"
+is "without it, all" "$(cs grep "$id" pin repo | wc -l)" 3
 
 # watch
 "$CAISSON" watch "$id" --max 2 --timeout 60s --json >"$T/events" &

@@ -162,7 +162,7 @@ static void links_and_odd_files_are_passed_over(csn_fx *f)
     assert_string_equal(r->items[1].path, "real");
 }
 
-/* respects .gitignore only when asked; nobody can ask yet */
+/* .gitignore counts only when asked for. */
 static void gitignore_does_not_count(csn_fx *f)
 {
     AUTO(csn_grep_result, all);
@@ -173,6 +173,36 @@ static void gitignore_does_not_count(csn_fx *f)
     csn_fx_put(f, "src.c", "needle\n");
     ok(csn_grep(f->sb, "needle", NULL, &all, E));
     assert_int_equal(all->count, 3);
+}
+
+static void gitignore_counts_when_asked_for(csn_fx *f)
+{
+    AUTO(csn_file_list, l);
+    AUTO(csn_file_list, below);
+
+    csn_fx_run(f, "mkdir -p .git/info build sub/keep");
+    csn_fx_put(f, ".git/info/exclude", "excluded\n");
+    csn_fx_put(f, ".git/x.c", "needle\n");
+    csn_fx_put(f, ".gitignore", "*.log\nbuild/\n/sub/gen.c\n");
+    csn_fx_put(f, "sub/.gitignore", "!keep.log\n");
+    csn_fx_put(f, "build/out.c", "needle\n");
+    csn_fx_put(f, "excluded", "needle\n");
+    csn_fx_put(f, "x.log", "needle\n");
+    csn_fx_put(f, "src.c", "needle\n");
+    csn_fx_put(f, "sub/gen.c", "needle\n");
+    csn_fx_put(f, "sub/keep.log", "needle\n");
+    csn_fx_put(f, "sub/other.log", "needle\n");
+    greps(f, "needle", GREP(.flags = CSN_GREP_GITIGNORE),
+          "src.c:1:needle|sub/keep.log:1:needle");
+    /* a search below the top obeys what stands above; a file that is named is searched */
+    greps(f, "needle", GREP(.flags = CSN_GREP_GITIGNORE, .path = "sub"), "keep.log:1:needle");
+    greps(f, "needle", GREP(.flags = CSN_GREP_GITIGNORE, .path = "x.log"), "x.log:1:needle");
+    ok(csn_glob(f->sb, "**/*.{c,log}", NULL, CSN_FILE_GITIGNORE, &l, E));
+    assert_int_equal(l->count, 2);
+    assert_string_equal(l->items[0].path, "src.c");
+    assert_string_equal(l->items[1].path, "sub/keep.log");
+    ok(csn_glob(f->sb, "*.c", "sub", CSN_FILE_GITIGNORE, &below, E));
+    assert_int_equal(below->count, 0);
 }
 
 static void long_lines_are_found_and_bounded(csn_fx *f)
@@ -203,6 +233,23 @@ static void many_files(csn_fx *f)
     assert_string_equal(r->items[9].path, "d/f119");
 }
 
+/* Whatever thread reads a file: grep finds in it what read may read, and nothing else. */
+static void files_that_cannot_be_read_are_left_out(csn_fx *f)
+{
+    AUTO(csn_grep_result, r);
+    AUTO(csn_read_result, locked);
+    size_t files = csn_fx_can(f->sb, CAP_LIVE) ? 400 : 40;
+
+    csn_fx_run(f, csn_fx_keep(f, csn_test_format("mkdir d; i=100; while [ $i -lt %zu ]; do "
+                                                 "echo line > d/f$i; i=$((i+1)); done; "
+                                                 "chmod 000 d/f*[02468]",
+                                                 100 + files)));
+    bool readable = csn_read(f->sb, "d/f100", NULL, &locked, NULL) == CSN_OK;
+    ok(csn_grep(f->sb, "line", NULL, &r, E));
+    assert_int_equal(r->count, readable ? files : files / 2);
+    csn_fx_run(f, "chmod 644 d/f*");
+}
+
 const csn_conf_test csn_conf_grep[] = {
     T(literal_is_the_default),
     T(ignore_case),
@@ -216,7 +263,9 @@ const csn_conf_test csn_conf_grep[] = {
     T(binary_files_are_skipped),
     T(links_and_odd_files_are_passed_over),
     T(gitignore_does_not_count),
+    T(gitignore_counts_when_asked_for),
     T(long_lines_are_found_and_bounded),
     T(many_files),
+    T(files_that_cannot_be_read_are_left_out),
     T_END,
 };
