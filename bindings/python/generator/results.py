@@ -55,7 +55,6 @@ from ._abi import ffi
 
 _string: Callable[[Any], bytes] = ffi.string
 _unpack: Callable[[Any, int], Any] = ffi.unpack
-_NULL: Any = ffi.NULL
 _FS = sys.getfilesystemencoding()
 
 
@@ -69,11 +68,11 @@ def _str(p: Any) -> str:
 
 
 def _raw(p: Any, size: int) -> bytes:
-    return bytes(ffi.buffer(p, size)) if size else b""
+    return bytes(_unpack(p, size)) if size else b""
 
 
 def _some(p: Any, size: int) -> bytes | None:
-    return bytes(ffi.buffer(p, size)) if p else None
+    return bytes(_unpack(p, size)) if p else None
 
 
 def strings(p: Any) -> list[str]:
@@ -106,7 +105,7 @@ def columns(struct, f):
     if kind == "str":
         optional = is_optional(struct["name"], f)
         return [(name, "str | None" if optional else "str",
-                 f"text({at})" if optional else f"_str({at})", f["doc"])]
+                 f"text(q) if (q := {at}) else None" if optional else f"_str({at})", f["doc"])]
     if kind == "chars":
         return [(name, "str", f"_str({at})", f["doc"])]
     if kind == "bytes":
@@ -133,6 +132,7 @@ def columns(struct, f):
         return [("_layers", "Any", "_later(p)", "")]
     if kind == "struct" and f["of"] == "csn_output":
         stream = STREAMS[name]
+        at = name
         return [(f"{stream}_bytes", "bytes", f"_raw({at}.data, {at}.len)",
                  "the kept part, as bytes"),
                 (f"{stream}_total", "int", f"{at}.total", "bytes written, kept or not"),
@@ -216,7 +216,10 @@ def class_lines(struct, rows):
 
 def function_lines(struct, rows):
     title, name = RESULTS[struct["name"]], converter(struct["name"])
-    lines = ["", f"def {name}(p: Any) -> {title}:", f"    return {title}("]
+    lines = ["", f"def {name}(p: Any) -> {title}:"]
+    if struct["name"] == "csn_exec_result":  # each access to a struct in a struct makes an object
+        lines += [f"    {stream} = p.{stream}" for stream in STREAMS]
+    lines += [f"    return {title}("]
     lines += [f"        {expression}," for _, _, expression, _ in rows] + ["    )", ""]
     lines += ["", f"def {plural(struct['name'])}(p: Any, count: int) -> list[{title}]:",
               f"    return [{name}(one) for one in _unpack(p, count)] if count else []", ""]

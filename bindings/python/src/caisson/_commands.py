@@ -103,10 +103,11 @@ class _Command:
         result = ffi.gc(ret[0], lib.csn_exec_result_free) if status == 0 else None
         if cancel is None:
             return_cancel(own)
+        error = take(status, err) if status < 0 else None
         for call in self.calls:
             call.check()
-        if status < 0:
-            raise take(status, err)
+        if error is not None:
+            raise error
         return to_exec(result)
 
 
@@ -147,9 +148,12 @@ class Commands:
         refused to the command. allowed_domains and package_managers restrict its network."""
         command = _Command(_flags(merge, keep, False, sudo, pty))
         command.place(cwd, env, timeout_ms, output_max)
-        command.input(stdin, stdin_fd)
-        command.hosts(allowed_domains, package_managers)
-        command.tell(on_output, on_denial)
+        if stdin is not None or stdin_fd is not None:
+            command.input(stdin, stdin_fd)
+        if allowed_domains is not None or package_managers is not None:
+            command.hosts(allowed_domains, package_managers)
+        if on_output is not None or on_denial is not None:
+            command.tell(on_output, on_denial)
         if pty:
             command.terminal(rows, cols)
         return command.run(self._handle, lib.csn_exec, command.keeper.strings(argv), cancel)
@@ -167,9 +171,12 @@ class Commands:
         options are those of exec."""
         line = _Command(_flags(merge, keep, restart, sudo, pty))
         line.place(cwd, env, timeout_ms, output_max)
-        line.input(stdin, stdin_fd)
-        line.hosts(allowed_domains, package_managers)
-        line.tell(on_output, on_denial)
+        if stdin is not None or stdin_fd is not None:
+            line.input(stdin, stdin_fd)
+        if allowed_domains is not None or package_managers is not None:
+            line.hosts(allowed_domains, package_managers)
+        if on_output is not None or on_denial is not None:
+            line.tell(on_output, on_denial)
         if pty:
             line.terminal(rows, cols)
         if session is not None:

@@ -47,8 +47,10 @@ class Keeper(list[Any]):
         """A NULL-terminated list."""
         if isinstance(values, (str, bytes)):
             raise TypeError("a list of strings is needed, not one string")
-        made = ffi.new(_STRINGS, [*map(self.string, values), ffi.NULL])
-        self.append(made)
+        words: list[Any] = [ffi.new(_BYTES, fsname(value)) for value in values]
+        words.append(ffi.NULL)
+        self.append(words)
+        self.append(made := ffi.new(_STRINGS, words))
         return made
 
     def variables(self, env: Mapping[str, str]) -> Any:

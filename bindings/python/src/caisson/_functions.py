@@ -63,8 +63,10 @@ def destroy_id(id: str, *, on_denial: Callable[[Denial], object] | None = None) 
         _call(lib.csn_destroy_id, fsname(id))
         return
     call = callbacks.denials(on_denial)
-    _call(lib.csn_destroy_id_report, fsname(id), callbacks.denial_fn(), call.context)
-    call.check()
+    try:
+        _call(lib.csn_destroy_id_report, fsname(id), callbacks.denial_fn(), call.context)
+    finally:
+        call.check()
 
 
 def doctor(workspace: Path | None = None) -> DoctorResult:

@@ -80,7 +80,7 @@ def return_cancel(cancel: Cancel) -> None:
 class Handle:
     """A pointer with the number of calls that use it."""
 
-    __slots__ = ("_pointer", "_free", "_parent", "_users", "_idle", "_forks", "closed", "children",
+    __slots__ = ("_pointer", "_free", "_parent", "_users", "_lock", "_idle", "_forks", "closed", "children",
                  "cancels", "kept", "__weakref__")
 
     def __init__(self, pointer: Any, free: Callable[[Any], None],
@@ -89,7 +89,8 @@ class Handle:
         self._free = free
         self._parent = parent
         self._users = 0
-        self._idle = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
         self._forks = Process.forks
         self.closed = False
         self.children: weakref.WeakSet[Handle] = weakref.WeakSet()
@@ -104,7 +105,7 @@ class Handle:
             raise forked()
         if self._parent is not None:
             self._parent.enter()
-        with self._idle:
+        with self._lock:
             if not self.closed:
                 self._users += 1
                 return self._pointer
@@ -113,7 +114,7 @@ class Handle:
         raise make("gone", "this handle is closed")
 
     def leave(self) -> None:
-        with self._idle:
+        with self._lock:
             self._users -= 1
             if self.closed and self._users == 0:
                 self._idle.notify_all()

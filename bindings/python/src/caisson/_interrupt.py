@@ -28,7 +28,8 @@ class _Watcher:
         while True:
             numbers = os.read(self.reader, 64)
             running = self.running
-            if signal.SIGINT in numbers and running is not None:
+            if signal.SIGINT in numbers and running is not None and \
+                    signal.getsignal(signal.SIGINT) is signal.default_int_handler:
                 running.fire()
 
 
@@ -38,8 +39,7 @@ _watcher: _Watcher | None = None
 def watch(cancel: Cancel) -> bool:
     """Fires `cancel` at Ctrl-C until release(); False: not here."""
     global _watcher
-    if threading.get_ident() != threading.main_thread().ident or \
-            signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if threading.get_ident() != Process.main_thread:
         return False
     if _watcher is None or _watcher.forks != Process.forks:
         _watcher = _Watcher()

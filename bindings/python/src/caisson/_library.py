@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import threading
 from typing import Any
 
 from ._abi import ffi as _ffi
@@ -32,10 +33,12 @@ class Process:
     that was made with another value belongs to the parent."""
 
     forks = 0
+    main_thread = threading.main_thread().ident
 
 
 def _forked() -> None:
     Process.forks += 1
+    Process.main_thread = threading.main_thread().ident
 
 
 os.register_at_fork(after_in_child=_forked)

@@ -10,7 +10,6 @@ from ._abi import ffi
 
 _string: Callable[[Any], bytes] = ffi.string
 _unpack: Callable[[Any, int], Any] = ffi.unpack
-_NULL: Any = ffi.NULL
 _FS = sys.getfilesystemencoding()
 
 
@@ -24,11 +23,11 @@ def _str(p: Any) -> str:
 
 
 def _raw(p: Any, size: int) -> bytes:
-    return bytes(ffi.buffer(p, size)) if size else b""
+    return bytes(_unpack(p, size)) if size else b""
 
 
 def _some(p: Any, size: int) -> bytes | None:
-    return bytes(ffi.buffer(p, size)) if p else None
+    return bytes(_unpack(p, size)) if p else None
 
 
 def strings(p: Any) -> list[str]:
@@ -72,11 +71,11 @@ class Denial:
 def denial(p: Any) -> Denial:
     return Denial(
         _str(p.op),
-        text(p.target),
-        text(p.resolved),
-        text(p.rule),
-        text(p.source),
-        text(p.hint),
+        text(q) if (q := p.target) else None,
+        text(q) if (q := p.resolved) else None,
+        text(q) if (q := p.rule) else None,
+        text(q) if (q := p.source) else None,
+        text(q) if (q := p.hint) else None,
     )
 
 
@@ -173,14 +172,14 @@ def info(p: Any) -> Info:
     return Info(
         p.detached != 0,
         _str(p.id),
-        text(p.name),
+        text(q) if (q := p.name) else None,
         _str(p.backend),
         _str(p.state),
         _str(p.isolation),
-        text(p.workspace),
-        text(p.workdir),
-        text(p.home),
-        text(p.rg_path),
+        text(q) if (q := p.workspace) else None,
+        text(q) if (q := p.workdir) else None,
+        text(q) if (q := p.home) else None,
+        text(q) if (q := p.rg_path) else None,
         strings(p.capabilities),
         layers(p.layers, p.layer_count),
         p.created_ms,
@@ -216,12 +215,12 @@ class SandboxEntry:
 def sandbox_entry(p: Any) -> SandboxEntry:
     return SandboxEntry(
         _str(p.id),
-        text(p.name),
+        text(q) if (q := p.name) else None,
         _str(p.backend),
         _str(p.state),
-        text(p.workspace),
+        text(q) if (q := p.workspace) else None,
         p.created_ms,
-        text(p.forked_from),
+        text(q) if (q := p.forked_from) else None,
     )
 
 
@@ -305,25 +304,28 @@ class ExecResult:
 
 
 def exec(p: Any) -> ExecResult:
+    out = p.out
+    err = p.err
+    merged = p.merged
     return ExecResult(
         None if p.exit_code < 0 else p.exit_code,
-        text(p.signal),
-        _raw(p.out.data, p.out.len),
-        p.out.total,
-        p.out.head,
-        _raw(p.err.data, p.err.len),
-        p.err.total,
-        p.err.head,
-        _raw(p.merged.data, p.merged.len),
-        p.merged.total,
-        p.merged.head,
+        text(q) if (q := p.signal) else None,
+        _raw(out.data, out.len),
+        out.total,
+        out.head,
+        _raw(err.data, err.len),
+        err.total,
+        err.head,
+        _raw(merged.data, merged.len),
+        merged.total,
+        merged.head,
         p.duration_ms,
         p.timed_out != 0,
         p.interrupted != 0,
         p.failed != 0,
         p.truncated != 0,
-        text(p.truncated_by),
-        text(p.killed_by),
+        text(q) if (q := p.truncated_by) else None,
+        text(q) if (q := p.killed_by) else None,
         p.cpu_ms,
         p.peak_memory,
         denials(p.denials, p.denial_count),
@@ -363,7 +365,7 @@ def process_info(p: Any) -> ProcessInfo:
         _str(p.command),
         _str(p.state),
         None if p.exit_code < 0 else p.exit_code,
-        text(p.signal),
+        text(q) if (q := p.signal) else None,
         p.out_total,
         p.err_total,
         p.started_ms,
@@ -430,7 +432,7 @@ class FileInfo:
 def file_info(p: Any) -> FileInfo:
     return FileInfo(
         _str(p.path),
-        text(p.target),
+        text(q) if (q := p.target) else None,
         p.file_size,
         p.modified_ns,
         p.mode,
@@ -507,14 +509,14 @@ def read(p: Any) -> ReadResult:
     return ReadResult(
         p.is_image != 0,
         _raw(p.content, p.content_len),
-        text(p.mime_type),
+        text(q) if (q := p.mime_type) else None,
         p.bytes,
         p.total_lines,
         p.output_lines,
         p.total_lines_exact != 0,
         p.truncated != 0,
-        text(p.truncated_by),
-        text(p.hash),
+        text(q) if (q := p.truncated_by) else None,
+        text(q) if (q := p.hash) else None,
     )
 
 
@@ -539,10 +541,10 @@ class WriteResult:
 def write(p: Any) -> WriteResult:
     return WriteResult(
         _str(p.path),
-        text(p.resolved_path),
+        text(q) if (q := p.resolved_path) else None,
         p.bytes,
-        text(p.hash),
-        text(p.note),
+        text(q) if (q := p.hash) else None,
+        text(q) if (q := p.note) else None,
     )
 
 
@@ -565,10 +567,10 @@ class EditResult:
 def edit(p: Any) -> EditResult:
     return EditResult(
         _str(p.path),
-        text(p.resolved_path),
+        text(q) if (q := p.resolved_path) else None,
         p.occurrences,
         p.bytes,
-        text(p.hash),
+        text(q) if (q := p.hash) else None,
     )
 
 
@@ -704,12 +706,12 @@ def net_event(p: Any) -> NetEvent:
         p.time_ms,
         _str(p.kind),
         _str(p.verdict),
-        text(p.protocol),
-        text(p.host),
-        text(p.address),
-        text(p.rule),
-        text(p.hint),
-        text(p.why),
+        text(q) if (q := p.protocol) else None,
+        text(q) if (q := p.host) else None,
+        text(q) if (q := p.address) else None,
+        text(q) if (q := p.rule) else None,
+        text(q) if (q := p.hint) else None,
+        text(q) if (q := p.why) else None,
         p.port,
         p.up,
         p.down,
@@ -746,8 +748,8 @@ class NetResult:
 def net(p: Any) -> NetResult:
     return NetResult(
         _str(p.mode),
-        text(p.detail),
-        text(p.network),
+        text(q) if (q := p.detail) else None,
+        text(q) if (q := p.network) else None,
         strings(p.net_allow),
         strings(p.net_deny),
         strings(p.packages),
@@ -776,7 +778,7 @@ def verdict(p: Any) -> Verdict:
     return Verdict(
         p.allowed != 0,
         denial(p.why),
-        text(p.enforced),
+        text(q) if (q := p.enforced) else None,
     )
 
 
@@ -803,7 +805,7 @@ def check(p: Any) -> Check:
         _str(p.name),
         _str(p.status),
         _str(p.detail),
-        text(p.fix),
+        text(q) if (q := p.fix) else None,
     )
 
 
@@ -863,8 +865,8 @@ class SnapshotResult:
 def snapshot(p: Any) -> SnapshotResult:
     return SnapshotResult(
         _str(p.snapshot),
-        text(p.name),
-        text(p.how),
+        text(q) if (q := p.name) else None,
+        text(q) if (q := p.how) else None,
     )
 
 
@@ -892,7 +894,7 @@ def snapshot_entry(p: Any) -> SnapshotEntry:
         _str(p.name),
         _str(p.snapshot),
         p.created_ms,
-        text(p.how),
+        text(q) if (q := p.how) else None,
         p.automatic != 0,
     )
 
@@ -944,11 +946,11 @@ def change(p: Any) -> Change:
         p.host_changed != 0,
         p.lines_added,
         p.lines_removed,
-        text(p.hash_before),
-        text(p.hash_after),
-        text(p.held),
+        text(q) if (q := p.hash_before) else None,
+        text(q) if (q := p.hash_after) else None,
+        text(q) if (q := p.held) else None,
         CSN_COMMIT_OUTCOME.get(p.outcome),
-        text(p.why),
+        text(q) if (q := p.why) else None,
     )
 
 
@@ -1057,7 +1059,7 @@ def audit_report(p: Any) -> AuditReport:
         p.ok != 0,
         p.lines,
         p.bad_line,
-        text(p.reason),
+        text(q) if (q := p.reason) else None,
         p.gaps,
     )
 
@@ -1117,8 +1119,8 @@ def aside_entry(p: Any) -> AsideEntry:
     return AsideEntry(
         _str(p.id),
         _str(p.sandbox),
-        text(p.path),
-        text(p.reason),
+        text(q) if (q := p.path) else None,
+        text(q) if (q := p.reason) else None,
         _str(p.kept),
         _str(p.type),
         p.bytes,
