@@ -4,6 +4,8 @@
 package main
 
 /*
+#cgo !caisson_env pkg-config: caisson
+#cgo caisson_env LDFLAGS: -lcaisson
 #include <caisson/caisson.h>
 #include <stdlib.h>
 #include <time.h>

@@ -96,6 +96,8 @@ type WriteOptions struct {
 type GrepOptions struct {
 	Regex      bool
 	IgnoreCase bool
+	// leave out what .gitignore files name, and .git
+	Gitignore bool
 	// file or directory; empty: the working directory
 	Path string
 	// empty: every file

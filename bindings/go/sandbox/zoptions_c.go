@@ -104,6 +104,9 @@ func (o *GrepOptions) toC(m *arena) *C.csn_grep_opts {
 	if o.IgnoreCase {
 		r.flags |= C.CSN_GREP_IGNORE_CASE
 	}
+	if o.Gitignore {
+		r.flags |= C.CSN_GREP_GITIGNORE
+	}
 	r.path = m.optional(o.Path)
 	r.glob = m.optional(o.Glob)
 	r.context = C.uint32_t(o.Context)

@@ -92,6 +92,8 @@ const (
 	FileNoParents FileFlag = 128
 	// read: fill `hash`
 	FileHash FileFlag = 256
+	// glob: leave out what .gitignore files name
+	FileGitignore FileFlag = 512
 )
 
 // Op is an operation of a rule.
